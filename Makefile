@@ -1,0 +1,88 @@
+# Builds and runs the tests, checks, benches and examples; the headers themselves need no build.
+# SPDX-License-Identifier: MIT
+#
+#   make test        every property at the smallest size that shows it (under 5 minutes)
+#   make check-all   compile matrix, names, sanitizers, float, valgrind (under 15 minutes)
+#   make validate    figures at full size, hours; writes docs/validation.md
+#   make bench       time per unit of work
+#   make examples    builds every example by the cc line in its first comment
+#   make fuzz        clang's fuzzer on tests/fuzz_*.c, FUZZ_SECONDS each
+#   make clean
+
+CC = cc
+JOBS = 2
+MAKEFLAGS += -j$(JOBS) --no-print-directory
+FUZZ_SECONDS = 60
+WARN = -Wall -Wextra -pedantic -Wconversion -Wsign-conversion -Wshadow -Wdouble-promotion -Wstrict-prototypes -Werror
+
+# Each set of flags builds into a folder of its own: build/plain/test_ground.exe, build/asan/test_ground.exe ...
+FLAGS_plain    = -O2 $(WARN)
+FLAGS_float    = -O2 $(WARN) -DFSI_REAL_FLOAT
+FLAGS_asan     = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all
+FLAGS_tsan     = -O1 -g -fsanitize=thread
+FLAGS_valgrind = -O1 -g
+FLAGS_validate = -O3 -march=native
+FLAGS_bench    = -O3 -march=native
+
+# Programs that valgrind finishes within a minute.
+VALGRIND_TESTS = test_ground
+
+HEADERS := $(wildcard fsi*.h tests/*.h examples/*.h)
+TESTS   := $(basename $(notdir $(wildcard tests/test_*.c)))
+CASES   := $(basename $(notdir $(wildcard tests/validate_*.c)))
+BENCHES := $(basename $(notdir $(wildcard bench/*.c)))
+FUZZERS := $(basename $(notdir $(wildcard tests/fuzz_*.c)))
+SCRIPTS := compile_matrix names function_lengths header_table
+
+logs = $(foreach name,$(2),build/$(1)/$(name).log)
+TEST_LOGS  = $(call logs,plain,$(TESTS))
+CHECK_LOGS = $(call logs,scripts,$(SCRIPTS)) $(call logs,asan,$(TESTS)) $(call logs,tsan,$(TESTS)) \
+             $(call logs,float,$(TESTS)) $(call logs,valgrind,$(VALGRIND_TESTS))
+
+.PHONY: test check-all validate bench examples fuzz clean FORCE
+.SECONDARY:
+.SECONDEXPANSION:
+
+test: $(TEST_LOGS)
+	@scripts/summary.sh $^
+
+check-all: $(CHECK_LOGS)
+	@scripts/summary.sh $^
+
+validate: $(CASES:%=build/validate/%.exe)
+	scripts/validate.sh docs/validation.md "$(CC) $(FLAGS_validate)" $^
+
+bench: $(BENCHES:%=build/bench/%.exe)
+	@for b in $^; do ./$$b || exit 1; done
+
+examples:
+	@for e in $(wildcard examples/*.c); do scripts/build_example.sh $$e || exit 1; done
+
+fuzz: $(FUZZERS:%=build/fuzz/%.exe)
+	@for f in $^; do mkdir -p $$f.corpus; ./$$f -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 $$f.corpus || exit 1; done
+
+clean:
+	rm -rf build
+
+# A log holds what a program printed and its exit status; summary.sh reads it. Logs are made anew every time.
+build/scripts/%.log: FORCE
+	@mkdir -p $(@D)
+	@scripts/$*.sh > $@ 2>&1; echo "exit $$?" >> $@
+
+build/valgrind/%.log: build/valgrind/%.exe FORCE
+	@valgrind -q --leak-check=full --error-exitcode=99 ./$< > $@ 2>&1; echo "exit $$?" >> $@
+
+build/%.log: build/%.exe FORCE
+	@./$< > $@ 2>&1; echo "exit $$?" >> $@
+
+build/bench/%.exe: bench/%.c $(HEADERS)
+	@mkdir -p $(@D)
+	$(CC) -std=c99 $(FLAGS_bench) $< -o $@ -lm -pthread
+
+build/fuzz/%.exe: tests/%.c $(HEADERS)
+	@mkdir -p $(@D)
+	clang -std=c99 -g -O1 -fsanitize=fuzzer,address,undefined $< -o $@ -lm
+
+build/%.exe: tests/$$(notdir $$*).c $(HEADERS)
+	@mkdir -p $(@D)
+	$(CC) -std=c99 $(FLAGS_$(notdir $(@D))) $< -o $@ -lm -pthread

@@ -1,0 +1,6 @@
+/* fsi_impl.c - the bodies of all fsi headers, for those who rather add a source file than define a macro.
+   SPDX-License-Identifier: MIT */
+#define FSI_IMPLEMENTATION
+#include "fsi.h"
+#include "fsi_io.h"
+#include "fsi_sph.h"

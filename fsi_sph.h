@@ -1,0 +1,2420 @@
+/* fsi_sph.h - liquid as particles: semi-implicit SPH (SISSM) against triangle meshes with semi-analytical boundaries.
+   SPDX-License-Identifier: MIT
+
+   DO THIS
+      in ONE source file:                         in every other file:
+         #define FSI_IMPLEMENTATION                  #include "fsi_sph.h"
+         #include "fsi_sph.h"
+
+*/
+#ifndef FSI_SPH_H
+#define FSI_SPH_H
+
+#include "fsi.h"
+
+/* Which boundary integral. EXACT: the kernel's volume integral over the solid, sph.md 4.2. PAPER: the closest-point formula
+   of the paper (equations 12, 13), for comparison: over-estimates by 1.25 to 2.75 near a wall. */
+typedef enum fsi_sph_boundary { FSI_SPH_BOUNDARY_EXACT, FSI_SPH_BOUNDARY_PAPER } fsi_sph_boundary;
+
+/* How velocities follow from the solve. POSITIONS: (x1 - x0)/dt. FORCES: v* plus
+   dt/m times the pairwise antisymmetric forces at the last iterate: internal impulses cancel to rounding, but what the
+   iteration left over is amplified by the stiffness. */
+typedef enum fsi_sph_velocity { FSI_SPH_VELOCITY_POSITIONS, FSI_SPH_VELOCITY_FORCES } fsi_sph_velocity;
+
+/* How to make a simulator. Start from fsi_sph_default_desc(). */
+typedef struct fsi_sph_desc {
+    uint32_t cookie;
+    fsi_context *context;    /* default NULL: malloc, serial or OpenMP, no clock */
+    int dim;                 /* 3 (default) or 2 (z = 0, masses per metre of depth) */
+    fsi_real spacing;        /* dx, rest distance of particles [m]; default 0.02; particle volume is dx^dim */
+    fsi_real support;        /* H / dx, 1.8 to 3; default 2 */
+    fsi_real density;        /* rho0 [kg/m^3]; default 1000 */
+    fsi_vec3 gravity;        /* [m/s^2]; default (0, 0, -9.81) */
+    fsi_real depth;          /* greatest depth expected [m]; sets the stiffness; default 1 */
+    fsi_real compressibility;/* compression at that depth; default 0.01 */
+    fsi_real stiffness;      /* mu, bulk modulus [Pa]; default 0: density |g| depth / (compressibility gk^2) */
+    int min_iters, max_iters;/* sweeps a substep; default 6, 100 */
+    fsi_real tolerance;      /* sweeps end when the mean displacement they still make is below this many dx; default 3e-5 */
+    int accelerate;          /* Nesterov with restart; default 1 */
+    int warm_start;          /* start from the last step's correction; default 1 */
+    int full_diagonal;       /* count every pair in the diagonal, not only those under pressure; default 0 */
+    fsi_sph_velocity velocity_update; /* default POSITIONS */
+    fsi_real cfl;            /* substeps are chosen so that no particle moves farther than cfl * dx in one; default 0.3 */
+    int max_substeps;        /* of one call; 1: no substepping; default 50 */
+    int budget;              /* sweeps one call may spend, 0: no limit; what is cut is flagged in stats.degraded; default 0 */
+    fsi_sph_boundary boundary; /* default EXACT */
+    int wall_calibrate;      /* scale the integral so that the first layer rests at dx/2; default 1 */
+    int always_reevaluate;   /* boundary integrals in every sweep instead of first-order updates; default 0 (slow, for verification) */
+    fsi_real contact_thickness; /* dhat / dx; default 0.5 */
+    fsi_real contact_stiffness; /* kappa0 / mu; default 1 */
+    int contact_first;       /* lowest power n0 of the contact potential: 2 (default, C1) or 1 (the paper's, may cycle) */
+    int contact_order, contact_max_order; /* N at the start of a step and its bound; default 3, 24 */
+    fsi_real xsph;           /* velocity smoothing 0 to 0.5; default 0.05 */
+    fsi_box3 domain;         /* solid walls around the liquid; default empty: none */
+    int reserve;             /* particles to make room for; default 0 */
+} fsi_sph_desc;
+
+/* What the last successful step did. Sums over its substeps unless said otherwise. */
+typedef struct fsi_sph_stats {
+    int particles, substeps, iterations, restarts, halvings, rebuilds, reevaluations;
+    int warm_rejected;            /* substeps that started cold although warm_start is set */
+    int degraded;                 /* 1: the budget or max_iters ended a solve early */
+    int placed, pinched;          /* particles put back outside a solid; of these, without a free place within H */
+    int wall_particles;           /* within reach of a mesh, last substep */
+    size_t pairs;                 /* neighbours, last substep */
+    double mean_compression;      /* mean of max(lambda - 1, 0), over particles and substeps */
+    double max_compression;       /* largest lambda - 1, last substep */
+    double residual;              /* mean displacement of the last sweep / dx, last substep */
+    double max_speed;             /* [m/s], at the end */
+    double cfl;                   /* max_speed * substep / dx */
+    double momentum[3];           /* [kg m/s], at the end */
+    double momentum_defect;       /* |change of momentum that is neither gravity, external force nor wall| / sum m|v|, largest
+                                     substep, before it was taken out */
+    double wall_impulse[3];       /* given to the liquid by obstacles and domain [N s] */
+    double kinetic_energy, potential_energy; /* [J]; potential: -m g.x, zero at the origin */
+    double energy_start, energy_end; /* objective of the first substep's solve before and after, in units of m H^2/dt^2 */
+    double seconds_neighbors, seconds_boundary, seconds_density, seconds_gradient, seconds_update, seconds_other; /* by the clock hook */
+    size_t bytes;                 /* held by this simulator */
+    long long allocs;             /* allocations of the context so far */
+} fsi_sph_stats;
+
+/* A liquid. Read everything; write only what is marked. */
+typedef struct fsi_sph {
+    uint32_t cookie;
+    fsi_context *context;      /* never NULL: the desc's, or one of its own */
+    fsi_sph_desc desc;         /* as given */
+    int count, capacity;
+    fsi_vec3 *position;        /* count, creation order [m]; may be written between steps (teleport) */
+    fsi_vec3 *velocity;        /* count [m/s]; may be written between steps */
+    fsi_vec3 *force;           /* count, external force on each particle [N]; yours to write, kept from step to step */
+    const fsi_real *pressure;  /* count [Pa] */
+    const fsi_real *density_ratio; /* count, lambda = rho/rho0 */
+    double time;               /* seconds simulated */
+    fsi_real particle_mass;    /* [kg] (2D: per metre) */
+    fsi_real particle_volume;  /* dx^dim */
+    fsi_real support;          /* H [m] */
+    fsi_real stiffness;        /* mu [Pa] */
+    fsi_real kernel_scale;     /* sigma: makes the lattice sum one (sph.md 2) */
+    fsi_real gradient_factor;  /* gk: pressure = gk mu (lambda - 1) (sph.md 2, 3) */
+    fsi_real wall_factor;      /* s_B (sph.md 4.4) */
+    fsi_sph_stats stats;
+    void *impl;
+} fsi_sph;
+
+/* Fills every field. */
+FSI_API fsi_sph_desc fsi_sph_default_desc(void);
+/* Errors: COOKIE, ARGUMENT (names the field), NAN, MEMORY. *out is NULL on failure. */
+FSI_API fsi_status fsi_sph_create(fsi_sph **out, const fsi_sph_desc *desc);
+FSI_API void fsi_sph_destroy(fsi_sph *s); /* NULL is fine */
+/* Why the last call on this simulator failed. */
+FSI_API const fsi_error *fsi_sph_error(const fsi_sph *s);
+
+/* Appends particles; `velocities` NULL: at rest. Arrays may move. Errors: NAN (names the particle), MEMORY, LIMIT. */
+FSI_API fsi_status fsi_sph_add_particles(fsi_sph *s, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count);
+/* Appends a lattice that fills `box` with spacing dx, leaving out what lies in an obstacle or nearer than dx/2 to one. */
+FSI_API fsi_status fsi_sph_fill_box(fsi_sph *s, fsi_box3 box, fsi_vec3 velocity);
+/* Removes the particles i with remove[i] != 0 (count entries); the others keep their order. */
+FSI_API fsi_status fsi_sph_remove_particles(fsi_sph *s, const unsigned char *remove);
+
+/* A mesh that the liquid cannot enter: referenced, not copied, it must outlive the simulator or be removed first. A
+   closed mesh keeps liquid out, or in when it was made as a container. *id names it in calls below. */
+FSI_API fsi_status fsi_sph_add_obstacle(fsi_sph *s, const fsi_mesh *mesh, int *id);
+FSI_API fsi_status fsi_sph_remove_obstacle(fsi_sph *s, int id);
+
+/* Advances exactly dt seconds. Errors: ARGUMENT (dt), NAN (names the particle and what was not finite), MEMORY, LIMIT;
+   then nothing has changed. */
+FSI_API fsi_status fsi_sph_step(fsi_sph *s, fsi_real dt);
+/* The largest step that moves no particle farther than cfl * dx and keeps the stiffness number S = mu dt^2/(rho0 dx^2)
+   below 10 [s]. */
+FSI_API fsi_real fsi_sph_suggest_dt(const fsi_sph *s);
+
+/* Pressure [Pa] at a point: Shepard average of the particles within H; 0 where there are none. O(count). */
+FSI_API fsi_real fsi_sph_pressure_at(const fsi_sph *s, fsi_vec3 x);
+/* Share of liquid around a point, sum V W: about 1 inside, 0.5 at a surface, 0 outside. O(count). */
+FSI_API fsi_real fsi_sph_fraction_at(const fsi_sph *s, fsi_vec3 x);
+/* How many particles are inside a closed obstacle, by winding number, or outside the domain; *first one of them (NULL ok).
+   Independent of everything that the solver uses; O(particles near obstacles * faces). */
+FSI_API int fsi_sph_count_inside(const fsi_sph *s, int *first);
+
+/* State: positions, velocities, forces, warm starts, time. Obstacles and desc are not saved: load into a simulator made
+   alike. NULL buffer asks the size. A damaged or foreign buffer is refused, nothing changes. */
+FSI_API fsi_status fsi_sph_save(const fsi_sph *s, void *buffer, size_t capacity, size_t *size);
+FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size);
+/* Hash of what save writes. Equal after equal steps, for any number of threads. */
+FSI_API uint64_t fsi_sph_hash(const fsi_sph *s);
+
+/* Particles coloured by pressure, and the edges of obstacles. */
+FSI_API void fsi_sph_debug_draw(const fsi_sph *s, const fsi_debug_draw *draw);
+
+/* The boundary integrals by themselves (sph.md 4): lambda = solid's share of the kernel at x, gradient [1/m]. */
+FSI_API void fsi_sph_boundary_integral(const fsi_mesh *mesh, fsi_vec3 x, fsi_real support, fsi_sph_boundary formula, double *lambda, double gradient[3]);
+/* The contact potential's force and diagonal (sph.md 5): cm = -c'_-, cp = c'_+/gamma for gamma = d/dhat. */
+FSI_API void fsi_sph_contact(double gamma, int first, int order, double *cm, double *cp);
+
+#endif /* FSI_SPH_H */
+
+/* ==== Stop here if you only want the API. ====================================================================== */
+
+#if defined(FSI_IMPLEMENTATION) && !defined(FSI_SPH_IMPLEMENTATION_DONE)
+#define FSI_SPH_IMPLEMENTATION_DONE
+
+FSI__STRICT_BEGIN
+
+/* ---- >>kernel ------------------------------------------------------------------------------------------------- */
+
+/* Spiky kernel (sph.md 2): W(r) = c (1-q)^3, q = r/H < 1, c = 15/(pi H^3) in 3D, 10/(pi H^2) in 2D.
+   Below, lengths are in units of H, and these constants are what is left of it. */
+typedef struct fsi__sph_kernel {
+    double volume;  /* V / H^dim */
+    double peak;    /* sigma V c: lambda of a particle alone */
+    double sigma;   /* 1 / lattice sum */
+    double gk;      /* share of a pressure gradient that the discrete operator sees */
+    double wall;    /* s_B: what a lattice at dx/2 from a wall misses, over the exact integral there */
+} fsi__sph_kernel;
+
+FSI_FN double fsi__sph_c(int dim) { return (dim == 3 ? 15 : 10) / FSI_PI; }
+
+/* Share of the kernel behind a plane at distance delta H >= 0 (sph.md 4.1, 4.3), and its slope -d/ddelta. */
+static double fsi__sph_plane(int dim, double delta, double *slope)
+{
+    double d2 = delta * delta, s, k1, k2, k3, m1;
+    if (delta >= 1) { *slope = 0; return 0; }
+    if (dim == 3) {
+        *slope = 1.5 + d2 * (-15 + delta * (30 + delta * (-22.5 + 6 * delta)));
+        return 0.5 + delta * (-1.5 + d2 * (5 + delta * (-7.5 + delta * (4.5 - delta))));
+    }
+    s = sqrt(1 - d2);
+    m1 = delta > 0 ? fsi_asinh(s / delta) : 0;
+    k1 = (s + d2 * m1) / 2;
+    k2 = d2 * s + s * s * s / 3;
+    k3 = s / 4 + 0.75 * d2 * k1;
+    *slope = 20 / FSI_PI * (s - 3 * k1 + 3 * k2 - k3);
+    return 20 / FSI_PI * (0.05 * fsi_atan2(s, delta) - delta * (s / 2 - k1 + 0.75 * k2 - 0.2 * k3));
+}
+
+/* Lattice sums over spacing dx = 1/ratio (in units of H): the kernel itself, r|dW/dr|/dim, and the half that a wall at
+   dx/2 cuts off (sph.md 2, 4.4). */
+static fsi__sph_kernel fsi__sph_calibrate(int dim, double ratio)
+{
+    fsi__sph_kernel kernel;
+    double sum = 0, gradient = 0, miss = 0, c = fsi__sph_c(dim), slope;
+    int i, j, k, depth = dim == 3 ? 4 : 0;
+    for (k = -depth; k <= depth; k++) {
+        for (j = -4; j <= 4; j++) {
+            for (i = -4; i <= 4; i++) {
+                double q = sqrt((double)(i * i + j * j + k * k)) / ratio, t = q < 1 ? 1 - q : 0;
+                sum += c * t * t * t;
+                gradient += q * 3 * c * t * t / dim;
+                if (j < 0) miss += c * t * t * t;
+            }
+        }
+    }
+    kernel.volume = 1 / (dim == 3 ? ratio * ratio * ratio : ratio * ratio);
+    kernel.sigma = 1 / (sum * kernel.volume);
+    kernel.peak = c / sum;
+    kernel.gk = gradient / sum;
+    kernel.wall = miss / sum / fsi__sph_plane(dim, 0.5 / ratio, &slope);
+    return kernel;
+}
+
+/* ---- >>boundary integrals ------------------------------------------------------------------------------------- */
+
+/* The solid's share of the kernel is a volume integral; the divergence theorem turns it into a sum over faces, and Green's
+   theorem each face into a sum over its edges (sph.md 4.2). Seen along the plane of a face, f the foot of x:
+
+            u ______________ w        the part of the edge inside the support disc (radius Rd) from b0 to b1,
+             \  b0     b1   /         outside it the integrand is constant in the angle
+              \  :  p  :   /
+               \ : /|\ :  /
+                  f
+
+   Everything is in units of H; delta is the distance of x from the plane. */
+
+FSI_FN double fsi__sph_P(double q) { return -1 + q * q * q * (-10 + q * (15 + q * (-9 + 2 * q))); } /* q P(q) */
+FSI_FN double fsi__sph_Q(double q) { double q2 = q * q; return q2 * (0.5 - q + 0.75 * q2 - 0.2 * q2 * q); }
+
+typedef struct fsi__sph_edge { double flux, weight, area; } fsi__sph_edge;
+
+/* Integrals over the triangle (f, u, w), unsigned: of F and G of sph.md 4.2 dtheta, and the area within the disc. p > 0 is
+   the distance of f from the edge line, s0 < s1 the ends along it. */
+static fsi__sph_edge fsi__sph_edge_integral(double delta, double p, double s0, double s1)
+{
+    double d2 = delta * delta, rd2 = 1 - d2, a2 = d2 + p * p, a = sqrt(a2);
+    double chord = p * p < rd2 ? sqrt(rd2 - p * p) : 0;
+    double b[2], J_1, J0, J1, J2, J3, J4, J5, K_1, K0, K1, K2, K3, inside = 0;
+    double whole = fsi_atan2(s1, p) - fsi_atan2(s0, p), dP = fsi__sph_P(delta), q0 = fsi__sph_Q(delta);
+    double part[2][7];
+    fsi__sph_edge out = { 0, 0, 0 };
+    int e;
+    b[0] = s0 < -chord ? -chord : s0 > chord ? chord : s0;
+    b[1] = s1 < -chord ? -chord : s1 > chord ? chord : s1;
+    if (b[1] > b[0]) {
+        for (e = 0; e < 2; e++) { /* antiderivatives I_n(b) of r^n p / (p^2 + s^2) */
+            double s = b[e], r = sqrt(a2 + s * s);
+            K_1 = fsi_asinh(s / a);
+            K0 = s;
+            K1 = (s * r + a2 * K_1) / 2;
+            K2 = a2 * s + s * s * s / 3;
+            K3 = s * r * r * r / 4 + 0.75 * a2 * K1;
+            J_1 = fsi_atan2(delta * s, p * r); /* delta I_-1 */
+            J0 = fsi_atan2(s, p);
+            J1 = delta * J_1 + p * K_1;
+            J2 = d2 * J0 + p * K0;
+            J3 = d2 * J1 + p * K1;
+            J4 = d2 * J2 + p * K2;
+            J5 = d2 * J3 + p * K3;
+            part[e][0] = J_1; part[e][1] = J0; part[e][2] = J2; part[e][3] = J3; part[e][4] = J4; part[e][5] = J5; part[e][6] = s;
+        }
+        for (e = 0; e < 7; e++) part[0][e] = part[1][e] - part[0][e];
+        J_1 = part[0][0]; inside = part[0][1]; J2 = part[0][2]; J3 = part[0][3]; J4 = part[0][4]; J5 = part[0][5];
+        out.flux = (-J_1 + delta * (-10 * J2 + 15 * J3 - 9 * J4 + 2 * J5) - dP * inside) / (4 * FSI_PI);
+        out.weight = 15 / FSI_PI * (J2 / 2 - J3 + 0.75 * J4 - 0.2 * J5 - q0 * inside);
+        out.area = p * part[0][6] / 2;
+    }
+    out.flux += (whole - inside) * (-3 * delta - dP) / (4 * FSI_PI);
+    out.weight += (whole - inside) * 15 / FSI_PI * (0.05 - q0);
+    out.area += (whole - inside) * rd2 / 2;
+    return out;
+}
+
+/* What one face contributes: its signed share of the kernel L, the weight I of its normal, the area within the disc. */
+typedef struct fsi__sph_face { double L, I, area, delta; } fsi__sph_face;
+
+static fsi__sph_face fsi__sph_triangle(const fsi_vec3 *corner, fsi_vec3 n)
+{
+    fsi__sph_face out = { 0, 0, 0, 0 };
+    double d = -(double)fsi_v3_dot(corner[0], n), delta = fabs(d), sign = d < 0 ? -1 : 1;
+    int k;
+    out.delta = delta;
+    if (delta >= 1) return out;
+    for (k = 0; k < 3; k++) { /* corners are relative to x: the foot is at -d n, in-plane parts need no shift */
+        fsi_vec3 u = corner[k], w = corner[k == 2 ? 0 : k + 1], edge = fsi_v3_sub(w, u), t = fsi_v3_unit(edge);
+        double s0 = (double)fsi_v3_dot(u, t), s1 = (double)fsi_v3_dot(w, t), p = (double)fsi_v3_dot(fsi_v3_cross(u, t), n);
+        double o = p < 0 ? -1 : 1;
+        fsi__sph_edge e;
+        if (fabs(p) < 1e-12) continue;
+        e = fsi__sph_edge_integral(delta, fabs(p), s0, s1);
+        out.L += sign * o * e.flux;
+        out.I += o * e.weight;
+        out.area += o * e.area;
+    }
+    return out;
+}
+
+/* The same for a segment in 2D (sph.md 4.3); `area` is the length within the disc. */
+static fsi__sph_face fsi__sph_segment(const fsi_vec3 *corner, fsi_vec3 n)
+{
+    fsi__sph_face out = { 0, 0, 0, 0 };
+    double d = -(double)fsi_v3_dot(corner[0], n), delta = fabs(d), d2 = delta * delta, sign = d < 0 ? -1 : 1, chord, v[2][5];
+    fsi_vec3 t = fsi_v3_unit(fsi_v3_sub(corner[1], corner[0]));
+    int e, k;
+    out.delta = delta;
+    if (delta >= 1) return out;
+    chord = sqrt(1 - d2);
+    for (e = 0; e < 2; e++) {
+        double s = (double)fsi_v3_dot(corner[e], t), r, m1;
+        s = s < -chord ? -chord : s > chord ? chord : s;
+        r = sqrt(d2 + s * s);
+        m1 = delta > 0 ? fsi_asinh(s / delta) : 0;
+        v[e][0] = s;
+        v[e][1] = (s * r + d2 * m1) / 2;
+        v[e][2] = d2 * s + s * s * s / 3;
+        v[e][3] = s * r * r * r / 4 + 0.75 * d2 * v[e][1];
+        v[e][4] = fsi_atan2(s, delta);
+    }
+    for (k = 0; k < 5; k++) v[0][k] = v[1][k] - v[0][k];
+    if (!(v[0][0] > 0)) return out;
+    out.L = sign * 10 / FSI_PI * (0.05 * v[0][4] - delta * (v[0][0] / 2 - v[0][1] + 0.75 * v[0][2] - 0.2 * v[0][3]));
+    out.I = 10 / FSI_PI * (v[0][0] - 3 * v[0][1] + 3 * v[0][2] - v[0][3]);
+    out.area = v[0][0];
+    return out;
+}
+
+/* A face's corners relative to x, in units of H, and its contribution. */
+static fsi__sph_face fsi__sph_face_at(const fsi_mesh *mesh, int face, fsi_vec3 x, fsi_real inv_support)
+{
+    fsi_vec3 corner[3];
+    int k;
+    for (k = 0; k < mesh->corners; k++) corner[k] = fsi_v3_scale(fsi_v3_sub(mesh->vertices[mesh->faces[mesh->corners * face + k]], x), inv_support);
+    return mesh->corners == 3 ? fsi__sph_triangle(corner, mesh->face_normals[face]) : fsi__sph_segment(corner, mesh->face_normals[face]);
+}
+
+/* The paper's formula (12) with its units mended (sph.md 4.1, 4.5): Wbar at the closest point times the cap's solid angle.
+   Wbar(q) = int_q^1 W s^2 ds in 3D, int_q^1 W s ds in 2D; the cap is 2 pi (1 - delta), in 2D 2 acos delta. */
+static double fsi__sph_paper(int dim, const fsi__sph_face *f, double q, double cosine)
+{
+    double d2 = f->delta * f->delta, q3 = q * q * q, whole, wbar;
+    if (q >= 1 || f->delta >= 1) return 0;
+    if (dim == 3) {
+        whole = FSI_PI * (1 - d2);
+        wbar = 15 / FSI_PI * (1.0 / 60 - q3 * (1.0 / 3 - q * (0.75 - q * (0.6 - q / 6))));
+        return wbar * cosine * f->area / whole * 2 * FSI_PI * (1 - f->delta);
+    }
+    whole = 2 * sqrt(1 - d2);
+    wbar = 10 / FSI_PI * (0.05 - fsi__sph_Q(q));
+    return wbar * cosine * f->area / whole * 2 * fsi_atan2(sqrt(1 - d2), f->delta);
+}
+
+/* The paper's share of one face at x, signed like the exact one. */
+static double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, double support, const fsi__sph_face *f)
+{
+    fsi_mesh_hit hit = fsi_mesh_closest_on_face(mesh, face, x);
+    double q = (double)hit.t / support, cosine = q > 0 ? f->delta / q : 1;
+    return fsi__sph_paper(mesh->corners, f, q, cosine) * (f->L < 0 ? -1 : 1);
+}
+
+/* ---- >>work space --------------------------------------------------------------------------------------------- */
+
+#define FSI__SPH_GRAIN 512    /* particles a chunk */
+#define FSI__SPH_GROUP 8      /* particles that share one search for faces */
+#define FSI__SPH_FACES 1024   /* faces within reach of one particle, at most */
+#define FSI__SPH_CONTACTS 8   /* contact planes of one particle, at most */
+#define FSI__SPH_CLOSEST 32   /* closest faces looked at for contact planes */
+#define FSI__SPH_MOVE 0.1     /* boundary integrals are made anew after a move of this many H */
+#define FSI__SPH_STEP_MAX 0.25/* longest displacement of one sweep [H] */
+#define FSI__SPH_SUMS 8       /* partial sums a chunk */
+
+/* A plane that a particle must not pass: gap(u) = gap + n.(u - at), in units of H. */
+typedef struct fsi__sph_plane_contact { fsi__lane n[3], gap; } fsi__sph_plane_contact;
+
+/* What the walls do to one particle, first order around the displacement `at`: lambda_B(u) = lambda + g.(u - at). */
+typedef struct fsi__sph_wall {
+    fsi__lane lambda, g[3];  /* times s_B */
+    fsi__lane diagonal;      /* s_B sum I_s / max(|d_s|, 0.05) */
+    fsi__lane at[3];
+    fsi__lane clear;         /* unsigned distance from all meshes at `at` (at most the reach) */
+    fsi__lane kappa;         /* contact stiffness, kappa dt^2/(rho0 H^2) */
+    int order;               /* N of the contact potential */
+    int inside;              /* 1 when some gap was negative in the last sweep */
+    int placed;              /* 1: its end position was moved out of a solid */
+    int contact_count;
+    fsi__sph_plane_contact contact[FSI__SPH_CONTACTS];
+} fsi__sph_wall;
+
+typedef struct fsi__sph_obstacle {
+    int id;
+    const fsi_mesh *mesh;
+    int *patch;              /* face -> coplanar patch */
+    int face_count;
+} fsi__sph_obstacle;
+
+typedef struct fsi__sph_impl {
+    fsi_context own_context;
+    fsi__sph_kernel kernel;
+    fsi_vec3 *warm;          /* count: (x1 - x*)/dt^2 of the last substep [m/s^2] */
+    fsi_real *kappa;         /* count: contact stiffness / kappa0, at least 1 */
+    fsi_real *pressure, *density_ratio;
+    fsi_neighbors *neighbors;
+    fsi__sph_obstacle *obstacle;
+    int obstacle_count, obstacle_capacity, next_id;
+    fsi_mesh *domain;
+    double skin;             /* of the neighbour lists [H]: follows how far the last solve moved particles */
+    fsi__arena scratch, walls;
+} fsi__sph_impl;
+
+/* One call of step. Creation order: what will be published. Rank order: the substep's solve; lengths in units of H,
+   displacements u from where the particles were when the neighbour lists were made. */
+typedef struct fsi__sph_run {
+    fsi_sph *s;
+    fsi__sph_impl *im;
+    fsi_sph_stats stats;
+    int n, chunks, groups;
+    double dt, h;               /* substep [s], H [m] */
+    double mu, kappa0;          /* mu dt^2/(rho0 H^2), the same of kappa0 */
+    double dhat;                /* contact thickness / H */
+    double omega;               /* step factor of the global step control */
+    double beta;                /* extrapolation of this update */
+    int reset;                  /* what fsi__sph_reset does */
+    double skin;                /* neighbour lists reach (1 + skin) H */
+    double compression;         /* mean of max(lambda - 1, 0) at the last point measured */
+    /* creation order */
+    fsi_vec3 *x, *v, *warm;     /* become the public state */
+    fsi_real *kappa, *pressure, *lambda_out;
+    fsi_vec3 *target, *guess;   /* x*, where the solve starts */
+    /* rank order */
+    const int *order, *first, *size, *list;
+    fsi__record *base, *z, *zp; /* u = 0, the point where the gradient is taken, the same with pressure */
+    fsi__lane4 *star;           /* x* as a displacement */
+    fsi__lane4 *u, *uz, *step;  /* iterate, extrapolated iterate, last step (w: diagonal) */
+    fsi__lane *lambda;
+    int *slot;                  /* rank -> wall, -1: none */
+    int *group_slot;            /* group -> first wall, -1: none */
+    double *part;               /* chunks * FSI__SPH_SUMS */
+    fsi__sph_wall *wall;
+    int wall_count;
+    int *overflow;              /* chunks: 1 + a particle with too many faces, 0: none */
+} fsi__sph_run;
+
+FSI_FN fsi__lane fsi__lane_dot(const fsi__lane a[3], fsi__lane x, fsi__lane y, fsi__lane z) { return a[0] * x + a[1] * y + a[2] * z; }
+
+/* Folds column k of the chunks' partial sums, in order. */
+static double fsi__sph_sum(const fsi__sph_run *run, int k)
+{
+    double sum = 0;
+    int c;
+    for (c = 0; c < run->chunks; c++) sum += run->part[c * FSI__SPH_SUMS + k];
+    return sum;
+}
+
+static double fsi__sph_largest(const fsi__sph_run *run, int k)
+{
+    double most = 0;
+    int c;
+    for (c = 0; c < run->chunks; c++) if (!(run->part[c * FSI__SPH_SUMS + k] <= most)) most = run->part[c * FSI__SPH_SUMS + k];
+    return most;
+}
+
+static void fsi__sph_put_sums(fsi__sph_run *run, int chunk, double a, double b, double c, double d)
+{
+    double *part = run->part + chunk * FSI__SPH_SUMS;
+    part[0] = a;
+    part[1] = b;
+    part[2] = c;
+    part[3] = d;
+}
+
+static void fsi__sph_parallel(fsi__sph_run *run, fsi__range_fn *fn)
+{
+    fsi__parallel(run->s->context, run->n, FSI__SPH_GRAIN, fn, run);
+}
+
+static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
+{
+    size_t n = (size_t)run->n;
+    run->x = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
+    run->v = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
+    run->warm = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
+    run->target = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
+    run->guess = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
+    run->kappa = (fsi_real *)fsi__take(a, n, sizeof(fsi_real));
+    run->pressure = (fsi_real *)fsi__take(a, n, sizeof(fsi_real));
+    run->lambda_out = (fsi_real *)fsi__take(a, n, sizeof(fsi_real));
+    run->base = (fsi__record *)fsi__take(a, n, sizeof(fsi__record));
+    run->z = (fsi__record *)fsi__take(a, n, sizeof(fsi__record));
+    run->zp = (fsi__record *)fsi__take(a, n, sizeof(fsi__record));
+    run->star = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+    run->u = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+    run->uz = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+    run->step = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+    run->lambda = (fsi__lane *)fsi__take(a, n, sizeof(fsi__lane));
+    run->slot = (int *)fsi__take(a, n, sizeof(int));
+    run->group_slot = (int *)fsi__take(a, (size_t)run->groups, sizeof(int));
+    run->overflow = (int *)fsi__take(a, (size_t)run->chunks, sizeof(int));
+    run->part = (double *)fsi__take(a, (size_t)run->chunks * FSI__SPH_SUMS, sizeof(double));
+}
+
+/* ---- >>contact potential -------------------------------------------------------------------------------------- */
+
+/* c(g) = sum_{n=n0}^N (1-g)^n / n for g < 1 (sph.md 5, equation 15). c' = -cm + cp g with cm = sum_{k odd} C(N,k) g^(k-1)
+   (less 1 for n0 = 2) and cp = sum_{k even >= 2} C(N,k) g^(k-2): both >= 0, no division by g. */
+FSI_API void fsi_sph_contact(double gamma, int first, int order, double *cm, double *cp)
+{
+    double g = gamma < -2 ? -2 : gamma, g2 = g * g, binomial = order, power = 1;
+    int k;
+    *cm = first == 2 ? -1 : 0;
+    *cp = 0;
+    for (k = 1; k <= order; k++) {
+        if (k & 1) *cm += binomial * power;
+        else {
+            *cp += binomial * power;
+            power *= g2;
+        }
+        binomial *= (double)(order - k) / (k + 1);
+    }
+}
+
+static double fsi__sph_contact_energy(double gamma, int first, int order)
+{
+    double t = 1 - (gamma < -2 ? -2 : gamma), power = first == 2 ? t : 1, sum = 0;
+    int n;
+    for (n = first; n <= order; n++) sum += (power *= t) / n;
+    return sum;
+}
+
+/* Gap of one contact at displacement u, over dhat. */
+FSI_FN double fsi__sph_gamma(const fsi__sph_run *run, const fsi__sph_wall *w, int c, const fsi__lane4 *u)
+{
+    const fsi__sph_plane_contact *p = &w->contact[c];
+    return (double)(p->gap + fsi__lane_dot(p->n, u->x - w->at[0], u->y - w->at[1], u->z - w->at[2])) / run->dhat;
+}
+
+/* Force (as displacement), diagonal and energy of a particle's contacts at u. */
+typedef struct fsi__sph_push { double x, y, z, diagonal, energy; } fsi__sph_push;
+
+static fsi__sph_push fsi__sph_contacts(const fsi__sph_run *run, const fsi__sph_wall *w, const fsi__lane4 *u)
+{
+    fsi__sph_push out = { 0, 0, 0, 0, 0 };
+    int c, first = run->s->desc.contact_first;
+    for (c = 0; c < w->contact_count; c++) {
+        double g = fsi__sph_gamma(run, w, c, u), cm, cp, f, k = (double)w->kappa;
+        if (!(g < 1)) continue;
+        fsi_sph_contact(g, first, w->order, &cm, &cp);
+        f = k / run->dhat * (cm - cp * g);
+        out.x += f * (double)w->contact[c].n[0];
+        out.y += f * (double)w->contact[c].n[1];
+        out.z += f * (double)w->contact[c].n[2];
+        out.diagonal += k * cp / (run->dhat * run->dhat);
+        out.energy += k * fsi__sph_contact_energy(g, first, w->order);
+    }
+    return out;
+}
+
+/* ---- >>pair sums ---------------------------------------------------------------------------------------------- */
+
+/* lambda_i = sigma V c (1 + sum_j (1-q_ij)^3) + wall; pressure p = max(lambda - 1, 0) (sph.md 3). Also the energy at z in
+   units of m H^2/dt^2: |u - u*|^2/2 + mu' p^2/2 + contacts. */
+FSI_FN fsi__f8 fsi__sph_pair_density(const fsi__record *z, const int *list, const fsi__record *at)
+{
+    const fsi__f8 unit = fsi__f8_set((fsi__lane)FSI__COORD_UNIT), one = fsi__f8_set(1), zero = fsi__f8_set(0);
+    fsi__f8 dx, dy, dz, w, r2, q;
+    fsi__f8_gather(z, list, at, &dx, &dy, &dz, &w);
+    r2 = fsi__f8_add(fsi__f8_add(fsi__f8_mul(dx, dx), fsi__f8_mul(dy, dy)), fsi__f8_mul(dz, dz));
+    q = fsi__f8_max(fsi__f8_sub(one, fsi__f8_mul(fsi__f8_sqrt(r2), unit)), zero);
+    return fsi__f8_mul(fsi__f8_mul(q, q), q);
+}
+
+FSI_FN int fsi__sph_padded(int size) { return (size + FSI_LANES - 1) / FSI_LANES * FSI_LANES; }
+
+static fsi__lane fsi__sph_density_of(const fsi__sph_run *run, int i)
+{
+    const int *list = run->list + run->first[i];
+    const fsi__lane4 *u = &run->uz[i];
+    fsi__f8 sum = fsi__f8_set(0);
+    int k, size = run->size[i], padded = fsi__sph_padded(size);
+    fsi__lane lambda;
+    for (k = 0; k < padded; k += FSI_LANES) sum = fsi__f8_add(sum, fsi__sph_pair_density(run->z, list + k, &run->z[i]));
+    lambda = (fsi__lane)run->im->kernel.peak * (fsi__f8_sum(sum) + (fsi__lane)(1 - (padded - size)));
+    if (run->slot[i] >= 0) {
+        const fsi__sph_wall *w = &run->wall[run->slot[i]];
+        lambda += w->lambda + fsi__lane_dot(w->g, u->x - w->at[0], u->y - w->at[1], u->z - w->at[2]);
+    }
+    return lambda;
+}
+
+static void fsi__sph_density(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    double energy = 0, compression = 0, most = 0;
+    int i;
+    for (i = begin; i < end; i++) {
+        const fsi__lane4 *u = &run->uz[i], *star = &run->star[i];
+        fsi__lane lambda = fsi__sph_density_of(run, i), p = lambda > 1 ? lambda - 1 : 0;
+        fsi__lane dx = u->x - star->x, dy = u->y - star->y, dz = u->z - star->z;
+        run->lambda[i] = lambda;
+        run->zp[i] = run->z[i];
+        run->zp[i].w = p;
+        energy += 0.5 * (double)(dx * dx + dy * dy + dz * dz) + 0.5 * run->mu * (double)p * (double)p;
+        compression += (double)p;
+        if ((double)p > most) most = (double)p;
+        if (run->slot[i] >= 0) energy += fsi__sph_contacts(run, &run->wall[run->slot[i]], u).energy;
+    }
+    fsi__sph_put_sums(run, chunk, energy, compression, most, 0);
+}
+
+/* Sums over pairs: f = sum (p_i + p_j) (1-q)^2/q d, e = sum a_ij (1-q)^2/q (sph.md 6). Pairs nearer than 1e-6 H are left
+   out: they have no direction. */
+typedef struct fsi__sph_sums { fsi__f8 x, y, z, d; } fsi__sph_sums;
+
+FSI_FN void fsi__sph_pair_gradient(const fsi__record *zp, const int *list, const fsi__record *at, fsi__f8 self, fsi__f8 active, fsi__f8 other, fsi__sph_sums *sum)
+{
+    const fsi__f8 unit = fsi__f8_set((fsi__lane)FSI__COORD_UNIT), one = fsi__f8_set(1), zero = fsi__f8_set(0), tiny = fsi__f8_set((fsi__lane)(1e-6 / FSI__COORD_UNIT));
+    fsi__f8 dx, dy, dz, p, r2, r, q, w, f;
+    fsi__f8_gather(zp, list, at, &dx, &dy, &dz, &p);
+    r2 = fsi__f8_add(fsi__f8_add(fsi__f8_mul(dx, dx), fsi__f8_mul(dy, dy)), fsi__f8_mul(dz, dz));
+    r = fsi__f8_sqrt(r2);
+    q = fsi__f8_max(fsi__f8_sub(one, fsi__f8_mul(r, unit)), zero);
+    w = fsi__f8_if_greater(r, tiny, fsi__f8_div(fsi__f8_mul(q, q), fsi__f8_max(r, tiny)));
+    f = fsi__f8_mul(fsi__f8_add(self, p), w);
+    sum->x = fsi__f8_add(sum->x, fsi__f8_mul(f, dx));
+    sum->y = fsi__f8_add(sum->y, fsi__f8_mul(f, dy));
+    sum->z = fsi__f8_add(sum->z, fsi__f8_mul(f, dz));
+    sum->d = fsi__f8_add(sum->d, fsi__f8_mul(w, fsi__f8_add(active, fsi__f8_max(fsi__f8_if_greater(p, zero, one), other))));
+}
+
+/* Pressure of the neighbours on particle i as a displacement: x, y, z [H]; w: their part of the diagonal. */
+static fsi__lane4 fsi__sph_pressure_on(const fsi__sph_run *run, int i)
+{
+    const int *list = run->list + run->first[i];
+    const fsi__record *at = &run->zp[i];
+    const fsi__lane scale = (fsi__lane)(3 * run->mu * run->im->kernel.peak), full = run->s->desc.full_diagonal ? 1 : 0;
+    const fsi__f8 zero = fsi__f8_set(0), self = fsi__f8_set(at->w), active = fsi__f8_set(at->w > 0 ? 1 : full), other = fsi__f8_set(full);
+    fsi__sph_sums sum;
+    fsi__lane4 out;
+    int k, size = fsi__sph_padded(run->size[i]);
+    sum.x = sum.y = sum.z = sum.d = zero;
+    for (k = 0; k < size; k += FSI_LANES) fsi__sph_pair_gradient(run->zp, list + k, at, self, active, other, &sum);
+    out.x = -scale * fsi__f8_sum(sum.x); /* f d has no unit: d and 1/r are both in coordinate steps */
+    out.y = -scale * fsi__f8_sum(sum.y);
+    out.z = -scale * fsi__f8_sum(sum.z);
+    out.w = scale * fsi__f8_sum(sum.d) * (fsi__lane)(1 / FSI__COORD_UNIT);
+    return out;
+}
+
+/* What the walls add at u: boundary integral and contact (sph.md 4, 5). */
+static fsi__lane4 fsi__sph_wall_on(const fsi__sph_run *run, const fsi__sph_wall *w, const fsi__lane4 *u, fsi__lane p)
+{
+    const fsi__lane mu = (fsi__lane)run->mu;
+    fsi__sph_push push = fsi__sph_contacts(run, w, u);
+    fsi__lane4 out;
+    out.x = (fsi__lane)push.x - mu * p * w->g[0];
+    out.y = (fsi__lane)push.y - mu * p * w->g[1];
+    out.z = (fsi__lane)push.z - mu * p * w->g[2];
+    out.w = (fsi__lane)push.diagonal + (p > 0 || run->s->desc.full_diagonal ? mu * w->diagonal : 0);
+    return out;
+}
+
+/* r_i = (x* - x) + pressure + walls = -(dt^2/m) dE/dx_i, D_i its diagonal, step = r/D (sph.md 6, equation 28 rewritten).
+   Sums: restart test (z - y).D(y - x), mean step, longest step. */
+static void fsi__sph_gradient(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    const fsi__lane omega = (fsi__lane)run->omega;
+    double restart = 0, mean = 0, most = 0;
+    int i;
+    for (i = begin; i < end; i++) {
+        const fsi__lane4 *uz = &run->uz[i], *u = &run->u[i], *star = &run->star[i];
+        fsi__lane4 f = fsi__sph_pressure_on(run, i), t;
+        fsi__lane length;
+        if (run->slot[i] >= 0) {
+            t = fsi__sph_wall_on(run, &run->wall[run->slot[i]], uz, run->zp[i].w);
+            f.x += t.x;
+            f.y += t.y;
+            f.z += t.z;
+            f.w += t.w;
+        }
+        f.w += 1;
+        t.x = (star->x - uz->x + f.x) / f.w;
+        t.y = (star->y - uz->y + f.y) / f.w;
+        t.z = (star->z - uz->z + f.z) / f.w;
+        length = (fsi__lane)sqrt((double)(t.x * t.x + t.y * t.y + t.z * t.z));
+        if (length > (fsi__lane)FSI__SPH_STEP_MAX) {
+            fsi__lane shrink = (fsi__lane)FSI__SPH_STEP_MAX / length;
+            t.x *= shrink;
+            t.y *= shrink;
+            t.z *= shrink;
+        }
+        t.w = f.w;
+        run->step[i] = t;
+        restart -= (double)f.w * (double)(t.x * (uz->x + omega * t.x - u->x) + t.y * (uz->y + omega * t.y - u->y) + t.z * (uz->z + omega * t.z - u->z));
+        mean += (double)length;
+        if (!((double)length <= most)) most = (double)length;
+    }
+    fsi__sph_put_sums(run, chunk, restart, mean, most, 0);
+}
+
+/* N and kappa of one particle's contacts after a sweep (sph.md 5, equations 31, 32). Returns 1 when they changed. */
+static int fsi__sph_adapt(const fsi__sph_run *run, fsi__sph_wall *w, const fsi__lane4 *u, fsi__lane p)
+{
+    double most = 0, sx = 0, sy = 0, sz = 0, press = 0, slope, kappa, fx = -(double)(w->g[0] * p) * run->mu, fy = -(double)(w->g[1] * p) * run->mu, fz = -(double)(w->g[2] * p) * run->mu;
+    int c, inside = 0, was = w->inside;
+    for (c = 0; c < w->contact_count; c++) inside |= fsi__sph_gamma(run, w, c, u) < 0;
+    w->inside = inside;
+    if (was && inside && w->order < run->s->desc.contact_max_order) {
+        w->order = 2 * w->order < run->s->desc.contact_max_order ? 2 * w->order : run->s->desc.contact_max_order;
+        return 1;
+    }
+    if (!was || inside) return 0;
+    for (c = 0; c < w->contact_count; c++) { /* just came out: press on as hard as the liquid does */
+        const fsi__lane *n = w->contact[c].n;
+        double g = fsi__sph_gamma(run, w, c, u), cm, cp, along = -(fx * (double)n[0] + fy * (double)n[1] + fz * (double)n[2]);
+        if (!(g < 1)) continue;
+        fsi_sph_contact(g, run->s->desc.contact_first, w->order, &cm, &cp);
+        sx += (cp * g - cm) / run->dhat * (double)n[0];
+        sy += (cp * g - cm) / run->dhat * (double)n[1];
+        sz += (cp * g - cm) / run->dhat * (double)n[2];
+        if (along > press) press = along;
+        if ((1 - g) * run->dhat > most) most = (1 - g) * run->dhat;
+    }
+    slope = sqrt(sx * sx + sy * sy + sz * sz);
+    kappa = (press + most) / (slope > 1e-12 ? slope : 1e-12);
+    kappa = kappa < run->kappa0 ? run->kappa0 : kappa > 100 * run->kappa0 ? 100 * run->kappa0 : kappa;
+    if ((double)w->kappa == kappa) return 0;
+    w->kappa = (fsi__lane)kappa;
+    return 1;
+}
+
+FSI_FN fsi__record fsi__sph_moved(const fsi__record *base, const fsi__lane4 *u)
+{
+    fsi__record r;
+#if defined(FSI_LANES_DOUBLE)
+    r.x = base->x + u->x;
+    r.y = base->y + u->y;
+    r.z = base->z + u->z;
+#else
+    const fsi__lane steps = (fsi__lane)(1 / FSI__COORD_UNIT);
+    r.x = (int32_t)((uint32_t)base->x + (uint32_t)(int32_t)(u->x * steps));
+    r.y = (int32_t)((uint32_t)base->y + (uint32_t)(int32_t)(u->y * steps));
+    r.z = (int32_t)((uint32_t)base->z + (uint32_t)(int32_t)(u->z * steps));
+#endif
+    r.w = 0;
+    return r;
+}
+
+/* y = z + omega step; z = y + beta (y - x); x = y. Displacements stay below 4 H, so that coordinates do not wrap.
+   Sums: walls whose N or kappa changed, walls to be evaluated anew; largest: the square of the way since the lists were made. */
+static void fsi__sph_update(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    const fsi__lane omega = (fsi__lane)run->omega, beta = (fsi__lane)run->beta, bound = 1.75f;
+    double changed = 0, stale = 0, drift = 0;
+    int i;
+    for (i = begin; i < end; i++) {
+        fsi__lane4 *u = &run->u[i], *uz = &run->uz[i], y, t = run->step[i];
+        y.x = uz->x + omega * t.x;
+        y.y = uz->y + omega * t.y;
+        y.z = uz->z + omega * t.z;
+        y.w = 0;
+        uz->x = y.x + beta * (y.x - u->x);
+        uz->y = y.y + beta * (y.y - u->y);
+        uz->z = y.z + beta * (y.z - u->z);
+        if (!(uz->x < bound && uz->x > -bound && uz->y < bound && uz->y > -bound && uz->z < bound && uz->z > -bound)) *uz = y;
+        *u = y;
+        run->z[i] = fsi__sph_moved(&run->base[i], uz);
+        y.w = uz->x * uz->x + uz->y * uz->y + uz->z * uz->z;
+        if ((double)y.w > drift) drift = (double)y.w;
+        if (run->slot[i] >= 0) {
+            fsi__sph_wall *w = &run->wall[run->slot[i]];
+            fsi__lane dx = uz->x - w->at[0], dy = uz->y - w->at[1], dz = uz->z - w->at[2];
+            stale += dx * dx + dy * dy + dz * dz > (fsi__lane)(FSI__SPH_MOVE * FSI__SPH_MOVE);
+            changed += fsi__sph_adapt(run, w, u, run->zp[i].w);
+        }
+    }
+    fsi__sph_put_sums(run, chunk, changed, stale, drift, 0);
+}
+
+/* ---- >>faces within reach ------------------------------------------------------------------------------------- */
+
+/* Faces near a group of particles, of all obstacles: entry k is face[k] of obstacle owner[k]. */
+typedef struct fsi__sph_faces {
+    int count;
+    int face[FSI__SPH_FACES], owner[FSI__SPH_FACES];
+} fsi__sph_faces;
+
+/* All faces whose swept box meets `box`. Returns 0 when there are too many. */
+static int fsi__sph_find_faces(const fsi__sph_impl *im, fsi_box3 box, fsi__sph_faces *out)
+{
+    int o, k;
+    out->count = 0;
+    for (o = 0; o < im->obstacle_count; o++) {
+        const fsi_mesh *mesh = im->obstacle[o].mesh;
+        int room = FSI__SPH_FACES - out->count, found;
+        if (!fsi_box3_overlap(mesh->box, box)) continue;
+        found = fsi_mesh_query_swept_box(mesh, box, out->face + out->count, room);
+        if (found > room) return 0;
+        for (k = 0; k < found; k++) out->owner[out->count++] = o;
+    }
+    return 1;
+}
+
+/* Box of a particle's way from a to b, inflated by `reach`. */
+static fsi_box3 fsi__sph_path_box(fsi_vec3 a, fsi_vec3 b, fsi_real reach)
+{
+    return fsi_box3_inflate(fsi_box3_grow(fsi_box3_grow(fsi_box3_empty(), a), b), reach);
+}
+
+/* Faces for ranks begin .. end-1, or for `i` alone when the group has too many. */
+static void fsi__sph_group_faces(fsi__sph_run *run, int begin, int end, fsi_real reach, fsi__sph_faces *faces)
+{
+    fsi_box3 box = fsi_box3_empty();
+    int r;
+    for (r = begin; r < end; r++) {
+        int i = run->order[r];
+        box = fsi_box3_join(box, fsi__sph_path_box(run->x[i], run->guess[i], reach));
+    }
+    if (!fsi__sph_find_faces(run->im, box, faces)) faces->count = -1; /* one by one */
+}
+
+static const fsi__sph_faces *fsi__sph_own_faces(fsi__sph_run *run, int chunk, fsi__sph_faces *group, fsi__sph_faces *own, int i, fsi_vec3 x, fsi_real reach)
+{
+    if (group->count >= 0) return group;
+    if (!fsi__sph_find_faces(run->im, fsi__sph_path_box(run->x[i], x, reach), own)) {
+        if (!run->overflow[chunk]) run->overflow[chunk] = i + 1;
+        own->count = 0;
+    }
+    return own;
+}
+
+/* ---- >>placement ---------------------------------------------------------------------------------------------- */
+
+FSI_FN int fsi__sph_two_sided(const fsi__sph_impl *im, int owner) { return im->obstacle[owner].mesh->kind == FSI_MESH_TWO_SIDED; }
+
+/* The first face that the way from a to b passes through from the liquid's side; normal turned to that side. */
+static fsi_mesh_hit fsi__sph_first_hit(const fsi__sph_impl *im, const fsi__sph_faces *faces, fsi_vec3 a, fsi_vec3 b)
+{
+    fsi_mesh_hit best;
+    int k;
+    best.face = -1;
+    best.t = 2;
+    for (k = 0; k < faces->count; k++) {
+        int both = fsi__sph_two_sided(im, faces->owner[k]);
+        fsi_mesh_hit hit = fsi_mesh_sweep_face(im->obstacle[faces->owner[k]].mesh, faces->face[k], a, b, both ? 0 : 1);
+        if (hit.face < 0 || !(hit.t < best.t)) continue;
+        best = hit;
+        if (both && fsi_v3_dot(fsi_v3_sub(a, hit.point), hit.normal) < 0) best.normal = fsi_v3_scale(hit.normal, -1);
+    }
+    return best;
+}
+
+/* The closest point of the closed obstacle that x is inside of; face -1: x is free. */
+static fsi_mesh_hit fsi__sph_inside(const fsi__sph_impl *im, const fsi__sph_faces *faces, fsi_vec3 x)
+{
+    fsi_mesh_hit best, hit;
+    int k = 0, owner;
+    best.face = -1;
+    while (k < faces->count) {
+        owner = faces->owner[k];
+        best.face = -1;
+        for (best.t = FSI_REAL_MAX; k < faces->count && faces->owner[k] == owner; k++) {
+            hit = fsi_mesh_closest_on_face(im->obstacle[owner].mesh, faces->face[k], x);
+            if (hit.t < best.t) best = hit;
+        }
+        if (best.face >= 0 && best.side < 0 && im->obstacle[owner].mesh->kind == FSI_MESH_CLOSED) return best;
+        best.face = -1;
+    }
+    return best;
+}
+
+/* Where no plane-by-plane correction leads out: tries a ring of points, growing up to H, then gives up (0). */
+static int fsi__sph_search_free(const fsi__sph_run *run, const fsi__sph_faces *faces, fsi_vec3 *x)
+{
+    int ring, k;
+    for (ring = 1; ring <= 8; ring++) {
+        for (k = 0; k < 26; k++) {
+            int code = k < 13 ? k : k + 1; /* skips the centre of the 3x3x3 cube */
+            fsi_vec3 d = fsi_v3((fsi_real)(code % 3 - 1), (fsi_real)(code / 3 % 3 - 1), (fsi_real)(code / 9 - 1)), y;
+            if (run->s->desc.dim == 2 && code / 9 != 1) continue;
+            y = fsi_v3_madd(*x, (fsi_real)(run->h * ring / 8), fsi_v3_unit(d));
+            if (fsi__sph_inside(run->im, faces, y).face >= 0) continue;
+            *x = y;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+enum { FSI__SPH_FREE = 0, FSI__SPH_PLACED = 1, FSI__SPH_PINCHED = 2 };
+
+/* Moves *x, wanted after the way from `from`, out of all solids (sph.md 8): onto the end position of the face it would
+   pass, a hair in front of it, keeping the tangential motion; again for the next face, as corners need. */
+static int fsi__sph_place(const fsi__sph_run *run, const fsi__sph_faces *faces, fsi_vec3 from, fsi_vec3 *x)
+{
+    const fsi_real eps = (fsi_real)(0.01 * run->dhat * run->h);
+    fsi_vec3 wanted = *x;
+    int round, state = FSI__SPH_FREE;
+    for (round = 0; round < 8; round++) {
+        fsi_mesh_hit hit = fsi__sph_first_hit(run->im, faces, from, *x);
+        if (hit.face >= 0) {
+            fsi_real depth = fsi_v3_dot(fsi_v3_sub(*x, hit.point), hit.normal);
+            if (round >= 4 || depth >= eps) *x = fsi_v3_madd(hit.point, eps, hit.normal);
+            else *x = fsi_v3_madd(*x, eps - depth, hit.normal);
+        } else {
+            hit = fsi__sph_inside(run->im, faces, *x);
+            if (hit.face < 0) return state;
+            *x = fsi_v3_madd(hit.point, eps, hit.normal);
+        }
+        state = FSI__SPH_PLACED;
+    }
+    if (fsi__sph_inside(run->im, faces, from).face < 0) { /* it was free where it came from */
+        *x = from;
+        return state;
+    }
+    *x = wanted;
+    return fsi__sph_search_free(run, faces, x) ? state : FSI__SPH_PLACED | FSI__SPH_PINCHED;
+}
+
+/* Start positions: the predicted ones (plus the last correction), taken out of the solids on the way. */
+static void fsi__sph_place_start(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    const fsi_real reach = (fsi_real)(0.05 * run->h);
+    fsi__sph_faces group, own;
+    int g, r;
+    for (g = begin; g < end; g += FSI__SPH_GROUP) {
+        int stop = g + FSI__SPH_GROUP < end ? g + FSI__SPH_GROUP : end;
+        fsi__sph_group_faces(run, g, stop, reach, &group);
+        if (group.count == 0) continue;
+        for (r = g; r < stop; r++) {
+            int i = run->order[r];
+            fsi__sph_place(run, fsi__sph_own_faces(run, chunk, &group, &own, i, run->guess[i], reach), run->x[i], &run->guess[i]);
+        }
+    }
+}
+
+/* ---- >>walls of one particle ---------------------------------------------------------------------------------- */
+
+/* Sum over faces of the boundary integral. */
+typedef struct fsi__sph_integral {
+    double lambda, g[3], diagonal;
+} fsi__sph_integral;
+
+static void fsi__sph_add_face(fsi__sph_integral *sum, fsi__sph_face f, fsi_vec3 n, double side)
+{
+    double delta = f.delta > 0.05 ? f.delta : 0.05;
+    sum->lambda += side * f.L;
+    sum->g[0] -= side * f.I * (double)n.x;
+    sum->g[1] -= side * f.I * (double)n.y;
+    sum->g[2] -= side * f.I * (double)n.z;
+    sum->diagonal += f.I / delta;
+}
+
+/* Distance of x from the edge (k, k+1) of a triangle. */
+static fsi_real fsi__sph_edge_distance(const fsi_mesh *mesh, int face, int k, fsi_vec3 x)
+{
+    fsi_vec3 a = mesh->vertices[mesh->faces[3 * face + k]], b = mesh->vertices[mesh->faces[3 * face + (k == 2 ? 0 : k + 1)]];
+    fsi_vec3 ab = fsi_v3_sub(b, a), ax = fsi_v3_sub(x, a);
+    fsi_real l2 = fsi_v3_norm2(ab), t = l2 > 0 ? fsi_clamp(fsi_v3_dot(ax, ab) / l2, 0, 1) : 0;
+    return fsi_v3_norm(fsi_v3_sub(ax, fsi_v3_scale(ab, t)));
+}
+
+/* Is the support disc of x within the coplanar patch of this face, as far as this face can tell? */
+static int fsi__sph_covers(const fsi__sph_obstacle *o, int face, fsi_vec3 x, fsi_real support)
+{
+    int k;
+    if (o->mesh->corners != 3) return 0;
+    for (k = 0; k < 3; k++) {
+        int other = o->mesh->face_neighbor[3 * face + k];
+        if (other >= 0 && o->patch[other] == o->patch[face]) continue;
+        if (fsi__sph_edge_distance(o->mesh, face, k, x) < support) return 0;
+    }
+    return 1;
+}
+
+/* The same contact seen twice, or a face whose closest point lies on a feature that a closer face shares, adds nothing:
+   only local minima of the distance push. */
+typedef struct fsi__sph_near {
+    fsi_mesh_hit hit;
+    int owner;
+    fsi_real side;  /* +1; for sheets the side the particle is on */
+} fsi__sph_near;
+
+/* Does face b hold every corner of face a that the closest point of a depends on? */
+static int fsi__sph_shares_feature(const fsi_mesh *mesh, const fsi_mesh_hit *a, int b)
+{
+    int k, j, needed = 0, shared = 0;
+    for (k = 0; k < mesh->corners; k++) {
+        if (a->bary[k] < (fsi_real)1e-6) continue;
+        needed++;
+        for (j = 0; j < mesh->corners; j++) shared += mesh->faces[mesh->corners * b + j] == mesh->faces[mesh->corners * a->face + k];
+    }
+    return needed < mesh->corners && shared == needed;
+}
+
+static int fsi__sph_is_minimum(const fsi__sph_impl *im, const fsi__sph_near *list, int k)
+{
+    const fsi_mesh *mesh = im->obstacle[list[k].owner].mesh;
+    int j;
+    for (j = 0; j < k; j++)
+        if (list[j].owner == list[k].owner && fsi__sph_shares_feature(mesh, &list[k].hit, list[j].hit.face)) return 0;
+    return 1;
+}
+
+/* Sign of the closest feature of each obstacle's connected group: a contact counts only when it agrees (sph.md 5). */
+static int fsi__sph_group_side(const fsi__sph_impl *im, const fsi__sph_near *list, int k)
+{
+    const int *group = im->obstacle[list[k].owner].mesh->face_group;
+    int j;
+    for (j = 0; j < k; j++)
+        if (list[j].owner == list[k].owner && group[list[j].hit.face] == group[list[k].hit.face]) return list[j].hit.side;
+    return list[k].hit.side;
+}
+
+static void fsi__sph_make_contacts(const fsi__sph_run *run, const fsi__sph_near *list, int count, fsi_vec3 x, fsi__sph_wall *w)
+{
+    const double h = run->h;
+    int k;
+    w->contact_count = 0;
+    for (k = 0; k < count && w->contact_count < FSI__SPH_CONTACTS; k++) {
+        fsi__sph_plane_contact *c = &w->contact[w->contact_count];
+        const fsi__sph_near *item = &list[k];
+        int sheet = fsi__sph_two_sided(run->im, item->owner), side = sheet ? (int)item->side * item->hit.side : item->hit.side;
+        fsi_vec3 away = fsi_v3_sub(x, item->hit.point), n = fsi_v3_scale(item->hit.normal, sheet ? item->side : 1);
+        if (!fsi__sph_is_minimum(run->im, list, k)) continue;
+        if (!sheet && item->hit.side != fsi__sph_group_side(run->im, list, k)) continue;
+        if (side < 0 && w->contact_count > 0) continue; /* inside: only the way out that is shortest */
+        if ((double)item->hit.t > 1e-4 * run->dhat * h) n = fsi_v3_scale(away, (fsi_real)side / item->hit.t);
+        c->n[0] = (fsi__lane)n.x;
+        c->n[1] = (fsi__lane)n.y;
+        c->n[2] = (fsi__lane)n.z;
+        c->gap = (fsi__lane)(side * (double)item->hit.t / h);
+        w->contact_count++;
+    }
+}
+
+/* Which side of a sheet the particle is on: the sign of its closest point, turned when the way from the start of the step
+   passed through the sheet. */
+static fsi_real fsi__sph_sheet_side(const fsi__sph_impl *im, const fsi__sph_faces *faces, int owner, fsi_vec3 from, fsi_vec3 x)
+{
+    const fsi_mesh *mesh = im->obstacle[owner].mesh;
+    fsi_real best = FSI_REAL_MAX;
+    int k, side = 1, crossings = 0;
+    for (k = 0; k < faces->count; k++) {
+        fsi_mesh_hit hit;
+        if (faces->owner[k] != owner) continue;
+        hit = fsi_mesh_closest_on_face(mesh, faces->face[k], x);
+        if (hit.t < best) {
+            best = hit.t;
+            side = hit.side;
+        }
+        crossings += fsi_mesh_sweep_face(mesh, faces->face[k], from, x, 0).face >= 0;
+    }
+    return (fsi_real)(crossings & 1 ? -side : side);
+}
+
+/* One particle's surroundings. */
+typedef struct fsi__sph_view {
+    fsi_vec3 x;
+    fsi_real closest;       /* distance from the nearest face, at most H */
+    int inside;             /* 1: in a closed obstacle */
+    int flat;               /* 1: all that is in reach is one coplanar patch that covers the support disc */
+    int reach_count, near_count;
+    int reach[FSI__SPH_FACES];           /* faces within H: index into the faces, ~index where a sheet's normal is turned */
+    fsi__sph_near close_by[FSI__SPH_CLOSEST]; /* the nearest faces within the contact band, nearest first */
+} fsi__sph_view;
+
+/* Keeps the nearest items, nearest first; equal ones in order of coming. */
+static void fsi__sph_keep_near(fsi__sph_view *view, const fsi__sph_near *item)
+{
+    int j = view->near_count;
+    if (j == FSI__SPH_CLOSEST && !(item->hit.t < view->close_by[j - 1].hit.t)) return;
+    if (j < FSI__SPH_CLOSEST) view->near_count++;
+    else j--;
+    for (; j > 0 && view->close_by[j - 1].hit.t > item->hit.t; j--) view->close_by[j] = view->close_by[j - 1];
+    view->close_by[j] = *item;
+}
+
+static void fsi__sph_look_around(const fsi__sph_run *run, const fsi__sph_faces *faces, fsi_vec3 from, fsi_vec3 x, fsi__sph_view *view)
+{
+    const fsi__sph_impl *im = run->im;
+    const fsi_real support = (fsi_real)run->h, band = (fsi_real)((run->dhat + 2 * FSI__SPH_MOVE) * run->h);
+    fsi__sph_near item;
+    int k, patch = -1;
+    view->x = x;
+    view->closest = support;
+    view->inside = view->reach_count = view->near_count = 0;
+    view->flat = run->s->desc.boundary == FSI_SPH_BOUNDARY_EXACT;
+    item.owner = -1;
+    item.side = 1;
+    for (k = 0; k < faces->count; k++) {
+        const fsi__sph_obstacle *o = &im->obstacle[faces->owner[k]];
+        if (faces->owner[k] != item.owner) {
+            item.owner = faces->owner[k];
+            item.side = fsi__sph_two_sided(im, item.owner) ? fsi__sph_sheet_side(im, faces, item.owner, from, x) : 1;
+            view->flat &= view->reach_count == 0;
+            patch = -1;
+        }
+        item.hit = fsi_mesh_closest_on_face(o->mesh, faces->face[k], x);
+        if (!(item.hit.t < support)) continue;
+        if (item.hit.t < view->closest) {
+            view->closest = item.hit.t;
+            view->inside = item.hit.side < 0 && o->mesh->kind == FSI_MESH_CLOSED;
+        }
+        if (view->flat) view->flat = (patch < 0 || patch == o->patch[faces->face[k]]) && fsi__sph_covers(o, faces->face[k], x, support);
+        patch = o->patch[faces->face[k]];
+        view->reach[view->reach_count++] = item.side > 0 ? k : ~k;
+        if (item.hit.t < band) fsi__sph_keep_near(view, &item);
+    }
+}
+
+/* lambda_B = chi + sum L_s, grad = - sum I_s n_s (sph.md 4.2), the chi left out. */
+static fsi__sph_integral fsi__sph_integrate(const fsi__sph_run *run, const fsi__sph_faces *faces, const fsi__sph_view *view)
+{
+    fsi__sph_integral sum = { 0, { 0, 0, 0 }, 0 };
+    int j, k;
+    for (j = 0; j < view->reach_count; j++) {
+        const fsi_mesh *mesh;
+        fsi__sph_face f;
+        fsi_vec3 n;
+        k = view->reach[j] < 0 ? ~view->reach[j] : view->reach[j];
+        mesh = run->im->obstacle[faces->owner[k]].mesh;
+        n = mesh->face_normals[faces->face[k]];
+        if (view->flat) {
+            f.delta = (double)view->closest / run->h;
+            f.L = fsi__sph_plane(3, f.delta, &f.I) * (view->inside ? -1 : 1);
+            fsi__sph_add_face(&sum, f, n, view->reach[j] < 0 ? -1 : 1);
+            break;
+        }
+        f = fsi__sph_face_at(mesh, faces->face[k], view->x, (fsi_real)(1 / run->h));
+        if (run->s->desc.boundary == FSI_SPH_BOUNDARY_PAPER) f.L = fsi__sph_paper_at(mesh, faces->face[k], view->x, run->h, &f);
+        fsi__sph_add_face(&sum, f, n, view->reach[j] < 0 ? -1 : 1);
+    }
+    return sum;
+}
+
+/* Everything the walls do to a particle that came from `from` and is at x, displacement u. */
+static void fsi__sph_make_wall(const fsi__sph_run *run, const fsi__sph_faces *faces, fsi_vec3 from, fsi_vec3 x, const fsi__lane4 *u, fsi__sph_wall *w)
+{
+    const double scale = run->s->desc.wall_calibrate ? run->im->kernel.wall : 1;
+    fsi__sph_view view;
+    fsi__sph_integral sum;
+    int k;
+    fsi__sph_look_around(run, faces, from, x, &view);
+    sum = fsi__sph_integrate(run, faces, &view);
+    w->lambda = (fsi__lane)(scale * (sum.lambda + view.inside));
+    for (k = 0; k < 3; k++) w->g[k] = (fsi__lane)(scale * sum.g[k]);
+    w->diagonal = (fsi__lane)(scale * sum.diagonal);
+    w->at[0] = u->x;
+    w->at[1] = u->y;
+    w->at[2] = u->z;
+    w->clear = (fsi__lane)(view.inside ? 0 : (double)view.closest / run->h);
+    fsi__sph_make_contacts(run, view.close_by, view.near_count, x, w);
+}
+
+FSI_FN fsi_vec3 fsi__sph_world(const fsi__sph_run *run, int i, const fsi__lane4 *u)
+{
+    const fsi_real h = (fsi_real)run->h;
+    return fsi_v3_add(run->guess[i], fsi_v3(h * (fsi_real)u->x, h * (fsi_real)u->y, h * (fsi_real)u->z));
+}
+
+/* Which groups of ranks have faces within reach. */
+static void fsi__sph_mark_groups(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    fsi__sph_faces faces;
+    int g;
+    (void)chunk;
+    for (g = begin; g < end; g += FSI__SPH_GROUP) {
+        fsi__sph_group_faces(run, g, g + FSI__SPH_GROUP < end ? g + FSI__SPH_GROUP : end, (fsi_real)run->h, &faces);
+        run->group_slot[g / FSI__SPH_GROUP] = faces.count == 0 ? -1 : 0;
+    }
+}
+
+/* Walls of all particles near faces, at the lists' positions. */
+static void fsi__sph_make_walls(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    const fsi_real reach = (fsi_real)run->h;
+    fsi__sph_faces group, own;
+    int g, r;
+    for (g = begin; g < end; g += FSI__SPH_GROUP) {
+        int stop = g + FSI__SPH_GROUP < end ? g + FSI__SPH_GROUP : end, slot = run->group_slot[g / FSI__SPH_GROUP];
+        for (r = g; r < stop; r++) run->slot[r] = slot < 0 ? -1 : slot + r - g;
+        if (slot < 0) continue;
+        fsi__sph_group_faces(run, g, stop, reach, &group);
+        for (r = g; r < stop; r++) {
+            fsi__sph_wall *w = &run->wall[run->slot[r]];
+            int i = run->order[r];
+            w->order = run->s->desc.contact_order;
+            w->kappa = (fsi__lane)(run->kappa0 * (double)run->kappa[i]);
+            w->inside = w->placed = 0;
+            fsi__sph_make_wall(run, fsi__sph_own_faces(run, chunk, &group, &own, i, run->guess[i], reach), run->x[i], run->guess[i], &run->uz[r], w);
+        }
+    }
+}
+
+/* Walls again for particles that moved too far from where theirs were made. */
+static void fsi__sph_refresh_walls(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    const double limit = run->s->desc.always_reevaluate ? -1 : FSI__SPH_MOVE * FSI__SPH_MOVE;
+    fsi__sph_faces faces;
+    int r, done = 0;
+    for (r = begin; r < end; r++) {
+        const fsi__lane4 *u = &run->uz[r];
+        fsi__sph_wall *w;
+        fsi__lane dx, dy, dz;
+        fsi_vec3 x;
+        if (run->slot[r] < 0) continue;
+        w = &run->wall[run->slot[r]];
+        dx = u->x - w->at[0];
+        dy = u->y - w->at[1];
+        dz = u->z - w->at[2];
+        if (!((double)(dx * dx + dy * dy + dz * dz) > limit)) continue;
+        x = fsi__sph_world(run, run->order[r], u);
+        faces.count = -1;
+        fsi__sph_make_wall(run, fsi__sph_own_faces(run, chunk, &faces, &faces, run->order[r], x, (fsi_real)run->h), run->x[run->order[r]], x, u, w);
+        w->clear = 0; /* it may have passed through something on the way here */
+        done++;
+    }
+    fsi__sph_put_sums(run, chunk, done, 0, 0, 0);
+}
+
+/* End positions, taken out of the solids where the solve left them inside (counted). Most particles have not moved far
+   enough since their distance was measured to have met anything. Sums: placed, pinched. */
+static void fsi__sph_place_end(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    const fsi_real reach = (fsi_real)(0.5 * run->h);
+    fsi__sph_faces faces;
+    int r, placed = 0, pinched = 0;
+    for (r = begin; r < end; r++) {
+        const fsi__lane4 *u = &run->u[r];
+        int i = run->order[r];
+        run->target[i] = fsi__sph_world(run, i, u);
+        if (run->slot[r] >= 0) {
+            fsi__sph_wall *w = &run->wall[run->slot[r]];
+            fsi__lane dx = u->x - w->at[0], dy = u->y - w->at[1], dz = u->z - w->at[2];
+            const fsi__sph_faces *own;
+            int state;
+            if (!w->inside && dx * dx + dy * dy + dz * dz < (fsi__lane)0.98 * w->clear * w->clear) continue;
+            faces.count = -1;
+            own = fsi__sph_own_faces(run, chunk, &faces, &faces, i, run->target[i], reach);
+            state = fsi__sph_place(run, own, run->x[i], &run->target[i]);
+            w->placed = (state & FSI__SPH_PLACED) != 0;
+            placed += w->placed;
+            pinched += (state & FSI__SPH_PINCHED) != 0;
+        }
+    }
+    fsi__sph_put_sums(run, chunk, placed, pinched, 0, 0);
+}
+
+static fsi_status fsi__sph_check(const fsi_sph *s, const char *function);
+static fsi_status fsi__sph_reserve(fsi_sph *s, int capacity);
+
+/* ---- >>the solve ---------------------------------------------------------------------------------------------- */
+
+/* Velocities and positions without pressure: v* = v + dt (g + f/m), x* = x + dt v*; the guess adds the last correction. */
+static void fsi__sph_predict(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    const fsi_real dt = (fsi_real)run->dt, per_mass = 1 / run->s->particle_mass, longest = (fsi_real)(FSI__SPH_STEP_MAX * run->h);
+    int i;
+    (void)chunk;
+    for (i = begin; i < end; i++) {
+        fsi_vec3 a = fsi_v3_madd(run->s->desc.gravity, per_mass, run->s->force[i]), shift = fsi_v3_scale(run->warm[i], dt * dt);
+        fsi_real length = fsi_v3_norm(shift);
+        run->v[i] = fsi_v3_madd(run->v[i], dt, a);
+        if (run->s->desc.dim == 2) run->v[i].z = shift.z = 0;
+        run->target[i] = fsi_v3_madd(run->x[i], dt, run->v[i]);
+        if (!run->s->desc.warm_start) length = 0;
+        run->guess[i] = length > 0 ? fsi_v3_madd(run->target[i], length > longest ? longest / length : 1, shift) : run->target[i];
+    }
+}
+
+/* Rank order from the neighbour lists: coordinates, x* as a displacement, iterates at rest. */
+static void fsi__sph_gather(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    const double per_h = 1 / run->h;
+    int r;
+    (void)chunk;
+    for (r = begin; r < end; r++) {
+        int i = run->order[r];
+        const fsi_vec3 *x = &run->guess[i], *t = &run->target[i];
+        memset(&run->u[r], 0, sizeof run->u[r]);
+        run->uz[r] = run->u[r];
+        run->star[r].x = (fsi__lane)((double)(t->x - x->x) * per_h);
+        run->star[r].y = (fsi__lane)((double)(t->y - x->y) * per_h);
+        run->star[r].z = (fsi__lane)((double)(t->z - x->z) * per_h);
+        run->star[r].w = 0;
+        run->base[r].x = fsi__to_coord((double)x->x * per_h);
+        run->base[r].y = fsi__to_coord((double)x->y * per_h);
+        run->base[r].z = fsi__to_coord((double)x->z * per_h);
+        run->base[r].w = 0;
+        run->z[r] = run->base[r];
+    }
+}
+
+/* Removes pairs that a sheet separates from rank r's list. */
+static void fsi__sph_cut_list(fsi__sph_run *run, const fsi__sph_faces *faces, int r)
+{
+    int *list = (int *)(uintptr_t)(run->list + run->first[r]), *size = (int *)(uintptr_t)(run->size + r), k, j, kept = 0;
+    for (k = 0; k < *size; k++) {
+        int a = run->order[r], b = run->order[list[k]], cut = 0;
+        for (j = 0; j < faces->count && !cut; j++) {
+            if (!fsi__sph_two_sided(run->im, faces->owner[j])) continue;
+            cut = fsi_mesh_sweep_face(run->im->obstacle[faces->owner[j]].mesh, faces->face[j], run->guess[a < b ? a : b], run->guess[a < b ? b : a], 0).face >= 0;
+        }
+        if (!cut) list[kept++] = list[k];
+    }
+    for (k = kept; k < fsi__sph_padded(*size); k++) list[k] = r;
+    *size = kept;
+}
+
+static void fsi__sph_cut_pairs(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    fsi__sph_faces faces;
+    int r;
+    for (r = begin; r < end; r++) {
+        if (run->slot[r] < 0) continue;
+        faces.count = -1;
+        fsi__sph_cut_list(run, fsi__sph_own_faces(run, chunk, &faces, &faces, run->order[r], run->guess[run->order[r]], (fsi_real)((1 + run->skin) * run->h)), r);
+    }
+}
+
+/* Gives every group with faces in reach its walls. */
+static fsi_status fsi__sph_reserve_walls(fsi__sph_run *run)
+{
+    int g, count = 0;
+    for (g = 0; g < run->groups; g++) {
+        if (run->group_slot[g] < 0) continue;
+        run->group_slot[g] = count;
+        count += FSI__SPH_GROUP;
+    }
+    if (!fsi__arena_reserve(run->s->context, &run->im->walls, (size_t)count * sizeof(fsi__sph_wall)))
+        return fsi__fail(run->s->context, FSI_ERROR_MEMORY, "fsi_sph_step", -1, count, "no memory for the walls of %d particles", count);
+    run->wall = (fsi__sph_wall *)fsi__take(&run->im->walls, (size_t)count, sizeof(fsi__sph_wall));
+    run->wall_count = count;
+    return FSI_OK;
+}
+
+static fsi_status fsi__sph_check_overflow(const fsi__sph_run *run)
+{
+    int c, i;
+    for (c = 0; c < run->chunks; c++) {
+        if (!run->overflow[c]) continue;
+        i = run->overflow[c] - 1;
+        return fsi__fail(run->s->context, FSI_ERROR_LIMIT, "fsi_sph_step", i, FSI__SPH_FACES, "particle %d has more than %d faces within reach: the mesh is too fine for this spacing", i, FSI__SPH_FACES);
+    }
+    return FSI_OK;
+}
+
+/* Adds the seconds since `*since` to a phase and starts the next. */
+static void fsi__sph_lap(const fsi__sph_run *run, double *phase, double *since)
+{
+    double now = fsi__now(run->s->context);
+    *phase += now - *since;
+    *since = now;
+}
+
+/* Sorts particles at `guess`, finds neighbours and walls there, and starts the iterates from there. */
+static fsi_status fsi__sph_attach(fsi__sph_run *run)
+{
+    fsi_neighbors *nb = run->im->neighbors;
+    double clock = fsi__now(run->s->context);
+    int o, sheets = 0;
+    fsi_status status = fsi_neighbors_build(nb, run->guess, run->n, (fsi_real)(run->h * (1 + run->skin)), run->s->desc.dim);
+    if (status != FSI_OK) return fsi__fail(run->s->context, status, "fsi_sph_step", run->s->context->error.element, 0, "particle %d: no neighbours can be found at its predicted position", (int)run->s->context->error.element);
+    run->order = nb->order;
+    run->first = nb->first;
+    run->size = nb->size;
+    run->list = nb->list;
+    fsi__sph_parallel(run, fsi__sph_gather);
+    fsi__sph_lap(run, &run->stats.seconds_neighbors, &clock);
+    fsi__sph_parallel(run, fsi__sph_mark_groups);
+    status = fsi__sph_reserve_walls(run);
+    if (status != FSI_OK) return status;
+    fsi__sph_parallel(run, fsi__sph_make_walls);
+    for (o = 0; o < run->im->obstacle_count; o++) sheets |= fsi__sph_two_sided(run->im, o);
+    if (sheets) fsi__sph_parallel(run, fsi__sph_cut_pairs);
+    fsi__sph_lap(run, &run->stats.seconds_boundary, &clock);
+    return fsi__sph_check_overflow(run);
+}
+
+/* Makes the current iterates the new starting positions. */
+static fsi_status fsi__sph_reattach(fsi__sph_run *run)
+{
+    int r;
+    for (r = 0; r < run->n; r++) {
+        int i = run->order[r];
+        run->kappa[i] = run->slot[r] >= 0 ? (fsi_real)((double)run->wall[run->slot[r]].kappa / run->kappa0) : 1;
+        run->guess[i] = fsi__sph_world(run, i, &run->uz[r]);
+    }
+    run->stats.rebuilds++;
+    return fsi__sph_attach(run);
+}
+
+static double fsi__sph_energy(fsi__sph_run *run)
+{
+    double clock = fsi__now(run->s->context);
+    fsi__sph_parallel(run, fsi__sph_density);
+    fsi__sph_lap(run, &run->stats.seconds_density, &clock);
+    run->compression = fsi__sph_sum(run, 1) / run->n;
+    run->stats.max_compression = fsi__sph_largest(run, 2);
+    return fsi__sph_sum(run, 0);
+}
+
+/* Moves the iterates: to u = 0, to x*, back to the last plain step, or half a step back. */
+enum { FSI__SPH_TO_GUESS, FSI__SPH_TO_STAR, FSI__SPH_TO_STEP, FSI__SPH_HALF_BACK };
+
+static void fsi__sph_reset_range(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    const fsi__lane back = (fsi__lane)(run->omega / 2), bound = 0.3f;
+    const int how = run->reset;
+    int r;
+    (void)chunk;
+    for (r = begin; r < end; r++) {
+        fsi__lane4 *u = &run->u[r];
+        const fsi__lane4 *star = &run->star[r], *t = &run->step[r];
+        if (how == FSI__SPH_TO_GUESS) memset(u, 0, sizeof *u);
+        else if (how == FSI__SPH_TO_STAR && star->x * star->x + star->y * star->y + star->z * star->z < bound * bound) *u = *star;
+        else if (how == FSI__SPH_HALF_BACK) {
+            u->x -= back * t->x;
+            u->y -= back * t->y;
+            u->z -= back * t->z;
+        }
+        run->uz[r] = *u;
+        run->z[r] = fsi__sph_moved(&run->base[r], u);
+    }
+}
+
+static void fsi__sph_reset(fsi__sph_run *run, int how)
+{
+    run->reset = how;
+    fsi__sph_parallel(run, fsi__sph_reset_range);
+}
+
+/* One global step control (sph.md 6). Every sweep takes the gradient at the extrapolated point z, whose energy comes with
+   its density for free. Energy that rises after an extrapolation: back to the plain step; after a plain step: half as far. */
+typedef struct fsi__sph_control {
+    double t;           /* Nesterov's sequence */
+    double energy;      /* at the last point that was accepted */
+    int extrapolated;   /* the point to be judged came from an extrapolation */
+    int halvings;       /* in a row */
+} fsi__sph_control;
+
+/* Judges the point z with energy e. 1: go on from it; 0: the iterates were moved back, measure again. */
+static int fsi__sph_judge(fsi__sph_run *run, fsi__sph_control *c, double e)
+{
+    if (e <= c->energy * (1 + 1e-6) + 1e-12 * run->n || c->halvings >= 6) {
+        c->energy = e;
+        c->halvings = 0;
+        return 1;
+    }
+    if (c->extrapolated) {
+        fsi__sph_reset(run, FSI__SPH_TO_STEP);
+        run->stats.restarts++;
+    } else {
+        fsi__sph_reset(run, FSI__SPH_HALF_BACK);
+        run->omega /= 2;
+        run->stats.halvings++;
+        c->halvings++;
+    }
+    c->extrapolated = 0;
+    c->t = 1;
+    return 0;
+}
+
+/* Takes the step that the last gradient gave, extrapolating as Nesterov does; `last`: no extrapolation. */
+static int fsi__sph_advance(fsi__sph_run *run, fsi__sph_control *c, double restart)
+{
+    double clock = fsi__now(run->s->context), next;
+    if (restart > 0 || !run->s->desc.accelerate) c->t = 1;
+    if (restart > 0) run->stats.restarts++;
+    next = (1 + sqrt(1 + 4 * c->t * c->t)) / 2;
+    run->beta = run->s->desc.accelerate ? (c->t - 1) / next : 0;
+    c->t = run->s->desc.accelerate ? next : 1;
+    c->extrapolated = run->beta > 0;
+    if (!c->halvings) run->omega = run->omega * 1.3 < 1 ? run->omega * 1.3 : 1;
+    fsi__sph_parallel(run, fsi__sph_update);
+    if (fsi__sph_sum(run, 0) > 0) c->energy = HUGE_VAL; /* N or kappa changed: another energy */
+    fsi__sph_lap(run, &run->stats.seconds_update, &clock);
+    return fsi__sph_sum(run, 1) > 0 || run->s->desc.always_reevaluate;
+}
+
+static fsi_status fsi__sph_bad_number(const fsi__sph_run *run)
+{
+    int r;
+    for (r = 0; r < run->n; r++) {
+        const fsi__lane4 *u = &run->uz[r];
+        if (fsi_is_finite((double)run->lambda[r]) && fsi_is_finite((double)(u->x + u->y + u->z))) continue;
+        return fsi__fail(run->s->context, FSI_ERROR_NAN, "fsi_sph_step", run->order[r], (double)run->lambda[r], "particle %d: its density became infinite or NaN in the solve", run->order[r]);
+    }
+    return fsi__fail(run->s->context, FSI_ERROR_NAN, "fsi_sph_step", -1, 0, "the energy of the solve became infinite or NaN");
+}
+
+/* Starts cold when the last correction, added to x*, has more energy than x* alone. */
+static double fsi__sph_cold_energy(fsi__sph_run *run)
+{
+    double e;
+    if (!run->s->desc.warm_start) return HUGE_VAL;
+    fsi__sph_reset(run, FSI__SPH_TO_STAR);
+    e = fsi__sph_energy(run);
+    fsi__sph_reset(run, FSI__SPH_TO_GUESS);
+    return e;
+}
+
+static fsi_status fsi__sph_solve(fsi__sph_run *run)
+{
+    const fsi_sph_desc *d = &run->s->desc;
+    const double to_dx = (double)run->s->support / (double)d->spacing;
+    fsi__sph_control c = { 1, HUGE_VAL, 0, 0 };
+    double cold = fsi__sph_cold_energy(run), e, clock, restart, drift;
+    fsi_status status;
+    int k, stale, used = run->stats.iterations;
+    run->omega = 1;
+    for (k = 0;; k++) {
+        e = fsi__sph_energy(run);
+        if (!fsi_is_finite(e)) return fsi__sph_bad_number(run);
+        if (k == 0) {
+            if (cold < e) {
+                fsi__sph_reset(run, FSI__SPH_TO_STAR);
+                run->stats.warm_rejected++;
+                cold = HUGE_VAL;
+                e = fsi__sph_energy(run);
+            }
+            if (used == 0) run->stats.energy_start = e;
+        }
+        run->stats.iterations++;
+        if (k < d->max_iters && !fsi__sph_judge(run, &c, e)) continue;
+        clock = fsi__now(run->s->context);
+        fsi__sph_parallel(run, fsi__sph_gradient);
+        fsi__sph_lap(run, &run->stats.seconds_gradient, &clock);
+        restart = fsi__sph_sum(run, 0);
+        run->stats.residual = fsi__sph_sum(run, 1) / run->n * to_dx;
+        if (k + 1 >= d->min_iters && run->stats.residual <= (double)d->tolerance) break;
+        if (k >= d->max_iters || (d->budget && run->stats.iterations >= d->budget)) {
+            run->stats.degraded = 1;
+            break;
+        }
+        stale = fsi__sph_advance(run, &c, restart);
+        drift = sqrt(fsi__sph_largest(run, 2));
+        if (stale) {
+            clock = fsi__now(run->s->context);
+            fsi__sph_parallel(run, fsi__sph_refresh_walls);
+            if (fsi__sph_sum(run, 0) > 0) c.energy = HUGE_VAL;
+            run->stats.reevaluations += (int)fsi__sph_sum(run, 0);
+            fsi__sph_lap(run, &run->stats.seconds_boundary, &clock);
+            status = fsi__sph_check_overflow(run);
+            if (status != FSI_OK) return status;
+        }
+        if (drift > run->skin / 2) {
+            status = fsi__sph_reattach(run);
+            if (status != FSI_OK) return status;
+            c.t = 1;
+            c.extrapolated = 0;
+            c.energy = HUGE_VAL;
+        }
+    }
+    if (used == 0) run->stats.energy_end = e;
+    return FSI_OK;
+}
+
+/* ---- >>after the solve ---------------------------------------------------------------------------------------- */
+
+/* Sums of v by component and of |v|. */
+static void fsi__sph_momentum(const fsi__sph_run *run, double sum[4])
+{
+    int i;
+    sum[0] = sum[1] = sum[2] = sum[3] = 0;
+    for (i = 0; i < run->n; i++) {
+        const fsi_vec3 *v = &run->v[i];
+        sum[0] += (double)v->x;
+        sum[1] += (double)v->y;
+        sum[2] += (double)v->z;
+        sum[3] += sqrt((double)fsi_v3_norm2(*v));
+    }
+}
+
+/* The velocity that the solve gave to rank r: v* + (x1 - x*)/dt, or v* plus the forces at the end, D step - (x* - x). A
+   particle that was placed has gone where it has gone. */
+static fsi_vec3 fsi__sph_new_velocity(const fsi__sph_run *run, int r, fsi_vec3 v, fsi_vec3 moved, int placed)
+{
+    const fsi__lane4 *t = &run->step[r], *star = &run->star[r], *u = &run->u[r];
+    const fsi_real scale = (fsi_real)(run->h / run->dt);
+    fsi__lane d[3];
+    if (placed) return fsi_v3_scale(moved, (fsi_real)(1 / run->dt));
+    d[0] = u->x - star->x;
+    d[1] = u->y - star->y;
+    d[2] = u->z - star->z;
+    if (run->s->desc.velocity_update == FSI_SPH_VELOCITY_FORCES) {
+        d[0] += t->w * t->x;
+        d[1] += t->w * t->y;
+        d[2] += t->w * t->z;
+    }
+    return fsi_v3_madd(v, scale, fsi_v3((fsi_real)d[0], (fsi_real)d[1], (fsi_real)d[2]));
+}
+
+/* New velocities and positions in creation order. Sums: what the walls gave, that is, whatever moved a wall particle and
+   was neither gravity nor its neighbours (3) [m/s]; inner particles under pressure (1). */
+static void fsi__sph_finish(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    const double gk_mu = run->im->kernel.gk * (double)run->s->stiffness, scale = run->h / run->dt;
+    const fsi_real h = (fsi_real)run->h;
+    double sum[3] = { 0, 0, 0 };
+    int r, inner = 0;
+    for (r = begin; r < end; r++) {
+        const int i = run->order[r], slot = run->slot[r];
+        const fsi__lane4 *star = &run->star[r];
+        const fsi_vec3 x1 = run->target[i], before = run->v[i];
+        const fsi_vec3 x_star = fsi_v3_add(run->guess[i], fsi_v3(h * (fsi_real)star->x, h * (fsi_real)star->y, h * (fsi_real)star->z));
+        run->warm[i] = fsi_v3_scale(fsi_v3_sub(x1, x_star), (fsi_real)(1 / (run->dt * run->dt)));
+        run->v[i] = fsi__sph_new_velocity(run, r, before, fsi_v3_sub(x1, run->x[i]), slot >= 0 && run->wall[slot].placed);
+        run->x[i] = x1;
+        run->pressure[i] = (fsi_real)(gk_mu * (double)run->zp[r].w);
+        run->lambda_out[i] = (fsi_real)run->lambda[r];
+        run->kappa[i] = slot >= 0 ? fsi_max(1, (fsi_real)(0.5 * (double)run->wall[slot].kappa / run->kappa0)) : 1;
+        if (slot < 0) inner += run->step[r].w > 1;
+        else {
+            fsi__lane4 f = fsi__sph_pressure_on(run, r);
+            sum[0] += (double)(run->v[i].x - before.x) - scale * (double)f.x;
+            sum[1] += (double)(run->v[i].y - before.y) - scale * (double)f.y;
+            sum[2] += (double)(run->v[i].z - before.z) - scale * (double)f.z;
+        }
+    }
+    fsi__sph_put_sums(run, chunk, sum[0], sum[1], sum[2], inner);
+}
+
+/* The new velocities, in rank order. */
+static void fsi__sph_gather_velocity(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    int r;
+    (void)chunk;
+    for (r = begin; r < end; r++) {
+        const fsi_vec3 *v = &run->v[run->order[r]];
+        run->u[r].x = (fsi__lane)v->x;
+        run->u[r].y = (fsi__lane)v->y;
+        run->u[r].z = (fsi__lane)v->z;
+    }
+}
+
+/* XSPH (sph.md 10): v_i += c V sum_j (v_j - v_i) W~_ij, all at once; the old velocities are in `u`. */
+FSI_FN void fsi__sph_pair_smooth(const fsi__sph_run *run, const int *list, int i, fsi__sph_sums *sum)
+{
+    const fsi__lane4 *vi = &run->u[i];
+    const fsi__f8 w = fsi__sph_pair_density(run->z, list, &run->z[i]);
+    fsi__f8 x, y, z;
+    fsi__f8_gather_vectors(run->u, list, &x, &y, &z);
+    sum->x = fsi__f8_add(sum->x, fsi__f8_mul(w, fsi__f8_sub(x, fsi__f8_set(vi->x))));
+    sum->y = fsi__f8_add(sum->y, fsi__f8_mul(w, fsi__f8_sub(y, fsi__f8_set(vi->y))));
+    sum->z = fsi__f8_add(sum->z, fsi__f8_mul(w, fsi__f8_sub(z, fsi__f8_set(vi->z))));
+}
+
+static void fsi__sph_smooth(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    const fsi_real c = (fsi_real)((double)run->s->desc.xsph * run->im->kernel.peak);
+    int r, k;
+    (void)chunk;
+    for (r = begin; r < end; r++) {
+        const int *list = run->list + run->first[r];
+        const int size = fsi__sph_padded(run->size[r]);
+        fsi_vec3 *v = &run->v[run->order[r]];
+        fsi__sph_sums sum;
+        sum.x = sum.y = sum.z = fsi__f8_set(0);
+        for (k = 0; k < size; k += FSI_LANES) fsi__sph_pair_smooth(run, list + k, r, &sum);
+        *v = fsi_v3_add(*v, fsi_v3(c * (fsi_real)fsi__f8_sum(sum.x), c * (fsi_real)fsi__f8_sum(sum.y), c * (fsi_real)fsi__f8_sum(sum.z)));
+    }
+}
+
+/* Momentum must have changed by what the walls gave and nothing else. What differs, the unfinished part of the solve and
+   rounding, is taken out evenly from the inner particles under pressure; in single drops in flight there is none. */
+static void fsi__sph_mend_momentum(fsi__sph_run *run, const double before[4], const double wall[3], double active)
+{
+    double after[4], defect[3], d = 0;
+    fsi_vec3 shift;
+    int k, r;
+    fsi__sph_momentum(run, after);
+    for (k = 0; k < 3; k++) {
+        defect[k] = after[k] - before[k] - wall[k];
+        d += defect[k] * defect[k];
+    }
+    d = after[3] > 0 ? sqrt(d) / after[3] : 0;
+    if (d > run->stats.momentum_defect) run->stats.momentum_defect = d;
+    if (!(active > 0)) return;
+    shift = fsi_v3((fsi_real)(defect[0] / active), (fsi_real)(defect[1] / active), (fsi_real)(defect[2] / active));
+    for (r = 0; r < run->n; r++)
+        if (run->slot[r] < 0 && run->step[r].w > 1) run->v[run->order[r]] = fsi_v3_sub(run->v[run->order[r]], shift);
+}
+
+static fsi_status fsi__sph_substep(fsi__sph_run *run)
+{
+    fsi_sph_stats *st = &run->stats;
+    const double mass = (double)run->s->particle_mass;
+    double clock = fsi__now(run->s->context), active, before[4], wall[3];
+    fsi_status status;
+    int k;
+    fsi__sph_parallel(run, fsi__sph_predict);
+    fsi__sph_momentum(run, before);
+    if (run->im->neighbors->count != run->n) {
+        status = fsi_neighbors_build(run->im->neighbors, run->x, run->n, (fsi_real)run->h, run->s->desc.dim);
+        if (status != FSI_OK) return status;
+    }
+    run->order = run->im->neighbors->order;
+    fsi__sph_parallel(run, fsi__sph_place_start);
+    fsi__sph_lap(run, &st->seconds_other, &clock);
+    run->skin = run->im->skin;
+    status = fsi__sph_attach(run);
+    if (status == FSI_OK) status = fsi__sph_solve(run);
+    if (status != FSI_OK) return status;
+    clock = fsi__now(run->s->context);
+    memcpy(run->u, run->uz, (size_t)run->n * sizeof *run->u);
+    fsi__sph_parallel(run, fsi__sph_place_end);
+    st->placed += (int)fsi__sph_sum(run, 0);
+    st->pinched += (int)fsi__sph_sum(run, 1);
+    status = fsi__sph_check_overflow(run);
+    if (status != FSI_OK) return status;
+    fsi__sph_parallel(run, fsi__sph_finish);
+    active = fsi__sph_sum(run, 3);
+    for (k = 0; k < 3; k++) {
+        wall[k] = fsi__sph_sum(run, k);
+        st->wall_impulse[k] += mass * wall[k];
+    }
+    if (run->s->desc.xsph > 0) {
+        fsi__sph_parallel(run, fsi__sph_gather_velocity);
+        fsi__sph_parallel(run, fsi__sph_smooth);
+    }
+    fsi__sph_mend_momentum(run, before, wall, active);
+    st->substeps++;
+    st->wall_particles = run->wall_count;
+    st->pairs = run->im->neighbors->pair_count;
+    fsi__sph_lap(run, &st->seconds_other, &clock);
+    return FSI_OK;
+}
+
+/* ---- >>step --------------------------------------------------------------------------------------------------- */
+
+static double fsi__sph_longest(const fsi_vec3 *v, int n)
+{
+    double most = 0;
+    int i;
+    for (i = 0; i < n; i++) {
+        double s = (double)fsi_v3_norm2(v[i]);
+        if (!(s <= most)) most = s;
+    }
+    return sqrt(most);
+}
+
+/* Momentum, energies, compression of the new state; NaN names its particle. */
+static fsi_status fsi__sph_measure(fsi__sph_run *run)
+{
+    fsi_sph_stats *st = &run->stats;
+    const fsi_sph *s = run->s;
+    const double m = (double)s->particle_mass;
+    int i;
+    st->particles = run->n;
+    for (i = 0; i < run->n; i++) {
+        const fsi_vec3 *x = &run->x[i], *v = &run->v[i];
+        if (!fsi_v3_is_finite(*x) || !fsi_v3_is_finite(*v) || !fsi_v3_is_finite(run->warm[i])) return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_sph_step", i, 0, "particle %d: its new position or velocity is not finite", i);
+        st->momentum[0] += m * (double)v->x;
+        st->momentum[1] += m * (double)v->y;
+        st->momentum[2] += m * (double)v->z;
+        st->kinetic_energy += 0.5 * m * (double)fsi_v3_norm2(*v);
+        st->potential_energy -= m * (double)fsi_v3_dot(s->desc.gravity, *x);
+    }
+    st->max_speed = fsi__sph_longest(run->v, run->n);
+    st->cfl = st->max_speed * run->dt / (double)s->desc.spacing;
+    return FSI_OK;
+}
+
+static void fsi__sph_commit(fsi__sph_run *run)
+{
+    fsi_sph *s = run->s;
+    size_t n = (size_t)run->n;
+    if (n > 0) {
+        memcpy(s->position, run->x, n * sizeof *run->x);
+        memcpy(s->velocity, run->v, n * sizeof *run->v);
+        memcpy(run->im->warm, run->warm, n * sizeof *run->warm);
+        memcpy(run->im->kappa, run->kappa, n * sizeof *run->kappa);
+        memcpy(run->im->pressure, run->pressure, n * sizeof *run->pressure);
+        memcpy(run->im->density_ratio, run->lambda_out, n * sizeof *run->lambda_out);
+    }
+    run->stats.bytes = s->context->bytes;
+    run->stats.allocs = s->context->allocs;
+    s->stats = run->stats;
+}
+
+static fsi_status fsi__sph_check_state(const fsi_sph *s, fsi_real dt)
+{
+    int i;
+    if (!fsi_is_finite((double)dt) || dt < 0 || (dt > 0 && dt < (fsi_real)1e-12)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_sph_step", -1, (double)dt, "dt is %g seconds, must be 0 or at least 1e-12", (double)dt);
+    for (i = 0; i < s->count; i++) {
+        const char *what = !fsi_v3_is_finite(s->position[i]) ? "position" : !fsi_v3_is_finite(s->velocity[i]) ? "velocity" : !fsi_v3_is_finite(s->force[i]) ? "force" : NULL;
+        if (what) return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_sph_step", i, 0, "particle %d: its %s is not finite", i, what);
+    }
+    return FSI_OK;
+}
+
+/* The length of the next substep: CFL with the speed that gravity and forces add, at least what is left over max_substeps. */
+static double fsi__sph_substep_length(const fsi__sph_run *run, double left, int substeps_left)
+{
+    double pull = (double)fsi_v3_norm(run->s->desc.gravity) + fsi__sph_longest(run->s->force, run->n) / (double)run->s->particle_mass;
+    double speed = fsi__sph_longest(run->v, run->n) + pull * left;
+    double count = ceil(speed * left / ((double)run->s->desc.cfl * (double)run->s->desc.spacing) - 1e-9);
+    if (!(count >= 1)) count = 1;
+    if (count > substeps_left) count = substeps_left;
+    return left / count;
+}
+
+static fsi_status fsi__sph_begin(fsi__sph_run *run, fsi_sph *s)
+{
+    fsi__arena measure = { NULL, 0, 0 };
+    memset(run, 0, sizeof *run);
+    run->s = s;
+    run->im = (fsi__sph_impl *)s->impl;
+    run->n = s->count;
+    run->chunks = fsi__chunks(s->count, FSI__SPH_GRAIN);
+    run->groups = fsi__chunks(s->count, FSI__SPH_GROUP);
+    run->h = (double)s->support;
+    run->dhat = (double)s->desc.contact_thickness * (double)s->desc.spacing / run->h;
+    fsi__sph_layout(run, &measure);
+    if (!fsi__arena_reserve(s->context, &run->im->scratch, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, "fsi_sph_step", -1, s->count, "no memory to step %d particles", s->count);
+    fsi__sph_layout(run, &run->im->scratch);
+    memset(run->overflow, 0, (size_t)run->chunks * sizeof(int));
+    if (s->count == 0) return FSI_OK;
+    memcpy(run->x, s->position, (size_t)s->count * sizeof *run->x);
+    memcpy(run->v, s->velocity, (size_t)s->count * sizeof *run->v);
+    memcpy(run->warm, run->im->warm, (size_t)s->count * sizeof *run->warm);
+    memcpy(run->kappa, run->im->kappa, (size_t)s->count * sizeof *run->kappa);
+    memcpy(run->pressure, run->im->pressure, (size_t)s->count * sizeof *run->pressure);
+    memcpy(run->lambda_out, run->im->density_ratio, (size_t)s->count * sizeof *run->lambda_out);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_sph_step(fsi_sph *s, fsi_real dt)
+{
+    fsi__sph_run run;
+    fsi_status status = fsi__sph_check(s, "fsi_sph_step");
+    double left = (double)dt, compression = 0;
+    if (status == FSI_OK) status = fsi__sph_check_state(s, dt);
+    if (status == FSI_OK) status = fsi__sph_begin(&run, s);
+    if (status != FSI_OK) return status;
+    while (left > 0 && run.n > 0) {
+        run.dt = fsi__sph_substep_length(&run, left, s->desc.max_substeps - run.stats.substeps);
+        run.mu = (double)s->stiffness * run.dt * run.dt / ((double)s->desc.density * run.h * run.h);
+        run.kappa0 = run.mu * (double)s->desc.contact_stiffness;
+        status = fsi__sph_substep(&run);
+        if (status != FSI_OK) return status;
+        compression += run.compression;
+        left = left - run.dt > left * 1e-9 && run.stats.substeps < s->desc.max_substeps ? left - run.dt : 0;
+    }
+    if (run.stats.substeps > 0) run.stats.mean_compression = compression / run.stats.substeps;
+    status = fsi__sph_measure(&run);
+    if (status != FSI_OK) return status;
+    s->time += (double)dt;
+    fsi__sph_commit(&run);
+    return FSI_OK;
+}
+
+/* ---- >>making and changing ------------------------------------------------------------------------------------ */
+
+FSI_API fsi_sph_desc fsi_sph_default_desc(void)
+{
+    fsi_sph_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('d', fsi_sph_desc);
+    d.dim = 3;
+    d.spacing = (fsi_real)0.02;
+    d.support = 2;
+    d.density = 1000;
+    d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
+    d.depth = 1;
+    d.compressibility = (fsi_real)0.01;
+    d.min_iters = 6;
+    d.max_iters = 100;
+    d.tolerance = (fsi_real)3e-5;
+    d.accelerate = 1;
+    d.warm_start = 1;
+    d.cfl = (fsi_real)0.3;
+    d.max_substeps = 50;
+    d.wall_calibrate = 1;
+    d.contact_thickness = (fsi_real)0.5;
+    d.contact_stiffness = 1;
+    d.contact_first = 2;
+    d.contact_order = 3;
+    d.contact_max_order = 24;
+    d.xsph = (fsi_real)0.05;
+    d.domain = fsi_box3_empty();
+    return d;
+}
+
+static fsi_status fsi__sph_check(const fsi_sph *s, const char *function)
+{
+    (void)function;
+    if (!s) return FSI_ERROR_ARGUMENT;
+    return s->cookie == FSI__COOKIE('s', fsi_sph) ? FSI_OK : FSI_ERROR_COOKIE;
+}
+
+/* One line per field that has a range. */
+static fsi_status fsi__sph_check_desc(fsi_context *context, const fsi_sph_desc *d)
+{
+    struct { const char *name; double value, lo, hi; } range[] = {
+        { "dim", 0, 2, 3 }, { "spacing", 0, 1e-9, 1e9 }, { "support", 0, 1.8, 3 }, { "density", 0, 1e-6, 1e9 },
+        { "depth", 0, 1e-9, 1e9 }, { "compressibility", 0, 1e-6, 0.5 }, { "stiffness", 0, 0, 1e18 },
+        { "min_iters", 0, 1, 10000 }, { "max_iters", 0, 1, 10000 }, { "tolerance", 0, 0, 1 }, { "cfl", 0, 1e-3, 100 },
+        { "max_substeps", 0, 1, 1000000 }, { "budget", 0, 0, 1e9 }, { "contact_thickness", 0, 0.05, 2 },
+        { "contact_stiffness", 0, 1e-6, 1e6 }, { "contact_first", 0, 1, 2 }, { "contact_order", 0, 2, 64 },
+        { "contact_max_order", 0, 2, 64 }, { "xsph", 0, 0, 0.5 }, { "reserve", 0, 0, 1e9 },
+        { "boundary", 0, 0, 1 }, { "velocity_update", 0, 0, 1 },
+    };
+    double value[22];
+    int k;
+    value[0] = d->dim; value[1] = (double)d->spacing; value[2] = (double)d->support; value[3] = (double)d->density;
+    value[4] = (double)d->depth; value[5] = (double)d->compressibility; value[6] = (double)d->stiffness;
+    value[7] = d->min_iters; value[8] = d->max_iters; value[9] = (double)d->tolerance; value[10] = (double)d->cfl;
+    value[11] = d->max_substeps; value[12] = d->budget; value[13] = (double)d->contact_thickness;
+    value[14] = (double)d->contact_stiffness; value[15] = d->contact_first; value[16] = d->contact_order;
+    value[17] = d->contact_max_order; value[18] = (double)d->xsph; value[19] = d->reserve;
+    value[20] = (double)d->boundary; value[21] = (double)d->velocity_update;
+    for (k = 0; k < 22; k++)
+        if (!(value[k] >= range[k].lo * (1 - 1e-6) && value[k] <= range[k].hi * (1 + 1e-6))) /* floats may round */
+            return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_sph_create", k, value[k], "desc.%s is %g, must be %g to %g", range[k].name, value[k], range[k].lo, range[k].hi);
+    if (!fsi_v3_is_finite(d->gravity)) return fsi__fail(context, FSI_ERROR_NAN, "fsi_sph_create", -1, 0, "desc.gravity is not finite");
+    if (d->dim == 2 && d->gravity.z != 0) return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_sph_create", -1, (double)d->gravity.z, "desc.gravity.z is %g, but the plane of dim 2 is x, y", (double)d->gravity.z);
+    if (d->min_iters > d->max_iters || d->contact_order > d->contact_max_order)
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_sph_create", -1, d->min_iters, "desc.%s is larger than its maximum", d->min_iters > d->max_iters ? "min_iters" : "contact_order");
+    return FSI_OK;
+}
+
+static int fsi__sph_columns(fsi_sph *s, fsi__column *columns)
+{
+    fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
+    void **arrays[7];
+    size_t sizes[7] = { sizeof(fsi_vec3), sizeof(fsi_vec3), sizeof(fsi_vec3), sizeof(fsi_vec3), sizeof(fsi_real), sizeof(fsi_real), sizeof(fsi_real) };
+    int k;
+    arrays[0] = (void **)(void *)&s->position;
+    arrays[1] = (void **)(void *)&s->velocity;
+    arrays[2] = (void **)(void *)&s->force;
+    arrays[3] = (void **)(void *)&im->warm;
+    arrays[4] = (void **)(void *)&im->kappa;
+    arrays[5] = (void **)(void *)&im->pressure;
+    arrays[6] = (void **)(void *)&im->density_ratio;
+    for (k = 0; k < 7; k++) {
+        columns[k].array = arrays[k];
+        columns[k].size = sizes[k];
+    }
+    return 7;
+}
+
+static void fsi__sph_publish_arrays(fsi_sph *s)
+{
+    fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
+    s->pressure = im->pressure;
+    s->density_ratio = im->density_ratio;
+}
+
+/* Walls of the domain: the box seen from inside. */
+static fsi_status fsi__sph_make_domain(fsi_sph *s)
+{
+    static const int quads[24] = { 0, 4, 6, 2, 1, 3, 7, 5, 0, 1, 5, 4, 2, 6, 7, 3, 0, 2, 3, 1, 4, 5, 7, 6 };
+    static const int sides[8] = { 0, 1, 1, 2, 2, 3, 3, 0 };
+    fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
+    const fsi_box3 *b = &s->desc.domain;
+    fsi_mesh_desc d = fsi_mesh_default_desc();
+    fsi_vec3 v[8];
+    int e[36], k, flat = s->desc.dim == 2;
+    fsi_status status;
+    if (b->lo.x == FSI_REAL_MAX && b->hi.x == -FSI_REAL_MAX) return FSI_OK; /* fsi_box3_empty */
+    if (!fsi_v3_is_finite(b->lo) || !fsi_v3_is_finite(b->hi) || !(b->lo.x < b->hi.x && b->lo.y < b->hi.y && (flat || b->lo.z < b->hi.z)))
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_sph_create", -1, 0, "desc.domain is not a box");
+    for (k = 0; k < 8; k++) v[k] = fsi_v3(k & 1 ? b->hi.x : b->lo.x, k & 2 ? b->hi.y : b->lo.y, k & 4 ? b->hi.z : b->lo.z);
+    if (flat) {
+        v[2] = fsi_v3(b->hi.x, b->hi.y, 0);
+        v[3] = fsi_v3(b->lo.x, b->hi.y, 0);
+        v[0].z = v[1].z = 0;
+        memcpy(e, sides, sizeof sides);
+    }
+    for (k = 0; k < 6 && !flat; k++) {
+        const int *q = quads + 4 * k;
+        e[6 * k] = q[0]; e[6 * k + 1] = q[2]; e[6 * k + 2] = q[1]; /* turned inward */
+        e[6 * k + 3] = q[0]; e[6 * k + 4] = q[3]; e[6 * k + 5] = q[2];
+    }
+    d.context = s->context;
+    d.vertices = v;
+    d.vertex_count = flat ? 4 : 8;
+    d.elements = e;
+    d.element_count = flat ? 4 : 12;
+    d.corners = flat ? 2 : 3;
+    d.kind = FSI_MESH_CLOSED;
+    d.container = 1;
+    status = fsi_mesh_create(&im->domain, &d);
+    return status == FSI_OK ? fsi_sph_add_obstacle(s, im->domain, NULL) : status;
+}
+
+static void fsi__sph_derive(fsi_sph *s)
+{
+    fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
+    const fsi_sph_desc *d = &s->desc;
+    double dx = (double)d->spacing, g = (double)fsi_v3_norm(d->gravity);
+    im->kernel = fsi__sph_calibrate(d->dim, (double)d->support);
+    s->particle_volume = (fsi_real)(d->dim == 3 ? dx * dx * dx : dx * dx);
+    s->particle_mass = s->particle_volume * d->density;
+    s->support = d->support * d->spacing;
+    s->kernel_scale = (fsi_real)im->kernel.sigma;
+    s->gradient_factor = (fsi_real)im->kernel.gk;
+    s->wall_factor = (fsi_real)(d->wall_calibrate ? im->kernel.wall : 1);
+    s->stiffness = d->stiffness > 0 ? d->stiffness : (fsi_real)((double)d->density * (g > 0 ? g : 9.81) * (double)d->depth / ((double)d->compressibility * im->kernel.gk * im->kernel.gk));
+}
+
+FSI_API fsi_status fsi_sph_create(fsi_sph **out, const fsi_sph_desc *desc)
+{
+    fsi_sph *s;
+    fsi__sph_impl *im;
+    fsi_status status;
+    if (out) *out = NULL;
+    if (!out || !desc) return fsi__fail(desc ? desc->context : NULL, FSI_ERROR_ARGUMENT, "fsi_sph_create", -1, 0, "out or desc is NULL");
+    if (desc->cookie != FSI__COOKIE('d', fsi_sph_desc)) return FSI_ERROR_COOKIE; /* its context cannot be trusted either */
+    status = fsi__sph_check_desc(desc->context, desc);
+    if (status != FSI_OK) return status;
+    s = (fsi_sph *)fsi__alloc(desc->context, 1, sizeof *s + sizeof *im);
+    if (!s) return fsi__fail(desc->context, FSI_ERROR_MEMORY, "fsi_sph_create", -1, 0, "no memory for the simulator");
+    im = (fsi__sph_impl *)(void *)(s + 1);
+    im->own_context = fsi_default_context();
+    im->skin = 0.1;
+    s->cookie = FSI__COOKIE('s', fsi_sph);
+    s->context = desc->context ? desc->context : &im->own_context;
+    s->desc = *desc;
+    s->impl = im;
+    fsi__sph_derive(s);
+    status = fsi_neighbors_create(&im->neighbors, s->context);
+    if (status == FSI_OK) status = fsi__sph_make_domain(s);
+    if (status == FSI_OK) status = fsi__sph_reserve(s, desc->reserve);
+    if (status != FSI_OK) {
+        fsi_sph_destroy(s);
+        return status;
+    }
+    *out = s;
+    return FSI_OK;
+}
+
+FSI_API void fsi_sph_destroy(fsi_sph *s)
+{
+    fsi__column columns[8];
+    fsi__sph_impl *im;
+    fsi_context *context;
+    if (!s || fsi__sph_check(s, "") != FSI_OK) return;
+    im = (fsi__sph_impl *)s->impl;
+    context = s->context == &im->own_context ? NULL : s->context;
+    while (im->obstacle_count > 0) fsi_sph_remove_obstacle(s, im->obstacle[im->obstacle_count - 1].id);
+    fsi__free(context, im->obstacle, (size_t)im->obstacle_capacity, sizeof *im->obstacle);
+    fsi_mesh_destroy(im->domain);
+    fsi_neighbors_destroy(im->neighbors);
+    fsi__arena_free(context, &im->scratch);
+    fsi__arena_free(context, &im->walls);
+    fsi__free_columns(context, columns, fsi__sph_columns(s, columns), s->capacity);
+    s->cookie = 0;
+    fsi__free(context, s, 1, sizeof *s + sizeof *im);
+}
+
+FSI_API const fsi_error *fsi_sph_error(const fsi_sph *s) { return s ? &s->context->error : NULL; }
+
+static fsi_status fsi__sph_reserve(fsi_sph *s, int capacity)
+{
+    fsi__column columns[8];
+    fsi_status status = fsi__grow(s->context, columns, fsi__sph_columns(s, columns), s->count, &s->capacity, capacity, "fsi_sph_add_particles");
+    fsi__sph_publish_arrays(s);
+    return status;
+}
+
+FSI_API fsi_status fsi_sph_add_particles(fsi_sph *s, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count)
+{
+    static const char fn[] = "fsi_sph_add_particles";
+    fsi__sph_impl *im;
+    fsi_status status = fsi__sph_check(s, fn);
+    int i, want;
+    if (status != FSI_OK) return status;
+    if (count < 0 || (count > 0 && !positions)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, count, "count is %d, positions are %s", count, positions ? "given" : "NULL");
+    if (count > 0x3fffffff - s->count) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, count, "%d more particles are too many", count);
+    for (i = 0; i < count; i++)
+        if (!fsi_v3_is_finite(positions[i]) || (velocities && !fsi_v3_is_finite(velocities[i]))) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "particle %d of those to add is not finite", i);
+    want = s->count + count;
+    if (want > s->capacity) {
+        status = fsi__sph_reserve(s, want > s->capacity + s->capacity / 2 ? want : s->capacity + s->capacity / 2);
+        if (status != FSI_OK) return status;
+    }
+    im = (fsi__sph_impl *)s->impl;
+    for (i = 0; i < count; i++) {
+        int k = s->count + i;
+        s->position[k] = positions[i];
+        s->velocity[k] = velocities ? velocities[i] : fsi_v3(0, 0, 0);
+        if (s->desc.dim == 2) s->position[k].z = s->velocity[k].z = 0;
+        s->force[k] = im->warm[k] = fsi_v3(0, 0, 0);
+        im->kappa[k] = im->density_ratio[k] = 1;
+        im->pressure[k] = 0;
+    }
+    s->count = want;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_sph_remove_particles(fsi_sph *s, const unsigned char *remove_flags)
+{
+    fsi__column columns[8];
+    fsi_status status = fsi__sph_check(s, "fsi_sph_remove_particles");
+    int k, i, kept = 0, column_count;
+    if (status != FSI_OK) return status;
+    if (!remove_flags) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_sph_remove_particles", -1, 0, "remove is NULL");
+    column_count = fsi__sph_columns(s, columns);
+    for (i = 0; i < s->count; i++) {
+        if (remove_flags[i]) continue;
+        for (k = 0; k < column_count && kept != i; k++) {
+            unsigned char *a = (unsigned char *)*columns[k].array;
+            memcpy(a + (size_t)kept * columns[k].size, a + (size_t)i * columns[k].size, columns[k].size);
+        }
+        kept++;
+    }
+    s->count = kept;
+    return FSI_OK;
+}
+
+/* Nearest distance to an obstacle's faces is at least dx/2, and x is on the liquid's side of all. */
+static int fsi__sph_is_free(const fsi_sph *s, fsi_vec3 x)
+{
+    const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
+    int o;
+    for (o = 0; o < im->obstacle_count; o++) {
+        const fsi_mesh *mesh = im->obstacle[o].mesh;
+        fsi_mesh_hit hit = fsi_mesh_closest(mesh, x, FSI_REAL_MAX, -1);
+        if (hit.face >= 0 && (hit.t < s->desc.spacing * (fsi_real)0.499 || (mesh->kind == FSI_MESH_CLOSED && hit.side < 0))) return 0;
+    }
+    return 1;
+}
+
+FSI_API fsi_status fsi_sph_fill_box(fsi_sph *s, fsi_box3 box, fsi_vec3 velocity)
+{
+    static const char fn[] = "fsi_sph_fill_box";
+    fsi_status status = fsi__sph_check(s, fn);
+    fsi_real dx;
+    double n[3];
+    int i, j, k, start;
+    if (status != FSI_OK) return status;
+    dx = s->desc.spacing;
+    if (!fsi_v3_is_finite(box.lo) || !fsi_v3_is_finite(box.hi) || !fsi_v3_is_finite(velocity)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the box or the velocity is not finite");
+    n[0] = floor((double)((box.hi.x - box.lo.x) / dx) + 0.5);
+    n[1] = floor((double)((box.hi.y - box.lo.y) / dx) + 0.5);
+    n[2] = s->desc.dim == 2 ? 1 : floor((double)((box.hi.z - box.lo.z) / dx) + 0.5);
+    if (!(n[0] >= 1 && n[1] >= 1 && n[2] >= 1)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, n[0] * n[1] * n[2], "the box holds no particle of spacing %g", (double)dx);
+    if (n[0] * n[1] * n[2] > 5e8) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, n[0] * n[1] * n[2], "the box holds %.0f particles", n[0] * n[1] * n[2]);
+    start = s->count;
+    for (k = 0; k < (int)n[2]; k++) {
+        for (j = 0; j < (int)n[1]; j++) {
+            for (i = 0; i < (int)n[0]; i++) {
+                fsi_vec3 x = fsi_v3_add(box.lo, fsi_v3(dx * ((fsi_real)i + (fsi_real)0.5), dx * ((fsi_real)j + (fsi_real)0.5), dx * ((fsi_real)k + (fsi_real)0.5)));
+                if (s->desc.dim == 2) x.z = 0;
+                if (!fsi__sph_is_free(s, x)) continue;
+                status = fsi_sph_add_particles(s, &x, &velocity, 1);
+                if (status == FSI_OK) continue;
+                s->count = start;
+                return status;
+            }
+        }
+    }
+    return FSI_OK;
+}
+
+/* ---- >>obstacles ---------------------------------------------------------------------------------------------- */
+
+/* Coplanar patches: faces joined across edges with the same plane, flooded from each face in turn. */
+static void fsi__sph_make_patches(const fsi_mesh *mesh, int *patch, int *stack)
+{
+    int f, k, top, n = mesh->corners == 3 ? 3 : 0;
+    for (f = 0; f < mesh->face_count; f++) patch[f] = -1;
+    for (f = 0; f < mesh->face_count; f++) {
+        if (patch[f] >= 0) continue;
+        patch[f] = f;
+        for (stack[0] = f, top = 1; top > 0;) {
+            int a = stack[--top];
+            for (k = 0; k < n; k++) {
+                int b = mesh->face_neighbor[3 * a + k];
+                if (b < 0 || patch[b] >= 0 || !((double)fsi_v3_norm2(fsi_v3_sub(mesh->face_normals[b], mesh->face_normals[f])) < 1e-20)) continue;
+                patch[b] = f;
+                stack[top++] = b;
+            }
+        }
+    }
+}
+
+FSI_API fsi_status fsi_sph_add_obstacle(fsi_sph *s, const fsi_mesh *mesh, int *id)
+{
+    static const char fn[] = "fsi_sph_add_obstacle";
+    fsi_status status = fsi__sph_check(s, fn);
+    fsi__sph_impl *im;
+    fsi__sph_obstacle *o;
+    int *stack, want;
+    if (status != FSI_OK) return status;
+    im = (fsi__sph_impl *)s->impl;
+    if (!mesh) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "mesh is NULL");
+    if (mesh->cookie != FSI__COOKIE('m', fsi_mesh)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "the mesh was not made by fsi_mesh_create of this version");
+    if (mesh->corners != s->desc.dim) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, mesh->corners, "a %dD simulator needs %s", s->desc.dim, s->desc.dim == 3 ? "triangles" : "segments");
+    want = im->obstacle_count + 1;
+    if (want > im->obstacle_capacity) {
+        fsi__column column;
+        column.array = (void **)(void *)&im->obstacle;
+        column.size = sizeof *im->obstacle;
+        status = fsi__grow(s->context, &column, 1, im->obstacle_count, &im->obstacle_capacity, 2 * want, fn);
+        if (status != FSI_OK) return status;
+    }
+    o = &im->obstacle[im->obstacle_count];
+    o->patch = (int *)fsi__alloc(s->context, (size_t)mesh->face_count, sizeof(int));
+    stack = (int *)fsi__alloc(s->context, (size_t)mesh->face_count, sizeof(int));
+    if (!o->patch || !stack) {
+        fsi__free(s->context, o->patch, (size_t)mesh->face_count, sizeof(int));
+        fsi__free(s->context, stack, (size_t)mesh->face_count, sizeof(int));
+        return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, mesh->face_count, "no memory for an obstacle of %d faces", mesh->face_count);
+    }
+    fsi__sph_make_patches(mesh, o->patch, stack);
+    fsi__free(s->context, stack, (size_t)mesh->face_count, sizeof(int));
+    o->mesh = mesh;
+    o->face_count = mesh->face_count;
+    o->id = im->next_id++;
+    if (id) *id = o->id;
+    im->obstacle_count++;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_sph_remove_obstacle(fsi_sph *s, int id)
+{
+    fsi_status status = fsi__sph_check(s, "fsi_sph_remove_obstacle");
+    fsi__sph_impl *im;
+    int k;
+    if (status != FSI_OK) return status;
+    im = (fsi__sph_impl *)s->impl;
+    for (k = 0; k < im->obstacle_count && im->obstacle[k].id != id; k++) {}
+    if (k == im->obstacle_count) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_sph_remove_obstacle", id, 0, "there is no obstacle %d", id);
+    fsi__free(s->context, im->obstacle[k].patch, (size_t)im->obstacle[k].face_count, sizeof(int));
+    im->obstacle_count--;
+    memmove(im->obstacle + k, im->obstacle + k + 1, (size_t)(im->obstacle_count - k) * sizeof *im->obstacle);
+    return FSI_OK;
+}
+
+/* ---- >>questions ---------------------------------------------------------------------------------------------- */
+
+FSI_API fsi_real fsi_sph_suggest_dt(const fsi_sph *s)
+{
+    double speed, g, dx, cfl, accurate;
+    if (fsi__sph_check(s, "") != FSI_OK) return 0;
+    dx = (double)s->desc.spacing * (double)s->desc.cfl;
+    g = (double)fsi_v3_norm(s->desc.gravity);
+    speed = fsi__sph_longest(s->velocity, s->count);
+    cfl = speed > 0 || g > 0 ? 2 * dx / (speed + sqrt(speed * speed + 4 * g * dx)) : 1; /* dx = v t + g t^2 */
+    accurate = (double)s->desc.spacing * sqrt(10 * (double)s->desc.density / (double)s->stiffness);
+    return (fsi_real)(cfl < accurate ? cfl : accurate);
+}
+
+/* Sums w and w * pressure over the particles within H of x. */
+static double fsi__sph_probe(const fsi_sph *s, fsi_vec3 x, double *pressure)
+{
+    double sum = 0, h = (double)s->support;
+    int i;
+    *pressure = 0;
+    for (i = 0; i < s->count; i++) {
+        fsi_vec3 d = fsi_v3_sub(s->position[i], x);
+        double q2 = (double)fsi_v3_norm2(d) / (h * h), t;
+        if (!(q2 < 1)) continue;
+        t = 1 - sqrt(q2);
+        sum += t * t * t;
+        *pressure += t * t * t * (double)s->pressure[i];
+    }
+    return sum;
+}
+
+FSI_API fsi_real fsi_sph_pressure_at(const fsi_sph *s, fsi_vec3 x)
+{
+    double p, sum;
+    if (fsi__sph_check(s, "") != FSI_OK) return 0;
+    sum = fsi__sph_probe(s, x, &p);
+    return (fsi_real)(sum > 0 ? p / sum : 0);
+}
+
+FSI_API fsi_real fsi_sph_fraction_at(const fsi_sph *s, fsi_vec3 x)
+{
+    double p;
+    if (fsi__sph_check(s, "") != FSI_OK) return 0;
+    return (fsi_real)(fsi__sph_probe(s, x, &p) * ((const fsi__sph_impl *)s->impl)->kernel.peak);
+}
+
+FSI_API int fsi_sph_count_inside(const fsi_sph *s, int *first)
+{
+    const fsi__sph_impl *im;
+    int i, o, inside = 0;
+    if (first) *first = -1;
+    if (fsi__sph_check(s, "") != FSI_OK) return 0;
+    im = (const fsi__sph_impl *)s->impl;
+    for (i = 0; i < s->count; i++) {
+        for (o = 0; o < im->obstacle_count; o++) {
+            const fsi_mesh *mesh = im->obstacle[o].mesh;
+            fsi_box3 at = fsi_box3_grow(fsi_box3_empty(), s->position[i]);
+            double w;
+            if (mesh->kind != FSI_MESH_CLOSED) continue;
+            w = fsi_box3_overlap(at, mesh->box) ? fsi_mesh_winding_number(mesh, s->position[i]) : 0;
+            if ((mesh->container ? 1 + w : w) < 0.5) continue;
+            if (first && inside == 0) *first = i;
+            inside++;
+            break;
+        }
+    }
+    return inside;
+}
+
+FSI_API void fsi_sph_boundary_integral(const fsi_mesh *mesh, fsi_vec3 x, fsi_real support, fsi_sph_boundary formula, double *lambda, double gradient[3])
+{
+    fsi_mesh_hit closest = fsi_mesh_closest(mesh, x, FSI_REAL_MAX, -1);
+    fsi__sph_integral sum = { 0, { 0, 0, 0 }, 0 };
+    int face, k;
+    for (face = 0; face < mesh->face_count; face++) {
+        fsi__sph_face f = fsi__sph_face_at(mesh, face, x, 1 / support);
+        if (formula == FSI_SPH_BOUNDARY_PAPER) f.L = fsi__sph_paper_at(mesh, face, x, (double)support, &f);
+        fsi__sph_add_face(&sum, f, mesh->face_normals[face], 1);
+    }
+    *lambda = sum.lambda + (mesh->kind == FSI_MESH_CLOSED && closest.face >= 0 && closest.side < 0);
+    for (k = 0; k < 3; k++) gradient[k] = sum.g[k] / (double)support;
+}
+
+FSI_API void fsi_sph_debug_draw(const fsi_sph *s, const fsi_debug_draw *draw)
+{
+    const fsi__sph_impl *im;
+    int i, o, k;
+    double top = 1;
+    if (!draw || fsi__sph_check(s, "") != FSI_OK) return;
+    im = (const fsi__sph_impl *)s->impl;
+    for (i = 0; i < s->count; i++) if ((double)s->pressure[i] > top) top = (double)s->pressure[i];
+    for (i = 0; i < s->count && draw->point; i++) { /* blue without pressure, red at the highest */
+        uint32_t red = (uint32_t)(255 * (double)s->pressure[i] / top);
+        draw->point(draw->user, s->position[i], s->desc.spacing, red << 16 | 0x4000u | (255 - red));
+    }
+    for (o = 0; o < im->obstacle_count && draw->line; o++) {
+        const fsi_mesh *m = im->obstacle[o].mesh;
+        for (k = 0; k < m->corners * m->face_count; k++) {
+            int face = k / m->corners, next = m->corners * face + (k + 1) % m->corners;
+            draw->line(draw->user, m->vertices[m->faces[k]], m->vertices[m->faces[next]], 0x808080u);
+        }
+    }
+}
+
+/* ---- >>state -------------------------------------------------------------------------------------------------- */
+
+static void fsi__sph_state(fsi__stream *st, void *simulator)
+{
+    fsi_sph *s = (fsi_sph *)simulator;
+    fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
+    size_t n = (size_t)s->count;
+    fsi__bytes(st, &s->time, sizeof s->time);
+    fsi__bytes(st, s->position, n * sizeof *s->position);
+    fsi__bytes(st, s->velocity, n * sizeof *s->velocity);
+    fsi__bytes(st, s->force, n * sizeof *s->force);
+    fsi__bytes(st, im->warm, n * sizeof *im->warm);
+    fsi__bytes(st, im->kappa, n * sizeof *im->kappa);
+    fsi__bytes(st, im->pressure, n * sizeof *im->pressure);
+    fsi__bytes(st, im->density_ratio, n * sizeof *im->density_ratio);
+}
+
+/* The count stands first, so that loading can make room before it reads the rest. */
+static void fsi__sph_state_counted(fsi__stream *st, void *simulator)
+{
+    fsi_sph *s = (fsi_sph *)simulator;
+    int64_t count = s->count;
+    fsi__bytes(st, &count, sizeof count);
+    fsi__sph_state(st, simulator);
+}
+
+FSI_API fsi_status fsi_sph_save(const fsi_sph *s, void *buffer, size_t capacity, size_t *size)
+{
+    fsi_status status = fsi__sph_check(s, "fsi_sph_save");
+    if (status != FSI_OK) return status;
+    return fsi__save(s->context, s->cookie, fsi__sph_state_counted, (void *)(uintptr_t)s, buffer, capacity, size, "fsi_sph_save");
+}
+
+FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size)
+{
+    const size_t row = 4 * sizeof(fsi_vec3) + 3 * sizeof(fsi_real);
+    fsi__stream st;
+    int64_t count = -1;
+    size_t k;
+    fsi_status status = fsi__sph_check(s, "fsi_sph_load");
+    if (status == FSI_OK) status = fsi__load_begin(s->context, s->cookie, buffer, size, &st, "fsi_sph_load");
+    if (status != FSI_OK) return status;
+    fsi__bytes(&st, &count, sizeof count);
+    if (!st.ok || count < 0 || count > 0x3fffffff || st.capacity != sizeof count + sizeof s->time + (size_t)count * row)
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, "fsi_sph_load", -1, (double)count, "the state holds %.0f particles in %.0f bytes, which do not agree", (double)count, (double)st.capacity);
+    for (k = 0; k < ((size_t)count * row + sizeof s->time) / sizeof(fsi_real); k++) {
+        fsi_real x;
+        memcpy(&x, st.data + sizeof count + k * sizeof x, sizeof x);
+        if (k * sizeof x >= sizeof s->time && !fsi_is_finite((double)x)) return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_sph_load", (long long)k, 0, "number %.0f of the state is not finite", (double)k);
+    }
+    status = fsi__sph_reserve(s, (int)count);
+    if (status != FSI_OK) return status;
+    s->count = (int)count;
+    fsi__sph_state(&st, s);
+    return FSI_OK;
+}
+
+FSI_API uint64_t fsi_sph_hash(const fsi_sph *s)
+{
+    return fsi__sph_check(s, "") == FSI_OK ? fsi__state_hash(fsi__sph_state_counted, (void *)(uintptr_t)s) : 0;
+}
+
+FSI__STRICT_END
+
+#endif /* FSI_IMPLEMENTATION */

@@ -1,0 +1,166 @@
+#!/bin/bash
+# Compiles the headers in every way that is promised; a line per failure, then `N passed, N failed`.
+# SPDX-License-Identifier: MIT
+# Tools that are missing are named as skipped. Inputs are generated in build/matrix; the others are in tests/compile.
+cd "$(dirname "$0")/.." || exit 1
+work=build/matrix
+headers=$(echo fsi*.h)
+warn="-Wall -Wextra -pedantic -Wconversion -Wsign-conversion -Wshadow -Wdouble-promotion -Werror"
+cwarn="$warn -Wstrict-prototypes"
+passed=0 failed=0
+rm -rf $work && mkdir -p $work || exit 1
+
+# try NAME COMMAND: the command must succeed and print nothing.
+try() {
+    if eval "$2" > $work/out 2>&1 && [ ! -s $work/out ]; then passed=$((passed + 1)); return; fi
+    failed=$((failed + 1))
+    echo "FAIL $1: $2"
+    head -n 5 $work/out
+}
+
+# present TOOL...: those that this machine has.
+present() { for t in "$@"; do command -v "$t" > /dev/null && echo "$t"; done; }
+for t in gcc g++ clang clang++ tcc nvcc; do [ "$(present $t)" ] || echo "skipped $t: not found"; done
+
+# ---- inputs --------------------------------------------------------------------------------------------------------
+
+include() { for h in "$@"; do echo "#include \"$h\""; done; }
+implement() { echo "#define FSI_IMPLEMENTATION"; include "$@"; }
+
+# Names of the functions that headers declare or define FSI_API.
+functions() { cat "$@" | sed -nE 's/^FSI_API [^(]*[ *](fsi_[A-Za-z0-9_]+)\(.*/\1/p' | sort -u; }
+
+# A program that takes the address of each of them: it does not link when one is absent.
+use() {
+    echo "typedef void (*any_function)(void);"
+    echo "static any_function volatile table[] = {"
+    functions "$@" | sed 's/.*/    (any_function)\&&,/'
+    echo "};"
+    echo "int main(void)"
+    echo "{"
+    echo "    unsigned i, missing = 0;"
+    echo "    for (i = 0; i < sizeof table / sizeof *table; i++) missing += !table[i];"
+    echo "    return missing > 0;"
+    echo "}"
+}
+
+for h in $headers; do
+    implement $h > $work/alone_${h%.h}.c
+    { include $h; echo "int main(void) { return 0; }"; } > $work/declared_${h%.h}.c
+    { include $h; use $h; } > $work/use_${h%.h}.c
+done
+reversed=$(echo $headers | tr ' ' '\n' | sort -r)
+implement $headers > $work/all.c
+implement $reversed > $work/reversed.c
+{ include $headers $headers; implement $headers $headers; } > $work/twice.c
+{ include $headers; use $headers; } > $work/use_all.c
+{ implement $headers; use $headers; } > $work/use_static.c
+{ implement $headers; echo "int other(void);"; echo "int other(void) { return fsi_version(); }"; } > $work/other_static.c
+{ cat tests/compile/hostile.h; implement $headers; } > $work/hostile.c
+sources=$(cd $work && echo alone_*.c all.c reversed.c twice.c declared_*.c)
+
+# ---- every header alone, all together, reversed, twice, only declared, in each language and version -----------------
+
+# clang tells all it has to say from the syntax, gcc only when it generates code, some of it only when it optimises.
+languages() { # COMPILER FLAGS STANDARD...
+    local c=$1 flags=$2 std=$3 make="-c -o $work/o" f
+    case $c in clang*) make=-fsyntax-only ;; esac
+    for f in $sources; do
+        try "$c $std $f" "$c -std=$std $flags -I. $make $work/$f"
+        case $f in declared_*) continue ;; esac # private functions need their bodies
+        try "$c $std $f float static" "$c -std=$std $flags -DFSI_REAL_FLOAT -DFSI_STATIC -I. $make $work/$f"
+    done
+    for std in $4 $5; do try "$c $std" "$c -std=$std $flags -I. -fsyntax-only $work/all.c"; done
+    try "$c openmp" "$c -std=$3 $flags -fopenmp -I. $make $work/all.c"
+    case $c in g*)
+        try "$c -O2" "$c -std=$3 -O2 $flags -I. $make $work/all.c"
+        try "$c -O3 -march=native float" "$c -std=$3 -O3 -march=native $flags -DFSI_REAL_FLOAT -I. $make $work/all.c"
+    esac
+}
+for c in $(present gcc clang); do
+    languages $c "$cwarn" c99 c11 c17
+    try "$c names that are macros elsewhere" "$c -std=c99 -I. -fsyntax-only $work/hostile.c"
+done
+for c in $(present g++ clang++); do languages $c "$warn -x c++" c++11 c++17 c++20; done
+
+# ---- every macro that users may define ------------------------------------------------------------------------------
+
+for m in $(grep -oh 'defined(FSI_[A-Z][A-Z_]*)' fsi*.h | sed 's/.*(\(.*\))/\1/' | sort -u | grep -v -E '_(IMPLEMENTATION|DONE|H)$'); do
+    for c in $(present gcc clang); do try "$c -D$m" "$c -std=c99 $cwarn -D$m -I. -c $work/all.c -o $work/o"; done
+done
+
+# ---- nothing is silently empty: every function links, from C and C++, shared and private ----------------------------
+
+# link NAME IMPLEMENTATION USE FILES: two compile commands, one program.
+link() {
+    try "$1" "$2 -I. -c $work/$4.c -o $work/a.o && $3 -I. -c $work/use_${4#alone_}.c -o $work/b.o && ${2%% *} $work/a.o $work/b.o -lm -o $work/x && $work/x"
+}
+for c in $(present gcc clang tcc); do
+    for h in $headers; do link "$c $h linked" "$c -std=c99" "$c -std=c99" alone_${h%.h}; done
+done
+for h in $headers; do try "$h declares functions" "[ \$(functions $h | wc -l) -gt 0 ]"; done
+if [ "$(present g++)" ]; then
+    for real in "" -DFSI_REAL_FLOAT; do link "C calls C++ $real" "g++ -x c++ $real" "gcc -std=c99 $real" all; done
+    link "C++ calls C" "gcc" "g++ -x c++" all
+fi
+for c in $(present gcc clang tcc g++); do
+    try "$c FSI_STATIC in two files" "for f in use other; do $c -DFSI_STATIC -I. -c $work/\${f}_static.c -o $work/\$f.o || exit; done; $c $work/use.o $work/other.o -lm -o $work/x && $work/x"
+done
+try "fsi_impl.c holds every header" "for h in $headers; do grep -q \"\\\"\$h\\\"\" fsi_impl.c || echo \$h is missing; done"
+try "fsi_impl.c as a shared library" "gcc -std=c99 $cwarn -O2 -shared -fPIC fsi_impl.c -o $work/libfsi.so -lm"
+
+# ---- other compilers and targets ------------------------------------------------------------------------------------
+
+for c in $(present tcc); do for f in $sources; do try "tcc $f" "tcc -Wall -I. -c $work/$f -o $work/o"; done; done
+for c in $(present nvcc); do try "nvcc" "nvcc -x cu -I. -c $work/all.c -o $work/o"; done
+
+if [ "$(present clang)" ]; then
+    cl=$(dirname "$(readlink -f "$(command -v clang)")")/clang-cl
+    if [ -x "$cl" ]; then
+        for target in x86_64 i386 aarch64; do
+            for mode in /Tc /Tp; do
+                try "clang-cl $target $mode" "$cl --target=$target-pc-windows-msvc -imsvc tests/compile/stub -I. /W4 /WX /Zs $mode$work/all.c"
+            done
+        done
+    else echo "skipped clang-cl: not found beside clang"; fi
+    # Little and big endian, 32 and 64 bits, with stub headers.
+    for target in aarch64-linux-gnu armv7-linux-gnueabihf s390x-linux-gnu powerpc-linux-gnu riscv64-linux-gnu wasm32-wasi; do
+        try "clang $target" "clang --target=$target -std=c99 $cwarn -nostdlibinc -isystem tests/compile/stub -I. -fsyntax-only $work/all.c"
+    done
+fi
+if echo 'int main(void) { return 0; }' | gcc -m32 -x c - -o $work/x 2> /dev/null; then
+    try "gcc -m32" "gcc -m32 -msse2 -mfpmath=sse -std=c99 $cwarn -DFSI_STATIC -I. $work/use_static.c -lm -o $work/x && $work/x"
+else echo "skipped gcc -m32: its libraries are not found"; fi
+
+# ---- floating point: a*b+c is rounded twice inside fsi and as the user asked outside; NaN is seen -------------------
+
+arithmetic() { $1 -I. -DFSI_HEADER="\"${2:-fsi.h}\"" tests/compile/arithmetic.c -lm -o $work/x && $work/x; }
+show_unless() { grep -q "$1" $work/said || cat $work/said; }
+# A copy without the strict regions shows that the probe can fail.
+sed -E 's/^#define (FSI__STRICT_[A-Z_]*) .*/#define \1/' fsi.h > $work/loose.h
+native="-O3 -march=native"
+for c in $(present gcc clang g++ clang++); do
+    case $c in *++) lang="-x c++ -std=gnu++11" ;; *) lang=-std=gnu99 ;; esac
+    fma=$(echo | $c -march=native -dM -E - | grep __FMA__)
+    [ "$fma" ] || echo "skipped contraction with $c: this CPU has no FMA"
+    for real in "" -DFSI_REAL_FLOAT; do
+        arithmetic "$c $lang $real $native" > $work/said 2>&1
+        try "$c $real: no contraction inside" "show_unless contract=0"
+        [ "$fma" ] && try "$c $real: contraction outside, as before" "show_unless user=1"
+        cut -d ' ' -f 1 $work/said > $work/bits
+        case $c in *++) continue ;; esac
+        for o in -O0 -O2; do arithmetic "$c $lang $real $o" 2>&1 | cut -d ' ' -f 1; done >> $work/bits
+        try "$c $real: the same bits at every -O level" "[ \$(uniq $work/bits | wc -l) = 1 ] || cat $work/bits"
+    done
+    if [ "$fma" ]; then
+        arithmetic "$c $lang $native" $work/loose.h > $work/said 2>&1
+        try "$c: the probe sees contraction" "show_unless contract=1"
+    fi
+    try "$c: -ffast-math is refused" "! $c -ffast-math -I. -fsyntax-only $work/alone_fsi.c 2> /dev/null"
+    for o in -O0 -O3; do
+        try "$c $o: NaN is seen under -ffast-math" "$c $o $lang -ffast-math -w -I. tests/compile/finite.c -lm -o $work/x && $work/x"
+    done
+done
+
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]

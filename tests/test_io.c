@@ -1,0 +1,1253 @@
+/* test_io.c - files in and out: exact round trips, files as they are found in the wild, and everything that can be wrong.
+   SPDX-License-Identifier: MIT */
+#define FSI_IMPLEMENTATION
+#include "../fsi_io.h"
+#include "test.h"
+#include <locale.h>
+
+/* ---- helpers -------------------------------------------------------------------------------------------------- */
+
+/* A destination in memory that takes at most `limit` bytes. */
+typedef struct bytes { unsigned char *data; size_t size, capacity, limit; } bytes;
+
+static bytes make_bytes(void)
+{
+    bytes b;
+    memset(&b, 0, sizeof b);
+    b.limit = (size_t)-1;
+    return b;
+}
+
+static size_t collect(void *user, const void *data, size_t size)
+{
+    bytes *b = (bytes *)user;
+    if (size > b->limit - b->size) size = b->limit - b->size;
+    if (b->size + size > b->capacity) {
+        b->capacity = 2 * (b->size + size);
+        b->data = (unsigned char *)realloc(b->data, b->capacity);
+    }
+    if (size > 0) memcpy(b->data + b->size, data, size);
+    b->size += size;
+    return size;
+}
+
+static fsi_io_out to_bytes(fsi_context *c, bytes *b) { return fsi_io_to_function(c, collect, b); }
+
+static void put_text(bytes *b, const char *text) { collect(b, text, strlen(text)); }
+
+/* A value of `size` bytes in the given order. */
+static void put_value(bytes *b, uint64_t v, int size, int big_endian)
+{
+    int i;
+    for (i = 0; i < size; i++) {
+        unsigned char byte = (unsigned char)(v >> 8 * (big_endian ? size - 1 - i : i));
+        collect(b, &byte, 1);
+    }
+}
+
+static uint64_t get_le(const unsigned char *p, int size)
+{
+    uint64_t v = 0;
+    while (size-- > 0) v = v << 8 | p[size];
+    return v;
+}
+
+static uint64_t float_bits(float f) { uint32_t u; memcpy(&u, &f, 4); return u; }
+static uint64_t double_bits(double d) { uint64_t u; memcpy(&u, &d, 8); return u; }
+
+static fsi_status read_text(fsi_io_mesh *m, fsi_context *c, const char *text)
+{
+    return strncmp(text, "ply", 3) == 0 ? fsi_io_read_ply(m, c, text, strlen(text)) : fsi_io_read_obj(m, c, text, strlen(text));
+}
+
+/* A file name that no other run of this test uses; unlink it with remove(). */
+static const char *scratch_file(const char *extension)
+{
+    static char name[2][64];
+    static int turn;
+    uint64_t h = (uint64_t)(uintptr_t)&h ^ (uint64_t)time(NULL) << 20 ^ (uint64_t)clock();
+    turn = !turn;
+    snprintf(name[turn], sizeof name[turn], "test_io_%08lx.%s", (unsigned long)(fsi_hash(&h, sizeof h, 0) & 0xFFFFFFFFu), extension);
+    return name[turn];
+}
+
+static bytes load_file(const char *path)
+{
+    bytes b = make_bytes();
+    char chunk[4096];
+    size_t n;
+    FILE *f = fopen(path, "rb");
+    if (!CHECK(f != NULL)) return b;
+    while ((n = fread(chunk, 1, sizeof chunk, f)) > 0) collect(&b, chunk, n);
+    fclose(f);
+    return b;
+}
+
+static double random_real(uint64_t *state) { return (test_random(state) - 0.5) * pow(10, floor(test_random(state) * 12 - 6)); }
+
+enum { N = 37 };
+
+/* A mesh with everything in it: odd numbers, triangles, segments and an attribute of each type. */
+typedef struct sample {
+    fsi_io_mesh mesh;
+    fsi_vec3 x[N];
+    int triangles[3 * 20], segments[2 * 7];
+    struct { double d; float f[3]; int8_t i8; uint8_t color[4]; int16_t i16; uint16_t u16; int32_t i32; uint32_t u32; float tensor[9]; } row[N];
+    fsi_io_attribute attributes[9];
+} sample;
+
+static void add_attribute(sample *s, const char *name, fsi_io_type type, int components, const void *data)
+{
+    fsi_io_attribute *a = &s->attributes[s->mesh.attribute_count++];
+    a->name = name;
+    a->type = type;
+    a->components = components;
+    a->stride = sizeof s->row[0];
+    a->data = data;
+}
+
+static void make_sample(sample *s)
+{
+    uint64_t r = 7;
+    int i, k;
+    memset(s, 0, sizeof *s);
+    s->mesh = fsi_io_default_mesh();
+    for (i = 0; i < N; i++) {
+        s->x[i] = fsi_v3((fsi_real)random_real(&r), (fsi_real)random_real(&r), (fsi_real)(i % 5 ? random_real(&r) : -0.0));
+        s->row[i].d = random_real(&r) * 1e200;
+        for (k = 0; k < 3; k++) s->row[i].f[k] = (float)random_real(&r);
+        for (k = 0; k < 4; k++) s->row[i].color[k] = (uint8_t)(test_random(&r) * 256);
+        for (k = 0; k < 9; k++) s->row[i].tensor[k] = (float)k + (float)i;
+        s->row[i].i8 = (int8_t)(i * 7 - 128);
+        s->row[i].i16 = (int16_t)(i * 1771 - 32768);
+        s->row[i].u16 = (uint16_t)(65535 - i);
+        s->row[i].i32 = i == 0 ? -2147483647 - 1 : 2147483647 - i;
+        s->row[i].u32 = 4294967295u - (uint32_t)i;
+    }
+    for (i = 0; i < 60; i++) s->triangles[i] = (int)(test_random(&r) * N);
+    for (i = 0; i < 14; i++) s->segments[i] = (int)(test_random(&r) * N);
+    s->mesh.vertices = s->x;
+    s->mesh.vertex_count = N;
+    s->mesh.triangles = s->triangles;
+    s->mesh.triangle_count = 20;
+    s->mesh.segments = s->segments;
+    s->mesh.segment_count = 7;
+    s->mesh.attributes = s->attributes;
+    add_attribute(s, "age", FSI_IO_DOUBLE, 1, &s->row[0].d);
+    add_attribute(s, "v", FSI_IO_FLOAT, 3, s->row[0].f);
+    add_attribute(s, "level", FSI_IO_INT8, 1, &s->row[0].i8);
+    add_attribute(s, "color", FSI_IO_UINT8, 4, s->row[0].color);
+    add_attribute(s, "i16", FSI_IO_INT16, 1, &s->row[0].i16);
+    add_attribute(s, "u16", FSI_IO_UINT16, 1, &s->row[0].u16);
+    add_attribute(s, "i32", FSI_IO_INT32, 1, &s->row[0].i32);
+    add_attribute(s, "u32", FSI_IO_UINT32, 1, &s->row[0].u32);
+    add_attribute(s, "t", FSI_IO_FLOAT, 9, s->row[0].tensor);
+}
+
+static void check_same_shape(const fsi_io_mesh *a, const fsi_io_mesh *b)
+{
+    CHECK(a->vertex_count == b->vertex_count && a->triangle_count == b->triangle_count && a->segment_count == b->segment_count);
+    CHECK(memcmp(a->vertices, b->vertices, (size_t)b->vertex_count * sizeof *b->vertices) == 0);
+    CHECK(memcmp(a->triangles, b->triangles, (size_t)b->triangle_count * 3 * sizeof(int)) == 0);
+    CHECK(memcmp(a->segments, b->segments, (size_t)b->segment_count * 2 * sizeof(int)) == 0);
+}
+
+/* ---- numbers -------------------------------------------------------------------------------------------------- */
+
+static double parse(const char *text)
+{
+    double x = 0;
+    const unsigned char *end = (const unsigned char *)text + strlen(text);
+    return fsi__parse_number((const unsigned char *)text, end, &x) == end ? x : test_nan();
+}
+
+static void test_decimals_are_read_as_strtod_does(void)
+{
+    static const char *const texts[] = {
+        "0", "-0", "+1", "1.", ".5", "-.5e1", "1e5", "1E+05", "1e-5", "0.1", "0.3", "123456789012345", "9007199254740993", "1e22", "1e-22", "4.35",
+        "1.7976931348623157e308", "2.2250738585072014e-308", "2.2250738585072011e-308", "4.9406564584124654e-324", "2.4703282292062327e-324",
+        "2.4703282292062328e-324", "1e-400", "0e999999999", "00000000000000000000000000000.25", "0.000000000000000000000000000000001",
+        "100000000000000000000000000000000000000", "3.14159265358979323846264338327950288", "1e0000000000000000000005"
+    };
+    static const char *const bad[] = { "", "-", ".", "e5", "1e", "1e+", "nan", "inf", "0x10", "1,5", "--1", "1.2.3" };
+    char text[64];
+    uint64_t r = 1, bits;
+    double x;
+    size_t i;
+    for (i = 0; i < sizeof texts / sizeof *texts; i++) CHECK(double_bits(parse(texts[i])) == double_bits(strtod(texts[i], NULL)));
+    for (i = 0; i < sizeof bad / sizeof *bad; i++) CHECK(!(parse(bad[i]) == parse(bad[i])));
+    CHECK(parse("1e400") == test_inf() && parse("-1e99999999999999999999") == -test_inf() && parse("1.8e308") == test_inf());
+    for (i = 0; i < 20000; i++) { /* 17 digits of any double */
+        bits = (uint64_t)(test_random(&r) * 4294967296.0) << 32 | (uint64_t)(test_random(&r) * 4294967296.0);
+        if (i % 8 == 0) bits >>= 12 + i / 8 % 40;
+        memcpy(&x, &bits, 8);
+        if (!fsi_is_finite(x)) continue;
+        snprintf(text, sizeof text, "%.17g", x);
+        CHECK(double_bits(parse(text)) == bits);
+        snprintf(text, sizeof text, "%.*g", 1 + (int)(i % 15), x); /* short ones: within 0.503 units in the last place */
+        x = strtod(text, NULL);
+        CHECK_NEAR(parse(text), x, fabs(x) * 2.3e-16);
+    }
+}
+
+static void test_numbers_written_are_read_back_exactly_in_any_locale(void)
+{
+    static const char *const locales[] = { "C", "de_DE.UTF-8", "de_DE", "fr_FR.UTF-8", "fa_IR.UTF-8" };
+    char text[64];
+    uint64_t r = 3, bits;
+    double x;
+    size_t k;
+    int i, n;
+    for (k = 0; k < sizeof locales / sizeof *locales; k++) {
+        if (!setlocale(LC_ALL, locales[k])) continue; /* not installed */
+        for (i = 0; i < 3000; i++) {
+            bits = (uint64_t)(test_random(&r) * 4294967296.0) << 32 | (uint64_t)(test_random(&r) * 4294967296.0);
+            memcpy(&x, &bits, 8);
+            if (!fsi_is_finite(x) || !fsi_is_finite((double)(float)x)) x = test_random(&r);
+            n = fsi__format_number(text, sizeof text, x, 0);
+            text[n] = 0;
+            CHECK(parse(text) == x);
+            n = fsi__format_number(text, sizeof text, (double)(float)x, 1);
+            text[n] = 0;
+            CHECK((float)parse(text) == (float)x);
+        }
+        n = fsi__format_number(text, sizeof text, 0.1, 0);
+        CHECK(n == 3 && memcmp(text, "0.1", 3) == 0);
+    }
+    setlocale(LC_ALL, "C");
+}
+
+/* ---- obj ------------------------------------------------------------------------------------------------------ */
+
+static void test_obj_as_found_in_the_wild(void)
+{
+    static const char text[] =
+        "\xEF\xBB\xBFv 1 2 3 # byte order mark before, comment after\r\n"
+        "# a comment that ends in a backslash \\\r\n"
+        "mtllib some file.mtl\r\no thing\rg a b\n\n  \t\n"
+        "\tv\t-1.5e0 .5 +2E-1 1.0\n"
+        "v 0 0 \\\n   7\n"
+        "v 1 0 7 0.25 0.5 0.75\n"
+        "vt 0 0\nvn 0 0 1\nvp 0.3\ns off\nusemtl x\n"
+        "f 1/1/1 2/1/1 3/1/1\n"
+        "f 1//1 2//1 \\\r\n 3//1\n"
+        "  f -4 -3 -2 -1   # a quad\n"
+        "f 1/ 2/ 3/\n"
+        "l 1 2/1 3\nl -1 -2\n"
+        "f 4 3 5\n" /* a vertex that comes later */
+        "v 0 0 9";
+    fsi_context c = fsi_default_context();
+    fsi_io_mesh m;
+    if (!CHECK(read_text(&m, &c, text) == FSI_OK)) { printf("%s\n", c.error.message); return; }
+    CHECK(m.vertex_count == 5 && m.triangle_count == 6 && m.segment_count == 3 && m.fan_count == 0);
+    CHECK_NEAR(m.vertices[1].x, -1.5, 0);
+    CHECK_NEAR(m.vertices[1].z, 0.2, TOL(0, 1e-8));
+    CHECK(m.vertices[2].z == 7 && m.vertices[4].z == 9 && m.editable == m.vertices);
+    CHECK(m.triangles[15] == 3 && m.triangles[16] == 2 && m.triangles[17] == 4);
+    CHECK(m.segments[0] == 0 && m.segments[1] == 1 && m.segments[2] == 1 && m.segments[3] == 2 && m.segments[4] == 4 - 1 && m.segments[5] == 2);
+    CHECK(m.attribute_count == 3 && fsi_io_find_attribute(&m, "green") == &m.attributes[1]);
+    if (m.attribute_count == 3) CHECK(fsi_io_attribute_value(&m.attributes[1], 3, 0) == 0.5 && fsi_io_attribute_value(&m.attributes[1], 4, 0) == 0);
+    CHECK(!fsi_io_find_attribute(&m, "alpha") && !fsi_io_find_attribute(NULL, "red") && !fsi_io_find_attribute(&m, NULL));
+    fsi_io_destroy_mesh(&m);
+    CHECK(m.vertex_count == 0 && !m.vertices && c.bytes == 0);
+}
+
+typedef struct bad_file { const char *text; fsi_status status; long long element; const char *says; } bad_file;
+
+static void check_refused(const bad_file *files, size_t count)
+{
+    fsi_context c = fsi_default_context();
+    fsi_io_mesh m;
+    size_t i;
+    for (i = 0; i < count; i++) {
+        fsi_status status = read_text(&m, &c, files[i].text);
+        int ok = CHECK(status == files[i].status) && CHECK(c.error.element == files[i].element) && CHECK(strstr(c.error.message, files[i].says) != NULL);
+        if (!ok) printf("case %d: status %d, element %d, '%s'\n", (int)i, (int)status, (int)c.error.element, c.error.message);
+        CHECK(m.vertex_count == 0 && !m.impl && c.bytes == 0 && c.error.status == status);
+    }
+}
+
+static void test_obj_errors_name_the_line(void)
+{
+    static const bad_file files[] = {
+        { "", FSI_ERROR_FORMAT, 1, "without a vertex" },
+        { "hello\nworld\n", FSI_ERROR_FORMAT, 3, "without a vertex" },
+        { "v 1 2\n", FSI_ERROR_FORMAT, 1, "needs 3 numbers" },
+        { "v 1 2 3 4 5\n", FSI_ERROR_FORMAT, 1, "needs 3 numbers" },
+        { "v 1 2 3 4 5 6 7 8\n", FSI_ERROR_FORMAT, 1, "needs 3 numbers" },
+        { "v 1 2 3\r\n\r\nv 1 zwei 3", FSI_ERROR_FORMAT, 3, "line 3: 'zwei' is not a number" },
+        { "v 1 2 3\r\rv 1 2,5 3", FSI_ERROR_FORMAT, 3, "'2,5' is not a number" },
+        { "v 1 2 nan\n", FSI_ERROR_FORMAT, 1, "'nan' is not a number" },
+        { "v 1 2 1.#INF\n", FSI_ERROR_FORMAT, 1, "'1.#INF' is not a number" },
+        { "v 1 2 -inf\n", FSI_ERROR_FORMAT, 1, "'-inf' is not a number" },
+        { "v 1 2 \xC3\xA4\n", FSI_ERROR_FORMAT, 1, "'\?\?' is not a number" },
+        { "v 1 2 1e999\n", FSI_ERROR_NAN, 1, "'1e999' is too large" },
+        { "v 1 2 3 1e200 0 0\n", FSI_ERROR_NAN, 1, "colour is too large" },
+        { "v 1 2 3\nf 1 1\n", FSI_ERROR_FORMAT, 2, "fewer than 3" },
+        { "v 1 2 3\nf\n", FSI_ERROR_FORMAT, 2, "fewer than 3" },
+        { "v 1 2 3\nl 1\n", FSI_ERROR_FORMAT, 2, "fewer than 2" },
+        { "v 1 2 3\nf 1 1 0\n", FSI_ERROR_FORMAT, 2, "'0' names no vertex" },
+        { "v 1 2 3\nf 1 1 -2\n", FSI_ERROR_FORMAT, 2, "'-2' names no vertex" },
+        { "v 1 2 3\nf 1 1 99999999999999999999\n", FSI_ERROR_FORMAT, 2, "names no vertex" },
+        { "v 1 2 3\nf 1 \\\n1 1/x\n", FSI_ERROR_FORMAT, 3, "'1/x' is not a corner" },
+        { "v 1 2 3\nf 1 1 1/1/1/1\n", FSI_ERROR_FORMAT, 2, "is not a corner" },
+        { "v 1 2 3\nf 1 1 1.0\n", FSI_ERROR_FORMAT, 2, "is not a corner" },
+        { "v 1 2 3\n\nf 1 1 2\n\n", FSI_ERROR_FORMAT, 3, "line 3: corner 3 is vertex 2 of 1" },
+        { "v 1 2 3\nl 1 5\n", FSI_ERROR_FORMAT, 2, "corner 2 is vertex 5 of 1" }
+    };
+    static const bad_file too_large = { "v 0 0 0\nv 1 2 1e300\n", FSI_ERROR_NAN, 2, "too large" };
+    bytes b = make_bytes();
+    fsi_context c = fsi_default_context();
+    fsi_io_mesh m;
+    int i;
+    check_refused(files, sizeof files / sizeof *files);
+    if (sizeof(fsi_real) == 4) check_refused(&too_large, 1);
+    put_text(&b, "v 0 0 0\nf");
+    for (i = 0; i <= FSI_IO_MAX_CORNERS; i++) put_text(&b, " 1");
+    CHECK(fsi_io_read_obj(&m, &c, b.data, b.size) == FSI_ERROR_LIMIT && c.error.element == 2);
+    CHECK(fsi_io_read_obj(&m, &c, b.data, b.size - 2) == FSI_OK && m.triangle_count == FSI_IO_MAX_CORNERS - 2);
+    fsi_io_destroy_mesh(&m);
+    free(b.data);
+}
+
+/* ---- polygons ------------------------------------------------------------------------------------------------- */
+
+/* Reads one polygon of n corners (x, y), turned into a tilted plane, back to front when `flip`. Checks that its
+   triangles have the same orientation and together its area. Returns the number of fans. */
+static int check_polygon(const double *xy, int n, int flip)
+{
+    bytes b = make_bytes();
+    fsi_context c = fsi_default_context();
+    fsi_io_mesh m;
+    char line[160];
+    double area = 0, sum = 0, size = 0;
+    int i, fans;
+    for (i = 0; i < n; i++) {
+        int k = flip ? n - 1 - i : i, l = flip ? (k + n - 1) % n : (k + 1) % n;
+        snprintf(line, sizeof line, "v %.17g %.17g %.17g\n", 0.36 * xy[2 * k] - 0.8 * xy[2 * k + 1], 0.48 * xy[2 * k] + 0.6 * xy[2 * k + 1], 0.8 * xy[2 * k]);
+        put_text(&b, line);
+        area += (xy[2 * k] * xy[2 * l + 1] - xy[2 * k + 1] * xy[2 * l]) / 2;
+    }
+    put_text(&b, "f");
+    for (i = 1; i <= n; i++) { snprintf(line, sizeof line, " %d", i); put_text(&b, line); }
+    if (!CHECK(fsi_io_read_obj(&m, &c, b.data, b.size) == FSI_OK)) return -1;
+    CHECK(m.triangle_count == n - 2);
+    for (i = 0; i < m.triangle_count; i++) {
+        const int *t = m.triangles + 3 * i;
+        fsi_vec3 w = fsi_v3_cross(fsi_v3_sub(m.vertices[t[1]], m.vertices[t[0]]), fsi_v3_sub(m.vertices[t[2]], m.vertices[t[0]]));
+        double signed_area = ((double)w.x * -0.48 + (double)w.y * -0.64 + (double)w.z * 0.6) / 2; /* along the plane's normal */
+        sum += signed_area;
+        size += fabs(signed_area);
+    }
+    fans = m.fan_count;
+    CHECK_NEAR(sum, area, TOL(1e-12, 1e-5) * (fabs(area) + 1));
+    if (!fans) CHECK_NEAR(size, fabs(area), TOL(1e-12, 1e-5) * (fabs(area) + 1));
+    fsi_io_destroy_mesh(&m);
+    free(b.data);
+    return fans;
+}
+
+static void test_polygons_keep_their_area_and_orientation(void)
+{
+    static const double l_shape[] = { 0, 0, 2, 0, 2, 1, 1, 1, 1, 2, 0, 2 };
+    static const double dart[] = { 0, 0, 2, 1, 0, 2, 0.5, 1 };
+    static const double midpoints[] = { 0, 0, 1, 0, 2, 0, 2, 1, 2, 2, 1, 2, 0, 2, 0, 1 };
+    static const double keyhole[] = { 0, 0, 4, 0, 4, 4, 0, 4, 0, 0, 1, 1, 1, 3, 3, 3, 3, 1, 1, 1 }; /* a square hole, joined by a cut */
+    static const double bow_tie[] = { 0, 0, 2, 2, 2, 0, 0, 3 };
+    static const double needle[] = { 0, 0, 1, 0, 2, 0, 1.5, 0, 0.5, 0 };
+    double xy[2 * 400];
+    uint64_t r = 5;
+    int i, n, flip, trial;
+    for (flip = 0; flip < 2; flip++) {
+        CHECK(check_polygon(l_shape, 6, flip) == 0);
+        CHECK(check_polygon(dart, 4, flip) == 0);
+        CHECK(check_polygon(midpoints, 8, flip) == 0);
+        CHECK(check_polygon(keyhole, 10, flip) == 0);
+        CHECK(check_polygon(bow_tie, 4, flip) == 1);
+        CHECK(check_polygon(needle, 5, flip) == 1);
+        for (trial = 0; trial < 200; trial++) { /* stars: any radius at rising angles */
+            n = 4 + (int)(test_random(&r) * 60);
+            for (i = 0; i < n; i++) {
+                double angle = 2 * FSI_PI * (i + 0.8 * test_random(&r)) / n, radius = 0.1 + test_random(&r);
+                xy[2 * i] = radius * cos(angle);
+                xy[2 * i + 1] = radius * sin(angle);
+            }
+            CHECK(check_polygon(xy, n, flip) == 0);
+        }
+        for (i = 0; i < 200; i++) { /* a spiral band of 400 corners */
+            double angle = 0.15 * i, radius = 1 + 0.05 * i;
+            xy[2 * i] = radius * cos(angle);
+            xy[2 * i + 1] = radius * sin(angle);
+            xy[2 * (399 - i)] = (radius + 0.5) * cos(angle);
+            xy[2 * (399 - i) + 1] = (radius + 0.5) * sin(angle);
+        }
+        CHECK(check_polygon(xy, 400, flip) == 0);
+        for (i = 0; i < 100; i++) { /* a comb */
+            xy[2 * i] = i;
+            xy[2 * i + 1] = i % 2 ? 10 + i % 3 : 0.5;
+        }
+        xy[2 * 100] = 99;
+        xy[2 * 101] = 0;
+        xy[2 * 100 + 1] = xy[2 * 101 + 1] = -1;
+        CHECK(check_polygon(xy, 102, flip) == 0);
+    }
+}
+
+/* ---- ply ------------------------------------------------------------------------------------------------------ */
+
+/* One mesh in three encodings: 0 ascii, 1 little, 2 big endian. Properties stand in an unusual order, with lists, an
+   unknown element before and one after, and faces before vertices. */
+static bytes make_ply(int encoding)
+{
+    static const char *const format[3] = { "ascii", "binary_little_endian", "binary_big_endian" };
+    static const double vertex[4][5] = { { 9, 0, -5, 0.1, 200 }, { -8.5, 1, 6, 1e-30, 255 }, { 7, 2, 3, -2, 0 }, { 0.25, 3, 4, 1e30, 7 } }; /* z quality x y red */
+    bytes b = make_bytes();
+    char line[256];
+    int i, k, big = encoding == 2;
+    snprintf(line, sizeof line, "ply\nformat %s 1.0\ncomment element vertex 99\nobj_info x\nelement camera 2\nproperty list uchar short a\nproperty float64 b\n", format[encoding]);
+    put_text(&b, line);
+    put_text(&b, "element face 2\nproperty uchar flag\nproperty list uint8 uint32 vertex_index\nproperty list int float texcoord\n");
+    put_text(&b, "element vertex 4\nproperty float z\nproperty int8 quality\nproperty list ushort int neighbours\nproperty short x\nproperty float64 y\nproperty uchar red\n");
+    put_text(&b, "element edge 1\nproperty int vertex1\nproperty uchar weight\nproperty char vertex2\nelement tail 1\nproperty uint last\nend_header\n");
+    if (encoding == 0) {
+        put_text(&b, "2 1 -2 0.5\n0 nan\n5 3 0 1 2 1 0.5\n6 4 0 1 2 3 0\n");
+        for (i = 0; i < 4; i++) {
+            snprintf(line, sizeof line, "%.9g %.9g 1 77 %.9g\n %.17g\t%.9g\r\n", vertex[i][0], vertex[i][1], vertex[i][2], vertex[i][3], vertex[i][4]);
+            put_text(&b, line);
+        }
+        put_text(&b, "3 9 1\n4294967295");
+        return b;
+    }
+    put_value(&b, 2, 1, big); put_value(&b, 1, 2, big); put_value(&b, 0xFFFE, 2, big); put_value(&b, double_bits(0.5), 8, big);
+    put_value(&b, 0, 1, big); put_value(&b, double_bits(test_nan()), 8, big);
+    put_value(&b, 5, 1, big); put_value(&b, 3, 1, big); for (i = 0; i < 3; i++) put_value(&b, (uint64_t)i, 4, big);
+    put_value(&b, 1, 4, big); put_value(&b, float_bits(0.5f), 4, big);
+    put_value(&b, 6, 1, big); put_value(&b, 4, 1, big); for (i = 0; i < 4; i++) put_value(&b, (uint64_t)i, 4, big);
+    put_value(&b, 0, 4, big);
+    for (i = 0; i < 4; i++) {
+        put_value(&b, float_bits((float)vertex[i][0]), 4, big);
+        put_value(&b, (uint64_t)vertex[i][1], 1, big);
+        put_value(&b, 1, 2, big); put_value(&b, 77, 4, big);
+        k = (int)vertex[i][2];
+        put_value(&b, (uint64_t)(int64_t)k, 2, big);
+        put_value(&b, double_bits(vertex[i][3]), 8, big);
+        put_value(&b, (uint64_t)vertex[i][4], 1, big);
+    }
+    put_value(&b, 3, 4, big); put_value(&b, 9, 1, big); put_value(&b, 1, 1, big);
+    put_value(&b, 4294967295u, 4, big);
+    return b;
+}
+
+static void test_ply_of_any_encoding_order_and_type(void)
+{
+    static const int triangles[3] = { 0, 1, 2 };
+    fsi_context c = fsi_default_context();
+    fsi_io_mesh m;
+    int encoding;
+    for (encoding = 0; encoding < 3; encoding++) {
+        bytes b = make_ply(encoding);
+        if (!CHECK(fsi_io_read_ply(&m, &c, b.data, b.size) == FSI_OK)) { printf("%s\n", c.error.message); return; }
+        free(b.data); /* nothing in the mesh points into it */
+        CHECK(m.vertex_count == 4 && m.triangle_count == 3 && m.segment_count == 1 && m.attribute_count == 2);
+        CHECK(m.vertices[1].x == 6 && m.vertices[1].y == (fsi_real)1e-30 && m.vertices[1].z == (fsi_real)-8.5 && m.vertices[0].x == -5);
+        CHECK(m.segments[0] == 3 && m.segments[1] == 1);
+        CHECK(memcmp(m.triangles, triangles, sizeof triangles) == 0);
+        CHECK(strcmp(m.attributes[0].name, "quality") == 0 && m.attributes[0].type == FSI_IO_INT8);
+        CHECK(fsi_io_attribute_value(fsi_io_find_attribute(&m, "red"), 1, 0) == 255);
+        fsi_io_destroy_mesh(&m);
+        CHECK(c.bytes == 0);
+    }
+}
+
+static void test_ply_line_endings(void)
+{
+    static const char *const ends[3] = { "\n", "\r\n", "\r" };
+    static const char *const head[] = { "ply", "format binary_little_endian 1.0", "element vertex 2", "property float x", "property float y", "end_header" };
+    fsi_context c = fsi_default_context();
+    fsi_io_mesh m;
+    size_t i, k;
+    for (k = 0; k < 3; k++) {
+        bytes b = make_bytes();
+        for (i = 0; i < 6; i++) { put_text(&b, head[i]); put_text(&b, ends[k]); }
+        put_value(&b, 0x3F80000A, 4, 0); /* starts with a byte that looks like LF */
+        for (i = 0; i < 3; i++) put_value(&b, float_bits(2.0f), 4, 0);
+        CHECK(fsi_io_read_ply(&m, &c, b.data, b.size) == FSI_OK && m.vertices[1].y == 2 && m.vertices[1].z == 0 && m.vertices[0].x > 1);
+        fsi_io_destroy_mesh(&m);
+        free(b.data);
+    }
+}
+
+#define HEAD "ply\nformat ascii 1.0\n"
+#define XY "property float x\nproperty float y\n"
+
+static void test_ply_errors_name_the_line(void)
+{
+    static const bad_file files[] = {
+        { "ply", FSI_ERROR_FORMAT, 1, "ends inside the header" },
+        { "plyx\nformat ascii 1.0\n", FSI_ERROR_FORMAT, 1, "does not start with 'ply'" },
+        { "ply\nformat ascii 1.0\nelement vertex 1\n", FSI_ERROR_FORMAT, 4, "ends inside the header" },
+        { "ply\nformat ascii 2.0\n", FSI_ERROR_FORMAT, 2, "'2.0' is no PLY version" },
+        { "ply\nformat text 1.0\n", FSI_ERROR_FORMAT, 2, "'text' is no PLY format" },
+        { "ply\nformat\n", FSI_ERROR_FORMAT, 2, "ends too early" },
+        { "ply\nelement vertex 0\nproperty int x\nproperty int y\nend_header\n", FSI_ERROR_FORMAT, 5, "has no format" },
+        { HEAD "property int x\n", FSI_ERROR_FORMAT, 3, "before the first element" },
+        { HEAD "element vertex\n", FSI_ERROR_FORMAT, 3, "ends too early" },
+        { HEAD "element vertex -1\n", FSI_ERROR_FORMAT, 3, "count of an element" },
+        { HEAD "element vertex 1.5\n", FSI_ERROR_FORMAT, 3, "count of an element" },
+        { HEAD "element vertex 1e99\n", FSI_ERROR_FORMAT, 3, "count of an element" },
+        { HEAD "element vertex many\n", FSI_ERROR_FORMAT, 3, "'many' is not a number" },
+        { HEAD "element vertex 1\nproperty real x\n", FSI_ERROR_FORMAT, 4, "'real' is no PLY type" },
+        { HEAD "element vertex 1\nproperty list float int x\n", FSI_ERROR_FORMAT, 4, "integer type" },
+        { HEAD "element vertex 1\nproperty list uchar\n", FSI_ERROR_FORMAT, 4, "ends too early" },
+        { HEAD "element vertex 1\nproperty float\n", FSI_ERROR_FORMAT, 4, "ends too early" },
+        { HEAD "element vertex 1\nend_header\n1\n", FSI_ERROR_FORMAT, 5, "no property" },
+        { HEAD "element vertex 1\nproperty float x\nend_header\n1\n", FSI_ERROR_FORMAT, 6, "no x or no y" },
+        { HEAD "element vertex 1\nproperty list int int x\nproperty float y\nend_header\n0 1\n", FSI_ERROR_FORMAT, 7, "no x or no y" },
+        { HEAD "element face 1\n" XY "end_header\n0 1\n", FSI_ERROR_FORMAT, 7, "no element vertex" },
+        { HEAD "element vertex 1\n" XY "element vertex 1\n" XY "end_header\n0 1 2 3\n", FSI_ERROR_FORMAT, 10, "twice" },
+        { HEAD "element vertex 1\n" XY "end_header junk\n0 1\n", FSI_ERROR_FORMAT, 6, "does not end its line" },
+        { HEAD "element vertex 2\n" XY "end_header\n0 1\n2\n", FSI_ERROR_FORMAT, 7, "announces at least 7 bytes, but 6 follow" },
+        { HEAD "element vertex 2\n" XY "end_header\n0 1\n2.5\n ", FSI_ERROR_FORMAT, 9, "ends before the last number" },
+        { HEAD "element vertex 1\n" XY "end_header\n0 one\n", FSI_ERROR_FORMAT, 7, "'one' is not a number" },
+        { HEAD "element vertex 1\n" XY "end_header\n0 nan\n", FSI_ERROR_FORMAT, 7, "'nan' is not a number" },
+        { HEAD "element vertex 1\n" XY "end_header\n0\n1e39\n", FSI_ERROR_FORMAT, 8, "'1e39' does not fit" },
+        { HEAD "element vertex 1\n" XY "property uchar red\nend_header\n0 1 256\n", FSI_ERROR_FORMAT, 8, "'256' does not fit" },
+        { HEAD "element vertex 1\n" XY "property int id\nend_header\n0 1 0.5\n", FSI_ERROR_FORMAT, 8, "'0.5' does not fit" },
+        { HEAD "element vertex 1\n" XY "element face 1\nproperty list char int vertex_index\nend_header\n0 1\n-3 0 0 0\n", FSI_ERROR_FORMAT, 10, "negative length" },
+        { HEAD "element vertex 1\n" XY "element face 1\nproperty list char int vertex_index\nend_header\n0 1\n2 0 0\n", FSI_ERROR_FORMAT, 10, "fewer than 3" },
+        { HEAD "element vertex 1\n" XY "element face 1\nproperty list int int vertex_index\nend_header\n0 1\n9999999 0 0\n", FSI_ERROR_LIMIT, 10, "too many corners" },
+        { HEAD "element vertex 1\n" XY "element face 1\nproperty list char int vertex_index\nend_header\n0 1\n3 0 0 -1\n", FSI_ERROR_FORMAT, 10, "corner is negative" },
+        { HEAD "element vertex 1\n" XY "element face 2\nproperty list char int vertex_index\nend_header\n0 1\n3 0 0 0\n3 0 1 0", FSI_ERROR_FORMAT, 11, "corner 2 is vertex 2 of 1" },
+        { HEAD "element vertex 1\n" XY "element edge 1\nproperty int vertex1\nproperty int vertex2\nend_header\n0 1\n0 -1\n", FSI_ERROR_FORMAT, 11, "corner is negative" }
+    };
+    check_refused(files, sizeof files / sizeof *files);
+}
+
+static void test_ply_limits(void)
+{
+    bytes b;
+    fsi_context c = fsi_default_context();
+    fsi_io_mesh m;
+    char line[128];
+    int i, what;
+    for (what = 0; what < 3; what++) {
+        b = make_bytes();
+        put_text(&b, HEAD "element vertex 0\n" XY);
+        for (i = 0; i < (what == 0 ? 127 : 16); i++) {
+            snprintf(line, sizeof line, what == 0 ? "property int p%d\n" : "element e%d 0\n", i);
+            if (what < 2) put_text(&b, line);
+        }
+        if (what == 2) {
+            memset(line, 'a', 64);
+            strcpy(line + 64, "\n");
+            put_text(&b, "property int ");
+            put_text(&b, line);
+        }
+        put_text(&b, "end_header\n");
+        CHECK(fsi_io_read_ply(&m, &c, b.data, b.size) == (what < 2 ? FSI_ERROR_LIMIT : FSI_ERROR_FORMAT));
+        free(b.data);
+    }
+    CHECK(read_text(&m, &c, HEAD "element vertex 0\n" XY "end_header\n") == FSI_OK && m.vertex_count == 0); /* no particle yet */
+    fsi_io_destroy_mesh(&m);
+}
+
+static void test_huge_counts_are_refused_before_memory_is_taken(void)
+{
+    static const char *const files[] = {
+        HEAD "element vertex 4294967295\n" XY "end_header\n0 0\n",
+        "ply\nformat binary_little_endian 1.0\nelement vertex 4000000000\n" XY "end_header\n0000000000000",
+        "ply\nformat binary_little_endian 1.0\nelement vertex 1\n" XY "element face 4000000000\nproperty list uchar int vertex_indices\nend_header\n000000000",
+        "ply\nformat binary_big_endian 1.0\nelement junk 1\nproperty list uint double a\nelement vertex 1\n" XY "end_header\n\xFF\xFF\xFF\xFF" "0000000000000",
+        HEAD "element junk 1\nproperty list uint double a\nelement vertex 1\n" XY "end_header\n4294967295 0 0"
+    };
+    fsi_context c = fsi_default_context();
+    fsi_io_mesh m;
+    size_t i;
+    for (i = 0; i < sizeof files / sizeof *files; i++) {
+        CHECK(read_text(&m, &c, files[i]) == FSI_ERROR_FORMAT);
+        CHECK(c.peak_bytes < 65536);
+    }
+}
+
+static void test_binary_ply_refuses_nan_by_offset(void)
+{
+    bytes b = make_bytes();
+    fsi_context c = fsi_default_context();
+    fsi_io_mesh m;
+    put_text(&b, "ply\nformat binary_big_endian 1.0\nelement vertex 1\n" XY "end_header\n");
+    put_value(&b, float_bits(1.0f), 4, 1);
+    put_value(&b, 0x7FC00000, 4, 1);
+    CHECK(fsi_io_read_ply(&m, &c, b.data, b.size) == FSI_ERROR_NAN && c.error.element == (long long)b.size - 4);
+    CHECK(strncmp(c.error.message, "byte ", 5) == 0);
+    free(b.data);
+}
+
+/* ---- damage --------------------------------------------------------------------------------------------------- */
+
+static bytes make_obj_sample(fsi_context *c)
+{
+    static sample s;
+    bytes b = make_bytes();
+    make_sample(&s);
+    CHECK(fsi_io_write_obj(to_bytes(c, &b), &s.mesh, 0) == FSI_OK);
+    put_text(&b, "v 1 2 3 0.1 0.2 0.3\nf 1 2 3 4 -5 -1 # end\nl 1 2 \\\n 3");
+    return b;
+}
+
+static fsi_status read_any(fsi_io_mesh *m, fsi_context *c, int file, const void *data, size_t size)
+{
+    return file < 3 ? fsi_io_read_ply(m, c, data, size) : fsi_io_read_obj(m, c, data, size);
+}
+
+static void test_files_cut_at_any_byte(void)
+{
+    fsi_context c = fsi_default_context();
+    fsi_io_mesh m;
+    size_t size;
+    int file;
+    for (file = 0; file < 4; file++) {
+        bytes b = file < 3 ? make_ply(file) : make_obj_sample(&c);
+        for (size = 0; size < b.size; size++) {
+            unsigned char *copy = (unsigned char *)malloc(size + 1); /* so that a sanitizer sees every byte read beyond */
+            fsi_status status;
+            memcpy(copy, b.data, size);
+            copy = (unsigned char *)realloc(copy, size ? size : 1);
+            status = read_any(&m, &c, file, copy, size);
+            if (file == 0) CHECK(status != FSI_OK || size + 10 > b.size); /* only digits of the very last number may be missing */
+            if (file == 1 || file == 2) CHECK(status == FSI_ERROR_FORMAT);
+            if (status == FSI_OK) CHECK(m.vertex_count <= N + 1 && m.triangle_count <= 24);
+            fsi_io_destroy_mesh(&m);
+            CHECK(c.bytes == 0);
+            free(copy);
+        }
+        free(b.data);
+    }
+}
+
+static void test_flipped_bytes_never_crash(void)
+{
+    fsi_context c = fsi_default_context();
+    fsi_io_mesh m;
+    uint64_t r = 11;
+    int file, trial, k, accepted = 0;
+    for (file = 0; file < 4; file++) {
+        bytes b = file < 3 ? make_ply(file) : make_obj_sample(&c);
+        unsigned char *copy = (unsigned char *)malloc(b.size);
+        for (trial = 0; trial < 25000; trial++) {
+            memcpy(copy, b.data, b.size);
+            for (k = 0; k < 1 + trial % 4; k++) copy[(size_t)(test_random(&r) * (double)b.size)] = (unsigned char)(test_random(&r) * 256);
+            if (read_any(&m, &c, file, copy, b.size) == FSI_OK) {
+                accepted++;
+                for (k = 0; k < m.vertex_count; k++) CHECK(fsi_v3_is_finite(m.vertices[k]));
+                for (k = 0; k < 3 * m.triangle_count; k++) CHECK(m.triangles[k] >= 0 && m.triangles[k] < m.vertex_count);
+                fsi_io_destroy_mesh(&m);
+            }
+            CHECK(c.bytes == 0);
+        }
+        CHECK(c.peak_bytes < 200000);
+        free(copy);
+        free(b.data);
+    }
+    CHECK(accepted > 1000); /* most flips hit names, comments or digits */
+}
+
+static void test_every_failed_allocation_is_survived(void)
+{
+    static const unsigned char pixels[300];
+    fsi_context c = fsi_default_context();
+    fsi_io_mesh m;
+    bytes b;
+    fsi_status status = FSI_ERROR_MEMORY;
+    const char *path = scratch_file("ply");
+    int what;
+    long k;
+    b = make_ply(1);
+    {
+        FILE *f = fopen(path, "wb");
+        if (CHECK(f != NULL)) { fwrite(b.data, 1, b.size, f); fclose(f); }
+    }
+    free(b.data);
+    for (what = 0; what < 6; what++) {
+        b = what < 3 ? make_ply(what) : make_obj_sample(NULL);
+        for (k = 1; k < 100; k++) {
+            bytes out = make_bytes();
+            test_fail_allocator(&c, k);
+            m = fsi_io_default_mesh();
+            if (what < 4) status = read_any(&m, &c, what, b.data, b.size);
+            if (what == 4) status = fsi_io_read_mesh(&m, &c, path);
+            if (what == 5) status = fsi_io_write_png(to_bytes(&c, &out), pixels, 10, 10, 3, 0);
+            free(out.data);
+            if (status == FSI_OK) break;
+            CHECK(status == FSI_ERROR_MEMORY && c.error.status == status && c.error.message[0]);
+            CHECK(c.bytes == 0 && test_live_bytes() == 0 && !m.impl && out.size == 0);
+        }
+        CHECK(status == FSI_OK && k > 2);
+        fsi_io_destroy_mesh(&m);
+        CHECK(c.bytes == 0 && test_live_bytes() == 0);
+        free(b.data);
+    }
+    remove(path);
+}
+
+static void test_readers_refuse_bad_arguments(void)
+{
+    fsi_context c = fsi_default_context();
+    fsi_io_mesh m;
+    CHECK(fsi_io_read_obj(NULL, &c, "", 0) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_io_read_ply(NULL, &c, "", 0) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_io_read_obj(&m, &c, NULL, 5) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_io_read_ply(&m, &c, NULL, 5) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_io_read_ply(&m, NULL, "ply", 3) == FSI_ERROR_FORMAT); /* no context is fine */
+    CHECK(fsi_io_read_mesh(NULL, &c, "x") == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_io_read_mesh(&m, &c, NULL) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_io_read_mesh(&m, &c, "no such folder/no such file") == FSI_ERROR_IO && strstr(c.error.message, "no such file"));
+    CHECK(fsi_io_read_mesh(&m, &c, ".") == FSI_ERROR_IO); /* a folder */
+    fsi_io_destroy_mesh(NULL);
+    fsi_io_destroy_mesh(&m);
+    memset(&m, 0, sizeof m);
+    fsi_io_destroy_mesh(&m);
+}
+
+/* ---- meshes out ----------------------------------------------------------------------------------------------- */
+
+static void test_ply_round_trip_is_exact(void)
+{
+    static const char *const vector[3] = { "vx", "vy", "vz" }, *const color[4] = { "red", "green", "blue", "alpha" };
+    static const char *const scalar[] = { "age", "level", "i16", "u16", "i32", "u32" };
+    static sample s;
+    fsi_context c = fsi_default_context();
+    fsi_io_mesh m;
+    int flags, i;
+    size_t k;
+    make_sample(&s);
+    for (flags = 0; flags < 4; flags++) {
+        bytes b = make_bytes();
+        CHECK(fsi_io_write_ply(to_bytes(&c, &b), &s.mesh, flags) == FSI_OK);
+        if (!CHECK(fsi_io_read_ply(&m, &c, b.data, b.size) == FSI_OK)) { printf("%s\n", c.error.message); return; }
+        if (!(flags & FSI_IO_SINGLE)) check_same_shape(&m, &s.mesh);
+        for (i = 0; i < N; i++) {
+            CHECK((float)m.vertices[i].x == (float)s.x[i].x && (float)m.vertices[i].z == (float)s.x[i].z);
+            for (k = 0; k < 3; k++) CHECK(fsi_io_attribute_value(fsi_io_find_attribute(&m, vector[k]), i, 0) == (double)s.row[i].f[k]);
+            for (k = 0; k < 4; k++) CHECK(fsi_io_attribute_value(fsi_io_find_attribute(&m, color[k]), i, 0) == s.row[i].color[k]);
+            for (k = 0; k < 6; k++)
+                CHECK(double_bits(fsi_io_attribute_value(fsi_io_find_attribute(&m, scalar[k]), i, 0)) == double_bits(fsi_io_attribute_value(fsi_io_find_attribute(&s.mesh, scalar[k]), i, 0)));
+            CHECK(fsi_io_attribute_value(fsi_io_find_attribute(&m, "t8"), i, 0) == (double)s.row[i].tensor[8]);
+        }
+        CHECK(m.attribute_count == 6 + 3 + 4 + 9);
+        fsi_io_destroy_mesh(&m);
+        free(b.data);
+    }
+}
+
+static void test_what_was_read_can_be_written_again(void)
+{
+    static sample s;
+    fsi_context c = fsi_default_context();
+    fsi_io_mesh m;
+    bytes first = make_bytes(), second = make_bytes();
+    make_sample(&s);
+    CHECK(fsi_io_write_ply(to_bytes(&c, &first), &s.mesh, 0) == FSI_OK);
+    CHECK(fsi_io_read_ply(&m, &c, first.data, first.size) == FSI_OK);
+    CHECK(fsi_io_write_ply(to_bytes(&c, &second), &m, 0) == FSI_OK);
+    CHECK(first.size == second.size && memcmp(first.data, second.data, first.size) == 0);
+    fsi_io_destroy_mesh(&m);
+    free(first.data);
+    free(second.data);
+}
+
+static void test_obj_round_trip_is_exact_through_a_file(void)
+{
+    static sample s;
+    fsi_context c = fsi_default_context();
+    fsi_io_mesh m;
+    const char *obj = scratch_file("obj"), *ply = scratch_file("ply");
+    make_sample(&s);
+    CHECK(fsi_io_write_obj(fsi_io_to_file(&c, obj), &s.mesh, 0) == FSI_OK);
+    CHECK(fsi_io_write_ply(fsi_io_to_file(&c, ply), &s.mesh, FSI_IO_ASCII) == FSI_OK);
+    if (CHECK(fsi_io_read_mesh(&m, &c, obj) == FSI_OK)) check_same_shape(&m, &s.mesh);
+    fsi_io_destroy_mesh(&m);
+    if (CHECK(fsi_io_read_mesh(&m, &c, ply) == FSI_OK)) check_same_shape(&m, &s.mesh);
+    fsi_io_destroy_mesh(&m);
+    remove(obj);
+    remove(ply);
+}
+
+/* Calls mesh writer 0 OBJ, 1 PLY, 2 VTP. */
+static fsi_status write_mesh(int writer, fsi_io_out out, const fsi_io_mesh *m, int flags)
+{
+    if (writer == 0) return fsi_io_write_obj(out, m, flags);
+    return writer == 1 ? fsi_io_write_ply(out, m, flags) : fsi_io_write_vtp(out, m, flags);
+}
+
+static void test_writers_refuse_what_cannot_be_written(void)
+{
+    static sample s;
+    fsi_context c = fsi_default_context();
+    fsi_io_mesh m;
+    bytes b = make_bytes();
+    int w, k;
+    for (w = 0; w < 3; w++) {
+        fsi_io_out out = to_bytes(&c, &b);
+        make_sample(&s);
+        CHECK(write_mesh(w, out, NULL, 0) == FSI_ERROR_ARGUMENT);
+        CHECK(write_mesh(w, fsi_io_to_function(&c, NULL, NULL), &s.mesh, 0) == FSI_ERROR_ARGUMENT);
+        CHECK(write_mesh(w, fsi_io_to_file(&c, NULL), &s.mesh, 0) == FSI_ERROR_ARGUMENT);
+        CHECK(write_mesh(w, fsi_io_to_file(&c, "no such folder/x"), &s.mesh, 0) == FSI_ERROR_IO);
+        CHECK(write_mesh(w, out, &s.mesh, 4) == FSI_ERROR_ARGUMENT);
+        m = s.mesh; m.cookie ^= 1; CHECK(write_mesh(w, out, &m, 0) == FSI_ERROR_COOKIE);
+        m = s.mesh; m.vertex_count = -1; CHECK(write_mesh(w, out, &m, 0) == FSI_ERROR_ARGUMENT);
+        m = s.mesh; m.vertices = NULL; CHECK(write_mesh(w, out, &m, 0) == FSI_ERROR_ARGUMENT);
+        m = s.mesh; m.triangles = NULL; CHECK(write_mesh(w, out, &m, 0) == FSI_ERROR_ARGUMENT);
+        m = s.mesh; m.segment_count = -1; CHECK(write_mesh(w, out, &m, 0) == FSI_ERROR_ARGUMENT);
+        m = s.mesh; m.attributes = NULL; CHECK(write_mesh(w, out, &m, 0) == FSI_ERROR_ARGUMENT);
+        m = s.mesh; m.triangle_count = 0x7FFFFFFF; CHECK(write_mesh(w, out, &m, 0) == FSI_ERROR_LIMIT);
+        s.triangles[5] = N; CHECK(write_mesh(w, out, &s.mesh, 0) == FSI_ERROR_ARGUMENT && c.error.element == 1);
+        make_sample(&s);
+        s.segments[3] = -1; CHECK(write_mesh(w, out, &s.mesh, 0) == FSI_ERROR_ARGUMENT && c.error.element == 1);
+        make_sample(&s);
+        s.x[3].y = (fsi_real)test_nan(); CHECK(write_mesh(w, out, &s.mesh, 0) == FSI_ERROR_NAN && c.error.element == 3);
+        s.x[3].y = (fsi_real)test_inf(); CHECK(write_mesh(w, out, &s.mesh, 0) == FSI_ERROR_NAN);
+        s.x[3].y = (fsi_real)1e30; s.x[3].y *= (fsi_real)1e30;
+        CHECK(write_mesh(w, out, &s.mesh, FSI_IO_SINGLE) == FSI_ERROR_NAN); /* infinite as a float */
+        for (k = 0; k < 9; k++) {
+            static const char *const names[] = { NULL, "", "a b", "<", "x", "\xC3\xA4", "a\n", "1234567890123456789012345678901234567890123456789012345678901" };
+            make_sample(&s);
+            if (k < 8) s.attributes[2].name = names[k];
+            else s.attributes[2].data = NULL;
+            CHECK(write_mesh(w, out, &s.mesh, 0) == FSI_ERROR_ARGUMENT && c.error.element == 2);
+        }
+        make_sample(&s);
+        s.attributes[1].components = 0; CHECK(write_mesh(w, out, &s.mesh, 0) == FSI_ERROR_ARGUMENT);
+        s.attributes[1].components = 10; CHECK(write_mesh(w, out, &s.mesh, 0) == FSI_ERROR_ARGUMENT);
+        s.attributes[1].components = 3; s.attributes[1].type = FSI_IO_TYPE_COUNT; CHECK(write_mesh(w, out, &s.mesh, 0) == FSI_ERROR_ARGUMENT);
+    }
+    CHECK(b.size == 0 && !b.data); /* nothing was written before all was checked */
+}
+
+/* Whatever is written, into a destination that takes `limit` bytes. */
+static fsi_status write_anything(int what, fsi_context *c, bytes *b)
+{
+    static unsigned char pixels[64 * 64 * 3];
+    static const double times[2] = { 0, 0.5 };
+    static const char *const names[2] = { "a.vtp", "b.vtp" };
+    static sample s;
+    size_t i;
+    make_sample(&s);
+    for (i = 0; i < sizeof pixels; i++) pixels[i] = (unsigned char)(i * i >> 3);
+    if (what < 3) return write_mesh(what, to_bytes(c, b), &s.mesh, 0);
+    if (what == 3) return fsi_io_write_ply(to_bytes(c, b), &s.mesh, FSI_IO_ASCII);
+    if (what == 4) return fsi_io_write_pvd(to_bytes(c, b), times, names, 2);
+    if (what == 5) return fsi_io_write_pc2_header(to_bytes(c, b), N, 1);
+    if (what == 6) return fsi_io_write_pc2_frame(to_bytes(c, b), s.x, N);
+    return fsi_io_write_png(to_bytes(c, b), pixels, 64, 64, 3, 0);
+}
+
+static void test_short_writes_are_reported(void)
+{
+    fsi_context c = fsi_default_context();
+    int what;
+    for (what = 0; what < 8; what++) {
+        bytes all = make_bytes();
+        size_t limit;
+        CHECK(write_anything(what, &c, &all) == FSI_OK && all.size > 0);
+        for (limit = 0; limit < all.size; limit += 1 + all.size / 37) {
+            bytes b = make_bytes();
+            b.limit = limit;
+            CHECK(write_anything(what, &c, &b) == FSI_ERROR_IO && c.error.status == FSI_ERROR_IO && b.size <= limit && c.bytes == 0);
+            free(b.data);
+        }
+        free(all.data);
+    }
+    {
+        FILE *full = fopen("/dev/full", "r+b"); /* a device that has no space, where there is one */
+        sample *s = (sample *)malloc(sizeof *s);
+        if (full) {
+            fclose(full);
+            make_sample(s);
+            CHECK(fsi_io_write_ply(fsi_io_to_file(&c, "/dev/full"), &s->mesh, 0) == FSI_ERROR_IO && strstr(c.error.message, "/dev/full"));
+        }
+        free(s);
+    }
+}
+
+/* ---- vtp, pvd, pc2 -------------------------------------------------------------------------------------------- */
+
+/* Finds the array of that name after `from` in the head of a VTP, checks its size and returns its data. */
+static const unsigned char *vtp_array(const bytes *b, const char *from, const char *name, const char *type, size_t size)
+{
+    const char *head = (const char *)b->data, *at, *raw = strstr(head, "<AppendedData encoding=\"raw\">\n_");
+    char want[64];
+    unsigned long offset;
+    const unsigned char *p;
+    snprintf(want, sizeof want, "Name=\"%s\"", name);
+    at = strstr(head, from);
+    if (at) at = strstr(at, want);
+    if (!CHECK(raw && at && at < raw)) return NULL;
+    CHECK(strncmp(at - strlen(type) - 2, type, strlen(type)) == 0);
+    at = strstr(at, "offset=\"");
+    offset = strtoul(at + 8, NULL, 10);
+    p = (const unsigned char *)raw + strlen("<AppendedData encoding=\"raw\">\n_") + offset;
+    if (!CHECK(p + 8 + size <= b->data + b->size) || !CHECK(get_le(p, 8) == size)) return NULL;
+    return p + 8;
+}
+
+static void test_vtp_arrays_lie_where_the_head_says(void)
+{
+    static sample s;
+    fsi_context c = fsi_default_context();
+    bytes b = make_bytes();
+    const unsigned char *x, *v, *poly, *line, *offsets, *verts;
+    float f;
+    make_sample(&s);
+    CHECK(fsi_io_write_vtp(to_bytes(&c, &b), &s.mesh, FSI_IO_SINGLE) == FSI_OK);
+    collect(&b, "", 1); /* so that strstr ends */
+    x = vtp_array(&b, "<Points>", "Points", "Float32", 12 * N);
+    v = vtp_array(&b, "<PointData>", "v", "Float32", 12 * N);
+    poly = vtp_array(&b, "<Polys>", "connectivity", "Int32", 240);
+    offsets = vtp_array(&b, "<Polys>", "offsets", "Int32", 80);
+    line = vtp_array(&b, "<Lines>", "connectivity", "Int32", 56);
+    verts = vtp_array(&b, "<Verts>", "connectivity", "Int32", 0);
+    if (!x || !v || !poly || !offsets || !line || !verts) return;
+    f = (float)s.x[N - 1].z;
+    CHECK(get_le(x + 12 * N - 4, 4) == float_bits(f));
+    CHECK(get_le(v + 12 * 5 + 4, 4) == float_bits(s.row[5].f[1]));
+    CHECK(get_le(poly + 236, 4) == (uint64_t)s.triangles[59] && get_le(offsets, 4) == 3 && get_le(offsets + 76, 4) == 60);
+    CHECK(get_le(line + 52, 4) == (uint64_t)s.segments[13]);
+    b.size = 0;
+    s.mesh.triangle_count = s.mesh.segment_count = 0; /* particles */
+    CHECK(fsi_io_write_vtp(to_bytes(&c, &b), &s.mesh, 0) == FSI_OK);
+    collect(&b, "", 1);
+    x = vtp_array(&b, "<Points>", "Points", sizeof(fsi_real) == 8 ? "Float64" : "Float32", 3 * sizeof(fsi_real) * N);
+    verts = vtp_array(&b, "<Verts>", "connectivity", "Int32", 4 * N);
+    if (x && verts) CHECK(get_le(verts + 4 * (N - 1), 4) == N - 1 && get_le(x, sizeof(fsi_real)) == (sizeof(fsi_real) == 8 ? double_bits((double)s.x[0].x) : float_bits((float)s.x[0].x)));
+    free(b.data);
+}
+
+static void test_pvd_is_complete_after_every_frame(void)
+{
+    fsi_context c = fsi_default_context();
+    const char *path = scratch_file("pvd");
+    char name[32];
+    double times[20];
+    const char *names[20];
+    static char pool[20][16];
+    bytes file, whole;
+    int i;
+    for (i = 0; i < 20; i++) {
+        snprintf(name, sizeof name, "frame_%d.vtp", i);
+        strcpy(pool[i], name);
+        names[i] = pool[i];
+        times[i] = i / 3.0;
+        CHECK(fsi_io_append_pvd(&c, path, i, times[i], name) == FSI_OK);
+        file = load_file(path);
+        whole = make_bytes();
+        CHECK(fsi_io_write_pvd(to_bytes(&c, &whole), times, names, i + 1) == FSI_OK);
+        CHECK(file.size == whole.size && memcmp(file.data, whole.data, file.size) == 0);
+        free(file.data);
+        free(whole.data);
+    }
+    CHECK(fsi_io_append_pvd(&c, path, -1, 0, "a") == FSI_ERROR_ARGUMENT && fsi_io_append_pvd(&c, NULL, 0, 0, "a") == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_io_append_pvd(&c, path, 20, 0, NULL) == FSI_ERROR_ARGUMENT && fsi_io_append_pvd(&c, path, 20, 0, "a\"b") == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_io_append_pvd(&c, path, 20, test_nan(), "a") == FSI_ERROR_NAN);
+    CHECK(fsi_io_write_pvd(fsi_io_to_file(&c, path), NULL, names, 2) == FSI_ERROR_ARGUMENT && fsi_io_write_pvd(fsi_io_to_file(&c, path), times, names, -2) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_io_append_pvd(&c, path, 0, 7, "anew") == FSI_OK); /* frame 0 starts again */
+    file = load_file(path);
+    CHECK(file.size < 250);
+    free(file.data);
+    CHECK(fsi_io_append_pc2(&c, path, 0, NULL, 0) == FSI_ERROR_ARGUMENT);
+    { FILE *f = fopen(path, "wb"); if (f) { fputs("short", f); fclose(f); } }
+    CHECK(fsi_io_append_pvd(&c, path, 1, 7, "b") == FSI_ERROR_FORMAT);
+    { FILE *f = fopen(path, "wb"); if (f) { for (i = 0; i < 100; i++) fputs("foreign ", f); fclose(f); } }
+    CHECK(fsi_io_append_pvd(&c, path, 1, 7, "b") == FSI_ERROR_FORMAT);
+    remove(path);
+    CHECK(fsi_io_append_pvd(&c, path, 1, 7, "b") == FSI_ERROR_IO);
+}
+
+static void test_pc2_counts_its_frames(void)
+{
+    static sample s;
+    fsi_context c = fsi_default_context();
+    const char *path = scratch_file("pc2");
+    bytes file, stream = make_bytes();
+    int frame, i;
+    make_sample(&s);
+    CHECK(fsi_io_write_pc2_header(to_bytes(&c, &stream), N, 5) == FSI_OK);
+    for (frame = 0; frame < 5; frame++) {
+        for (i = 0; i < N; i++) s.x[i].x = (fsi_real)(frame * 100 + i);
+        CHECK(fsi_io_append_pc2(&c, path, frame, s.x, N) == FSI_OK);
+        CHECK(fsi_io_write_pc2_frame(to_bytes(&c, &stream), s.x, N) == FSI_OK);
+        file = load_file(path);
+        CHECK(file.size == 32 + 12u * N * (unsigned)(frame + 1) && memcmp(file.data, "POINTCACHE2", 12) == 0);
+        CHECK(get_le(file.data + 12, 4) == 1 && get_le(file.data + 16, 4) == N && get_le(file.data + 20, 4) == 0);
+        CHECK(get_le(file.data + 24, 4) == float_bits(1.0f) && get_le(file.data + 28, 4) == (uint64_t)(frame + 1));
+        CHECK(get_le(file.data + 32 + 12 * (N * frame + 3), 4) == float_bits((float)(frame * 100 + 3)));
+        if (frame == 4) CHECK(file.size == stream.size && memcmp(file.data, stream.data, file.size) == 0);
+        free(file.data);
+    }
+    CHECK(fsi_io_append_pc2(&c, path, 4, s.x, N) == FSI_ERROR_FORMAT);     /* the file holds 5 already */
+    CHECK(fsi_io_append_pc2(&c, path, 5, s.x, N - 1) == FSI_ERROR_FORMAT); /* of another mesh */
+    CHECK(fsi_io_append_pc2(&c, path, 5, s.x, 0) == FSI_ERROR_ARGUMENT && fsi_io_append_pc2(&c, path, 5, NULL, N) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_io_append_pc2(&c, NULL, 5, s.x, N) == FSI_ERROR_ARGUMENT && fsi_io_append_pc2(&c, path, -5, s.x, N) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_io_write_pc2_header(to_bytes(&c, &stream), 0, 5) == FSI_ERROR_ARGUMENT && fsi_io_write_pc2_header(to_bytes(&c, &stream), N, -1) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_io_write_pc2_header(fsi_io_to_file(&c, path), N, 5) == FSI_ERROR_ARGUMENT && fsi_io_write_pc2_frame(fsi_io_to_file(&c, path), s.x, N) == FSI_ERROR_ARGUMENT);
+    s.x[2].z = (fsi_real)test_nan();
+    CHECK(fsi_io_append_pc2(&c, path, 5, s.x, N) == FSI_ERROR_NAN && c.error.element == 2);
+    CHECK(fsi_io_append_pc2(&c, path, 2147483647, s.x, 2) == FSI_ERROR_FORMAT || c.error.status == FSI_ERROR_LIMIT);
+    remove(path);
+    CHECK(fsi_io_append_pc2(&c, path, 5, s.x, 2) == FSI_ERROR_IO);
+    free(stream.data);
+}
+
+/* ---- png ------------------------------------------------------------------------------------------------------ */
+
+/* An inflate of the simplest kind (RFC 1951), for dynamic and stored blocks: what a decoder that shares no code sees. */
+typedef struct inflater { const unsigned char *in; size_t size, bit; unsigned char *out; size_t written, capacity; } inflater;
+
+static unsigned take_bits(inflater *z, int n)
+{
+    unsigned v = 0;
+    int i;
+    for (i = 0; i < n; i++, z->bit++) if (z->bit / 8 < z->size) v |= (unsigned)(z->in[z->bit / 8] >> z->bit % 8 & 1) << i;
+    return v;
+}
+
+/* Decodes by counting codes of each length; -1: no such code. */
+static int take_symbol(inflater *z, const unsigned char *length, int count)
+{
+    int code = 0, first = 0, bits, i;
+    for (bits = 1; bits <= 15; bits++) {
+        int n = 0;
+        code |= (int)take_bits(z, 1);
+        for (i = 0; i < count; i++) n += length[i] == bits;
+        if (code - first < n) {
+            for (i = 0, n = code - first; i < count; i++) if (length[i] == bits && n-- == 0) return i;
+        }
+        first = (first + n) << 1;
+        code <<= 1;
+    }
+    return -1;
+}
+
+static int inflate_block(inflater *z)
+{
+    static const unsigned char order[19] = { 16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15 };
+    static const int length_base[29] = { 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258 };
+    static const int length_bits[29] = { 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0 };
+    unsigned char lengths[19] = { 0 }, all[320] = { 0 };
+    int literals = (int)take_bits(z, 5) + 257, distances = (int)take_bits(z, 5) + 1, sent = (int)take_bits(z, 4) + 4, i, s;
+    for (i = 0; i < sent; i++) lengths[order[i]] = (unsigned char)take_bits(z, 3);
+    for (i = 0; i < literals + distances;) {
+        int repeat, value = 0;
+        s = take_symbol(z, lengths, 19);
+        if (s < 0) return 0;
+        if (s < 16) { all[i++] = (unsigned char)s; continue; }
+        repeat = s == 16 ? 3 + (int)take_bits(z, 2) : s == 17 ? 3 + (int)take_bits(z, 3) : 11 + (int)take_bits(z, 7);
+        if (s == 16 && i > 0) value = all[i - 1];
+        while (repeat-- > 0 && i < literals + distances) all[i++] = (unsigned char)value;
+    }
+    while ((s = take_symbol(z, all, literals)) != 256) {
+        size_t length, distance;
+        if (s < 0 || z->bit / 8 > z->size) return 0;
+        if (s < 256) { if (z->written == z->capacity) return 0; z->out[z->written++] = (unsigned char)s; continue; }
+        length = (size_t)length_base[s - 257] + take_bits(z, length_bits[s - 257]);
+        s = take_symbol(z, all + literals, distances);
+        if (s < 0) return 0;
+        distance = s < 2 ? (size_t)s + 1 : (((size_t)2 + (s & 1)) << (s / 2 - 1)) + 1 + take_bits(z, s / 2 - 1);
+        if (distance > z->written || length > z->capacity - z->written) return 0;
+        while (length-- > 0) { z->out[z->written] = z->out[z->written - distance]; z->written++; }
+    }
+    return 1;
+}
+
+static uint32_t crc32_of(const unsigned char *p, size_t n)
+{
+    uint32_t c = 0xFFFFFFFFu;
+    int k;
+    for (; n-- > 0;) for (c ^= *p++, k = 0; k < 8; k++) c = c >> 1 ^ (0xEDB88320u & (0u - (c & 1)));
+    return ~c;
+}
+
+static uint32_t get_be(const unsigned char *p) { return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3]; }
+
+/* Undoes the filters in place; rows are 1 + bytes long. */
+static int unfilter(unsigned char *rows, int bytes_a_row, int height, int pixel)
+{
+    int y, i;
+    for (y = 0; y < height; y++) {
+        unsigned char *row = rows + (size_t)y * (size_t)(bytes_a_row + 1) + 1, *above = row - bytes_a_row - 1;
+        for (i = 0; i < bytes_a_row; i++) {
+            int a = i >= pixel ? row[i - pixel] : 0, b = y ? above[i] : 0, c = y && i >= pixel ? above[i - pixel] : 0, p = a + b - c, guess = 0;
+            if (row[-1] > 4) return 0;
+            if (row[-1] == 1) guess = a;
+            if (row[-1] == 2) guess = b;
+            if (row[-1] == 3) guess = (a + b) / 2;
+            if (row[-1] == 4) guess = abs(p - a) <= abs(p - b) && abs(p - a) <= abs(p - c) ? a : abs(p - b) <= abs(p - c) ? b : c;
+            row[i] = (unsigned char)(row[i] + guess);
+        }
+    }
+    return 1;
+}
+
+/* Decodes a PNG that must have this shape and compares it with the pixels. */
+static void check_png(const bytes *b, const unsigned char *pixels, int width, int height, int channels, ptrdiff_t stride)
+{
+    static const unsigned char color_type[5] = { 0, 0, 4, 2, 6 };
+    size_t at, row = (size_t)(width * channels), size = (row + 1) * (size_t)height;
+    bytes data = make_bytes();
+    inflater z;
+    uint32_t a = 1, s = 0;
+    int last = 0, y;
+    CHECK(b->size > 57 && memcmp(b->data, "\x89PNG\r\n\x1A\n\0\0\0\rIHDR", 16) == 0);
+    CHECK(get_be(b->data + 16) == (uint32_t)width && get_be(b->data + 20) == (uint32_t)height && b->data[24] == 8 && b->data[25] == color_type[channels]);
+    for (at = 8; at + 12 <= b->size; at += 12 + get_be(b->data + at)) {
+        size_t n = get_be(b->data + at);
+        if (!CHECK(n <= b->size - at - 12) || !CHECK(get_be(b->data + at + 8 + n) == crc32_of(b->data + at + 4, n + 4))) break;
+        if (memcmp(b->data + at + 4, "IDAT", 4) == 0) collect(&data, b->data + at + 8, n);
+    }
+    CHECK(at == b->size && memcmp(b->data + b->size - 8, "IEND", 4) == 0);
+    if (!CHECK(data.size > 6 && data.data[0] == 0x78 && (data.data[0] * 256 + data.data[1]) % 31 == 0)) return;
+    memset(&z, 0, sizeof z);
+    z.in = data.data + 2;
+    z.size = data.size - 6;
+    z.capacity = size;
+    z.out = (unsigned char *)malloc(size);
+    while (!last) {
+        last = (int)take_bits(&z, 1);
+        if (!CHECK(take_bits(&z, 2) == 2) || !CHECK(inflate_block(&z))) break;
+    }
+    CHECK(z.written == size && (z.bit + 7) / 8 == z.size);
+    for (at = 0; at < z.written; at++) { a = (a + z.out[at]) % 65521; s = (s + a) % 65521; }
+    CHECK(get_be(data.data + data.size - 4) == (s << 16 | a));
+    if (CHECK(unfilter(z.out, (int)row, height, channels)))
+        for (y = 0; y < height; y++) if (!CHECK(memcmp(z.out + (size_t)y * (row + 1) + 1, pixels + y * stride, row) == 0)) break;
+    free(z.out);
+    free(data.data);
+}
+
+/* Pictures of several kinds: flat, gradient, noise, checks, few colours, and long repeats. */
+static void paint(unsigned char *p, size_t size, int kind, uint64_t *r)
+{
+    size_t i;
+    for (i = 0; i < size; i++) {
+        double v = test_random(r);
+        if (kind == 0) p[i] = 77;
+        if (kind == 1) p[i] = (unsigned char)(i / 97);
+        if (kind == 2) p[i] = (unsigned char)(v * 256);
+        if (kind == 3) p[i] = (unsigned char)(i / 24 % 2 * 255);
+        if (kind == 4) p[i] = (unsigned char)(v * v * v * v * 12);
+        if (kind == 5) p[i] = i < 5000 ? (unsigned char)(v * 256) : p[i - 4999];
+        if (kind == 6) p[i] = (unsigned char)(v < 0.0005 ? v * 512000 : 3); /* skewed: code lengths at their limit */
+    }
+}
+
+static void test_png_is_decoded_to_the_same_pixels(void)
+{
+    static const int sizes[][2] = { { 1, 1 }, { 2, 1 }, { 1, 3 }, { 3, 2 }, { 17, 5 }, { 64, 64 }, { 301, 97 }, { 700, 3 }, { 1, 65535 }, { 65535, 1 } };
+    fsi_context c = fsi_default_context();
+    uint64_t r = 13;
+    size_t k;
+    int channels, kind;
+    for (k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        for (channels = 1; channels <= 4; channels++) {
+            int w = sizes[k][0], h = sizes[k][1];
+            size_t size = (size_t)(w * h * channels);
+            unsigned char *p = (unsigned char *)malloc(size);
+            for (kind = 0; kind < 7; kind++) {
+                bytes b = make_bytes();
+                if ((w > 1000 || h > 1000) && (kind + channels) % 5) continue;
+                paint(p, size, kind, &r);
+                CHECK(fsi_io_write_png(to_bytes(&c, &b), p, w, h, channels, 0) == FSI_OK && c.bytes == 0);
+                check_png(&b, p, w, h, channels, w * channels);
+                if (kind == 0) CHECK(b.size < 400 + size / 300);
+                if (kind == 2) CHECK(b.size < 400 + size + size / 50 + (size_t)h);
+                free(b.data);
+            }
+            free(p);
+        }
+    }
+}
+
+static void test_png_rows_apart_and_upside_down(void)
+{
+    fsi_context c = fsi_default_context();
+    unsigned char p[40 * 50];
+    uint64_t r = 17;
+    bytes b = make_bytes();
+    paint(p, sizeof p, 2, &r);
+    CHECK(fsi_io_write_png(to_bytes(&c, &b), p, 10, 40, 3, 50) == FSI_OK);
+    check_png(&b, p, 10, 40, 3, 50);
+    b.size = 0;
+    CHECK(fsi_io_write_png(to_bytes(&c, &b), p + 39 * 50, 10, 40, 3, -50) == FSI_OK);
+    check_png(&b, p + 39 * 50, 10, 40, 3, -50);
+    free(b.data);
+}
+
+static void test_png_refuses_bad_pictures(void)
+{
+    fsi_context c = fsi_default_context();
+    unsigned char p[64] = { 0 };
+    bytes b = make_bytes();
+    fsi_io_out out = to_bytes(&c, &b);
+    CHECK(fsi_io_write_png(out, NULL, 4, 4, 1, 0) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_io_write_png(out, p, 0, 4, 1, 0) == FSI_ERROR_ARGUMENT && fsi_io_write_png(out, p, 4, -4, 1, 0) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_io_write_png(out, p, 65536, 1, 1, 0) == FSI_ERROR_ARGUMENT && fsi_io_write_png(out, p, 1, 65536, 1, 0) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_io_write_png(out, p, 4, 4, 0, 0) == FSI_ERROR_ARGUMENT && fsi_io_write_png(out, p, 4, 4, 5, 0) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_io_write_png(out, p, 4, 4, 3, 11) == FSI_ERROR_ARGUMENT && fsi_io_write_png(out, p, 4, 4, 3, -11) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_io_write_png(out, p, 65535, 65535, 4, 0) == FSI_ERROR_LIMIT);
+    CHECK(fsi_io_write_png(fsi_io_to_function(&c, NULL, NULL), p, 4, 4, 3, 0) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_io_write_png(fsi_io_to_file(&c, "no such folder/x.png"), p, 4, 4, 3, 0) == FSI_ERROR_IO);
+    CHECK(b.size == 0 && c.bytes == 0);
+}
+
+/* The pictures of the README must stay below 200 KB. */
+static void test_png_of_a_shaded_picture_is_small(void)
+{
+    enum { W = 960, H = 540 };
+    fsi_context c = fsi_default_context();
+    unsigned char *p = (unsigned char *)malloc(W * H * 3);
+    bytes b = make_bytes();
+    int x, y, k;
+    for (y = 0; y < H; y++) {
+        for (x = 0; x < W; x++) { /* lit balls above a chequered floor, a sky behind */
+            double dx = (x % 120 - 60) / 58.0, dy = (y % 120 - 60) / 58.0, d = 1 - dx * dx - dy * dy;
+            double shade = d > 0 && y > 120 ? 0.15 + 0.85 * fmax(0, 0.7 * sqrt(d) + 0.4 * dx - 0.5 * dy) : y < 200 ? 0.6 + 0.4 * y / 200 : (x * 40 / (y + 1) + 4000 / (y + 1)) % 2 ? 0.8 : 0.5;
+            for (k = 0; k < 3; k++) p[(y * W + x) * 3 + k] = (unsigned char)(255 * fmin(1, shade * (0.7 + 0.15 * k)));
+        }
+    }
+    CHECK(fsi_io_write_png(to_bytes(&c, &b), p, W, H, 3, 0) == FSI_OK && b.size < 200000);
+    free(b.data);
+    free(p);
+}
+
+int main(int argc, char **argv)
+{
+    TEST_BEGIN(argc, argv);
+    RUN(test_decimals_are_read_as_strtod_does);
+    RUN(test_numbers_written_are_read_back_exactly_in_any_locale);
+    RUN(test_obj_as_found_in_the_wild);
+    RUN(test_obj_errors_name_the_line);
+    RUN(test_polygons_keep_their_area_and_orientation);
+    RUN(test_ply_of_any_encoding_order_and_type);
+    RUN(test_ply_line_endings);
+    RUN(test_ply_errors_name_the_line);
+    RUN(test_ply_limits);
+    RUN(test_huge_counts_are_refused_before_memory_is_taken);
+    RUN(test_binary_ply_refuses_nan_by_offset);
+    RUN(test_files_cut_at_any_byte);
+    RUN(test_flipped_bytes_never_crash);
+    RUN(test_every_failed_allocation_is_survived);
+    RUN(test_readers_refuse_bad_arguments);
+    RUN(test_ply_round_trip_is_exact);
+    RUN(test_what_was_read_can_be_written_again);
+    RUN(test_obj_round_trip_is_exact_through_a_file);
+    RUN(test_writers_refuse_what_cannot_be_written);
+    RUN(test_short_writes_are_reported);
+    RUN(test_vtp_arrays_lie_where_the_head_says);
+    RUN(test_pvd_is_complete_after_every_frame);
+    RUN(test_pc2_counts_its_frames);
+    RUN(test_png_is_decoded_to_the_same_pixels);
+    RUN(test_png_rows_apart_and_upside_down);
+    RUN(test_png_refuses_bad_pictures);
+    RUN(test_png_of_a_shaded_picture_is_small);
+    return TEST_END();
+}

@@ -1,0 +1,196 @@
+/* test_sph.h - scenes that the tests of fsi_sph.h share: meshes built from a few corners, liquids, figures taken from them.
+   SPDX-License-Identifier: MIT */
+#ifndef FSI_TEST_SPH_H
+#define FSI_TEST_SPH_H
+
+#include "../fsi_sph.h"
+#include "test.h"
+
+#define PI 3.14159265358979323846
+
+TEST_FN fsi_vec3 v3(double x, double y, double z) { return fsi_v3((fsi_real)x, (fsi_real)y, (fsi_real)z); }
+
+TEST_FN fsi_box3 box3(double x0, double y0, double z0, double x1, double y1, double z1)
+{
+    fsi_box3 b;
+    b.lo = v3(x0, y0, z0);
+    b.hi = v3(x1, y1, z1);
+    return b;
+}
+
+/* ---- meshes --------------------------------------------------------------------------------------------------- */
+
+/* The mesh being built: vertices and elements; corners 3 in space, 2 in the plane. */
+enum { MOST_VERTICES = 8000, MOST_ELEMENTS = 12000 };
+static struct { fsi_vec3 x[MOST_VERTICES]; int e[3 * MOST_ELEMENTS], nx, ne, corners; } shape;
+
+TEST_FN void shape_begin(int corners)
+{
+    shape.nx = shape.ne = 0;
+    shape.corners = corners;
+}
+
+TEST_FN int shape_vertex(double x, double y, double z) { shape.x[shape.nx] = v3(x, y, z); return shape.nx++; }
+
+TEST_FN void shape_face(int a, int b, int c)
+{
+    int *e = shape.e + shape.corners * shape.ne++;
+    e[0] = a;
+    e[1] = b;
+    if (shape.corners == 3) e[2] = c;
+}
+
+/* Two triangles; seen from the liquid a, b, c, d run counter-clockwise. */
+TEST_FN void shape_quad(int a, int b, int c, int d) { shape_face(a, b, c); shape_face(a, c, d); }
+
+/* A closed polygon in the plane, corners given as x, y pairs in clockwise order (liquid outside, on the left). */
+TEST_FN void shape_polygon(const double *xy, int n)
+{
+    int k, first = shape.nx;
+    for (k = 0; k < n; k++) shape_vertex(xy[2 * k], xy[2 * k + 1], 0);
+    for (k = 0; k < n; k++) shape_face(first + k, first + (k + 1) % n, 0);
+}
+
+/* A box: eight corners in space, four in the plane. */
+TEST_FN void shape_box(fsi_box3 b)
+{
+    int k, v = shape.nx;
+    if (shape.corners == 2) {
+        double xy[8];
+        xy[0] = xy[2] = (double)b.lo.x;
+        xy[4] = xy[6] = (double)b.hi.x;
+        xy[1] = xy[7] = (double)b.lo.y;
+        xy[3] = xy[5] = (double)b.hi.y;
+        shape_polygon(xy, 4);
+        return;
+    }
+    for (k = 0; k < 8; k++) { shape.x[shape.nx] = fsi_v3(k & 1 ? b.hi.x : b.lo.x, k & 2 ? b.hi.y : b.lo.y, k & 4 ? b.hi.z : b.lo.z); shape.nx++; }
+    shape_quad(v, v + 2, v + 3, v + 1);
+    shape_quad(v + 4, v + 5, v + 7, v + 6);
+    shape_quad(v, v + 1, v + 5, v + 4);
+    shape_quad(v + 2, v + 6, v + 7, v + 3);
+    shape_quad(v, v + 4, v + 6, v + 2);
+    shape_quad(v + 1, v + 3, v + 7, v + 5);
+}
+
+/* A rectangle from corner a along edges u and w, its normal along u x w, cut into nu x nw quads. */
+TEST_FN void shape_sheet(fsi_vec3 a, fsi_vec3 u, fsi_vec3 w, int nu, int nw)
+{
+    int i, j, first = shape.nx;
+    for (j = 0; j <= nw; j++)
+        for (i = 0; i <= nu; i++) shape.x[shape.nx++] = fsi_v3_madd(fsi_v3_madd(a, (fsi_real)i / (fsi_real)nu, u), (fsi_real)j / (fsi_real)nw, w);
+    for (j = 0; j < nw; j++) {
+        for (i = 0; i < nu; i++) {
+            int k = first + j * (nu + 1) + i;
+            shape_quad(k, k + 1, k + nu + 2, k + nu + 1);
+        }
+    }
+}
+
+/* A ring of radius `ring` around z, tube radius `tube`. */
+TEST_FN void shape_torus(double ring, double tube, int nu, int nw)
+{
+    int i, j;
+    for (i = 0; i < nu; i++) {
+        for (j = 0; j < nw; j++) {
+            double a = 2 * PI * i / nu, b = 2 * PI * j / nw, r = ring + tube * cos(b);
+            shape_vertex(r * cos(a), r * sin(a), tube * sin(b));
+        }
+    }
+    for (i = 0; i < nu; i++) {
+        for (j = 0; j < nw; j++) {
+            int i1 = (i + 1) % nu, j1 = (j + 1) % nw;
+            shape_quad(i * nw + j, i1 * nw + j, i1 * nw + j1, i * nw + j1);
+        }
+    }
+}
+
+TEST_FN fsi_mesh *shape_make_with(fsi_context *context, fsi_mesh_kind kind, int container)
+{
+    fsi_mesh_desc d = fsi_mesh_default_desc();
+    fsi_mesh *mesh = NULL;
+    d.context = context;
+    d.vertices = shape.x;
+    d.vertex_count = shape.nx;
+    d.elements = shape.e;
+    d.element_count = shape.ne;
+    d.corners = shape.corners;
+    d.kind = kind;
+    d.container = container;
+    CHECK(fsi_mesh_create(&mesh, &d) == FSI_OK);
+    return mesh;
+}
+
+TEST_FN fsi_mesh *shape_make(fsi_mesh_kind kind, int container) { return shape_make_with(NULL, kind, container); }
+
+/* A container, seen from inside. */
+TEST_FN fsi_mesh *make_container(int dim, fsi_box3 b)
+{
+    shape_begin(dim);
+    shape_box(b);
+    return shape_make(FSI_MESH_CLOSED, 1);
+}
+
+/* ---- liquids -------------------------------------------------------------------------------------------------- */
+
+/* Gravity along the last axis of the space. */
+TEST_FN fsi_sph_desc make_desc(int dim, double dx)
+{
+    fsi_sph_desc d = fsi_sph_default_desc();
+    d.dim = dim;
+    d.spacing = (fsi_real)dx;
+    d.gravity = dim == 2 ? v3(0, -9.81, 0) : v3(0, 0, -9.81);
+    return d;
+}
+
+TEST_FN fsi_sph *make_sph(const fsi_sph_desc *d)
+{
+    fsi_sph *s = NULL;
+    CHECK(fsi_sph_create(&s, d) == FSI_OK);
+    return s;
+}
+
+TEST_FN int step_ok(fsi_sph *s, double dt)
+{
+    fsi_status status = fsi_sph_step(s, (fsi_real)dt);
+    if (status != FSI_OK) printf("step: %s\n", fsi_sph_error(s)->message);
+    return CHECK(status == FSI_OK);
+}
+
+TEST_FN void add_particle(fsi_sph *s, fsi_vec3 x, fsi_vec3 v) { CHECK(fsi_sph_add_particles(s, &x, &v, 1) == FSI_OK); }
+
+/* A lattice of n[0] x n[1] x n[2] particles from `lo` with `gap` between them, each shaken by up to `shake` gaps. */
+TEST_FN void add_lattice(fsi_sph *s, fsi_vec3 lo, const int *n, double gap, double shake, uint64_t *random)
+{
+    int i, j, k;
+    for (k = 0; k < n[2]; k++) {
+        for (j = 0; j < n[1]; j++) {
+            for (i = 0; i < n[0]; i++) {
+                double x = i + shake * (2 * test_random(random) - 1), y = j + shake * (2 * test_random(random) - 1), z = k + shake * (2 * test_random(random) - 1);
+                add_particle(s, fsi_v3_add(lo, v3(gap * x, gap * y, s->desc.dim == 2 ? 0 : gap * z)), v3(0, 0, 0));
+            }
+        }
+    }
+}
+
+/* The axis along which gravity acts. */
+TEST_FN double height(const fsi_sph *s, int i) { return (double)(s->desc.dim == 2 ? s->position[i].y : s->position[i].z); }
+
+/* Sum of m v along axis k, and of m |v|. */
+TEST_FN double momentum(const fsi_sph *s, int k)
+{
+    double sum = 0;
+    int i;
+    for (i = 0; i < s->count; i++) sum += (double)s->particle_mass * (double)(k == 0 ? s->velocity[i].x : k == 1 ? s->velocity[i].y : s->velocity[i].z);
+    return sum;
+}
+
+TEST_FN double kinetic(const fsi_sph *s)
+{
+    double sum = 0;
+    int i;
+    for (i = 0; i < s->count; i++) sum += 0.5 * (double)s->particle_mass * (double)fsi_v3_norm2(s->velocity[i]);
+    return sum;
+}
+
+#endif /* FSI_TEST_SPH_H */
