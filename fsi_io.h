@@ -74,7 +74,7 @@ typedef enum fsi_io_type {
 
 /* A field over the vertices: velocity, colour, age ... */
 typedef struct fsi_io_attribute {
-    const char *name;  /* 1 to 60 printable ASCII characters, none of  space < > & " '  */
+    const char *name;  /* 1 to 60 printable ASCII characters, none of  space < > & " '  and not x, y or z alone */
     fsi_io_type type;
     int components;    /* 1 to 9. VTP keeps them together. PLY has a property for each: with 2 to 4 components the name
                           and x, y, z, w ("v" becomes vx vy vz; "color" becomes red green blue alpha), with more the
@@ -137,13 +137,13 @@ FSI_API fsi_io_out fsi_io_to_function(fsi_context *context, fsi_io_write_fn *wri
 
 /* ---- >>meshes out --------------------------------------------------------------------------------------------- */
 
-/* Flags of writers, to be added up. */
+/* Flags of writers, 0 or any sum. */
 enum {
     FSI_IO_ASCII = 1,  /* PLY as text */
     FSI_IO_SINGLE = 2  /* positions as 4-byte floats, whatever fsi_real is */
 };
 
-FSI_API fsi_status fsi_io_write_obj(fsi_io_out out, const fsi_io_mesh *mesh, int flags);
+FSI_API fsi_status fsi_io_write_obj(fsi_io_out out, const fsi_io_mesh *mesh, int flags); /* no attributes */
 FSI_API fsi_status fsi_io_write_ply(fsi_io_out out, const fsi_io_mesh *mesh, int flags);
 /* VTK PolyData: lines from segments, polygons from triangles; a mesh with neither becomes one vertex cell a particle. */
 FSI_API fsi_status fsi_io_write_vtp(fsi_io_out out, const fsi_io_mesh *mesh, int flags);
@@ -1176,8 +1176,7 @@ static fsi_status fsi__ply_plan(fsi__ply *ply)
     }
     if (need > here)
         return fsi__fail(in->store->context, FSI_ERROR_FORMAT, in->store->function, fsi__io_where(in), need,
-                         "the header announces at least %.0f bytes, but %.0f follow: the file is cut short", need,
-                             here);
+                         "the header announces at least %.0f bytes, but %.0f follow: the file is cut short", need, here);
     if (!vertices) return fsi__io_refuse(in, FSI_ERROR_FORMAT, 0, "there is no element vertex");
     return fsi__ply_plan_vertices(ply, vertices);
 }
@@ -1603,10 +1602,8 @@ static int fsi__is_plain(const char *text, size_t longest, int is_name)
 static fsi_status fsi__check_attribute(fsi_context *context, const fsi_io_attribute *a, int index, int vertex_count,
                                        const char *fn)
 {
-    if (!fsi__is_plain(a->name, 60, 1) || strcmp(a->name, "x") == 0 || strcmp(a->name, "y") == 0 || strcmp(a->name,
-            "z") == 0)
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, 0, "attribute %d has no name that can be written",
-                         index);
+    if (!fsi__is_plain(a->name, 60, 1) || (a->name[0] >= 'x' && a->name[0] <= 'z' && !a->name[1])) /* x, y, z are taken */
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, 0, "the name of attribute %d cannot be written", index);
     if ((int)a->type < 0 || a->type >= FSI_IO_TYPE_COUNT || a->components < 1 || a->components > 9)
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, a->components,
                          "attribute '%s' has an unknown type or not 1 to 9 components", a->name);

@@ -21,7 +21,8 @@ static void line(const char *name, double value, const char *unit) { printf("%-2
    come in an order in which each is close to the one before, as those of sorted particles do. */
 static fsi_vec3 at_surface(double part, double off)
 {
-    double s = 2 * FSI_PI * floor(part * 400) / 400 + uniform(0, 2 * FSI_PI / 400), t = 2 * FSI_PI * fmod(400 * part, 1), r = 0.5 + uniform(-off, off), w = 1 + r * cos(t);
+    double s = 2 * FSI_PI * floor(part * 400) / 400 + uniform(0, 2 * FSI_PI / 400), t = 2 * FSI_PI * fmod(400 * part, 1),
+        r = 0.5 + uniform(-off, off), w = 1 + r * cos(t);
     return v3(w * cos(s), w * sin(s), r * sin(t));
 }
 
@@ -70,12 +71,15 @@ int main(int argc, char **argv)
     for (i = 0, t = seconds(); i < n; i++) sum += (double)fsi_mesh_closest(m, p[i], FSI_REAL_MAX, -1).t;
     line("mesh_closest_far", 1e9 * (seconds() - t) / n, "ns");
     for (i = 0; i < n; i++) p[i] = at_surface((double)i / n, edge);
-    for (i = 0, t = seconds(); i < n; i++) hits += fsi_mesh_query_box(m, fsi_box3_inflate(fsi_box3_grow(fsi_box3_empty(), p[i]), (fsi_real)edge), found, 64);
+    for (i = 0, t = seconds(); i < n; i++) hits += fsi_mesh_query_box(m,
+        fsi_box3_inflate(fsi_box3_grow(fsi_box3_empty(), p[i]), (fsi_real)edge), found, 64);
     line("mesh_box", 1e9 * (seconds() - t) / n, "ns");
     line("mesh_box_hits", (double)hits / n, "faces");
-    for (i = 0, t = seconds(); i < n; i++) hits += fsi_mesh_sweep(m, p[i], fsi_v3_madd(p[i], (fsi_real)(2 * edge), v3(uniform(-1, 1), uniform(-1, 1), uniform(-1, 1))), 1).face >= 0;
+    for (i = 0, t = seconds(); i < n; i++) hits += fsi_mesh_sweep(m, p[i], fsi_v3_madd(p[i], (fsi_real)(2 * edge),
+        v3(uniform(-1, 1), uniform(-1, 1), uniform(-1, 1))), 1).face >= 0;
     line("mesh_sweep", 1e9 * (seconds() - t) / n, "ns");
-    for (i = 0, t = seconds(); i < n; i++) hits += fsi_mesh_ray(m, v3(uniform(-2, 2), uniform(-2, 2), 3), v3(uniform(-0.1, 0.1), uniform(-0.1, 0.1), -1), 10).face >= 0;
+    for (i = 0, t = seconds(); i < n; i++) hits += fsi_mesh_ray(m, v3(uniform(-2, 2), uniform(-2, 2), 3),
+        v3(uniform(-0.1, 0.1), uniform(-0.1, 0.1), -1), 10).face >= 0;
     line("mesh_ray", 1e9 * (seconds() - t) / n, "ns");
     for (i = 0, t = seconds(); i < 20; i++) sum += fsi_mesh_winding_number(m, p[i]);
     line("mesh_winding_per_face", 1e9 * (seconds() - t) / 20 / m->face_count, "ns");

@@ -62,7 +62,8 @@ static const short measured_pressure[4][104] = { /* P1 to P4 [10 Pa] every 20 ms
 enum { TIME, H2, H4, P1, COLUMNS = P1 + 8 };
 typedef struct record {
     double *column[COLUMNS];
-    int count;
+    double sum[8]; /* of the pressures since the last reading, over `steps` steps */
+    int count, steps;
 } record;
 
 /* The highest z at which half of a column 2 dx wide around (x, y) is liquid. A particle is its volume, spread over
@@ -81,18 +82,30 @@ static double level_at(const fsi_sph *s, double x, double y)
     return k == BINS ? TOP : k == 0 ? 0 : bin * (k + (filled[k] - 0.5) / (filled[k] - filled[k + 1]));
 }
 
-/* P1 to P4 are on the face of the box that meets the wave, P5 to P8 on its lid. Read dx/2 in front of it. */
-static void read_gauges(record *r, const fsi_sph *s)
+/* P1 to P4 are on the face of the box that meets the wave, P5 to P8 on its lid. Asked dx/2 in front of it. */
+static void add_pressures(record *r, const fsi_sph *s)
 {
     double off = (double)s->desc.spacing / 2;
+    int k;
+    for (k = 0; k < 4; k++) {
+        r->sum[k] += (double)fsi_sph_pressure_at(s, fsi_v3(0.8245 + off, 0.4745, 0.021 + 0.04 * k));
+        r->sum[4 + k] += (double)fsi_sph_pressure_at(s, fsi_v3(0.8035 - 0.04 * k, 0.4745, 0.161 + off));
+    }
+    r->steps++;
+}
+
+/* Levels as they are now; pressures as means since the last reading, as the experiment's are. */
+static void read_gauges(record *r, const fsi_sph *s)
+{
     int k;
     r->column[TIME][r->count] = s->time;
     r->column[H2][r->count] = level_at(s, 0.992, 0.5);
     r->column[H4][r->count] = level_at(s, 2.638, 0.5);
-    for (k = 0; k < 4; k++) {
-        r->column[P1 + k][r->count] = (double)fsi_sph_pressure_at(s, fsi_v3(0.8245 + off, 0.4745, 0.021 + 0.04 * k));
-        r->column[P1 + 4 + k][r->count] = (double)fsi_sph_pressure_at(s, fsi_v3(0.8035 - 0.04 * k, 0.4745, 0.161 + off));
+    for (k = 0; k < 8; k++) {
+        r->column[P1 + k][r->count] = r->sum[k] / r->steps;
+        r->sum[k] = 0;
     }
+    r->steps = 0;
     r->count++;
 }
 
@@ -120,6 +133,7 @@ static void plot_pair(ex_app *app, const record *r, int a, int b, const char *ti
     pick[0] = a;
     pick[1] = b;
     plot.x_hi = r->column[TIME][r->count - 1];
+    plot.y_hi = a < P1 ? 0.6 : 15000;
     for (k = 0; k < 2; k++) ex_plot_series(&plot, names[pick[k]], r->column[TIME], r->column[pick[k]], r->count, EX_MARK_LINE);
     for (k = 0; k < 2; k++) {
         for (i = 0; i < n; i++) {
@@ -137,6 +151,8 @@ static void plot_lid(ex_app *app, const record *r)
     static const char *const names[4] = { "P5", "P6", "P7", "P8" };
     ex_plot plot = ex_plot_begin("On the lid (measured: peaks of 1.9 to 2.1 kPa at 1.60 to 1.74 s)", "time [s]", "pressure [Pa]");
     int k;
+    plot.x_hi = r->column[TIME][r->count - 1];
+    plot.y_hi = 4000;
     for (k = 0; k < 4; k++) ex_plot_series(&plot, names[k], r->column[TIME], r->column[P1 + 4 + k], r->count, EX_MARK_LINE);
     ex_plot_save(app, &plot, "dam_break_lid.png");
 }
@@ -183,7 +199,7 @@ int main(int argc, char **argv)
     fsi_mesh *obstacle;
     fsi_sph *s;
     fsi_surface *surface;
-    double dt = 0, compression = 0, dx;
+    double dt = 0, compression = 0, dx, step;
     int full = 0, frame, k, inside = 0, lost = 0, placed = 0, pinched = 0;
 
     ex_init(&app, "dam_break", "Water breaks over a box, compared with the MARIN experiment.");
@@ -198,6 +214,7 @@ int main(int argc, char **argv)
         app.frames = 125;
     }
     dx = DEPTH / app.res;
+    step = dt > 0 ? dt / 1000 : SAMPLE / 2;
 
     desc.context = solid.context = skin.context = &app.context;
     desc.spacing = skin.spacing = dx;
@@ -213,20 +230,22 @@ int main(int argc, char **argv)
     ex_check(&app, fsi_sph_add_obstacle(s, obstacle, NULL));
     ex_check(&app, fsi_sph_fill_box(s, make_box(3.22 - dx * floor(1.228 / dx + 0.5), 0, 0, 3.22, 1, DEPTH), fsi_v3(0, 0, 0)));
     ex_check(&app, fsi_surface_create(&surface, &skin));
+    memset(&gauges, 0, sizeof gauges);
     for (k = 0; k < COLUMNS; k++) gauges.column[k] = (double *)ex_alloc(NULL, (size_t)(app.frames * FRAME / SAMPLE) + 4, sizeof(double));
-    gauges.count = 0;
     scene = ex_scene_begin(&app);
     ex_look_at_box(&scene, tank, 24, 18);
 
+    add_pressures(&gauges, s);
     read_gauges(&gauges, s);
     for (frame = 0; frame < app.frames; frame++) {
         while (s->time < (frame + 1) * FRAME - 1e-9) {
-            ex_check(&app, fsi_sph_step(s, dt > 0 ? dt / 1000 : SAMPLE));
+            ex_check(&app, fsi_sph_step(s, step));
             app.steps += s->stats.substeps;
             placed += s->stats.placed;
             pinched += s->stats.pinched;
             compression += s->stats.mean_compression * s->stats.substeps;
             inside += fsi_sph_count_inside(s, NULL);
+            add_pressures(&gauges, s);
             if (s->time > gauges.count * SAMPLE - 1e-9) read_gauges(&gauges, s);
         }
         app.sim_seconds = s->time;

@@ -502,7 +502,7 @@ static const char *ex__set(const ex_option *o, const char *text)
     x = strtod(text, &end);
     if (end == text || *end || errno || !fsi_is_finite(x)) return "is not a number";
     if (x < o->lo || x > o->hi) {
-        snprintf(why, sizeof why, "is not between %g and %g", o->lo, o->hi);
+        snprintf(why, sizeof why, "is not between %.9g and %.9g", o->lo, o->hi);
         return why;
     }
     if (o->kind == EX_REAL) *(double *)o->value = x;
@@ -511,6 +511,8 @@ static const char *ex__set(const ex_option *o, const char *text)
     return NULL;
 }
 
+/* The switch that an argument names, with the value behind its "=" (strchr also finds the end of the text), or the first
+   operand that is still missing. */
 static ex_option *ex__find_option(ex_app *app, const char *arg, const char **value)
 {
     int k;
@@ -527,9 +529,9 @@ static ex_option *ex__find_option(ex_app *app, const char *arg, const char **val
     return NULL;
 }
 
-static int ex__refuse(ex_app *app, const char *arg, const char *why)
+static int ex__refuse(ex_app *app, const char *what, const char *value, const char *why)
 {
-    fprintf(stderr, "%s: %s %s (--help lists all switches)\n", app->name, arg, why);
+    fprintf(stderr, "%s: %s%s%s %s (--help lists all switches)\n", app->name, what, *value ? " " : "", value, why);
     app->exit_code = 2;
     return 0;
 }
@@ -541,16 +543,16 @@ static int ex__parse(ex_app *app, int argc, char **argv)
         const char *value = NULL, *why;
         ex_option *o = ex__find_option(app, argv[i], &value);
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) { ex__help(app); return 0; }
-        if (!o) return ex__refuse(app, argv[i], "is unknown");
+        if (!o) return ex__refuse(app, argv[i], "", "is unknown");
         if (o->kind == EX_FLAG) {
-            if (value) return ex__refuse(app, argv[i], "takes no value");
+            if (value) return ex__refuse(app, argv[i], "", "takes no value");
             *(int *)o->value = 1;
             continue;
         }
         if (!value && i + 1 < argc) value = argv[++i];
-        if (!value) return ex__refuse(app, argv[i], "needs a value");
+        if (!value) return ex__refuse(app, argv[i], "", "needs a value");
         why = ex__set(o, value);
-        if (why) return ex__refuse(app, argv[i], why);
+        if (why) return ex__refuse(app, o->name, value, why);
     }
     return 1;
 }
@@ -570,9 +572,9 @@ EX_FN int ex_begin(ex_app *app, int argc, char **argv)
     if (!ex__parse(app, argc, argv)) return 0;
     if (strcmp(app->write_name, "ply") == 0) app->write = EX_WRITE_PLY;
     else if (strcmp(app->write_name, "vtp") == 0) app->write = EX_WRITE_VTP;
-    else if (strcmp(app->write_name, "none") != 0) return ex__refuse(app, "--write", "is neither ply nor vtp nor none");
+    else if (strcmp(app->write_name, "none") != 0) return ex__refuse(app, "write", app->write_name, "is neither ply nor vtp nor none");
     if (no_images) app->images = 0;
-    if ((app->images || app->write) && !ex_make_folder(app->out)) return ex__refuse(app, app->out, "cannot be made");
+    if ((app->images || app->write) && !ex_make_folder(app->out)) return ex__refuse(app, "out", app->out, "cannot be made");
     if (app->threads == 0) app->threads = ex_core_count();
     ex_pool_start(&app->pool, app->threads);
     app->context = fsi_default_context();
@@ -807,7 +809,7 @@ typedef struct ex__pen {
     uint32_t rgb;
 } ex__pen;
 
-static void ex__stroke_to(const ex__pen *p, const double a[2], const double b[2])
+static void ex__pen_line(const ex__pen *p, const double a[2], const double b[2])
 {
     ex_line(p->image, p->x + a[0] * p->ux + a[1] * p->uy, p->y - a[0] * p->uy + a[1] * p->ux,
             p->x + b[0] * p->ux + b[1] * p->uy, p->y - b[0] * p->uy + b[1] * p->ux, p->width, p->rgb);
@@ -822,13 +824,13 @@ static void ex__draw_dot_links(const ex__pen *pen, uint64_t g, int c, int r)
         ex__place(g, c + link[k][0], r + link[k][1], half[k]);
         half[k][0] = (half[k][0] + at[0]) / 2;
         half[k][1] = (half[k][1] + at[1]) / 2;
-        if (!round) ex__stroke_to(pen, at, half[k]);
+        if (!round) ex__pen_line(pen, at, half[k]);
     }
-    if (n == 0) ex__stroke_to(pen, at, at);
+    if (n == 0) ex__pen_line(pen, at, at);
     for (k = 0; k <= 4 && round; k++) { /* s^2 a + 2 s t p + t^2 b */
         double t = k / 4.0, s = 1 - t;
         for (j = 0; j < 2; j++) to[j] = s * s * half[0][j] + 2 * s * t * at[j] + t * t * half[1][j];
-        if (k) ex__stroke_to(pen, from, to);
+        if (k) ex__pen_line(pen, from, to);
         memcpy(from, to, sizeof from);
     }
 }

@@ -439,13 +439,12 @@ static void test_plots_take_any_data(void)
 static int starts_with(const char *path, const char *begin)
 {
     char have[16];
-    size_t n = strlen(begin), got = 0;
+    size_t n = strlen(begin), got;
     FILE *file = fopen(path, "rb");
-    if (file) {
-        got = fread(have, 1, n, file);
-        fclose(file);
-        remove(path);
-    }
+    if (!file) return 0;
+    got = fread(have, 1, n, file);
+    fclose(file);
+    remove(path);
     return got == n && memcmp(have, begin, n) == 0;
 }
 

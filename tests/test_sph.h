@@ -40,6 +40,16 @@ TEST_FN void shape_face(int a, int b, int c)
     if (shape.corners == 3) e[2] = c;
 }
 
+/* Segments along the x axis from x0 over x1 to x2, the liquid above them when x0 < x2. */
+TEST_FN void shape_line(double x0, double x1, double x2)
+{
+    shape_vertex(x0, 0, 0);
+    shape_vertex(x1, 0, 0);
+    shape_vertex(x2, 0, 0);
+    shape_face(0, 1, 0);
+    shape_face(1, 2, 0);
+}
+
 /* Two triangles; seen from the liquid a, b, c, d run counter-clockwise. */
 TEST_FN void shape_quad(int a, int b, int c, int d) { shape_face(a, b, c); shape_face(a, c, d); }
 
@@ -129,6 +139,22 @@ TEST_FN fsi_mesh *make_container(int dim, fsi_box3 b)
     shape_begin(dim);
     shape_box(b);
     return shape_make(FSI_MESH_CLOSED, 1);
+}
+
+/* ---- references ------------------------------------------------------------------------------------------------ */
+
+/* Share of the kernel below a floor at distance q H: sph.md 4.1; in 2D rings of radius r, of which 2 acos(q/r) lies behind. */
+TEST_FN double reference_plane(int dim, double q)
+{
+    double sum = 0;
+    int k, n = 20000;
+    if (q >= 1) return 0;
+    if (dim == 3) return 0.5 - 1.5 * q + 5 * pow(q, 3) - 7.5 * pow(q, 4) + 4.5 * pow(q, 5) - pow(q, 6);
+    for (k = 0; k < n; k++) {
+        double t = (k + 0.5) / n, r = q + (1 - q) * t * t, w = (1 - q) * 2 * t / n;
+        sum += w * 10 / PI * pow(1 - r, 3) * r * 2 * acos(q / r);
+    }
+    return sum;
 }
 
 /* ---- liquids -------------------------------------------------------------------------------------------------- */

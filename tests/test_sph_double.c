@@ -15,20 +15,6 @@ static double reference_kernel(const fsi_sph *s, double r)
     return q < 1 ? (double)s->kernel_scale * (double)s->particle_volume * c * (1 - q) * (1 - q) * (1 - q) : 0;
 }
 
-/* Share of the kernel below a floor at distance d: sph.md 4.1, and in 2D the integral over the circular segment by quadrature. */
-static double reference_plane(int dim, double q)
-{
-    double sum = 0;
-    int k, n = 20000;
-    if (q >= 1) return 0;
-    if (dim == 3) return 0.5 - 1.5 * q + 5 * pow(q, 3) - 7.5 * pow(q, 4) + 4.5 * pow(q, 5) - pow(q, 6);
-    for (k = 0; k < n; k++) { /* rings of radius r: the angle 2 acos(q/r) lies behind the plane */
-        double t = (k + 0.5) / n, r = 1 - (1 - q) * t * t, w = (1 - q) * 2 * t / n;
-        sum += w * 10 / PI * pow(1 - r, 3) * r * 2 * acos(q / r);
-    }
-    return sum;
-}
-
 /* lambda of every particle above the floor at height 0, at its position now. */
 static void reference_density(const fsi_sph *s, const fsi_vec3 *x, double *lambda)
 {
@@ -79,7 +65,7 @@ static void scene_begin(scene *a, int dim, fsi_sph_boundary formula)
     a->s = make_sph(&d);
     shape_begin(dim);
     if (dim == 3) shape_sheet(v3(-2, -2, 0), v3(4, 0, 0), v3(0, 4, 0), 1, 1);
-    else shape_face(shape_vertex(-2, 0, 0), shape_vertex(2, 0, 0), 0);
+    else shape_line(-2, 0.03, 2);
     a->floor = shape_make(FSI_MESH_OPEN, 0);
     CHECK(fsi_sph_add_obstacle(a->s, a->floor, NULL) == FSI_OK);
     add_lattice(a->s, dim == 2 ? v3(0, 0.004, 0) : v3(0, 0, 0.004), n, 0.016, 0.15, &random);

@@ -1,0 +1,685 @@
+/* validate_sph.c - the liquid against theory, experiment and slow references at full size.
+   SPDX-License-Identifier: MIT
+
+   Still tanks, the dam breaks of Martin & Moyce and of Ritter, boundary integrals updated to first order against
+   re-evaluated ones, swept points against bisection, growth of cost, and no particle inside a solid at any time step.
+   Prints lines `key value unit`. --res 50 halves the number of particles along each edge; a word (tank, tolerance, martin,
+   ritter, boundary, sweep, growth, inside) runs one part; three plots go to --out. MARIN's dam break is examples/dam_break.c. */
+#define FSI_IMPLEMENTATION
+#include "../examples/example.h"
+#include "../fsi_sph.h"
+#include "test.h"
+#include "test_sph.h"
+
+#define G 9.81
+
+static ex_app app;
+
+/* One line; the key is made as by printf. */
+static void say(double value, const char *unit, const char *key, ...)
+{
+    va_list args;
+    va_start(args, key);
+    vprintf(key, args);
+    va_end(args);
+    printf(" %.4g %s\n", value, unit);
+    fflush(stdout);
+}
+
+static int scaled(int full)
+{
+    int n = full * app.res / 100;
+    return n < 4 ? 4 : n;
+}
+
+static fsi_sph *make_liquid(fsi_sph_desc *d)
+{
+    fsi_sph *s;
+    d->context = &app.context;
+    ex_check(&app, fsi_sph_create(&s, d));
+    return s;
+}
+
+static double along(const fsi_sph *s, int i) { return (double)s->position[i].x; }
+
+static double weight(const fsi_sph *s) { return (double)s->particle_mass * G * s->count; }
+
+/* ---- a still tank ------------------------------------------------------------------------------------------------ */
+
+/* Least squares slope of pressure over height between two heights. */
+static double pressure_slope(const fsi_sph *s, double lo, double hi)
+{
+    double n = 0, sz = 0, sp = 0, szz = 0, szp = 0;
+    int i;
+    for (i = 0; i < s->count; i++) {
+        double z = height(s, i), p = (double)s->pressure[i];
+        if (!(z > lo && z < hi)) continue;
+        n++;
+        sz += z;
+        sp += p;
+        szz += z * z;
+        szp += z * p;
+    }
+    return (n * szp - sz * sp) / (n * szz - sz * sz);
+}
+
+static double first_layer(const fsi_sph *s)
+{
+    double sum = 0, n = 0, dx = (double)s->desc.spacing;
+    int i;
+    for (i = 0; i < s->count; i++) {
+        if (height(s, i) > dx) continue;
+        sum += height(s, i) / dx;
+        n++;
+    }
+    return sum / n;
+}
+
+static void plot_tank(const fsi_sph *s)
+{
+    static double p[20000], z[20000], line_p[2] = { 1000 * G, 0 }, line_z[2] = { 0, 1 };
+    ex_plot plot = ex_plot_begin("Pressure in a still tank, 3D, H = 2 dx, after 2 s", "pressure [Pa]", "height [m]");
+    int i, n = 0;
+    for (i = 0; i < s->count && n < 20000; i += 7) {
+        p[n] = (double)s->pressure[i];
+        z[n++] = height(s, i);
+    }
+    ex_plot_series(&plot, "hydrostatic", line_p, line_z, 2, EX_MARK_LINE);
+    ex_plot_series(&plot, "every 7th particle", p, z, n, EX_MARK_DOTS);
+    ex_plot_save(&app, &plot, "sph_tank.png");
+}
+
+/* A metre of water comes to rest in 1.5 s; figures are means over the next half second, or taken at its end. */
+static void still_tank(int dim, double support, fsi_sph_velocity how)
+{
+    double dx = 1.0 / scaled(dim == 2 ? 50 : 25), slope = 0, push = 0, pushed = 0, compression = 0, dt;
+    fsi_sph_desc d = make_desc(dim, dx);
+    const char *update = how == FSI_SPH_VELOCITY_FORCES ? "forces" : "positions";
+    fsi_sph *s;
+    int samples = 0, sweeps = 0;
+    d.support = (fsi_real)support;
+    d.velocity_update = how;
+    d.domain = dim == 2 ? box3(0, 0, 0, 1, 1.5, 0) : box3(0, 0, 0, 16 * dx, 16 * dx, 1.5);
+    s = make_liquid(&d);
+    ex_check(&app, fsi_sph_fill_box(s, dim == 2 ? box3(0, 0, 0, 1, 1, 0) : box3(0, 0, 0, 16 * dx, 16 * dx, 1), v3(0, 0, 0)));
+    while (s->time < 2) {
+        dt = fmin((double)fsi_sph_suggest_dt(s), 2.0001 - s->time);
+        ex_check(&app, fsi_sph_step(s, (fsi_real)dt));
+        if (s->time < 1.5) continue;
+        slope += pressure_slope(s, 3 * dx, 1 - 4 * dx);
+        push += s->stats.wall_impulse[dim - 1];
+        pushed += dt;
+        compression += s->stats.mean_compression;
+        sweeps += s->stats.iterations;
+        samples++;
+    }
+    if (dim == 3 && support < 2.1 && how == FSI_SPH_VELOCITY_POSITIONS) plot_tank(s);
+    say(100 * (slope / samples / (-1000 * G) - 1), "%", "tank_%dd_H%g_%s_pressure_slope_error", dim, support, update);
+    say(push / pushed / weight(s), "weight", "tank_%dd_H%g_%s_floor_force", dim, support, update);
+    say(first_layer(s), "dx", "tank_%dd_H%g_%s_first_layer", dim, support, update);
+    say(sqrt(2 * kinetic(s) / ((double)s->particle_mass * s->count)), "m/s", "tank_%dd_H%g_%s_residual_speed", dim, support, update);
+    say(100 * compression / samples, "%", "tank_%dd_H%g_%s_mean_compression", dim, support, update);
+    say((double)sweeps / samples, "1", "tank_%dd_H%g_%s_sweeps_a_step", dim, support, update);
+    fsi_sph_destroy(s);
+}
+
+static void run_tank(void)
+{
+    int dim, k;
+    for (dim = 2; dim <= 3; dim++) {
+        for (k = 0; k < 4; k++) still_tank(dim, k & 1 ? 2.4 : 2.0, k & 2 ? FSI_SPH_VELOCITY_FORCES : FSI_SPH_VELOCITY_POSITIONS);
+    }
+}
+
+/* What the stop of the sweeps costs and buys: a 3D tank of 20 layers at S = 10, after 3 s. */
+static void run_tolerance(void)
+{
+    static const double tolerance[4] = { 1e-2, 3e-3, 1e-3, 3e-4 };
+    double dx = 1.0 / scaled(20), energy = 0;
+    int k;
+    for (k = 0; k < 4; k++) {
+        fsi_sph_desc d = make_desc(3, dx);
+        fsi_sph *s;
+        int sweeps = 0, steps = 0;
+        d.tolerance = (fsi_real)tolerance[k];
+        d.domain = box3(0, 0, 0, 10 * dx, 10 * dx, 1.5);
+        s = make_liquid(&d);
+        ex_check(&app, fsi_sph_fill_box(s, box3(0, 0, 0, 10 * dx, 10 * dx, 1), v3(0, 0, 0)));
+        while (s->time < 3) {
+            ex_check(&app, fsi_sph_step(s, fsi_sph_suggest_dt(s)));
+            if (s->time < 1) energy = s->stats.kinetic_energy + s->stats.potential_energy;
+            sweeps += s->stats.iterations;
+            steps += s->stats.substeps;
+        }
+        energy = (s->stats.kinetic_energy + s->stats.potential_energy) / energy - 1;
+        say(sqrt(2 * kinetic(s) / ((double)s->particle_mass * s->count)), "m/s", "tolerance_%g_residual_speed", tolerance[k]);
+        say(100 * energy, "%", "tolerance_%g_energy_gain_1s_to_3s", tolerance[k]);
+        say((double)sweeps / steps, "1", "tolerance_%g_sweeps_a_step", tolerance[k]);
+        fsi_sph_destroy(s);
+    }
+}
+
+/* ---- Martin & Moyce 1952 ----------------------------------------------------------------------------------------- */
+
+/* Surge front Z = x/a over T = n t sqrt(g/a), and height of the column at the wall over t sqrt(g/a); Phil. Trans. R. Soc.
+   A 244, 312, as tabulated in public dam-break scripts. A column is a wide and n^2 a high, a = 57.15 mm. */
+#define MM_A 0.05715
+static const double mm_front_1[][2] = { { 0.43, 1.11 }, { 0.62, 1.22 }, { 0.80, 1.44 }, { 0.97, 1.67 }, { 1.14, 1.89 },
+    { 1.29, 2.11 }, { 1.45, 2.33 }, { 1.62, 2.56 }, { 1.76, 2.78 }, { 1.93, 3.00 }, { 2.07, 3.22 }, { 2.24, 3.44 },
+    { 2.40, 3.67 }, { 2.54, 3.89 }, { 2.71, 4.11 }, { 2.87, 4.33 }, { 3.04, 4.56 }, { 3.21, 4.78 }, { 3.29, 4.89 } };
+static const double mm_front_2[][2] = { { 0.41, 1.11 }, { 0.84, 1.23 }, { 1.19, 1.44 }, { 1.43, 1.67 }, { 1.63, 1.89 },
+    { 1.82, 2.11 }, { 1.97, 2.33 }, { 2.20, 2.56 }, { 2.32, 2.78 }, { 2.50, 3.00 }, { 2.64, 3.22 }, { 2.82, 3.44 }, { 2.96, 3.67 } };
+static const double mm_height_1[][2] = { { 0.80, 0.89 }, { 1.29, 0.78 }, { 1.74, 0.67 }, { 2.15, 0.56 }, { 2.57, 0.44 }, { 3.08, 0.33 } };
+
+enum { MM_SAMPLES = 241, CELLS = 4096 };
+typedef struct surge { double T[MM_SAMPLES], front[MM_SAMPLES], height[MM_SAMPLES], start; int count; } surge;
+
+/* How far the liquid reaches along the floor without a gap of more than 2 dx. */
+static double reach(const fsi_sph *s)
+{
+    static unsigned char filled[CELLS];
+    double most = 0, cell = 2 * (double)s->desc.spacing;
+    int i, k, last;
+    memset(filled, 0, sizeof filled);
+    for (i = 0; i < s->count; i++) {
+        k = (int)(along(s, i) / cell);
+        if (k >= 0 && k < CELLS) filled[k] = 1;
+    }
+    for (last = 0; last < CELLS - 1 && filled[last + 1]; last++) {}
+    for (i = 0; i < s->count; i++)
+        if (along(s, i) < (last + 1) * cell && along(s, i) > most) most = along(s, i);
+    return most + cell / 4;
+}
+
+/* Depth of the water over x - w/2 .. x + w/2 [m]. */
+static double depth_at(const fsi_sph *s, double x, double w)
+{
+    double sum = 0;
+    int i;
+    for (i = 0; i < s->count; i++) sum += fabs(along(s, i) - x) < w / 2;
+    return sum * (double)s->particle_volume / w;
+}
+
+static void record_surge(int n2, int across, surge *out)
+{
+    double dx = MM_A / across, unit = sqrt(MM_A / G), end = n2 == 1 ? 3.6 : 3.3 / sqrt(2.0);
+    fsi_sph_desc d = make_desc(2, dx);
+    fsi_sph *s;
+    int k;
+    d.depth = (fsi_real)(n2 * MM_A);
+    d.domain = box3(0, 0, 0, 7 * MM_A, 2.5 * MM_A, 0);
+    s = make_liquid(&d);
+    ex_check(&app, fsi_sph_fill_box(s, box3(0, 0, 0, MM_A, n2 * MM_A, 0), v3(0, 0, 0)));
+    out->count = MM_SAMPLES;
+    for (k = 0; k < MM_SAMPLES; k++) {
+        if (k > 0) ex_check(&app, fsi_sph_step(s, (fsi_real)(end * unit / (MM_SAMPLES - 1))));
+        out->T[k] = sqrt(n2) * s->time / unit;
+        out->front[k] = reach(s) / MM_A;
+        out->height[k] = depth_at(s, 2 * dx, 4 * dx) / (n2 * MM_A);
+    }
+    out->start = s->count;
+    fsi_sph_destroy(s);
+}
+
+static double value_at(const double *x, const double *y, int n, double at)
+{
+    int k;
+    for (k = 1; k < n - 1 && x[k] < at; k++) {}
+    return y[k - 1] + (y[k] - y[k - 1]) * (at - x[k - 1]) / (x[k] - x[k - 1]);
+}
+
+/* The gate of the experiment took time to open: the origins of time agree where Z = 1.44. Returns the shift in T. */
+static double match_start(const surge *r, double measured)
+{
+    int k;
+    for (k = 1; k < r->count - 1 && r->front[k] < 1.44; k++) {}
+    return measured - (r->T[k - 1] + (r->T[k] - r->T[k - 1]) * (1.44 - r->front[k - 1]) / (r->front[k] - r->front[k - 1]));
+}
+
+/* Root mean square and largest relative deviation from measured points, from point `first` on. */
+static void compare(const surge *r, const double *y, double shift, const double (*measured)[2], int first, int count, double *rms, double *most)
+{
+    int k;
+    *rms = *most = 0;
+    for (k = first; k < count; k++) {
+        double e = value_at(r->T, y, r->count, measured[k][0] - shift) / measured[k][1] - 1;
+        *rms += e * e / (count - first);
+        if (fabs(e) > fabs(*most)) *most = e;
+    }
+    *rms = sqrt(*rms);
+}
+
+static void run_martin(void)
+{
+    static surge r[2][2];
+    static double shifted[2][2][MM_SAMPLES], x[2][19], z[2][19];
+    static const int across[2][2] = { { 64, 128 }, { 45, 90 } };
+    ex_plot plot = ex_plot_begin("Surge front of a collapsing column, Martin & Moyce 1952", "T", "front / a");
+    int n2, k, i;
+    for (n2 = 1; n2 <= 2; n2++) {
+        const double (*front)[2] = n2 == 1 ? mm_front_1 : mm_front_2;
+        int n = n2 == 1 ? 19 : 13;
+        for (k = 0; k < 2; k++) {
+            surge *q = &r[n2 - 1][k];
+            double shift, rms, most;
+            record_surge(n2, scaled(across[n2 - 1][k]), q);
+            shift = match_start(q, front[2][0]);
+            compare(q, q->front, shift, front, 3, n, &rms, &most);
+            say(q->start, "1", "martin_n2_%d_%s_particles", n2, k ? "fine" : "coarse");
+            say(shift, "1", "martin_n2_%d_%s_time_shift", n2, k ? "fine" : "coarse");
+            say(100 * rms, "%", "martin_n2_%d_%s_front_rms", n2, k ? "fine" : "coarse");
+            say(100 * most, "%", "martin_n2_%d_%s_front_largest", n2, k ? "fine" : "coarse");
+            for (i = 0; i < MM_SAMPLES; i++) shifted[n2 - 1][k][i] = q->T[i] + shift;
+            if (n2 == 2) continue;
+            compare(q, q->height, shift, mm_height_1, 0, 6, &rms, &most);
+            say(100 * rms, "%", "martin_n2_1_%s_height_rms", k ? "fine" : "coarse");
+            say(100 * most, "%", "martin_n2_1_%s_height_largest", k ? "fine" : "coarse");
+        }
+        ex_plot_series(&plot, n2 == 1 ? "n2=1" : "n2=2", shifted[n2 - 1][1], r[n2 - 1][1].front, MM_SAMPLES, EX_MARK_LINE);
+        ex_plot_series(&plot, "coarse", shifted[n2 - 1][0], r[n2 - 1][0].front, MM_SAMPLES, EX_MARK_DASHES);
+        for (i = 0; i < n; i++) {
+            x[n2 - 1][i] = front[i][0];
+            z[n2 - 1][i] = front[i][1];
+        }
+        ex_plot_series(&plot, "measured", x[n2 - 1], z[n2 - 1], n, EX_MARK_DOTS);
+    }
+    plot.x_hi = 3.6;
+    plot.y_lo = 1;
+    plot.y_hi = 5;
+    ex_plot_save(&app, &plot, "sph_martin_moyce.png");
+}
+
+/* ---- Ritter 1892 ------------------------------------------------------------------------------------------------- */
+
+/* h/h0 = (2 - x/(c t))^2/9 once vertical acceleration has died down, before the rear wall is felt (3 to 6 sqrt(h0/g)). */
+static void run_ritter(void)
+{
+    const double h0 = 0.1, c = sqrt(G * h0), unit = sqrt(h0 / G), gate = 6 * h0;
+    static double xi[61], ours[61], exact[61];
+    double dx = h0 / scaled(40), depth = 0, at_3 = 0, tip = 0, rms = 0;
+    fsi_sph_desc d = make_desc(2, dx);
+    ex_plot plot = ex_plot_begin("Dam break on a dry bed after 4.5 sqrt(h0/g), Ritter's solution", "x / (c t)", "depth / h0");
+    fsi_sph *s;
+    int k;
+    d.depth = (fsi_real)h0;d.tolerance = (fsi_real)5e-4;
+    d.domain = box3(0, 0, 0, gate + 10 * h0, 2 * h0, 0);
+    s = make_liquid(&d);
+    ex_check(&app, fsi_sph_fill_box(s, box3(0, 0, 0, gate, h0, 0), v3(0, 0, 0)));
+    for (k = 1; k <= 90; k++) {
+        ex_check(&app, fsi_sph_step(s, (fsi_real)(0.05 * unit)));
+        if (k > 60) depth += depth_at(s, gate, 0.2 * h0) / h0 / 30;
+        if (k == 60) at_3 = reach(s);
+        if (k == 90) tip = (reach(s) - at_3) / (1.5 * unit) / c;
+    }
+    for (k = 0; k <= 60; k++) {
+        xi[k] = -1 + 0.05 * k;
+        ours[k] = depth_at(s, gate + xi[k] * c * s->time, 0.2 * h0) / h0;
+        exact[k] = (2 - xi[k]) * (2 - xi[k]) / 9;
+        rms += (ours[k] - exact[k]) * (ours[k] - exact[k]) / 61;
+    }
+    say(s->count, "1", "ritter_particles");
+    say(depth, "h0", "ritter_gate_depth");
+    say(100 * (depth / (4.0 / 9) - 1), "%", "ritter_gate_depth_error");
+    say(tip, "c", "ritter_tip_speed");
+    say(sqrt(rms), "h0", "ritter_profile_rms");
+    ex_plot_series(&plot, "fsi", xi, ours, 61, EX_MARK_DOTS);
+    ex_plot_series(&plot, "Ritter", xi, exact, 61, EX_MARK_LINE);
+    ex_plot_save(&app, &plot, "sph_ritter.png");
+    fsi_sph_destroy(s);
+}
+
+/* ---- boundary integrals to first order --------------------------------------------------------------------------- */
+
+/* Solves one step from the state of s without publishing it, then compares the walls' shares, as the last sweep used them,
+   with the integrals at the particles' places. Adds to sums: count, error^2; returns the largest error. */
+static double first_order_error(fsi_sph *s, double dt, double sums[2])
+{
+    fsi__sph_run run;
+    double most = 0;
+    int r, o;
+    ex_check(&app, fsi__sph_begin(&run, s));
+    run.dt = dt;
+    run.mu = (double)s->stiffness * dt * dt / ((double)s->desc.density * run.h * run.h);
+    run.kappa0 = run.mu * (double)s->desc.contact_stiffness;
+    run.skin = run.im->skin;
+    fsi__sph_parallel(&run, fsi__sph_predict);
+    run.order = run.im->neighbors->order;
+    fsi__sph_parallel(&run, fsi__sph_place_start);
+    ex_check(&app, fsi__sph_attach(&run));
+    ex_check(&app, fsi__sph_solve(&run));
+    for (r = 0; r < run.n; r++) {
+        const fsi__sph_wall *w = &run.wall[run.slot[r] < 0 ? 0 : run.slot[r]];
+        const fsi__lane4 *u = &run.uz[r];
+        double exact = 0, lambda, gradient[3], e;
+        if (run.slot[r] < 0) continue;
+        for (o = 0; o < run.im->obstacle_count; o++) {
+            fsi_sph_boundary_integral(run.im->obstacle[o].mesh, fsi__sph_world(&run, run.order[r], u), s->support, FSI_SPH_BOUNDARY_EXACT, &lambda, gradient);
+            exact += (double)s->wall_factor * lambda;
+        }
+        e = fabs((double)(w->lambda + fsi__lane_dot(w->g, u->x - w->at[0], u->y - w->at[1], u->z - w->at[2])) - exact);
+        sums[0]++;
+        sums[1] += e * e;
+        if (!(e <= most)) most = e;
+    }
+    return most;
+}
+
+/* The box of the MARIN tank in coarse water, 0.8 s: past the impact. */
+static fsi_sph *make_dam(int always, int full_size, fsi_mesh **box)
+{
+    double dx = 0.55 / scaled(full_size);
+    fsi_sph_desc d = make_desc(3, dx);
+    fsi_sph *s;
+    d.depth = (fsi_real)0.55;
+    d.domain = box3(0, 0, 0, 3.22, 1, 2);
+    d.always_reevaluate = always;
+    s = make_liquid(&d);
+    shape_begin(3);
+    shape_box(box3(0.6635, 0.2985, 0, 0.8245, 0.7015, 0.161));
+    *box = shape_make_with(&app.context, FSI_MESH_CLOSED, 0);
+    ex_check(&app, fsi_sph_add_obstacle(s, *box, NULL));
+    ex_check(&app, fsi_sph_fill_box(s, box3(3.22 - dx * floor(1.228 / dx + 0.5), 0, 0, 3.22, 1, 0.55), v3(0, 0, 0)));
+    return s;
+}
+
+static void run_boundary(void)
+{
+    double sums[2] = { 0, 0 }, most = 0, front[2], energy[2], cpu[2], anew = 0, compression[2] = { 0, 0 };
+    int always, k;
+    for (always = 0; always < 2; always++) {
+        fsi_mesh *box;
+        fsi_sph *s = make_dam(always, 11, &box);
+        cpu[always] = ex_cpu_seconds();
+        for (k = 1; k <= 160; k++) {
+            ex_check(&app, fsi_sph_step(s, (fsi_real)0.005));
+            compression[always] += s->stats.mean_compression / 160;
+            if (!always) anew += (double)s->stats.reevaluations / s->stats.wall_particles / s->stats.iterations / 160;
+        }
+        cpu[always] = ex_cpu_seconds() - cpu[always];
+        energy[always] = s->stats.kinetic_energy + s->stats.potential_energy;
+        for (front[always] = 0, k = 0; k < s->count; k++) front[always] += along(s, k) / s->count;
+        for (k = 0; k < 20 && !always; k++) { /* an error measured on the way costs no time of the run above */
+            double e = first_order_error(s, 0.004, sums);
+            if (e > most) most = e;
+            ex_check(&app, fsi_sph_step(s, (fsi_real)0.005));
+        }
+        fsi_sph_destroy(s);
+        fsi_mesh_destroy(box);
+    }
+    say(sqrt(sums[1] / sums[0]), "lambda", "boundary_first_order_rms_error");
+    say(most, "lambda", "boundary_first_order_largest_error");
+    say(100 * anew, "%", "boundary_reevaluated_a_sweep");
+    say(1000 * (front[0] - front[1]), "mm", "boundary_centre_difference_at_0.8s");
+    say(100 * (energy[0] / energy[1] - 1), "%", "boundary_energy_difference_at_0.8s");
+    say(100 * (compression[0] - compression[1]), "%", "boundary_compression_difference");
+    say(cpu[1] / cpu[0], "times", "boundary_cost_of_always");
+}
+
+/* ---- swept points ------------------------------------------------------------------------------------------------ */
+
+enum { BATCH = 1000, BATCHES = 1000, STEPS = 48, MOTIONS = 4 };
+
+/* A triangle that turns by `angle` around `axis` through `pivot` and shifts, and a point that moves in a line. */
+typedef struct motion { fsi_vec3 corner[3], pivot, axis, shift, x0, x1; double angle; } motion;
+
+static double uniform(uint64_t *random, double lo, double hi) { return lo + (hi - lo) * test_random(random); }
+
+static fsi_vec3 random_point(uint64_t *random, double size)
+{
+    double x = uniform(random, -size, size), y = uniform(random, -size, size);
+    return v3(x, y, uniform(random, -size, size));
+}
+
+/* Rodrigues' rotation. */
+static fsi_vec3 turned(fsi_vec3 v, fsi_vec3 axis, double angle)
+{
+    fsi_real c = (fsi_real)cos(angle), s = (fsi_real)sin(angle);
+    fsi_vec3 across = fsi_v3_cross(axis, v);
+    return fsi_v3_add(fsi_v3_madd(fsi_v3_scale(v, c), s, across), fsi_v3_scale(axis, (1 - c) * fsi_v3_dot(axis, v)));
+}
+
+static fsi_vec3 carried(const motion *m, fsi_vec3 v, double t)
+{
+    return fsi_v3_add(fsi_v3_madd(m->pivot, (fsi_real)t, m->shift), turned(fsi_v3_sub(v, m->pivot), m->axis, t * m->angle));
+}
+
+/* Height of the point over the triangle's plane at time t, and whether its foot is on the triangle. */
+static double above(const motion *m, double t, int *on)
+{
+    fsi_vec3 a = carried(m, m->corner[0], t), b = carried(m, m->corner[1], t), c = carried(m, m->corner[2], t);
+    fsi_vec3 x = fsi_v3_madd(m->x0, (fsi_real)t, fsi_v3_sub(m->x1, m->x0)), n = fsi_v3_unit(fsi_v3_cross(fsi_v3_sub(b, a), fsi_v3_sub(c, a)));
+    *on = fsi_v3_dot(fsi_v3_cross(fsi_v3_sub(b, a), fsi_v3_sub(x, a)), n) >= 0 && fsi_v3_dot(fsi_v3_cross(fsi_v3_sub(c, b), fsi_v3_sub(x, b)), n) >= 0 &&
+          fsi_v3_dot(fsi_v3_cross(fsi_v3_sub(a, c), fsi_v3_sub(x, c)), n) >= 0;
+    return (double)fsi_v3_dot(fsi_v3_sub(x, a), n);
+}
+
+/* First passage from front to back through the rotating triangle, by bisection; 2: none. */
+static double bisected(const motion *m)
+{
+    double before, lo, hi, now, mid;
+    int k, i, on;
+    before = above(m, 0, &on);
+    for (k = 1; k <= STEPS; k++, before = now) {
+        now = above(m, (double)k / STEPS, &on);
+        if (!(before >= 0 && now < 0)) continue;
+        for (lo = (k - 1.0) / STEPS, hi = (double)k / STEPS, i = 0; i < 40; i++) {
+            mid = (lo + hi) / 2;
+            if (above(m, mid, &on) < 0) hi = mid;
+            else lo = mid;
+        }
+        above(m, hi, &on);
+        if (on) return hi;
+    }
+    return 2;
+}
+
+/* kind 0: shifted, 1: turned, 2: both, with a hit made at a random moment; 3: both, the point anywhere. */
+static void random_motion(motion *m, int kind, uint64_t *random)
+{
+    fsi_vec3 at, n, velocity;
+    double u, v, t = uniform(random, 0.1, 0.9);
+    int k;
+    do {
+        for (k = 0; k < 3; k++) m->corner[k] = random_point(random, 0.5);
+        n = fsi_v3_cross(fsi_v3_sub(m->corner[1], m->corner[0]), fsi_v3_sub(m->corner[2], m->corner[0]));
+    } while ((double)fsi_v3_norm(n) < 0.1);
+    m->pivot = random_point(random, 0.5);
+    m->axis = fsi_v3_unit(random_point(random, 1));
+    m->angle = kind == 0 ? 0 : uniform(random, -PI / 6, PI / 6);
+    m->shift = kind == 1 ? v3(0, 0, 0) : random_point(random, 0.5);
+    m->x0 = random_point(random, 0.5);
+    m->x1 = random_point(random, 0.5);
+    if (kind == 3) return;
+    u = uniform(random, 0.05, 0.9);
+    v = uniform(random, 0.05, 0.95 - u);
+    at = fsi_v3_add(fsi_v3_scale(m->corner[0], (fsi_real)(1 - u - v)), fsi_v3_madd(fsi_v3_scale(m->corner[1], (fsi_real)u), (fsi_real)v, m->corner[2]));
+    velocity = fsi_v3_scale(fsi_v3_sub(carried(m, at, t + 1e-4), carried(m, at, t - 1e-4)), (fsi_real)5000);
+    n = fsi_v3_unit(turned(n, m->axis, t * m->angle));
+    velocity = fsi_v3_add(fsi_v3_madd(velocity, (fsi_real)-uniform(random, 0.3, 1), n), random_point(random, 0.1));
+    at = carried(m, at, t);
+    m->x0 = fsi_v3_madd(at, (fsi_real)-t, velocity);
+    m->x1 = fsi_v3_madd(at, (fsi_real)(1 - t), velocity);
+}
+
+typedef struct tally { double hits, missed, false_hits, queries, deviation, largest, seconds; } tally;
+
+/* A thousand triangles, far apart, as one mesh that moves. */
+static void sweep_batch(int kind, uint64_t *random, tally *sum)
+{
+    static motion m[BATCH];
+    static fsi_mesh_hit hit[BATCH];
+    static fsi_vec3 ends[3 * BATCH];
+    static int face[BATCH];
+    double started, t;
+    fsi_mesh *mesh;
+    int k, c;
+    shape_begin(3);
+    for (k = 0; k < BATCH; k++) {
+        fsi_vec3 away = v3(4 * (k % 10), 4 * (k / 10 % 10), 4 * (k / 100));
+        random_motion(&m[k], kind, random);
+        m[k].pivot = fsi_v3_add(m[k].pivot, away);
+        m[k].x0 = fsi_v3_add(m[k].x0, away);
+        m[k].x1 = fsi_v3_add(m[k].x1, away);
+        for (c = 0; c < 3; c++) {
+            m[k].corner[c] = shape.x[shape.nx++] = fsi_v3_add(m[k].corner[c], away);
+            ends[3 * k + c] = carried(&m[k], m[k].corner[c], 1);
+        }
+        shape_face(3 * k, 3 * k + 1, 3 * k + 2);
+    }
+    mesh = shape_make(FSI_MESH_OPEN, 0);
+    ex_check(&app, fsi_mesh_move(mesh, ends, 3 * BATCH));
+    for (k = 0; k < BATCH; k++) face[mesh->face_source[k]] = k;
+    started = ex_cpu_seconds();
+    for (k = 0; k < BATCH; k++) hit[k] = fsi_mesh_sweep_face(mesh, face[k], m[k].x0, m[k].x1, 1);
+    sum->seconds += ex_cpu_seconds() - started;
+    for (k = 0; k < BATCH; k++) {
+        t = bisected(&m[k]);
+        sum->queries++;
+        if (t <= 1) sum->hits++;
+        if (t <= 1 && hit[k].face < 0) sum->missed++;
+        if (t > 1 && hit[k].face >= 0) sum->false_hits++;
+        if (t > 1 || hit[k].face < 0) continue;
+        t = fabs((double)hit[k].t - t);
+        sum->deviation += t;
+        if (t > sum->largest) sum->largest = t;
+    }
+    fsi_mesh_destroy(mesh);
+}
+
+static void run_sweep(void)
+{
+    static const char *const name[MOTIONS] = { "shifted", "turned", "both", "random" };
+    uint64_t random = 1;
+    int kind, k;
+    for (kind = 0; kind < MOTIONS; kind++) {
+        tally sum;
+        memset(&sum, 0, sizeof sum);
+        for (k = 0; k < BATCHES / MOTIONS * app.res / 100; k++) sweep_batch(kind, &random, &sum);
+        say(sum.queries, "1", "sweep_%s_queries", name[kind]);
+        say(sum.hits, "1", "sweep_%s_hits", name[kind]);
+        say(100 * sum.missed / sum.hits, "%", "sweep_%s_missed", name[kind]);
+        say(100 * sum.false_hits / sum.queries, "%", "sweep_%s_false_hits", name[kind]);
+        say(sum.deviation / (sum.hits - sum.missed), "step", "sweep_%s_mean_time_deviation", name[kind]);
+        say(sum.largest, "step", "sweep_%s_largest_time_deviation", name[kind]);
+        say(1e6 * sum.seconds / sum.queries, "us", "sweep_%s_time_a_query", name[kind]);
+    }
+}
+
+/* ---- growth ------------------------------------------------------------------------------------------------------ */
+
+/* Cubes of resting water, one thread, 20 sweeps a step: the cost of a particle must not grow with their number. */
+static void run_growth(void)
+{
+    static const int edge[4] = { 27, 40, 60, 100 };
+    fsi_context serial = fsi_default_context();
+    int k, step;
+    for (k = 0; k < 4; k++) {
+        int n = scaled(edge[k]);
+        fsi_sph_desc d = make_desc(3, 1.0 / n);
+        double cpu = 0;
+        fsi_sph *s;
+        d.context = &serial;
+        d.domain = box3(0, 0, 0, 1, 1, 2);
+        d.min_iters = d.max_iters = 20;
+        d.max_substeps = 1;
+        ex_check(&app, fsi_sph_create(&s, &d));
+        ex_check(&app, fsi_sph_fill_box(s, box3(0, 0, 0, 1, 1, 1), v3(0, 0, 0)));
+        for (step = 0; step < 3; step++) {
+            if (step == 1) cpu = ex_cpu_seconds();
+            ex_check(&app, fsi_sph_step(s, fsi_sph_suggest_dt(s)));
+        }
+        cpu = (ex_cpu_seconds() - cpu) / 2;
+        say(1e6 * cpu / s->count, "us", "growth_%d_particles_step_a_particle", s->count);
+        say((double)s->stats.bytes / s->count, "bytes", "growth_%d_particles_memory_a_particle", s->count);
+        fsi_sph_destroy(s);
+    }
+}
+
+/* ---- nothing gets in ---------------------------------------------------------------------------------------------- */
+
+/* The three example scenes, small: a box in a dam break, a knot, boxes with gaps of one particle. */
+static ex_mesh make_obstacle(int scene, double dx)
+{
+    ex_mesh m = ex_mesh_make(0, 0), one;
+    int i, k;
+    if (scene == 0) m = ex_box(box3(0.5, 0.3, 0, 0.65, 0.7, 0.2), 0);
+    if (scene == 1) {
+        m = ex_knot(2, 3, 0.5, 60, 8);
+        ex_fit(m.vertices, m.vertex_count, box3(0.12, 0.12, 0.1, 0.88, 0.88, 0.6));
+    }
+    for (k = 0; k < 3 && scene == 2; k++) {
+        for (i = 0; i < 3; i++) {
+            double b = (1 - 4 * dx) / 3, y = dx + i * (b + dx), z = dx + k * (b + dx);
+            one = ex_box(box3(0.6, y, z, 0.6 + b / 2, y + b, z + b), 0);
+            ex_mesh_add(&m, &one);
+            ex_mesh_free(&one);
+        }
+    }
+    return m;
+}
+
+static void run_scene(int scene, int milliseconds)
+{
+    static const char *const name[3] = { "dam", "knot", "gaps" };
+    double dx = 1.0 / fmax(8, scaled(12)), placed = 0, particle_steps = 0;
+    fsi_sph_desc d = make_desc(3, dx);
+    fsi_mesh_desc solid = fsi_mesh_default_desc();
+    ex_mesh m = make_obstacle(scene, dx);
+    fsi_mesh *mesh;
+    fsi_sph *s;
+    int inside = 0, lost = 0, pinched = 0, step, i;
+    solid.context = &app.context;
+    solid.vertices = m.vertices;
+    solid.vertex_count = m.vertex_count;
+    solid.elements = m.triangles;
+    solid.element_count = m.triangle_count;
+    d.domain = scene == 1 ? box3(0, 0, 0, 1, 1, 1.5) : box3(0, 0, 0, 1.6, 1, 1);
+    d.max_substeps = 1;
+    ex_check(&app, fsi_mesh_create(&mesh, &solid));
+    s = make_liquid(&d);
+    ex_check(&app, fsi_sph_add_obstacle(s, mesh, NULL));
+    if (scene == 1) ex_check(&app, fsi_sph_fill_box(s, box3(0.25, 0.25, 0.8, 0.75, 0.75, 1.4), v3(0, 0, -2)));
+    else ex_check(&app, fsi_sph_fill_box(s, box3(0, 0, 0, 0.4, 1, 0.6), v3(0, 0, 0)));
+    for (step = 1; s->time < 0.9999; step++) {
+        ex_check(&app, fsi_sph_step(s, (fsi_real)(0.001 * milliseconds)));
+        placed += s->stats.placed;
+        pinched += s->stats.pinched;
+        particle_steps += s->count;
+        if (step * milliseconds % 9) continue;
+        inside += fsi_sph_count_inside(s, NULL);
+        for (i = 0; i < s->count; i++) lost += !fsi_box3_overlap(d.domain, fsi_box3_grow(fsi_box3_empty(), s->position[i]));
+    }
+    say(inside, "particles", "inside_%s_%dms", name[scene], milliseconds);
+    say(lost, "particles", "lost_%s_%dms", name[scene], milliseconds);
+    say(100 * placed / particle_steps, "%", "placed_%s_%dms", name[scene], milliseconds);
+    say(pinched, "particles", "pinched_%s_%dms", name[scene], milliseconds);
+    fsi_sph_destroy(s);
+    fsi_mesh_destroy(mesh);
+    ex_mesh_free(&m);
+}
+
+static void run_inside(void)
+{
+    int scene, k;
+    for (scene = 0; scene < 3; scene++)
+        for (k = 1; k <= 9; k *= 3) run_scene(scene, k);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct { const char *name; void (*run)(void); } parts[] = {
+        { "tank", run_tank }, { "tolerance", run_tolerance }, { "martin", run_martin }, { "ritter", run_ritter },
+        { "boundary", run_boundary }, { "sweep", run_sweep }, { "growth", run_growth }, { "inside", run_inside }
+    };
+    const char *only = NULL;
+    int k;
+    ex_init(&app, "validate_sph", "The liquid against theory, experiment and slow references.");
+    app.res = 100;
+    app.res_help = "per cent of the full number of particles along an edge, and of the swept points";
+    app.out = "docs";
+    ex_operand(&app, "part", &only, "tank, tolerance, martin, ritter, boundary, sweep, growth or inside; none: all");
+    if (!ex_begin(&app, argc, argv)) return app.exit_code;
+    for (k = 0; k < 8; k++) if (!only || strcmp(only, parts[k].name) == 0) parts[k].run();
+    ex_pool_stop(&app.pool);
+    return 0;
+}
