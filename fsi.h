@@ -631,6 +631,7 @@ typedef struct fsi_mass_properties {
     fsi_mat3 inertia;     /* about the centre [kg m^2] */
 } fsi_mass_properties;
 
+/* Fills every field; set vertices and elements. */
 FSI_API fsi_mesh_desc fsi_mesh_default_desc(void);
 /* Checks, welds, repairs and copies. Errors: COOKIE, ARGUMENT (counts, indices: names the element), NAN and LIMIT (name the
    vertex), MESH (open, non-manifold, empty after cleaning ...: names the element), MEMORY. *out is NULL on failure.
@@ -849,6 +850,7 @@ typedef struct fsi_surface {
     void *impl;
 } fsi_surface;
 
+/* Fills every field; set positions, count and spacing. */
 FSI_API fsi_surface_desc fsi_surface_default_desc(void);
 /* An empty surface. Errors: COOKIE, NAN or ARGUMENT (naming the field), MEMORY; then *out is NULL. */
 FSI_API fsi_status fsi_surface_create(fsi_surface **out, const fsi_surface_desc *desc);
@@ -1088,7 +1090,7 @@ FSI_API void fsi__arena_free(fsi_context *context, fsi__arena *arena);
 
 /* Runs fn over 0..count-1 in chunks of `grain`: chunk c is [c*grain, min(count, (c+1)*grain)). */
 typedef void fsi__range_fn(void *arg, int chunk, int begin, int end);
-FSI_API void fsi__parallel(fsi_context *context, int count, int grain, fsi__range_fn *fn, void *arg);
+FSI_API void fsi__parallel(fsi_context *context, int count, int grain, fsi__range_fn *fn, void *arg); /* by the context's hook */
 FSI_FN int fsi__chunks(int count, int grain) { return count > 0 ? (count - 1) / grain + 1 : 0; }
 
 /* Saving, loading and hashing state share one description: a function that names the bytes in order. */
@@ -1101,7 +1103,7 @@ typedef struct fsi__stream {
 } fsi__stream;
 enum { FSI__MEASURE, FSI__WRITE, FSI__READ, FSI__HASH };
 typedef void fsi__state_fn(fsi__stream *stream, void *simulator);
-FSI_API void fsi__bytes(fsi__stream *stream, void *data, size_t size);
+FSI_API void fsi__bytes(fsi__stream *stream, void *data, size_t size); /* the next `size` bytes, to or from data */
 /* Writes header and state; buffer NULL only measures. */
 FSI_API fsi_status fsi__save(fsi_context *context, uint32_t cookie, fsi__state_fn *fn, void *simulator, void *buffer, size_t capacity, size_t *size, const char *function);
 /* Checks header, length and checksum, and opens a stream on the payload; the simulator is not touched. */
@@ -1112,7 +1114,8 @@ FSI_API uint64_t fsi__state_hash(fsi__state_fn *fn, void *simulator);
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) && !defined(FSI_IMPLEMENTATION_DONE)
+#ifdef FSI_IMPLEMENTATION
+#ifndef FSI_IMPLEMENTATION_DONE
 #define FSI_IMPLEMENTATION_DONE
 
 #include <stdarg.h>
@@ -1708,7 +1711,7 @@ static int fsi__nb_cell(const fsi__nb_build *b, const fsi_vec3 *x, int axis)
 {
     double c = floor((fsi__nb_axis(x, axis) - b->origin[axis]) * b->inv_cell);
     if (axis == 2 && b->dim == 2) return 0;
-    return c < -FSI__NB_CLAMP ? -FSI__NB_CLAMP : c > FSI__NB_CLAMP ? FSI__NB_CLAMP : (int)c;
+    return c < -FSI__NB_CLAMP ? -FSI__NB_CLAMP : c > FSI__NB_CLAMP - 1 ? FSI__NB_CLAMP - 1 : (int)c;
 }
 
 /* Cell coordinates, packed into the fewest bits that hold their range. */
@@ -1902,10 +1905,10 @@ static size_t fsi__nb_test(const fsi__nb_build *b, fsi__nb_tile *tile, int i, fs
 static size_t fsi__nb_cell_lists(const fsi__nb_build *b, const fsi__nb_runs *runs, int total, int begin, int end, fsi__nb_tile *tile, int *list, size_t m, size_t room, size_t base)
 {
     fsi_vec3 at = b->sorted[begin];
-    int exact = b->cell_x[begin] <= 1 - FSI__NB_CLAMP || b->cell_x[begin] >= FSI__NB_CLAMP - 1 || b->inv_cell > 1e15 || b->inv_cell < 1e-15;
+    int exact = b->cell_x[begin] <= 1 - FSI__NB_CLAMP || b->cell_x[begin] >= FSI__NB_CLAMP - 2 || b->inv_cell > 1e15 || b->inv_cell < 1e-15;
     int i, from;
-    exact |= fsi__nb_cell(b, &at, 1) <= 1 - FSI__NB_CLAMP || fsi__nb_cell(b, &at, 1) >= FSI__NB_CLAMP - 1;
-    exact |= fsi__nb_cell(b, &at, 2) <= 1 - FSI__NB_CLAMP || fsi__nb_cell(b, &at, 2) >= FSI__NB_CLAMP - 1;
+    exact |= fsi__nb_cell(b, &at, 1) <= 1 - FSI__NB_CLAMP || fsi__nb_cell(b, &at, 1) >= FSI__NB_CLAMP - 2;
+    exact |= fsi__nb_cell(b, &at, 2) <= 1 - FSI__NB_CLAMP || fsi__nb_cell(b, &at, 2) >= FSI__NB_CLAMP - 2;
     for (i = begin; i < end; i++) {
         size_t m0 = m;
         for (from = 0; from < total; from += FSI__NB_TILE) {
@@ -3371,8 +3374,8 @@ static void fsi__maker_free(fsi__maker *m)
 
 FSI_API fsi_status fsi_mesh_create(fsi_mesh **out, const fsi_mesh_desc *desc)
 {
-    typedef fsi_status stage(fsi__maker *m);
-    static stage *const stages[] = { fsi__make_read, fsi__make_scale, fsi__make_weld, fsi__make_faces, fsi__make_twins, fsi__make_split,
+    typedef fsi_status fsi__stage(fsi__maker *m);
+    static fsi__stage *const stages[] = { fsi__make_read, fsi__make_scale, fsi__make_weld, fsi__make_faces, fsi__make_twins, fsi__make_split,
                                      fsi__make_orient, fsi__make_fill, fsi__make_closed, fsi__make_order };
     fsi__maker m;
     fsi__mesh *w = NULL;
@@ -3551,7 +3554,7 @@ static void fsi__agenda_push_two(fsi__agenda *a, int left, double l, int right, 
 FSI_API fsi_mesh_hit fsi_mesh_closest(const fsi_mesh *mesh, fsi_vec3 x, fsi_real max_distance, int group)
 {
     const fsi__node *nodes;
-    fsi__agenda todo;
+    fsi__agenda agenda;
     fsi__foot best, f;
     int face = -1, g;
     if (!fsi__is_mesh(mesh) || !fsi_v3_is_finite(x) || !(max_distance >= 0)) return fsi__no_hit();
@@ -3559,18 +3562,18 @@ FSI_API fsi_mesh_hit fsi_mesh_closest(const fsi_mesh *mesh, fsi_vec3 x, fsi_real
     nodes = ((const fsi__mesh *)mesh->impl)->nodes;
     memset(&best, 0, sizeof best);
     best.d2 = max_distance < fsi_sqrt(FSI_REAL_MAX) / 2 ? max_distance * max_distance : FSI_REAL_MAX;
-    todo.top = 0;
-    fsi__agenda_push(&todo, 0, (double)fsi__box_distance2(&nodes[0].box, x), (double)best.d2);
-    while (todo.top > 0) {
-        int i = todo.node[--todo.top];
+    agenda.top = 0;
+    fsi__agenda_push(&agenda, 0, (double)fsi__box_distance2(&nodes[0].box, x), (double)best.d2);
+    while (agenda.top > 0) {
+        int i = agenda.node[--agenda.top];
         const fsi__node *n = &nodes[i];
-        if (!(todo.key[todo.top] <= (double)best.d2)) continue;
+        if (!(agenda.key[agenda.top] <= (double)best.d2)) continue;
         for (g = n->first; g < n->first + n->count; g++) {
             if (group >= 0 && mesh->face_group[g] != group) continue;
             f = fsi__closest_foot(mesh, g, x);
             if (f.d2 < best.d2 || (face < 0 && f.d2 <= best.d2)) { best = f; face = g; }
         }
-        if (n->count == 0) fsi__agenda_push_two(&todo, i + 1, (double)fsi__box_distance2(&nodes[i + 1].box, x), n->first,
+        if (n->count == 0) fsi__agenda_push_two(&agenda, i + 1, (double)fsi__box_distance2(&nodes[i + 1].box, x), n->first,
             (double)fsi__box_distance2(&nodes[n->first].box, x), (double)best.d2);
     }
     return face < 0 ? fsi__no_hit() : fsi__foot_hit(mesh, face, x, &best);
@@ -3627,7 +3630,7 @@ static double fsi__ray_box(const fsi_box3 *b, fsi__wide o, fsi__wide d, double t
 FSI_API fsi_mesh_hit fsi_mesh_ray(const fsi_mesh *mesh, fsi_vec3 origin, fsi_vec3 direction, fsi_real t_max)
 {
     const fsi__node *nodes;
-    fsi__agenda todo;
+    fsi__agenda agenda;
     fsi_mesh_hit h = fsi__no_hit();
     fsi__wide o, d, c[3];
     double best = (double)t_max, t, bary[3];
@@ -3636,12 +3639,12 @@ FSI_API fsi_mesh_hit fsi_mesh_ray(const fsi_mesh *mesh, fsi_vec3 origin, fsi_vec
     nodes = ((const fsi__mesh *)mesh->impl)->nodes;
     o = fsi__w_of(fsi__flatten(mesh->corners, origin));
     d = fsi__w_of(fsi__flatten(mesh->corners, direction));
-    todo.top = 0;
-    fsi__agenda_push(&todo, 0, fsi__ray_box(&nodes[0].box, o, d, best), best);
-    while (todo.top > 0) {
-        int i = todo.node[--todo.top];
+    agenda.top = 0;
+    fsi__agenda_push(&agenda, 0, fsi__ray_box(&nodes[0].box, o, d, best), best);
+    while (agenda.top > 0) {
+        int i = agenda.node[--agenda.top];
         const fsi__node *n = &nodes[i];
-        if (!(todo.key[todo.top] <= best)) continue;
+        if (!(agenda.key[agenda.top] <= best)) continue;
         for (f = n->first; f < n->first + n->count; f++) {
             for (k = 0; k < mesh->corners; k++) c[k] = fsi__w_of(mesh->vertices[mesh->faces[mesh->corners * f + k]]);
             if (!fsi__line_face(o, d, c, mesh->corners, 1e-9, &t, bary) || t < 0 || t > best || (h.face >= 0 && t >= best)) continue;
@@ -3649,7 +3652,7 @@ FSI_API fsi_mesh_hit fsi_mesh_ray(const fsi_mesh *mesh, fsi_vec3 origin, fsi_vec
             h.face = f;
             for (k = 0; k < 3; k++) h.bary[k] = (fsi_real)bary[k];
         }
-        if (n->count == 0) fsi__agenda_push_two(&todo, i + 1, fsi__ray_box(&nodes[i + 1].box, o, d, best), n->first,
+        if (n->count == 0) fsi__agenda_push_two(&agenda, i + 1, fsi__ray_box(&nodes[i + 1].box, o, d, best), n->first,
             fsi__ray_box(&nodes[n->first].box, o, d, best), best);
     }
     if (h.face < 0) return h;
@@ -5003,4 +5006,5 @@ FSI_API fsi_status fsi_sample_mesh(const fsi_mesh *mesh, fsi_real spacing, fsi_v
 
 FSI__STRICT_END
 
+#endif /* once */
 #endif /* FSI_IMPLEMENTATION */

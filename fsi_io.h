@@ -129,7 +129,7 @@ typedef struct fsi_io_out {
     void *user;             /* its first argument */
 } fsi_io_out;
 
-FSI_API fsi_io_out fsi_io_to_file(fsi_context *context, const char *path);
+FSI_API fsi_io_out fsi_io_to_file(fsi_context *context, const char *path); /* opened by the writer, replaced */
 FSI_API fsi_io_out fsi_io_to_function(fsi_context *context, fsi_io_write_fn *write, void *user);
 
 /* All writers return OK, ARGUMENT (names what is wrong in the mesh), COOKIE, NAN (names the vertex), LIMIT, MEMORY or
@@ -177,7 +177,8 @@ FSI_API fsi_status fsi_io_write_png(fsi_io_out out, const void *pixels, int widt
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) && !defined(FSI_IO_IMPLEMENTATION_DONE)
+#ifdef FSI_IMPLEMENTATION
+#ifndef FSI_IO_IMPLEMENTATION_DONE
 #define FSI_IO_IMPLEMENTATION_DONE
 
 #include <limits.h>
@@ -2375,4 +2376,5 @@ FSI__STRICT_END
 #pragma warning(pop)
 #endif
 
-#endif /* FSI_IO_IMPLEMENTATION */
+#endif /* once */
+#endif /* FSI_IMPLEMENTATION */

@@ -71,9 +71,9 @@ typedef struct fsi_sph_desc {
     fsi_real depth;          /* greatest depth expected [m]; sets the stiffness; default 1 */
     fsi_real compressibility;/* compression at that depth; default 0.01 */
     fsi_real stiffness;      /* mu, bulk modulus [Pa]; default 0: density |g| depth / (compressibility gk^2) */
-    int min_iters, max_iters;/* sweeps a substep; default 6, 100 */
+    int min_iters, max_iters;/* sweeps a substep; default 8, 100 */
     fsi_real tolerance;      /* sweeps end when one moves the particles by less than this share of what pressure and walls
-                                have moved them in all, on average; default 0.005 */
+                                have moved them in all, on average; default 5e-4 */
     int accelerate;          /* Nesterov with restart; default 1 */
     int warm_start;          /* start from the last step's correction; default 1 */
     int full_diagonal;       /* count every pair in the diagonal, not only those under pressure; default 0 */
@@ -194,7 +194,8 @@ FSI_API void fsi_sph_contact(double gamma, int first, int order, double *cm, dou
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) && !defined(FSI_SPH_IMPLEMENTATION_DONE)
+#ifdef FSI_IMPLEMENTATION
+#ifndef FSI_SPH_IMPLEMENTATION_DONE
 #define FSI_SPH_IMPLEMENTATION_DONE
 
 FSI__STRICT_BEGIN
@@ -274,41 +275,38 @@ FSI_FN double fsi__sph_Q(double q) { double q2 = q * q; return q2 * (0.5 - q + 0
 
 typedef struct fsi__sph_edge { double flux, weight, area; } fsi__sph_edge;
 
+/* Angle from direction (c0, s0) to (c1, s1), less than half a turn. */
+FSI_FN double fsi__sph_turn(double s0, double c0, double s1, double c1) { return fsi_atan2(s1 * c0 - s0 * c1, c1 * c0 + s1 * s0); }
+
+/* asinh(s1/a) - asinh(s0/a) with r = sqrt(s^2 + a^2): log of (s1 + r1)/(s0 + r0), without cancellation. */
+FSI_FN double fsi__sph_asinh_step(double s0, double r0, double s1, double r1)
+{
+    if (s1 <= 0) return fsi_log((r0 - s0) / (r1 - s1));
+    return s0 >= 0 ? fsi_log((s1 + r1) / (s0 + r0)) : fsi_log((s1 + r1) * (r0 - s0) / (r0 * r0 - s0 * s0));
+}
+
 /* Integrals over the triangle (f, u, w), unsigned: of F and G of sph.md 4.2 dtheta, and the area within the disc. p > 0 is
-   the distance of f from the edge line, s0 < s1 the ends along it. */
+   the distance of f from the edge line, s0 < s1 the ends along it. Inside the disc J_n = int r^n p / (p^2 + s^2) ds. */
 static fsi__sph_edge fsi__sph_edge_integral(double delta, double p, double s0, double s1)
 {
-    double d2 = delta * delta, rd2 = 1 - d2, a2 = d2 + p * p, a = sqrt(a2);
-    double chord = p * p < rd2 ? sqrt(rd2 - p * p) : 0;
-    double b[2], J_1, J0, J1, J2, J3, J4, J5, K_1, K0, K1, K2, K3, inside = 0;
-    double whole = fsi_atan2(s1, p) - fsi_atan2(s0, p), dP = fsi__sph_P(delta), q0 = fsi__sph_Q(delta);
-    double part[2][7];
+    const double d2 = delta * delta, rd2 = 1 - d2, a2 = d2 + p * p, dP = fsi__sph_P(delta), q0 = fsi__sph_Q(delta);
+    const double chord = p * p < rd2 ? sqrt(rd2 - p * p) : 0;
+    const double b0 = s0 < -chord ? -chord : s0 > chord ? chord : s0, b1 = s1 < -chord ? -chord : s1 > chord ? chord : s1;
+    const double whole = fsi__sph_turn(s0, p, s1, p);
+    double inside = 0;
     fsi__sph_edge out = { 0, 0, 0 };
-    int e;
-    b[0] = s0 < -chord ? -chord : s0 > chord ? chord : s0;
-    b[1] = s1 < -chord ? -chord : s1 > chord ? chord : s1;
-    if (b[1] > b[0]) {
-        for (e = 0; e < 2; e++) { /* antiderivatives I_n(b) of r^n p / (p^2 + s^2) */
-            double s = b[e], r = sqrt(a2 + s * s);
-            K_1 = fsi_asinh(s / a);
-            K0 = s;
-            K1 = (s * r + a2 * K_1) / 2;
-            K2 = a2 * s + s * s * s / 3;
-            K3 = s * r * r * r / 4 + 0.75 * a2 * K1;
-            J_1 = fsi_atan2(delta * s, p * r); /* delta I_-1 */
-            J0 = fsi_atan2(s, p);
-            J1 = delta * J_1 + p * K_1;
-            J2 = d2 * J0 + p * K0;
-            J3 = d2 * J1 + p * K1;
-            J4 = d2 * J2 + p * K2;
-            J5 = d2 * J3 + p * K3;
-            part[e][0] = J_1; part[e][1] = J0; part[e][2] = J2; part[e][3] = J3; part[e][4] = J4; part[e][5] = J5; part[e][6] = s;
-        }
-        for (e = 0; e < 7; e++) part[0][e] = part[1][e] - part[0][e];
-        J_1 = part[0][0]; inside = part[0][1]; J2 = part[0][2]; J3 = part[0][3]; J4 = part[0][4]; J5 = part[0][5];
-        out.flux = (-J_1 + delta * (-10 * J2 + 15 * J3 - 9 * J4 + 2 * J5) - dP * inside) / (4 * FSI_PI);
-        out.weight = 15 / FSI_PI * (J2 / 2 - J3 + 0.75 * J4 - 0.2 * J5 - q0 * inside);
-        out.area = p * part[0][6] / 2;
+    if (b1 > b0) {
+        const double r0 = sqrt(a2 + b0 * b0), r1 = sqrt(a2 + b1 * b1);
+        const double K_1 = fsi__sph_asinh_step(b0, r0, b1, r1), K0 = b1 - b0;
+        const double K1 = (b1 * r1 - b0 * r0 + a2 * K_1) / 2, K2 = a2 * K0 + (b1 * b1 * b1 - b0 * b0 * b0) / 3;
+        const double K3 = (b1 * r1 * r1 * r1 - b0 * r0 * r0 * r0) / 4 + 0.75 * a2 * K1;
+        const double J_1 = fsi__sph_turn(delta * b0, p * r0, delta * b1, p * r1); /* delta J_-1 */
+        const double J0 = b0 == s0 && b1 == s1 ? whole : fsi__sph_turn(b0, p, b1, p), J1 = delta * J_1 + p * K_1;
+        const double J2 = d2 * J0 + p * K0, J3 = d2 * J1 + p * K1, J4 = d2 * J2 + p * K2, J5 = d2 * J3 + p * K3;
+        inside = J0;
+        out.flux = (-J_1 + delta * (-10 * J2 + 15 * J3 - 9 * J4 + 2 * J5) - dP * J0) / (4 * FSI_PI);
+        out.weight = 15 / FSI_PI * (J2 / 2 - J3 + 0.75 * J4 - 0.2 * J5 - q0 * J0);
+        out.area = p * K0 / 2;
     }
     out.flux += (whole - inside) * (-3 * delta - dP) / (4 * FSI_PI);
     out.weight += (whole - inside) * 15 / FSI_PI * (0.05 - q0);
@@ -316,8 +314,8 @@ static fsi__sph_edge fsi__sph_edge_integral(double delta, double p, double s0, d
     return out;
 }
 
-/* What one face contributes: its signed share of the kernel L, the weight I of its normal, the area within the disc. */
-typedef struct fsi__sph_face { double L, I, area, delta; } fsi__sph_face;
+/* What one face contributes: its signed share of the kernel L, the weight of its normal (I in sph.md), the area within the disc. */
+typedef struct fsi__sph_face { double L, weight, area, delta; } fsi__sph_face;
 
 static fsi__sph_face fsi__sph_triangle(const fsi_vec3 *corner, fsi_vec3 n)
 {
@@ -334,7 +332,7 @@ static fsi__sph_face fsi__sph_triangle(const fsi_vec3 *corner, fsi_vec3 n)
         if (fabs(p) < 1e-12) continue;
         e = fsi__sph_edge_integral(delta, fabs(p), s0, s1);
         out.L += sign * o * e.flux;
-        out.I += o * e.weight;
+        out.weight += o * e.weight;
         out.area += o * e.area;
     }
     return out;
@@ -364,7 +362,7 @@ static fsi__sph_face fsi__sph_segment(const fsi_vec3 *corner, fsi_vec3 n)
     for (k = 0; k < 5; k++) v[0][k] = v[1][k] - v[0][k];
     if (!(v[0][0] > 0)) return out;
     out.L = sign * 10 / FSI_PI * (0.05 * v[0][4] - delta * (v[0][0] / 2 - v[0][1] + 0.75 * v[0][2] - 0.2 * v[0][3]));
-    out.I = 10 / FSI_PI * (v[0][0] - 3 * v[0][1] + 3 * v[0][2] - v[0][3]);
+    out.weight = 10 / FSI_PI * (v[0][0] - 3 * v[0][1] + 3 * v[0][2] - v[0][3]);
     out.area = v[0][0];
     return out;
 }
@@ -412,9 +410,15 @@ static double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, doub
 #define FSI__SPH_MOVE 0.1     /* boundary integrals are made anew after a move of this many H */
 #define FSI__SPH_STEP_MAX 0.25/* longest displacement of one sweep [H] */
 #define FSI__SPH_SUMS 8       /* partial sums a chunk */
-#ifndef A0
-#define A0 0.0f
-#define A1 1.0f
+/* The diagonal counts a pair with this weight when neither particle is under pressure, and adds the second for each that
+   is. 0 and 1 would be the active diagonal of sph.md 6; these were measured to need fewer sweeps and, since pairs that come
+   under pressure are expected, almost never to raise the energy. */
+#define FSI__SPH_PAIR_IDLE 0.5
+#define FSI__SPH_PAIR_PRESSED 0.35
+#if defined(FSI_LANES_DOUBLE)
+#define FSI__SPH_ENERGY_NOISE 1e-6 /* relative rise of the energy that rounding of the densities can make */
+#else
+#define FSI__SPH_ENERGY_NOISE 1e-4
 #endif
 
 /* A plane that a particle must not pass: gap(u) = gap + n.(u - at), in units of H. */
@@ -681,7 +685,7 @@ static fsi__lane4 fsi__sph_pressure_on(const fsi__sph_run *run, int i)
     const int *list = run->list + run->first[i];
     const fsi__record *at = &run->zp[i];
     const fsi__lane scale = (fsi__lane)(3 * run->mu * run->im->kernel.peak);
-    const fsi__lane idle = run->s->desc.full_diagonal ? 2 : A0, pressed = run->s->desc.full_diagonal ? 0 : A1;
+    const fsi__lane idle = run->s->desc.full_diagonal ? 2 : (fsi__lane)FSI__SPH_PAIR_IDLE, pressed = run->s->desc.full_diagonal ? 0 : (fsi__lane)FSI__SPH_PAIR_PRESSED;
     const fsi__f8 zero = fsi__f8_set(0), self = fsi__f8_set(at->w), mine = fsi__f8_set(at->w > 0 ? idle + pressed : idle), its = fsi__f8_set(pressed);
     fsi__sph_sums sum;
     fsi__lane4 out;
@@ -804,7 +808,7 @@ FSI_FN fsi__record fsi__sph_moved(const fsi__record *base, const fsi__lane4 *u)
 static void fsi__sph_update(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
-    const fsi__lane omega = (fsi__lane)run->omega, beta = (fsi__lane)run->beta, bound = 1.75f;
+    const fsi__lane omega = (fsi__lane)run->omega, beta = (fsi__lane)run->beta, bound = (fsi__lane)1.75;
     double changed = 0, stale = 0, drift = 0;
     int i;
     for (i = begin; i < end; i++) {
@@ -873,10 +877,32 @@ static void fsi__sph_group_faces(fsi__sph_run *run, int begin, int end, fsi_real
     if (!fsi__sph_find_faces(run->im, box, faces)) faces->count = -1; /* one by one */
 }
 
-static const fsi__sph_faces *fsi__sph_own_faces(fsi__sph_run *run, int chunk, fsi__sph_faces *group, fsi__sph_faces *own, int i, fsi_vec3 x, fsi_real reach)
+/* The box that a face sweeps. */
+static fsi_box3 fsi__sph_face_box(const fsi_mesh *mesh, int face)
 {
-    if (group->count >= 0) return group;
-    if (!fsi__sph_find_faces(run->im, fsi__sph_path_box(run->x[i], x, reach), own)) {
+    fsi_box3 box = fsi_box3_empty();
+    int k;
+    for (k = 0; k < mesh->corners; k++) {
+        int v = mesh->faces[mesh->corners * face + k];
+        box = fsi_box3_grow(box, mesh->vertices[v]);
+        if (mesh->moving) box = fsi_box3_grow(box, mesh->previous[v]);
+    }
+    return box;
+}
+
+/* Faces for particle i on its way to x alone: those of its group whose box its own box meets, or a search of its own. */
+static const fsi__sph_faces *fsi__sph_own_faces(fsi__sph_run *run, int chunk, const fsi__sph_faces *group, fsi__sph_faces *own, int i, fsi_vec3 x, fsi_real reach)
+{
+    fsi_box3 box = fsi__sph_path_box(run->x[i], x, reach);
+    int k;
+    own->count = 0;
+    if (group) {
+        for (k = 0; k < group->count; k++) {
+            if (!fsi_box3_overlap(box, fsi__sph_face_box(run->im->obstacle[group->owner[k]].mesh, group->face[k]))) continue;
+            own->face[own->count] = group->face[k];
+            own->owner[own->count++] = group->owner[k];
+        }
+    } else if (!fsi__sph_find_faces(run->im, box, own)) {
         if (!run->overflow[chunk]) run->overflow[chunk] = i + 1;
         own->count = 0;
     }
@@ -984,7 +1010,7 @@ static void fsi__sph_place_start(void *arg, int chunk, int begin, int end)
         if (group.count == 0) continue;
         for (r = g; r < stop; r++) {
             int i = run->order[r];
-            fsi__sph_place(run, fsi__sph_own_faces(run, chunk, &group, &own, i, run->guess[i], reach), run->x[i], &run->guess[i]);
+            fsi__sph_place(run, fsi__sph_own_faces(run, chunk, group.count < 0 ? NULL : &group, &own, i, run->guess[i], reach), run->x[i], &run->guess[i]);
         }
     }
 }
@@ -1000,10 +1026,10 @@ static void fsi__sph_add_face(fsi__sph_integral *sum, fsi__sph_face f, fsi_vec3 
 {
     double delta = f.delta > 0.05 ? f.delta : 0.05;
     sum->lambda += side * f.L;
-    sum->g[0] -= side * f.I * (double)n.x;
-    sum->g[1] -= side * f.I * (double)n.y;
-    sum->g[2] -= side * f.I * (double)n.z;
-    sum->diagonal += f.I / delta;
+    sum->g[0] -= side * f.weight * (double)n.x;
+    sum->g[1] -= side * f.weight * (double)n.y;
+    sum->g[2] -= side * f.weight * (double)n.z;
+    sum->diagonal += f.weight / delta;
 }
 
 /* Distance of x from the edge (k, k+1) of a triangle. */
@@ -1178,7 +1204,7 @@ static fsi__sph_integral fsi__sph_integrate(const fsi__sph_run *run, const fsi__
         n = mesh->face_normals[faces->face[k]];
         if (view->flat) {
             f.delta = (double)view->closest / run->h;
-            f.L = fsi__sph_plane(3, f.delta, &f.I) * (view->inside ? -1 : 1);
+            f.L = fsi__sph_plane(3, f.delta, &f.weight) * (view->inside ? -1 : 1);
             fsi__sph_add_face(&sum, f, n, view->reach[j] < 0 ? -1 : 1);
             break;
         }
@@ -1245,7 +1271,7 @@ static void fsi__sph_make_walls(void *arg, int chunk, int begin, int end)
             w->order = run->s->desc.contact_order;
             w->kappa = (fsi__lane)(run->kappa0 * (double)run->kappa[i]);
             w->inside = w->placed = 0;
-            fsi__sph_make_wall(run, fsi__sph_own_faces(run, chunk, &group, &own, i, run->guess[i], reach), run->x[i], run->guess[i], &run->uz[r], w);
+            fsi__sph_make_wall(run, fsi__sph_own_faces(run, chunk, group.count < 0 ? NULL : &group, &own, i, run->guess[i], reach), run->x[i], run->guess[i], &run->uz[r], w);
         }
     }
 }
@@ -1269,8 +1295,7 @@ static void fsi__sph_refresh_walls(void *arg, int chunk, int begin, int end)
         dz = u->z - w->at[2];
         if (!((double)(dx * dx + dy * dy + dz * dz) > limit)) continue;
         x = fsi__sph_world(run, run->order[r], u);
-        faces.count = -1;
-        fsi__sph_make_wall(run, fsi__sph_own_faces(run, chunk, &faces, &faces, run->order[r], x, (fsi_real)run->h), run->x[run->order[r]], x, u, w);
+        fsi__sph_make_wall(run, fsi__sph_own_faces(run, chunk, NULL, &faces, run->order[r], x, (fsi_real)run->h), run->x[run->order[r]], x, u, w);
         w->clear = 0; /* it may have passed through something on the way here */
         done++;
     }
@@ -1282,7 +1307,7 @@ static void fsi__sph_refresh_walls(void *arg, int chunk, int begin, int end)
 static void fsi__sph_place_end(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
-    const fsi_real reach = (fsi_real)(0.5 * run->h);
+    const fsi_real reach = (fsi_real)run->h;
     fsi__sph_faces faces;
     int r, placed = 0, pinched = 0;
     for (r = begin; r < end; r++) {
@@ -1295,8 +1320,7 @@ static void fsi__sph_place_end(void *arg, int chunk, int begin, int end)
             const fsi__sph_faces *own;
             int state;
             if (!w->inside && dx * dx + dy * dy + dz * dz < (fsi__lane)0.98 * w->clear * w->clear) continue;
-            faces.count = -1;
-            own = fsi__sph_own_faces(run, chunk, &faces, &faces, i, run->target[i], reach);
+                own = fsi__sph_own_faces(run, chunk, NULL, &faces, i, run->target[i], reach);
             state = fsi__sph_place(run, own, run->x[i], &run->target[i]);
             w->placed = (state & FSI__SPH_PLACED) != 0;
             placed += w->placed;
@@ -1322,7 +1346,7 @@ static void fsi__sph_predict(void *arg, int chunk, int begin, int end)
         fsi_vec3 a = fsi_v3_madd(run->s->desc.gravity, per_mass, run->s->force[i]), shift = fsi_v3_scale(run->warm[i], dt * dt);
         fsi_real length = fsi_v3_norm(shift);
         run->v[i] = fsi_v3_madd(run->v[i], dt, a);
-        if (run->s->desc.dim == 2) run->v[i].z = shift.z = 0;
+        if (run->s->desc.dim == 2) run->x[i].z = run->v[i].z = shift.z = 0;
         run->target[i] = fsi_v3_madd(run->x[i], dt, run->v[i]);
         if (!run->s->desc.warm_start) length = 0;
         run->guess[i] = length > 0 ? fsi_v3_madd(run->target[i], length > longest ? longest / length : 1, shift) : run->target[i];
@@ -1376,21 +1400,22 @@ static void fsi__sph_cut_pairs(void *arg, int chunk, int begin, int end)
     int r;
     for (r = begin; r < end; r++) {
         if (run->slot[r] < 0) continue;
-        faces.count = -1;
-        fsi__sph_cut_list(run, fsi__sph_own_faces(run, chunk, &faces, &faces, run->order[r], run->guess[run->order[r]], (fsi_real)((1 + run->skin) * run->h)), r);
+        fsi__sph_cut_list(run, fsi__sph_own_faces(run, chunk, NULL, &faces, run->order[r], run->guess[run->order[r]], (fsi_real)((1 + run->skin) * run->h)), r);
     }
 }
 
 /* Gives every group with faces in reach its walls. */
 static fsi_status fsi__sph_reserve_walls(fsi__sph_run *run)
 {
-    int g, count = 0;
+    int g, room, count = 0;
     for (g = 0; g < run->groups; g++) {
         if (run->group_slot[g] < 0) continue;
         run->group_slot[g] = count;
         count += FSI__SPH_GROUP;
     }
-    if (!fsi__arena_reserve(run->s->context, &run->im->walls, (size_t)count * sizeof(fsi__sph_wall)))
+    room = count;
+    if ((size_t)count * sizeof(fsi__sph_wall) > run->im->walls.size) room += count / 4 + 64; /* grow seldom */
+    if (!fsi__arena_reserve(run->s->context, &run->im->walls, (size_t)room * sizeof(fsi__sph_wall)))
         return fsi__fail(run->s->context, FSI_ERROR_MEMORY, "fsi_sph_step", -1, count, "no memory for the walls of %d particles", count);
     run->wall = (fsi__sph_wall *)fsi__take(&run->im->walls, (size_t)count, sizeof(fsi__sph_wall));
     run->wall_count = count;
@@ -1470,7 +1495,7 @@ enum { FSI__SPH_TO_GUESS, FSI__SPH_TO_STAR, FSI__SPH_TO_STEP, FSI__SPH_HALF_BACK
 static void fsi__sph_reset_range(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
-    const fsi__lane back = (fsi__lane)(run->omega / 2), bound = 0.3f;
+    const fsi__lane back = (fsi__lane)(run->omega / 2), bound = (fsi__lane)0.3;
     const int how = run->reset;
     int r;
     (void)chunk;
@@ -1507,7 +1532,7 @@ typedef struct fsi__sph_control {
 /* Judges the point z with energy e. 1: go on from it; 0: the iterates were moved back, measure again. */
 static int fsi__sph_judge(fsi__sph_run *run, fsi__sph_control *c, double e)
 {
-    if (e <= c->energy * (1 + 1e-6) + 1e-12 * run->n || c->halvings >= 6) {
+    if (e <= c->energy * (1 + FSI__SPH_ENERGY_NOISE) + 1e-12 * run->n || c->halvings >= 6) {
         c->energy = e;
         c->halvings = 0;
         return 1;
@@ -1948,9 +1973,9 @@ FSI_API fsi_sph_desc fsi_sph_default_desc(void)
     d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
     d.depth = 1;
     d.compressibility = (fsi_real)0.01;
-    d.min_iters = 6;
+    d.min_iters = 8;
     d.max_iters = 100;
-    d.tolerance = (fsi_real)0.005;
+    d.tolerance = (fsi_real)5e-4;
     d.accelerate = 1;
     d.warm_start = 1;
     d.cfl = (fsi_real)0.3;
@@ -2357,7 +2382,7 @@ FSI_API fsi_real fsi_sph_fraction_at(const fsi_sph *s, fsi_vec3 x)
 {
     double p;
     if (fsi__sph_check(s, "") != FSI_OK) return 0;
-    return (fsi_real)(fsi__sph_probe(s, x, &p) * ((const fsi__sph_impl *)s->impl)->kernel.peak);
+    return (fsi_real)(fsi__sph_probe(s, x, &p) * fsi__sph_c(s->desc.dim) * ((const fsi__sph_impl *)s->impl)->kernel.volume);
 }
 
 FSI_API int fsi_sph_count_inside(const fsi_sph *s, int *first)
@@ -2482,4 +2507,5 @@ FSI_API uint64_t fsi_sph_hash(const fsi_sph *s)
 
 FSI__STRICT_END
 
+#endif /* once */
 #endif /* FSI_IMPLEMENTATION */

@@ -5,13 +5,13 @@
    (Kleefsman et al. 2005, J. Comput. Phys. 206, 363; SPHERIC benchmark 2). Pictures show the water; plots compare two
    level gauges and eight pressure gauges with what was measured. --full is 43,000 particles, 5 seconds.
 
-         z |  tank 3.22 x 1 x 1 m, open                     |
-           |                             +------------------|
-           |        box                  |   water 0.55 m   |
-           |      P1..P4 on this side,   |                  |
-           |     +--+ P5..P8 on its lid  |                  |
-           +-----+--+--|-----------------+---------|--------+-- x
-           0        0.8  H2 0.992                 H4 2.638 3.22 */
+      z  |  tank 3.22 x 1 x 1 m                            |
+         |                            +--------------------|
+         |      P5..P8                |                    |
+         |       +--+ P4              |    water 0.55 m    |
+         |       |  |  :              |                    |
+         +-------+--+ P1--:-----------+----------:---------+-- x
+         0       0.82 m  H2 0.99              H4 2.64   3.22 */
 #define FSI_IMPLEMENTATION
 #include "example.h"
 #include "fsi_sph.h"
@@ -22,7 +22,7 @@
 #define BINS 500    /* of a level gauge, over TOP metres */
 #define TOP 1.0
 
-/* Public data of SPHERIC benchmark 2. There the columns H1 and H3 are swapped against the drawing; H2 and H4 are right. */
+/* Public data of SPHERIC benchmark 2. Its columns H1 and H3 are swapped against its drawing; H2 and H4 are right. */
 static const short measured_level[2][101] = { /* H2 and H4 [mm] every 50 ms */
     { 1, 1, 1, 0, 1, 1, 1, 8, 46, 75, 98, 116, 120, 125, 131, 140, 148, 156, 166, 175, 180, 184, 187, 192, 196, 202,
       206, 202, 200, 218, 238, 234, 253, 269, 311, 326, 332, 309, 294, 290, 286, 298, 297, 290, 293, 291, 292, 299,
@@ -75,7 +75,8 @@ static double level_at(const fsi_sph *s, double x, double y)
     for (i = 0; i < s->count; i++) {
         fsi_vec3 p = s->position[i];
         if (!(fabs((double)p.x - x) < dx && fabs((double)p.y - y) < dx)) continue;
-        for (k = (int)fmax(0, ceil(((double)p.z - dx) / bin)); k <= BINS && k * bin < (double)p.z + dx; k++)
+        k = (int)ceil(((double)p.z - dx) / bin);
+        for (k = k > 0 ? k : 0; k <= BINS && k * bin < (double)p.z + dx; k++)
             filled[k] += (1 - fabs(k * bin - (double)p.z) / dx) / 4;
     }
     for (k = BINS; k > 0 && filled[k] < 0.5; k--) {}
@@ -116,25 +117,28 @@ static double level_rms(const record *r, int column, double end)
     double sum = 0;
     int i, n = 0;
     for (i = 0; i < r->count && r->column[TIME][i] < end + 1e-9 && r->column[TIME][i] < 5; i++, n++) {
-        double u = r->column[TIME][i] / 0.05, part = u - floor(u), m = (1 - part) * measured[(int)u] + part * measured[(int)u + 1];
-        sum += (r->column[column][i] - m / 1000) * (r->column[column][i] - m / 1000);
+        double u = r->column[TIME][i] / 0.05, part = u - floor(u);
+        double error = r->column[column][i] - ((1 - part) * measured[(int)u] + part * measured[(int)u + 1]) / 1000;
+        sum += error * error;
     }
     return sqrt(sum / n);
 }
 
-/* Our curve of a column beside the measured values. */
-static void plot_pair(ex_app *app, const record *r, int a, int b, const char *title, const char *unit, const char *file)
+/* Two columns beside the measured values: H2 and H4, or two of P1 to P4. */
+static void plot_pair(ex_app *app, const record *r, int a, int b, const char *file)
 {
     static const char *const names[COLUMNS] = { "t", "H2", "H4", "P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8" };
     static double x[2][104], y[2][104];
     char label[2][32];
-    ex_plot plot = ex_plot_begin(title, "time [s]", unit);
+    ex_plot plot = ex_plot_begin(a < P1 ? "Level of the water" : "Pressure on the face of the box", "time [s]",
+                                 a < P1 ? "height [m]" : "pressure [Pa]");
     int k, i, pick[2], n = a < P1 ? 101 : 104;
     pick[0] = a;
     pick[1] = b;
     plot.x_hi = r->column[TIME][r->count - 1];
     plot.y_hi = a < P1 ? 0.6 : 15000;
-    for (k = 0; k < 2; k++) ex_plot_series(&plot, names[pick[k]], r->column[TIME], r->column[pick[k]], r->count, EX_MARK_LINE);
+    for (k = 0; k < 2; k++)
+        ex_plot_series(&plot, names[pick[k]], r->column[TIME], r->column[pick[k]], r->count, EX_MARK_LINE);
     for (k = 0; k < 2; k++) {
         for (i = 0; i < n; i++) {
             x[k][i] = a < P1 ? 0.05 * i : 0.34 + 0.02 * i;
@@ -149,32 +153,37 @@ static void plot_pair(ex_app *app, const record *r, int a, int b, const char *ti
 static void plot_lid(ex_app *app, const record *r)
 {
     static const char *const names[4] = { "P5", "P6", "P7", "P8" };
-    ex_plot plot = ex_plot_begin("On the lid (measured: peaks of 1.9 to 2.1 kPa at 1.60 to 1.74 s)", "time [s]", "pressure [Pa]");
+    ex_plot plot = ex_plot_begin("On its lid (measured: peaks of 1.9 to 2.1 kPa at 1.60 to 1.74 s)", "time [s]",
+                                 "pressure [Pa]");
     int k;
     plot.x_hi = r->column[TIME][r->count - 1];
     plot.y_hi = 4000;
-    for (k = 0; k < 4; k++) ex_plot_series(&plot, names[k], r->column[TIME], r->column[P1 + 4 + k], r->count, EX_MARK_LINE);
+    for (k = 0; k < 4; k++)
+        ex_plot_series(&plot, names[k], r->column[TIME], r->column[P1 + 4 + k], r->count, EX_MARK_LINE);
     ex_plot_save(app, &plot, "dam_break_lid.png");
 }
 
-static void draw(ex_app *app, ex_scene *scene, fsi_surface *surface, const fsi_sph *s, const ex_mesh *box, fsi_box3 tank, int frame)
+static void draw(ex_app *app, ex_scene *scene, fsi_surface *surface, const fsi_sph *s, const fsi_mesh *box, int frame)
 {
     char text[64];
     ex_image *image;
     ex_check(app, fsi_surface_update(surface, s->position, s->count, NULL));
-    ex_draw_surface(scene, surface->vertices, surface->normals, surface->vertex_count, surface->elements, surface->element_count);
-    ex_draw_mesh(scene, box->vertices, NULL, box->vertex_count, box->triangles, box->triangle_count, 0xd9783b);
-    ex_draw_box(scene, tank, 1.5, 0x7d8894);
+    ex_draw_surface(scene, surface->vertices, surface->normals, surface->vertex_count, surface->elements,
+                    surface->element_count);
+    ex_draw_mesh(scene, box->vertices, NULL, box->vertex_count, box->faces, box->face_count, 0xd9783b);
+    ex_draw_box(scene, scene->box, 1.5, 0x7d8894);
     image = ex_render(scene);
     snprintf(text, sizeof text, "%.2f s   %d particles", s->time, s->count);
     ex_text(image, 24, 34, 11, EX_LEFT, 0x3a4550, text);
     ex_save_frame(app, image, frame);
 }
 
+/* Particles outside the domain, or nowhere. */
 static int count_lost(const fsi_sph *s)
 {
     int i, lost = 0;
-    for (i = 0; i < s->count; i++) lost += !fsi_box3_overlap(s->desc.domain, fsi_box3_grow(fsi_box3_empty(), s->position[i]));
+    for (i = 0; i < s->count; i++)
+        lost += !fsi_box3_overlap(s->desc.domain, fsi_box3_grow(fsi_box3_empty(), s->position[i]));
     return lost;
 }
 
@@ -186,21 +195,61 @@ static fsi_box3 make_box(double x0, double y0, double z0, double x1, double y1, 
     return b;
 }
 
+static fsi_mesh *make_obstacle(ex_app *app)
+{
+    ex_mesh box = ex_box(make_box(0.6635, 0.2985, 0, 0.8245, 0.7015, 0.161), 0);
+    fsi_mesh_desc desc = fsi_mesh_default_desc();
+    fsi_mesh *mesh;
+    desc.context = &app->context;
+    desc.vertices = box.vertices;
+    desc.vertex_count = box.vertex_count;
+    desc.elements = box.triangles;
+    desc.element_count = box.triangle_count;
+    ex_check(app, fsi_mesh_create(&mesh, &desc));
+    ex_mesh_free(&box);
+    return mesh;
+}
+
+/* The domain is higher than the tank: what splashes up comes down again. */
+static fsi_sph *make_water(ex_app *app, const fsi_mesh *obstacle, int substeps)
+{
+    fsi_sph_desc desc = fsi_sph_default_desc();
+    fsi_box3 column;
+    fsi_sph *s;
+    double dx = DEPTH / app->res;
+    desc.context = &app->context;
+    desc.spacing = dx;
+    desc.depth = DEPTH;
+    desc.domain = make_box(0, 0, 0, 3.22, 1, 2 * TOP);
+    if (!substeps) desc.max_substeps = 1;
+    ex_check(app, fsi_sph_create(&s, &desc));
+    ex_check(app, fsi_sph_add_obstacle(s, obstacle, NULL));
+    column = make_box(3.22 - dx * floor(1.228 / dx + 0.5), 0, 0, 3.22, 1, DEPTH);
+    ex_check(app, fsi_sph_fill_box(s, column, fsi_v3(0, 0, 0)));
+    return s;
+}
+
+static void plot(ex_app *app, record *r)
+{
+    plot_pair(app, r, H2, H4, "dam_break_levels.png");
+    plot_pair(app, r, P1, P1 + 2, "dam_break_p1_p3.png");
+    plot_pair(app, r, P1 + 1, P1 + 3, "dam_break_p2_p4.png");
+    plot_lid(app, r);
+    ex_figure(app, "h2_rms", "%.4f", level_rms(r, H2, 4));
+    ex_figure(app, "h4_rms", "%.4f", level_rms(r, H4, 2.4));
+}
+
 int main(int argc, char **argv)
 {
-    fsi_box3 tank = make_box(0, 0, 0, 3.22, 1, 1);
-    ex_mesh box = ex_box(make_box(0.6635, 0.2985, 0, 0.8245, 0.7015, 0.161), 0);
     ex_app app;
     ex_scene scene;
     record gauges;
-    fsi_sph_desc desc = fsi_sph_default_desc();
-    fsi_mesh_desc solid = fsi_mesh_default_desc();
     fsi_surface_desc skin = fsi_surface_default_desc();
     fsi_mesh *obstacle;
     fsi_sph *s;
     fsi_surface *surface;
-    double dt = 0, compression = 0, dx, step;
-    int full = 0, frame, k, inside = 0, lost = 0, placed = 0, pinched = 0;
+    double dt = 0, compression = 0, step;
+    int full = 0, frame, k, inside = 0, placed = 0, pinched = 0;
 
     ex_init(&app, "dam_break", "Water breaks over a box, compared with the MARIN experiment.");
     app.res = 11;
@@ -213,27 +262,17 @@ int main(int argc, char **argv)
         app.res = 22;
         app.frames = 125;
     }
-    dx = DEPTH / app.res;
     step = dt > 0 ? dt / 1000 : SAMPLE / 2;
-
-    desc.context = solid.context = skin.context = &app.context;
-    desc.spacing = skin.spacing = dx;
-    desc.depth = DEPTH;
-    desc.domain = make_box(0, 0, 0, 3.22, 1, 2 * TOP); /* higher than the tank: what splashes up comes down again */
-    if (dt > 0) desc.max_substeps = 1;
-    solid.vertices = box.vertices;
-    solid.vertex_count = box.vertex_count;
-    solid.elements = box.triangles;
-    solid.element_count = box.triangle_count;
-    ex_check(&app, fsi_mesh_create(&obstacle, &solid));
-    ex_check(&app, fsi_sph_create(&s, &desc));
-    ex_check(&app, fsi_sph_add_obstacle(s, obstacle, NULL));
-    ex_check(&app, fsi_sph_fill_box(s, make_box(3.22 - dx * floor(1.228 / dx + 0.5), 0, 0, 3.22, 1, DEPTH), fsi_v3(0, 0, 0)));
+    obstacle = make_obstacle(&app);
+    s = make_water(&app, obstacle, !(dt > 0));
+    skin.context = &app.context;
+    skin.spacing = s->desc.spacing;
     ex_check(&app, fsi_surface_create(&surface, &skin));
-    memset(&gauges, 0, sizeof gauges);
-    for (k = 0; k < COLUMNS; k++) gauges.column[k] = (double *)ex_alloc(NULL, (size_t)(app.frames * FRAME / SAMPLE) + 4, sizeof(double));
     scene = ex_scene_begin(&app);
-    ex_look_at_box(&scene, tank, 24, 18);
+    ex_look_at_box(&scene, make_box(0, 0, 0, 3.22, 1, TOP), 24, 18);
+    memset(&gauges, 0, sizeof gauges);
+    for (k = 0; k < COLUMNS; k++)
+        gauges.column[k] = (double *)ex_alloc(NULL, (size_t)(app.frames * FRAME / SAMPLE) + 4, sizeof(double));
 
     add_pressures(&gauges, s);
     read_gauges(&gauges, s);
@@ -249,30 +288,23 @@ int main(int argc, char **argv)
             if (s->time > gauges.count * SAMPLE - 1e-9) read_gauges(&gauges, s);
         }
         app.sim_seconds = s->time;
-        lost = count_lost(s);
-        if (app.images) draw(&app, &scene, surface, s, &box, tank, frame);
+        if (app.images) draw(&app, &scene, surface, s, obstacle, frame);
         ex_write_particles(&app, "water", frame, s->position, s->velocity, s->count);
         ex_progress(&app, frame + 1);
     }
-    plot_pair(&app, &gauges, H2, H4, "Level of the water", "height [m]", "dam_break_levels.png");
-    plot_pair(&app, &gauges, P1, P1 + 2, "On the face of the box, P1 and P3", "pressure [Pa]", "dam_break_p1_p3.png");
-    plot_pair(&app, &gauges, P1 + 1, P1 + 3, "On the face of the box, P2 and P4", "pressure [Pa]", "dam_break_p2_p4.png");
-    plot_lid(&app, &gauges);
 
     app.hash = fsi_sph_hash(s);
     ex_figure(&app, "particles", "%.0f", s->count);
     ex_figure(&app, "inside", "%.0f", inside);
-    ex_figure(&app, "lost", "%.0f", lost);
+    ex_figure(&app, "lost", "%.0f", count_lost(s));
     ex_figure(&app, "placed", "%.0f", placed);
     ex_figure(&app, "pinched", "%.0f", pinched);
     ex_figure(&app, "mean_compression", "%.5f", compression / (double)app.steps);
-    ex_figure(&app, "h2_rms", "%.4f", level_rms(&gauges, H2, 4));
-    ex_figure(&app, "h4_rms", "%.4f", level_rms(&gauges, H4, 2.4));
+    plot(&app, &gauges);
     for (k = 0; k < COLUMNS; k++) free(gauges.column[k]);
     ex_scene_end(&scene);
     fsi_surface_destroy(surface);
     fsi_sph_destroy(s);
     fsi_mesh_destroy(obstacle);
-    ex_mesh_free(&box);
     return ex_end(&app);
 }

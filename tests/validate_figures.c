@@ -253,7 +253,8 @@ static void record_path(double gamma, int first, int bare, double *path)
 static void figure_path(void)
 {
     static const char *const label[6] = { "n0=2", "n0=2 inside", "with control", "the same inside", "n0=1", "n0=1 inside" };
-    static const char *const key[6] = { "path_n2_from_outside", "path_n2_from_inside", "path_n2_control_from_outside", "path_n2_control_from_inside", "path_n1_from_outside", "path_n1_from_inside" };
+    static const char *const key[6] = { "path_n2_from_outside", "path_n2_from_inside", "path_control_from_outside",
+                                        "path_control_from_inside", "path_n1_from_outside", "path_n1_from_inside" };
     static double path[6][SWEEPS + 1], x[SWEEPS + 1];
     ex_plot plot = ex_plot_begin("One particle near a wall: gap / dhat over the sweeps", "sweep", "gamma");
     int k;
