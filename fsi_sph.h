@@ -134,7 +134,9 @@ typedef struct fsi_sph {
     fsi_real support;          /* H [m] */
     fsi_real stiffness;        /* mu [Pa] */
     fsi_real kernel_scale;     /* sigma: makes the lattice sum one (sph.md 2) */
-    fsi_real gradient_factor;  /* gk: pressure = gk mu (lambda - 1) (sph.md 2, 3) */
+    fsi_real gradient_factor;  /* gk of the lattice (sph.md 2) */
+    fsi_real pressure_factor;  /* pressure = pressure_factor mu max(lambda - 1, 0): gk of the closest packing where that is
+                                  smaller, since a liquid at rest settles into it */
     fsi_real wall_factor;      /* s_B (sph.md 4.4) */
     fsi_sph_stats stats;
     void *impl;
@@ -208,7 +210,8 @@ typedef struct fsi__sph_kernel {
     double volume;  /* V / H^dim */
     double peak;    /* sigma V c: lambda of a particle alone */
     double sigma;   /* 1 / lattice sum */
-    double gk;      /* share of a pressure gradient that the discrete operator sees */
+    double gk;      /* share of a pressure gradient that the discrete operator sees on the lattice */
+    double settled; /* the same in a settled liquid, which packs closely: measured slopes of still pools fit it */
     double wall;    /* s_B: what a lattice at dx/2 from a wall misses, over the exact integral there */
 } fsi__sph_kernel;
 
@@ -232,28 +235,50 @@ static double fsi__sph_plane(int dim, double delta, double *slope)
     return 20 / FSI_PI * (0.05 * fsi_atan2(s, delta) - delta * (s / 2 - k1 + 0.75 * k2 - 0.2 * k3));
 }
 
-/* Lattice sums over spacing dx = 1/ratio (in units of H): the kernel itself, r|dW/dr|/dim, and the half that a wall at
-   dx/2 cuts off (sph.md 2, 4.4). */
-static fsi__sph_kernel fsi__sph_calibrate(int dim, double ratio)
+/* Sums over a lattice of spacing dx = 1/ratio (in units of H): the kernel itself, r|dW/dr|/dim, and the half that a wall at
+   dx/2 cuts off (sph.md 2, 4.4). packed: the closest packing of the same density instead, hexagonal or face-centred cubic. */
+typedef struct fsi__sph_lattice { double sum, gradient, miss; } fsi__sph_lattice;
+
+static fsi__sph_lattice fsi__sph_sum_lattice(int dim, double ratio, int packed)
 {
-    fsi__sph_kernel kernel;
-    double sum = 0, gradient = 0, miss = 0, c = fsi__sph_c(dim), slope;
-    int i, j, k, depth = dim == 3 ? 4 : 0;
+    const double c = fsi__sph_c(dim), hexagon = sqrt(2 / sqrt(3.0)), cubic = 0.5 * 1.5874010519681994; /* 4^(1/3) / 2 */
+    fsi__sph_lattice out = { 0, 0, 0 };
+    int i, j, k, depth = dim == 3 ? 6 : 0;
     for (k = -depth; k <= depth; k++) {
-        for (j = -4; j <= 4; j++) {
-            for (i = -4; i <= 4; i++) {
-                double q = sqrt((double)(i * i + j * j + k * k)) / ratio, t = q < 1 ? 1 - q : 0;
-                sum += c * t * t * t;
-                gradient += q * 3 * c * t * t / dim;
-                if (j < 0) miss += c * t * t * t;
+        for (j = -6; j <= 6; j++) {
+            for (i = -6; i <= 6; i++) {
+                double x = i, y = j, z = k, q, t;
+                if (packed && dim == 2) {
+                    x = hexagon * (i + 0.5 * j);
+                    y = hexagon * sqrt(0.75) * j;
+                } else if (packed) {
+                    if ((i + j + k) & 1) continue;
+                    x *= cubic;
+                    y *= cubic;
+                    z *= cubic;
+                }
+                q = sqrt(x * x + y * y + z * z) / ratio;
+                t = q < 1 ? 1 - q : 0;
+                out.sum += c * t * t * t;
+                out.gradient += q * 3 * c * t * t / dim;
+                if (j < 0) out.miss += c * t * t * t;
             }
         }
     }
+    return out;
+}
+
+static fsi__sph_kernel fsi__sph_calibrate(int dim, double ratio)
+{
+    const fsi__sph_lattice plain = fsi__sph_sum_lattice(dim, ratio, 0), packed = fsi__sph_sum_lattice(dim, ratio, 1);
+    fsi__sph_kernel kernel;
+    double slope;
     kernel.volume = 1 / (dim == 3 ? ratio * ratio * ratio : ratio * ratio);
-    kernel.sigma = 1 / (sum * kernel.volume);
-    kernel.peak = c / sum;
-    kernel.gk = gradient / sum;
-    kernel.wall = miss / sum / fsi__sph_plane(dim, 0.5 / ratio, &slope);
+    kernel.sigma = 1 / (plain.sum * kernel.volume);
+    kernel.peak = fsi__sph_c(dim) / plain.sum;
+    kernel.gk = plain.gradient / plain.sum;
+    kernel.settled = packed.gradient < plain.gradient ? packed.gradient / plain.sum : kernel.gk;
+    kernel.wall = plain.miss / plain.sum / fsi__sph_plane(dim, 0.5 / ratio, &slope);
     return kernel;
 }
 
@@ -1139,7 +1164,7 @@ static fsi_real fsi__sph_sheet_side(const fsi__sph_impl *im, const fsi__sph_face
 typedef struct fsi__sph_view {
     fsi_vec3 x;
     fsi_real closest;       /* distance from the nearest face, at most H */
-    int inside;             /* 1: in a closed obstacle */
+    int inside;             /* closed obstacles it is in */
     int flat;               /* 1: all that is in reach is one coplanar patch that covers the support disc */
     int reach_count, near_count;
     int reach[FSI__SPH_FACES];           /* faces within H: index into the faces, ~index where a sheet's normal is turned */
@@ -1162,7 +1187,8 @@ static void fsi__sph_look_around(const fsi__sph_run *run, const fsi__sph_faces *
     const fsi__sph_impl *im = run->im;
     const fsi_real support = (fsi_real)run->h, band = (fsi_real)((run->dhat + 2 * FSI__SPH_MOVE) * run->h);
     fsi__sph_near item;
-    int k, patch = -1;
+    fsi_real nearest = support;
+    int k, patch = -1, within = 0;
     view->x = x;
     view->closest = support;
     view->inside = view->reach_count = view->near_count = 0;
@@ -1176,13 +1202,18 @@ static void fsi__sph_look_around(const fsi__sph_run *run, const fsi__sph_faces *
             item.side = fsi__sph_two_sided(im, item.owner) ? fsi__sph_sheet_side(im, faces, item.owner, from, x) : 1;
             view->flat &= view->reach_count == 0;
             patch = -1;
+            nearest = support;
+            within = 0;
         }
         item.hit = fsi_mesh_closest_on_face(o->mesh, faces->face[k], x);
         if (!(item.hit.t < support)) continue;
-        if (item.hit.t < view->closest) {
-            view->closest = item.hit.t;
-            view->inside = item.hit.side < 0 && o->mesh->kind == FSI_MESH_CLOSED;
+        if (item.hit.t < nearest) { /* of this obstacle */
+            int now = item.hit.side < 0 && o->mesh->kind == FSI_MESH_CLOSED;
+            view->inside += now - within;
+            within = now;
+            nearest = item.hit.t;
         }
+        view->closest = fsi_min(view->closest, nearest);
         if (view->flat) view->flat = (patch < 0 || patch == o->patch[faces->face[k]]) && fsi__sph_covers(o, faces->face[k], x, support);
         patch = o->patch[faces->face[k]];
         view->reach[view->reach_count++] = item.side > 0 ? k : ~k;
@@ -1596,7 +1627,7 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
     fsi__sph_control c = { 1, HUGE_VAL, 0, 0 };
     double cold = fsi__sph_cold_energy(run), e, clock, restart, drift;
     fsi_status status;
-    int k, stale, used = run->stats.iterations;
+    int k, stale, last, used = run->stats.iterations;
     run->omega = 1;
     for (k = 0;; k++) {
         e = fsi__sph_energy(run);
@@ -1611,14 +1642,15 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
             if (used == 0) run->stats.energy_start = e;
         }
         run->stats.iterations++;
-        if (k < d->max_iters && !fsi__sph_judge(run, &c, e)) continue;
+        last = k >= d->max_iters || (d->budget && run->stats.iterations >= d->budget);
+        if (!last && !fsi__sph_judge(run, &c, e)) continue;
         clock = fsi__now(run->s->context);
         fsi__sph_parallel(run, fsi__sph_gradient);
         fsi__sph_lap(run, &run->stats.seconds_gradient, &clock);
         restart = fsi__sph_sum(run, 0);
         run->stats.residual = fsi__sph_sum(run, 1) / (fsi__sph_sum(run, 3) + 1e-6 * run->n);
         if (k + 1 >= d->min_iters && run->stats.residual <= (double)d->tolerance) break;
-        if (k >= d->max_iters || (d->budget && run->stats.iterations >= d->budget)) {
+        if (last) {
             run->stats.degraded = 1;
             break;
         }
@@ -1694,7 +1726,7 @@ static fsi_vec3 fsi__sph_new_velocity(const fsi__sph_run *run, int r, fsi_vec3 v
 static void fsi__sph_finish(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
-    const double gk_mu = run->im->kernel.gk * (double)run->s->stiffness, scale = run->h / run->dt;
+    const double to_pascal = run->im->kernel.settled * (double)run->s->stiffness, scale = run->h / run->dt;
     const fsi_real h = (fsi_real)run->h;
     double sum[3] = { 0, 0, 0 };
     int r, inner = 0;
@@ -1706,7 +1738,7 @@ static void fsi__sph_finish(void *arg, int chunk, int begin, int end)
         run->warm[i] = fsi_v3_scale(fsi_v3_sub(x1, x_star), (fsi_real)(1 / (run->dt * run->dt)));
         run->v[i] = fsi__sph_new_velocity(run, r, before, fsi_v3_sub(x1, run->x[i]), slot >= 0 && run->wall[slot].placed);
         run->x[i] = x1;
-        run->pressure[i] = (fsi_real)(gk_mu * (double)run->zp[r].w);
+        run->pressure[i] = (fsi_real)(to_pascal * (double)run->zp[r].w);
         run->lambda_out[i] = (fsi_real)run->lambda[r];
         run->kappa[i] = slot >= 0 ? fsi_max(1, (fsi_real)(0.5 * (double)run->wall[slot].kappa / run->kappa0)) : 1;
         if (slot < 0) inner += run->step[r].w > 1;
@@ -2105,6 +2137,7 @@ static void fsi__sph_derive(fsi_sph *s)
     s->support = d->support * d->spacing;
     s->kernel_scale = (fsi_real)im->kernel.sigma;
     s->gradient_factor = (fsi_real)im->kernel.gk;
+    s->pressure_factor = (fsi_real)im->kernel.settled;
     s->wall_factor = (fsi_real)(d->wall_calibrate ? im->kernel.wall : 1);
     s->stiffness = d->stiffness > 0 ? d->stiffness : (fsi_real)((double)d->density * (g > 0 ? g : 9.81) * (double)d->depth / ((double)d->compressibility * im->kernel.gk * im->kernel.gk));
 }

@@ -422,8 +422,9 @@ static void run_boundary(void)
 
 enum { BATCH = 1000, BATCHES = 1000, STEPS = 48, MOTIONS = 5 };
 
-/* A triangle that turns by `angle` around `axis` through `pivot` and shifts, and a point that moves in a line. */
-typedef struct motion { fsi_vec3 corner[3], pivot, axis, shift, x0, x1; double angle; } motion;
+/* A triangle that turns by `angle` around `axis` through `pivot` and shifts, and a point that moves in a line. `straight`:
+   corners go straight from start to end, as those of a mesh do in a step. */
+typedef struct motion { fsi_vec3 corner[3], pivot, axis, shift, x0, x1; double angle; int straight; } motion;
 
 static double uniform(uint64_t *random, double lo, double hi) { return lo + (hi - lo) * test_random(random); }
 
@@ -446,17 +447,23 @@ static fsi_vec3 carried(const motion *m, fsi_vec3 v, double t)
     return fsi_v3_add(fsi_v3_madd(m->pivot, (fsi_real)t, m->shift), turned(fsi_v3_sub(v, m->pivot), m->axis, t * m->angle));
 }
 
+static fsi_vec3 corner_at(const motion *m, int k, double t)
+{
+    fsi_vec3 v = m->corner[k];
+    return m->straight ? fsi_v3_madd(v, (fsi_real)t, fsi_v3_sub(carried(m, v, 1), v)) : carried(m, v, t);
+}
+
 /* Height of the point over the triangle's plane at time t, and whether its foot is on the triangle. */
 static double above(const motion *m, double t, int *on)
 {
-    fsi_vec3 a = carried(m, m->corner[0], t), b = carried(m, m->corner[1], t), c = carried(m, m->corner[2], t);
+    fsi_vec3 a = corner_at(m, 0, t), b = corner_at(m, 1, t), c = corner_at(m, 2, t);
     fsi_vec3 x = fsi_v3_madd(m->x0, (fsi_real)t, fsi_v3_sub(m->x1, m->x0)), n = fsi_v3_unit(fsi_v3_cross(fsi_v3_sub(b, a), fsi_v3_sub(c, a)));
     *on = fsi_v3_dot(fsi_v3_cross(fsi_v3_sub(b, a), fsi_v3_sub(x, a)), n) >= 0 && fsi_v3_dot(fsi_v3_cross(fsi_v3_sub(c, b), fsi_v3_sub(x, b)), n) >= 0 &&
           fsi_v3_dot(fsi_v3_cross(fsi_v3_sub(a, c), fsi_v3_sub(x, c)), n) >= 0;
     return (double)fsi_v3_dot(fsi_v3_sub(x, a), n);
 }
 
-/* First passage from front to back through the rotating triangle, by bisection; 2: none. */
+/* First passage from front to back through the triangle, by bisection; 2: none. */
 static double bisected(const motion *m)
 {
     double before, lo, hi, now, mid;
@@ -491,6 +498,7 @@ static void random_motion(motion *m, int kind, uint64_t *random)
     m->axis = fsi_v3_unit(random_point(random, 1));
     m->angle = kind == 0 ? 0 : uniform(random, -PI / 6, PI / 6) / (kind == 4 ? 6 : 1);
     m->shift = kind == 1 ? v3(0, 0, 0) : random_point(random, 0.5);
+    m->straight = 0;
     m->x0 = random_point(random, 0.5);
     m->x1 = random_point(random, 0.5);
     if (kind == 3) return;
@@ -507,14 +515,26 @@ static void random_motion(motion *m, int kind, uint64_t *random)
 
 typedef struct tally { double hits, missed, false_hits, queries, deviation, largest, seconds; } tally;
 
-/* A thousand triangles, far apart, as one mesh that moves. */
+static void tally_add(tally *sum, const fsi_mesh_hit *hit, double t)
+{
+    double e = fabs((double)hit->t - t);
+    sum->queries++;
+    if (t <= 1) sum->hits++;
+    if (t <= 1 && hit->face < 0) sum->missed++;
+    if (t > 1 && hit->face >= 0) sum->false_hits++;
+    if (t > 1 || hit->face < 0) return;
+    sum->deviation += e;
+    if (e > sum->largest) sum->largest = e;
+}
+
+/* A thousand triangles, far apart, as one mesh that moves. sum[0]: against corners that turn, sum[1]: that go straight. */
 static void sweep_batch(int kind, uint64_t *random, tally *sum)
 {
     static motion m[BATCH];
     static fsi_mesh_hit hit[BATCH];
     static fsi_vec3 ends[3 * BATCH];
     static int face[BATCH];
-    double started, t;
+    double started;
     fsi_mesh *mesh;
     int k, c;
     shape_begin(3);
@@ -535,17 +555,10 @@ static void sweep_batch(int kind, uint64_t *random, tally *sum)
     for (k = 0; k < BATCH; k++) face[mesh->face_source[k]] = k;
     started = ex_cpu_seconds();
     for (k = 0; k < BATCH; k++) hit[k] = fsi_mesh_sweep_face(mesh, face[k], m[k].x0, m[k].x1, 1);
-    sum->seconds += ex_cpu_seconds() - started;
-    for (k = 0; k < BATCH; k++) {
-        t = bisected(&m[k]);
-        sum->queries++;
-        if (t <= 1) sum->hits++;
-        if (t <= 1 && hit[k].face < 0) sum->missed++;
-        if (t > 1 && hit[k].face >= 0) sum->false_hits++;
-        if (t > 1 || hit[k].face < 0) continue;
-        t = fabs((double)hit[k].t - t);
-        sum->deviation += t;
-        if (t > sum->largest) sum->largest = t;
+    sum[0].seconds += ex_cpu_seconds() - started;
+    for (k = 0; k < 2 * BATCH; k++) {
+        m[k / 2].straight = k % 2;
+        tally_add(&sum[k % 2], &hit[k / 2], bisected(&m[k / 2]));
     }
     fsi_mesh_destroy(mesh);
 }
@@ -556,16 +569,19 @@ static void run_sweep(void)
     uint64_t random = 1;
     int kind, k;
     for (kind = 0; kind < MOTIONS; kind++) {
-        tally sum;
-        memset(&sum, 0, sizeof sum);
-        for (k = 0; k < BATCHES / MOTIONS * app.res / 100; k++) sweep_batch(kind, &random, &sum);
-        say(sum.queries, "1", "sweep_%s_queries", name[kind]);
-        say(sum.hits, "1", "sweep_%s_hits", name[kind]);
-        say(100 * sum.missed / sum.hits, "%", "sweep_%s_missed", name[kind]);
-        say(100 * sum.false_hits / sum.queries, "%", "sweep_%s_false_hits", name[kind]);
-        say(sum.deviation / (sum.hits - sum.missed), "step", "sweep_%s_mean_time_deviation", name[kind]);
-        say(sum.largest, "step", "sweep_%s_largest_time_deviation", name[kind]);
-        say(1e6 * sum.seconds / sum.queries, "us", "sweep_%s_time_a_query", name[kind]);
+        tally sum[2];
+        memset(sum, 0, sizeof sum);
+        for (k = 0; k < BATCHES / MOTIONS * app.res / 100; k++) sweep_batch(kind, &random, sum);
+        say(sum[0].queries, "1", "sweep_%s_queries", name[kind]);
+        say(1e6 * sum[0].seconds / sum[0].queries, "us", "sweep_%s_time_a_query", name[kind]);
+        for (k = 0; k < 2; k++) {
+            const char *how = k ? "straight" : "turning";
+            say(sum[k].hits, "1", "sweep_%s_%s_hits", name[kind], how);
+            say(100 * sum[k].missed / sum[k].hits, "%", "sweep_%s_%s_missed", name[kind], how);
+            say(100 * sum[k].false_hits / sum[k].queries, "%", "sweep_%s_%s_false_hits", name[kind], how);
+            say(sum[k].deviation / (sum[k].hits - sum[k].missed), "step", "sweep_%s_%s_mean_time_deviation", name[kind], how);
+            say(sum[k].largest, "step", "sweep_%s_%s_largest_time_deviation", name[kind], how);
+        }
     }
 }
 
