@@ -1845,16 +1845,19 @@ typedef struct fsi__nb_tile {
     int rank[FSI__NB_TILE];
     int hit[FSI__NB_TILE];
     int count;
+    int shift;  /* the cell's own points: rank + shift is their place in the tile */
 } fsi__nb_tile;
 
-/* Copies candidates number from .. from+TILE-1 of the runs. */
-static void fsi__nb_load(const fsi__nb_build *b, const fsi__nb_runs *runs, int from, fsi_vec3 at, fsi__nb_tile *tile)
+/* Copies candidates number from .. from+TILE-1 of the runs, those around rank i. */
+static void fsi__nb_load(const fsi__nb_build *b, const fsi__nb_runs *runs, int from, int i, fsi_vec3 at, fsi__nb_tile *tile)
 {
     int k, n = 0;
+    tile->shift = -i - 1; /* not in this tile */
     for (k = 0; k < runs->count; k++) {
         int j, run = runs->stop[k] - runs->begin[k];
         int skip = from < run ? from : run;
         from -= skip;
+        if (runs->begin[k] + skip <= i && i < runs->stop[k]) tile->shift = n - runs->begin[k] - skip;
         for (j = runs->begin[k] + skip; j < runs->stop[k] && n < FSI__NB_TILE; j++, n++) {
             tile->x[n] = (float)(b->sorted[j].x - at.x);
             tile->y[n] = (float)(b->sorted[j].y - at.y);
@@ -1878,7 +1881,7 @@ static size_t fsi__nb_test(const fsi__nb_build *b, fsi__nb_tile *tile, int i, fs
 {
     const float x = (float)(b->sorted[i].x - at.x), y = (float)(b->sorted[i].y - at.y), z = b->dim == 3 ? (float)(b->sorted[i].z - at.z) : 0.0f;
     const float sure = (float)b->radius2 * 0.99999f, maybe = (float)b->radius2 * 1.00001f;
-    int k, n = tile->count, unsure = 0;
+    int k, n = tile->count, unsure = 0, *to;
     for (k = 0; k < n; k++) {
         float dx = tile->x[k] - x, dy = tile->y[k] - y, dz = tile->z[k] - z;
         float r2 = dx * dx + dy * dy + dz * dz;
@@ -1886,18 +1889,31 @@ static size_t fsi__nb_test(const fsi__nb_build *b, fsi__nb_tile *tile, int i, fs
         unsure += (r2 >= sure) & (r2 < maybe);
     }
     if (unsure || exact) for (k = 0; k < n; k++) tile->hit[k] = fsi__nb_exact(b, i, tile->rank[k]);
+    if (i + tile->shift >= 0 && i + tile->shift < n) tile->hit[i + tile->shift] = 0; /* not its own neighbour */
     if (m + (size_t)n + FSI_LANES > room) { /* counting only, or nearly full: never past the end */
         for (k = 0; k < n; k++) {
-            if (!tile->hit[k] || tile->rank[k] == i) continue;
+            if (!tile->hit[k]) continue;
             if (m < room) list[m] = tile->rank[k];
             m++;
         }
         return m;
     }
-    for (k = 0; k < n; k++) {
-        list[m] = tile->rank[k];
-        m += (size_t)(tile->hit[k] & (tile->rank[k] != i));
+    to = list + m;
+    for (k = 0; k + 3 < n; k += 4) { /* no branch: what is no hit is overwritten */
+        *to = tile->rank[k];
+        to += tile->hit[k];
+        *to = tile->rank[k + 1];
+        to += tile->hit[k + 1];
+        *to = tile->rank[k + 2];
+        to += tile->hit[k + 2];
+        *to = tile->rank[k + 3];
+        to += tile->hit[k + 3];
     }
+    for (; k < n; k++) {
+        *to = tile->rank[k];
+        to += tile->hit[k];
+    }
+    m = (size_t)(to - list);
     return m;
 }
 
@@ -1912,7 +1928,7 @@ static size_t fsi__nb_cell_lists(const fsi__nb_build *b, const fsi__nb_runs *run
     for (i = begin; i < end; i++) {
         size_t m0 = m;
         for (from = 0; from < total; from += FSI__NB_TILE) {
-            if (total > FSI__NB_TILE || i == begin) fsi__nb_load(b, runs, from, at, tile);
+            if (total > FSI__NB_TILE || i == begin) fsi__nb_load(b, runs, from, i, at, tile);
             m = fsi__nb_test(b, tile, i, at, exact, list, m, room);
         }
         b->first[i] = (int)(base + m0);
@@ -1929,7 +1945,7 @@ static void fsi__nb_chunk(void *arg, int chunk, int begin, int end)
     fsi__nb_runs runs;
     size_t m = 0, base = b->base[chunk], room = b->base[chunk + 1] - base;
     int lo = 0, hi = b->row_count, r = begin;
-    tile.count = 0;
+    tile.count = tile.shift = 0;
     while (hi - lo > 1) { /* the row that holds `begin` */
         int mid = (lo + hi) / 2;
         if (b->row[mid].begin <= begin) lo = mid;
