@@ -1520,13 +1520,12 @@ FSI_API void fsi_m3_eigen(fsi_mat3 a, fsi_vec3 *values, fsi_mat3 *vectors)
     a.m[1] = a.m[3]; a.m[2] = a.m[6]; a.m[5] = a.m[7];
     scale = fsi__m3_normalize(a, m);
     for (sweep = 0; sweep < 12 && m[1] * m[1] + m[2] * m[2] + m[5] * m[5] > 1e-40; sweep++)
-        for (p = 0; p < 2; p++)
-            for (q = p + 1; q < 3; q++) {
-                fsi__jacobi(m[3 * p + p], m[3 * p + q], m[3 * q + q], &s, &h);
-                fsi__m3_turn(m + p, m + q, 3, s, h);         /* columns */
-                fsi__m3_turn(m + 3 * p, m + 3 * q, 1, s, h); /* rows */
-                fsi__m3_turn(v + p, v + q, 3, s, h);
-            }
+        for (p = 0; p < 2; p++) for (q = p + 1; q < 3; q++) {
+            fsi__jacobi(m[3 * p + p], m[3 * p + q], m[3 * q + q], &s, &h);
+            fsi__m3_turn(m + p, m + q, 3, s, h);         /* columns */
+            fsi__m3_turn(m + 3 * p, m + 3 * q, 1, s, h); /* rows */
+            fsi__m3_turn(v + p, v + q, 3, s, h);
+        }
     for (k = 0; k < 3; k++) d[k] = m[4 * k];
     fsi__m3_sort_columns(d, v, NULL);
     *values = fsi_v3((fsi_real)(scale * d[0]), (fsi_real)(scale * d[1]), (fsi_real)(scale * d[2]));
@@ -1564,17 +1563,16 @@ static double fsi__m3_svd(fsi_mat3 a, double *u, double sigma[3], double *v)
     memcpy(v, identity, sizeof identity);
     for (sweep = 0; sweep < 20 && turned; sweep++) {
         turned = 0;
-        for (p = 0; p < 2; p++)
-            for (q = p + 1; q < 3; q++) {
-                double bpp = b[p] * b[p] + b[p + 3] * b[p + 3] + b[p + 6] * b[p + 6];
-                double bqq = b[q] * b[q] + b[q + 3] * b[q + 3] + b[q + 6] * b[q + 6];
-                double bpq = b[p] * b[q] + b[p + 3] * b[q + 3] + b[p + 6] * b[q + 6];
-                if (!(bpq * bpq > 1e-32 * bpp * bqq)) continue;
-                turned = 1;
-                fsi__jacobi(bpp, bpq, bqq, &s, &h);
-                fsi__m3_turn(b + p, b + q, 3, s, h);
-                fsi__m3_turn(v + p, v + q, 3, s, h);
-            }
+        for (p = 0; p < 2; p++) for (q = p + 1; q < 3; q++) {
+            double bpp = b[p] * b[p] + b[p + 3] * b[p + 3] + b[p + 6] * b[p + 6];
+            double bqq = b[q] * b[q] + b[q + 3] * b[q + 3] + b[q + 6] * b[q + 6];
+            double bpq = b[p] * b[q] + b[p + 3] * b[q + 3] + b[p + 6] * b[q + 6];
+            if (!(bpq * bpq > 1e-32 * bpp * bqq)) continue;
+            turned = 1;
+            fsi__jacobi(bpp, bpq, bqq, &s, &h);
+            fsi__m3_turn(b + p, b + q, 3, s, h);
+            fsi__m3_turn(v + p, v + q, 3, s, h);
+        }
     }
     for (k = 0; k < 3; k++) sigma[k] = sqrt(b[k] * b[k] + b[k + 3] * b[k + 3] + b[k + 6] * b[k + 6]);
     fsi__m3_sort_columns(sigma, v, b);
@@ -1596,11 +1594,10 @@ FSI_API void fsi_m3_polar(fsi_mat3 a, fsi_mat3 *rotation, fsi_mat3 *stretch)
 {
     double u[9], v[9], d[3], r[9], s[9], scale = fsi__m3_svd(a, u, d, v);
     int i, j;
-    for (i = 0; i < 3; i++)
-        for (j = 0; j < 3; j++) {
-            r[3 * i + j] = u[3 * i] * v[3 * j] + u[3 * i + 1] * v[3 * j + 1] + u[3 * i + 2] * v[3 * j + 2];
-            s[3 * i + j] = v[3 * i] * v[3 * j] * d[0] + v[3 * i + 1] * v[3 * j + 1] * d[1] + v[3 * i + 2] * v[3 * j + 2] * d[2];
-        }
+    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) {
+        r[3 * i + j] = u[3 * i] * v[3 * j] + u[3 * i + 1] * v[3 * j + 1] + u[3 * i + 2] * v[3 * j + 2];
+        s[3 * i + j] = v[3 * i] * v[3 * j] * d[0] + v[3 * i + 1] * v[3 * j + 1] * d[1] + v[3 * i + 2] * v[3 * j + 2] * d[2];
+    }
     *rotation = fsi__m3_from(r, scale == scale ? 1 : scale);
     if (stretch) *stretch = fsi__m3_from(s, scale);
 }
@@ -2047,7 +2044,7 @@ FSI_API fsi_status fsi_neighbors_build(fsi_neighbors *nb, const fsi_vec3 *x, int
 
 #define FSI__MESH_STACK 64 /* a tree is never deeper: see fsi__plant */
 
-/* A leaf holds items first .. first + count - 1. An inner node has count 0; its left child follows it, its right one is `first`. */
+/* A leaf holds items first .. first + count - 1. An inner node has count 0, its left child follows it, `first` is the other. */
 typedef struct fsi__node {
     fsi_box3 box;
     int first, count;
@@ -2063,6 +2060,47 @@ typedef struct fsi__mesh {
 } fsi__mesh;
 
 static int fsi__is_mesh(const fsi_mesh *mesh) { return mesh && mesh->cookie == FSI__COOKIE('m', fsi_mesh); }
+
+/* ---- >>mesh geometry ------------------------------------------------------------------------------------------ */
+
+/* Vectors in double, whatever fsi_real is: for volumes, crossings and everything that decides a topology. */
+typedef struct fsi__wide { double x, y, z; } fsi__wide;
+
+static fsi__wide fsi__w3(double x, double y, double z) { fsi__wide w; w.x = x; w.y = y; w.z = z; return w; }
+static fsi__wide fsi__w_of(fsi_vec3 a) { return fsi__w3((double)a.x, (double)a.y, (double)a.z); }
+static fsi__wide fsi__w_sub(fsi__wide a, fsi__wide b) { return fsi__w3(a.x - b.x, a.y - b.y, a.z - b.z); }
+static fsi__wide fsi__w_diff(fsi_vec3 a, fsi_vec3 b) { return fsi__w_sub(fsi__w_of(a), fsi__w_of(b)); }
+static fsi__wide fsi__w_madd(fsi__wide a, double s, fsi__wide b) { return fsi__w3(a.x + s * b.x, a.y + s * b.y, a.z + s * b.z); }
+static fsi__wide fsi__w_cross(fsi__wide a, fsi__wide b)
+{
+    return fsi__w3(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x);
+}
+static double fsi__w_dot(fsi__wide a, fsi__wide b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
+static double fsi__w_norm(fsi__wide a) { return sqrt(fsi__w_dot(a, a)); }
+static fsi_vec3 fsi__w_real(fsi__wide a) { return fsi_v3((fsi_real)a.x, (fsi_real)a.y, (fsi_real)a.z); }
+
+/* Normal of a face times its measure: twice the area, or the length (2D: the tangent turned left). */
+static fsi__wide fsi__w_normal(fsi__wide u, fsi__wide v, int corners)
+{
+    return corners == 3 ? fsi__w_cross(u, v) : fsi__w3(-u.y, u.x, 0);
+}
+
+/* Where the line o + t d meets a face with corners c[0 .. corners - 1]: parameter t and weights of the corners. Returns 0
+   when it passes outside (a weight below -slack) or along it. From t d = p + u e1 + v e2 with p = c0 - o, N = e1 x e2:
+      t = p.N / d.N,   u = (p x d).e2 / d.N,   v = -(p x d).e1 / d.N;   2D: u = -(p x d) / d.N   (Cramer's rule) */
+static int fsi__line_face(fsi__wide o, fsi__wide d, const fsi__wide *c, int corners, double slack, double *t, double *bary)
+{
+    fsi__wide p = fsi__w_sub(c[0], o), e1 = fsi__w_sub(c[1], c[0]), e2 = fsi__w_sub(c[corners - 1], c[0]),
+        n = fsi__w_normal(e1, e2, corners), turn = fsi__w_cross(p, d);
+    double along = fsi__w_dot(n, d), sign = along < 0 ? -1 : 1, size = fabs(along);
+    double u = sign * (corners == 3 ? fsi__w_dot(turn, e2) : -turn.z), v = corners == 3 ? -sign * fsi__w_dot(turn, e1) : 0;
+    if (!(size > 0) || u < -slack * size || (corners == 3 && v < -slack * size) || u + v > (1 + slack) * size) return 0;
+    *t = sign * fsi__w_dot(n, p) / size;
+    bary[1] = u / size;
+    bary[2] = v / size;
+    bary[0] = 1 - bary[1] - bary[2];
+    return 1;
+}
 
 /* ---- >>mesh tree ---------------------------------------------------------------------------------------------- */
 
@@ -2160,67 +2198,88 @@ static int fsi__plant(const fsi_box3 *boxes, int count, int *order, fsi__node *n
     return p.node_count;
 }
 
-/* Visits the leaves whose box meets a given box, from left to right: so their items come in ascending order. */
+/* Visits the items of a tree, leaf by leaf; leaves whose key is above `limit`, which may fall on the way, are left out. The key
+   of a box is 0 or infinite (does it meet a given one?), its squared distance to a point, or where a ray enters it. The
+   child with the lower key comes first, the left one of equals: so a box finds its items in ascending order. */
+enum { FSI__WALK_BOX, FSI__WALK_POINT, FSI__WALK_RAY };
 typedef struct fsi__walk {
     const fsi__node *nodes;
+    int kind, item, end, top, stack[FSI__MESH_STACK];
+    double key[FSI__MESH_STACK];
     fsi_box3 box;
-    int top, stack[FSI__MESH_STACK];
+    fsi__wide origin, direction;
+    fsi_vec3 point;
 } fsi__walk;
 
-static void fsi__walk_begin(fsi__walk *w, const fsi__node *nodes, fsi_box3 box)
+FSI_FN double fsi__box_distance2(const fsi_box3 *b, fsi_vec3 x)
 {
-    w->nodes = nodes;
-    w->box = box;
-    w->stack[0] = 0;
-    w->top = 1;
+    fsi_real dx = fsi_max(fsi_max(b->lo.x - x.x, x.x - b->hi.x), 0), dy = fsi_max(fsi_max(b->lo.y - x.y, x.y - b->hi.y), 0),
+        dz = fsi_max(fsi_max(b->lo.z - x.z, x.z - b->hi.z), 0);
+    return (double)(dx * dx + dy * dy + dz * dz);
 }
 
-static const fsi__node *fsi__walk_next(fsi__walk *w) /* the next leaf, NULL at the end */
+/* The last of the three slabs entered. */
+static double fsi__box_ray(const fsi_box3 *b, fsi__wide o, fsi__wide d, double limit)
 {
-    while (w->top > 0) {
+    const double lo[3] = { (double)b->lo.x - o.x, (double)b->lo.y - o.y, (double)b->lo.z - o.z };
+    const double hi[3] = { (double)b->hi.x - o.x, (double)b->hi.y - o.y, (double)b->hi.z - o.z };
+    const double dir[3] = { d.x, d.y, d.z };
+    double enter = 0, leave = limit;
+    int k;
+    for (k = 0; k < 3; k++) {
+        double s = fabs(dir[k]), from = dir[k] < 0 ? -hi[k] : lo[k], to = dir[k] < 0 ? -lo[k] : hi[k];
+        if (s > 0) {
+            enter = fmax(enter, from / s);
+            leave = fmin(leave, to / s);
+        } else if (from > 0 || to < 0) return HUGE_VAL;
+    }
+    return enter <= leave * (1 + 1e-12) ? enter : HUGE_VAL;
+}
+
+FSI_FN double fsi__walk_key(const fsi__walk *w, int node, double limit)
+{
+    const fsi_box3 *b = &w->nodes[node].box;
+    if (w->kind == FSI__WALK_BOX) return fsi_box3_overlap(*b, w->box) ? 0 : HUGE_VAL;
+    return w->kind == FSI__WALK_POINT ? fsi__box_distance2(b, w->point) : fsi__box_ray(b, w->origin, w->direction, limit);
+}
+
+FSI_FN void fsi__walk_push(fsi__walk *w, int node, double key, double limit)
+{
+    w->stack[w->top] = node;
+    w->key[w->top] = key;
+    w->top += key <= limit;
+}
+
+static int fsi__walk_next(fsi__walk *w, double limit) /* the next item, -1 at the end */
+{
+    while (w->item == w->end && w->top > 0) {
         int i = w->stack[--w->top];
         const fsi__node *n = &w->nodes[i];
-        if (!fsi_box3_overlap(n->box, w->box)) continue;
-        if (n->count) return n;
-        w->stack[w->top++] = n->first;
-        w->stack[w->top++] = i + 1;
+        if (!(w->key[w->top] <= limit)) continue;
+        if (n->count == 0) {
+            double left = fsi__walk_key(w, i + 1, limit), right = fsi__walk_key(w, n->first, limit);
+            int left_first = left <= right;
+            fsi__walk_push(w, left_first ? n->first : i + 1, left_first ? right : left, limit);
+            fsi__walk_push(w, left_first ? i + 1 : n->first, left_first ? left : right, limit);
+        } else w->end = (w->item = n->first) + n->count;
     }
-    return NULL;
+    return w->item < w->end ? w->item++ : -1;
 }
 
-/* ---- >>mesh geometry ------------------------------------------------------------------------------------------ */
-
-/* Vectors in double, whatever fsi_real is: for volumes, crossings and everything that decides a topology. */
-typedef struct fsi__wide { double x, y, z; } fsi__wide;
-
-static fsi__wide fsi__w3(double x, double y, double z) { fsi__wide w; w.x = x; w.y = y; w.z = z; return w; }
-static fsi__wide fsi__w_of(fsi_vec3 a) { return fsi__w3((double)a.x, (double)a.y, (double)a.z); }
-static fsi__wide fsi__w_sub(fsi__wide a, fsi__wide b) { return fsi__w3(a.x - b.x, a.y - b.y, a.z - b.z); }
-static fsi__wide fsi__w_diff(fsi_vec3 a, fsi_vec3 b) { return fsi__w_sub(fsi__w_of(a), fsi__w_of(b)); }
-static fsi__wide fsi__w_madd(fsi__wide a, double s, fsi__wide b) { return fsi__w3(a.x + s * b.x, a.y + s * b.y, a.z + s * b.z); }
-static fsi__wide fsi__w_cross(fsi__wide a, fsi__wide b) { return fsi__w3(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x); }
-static double fsi__w_dot(fsi__wide a, fsi__wide b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
-static double fsi__w_norm(fsi__wide a) { return sqrt(fsi__w_dot(a, a)); }
-static fsi_vec3 fsi__w_real(fsi__wide a) { return fsi_v3((fsi_real)a.x, (fsi_real)a.y, (fsi_real)a.z); }
-
-/* Normal of a face times its measure: twice the area, or the length (2D: the tangent turned left). */
-static fsi__wide fsi__w_normal(fsi__wide u, fsi__wide v, int corners) { return corners == 3 ? fsi__w_cross(u, v) : fsi__w3(-u.y, u.x, 0); }
-
-/* Where the line o + t d meets a face with corners c[0 .. corners - 1]: parameter t and weights of the corners. Returns 0
-   when it passes outside (a weight below -slack) or along it. From t d = p + u e1 + v e2 with p = c0 - o, N = e1 x e2:
-      t = p.N / d.N,   u = (p x d).e2 / d.N,   v = -(p x d).e1 / d.N;   2D: u = -(p x d) / d.N   (Cramer's rule) */
-static int fsi__line_face(fsi__wide o, fsi__wide d, const fsi__wide *c, int corners, double slack, double *t, double *bary)
+/* The first item. What `kind` asks for must have been set. */
+static int fsi__walk_begin(fsi__walk *w, int kind, const fsi__node *nodes, double limit)
 {
-    fsi__wide p = fsi__w_sub(c[0], o), e1 = fsi__w_sub(c[1], c[0]), e2 = fsi__w_sub(c[corners - 1], c[0]),
-        n = fsi__w_normal(e1, e2, corners), turn = fsi__w_cross(p, d);
-    double along = fsi__w_dot(n, d), sign = along < 0 ? -1 : 1, size = fabs(along);
-    double u = sign * (corners == 3 ? fsi__w_dot(turn, e2) : -turn.z), v = corners == 3 ? -sign * fsi__w_dot(turn, e1) : 0;
-    if (!(size > 0) || u < -slack * size || (corners == 3 && v < -slack * size) || u + v > (1 + slack) * size) return 0;
-    *t = sign * fsi__w_dot(n, p) / size;
-    bary[1] = u / size;
-    bary[2] = v / size;
-    bary[0] = 1 - bary[1] - bary[2];
-    return 1;
+    w->nodes = nodes;
+    w->kind = kind;
+    w->item = w->end = w->top = 0;
+    fsi__walk_push(w, 0, fsi__walk_key(w, 0, limit), limit);
+    return fsi__walk_next(w, limit);
+}
+
+static int fsi__walk_box(fsi__walk *w, const fsi__node *nodes, fsi_box3 box)
+{
+    w->box = box;
+    return fsi__walk_begin(w, FSI__WALK_BOX, nodes, 0);
 }
 
 /* ---- >>mesh making -------------------------------------------------------------------------------------------- */
@@ -2230,9 +2289,9 @@ static int fsi__line_face(fsi__wide o, fsi__wide d, const fsi__wide *c, int corn
 /* A face while the mesh is made. Half-edge h = corners * face + k runs from corner k to k + 1; for segments it is the
    corner k itself, where segments are joined as triangles are across edges. */
 typedef struct fsi__face {
-    int corner[3], neighbor[3], edge[3]; /* segments use the first two */
+    int corner[3], neighbor[3], edge[3]; /* segments use the first two; neighbor is negative at an open edge */
     int group, source;
-    int turned; /* 1: turned over against what the caller gave */
+    short turned, dropped; /* turned: over, against what the caller gave; dropped: to go at the end of the stage */
 } fsi__face;
 
 typedef struct fsi__maker {
@@ -2255,7 +2314,8 @@ typedef struct fsi__maker {
 
 static fsi_status fsi__maker_memory(fsi__maker *m)
 {
-    return fsi__fail(m->context, FSI_ERROR_MEMORY, FSI__MAKE, -1, 0, "no memory for a mesh of %d elements", m->desc->element_count);
+    return fsi__fail(m->context, FSI_ERROR_MEMORY, FSI__MAKE, -1, 0,
+        "no memory for a mesh of %d elements", m->desc->element_count);
 }
 
 /* Refuses because of an element: "triangle 7 <text>". */
@@ -2278,7 +2338,7 @@ static fsi_vec3 fsi__given(const fsi__maker *m, int v) { return fsi__flatten(m->
 static fsi_status fsi__check_position(fsi_context *context, const char *function, fsi_vec3 x, int vertex)
 {
     double far_off = fmax(fmax(fabs((double)x.x), fabs((double)x.y)), fabs((double)x.z));
-    if (!fsi_v3_is_finite(x)) return fsi__fail(context, FSI_ERROR_NAN, function, vertex, 0, "vertex %d is NaN or infinite", vertex);
+    if (!fsi_v3_is_finite(x)) return fsi__fail(context, FSI_ERROR_NAN, function, vertex, 0, "vertex %d is not finite", vertex);
     if (far_off > FSI__MESH_REACH) return fsi__fail(context, FSI_ERROR_LIMIT, function, vertex, far_off,
         "vertex %d lies %g from the origin, the most is %g", vertex, far_off, FSI__MESH_REACH);
     return FSI_OK;
@@ -2336,7 +2396,8 @@ static fsi_status fsi__make_scale(fsi__maker *m)
         if (r > farthest) { farthest = r; far_vertex = i; }
     }
     return fsi__fail(m->context, FSI_ERROR_MESH, FSI__MAKE, far_vertex / d->corners, m->weld,
-        "vertex %d of %s %d lies far from the others: at %.3g across, welding over %.3g would merge edges of about %.3g; correct it, or lower desc.weld",
+        "vertex %d of %s %d lies far from the others: at %.3g across, welding over %.3g would merge edges of about %.3g; "
+        "correct it, or lower desc.weld",
         d->elements[far_vertex], m->noun, far_vertex / d->corners, m->diagonal, m->weld, ldexp(0.5, e - 511));
 }
 
@@ -2364,21 +2425,11 @@ static int fsi__weld_find(const fsi__maker *m, const fsi__weld_grid *g, fsi_vec3
     return found;
 }
 
-static void fsi__weld_keep(fsi__maker *m, const fsi__weld_grid *g, fsi_vec3 x, int source)
-{
-    fsi__wide p = fsi__w_diff(x, m->low);
-    int v = m->vertex_count++, slot = fsi__weld_slot(g, floor(p.x / g->cell), floor(p.y / g->cell), floor(p.z / g->cell));
-    m->x[v] = x;
-    m->x_source[v] = source;
-    g->next[v] = g->head[slot];
-    g->head[slot] = v;
-}
-
 /* Vertices in the caller's order: each joins the first kept one in reach, or is kept. */
 static fsi_status fsi__make_weld(fsi__maker *m)
 {
     fsi__weld_grid g;
-    int v, found, used = m->desc->vertex_count - m->report.unused_vertices;
+    int v, used = m->desc->vertex_count - m->report.unused_vertices;
     for (g.slots = 16; g.slots < 2 * used && g.slots < (1 << 30);) g.slots *= 2;
     g.cell = m->weld > 0 ? 4 * m->weld : 1;
     m->x = (fsi_vec3 *)fsi__alloc(m->context, (size_t)used, sizeof(fsi_vec3));
@@ -2389,13 +2440,18 @@ static fsi_status fsi__make_weld(fsi__maker *m)
     g.head = (int *)fsi__take(&m->scratch, (size_t)g.slots, sizeof(int));
     g.next = (int *)fsi__take(&m->scratch, (size_t)used, sizeof(int));
     for (v = 0; v < g.slots; v++) g.head[v] = -1;
-    for (v = 0; v < m->desc->vertex_count; v++) {
-        if (m->source_vertex[v] < 0) continue;
-        found = fsi__weld_find(m, &g, fsi__given(m, v));
+    for (v = 0; v < m->desc->vertex_count; v++) if (m->source_vertex[v] >= 0) {
+        fsi_vec3 x = fsi__given(m, v);
+        int found = fsi__weld_find(m, &g, x);
         if (found >= 0) m->report.welded_vertices++;
         else {
-            found = m->vertex_count;
-            fsi__weld_keep(m, &g, fsi__given(m, v), v);
+            fsi__wide p = fsi__w_diff(x, m->low);
+            int *head = &g.head[fsi__weld_slot(&g, floor(p.x / g.cell), floor(p.y / g.cell), floor(p.z / g.cell))];
+            found = m->vertex_count++;
+            m->x[found] = x;
+            m->x_source[found] = v;
+            g.next[found] = *head;
+            *head = found;
         }
         m->source_vertex[v] = found;
     }
@@ -2405,15 +2461,10 @@ static fsi_status fsi__make_weld(fsi__maker *m)
 /* Room for `room` faces, keeping those there are. */
 static fsi_status fsi__maker_room(fsi__maker *m, int room)
 {
-    fsi__face *fresh;
-    if (room <= m->face_room) return FSI_OK;
-    fresh = (fsi__face *)fsi__alloc(m->context, (size_t)room, sizeof(fsi__face));
-    if (!fresh) return fsi__maker_memory(m);
-    if (m->face_count > 0) memcpy(fresh, m->face, (size_t)m->face_count * sizeof(fsi__face));
-    fsi__free(m->context, m->face, (size_t)m->face_room, sizeof(fsi__face));
-    m->face = fresh;
-    m->face_room = room;
-    return FSI_OK;
+    fsi__column faces;
+    faces.array = (void **)&m->face;
+    faces.size = sizeof *m->face;
+    return room <= m->face_room ? FSI_OK : fsi__grow(m->context, &faces, 1, m->face_count, &m->face_room, room, FSI__MAKE);
 }
 
 static void fsi__add_face(fsi__maker *m, int a, int b, int c, int source)
@@ -2435,6 +2486,13 @@ static void fsi__count(int *count, int *first, int element)
     (*count)++;
 }
 
+static fsi_status fsi__drop_degenerate(fsi__maker *m, int element, const char *text)
+{
+    if (!m->desc->repair) return fsi__refuse(m, element, 0, text);
+    fsi__count(&m->report.dropped_degenerate, &m->report.first_degenerate, element);
+    return FSI_OK;
+}
+
 /* Takes one tetrahedron: collapsed ones go, inverted ones are turned, flat ones are refused. */
 static fsi_status fsi__make_tet(fsi__maker *m, int element)
 {
@@ -2445,10 +2503,7 @@ static fsi_status fsi__make_tet(fsi__maker *m, int element)
     for (i = 0; i < 4; i++) t[i] = m->source_vertex[m->desc->elements[4 * element + i]];
     for (i = 0; i < 4; i++) for (j = 0; j < i; j++) {
         longest = fmax(longest, fsi__w_norm(fsi__w_diff(m->x[t[i]], m->x[t[j]])));
-        if (t[i] != t[j]) continue;
-        if (!m->desc->repair) return fsi__refuse(m, element, 0, "has two corners at one place");
-        fsi__count(&m->report.dropped_degenerate, &m->report.first_degenerate, element);
-        return FSI_OK;
+        if (t[i] == t[j]) return fsi__drop_degenerate(m, element, "has two corners at one place");
     }
     for (i = 0; i < 3; i++) e[i] = fsi__w_diff(m->x[t[i + 1]], m->x[t[0]]);
     six_volumes = fsi__w_dot(fsi__w_cross(e[0], e[1]), e[2]);
@@ -2464,18 +2519,19 @@ static fsi_status fsi__make_tet(fsi__maker *m, int element)
     return FSI_OK;
 }
 
+static double fsi__maker_area(const fsi__maker *m, int a, int b, int c)
+{
+    return fsi__w_norm(fsi__w_cross(fsi__w_diff(m->x[b], m->x[a]), fsi__w_diff(m->x[c], m->x[a]))) / 2;
+}
+
 /* Takes one triangle or segment; zero-area ones go. */
 static fsi_status fsi__make_face(fsi__maker *m, int element)
 {
-    int c[3] = { 0, 0, -1 }, j, zero;
+    int c[3] = { 0, 0, -1 }, j;
     for (j = 0; j < m->corners; j++) c[j] = m->source_vertex[m->desc->elements[m->corners * element + j]];
-    zero = c[0] == c[1];
-    if (!zero && m->corners == 3)
-        zero = fsi__w_norm(fsi__w_cross(fsi__w_diff(m->x[c[1]], m->x[c[0]]),
-            fsi__w_diff(m->x[c[2]], m->x[c[0]]))) / 2 < 1e-14 * m->diagonal * m->diagonal;
-    if (!zero) fsi__add_face(m, c[0], c[1], c[2], element);
-    else if (m->desc->repair) fsi__count(&m->report.dropped_degenerate, &m->report.first_degenerate, element);
-    else return fsi__refuse(m, element, 0, m->corners == 3 ? "has no area" : "has no length");
+    if (c[0] == c[1] || (m->corners == 3 && fsi__maker_area(m, c[0], c[1], c[2]) < 1e-14 * m->diagonal * m->diagonal))
+        return fsi__drop_degenerate(m, element, m->corners == 3 ? "has no area" : "has no length");
+    fsi__add_face(m, c[0], c[1], c[2], element);
     return FSI_OK;
 }
 
@@ -2491,45 +2547,51 @@ static fsi_status fsi__make_faces(fsi__maker *m)
     return s;
 }
 
-/* One stable counting pass: `to` gets the items of `from` by ascending key, 0 <= key < key_count. */
-static void fsi__sort_pass(const int *key, int key_count, const int *from, int *to, int n, int *start)
+/* Puts n items in order of up to three keys below key_count each, items with equal keys in ascending order. */
+typedef struct fsi__sorter { int *key[3], *order, *spare, *start, keys, key_count, n; } fsi__sorter;
+
+static fsi_status fsi__sorter_begin(fsi__maker *m, fsi__sorter *s, int n, int keys, int key_count, size_t more)
 {
     int i;
-    memset(start, 0, ((size_t)key_count + 1) * sizeof(int));
-    for (i = 0; i < n; i++) start[key[i] + 1]++;
-    for (i = 0; i < key_count; i++) start[i + 1] += start[i];
-    for (i = 0; i < n; i++) to[start[key[from[i]]]++] = from[i];
-}
-
-/* Scratch for sorting n items by keys below key_count: three key arrays, two orders, counters. */
-typedef struct fsi__sorter { int *key[3], *order, *spare, *start, n, key_count; } fsi__sorter;
-
-static int fsi__sorter_begin(fsi__maker *m, fsi__sorter *s, int n, int key_count)
-{
-    int i;
-    size_t room = (size_t)n * sizeof(int) + 64;
-    if (!fsi__arena_reserve(m->context, &m->scratch, 5 * room + (size_t)key_count * sizeof(int) + 128)) return 0;
-    for (i = 0; i < 3; i++) s->key[i] = (int *)fsi__take(&m->scratch, (size_t)n, sizeof(int));
-    s->order = (int *)fsi__take(&m->scratch, (size_t)n, sizeof(int));
-    s->spare = (int *)fsi__take(&m->scratch, (size_t)n, sizeof(int));
-    s->start = (int *)fsi__take(&m->scratch, (size_t)key_count + 1, sizeof(int));
-    s->n = n;
+    size_t room = (size_t)n * (size_t)(keys + 2) + (size_t)key_count + 1;
+    if (!fsi__arena_reserve(m->context, &m->scratch, room * sizeof(int) + more + 64)) return fsi__maker_memory(m);
+    s->order = (int *)fsi__take(&m->scratch, room, sizeof(int));
+    s->spare = s->order + n;
+    for (i = 0; i < keys; i++) s->key[i] = s->spare + (size_t)n * (size_t)(i + 1);
+    s->start = s->spare + (size_t)n * (size_t)(keys + 1);
+    s->keys = keys;
     s->key_count = key_count;
-    for (i = 0; i < n; i++) s->order[i] = i;
-    return 1;
+    s->n = n;
+    return FSI_OK;
 }
 
-static void fsi__sorter_by(fsi__sorter *s, int key) /* call with the least significant key first */
+static void fsi__sort(fsi__sorter *s) /* a stable counting pass for each key, the last one first */
 {
-    int *swap = s->spare;
-    fsi__sort_pass(s->key[key], s->key_count, s->order, s->spare, s->n, s->start);
-    s->spare = s->order;
-    s->order = swap;
+    int i, k;
+    for (i = 0; i < s->n; i++) s->order[i] = i;
+    for (k = s->keys - 1; k >= 0; k--) {
+        const int *key = s->key[k];
+        int *from = s->order;
+        memset(s->start, 0, ((size_t)s->key_count + 1) * sizeof(int));
+        for (i = 0; i < s->n; i++) s->start[key[i] + 1]++;
+        for (i = 0; i < s->key_count; i++) s->start[i + 1] += s->start[i];
+        for (i = 0; i < s->n; i++) s->spare[s->start[key[from[i]]]++] = from[i];
+        s->order = s->spare;
+        s->spare = from;
+    }
+}
+
+static int fsi__sort_run(const fsi__sorter *s, int begin) /* end of the run of items with the keys of order[begin] */
+{
+    int i = begin, k = s->keys;
+    while (k == s->keys && ++i < s->n)
+        for (k = 0; k < s->keys && s->key[k][s->order[i]] == s->key[k][s->order[begin]]; k++) {}
+    return i;
 }
 
 /* Among faces with the same corners those that look one way cancel those that look the other. What is left of a boundary:
    nothing, or one face. Sheets keep the first. Faces of tetrahedra cancel inside and must be single outside. */
-static fsi_status fsi__judge_twins(fsi__maker *m, const fsi__sorter *s, int begin, int end, char *keep)
+static fsi_status fsi__judge_twins(fsi__maker *m, const fsi__sorter *s, int begin, int end)
 {
     int i, net = 0, first[2] = { -1, -1 }, kept, tets = m->desc->corners == 4;
     for (i = begin; i < end; i++) {
@@ -2537,12 +2599,12 @@ static fsi_status fsi__judge_twins(fsi__maker *m, const fsi__sorter *s, int begi
         int odd = m->corners == 2 ? c[0] > c[1] : (c[0] > c[1]) ^ (c[1] > c[2]) ^ (c[0] > c[2]);
         if (first[odd] < 0) first[odd] = s->order[i];
         net += odd ? -1 : 1;
-        keep[s->order[i]] = 0;
+        m->face[s->order[i]].dropped = 1;
     }
     kept = net > 0 ? first[0] : first[1];
     if (net == 0 && m->desc->kind != FSI_MESH_CLOSED) kept = s->order[begin];
     else if (net == 0) kept = -1;
-    if (kept >= 0) keep[kept] = 1;
+    if (kept >= 0) m->face[kept].dropped = 0;
     if (tets && (net != 0 || end - begin > 2))
         return fsi__fail(m->context, FSI_ERROR_MESH, FSI__MAKE, m->face[s->order[begin]].source, 0,
             "tetrahedra %d and %d overlap", m->face[s->order[begin]].source, m->face[s->order[begin + 1]].source);
@@ -2557,27 +2619,21 @@ static fsi_status fsi__make_twins(fsi__maker *m)
 {
     fsi__sorter s;
     int i, j, k = m->corners, left = 0;
-    char *keep = (char *)fsi__alloc(m->context, (size_t)m->face_count, 1);
-    fsi_status status = FSI_OK;
-    if (!keep || !fsi__sorter_begin(m, &s, m->face_count, m->vertex_count)) status = fsi__maker_memory(m);
+    fsi_status status = fsi__sorter_begin(m, &s, m->face_count, k, m->vertex_count, 0);
     for (i = 0; i < m->face_count && status == FSI_OK; i++) {
         const int *c = m->face[i].corner;
         int lo = c[0] < c[1] ? c[0] : c[1], hi = c[0] + c[1] - lo;
         s.key[0][i] = k == 3 && c[2] < lo ? c[2] : lo;
-        s.key[2][i] = k == 3 && c[2] > hi ? c[2] : hi;
-        s.key[1][i] = k == 3 ? lo + hi + c[2] - s.key[0][i] - s.key[2][i] : hi;
+        s.key[k - 1][i] = k == 3 && c[2] > hi ? c[2] : hi;
+        if (k == 3) s.key[1][i] = lo + hi + c[2] - s.key[0][i] - s.key[2][i];
     }
-    for (j = 2; j >= 0 && status == FSI_OK; j--) fsi__sorter_by(&s, j);
+    if (status == FSI_OK) fsi__sort(&s);
     for (i = 0; i < m->face_count && status == FSI_OK; i = j) {
-        int a = s.order[i];
-        for (j = i + 1; j < m->face_count && s.key[0][s.order[j]] == s.key[0][a] && s.key[1][s.order[j]] == s.key[1][a]
-            && s.key[2][s.order[j]] == s.key[2][a]; j++) {}
-        keep[a] = 1;
-        if (j > i + 1) status = fsi__judge_twins(m, &s, i, j, keep);
+        j = fsi__sort_run(&s, i);
+        if (j > i + 1) status = fsi__judge_twins(m, &s, i, j);
     }
-    for (i = 0; i < m->face_count && status == FSI_OK; i++) if (keep[i]) m->face[left++] = m->face[i];
-    fsi__free(m->context, keep, (size_t)m->face_count, 1);
     if (status != FSI_OK) return status;
+    for (i = 0; i < m->face_count; i++) if (!m->face[i].dropped) m->face[left++] = m->face[i];
     m->face_count = left;
     if (left == 0) return fsi__fail(m->context, FSI_ERROR_MESH, FSI__MAKE, 0, 0,
         "nothing is left of %s 0 and the others: they have no area, or cancel each other (a sheet is not closed)", m->noun);
@@ -2664,25 +2720,22 @@ static fsi_status fsi__make_link(fsi__maker *m)
 {
     fsi__sorter s;
     int h, i, j, k = m->corners, n = k * m->face_count;
-    if (!fsi__sorter_begin(m, &s, n, m->vertex_count)) return fsi__maker_memory(m);
+    fsi_status status = fsi__sorter_begin(m, &s, n, k - 1, m->vertex_count, 0);
+    if (status != FSI_OK) return status;
     for (h = 0; h < n; h++) {
         const int *c = m->face[h / k].corner;
-        int a = c[h % k], b = k == 2 ? a : c[(h % k + 1) % k];
-        s.key[0][h] = a < b ? a : b;
-        s.key[1][h] = a < b ? b : a;
+        int a = c[h % k], b = c[(h % k + 1) % k];
+        s.key[0][h] = k == 2 || a < b ? a : b;
+        if (k == 3) s.key[1][h] = a < b ? b : a;
+        m->face[h / k].neighbor[h % k] = -1;
     }
-    fsi__sorter_by(&s, 1);
-    fsi__sorter_by(&s, 0);
+    fsi__sort(&s);
     m->edge_count = m->report.boundary_edges = m->report.nonmanifold_edges = 0;
     m->open_face = m->crowded_face = -1;
-    for (i = 0; i < n; i = j) {
+    for (i = 0; i < n; i = j, m->edge_count++) {
         int a = s.order[i];
-        for (j = i + 1; j < n && s.key[0][s.order[j]] == s.key[0][a] && s.key[1][s.order[j]] == s.key[1][a]; j++) {}
-        for (h = i; h < j; h++) {
-            m->face[s.order[h] / k].edge[s.order[h] % k] = m->edge_count;
-            m->face[s.order[h] / k].neighbor[s.order[h] % k] = -1;
-        }
-        m->edge_count++;
+        j = fsi__sort_run(&s, i);
+        for (h = i; h < j; h++) m->face[s.order[h] / k].edge[s.order[h] % k] = m->edge_count;
         if (j == i + 1) fsi__count(&m->report.boundary_edges, &m->open_face, a / k);
         else if (j == i + 2) fsi__join(m, a, s.order[i + 1]);
         else if (!fsi__join_wedges(m, s.order + i, j - i)) fsi__count(&m->report.nonmanifold_edges, &m->crowded_face, a / k);
@@ -2754,10 +2807,9 @@ static fsi_status fsi__split_pass(fsi__maker *m, int *cuts)
         if (m->face[f].neighbor[k] < 0) rim[m->face[f].corner[k]] = rim[m->face[f].corner[(k + 1) % 3]] = 1;
     for (v = 0; v < m->vertex_count; v++) if (rim[v]) {
         fsi__walk w;
-        const fsi__node *leaf;
-        fsi__walk_begin(&w, m->nodes, fsi_box3_inflate(fsi_box3_grow(fsi_box3_empty(), m->x[v]), (fsi_real)reach));
-        while ((leaf = fsi__walk_next(&w)) != NULL)
-            for (k = leaf->first; k < leaf->first + leaf->count; k++) fsi__find_cut(m, order[k], v, reach, &cut[order[k]]);
+        fsi_box3 box = fsi_box3_inflate(fsi_box3_grow(fsi_box3_empty(), m->x[v]), (fsi_real)reach);
+        for (k = fsi__walk_box(&w, m->nodes, box); k >= 0; k = fsi__walk_next(&w, 0))
+            fsi__find_cut(m, order[k], v, reach, &cut[order[k]]);
     }
     for (f = 0; f < n; f++) *cuts += cut[f].vertex >= 0;
     if (!m->desc->repair || *cuts == 0) return FSI_OK;
@@ -2774,7 +2826,8 @@ static fsi_status fsi__make_split(fsi__maker *m)
 {
     int pass, cuts = 0;
     fsi_status s = fsi__make_link(m);
-    for (pass = 0; pass < 32 && s == FSI_OK && m->corners == 3 && m->report.boundary_edges + m->report.nonmanifold_edges > 0; pass++) {
+    for (pass = 0; pass < 32 && s == FSI_OK && m->corners == 3; pass++) {
+        if (m->report.boundary_edges + m->report.nonmanifold_edges == 0) return FSI_OK;
         s = fsi__split_pass(m, &cuts);
         if (s != FSI_OK || cuts == 0) return s;
         if (!m->desc->repair) {
@@ -2794,7 +2847,7 @@ static void fsi__turn(fsi__maker *m, int face)
     fsi__swap_ints(&f->corner[last - 1], &f->corner[last]);
     fsi__swap_ints(&f->neighbor[0], &f->neighbor[last]);
     fsi__swap_ints(&f->edge[0], &f->edge[last]);
-    f->turned ^= 1;
+    f->turned = !f->turned;
     m->stale = 1;
 }
 
@@ -2818,7 +2871,7 @@ static double fsi__shell_volume(const fsi__maker *m, const int *faces, int n, do
 /* Finds the group of face `seed`: fills `queue` with its faces, turns those that disagree with their neighbours. */
 static fsi_status fsi__flood(fsi__maker *m, int seed, int *queue, int *count)
 {
-    int i, k, n = 0, turned = 0, half;
+    int i, k, n = 0, turned = 0;
     queue[n++] = seed;
     m->face[seed].group = m->group_count;
     for (i = 0; i < n; i++) for (k = 0; k < m->corners; k++) {
@@ -2830,11 +2883,11 @@ static fsi_status fsi__flood(fsi__maker *m, int seed, int *queue, int *count)
             m->face[g].group = m->group_count;
             queue[n++] = g;
         } else if (!agree && m->desc->kind != FSI_MESH_TWO_SIDED)
-            return fsi__refuse(m, m->face[g].source, 0, "cannot be turned to agree with all its neighbours: the surface has only one side");
+            return fsi__refuse(m, m->face[g].source, 0,
+                "cannot be turned to agree with all its neighbours: the surface has only one side");
     }
     for (i = 0; i < n; i++) turned += m->face[queue[i]].turned;
-    half = 2 * turned > n;
-    for (i = 0; i < n && half; i++) fsi__turn(m, queue[i]);
+    for (i = 0; i < n && 2 * turned > n; i++) fsi__turn(m, queue[i]);
     *count = n;
     return FSI_OK;
 }
@@ -2857,7 +2910,8 @@ static fsi_status fsi__make_orient(fsi__maker *m)
         volume = fsi__shell_volume(m, queue, n, &size);
         for (i = 0; i < n && volume < 0; i++) fsi__turn(m, queue[i]);
         if (m->closed && fabs(volume) <= 1e-13 * size * size * (m->corners == 3 ? size : 1))
-            return fsi__refuse(m, m->face[f].source, volume, "belongs to a shell that encloses no volume: make it FSI_MESH_TWO_SIDED");
+            return fsi__refuse(m, m->face[f].source, volume,
+                "belongs to a shell that encloses no volume: make it FSI_MESH_TWO_SIDED");
     }
     return fsi__make_link(m); /* wedges depend on orientation */
 }
@@ -2880,7 +2934,7 @@ static int fsi__next_open(const fsi__maker *m, int h)
 
 static double fsi__patch_area(const fsi__maker *m, int a, int b, int c) /* needles cost more than any proper patch */
 {
-    double area = fsi__w_norm(fsi__w_cross(fsi__w_diff(m->x[b], m->x[a]), fsi__w_diff(m->x[c], m->x[a]))) / 2;
+    double area = fsi__maker_area(m, a, b, c);
     return area > 1e-14 * m->diagonal * m->diagonal ? area : 1e6 * m->diagonal * m->diagonal;
 }
 
@@ -2919,30 +2973,28 @@ static fsi_status fsi__make_fill(fsi__maker *m)
 {
     int h, g, n, most = m->desc->max_hole, faces = m->face_count, *loop, *by, *size;
     double *cost;
-    char *seen;
     size_t square = (size_t)most * (size_t)most;
     fsi_status s;
     if (m->desc->kind != FSI_MESH_CLOSED || !m->desc->repair || m->corners == 2 || m->report.boundary_edges == 0
         || m->report.nonmanifold_edges > 0 || most < 3) return FSI_OK;
     if ((s = fsi__maker_room(m, faces + m->report.boundary_edges)) != FSI_OK) return s;
     if (!fsi__arena_reserve(m->context, &m->scratch, square * (sizeof(double) + sizeof(int))
-        + ((size_t)most + (size_t)m->group_count) * sizeof(int) + 3 * (size_t)faces + 512)) return fsi__maker_memory(m);
+        + ((size_t)most + (size_t)m->group_count) * sizeof(int) + 512)) return fsi__maker_memory(m);
     cost = (double *)fsi__take(&m->scratch, square, sizeof(double));
     by = (int *)fsi__take(&m->scratch, square, sizeof(int));
     loop = (int *)fsi__take(&m->scratch, (size_t)most, sizeof(int));
     size = (int *)fsi__take(&m->scratch, (size_t)m->group_count, sizeof(int));
-    seen = (char *)fsi__take(&m->scratch, 3 * (size_t)faces, 1);
+
     memset(size, 0, (size_t)m->group_count * sizeof(int));
-    memset(seen, 0, 3 * (size_t)faces);
+
     for (h = 0; h < faces; h++) size[m->face[h].group]++;
     for (h = 0; h < 3 * faces; h++) {
-        if (m->face[h / 3].neighbor[h % 3] >= 0 || seen[h]) continue;
-        for (g = h, n = 0; !seen[g]; g = fsi__next_open(m, g), n++) {
-            seen[g] = 1;
+        for (g = h, n = 0; m->face[g / 3].neighbor[g % 3] == -1; g = fsi__next_open(m, g), n++) {
+            m->face[g / 3].neighbor[g % 3] = -2; /* seen */
             if (n < most) loop[n] = m->face[g / 3].corner[g % 3];
         }
-        if (n < 3 || n > most || 2 * (n - 2) >= size[m->face[h / 3].group] || !fsi__fill_hole(m, loop, n, cost, by)) continue;
-        fsi__count(&m->report.filled_holes, &m->report.first_hole_element, m->face[h / 3].source);
+        if (n >= 3 && n <= most && 2 * (n - 2) < size[m->face[h / 3].group] && fsi__fill_hole(m, loop, n, cost, by))
+            fsi__count(&m->report.filled_holes, &m->report.first_hole_element, m->face[h / 3].source);
     }
     if (m->face_count == faces) return FSI_OK;
     s = fsi__make_twins(m); /* a flap that stood across a hole is covered by its own patch: both go */
@@ -2952,18 +3004,18 @@ static fsi_status fsi__make_fill(fsi__maker *m)
 static fsi_status fsi__make_closed(fsi__maker *m)
 {
     const fsi_mesh_report *r = &m->report;
-    char text[120];
     m->closed = 1;
-    if (m->desc->kind != FSI_MESH_CLOSED) return FSI_OK;
-    if (r->nonmanifold_edges > 0) {
-        snprintf(text, sizeof text, "has an edge that more than two share (such edges: %d)", r->nonmanifold_edges);
-        return fsi__refuse(m, m->face[m->crowded_face].source, r->nonmanifold_edges, text);
+    if (m->desc->kind == FSI_MESH_CLOSED && r->nonmanifold_edges > 0) {
+        int e = m->face[m->crowded_face].source;
+        return fsi__fail(m->context, FSI_ERROR_MESH, FSI__MAKE, e, r->nonmanifold_edges,
+            "%s %d has an edge that more than two share (such edges: %d)", m->noun, e, r->nonmanifold_edges);
     }
-    if (r->boundary_edges > 0) {
+    if (m->desc->kind == FSI_MESH_CLOSED && r->boundary_edges > 0) {
+        int e = m->face[m->open_face].source;
         const char *end = m->corners == 2 ? "end" : "edge";
-        snprintf(text, sizeof text, "has an open %s: the mesh is not closed (open %ss: %d, T-junctions: %d)", end, end,
+        return fsi__fail(m->context, FSI_ERROR_MESH, FSI__MAKE, e, r->boundary_edges,
+            "%s %d has an open %s: the mesh is not closed (open %ss: %d, T-junctions: %d)", m->noun, e, end, end,
             r->boundary_edges, r->t_junctions);
-        return fsi__refuse(m, m->face[m->open_face].source, r->boundary_edges, text);
     }
     return FSI_OK;
 }
@@ -3042,8 +3094,8 @@ static void fsi__mesh_normals(fsi__mesh *w)
     if (k == 3) memset(w->edge_normals, 0, (size_t)m->edge_count * sizeof(fsi_vec3));
     for (f = 0; f < m->face_count; f++) {
         const int *c = m->faces + k * f;
-        fsi__wide u = fsi__w_diff(m->vertices[c[1]], m->vertices[c[0]]), v = fsi__w_diff(m->vertices[c[k - 1]], m->vertices[c[0]]);
-        fsi__wide n = fsi__w_normal(u, v, k);
+        const fsi_vec3 *x = m->vertices;
+        fsi__wide u = fsi__w_diff(x[c[1]], x[c[0]]), v = fsi__w_diff(x[c[k - 1]], x[c[0]]), n = fsi__w_normal(u, v, k);
         double size = fsi__w_norm(n);
         if (size > 0) w->face_normals[f] = fsi__w_real(fsi__w_madd(n, 1 / size - 1, n));
         if (k == 3) fsi__spread_normal(w, f, c, w->face_normals[f], u, v, size);
@@ -3060,24 +3112,32 @@ static void fsi__mesh_update(fsi__mesh *w)
     fsi__mesh_refit(w);
 }
 
+/* Takes room for an array, and fills it from `source`, unless that is NULL. */
+static void *fsi__put(fsi__arena *arena, const void *source, size_t count, size_t size)
+{
+    void *p = fsi__take(arena, count, size);
+    if (p && source) memcpy(p, source, count * size);
+    return p;
+}
+
 /* Names every array, first to measure, then for real. */
 static void fsi__mesh_layout(fsi__mesh *w, const fsi__maker *m, fsi__arena *arena)
 {
     fsi_mesh *p = &w->pub;
     size_t k = (size_t)m->corners, v = (size_t)m->vertex_count, f = (size_t)m->face_count, e = (size_t)m->edge_count;
-    w->nodes = (fsi__node *)fsi__take(arena, (size_t)w->node_count, sizeof(fsi__node));
-    w->rest = (fsi_vec3 *)fsi__take(arena, v, sizeof(fsi_vec3));
-    p->vertices = w->vertices = (fsi_vec3 *)fsi__take(arena, v, sizeof(fsi_vec3));
-    p->previous = w->previous = (fsi_vec3 *)fsi__take(arena, v, sizeof(fsi_vec3));
+    w->nodes = (fsi__node *)fsi__put(arena, m->nodes, (size_t)w->node_count, sizeof(fsi__node));
+    w->rest = (fsi_vec3 *)fsi__put(arena, m->x, v, sizeof(fsi_vec3));
+    p->vertices = w->vertices = (fsi_vec3 *)fsi__put(arena, m->x, v, sizeof(fsi_vec3));
+    p->previous = w->previous = (fsi_vec3 *)fsi__put(arena, m->x, v, sizeof(fsi_vec3));
     p->face_normals = w->face_normals = (fsi_vec3 *)fsi__take(arena, f, sizeof(fsi_vec3));
     p->vertex_normals = w->vertex_normals = (fsi_vec3 *)fsi__take(arena, v, sizeof(fsi_vec3));
     p->faces = (int *)fsi__take(arena, k * f, sizeof(int));
     p->face_neighbor = (int *)fsi__take(arena, k * f, sizeof(int));
     p->face_group = (int *)fsi__take(arena, f, sizeof(int));
     p->face_source = (int *)fsi__take(arena, f, sizeof(int));
-    p->vertex_source = (int *)fsi__take(arena, v, sizeof(int));
-    p->source_vertex = (int *)fsi__take(arena, (size_t)m->desc->vertex_count, sizeof(int));
-    if (m->tet) p->tets = (int *)fsi__take(arena, 4 * (size_t)m->tet_count, sizeof(int));
+    p->vertex_source = (int *)fsi__put(arena, m->x_source, v, sizeof(int));
+    p->source_vertex = (int *)fsi__put(arena, m->source_vertex, (size_t)m->desc->vertex_count, sizeof(int));
+    if (m->tet) p->tets = (int *)fsi__put(arena, m->tet, 4 * (size_t)m->tet_count, sizeof(int));
     if (k == 2) return;
     p->edge_normals = w->edge_normals = (fsi_vec3 *)fsi__take(arena, e, sizeof(fsi_vec3));
     p->face_edge = (int *)fsi__take(arena, 3 * f, sizeof(int));
@@ -3105,7 +3165,6 @@ static fsi__mesh *fsi__mesh_assemble(fsi__maker *m)
 {
     fsi__mesh *w = (fsi__mesh *)fsi__alloc(m->context, 1, sizeof(fsi__mesh));
     fsi__arena measure;
-    size_t v = (size_t)m->vertex_count;
     if (!w) return NULL;
     memset(&measure, 0, sizeof measure);
     w->node_count = m->node_count;
@@ -3127,13 +3186,6 @@ static fsi__mesh *fsi__mesh_assemble(fsi__maker *m)
         return NULL;
     }
     fsi__mesh_layout(w, m, &w->memory);
-    memcpy(w->nodes, m->nodes, (size_t)w->node_count * sizeof(fsi__node));
-    memcpy(w->rest, m->x, v * sizeof(fsi_vec3));
-    memcpy(w->vertices, m->x, v * sizeof(fsi_vec3));
-    memcpy(w->previous, m->x, v * sizeof(fsi_vec3));
-    memcpy((int *)w->pub.vertex_source, m->x_source, v * sizeof(int));
-    memcpy((int *)w->pub.source_vertex, m->source_vertex, (size_t)m->desc->vertex_count * sizeof(int));
-    if (m->tet_count) memcpy((int *)w->pub.tets, m->tet, (size_t)m->tet_count * 4 * sizeof(int));
     fsi__mesh_fill(w, m);
     m->stale = 0;
     return w;
@@ -3150,7 +3202,6 @@ static fsi__mesh *fsi__mesh_assemble(fsi__maker *m)
       |  `---'  |      given inward in outward: a cavity, turned inward again
       `---------'      both inside-out: turned over together                                                    */
 typedef struct fsi__shell {
-    fsi_box3 box;
     int first, given, depth, holder; /* range in the list of faces by group starts at first; given: 1 outward, -1 inward */
 } fsi__shell;
 
@@ -3167,21 +3218,20 @@ static int fsi__shell_inside(const fsi_mesh *mesh, const int *list, const fsi__s
 }
 
 /* Depth and holder (the smallest group around it) of every group. */
-static void fsi__nest_shells(const fsi_mesh *mesh, const int *list, fsi__shell *s, const fsi__node *nodes, const int *order,
-    double tolerance)
+static void fsi__nest_shells(const fsi_mesh *mesh, const int *list, fsi__shell *s, const fsi_box3 *boxes, const fsi__node *nodes,
+    const int *order, double tolerance)
 {
     int g, i;
     for (g = 0; g < mesh->group_count; g++) {
         fsi__walk w;
-        const fsi__node *leaf;
         double least = -1;
         s[g].holder = -1;
-        fsi__walk_begin(&w, nodes, s[g].box);
-        while ((leaf = fsi__walk_next(&w)) != NULL) for (i = leaf->first; i < leaf->first + leaf->count; i++) {
+        for (i = fsi__walk_box(&w, nodes, boxes[g]); i >= 0; i = fsi__walk_next(&w, 0)) {
             int h = order[i];
-            double size = fsi__box_area(s[h].box);
-            fsi_box3 both = fsi_box3_join(s[g].box, s[h].box);
-            if (h == g || memcmp(&both, &s[h].box, sizeof both) != 0 || !fsi__shell_inside(mesh, list, s, g, h, tolerance)) continue;
+            double size = fsi__box_area(boxes[h]);
+            fsi_box3 both = fsi_box3_join(boxes[g], boxes[h]);
+            if (h == g || memcmp(&both, &boxes[h], sizeof both) != 0 || !fsi__shell_inside(mesh, list, s, g, h, tolerance))
+                continue;
             s[g].depth++;
             if (least >= 0 && size >= least) continue;
             least = size;
@@ -3195,56 +3245,49 @@ static void fsi__list_shells(const fsi__maker *m, fsi__sorter *list, fsi__shell 
 {
     int f, g;
     for (g = 0; g < m->group_count; g++) boxes[g] = fsi_box3_empty();
+    memset(s, 0, ((size_t)m->group_count + 1) * sizeof *s);
     for (f = 0; f < m->face_count; f++) {
         g = list->key[0][f] = m->face[f].group;
         boxes[g] = fsi_box3_join(boxes[g], fsi__maker_box(m, f));
         s[g].given += m->face[f].turned ? -1 : 1;
         s[g + 1].first++;
     }
-    fsi__sorter_by(list, 0);
-    for (g = 0; g < m->group_count; g++) {
-        s[g].box = boxes[g];
-        s[g + 1].first += s[g].first;
-    }
+    for (g = 0; g < m->group_count; g++) s[g + 1].first += s[g].first;
+    fsi__sort(list);
 }
 
 static fsi_status fsi__judge_shells(fsi__maker *m, const fsi__mesh *w)
 {
     fsi__sorter list;
-    fsi__arena arena;
     fsi__shell *s;
     fsi__node *nodes;
     fsi_box3 *boxes;
     int f, g, *order;
     size_t n = (size_t)m->group_count;
+    fsi_status status;
     if (n < 2 || m->desc->kind != FSI_MESH_CLOSED) return FSI_OK;
-    memset(&arena, 0, sizeof arena);
-    if (!fsi__sorter_begin(m, &list, m->face_count, m->group_count) ||
-        !fsi__arena_reserve(m->context, &arena, (n + 1) * (sizeof *s + sizeof *boxes + 2 * sizeof *nodes + sizeof *order) + 256))
-        return fsi__maker_memory(m);
-    s = (fsi__shell *)fsi__take(&arena, n + 1, sizeof *s);
-    boxes = (fsi_box3 *)fsi__take(&arena, n, sizeof *boxes);
-    nodes = (fsi__node *)fsi__take(&arena, 2 * n, sizeof *nodes);
-    order = (int *)fsi__take(&arena, n, sizeof *order);
+    status = fsi__sorter_begin(m, &list, m->face_count, 1, m->group_count,
+        (n + 1) * (sizeof *s + sizeof *boxes + 2 * sizeof *nodes + sizeof *order) + 256);
+    if (status != FSI_OK) return status;
+    s = (fsi__shell *)fsi__take(&m->scratch, n + 1, sizeof *s);
+    boxes = (fsi_box3 *)fsi__take(&m->scratch, n, sizeof *boxes);
+    nodes = (fsi__node *)fsi__take(&m->scratch, 2 * n, sizeof *nodes);
+    order = (int *)fsi__take(&m->scratch, n, sizeof *order);
     fsi__list_shells(m, &list, s, boxes);
     fsi__plant(boxes, m->group_count, order, nodes);
-    fsi__nest_shells(&w->pub, list.order, s, nodes, order, 1e-9 * m->diagonal);
-    for (g = 0; g < m->group_count && (s[g].holder < 0 || (s[g].given > 0) != (s[s[g].holder].given > 0)); g++) {}
-    if (g < m->group_count) {
+    fsi__nest_shells(&w->pub, list.order, s, boxes, nodes, order, 1e-9 * m->diagonal);
+    for (g = 0; g < m->group_count; g++) if (s[g].holder >= 0 && (s[g].given > 0) == (s[s[g].holder].given > 0)) {
         int inner = m->face[list.order[s[g].first]].source, outer = m->face[list.order[s[s[g].holder].first]].source;
-        fsi__arena_free(m->context, &arena);
-        return fsi__fail(m->context, FSI_ERROR_MESH, FSI__MAKE, inner, 0,
-            "the shell of %s %d lies inside the shell of %s %d and faces the same way: turn it over if it is a cavity, drop it if not",
-            m->noun, inner, m->noun, outer);
+        return fsi__fail(m->context, FSI_ERROR_MESH, FSI__MAKE, inner, 0, "the shell of %s %d lies inside the shell of %s %d and "
+            "faces the same way: turn it over if it is a cavity, drop it if not", m->noun, inner, m->noun, outer);
     }
     for (f = 0; f < m->face_count; f++) if (s[m->face[f].group].depth % 2) fsi__turn(m, f);
-    fsi__arena_free(m->context, &arena);
     return FSI_OK;
 }
 
 /* ---- >>mesh crossings ----------------------------------------------------------------------------------------- */
 
-/* Does an edge of a pass through b, clear of its ends, of b's rim, and of b's plane? So neighbours that only touch do not count. */
+/* Does an edge of a pass through b, clear of its ends, of b's rim and of b's plane? Neighbours that only touch do not count. */
 static int fsi__edges_cross(const fsi__wide *a, const fsi__wide *b, int corners)
 {
     fsi__wide n = fsi__w_normal(fsi__w_sub(b[1], b[0]), fsi__w_sub(b[corners - 1], b[0]), corners);
@@ -3258,15 +3301,18 @@ static int fsi__edges_cross(const fsi__wide *a, const fsi__wide *b, int corners)
     return 0;
 }
 
+static void fsi__face_corners(const fsi_mesh *m, const fsi_vec3 *x, int face, fsi__wide *c)
+{
+    int k;
+    for (k = 0; k < m->corners; k++) c[k] = fsi__w_of(x[m->faces[m->corners * face + k]]);
+}
+
 static int fsi__faces_cross(const fsi_mesh *m, int f, int g)
 {
     fsi__wide a[3], b[3];
-    int i, k = m->corners;
-    for (i = 0; i < k; i++) {
-        a[i] = fsi__w_of(m->vertices[m->faces[k * f + i]]);
-        b[i] = fsi__w_of(m->vertices[m->faces[k * g + i]]);
-    }
-    return fsi__edges_cross(a, b, k) || (k == 3 && fsi__edges_cross(b, a, k));
+    fsi__face_corners(m, m->vertices, f, a);
+    fsi__face_corners(m, m->vertices, g, b);
+    return fsi__edges_cross(a, b, m->corners) || (m->corners == 3 && fsi__edges_cross(b, a, 3));
 }
 
 /* Counts pairs of faces that cross, within a budget of pairs, and neighbours that are folded flat onto each other. */
@@ -3277,21 +3323,19 @@ static void fsi__count_crossings(const fsi__mesh *w, fsi_mesh_report *r)
     int f, g, k;
     for (f = 0; f < m->face_count && budget > 0; f++) {
         fsi__walk walk;
-        const fsi__node *leaf;
         fsi_box3 box = fsi__faces_box(m, m->vertices, f, f + 1);
         int source = m->face_source[f], before = r->self_intersections;
         for (k = 0; k < m->corners; k++) {
             g = m->face_neighbor[m->corners * f + k];
             r->self_intersections += g > f && fsi_v3_dot(m->face_normals[f], m->face_normals[g]) < -1 + 128 * FSI_REAL_EPS;
         }
-        fsi__walk_begin(&walk, w->nodes, box);
-        while ((leaf = fsi__walk_next(&walk)) != NULL) for (g = leaf->first; g < leaf->first + leaf->count; g++) {
+        for (g = fsi__walk_box(&walk, w->nodes, box); g >= 0; g = fsi__walk_next(&walk, 0)) {
             if (g <= f || !fsi_box3_overlap(box, fsi__faces_box(m, m->vertices, g, g + 1))) continue;
             budget--;
             r->self_intersections += fsi__faces_cross(m, f, g);
         }
-        if (r->self_intersections > before && source >= 0 && (r->first_intersection < 0
-            || source < r->first_intersection)) r->first_intersection = source;
+        if (r->self_intersections > before && source >= 0 && (r->first_intersection < 0 || source < r->first_intersection))
+            r->first_intersection = source;
     }
 }
 
@@ -3334,7 +3378,8 @@ static fsi_status fsi__make_finish(fsi__maker *m, fsi__mesh *w)
         if (m->tet) return fsi__refuse(m, m->face[f].source, 0, "overlaps others");
         fsi__count(&m->report.flipped, &m->report.first_flipped, m->face[f].source);
     }
-    if (m->report.flipped && !m->desc->repair) return fsi__refuse(m, m->report.first_flipped, m->report.flipped, "faces the wrong way");
+    if (m->report.flipped && !m->desc->repair)
+        return fsi__refuse(m, m->report.first_flipped, m->report.flipped, "faces the wrong way");
     fsi__count_crossings(w, &m->report);
     fsi__write_report(&m->report);
     w->pub.report = m->report;
@@ -3351,7 +3396,7 @@ static fsi_status fsi__make_check(const fsi_mesh_desc *d)
         return fsi__fail(NULL, FSI_ERROR_COOKIE, FSI__MAKE, -1, 0, "desc was not made by fsi_mesh_default_desc");
     if (!d->vertices || !d->elements) wrong = "vertices or elements is NULL";
     else if (d->corners < 2 || d->corners > 4) wrong = "corners is not 2, 3 or 4";
-    else if (d->vertex_count <= 0 || d->element_count <= 0) wrong = "the mesh is empty: vertex_count and element_count must be positive";
+    else if (d->vertex_count <= 0 || d->element_count <= 0) wrong = "the mesh is empty: a count is not positive";
     else if (!(d->weld >= 0 && d->weld <= (fsi_real)0.1)) wrong = "weld is not in [0, 0.1]";
     else if (d->max_hole < 0 || d->max_hole > 256) wrong = "max_hole is not in 0 .. 256";
     else if ((int)d->kind < 0 || (int)d->kind > 2) wrong = "kind is not an fsi_mesh_kind";
@@ -3391,8 +3436,8 @@ static void fsi__maker_free(fsi__maker *m)
 FSI_API fsi_status fsi_mesh_create(fsi_mesh **out, const fsi_mesh_desc *desc)
 {
     typedef fsi_status fsi__stage(fsi__maker *m);
-    static fsi__stage *const stages[] = { fsi__make_read, fsi__make_scale, fsi__make_weld, fsi__make_faces, fsi__make_twins, fsi__make_split,
-                                     fsi__make_orient, fsi__make_fill, fsi__make_closed, fsi__make_order };
+    static fsi__stage *const stages[] = { fsi__make_read, fsi__make_scale, fsi__make_weld, fsi__make_faces, fsi__make_twins,
+                                          fsi__make_split, fsi__make_orient, fsi__make_fill, fsi__make_closed, fsi__make_order };
     fsi__maker m;
     fsi__mesh *w = NULL;
     size_t i;
@@ -3405,7 +3450,8 @@ FSI_API fsi_status fsi_mesh_create(fsi_mesh **out, const fsi_mesh_desc *desc)
     m.context = desc->context;
     m.corners = desc->corners == 2 ? 2 : 3;
     m.noun = desc->corners == 2 ? "segment" : desc->corners == 3 ? "triangle" : "tetrahedron";
-    m.report.first_degenerate = m.report.first_duplicate = m.report.first_flipped = m.report.first_hole_element = m.report.first_intersection = -1;
+    m.report.first_degenerate = m.report.first_duplicate = m.report.first_flipped = -1;
+    m.report.first_hole_element = m.report.first_intersection = -1;
     for (i = 0; i < sizeof stages / sizeof *stages && s == FSI_OK; i++) s = stages[i](&m);
     if (s == FSI_OK && (w = fsi__mesh_assemble(&m)) == NULL) s = fsi__maker_memory(&m);
     if (s == FSI_OK) s = fsi__make_finish(&m, w);
@@ -3433,15 +3479,16 @@ FSI_API void fsi_mesh_destroy(fsi_mesh *mesh)
 static fsi_status fsi__mesh_place(fsi_mesh *mesh, const fsi_vec3 *x, int count, int keep, const char *function)
 {
     fsi__mesh *w;
-    fsi_status s;
+    fsi_status s = FSI_OK;
     int v;
     if (!fsi__is_mesh(mesh)) return FSI_ERROR_COOKIE;
     w = (fsi__mesh *)mesh->impl;
     if (!x) return fsi__fail(mesh->context, FSI_ERROR_ARGUMENT, function, -1, 0, "vertices is NULL");
     if (count != mesh->source_count) return fsi__fail(mesh->context, FSI_ERROR_ARGUMENT, function, -1, count,
         "%d vertices are given, the mesh was made from %d", count, mesh->source_count);
-    for (v = 0; v < mesh->vertex_count; v++)
-        if ((s = fsi__check_position(mesh->context, function, x[mesh->vertex_source[v]], mesh->vertex_source[v])) != FSI_OK) return s;
+    for (v = 0; v < mesh->vertex_count && s == FSI_OK; v++)
+        s = fsi__check_position(mesh->context, function, x[mesh->vertex_source[v]], mesh->vertex_source[v]);
+    if (s != FSI_OK) return s;
     if (keep) memcpy(w->previous, w->vertices, (size_t)mesh->vertex_count * sizeof(fsi_vec3));
     for (v = 0; v < mesh->vertex_count; v++) w->vertices[v] = fsi__flatten(mesh->corners, x[mesh->vertex_source[v]]);
     if (!keep) memcpy(w->previous, w->vertices, (size_t)mesh->vertex_count * sizeof(fsi_vec3));
@@ -3449,22 +3496,14 @@ static fsi_status fsi__mesh_place(fsi_mesh *mesh, const fsi_vec3 *x, int count, 
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi_mesh_move(fsi_mesh *mesh, const fsi_vec3 *vertices, int count)
-{
-    return fsi__mesh_place(mesh, vertices, count, 1, "fsi_mesh_move");
-}
+FSI_API fsi_status fsi_mesh_move(fsi_mesh *m, const fsi_vec3 *x, int n) { return fsi__mesh_place(m, x, n, 1, "fsi_mesh_move"); }
+FSI_API fsi_status fsi_mesh_set(fsi_mesh *m, const fsi_vec3 *x, int n) { return fsi__mesh_place(m, x, n, 0, "fsi_mesh_set"); }
 
-FSI_API fsi_status fsi_mesh_set(fsi_mesh *mesh, const fsi_vec3 *vertices, int count)
-{
-    return fsi__mesh_place(mesh, vertices, count, 0, "fsi_mesh_set");
-}
-
-FSI_API fsi_status fsi_mesh_move_rigid(fsi_mesh *mesh, fsi_vec3 position, fsi_quat orientation)
+FSI_API fsi_status fsi_mesh_move_rigid(fsi_mesh *mesh, fsi_vec3 position, fsi_quat q)
 {
     static const char name[] = "fsi_mesh_move_rigid";
     fsi__mesh *w;
-    double norm2 = (double)(orientation.x * orientation.x + orientation.y * orientation.y + orientation.z * orientation.z + orientation.w * orientation.w), off = (double)fsi_v3_norm(position);
-    fsi_quat q = fsi_quat_unit(orientation);
+    double norm2 = (double)(q.x * q.x + q.y * q.y + q.z * q.z + q.w * q.w), off = (double)fsi_v3_norm(position);
     int v;
     if (!fsi__is_mesh(mesh)) return FSI_ERROR_COOKIE;
     if (!fsi_v3_is_finite(position) || !fsi_is_finite(norm2))
@@ -3474,6 +3513,7 @@ FSI_API fsi_status fsi_mesh_move_rigid(fsi_mesh *mesh, fsi_vec3 position, fsi_qu
     if (fabs(norm2 - 1) > 0.1) return fsi__fail(mesh->context, FSI_ERROR_ARGUMENT, name, -1, norm2,
         "the orientation is not a unit quaternion: |q|^2 is %g", norm2);
     w = (fsi__mesh *)mesh->impl;
+    q = fsi_quat_unit(q);
     memcpy(w->previous, w->vertices, (size_t)mesh->vertex_count * sizeof(fsi_vec3));
     for (v = 0; v < mesh->vertex_count; v++)
         w->vertices[v] = fsi__flatten(mesh->corners, fsi_v3_add(position, fsi_quat_rotate(q, w->rest[v])));
@@ -3518,9 +3558,7 @@ static fsi_mesh_hit fsi__foot_hit(const fsi_mesh *m, int face, fsi_vec3 x, const
     fsi_mesh_hit h;
     h.face = face;
     h.t = fsi_sqrt(f->d2);
-    h.bary[0] = f->bary[0];
-    h.bary[1] = f->bary[1];
-    h.bary[2] = f->bary[2];
+    memcpy(h.bary, f->bary, sizeof h.bary);
     h.point = fsi_v3_add(x, f->offset);
     h.normal = f->feature == 0 ? m->face_normals[face]
              : f->feature < 4 ? m->edge_normals[m->face_edge[3 * face + f->feature - 1]]
@@ -3538,59 +3576,22 @@ FSI_API fsi_mesh_hit fsi_mesh_closest_on_face(const fsi_mesh *mesh, int face, fs
     return fsi__foot_hit(mesh, face, x, &f);
 }
 
-FSI_FN fsi_real fsi__box_distance2(const fsi_box3 *b, fsi_vec3 x)
-{
-    fsi_real dx = fsi_max(fsi_max(b->lo.x - x.x, x.x - b->hi.x), 0), dy = fsi_max(fsi_max(b->lo.y - x.y, x.y - b->hi.y), 0),
-        dz = fsi_max(fsi_max(b->lo.z - x.z, x.z - b->hi.z), 0);
-    return dx * dx + dy * dy + dz * dz;
-}
+static const fsi__node *fsi__nodes(const fsi_mesh *mesh) { return ((const fsi__mesh *)mesh->impl)->nodes; }
 
-/* Nodes to visit, nearest on top. */
-typedef struct fsi__agenda { double key[FSI__MESH_STACK]; int node[FSI__MESH_STACK], top; } fsi__agenda;
-
-static void fsi__agenda_push(fsi__agenda *a, int node, double key, double limit)
-{
-    a->node[a->top] = node;
-    a->key[a->top] = key;
-    a->top += key <= limit;
-}
-
-static void fsi__agenda_push_two(fsi__agenda *a, int left, double l, int right, double r, double limit)
-{
-    if (l <= r) {
-        fsi__agenda_push(a, right, r, limit);
-        fsi__agenda_push(a, left, l, limit);
-    } else {
-        fsi__agenda_push(a, left, l, limit);
-        fsi__agenda_push(a, right, r, limit);
-    }
-}
-
-/* Branch and bound: the nearer child first, boxes farther than the best so far are left out. */
 FSI_API fsi_mesh_hit fsi_mesh_closest(const fsi_mesh *mesh, fsi_vec3 x, fsi_real max_distance, int group)
 {
-    const fsi__node *nodes;
-    fsi__agenda agenda;
+    fsi__walk w;
     fsi__foot best, f;
     int face = -1, g;
     if (!fsi__is_mesh(mesh) || !fsi_v3_is_finite(x) || !(max_distance >= 0)) return fsi__no_hit();
-    x = fsi__flatten(mesh->corners, x);
-    nodes = ((const fsi__mesh *)mesh->impl)->nodes;
     memset(&best, 0, sizeof best);
     best.d2 = max_distance < fsi_sqrt(FSI_REAL_MAX) / 2 ? max_distance * max_distance : FSI_REAL_MAX;
-    agenda.top = 0;
-    fsi__agenda_push(&agenda, 0, (double)fsi__box_distance2(&nodes[0].box, x), (double)best.d2);
-    while (agenda.top > 0) {
-        int i = agenda.node[--agenda.top];
-        const fsi__node *n = &nodes[i];
-        if (!(agenda.key[agenda.top] <= (double)best.d2)) continue;
-        for (g = n->first; g < n->first + n->count; g++) {
-            if (group >= 0 && mesh->face_group[g] != group) continue;
-            f = fsi__closest_foot(mesh, g, x);
-            if (f.d2 < best.d2 || (face < 0 && f.d2 <= best.d2)) { best = f; face = g; }
-        }
-        if (n->count == 0) fsi__agenda_push_two(&agenda, i + 1, (double)fsi__box_distance2(&nodes[i + 1].box, x), n->first,
-            (double)fsi__box_distance2(&nodes[n->first].box, x), (double)best.d2);
+    w.point = x = fsi__flatten(mesh->corners, x);
+    g = fsi__walk_begin(&w, FSI__WALK_POINT, fsi__nodes(mesh), (double)best.d2);
+    for (; g >= 0; g = fsi__walk_next(&w, (double)best.d2)) {
+        if (group >= 0 && mesh->face_group[g] != group) continue;
+        f = fsi__closest_foot(mesh, g, x);
+        if (f.d2 < best.d2 || (face < 0 && f.d2 <= best.d2)) { best = f; face = g; }
     }
     return face < 0 ? fsi__no_hit() : fsi__foot_hit(mesh, face, x, &best);
 }
@@ -3611,71 +3612,40 @@ FSI_API double fsi_mesh_winding_number(const fsi_mesh *mesh, fsi_vec3 x)
     if (!fsi__is_mesh(mesh)) return 0;
     for (f = 0; f < mesh->face_count; f++) {
         const int *v = mesh->faces + mesh->corners * f;
-        fsi__wide a = fsi__w_diff(mesh->vertices[v[0]], x), b = fsi__w_diff(mesh->vertices[v[1]], x), c;
-        double la, lb, lc;
-        if (mesh->corners == 2) {
-            sum += fsi_atan2(a.y * b.x - a.x * b.y, a.x * b.x + a.y * b.y);
-            continue;
-        }
-        c = fsi__w_diff(mesh->vertices[v[2]], x);
-        la = fsi__w_norm(a), lb = fsi__w_norm(b), lc = fsi__w_norm(c);
-        sum += 2 * fsi_atan2(fsi__w_dot(a, fsi__w_cross(b, c)),
-            la * lb * lc + fsi__w_dot(a, b) * lc + fsi__w_dot(b, c) * la + fsi__w_dot(c, a) * lb);
+        fsi__wide a = fsi__w_diff(mesh->vertices[v[0]], x), b = fsi__w_diff(mesh->vertices[v[1]], x);
+        if (mesh->corners == 3) {
+            fsi__wide c = fsi__w_diff(mesh->vertices[v[2]], x);
+            double la = fsi__w_norm(a), lb = fsi__w_norm(b), lc = fsi__w_norm(c);
+            sum += 2 * fsi_atan2(fsi__w_dot(a, fsi__w_cross(b, c)),
+                la * lb * lc + fsi__w_dot(a, b) * lc + fsi__w_dot(b, c) * la + fsi__w_dot(c, a) * lb);
+        } else sum += fsi_atan2(a.y * b.x - a.x * b.y, a.x * b.x + a.y * b.y);
     }
     return sum / (mesh->corners == 2 ? 2 * FSI_PI : 4 * FSI_PI);
 }
 
-/* Parameter at which a ray enters a box, infinite when it misses: the last of the three slabs entered. */
-static double fsi__ray_box(const fsi_box3 *b, fsi__wide o, fsi__wide d, double t_max)
-{
-    const double lo[3] = { (double)b->lo.x - o.x, (double)b->lo.y - o.y, (double)b->lo.z - o.z };
-    const double hi[3] = { (double)b->hi.x - o.x, (double)b->hi.y - o.y, (double)b->hi.z - o.z };
-    const double dir[3] = { d.x, d.y, d.z };
-    double enter = 0, leave = t_max;
-    int k;
-    for (k = 0; k < 3; k++) {
-        double s = fabs(dir[k]), from = dir[k] < 0 ? -hi[k] : lo[k], to = dir[k] < 0 ? -lo[k] : hi[k];
-        if (s > 0) {
-            enter = fmax(enter, from / s);
-            leave = fmin(leave, to / s);
-        } else if (from > 0 || to < 0) return HUGE_VAL;
-    }
-    return enter <= leave * (1 + 1e-12) ? enter : HUGE_VAL;
-}
-
 FSI_API fsi_mesh_hit fsi_mesh_ray(const fsi_mesh *mesh, fsi_vec3 origin, fsi_vec3 direction, fsi_real t_max)
 {
-    const fsi__node *nodes;
-    fsi__agenda agenda;
+    fsi__walk w;
     fsi_mesh_hit h = fsi__no_hit();
-    fsi__wide o, d, c[3];
+    fsi__wide c[3];
     double best = (double)t_max, t, bary[3];
     int f, k;
     if (!fsi__is_mesh(mesh) || !fsi_v3_is_finite(origin) || !fsi_v3_is_finite(direction) || !(t_max >= 0)) return h;
-    nodes = ((const fsi__mesh *)mesh->impl)->nodes;
-    o = fsi__w_of(fsi__flatten(mesh->corners, origin));
-    d = fsi__w_of(fsi__flatten(mesh->corners, direction));
-    agenda.top = 0;
-    fsi__agenda_push(&agenda, 0, fsi__ray_box(&nodes[0].box, o, d, best), best);
-    while (agenda.top > 0) {
-        int i = agenda.node[--agenda.top];
-        const fsi__node *n = &nodes[i];
-        if (!(agenda.key[agenda.top] <= best)) continue;
-        for (f = n->first; f < n->first + n->count; f++) {
-            for (k = 0; k < mesh->corners; k++) c[k] = fsi__w_of(mesh->vertices[mesh->faces[mesh->corners * f + k]]);
-            if (!fsi__line_face(o, d, c, mesh->corners, 1e-9, &t, bary) || t < 0 || t > best || (h.face >= 0 && t >= best)) continue;
-            best = t;
-            h.face = f;
-            for (k = 0; k < 3; k++) h.bary[k] = (fsi_real)bary[k];
-        }
-        if (n->count == 0) fsi__agenda_push_two(&agenda, i + 1, fsi__ray_box(&nodes[i + 1].box, o, d, best), n->first,
-            fsi__ray_box(&nodes[n->first].box, o, d, best), best);
+    w.origin = fsi__w_of(fsi__flatten(mesh->corners, origin));
+    w.direction = fsi__w_of(fsi__flatten(mesh->corners, direction));
+    for (f = fsi__walk_begin(&w, FSI__WALK_RAY, fsi__nodes(mesh), best); f >= 0; f = fsi__walk_next(&w, best)) {
+        fsi__face_corners(mesh, mesh->vertices, f, c);
+        if (!fsi__line_face(w.origin, w.direction, c, mesh->corners, 1e-9, &t, bary)) continue;
+        if (t < 0 || t > best || (h.face >= 0 && t >= best)) continue;
+        best = t;
+        h.face = f;
+        for (k = 0; k < 3; k++) h.bary[k] = (fsi_real)bary[k];
     }
     if (h.face < 0) return h;
     h.t = (fsi_real)best;
-    h.point = fsi__w_real(fsi__w_madd(o, best, d));
+    h.point = fsi__w_real(fsi__w_madd(w.origin, best, w.direction));
     h.normal = mesh->face_normals[h.face];
-    h.side = fsi__w_dot(d, fsi__w_of(h.normal)) <= 0 ? 1 : -1;
+    h.side = fsi__w_dot(w.direction, fsi__w_of(h.normal)) <= 0 ? 1 : -1;
     return h;
 }
 
@@ -3683,13 +3653,12 @@ FSI_API fsi_mesh_hit fsi_mesh_ray(const fsi_mesh *mesh, fsi_vec3 origin, fsi_vec
 static int fsi__query(const fsi_mesh *mesh, fsi_box3 box, int *faces, int capacity, int swept)
 {
     fsi__walk w;
-    const fsi__node *leaf;
     int f, n = 0;
     if (!fsi__is_mesh(mesh)) return 0;
-    if (mesh->corners == 2) { box.lo.z = 0; box.hi.z = 0; }
-    fsi__walk_begin(&w, ((const fsi__mesh *)mesh->impl)->nodes, box);
-    while ((leaf = fsi__walk_next(&w)) != NULL) for (f = leaf->first; f < leaf->first + leaf->count; f++) {
-        if (!fsi_box3_overlap(box, swept ? fsi__faces_swept_box(mesh, f, f + 1) : fsi__faces_box(mesh, mesh->vertices, f, f + 1))) continue;
+    if (mesh->corners == 2) box.lo.z = box.hi.z = 0;
+    for (f = fsi__walk_box(&w, fsi__nodes(mesh), box); f >= 0; f = fsi__walk_next(&w, 0)) {
+        fsi_box3 own = swept ? fsi__faces_swept_box(mesh, f, f + 1) : fsi__faces_box(mesh, mesh->vertices, f, f + 1);
+        if (!fsi_box3_overlap(box, own)) continue;
         if (faces && n < capacity) faces[n] = f;
         n++;
     }
@@ -3727,36 +3696,38 @@ FSI_API int fsi_mesh_query_swept_box(const fsi_mesh *mesh, fsi_box3 box, int *fa
 #endif
 
 typedef struct fsi__sweep {
-    fsi__wide a0, a1, u0, u1, v0, v1, x0, x1; /* corner, edges, point: at the start, and their change */
+    fsi__wide p0, p1, u0, u1, v0, v1; /* point seen from corner a, edges: at the start, and their change */
     double c[4], tolerance;
     int corners;
 } fsi__sweep;
 
 static fsi__sweep fsi__sweep_begin(const fsi_mesh *m, int face, fsi_vec3 x0, fsi_vec3 x1)
 {
-    const int *v = m->faces + m->corners * face;
     fsi__sweep s;
-    fsi__wide b0 = fsi__w_of(m->previous[v[1]]), b1 = fsi__w_of(m->vertices[v[1]]), n0, n1, n2, p0, p1, zero = fsi__w3(0, 0, 0);
-    int last = v[m->corners - 1];
+    fsi__wide from[3], to[3], change, n0, n1, n2 = fsi__w3(0, 0, 0);
+    int last = m->corners - 1;
+    fsi__face_corners(m, m->previous, face, from);
+    fsi__face_corners(m, m->vertices, face, to);
+    change = fsi__w_sub(to[0], from[0]);
     s.corners = m->corners;
-    s.a0 = fsi__w_of(m->previous[v[0]]);
-    s.a1 = fsi__w_diff(m->vertices[v[0]], m->previous[v[0]]);
-    s.u0 = fsi__w_sub(b0, s.a0);
-    s.u1 = fsi__w_sub(fsi__w_sub(b1, b0), s.a1);
-    s.v0 = fsi__w_sub(fsi__w_of(m->previous[last]), s.a0);
-    s.v1 = fsi__w_sub(fsi__w_diff(m->vertices[last], m->previous[last]), s.a1);
-    s.x0 = fsi__w_of(x0);
-    s.x1 = fsi__w_diff(x1, x0);
-    p0 = fsi__w_sub(s.x0, s.a0);
-    p1 = fsi__w_sub(s.x1, s.a1);
-    n0 = fsi__w_normal(s.u0, s.v0, m->corners);
-    n1 = m->corners == 3 ? fsi__w_madd(fsi__w_cross(s.u0, s.v1), 1, fsi__w_cross(s.u1, s.v0)) : fsi__w_normal(s.u1, s.v1, 2);
-    n2 = m->corners == 3 ? fsi__w_cross(s.u1, s.v1) : zero;
-    s.c[0] = fsi__w_dot(p0, n0);
-    s.c[1] = fsi__w_dot(p0, n1) + fsi__w_dot(p1, n0);
-    s.c[2] = fsi__w_dot(p0, n2) + fsi__w_dot(p1, n1);
-    s.c[3] = fsi__w_dot(p1, n2);
-    s.tolerance = FSI__SWEEP_TOLERANCE * (fsi__w_norm(s.x0) + fsi__w_norm(s.x1) + fsi__w_norm(s.a0) + fsi__w_norm(s.a1) + fsi__w_norm(s.u0)) * fsi__w_norm(n0);
+    s.u0 = fsi__w_sub(from[1], from[0]);
+    s.u1 = fsi__w_sub(fsi__w_sub(to[1], from[1]), change);
+    s.v0 = fsi__w_sub(from[last], from[0]);
+    s.v1 = fsi__w_sub(fsi__w_sub(to[last], from[last]), change);
+    s.p0 = fsi__w_sub(fsi__w_of(x0), from[0]);
+    s.p1 = fsi__w_sub(fsi__w_diff(x1, x0), change);
+    n0 = fsi__w_normal(s.u0, s.v0, s.corners);
+    n1 = fsi__w_normal(s.u1, s.v0, s.corners);
+    if (s.corners == 3) {
+        n1 = fsi__w_madd(fsi__w_cross(s.u0, s.v1), 1, n1);
+        n2 = fsi__w_cross(s.u1, s.v1);
+    }
+    s.c[0] = fsi__w_dot(s.p0, n0);
+    s.c[1] = fsi__w_dot(s.p0, n1) + fsi__w_dot(s.p1, n0);
+    s.c[2] = fsi__w_dot(s.p0, n2) + fsi__w_dot(s.p1, n1);
+    s.c[3] = fsi__w_dot(s.p1, n2);
+    s.tolerance = FSI__SWEEP_TOLERANCE * fsi__w_norm(n0) * (fsi__w_norm(fsi__w_of(x0)) + fsi__w_norm(fsi__w_diff(x1, x0))
+        + fsi__w_norm(from[0]) + fsi__w_norm(change) + fsi__w_norm(s.u0));
     return s;
 }
 
@@ -3772,9 +3743,8 @@ static int fsi__sweep_knots(const fsi__sweep *s, double *knot)
         q = -(b + (b < 0 ? -sqrt(disc) : sqrt(disc)));
         over[0] = q, under[0] = a, over[1] = c, under[1] = q;
         for (i = 0; i < 2; i++) {
-            if (under[i] < 0) { over[i] = -over[i]; under[i] = -under[i]; }
-            if (!(over[i] > 0 && over[i] < under[i])) continue;
-            r = over[i] / under[i];
+            r = fabs(over[i]) < fabs(under[i]) ? over[i] / under[i] : 0;
+            if (!(r > 0)) continue;
             if (n == 1 && r < knot[1]) { knot[2] = knot[1]; knot[1] = r; }
             else knot[n + 1] = r;
             n++;
@@ -3805,9 +3775,8 @@ static double fsi__sweep_root(const fsi__sweep *s, double sign, double lo, doubl
 /* Weights of the point at time t, when it is on the face (a face that has no area then counts as hit, in its middle). */
 static int fsi__sweep_on_face(const fsi__sweep *s, double t, double *bary)
 {
-    fsi__wide p = fsi__w_madd(fsi__w_sub(s->x0, s->a0), t, fsi__w_sub(s->x1, s->a1)), u = fsi__w_madd(s->u0, t, s->u1),
-        v = fsi__w_madd(s->v0, t, s->v1);
-    fsi__wide n = fsi__w_normal(u, v, s->corners);
+    fsi__wide p = fsi__w_madd(s->p0, t, s->p1), u = fsi__w_madd(s->u0, t, s->u1), v = fsi__w_madd(s->v0, t, s->v1),
+        n = fsi__w_normal(u, v, s->corners);
     double size = fsi__w_dot(n, n), b1 = s->corners == 3 ? fsi__w_dot(fsi__w_cross(p, v), n) : fsi__w_dot(p, u),
         b2 = s->corners == 3 ? fsi__w_dot(fsi__w_cross(u, p), n) : 0;
     double b0 = size - b1 - b2, slack = -1e-4 * size;
@@ -3838,26 +3807,24 @@ FSI_API fsi_mesh_hit fsi_mesh_sweep_face(const fsi_mesh *mesh, int face, fsi_vec
 {
     fsi_mesh_hit h = fsi__no_hit();
     fsi__sweep s;
-    double t, other, bary[3] = { 0, 0, 0 }, back[3] = { 0, 0, 0 };
-    int k;
+    double t, best = 2, bary[3];
+    int k, from;
     if (!fsi__is_mesh(mesh) || face < 0 || face >= mesh->face_count || !fsi_v3_is_finite(x0) || !fsi_v3_is_finite(x1)) return h;
     s = fsi__sweep_begin(mesh, face, fsi__flatten(mesh->corners, x0), fsi__flatten(mesh->corners, x1));
-    t = side >= 0 ? fsi__sweep_side(&s, 1, bary) : -1;
-    other = side <= 0 ? fsi__sweep_side(&s, -1, back) : -1;
-    h.side = 1;
-    if (other >= 0 && (t < 0 || other < t)) {
-        t = other;
-        h.side = -1;
-        memcpy(bary, back, sizeof bary);
+    for (from = 1; from >= -1; from -= 2) {
+        if (from > 0 ? side < 0 : side > 0) continue;
+        t = fsi__sweep_side(&s, from, bary);
+        if (t < 0 || t >= best) continue;
+        best = t;
+        h.face = face;
+        h.side = from;
+        h.t = (fsi_real)t;
+        for (k = 0; k < 3; k++) h.bary[k] = (fsi_real)bary[k];
     }
-    if (t < 0) return fsi__no_hit();
-    h.face = face;
-    h.t = (fsi_real)t;
+    if (h.face < 0) return h;
     h.normal = mesh->face_normals[face];
-    for (k = 0; k < 3; k++) {
-        h.bary[k] = (fsi_real)bary[k];
-        if (k < mesh->corners) h.point = fsi_v3_madd(h.point, h.bary[k], mesh->vertices[mesh->faces[mesh->corners * face + k]]);
-    }
+    for (k = 0; k < mesh->corners; k++)
+        h.point = fsi_v3_madd(h.point, h.bary[k], mesh->vertices[mesh->faces[mesh->corners * face + k]]);
     return h;
 }
 
@@ -3865,14 +3832,12 @@ FSI_API fsi_mesh_hit fsi_mesh_sweep(const fsi_mesh *mesh, fsi_vec3 x0, fsi_vec3 
 {
     fsi_mesh_hit best = fsi__no_hit(), h;
     fsi__walk w;
-    const fsi__node *leaf;
     fsi_box3 box;
     int f;
     if (!fsi__is_mesh(mesh) || !fsi_v3_is_finite(x0) || !fsi_v3_is_finite(x1)) return best;
     box = fsi_box3_grow(fsi_box3_grow(fsi_box3_empty(), fsi__flatten(mesh->corners, x0)), fsi__flatten(mesh->corners, x1));
     box = fsi_box3_inflate(box, (fsi_real)FSI__SWEEP_TOLERANCE * (fsi_v3_norm(mesh->box.lo) + fsi_v3_norm(mesh->box.hi)));
-    fsi__walk_begin(&w, ((const fsi__mesh *)mesh->impl)->nodes, box);
-    while ((leaf = fsi__walk_next(&w)) != NULL) for (f = leaf->first; f < leaf->first + leaf->count; f++) {
+    for (f = fsi__walk_box(&w, fsi__nodes(mesh), box); f >= 0; f = fsi__walk_next(&w, 0)) {
         if (!fsi_box3_overlap(box, fsi__faces_swept_box(mesh, f, f + 1))) continue;
         h = fsi_mesh_sweep_face(mesh, f, x0, x1, side);
         if (h.face >= 0 && (best.face < 0 || h.t < best.t)) best = h;
@@ -3902,7 +3867,8 @@ static void fsi__mass_add(const fsi_mesh *m, int face, fsi_vec3 origin, double *
     *volume += w;
     for (r = 0; r < 3; r++) {
         first[r] += w * sum[r] / (n + 1);
-        for (c = 0; c < 3; c++) second[3 * r + c] += w * (a[0][r] * a[0][c] + a[1][r] * a[1][c] + a[2][r] * a[2][c] + sum[r] * sum[c]) / ((n + 1) * (n + 2));
+        for (c = 0; c < 3; c++) second[3 * r + c] += w / ((n + 1) * (n + 2))
+            * (a[0][r] * a[0][c] + a[1][r] * a[1][c] + a[2][r] * a[2][c] + sum[r] * sum[c]);
     }
 }
 
@@ -3916,7 +3882,8 @@ FSI_API fsi_status fsi_mesh_mass(const fsi_mesh *mesh, fsi_real density, fsi_rea
     depth = mesh->kind == FSI_MESH_CLOSED ? 1 : (double)thickness;
     if (!out) return fsi__fail(mesh->context, FSI_ERROR_ARGUMENT, name, -1, 0, "out is NULL");
     if (!(density > 0) || !fsi_is_finite((double)density))
-        return fsi__fail(mesh->context, FSI_ERROR_ARGUMENT, name, -1, (double)density, "density %g is not positive", (double)density);
+        return fsi__fail(mesh->context, FSI_ERROR_ARGUMENT, name, -1, (double)density,
+            "density %g is not positive", (double)density);
     if (!(depth > 0) || !fsi_is_finite(depth))
         return fsi__fail(mesh->context, FSI_ERROR_ARGUMENT, name, -1, depth, "thickness %g is not positive", depth);
     origin = fsi__box_middle(mesh->box);
@@ -3930,7 +3897,7 @@ FSI_API fsi_status fsi_mesh_mass(const fsi_mesh *mesh, fsi_real density, fsi_rea
     out->volume = (fsi_real)(volume * depth);
     out->mass = (fsi_real)(volume * mass);
     out->center = fsi_v3_add(origin, fsi_v3((fsi_real)c[0], (fsi_real)c[1], (fsi_real)c[2]));
-    for (r = 0; r < 3; r++) for (k = 0; k < 3; k++) out->inertia.m[3 * r + k] = (fsi_real)(mass * ((r == k ? trace : 0) - second[3 * r + k]));
+    for (k = 0; k < 9; k++) out->inertia.m[k] = (fsi_real)(mass * ((k % 4 == 0 ? trace : 0) - second[k]));
     return FSI_OK;
 }
 
@@ -3960,21 +3927,22 @@ FSI_API fsi_body fsi_body_from_mass(const fsi_mass_properties *properties)
     return b;
 }
 
-static fsi_status fsi__body_check_pose(fsi_context *context, const char *function, int index, const char *name, fsi_pose p)
+static fsi_status fsi__body_check_pose(fsi_context *context, int index, const char *name, fsi_pose p)
 {
     fsi_quat q = p.orientation;
-    double n = sqrt((double)q.x * (double)q.x + (double)q.y * (double)q.y + (double)q.z * (double)q.z + (double)q.w * (double)q.w);
+    double x = (double)q.x, y = (double)q.y, z = (double)q.z, w = (double)q.w, n = sqrt(x * x + y * y + z * z + w * w);
     if (!fsi_v3_is_finite(p.position))
-        return fsi__fail(context, FSI_ERROR_NAN, function, index, 0, "body %d: %s.position is not finite", index, name);
+        return fsi__fail(context, FSI_ERROR_NAN, "fsi_body_check", index, 0, "body %d: %s.position is not finite", index, name);
     if (!fsi_is_finite(n))
-        return fsi__fail(context, FSI_ERROR_NAN, function, index, n, "body %d: %s.orientation is not finite", index, name);
+        return fsi__fail(context, FSI_ERROR_NAN, "fsi_body_check", index, n,
+            "body %d: %s.orientation is not finite", index, name);
     if (!(fabs(n - 1) <= 1e-3))
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, function, index, n,
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_body_check", index, n,
             "body %d: the quaternion %s.orientation has length %g, not 1", index, name, n);
     return FSI_OK;
 }
 
-static fsi_status fsi__body_check_inertia(fsi_context *context, const char *function, int index, fsi_mat3 a)
+static fsi_status fsi__body_check_inertia(fsi_context *context, int index, fsi_mat3 a)
 {
     fsi_vec3 e;
     double size = 0, skew = fabs((double)a.m[1] - (double)a.m[3]) + fabs((double)a.m[2] - (double)a.m[6])
@@ -3982,16 +3950,17 @@ static fsi_status fsi__body_check_inertia(fsi_context *context, const char *func
     int k;
     for (k = 0; k < 9; k++) size += fabs((double)a.m[k]);
     if (!fsi_is_finite(size))
-        return fsi__fail(context, FSI_ERROR_NAN, function, index, size, "body %d: inertia is not finite", index);
+        return fsi__fail(context, FSI_ERROR_NAN, "fsi_body_check", index, size, "body %d: inertia is not finite", index);
     if (!(skew <= 1e-5 * size))
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, function, index, skew, "body %d: inertia is not symmetric", index);
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_body_check", index, skew, "body %d: inertia is not symmetric", index);
     fsi_m3_eigen(a, &e, NULL);
     if (!((double)e.z > 1e-12 * (double)e.x))
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, function, index, (double)e.z,
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_body_check", index, (double)e.z,
             "body %d: inertia is not positive definite, its smallest principal moment is %g", index, (double)e.z);
     if (!((double)e.x <= 1.0001 * ((double)e.y + (double)e.z)))
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, function, index, (double)e.x,
-            "body %d: no body has the principal moments %g, %g, %g: one exceeds the sum of the others", index, (double)e.x, (double)e.y, (double)e.z);
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_body_check", index, (double)e.x,
+            "body %d: no body has the principal moments %g, %g, %g: one exceeds the sum of the others", index,
+            (double)e.x, (double)e.y, (double)e.z);
     return FSI_OK;
 }
 
@@ -4008,24 +3977,22 @@ FSI_API fsi_status fsi_body_check(fsi_context *context, const fsi_body *body, in
     if (body->mode != FSI_BODY_PRESCRIBED && body->mode != FSI_BODY_COUPLED)
         return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_body_check", index, (double)body->mode,
             "body %d: mode %d does not exist", index, (int)body->mode);
-    status = fsi__body_check_pose(context, "fsi_body_check", index, "pose", body->pose);
+    status = fsi__body_check_pose(context, index, "pose", body->pose);
     if (status != FSI_OK) return status;
-    if (body->mode == FSI_BODY_PRESCRIBED) return fsi__body_check_pose(context, "fsi_body_check", index, "end", body->end);
+    if (body->mode == FSI_BODY_PRESCRIBED) return fsi__body_check_pose(context, index, "end", body->end);
     v[0] = body->velocity;
     v[1] = body->angular_velocity;
     v[2] = body->force;
     v[3] = body->torque;
-    for (k = 0; k < 4; k++)
-        if (!fsi_v3_is_finite(v[k]))
-            return fsi__fail(context, FSI_ERROR_NAN, "fsi_body_check", index, 0,
-                "body %d: %s is not finite", index, names[k]);
+    for (k = 0; k < 4; k++) if (!fsi_v3_is_finite(v[k]))
+        return fsi__fail(context, FSI_ERROR_NAN, "fsi_body_check", index, 0, "body %d: %s is not finite", index, names[k]);
     if (!fsi_is_finite((double)body->mass))
         return fsi__fail(context, FSI_ERROR_NAN, "fsi_body_check", index, (double)body->mass,
             "body %d: mass is not finite", index);
     if (!(body->mass > 0))
         return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_body_check", index, (double)body->mass,
             "body %d: mass is %g, it must be positive", index, (double)body->mass);
-    return fsi__body_check_inertia(context, "fsi_body_check", index, body->inertia);
+    return fsi__body_check_inertia(context, index, body->inertia);
 }
 
 FSI_API fsi_mat3 fsi_body_world_tensor(fsi_quat orientation, fsi_mat3 a)
@@ -4145,7 +4112,11 @@ typedef struct fsi__sf_slot {
     int map;                /* where its edges' vertex numbers begin; -1 when it has none */
 } fsi__sf_slot;
 
-typedef struct fsi__sf_impl {
+enum { FSI__SF_VERTICES, FSI__SF_ELEMENTS, FSI__SF_BLOCKS, FSI__SF_HASH, FSI__SF_PARTICLES, FSI__SF_SLOTS, FSI__SF_EDGES,
+       FSI__SF_TABLES };
+typedef struct fsi__sf_impl fsi__sf_impl;
+typedef void fsi__sf_pass(fsi__sf_impl *s, fsi__sf_slot *slot);
+struct fsi__sf_impl {
     fsi_surface_desc desc;
     int n, nz;                       /* cells along a block; 1 along z in 2D */
     double support;                  /* [m] */
@@ -4153,10 +4124,10 @@ typedef struct fsi__sf_impl {
     fsi__lane radius, growth;            /* r in supports; slope of g */
     unsigned char cases[256][16];    /* number of edges, then the edges, `corners` an element; by corners inside */
     unsigned char needed[27];        /* octants of a neighbour that must hold particles around a deep block */
+    int rows[FSI__SF_TABLES];        /* room in the arrays below, see fsi__sf_table */
     fsi__sf_block *blocks;
-    int *hash;                       /* 4 * hash_rows; block + 1, 0 free */
-    int block_count, block_rows, hash_rows;
-    fsi__arena particles, nodes, edges;
+    int *hash;                       /* 4 a row; block + 1, 0 free */
+    int block_count;
     int *home, *source;              /* a particle's block; block order -> the caller's index */
     fsi__lane *px, *py, *pz;             /* in block order, FSI_LANES more than there are */
     fsi__sf_slot *slots;
@@ -4164,11 +4135,11 @@ typedef struct fsi__sf_impl {
     int *map;
     int slot_count;
     const fsi_real *attributes;      /* the caller's, during an update */
+    fsi__sf_pass *pass;              /* what fsi__sf_run does to each slot */
     fsi_vec3 *vertices, *normals;
     fsi_real *vertex_attributes;
     int *elements;
-    int vertex_rows, element_rows;
-} fsi__sf_impl;
+};
 
 /* ---- the case table ---- */
 
@@ -4266,20 +4237,17 @@ FSI_API fsi_surface_desc fsi_surface_default_desc(void)
 static fsi_status fsi__sf_check_desc(const fsi_surface_desc *d)
 {
     static const char fn[] = "fsi_surface_create";
+    static const char *const name[] = { "spacing", "support", "cell" };
+    const double size[3] = { (double)d->spacing, (double)d->support, (double)d->cell };
     fsi_context *c = d->context;
-    if (!fsi_is_finite((double)d->spacing) || !fsi_is_finite((double)d->support) || !fsi_is_finite((double)d->cell))
+    int k;
+    if (!fsi_is_finite(size[0]) || !fsi_is_finite(size[1]) || !fsi_is_finite(size[2]))
         return fsi__fail(c, FSI_ERROR_NAN, fn, -1, 0, "spacing, support or cell is not finite");
     if (d->dim != 2 && d->dim != 3)
         return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->dim, "dim is %d, it must be 2 or 3", d->dim);
-    if (!(d->spacing > 0))
-        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->spacing,
-            "spacing is %g, it must be positive", (double)d->spacing);
-    if (!(d->support >= (fsi_real)1.5 && d->support <= 6))
-        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->support,
-            "support is %g spacings, it must be 1.5 to 6", (double)d->support);
-    if (!(d->cell > 0))
-        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->cell,
-            "cell is %g, it must be positive", (double)d->cell);
+    for (k = 0; k < 3; k++) if (!(size[k] > 0) || (k == 1 && !(size[k] >= 1.5 && size[k] <= 6)))
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, size[k], "%s is %g, it must be %s", name[k], size[k],
+            k == 1 ? "1.5 to 6 spacings" : "positive");
     if (d->attribute_count < 0 || d->attribute_count > 1024)
         return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->attribute_count,
             "attribute_count is %d, it must be 0 to 1024", d->attribute_count);
@@ -4306,12 +4274,11 @@ static void fsi__sf_setup(fsi__sf_impl *s)
     s->radius = (fsi__lane)r;
     s->growth = (fsi__lane)((1 + b / r) / pow(1 - b * b, 9));
     for (d = 0; d < 1 << (s->desc.dim == 3 ? 8 : 4); d++) fsi__sf_make_case(s, d);
-    for (d = 0; d < 27; d++)
-        for (o = 0; o < 8; o++) { /* towards a neighbour at -1 its upper half counts, at +1 its lower, at 0 both */
-            int x = d % 3 - 1, y = d / 3 % 3 - 1, z = d / 9 - 1;
-            if (x == (o & 1 ? 1 : -1) || y == (o & 2 ? 1 : -1) || z == (o & 4 ? 1 : -1)) continue;
-            s->needed[d] = (unsigned char)(s->needed[d] | 1 << o);
-        }
+    for (d = 0; d < 27; d++) for (o = 0; o < 8; o++) { /* of a neighbour at -1 its upper half counts, at +1 its lower, else all */
+        int x = d % 3 - 1, y = d / 3 % 3 - 1, z = d / 9 - 1;
+        if (x == (o & 1 ? 1 : -1) || y == (o & 2 ? 1 : -1) || z == (o & 4 ? 1 : -1)) continue;
+        s->needed[d] = (unsigned char)(s->needed[d] | 1 << o);
+    }
 }
 
 FSI_API fsi_status fsi_surface_create(fsi_surface **out, const fsi_surface_desc *desc)
@@ -4339,57 +4306,71 @@ FSI_API fsi_status fsi_surface_create(fsi_surface **out, const fsi_surface_desc 
     return FSI_OK;
 }
 
-/* The columns of the results: vertices, normals, attributes, elements. */
-static void fsi__sf_columns(fsi__sf_impl *s, fsi__column c[4])
+/* The columns of one of the tables; returns how many it has. */
+static int fsi__sf_table(fsi__sf_impl *s, int table, fsi__column *c)
 {
-    c[0].array = (void **)&s->vertices;
-    c[1].array = (void **)&s->normals;
-    c[2].array = (void **)&s->vertex_attributes;
-    c[3].array = (void **)&s->elements;
-    c[0].size = c[1].size = sizeof(fsi_vec3);
-    c[2].size = (size_t)(s->desc.attribute_count ? s->desc.attribute_count : 1) * sizeof(fsi_real);
-    c[3].size = (size_t)s->desc.dim * sizeof(int);
+    const struct { int table; void **array; size_t size; } all[] = {
+        { FSI__SF_VERTICES, (void **)&s->vertices, sizeof(fsi_vec3) },
+        { FSI__SF_VERTICES, (void **)&s->normals, sizeof(fsi_vec3) },
+        { FSI__SF_VERTICES, (void **)&s->vertex_attributes, (size_t)s->desc.attribute_count * sizeof(fsi_real) },
+        { FSI__SF_ELEMENTS, (void **)&s->elements, (size_t)s->desc.dim * sizeof(int) },
+        { FSI__SF_BLOCKS, (void **)&s->blocks, sizeof(fsi__sf_block) },
+        { FSI__SF_HASH, (void **)&s->hash, 4 * sizeof(int) },
+        { FSI__SF_PARTICLES, (void **)&s->home, sizeof(int) },
+        { FSI__SF_PARTICLES, (void **)&s->source, sizeof(int) },
+        { FSI__SF_PARTICLES, (void **)&s->px, sizeof(fsi__lane) },
+        { FSI__SF_PARTICLES, (void **)&s->py, sizeof(fsi__lane) },
+        { FSI__SF_PARTICLES, (void **)&s->pz, sizeof(fsi__lane) },
+        { FSI__SF_SLOTS, (void **)&s->slots, sizeof(fsi__sf_slot) },
+        { FSI__SF_SLOTS, (void **)&s->values, (size_t)(s->n * s->n * s->nz) * sizeof(fsi__lane) },
+        { FSI__SF_EDGES, (void **)&s->map, sizeof(int) }
+    };
+    size_t k;
+    int n = 0;
+    for (k = 0; k < sizeof all / sizeof *all; k++) if (all[k].table == table && all[k].size > 0) {
+        c[n].array = all[k].array;
+        c[n++].size = all[k].size;
+    }
+    return n;
+}
+
+/* Makes room for `need` rows, and a quarter more when a table must grow; the first `keep` rows stay. */
+static fsi_status fsi__sf_room(fsi_context *context, fsi__sf_impl *s, int table, int keep, size_t need)
+{
+    fsi__column c[5];
+    int n = fsi__sf_table(s, table, c);
+    if (need <= (size_t)s->rows[table]) return FSI_OK;
+    need = need + need / 4 < 0x7fffffff ? need + need / 4 : 0x7fffffff;
+    return fsi__grow(context, c, n, keep, &s->rows[table], (int)need, "fsi_surface_update");
 }
 
 FSI_API void fsi_surface_destroy(fsi_surface *surface)
 {
     fsi__sf_impl *s;
-    fsi__column c[4];
+    fsi__column c[5];
+    int t;
     if (!surface) return;
     s = (fsi__sf_impl *)surface->impl;
-    fsi__sf_columns(s, c);
-    fsi__free_columns(surface->context, c, 3, s->vertex_rows);
-    fsi__free_columns(surface->context, c + 3, 1, s->element_rows);
-    fsi__free(surface->context, s->blocks, (size_t)s->block_rows, sizeof *s->blocks);
-    fsi__free(surface->context, s->hash, (size_t)s->hash_rows, 4 * sizeof(int));
-    fsi__arena_free(surface->context, &s->particles);
-    fsi__arena_free(surface->context, &s->nodes);
-    fsi__arena_free(surface->context, &s->edges);
+    for (t = 0; t < FSI__SF_TABLES; t++) fsi__free_columns(surface->context, c, fsi__sf_table(s, t, c), s->rows[t]);
     fsi__free(surface->context, surface, 1, sizeof *surface + sizeof *s);
 }
 
 /* ---- blocks ---- */
 
-/* Where block `at` stands in the hash table, or the free place where it belongs (linear probing, at most half full). */
-static int *fsi__sf_place(const fsi__sf_impl *s, const int at[3])
+/* Where block (x, y, z) stands in the hash table, or the free place where it belongs (linear probing, at most half full). */
+static int *fsi__sf_place(const fsi__sf_impl *s, int x, int y, int z)
 {
     const uint64_t k = 0x9E3779B97F4A7C15u; /* 2^64 / golden ratio */
-    uint64_t h = (((uint32_t)at[0] * k + (uint32_t)at[1]) * k + (uint32_t)at[2]) * k;
-    uint32_t mask = (uint32_t)s->hash_rows * 4 - 1, i = (uint32_t)(h >> 32) & mask;
+    uint64_t h = (((uint32_t)x * k + (uint32_t)y) * k + (uint32_t)z) * k;
+    uint32_t mask = (uint32_t)s->rows[FSI__SF_HASH] * 4 - 1, i = (uint32_t)(h >> 32) & mask;
     for (;; i = (i + 1) & mask) {
         const fsi__sf_block *b = s->blocks + s->hash[i] - 1;
-        if (!s->hash[i] || (b->at[0] == at[0] && b->at[1] == at[1] && b->at[2] == at[2])) return &s->hash[i];
+        if (!s->hash[i] || (b->at[0] == x && b->at[1] == y && b->at[2] == z)) return &s->hash[i];
     }
 }
 
-static int fsi__sf_find(const fsi__sf_impl *s, int x, int y, int z) /* block number, -1 when there is none */
-{
-    int at[3];
-    at[0] = x;
-    at[1] = y;
-    at[2] = z;
-    return *fsi__sf_place(s, at) - 1;
-}
+/* Block (x, y, z); -1 when there is none. */
+static int fsi__sf_find(const fsi__sf_impl *s, int x, int y, int z) { return *fsi__sf_place(s, x, y, z) - 1; }
 
 /* Neighbour d of block `at`, 0 <= d < 27, x fastest, 13 is the block itself; -1 when there is none. */
 static int fsi__sf_around(const fsi__sf_impl *s, const int at[3], int d)
@@ -4401,35 +4382,28 @@ static int fsi__sf_around(const fsi__sf_impl *s, const int at[3], int d)
 static fsi_status fsi__sf_more_blocks(fsi_context *context, fsi__sf_impl *s)
 {
     fsi__column blocks, hash;
+    int *rows = s->rows, more = rows[FSI__SF_BLOCKS] ? 2 * rows[FSI__SF_BLOCKS] : 256, k;
     fsi_status status;
-    int rows = s->block_rows ? 2 * s->block_rows : 256, k;
-    if (rows > 1 << 28) return fsi__fail(context, FSI_ERROR_LIMIT, "fsi_surface_update", -1, rows, "more than 2^28 blocks");
-    blocks.array = (void **)&s->blocks;
-    blocks.size = sizeof *s->blocks;
-    hash.array = (void **)&s->hash;
-    hash.size = 4 * sizeof(int);
-    status = fsi__grow(context, &hash, 1, 0, &s->hash_rows, rows, "fsi_surface_update");
-    if (status == FSI_OK) {
-        for (k = 0; k < s->block_count; k++) *fsi__sf_place(s, s->blocks[k].at) = k + 1;
-        status = fsi__grow(context, &blocks, 1, s->block_count, &s->block_rows, rows, "fsi_surface_update");
-    }
-    return status;
+    if (more > 1 << 28) return fsi__fail(context, FSI_ERROR_LIMIT, "fsi_surface_update", -1, more, "more than 2^28 blocks");
+    fsi__sf_table(s, FSI__SF_HASH, &hash);
+    fsi__sf_table(s, FSI__SF_BLOCKS, &blocks);
+    status = fsi__grow(context, &hash, 1, 0, &rows[FSI__SF_HASH], more, "fsi_surface_update");
+    if (status != FSI_OK) return status;
+    for (k = 0; k < s->block_count; k++) *fsi__sf_place(s, s->blocks[k].at[0], s->blocks[k].at[1], s->blocks[k].at[2]) = k + 1;
+    return fsi__grow(context, &blocks, 1, s->block_count, &rows[FSI__SF_BLOCKS], more, "fsi_surface_update");
 }
 
 /* Block at (x, y, z), made when there is none; -1 when memory fails. */
 static int fsi__sf_add(fsi_context *context, fsi__sf_impl *s, int x, int y, int z)
 {
     fsi__sf_block *b;
-    int at[3], *place;
-    if (s->block_count == s->block_rows && fsi__sf_more_blocks(context, s) != FSI_OK) return -1;
-    at[0] = x;
-    at[1] = y;
-    at[2] = z;
-    place = fsi__sf_place(s, at);
+    int *place;
+    if (s->block_count == s->rows[FSI__SF_BLOCKS] && fsi__sf_more_blocks(context, s) != FSI_OK) return -1;
+    place = fsi__sf_place(s, x, y, z);
     if (*place) return *place - 1;
     b = &s->blocks[s->block_count++];
     memset(b, 0, sizeof *b);
-    memcpy(b->at, at, sizeof at);
+    b->at[0] = x, b->at[1] = y, b->at[2] = z;
     b->slot = FSI__SF_OUTSIDE;
     return (*place = s->block_count) - 1;
 }
@@ -4472,10 +4446,17 @@ static fsi_status fsi__sf_bin(fsi_context *context, fsi__sf_impl *s, const fsi_v
     return FSI_OK;
 }
 
+/* Of the 27 neighbours, those that a particle at f touches along one axis: `low` are those below it, then come those level
+   with it and those above it, `stride` bits on each time. */
+static uint32_t fsi__sf_near(uint32_t low, int stride, fsi__lane f)
+{
+    return low << stride | (f < FSI__SF_TOUCH ? low : 0) | (f > 1 - FSI__SF_TOUCH ? low << 2 * stride : 0);
+}
+
 /* Sorts particles by block (stable) and notes which octants they fill and which neighbours they touch. */
 static void fsi__sf_sort(fsi__sf_impl *s, const fsi_vec3 *x, int count)
 {
-    int i, k, dx, dy, dz, sum = 0;
+    int i, sum = 0;
     for (i = 0; i < s->block_count; i++) {
         fsi__sf_block *b = &s->blocks[i];
         b->begin = sum;
@@ -4486,22 +4467,16 @@ static void fsi__sf_sort(fsi__sf_impl *s, const fsi_vec3 *x, int count)
         fsi__sf_block *b = &s->blocks[s->home[i]];
         double c[3];
         fsi__lane f[3];
-        int lo[3], hi[3], at = b->end++;
+        int at = b->end++, octant;
         fsi__sf_locate(s, x[i], c, f);
         s->source[at] = i;
         s->px[at] = f[0];
         s->py[at] = f[1];
         s->pz[at] = f[2];
-        k = (f[0] >= (fsi__lane)0.5) | (f[1] >= (fsi__lane)0.5) << 1 | (f[2] >= (fsi__lane)0.5) << 2;
-        b->octants = (unsigned char)(b->octants | 1 << k | (s->desc.dim == 2 ? 1 << (k | 4) : 0));
-        for (k = 0; k < 3; k++) {
-            lo[k] = f[k] < FSI__SF_TOUCH ? 0 : 1;
-            hi[k] = f[k] > 1 - FSI__SF_TOUCH ? 2 : 1;
-        }
-        if (s->desc.dim == 2) lo[2] = 1;
-        for (dz = lo[2]; dz <= hi[2]; dz++)
-            for (dy = lo[1]; dy <= hi[1]; dy++)
-                for (dx = lo[0]; dx <= hi[0]; dx++) b->touched |= (uint32_t)1 << (dx + 3 * dy + 9 * dz);
+        octant = (f[0] >= (fsi__lane)0.5) | (f[1] >= (fsi__lane)0.5) << 1 | (f[2] >= (fsi__lane)0.5) << 2;
+        b->octants = (unsigned char)(b->octants | 1 << octant | (s->desc.dim == 2 ? 1 << (octant | 4) : 0));
+        b->touched |= fsi__sf_near(0x1249249, 1, f[0]) & fsi__sf_near(0x1C0E07, 3, f[1])
+            & (s->desc.dim == 2 ? 0x1FFu << 9 : fsi__sf_near(0x1FF, 9, f[2]));
     }
 }
 
@@ -4522,6 +4497,7 @@ static int fsi__sf_is_deep(const fsi__sf_impl *s, const fsi__sf_block *b)
 static fsi_status fsi__sf_activate(fsi_context *context, fsi__sf_impl *s)
 {
     int occupied = s->block_count, i, d, k;
+    const int *at;
     for (i = 0; i < occupied; i++) {
         s->blocks[i].active = (unsigned char)!fsi__sf_is_deep(s, &s->blocks[i]);
         s->blocks[i].slot = FSI__SF_INSIDE;
@@ -4529,7 +4505,8 @@ static fsi_status fsi__sf_activate(fsi_context *context, fsi__sf_impl *s)
     for (i = 0; i < occupied; i++)
         for (d = 0; d < 27; d++) {
             if (!(s->blocks[i].touched >> d & 1) || d == 13) continue;
-            k = fsi__sf_add(context, s, s->blocks[i].at[0] + d % 3 - 1, s->blocks[i].at[1] + d / 3 % 3 - 1, s->blocks[i].at[2] + d / 9 - 1);
+            at = s->blocks[i].at;
+            k = fsi__sf_add(context, s, at[0] + d % 3 - 1, at[1] + d / 3 % 3 - 1, at[2] + d / 9 - 1);
             if (k < 0) return FSI_ERROR_MEMORY;
             if (k >= occupied) s->blocks[k].active = 1;
         }
@@ -4537,7 +4514,8 @@ static fsi_status fsi__sf_activate(fsi_context *context, fsi__sf_impl *s)
     for (i = 0; i < s->block_count; i++) { /* blocks added on the way are not active */
         if (!s->blocks[i].active) continue;
         for (d = 0; d < 1 << s->desc.dim; d++) {
-            k = fsi__sf_add(context, s, s->blocks[i].at[0] - (d & 1), s->blocks[i].at[1] - (d >> 1 & 1), s->blocks[i].at[2] - (d >> 2));
+            at = s->blocks[i].at;
+            k = fsi__sf_add(context, s, at[0] - (d & 1), at[1] - (d >> 1 & 1), at[2] - (d >> 2));
             if (k < 0) return FSI_ERROR_MEMORY;
             if (s->blocks[k].slot < 0) s->blocks[k].slot = s->slot_count++;
         }
@@ -4638,62 +4616,50 @@ static void fsi__sf_evaluate(const fsi__sf_impl *s, const fsi__sf_block *b, fsi_
     for (j = 0; j < s->n * s->nz; j++) fsi__sf_level(s, &sum, j, values + j * s->n);
 }
 
-static void fsi__sf_evaluate_task(void *arg, int chunk, int begin, int end)
+static void fsi__sf_evaluate_slot(fsi__sf_impl *s, fsi__sf_slot *slot)
 {
-    fsi__sf_impl *s = (fsi__sf_impl *)arg;
-    int i, d, k, nodes = s->n * s->n * s->nz;
-    (void)chunk;
-    for (i = begin; i < end; i++) {
-        fsi__sf_slot *slot = &s->slots[i];
-        const fsi__sf_block *b = &s->blocks[slot->block];
-        fsi__lane *v = s->values + (size_t)i * (size_t)nodes;
-        if (b->active) fsi__sf_evaluate(s, b, v);
-        else for (k = 0; k < nodes; k++) v[k] = b->end > b->begin ? -s->radius : s->radius;
-        for (slot->signs = k = 0; k < nodes; k++) slot->signs |= v[k] < 0 ? 1 : 2;
-        for (d = 0; d < 8; d++) {
-            int up = s->desc.dim == 2 && d & 4 ? -1 : fsi__sf_find(s, b->at[0] + (d & 1), b->at[1] + (d >> 1 & 1), b->at[2] + (d >> 2));
-            slot->up[d] = up < 0 ? FSI__SF_OUTSIDE : s->blocks[up].slot;
-        }
+    int d, k, nodes = s->n * s->n * s->nz;
+    const fsi__sf_block *b = &s->blocks[slot->block];
+    fsi__lane *v = s->values + (size_t)(slot - s->slots) * (size_t)nodes;
+    if (b->active) fsi__sf_evaluate(s, b, v);
+    else for (k = 0; k < nodes; k++) v[k] = b->end > b->begin ? -s->radius : s->radius;
+    for (slot->signs = k = 0; k < nodes; k++) slot->signs |= v[k] < 0 ? 1 : 2;
+    for (d = 0; d < 8; d++) {
+        int up = fsi__sf_find(s, b->at[0] + (d & 1), b->at[1] + (d >> 1 & 1), b->at[2] + (d >> 2)); /* 2D: none above */
+        slot->up[d] = up < 0 ? FSI__SF_OUTSIDE : s->blocks[up].slot;
     }
 }
 
 /* ---- cells ---- */
 
-/* Node values of a block and of the first layer of its upper neighbours, (n+1)^dim of them, x fastest. 0 when all have
-   the same sign. Zero itself counts as outside. */
-static int fsi__sf_apron(const fsi__sf_impl *s, const fsi__sf_slot *slot, fsi__lane *v)
-{
-    int n = s->n, signs = 0, d, i, j, k, top = s->desc.dim == 3 ? n : 0;
-    for (d = 0; d < 1 << s->desc.dim; d++) {
-        int up = slot->up[d];
-        signs |= up >= 0 ? s->slots[up].signs : (up == FSI__SF_INSIDE ? 1 : 2);
-    }
-    if (signs != 3) return 0;
-    for (k = 0; k <= top; k++)
-        for (j = 0; j <= n; j++)
-            for (i = 0; i <= n; i++) {
-                int from = slot->up[(i == n) | (j == n) << 1 | (k == n) << 2];
-                if (from < 0) *v++ = from == FSI__SF_INSIDE ? -s->radius : s->radius;
-                else *v++ = s->values[(size_t)from * (size_t)(n * n * s->nz) + (size_t)((k % n * n + j % n) * n + i % n)];
-            }
-    return 1;
-}
-
-/* What one pass over the cells of a block needs. */
+/* What one pass over the cells of a block needs: node values of the block and of the first layer of its upper neighbours,
+   (n+1)^dim of them, x fastest. */
 typedef struct fsi__sf_walk {
     fsi__lane v[FSI__SF_APRON];
     int stride[3];       /* along x, y, z in v */
     int corner[8];       /* offset of the corners of a cell in v */
 } fsi__sf_walk;
 
+/* 0 when all values have the same sign. Zero itself counts as outside. */
 static int fsi__sf_begin_walk(const fsi__sf_impl *s, const fsi__sf_slot *slot, fsi__sf_walk *w)
 {
-    int c;
+    int n = s->n, signs = 0, d, i, j, k, top = s->desc.dim == 3 ? n : 0;
+    fsi__lane *v = w->v;
+    for (d = 0; d < 1 << s->desc.dim; d++) {
+        int up = slot->up[d];
+        signs |= up >= 0 ? s->slots[up].signs : (up == FSI__SF_INSIDE ? 1 : 2);
+    }
+    if (signs != 3) return 0;
     w->stride[0] = 1;
-    w->stride[1] = s->n + 1;
-    w->stride[2] = (s->n + 1) * (s->n + 1);
-    for (c = 0; c < 8; c++) w->corner[c] = (c & 1) + (c >> 1 & 1) * w->stride[1] + (c >> 2) * w->stride[2];
-    return fsi__sf_apron(s, slot, w->v);
+    w->stride[1] = n + 1;
+    w->stride[2] = (n + 1) * (n + 1);
+    for (d = 0; d < 8; d++) w->corner[d] = (d & 1) + (d >> 1 & 1) * w->stride[1] + (d >> 2) * w->stride[2];
+    for (k = 0; k <= top; k++) for (j = 0; j <= n; j++) for (i = 0; i <= n; i++) {
+        int from = slot->up[(i == n) | (j == n) << 1 | (k == n) << 2];
+        if (from < 0) *v++ = from == FSI__SF_INSIDE ? -s->radius : s->radius;
+        else *v++ = s->values[(size_t)from * (size_t)(n * n * s->nz) + (size_t)((k % n * n + j % n) * n + i % n)];
+    }
+    return 1;
 }
 
 static int fsi__sf_case(const fsi__sf_impl *s, const fsi__sf_walk *w, int at) /* corners inside, of the cell at `at` */
@@ -4703,30 +4669,23 @@ static int fsi__sf_case(const fsi__sf_impl *s, const fsi__sf_walk *w, int at) /*
     return inside;
 }
 
-static void fsi__sf_count_task(void *arg, int chunk, int begin, int end)
+static void fsi__sf_count_slot(fsi__sf_impl *s, fsi__sf_slot *slot)
 {
-    fsi__sf_impl *s = (fsi__sf_impl *)arg;
     fsi__sf_walk w;
-    int q, i, j, k, inside;
-    (void)chunk;
-    for (q = begin; q < end; q++) {
-        fsi__sf_slot *slot = &s->slots[q];
-        slot->vertices = slot->elements = 0;
-        if (!fsi__sf_begin_walk(s, slot, &w)) continue;
-        for (k = 0; k < s->nz; k++)
-            for (j = 0; j < s->n; j++)
-                for (i = 0; i < s->n; i++) {
-                    inside = fsi__sf_case(s, &w, i + j * w.stride[1] + k * w.stride[2]);
-                    slot->elements += s->cases[inside][0] / s->desc.dim;
-                    inside ^= inside & 1 ? 255 : 0; /* corners that differ from the first: those at 1, 2, 4 end its edges */
-                    slot->vertices += (inside >> 1 & 1) + (inside >> 2 & 1) + (s->desc.dim == 3 ? inside >> 4 & 1 : 0);
-                }
+    int i, j, k, inside;
+    slot->vertices = slot->elements = 0;
+    if (!fsi__sf_begin_walk(s, slot, &w)) return;
+    for (k = 0; k < s->nz; k++) for (j = 0; j < s->n; j++) for (i = 0; i < s->n; i++) {
+        inside = fsi__sf_case(s, &w, i + j * w.stride[1] + k * w.stride[2]);
+        slot->elements += s->cases[inside][0] / s->desc.dim;
+        inside ^= inside & 1 ? 255 : 0; /* corners that differ from the first: those at 1, 2, 4 end its edges */
+        slot->vertices += (inside >> 1 & 1) + (inside >> 2 & 1) + (s->desc.dim == 3 ? inside >> 4 & 1 : 0);
     }
 }
 
 /* ---- vertices ---- */
 
-static fsi__lane fsi__sf_outside(fsi__lane x) { return x < 0 ? x : (x > 1 ? x - 1 : 0); } /* signed distance to [0, 1] along an axis */
+static fsi__lane fsi__sf_outside(fsi__lane x) { return x < 0 ? x : (x > 1 ? x - 1 : 0); } /* signed distance to [0, 1] */
 
 /* The normal at v: sum q (v - x_j), q = 1 - |v - x_j|^2, as wide a mean as the support allows; q^3 is too noisy for shading. */
 static fsi_vec3 fsi__sf_normal(const fsi__sf_impl *s, const fsi__sf_hood *hood, const fsi__lane v[3])
@@ -4740,11 +4699,12 @@ static fsi_vec3 fsi__sf_normal(const fsi__sf_impl *s, const fsi__sf_hood *hood, 
         fsi__lane ex = fsi__sf_outside(x), ey = fsi__sf_outside(y), ez = fsi__sf_outside(z);
         if (ex * ex + ey * ey + ez * ez >= 1) continue;
         for (p = hood->begin[b]; p < hood->end[b]; p += FSI_LANES) {
-            fsi__f8 dx = fsi__f8_sub(fsi__f8_set(x), fsi__sf_load(s->px + p)), dy = fsi__f8_sub(fsi__f8_set(y), fsi__sf_load(s->py + p));
+            fsi__f8 dx = fsi__f8_sub(fsi__f8_set(x), fsi__sf_load(s->px + p));
+            fsi__f8 dy = fsi__f8_sub(fsi__f8_set(y), fsi__sf_load(s->py + p));
             fsi__f8 dz = fsi__f8_sub(fsi__f8_set(z), fsi__sf_load(s->pz + p));
             fsi__f8 r2 = fsi__f8_add(fsi__f8_add(fsi__f8_mul(dx, dx), fsi__f8_mul(dy, dy)), fsi__f8_mul(dz, dz));
             fsi__f8 q = fsi__f8_max(fsi__f8_sub(one, r2), zero);
-            q = fsi__f8_if_greater(fsi__f8_set((fsi__lane)(hood->end[b] - p)), index, q); /* the last few belong to other blocks */
+            q = fsi__f8_if_greater(fsi__f8_set((fsi__lane)(hood->end[b] - p)), index, q); /* the rest lies elsewhere */
             sx = fsi__f8_add(sx, fsi__f8_mul(q, dx));
             sy = fsi__f8_add(sy, fsi__f8_mul(q, dy));
             sz = fsi__f8_add(sz, fsi__f8_mul(q, dz));
@@ -4779,103 +4739,73 @@ static void fsi__sf_put_vertex(fsi__sf_impl *s, const fsi__sf_block *block, cons
     fsi__lane v[3], t = a / (a - b);
     double x[3];
     int k;
-    t = t < (fsi__lane)1e-3 ? (fsi__lane)1e-3 : (t > 1 - (fsi__lane)1e-3 ? 1 - (fsi__lane)1e-3 : t); /* so that no triangle collapses */
+    t = t < (fsi__lane)1e-3 ? (fsi__lane)1e-3 : (t > 1 - (fsi__lane)1e-3 ? 1 - (fsi__lane)1e-3 : t); /* else triangles collapse */
     for (k = 0; k < 3; k++) {
         v[k] = ((fsi__lane)node[k] + (k == axis ? t : 0)) / (fsi__lane)s->n;
         x[k] = (block->at[k] + (double)v[k] - s->offset) * s->support;
     }
     s->vertices[id] = fsi_v3((fsi_real)x[0], (fsi_real)x[1], (fsi_real)(s->desc.dim == 3 ? x[2] : 0));
     s->normals[id] = fsi__sf_normal(s, hood, v);
-    if (s->desc.attribute_count) fsi__sf_mean_attributes(s, hood, v, s->vertex_attributes + (size_t)id * (size_t)s->desc.attribute_count);
+    if (s->vertex_attributes)
+        fsi__sf_mean_attributes(s, hood, v, s->vertex_attributes + (size_t)id * (size_t)s->desc.attribute_count);
 }
 
-static void fsi__sf_vertex_task(void *arg, int chunk, int begin, int end)
+static void fsi__sf_vertices_of_slot(fsi__sf_impl *s, fsi__sf_slot *slot)
 {
-    fsi__sf_impl *s = (fsi__sf_impl *)arg;
     fsi__sf_walk w;
     fsi__sf_hood hood;
-    int q, node[3], axis, nodes = s->n * s->n * s->nz;
-    (void)chunk;
-    for (q = begin; q < end; q++) {
-        const fsi__sf_slot *slot = &s->slots[q];
-        const fsi__sf_block *block = &s->blocks[slot->block];
-        int id = slot->vertices, at = slot->map;
-        if (slot->map < 0 || !fsi__sf_begin_walk(s, slot, &w)) continue;
-        fsi__sf_gather_hood(s, block->at, &hood);
-        for (node[2] = 0; node[2] < s->nz; node[2]++)
-            for (node[1] = 0; node[1] < s->n; node[1]++)
-                for (node[0] = 0; node[0] < s->n; node[0]++, at++)
-                    for (axis = 0; axis < s->desc.dim; axis++) {
-                        const fsi__lane *v = w.v + node[0] + node[1] * w.stride[1] + node[2] * w.stride[2];
-                        fsi__lane a = v[0], b = v[w.stride[axis]];
-                        if ((a < 0) == (b < 0)) continue;
-                        s->map[at + axis * nodes] = id;
-                        fsi__sf_put_vertex(s, block, &hood, node, axis, a, b, id++);
-                    }
-    }
+    const fsi__sf_block *block = &s->blocks[slot->block];
+    int node[3], axis, nodes = s->n * s->n * s->nz, id = slot->vertices, at = slot->map;
+    if (slot->map < 0 || !fsi__sf_begin_walk(s, slot, &w)) return;
+    fsi__sf_gather_hood(s, block->at, &hood);
+    for (node[2] = 0; node[2] < s->nz; node[2]++)
+        for (node[1] = 0; node[1] < s->n; node[1]++)
+            for (node[0] = 0; node[0] < s->n; node[0]++, at++)
+                for (axis = 0; axis < s->desc.dim; axis++) {
+                    const fsi__lane *v = w.v + node[0] + node[1] * w.stride[1] + node[2] * w.stride[2];
+                    fsi__lane a = v[0], b = v[w.stride[axis]];
+                    if ((a < 0) == (b < 0)) continue;
+                    s->map[at + axis * nodes] = id;
+                    fsi__sf_put_vertex(s, block, &hood, node, axis, a, b, id++);
+                }
 }
 
 /* ---- elements ---- */
 
-/* Vertex on an edge of the cell at `node`: the edge belongs to the node at its lower end, maybe in an upper neighbour. */
-static int fsi__sf_edge_vertex(const fsi__sf_impl *s, const fsi__sf_slot *slot, const int node[3], int edge)
+/* Vertex on an edge of cell (i, j, k): the edge belongs to the node at its lower end, maybe in an upper neighbour. */
+static int fsi__sf_edge_vertex(const fsi__sf_impl *s, const fsi__sf_slot *slot, int i, int j, int k, int edge)
 {
-    int n = s->n, low = fsi__sf_edge_low(edge), x = node[0] + (low & 1), y = node[1] + (low >> 1 & 1), z = node[2] + (low >> 2);
+    int n = s->n, low = fsi__sf_edge_low(edge), x = i + (low & 1), y = j + (low >> 1 & 1), z = k + (low >> 2);
     int owner = slot->up[(x == n) | (y == n) << 1 | (z == n) << 2];
     return s->map[s->slots[owner].map + (((edge >> 2) * s->nz + z % n) * n + y % n) * n + x % n];
 }
 
-static void fsi__sf_element_task(void *arg, int chunk, int begin, int end)
+static void fsi__sf_elements_of_slot(fsi__sf_impl *s, fsi__sf_slot *slot)
 {
-    fsi__sf_impl *s = (fsi__sf_impl *)arg;
     fsi__sf_walk w;
-    int q, node[3], e;
-    (void)chunk;
-    for (q = begin; q < end; q++) {
-        const fsi__sf_slot *slot = &s->slots[q];
-        int *out = s->elements + (size_t)slot->elements * (size_t)s->desc.dim;
-        if (!fsi__sf_begin_walk(s, slot, &w)) continue;
-        for (node[2] = 0; node[2] < s->nz; node[2]++)
-            for (node[1] = 0; node[1] < s->n; node[1]++)
-                for (node[0] = 0; node[0] < s->n; node[0]++) {
-                    const unsigned char *edges = s->cases[fsi__sf_case(s, &w, node[0] + node[1] * w.stride[1] + node[2] * w.stride[2])];
-                    for (e = 1; e <= edges[0]; e++) *out++ = fsi__sf_edge_vertex(s, slot, node, edges[e]);
-                }
+    int i, j, k, e, *out = s->elements + (size_t)slot->elements * (size_t)s->desc.dim;
+    if (!fsi__sf_begin_walk(s, slot, &w)) return;
+    for (k = 0; k < s->nz; k++) for (j = 0; j < s->n; j++) for (i = 0; i < s->n; i++) {
+        int at = i + j * w.stride[1] + k * w.stride[2];
+        const unsigned char *edges = s->cases[fsi__sf_case(s, &w, at)];
+        for (e = 1; e <= edges[0]; e++) *out++ = fsi__sf_edge_vertex(s, slot, i, j, k, edges[e]);
     }
 }
 
+static void fsi__sf_task(void *arg, int chunk, int begin, int end)
+{
+    fsi__sf_impl *s = (fsi__sf_impl *)arg;
+    (void)chunk;
+    for (; begin < end; begin++) s->pass(s, &s->slots[begin]);
+}
+
+static void fsi__sf_run(fsi_context *context, fsi__sf_impl *s, fsi__sf_pass *pass)
+{
+    s->pass = pass;
+    fsi__parallel(context, s->slot_count, FSI__SF_GRAIN, fsi__sf_task, s);
+}
+
 /* ---- update ---- */
-
-static void fsi__sf_layout_particles(fsi__sf_impl *s, fsi__arena *a, size_t count)
-{
-    s->home = (int *)fsi__take(a, count, sizeof(int));
-    s->source = (int *)fsi__take(a, count, sizeof(int));
-    s->px = (fsi__lane *)fsi__take(a, count + FSI_LANES, sizeof(fsi__lane));
-    s->py = (fsi__lane *)fsi__take(a, count + FSI_LANES, sizeof(fsi__lane));
-    s->pz = (fsi__lane *)fsi__take(a, count + FSI_LANES, sizeof(fsi__lane));
-}
-
-static void fsi__sf_layout_nodes(fsi__sf_impl *s, fsi__arena *a, size_t slots)
-{
-    s->slots = (fsi__sf_slot *)fsi__take(a, slots, sizeof *s->slots);
-    s->values = (fsi__lane *)fsi__take(a, slots * (size_t)(s->n * s->n * s->nz), sizeof(fsi__lane));
-}
-
-static void fsi__sf_layout_map(fsi__sf_impl *s, fsi__arena *a, size_t edges) { s->map = (int *)fsi__take(a, edges, sizeof(int)); }
-
-/* Lays out one of the scratch blocks for `count` rows; when it must grow, by a quarter more than needed. */
-typedef void fsi__sf_layout(fsi__sf_impl *s, fsi__arena *a, size_t count);
-static fsi_status fsi__sf_scratch(fsi_context *context, fsi__sf_impl *s, fsi__arena *a, fsi__sf_layout *layout, size_t count)
-{
-    fsi__arena measure;
-    memset(&measure, 0, sizeof measure);
-    layout(s, &measure, count);
-    if (!fsi__arena_reserve(context, a, measure.used > a->size ? measure.used + measure.used / 4 : measure.used))
-        return fsi__fail(context, FSI_ERROR_MEMORY, "fsi_surface_update", -1, (double)measure.used,
-            "no memory for %.0f bytes of scratch", (double)measure.used);
-    layout(s, a, count);
-    return FSI_OK;
-}
 
 /* Numbers the vertices, elements and edge maps of the blocks one after the other; in all: totals[0], [1], [2]. */
 static void fsi__sf_number(fsi__sf_impl *s, size_t totals[3])
@@ -4901,39 +4831,33 @@ static fsi_status fsi__sf_prepare(fsi_context *context, fsi__sf_impl *s, const f
     fsi_status status;
     int i;
     s->block_count = 0;
-    if (s->hash) memset(s->hash, 0, (size_t)s->hash_rows * 4 * sizeof(int));
-    status = fsi__sf_scratch(context, s, &s->particles, fsi__sf_layout_particles, (size_t)count);
+    if (s->hash) memset(s->hash, 0, (size_t)s->rows[FSI__SF_HASH] * 4 * sizeof(int));
+    status = fsi__sf_room(context, s, FSI__SF_PARTICLES, 0, (size_t)count + FSI_LANES);
     if (status == FSI_OK) status = fsi__sf_bin(context, s, x, count);
     if (status != FSI_OK) return status;
     fsi__sf_sort(s, x, count);
     status = fsi__sf_activate(context, s);
-    if (status == FSI_OK) status = fsi__sf_scratch(context, s, &s->nodes, fsi__sf_layout_nodes, (size_t)s->slot_count);
+    if (status == FSI_OK) status = fsi__sf_room(context, s, FSI__SF_SLOTS, 0, (size_t)s->slot_count);
     if (status != FSI_OK) return status;
     for (i = 0; i < s->block_count; i++)
         if (s->blocks[i].slot >= 0) s->slots[s->blocks[i].slot].block = i;
-    fsi__parallel(context, s->slot_count, FSI__SF_GRAIN, fsi__sf_evaluate_task, s);
-    fsi__parallel(context, s->slot_count, FSI__SF_GRAIN, fsi__sf_count_task, s);
+    fsi__sf_run(context, s, fsi__sf_evaluate_slot);
+    fsi__sf_run(context, s, fsi__sf_count_slot);
     fsi__sf_number(s, totals);
     if (totals[0] + 3 * totals[1] + totals[2] > 0x7fffffff)
         return fsi__fail(context, FSI_ERROR_LIMIT, "fsi_surface_update", -1, (double)totals[1],
             "the surface has more than 2^31 - 1 indices");
-    return fsi__sf_scratch(context, s, &s->edges, fsi__sf_layout_map, totals[2]);
+    return fsi__sf_room(context, s, FSI__SF_EDGES, 0, totals[2]);
 }
 
 /* Grows the arrays of the result, old contents kept. The caller sees where they are now even if one could not grow. */
 static fsi_status fsi__sf_grow_results(fsi_surface *surface, fsi__sf_impl *s, const size_t totals[3])
 {
-    fsi__column c[4];
-    fsi_status status = FSI_OK;
-    int vertices = (int)totals[0], elements = (int)totals[1];
-    fsi__sf_columns(s, c);
-    if (vertices > s->vertex_rows)
-        status = fsi__grow(surface->context, c, 3, surface->vertex_count, &s->vertex_rows, vertices + vertices / 4, "fsi_surface_update");
-    if (status == FSI_OK && elements > s->element_rows)
-        status = fsi__grow(surface->context, c + 3, 1, surface->element_count, &s->element_rows, elements + elements / 4, "fsi_surface_update");
+    fsi_status status = fsi__sf_room(surface->context, s, FSI__SF_VERTICES, surface->vertex_count, totals[0]);
+    if (status == FSI_OK) status = fsi__sf_room(surface->context, s, FSI__SF_ELEMENTS, surface->element_count, totals[1]);
     surface->vertices = s->vertices;
     surface->normals = s->normals;
-    surface->attributes = s->desc.attribute_count ? s->vertex_attributes : NULL;
+    surface->attributes = s->vertex_attributes;
     surface->elements = s->elements;
     return status;
 }
@@ -4960,8 +4884,8 @@ FSI_API fsi_status fsi_surface_update(fsi_surface *surface, const fsi_vec3 *x, i
     status = fsi__sf_prepare(context, s, x, count, totals);
     if (status == FSI_OK) status = fsi__sf_grow_results(surface, s, totals);
     if (status != FSI_OK) return status;
-    fsi__parallel(context, s->slot_count, FSI__SF_GRAIN, fsi__sf_vertex_task, s);
-    fsi__parallel(context, s->slot_count, FSI__SF_GRAIN, fsi__sf_element_task, s);
+    fsi__sf_run(context, s, fsi__sf_vertices_of_slot);
+    fsi__sf_run(context, s, fsi__sf_elements_of_slot);
     surface->vertex_count = (int)totals[0];
     surface->element_count = (int)totals[1];
     surface->block_count = s->slot_count;
@@ -4974,8 +4898,8 @@ FSI_API fsi_status fsi_surface_update(fsi_surface *surface, const fsi_vec3 *x, i
 static fsi_status fsi__sample(fsi_context *context, const char *fn, fsi_box3 box, fsi_real spacing, int dim, const fsi_mesh *mesh,
                               fsi_vec3 *out, int capacity, int *count)
 {
-    double n[3], s = (double)spacing, found = 0;
-    int i, j, k;
+    double n[3], s = (double)spacing, total;
+    int i, j, k, found = 0;
     if (!count || capacity < 0 || (capacity > 0 && !out))
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, capacity,
             "count or out is NULL, or capacity %d is negative", capacity);
@@ -4988,25 +4912,24 @@ static fsi_status fsi__sample(fsi_context *context, const char *fn, fsi_box3 box
     n[0] = floor(((double)box.hi.x - (double)box.lo.x) / s + 1e-5); /* a box of whole spacings keeps all of them */
     n[1] = floor(((double)box.hi.y - (double)box.lo.y) / s + 1e-5);
     n[2] = dim == 2 ? 1 : floor(((double)box.hi.z - (double)box.lo.z) / s + 1e-5);
+    total = n[0] * n[1] * n[2];
     if (n[0] < 0 || n[1] < 0 || n[2] < 0)
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "the box is empty: lo is above hi");
-    if (n[0] * n[1] * n[2] > 2147483647.0)
-        return fsi__fail(context, FSI_ERROR_LIMIT, fn, -1, n[0] * n[1] * n[2],
-            "%g lattice points, more than 2^31 - 1", n[0] * n[1] * n[2]);
-    for (k = 0; k < (int)n[2]; k++)
-        for (j = 0; j < (int)n[1]; j++)
-            for (i = 0; i < (int)n[0]; i++) {
-                fsi_vec3 p = fsi_v3((fsi_real)((double)box.lo.x + (i + 0.5) * s), (fsi_real)((double)box.lo.y + (j + 0.5) * s), 0);
-                if (dim == 3) p.z = (fsi_real)((double)box.lo.z + (k + 0.5) * s);
-                if (mesh && !(fsi_mesh_signed_distance(mesh, p) <= -spacing / 2)) continue;
-                if (found < capacity) out[(int)found] = p;
-                found++;
-            }
-    *count = (int)found;
+    if (total > 2147483647.0)
+        return fsi__fail(context, FSI_ERROR_LIMIT, fn, -1, total, "%g lattice points, more than 2^31 - 1", total);
+    for (k = 0; k < (int)n[2]; k++) for (j = 0; j < (int)n[1]; j++) for (i = 0; i < (int)n[0]; i++) {
+        fsi_vec3 p = fsi_v3((fsi_real)((double)box.lo.x + (i + 0.5) * s), (fsi_real)((double)box.lo.y + (j + 0.5) * s), 0);
+        if (dim == 3) p.z = (fsi_real)((double)box.lo.z + (k + 0.5) * s);
+        if (mesh && !(fsi_mesh_signed_distance(mesh, p) <= -spacing / 2)) continue;
+        if (found < capacity) out[found] = p;
+        found++;
+    }
+    *count = found;
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi_sample_box(fsi_context *context, fsi_box3 box, fsi_real spacing, int dim, fsi_vec3 *out, int capacity, int *count)
+FSI_API fsi_status fsi_sample_box(fsi_context *context, fsi_box3 box, fsi_real spacing, int dim, fsi_vec3 *out, int capacity,
+                                  int *count)
 {
     return fsi__sample(context, "fsi_sample_box", box, spacing, dim, NULL, out, capacity, count);
 }

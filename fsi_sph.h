@@ -1665,7 +1665,7 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
             status = fsi__sph_check_overflow(run);
             if (status != FSI_OK) return status;
         }
-        if (drift > run->skin / 2) {
+        if (drift > run->skin) { /* pairs not in the lists are farther than (1 - skin) H: 1e-3 of the kernel's peak at most */
             status = fsi__sph_reattach(run);
             if (status != FSI_OK) return status;
             c.t = 1;
