@@ -50,7 +50,8 @@
 
    ERRORS
       What can fail returns fsi_status and fills context->error: status, function, element, value and a text that names
-      the culprit. A call that fails changes nothing. Nothing here prints, exits, or keeps a global.
+      the culprit (not where a cookie is wrong or the object NULL: then no context can be trusted). A call that fails
+      changes nothing. Nothing here prints, exits, or keeps a global.
 */
 #ifndef FSI_H
 #define FSI_H
@@ -99,6 +100,12 @@
 #define FSI_FN static inline __attribute__((always_inline, unused))
 #else
 #define FSI_FN static inline
+#endif
+
+#if defined(__CUDACC__)
+#define FSI__HOST_FN static inline /* the same for what calls functions that are not inlined */
+#else
+#define FSI__HOST_FN FSI_FN
 #endif
 
 #ifndef FSI_ASSERT
@@ -1062,6 +1069,9 @@ FSI__STRICT_FN_END
 /* Identifies a struct: kind, size, precision and version. First member of every desc and simulator. */
 #define FSI__COOKIE(tag, type) ((uint32_t)(0xF51u << 20) ^ ((uint32_t)(tag) << 12) ^ (uint32_t)sizeof(type) * 40503u ^ (uint32_t)(sizeof(fsi_real) << 8) ^ (uint32_t)FSI_VERSION)
 
+/* No context, or one that fsi_default_context made. */
+FSI_FN int fsi__is_context(const fsi_context *context) { return !context || context->cookie == FSI__COOKIE('c', fsi_context); }
+
 /* Records a failure in `context` (may be NULL) and returns `status`. */
 FSI_API fsi_status fsi__fail(fsi_context *context, fsi_status status, const char *function, long long element, double value, const char *format, ...) FSI__PRINTF(6, 7);
 FSI_API void fsi__note(fsi_context *context, int level, const char *text);
@@ -1285,9 +1295,10 @@ FSI_API fsi_status fsi__grow(fsi_context *context, const fsi__column *columns, i
 
 FSI_API void *fsi__take(fsi__arena *arena, size_t count, size_t size)
 {
-    size_t bytes = (count * size + FSI__ALIGN - 1) / FSI__ALIGN * FSI__ALIGN;
+    const size_t most = (size_t)-1 / 2; /* sizes saturate here; no allocation of this size succeeds */
+    size_t bytes = count > most / size - FSI__ALIGN ? most : (count * size + FSI__ALIGN - 1) / FSI__ALIGN * FSI__ALIGN;
     void *p = arena->base ? arena->base + arena->used : NULL;
-    arena->used += bytes;
+    arena->used = bytes > most - arena->used ? most : arena->used + bytes;
     FSI_ASSERT(!arena->base || arena->used <= arena->size);
     return p;
 }
@@ -1339,7 +1350,7 @@ FSI_API void fsi__parallel(fsi_context *context, int count, int grain, fsi__rang
         return;
     }
 #if defined(_OPENMP)
-#pragma omp parallel for schedule(dynamic)
+#pragma omp parallel for schedule(dynamic) if (chunks > 1)
 #endif
     for (c = 0; c < chunks; c++) fsi__job_task(&job, c);
 }
@@ -1650,6 +1661,7 @@ typedef struct fsi__nb_build {
 FSI_API fsi_status fsi_neighbors_create(fsi_neighbors **out, fsi_context *context)
 {
     fsi_neighbors *nb;
+    if (!fsi__is_context(context)) return FSI_ERROR_COOKIE;
     if (!out) return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_neighbors_create", -1, 0, "out is NULL");
     *out = NULL;
     nb = (fsi_neighbors *)fsi__alloc(context, 1, sizeof *nb + sizeof(fsi__nb_impl));
@@ -1677,7 +1689,7 @@ static void fsi__nb_layout(fsi__nb_build *b, fsi__arena *a)
 {
     size_t n = (size_t)b->count, c = (size_t)b->chunk_count;
     b->order = (int *)fsi__take(a, n, sizeof(int));
-    b->first = (int *)fsi__take(a, n + 1, sizeof(int));
+    b->first = (int *)fsi__take(a, n, sizeof(int));
     b->size = (int *)fsi__take(a, n, sizeof(int));
     b->cell_x = (int *)fsi__take(a, n, sizeof(int));
     b->order2 = (int *)fsi__take(a, n, sizeof(int));
@@ -1910,8 +1922,7 @@ static size_t fsi__nb_test(const fsi__nb_build *b, fsi__nb_tile *tile, int i, fs
         *to = tile->rank[k];
         to += tile->hit[k];
     }
-    m = (size_t)(to - list);
-    return m;
+    return (size_t)(to - list);
 }
 
 /* Lists of the ranks begin .. end-1 of one cell; `total` candidates. */
@@ -1967,9 +1978,15 @@ static fsi_status fsi__nb_make_lists(fsi_neighbors *nb, fsi__nb_build *b, fsi__a
     int c, try_again = 1;
     for (c = 0; c < b->chunk_count; c++) b->need[c] = (size_t)FSI__NB_GRAIN * (b->dim == 3 ? 48 : 24);
     while (try_again) {
+        uint64_t sum = 0;
         b->base[0] = 0;
-        for (c = 0; c < b->chunk_count; c++) b->base[c + 1] = b->base[c] + b->need[c] + b->need[c] / 8 / FSI_LANES * FSI_LANES + FSI__NB_TILE + FSI_LANES;
-        if (b->base[b->chunk_count] > 0x7fffffff) return fsi__fail(nb->context, FSI_ERROR_LIMIT, "fsi_neighbors_build", -1, (double)b->base[b->chunk_count], "more than 2^31 neighbours: the radius is too large for these points");
+        for (c = 0; c < b->chunk_count; c++) {
+            sum += (uint64_t)b->need[c] + b->need[c] / 8 / FSI_LANES * FSI_LANES + FSI__NB_TILE + FSI_LANES;
+            if (sum > 0x7fffffff || sum > (size_t)-1 / sizeof(int))
+                return fsi__fail(nb->context, FSI_ERROR_LIMIT, "fsi_neighbors_build", -1, (double)sum,
+                    "more than 2^31 neighbours: the radius is too large for these points");
+            b->base[c + 1] = (size_t)sum;
+        }
         if (!fsi__arena_reserve(nb->context, lists, b->base[b->chunk_count] * sizeof(int))) return fsi__fail(nb->context, FSI_ERROR_MEMORY, "fsi_neighbors_build", -1, 0, "no memory for the neighbour lists of %d points", b->count);
         b->list = (int *)fsi__take(lists, b->base[b->chunk_count], sizeof(int));
         fsi__parallel(nb->context, b->count, FSI__NB_GRAIN, fsi__nb_chunk, b);
@@ -2236,14 +2253,14 @@ static double fsi__box_ray(const fsi_box3 *b, fsi__wide o, fsi__wide d, double l
     return enter <= leave * (1 + 1e-12) ? enter : HUGE_VAL;
 }
 
-FSI_FN double fsi__walk_key(const fsi__walk *w, int node, double limit)
+FSI__HOST_FN double fsi__walk_key(const fsi__walk *w, int node, double limit)
 {
     const fsi_box3 *b = &w->nodes[node].box;
     if (w->kind == FSI__WALK_BOX) return fsi_box3_overlap(*b, w->box) ? 0 : HUGE_VAL;
     return w->kind == FSI__WALK_POINT ? fsi__box_distance2(b, w->point) : fsi__box_ray(b, w->origin, w->direction, limit);
 }
 
-FSI_FN void fsi__walk_push(fsi__walk *w, int node, double key, double limit)
+FSI__HOST_FN void fsi__walk_push(fsi__walk *w, int node, double key, double limit)
 {
     w->stack[w->top] = node;
     w->key[w->top] = key;
@@ -3392,7 +3409,7 @@ static fsi_status fsi__make_check(const fsi_mesh_desc *d)
 {
     const char *wrong = NULL;
     if (!d) return FSI_ERROR_ARGUMENT;
-    if (d->cookie != FSI__COOKIE('M', fsi_mesh_desc))
+    if (d->cookie != FSI__COOKIE('M', fsi_mesh_desc) || !fsi__is_context(d->context))
         return fsi__fail(NULL, FSI_ERROR_COOKIE, FSI__MAKE, -1, 0, "desc was not made by fsi_mesh_default_desc");
     if (!d->vertices || !d->elements) wrong = "vertices or elements is NULL";
     else if (d->corners < 2 || d->corners > 4) wrong = "corners is not 2, 3 or 4";
@@ -3609,7 +3626,7 @@ FSI_API double fsi_mesh_winding_number(const fsi_mesh *mesh, fsi_vec3 x)
 {
     double sum = 0;
     int f;
-    if (!fsi__is_mesh(mesh)) return 0;
+    if (!fsi__is_mesh(mesh) || !(fabs((double)x.x) + fabs((double)x.y) + fabs((double)x.z) < 1e100)) return 0;
     for (f = 0; f < mesh->face_count; f++) {
         const int *v = mesh->faces + mesh->corners * f;
         fsi__wide a = fsi__w_diff(mesh->vertices[v[0]], x), b = fsi__w_diff(mesh->vertices[v[1]], x);
@@ -3898,6 +3915,8 @@ FSI_API fsi_status fsi_mesh_mass(const fsi_mesh *mesh, fsi_real density, fsi_rea
     out->mass = (fsi_real)(volume * mass);
     out->center = fsi_v3_add(origin, fsi_v3((fsi_real)c[0], (fsi_real)c[1], (fsi_real)c[2]));
     for (k = 0; k < 9; k++) out->inertia.m[k] = (fsi_real)(mass * ((k % 4 == 0 ? trace : 0) - second[k]));
+    if (mesh->corners == 2) out->inertia.m[0] = out->inertia.m[4] = out->inertia.m[8] / 2; /* only the last counts in 2D */
+    if (mesh->corners == 2) out->inertia.m[1] = out->inertia.m[3] = 0;
     return FSI_OK;
 }
 
@@ -4286,11 +4305,9 @@ FSI_API fsi_status fsi_surface_create(fsi_surface **out, const fsi_surface_desc 
     fsi_surface *surface;
     fsi__sf_impl *s;
     fsi_status status;
-    if (!out || !desc) return fsi__fail(NULL, FSI_ERROR_ARGUMENT, "fsi_surface_create", -1, 0, "out or desc is NULL");
+    if (!out || !desc) return FSI_ERROR_ARGUMENT;
     *out = NULL;
-    if (desc->cookie != FSI__COOKIE('S', fsi_surface_desc))
-        return fsi__fail(NULL, FSI_ERROR_COOKIE, "fsi_surface_create", -1, 0,
-            "desc was not made by fsi_surface_default_desc of this version and precision");
+    if (desc->cookie != FSI__COOKIE('S', fsi_surface_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
     status = fsi__sf_check_desc(desc);
     if (status != FSI_OK) return status;
     surface = (fsi_surface *)fsi__alloc(desc->context, 1, sizeof *surface + sizeof *s);
@@ -4298,7 +4315,7 @@ FSI_API fsi_status fsi_surface_create(fsi_surface **out, const fsi_surface_desc 
     s = (fsi__sf_impl *)(void *)(surface + 1);
     s->desc = *desc;
     fsi__sf_setup(s);
-    surface->cookie = FSI__COOKIE('s', fsi_surface);
+    surface->cookie = FSI__COOKIE('f', fsi_surface);
     surface->context = desc->context;
     surface->dim = surface->corners = desc->dim;
     surface->impl = s;
@@ -4384,7 +4401,7 @@ static fsi_status fsi__sf_more_blocks(fsi_context *context, fsi__sf_impl *s)
     fsi__column blocks, hash;
     int *rows = s->rows, more = rows[FSI__SF_BLOCKS] ? 2 * rows[FSI__SF_BLOCKS] : 256, k;
     fsi_status status;
-    if (more > 1 << 28) return fsi__fail(context, FSI_ERROR_LIMIT, "fsi_surface_update", -1, more, "more than 2^28 blocks");
+    if (more > 1 << 28) return fsi__fail(context, FSI_ERROR_MEMORY, "fsi_surface_update", -1, more, "more than 2^28 blocks");
     fsi__sf_table(s, FSI__SF_HASH, &hash);
     fsi__sf_table(s, FSI__SF_BLOCKS, &blocks);
     status = fsi__grow(context, &hash, 1, 0, &rows[FSI__SF_HASH], more, "fsi_surface_update");
@@ -4870,7 +4887,7 @@ FSI_API fsi_status fsi_surface_update(fsi_surface *surface, const fsi_vec3 *x, i
     fsi_status status;
     size_t totals[3];
     if (!surface) return fsi__fail(NULL, FSI_ERROR_ARGUMENT, fn, -1, 0, "surface is NULL");
-    if (surface->cookie != FSI__COOKIE('s', fsi_surface))
+    if (surface->cookie != FSI__COOKIE('f', fsi_surface))
         return fsi__fail(NULL, FSI_ERROR_COOKIE, fn, -1, 0, "not a surface of this version and precision");
     context = surface->context;
     s = (fsi__sf_impl *)surface->impl;
@@ -4915,12 +4932,16 @@ static fsi_status fsi__sample(fsi_context *context, const char *fn, fsi_box3 box
     total = n[0] * n[1] * n[2];
     if (n[0] < 0 || n[1] < 0 || n[2] < 0)
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "the box is empty: lo is above hi");
+    if (total < 1) return FSI_OK; /* thinner than a spacing */
     if (total > 2147483647.0)
         return fsi__fail(context, FSI_ERROR_LIMIT, fn, -1, total, "%g lattice points, more than 2^31 - 1", total);
     for (k = 0; k < (int)n[2]; k++) for (j = 0; j < (int)n[1]; j++) for (i = 0; i < (int)n[0]; i++) {
         fsi_vec3 p = fsi_v3((fsi_real)((double)box.lo.x + (i + 0.5) * s), (fsi_real)((double)box.lo.y + (j + 0.5) * s), 0);
         if (dim == 3) p.z = (fsi_real)((double)box.lo.z + (k + 0.5) * s);
-        if (mesh && !(fsi_mesh_signed_distance(mesh, p) <= -spacing / 2)) continue;
+        if (mesh) { /* in a container the liquid is outside the solid */
+            fsi_real inside = mesh->container ? fsi_mesh_signed_distance(mesh, p) : -fsi_mesh_signed_distance(mesh, p);
+            if (!(inside >= spacing / 2)) continue;
+        }
         if (found < capacity) out[found] = p;
         found++;
     }
@@ -4936,7 +4957,7 @@ FSI_API fsi_status fsi_sample_box(fsi_context *context, fsi_box3 box, fsi_real s
 
 FSI_API fsi_status fsi_sample_mesh(const fsi_mesh *mesh, fsi_real spacing, fsi_vec3 *out, int capacity, int *count)
 {
-    if (!mesh) return fsi__fail(NULL, FSI_ERROR_ARGUMENT, "fsi_sample_mesh", -1, 0, "mesh is NULL");
+    if (!fsi__is_mesh(mesh)) return mesh ? FSI_ERROR_COOKIE : FSI_ERROR_ARGUMENT;
     if (mesh->kind != FSI_MESH_CLOSED)
         return fsi__fail(mesh->context, FSI_ERROR_MESH, "fsi_sample_mesh", -1, 0,
             "the mesh is not closed: it has no inside");

@@ -902,6 +902,7 @@ static fsi_status fsi__io_open(fsi__io_input *in, fsi_io_mesh *mesh, fsi_context
                                size_t size, const char *function)
 {
     memset(in, 0, sizeof *in);
+    if (!fsi__is_context(context)) return FSI_ERROR_COOKIE;
     if (!mesh) return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, 0, "mesh is NULL");
     *mesh = fsi_io_default_mesh();
     if (!data) return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, 0, "data is NULL");
@@ -1435,6 +1436,7 @@ static void fsi__io_attach(fsi__io_writer *w, fsi_io_out out, FILE *file, const 
 
 static fsi_status fsi__io_begin(fsi__io_writer *w, fsi_io_out out, const char *function)
 {
+    if (!fsi__is_context(out.context)) return FSI_ERROR_COOKIE;
     if (!out.path && !out.write)
         return fsi__fail(out.context, FSI_ERROR_ARGUMENT, function, -1, 0,
                          "neither a path nor a write function is given");

@@ -80,7 +80,8 @@ typedef struct fsi_sph_desc {
     fsi_sph_velocity velocity_update; /* default POSITIONS */
     fsi_real cfl;            /* substeps are chosen so that no particle moves farther than cfl * dx in one; default 0.3 */
     int max_substeps;        /* of one call; 1: no substepping; default 50 */
-    int budget;              /* sweeps one call may spend, 0: no limit; what is cut is flagged in stats.degraded; default 0 */
+    int budget;              /* sweeps one call may spend (each substep takes one at least), 0: no limit; what is cut is
+                                flagged in stats.degraded; default 0 */
     fsi_sph_boundary boundary; /* default EXACT */
     int wall_calibrate;      /* scale the integral so that the first layer rests at dx/2; default 1 */
     int always_reevaluate;   /* boundary integrals in every sweep instead of first-order updates; default 0 (slow, for verification) */
@@ -99,7 +100,7 @@ typedef struct fsi_sph_stats {
     int warm_rejected;            /* substeps that started cold although warm_start is set */
     int degraded;                 /* 1: the budget or max_iters ended a solve early */
     int placed, pinched;          /* particles put back outside a solid; of these, without a free place within H */
-    int wall_particles;           /* within reach of a mesh, last substep */
+    int wall_particles;           /* in groups of eight of which one is within reach of a mesh, last substep */
     size_t pairs;                 /* neighbours, last substep */
     double mean_compression;      /* mean of max(lambda - 1, 0), over particles and substeps */
     double max_compression;       /* largest lambda - 1, last substep */
@@ -113,7 +114,7 @@ typedef struct fsi_sph_stats {
     double kinetic_energy, potential_energy; /* [J]; potential: -m g.x, zero at the origin */
     double energy_start, energy_end; /* objective of the first substep's solve before and after, in units of m H^2/dt^2 */
     double seconds_neighbors, seconds_boundary, seconds_density, seconds_gradient, seconds_update, seconds_other; /* by the clock hook */
-    size_t bytes;                 /* held by this simulator */
+    size_t bytes;                 /* held through its context */
     long long allocs;             /* allocations of the context so far */
 } fsi_sph_stats;
 
@@ -150,12 +151,14 @@ FSI_API void fsi_sph_destroy(fsi_sph *s); /* NULL is fine */
 /* Why the last call on this simulator failed. */
 FSI_API const fsi_error *fsi_sph_error(const fsi_sph *s);
 
-/* Appends particles; `velocities` NULL: at rest. Arrays may move. Errors: NAN (names the particle), MEMORY, LIMIT. */
+/* Appends particles; `velocities` NULL: at rest. Arrays may move; the arguments must not point into them. What is put into
+   a solid, here, by writing positions or by adding an obstacle over liquid, comes out within a step where the surface is
+   nearer than H; fsi_sph_count_inside finds the rest. Errors: NAN (names the particle), MEMORY, LIMIT. */
 FSI_API fsi_status fsi_sph_add_particles(fsi_sph *s, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count);
 /* Appends a lattice that fills `box` with spacing dx, leaving out what lies in an obstacle or nearer than dx/2 to one. */
 FSI_API fsi_status fsi_sph_fill_box(fsi_sph *s, fsi_box3 box, fsi_vec3 velocity);
-/* Removes the particles i with remove[i] != 0 (count entries); the others keep their order. */
-FSI_API fsi_status fsi_sph_remove_particles(fsi_sph *s, const unsigned char *remove);
+/* Removes the particles i with gone[i] != 0 (count entries); the others keep their order. */
+FSI_API fsi_status fsi_sph_remove_particles(fsi_sph *s, const unsigned char *gone);
 
 /* A mesh that the liquid cannot enter: referenced, not copied, it must outlive the simulator or be removed first. A
    closed mesh keeps liquid out, or in when it was made as a container. *id names it in calls below. */
@@ -178,7 +181,7 @@ FSI_API fsi_real fsi_sph_fraction_at(const fsi_sph *s, fsi_vec3 x);
 FSI_API int fsi_sph_count_inside(const fsi_sph *s, int *first);
 
 /* State: positions, velocities, forces, warm starts, time. Obstacles and desc are not saved: load into a simulator made
-   alike. NULL buffer asks the size. A damaged or foreign buffer is refused, nothing changes. */
+   alike (another dim or spacing is refused). NULL buffer asks the size. A damaged or foreign buffer is refused, nothing changes. */
 FSI_API fsi_status fsi_sph_save(const fsi_sph *s, void *buffer, size_t capacity, size_t *size);
 FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size);
 /* Hash of what save writes. Equal after equal steps, for any number of threads. */
@@ -303,11 +306,11 @@ typedef struct fsi__sph_edge { double flux, weight, area; } fsi__sph_edge;
 /* Angle from direction (c0, s0) to (c1, s1), less than half a turn. */
 FSI_FN double fsi__sph_turn(double s0, double c0, double s1, double c1) { return fsi_atan2(s1 * c0 - s0 * c1, c1 * c0 + s1 * s0); }
 
-/* asinh(s1/a) - asinh(s0/a) with r = sqrt(s^2 + a^2): log of (s1 + r1)/(s0 + r0), without cancellation. */
-FSI_FN double fsi__sph_asinh_step(double s0, double r0, double s1, double r1)
+/* asinh(s1/a) - asinh(s0/a) with r = sqrt(s^2 + a2), a2 > 0: log of (s1 + r1)/(s0 + r0), without cancellation. */
+FSI_FN double fsi__sph_asinh_step(double a2, double s0, double r0, double s1, double r1)
 {
     if (s1 <= 0) return fsi_log((r0 - s0) / (r1 - s1));
-    return s0 >= 0 ? fsi_log((s1 + r1) / (s0 + r0)) : fsi_log((s1 + r1) * (r0 - s0) / (r0 * r0 - s0 * s0));
+    return s0 >= 0 ? fsi_log((s1 + r1) / (s0 + r0)) : fsi_log((s1 + r1) * (r0 - s0) / a2);
 }
 
 /* Integrals over the triangle (f, u, w), unsigned: of F and G of sph.md 4.2 dtheta, and the area within the disc. p > 0 is
@@ -322,7 +325,7 @@ static fsi__sph_edge fsi__sph_edge_integral(double delta, double p, double s0, d
     fsi__sph_edge out = { 0, 0, 0 };
     if (b1 > b0) {
         const double r0 = sqrt(a2 + b0 * b0), r1 = sqrt(a2 + b1 * b1);
-        const double K_1 = fsi__sph_asinh_step(b0, r0, b1, r1), K0 = b1 - b0;
+        const double K_1 = fsi__sph_asinh_step(a2, b0, r0, b1, r1), K0 = b1 - b0;
         const double K1 = (b1 * r1 - b0 * r0 + a2 * K_1) / 2, K2 = a2 * K0 + (b1 * b1 * b1 - b0 * b0 * b0) / 3;
         const double K3 = (b1 * r1 * r1 * r1 - b0 * r0 * r0 * r0) / 4 + 0.75 * a2 * K1;
         const double J_1 = fsi__sph_turn(delta * b0, p * r0, delta * b1, p * r1); /* delta J_-1 */
@@ -432,6 +435,9 @@ static double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, doub
 #define FSI__SPH_FACES 1024   /* faces within reach of one particle, at most */
 #define FSI__SPH_CONTACTS 8   /* contact planes of one particle, at most */
 #define FSI__SPH_CLOSEST 32   /* closest faces looked at for contact planes */
+#ifndef FSI__SPH_SKIN
+#define FSI__SPH_SKIN 0.1     /* neighbour lists reach (1 + skin) H */
+#endif
 #define FSI__SPH_MOVE 0.1     /* boundary integrals are made anew after a move of this many H */
 #define FSI__SPH_STEP_MAX 0.25/* longest displacement of one sweep [H] */
 #define FSI__SPH_SUMS 8       /* partial sums a chunk */
@@ -480,7 +486,6 @@ typedef struct fsi__sph_impl {
     fsi__sph_obstacle *obstacle;
     int obstacle_count, obstacle_capacity, next_id;
     fsi_mesh *domain;
-    double skin;             /* of the neighbour lists [H]: follows how far the last solve moved particles */
     fsi__arena scratch, walls;
 } fsi__sph_impl;
 
@@ -498,7 +503,6 @@ typedef struct fsi__sph_run {
     double beta;                /* extrapolation of this update */
     fsi_vec3 shift;             /* velocity that gives the defect of momentum back */
     int reset;                  /* what fsi__sph_reset does */
-    double skin;                /* neighbour lists reach (1 + skin) H */
     double compression;         /* mean of max(lambda - 1, 0) at the last point measured */
     /* creation order */
     fsi_vec3 *x, *v, *warm;     /* become the public state */
@@ -533,7 +537,7 @@ static double fsi__sph_largest(const fsi__sph_run *run, int k)
 {
     double most = 0;
     int c;
-    for (c = 0; c < run->chunks; c++) if (!(run->part[c * FSI__SPH_SUMS + k] <= most)) most = run->part[c * FSI__SPH_SUMS + k];
+    for (c = 0; c < run->chunks; c++) if (run->part[c * FSI__SPH_SUMS + k] > most) most = run->part[c * FSI__SPH_SUMS + k];
     return most;
 }
 
@@ -582,8 +586,10 @@ static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
    (less 1 for n0 = 2) and cp = sum_{k even >= 2} C(N,k) g^(k-2): both >= 0, no division by g. */
 FSI_API void fsi_sph_contact(double gamma, int first, int order, double *cm, double *cp)
 {
-    double g = gamma < -2 ? -2 : gamma, g2 = g * g, binomial = order, power = 1;
+    double g = gamma < -2 ? -2 : gamma, g2 = g * g, power = 1, binomial;
     int k;
+    if (order > 64) order = 64;
+    binomial = order;
     *cm = first == 2 ? -1 : 0;
     *cp = 0;
     for (k = 1; k <= order; k++) {
@@ -671,7 +677,7 @@ static void fsi__sph_density(void *arg, int chunk, int begin, int end)
     int i;
     for (i = begin; i < end; i++) {
         const fsi__lane4 *u = &run->uz[i], *star = &run->star[i];
-        fsi__lane lambda = fsi__sph_density_of(run, i), p = lambda > 1 ? lambda - 1 : 0;
+        fsi__lane lambda = fsi__sph_density_of(run, i), p = lambda <= 1 ? 0 : lambda - 1; /* NaN stays NaN */
         fsi__lane dx = u->x - star->x, dy = u->y - star->y, dz = u->z - star->z;
         run->lambda[i] = lambda;
         run->zp[i] = run->z[i];
@@ -775,7 +781,7 @@ static void fsi__sph_gradient(void *arg, int chunk, int begin, int end)
         run->step[i] = t;
         restart -= (double)f.w * (double)(t.x * (uz->x + omega * t.x - u->x) + t.y * (uz->y + omega * t.y - u->y) + t.z * (uz->z + omega * t.z - u->z));
         steps += (double)length;
-        if (!((double)length <= most)) most = (double)length;
+        if ((double)length > most) most = (double)length;
     }
     fsi__sph_put_sums(run, chunk, restart, steps, most, corrections);
 }
@@ -828,12 +834,13 @@ FSI_FN fsi__record fsi__sph_moved(const fsi__record *base, const fsi__lane4 *u)
     return r;
 }
 
-/* y = z + omega step; z = y + beta (y - x); x = y. Displacements stay below 4 H, so that coordinates do not wrap.
+/* y = z + omega step; z = y + beta (y - x); x = y. Displacements stay below 2 H, since sweeps are short and lists are made anew
+   after a move of skin H: coordinates do not wrap.
    Sums: walls whose N or kappa changed, walls to be evaluated anew; largest: the square of the way since the lists were made. */
 static void fsi__sph_update(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
-    const fsi__lane omega = (fsi__lane)run->omega, beta = (fsi__lane)run->beta, bound = (fsi__lane)1.75;
+    const fsi__lane omega = (fsi__lane)run->omega, beta = (fsi__lane)run->beta;
     double changed = 0, stale = 0, drift = 0;
     int i;
     for (i = begin; i < end; i++) {
@@ -845,7 +852,6 @@ static void fsi__sph_update(void *arg, int chunk, int begin, int end)
         uz->x = y.x + beta * (y.x - u->x);
         uz->y = y.y + beta * (y.y - u->y);
         uz->z = y.z + beta * (y.z - u->z);
-        if (!(uz->x < bound && uz->x > -bound && uz->y < bound && uz->y > -bound && uz->z < bound && uz->z > -bound)) *uz = y;
         *u = y;
         run->z[i] = fsi__sph_moved(&run->base[i], uz);
         y.w = uz->x * uz->x + uz->y * uz->y + uz->z * uz->z;
@@ -1235,7 +1241,8 @@ static fsi__sph_integral fsi__sph_integrate(const fsi__sph_run *run, const fsi__
         n = mesh->face_normals[faces->face[k]];
         if (view->flat) {
             f.delta = (double)view->closest / run->h;
-            f.L = fsi__sph_plane(3, f.delta, &f.weight) * (view->inside ? -1 : 1);
+            f.L = fsi__sph_plane(3, f.delta, &f.weight);
+            if (fsi_v3_dot(fsi_v3_sub(view->x, mesh->vertices[mesh->faces[3 * faces->face[k]]]), n) < 0) f.L = -f.L;
             fsi__sph_add_face(&sum, f, n, view->reach[j] < 0 ? -1 : 1);
             break;
         }
@@ -1431,7 +1438,7 @@ static void fsi__sph_cut_pairs(void *arg, int chunk, int begin, int end)
     int r;
     for (r = begin; r < end; r++) {
         if (run->slot[r] < 0) continue;
-        fsi__sph_cut_list(run, fsi__sph_own_faces(run, chunk, NULL, &faces, run->order[r], run->guess[run->order[r]], (fsi_real)((1 + run->skin) * run->h)), r);
+        fsi__sph_cut_list(run, fsi__sph_own_faces(run, chunk, NULL, &faces, run->order[r], run->guess[run->order[r]], (fsi_real)((1 + FSI__SPH_SKIN) * run->h)), r);
     }
 }
 
@@ -1478,8 +1485,9 @@ static fsi_status fsi__sph_attach(fsi__sph_run *run)
     fsi_neighbors *nb = run->im->neighbors;
     double clock = fsi__now(run->s->context);
     int o, sheets = 0;
-    fsi_status status = fsi_neighbors_build(nb, run->guess, run->n, (fsi_real)(run->h * (1 + run->skin)), run->s->desc.dim);
-    if (status != FSI_OK) return fsi__fail(run->s->context, status, "fsi_sph_step", run->s->context->error.element, 0, "particle %d: no neighbours can be found at its predicted position", (int)run->s->context->error.element);
+    fsi_status status = fsi_neighbors_build(nb, run->guess, run->n, (fsi_real)(run->h * (1 + FSI__SPH_SKIN)), run->s->desc.dim);
+    if (status == FSI_ERROR_NAN) return fsi__fail(run->s->context, status, "fsi_sph_step", run->s->context->error.element, 0, "particle %d: its predicted position is not finite", (int)run->s->context->error.element);
+    if (status != FSI_OK) return status;
     run->order = nb->order;
     run->first = nb->first;
     run->size = nb->size;
@@ -1526,7 +1534,7 @@ enum { FSI__SPH_TO_GUESS, FSI__SPH_TO_STAR, FSI__SPH_TO_STEP, FSI__SPH_HALF_BACK
 static void fsi__sph_reset_range(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
-    const fsi__lane back = (fsi__lane)(run->omega / 2), bound = (fsi__lane)0.3;
+    const fsi__lane back = (fsi__lane)(run->omega / 2), bound = (fsi__lane)FSI__SPH_SKIN;
     const int how = run->reset;
     int r;
     (void)chunk;
@@ -1665,7 +1673,7 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
             status = fsi__sph_check_overflow(run);
             if (status != FSI_OK) return status;
         }
-        if (drift > run->skin) { /* pairs not in the lists are farther than (1 - skin) H: 1e-3 of the kernel's peak at most */
+        if (drift > FSI__SPH_SKIN) { /* pairs not in the lists are farther than (1 - skin) H: 1e-3 of the kernel's peak at most */
             status = fsi__sph_reattach(run);
             if (status != FSI_OK) return status;
             c.t = 1;
@@ -1817,7 +1825,7 @@ static void fsi__sph_mend_momentum(fsi__sph_run *run, const double before[4], co
     }
     d = after[3] > 0 ? sqrt(d) / after[3] : 0;
     if (d > run->stats.momentum_defect) run->stats.momentum_defect = d;
-    if (!(active > 0)) return;
+    if (!(active > 0.01 * run->n)) return; /* too few to carry it: it stays in the statistics */
     run->shift = fsi_v3((fsi_real)(defect[0] / active), (fsi_real)(defect[1] / active), (fsi_real)(defect[2] / active));
     fsi__sph_parallel(run, fsi__sph_shift_velocity);
 }
@@ -1838,7 +1846,6 @@ static fsi_status fsi__sph_substep(fsi__sph_run *run)
     run->order = run->im->neighbors->order;
     fsi__sph_parallel(run, fsi__sph_place_start);
     fsi__sph_lap(run, &st->seconds_other, &clock);
-    run->skin = run->im->skin;
     status = fsi__sph_attach(run);
     if (status == FSI_OK) status = fsi__sph_solve(run);
     if (status != FSI_OK) return status;
@@ -1875,7 +1882,7 @@ static double fsi__sph_longest(const fsi_vec3 *v, int n)
     int i;
     for (i = 0; i < n; i++) {
         double s = (double)fsi_v3_norm2(v[i]);
-        if (!(s <= most)) most = s;
+        if (s > most) most = s;
     }
     return sqrt(most);
 }
@@ -1890,7 +1897,8 @@ static fsi_status fsi__sph_measure(fsi__sph_run *run)
     st->particles = run->n;
     for (i = 0; i < run->n; i++) {
         const fsi_vec3 *x = &run->x[i], *v = &run->v[i];
-        if (!fsi_v3_is_finite(*x) || !fsi_v3_is_finite(*v) || !fsi_v3_is_finite(run->warm[i])) return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_sph_step", i, 0, "particle %d: its new position or velocity is not finite", i);
+        const double rest = (double)(run->lambda_out[i] + run->pressure[i] + run->kappa[i]);
+        if (!fsi_v3_is_finite(*x) || !fsi_v3_is_finite(*v) || !fsi_v3_is_finite(run->warm[i]) || !fsi_is_finite(rest)) return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_sph_step", i, 0, "particle %d: its new state is not finite", i);
         st->momentum[0] += m * (double)v->x;
         st->momentum[1] += m * (double)v->y;
         st->momentum[2] += m * (double)v->z;
@@ -1921,8 +1929,11 @@ static void fsi__sph_commit(fsi__sph_run *run)
 
 static fsi_status fsi__sph_check_state(const fsi_sph *s, fsi_real dt)
 {
+    const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
     int i;
     if (!fsi_is_finite((double)dt) || dt < 0 || (dt > 0 && dt < (fsi_real)1e-12)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_sph_step", -1, (double)dt, "dt is %g seconds, must be 0 or at least 1e-12", (double)dt);
+    for (i = 0; i < im->obstacle_count; i++)
+        if (im->obstacle[i].mesh->moving) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_sph_step", im->obstacle[i].id, 0, "obstacle %d moves: this version takes static meshes", im->obstacle[i].id);
     for (i = 0; i < s->count; i++) {
         const char *what = !fsi_v3_is_finite(s->position[i]) ? "position" : !fsi_v3_is_finite(s->velocity[i]) ? "velocity" : !fsi_v3_is_finite(s->force[i]) ? "force" : NULL;
         if (what) return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_sph_step", i, 0, "particle %d: its %s is not finite", i, what);
@@ -2148,15 +2159,14 @@ FSI_API fsi_status fsi_sph_create(fsi_sph **out, const fsi_sph_desc *desc)
     fsi__sph_impl *im;
     fsi_status status;
     if (out) *out = NULL;
-    if (!out || !desc) return fsi__fail(desc ? desc->context : NULL, FSI_ERROR_ARGUMENT, "fsi_sph_create", -1, 0, "out or desc is NULL");
-    if (desc->cookie != FSI__COOKIE('d', fsi_sph_desc)) return FSI_ERROR_COOKIE; /* its context cannot be trusted either */
+    if (!out || !desc) return FSI_ERROR_ARGUMENT;
+    if (desc->cookie != FSI__COOKIE('d', fsi_sph_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE; /* its context cannot be trusted either */
     status = fsi__sph_check_desc(desc->context, desc);
     if (status != FSI_OK) return status;
     s = (fsi_sph *)fsi__alloc(desc->context, 1, sizeof *s + sizeof *im);
     if (!s) return fsi__fail(desc->context, FSI_ERROR_MEMORY, "fsi_sph_create", -1, 0, "no memory for the simulator");
     im = (fsi__sph_impl *)(void *)(s + 1);
     im->own_context = fsi_default_context();
-    im->skin = 0.1;
     s->cookie = FSI__COOKIE('s', fsi_sph);
     s->context = desc->context ? desc->context : &im->own_context;
     s->desc = *desc;
@@ -2178,10 +2188,11 @@ FSI_API void fsi_sph_destroy(fsi_sph *s)
     fsi__column columns[8];
     fsi__sph_impl *im;
     fsi_context *context;
+    int k;
     if (!s || fsi__sph_check(s, "") != FSI_OK) return;
     im = (fsi__sph_impl *)s->impl;
     context = s->context == &im->own_context ? NULL : s->context;
-    while (im->obstacle_count > 0) fsi_sph_remove_obstacle(s, im->obstacle[im->obstacle_count - 1].id);
+    for (k = 0; k < im->obstacle_count; k++) fsi__free(context, im->obstacle[k].patch, (size_t)im->obstacle[k].face_count, sizeof(int));
     fsi__free(context, im->obstacle, (size_t)im->obstacle_capacity, sizeof *im->obstacle);
     fsi_mesh_destroy(im->domain);
     fsi_neighbors_destroy(im->neighbors);
@@ -2211,6 +2222,8 @@ FSI_API fsi_status fsi_sph_add_particles(fsi_sph *s, const fsi_vec3 *positions, 
     if (status != FSI_OK) return status;
     if (count < 0 || (count > 0 && !positions)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, count, "count is %d, positions are %s", count, positions ? "given" : "NULL");
     if (count > 0x3fffffff - s->count) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, count, "%d more particles are too many", count);
+    if (count > 0 && ((positions >= s->position && positions < s->position + s->capacity) || (velocities >= s->velocity && velocities && velocities < s->velocity + s->capacity)))
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "positions or velocities are the simulator's own arrays, which may move");
     for (i = 0; i < count; i++)
         if (!fsi_v3_is_finite(positions[i]) || (velocities && !fsi_v3_is_finite(velocities[i]))) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "particle %d of those to add is not finite", i);
     want = s->count + count;
@@ -2232,16 +2245,16 @@ FSI_API fsi_status fsi_sph_add_particles(fsi_sph *s, const fsi_vec3 *positions, 
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi_sph_remove_particles(fsi_sph *s, const unsigned char *remove_flags)
+FSI_API fsi_status fsi_sph_remove_particles(fsi_sph *s, const unsigned char *gone)
 {
     fsi__column columns[8];
     fsi_status status = fsi__sph_check(s, "fsi_sph_remove_particles");
     int k, i, kept = 0, column_count;
     if (status != FSI_OK) return status;
-    if (!remove_flags) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_sph_remove_particles", -1, 0, "remove is NULL");
+    if (!gone) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_sph_remove_particles", -1, 0, "gone is NULL");
     column_count = fsi__sph_columns(s, columns);
     for (i = 0; i < s->count; i++) {
-        if (remove_flags[i]) continue;
+        if (gone[i]) continue;
         for (k = 0; k < column_count && kept != i; k++) {
             unsigned char *a = (unsigned char *)*columns[k].array;
             memcpy(a + (size_t)kept * columns[k].size, a + (size_t)i * columns[k].size, columns[k].size);
@@ -2365,7 +2378,7 @@ FSI_API fsi_status fsi_sph_remove_obstacle(fsi_sph *s, int id)
     if (status != FSI_OK) return status;
     im = (fsi__sph_impl *)s->impl;
     for (k = 0; k < im->obstacle_count && im->obstacle[k].id != id; k++) {}
-    if (k == im->obstacle_count) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_sph_remove_obstacle", id, 0, "there is no obstacle %d", id);
+    if (k == im->obstacle_count || (im->domain && im->obstacle[k].mesh == im->domain)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_sph_remove_obstacle", id, 0, "there is no obstacle %d", id);
     fsi__free(s->context, im->obstacle[k].patch, (size_t)im->obstacle[k].face_count, sizeof(int));
     im->obstacle_count--;
     memmove(im->obstacle + k, im->obstacle + k + 1, (size_t)(im->obstacle_count - k) * sizeof *im->obstacle);
@@ -2379,7 +2392,7 @@ FSI_API fsi_real fsi_sph_suggest_dt(const fsi_sph *s)
     double speed, g, dx, cfl, accurate;
     if (fsi__sph_check(s, "") != FSI_OK) return 0;
     dx = (double)s->desc.spacing * (double)s->desc.cfl;
-    g = (double)fsi_v3_norm(s->desc.gravity);
+    g = (double)fsi_v3_norm(s->desc.gravity) + fsi__sph_longest(s->force, s->count) / (double)s->particle_mass;
     speed = fsi__sph_longest(s->velocity, s->count);
     cfl = speed > 0 || g > 0 ? 2 * dx / (speed + sqrt(speed * speed + 4 * g * dx)) : 1; /* dx = v t + g t^2 */
     accurate = (double)s->desc.spacing * sqrt(10 * (double)s->desc.density / (double)s->stiffness);
@@ -2443,9 +2456,13 @@ FSI_API int fsi_sph_count_inside(const fsi_sph *s, int *first)
 
 FSI_API void fsi_sph_boundary_integral(const fsi_mesh *mesh, fsi_vec3 x, fsi_real support, fsi_sph_boundary formula, double *lambda, double gradient[3])
 {
-    fsi_mesh_hit closest = fsi_mesh_closest(mesh, x, FSI_REAL_MAX, -1);
+    fsi_mesh_hit closest;
     fsi__sph_integral sum = { 0, { 0, 0, 0 }, 0 };
     int face, k;
+    if (!lambda || !gradient) return;
+    *lambda = gradient[0] = gradient[1] = gradient[2] = 0;
+    if (!mesh || mesh->cookie != FSI__COOKIE('m', fsi_mesh) || !fsi_v3_is_finite(x) || !(support > 0) || !fsi_is_finite((double)support)) return;
+    closest = fsi_mesh_closest(mesh, x, FSI_REAL_MAX, -1);
     for (face = 0; face < mesh->face_count; face++) {
         fsi__sph_face f = fsi__sph_face_at(mesh, face, x, 1 / support);
         if (formula == FSI_SPH_BOUNDARY_PAPER) f.L = fsi__sph_paper_at(mesh, face, x, (double)support, &f);
@@ -2493,12 +2510,24 @@ static void fsi__sph_state(fsi__stream *st, void *simulator)
     fsi__bytes(st, im->density_ratio, n * sizeof *im->density_ratio);
 }
 
-/* The count stands first, so that loading can make room before it reads the rest. */
+/* Stands first: loading makes room for `count` before it reads the rest, and refuses what was saved by an unlike
+   simulator. No padding. */
+typedef struct fsi__sph_state_head { int64_t count, dim; double spacing; } fsi__sph_state_head;
+
+static fsi__sph_state_head fsi__sph_make_head(const fsi_sph *s)
+{
+    fsi__sph_state_head head;
+    head.count = s->count;
+    head.dim = s->desc.dim;
+    head.spacing = (double)s->desc.spacing;
+    return head;
+}
+
 static void fsi__sph_state_counted(fsi__stream *st, void *simulator)
 {
     fsi_sph *s = (fsi_sph *)simulator;
-    int64_t count = s->count;
-    fsi__bytes(st, &count, sizeof count);
+    fsi__sph_state_head head = fsi__sph_make_head(s);
+    fsi__bytes(st, &head, sizeof head);
     fsi__sph_state(st, simulator);
 }
 
@@ -2511,24 +2540,32 @@ FSI_API fsi_status fsi_sph_save(const fsi_sph *s, void *buffer, size_t capacity,
 
 FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size)
 {
+    static const char fn[] = "fsi_sph_load";
     const size_t row = 4 * sizeof(fsi_vec3) + 3 * sizeof(fsi_real);
+    fsi__sph_state_head head, own;
     fsi__stream st;
-    int64_t count = -1;
-    size_t k;
-    fsi_status status = fsi__sph_check(s, "fsi_sph_load");
-    if (status == FSI_OK) status = fsi__load_begin(s->context, s->cookie, buffer, size, &st, "fsi_sph_load");
+    double time = 0;
+    size_t k, start = sizeof head + sizeof time;
+    fsi_status status = fsi__sph_check(s, fn);
+    if (status == FSI_OK) status = fsi__load_begin(s->context, s->cookie, buffer, size, &st, fn);
     if (status != FSI_OK) return status;
-    fsi__bytes(&st, &count, sizeof count);
-    if (!st.ok || count < 0 || count > 0x3fffffff || st.capacity != sizeof count + sizeof s->time + (size_t)count * row)
-        return fsi__fail(s->context, FSI_ERROR_FORMAT, "fsi_sph_load", -1, (double)count, "the state holds %.0f particles in %.0f bytes, which do not agree", (double)count, (double)st.capacity);
-    for (k = 0; k < ((size_t)count * row + sizeof s->time) / sizeof(fsi_real); k++) {
+    own = fsi__sph_make_head(s);
+    head.count = -1;
+    fsi__bytes(&st, &head, sizeof head);
+    if (!st.ok || st.capacity < start || head.count < 0 || head.count > 0x3fffffff || (st.capacity - start) % row || (st.capacity - start) / row != (size_t)head.count)
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, (double)head.count, "the state holds %.0f particles in %.0f bytes, which do not agree", (double)head.count, (double)st.capacity);
+    if (head.dim != own.dim || memcmp(&head.spacing, &own.spacing, sizeof own.spacing) != 0)
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, head.spacing, "the state is of a %dD liquid with spacing %g, not of this one", (int)head.dim, head.spacing);
+    memcpy(&time, st.data + sizeof head, sizeof time);
+    if (!fsi_is_finite(time)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the time of the state is not finite");
+    for (k = 0; k < (size_t)head.count * row / sizeof(fsi_real); k++) {
         fsi_real x;
-        memcpy(&x, st.data + sizeof count + k * sizeof x, sizeof x);
-        if (k * sizeof x >= sizeof s->time && !fsi_is_finite((double)x)) return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_sph_load", (long long)k, 0, "number %.0f of the state is not finite", (double)k);
+        memcpy(&x, st.data + start + k * sizeof x, sizeof x);
+        if (!fsi_is_finite((double)x)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, (long long)k, 0, "number %.0f of the state is not finite", (double)k);
     }
-    status = fsi__sph_reserve(s, (int)count);
+    status = fsi__sph_reserve(s, (int)head.count);
     if (status != FSI_OK) return status;
-    s->count = (int)count;
+    s->count = (int)head.count;
     fsi__sph_state(&st, s);
     return FSI_OK;
 }

@@ -48,7 +48,6 @@ static int scene_attach(scene *a, double dt)
     if (!CHECK(fsi_neighbors_build(run->im->neighbors, run->x, run->n, (fsi_real)run->h, a->s->desc.dim) == FSI_OK)) return 0;
     run->order = run->im->neighbors->order;
     fsi__sph_parallel(run, fsi__sph_place_start);
-    run->skin = run->im->skin;
     return CHECK(fsi__sph_attach(run) == FSI_OK);
 }
 

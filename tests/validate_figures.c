@@ -4,6 +4,7 @@
    Prints lines `key value unit`. --res 50 halves the number of particles along each edge, a word (contact, sweeps, path,
    gaps, dam) draws one figure only, --out chooses another folder. The text beside the figures is docs/sph.md. */
 #define FSI_IMPLEMENTATION
+#define FSI__SPH_SKIN 0.5 /* wide: the lists of the start serve all sweeps */
 #include "../examples/example.h"
 #include "../fsi_sph.h"
 #include "test.h"
@@ -48,7 +49,6 @@ static void open_solve(fsi__sph_run *run, fsi_sph *s, double dt, int place)
     run->mu = (double)s->stiffness * dt * dt / ((double)s->desc.density * run->h * run->h);
     run->kappa0 = run->mu * (double)s->desc.contact_stiffness;
     run->omega = 1;
-    run->skin = 0.5; /* wide: the lists of the start serve all sweeps */
     fsi__sph_parallel(run, fsi__sph_predict);
     ex_check(&app, fsi_neighbors_build(run->im->neighbors, run->x, run->n, s->support, s->desc.dim));
     run->order = run->im->neighbors->order;

@@ -344,7 +344,6 @@ static double first_order_error(fsi_sph *s, double dt, double sums[2])
     run.dt = dt;
     run.mu = (double)s->stiffness * dt * dt / ((double)s->desc.density * run.h * run.h);
     run.kappa0 = run.mu * (double)s->desc.contact_stiffness;
-    run.skin = run.im->skin;
     fsi__sph_parallel(&run, fsi__sph_predict);
     run.order = run.im->neighbors->order;
     fsi__sph_parallel(&run, fsi__sph_place_start);
