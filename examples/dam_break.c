@@ -254,7 +254,7 @@ int main(int argc, char **argv)
     ex_init(&app, "dam_break", "Water breaks over a box, compared with the MARIN experiment.");
     app.res = 11;
     app.res_help = "particles over the depth of the water: dx = 0.55 m / res";
-    app.frames = 60;
+    app.frames = 45;
     ex_real(&app, "dt", &dt, 0, 20, "time step without substeps [ms], 0: chosen by the simulator");
     ex_flag(&app, "full", &full, "dx = 25 mm to 5 s: as --res 22 --frames 125");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
