@@ -810,7 +810,7 @@ FSI_API fsi_mat3 fsi_body_world_tensor(fsi_quat orientation, fsi_mat3 a);
 /* For those who write simulators. begin: impulses 0, new velocities = those before the liquid acts (COUPLED: velocity +
    dt force/mass, likewise the angular one; PRESCRIBED: of the sweep). apply: adds impulse j [N s] at the world point x,
    with its moment about pose.position, and for COUPLED its effect on the new velocities. end: reactions = impulses/dt.
-   dt > 0; the body must have passed fsi_body_check. */
+   The body must have passed fsi_body_check. Nothing happens when it is NULL, dt is not > 0, or j or x is not finite. */
 FSI_API void fsi_body_begin_step(fsi_body *body, fsi_real dt);
 FSI_API void fsi_body_apply_impulse(fsi_body *body, fsi_vec3 j, fsi_vec3 x);
 FSI_API void fsi_body_end_step(fsi_body *body, fsi_real dt);
@@ -3938,6 +3938,7 @@ FSI_API fsi_body fsi_default_body(void)
 FSI_API fsi_body fsi_body_from_mass(const fsi_mass_properties *properties)
 {
     fsi_body b = fsi_default_body();
+    if (!properties) return b;
     b.mode = FSI_BODY_COUPLED;
     b.pose.position = b.end.position = properties->center;
     b.mass = properties->mass;
@@ -4038,6 +4039,7 @@ FSI_API fsi_pose fsi_body_pose_at(const fsi_body *body, fsi_real s)
 
 FSI_API void fsi_body_begin_step(fsi_body *body, fsi_real dt)
 {
+    if (!body || !(dt > 0)) return;
     body->impulse = body->angular_impulse = body->reaction_force = body->reaction_torque = fsi_v3(0, 0, 0);
     if (body->mode == FSI_BODY_PRESCRIBED) {
         body->new_velocity = fsi_v3_scale(fsi_v3_sub(body->end.position, body->pose.position), 1 / dt);
@@ -4051,7 +4053,9 @@ FSI_API void fsi_body_begin_step(fsi_body *body, fsi_real dt)
 
 FSI_API void fsi_body_apply_impulse(fsi_body *body, fsi_vec3 j, fsi_vec3 x)
 {
-    fsi_vec3 moment = fsi_v3_cross(fsi_v3_sub(x, body->pose.position), j);
+    fsi_vec3 moment;
+    if (!body || !fsi_v3_is_finite(j) || !fsi_v3_is_finite(x)) return;
+    moment = fsi_v3_cross(fsi_v3_sub(x, body->pose.position), j);
     body->impulse = fsi_v3_add(body->impulse, j);
     body->angular_impulse = fsi_v3_add(body->angular_impulse, moment);
     if (body->mode == FSI_BODY_COUPLED) {
@@ -4063,16 +4067,20 @@ FSI_API void fsi_body_apply_impulse(fsi_body *body, fsi_vec3 j, fsi_vec3 x)
 
 FSI_API void fsi_body_end_step(fsi_body *body, fsi_real dt)
 {
+    if (!body || !(dt > 0)) return;
     body->reaction_force = fsi_v3_scale(body->impulse, 1 / dt);
     body->reaction_torque = fsi_v3_scale(body->angular_impulse, 1 / dt);
 }
 
 FSI_API void fsi_body_integrate(fsi_body *body, fsi_real dt)
 {
-    fsi_quat q = body->pose.orientation;
-    fsi_vec3 w = body->new_angular_velocity, momentum;
+    fsi_quat q;
+    fsi_vec3 w, momentum;
     fsi_mat3 inverse;
     int k;
+    if (!body || !(dt > 0)) return;
+    q = body->pose.orientation;
+    w = body->new_angular_velocity;
     body->velocity = body->new_velocity;
     body->angular_velocity = w;
     if (body->mode == FSI_BODY_PRESCRIBED) {

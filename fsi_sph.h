@@ -35,7 +35,7 @@
       One liquid, incompressible up to desc.compressibility, free surface, 2D and 3D. A step minimises one energy: inertia,
       compression, contact (Liu et al., "A Semi-Analytical Energy Model for Particle-Based Fluid Simulation Involving Complex
       Moving Boundaries"; docs/sph.md tells what was mended). Steps as large as one particle spacing of motion stay stable;
-      no particle is ever left inside a solid. Numbers to choose: spacing, depth; all else has a default that works.
+      no particle that starts outside a solid ends inside it. Numbers to choose: spacing, depth; all else has a default that works.
    WHAT IT DOES NOT DO (yet)
       Moving obstacles and bodies, viscosity in Pa s, surface tension, emitters, several liquids.
 
@@ -43,7 +43,7 @@
    UNITS: SI. In 2D masses, forces and energies are per metre of depth.
    PRECISION: state in fsi_real; pair arithmetic in float on exact fixed-point differences, energies and sums in double,
       boundary integrals in double. Recommended: double (the default); float saves memory, not time.
-   COST: about 0.2 us for a particle and sweep, 8 to 15 sweeps a substep, 1.1 kB a particle; see docs/sph.md.
+   COST: about 0.2 us for a particle and sweep, 8 to 25 sweeps a substep, 1.1 kB a particle; see docs/sph.md.
 */
 #ifndef FSI_SPH_H
 #define FSI_SPH_H

@@ -201,6 +201,34 @@ static void test_impossible_bodies_are_refused_by_name(void)
     CHECK(fsi_body_check(NULL, &b, 0) == FSI_OK);
 }
 
+/* Nothing happens, and nothing is read, where an argument is missing or makes no sense. */
+static void test_missing_bodies_and_absurd_steps_change_nothing(void)
+{
+    fsi_body b = fsi_default_body(), before;
+    fsi_real bad[3];
+    int k;
+    bad[0] = 0;
+    bad[1] = -1;
+    bad[2] = (fsi_real)test_nan();
+    b.mode = FSI_BODY_COUPLED;
+    b.velocity = fsi_v3(1, 2, 3);
+    before = b;
+    for (k = 0; k < 3; k++) {
+        fsi_body_begin_step(&b, bad[k]);
+        fsi_body_end_step(&b, bad[k]);
+        fsi_body_integrate(&b, bad[k]);
+    }
+    fsi_body_apply_impulse(&b, fsi_v3(bad[2], 0, 0), fsi_v3(0, 0, 0));
+    fsi_body_apply_impulse(&b, fsi_v3(1, 0, 0), fsi_v3(0, bad[2], 0));
+    CHECK(memcmp(&b, &before, sizeof b) == 0);
+    fsi_body_begin_step(NULL, 1);
+    fsi_body_apply_impulse(NULL, fsi_v3(1, 0, 0), fsi_v3(0, 0, 0));
+    fsi_body_end_step(NULL, 1);
+    fsi_body_integrate(NULL, 1);
+    b = fsi_body_from_mass(NULL);
+    CHECK(fsi_body_check(NULL, &b, 0) == FSI_OK);
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -210,5 +238,6 @@ int main(int argc, char **argv)
     RUN(test_symmetric_top_precesses_at_the_rate_of_euler);
     RUN(test_mass_properties_make_a_body);
     RUN(test_impossible_bodies_are_refused_by_name);
+    RUN(test_missing_bodies_and_absurd_steps_change_nothing);
     return TEST_END();
 }
