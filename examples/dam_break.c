@@ -178,15 +178,6 @@ static void draw(ex_app *app, ex_scene *scene, fsi_surface *surface, const fsi_s
     ex_save_frame(app, image, frame);
 }
 
-/* Particles outside the domain, or nowhere. */
-static int count_lost(const fsi_sph *s)
-{
-    int i, lost = 0;
-    for (i = 0; i < s->count; i++)
-        lost += !fsi_box3_overlap(s->desc.domain, fsi_box3_grow(fsi_box3_empty(), s->position[i]));
-    return lost;
-}
-
 static fsi_box3 make_box(double x0, double y0, double z0, double x1, double y1, double z1)
 {
     fsi_box3 b;
@@ -296,7 +287,7 @@ int main(int argc, char **argv)
     app.hash = fsi_sph_hash(s);
     ex_figure(&app, "particles", "%.0f", s->count);
     ex_figure(&app, "inside", "%.0f", inside);
-    ex_figure(&app, "lost", "%.0f", count_lost(s));
+    ex_figure(&app, "lost", "%.0f", ex_count_outside(s->position, s->count, s->desc.domain));
     ex_figure(&app, "placed", "%.0f", placed);
     ex_figure(&app, "pinched", "%.0f", pinched);
     ex_figure(&app, "mean_compression", "%.5f", compression / (double)app.steps);

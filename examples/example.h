@@ -38,7 +38,8 @@
    WHERE IS WHAT
       >>host      ex_wall_seconds ex_cpu_seconds ex_peak_mb ex_core_count ex_make_folder
       >>threads   ex_pool_start ex_pool_stop ex_pool_run    (EXAMPLE_NO_THREADS: none, for systems without pthread)
-      >>app       ex_init ex_flag ex_int ex_real ex_string ex_operand ex_begin ex_check ex_progress ex_figure ex_end
+      >>app       ex_init ex_flag ex_int ex_real ex_string ex_operand ex_begin ex_check ex_progress ex_figure
+                   ex_count_outside ex_end
       >>image     ex_image ex_line ex_disc ex_rect ex_text ex_text_width
       >>files     ex_save_png ex_save_frame ex_write_mesh ex_write_particles
       >>colours   ex_map_color ex_map_colors ex_speed_colors ex_color_bar
@@ -619,6 +620,14 @@ EX_FN void ex_progress(ex_app *app, int frames_done)
     fprintf(stderr, "%s%s: frame %d of %d, %.2f s simulated, %s used, %s left %s", app->terminal ? "\r" : "", app->name,
             frames_done, app->frames, app->sim_seconds, used, left, app->terminal && !last ? "   " : "   \n");
     fflush(stderr);
+}
+
+/* Points outside a box: particles that a tank has lost. */
+EX_FN int ex_count_outside(const fsi_vec3 *x, int count, fsi_box3 box)
+{
+    int i, outside = 0;
+    for (i = 0; i < count; i++) outside += !fsi_box3_overlap(box, fsi_box3_grow(fsi_box3_empty(), x[i]));
+    return outside;
 }
 
 /* Adds a figure to the last line: format holds one conversion of a double, such as "%.4f". */

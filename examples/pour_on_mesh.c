@@ -65,15 +65,6 @@ static void pour(ex_app *app, fsi_sph *s, int *layers)
     }
 }
 
-/* Particles outside the domain, or nowhere. */
-static int count_lost(const fsi_sph *s)
-{
-    int i, lost = 0;
-    for (i = 0; i < s->count; i++)
-        lost += !fsi_box3_overlap(s->desc.domain, fsi_box3_grow(fsi_box3_empty(), s->position[i]));
-    return lost;
-}
-
 static void draw(ex_app *app, ex_scene *scene, fsi_surface *surface, const fsi_sph *s, const fsi_mesh *mesh, int frame)
 {
     ex_check(app, fsi_surface_update(surface, s->position, s->count, NULL));
@@ -143,7 +134,7 @@ int main(int argc, char **argv)
     app.hash = fsi_sph_hash(s);
     ex_figure(&app, "particles", "%.0f", s->count);
     ex_figure(&app, "inside", "%.0f", inside);
-    ex_figure(&app, "lost", "%.0f", count_lost(s));
+    ex_figure(&app, "lost", "%.0f", ex_count_outside(s->position, s->count, s->desc.domain));
     ex_figure(&app, "placed", "%.0f", placed);
     ex_figure(&app, "pinched", "%.0f", pinched);
     ex_scene_end(&scene);

@@ -72,15 +72,6 @@ static int count_passed(const tank *t)
     return passed;
 }
 
-/* Particles outside the domain, or nowhere. */
-static int count_lost(const fsi_sph *s)
-{
-    int i, lost = 0;
-    for (i = 0; i < s->count; i++)
-        lost += !fsi_box3_overlap(s->desc.domain, fsi_box3_grow(fsi_box3_empty(), s->position[i]));
-    return lost;
-}
-
 static void draw(ex_app *app, ex_scene *scene, const tank *tanks, uint32_t *colors, int frame)
 {
     ex_image *image;
@@ -155,7 +146,7 @@ int main(int argc, char **argv)
 
     for (k = 0; k < 3; k++) {
         app.hash = app.hash * 31 + fsi_sph_hash(tanks[k].liquid);
-        lost += count_lost(tanks[k].liquid);
+        lost += ex_count_outside(tanks[k].liquid->position, tanks[k].liquid->count, tanks[k].liquid->desc.domain);
         ex_figure(&app, keys[k], "%.0f", count_passed(&tanks[k]));
         fsi_sph_destroy(tanks[k].liquid);
         fsi_mesh_destroy(tanks[k].wall);

@@ -10,26 +10,12 @@
 #include "test.h"
 #include "test_sph.h"
 
-static ex_app app;
+#include "validate.h"
 
 static void say(const char *key, double value, const char *unit)
 {
     printf("%s %.4g %s\n", key, value, unit);
     fflush(stdout);
-}
-
-static int scaled(int full)
-{
-    int n = full * app.res / 100;
-    return n < 4 ? 4 : n;
-}
-
-static fsi_sph *make_liquid(fsi_sph_desc *d)
-{
-    fsi_sph *s;
-    d->context = &app.context;
-    ex_check(&app, fsi_sph_create(&s, d));
-    return s;
 }
 
 static fsi_mesh *make_solid(fsi_sph *s)

@@ -13,7 +13,7 @@
 
 #define G 9.81
 
-static ex_app app;
+#include "validate.h"
 
 /* One line; the key is made as by printf. */
 static void say(double value, const char *unit, const char *key, ...)
@@ -24,20 +24,6 @@ static void say(double value, const char *unit, const char *key, ...)
     va_end(args);
     printf(" %.4g %s\n", value, unit);
     fflush(stdout);
-}
-
-static int scaled(int full)
-{
-    int n = full * app.res / 100;
-    return n < 4 ? 4 : n;
-}
-
-static fsi_sph *make_liquid(fsi_sph_desc *d)
-{
-    fsi_sph *s;
-    d->context = &app.context;
-    ex_check(&app, fsi_sph_create(&s, d));
-    return s;
 }
 
 static double along(const fsi_sph *s, int i) { return (double)s->position[i].x; }

@@ -1,0 +1,23 @@
+/* validate.h - what the validation programs share: their command line, sizes by --res, liquids that must be made.
+   SPDX-License-Identifier: MIT */
+#ifndef FSI_VALIDATE_H
+#define FSI_VALIDATE_H
+
+static ex_app app;
+
+/* A count of the full case, at --res per cent. */
+static int scaled(int full)
+{
+    int n = full * app.res / 100;
+    return n < 4 ? 4 : n;
+}
+
+static fsi_sph *make_liquid(fsi_sph_desc *d)
+{
+    fsi_sph *s;
+    d->context = &app.context;
+    ex_check(&app, fsi_sph_create(&s, d));
+    return s;
+}
+
+#endif
