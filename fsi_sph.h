@@ -435,6 +435,9 @@ static double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, doub
 #define FSI__SPH_FACES 1024   /* faces within reach of one particle, at most */
 #define FSI__SPH_CONTACTS 8   /* contact planes of one particle, at most */
 #define FSI__SPH_CLOSEST 32   /* closest faces looked at for contact planes */
+#ifndef FSI__SPH_AFTER_PASS
+#define FSI__SPH_AFTER_PASS(run) ((void)0) /* tests spoil numbers here */
+#endif
 #ifndef FSI__SPH_SKIN
 #define FSI__SPH_SKIN 0.1     /* neighbour lists reach (1 + skin) H */
 #endif
@@ -553,6 +556,7 @@ static void fsi__sph_put_sums(fsi__sph_run *run, int chunk, double a, double b, 
 static void fsi__sph_parallel(fsi__sph_run *run, fsi__range_fn *fn)
 {
     fsi__parallel(run->s->context, run->n, FSI__SPH_GRAIN, fn, run);
+    FSI__SPH_AFTER_PASS(run);
 }
 
 static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
