@@ -81,7 +81,7 @@ build/bench/%.exe: bench/%.c $(HEADERS)
 
 build/fuzz/%.exe: tests/%.c $(HEADERS)
 	@mkdir -p $(@D)
-	clang -std=c99 -g -O1 -fsanitize=fuzzer,address,undefined $< -o $@ -lm
+	clang -std=c99 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined $< -o $@ -lm
 
 build/%.exe: tests/$$(notdir $$*).c $(HEADERS)
 	@mkdir -p $(@D)

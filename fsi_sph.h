@@ -2217,6 +2217,18 @@ static fsi_status fsi__sph_reserve(fsi_sph *s, int capacity)
     return status;
 }
 
+/* Does p point into an array that growing moves? */
+static int fsi__sph_owns(fsi_sph *s, const void *p)
+{
+    fsi__column columns[8];
+    int k, n = fsi__sph_columns(s, columns), owns = 0;
+    for (k = 0; k < n; k++) {
+        uintptr_t start = (uintptr_t)*columns[k].array, at = (uintptr_t)p;
+        owns |= start && at >= start && at - start < (size_t)s->capacity * columns[k].size;
+    }
+    return owns;
+}
+
 FSI_API fsi_status fsi_sph_add_particles(fsi_sph *s, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count)
 {
     static const char fn[] = "fsi_sph_add_particles";
@@ -2226,7 +2238,7 @@ FSI_API fsi_status fsi_sph_add_particles(fsi_sph *s, const fsi_vec3 *positions, 
     if (status != FSI_OK) return status;
     if (count < 0 || (count > 0 && !positions)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, count, "count is %d, positions are %s", count, positions ? "given" : "NULL");
     if (count > 0x3fffffff - s->count) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, count, "%d more particles are too many", count);
-    if (count > 0 && ((positions >= s->position && positions < s->position + s->capacity) || (velocities >= s->velocity && velocities && velocities < s->velocity + s->capacity)))
+    if (count > 0 && (fsi__sph_owns(s, positions) || fsi__sph_owns(s, velocities)))
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "positions or velocities are the simulator's own arrays, which may move");
     for (i = 0; i < count; i++)
         if (!fsi_v3_is_finite(positions[i]) || (velocities && !fsi_v3_is_finite(velocities[i]))) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "particle %d of those to add is not finite", i);
