@@ -1120,6 +1120,15 @@ FSI_API fsi_status fsi__save(fsi_context *context, uint32_t cookie, fsi__state_f
 FSI_API fsi_status fsi__load_begin(fsi_context *context, uint32_t cookie, const void *buffer, size_t size, fsi__stream *stream, const char *function);
 FSI_API uint64_t fsi__state_hash(fsi__state_fn *fn, void *simulator);
 
+/* A mesh that moves by itself and shares the topology of its original, which must outlive it. NULL: no memory. */
+FSI_API fsi_mesh *fsi__mesh_shadow(fsi_context *context, const fsi_mesh *mesh);
+/* Makes a shadow sweep: between positions a and b (vertex_count each) from fraction s to t of the way; or from pose a to
+   pose b, applied to `local` (vertex_count). */
+FSI_API void fsi__mesh_follow(fsi_mesh *shadow, const fsi_vec3 *a, const fsi_vec3 *b, fsi_real s, fsi_real t);
+FSI_API void fsi__mesh_follow_rigid(fsi_mesh *shadow, const fsi_vec3 *local, fsi_pose a, fsi_pose b);
+/* Does the way from a to b pass through the face where it now is? */
+FSI_API int fsi__mesh_parts(const fsi_mesh *mesh, int face, fsi_vec3 a, fsi_vec3 b);
+
 #endif /* FSI_H */
 
 /* ==== Stop here if you only want the API. ====================================================================== */
@@ -3536,6 +3545,64 @@ FSI_API fsi_status fsi_mesh_move_rigid(fsi_mesh *mesh, fsi_vec3 position, fsi_qu
         w->vertices[v] = fsi__flatten(mesh->corners, fsi_v3_add(position, fsi_quat_rotate(q, w->rest[v])));
     fsi__mesh_update(w);
     return FSI_OK;
+}
+
+FSI_API fsi_mesh *fsi__mesh_shadow(fsi_context *context, const fsi_mesh *mesh)
+{
+    const fsi__mesh *of = (const fsi__mesh *)mesh->impl;
+    fsi__mesh *w = (fsi__mesh *)fsi__alloc(context, 1, sizeof *w);
+    size_t v = (size_t)mesh->vertex_count, f = (size_t)mesh->face_count, e = (size_t)mesh->edge_count, real = sizeof(fsi_vec3);
+    fsi__arena measure = { NULL, 0, 0 }, *a = &measure;
+    int pass;
+    if (!w) return NULL;
+    *w = *of;
+    w->pub.context = context;
+    w->pub.impl = w;
+    memset(&w->memory, 0, sizeof w->memory);
+    for (pass = 0; pass < 2; pass++, a = &w->memory) {
+        if (pass == 1 && !fsi__arena_reserve(context, a, measure.used)) {
+            fsi__free(context, w, 1, sizeof *w);
+            return NULL;
+        }
+        w->nodes = (fsi__node *)fsi__put(a, of->nodes, (size_t)of->node_count, sizeof(fsi__node));
+        w->pub.vertices = w->vertices = (fsi_vec3 *)fsi__put(a, of->vertices, v, real);
+        w->pub.previous = w->previous = (fsi_vec3 *)fsi__put(a, of->previous, v, real);
+        w->pub.face_normals = w->face_normals = (fsi_vec3 *)fsi__put(a, of->face_normals, f, real);
+        w->pub.vertex_normals = w->vertex_normals = (fsi_vec3 *)fsi__put(a, of->vertex_normals, v, real);
+        if (mesh->corners == 3) w->pub.edge_normals = w->edge_normals = (fsi_vec3 *)fsi__put(a, of->edge_normals, e, real);
+    }
+    return &w->pub;
+}
+
+FSI_API void fsi__mesh_follow(fsi_mesh *shadow, const fsi_vec3 *a, const fsi_vec3 *b, fsi_real s, fsi_real t)
+{
+    fsi__mesh *w = (fsi__mesh *)shadow->impl;
+    int v;
+    for (v = 0; v < shadow->vertex_count; v++) {
+        fsi_vec3 way = fsi_v3_sub(b[v], a[v]);
+        w->previous[v] = s <= 0 ? a[v] : fsi_v3_madd(a[v], s, way);
+        w->vertices[v] = t >= 1 ? b[v] : fsi_v3_madd(a[v], t, way);
+    }
+    fsi__mesh_update(w);
+}
+
+FSI_API void fsi__mesh_follow_rigid(fsi_mesh *shadow, const fsi_vec3 *local, fsi_pose a, fsi_pose b)
+{
+    fsi__mesh *w = (fsi__mesh *)shadow->impl;
+    int v;
+    for (v = 0; v < shadow->vertex_count; v++) {
+        w->previous[v] = fsi__flatten(shadow->corners, fsi_pose_point(a, local[v]));
+        w->vertices[v] = fsi__flatten(shadow->corners, fsi_pose_point(b, local[v]));
+    }
+    fsi__mesh_update(w);
+}
+
+FSI_API int fsi__mesh_parts(const fsi_mesh *mesh, int face, fsi_vec3 a, fsi_vec3 b)
+{
+    fsi__wide c[3];
+    double t, bary[3];
+    fsi__face_corners(mesh, mesh->vertices, face, c);
+    return fsi__line_face(fsi__w_of(a), fsi__w_diff(b, a), c, mesh->corners, 1e-9, &t, bary) && t >= 0 && t <= 1;
 }
 
 /* ---- >>mesh queries ------------------------------------------------------------------------------------------- */

@@ -29,7 +29,8 @@
       m.vertices = v; m.vertex_count = nv; m.elements = triangles; m.element_count = nt;
       if (fsi_mesh_create(&mesh, &m) != FSI_OK) ...; // says which triangle is wrong
       fsi_sph_add_obstacle(water, mesh, NULL);
-      Closed solids, containers (liquid inside), open walls and two-sided sheets; in 2D, segments. Static in this version.
+      Closed solids, containers (liquid inside), open walls and two-sided sheets; in 2D, segments. They may move, deform, or be
+      fixed to rigid bodies (fsi_body) that move as told, or as the liquid moves them.
 
    WHAT IT DOES
       One liquid, incompressible up to desc.compressibility, free surface, 2D and 3D. A step minimises one energy: inertia,
@@ -37,7 +38,7 @@
       Moving Boundaries"; docs/sph.md tells what was mended). Steps as large as one particle spacing of motion stay stable;
       no particle that starts outside a solid ends inside it. Numbers to choose: spacing, depth; all else has a default that works.
    WHAT IT DOES NOT DO (yet)
-      Moving obstacles and bodies, viscosity in Pa s, surface tension, emitters, several liquids.
+      Viscosity in Pa s, surface tension, emitters, several liquids.
 
    MACROS: those of fsi.h, none of its own.
    UNITS: SI. In 2D masses, forces and energies are per metre of depth.
@@ -110,10 +111,12 @@ typedef struct fsi_sph_stats {
     double momentum[3];           /* [kg m/s], at the end */
     double momentum_defect;       /* |change of momentum that is neither gravity, external force nor wall| / sum m|v|, largest
                                      substep, before it was taken out */
-    double wall_impulse[3];       /* given to the liquid by obstacles and domain [N s] */
+    double wall_impulse[3];       /* given to the liquid by obstacles, bodies and domain [N s] */
+    double wall_speed;            /* of the fastest point of an obstacle in the liquid's reach [m/s] */
+    int refits;                   /* obstacles moved, each once a substep */
     double kinetic_energy, potential_energy; /* [J]; potential: -m g.x, zero at the origin */
     double energy_start, energy_end; /* objective of the first substep's solve before and after, in units of m H^2/dt^2 */
-    double seconds_neighbors, seconds_boundary, seconds_density, seconds_gradient, seconds_update, seconds_other; /* by the clock hook */
+    double seconds_neighbors, seconds_motion, seconds_boundary, seconds_density, seconds_gradient, seconds_update, seconds_other; /* by the clock hook */
     size_t bytes;                 /* held through its context */
     long long allocs;             /* allocations of the context so far */
 } fsi_sph_stats;
@@ -160,10 +163,35 @@ FSI_API fsi_status fsi_sph_fill_box(fsi_sph *s, fsi_box3 box, fsi_vec3 velocity)
 /* Removes the particles i with gone[i] != 0 (count entries); the others keep their order. */
 FSI_API fsi_status fsi_sph_remove_particles(fsi_sph *s, const unsigned char *gone);
 
-/* A mesh that the liquid cannot enter: referenced, not copied, it must outlive the simulator or be removed first. A
-   closed mesh keeps liquid out, or in when it was made as a container. *id names it in calls below. */
-FSI_API fsi_status fsi_sph_add_obstacle(fsi_sph *s, const fsi_mesh *mesh, int *id);
+/* A mesh that the liquid cannot enter: referenced, not copied; mesh and body must outlive the simulator or be removed first. A
+   closed mesh keeps liquid out, or in when it was made as a container. Every step sweeps it from where the last step left it:
+      by its mesh     to where its mesh is when the step is called; move it with fsi_mesh_move or fsi_mesh_move_rigid, by less
+                      than 60 degrees a step (corners move in straight lines)
+      by a body       PRESCRIBED: to body->end, on an arc, by less than 180 degrees a step. COUPLED: where liquid, body->force and
+                      body->torque take it; liquid and body are solved together, which is stable for bodies much lighter
+                      than the liquid too. The outputs of fsi_body are written when the step has succeeded, for COUPLED also
+                      `end`, where the step left it. Whoever integrates the pose himself may come out slightly elsewhere: the
+                      next step sweeps the difference. Several obstacles may be fixed to one body.
+   Substeps move obstacles along. */
+typedef struct fsi_sph_obstacle_desc {
+    uint32_t cookie;
+    const fsi_mesh *mesh;
+    fsi_body *body;          /* default NULL. As the mesh stands when it is added, so it is fixed to body->pose of that moment;
+                                the mesh itself is not looked at any more */
+    fsi_real friction;       /* Coulomb's coefficient, 0 to 10; default 0 */
+    fsi_vec3 *vertex_force;  /* default NULL; else mesh->source_count entries, written by each step: what the liquid did to each of
+                                the caller's vertices, mean over the step [N] */
+} fsi_sph_obstacle_desc;
+
+FSI_API fsi_sph_obstacle_desc fsi_sph_default_obstacle_desc(void); /* fills every field; set mesh */
+/* *id (NULL ok) names it in calls below. Errors: COOKIE, ARGUMENT, NAN (name the field), MEMORY. */
+FSI_API fsi_status fsi_sph_add_obstacle_desc(fsi_sph *s, const fsi_sph_obstacle_desc *desc, int *id);
+FSI_API fsi_status fsi_sph_add_obstacle(fsi_sph *s, const fsi_mesh *mesh, int *id); /* the same with all defaults */
 FSI_API fsi_status fsi_sph_remove_obstacle(fsi_sph *s, int id);
+/* Takes an obstacle for where its mesh, or its body's pose, is now: the next step does not sweep it there. */
+FSI_API fsi_status fsi_sph_teleport_obstacle(fsi_sph *s, int id);
+/* What the liquid did to an obstacle, mean over the last step: force [N], torque about the world's origin [N m]. */
+FSI_API fsi_status fsi_sph_obstacle_reaction(const fsi_sph *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
 
 /* Advances exactly dt seconds. Errors: ARGUMENT (dt), NAN (names the particle and what was not finite), MEMORY, LIMIT;
    then nothing has changed. */
@@ -180,8 +208,9 @@ FSI_API fsi_real fsi_sph_fraction_at(const fsi_sph *s, fsi_vec3 x);
    Independent of everything that the solver uses; O(particles near obstacles * faces). */
 FSI_API int fsi_sph_count_inside(const fsi_sph *s, int *first);
 
-/* State: positions, velocities, forces, warm starts, time. Obstacles and desc are not saved: load into a simulator made
-   alike (another dim or spacing is refused). NULL buffer asks the size. A damaged or foreign buffer is refused, nothing changes. */
+/* State: positions, velocities, forces, warm starts, time. Obstacles, bodies and desc are not saved: load into a simulator made
+   alike (another dim, spacing or number of obstacles is refused), after putting moving meshes (fsi_mesh_set) and bodies back: load
+   takes them for where they are then. NULL buffer asks the size. A damaged or foreign buffer is refused, nothing changes. */
 FSI_API fsi_status fsi_sph_save(const fsi_sph *s, void *buffer, size_t capacity, size_t *size);
 FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size);
 /* Hash of what save writes. Equal after equal steps, for any number of threads. */
@@ -434,6 +463,7 @@ static double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, doub
 #define FSI__SPH_GROUP 8      /* particles that share one search for faces */
 #define FSI__SPH_FACES 1024   /* faces within reach of one particle, at most */
 #define FSI__SPH_CONTACTS 8   /* contact planes of one particle, at most */
+#define FSI__SPH_PARTS 4      /* obstacles that one particle tells apart; what more there are counts as the last of them */
 #define FSI__SPH_CLOSEST 32   /* closest faces looked at for contact planes */
 #ifndef FSI__SPH_AFTER_PASS
 #define FSI__SPH_AFTER_PASS(run) ((void)0) /* tests spoil numbers here */
@@ -456,7 +486,20 @@ static double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, doub
 #endif
 
 /* A plane that a particle must not pass: gap(u) = gap + n.(u - at), in units of H. */
-typedef struct fsi__sph_plane_contact { fsi__lane n[3], gap; } fsi__sph_plane_contact;
+typedef struct fsi__sph_plane_contact { fsi__lane n[3], gap; int part; } fsi__sph_plane_contact;
+
+/* What one obstacle does to one particle. A coupled body moves within the solve: then u - at is measured from it, that is, less
+   its own way at the particle's place since the wall was made. */
+typedef struct fsi__sph_part {
+    int owner;                   /* index of the obstacle */
+    int body;                    /* index of the coupled body it is fixed to, -1: its motion is given */
+    int face;                    /* the closest one, and the weights of its corners at the closest point */
+    fsi__lane bary[3];
+    fsi__lane g[3], diagonal;    /* its shares of those of the wall */
+    fsi__lane arm[3], moved[3];  /* coupled: place seen from the body's centre, the body's way there when the wall was made [H] */
+    fsi__lane force[3], weight;  /* coupled: force and diagonal of the last sweep */
+    fsi__lane impulse[3];        /* after the solve: given to the particle, over its mass [m/s] */
+} fsi__sph_part;
 
 /* What the walls do to one particle, first order around the displacement `at`: lambda_B(u) = lambda + g.(u - at). */
 typedef struct fsi__sph_wall {
@@ -468,16 +511,42 @@ typedef struct fsi__sph_wall {
     int order;               /* N of the contact potential */
     int inside;              /* 1 when some gap was negative in the last sweep */
     int placed;              /* 1: its end position was moved out of a solid */
-    int contact_count;
+    int coupled;             /* 1: some part moves within the solve */
+    int contact_count, part_count;
     fsi__sph_plane_contact contact[FSI__SPH_CONTACTS];
+    fsi__sph_part part[FSI__SPH_PARTS];
 } fsi__sph_wall;
 
 typedef struct fsi__sph_obstacle {
     int id;
-    const fsi_mesh *mesh;
-    int *patch;              /* face -> coplanar patch */
-    int face_count;
+    fsi_sph_obstacle_desc desc;
+    const fsi_mesh *mesh;    /* where the solver sees it: desc.mesh, or its shadow */
+    fsi_mesh *shadow;        /* moves through the substeps; NULL until the obstacle moves */
+    int *patch, *stack;      /* face -> coplanar patch; room to find them */
+    int face_count, vertex_count;
+    fsi_vec3 *rest;          /* vertex_count: where the last step left it; fixed to a body: in its axes */
+    fsi_pose at;             /* where the last step left its body */
+    double warm[6];          /* coupled: what the last solve changed of its acceleration [m/s^2], [rad/s^2] */
+    int body;                /* of the running step: index of its body, -1 none */
+    int moves;               /* in the running step */
+    double speed;            /* of its fastest vertex [m/s] */
+    fsi_vec3 *vertex_impulse;/* vertex_count, of the running step [N s]; NULL unless asked for */
+    fsi_vec3 impulse, moment;/* of the running step: given to the obstacle [N s], about the origin [N m s] */
+    fsi_vec3 force, torque;  /* of the last step, the same over its length */
 } fsi__sph_obstacle;
+
+/* A body in a step. PRESCRIBED: only its poses matter. COUPLED: six unknowns of the solve, translation in units of H and
+   rotation vector, from `at`, where its meshes stand while the solve runs. Masses in units of m, inertias of m H^2. */
+typedef struct fsi__sph_body {
+    fsi_body *user, work;    /* the work copy takes the outputs, which are handed out at commit */
+    int coupled;
+    fsi_pose from, base, at; /* swept from; moves from; stands at */
+    fsi_vec3 velocity, spin; /* spin: angular momentum [kg m^2/s] */
+    fsi_vec3 star_velocity, star_spin;
+    double mass, inertia[9];
+    double reach;            /* of its meshes from its centre [H] */
+    double q[6], qz[6], star[6], step[6], residual[6], warm[6];
+} fsi__sph_body;
 
 typedef struct fsi__sph_impl {
     fsi_context own_context;
@@ -507,6 +576,10 @@ typedef struct fsi__sph_run {
     fsi_vec3 shift;             /* velocity that gives the defect of momentum back */
     int reset;                  /* what fsi__sph_reset does */
     double compression;         /* mean of max(lambda - 1, 0) at the last point measured */
+    double done;                /* share of the step before this substep, */
+    double share;               /* and of the substep */
+    fsi__sph_body *body;        /* those of the obstacles, each once */
+    int body_count, coupled_count;
     /* creation order */
     fsi_vec3 *x, *v, *warm;     /* become the public state */
     fsi_real *kappa, *pressure, *lambda_out;
@@ -524,6 +597,13 @@ typedef struct fsi__sph_run {
     int wall_count;
     int *overflow;              /* chunks: 1 + a particle with too many faces, 0: none */
 } fsi__sph_run;
+
+static fsi_status fsi__sph_check(const fsi_sph *s, const char *function);
+static fsi_status fsi__sph_reserve(fsi_sph *s, int capacity);
+static void fsi__sph_make_patches(const fsi_mesh *mesh, int *patch, int *stack);
+static void fsi__sph_free_obstacle(fsi_context *context, fsi__sph_obstacle *o);
+static void fsi__sph_lap(const fsi__sph_run *run, double *phase, double *since);
+enum { FSI__SPH_TO_GUESS, FSI__SPH_TO_STAR, FSI__SPH_TO_STEP, FSI__SPH_HALF_BACK }; /* how iterates are moved back */
 
 FSI_FN fsi__lane fsi__lane_dot(const fsi__lane a[3], fsi__lane x, fsi__lane y, fsi__lane z) { return a[0] * x + a[1] * y + a[2] * z; }
 
@@ -582,6 +662,7 @@ static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
     run->group_slot = (int *)fsi__take(a, (size_t)run->groups, sizeof(int));
     run->overflow = (int *)fsi__take(a, (size_t)run->chunks, sizeof(int));
     run->part = (double *)fsi__take(a, (size_t)run->chunks * FSI__SPH_SUMS, sizeof(double));
+    run->body = (fsi__sph_body *)fsi__take(a, (size_t)run->im->obstacle_count, sizeof(fsi__sph_body));
 }
 
 /* ---- >>contact potential -------------------------------------------------------------------------------------- */
@@ -614,29 +695,61 @@ static double fsi__sph_contact_energy(double gamma, int first, int order)
     return sum;
 }
 
-/* Gap of one contact at displacement u, over dhat. */
-FSI_FN double fsi__sph_gamma(const fsi__sph_run *run, const fsi__sph_wall *w, int c, const fsi__lane4 *u)
+/* The way of a coupled body at `arm` from its centre: c + r x arm, first order in the rotation since its meshes were placed. */
+FSI_FN void fsi__sph_way(const double *q, const fsi__lane *arm, fsi__lane *way)
 {
-    const fsi__sph_plane_contact *p = &w->contact[c];
-    return (double)(p->gap + fsi__lane_dot(p->n, u->x - w->at[0], u->y - w->at[1], u->z - w->at[2])) / run->dhat;
+    way[0] = (fsi__lane)(q[0] + q[4] * (double)arm[2] - q[5] * (double)arm[1]);
+    way[1] = (fsi__lane)(q[1] + q[5] * (double)arm[0] - q[3] * (double)arm[2]);
+    way[2] = (fsi__lane)(q[2] + q[3] * (double)arm[1] - q[4] * (double)arm[0]);
 }
 
-/* Force (as displacement), diagonal and energy of a particle's contacts at u. */
+/* Which of a body's positions: of the iterate, or of the extrapolated point. */
+enum { FSI__SPH_AT_U, FSI__SPH_AT_Z };
+
+/* Displacement u seen from part k of a wall, since the wall was made. */
+FSI_FN void fsi__sph_relative(const fsi__sph_run *run, const fsi__sph_wall *w, int k, const fsi__lane4 *u, int which, fsi__lane *d)
+{
+    d[0] = u->x - w->at[0];
+    d[1] = u->y - w->at[1];
+    d[2] = u->z - w->at[2];
+    if (w->coupled && w->part[k].body >= 0) {
+        const fsi__sph_part *part = &w->part[k];
+        const fsi__sph_body *body = &run->body[part->body];
+        fsi__lane way[3];
+        fsi__sph_way(which == FSI__SPH_AT_Z ? body->qz : body->q, part->arm, way);
+        d[0] -= way[0] - part->moved[0];
+        d[1] -= way[1] - part->moved[1];
+        d[2] -= way[2] - part->moved[2];
+    }
+}
+
+/* Gap of one contact at displacement u, over dhat. */
+FSI_FN double fsi__sph_gamma(const fsi__sph_run *run, const fsi__sph_wall *w, int c, const fsi__lane4 *u, int which)
+{
+    const fsi__sph_plane_contact *p = &w->contact[c];
+    fsi__lane d[3];
+    fsi__sph_relative(run, w, p->part, u, which, d);
+    return (double)(p->gap + fsi__lane_dot(p->n, d[0], d[1], d[2])) / run->dhat;
+}
+
+/* Force (as displacement), diagonal and energy of a particle's contacts at z; part -1: with all obstacles. */
 typedef struct fsi__sph_push { double x, y, z, diagonal, energy; } fsi__sph_push;
 
-static fsi__sph_push fsi__sph_contacts(const fsi__sph_run *run, const fsi__sph_wall *w, const fsi__lane4 *u)
+static fsi__sph_push fsi__sph_contacts(const fsi__sph_run *run, const fsi__sph_wall *w, int part, const fsi__lane4 *u)
 {
     fsi__sph_push out = { 0, 0, 0, 0, 0 };
     int c, first = run->s->desc.contact_first;
     for (c = 0; c < w->contact_count; c++) {
-        double g = fsi__sph_gamma(run, w, c, u), cm, cp, f, k = (double)w->kappa;
+        double g, cm, cp, f, k = (double)w->kappa;
+        if (part >= 0 && w->contact[c].part != part) continue;
+        g = fsi__sph_gamma(run, w, c, u, FSI__SPH_AT_Z);
         if (!(g < 1)) continue;
         fsi_sph_contact(g, first, w->order, &cm, &cp);
         f = k / run->dhat * (cm - cp * g);
         out.x += f * (double)w->contact[c].n[0];
         out.y += f * (double)w->contact[c].n[1];
         out.z += f * (double)w->contact[c].n[2];
-        out.diagonal += k * cp / (run->dhat * run->dhat);
+        out.diagonal += k * cp / (run->dhat * run->dhat) * (w->coupled && w->part[w->contact[c].part].body >= 0 ? 2 : 1);
         out.energy += k * fsi__sph_contact_energy(g, first, w->order);
     }
     return out;
@@ -658,6 +771,19 @@ FSI_FN fsi__f8 fsi__sph_pair_density(const fsi__record *z, const int *list, cons
 
 FSI_FN int fsi__sph_padded(int size) { return (size + FSI_LANES - 1) / FSI_LANES * FSI_LANES; }
 
+/* s_B lambda_B at z. */
+static fsi__lane fsi__sph_wall_lambda(const fsi__sph_run *run, const fsi__sph_wall *w, const fsi__lane4 *u)
+{
+    fsi__lane lambda = w->lambda, d[3];
+    int k;
+    if (!w->coupled) return lambda + fsi__lane_dot(w->g, u->x - w->at[0], u->y - w->at[1], u->z - w->at[2]);
+    for (k = 0; k < w->part_count; k++) {
+        fsi__sph_relative(run, w, k, u, FSI__SPH_AT_Z, d);
+        lambda += fsi__lane_dot(w->part[k].g, d[0], d[1], d[2]);
+    }
+    return lambda;
+}
+
 static fsi__lane fsi__sph_density_of(const fsi__sph_run *run, int i)
 {
     const int *list = run->list + run->first[i];
@@ -667,11 +793,7 @@ static fsi__lane fsi__sph_density_of(const fsi__sph_run *run, int i)
     fsi__lane lambda;
     for (k = 0; k < padded; k += FSI_LANES) sum = fsi__f8_add(sum, fsi__sph_pair_density(run->z, list + k, &run->z[i]));
     lambda = (fsi__lane)run->im->kernel.peak * (fsi__f8_sum(sum) + (fsi__lane)(1 - (padded - size)));
-    if (run->slot[i] >= 0) {
-        const fsi__sph_wall *w = &run->wall[run->slot[i]];
-        lambda += w->lambda + fsi__lane_dot(w->g, u->x - w->at[0], u->y - w->at[1], u->z - w->at[2]);
-    }
-    return lambda;
+    return run->slot[i] >= 0 ? lambda + fsi__sph_wall_lambda(run, &run->wall[run->slot[i]], u) : lambda;
 }
 
 static void fsi__sph_density(void *arg, int chunk, int begin, int end)
@@ -689,7 +811,7 @@ static void fsi__sph_density(void *arg, int chunk, int begin, int end)
         energy += 0.5 * (double)(dx * dx + dy * dy + dz * dz) + 0.5 * run->mu * (double)p * (double)p;
         compression += (double)p;
         if ((double)p > most) most = (double)p;
-        if (run->slot[i] >= 0) energy += fsi__sph_contacts(run, &run->wall[run->slot[i]], u).energy;
+        if (run->slot[i] >= 0) energy += fsi__sph_contacts(run, &run->wall[run->slot[i]], -1, u).energy;
     }
     fsi__sph_put_sums(run, chunk, energy, compression, most, 0);
 }
@@ -738,13 +860,25 @@ static fsi__lane4 fsi__sph_pressure_on(const fsi__sph_run *run, int i)
 static fsi__lane4 fsi__sph_wall_on(const fsi__sph_run *run, const fsi__sph_wall *w, const fsi__lane4 *u, fsi__lane p)
 {
     const fsi__lane mu = (fsi__lane)run->mu;
-    fsi__sph_push push = fsi__sph_contacts(run, w, u);
+    fsi__sph_push push = fsi__sph_contacts(run, w, -1, u);
     fsi__lane4 out;
     out.x = (fsi__lane)push.x - mu * p * w->g[0];
     out.y = (fsi__lane)push.y - mu * p * w->g[1];
     out.z = (fsi__lane)push.z - mu * p * w->g[2];
     out.w = (fsi__lane)push.diagonal + (p > 0 || run->s->desc.full_diagonal ? mu * w->diagonal : 0);
     return out;
+}
+
+/* What part k adds to that: its force and its share of the diagonal, which counts twice where the body moves as well. */
+static void fsi__sph_part_force(const fsi__sph_run *run, fsi__sph_wall *w, int k, const fsi__lane4 *u, fsi__lane p)
+{
+    const fsi__lane mu = (fsi__lane)run->mu;
+    fsi__sph_push push = fsi__sph_contacts(run, w, k, u);
+    fsi__sph_part *part = &w->part[k];
+    part->force[0] = (fsi__lane)push.x - mu * p * part->g[0];
+    part->force[1] = (fsi__lane)push.y - mu * p * part->g[1];
+    part->force[2] = (fsi__lane)push.z - mu * p * part->g[2];
+    part->weight = (fsi__lane)push.diagonal + (p > 0 || run->s->desc.full_diagonal ? mu * part->diagonal : 0);
 }
 
 /* r_i = (x* - x) + pressure + walls = -(dt^2/m) dE/dx_i, D_i its diagonal, step = r/D (sph.md 6, equation 28 rewritten).
@@ -795,7 +929,7 @@ static int fsi__sph_adapt(const fsi__sph_run *run, fsi__sph_wall *w, const fsi__
 {
     double most = 0, sx = 0, sy = 0, sz = 0, press = 0, slope, kappa, fx = -(double)(w->g[0] * p) * run->mu, fy = -(double)(w->g[1] * p) * run->mu, fz = -(double)(w->g[2] * p) * run->mu;
     int c, inside = 0, was = w->inside;
-    for (c = 0; c < w->contact_count; c++) inside |= fsi__sph_gamma(run, w, c, u) < 0;
+    for (c = 0; c < w->contact_count; c++) inside |= fsi__sph_gamma(run, w, c, u, FSI__SPH_AT_U) < 0;
     w->inside = inside;
     if (was && inside && w->order < run->s->desc.contact_max_order) {
         w->order = 2 * w->order < run->s->desc.contact_max_order ? 2 * w->order : run->s->desc.contact_max_order;
@@ -804,7 +938,7 @@ static int fsi__sph_adapt(const fsi__sph_run *run, fsi__sph_wall *w, const fsi__
     if (!was || inside) return 0;
     for (c = 0; c < w->contact_count; c++) { /* just came out: press on as hard as the liquid does */
         const fsi__lane *n = w->contact[c].n;
-        double g = fsi__sph_gamma(run, w, c, u), cm, cp, along = -(fx * (double)n[0] + fy * (double)n[1] + fz * (double)n[2]);
+        double g = fsi__sph_gamma(run, w, c, u, FSI__SPH_AT_U), cm, cp, along = -(fx * (double)n[0] + fy * (double)n[1] + fz * (double)n[2]);
         if (!(g < 1)) continue;
         fsi_sph_contact(g, run->s->desc.contact_first, w->order, &cm, &cp);
         sx += (cp * g - cm) / run->dhat * (double)n[0];
@@ -868,6 +1002,301 @@ static void fsi__sph_update(void *arg, int chunk, int begin, int end)
         }
     }
     fsi__sph_put_sums(run, chunk, changed, stale, drift, 0);
+}
+
+/* ---- >>moving obstacles --------------------------------------------------------------------------------------- */
+
+static void fsi__sph_spin_to_rate(fsi_quat orientation, fsi_mat3 inertia, fsi_vec3 spin, fsi_vec3 *rate)
+{
+    *rate = fsi_m3_mul_v3(fsi_body_world_tensor(orientation, fsi_m3_inverse(inertia)), spin);
+}
+
+/* Puts an obstacle's shadow where the last step left it. */
+static void fsi__sph_stand(fsi__sph_obstacle *o)
+{
+    if (!o->shadow) return;
+    if (o->desc.body) fsi__mesh_follow_rigid(o->shadow, o->rest, o->at, o->at);
+    else fsi__mesh_follow(o->shadow, o->rest, o->rest, 0, 1);
+}
+
+static void fsi__sph_stand_all(fsi__sph_impl *im)
+{
+    int o;
+    for (o = 0; o < im->obstacle_count; o++) if (im->obstacle[o].moves) fsi__sph_stand(&im->obstacle[o]);
+}
+
+/* What the owner ordered, for the whole step: fraction s of the way from where the last step left the body to its end. */
+static fsi_pose fsi__sph_pose_at(const fsi__sph_body *b, double s)
+{
+    fsi_body way = b->work;
+    way.pose = b->from;
+    return fsi_body_pose_at(&way, (fsi_real)s);
+}
+
+/* Puts the obstacles where this substep ends, as far as that is known, sweeping them there from where it begins. */
+static void fsi__sph_move_obstacles(fsi__sph_run *run, int coupled_only)
+{
+    double clock = fsi__now(run->s->context);
+    int k;
+    for (k = 0; k < run->im->obstacle_count; k++) {
+        fsi__sph_obstacle *o = &run->im->obstacle[k];
+        const fsi__sph_body *b = o->body >= 0 ? &run->body[o->body] : NULL;
+        if (!o->moves || (coupled_only && !(b && b->coupled))) continue;
+        if (!b) {
+            fsi__mesh_follow(o->shadow, o->rest, o->desc.mesh->vertices, (fsi_real)run->done, (fsi_real)(run->done + run->share));
+            fsi__sph_make_patches(o->mesh, o->patch, o->stack);
+        } else if (b->coupled) fsi__mesh_follow_rigid(o->shadow, o->rest, b->from, b->at);
+        else fsi__mesh_follow_rigid(o->shadow, o->rest, fsi__sph_pose_at(b, run->done), b->at);
+        run->stats.refits++;
+    }
+    fsi__sph_lap(run, &run->stats.seconds_motion, &clock);
+}
+
+/* ---- >>coupled bodies ------------------------------------------------------------------------------------------
+
+   The six unknowns of a body take part in the minimisation (sph.md 11). The energy gains its inertia,
+      E_b = M |c - c*|^2 / (2 dt^2) + (r - r*).I (r - r*) / (2 dt^2),     c*, r*: where its momentum and the host's forces take it,
+   and the walls depend on u - w, w = c + r x a the body's way at the particle's place. So -dE/dc = M (c* - c)/dt^2 - sum F_i and
+   -dE/dr = I (r* - r)/dt^2 - sum a_i x F_i: what a particle is given is taken from the body, to rounding, at every iterate. The body's
+   block of the diagonal is its inertia plus 2 sum d_i J_i^T J_i, J_i = (1, -[a_i]x), d_i what the particle's own diagonal holds of
+   that obstacle (which counts twice there as well: k (u - w)^2 is below 2 k u^2 + 2 k w^2). */
+
+FSI_FN fsi_vec3 fsi__sph_real3(const double *v) { return fsi_v3((fsi_real)v[0], (fsi_real)v[1], (fsi_real)v[2]); }
+
+static void fsi__sph_to_doubles(double *out, fsi_vec3 v, double scale)
+{
+    out[0] = scale * (double)v.x;
+    out[1] = scale * (double)v.y;
+    out[2] = scale * (double)v.z;
+}
+
+/* The pose that lies q (in units of H) from `at`. */
+static fsi_pose fsi__sph_body_pose(const fsi__sph_run *run, const fsi__sph_body *b, const double *q)
+{
+    fsi_pose p;
+    p.position = fsi_v3_madd(b->at.position, (fsi_real)run->h, fsi__sph_real3(q));
+    p.orientation = fsi_quat_integrate(b->at.orientation, fsi__sph_real3(q + 3), 1);
+    return p;
+}
+
+/* The way from `at` to a pose. */
+static void fsi__sph_body_way(const fsi__sph_run *run, const fsi__sph_body *b, fsi_pose to, double *q)
+{
+    fsi__sph_to_doubles(q, fsi_v3_sub(to.position, b->at.position), 1 / run->h);
+    fsi__sph_to_doubles(q + 3, fsi_quat_rotation_vector(fsi_quat_mul(to.orientation, fsi_quat_conj(b->at.orientation))), 1);
+}
+
+/* Makes `at` the place that q of the former one stands for. */
+static void fsi__sph_body_settle(const fsi__sph_run *run, fsi__sph_body *b, fsi_pose star, fsi_pose at)
+{
+    b->at = at;
+    fsi__sph_body_way(run, b, star, b->star);
+    memset(b->q, 0, sizeof b->q);
+    memset(b->qz, 0, sizeof b->qz);
+    memset(b->step, 0, sizeof b->step);
+}
+
+/* Momentum, pose without liquid (*), and where the solve starts: there, or as far from it as in the last substep. */
+static void fsi__sph_predict_body(const fsi__sph_run *run, fsi__sph_body *b)
+{
+    const fsi_real dt = (fsi_real)run->dt;
+    const double unit = (double)run->s->particle_mass * run->h * run->h;
+    fsi_pose star, at;
+    fsi_vec3 rate;
+    fsi_mat3 inertia;
+    int k;
+    if (!b->coupled) {
+        b->at = fsi__sph_pose_at(b, run->done + run->share);
+        return;
+    }
+    b->star_velocity = fsi_v3_madd(b->velocity, dt / b->work.mass, b->work.force);
+    b->star_spin = fsi_v3_madd(b->spin, dt, b->work.torque);
+    if (run->s->desc.dim == 2) b->star_velocity.z = b->star_spin.x = b->star_spin.y = 0;
+    fsi__sph_spin_to_rate(b->base.orientation, b->work.inertia, b->star_spin, &rate);
+    star.position = fsi_v3_madd(b->base.position, dt, b->star_velocity);
+    star.orientation = fsi_quat_integrate(b->base.orientation, rate, dt);
+    at = star;
+    if (run->s->desc.warm_start) {
+        fsi_vec3 shift = fsi_v3_scale(fsi__sph_real3(b->warm), dt * dt);
+        fsi_real length = fsi_v3_norm(shift), longest = (fsi_real)(FSI__SPH_STEP_MAX * run->h), part = length > longest ? longest / length : 1;
+        at.position = fsi_v3_madd(star.position, part, shift);
+        at.orientation = fsi_quat_integrate(star.orientation, fsi__sph_real3(b->warm + 3), part * dt * dt);
+    }
+    inertia = fsi_body_world_tensor(b->base.orientation, b->work.inertia);
+    for (k = 0; k < 9; k++) b->inertia[k] = (double)inertia.m[k] / unit;
+    b->mass = (double)b->work.mass / (double)run->s->particle_mass;
+    fsi__sph_body_settle(run, b, star, at);
+}
+
+/* Inertia times the way that is left to x*: the residual without walls. */
+static void fsi__sph_body_pull(const fsi__sph_body *b, const double *q, double *r)
+{
+    double d[6];
+    int k;
+    for (k = 0; k < 6; k++) d[k] = b->star[k] - q[k];
+    for (k = 0; k < 3; k++) {
+        r[k] = b->mass * d[k];
+        r[k + 3] = b->inertia[3 * k] * d[3] + b->inertia[3 * k + 1] * d[4] + b->inertia[3 * k + 2] * d[5];
+    }
+}
+
+static double fsi__sph_body_energy(const fsi__sph_run *run)
+{
+    double sum = 0, r[6];
+    int b, k;
+    for (b = 0; b < run->body_count; b++) {
+        const fsi__sph_body *body = &run->body[b];
+        if (!body->coupled) continue;
+        fsi__sph_body_pull(body, body->qz, r);
+        for (k = 0; k < 6; k++) sum += 0.5 * r[k] * (body->star[k] - body->qz[k]);
+    }
+    return sum;
+}
+
+/* What each obstacle does to the particles near coupled bodies, at z. */
+static void fsi__sph_part_forces(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    int r, k;
+    (void)chunk;
+    for (r = begin; r < end; r++) {
+        fsi__sph_wall *w = run->slot[r] >= 0 ? &run->wall[run->slot[r]] : NULL;
+        if (!w || !w->coupled) continue;
+        for (k = 0; k < w->part_count; k++) fsi__sph_part_force(run, w, k, &run->uz[r], run->zp[r].w);
+    }
+}
+
+/* Solves the symmetric positive definite 6x6 system a x = b by Cholesky's method; a is overwritten. */
+static void fsi__sph_solve6(double a[6][6], const double *b, double *x)
+{
+    int i, j, k;
+    for (j = 0; j < 6; j++) {
+        for (k = 0; k < j; k++) for (i = j; i < 6; i++) a[i][j] -= a[i][k] * a[j][k];
+        a[j][j] = sqrt(a[j][j]);
+        for (i = j + 1; i < 6; i++) a[i][j] /= a[j][j];
+    }
+    for (i = 0; i < 6; i++) {
+        x[i] = b[i];
+        for (k = 0; k < i; k++) x[i] -= a[i][k] * x[k];
+        x[i] /= a[i][i];
+    }
+    for (i = 5; i >= 0; i--) {
+        for (k = i + 1; k < 6; k++) x[i] -= a[k][i] * x[k];
+        x[i] /= a[i][i];
+    }
+}
+
+/* Adds one particle's part to a body's residual and block of the diagonal (lower half). */
+static void fsi__sph_add_to_body(const fsi__sph_part *part, fsi__sph_body *body, double block[6][6])
+{
+    const double a[3] = { (double)part->arm[0], (double)part->arm[1], (double)part->arm[2] };
+    const double f[3] = { (double)part->force[0], (double)part->force[1], (double)part->force[2] };
+    const double d = (double)part->weight, a2 = a[0] * a[0] + a[1] * a[1] + a[2] * a[2];
+    int i, j;
+    for (i = 0; i < 3; i++) {
+        int j1 = (i + 1) % 3, j2 = (i + 2) % 3;
+        body->residual[i] -= f[i];
+        body->residual[3 + i] -= a[j1] * f[j2] - a[j2] * f[j1];
+        block[i][i] += d;
+        block[3 + i][3 + i] += d * a2;
+        for (j = 0; j <= i; j++) block[3 + i][3 + j] -= d * a[i] * a[j];
+        block[3 + j1][j2] -= d * a[i]; /* [a]x: rows r, columns c */
+        block[3 + j2][j1] += d * a[i];
+    }
+}
+
+/* Steps of the bodies, in order of ranks, and what they add to the restart test. */
+static double fsi__sph_step_bodies(fsi__sph_run *run, int which)
+{
+    fsi__sph_body *body = &run->body[which];
+    double block[6][6], restart = 0, length = 0;
+    int r, k, j;
+    memset(block, 0, sizeof block);
+    fsi__sph_body_pull(body, body->qz, body->residual);
+    for (k = 0; k < 3; k++) {
+        block[k][k] = body->mass;
+        for (j = 0; j <= k; j++) block[3 + k][3 + j] = body->inertia[3 * k + j];
+    }
+    for (r = 0; r < run->n; r++) {
+        const fsi__sph_wall *w = run->slot[r] >= 0 ? &run->wall[run->slot[r]] : NULL;
+        if (!w || !w->coupled) continue;
+        for (k = 0; k < w->part_count; k++) if (w->part[k].body == which) fsi__sph_add_to_body(&w->part[k], body, block);
+    }
+    if (run->s->desc.dim == 2) {
+        body->residual[2] = body->residual[3] = body->residual[4] = 0;
+        for (k = 2; k <= 4; k++) for (j = 0; j < 6; j++) block[k][j] = block[j][k] = k == j;
+    }
+    fsi__sph_solve6(block, body->residual, body->step);
+    for (k = 0; k < 3; k++) length += body->step[k] * body->step[k];
+    length = sqrt(length);
+    for (k = 0; k < 6 && length > FSI__SPH_STEP_MAX; k++) body->step[k] *= FSI__SPH_STEP_MAX / length;
+    for (k = 0; k < 6; k++) restart -= body->residual[k] * (body->qz[k] + run->omega * body->step[k] - body->q[k]);
+    return restart;
+}
+
+/* As fsi__sph_update does for particles. Returns the longest way of a body from where its meshes stand, at their rims [H]. */
+static double fsi__sph_update_bodies(fsi__sph_run *run)
+{
+    double most = 0;
+    int b, k;
+    for (b = 0; b < run->body_count; b++) {
+        fsi__sph_body *body = &run->body[b];
+        double c = 0, turn = 0;
+        if (!body->coupled) continue;
+        for (k = 0; k < 6; k++) {
+            double y = body->qz[k] + run->omega * body->step[k];
+            body->qz[k] = y + run->beta * (y - body->q[k]);
+            body->q[k] = y;
+            if (k < 3) c += body->qz[k] * body->qz[k];
+            else turn += body->qz[k] * body->qz[k];
+        }
+        c = sqrt(c) + sqrt(turn) * body->reach;
+        if (c > most) most = c;
+    }
+    return most;
+}
+
+static void fsi__sph_reset_bodies(fsi__sph_run *run, int how)
+{
+    int b, k;
+    for (b = 0; b < run->body_count; b++) {
+        fsi__sph_body *body = &run->body[b];
+        for (k = 0; k < 6 && body->coupled; k++) {
+            if (how == FSI__SPH_TO_GUESS) body->q[k] = 0;
+            else if (how == FSI__SPH_TO_STAR) body->q[k] = body->star[k];
+            else if (how == FSI__SPH_HALF_BACK) body->q[k] -= run->omega / 2 * body->step[k];
+            body->qz[k] = body->q[k];
+        }
+    }
+}
+
+/* Where the solve has brought the bodies: poses, momenta, and the impulses that the liquid gave them, of which it returns the sum
+   [N s]. Their velocities are what the poses say, as for the particles. */
+static void fsi__sph_finish_bodies(fsi__sph_run *run, double impulse[3])
+{
+    const fsi_real per_dt = (fsi_real)(1 / run->dt);
+    int b, k;
+    impulse[0] = impulse[1] = impulse[2] = 0;
+    for (b = 0; b < run->body_count; b++) {
+        fsi__sph_body *body = &run->body[b];
+        fsi_vec3 change, turn, moment;
+        double d[6];
+        if (!body->coupled) continue;
+        for (k = 0; k < 6; k++) {
+            d[k] = body->qz[k] - body->star[k];
+            body->warm[k] = d[k] * (k < 3 ? run->h : 1) / (run->dt * run->dt);
+        }
+        change = fsi_v3_scale(fsi__sph_real3(d), (fsi_real)run->h * per_dt);
+        turn = fsi_v3_scale(fsi__sph_real3(d + 3), per_dt);
+        moment = fsi_m3_mul_v3(fsi_body_world_tensor(body->base.orientation, body->work.inertia), turn);
+        body->velocity = fsi_v3_add(body->star_velocity, change);
+        body->spin = fsi_v3_add(body->star_spin, moment);
+        fsi__sph_to_doubles(d, change, (double)body->work.mass);
+        for (k = 0; k < 3; k++) impulse[k] += d[k];
+        body->work.impulse = fsi_v3_madd(body->work.impulse, body->work.mass, change);
+        body->work.angular_impulse = fsi_v3_add(body->work.angular_impulse, moment);
+        body->at = fsi__sph_body_pose(run, body, body->qz);
+    }
 }
 
 /* ---- >>faces within reach ------------------------------------------------------------------------------------- */
@@ -1093,7 +1522,7 @@ static int fsi__sph_covers(const fsi__sph_obstacle *o, int face, fsi_vec3 x, fsi
    only local minima of the distance push. */
 typedef struct fsi__sph_near {
     fsi_mesh_hit hit;
-    int owner;
+    int owner, part;
     fsi_real side;  /* +1; for sheets the side the particle is on */
 } fsi__sph_near;
 
@@ -1146,6 +1575,7 @@ static void fsi__sph_make_contacts(const fsi__sph_run *run, const fsi__sph_near 
         c->n[1] = (fsi__lane)n.y;
         c->n[2] = (fsi__lane)n.z;
         c->gap = (fsi__lane)(side * (double)item->hit.t / h);
+        c->part = item->part;
         w->contact_count++;
     }
 }
@@ -1176,10 +1606,26 @@ typedef struct fsi__sph_view {
     fsi_real closest;       /* distance from the nearest face, at most H */
     int inside;             /* closed obstacles it is in */
     int flat;               /* 1: all that is in reach is one coplanar patch that covers the support disc */
-    int reach_count, near_count;
+    int reach_count, near_count, part_count;
     int reach[FSI__SPH_FACES];           /* faces within H: index into the faces, ~index where a sheet's normal is turned */
+    unsigned char reach_part[FSI__SPH_FACES];
+    int part_owner[FSI__SPH_PARTS];      /* the obstacles they belong to, and the closest point of each */
+    fsi_mesh_hit part_hit[FSI__SPH_PARTS];
     fsi__sph_near close_by[FSI__SPH_CLOSEST]; /* the nearest faces within the contact band, nearest first */
 } fsi__sph_view;
+
+/* The part of an obstacle, a new one unless all are taken, with its closest face. */
+static int fsi__sph_part_of(fsi__sph_view *view, int owner, const fsi_mesh_hit *hit)
+{
+    int k = view->part_count - 1;
+    if (k < 0 || (view->part_owner[k] != owner && view->part_count < FSI__SPH_PARTS)) {
+        k = view->part_count++;
+        view->part_owner[k] = owner;
+        view->part_hit[k] = *hit;
+    }
+    if (view->part_owner[k] == owner && hit->t < view->part_hit[k].t) view->part_hit[k] = *hit;
+    return k;
+}
 
 /* Keeps the nearest items, nearest first; equal ones in order of coming. */
 static void fsi__sph_keep_near(fsi__sph_view *view, const fsi__sph_near *item)
@@ -1201,7 +1647,7 @@ static void fsi__sph_look_around(const fsi__sph_run *run, const fsi__sph_faces *
     int k, patch = -1, within = 0;
     view->x = x;
     view->closest = support;
-    view->inside = view->reach_count = view->near_count = 0;
+    view->inside = view->reach_count = view->near_count = view->part_count = 0;
     view->flat = run->s->desc.boundary == FSI_SPH_BOUNDARY_EXACT;
     item.owner = -1;
     item.side = 1;
@@ -1226,16 +1672,18 @@ static void fsi__sph_look_around(const fsi__sph_run *run, const fsi__sph_faces *
         view->closest = fsi_min(view->closest, nearest);
         if (view->flat) view->flat = (patch < 0 || patch == o->patch[faces->face[k]]) && fsi__sph_covers(o, faces->face[k], x, support);
         patch = o->patch[faces->face[k]];
+        item.part = fsi__sph_part_of(view, item.owner, &item.hit);
+        view->reach_part[view->reach_count] = (unsigned char)item.part;
         view->reach[view->reach_count++] = item.side > 0 ? k : ~k;
         if (item.hit.t < band) fsi__sph_keep_near(view, &item);
     }
 }
 
-/* lambda_B = chi + sum L_s, grad = - sum I_s n_s (sph.md 4.2), the chi left out. */
-static fsi__sph_integral fsi__sph_integrate(const fsi__sph_run *run, const fsi__sph_faces *faces, const fsi__sph_view *view)
+/* lambda_B = chi + sum L_s, grad = - sum I_s n_s (sph.md 4.2), the chi left out, for each obstacle. */
+static void fsi__sph_integrate(const fsi__sph_run *run, const fsi__sph_faces *faces, const fsi__sph_view *view, fsi__sph_integral *sum)
 {
-    fsi__sph_integral sum = { 0, { 0, 0, 0 }, 0 };
     int j, k;
+    memset(sum, 0, FSI__SPH_PARTS * sizeof *sum);
     for (j = 0; j < view->reach_count; j++) {
         const fsi_mesh *mesh;
         fsi__sph_face f;
@@ -1247,14 +1695,50 @@ static fsi__sph_integral fsi__sph_integrate(const fsi__sph_run *run, const fsi__
             f.delta = (double)view->closest / run->h;
             f.L = fsi__sph_plane(3, f.delta, &f.weight);
             if (fsi_v3_dot(fsi_v3_sub(view->x, mesh->vertices[mesh->faces[3 * faces->face[k]]]), n) < 0) f.L = -f.L;
-            fsi__sph_add_face(&sum, f, n, view->reach[j] < 0 ? -1 : 1);
+            fsi__sph_add_face(sum, f, n, view->reach[j] < 0 ? -1 : 1);
             break;
         }
         f = fsi__sph_face_at(mesh, faces->face[k], view->x, (fsi_real)(1 / run->h));
         if (run->s->desc.boundary == FSI_SPH_BOUNDARY_PAPER) f.L = fsi__sph_paper_at(mesh, faces->face[k], view->x, run->h, &f);
-        fsi__sph_add_face(&sum, f, n, view->reach[j] < 0 ? -1 : 1);
+        fsi__sph_add_face(&sum[view->reach_part[j]], f, n, view->reach[j] < 0 ? -1 : 1);
     }
-    return sum;
+}
+
+/* The place of x seen from a body, and the body's way there so far. */
+static void fsi__sph_make_arm(const fsi__sph_run *run, fsi__sph_part *part, fsi_vec3 x)
+{
+    const fsi__sph_body *body = &run->body[part->body];
+    fsi_vec3 a = fsi_v3_scale(fsi_v3_sub(x, body->at.position), (fsi_real)(1 / run->h));
+    part->arm[0] = (fsi__lane)a.x;
+    part->arm[1] = (fsi__lane)a.y;
+    part->arm[2] = (fsi__lane)a.z;
+    fsi__sph_way(body->qz, part->arm, part->moved);
+}
+
+static void fsi__sph_make_parts(const fsi__sph_run *run, const fsi__sph_view *view, const fsi__sph_integral *sum, double scale, fsi__sph_wall *w)
+{
+    int j, k;
+    w->coupled = 0;
+    w->part_count = view->part_count;
+    for (j = 0; j < view->part_count; j++) {
+        fsi__sph_part *part = &w->part[j];
+        const fsi_mesh_hit *hit = &view->part_hit[j];
+        const int body = run->im->obstacle[view->part_owner[j]].body;
+        memset(part, 0, sizeof *part);
+        part->owner = view->part_owner[j];
+        part->body = body >= 0 && run->body[body].coupled ? body : -1;
+        part->face = hit->face;
+        part->diagonal = (fsi__lane)(scale * sum[j].diagonal * (part->body < 0 ? 1 : 2));
+        w->diagonal += part->diagonal;
+        w->lambda += (fsi__lane)(scale * sum[j].lambda);
+        for (k = 0; k < 3; k++) {
+            part->bary[k] = (fsi__lane)hit->bary[k];
+            w->g[k] += part->g[k] = (fsi__lane)(scale * sum[j].g[k]);
+        }
+        if (part->body < 0) continue;
+        w->coupled = 1;
+        fsi__sph_make_arm(run, part, view->x);
+    }
 }
 
 /* Everything the walls do to a particle that came from `from` and is at x, displacement u. */
@@ -1262,18 +1746,30 @@ static void fsi__sph_make_wall(const fsi__sph_run *run, const fsi__sph_faces *fa
 {
     const double scale = run->s->desc.wall_calibrate ? run->im->kernel.wall : 1;
     fsi__sph_view view;
-    fsi__sph_integral sum;
-    int k;
+    fsi__sph_integral sum[FSI__SPH_PARTS];
     fsi__sph_look_around(run, faces, from, x, &view);
-    sum = fsi__sph_integrate(run, faces, &view);
-    w->lambda = (fsi__lane)(scale * (sum.lambda + view.inside));
-    for (k = 0; k < 3; k++) w->g[k] = (fsi__lane)(scale * sum.g[k]);
-    w->diagonal = (fsi__lane)(scale * sum.diagonal);
+    fsi__sph_integrate(run, faces, &view, sum);
+    w->lambda = (fsi__lane)(scale * view.inside);
+    w->g[0] = w->g[1] = w->g[2] = w->diagonal = 0;
+    fsi__sph_make_parts(run, &view, sum, scale, w);
     w->at[0] = u->x;
     w->at[1] = u->y;
     w->at[2] = u->z;
     w->clear = (fsi__lane)(view.inside ? 0 : (double)view.closest / run->h);
     fsi__sph_make_contacts(run, view.close_by, view.near_count, x, w);
+}
+
+/* Coupled bodies stand at `at` for the queries: a place seen from one that has moved since. */
+static fsi_vec3 fsi__sph_seen(const fsi__sph_run *run, const fsi__sph_wall *w, fsi_vec3 x)
+{
+    int k;
+    for (k = 0; k < w->part_count; k++) {
+        fsi__lane way[3];
+        if (w->part[k].body < 0) continue;
+        fsi__sph_way(run->body[w->part[k].body].qz, w->part[k].arm, way);
+        return fsi_v3_madd(x, (fsi_real)-run->h, fsi_v3((fsi_real)way[0], (fsi_real)way[1], (fsi_real)way[2]));
+    }
+    return x;
 }
 
 FSI_FN fsi_vec3 fsi__sph_world(const fsi__sph_run *run, int i, const fsi__lane4 *u)
@@ -1336,12 +1832,24 @@ static void fsi__sph_refresh_walls(void *arg, int chunk, int begin, int end)
         dy = u->y - w->at[1];
         dz = u->z - w->at[2];
         if (!((double)(dx * dx + dy * dy + dz * dz) > limit)) continue;
-        x = fsi__sph_world(run, run->order[r], u);
+        x = fsi__sph_seen(run, w, fsi__sph_world(run, run->order[r], u));
         fsi__sph_make_wall(run, fsi__sph_own_faces(run, chunk, NULL, &faces, run->order[r], x, (fsi_real)run->h), run->x[run->order[r]], x, u, w);
         w->clear = 0; /* it may have passed through something on the way here */
         done++;
     }
     fsi__sph_put_sums(run, chunk, done, 0, 0, 0);
+}
+
+/* Has a particle moved less, seen from every obstacle near it, than its distance was from all of them? */
+static int fsi__sph_cleared(const fsi__sph_run *run, const fsi__sph_wall *w, const fsi__lane4 *u)
+{
+    int k = 0;
+    do {
+        fsi__lane d[3];
+        fsi__sph_relative(run, w, k, u, FSI__SPH_AT_Z, d);
+        if (!(d[0] * d[0] + d[1] * d[1] + d[2] * d[2] < (fsi__lane)0.98 * w->clear * w->clear)) return 0;
+    } while (++k < w->part_count);
+    return 1;
 }
 
 /* End positions, taken out of the solids where the solve left them inside (counted). Most particles have not moved far
@@ -1358,11 +1866,10 @@ static void fsi__sph_place_end(void *arg, int chunk, int begin, int end)
         run->target[i] = fsi__sph_world(run, i, u);
         if (run->slot[r] >= 0) {
             fsi__sph_wall *w = &run->wall[run->slot[r]];
-            fsi__lane dx = u->x - w->at[0], dy = u->y - w->at[1], dz = u->z - w->at[2];
             const fsi__sph_faces *own;
             int state;
-            if (!w->inside && dx * dx + dy * dy + dz * dz < (fsi__lane)0.98 * w->clear * w->clear) continue;
-                own = fsi__sph_own_faces(run, chunk, NULL, &faces, i, run->target[i], reach);
+            if (!w->inside && fsi__sph_cleared(run, w, u)) continue;
+            own = fsi__sph_own_faces(run, chunk, NULL, &faces, i, run->target[i], reach);
             state = fsi__sph_place(run, own, run->x[i], &run->target[i]);
             w->placed = (state & FSI__SPH_PLACED) != 0;
             placed += w->placed;
@@ -1372,8 +1879,6 @@ static void fsi__sph_place_end(void *arg, int chunk, int begin, int end)
     fsi__sph_put_sums(run, chunk, placed, pinched, 0, 0);
 }
 
-static fsi_status fsi__sph_check(const fsi_sph *s, const char *function);
-static fsi_status fsi__sph_reserve(fsi_sph *s, int capacity);
 
 /* ---- >>the solve ---------------------------------------------------------------------------------------------- */
 
@@ -1427,7 +1932,7 @@ static void fsi__sph_cut_list(fsi__sph_run *run, const fsi__sph_faces *faces, in
         int a = run->order[r], b = run->order[list[k]], cut = 0;
         for (j = 0; j < faces->count && !cut; j++) {
             if (!fsi__sph_two_sided(run->im, faces->owner[j])) continue;
-            cut = fsi_mesh_sweep_face(run->im->obstacle[faces->owner[j]].mesh, faces->face[j], run->guess[a < b ? a : b], run->guess[a < b ? b : a], 0).face >= 0;
+            cut = fsi__mesh_parts(run->im->obstacle[faces->owner[j]].mesh, faces->face[j], run->guess[a < b ? a : b], run->guess[a < b ? b : a]);
         }
         if (!cut) list[kept++] = list[k];
     }
@@ -1511,13 +2016,18 @@ static fsi_status fsi__sph_attach(fsi__sph_run *run)
 /* Makes the current iterates the new starting positions. */
 static fsi_status fsi__sph_reattach(fsi__sph_run *run)
 {
-    int r;
+    int r, b;
     for (r = 0; r < run->n; r++) {
         int i = run->order[r];
         run->kappa[i] = run->slot[r] >= 0 ? (fsi_real)((double)run->wall[run->slot[r]].kappa / run->kappa0) : 1;
         run->guess[i] = fsi__sph_world(run, i, &run->uz[r]);
     }
     run->stats.rebuilds++;
+    for (b = 0; b < run->body_count; b++) {
+        fsi__sph_body *body = &run->body[b];
+        if (body->coupled) fsi__sph_body_settle(run, body, fsi__sph_body_pose(run, body, body->star), fsi__sph_body_pose(run, body, body->qz));
+    }
+    fsi__sph_move_obstacles(run, 1);
     fsi__sph_parallel(run, fsi__sph_place_start);
     return fsi__sph_attach(run);
 }
@@ -1529,12 +2039,10 @@ static double fsi__sph_energy(fsi__sph_run *run)
     fsi__sph_lap(run, &run->stats.seconds_density, &clock);
     run->compression = fsi__sph_sum(run, 1) / run->n;
     run->stats.max_compression = fsi__sph_largest(run, 2);
-    return fsi__sph_sum(run, 0);
+    return fsi__sph_sum(run, 0) + fsi__sph_body_energy(run);
 }
 
 /* Moves the iterates: to u = 0, to x*, back to the last plain step, or half a step back. */
-enum { FSI__SPH_TO_GUESS, FSI__SPH_TO_STAR, FSI__SPH_TO_STEP, FSI__SPH_HALF_BACK };
-
 static void fsi__sph_reset_range(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
@@ -1561,6 +2069,7 @@ static void fsi__sph_reset(fsi__sph_run *run, int how)
 {
     run->reset = how;
     fsi__sph_parallel(run, fsi__sph_reset_range);
+    fsi__sph_reset_bodies(run, how);
 }
 
 /* One global step control (sph.md 6). Every sweep takes the gradient at the extrapolated point z, whose energy comes with
@@ -1594,10 +2103,11 @@ static int fsi__sph_judge(fsi__sph_run *run, fsi__sph_control *c, double e)
     return 0;
 }
 
-/* Takes the step that the last gradient gave, extrapolating as Nesterov does; `last`: no extrapolation. */
-static int fsi__sph_advance(fsi__sph_run *run, fsi__sph_control *c, double restart)
+/* Takes the step that the last gradient gave, extrapolating as Nesterov does. *drift: how far particles and bodies are from where
+   lists and walls were made [H]. Returns 1 when some walls are to be made anew. */
+static int fsi__sph_advance(fsi__sph_run *run, fsi__sph_control *c, double restart, double *drift)
 {
-    double clock = fsi__now(run->s->context), next;
+    double clock = fsi__now(run->s->context), next, way;
     if (restart > 0 || !run->s->desc.accelerate) c->t = 1;
     if (restart > 0) run->stats.restarts++;
     next = (1 + sqrt(1 + 4 * c->t * c->t)) / 2;
@@ -1606,6 +2116,9 @@ static int fsi__sph_advance(fsi__sph_run *run, fsi__sph_control *c, double resta
     c->extrapolated = run->beta > 0;
     if (!c->halvings) run->omega = run->omega * 1.3 < 1 ? run->omega * 1.3 : 1;
     fsi__sph_parallel(run, fsi__sph_update);
+    *drift = sqrt(fsi__sph_largest(run, 2));
+    way = fsi__sph_update_bodies(run);
+    if (way > *drift) *drift = way;
     if (fsi__sph_sum(run, 0) > 0) c->energy = HUGE_VAL; /* N or kappa changed: another energy */
     fsi__sph_lap(run, &run->stats.seconds_update, &clock);
     return fsi__sph_sum(run, 1) > 0 || run->s->desc.always_reevaluate;
@@ -1633,6 +2146,20 @@ static double fsi__sph_cold_energy(fsi__sph_run *run)
     return e;
 }
 
+/* Steps of particles and bodies; returns the restart test, and leaves in stats.residual how much they still move. */
+static double fsi__sph_gradients(fsi__sph_run *run)
+{
+    double clock = fsi__now(run->s->context), restart;
+    int b;
+    fsi__sph_parallel(run, fsi__sph_gradient);
+    restart = fsi__sph_sum(run, 0);
+    run->stats.residual = fsi__sph_sum(run, 1) / (fsi__sph_sum(run, 3) + 1e-6 * run->n);
+    if (run->coupled_count) fsi__sph_parallel(run, fsi__sph_part_forces);
+    for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) restart += fsi__sph_step_bodies(run, b);
+    fsi__sph_lap(run, &run->stats.seconds_gradient, &clock);
+    return restart;
+}
+
 static fsi_status fsi__sph_solve(fsi__sph_run *run)
 {
     const fsi_sph_desc *d = &run->s->desc;
@@ -1657,17 +2184,13 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
         last = k >= d->max_iters || (d->budget && run->stats.iterations >= d->budget);
         if (!last && !fsi__sph_judge(run, &c, e)) continue;
         clock = fsi__now(run->s->context);
-        fsi__sph_parallel(run, fsi__sph_gradient);
-        fsi__sph_lap(run, &run->stats.seconds_gradient, &clock);
-        restart = fsi__sph_sum(run, 0);
-        run->stats.residual = fsi__sph_sum(run, 1) / (fsi__sph_sum(run, 3) + 1e-6 * run->n);
+        restart = fsi__sph_gradients(run);
         if (k + 1 >= d->min_iters && run->stats.residual <= (double)d->tolerance) break;
         if (last) {
             run->stats.degraded = 1;
             break;
         }
-        stale = fsi__sph_advance(run, &c, restart);
-        drift = sqrt(fsi__sph_largest(run, 2));
+        stale = fsi__sph_advance(run, &c, restart, &drift);
         if (stale) {
             clock = fsi__now(run->s->context);
             fsi__sph_parallel(run, fsi__sph_refresh_walls);
@@ -1733,12 +2256,91 @@ static fsi_vec3 fsi__sph_new_velocity(const fsi__sph_run *run, int r, fsi_vec3 v
     return fsi_v3_madd(v, scale, fsi_v3((fsi_real)d[0], (fsi_real)d[1], (fsi_real)d[2]));
 }
 
-/* New velocities and positions in creation order. Sums: what the walls gave, that is, whatever moved a wall particle and
+/* Velocity [m/s] of an obstacle at the closest point of one of its faces. */
+static fsi_vec3 fsi__sph_wall_velocity(const fsi__sph_run *run, const fsi__sph_part *part)
+{
+    const fsi_mesh *mesh = run->im->obstacle[part->owner].mesh;
+    fsi_vec3 v = fsi_v3(0, 0, 0);
+    int k;
+    if (!mesh->moving) return v;
+    for (k = 0; k < mesh->corners; k++) {
+        int c = mesh->faces[mesh->corners * part->face + k];
+        v = fsi_v3_madd(v, (fsi_real)((double)part->bary[k] / run->dt), fsi_v3_sub(mesh->vertices[c], mesh->previous[c]));
+    }
+    return v;
+}
+
+/* Coulomb friction (sph.md 10): what slides along a wall loses up to `friction` times the normal impulse F dt/m. Returns the change
+   of velocity; `push`: that impulse over m. */
+static fsi_vec3 fsi__sph_friction(const fsi__sph_run *run, const fsi__sph_part *part, fsi_vec3 push, fsi_vec3 v)
+{
+    const fsi_real most = run->im->obstacle[part->owner].desc.friction * fsi_v3_norm(push);
+    fsi_vec3 n, slip;
+    fsi_real speed;
+    if (!(most > 0)) return fsi_v3(0, 0, 0);
+    n = fsi_v3_unit(push);
+    slip = fsi_v3_sub(v, fsi__sph_wall_velocity(run, part));
+    slip = fsi_v3_madd(slip, -fsi_v3_dot(slip, n), n);
+    speed = fsi_v3_norm(slip);
+    return speed > 0 ? fsi_v3_scale(slip, -(speed < most ? speed : most) / speed) : slip;
+}
+
+/* Shares out what the walls gave to a particle, `given` [m/s], among the obstacles: to each its force, and of what the unfinished
+   solve adds to that, a share that goes by the force. Returns 0 when no obstacle pushes it. */
+static int fsi__sph_share_out(const fsi__sph_run *run, fsi__sph_wall *w, fsi_vec3 given)
+{
+    const double scale = run->h / run->dt;
+    double rest[3], weight[FSI__SPH_PARTS], sum = 0;
+    int j, k;
+    fsi__sph_to_doubles(rest, given, 1);
+    for (j = 0; j < w->part_count; j++) {
+        const fsi__lane *f = w->part[j].force;
+        for (k = 0; k < 3; k++) rest[k] -= scale * (double)f[k] + (double)w->part[j].impulse[k];
+        sum += weight[j] = sqrt((double)fsi__lane_dot(f, f[0], f[1], f[2]));
+    }
+    if (!(sum > 0)) {
+        if (!w->placed || w->part_count == 0) return 0;
+        for (j = 1; j < w->part_count; j++) weight[j] = 0;
+        sum = weight[0] = 1;
+    }
+    for (j = 0; j < w->part_count; j++)
+        for (k = 0; k < 3; k++) w->part[j].impulse[k] += (fsi__lane)(scale * (double)w->part[j].force[k] + rest[k] * weight[j] / sum);
+    return 1;
+}
+
+/* Forces of the walls on rank r and friction, which changes its velocity *v; returns 1 when they gave it an impulse. */
+static int fsi__sph_finish_wall(const fsi__sph_run *run, int r, fsi_vec3 before, fsi_vec3 *v, double sum[3])
+{
+    const fsi_real scale = (fsi_real)(run->h / run->dt);
+    fsi__sph_wall *w = &run->wall[run->slot[r]];
+    const fsi__lane4 f = fsi__sph_pressure_on(run, r);
+    fsi_vec3 given;
+    int k;
+    for (k = 0; k < w->part_count; k++) {
+        fsi__sph_part *part = &w->part[k];
+        fsi_vec3 push, rub;
+        fsi__sph_part_force(run, w, k, &run->uz[r], run->zp[r].w);
+        push = fsi_v3((fsi_real)part->force[0], (fsi_real)part->force[1], (fsi_real)part->force[2]);
+        rub = fsi__sph_friction(run, part, fsi_v3_scale(push, scale), *v);
+        *v = fsi_v3_add(*v, rub);
+        part->impulse[0] = (fsi__lane)rub.x;
+        part->impulse[1] = (fsi__lane)rub.y;
+        part->impulse[2] = (fsi__lane)rub.z;
+    }
+    given = fsi_v3_sub(fsi_v3_sub(*v, before), fsi_v3_scale(fsi_v3((fsi_real)f.x, (fsi_real)f.y, (fsi_real)f.z), scale));
+    if (!fsi__sph_share_out(run, w, given)) return 0;
+    sum[0] += (double)given.x;
+    sum[1] += (double)given.y;
+    sum[2] += (double)given.z;
+    return 1;
+}
+
+/* New velocities and positions in creation order. Sums: what the walls gave, that is, whatever moved a particle that they push and
    was neither gravity nor its neighbours (3) [m/s]; inner particles under pressure (1). */
 static void fsi__sph_finish(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
-    const double to_pascal = run->im->kernel.settled * (double)run->s->stiffness, scale = run->h / run->dt;
+    const double to_pascal = run->im->kernel.settled * (double)run->s->stiffness;
     const fsi_real h = (fsi_real)run->h;
     double sum[3] = { 0, 0, 0 };
     int r, inner = 0;
@@ -1754,14 +2356,40 @@ static void fsi__sph_finish(void *arg, int chunk, int begin, int end)
         run->lambda_out[i] = (fsi_real)run->lambda[r];
         run->kappa[i] = slot >= 0 ? fsi_max(1, (fsi_real)(0.5 * (double)run->wall[slot].kappa / run->kappa0)) : 1;
         if (slot < 0) inner += run->step[r].w > 1;
-        else {
-            fsi__lane4 f = fsi__sph_pressure_on(run, r);
-            sum[0] += (double)(run->v[i].x - before.x) - scale * (double)f.x;
-            sum[1] += (double)(run->v[i].y - before.y) - scale * (double)f.y;
-            sum[2] += (double)(run->v[i].z - before.z) - scale * (double)f.z;
-        }
+        else fsi__sph_finish_wall(run, r, before, &run->v[i], sum);
     }
     fsi__sph_put_sums(run, chunk, sum[0], sum[1], sum[2], inner);
+}
+
+/* Adds up what the liquid gave to each obstacle, in order of ranks, and takes from the sum `wall` what went to coupled bodies: theirs
+   is counted by their own momentum. */
+static void fsi__sph_collect_reactions(fsi__sph_run *run, double wall[3])
+{
+    const fsi_real mass = run->s->particle_mass;
+    int r, k, j;
+    for (r = 0; r < run->n; r++) {
+        const fsi__sph_wall *w = run->slot[r] >= 0 ? &run->wall[run->slot[r]] : NULL;
+        if (!w) continue;
+        for (k = 0; k < w->part_count; k++) {
+            const fsi__sph_part *part = &w->part[k];
+            fsi__sph_obstacle *o = &run->im->obstacle[part->owner];
+            const fsi_vec3 x = run->x[run->order[r]];
+            const fsi_vec3 given = fsi_v3_scale(fsi_v3((fsi_real)part->impulse[0], (fsi_real)part->impulse[1], (fsi_real)part->impulse[2]), -mass);
+            o->impulse = fsi_v3_add(o->impulse, given);
+            o->moment = fsi_v3_add(o->moment, fsi_v3_cross(x, given));
+            for (j = 0; j < o->mesh->corners && o->vertex_impulse; j++) {
+                fsi_vec3 *v = &o->vertex_impulse[o->mesh->faces[o->mesh->corners * part->face + j]];
+                *v = fsi_v3_madd(*v, (fsi_real)part->bary[j], given);
+            }
+            if (part->body >= 0) {
+                for (j = 0; j < 3; j++) wall[j] -= (double)part->impulse[j];
+            } else if (o->body >= 0) {
+                fsi_body *body = &run->body[o->body].work;
+                body->impulse = fsi_v3_add(body->impulse, given);
+                body->angular_impulse = fsi_v3_add(body->angular_impulse, fsi_v3_cross(fsi_v3_sub(x, run->body[o->body].at.position), given));
+            }
+        }
+    }
 }
 
 /* The new velocities, in rank order. */
@@ -1834,36 +2462,54 @@ static void fsi__sph_mend_momentum(fsi__sph_run *run, const double before[4], co
     fsi__sph_parallel(run, fsi__sph_shift_velocity);
 }
 
+/* Where particles and obstacles go without pressure, and where the solve starts. */
+static fsi_status fsi__sph_start_substep(fsi__sph_run *run, double before[4])
+{
+    fsi_status status = FSI_OK;
+    double clock = fsi__now(run->s->context);
+    int b;
+    for (b = 0; b < run->body_count; b++) fsi__sph_predict_body(run, &run->body[b]);
+    fsi__sph_move_obstacles(run, 0);
+    fsi__sph_parallel(run, fsi__sph_predict);
+    fsi__sph_momentum(run, before);
+    if (run->im->neighbors->count != run->n) status = fsi_neighbors_build(run->im->neighbors, run->x, run->n, (fsi_real)run->h, run->s->desc.dim);
+    if (status != FSI_OK) return status;
+    run->order = run->im->neighbors->order;
+    fsi__sph_parallel(run, fsi__sph_place_start);
+    fsi__sph_lap(run, &run->stats.seconds_other, &clock);
+    return FSI_OK;
+}
+
+/* End positions of bodies and particles, outside of each other. */
+static fsi_status fsi__sph_place_all(fsi__sph_run *run, double bodies[3])
+{
+    fsi__sph_finish_bodies(run, bodies);
+    fsi__sph_move_obstacles(run, 1);
+    memcpy(run->u, run->uz, (size_t)run->n * sizeof *run->u);
+    fsi__sph_parallel(run, fsi__sph_place_end);
+    run->stats.placed += (int)fsi__sph_sum(run, 0);
+    run->stats.pinched += (int)fsi__sph_sum(run, 1);
+    return fsi__sph_check_overflow(run);
+}
+
 static fsi_status fsi__sph_substep(fsi__sph_run *run)
 {
     fsi_sph_stats *st = &run->stats;
     const double mass = (double)run->s->particle_mass;
-    double clock = fsi__now(run->s->context), active, before[4], wall[3];
-    fsi_status status;
-    int k;
-    fsi__sph_parallel(run, fsi__sph_predict);
-    fsi__sph_momentum(run, before);
-    if (run->im->neighbors->count != run->n) {
-        status = fsi_neighbors_build(run->im->neighbors, run->x, run->n, (fsi_real)run->h, run->s->desc.dim);
-        if (status != FSI_OK) return status;
-    }
-    run->order = run->im->neighbors->order;
-    fsi__sph_parallel(run, fsi__sph_place_start);
-    fsi__sph_lap(run, &st->seconds_other, &clock);
-    status = fsi__sph_attach(run);
+    double clock, active, before[4], wall[3], bodies[3];
+    fsi_status status = fsi__sph_start_substep(run, before);
+    int k, b;
+    if (status == FSI_OK) status = fsi__sph_attach(run);
     if (status == FSI_OK) status = fsi__sph_solve(run);
-    if (status != FSI_OK) return status;
     clock = fsi__now(run->s->context);
-    memcpy(run->u, run->uz, (size_t)run->n * sizeof *run->u);
-    fsi__sph_parallel(run, fsi__sph_place_end);
-    st->placed += (int)fsi__sph_sum(run, 0);
-    st->pinched += (int)fsi__sph_sum(run, 1);
-    status = fsi__sph_check_overflow(run);
+    if (status == FSI_OK) status = fsi__sph_place_all(run, bodies);
     if (status != FSI_OK) return status;
     fsi__sph_parallel(run, fsi__sph_finish);
     active = fsi__sph_sum(run, 3);
+    for (k = 0; k < 3; k++) wall[k] = fsi__sph_sum(run, k);
+    fsi__sph_collect_reactions(run, wall);
     for (k = 0; k < 3; k++) {
-        wall[k] = fsi__sph_sum(run, k);
+        wall[k] -= bodies[k] / mass;
         st->wall_impulse[k] += mass * wall[k];
     }
     if (run->s->desc.xsph > 0) {
@@ -1871,6 +2517,7 @@ static fsi_status fsi__sph_substep(fsi__sph_run *run)
         fsi__sph_parallel(run, fsi__sph_smooth);
     }
     fsi__sph_mend_momentum(run, before, wall, active);
+    for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) run->body[b].from = run->body[b].base = run->body[b].at;
     st->substeps++;
     st->wall_particles = run->wall_count;
     st->pairs = run->im->neighbors->pair_count;
@@ -1909,15 +2556,55 @@ static fsi_status fsi__sph_measure(fsi__sph_run *run)
         st->kinetic_energy += 0.5 * m * (double)fsi_v3_norm2(*v);
         st->potential_energy -= m * (double)fsi_v3_dot(s->desc.gravity, *x);
     }
+    for (i = 0; i < run->body_count; i++) {
+        const fsi__sph_body *b = &run->body[i];
+        if (fsi_v3_is_finite(b->at.position) && fsi_is_finite((double)(b->at.orientation.w + b->at.orientation.x)) && fsi_v3_is_finite(b->velocity) && fsi_v3_is_finite(b->spin) && fsi_v3_is_finite(b->work.impulse)) continue;
+        return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_sph_step", i, 0, "the new state of body %d is not finite", i);
+    }
     st->max_speed = fsi__sph_longest(run->v, run->n);
     st->cfl = st->max_speed * run->dt / (double)s->desc.spacing;
     return FSI_OK;
 }
 
-static void fsi__sph_commit(fsi__sph_run *run)
+/* Hands out what a body got. */
+static void fsi__sph_commit_body(fsi__sph_body *b, double dt)
+{
+    fsi_body *user = b->user, *work = &b->work;
+    fsi_body_end_step(work, (fsi_real)dt);
+    if (b->coupled) {
+        work->new_velocity = b->velocity;
+        fsi__sph_spin_to_rate(work->pose.orientation, work->inertia, b->spin, &work->new_angular_velocity);
+        user->end = b->at;
+    }
+    user->impulse = work->impulse;
+    user->angular_impulse = work->angular_impulse;
+    user->reaction_force = work->reaction_force;
+    user->reaction_torque = work->reaction_torque;
+    user->new_velocity = work->new_velocity;
+    user->new_angular_velocity = work->new_angular_velocity;
+}
+
+/* Where the step leaves an obstacle, and what it felt. */
+static void fsi__sph_commit_obstacle(const fsi__sph_run *run, fsi__sph_obstacle *o, double dt)
+{
+    const fsi_mesh *mesh = o->desc.mesh;
+    const fsi_real per_dt = (fsi_real)(1 / dt);
+    int v;
+    o->force = fsi_v3_scale(o->impulse, per_dt);
+    o->torque = fsi_v3_scale(o->moment, per_dt);
+    for (v = 0; v < mesh->source_count && o->vertex_impulse; v++)
+        o->desc.vertex_force[v] = mesh->source_vertex[v] < 0 || mesh->vertex_source[mesh->source_vertex[v]] != v ? fsi_v3(0, 0, 0) : fsi_v3_scale(o->vertex_impulse[mesh->source_vertex[v]], per_dt);
+    if (o->body >= 0) {
+        o->at = run->body[o->body].at;
+        memcpy(o->warm, run->body[o->body].warm, sizeof o->warm);
+    } else if (o->moves) memcpy(o->rest, mesh->vertices, (size_t)o->vertex_count * sizeof *o->rest);
+}
+
+static void fsi__sph_commit(fsi__sph_run *run, double dt)
 {
     fsi_sph *s = run->s;
     size_t n = (size_t)run->n;
+    int k;
     if (n > 0) {
         memcpy(s->position, run->x, n * sizeof *run->x);
         memcpy(s->velocity, run->v, n * sizeof *run->v);
@@ -1926,9 +2613,24 @@ static void fsi__sph_commit(fsi__sph_run *run)
         memcpy(run->im->pressure, run->pressure, n * sizeof *run->pressure);
         memcpy(run->im->density_ratio, run->lambda_out, n * sizeof *run->lambda_out);
     }
+    for (k = 0; k < run->im->obstacle_count && dt > 0; k++) fsi__sph_commit_obstacle(run, &run->im->obstacle[k], dt);
+    for (k = 0; k < run->body_count && dt > 0; k++) fsi__sph_commit_body(&run->body[k], dt);
     run->stats.bytes = s->context->bytes;
     run->stats.allocs = s->context->allocs;
     s->stats = run->stats;
+}
+
+/* A body that a step can use, if there is one. */
+static fsi_status fsi__sph_check_body(const fsi_sph *s, const fsi_body *body, int id, const char *function)
+{
+    fsi_status status;
+    double off;
+    if (!body) return FSI_OK;
+    status = fsi_body_check(s->context, body, id);
+    if (status != FSI_OK) return status;
+    off = fmax((double)fsi_v3_norm(body->pose.position), (double)fsi_v3_norm(body->end.position));
+    if (!(off <= FSI__MESH_REACH)) return fsi__fail(s->context, FSI_ERROR_LIMIT, function, id, off, "the body of obstacle %d is %g from the origin", id, off);
+    return FSI_OK;
 }
 
 static fsi_status fsi__sph_check_state(const fsi_sph *s, fsi_real dt)
@@ -1936,8 +2638,10 @@ static fsi_status fsi__sph_check_state(const fsi_sph *s, fsi_real dt)
     const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
     int i;
     if (!fsi_is_finite((double)dt) || dt < 0 || (dt > 0 && dt < (fsi_real)1e-12)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_sph_step", -1, (double)dt, "dt is %g seconds, must be 0 or at least 1e-12", (double)dt);
-    for (i = 0; i < im->obstacle_count; i++)
-        if (im->obstacle[i].mesh->moving) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_sph_step", im->obstacle[i].id, 0, "obstacle %d moves: this version takes static meshes", im->obstacle[i].id);
+    for (i = 0; i < im->obstacle_count; i++) {
+        fsi_status status = fsi__sph_check_body(s, im->obstacle[i].desc.body, im->obstacle[i].id, "fsi_sph_step");
+        if (status != FSI_OK) return status;
+    }
     for (i = 0; i < s->count; i++) {
         const char *what = !fsi_v3_is_finite(s->position[i]) ? "position" : !fsi_v3_is_finite(s->velocity[i]) ? "velocity" : !fsi_v3_is_finite(s->force[i]) ? "force" : NULL;
         if (what) return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_sph_step", i, 0, "particle %d: its %s is not finite", i, what);
@@ -1945,20 +2649,113 @@ static fsi_status fsi__sph_check_state(const fsi_sph *s, fsi_real dt)
     return FSI_OK;
 }
 
+/* A substep without particles: bodies move on. */
+static fsi_status fsi__sph_drift(fsi__sph_run *run)
+{
+    double none[3];
+    int b;
+    for (b = 0; b < run->body_count; b++) fsi__sph_predict_body(run, &run->body[b]);
+    for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) memcpy(run->body[b].qz, run->body[b].star, sizeof run->body[b].qz);
+    fsi__sph_finish_bodies(run, none);
+    fsi__sph_move_obstacles(run, 0);
+    for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) run->body[b].from = run->body[b].base = run->body[b].at;
+    run->stats.substeps++;
+    return FSI_OK;
+}
+
 /* The length of the next substep: CFL with the speed that gravity and forces add, at least what is left over max_substeps. */
 static double fsi__sph_substep_length(const fsi__sph_run *run, double left, int substeps_left)
 {
     double pull = (double)fsi_v3_norm(run->s->desc.gravity) + fsi__sph_longest(run->s->force, run->n) / (double)run->s->particle_mass;
-    double speed = fsi__sph_longest(run->v, run->n) + pull * left;
+    double speed = fmax(fsi__sph_longest(run->v, run->n) + pull * left, run->stats.wall_speed);
     double count = ceil(speed * left / ((double)run->s->desc.cfl * (double)run->s->desc.spacing) - 1e-9);
     if (!(count >= 1)) count = 1;
     if (count > substeps_left) count = substeps_left;
     return left / count;
 }
 
-static fsi_status fsi__sph_begin(fsi__sph_run *run, fsi_sph *s)
+/* Enters an obstacle's body into the step's table, unless it is there. */
+static void fsi__sph_begin_body(fsi__sph_run *run, fsi__sph_obstacle *o, double dt)
+{
+    fsi__sph_body *b;
+    double reach = fsi__sph_longest(o->rest, o->vertex_count) / run->h;
+    int k;
+    for (k = 0; k < run->body_count && run->body[k].user != o->desc.body; k++) {}
+    o->body = k;
+    b = &run->body[k];
+    if (k == run->body_count) {
+        run->body_count++;
+        memset(b, 0, sizeof *b);
+        b->user = o->desc.body;
+        b->work = *b->user;
+        b->coupled = b->work.mode == FSI_BODY_COUPLED;
+        b->from = o->at;
+        b->base = b->work.pose;
+        b->velocity = b->work.velocity;
+        b->spin = fsi_m3_mul_v3(fsi_body_world_tensor(b->base.orientation, b->work.inertia), b->work.angular_velocity);
+        memcpy(b->warm, o->warm, sizeof b->warm);
+        run->coupled_count += b->coupled;
+        fsi_body_begin_step(&b->work, (fsi_real)dt);
+    }
+    if (reach > b->reach) b->reach = reach;
+}
+
+/* The speed of an obstacle's fastest vertex, were it to move evenly through the step. */
+static double fsi__sph_obstacle_speed(const fsi__sph_run *run, const fsi__sph_obstacle *o, double dt)
+{
+    double most = 0;
+    int v;
+    if (o->body >= 0) {
+        const fsi__sph_body *b = &run->body[o->body];
+        const fsi_vec3 c = b->coupled ? fsi_v3_madd(b->velocity, (fsi_real)dt / b->work.mass, b->work.force) : fsi_v3_scale(fsi_v3_sub(b->work.end.position, b->from.position), (fsi_real)(1 / dt));
+        const fsi_vec3 turn = b->coupled ? b->work.angular_velocity : b->work.new_angular_velocity;
+        return (double)fsi_v3_norm(c) + (double)fsi_v3_norm(turn) * b->reach * run->h;
+    }
+    for (v = 0; v < o->vertex_count && o->moves; v++) {
+        double s = (double)fsi_v3_norm2(fsi_v3_sub(o->desc.mesh->vertices[v], o->rest[v]));
+        if (s > most) most = s;
+    }
+    return sqrt(most) / dt;
+}
+
+/* The liquid's bounding box, inflated by what it may move in the step and the reach of its kernel. */
+static fsi_box3 fsi__sph_liquid_box(const fsi__sph_run *run, double dt)
+{
+    fsi_box3 box = fsi_box3_empty();
+    int i;
+    for (i = 0; i < run->n; i++) box = fsi_box3_grow(box, run->s->position[i]);
+    return fsi_box3_inflate(box, (fsi_real)(run->h + dt * fsi__sph_longest(run->s->velocity, run->n)));
+}
+
+/* What moves in this step, and how fast. Makes shadows of meshes that move for the first time. */
+static fsi_status fsi__sph_begin_obstacles(fsi__sph_run *run, double dt)
+{
+    const fsi_box3 liquid = fsi__sph_liquid_box(run, dt);
+    int k;
+    for (k = 0; k < run->im->obstacle_count; k++) {
+        fsi__sph_obstacle *o = &run->im->obstacle[k];
+        const size_t size = (size_t)o->vertex_count * sizeof(fsi_vec3);
+        o->body = -1;
+        o->impulse = o->moment = fsi_v3(0, 0, 0);
+        if (o->vertex_impulse) memset(o->vertex_impulse, 0, size);
+        if (o->desc.body) fsi__sph_begin_body(run, o, dt);
+        else o->moves = memcmp(o->rest, o->desc.mesh->vertices, size) != 0 || (o->shadow && o->shadow->moving);
+        if (o->desc.body) o->moves = 1;
+        o->speed = dt > 0 ? fsi__sph_obstacle_speed(run, o, dt) : 0;
+        if (o->speed > run->stats.wall_speed && fsi_box3_overlap(liquid, fsi_box3_inflate(o->mesh->box, (fsi_real)(o->speed * dt)))) run->stats.wall_speed = o->speed;
+        if (!o->moves || o->shadow) continue;
+        o->shadow = fsi__mesh_shadow(run->s->context, o->desc.mesh);
+        if (!o->shadow) return fsi__fail(run->s->context, FSI_ERROR_MEMORY, "fsi_sph_step", o->id, 0, "no memory to move obstacle %d", o->id);
+        o->mesh = o->shadow;
+        fsi__sph_stand(o);
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__sph_begin(fsi__sph_run *run, fsi_sph *s, double dt)
 {
     fsi__arena measure = { NULL, 0, 0 };
+    fsi_status status;
     memset(run, 0, sizeof *run);
     run->s = s;
     run->im = (fsi__sph_impl *)s->impl;
@@ -1970,6 +2767,8 @@ static fsi_status fsi__sph_begin(fsi__sph_run *run, fsi_sph *s)
     fsi__sph_layout(run, &measure);
     if (!fsi__arena_reserve(s->context, &run->im->scratch, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, "fsi_sph_step", -1, s->count, "no memory to step %d particles", s->count);
     fsi__sph_layout(run, &run->im->scratch);
+    status = fsi__sph_begin_obstacles(run, dt);
+    if (status != FSI_OK) return status;
     memset(run->overflow, 0, (size_t)run->chunks * sizeof(int));
     if (s->count == 0) return FSI_OK;
     memcpy(run->x, s->position, (size_t)s->count * sizeof *run->x);
@@ -1981,28 +2780,41 @@ static fsi_status fsi__sph_begin(fsi__sph_run *run, fsi_sph *s)
     return FSI_OK;
 }
 
+/* Substeps until the step is done. A liquid without particles moves obstacles and bodies all the same. */
+static fsi_status fsi__sph_run_substeps(fsi__sph_run *run, double dt)
+{
+    fsi_sph *s = run->s;
+    double left = dt, compression = 0;
+    fsi_status status = FSI_OK;
+    while (left > 0 && status == FSI_OK) {
+        run->dt = fsi__sph_substep_length(run, left, s->desc.max_substeps - run->stats.substeps);
+        run->mu = (double)s->stiffness * run->dt * run->dt / ((double)s->desc.density * run->h * run->h);
+        run->kappa0 = run->mu * (double)s->desc.contact_stiffness;
+        run->done = 1 - left / dt;
+        run->share = run->dt < left * (1 - 1e-9) ? run->dt / dt : 1 - run->done;
+        status = run->n > 0 ? fsi__sph_substep(run) : fsi__sph_drift(run);
+        compression += run->compression;
+        left = left - run->dt > left * 1e-9 && run->stats.substeps < s->desc.max_substeps ? left - run->dt : 0;
+    }
+    if (run->stats.substeps > 0) run->stats.mean_compression = compression / run->stats.substeps;
+    return status;
+}
+
 FSI_API fsi_status fsi_sph_step(fsi_sph *s, fsi_real dt)
 {
     fsi__sph_run run;
     fsi_status status = fsi__sph_check(s, "fsi_sph_step");
-    double left = (double)dt, compression = 0;
     if (status == FSI_OK) status = fsi__sph_check_state(s, dt);
-    if (status == FSI_OK) status = fsi__sph_begin(&run, s);
     if (status != FSI_OK) return status;
-    while (left > 0 && run.n > 0) {
-        run.dt = fsi__sph_substep_length(&run, left, s->desc.max_substeps - run.stats.substeps);
-        run.mu = (double)s->stiffness * run.dt * run.dt / ((double)s->desc.density * run.h * run.h);
-        run.kappa0 = run.mu * (double)s->desc.contact_stiffness;
-        status = fsi__sph_substep(&run);
-        if (status != FSI_OK) return status;
-        compression += run.compression;
-        left = left - run.dt > left * 1e-9 && run.stats.substeps < s->desc.max_substeps ? left - run.dt : 0;
+    status = fsi__sph_begin(&run, s, (double)dt);
+    if (status == FSI_OK) status = fsi__sph_run_substeps(&run, (double)dt);
+    if (status == FSI_OK) status = fsi__sph_measure(&run);
+    if (status != FSI_OK) {
+        fsi__sph_stand_all(run.im);
+        return status;
     }
-    if (run.stats.substeps > 0) run.stats.mean_compression = compression / run.stats.substeps;
-    status = fsi__sph_measure(&run);
-    if (status != FSI_OK) return status;
     s->time += (double)dt;
-    fsi__sph_commit(&run);
+    fsi__sph_commit(&run, (double)dt);
     return FSI_OK;
 }
 
@@ -2196,7 +3008,7 @@ FSI_API void fsi_sph_destroy(fsi_sph *s)
     if (!s || fsi__sph_check(s, "") != FSI_OK) return;
     im = (fsi__sph_impl *)s->impl;
     context = s->context == &im->own_context ? NULL : s->context;
-    for (k = 0; k < im->obstacle_count; k++) fsi__free(context, im->obstacle[k].patch, (size_t)im->obstacle[k].face_count, sizeof(int));
+    for (k = 0; k < im->obstacle_count; k++) fsi__sph_free_obstacle(context, &im->obstacle[k]);
     fsi__free(context, im->obstacle, (size_t)im->obstacle_capacity, sizeof *im->obstacle);
     fsi_mesh_destroy(im->domain);
     fsi_neighbors_destroy(im->neighbors);
@@ -2348,18 +3160,74 @@ static void fsi__sph_make_patches(const fsi_mesh *mesh, int *patch, int *stack)
     }
 }
 
-FSI_API fsi_status fsi_sph_add_obstacle(fsi_sph *s, const fsi_mesh *mesh, int *id)
+FSI_API fsi_sph_obstacle_desc fsi_sph_default_obstacle_desc(void)
+{
+    fsi_sph_obstacle_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('o', fsi_sph_obstacle_desc);
+    return d;
+}
+
+static void fsi__sph_free_obstacle(fsi_context *context, fsi__sph_obstacle *o)
+{
+    const size_t faces = (size_t)o->face_count, vertices = (size_t)o->vertex_count;
+    fsi__free(context, o->patch, faces, sizeof(int));
+    fsi__free(context, o->stack, faces, sizeof(int));
+    fsi__free(context, o->rest, vertices, sizeof(fsi_vec3));
+    fsi__free(context, o->vertex_impulse, vertices, sizeof(fsi_vec3));
+    fsi_mesh_destroy(o->shadow);
+}
+
+/* Takes an obstacle for where its mesh, or its body, is. */
+static void fsi__sph_set_obstacle(fsi__sph_obstacle *o)
+{
+    if (o->desc.body) o->at = o->desc.body->pose;
+    else memcpy(o->rest, o->desc.mesh->vertices, (size_t)o->vertex_count * sizeof(fsi_vec3));
+    fsi__sph_stand(o);
+}
+
+/* All that an obstacle owns; 0: no memory. */
+static int fsi__sph_make_obstacle(fsi_sph *s, fsi__sph_obstacle *o)
+{
+    const fsi_mesh *mesh = o->desc.mesh;
+    const size_t faces = (size_t)mesh->face_count, vertices = (size_t)mesh->vertex_count;
+    int v;
+    o->mesh = mesh;
+    o->face_count = mesh->face_count;
+    o->vertex_count = mesh->vertex_count;
+    o->patch = (int *)fsi__alloc(s->context, faces, sizeof(int));
+    o->stack = (int *)fsi__alloc(s->context, faces, sizeof(int));
+    o->rest = (fsi_vec3 *)fsi__alloc(s->context, vertices, sizeof(fsi_vec3));
+    if (o->desc.vertex_force) o->vertex_impulse = (fsi_vec3 *)fsi__alloc(s->context, vertices, sizeof(fsi_vec3));
+    if (o->desc.body) o->mesh = o->shadow = fsi__mesh_shadow(s->context, mesh);
+    if (!o->patch || !o->stack || !o->rest || (o->desc.vertex_force && !o->vertex_impulse) || !o->mesh) return 0;
+    fsi__sph_make_patches(mesh, o->patch, o->stack);
+    for (v = 0; v < mesh->vertex_count && o->desc.body; v++) o->rest[v] = fsi_pose_local(o->desc.body->pose, mesh->vertices[v]);
+    fsi__sph_set_obstacle(o);
+    return 1;
+}
+
+static fsi_status fsi__sph_check_obstacle(const fsi_sph *s, const fsi_sph_obstacle_desc *d, const char *fn)
+{
+    if (!d) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc is NULL");
+    if (d->cookie != FSI__COOKIE('o', fsi_sph_obstacle_desc)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "the desc was not made by fsi_sph_default_obstacle_desc of this version");
+    if (!d->mesh) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "mesh is NULL");
+    if (d->mesh->cookie != FSI__COOKIE('m', fsi_mesh)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "the mesh was not made by fsi_mesh_create of this version");
+    if (d->mesh->corners != s->desc.dim) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, d->mesh->corners, "a %dD simulator needs %s", s->desc.dim, s->desc.dim == 3 ? "triangles" : "segments");
+    if (!(d->friction >= 0 && d->friction <= 10)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->friction, "desc.friction is %g, must be 0 to 10", (double)d->friction);
+    return fsi__sph_check_body(s, d->body, ((const fsi__sph_impl *)s->impl)->next_id, fn);
+}
+
+FSI_API fsi_status fsi_sph_add_obstacle_desc(fsi_sph *s, const fsi_sph_obstacle_desc *desc, int *id)
 {
     static const char fn[] = "fsi_sph_add_obstacle";
     fsi_status status = fsi__sph_check(s, fn);
     fsi__sph_impl *im;
     fsi__sph_obstacle *o;
-    int *stack, want;
+    int want;
+    if (status == FSI_OK) status = fsi__sph_check_obstacle(s, desc, fn);
     if (status != FSI_OK) return status;
     im = (fsi__sph_impl *)s->impl;
-    if (!mesh) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "mesh is NULL");
-    if (mesh->cookie != FSI__COOKIE('m', fsi_mesh)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "the mesh was not made by fsi_mesh_create of this version");
-    if (mesh->corners != s->desc.dim) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, mesh->corners, "a %dD simulator needs %s", s->desc.dim, s->desc.dim == 3 ? "triangles" : "segments");
     want = im->obstacle_count + 1;
     if (want > im->obstacle_capacity) {
         fsi__column column;
@@ -2369,35 +3237,77 @@ FSI_API fsi_status fsi_sph_add_obstacle(fsi_sph *s, const fsi_mesh *mesh, int *i
         if (status != FSI_OK) return status;
     }
     o = &im->obstacle[im->obstacle_count];
-    o->patch = (int *)fsi__alloc(s->context, (size_t)mesh->face_count, sizeof(int));
-    stack = (int *)fsi__alloc(s->context, (size_t)mesh->face_count, sizeof(int));
-    if (!o->patch || !stack) {
-        fsi__free(s->context, o->patch, (size_t)mesh->face_count, sizeof(int));
-        fsi__free(s->context, stack, (size_t)mesh->face_count, sizeof(int));
-        return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, mesh->face_count, "no memory for an obstacle of %d faces", mesh->face_count);
+    memset(o, 0, sizeof *o);
+    o->desc = *desc;
+    o->body = -1;
+    if (!fsi__sph_make_obstacle(s, o)) {
+        fsi__sph_free_obstacle(s->context, o);
+        return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, o->face_count, "no memory for an obstacle of %d faces", o->face_count);
     }
-    fsi__sph_make_patches(mesh, o->patch, stack);
-    fsi__free(s->context, stack, (size_t)mesh->face_count, sizeof(int));
-    o->mesh = mesh;
-    o->face_count = mesh->face_count;
     o->id = im->next_id++;
     if (id) *id = o->id;
     im->obstacle_count++;
     return FSI_OK;
 }
 
+FSI_API fsi_status fsi_sph_add_obstacle(fsi_sph *s, const fsi_mesh *mesh, int *id)
+{
+    fsi_sph_obstacle_desc d = fsi_sph_default_obstacle_desc();
+    d.mesh = mesh;
+    return fsi_sph_add_obstacle_desc(s, &d, id);
+}
+
+/* The obstacle of that id, not the domain; NULL with an error when there is none. */
+static fsi__sph_obstacle *fsi__sph_find_obstacle(const fsi_sph *s, int id, const char *function)
+{
+    fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
+    int k;
+    for (k = 0; k < im->obstacle_count; k++)
+        if (im->obstacle[k].id == id && !(im->domain && im->obstacle[k].mesh == im->domain)) return &im->obstacle[k];
+    fsi__fail(s->context, FSI_ERROR_ARGUMENT, function, id, 0, "there is no obstacle %d", id);
+    return NULL;
+}
+
 FSI_API fsi_status fsi_sph_remove_obstacle(fsi_sph *s, int id)
 {
     fsi_status status = fsi__sph_check(s, "fsi_sph_remove_obstacle");
     fsi__sph_impl *im;
-    int k;
+    fsi__sph_obstacle *o;
     if (status != FSI_OK) return status;
     im = (fsi__sph_impl *)s->impl;
-    for (k = 0; k < im->obstacle_count && im->obstacle[k].id != id; k++) {}
-    if (k == im->obstacle_count || (im->domain && im->obstacle[k].mesh == im->domain)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_sph_remove_obstacle", id, 0, "there is no obstacle %d", id);
-    fsi__free(s->context, im->obstacle[k].patch, (size_t)im->obstacle[k].face_count, sizeof(int));
+    o = fsi__sph_find_obstacle(s, id, "fsi_sph_remove_obstacle");
+    if (!o) return FSI_ERROR_ARGUMENT;
+    fsi__sph_free_obstacle(s->context, o);
     im->obstacle_count--;
-    memmove(im->obstacle + k, im->obstacle + k + 1, (size_t)(im->obstacle_count - k) * sizeof *im->obstacle);
+    memmove(o, o + 1, (size_t)(im->obstacle + im->obstacle_count - o) * sizeof *o);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_sph_teleport_obstacle(fsi_sph *s, int id)
+{
+    static const char fn[] = "fsi_sph_teleport_obstacle";
+    fsi_status status = fsi__sph_check(s, fn);
+    fsi__sph_obstacle *o;
+    if (status != FSI_OK) return status;
+    o = fsi__sph_find_obstacle(s, id, fn);
+    if (!o) return FSI_ERROR_ARGUMENT;
+    status = fsi__sph_check_body(s, o->desc.body, id, fn);
+    if (status == FSI_OK) fsi__sph_set_obstacle(o);
+    return status;
+}
+
+FSI_API fsi_status fsi_sph_obstacle_reaction(const fsi_sph *s, int id, fsi_vec3 *force, fsi_vec3 *torque)
+{
+    static const char fn[] = "fsi_sph_obstacle_reaction";
+    fsi_status status = fsi__sph_check(s, fn);
+    const fsi__sph_obstacle *o;
+    if (force) *force = fsi_v3(0, 0, 0);
+    if (torque) *torque = fsi_v3(0, 0, 0);
+    if (status != FSI_OK) return status;
+    o = fsi__sph_find_obstacle(s, id, fn);
+    if (!o) return FSI_ERROR_ARGUMENT;
+    if (force) *force = o->force;
+    if (torque) *torque = o->torque;
     return FSI_OK;
 }
 
@@ -2516,6 +3426,7 @@ static void fsi__sph_state(fsi__stream *st, void *simulator)
     fsi_sph *s = (fsi_sph *)simulator;
     fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
     size_t n = (size_t)s->count;
+    int k;
     fsi__bytes(st, &s->time, sizeof s->time);
     fsi__bytes(st, s->position, n * sizeof *s->position);
     fsi__bytes(st, s->velocity, n * sizeof *s->velocity);
@@ -2524,17 +3435,19 @@ static void fsi__sph_state(fsi__stream *st, void *simulator)
     fsi__bytes(st, im->kappa, n * sizeof *im->kappa);
     fsi__bytes(st, im->pressure, n * sizeof *im->pressure);
     fsi__bytes(st, im->density_ratio, n * sizeof *im->density_ratio);
+    for (k = 0; k < im->obstacle_count; k++) fsi__bytes(st, im->obstacle[k].warm, sizeof im->obstacle[k].warm);
 }
 
 /* Stands first: loading makes room for `count` before it reads the rest, and refuses what was saved by an unlike
    simulator. No padding. */
-typedef struct fsi__sph_state_head { int64_t count, dim; double spacing; } fsi__sph_state_head;
+typedef struct fsi__sph_state_head { int64_t count, dim, obstacles; double spacing; } fsi__sph_state_head;
 
 static fsi__sph_state_head fsi__sph_make_head(const fsi_sph *s)
 {
     fsi__sph_state_head head;
     head.count = s->count;
     head.dim = s->desc.dim;
+    head.obstacles = ((const fsi__sph_impl *)s->impl)->obstacle_count;
     head.spacing = (double)s->desc.spacing;
     return head;
 }
@@ -2561,28 +3474,40 @@ FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size)
     fsi__sph_state_head head, own;
     fsi__stream st;
     double time = 0;
-    size_t k, start = sizeof head + sizeof time;
+    size_t k, start, warm;
+    fsi__sph_impl *im;
     fsi_status status = fsi__sph_check(s, fn);
     if (status == FSI_OK) status = fsi__load_begin(s->context, s->cookie, buffer, size, &st, fn);
     if (status != FSI_OK) return status;
+    im = (fsi__sph_impl *)s->impl;
     own = fsi__sph_make_head(s);
+    warm = (size_t)own.obstacles * sizeof im->obstacle->warm;
+    start = sizeof head + sizeof time + warm;
     head.count = -1;
     fsi__bytes(&st, &head, sizeof head);
+    if (st.ok && (head.dim != own.dim || head.obstacles != own.obstacles || memcmp(&head.spacing, &own.spacing, sizeof own.spacing) != 0))
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, head.spacing, "the state is of a %dD liquid with spacing %g and %d obstacles, not of this one", (int)head.dim, head.spacing, (int)head.obstacles);
     if (!st.ok || st.capacity < start || head.count < 0 || head.count > 0x3fffffff || (st.capacity - start) % row || (st.capacity - start) / row != (size_t)head.count)
         return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, (double)head.count, "the state holds %.0f particles in %.0f bytes, which do not agree", (double)head.count, (double)st.capacity);
-    if (head.dim != own.dim || memcmp(&head.spacing, &own.spacing, sizeof own.spacing) != 0)
-        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, head.spacing, "the state is of a %dD liquid with spacing %g, not of this one", (int)head.dim, head.spacing);
     memcpy(&time, st.data + sizeof head, sizeof time);
     if (!fsi_is_finite(time)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the time of the state is not finite");
     for (k = 0; k < (size_t)head.count * row / sizeof(fsi_real); k++) {
         fsi_real x;
-        memcpy(&x, st.data + start + k * sizeof x, sizeof x);
+        memcpy(&x, st.data + sizeof head + sizeof time + k * sizeof x, sizeof x);
         if (!fsi_is_finite((double)x)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, (long long)k, 0, "number %.0f of the state is not finite", (double)k);
     }
+    for (k = 0; k < warm / sizeof(double); k++) {
+        double x;
+        memcpy(&x, st.data + st.capacity - warm + k * sizeof x, sizeof x);
+        if (!fsi_is_finite(x)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, (long long)(k / 6), 0, "the state of obstacle %d is not finite", (int)(k / 6));
+    }
+    for (k = 0; k < (size_t)own.obstacles && status == FSI_OK; k++) status = fsi__sph_check_body(s, im->obstacle[k].desc.body, im->obstacle[k].id, fn);
+    if (status != FSI_OK) return status;
     status = fsi__sph_reserve(s, (int)head.count);
     if (status != FSI_OK) return status;
     s->count = (int)head.count;
     fsi__sph_state(&st, s);
+    for (k = 0; k < (size_t)own.obstacles; k++) fsi__sph_set_obstacle(&im->obstacle[k]);
     return FSI_OK;
 }
 

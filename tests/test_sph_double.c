@@ -39,7 +39,7 @@ static void scene_end(scene *a)
 static int scene_attach(scene *a, double dt)
 {
     fsi__sph_run *run = &a->run;
-    if (!CHECK(fsi__sph_begin(run, a->s) == FSI_OK)) return 0;
+    if (!CHECK(fsi__sph_begin(run, a->s, dt) == FSI_OK)) return 0;
     run->dt = dt;
     run->mu = (double)a->s->stiffness * dt * dt / ((double)a->s->desc.density * run->h * run->h);
     run->kappa0 = run->mu * (double)a->s->desc.contact_stiffness;
@@ -116,7 +116,7 @@ static void check_gradient(int dim, fsi_sph_boundary formula, int full_diagonal)
             CHECK(t.x * t.x + t.y * t.y + t.z * t.z < 0.99 * FSI__SPH_STEP_MAX * FSI__SPH_STEP_MAX);
             walls += a.run.slot[r] >= 0;
             for (k = 0; a.run.slot[r] >= 0 && k < a.run.wall[a.run.slot[r]].contact_count; k++)
-                contacts += fsi__sph_gamma(&a.run, &a.run.wall[a.run.slot[r]], k, &a.run.uz[r]) < 1;
+                contacts += fsi__sph_gamma(&a.run, &a.run.wall[a.run.slot[r]], k, &a.run.uz[r], FSI__SPH_AT_Z) < 1;
             pressed += a.run.zp[r].w > 0;
         }
         for (r = 0; r < a.run.n; r++) {
