@@ -75,6 +75,7 @@ typedef struct fsi_sph_desc {
     int min_iters, max_iters;/* sweeps a substep; default 8, 100 */
     fsi_real tolerance;      /* sweeps end when one moves the particles by less than this share of what pressure and walls
                                 have moved them in all, on average; default 5e-4 */
+    fsi_real body_tolerance; /* and when the force between liquid and each coupled body is off by less than this share; default 0.02 */
     int accelerate;          /* Nesterov with restart; default 1 */
     int warm_start;          /* start from the last step's correction; default 1 */
     int full_diagonal;       /* count every pair in the diagonal, not only those under pressure; default 0 */
@@ -106,6 +107,7 @@ typedef struct fsi_sph_stats {
     double mean_compression;      /* mean of max(lambda - 1, 0), over particles and substeps */
     double max_compression;       /* largest lambda - 1, last substep */
     double residual;              /* last sweep's displacement over the whole correction, means; last substep */
+    double body_residual;         /* unbalanced share of the force on a coupled body, the largest; last substep */
     double max_speed;             /* [m/s], at the end */
     double cfl;                   /* max_speed * substep / dx */
     double momentum[3];           /* [kg m/s], at the end */
@@ -498,7 +500,7 @@ typedef struct fsi__sph_part {
     fsi__lane g[3], diagonal;    /* its shares of those of the wall */
     fsi__lane arm[3], moved[3];  /* coupled: place seen from the body's centre, the body's way there when the wall was made [H] */
     fsi__lane force[3], weight;  /* coupled: force and diagonal of the last sweep */
-    fsi__lane impulse[3];        /* after the solve: given to the particle, over its mass [m/s] */
+    double impulse[3];           /* after the solve: given to the particle, over its mass [m/s] */
 } fsi__sph_part;
 
 /* What the walls do to one particle, first order around the displacement `at`: lambda_B(u) = lambda + g.(u - at). */
@@ -512,6 +514,7 @@ typedef struct fsi__sph_wall {
     int inside;              /* 1 when some gap was negative in the last sweep */
     int placed;              /* 1: its end position was moved out of a solid */
     int coupled;             /* 1: some part moves within the solve */
+    int pushed;              /* 1: the walls gave it an impulse in this substep */
     int contact_count, part_count;
     fsi__sph_plane_contact contact[FSI__SPH_CONTACTS];
     fsi__sph_part part[FSI__SPH_PARTS];
@@ -1205,8 +1208,8 @@ static void fsi__sph_add_to_body(const fsi__sph_part *part, fsi__sph_body *body,
     }
 }
 
-/* Steps of the bodies, in order of ranks, and what they add to the restart test. */
-static double fsi__sph_step_bodies(fsi__sph_run *run, int which)
+/* A body's step, its particles in order of ranks; returns what it adds to the restart test. */
+static double fsi__sph_step_body(fsi__sph_run *run, int which)
 {
     fsi__sph_body *body = &run->body[which];
     double block[6][6], restart = 0, length = 0;
@@ -1232,6 +1235,19 @@ static double fsi__sph_step_bodies(fsi__sph_run *run, int which)
     for (k = 0; k < 6 && length > FSI__SPH_STEP_MAX; k++) body->step[k] *= FSI__SPH_STEP_MAX / length;
     for (k = 0; k < 6; k++) restart -= body->residual[k] * (body->qz[k] + run->omega * body->step[k] - body->q[k]);
     return restart;
+}
+
+/* The force that is not yet balanced, over the force that the liquid has exerted: of translation. */
+static double fsi__sph_body_imbalance(const fsi__sph_body *b)
+{
+    double r2 = 0, f2 = 0;
+    int k;
+    for (k = 0; k < 3; k++) {
+        double f = b->mass * (b->star[k] - b->qz[k]);
+        r2 += b->residual[k] * b->residual[k];
+        f2 += f * f;
+    }
+    return sqrt(r2) / (sqrt(f2) + 1e-6 * b->mass);
 }
 
 /* As fsi__sph_update does for particles. Returns the longest way of a body from where its meshes stand, at their rims [H]. */
@@ -2154,8 +2170,13 @@ static double fsi__sph_gradients(fsi__sph_run *run)
     fsi__sph_parallel(run, fsi__sph_gradient);
     restart = fsi__sph_sum(run, 0);
     run->stats.residual = fsi__sph_sum(run, 1) / (fsi__sph_sum(run, 3) + 1e-6 * run->n);
+    run->stats.body_residual = 0;
     if (run->coupled_count) fsi__sph_parallel(run, fsi__sph_part_forces);
-    for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) restart += fsi__sph_step_bodies(run, b);
+    for (b = 0; b < run->body_count; b++) {
+        if (!run->body[b].coupled) continue;
+        restart += fsi__sph_step_body(run, b);
+        run->stats.body_residual = fmax(run->stats.body_residual, fsi__sph_body_imbalance(&run->body[b]));
+    }
     fsi__sph_lap(run, &run->stats.seconds_gradient, &clock);
     return restart;
 }
@@ -2185,7 +2206,7 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
         if (!last && !fsi__sph_judge(run, &c, e)) continue;
         clock = fsi__now(run->s->context);
         restart = fsi__sph_gradients(run);
-        if (k + 1 >= d->min_iters && run->stats.residual <= (double)d->tolerance) break;
+        if (k + 1 >= d->min_iters && run->stats.residual <= (double)d->tolerance && run->stats.body_residual <= (double)d->body_tolerance) break;
         if (last) {
             run->stats.degraded = 1;
             break;
@@ -2295,7 +2316,7 @@ static int fsi__sph_share_out(const fsi__sph_run *run, fsi__sph_wall *w, fsi_vec
     fsi__sph_to_doubles(rest, given, 1);
     for (j = 0; j < w->part_count; j++) {
         const fsi__lane *f = w->part[j].force;
-        for (k = 0; k < 3; k++) rest[k] -= scale * (double)f[k] + (double)w->part[j].impulse[k];
+        for (k = 0; k < 3; k++) rest[k] -= scale * (double)f[k] + w->part[j].impulse[k];
         sum += weight[j] = sqrt((double)fsi__lane_dot(f, f[0], f[1], f[2]));
     }
     if (!(sum > 0)) {
@@ -2304,12 +2325,12 @@ static int fsi__sph_share_out(const fsi__sph_run *run, fsi__sph_wall *w, fsi_vec
         sum = weight[0] = 1;
     }
     for (j = 0; j < w->part_count; j++)
-        for (k = 0; k < 3; k++) w->part[j].impulse[k] += (fsi__lane)(scale * (double)w->part[j].force[k] + rest[k] * weight[j] / sum);
+        for (k = 0; k < 3; k++) w->part[j].impulse[k] += scale * (double)w->part[j].force[k] + rest[k] * weight[j] / sum;
     return 1;
 }
 
-/* Forces of the walls on rank r and friction, which changes its velocity *v; returns 1 when they gave it an impulse. */
-static int fsi__sph_finish_wall(const fsi__sph_run *run, int r, fsi_vec3 before, fsi_vec3 *v, double sum[3])
+/* Forces of the walls on rank r and friction, which changes its velocity *v; adds up what they gave. */
+static void fsi__sph_finish_wall(const fsi__sph_run *run, int r, fsi_vec3 before, fsi_vec3 *v, double sum[3])
 {
     const fsi_real scale = (fsi_real)(run->h / run->dt);
     fsi__sph_wall *w = &run->wall[run->slot[r]];
@@ -2323,16 +2344,21 @@ static int fsi__sph_finish_wall(const fsi__sph_run *run, int r, fsi_vec3 before,
         push = fsi_v3((fsi_real)part->force[0], (fsi_real)part->force[1], (fsi_real)part->force[2]);
         rub = fsi__sph_friction(run, part, fsi_v3_scale(push, scale), *v);
         *v = fsi_v3_add(*v, rub);
-        part->impulse[0] = (fsi__lane)rub.x;
-        part->impulse[1] = (fsi__lane)rub.y;
-        part->impulse[2] = (fsi__lane)rub.z;
+        fsi__sph_to_doubles(part->impulse, rub, 1);
     }
+    w->pushed = 0;
     given = fsi_v3_sub(fsi_v3_sub(*v, before), fsi_v3_scale(fsi_v3((fsi_real)f.x, (fsi_real)f.y, (fsi_real)f.z), scale));
-    if (!fsi__sph_share_out(run, w, given)) return 0;
+    w->pushed = fsi__sph_share_out(run, w, given);
+    if (!w->pushed) return;
     sum[0] += (double)given.x;
     sum[1] += (double)given.y;
     sum[2] += (double)given.z;
-    return 1;
+}
+
+/* Is rank r under pressure, and untouched by walls? */
+FSI_FN int fsi__sph_is_inner(const fsi__sph_run *run, int r)
+{
+    return run->step[r].w > 1 && (run->slot[r] < 0 || !run->wall[run->slot[r]].pushed);
 }
 
 /* New velocities and positions in creation order. Sums: what the walls gave, that is, whatever moved a particle that they push and
@@ -2355,8 +2381,8 @@ static void fsi__sph_finish(void *arg, int chunk, int begin, int end)
         run->pressure[i] = (fsi_real)(to_pascal * (double)run->zp[r].w);
         run->lambda_out[i] = (fsi_real)run->lambda[r];
         run->kappa[i] = slot >= 0 ? fsi_max(1, (fsi_real)(0.5 * (double)run->wall[slot].kappa / run->kappa0)) : 1;
-        if (slot < 0) inner += run->step[r].w > 1;
-        else fsi__sph_finish_wall(run, r, before, &run->v[i], sum);
+        if (slot >= 0) fsi__sph_finish_wall(run, r, before, &run->v[i], sum);
+        inner += fsi__sph_is_inner(run, r);
     }
     fsi__sph_put_sums(run, chunk, sum[0], sum[1], sum[2], inner);
 }
@@ -2374,7 +2400,7 @@ static void fsi__sph_collect_reactions(fsi__sph_run *run, double wall[3])
             const fsi__sph_part *part = &w->part[k];
             fsi__sph_obstacle *o = &run->im->obstacle[part->owner];
             const fsi_vec3 x = run->x[run->order[r]];
-            const fsi_vec3 given = fsi_v3_scale(fsi_v3((fsi_real)part->impulse[0], (fsi_real)part->impulse[1], (fsi_real)part->impulse[2]), -mass);
+            const fsi_vec3 given = fsi_v3_scale(fsi__sph_real3(part->impulse), -mass);
             o->impulse = fsi_v3_add(o->impulse, given);
             o->moment = fsi_v3_add(o->moment, fsi_v3_cross(x, given));
             for (j = 0; j < o->mesh->corners && o->vertex_impulse; j++) {
@@ -2382,7 +2408,7 @@ static void fsi__sph_collect_reactions(fsi__sph_run *run, double wall[3])
                 *v = fsi_v3_madd(*v, (fsi_real)part->bary[j], given);
             }
             if (part->body >= 0) {
-                for (j = 0; j < 3; j++) wall[j] -= (double)part->impulse[j];
+                for (j = 0; j < 3; j++) wall[j] -= part->impulse[j];
             } else if (o->body >= 0) {
                 fsi_body *body = &run->body[o->body].work;
                 body->impulse = fsi_v3_add(body->impulse, given);
@@ -2441,7 +2467,7 @@ static void fsi__sph_shift_velocity(void *arg, int chunk, int begin, int end)
     int r;
     (void)chunk;
     for (r = begin; r < end; r++)
-        if (run->slot[r] < 0 && run->step[r].w > 1) run->v[run->order[r]] = fsi_v3_sub(run->v[run->order[r]], run->shift);
+        if (fsi__sph_is_inner(run, r)) run->v[run->order[r]] = fsi_v3_sub(run->v[run->order[r]], run->shift);
 }
 
 /* Momentum must have changed by what the walls gave and nothing else. What differs, the unfinished part of the solve and
@@ -2743,7 +2769,7 @@ static fsi_status fsi__sph_begin_obstacles(fsi__sph_run *run, double dt)
         if (o->desc.body) o->moves = 1;
         o->speed = dt > 0 ? fsi__sph_obstacle_speed(run, o, dt) : 0;
         if (o->speed > run->stats.wall_speed && fsi_box3_overlap(liquid, fsi_box3_inflate(o->mesh->box, (fsi_real)(o->speed * dt)))) run->stats.wall_speed = o->speed;
-        if (!o->moves || o->shadow) continue;
+        if (o->shadow || (!o->moves && !o->desc.mesh->moving)) continue; /* its mesh may be moving on its own account */
         o->shadow = fsi__mesh_shadow(run->s->context, o->desc.mesh);
         if (!o->shadow) return fsi__fail(run->s->context, FSI_ERROR_MEMORY, "fsi_sph_step", o->id, 0, "no memory to move obstacle %d", o->id);
         o->mesh = o->shadow;
@@ -2835,6 +2861,7 @@ FSI_API fsi_sph_desc fsi_sph_default_desc(void)
     d.min_iters = 8;
     d.max_iters = 100;
     d.tolerance = (fsi_real)5e-4;
+    d.body_tolerance = (fsi_real)0.02;
     d.accelerate = 1;
     d.warm_start = 1;
     d.cfl = (fsi_real)0.3;
@@ -2867,9 +2894,9 @@ static fsi_status fsi__sph_check_desc(fsi_context *context, const fsi_sph_desc *
         { "max_substeps", 0, 1, 1000000 }, { "budget", 0, 0, 1e9 }, { "contact_thickness", 0, 0.05, 2 },
         { "contact_stiffness", 0, 1e-6, 1e6 }, { "contact_first", 0, 1, 2 }, { "contact_order", 0, 2, 64 },
         { "contact_max_order", 0, 2, 64 }, { "xsph", 0, 0, 0.5 }, { "reserve", 0, 0, 1e9 },
-        { "boundary", 0, 0, 1 }, { "velocity_update", 0, 0, 1 },
+        { "boundary", 0, 0, 1 }, { "velocity_update", 0, 0, 1 }, { "body_tolerance", 0, 0, 1 },
     };
-    double value[22];
+    double value[23];
     int k;
     value[0] = d->dim; value[1] = (double)d->spacing; value[2] = (double)d->support; value[3] = (double)d->density;
     value[4] = (double)d->depth; value[5] = (double)d->compressibility; value[6] = (double)d->stiffness;
@@ -2877,8 +2904,8 @@ static fsi_status fsi__sph_check_desc(fsi_context *context, const fsi_sph_desc *
     value[11] = d->max_substeps; value[12] = d->budget; value[13] = (double)d->contact_thickness;
     value[14] = (double)d->contact_stiffness; value[15] = d->contact_first; value[16] = d->contact_order;
     value[17] = d->contact_max_order; value[18] = (double)d->xsph; value[19] = d->reserve;
-    value[20] = (double)d->boundary; value[21] = (double)d->velocity_update;
-    for (k = 0; k < 22; k++)
+    value[20] = (double)d->boundary; value[21] = (double)d->velocity_update; value[22] = (double)d->body_tolerance;
+    for (k = 0; k < 23; k++)
         if (!(value[k] >= range[k].lo * (1 - 1e-6) && value[k] <= range[k].hi * (1 + 1e-6))) /* floats may round */
             return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_sph_create", k, value[k], "desc.%s is %g, must be %g to %g", range[k].name, value[k], range[k].lo, range[k].hi);
     if (!fsi_v3_is_finite(d->gravity)) return fsi__fail(context, FSI_ERROR_NAN, "fsi_sph_create", -1, 0, "desc.gravity is not finite");
