@@ -50,7 +50,7 @@ check-all: $(CHECK_LOGS)
 	@scripts/summary.sh $^
 
 validate: $(CASES:%=build/validate/%.exe)
-	scripts/validate.sh docs/validation.md "$(CC) $(FLAGS_validate)" $^
+	scripts/validate.sh docs/validation.md "$(CC) $(FLAGS_validate)" tests/validate_runs.txt $^
 
 bench: $(BENCHES:%=build/bench/%.exe)
 	@for b in $^; do ./$$b || exit 1; done
