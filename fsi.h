@@ -761,7 +761,7 @@ typedef struct fsi_body {
     fsi_body_mode mode;        /* default FSI_BODY_PRESCRIBED */
     /* Inputs of a step. */
     fsi_pose pose;             /* at its beginning */
-    fsi_pose end;              /* at its end: PRESCRIBED only; set it in every step */
+    fsi_pose end;              /* at its end; PRESCRIBED: set it in every step; COUPLED: an output, where the simulator left it */
     fsi_vec3 velocity;         /* of the centre at the beginning [m/s]: COUPLED only, as all that follows */
     fsi_vec3 angular_velocity; /* [rad/s] */
     fsi_real mass;             /* > 0 [kg]; default 1 */
