@@ -549,6 +549,7 @@ typedef struct fsi__sph_body {
     double mass, inertia[9];
     double reach;            /* of its meshes from its centre [H] */
     double q[6], qz[6], star[6], step[6], residual[6], warm[6];
+    double block[6][6];      /* of the diagonal, lower half */
 } fsi__sph_body;
 
 typedef struct fsi__sph_impl {
@@ -1009,9 +1010,9 @@ static void fsi__sph_update(void *arg, int chunk, int begin, int end)
 
 /* ---- >>moving obstacles --------------------------------------------------------------------------------------- */
 
-static void fsi__sph_spin_to_rate(fsi_quat orientation, fsi_mat3 inertia, fsi_vec3 spin, fsi_vec3 *rate)
+static fsi_vec3 fsi__sph_spin_to_rate(fsi_quat orientation, fsi_mat3 inertia, fsi_vec3 spin)
 {
-    *rate = fsi_m3_mul_v3(fsi_body_world_tensor(orientation, fsi_m3_inverse(inertia)), spin);
+    return fsi_m3_mul_v3(fsi_body_world_tensor(orientation, fsi_m3_inverse(inertia)), spin);
 }
 
 /* Puts an obstacle's shadow where the last step left it. */
@@ -1106,7 +1107,6 @@ static void fsi__sph_predict_body(const fsi__sph_run *run, fsi__sph_body *b)
     const fsi_real dt = (fsi_real)run->dt;
     const double unit = (double)run->s->particle_mass * run->h * run->h;
     fsi_pose star, at;
-    fsi_vec3 rate;
     fsi_mat3 inertia;
     int k;
     if (!b->coupled) {
@@ -1116,9 +1116,8 @@ static void fsi__sph_predict_body(const fsi__sph_run *run, fsi__sph_body *b)
     b->star_velocity = fsi_v3_madd(b->velocity, dt / b->work.mass, b->work.force);
     b->star_spin = fsi_v3_madd(b->spin, dt, b->work.torque);
     if (run->s->desc.dim == 2) b->star_velocity.z = b->star_spin.x = b->star_spin.y = 0;
-    fsi__sph_spin_to_rate(b->base.orientation, b->work.inertia, b->star_spin, &rate);
     star.position = fsi_v3_madd(b->base.position, dt, b->star_velocity);
-    star.orientation = fsi_quat_integrate(b->base.orientation, rate, dt);
+    star.orientation = fsi_quat_integrate(b->base.orientation, fsi__sph_spin_to_rate(b->base.orientation, b->work.inertia, b->star_spin), dt);
     at = star;
     if (run->s->desc.warm_start) {
         fsi_vec3 shift = fsi_v3_scale(fsi__sph_real3(b->warm), dt * dt);
@@ -1191,11 +1190,12 @@ static void fsi__sph_solve6(double a[6][6], const double *b, double *x)
 }
 
 /* Adds one particle's part to a body's residual and block of the diagonal (lower half). */
-static void fsi__sph_add_to_body(const fsi__sph_part *part, fsi__sph_body *body, double block[6][6])
+static void fsi__sph_add_to_body(const fsi__sph_part *part, fsi__sph_body *body)
 {
     const double a[3] = { (double)part->arm[0], (double)part->arm[1], (double)part->arm[2] };
     const double f[3] = { (double)part->force[0], (double)part->force[1], (double)part->force[2] };
     const double d = (double)part->weight, a2 = a[0] * a[0] + a[1] * a[1] + a[2] * a[2];
+    double (*block)[6] = body->block;
     int i, j;
     for (i = 0; i < 3; i++) {
         int j1 = (i + 1) % 3, j2 = (i + 2) % 3;
@@ -1209,28 +1209,28 @@ static void fsi__sph_add_to_body(const fsi__sph_part *part, fsi__sph_body *body,
     }
 }
 
-/* A body's step, its particles in order of ranks; returns what it adds to the restart test. */
-static double fsi__sph_step_body(fsi__sph_run *run, int which)
+/* Residual and block of a body without walls. */
+static void fsi__sph_start_body(fsi__sph_body *body)
 {
-    fsi__sph_body *body = &run->body[which];
-    double block[6][6], restart = 0, length = 0;
-    int r, k, j;
-    memset(block, 0, sizeof block);
+    int k, j;
+    memset(body->block, 0, sizeof body->block);
     fsi__sph_body_pull(body, body->qz, body->residual);
     for (k = 0; k < 3; k++) {
-        block[k][k] = body->mass;
-        for (j = 0; j <= k; j++) block[3 + k][3 + j] = body->inertia[3 * k + j];
+        body->block[k][k] = body->mass;
+        for (j = 0; j <= k; j++) body->block[3 + k][3 + j] = body->inertia[3 * k + j];
     }
-    for (r = 0; r < run->n; r++) {
-        const fsi__sph_wall *w = run->slot[r] >= 0 ? &run->wall[run->slot[r]] : NULL;
-        if (!w || !w->coupled) continue;
-        for (k = 0; k < w->part_count; k++) if (w->part[k].body == which) fsi__sph_add_to_body(&w->part[k], body, block);
-    }
+}
+
+/* A body's step from residual and block; returns what it adds to the restart test. */
+static double fsi__sph_step_body(const fsi__sph_run *run, fsi__sph_body *body)
+{
+    double restart = 0, length = 0;
+    int k, j;
     if (run->s->desc.dim == 2) {
         body->residual[2] = body->residual[3] = body->residual[4] = 0;
-        for (k = 2; k <= 4; k++) for (j = 0; j < 6; j++) block[k][j] = block[j][k] = k == j;
+        for (k = 2; k <= 4; k++) for (j = 0; j < 6; j++) body->block[k][j] = body->block[j][k] = k == j;
     }
-    fsi__sph_solve6(block, body->residual, body->step);
+    fsi__sph_solve6(body->block, body->residual, body->step);
     for (k = 0; k < 3; k++) length += body->step[k] * body->step[k];
     length = sqrt(length);
     for (k = 0; k < 6 && length > FSI__SPH_STEP_MAX; k++) body->step[k] *= FSI__SPH_STEP_MAX / length;
@@ -2163,21 +2163,35 @@ static double fsi__sph_cold_energy(fsi__sph_run *run)
     return e;
 }
 
+/* Steps of the coupled bodies, particles in order of ranks; returns what they add to the restart test. */
+static double fsi__sph_step_bodies(fsi__sph_run *run)
+{
+    double restart = 0;
+    int b, r, k;
+    fsi__sph_parallel(run, fsi__sph_part_forces);
+    for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) fsi__sph_start_body(&run->body[b]);
+    for (r = 0; r < run->n; r++) {
+        const fsi__sph_wall *w = run->slot[r] >= 0 ? &run->wall[run->slot[r]] : NULL;
+        if (!w || !w->coupled) continue;
+        for (k = 0; k < w->part_count; k++) if (w->part[k].body >= 0) fsi__sph_add_to_body(&w->part[k], &run->body[w->part[k].body]);
+    }
+    run->stats.body_residual = 0;
+    for (b = 0; b < run->body_count; b++) {
+        if (!run->body[b].coupled) continue;
+        restart += fsi__sph_step_body(run, &run->body[b]);
+        run->stats.body_residual = fmax(run->stats.body_residual, fsi__sph_body_imbalance(&run->body[b]));
+    }
+    return restart;
+}
+
 /* Steps of particles and bodies; returns the restart test, and leaves in stats.residual how much they still move. */
 static double fsi__sph_gradients(fsi__sph_run *run)
 {
     double clock = fsi__now(run->s->context), restart;
-    int b;
     fsi__sph_parallel(run, fsi__sph_gradient);
     restart = fsi__sph_sum(run, 0);
     run->stats.residual = fsi__sph_sum(run, 1) / (fsi__sph_sum(run, 3) + 1e-6 * run->n);
-    run->stats.body_residual = 0;
-    if (run->coupled_count) fsi__sph_parallel(run, fsi__sph_part_forces);
-    for (b = 0; b < run->body_count; b++) {
-        if (!run->body[b].coupled) continue;
-        restart += fsi__sph_step_body(run, b);
-        run->stats.body_residual = fmax(run->stats.body_residual, fsi__sph_body_imbalance(&run->body[b]));
-    }
+    if (run->coupled_count) restart += fsi__sph_step_bodies(run);
     fsi__sph_lap(run, &run->stats.seconds_gradient, &clock);
     return restart;
 }
@@ -2600,7 +2614,7 @@ static void fsi__sph_commit_body(fsi__sph_body *b, double dt)
     fsi_body_end_step(work, (fsi_real)dt);
     if (b->coupled) {
         work->new_velocity = b->velocity;
-        fsi__sph_spin_to_rate(work->pose.orientation, work->inertia, b->spin, &work->new_angular_velocity);
+        work->new_angular_velocity = fsi__sph_spin_to_rate(work->pose.orientation, work->inertia, b->spin);
         user->end = b->at;
     }
     user->impulse = work->impulse;
@@ -3347,7 +3361,7 @@ FSI_API fsi_real fsi_sph_suggest_dt(const fsi_sph *s)
     if (fsi__sph_check(s, "") != FSI_OK) return 0;
     dx = (double)s->desc.spacing * (double)s->desc.cfl;
     g = (double)fsi_v3_norm(s->desc.gravity) + fsi__sph_longest(s->force, s->count) / (double)s->particle_mass;
-    speed = fsi__sph_longest(s->velocity, s->count);
+    speed = fmax(fsi__sph_longest(s->velocity, s->count), s->stats.wall_speed);
     cfl = speed > 0 || g > 0 ? 2 * dx / (speed + sqrt(speed * speed + 4 * g * dx)) : 1; /* dx = v t + g t^2 */
     accurate = (double)s->desc.spacing * sqrt(10 * (double)s->desc.density / (double)s->stiffness);
     return (fsi_real)(cfl < accurate ? cfl : accurate);
