@@ -68,11 +68,13 @@ typedef struct fsi_sph_desc {
     fsi_real spacing;        /* dx, rest distance of particles [m]; default 0.02; particle volume is dx^dim */
     fsi_real support;        /* H / dx, 1.8 to 3; default 2 */
     fsi_real density;        /* rho0 [kg/m^3]; default 1000 */
+    fsi_real viscosity;      /* dynamic viscosity [Pa s], implicit, no-slip at walls; where it is set, xsph is not applied; default
+                                0: none but xsph, walls are slippery */
     fsi_vec3 gravity;        /* [m/s^2]; default (0, 0, -9.81) */
     fsi_real depth;          /* greatest depth expected [m]; sets the stiffness; default 1 */
     fsi_real compressibility;/* compression at that depth; default 0.01 */
     fsi_real stiffness;      /* mu, bulk modulus [Pa]; default 0: density |g| depth / (compressibility gk^2) */
-    int min_iters, max_iters;/* sweeps a substep; default 8, 100 */
+    int min_iters, max_iters;/* sweeps a substep, and at most as many iterations of viscosity; default 8, 100 */
     fsi_real tolerance;      /* sweeps end when one moves the particles by less than this share of what pressure and walls
                                 have moved them in all, on average; default 5e-4 */
     fsi_real body_tolerance; /* and when the force between liquid and each coupled body is off by less than this share; default 0.05 */
@@ -82,8 +84,8 @@ typedef struct fsi_sph_desc {
     fsi_sph_velocity velocity_update; /* default POSITIONS */
     fsi_real cfl;            /* substeps are chosen so that no particle moves farther than cfl * dx in one; default 0.3 */
     int max_substeps;        /* of one call; 1: no substepping; default 50 */
-    int budget;              /* sweeps one call may spend (each substep takes one at least), 0: no limit; what is cut is
-                                flagged in stats.degraded; default 0 */
+    int budget;              /* sweeps one call may spend (each substep takes one at least), and as many iterations of viscosity;
+                                0: no limit; what is cut is flagged in stats.degraded; default 0 */
     fsi_sph_boundary boundary; /* default EXACT */
     int wall_calibrate;      /* scale the integral so that the first layer rests at dx/2; default 1 */
     int always_reevaluate;   /* boundary integrals in every sweep instead of first-order updates; default 0 (slow, for verification) */
@@ -108,6 +110,8 @@ typedef struct fsi_sph_stats {
     double max_compression;       /* largest lambda - 1, last substep */
     double residual;              /* last sweep's displacement over the whole correction, means; last substep */
     double body_residual;         /* unbalanced share of the force on a coupled body, the largest; last substep */
+    int viscosity_iterations;     /* of conjugate gradients */
+    double viscosity_residual;    /* what they left over, as a share of the velocity that viscosity changed; last substep */
     double max_speed;             /* [m/s], at the end */
     double cfl;                   /* max_speed * substep / dx */
     double momentum[3];           /* [kg m/s], at the end */
@@ -118,7 +122,7 @@ typedef struct fsi_sph_stats {
     int refits;                   /* obstacles moved, each once a substep */
     double kinetic_energy, potential_energy; /* [J]; potential: -m g.x, zero at the origin */
     double energy_start, energy_end; /* objective of the first substep's solve before and after, in units of m H^2/dt^2 */
-    double seconds_neighbors, seconds_motion, seconds_boundary, seconds_density, seconds_gradient, seconds_update, seconds_other; /* by the clock hook */
+    double seconds_neighbors, seconds_motion, seconds_boundary, seconds_density, seconds_gradient, seconds_update, seconds_viscosity, seconds_other; /* by the clock hook */
     size_t bytes;                 /* held through its context */
     long long allocs;             /* allocations of the context so far */
 } fsi_sph_stats;
@@ -247,6 +251,8 @@ typedef struct fsi__sph_kernel {
     double gk;      /* share of a pressure gradient that the discrete operator sees on the lattice */
     double settled; /* the same in a settled liquid, which packs closely: measured slopes of still pools fit it */
     double wall;    /* s_B: what a lattice at dx/2 from a wall misses, over the exact integral there */
+    double viscous; /* weight of (1-q)(2-q) in the viscous operator, that makes it the Laplacian in a settled liquid */
+    double drag;    /* what a lattice at dx/2 from a wall misses of that operator, over the integral's slope per distance there */
 } fsi__sph_kernel;
 
 FSI_FN double fsi__sph_c(int dim) { return (dim == 3 ? 15 : 10) / FSI_PI; }
@@ -270,13 +276,15 @@ static double fsi__sph_plane(int dim, double delta, double *slope)
 }
 
 /* Sums over a lattice of spacing dx = 1/ratio (in units of H): the kernel itself, r|dW/dr|/dim, and the half that a wall at
-   dx/2 cuts off (sph.md 2, 4.4). packed: the closest packing of the same density instead, hexagonal or face-centred cubic. */
-typedef struct fsi__sph_lattice { double sum, gradient, miss; } fsi__sph_lattice;
+   dx/2 cuts off (sph.md 2, 4.4). viscous: (1-q)(2-q) q^2; drag: of the half behind the wall, (1-q)(2-q) (x/r)^2 times what
+   mirrored rows move against a particle that slides along x, over its velocity. packed: the closest packing of the same density instead, hexagonal or
+   face-centred cubic. */
+typedef struct fsi__sph_lattice { double sum, gradient, miss, viscous, drag; } fsi__sph_lattice;
 
 static fsi__sph_lattice fsi__sph_sum_lattice(int dim, double ratio, int packed)
 {
     const double c = fsi__sph_c(dim), hexagon = sqrt(2 / sqrt(3.0)), cubic = 0.5 * 1.5874010519681994; /* 4^(1/3) / 2 */
-    fsi__sph_lattice out = { 0, 0, 0 };
+    fsi__sph_lattice out = { 0, 0, 0, 0, 0 };
     int i, j, k, depth = dim == 3 ? 6 : 0;
     for (k = -depth; k <= depth; k++) {
         for (j = -6; j <= 6; j++) {
@@ -295,7 +303,10 @@ static fsi__sph_lattice fsi__sph_sum_lattice(int dim, double ratio, int packed)
                 t = q < 1 ? 1 - q : 0;
                 out.sum += c * t * t * t;
                 out.gradient += q * 3 * c * t * t / dim;
-                if (j < 0) out.miss += c * t * t * t;
+                out.viscous += t * (1 + t) * q * q;
+                if (j >= 0) continue;
+                out.miss += c * t * t * t;
+                out.drag += t * (1 + t) * x * x / (x * x + y * y + z * z) * -2 * y;
             }
         }
     }
@@ -313,6 +324,8 @@ static fsi__sph_kernel fsi__sph_calibrate(int dim, double ratio)
     kernel.gk = plain.gradient / plain.sum;
     kernel.settled = packed.gradient < plain.gradient ? packed.gradient / plain.sum : kernel.gk;
     kernel.wall = plain.miss / plain.sum / fsi__sph_plane(dim, 0.5 / ratio, &slope);
+    kernel.viscous = 2 * dim * (dim + 2) / packed.viscous;
+    kernel.drag = kernel.viscous * plain.drag / (slope * 2 * ratio);
     return kernel;
 }
 
@@ -476,6 +489,9 @@ static double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, doub
 #define FSI__SPH_MOVE 0.1     /* boundary integrals are made anew after a move of this many H */
 #define FSI__SPH_STEP_MAX 0.25/* longest displacement of one sweep [H] */
 #define FSI__SPH_SUMS 8       /* partial sums a chunk */
+#define FSI__SPH_VISCOUS 1e-3 /* iterations of viscosity end when what they leave over is this share of what it changes */
+#define FSI__SPH_VISCOUS_NOISE 1e-7 /* or this share of the velocity itself */
+#define FSI__SPH_VISCOUS_ROUNDS 4   /* exact residuals, at most */
 /* The diagonal counts a pair with this weight when neither particle is under pressure, and adds the second for each that
    is. 0 and 1 would be the active diagonal of sph.md 6; these were measured to need fewer sweeps and, since pairs that come
    under pressure are expected, almost never to raise the energy. */
@@ -554,7 +570,7 @@ typedef struct fsi__sph_body {
 typedef struct fsi__sph_impl {
     fsi_context own_context;
     fsi__sph_kernel kernel;
-    fsi_vec3 *warm;          /* count: (x1 - x*)/dt^2 of the last substep [m/s^2] */
+    fsi_vec3 *warm;          /* count: (x1 - x*)/dt^2 of the last substep, x* before viscosity [m/s^2] */
     fsi_real *kappa;         /* count: contact stiffness / kappa0, at least 1 */
     fsi_real *pressure, *density_ratio;
     fsi_neighbors *neighbors;
@@ -563,6 +579,18 @@ typedef struct fsi__sph_impl {
     fsi_mesh *domain;
     fsi__arena scratch, walls;
 } fsi__sph_impl;
+
+/* A symmetric 3 x 3 matrix. */
+typedef struct fsi__sph_block { fsi__lane xx, yy, zz, xy, xz, yz; } fsi__sph_block;
+
+/* The viscous solve of one substep, rank order. Velocities in m/s, positions in m; allocated where there is viscosity. */
+typedef struct fsi__sph_viscosity {
+    double pair, wall;          /* weight of (1-q)(2-q), and of a wall's diagonal */
+    double alpha, beta;
+    fsi_vec3 *x, *before, *v;   /* where particles are; their velocity without viscosity, and with it */
+    fsi__lane4 *d, *r, *p, *q;  /* correction of v, residual, direction, the operator on it */
+    fsi__sph_block *inverse;    /* of the operator's diagonal blocks */
+} fsi__sph_viscosity;
 
 /* One call of step. Creation order: what will be published. Rank order: the substep's solve; lengths in units of H,
    displacements u from where the particles were when the neighbour lists were made. */
@@ -587,6 +615,7 @@ typedef struct fsi__sph_run {
     fsi_vec3 *x, *v, *warm;     /* become the public state */
     fsi_real *kappa, *pressure, *lambda_out;
     fsi_vec3 *target, *guess;   /* x*, where the solve starts */
+    fsi_vec3 *drag;             /* what viscosity gave in this substep [m/s^2]; NULL: there is none */
     /* rank order */
     const int *order, *first, *size, *list;
     fsi__record *base, *z, *zp; /* u = 0, the point where the gradient is taken, the same with pressure */
@@ -599,6 +628,7 @@ typedef struct fsi__sph_run {
     fsi__sph_wall *wall;
     int wall_count;
     int *overflow;              /* chunks: 1 + a particle with too many faces, 0: none */
+    fsi__sph_viscosity viscous;
 } fsi__sph_run;
 
 static fsi_status fsi__sph_check(const fsi_sph *s, const char *function);
@@ -642,6 +672,21 @@ static void fsi__sph_parallel(fsi__sph_run *run, fsi__range_fn *fn)
     FSI__SPH_AFTER_PASS(run);
 }
 
+static void fsi__sph_viscous_layout(fsi__sph_run *run, fsi__arena *a)
+{
+    fsi__sph_viscosity *o = &run->viscous;
+    size_t n = (size_t)run->n;
+    run->drag = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
+    o->x = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
+    o->before = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
+    o->v = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
+    o->d = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+    o->r = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+    o->p = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+    o->q = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+    o->inverse = (fsi__sph_block *)fsi__take(a, n, sizeof(fsi__sph_block));
+}
+
 static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
 {
     size_t n = (size_t)run->n;
@@ -666,6 +711,7 @@ static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
     run->overflow = (int *)fsi__take(a, (size_t)run->chunks, sizeof(int));
     run->part = (double *)fsi__take(a, (size_t)run->chunks * FSI__SPH_SUMS, sizeof(double));
     run->body = (fsi__sph_body *)fsi__take(a, (size_t)run->im->obstacle_count, sizeof(fsi__sph_body));
+    if (run->s->desc.viscosity > 0) fsi__sph_viscous_layout(run, a);
 }
 
 /* ---- >>contact potential -------------------------------------------------------------------------------------- */
@@ -2234,6 +2280,327 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
     return FSI_OK;
 }
 
+/* ---- >>viscosity ---------------------------------------------------------------------------------------------- */
+
+/* Backward Euler, before the pressure, at the positions the step starts from (Weiler et al., "A Physically Consistent
+   Implicit Viscosity Solver for SPH Fluids", 2018):
+
+      v = v* + dt nu L v,    (L v)_i = C sum_j k_ij e_ij e_ij.(v_j - v_i) - drag_i (v_i - v_wall),
+      k_ij = 2 (dim+2) V |dW~/dr| / r,    e_ij = (x_j - x_i)/r
+
+   For smooth v without divergence the sum is the Laplacian times the factor by which a lattice's sum of V r |dW~/dr| / dim
+   falls short of one; C is its inverse. The pair forces are central and opposite: they keep linear and angular momentum, and
+   leave rigid motion alone. drag: the solid continues the velocity linearly, to v_wall at its surface, so what lies at the
+   distance s along the normal moves against x_i by (v_i - v_wall) s/d. Then the integral of |dW/dr|/r over the solid is about
+   sum_faces I/d, which the walls hold as their diagonal; drag is that, times what makes it the lattice's sum at d = dx/2.
+
+   Conjugate gradients in lanes find the correction of a residual that is measured in double; v takes what is left of it as
+   well, which makes it v* plus the sum of opposite forces: momentum is kept to rounding however early the iteration ends.
+   While the residual is less than half of what viscosity changes, |v - v*|, kinetic energy cannot grow: with K = -dt nu L,
+   x the iterate, r its residual and v = x + r, |v*|^2 - |v|^2 = |v* - v|^2 + 2 x.Kx + 2 r.Kx >= |v* - v| (|v* - v| - 2 |r|). */
+
+static void fsi__sph_viscous_begin(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    fsi__sph_viscosity *o = &run->viscous;
+    const double per_h = 1 / run->h;
+    int r;
+    (void)chunk;
+    for (r = begin; r < end; r++) {
+        const fsi_vec3 x = run->x[run->order[r]];
+        o->x[r] = x;
+        o->before[r] = o->v[r] = run->v[run->order[r]];
+        run->zp[r].x = fsi__to_coord((double)x.x * per_h);
+        run->zp[r].y = fsi__to_coord((double)x.y * per_h);
+        run->zp[r].z = fsi__to_coord((double)x.z * per_h);
+        run->zp[r].w = 0;
+    }
+}
+
+FSI_FN double fsi__sph_drag(const fsi__sph_run *run, int r) { return run->slot[r] < 0 ? 0 : run->viscous.wall * (double)run->wall[run->slot[r]].diagonal; }
+
+FSI_FN fsi__lane4 fsi__sph_block_mul(const fsi__sph_block *m, const fsi__lane4 *a)
+{
+    fsi__lane4 out;
+    out.x = m->xx * a->x + m->xy * a->y + m->xz * a->z;
+    out.y = m->xy * a->x + m->yy * a->y + m->yz * a->z;
+    out.z = m->xz * a->x + m->yz * a->y + m->zz * a->z;
+    out.w = 0;
+    return out;
+}
+
+/* Inverse of m = { xx, yy, zz, xy, xz, yz }, whose eigenvalues are 1 or more. */
+static fsi__sph_block fsi__sph_block_inverse(const double m[6])
+{
+    const double xx = m[1] * m[2] - m[5] * m[5], xy = m[4] * m[5] - m[3] * m[2], xz = m[3] * m[5] - m[4] * m[1];
+    const double per_det = 1 / (m[0] * xx + m[3] * xy + m[4] * xz);
+    fsi__sph_block out;
+    out.xx = (fsi__lane)(xx * per_det);
+    out.yy = (fsi__lane)((m[0] * m[2] - m[4] * m[4]) * per_det);
+    out.zz = (fsi__lane)((m[0] * m[1] - m[3] * m[3]) * per_det);
+    out.xy = (fsi__lane)(xy * per_det);
+    out.xz = (fsi__lane)(xz * per_det);
+    out.yz = (fsi__lane)((m[3] * m[4] - m[0] * m[5]) * per_det);
+    return out;
+}
+
+/* sum_j k e e.(v_j - v_i) in double, and the diagonal block, sum_j k e e^T. */
+static fsi_vec3 fsi__sph_viscous_force(const fsi__sph_run *run, int i, double block[6])
+{
+    const fsi__sph_viscosity *o = &run->viscous;
+    const int *list = run->list + run->first[i];
+    const double per_h = 1 / run->h;
+    double sum[3] = { 0, 0, 0 };
+    int k, size = run->size[i];
+    for (k = 0; k < size; k++) {
+        const fsi_vec3 *xj = &o->x[list[k]], *vj = &o->v[list[k]];
+        double x = (double)(xj->x - o->x[i].x) * per_h, y = (double)(xj->y - o->x[i].y) * per_h, z = (double)(xj->z - o->x[i].z) * per_h;
+        double r2 = x * x + y * y + z * z, q = sqrt(r2), weight, along;
+        if (!(q < 1 && q > 1e-6)) continue; /* as in the pressure: without a direction */
+        weight = o->pair * (1 - q) * (2 - q) / r2;
+        along = weight * (x * (double)(vj->x - o->v[i].x) + y * (double)(vj->y - o->v[i].y) + z * (double)(vj->z - o->v[i].z));
+        sum[0] += along * x;
+        sum[1] += along * y;
+        sum[2] += along * z;
+        block[0] += weight * x * x;
+        block[1] += weight * y * y;
+        block[2] += weight * z * z;
+        block[3] += weight * x * y;
+        block[4] += weight * x * z;
+        block[5] += weight * y * z;
+    }
+    return fsi_v3((fsi_real)sum[0], (fsi_real)sum[1], (fsi_real)sum[2]);
+}
+
+/* r = v* - v + dt nu L v. Sums: |r|^2, |v + r - v*|^2, |v*|^2, what the walls give (3) [m/s]. */
+static void fsi__sph_viscous_residual(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    fsi__sph_viscosity *o = &run->viscous;
+    double *part = run->part + chunk * FSI__SPH_SUMS;
+    int i;
+    memset(part, 0, FSI__SPH_SUMS * sizeof *part);
+    for (i = begin; i < end; i++) {
+        const double drag = fsi__sph_drag(run, i);
+        double block[6] = { 0, 0, 0, 0, 0, 0 };
+        fsi_vec3 push = fsi_v3_scale(o->v[i], (fsi_real)-drag), change = fsi_v3_add(fsi__sph_viscous_force(run, i, block), push);
+        fsi_vec3 r = fsi_v3_add(fsi_v3_sub(o->before[i], o->v[i]), change);
+        block[0] += 1 + drag;
+        block[1] += 1 + drag;
+        block[2] += 1 + drag;
+        o->inverse[i] = fsi__sph_block_inverse(block);
+        o->r[i].x = (fsi__lane)r.x;
+        o->r[i].y = (fsi__lane)r.y;
+        o->r[i].z = (fsi__lane)r.z;
+        o->r[i].w = 0;
+        part[0] += (double)fsi_v3_norm2(r);
+        part[1] += (double)fsi_v3_norm2(change);
+        part[2] += (double)fsi_v3_norm2(o->before[i]);
+        part[3] += (double)push.x;
+        part[4] += (double)push.y;
+        part[5] += (double)push.z;
+    }
+}
+
+FSI_FN double fsi__sph_lane4_dot(const fsi__lane4 *a, const fsi__lane4 *b) { return (double)a->x * (double)b->x + (double)a->y * (double)b->y + (double)a->z * (double)b->z; }
+
+/* Conjugate gradients from d = 0, and their next direction. Sum: r.z with z = r over the diagonal blocks. */
+static void fsi__sph_viscous_start(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    fsi__sph_viscosity *o = &run->viscous;
+    double rz = 0;
+    int i;
+    for (i = begin; i < end; i++) {
+        memset(&o->d[i], 0, sizeof o->d[i]);
+        o->p[i] = fsi__sph_block_mul(&o->inverse[i], &o->r[i]);
+        rz += fsi__sph_lane4_dot(&o->r[i], &o->p[i]);
+    }
+    fsi__sph_put_sums(run, chunk, rz, 0, 0, 0);
+}
+
+static void fsi__sph_viscous_turn(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    fsi__sph_viscosity *o = &run->viscous;
+    const fsi__lane beta = (fsi__lane)o->beta;
+    int i;
+    (void)chunk;
+    for (i = begin; i < end; i++) {
+        fsi__lane4 z = fsi__sph_block_mul(&o->inverse[i], &o->r[i]);
+        o->p[i].x = z.x + beta * o->p[i].x;
+        o->p[i].y = z.y + beta * o->p[i].y;
+        o->p[i].z = z.z + beta * o->p[i].z;
+    }
+}
+
+/* The same pair sum in lanes: k e e.(p_j - p_i). */
+FSI_FN void fsi__sph_pair_viscous(const fsi__sph_run *run, const int *list, int i, fsi__sph_sums *sum)
+{
+    const fsi__lane4 *pi = &run->viscous.p[i];
+    const fsi__f8 unit = fsi__f8_set((fsi__lane)FSI__COORD_UNIT), one = fsi__f8_set(1), zero = fsi__f8_set(0), tiny = fsi__f8_set((fsi__lane)(1e-6 / FSI__COORD_UNIT));
+    fsi__f8 dx, dy, dz, x, y, z, r2, r, q, f;
+    fsi__f8_gather(run->zp, list, &run->zp[i], &dx, &dy, &dz, &f);
+    fsi__f8_gather_vectors(run->viscous.p, list, &x, &y, &z);
+    r2 = fsi__f8_add(fsi__f8_add(fsi__f8_mul(dx, dx), fsi__f8_mul(dy, dy)), fsi__f8_mul(dz, dz));
+    r = fsi__f8_sqrt(r2);
+    q = fsi__f8_max(fsi__f8_sub(one, fsi__f8_mul(r, unit)), zero);
+    f = fsi__f8_mul(dx, fsi__f8_sub(x, fsi__f8_set(pi->x)));
+    f = fsi__f8_add(f, fsi__f8_mul(dy, fsi__f8_sub(y, fsi__f8_set(pi->y))));
+    f = fsi__f8_add(f, fsi__f8_mul(dz, fsi__f8_sub(z, fsi__f8_set(pi->z))));
+    f = fsi__f8_mul(fsi__f8_mul(q, fsi__f8_add(q, one)), f);
+    f = fsi__f8_if_greater(r, tiny, fsi__f8_div(f, fsi__f8_max(r2, tiny)));
+    sum->x = fsi__f8_add(sum->x, fsi__f8_mul(f, dx));
+    sum->y = fsi__f8_add(sum->y, fsi__f8_mul(f, dy));
+    sum->z = fsi__f8_add(sum->z, fsi__f8_mul(f, dz));
+}
+
+/* q = p - dt nu L p. Sum: p.q. */
+static void fsi__sph_viscous_apply(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    fsi__sph_viscosity *o = &run->viscous;
+    const fsi__lane scale = (fsi__lane)o->pair;
+    double pq = 0;
+    int i, k;
+    for (i = begin; i < end; i++) {
+        const int *list = run->list + run->first[i], size = fsi__sph_padded(run->size[i]);
+        const fsi__lane stay = (fsi__lane)(1 + fsi__sph_drag(run, i));
+        const fsi__lane4 *p = &o->p[i];
+        fsi__sph_sums sum;
+        sum.x = sum.y = sum.z = fsi__f8_set(0);
+        for (k = 0; k < size; k += FSI_LANES) fsi__sph_pair_viscous(run, list + k, i, &sum);
+        o->q[i].x = stay * p->x - scale * fsi__f8_sum(sum.x);
+        o->q[i].y = stay * p->y - scale * fsi__f8_sum(sum.y);
+        o->q[i].z = stay * p->z - scale * fsi__f8_sum(sum.z);
+        pq += fsi__sph_lane4_dot(p, &o->q[i]);
+    }
+    fsi__sph_put_sums(run, chunk, pq, 0, 0, 0);
+}
+
+/* d += alpha p, r -= alpha q. Sums: r.z, |r|^2, |v + d + r - v*|^2. */
+static void fsi__sph_viscous_advance(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    fsi__sph_viscosity *o = &run->viscous;
+    const fsi__lane alpha = (fsi__lane)o->alpha;
+    double rz = 0, left = 0, changed = 0;
+    int i;
+    for (i = begin; i < end; i++) {
+        fsi__lane4 *d = &o->d[i], *r = &o->r[i], z;
+        const fsi__lane4 *p = &o->p[i], *q = &o->q[i];
+        fsi_vec3 change = fsi_v3_sub(o->v[i], o->before[i]);
+        d->x += alpha * p->x;
+        d->y += alpha * p->y;
+        d->z += alpha * p->z;
+        r->x -= alpha * q->x;
+        r->y -= alpha * q->y;
+        r->z -= alpha * q->z;
+        z = fsi__sph_block_mul(&o->inverse[i], r);
+        rz += fsi__sph_lane4_dot(r, &z);
+        left += fsi__sph_lane4_dot(r, r);
+        changed += (double)fsi_v3_norm2(fsi_v3_add(change, fsi_v3((fsi_real)(d->x + r->x), (fsi_real)(d->y + r->y), (fsi_real)(d->z + r->z))));
+    }
+    fsi__sph_put_sums(run, chunk, rz, left, changed, 0);
+}
+
+static void fsi__sph_viscous_correct(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_viscosity *o = &((fsi__sph_run *)arg)->viscous;
+    int i;
+    (void)chunk;
+    for (i = begin; i < end; i++) o->v[i] = fsi_v3_add(o->v[i], fsi_v3((fsi_real)o->d[i].x, (fsi_real)o->d[i].y, (fsi_real)o->d[i].z));
+}
+
+/* Iterations that this call may still spend, and this substep. */
+static int fsi__sph_viscous_allowance(const fsi__sph_run *run, int used)
+{
+    const fsi_sph_desc *d = &run->s->desc;
+    int left = d->max_iters - used;
+    if (d->budget && d->budget - run->stats.viscosity_iterations < left) left = d->budget - run->stats.viscosity_iterations;
+    return left;
+}
+
+/* One run of conjugate gradients, down to the residual |r| <= share |v - v*|; v takes the correction. */
+static int fsi__sph_viscous_iterate(fsi__sph_run *run, int allowed, double share)
+{
+    fsi__sph_viscosity *o = &run->viscous;
+    double rz, next, pq;
+    int k;
+    fsi__sph_parallel(run, fsi__sph_viscous_start);
+    rz = fsi__sph_sum(run, 0);
+    for (k = 0; k < allowed;) {
+        fsi__sph_parallel(run, fsi__sph_viscous_apply);
+        pq = fsi__sph_sum(run, 0);
+        if (!(pq > 0)) break;
+        o->alpha = rz / pq;
+        fsi__sph_parallel(run, fsi__sph_viscous_advance);
+        next = fsi__sph_sum(run, 0);
+        k++;
+        if (fsi__sph_sum(run, 1) <= share * share * fsi__sph_sum(run, 2)) break;
+        o->beta = next / rz;
+        rz = next;
+        fsi__sph_parallel(run, fsi__sph_viscous_turn);
+    }
+    fsi__sph_parallel(run, fsi__sph_viscous_correct);
+    return k;
+}
+
+/* The new velocities and where they lead. beta: 1 takes what is left of the residual as well. */
+static void fsi__sph_viscous_end(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    const fsi__sph_viscosity *o = &run->viscous;
+    const fsi_real dt = (fsi_real)run->dt, beta = (fsi_real)o->beta;
+    const double per_h = 1 / run->h;
+    int r;
+    (void)chunk;
+    for (r = begin; r < end; r++) {
+        const int i = run->order[r];
+        const fsi_vec3 rest = fsi_v3((fsi_real)o->r[r].x, (fsi_real)o->r[r].y, (fsi_real)o->r[r].z), *x = &run->guess[i], *t = &run->target[i];
+        run->v[i] = fsi_v3_madd(o->v[r], beta, rest);
+        run->drag[i] = fsi_v3_scale(fsi_v3_sub(run->v[i], o->before[r]), 1 / dt);
+        run->target[i] = fsi_v3_madd(run->x[i], dt, run->v[i]);
+        run->star[r].x = (fsi__lane)((double)(t->x - x->x) * per_h);
+        run->star[r].y = (fsi__lane)((double)(t->y - x->y) * per_h);
+        run->star[r].z = (fsi__lane)((double)(t->z - x->z) * per_h);
+    }
+}
+
+/* From v* to the velocity that the pressure solve starts from; impulse: what the walls gave, over a particle's mass. */
+static fsi_status fsi__sph_add_viscosity(fsi__sph_run *run, double impulse[3])
+{
+    fsi__sph_viscosity *o = &run->viscous;
+    const fsi_sph_desc *d = &run->s->desc;
+    const double nu = (double)d->viscosity / (double)d->density, rate = run->dt * nu / (run->h * run->h);
+    double clock = fsi__now(run->s->context), left = 0, changed = 0;
+    int k, round, used = 0;
+    o->pair = rate * run->im->kernel.viscous;
+    o->wall = rate * run->im->kernel.drag / (d->wall_calibrate ? run->im->kernel.wall : 1);
+    fsi__sph_parallel(run, fsi__sph_viscous_begin);
+    for (round = 1;; round++) {
+        int allowed = fsi__sph_viscous_allowance(run, used), spent;
+        fsi__sph_parallel(run, fsi__sph_viscous_residual);
+        left = fsi__sph_sum(run, 0);
+        changed = fsi__sph_sum(run, 1);
+        if (!fsi_is_finite(left + changed)) return fsi__fail(run->s->context, FSI_ERROR_NAN, "fsi_sph_step", -1, left, "the velocities became infinite or NaN in the viscosity");
+        if (left <= FSI__SPH_VISCOUS * FSI__SPH_VISCOUS * changed + FSI__SPH_VISCOUS_NOISE * FSI__SPH_VISCOUS_NOISE * fsi__sph_sum(run, 2)) break;
+        if (allowed <= 0 || round == FSI__SPH_VISCOUS_ROUNDS) {
+            run->stats.degraded = 1;
+            break;
+        }
+        spent = fsi__sph_viscous_iterate(run, allowed, 0.5 * FSI__SPH_VISCOUS);
+        used += spent;
+        run->stats.viscosity_iterations += spent;
+    }
+    for (k = 0; k < 3; k++) impulse[k] = fsi__sph_sum(run, 3 + k);
+    run->stats.viscosity_residual = changed > 0 ? sqrt(left / changed) : 0;
+    o->beta = left <= 0.25 * changed ? 1 : 0;
+    fsi__sph_parallel(run, fsi__sph_viscous_end);
+    fsi__sph_lap(run, &run->stats.seconds_viscosity, &clock);
+    return FSI_OK;
+}
+
 /* ---- >>after the solve ---------------------------------------------------------------------------------------- */
 
 /* Sums: v by component (3), |v|. */
@@ -2377,6 +2744,7 @@ static void fsi__sph_finish(void *arg, int chunk, int begin, int end)
         const fsi_vec3 x1 = run->target[i], before = run->v[i];
         const fsi_vec3 x_star = fsi_v3_add(run->guess[i], fsi_v3(h * (fsi_real)star->x, h * (fsi_real)star->y, h * (fsi_real)star->z));
         run->warm[i] = fsi_v3_scale(fsi_v3_sub(x1, x_star), (fsi_real)(1 / (run->dt * run->dt)));
+        if (run->drag) run->warm[i] = fsi_v3_add(run->warm[i], run->drag[i]);
         run->v[i] = fsi__sph_new_velocity(run, r, before, fsi_v3_sub(x1, run->x[i]), slot >= 0 && run->wall[slot].placed);
         run->x[i] = x1;
         run->pressure[i] = (fsi_real)(to_pascal * (double)run->zp[r].w);
@@ -2523,10 +2891,11 @@ static fsi_status fsi__sph_substep(fsi__sph_run *run)
 {
     fsi_sph_stats *st = &run->stats;
     const double mass = (double)run->s->particle_mass;
-    double clock, active, before[4], wall[3], bodies[3];
+    double clock, active, before[4], wall[3], bodies[3], drag[3] = { 0, 0, 0 };
     fsi_status status = fsi__sph_start_substep(run, before);
     int k, b;
     if (status == FSI_OK) status = fsi__sph_attach(run);
+    if (status == FSI_OK && run->s->desc.viscosity > 0) status = fsi__sph_add_viscosity(run, drag);
     if (status == FSI_OK) status = fsi__sph_solve(run);
     clock = fsi__now(run->s->context);
     if (status == FSI_OK) status = fsi__sph_place_all(run, bodies);
@@ -2536,10 +2905,10 @@ static fsi_status fsi__sph_substep(fsi__sph_run *run)
     for (k = 0; k < 3; k++) wall[k] = fsi__sph_sum(run, k);
     fsi__sph_collect_reactions(run, wall);
     for (k = 0; k < 3; k++) {
-        wall[k] -= bodies[k] / mass;
+        wall[k] += drag[k] - bodies[k] / mass;
         st->wall_impulse[k] += mass * wall[k];
     }
-    if (run->s->desc.xsph > 0) {
+    if (run->s->desc.xsph > 0 && !(run->s->desc.viscosity > 0)) {
         fsi__sph_parallel(run, fsi__sph_gather_velocity);
         fsi__sph_parallel(run, fsi__sph_smooth);
     }
@@ -2895,9 +3264,9 @@ static fsi_status fsi__sph_check_desc(fsi_context *context, const fsi_sph_desc *
         { "max_substeps", 0, 1, 1000000 }, { "budget", 0, 0, 1e9 }, { "contact_thickness", 0, 0.05, 2 },
         { "contact_stiffness", 0, 1e-6, 1e6 }, { "contact_first", 0, 1, 2 }, { "contact_order", 0, 2, 64 },
         { "contact_max_order", 0, 2, 64 }, { "xsph", 0, 0, 0.5 }, { "reserve", 0, 0, 1e9 },
-        { "boundary", 0, 0, 1 }, { "velocity_update", 0, 0, 1 }, { "body_tolerance", 0, 0, 1 },
+        { "boundary", 0, 0, 1 }, { "velocity_update", 0, 0, 1 }, { "body_tolerance", 0, 0, 1 }, { "viscosity", 0, 0, 1e6 },
     };
-    double value[23];
+    double value[24];
     int k;
     value[0] = d->dim; value[1] = (double)d->spacing; value[2] = (double)d->support; value[3] = (double)d->density;
     value[4] = (double)d->depth; value[5] = (double)d->compressibility; value[6] = (double)d->stiffness;
@@ -2906,7 +3275,8 @@ static fsi_status fsi__sph_check_desc(fsi_context *context, const fsi_sph_desc *
     value[14] = (double)d->contact_stiffness; value[15] = d->contact_first; value[16] = d->contact_order;
     value[17] = d->contact_max_order; value[18] = (double)d->xsph; value[19] = d->reserve;
     value[20] = (double)d->boundary; value[21] = (double)d->velocity_update; value[22] = (double)d->body_tolerance;
-    for (k = 0; k < 23; k++)
+    value[23] = (double)d->viscosity;
+    for (k = 0; k < 24; k++)
         if (!(value[k] >= range[k].lo * (1 - 1e-6) && value[k] <= range[k].hi * (1 + 1e-6))) /* floats may round */
             return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_sph_create", k, value[k], "desc.%s is %g, must be %g to %g", range[k].name, value[k], range[k].lo, range[k].hi);
     if (!fsi_v3_is_finite(d->gravity)) return fsi__fail(context, FSI_ERROR_NAN, "fsi_sph_create", -1, 0, "desc.gravity is not finite");
