@@ -185,6 +185,7 @@ typedef struct fsi_sph_obstacle_desc {
     fsi_body *body;          /* default NULL. As the mesh stands when it is added, so it is fixed to body->pose of that moment;
                                 the mesh itself is not looked at any more */
     fsi_real friction;       /* Coulomb's coefficient, 0 to 10; default 0 */
+    int no_slip;             /* where desc.viscosity > 0 the liquid moves with the wall, else it slides; default 1 */
     fsi_vec3 *vertex_force;  /* default NULL; else mesh->source_count entries, written by each step: what the liquid did to each of
                                 the caller's vertices, mean over the step [N] */
 } fsi_sph_obstacle_desc;
@@ -517,6 +518,7 @@ typedef struct fsi__sph_part {
     fsi__lane arm[3], moved[3];  /* coupled: place seen from the body's centre, the body's way there when the wall was made [H] */
     fsi__lane force[3], weight;  /* coupled: force and diagonal of the last sweep */
     double impulse[3];           /* after the solve: given to the particle, over its mass [m/s] */
+    fsi__lane drag, surface[3];  /* viscous coefficient; velocity of the wall where its motion is given [m/s] */
 } fsi__sph_part;
 
 /* What the walls do to one particle, first order around the displacement `at`: lambda_B(u) = lambda + g.(u - at). */
@@ -554,6 +556,13 @@ typedef struct fsi__sph_obstacle {
     fsi_vec3 force, torque;  /* of the last step, the same over its length */
 } fsi__sph_obstacle;
 
+/* A coupled body in the viscous solve: velocity and H times rate of rotation [m/s] where there are six; momenta over m. */
+typedef struct fsi__sph_body_drag {
+    double before[6], v[6], d[6], p[6];
+    double r[6], z[6];
+    double block[6][6], inertia[6][6]; /* lower halves: of the operator's diagonal, of the inertia alone */
+} fsi__sph_body_drag;
+
 /* A body in a step. PRESCRIBED: only its poses matter. COUPLED: six unknowns of the solve, translation in units of H and
    rotation vector, from `at`, where its meshes stand while the solve runs. Masses in units of m, inertias of m H^2. */
 typedef struct fsi__sph_body {
@@ -565,6 +574,7 @@ typedef struct fsi__sph_body {
     double mass, inertia[9];
     double reach;            /* of its meshes from its centre [H] */
     double q[6], qz[6], star[6], step[6], residual[6], warm[6];
+    fsi__sph_body_drag drag;
 } fsi__sph_body;
 
 typedef struct fsi__sph_impl {
@@ -1347,7 +1357,7 @@ static void fsi__sph_finish_bodies(fsi__sph_run *run, double impulse[3])
         if (!body->coupled) continue;
         for (k = 0; k < 6; k++) {
             d[k] = body->qz[k] - body->star[k];
-            body->warm[k] = d[k] * (k < 3 ? run->h : 1) / (run->dt * run->dt);
+            body->warm[k] = d[k] * (k < 3 ? run->h : 1) / (run->dt * run->dt) + (run->drag ? body->drag.d[k] : 0);
         }
         change = fsi_v3_scale(fsi__sph_real3(d), (fsi_real)run->h * per_dt);
         turn = fsi_v3_scale(fsi__sph_real3(d + 3), per_dt);
@@ -2280,327 +2290,6 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
     return FSI_OK;
 }
 
-/* ---- >>viscosity ---------------------------------------------------------------------------------------------- */
-
-/* Backward Euler, before the pressure, at the positions the step starts from (Weiler et al., "A Physically Consistent
-   Implicit Viscosity Solver for SPH Fluids", 2018):
-
-      v = v* + dt nu L v,    (L v)_i = C sum_j k_ij e_ij e_ij.(v_j - v_i) - drag_i (v_i - v_wall),
-      k_ij = 2 (dim+2) V |dW~/dr| / r,    e_ij = (x_j - x_i)/r
-
-   For smooth v without divergence the sum is the Laplacian times the factor by which a lattice's sum of V r |dW~/dr| / dim
-   falls short of one; C is its inverse. The pair forces are central and opposite: they keep linear and angular momentum, and
-   leave rigid motion alone. drag: the solid continues the velocity linearly, to v_wall at its surface, so what lies at the
-   distance s along the normal moves against x_i by (v_i - v_wall) s/d. Then the integral of |dW/dr|/r over the solid is about
-   sum_faces I/d, which the walls hold as their diagonal; drag is that, times what makes it the lattice's sum at d = dx/2.
-
-   Conjugate gradients in lanes find the correction of a residual that is measured in double; v takes what is left of it as
-   well, which makes it v* plus the sum of opposite forces: momentum is kept to rounding however early the iteration ends.
-   While the residual is less than half of what viscosity changes, |v - v*|, kinetic energy cannot grow: with K = -dt nu L,
-   x the iterate, r its residual and v = x + r, |v*|^2 - |v|^2 = |v* - v|^2 + 2 x.Kx + 2 r.Kx >= |v* - v| (|v* - v| - 2 |r|). */
-
-static void fsi__sph_viscous_begin(void *arg, int chunk, int begin, int end)
-{
-    fsi__sph_run *run = (fsi__sph_run *)arg;
-    fsi__sph_viscosity *o = &run->viscous;
-    const double per_h = 1 / run->h;
-    int r;
-    (void)chunk;
-    for (r = begin; r < end; r++) {
-        const fsi_vec3 x = run->x[run->order[r]];
-        o->x[r] = x;
-        o->before[r] = o->v[r] = run->v[run->order[r]];
-        run->zp[r].x = fsi__to_coord((double)x.x * per_h);
-        run->zp[r].y = fsi__to_coord((double)x.y * per_h);
-        run->zp[r].z = fsi__to_coord((double)x.z * per_h);
-        run->zp[r].w = 0;
-    }
-}
-
-FSI_FN double fsi__sph_drag(const fsi__sph_run *run, int r) { return run->slot[r] < 0 ? 0 : run->viscous.wall * (double)run->wall[run->slot[r]].diagonal; }
-
-FSI_FN fsi__lane4 fsi__sph_block_mul(const fsi__sph_block *m, const fsi__lane4 *a)
-{
-    fsi__lane4 out;
-    out.x = m->xx * a->x + m->xy * a->y + m->xz * a->z;
-    out.y = m->xy * a->x + m->yy * a->y + m->yz * a->z;
-    out.z = m->xz * a->x + m->yz * a->y + m->zz * a->z;
-    out.w = 0;
-    return out;
-}
-
-/* Inverse of m = { xx, yy, zz, xy, xz, yz }, whose eigenvalues are 1 or more. */
-static fsi__sph_block fsi__sph_block_inverse(const double m[6])
-{
-    const double xx = m[1] * m[2] - m[5] * m[5], xy = m[4] * m[5] - m[3] * m[2], xz = m[3] * m[5] - m[4] * m[1];
-    const double per_det = 1 / (m[0] * xx + m[3] * xy + m[4] * xz);
-    fsi__sph_block out;
-    out.xx = (fsi__lane)(xx * per_det);
-    out.yy = (fsi__lane)((m[0] * m[2] - m[4] * m[4]) * per_det);
-    out.zz = (fsi__lane)((m[0] * m[1] - m[3] * m[3]) * per_det);
-    out.xy = (fsi__lane)(xy * per_det);
-    out.xz = (fsi__lane)(xz * per_det);
-    out.yz = (fsi__lane)((m[3] * m[4] - m[0] * m[5]) * per_det);
-    return out;
-}
-
-/* sum_j k e e.(v_j - v_i) in double, and the diagonal block, sum_j k e e^T. */
-static fsi_vec3 fsi__sph_viscous_force(const fsi__sph_run *run, int i, double block[6])
-{
-    const fsi__sph_viscosity *o = &run->viscous;
-    const int *list = run->list + run->first[i];
-    const double per_h = 1 / run->h;
-    double sum[3] = { 0, 0, 0 };
-    int k, size = run->size[i];
-    for (k = 0; k < size; k++) {
-        const fsi_vec3 *xj = &o->x[list[k]], *vj = &o->v[list[k]];
-        double x = (double)(xj->x - o->x[i].x) * per_h, y = (double)(xj->y - o->x[i].y) * per_h, z = (double)(xj->z - o->x[i].z) * per_h;
-        double r2 = x * x + y * y + z * z, q = sqrt(r2), weight, along;
-        if (!(q < 1 && q > 1e-6)) continue; /* as in the pressure: without a direction */
-        weight = o->pair * (1 - q) * (2 - q) / r2;
-        along = weight * (x * (double)(vj->x - o->v[i].x) + y * (double)(vj->y - o->v[i].y) + z * (double)(vj->z - o->v[i].z));
-        sum[0] += along * x;
-        sum[1] += along * y;
-        sum[2] += along * z;
-        block[0] += weight * x * x;
-        block[1] += weight * y * y;
-        block[2] += weight * z * z;
-        block[3] += weight * x * y;
-        block[4] += weight * x * z;
-        block[5] += weight * y * z;
-    }
-    return fsi_v3((fsi_real)sum[0], (fsi_real)sum[1], (fsi_real)sum[2]);
-}
-
-/* r = v* - v + dt nu L v. Sums: |r|^2, |v + r - v*|^2, |v*|^2, what the walls give (3) [m/s]. */
-static void fsi__sph_viscous_residual(void *arg, int chunk, int begin, int end)
-{
-    fsi__sph_run *run = (fsi__sph_run *)arg;
-    fsi__sph_viscosity *o = &run->viscous;
-    double *part = run->part + chunk * FSI__SPH_SUMS;
-    int i;
-    memset(part, 0, FSI__SPH_SUMS * sizeof *part);
-    for (i = begin; i < end; i++) {
-        const double drag = fsi__sph_drag(run, i);
-        double block[6] = { 0, 0, 0, 0, 0, 0 };
-        fsi_vec3 push = fsi_v3_scale(o->v[i], (fsi_real)-drag), change = fsi_v3_add(fsi__sph_viscous_force(run, i, block), push);
-        fsi_vec3 r = fsi_v3_add(fsi_v3_sub(o->before[i], o->v[i]), change);
-        block[0] += 1 + drag;
-        block[1] += 1 + drag;
-        block[2] += 1 + drag;
-        o->inverse[i] = fsi__sph_block_inverse(block);
-        o->r[i].x = (fsi__lane)r.x;
-        o->r[i].y = (fsi__lane)r.y;
-        o->r[i].z = (fsi__lane)r.z;
-        o->r[i].w = 0;
-        part[0] += (double)fsi_v3_norm2(r);
-        part[1] += (double)fsi_v3_norm2(change);
-        part[2] += (double)fsi_v3_norm2(o->before[i]);
-        part[3] += (double)push.x;
-        part[4] += (double)push.y;
-        part[5] += (double)push.z;
-    }
-}
-
-FSI_FN double fsi__sph_lane4_dot(const fsi__lane4 *a, const fsi__lane4 *b) { return (double)a->x * (double)b->x + (double)a->y * (double)b->y + (double)a->z * (double)b->z; }
-
-/* Conjugate gradients from d = 0, and their next direction. Sum: r.z with z = r over the diagonal blocks. */
-static void fsi__sph_viscous_start(void *arg, int chunk, int begin, int end)
-{
-    fsi__sph_run *run = (fsi__sph_run *)arg;
-    fsi__sph_viscosity *o = &run->viscous;
-    double rz = 0;
-    int i;
-    for (i = begin; i < end; i++) {
-        memset(&o->d[i], 0, sizeof o->d[i]);
-        o->p[i] = fsi__sph_block_mul(&o->inverse[i], &o->r[i]);
-        rz += fsi__sph_lane4_dot(&o->r[i], &o->p[i]);
-    }
-    fsi__sph_put_sums(run, chunk, rz, 0, 0, 0);
-}
-
-static void fsi__sph_viscous_turn(void *arg, int chunk, int begin, int end)
-{
-    fsi__sph_run *run = (fsi__sph_run *)arg;
-    fsi__sph_viscosity *o = &run->viscous;
-    const fsi__lane beta = (fsi__lane)o->beta;
-    int i;
-    (void)chunk;
-    for (i = begin; i < end; i++) {
-        fsi__lane4 z = fsi__sph_block_mul(&o->inverse[i], &o->r[i]);
-        o->p[i].x = z.x + beta * o->p[i].x;
-        o->p[i].y = z.y + beta * o->p[i].y;
-        o->p[i].z = z.z + beta * o->p[i].z;
-    }
-}
-
-/* The same pair sum in lanes: k e e.(p_j - p_i). */
-FSI_FN void fsi__sph_pair_viscous(const fsi__sph_run *run, const int *list, int i, fsi__sph_sums *sum)
-{
-    const fsi__lane4 *pi = &run->viscous.p[i];
-    const fsi__f8 unit = fsi__f8_set((fsi__lane)FSI__COORD_UNIT), one = fsi__f8_set(1), zero = fsi__f8_set(0), tiny = fsi__f8_set((fsi__lane)(1e-6 / FSI__COORD_UNIT));
-    fsi__f8 dx, dy, dz, x, y, z, r2, r, q, f;
-    fsi__f8_gather(run->zp, list, &run->zp[i], &dx, &dy, &dz, &f);
-    fsi__f8_gather_vectors(run->viscous.p, list, &x, &y, &z);
-    r2 = fsi__f8_add(fsi__f8_add(fsi__f8_mul(dx, dx), fsi__f8_mul(dy, dy)), fsi__f8_mul(dz, dz));
-    r = fsi__f8_sqrt(r2);
-    q = fsi__f8_max(fsi__f8_sub(one, fsi__f8_mul(r, unit)), zero);
-    f = fsi__f8_mul(dx, fsi__f8_sub(x, fsi__f8_set(pi->x)));
-    f = fsi__f8_add(f, fsi__f8_mul(dy, fsi__f8_sub(y, fsi__f8_set(pi->y))));
-    f = fsi__f8_add(f, fsi__f8_mul(dz, fsi__f8_sub(z, fsi__f8_set(pi->z))));
-    f = fsi__f8_mul(fsi__f8_mul(q, fsi__f8_add(q, one)), f);
-    f = fsi__f8_if_greater(r, tiny, fsi__f8_div(f, fsi__f8_max(r2, tiny)));
-    sum->x = fsi__f8_add(sum->x, fsi__f8_mul(f, dx));
-    sum->y = fsi__f8_add(sum->y, fsi__f8_mul(f, dy));
-    sum->z = fsi__f8_add(sum->z, fsi__f8_mul(f, dz));
-}
-
-/* q = p - dt nu L p. Sum: p.q. */
-static void fsi__sph_viscous_apply(void *arg, int chunk, int begin, int end)
-{
-    fsi__sph_run *run = (fsi__sph_run *)arg;
-    fsi__sph_viscosity *o = &run->viscous;
-    const fsi__lane scale = (fsi__lane)o->pair;
-    double pq = 0;
-    int i, k;
-    for (i = begin; i < end; i++) {
-        const int *list = run->list + run->first[i], size = fsi__sph_padded(run->size[i]);
-        const fsi__lane stay = (fsi__lane)(1 + fsi__sph_drag(run, i));
-        const fsi__lane4 *p = &o->p[i];
-        fsi__sph_sums sum;
-        sum.x = sum.y = sum.z = fsi__f8_set(0);
-        for (k = 0; k < size; k += FSI_LANES) fsi__sph_pair_viscous(run, list + k, i, &sum);
-        o->q[i].x = stay * p->x - scale * fsi__f8_sum(sum.x);
-        o->q[i].y = stay * p->y - scale * fsi__f8_sum(sum.y);
-        o->q[i].z = stay * p->z - scale * fsi__f8_sum(sum.z);
-        pq += fsi__sph_lane4_dot(p, &o->q[i]);
-    }
-    fsi__sph_put_sums(run, chunk, pq, 0, 0, 0);
-}
-
-/* d += alpha p, r -= alpha q. Sums: r.z, |r|^2, |v + d + r - v*|^2. */
-static void fsi__sph_viscous_advance(void *arg, int chunk, int begin, int end)
-{
-    fsi__sph_run *run = (fsi__sph_run *)arg;
-    fsi__sph_viscosity *o = &run->viscous;
-    const fsi__lane alpha = (fsi__lane)o->alpha;
-    double rz = 0, left = 0, changed = 0;
-    int i;
-    for (i = begin; i < end; i++) {
-        fsi__lane4 *d = &o->d[i], *r = &o->r[i], z;
-        const fsi__lane4 *p = &o->p[i], *q = &o->q[i];
-        fsi_vec3 change = fsi_v3_sub(o->v[i], o->before[i]);
-        d->x += alpha * p->x;
-        d->y += alpha * p->y;
-        d->z += alpha * p->z;
-        r->x -= alpha * q->x;
-        r->y -= alpha * q->y;
-        r->z -= alpha * q->z;
-        z = fsi__sph_block_mul(&o->inverse[i], r);
-        rz += fsi__sph_lane4_dot(r, &z);
-        left += fsi__sph_lane4_dot(r, r);
-        changed += (double)fsi_v3_norm2(fsi_v3_add(change, fsi_v3((fsi_real)(d->x + r->x), (fsi_real)(d->y + r->y), (fsi_real)(d->z + r->z))));
-    }
-    fsi__sph_put_sums(run, chunk, rz, left, changed, 0);
-}
-
-static void fsi__sph_viscous_correct(void *arg, int chunk, int begin, int end)
-{
-    fsi__sph_viscosity *o = &((fsi__sph_run *)arg)->viscous;
-    int i;
-    (void)chunk;
-    for (i = begin; i < end; i++) o->v[i] = fsi_v3_add(o->v[i], fsi_v3((fsi_real)o->d[i].x, (fsi_real)o->d[i].y, (fsi_real)o->d[i].z));
-}
-
-/* Iterations that this call may still spend, and this substep. */
-static int fsi__sph_viscous_allowance(const fsi__sph_run *run, int used)
-{
-    const fsi_sph_desc *d = &run->s->desc;
-    int left = d->max_iters - used;
-    if (d->budget && d->budget - run->stats.viscosity_iterations < left) left = d->budget - run->stats.viscosity_iterations;
-    return left;
-}
-
-/* One run of conjugate gradients, down to the residual |r| <= share |v - v*|; v takes the correction. */
-static int fsi__sph_viscous_iterate(fsi__sph_run *run, int allowed, double share)
-{
-    fsi__sph_viscosity *o = &run->viscous;
-    double rz, next, pq;
-    int k;
-    fsi__sph_parallel(run, fsi__sph_viscous_start);
-    rz = fsi__sph_sum(run, 0);
-    for (k = 0; k < allowed;) {
-        fsi__sph_parallel(run, fsi__sph_viscous_apply);
-        pq = fsi__sph_sum(run, 0);
-        if (!(pq > 0)) break;
-        o->alpha = rz / pq;
-        fsi__sph_parallel(run, fsi__sph_viscous_advance);
-        next = fsi__sph_sum(run, 0);
-        k++;
-        if (fsi__sph_sum(run, 1) <= share * share * fsi__sph_sum(run, 2)) break;
-        o->beta = next / rz;
-        rz = next;
-        fsi__sph_parallel(run, fsi__sph_viscous_turn);
-    }
-    fsi__sph_parallel(run, fsi__sph_viscous_correct);
-    return k;
-}
-
-/* The new velocities and where they lead. beta: 1 takes what is left of the residual as well. */
-static void fsi__sph_viscous_end(void *arg, int chunk, int begin, int end)
-{
-    fsi__sph_run *run = (fsi__sph_run *)arg;
-    const fsi__sph_viscosity *o = &run->viscous;
-    const fsi_real dt = (fsi_real)run->dt, beta = (fsi_real)o->beta;
-    const double per_h = 1 / run->h;
-    int r;
-    (void)chunk;
-    for (r = begin; r < end; r++) {
-        const int i = run->order[r];
-        const fsi_vec3 rest = fsi_v3((fsi_real)o->r[r].x, (fsi_real)o->r[r].y, (fsi_real)o->r[r].z), *x = &run->guess[i], *t = &run->target[i];
-        run->v[i] = fsi_v3_madd(o->v[r], beta, rest);
-        run->drag[i] = fsi_v3_scale(fsi_v3_sub(run->v[i], o->before[r]), 1 / dt);
-        run->target[i] = fsi_v3_madd(run->x[i], dt, run->v[i]);
-        run->star[r].x = (fsi__lane)((double)(t->x - x->x) * per_h);
-        run->star[r].y = (fsi__lane)((double)(t->y - x->y) * per_h);
-        run->star[r].z = (fsi__lane)((double)(t->z - x->z) * per_h);
-    }
-}
-
-/* From v* to the velocity that the pressure solve starts from; impulse: what the walls gave, over a particle's mass. */
-static fsi_status fsi__sph_add_viscosity(fsi__sph_run *run, double impulse[3])
-{
-    fsi__sph_viscosity *o = &run->viscous;
-    const fsi_sph_desc *d = &run->s->desc;
-    const double nu = (double)d->viscosity / (double)d->density, rate = run->dt * nu / (run->h * run->h);
-    double clock = fsi__now(run->s->context), left = 0, changed = 0;
-    int k, round, used = 0;
-    o->pair = rate * run->im->kernel.viscous;
-    o->wall = rate * run->im->kernel.drag / (d->wall_calibrate ? run->im->kernel.wall : 1);
-    fsi__sph_parallel(run, fsi__sph_viscous_begin);
-    for (round = 1;; round++) {
-        int allowed = fsi__sph_viscous_allowance(run, used), spent;
-        fsi__sph_parallel(run, fsi__sph_viscous_residual);
-        left = fsi__sph_sum(run, 0);
-        changed = fsi__sph_sum(run, 1);
-        if (!fsi_is_finite(left + changed)) return fsi__fail(run->s->context, FSI_ERROR_NAN, "fsi_sph_step", -1, left, "the velocities became infinite or NaN in the viscosity");
-        if (left <= FSI__SPH_VISCOUS * FSI__SPH_VISCOUS * changed + FSI__SPH_VISCOUS_NOISE * FSI__SPH_VISCOUS_NOISE * fsi__sph_sum(run, 2)) break;
-        if (allowed <= 0 || round == FSI__SPH_VISCOUS_ROUNDS) {
-            run->stats.degraded = 1;
-            break;
-        }
-        spent = fsi__sph_viscous_iterate(run, allowed, 0.5 * FSI__SPH_VISCOUS);
-        used += spent;
-        run->stats.viscosity_iterations += spent;
-    }
-    for (k = 0; k < 3; k++) impulse[k] = fsi__sph_sum(run, 3 + k);
-    run->stats.viscosity_residual = changed > 0 ? sqrt(left / changed) : 0;
-    o->beta = left <= 0.25 * changed ? 1 : 0;
-    fsi__sph_parallel(run, fsi__sph_viscous_end);
-    fsi__sph_lap(run, &run->stats.seconds_viscosity, &clock);
-    return FSI_OK;
-}
-
 /* ---- >>after the solve ---------------------------------------------------------------------------------------- */
 
 /* Sums: v by component (3), |v|. */
@@ -2856,6 +2545,556 @@ static void fsi__sph_mend_momentum(fsi__sph_run *run, const double before[4], co
     run->shift = fsi_v3((fsi_real)(defect[0] / active), (fsi_real)(defect[1] / active), (fsi_real)(defect[2] / active));
     fsi__sph_parallel(run, fsi__sph_shift_velocity);
 }
+
+/* ---- >>viscosity ---------------------------------------------------------------------------------------------- */
+
+/* Backward Euler, before the pressure, at the positions the step starts from (Weiler et al., "A Physically Consistent
+   Implicit Viscosity Solver for SPH Fluids", 2018):
+
+      v = v* + dt nu L v,    (L v)_i = C sum_j k_ij e_ij e_ij.(v_j - v_i) - drag_i (v_i - v_wall),
+      k_ij = 2 (dim+2) V |dW~/dr| / r,    e_ij = (x_j - x_i)/r
+
+   For smooth v without divergence the sum is the Laplacian times the factor by which a lattice's sum of V r |dW~/dr| / dim
+   falls short of one; C is its inverse. The pair forces are central and opposite: they keep linear and angular momentum, and
+   leave rigid motion alone. drag: the solid continues the velocity linearly, to v_wall at its surface, so what lies at the
+   distance s along the normal moves against x_i by (v_i - v_wall) s/d. Then the integral of |dW/dr|/r over the solid is about
+   sum_faces I/d, which the walls hold as their diagonal; drag is that, times what makes it the lattice's sum at d = dx/2.
+
+   Conjugate gradients in lanes find the correction of a residual that is measured in double; v takes what is left of it as
+   well, which makes it v* plus the sum of opposite forces: momentum is kept to rounding however early the iteration ends.
+   While the residual is less than half of what viscosity changes, |v - v*|, kinetic energy cannot grow: with K = -dt nu L,
+   x the iterate, r its residual and v = x + r, |v*|^2 - |v|^2 = |v* - v|^2 + 2 x.Kx + 2 r.Kx >= |v* - v| (|v* - v| - 2 |r|). */
+
+/* Coefficients of a particle's walls, and how their surfaces move. */
+static void fsi__sph_viscous_wall(const fsi__sph_run *run, fsi__sph_wall *w)
+{
+    int k;
+    for (k = 0; k < w->part_count; k++) {
+        fsi__sph_part *part = &w->part[k];
+        fsi_vec3 v = fsi__sph_wall_velocity(run, part);
+        part->drag = run->im->obstacle[part->owner].desc.no_slip ? (fsi__lane)run->viscous.wall * part->diagonal / (part->body < 0 ? 1 : 2) : 0;
+        part->surface[0] = (fsi__lane)v.x;
+        part->surface[1] = (fsi__lane)v.y;
+        part->surface[2] = (fsi__lane)v.z;
+    }
+}
+
+/* What the walls give to rank r that moves with v; *d: their share of the diagonal. Coupled bodies find it in part->force and
+   part->weight. delta: for directions p, to which velocities that are given add nothing; then part->force is what the operator
+   takes from the particle, the opposite. */
+static fsi_vec3 fsi__sph_viscous_push(const fsi__sph_run *run, int r, fsi_vec3 v, int delta, double *d)
+{
+    fsi__sph_wall *w = run->slot[r] >= 0 ? &run->wall[run->slot[r]] : NULL;
+    fsi_vec3 sum = fsi_v3(0, 0, 0);
+    int k, j;
+    *d = 0;
+    for (k = 0; w && k < w->part_count; k++) {
+        fsi__sph_part *part = &w->part[k];
+        fsi__lane way[3] = { 0, 0, 0 };
+        fsi_vec3 push;
+        if (part->body >= 0) fsi__sph_way(delta ? run->body[part->body].drag.p : run->body[part->body].drag.v, part->arm, way);
+        else for (j = 0; j < 3 && !delta; j++) way[j] = part->surface[j];
+        push = fsi_v3_scale(fsi_v3_sub(fsi_v3((fsi_real)way[0], (fsi_real)way[1], (fsi_real)way[2]), v), (fsi_real)part->drag);
+        part->force[0] = (fsi__lane)(delta ? -push.x : push.x);
+        part->force[1] = (fsi__lane)(delta ? -push.y : push.y);
+        part->force[2] = (fsi__lane)(delta ? -push.z : push.z);
+        part->weight = part->drag;
+        sum = fsi_v3_add(sum, push);
+        *d += (double)part->drag;
+    }
+    return sum;
+}
+
+static void fsi__sph_viscous_begin(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    fsi__sph_viscosity *o = &run->viscous;
+    const double per_h = 1 / run->h;
+    int r;
+    (void)chunk;
+    for (r = begin; r < end; r++) {
+        const fsi_vec3 x = run->x[run->order[r]];
+        o->x[r] = x;
+        o->before[r] = o->v[r] = run->v[run->order[r]];
+        run->zp[r].x = fsi__to_coord((double)x.x * per_h);
+        run->zp[r].y = fsi__to_coord((double)x.y * per_h);
+        run->zp[r].z = fsi__to_coord((double)x.z * per_h);
+        run->zp[r].w = 0;
+        if (run->slot[r] >= 0) fsi__sph_viscous_wall(run, &run->wall[run->slot[r]]);
+    }
+}
+
+FSI_FN fsi__lane4 fsi__sph_block_mul(const fsi__sph_block *m, const fsi__lane4 *a)
+{
+    fsi__lane4 out;
+    out.x = m->xx * a->x + m->xy * a->y + m->xz * a->z;
+    out.y = m->xy * a->x + m->yy * a->y + m->yz * a->z;
+    out.z = m->xz * a->x + m->yz * a->y + m->zz * a->z;
+    out.w = 0;
+    return out;
+}
+
+/* Inverse of m = { xx, yy, zz, xy, xz, yz }, whose eigenvalues are 1 or more. */
+static fsi__sph_block fsi__sph_block_inverse(const double m[6])
+{
+    const double xx = m[1] * m[2] - m[5] * m[5], xy = m[4] * m[5] - m[3] * m[2], xz = m[3] * m[5] - m[4] * m[1];
+    const double per_det = 1 / (m[0] * xx + m[3] * xy + m[4] * xz);
+    fsi__sph_block out;
+    out.xx = (fsi__lane)(xx * per_det);
+    out.yy = (fsi__lane)((m[0] * m[2] - m[4] * m[4]) * per_det);
+    out.zz = (fsi__lane)((m[0] * m[1] - m[3] * m[3]) * per_det);
+    out.xy = (fsi__lane)(xy * per_det);
+    out.xz = (fsi__lane)(xz * per_det);
+    out.yz = (fsi__lane)((m[3] * m[4] - m[0] * m[5]) * per_det);
+    return out;
+}
+
+/* sum_j k e e.(v_j - v_i) in double, and the diagonal block, sum_j k e e^T. */
+static fsi_vec3 fsi__sph_viscous_force(const fsi__sph_run *run, int i, double block[6])
+{
+    const fsi__sph_viscosity *o = &run->viscous;
+    const int *list = run->list + run->first[i];
+    const double per_h = 1 / run->h;
+    double sum[3] = { 0, 0, 0 };
+    int k, size = run->size[i];
+    for (k = 0; k < size; k++) {
+        const fsi_vec3 *xj = &o->x[list[k]], *vj = &o->v[list[k]];
+        double x = (double)(xj->x - o->x[i].x) * per_h, y = (double)(xj->y - o->x[i].y) * per_h, z = (double)(xj->z - o->x[i].z) * per_h;
+        double r2 = x * x + y * y + z * z, q = sqrt(r2), weight, along;
+        if (!(q < 1 && q > 1e-6)) continue; /* as in the pressure: without a direction */
+        weight = o->pair * (1 - q) * (2 - q) / r2;
+        along = weight * (x * (double)(vj->x - o->v[i].x) + y * (double)(vj->y - o->v[i].y) + z * (double)(vj->z - o->v[i].z));
+        sum[0] += along * x;
+        sum[1] += along * y;
+        sum[2] += along * z;
+        block[0] += weight * x * x;
+        block[1] += weight * y * y;
+        block[2] += weight * z * z;
+        block[3] += weight * x * y;
+        block[4] += weight * x * z;
+        block[5] += weight * y * z;
+    }
+    return fsi_v3((fsi_real)sum[0], (fsi_real)sum[1], (fsi_real)sum[2]);
+}
+
+/* r = v* - v + dt nu L v. Sums: |r|^2, |v + r - v*|^2, |v*|^2, what the walls give (3) [m/s]. */
+static void fsi__sph_viscous_residual(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    fsi__sph_viscosity *o = &run->viscous;
+    double *part = run->part + chunk * FSI__SPH_SUMS;
+    int i;
+    memset(part, 0, FSI__SPH_SUMS * sizeof *part);
+    for (i = begin; i < end; i++) {
+        double block[6] = { 0, 0, 0, 0, 0, 0 }, drag;
+        fsi_vec3 push = fsi__sph_viscous_push(run, i, o->v[i], 0, &drag), change = fsi_v3_add(fsi__sph_viscous_force(run, i, block), push);
+        fsi_vec3 r = fsi_v3_add(fsi_v3_sub(o->before[i], o->v[i]), change);
+        block[0] += 1 + drag;
+        block[1] += 1 + drag;
+        block[2] += 1 + drag;
+        o->inverse[i] = fsi__sph_block_inverse(block);
+        o->r[i].x = (fsi__lane)r.x;
+        o->r[i].y = (fsi__lane)r.y;
+        o->r[i].z = (fsi__lane)r.z;
+        o->r[i].w = 0;
+        part[0] += (double)fsi_v3_norm2(r);
+        part[1] += (double)fsi_v3_norm2(change);
+        part[2] += (double)fsi_v3_norm2(o->before[i]);
+        part[3] += (double)push.x;
+        part[4] += (double)push.y;
+        part[5] += (double)push.z;
+    }
+}
+
+FSI_FN double fsi__sph_lane4_dot(const fsi__lane4 *a, const fsi__lane4 *b) { return (double)a->x * (double)b->x + (double)a->y * (double)b->y + (double)a->z * (double)b->z; }
+
+/* Conjugate gradients from d = 0, and their next direction. Sum: r.z with z = r over the diagonal blocks. */
+static void fsi__sph_viscous_start(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    fsi__sph_viscosity *o = &run->viscous;
+    double rz = 0;
+    int i;
+    for (i = begin; i < end; i++) {
+        memset(&o->d[i], 0, sizeof o->d[i]);
+        o->p[i] = fsi__sph_block_mul(&o->inverse[i], &o->r[i]);
+        rz += fsi__sph_lane4_dot(&o->r[i], &o->p[i]);
+    }
+    fsi__sph_put_sums(run, chunk, rz, 0, 0, 0);
+}
+
+static void fsi__sph_viscous_turn(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    fsi__sph_viscosity *o = &run->viscous;
+    const fsi__lane beta = (fsi__lane)o->beta;
+    int i;
+    (void)chunk;
+    for (i = begin; i < end; i++) {
+        fsi__lane4 z = fsi__sph_block_mul(&o->inverse[i], &o->r[i]);
+        o->p[i].x = z.x + beta * o->p[i].x;
+        o->p[i].y = z.y + beta * o->p[i].y;
+        o->p[i].z = z.z + beta * o->p[i].z;
+    }
+}
+
+/* The same pair sum in lanes: k e e.(p_j - p_i). */
+FSI_FN void fsi__sph_pair_viscous(const fsi__sph_run *run, const int *list, int i, fsi__sph_sums *sum)
+{
+    const fsi__lane4 *pi = &run->viscous.p[i];
+    const fsi__f8 unit = fsi__f8_set((fsi__lane)FSI__COORD_UNIT), one = fsi__f8_set(1), zero = fsi__f8_set(0), tiny = fsi__f8_set((fsi__lane)(1e-6 / FSI__COORD_UNIT));
+    fsi__f8 dx, dy, dz, x, y, z, r2, r, q, f;
+    fsi__f8_gather(run->zp, list, &run->zp[i], &dx, &dy, &dz, &f);
+    fsi__f8_gather_vectors(run->viscous.p, list, &x, &y, &z);
+    r2 = fsi__f8_add(fsi__f8_add(fsi__f8_mul(dx, dx), fsi__f8_mul(dy, dy)), fsi__f8_mul(dz, dz));
+    r = fsi__f8_sqrt(r2);
+    q = fsi__f8_max(fsi__f8_sub(one, fsi__f8_mul(r, unit)), zero);
+    f = fsi__f8_mul(dx, fsi__f8_sub(x, fsi__f8_set(pi->x)));
+    f = fsi__f8_add(f, fsi__f8_mul(dy, fsi__f8_sub(y, fsi__f8_set(pi->y))));
+    f = fsi__f8_add(f, fsi__f8_mul(dz, fsi__f8_sub(z, fsi__f8_set(pi->z))));
+    f = fsi__f8_mul(fsi__f8_mul(q, fsi__f8_add(q, one)), f);
+    f = fsi__f8_if_greater(r, tiny, fsi__f8_div(f, fsi__f8_max(r2, tiny)));
+    sum->x = fsi__f8_add(sum->x, fsi__f8_mul(f, dx));
+    sum->y = fsi__f8_add(sum->y, fsi__f8_mul(f, dy));
+    sum->z = fsi__f8_add(sum->z, fsi__f8_mul(f, dz));
+}
+
+/* q = p - dt nu L p. Sum: p.q. */
+static void fsi__sph_viscous_apply(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    fsi__sph_viscosity *o = &run->viscous;
+    const fsi__lane scale = (fsi__lane)o->pair;
+    double pq = 0;
+    int i, k;
+    for (i = begin; i < end; i++) {
+        const int *list = run->list + run->first[i], size = fsi__sph_padded(run->size[i]);
+        const fsi__lane4 *p = &o->p[i];
+        fsi__sph_sums sum;
+        fsi_vec3 push;
+        double drag;
+        push = fsi__sph_viscous_push(run, i, fsi_v3((fsi_real)p->x, (fsi_real)p->y, (fsi_real)p->z), 1, &drag);
+        sum.x = sum.y = sum.z = fsi__f8_set(0);
+        for (k = 0; k < size; k += FSI_LANES) fsi__sph_pair_viscous(run, list + k, i, &sum);
+        o->q[i].x = p->x - scale * fsi__f8_sum(sum.x) - (fsi__lane)push.x;
+        o->q[i].y = p->y - scale * fsi__f8_sum(sum.y) - (fsi__lane)push.y;
+        o->q[i].z = p->z - scale * fsi__f8_sum(sum.z) - (fsi__lane)push.z;
+        pq += fsi__sph_lane4_dot(p, &o->q[i]);
+    }
+    fsi__sph_put_sums(run, chunk, pq, 0, 0, 0);
+}
+
+/* d += alpha p, r -= alpha q. Sums: r.z, |r|^2, |v + d + r - v*|^2. */
+static void fsi__sph_viscous_advance(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    fsi__sph_viscosity *o = &run->viscous;
+    const fsi__lane alpha = (fsi__lane)o->alpha;
+    double rz = 0, left = 0, changed = 0;
+    int i;
+    for (i = begin; i < end; i++) {
+        fsi__lane4 *d = &o->d[i], *r = &o->r[i], z;
+        const fsi__lane4 *p = &o->p[i], *q = &o->q[i];
+        fsi_vec3 change = fsi_v3_sub(o->v[i], o->before[i]);
+        d->x += alpha * p->x;
+        d->y += alpha * p->y;
+        d->z += alpha * p->z;
+        r->x -= alpha * q->x;
+        r->y -= alpha * q->y;
+        r->z -= alpha * q->z;
+        z = fsi__sph_block_mul(&o->inverse[i], r);
+        rz += fsi__sph_lane4_dot(r, &z);
+        left += fsi__sph_lane4_dot(r, r);
+        changed += (double)fsi_v3_norm2(fsi_v3_add(change, fsi_v3((fsi_real)(d->x + r->x), (fsi_real)(d->y + r->y), (fsi_real)(d->z + r->z))));
+    }
+    fsi__sph_put_sums(run, chunk, rz, left, changed, 0);
+}
+
+static void fsi__sph_viscous_correct(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_viscosity *o = &((fsi__sph_run *)arg)->viscous;
+    int i;
+    (void)chunk;
+    for (i = begin; i < end; i++) o->v[i] = fsi_v3_add(o->v[i], fsi_v3((fsi_real)o->d[i].x, (fsi_real)o->d[i].y, (fsi_real)o->d[i].z));
+}
+
+/* Iterations that this call may still spend, and this substep. */
+static int fsi__sph_viscous_allowance(const fsi__sph_run *run, int used)
+{
+    const fsi_sph_desc *d = &run->s->desc;
+    int left = d->max_iters - used;
+    if (d->budget && d->budget - run->stats.viscosity_iterations < left) left = d->budget - run->stats.viscosity_iterations;
+    return left;
+}
+
+/* The plane knows two velocities and one rotation. */
+static void fsi__sph_flatten(double a[6][6])
+{
+    int k, j;
+    for (k = 2; k <= 4; k++) for (j = 0; j < 6; j++) a[k][j] = a[j][k] = k == j;
+}
+
+/* Coupled bodies are unknowns as well: their six velocities, their momenta as the right hand side, forces of the walls on them the
+   opposite of those on the particles (of which part->force holds the last). */
+static void fsi__sph_body_inertia(const fsi__sph_run *run, const fsi__sph_body *b, double a[6][6])
+{
+    int k, j;
+    memset(a, 0, 36 * sizeof(double));
+    for (k = 0; k < 3; k++) {
+        a[k][k] = b->mass;
+        for (j = 0; j < 3; j++) a[3 + k][3 + j] = b->inertia[3 * k + j];
+    }
+    if (run->s->desc.dim == 2) fsi__sph_flatten(a);
+}
+
+static void fsi__sph_body_times(double a[6][6], const double *x, double *y)
+{
+    int k, j;
+    for (k = 0; k < 6; k++) for (y[k] = 0, j = 0; j < 6; j++) y[k] += (j <= k ? a[k][j] : a[j][k]) * x[j];
+}
+
+static void fsi__sph_body_over(double a[6][6], const double *b, double *x)
+{
+    double copy[6][6];
+    memcpy(copy, a, sizeof copy);
+    fsi__sph_solve6(copy, b, x);
+}
+
+FSI_FN double fsi__sph_dot6(const double *a, const double *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3] + a[4] * b[4] + a[5] * b[5]; }
+
+/* body->residual becomes inertia times x less what the particles do to the body, in order of ranks. */
+static void fsi__sph_body_felt(fsi__sph_run *run, int which, const double *x, double block[6][6])
+{
+    fsi__sph_body *body = &run->body[which];
+    int r, k;
+    fsi__sph_body_times(body->drag.inertia, x, body->residual);
+    for (r = 0; r < run->n; r++) {
+        const fsi__sph_wall *w = run->slot[r] >= 0 ? &run->wall[run->slot[r]] : NULL;
+        if (!w || !w->coupled) continue;
+        for (k = 0; k < w->part_count; k++) if (w->part[k].body == which) fsi__sph_add_to_body(&w->part[k], body, block);
+    }
+    if (run->s->desc.dim == 2) body->residual[2] = body->residual[3] = body->residual[4] = 0;
+}
+
+/* Velocities that the bodies would have without liquid. */
+static void fsi__sph_begin_body_drag(const fsi__sph_run *run, fsi__sph_body *b)
+{
+    fsi_vec3 rate;
+    fsi__sph_spin_to_rate(b->base.orientation, b->work.inertia, b->star_spin, &rate);
+    fsi__sph_to_doubles(b->drag.before, b->star_velocity, 1);
+    fsi__sph_to_doubles(b->drag.before + 3, rate, run->h);
+    memcpy(b->drag.v, b->drag.before, sizeof b->drag.v);
+    fsi__sph_body_inertia(run, b, b->drag.inertia);
+}
+
+/* Their residuals r = M (v* - v) + forces, and block of the diagonal. Adds to |r|^2, |change|^2, |v*|^2 as particles count there. */
+static void fsi__sph_body_residual(fsi__sph_run *run, int which, double sum[3])
+{
+    fsi__sph_body *body = &run->body[which];
+    fsi__sph_body_drag *o = &body->drag;
+    double d[6], change[6];
+    int k;
+    memcpy(o->block, o->inertia, sizeof o->block);
+    for (k = 0; k < 6; k++) d[k] = o->before[k] - o->v[k];
+    fsi__sph_body_felt(run, which, d, o->block);
+    if (run->s->desc.dim == 2) fsi__sph_flatten(o->block);
+    memcpy(o->r, body->residual, sizeof o->r);
+    fsi__sph_body_over(o->inertia, o->r, o->z);
+    for (k = 0; k < 6; k++) change[k] = o->z[k] - d[k];
+    sum[0] += fsi__sph_dot6(o->r, o->z);
+    fsi__sph_body_times(o->inertia, change, d);
+    sum[1] += fsi__sph_dot6(change, d);
+    fsi__sph_body_times(o->inertia, o->before, d);
+    sum[2] += fsi__sph_dot6(o->before, d);
+}
+
+/* Direction p = z + beta p with z = r over the block. Returns r.z. */
+static double fsi__sph_body_turn(fsi__sph_body_drag *o, double beta)
+{
+    int k;
+    fsi__sph_body_over(o->block, o->r, o->z);
+    for (k = 0; k < 6; k++) o->p[k] = o->z[k] + (beta != 0 ? beta * o->p[k] : 0);
+    return fsi__sph_dot6(o->r, o->z);
+}
+
+/* d += alpha p, r -= alpha q. Adds to r.z, |r|^2, |v + d + r - v*|^2. */
+static void fsi__sph_body_advance(fsi__sph_body *body, double alpha, double sum[3])
+{
+    fsi__sph_body_drag *o = &body->drag;
+    double change[6], y[6];
+    int k;
+    for (k = 0; k < 6; k++) {
+        o->d[k] += alpha * o->p[k];
+        o->r[k] -= alpha * body->residual[k];
+    }
+    fsi__sph_body_over(o->block, o->r, o->z);
+    sum[0] += fsi__sph_dot6(o->r, o->z);
+    fsi__sph_body_over(o->inertia, o->r, o->z);
+    sum[1] += fsi__sph_dot6(o->r, o->z);
+    for (k = 0; k < 6; k++) change[k] = o->v[k] + o->d[k] + o->z[k] - o->before[k];
+    fsi__sph_body_times(o->inertia, change, y);
+    sum[2] += fsi__sph_dot6(change, y);
+}
+
+/* What viscosity did to a coupled body; where its momentum leads now. */
+static void fsi__sph_end_body_drag(fsi__sph_run *run, fsi__sph_body *b)
+{
+    const fsi_real dt = (fsi_real)run->dt;
+    double change[6];
+    fsi_vec3 turn, rate;
+    fsi_pose star;
+    int k;
+    fsi__sph_body_over(b->drag.inertia, b->drag.r, b->drag.z);
+    for (k = 0; k < 6; k++) {
+        change[k] = b->drag.v[k] + run->viscous.beta * b->drag.z[k] - b->drag.before[k];
+        b->drag.d[k] = change[k] / (k < 3 ? run->dt : run->dt * run->h); /* acceleration, for the next start */
+    }
+    turn = fsi_m3_mul_v3(fsi_body_world_tensor(b->base.orientation, b->work.inertia), fsi_v3_scale(fsi__sph_real3(change + 3), (fsi_real)(1 / run->h)));
+    b->star_velocity = fsi_v3_add(b->star_velocity, fsi__sph_real3(change));
+    b->star_spin = fsi_v3_add(b->star_spin, turn);
+    b->work.impulse = fsi_v3_madd(b->work.impulse, b->work.mass, fsi__sph_real3(change));
+    b->work.angular_impulse = fsi_v3_add(b->work.angular_impulse, turn);
+    fsi__sph_spin_to_rate(b->base.orientation, b->work.inertia, b->star_spin, &rate);
+    star.position = fsi_v3_madd(b->base.position, dt, b->star_velocity);
+    star.orientation = fsi_quat_integrate(b->base.orientation, rate, dt);
+    fsi__sph_body_way(run, b, star, b->star);
+}
+
+/* p.q over particles and bodies. */
+static double fsi__sph_viscous_curvature(fsi__sph_run *run)
+{
+    double pq, unused[6][6];
+    int b;
+    fsi__sph_parallel(run, fsi__sph_viscous_apply);
+    pq = fsi__sph_sum(run, 0);
+    for (b = 0; b < run->body_count; b++) {
+        if (!run->body[b].coupled) continue;
+        memset(unused, 0, sizeof unused);
+        fsi__sph_body_felt(run, b, run->body[b].drag.p, unused);
+        pq += fsi__sph_dot6(run->body[b].drag.p, run->body[b].residual);
+    }
+    return pq;
+}
+
+/* One run of conjugate gradients, down to the residual |r| <= share |v - v*|; v takes the correction. */
+static int fsi__sph_viscous_iterate(fsi__sph_run *run, int allowed, double share)
+{
+    fsi__sph_viscosity *o = &run->viscous;
+    double rz, pq, sum[3];
+    int k, b;
+    fsi__sph_parallel(run, fsi__sph_viscous_start);
+    rz = fsi__sph_sum(run, 0);
+    for (b = 0; b < run->body_count; b++) {
+        memset(run->body[b].drag.d, 0, sizeof run->body[b].drag.d);
+        if (run->body[b].coupled) rz += fsi__sph_body_turn(&run->body[b].drag, 0);
+    }
+    for (k = 0; k < allowed;) {
+        pq = fsi__sph_viscous_curvature(run);
+        if (!(pq > 0)) break;
+        o->alpha = rz / pq;
+        fsi__sph_parallel(run, fsi__sph_viscous_advance);
+        for (b = 0; b < 3; b++) sum[b] = fsi__sph_sum(run, b);
+        for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) fsi__sph_body_advance(&run->body[b], o->alpha, sum);
+        k++;
+        if (sum[1] <= share * share * sum[2]) break;
+        o->beta = sum[0] / rz;
+        rz = sum[0];
+        fsi__sph_parallel(run, fsi__sph_viscous_turn);
+        for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) fsi__sph_body_turn(&run->body[b].drag, o->beta);
+    }
+    fsi__sph_parallel(run, fsi__sph_viscous_correct);
+    for (b = 0; b < 6 * run->body_count; b++) run->body[b / 6].drag.v[b % 6] += run->body[b / 6].drag.d[b % 6];
+    return k;
+}
+
+/* The new velocities and where they lead. beta: 1 takes what is left of the residual as well. */
+static void fsi__sph_viscous_end(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    const fsi__sph_viscosity *o = &run->viscous;
+    const fsi_real dt = (fsi_real)run->dt, beta = (fsi_real)o->beta;
+    const double per_h = 1 / run->h;
+    int r;
+    (void)chunk;
+    for (r = begin; r < end; r++) {
+        const int i = run->order[r];
+        const fsi_vec3 rest = fsi_v3((fsi_real)o->r[r].x, (fsi_real)o->r[r].y, (fsi_real)o->r[r].z), *x = &run->guess[i], *t = &run->target[i];
+        run->v[i] = fsi_v3_madd(o->v[r], beta, rest);
+        run->drag[i] = fsi_v3_scale(fsi_v3_sub(run->v[i], o->before[r]), 1 / dt);
+        run->target[i] = fsi_v3_madd(run->x[i], dt, run->v[i]);
+        run->star[r].x = (fsi__lane)((double)(t->x - x->x) * per_h);
+        run->star[r].y = (fsi__lane)((double)(t->y - x->y) * per_h);
+        run->star[r].z = (fsi__lane)((double)(t->z - x->z) * per_h);
+    }
+}
+
+/* Residuals of particles and bodies. sum: |r|^2, |change|^2, |v*|^2, what the walls give (3) [m/s]. */
+static void fsi__sph_viscous_measure(fsi__sph_run *run, double sum[6])
+{
+    int k;
+    fsi__sph_parallel(run, fsi__sph_viscous_residual);
+    for (k = 0; k < 6; k++) sum[k] = fsi__sph_sum(run, k);
+    for (k = 0; k < run->body_count; k++) if (run->body[k].coupled) fsi__sph_body_residual(run, k, sum);
+}
+
+/* Iterates until the residual is small; leaves it in `sum`. */
+static fsi_status fsi__sph_viscous_solve(fsi__sph_run *run, double sum[6])
+{
+    const double share = FSI__SPH_VISCOUS * FSI__SPH_VISCOUS, noise = FSI__SPH_VISCOUS_NOISE * FSI__SPH_VISCOUS_NOISE;
+    int round, used = 0, allowed, spent;
+    for (round = 1;; round++) {
+        fsi__sph_viscous_measure(run, sum);
+        if (!fsi_is_finite(sum[0] + sum[1])) return fsi__fail(run->s->context, FSI_ERROR_NAN, "fsi_sph_step", -1, sum[0], "the velocities became infinite or NaN in the viscosity");
+        if (sum[0] <= share * sum[1] + noise * sum[2]) return FSI_OK;
+        allowed = fsi__sph_viscous_allowance(run, used);
+        if (allowed <= 0 || round == FSI__SPH_VISCOUS_ROUNDS) {
+            run->stats.degraded = 1;
+            return FSI_OK;
+        }
+        spent = fsi__sph_viscous_iterate(run, allowed, 0.5 * FSI__SPH_VISCOUS);
+        used += spent;
+        run->stats.viscosity_iterations += spent;
+    }
+}
+
+/* Books what the walls gave: part->force holds it since the last residual. */
+static void fsi__sph_viscous_reactions(fsi__sph_run *run)
+{
+    double unused[3] = { 0, 0, 0 };
+    int r, k;
+    for (r = 0; r < run->n; r++) {
+        fsi__sph_wall *w = run->slot[r] >= 0 ? &run->wall[run->slot[r]] : NULL;
+        for (k = 0; w && k < 3 * w->part_count; k++) w->part[k / 3].impulse[k % 3] = (double)w->part[k / 3].force[k % 3];
+    }
+    fsi__sph_collect_reactions(run, unused);
+}
+
+/* From v* to the velocity that the pressure solve starts from; impulse: what the walls gave, over a particle's mass. */
+static fsi_status fsi__sph_add_viscosity(fsi__sph_run *run, double impulse[3])
+{
+    fsi__sph_viscosity *o = &run->viscous;
+    const fsi_sph_desc *d = &run->s->desc;
+    const double rate = run->dt * (double)d->viscosity / ((double)d->density * run->h * run->h);
+    double clock = fsi__now(run->s->context), sum[6];
+    fsi_status status;
+    int b;
+    o->pair = rate * run->im->kernel.viscous;
+    o->wall = rate * run->im->kernel.drag / (d->wall_calibrate ? run->im->kernel.wall : 1);
+    fsi__sph_parallel(run, fsi__sph_viscous_begin);
+    for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) fsi__sph_begin_body_drag(run, &run->body[b]);
+    status = fsi__sph_viscous_solve(run, sum);
+    if (status != FSI_OK) return status;
+    memcpy(impulse, sum + 3, 3 * sizeof *impulse);
+    run->stats.viscosity_residual = sum[1] > 0 ? sqrt(sum[0] / sum[1]) : 0;
+    o->beta = sum[0] <= 0.25 * sum[1]; /* else what is left may hold more energy than was taken */
+    fsi__sph_viscous_reactions(run);
+    fsi__sph_parallel(run, fsi__sph_viscous_end);
+    for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) fsi__sph_end_body_drag(run, &run->body[b]);
+    fsi__sph_lap(run, &run->stats.seconds_viscosity, &clock);
+    return FSI_OK;
+}
+
+/* ---- >>substep ------------------------------------------------------------------------------------------------ */
 
 /* Where particles and obstacles go without pressure, and where the solve starts. */
 static fsi_status fsi__sph_start_substep(fsi__sph_run *run, double before[4])
@@ -3563,6 +3802,7 @@ FSI_API fsi_sph_obstacle_desc fsi_sph_default_obstacle_desc(void)
     fsi_sph_obstacle_desc d;
     memset(&d, 0, sizeof d);
     d.cookie = FSI__COOKIE('o', fsi_sph_obstacle_desc);
+    d.no_slip = 1;
     return d;
 }
 
