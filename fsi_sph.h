@@ -597,7 +597,8 @@ typedef struct fsi__sph_block { fsi__lane xx, yy, zz, xy, xz, yz; } fsi__sph_blo
 typedef struct fsi__sph_viscosity {
     double pair, wall;          /* weight of (1-q)(2-q), and of a wall's diagonal */
     double alpha, beta;
-    fsi_vec3 *x, *before, *v;   /* where particles are; their velocity without viscosity, and with it */
+    fsi_vec3 *x;                /* where particles are */
+    double (*before)[3], (*v)[3]; /* their velocity without viscosity, and with it */
     fsi__lane4 *d, *r, *p, *q;  /* correction of v, residual, direction, the operator on it */
     fsi__sph_block *inverse;    /* of the operator's diagonal blocks */
 } fsi__sph_viscosity;
@@ -688,8 +689,8 @@ static void fsi__sph_viscous_layout(fsi__sph_run *run, fsi__arena *a)
     size_t n = (size_t)run->n;
     run->drag = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
     o->x = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
-    o->before = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
-    o->v = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
+    o->before = (double (*)[3])fsi__take(a, n, sizeof *o->before);
+    o->v = (double (*)[3])fsi__take(a, n, sizeof *o->v);
     o->d = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
     o->r = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
     o->p = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
@@ -2579,30 +2580,29 @@ static void fsi__sph_viscous_wall(const fsi__sph_run *run, fsi__sph_wall *w)
     }
 }
 
-/* What the walls give to rank r that moves with v; *d: their share of the diagonal. Coupled bodies find it in part->force and
+/* What the walls give to rank r that moves with v; returns their share of the diagonal. Coupled bodies find it in part->force and
    part->weight. delta: for directions p, to which velocities that are given add nothing; then part->force is what the operator
    takes from the particle, the opposite. */
-static fsi_vec3 fsi__sph_viscous_push(const fsi__sph_run *run, int r, fsi_vec3 v, int delta, double *d)
+static double fsi__sph_viscous_push(const fsi__sph_run *run, int r, const double *v, int delta, double *sum)
 {
     fsi__sph_wall *w = run->slot[r] >= 0 ? &run->wall[run->slot[r]] : NULL;
-    fsi_vec3 sum = fsi_v3(0, 0, 0);
+    double diagonal = 0;
     int k, j;
-    *d = 0;
+    sum[0] = sum[1] = sum[2] = 0;
     for (k = 0; w && k < w->part_count; k++) {
         fsi__sph_part *part = &w->part[k];
-        fsi__lane way[3] = { 0, 0, 0 };
-        fsi_vec3 push;
-        if (part->body >= 0) fsi__sph_way(delta ? run->body[part->body].drag.p : run->body[part->body].drag.v, part->arm, way);
-        else for (j = 0; j < 3 && !delta; j++) way[j] = part->surface[j];
-        push = fsi_v3_scale(fsi_v3_sub(fsi_v3((fsi_real)way[0], (fsi_real)way[1], (fsi_real)way[2]), v), (fsi_real)part->drag);
-        part->force[0] = (fsi__lane)(delta ? -push.x : push.x);
-        part->force[1] = (fsi__lane)(delta ? -push.y : push.y);
-        part->force[2] = (fsi__lane)(delta ? -push.z : push.z);
+        const double *q = part->body < 0 ? NULL : delta ? run->body[part->body].drag.p : run->body[part->body].drag.v;
+        for (j = 0; j < 3; j++) {
+            const int j1 = (j + 1) % 3, j2 = (j + 2) % 3;
+            double way = q ? q[j] + q[3 + j1] * (double)part->arm[j2] - q[3 + j2] * (double)part->arm[j1] : delta ? 0 : (double)part->surface[j];
+            double push = (double)part->drag * (way - v[j]);
+            part->force[j] = (fsi__lane)(delta ? -push : push);
+            sum[j] += push;
+        }
         part->weight = part->drag;
-        sum = fsi_v3_add(sum, push);
-        *d += (double)part->drag;
+        diagonal += (double)part->drag;
     }
-    return sum;
+    return diagonal;
 }
 
 static void fsi__sph_viscous_begin(void *arg, int chunk, int begin, int end)
@@ -2615,7 +2615,8 @@ static void fsi__sph_viscous_begin(void *arg, int chunk, int begin, int end)
     for (r = begin; r < end; r++) {
         const fsi_vec3 x = run->x[run->order[r]];
         o->x[r] = x;
-        o->before[r] = o->v[r] = run->v[run->order[r]];
+        fsi__sph_to_doubles(o->before[r], run->v[run->order[r]], 1);
+        memcpy(o->v[r], o->before[r], sizeof o->v[r]);
         run->zp[r].x = fsi__to_coord((double)x.x * per_h);
         run->zp[r].y = fsi__to_coord((double)x.y * per_h);
         run->zp[r].z = fsi__to_coord((double)x.z * per_h);
@@ -2649,21 +2650,21 @@ static fsi__sph_block fsi__sph_block_inverse(const double m[6])
     return out;
 }
 
-/* sum_j k e e.(v_j - v_i) in double, and the diagonal block, sum_j k e e^T. */
-static fsi_vec3 fsi__sph_viscous_force(const fsi__sph_run *run, int i, double block[6])
+/* Adds sum_j k e e.(v_j - v_i) in double to `sum`, and the diagonal block, sum_j k e e^T. */
+static void fsi__sph_viscous_force(const fsi__sph_run *run, int i, double sum[3], double block[6])
 {
     const fsi__sph_viscosity *o = &run->viscous;
     const int *list = run->list + run->first[i];
-    const double per_h = 1 / run->h;
-    double sum[3] = { 0, 0, 0 };
+    const double per_h = 1 / run->h, *vi = o->v[i];
     int k, size = run->size[i];
     for (k = 0; k < size; k++) {
-        const fsi_vec3 *xj = &o->x[list[k]], *vj = &o->v[list[k]];
+        const fsi_vec3 *xj = &o->x[list[k]];
+        const double *vj = o->v[list[k]];
         double x = (double)(xj->x - o->x[i].x) * per_h, y = (double)(xj->y - o->x[i].y) * per_h, z = (double)(xj->z - o->x[i].z) * per_h;
         double r2 = x * x + y * y + z * z, q = sqrt(r2), weight, along;
         if (!(q < 1 && q > 1e-6)) continue; /* as in the pressure: without a direction */
         weight = o->pair * (1 - q) * (2 - q) / r2;
-        along = weight * (x * (double)(vj->x - o->v[i].x) + y * (double)(vj->y - o->v[i].y) + z * (double)(vj->z - o->v[i].z));
+        along = weight * (x * (vj[0] - vi[0]) + y * (vj[1] - vi[1]) + z * (vj[2] - vi[2]));
         sum[0] += along * x;
         sum[1] += along * y;
         sum[2] += along * z;
@@ -2674,7 +2675,6 @@ static fsi_vec3 fsi__sph_viscous_force(const fsi__sph_run *run, int i, double bl
         block[4] += weight * x * z;
         block[5] += weight * y * z;
     }
-    return fsi_v3((fsi_real)sum[0], (fsi_real)sum[1], (fsi_real)sum[2]);
 }
 
 /* r = v* - v + dt nu L v. Sums: |r|^2, |v + r - v*|^2, |v*|^2, what the walls give (3) [m/s]. */
@@ -2683,26 +2683,26 @@ static void fsi__sph_viscous_residual(void *arg, int chunk, int begin, int end)
     fsi__sph_run *run = (fsi__sph_run *)arg;
     fsi__sph_viscosity *o = &run->viscous;
     double *part = run->part + chunk * FSI__SPH_SUMS;
-    int i;
+    int i, k;
     memset(part, 0, FSI__SPH_SUMS * sizeof *part);
     for (i = begin; i < end; i++) {
-        double block[6] = { 0, 0, 0, 0, 0, 0 }, drag;
-        fsi_vec3 push = fsi__sph_viscous_push(run, i, o->v[i], 0, &drag), change = fsi_v3_add(fsi__sph_viscous_force(run, i, block), push);
-        fsi_vec3 r = fsi_v3_add(fsi_v3_sub(o->before[i], o->v[i]), change);
-        block[0] += 1 + drag;
-        block[1] += 1 + drag;
-        block[2] += 1 + drag;
+        double block[6] = { 0, 0, 0, 0, 0, 0 }, push[3], change[3], r[3];
+        const double stay = 1 + fsi__sph_viscous_push(run, i, o->v[i], 0, push);
+        memcpy(change, push, sizeof change);
+        fsi__sph_viscous_force(run, i, change, block);
+        for (k = 0; k < 3; k++) {
+            r[k] = o->before[i][k] - o->v[i][k] + change[k];
+            block[k] += stay;
+            part[0] += r[k] * r[k];
+            part[1] += change[k] * change[k];
+            part[2] += o->before[i][k] * o->before[i][k];
+            part[3 + k] += push[k];
+        }
         o->inverse[i] = fsi__sph_block_inverse(block);
-        o->r[i].x = (fsi__lane)r.x;
-        o->r[i].y = (fsi__lane)r.y;
-        o->r[i].z = (fsi__lane)r.z;
+        o->r[i].x = (fsi__lane)r[0];
+        o->r[i].y = (fsi__lane)r[1];
+        o->r[i].z = (fsi__lane)r[2];
         o->r[i].w = 0;
-        part[0] += (double)fsi_v3_norm2(r);
-        part[1] += (double)fsi_v3_norm2(change);
-        part[2] += (double)fsi_v3_norm2(o->before[i]);
-        part[3] += (double)push.x;
-        part[4] += (double)push.y;
-        part[5] += (double)push.z;
     }
 }
 
@@ -2771,14 +2771,16 @@ static void fsi__sph_viscous_apply(void *arg, int chunk, int begin, int end)
         const int *list = run->list + run->first[i], size = fsi__sph_padded(run->size[i]);
         const fsi__lane4 *p = &o->p[i];
         fsi__sph_sums sum;
-        fsi_vec3 push;
-        double drag;
-        push = fsi__sph_viscous_push(run, i, fsi_v3((fsi_real)p->x, (fsi_real)p->y, (fsi_real)p->z), 1, &drag);
+        double at[3], push[3];
+        at[0] = (double)p->x;
+        at[1] = (double)p->y;
+        at[2] = (double)p->z;
+        (void)fsi__sph_viscous_push(run, i, at, 1, push);
         sum.x = sum.y = sum.z = fsi__f8_set(0);
         for (k = 0; k < size; k += FSI_LANES) fsi__sph_pair_viscous(run, list + k, i, &sum);
-        o->q[i].x = p->x - scale * fsi__f8_sum(sum.x) - (fsi__lane)push.x;
-        o->q[i].y = p->y - scale * fsi__f8_sum(sum.y) - (fsi__lane)push.y;
-        o->q[i].z = p->z - scale * fsi__f8_sum(sum.z) - (fsi__lane)push.z;
+        o->q[i].x = p->x - scale * fsi__f8_sum(sum.x) - (fsi__lane)push[0];
+        o->q[i].y = p->y - scale * fsi__f8_sum(sum.y) - (fsi__lane)push[1];
+        o->q[i].z = p->z - scale * fsi__f8_sum(sum.z) - (fsi__lane)push[2];
         pq += fsi__sph_lane4_dot(p, &o->q[i]);
     }
     fsi__sph_put_sums(run, chunk, pq, 0, 0, 0);
@@ -2795,7 +2797,7 @@ static void fsi__sph_viscous_advance(void *arg, int chunk, int begin, int end)
     for (i = begin; i < end; i++) {
         fsi__lane4 *d = &o->d[i], *r = &o->r[i], z;
         const fsi__lane4 *p = &o->p[i], *q = &o->q[i];
-        fsi_vec3 change = fsi_v3_sub(o->v[i], o->before[i]);
+        double cx, cy, cz;
         d->x += alpha * p->x;
         d->y += alpha * p->y;
         d->z += alpha * p->z;
@@ -2805,7 +2807,10 @@ static void fsi__sph_viscous_advance(void *arg, int chunk, int begin, int end)
         z = fsi__sph_block_mul(&o->inverse[i], r);
         rz += fsi__sph_lane4_dot(r, &z);
         left += fsi__sph_lane4_dot(r, r);
-        changed += (double)fsi_v3_norm2(fsi_v3_add(change, fsi_v3((fsi_real)(d->x + r->x), (fsi_real)(d->y + r->y), (fsi_real)(d->z + r->z))));
+        cx = o->v[i][0] - o->before[i][0] + (double)(d->x + r->x);
+        cy = o->v[i][1] - o->before[i][1] + (double)(d->y + r->y);
+        cz = o->v[i][2] - o->before[i][2] + (double)(d->z + r->z);
+        changed += cx * cx + cy * cy + cz * cz;
     }
     fsi__sph_put_sums(run, chunk, rz, left, changed, 0);
 }
@@ -2815,7 +2820,11 @@ static void fsi__sph_viscous_correct(void *arg, int chunk, int begin, int end)
     fsi__sph_viscosity *o = &((fsi__sph_run *)arg)->viscous;
     int i;
     (void)chunk;
-    for (i = begin; i < end; i++) o->v[i] = fsi_v3_add(o->v[i], fsi_v3((fsi_real)o->d[i].x, (fsi_real)o->d[i].y, (fsi_real)o->d[i].z));
+    for (i = begin; i < end; i++) {
+        o->v[i][0] += (double)o->d[i].x;
+        o->v[i][1] += (double)o->d[i].y;
+        o->v[i][2] += (double)o->d[i].z;
+    }
 }
 
 /* Iterations that this call may still spend, and this substep. */
@@ -3012,15 +3021,19 @@ static void fsi__sph_viscous_end(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
     const fsi__sph_viscosity *o = &run->viscous;
-    const fsi_real dt = (fsi_real)run->dt, beta = (fsi_real)o->beta;
+    const fsi_real dt = (fsi_real)run->dt;
     const double per_h = 1 / run->h;
     int r;
     (void)chunk;
     for (r = begin; r < end; r++) {
         const int i = run->order[r];
-        const fsi_vec3 rest = fsi_v3((fsi_real)o->r[r].x, (fsi_real)o->r[r].y, (fsi_real)o->r[r].z), *x = &run->guess[i], *t = &run->target[i];
-        run->v[i] = fsi_v3_madd(o->v[r], beta, rest);
-        run->drag[i] = fsi_v3_scale(fsi_v3_sub(run->v[i], o->before[r]), 1 / dt);
+        const fsi_vec3 *x = &run->guess[i], *t = &run->target[i];
+        double v[3];
+        v[0] = o->v[r][0] + o->beta * (double)o->r[r].x;
+        v[1] = o->v[r][1] + o->beta * (double)o->r[r].y;
+        v[2] = o->v[r][2] + o->beta * (double)o->r[r].z;
+        run->drag[i] = fsi_v3_scale(fsi_v3_sub(fsi__sph_real3(v), run->v[i]), 1 / dt);
+        run->v[i] = fsi__sph_real3(v);
         run->target[i] = fsi_v3_madd(run->x[i], dt, run->v[i]);
         run->star[r].x = (fsi__lane)((double)(t->x - x->x) * per_h);
         run->star[r].y = (fsi__lane)((double)(t->y - x->y) * per_h);

@@ -328,6 +328,7 @@ static void test_a_body_and_its_liquid_share_momentum(void)
     for (k = 0; k < 6; k++) {
         const double radius = 0.05, dx = 0.01, speed = 0.1, turn = 1;
         fsi_sph_desc d = viscous_desc(2, dx, k < 3 ? 1e5 : 100);
+        d.max_iters = 400;
         fsi_sph_obstacle_desc od = fsi_sph_default_obstacle_desc();
         fsi_sph *s = make_sph(&d);
         fsi_mesh *mesh = make_ring(radius, 0);
@@ -366,7 +367,7 @@ static void test_a_body_and_its_liquid_share_momentum(void)
         end = (double)angular_momentum(s).z + inertia * (double)body.angular_velocity.z + M * (double)(body.pose.position.x * body.velocity.y - body.pose.position.y * body.velocity.x);
         CHECK_NEAR(both[0] / scale, 1, TOL(1e-6, 1e-5));
         CHECK_NEAR(both[1] / scale, 0, TOL(1e-6, 1e-5));
-        CHECK_NEAR(end / start, 1, TOL(1e-5, 1e-4) * (1 + scale * 0.1 / start));
+        CHECK_NEAR(end / start, 1, 3e-4);
         CHECK_NEAR((double)felt.x, M * ((double)body.velocity.x - speed), 1e-5 * scale);
         if (k < 3) CHECK_NEAR((double)body.velocity.x / (scale / (M + m)), 1, 0.02);
         fsi_sph_destroy(s);
@@ -480,8 +481,8 @@ static void spoil_after_pass(struct fsi__sph_run *run)
     fsi__sph_wall *w = run->wall_count > 0 ? &run->wall[run->wall_count / 2] : NULL;
     int i = run->n / 2;
     if (spoil.pass++ != spoil.at) return;
-    if (spoil.array == 0) o->v[i].y = (fsi_real)spoil.bad;
-    else if (spoil.array == 1) o->before[i].x = (fsi_real)spoil.bad;
+    if (spoil.array == 0) o->v[i][1] = spoil.bad;
+    else if (spoil.array == 1) o->before[i][0] = spoil.bad;
     else if (spoil.array == 2) o->r[i].x = bad;
     else if (spoil.array == 3) o->p[i].y = bad;
     else if (spoil.array == 4) o->q[i].x = bad;
