@@ -104,7 +104,7 @@ typedef struct fsi_sph_desc {
     int attribute_count;     /* numbers of your own that each particle carries, 0 to 64; default 0 */
     int markers;             /* 1: each step fills `marker` and `aeration`; default 0 */
     fsi_real trapped_air_min, trapped_air_max; /* [m/s], where air begins to be trapped and where it is all the water can take;
-                                default 0.7, 2.7 */
+                                default 0.2, 1: the range seen where a jet plunges into a pool */
     fsi_real wave_crest_min, wave_crest_max;   /* no unit, the same for the curvature of crests; default 0.25, 1 */
     fsi_real spray_energy_min, spray_energy_max; /* v^2/2 [J/kg] from which on, and above which, that makes foam; default 0.5, 5 */
 } fsi_sph_desc;
@@ -229,8 +229,8 @@ FSI_API fsi_status fsi_sph_obstacle_reaction(const fsi_sph *s, int id, fsi_vec3 
    as its area holds, and layers follow each other a little closer or farther: the volume is area * speed * time, to half a
    layer. Until it is 2 dx away from the plane what came out moves on like a piston, at the emitter's velocity, whatever
    pushes. MESH fills a closed mesh with resting lattice once, or every `period` seconds; it holds nothing.
-   Sites of which a particle is nearer than 0.6 dx stay empty (stats.blocked), and so do all that a budget does not allow
-   (stats.refused). Obstacles are not looked at: the plane may lie in a wall, but the way out must be free. */
+   Sites of which a particle is nearer than 0.6 dx stay empty (stats.blocked): BOX and DISC take that particle along instead.
+   So do all that a budget does not allow (stats.refused). Obstacles are not looked at: the plane may lie in a wall, but the way out must be free. */
 typedef enum fsi_sph_emitter_shape { FSI_SPH_EMITTER_DISC, FSI_SPH_EMITTER_BOX, FSI_SPH_EMITTER_MESH } fsi_sph_emitter_shape;
 
 typedef struct fsi_sph_emitter_desc {
@@ -754,6 +754,7 @@ typedef struct fsi__sph_run {
     size_t cells;               /* sites of all layers that one emitter may let out at once */
     double clock;               /* time at the start of the substep [s] */
     int holding;                /* particles that emitters hold */
+    int ghosts;                 /* the last rows: what emitters will let out next, there for one substep */
     double given[3];            /* to them in the substep by their emitters [m/s] */
     uint64_t next_particle;
     uint32_t *source;           /* room; NULL without emitters */
@@ -833,6 +834,7 @@ static void fsi__sph_set_count(fsi__sph_run *run, int n)
     run->groups = fsi__chunks(n, FSI__SPH_GROUP);
 }
 
+FSI_FN int fsi__sph_ghost(const fsi__sph_run *run, int i) { return i >= run->n - run->ghosts; }
 FSI_FN int fsi__sph_held(const fsi__sph_run *run, int i) { return run->holding > 0 && run->source[i] != 0; }
 
 static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
@@ -1686,6 +1688,7 @@ static void fsi__sph_place_start(void *arg, int chunk, int begin, int end)
         if (group.count == 0) continue;
         for (r = g; r < stop; r++) {
             int i = run->order[r];
+            if (fsi__sph_ghost(run, i)) continue;
             fsi__sph_place(run, fsi__sph_own_faces(run, chunk, group.count < 0 ? NULL : &group, &own, i, run->guess[i], reach), run->x[i], &run->guess[i]);
         }
     }
@@ -2206,14 +2209,16 @@ static void fsi__sph_lap(const fsi__sph_run *run, double *phase, double *since)
     *since = now;
 }
 
-/* Coupled bodies do not feel what emitters hold, which would not give way to them. */
-static void fsi__sph_part_bodies(void *arg, int chunk, int begin, int end)
+/* Walls do not act on what is still behind an inlet plane; coupled bodies do not feel what emitters hold, which would not
+   give way to them. */
+static void fsi__sph_part_walls(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
     int r, k;
     (void)chunk;
     for (r = begin; r < end; r++) {
         const fsi__sph_wall *w = run->slot[r] >= 0 && fsi__sph_held(run, run->order[r]) ? &run->wall[run->slot[r]] : NULL;
+        if (fsi__sph_ghost(run, run->order[r])) run->slot[r] = -1;
         for (k = 0; w && k < w->part_count; k++) if (w->part[k].body >= 0) run->slot[r] = -1;
     }
 }
@@ -2237,7 +2242,7 @@ static fsi_status fsi__sph_attach(fsi__sph_run *run)
     status = fsi__sph_reserve_walls(run);
     if (status != FSI_OK) return status;
     fsi__sph_parallel(run, fsi__sph_make_walls);
-    if (run->holding > 0 && run->coupled_count > 0) fsi__sph_parallel(run, fsi__sph_part_bodies);
+    if (run->holding > 0) fsi__sph_parallel(run, fsi__sph_part_walls);
     for (o = 0; o < run->im->obstacle_count; o++) sheets |= fsi__sph_two_sided(run->im, o);
     if (sheets) fsi__sph_parallel(run, fsi__sph_cut_pairs);
     fsi__sph_lap(run, &run->stats.seconds_boundary, &clock);
@@ -2747,7 +2752,7 @@ static fsi_status fsi__sph_make_room(fsi__sph_run *run, double dt)
     static const char fn[] = "fsi_sph_step";
     fsi_sph *s = run->s;
     const fsi__sph_impl *im = run->im;
-    double more = 0, want;
+    double more = 0, ghosts = 0, want;
     int k;
     run->room = s->count;
     for (k = 0; k < im->emitter_count; k++) {
@@ -2759,10 +2764,11 @@ static fsi_status fsi__sph_make_room(fsi__sph_run *run, double dt)
         if ((size_t)cells > run->cells) run->cells = (size_t)cells;
         if (e->desc.budget > 0 && out > (double)(e->desc.budget - e->flow.emitted)) out = (double)(e->desc.budget - e->flow.emitted);
         more += out > 0 ? out : 0;
+        ghosts += e->desc.shape == FSI_SPH_EMITTER_MESH ? 0 : e->sites;
     }
     if (im->emitter_count == 0) return FSI_OK;
     if (s->desc.max_particles > 0 && more > s->desc.max_particles - s->count) more = s->desc.max_particles > s->count ? s->desc.max_particles - s->count : 0;
-    want = s->count + more;
+    want = s->count + more + ghosts;
     if (want > 0x3fffffff || (double)im->next_particle + more > 4294967295.0)
         return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, want, "emitters would make them %.0f particles, or use up all ids", want);
     run->room = (int)want > s->capacity && s->capacity + s->capacity / 2 > (int)want ? s->capacity + s->capacity / 2 : (int)want;
@@ -2784,6 +2790,12 @@ static fsi_vec3 fsi__sph_flow_center(const fsi__sph_flow *f) { return fsi_v3((fs
 
 static fsi_vec3 fsi__sph_flow_velocity(const fsi__sph_emitter *e) { return fsi_v3_madd(e->desc.velocity, e->desc.speed, e->desc.direction); }
 
+/* Does it let layers out at the start of the substep? */
+static int fsi__sph_flows(const fsi__sph_run *run, const fsi__sph_emitter *e)
+{
+    return e->desc.shape != FSI_SPH_EMITTER_MESH && e->desc.speed > 0 && run->clock >= e->desc.start && run->clock < e->desc.stop;
+}
+
 /* The emitter that still pushes particle i, or NULL. */
 static const fsi__sph_emitter *fsi__sph_holder(const fsi__sph_run *run, int i)
 {
@@ -2793,7 +2805,7 @@ static const fsi__sph_emitter *fsi__sph_holder(const fsi__sph_run *run, int i)
         const fsi__sph_emitter *e = &im->emitter[k];
         fsi_vec3 way = fsi_v3_sub(run->x[i], fsi__sph_flow_center(&run->flow[k]));
         if (e->flow.id + 1 != (int64_t)run->source[i]) continue;
-        if (!(e->desc.speed > 0) || !(run->clock >= e->desc.start && run->clock < e->desc.stop)) return NULL;
+        if (!fsi__sph_flows(run, e)) return NULL;
         return fsi_v3_dot(way, e->desc.direction) < FSI__SPH_PISTON * run->s->desc.spacing ? e : NULL;
     }
     return NULL;
@@ -2821,18 +2833,6 @@ static void fsi__sph_hold_range(void *arg, int chunk, int begin, int end)
         sum[3] += 1;
     }
     fsi__sph_put_sums(run, chunk, sum[0], sum[1], sum[2], sum[3]);
-}
-
-/* Before a substep. */
-static void fsi__sph_hold(fsi__sph_run *run)
-{
-    const double mass = (double)run->s->particle_mass;
-    int k;
-    run->given[0] = run->given[1] = run->given[2] = 0;
-    if (!run->source) return;
-    fsi__sph_parallel(run, fsi__sph_hold_range);
-    for (k = 0; k < 3; k++) run->stats.source_impulse[k] += mass * fsi__sph_sum(run, k);
-    run->holding = (int)fsi__sph_sum(run, 3);
 }
 
 /* Neither neighbours nor walls have moved what emitters hold: the emitter took what neighbours gave it, and walls are out
@@ -2868,15 +2868,15 @@ static void fsi__sph_add_given(fsi__sph_run *run, fsi__range_fn *fn)
 static void fsi__sph_part_held(fsi__sph_run *run) { fsi__sph_add_given(run, fsi__sph_part_range); }
 static void fsi__sph_hold_on(fsi__sph_run *run) { fsi__sph_add_given(run, fsi__sph_hold_range); }
 
-/* Marks the sites of a lattice with site (0, 0, 0) at o and n[] sites that are near x. */
-static void fsi__sph_block_near(fsi__sph_run *run, const fsi__sph_emitter *e, const int n[3], fsi_vec3 o, fsi_vec3 x)
+/* Marks the sites of a lattice with site (0, 0, 0) at o and n[] sites that are near x; 1 when there is one. */
+static int fsi__sph_block_near(fsi__sph_run *run, const fsi__sph_emitter *e, const int n[3], fsi_vec3 o, fsi_vec3 x)
 {
     const double reach = FSI__SPH_BLOCKED * (double)run->s->desc.spacing;
     double at[3];
-    int lo[3], hi[3], i, j, k;
+    int lo[3], hi[3], i, j, k, found = 0;
     for (k = 0; k < 3; k++) {
         at[k] = (double)fsi_v3_dot(fsi_v3_sub(x, o), e->axis[k]);
-        if (!(at[k] > -reach && at[k] < (n[k] - 1) * e->pitch[k] + reach)) return;
+        if (!(at[k] > -reach && at[k] < (n[k] - 1) * e->pitch[k] + reach)) return 0;
         lo[k] = (int)ceil((at[k] - reach) / e->pitch[k]);
         hi[k] = (int)floor((at[k] + reach) / e->pitch[k]);
         if (lo[k] < 0) lo[k] = 0;
@@ -2886,10 +2886,23 @@ static void fsi__sph_block_near(fsi__sph_run *run, const fsi__sph_emitter *e, co
         for (j = lo[1]; j <= hi[1]; j++) {
             for (i = lo[0]; i <= hi[0]; i++) {
                 double dx = at[0] - i * e->pitch[0], dy = at[1] - j * e->pitch[1], dz = at[2] - k * e->pitch[2];
-                if (dx * dx + dy * dy + dz * dz < reach * reach) run->blocked[((size_t)k * (size_t)n[1] + (size_t)j) * (size_t)n[0] + (size_t)i] = 1;
+                size_t c = ((size_t)k * (size_t)n[1] + (size_t)j) * (size_t)n[0] + (size_t)i;
+                if (!(dx * dx + dy * dy + dz * dz < reach * reach)) continue;
+                run->blocked[c] = 1;
+                found |= e->present[c % ((size_t)e->n[0] * (size_t)e->n[1] * (size_t)e->n[2])];
             }
         }
     }
+    return found;
+}
+
+/* Marks the sites that liquid stands on; `takes`: and takes that along, or it would stand there for ever. */
+static void fsi__sph_block_sites(fsi__sph_run *run, const fsi__sph_emitter *e, const int n[3], fsi_vec3 o, int takes)
+{
+    int i;
+    memset(run->blocked, 0, (size_t)n[0] * (size_t)n[1] * (size_t)n[2]);
+    for (i = 0; i < run->n; i++)
+        if (fsi__sph_block_near(run, e, n, o, run->x[i]) && takes && !run->source[i]) run->source[i] = (uint32_t)(e->flow.id + 1);
 }
 
 /* A new particle behind the others. */
@@ -2919,6 +2932,43 @@ static long long fsi__sph_allowed(const fsi__sph_run *run, int k)
     return left > 0 ? left : 0;
 }
 
+/* The next layer of an emitter, still behind its plane, takes part in the solve: else liquid from the side, which stands under
+   pressure, would flow into the gap behind the last layer. */
+static void fsi__sph_add_ghosts(fsi__sph_run *run, int k)
+{
+    const fsi__sph_emitter *e = &run->im->emitter[k];
+    const fsi__sph_flow *f = &run->flow[k];
+    const fsi_vec3 o = fsi_v3_madd(fsi_v3_add(fsi__sph_flow_center(f), e->corner), (fsi_real)((f->advance - 1) * e->pitch[2]), e->axis[2]);
+    const int lattice = e->n[0] * e->n[1];
+    int c, i;
+    fsi__sph_block_sites(run, e, e->n, o, 0);
+    for (c = 0; c < lattice; c++) {
+        if (!e->present[c] || run->blocked[c]) continue;
+        i = run->n;
+        run->x[i] = fsi_v3_madd(fsi_v3_madd(o, (fsi_real)(c % e->n[0] * e->pitch[0]), e->axis[0]), (fsi_real)(c / e->n[0] * e->pitch[1]), e->axis[1]);
+        if (run->s->desc.dim == 2) run->x[i].z = 0;
+        run->v[i] = fsi__sph_flow_velocity(e);
+        run->warm[i] = fsi_v3(0, 0, 0);
+        run->kappa[i] = 1;
+        run->source[i] = (uint32_t)(f->id + 1);
+        run->ghosts++;
+        fsi__sph_set_count(run, i + 1);
+    }
+}
+
+/* Before a substep. */
+static void fsi__sph_hold(fsi__sph_run *run)
+{
+    const double mass = (double)run->s->particle_mass;
+    int k;
+    run->given[0] = run->given[1] = run->given[2] = 0;
+    if (!run->source) return;
+    for (k = 0; k < run->im->emitter_count; k++) if (fsi__sph_flows(run, &run->im->emitter[k]) && fsi__sph_allowed(run, k) > 0) fsi__sph_add_ghosts(run, k);
+    fsi__sph_parallel(run, fsi__sph_hold_range);
+    for (k = 0; k < 3; k++) run->stats.source_impulse[k] += mass * fsi__sph_sum(run, k);
+    run->holding = (int)fsi__sph_sum(run, 3);
+}
+
 /* Lets out `layers` copies of emitter k's sites; o: site (0, 0, 0) of the youngest one. The oldest come first. */
 static void fsi__sph_emit_sites(fsi__sph_run *run, int k, fsi_vec3 o, int layers)
 {
@@ -2926,13 +2976,12 @@ static void fsi__sph_emit_sites(fsi__sph_run *run, int k, fsi_vec3 o, int layers
     const fsi_vec3 v = fsi__sph_flow_velocity(e);
     const size_t lattice = (size_t)e->n[0] * (size_t)e->n[1] * (size_t)e->n[2];
     long long left = fsi__sph_allowed(run, k), emitted = 0, blocked = 0;
-    int n[3], i;
+    int n[3];
     size_t c;
     n[0] = e->n[0];
     n[1] = e->n[1];
     n[2] = e->n[2] * layers;
-    memset(run->blocked, 0, lattice * (size_t)layers);
-    for (i = 0; i < run->n && left > 0; i++) fsi__sph_block_near(run, e, n, o, run->x[i]);
+    if (left > 0) fsi__sph_block_sites(run, e, n, o, e->desc.shape != FSI_SPH_EMITTER_MESH);
     for (c = lattice * (size_t)layers; left > 0 && c-- > 0;) {
         const size_t row = c / (size_t)n[0];
         fsi_vec3 x = fsi_v3_madd(o, (fsi_real)((double)(c % (size_t)n[0]) * e->pitch[0]), e->axis[0]);
@@ -2986,6 +3035,8 @@ static void fsi__sph_let_out(fsi__sph_run *run)
 {
     const double now = run->clock + run->dt;
     int k;
+    fsi__sph_set_count(run, run->n - run->ghosts);
+    run->ghosts = 0;
     for (k = 0; k < run->im->emitter_count; k++) {
         const fsi__sph_emitter *e = &run->im->emitter[k];
         run->flow[k].center[0] += run->dt * (double)e->desc.velocity.x;
@@ -3199,7 +3250,7 @@ static void fsi__sph_mark(fsi__sph_run *run)
     fsi__sph_parallel(run, fsi__sph_gather_velocity);
     fsi__sph_parallel(run, fsi__sph_find_air);
     fsi__sph_parallel(run, fsi__sph_set_markers);
-    run->marked = run->n;
+    run->marked = run->n - run->ghosts;
 }
 
 /* ---- >>substep ------------------------------------------------------------------------------------------------ */
@@ -3299,7 +3350,7 @@ static fsi_status fsi__sph_measure(fsi__sph_run *run)
     st->particles = run->n - st->removed;
     for (i = 0; i < run->n; i++) {
         const fsi_vec3 *x = &run->x[i], *v = &run->v[i];
-        const double rest = (double)(run->lambda_out[i] + run->pressure[i] + run->kappa[i]);
+        const double rest = (double)(run->lambda_out[i] + run->pressure[i] + run->kappa[i] + (i < run->marked ? run->aeration[i] : 0));
         if (!fsi_v3_is_finite(*x) || !fsi_v3_is_finite(*v) || !fsi_v3_is_finite(run->warm[i]) || !fsi_is_finite(rest)) return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_sph_step", i, 0, "particle %d: its new state is not finite", i);
         if (run->gone && run->gone[i]) continue;
         if ((double)fsi_v3_norm2(*v) > fastest) fastest = (double)fsi_v3_norm2(*v);
@@ -3608,8 +3659,8 @@ FSI_API fsi_sph_desc fsi_sph_default_desc(void)
     d.contact_order = 3;
     d.contact_max_order = 24;
     d.xsph = (fsi_real)0.05;
-    d.trapped_air_min = (fsi_real)0.7;
-    d.trapped_air_max = (fsi_real)2.7;
+    d.trapped_air_min = (fsi_real)0.2;
+    d.trapped_air_max = 1;
     d.wave_crest_min = (fsi_real)0.25;
     d.wave_crest_max = 1;
     d.spray_energy_min = (fsi_real)0.5;
