@@ -32,13 +32,19 @@
       Closed solids, containers (liquid inside), open walls and two-sided sheets; in 2D, segments. They may move, deform, or be
       fixed to rigid bodies (fsi_body) that move as told, or as the liquid moves them.
 
+   TAPS AND DRAINS
+      fsi_sph_emitter_desc tap = fsi_sph_default_emitter_desc();
+      tap.center = fsi_v3(0.5f, 0.5f, 1.8f); tap.direction = fsi_v3(0, 0, -1); tap.radius = 0.2f; tap.speed = 2;
+      fsi_sph_add_emitter(water, &tap, NULL);       // pi 0.2^2 2 m^3/s; also box, and meshes that are filled
+      fsi_sph_add_sink(water, &drain, NULL);        // takes out what is inside at the end of a step
+
    WHAT IT DOES
       One liquid, incompressible up to desc.compressibility, free surface, 2D and 3D. A step minimises one energy: inertia,
       compression, contact (Liu et al., "A Semi-Analytical Energy Model for Particle-Based Fluid Simulation Involving Complex
       Moving Boundaries"; docs/sph.md tells what was mended). Steps as large as one particle spacing of motion stay stable;
       no particle that starts outside a solid ends inside it. Viscosity in Pa s, implicit, with no-slip walls. Numbers to choose: spacing, depth; all else has a default that works.
    WHAT IT DOES NOT DO (yet)
-      Surface tension, emitters, several liquids.
+      Surface tension, several liquids.
 
    MACROS: those of fsi.h, none of its own.
    UNITS: SI. In 2D masses, forces and energies are per metre of depth.
@@ -96,7 +102,17 @@ typedef struct fsi_sph_desc {
     fsi_real xsph;           /* velocity smoothing 0 to 0.5; default 0.05 */
     fsi_box3 domain;         /* solid walls around the liquid; default empty: none */
     int reserve;             /* particles to make room for; default 0 */
+    int max_particles;       /* budget of the whole simulator; default 0: no limit */
+    int attribute_count;     /* numbers of your own that each particle carries, 0 to 64; default 0 */
+    int markers;             /* 1: each step fills `marker` and `aeration`; default 0 */
+    fsi_real trapped_air_min, trapped_air_max; /* [m/s], where air begins to be trapped and where it is all the water can take;
+                                default 0.2, 1: the range seen where a jet plunges into a pool */
+    fsi_real wave_crest_min, wave_crest_max;   /* no unit, the same for the curvature of crests; default 0.25, 1 */
+    fsi_real spray_energy_min, spray_energy_max; /* v^2/2 [J/kg] from which on, and above which, that makes foam; default 0.5, 5 */
 } fsi_sph_desc;
+
+/* What a particle looks like. */
+enum { FSI_SPH_LIQUID, FSI_SPH_SPRAY, FSI_SPH_FOAM, FSI_SPH_BUBBLE };
 
 /* What the last successful step did. Sums over its substeps unless said otherwise. */
 typedef struct fsi_sph_stats {
@@ -120,6 +136,12 @@ typedef struct fsi_sph_stats {
     double wall_impulse[3];       /* given to the liquid by obstacles, bodies and domain [N s] */
     double wall_speed;            /* of the fastest point of an obstacle in the liquid's reach [m/s] */
     int refits;                   /* obstacles moved, each once a substep */
+    double external_impulse[3];   /* by gravity and by `force` [N s] */
+    double source_impulse[3];     /* by emitters, with what they emit and by holding it on its way, less what left through
+                                     sinks [N s]. The momentum has changed by the sum of these three, and by the part of
+                                     momentum_defect that could not be taken out */
+    int emitted, removed;         /* particles that came from emitters and left through sinks */
+    int blocked, refused;         /* sites of emitters that stayed empty: a particle was nearer than 0.6 dx; a budget was used up */
     double kinetic_energy, potential_energy; /* [J]; potential: -m g.x, zero at the origin */
     double energy_start, energy_end; /* objective of the first substep's solve before and after, in units of m H^2/dt^2 */
     double seconds_neighbors, seconds_motion, seconds_boundary, seconds_density, seconds_gradient, seconds_update, seconds_viscosity, seconds_other; /* by the clock hook */
@@ -138,6 +160,12 @@ typedef struct fsi_sph {
     fsi_vec3 *force;           /* count, external force on each particle [N]; yours to write, kept from step to step */
     const fsi_real *pressure;  /* count [Pa] */
     const fsi_real *density_ratio; /* count, lambda = rho/rho0 */
+    const uint32_t *id;        /* count, never used twice, growing along the array */
+    uint32_t *filter;          /* count, bits that masks of obstacles are compared with; default 0xffffffff; yours to write */
+    fsi_real *attribute;       /* count * desc.attribute_count, 0 unless an emitter says otherwise; yours to write, any value;
+                                  NULL when there are none */
+    const unsigned char *marker; /* count, FSI_SPH_LIQUID, SPRAY, FOAM or BUBBLE; NULL unless desc.markers. Not saved */
+    const fsi_real *aeration;  /* count, 0 to 1: how much foam the particle makes; NULL unless desc.markers. Not saved */
     double time;               /* seconds simulated */
     fsi_real particle_mass;    /* [kg] (2D: per metre) */
     fsi_real particle_volume;  /* dx^dim */
@@ -162,7 +190,7 @@ FSI_API const fsi_error *fsi_sph_error(const fsi_sph *s);
 
 /* Appends particles; `velocities` NULL: at rest. Arrays may move; the arguments must not point into them. What is put into
    a solid, here, by writing positions or by adding an obstacle over liquid, comes out within a step where the surface is
-   nearer than H; fsi_sph_count_inside finds the rest. Errors: NAN (names the particle), MEMORY, LIMIT. */
+   nearer than H; fsi_sph_count_inside finds the rest. Errors: NAN (names the particle), MEMORY, LIMIT (max_particles). */
 FSI_API fsi_status fsi_sph_add_particles(fsi_sph *s, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count);
 /* Appends a lattice that fills `box` with spacing dx, leaving out what lies in an obstacle or nearer than dx/2 to one. */
 FSI_API fsi_status fsi_sph_fill_box(fsi_sph *s, fsi_box3 box, fsi_vec3 velocity);
@@ -184,6 +212,7 @@ typedef struct fsi_sph_obstacle_desc {
     const fsi_mesh *mesh;
     fsi_body *body;          /* default NULL. As the mesh stands when it is added, so it is fixed to body->pose of that moment;
                                 the mesh itself is not looked at any more */
+    uint32_t mask;           /* it acts on particles with filter & mask != 0; default 0xffffffff: on all */
     fsi_real friction;       /* Coulomb's coefficient, 0 to 10; default 0 */
     int no_slip;             /* where desc.viscosity > 0 the liquid moves with the wall, else it slides; default 1 */
     fsi_vec3 *vertex_force;  /* default NULL; else mesh->source_count entries, written by each step: what the liquid did to each of
@@ -200,6 +229,83 @@ FSI_API fsi_status fsi_sph_teleport_obstacle(fsi_sph *s, int id);
 /* What the liquid did to an obstacle, mean over the last step: force [N], torque about the world's origin [N m]. */
 FSI_API fsi_status fsi_sph_obstacle_reaction(const fsi_sph *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
 
+/* Emitters. BOX and DISC let liquid out in layers: a square lattice of spacing dx across the flow, the next layer each time
+   the flow has advanced by dx, as if it had crossed the inlet plane between substeps. What the lattice cannot hit is made up
+   for: a box whose sides are no multiples of dx stretches the lattice, a disc takes as many of the sites nearest to its axis
+   as its area holds, and layers follow each other a little closer or farther: the volume is area * speed * time, to half a
+   layer. Until it is 2 dx away from the plane what came out moves on like a piston, at the emitter's velocity, whatever
+   pushes. MESH fills a closed mesh with resting lattice once, or every `period` seconds; it holds nothing.
+   Sites of which a particle is nearer than 0.6 dx stay empty (stats.blocked): BOX and DISC take that particle along instead.
+   So do all that a budget does not allow (stats.refused). Obstacles are not looked at: the plane may lie in a wall, but the way out must be free. */
+typedef enum fsi_sph_emitter_shape { FSI_SPH_EMITTER_DISC, FSI_SPH_EMITTER_BOX, FSI_SPH_EMITTER_MESH } fsi_sph_emitter_shape;
+
+typedef struct fsi_sph_emitter_desc {
+    uint32_t cookie;
+    fsi_sph_emitter_shape shape;       /* default DISC */
+    fsi_vec3 center;                   /* of the inlet [m]; 2D: z = 0; MESH: not used */
+    fsi_vec3 direction;                /* of the flow, any length but 0; default (1, 0, 0); 2D: z = 0 */
+    fsi_real radius;                   /* DISC; 2D: half the width of the slot [m]; no default */
+    fsi_real half_width, half_height;  /* BOX, along `side` and across it; 2D: half_height is not used [m]; no default */
+    fsi_vec3 side;                     /* BOX: made perpendicular to direction; default 0: some direction; 2D: not used */
+    const fsi_mesh *mesh;              /* MESH: read by the call that it is given to, not kept */
+    fsi_real speed;                    /* of the flow along direction, not negative [m/s]; 0: shut; default 1 */
+    fsi_vec3 velocity;                 /* of the emitter itself, which moves along and adds it to the liquid's [m/s]; default 0 */
+    double start, stop;                /* from and until this `time` [s]; default 0, no end */
+    double period;                     /* MESH: fills again after so long [s]; default 0: once */
+    long long budget;                  /* most particles it may emit in all; default 0: no limit */
+    uint32_t filter;                   /* of what it emits; default 0xffffffff */
+    const fsi_real *attributes;        /* of what it emits: desc.attribute_count numbers, copied; default NULL: zeros */
+} fsi_sph_emitter_desc;
+
+/* Fills every field. */
+FSI_API fsi_sph_emitter_desc fsi_sph_default_emitter_desc(void);
+/* *id names it in calls below (NULL is fine). From now on a step may move the particles' arrays; desc.reserve makes that
+   seldom, and is what a step makes scratch for. Errors: COOKIE, ARGUMENT and NAN (name the field), MESH, MEMORY, LIMIT. */
+FSI_API fsi_status fsi_sph_add_emitter(fsi_sph *s, const fsi_sph_emitter_desc *desc, int *id);
+/* Another speed, place, shape ... from now on; the flow goes on from where it was, what was emitted counts on. */
+FSI_API fsi_status fsi_sph_set_emitter(fsi_sph *s, int id, const fsi_sph_emitter_desc *desc);
+FSI_API fsi_status fsi_sph_remove_emitter(fsi_sph *s, int id); /* lets go of what it held */
+/* Particles that it emitted, and sites that stayed empty, so far (NULL is fine). */
+FSI_API fsi_status fsi_sph_emitter_total(const fsi_sph *s, int id, long long *emitted, long long *blocked, long long *refused);
+
+/* Sinks remove the particles that are inside at the end of a step; the others keep their order. */
+typedef enum fsi_sph_sink_shape { FSI_SPH_SINK_BOX, FSI_SPH_SINK_SPHERE, FSI_SPH_SINK_DISC, FSI_SPH_SINK_MESH } fsi_sph_sink_shape;
+
+typedef struct fsi_sph_sink_desc {
+    uint32_t cookie;
+    fsi_sph_sink_shape shape;          /* default BOX */
+    fsi_box3 box;                      /* BOX [m]; 2D: z is not looked at; no default */
+    fsi_vec3 center;                   /* SPHERE, DISC [m] */
+    fsi_vec3 direction;                /* DISC: its axis, any length but 0; default (1, 0, 0) */
+    fsi_real radius;                   /* SPHERE, DISC [m]; no default */
+    fsi_real thickness;                /* DISC: along its axis, half of it on either side [m]; no default */
+    const fsi_mesh *mesh;              /* MESH: closed; referenced, must outlive the sink, may be moved between steps */
+    fsi_real rate;                     /* most liquid it takes [m^3/s] (2D: [m^2/s]), oldest particles first; default 0: no limit */
+} fsi_sph_sink_desc;
+
+FSI_API fsi_sph_sink_desc fsi_sph_default_sink_desc(void);
+/* Errors: COOKIE, ARGUMENT and NAN (name the field), MESH, MEMORY, LIMIT (254 sinks). */
+FSI_API fsi_status fsi_sph_add_sink(fsi_sph *s, const fsi_sph_sink_desc *desc, int *id);
+FSI_API fsi_status fsi_sph_remove_sink(fsi_sph *s, int id);
+FSI_API fsi_status fsi_sph_sink_total(const fsi_sph *s, int id, long long *removed);
+
+/* Adds offset [m] to the positions of particles, domain, emitters and sinks, and to where the last step left obstacles: a world
+   whose origin moves along. Meshes and bodies are yours: add it to them as well before the next step (fsi_mesh_set; pose and
+   end). Apart from rounding, later steps go as without. Errors: NAN, LIMIT (the domain would lie too far off); then nothing has
+   changed. */
+FSI_API fsi_status fsi_sph_shift_origin(fsi_sph *s, fsi_vec3 offset);
+
+/* What fsi_sph_copy copies, and how many floats of a particle that are. */
+typedef enum fsi_sph_field {
+    FSI_SPH_POSITION, FSI_SPH_VELOCITY, FSI_SPH_FORCE,                               /* 3 (in 2D too) */
+    FSI_SPH_PRESSURE, FSI_SPH_DENSITY_RATIO, FSI_SPH_AERATION, FSI_SPH_MARKER,       /* 1 */
+    FSI_SPH_ATTRIBUTE                                                                /* desc.attribute_count */
+} fsi_sph_field;
+/* Copies one field as packed floats, as a GPU wants them: out[i * stride + k] for particle i. Several fields interleave by
+   calls with out + 3, out + 6 ... `origin` is taken off positions before they are rounded to float. Errors: ARGUMENT
+   (unknown field, one that the desc did not ask for, stride too short, out NULL), NAN (origin). */
+FSI_API fsi_status fsi_sph_copy(const fsi_sph *s, fsi_sph_field field, fsi_vec3 origin, float *out, int stride);
+
 /* Advances exactly dt seconds. Errors: ARGUMENT (dt), NAN (names the particle and what was not finite), MEMORY, LIMIT;
    then nothing has changed. */
 FSI_API fsi_status fsi_sph_step(fsi_sph *s, fsi_real dt);
@@ -215,8 +321,9 @@ FSI_API fsi_real fsi_sph_fraction_at(const fsi_sph *s, fsi_vec3 x);
    Independent of everything that the solver uses; O(particles near obstacles * faces). */
 FSI_API int fsi_sph_count_inside(const fsi_sph *s, int *first);
 
-/* State: positions, velocities, forces, warm starts, time. Obstacles, bodies and desc are not saved: load into a simulator made
-   alike (another dim, spacing or number of obstacles is refused), after putting moving meshes (fsi_mesh_set) and bodies back: load
+/* State: particles with ids, filters and attributes, warm starts, how far emitters and sinks have come, time. Obstacles, bodies,
+   descs of emitters and sinks, and desc are not saved: load into a simulator made alike (another dim, spacing, attribute_count
+   or number of obstacles, other emitters or sinks are refused), after putting moving meshes (fsi_mesh_set) and bodies back: load
    takes them for where they are then. NULL buffer asks the size. A damaged or foreign buffer is refused, nothing changes. */
 FSI_API fsi_status fsi_sph_save(const fsi_sph *s, void *buffer, size_t capacity, size_t *size);
 FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size);
@@ -578,9 +685,53 @@ typedef struct fsi__sph_body {
     fsi__sph_body_drag drag;
 } fsi__sph_body;
 
+/* What a step changes of an emitter and of a sink; saved as it stands: no padding. */
+typedef struct fsi__sph_flow {
+    double center[3];        /* of the emitter now [m] */
+    double advance;          /* of the flow since the last layer came out, in layers */
+    double fills;            /* MESH: times it was filled, or let pass */
+    int64_t id, emitted, blocked, refused;
+} fsi__sph_flow;
+
+typedef struct fsi__sph_drain {
+    double allowance;        /* particles that its rate lets it take now */
+    int64_t id, removed;
+} fsi__sph_drain;
+
+/* Site (i, j, k) stands at center + corner + i pitch[0] axis[0] + ..., where `present`. The last axis is the flow's; what
+   comes in layers has n[2] = 1. */
+typedef struct fsi__sph_emitter {
+    fsi_sph_emitter_desc desc;
+    fsi_vec3 axis[3], corner;
+    double pitch[3];
+    int n[3], sites;         /* along the axes; present */
+    unsigned char *present;  /* n[0] n[1] n[2] */
+    fsi_real *attributes;    /* desc.attribute_count of the simulator */
+    fsi__sph_flow flow;
+} fsi__sph_emitter;
+
+typedef struct fsi__sph_sink {
+    fsi_sph_sink_desc desc;
+    fsi__sph_drain drain;
+} fsi__sph_sink;
+
+#define FSI__SPH_COLUMNS 13   /* arrays of the particles, at most */
+#define FSI__SPH_BLOCKED 0.6  /* an emitter's site is blocked by what is nearer than this [dx] */
+#define FSI__SPH_PISTON 2     /* emitters hold what they emitted this far [dx] */
+#define FSI__SPH_SINKS 254    /* at most */
+
 typedef struct fsi__sph_impl {
     fsi_context own_context;
     fsi__sph_kernel kernel;
+    uint32_t *id;            /* count */
+    uint32_t *source;        /* count: 1 + id of the emitter that holds the particle, 0: none */
+    unsigned char *marker;   /* count, or NULL */
+    fsi_real *aeration;
+    uint64_t next_particle;  /* id of the next one */
+    fsi__sph_emitter *emitter;
+    int emitter_count, emitter_capacity, next_emitter;
+    fsi__sph_sink *sink;
+    int sink_count, sink_capacity, next_sink;
     fsi_vec3 *warm;          /* count: (x1 - x*)/dt^2 of the last substep, x* before viscosity [m/s^2] */
     fsi_real *kappa;         /* count: contact stiffness / kappa0, at least 1 */
     fsi_real *pressure, *density_ratio;
@@ -641,6 +792,22 @@ typedef struct fsi__sph_run {
     int wall_count;
     int *overflow;              /* chunks: 1 + a particle with too many faces, 0: none */
     fsi__sph_viscosity viscous;
+    /* emitters, sinks, markers */
+    int room;                   /* particles that there is memory for */
+    size_t cells;               /* sites of all layers that one emitter may let out at once */
+    double clock;               /* time at the start of the substep [s] */
+    int holding;                /* particles that emitters hold */
+    int ghosts;                 /* the last rows: what emitters will let out next, there for one substep */
+    double given[3];            /* to them in the substep by their emitters [m/s] */
+    uint64_t next_particle;
+    uint32_t *source;           /* room; NULL without emitters */
+    fsi__sph_flow *flow;        /* of the emitters */
+    fsi__sph_drain *drain;      /* of the sinks */
+    unsigned char *blocked;     /* cells */
+    unsigned char *gone;        /* room: 1 + sink that takes the particle; NULL without sinks */
+    unsigned char *marker;      /* room; NULL without markers */
+    fsi_real *aeration;
+    int marked;                 /* particles with markers */
 } fsi__sph_run;
 
 static fsi_status fsi__sph_check(const fsi_sph *s, const char *function);
@@ -687,7 +854,7 @@ static void fsi__sph_parallel(fsi__sph_run *run, fsi__range_fn *fn)
 static void fsi__sph_viscous_layout(fsi__sph_run *run, fsi__arena *a)
 {
     fsi__sph_viscosity *o = &run->viscous;
-    size_t n = (size_t)run->n;
+    size_t n = (size_t)run->room;
     run->drag = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
     o->x = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
     o->before = (double (*)[3])fsi__take(a, n, sizeof *o->before);
@@ -699,9 +866,38 @@ static void fsi__sph_viscous_layout(fsi__sph_run *run, fsi__arena *a)
     o->inverse = (fsi__sph_block *)fsi__take(a, n, sizeof(fsi__sph_block));
 }
 
+static void fsi__sph_layout_sources(fsi__sph_run *run, fsi__arena *a)
+{
+    const fsi__sph_impl *im = run->im;
+    size_t n = (size_t)run->room;
+    if (im->emitter_count > 0) {
+        run->source = (uint32_t *)fsi__take(a, n, sizeof(uint32_t));
+        run->flow = (fsi__sph_flow *)fsi__take(a, (size_t)im->emitter_count, sizeof(fsi__sph_flow));
+        run->blocked = (unsigned char *)fsi__take(a, run->cells, 1);
+    }
+    if (im->sink_count > 0) {
+        run->drain = (fsi__sph_drain *)fsi__take(a, (size_t)im->sink_count, sizeof(fsi__sph_drain));
+        run->gone = (unsigned char *)fsi__take(a, n, 1);
+    }
+    if (run->s->desc.markers) {
+        run->marker = (unsigned char *)fsi__take(a, n, 1);
+        run->aeration = (fsi_real *)fsi__take(a, n, sizeof(fsi_real));
+    }
+}
+
+static void fsi__sph_set_count(fsi__sph_run *run, int n)
+{
+    run->n = n;
+    run->chunks = fsi__chunks(n, FSI__SPH_GRAIN);
+    run->groups = fsi__chunks(n, FSI__SPH_GROUP);
+}
+
+FSI_FN int fsi__sph_ghost(const fsi__sph_run *run, int i) { return i >= run->n - run->ghosts; }
+FSI_FN int fsi__sph_held(const fsi__sph_run *run, int i) { return run->holding > 0 && run->source[i] != 0; }
+
 static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
 {
-    size_t n = (size_t)run->n;
+    size_t n = (size_t)run->room;
     run->x = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
     run->v = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
     run->warm = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
@@ -724,6 +920,7 @@ static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
     run->part = (double *)fsi__take(a, (size_t)run->chunks * FSI__SPH_SUMS, sizeof(double));
     run->body = (fsi__sph_body *)fsi__take(a, (size_t)run->im->obstacle_count, sizeof(fsi__sph_body));
     if (run->s->desc.viscosity > 0) fsi__sph_viscous_layout(run, a);
+    fsi__sph_layout_sources(run, a);
 }
 
 /* ---- >>contact potential -------------------------------------------------------------------------------------- */
@@ -969,6 +1166,7 @@ static void fsi__sph_gradient(void *arg, int chunk, int begin, int end)
         t.x = (t.x + f.x) / f.w;
         t.y = (t.y + f.y) / f.w;
         t.z = (t.z + f.z) / f.w;
+        if (run->holding > 0 && fsi__sph_held(run, run->order[i])) t.x = t.y = t.z = 0; /* a piston does not give way */
         length = (fsi__lane)sqrt((double)(t.x * t.x + t.y * t.y + t.z * t.z));
         if (length > (fsi__lane)FSI__SPH_STEP_MAX) {
             fsi__lane shrink = (fsi__lane)FSI__SPH_STEP_MAX / length;
@@ -1380,15 +1578,15 @@ typedef struct fsi__sph_faces {
     int face[FSI__SPH_FACES], owner[FSI__SPH_FACES];
 } fsi__sph_faces;
 
-/* All faces whose swept box meets `box`. Returns 0 when there are too many. */
-static int fsi__sph_find_faces(const fsi__sph_impl *im, fsi_box3 box, fsi__sph_faces *out)
+/* All faces whose swept box meets `box`, of obstacles that act on `filter`. Returns 0 when there are too many. */
+static int fsi__sph_find_faces(const fsi__sph_impl *im, fsi_box3 box, uint32_t filter, fsi__sph_faces *out)
 {
     int o, k;
     out->count = 0;
     for (o = 0; o < im->obstacle_count; o++) {
         const fsi_mesh *mesh = im->obstacle[o].mesh;
         int room = FSI__SPH_FACES - out->count, found;
-        if (!fsi_box3_overlap(mesh->box, box)) continue;
+        if (!(im->obstacle[o].desc.mask & filter) || !fsi_box3_overlap(mesh->box, box)) continue;
         found = fsi_mesh_query_swept_box(mesh, box, out->face + out->count, room);
         if (found > room) return 0;
         for (k = 0; k < found; k++) out->owner[out->count++] = o;
@@ -1406,12 +1604,14 @@ static fsi_box3 fsi__sph_path_box(fsi_vec3 a, fsi_vec3 b, fsi_real reach)
 static void fsi__sph_group_faces(fsi__sph_run *run, int begin, int end, fsi_real reach, fsi__sph_faces *faces)
 {
     fsi_box3 box = fsi_box3_empty();
+    uint32_t filter = 0;
     int r;
     for (r = begin; r < end; r++) {
         int i = run->order[r];
         box = fsi_box3_join(box, fsi__sph_path_box(run->x[i], run->guess[i], reach));
+        filter |= run->s->filter[i];
     }
-    if (!fsi__sph_find_faces(run->im, box, faces)) faces->count = -1; /* one by one */
+    if (!fsi__sph_find_faces(run->im, box, filter, faces)) faces->count = -1; /* one by one */
 }
 
 /* The box that a face sweeps. */
@@ -1430,16 +1630,18 @@ static fsi_box3 fsi__sph_face_box(const fsi_mesh *mesh, int face)
 /* Faces for particle i on its way to x alone: those of its group whose box its own box meets, or a search of its own. */
 static const fsi__sph_faces *fsi__sph_own_faces(fsi__sph_run *run, int chunk, const fsi__sph_faces *group, fsi__sph_faces *own, int i, fsi_vec3 x, fsi_real reach)
 {
-    fsi_box3 box = fsi__sph_path_box(run->x[i], x, reach);
+    const fsi_box3 box = fsi__sph_path_box(run->x[i], x, reach);
+    const uint32_t filter = run->s->filter[i];
     int k;
     own->count = 0;
     if (group) {
         for (k = 0; k < group->count; k++) {
-            if (!fsi_box3_overlap(box, fsi__sph_face_box(run->im->obstacle[group->owner[k]].mesh, group->face[k]))) continue;
+            const fsi__sph_obstacle *o = &run->im->obstacle[group->owner[k]];
+            if (!(o->desc.mask & filter) || !fsi_box3_overlap(box, fsi__sph_face_box(o->mesh, group->face[k]))) continue;
             own->face[own->count] = group->face[k];
             own->owner[own->count++] = group->owner[k];
         }
-    } else if (!fsi__sph_find_faces(run->im, box, own)) {
+    } else if (!fsi__sph_find_faces(run->im, box, filter, own)) {
         if (!run->overflow[chunk]) run->overflow[chunk] = i + 1;
         own->count = 0;
     }
@@ -1547,6 +1749,7 @@ static void fsi__sph_place_start(void *arg, int chunk, int begin, int end)
         if (group.count == 0) continue;
         for (r = g; r < stop; r++) {
             int i = run->order[r];
+            if (fsi__sph_ghost(run, i)) continue;
             fsi__sph_place(run, fsi__sph_own_faces(run, chunk, group.count < 0 ? NULL : &group, &own, i, run->guess[i], reach), run->x[i], &run->guess[i]);
         }
     }
@@ -1952,25 +2155,31 @@ static void fsi__sph_place_end(void *arg, int chunk, int begin, int end)
     fsi__sph_put_sums(run, chunk, placed, pinched, 0, 0);
 }
 
+static void fsi__sph_compact(fsi_sph *s, const unsigned char *gone);
 
 /* ---- >>the solve ---------------------------------------------------------------------------------------------- */
 
-/* Velocities and positions without pressure: v* = v + dt (g + f/m), x* = x + dt v*; the guess adds the last correction. */
+/* Velocities and positions without pressure: v* = v + dt (g + f/m), x* = x + dt v*; the guess adds the last correction.
+   What emitters hold moves on as it is. Sums: dt (g + f/m). */
 static void fsi__sph_predict(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
     const fsi_real dt = (fsi_real)run->dt, per_mass = 1 / run->s->particle_mass, longest = (fsi_real)(FSI__SPH_STEP_MAX * run->h);
+    double sum[3] = { 0, 0, 0 };
     int i;
-    (void)chunk;
     for (i = begin; i < end; i++) {
-        fsi_vec3 a = fsi_v3_madd(run->s->desc.gravity, per_mass, run->s->force[i]), shift = fsi_v3_scale(run->warm[i], dt * dt);
+        fsi_vec3 a = fsi__sph_held(run, i) ? fsi_v3(0, 0, 0) : fsi_v3_madd(run->s->desc.gravity, per_mass, run->s->force[i]), shift = fsi_v3_scale(run->warm[i], dt * dt);
         fsi_real length = fsi_v3_norm(shift);
         run->v[i] = fsi_v3_madd(run->v[i], dt, a);
         if (run->s->desc.dim == 2) run->x[i].z = run->v[i].z = shift.z = 0;
         run->target[i] = fsi_v3_madd(run->x[i], dt, run->v[i]);
         if (!run->s->desc.warm_start) length = 0;
         run->guess[i] = length > 0 ? fsi_v3_madd(run->target[i], length > longest ? longest / length : 1, shift) : run->target[i];
+        sum[0] += run->dt * (double)a.x;
+        sum[1] += run->dt * (double)a.y;
+        sum[2] += run->s->desc.dim == 2 ? 0 : run->dt * (double)a.z;
     }
+    fsi__sph_put_sums(run, chunk, sum[0], sum[1], sum[2], 0);
 }
 
 /* Rank order from the neighbour lists: coordinates, x* as a displacement, iterates at rest. */
@@ -2061,6 +2270,20 @@ static void fsi__sph_lap(const fsi__sph_run *run, double *phase, double *since)
     *since = now;
 }
 
+/* Walls do not act on what is still behind an inlet plane; coupled bodies do not feel what emitters hold, which would not
+   give way to them. */
+static void fsi__sph_part_walls(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    int r, k;
+    (void)chunk;
+    for (r = begin; r < end; r++) {
+        const fsi__sph_wall *w = run->slot[r] >= 0 && fsi__sph_held(run, run->order[r]) ? &run->wall[run->slot[r]] : NULL;
+        if (fsi__sph_ghost(run, run->order[r])) run->slot[r] = -1;
+        for (k = 0; w && k < w->part_count; k++) if (w->part[k].body >= 0) run->slot[r] = -1;
+    }
+}
+
 /* Sorts particles at `guess`, finds neighbours and walls there, and starts the iterates from there. */
 static fsi_status fsi__sph_attach(fsi__sph_run *run)
 {
@@ -2080,6 +2303,7 @@ static fsi_status fsi__sph_attach(fsi__sph_run *run)
     status = fsi__sph_reserve_walls(run);
     if (status != FSI_OK) return status;
     fsi__sph_parallel(run, fsi__sph_make_walls);
+    if (run->holding > 0) fsi__sph_parallel(run, fsi__sph_part_walls);
     for (o = 0; o < run->im->obstacle_count; o++) sheets |= fsi__sph_two_sided(run->im, o);
     if (sheets) fsi__sph_parallel(run, fsi__sph_cut_pairs);
     fsi__sph_lap(run, &run->stats.seconds_boundary, &clock);
@@ -3124,6 +3348,551 @@ static fsi_status fsi__sph_add_viscosity(fsi__sph_run *run, double impulse[3])
     return FSI_OK;
 }
 
+/* ---- >>emitters and sinks at work ----------------------------------------------------------------------------- */
+
+/* The largest speed, or that of an emitter where it is larger. */
+static double fsi__sph_fastest(const fsi__sph_impl *im, double speed)
+{
+    int k;
+    for (k = 0; k < im->emitter_count; k++) {
+        const fsi_sph_emitter_desc *d = &im->emitter[k].desc;
+        double v = (double)fsi_v3_norm(fsi_v3_madd(d->velocity, d->speed, d->direction));
+        if (v > speed) speed = v;
+    }
+    return speed;
+}
+
+/* Fills what no solve looks at of a particle's row k, also beyond the count: there it is seen when the count is. */
+static void fsi__sph_new_row(fsi_sph *s, int k, uint32_t id, uint32_t filter, const fsi_real *attributes)
+{
+    fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
+    const size_t n = (size_t)s->desc.attribute_count;
+    s->force[k] = fsi_v3(0, 0, 0);
+    s->filter[k] = filter;
+    im->id[k] = id;
+    if (n > 0 && attributes) memcpy(s->attribute + (size_t)k * n, attributes, n * sizeof *attributes);
+    else if (n > 0) memset(s->attribute + (size_t)k * n, 0, n * sizeof *attributes);
+    if (!im->marker) return;
+    im->marker[k] = FSI_SPH_LIQUID;
+    im->aeration[k] = 0;
+}
+
+/* The most layers, or fills of its mesh, that an emitter can let out in dt seconds. */
+static double fsi__sph_most_layers(const fsi_sph *s, const fsi__sph_emitter *e, double dt)
+{
+    double fills;
+    if (e->desc.shape != FSI_SPH_EMITTER_MESH) return floor(e->flow.advance + (double)e->desc.speed * dt / e->pitch[2]) + 2;
+    fills = e->desc.period > 0 ? floor(dt / e->desc.period) + 2 : 1;
+    return fills < s->desc.max_substeps ? fills : s->desc.max_substeps;
+}
+
+/* Makes room in the particles' arrays for all that the emitters can let out in the step. */
+static fsi_status fsi__sph_make_room(fsi__sph_run *run, double dt)
+{
+    static const char fn[] = "fsi_sph_step";
+    fsi_sph *s = run->s;
+    const fsi__sph_impl *im = run->im;
+    double more = 0, ghosts = 0, want;
+    int k;
+    run->room = s->count;
+    for (k = 0; k < im->emitter_count; k++) {
+        const fsi__sph_emitter *e = &im->emitter[k];
+        double layers = fsi__sph_most_layers(s, e, dt), lattice = (double)e->n[0] * e->n[1] * e->n[2];
+        double cells = e->desc.shape == FSI_SPH_EMITTER_MESH ? lattice : lattice * layers, out = layers * e->sites;
+        if (!(layers * lattice <= 0x3fffffff))
+            return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, e->flow.id, layers, "emitter %d would let out %g layers in one step", (int)e->flow.id, layers);
+        if ((size_t)cells > run->cells) run->cells = (size_t)cells;
+        if (e->desc.budget > 0 && out > (double)(e->desc.budget - e->flow.emitted)) out = (double)(e->desc.budget - e->flow.emitted);
+        more += out > 0 ? out : 0;
+        ghosts += e->desc.shape == FSI_SPH_EMITTER_MESH ? 0 : e->sites;
+    }
+    if (im->emitter_count == 0) return FSI_OK;
+    if (s->desc.max_particles > 0 && more > s->desc.max_particles - s->count) more = s->desc.max_particles > s->count ? s->desc.max_particles - s->count : 0;
+    want = s->count + more + ghosts;
+    if (want > 0x3fffffff || (double)im->next_particle + more > 4294967295.0)
+        return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, want, "emitters would make them %.0f particles, or use up all ids", want);
+    run->room = (int)want > s->capacity && s->capacity + s->capacity / 2 > (int)want ? s->capacity + s->capacity / 2 : (int)want;
+    if (run->room < s->capacity) run->room = s->capacity;
+    return fsi__sph_reserve(s, run->room);
+}
+
+static void fsi__sph_begin_sources(fsi__sph_run *run)
+{
+    const fsi__sph_impl *im = run->im;
+    int k;
+    run->next_particle = im->next_particle;
+    for (k = 0; k < im->emitter_count; k++) run->flow[k] = im->emitter[k].flow;
+    for (k = 0; k < im->sink_count; k++) run->drain[k] = im->sink[k].drain;
+    if (run->source && run->n > 0) memcpy(run->source, im->source, (size_t)run->n * sizeof *run->source);
+}
+
+static fsi_vec3 fsi__sph_flow_center(const fsi__sph_flow *f) { return fsi_v3((fsi_real)f->center[0], (fsi_real)f->center[1], (fsi_real)f->center[2]); }
+
+static fsi_vec3 fsi__sph_flow_velocity(const fsi__sph_emitter *e) { return fsi_v3_madd(e->desc.velocity, e->desc.speed, e->desc.direction); }
+
+/* Does it let layers out at the start of the substep? */
+static int fsi__sph_flows(const fsi__sph_run *run, const fsi__sph_emitter *e)
+{
+    return e->desc.shape != FSI_SPH_EMITTER_MESH && e->desc.speed > 0 && run->clock >= e->desc.start && run->clock < e->desc.stop;
+}
+
+/* The emitter that still pushes particle i, or NULL. */
+static const fsi__sph_emitter *fsi__sph_holder(const fsi__sph_run *run, int i)
+{
+    const fsi__sph_impl *im = run->im;
+    int k;
+    for (k = 0; k < im->emitter_count; k++) {
+        const fsi__sph_emitter *e = &im->emitter[k];
+        fsi_vec3 way = fsi_v3_sub(run->x[i], fsi__sph_flow_center(&run->flow[k]));
+        if (e->flow.id + 1 != (int64_t)run->source[i]) continue;
+        if (!fsi__sph_flows(run, e)) return NULL;
+        return fsi_v3_dot(way, e->desc.direction) < FSI__SPH_PISTON * run->s->desc.spacing ? e : NULL;
+    }
+    return NULL;
+}
+
+/* Gives what emitters hold their velocity, and lets go of what is far enough. Sums: velocity given (3), particles held. */
+static void fsi__sph_hold_range(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    double sum[4] = { 0, 0, 0, 0 };
+    int i;
+    for (i = begin; i < end; i++) {
+        const fsi__sph_emitter *e = run->source[i] ? fsi__sph_holder(run, i) : NULL;
+        fsi_vec3 given;
+        if (!e) {
+            run->source[i] = 0;
+            continue;
+        }
+        given = fsi_v3_sub(fsi__sph_flow_velocity(e), run->v[i]);
+        run->v[i] = fsi__sph_flow_velocity(e);
+        run->warm[i] = fsi_v3(0, 0, 0);
+        sum[0] += (double)given.x;
+        sum[1] += (double)given.y;
+        sum[2] += (double)given.z;
+        sum[3] += 1;
+    }
+    fsi__sph_put_sums(run, chunk, sum[0], sum[1], sum[2], sum[3]);
+}
+
+/* Neither neighbours nor walls have moved what emitters hold: the emitter took what neighbours gave it, and walls are out
+   of it from here on. Sums: velocity that the emitter gave. */
+static void fsi__sph_part_range(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    const double scale = run->h / run->dt;
+    double sum[3] = { 0, 0, 0 };
+    int r;
+    for (r = begin; r < end; r++) {
+        fsi__lane4 f;
+        if (!run->source[run->order[r]]) continue;
+        f = fsi__sph_pressure_on(run, r);
+        sum[0] -= scale * (double)f.x;
+        sum[1] -= scale * (double)f.y;
+        sum[2] -= scale * (double)f.z;
+        run->slot[r] = -1;
+        run->step[r].w = 0; /* no part of what carries the defect of momentum */
+    }
+    fsi__sph_put_sums(run, chunk, sum[0], sum[1], sum[2], 0);
+}
+
+static void fsi__sph_add_given(fsi__sph_run *run, fsi__range_fn *fn)
+{
+    int k;
+    if (run->holding == 0) return;
+    fsi__sph_parallel(run, fn);
+    for (k = 0; k < 3; k++) run->given[k] += fsi__sph_sum(run, k);
+}
+
+/* After the solve; after the smoothing of velocities. */
+static void fsi__sph_part_held(fsi__sph_run *run) { fsi__sph_add_given(run, fsi__sph_part_range); }
+static void fsi__sph_hold_on(fsi__sph_run *run) { fsi__sph_add_given(run, fsi__sph_hold_range); }
+
+/* Marks the sites of a lattice with site (0, 0, 0) at o and n[] sites that are near x; 1 when there is one. */
+static int fsi__sph_block_near(fsi__sph_run *run, const fsi__sph_emitter *e, const int n[3], fsi_vec3 o, fsi_vec3 x)
+{
+    const double reach = FSI__SPH_BLOCKED * (double)run->s->desc.spacing;
+    double at[3];
+    int lo[3], hi[3], i, j, k, found = 0;
+    for (k = 0; k < 3; k++) {
+        at[k] = (double)fsi_v3_dot(fsi_v3_sub(x, o), e->axis[k]);
+        if (!(at[k] > -reach && at[k] < (n[k] - 1) * e->pitch[k] + reach)) return 0;
+        lo[k] = (int)ceil((at[k] - reach) / e->pitch[k]);
+        hi[k] = (int)floor((at[k] + reach) / e->pitch[k]);
+        if (lo[k] < 0) lo[k] = 0;
+        if (hi[k] > n[k] - 1) hi[k] = n[k] - 1;
+    }
+    for (k = lo[2]; k <= hi[2]; k++) {
+        for (j = lo[1]; j <= hi[1]; j++) {
+            for (i = lo[0]; i <= hi[0]; i++) {
+                double dx = at[0] - i * e->pitch[0], dy = at[1] - j * e->pitch[1], dz = at[2] - k * e->pitch[2];
+                size_t c = ((size_t)k * (size_t)n[1] + (size_t)j) * (size_t)n[0] + (size_t)i;
+                if (!(dx * dx + dy * dy + dz * dz < reach * reach)) continue;
+                run->blocked[c] = 1;
+                found |= e->present[c % ((size_t)e->n[0] * (size_t)e->n[1] * (size_t)e->n[2])];
+            }
+        }
+    }
+    return found;
+}
+
+/* Marks the sites that liquid stands on; `takes`: and takes that along, or it would stand there for ever. */
+static void fsi__sph_block_sites(fsi__sph_run *run, const fsi__sph_emitter *e, const int n[3], fsi_vec3 o, int takes)
+{
+    int i;
+    memset(run->blocked, 0, (size_t)n[0] * (size_t)n[1] * (size_t)n[2]);
+    for (i = 0; i < run->n; i++)
+        if (fsi__sph_block_near(run, e, n, o, run->x[i]) && takes && !run->source[i]) run->source[i] = (uint32_t)(e->flow.id + 1);
+}
+
+/* A new particle behind the others. */
+static void fsi__sph_emit(fsi__sph_run *run, const fsi__sph_emitter *e, fsi_vec3 x, fsi_vec3 v)
+{
+    const int i = run->n;
+    FSI_ASSERT(i < run->room);
+    if (run->s->desc.dim == 2) x.z = 0;
+    run->x[i] = x;
+    run->v[i] = v;
+    run->warm[i] = fsi_v3(0, 0, 0);
+    run->kappa[i] = run->lambda_out[i] = 1;
+    run->pressure[i] = 0;
+    run->source[i] = e->desc.shape == FSI_SPH_EMITTER_MESH ? 0 : (uint32_t)(e->flow.id + 1);
+    fsi__sph_new_row(run->s, i, (uint32_t)run->next_particle++, e->desc.filter, e->attributes);
+    fsi__sph_set_count(run, i + 1);
+}
+
+/* How many particles emitter k may still let out. */
+static long long fsi__sph_allowed(const fsi__sph_run *run, int k)
+{
+    const fsi_sph_emitter_desc *d = &run->im->emitter[k].desc;
+    const int most = run->s->desc.max_particles;
+    long long left = run->room - run->n;
+    if (most > 0 && most - run->n < left) left = most - run->n;
+    if (d->budget > 0 && d->budget - run->flow[k].emitted < left) left = d->budget - run->flow[k].emitted;
+    return left > 0 ? left : 0;
+}
+
+/* The next layer of an emitter, still behind its plane, takes part in the solve: else liquid from the side, which stands under
+   pressure, would flow into the gap behind the last layer. */
+static void fsi__sph_add_ghosts(fsi__sph_run *run, int k)
+{
+    const fsi__sph_emitter *e = &run->im->emitter[k];
+    const fsi__sph_flow *f = &run->flow[k];
+    const fsi_vec3 o = fsi_v3_madd(fsi_v3_add(fsi__sph_flow_center(f), e->corner), (fsi_real)((f->advance - 1) * e->pitch[2]), e->axis[2]);
+    const int lattice = e->n[0] * e->n[1];
+    int c, i;
+    fsi__sph_block_sites(run, e, e->n, o, 0);
+    for (c = 0; c < lattice; c++) {
+        if (!e->present[c] || run->blocked[c]) continue;
+        i = run->n;
+        run->x[i] = fsi_v3_madd(fsi_v3_madd(o, (fsi_real)(c % e->n[0] * e->pitch[0]), e->axis[0]), (fsi_real)(c / e->n[0] * e->pitch[1]), e->axis[1]);
+        if (run->s->desc.dim == 2) run->x[i].z = 0;
+        run->v[i] = fsi__sph_flow_velocity(e);
+        run->warm[i] = fsi_v3(0, 0, 0);
+        run->kappa[i] = 1;
+        run->source[i] = (uint32_t)(f->id + 1);
+        run->ghosts++;
+        fsi__sph_set_count(run, i + 1);
+    }
+}
+
+/* Before a substep. */
+static void fsi__sph_hold(fsi__sph_run *run)
+{
+    const double mass = (double)run->s->particle_mass;
+    int k;
+    run->given[0] = run->given[1] = run->given[2] = 0;
+    if (!run->source) return;
+    for (k = 0; k < run->im->emitter_count; k++) if (fsi__sph_flows(run, &run->im->emitter[k]) && fsi__sph_allowed(run, k) > 0) fsi__sph_add_ghosts(run, k);
+    fsi__sph_parallel(run, fsi__sph_hold_range);
+    for (k = 0; k < 3; k++) run->stats.source_impulse[k] += mass * fsi__sph_sum(run, k);
+    run->holding = (int)fsi__sph_sum(run, 3);
+}
+
+/* Lets out `layers` copies of emitter k's sites; o: site (0, 0, 0) of the youngest one. The oldest come first. */
+static void fsi__sph_emit_sites(fsi__sph_run *run, int k, fsi_vec3 o, int layers)
+{
+    const fsi__sph_emitter *e = &run->im->emitter[k];
+    const fsi_vec3 v = fsi__sph_flow_velocity(e);
+    const size_t lattice = (size_t)e->n[0] * (size_t)e->n[1] * (size_t)e->n[2];
+    long long left = fsi__sph_allowed(run, k), emitted = 0, blocked = 0;
+    int n[3];
+    size_t c;
+    n[0] = e->n[0];
+    n[1] = e->n[1];
+    n[2] = e->n[2] * layers;
+    if (left > 0) fsi__sph_block_sites(run, e, n, o, e->desc.shape != FSI_SPH_EMITTER_MESH);
+    for (c = lattice * (size_t)layers; left > 0 && c-- > 0;) {
+        const size_t row = c / (size_t)n[0];
+        fsi_vec3 x = fsi_v3_madd(o, (fsi_real)((double)(c % (size_t)n[0]) * e->pitch[0]), e->axis[0]);
+        if (!e->present[c % lattice]) continue;
+        blocked += run->blocked[c];
+        if (run->blocked[c] || emitted == left) continue;
+        x = fsi_v3_madd(x, (fsi_real)((double)(row % (size_t)n[1]) * e->pitch[1]), e->axis[1]);
+        fsi__sph_emit(run, e, fsi_v3_madd(x, (fsi_real)((double)(row / (size_t)n[1]) * e->pitch[2]), e->axis[2]), v);
+        emitted++;
+    }
+    run->flow[k].emitted += emitted;
+    run->flow[k].blocked += blocked;
+    run->flow[k].refused += (long long)e->sites * layers - emitted - blocked;
+    run->stats.emitted += (int)emitted;
+    run->stats.blocked += (int)blocked;
+    run->stats.refused += (int)((long long)e->sites * layers - emitted - blocked);
+    run->stats.source_impulse[0] += (double)run->s->particle_mass * (double)emitted * (double)v.x;
+    run->stats.source_impulse[1] += (double)run->s->particle_mass * (double)emitted * (double)v.y;
+    run->stats.source_impulse[2] += (double)run->s->particle_mass * (double)emitted * (double)v.z;
+}
+
+/* Lets out the layers that crossed the plane of emitter k until `now`. advance counts layers of flow since the last one. */
+static void fsi__sph_let_layers_out(fsi__sph_run *run, int k, double now)
+{
+    const fsi__sph_emitter *e = &run->im->emitter[k];
+    fsi__sph_flow *f = &run->flow[k];
+    double from = run->clock > e->desc.start ? run->clock : e->desc.start, until = now < e->desc.stop ? now : e->desc.stop;
+    fsi_vec3 o = fsi_v3_add(fsi__sph_flow_center(f), e->corner);
+    double layers;
+    if (!(until > from)) return;
+    f->advance += (double)e->desc.speed * (until - from) / e->pitch[2];
+    layers = floor(f->advance);
+    f->advance -= layers;
+    if (layers >= 1) fsi__sph_emit_sites(run, k, fsi_v3_madd(o, (fsi_real)(f->advance * e->pitch[2]), e->axis[2]), (int)layers);
+}
+
+/* Fills the mesh of emitter k when that is due. */
+static void fsi__sph_let_fill_out(fsi__sph_run *run, int k, double now)
+{
+    const fsi__sph_emitter *e = &run->im->emitter[k];
+    const fsi_sph_emitter_desc *d = &e->desc;
+    fsi__sph_flow *f = &run->flow[k];
+    double due = d->start + f->fills * d->period;
+    if ((f->fills > 0 && !(d->period > 0)) || due > now || !(due < d->stop && run->clock < d->stop)) return;
+    f->fills = d->period > 0 ? floor((now - d->start) / d->period) + 1 : 1;
+    fsi__sph_emit_sites(run, k, fsi_v3_add(fsi__sph_flow_center(f), e->corner), 1);
+}
+
+/* After a substep. */
+static void fsi__sph_let_out(fsi__sph_run *run)
+{
+    const double now = run->clock + run->dt;
+    int k;
+    fsi__sph_set_count(run, run->n - run->ghosts);
+    run->ghosts = 0;
+    for (k = 0; k < run->im->emitter_count; k++) {
+        const fsi__sph_emitter *e = &run->im->emitter[k];
+        run->flow[k].center[0] += run->dt * (double)e->desc.velocity.x;
+        run->flow[k].center[1] += run->dt * (double)e->desc.velocity.y;
+        run->flow[k].center[2] += run->dt * (double)e->desc.velocity.z;
+        if (e->desc.shape == FSI_SPH_EMITTER_MESH) fsi__sph_let_fill_out(run, k, now);
+        else fsi__sph_let_layers_out(run, k, now);
+    }
+    run->clock = now;
+}
+
+static int fsi__sph_sink_holds(const fsi_sph_sink_desc *d, int dim, fsi_vec3 x)
+{
+    fsi_vec3 r = fsi_v3_sub(x, d->center);
+    fsi_real along = fsi_v3_dot(r, d->direction), distance;
+    if (d->shape == FSI_SPH_SINK_BOX)
+        return x.x >= d->box.lo.x && x.x <= d->box.hi.x && x.y >= d->box.lo.y && x.y <= d->box.hi.y && (dim == 2 || (x.z >= d->box.lo.z && x.z <= d->box.hi.z));
+    if (d->shape == FSI_SPH_SINK_SPHERE) return fsi_v3_norm2(r) <= d->radius * d->radius;
+    if (d->shape == FSI_SPH_SINK_DISC)
+        return fsi_abs(along) <= d->thickness / 2 && fsi_v3_norm2(fsi_v3_madd(r, -along, d->direction)) <= d->radius * d->radius;
+    if (!fsi_box3_overlap(d->mesh->box, fsi_box3_grow(fsi_box3_empty(), x))) return 0;
+    distance = fsi_mesh_signed_distance(d->mesh, x);
+    return d->mesh->container ? distance > 0 : distance < 0;
+}
+
+/* Which sink each particle is in. */
+static void fsi__sph_find_sinks(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    int i, k;
+    (void)chunk;
+    for (i = begin; i < end; i++) {
+        run->gone[i] = 0;
+        for (k = 0; k < run->im->sink_count && !run->gone[i]; k++)
+            if (fsi__sph_sink_holds(&run->im->sink[k].desc, run->s->desc.dim, run->x[i])) run->gone[i] = (unsigned char)(k + 1);
+    }
+}
+
+/* What a sink with a rate does not use is not saved up, except for a part of a particle. */
+static void fsi__sph_drain_off(fsi__sph_run *run, double dt)
+{
+    const double mass = (double)run->s->particle_mass;
+    int i, k;
+    if (!run->gone) return;
+    fsi__sph_parallel(run, fsi__sph_find_sinks);
+    for (k = 0; k < run->im->sink_count; k++) run->drain[k].allowance += dt * (double)run->im->sink[k].desc.rate / (double)run->s->particle_volume;
+    for (i = 0; i < run->n; i++) {
+        fsi__sph_drain *d = &run->drain[run->gone[i] ? run->gone[i] - 1 : 0];
+        if (!run->gone[i]) continue;
+        if (run->im->sink[run->gone[i] - 1].desc.rate > 0) {
+            if (d->allowance < 1) run->gone[i] = 0;
+            else d->allowance -= 1;
+        }
+        if (!run->gone[i]) continue;
+        d->removed++;
+        run->stats.removed++;
+        run->stats.source_impulse[0] -= mass * (double)run->v[i].x;
+        run->stats.source_impulse[1] -= mass * (double)run->v[i].y;
+        run->stats.source_impulse[2] -= mass * (double)run->v[i].z;
+    }
+    for (k = 0; k < run->im->sink_count; k++) run->drain[k].allowance -= run->drain[k].allowance >= 1 ? floor(run->drain[k].allowance) : 0;
+}
+
+static void fsi__sph_commit_sources(fsi__sph_run *run)
+{
+    fsi__sph_impl *im = run->im;
+    int k;
+    im->next_particle = run->next_particle;
+    for (k = 0; k < im->emitter_count; k++) im->emitter[k].flow = run->flow[k];
+    for (k = 0; k < im->sink_count; k++) im->sink[k].drain = run->drain[k];
+    if (run->source && run->n > 0) memcpy(im->source, run->source, (size_t)run->n * sizeof *run->source);
+    if (run->marked > 0) {
+        memcpy(im->marker, run->marker, (size_t)run->marked);
+        memcpy(im->aeration, run->aeration, (size_t)run->marked * sizeof *run->aeration);
+    }
+    if (run->stats.removed > 0) fsi__sph_compact(run->s, run->gone);
+}
+
+/* ---- >>markers ------------------------------------------------------------------------------------------------
+
+   Ihmsen et al., "Unified spray, foam and air bubbles for particle-based fluids" (2012), with W(q) = 1 - q:
+      trapped air    v_diff = sum_j |v_ij| (1 - v^_ij . x^_ij) W      neighbours that come nearer, 2; that part, 0
+      wave crest     kappa  = sum_j (1 - n^_i . n^_j) W               over neighbours behind i's tangent plane, when v^.n^ >= 0.6
+   and what is made of both: Phi(v^2/2) (Phi(v_diff) + Phi(kappa)), Phi from 0 at a quantity's minimum to 1 at its maximum.
+   The sums are taken over what they are of W alone in the middle of the liquid, so that thresholds do not depend on
+   dimension and support, and v_diff is a speed. Normals are -sum x^_ji (1-q)^2; where they are shorter than 0.4 of what a
+   flat surface gives there is no surface, and particles without one are no part of a crest. */
+
+/* A full neighbourhood in the limit of many particles: sum W, number of neighbours, length of a flat surface's normal. */
+typedef struct fsi__sph_full { fsi__lane weight, count, normal; } fsi__sph_full;
+
+static fsi__sph_full fsi__sph_full_of(int dim, double ratio)
+{
+    const double r2 = ratio * ratio;
+    fsi__sph_full full;
+    full.weight = (fsi__lane)(dim == 3 ? FSI_PI / 3 * r2 * ratio : FSI_PI / 3 * r2);
+    full.count = (fsi__lane)((dim == 3 ? 4 * FSI_PI / 3 * r2 * ratio : FSI_PI * r2) - 1);
+    full.normal = (fsi__lane)(dim == 3 ? FSI_PI / 30 * r2 * ratio : r2 / 6);
+    return full;
+}
+
+FSI_FN fsi__lane fsi__sph_share(fsi__lane x, fsi_real least, fsi_real most)
+{
+    fsi__lane lo = (fsi__lane)least, hi = (fsi__lane)most;
+    return x <= lo ? 0 : x >= hi ? 1 : (x - lo) / (hi - lo);
+}
+
+/* Eight neighbours: sums of the normal (x, y, z) and of trapped air (d), and their number within H. Velocities are in u. */
+FSI_FN fsi__f8 fsi__sph_pair_air(const fsi__sph_run *run, const int *list, int i, fsi__sph_sums *sum)
+{
+    const fsi__f8 unit = fsi__f8_set((fsi__lane)FSI__COORD_UNIT), one = fsi__f8_set(1), zero = fsi__f8_set(0), tiny = fsi__f8_set((fsi__lane)(1e-6 / FSI__COORD_UNIT));
+    const fsi__lane4 *vi = &run->u[i];
+    fsi__f8 dx, dy, dz, w, r, q, x, y, z, v, way;
+    fsi__f8_gather(run->z, list, &run->z[i], &dx, &dy, &dz, &w);
+    fsi__f8_gather_vectors(run->u, list, &x, &y, &z);
+    x = fsi__f8_sub(fsi__f8_set(vi->x), x);
+    y = fsi__f8_sub(fsi__f8_set(vi->y), y);
+    z = fsi__f8_sub(fsi__f8_set(vi->z), z);
+    v = fsi__f8_sqrt(fsi__f8_add(fsi__f8_add(fsi__f8_mul(x, x), fsi__f8_mul(y, y)), fsi__f8_mul(z, z)));
+    r = fsi__f8_sqrt(fsi__f8_add(fsi__f8_add(fsi__f8_mul(dx, dx), fsi__f8_mul(dy, dy)), fsi__f8_mul(dz, dz)));
+    q = fsi__f8_max(fsi__f8_sub(one, fsi__f8_mul(r, unit)), zero);
+    w = fsi__f8_if_greater(r, tiny, fsi__f8_div(one, fsi__f8_max(r, tiny)));
+    way = fsi__f8_mul(w, fsi__f8_add(fsi__f8_add(fsi__f8_mul(x, dx), fsi__f8_mul(y, dy)), fsi__f8_mul(z, dz))); /* - v_ij . x^_ij */
+    sum->d = fsi__f8_add(sum->d, fsi__f8_mul(q, fsi__f8_if_greater(r, tiny, fsi__f8_add(v, way))));
+    w = fsi__f8_mul(w, fsi__f8_mul(q, q));
+    sum->x = fsi__f8_sub(sum->x, fsi__f8_mul(w, dx));
+    sum->y = fsi__f8_sub(sum->y, fsi__f8_mul(w, dy));
+    sum->z = fsi__f8_sub(sum->z, fsi__f8_mul(w, dz));
+    return fsi__f8_if_greater(q, zero, one);
+}
+
+/* star: unit normal, 0 without a surface; step: x trapped air [m/s], y neighbours. */
+static void fsi__sph_find_air(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    const fsi__sph_full full = fsi__sph_full_of(run->s->desc.dim, (double)run->s->desc.support);
+    int r, k;
+    (void)chunk;
+    for (r = begin; r < end; r++) {
+        const int *list = run->list + run->first[r];
+        const int size = fsi__sph_padded(run->size[r]);
+        fsi__sph_sums sum;
+        fsi__f8 count = fsi__f8_set(0);
+        fsi__lane4 n;
+        fsi__lane length;
+        sum.x = sum.y = sum.z = sum.d = count;
+        for (k = 0; k < size; k += FSI_LANES) count = fsi__f8_add(count, fsi__sph_pair_air(run, list + k, r, &sum));
+        n.x = fsi__f8_sum(sum.x);
+        n.y = fsi__f8_sum(sum.y);
+        n.z = fsi__f8_sum(sum.z);
+        length = (fsi__lane)sqrt((double)(n.x * n.x + n.y * n.y + n.z * n.z));
+        n.w = length > (fsi__lane)0.4 * full.normal ? 1 / length : 0;
+        run->star[r].x = n.x * n.w;
+        run->star[r].y = n.y * n.w;
+        run->star[r].z = n.z * n.w;
+        run->step[r].x = fsi__f8_sum(sum.d) / full.weight;
+        run->step[r].y = fsi__f8_sum(count) - (fsi__lane)(size - run->size[r]);
+    }
+}
+
+/* Eight neighbours' part of the crest at i; only those with a surface, |n^_j| = 1, count. */
+FSI_FN fsi__f8 fsi__sph_pair_crest(const fsi__sph_run *run, const int *list, int i)
+{
+    const fsi__f8 unit = fsi__f8_set((fsi__lane)FSI__COORD_UNIT), one = fsi__f8_set(1), zero = fsi__f8_set(0);
+    const fsi__lane4 *n = &run->star[i];
+    const fsi__f8 nx = fsi__f8_set(n->x), ny = fsi__f8_set(n->y), nz = fsi__f8_set(n->z);
+    fsi__f8 dx, dy, dz, w, x, y, z, behind, bend;
+    fsi__f8_gather(run->z, list, &run->z[i], &dx, &dy, &dz, &w);
+    fsi__f8_gather_vectors(run->star, list, &x, &y, &z);
+    behind = fsi__f8_add(fsi__f8_add(fsi__f8_mul(dx, nx), fsi__f8_mul(dy, ny)), fsi__f8_mul(dz, nz));
+    bend = fsi__f8_add(fsi__f8_add(fsi__f8_mul(x, fsi__f8_sub(x, nx)), fsi__f8_mul(y, fsi__f8_sub(y, ny))), fsi__f8_mul(z, fsi__f8_sub(z, nz)));
+    w = fsi__f8_sqrt(fsi__f8_add(fsi__f8_add(fsi__f8_mul(dx, dx), fsi__f8_mul(dy, dy)), fsi__f8_mul(dz, dz)));
+    w = fsi__f8_max(fsi__f8_sub(one, fsi__f8_mul(w, unit)), zero);
+    return fsi__f8_if_greater(zero, behind, fsi__f8_mul(w, bend));
+}
+
+static fsi__lane fsi__sph_crest(const fsi__sph_run *run, int r)
+{
+    const int *list = run->list + run->first[r];
+    const fsi__lane4 *n = &run->star[r], *v = &run->u[r];
+    fsi__lane speed = (fsi__lane)sqrt((double)(v->x * v->x + v->y * v->y + v->z * v->z));
+    fsi__f8 sum = fsi__f8_set(0);
+    int k, size = fsi__sph_padded(run->size[r]);
+    if (!(v->x * n->x + v->y * n->y + v->z * n->z >= (fsi__lane)0.6 * speed) || !(speed > 0)) return 0;
+    for (k = 0; k < size; k += FSI_LANES) sum = fsi__f8_add(sum, fsi__sph_pair_crest(run, list + k, r));
+    return fsi__f8_sum(sum);
+}
+
+/* Spray has fewer than 6, bubbles more than 20 of the 32.5 neighbours that there are at H = 2 dx in 3D (shares of them else). */
+static void fsi__sph_set_markers(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    const fsi_sph_desc *d = &run->s->desc;
+    const fsi__sph_full full = fsi__sph_full_of(d->dim, (double)d->support);
+    int r;
+    (void)chunk;
+    for (r = begin; r < end; r++) {
+        const fsi__lane4 *v = &run->u[r];
+        const fsi__lane count = run->step[r].y / full.count * (fsi__lane)32.5;
+        fsi__lane air = fsi__sph_share(run->step[r].x, d->trapped_air_min, d->trapped_air_max);
+        air += fsi__sph_share(fsi__sph_crest(run, r) / full.weight, d->wave_crest_min, d->wave_crest_max);
+        air = (air < 1 ? air : 1) * fsi__sph_share((v->x * v->x + v->y * v->y + v->z * v->z) / 2, d->spray_energy_min, d->spray_energy_max);
+        run->aeration[run->order[r]] = (fsi_real)air;
+        run->marker[run->order[r]] = (unsigned char)(count < 6 ? FSI_SPH_SPRAY : !(air > 0) ? FSI_SPH_LIQUID : count > 20 ? FSI_SPH_BUBBLE : FSI_SPH_FOAM);
+    }
+}
+
+static void fsi__sph_mark(fsi__sph_run *run)
+{
+    if (!run->marker || run->n == 0) return;
+    fsi__sph_parallel(run, fsi__sph_gather_velocity);
+    fsi__sph_parallel(run, fsi__sph_find_air);
+    fsi__sph_parallel(run, fsi__sph_set_markers);
+    run->marked = run->n - run->ghosts;
+}
+
 /* ---- >>substep ------------------------------------------------------------------------------------------------ */
 
 /* Where particles and obstacles go without pressure, and where the solve starts. */
@@ -3134,7 +3903,9 @@ static fsi_status fsi__sph_start_substep(fsi__sph_run *run, double before[4])
     int b;
     for (b = 0; b < run->body_count; b++) fsi__sph_predict_body(run, &run->body[b]);
     fsi__sph_move_obstacles(run, 0);
+    fsi__sph_hold(run);
     fsi__sph_parallel(run, fsi__sph_predict);
+    for (b = 0; b < 3; b++) run->stats.external_impulse[b] += (double)run->s->particle_mass * fsi__sph_sum(run, b);
     fsi__sph_momentum(run, before);
     if (run->im->neighbors->count != run->n) status = fsi_neighbors_build(run->im->neighbors, run->x, run->n, (fsi_real)run->h, run->s->desc.dim);
     if (status != FSI_OK) return status;
@@ -3169,6 +3940,7 @@ static fsi_status fsi__sph_substep(fsi__sph_run *run)
     clock = fsi__now(run->s->context);
     if (status == FSI_OK) status = fsi__sph_place_all(run, bodies);
     if (status != FSI_OK) return status;
+    fsi__sph_part_held(run);
     fsi__sph_parallel(run, fsi__sph_finish);
     active = fsi__sph_sum(run, 3);
     for (k = 0; k < 3; k++) wall[k] = fsi__sph_sum(run, k);
@@ -3180,6 +3952,11 @@ static fsi_status fsi__sph_substep(fsi__sph_run *run)
     if (run->s->desc.xsph > 0 && !(run->s->desc.viscosity > 0)) {
         fsi__sph_parallel(run, fsi__sph_gather_velocity);
         fsi__sph_parallel(run, fsi__sph_smooth);
+    }
+    fsi__sph_hold_on(run);
+    for (k = 0; k < 3; k++) {
+        wall[k] += run->given[k];
+        st->source_impulse[k] += mass * run->given[k];
     }
     fsi__sph_mend_momentum(run, before, wall, active);
     for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) run->body[b].from = run->body[b].base = run->body[b].at;
@@ -3209,12 +3986,15 @@ static fsi_status fsi__sph_measure(fsi__sph_run *run)
     fsi_sph_stats *st = &run->stats;
     const fsi_sph *s = run->s;
     const double m = (double)s->particle_mass;
+    double fastest = 0;
     int i;
-    st->particles = run->n;
+    st->particles = run->n - st->removed;
     for (i = 0; i < run->n; i++) {
         const fsi_vec3 *x = &run->x[i], *v = &run->v[i];
-        const double rest = (double)(run->lambda_out[i] + run->pressure[i] + run->kappa[i]);
+        const double rest = (double)(run->lambda_out[i] + run->pressure[i] + run->kappa[i] + (i < run->marked ? run->aeration[i] : 0));
         if (!fsi_v3_is_finite(*x) || !fsi_v3_is_finite(*v) || !fsi_v3_is_finite(run->warm[i]) || !fsi_is_finite(rest)) return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_sph_step", i, 0, "particle %d: its new state is not finite", i);
+        if (run->gone && run->gone[i]) continue;
+        if ((double)fsi_v3_norm2(*v) > fastest) fastest = (double)fsi_v3_norm2(*v);
         st->momentum[0] += m * (double)v->x;
         st->momentum[1] += m * (double)v->y;
         st->momentum[2] += m * (double)v->z;
@@ -3226,7 +4006,7 @@ static fsi_status fsi__sph_measure(fsi__sph_run *run)
         if (fsi_v3_is_finite(b->at.position) && fsi_is_finite((double)(b->at.orientation.w + b->at.orientation.x)) && fsi_v3_is_finite(b->velocity) && fsi_v3_is_finite(b->spin) && fsi_v3_is_finite(b->work.impulse)) continue;
         return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_sph_step", i, 0, "the new state of body %d is not finite", i);
     }
-    st->max_speed = fsi__sph_longest(run->v, run->n);
+    st->max_speed = sqrt(fastest);
     st->cfl = st->max_speed * run->dt / (double)s->desc.spacing;
     return FSI_OK;
 }
@@ -3270,6 +4050,7 @@ static void fsi__sph_commit(fsi__sph_run *run, double dt)
     fsi_sph *s = run->s;
     size_t n = (size_t)run->n;
     int k;
+    s->count = run->n;
     if (n > 0) {
         memcpy(s->position, run->x, n * sizeof *run->x);
         memcpy(s->velocity, run->v, n * sizeof *run->v);
@@ -3280,6 +4061,7 @@ static void fsi__sph_commit(fsi__sph_run *run, double dt)
     }
     for (k = 0; k < run->im->obstacle_count && dt > 0; k++) fsi__sph_commit_obstacle(run, &run->im->obstacle[k], dt);
     for (k = 0; k < run->body_count && dt > 0; k++) fsi__sph_commit_body(&run->body[k], dt);
+    fsi__sph_commit_sources(run);
     run->stats.bytes = s->context->bytes;
     run->stats.allocs = s->context->allocs;
     s->stats = run->stats;
@@ -3332,7 +4114,7 @@ static fsi_status fsi__sph_drift(fsi__sph_run *run)
 static double fsi__sph_substep_length(const fsi__sph_run *run, double left, int substeps_left)
 {
     double pull = (double)fsi_v3_norm(run->s->desc.gravity) + fsi__sph_longest(run->s->force, run->n) / (double)run->s->particle_mass;
-    double speed = fmax(fsi__sph_longest(run->v, run->n) + pull * left, run->stats.wall_speed);
+    double speed = fmax(fsi__sph_fastest(run->im, fsi__sph_longest(run->v, run->n)) + pull * left, run->stats.wall_speed);
     double count = ceil(speed * left / ((double)run->s->desc.cfl * (double)run->s->desc.spacing) - 1e-9);
     if (!(count >= 1)) count = 1;
     if (count > substeps_left) count = substeps_left;
@@ -3424,17 +4206,20 @@ static fsi_status fsi__sph_begin(fsi__sph_run *run, fsi_sph *s, double dt)
     memset(run, 0, sizeof *run);
     run->s = s;
     run->im = (fsi__sph_impl *)s->impl;
-    run->n = s->count;
-    run->chunks = fsi__chunks(s->count, FSI__SPH_GRAIN);
-    run->groups = fsi__chunks(s->count, FSI__SPH_GROUP);
+    run->clock = s->time;
+    status = fsi__sph_make_room(run, dt);
+    if (status != FSI_OK) return status;
+    fsi__sph_set_count(run, run->room);
     run->h = (double)s->support;
     run->dhat = (double)s->desc.contact_thickness * (double)s->desc.spacing / run->h;
     fsi__sph_layout(run, &measure);
-    if (!fsi__arena_reserve(s->context, &run->im->scratch, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, "fsi_sph_step", -1, s->count, "no memory to step %d particles", s->count);
+    if (!fsi__arena_reserve(s->context, &run->im->scratch, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, "fsi_sph_step", -1, s->count, "no memory to step %d particles", run->room);
     fsi__sph_layout(run, &run->im->scratch);
     status = fsi__sph_begin_obstacles(run, dt);
     if (status != FSI_OK) return status;
     memset(run->overflow, 0, (size_t)run->chunks * sizeof(int));
+    fsi__sph_set_count(run, s->count);
+    fsi__sph_begin_sources(run);
     if (s->count == 0) return FSI_OK;
     memcpy(run->x, s->position, (size_t)s->count * sizeof *run->x);
     memcpy(run->v, s->velocity, (size_t)s->count * sizeof *run->v);
@@ -3460,6 +4245,8 @@ static fsi_status fsi__sph_run_substeps(fsi__sph_run *run, double dt)
         status = run->n > 0 ? fsi__sph_substep(run) : fsi__sph_drift(run);
         compression += run->compression;
         left = left - run->dt > left * 1e-9 && run->stats.substeps < s->desc.max_substeps ? left - run->dt : 0;
+        if (status == FSI_OK && !(left > 0)) fsi__sph_mark(run);
+        if (status == FSI_OK) fsi__sph_let_out(run);
     }
     if (run->stats.substeps > 0) run->stats.mean_compression = compression / run->stats.substeps;
     return status;
@@ -3473,6 +4260,7 @@ FSI_API fsi_status fsi_sph_step(fsi_sph *s, fsi_real dt)
     if (status != FSI_OK) return status;
     status = fsi__sph_begin(&run, s, (double)dt);
     if (status == FSI_OK) status = fsi__sph_run_substeps(&run, (double)dt);
+    if (status == FSI_OK && dt > 0) fsi__sph_drain_off(&run, (double)dt);
     if (status == FSI_OK) status = fsi__sph_measure(&run);
     if (status != FSI_OK) {
         fsi__sph_stand_all(run.im);
@@ -3512,6 +4300,12 @@ FSI_API fsi_sph_desc fsi_sph_default_desc(void)
     d.contact_order = 3;
     d.contact_max_order = 24;
     d.xsph = (fsi_real)0.05;
+    d.trapped_air_min = (fsi_real)0.2;
+    d.trapped_air_max = 1;
+    d.wave_crest_min = (fsi_real)0.25;
+    d.wave_crest_max = 1;
+    d.spray_energy_min = (fsi_real)0.5;
+    d.spray_energy_max = 5;
     d.domain = fsi_box3_empty();
     return d;
 }
@@ -3521,6 +4315,22 @@ static fsi_status fsi__sph_check(const fsi_sph *s, const char *function)
     (void)function;
     if (!s) return FSI_ERROR_ARGUMENT;
     return s->cookie == FSI__COOKIE('s', fsi_sph) ? FSI_OK : FSI_ERROR_COOKIE;
+}
+
+/* What emission, attributes and markers need; a maximum must not lie below its minimum. */
+static fsi_status fsi__sph_check_extras(fsi_context *context, const fsi_sph_desc *d)
+{
+    static const char *const name[8] = { "max_particles", "attribute_count", "trapped_air_min", "trapped_air_max", "wave_crest_min", "wave_crest_max", "spray_energy_min", "spray_energy_max" };
+    double value[8], lo, hi;
+    int k;
+    value[0] = d->max_particles; value[1] = d->attribute_count; value[2] = (double)d->trapped_air_min; value[3] = (double)d->trapped_air_max;
+    value[4] = (double)d->wave_crest_min; value[5] = (double)d->wave_crest_max; value[6] = (double)d->spray_energy_min; value[7] = (double)d->spray_energy_max;
+    for (k = 0; k < 8; k++) {
+        lo = k >= 2 && k % 2 ? value[k - 1] : 0;
+        hi = k == 1 ? 64 : 1e9;
+        if (!(value[k] >= lo && value[k] <= hi)) return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_sph_create", k, value[k], "desc.%s is %g, must be %g to %g", name[k], value[k], lo, hi);
+    }
+    return FSI_OK;
 }
 
 /* One line per field that has a range. */
@@ -3552,27 +4362,442 @@ static fsi_status fsi__sph_check_desc(fsi_context *context, const fsi_sph_desc *
     if (d->dim == 2 && d->gravity.z != 0) return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_sph_create", -1, (double)d->gravity.z, "desc.gravity.z is %g, but the plane of dim 2 is x, y", (double)d->gravity.z);
     if (d->min_iters > d->max_iters || d->contact_order > d->contact_max_order)
         return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_sph_create", -1, d->min_iters, "desc.%s is larger than its maximum", d->min_iters > d->max_iters ? "min_iters" : "contact_order");
+    return fsi__sph_check_extras(context, d);
+}
+
+/* ---- >>emitters and sinks ------------------------------------------------------------------------------------- */
+
+FSI_API fsi_sph_emitter_desc fsi_sph_default_emitter_desc(void)
+{
+    fsi_sph_emitter_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('e', fsi_sph_emitter_desc);
+    d.direction = fsi_v3(1, 0, 0);
+    d.speed = 1;
+    d.stop = FSI__HUGE;
+    d.filter = 0xffffffffu;
+    return d;
+}
+
+FSI_API fsi_sph_sink_desc fsi_sph_default_sink_desc(void)
+{
+    fsi_sph_sink_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('k', fsi_sph_sink_desc);
+    d.box = fsi_box3_empty();
+    d.direction = fsi_v3(1, 0, 0);
+    return d;
+}
+
+/* A number that must lie between lo and hi. */
+static fsi_status fsi__sph_check_number(const fsi_sph *s, const char *fn, const char *name, double x, double lo, double hi)
+{
+    if (x >= lo && x <= hi) return FSI_OK;
+    return fsi__fail(s->context, x == x ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, -1, x, "desc.%s is %g, must be %g to %g", name, x, lo, hi);
+}
+
+/* A vector that must be finite, and in 2D lie in the plane. */
+static fsi_status fsi__sph_check_vector(const fsi_sph *s, const char *fn, const char *name, fsi_vec3 x)
+{
+    if (!fsi_v3_is_finite(x)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "desc.%s is not finite", name);
+    if (s->desc.dim == 2 && x.z != 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, (double)x.z, "desc.%s.z is %g, but the plane of dim 2 is x, y", name, (double)x.z);
     return FSI_OK;
 }
 
-static int fsi__sph_columns(fsi_sph *s, fsi__column *columns)
+static fsi_status fsi__sph_check_direction(const fsi_sph *s, const char *fn, fsi_vec3 x)
+{
+    fsi_status status = fsi__sph_check_vector(s, fn, "direction", x);
+    if (status == FSI_OK && !(fsi_v3_norm(x) > 0 && fsi_is_finite((double)fsi_v3_norm2(x)))) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.direction has no length, or too much");
+    return status;
+}
+
+/* A closed mesh of the simulator's dimension. */
+static fsi_status fsi__sph_check_mesh(const fsi_sph *s, const char *fn, const fsi_mesh *mesh)
+{
+    if (!mesh) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.mesh is NULL");
+    if (mesh->cookie != FSI__COOKIE('m', fsi_mesh)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc.mesh was not made by fsi_mesh_create of this version");
+    if (mesh->corners != s->desc.dim) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, mesh->corners, "desc.mesh: a %dD simulator needs %s", s->desc.dim, s->desc.dim == 3 ? "triangles" : "segments");
+    if (mesh->kind != FSI_MESH_CLOSED) return fsi__fail(s->context, FSI_ERROR_MESH, fn, -1, 0, "desc.mesh is not closed: it has no inside");
+    return FSI_OK;
+}
+
+static fsi_status fsi__sph_check_emitter(const fsi_sph *s, const char *fn, const fsi_sph_emitter_desc *d)
+{
+    const double dx = (double)s->desc.spacing, most = 4096 * dx;
+    const int flat = s->desc.dim == 2;
+    fsi_status status = fsi__sph_check_number(s, fn, "shape", (double)d->shape, 0, 2);
+    if (status == FSI_OK) status = fsi__sph_check_vector(s, fn, "center", d->center);
+    if (status == FSI_OK) status = fsi__sph_check_direction(s, fn, d->direction);
+    if (status == FSI_OK) status = fsi__sph_check_vector(s, fn, "velocity", d->velocity);
+    if (status == FSI_OK) status = fsi__sph_check_number(s, fn, "speed", (double)d->speed, 0, 1e9);
+    if (status == FSI_OK) status = fsi__sph_check_number(s, fn, "start", d->start, -FSI__HUGE, FSI__HUGE);
+    if (status == FSI_OK) status = fsi__sph_check_number(s, fn, "stop", d->stop, -FSI__HUGE, FSI__HUGE);
+    if (status == FSI_OK) status = fsi__sph_check_number(s, fn, "period", d->period, 0, FSI__HUGE);
+    if (status == FSI_OK) status = fsi__sph_check_number(s, fn, "budget", (double)d->budget, 0, 9e18);
+    if (status == FSI_OK && d->shape == FSI_SPH_EMITTER_DISC) status = fsi__sph_check_number(s, fn, "radius", (double)d->radius, 0.25 * dx, most);
+    if (status == FSI_OK && d->shape == FSI_SPH_EMITTER_BOX) status = fsi__sph_check_number(s, fn, "half_width", (double)d->half_width, 0.25 * dx, most);
+    if (status == FSI_OK && d->shape == FSI_SPH_EMITTER_BOX && !flat) status = fsi__sph_check_number(s, fn, "half_height", (double)d->half_height, 0.25 * dx, most);
+    if (status == FSI_OK && d->shape == FSI_SPH_EMITTER_BOX && !flat) status = fsi__sph_check_vector(s, fn, "side", d->side);
+    if (status == FSI_OK && d->shape == FSI_SPH_EMITTER_MESH) status = fsi__sph_check_mesh(s, fn, d->mesh);
+    return status;
+}
+
+/* Axes of the lattice: the last along the flow, the first along `side`, or where there is none along the coordinate axis
+   that is farthest from the flow. */
+static fsi_status fsi__sph_make_axes(const fsi_sph *s, const char *fn, fsi__sph_emitter *e)
+{
+    fsi_vec3 flow = e->desc.direction, side = e->desc.side;
+    const fsi_vec3 size = fsi_v3(fsi_abs(flow.x), fsi_abs(flow.y), fsi_abs(flow.z));
+    if (s->desc.dim == 2) side = fsi_v3(-flow.y, flow.x, 0);
+    else if (e->desc.shape != FSI_SPH_EMITTER_BOX || !(fsi_v3_norm2(side) > 0)) {
+        side = size.x <= size.y && size.x <= size.z ? fsi_v3(1, 0, 0) : size.y <= size.z ? fsi_v3(0, 1, 0) : fsi_v3(0, 0, 1);
+    }
+    side = fsi_v3_unit(side);
+    side = fsi_v3_madd(side, -fsi_v3_dot(side, flow), flow);
+    if (!(fsi_v3_norm2(side) > (fsi_real)1e-6)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.side is parallel to the direction, or too long");
+    e->axis[0] = fsi_v3_unit(side);
+    e->axis[1] = s->desc.dim == 2 ? fsi_v3(0, 0, 1) : fsi_v3_cross(flow, e->axis[0]);
+    e->axis[2] = flow;
+    return FSI_OK;
+}
+
+/* n points `pitch` apart along axis k, the middle at the centre. */
+static void fsi__sph_center_lattice(fsi__sph_emitter *e, int k, int n, double pitch)
+{
+    e->n[k] = n;
+    e->pitch[k] = pitch;
+    e->corner = fsi_v3_madd(e->corner, (fsi_real)(-0.5 * (n - 1) * pitch), e->axis[k]);
+}
+
+/* A slot's or rectangle's lattice, stretched to fit: n = round(width/dx) sites of width/n. Layers of volume dx^dim a site. */
+static void fsi__sph_plan_box(const fsi_sph *s, fsi__sph_emitter *e)
+{
+    const double dx = (double)s->desc.spacing, width = 2 * (double)(e->desc.shape == FSI_SPH_EMITTER_BOX ? e->desc.half_width : e->desc.radius);
+    const double height = s->desc.dim == 2 ? dx : 2 * (double)e->desc.half_height;
+    const int nu = (int)floor(width / dx + 0.5), nw = (int)floor(height / dx + 0.5);
+    fsi__sph_center_lattice(e, 0, nu > 1 ? nu : 1, width / (nu > 1 ? nu : 1));
+    fsi__sph_center_lattice(e, 1, nw > 1 ? nw : 1, height / (nw > 1 ? nw : 1));
+    fsi__sph_center_lattice(e, 2, 1, dx * dx * dx / (e->pitch[0] * e->pitch[1]));
+}
+
+/* A square lattice that holds the disc; how many of its sites become present is e->sites. */
+static void fsi__sph_plan_disc(const fsi_sph *s, fsi__sph_emitter *e)
+{
+    const double dx = (double)s->desc.spacing, area = FSI_PI * (double)e->desc.radius * (double)e->desc.radius / (dx * dx);
+    const int n = 2 * (int)ceil((double)e->desc.radius / dx) + 1;
+    e->sites = area > 1.5 ? (int)floor(area + 0.5) : 1;
+    fsi__sph_center_lattice(e, 0, n, dx);
+    fsi__sph_center_lattice(e, 1, n, dx);
+    fsi__sph_center_lattice(e, 2, 1, dx * e->sites / area);
+}
+
+/* Sites of the smallest rings around the axis until there are e->sites; of the last ring those that come first. */
+static void fsi__sph_mark_disc(fsi__sph_emitter *e)
+{
+    const int n = e->n[0], m = n / 2;
+    int ring = 0, next, found = 0, i;
+    while (found < e->sites) {
+        next = 2 * n * n;
+        for (i = 0; i < n * n && found < e->sites; i++) {
+            int a = i % n - m, b = i / n - m, r2 = a * a + b * b;
+            if (r2 == ring) {
+                e->present[i] = 1;
+                found++;
+            } else if (r2 > ring && r2 < next) next = r2;
+        }
+        ring = next;
+    }
+}
+
+/* A lattice over the box of a mesh, as fsi_sample_mesh has it. */
+static void fsi__sph_plan_mesh(const fsi_sph *s, fsi__sph_emitter *e)
+{
+    const fsi_box3 *b = &e->desc.mesh->box;
+    const double dx = (double)s->desc.spacing, half = 0.5 * dx;
+    double size[3];
+    int k;
+    size[0] = (double)(b->hi.x - b->lo.x);
+    size[1] = (double)(b->hi.y - b->lo.y);
+    size[2] = s->desc.dim == 2 ? dx : (double)(b->hi.z - b->lo.z);
+    for (k = 0; k < 3; k++) {
+        double n = floor(size[k] / dx + 1e-5);
+        e->axis[k] = fsi_v3(k == 0, k == 1, k == 2);
+        e->pitch[k] = dx;
+        e->n[k] = n < 1 ? 0 : n > 1e5 ? 100000 : (int)n;
+    }
+    e->corner = fsi_v3_sub(fsi_v3_add(b->lo, fsi_v3((fsi_real)half, (fsi_real)half, s->desc.dim == 2 ? 0 : (fsi_real)half)), e->desc.center);
+}
+
+/* Those at least dx/2 inside. */
+static void fsi__sph_mark_mesh(const fsi_sph *s, fsi__sph_emitter *e)
+{
+    const fsi_mesh *mesh = e->desc.mesh;
+    const fsi_vec3 o = fsi_v3_add(e->desc.center, e->corner);
+    const int n = e->n[0] * e->n[1] * e->n[2];
+    int c;
+    for (c = 0; c < n; c++) {
+        int row = c / e->n[0];
+        fsi_vec3 x = fsi_v3_madd(o, s->desc.spacing, fsi_v3((fsi_real)(c % e->n[0]), (fsi_real)(row % e->n[1]), (fsi_real)(row / e->n[1])));
+        fsi_real inside = mesh->container ? fsi_mesh_signed_distance(mesh, x) : -fsi_mesh_signed_distance(mesh, x);
+        e->present[c] = inside >= s->desc.spacing / 2;
+        e->sites += e->present[c];
+    }
+}
+
+static void fsi__sph_free_emitter(fsi_sph *s, fsi__sph_emitter *e)
+{
+    fsi_context *context = s->context == &((fsi__sph_impl *)s->impl)->own_context ? NULL : s->context;
+    fsi__free(context, e->present, (size_t)e->n[0] * (size_t)e->n[1] * (size_t)e->n[2], 1);
+    fsi__free(context, e->attributes, (size_t)s->desc.attribute_count, sizeof *e->attributes);
+}
+
+/* A checked desc becomes sites. */
+static fsi_status fsi__sph_make_emitter(fsi_sph *s, const char *fn, const fsi_sph_emitter_desc *d, fsi__sph_emitter *e)
+{
+    fsi_status status;
+    double cells;
+    memset(e, 0, sizeof *e);
+    e->desc = *d;
+    e->desc.direction = fsi_v3_unit(d->direction);
+    status = fsi__sph_make_axes(s, fn, e);
+    if (status != FSI_OK) return status;
+    if (d->shape == FSI_SPH_EMITTER_MESH) fsi__sph_plan_mesh(s, e);
+    else if (d->shape == FSI_SPH_EMITTER_DISC && s->desc.dim == 3) fsi__sph_plan_disc(s, e);
+    else fsi__sph_plan_box(s, e);
+    cells = (double)e->n[0] * e->n[1] * e->n[2];
+    if (cells > 0x0fffffff) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, cells, "the emitter has %g sites", cells);
+    e->present = (unsigned char *)fsi__alloc(s->context, (size_t)cells, 1);
+    e->attributes = (fsi_real *)fsi__alloc(s->context, (size_t)s->desc.attribute_count, sizeof *e->attributes);
+    if (!e->present || !e->attributes) {
+        fsi__sph_free_emitter(s, e);
+        return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, cells, "no memory for an emitter of %g sites", cells);
+    }
+    if (d->attributes && s->desc.attribute_count > 0) memcpy(e->attributes, d->attributes, (size_t)s->desc.attribute_count * sizeof *e->attributes);
+    if (d->shape == FSI_SPH_EMITTER_MESH) fsi__sph_mark_mesh(s, e);
+    else if (d->shape == FSI_SPH_EMITTER_DISC && s->desc.dim == 3) fsi__sph_mark_disc(e);
+    else memset(e->present, 1, (size_t)(e->sites = e->n[0] * e->n[1]));
+    if (e->sites == 0) {
+        fsi__sph_free_emitter(s, e);
+        return fsi__fail(s->context, FSI_ERROR_MESH, fn, -1, 0, "desc.mesh holds no particle of spacing %g", (double)s->desc.spacing);
+    }
+    e->desc.mesh = NULL;
+    e->desc.attributes = e->attributes;
+    e->flow.center[0] = (double)d->center.x;
+    e->flow.center[1] = (double)d->center.y;
+    e->flow.center[2] = (double)d->center.z;
+    e->flow.advance = 0.5; /* the middle of the first layer crosses the plane when half of it has come out */
+    return FSI_OK;
+}
+
+/* Simulator, desc and its cookie, then the fields. */
+static fsi_status fsi__sph_begin_emitter(fsi_sph *s, const char *fn, const fsi_sph_emitter_desc *d, fsi__sph_emitter *e)
+{
+    fsi_status status = fsi__sph_check(s, fn);
+    if (status != FSI_OK) return status;
+    if (!d) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc is NULL");
+    if (d->cookie != FSI__COOKIE('e', fsi_sph_emitter_desc)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc was not filled by fsi_sph_default_emitter_desc of this version");
+    status = fsi__sph_check_emitter(s, fn, d);
+    return status == FSI_OK ? fsi__sph_make_emitter(s, fn, d, e) : status;
+}
+
+/* Room for one more of im->emitter or im->sink. */
+static fsi_status fsi__sph_grow_list(fsi_sph *s, const char *fn, void *array, size_t size, int count, int *capacity)
+{
+    fsi__column column;
+    column.array = (void **)array;
+    column.size = size;
+    return count < *capacity ? FSI_OK : fsi__grow(s->context, &column, 1, count, capacity, 2 * count + 2, fn);
+}
+
+FSI_API fsi_status fsi_sph_add_emitter(fsi_sph *s, const fsi_sph_emitter_desc *desc, int *id)
+{
+    static const char fn[] = "fsi_sph_add_emitter";
+    fsi__sph_emitter e;
+    fsi_status status = fsi__sph_begin_emitter(s, fn, desc, &e);
+    fsi__sph_impl *im;
+    if (status != FSI_OK) return status;
+    im = (fsi__sph_impl *)s->impl;
+    status = fsi__sph_grow_list(s, fn, &im->emitter, sizeof *im->emitter, im->emitter_count, &im->emitter_capacity);
+    if (status != FSI_OK) {
+        fsi__sph_free_emitter(s, &e);
+        return status;
+    }
+    e.flow.id = im->next_emitter++;
+    im->emitter[im->emitter_count++] = e;
+    if (id) *id = (int)e.flow.id;
+    return FSI_OK;
+}
+
+/* Index of an emitter, of a sink; -1 and an error when there is none. */
+static int fsi__sph_find_emitter(const fsi_sph *s, const char *fn, int id)
+{
+    const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
+    int k;
+    for (k = 0; k < im->emitter_count; k++) if (im->emitter[k].flow.id == id) return k;
+    fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, id, 0, "there is no emitter %d", id);
+    return -1;
+}
+
+static int fsi__sph_find_sink(const fsi_sph *s, const char *fn, int id)
+{
+    const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
+    int k;
+    for (k = 0; k < im->sink_count; k++) if (im->sink[k].drain.id == id) return k;
+    fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, id, 0, "there is no sink %d", id);
+    return -1;
+}
+
+FSI_API fsi_status fsi_sph_set_emitter(fsi_sph *s, int id, const fsi_sph_emitter_desc *desc)
+{
+    static const char fn[] = "fsi_sph_set_emitter";
+    fsi__sph_emitter e, *old;
+    fsi__sph_impl *im;
+    fsi_status status = fsi__sph_check(s, fn);
+    int k;
+    if (status != FSI_OK) return status;
+    k = fsi__sph_find_emitter(s, fn, id);
+    if (k < 0) return FSI_ERROR_ARGUMENT;
+    status = fsi__sph_begin_emitter(s, fn, desc, &e);
+    if (status != FSI_OK) return status;
+    im = (fsi__sph_impl *)s->impl;
+    old = &im->emitter[k];
+    e.flow.id = id;
+    e.flow.advance = old->flow.advance;
+    e.flow.fills = old->flow.fills;
+    e.flow.emitted = old->flow.emitted;
+    e.flow.blocked = old->flow.blocked;
+    e.flow.refused = old->flow.refused;
+    fsi__sph_free_emitter(s, old);
+    *old = e;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_sph_remove_emitter(fsi_sph *s, int id)
+{
+    static const char fn[] = "fsi_sph_remove_emitter";
+    fsi__sph_impl *im;
+    fsi_status status = fsi__sph_check(s, fn);
+    int k, i;
+    if (status != FSI_OK) return status;
+    k = fsi__sph_find_emitter(s, fn, id);
+    if (k < 0) return FSI_ERROR_ARGUMENT;
+    im = (fsi__sph_impl *)s->impl;
+    for (i = 0; i < s->count; i++) if (im->source[i] == (uint32_t)id + 1) im->source[i] = 0;
+    fsi__sph_free_emitter(s, &im->emitter[k]);
+    im->emitter_count--;
+    memmove(im->emitter + k, im->emitter + k + 1, (size_t)(im->emitter_count - k) * sizeof *im->emitter);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_sph_emitter_total(const fsi_sph *s, int id, long long *emitted, long long *blocked, long long *refused)
+{
+    const fsi__sph_flow *f;
+    fsi_status status = fsi__sph_check(s, "fsi_sph_emitter_total");
+    int k;
+    if (status != FSI_OK) return status;
+    k = fsi__sph_find_emitter(s, "fsi_sph_emitter_total", id);
+    if (k < 0) return FSI_ERROR_ARGUMENT;
+    f = &((const fsi__sph_impl *)s->impl)->emitter[k].flow;
+    if (emitted) *emitted = f->emitted;
+    if (blocked) *blocked = f->blocked;
+    if (refused) *refused = f->refused;
+    return FSI_OK;
+}
+
+static fsi_status fsi__sph_check_sink(const fsi_sph *s, const char *fn, const fsi_sph_sink_desc *d)
+{
+    const fsi_box3 *b = &d->box;
+    const int flat = s->desc.dim == 2, round = d->shape == FSI_SPH_SINK_SPHERE || d->shape == FSI_SPH_SINK_DISC;
+    fsi_status status = fsi__sph_check_number(s, fn, "shape", (double)d->shape, 0, 3);
+    if (status == FSI_OK) status = fsi__sph_check_number(s, fn, "rate", (double)d->rate, 0, 1e30);
+    if (status == FSI_OK && d->shape == FSI_SPH_SINK_BOX && !(b->lo.x <= b->hi.x && b->lo.y <= b->hi.y && (flat || b->lo.z <= b->hi.z)))
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.box is not a box");
+    if (status == FSI_OK && round) status = fsi__sph_check_vector(s, fn, "center", d->center);
+    if (status == FSI_OK && round) status = fsi__sph_check_number(s, fn, "radius", (double)d->radius, 1e-30, 1e30);
+    if (status == FSI_OK) status = fsi__sph_check_direction(s, fn, d->direction);
+    if (status == FSI_OK && d->shape == FSI_SPH_SINK_DISC) status = fsi__sph_check_number(s, fn, "thickness", (double)d->thickness, 1e-30, 1e30);
+    if (status == FSI_OK && d->shape == FSI_SPH_SINK_MESH) status = fsi__sph_check_mesh(s, fn, d->mesh);
+    return status;
+}
+
+FSI_API fsi_status fsi_sph_add_sink(fsi_sph *s, const fsi_sph_sink_desc *desc, int *id)
+{
+    static const char fn[] = "fsi_sph_add_sink";
+    fsi__sph_impl *im;
+    fsi__sph_sink *sink;
+    fsi_status status = fsi__sph_check(s, fn);
+    if (status != FSI_OK) return status;
+    if (!desc) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc is NULL");
+    if (desc->cookie != FSI__COOKIE('k', fsi_sph_sink_desc)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc was not filled by fsi_sph_default_sink_desc of this version");
+    im = (fsi__sph_impl *)s->impl;
+    status = fsi__sph_check_sink(s, fn, desc);
+    if (status == FSI_OK && im->sink_count == FSI__SPH_SINKS) status = fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, im->sink_count, "there are %d sinks already", im->sink_count);
+    if (status == FSI_OK) status = fsi__sph_grow_list(s, fn, &im->sink, sizeof *im->sink, im->sink_count, &im->sink_capacity);
+    if (status != FSI_OK) return status;
+    sink = &im->sink[im->sink_count++];
+    memset(sink, 0, sizeof *sink);
+    sink->desc = *desc;
+    sink->desc.direction = fsi_v3_unit(desc->direction);
+    sink->drain.id = im->next_sink++;
+    if (id) *id = (int)sink->drain.id;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_sph_remove_sink(fsi_sph *s, int id)
+{
+    fsi__sph_impl *im;
+    fsi_status status = fsi__sph_check(s, "fsi_sph_remove_sink");
+    int k;
+    if (status != FSI_OK) return status;
+    k = fsi__sph_find_sink(s, "fsi_sph_remove_sink", id);
+    if (k < 0) return FSI_ERROR_ARGUMENT;
+    im = (fsi__sph_impl *)s->impl;
+    im->sink_count--;
+    memmove(im->sink + k, im->sink + k + 1, (size_t)(im->sink_count - k) * sizeof *im->sink);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_sph_sink_total(const fsi_sph *s, int id, long long *removed)
+{
+    fsi_status status = fsi__sph_check(s, "fsi_sph_sink_total");
+    int k;
+    if (status != FSI_OK) return status;
+    k = fsi__sph_find_sink(s, "fsi_sph_sink_total", id);
+    if (k < 0) return FSI_ERROR_ARGUMENT;
+    if (removed) *removed = ((const fsi__sph_impl *)s->impl)->sink[k].drain.removed;
+    return FSI_OK;
+}
+
+/* ---- >>particles ---------------------------------------------------------------------------------------------- */
+
+static int fsi__sph_put_column(fsi__column *columns, int k, void *array, size_t size)
+{
+    columns[k].array = (void **)array;
+    columns[k].size = size;
+    return size > 0 ? k + 1 : k;
+}
+
+enum { FSI__SPH_REALS = 7 }; /* the first columns: real numbers that must be finite */
+
+/* The arrays of the particles; *saved (NULL is fine) of them are state, the others what the last step found. */
+static int fsi__sph_columns(fsi_sph *s, fsi__column *columns, int *saved)
 {
     fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
-    void **arrays[7];
-    size_t sizes[7] = { sizeof(fsi_vec3), sizeof(fsi_vec3), sizeof(fsi_vec3), sizeof(fsi_vec3), sizeof(fsi_real), sizeof(fsi_real), sizeof(fsi_real) };
-    int k;
-    arrays[0] = (void **)(void *)&s->position;
-    arrays[1] = (void **)(void *)&s->velocity;
-    arrays[2] = (void **)(void *)&s->force;
-    arrays[3] = (void **)(void *)&im->warm;
-    arrays[4] = (void **)(void *)&im->kappa;
-    arrays[5] = (void **)(void *)&im->pressure;
-    arrays[6] = (void **)(void *)&im->density_ratio;
-    for (k = 0; k < 7; k++) {
-        columns[k].array = arrays[k];
-        columns[k].size = sizes[k];
-    }
-    return 7;
+    int n = 0;
+    n = fsi__sph_put_column(columns, n, &s->position, sizeof(fsi_vec3));
+    n = fsi__sph_put_column(columns, n, &s->velocity, sizeof(fsi_vec3));
+    n = fsi__sph_put_column(columns, n, &s->force, sizeof(fsi_vec3));
+    n = fsi__sph_put_column(columns, n, &im->warm, sizeof(fsi_vec3));
+    n = fsi__sph_put_column(columns, n, &im->kappa, sizeof(fsi_real));
+    n = fsi__sph_put_column(columns, n, &im->pressure, sizeof(fsi_real));
+    n = fsi__sph_put_column(columns, n, &im->density_ratio, sizeof(fsi_real));
+    n = fsi__sph_put_column(columns, n, &im->id, sizeof(uint32_t));
+    n = fsi__sph_put_column(columns, n, &s->filter, sizeof(uint32_t));
+    n = fsi__sph_put_column(columns, n, &im->source, sizeof(uint32_t));
+    n = fsi__sph_put_column(columns, n, &s->attribute, (size_t)s->desc.attribute_count * sizeof(fsi_real));
+    if (saved) *saved = n;
+    n = fsi__sph_put_column(columns, n, &im->marker, s->desc.markers ? 1 : 0);
+    return fsi__sph_put_column(columns, n, &im->aeration, s->desc.markers ? sizeof(fsi_real) : 0);
 }
 
 static void fsi__sph_publish_arrays(fsi_sph *s)
@@ -3580,6 +4805,19 @@ static void fsi__sph_publish_arrays(fsi_sph *s)
     fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
     s->pressure = im->pressure;
     s->density_ratio = im->density_ratio;
+    s->id = im->id;
+    s->marker = im->marker;
+    s->aeration = im->aeration;
+}
+
+static void fsi__sph_domain_corners(const fsi_sph *s, const fsi_box3 *b, fsi_vec3 *v)
+{
+    int k;
+    for (k = 0; k < 8; k++) v[k] = fsi_v3(k & 1 ? b->hi.x : b->lo.x, k & 2 ? b->hi.y : b->lo.y, k & 4 ? b->hi.z : b->lo.z);
+    if (s->desc.dim == 3) return;
+    v[2] = fsi_v3(b->hi.x, b->hi.y, 0);
+    v[3] = fsi_v3(b->lo.x, b->hi.y, 0);
+    v[0].z = v[1].z = 0;
 }
 
 /* Walls of the domain: the box seen from inside. */
@@ -3596,13 +4834,8 @@ static fsi_status fsi__sph_make_domain(fsi_sph *s)
     if (b->lo.x == FSI_REAL_MAX && b->hi.x == -FSI_REAL_MAX) return FSI_OK; /* fsi_box3_empty */
     if (!fsi_v3_is_finite(b->lo) || !fsi_v3_is_finite(b->hi) || !(b->lo.x < b->hi.x && b->lo.y < b->hi.y && (flat || b->lo.z < b->hi.z)))
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_sph_create", -1, 0, "desc.domain is not a box");
-    for (k = 0; k < 8; k++) v[k] = fsi_v3(k & 1 ? b->hi.x : b->lo.x, k & 2 ? b->hi.y : b->lo.y, k & 4 ? b->hi.z : b->lo.z);
-    if (flat) {
-        v[2] = fsi_v3(b->hi.x, b->hi.y, 0);
-        v[3] = fsi_v3(b->lo.x, b->hi.y, 0);
-        v[0].z = v[1].z = 0;
-        memcpy(e, sides, sizeof sides);
-    }
+    fsi__sph_domain_corners(s, b, v);
+    if (flat) memcpy(e, sides, sizeof sides);
     for (k = 0; k < 6 && !flat; k++) {
         const int *q = quads + 4 * k;
         e[6 * k] = q[0]; e[6 * k + 1] = q[2]; e[6 * k + 2] = q[1]; /* turned inward */
@@ -3668,7 +4901,7 @@ FSI_API fsi_status fsi_sph_create(fsi_sph **out, const fsi_sph_desc *desc)
 
 FSI_API void fsi_sph_destroy(fsi_sph *s)
 {
-    fsi__column columns[8];
+    fsi__column columns[FSI__SPH_COLUMNS];
     fsi__sph_impl *im;
     fsi_context *context;
     int k;
@@ -3677,21 +4910,32 @@ FSI_API void fsi_sph_destroy(fsi_sph *s)
     context = s->context == &im->own_context ? NULL : s->context;
     for (k = 0; k < im->obstacle_count; k++) fsi__sph_free_obstacle(context, &im->obstacle[k]);
     fsi__free(context, im->obstacle, (size_t)im->obstacle_capacity, sizeof *im->obstacle);
+    for (k = 0; k < im->emitter_count; k++) fsi__sph_free_emitter(s, &im->emitter[k]);
+    fsi__free(context, im->emitter, (size_t)im->emitter_capacity, sizeof *im->emitter);
+    fsi__free(context, im->sink, (size_t)im->sink_capacity, sizeof *im->sink);
     fsi_mesh_destroy(im->domain);
     fsi_neighbors_destroy(im->neighbors);
     fsi__arena_free(context, &im->scratch);
     fsi__arena_free(context, &im->walls);
-    fsi__free_columns(context, columns, fsi__sph_columns(s, columns), s->capacity);
+    fsi__free_columns(context, columns, fsi__sph_columns(s, columns, NULL), s->capacity);
     s->cookie = 0;
     fsi__free(context, s, 1, sizeof *s + sizeof *im);
 }
 
 FSI_API const fsi_error *fsi_sph_error(const fsi_sph *s) { return s ? &s->context->error : NULL; }
 
+static void fsi__sph_clear_markers(fsi_sph *s)
+{
+    fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
+    if (!im->marker || s->count == 0) return;
+    memset(im->marker, FSI_SPH_LIQUID, (size_t)s->count);
+    memset(im->aeration, 0, (size_t)s->count * sizeof *im->aeration);
+}
+
 static fsi_status fsi__sph_reserve(fsi_sph *s, int capacity)
 {
-    fsi__column columns[8];
-    fsi_status status = fsi__grow(s->context, columns, fsi__sph_columns(s, columns), s->count, &s->capacity, capacity, "fsi_sph_add_particles");
+    fsi__column columns[FSI__SPH_COLUMNS];
+    fsi_status status = fsi__grow(s->context, columns, fsi__sph_columns(s, columns, NULL), s->count, &s->capacity, capacity, "fsi_sph_add_particles");
     fsi__sph_publish_arrays(s);
     return status;
 }
@@ -3699,8 +4943,8 @@ static fsi_status fsi__sph_reserve(fsi_sph *s, int capacity)
 /* Does p point into an array that growing moves? */
 static int fsi__sph_owns(fsi_sph *s, const void *p)
 {
-    fsi__column columns[8];
-    int k, n = fsi__sph_columns(s, columns), owns = 0;
+    fsi__column columns[FSI__SPH_COLUMNS];
+    int k, n = fsi__sph_columns(s, columns, NULL), owns = 0;
     for (k = 0; k < n; k++) {
         uintptr_t start = (uintptr_t)*columns[k].array, at = (uintptr_t)p;
         owns |= start && at >= start && at - start < (size_t)s->capacity * columns[k].size;
@@ -3716,7 +4960,10 @@ FSI_API fsi_status fsi_sph_add_particles(fsi_sph *s, const fsi_vec3 *positions, 
     int i, want;
     if (status != FSI_OK) return status;
     if (count < 0 || (count > 0 && !positions)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, count, "count is %d, positions are %s", count, positions ? "given" : "NULL");
-    if (count > 0x3fffffff - s->count) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, count, "%d more particles are too many", count);
+    im = (fsi__sph_impl *)s->impl;
+    if (count > 0x3fffffff - s->count || im->next_particle + (uint64_t)count > 0xffffffffu) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, count, "%d more particles are too many", count);
+    if (s->desc.max_particles > 0 && s->count + count > s->desc.max_particles)
+        return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, count, "%d more particles exceed desc.max_particles, %d", count, s->desc.max_particles);
     if (count > 0 && (fsi__sph_owns(s, positions) || fsi__sph_owns(s, velocities)))
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "positions or velocities are the simulator's own arrays, which may move");
     for (i = 0; i < count; i++)
@@ -3726,28 +4973,25 @@ FSI_API fsi_status fsi_sph_add_particles(fsi_sph *s, const fsi_vec3 *positions, 
         status = fsi__sph_reserve(s, want > s->capacity + s->capacity / 2 ? want : s->capacity + s->capacity / 2);
         if (status != FSI_OK) return status;
     }
-    im = (fsi__sph_impl *)s->impl;
     for (i = 0; i < count; i++) {
         int k = s->count + i;
         s->position[k] = positions[i];
         s->velocity[k] = velocities ? velocities[i] : fsi_v3(0, 0, 0);
         if (s->desc.dim == 2) s->position[k].z = s->velocity[k].z = 0;
-        s->force[k] = im->warm[k] = fsi_v3(0, 0, 0);
+        im->warm[k] = fsi_v3(0, 0, 0);
         im->kappa[k] = im->density_ratio[k] = 1;
         im->pressure[k] = 0;
+        im->source[k] = 0;
+        fsi__sph_new_row(s, k, (uint32_t)im->next_particle++, 0xffffffffu, NULL);
     }
     s->count = want;
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi_sph_remove_particles(fsi_sph *s, const unsigned char *gone)
+static void fsi__sph_compact(fsi_sph *s, const unsigned char *gone)
 {
-    fsi__column columns[8];
-    fsi_status status = fsi__sph_check(s, "fsi_sph_remove_particles");
-    int k, i, kept = 0, column_count;
-    if (status != FSI_OK) return status;
-    if (!gone) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_sph_remove_particles", -1, 0, "gone is NULL");
-    column_count = fsi__sph_columns(s, columns);
+    fsi__column columns[FSI__SPH_COLUMNS];
+    int k, i, kept = 0, column_count = fsi__sph_columns(s, columns, NULL);
     for (i = 0; i < s->count; i++) {
         if (gone[i]) continue;
         for (k = 0; k < column_count && kept != i; k++) {
@@ -3757,6 +5001,14 @@ FSI_API fsi_status fsi_sph_remove_particles(fsi_sph *s, const unsigned char *gon
         kept++;
     }
     s->count = kept;
+}
+
+FSI_API fsi_status fsi_sph_remove_particles(fsi_sph *s, const unsigned char *gone)
+{
+    fsi_status status = fsi__sph_check(s, "fsi_sph_remove_particles");
+    if (status != FSI_OK) return status;
+    if (!gone) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_sph_remove_particles", -1, 0, "gone is NULL");
+    fsi__sph_compact(s, gone);
     return FSI_OK;
 }
 
@@ -3779,8 +5031,10 @@ FSI_API fsi_status fsi_sph_fill_box(fsi_sph *s, fsi_box3 box, fsi_vec3 velocity)
     fsi_status status = fsi__sph_check(s, fn);
     fsi_real dx;
     double n[3];
+    uint64_t first;
     int i, j, k, start;
     if (status != FSI_OK) return status;
+    first = ((fsi__sph_impl *)s->impl)->next_particle;
     dx = s->desc.spacing;
     if (!fsi_v3_is_finite(box.lo) || !fsi_v3_is_finite(box.hi) || !fsi_v3_is_finite(velocity)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the box or the velocity is not finite");
     n[0] = floor((double)((box.hi.x - box.lo.x) / dx) + 0.5);
@@ -3798,6 +5052,7 @@ FSI_API fsi_status fsi_sph_fill_box(fsi_sph *s, fsi_box3 box, fsi_vec3 velocity)
                 status = fsi_sph_add_particles(s, &x, &velocity, 1);
                 if (status == FSI_OK) continue;
                 s->count = start;
+                ((fsi__sph_impl *)s->impl)->next_particle = first;
                 return status;
             }
         }
@@ -3832,6 +5087,7 @@ FSI_API fsi_sph_obstacle_desc fsi_sph_default_obstacle_desc(void)
     fsi_sph_obstacle_desc d;
     memset(&d, 0, sizeof d);
     d.cookie = FSI__COOKIE('o', fsi_sph_obstacle_desc);
+    d.mask = 0xffffffff;
     d.no_slip = 1;
     return d;
 }
@@ -3979,6 +5235,117 @@ FSI_API fsi_status fsi_sph_obstacle_reaction(const fsi_sph *s, int id, fsi_vec3 
     return FSI_OK;
 }
 
+/* ---- >>origin and copies -------------------------------------------------------------------------------------- */
+
+static fsi_box3 fsi__sph_shift_box(fsi_box3 b, fsi_vec3 offset)
+{
+    if (b.lo.x > b.hi.x) return b; /* empty */
+    b.lo = fsi_v3_add(b.lo, offset);
+    b.hi = fsi_v3_add(b.hi, offset);
+    return b;
+}
+
+/* Where the last step left an obstacle; the domain's mesh has been moved already. */
+static void fsi__sph_shift_obstacle(fsi__sph_obstacle *o, fsi_vec3 offset, int moved)
+{
+    int v;
+    if (moved) {
+        fsi__sph_set_obstacle(o);
+        return;
+    }
+    if (o->desc.body) o->at.position = fsi_v3_add(o->at.position, offset);
+    else for (v = 0; v < o->vertex_count; v++) o->rest[v] = fsi_v3_add(o->rest[v], offset);
+    fsi__sph_stand(o);
+}
+
+static void fsi__sph_shift_sources(fsi__sph_impl *im, fsi_vec3 offset)
+{
+    int k;
+    for (k = 0; k < im->emitter_count; k++) {
+        im->emitter[k].desc.center = fsi_v3_add(im->emitter[k].desc.center, offset);
+        im->emitter[k].flow.center[0] += (double)offset.x;
+        im->emitter[k].flow.center[1] += (double)offset.y;
+        im->emitter[k].flow.center[2] += (double)offset.z;
+    }
+    for (k = 0; k < im->sink_count; k++) {
+        im->sink[k].desc.box = fsi__sph_shift_box(im->sink[k].desc.box, offset);
+        im->sink[k].desc.center = fsi_v3_add(im->sink[k].desc.center, offset);
+    }
+}
+
+FSI_API fsi_status fsi_sph_shift_origin(fsi_sph *s, fsi_vec3 offset)
+{
+    static const char fn[] = "fsi_sph_shift_origin";
+    fsi__sph_impl *im;
+    fsi_box3 box;
+    fsi_vec3 corner[8];
+    fsi_status status = fsi__sph_check(s, fn);
+    int i;
+    if (status != FSI_OK) return status;
+    if (!fsi_v3_is_finite(offset)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the offset is not finite");
+    if (s->desc.dim == 2) offset.z = 0;
+    for (i = 0; i < s->count; i++)
+        if (!fsi_v3_is_finite(fsi_v3_add(s->position[i], offset))) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "particle %d would not be at a finite place", i);
+    im = (fsi__sph_impl *)s->impl;
+    box = fsi__sph_shift_box(s->desc.domain, offset);
+    if (im->domain) {
+        fsi__sph_domain_corners(s, &box, corner);
+        status = fsi_mesh_set(im->domain, corner, im->domain->source_count);
+        if (status != FSI_OK) return status;
+    }
+    s->desc.domain = box;
+    for (i = 0; i < im->obstacle_count; i++) fsi__sph_shift_obstacle(&im->obstacle[i], offset, im->obstacle[i].desc.mesh == im->domain);
+    for (i = 0; i < s->count; i++) s->position[i] = fsi_v3_add(s->position[i], offset);
+    fsi__sph_shift_sources(im, offset);
+    return FSI_OK;
+}
+
+/* The vectors of a field, NULL when it is not one of vectors. */
+static const fsi_vec3 *fsi__sph_field_vectors(const fsi_sph *s, fsi_sph_field field)
+{
+    return field == FSI_SPH_POSITION ? s->position : field == FSI_SPH_VELOCITY ? s->velocity : field == FSI_SPH_FORCE ? s->force : NULL;
+}
+
+static const fsi_real *fsi__sph_field_numbers(const fsi_sph *s, fsi_sph_field field)
+{
+    return field == FSI_SPH_PRESSURE ? s->pressure : field == FSI_SPH_DENSITY_RATIO ? s->density_ratio : field == FSI_SPH_AERATION ? s->aeration : s->attribute;
+}
+
+/* Floats of a particle; 0: there is no such field. */
+static int fsi__sph_field_width(const fsi_sph *s, fsi_sph_field field)
+{
+    if (field == FSI_SPH_POSITION || field == FSI_SPH_VELOCITY || field == FSI_SPH_FORCE) return 3;
+    if (field == FSI_SPH_PRESSURE || field == FSI_SPH_DENSITY_RATIO) return 1;
+    if (field == FSI_SPH_AERATION || field == FSI_SPH_MARKER) return s->desc.markers ? 1 : 0;
+    return field == FSI_SPH_ATTRIBUTE ? s->desc.attribute_count : 0;
+}
+
+FSI_API fsi_status fsi_sph_copy(const fsi_sph *s, fsi_sph_field field, fsi_vec3 origin, float *out, int stride)
+{
+    static const char fn[] = "fsi_sph_copy";
+    const fsi_vec3 *x;
+    fsi_status status = fsi__sph_check(s, fn);
+    int i, k, width;
+    if (status != FSI_OK) return status;
+    width = fsi__sph_field_width(s, field);
+    if (width == 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, (long long)field, 0, "there is no field %d, or desc does not ask for it", (int)field);
+    if (stride < width) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, stride, "stride is %d, field %d has %d floats", stride, (int)field, width);
+    if (!out && s->count > 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
+    if (!fsi_v3_is_finite(origin)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "origin is not finite");
+    x = fsi__sph_field_vectors(s, field);
+    for (i = 0; i < s->count; i++) {
+        float *to = out + (size_t)i * (size_t)stride;
+        if (x) {
+            fsi_vec3 v = field == FSI_SPH_POSITION ? fsi_v3_sub(x[i], origin) : x[i];
+            to[0] = (float)v.x;
+            to[1] = (float)v.y;
+            to[2] = (float)v.z;
+        } else if (field == FSI_SPH_MARKER) to[0] = (float)s->marker[i];
+        else for (k = 0; k < width; k++) to[k] = (float)fsi__sph_field_numbers(s, field)[(size_t)i * (size_t)width + (size_t)k];
+    }
+    return FSI_OK;
+}
+
 /* ---- >>questions ---------------------------------------------------------------------------------------------- */
 
 FSI_API fsi_real fsi_sph_suggest_dt(const fsi_sph *s)
@@ -3987,7 +5354,7 @@ FSI_API fsi_real fsi_sph_suggest_dt(const fsi_sph *s)
     if (fsi__sph_check(s, "") != FSI_OK) return 0;
     dx = (double)s->desc.spacing * (double)s->desc.cfl;
     g = (double)fsi_v3_norm(s->desc.gravity) + fsi__sph_longest(s->force, s->count) / (double)s->particle_mass;
-    speed = fmax(fsi__sph_longest(s->velocity, s->count), s->stats.wall_speed);
+    speed = fsi__sph_fastest((const fsi__sph_impl *)s->impl, fmax(fsi__sph_longest(s->velocity, s->count), s->stats.wall_speed));
     cfl = speed > 0 || g > 0 ? 2 * dx / (speed + sqrt(speed * speed + 4 * g * dx)) : 1; /* dx = v t + g t^2 */
     accurate = (double)s->desc.spacing * sqrt(10 * (double)s->desc.density / (double)s->stiffness);
     return (fsi_real)(cfl < accurate ? cfl : accurate);
@@ -4037,7 +5404,7 @@ FSI_API int fsi_sph_count_inside(const fsi_sph *s, int *first)
             const fsi_mesh *mesh = im->obstacle[o].mesh;
             fsi_box3 at = fsi_box3_grow(fsi_box3_empty(), s->position[i]);
             double w;
-            if (mesh->kind != FSI_MESH_CLOSED) continue;
+            if (mesh->kind != FSI_MESH_CLOSED || !(im->obstacle[o].desc.mask & s->filter[i])) continue;
             w = fsi_box3_overlap(at, mesh->box) ? fsi_mesh_winding_number(mesh, s->position[i]) : 0;
             if ((mesh->container ? 1 + w : w) < 0.5) continue;
             if (first && inside == 0) *first = i;
@@ -4093,29 +5460,31 @@ static void fsi__sph_state(fsi__stream *st, void *simulator)
 {
     fsi_sph *s = (fsi_sph *)simulator;
     fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
-    size_t n = (size_t)s->count;
-    int k;
+    fsi__column columns[FSI__SPH_COLUMNS];
+    int k, saved;
+    fsi__sph_columns(s, columns, &saved);
     fsi__bytes(st, &s->time, sizeof s->time);
-    fsi__bytes(st, s->position, n * sizeof *s->position);
-    fsi__bytes(st, s->velocity, n * sizeof *s->velocity);
-    fsi__bytes(st, s->force, n * sizeof *s->force);
-    fsi__bytes(st, im->warm, n * sizeof *im->warm);
-    fsi__bytes(st, im->kappa, n * sizeof *im->kappa);
-    fsi__bytes(st, im->pressure, n * sizeof *im->pressure);
-    fsi__bytes(st, im->density_ratio, n * sizeof *im->density_ratio);
+    fsi__bytes(st, &im->next_particle, sizeof im->next_particle);
+    for (k = 0; k < im->emitter_count; k++) fsi__bytes(st, &im->emitter[k].flow, sizeof im->emitter[k].flow);
+    for (k = 0; k < im->sink_count; k++) fsi__bytes(st, &im->sink[k].drain, sizeof im->sink[k].drain);
+    for (k = 0; k < saved; k++) fsi__bytes(st, *columns[k].array, (size_t)s->count * columns[k].size);
     for (k = 0; k < im->obstacle_count; k++) fsi__bytes(st, im->obstacle[k].warm, sizeof im->obstacle[k].warm);
 }
 
 /* Stands first: loading makes room for `count` before it reads the rest, and refuses what was saved by an unlike
    simulator. No padding. */
-typedef struct fsi__sph_state_head { int64_t count, dim, obstacles; double spacing; } fsi__sph_state_head;
+typedef struct fsi__sph_state_head { int64_t count, dim, attributes, obstacles, emitters, sinks; double spacing; } fsi__sph_state_head;
 
 static fsi__sph_state_head fsi__sph_make_head(const fsi_sph *s)
 {
+    const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
     fsi__sph_state_head head;
     head.count = s->count;
     head.dim = s->desc.dim;
-    head.obstacles = ((const fsi__sph_impl *)s->impl)->obstacle_count;
+    head.attributes = s->desc.attribute_count;
+    head.obstacles = im->obstacle_count;
+    head.emitters = im->emitter_count;
+    head.sinks = im->sink_count;
     head.spacing = (double)s->desc.spacing;
     return head;
 }
@@ -4128,6 +5497,30 @@ static void fsi__sph_state_counted(fsi__stream *st, void *simulator)
     fsi__sph_state(st, simulator);
 }
 
+/* Could this have been saved by a simulator with these emitters and sinks? Reads what stands before the particles. */
+static int fsi__sph_check_sources(const fsi_sph *s, fsi__stream *st)
+{
+    const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
+    uint64_t next = 0;
+    int k, good = 1;
+    fsi__bytes(st, &next, sizeof next);
+    for (k = 0; k < im->emitter_count; k++) {
+        fsi__sph_flow f;
+        memset(&f, 0, sizeof f);
+        fsi__bytes(st, &f, sizeof f);
+        good &= f.id == im->emitter[k].flow.id && f.emitted >= 0 && f.blocked >= 0 && f.refused >= 0;
+        good &= f.advance >= 0 && f.advance <= 1 && f.fills >= 0 && fsi_is_finite(f.fills);
+        good &= fsi_is_finite(f.center[0]) && fsi_is_finite(f.center[1]) && fsi_is_finite(f.center[2]);
+    }
+    for (k = 0; k < im->sink_count; k++) {
+        fsi__sph_drain f;
+        memset(&f, 0, sizeof f);
+        fsi__bytes(st, &f, sizeof f);
+        good &= f.id == im->sink[k].drain.id && f.removed >= 0 && f.allowance >= 0 && fsi_is_finite(f.allowance);
+    }
+    return st->ok && good && next <= 0xffffffffu;
+}
+
 FSI_API fsi_status fsi_sph_save(const fsi_sph *s, void *buffer, size_t capacity, size_t *size)
 {
     fsi_status status = fsi__sph_check(s, "fsi_sph_save");
@@ -4135,47 +5528,74 @@ FSI_API fsi_status fsi_sph_save(const fsi_sph *s, void *buffer, size_t capacity,
     return fsi__save(s->context, s->cookie, fsi__sph_state_counted, (void *)(uintptr_t)s, buffer, capacity, size, "fsi_sph_save");
 }
 
-FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size)
+/* The state's head against the simulator and the bytes that follow it. */
+static fsi_status fsi__sph_check_head(const fsi_sph *s, const fsi__sph_state_head *head, const fsi__stream *st)
 {
     static const char fn[] = "fsi_sph_load";
-    const size_t row = 4 * sizeof(fsi_vec3) + 3 * sizeof(fsi_real);
-    fsi__sph_state_head head, own;
-    fsi__stream st;
+    const fsi__sph_state_head own = fsi__sph_make_head(s);
+    fsi__column columns[FSI__SPH_COLUMNS];
+    size_t row = 0, start = sizeof *head + sizeof(double) + sizeof(uint64_t) + (size_t)own.emitters * sizeof(fsi__sph_flow) + (size_t)own.sinks * sizeof(fsi__sph_drain)
+        + (size_t)own.obstacles * sizeof ((const fsi__sph_impl *)s->impl)->obstacle->warm;
+    int k, saved;
+    if (st->ok && (head->dim != own.dim || head->obstacles != own.obstacles || memcmp(&head->spacing, &own.spacing, sizeof own.spacing) != 0))
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, head->spacing, "the state is of a %dD liquid with spacing %g and %d obstacles, not of this one", (int)head->dim, head->spacing, (int)head->obstacles);
+    if (st->ok && (head->attributes != own.attributes || head->emitters != own.emitters || head->sinks != own.sinks))
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, (double)head->emitters, "the state has %.0f attributes, %.0f emitters and %.0f sinks, this liquid has %.0f, %.0f and %.0f",
+            (double)head->attributes, (double)head->emitters, (double)head->sinks, (double)own.attributes, (double)own.emitters, (double)own.sinks);
+    fsi__sph_columns((fsi_sph *)(uintptr_t)s, columns, &saved);
+    for (k = 0; k < saved; k++) row += columns[k].size;
+    if (!st->ok || st->capacity < start || head->count < 0 || head->count > 0x3fffffff || (st->capacity - start) % row || (st->capacity - start) / row != (size_t)head->count)
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, (double)head->count, "the state holds %.0f particles in %.0f bytes, which do not agree", (double)head->count, (double)st->capacity);
+    return FSI_OK;
+}
+
+/* Everything finite and possible that must be? `st` stands behind the head, and returns there. */
+static fsi_status fsi__sph_check_content(const fsi_sph *s, const fsi__sph_state_head *head, fsi__stream *st)
+{
+    static const char fn[] = "fsi_sph_load";
+    const size_t reals = 4 * sizeof(fsi_vec3) / sizeof(fsi_real) + FSI__SPH_REALS - 4;
+    const size_t start = st->used, warm = (size_t)head->obstacles * 6;
+    const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
+    fsi_status status = FSI_OK;
     double time = 0;
-    size_t k, start, warm;
-    fsi__sph_impl *im;
-    fsi_status status = fsi__sph_check(s, fn);
-    if (status == FSI_OK) status = fsi__load_begin(s->context, s->cookie, buffer, size, &st, fn);
-    if (status != FSI_OK) return status;
-    im = (fsi__sph_impl *)s->impl;
-    own = fsi__sph_make_head(s);
-    warm = (size_t)own.obstacles * sizeof im->obstacle->warm;
-    start = sizeof head + sizeof time + warm;
-    head.count = -1;
-    fsi__bytes(&st, &head, sizeof head);
-    if (st.ok && (head.dim != own.dim || head.obstacles != own.obstacles || memcmp(&head.spacing, &own.spacing, sizeof own.spacing) != 0))
-        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, head.spacing, "the state is of a %dD liquid with spacing %g and %d obstacles, not of this one", (int)head.dim, head.spacing, (int)head.obstacles);
-    if (!st.ok || st.capacity < start || head.count < 0 || head.count > 0x3fffffff || (st.capacity - start) % row || (st.capacity - start) / row != (size_t)head.count)
-        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, (double)head.count, "the state holds %.0f particles in %.0f bytes, which do not agree", (double)head.count, (double)st.capacity);
-    memcpy(&time, st.data + sizeof head, sizeof time);
+    size_t k;
+    fsi__bytes(st, &time, sizeof time);
     if (!fsi_is_finite(time)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the time of the state is not finite");
-    for (k = 0; k < (size_t)head.count * row / sizeof(fsi_real); k++) {
-        fsi_real x;
-        memcpy(&x, st.data + sizeof head + sizeof time + k * sizeof x, sizeof x);
+    if (!fsi__sph_check_sources(s, st)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is of other emitters or sinks than this liquid has");
+    for (k = 0; k < (size_t)head->count * reals; k++) {
+        fsi_real x = 0;
+        fsi__bytes(st, &x, sizeof x);
         if (!fsi_is_finite((double)x)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, (long long)k, 0, "number %.0f of the state is not finite", (double)k);
     }
-    for (k = 0; k < warm / sizeof(double); k++) {
-        double x;
-        memcpy(&x, st.data + st.capacity - warm + k * sizeof x, sizeof x);
+    st->used = st->capacity - warm * sizeof(double);
+    for (k = 0; k < warm; k++) {
+        double x = 0;
+        fsi__bytes(st, &x, sizeof x);
         if (!fsi_is_finite(x)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, (long long)(k / 6), 0, "the state of obstacle %d is not finite", (int)(k / 6));
     }
-    for (k = 0; k < (size_t)own.obstacles && status == FSI_OK; k++) status = fsi__sph_check_body(s, im->obstacle[k].desc.body, im->obstacle[k].id, fn);
+    for (k = 0; k < (size_t)head->obstacles && status == FSI_OK; k++) status = fsi__sph_check_body(s, im->obstacle[k].desc.body, im->obstacle[k].id, fn);
+    st->used = start;
+    return status;
+}
+
+FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size)
+{
+    fsi__sph_state_head head;
+    fsi__stream st;
+    int k;
+    fsi_status status = fsi__sph_check(s, "fsi_sph_load");
+    if (status == FSI_OK) status = fsi__load_begin(s->context, s->cookie, buffer, size, &st, "fsi_sph_load");
     if (status != FSI_OK) return status;
-    status = fsi__sph_reserve(s, (int)head.count);
+    memset(&head, 0, sizeof head);
+    fsi__bytes(&st, &head, sizeof head);
+    status = fsi__sph_check_head(s, &head, &st);
+    if (status == FSI_OK) status = fsi__sph_check_content(s, &head, &st);
+    if (status == FSI_OK) status = fsi__sph_reserve(s, (int)head.count);
     if (status != FSI_OK) return status;
     s->count = (int)head.count;
     fsi__sph_state(&st, s);
-    for (k = 0; k < (size_t)own.obstacles; k++) fsi__sph_set_obstacle(&im->obstacle[k]);
+    fsi__sph_clear_markers(s);
+    for (k = 0; k < ((fsi__sph_impl *)s->impl)->obstacle_count; k++) fsi__sph_set_obstacle(&((fsi__sph_impl *)s->impl)->obstacle[k]);
     return FSI_OK;
 }
 

@@ -15,17 +15,27 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static fsi_sph *make_tank(fsi_context *context)
 {
     fsi_sph_desc d = fsi_sph_default_desc();
+    fsi_sph_emitter_desc tap = fsi_sph_default_emitter_desc();
+    fsi_sph_sink_desc drain = fsi_sph_default_sink_desc();
     fsi_box3 block;
     fsi_sph *s;
     d.context = context;
     d.spacing = (fsi_real)0.25;
     d.max_substeps = 2;
     d.max_iters = 8;
+    d.attribute_count = 1;
+    d.markers = 1;
     d.domain.lo = fsi_v3(0, 0, 0);
     d.domain.hi = fsi_v3(1, 1, 1);
     block.lo = fsi_v3(0, 0, 0);
     block.hi = fsi_v3((fsi_real)0.5, (fsi_real)0.5, (fsi_real)0.5);
     MUST(fsi_sph_create(&s, &d) == FSI_OK && fsi_sph_fill_box(s, block, fsi_v3(0, 0, 0)) == FSI_OK);
+    tap.center = fsi_v3(0, (fsi_real)0.5, (fsi_real)0.8);
+    tap.radius = (fsi_real)0.2;
+    drain.box.lo = fsi_v3((fsi_real)0.9, 0, 0);
+    drain.box.hi = fsi_v3(1, 1, 1);
+    drain.rate = 1;
+    MUST(fsi_sph_add_emitter(s, &tap, NULL) == FSI_OK && fsi_sph_add_sink(s, &drain, NULL) == FSI_OK);
     return s;
 }
 

@@ -8,15 +8,6 @@ static void spoil_after_pass(struct fsi__sph_run *run);
 #include "test.h"
 #include "test_sph.h"
 
-static void *save_state(const fsi_sph *s, size_t *size)
-{
-    void *buffer;
-    CHECK(fsi_sph_save(s, NULL, 0, size) == FSI_OK);
-    buffer = malloc(*size);
-    CHECK(fsi_sph_save(s, buffer, *size, size) == FSI_OK);
-    return buffer;
-}
-
 /* A column of liquid in the left of a box of 0.4 m, dam break to come; `obstacle` may be NULL. */
 static fsi_sph *make_dam(int dim, double dx, fsi_context *context, const fsi_mesh *obstacle)
 {

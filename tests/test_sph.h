@@ -226,4 +226,14 @@ TEST_FN double kinetic(const fsi_sph *s)
     return sum;
 }
 
+/* What fsi_sph_save writes; to be freed. */
+TEST_FN void *save_state(const fsi_sph *s, size_t *size)
+{
+    void *buffer;
+    CHECK(fsi_sph_save(s, NULL, 0, size) == FSI_OK);
+    buffer = malloc(*size);
+    CHECK(fsi_sph_save(s, buffer, *size, size) == FSI_OK);
+    return buffer;
+}
+
 #endif /* FSI_TEST_SPH_H */

@@ -391,6 +391,34 @@ static void test_crates_float_as_deep_as_their_density_tells(void)
     }
 }
 
+/* Two streams fall on two floors, each of which acts on one of them: the other one falls through. */
+static void test_obstacles_act_on_those_that_their_mask_names(void)
+{
+    fsi_sph_desc d = make_desc(2, 0.02);
+    fsi_sph_obstacle_desc o = fsi_sph_default_obstacle_desc();
+    fsi_mesh *high = make_block(2, 4, 0.02, 0), *low = make_block(2, 4, 0.02, 0);
+    fsi_sph *s = make_sph(&d);
+    int k, i, j;
+    mesh_to(high, pose_at(2, 0, 0.5, 0));
+    o.mesh = high;
+    o.mask = 1;
+    CHECK(fsi_sph_add_obstacle_desc(s, &o, NULL) == FSI_OK);
+    o.mesh = low;
+    o.mask = 2;
+    CHECK(fsi_sph_add_obstacle_desc(s, &o, NULL) == FSI_OK);
+    for (j = 0; j < 3; j++) for (i = 0; i < 16; i++) add_particle(s, v3(-0.16 + 0.02 * i, 0.6 + 0.02 * j, 0), v3(0, 0, 0));
+    for (i = 0; i < s->count; i++) s->filter[i] = (double)s->position[i].x < -0.001 ? 1 : 2;
+    for (k = 0; k < 90; k++) step_ok(s, 6e-3);
+    for (i = 0; i < s->count; i++) {
+        double h = (double)s->position[i].y;
+        CHECK(s->filter[i] == 1 ? h > 0.52 : h > 0.02 && h < 0.4);
+    }
+    CHECK(fsi_sph_count_inside(s, NULL) == 0);
+    fsi_sph_destroy(s);
+    fsi_mesh_destroy(high);
+    fsi_mesh_destroy(low);
+}
+
 /* ---- promises -------------------------------------------------------------------------------------------------- */
 
 /* A tank with a stirrer (prescribed body), a waving wall (mesh) and a crate (coupled body). */
@@ -638,6 +666,7 @@ int main(int argc, char **argv)
     RUN(test_body_and_liquid_exchange_momentum_without_loss);
     RUN(test_friction_is_coulombs);
     RUN(test_teleporting_does_not_sweep);
+    RUN(test_obstacles_act_on_those_that_their_mask_names);
     RUN(test_moving_things_give_the_same_bits_for_any_threads);
     RUN(test_loading_goes_on_with_moving_things);
     RUN(test_a_failed_step_moves_nothing);
