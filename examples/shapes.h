@@ -125,7 +125,70 @@ EX_FN double outline_area(const double *xy, int n)
     return area;
 }
 
-/* Point i can be cut off: the corner there is convex and no other point of the ring is in its triangle or on the rim. */
+/* Distance of p from the ring of n points [m]. */
+EX_FN double outline_distance(const double *xy, int n, const double *p)
+{
+    double nearest = 1e300;
+    int i;
+    for (i = 0; i < n; i++) {
+        const double *a = xy + 2 * i, *b = xy + 2 * ((i + 1) % n);
+        double ux = b[0] - a[0], uy = b[1] - a[1], length2 = ux * ux + uy * uy;
+        double t = length2 > 0 ? ((p[0] - a[0]) * ux + (p[1] - a[1]) * uy) / length2 : 0, d;
+        t = t < 0 ? 0 : t > 1 ? 1 : t;
+        d = hypot(a[0] + t * ux - p[0], a[1] + t * uy - p[1]);
+        if (d < nearest) nearest = d;
+    }
+    return nearest;
+}
+
+/* The ring (counter-clockwise) drawn in by d > 0: each corner moves along its bisector until it is d from both its sides;
+   what then lies nearer than d to another part of the ring is left out. No point of the result is nearer than d to the old
+   ring, so that two bodies that touched are at least 2 d apart when both were drawn in, up to the sag of chords. */
+EX_FN outline outline_inset(const double *xy, int n, double d)
+{
+    outline in = outline_empty();
+    int i;
+    for (i = 0; i < n; i++) {
+        const double *a = xy + 2 * ((i + n - 1) % n), *b = xy + 2 * i, *c = xy + 2 * ((i + 1) % n);
+        double la = hypot(b[0] - a[0], b[1] - a[1]), lc = hypot(c[0] - b[0], c[1] - b[1]);
+        double nx = -(b[1] - a[1]) / la - (c[1] - b[1]) / lc, ny = (b[0] - a[0]) / la + (c[0] - b[0]) / lc; /* sum of both */
+        double scale = 2 * d / (nx * nx + ny * ny), p[2];
+        p[0] = b[0] + scale * nx;
+        p[1] = b[1] + scale * ny;
+        if (outline_distance(xy, n, p) >= d * (1 - 1e-6)) outline_add(&in, p[0], p[1]);
+    }
+    return in;
+}
+
+/* Joins a hole (n points, clockwise) to a ring by a cut from the nearest pair of points, there and back: the outline runs
+   along the hole as well, and shape_extrude makes no wall of the cut. The cut must not cross anything. */
+EX_FN void outline_add_hole(outline *o, const double *hole, int n)
+{
+    outline joined = outline_empty();
+    double nearest = 1e300;
+    int i, k, at = 0, from = 0;
+    for (i = 0; i < o->n; i++)
+        for (k = 0; k < n; k++) {
+            double d = hypot(o->xy[2 * i] - hole[2 * k], o->xy[2 * i + 1] - hole[2 * k + 1]);
+            if (d >= nearest) continue;
+            nearest = d;
+            at = i;
+            from = k;
+        }
+    for (i = 0; i < o->n; i++) {
+        outline_add(&joined, o->xy[2 * i], o->xy[2 * i + 1]);
+        if (i != at) continue;
+        for (k = 0; k <= n; k++) outline_add(&joined, hole[2 * ((from + k) % n)], hole[2 * ((from + k) % n) + 1]);
+        outline_add(&joined, o->xy[2 * at], o->xy[2 * at + 1]);
+    }
+    outline_free(o);
+    *o = joined;
+}
+
+static int shape__same(const double *a, const double *b) { return memcmp(a, b, 2 * sizeof *a) == 0; }
+
+/* Point i can be cut off: the corner there is convex and no other point of the ring is in its triangle or on the rim.
+   Points at a corner of the triangle are the other bank of a cut to a hole. */
 static int shape__is_ear(const double *xy, const int *before, const int *after, int i)
 {
     const double *a = xy + 2 * before[i], *b = xy + 2 * i, *c = xy + 2 * after[i];
@@ -135,6 +198,7 @@ static int shape__is_ear(const double *xy, const int *before, const int *after, 
     slack = -1e-9 * area;
     for (k = after[after[i]]; k != before[i]; k = after[k]) {
         const double *p = xy + 2 * k;
+        if (shape__same(p, a) || shape__same(p, b) || shape__same(p, c)) continue;
         if (shape__area2(a, b, p) >= slack && shape__area2(b, c, p) >= slack && shape__area2(c, a, p) >= slack) return 0;
     }
     return 1;
@@ -168,28 +232,44 @@ static void shape__cut_outline(const double *xy, int n, int *cut)
 
 /* ---- solids ----------------------------------------------------------------------------------------------------- */
 
-/* A prism: the ring of n points (counter-clockwise, may be concave) at z0 and at z1 > z0, walls between, both ends closed. */
+/* The side from point i to the next is one bank of a cut to a hole. */
+static int shape__is_cut(const double *xy, int n, int i)
+{
+    const double *a = xy + 2 * i, *b = xy + 2 * ((i + 1) % n);
+    int k;
+    for (k = 0; k < n; k++)
+        if (shape__same(xy + 2 * k, b) && shape__same(xy + 2 * ((k + 1) % n), a)) return 1;
+    return 0;
+}
+
+/* A prism: the ring of n points (counter-clockwise, may be concave and have holes, outline_add_hole) at z0 and at z1 > z0,
+   walls between, both ends closed. */
 EX_FN void shape_extrude(shape *s, const double *xy, int n, double z0, double z1)
 {
-    int *cut, i, low = s->nx, high = s->nx + n;
+    int *cut, *low, i, k; /* point i is vertex low[i] at z0 and low[i] + 1 at z1; both banks of a cut share theirs */
     if (n < 3 || !(z1 > z0)) ex_die("an extrusion needs three points and a height");
     cut = (int *)ex_alloc(NULL, (size_t)n, 3 * sizeof *cut);
+    low = (int *)ex_alloc(NULL, (size_t)n, sizeof *low);
     shape__cut_outline(xy, n, cut);
-    for (i = 0; i < 2 * n; i++) {
-        const double *p = xy + 2 * (i % n);
-        shape_add_vertex(s, fsi_v3((fsi_real)p[0], (fsi_real)p[1], (fsi_real)(i < n ? z0 : z1)));
+    for (i = 0; i < n; i++) {
+        const double *p = xy + 2 * i;
+        for (k = 0; !shape__same(xy + 2 * k, p);) k++;
+        low[i] = k < i ? low[k] : shape_add_vertex(s, fsi_v3((fsi_real)p[0], (fsi_real)p[1], (fsi_real)z0));
+        if (k == i) shape_add_vertex(s, fsi_v3((fsi_real)p[0], (fsi_real)p[1], (fsi_real)z1));
     }
     for (i = 0; i < n; i++) {
-        int k = (i + 1) % n;
-        shape_add_triangle(s, low + i, low + k, high + k);
-        shape_add_triangle(s, low + i, high + k, high + i);
+        int here = low[i], next = low[(i + 1) % n];
+        if (shape__is_cut(xy, n, i)) continue;
+        shape_add_triangle(s, here, next, next + 1);
+        shape_add_triangle(s, here, next + 1, here + 1);
     }
     for (i = 0; i < n - 2; i++) {
         const int *t = cut + 3 * i;
-        shape_add_triangle(s, low + t[0], low + t[2], low + t[1]);
-        shape_add_triangle(s, high + t[0], high + t[1], high + t[2]);
+        shape_add_triangle(s, low[t[0]], low[t[2]], low[t[1]]);
+        shape_add_triangle(s, low[t[0]] + 1, low[t[1]] + 1, low[t[2]] + 1);
     }
     free(cut);
+    free(low);
 }
 
 /* One ring of vertices of a surface of revolution, or a single one on the axis; returns the first. */
@@ -265,19 +345,24 @@ EX_FN void shape_turn_over(shape *s, int first_element)
     }
 }
 
-/* A mesh of it all; the shape may be freed afterwards. Ends the program, with fsi's reason, when it is no such mesh. */
+/* A mesh of it all; the shape may be freed afterwards. container 1: the liquid is inside, the faces of the mesh look there.
+   Ends the program, with fsi's reason, when it is no such mesh. */
 EX_FN fsi_mesh *shape_mesh(ex_app *app, const shape *s, fsi_mesh_kind kind, int container)
 {
     fsi_mesh_desc d = fsi_mesh_default_desc();
     fsi_mesh *mesh;
+    shape turned = shape_empty();
+    int i;
+    for (i = 0; i < s->ne && container; i++) shape_add_triangle(&turned, s->e[3 * i], s->e[3 * i + 2], s->e[3 * i + 1]);
     d.context = &app->context;
     d.vertices = s->x;
     d.vertex_count = s->nx;
-    d.elements = s->e;
+    d.elements = container ? turned.e : s->e;
     d.element_count = s->ne;
     d.kind = kind;
     d.container = container;
     ex_check(app, fsi_mesh_create(&mesh, &d));
+    shape_free(&turned);
     return mesh;
 }
 
