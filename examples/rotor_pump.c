@@ -14,11 +14,11 @@
 #include "shapes.h"
 #include "fsi_sph.h"
 
-#define TIP 0.05             /* radius of the rotors before they are drawn in [m] */
+#define TIP 0.03             /* radius of the rotors before they are drawn in [m] */
 #define DEPTH (1.2 * TIP)    /* of the tank, along the axes */
 #define WALL (0.25 * TIP)    /* least thickness of the housing */
-#define BASIN (2.2 * TIP)    /* width of each */
-#define ABOVE (0.6 * TIP)    /* water over the top of the wall at the start */
+#define BASIN (1.3 * TIP)    /* width of each */
+#define ABOVE (2.5 * TIP)    /* water over the top of the wall at the start */
 #define FRAMES_A_TURN 16
 
 /* Lengths in the plane of the rotors: x to the right, z up, the origin halfway between the axes. */
@@ -123,10 +123,10 @@ static void make_pump(ex_app *app, pump *p)
     int k;
     p->pitch = TIP * p->lobes / (p->lobes + 1.0);
     p->bore = TIP + p->clearance / 2;
-    p->port = 0.6 * p->pitch;
+    p->port = 0.75 * p->pitch;
     p->wall = p->bore + WALL;
     p->top = p->pitch + p->bore + WALL;
-    p->room = p->top + 3 * TIP;
+    p->room = p->top + 4 * TIP;
     make_house(app, p);
     for (k = 0; k < 2; k++) make_rotor(app, p, k);
 }
@@ -217,8 +217,8 @@ int main(int argc, char **argv)
     p.lobes = 2;
     p.speed = 26.1;
     ex_init(&app, "rotor_pump", "Two lobed rotors pump water over a wall.");
-    app.res = 20;
-    app.res_help = "particles over the diameter of a rotor: dx = 0.1 m / res";
+    app.res = 14;
+    app.res_help = "particles over the diameter of a rotor: dx = 6 cm / res";
     app.frames = 3 * FRAMES_A_TURN;
     ex_int(&app, "lobes", &p.lobes, 2, 5, "of each rotor");
     ex_real(&app, "speed", &p.speed, 0, 200, "of the rotors [rad/s]; the paper: 26.1 and 52.2");
@@ -240,7 +240,8 @@ int main(int argc, char **argv)
     frame_time = 2 * FSI_PI / p.speed / FRAMES_A_TURN;
     desc.context = &app.context;
     desc.spacing = (fsi_real)p.dx;
-    desc.depth = (fsi_real)(p.room + p.top);
+    desc.depth = (fsi_real)(2 * p.top + ABOVE);
+    desc.compressibility = (fsi_real)0.02;
     desc.boundary = paper ? FSI_SPH_BOUNDARY_PAPER : FSI_SPH_BOUNDARY_EXACT;
     if (dt > 0) desc.max_substeps = 1;
     ex_check(&app, fsi_sph_create(&s, &desc));

@@ -141,8 +141,19 @@ EX_FN double outline_distance(const double *xy, int n, const double *p)
     return nearest;
 }
 
+/* p is inside the ring of n points: a ray to the right crosses it an odd number of times. */
+EX_FN int outline_contains(const double *xy, int n, const double *p)
+{
+    int i, odd = 0;
+    for (i = 0; i < n; i++) {
+        const double *a = xy + 2 * i, *b = xy + 2 * ((i + 1) % n);
+        if ((a[1] > p[1]) != (b[1] > p[1]) && p[0] < a[0] + (p[1] - a[1]) / (b[1] - a[1]) * (b[0] - a[0])) odd = !odd;
+    }
+    return odd;
+}
+
 /* The ring (counter-clockwise) drawn in by d > 0: each corner moves along its bisector until it is d from both its sides;
-   what then lies nearer than d to another part of the ring is left out. No point of the result is nearer than d to the old
+   what then lies outside or nearer than d to another part of the ring is left out. No point of the result is nearer than d to the old
    ring, so that two bodies that touched are at least 2 d apart when both were drawn in, up to the sag of chords. */
 EX_FN outline outline_inset(const double *xy, int n, double d)
 {
@@ -155,7 +166,7 @@ EX_FN outline outline_inset(const double *xy, int n, double d)
         double scale = 2 * d / (nx * nx + ny * ny), p[2];
         p[0] = b[0] + scale * nx;
         p[1] = b[1] + scale * ny;
-        if (outline_distance(xy, n, p) >= d * (1 - 1e-6)) outline_add(&in, p[0], p[1]);
+        if (outline_contains(xy, n, p) && outline_distance(xy, n, p) >= d * (1 - 1e-6)) outline_add(&in, p[0], p[1]);
     }
     return in;
 }
