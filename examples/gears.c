@@ -188,7 +188,7 @@ int main(int argc, char **argv)
     fsi_sph_obstacle_desc turning = fsi_sph_default_obstacle_desc();
     fsi_sph *s;
     fsi_box3 box;
-    double dt = 0, gap = 1.5, speed = 34.9, frame_time;
+    double dt = 3, gap = 1.5, speed = 34.9, frame_time;
     int k, frame, full = 0, paper = 0, layers = 0, triangles = 0, inside = 0, lost = 0, placed = 0, pinched = 0;
 
     ex_init(&app, "gears", "A jet of water falls between the teeth of running gears.");

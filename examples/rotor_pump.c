@@ -177,6 +177,18 @@ static int count_passed(const pump *p, const fsi_sph *s, unsigned char *right)
     return passed;
 }
 
+/* The front wall is glass: where the others meet it. */
+static void draw_rim(ex_scene *scene, const fsi_mesh *m)
+{
+    int f, k;
+    for (f = 0; f < m->face_count; f++) {
+        for (k = 0; k < 3 && m->face_normals[f].y > (fsi_real)0.5; k++) {
+            int a = m->faces[3 * f + k], b = m->faces[3 * f + (k + 1) % 3], other = m->face_neighbor[3 * f + k];
+            if (m->face_normals[other].y < (fsi_real)0.5) ex_draw_line(scene, m->vertices[a], m->vertices[b], 1.5, 0x55616c);
+        }
+    }
+}
+
 static void draw(ex_app *app, ex_scene *scene, const pump *p, const fsi_sph *s, uint32_t *colors, int frame)
 {
     ex_image *image;
@@ -193,6 +205,7 @@ static void draw(ex_app *app, ex_scene *scene, const pump *p, const fsi_sph *s, 
         free(x);
     }
     ex_draw_walls(scene, p->house->vertices, p->house->vertex_count, p->house->faces, p->house->face_count, 0xaab4bd);
+    draw_rim(scene, p->house);
     image = ex_render(scene);
     snprintf(text, sizeof text, "%.2f revolutions at %.1f rad/s", s->time * p->speed / (2 * FSI_PI), p->speed);
     ex_text(image, 24, 34, 11, EX_LEFT, 0x3a4550, text);
@@ -210,7 +223,7 @@ int main(int argc, char **argv)
     fsi_box3 water;
     unsigned char *right;
     uint32_t *colors;
-    double dt = 0, clearance = 0.6, frame_time, measured = 0, turns = 0;
+    double dt = 3, clearance = 0.6, frame_time, measured = 0, turns = 0;
     int k, frame, full = 0, paper = 0, inside = 0, lost = 0, placed = 0, pinched = 0;
 
     memset(&p, 0, sizeof p);
@@ -219,7 +232,7 @@ int main(int argc, char **argv)
     ex_init(&app, "rotor_pump", "Two lobed rotors pump water over a wall.");
     app.res = 14;
     app.res_help = "particles over the diameter of a rotor: dx = 6 cm / res";
-    app.frames = 3 * FRAMES_A_TURN;
+    app.frames = 2 * FRAMES_A_TURN;
     ex_int(&app, "lobes", &p.lobes, 2, 5, "of each rotor");
     ex_real(&app, "speed", &p.speed, 0, 200, "of the rotors [rad/s]; the paper: 26.1 and 52.2");
     ex_real(&app, "clearance", &clearance, 0.1, 5, "between rotors and to the housing in units of dx");
