@@ -15,16 +15,17 @@
 #include "fsi_sph.h"
 
 #define TIP 0.03             /* radius of the rotors before they are drawn in [m] */
-#define DEPTH (1.2 * TIP)    /* of the tank, along the axes */
+#define DEPTH (0.8 * TIP)    /* of the tank, along the axes */
 #define WALL (0.25 * TIP)    /* least thickness of the housing */
 #define BASIN (1.3 * TIP)    /* width of each */
 #define ABOVE (2.5 * TIP)    /* water over the top of the wall at the start */
 #define FRAMES_A_TURN 16
+#define RAMP 0.5             /* the rotors come up to speed in the time of so many turns */
 
 /* Lengths in the plane of the rotors: x to the right, z up, the origin halfway between the axes. */
 typedef struct pump {
     int lobes;
-    double dx, clearance;    /* [m] */
+    double dx, clearance, end_gap; /* [m] */
     double chord;            /* of the meshes, about [m] */
     double pitch;            /* half the distance of the axes */
     double bore, port, wall; /* radius; half the height of the ports; half the thickness of the wall */
@@ -69,7 +70,7 @@ static void make_rotor(ex_app *app, pump *p, int k)
     add_cycloids(&rolled, p->lobes, p->pitch, k ? FSI_PI / 2 - FSI_PI / p->lobes : -FSI_PI / 2, pieces);
     drawn_in = outline_inset(rolled.xy, rolled.n, p->clearance / 2);
     p->rotor_area = outline_area(drawn_in.xy, drawn_in.n);
-    shape_extrude(&s, drawn_in.xy, drawn_in.n, -DEPTH + p->clearance, -p->clearance);
+    shape_extrude(&s, drawn_in.xy, drawn_in.n, -DEPTH + p->end_gap, -p->end_gap);
     stand_up(&s);
     for (i = 0; i < s.nx; i++) s.x[i].z += axis.z;
     p->rotor[k] = shape_mesh(app, &s, FSI_MESH_CLOSED, 0);
@@ -135,6 +136,13 @@ static void make_pump(ex_app *app, pump *p)
 static fsi_quat rotor_at(int k, double angle)
 {
     return fsi_quat_from_axis_angle(fsi_v3(0, 1, 0), (fsi_real)(k ? -angle : angle));
+}
+
+/* Turned by then [rad]: the speed rises linearly, then stays. */
+static double angle_at(const pump *p, double time)
+{
+    double up = RAMP * 2 * FSI_PI / p->speed;
+    return time < up ? p->speed * time * time / (2 * up) : p->speed * (time - up / 2);
 }
 
 /* Smallest distance between the corners of each rotor and the other two solids, over one turn [m]; negative: they overlap. */
@@ -207,7 +215,7 @@ static void draw(ex_app *app, ex_scene *scene, const pump *p, const fsi_sph *s, 
     ex_draw_walls(scene, p->house->vertices, p->house->vertex_count, p->house->faces, p->house->face_count, 0xaab4bd);
     draw_rim(scene, p->house);
     image = ex_render(scene);
-    snprintf(text, sizeof text, "%.2f revolutions at %.1f rad/s", s->time * p->speed / (2 * FSI_PI), p->speed);
+    snprintf(text, sizeof text, "%.2f revolutions at %.1f rad/s", angle_at(p, s->time) / (2 * FSI_PI), p->speed);
     ex_text(image, 24, 34, 11, EX_LEFT, 0x3a4550, text);
     ex_save_frame(app, image, frame);
 }
@@ -223,7 +231,7 @@ int main(int argc, char **argv)
     fsi_box3 water;
     unsigned char *right;
     uint32_t *colors;
-    double dt = 3, clearance = 0.6, frame_time, measured = 0, turns = 0;
+    double dt = 1, clearance = 0.3, frame_time, measured = 0, turns = 0;
     int k, frame, full = 0, paper = 0, inside = 0, lost = 0, placed = 0, pinched = 0;
 
     memset(&p, 0, sizeof p);
@@ -248,6 +256,7 @@ int main(int argc, char **argv)
 
     p.dx = 2 * TIP / app.res;
     p.clearance = clearance * p.dx;
+    p.end_gap = 0.1 * p.dx;
     p.chord = (full ? 0.2 : 0.5) * p.dx;
     make_pump(&app, &p);
     frame_time = 2 * FSI_PI / p.speed / FRAMES_A_TURN;
@@ -277,7 +286,7 @@ int main(int argc, char **argv)
         while (s->time < (frame + 1) * frame_time - 1e-9) {
             double step = dt > 0 ? dt / 1000 : frame_time / 5;
             int passed;
-            for (k = 0; k < 2; k++) p.body[k].end.orientation = rotor_at(k, p.speed * (s->time + step));
+            for (k = 0; k < 2; k++) p.body[k].end.orientation = rotor_at(k, angle_at(&p, s->time + step));
             ex_check(&app, fsi_sph_step(s, (fsi_real)step));
             for (k = 0; k < 2; k++) fsi_body_integrate(&p.body[k], (fsi_real)step);
             app.steps += s->stats.substeps;
@@ -286,7 +295,7 @@ int main(int argc, char **argv)
             if (dt > 0 && !full) inside += fsi_sph_count_inside(s, NULL);
             lost += ex_count_outside(s->position, s->count, p.house->box);
             passed = count_passed(&p, s, right);
-            if (s->time * p.speed <= 2 * FSI_PI) continue;
+            if (angle_at(&p, s->time) <= 2 * FSI_PI) continue;
             measured += passed * (double)s->particle_volume;
             turns += step * p.speed / (2 * FSI_PI);
         }
