@@ -1,15 +1,20 @@
 /* cc -O3 -I. examples/rotor_pump.c -lm -o rotor_pump && ./rotor_pump
    SPDX-License-Identifier: MIT
 
-   Two lobed rotors mesh in a housing at the foot of a wall and lift water from the left basin into the right one, from
-   where it falls back over the wall. No emitter, no valve: what the pump moves is what its lobes enclose. flow_ratio= net
+   Two lobed rotors mesh in a housing at the foot of a wall and drive water from the left basin into the right one, from
+   where it returns over the wall. No emitter, no valve: what the pump moves is what its lobes enclose. flow_ratio= net
    volume through the outlet after the first revolution, over the volume displaced in that time,
 
       2 depth (pi bore^2 - rotor's area) a revolution: each rotor carries its gaps past the housing once.
 
+   There is no air to press water into the gaps, only the depth above, so the wall stands deep under water. What is missing
+   from 1 is mostly the wedge between tip and bore where it is thinner than a particle: it shrinks with --res.
+
    The lobes are cycloids, rolled by a circle on the pitch circle, outside and inside by turns. Such rotors touch and never
    overlap; drawn in by half the clearance they keep apart. gap_dx= is the smallest distance found between any two of the
-   solids over a turn, flow_dx2= the clearance that the liquid was given at a tip. inside= lost= placed= pinched= as ever. */
+   solids over a turn, the ends of the rotors and the walls there included. inside= particles in a solid, by winding
+   numbers, and lost= outside the tank, summed over all steps (--full: inside at the end); placed= pinched= those that the
+   simulator put back outside, and of these those without a free place. */
 #define FSI_IMPLEMENTATION
 #include "shapes.h"
 #include "fsi_sph.h"
