@@ -716,8 +716,10 @@ FSI_FN int fsi__closest_triangle(fsi_vec3 a, fsi_vec3 b, fsi_vec3 c, fsi_real *b
     if (pv >= vv && pu - uv <= pv - vv) return fsi__weights(bary, 0, 1, 6);
     if (wc <= 0 && pu >= 0 && pu <= uu) return fsi__weights(bary, uu > 0 ? pu / uu : 0, 0, 1);
     if (wb <= 0 && pv >= 0 && pv <= vv) return fsi__weights(bary, 0, vv > 0 ? pv / vv : 0, 3);
-    if (wb + wc >= area && along >= 0 && along <= length) {
+    if (wb + wc >= area) { /* edge b-c is all that is left; only rounding leads past its ends, and must not lead to the face */
         fsi_real t = length > 0 ? along / length : 0;
+        if (t <= 0) return fsi__weights(bary, 1, 0, 5);
+        if (t >= 1) return fsi__weights(bary, 0, 1, 6);
         bary[0] = 0;
         bary[1] = 1 - t;
         bary[2] = t;

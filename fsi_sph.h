@@ -318,7 +318,8 @@ FSI_API fsi_real fsi_sph_pressure_at(const fsi_sph *s, fsi_vec3 x);
 /* Share of liquid around a point, sum V W: about 1 inside, 0.5 at a surface, 0 outside. O(count). */
 FSI_API fsi_real fsi_sph_fraction_at(const fsi_sph *s, fsi_vec3 x);
 /* How many particles are inside a closed obstacle, by winding number, or outside the domain; *first one of them (NULL ok).
-   Independent of everything that the solver uses; O(particles near obstacles * faces). */
+   Independent of everything that the solver uses; O(particles near obstacles * faces), on all
+   threads of the context. */
 FSI_API int fsi_sph_count_inside(const fsi_sph *s, int *first);
 
 /* State: particles with ids, filters and attributes, warm starts, how far emitters and sinks have come, time. Obstacles, bodies,
@@ -5392,25 +5393,48 @@ FSI_API fsi_real fsi_sph_fraction_at(const fsi_sph *s, fsi_vec3 x)
     return (fsi_real)(fsi__sph_probe(s, x, &p) * fsi__sph_c(s->desc.dim) * ((const fsi__sph_impl *)s->impl)->kernel.volume);
 }
 
+/* One particle by winding numbers: 1 when it is in any closed obstacle that acts on it. */
+static int fsi__sph_is_inside(const fsi__sph_impl *im, fsi_vec3 x, uint32_t filter)
+{
+    const fsi_box3 at = fsi_box3_grow(fsi_box3_empty(), x);
+    int o;
+    for (o = 0; o < im->obstacle_count; o++) {
+        const fsi_mesh *mesh = im->obstacle[o].mesh;
+        double w;
+        if (mesh->kind != FSI_MESH_CLOSED || !(im->obstacle[o].desc.mask & filter)) continue;
+        w = fsi_box3_overlap(at, mesh->box) ? fsi_mesh_winding_number(mesh, x) : 0;
+        if (!((mesh->container ? 1 + w : w) < 0.5)) return 1;
+    }
+    return 0;
+}
+
+#define FSI__SPH_CENSUS 64 /* tasks, whatever the number of threads */
+typedef struct fsi__sph_census { const fsi_sph *s; int inside[FSI__SPH_CENSUS], first[FSI__SPH_CENSUS]; } fsi__sph_census;
+
+static void fsi__sph_count_chunk(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_census *c = (fsi__sph_census *)arg;
+    int i;
+    for (i = end - 1; i >= begin; i--) {
+        if (!fsi__sph_is_inside((const fsi__sph_impl *)c->s->impl, c->s->position[i], c->s->filter[i])) continue;
+        c->inside[chunk]++;
+        c->first[chunk] = i;
+    }
+}
+
 FSI_API int fsi_sph_count_inside(const fsi_sph *s, int *first)
 {
-    const fsi__sph_impl *im;
-    int i, o, inside = 0;
+    fsi__sph_census c;
+    int k, inside = 0, grain;
     if (first) *first = -1;
     if (fsi__sph_check(s, "") != FSI_OK) return 0;
-    im = (const fsi__sph_impl *)s->impl;
-    for (i = 0; i < s->count; i++) {
-        for (o = 0; o < im->obstacle_count; o++) {
-            const fsi_mesh *mesh = im->obstacle[o].mesh;
-            fsi_box3 at = fsi_box3_grow(fsi_box3_empty(), s->position[i]);
-            double w;
-            if (mesh->kind != FSI_MESH_CLOSED || !(im->obstacle[o].desc.mask & s->filter[i])) continue;
-            w = fsi_box3_overlap(at, mesh->box) ? fsi_mesh_winding_number(mesh, s->position[i]) : 0;
-            if ((mesh->container ? 1 + w : w) < 0.5) continue;
-            if (first && inside == 0) *first = i;
-            inside++;
-            break;
-        }
+    memset(&c, 0, sizeof c);
+    c.s = s;
+    grain = s->count / FSI__SPH_CENSUS + 1; /* never more chunks than there is room for */
+    fsi__parallel(s->context, s->count, grain, fsi__sph_count_chunk, &c);
+    for (k = 0; k < FSI__SPH_CENSUS; k++) {
+        if (first && inside == 0 && c.inside[k] > 0) *first = c.first[k];
+        inside += c.inside[k];
     }
     return inside;
 }

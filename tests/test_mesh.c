@@ -827,6 +827,32 @@ static void test_queries_agree_with_brute_force(void)
     check_queries(m, 300);
     fsi_mesh_destroy(m);
 }
+/* Where the foot of a point runs along the edge of a right angle to its end, the tests for the end, the edges and the face
+   differ by rounding only: whichever holds, the distance is that to the end. */
+static void test_closest_beyond_a_right_angle(void)
+{
+    int i, trial;
+    for (trial = 0; trial < 400; trial++) {
+        fsi_vec3 along = fsi_v3_unit(random_point(1)), across = fsi_v3_unit(fsi_v3_cross(along, random_point(1)));
+        fsi_vec3 a = random_point(3), b, c;
+        fsi_mesh *m;
+        begin(3);
+        b = fsi_v3_madd(a, (fsi_real)uniform(0.01, 1), along);
+        c = fsi_v3_madd(b, (fsi_real)uniform(0.01, 1), across);
+        for (i = 0; i < 3; i++) soup_x[soup_nx++] = i == trial % 3 ? a : i == (trial + 1) % 3 ? b : c;
+        triangle(0, 1, 2);
+        m = make(FSI_MESH_TWO_SIDED);
+        if (!m) return;
+        for (i = 1; i < 10; i++) {
+            double far = uniform(0, 30);
+            fsi_mesh_hit h = fsi_mesh_closest(m, fsi_v3_madd(c, (fsi_real)far, along), FSI_REAL_MAX, -1);
+            CHECK_NEAR(h.t, far, TOL(1e-12, 1e-5) * (1 + far));
+            CHECK(h.bary[0] >= 0 && h.bary[1] >= 0 && h.bary[2] >= 0);
+        }
+        fsi_mesh_destroy(m);
+    }
+}
+
 static void test_closest_in_one_group(void)
 {
     fsi_mesh *m;
@@ -1276,6 +1302,7 @@ int main(int argc, char **argv)
     RUN(test_polygon_2d);
     RUN(test_tetrahedra_leave_their_boundary);
     RUN(test_queries_agree_with_brute_force);
+    RUN(test_closest_beyond_a_right_angle);
     RUN(test_closest_in_one_group);
     RUN(test_sign_is_the_winding_number);
     RUN(test_mass_of_box_sphere_torus_and_sheet);
