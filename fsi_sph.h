@@ -42,7 +42,9 @@
       One liquid, incompressible up to desc.compressibility, free surface, 2D and 3D. A step minimises one energy: inertia,
       compression, contact (Liu et al., "A Semi-Analytical Energy Model for Particle-Based Fluid Simulation Involving Complex
       Moving Boundaries"; docs/sph.md tells what was mended). Steps as large as one particle spacing of motion stay stable;
-      no particle that starts outside a solid ends inside it. Viscosity in Pa s, implicit, with no-slip walls. Numbers to choose: spacing, depth; all else has a default that works.
+      no particle that starts outside a solid ends inside it. Viscosity in Pa s is implicit, with no-slip walls (after Weiler et
+      al., "A Physically Consistent Implicit Viscosity Solver for SPH Fluids"). Numbers to choose: spacing, depth; all else has
+      a default that works.
    WHAT IT DOES NOT DO (yet)
       Surface tension, several liquids.
 
