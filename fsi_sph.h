@@ -42,7 +42,9 @@
       One liquid, incompressible up to desc.compressibility, free surface, 2D and 3D. A step minimises one energy: inertia,
       compression, contact (Liu et al., "A Semi-Analytical Energy Model for Particle-Based Fluid Simulation Involving Complex
       Moving Boundaries"; docs/sph.md tells what was mended). Steps as large as one particle spacing of motion stay stable;
-      no particle that starts outside a solid ends inside it. Viscosity in Pa s, implicit, with no-slip walls. Numbers to choose: spacing, depth; all else has a default that works.
+      no particle that starts outside a solid ends inside it. Viscosity in Pa s is implicit, with no-slip walls (after Weiler et
+      al., "A Physically Consistent Implicit Viscosity Solver for SPH Fluids"). Numbers to choose: spacing, depth; all else has
+      a default that works.
    WHAT IT DOES NOT DO (yet)
       Surface tension, several liquids.
 
@@ -386,8 +388,8 @@ static double fsi__sph_plane(int dim, double delta, double *slope)
 
 /* Sums over a lattice of spacing dx = 1/ratio (in units of H): the kernel itself, r|dW/dr|/dim, and the half that a wall at
    dx/2 cuts off (sph.md 2, 4.4). viscous: (1-q)(2-q) q^2; drag: of the half behind the wall, (1-q)(2-q) (x/r)^2 times what
-   mirrored rows move against a particle that slides along x, over its velocity. packed: the closest packing of the same density instead, hexagonal or
-   face-centred cubic. */
+   mirrored rows move against a particle that slides along x, over its velocity. packed: the closest packing of the same density
+   instead, hexagonal or face-centred cubic. */
 typedef struct fsi__sph_lattice { double sum, gradient, miss, viscous, drag; } fsi__sph_lattice;
 
 static fsi__sph_lattice fsi__sph_sum_lattice(int dim, double ratio, int packed)
