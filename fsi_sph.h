@@ -1735,8 +1735,9 @@ static int fsi__sph_place(const fsi__sph_run *run, const fsi__sph_faces *faces, 
         *x = from;
         return state;
     }
-    *x = wanted;
-    return fsi__sph_search_free(run, faces, x) ? state : FSI__SPH_PLACED | FSI__SPH_PINCHED;
+    if (fsi__sph_search_free(run, faces, &wanted)) *x = wanted;
+    else state |= FSI__SPH_PINCHED; /* between solids that overlap: on the surface of one of them, where the last round left it */
+    return state;
 }
 
 /* Start positions: the predicted ones (plus the last correction), taken out of the solids on the way. */
