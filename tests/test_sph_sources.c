@@ -518,7 +518,7 @@ static uint64_t hash_of_fountain(int dim, int threads, int adversarial)
     int step;
     if (threads) test_threads(&context, threads, adversarial);
     f = make_fountain(dim, dim == 2 ? 0.006 : 0.016, &context);
-    for (step = 0; step < 25; step++) step_ok(f.s, 4e-3);
+    for (step = 0; step < 10; step++) step_ok(f.s, 4e-3);
     CHECK(f.s->count > 1200);
     hash = fsi_hash(f.s->aeration, (size_t)f.s->count * sizeof(fsi_real), fsi_hash(f.s->marker, (size_t)f.s->count, fsi_sph_hash(f.s)));
     end_fountain(&f);
