@@ -3508,6 +3508,23 @@ static void fsi__sph_add_given(fsi__sph_run *run, fsi__range_fn *fn)
     for (k = 0; k < 3; k++) run->given[k] += fsi__sph_sum(run, k);
 }
 
+/* Viscosity does not move what emitters hold: it goes where it would have gone. */
+static void fsi__sph_unmove_range(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    int r;
+    (void)chunk;
+    for (r = begin; r < end; r++) if (run->source[run->order[r]]) memset(&run->star[r], 0, sizeof run->star[r]);
+}
+
+/* After the viscous solve. */
+static void fsi__sph_unmove_held(fsi__sph_run *run)
+{
+    if (run->holding == 0) return;
+    fsi__sph_add_given(run, fsi__sph_hold_range);
+    fsi__sph_parallel(run, fsi__sph_unmove_range);
+}
+
 /* After the solve; after the smoothing of velocities. */
 static void fsi__sph_part_held(fsi__sph_run *run) { fsi__sph_add_given(run, fsi__sph_part_range); }
 static void fsi__sph_hold_on(fsi__sph_run *run) { fsi__sph_add_given(run, fsi__sph_hold_range); }
@@ -3940,6 +3957,7 @@ static fsi_status fsi__sph_substep(fsi__sph_run *run)
     int k, b;
     if (status == FSI_OK) status = fsi__sph_attach(run);
     if (status == FSI_OK && run->s->desc.viscosity > 0) status = fsi__sph_add_viscosity(run, drag);
+    if (run->s->desc.viscosity > 0) fsi__sph_unmove_held(run);
     if (status == FSI_OK) status = fsi__sph_solve(run);
     clock = fsi__now(run->s->context);
     if (status == FSI_OK) status = fsi__sph_place_all(run, bodies);
