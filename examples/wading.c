@@ -396,8 +396,8 @@ int main(int argc, char **argv)
     triangles = ground->face_count;
     for (k = 0; k < PARTS; k++) triangles += v.parts[k].mesh->face_count;
     scene = ex_scene_begin(&app);
-    view.lo = fsi_v3(1, (fsi_real)(-WIDTH / 2), (fsi_real)-DITCH);
-    view.hi = fsi_v3((fsi_real)LENGTH - 1, (fsi_real)(WIDTH / 2), 1);
+    view.lo = fsi_v3(0, (fsi_real)(-WIDTH / 2), (fsi_real)-DITCH);
+    view.hi = fsi_v3((fsi_real)LENGTH, (fsi_real)(WIDTH / 2), 1);
     ex_look_at_box(&scene, view, 28, 24);
 
     for (frame = 0; frame < app.frames; frame++) {
