@@ -5,7 +5,7 @@
    prescribed. The wheels roll without slip, so that their treads go past the axles at 5 m/s and over the top at 10 m/s.
    Steps of 3, 6 and 9 ms (--dt) without substeps are what the method's paper (Liu et al., "Jeep wading") is about: in 9 ms
    a tread moves 9 cm, as far as a wheel's rim is thick. inside= adds up, over all steps, the particles that winding
-   numbers find in ground, body, chassis or wheels. --full is 1.6 million particles and 187,000 triangles.
+   numbers find in ground, body, chassis or wheels. --full is 1.6 million particles and 190,000 triangles.
 
       ____      ______                             ____  0
       bank \   /_|____\_   ->                     /
@@ -27,8 +27,8 @@
 #define WHEELBASE 2.4
 #define TRACK 1.4         /* between the middles of left and right wheels */
 #define WHEEL_WIDTH 0.28
-#define LUGS 20           /* of a tread */
-#define START 1.0         /* x of the rear axle at the beginning */
+#define LUGS 16           /* of a tread */
+#define START 1.4         /* x of the rear axle at the beginning */
 
 enum { BODY, CHASSIS, WHEELS, PARTS = WHEELS + 4 }; /* wheels: rear left, rear right, front left, front right */
 
@@ -87,13 +87,13 @@ static shape make_ground(void)
     outline o = outline_empty();
     fsi_pose upright;
     double slope;
-    int i, n = 118;
+    int i, n = 10;
     outline_add(&o, -0.5, -DITCH - 0.5);
     outline_add(&o, LENGTH + 0.5, -DITCH - 0.5);
-    for (i = n; i >= 0; i--) {
-        double x = -0.5 + (LENGTH + 1) * i / n;
-        outline_add(&o, x, ground_at(x, &slope));
-    }
+    outline_add(&o, LENGTH + 0.5, 0);
+    for (i = n; i >= 0; i--) outline_add(&o, RAMP1 - RAMP + RAMP * i / n, ground_at(RAMP1 - RAMP + RAMP * i / n, &slope));
+    for (i = n; i >= 0; i--) outline_add(&o, RAMP0 + RAMP * i / n, ground_at(RAMP0 + RAMP * i / n, &slope));
+    outline_add(&o, -0.5, 0);
     shape_extrude(&s, o.xy, o.n, -WIDTH / 2 - 0.5, WIDTH / 2 + 0.5);
     upright.position = fsi_v3(0, 0, 0);
     upright.orientation = fsi_quat_from_axis_angle(fsi_v3(1, 0, 0), (fsi_real)(FSI_PI / 2)); /* y to z, z to -y */
@@ -110,8 +110,8 @@ static shape make_body(void)
     fsi_pose upright;
     double bottom = 0.12, arch = 0.54, from = asin(bottom / arch);
     outline_add(&o, -1.95, bottom + 0.08);
-    outline_arc(&o, -WHEELBASE / 2, 0, arch, FSI_PI - from, from, 14);
-    outline_arc(&o, WHEELBASE / 2, 0, arch, FSI_PI - from, from, 14);
+    outline_arc(&o, -WHEELBASE / 2, 0, arch, FSI_PI - from, from, 8);
+    outline_arc(&o, WHEELBASE / 2, 0, arch, FSI_PI - from, from, 8);
     outline_add(&o, 1.9, bottom + 0.08);
     outline_add(&o, 1.98, 0.4);
     outline_add(&o, 1.9, 0.66);
@@ -360,18 +360,18 @@ int main(int argc, char **argv)
     ex_init(&app, "wading", "A vehicle with turning wheels drives through a ford.");
     app.res = 45;
     app.res_help = "particles over the width of the ford: dx = 4.5 m / res";
-    app.frames = 40;
+    app.frames = 35;
     ex_real(&app, "dt", &dt, 0, 20, "time step without substeps [ms], 0: 6 ms with substeps");
     ex_real(&app, "speed", &speed, 0.1, 20, "of the vehicle [m/s]");
     ex_real(&app, "gap", &gap, 0, 4, "between treads and ground, in particle spacings");
     ex_int(&app, "tess", &tess, 1, 40, "cut every edge of the meshes in so many pieces");
-    ex_flag(&app, "full", &full, "1.6 million particles, 187,000 triangles");
+    ex_flag(&app, "full", &full, "1.6 million particles, 190,000 triangles");
     ex_flag(&app, "paper", &paper, "the paper's boundary formula");
     ex_flag(&app, "balls", &balls, "show particles in the colour of their speed");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     if (full) {
-        app.res = 208;
-        tess = 6;
+        app.res = 214;
+        tess = 7;
     }
 
     desc.context = skin.context = &app.context;
@@ -396,8 +396,8 @@ int main(int argc, char **argv)
     triangles = ground->face_count;
     for (k = 0; k < PARTS; k++) triangles += v.parts[k].mesh->face_count;
     scene = ex_scene_begin(&app);
-    view.lo = fsi_v3(0, (fsi_real)(-WIDTH / 2), (fsi_real)-DITCH);
-    view.hi = fsi_v3((fsi_real)LENGTH, (fsi_real)(WIDTH / 2), 1);
+    view.lo = fsi_v3((fsi_real)1.5, (fsi_real)(-WIDTH / 2), (fsi_real)-DITCH);
+    view.hi = fsi_v3((fsi_real)(LENGTH - 1.5), (fsi_real)(WIDTH / 2), 1);
     ex_look_at_box(&scene, view, 28, 24);
 
     for (frame = 0; frame < app.frames; frame++) {
