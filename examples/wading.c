@@ -324,6 +324,16 @@ static void draw_part(ex_scene *scene, const part *p)
     free(x);
 }
 
+/* The faces of the ground that look in one direction: drawn by themselves they keep an edge towards the others. */
+static void draw_ground(ex_scene *scene, const fsi_mesh *m, fsi_vec3 direction)
+{
+    int *faces = (int *)ex_alloc(NULL, 3 * (size_t)m->face_count, sizeof *faces), f, n = 0;
+    for (f = 0; f < m->face_count; f++)
+        if ((double)fsi_v3_dot(m->face_normals[f], direction) > 0.5) memcpy(faces + 3 * n++, m->faces + 3 * f, 3 * sizeof *faces);
+    ex_draw_mesh(scene, m->vertices, NULL, m->vertex_count, faces, n, 0xcbb894);
+    free(faces);
+}
+
 /* Water as a surface, or as balls in the colour of their speed. */
 static void draw(ex_app *app, ex_scene *scene, fsi_surface *surface, const fsi_sph *s, const vehicle *v, const fsi_mesh *ground, int frame)
 {
@@ -337,7 +347,8 @@ static void draw(ex_app *app, ex_scene *scene, fsi_surface *surface, const fsi_s
         ex_draw_spheres(scene, s->position, s->count, (double)s->desc.spacing / 2, colors, 0);
     }
     for (k = 0; k < PARTS; k++) draw_part(scene, &v->parts[k]);
-    ex_draw_mesh(scene, ground->vertices, NULL, ground->vertex_count, ground->faces, ground->face_count, 0xcbb894);
+    draw_ground(scene, ground, fsi_v3(0, 0, 1));
+    draw_ground(scene, ground, fsi_v3(0, -1, 0));
     ex_save_frame(app, ex_render(scene), frame);
     free(colors);
 }
