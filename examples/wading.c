@@ -369,7 +369,7 @@ int main(int argc, char **argv)
     long long calls = 0;
 
     ex_init(&app, "wading", "A vehicle with turning wheels drives through a ford.");
-    app.res = 45;
+    app.res = 40;
     app.res_help = "particles over the width of the ford: dx = 4.5 m / res";
     app.frames = 35;
     ex_real(&app, "dt", &dt, 0, 20, "time step without substeps [ms], 0: 6 ms with substeps");
