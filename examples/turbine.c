@@ -25,7 +25,8 @@
 #define PIPE_WALL 0.03
 #define PIPE_END 0.78
 #define HUB 0.08         /* radius of both hubs */
-#define SWIRL 1.0        /* moment of momentum that the vanes aim at: r times the speed around the axis [m^2/s] */
+#define BEND 1.1         /* slope of the vanes' trailing edges: speed around the axis over speed along it */
+#define SWIRL 0.6        /* and what is left of it in the flow behind them */
 #define VANES 8
 #define BLADES 5
 #define VANE0 0.21       /* where the vanes begin, */
@@ -47,11 +48,12 @@ typedef struct machine {
 static double axial_speed(void) { return INFLOW * PIPE * PIPE / (PIPE * PIPE - HUB * HUB); }
 
 /* Slope (around over along the axis) of a vane or blade at radius r, u = 0 at its leading edge, 1 at its trailing edge. A
-   vane turns straight flow until it swirls; a blade, as it flies past, turns that flow back. */
+   vane bends the flow by BEND; few as they are, vanes leave it with SWIRL. A blade, as it flies past, meets that flow head
+   on and turns it back, not all the way, since water that is held back by narrow gaps flows slower than this counts on. */
 static double slope_at(double r, double u, int moving)
 {
-    double swirl = SWIRL / (r * axial_speed()), fly = SPEED * r / axial_speed();
-    return moving ? (1 - u) * swirl - fly : u * swirl;
+    double fly = SPEED * r / axial_speed();
+    return moving ? (1 - u) * (SWIRL - fly) - u * 0.8 * fly : u * BEND;
 }
 
 /* Section at radius r: from the leading edge along one face to the trailing edge and back along the other, 2 n corners, each
@@ -167,10 +169,10 @@ static void make_machine(ex_app *app, machine *m, double inlet, int tess)
     make_pipe(app, m, inlet, 2 * segments);
     add_hub(&guide, 0.08, 0.2, RIFT, RIFT, segments);
     for (k = 0; k < VANES; k++)
-        add_blade(&guide, 1.01 * HUB, 0.99 * PIPE, VANE0, VANE1, 0.014, 0, 2 * FSI_PI * k / VANES, n, layers);
+        add_blade(&guide, 1.01 * HUB, 0.99 * PIPE, VANE0, VANE1, 0.01, 0, 2 * FSI_PI * k / VANES, n, layers);
     add_hub(&runner, RIFT + 0.004, RIFT + 0.004, 0.48, 0.68, segments);
     for (k = 0; k < BLADES; k++)
-        add_blade(&runner, 1.01 * HUB, 0.97 * PIPE, BLADE0, BLADE1, 0.012, 1, 2 * FSI_PI * k / BLADES, n, layers);
+        add_blade(&runner, 1.01 * HUB, 0.97 * PIPE, BLADE0, BLADE1, 0.009, 1, 2 * FSI_PI * k / BLADES, n, layers);
     m->guide = shape_mesh(app, &guide, FSI_MESH_CLOSED, 0);
     m->runner = shape_mesh(app, &runner, FSI_MESH_CLOSED, 0);
     m->body = fsi_default_body();
