@@ -88,7 +88,7 @@ static void test_what_is_pinched_comes_back(void)
 {
     int dim;
     for (dim = 2; dim <= 3; dim++) {
-        fsi_mesh *m = make_block(dim, 0.05, 0.03, 0.06);
+        fsi_mesh *m = make_block(dim, 0.3, 0.06, 0.07);
         fsi_sph *s = make_tank(dim, dim == 2 ? 0.02 : 0.04, 0.24, NULL, 1);
         fsi_sph_obstacle_desc o = fsi_sph_default_obstacle_desc();
         fsi_body body = fsi_default_body();
@@ -99,7 +99,7 @@ static void test_what_is_pinched_comes_back(void)
         o.body = &body;
         CHECK(fsi_sph_add_obstacle_desc(s, &o, NULL) == FSI_OK);
         for (step = 1; step <= 100; step++) {
-            body.end = pose_at(dim, 0.32, step <= 60 ? 0.16 + 0.24 * cos(2 * PI * step / 60) : 0.4, 0.06 * step);
+            body.end = pose_at(dim, 0.32, step <= 60 ? 0.16 + 0.24 * cos(2 * PI * step / 60) : 0.4, 0);
             if (!step_ok(s, 6e-3)) break;
             fsi_body_integrate(&body, (fsi_real)6e-3);
             pinched += s->stats.pinched;
