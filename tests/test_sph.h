@@ -304,6 +304,28 @@ TEST_FN double mode2_measure(fsi_sph *s, double amplitude, int swings, double *d
     return crossings > swings ? (last - first) / (0.5 * swings * T) : 0;
 }
 
+/* Height of the centre of a circle's cap of area 1 on a line that it meets at this angle. */
+TEST_FN double cap_height(double angle)
+{
+    double part = angle - sin(angle) * cos(angle);
+    return (2.0 / 3 * pow(sin(angle), 3) / part - cos(angle)) / sqrt(part);
+}
+
+/* Contact angle [degrees] of a drop in the plane on the line y = 0, from the height of its centre of mass. */
+TEST_FN double contact_angle(const fsi_sph *s)
+{
+    double lo = 1e-3, hi = PI, mean = 0;
+    int i;
+    for (i = 0; i < s->count; i++) mean += (double)s->position[i].y / s->count;
+    mean /= sqrt(s->count * (double)s->particle_volume);
+    for (i = 0; i < 60; i++) {
+        double middle = (lo + hi) / 2;
+        if (cap_height(middle) < mean) lo = middle;
+        else hi = middle;
+    }
+    return lo * 180 / PI;
+}
+
 /* The axis along which gravity acts. */
 TEST_FN double height(const fsi_sph *s, int i) { return (double)(s->desc.dim == 2 ? s->position[i].y : s->position[i].z); }
 
