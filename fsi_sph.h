@@ -42,9 +42,10 @@
       One liquid, incompressible up to desc.compressibility, free surface, 2D and 3D. A step minimises one energy: inertia,
       compression, contact (Liu et al., "A Semi-Analytical Energy Model for Particle-Based Fluid Simulation Involving Complex
       Moving Boundaries"; docs/sph.md tells what was mended). Steps as large as one particle spacing of motion stay stable;
-      no particle that starts outside a solid ends inside it. Viscosity in Pa s, implicit, with no-slip walls. Numbers to choose: spacing, depth; all else has a default that works.
+      no particle that starts outside a solid ends inside it. Viscosity in Pa s, implicit, with no-slip walls. Surface tension in
+      N/m and contact angles. Numbers to choose: spacing, depth; all else has a default that works.
    WHAT IT DOES NOT DO (yet)
-      Surface tension, several liquids.
+      Several liquids.
 
    MACROS: those of fsi.h, none of its own.
    UNITS: SI. In 2D masses, forces and energies are per metre of depth.

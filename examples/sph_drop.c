@@ -163,7 +163,7 @@ int main(int argc, char **argv)
     view.lo = fsi_v3(-0.005, -0.0015, -0.0018);
     view.hi = fsi_v3(0.0045, 0.0015, 0.0018);
     scene = ex_scene_begin(&app);
-    ex_look_at_box(&scene, view, 90, 8);
+    ex_look_at_box(&scene, view, 0, 12);
 
     for (frame = 0; frame < app.frames; frame++) {
         for (k = 0; k < 2; k++) {
