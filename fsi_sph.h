@@ -43,10 +43,10 @@
       compression, contact (Liu et al., "A Semi-Analytical Energy Model for Particle-Based Fluid Simulation Involving Complex
       Moving Boundaries"; docs/sph.md tells what was mended). Steps as large as one particle spacing of motion stay stable;
       no particle that starts outside a solid ends inside it. Viscosity in Pa s is implicit, with no-slip walls (after Weiler et
-      al., "A Physically Consistent Implicit Viscosity Solver for SPH Fluids"). Numbers to choose: spacing, depth; all else has
-      a default that works.
+      al., "A Physically Consistent Implicit Viscosity Solver for SPH Fluids"). Surface tension in N/m and contact angles.
+      Numbers to choose: spacing, depth; all else has a default that works.
    WHAT IT DOES NOT DO (yet)
-      Surface tension, several liquids.
+      Several liquids.
 
    MACROS: those of fsi.h, none of its own.
    UNITS: SI. In 2D masses, forces and energies are per metre of depth.
@@ -81,7 +81,8 @@ typedef struct fsi_sph_desc {
     fsi_vec3 gravity;        /* [m/s^2]; default (0, 0, -9.81) */
     fsi_real depth;          /* greatest depth expected [m]; sets the stiffness; default 1 */
     fsi_real compressibility;/* compression at that depth; default 0.01 */
-    fsi_real stiffness;      /* mu, bulk modulus [Pa]; default 0: density |g| depth / (compressibility gk^2) */
+    fsi_real stiffness;      /* mu, bulk modulus [Pa]; default 0: (density |g| depth + surface_tension / dx) / (compressibility gk^2);
+                                without gravity the first part stands for 9.81 m/s^2, and is left out under surface tension */
     int min_iters, max_iters;/* sweeps a substep, and at most as many iterations of viscosity; default 8, 100 */
     fsi_real tolerance;      /* sweeps end when one moves the particles by less than this share of what pressure and walls
                                 have moved them in all, on average; default 5e-4 */
@@ -102,6 +103,7 @@ typedef struct fsi_sph_desc {
     int contact_first;       /* lowest power n0 of the contact potential: 2 (default, C1) or 1 (the paper's, may cycle) */
     int contact_order, contact_max_order; /* N at the start of a step and its bound; default 3, 24 */
     fsi_real xsph;           /* velocity smoothing 0 to 0.5; default 0.05 */
+    fsi_real surface_tension;/* sigma [N/m] (water: 0.0728), 0 to 1e6; default 0: none, at no cost */
     fsi_box3 domain;         /* solid walls around the liquid; default empty: none */
     int reserve;             /* particles to make room for; default 0 */
     int max_particles;       /* budget of the whole simulator; default 0: no limit */
@@ -217,6 +219,8 @@ typedef struct fsi_sph_obstacle_desc {
     uint32_t mask;           /* it acts on particles with filter & mask != 0; default 0xffffffff: on all */
     fsi_real friction;       /* Coulomb's coefficient, 0 to 10; default 0 */
     int no_slip;             /* where desc.viscosity > 0 the liquid moves with the wall, else it slides; default 1 */
+    fsi_real adhesion;       /* 0 to 1, under surface tension: work of adhesion over that of cohesion. The contact angle follows from
+                                Young and Dupre, cos(theta) = 2 adhesion - 1; default 0: the liquid does not wet it */
     fsi_vec3 *vertex_force;  /* default NULL; else mesh->source_count entries, written by each step: what the liquid did to each of
                                 the caller's vertices, mean over the step [N] */
 } fsi_sph_obstacle_desc;
@@ -311,8 +315,8 @@ FSI_API fsi_status fsi_sph_copy(const fsi_sph *s, fsi_sph_field field, fsi_vec3 
 /* Advances exactly dt seconds. Errors: ARGUMENT (dt), NAN (names the particle and what was not finite), MEMORY, LIMIT;
    then nothing has changed. */
 FSI_API fsi_status fsi_sph_step(fsi_sph *s, fsi_real dt);
-/* The largest step that moves no particle farther than cfl * dx and keeps the stiffness number S = mu dt^2/(rho0 dx^2)
-   below 10 [s]. */
+/* The largest step that moves no particle farther than cfl * dx, keeps the stiffness number S = mu dt^2/(rho0 dx^2)
+   below 10 and resolves capillary waves, dt <= sqrt(rho0 dx^3/sigma)/4 [s]. */
 FSI_API fsi_real fsi_sph_suggest_dt(const fsi_sph *s);
 
 /* Pressure [Pa] at a point: Shepard average of the particles within H; 0 where there are none. O(count). */
@@ -361,6 +365,8 @@ typedef struct fsi__sph_kernel {
     double sigma;   /* 1 / lattice sum */
     double gk;      /* share of a pressure gradient that the discrete operator sees on the lattice */
     double settled; /* the same in a settled liquid, which packs closely: measured slopes of still pools fit it */
+    double sheet;   /* surface tension: makes the areas of a plane surface's particles sum to one */
+    double depth;   /* of those particles below the surface, mean by area [H] */
     double wall;    /* s_B: what a lattice at dx/2 from a wall misses, over the exact integral there */
     double viscous; /* weight of (1-q)(2-q) in the viscous operator, that makes it the Laplacian in a settled liquid */
     double drag;    /* what a lattice at dx/2 from a wall misses of that operator, over the integral's slope per distance there */
@@ -424,6 +430,59 @@ static fsi__sph_lattice fsi__sph_sum_lattice(int dim, double ratio, int packed)
     return out;
 }
 
+#define FSI__SPH_SURFACE 0.4 /* least gradient of the colour at a surface [1/H] */
+
+/* A smooth kernel for the surface's normal: W(q) = c (1-q^2)^3 in units of H. */
+FSI_FN double fsi__sph_color_c(int dim) { return dim == 3 ? 315 / (64 * FSI_PI) : 4 / FSI_PI; }
+
+/* How much surface passes through a particle where the gradient of sum V W has this length [1/H]: about 1.2 on it, 0.4 and less
+   two layers below, where the direction is noise. */
+FSI_FN double fsi__sph_surface(double gradient) { return gradient > FSI__SPH_SURFACE ? (gradient - FSI__SPH_SURFACE) * (gradient - FSI__SPH_SURFACE) : 0; }
+
+/* Sums over a lattice plane at height z (in H): the colour's slope and (1-q^2)^3, both without factors. */
+static void fsi__sph_sum_plane(int dim, double ratio, double z, double *slope, double *weight)
+{
+    int i, j, depth = dim == 3 ? 3 : 0;
+    *slope = *weight = 0;
+    for (j = -depth; j <= depth; j++) {
+        for (i = -3; i <= 3; i++) {
+            double t = 1 - z * z - (i * i + j * j) / (ratio * ratio);
+            if (!(t > 0)) continue;
+            *slope += t * t * z;
+            *weight += t * t * t;
+        }
+    }
+}
+
+/* A column of a lattice below a plane surface: particles at depth (k + 1/2) dx. The area of one is proportional to m/b, its m over the
+   sum b of m (1-q^2)^3 around it; the factor makes sum V m/b over the column its cross-section. */
+static double fsi__sph_calibrate_sheet(int dim, double ratio, double *depth)
+{
+    const double c = 6 * fsi__sph_color_c(dim) / (dim == 3 ? ratio * ratio * ratio : ratio * ratio);
+    double m[3], slope, weight, sum = 0, below = 0;
+    int k, j;
+    for (k = 0; k < 3; k++) {
+        double gradient = 0;
+        for (j = -k; j <= 3; j++) {
+            fsi__sph_sum_plane(dim, ratio, j / ratio, &slope, &weight);
+            gradient += c * slope;
+        }
+        m[k] = fsi__sph_surface(gradient);
+    }
+    for (k = 0; k < 3; k++) {
+        double b = 0;
+        for (j = 0; j < 3; j++) {
+            fsi__sph_sum_plane(dim, ratio, (j - k) / ratio, &slope, &weight);
+            b += m[j] * weight;
+        }
+        if (!(b > 0)) continue;
+        sum += m[k] / b;
+        below += m[k] / b * (k + 0.5) / ratio;
+    }
+    *depth = below / sum;
+    return ratio / sum;
+}
+
 static fsi__sph_kernel fsi__sph_calibrate(int dim, double ratio)
 {
     const fsi__sph_lattice plain = fsi__sph_sum_lattice(dim, ratio, 0), packed = fsi__sph_sum_lattice(dim, ratio, 1);
@@ -434,6 +493,7 @@ static fsi__sph_kernel fsi__sph_calibrate(int dim, double ratio)
     kernel.peak = fsi__sph_c(dim) / plain.sum;
     kernel.gk = plain.gradient / plain.sum;
     kernel.settled = packed.gradient < plain.gradient ? packed.gradient / plain.sum : kernel.gk;
+    kernel.sheet = fsi__sph_calibrate_sheet(dim, ratio, &kernel.depth);
     kernel.wall = plain.miss / plain.sum / fsi__sph_plane(dim, 0.5 / ratio, &slope);
     kernel.viscous = 2 * dim * (dim + 2) / packed.viscous;
     kernel.drag = kernel.viscous * plain.drag / (slope * 2 * ratio);
@@ -683,6 +743,7 @@ typedef struct fsi__sph_body {
     fsi_vec3 star_velocity, star_spin;
     double mass, inertia[9];
     double reach;            /* of its meshes from its centre [H] */
+    fsi_vec3 line, line_moment; /* impulse of contact lines in this substep [N s], about its centre */
     double q[6], qz[6], star[6], step[6], residual[6], warm[6];
     double block[6][6];      /* of the diagonal, lower half */
     fsi__sph_body_drag drag;
@@ -757,6 +818,8 @@ typedef struct fsi__sph_viscosity {
     fsi__lane4 *d, *r, *p, *q;  /* correction of v, residual, direction, the operator on it */
     fsi__sph_block *inverse;    /* of the operator's diagonal blocks */
 } fsi__sph_viscosity;
+/* Surface particles that hang together: sum of their accelerations by surface tension, of their areas, and of what is near a wall. */
+typedef struct fsi__sph_drop { double sum[3], area, contact; } fsi__sph_drop;
 
 /* One call of step. Creation order: what will be published. Rank order: the substep's solve; lengths in units of H,
    displacements u from where the particles were when the neighbour lists were made. */
@@ -782,11 +845,17 @@ typedef struct fsi__sph_run {
     fsi_real *kappa, *pressure, *lambda_out;
     fsi_vec3 *target, *guess;   /* x*, where the solve starts */
     fsi_vec3 *drag;             /* what viscosity gave in this substep [m/s^2]; NULL: there is none */
+    fsi_vec3 *tension;          /* acceleration by surface tension [m/s^2]; NULL: none */
+    fsi_vec3 *line;             /* the part of the velocity that a contact line gave [m/s] */
     /* rank order */
     const int *order, *first, *size, *list;
     fsi__record *base, *z, *zp; /* u = 0, the point where the gradient is taken, the same with pressure */
     fsi__lane4 *star;           /* x* as a displacement */
     fsi__lane4 *u, *uz, *step;  /* iterate, extrapolated iterate, last step (w: diagonal) */
+    fsi__lane4 *normal;         /* under surface tension: m n of the surface through a particle, or what comes of it */
+    fsi__lane4 *sheet;          /* the same smoothed */
+    int *drop;                  /* surface particle -> one that stands for all it hangs together with, -1: none */
+    struct fsi__sph_drop *drops;
     fsi__lane *lambda;
     int *slot;                  /* rank -> wall, -1: none */
     int *group_slot;            /* group -> first wall, -1: none */
@@ -921,6 +990,14 @@ static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
     run->group_slot = (int *)fsi__take(a, (size_t)run->groups, sizeof(int));
     run->overflow = (int *)fsi__take(a, (size_t)run->chunks, sizeof(int));
     run->part = (double *)fsi__take(a, (size_t)run->chunks * FSI__SPH_SUMS, sizeof(double));
+    if (run->s->desc.surface_tension > 0) {
+        run->tension = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
+        run->line = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
+        run->normal = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+        run->sheet = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+        run->drop = (int *)fsi__take(a, n, sizeof(int));
+        run->drops = (fsi__sph_drop *)fsi__take(a, n, sizeof(fsi__sph_drop));
+    }
     run->body = (fsi__sph_body *)fsi__take(a, (size_t)run->im->obstacle_count, sizeof(fsi__sph_body));
     if (run->s->desc.viscosity > 0) fsi__sph_viscous_layout(run, a);
     fsi__sph_layout_sources(run, a);
@@ -1373,6 +1450,7 @@ static void fsi__sph_predict_body(const fsi__sph_run *run, fsi__sph_body *b)
     }
     b->star_velocity = fsi_v3_madd(b->velocity, dt / b->work.mass, b->work.force);
     b->star_spin = fsi_v3_madd(b->spin, dt, b->work.torque);
+    b->line = b->line_moment = fsi_v3(0, 0, 0);
     if (run->s->desc.dim == 2) b->star_velocity.z = b->star_spin.x = b->star_spin.y = 0;
     star.position = fsi_v3_madd(b->base.position, dt, b->star_velocity);
     star.orientation = fsi_quat_integrate(b->base.orientation, fsi__sph_spin_to_rate(b->base.orientation, b->work.inertia, b->star_spin), dt);
@@ -1565,10 +1643,11 @@ static void fsi__sph_finish_bodies(fsi__sph_run *run, double impulse[3])
         moment = fsi_m3_mul_v3(fsi_body_world_tensor(body->base.orientation, body->work.inertia), turn);
         body->velocity = fsi_v3_add(body->star_velocity, change);
         body->spin = fsi_v3_add(body->star_spin, moment);
-        fsi__sph_to_doubles(d, change, (double)body->work.mass);
+        change = fsi_v3_madd(body->line, body->work.mass, change);
+        fsi__sph_to_doubles(d, change, 1);
         for (k = 0; k < 3; k++) impulse[k] += d[k];
-        body->work.impulse = fsi_v3_madd(body->work.impulse, body->work.mass, change);
-        body->work.angular_impulse = fsi_v3_add(body->work.angular_impulse, moment);
+        body->work.impulse = fsi_v3_add(body->work.impulse, change);
+        body->work.angular_impulse = fsi_v3_add(body->work.angular_impulse, fsi_v3_add(moment, body->line_moment));
         body->at = fsi__sph_body_pose(run, body, body->qz);
     }
 }
@@ -2532,6 +2611,432 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
     return FSI_OK;
 }
 
+/* ---- >>surface tension ----------------------------------------------------------------------------------------
+
+   The force on a surface element dA is sigma kappa n dA, n the normal inward, kappa = -div n the curvature (Brackbill's continuum
+   surface force). Four sums over the neighbours make it, at the places x0 where the substep starts, on its lists:
+
+      normal      N_i = V sum_j grad W_ij + the solid's share as if it were liquid; m_i = (|N_i| - 0.4)+^2, n_i = N_i/|N_i|
+      smoothed    n_i <- sum_j m_j n_j w_ij, to length 1; near a wall turned to the contact angle (below)
+      curvature   kappa_i = (dim-1) sum_j m_j t.(n_i - n_j) w'_ij / sum_j m_j t.t w'_ij,  t = the part of x_j - x_i along the surface
+      force       a_i = sigma kappa_i A_i n_i/(rho0 V), with kappa smoothed as n was; the areas A_i = s V m_i / sum_j m_j w_ij.
+
+   The areas are shares of the surface around a particle: whatever m and the layering are, a surface's areas sum to its size, and s
+   follows from a lattice. Nothing is left to tune; measured periods and pressures are in docs/sph.md.
+
+   Forces between pairs of particles would conserve momentum pair by pair. But they press the liquid together with sigma/dx, a
+   hundred times what a drop's curvature does, and at that pressure the particles lock into a crystal that rings like a bell (cohesion) or
+   tear the surface apart (a stress along it); both were tried. Here the forces of surface particles that hang together are made to cancel
+   instead: what their sum lacks to zero is shared out by area. Where they touch a wall the sum is what the contact line holds, and
+   the wall's. */
+
+#define FSI__SPH_CURVATURE 1.0 /* largest curvature, over (dim-1)/dx */
+#define FSI__SPH_CAPILLARY 0.25 /* share of sqrt(rho0 dx^3/sigma) a substep may take */
+
+static double fsi__sph_capillary_dt(const fsi_sph *s)
+{
+    const double dx = (double)s->desc.spacing;
+    return FSI__SPH_CAPILLARY * sqrt((double)s->desc.density * dx * dx * dx / (double)s->desc.surface_tension);
+}
+
+/* Where the substep starts, as coordinates. */
+static void fsi__sph_gather_start(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    const double per_h = 1 / run->h;
+    int r;
+    (void)chunk;
+    for (r = begin; r < end; r++) {
+        const fsi_vec3 *x = &run->x[run->order[r]];
+        run->zp[r].x = fsi__to_coord((double)x->x * per_h);
+        run->zp[r].y = fsi__to_coord((double)x->y * per_h);
+        run->zp[r].z = fsi__to_coord((double)x->z * per_h);
+        run->zp[r].w = 0;
+    }
+}
+
+/* What a pair needs: difference in units of H, 1 - q^2 or 0. */
+typedef struct fsi__sph_pair { fsi__f8 x, y, z, t; } fsi__sph_pair;
+
+FSI_FN fsi__sph_pair fsi__sph_pair_at(const fsi__sph_run *run, const int *list, int r)
+{
+    const fsi__f8 unit = fsi__f8_set((fsi__lane)FSI__COORD_UNIT);
+    fsi__sph_pair p;
+    fsi__f8 w;
+    fsi__f8_gather(run->zp, list, &run->zp[r], &p.x, &p.y, &p.z, &w);
+    p.x = fsi__f8_mul(p.x, unit);
+    p.y = fsi__f8_mul(p.y, unit);
+    p.z = fsi__f8_mul(p.z, unit);
+    p.t = fsi__f8_add(fsi__f8_add(fsi__f8_mul(p.x, p.x), fsi__f8_mul(p.y, p.y)), fsi__f8_mul(p.z, p.z));
+    p.t = fsi__f8_max(fsi__f8_sub(fsi__f8_set(1), p.t), fsi__f8_set(0));
+    return p;
+}
+
+FSI_FN void fsi__sph_add_weighted(fsi__sph_sums *sum, fsi__f8 w, fsi__f8 x, fsi__f8 y, fsi__f8 z)
+{
+    sum->x = fsi__f8_add(sum->x, fsi__f8_mul(w, x));
+    sum->y = fsi__f8_add(sum->y, fsi__f8_mul(w, y));
+    sum->z = fsi__f8_add(sum->z, fsi__f8_mul(w, z));
+}
+
+FSI_FN fsi__lane4 fsi__sph_fold(const fsi__sph_sums *sum)
+{
+    fsi__lane4 out;
+    out.x = fsi__f8_sum(sum->x);
+    out.y = fsi__f8_sum(sum->y);
+    out.z = fsi__f8_sum(sum->z);
+    out.w = 0;
+    return out;
+}
+
+FSI_FN fsi__lane fsi__lane4_norm(const fsi__lane4 *a) { return (fsi__lane)sqrt((double)(a->x * a->x + a->y * a->y + a->z * a->z)); }
+
+/* The colour's slope that a half-space of liquid at distance delta adds, over the slope of the boundary integral. */
+static double fsi__sph_color_of_plane(int dim, double delta)
+{
+    double slope, t = 1 - delta * delta;
+    fsi__sph_plane(dim, delta, &slope);
+    if (!(slope > 1e-6)) return 0;
+    return fsi__sph_color_c(dim) * (dim == 3 ? FSI_PI / 4 * t * t * t * t : 32.0 / 35 * t * t * t * sqrt(t)) / slope;
+}
+
+/* The wall of rank r where it is liquid's surface that is near it, else NULL. */
+static fsi__sph_wall *fsi__sph_wall_near(const fsi__sph_run *run, int r)
+{
+    fsi__sph_wall *w = run->slot[r] >= 0 ? &run->wall[run->slot[r]] : NULL;
+    return w && w->part_count > 0 && w->clear < 1 ? w : NULL;
+}
+
+static void fsi__sph_find_normals(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    const int dim = run->s->desc.dim;
+    const fsi__lane scale = (fsi__lane)(6 * fsi__sph_color_c(dim) * run->im->kernel.volume);
+    const double per_wall = 1 / (double)run->s->wall_factor;
+    int r, k;
+    (void)chunk;
+    for (r = begin; r < end; r++) {
+        const int *list = run->list + run->first[r];
+        const int size = fsi__sph_padded(run->size[r]);
+        const fsi__sph_wall *w = fsi__sph_wall_near(run, r);
+        fsi__sph_sums sum;
+        fsi__lane4 n;
+        fsi__lane length, m, wall = w ? (fsi__lane)(per_wall * fsi__sph_color_of_plane(dim, (double)w->clear)) : 0;
+        sum.x = sum.y = sum.z = fsi__f8_set(0);
+        for (k = 0; k < size; k += FSI_LANES) {
+            fsi__sph_pair p = fsi__sph_pair_at(run, list + k, r);
+            fsi__sph_add_weighted(&sum, fsi__f8_mul(p.t, p.t), p.x, p.y, p.z);
+        }
+        n = fsi__sph_fold(&sum);
+        n.x = scale * n.x + (w ? wall * w->g[0] : 0);
+        n.y = scale * n.y + (w ? wall * w->g[1] : 0);
+        n.z = scale * n.z + (w ? wall * w->g[2] : 0);
+        length = fsi__lane4_norm(&n);
+        m = (fsi__lane)fsi__sph_surface((double)length);
+        if (length > 0) length = m / length;
+        n.x *= length;
+        n.y *= length;
+        n.z *= length;
+        n.w = m;
+        run->normal[r] = n;
+    }
+}
+
+/* The wall's normal [into the liquid] at a particle and the mean adhesion of its obstacles. */
+static double fsi__sph_adhesion(const fsi__sph_run *run, const fsi__sph_wall *w, double n[3])
+{
+    double sum = 0, all = 0, length = 0;
+    int j, k;
+    for (j = 0; j < w->part_count; j++) {
+        const double g = sqrt((double)fsi__lane_dot(w->part[j].g, w->part[j].g[0], w->part[j].g[1], w->part[j].g[2]));
+        sum += g * (double)run->im->obstacle[w->part[j].owner].desc.adhesion;
+        all += g;
+    }
+    for (k = 0; k < 3; k++) length += (double)w->g[k] * (double)w->g[k];
+    length = sqrt(length);
+    for (k = 0; k < 3; k++) n[k] = length > 0 ? -(double)w->g[k] / length : 0;
+    return all > 0 ? sum / all : 0;
+}
+
+/* At a wall with normal b the surface has the contact angle: n = tau sin(theta) - b cos(theta), tau its direction along the wall. This
+   fades in over the distance H (as in Breinlinger et al. 2013). */
+static void fsi__sph_turn_normal(const fsi__sph_run *run, const fsi__sph_wall *w, double n[3])
+{
+    double b[3], tau[3], cosine = 2 * fsi__sph_adhesion(run, w, b) - 1, sine = sqrt(1 - cosine * cosine), along = 0, length = 0, f = (double)w->clear;
+    int k;
+    for (k = 0; k < 3; k++) along += n[k] * b[k];
+    for (k = 0; k < 3; k++) {
+        tau[k] = n[k] - along * b[k];
+        length += tau[k] * tau[k];
+    }
+    length = sqrt(length);
+    if (!(length > 1e-3)) return; /* the surface lies along the wall: a film, or what the wall does not hold */
+    for (k = 0; k < 3; k++) n[k] = f * n[k] + (1 - f) * (sine * tau[k] / length - cosine * b[k]);
+}
+
+static void fsi__sph_smooth_normals(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    int r, k;
+    (void)chunk;
+    for (r = begin; r < end; r++) {
+        const int *list = run->list + run->first[r];
+        const int size = fsi__sph_padded(run->size[r]);
+        const fsi__sph_wall *w = fsi__sph_wall_near(run, r);
+        fsi__lane4 own = run->normal[r], out;
+        fsi__sph_sums sum;
+        double n[3], length;
+        memset(&run->sheet[r], 0, sizeof run->sheet[r]);
+        if (!(own.w > 0)) continue;
+        sum.x = sum.y = sum.z = fsi__f8_set(0);
+        for (k = 0; k < size; k += FSI_LANES) {
+            const fsi__sph_pair p = fsi__sph_pair_at(run, list + k, r);
+            fsi__f8 x, y, z;
+            fsi__f8_gather_vectors(run->normal, list + k, &x, &y, &z);
+            fsi__sph_add_weighted(&sum, fsi__f8_mul(fsi__f8_mul(p.t, p.t), p.t), x, y, z);
+        }
+        out = fsi__sph_fold(&sum);
+        n[0] = (double)out.x - (size - run->size[r] - 1) * (double)own.x; /* itself once, where the padding counts it too */
+        n[1] = (double)out.y - (size - run->size[r] - 1) * (double)own.y;
+        n[2] = (double)out.z - (size - run->size[r] - 1) * (double)own.z;
+        length = sqrt(n[0] * n[0] + n[1] * n[1] + n[2] * n[2]);
+        for (k = 0; k < 3 && length > 0; k++) n[k] /= length;
+        if (w) fsi__sph_turn_normal(run, w, n);
+        length = sqrt(n[0] * n[0] + n[1] * n[1] + n[2] * n[2]);
+        length = length > 0 ? (double)own.w / length : 0;
+        run->sheet[r].x = (fsi__lane)(n[0] * length);
+        run->sheet[r].y = (fsi__lane)(n[1] * length);
+        run->sheet[r].z = (fsi__lane)(n[2] * length);
+        run->sheet[r].w = own.w;
+    }
+}
+
+/* Curvature [1/H] of the surface at rank r. t.n_i = 0 leaves -m_j t.n_j above. */
+static fsi__lane fsi__sph_curvature_at(const fsi__sph_run *run, int r)
+{
+    const int *list = run->list + run->first[r];
+    const int size = fsi__sph_padded(run->size[r]);
+    const fsi__lane4 *s = &run->sheet[r];
+    const fsi__f8 nx = fsi__f8_set(s->x / s->w), ny = fsi__f8_set(s->y / s->w), nz = fsi__f8_set(s->z / s->w);
+    const double most = FSI__SPH_CURVATURE * run->h / (double)run->s->desc.spacing;
+    fsi__f8 above = fsi__f8_set(0), below = above;
+    double bend, length, c;
+    int k;
+    for (k = 0; k < size; k += FSI_LANES) {
+        fsi__sph_pair p = fsi__sph_pair_at(run, list + k, r);
+        fsi__f8 x, y, z, m, w = fsi__f8_mul(p.t, p.t), dn = fsi__f8_add(fsi__f8_add(fsi__f8_mul(p.x, nx), fsi__f8_mul(p.y, ny)), fsi__f8_mul(p.z, nz));
+        fsi__f8_gather_vectors(run->sheet, list + k, &x, &y, &z);
+        m = fsi__f8_sqrt(fsi__f8_add(fsi__f8_add(fsi__f8_mul(x, x), fsi__f8_mul(y, y)), fsi__f8_mul(z, z)));
+        p.x = fsi__f8_sub(p.x, fsi__f8_mul(dn, nx));
+        p.y = fsi__f8_sub(p.y, fsi__f8_mul(dn, ny));
+        p.z = fsi__f8_sub(p.z, fsi__f8_mul(dn, nz));
+        above = fsi__f8_sub(above, fsi__f8_mul(w, fsi__f8_add(fsi__f8_add(fsi__f8_mul(p.x, x), fsi__f8_mul(p.y, y)), fsi__f8_mul(p.z, z))));
+        below = fsi__f8_add(below, fsi__f8_mul(fsi__f8_mul(w, m), fsi__f8_add(fsi__f8_add(fsi__f8_mul(p.x, p.x), fsi__f8_mul(p.y, p.y)), fsi__f8_mul(p.z, p.z))));
+    }
+    bend = (double)fsi__f8_sum(above);
+    length = (double)fsi__f8_sum(below);
+    c = length > 0 ? bend / length : 0;
+    return (fsi__lane)((run->s->desc.dim - 1) * (c > most ? most : c < -most ? -most : c));
+}
+
+/* normal: m kappa, m, for the sums of the last pass. */
+static void fsi__sph_find_curvature(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    int r;
+    (void)chunk;
+    for (r = begin; r < end; r++) {
+        const fsi__lane m = run->sheet[r].w;
+        run->normal[r].x = m > 0 ? m * fsi__sph_curvature_at(run, r) : 0;
+        run->normal[r].y = m;
+        run->normal[r].z = run->normal[r].w = 0;
+    }
+}
+
+/* Accelerations; sheet.w becomes the particle's area over dx^(dim-1), which nobody else reads here. A wall hides a part of the surface around it. */
+static void fsi__sph_pull_surface(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    const double h = run->h, scale = (double)run->s->desc.surface_tension / ((double)run->s->desc.density * h * h), ratio = h / (double)run->s->desc.spacing;
+    int r, k;
+    (void)chunk;
+    for (r = begin; r < end; r++) {
+        const int *list = run->list + run->first[r];
+        const int size = fsi__sph_padded(run->size[r]), own = size - run->size[r] - 1;
+        const fsi__lane4 *n = &run->sheet[r];
+        const fsi__sph_wall *w = fsi__sph_wall_near(run, r);
+        fsi__f8 curvature = fsi__f8_set(0), surface = curvature;
+        double b, kappa, share, area, slope;
+        run->tension[run->order[r]] = fsi_v3(0, 0, 0);
+        if (!(n->w > 0)) continue;
+        for (k = 0; k < size; k += FSI_LANES) {
+            const fsi__sph_pair p = fsi__sph_pair_at(run, list + k, r);
+            const fsi__f8 t = fsi__f8_mul(fsi__f8_mul(p.t, p.t), p.t);
+            fsi__f8 x, y, z;
+            fsi__f8_gather_vectors(run->normal, list + k, &x, &y, &z);
+            curvature = fsi__f8_add(curvature, fsi__f8_mul(t, x));
+            surface = fsi__f8_add(surface, fsi__f8_mul(t, y));
+        }
+        b = (double)(fsi__f8_sum(surface) - (fsi__lane)own * run->normal[r].y);
+        kappa = (double)(fsi__f8_sum(curvature) - (fsi__lane)own * run->normal[r].x) / b;
+        if (w) b /= 1 - fsi__sph_plane(run->s->desc.dim, (double)w->clear, &slope);
+        share = run->im->kernel.sheet * (double)n->w / b;
+        area = share;
+        if (run->s->desc.dim == 3) area *= 1 + run->im->kernel.depth * kappa / 2; /* the surface itself is larger */
+        area *= scale * kappa / (double)n->w;
+        run->sheet[r].w = (fsi__lane)(share / ratio);
+        run->tension[run->order[r]] = fsi_v3((fsi_real)(area * (double)n->x), (fsi_real)(area * (double)n->y), (fsi_real)(area * (double)n->z));
+    }
+}
+
+static int fsi__sph_drop_of(int *drop, int r)
+{
+    while (drop[r] != r) r = drop[r] = drop[drop[r]];
+    return r;
+}
+
+/* Joins surface particles that are neighbours; the lowest rank stands for all. */
+static void fsi__sph_find_drops(fsi__sph_run *run)
+{
+    int r, k;
+    for (r = 0; r < run->n; r++) {
+        const int *list = run->list + run->first[r];
+        run->drop[r] = run->sheet[r].w > 0 ? r : -1;
+        if (run->drop[r] < 0) continue;
+        memset(&run->drops[r], 0, sizeof run->drops[r]);
+        for (k = 0; k < run->size[r]; k++) {
+            int a, b;
+            if (list[k] >= r || run->drop[list[k]] < 0) continue;
+            a = fsi__sph_drop_of(run->drop, list[k]);
+            b = fsi__sph_drop_of(run->drop, r);
+            if (a < b) run->drop[b] = a;
+            else run->drop[a] = b;
+        }
+    }
+}
+
+/* How much of a contact line is at rank r. */
+static double fsi__sph_contact_share(const fsi__sph_run *run, int r)
+{
+    const fsi__sph_wall *w = fsi__sph_wall_near(run, r);
+    return w ? (double)run->sheet[r].w * (1 - (double)w->clear) : 0;
+}
+
+static void fsi__sph_sum_drops(fsi__sph_run *run)
+{
+    int r;
+    for (r = 0; r < run->n; r++) {
+        const fsi_vec3 *a = &run->tension[run->order[r]];
+        fsi__sph_drop *d;
+        run->line[run->order[r]] = fsi_v3(0, 0, 0);
+        if (run->drop[r] < 0) continue;
+        run->drop[r] = fsi__sph_drop_of(run->drop, r);
+        d = &run->drops[run->drop[r]];
+        d->sum[0] += (double)a->x;
+        d->sum[1] += (double)a->y;
+        d->sum[2] += (double)a->z;
+        d->area += (double)run->sheet[r].w;
+        d->contact += fsi__sph_contact_share(run, r);
+    }
+}
+
+/* The obstacle that has most of a particle's wall. */
+static int fsi__sph_main_part(const fsi__sph_wall *w)
+{
+    fsi__lane most = -1;
+    int k, best = 0;
+    for (k = 0; k < w->part_count; k++) {
+        const fsi__lane *g = w->part[k].g;
+        if (!(fsi__lane_dot(g, g[0], g[1], g[2]) > most)) continue;
+        most = fsi__lane_dot(g, g[0], g[1], g[2]);
+        best = k;
+    }
+    return best;
+}
+
+/* A coupled body takes the reaction to a contact line's pull on particle i as it takes the host's forces. */
+static void fsi__sph_pull_body(fsi__sph_run *run, fsi__sph_body *b, int i)
+{
+    const fsi_vec3 given = fsi_v3_scale(run->line[i], -run->s->particle_mass), moment = fsi_v3_cross(fsi_v3_sub(run->x[i], b->base.position), given);
+    b->line = fsi_v3_add(b->line, given);
+    b->line_moment = fsi_v3_add(b->line_moment, moment);
+    b->star_velocity = fsi_v3_madd(b->star_velocity, 1 / b->work.mass, given);
+    b->star_spin = fsi_v3_add(b->star_spin, moment);
+}
+
+/* Where a coupled body goes without pressure, now that its contact lines are known. */
+static void fsi__sph_pull_bodies(fsi__sph_run *run)
+{
+    int i;
+    for (i = 0; i < run->body_count; i++) {
+        fsi__sph_body *b = &run->body[i];
+        fsi_pose star;
+        if (!b->coupled) continue;
+        if (run->s->desc.dim == 2) b->star_velocity.z = b->star_spin.x = b->star_spin.y = 0;
+        star.position = fsi_v3_madd(b->base.position, (fsi_real)run->dt, b->star_velocity);
+        star.orientation = fsi_quat_integrate(b->base.orientation, fsi__sph_spin_to_rate(b->base.orientation, b->work.inertia, b->star_spin), (fsi_real)run->dt);
+        fsi__sph_body_way(run, b, star, b->star);
+    }
+}
+
+/* Shares out the sum of each drop: to its particles by area, so that none is left, or to the wall that its contact line is on. */
+static void fsi__sph_share_drops(fsi__sph_run *run)
+{
+    int r;
+    for (r = 0; r < run->n; r++) {
+        const fsi__sph_drop *d = run->drop[r] >= 0 ? &run->drops[run->drop[r]] : NULL;
+        const int i = run->order[r];
+        fsi_vec3 *a = &run->tension[i];
+        if (!d) continue;
+        if (d->contact > 0) {
+            const double share = fsi__sph_contact_share(run, r) / d->contact * run->dt;
+            int body;
+            if (!(share > 0)) continue;
+            run->line[i] = fsi_v3((fsi_real)(share * d->sum[0]), (fsi_real)(share * d->sum[1]), (fsi_real)(share * d->sum[2]));
+            body = run->wall[run->slot[r]].part[fsi__sph_main_part(&run->wall[run->slot[r]])].body;
+            if (body >= 0) fsi__sph_pull_body(run, &run->body[body], i);
+        } else if (d->area > 0) {
+            const double share = (double)run->sheet[r].w / d->area;
+            *a = fsi_v3_sub(*a, fsi_v3((fsi_real)(share * d->sum[0]), (fsi_real)(share * d->sum[1]), (fsi_real)(share * d->sum[2])));
+        }
+    }
+    fsi__sph_pull_bodies(run);
+}
+
+/* Adds the accelerations to v* and x*. */
+static void fsi__sph_apply_tension(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    const fsi_real dt = (fsi_real)run->dt;
+    const double scale = run->dt * run->dt / run->h;
+    int r;
+    (void)chunk;
+    for (r = begin; r < end; r++) {
+        const int i = run->order[r];
+        const fsi_vec3 a = run->tension[i];
+        run->v[i] = fsi_v3_madd(run->v[i], dt, a);
+        run->target[i] = fsi_v3_madd(run->target[i], dt * dt, a);
+        run->star[r].x += (fsi__lane)(scale * (double)a.x);
+        run->star[r].y += (fsi__lane)(scale * (double)a.y);
+        run->star[r].z += (fsi__lane)(scale * (double)a.z);
+    }
+}
+
+static void fsi__sph_tension(fsi__sph_run *run)
+{
+    double clock = fsi__now(run->s->context);
+    fsi__sph_parallel(run, fsi__sph_gather_start);
+    fsi__sph_parallel(run, fsi__sph_find_normals);
+    fsi__sph_parallel(run, fsi__sph_smooth_normals);
+    fsi__sph_parallel(run, fsi__sph_find_curvature);
+    fsi__sph_parallel(run, fsi__sph_pull_surface);
+    fsi__sph_find_drops(run);
+    fsi__sph_sum_drops(run);
+    fsi__sph_share_drops(run);
+    fsi__sph_parallel(run, fsi__sph_apply_tension);
+    fsi__sph_lap(run, &run->stats.seconds_other, &clock);
+}
+
 /* ---- >>after the solve ---------------------------------------------------------------------------------------- */
 
 /* Sums: v by component (3), |v|. */
@@ -2628,6 +3133,18 @@ static int fsi__sph_share_out(const fsi__sph_run *run, fsi__sph_wall *w, fsi_vec
     return 1;
 }
 
+/* A contact line's pull, which the velocity holds already, as an impulse of its obstacle; coupled bodies have taken theirs. */
+static void fsi__sph_finish_line(fsi__sph_wall *w, fsi_vec3 line, double sum[3])
+{
+    double pull[3], *impulse = w->part[fsi__sph_main_part(w)].impulse;
+    int k;
+    fsi__sph_to_doubles(pull, line, 1);
+    for (k = 0; k < 3; k++) {
+        impulse[k] += pull[k];
+        sum[k] += pull[k];
+    }
+}
+
 /* Forces of the walls on rank r and friction, which changes its velocity *v; adds up what they gave. */
 static void fsi__sph_finish_wall(const fsi__sph_run *run, int r, fsi_vec3 before, fsi_vec3 *v, double sum[3])
 {
@@ -2648,6 +3165,7 @@ static void fsi__sph_finish_wall(const fsi__sph_run *run, int r, fsi_vec3 before
     w->pushed = 0;
     given = fsi_v3_sub(fsi_v3_sub(*v, before), fsi_v3_scale(fsi_v3((fsi_real)f.x, (fsi_real)f.y, (fsi_real)f.z), scale));
     w->pushed = fsi__sph_share_out(run, w, given);
+    if (run->tension && w->part_count > 0) fsi__sph_finish_line(w, run->line[run->order[r]], sum);
     if (!w->pushed) return;
     sum[0] += (double)given.x;
     sum[1] += (double)given.y;
@@ -2675,7 +3193,8 @@ static void fsi__sph_finish(void *arg, int chunk, int begin, int end)
         const fsi_vec3 x1 = run->target[i], before = run->v[i];
         const fsi_vec3 x_star = fsi_v3_add(run->guess[i], fsi_v3(h * (fsi_real)star->x, h * (fsi_real)star->y, h * (fsi_real)star->z));
         run->warm[i] = fsi_v3_scale(fsi_v3_sub(x1, x_star), (fsi_real)(1 / (run->dt * run->dt)));
-        if (run->drag) run->warm[i] = fsi_v3_add(run->warm[i], run->drag[i]);
+        if (run->drag) run->warm[i] = fsi_v3_add(run->warm[i], run->drag[i]); /* the guess knows neither of them */
+        if (run->tension) run->warm[i] = fsi_v3_add(run->warm[i], run->tension[i]);
         run->v[i] = fsi__sph_new_velocity(run, r, before, fsi_v3_sub(x1, run->x[i]), slot >= 0 && run->wall[slot].placed);
         run->x[i] = x1;
         run->pressure[i] = (fsi_real)(to_pascal * (double)run->zp[r].w);
@@ -3956,6 +4475,7 @@ static fsi_status fsi__sph_substep(fsi__sph_run *run)
     fsi_status status = fsi__sph_start_substep(run, before);
     int k, b;
     if (status == FSI_OK) status = fsi__sph_attach(run);
+    if (status == FSI_OK && run->tension) fsi__sph_tension(run);
     if (status == FSI_OK && run->s->desc.viscosity > 0) status = fsi__sph_add_viscosity(run, drag);
     if (run->s->desc.viscosity > 0) fsi__sph_unmove_held(run);
     if (status == FSI_OK) status = fsi__sph_solve(run);
@@ -4138,6 +4658,7 @@ static double fsi__sph_substep_length(const fsi__sph_run *run, double left, int 
     double pull = (double)fsi_v3_norm(run->s->desc.gravity) + fsi__sph_longest(run->s->force, run->n) / (double)run->s->particle_mass;
     double speed = fmax(fsi__sph_fastest(run->im, fsi__sph_longest(run->v, run->n)) + pull * left, run->stats.wall_speed);
     double count = ceil(speed * left / ((double)run->s->desc.cfl * (double)run->s->desc.spacing) - 1e-9);
+    if (run->tension && count * fsi__sph_capillary_dt(run->s) < left) count = ceil(left / fsi__sph_capillary_dt(run->s) - 1e-9);
     if (!(count >= 1)) count = 1;
     if (count > substeps_left) count = substeps_left;
     return left / count;
@@ -4365,9 +4886,9 @@ static fsi_status fsi__sph_check_desc(fsi_context *context, const fsi_sph_desc *
         { "max_substeps", 0, 1, 1000000 }, { "budget", 0, 0, 1e9 }, { "contact_thickness", 0, 0.05, 2 },
         { "contact_stiffness", 0, 1e-6, 1e6 }, { "contact_first", 0, 1, 2 }, { "contact_order", 0, 2, 64 },
         { "contact_max_order", 0, 2, 64 }, { "xsph", 0, 0, 0.5 }, { "reserve", 0, 0, 1e9 },
-        { "boundary", 0, 0, 1 }, { "velocity_update", 0, 0, 1 }, { "body_tolerance", 0, 0, 1 }, { "viscosity", 0, 0, 1e6 },
+        { "boundary", 0, 0, 1 }, { "velocity_update", 0, 0, 1 }, { "body_tolerance", 0, 0, 1 }, { "viscosity", 0, 0, 1e6 }, { "surface_tension", 0, 0, 1e6 },
     };
-    double value[24];
+    double value[25];
     int k;
     value[0] = d->dim; value[1] = (double)d->spacing; value[2] = (double)d->support; value[3] = (double)d->density;
     value[4] = (double)d->depth; value[5] = (double)d->compressibility; value[6] = (double)d->stiffness;
@@ -4376,8 +4897,8 @@ static fsi_status fsi__sph_check_desc(fsi_context *context, const fsi_sph_desc *
     value[14] = (double)d->contact_stiffness; value[15] = d->contact_first; value[16] = d->contact_order;
     value[17] = d->contact_max_order; value[18] = (double)d->xsph; value[19] = d->reserve;
     value[20] = (double)d->boundary; value[21] = (double)d->velocity_update; value[22] = (double)d->body_tolerance;
-    value[23] = (double)d->viscosity;
-    for (k = 0; k < 24; k++)
+    value[23] = (double)d->viscosity; value[24] = (double)d->surface_tension;
+    for (k = 0; k < 25; k++)
         if (!(value[k] >= range[k].lo * (1 - 1e-6) && value[k] <= range[k].hi * (1 + 1e-6))) /* floats may round */
             return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_sph_create", k, value[k], "desc.%s is %g, must be %g to %g", range[k].name, value[k], range[k].lo, range[k].hi);
     if (!fsi_v3_is_finite(d->gravity)) return fsi__fail(context, FSI_ERROR_NAN, "fsi_sph_create", -1, 0, "desc.gravity is not finite");
@@ -4879,7 +5400,7 @@ static void fsi__sph_derive(fsi_sph *s)
 {
     fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
     const fsi_sph_desc *d = &s->desc;
-    double dx = (double)d->spacing, g = (double)fsi_v3_norm(d->gravity);
+    double dx = (double)d->spacing, g = (double)fsi_v3_norm(d->gravity), pull;
     im->kernel = fsi__sph_calibrate(d->dim, (double)d->support);
     s->particle_volume = (fsi_real)(d->dim == 3 ? dx * dx * dx : dx * dx);
     s->particle_mass = s->particle_volume * d->density;
@@ -4888,7 +5409,8 @@ static void fsi__sph_derive(fsi_sph *s)
     s->gradient_factor = (fsi_real)im->kernel.gk;
     s->pressure_factor = (fsi_real)im->kernel.settled;
     s->wall_factor = (fsi_real)(d->wall_calibrate ? im->kernel.wall : 1);
-    s->stiffness = d->stiffness > 0 ? d->stiffness : (fsi_real)((double)d->density * (g > 0 ? g : 9.81) * (double)d->depth / ((double)d->compressibility * im->kernel.gk * im->kernel.gk));
+    pull = g > 0 ? g : d->surface_tension > 0 ? 0 : 9.81;
+    s->stiffness = d->stiffness > 0 ? d->stiffness : (fsi_real)(((double)d->density * pull * (double)d->depth + (double)d->surface_tension / dx) / ((double)d->compressibility * im->kernel.gk * im->kernel.gk));
 }
 
 FSI_API fsi_status fsi_sph_create(fsi_sph **out, const fsi_sph_desc *desc)
@@ -5161,6 +5683,7 @@ static fsi_status fsi__sph_check_obstacle(const fsi_sph *s, const fsi_sph_obstac
     if (d->mesh->cookie != FSI__COOKIE('m', fsi_mesh)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "the mesh was not made by fsi_mesh_create of this version");
     if (d->mesh->corners != s->desc.dim) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, d->mesh->corners, "a %dD simulator needs %s", s->desc.dim, s->desc.dim == 3 ? "triangles" : "segments");
     if (!(d->friction >= 0 && d->friction <= 10)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->friction, "desc.friction is %g, must be 0 to 10", (double)d->friction);
+    if (!(d->adhesion >= 0 && d->adhesion <= 1)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->adhesion, "desc.adhesion is %g, must be 0 to 1", (double)d->adhesion);
     return fsi__sph_check_body(s, d->body, ((const fsi__sph_impl *)s->impl)->next_id, fn);
 }
 
@@ -5379,6 +5902,7 @@ FSI_API fsi_real fsi_sph_suggest_dt(const fsi_sph *s)
     speed = fsi__sph_fastest((const fsi__sph_impl *)s->impl, fmax(fsi__sph_longest(s->velocity, s->count), s->stats.wall_speed));
     cfl = speed > 0 || g > 0 ? 2 * dx / (speed + sqrt(speed * speed + 4 * g * dx)) : 1; /* dx = v t + g t^2 */
     accurate = (double)s->desc.spacing * sqrt(10 * (double)s->desc.density / (double)s->stiffness);
+    if (s->desc.surface_tension > 0 && fsi__sph_capillary_dt(s) < accurate) accurate = fsi__sph_capillary_dt(s);
     return (fsi_real)(cfl < accurate ? cfl : accurate);
 }
 

@@ -830,6 +830,7 @@ static void test_every_bad_desc_field_is_named(void)
     REFUSE_INT(contact_order, 1, 30);
     REFUSE_INT(contact_max_order, 1, 65);
     REFUSE_REAL(xsph, -0.1, 0.6);
+    REFUSE_REAL(surface_tension, -1, 1e7);
     REFUSE(reserve, -1);
     REFUSE(velocity_update, (fsi_sph_velocity)7);
     REFUSE(boundary, (fsi_sph_boundary)7);

@@ -2,9 +2,10 @@
    SPDX-License-Identifier: MIT
 
    Still tanks, the dam breaks of Martin & Moyce and of Ritter, boundary integrals updated to first order against
-   re-evaluated ones, swept points against bisection, growth of cost, and no particle inside a solid at any time step.
+   re-evaluated ones, swept points against bisection, growth of cost, no particle inside a solid at any time step, and drops under
+   surface tension against Rayleigh, Laplace and Young.
    Prints lines `key value unit`. --res 50 halves the number of particles along each edge; a word (tank, tolerance, martin,
-   ritter, boundary, sweep, growth, inside) runs one part; three plots go to --out. MARIN's dam break is examples/dam_break.c. */
+   ritter, boundary, sweep, growth, inside, drop) runs one part; three plots go to --out. MARIN's dam break is examples/dam_break.c. */
 #define FSI_IMPLEMENTATION
 #include "../examples/example.h"
 #include "../fsi_sph.h"
@@ -717,6 +718,72 @@ static void run_scene(int scene, int milliseconds)
     ex_mesh_free(&m);
 }
 
+/* ---- surface tension ---------------------------------------------------------------------------------------------- */
+
+/* Mean pressure three spacings and more inside a calm drop, over Laplace's (dim - 1) sigma/R. */
+static double laplace_ratio(const fsi_sph *s)
+{
+    double sum = 0, n = 0, R = drop_radius(s);
+    int i;
+    for (i = 0; i < s->count; i++) {
+        if (!((double)fsi_v3_norm(s->position[i]) < R - 3 * (double)s->desc.spacing)) continue;
+        sum += (double)s->pressure[i];
+        n++;
+    }
+    return sum / n * R / ((s->desc.dim - 1) * (double)s->desc.surface_tension);
+}
+
+static void swing_drop(int dim, int n, double support, double tension)
+{
+    fsi_sph *s = make_drop(&app.context, dim, n, tension, support);
+    double decay = 0, period, laplace, rest;
+    calm_drop(s, mode2_period(s));
+    laplace = laplace_ratio(s);
+    rest = sqrt(2 * kinetic(s) / ((double)s->particle_mass * s->count)) * sqrt((double)s->desc.density * drop_radius(s) / tension);
+    period = mode2_measure(s, 0.08, 4, &decay);
+    say(period, "Rayleigh", "drop_%dd_%ddx_H%g_%gNm_period", dim, n, support, tension);
+    say(decay, "1", "drop_%dd_%ddx_H%g_%gNm_left_after_1.5_periods", dim, n, support, tension);
+    say(laplace, "Laplace", "drop_%dd_%ddx_H%g_%gNm_pressure", dim, n, support, tension);
+    say(rest, "capillary speed", "drop_%dd_%ddx_H%g_%gNm_speed_at_rest", dim, n, support, tension);
+    fsi_sph_destroy(s);
+}
+
+/* Half a drop on a floor comes to rest in 12 periods. */
+static void sessile_drop(int n, double adhesion)
+{
+    fsi_sph *s = make_drop(&app.context, 2, n, 0.0728, 2);
+    fsi_sph_obstacle_desc o = fsi_sph_default_obstacle_desc();
+    unsigned char *gone = (unsigned char *)ex_alloc(NULL, (size_t)s->count, 1);
+    fsi_mesh *floor;
+    int i;
+    for (i = 0; i < s->count; i++) gone[i] = s->position[i].y < 0;
+    ex_check(&app, fsi_sph_remove_particles(s, gone));
+    shape_begin(2);
+    shape_line(-0.02, 0.0003, 0.02);
+    floor = shape_make(FSI_MESH_OPEN, 0);
+    o.mesh = floor;
+    o.adhesion = (fsi_real)adhesion;
+    ex_check(&app, fsi_sph_add_obstacle_desc(s, &o, NULL));
+    calm_drop(s, 12 * mode2_period(s));
+    say(contact_angle(s), "degrees", "contact_angle_%ddx_adhesion_%g", n, adhesion);
+    fsi_sph_destroy(s);
+    fsi_mesh_destroy(floor);
+    free(gone);
+}
+
+static void run_drop(void)
+{
+    static const int n[4] = { 10, 16, 24, 40 };
+    int k;
+    for (k = 0; k < 4; k++) swing_drop(2, (int)scaled(n[k]), 2, 0.0728);
+    for (k = 0; k < 3; k++) swing_drop(3, (int)scaled(n[k]), 2, 0.0728);
+    swing_drop(2, (int)scaled(16), 2, 7.28);
+    swing_drop(3, (int)scaled(16), 2, 7.28);
+    for (k = 0; k < 3; k++) swing_drop(2, (int)scaled(k == 2 ? 24 : 16), k == 0 ? 1.8 : k == 1 ? 2.4 : 3, 0.0728);
+    for (k = 0; k < 5; k++) sessile_drop((int)scaled(16), 0.25 * k);
+    for (k = 1; k < 4; k++) sessile_drop((int)scaled(32), 0.25 * k);
+}
+
 static void run_inside(void)
 {
     int scene, k;
@@ -728,7 +795,8 @@ int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*run)(void); } parts[] = {
         { "tank", run_tank }, { "tolerance", run_tolerance }, { "martin", run_martin }, { "ritter", run_ritter },
-        { "boundary", run_boundary }, { "sweep", run_sweep }, { "growth", run_growth }, { "inside", run_inside }
+        { "boundary", run_boundary }, { "sweep", run_sweep }, { "growth", run_growth }, { "inside", run_inside },
+        { "drop", run_drop }
     };
     const char *only = NULL;
     int k;
@@ -736,9 +804,9 @@ int main(int argc, char **argv)
     app.res = 100;
     app.res_help = "per cent of the full number of particles along an edge, and of the swept points";
     app.out = "docs";
-    ex_operand(&app, "part", &only, "tank, tolerance, martin, ritter, boundary, sweep, growth or inside; none: all");
+    ex_operand(&app, "part", &only, "tank, tolerance, martin, ritter, boundary, sweep, growth, inside or drop; none: all");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
-    for (k = 0; k < 8; k++) if (!only || strcmp(only, parts[k].name) == 0) parts[k].run();
+    for (k = 0; k < 9; k++) if (!only || strcmp(only, parts[k].name) == 0) parts[k].run();
     ex_pool_stop(&app.pool);
     return 0;
 }
