@@ -123,7 +123,8 @@ typedef struct fsi_sph_stats {
     int particles, substeps, iterations, restarts, halvings, rebuilds, reevaluations;
     int warm_rejected;            /* substeps that started cold although warm_start is set */
     int degraded;                 /* 1: the budget or max_iters ended a solve early */
-    int placed, pinched;          /* particles put back outside a solid; of these, without a free place within H */
+    int placed, pinched;          /* particles put back outside a solid; of these, without a free place within H: they stay where they
+                                     were until the solids part */
     int wall_particles;           /* in groups of eight of which one is within reach of a mesh, last substep */
     size_t pairs;                 /* neighbours, last substep */
     double mean_compression;      /* mean of max(lambda - 1, 0), over particles and substeps */
@@ -1810,12 +1811,10 @@ static int fsi__sph_place(const fsi__sph_run *run, const fsi__sph_faces *faces, 
         }
         state = FSI__SPH_PLACED;
     }
-    if (fsi__sph_inside(run->im, faces, from).face < 0) { /* it was free where it came from */
-        *x = from;
-        return state;
-    }
-    if (fsi__sph_search_free(run, faces, &wanted)) *x = wanted;
-    else state |= FSI__SPH_PINCHED; /* between solids that overlap: on the surface of one of them, where the last round left it */
+    *x = from;
+    if (fsi__sph_inside(run->im, faces, from).face < 0) return state; /* it was free where it came from */
+    if (!fsi__sph_search_free(run, faces, &wanted)) return state | FSI__SPH_PINCHED; /* stays between the solids that close on it */
+    *x = wanted;
     return state;
 }
 
