@@ -538,16 +538,18 @@ static void test_a_number_spoiled_in_any_pass_reaches_no_state(void)
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
+    RUN(test_any_number_of_threads_gives_the_same_bits);
+#if !defined(__SANITIZE_THREAD__) /* one thread: minutes there, and no race to find */
     RUN(test_rigid_rotation_is_left_alone);
     RUN(test_viscosity_keeps_momentum_and_gives_no_energy);
     RUN(test_flow_in_an_annulus);
     RUN(test_flow_between_turning_cylinders);
     RUN(test_spin_down);
     RUN(test_a_body_and_its_liquid_share_momentum);
-    RUN(test_any_number_of_threads_gives_the_same_bits);
     RUN(test_a_budget_cuts_the_iterations);
     RUN(test_a_flow_in_progress_allocates_nothing);
     RUN(test_bad_viscosities_are_refused);
     RUN(test_a_number_spoiled_in_any_pass_reaches_no_state);
+#endif
     return TEST_END();
 }
