@@ -364,7 +364,7 @@ int main(int argc, char **argv)
     fsi_mesh *ground;
     fsi_sph *s;
     fsi_surface *surface = NULL;
-    double dt = 6, speed = 5, gap = 0.5, compression = 0, fastest = 0, t_step = 0;
+    double dt = 6, speed = 5, gap = 1, compression = 0, fastest = 0, t_step = 0;
     int full = 0, paper = 0, balls = 0, tess = 1, frame, k, inside = 0, lost = 0, placed = 0, pinched = 0, triangles;
     long long calls = 0;
 
