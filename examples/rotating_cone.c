@@ -147,13 +147,13 @@ static void draw(ex_app *app, ex_scene *scene, const fsi_sph *s, const cone *c, 
     ex_image *image;
     int i;
     for (i = 0; i < c->mesh->vertex_count; i++) x[i] = fsi_pose_point(c->body.pose, c->mesh->vertices[i]);
-    ex_speed_colors(s->velocity, s->count, 0.6 * SPEED * RADIUS, colors);
+    ex_speed_colors(s->velocity, s->count, 5, colors);
     ex_draw_spheres(scene, s->position, s->count, (double)s->desc.spacing / 2, colors, 0);
     if (c->kind == CLOSED) ex_draw_walls(scene, x, c->mesh->vertex_count, c->mesh->faces, c->mesh->face_count, 0xd9a15b);
     else ex_draw_mesh(scene, x, NULL, c->mesh->vertex_count, c->mesh->faces, c->mesh->face_count, 0xd9a15b);
     if (c->kind != CLOSED) ex_draw_box(scene, scene->box, 1.2, 0x7d8894);
     image = ex_render(scene);
-    ex_color_bar(image, 24, 40, EX_MAP_WATER, 0, 0.6 * SPEED * RADIUS, "speed [m/s]");
+    ex_color_bar(image, 24, 40, EX_MAP_WATER, 0, 5, "speed [m/s]");
     ex_save_frame(app, image, frame);
     free(colors);
     free(x);
