@@ -1747,7 +1747,7 @@ static fsi_mesh_hit fsi__sph_first_hit(const fsi__sph_impl *im, const fsi__sph_f
         fsi_mesh_hit hit = fsi_mesh_sweep_face(im->obstacle[faces->owner[k]].mesh, faces->face[k], a, b, both ? 0 : 1);
         if (hit.face < 0 || !(hit.t < best.t)) continue;
         best = hit;
-        if (both && fsi_v3_dot(fsi_v3_sub(a, hit.point), hit.normal) < 0) best.normal = fsi_v3_scale(hit.normal, -1);
+        if (both && hit.side < 0) best.normal = fsi_v3_scale(hit.normal, -1); /* a may be behind where the sheet ends */
     }
     return best;
 }

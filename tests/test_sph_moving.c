@@ -82,6 +82,44 @@ static void test_a_block_rushes_through_water_and_nothing_enters_it(void)
     printf("      %ld placed in all\n", placed);
 }
 
+/* A sheet across the tank, liquid on both sides, rushes to and fro: each particle stays on its side. */
+static void check_sheet(int dim, double dx, double dt)
+{
+    fsi_sph *s = make_tank(dim, dx, 0, NULL, 1);
+    fsi_mesh *m;
+    unsigned char right[4096];
+    int step, k, crossed = 0;
+    shape_begin(dim);
+    if (dim == 2) {
+        shape_vertex(0.24, -0.05, 0);
+        shape_vertex(0.24, 0.2, 0);
+        shape_vertex(0.24, 0.6, 0);
+        shape_face(0, 1, 0);
+        shape_face(1, 2, 0);
+    } else shape_sheet(v3(0.24, -0.1, -0.1), v3(0, 0.4, 0), v3(0, 0, 0.7), 2, 3);
+    m = shape_make(FSI_MESH_TWO_SIDED, 0);
+    CHECK(fsi_sph_add_obstacle(s, m, NULL) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0, 0, 0, 0.64, 0.16, 0) : box3(0, 0, 0, 0.64, 0.16, 0.16), v3(0, 0, 0)) == FSI_OK);
+    for (k = 0; k < s->count; k++) right[k] = (double)s->position[k].x > 0.24;
+    for (step = 1; step * dt < 0.5; step++) {
+        double x = 0.16 * sin(14 * step * dt); /* at most 2.2 m/s */
+        CHECK(fsi_mesh_move_rigid(m, v3(x, 0, 0), fsi_quat_identity()) == FSI_OK);
+        if (!step_ok(s, dt)) break;
+        for (k = 0; k < s->count; k++) crossed += ((double)s->position[k].x > 0.24 + x) != right[k];
+    }
+    CHECK(crossed == 0);
+    fsi_sph_destroy(s);
+    fsi_mesh_destroy(m);
+}
+
+static void test_nothing_changes_sides_of_a_sheet_that_rushes(void)
+{
+    check_sheet(2, 0.02, 3e-3);
+    check_sheet(2, 0.02, 9e-3);
+    check_sheet(3, 0.04, 3e-3);
+    check_sheet(3, 0.04, 9e-3);
+}
+
 /* A block that is driven through the floor and comes back leaves particles no place. They are pinched, never lost: when it has gone, all
    of them are in the tank again. */
 static void test_what_is_pinched_comes_back(void)
@@ -690,6 +728,7 @@ int main(int argc, char **argv)
 #if !defined(__SANITIZE_THREAD__) /* physics in one thread */
     RUN(test_a_block_rushes_through_water_and_nothing_enters_it);
     RUN(test_what_is_pinched_comes_back);
+    RUN(test_nothing_changes_sides_of_a_sheet_that_rushes);
     RUN(test_a_block_held_under_water_feels_its_displaced_weight);
     RUN(test_released_bodies_accelerate_as_their_added_mass_tells);
     RUN(test_crates_float_as_deep_as_their_density_tells);
