@@ -67,7 +67,7 @@ languages() { # COMPILER FLAGS STANDARD...
     case $c in clang*) make=-fsyntax-only ;; esac
     for f in $sources; do
         try "$c $std $f" "$c -std=$std $flags -I. $make $work/$f"
-        case $f in declared_*) continue ;; esac # private functions need their bodies
+        case $f in declared_*|reversed.c|twice.c) continue ;; esac # private functions need their bodies; order and repetition are the same
         try "$c $std $f float static" "$c -std=$std $flags -DFSI_REAL_FLOAT -DFSI_STATIC -I. $make $work/$f"
     done
     for std in $4 $5; do try "$c $std" "$c -std=$std $flags -I. -fsyntax-only $work/all.c"; done

@@ -37,6 +37,13 @@
 #define TEST_FN static
 #endif
 
+/* 1 where a sanitizer slows everything down: physics that takes many seconds, and runs no code of its own, is left out there. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define TEST_SLOWED 1
+#else
+#define TEST_SLOWED 0
+#endif
+
 /* The tolerance of this build: TOL(for double, for float). */
 #if defined(FSI_REAL_FLOAT)
 #define TOL(d, f) (f)
