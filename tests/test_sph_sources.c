@@ -533,7 +533,7 @@ static void test_any_number_of_threads_gives_the_same_bits(void)
     int dim, k;
     for (dim = 2; dim <= 3; dim++) {
         uint64_t serial = hash_of_fountain(dim, 0, 0);
-        for (k = 0; k < 5; k++) CHECK(hash_of_fountain(dim, threads[k], k == 4) == serial);
+        for (k = TEST_SLOWED ? 3 : 0; k < 5; k++) CHECK(hash_of_fountain(dim, threads[k], k == 4) == serial);
     }
 }
 
