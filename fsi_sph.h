@@ -52,7 +52,7 @@
    UNITS: SI. In 2D masses, forces and energies are per metre of depth.
    PRECISION: state in fsi_real; pair arithmetic in float on exact fixed-point differences, energies and sums in double,
       boundary integrals in double. Recommended: double (the default); float saves memory, not time.
-   COST: about 0.2 us for a particle and sweep, 8 to 25 sweeps a substep, 1.1 kB a particle; see docs/sph.md.
+   COST: about 0.2 us for a particle and sweep, 8 to 25 sweeps a substep (twice that with coupled bodies), 1.4 kB a particle; see docs/sph.md.
 */
 #ifndef FSI_SPH_H
 #define FSI_SPH_H

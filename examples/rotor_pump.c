@@ -254,7 +254,7 @@ int main(int argc, char **argv)
     ex_flag(&app, "full", &full, "the paper's size: 1.1 million particles, steps of 1 ms");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     if (full) {
-        app.res = 70;
+        app.res = 79;
         dt = 1;
     }
     if (!(p.speed > 0)) ex_die("the rotors must turn");
