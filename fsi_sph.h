@@ -290,7 +290,7 @@ typedef struct fsi_sph_sink_desc {
     fsi_real rate;                     /* most liquid it takes [m^3/s] (2D: [m^2/s]), oldest particles first; default 0: no limit */
 } fsi_sph_sink_desc;
 
-FSI_API fsi_sph_sink_desc fsi_sph_default_sink_desc(void);
+FSI_API fsi_sph_sink_desc fsi_sph_default_sink_desc(void); /* fills every field */
 /* Errors: COOKIE, ARGUMENT and NAN (name the field), MESH, MEMORY, LIMIT (254 sinks). */
 FSI_API fsi_status fsi_sph_add_sink(fsi_sph *s, const fsi_sph_sink_desc *desc, int *id);
 FSI_API fsi_status fsi_sph_remove_sink(fsi_sph *s, int id);
