@@ -1545,6 +1545,13 @@ static void fsi__sph_add_to_body(const fsi__sph_part *part, fsi__sph_body *body,
     }
 }
 
+/* The plane knows two velocities and one rotation: the other rows of a body's block become those of the identity. */
+static void fsi__sph_flatten(double a[6][6])
+{
+    int k, j;
+    for (k = 2; k <= 4; k++) for (j = 0; j < 6; j++) a[k][j] = a[j][k] = k == j;
+}
+
 /* Residual and block of a body without walls. */
 static void fsi__sph_start_body(fsi__sph_body *body)
 {
@@ -1561,10 +1568,10 @@ static void fsi__sph_start_body(fsi__sph_body *body)
 static double fsi__sph_step_body(const fsi__sph_run *run, fsi__sph_body *body)
 {
     double restart = 0, length = 0;
-    int k, j;
+    int k;
     if (run->s->desc.dim == 2) {
         body->residual[2] = body->residual[3] = body->residual[4] = 0;
-        for (k = 2; k <= 4; k++) for (j = 0; j < 6; j++) body->block[k][j] = body->block[j][k] = k == j;
+        fsi__sph_flatten(body->block);
     }
     fsi__sph_solve6(body->block, body->residual, body->step);
     for (k = 0; k < 3; k++) length += body->step[k] * body->step[k];
@@ -3598,13 +3605,6 @@ static int fsi__sph_viscous_allowance(const fsi__sph_run *run, int used)
     int left = d->max_iters - used;
     if (d->budget && d->budget - run->stats.viscosity_iterations < left) left = d->budget - run->stats.viscosity_iterations;
     return left;
-}
-
-/* The plane knows two velocities and one rotation. */
-static void fsi__sph_flatten(double a[6][6])
-{
-    int k, j;
-    for (k = 2; k <= 4; k++) for (j = 0; j < 6; j++) a[k][j] = a[j][k] = k == j;
 }
 
 /* Coupled bodies are unknowns as well: their six velocities, their momenta as the right hand side, forces of the walls on them the
