@@ -3872,15 +3872,22 @@ static fsi_status fsi__sph_add_viscosity(fsi__sph_run *run, double impulse[3])
 
 /* ---- >>emitters and sinks at work ----------------------------------------------------------------------------- */
 
+FSI_FN void fsi__sph_add_scaled(double sum[3], double scale, fsi_vec3 v) /* sum += scale v */
+{
+    sum[0] += scale * (double)v.x;
+    sum[1] += scale * (double)v.y;
+    sum[2] += scale * (double)v.z;
+}
+
+static fsi_vec3 fsi__sph_flow_velocity(const fsi__sph_emitter *e) { return fsi_v3_madd(e->desc.velocity, e->desc.speed, e->desc.direction); }
+
+static size_t fsi__sph_site_count(const fsi__sph_emitter *e) { return (size_t)e->n[0] * (size_t)e->n[1] * (size_t)e->n[2]; }
+
 /* The largest speed, or that of an emitter where it is larger. */
 static double fsi__sph_fastest(const fsi__sph_impl *im, double speed)
 {
     int k;
-    for (k = 0; k < im->emitter_count; k++) {
-        const fsi_sph_emitter_desc *d = &im->emitter[k].desc;
-        double v = (double)fsi_v3_norm(fsi_v3_madd(d->velocity, d->speed, d->direction));
-        if (v > speed) speed = v;
-    }
+    for (k = 0; k < im->emitter_count; k++) speed = fmax(speed, (double)fsi_v3_norm(fsi__sph_flow_velocity(&im->emitter[k])));
     return speed;
 }
 
@@ -3899,13 +3906,18 @@ static void fsi__sph_new_row(fsi_sph *s, int k, uint32_t id, uint32_t filter, co
     im->aeration[k] = 0;
 }
 
+/* Rows to make room for when `want` are needed: a half more than there are, at least, so that growing stays seldom. */
+static int fsi__sph_rows_for(const fsi_sph *s, int want)
+{
+    const int half_more = s->capacity + s->capacity / 2;
+    return want <= s->capacity ? s->capacity : want < half_more ? half_more : want;
+}
+
 /* The most layers, or fills of its mesh, that an emitter can let out in dt seconds. */
 static double fsi__sph_most_layers(const fsi_sph *s, const fsi__sph_emitter *e, double dt)
 {
-    double fills;
     if (e->desc.shape != FSI_SPH_EMITTER_MESH) return floor(e->flow.advance + (double)e->desc.speed * dt / e->pitch[2]) + 2;
-    fills = e->desc.period > 0 ? floor(dt / e->desc.period) + 2 : 1;
-    return fills < s->desc.max_substeps ? fills : s->desc.max_substeps;
+    return fmin(e->desc.period > 0 ? floor(dt / e->desc.period) + 2 : 1, s->desc.max_substeps);
 }
 
 /* Makes room in the particles' arrays for all that the emitters can let out in the step. */
@@ -3917,24 +3929,23 @@ static fsi_status fsi__sph_make_room(fsi__sph_run *run, double dt)
     double more = 0, ghosts = 0, want;
     int k;
     run->room = s->count;
+    if (im->emitter_count == 0) return FSI_OK;
     for (k = 0; k < im->emitter_count; k++) {
         const fsi__sph_emitter *e = &im->emitter[k];
-        double layers = fsi__sph_most_layers(s, e, dt), lattice = (double)e->n[0] * e->n[1] * e->n[2];
-        double cells = e->desc.shape == FSI_SPH_EMITTER_MESH ? lattice : lattice * layers, out = layers * e->sites;
+        const int fills = e->desc.shape == FSI_SPH_EMITTER_MESH;
+        double layers = fsi__sph_most_layers(s, e, dt), lattice = (double)fsi__sph_site_count(e), out = layers * e->sites;
         if (!(layers * lattice <= 0x3fffffff))
             return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, e->flow.id, layers, "emitter %d would let out %g layers in one step", (int)e->flow.id, layers);
-        if ((size_t)cells > run->cells) run->cells = (size_t)cells;
-        if (e->desc.budget > 0 && out > (double)(e->desc.budget - e->flow.emitted)) out = (double)(e->desc.budget - e->flow.emitted);
-        more += out > 0 ? out : 0;
-        ghosts += e->desc.shape == FSI_SPH_EMITTER_MESH ? 0 : e->sites;
+        run->cells = (size_t)fmax((double)run->cells, fills ? lattice : lattice * layers);
+        if (e->desc.budget > 0) out = fmin(out, (double)(e->desc.budget - e->flow.emitted));
+        more += fmax(out, 0);
+        ghosts += fills ? 0 : e->sites;
     }
-    if (im->emitter_count == 0) return FSI_OK;
-    if (s->desc.max_particles > 0 && more > s->desc.max_particles - s->count) more = s->desc.max_particles > s->count ? s->desc.max_particles - s->count : 0;
+    if (s->desc.max_particles > 0) more = fmin(more, fmax(s->desc.max_particles - s->count, 0));
     want = s->count + more + ghosts;
     if (want > 0x3fffffff || (double)im->next_particle + more > 4294967295.0)
         return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, want, "emitters would make them %.0f particles, or use up all ids", want);
-    run->room = (int)want > s->capacity && s->capacity + s->capacity / 2 > (int)want ? s->capacity + s->capacity / 2 : (int)want;
-    if (run->room < s->capacity) run->room = s->capacity;
+    run->room = fsi__sph_rows_for(s, (int)want);
     return fsi__sph_reserve(s, run->room);
 }
 
@@ -3948,53 +3959,47 @@ static void fsi__sph_begin_sources(fsi__sph_run *run)
     if (run->source && run->n > 0) memcpy(run->source, im->source, (size_t)run->n * sizeof *run->source);
 }
 
-static fsi_vec3 fsi__sph_flow_center(const fsi__sph_flow *f) { return fsi_v3((fsi_real)f->center[0], (fsi_real)f->center[1], (fsi_real)f->center[2]); }
-
-static fsi_vec3 fsi__sph_flow_velocity(const fsi__sph_emitter *e) { return fsi_v3_madd(e->desc.velocity, e->desc.speed, e->desc.direction); }
-
 /* Does it let layers out at the start of the substep? */
 static int fsi__sph_flows(const fsi__sph_run *run, const fsi__sph_emitter *e)
 {
     return e->desc.shape != FSI_SPH_EMITTER_MESH && e->desc.speed > 0 && run->clock >= e->desc.start && run->clock < e->desc.stop;
 }
 
+/* Index of an emitter, -1 when there is none of that id. */
+static int fsi__sph_emitter_index(const fsi__sph_impl *im, int64_t id)
+{
+    int k = im->emitter_count - 1;
+    while (k >= 0 && im->emitter[k].flow.id != id) k--;
+    return k;
+}
+
 /* The emitter that still pushes particle i, or NULL. */
 static const fsi__sph_emitter *fsi__sph_holder(const fsi__sph_run *run, int i)
 {
-    const fsi__sph_impl *im = run->im;
-    int k;
-    for (k = 0; k < im->emitter_count; k++) {
-        const fsi__sph_emitter *e = &im->emitter[k];
-        fsi_vec3 way = fsi_v3_sub(run->x[i], fsi__sph_flow_center(&run->flow[k]));
-        if (e->flow.id + 1 != (int64_t)run->source[i]) continue;
-        if (!fsi__sph_flows(run, e)) return NULL;
-        return fsi_v3_dot(way, e->desc.direction) < FSI__SPH_PISTON * run->s->desc.spacing ? e : NULL;
-    }
-    return NULL;
+    const int k = fsi__sph_emitter_index(run->im, (int64_t)run->source[i] - 1);
+    const fsi__sph_emitter *e = k >= 0 ? &run->im->emitter[k] : NULL;
+    if (!e || !fsi__sph_flows(run, e)) return NULL;
+    return fsi_v3_dot(fsi_v3_sub(run->x[i], fsi__sph_real3(run->flow[k].center)), e->desc.direction) < FSI__SPH_PISTON * run->s->desc.spacing ? e : NULL;
 }
 
 /* Gives what emitters hold their velocity, and lets go of what is far enough. Sums: velocity given (3), particles held. */
 static void fsi__sph_hold_range(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
-    double sum[4] = { 0, 0, 0, 0 };
+    double sum[3] = { 0, 0, 0 }, held = 0;
     int i;
     for (i = begin; i < end; i++) {
-        const fsi__sph_emitter *e = run->source[i] ? fsi__sph_holder(run, i) : NULL;
-        fsi_vec3 given;
+        const fsi__sph_emitter *e = fsi__sph_holder(run, i);
         if (!e) {
             run->source[i] = 0;
             continue;
         }
-        given = fsi_v3_sub(fsi__sph_flow_velocity(e), run->v[i]);
+        fsi__sph_add_scaled(sum, 1, fsi_v3_sub(fsi__sph_flow_velocity(e), run->v[i]));
         run->v[i] = fsi__sph_flow_velocity(e);
         run->warm[i] = fsi_v3(0, 0, 0);
-        sum[0] += (double)given.x;
-        sum[1] += (double)given.y;
-        sum[2] += (double)given.z;
-        sum[3] += 1;
+        held += 1;
     }
-    fsi__sph_put_sums(run, chunk, sum[0], sum[1], sum[2], sum[3]);
+    fsi__sph_put_sums(run, chunk, sum[0], sum[1], sum[2], held);
 }
 
 /* Neither neighbours nor walls have moved what emitters hold: the emitter took what neighbours gave it, and walls are out
@@ -4002,16 +4007,13 @@ static void fsi__sph_hold_range(void *arg, int chunk, int begin, int end)
 static void fsi__sph_part_range(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
-    const double scale = run->h / run->dt;
     double sum[3] = { 0, 0, 0 };
     int r;
     for (r = begin; r < end; r++) {
         fsi__lane4 f;
         if (!run->source[run->order[r]]) continue;
         f = fsi__sph_pressure_on(run, r);
-        sum[0] -= scale * (double)f.x;
-        sum[1] -= scale * (double)f.y;
-        sum[2] -= scale * (double)f.z;
+        fsi__sph_add_scaled(sum, -run->h / run->dt, fsi_v3((fsi_real)f.x, (fsi_real)f.y, (fsi_real)f.z));
         run->slot[r] = -1;
         run->step[r].w = 0; /* no part of what carries the defect of momentum */
     }
@@ -4047,57 +4049,67 @@ static void fsi__sph_unmove_held(fsi__sph_run *run)
 static void fsi__sph_part_held(fsi__sph_run *run) { fsi__sph_add_given(run, fsi__sph_part_range); }
 static void fsi__sph_hold_on(fsi__sph_run *run) { fsi__sph_add_given(run, fsi__sph_hold_range); }
 
-/* Marks the sites of a lattice with site (0, 0, 0) at o and n[] sites that are near x; 1 when there is one. */
-static int fsi__sph_block_near(fsi__sph_run *run, const fsi__sph_emitter *e, const int n[3], fsi_vec3 o, fsi_vec3 x)
+/* Site c of copies of the lattice behind each other, of which site 0 stands at o. */
+static fsi_vec3 fsi__sph_site(const fsi__sph_emitter *e, fsi_vec3 o, size_t c)
+{
+    const size_t row = c / (size_t)e->n[0];
+    o = fsi_v3_madd(o, (fsi_real)((double)(c % (size_t)e->n[0]) * e->pitch[0]), e->axis[0]);
+    o = fsi_v3_madd(o, (fsi_real)((double)(row % (size_t)e->n[1]) * e->pitch[1]), e->axis[1]);
+    return fsi_v3_madd(o, (fsi_real)((double)(row / (size_t)e->n[1]) * e->pitch[2]), e->axis[2]);
+}
+
+/* Where site 0 of emitter k is when the flow has taken it `advance` layers along. */
+static fsi_vec3 fsi__sph_first_site(const fsi__sph_run *run, int k, double advance)
+{
+    const fsi__sph_emitter *e = &run->im->emitter[k];
+    return fsi_v3_madd(fsi_v3_add(fsi__sph_real3(run->flow[k].center), e->corner), (fsi_real)(advance * e->pitch[2]), e->axis[2]);
+}
+
+/* Marks the sites of `layers` lattices from o on that are near x; 1 when there is one. */
+static int fsi__sph_block_near(fsi__sph_run *run, const fsi__sph_emitter *e, int layers, fsi_vec3 o, fsi_vec3 x)
 {
     const double reach = FSI__SPH_BLOCKED * (double)run->s->desc.spacing;
     double at[3];
     int lo[3], hi[3], i, j, k, found = 0;
     for (k = 0; k < 3; k++) {
+        const int last = e->n[k] * (k == 2 ? layers : 1) - 1;
         at[k] = (double)fsi_v3_dot(fsi_v3_sub(x, o), e->axis[k]);
-        if (!(at[k] > -reach && at[k] < (n[k] - 1) * e->pitch[k] + reach)) return 0;
-        lo[k] = (int)ceil((at[k] - reach) / e->pitch[k]);
-        hi[k] = (int)floor((at[k] + reach) / e->pitch[k]);
-        if (lo[k] < 0) lo[k] = 0;
-        if (hi[k] > n[k] - 1) hi[k] = n[k] - 1;
+        if (!(at[k] > -reach && at[k] < last * e->pitch[k] + reach)) return 0;
+        lo[k] = (int)fmax(ceil((at[k] - reach) / e->pitch[k]), 0);
+        hi[k] = (int)fmin(floor((at[k] + reach) / e->pitch[k]), last);
     }
-    for (k = lo[2]; k <= hi[2]; k++) {
-        for (j = lo[1]; j <= hi[1]; j++) {
-            for (i = lo[0]; i <= hi[0]; i++) {
-                double dx = at[0] - i * e->pitch[0], dy = at[1] - j * e->pitch[1], dz = at[2] - k * e->pitch[2];
-                size_t c = ((size_t)k * (size_t)n[1] + (size_t)j) * (size_t)n[0] + (size_t)i;
-                if (!(dx * dx + dy * dy + dz * dz < reach * reach)) continue;
-                run->blocked[c] = 1;
-                found |= e->present[c % ((size_t)e->n[0] * (size_t)e->n[1] * (size_t)e->n[2])];
-            }
-        }
+    for (k = lo[2]; k <= hi[2]; k++) for (j = lo[1]; j <= hi[1]; j++) for (i = lo[0]; i <= hi[0]; i++) {
+        double dx = at[0] - i * e->pitch[0], dy = at[1] - j * e->pitch[1], dz = at[2] - k * e->pitch[2];
+        size_t c = ((size_t)k * (size_t)e->n[1] + (size_t)j) * (size_t)e->n[0] + (size_t)i;
+        if (!(dx * dx + dy * dy + dz * dz < reach * reach)) continue;
+        run->blocked[c] = 1;
+        found |= e->present[c % fsi__sph_site_count(e)];
     }
     return found;
 }
 
 /* Marks the sites that liquid stands on; `takes`: and takes that along, or it would stand there for ever. */
-static void fsi__sph_block_sites(fsi__sph_run *run, const fsi__sph_emitter *e, const int n[3], fsi_vec3 o, int takes)
+static void fsi__sph_block_sites(fsi__sph_run *run, const fsi__sph_emitter *e, int layers, fsi_vec3 o, int takes)
 {
     int i;
-    memset(run->blocked, 0, (size_t)n[0] * (size_t)n[1] * (size_t)n[2]);
+    memset(run->blocked, 0, fsi__sph_site_count(e) * (size_t)layers);
     for (i = 0; i < run->n; i++)
-        if (fsi__sph_block_near(run, e, n, o, run->x[i]) && takes && !run->source[i]) run->source[i] = (uint32_t)(e->flow.id + 1);
+        if (fsi__sph_block_near(run, e, layers, o, run->x[i]) && takes && !run->source[i]) run->source[i] = (uint32_t)(e->flow.id + 1);
 }
 
-/* A new particle behind the others. */
-static void fsi__sph_emit(fsi__sph_run *run, const fsi__sph_emitter *e, fsi_vec3 x, fsi_vec3 v)
+/* A new row behind the others, for what emitter e lets out or is about to. */
+static int fsi__sph_append(fsi__sph_run *run, const fsi__sph_emitter *e, fsi_vec3 x)
 {
     const int i = run->n;
     FSI_ASSERT(i < run->room);
-    if (run->s->desc.dim == 2) x.z = 0;
     run->x[i] = x;
-    run->v[i] = v;
+    run->v[i] = fsi__sph_flow_velocity(e);
     run->warm[i] = fsi_v3(0, 0, 0);
     run->kappa[i] = run->lambda_out[i] = 1;
     run->pressure[i] = 0;
     run->source[i] = e->desc.shape == FSI_SPH_EMITTER_MESH ? 0 : (uint32_t)(e->flow.id + 1);
-    fsi__sph_new_row(run->s, i, (uint32_t)run->next_particle++, e->desc.filter, e->attributes);
     fsi__sph_set_count(run, i + 1);
+    return i;
 }
 
 /* How many particles emitter k may still let out. */
@@ -4116,70 +4128,53 @@ static long long fsi__sph_allowed(const fsi__sph_run *run, int k)
 static void fsi__sph_add_ghosts(fsi__sph_run *run, int k)
 {
     const fsi__sph_emitter *e = &run->im->emitter[k];
-    const fsi__sph_flow *f = &run->flow[k];
-    const fsi_vec3 o = fsi_v3_madd(fsi_v3_add(fsi__sph_flow_center(f), e->corner), (fsi_real)((f->advance - 1) * e->pitch[2]), e->axis[2]);
-    const int lattice = e->n[0] * e->n[1];
-    int c, i;
-    fsi__sph_block_sites(run, e, e->n, o, 0);
-    for (c = 0; c < lattice; c++) {
+    const fsi_vec3 o = fsi__sph_first_site(run, k, run->flow[k].advance - 1);
+    size_t c;
+    fsi__sph_block_sites(run, e, 1, o, 0);
+    for (c = 0; c < fsi__sph_site_count(e); c++) {
         if (!e->present[c] || run->blocked[c]) continue;
-        i = run->n;
-        run->x[i] = fsi_v3_madd(fsi_v3_madd(o, (fsi_real)(c % e->n[0] * e->pitch[0]), e->axis[0]), (fsi_real)(c / e->n[0] * e->pitch[1]), e->axis[1]);
-        if (run->s->desc.dim == 2) run->x[i].z = 0;
-        run->v[i] = fsi__sph_flow_velocity(e);
-        run->warm[i] = fsi_v3(0, 0, 0);
-        run->kappa[i] = 1;
-        run->source[i] = (uint32_t)(f->id + 1);
+        fsi__sph_append(run, e, fsi__sph_site(e, o, c));
         run->ghosts++;
-        fsi__sph_set_count(run, i + 1);
     }
 }
 
 /* Before a substep. */
 static void fsi__sph_hold(fsi__sph_run *run)
 {
-    const double mass = (double)run->s->particle_mass;
     int k;
     run->given[0] = run->given[1] = run->given[2] = 0;
     if (!run->source) return;
     for (k = 0; k < run->im->emitter_count; k++) if (fsi__sph_flows(run, &run->im->emitter[k]) && fsi__sph_allowed(run, k) > 0) fsi__sph_add_ghosts(run, k);
     fsi__sph_parallel(run, fsi__sph_hold_range);
-    for (k = 0; k < 3; k++) run->stats.source_impulse[k] += mass * fsi__sph_sum(run, k);
+    for (k = 0; k < 3; k++) run->stats.source_impulse[k] += (double)run->s->particle_mass * fsi__sph_sum(run, k);
     run->holding = (int)fsi__sph_sum(run, 3);
 }
 
-/* Lets out `layers` copies of emitter k's sites; o: site (0, 0, 0) of the youngest one. The oldest come first. */
-static void fsi__sph_emit_sites(fsi__sph_run *run, int k, fsi_vec3 o, int layers)
+/* Lets out `layers` copies of emitter k's sites, the youngest of which has come `advance` layers far. The oldest come first. */
+static void fsi__sph_emit_sites(fsi__sph_run *run, int k, double advance, int layers)
 {
     const fsi__sph_emitter *e = &run->im->emitter[k];
-    const fsi_vec3 v = fsi__sph_flow_velocity(e);
-    const size_t lattice = (size_t)e->n[0] * (size_t)e->n[1] * (size_t)e->n[2];
-    long long left = fsi__sph_allowed(run, k), emitted = 0, blocked = 0;
-    int n[3];
+    const fsi_vec3 o = fsi__sph_first_site(run, k, advance);
+    const size_t lattice = fsi__sph_site_count(e);
+    const long long left = fsi__sph_allowed(run, k);
+    long long emitted = 0, blocked = 0, refused;
     size_t c;
-    n[0] = e->n[0];
-    n[1] = e->n[1];
-    n[2] = e->n[2] * layers;
-    if (left > 0) fsi__sph_block_sites(run, e, n, o, e->desc.shape != FSI_SPH_EMITTER_MESH);
+    if (left > 0) fsi__sph_block_sites(run, e, layers, o, e->desc.shape != FSI_SPH_EMITTER_MESH);
     for (c = lattice * (size_t)layers; left > 0 && c-- > 0;) {
-        const size_t row = c / (size_t)n[0];
-        fsi_vec3 x = fsi_v3_madd(o, (fsi_real)((double)(c % (size_t)n[0]) * e->pitch[0]), e->axis[0]);
         if (!e->present[c % lattice]) continue;
         blocked += run->blocked[c];
         if (run->blocked[c] || emitted == left) continue;
-        x = fsi_v3_madd(x, (fsi_real)((double)(row % (size_t)n[1]) * e->pitch[1]), e->axis[1]);
-        fsi__sph_emit(run, e, fsi_v3_madd(x, (fsi_real)((double)(row / (size_t)n[1]) * e->pitch[2]), e->axis[2]), v);
+        fsi__sph_new_row(run->s, fsi__sph_append(run, e, fsi__sph_site(e, o, c)), (uint32_t)run->next_particle++, e->desc.filter, e->attributes);
         emitted++;
     }
+    refused = (long long)e->sites * layers - emitted - blocked;
     run->flow[k].emitted += emitted;
     run->flow[k].blocked += blocked;
-    run->flow[k].refused += (long long)e->sites * layers - emitted - blocked;
+    run->flow[k].refused += refused;
     run->stats.emitted += (int)emitted;
     run->stats.blocked += (int)blocked;
-    run->stats.refused += (int)((long long)e->sites * layers - emitted - blocked);
-    run->stats.source_impulse[0] += (double)run->s->particle_mass * (double)emitted * (double)v.x;
-    run->stats.source_impulse[1] += (double)run->s->particle_mass * (double)emitted * (double)v.y;
-    run->stats.source_impulse[2] += (double)run->s->particle_mass * (double)emitted * (double)v.z;
+    run->stats.refused += (int)refused;
+    fsi__sph_add_scaled(run->stats.source_impulse, (double)run->s->particle_mass * (double)emitted, fsi__sph_flow_velocity(e));
 }
 
 /* Lets out the layers that crossed the plane of emitter k until `now`. advance counts layers of flow since the last one. */
@@ -4187,26 +4182,23 @@ static void fsi__sph_let_layers_out(fsi__sph_run *run, int k, double now)
 {
     const fsi__sph_emitter *e = &run->im->emitter[k];
     fsi__sph_flow *f = &run->flow[k];
-    double from = run->clock > e->desc.start ? run->clock : e->desc.start, until = now < e->desc.stop ? now : e->desc.stop;
-    fsi_vec3 o = fsi_v3_add(fsi__sph_flow_center(f), e->corner);
-    double layers;
+    double from = fmax(run->clock, e->desc.start), until = fmin(now, e->desc.stop), layers;
     if (!(until > from)) return;
     f->advance += (double)e->desc.speed * (until - from) / e->pitch[2];
     layers = floor(f->advance);
     f->advance -= layers;
-    if (layers >= 1) fsi__sph_emit_sites(run, k, fsi_v3_madd(o, (fsi_real)(f->advance * e->pitch[2]), e->axis[2]), (int)layers);
+    if (layers >= 1) fsi__sph_emit_sites(run, k, f->advance, (int)layers);
 }
 
 /* Fills the mesh of emitter k when that is due. */
 static void fsi__sph_let_fill_out(fsi__sph_run *run, int k, double now)
 {
-    const fsi__sph_emitter *e = &run->im->emitter[k];
-    const fsi_sph_emitter_desc *d = &e->desc;
+    const fsi_sph_emitter_desc *d = &run->im->emitter[k].desc;
     fsi__sph_flow *f = &run->flow[k];
     double due = d->start + f->fills * d->period;
     if ((f->fills > 0 && !(d->period > 0)) || due > now || !(due < d->stop && run->clock < d->stop)) return;
     f->fills = d->period > 0 ? floor((now - d->start) / d->period) + 1 : 1;
-    fsi__sph_emit_sites(run, k, fsi_v3_add(fsi__sph_flow_center(f), e->corner), 1);
+    fsi__sph_emit_sites(run, k, 0, 1);
 }
 
 /* After a substep. */
@@ -4217,11 +4209,9 @@ static void fsi__sph_let_out(fsi__sph_run *run)
     fsi__sph_set_count(run, run->n - run->ghosts);
     run->ghosts = 0;
     for (k = 0; k < run->im->emitter_count; k++) {
-        const fsi__sph_emitter *e = &run->im->emitter[k];
-        run->flow[k].center[0] += run->dt * (double)e->desc.velocity.x;
-        run->flow[k].center[1] += run->dt * (double)e->desc.velocity.y;
-        run->flow[k].center[2] += run->dt * (double)e->desc.velocity.z;
-        if (e->desc.shape == FSI_SPH_EMITTER_MESH) fsi__sph_let_fill_out(run, k, now);
+        const fsi_sph_emitter_desc *d = &run->im->emitter[k].desc;
+        fsi__sph_add_scaled(run->flow[k].center, run->dt, d->velocity);
+        if (d->shape == FSI_SPH_EMITTER_MESH) fsi__sph_let_fill_out(run, k, now);
         else fsi__sph_let_layers_out(run, k, now);
     }
     run->clock = now;
@@ -4257,26 +4247,26 @@ static void fsi__sph_find_sinks(void *arg, int chunk, int begin, int end)
 /* What a sink with a rate does not use is not saved up, except for a part of a particle. */
 static void fsi__sph_drain_off(fsi__sph_run *run, double dt)
 {
-    const double mass = (double)run->s->particle_mass;
+    const fsi__sph_impl *im = run->im;
     int i, k;
     if (!run->gone) return;
     fsi__sph_parallel(run, fsi__sph_find_sinks);
-    for (k = 0; k < run->im->sink_count; k++) run->drain[k].allowance += dt * (double)run->im->sink[k].desc.rate / (double)run->s->particle_volume;
+    for (k = 0; k < im->sink_count; k++) run->drain[k].allowance += dt * (double)im->sink[k].desc.rate / (double)run->s->particle_volume;
     for (i = 0; i < run->n; i++) {
-        fsi__sph_drain *d = &run->drain[run->gone[i] ? run->gone[i] - 1 : 0];
+        int limited;
         if (!run->gone[i]) continue;
-        if (run->im->sink[run->gone[i] - 1].desc.rate > 0) {
-            if (d->allowance < 1) run->gone[i] = 0;
-            else d->allowance -= 1;
+        k = run->gone[i] - 1;
+        limited = im->sink[k].desc.rate > 0;
+        if (limited && run->drain[k].allowance < 1) {
+            run->gone[i] = 0;
+            continue;
         }
-        if (!run->gone[i]) continue;
-        d->removed++;
+        run->drain[k].allowance -= limited;
+        run->drain[k].removed++;
         run->stats.removed++;
-        run->stats.source_impulse[0] -= mass * (double)run->v[i].x;
-        run->stats.source_impulse[1] -= mass * (double)run->v[i].y;
-        run->stats.source_impulse[2] -= mass * (double)run->v[i].z;
+        fsi__sph_add_scaled(run->stats.source_impulse, -(double)run->s->particle_mass, run->v[i]);
     }
-    for (k = 0; k < run->im->sink_count; k++) run->drain[k].allowance -= run->drain[k].allowance >= 1 ? floor(run->drain[k].allowance) : 0;
+    for (k = 0; k < im->sink_count; k++) run->drain[k].allowance -= floor(run->drain[k].allowance);
 }
 
 static void fsi__sph_commit_sources(fsi__sph_run *run)
