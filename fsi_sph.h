@@ -883,7 +883,8 @@ typedef struct fsi__sph_run {
     int marked;                 /* particles with markers */
 } fsi__sph_run;
 
-static fsi_status fsi__sph_check(const fsi_sph *s, const char *function);
+/* Hands on what went wrong, if anything did. */
+#define FSI__SPH_TRY(call) do { const fsi_status fsi__status = (call); if (fsi__status != FSI_OK) return fsi__status; } while (0)
 static fsi_status fsi__sph_reserve(fsi_sph *s, int capacity);
 static void fsi__sph_make_patches(const fsi_mesh *mesh, int *patch, int *stack);
 static void fsi__sph_free_obstacle(fsi_context *context, fsi__sph_obstacle *o);
@@ -4500,14 +4501,17 @@ static fsi_status fsi__sph_substep(fsi__sph_run *run)
 
 /* ---- >>step --------------------------------------------------------------------------------------------------- */
 
+static fsi_status fsi__sph_check(const fsi_sph *s)
+{
+    if (!s) return FSI_ERROR_ARGUMENT;
+    return s->cookie == FSI__COOKIE('s', fsi_sph) ? FSI_OK : FSI_ERROR_COOKIE;
+}
+
 static double fsi__sph_longest(const fsi_vec3 *v, int n)
 {
     double most = 0;
     int i;
-    for (i = 0; i < n; i++) {
-        double s = (double)fsi_v3_norm2(v[i]);
-        if (s > most) most = s;
-    }
+    for (i = 0; i < n; i++) most = fmax(most, (double)fsi_v3_norm2(v[i]));
     return sqrt(most);
 }
 
@@ -4525,10 +4529,8 @@ static fsi_status fsi__sph_measure(fsi__sph_run *run)
         const double rest = (double)(run->lambda_out[i] + run->pressure[i] + run->kappa[i] + (i < run->marked ? run->aeration[i] : 0));
         if (!fsi_v3_is_finite(*x) || !fsi_v3_is_finite(*v) || !fsi_v3_is_finite(run->warm[i]) || !fsi_is_finite(rest)) return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_sph_step", i, 0, "particle %d: its new state is not finite", i);
         if (run->gone && run->gone[i]) continue;
-        if ((double)fsi_v3_norm2(*v) > fastest) fastest = (double)fsi_v3_norm2(*v);
-        st->momentum[0] += m * (double)v->x;
-        st->momentum[1] += m * (double)v->y;
-        st->momentum[2] += m * (double)v->z;
+        fastest = fmax(fastest, (double)fsi_v3_norm2(*v));
+        fsi__sph_add_scaled(st->momentum, m, *v);
         st->kinetic_energy += 0.5 * m * (double)fsi_v3_norm2(*v);
         st->potential_energy -= m * (double)fsi_v3_dot(s->desc.gravity, *x);
     }
@@ -4545,19 +4547,14 @@ static fsi_status fsi__sph_measure(fsi__sph_run *run)
 /* Hands out what a body got. */
 static void fsi__sph_commit_body(fsi__sph_body *b, double dt)
 {
-    fsi_body *user = b->user, *work = &b->work;
+    fsi_body *work = &b->work;
     fsi_body_end_step(work, (fsi_real)dt);
     if (b->coupled) {
         work->new_velocity = b->velocity;
         work->new_angular_velocity = fsi__sph_spin_to_rate(work->pose.orientation, work->inertia, b->spin);
-        user->end = b->at;
+        work->end = b->at;
     }
-    user->impulse = work->impulse;
-    user->angular_impulse = work->angular_impulse;
-    user->reaction_force = work->reaction_force;
-    user->reaction_torque = work->reaction_torque;
-    user->new_velocity = work->new_velocity;
-    user->new_angular_velocity = work->new_angular_velocity;
+    *b->user = *work;
 }
 
 /* Where the step leaves an obstacle, and what it felt. */
@@ -4601,11 +4598,9 @@ static void fsi__sph_commit(fsi__sph_run *run, double dt)
 /* A body that a step can use, if there is one. */
 static fsi_status fsi__sph_check_body(const fsi_sph *s, const fsi_body *body, int id, const char *function)
 {
-    fsi_status status;
     double off;
     if (!body) return FSI_OK;
-    status = fsi_body_check(s->context, body, id);
-    if (status != FSI_OK) return status;
+    FSI__SPH_TRY(fsi_body_check(s->context, body, id));
     off = fmax((double)fsi_v3_norm(body->pose.position), (double)fsi_v3_norm(body->end.position));
     if (!(off <= FSI__MESH_REACH)) return fsi__fail(s->context, FSI_ERROR_LIMIT, function, id, off, "the body of obstacle %d is %g from the origin", id, off);
     return FSI_OK;
@@ -4616,10 +4611,7 @@ static fsi_status fsi__sph_check_state(const fsi_sph *s, fsi_real dt)
     const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
     int i;
     if (!fsi_is_finite((double)dt) || dt < 0 || (dt > 0 && dt < (fsi_real)1e-12)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_sph_step", -1, (double)dt, "dt is %g seconds, must be 0 or at least 1e-12", (double)dt);
-    for (i = 0; i < im->obstacle_count; i++) {
-        fsi_status status = fsi__sph_check_body(s, im->obstacle[i].desc.body, im->obstacle[i].id, "fsi_sph_step");
-        if (status != FSI_OK) return status;
-    }
+    for (i = 0; i < im->obstacle_count; i++) FSI__SPH_TRY(fsi__sph_check_body(s, im->obstacle[i].desc.body, im->obstacle[i].id, "fsi_sph_step"));
     for (i = 0; i < s->count; i++) {
         const char *what = !fsi_v3_is_finite(s->position[i]) ? "position" : !fsi_v3_is_finite(s->velocity[i]) ? "velocity" : !fsi_v3_is_finite(s->force[i]) ? "force" : NULL;
         if (what) return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_sph_step", i, 0, "particle %d: its %s is not finite", i, what);
@@ -4632,8 +4624,10 @@ static fsi_status fsi__sph_drift(fsi__sph_run *run)
 {
     double none[3];
     int b;
-    for (b = 0; b < run->body_count; b++) fsi__sph_predict_body(run, &run->body[b]);
-    for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) memcpy(run->body[b].qz, run->body[b].star, sizeof run->body[b].qz);
+    for (b = 0; b < run->body_count; b++) {
+        fsi__sph_predict_body(run, &run->body[b]);
+        if (run->body[b].coupled) memcpy(run->body[b].qz, run->body[b].star, sizeof run->body[b].qz);
+    }
     fsi__sph_finish_bodies(run, none);
     fsi__sph_move_obstacles(run, 0);
     for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) run->body[b].from = run->body[b].base = run->body[b].at;
@@ -4690,10 +4684,7 @@ static double fsi__sph_obstacle_speed(const fsi__sph_run *run, const fsi__sph_ob
         const fsi_vec3 turn = b->coupled ? b->work.angular_velocity : b->work.new_angular_velocity;
         return (double)fsi_v3_norm(c) + (double)fsi_v3_norm(turn) * b->reach * run->h;
     }
-    for (v = 0; v < o->vertex_count && o->moves; v++) {
-        double s = (double)fsi_v3_norm2(fsi_v3_sub(o->desc.mesh->vertices[v], o->rest[v]));
-        if (s > most) most = s;
-    }
+    for (v = 0; v < o->vertex_count && o->moves; v++) most = fmax(most, (double)fsi_v3_norm2(fsi_v3_sub(o->desc.mesh->vertices[v], o->rest[v])));
     return sqrt(most) / dt;
 }
 
@@ -4718,8 +4709,7 @@ static fsi_status fsi__sph_begin_obstacles(fsi__sph_run *run, double dt)
         o->impulse = o->moment = fsi_v3(0, 0, 0);
         if (o->vertex_impulse) memset(o->vertex_impulse, 0, size);
         if (o->desc.body) fsi__sph_begin_body(run, o, dt);
-        else o->moves = memcmp(o->rest, o->desc.mesh->vertices, size) != 0 || (o->shadow && o->shadow->moving);
-        if (o->desc.body) o->moves = 1;
+        o->moves = o->desc.body || memcmp(o->rest, o->desc.mesh->vertices, size) != 0 || (o->shadow && o->shadow->moving);
         o->speed = dt > 0 ? fsi__sph_obstacle_speed(run, o, dt) : 0;
         if (o->speed > run->stats.wall_speed && fsi_box3_overlap(liquid, fsi_box3_inflate(o->mesh->box, (fsi_real)(o->speed * dt)))) run->stats.wall_speed = o->speed;
         if (o->shadow || (!o->moves && !o->desc.mesh->moving)) continue; /* its mesh may be moving on its own account */
@@ -4734,21 +4724,18 @@ static fsi_status fsi__sph_begin_obstacles(fsi__sph_run *run, double dt)
 static fsi_status fsi__sph_begin(fsi__sph_run *run, fsi_sph *s, double dt)
 {
     fsi__arena measure = { NULL, 0, 0 };
-    fsi_status status;
     memset(run, 0, sizeof *run);
     run->s = s;
     run->im = (fsi__sph_impl *)s->impl;
     run->clock = s->time;
-    status = fsi__sph_make_room(run, dt);
-    if (status != FSI_OK) return status;
+    FSI__SPH_TRY(fsi__sph_make_room(run, dt));
     fsi__sph_set_count(run, run->room);
     run->h = (double)s->support;
     run->dhat = (double)s->desc.contact_thickness * (double)s->desc.spacing / run->h;
     fsi__sph_layout(run, &measure);
     if (!fsi__arena_reserve(s->context, &run->im->scratch, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, "fsi_sph_step", -1, s->count, "no memory to step %d particles", run->room);
     fsi__sph_layout(run, &run->im->scratch);
-    status = fsi__sph_begin_obstacles(run, dt);
-    if (status != FSI_OK) return status;
+    FSI__SPH_TRY(fsi__sph_begin_obstacles(run, dt));
     memset(run->overflow, 0, (size_t)run->chunks * sizeof(int));
     fsi__sph_set_count(run, s->count);
     fsi__sph_begin_sources(run);
@@ -4787,9 +4774,9 @@ static fsi_status fsi__sph_run_substeps(fsi__sph_run *run, double dt)
 FSI_API fsi_status fsi_sph_step(fsi_sph *s, fsi_real dt)
 {
     fsi__sph_run run;
-    fsi_status status = fsi__sph_check(s, "fsi_sph_step");
-    if (status == FSI_OK) status = fsi__sph_check_state(s, dt);
-    if (status != FSI_OK) return status;
+    fsi_status status;
+    FSI__SPH_TRY(fsi__sph_check(s));
+    FSI__SPH_TRY(fsi__sph_check_state(s, dt));
     status = fsi__sph_begin(&run, s, (double)dt);
     if (status == FSI_OK) status = fsi__sph_run_substeps(&run, (double)dt);
     if (status == FSI_OK && dt > 0) fsi__sph_drain_off(&run, (double)dt);
@@ -4842,60 +4829,37 @@ FSI_API fsi_sph_desc fsi_sph_default_desc(void)
     return d;
 }
 
-static fsi_status fsi__sph_check(const fsi_sph *s, const char *function)
-{
-    (void)function;
-    if (!s) return FSI_ERROR_ARGUMENT;
-    return s->cookie == FSI__COOKIE('s', fsi_sph) ? FSI_OK : FSI_ERROR_COOKIE;
-}
-
-/* What emission, attributes and markers need; a maximum must not lie below its minimum. */
-static fsi_status fsi__sph_check_extras(fsi_context *context, const fsi_sph_desc *d)
-{
-    static const char *const name[8] = { "max_particles", "attribute_count", "trapped_air_min", "trapped_air_max", "wave_crest_min", "wave_crest_max", "spray_energy_min", "spray_energy_max" };
-    double value[8], lo, hi;
-    int k;
-    value[0] = d->max_particles; value[1] = d->attribute_count; value[2] = (double)d->trapped_air_min; value[3] = (double)d->trapped_air_max;
-    value[4] = (double)d->wave_crest_min; value[5] = (double)d->wave_crest_max; value[6] = (double)d->spray_energy_min; value[7] = (double)d->spray_energy_max;
-    for (k = 0; k < 8; k++) {
-        lo = k >= 2 && k % 2 ? value[k - 1] : 0;
-        hi = k == 1 ? 64 : 1e9;
-        if (!(value[k] >= lo && value[k] <= hi)) return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_sph_create", k, value[k], "desc.%s is %g, must be %g to %g", name[k], value[k], lo, hi);
-    }
-    return FSI_OK;
-}
-
-/* One line per field that has a range. */
+/* One entry per field that has a range. A maximum must not lie below its minimum. */
+#define FSI__SPH_FIELD(field, lo, hi) { #field, (double)d->field, lo, hi }
 static fsi_status fsi__sph_check_desc(fsi_context *context, const fsi_sph_desc *d)
 {
-    struct { const char *name; double value, lo, hi; } range[] = {
-        { "dim", 0, 2, 3 }, { "spacing", 0, 1e-9, 1e9 }, { "support", 0, 1.8, 3 }, { "density", 0, 1e-6, 1e9 },
-        { "depth", 0, 1e-9, 1e9 }, { "compressibility", 0, 1e-6, 0.5 }, { "stiffness", 0, 0, 1e18 },
-        { "min_iters", 0, 1, 10000 }, { "max_iters", 0, 1, 10000 }, { "tolerance", 0, 0, 1 }, { "cfl", 0, 1e-3, 100 },
-        { "max_substeps", 0, 1, 1000000 }, { "budget", 0, 0, 1e9 }, { "contact_thickness", 0, 0.05, 2 },
-        { "contact_stiffness", 0, 1e-6, 1e6 }, { "contact_first", 0, 1, 2 }, { "contact_order", 0, 2, 64 },
-        { "contact_max_order", 0, 2, 64 }, { "xsph", 0, 0, 0.5 }, { "reserve", 0, 0, 1e9 },
-        { "boundary", 0, 0, 1 }, { "velocity_update", 0, 0, 1 }, { "body_tolerance", 0, 0, 1 }, { "viscosity", 0, 0, 1e6 }, { "surface_tension", 0, 0, 1e6 },
+    static const char fn[] = "fsi_sph_create";
+    const struct { const char *name; double value, lo, hi; } range[] = {
+        FSI__SPH_FIELD(dim, 2, 3), FSI__SPH_FIELD(spacing, 1e-9, 1e9), FSI__SPH_FIELD(support, 1.8, 3), FSI__SPH_FIELD(density, 1e-6, 1e9),
+        FSI__SPH_FIELD(depth, 1e-9, 1e9), FSI__SPH_FIELD(compressibility, 1e-6, 0.5), FSI__SPH_FIELD(stiffness, 0, 1e18),
+        FSI__SPH_FIELD(min_iters, 1, 10000), FSI__SPH_FIELD(max_iters, 1, 10000), FSI__SPH_FIELD(tolerance, 0, 1),
+        FSI__SPH_FIELD(cfl, 1e-3, 100), FSI__SPH_FIELD(max_substeps, 1, 1000000), FSI__SPH_FIELD(budget, 0, 1e9),
+        FSI__SPH_FIELD(contact_thickness, 0.05, 2), FSI__SPH_FIELD(contact_stiffness, 1e-6, 1e6), FSI__SPH_FIELD(contact_first, 1, 2),
+        FSI__SPH_FIELD(contact_order, 2, 64), FSI__SPH_FIELD(contact_max_order, 2, 64), FSI__SPH_FIELD(xsph, 0, 0.5),
+        FSI__SPH_FIELD(reserve, 0, 1e9), FSI__SPH_FIELD(boundary, 0, 1), FSI__SPH_FIELD(velocity_update, 0, 1),
+        FSI__SPH_FIELD(body_tolerance, 0, 1), FSI__SPH_FIELD(viscosity, 0, 1e6), FSI__SPH_FIELD(surface_tension, 0, 1e6),
+        FSI__SPH_FIELD(max_particles, 0, 1e9), FSI__SPH_FIELD(attribute_count, 0, 64),
+        FSI__SPH_FIELD(trapped_air_min, 0, 1e9), FSI__SPH_FIELD(trapped_air_max, (double)d->trapped_air_min, 1e9),
+        FSI__SPH_FIELD(wave_crest_min, 0, 1e9), FSI__SPH_FIELD(wave_crest_max, (double)d->wave_crest_min, 1e9),
+        FSI__SPH_FIELD(spray_energy_min, 0, 1e9), FSI__SPH_FIELD(spray_energy_max, (double)d->spray_energy_min, 1e9)
     };
-    double value[25];
+    const int n = (int)(sizeof range / sizeof *range);
     int k;
-    value[0] = d->dim; value[1] = (double)d->spacing; value[2] = (double)d->support; value[3] = (double)d->density;
-    value[4] = (double)d->depth; value[5] = (double)d->compressibility; value[6] = (double)d->stiffness;
-    value[7] = d->min_iters; value[8] = d->max_iters; value[9] = (double)d->tolerance; value[10] = (double)d->cfl;
-    value[11] = d->max_substeps; value[12] = d->budget; value[13] = (double)d->contact_thickness;
-    value[14] = (double)d->contact_stiffness; value[15] = d->contact_first; value[16] = d->contact_order;
-    value[17] = d->contact_max_order; value[18] = (double)d->xsph; value[19] = d->reserve;
-    value[20] = (double)d->boundary; value[21] = (double)d->velocity_update; value[22] = (double)d->body_tolerance;
-    value[23] = (double)d->viscosity; value[24] = (double)d->surface_tension;
-    for (k = 0; k < 25; k++)
-        if (!(value[k] >= range[k].lo * (1 - 1e-6) && value[k] <= range[k].hi * (1 + 1e-6))) /* floats may round */
-            return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_sph_create", k, value[k], "desc.%s is %g, must be %g to %g", range[k].name, value[k], range[k].lo, range[k].hi);
-    if (!fsi_v3_is_finite(d->gravity)) return fsi__fail(context, FSI_ERROR_NAN, "fsi_sph_create", -1, 0, "desc.gravity is not finite");
-    if (d->dim == 2 && d->gravity.z != 0) return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_sph_create", -1, (double)d->gravity.z, "desc.gravity.z is %g, but the plane of dim 2 is x, y", (double)d->gravity.z);
+    for (k = 0; k < n; k++)
+        if (!(range[k].value >= range[k].lo * (1 - 1e-6) && range[k].value <= range[k].hi * (1 + 1e-6))) /* floats may round */
+            return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, k, range[k].value, "desc.%s is %g, must be %g to %g", range[k].name, range[k].value, range[k].lo, range[k].hi);
+    if (!fsi_v3_is_finite(d->gravity)) return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "desc.gravity is not finite");
+    if (d->dim == 2 && d->gravity.z != 0) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->gravity.z, "desc.gravity.z is %g, but the plane of dim 2 is x, y", (double)d->gravity.z);
     if (d->min_iters > d->max_iters || d->contact_order > d->contact_max_order)
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_sph_create", -1, d->min_iters, "desc.%s is larger than its maximum", d->min_iters > d->max_iters ? "min_iters" : "contact_order");
-    return fsi__sph_check_extras(context, d);
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, d->min_iters, "desc.%s is larger than its maximum", d->min_iters > d->max_iters ? "min_iters" : "contact_order");
+    return FSI_OK;
 }
+#undef FSI__SPH_FIELD
 
 /* ---- >>emitters and sinks ------------------------------------------------------------------------------------- */
 
@@ -4938,40 +4902,48 @@ static fsi_status fsi__sph_check_vector(const fsi_sph *s, const char *fn, const 
 
 static fsi_status fsi__sph_check_direction(const fsi_sph *s, const char *fn, fsi_vec3 x)
 {
-    fsi_status status = fsi__sph_check_vector(s, fn, "direction", x);
-    if (status == FSI_OK && !(fsi_v3_norm(x) > 0 && fsi_is_finite((double)fsi_v3_norm2(x)))) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.direction has no length, or too much");
-    return status;
+    FSI__SPH_TRY(fsi__sph_check_vector(s, fn, "direction", x));
+    if (fsi_v3_norm(x) > 0 && fsi_is_finite((double)fsi_v3_norm2(x))) return FSI_OK;
+    return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.direction has no length, or too much");
 }
 
-/* A closed mesh of the simulator's dimension. */
-static fsi_status fsi__sph_check_mesh(const fsi_sph *s, const char *fn, const fsi_mesh *mesh)
+/* Simulator and desc; its cookie stands first. `kind` names the function that fills it. */
+static fsi_status fsi__sph_check_filled(const fsi_sph *s, const char *fn, const void *desc, uint32_t cookie, const char *kind)
+{
+    FSI__SPH_TRY(fsi__sph_check(s));
+    if (!desc) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc is NULL");
+    if (*(const uint32_t *)desc == cookie) return FSI_OK;
+    return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc was not filled by fsi_sph_default_%s_desc of this version", kind);
+}
+
+/* A mesh of the simulator's dimension; `closed`: one that has an inside. */
+static fsi_status fsi__sph_check_mesh(const fsi_sph *s, const char *fn, const fsi_mesh *mesh, int closed)
 {
     if (!mesh) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.mesh is NULL");
     if (mesh->cookie != FSI__COOKIE('m', fsi_mesh)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc.mesh was not made by fsi_mesh_create of this version");
     if (mesh->corners != s->desc.dim) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, mesh->corners, "desc.mesh: a %dD simulator needs %s", s->desc.dim, s->desc.dim == 3 ? "triangles" : "segments");
-    if (mesh->kind != FSI_MESH_CLOSED) return fsi__fail(s->context, FSI_ERROR_MESH, fn, -1, 0, "desc.mesh is not closed: it has no inside");
+    if (closed && mesh->kind != FSI_MESH_CLOSED) return fsi__fail(s->context, FSI_ERROR_MESH, fn, -1, 0, "desc.mesh is not closed: it has no inside");
     return FSI_OK;
 }
 
 static fsi_status fsi__sph_check_emitter(const fsi_sph *s, const char *fn, const fsi_sph_emitter_desc *d)
 {
-    const double dx = (double)s->desc.spacing, most = 4096 * dx;
-    const int flat = s->desc.dim == 2;
-    fsi_status status = fsi__sph_check_number(s, fn, "shape", (double)d->shape, 0, 2);
-    if (status == FSI_OK) status = fsi__sph_check_vector(s, fn, "center", d->center);
-    if (status == FSI_OK) status = fsi__sph_check_direction(s, fn, d->direction);
-    if (status == FSI_OK) status = fsi__sph_check_vector(s, fn, "velocity", d->velocity);
-    if (status == FSI_OK) status = fsi__sph_check_number(s, fn, "speed", (double)d->speed, 0, 1e9);
-    if (status == FSI_OK) status = fsi__sph_check_number(s, fn, "start", d->start, -FSI__HUGE, FSI__HUGE);
-    if (status == FSI_OK) status = fsi__sph_check_number(s, fn, "stop", d->stop, -FSI__HUGE, FSI__HUGE);
-    if (status == FSI_OK) status = fsi__sph_check_number(s, fn, "period", d->period, 0, FSI__HUGE);
-    if (status == FSI_OK) status = fsi__sph_check_number(s, fn, "budget", (double)d->budget, 0, 9e18);
-    if (status == FSI_OK && d->shape == FSI_SPH_EMITTER_DISC) status = fsi__sph_check_number(s, fn, "radius", (double)d->radius, 0.25 * dx, most);
-    if (status == FSI_OK && d->shape == FSI_SPH_EMITTER_BOX) status = fsi__sph_check_number(s, fn, "half_width", (double)d->half_width, 0.25 * dx, most);
-    if (status == FSI_OK && d->shape == FSI_SPH_EMITTER_BOX && !flat) status = fsi__sph_check_number(s, fn, "half_height", (double)d->half_height, 0.25 * dx, most);
-    if (status == FSI_OK && d->shape == FSI_SPH_EMITTER_BOX && !flat) status = fsi__sph_check_vector(s, fn, "side", d->side);
-    if (status == FSI_OK && d->shape == FSI_SPH_EMITTER_MESH) status = fsi__sph_check_mesh(s, fn, d->mesh);
-    return status;
+    const double least = 0.25 * (double)s->desc.spacing, most = 4096 * (double)s->desc.spacing;
+    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "shape", (double)d->shape, 0, 2));
+    FSI__SPH_TRY(fsi__sph_check_vector(s, fn, "center", d->center));
+    FSI__SPH_TRY(fsi__sph_check_direction(s, fn, d->direction));
+    FSI__SPH_TRY(fsi__sph_check_vector(s, fn, "velocity", d->velocity));
+    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "speed", (double)d->speed, 0, 1e9));
+    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "start", d->start, -FSI__HUGE, FSI__HUGE));
+    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "stop", d->stop, -FSI__HUGE, FSI__HUGE));
+    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "period", d->period, 0, FSI__HUGE));
+    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "budget", (double)d->budget, 0, 9e18));
+    if (d->shape == FSI_SPH_EMITTER_MESH) return fsi__sph_check_mesh(s, fn, d->mesh, 1);
+    if (d->shape == FSI_SPH_EMITTER_DISC) return fsi__sph_check_number(s, fn, "radius", (double)d->radius, least, most);
+    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "half_width", (double)d->half_width, least, most));
+    if (s->desc.dim == 2) return FSI_OK;
+    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "half_height", (double)d->half_height, least, most));
+    return fsi__sph_check_vector(s, fn, "side", d->side);
 }
 
 /* Axes of the lattice: the last along the flow, the first along `side`, or where there is none along the coordinate axis
@@ -5001,14 +4973,13 @@ static void fsi__sph_center_lattice(fsi__sph_emitter *e, int k, int n, double pi
     e->corner = fsi_v3_madd(e->corner, (fsi_real)(-0.5 * (n - 1) * pitch), e->axis[k]);
 }
 
-/* A slot's or rectangle's lattice, stretched to fit: n = round(width/dx) sites of width/n. Layers of volume dx^dim a site. */
+/* A rectangle's lattice, stretched to fit: n = round(width/dx) sites of width/n. Layers of volume dx^dim a site. */
 static void fsi__sph_plan_box(const fsi_sph *s, fsi__sph_emitter *e)
 {
-    const double dx = (double)s->desc.spacing, width = 2 * (double)(e->desc.shape == FSI_SPH_EMITTER_BOX ? e->desc.half_width : e->desc.radius);
-    const double height = s->desc.dim == 2 ? dx : 2 * (double)e->desc.half_height;
-    const int nu = (int)floor(width / dx + 0.5), nw = (int)floor(height / dx + 0.5);
-    fsi__sph_center_lattice(e, 0, nu > 1 ? nu : 1, width / (nu > 1 ? nu : 1));
-    fsi__sph_center_lattice(e, 1, nw > 1 ? nw : 1, height / (nw > 1 ? nw : 1));
+    const double dx = (double)s->desc.spacing, width = 2 * (double)e->desc.half_width, height = 2 * (double)e->desc.half_height;
+    const double nu = fmax(floor(width / dx + 0.5), 1), nw = fmax(floor(height / dx + 0.5), 1);
+    fsi__sph_center_lattice(e, 0, (int)nu, width / nu);
+    fsi__sph_center_lattice(e, 1, (int)nw, height / nw);
     fsi__sph_center_lattice(e, 2, 1, dx * dx * dx / (e->pitch[0] * e->pitch[1]));
 }
 
@@ -5045,19 +5016,18 @@ static void fsi__sph_mark_disc(fsi__sph_emitter *e)
 static void fsi__sph_plan_mesh(const fsi_sph *s, fsi__sph_emitter *e)
 {
     const fsi_box3 *b = &e->desc.mesh->box;
-    const double dx = (double)s->desc.spacing, half = 0.5 * dx;
+    const fsi_real dx = s->desc.spacing, up = s->desc.dim == 2 ? 0 : dx / 2;
     double size[3];
     int k;
     size[0] = (double)(b->hi.x - b->lo.x);
     size[1] = (double)(b->hi.y - b->lo.y);
-    size[2] = s->desc.dim == 2 ? dx : (double)(b->hi.z - b->lo.z);
+    size[2] = s->desc.dim == 2 ? (double)dx : (double)(b->hi.z - b->lo.z);
     for (k = 0; k < 3; k++) {
-        double n = floor(size[k] / dx + 1e-5);
         e->axis[k] = fsi_v3(k == 0, k == 1, k == 2);
-        e->pitch[k] = dx;
-        e->n[k] = n < 1 ? 0 : n > 1e5 ? 100000 : (int)n;
+        e->pitch[k] = (double)dx;
+        e->n[k] = (int)fmin(floor(size[k] / (double)dx + 1e-5), 1e5);
     }
-    e->corner = fsi_v3_sub(fsi_v3_add(b->lo, fsi_v3((fsi_real)half, (fsi_real)half, s->desc.dim == 2 ? 0 : (fsi_real)half)), e->desc.center);
+    e->corner = fsi_v3_sub(fsi_v3_add(b->lo, fsi_v3(dx / 2, dx / 2, up)), e->desc.center);
 }
 
 /* Those at least dx/2 inside. */
@@ -5065,74 +5035,68 @@ static void fsi__sph_mark_mesh(const fsi_sph *s, fsi__sph_emitter *e)
 {
     const fsi_mesh *mesh = e->desc.mesh;
     const fsi_vec3 o = fsi_v3_add(e->desc.center, e->corner);
-    const int n = e->n[0] * e->n[1] * e->n[2];
-    int c;
-    for (c = 0; c < n; c++) {
-        int row = c / e->n[0];
-        fsi_vec3 x = fsi_v3_madd(o, s->desc.spacing, fsi_v3((fsi_real)(c % e->n[0]), (fsi_real)(row % e->n[1]), (fsi_real)(row / e->n[1])));
-        fsi_real inside = mesh->container ? fsi_mesh_signed_distance(mesh, x) : -fsi_mesh_signed_distance(mesh, x);
-        e->present[c] = inside >= s->desc.spacing / 2;
+    size_t c;
+    for (c = 0; c < fsi__sph_site_count(e); c++) {
+        const fsi_real distance = fsi_mesh_signed_distance(mesh, fsi__sph_site(e, o, c));
+        e->present[c] = (mesh->container ? distance : -distance) >= s->desc.spacing / 2;
         e->sites += e->present[c];
     }
 }
 
 static void fsi__sph_free_emitter(fsi_sph *s, fsi__sph_emitter *e)
 {
-    fsi_context *context = s->context == &((fsi__sph_impl *)s->impl)->own_context ? NULL : s->context;
-    fsi__free(context, e->present, (size_t)e->n[0] * (size_t)e->n[1] * (size_t)e->n[2], 1);
-    fsi__free(context, e->attributes, (size_t)s->desc.attribute_count, sizeof *e->attributes);
+    fsi__free(s->context, e->present, fsi__sph_site_count(e), 1);
+    fsi__free(s->context, e->attributes, (size_t)s->desc.attribute_count, sizeof *e->attributes);
 }
 
-/* A checked desc becomes sites. */
-static fsi_status fsi__sph_make_emitter(fsi_sph *s, const char *fn, const fsi_sph_emitter_desc *d, fsi__sph_emitter *e)
+/* e->desc, which was checked, becomes sites. What is allocated is freed by the caller, also after an error. In 2D a disc is a
+   slot, and a slot a rectangle one particle high. */
+static fsi_status fsi__sph_make_emitter(fsi_sph *s, const char *fn, fsi__sph_emitter *e)
 {
-    fsi_status status;
+    const size_t attributes = (size_t)s->desc.attribute_count;
+    fsi_sph_emitter_desc *d = &e->desc;
     double cells;
-    memset(e, 0, sizeof *e);
-    e->desc = *d;
-    e->desc.direction = fsi_v3_unit(d->direction);
-    status = fsi__sph_make_axes(s, fn, e);
-    if (status != FSI_OK) return status;
+    d->direction = fsi_v3_unit(d->direction);
+    if (s->desc.dim == 2) {
+        d->half_height = s->desc.spacing / 2;
+        if (d->shape == FSI_SPH_EMITTER_DISC) d->half_width = d->radius;
+        if (d->shape == FSI_SPH_EMITTER_DISC) d->shape = FSI_SPH_EMITTER_BOX;
+    }
+    FSI__SPH_TRY(fsi__sph_make_axes(s, fn, e));
     if (d->shape == FSI_SPH_EMITTER_MESH) fsi__sph_plan_mesh(s, e);
-    else if (d->shape == FSI_SPH_EMITTER_DISC && s->desc.dim == 3) fsi__sph_plan_disc(s, e);
+    else if (d->shape == FSI_SPH_EMITTER_DISC) fsi__sph_plan_disc(s, e);
     else fsi__sph_plan_box(s, e);
     cells = (double)e->n[0] * e->n[1] * e->n[2];
     if (cells > 0x0fffffff) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, cells, "the emitter has %g sites", cells);
     e->present = (unsigned char *)fsi__alloc(s->context, (size_t)cells, 1);
-    e->attributes = (fsi_real *)fsi__alloc(s->context, (size_t)s->desc.attribute_count, sizeof *e->attributes);
-    if (!e->present || !e->attributes) {
-        fsi__sph_free_emitter(s, e);
-        return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, cells, "no memory for an emitter of %g sites", cells);
-    }
-    if (d->attributes && s->desc.attribute_count > 0) memcpy(e->attributes, d->attributes, (size_t)s->desc.attribute_count * sizeof *e->attributes);
+    e->attributes = (fsi_real *)fsi__alloc(s->context, attributes, sizeof *e->attributes);
+    if (!e->present || !e->attributes) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, cells, "no memory for an emitter of %g sites", cells);
+    if (d->attributes && attributes > 0) memcpy(e->attributes, d->attributes, attributes * sizeof *e->attributes);
     if (d->shape == FSI_SPH_EMITTER_MESH) fsi__sph_mark_mesh(s, e);
-    else if (d->shape == FSI_SPH_EMITTER_DISC && s->desc.dim == 3) fsi__sph_mark_disc(e);
+    else if (d->shape == FSI_SPH_EMITTER_DISC) fsi__sph_mark_disc(e);
     else memset(e->present, 1, (size_t)(e->sites = e->n[0] * e->n[1]));
-    if (e->sites == 0) {
-        fsi__sph_free_emitter(s, e);
-        return fsi__fail(s->context, FSI_ERROR_MESH, fn, -1, 0, "desc.mesh holds no particle of spacing %g", (double)s->desc.spacing);
-    }
-    e->desc.mesh = NULL;
-    e->desc.attributes = e->attributes;
-    e->flow.center[0] = (double)d->center.x;
-    e->flow.center[1] = (double)d->center.y;
-    e->flow.center[2] = (double)d->center.z;
+    if (e->sites == 0) return fsi__fail(s->context, FSI_ERROR_MESH, fn, -1, 0, "desc.mesh holds no particle of spacing %g", (double)s->desc.spacing);
+    fsi__sph_add_scaled(e->flow.center, 1, d->center);
     e->flow.advance = 0.5; /* the middle of the first layer crosses the plane when half of it has come out */
+    d->mesh = NULL;
+    d->attributes = e->attributes;
     return FSI_OK;
 }
 
-/* Simulator, desc and its cookie, then the fields. */
+/* A new emitter from a desc of the caller's; nothing is left to free after an error. */
 static fsi_status fsi__sph_begin_emitter(fsi_sph *s, const char *fn, const fsi_sph_emitter_desc *d, fsi__sph_emitter *e)
 {
-    fsi_status status = fsi__sph_check(s, fn);
-    if (status != FSI_OK) return status;
-    if (!d) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc is NULL");
-    if (d->cookie != FSI__COOKIE('e', fsi_sph_emitter_desc)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc was not filled by fsi_sph_default_emitter_desc of this version");
-    status = fsi__sph_check_emitter(s, fn, d);
-    return status == FSI_OK ? fsi__sph_make_emitter(s, fn, d, e) : status;
+    fsi_status status;
+    FSI__SPH_TRY(fsi__sph_check_filled(s, fn, d, FSI__COOKIE('e', fsi_sph_emitter_desc), "emitter"));
+    FSI__SPH_TRY(fsi__sph_check_emitter(s, fn, d));
+    memset(e, 0, sizeof *e);
+    e->desc = *d;
+    status = fsi__sph_make_emitter(s, fn, e);
+    if (status != FSI_OK) fsi__sph_free_emitter(s, e);
+    return status;
 }
 
-/* Room for one more of im->emitter or im->sink. */
+/* Room for one more in a list of emitters, sinks or obstacles; `array` is the address of its pointer. */
 static fsi_status fsi__sph_grow_list(fsi_sph *s, const char *fn, void *array, size_t size, int count, int *capacity)
 {
     fsi__column column;
@@ -5145,9 +5109,9 @@ FSI_API fsi_status fsi_sph_add_emitter(fsi_sph *s, const fsi_sph_emitter_desc *d
 {
     static const char fn[] = "fsi_sph_add_emitter";
     fsi__sph_emitter e;
-    fsi_status status = fsi__sph_begin_emitter(s, fn, desc, &e);
     fsi__sph_impl *im;
-    if (status != FSI_OK) return status;
+    fsi_status status;
+    FSI__SPH_TRY(fsi__sph_begin_emitter(s, fn, desc, &e));
     im = (fsi__sph_impl *)s->impl;
     status = fsi__sph_grow_list(s, fn, &im->emitter, sizeof *im->emitter, im->emitter_count, &im->emitter_capacity);
     if (status != FSI_OK) {
@@ -5160,45 +5124,27 @@ FSI_API fsi_status fsi_sph_add_emitter(fsi_sph *s, const fsi_sph_emitter_desc *d
     return FSI_OK;
 }
 
-/* Index of an emitter, of a sink; -1 and an error when there is none. */
-static int fsi__sph_find_emitter(const fsi_sph *s, const char *fn, int id)
+/* Simulator and id; the latter's emitter. */
+static fsi_status fsi__sph_find_emitter(const fsi_sph *s, const char *fn, int id, fsi__sph_emitter **emitter)
 {
-    const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
+    fsi__sph_impl *im;
     int k;
-    for (k = 0; k < im->emitter_count; k++) if (im->emitter[k].flow.id == id) return k;
-    fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, id, 0, "there is no emitter %d", id);
-    return -1;
-}
-
-static int fsi__sph_find_sink(const fsi_sph *s, const char *fn, int id)
-{
-    const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
-    int k;
-    for (k = 0; k < im->sink_count; k++) if (im->sink[k].drain.id == id) return k;
-    fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, id, 0, "there is no sink %d", id);
-    return -1;
+    FSI__SPH_TRY(fsi__sph_check(s));
+    im = (fsi__sph_impl *)s->impl;
+    k = fsi__sph_emitter_index(im, id);
+    if (k < 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, id, 0, "there is no emitter %d", id);
+    *emitter = &im->emitter[k];
+    return FSI_OK;
 }
 
 FSI_API fsi_status fsi_sph_set_emitter(fsi_sph *s, int id, const fsi_sph_emitter_desc *desc)
 {
     static const char fn[] = "fsi_sph_set_emitter";
     fsi__sph_emitter e, *old;
-    fsi__sph_impl *im;
-    fsi_status status = fsi__sph_check(s, fn);
-    int k;
-    if (status != FSI_OK) return status;
-    k = fsi__sph_find_emitter(s, fn, id);
-    if (k < 0) return FSI_ERROR_ARGUMENT;
-    status = fsi__sph_begin_emitter(s, fn, desc, &e);
-    if (status != FSI_OK) return status;
-    im = (fsi__sph_impl *)s->impl;
-    old = &im->emitter[k];
-    e.flow.id = id;
-    e.flow.advance = old->flow.advance;
-    e.flow.fills = old->flow.fills;
-    e.flow.emitted = old->flow.emitted;
-    e.flow.blocked = old->flow.blocked;
-    e.flow.refused = old->flow.refused;
+    FSI__SPH_TRY(fsi__sph_find_emitter(s, fn, id, &old));
+    FSI__SPH_TRY(fsi__sph_begin_emitter(s, fn, desc, &e));
+    memcpy(old->flow.center, e.flow.center, sizeof e.flow.center);
+    e.flow = old->flow; /* the place is new, all else goes on */
     fsi__sph_free_emitter(s, old);
     *old = e;
     return FSI_OK;
@@ -5206,50 +5152,42 @@ FSI_API fsi_status fsi_sph_set_emitter(fsi_sph *s, int id, const fsi_sph_emitter
 
 FSI_API fsi_status fsi_sph_remove_emitter(fsi_sph *s, int id)
 {
-    static const char fn[] = "fsi_sph_remove_emitter";
+    fsi__sph_emitter *e;
     fsi__sph_impl *im;
-    fsi_status status = fsi__sph_check(s, fn);
-    int k, i;
-    if (status != FSI_OK) return status;
-    k = fsi__sph_find_emitter(s, fn, id);
-    if (k < 0) return FSI_ERROR_ARGUMENT;
+    int i;
+    FSI__SPH_TRY(fsi__sph_find_emitter(s, "fsi_sph_remove_emitter", id, &e));
     im = (fsi__sph_impl *)s->impl;
     for (i = 0; i < s->count; i++) if (im->source[i] == (uint32_t)id + 1) im->source[i] = 0;
-    fsi__sph_free_emitter(s, &im->emitter[k]);
+    fsi__sph_free_emitter(s, e);
     im->emitter_count--;
-    memmove(im->emitter + k, im->emitter + k + 1, (size_t)(im->emitter_count - k) * sizeof *im->emitter);
+    memmove(e, e + 1, (size_t)(im->emitter + im->emitter_count - e) * sizeof *e);
     return FSI_OK;
 }
 
 FSI_API fsi_status fsi_sph_emitter_total(const fsi_sph *s, int id, long long *emitted, long long *blocked, long long *refused)
 {
-    const fsi__sph_flow *f;
-    fsi_status status = fsi__sph_check(s, "fsi_sph_emitter_total");
-    int k;
-    if (status != FSI_OK) return status;
-    k = fsi__sph_find_emitter(s, "fsi_sph_emitter_total", id);
-    if (k < 0) return FSI_ERROR_ARGUMENT;
-    f = &((const fsi__sph_impl *)s->impl)->emitter[k].flow;
-    if (emitted) *emitted = f->emitted;
-    if (blocked) *blocked = f->blocked;
-    if (refused) *refused = f->refused;
+    fsi__sph_emitter *e;
+    FSI__SPH_TRY(fsi__sph_find_emitter(s, "fsi_sph_emitter_total", id, &e));
+    if (emitted) *emitted = e->flow.emitted;
+    if (blocked) *blocked = e->flow.blocked;
+    if (refused) *refused = e->flow.refused;
     return FSI_OK;
 }
 
 static fsi_status fsi__sph_check_sink(const fsi_sph *s, const char *fn, const fsi_sph_sink_desc *d)
 {
     const fsi_box3 *b = &d->box;
-    const int flat = s->desc.dim == 2, round = d->shape == FSI_SPH_SINK_SPHERE || d->shape == FSI_SPH_SINK_DISC;
-    fsi_status status = fsi__sph_check_number(s, fn, "shape", (double)d->shape, 0, 3);
-    if (status == FSI_OK) status = fsi__sph_check_number(s, fn, "rate", (double)d->rate, 0, 1e30);
-    if (status == FSI_OK && d->shape == FSI_SPH_SINK_BOX && !(b->lo.x <= b->hi.x && b->lo.y <= b->hi.y && (flat || b->lo.z <= b->hi.z)))
+    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "shape", (double)d->shape, 0, 3));
+    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "rate", (double)d->rate, 0, 1e30));
+    FSI__SPH_TRY(fsi__sph_check_direction(s, fn, d->direction));
+    if (d->shape == FSI_SPH_SINK_MESH) return fsi__sph_check_mesh(s, fn, d->mesh, 1);
+    if (d->shape == FSI_SPH_SINK_BOX) {
+        if (b->lo.x <= b->hi.x && b->lo.y <= b->hi.y && (s->desc.dim == 2 || b->lo.z <= b->hi.z)) return FSI_OK;
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.box is not a box");
-    if (status == FSI_OK && round) status = fsi__sph_check_vector(s, fn, "center", d->center);
-    if (status == FSI_OK && round) status = fsi__sph_check_number(s, fn, "radius", (double)d->radius, 1e-30, 1e30);
-    if (status == FSI_OK) status = fsi__sph_check_direction(s, fn, d->direction);
-    if (status == FSI_OK && d->shape == FSI_SPH_SINK_DISC) status = fsi__sph_check_number(s, fn, "thickness", (double)d->thickness, 1e-30, 1e30);
-    if (status == FSI_OK && d->shape == FSI_SPH_SINK_MESH) status = fsi__sph_check_mesh(s, fn, d->mesh);
-    return status;
+    }
+    FSI__SPH_TRY(fsi__sph_check_vector(s, fn, "center", d->center));
+    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "radius", (double)d->radius, 1e-30, 1e30));
+    return d->shape == FSI_SPH_SINK_DISC ? fsi__sph_check_number(s, fn, "thickness", (double)d->thickness, 1e-30, 1e30) : FSI_OK;
 }
 
 FSI_API fsi_status fsi_sph_add_sink(fsi_sph *s, const fsi_sph_sink_desc *desc, int *id)
@@ -5257,15 +5195,11 @@ FSI_API fsi_status fsi_sph_add_sink(fsi_sph *s, const fsi_sph_sink_desc *desc, i
     static const char fn[] = "fsi_sph_add_sink";
     fsi__sph_impl *im;
     fsi__sph_sink *sink;
-    fsi_status status = fsi__sph_check(s, fn);
-    if (status != FSI_OK) return status;
-    if (!desc) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc is NULL");
-    if (desc->cookie != FSI__COOKIE('k', fsi_sph_sink_desc)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc was not filled by fsi_sph_default_sink_desc of this version");
+    FSI__SPH_TRY(fsi__sph_check_filled(s, fn, desc, FSI__COOKIE('k', fsi_sph_sink_desc), "sink"));
+    FSI__SPH_TRY(fsi__sph_check_sink(s, fn, desc));
     im = (fsi__sph_impl *)s->impl;
-    status = fsi__sph_check_sink(s, fn, desc);
-    if (status == FSI_OK && im->sink_count == FSI__SPH_SINKS) status = fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, im->sink_count, "there are %d sinks already", im->sink_count);
-    if (status == FSI_OK) status = fsi__sph_grow_list(s, fn, &im->sink, sizeof *im->sink, im->sink_count, &im->sink_capacity);
-    if (status != FSI_OK) return status;
+    if (im->sink_count == FSI__SPH_SINKS) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, im->sink_count, "there are %d sinks already", im->sink_count);
+    FSI__SPH_TRY(fsi__sph_grow_list(s, fn, &im->sink, sizeof *im->sink, im->sink_count, &im->sink_capacity));
     sink = &im->sink[im->sink_count++];
     memset(sink, 0, sizeof *sink);
     sink->desc = *desc;
@@ -5275,28 +5209,36 @@ FSI_API fsi_status fsi_sph_add_sink(fsi_sph *s, const fsi_sph_sink_desc *desc, i
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi_sph_remove_sink(fsi_sph *s, int id)
+/* Simulator and id; the latter's sink. */
+static fsi_status fsi__sph_find_sink(const fsi_sph *s, const char *fn, int id, fsi__sph_sink **sink)
 {
     fsi__sph_impl *im;
-    fsi_status status = fsi__sph_check(s, "fsi_sph_remove_sink");
     int k;
-    if (status != FSI_OK) return status;
-    k = fsi__sph_find_sink(s, "fsi_sph_remove_sink", id);
-    if (k < 0) return FSI_ERROR_ARGUMENT;
+    FSI__SPH_TRY(fsi__sph_check(s));
+    im = (fsi__sph_impl *)s->impl;
+    for (k = 0; k < im->sink_count; k++) {
+        *sink = &im->sink[k];
+        if ((*sink)->drain.id == id) return FSI_OK;
+    }
+    return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, id, 0, "there is no sink %d", id);
+}
+
+FSI_API fsi_status fsi_sph_remove_sink(fsi_sph *s, int id)
+{
+    fsi__sph_sink *sink;
+    fsi__sph_impl *im;
+    FSI__SPH_TRY(fsi__sph_find_sink(s, "fsi_sph_remove_sink", id, &sink));
     im = (fsi__sph_impl *)s->impl;
     im->sink_count--;
-    memmove(im->sink + k, im->sink + k + 1, (size_t)(im->sink_count - k) * sizeof *im->sink);
+    memmove(sink, sink + 1, (size_t)(im->sink + im->sink_count - sink) * sizeof *sink);
     return FSI_OK;
 }
 
 FSI_API fsi_status fsi_sph_sink_total(const fsi_sph *s, int id, long long *removed)
 {
-    fsi_status status = fsi__sph_check(s, "fsi_sph_sink_total");
-    int k;
-    if (status != FSI_OK) return status;
-    k = fsi__sph_find_sink(s, "fsi_sph_sink_total", id);
-    if (k < 0) return FSI_ERROR_ARGUMENT;
-    if (removed) *removed = ((const fsi__sph_impl *)s->impl)->sink[k].drain.removed;
+    fsi__sph_sink *sink;
+    FSI__SPH_TRY(fsi__sph_find_sink(s, "fsi_sph_sink_total", id, &sink));
+    if (removed) *removed = sink->drain.removed;
     return FSI_OK;
 }
 
@@ -5332,57 +5274,39 @@ static int fsi__sph_columns(fsi_sph *s, fsi__column *columns, int *saved)
     return fsi__sph_put_column(columns, n, &im->aeration, s->desc.markers ? sizeof(fsi_real) : 0);
 }
 
-static void fsi__sph_publish_arrays(fsi_sph *s)
-{
-    fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
-    s->pressure = im->pressure;
-    s->density_ratio = im->density_ratio;
-    s->id = im->id;
-    s->marker = im->marker;
-    s->aeration = im->aeration;
-}
-
+/* The corners of a box, x first; in 2D the first four, in the plane. */
 static void fsi__sph_domain_corners(const fsi_sph *s, const fsi_box3 *b, fsi_vec3 *v)
 {
+    const fsi_real bottom = s->desc.dim == 2 ? 0 : b->lo.z;
     int k;
-    for (k = 0; k < 8; k++) v[k] = fsi_v3(k & 1 ? b->hi.x : b->lo.x, k & 2 ? b->hi.y : b->lo.y, k & 4 ? b->hi.z : b->lo.z);
-    if (s->desc.dim == 3) return;
-    v[2] = fsi_v3(b->hi.x, b->hi.y, 0);
-    v[3] = fsi_v3(b->lo.x, b->hi.y, 0);
-    v[0].z = v[1].z = 0;
+    for (k = 0; k < 8; k++) v[k] = fsi_v3(k & 1 ? b->hi.x : b->lo.x, k & 2 ? b->hi.y : b->lo.y, k & 4 ? b->hi.z : bottom);
 }
 
 /* Walls of the domain: the box seen from inside. */
+/* Walls of the domain: the box seen from inside. */
 static fsi_status fsi__sph_make_domain(fsi_sph *s)
 {
-    static const int quads[24] = { 0, 4, 6, 2, 1, 3, 7, 5, 0, 1, 5, 4, 2, 6, 7, 3, 0, 2, 3, 1, 4, 5, 7, 6 };
-    static const int sides[8] = { 0, 1, 1, 2, 2, 3, 3, 0 };
+    static const int sides[8] = { 0, 1, 1, 3, 3, 2, 2, 0 };
+    static const int triangles[36] = { 0, 6, 4, 0, 2, 6, 1, 7, 3, 1, 5, 7, 0, 5, 1, 0, 4, 5, 2, 7, 6, 2, 3, 7, 0, 3, 2, 0, 1, 3, 4, 7, 5, 4, 6, 7 };
     fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
     const fsi_box3 *b = &s->desc.domain;
+    const int flat = s->desc.dim == 2;
     fsi_mesh_desc d = fsi_mesh_default_desc();
-    fsi_vec3 v[8];
-    int e[36], k, flat = s->desc.dim == 2;
-    fsi_status status;
+    fsi_vec3 corner[8];
     if (b->lo.x == FSI_REAL_MAX && b->hi.x == -FSI_REAL_MAX) return FSI_OK; /* fsi_box3_empty */
     if (!fsi_v3_is_finite(b->lo) || !fsi_v3_is_finite(b->hi) || !(b->lo.x < b->hi.x && b->lo.y < b->hi.y && (flat || b->lo.z < b->hi.z)))
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_sph_create", -1, 0, "desc.domain is not a box");
-    fsi__sph_domain_corners(s, b, v);
-    if (flat) memcpy(e, sides, sizeof sides);
-    for (k = 0; k < 6 && !flat; k++) {
-        const int *q = quads + 4 * k;
-        e[6 * k] = q[0]; e[6 * k + 1] = q[2]; e[6 * k + 2] = q[1]; /* turned inward */
-        e[6 * k + 3] = q[0]; e[6 * k + 4] = q[3]; e[6 * k + 5] = q[2];
-    }
+    fsi__sph_domain_corners(s, b, corner);
     d.context = s->context;
-    d.vertices = v;
+    d.vertices = corner;
     d.vertex_count = flat ? 4 : 8;
-    d.elements = e;
+    d.elements = flat ? sides : triangles;
     d.element_count = flat ? 4 : 12;
-    d.corners = flat ? 2 : 3;
+    d.corners = s->desc.dim;
     d.kind = FSI_MESH_CLOSED;
     d.container = 1;
-    status = fsi_mesh_create(&im->domain, &d);
-    return status == FSI_OK ? fsi_sph_add_obstacle(s, im->domain, NULL) : status;
+    FSI__SPH_TRY(fsi_mesh_create(&im->domain, &d));
+    return fsi_sph_add_obstacle(s, im->domain, NULL);
 }
 
 static void fsi__sph_derive(fsi_sph *s)
@@ -5410,8 +5334,7 @@ FSI_API fsi_status fsi_sph_create(fsi_sph **out, const fsi_sph_desc *desc)
     if (out) *out = NULL;
     if (!out || !desc) return FSI_ERROR_ARGUMENT;
     if (desc->cookie != FSI__COOKIE('d', fsi_sph_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE; /* its context cannot be trusted either */
-    status = fsi__sph_check_desc(desc->context, desc);
-    if (status != FSI_OK) return status;
+    FSI__SPH_TRY(fsi__sph_check_desc(desc->context, desc));
     s = (fsi_sph *)fsi__alloc(desc->context, 1, sizeof *s + sizeof *im);
     if (!s) return fsi__fail(desc->context, FSI_ERROR_MEMORY, "fsi_sph_create", -1, 0, "no memory for the simulator");
     im = (fsi__sph_impl *)(void *)(s + 1);
@@ -5438,9 +5361,9 @@ FSI_API void fsi_sph_destroy(fsi_sph *s)
     fsi__sph_impl *im;
     fsi_context *context;
     int k;
-    if (!s || fsi__sph_check(s, "") != FSI_OK) return;
+    if (fsi__sph_check(s) != FSI_OK) return;
     im = (fsi__sph_impl *)s->impl;
-    context = s->context == &im->own_context ? NULL : s->context;
+    context = s->context;
     for (k = 0; k < im->obstacle_count; k++) fsi__sph_free_obstacle(context, &im->obstacle[k]);
     fsi__free(context, im->obstacle, (size_t)im->obstacle_capacity, sizeof *im->obstacle);
     for (k = 0; k < im->emitter_count; k++) fsi__sph_free_emitter(s, &im->emitter[k]);
@@ -5452,24 +5375,21 @@ FSI_API void fsi_sph_destroy(fsi_sph *s)
     fsi__arena_free(context, &im->walls);
     fsi__free_columns(context, columns, fsi__sph_columns(s, columns, NULL), s->capacity);
     s->cookie = 0;
-    fsi__free(context, s, 1, sizeof *s + sizeof *im);
+    fsi__free(s->desc.context, s, 1, sizeof *s + sizeof *im); /* not from the context that it may hold itself */
 }
 
 FSI_API const fsi_error *fsi_sph_error(const fsi_sph *s) { return s ? &s->context->error : NULL; }
 
-static void fsi__sph_clear_markers(fsi_sph *s)
-{
-    fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
-    if (!im->marker || s->count == 0) return;
-    memset(im->marker, FSI_SPH_LIQUID, (size_t)s->count);
-    memset(im->aeration, 0, (size_t)s->count * sizeof *im->aeration);
-}
-
 static fsi_status fsi__sph_reserve(fsi_sph *s, int capacity)
 {
+    fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
     fsi__column columns[FSI__SPH_COLUMNS];
     fsi_status status = fsi__grow(s->context, columns, fsi__sph_columns(s, columns, NULL), s->count, &s->capacity, capacity, "fsi_sph_add_particles");
-    fsi__sph_publish_arrays(s);
+    s->pressure = im->pressure;
+    s->density_ratio = im->density_ratio;
+    s->id = im->id;
+    s->marker = im->marker;
+    s->aeration = im->aeration;
     return status;
 }
 
@@ -5489,9 +5409,8 @@ FSI_API fsi_status fsi_sph_add_particles(fsi_sph *s, const fsi_vec3 *positions, 
 {
     static const char fn[] = "fsi_sph_add_particles";
     fsi__sph_impl *im;
-    fsi_status status = fsi__sph_check(s, fn);
-    int i, want;
-    if (status != FSI_OK) return status;
+    int i;
+    FSI__SPH_TRY(fsi__sph_check(s));
     if (count < 0 || (count > 0 && !positions)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, count, "count is %d, positions are %s", count, positions ? "given" : "NULL");
     im = (fsi__sph_impl *)s->impl;
     if (count > 0x3fffffff - s->count || im->next_particle + (uint64_t)count > 0xffffffffu) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, count, "%d more particles are too many", count);
@@ -5501,13 +5420,9 @@ FSI_API fsi_status fsi_sph_add_particles(fsi_sph *s, const fsi_vec3 *positions, 
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "positions or velocities are the simulator's own arrays, which may move");
     for (i = 0; i < count; i++)
         if (!fsi_v3_is_finite(positions[i]) || (velocities && !fsi_v3_is_finite(velocities[i]))) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "particle %d of those to add is not finite", i);
-    want = s->count + count;
-    if (want > s->capacity) {
-        status = fsi__sph_reserve(s, want > s->capacity + s->capacity / 2 ? want : s->capacity + s->capacity / 2);
-        if (status != FSI_OK) return status;
-    }
+    FSI__SPH_TRY(fsi__sph_reserve(s, fsi__sph_rows_for(s, s->count + count)));
     for (i = 0; i < count; i++) {
-        int k = s->count + i;
+        const int k = s->count + i;
         s->position[k] = positions[i];
         s->velocity[k] = velocities ? velocities[i] : fsi_v3(0, 0, 0);
         if (s->desc.dim == 2) s->position[k].z = s->velocity[k].z = 0;
@@ -5517,7 +5432,7 @@ FSI_API fsi_status fsi_sph_add_particles(fsi_sph *s, const fsi_vec3 *positions, 
         im->source[k] = 0;
         fsi__sph_new_row(s, k, (uint32_t)im->next_particle++, 0xffffffffu, NULL);
     }
-    s->count = want;
+    s->count += count;
     return FSI_OK;
 }
 
@@ -5538,8 +5453,7 @@ static void fsi__sph_compact(fsi_sph *s, const unsigned char *gone)
 
 FSI_API fsi_status fsi_sph_remove_particles(fsi_sph *s, const unsigned char *gone)
 {
-    fsi_status status = fsi__sph_check(s, "fsi_sph_remove_particles");
-    if (status != FSI_OK) return status;
+    FSI__SPH_TRY(fsi__sph_check(s));
     if (!gone) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_sph_remove_particles", -1, 0, "gone is NULL");
     fsi__sph_compact(s, gone);
     return FSI_OK;
@@ -5561,34 +5475,34 @@ static int fsi__sph_is_free(const fsi_sph *s, fsi_vec3 x)
 FSI_API fsi_status fsi_sph_fill_box(fsi_sph *s, fsi_box3 box, fsi_vec3 velocity)
 {
     static const char fn[] = "fsi_sph_fill_box";
-    fsi_status status = fsi__sph_check(s, fn);
-    fsi_real dx;
-    double n[3];
+    fsi_status status = FSI_OK;
+    fsi__sph_impl *im;
+    fsi_vec3 size;
+    double n[3], total;
     uint64_t first;
+    fsi_real dx;
     int i, j, k, start;
-    if (status != FSI_OK) return status;
-    first = ((fsi__sph_impl *)s->impl)->next_particle;
+    FSI__SPH_TRY(fsi__sph_check(s));
+    im = (fsi__sph_impl *)s->impl;
     dx = s->desc.spacing;
     if (!fsi_v3_is_finite(box.lo) || !fsi_v3_is_finite(box.hi) || !fsi_v3_is_finite(velocity)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the box or the velocity is not finite");
-    n[0] = floor((double)((box.hi.x - box.lo.x) / dx) + 0.5);
-    n[1] = floor((double)((box.hi.y - box.lo.y) / dx) + 0.5);
-    n[2] = s->desc.dim == 2 ? 1 : floor((double)((box.hi.z - box.lo.z) / dx) + 0.5);
-    if (!(n[0] >= 1 && n[1] >= 1 && n[2] >= 1)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, n[0] * n[1] * n[2], "the box holds no particle of spacing %g", (double)dx);
-    if (n[0] * n[1] * n[2] > 5e8) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, n[0] * n[1] * n[2], "the box holds %.0f particles", n[0] * n[1] * n[2]);
+    size = fsi_v3_sub(box.hi, box.lo);
+    n[0] = floor((double)(size.x / dx) + 0.5);
+    n[1] = floor((double)(size.y / dx) + 0.5);
+    n[2] = s->desc.dim == 2 ? 1 : floor((double)(size.z / dx) + 0.5);
+    total = n[0] * n[1] * n[2];
+    if (!(n[0] >= 1 && n[1] >= 1 && n[2] >= 1)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, total, "the box holds no particle of spacing %g", (double)dx);
+    if (total > 5e8) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, total, "the box holds %.0f particles", total);
     start = s->count;
-    for (k = 0; k < (int)n[2]; k++) {
-        for (j = 0; j < (int)n[1]; j++) {
-            for (i = 0; i < (int)n[0]; i++) {
-                fsi_vec3 x = fsi_v3_add(box.lo, fsi_v3(dx * ((fsi_real)i + (fsi_real)0.5), dx * ((fsi_real)j + (fsi_real)0.5), dx * ((fsi_real)k + (fsi_real)0.5)));
-                if (s->desc.dim == 2) x.z = 0;
-                if (!fsi__sph_is_free(s, x)) continue;
-                status = fsi_sph_add_particles(s, &x, &velocity, 1);
-                if (status == FSI_OK) continue;
-                s->count = start;
-                ((fsi__sph_impl *)s->impl)->next_particle = first;
-                return status;
-            }
-        }
+    first = im->next_particle;
+    for (k = 0; k < (int)n[2]; k++) for (j = 0; j < (int)n[1]; j++) for (i = 0; i < (int)n[0]; i++) {
+        fsi_vec3 x = fsi_v3_add(box.lo, fsi_v3(dx * ((fsi_real)i + (fsi_real)0.5), dx * ((fsi_real)j + (fsi_real)0.5), dx * ((fsi_real)k + (fsi_real)0.5)));
+        if (s->desc.dim == 2) x.z = 0;
+        if (fsi__sph_is_free(s, x)) status = fsi_sph_add_particles(s, &x, &velocity, 1);
+        if (status == FSI_OK) continue;
+        s->count = start;
+        im->next_particle = first;
+        return status;
     }
     return FSI_OK;
 }
@@ -5664,13 +5578,10 @@ static int fsi__sph_make_obstacle(fsi_sph *s, fsi__sph_obstacle *o)
     return 1;
 }
 
-static fsi_status fsi__sph_check_obstacle(const fsi_sph *s, const fsi_sph_obstacle_desc *d, const char *fn)
+static fsi_status fsi__sph_check_obstacle(const fsi_sph *s, const char *fn, const fsi_sph_obstacle_desc *d)
 {
-    if (!d) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc is NULL");
-    if (d->cookie != FSI__COOKIE('o', fsi_sph_obstacle_desc)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "the desc was not made by fsi_sph_default_obstacle_desc of this version");
-    if (!d->mesh) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "mesh is NULL");
-    if (d->mesh->cookie != FSI__COOKIE('m', fsi_mesh)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "the mesh was not made by fsi_mesh_create of this version");
-    if (d->mesh->corners != s->desc.dim) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, d->mesh->corners, "a %dD simulator needs %s", s->desc.dim, s->desc.dim == 3 ? "triangles" : "segments");
+    FSI__SPH_TRY(fsi__sph_check_filled(s, fn, d, FSI__COOKIE('o', fsi_sph_obstacle_desc), "obstacle"));
+    FSI__SPH_TRY(fsi__sph_check_mesh(s, fn, d->mesh, 0));
     if (!(d->friction >= 0 && d->friction <= 10)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->friction, "desc.friction is %g, must be 0 to 10", (double)d->friction);
     if (!(d->adhesion >= 0 && d->adhesion <= 1)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->adhesion, "desc.adhesion is %g, must be 0 to 1", (double)d->adhesion);
     return fsi__sph_check_body(s, d->body, ((const fsi__sph_impl *)s->impl)->next_id, fn);
@@ -5679,21 +5590,11 @@ static fsi_status fsi__sph_check_obstacle(const fsi_sph *s, const fsi_sph_obstac
 FSI_API fsi_status fsi_sph_add_obstacle_desc(fsi_sph *s, const fsi_sph_obstacle_desc *desc, int *id)
 {
     static const char fn[] = "fsi_sph_add_obstacle";
-    fsi_status status = fsi__sph_check(s, fn);
     fsi__sph_impl *im;
     fsi__sph_obstacle *o;
-    int want;
-    if (status == FSI_OK) status = fsi__sph_check_obstacle(s, desc, fn);
-    if (status != FSI_OK) return status;
+    FSI__SPH_TRY(fsi__sph_check_obstacle(s, fn, desc));
     im = (fsi__sph_impl *)s->impl;
-    want = im->obstacle_count + 1;
-    if (want > im->obstacle_capacity) {
-        fsi__column column;
-        column.array = (void **)(void *)&im->obstacle;
-        column.size = sizeof *im->obstacle;
-        status = fsi__grow(s->context, &column, 1, im->obstacle_count, &im->obstacle_capacity, 2 * want, fn);
-        if (status != FSI_OK) return status;
-    }
+    FSI__SPH_TRY(fsi__sph_grow_list(s, fn, &im->obstacle, sizeof *im->obstacle, im->obstacle_count, &im->obstacle_capacity));
     o = &im->obstacle[im->obstacle_count];
     memset(o, 0, sizeof *o);
     o->desc = *desc;
@@ -5715,26 +5616,26 @@ FSI_API fsi_status fsi_sph_add_obstacle(fsi_sph *s, const fsi_mesh *mesh, int *i
     return fsi_sph_add_obstacle_desc(s, &d, id);
 }
 
-/* The obstacle of that id, not the domain; NULL with an error when there is none. */
-static fsi__sph_obstacle *fsi__sph_find_obstacle(const fsi_sph *s, int id, const char *function)
+/* Simulator and id; the latter's obstacle, which is not the domain. */
+static fsi_status fsi__sph_find_obstacle(const fsi_sph *s, const char *fn, int id, fsi__sph_obstacle **obstacle)
 {
-    fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
+    fsi__sph_impl *im;
     int k;
-    for (k = 0; k < im->obstacle_count; k++)
-        if (im->obstacle[k].id == id && !(im->domain && im->obstacle[k].mesh == im->domain)) return &im->obstacle[k];
-    fsi__fail(s->context, FSI_ERROR_ARGUMENT, function, id, 0, "there is no obstacle %d", id);
-    return NULL;
+    FSI__SPH_TRY(fsi__sph_check(s));
+    im = (fsi__sph_impl *)s->impl;
+    for (k = 0; k < im->obstacle_count; k++) {
+        *obstacle = &im->obstacle[k];
+        if ((*obstacle)->id == id && (*obstacle)->desc.mesh != im->domain) return FSI_OK;
+    }
+    return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, id, 0, "there is no obstacle %d", id);
 }
 
 FSI_API fsi_status fsi_sph_remove_obstacle(fsi_sph *s, int id)
 {
-    fsi_status status = fsi__sph_check(s, "fsi_sph_remove_obstacle");
     fsi__sph_impl *im;
     fsi__sph_obstacle *o;
-    if (status != FSI_OK) return status;
+    FSI__SPH_TRY(fsi__sph_find_obstacle(s, "fsi_sph_remove_obstacle", id, &o));
     im = (fsi__sph_impl *)s->impl;
-    o = fsi__sph_find_obstacle(s, id, "fsi_sph_remove_obstacle");
-    if (!o) return FSI_ERROR_ARGUMENT;
     fsi__sph_free_obstacle(s->context, o);
     im->obstacle_count--;
     memmove(o, o + 1, (size_t)(im->obstacle + im->obstacle_count - o) * sizeof *o);
@@ -5744,26 +5645,19 @@ FSI_API fsi_status fsi_sph_remove_obstacle(fsi_sph *s, int id)
 FSI_API fsi_status fsi_sph_teleport_obstacle(fsi_sph *s, int id)
 {
     static const char fn[] = "fsi_sph_teleport_obstacle";
-    fsi_status status = fsi__sph_check(s, fn);
     fsi__sph_obstacle *o;
-    if (status != FSI_OK) return status;
-    o = fsi__sph_find_obstacle(s, id, fn);
-    if (!o) return FSI_ERROR_ARGUMENT;
-    status = fsi__sph_check_body(s, o->desc.body, id, fn);
-    if (status == FSI_OK) fsi__sph_set_obstacle(o);
-    return status;
+    FSI__SPH_TRY(fsi__sph_find_obstacle(s, fn, id, &o));
+    FSI__SPH_TRY(fsi__sph_check_body(s, o->desc.body, id, fn));
+    fsi__sph_set_obstacle(o);
+    return FSI_OK;
 }
 
 FSI_API fsi_status fsi_sph_obstacle_reaction(const fsi_sph *s, int id, fsi_vec3 *force, fsi_vec3 *torque)
 {
-    static const char fn[] = "fsi_sph_obstacle_reaction";
-    fsi_status status = fsi__sph_check(s, fn);
-    const fsi__sph_obstacle *o;
+    fsi__sph_obstacle *o;
     if (force) *force = fsi_v3(0, 0, 0);
     if (torque) *torque = fsi_v3(0, 0, 0);
-    if (status != FSI_OK) return status;
-    o = fsi__sph_find_obstacle(s, id, fn);
-    if (!o) return FSI_ERROR_ARGUMENT;
+    FSI__SPH_TRY(fsi__sph_find_obstacle(s, "fsi_sph_obstacle_reaction", id, &o));
     if (force) *force = o->force;
     if (torque) *torque = o->torque;
     return FSI_OK;
@@ -5779,14 +5673,10 @@ static fsi_box3 fsi__sph_shift_box(fsi_box3 b, fsi_vec3 offset)
     return b;
 }
 
-/* Where the last step left an obstacle; the domain's mesh has been moved already. */
-static void fsi__sph_shift_obstacle(fsi__sph_obstacle *o, fsi_vec3 offset, int moved)
+/* Where the last step left an obstacle. */
+static void fsi__sph_shift_obstacle(fsi__sph_obstacle *o, fsi_vec3 offset)
 {
     int v;
-    if (moved) {
-        fsi__sph_set_obstacle(o);
-        return;
-    }
     if (o->desc.body) o->at.position = fsi_v3_add(o->at.position, offset);
     else for (v = 0; v < o->vertex_count; v++) o->rest[v] = fsi_v3_add(o->rest[v], offset);
     fsi__sph_stand(o);
@@ -5797,9 +5687,7 @@ static void fsi__sph_shift_sources(fsi__sph_impl *im, fsi_vec3 offset)
     int k;
     for (k = 0; k < im->emitter_count; k++) {
         im->emitter[k].desc.center = fsi_v3_add(im->emitter[k].desc.center, offset);
-        im->emitter[k].flow.center[0] += (double)offset.x;
-        im->emitter[k].flow.center[1] += (double)offset.y;
-        im->emitter[k].flow.center[2] += (double)offset.z;
+        fsi__sph_add_scaled(im->emitter[k].flow.center, 1, offset);
     }
     for (k = 0; k < im->sink_count; k++) {
         im->sink[k].desc.box = fsi__sph_shift_box(im->sink[k].desc.box, offset);
@@ -5813,9 +5701,8 @@ FSI_API fsi_status fsi_sph_shift_origin(fsi_sph *s, fsi_vec3 offset)
     fsi__sph_impl *im;
     fsi_box3 box;
     fsi_vec3 corner[8];
-    fsi_status status = fsi__sph_check(s, fn);
     int i;
-    if (status != FSI_OK) return status;
+    FSI__SPH_TRY(fsi__sph_check(s));
     if (!fsi_v3_is_finite(offset)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the offset is not finite");
     if (s->desc.dim == 2) offset.z = 0;
     for (i = 0; i < s->count; i++)
@@ -5824,58 +5711,51 @@ FSI_API fsi_status fsi_sph_shift_origin(fsi_sph *s, fsi_vec3 offset)
     box = fsi__sph_shift_box(s->desc.domain, offset);
     if (im->domain) {
         fsi__sph_domain_corners(s, &box, corner);
-        status = fsi_mesh_set(im->domain, corner, im->domain->source_count);
-        if (status != FSI_OK) return status;
+        FSI__SPH_TRY(fsi_mesh_set(im->domain, corner, im->domain->source_count));
     }
     s->desc.domain = box;
-    for (i = 0; i < im->obstacle_count; i++) fsi__sph_shift_obstacle(&im->obstacle[i], offset, im->obstacle[i].desc.mesh == im->domain);
+    for (i = 0; i < im->obstacle_count; i++) fsi__sph_shift_obstacle(&im->obstacle[i], offset);
     for (i = 0; i < s->count; i++) s->position[i] = fsi_v3_add(s->position[i], offset);
     fsi__sph_shift_sources(im, offset);
     return FSI_OK;
 }
 
-/* The vectors of a field, NULL when it is not one of vectors. */
-static const fsi_vec3 *fsi__sph_field_vectors(const fsi_sph *s, fsi_sph_field field)
+/* The numbers of a field, *width for each particle, 0: there is no such field. NULL for markers, which are bytes. */
+static const fsi_real *fsi__sph_field_numbers(const fsi_sph *s, fsi_sph_field field, int *width)
 {
-    return field == FSI_SPH_POSITION ? s->position : field == FSI_SPH_VELOCITY ? s->velocity : field == FSI_SPH_FORCE ? s->force : NULL;
-}
-
-static const fsi_real *fsi__sph_field_numbers(const fsi_sph *s, fsi_sph_field field)
-{
-    return field == FSI_SPH_PRESSURE ? s->pressure : field == FSI_SPH_DENSITY_RATIO ? s->density_ratio : field == FSI_SPH_AERATION ? s->aeration : s->attribute;
-}
-
-/* Floats of a particle; 0: there is no such field. */
-static int fsi__sph_field_width(const fsi_sph *s, fsi_sph_field field)
-{
-    if (field == FSI_SPH_POSITION || field == FSI_SPH_VELOCITY || field == FSI_SPH_FORCE) return 3;
-    if (field == FSI_SPH_PRESSURE || field == FSI_SPH_DENSITY_RATIO) return 1;
-    if (field == FSI_SPH_AERATION || field == FSI_SPH_MARKER) return s->desc.markers ? 1 : 0;
-    return field == FSI_SPH_ATTRIBUTE ? s->desc.attribute_count : 0;
+    const void *numbers = NULL;
+    *width = 0;
+    switch (field) {
+    case FSI_SPH_POSITION: numbers = s->position, *width = 3; break;
+    case FSI_SPH_VELOCITY: numbers = s->velocity, *width = 3; break;
+    case FSI_SPH_FORCE: numbers = s->force, *width = 3; break;
+    case FSI_SPH_PRESSURE: numbers = s->pressure, *width = 1; break;
+    case FSI_SPH_DENSITY_RATIO: numbers = s->density_ratio, *width = 1; break;
+    case FSI_SPH_AERATION: numbers = s->aeration, *width = s->desc.markers != 0; break;
+    case FSI_SPH_MARKER: *width = s->desc.markers != 0; break;
+    case FSI_SPH_ATTRIBUTE: numbers = s->attribute, *width = s->desc.attribute_count; break;
+    }
+    return (const fsi_real *)numbers;
 }
 
 FSI_API fsi_status fsi_sph_copy(const fsi_sph *s, fsi_sph_field field, fsi_vec3 origin, float *out, int stride)
 {
     static const char fn[] = "fsi_sph_copy";
-    const fsi_vec3 *x;
-    fsi_status status = fsi__sph_check(s, fn);
+    const fsi_real *numbers;
+    fsi_real shift[3];
     int i, k, width;
-    if (status != FSI_OK) return status;
-    width = fsi__sph_field_width(s, field);
+    FSI__SPH_TRY(fsi__sph_check(s));
+    numbers = fsi__sph_field_numbers(s, field, &width);
     if (width == 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, (long long)field, 0, "there is no field %d, or desc does not ask for it", (int)field);
     if (stride < width) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, stride, "stride is %d, field %d has %d floats", stride, (int)field, width);
     if (!out && s->count > 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
     if (!fsi_v3_is_finite(origin)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "origin is not finite");
-    x = fsi__sph_field_vectors(s, field);
-    for (i = 0; i < s->count; i++) {
-        float *to = out + (size_t)i * (size_t)stride;
-        if (x) {
-            fsi_vec3 v = field == FSI_SPH_POSITION ? fsi_v3_sub(x[i], origin) : x[i];
-            to[0] = (float)v.x;
-            to[1] = (float)v.y;
-            to[2] = (float)v.z;
-        } else if (field == FSI_SPH_MARKER) to[0] = (float)s->marker[i];
-        else for (k = 0; k < width; k++) to[k] = (float)fsi__sph_field_numbers(s, field)[(size_t)i * (size_t)width + (size_t)k];
+    shift[0] = origin.x;
+    shift[1] = origin.y;
+    shift[2] = origin.z;
+    for (i = 0; i < s->count; i++) for (k = 0; k < width; k++) {
+        const fsi_real x = numbers ? numbers[(size_t)i * (size_t)width + (size_t)k] : s->marker[i];
+        out[(size_t)i * (size_t)stride + (size_t)k] = (float)(field == FSI_SPH_POSITION ? x - shift[k] : x);
     }
     return FSI_OK;
 }
@@ -5885,7 +5765,7 @@ FSI_API fsi_status fsi_sph_copy(const fsi_sph *s, fsi_sph_field field, fsi_vec3 
 FSI_API fsi_real fsi_sph_suggest_dt(const fsi_sph *s)
 {
     double speed, g, dx, cfl, accurate;
-    if (fsi__sph_check(s, "") != FSI_OK) return 0;
+    if (fsi__sph_check(s) != FSI_OK) return 0;
     dx = (double)s->desc.spacing * (double)s->desc.cfl;
     g = (double)fsi_v3_norm(s->desc.gravity) + fsi__sph_longest(s->force, s->count) / (double)s->particle_mass;
     speed = fsi__sph_fastest((const fsi__sph_impl *)s->impl, fmax(fsi__sph_longest(s->velocity, s->count), s->stats.wall_speed));
@@ -5915,7 +5795,7 @@ static double fsi__sph_probe(const fsi_sph *s, fsi_vec3 x, double *pressure)
 FSI_API fsi_real fsi_sph_pressure_at(const fsi_sph *s, fsi_vec3 x)
 {
     double p, sum;
-    if (fsi__sph_check(s, "") != FSI_OK) return 0;
+    if (fsi__sph_check(s) != FSI_OK) return 0;
     sum = fsi__sph_probe(s, x, &p);
     return (fsi_real)(sum > 0 ? p / sum : 0);
 }
@@ -5923,7 +5803,7 @@ FSI_API fsi_real fsi_sph_pressure_at(const fsi_sph *s, fsi_vec3 x)
 FSI_API fsi_real fsi_sph_fraction_at(const fsi_sph *s, fsi_vec3 x)
 {
     double p;
-    if (fsi__sph_check(s, "") != FSI_OK) return 0;
+    if (fsi__sph_check(s) != FSI_OK) return 0;
     return (fsi_real)(fsi__sph_probe(s, x, &p) * fsi__sph_c(s->desc.dim) * ((const fsi__sph_impl *)s->impl)->kernel.volume);
 }
 
@@ -5961,7 +5841,7 @@ FSI_API int fsi_sph_count_inside(const fsi_sph *s, int *first)
     fsi__sph_census c;
     int k, inside = 0, grain;
     if (first) *first = -1;
-    if (fsi__sph_check(s, "") != FSI_OK) return 0;
+    if (fsi__sph_check(s) != FSI_OK) return 0;
     memset(&c, 0, sizeof c);
     c.s = s;
     grain = s->count / FSI__SPH_CENSUS + 1; /* never more chunks than there is room for */
@@ -5996,7 +5876,7 @@ FSI_API void fsi_sph_debug_draw(const fsi_sph *s, const fsi_debug_draw *draw)
     const fsi__sph_impl *im;
     int i, o, k;
     double top = 1;
-    if (!draw || fsi__sph_check(s, "") != FSI_OK) return;
+    if (!draw || fsi__sph_check(s) != FSI_OK) return;
     im = (const fsi__sph_impl *)s->impl;
     for (i = 0; i < s->count; i++) if ((double)s->pressure[i] > top) top = (double)s->pressure[i];
     for (i = 0; i < s->count && draw->point; i++) { /* blue without pressure, red at the highest */
@@ -6063,16 +5943,14 @@ static int fsi__sph_check_sources(const fsi_sph *s, fsi__stream *st)
     int k, good = 1;
     fsi__bytes(st, &next, sizeof next);
     for (k = 0; k < im->emitter_count; k++) {
-        fsi__sph_flow f;
-        memset(&f, 0, sizeof f);
+        fsi__sph_flow f = im->emitter[k].flow;
         fsi__bytes(st, &f, sizeof f);
         good &= f.id == im->emitter[k].flow.id && f.emitted >= 0 && f.blocked >= 0 && f.refused >= 0;
         good &= f.advance >= 0 && f.advance <= 1 && f.fills >= 0 && fsi_is_finite(f.fills);
         good &= fsi_is_finite(f.center[0]) && fsi_is_finite(f.center[1]) && fsi_is_finite(f.center[2]);
     }
     for (k = 0; k < im->sink_count; k++) {
-        fsi__sph_drain f;
-        memset(&f, 0, sizeof f);
+        fsi__sph_drain f = im->sink[k].drain;
         fsi__bytes(st, &f, sizeof f);
         good &= f.id == im->sink[k].drain.id && f.removed >= 0 && f.allowance >= 0 && fsi_is_finite(f.allowance);
     }
@@ -6081,8 +5959,7 @@ static int fsi__sph_check_sources(const fsi_sph *s, fsi__stream *st)
 
 FSI_API fsi_status fsi_sph_save(const fsi_sph *s, void *buffer, size_t capacity, size_t *size)
 {
-    fsi_status status = fsi__sph_check(s, "fsi_sph_save");
-    if (status != FSI_OK) return status;
+    FSI__SPH_TRY(fsi__sph_check(s));
     return fsi__save(s->context, s->cookie, fsi__sph_state_counted, (void *)(uintptr_t)s, buffer, capacity, size, "fsi_sph_save");
 }
 
@@ -6138,28 +6015,31 @@ static fsi_status fsi__sph_check_content(const fsi_sph *s, const fsi__sph_state_
 
 FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size)
 {
+    fsi__sph_impl *im;
     fsi__sph_state_head head;
     fsi__stream st;
     int k;
-    fsi_status status = fsi__sph_check(s, "fsi_sph_load");
-    if (status == FSI_OK) status = fsi__load_begin(s->context, s->cookie, buffer, size, &st, "fsi_sph_load");
-    if (status != FSI_OK) return status;
+    FSI__SPH_TRY(fsi__sph_check(s));
+    FSI__SPH_TRY(fsi__load_begin(s->context, s->cookie, buffer, size, &st, "fsi_sph_load"));
     memset(&head, 0, sizeof head);
     fsi__bytes(&st, &head, sizeof head);
-    status = fsi__sph_check_head(s, &head, &st);
-    if (status == FSI_OK) status = fsi__sph_check_content(s, &head, &st);
-    if (status == FSI_OK) status = fsi__sph_reserve(s, (int)head.count);
-    if (status != FSI_OK) return status;
+    FSI__SPH_TRY(fsi__sph_check_head(s, &head, &st));
+    FSI__SPH_TRY(fsi__sph_check_content(s, &head, &st));
+    FSI__SPH_TRY(fsi__sph_reserve(s, (int)head.count));
+    im = (fsi__sph_impl *)s->impl;
     s->count = (int)head.count;
     fsi__sph_state(&st, s);
-    fsi__sph_clear_markers(s);
-    for (k = 0; k < ((fsi__sph_impl *)s->impl)->obstacle_count; k++) fsi__sph_set_obstacle(&((fsi__sph_impl *)s->impl)->obstacle[k]);
+    if (im->marker && s->count > 0) {
+        memset(im->marker, FSI_SPH_LIQUID, (size_t)s->count);
+        memset(im->aeration, 0, (size_t)s->count * sizeof *im->aeration);
+    }
+    for (k = 0; k < im->obstacle_count; k++) fsi__sph_set_obstacle(&im->obstacle[k]);
     return FSI_OK;
 }
 
 FSI_API uint64_t fsi_sph_hash(const fsi_sph *s)
 {
-    return fsi__sph_check(s, "") == FSI_OK ? fsi__state_hash(fsi__sph_state_counted, (void *)(uintptr_t)s) : 0;
+    return fsi__sph_check(s) == FSI_OK ? fsi__state_hash(fsi__sph_state_counted, (void *)(uintptr_t)s) : 0;
 }
 
 FSI__STRICT_END
