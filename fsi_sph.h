@@ -3897,11 +3897,11 @@ static void fsi__sph_new_row(fsi_sph *s, int k, uint32_t id, uint32_t filter, co
 {
     fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
     const size_t n = (size_t)s->desc.attribute_count;
+    size_t j;
     s->force[k] = fsi_v3(0, 0, 0);
     s->filter[k] = filter;
     im->id[k] = id;
-    if (n > 0 && attributes) memcpy(s->attribute + (size_t)k * n, attributes, n * sizeof *attributes);
-    else if (n > 0) memset(s->attribute + (size_t)k * n, 0, n * sizeof *attributes);
+    for (j = 0; j < n; j++) s->attribute[(size_t)k * n + j] = attributes ? attributes[j] : 0;
     if (!im->marker) return;
     im->marker[k] = FSI_SPH_LIQUID;
     im->aeration[k] = 0;
@@ -4314,28 +4314,39 @@ FSI_FN fsi__lane fsi__sph_share(fsi__lane x, fsi_real least, fsi_real most)
     return x <= lo ? 0 : x >= hi ? 1 : (x - lo) / (hi - lo);
 }
 
+FSI_FN fsi__f8 fsi__sph_dot8(fsi__f8 ax, fsi__f8 ay, fsi__f8 az, fsi__f8 bx, fsi__f8 by, fsi__f8 bz)
+{
+    return fsi__f8_add(fsi__f8_add(fsi__f8_mul(ax, bx), fsi__f8_mul(ay, by)), fsi__f8_mul(az, bz));
+}
+
+/* Eight neighbours' x_ij in coordinate steps, and t = W. */
+FSI_FN fsi__sph_pair fsi__sph_pair_linear(const fsi__sph_run *run, const int *list, int i, fsi__f8 *r)
+{
+    const fsi__f8 unit = fsi__f8_set((fsi__lane)FSI__COORD_UNIT);
+    fsi__sph_pair p;
+    fsi__f8_gather(run->z, list, &run->z[i], &p.x, &p.y, &p.z, &p.t);
+    *r = fsi__f8_sqrt(fsi__sph_dot8(p.x, p.y, p.z, p.x, p.y, p.z));
+    p.t = fsi__f8_max(fsi__f8_sub(fsi__f8_set(1), fsi__f8_mul(*r, unit)), fsi__f8_set(0));
+    return p;
+}
+
 /* Eight neighbours: sums of the normal (x, y, z) and of trapped air (d), and their number within H. Velocities are in u. */
 FSI_FN fsi__f8 fsi__sph_pair_air(const fsi__sph_run *run, const int *list, int i, fsi__sph_sums *sum)
 {
-    const fsi__f8 unit = fsi__f8_set((fsi__lane)FSI__COORD_UNIT), one = fsi__f8_set(1), zero = fsi__f8_set(0), tiny = fsi__f8_set((fsi__lane)(1e-6 / FSI__COORD_UNIT));
+    const fsi__f8 one = fsi__f8_set(1), zero = fsi__f8_set(0), tiny = fsi__f8_set((fsi__lane)(1e-6 / FSI__COORD_UNIT));
     const fsi__lane4 *vi = &run->u[i];
-    fsi__f8 dx, dy, dz, w, r, q, x, y, z, v, way;
-    fsi__f8_gather(run->z, list, &run->z[i], &dx, &dy, &dz, &w);
+    fsi__f8 r, per_r, x, y, z, v, way;
+    const fsi__sph_pair p = fsi__sph_pair_linear(run, list, i, &r);
     fsi__f8_gather_vectors(run->u, list, &x, &y, &z);
     x = fsi__f8_sub(fsi__f8_set(vi->x), x);
     y = fsi__f8_sub(fsi__f8_set(vi->y), y);
     z = fsi__f8_sub(fsi__f8_set(vi->z), z);
-    v = fsi__f8_sqrt(fsi__f8_add(fsi__f8_add(fsi__f8_mul(x, x), fsi__f8_mul(y, y)), fsi__f8_mul(z, z)));
-    r = fsi__f8_sqrt(fsi__f8_add(fsi__f8_add(fsi__f8_mul(dx, dx), fsi__f8_mul(dy, dy)), fsi__f8_mul(dz, dz)));
-    q = fsi__f8_max(fsi__f8_sub(one, fsi__f8_mul(r, unit)), zero);
-    w = fsi__f8_if_greater(r, tiny, fsi__f8_div(one, fsi__f8_max(r, tiny)));
-    way = fsi__f8_mul(w, fsi__f8_add(fsi__f8_add(fsi__f8_mul(x, dx), fsi__f8_mul(y, dy)), fsi__f8_mul(z, dz))); /* - v_ij . x^_ij */
-    sum->d = fsi__f8_add(sum->d, fsi__f8_mul(q, fsi__f8_if_greater(r, tiny, fsi__f8_add(v, way))));
-    w = fsi__f8_mul(w, fsi__f8_mul(q, q));
-    sum->x = fsi__f8_sub(sum->x, fsi__f8_mul(w, dx));
-    sum->y = fsi__f8_sub(sum->y, fsi__f8_mul(w, dy));
-    sum->z = fsi__f8_sub(sum->z, fsi__f8_mul(w, dz));
-    return fsi__f8_if_greater(q, zero, one);
+    v = fsi__f8_sqrt(fsi__sph_dot8(x, y, z, x, y, z));
+    per_r = fsi__f8_if_greater(r, tiny, fsi__f8_div(one, fsi__f8_max(r, tiny)));
+    way = fsi__f8_mul(per_r, fsi__sph_dot8(x, y, z, p.x, p.y, p.z)); /* - v_ij . x^_ij */
+    sum->d = fsi__f8_add(sum->d, fsi__f8_mul(p.t, fsi__f8_if_greater(r, tiny, fsi__f8_add(v, way))));
+    fsi__sph_add_weighted(sum, fsi__f8_sub(zero, fsi__f8_mul(per_r, fsi__f8_mul(p.t, p.t))), p.x, p.y, p.z);
+    return fsi__f8_if_greater(p.t, zero, one);
 }
 
 /* star: unit normal, 0 without a surface; step: x trapped air [m/s], y neighbours. */
@@ -4354,10 +4365,8 @@ static void fsi__sph_find_air(void *arg, int chunk, int begin, int end)
         fsi__lane length;
         sum.x = sum.y = sum.z = sum.d = count;
         for (k = 0; k < size; k += FSI_LANES) count = fsi__f8_add(count, fsi__sph_pair_air(run, list + k, r, &sum));
-        n.x = fsi__f8_sum(sum.x);
-        n.y = fsi__f8_sum(sum.y);
-        n.z = fsi__f8_sum(sum.z);
-        length = (fsi__lane)sqrt((double)(n.x * n.x + n.y * n.y + n.z * n.z));
+        n = fsi__sph_fold(&sum);
+        length = fsi__lane4_norm(&n);
         n.w = length > (fsi__lane)0.4 * full.normal ? 1 / length : 0;
         run->star[r].x = n.x * n.w;
         run->star[r].y = n.y * n.w;
@@ -4370,24 +4379,21 @@ static void fsi__sph_find_air(void *arg, int chunk, int begin, int end)
 /* Eight neighbours' part of the crest at i; only those with a surface, |n^_j| = 1, count. */
 FSI_FN fsi__f8 fsi__sph_pair_crest(const fsi__sph_run *run, const int *list, int i)
 {
-    const fsi__f8 unit = fsi__f8_set((fsi__lane)FSI__COORD_UNIT), one = fsi__f8_set(1), zero = fsi__f8_set(0);
     const fsi__lane4 *n = &run->star[i];
     const fsi__f8 nx = fsi__f8_set(n->x), ny = fsi__f8_set(n->y), nz = fsi__f8_set(n->z);
-    fsi__f8 dx, dy, dz, w, x, y, z, behind, bend;
-    fsi__f8_gather(run->z, list, &run->z[i], &dx, &dy, &dz, &w);
+    fsi__f8 r, x, y, z, behind, bend;
+    const fsi__sph_pair p = fsi__sph_pair_linear(run, list, i, &r);
     fsi__f8_gather_vectors(run->star, list, &x, &y, &z);
-    behind = fsi__f8_add(fsi__f8_add(fsi__f8_mul(dx, nx), fsi__f8_mul(dy, ny)), fsi__f8_mul(dz, nz));
-    bend = fsi__f8_add(fsi__f8_add(fsi__f8_mul(x, fsi__f8_sub(x, nx)), fsi__f8_mul(y, fsi__f8_sub(y, ny))), fsi__f8_mul(z, fsi__f8_sub(z, nz)));
-    w = fsi__f8_sqrt(fsi__f8_add(fsi__f8_add(fsi__f8_mul(dx, dx), fsi__f8_mul(dy, dy)), fsi__f8_mul(dz, dz)));
-    w = fsi__f8_max(fsi__f8_sub(one, fsi__f8_mul(w, unit)), zero);
-    return fsi__f8_if_greater(zero, behind, fsi__f8_mul(w, bend));
+    behind = fsi__sph_dot8(p.x, p.y, p.z, nx, ny, nz);
+    bend = fsi__sph_dot8(x, y, z, fsi__f8_sub(x, nx), fsi__f8_sub(y, ny), fsi__f8_sub(z, nz));
+    return fsi__f8_if_greater(fsi__f8_set(0), behind, fsi__f8_mul(p.t, bend));
 }
 
 static fsi__lane fsi__sph_crest(const fsi__sph_run *run, int r)
 {
     const int *list = run->list + run->first[r];
     const fsi__lane4 *n = &run->star[r], *v = &run->u[r];
-    fsi__lane speed = (fsi__lane)sqrt((double)(v->x * v->x + v->y * v->y + v->z * v->z));
+    const fsi__lane speed = fsi__lane4_norm(v);
     fsi__f8 sum = fsi__f8_set(0);
     int k, size = fsi__sph_padded(run->size[r]);
     if (!(v->x * n->x + v->y * n->y + v->z * n->z >= (fsi__lane)0.6 * speed) || !(speed > 0)) return 0;
@@ -5017,15 +5023,12 @@ static void fsi__sph_plan_mesh(const fsi_sph *s, fsi__sph_emitter *e)
 {
     const fsi_box3 *b = &e->desc.mesh->box;
     const fsi_real dx = s->desc.spacing, up = s->desc.dim == 2 ? 0 : dx / 2;
-    double size[3];
+    const fsi_real size[3] = { b->hi.x - b->lo.x, b->hi.y - b->lo.y, s->desc.dim == 2 ? dx : b->hi.z - b->lo.z };
     int k;
-    size[0] = (double)(b->hi.x - b->lo.x);
-    size[1] = (double)(b->hi.y - b->lo.y);
-    size[2] = s->desc.dim == 2 ? (double)dx : (double)(b->hi.z - b->lo.z);
     for (k = 0; k < 3; k++) {
         e->axis[k] = fsi_v3(k == 0, k == 1, k == 2);
         e->pitch[k] = (double)dx;
-        e->n[k] = (int)fmin(floor(size[k] / (double)dx + 1e-5), 1e5);
+        e->n[k] = (int)fmin(floor((double)size[k] / (double)dx + 1e-5), 1e5);
     }
     e->corner = fsi_v3_sub(fsi_v3_add(b->lo, fsi_v3(dx / 2, dx / 2, up)), e->desc.center);
 }
@@ -5244,34 +5247,27 @@ FSI_API fsi_status fsi_sph_sink_total(const fsi_sph *s, int id, long long *remov
 
 /* ---- >>particles ---------------------------------------------------------------------------------------------- */
 
-static int fsi__sph_put_column(fsi__column *columns, int k, void *array, size_t size)
-{
-    columns[k].array = (void **)array;
-    columns[k].size = size;
-    return size > 0 ? k + 1 : k;
-}
+enum { FSI__SPH_REALS = 7, FSI__SPH_SAVED = 11 }; /* the first columns: real numbers that must be finite; state */
 
-enum { FSI__SPH_REALS = 7 }; /* the first columns: real numbers that must be finite */
-
-/* The arrays of the particles; *saved (NULL is fine) of them are state, the others what the last step found. */
+/* The arrays of the particles that there are; *saved (NULL is fine) of them are state, the others what the last step found. */
 static int fsi__sph_columns(fsi_sph *s, fsi__column *columns, int *saved)
 {
     fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
-    int n = 0;
-    n = fsi__sph_put_column(columns, n, &s->position, sizeof(fsi_vec3));
-    n = fsi__sph_put_column(columns, n, &s->velocity, sizeof(fsi_vec3));
-    n = fsi__sph_put_column(columns, n, &s->force, sizeof(fsi_vec3));
-    n = fsi__sph_put_column(columns, n, &im->warm, sizeof(fsi_vec3));
-    n = fsi__sph_put_column(columns, n, &im->kappa, sizeof(fsi_real));
-    n = fsi__sph_put_column(columns, n, &im->pressure, sizeof(fsi_real));
-    n = fsi__sph_put_column(columns, n, &im->density_ratio, sizeof(fsi_real));
-    n = fsi__sph_put_column(columns, n, &im->id, sizeof(uint32_t));
-    n = fsi__sph_put_column(columns, n, &s->filter, sizeof(uint32_t));
-    n = fsi__sph_put_column(columns, n, &im->source, sizeof(uint32_t));
-    n = fsi__sph_put_column(columns, n, &s->attribute, (size_t)s->desc.attribute_count * sizeof(fsi_real));
-    if (saved) *saved = n;
-    n = fsi__sph_put_column(columns, n, &im->marker, s->desc.markers ? 1 : 0);
-    return fsi__sph_put_column(columns, n, &im->aeration, s->desc.markers ? sizeof(fsi_real) : 0);
+    const size_t vector = sizeof(fsi_vec3), real = sizeof(fsi_real), word = sizeof(uint32_t), byte = s->desc.markers ? 1 : 0;
+    const struct { void *array; size_t size; } all[FSI__SPH_COLUMNS] = {
+        { &s->position, vector }, { &s->velocity, vector }, { &s->force, vector }, { &im->warm, vector },
+        { &im->kappa, real }, { &im->pressure, real }, { &im->density_ratio, real },
+        { &im->id, word }, { &s->filter, word }, { &im->source, word }, { &s->attribute, (size_t)s->desc.attribute_count * real },
+        { &im->marker, byte }, { &im->aeration, byte * real }
+    };
+    int k, n = 0;
+    for (k = 0; k < FSI__SPH_COLUMNS; k++) {
+        if (k == FSI__SPH_SAVED && saved) *saved = n;
+        if (all[k].size == 0) continue;
+        columns[n].array = (void **)all[k].array;
+        columns[n++].size = all[k].size;
+    }
+    return n;
 }
 
 /* The corners of a box, x first; in 2D the first four, in the plane. */
@@ -5723,26 +5719,20 @@ FSI_API fsi_status fsi_sph_shift_origin(fsi_sph *s, fsi_vec3 offset)
 /* The numbers of a field, *width for each particle, 0: there is no such field. NULL for markers, which are bytes. */
 static const fsi_real *fsi__sph_field_numbers(const fsi_sph *s, fsi_sph_field field, int *width)
 {
-    const void *numbers = NULL;
-    *width = 0;
-    switch (field) {
-    case FSI_SPH_POSITION: numbers = s->position, *width = 3; break;
-    case FSI_SPH_VELOCITY: numbers = s->velocity, *width = 3; break;
-    case FSI_SPH_FORCE: numbers = s->force, *width = 3; break;
-    case FSI_SPH_PRESSURE: numbers = s->pressure, *width = 1; break;
-    case FSI_SPH_DENSITY_RATIO: numbers = s->density_ratio, *width = 1; break;
-    case FSI_SPH_AERATION: numbers = s->aeration, *width = s->desc.markers != 0; break;
-    case FSI_SPH_MARKER: *width = s->desc.markers != 0; break;
-    case FSI_SPH_ATTRIBUTE: numbers = s->attribute, *width = s->desc.attribute_count; break;
-    }
-    return (const fsi_real *)numbers;
+    const int marked = s->desc.markers != 0;
+    const struct { const void *numbers; int width; } fields[] = { /* as fsi_sph_field counts them */
+        { s->position, 3 }, { s->velocity, 3 }, { s->force, 3 }, { s->pressure, 1 }, { s->density_ratio, 1 },
+        { s->aeration, marked }, { NULL, marked }, { s->attribute, s->desc.attribute_count }
+    };
+    const int known = (int)field >= 0 && (int)field <= FSI_SPH_ATTRIBUTE;
+    *width = known ? fields[field].width : 0;
+    return known ? (const fsi_real *)fields[field].numbers : NULL;
 }
 
 FSI_API fsi_status fsi_sph_copy(const fsi_sph *s, fsi_sph_field field, fsi_vec3 origin, float *out, int stride)
 {
     static const char fn[] = "fsi_sph_copy";
-    const fsi_real *numbers;
-    fsi_real shift[3];
+    const fsi_real shift[3] = { origin.x, origin.y, origin.z }, *numbers;
     int i, k, width;
     FSI__SPH_TRY(fsi__sph_check(s));
     numbers = fsi__sph_field_numbers(s, field, &width);
@@ -5750,9 +5740,6 @@ FSI_API fsi_status fsi_sph_copy(const fsi_sph *s, fsi_sph_field field, fsi_vec3 
     if (stride < width) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, stride, "stride is %d, field %d has %d floats", stride, (int)field, width);
     if (!out && s->count > 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
     if (!fsi_v3_is_finite(origin)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "origin is not finite");
-    shift[0] = origin.x;
-    shift[1] = origin.y;
-    shift[2] = origin.z;
     for (i = 0; i < s->count; i++) for (k = 0; k < width; k++) {
         const fsi_real x = numbers ? numbers[(size_t)i * (size_t)width + (size_t)k] : s->marker[i];
         out[(size_t)i * (size_t)stride + (size_t)k] = (float)(field == FSI_SPH_POSITION ? x - shift[k] : x);
@@ -5967,16 +5954,15 @@ FSI_API fsi_status fsi_sph_save(const fsi_sph *s, void *buffer, size_t capacity,
 static fsi_status fsi__sph_check_head(const fsi_sph *s, const fsi__sph_state_head *head, const fsi__stream *st)
 {
     static const char fn[] = "fsi_sph_load";
-    const fsi__sph_state_head own = fsi__sph_make_head(s);
+    fsi__sph_state_head own = fsi__sph_make_head(s);
     fsi__column columns[FSI__SPH_COLUMNS];
     size_t row = 0, start = sizeof *head + sizeof(double) + sizeof(uint64_t) + (size_t)own.emitters * sizeof(fsi__sph_flow) + (size_t)own.sinks * sizeof(fsi__sph_drain)
         + (size_t)own.obstacles * sizeof ((const fsi__sph_impl *)s->impl)->obstacle->warm;
     int k, saved;
-    if (st->ok && (head->dim != own.dim || head->obstacles != own.obstacles || memcmp(&head->spacing, &own.spacing, sizeof own.spacing) != 0))
-        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, head->spacing, "the state is of a %dD liquid with spacing %g and %d obstacles, not of this one", (int)head->dim, head->spacing, (int)head->obstacles);
-    if (st->ok && (head->attributes != own.attributes || head->emitters != own.emitters || head->sinks != own.sinks))
-        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, (double)head->emitters, "the state has %.0f attributes, %.0f emitters and %.0f sinks, this liquid has %.0f, %.0f and %.0f",
-            (double)head->attributes, (double)head->emitters, (double)head->sinks, (double)own.attributes, (double)own.emitters, (double)own.sinks);
+    own.count = head->count;
+    if (st->ok && memcmp(head, &own, sizeof own) != 0)
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, head->spacing, "the state is of a %dD liquid with spacing %g, %d obstacles, %d attributes, %d emitters and %d sinks, not of this one",
+            (int)head->dim, head->spacing, (int)head->obstacles, (int)head->attributes, (int)head->emitters, (int)head->sinks);
     fsi__sph_columns((fsi_sph *)(uintptr_t)s, columns, &saved);
     for (k = 0; k < saved; k++) row += columns[k].size;
     if (!st->ok || st->capacity < start || head->count < 0 || head->count > 0x3fffffff || (st->capacity - start) % row || (st->capacity - start) / row != (size_t)head->count)
@@ -5991,7 +5977,6 @@ static fsi_status fsi__sph_check_content(const fsi_sph *s, const fsi__sph_state_
     const size_t reals = 4 * sizeof(fsi_vec3) / sizeof(fsi_real) + FSI__SPH_REALS - 4;
     const size_t start = st->used, warm = (size_t)head->obstacles * 6;
     const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
-    fsi_status status = FSI_OK;
     double time = 0;
     size_t k;
     fsi__bytes(st, &time, sizeof time);
@@ -6008,9 +5993,9 @@ static fsi_status fsi__sph_check_content(const fsi_sph *s, const fsi__sph_state_
         fsi__bytes(st, &x, sizeof x);
         if (!fsi_is_finite(x)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, (long long)(k / 6), 0, "the state of obstacle %d is not finite", (int)(k / 6));
     }
-    for (k = 0; k < (size_t)head->obstacles && status == FSI_OK; k++) status = fsi__sph_check_body(s, im->obstacle[k].desc.body, im->obstacle[k].id, fn);
     st->used = start;
-    return status;
+    for (k = 0; k < (size_t)head->obstacles; k++) FSI__SPH_TRY(fsi__sph_check_body(s, im->obstacle[k].desc.body, im->obstacle[k].id, fn));
+    return FSI_OK;
 }
 
 FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size)
