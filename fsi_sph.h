@@ -4835,24 +4835,24 @@ FSI_API fsi_sph_desc fsi_sph_default_desc(void)
     return d;
 }
 
-/* One entry per field that has a range. A maximum must not lie below its minimum. */
-#define FSI__SPH_FIELD(field, lo, hi) { #field, (double)d->field, lo, hi }
+/* One entry per field that has a range; of two fields that bound each other, the bound first. */
+#define FSI__SPH_FIELD(field, lo, hi) { #field, (double)d->field, (double)(lo), (double)(hi) }
 static fsi_status fsi__sph_check_desc(fsi_context *context, const fsi_sph_desc *d)
 {
     static const char fn[] = "fsi_sph_create";
     const struct { const char *name; double value, lo, hi; } range[] = {
         FSI__SPH_FIELD(dim, 2, 3), FSI__SPH_FIELD(spacing, 1e-9, 1e9), FSI__SPH_FIELD(support, 1.8, 3), FSI__SPH_FIELD(density, 1e-6, 1e9),
         FSI__SPH_FIELD(depth, 1e-9, 1e9), FSI__SPH_FIELD(compressibility, 1e-6, 0.5), FSI__SPH_FIELD(stiffness, 0, 1e18),
-        FSI__SPH_FIELD(min_iters, 1, 10000), FSI__SPH_FIELD(max_iters, 1, 10000), FSI__SPH_FIELD(tolerance, 0, 1),
+        FSI__SPH_FIELD(max_iters, 1, 10000), FSI__SPH_FIELD(min_iters, 1, d->max_iters), FSI__SPH_FIELD(tolerance, 0, 1),
         FSI__SPH_FIELD(cfl, 1e-3, 100), FSI__SPH_FIELD(max_substeps, 1, 1000000), FSI__SPH_FIELD(budget, 0, 1e9),
         FSI__SPH_FIELD(contact_thickness, 0.05, 2), FSI__SPH_FIELD(contact_stiffness, 1e-6, 1e6), FSI__SPH_FIELD(contact_first, 1, 2),
-        FSI__SPH_FIELD(contact_order, 2, 64), FSI__SPH_FIELD(contact_max_order, 2, 64), FSI__SPH_FIELD(xsph, 0, 0.5),
+        FSI__SPH_FIELD(contact_max_order, 2, 64), FSI__SPH_FIELD(contact_order, 2, d->contact_max_order), FSI__SPH_FIELD(xsph, 0, 0.5),
         FSI__SPH_FIELD(reserve, 0, 1e9), FSI__SPH_FIELD(boundary, 0, 1), FSI__SPH_FIELD(velocity_update, 0, 1),
         FSI__SPH_FIELD(body_tolerance, 0, 1), FSI__SPH_FIELD(viscosity, 0, 1e6), FSI__SPH_FIELD(surface_tension, 0, 1e6),
         FSI__SPH_FIELD(max_particles, 0, 1e9), FSI__SPH_FIELD(attribute_count, 0, 64),
-        FSI__SPH_FIELD(trapped_air_min, 0, 1e9), FSI__SPH_FIELD(trapped_air_max, (double)d->trapped_air_min, 1e9),
-        FSI__SPH_FIELD(wave_crest_min, 0, 1e9), FSI__SPH_FIELD(wave_crest_max, (double)d->wave_crest_min, 1e9),
-        FSI__SPH_FIELD(spray_energy_min, 0, 1e9), FSI__SPH_FIELD(spray_energy_max, (double)d->spray_energy_min, 1e9)
+        FSI__SPH_FIELD(trapped_air_min, 0, 1e9), FSI__SPH_FIELD(trapped_air_max, d->trapped_air_min, 1e9),
+        FSI__SPH_FIELD(wave_crest_min, 0, 1e9), FSI__SPH_FIELD(wave_crest_max, d->wave_crest_min, 1e9),
+        FSI__SPH_FIELD(spray_energy_min, 0, 1e9), FSI__SPH_FIELD(spray_energy_max, d->spray_energy_min, 1e9)
     };
     const int n = (int)(sizeof range / sizeof *range);
     int k;
@@ -4861,8 +4861,6 @@ static fsi_status fsi__sph_check_desc(fsi_context *context, const fsi_sph_desc *
             return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, k, range[k].value, "desc.%s is %g, must be %g to %g", range[k].name, range[k].value, range[k].lo, range[k].hi);
     if (!fsi_v3_is_finite(d->gravity)) return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "desc.gravity is not finite");
     if (d->dim == 2 && d->gravity.z != 0) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->gravity.z, "desc.gravity.z is %g, but the plane of dim 2 is x, y", (double)d->gravity.z);
-    if (d->min_iters > d->max_iters || d->contact_order > d->contact_max_order)
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, d->min_iters, "desc.%s is larger than its maximum", d->min_iters > d->max_iters ? "min_iters" : "contact_order");
     return FSI_OK;
 }
 #undef FSI__SPH_FIELD
@@ -5681,10 +5679,7 @@ static void fsi__sph_shift_obstacle(fsi__sph_obstacle *o, fsi_vec3 offset)
 static void fsi__sph_shift_sources(fsi__sph_impl *im, fsi_vec3 offset)
 {
     int k;
-    for (k = 0; k < im->emitter_count; k++) {
-        im->emitter[k].desc.center = fsi_v3_add(im->emitter[k].desc.center, offset);
-        fsi__sph_add_scaled(im->emitter[k].flow.center, 1, offset);
-    }
+    for (k = 0; k < im->emitter_count; k++) fsi__sph_add_scaled(im->emitter[k].flow.center, 1, offset);
     for (k = 0; k < im->sink_count; k++) {
         im->sink[k].desc.box = fsi__sph_shift_box(im->sink[k].desc.box, offset);
         im->sink[k].desc.center = fsi_v3_add(im->sink[k].desc.center, offset);
