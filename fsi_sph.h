@@ -418,21 +418,15 @@ typedef struct fsi__sph_lattice { double sum, gradient, miss, viscous, drag; } f
 static fsi__sph_lattice fsi__sph_sum_lattice(int dim, double ratio, int packed)
 {
     const double c = fsi__sph_c(dim), hexagon = sqrt(2 / sqrt(3.0)), cubic = 0.5 * 1.5874010519681994; /* 4^(1/3) / 2 */
+    const double pitch = !packed ? 1 : dim == 2 ? hexagon : cubic, row = packed && dim == 2 ? hexagon * sqrt(0.75) : pitch;
+    const double slant = packed && dim == 2 ? 0.5 : 0; /* of a row against the one before */
     fsi__sph_lattice out = { 0, 0, 0, 0, 0 };
     int i, j, k, depth = dim == 3 ? 6 : 0;
     for (k = -depth; k <= depth; k++) {
         for (j = -6; j <= 6; j++) {
             for (i = -6; i <= 6; i++) {
-                double x = i, y = j, z = k, q, t;
-                if (packed && dim == 2) {
-                    x = hexagon * (i + 0.5 * j);
-                    y = hexagon * sqrt(0.75) * j;
-                } else if (packed) {
-                    if ((i + j + k) & 1) continue;
-                    x *= cubic;
-                    y *= cubic;
-                    z *= cubic;
-                }
+                double x = pitch * (i + slant * j), y = row * j, z = pitch * k, q, t;
+                if (packed && dim == 3 && ((i + j + k) & 1)) continue; /* face-centred: every other site */
                 q = sqrt(x * x + y * y + z * z) / ratio;
                 t = q < 1 ? 1 - q : 0;
                 out.sum += c * t * t * t;
@@ -723,7 +717,7 @@ typedef struct fsi__sph_obstacle {
 /* A coupled body in the viscous solve: velocity and H times rate of rotation [m/s] where there are six; momenta over m. */
 typedef struct fsi__sph_body_drag {
     double before[6], v[6], d[6], p[6];
-    double r[6], z[6];
+    double r[6];
     double block[6][6];      /* of the operator's diagonal, lower half */
 } fsi__sph_body_drag;
 
@@ -738,7 +732,7 @@ typedef struct fsi__sph_body {
     double inertia[6][6];    /* mass and inertia */
     double reach;            /* of its meshes from its centre [H] */
     fsi_vec3 line, line_moment; /* impulse of contact lines in this substep [N s], about its centre */
-    double q[6], qz[6], star[6], step[6], residual[6], warm[6];
+    double q[6], qz[6], star[6], step[6], residual[6], warm[6]; /* PRESCRIBED: they stay 0 */
     double block[6][6];      /* of the diagonal, lower half */
     fsi__sph_body_drag drag;
 } fsi__sph_body;
@@ -1004,21 +998,6 @@ static void fsi__sph_for_each(fsi__sph_run *run, fsi__sph_rank_fn *fn)
     fsi__sph_parallel(run, fsi__sph_visit);
 }
 
-static void fsi__sph_viscous_layout(fsi__sph_run *run, fsi__arena *a)
-{
-    fsi__sph_viscosity *o = &run->viscous;
-    size_t n = (size_t)run->room;
-    run->drag = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
-    o->x = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
-    o->before = (double (*)[3])fsi__take(a, n, sizeof *o->before);
-    o->v = (double (*)[3])fsi__take(a, n, sizeof *o->v);
-    o->d = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
-    o->r = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
-    o->p = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
-    o->q = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
-    o->inverse = (fsi__sph_block *)fsi__take(a, n, sizeof(fsi__sph_block));
-}
-
 static void fsi__sph_layout_sources(fsi__sph_run *run, fsi__arena *a)
 {
     const fsi__sph_impl *im = run->im;
@@ -1050,6 +1029,7 @@ FSI_FN int fsi__sph_held(const fsi__sph_run *run, int i) { return run->holding >
 
 static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
 {
+    fsi__sph_viscosity *o = &run->viscous;
     size_t n = (size_t)run->room;
     run->x = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
     run->v = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
@@ -1080,7 +1060,17 @@ static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
         run->drops = (fsi__sph_drop *)fsi__take(a, n, sizeof(fsi__sph_drop));
     }
     run->body = (fsi__sph_body *)fsi__take(a, (size_t)run->im->obstacle_count, sizeof(fsi__sph_body));
-    if (run->s->desc.viscosity > 0) fsi__sph_viscous_layout(run, a);
+    if (run->s->desc.viscosity > 0) {
+        run->drag = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
+        o->x = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
+        o->before = (double (*)[3])fsi__take(a, n, sizeof *o->before);
+        o->v = (double (*)[3])fsi__take(a, n, sizeof *o->v);
+        o->d = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+        o->r = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+        o->p = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+        o->q = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+        o->inverse = (fsi__sph_block *)fsi__take(a, n, sizeof(fsi__sph_block));
+    }
     fsi__sph_layout_sources(run, a);
 }
 
@@ -1563,10 +1553,10 @@ static void fsi__sph_predict_body(const fsi__sph_run *run, fsi__sph_body *b)
 }
 
 /* Inertia times the way that is left to x*: the residual without walls. */
-static void fsi__sph_body_pull(const fsi__sph_body *b, const double *q, double *r)
+static void fsi__sph_body_pull(const fsi__sph_body *b, double *r)
 {
     int k, j;
-    for (k = 0; k < 6; k++) for (r[k] = 0, j = 0; j < 6; j++) r[k] += b->inertia[k][j] * (b->star[j] - q[j]);
+    for (k = 0; k < 6; k++) for (r[k] = 0, j = 0; j < 6; j++) r[k] += b->inertia[k][j] * (b->star[j] - b->qz[j]);
 }
 
 static double fsi__sph_body_energy(const fsi__sph_run *run)
@@ -1575,8 +1565,7 @@ static double fsi__sph_body_energy(const fsi__sph_run *run)
     int b, k;
     for (b = 0; b < run->body_count; b++) {
         const fsi__sph_body *body = &run->body[b];
-        if (!body->coupled) continue;
-        fsi__sph_body_pull(body, body->qz, r);
+        fsi__sph_body_pull(body, r);
         for (k = 0; k < 6; k++) sum += 0.5 * r[k] * (body->star[k] - body->qz[k]);
     }
     return sum;
@@ -1639,7 +1628,7 @@ static void fsi__sph_add_to_body(const fsi__sph_part *part, fsi__sph_body *body,
 static void fsi__sph_start_body(fsi__sph_body *body)
 {
     memcpy(body->block, body->inertia, sizeof body->block);
-    fsi__sph_body_pull(body, body->qz, body->residual);
+    fsi__sph_body_pull(body, body->residual);
 }
 
 /* A body's step from residual and block; returns what it adds to the restart test. */
@@ -1692,7 +1681,7 @@ static void fsi__sph_reset_bodies(fsi__sph_run *run, int how)
     int b, k;
     for (b = 0; b < run->body_count; b++) {
         fsi__sph_body *body = &run->body[b];
-        for (k = 0; k < 6 && body->coupled; k++) {
+        for (k = 0; k < 6; k++) {
             if (how == FSI__SPH_TO_GUESS) body->q[k] = 0;
             else if (how == FSI__SPH_TO_STAR) body->q[k] = body->star[k];
             else if (how == FSI__SPH_HALF_BACK) body->q[k] -= run->omega / 2 * body->step[k];
@@ -2697,14 +2686,9 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
       curvature   kappa_i = (dim-1) sum_j m_j t.(n_i - n_j) w'_ij / sum_j m_j t.t w'_ij,  t = the part of x_j - x_i along the surface
       force       a_i = sigma kappa_i A_i n_i/(rho0 V), with kappa smoothed as n was; the areas A_i = s V m_i / sum_j m_j w_ij.
 
-   The areas are shares of the surface around a particle: whatever m and the layering are, a surface's areas sum to its size, and s
-   follows from a lattice. Nothing is left to tune; measured periods and pressures are in docs/sph.md.
-
-   Forces between pairs of particles would conserve momentum pair by pair. But they press the liquid together with sigma/dx, a
-   hundred times what a drop's curvature does, and at that pressure the particles lock into a crystal that rings like a bell (cohesion) or
-   tear the surface apart (a stress along it); both were tried. Here the forces of surface particles that hang together are made to cancel
-   instead: what their sum lacks to zero is shared out by area. Where they touch a wall the sum is what the contact line holds, and
-   the wall's. */
+   The areas are shares of the surface around a particle, so that a surface's areas sum to its size; s follows from a lattice. Forces of
+   surface particles that hang together are made to cancel: what their sum lacks to zero is shared out by area. Where they touch a wall
+   the sum is what the contact line holds, and the wall's. docs/sph.md tells why pairwise forces were not taken. */
 
 #define FSI__SPH_CURVATURE 1.0 /* largest curvature, over (dim-1)/dx */
 #define FSI__SPH_CAPILLARY 0.25 /* share of sqrt(rho0 dx^3/sigma) a substep may take */
@@ -3290,16 +3274,12 @@ static void fsi__sph_mend_momentum(fsi__sph_run *run, const double before[4], co
 
       v = v* + dt nu L v,    (L v)_i = sum_j k_ij e_ij e_ij.(v_j - v_i) + sum_walls drag_i (v_wall - v_i),    e_ij = (x_j - x_i)/r
 
-   The pair forces are central and opposite: they keep linear and angular momentum, and leave rigid motion alone. For smooth v
-   without divergence any weight k(r) gives the Laplacian, times sum k r^2 / (2 dim (dim+2)), where particles lie evenly in all
-   directions. A lattice of spacing H/2 does not: with Weiler's |dW/dr|/r, a layer that slides along its rows feels 0.65 (2D) and 0.70
-   (3D) of the viscosity, across 45 degrees 1.35 and 1.45. With k ~ (1-q)(2-q) it is 0.98 to 1.01 there, and 0.95 to 1.07 in the
-   closest packings; the scale is that of the packings.
+   The pair forces are central and opposite: they keep linear and angular momentum, and leave rigid motion alone. With k ~ (1-q)(2-q)
+   a settled liquid and a lattice, whose rows Weiler's weight favours, feel the same viscosity within 7 % (docs/sph.md).
 
    drag: the solid continues the velocity linearly, to v_wall at its surface, so what lies at the distance s along the normal moves
-   against x_i by (v_i - v_wall) s/d. Of a plane that makes, integrated, 1.9 to 2.1 I/d for every d up to H, with the I of the boundary
-   integral, which the walls hold as their diagonal, sum_faces I/d; drag is that times the factor that gives the lattice's sum at
-   d = dx/2, where it counts most.
+   against x_i by (v_i - v_wall) s/d. Integrated over a plane that is about 2 I/d, I/d summed over the faces is the diagonal of the
+   boundary integral, and a factor makes it the lattice's sum at d = dx/2, where it counts most.
 
    Conjugate gradients in lanes find the correction of a residual that is measured in double; v takes what is left of it as
    well, which makes it v* plus the sum of opposite forces: momentum is kept to rounding however early the iteration ends.
@@ -3567,15 +3547,15 @@ static void fsi__sph_body_drag_begin(fsi__sph_run *run, fsi__sph_body *b, double
 static void fsi__sph_body_drag_residual(fsi__sph_run *run, fsi__sph_body *b, double *sum)
 {
     fsi__sph_body_drag *o = &b->drag;
-    double change[6];
+    double change[6], z[6];
     int k;
     for (k = 0; k < 6; k++) o->p[k] = o->before[k] - o->v[k];
     fsi__sph_body_felt(run, b);
     memcpy(o->block, b->block, sizeof o->block);
     memcpy(o->r, b->residual, sizeof o->r);
-    fsi__sph_solve6(b->inertia, o->r, o->z);
-    for (k = 0; k < 6; k++) change[k] = o->z[k] - o->p[k];
-    sum[0] += fsi__sph_dot6(o->r, o->z);
+    fsi__sph_solve6(b->inertia, o->r, z);
+    for (k = 0; k < 6; k++) change[k] = z[k] - o->p[k];
+    sum[0] += fsi__sph_dot6(o->r, z);
     sum[1] += fsi__sph_norm6(b->inertia, change);
     sum[2] += fsi__sph_norm6(b->inertia, o->before);
     memset(o->d, 0, sizeof o->d);
@@ -3585,10 +3565,11 @@ static void fsi__sph_body_drag_residual(fsi__sph_run *run, fsi__sph_body *b, dou
 static void fsi__sph_body_drag_turn(fsi__sph_run *run, fsi__sph_body *b, double *unused)
 {
     fsi__sph_body_drag *o = &b->drag;
+    double z[6];
     int k;
     (void)unused;
-    fsi__sph_solve6(o->block, o->r, o->z);
-    for (k = 0; k < 6; k++) o->p[k] = o->z[k] + run->viscous.beta * o->p[k];
+    fsi__sph_solve6(o->block, o->r, z);
+    for (k = 0; k < 6; k++) o->p[k] = z[k] + run->viscous.beta * o->p[k];
 }
 
 static void fsi__sph_body_drag_apply(fsi__sph_run *run, fsi__sph_body *b, double *sum)
@@ -3600,17 +3581,17 @@ static void fsi__sph_body_drag_apply(fsi__sph_run *run, fsi__sph_body *b, double
 static void fsi__sph_body_drag_advance(fsi__sph_run *run, fsi__sph_body *b, double *sum)
 {
     fsi__sph_body_drag *o = &b->drag;
-    double change[6];
+    double change[6], z[6];
     int k;
     for (k = 0; k < 6; k++) {
         o->d[k] += run->viscous.alpha * o->p[k];
         o->r[k] -= run->viscous.alpha * b->residual[k];
     }
-    fsi__sph_solve6(o->block, o->r, o->z);
-    sum[0] += fsi__sph_dot6(o->r, o->z);
-    fsi__sph_solve6(b->inertia, o->r, o->z);
-    sum[1] += fsi__sph_dot6(o->r, o->z);
-    for (k = 0; k < 6; k++) change[k] = o->v[k] + o->d[k] + o->z[k] - o->before[k];
+    fsi__sph_solve6(o->block, o->r, z);
+    sum[0] += fsi__sph_dot6(o->r, z);
+    fsi__sph_solve6(b->inertia, o->r, z);
+    sum[1] += fsi__sph_dot6(o->r, z);
+    for (k = 0; k < 6; k++) change[k] = o->v[k] + o->d[k] + z[k] - o->before[k];
     sum[2] += fsi__sph_norm6(b->inertia, change);
 }
 
@@ -3625,13 +3606,13 @@ static void fsi__sph_body_drag_correct(fsi__sph_run *run, fsi__sph_body *b, doub
 /* What viscosity did to a coupled body; where its momentum leads now. */
 static void fsi__sph_body_drag_end(fsi__sph_run *run, fsi__sph_body *b, double *unused)
 {
-    double change[6];
+    double change[6], z[6];
     fsi_vec3 turn;
     int k;
     (void)unused;
-    fsi__sph_solve6(b->inertia, b->drag.r, b->drag.z);
+    fsi__sph_solve6(b->inertia, b->drag.r, z);
     for (k = 0; k < 6; k++) {
-        change[k] = b->drag.v[k] + run->viscous.beta * b->drag.z[k] - b->drag.before[k];
+        change[k] = b->drag.v[k] + run->viscous.beta * z[k] - b->drag.before[k];
         b->drag.d[k] = change[k] / (k < 3 ? run->dt : run->dt * run->h); /* acceleration, for the next start */
     }
     turn = fsi_m3_mul_v3(fsi_body_world_tensor(b->base.orientation, b->work.inertia), fsi_v3_scale(fsi__sph_real3(change + 3), (fsi_real)(1 / run->h)));
