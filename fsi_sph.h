@@ -1498,7 +1498,7 @@ static void fsi__sph_body_settle(const fsi__sph_run *run, fsi__sph_body *b, fsi_
     memset(b->step, 0, sizeof b->step);
 }
 
-/* Where its momentum takes a body (*). */
+/* The pose (*) to which its momentum takes a body. */
 static fsi_pose fsi__sph_body_star(const fsi__sph_run *run, const fsi__sph_body *b)
 {
     const fsi_real dt = (fsi_real)run->dt;
@@ -3498,8 +3498,6 @@ static void fsi__sph_viscous_end(fsi__sph_run *run, int r, double *unused)
     run->star[r] = fsi__lane4_make((double)way.x * per_h, (double)way.y * per_h, (double)way.z * per_h);
 }
 
-/* Coupled bodies are unknowns as well: their six velocities, their momenta as the right hand side, forces of the walls on them the
-   opposite of those on the particles (of which part->force holds the last). */
 FSI_FN double fsi__sph_dot6(const double *a, const double *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3] + a[4] * b[4] + a[5] * b[5]; }
 
 /* y = A x, of A the lower half. */
@@ -3517,7 +3515,9 @@ static double fsi__sph_norm6(double A[6][6], const double *x)
     return fsi__sph_dot6(x, y);
 }
 
-/* residual becomes inertia times p less what the particles do to the body, in order of ranks; block, its diagonal. */
+/* Coupled bodies are unknowns as well: their six velocities, their momenta as the right hand side, forces of the walls on them the
+   opposite of those on the particles (of which part->force holds the last).
+   This is the operator on p: residual becomes inertia times p less what the particles do, in order of ranks; block, its diagonal. */
 static void fsi__sph_body_felt(fsi__sph_run *run, fsi__sph_body *b)
 {
     int r, k;
@@ -3623,9 +3623,9 @@ static void fsi__sph_body_drag_end(fsi__sph_run *run, fsi__sph_body *b, double *
     fsi__sph_body_way(run, b, fsi__sph_body_star(run, b), b->star);
 }
 
-/* One pass over all unknowns, particles and then coupled bodies, and what they added up. */
 typedef void fsi__sph_body_fn(fsi__sph_run *run, fsi__sph_body *b, double *sum);
 
+/* One pass over all unknowns, particles and then coupled bodies, and what they added up. */
 static void fsi__sph_viscous_pass(fsi__sph_run *run, fsi__sph_rank_fn *particle, fsi__sph_body_fn *body, double sum[6])
 {
     int b, k;
@@ -3655,7 +3655,7 @@ static void fsi__sph_viscous_iterate(fsi__sph_run *run, int allowed, double shar
     fsi__sph_viscous_pass(run, fsi__sph_viscous_correct, fsi__sph_body_drag_correct, sum);
 }
 
-/* Iterates until the residual is small; leaves it in `sum`. */
+/* Iterates until the residual is small; leaves it in `sum`. It ends early when this substep or this call may spend no more iterations. */
 static fsi_status fsi__sph_viscous_solve(fsi__sph_run *run, double sum[6])
 {
     const double share = FSI__SPH_VISCOUS * FSI__SPH_VISCOUS, noise = FSI__SPH_VISCOUS_NOISE * FSI__SPH_VISCOUS_NOISE;
