@@ -375,22 +375,38 @@ typedef struct fsi__sph_kernel {
 
 FSI_FN double fsi__sph_c(int dim) { return (dim == 3 ? 15 : 10) / FSI_PI; }
 
+/* Along a line at distance delta H (2D, sph.md 4.3), from its foot to s: int r^n ds for n = 0 to 3, r^2 = delta^2 + s^2, and the angle. */
+static void fsi__sph_line_moments(double delta, double s, double r, double m[5])
+{
+    const double d2 = delta * delta;
+    m[0] = s;
+    m[1] = (s * r + d2 * (delta > 0 ? fsi_asinh(s / delta) : 0)) / 2;
+    m[2] = d2 * s + s * s * s / 3;
+    m[3] = s * r * r * r / 4 + 0.75 * d2 * m[1];
+    m[4] = fsi_atan2(s, delta);
+}
+
+/* Share of the kernel behind that piece of the line, and its slope -d/ddelta. */
+static double fsi__sph_line(double delta, const double m[5], double *slope)
+{
+    *slope = 10 / FSI_PI * (m[0] - 3 * m[1] + 3 * m[2] - m[3]);
+    return 10 / FSI_PI * (0.05 * m[4] - delta * (m[0] / 2 - m[1] + 0.75 * m[2] - 0.2 * m[3]));
+}
+
 /* Share of the kernel behind a plane at distance delta H >= 0 (sph.md 4.1, 4.3), and its slope -d/ddelta. */
 static double fsi__sph_plane(int dim, double delta, double *slope)
 {
-    double d2 = delta * delta, s, k1, k2, k3, m1;
-    if (delta >= 1) { *slope = 0; return 0; }
+    double d2 = delta * delta, m[5], half;
+    *slope = 0;
+    if (delta >= 1) return 0;
     if (dim == 3) {
         *slope = 1.5 + d2 * (-15 + delta * (30 + delta * (-22.5 + 6 * delta)));
         return 0.5 + delta * (-1.5 + d2 * (5 + delta * (-7.5 + delta * (4.5 - delta))));
     }
-    s = sqrt(1 - d2);
-    m1 = delta > 0 ? fsi_asinh(s / delta) : 0;
-    k1 = (s + d2 * m1) / 2;
-    k2 = d2 * s + s * s * s / 3;
-    k3 = s / 4 + 0.75 * d2 * k1;
-    *slope = 20 / FSI_PI * (s - 3 * k1 + 3 * k2 - k3);
-    return 20 / FSI_PI * (0.05 * fsi_atan2(s, delta) - delta * (s / 2 - k1 + 0.75 * k2 - 0.2 * k3));
+    fsi__sph_line_moments(delta, sqrt(1 - d2), 1, m);
+    half = fsi__sph_line(delta, m, slope);
+    *slope *= 2;
+    return 2 * half;
 }
 
 /* Sums over a lattice of spacing dx = 1/ratio (in units of H): the kernel itself, r|dW/dr|/dim, and the half that a wall at
@@ -402,21 +418,15 @@ typedef struct fsi__sph_lattice { double sum, gradient, miss, viscous, drag; } f
 static fsi__sph_lattice fsi__sph_sum_lattice(int dim, double ratio, int packed)
 {
     const double c = fsi__sph_c(dim), hexagon = sqrt(2 / sqrt(3.0)), cubic = 0.5 * 1.5874010519681994; /* 4^(1/3) / 2 */
+    const double pitch = !packed ? 1 : dim == 2 ? hexagon : cubic, row = packed && dim == 2 ? hexagon * sqrt(0.75) : pitch;
+    const double slant = packed && dim == 2 ? 0.5 : 0; /* of a row against the one before */
     fsi__sph_lattice out = { 0, 0, 0, 0, 0 };
     int i, j, k, depth = dim == 3 ? 6 : 0;
     for (k = -depth; k <= depth; k++) {
         for (j = -6; j <= 6; j++) {
             for (i = -6; i <= 6; i++) {
-                double x = i, y = j, z = k, q, t;
-                if (packed && dim == 2) {
-                    x = hexagon * (i + 0.5 * j);
-                    y = hexagon * sqrt(0.75) * j;
-                } else if (packed) {
-                    if ((i + j + k) & 1) continue;
-                    x *= cubic;
-                    y *= cubic;
-                    z *= cubic;
-                }
+                double x = pitch * (i + slant * j), y = row * j, z = pitch * k, q, t;
+                if (packed && dim == 3 && ((i + j + k) & 1)) continue; /* face-centred: every other site */
                 q = sqrt(x * x + y * y + z * z) / ratio;
                 t = q < 1 ? 1 - q : 0;
                 out.sum += c * t * t * t;
@@ -517,7 +527,9 @@ static fsi__sph_kernel fsi__sph_calibrate(int dim, double ratio)
 FSI_FN double fsi__sph_P(double q) { return -1 + q * q * q * (-10 + q * (15 + q * (-9 + 2 * q))); } /* q P(q) */
 FSI_FN double fsi__sph_Q(double q) { double q2 = q * q; return q2 * (0.5 - q + 0.75 * q2 - 0.2 * q2 * q); }
 
-typedef struct fsi__sph_edge { double flux, weight, area; } fsi__sph_edge;
+/* What one face contributes: its signed share of the kernel L, the weight of its normal (I in sph.md), the area within the disc
+   (2D: length), and the distance of its plane. */
+typedef struct fsi__sph_face { double L, weight, area, delta; } fsi__sph_face;
 
 /* Angle from direction (c0, s0) to (c1, s1), less than half a turn. */
 FSI_FN double fsi__sph_turn(double s0, double c0, double s1, double c1) { return fsi_atan2(s1 * c0 - s0 * c1, c1 * c0 + s1 * s0); }
@@ -529,16 +541,15 @@ FSI_FN double fsi__sph_asinh_step(double a2, double s0, double r0, double s1, do
     return s0 >= 0 ? fsi_log((s1 + r1) / (s0 + r0)) : fsi_log((s1 + r1) * (r0 - s0) / a2);
 }
 
-/* Integrals over the triangle (f, u, w), unsigned: of F and G of sph.md 4.2 dtheta, and the area within the disc. p > 0 is
-   the distance of f from the edge line, s0 < s1 the ends along it. Inside the disc J_n = int r^n p / (p^2 + s^2) ds. */
-static fsi__sph_edge fsi__sph_edge_integral(double delta, double p, double s0, double s1)
+/* Adds the integrals over the triangle (f, u, w), of F and G of sph.md 4.2 dtheta, and its area within the disc, times `side`. p > 0
+   is the distance of f from the edge line, s0 < s1 the ends along it. Inside the disc J_n = int r^n p / (p^2 + s^2) ds. */
+static void fsi__sph_add_edge(fsi__sph_face *out, double delta, double p, double s0, double s1, double side)
 {
     const double d2 = delta * delta, rd2 = 1 - d2, a2 = d2 + p * p, dP = fsi__sph_P(delta), q0 = fsi__sph_Q(delta);
     const double chord = p * p < rd2 ? sqrt(rd2 - p * p) : 0;
     const double b0 = s0 < -chord ? -chord : s0 > chord ? chord : s0, b1 = s1 < -chord ? -chord : s1 > chord ? chord : s1;
     const double whole = fsi__sph_turn(s0, p, s1, p);
-    double inside = 0;
-    fsi__sph_edge out = { 0, 0, 0 };
+    double inside = 0, flux = 0, weight = 0, area = 0;
     if (b1 > b0) {
         const double r0 = sqrt(a2 + b0 * b0), r1 = sqrt(a2 + b1 * b1);
         const double K_1 = fsi__sph_asinh_step(a2, b0, r0, b1, r1), K0 = b1 - b0;
@@ -548,100 +559,76 @@ static fsi__sph_edge fsi__sph_edge_integral(double delta, double p, double s0, d
         const double J0 = b0 == s0 && b1 == s1 ? whole : fsi__sph_turn(b0, p, b1, p), J1 = delta * J_1 + p * K_1;
         const double J2 = d2 * J0 + p * K0, J3 = d2 * J1 + p * K1, J4 = d2 * J2 + p * K2, J5 = d2 * J3 + p * K3;
         inside = J0;
-        out.flux = (-J_1 + delta * (-10 * J2 + 15 * J3 - 9 * J4 + 2 * J5) - dP * J0) / (4 * FSI_PI);
-        out.weight = 15 / FSI_PI * (J2 / 2 - J3 + 0.75 * J4 - 0.2 * J5 - q0 * J0);
-        out.area = p * K0 / 2;
+        flux = (-J_1 + delta * (-10 * J2 + 15 * J3 - 9 * J4 + 2 * J5) - dP * J0) / (4 * FSI_PI);
+        weight = 15 / FSI_PI * (J2 / 2 - J3 + 0.75 * J4 - 0.2 * J5 - q0 * J0);
+        area = p * K0 / 2;
     }
-    out.flux += (whole - inside) * (-3 * delta - dP) / (4 * FSI_PI);
-    out.weight += (whole - inside) * 15 / FSI_PI * (0.05 - q0);
-    out.area += (whole - inside) * rd2 / 2;
-    return out;
+    out->L += side * (flux + (whole - inside) * (-3 * delta - dP) / (4 * FSI_PI));
+    out->weight += side * (weight + (whole - inside) * 15 / FSI_PI * (0.05 - q0));
+    out->area += side * (area + (whole - inside) * rd2 / 2);
 }
 
-/* What one face contributes: its signed share of the kernel L, the weight of its normal (I in sph.md), the area within the disc. */
-typedef struct fsi__sph_face { double L, weight, area, delta; } fsi__sph_face;
-
-static fsi__sph_face fsi__sph_triangle(const fsi_vec3 *corner, fsi_vec3 n)
+/* Corners are relative to x: the foot is at -d n, in-plane parts need no shift. */
+static void fsi__sph_triangle(const fsi_vec3 *corner, fsi_vec3 n, fsi__sph_face *out)
 {
-    fsi__sph_face out = { 0, 0, 0, 0 };
-    double d = -(double)fsi_v3_dot(corner[0], n), delta = fabs(d), sign = d < 0 ? -1 : 1;
     int k;
-    out.delta = delta;
-    if (delta >= 1) return out;
-    for (k = 0; k < 3; k++) { /* corners are relative to x: the foot is at -d n, in-plane parts need no shift */
-        fsi_vec3 u = corner[k], w = corner[k == 2 ? 0 : k + 1], edge = fsi_v3_sub(w, u), t = fsi_v3_unit(edge);
+    for (k = 0; k < 3; k++) {
+        fsi_vec3 u = corner[k], w = corner[k == 2 ? 0 : k + 1], t = fsi_v3_unit(fsi_v3_sub(w, u));
         double s0 = (double)fsi_v3_dot(u, t), s1 = (double)fsi_v3_dot(w, t), p = (double)fsi_v3_dot(fsi_v3_cross(u, t), n);
-        double o = p < 0 ? -1 : 1;
-        fsi__sph_edge e;
-        if (fabs(p) < 1e-12) continue;
-        e = fsi__sph_edge_integral(delta, fabs(p), s0, s1);
-        out.L += sign * o * e.flux;
-        out.weight += o * e.weight;
-        out.area += o * e.area;
+        if (!(fabs(p) < 1e-12)) fsi__sph_add_edge(out, out->delta, fabs(p), s0, s1, p < 0 ? -1 : 1);
     }
-    return out;
 }
 
-/* The same for a segment in 2D (sph.md 4.3); `area` is the length within the disc. */
-static fsi__sph_face fsi__sph_segment(const fsi_vec3 *corner, fsi_vec3 n)
+/* The same for a segment in 2D (sph.md 4.3). */
+static void fsi__sph_segment(const fsi_vec3 *corner, fsi__sph_face *out)
 {
-    fsi__sph_face out = { 0, 0, 0, 0 };
-    double d = -(double)fsi_v3_dot(corner[0], n), delta = fabs(d), d2 = delta * delta, sign = d < 0 ? -1 : 1, chord, v[2][5];
-    fsi_vec3 t = fsi_v3_unit(fsi_v3_sub(corner[1], corner[0]));
+    const double delta = out->delta, d2 = delta * delta, chord = sqrt(1 - d2);
+    const fsi_vec3 t = fsi_v3_unit(fsi_v3_sub(corner[1], corner[0]));
+    double m[2][5];
     int e, k;
-    out.delta = delta;
-    if (delta >= 1) return out;
-    chord = sqrt(1 - d2);
     for (e = 0; e < 2; e++) {
-        double s = (double)fsi_v3_dot(corner[e], t), r, m1;
+        double s = (double)fsi_v3_dot(corner[e], t);
         s = s < -chord ? -chord : s > chord ? chord : s;
-        r = sqrt(d2 + s * s);
-        m1 = delta > 0 ? fsi_asinh(s / delta) : 0;
-        v[e][0] = s;
-        v[e][1] = (s * r + d2 * m1) / 2;
-        v[e][2] = d2 * s + s * s * s / 3;
-        v[e][3] = s * r * r * r / 4 + 0.75 * d2 * v[e][1];
-        v[e][4] = fsi_atan2(s, delta);
+        fsi__sph_line_moments(delta, s, sqrt(d2 + s * s), m[e]);
     }
-    for (k = 0; k < 5; k++) v[0][k] = v[1][k] - v[0][k];
-    if (!(v[0][0] > 0)) return out;
-    out.L = sign * 10 / FSI_PI * (0.05 * v[0][4] - delta * (v[0][0] / 2 - v[0][1] + 0.75 * v[0][2] - 0.2 * v[0][3]));
-    out.weight = 10 / FSI_PI * (v[0][0] - 3 * v[0][1] + 3 * v[0][2] - v[0][3]);
-    out.area = v[0][0];
-    return out;
+    for (k = 0; k < 5; k++) m[1][k] -= m[0][k];
+    if (!(m[1][0] > 0)) return;
+    out->L = fsi__sph_line(delta, m[1], &out->weight);
+    out->area = m[1][0];
 }
 
-/* A face's corners relative to x, in units of H, and its contribution. */
+/* What a face contributes at x. */
 static fsi__sph_face fsi__sph_face_at(const fsi_mesh *mesh, int face, fsi_vec3 x, fsi_real inv_support)
 {
+    const fsi_vec3 n = mesh->face_normals[face];
+    fsi__sph_face out = { 0, 0, 0, 0 };
     fsi_vec3 corner[3];
+    fsi_real d;
     int k;
     for (k = 0; k < mesh->corners; k++) corner[k] = fsi_v3_scale(fsi_v3_sub(mesh->vertices[mesh->faces[mesh->corners * face + k]], x), inv_support);
-    return mesh->corners == 3 ? fsi__sph_triangle(corner, mesh->face_normals[face]) : fsi__sph_segment(corner, mesh->face_normals[face]);
+    d = -fsi_v3_dot(corner[0], n);
+    out.delta = fabs((double)d);
+    if (out.delta >= 1) return out;
+    if (mesh->corners == 3) fsi__sph_triangle(corner, n, &out);
+    else fsi__sph_segment(corner, &out);
+    if (d < 0) out.L = -out.L;
+    return out;
 }
 
-/* The paper's formula (12) with its units mended (sph.md 4.1, 4.5): Wbar at the closest point times the cap's solid angle.
+/* The paper's formula (12) for that, with its units mended (sph.md 4.1, 4.5): Wbar at the closest point times the cap's solid angle.
    Wbar(q) = int_q^1 W s^2 ds in 3D, int_q^1 W s ds in 2D; the cap is 2 pi (1 - delta), in 2D 2 acos delta. */
-static double fsi__sph_paper(int dim, const fsi__sph_face *f, double q, double cosine)
-{
-    double d2 = f->delta * f->delta, q3 = q * q * q, whole, wbar;
-    if (q >= 1 || f->delta >= 1) return 0;
-    if (dim == 3) {
-        whole = FSI_PI * (1 - d2);
-        wbar = 15 / FSI_PI * (1.0 / 60 - q3 * (1.0 / 3 - q * (0.75 - q * (0.6 - q / 6))));
-        return wbar * cosine * f->area / whole * 2 * FSI_PI * (1 - f->delta);
-    }
-    whole = 2 * sqrt(1 - d2);
-    wbar = 10 / FSI_PI * (0.05 - fsi__sph_Q(q));
-    return wbar * cosine * f->area / whole * 2 * fsi_atan2(sqrt(1 - d2), f->delta);
-}
-
-/* The paper's share of one face at x, signed like the exact one. */
 static double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, double support, const fsi__sph_face *f)
 {
-    fsi_mesh_hit hit = fsi_mesh_closest_on_face(mesh, face, x);
-    double q = (double)hit.t / support, cosine = q > 0 ? f->delta / q : 1;
-    return fsi__sph_paper(mesh->corners, f, q, cosine) * (f->L < 0 ? -1 : 1);
+    const double q = (double)fsi_mesh_closest_on_face(mesh, face, x).t / support, q3 = q * q * q, d2 = f->delta * f->delta;
+    const double cosine = q > 0 ? f->delta / q : 1, side = f->L < 0 ? -1 : 1;
+    double wbar;
+    if (q >= 1 || f->delta >= 1) return 0;
+    if (mesh->corners == 3) {
+        wbar = 15 / FSI_PI * (1.0 / 60 - q3 * (1.0 / 3 - q * (0.75 - q * (0.6 - q / 6))));
+        return side * wbar * cosine * f->area / (FSI_PI * (1 - d2)) * 2 * FSI_PI * (1 - f->delta);
+    }
+    wbar = 10 / FSI_PI * (0.05 - fsi__sph_Q(q));
+    return side * wbar * cosine * f->area / (2 * sqrt(1 - d2)) * 2 * fsi_atan2(sqrt(1 - d2), f->delta);
 }
 
 /* ---- >>work space --------------------------------------------------------------------------------------------- */
@@ -730,8 +717,8 @@ typedef struct fsi__sph_obstacle {
 /* A coupled body in the viscous solve: velocity and H times rate of rotation [m/s] where there are six; momenta over m. */
 typedef struct fsi__sph_body_drag {
     double before[6], v[6], d[6], p[6];
-    double r[6], z[6];
-    double block[6][6], inertia[6][6]; /* lower halves: of the operator's diagonal, of the inertia alone */
+    double r[6];
+    double block[6][6];      /* of the operator's diagonal, lower half */
 } fsi__sph_body_drag;
 
 /* A body in a step. PRESCRIBED: only its poses matter. COUPLED: six unknowns of the solve, translation in units of H and
@@ -742,10 +729,10 @@ typedef struct fsi__sph_body {
     fsi_pose from, base, at; /* swept from; moves from; stands at */
     fsi_vec3 velocity, spin; /* spin: angular momentum [kg m^2/s] */
     fsi_vec3 star_velocity, star_spin;
-    double mass, inertia[9];
+    double inertia[6][6];    /* mass and inertia */
     double reach;            /* of its meshes from its centre [H] */
     fsi_vec3 line, line_moment; /* impulse of contact lines in this substep [N s], about its centre */
-    double q[6], qz[6], star[6], step[6], residual[6], warm[6];
+    double q[6], qz[6], star[6], step[6], residual[6], warm[6]; /* PRESCRIBED: they stay 0 */
     double block[6][6];      /* of the diagonal, lower half */
     fsi__sph_body_drag drag;
 } fsi__sph_body;
@@ -819,8 +806,13 @@ typedef struct fsi__sph_viscosity {
     fsi__lane4 *d, *r, *p, *q;  /* correction of v, residual, direction, the operator on it */
     fsi__sph_block *inverse;    /* of the operator's diagonal blocks */
 } fsi__sph_viscosity;
+
 /* Surface particles that hang together: sum of their accelerations by surface tension, of their areas, and of what is near a wall. */
 typedef struct fsi__sph_drop { double sum[3], area, contact; } fsi__sph_drop;
+
+/* What a pass does to the particle of rank r; `sum` are its chunk's partial sums. */
+struct fsi__sph_run;
+typedef void fsi__sph_rank_fn(struct fsi__sph_run *run, int r, double *sum);
 
 /* One call of step. Creation order: what will be published. Rank order: the substep's solve; lengths in units of H,
    displacements u from where the particles were when the neighbour lists were made. */
@@ -836,6 +828,7 @@ typedef struct fsi__sph_run {
     double beta;                /* extrapolation of this update */
     fsi_vec3 shift;             /* velocity that gives the defect of momentum back */
     int reset;                  /* what fsi__sph_reset does */
+    fsi__sph_rank_fn *visit;    /* what fsi__sph_for_each does */
     double compression;         /* mean of max(lambda - 1, 0) at the last point measured */
     double done;                /* share of the step before this substep, */
     double share;               /* and of the substep */
@@ -892,6 +885,71 @@ static void fsi__sph_lap(const fsi__sph_run *run, double *phase, double *since);
 enum { FSI__SPH_TO_GUESS, FSI__SPH_TO_STAR, FSI__SPH_TO_STEP, FSI__SPH_HALF_BACK }; /* how iterates are moved back */
 
 FSI_FN fsi__lane fsi__lane_dot(const fsi__lane a[3], fsi__lane x, fsi__lane y, fsi__lane z) { return a[0] * x + a[1] * y + a[2] * z; }
+FSI_FN fsi__lane fsi__lane_norm2(const fsi__lane a[3]) { return fsi__lane_dot(a, a[0], a[1], a[2]); }
+
+/* Vectors in lanes, a triple of them and one w: what is computed keeps the w of a. */
+FSI_FN fsi__lane4 fsi__lane4_make(double x, double y, double z)
+{
+    fsi__lane4 a;
+    a.x = (fsi__lane)x;
+    a.y = (fsi__lane)y;
+    a.z = (fsi__lane)z;
+    a.w = 0;
+    return a;
+}
+
+FSI_FN fsi__lane4 fsi__lane4_madd(fsi__lane4 a, fsi__lane s, fsi__lane4 b) /* a + s b */
+{
+    a.x += s * b.x;
+    a.y += s * b.y;
+    a.z += s * b.z;
+    return a;
+}
+
+FSI_FN fsi__lane4 fsi__lane4_scale(fsi__lane4 a, fsi__lane s)
+{
+    a.x *= s;
+    a.y *= s;
+    a.z *= s;
+    return a;
+}
+
+FSI_FN fsi__lane4 fsi__lane4_from(const fsi__lane a[3]) { return fsi__lane4_make((double)a[0], (double)a[1], (double)a[2]); }
+FSI_FN fsi__lane4 fsi__lane4_of(fsi_vec3 v) { return fsi__lane4_make((double)v.x, (double)v.y, (double)v.z); }
+FSI_FN fsi_vec3 fsi__lane4_v3(fsi__lane4 a) { return fsi_v3((fsi_real)a.x, (fsi_real)a.y, (fsi_real)a.z); }
+FSI_FN double fsi__lane4_dot(fsi__lane4 a, fsi__lane4 b) { return (double)a.x * (double)b.x + (double)a.y * (double)b.y + (double)a.z * (double)b.z; }
+
+/* Vectors of doubles, whatever fsi_real is. */
+FSI_FN double fsi__sph_dot3(const double *a, const double *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
+FSI_FN fsi_vec3 fsi__sph_real3(const double *v) { return fsi_v3((fsi_real)v[0], (fsi_real)v[1], (fsi_real)v[2]); }
+
+FSI_FN void fsi__sph_to_doubles(double *out, fsi_vec3 v, double scale)
+{
+    out[0] = scale * (double)v.x;
+    out[1] = scale * (double)v.y;
+    out[2] = scale * (double)v.z;
+}
+
+FSI_FN void fsi__sph_add3(double *sum, fsi_vec3 v)
+{
+    sum[0] += (double)v.x;
+    sum[1] += (double)v.y;
+    sum[2] += (double)v.z;
+}
+
+/* A place as coordinates. */
+FSI_FN fsi__record fsi__sph_record(fsi_vec3 x, double per_h)
+{
+    fsi__record r;
+    r.x = fsi__to_coord((double)x.x * per_h);
+    r.y = fsi__to_coord((double)x.y * per_h);
+    r.z = fsi__to_coord((double)x.z * per_h);
+    r.w = 0;
+    return r;
+}
+
+/* The wall of rank r, NULL where there is none. */
+FSI_FN fsi__sph_wall *fsi__sph_wall_of(const fsi__sph_run *run, int r) { return run->slot[r] >= 0 ? &run->wall[run->slot[r]] : NULL; }
 
 /* Folds column k of the chunks' partial sums, in order. */
 static double fsi__sph_sum(const fsi__sph_run *run, int k)
@@ -925,19 +983,20 @@ static void fsi__sph_parallel(fsi__sph_run *run, fsi__range_fn *fn)
     FSI__SPH_AFTER_PASS(run);
 }
 
-static void fsi__sph_viscous_layout(fsi__sph_run *run, fsi__arena *a)
+static void fsi__sph_visit(void *arg, int chunk, int begin, int end)
 {
-    fsi__sph_viscosity *o = &run->viscous;
-    size_t n = (size_t)run->room;
-    run->drag = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
-    o->x = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
-    o->before = (double (*)[3])fsi__take(a, n, sizeof *o->before);
-    o->v = (double (*)[3])fsi__take(a, n, sizeof *o->v);
-    o->d = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
-    o->r = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
-    o->p = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
-    o->q = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
-    o->inverse = (fsi__sph_block *)fsi__take(a, n, sizeof(fsi__sph_block));
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    double sum[FSI__SPH_SUMS] = { 0, 0, 0, 0, 0, 0, 0, 0 };
+    int r;
+    for (r = begin; r < end; r++) run->visit(run, r, sum);
+    memcpy(run->part + chunk * FSI__SPH_SUMS, sum, sizeof sum);
+}
+
+/* One pass over the particles; fsi__sph_sum folds what it added up. */
+static void fsi__sph_for_each(fsi__sph_run *run, fsi__sph_rank_fn *fn)
+{
+    run->visit = fn;
+    fsi__sph_parallel(run, fsi__sph_visit);
 }
 
 static void fsi__sph_layout_sources(fsi__sph_run *run, fsi__arena *a)
@@ -971,6 +1030,7 @@ FSI_FN int fsi__sph_held(const fsi__sph_run *run, int i) { return run->holding >
 
 static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
 {
+    fsi__sph_viscosity *o = &run->viscous;
     size_t n = (size_t)run->room;
     run->x = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
     run->v = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
@@ -1001,7 +1061,17 @@ static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
         run->drops = (fsi__sph_drop *)fsi__take(a, n, sizeof(fsi__sph_drop));
     }
     run->body = (fsi__sph_body *)fsi__take(a, (size_t)run->im->obstacle_count, sizeof(fsi__sph_body));
-    if (run->s->desc.viscosity > 0) fsi__sph_viscous_layout(run, a);
+    if (run->s->desc.viscosity > 0) {
+        run->drag = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
+        o->x = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
+        o->before = (double (*)[3])fsi__take(a, n, sizeof *o->before);
+        o->v = (double (*)[3])fsi__take(a, n, sizeof *o->v);
+        o->d = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+        o->r = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+        o->p = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+        o->q = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+        o->inverse = (fsi__sph_block *)fsi__take(a, n, sizeof(fsi__sph_block));
+    }
     fsi__sph_layout_sources(run, a);
 }
 
@@ -1403,15 +1473,6 @@ static void fsi__sph_move_obstacles(fsi__sph_run *run, int coupled_only)
    obstacle. k (u - w)^2 <= 2 k u^2 + 2 k w^2 would ask for twice that on both sides; this took a quarter fewer sweeps, and the
    step control saw no energy rise. */
 
-FSI_FN fsi_vec3 fsi__sph_real3(const double *v) { return fsi_v3((fsi_real)v[0], (fsi_real)v[1], (fsi_real)v[2]); }
-
-static void fsi__sph_to_doubles(double *out, fsi_vec3 v, double scale)
-{
-    out[0] = scale * (double)v.x;
-    out[1] = scale * (double)v.y;
-    out[2] = scale * (double)v.z;
-}
-
 /* The pose that lies q (in units of H) from `at`. */
 static fsi_pose fsi__sph_body_pose(const fsi__sph_run *run, const fsi__sph_body *b, const double *q)
 {
@@ -1438,14 +1499,41 @@ static void fsi__sph_body_settle(const fsi__sph_run *run, fsi__sph_body *b, fsi_
     memset(b->step, 0, sizeof b->step);
 }
 
-/* Momentum, pose without liquid (*), and where the solve starts: there, or as far from it as in the last substep. */
+/* The pose (*) to which its momentum takes a body. */
+static fsi_pose fsi__sph_body_star(const fsi__sph_run *run, const fsi__sph_body *b)
+{
+    const fsi_real dt = (fsi_real)run->dt;
+    fsi_pose star;
+    star.position = fsi_v3_madd(b->base.position, dt, b->star_velocity);
+    star.orientation = fsi_quat_integrate(b->base.orientation, fsi__sph_spin_to_rate(b->base.orientation, b->work.inertia, b->star_spin), dt);
+    return star;
+}
+
+/* The plane knows two velocities and one rotation: the other rows of a body's matrix become those of the identity. */
+static void fsi__sph_flatten(double a[6][6])
+{
+    int k, j;
+    for (k = 2; k <= 4; k++) for (j = 0; j < 6; j++) a[k][j] = a[j][k] = k == j;
+}
+
+static void fsi__sph_body_inertia(const fsi__sph_run *run, fsi__sph_body *b)
+{
+    const fsi_mat3 inertia = fsi_body_world_tensor(b->base.orientation, b->work.inertia);
+    const double m = (double)run->s->particle_mass;
+    int k, j;
+    memset(b->inertia, 0, sizeof b->inertia);
+    for (k = 0; k < 3; k++) {
+        b->inertia[k][k] = (double)b->work.mass / m;
+        for (j = 0; j < 3; j++) b->inertia[3 + k][3 + j] = (double)inertia.m[3 * k + j] / (m * run->h * run->h);
+    }
+    if (run->s->desc.dim == 2) fsi__sph_flatten(b->inertia);
+}
+
+/* Momentum, pose without liquid, and where the solve starts: there, or as far from it as in the last substep. */
 static void fsi__sph_predict_body(const fsi__sph_run *run, fsi__sph_body *b)
 {
     const fsi_real dt = (fsi_real)run->dt;
-    const double unit = (double)run->s->particle_mass * run->h * run->h;
     fsi_pose star, at;
-    fsi_mat3 inertia;
-    int k;
     if (!b->coupled) {
         b->at = fsi__sph_pose_at(b, run->done + run->share);
         return;
@@ -1454,31 +1542,22 @@ static void fsi__sph_predict_body(const fsi__sph_run *run, fsi__sph_body *b)
     b->star_spin = fsi_v3_madd(b->spin, dt, b->work.torque);
     b->line = b->line_moment = fsi_v3(0, 0, 0);
     if (run->s->desc.dim == 2) b->star_velocity.z = b->star_spin.x = b->star_spin.y = 0;
-    star.position = fsi_v3_madd(b->base.position, dt, b->star_velocity);
-    star.orientation = fsi_quat_integrate(b->base.orientation, fsi__sph_spin_to_rate(b->base.orientation, b->work.inertia, b->star_spin), dt);
-    at = star;
+    at = star = fsi__sph_body_star(run, b);
     if (run->s->desc.warm_start) {
         fsi_vec3 shift = fsi_v3_scale(fsi__sph_real3(b->warm), dt * dt);
         fsi_real length = fsi_v3_norm(shift), longest = (fsi_real)(FSI__SPH_STEP_MAX * run->h), part = length > longest ? longest / length : 1;
         at.position = fsi_v3_madd(star.position, part, shift);
         at.orientation = fsi_quat_integrate(star.orientation, fsi__sph_real3(b->warm + 3), part * dt * dt);
     }
-    inertia = fsi_body_world_tensor(b->base.orientation, b->work.inertia);
-    for (k = 0; k < 9; k++) b->inertia[k] = (double)inertia.m[k] / unit;
-    b->mass = (double)b->work.mass / (double)run->s->particle_mass;
+    fsi__sph_body_inertia(run, b);
     fsi__sph_body_settle(run, b, star, at);
 }
 
 /* Inertia times the way that is left to x*: the residual without walls. */
-static void fsi__sph_body_pull(const fsi__sph_body *b, const double *q, double *r)
+static void fsi__sph_body_pull(const fsi__sph_body *b, double *r)
 {
-    double d[6];
-    int k;
-    for (k = 0; k < 6; k++) d[k] = b->star[k] - q[k];
-    for (k = 0; k < 3; k++) {
-        r[k] = b->mass * d[k];
-        r[k + 3] = b->inertia[3 * k] * d[3] + b->inertia[3 * k + 1] * d[4] + b->inertia[3 * k + 2] * d[5];
-    }
+    int k, j;
+    for (k = 0; k < 6; k++) for (r[k] = 0, j = 0; j < 6; j++) r[k] += b->inertia[k][j] * (b->star[j] - b->qz[j]);
 }
 
 static double fsi__sph_body_energy(const fsi__sph_run *run)
@@ -1487,8 +1566,7 @@ static double fsi__sph_body_energy(const fsi__sph_run *run)
     int b, k;
     for (b = 0; b < run->body_count; b++) {
         const fsi__sph_body *body = &run->body[b];
-        if (!body->coupled) continue;
-        fsi__sph_body_pull(body, body->qz, r);
+        fsi__sph_body_pull(body, r);
         for (k = 0; k < 6; k++) sum += 0.5 * r[k] * (body->star[k] - body->qz[k]);
     }
     return sum;
@@ -1501,16 +1579,17 @@ static void fsi__sph_part_forces(void *arg, int chunk, int begin, int end)
     int r, k;
     (void)chunk;
     for (r = begin; r < end; r++) {
-        fsi__sph_wall *w = run->slot[r] >= 0 ? &run->wall[run->slot[r]] : NULL;
-        if (!w || !w->coupled) continue;
-        for (k = 0; k < w->part_count; k++) fsi__sph_part_force(run, w, k, &run->uz[r], run->zp[r].w);
+        fsi__sph_wall *w = fsi__sph_wall_of(run, r);
+        for (k = 0; w && w->coupled && k < w->part_count; k++) fsi__sph_part_force(run, w, k, &run->uz[r], run->zp[r].w);
     }
 }
 
-/* Solves the symmetric positive definite 6x6 system a x = b by Cholesky's method; a is overwritten. */
-static void fsi__sph_solve6(double a[6][6], const double *b, double *x)
+/* Solves the symmetric positive definite 6x6 system A x = b by Cholesky's method; of A it reads the lower half. */
+static void fsi__sph_solve6(double A[6][6], const double *b, double *x)
 {
+    double a[6][6];
     int i, j, k;
+    memcpy(a, A, sizeof a);
     for (j = 0; j < 6; j++) {
         for (k = 0; k < j; k++) for (i = j; i < 6; i++) a[i][j] -= a[i][k] * a[j][k];
         a[j][j] = sqrt(a[j][j]);
@@ -1546,37 +1625,24 @@ static void fsi__sph_add_to_body(const fsi__sph_part *part, fsi__sph_body *body,
     }
 }
 
-/* The plane knows two velocities and one rotation: the other rows of a body's block become those of the identity. */
-static void fsi__sph_flatten(double a[6][6])
-{
-    int k, j;
-    for (k = 2; k <= 4; k++) for (j = 0; j < 6; j++) a[k][j] = a[j][k] = k == j;
-}
-
 /* Residual and block of a body without walls. */
 static void fsi__sph_start_body(fsi__sph_body *body)
 {
-    int k, j;
-    memset(body->block, 0, sizeof body->block);
-    fsi__sph_body_pull(body, body->qz, body->residual);
-    for (k = 0; k < 3; k++) {
-        body->block[k][k] = body->mass;
-        for (j = 0; j <= k; j++) body->block[3 + k][3 + j] = body->inertia[3 * k + j];
-    }
+    memcpy(body->block, body->inertia, sizeof body->block);
+    fsi__sph_body_pull(body, body->residual);
 }
 
 /* A body's step from residual and block; returns what it adds to the restart test. */
 static double fsi__sph_step_body(const fsi__sph_run *run, fsi__sph_body *body)
 {
-    double restart = 0, length = 0;
+    double restart = 0, length;
     int k;
     if (run->s->desc.dim == 2) {
         body->residual[2] = body->residual[3] = body->residual[4] = 0;
         fsi__sph_flatten(body->block);
     }
     fsi__sph_solve6(body->block, body->residual, body->step);
-    for (k = 0; k < 3; k++) length += body->step[k] * body->step[k];
-    length = sqrt(length);
+    length = sqrt(fsi__sph_dot3(body->step, body->step));
     for (k = 0; k < 6 && length > FSI__SPH_STEP_MAX; k++) body->step[k] *= FSI__SPH_STEP_MAX / length;
     for (k = 0; k < 6; k++) restart -= body->residual[k] * (body->qz[k] + run->omega * body->step[k] - body->q[k]);
     return restart;
@@ -1585,14 +1651,11 @@ static double fsi__sph_step_body(const fsi__sph_run *run, fsi__sph_body *body)
 /* The force that is not yet balanced, over the force that the liquid has exerted: of translation. */
 static double fsi__sph_body_imbalance(const fsi__sph_body *b)
 {
-    double r2 = 0, f2 = 0;
+    const double mass = b->inertia[0][0];
+    double f[3];
     int k;
-    for (k = 0; k < 3; k++) {
-        double f = b->mass * (b->star[k] - b->qz[k]);
-        r2 += b->residual[k] * b->residual[k];
-        f2 += f * f;
-    }
-    return sqrt(r2) / (sqrt(f2) + 1e-6 * b->mass);
+    for (k = 0; k < 3; k++) f[k] = mass * (b->star[k] - b->qz[k]);
+    return sqrt(fsi__sph_dot3(b->residual, b->residual)) / (sqrt(fsi__sph_dot3(f, f)) + 1e-6 * mass);
 }
 
 /* As fsi__sph_update does for particles. Returns the longest way of a body from where its meshes stand, at their rims [H]. */
@@ -1602,17 +1665,14 @@ static double fsi__sph_update_bodies(fsi__sph_run *run)
     int b, k;
     for (b = 0; b < run->body_count; b++) {
         fsi__sph_body *body = &run->body[b];
-        double c = 0, turn = 0;
-        if (!body->coupled) continue;
+        double rim;
         for (k = 0; k < 6; k++) {
             double y = body->qz[k] + run->omega * body->step[k];
             body->qz[k] = y + run->beta * (y - body->q[k]);
             body->q[k] = y;
-            if (k < 3) c += body->qz[k] * body->qz[k];
-            else turn += body->qz[k] * body->qz[k];
         }
-        c = sqrt(c) + sqrt(turn) * body->reach;
-        if (c > most) most = c;
+        rim = sqrt(fsi__sph_dot3(body->qz, body->qz)) + sqrt(fsi__sph_dot3(body->qz + 3, body->qz + 3)) * body->reach;
+        if (rim > most) most = rim;
     }
     return most;
 }
@@ -1622,7 +1682,7 @@ static void fsi__sph_reset_bodies(fsi__sph_run *run, int how)
     int b, k;
     for (b = 0; b < run->body_count; b++) {
         fsi__sph_body *body = &run->body[b];
-        for (k = 0; k < 6 && body->coupled; k++) {
+        for (k = 0; k < 6; k++) {
             if (how == FSI__SPH_TO_GUESS) body->q[k] = 0;
             else if (how == FSI__SPH_TO_STAR) body->q[k] = body->star[k];
             else if (how == FSI__SPH_HALF_BACK) body->q[k] -= run->omega / 2 * body->step[k];
@@ -1653,8 +1713,7 @@ static void fsi__sph_finish_bodies(fsi__sph_run *run, double impulse[3])
         body->velocity = fsi_v3_add(body->star_velocity, change);
         body->spin = fsi_v3_add(body->star_spin, moment);
         change = fsi_v3_madd(body->line, body->work.mass, change);
-        fsi__sph_to_doubles(d, change, 1);
-        for (k = 0; k < 3; k++) impulse[k] += d[k];
+        fsi__sph_add3(impulse, change);
         body->work.impulse = fsi_v3_add(body->work.impulse, change);
         body->work.angular_impulse = fsi_v3_add(body->work.angular_impulse, fsi_v3_add(moment, body->line_moment));
         body->at = fsi__sph_body_pose(run, body, body->qz);
@@ -2628,14 +2687,9 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
       curvature   kappa_i = (dim-1) sum_j m_j t.(n_i - n_j) w'_ij / sum_j m_j t.t w'_ij,  t = the part of x_j - x_i along the surface
       force       a_i = sigma kappa_i A_i n_i/(rho0 V), with kappa smoothed as n was; the areas A_i = s V m_i / sum_j m_j w_ij.
 
-   The areas are shares of the surface around a particle: whatever m and the layering are, a surface's areas sum to its size, and s
-   follows from a lattice. Nothing is left to tune; measured periods and pressures are in docs/sph.md.
-
-   Forces between pairs of particles would conserve momentum pair by pair. But they press the liquid together with sigma/dx, a
-   hundred times what a drop's curvature does, and at that pressure the particles lock into a crystal that rings like a bell (cohesion) or
-   tear the surface apart (a stress along it); both were tried. Here the forces of surface particles that hang together are made to cancel
-   instead: what their sum lacks to zero is shared out by area. Where they touch a wall the sum is what the contact line holds, and
-   the wall's. */
+   The areas are shares of the surface around a particle, so that a surface's areas sum to its size; s follows from a lattice. Forces of
+   surface particles that hang together are made to cancel: what their sum lacks to zero is shared out by area. Where they touch a wall
+   the sum is what the contact line holds, and the wall's. docs/sph.md tells why pairwise forces were not taken. */
 
 #define FSI__SPH_CURVATURE 1.0 /* largest curvature, over (dim-1)/dx */
 #define FSI__SPH_CAPILLARY 0.25 /* share of sqrt(rho0 dx^3/sigma) a substep may take */
@@ -2647,19 +2701,15 @@ static double fsi__sph_capillary_dt(const fsi_sph *s)
 }
 
 /* Where the substep starts, as coordinates. */
-static void fsi__sph_gather_start(void *arg, int chunk, int begin, int end)
+static void fsi__sph_gather_start(fsi__sph_run *run, int r, double *sum)
 {
-    fsi__sph_run *run = (fsi__sph_run *)arg;
-    const double per_h = 1 / run->h;
-    int r;
-    (void)chunk;
-    for (r = begin; r < end; r++) {
-        const fsi_vec3 *x = &run->x[run->order[r]];
-        run->zp[r].x = fsi__to_coord((double)x->x * per_h);
-        run->zp[r].y = fsi__to_coord((double)x->y * per_h);
-        run->zp[r].z = fsi__to_coord((double)x->z * per_h);
-        run->zp[r].w = 0;
-    }
+    (void)sum;
+    run->zp[r] = fsi__sph_record(run->x[run->order[r]], 1 / run->h);
+}
+
+FSI_FN fsi__f8 fsi__f8_dot(fsi__f8 ax, fsi__f8 ay, fsi__f8 az, fsi__f8 bx, fsi__f8 by, fsi__f8 bz)
+{
+    return fsi__f8_add(fsi__f8_add(fsi__f8_mul(ax, bx), fsi__f8_mul(ay, by)), fsi__f8_mul(az, bz));
 }
 
 /* What a pair needs: difference in units of H, 1 - q^2 or 0. */
@@ -2674,8 +2724,7 @@ FSI_FN fsi__sph_pair fsi__sph_pair_at(const fsi__sph_run *run, const int *list, 
     p.x = fsi__f8_mul(p.x, unit);
     p.y = fsi__f8_mul(p.y, unit);
     p.z = fsi__f8_mul(p.z, unit);
-    p.t = fsi__f8_add(fsi__f8_add(fsi__f8_mul(p.x, p.x), fsi__f8_mul(p.y, p.y)), fsi__f8_mul(p.z, p.z));
-    p.t = fsi__f8_max(fsi__f8_sub(fsi__f8_set(1), p.t), fsi__f8_set(0));
+    p.t = fsi__f8_max(fsi__f8_sub(fsi__f8_set(1), fsi__f8_dot(p.x, p.y, p.z, p.x, p.y, p.z)), fsi__f8_set(0));
     return p;
 }
 
@@ -2686,17 +2735,35 @@ FSI_FN void fsi__sph_add_weighted(fsi__sph_sums *sum, fsi__f8 w, fsi__f8 x, fsi_
     sum->z = fsi__f8_add(sum->z, fsi__f8_mul(w, z));
 }
 
-FSI_FN fsi__lane4 fsi__sph_fold(const fsi__sph_sums *sum)
+FSI_FN fsi__sph_sums fsi__sph_no_sums(void)
 {
-    fsi__lane4 out;
-    out.x = fsi__f8_sum(sum->x);
-    out.y = fsi__f8_sum(sum->y);
-    out.z = fsi__f8_sum(sum->z);
-    out.w = 0;
-    return out;
+    fsi__sph_sums sum;
+    sum.x = sum.y = sum.z = sum.d = fsi__f8_set(0);
+    return sum;
 }
 
-FSI_FN fsi__lane fsi__lane4_norm(const fsi__lane4 *a) { return (fsi__lane)sqrt((double)(a->x * a->x + a->y * a->y + a->z * a->z)); }
+FSI_FN fsi__lane4 fsi__sph_fold(const fsi__sph_sums *sum)
+{
+    return fsi__lane4_make((double)fsi__f8_sum(sum->x), (double)fsi__f8_sum(sum->y), (double)fsi__f8_sum(sum->z));
+}
+
+/* sum_j (1-q^2)^3 a_j over the neighbours of rank r; w: how often too much the padding counts r itself, which belongs to it once. */
+FSI_FN fsi__lane4 fsi__sph_smoothed(const fsi__sph_run *run, const fsi__lane4 *a, int r)
+{
+    const int *list = run->list + run->first[r], size = fsi__sph_padded(run->size[r]);
+    fsi__sph_sums sum = fsi__sph_no_sums();
+    fsi__lane4 out;
+    int k;
+    for (k = 0; k < size; k += FSI_LANES) {
+        const fsi__sph_pair p = fsi__sph_pair_at(run, list + k, r);
+        fsi__f8 x, y, z;
+        fsi__f8_gather_vectors(a, list + k, &x, &y, &z);
+        fsi__sph_add_weighted(&sum, fsi__f8_mul(fsi__f8_mul(p.t, p.t), p.t), x, y, z);
+    }
+    out = fsi__sph_fold(&sum);
+    out.w = (fsi__lane)(size - run->size[r] - 1);
+    return out;
+}
 
 /* The colour's slope that a half-space of liquid at distance delta adds, over the slope of the boundary integral. */
 static double fsi__sph_color_of_plane(int dim, double delta)
@@ -2714,53 +2781,40 @@ static fsi__sph_wall *fsi__sph_wall_near(const fsi__sph_run *run, int r)
     return w && w->part_count > 0 && w->clear < 1 ? w : NULL;
 }
 
-static void fsi__sph_find_normals(void *arg, int chunk, int begin, int end)
+static void fsi__sph_find_normal(fsi__sph_run *run, int r, double *unused)
 {
-    fsi__sph_run *run = (fsi__sph_run *)arg;
-    const int dim = run->s->desc.dim;
+    const int *list = run->list + run->first[r], size = fsi__sph_padded(run->size[r]), dim = run->s->desc.dim;
     const fsi__lane scale = (fsi__lane)(6 * fsi__sph_color_c(dim) * run->im->kernel.volume);
-    const double per_wall = 1 / (double)run->s->wall_factor;
-    int r, k;
-    (void)chunk;
-    for (r = begin; r < end; r++) {
-        const int *list = run->list + run->first[r];
-        const int size = fsi__sph_padded(run->size[r]);
-        const fsi__sph_wall *w = fsi__sph_wall_near(run, r);
-        fsi__sph_sums sum;
-        fsi__lane4 n;
-        fsi__lane length, m, wall = w ? (fsi__lane)(per_wall * fsi__sph_color_of_plane(dim, (double)w->clear)) : 0;
-        sum.x = sum.y = sum.z = fsi__f8_set(0);
-        for (k = 0; k < size; k += FSI_LANES) {
-            fsi__sph_pair p = fsi__sph_pair_at(run, list + k, r);
-            fsi__sph_add_weighted(&sum, fsi__f8_mul(p.t, p.t), p.x, p.y, p.z);
-        }
-        n = fsi__sph_fold(&sum);
-        n.x = scale * n.x + (w ? wall * w->g[0] : 0);
-        n.y = scale * n.y + (w ? wall * w->g[1] : 0);
-        n.z = scale * n.z + (w ? wall * w->g[2] : 0);
-        length = fsi__lane4_norm(&n);
-        m = (fsi__lane)fsi__sph_surface((double)length);
-        if (length > 0) length = m / length;
-        n.x *= length;
-        n.y *= length;
-        n.z *= length;
-        n.w = m;
-        run->normal[r] = n;
+    const fsi__sph_wall *w = fsi__sph_wall_near(run, r);
+    fsi__sph_sums sum = fsi__sph_no_sums();
+    fsi__lane4 n;
+    fsi__lane length, m;
+    int k;
+    (void)unused;
+    for (k = 0; k < size; k += FSI_LANES) {
+        const fsi__sph_pair p = fsi__sph_pair_at(run, list + k, r);
+        fsi__sph_add_weighted(&sum, fsi__f8_mul(p.t, p.t), p.x, p.y, p.z);
     }
+    n = fsi__lane4_scale(fsi__sph_fold(&sum), scale);
+    if (w) n = fsi__lane4_madd(n, (fsi__lane)(1 / (double)run->s->wall_factor * fsi__sph_color_of_plane(dim, (double)w->clear)), fsi__lane4_from(w->g));
+    length = (fsi__lane)sqrt((double)(n.x * n.x + n.y * n.y + n.z * n.z));
+    m = (fsi__lane)fsi__sph_surface((double)length);
+    n = fsi__lane4_scale(n, length > 0 ? m / length : 0);
+    n.w = m;
+    run->normal[r] = n;
 }
 
 /* The wall's normal [into the liquid] at a particle and the mean adhesion of its obstacles. */
 static double fsi__sph_adhesion(const fsi__sph_run *run, const fsi__sph_wall *w, double n[3])
 {
-    double sum = 0, all = 0, length = 0;
-    int j, k;
-    for (j = 0; j < w->part_count; j++) {
-        const double g = sqrt((double)fsi__lane_dot(w->part[j].g, w->part[j].g[0], w->part[j].g[1], w->part[j].g[2]));
-        sum += g * (double)run->im->obstacle[w->part[j].owner].desc.adhesion;
+    const double length = sqrt((double)w->g[0] * (double)w->g[0] + (double)w->g[1] * (double)w->g[1] + (double)w->g[2] * (double)w->g[2]);
+    double sum = 0, all = 0;
+    int k;
+    for (k = 0; k < w->part_count; k++) {
+        const double g = sqrt((double)fsi__lane_norm2(w->part[k].g));
+        sum += g * (double)run->im->obstacle[w->part[k].owner].desc.adhesion;
         all += g;
     }
-    for (k = 0; k < 3; k++) length += (double)w->g[k] * (double)w->g[k];
-    length = sqrt(length);
     for (k = 0; k < 3; k++) n[k] = length > 0 ? -(double)w->g[k] / length : 0;
     return all > 0 ? sum / all : 0;
 }
@@ -2769,60 +2823,41 @@ static double fsi__sph_adhesion(const fsi__sph_run *run, const fsi__sph_wall *w,
    fades in over the distance H (as in Breinlinger et al. 2013). */
 static void fsi__sph_turn_normal(const fsi__sph_run *run, const fsi__sph_wall *w, double n[3])
 {
-    double b[3], tau[3], cosine = 2 * fsi__sph_adhesion(run, w, b) - 1, sine = sqrt(1 - cosine * cosine), along = 0, length = 0, f = (double)w->clear;
+    double b[3], tau[3], cosine = 2 * fsi__sph_adhesion(run, w, b) - 1, sine = sqrt(1 - cosine * cosine), f = (double)w->clear, length;
     int k;
-    for (k = 0; k < 3; k++) along += n[k] * b[k];
-    for (k = 0; k < 3; k++) {
-        tau[k] = n[k] - along * b[k];
-        length += tau[k] * tau[k];
-    }
-    length = sqrt(length);
+    for (k = 0; k < 3; k++) tau[k] = n[k] - fsi__sph_dot3(n, b) * b[k];
+    length = sqrt(fsi__sph_dot3(tau, tau));
     if (!(length > 1e-3)) return; /* the surface lies along the wall: a film, or what the wall does not hold */
     for (k = 0; k < 3; k++) n[k] = f * n[k] + (1 - f) * (sine * tau[k] / length - cosine * b[k]);
 }
 
-static void fsi__sph_smooth_normals(void *arg, int chunk, int begin, int end)
+static void fsi__sph_smooth_normal(fsi__sph_run *run, int r, double *unused)
 {
-    fsi__sph_run *run = (fsi__sph_run *)arg;
-    int r, k;
-    (void)chunk;
-    for (r = begin; r < end; r++) {
-        const int *list = run->list + run->first[r];
-        const int size = fsi__sph_padded(run->size[r]);
-        const fsi__sph_wall *w = fsi__sph_wall_near(run, r);
-        fsi__lane4 own = run->normal[r], out;
-        fsi__sph_sums sum;
-        double n[3], length;
-        memset(&run->sheet[r], 0, sizeof run->sheet[r]);
-        if (!(own.w > 0)) continue;
-        sum.x = sum.y = sum.z = fsi__f8_set(0);
-        for (k = 0; k < size; k += FSI_LANES) {
-            const fsi__sph_pair p = fsi__sph_pair_at(run, list + k, r);
-            fsi__f8 x, y, z;
-            fsi__f8_gather_vectors(run->normal, list + k, &x, &y, &z);
-            fsi__sph_add_weighted(&sum, fsi__f8_mul(fsi__f8_mul(p.t, p.t), p.t), x, y, z);
-        }
-        out = fsi__sph_fold(&sum);
-        n[0] = (double)out.x - (size - run->size[r] - 1) * (double)own.x; /* itself once, where the padding counts it too */
-        n[1] = (double)out.y - (size - run->size[r] - 1) * (double)own.y;
-        n[2] = (double)out.z - (size - run->size[r] - 1) * (double)own.z;
-        length = sqrt(n[0] * n[0] + n[1] * n[1] + n[2] * n[2]);
-        for (k = 0; k < 3 && length > 0; k++) n[k] /= length;
-        if (w) fsi__sph_turn_normal(run, w, n);
-        length = sqrt(n[0] * n[0] + n[1] * n[1] + n[2] * n[2]);
-        length = length > 0 ? (double)own.w / length : 0;
-        run->sheet[r].x = (fsi__lane)(n[0] * length);
-        run->sheet[r].y = (fsi__lane)(n[1] * length);
-        run->sheet[r].z = (fsi__lane)(n[2] * length);
-        run->sheet[r].w = own.w;
-    }
+    const fsi__sph_wall *w = fsi__sph_wall_near(run, r);
+    const fsi__lane4 own = run->normal[r];
+    fsi__lane4 sum;
+    double n[3], length;
+    int k;
+    (void)unused;
+    run->sheet[r] = fsi__lane4_make(0, 0, 0);
+    if (!(own.w > 0)) return;
+    sum = fsi__sph_smoothed(run, run->normal, r);
+    n[0] = (double)sum.x - (double)sum.w * (double)own.x;
+    n[1] = (double)sum.y - (double)sum.w * (double)own.y;
+    n[2] = (double)sum.z - (double)sum.w * (double)own.z;
+    length = sqrt(fsi__sph_dot3(n, n));
+    for (k = 0; k < 3 && length > 0; k++) n[k] /= length;
+    if (w) fsi__sph_turn_normal(run, w, n);
+    length = sqrt(fsi__sph_dot3(n, n));
+    length = length > 0 ? (double)own.w / length : 0;
+    run->sheet[r] = fsi__lane4_make(n[0] * length, n[1] * length, n[2] * length);
+    run->sheet[r].w = own.w;
 }
 
 /* Curvature [1/H] of the surface at rank r. t.n_i = 0 leaves -m_j t.n_j above. */
 static fsi__lane fsi__sph_curvature_at(const fsi__sph_run *run, int r)
 {
-    const int *list = run->list + run->first[r];
-    const int size = fsi__sph_padded(run->size[r]);
+    const int *list = run->list + run->first[r], size = fsi__sph_padded(run->size[r]);
     const fsi__lane4 *s = &run->sheet[r];
     const fsi__f8 nx = fsi__f8_set(s->x / s->w), ny = fsi__f8_set(s->y / s->w), nz = fsi__f8_set(s->z / s->w);
     const double most = FSI__SPH_CURVATURE * run->h / (double)run->s->desc.spacing;
@@ -2831,14 +2866,14 @@ static fsi__lane fsi__sph_curvature_at(const fsi__sph_run *run, int r)
     int k;
     for (k = 0; k < size; k += FSI_LANES) {
         fsi__sph_pair p = fsi__sph_pair_at(run, list + k, r);
-        fsi__f8 x, y, z, m, w = fsi__f8_mul(p.t, p.t), dn = fsi__f8_add(fsi__f8_add(fsi__f8_mul(p.x, nx), fsi__f8_mul(p.y, ny)), fsi__f8_mul(p.z, nz));
+        fsi__f8 x, y, z, m, w = fsi__f8_mul(p.t, p.t), dn = fsi__f8_dot(p.x, p.y, p.z, nx, ny, nz);
         fsi__f8_gather_vectors(run->sheet, list + k, &x, &y, &z);
-        m = fsi__f8_sqrt(fsi__f8_add(fsi__f8_add(fsi__f8_mul(x, x), fsi__f8_mul(y, y)), fsi__f8_mul(z, z)));
+        m = fsi__f8_sqrt(fsi__f8_dot(x, y, z, x, y, z));
         p.x = fsi__f8_sub(p.x, fsi__f8_mul(dn, nx));
         p.y = fsi__f8_sub(p.y, fsi__f8_mul(dn, ny));
         p.z = fsi__f8_sub(p.z, fsi__f8_mul(dn, nz));
-        above = fsi__f8_sub(above, fsi__f8_mul(w, fsi__f8_add(fsi__f8_add(fsi__f8_mul(p.x, x), fsi__f8_mul(p.y, y)), fsi__f8_mul(p.z, z))));
-        below = fsi__f8_add(below, fsi__f8_mul(fsi__f8_mul(w, m), fsi__f8_add(fsi__f8_add(fsi__f8_mul(p.x, p.x), fsi__f8_mul(p.y, p.y)), fsi__f8_mul(p.z, p.z))));
+        above = fsi__f8_sub(above, fsi__f8_mul(w, fsi__f8_dot(p.x, p.y, p.z, x, y, z)));
+        below = fsi__f8_add(below, fsi__f8_mul(fsi__f8_mul(w, m), fsi__f8_dot(p.x, p.y, p.z, p.x, p.y, p.z)));
     }
     bend = (double)fsi__f8_sum(above);
     length = (double)fsi__f8_sum(below);
@@ -2847,53 +2882,34 @@ static fsi__lane fsi__sph_curvature_at(const fsi__sph_run *run, int r)
 }
 
 /* normal: m kappa, m, for the sums of the last pass. */
-static void fsi__sph_find_curvature(void *arg, int chunk, int begin, int end)
+static void fsi__sph_find_curvature(fsi__sph_run *run, int r, double *unused)
 {
-    fsi__sph_run *run = (fsi__sph_run *)arg;
-    int r;
-    (void)chunk;
-    for (r = begin; r < end; r++) {
-        const fsi__lane m = run->sheet[r].w;
-        run->normal[r].x = m > 0 ? m * fsi__sph_curvature_at(run, r) : 0;
-        run->normal[r].y = m;
-        run->normal[r].z = run->normal[r].w = 0;
-    }
+    const fsi__lane m = run->sheet[r].w;
+    (void)unused;
+    run->normal[r] = fsi__lane4_make(m > 0 ? (double)(m * fsi__sph_curvature_at(run, r)) : 0, (double)m, 0);
 }
 
 /* Accelerations; sheet.w becomes the particle's area over dx^(dim-1), which nobody else reads here. A wall hides a part of the surface around it. */
-static void fsi__sph_pull_surface(void *arg, int chunk, int begin, int end)
+static void fsi__sph_pull_surface(fsi__sph_run *run, int r, double *unused)
 {
-    fsi__sph_run *run = (fsi__sph_run *)arg;
-    const double h = run->h, scale = (double)run->s->desc.surface_tension / ((double)run->s->desc.density * h * h), ratio = h / (double)run->s->desc.spacing;
-    int r, k;
-    (void)chunk;
-    for (r = begin; r < end; r++) {
-        const int *list = run->list + run->first[r];
-        const int size = fsi__sph_padded(run->size[r]), own = size - run->size[r] - 1;
-        const fsi__lane4 *n = &run->sheet[r];
-        const fsi__sph_wall *w = fsi__sph_wall_near(run, r);
-        fsi__f8 curvature = fsi__f8_set(0), surface = curvature;
-        double b, kappa, share, area, slope;
-        run->tension[run->order[r]] = fsi_v3(0, 0, 0);
-        if (!(n->w > 0)) continue;
-        for (k = 0; k < size; k += FSI_LANES) {
-            const fsi__sph_pair p = fsi__sph_pair_at(run, list + k, r);
-            const fsi__f8 t = fsi__f8_mul(fsi__f8_mul(p.t, p.t), p.t);
-            fsi__f8 x, y, z;
-            fsi__f8_gather_vectors(run->normal, list + k, &x, &y, &z);
-            curvature = fsi__f8_add(curvature, fsi__f8_mul(t, x));
-            surface = fsi__f8_add(surface, fsi__f8_mul(t, y));
-        }
-        b = (double)(fsi__f8_sum(surface) - (fsi__lane)own * run->normal[r].y);
-        kappa = (double)(fsi__f8_sum(curvature) - (fsi__lane)own * run->normal[r].x) / b;
-        if (w) b /= 1 - fsi__sph_plane(run->s->desc.dim, (double)w->clear, &slope);
-        share = run->im->kernel.sheet * (double)n->w / b;
-        area = share;
-        if (run->s->desc.dim == 3) area *= 1 + run->im->kernel.depth * kappa / 2; /* the surface itself is larger */
-        area *= scale * kappa / (double)n->w;
-        run->sheet[r].w = (fsi__lane)(share / ratio);
-        run->tension[run->order[r]] = fsi_v3((fsi_real)(area * (double)n->x), (fsi_real)(area * (double)n->y), (fsi_real)(area * (double)n->z));
-    }
+    const fsi_sph_desc *d = &run->s->desc;
+    const double h = run->h, scale = (double)d->surface_tension / ((double)d->density * h * h), ratio = h / (double)d->spacing;
+    const fsi__lane4 own = run->normal[r], n = run->sheet[r];
+    const fsi__sph_wall *w = fsi__sph_wall_near(run, r);
+    fsi__lane4 sum;
+    double b, kappa, share, area, slope;
+    (void)unused;
+    run->tension[run->order[r]] = run->line[run->order[r]] = fsi_v3(0, 0, 0);
+    if (!(n.w > 0)) return;
+    sum = fsi__sph_smoothed(run, run->normal, r);
+    b = (double)(sum.y - sum.w * own.y);
+    kappa = (double)(sum.x - sum.w * own.x) / b;
+    if (w) b /= 1 - fsi__sph_plane(d->dim, (double)w->clear, &slope);
+    area = share = run->im->kernel.sheet * (double)n.w / b;
+    if (d->dim == 3) area *= 1 + run->im->kernel.depth * kappa / 2; /* the surface itself is larger */
+    area *= scale * kappa / (double)n.w;
+    run->sheet[r].w = (fsi__lane)(share / ratio);
+    run->tension[run->order[r]] = fsi_v3((fsi_real)(area * (double)n.x), (fsi_real)(area * (double)n.y), (fsi_real)(area * (double)n.z));
 }
 
 static int fsi__sph_drop_of(int *drop, int r)
@@ -2933,15 +2949,11 @@ static void fsi__sph_sum_drops(fsi__sph_run *run)
 {
     int r;
     for (r = 0; r < run->n; r++) {
-        const fsi_vec3 *a = &run->tension[run->order[r]];
         fsi__sph_drop *d;
-        run->line[run->order[r]] = fsi_v3(0, 0, 0);
         if (run->drop[r] < 0) continue;
         run->drop[r] = fsi__sph_drop_of(run->drop, r);
         d = &run->drops[run->drop[r]];
-        d->sum[0] += (double)a->x;
-        d->sum[1] += (double)a->y;
-        d->sum[2] += (double)a->z;
+        fsi__sph_add3(d->sum, run->tension[run->order[r]]);
         d->area += (double)run->sheet[r].w;
         d->contact += fsi__sph_contact_share(run, r);
     }
@@ -2953,9 +2965,8 @@ static int fsi__sph_main_part(const fsi__sph_wall *w)
     fsi__lane most = -1;
     int k, best = 0;
     for (k = 0; k < w->part_count; k++) {
-        const fsi__lane *g = w->part[k].g;
-        if (!(fsi__lane_dot(g, g[0], g[1], g[2]) > most)) continue;
-        most = fsi__lane_dot(g, g[0], g[1], g[2]);
+        if (!(fsi__lane_norm2(w->part[k].g) > most)) continue;
+        most = fsi__lane_norm2(w->part[k].g);
         best = k;
     }
     return best;
@@ -2977,12 +2988,9 @@ static void fsi__sph_pull_bodies(fsi__sph_run *run)
     int i;
     for (i = 0; i < run->body_count; i++) {
         fsi__sph_body *b = &run->body[i];
-        fsi_pose star;
         if (!b->coupled) continue;
         if (run->s->desc.dim == 2) b->star_velocity.z = b->star_spin.x = b->star_spin.y = 0;
-        star.position = fsi_v3_madd(b->base.position, (fsi_real)run->dt, b->star_velocity);
-        star.orientation = fsi_quat_integrate(b->base.orientation, fsi__sph_spin_to_rate(b->base.orientation, b->work.inertia, b->star_spin), (fsi_real)run->dt);
-        fsi__sph_body_way(run, b, star, b->star);
+        fsi__sph_body_way(run, b, fsi__sph_body_star(run, b), b->star);
     }
 }
 
@@ -2993,79 +3001,65 @@ static void fsi__sph_share_drops(fsi__sph_run *run)
     for (r = 0; r < run->n; r++) {
         const fsi__sph_drop *d = run->drop[r] >= 0 ? &run->drops[run->drop[r]] : NULL;
         const int i = run->order[r];
-        fsi_vec3 *a = &run->tension[i];
+        double share;
+        fsi_vec3 part;
+        int body;
         if (!d) continue;
-        if (d->contact > 0) {
-            const double share = fsi__sph_contact_share(run, r) / d->contact * run->dt;
-            int body;
-            if (!(share > 0)) continue;
-            run->line[i] = fsi_v3((fsi_real)(share * d->sum[0]), (fsi_real)(share * d->sum[1]), (fsi_real)(share * d->sum[2]));
-            body = run->wall[run->slot[r]].part[fsi__sph_main_part(&run->wall[run->slot[r]])].body;
-            if (body >= 0) fsi__sph_pull_body(run, &run->body[body], i);
-        } else if (d->area > 0) {
-            const double share = (double)run->sheet[r].w / d->area;
-            *a = fsi_v3_sub(*a, fsi_v3((fsi_real)(share * d->sum[0]), (fsi_real)(share * d->sum[1]), (fsi_real)(share * d->sum[2])));
+        share = d->contact > 0 ? fsi__sph_contact_share(run, r) / d->contact * run->dt : (double)run->sheet[r].w / d->area;
+        if (!(share > 0)) continue;
+        part = fsi_v3((fsi_real)(share * d->sum[0]), (fsi_real)(share * d->sum[1]), (fsi_real)(share * d->sum[2]));
+        if (!(d->contact > 0)) {
+            run->tension[i] = fsi_v3_sub(run->tension[i], part);
+            continue;
         }
+        run->line[i] = part;
+        body = run->wall[run->slot[r]].part[fsi__sph_main_part(&run->wall[run->slot[r]])].body;
+        if (body >= 0) fsi__sph_pull_body(run, &run->body[body], i);
     }
     fsi__sph_pull_bodies(run);
 }
 
 /* Adds the accelerations to v* and x*. */
-static void fsi__sph_apply_tension(void *arg, int chunk, int begin, int end)
+static void fsi__sph_apply_tension(fsi__sph_run *run, int r, double *unused)
 {
-    fsi__sph_run *run = (fsi__sph_run *)arg;
     const fsi_real dt = (fsi_real)run->dt;
     const double scale = run->dt * run->dt / run->h;
-    int r;
-    (void)chunk;
-    for (r = begin; r < end; r++) {
-        const int i = run->order[r];
-        const fsi_vec3 a = run->tension[i];
-        run->v[i] = fsi_v3_madd(run->v[i], dt, a);
-        run->target[i] = fsi_v3_madd(run->target[i], dt * dt, a);
-        run->star[r].x += (fsi__lane)(scale * (double)a.x);
-        run->star[r].y += (fsi__lane)(scale * (double)a.y);
-        run->star[r].z += (fsi__lane)(scale * (double)a.z);
-    }
+    const int i = run->order[r];
+    const fsi_vec3 a = run->tension[i];
+    (void)unused;
+    run->v[i] = fsi_v3_madd(run->v[i], dt, a);
+    run->target[i] = fsi_v3_madd(run->target[i], dt * dt, a);
+    run->star[r] = fsi__lane4_madd(run->star[r], 1, fsi__lane4_make(scale * (double)a.x, scale * (double)a.y, scale * (double)a.z));
 }
 
 static void fsi__sph_tension(fsi__sph_run *run)
 {
     double clock = fsi__now(run->s->context);
-    fsi__sph_parallel(run, fsi__sph_gather_start);
-    fsi__sph_parallel(run, fsi__sph_find_normals);
-    fsi__sph_parallel(run, fsi__sph_smooth_normals);
-    fsi__sph_parallel(run, fsi__sph_find_curvature);
-    fsi__sph_parallel(run, fsi__sph_pull_surface);
+    fsi__sph_for_each(run, fsi__sph_gather_start);
+    fsi__sph_for_each(run, fsi__sph_find_normal);
+    fsi__sph_for_each(run, fsi__sph_smooth_normal);
+    fsi__sph_for_each(run, fsi__sph_find_curvature);
+    fsi__sph_for_each(run, fsi__sph_pull_surface);
     fsi__sph_find_drops(run);
     fsi__sph_sum_drops(run);
     fsi__sph_share_drops(run);
-    fsi__sph_parallel(run, fsi__sph_apply_tension);
+    fsi__sph_for_each(run, fsi__sph_apply_tension);
     fsi__sph_lap(run, &run->stats.seconds_other, &clock);
 }
 
 /* ---- >>after the solve ---------------------------------------------------------------------------------------- */
 
 /* Sums: v by component (3), |v|. */
-static void fsi__sph_add_momentum(void *arg, int chunk, int begin, int end)
+static void fsi__sph_add_momentum(fsi__sph_run *run, int i, double *sum)
 {
-    fsi__sph_run *run = (fsi__sph_run *)arg;
-    double sum[4] = { 0, 0, 0, 0 };
-    int i;
-    for (i = begin; i < end; i++) {
-        const fsi_vec3 *v = &run->v[i];
-        sum[0] += (double)v->x;
-        sum[1] += (double)v->y;
-        sum[2] += (double)v->z;
-        sum[3] += sqrt((double)fsi_v3_norm2(*v));
-    }
-    fsi__sph_put_sums(run, chunk, sum[0], sum[1], sum[2], sum[3]);
+    fsi__sph_add3(sum, run->v[i]);
+    sum[3] += sqrt((double)fsi_v3_norm2(run->v[i]));
 }
 
 static void fsi__sph_momentum(fsi__sph_run *run, double sum[4])
 {
     int k;
-    fsi__sph_parallel(run, fsi__sph_add_momentum);
+    fsi__sph_for_each(run, fsi__sph_add_momentum);
     for (k = 0; k < 4; k++) sum[k] = fsi__sph_sum(run, k);
 }
 
@@ -3073,19 +3067,10 @@ static void fsi__sph_momentum(fsi__sph_run *run, double sum[4])
    particle that was placed has gone where it has gone. */
 static fsi_vec3 fsi__sph_new_velocity(const fsi__sph_run *run, int r, fsi_vec3 v, fsi_vec3 moved, int placed)
 {
-    const fsi__lane4 *t = &run->step[r], *star = &run->star[r], *u = &run->u[r];
-    const fsi_real scale = (fsi_real)(run->h / run->dt);
-    fsi__lane d[3];
+    fsi__lane4 d = fsi__lane4_madd(run->u[r], -1, run->star[r]);
     if (placed) return fsi_v3_scale(moved, (fsi_real)(1 / run->dt));
-    d[0] = u->x - star->x;
-    d[1] = u->y - star->y;
-    d[2] = u->z - star->z;
-    if (run->s->desc.velocity_update == FSI_SPH_VELOCITY_FORCES) {
-        d[0] += t->w * t->x;
-        d[1] += t->w * t->y;
-        d[2] += t->w * t->z;
-    }
-    return fsi_v3_madd(v, scale, fsi_v3((fsi_real)d[0], (fsi_real)d[1], (fsi_real)d[2]));
+    if (run->s->desc.velocity_update == FSI_SPH_VELOCITY_FORCES) d = fsi__lane4_madd(d, run->step[r].w, run->step[r]);
+    return fsi_v3_madd(v, (fsi_real)(run->h / run->dt), fsi__lane4_v3(d));
 }
 
 /* Velocity [m/s] of an obstacle at the closest point of one of its faces. */
@@ -3128,7 +3113,7 @@ static int fsi__sph_share_out(const fsi__sph_run *run, fsi__sph_wall *w, fsi_vec
     for (j = 0; j < w->part_count; j++) {
         const fsi__lane *f = w->part[j].force;
         for (k = 0; k < 3; k++) rest[k] -= scale * (double)f[k] + w->part[j].impulse[k];
-        sum += weight[j] = sqrt((double)fsi__lane_dot(f, f[0], f[1], f[2]));
+        sum += weight[j] = sqrt((double)fsi__lane_norm2(f));
     }
     if (!(sum > 0)) {
         if (!w->placed || w->part_count == 0) return 0;
@@ -3140,24 +3125,12 @@ static int fsi__sph_share_out(const fsi__sph_run *run, fsi__sph_wall *w, fsi_vec
     return 1;
 }
 
-/* A contact line's pull, which the velocity holds already, as an impulse of its obstacle; coupled bodies have taken theirs. */
-static void fsi__sph_finish_line(fsi__sph_wall *w, fsi_vec3 line, double sum[3])
-{
-    double pull[3], *impulse = w->part[fsi__sph_main_part(w)].impulse;
-    int k;
-    fsi__sph_to_doubles(pull, line, 1);
-    for (k = 0; k < 3; k++) {
-        impulse[k] += pull[k];
-        sum[k] += pull[k];
-    }
-}
-
 /* Forces of the walls on rank r and friction, which changes its velocity *v; adds up what they gave. */
 static void fsi__sph_finish_wall(const fsi__sph_run *run, int r, fsi_vec3 before, fsi_vec3 *v, double sum[3])
 {
     const fsi_real scale = (fsi_real)(run->h / run->dt);
     fsi__sph_wall *w = &run->wall[run->slot[r]];
-    const fsi__lane4 f = fsi__sph_pressure_on(run, r);
+    const fsi_vec3 pressure = fsi_v3_scale(fsi__lane4_v3(fsi__sph_pressure_on(run, r)), scale);
     fsi_vec3 given;
     int k;
     for (k = 0; k < w->part_count; k++) {
@@ -3169,14 +3142,13 @@ static void fsi__sph_finish_wall(const fsi__sph_run *run, int r, fsi_vec3 before
         *v = fsi_v3_add(*v, rub);
         fsi__sph_to_doubles(part->impulse, rub, 1);
     }
-    w->pushed = 0;
-    given = fsi_v3_sub(fsi_v3_sub(*v, before), fsi_v3_scale(fsi_v3((fsi_real)f.x, (fsi_real)f.y, (fsi_real)f.z), scale));
+    given = fsi_v3_sub(fsi_v3_sub(*v, before), pressure);
     w->pushed = fsi__sph_share_out(run, w, given);
-    if (run->tension && w->part_count > 0) fsi__sph_finish_line(w, run->line[run->order[r]], sum);
-    if (!w->pushed) return;
-    sum[0] += (double)given.x;
-    sum[1] += (double)given.y;
-    sum[2] += (double)given.z;
+    if (run->tension && w->part_count > 0) { /* the velocity holds the contact line's pull already, and coupled bodies theirs */
+        fsi__sph_add3(w->part[fsi__sph_main_part(w)].impulse, run->line[run->order[r]]);
+        fsi__sph_add3(sum, run->line[run->order[r]]);
+    }
+    if (w->pushed) fsi__sph_add3(sum, given);
 }
 
 /* Is rank r under pressure, and untouched by walls? */
@@ -3191,15 +3163,12 @@ static void fsi__sph_finish(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
     const double to_pascal = run->im->kernel.settled * (double)run->s->stiffness;
-    const fsi_real h = (fsi_real)run->h;
     double sum[3] = { 0, 0, 0 };
     int r, inner = 0;
     for (r = begin; r < end; r++) {
         const int i = run->order[r], slot = run->slot[r];
-        const fsi__lane4 *star = &run->star[r];
         const fsi_vec3 x1 = run->target[i], before = run->v[i];
-        const fsi_vec3 x_star = fsi_v3_add(run->guess[i], fsi_v3(h * (fsi_real)star->x, h * (fsi_real)star->y, h * (fsi_real)star->z));
-        run->warm[i] = fsi_v3_scale(fsi_v3_sub(x1, x_star), (fsi_real)(1 / (run->dt * run->dt)));
+        run->warm[i] = fsi_v3_scale(fsi_v3_sub(x1, fsi__sph_world(run, i, &run->star[r])), (fsi_real)(1 / (run->dt * run->dt)));
         if (run->drag) run->warm[i] = fsi_v3_add(run->warm[i], run->drag[i]); /* the guess knows neither of them */
         if (run->tension) run->warm[i] = fsi_v3_add(run->warm[i], run->tension[i]);
         run->v[i] = fsi__sph_new_velocity(run, r, before, fsi_v3_sub(x1, run->x[i]), slot >= 0 && run->wall[slot].placed);
@@ -3220,9 +3189,8 @@ static void fsi__sph_collect_reactions(fsi__sph_run *run, double wall[3])
     const fsi_real mass = run->s->particle_mass;
     int r, k, j;
     for (r = 0; r < run->n; r++) {
-        const fsi__sph_wall *w = run->slot[r] >= 0 ? &run->wall[run->slot[r]] : NULL;
-        if (!w) continue;
-        for (k = 0; k < w->part_count; k++) {
+        const fsi__sph_wall *w = fsi__sph_wall_of(run, r);
+        for (k = 0; w && k < w->part_count; k++) {
             const fsi__sph_part *part = &w->part[k];
             fsi__sph_obstacle *o = &run->im->obstacle[part->owner];
             const fsi_vec3 x = run->x[run->order[r]];
@@ -3250,12 +3218,7 @@ static void fsi__sph_gather_velocity(void *arg, int chunk, int begin, int end)
     fsi__sph_run *run = (fsi__sph_run *)arg;
     int r;
     (void)chunk;
-    for (r = begin; r < end; r++) {
-        const fsi_vec3 *v = &run->v[run->order[r]];
-        run->u[r].x = (fsi__lane)v->x;
-        run->u[r].y = (fsi__lane)v->y;
-        run->u[r].z = (fsi__lane)v->z;
-    }
+    for (r = begin; r < end; r++) run->u[r] = fsi__lane4_of(run->v[run->order[r]]);
 }
 
 /* XSPH (sph.md 10): v_i += c V sum_j (v_j - v_i) W~_ij, all at once; the old velocities are in `u`. */
@@ -3265,9 +3228,7 @@ FSI_FN void fsi__sph_pair_smooth(const fsi__sph_run *run, const int *list, int i
     const fsi__f8 w = fsi__sph_pair_density(run->z, list, &run->z[i]);
     fsi__f8 x, y, z;
     fsi__f8_gather_vectors(run->u, list, &x, &y, &z);
-    sum->x = fsi__f8_add(sum->x, fsi__f8_mul(w, fsi__f8_sub(x, fsi__f8_set(vi->x))));
-    sum->y = fsi__f8_add(sum->y, fsi__f8_mul(w, fsi__f8_sub(y, fsi__f8_set(vi->y))));
-    sum->z = fsi__f8_add(sum->z, fsi__f8_mul(w, fsi__f8_sub(z, fsi__f8_set(vi->z))));
+    fsi__sph_add_weighted(sum, w, fsi__f8_sub(x, fsi__f8_set(vi->x)), fsi__f8_sub(y, fsi__f8_set(vi->y)), fsi__f8_sub(z, fsi__f8_set(vi->z)));
 }
 
 static void fsi__sph_smooth(void *arg, int chunk, int begin, int end)
@@ -3277,41 +3238,33 @@ static void fsi__sph_smooth(void *arg, int chunk, int begin, int end)
     int r, k;
     (void)chunk;
     for (r = begin; r < end; r++) {
-        const int *list = run->list + run->first[r];
-        const int size = fsi__sph_padded(run->size[r]);
+        const int *list = run->list + run->first[r], size = fsi__sph_padded(run->size[r]);
         fsi_vec3 *v = &run->v[run->order[r]];
-        fsi__sph_sums sum;
-        sum.x = sum.y = sum.z = fsi__f8_set(0);
+        fsi__sph_sums sum = fsi__sph_no_sums();
         for (k = 0; k < size; k += FSI_LANES) fsi__sph_pair_smooth(run, list + k, r, &sum);
-        *v = fsi_v3_add(*v, fsi_v3(c * (fsi_real)fsi__f8_sum(sum.x), c * (fsi_real)fsi__f8_sum(sum.y), c * (fsi_real)fsi__f8_sum(sum.z)));
+        *v = fsi_v3_madd(*v, c, fsi__lane4_v3(fsi__sph_fold(&sum)));
     }
 }
 
-static void fsi__sph_shift_velocity(void *arg, int chunk, int begin, int end)
+static void fsi__sph_shift_velocity(fsi__sph_run *run, int r, double *unused)
 {
-    fsi__sph_run *run = (fsi__sph_run *)arg;
-    int r;
-    (void)chunk;
-    for (r = begin; r < end; r++)
-        if (fsi__sph_is_inner(run, r)) run->v[run->order[r]] = fsi_v3_sub(run->v[run->order[r]], run->shift);
+    (void)unused;
+    if (fsi__sph_is_inner(run, r)) run->v[run->order[r]] = fsi_v3_sub(run->v[run->order[r]], run->shift);
 }
 
 /* Momentum must have changed by what the walls gave and nothing else. What differs, the unfinished part of the solve and
    rounding, is taken out evenly from the inner particles under pressure; in single drops in flight there is none. */
 static void fsi__sph_mend_momentum(fsi__sph_run *run, const double before[4], const double wall[3], double active)
 {
-    double after[4], defect[3], d = 0;
+    double after[4], defect[3], d;
     int k;
     fsi__sph_momentum(run, after);
-    for (k = 0; k < 3; k++) {
-        defect[k] = after[k] - before[k] - wall[k];
-        d += defect[k] * defect[k];
-    }
-    d = after[3] > 0 ? sqrt(d) / after[3] : 0;
+    for (k = 0; k < 3; k++) defect[k] = after[k] - before[k] - wall[k];
+    d = after[3] > 0 ? sqrt(fsi__sph_dot3(defect, defect)) / after[3] : 0;
     if (d > run->stats.momentum_defect) run->stats.momentum_defect = d;
     if (!(active > 0.01 * run->n)) return; /* too few to carry it: it stays in the statistics */
     run->shift = fsi_v3((fsi_real)(defect[0] / active), (fsi_real)(defect[1] / active), (fsi_real)(defect[2] / active));
-    fsi__sph_parallel(run, fsi__sph_shift_velocity);
+    fsi__sph_for_each(run, fsi__sph_shift_velocity);
 }
 
 /* ---- >>viscosity ---------------------------------------------------------------------------------------------- */
@@ -3322,42 +3275,24 @@ static void fsi__sph_mend_momentum(fsi__sph_run *run, const double before[4], co
 
       v = v* + dt nu L v,    (L v)_i = sum_j k_ij e_ij e_ij.(v_j - v_i) + sum_walls drag_i (v_wall - v_i),    e_ij = (x_j - x_i)/r
 
-   The pair forces are central and opposite: they keep linear and angular momentum, and leave rigid motion alone. For smooth v
-   without divergence any weight k(r) gives the Laplacian, times sum k r^2 / (2 dim (dim+2)), where particles lie evenly in all
-   directions. A lattice of spacing H/2 does not: with Weiler's |dW/dr|/r, a layer that slides along its rows feels 0.65 (2D) and 0.70
-   (3D) of the viscosity, across 45 degrees 1.35 and 1.45. With k ~ (1-q)(2-q) it is 0.98 to 1.01 there, and 0.95 to 1.07 in the
-   closest packings; the scale is that of the packings.
+   The pair forces are central and opposite: they keep linear and angular momentum, and leave rigid motion alone. With k ~ (1-q)(2-q)
+   a settled liquid and a lattice, whose rows Weiler's weight favours, feel the same viscosity within 7 % (docs/sph.md).
 
    drag: the solid continues the velocity linearly, to v_wall at its surface, so what lies at the distance s along the normal moves
-   against x_i by (v_i - v_wall) s/d. Of a plane that makes, integrated, 1.9 to 2.1 I/d for every d up to H, with the I of the boundary
-   integral, which the walls hold as their diagonal, sum_faces I/d; drag is that times the factor that gives the lattice's sum at
-   d = dx/2, where it counts most.
+   against x_i by (v_i - v_wall) s/d. Integrated over a plane that is about 2 I/d, I/d summed over the faces is the diagonal of the
+   boundary integral, and a factor makes it the lattice's sum at d = dx/2, where it counts most.
 
    Conjugate gradients in lanes find the correction of a residual that is measured in double; v takes what is left of it as
    well, which makes it v* plus the sum of opposite forces: momentum is kept to rounding however early the iteration ends.
    While the residual is less than half of what viscosity changes, |v - v*|, kinetic energy cannot grow: with K = -dt nu L,
    x the iterate, r its residual and v = x + r, |v*|^2 - |v|^2 = |v* - v|^2 + 2 x.Kx + 2 r.Kx >= |v* - v| (|v* - v| - 2 |r|). */
 
-/* Coefficients of a particle's walls, and how their surfaces move. */
-static void fsi__sph_viscous_wall(const fsi__sph_run *run, fsi__sph_wall *w)
-{
-    int k;
-    for (k = 0; k < w->part_count; k++) {
-        fsi__sph_part *part = &w->part[k];
-        fsi_vec3 v = fsi__sph_wall_velocity(run, part);
-        part->drag = run->im->obstacle[part->owner].desc.no_slip ? (fsi__lane)run->viscous.wall * part->diagonal : 0;
-        part->surface[0] = (fsi__lane)v.x;
-        part->surface[1] = (fsi__lane)v.y;
-        part->surface[2] = (fsi__lane)v.z;
-    }
-}
-
 /* What the walls give to rank r that moves with v; returns their share of the diagonal. Coupled bodies find it in part->force and
    part->weight. delta: for directions p, to which velocities that are given add nothing; then part->force is what the operator
    takes from the particle, the opposite. */
 static double fsi__sph_viscous_push(const fsi__sph_run *run, int r, const double *v, int delta, double *sum)
 {
-    fsi__sph_wall *w = run->slot[r] >= 0 ? &run->wall[run->slot[r]] : NULL;
+    fsi__sph_wall *w = fsi__sph_wall_of(run, r);
     double diagonal = 0;
     int k, j;
     sum[0] = sum[1] = sum[2] = 0;
@@ -3377,32 +3312,34 @@ static double fsi__sph_viscous_push(const fsi__sph_run *run, int r, const double
     return diagonal;
 }
 
-static void fsi__sph_viscous_begin(void *arg, int chunk, int begin, int end)
+/* Places and velocities, coefficients of the walls, and how their surfaces move. */
+static void fsi__sph_viscous_begin(fsi__sph_run *run, int r, double *unused)
 {
-    fsi__sph_run *run = (fsi__sph_run *)arg;
     fsi__sph_viscosity *o = &run->viscous;
-    const double per_h = 1 / run->h;
-    int r;
-    (void)chunk;
-    for (r = begin; r < end; r++) {
-        const fsi_vec3 x = run->x[run->order[r]];
-        o->x[r] = x;
-        fsi__sph_to_doubles(o->before[r], run->v[run->order[r]], 1);
-        memcpy(o->v[r], o->before[r], sizeof o->v[r]);
-        run->zp[r].x = fsi__to_coord((double)x.x * per_h);
-        run->zp[r].y = fsi__to_coord((double)x.y * per_h);
-        run->zp[r].z = fsi__to_coord((double)x.z * per_h);
-        run->zp[r].w = 0;
-        if (run->slot[r] >= 0) fsi__sph_viscous_wall(run, &run->wall[run->slot[r]]);
+    fsi__sph_wall *w = fsi__sph_wall_of(run, r);
+    const int i = run->order[r];
+    int k;
+    (void)unused;
+    o->x[r] = run->x[i];
+    fsi__sph_to_doubles(o->before[r], run->v[i], 1);
+    memcpy(o->v[r], o->before[r], sizeof o->v[r]);
+    run->zp[r] = fsi__sph_record(run->x[i], 1 / run->h);
+    for (k = 0; w && k < w->part_count; k++) {
+        fsi__sph_part *part = &w->part[k];
+        const fsi_vec3 v = fsi__sph_wall_velocity(run, part);
+        part->drag = run->im->obstacle[part->owner].desc.no_slip ? (fsi__lane)o->wall * part->diagonal : 0;
+        part->surface[0] = (fsi__lane)v.x;
+        part->surface[1] = (fsi__lane)v.y;
+        part->surface[2] = (fsi__lane)v.z;
     }
 }
 
-FSI_FN fsi__lane4 fsi__sph_block_mul(const fsi__sph_block *m, const fsi__lane4 *a)
+FSI_FN fsi__lane4 fsi__sph_block_mul(const fsi__sph_block *m, fsi__lane4 a)
 {
     fsi__lane4 out;
-    out.x = m->xx * a->x + m->xy * a->y + m->xz * a->z;
-    out.y = m->xy * a->x + m->yy * a->y + m->yz * a->z;
-    out.z = m->xz * a->x + m->yz * a->y + m->zz * a->z;
+    out.x = m->xx * a.x + m->xy * a.y + m->xz * a.z;
+    out.y = m->xy * a.x + m->yy * a.y + m->yz * a.z;
+    out.z = m->xz * a.x + m->yz * a.y + m->zz * a.z;
     out.w = 0;
     return out;
 }
@@ -3449,65 +3386,34 @@ static void fsi__sph_viscous_force(const fsi__sph_run *run, int i, double sum[3]
     }
 }
 
-/* r = v* - v + dt nu L v. Sums: |r|^2, |v + r - v*|^2, |v*|^2, what the walls give (3) [m/s]. */
-static void fsi__sph_viscous_residual(void *arg, int chunk, int begin, int end)
+/* r = v* - v + dt nu L v, from which conjugate gradients start. Sums: |r|^2, |v + r - v*|^2, |v*|^2, what the walls give (3) [m/s]. */
+static void fsi__sph_viscous_residual(fsi__sph_run *run, int i, double *sum)
 {
-    fsi__sph_run *run = (fsi__sph_run *)arg;
     fsi__sph_viscosity *o = &run->viscous;
-    double *part = run->part + chunk * FSI__SPH_SUMS;
-    int i, k;
-    memset(part, 0, FSI__SPH_SUMS * sizeof *part);
-    for (i = begin; i < end; i++) {
-        double block[6] = { 0, 0, 0, 0, 0, 0 }, push[3], change[3], r[3];
-        const double stay = 1 + fsi__sph_viscous_push(run, i, o->v[i], 0, push);
-        memcpy(change, push, sizeof change);
-        fsi__sph_viscous_force(run, i, change, block);
-        for (k = 0; k < 3; k++) {
-            r[k] = o->before[i][k] - o->v[i][k] + change[k];
-            block[k] += stay;
-            part[0] += r[k] * r[k];
-            part[1] += change[k] * change[k];
-            part[2] += o->before[i][k] * o->before[i][k];
-            part[3 + k] += push[k];
-        }
-        o->inverse[i] = fsi__sph_block_inverse(block);
-        o->r[i].x = (fsi__lane)r[0];
-        o->r[i].y = (fsi__lane)r[1];
-        o->r[i].z = (fsi__lane)r[2];
-        o->r[i].w = 0;
+    double block[6] = { 0, 0, 0, 0, 0, 0 }, push[3], change[3], r[3];
+    const double stay = 1 + fsi__sph_viscous_push(run, i, o->v[i], 0, push);
+    int k;
+    memcpy(change, push, sizeof change);
+    fsi__sph_viscous_force(run, i, change, block);
+    for (k = 0; k < 3; k++) {
+        r[k] = o->before[i][k] - o->v[i][k] + change[k];
+        block[k] += stay;
+        sum[0] += r[k] * r[k];
+        sum[1] += change[k] * change[k];
+        sum[2] += o->before[i][k] * o->before[i][k];
+        sum[3 + k] += push[k];
     }
+    o->inverse[i] = fsi__sph_block_inverse(block);
+    o->r[i] = fsi__lane4_make(r[0], r[1], r[2]);
+    o->d[i] = o->p[i] = o->q[i] = fsi__lane4_make(0, 0, 0);
 }
 
-FSI_FN double fsi__sph_lane4_dot(const fsi__lane4 *a, const fsi__lane4 *b) { return (double)a->x * (double)b->x + (double)a->y * (double)b->y + (double)a->z * (double)b->z; }
-
-/* Conjugate gradients from d = 0, and their next direction. Sum: r.z with z = r over the diagonal blocks. */
-static void fsi__sph_viscous_start(void *arg, int chunk, int begin, int end)
+/* The next direction, p = z + beta p with z = r over the diagonal blocks. */
+static void fsi__sph_viscous_turn(fsi__sph_run *run, int i, double *unused)
 {
-    fsi__sph_run *run = (fsi__sph_run *)arg;
     fsi__sph_viscosity *o = &run->viscous;
-    double rz = 0;
-    int i;
-    for (i = begin; i < end; i++) {
-        memset(&o->d[i], 0, sizeof o->d[i]);
-        o->p[i] = fsi__sph_block_mul(&o->inverse[i], &o->r[i]);
-        rz += fsi__sph_lane4_dot(&o->r[i], &o->p[i]);
-    }
-    fsi__sph_put_sums(run, chunk, rz, 0, 0, 0);
-}
-
-static void fsi__sph_viscous_turn(void *arg, int chunk, int begin, int end)
-{
-    fsi__sph_run *run = (fsi__sph_run *)arg;
-    fsi__sph_viscosity *o = &run->viscous;
-    const fsi__lane beta = (fsi__lane)o->beta;
-    int i;
-    (void)chunk;
-    for (i = begin; i < end; i++) {
-        fsi__lane4 z = fsi__sph_block_mul(&o->inverse[i], &o->r[i]);
-        o->p[i].x = z.x + beta * o->p[i].x;
-        o->p[i].y = z.y + beta * o->p[i].y;
-        o->p[i].z = z.z + beta * o->p[i].z;
-    }
+    (void)unused;
+    o->p[i] = fsi__lane4_madd(fsi__sph_block_mul(&o->inverse[i], o->r[i]), (fsi__lane)o->beta, o->p[i]);
 }
 
 /* The same pair sum in lanes: k e e.(p_j - p_i). */
@@ -3518,208 +3424,196 @@ FSI_FN void fsi__sph_pair_viscous(const fsi__sph_run *run, const int *list, int 
     fsi__f8 dx, dy, dz, x, y, z, r2, r, q, f;
     fsi__f8_gather(run->zp, list, &run->zp[i], &dx, &dy, &dz, &f);
     fsi__f8_gather_vectors(run->viscous.p, list, &x, &y, &z);
-    r2 = fsi__f8_add(fsi__f8_add(fsi__f8_mul(dx, dx), fsi__f8_mul(dy, dy)), fsi__f8_mul(dz, dz));
+    r2 = fsi__f8_dot(dx, dy, dz, dx, dy, dz);
     r = fsi__f8_sqrt(r2);
     q = fsi__f8_max(fsi__f8_sub(one, fsi__f8_mul(r, unit)), zero);
-    f = fsi__f8_mul(dx, fsi__f8_sub(x, fsi__f8_set(pi->x)));
-    f = fsi__f8_add(f, fsi__f8_mul(dy, fsi__f8_sub(y, fsi__f8_set(pi->y))));
-    f = fsi__f8_add(f, fsi__f8_mul(dz, fsi__f8_sub(z, fsi__f8_set(pi->z))));
+    f = fsi__f8_dot(dx, dy, dz, fsi__f8_sub(x, fsi__f8_set(pi->x)), fsi__f8_sub(y, fsi__f8_set(pi->y)), fsi__f8_sub(z, fsi__f8_set(pi->z)));
     f = fsi__f8_mul(fsi__f8_mul(q, fsi__f8_add(q, one)), f);
     f = fsi__f8_if_greater(r, tiny, fsi__f8_div(f, fsi__f8_max(r2, tiny)));
-    sum->x = fsi__f8_add(sum->x, fsi__f8_mul(f, dx));
-    sum->y = fsi__f8_add(sum->y, fsi__f8_mul(f, dy));
-    sum->z = fsi__f8_add(sum->z, fsi__f8_mul(f, dz));
+    fsi__sph_add_weighted(sum, f, dx, dy, dz);
 }
 
 /* q = p - dt nu L p. Sum: p.q. */
-static void fsi__sph_viscous_apply(void *arg, int chunk, int begin, int end)
+static void fsi__sph_viscous_apply(fsi__sph_run *run, int i, double *total)
 {
-    fsi__sph_run *run = (fsi__sph_run *)arg;
     fsi__sph_viscosity *o = &run->viscous;
-    const fsi__lane scale = (fsi__lane)o->pair;
-    double pq = 0;
-    int i, k;
-    for (i = begin; i < end; i++) {
-        const int *list = run->list + run->first[i], size = fsi__sph_padded(run->size[i]);
-        const fsi__lane4 *p = &o->p[i];
-        fsi__sph_sums sum;
-        double at[3], push[3];
-        at[0] = (double)p->x;
-        at[1] = (double)p->y;
-        at[2] = (double)p->z;
-        (void)fsi__sph_viscous_push(run, i, at, 1, push);
-        sum.x = sum.y = sum.z = fsi__f8_set(0);
-        for (k = 0; k < size; k += FSI_LANES) fsi__sph_pair_viscous(run, list + k, i, &sum);
-        o->q[i].x = p->x - scale * fsi__f8_sum(sum.x) - (fsi__lane)push[0];
-        o->q[i].y = p->y - scale * fsi__f8_sum(sum.y) - (fsi__lane)push[1];
-        o->q[i].z = p->z - scale * fsi__f8_sum(sum.z) - (fsi__lane)push[2];
-        pq += fsi__sph_lane4_dot(p, &o->q[i]);
-    }
-    fsi__sph_put_sums(run, chunk, pq, 0, 0, 0);
+    const int *list = run->list + run->first[i], size = fsi__sph_padded(run->size[i]);
+    const fsi__lane4 p = o->p[i];
+    fsi__sph_sums sum = fsi__sph_no_sums();
+    double at[3], push[3];
+    int k;
+    at[0] = (double)p.x;
+    at[1] = (double)p.y;
+    at[2] = (double)p.z;
+    (void)fsi__sph_viscous_push(run, i, at, 1, push);
+    for (k = 0; k < size; k += FSI_LANES) fsi__sph_pair_viscous(run, list + k, i, &sum);
+    o->q[i] = fsi__lane4_madd(p, -(fsi__lane)o->pair, fsi__sph_fold(&sum));
+    o->q[i] = fsi__lane4_madd(o->q[i], -1, fsi__lane4_make(push[0], push[1], push[2]));
+    total[0] += fsi__lane4_dot(p, o->q[i]);
 }
 
 /* d += alpha p, r -= alpha q. Sums: r.z, |r|^2, |v + d + r - v*|^2. */
-static void fsi__sph_viscous_advance(void *arg, int chunk, int begin, int end)
+static void fsi__sph_viscous_advance(fsi__sph_run *run, int i, double *sum)
 {
-    fsi__sph_run *run = (fsi__sph_run *)arg;
     fsi__sph_viscosity *o = &run->viscous;
     const fsi__lane alpha = (fsi__lane)o->alpha;
-    double rz = 0, left = 0, changed = 0;
-    int i;
-    for (i = begin; i < end; i++) {
-        fsi__lane4 *d = &o->d[i], *r = &o->r[i], z;
-        const fsi__lane4 *p = &o->p[i], *q = &o->q[i];
-        double cx, cy, cz;
-        d->x += alpha * p->x;
-        d->y += alpha * p->y;
-        d->z += alpha * p->z;
-        r->x -= alpha * q->x;
-        r->y -= alpha * q->y;
-        r->z -= alpha * q->z;
-        z = fsi__sph_block_mul(&o->inverse[i], r);
-        rz += fsi__sph_lane4_dot(r, &z);
-        left += fsi__sph_lane4_dot(r, r);
-        cx = o->v[i][0] - o->before[i][0] + (double)(d->x + r->x);
-        cy = o->v[i][1] - o->before[i][1] + (double)(d->y + r->y);
-        cz = o->v[i][2] - o->before[i][2] + (double)(d->z + r->z);
-        changed += cx * cx + cy * cy + cz * cz;
-    }
-    fsi__sph_put_sums(run, chunk, rz, left, changed, 0);
+    const fsi__lane4 d = fsi__lane4_madd(o->d[i], alpha, o->p[i]), r = fsi__lane4_madd(o->r[i], -alpha, o->q[i]);
+    double change[3];
+    o->d[i] = d;
+    o->r[i] = r;
+    sum[0] += fsi__lane4_dot(r, fsi__sph_block_mul(&o->inverse[i], r));
+    sum[1] += fsi__lane4_dot(r, r);
+    change[0] = o->v[i][0] - o->before[i][0] + (double)(d.x + r.x);
+    change[1] = o->v[i][1] - o->before[i][1] + (double)(d.y + r.y);
+    change[2] = o->v[i][2] - o->before[i][2] + (double)(d.z + r.z);
+    sum[2] += fsi__sph_dot3(change, change);
 }
 
-static void fsi__sph_viscous_correct(void *arg, int chunk, int begin, int end)
+static void fsi__sph_viscous_correct(fsi__sph_run *run, int i, double *unused)
 {
-    fsi__sph_viscosity *o = &((fsi__sph_run *)arg)->viscous;
-    int i;
-    (void)chunk;
-    for (i = begin; i < end; i++) {
-        o->v[i][0] += (double)o->d[i].x;
-        o->v[i][1] += (double)o->d[i].y;
-        o->v[i][2] += (double)o->d[i].z;
-    }
+    double *v = run->viscous.v[i];
+    const fsi__lane4 d = run->viscous.d[i];
+    (void)unused;
+    v[0] += (double)d.x;
+    v[1] += (double)d.y;
+    v[2] += (double)d.z;
 }
 
-/* Iterations that this call may still spend, and this substep. */
-static int fsi__sph_viscous_allowance(const fsi__sph_run *run, int used)
+/* The new velocities and where they lead. beta: 1 takes what is left of the residual as well. */
+static void fsi__sph_viscous_end(fsi__sph_run *run, int r, double *unused)
 {
-    const fsi_sph_desc *d = &run->s->desc;
-    int left = d->max_iters - used;
-    if (d->budget && d->budget - run->stats.viscosity_iterations < left) left = d->budget - run->stats.viscosity_iterations;
-    return left;
-}
-
-/* Coupled bodies are unknowns as well: their six velocities, their momenta as the right hand side, forces of the walls on them the
-   opposite of those on the particles (of which part->force holds the last). */
-static void fsi__sph_body_inertia(const fsi__sph_run *run, const fsi__sph_body *b, double a[6][6])
-{
-    int k, j;
-    memset(a, 0, 36 * sizeof(double));
-    for (k = 0; k < 3; k++) {
-        a[k][k] = b->mass;
-        for (j = 0; j < 3; j++) a[3 + k][3 + j] = b->inertia[3 * k + j];
-    }
-    if (run->s->desc.dim == 2) fsi__sph_flatten(a);
-}
-
-static void fsi__sph_body_times(double a[6][6], const double *x, double *y)
-{
-    int k, j;
-    for (k = 0; k < 6; k++) for (y[k] = 0, j = 0; j < 6; j++) y[k] += (j <= k ? a[k][j] : a[j][k]) * x[j];
-}
-
-static void fsi__sph_body_over(double a[6][6], const double *b, double *x)
-{
-    double copy[6][6];
-    memcpy(copy, a, sizeof copy);
-    fsi__sph_solve6(copy, b, x);
+    const fsi__sph_viscosity *o = &run->viscous;
+    const fsi_real dt = (fsi_real)run->dt;
+    const int i = run->order[r];
+    const double per_h = 1 / run->h;
+    fsi_vec3 way;
+    double v[3];
+    (void)unused;
+    v[0] = o->v[r][0] + o->beta * (double)o->r[r].x;
+    v[1] = o->v[r][1] + o->beta * (double)o->r[r].y;
+    v[2] = o->v[r][2] + o->beta * (double)o->r[r].z;
+    run->drag[i] = fsi_v3_scale(fsi_v3_sub(fsi__sph_real3(v), run->v[i]), 1 / dt);
+    run->v[i] = fsi__sph_real3(v);
+    run->target[i] = fsi_v3_madd(run->x[i], dt, run->v[i]);
+    way = fsi_v3_sub(run->target[i], run->guess[i]);
+    run->star[r] = fsi__lane4_make((double)way.x * per_h, (double)way.y * per_h, (double)way.z * per_h);
 }
 
 FSI_FN double fsi__sph_dot6(const double *a, const double *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3] + a[4] * b[4] + a[5] * b[5]; }
 
-/* body->residual becomes inertia times x less what the particles do to the body, in order of ranks. */
-static void fsi__sph_body_felt(fsi__sph_run *run, int which, const double *x, double block[6][6])
+/* y = A x, of A the lower half. */
+static void fsi__sph_times6(double A[6][6], const double *x, double *y)
 {
-    fsi__sph_body *body = &run->body[which];
+    int k, j;
+    for (k = 0; k < 6; k++) for (y[k] = 0, j = 0; j < 6; j++) y[k] += (j <= k ? A[k][j] : A[j][k]) * x[j];
+}
+
+/* x.A x */
+static double fsi__sph_norm6(double A[6][6], const double *x)
+{
+    double y[6];
+    fsi__sph_times6(A, x, y);
+    return fsi__sph_dot6(x, y);
+}
+
+/* Coupled bodies are unknowns as well: their six velocities, their momenta as the right hand side, forces of the walls on them the
+   opposite of those on the particles (of which part->force holds the last).
+   This is the operator on p: residual becomes inertia times p less what the particles do, in order of ranks; block, its diagonal. */
+static void fsi__sph_body_felt(fsi__sph_run *run, fsi__sph_body *b)
+{
     int r, k;
-    fsi__sph_body_times(body->drag.inertia, x, body->residual);
+    fsi__sph_times6(b->inertia, b->drag.p, b->residual);
+    memcpy(b->block, b->inertia, sizeof b->block);
     for (r = 0; r < run->n; r++) {
-        const fsi__sph_wall *w = run->slot[r] >= 0 ? &run->wall[run->slot[r]] : NULL;
+        const fsi__sph_wall *w = fsi__sph_wall_of(run, r);
         if (!w || !w->coupled) continue;
-        for (k = 0; k < w->part_count; k++) if (w->part[k].body == which) fsi__sph_add_to_body(&w->part[k], body, block);
+        for (k = 0; k < w->part_count; k++) if (w->part[k].body == (int)(b - run->body)) fsi__sph_add_to_body(&w->part[k], b, b->block);
     }
-    if (run->s->desc.dim == 2) body->residual[2] = body->residual[3] = body->residual[4] = 0;
+    if (run->s->desc.dim == 2) {
+        b->residual[2] = b->residual[3] = b->residual[4] = 0;
+        fsi__sph_flatten(b->block);
+    }
 }
 
-/* Velocities that the bodies would have without liquid. */
-static void fsi__sph_begin_body_drag(const fsi__sph_run *run, fsi__sph_body *b)
+/* Velocities that a body would have without liquid. */
+static void fsi__sph_body_drag_begin(fsi__sph_run *run, fsi__sph_body *b, double *unused)
 {
-    const fsi_vec3 rate = fsi__sph_spin_to_rate(b->base.orientation, b->work.inertia, b->star_spin);
+    (void)unused;
     fsi__sph_to_doubles(b->drag.before, b->star_velocity, 1);
-    fsi__sph_to_doubles(b->drag.before + 3, rate, run->h);
+    fsi__sph_to_doubles(b->drag.before + 3, fsi__sph_spin_to_rate(b->base.orientation, b->work.inertia, b->star_spin), run->h);
     memcpy(b->drag.v, b->drag.before, sizeof b->drag.v);
-    fsi__sph_body_inertia(run, b, b->drag.inertia);
 }
 
-/* Their residuals r = M (v* - v) + forces, and block of the diagonal. Adds to |r|^2, |change|^2, |v*|^2 as particles count there. */
-static void fsi__sph_body_residual(fsi__sph_run *run, int which, double sum[3])
+/* r = M (v* - v) + forces, and the block of the diagonal. Adds to |r|^2, |change|^2, |v*|^2 as particles count there. */
+static void fsi__sph_body_drag_residual(fsi__sph_run *run, fsi__sph_body *b, double *sum)
 {
-    fsi__sph_body *body = &run->body[which];
-    fsi__sph_body_drag *o = &body->drag;
-    double d[6], change[6];
+    fsi__sph_body_drag *o = &b->drag;
+    double change[6], z[6];
     int k;
-    memcpy(o->block, o->inertia, sizeof o->block);
-    for (k = 0; k < 6; k++) d[k] = o->before[k] - o->v[k];
-    fsi__sph_body_felt(run, which, d, o->block);
-    if (run->s->desc.dim == 2) fsi__sph_flatten(o->block);
-    memcpy(o->r, body->residual, sizeof o->r);
-    fsi__sph_body_over(o->inertia, o->r, o->z);
-    for (k = 0; k < 6; k++) change[k] = o->z[k] - d[k];
-    sum[0] += fsi__sph_dot6(o->r, o->z);
-    fsi__sph_body_times(o->inertia, change, d);
-    sum[1] += fsi__sph_dot6(change, d);
-    fsi__sph_body_times(o->inertia, o->before, d);
-    sum[2] += fsi__sph_dot6(o->before, d);
+    for (k = 0; k < 6; k++) o->p[k] = o->before[k] - o->v[k];
+    fsi__sph_body_felt(run, b);
+    memcpy(o->block, b->block, sizeof o->block);
+    memcpy(o->r, b->residual, sizeof o->r);
+    fsi__sph_solve6(b->inertia, o->r, z);
+    for (k = 0; k < 6; k++) change[k] = z[k] - o->p[k];
+    sum[0] += fsi__sph_dot6(o->r, z);
+    sum[1] += fsi__sph_norm6(b->inertia, change);
+    sum[2] += fsi__sph_norm6(b->inertia, o->before);
+    memset(o->d, 0, sizeof o->d);
+    memset(o->p, 0, sizeof o->p);
 }
 
-/* Direction p = z + beta p with z = r over the block. Returns r.z. */
-static double fsi__sph_body_turn(fsi__sph_body_drag *o, double beta)
+static void fsi__sph_body_drag_turn(fsi__sph_run *run, fsi__sph_body *b, double *unused)
 {
+    fsi__sph_body_drag *o = &b->drag;
+    double z[6];
     int k;
-    fsi__sph_body_over(o->block, o->r, o->z);
-    for (k = 0; k < 6; k++) o->p[k] = o->z[k] + (beta != 0 ? beta * o->p[k] : 0);
-    return fsi__sph_dot6(o->r, o->z);
+    (void)unused;
+    fsi__sph_solve6(o->block, o->r, z);
+    for (k = 0; k < 6; k++) o->p[k] = z[k] + run->viscous.beta * o->p[k];
 }
 
-/* d += alpha p, r -= alpha q. Adds to r.z, |r|^2, |v + d + r - v*|^2. */
-static void fsi__sph_body_advance(fsi__sph_body *body, double alpha, double sum[3])
+static void fsi__sph_body_drag_apply(fsi__sph_run *run, fsi__sph_body *b, double *sum)
 {
-    fsi__sph_body_drag *o = &body->drag;
-    double change[6], y[6];
+    fsi__sph_body_felt(run, b);
+    sum[0] += fsi__sph_dot6(b->drag.p, b->residual);
+}
+
+static void fsi__sph_body_drag_advance(fsi__sph_run *run, fsi__sph_body *b, double *sum)
+{
+    fsi__sph_body_drag *o = &b->drag;
+    double change[6], z[6];
     int k;
     for (k = 0; k < 6; k++) {
-        o->d[k] += alpha * o->p[k];
-        o->r[k] -= alpha * body->residual[k];
+        o->d[k] += run->viscous.alpha * o->p[k];
+        o->r[k] -= run->viscous.alpha * b->residual[k];
     }
-    fsi__sph_body_over(o->block, o->r, o->z);
-    sum[0] += fsi__sph_dot6(o->r, o->z);
-    fsi__sph_body_over(o->inertia, o->r, o->z);
-    sum[1] += fsi__sph_dot6(o->r, o->z);
-    for (k = 0; k < 6; k++) change[k] = o->v[k] + o->d[k] + o->z[k] - o->before[k];
-    fsi__sph_body_times(o->inertia, change, y);
-    sum[2] += fsi__sph_dot6(change, y);
+    fsi__sph_solve6(o->block, o->r, z);
+    sum[0] += fsi__sph_dot6(o->r, z);
+    fsi__sph_solve6(b->inertia, o->r, z);
+    sum[1] += fsi__sph_dot6(o->r, z);
+    for (k = 0; k < 6; k++) change[k] = o->v[k] + o->d[k] + z[k] - o->before[k];
+    sum[2] += fsi__sph_norm6(b->inertia, change);
+}
+
+static void fsi__sph_body_drag_correct(fsi__sph_run *run, fsi__sph_body *b, double *unused)
+{
+    int k;
+    (void)run;
+    (void)unused;
+    for (k = 0; k < 6; k++) b->drag.v[k] += b->drag.d[k];
 }
 
 /* What viscosity did to a coupled body; where its momentum leads now. */
-static void fsi__sph_end_body_drag(fsi__sph_run *run, fsi__sph_body *b)
+static void fsi__sph_body_drag_end(fsi__sph_run *run, fsi__sph_body *b, double *unused)
 {
-    const fsi_real dt = (fsi_real)run->dt;
-    double change[6];
-    fsi_vec3 turn, rate;
-    fsi_pose star;
+    double change[6], z[6];
+    fsi_vec3 turn;
     int k;
-    fsi__sph_body_over(b->drag.inertia, b->drag.r, b->drag.z);
+    (void)unused;
+    fsi__sph_solve6(b->inertia, b->drag.r, z);
     for (k = 0; k < 6; k++) {
-        change[k] = b->drag.v[k] + run->viscous.beta * b->drag.z[k] - b->drag.before[k];
+        change[k] = b->drag.v[k] + run->viscous.beta * z[k] - b->drag.before[k];
         b->drag.d[k] = change[k] / (k < 3 ? run->dt : run->dt * run->h); /* acceleration, for the next start */
     }
     turn = fsi_m3_mul_v3(fsi_body_world_tensor(b->base.orientation, b->work.inertia), fsi_v3_scale(fsi__sph_real3(change + 3), (fsi_real)(1 / run->h)));
@@ -3727,110 +3621,59 @@ static void fsi__sph_end_body_drag(fsi__sph_run *run, fsi__sph_body *b)
     b->star_spin = fsi_v3_add(b->star_spin, turn);
     b->work.impulse = fsi_v3_madd(b->work.impulse, b->work.mass, fsi__sph_real3(change));
     b->work.angular_impulse = fsi_v3_add(b->work.angular_impulse, turn);
-    rate = fsi__sph_spin_to_rate(b->base.orientation, b->work.inertia, b->star_spin);
-    star.position = fsi_v3_madd(b->base.position, dt, b->star_velocity);
-    star.orientation = fsi_quat_integrate(b->base.orientation, rate, dt);
-    fsi__sph_body_way(run, b, star, b->star);
+    fsi__sph_body_way(run, b, fsi__sph_body_star(run, b), b->star);
 }
 
-/* p.q over particles and bodies. */
-static double fsi__sph_viscous_curvature(fsi__sph_run *run)
+typedef void fsi__sph_body_fn(fsi__sph_run *run, fsi__sph_body *b, double *sum);
+
+/* One pass over all unknowns, particles and then coupled bodies, and what they added up. */
+static void fsi__sph_viscous_pass(fsi__sph_run *run, fsi__sph_rank_fn *particle, fsi__sph_body_fn *body, double sum[6])
 {
-    double pq, unused[6][6];
-    int b;
-    fsi__sph_parallel(run, fsi__sph_viscous_apply);
-    pq = fsi__sph_sum(run, 0);
-    for (b = 0; b < run->body_count; b++) {
-        if (!run->body[b].coupled) continue;
-        memset(unused, 0, sizeof unused);
-        fsi__sph_body_felt(run, b, run->body[b].drag.p, unused);
-        pq += fsi__sph_dot6(run->body[b].drag.p, run->body[b].residual);
-    }
-    return pq;
+    int b, k;
+    fsi__sph_for_each(run, particle);
+    for (k = 0; k < 6; k++) sum[k] = fsi__sph_sum(run, k);
+    for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) body(run, &run->body[b], sum);
 }
 
 /* One run of conjugate gradients, down to the residual |r| <= share |v - v*|; v takes the correction. */
-static int fsi__sph_viscous_iterate(fsi__sph_run *run, int allowed, double share)
+static void fsi__sph_viscous_iterate(fsi__sph_run *run, int allowed, double share)
 {
     fsi__sph_viscosity *o = &run->viscous;
-    double rz, pq, sum[3];
-    int k, b;
-    fsi__sph_parallel(run, fsi__sph_viscous_start);
-    rz = fsi__sph_sum(run, 0);
-    for (b = 0; b < run->body_count; b++) {
-        memset(run->body[b].drag.d, 0, sizeof run->body[b].drag.d);
-        if (run->body[b].coupled) rz += fsi__sph_body_turn(&run->body[b].drag, 0);
-    }
-    for (k = 0; k < allowed;) {
-        pq = fsi__sph_viscous_curvature(run);
-        if (!(pq > 0)) break;
-        o->alpha = rz / pq;
-        fsi__sph_parallel(run, fsi__sph_viscous_advance);
-        for (b = 0; b < 3; b++) sum[b] = fsi__sph_sum(run, b);
-        for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) fsi__sph_body_advance(&run->body[b], o->alpha, sum);
-        k++;
-        if (sum[1] <= share * share * sum[2]) break;
+    double rz = HUGE_VAL, sum[6];
+    int k;
+    o->alpha = 0; /* the first round only measures */
+    for (k = 0;; k++) {
+        fsi__sph_viscous_pass(run, fsi__sph_viscous_advance, fsi__sph_body_drag_advance, sum);
+        if (k == allowed || sum[1] <= share * share * sum[2]) break;
         o->beta = sum[0] / rz;
         rz = sum[0];
-        fsi__sph_parallel(run, fsi__sph_viscous_turn);
-        for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) fsi__sph_body_turn(&run->body[b].drag, o->beta);
+        fsi__sph_viscous_pass(run, fsi__sph_viscous_turn, fsi__sph_body_drag_turn, sum);
+        fsi__sph_viscous_pass(run, fsi__sph_viscous_apply, fsi__sph_body_drag_apply, sum);
+        if (!(sum[0] > 0)) break;
+        o->alpha = rz / sum[0];
     }
-    fsi__sph_parallel(run, fsi__sph_viscous_correct);
-    for (b = 0; b < 6 * run->body_count; b++) run->body[b / 6].drag.v[b % 6] += run->body[b / 6].drag.d[b % 6];
-    return k;
+    run->stats.viscosity_iterations += k;
+    fsi__sph_viscous_pass(run, fsi__sph_viscous_correct, fsi__sph_body_drag_correct, sum);
 }
 
-/* The new velocities and where they lead. beta: 1 takes what is left of the residual as well. */
-static void fsi__sph_viscous_end(void *arg, int chunk, int begin, int end)
-{
-    fsi__sph_run *run = (fsi__sph_run *)arg;
-    const fsi__sph_viscosity *o = &run->viscous;
-    const fsi_real dt = (fsi_real)run->dt;
-    const double per_h = 1 / run->h;
-    int r;
-    (void)chunk;
-    for (r = begin; r < end; r++) {
-        const int i = run->order[r];
-        const fsi_vec3 *x = &run->guess[i], *t = &run->target[i];
-        double v[3];
-        v[0] = o->v[r][0] + o->beta * (double)o->r[r].x;
-        v[1] = o->v[r][1] + o->beta * (double)o->r[r].y;
-        v[2] = o->v[r][2] + o->beta * (double)o->r[r].z;
-        run->drag[i] = fsi_v3_scale(fsi_v3_sub(fsi__sph_real3(v), run->v[i]), 1 / dt);
-        run->v[i] = fsi__sph_real3(v);
-        run->target[i] = fsi_v3_madd(run->x[i], dt, run->v[i]);
-        run->star[r].x = (fsi__lane)((double)(t->x - x->x) * per_h);
-        run->star[r].y = (fsi__lane)((double)(t->y - x->y) * per_h);
-        run->star[r].z = (fsi__lane)((double)(t->z - x->z) * per_h);
-    }
-}
-
-/* Residuals of particles and bodies. sum: |r|^2, |change|^2, |v*|^2, what the walls give (3) [m/s]. */
-static void fsi__sph_viscous_measure(fsi__sph_run *run, double sum[6])
-{
-    int k;
-    fsi__sph_parallel(run, fsi__sph_viscous_residual);
-    for (k = 0; k < 6; k++) sum[k] = fsi__sph_sum(run, k);
-    for (k = 0; k < run->body_count; k++) if (run->body[k].coupled) fsi__sph_body_residual(run, k, sum);
-}
-
-/* Iterates until the residual is small; leaves it in `sum`. */
+/* Iterates until the residual is small; leaves it in `sum`. It ends early when this substep or this call may spend no more iterations. */
 static fsi_status fsi__sph_viscous_solve(fsi__sph_run *run, double sum[6])
 {
     const double share = FSI__SPH_VISCOUS * FSI__SPH_VISCOUS, noise = FSI__SPH_VISCOUS_NOISE * FSI__SPH_VISCOUS_NOISE;
-    int round, used = 0, allowed, spent;
+    const fsi_sph_desc *d = &run->s->desc;
+    const int start = run->stats.viscosity_iterations;
+    int round, allowed;
     for (round = 1;; round++) {
-        fsi__sph_viscous_measure(run, sum);
+        fsi__sph_viscous_pass(run, fsi__sph_viscous_residual, fsi__sph_body_drag_residual, sum);
         if (!fsi_is_finite(sum[0] + sum[1])) return fsi__fail(run->s->context, FSI_ERROR_NAN, "fsi_sph_step", -1, sum[0], "the velocities became infinite or NaN in the viscosity");
         if (sum[0] <= share * sum[1] + noise * sum[2]) return FSI_OK;
-        allowed = fsi__sph_viscous_allowance(run, used);
+        allowed = start + d->max_iters - run->stats.viscosity_iterations;
+        if (d->budget && d->budget - run->stats.viscosity_iterations < allowed) allowed = d->budget - run->stats.viscosity_iterations;
         if (allowed <= 0 || round == FSI__SPH_VISCOUS_ROUNDS) {
             run->stats.degraded = 1;
             return FSI_OK;
         }
-        spent = fsi__sph_viscous_iterate(run, allowed, 0.5 * FSI__SPH_VISCOUS);
-        used += spent;
-        run->stats.viscosity_iterations += spent;
+        fsi__sph_viscous_iterate(run, allowed, 0.5 * FSI__SPH_VISCOUS);
     }
 }
 
@@ -3840,7 +3683,7 @@ static void fsi__sph_viscous_reactions(fsi__sph_run *run)
     double unused[3] = { 0, 0, 0 };
     int r, k;
     for (r = 0; r < run->n; r++) {
-        fsi__sph_wall *w = run->slot[r] >= 0 ? &run->wall[run->slot[r]] : NULL;
+        fsi__sph_wall *w = fsi__sph_wall_of(run, r);
         for (k = 0; w && k < 3 * w->part_count; k++) w->part[k / 3].impulse[k % 3] = (double)w->part[k / 3].force[k % 3];
     }
     fsi__sph_collect_reactions(run, unused);
@@ -3854,19 +3697,16 @@ static fsi_status fsi__sph_add_viscosity(fsi__sph_run *run, double impulse[3])
     const double rate = run->dt * (double)d->viscosity / ((double)d->density * run->h * run->h);
     double clock = fsi__now(run->s->context), sum[6];
     fsi_status status;
-    int b;
     o->pair = rate * run->im->kernel.viscous;
     o->wall = rate * run->im->kernel.drag / (d->wall_calibrate ? run->im->kernel.wall : 1);
-    fsi__sph_parallel(run, fsi__sph_viscous_begin);
-    for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) fsi__sph_begin_body_drag(run, &run->body[b]);
+    fsi__sph_viscous_pass(run, fsi__sph_viscous_begin, fsi__sph_body_drag_begin, sum);
     status = fsi__sph_viscous_solve(run, sum);
     if (status != FSI_OK) return status;
     memcpy(impulse, sum + 3, 3 * sizeof *impulse);
     run->stats.viscosity_residual = sum[1] > 0 ? sqrt(sum[0] / sum[1]) : 0;
     o->beta = sum[0] <= 0.25 * sum[1]; /* else what is left may hold more energy than was taken */
     fsi__sph_viscous_reactions(run);
-    fsi__sph_parallel(run, fsi__sph_viscous_end);
-    for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) fsi__sph_end_body_drag(run, &run->body[b]);
+    fsi__sph_viscous_pass(run, fsi__sph_viscous_end, fsi__sph_body_drag_end, sum);
     fsi__sph_lap(run, &run->stats.seconds_viscosity, &clock);
     return FSI_OK;
 }

@@ -178,7 +178,7 @@ static void check_body_gradient(int dim)
             }
         }
         CHECK(a.run.body_count == 1 && a.run.coupled_count == 1 && parts > (dim == 2 ? 5 : 20) && both > 0);
-        CHECK_NEAR(b->residual[0] + balance, b->mass * (b->star[0] - b->qz[0]), 1e-12 * fabs(balance));
+        CHECK_NEAR(b->residual[0] + balance, b->inertia[0][0] * (b->star[0] - b->qz[0]), 1e-12 * fabs(balance));
         for (k = 0; k < 6; k++) {
             const double eps = 1e-6;
             double slope, r6 = b->residual[k];
