@@ -83,9 +83,10 @@ typedef struct fsi_sph_desc {
     fsi_real compressibility;/* compression at that depth; default 0.01 */
     fsi_real stiffness;      /* mu, bulk modulus [Pa]; default 0: (density |g| depth + surface_tension / dx) / (compressibility gk^2);
                                 without gravity the first part stands for 9.81 m/s^2, and is left out under surface tension */
-    int min_iters, max_iters;/* sweeps a substep, and at most as many iterations of viscosity; default 8, 100 */
+    int min_iters, max_iters;/* sweeps a substep, and at most as many iterations of viscosity; default 8, 200 */
     fsi_real tolerance;      /* sweeps end when one moves the particles by less than this share of what pressure and walls
-                                have moved them in all, on average; default 5e-4 */
+                                have moved them in all, on average, and less than ten times that is missing, by their rate; default 5e-4;
+                                0: always max_iters sweeps, for measurements, and no care of what they leave over */
     fsi_real body_tolerance; /* and when the force between liquid and each coupled body is off by less than this share; default 0.05 */
     int accelerate;          /* Nesterov with restart; default 1 */
     int warm_start;          /* start from the last step's correction; default 1 */
@@ -122,7 +123,8 @@ enum { FSI_SPH_LIQUID, FSI_SPH_SPRAY, FSI_SPH_FOAM, FSI_SPH_BUBBLE };
 typedef struct fsi_sph_stats {
     int particles, substeps, iterations, restarts, halvings, rebuilds, reevaluations;
     int warm_rejected;            /* substeps that started cold although warm_start is set */
-    int degraded;                 /* 1: the budget or max_iters ended a solve early */
+    int degraded;                 /* 1: the budget or max_iters ended a solve early: such steps stay stable, but the liquid is softer
+                                     and its velocities are smoothed, as by xsph 0.5 */
     int placed, pinched;          /* particles put back outside a solid; of these, without a free place within H: they stay where they
                                      were until the solids part */
     int wall_particles;           /* in groups of eight of which one is within reach of a mesh, last substep */
@@ -647,6 +649,15 @@ static double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, doub
 #endif
 #define FSI__SPH_MOVE 0.1     /* boundary integrals are made anew after a move of this many H */
 #define FSI__SPH_STEP_MAX 0.25/* longest displacement of one sweep [H] */
+/* A solve keeps the share rho of the error of its guess, in its slowest modes. Guesses that add all of the last correction make
+   pressure a force that lags by dt rho/(1 - rho), and lags above dt, that is, rho > 1/2, gain energy faster than backward Euler takes
+   it away: deep liquid in large steps boils. So sweeps go on until what is missing, not only what the last one added, is small (LEFT
+   times the tolerance). Where more than LAG of the correction is missing all the same, for tolerance, max_iters or budget, the next
+   guess adds half of it, which cannot gain energy, and more XSPH keeps neighbours in step. */
+#define FSI__SPH_LEFT 10
+#define FSI__SPH_LAG 0.01
+#define FSI__SPH_LAG_WARM 0.5
+#define FSI__SPH_LAG_XSPH 0.5
 #define FSI__SPH_SUMS 8       /* partial sums a chunk */
 #define FSI__SPH_VISCOUS 1e-3 /* iterations of viscosity end when what they leave over is this share of what it changes */
 #define FSI__SPH_VISCOUS_NOISE 1e-7 /* or this share of the velocity itself */
@@ -825,6 +836,7 @@ typedef struct fsi__sph_run {
     double mu, kappa0;          /* mu dt^2/(rho0 H^2), the same of kappa0 */
     double dhat;                /* contact thickness / H */
     double omega;               /* step factor of the global step control */
+    double left;                /* estimated share of the correction that the solve still lacks */
     double beta;                /* extrapolation of this update */
     fsi_vec3 shift;             /* velocity that gives the defect of momentum back */
     int reset;                  /* what fsi__sph_reset does */
@@ -918,6 +930,7 @@ FSI_FN fsi__lane4 fsi__lane4_from(const fsi__lane a[3]) { return fsi__lane4_make
 FSI_FN fsi__lane4 fsi__lane4_of(fsi_vec3 v) { return fsi__lane4_make((double)v.x, (double)v.y, (double)v.z); }
 FSI_FN fsi_vec3 fsi__lane4_v3(fsi__lane4 a) { return fsi_v3((fsi_real)a.x, (fsi_real)a.y, (fsi_real)a.z); }
 FSI_FN double fsi__lane4_dot(fsi__lane4 a, fsi__lane4 b) { return (double)a.x * (double)b.x + (double)a.y * (double)b.y + (double)a.z * (double)b.z; }
+FSI_FN fsi__lane fsi__lane4_norm(fsi__lane4 a) { return (fsi__lane)sqrt(fsi__lane4_dot(a, a)); }
 
 /* Vectors of doubles, whatever fsi_real is. */
 FSI_FN double fsi__sph_dot3(const double *a, const double *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
@@ -2625,10 +2638,39 @@ static double fsi__sph_gradients(fsi__sph_run *run)
     return restart;
 }
 
+/* Residuals of two sweeps: the last two whose number was a power of two. */
+typedef struct fsi__sph_decay { double early, late; int early_sweep, late_sweep; } fsi__sph_decay;
+
+/* Share of the correction that is missing after sweep k, when the residuals go on falling as they did since about half way:
+   sum_j late (late/early)^(j/sweeps) = late sweeps / ln(early/late). */
+static double fsi__sph_left_over(const fsi__sph_decay *d, int k, double residual)
+{
+    return residual < d->early ? residual * (k - d->early_sweep) / fsi_log(d->early / residual) : residual > 0 ? HUGE_VAL : 0;
+}
+
+static void fsi__sph_note_residual(fsi__sph_decay *d, int k, double residual)
+{
+    if (k & (k - 1)) return;
+    d->early = d->late;
+    d->early_sweep = d->late_sweep;
+    d->late = residual;
+    d->late_sweep = k;
+}
+
+static int fsi__sph_lags(const fsi__sph_run *run) { return run->s->desc.tolerance > 0 && run->left > FSI__SPH_LAG; }
+
+static int fsi__sph_is_solved(const fsi__sph_run *run)
+{
+    const fsi_sph_desc *d = &run->s->desc;
+    const double tolerance = (double)d->tolerance;
+    return run->stats.residual <= tolerance && run->left <= FSI__SPH_LEFT * tolerance && run->stats.body_residual <= (double)d->body_tolerance;
+}
+
 static fsi_status fsi__sph_solve(fsi__sph_run *run)
 {
     const fsi_sph_desc *d = &run->s->desc;
     fsi__sph_control c = { 1, HUGE_VAL, 0, 0 };
+    fsi__sph_decay decay = { 0, 0, 0, 0 };
     double cold = fsi__sph_cold_energy(run), e, clock, restart, drift;
     fsi_status status;
     int k, stale, last, used = run->stats.iterations;
@@ -2650,7 +2692,9 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
         if (!last && !fsi__sph_judge(run, &c, e)) continue;
         clock = fsi__now(run->s->context);
         restart = fsi__sph_gradients(run);
-        if (k + 1 >= d->min_iters && run->stats.residual <= (double)d->tolerance && run->stats.body_residual <= (double)d->body_tolerance) break;
+        fsi__sph_note_residual(&decay, k, run->stats.residual);
+        run->left = fsi__sph_left_over(&decay, k, run->stats.residual);
+        if (k + 1 >= d->min_iters && fsi__sph_is_solved(run)) break;
         if (last) {
             run->stats.degraded = 1;
             break;
@@ -3163,12 +3207,13 @@ static void fsi__sph_finish(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
     const double to_pascal = run->im->kernel.settled * (double)run->s->stiffness;
+    const fsi_real warm = (fsi_real)((fsi__sph_lags(run) ? FSI__SPH_LAG_WARM : 1) / (run->dt * run->dt));
     double sum[3] = { 0, 0, 0 };
     int r, inner = 0;
     for (r = begin; r < end; r++) {
         const int i = run->order[r], slot = run->slot[r];
         const fsi_vec3 x1 = run->target[i], before = run->v[i];
-        run->warm[i] = fsi_v3_scale(fsi_v3_sub(x1, fsi__sph_world(run, i, &run->star[r])), (fsi_real)(1 / (run->dt * run->dt)));
+        run->warm[i] = fsi_v3_scale(fsi_v3_sub(x1, fsi__sph_world(run, i, &run->star[r])), warm);
         if (run->drag) run->warm[i] = fsi_v3_add(run->warm[i], run->drag[i]); /* the guess knows neither of them */
         if (run->tension) run->warm[i] = fsi_v3_add(run->warm[i], run->tension[i]);
         run->v[i] = fsi__sph_new_velocity(run, r, before, fsi_v3_sub(x1, run->x[i]), slot >= 0 && run->wall[slot].placed);
@@ -3231,10 +3276,17 @@ FSI_FN void fsi__sph_pair_smooth(const fsi__sph_run *run, const int *list, int i
     fsi__sph_add_weighted(sum, w, fsi__f8_sub(x, fsi__f8_set(vi->x)), fsi__f8_sub(y, fsi__f8_set(vi->y)), fsi__f8_sub(z, fsi__f8_set(vi->z)));
 }
 
+/* Share of XSPH in this substep. */
+static double fsi__sph_smoothing(const fsi__sph_run *run)
+{
+    if (fsi__sph_lags(run)) return FSI__SPH_LAG_XSPH;
+    return run->s->desc.viscosity > 0 ? 0 : (double)run->s->desc.xsph;
+}
+
 static void fsi__sph_smooth(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
-    const fsi_real c = (fsi_real)((double)run->s->desc.xsph * run->im->kernel.peak);
+    const fsi_real c = (fsi_real)(fsi__sph_smoothing(run) * run->im->kernel.peak);
     int r, k;
     (void)chunk;
     for (r = begin; r < end; r++) {
@@ -4206,7 +4258,7 @@ static void fsi__sph_find_air(void *arg, int chunk, int begin, int end)
         sum.x = sum.y = sum.z = sum.d = count;
         for (k = 0; k < size; k += FSI_LANES) count = fsi__f8_add(count, fsi__sph_pair_air(run, list + k, r, &sum));
         n = fsi__sph_fold(&sum);
-        length = fsi__lane4_norm(&n);
+        length = fsi__lane4_norm(n);
         n.w = length > (fsi__lane)0.4 * full.normal ? 1 / length : 0;
         run->star[r].x = n.x * n.w;
         run->star[r].y = n.y * n.w;
@@ -4233,7 +4285,7 @@ static fsi__lane fsi__sph_crest(const fsi__sph_run *run, int r)
 {
     const int *list = run->list + run->first[r];
     const fsi__lane4 *n = &run->star[r], *v = &run->u[r];
-    const fsi__lane speed = fsi__lane4_norm(v);
+    const fsi__lane speed = fsi__lane4_norm(*v);
     fsi__f8 sum = fsi__f8_set(0);
     int k, size = fsi__sph_padded(run->size[r]);
     if (!(v->x * n->x + v->y * n->y + v->z * n->z >= (fsi__lane)0.6 * speed) || !(speed > 0)) return 0;
@@ -4327,7 +4379,7 @@ static fsi_status fsi__sph_substep(fsi__sph_run *run)
         wall[k] += drag[k] - bodies[k] / mass;
         st->wall_impulse[k] += mass * wall[k];
     }
-    if (run->s->desc.xsph > 0 && !(run->s->desc.viscosity > 0)) {
+    if (fsi__sph_smoothing(run) > 0) {
         fsi__sph_parallel(run, fsi__sph_gather_velocity);
         fsi__sph_parallel(run, fsi__sph_smooth);
     }
@@ -4651,7 +4703,7 @@ FSI_API fsi_sph_desc fsi_sph_default_desc(void)
     d.depth = 1;
     d.compressibility = (fsi_real)0.01;
     d.min_iters = 8;
-    d.max_iters = 100;
+    d.max_iters = 200;
     d.tolerance = (fsi_real)5e-4;
     d.body_tolerance = (fsi_real)0.05;
     d.accelerate = 1;
