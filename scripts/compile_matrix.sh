@@ -98,6 +98,7 @@ link() {
 for c in $(present gcc clang tcc); do
     for h in $headers; do link "$c $h linked" "$c -std=c99" "$c -std=c99" alone_${h%.h}; done
 done
+for f in tests/validate_*.c tests/fuzz_*.c bench/*.c; do try "$f" "${CC:-gcc} -std=c99 $cwarn -I. -fsyntax-only $f"; done
 for h in $headers; do try "$h declares functions" "[ \$(functions $h | wc -l) -gt 0 ]"; done
 if [ "$(present g++)" ]; then
     for real in "" -DFSI_REAL_FLOAT; do link "C calls C++ $real" "g++ -x c++ $real" "gcc -std=c99 $real" all; done

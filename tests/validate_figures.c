@@ -30,11 +30,12 @@ static fsi_mesh *make_solid(fsi_sph *s)
 /* What fsi_sph_step does before it solves; `place`: takes starting points out of solids. */
 static void open_solve(fsi__sph_run *run, fsi_sph *s, double dt, int place)
 {
-    ex_check(&app, fsi__sph_begin(run, s));
+    ex_check(&app, fsi__sph_begin(run, s, dt));
     run->dt = dt;
     run->mu = (double)s->stiffness * dt * dt / ((double)s->desc.density * run->h * run->h);
     run->kappa0 = run->mu * (double)s->desc.contact_stiffness;
     run->omega = 1;
+    fsi__sph_move_obstacles(run, 0);
     fsi__sph_parallel(run, fsi__sph_predict);
     ex_check(&app, fsi_neighbors_build(run->im->neighbors, run->x, run->n, s->support, s->desc.dim));
     run->order = run->im->neighbors->order;
@@ -47,10 +48,11 @@ static double sweep(fsi__sph_run *run, fsi__sph_control *control)
 {
     fsi__sph_control none = { 1, 0, 0, 0 };
     double e = fsi__sph_energy(run);
+    double drift;
     int stale;
     while (control && !fsi__sph_judge(run, control, e)) e = fsi__sph_energy(run);
     fsi__sph_parallel(run, fsi__sph_gradient);
-    stale = fsi__sph_advance(run, control ? control : &none, control ? fsi__sph_sum(run, 0) : 0);
+    stale = fsi__sph_advance(run, control ? control : &none, control ? fsi__sph_sum(run, 0) : 0, &drift);
     if (stale) fsi__sph_parallel(run, fsi__sph_refresh_walls);
     return e;
 }
@@ -79,7 +81,7 @@ static double contact_energy_at(const fsi__sph_run *run, const fsi__sph_faces *f
     w.order = 3;
     fsi__sph_make_wall(run, faces, x, x, &u, &w);
     if (w.contact_count > 0 && w.contact[0].gap < 0) return -1;
-    return fsi__sph_contacts(run, &w, &u).energy;
+    return fsi__sph_contacts(run, &w, -1, &u).energy;
 }
 
 static void draw_band(ex_image *im, double dhat, int left, int top)
@@ -96,8 +98,8 @@ static void draw_band(ex_image *im, double dhat, int left, int top)
     build_teeth();
     teeth = make_solid(s);
     add_particle(s, v3(0, 0, 0), v3(0, 0, 0));
-    ex_check(&app, fsi__sph_begin(&run, s));
-    fsi__sph_find_faces(run.im, teeth->box, &faces);
+    ex_check(&app, fsi__sph_begin(&run, s, 1e-3));
+    fsi__sph_find_faces(run.im, teeth->box, 0xffffffffu, &faces);
     for (j = 0; j < PANEL_H; j++) {
         for (i = 0; i < PANEL_W; i++) {
             fsi_vec3 x = v3(24.0 * (i + 0.5) / PANEL_W, 24.0 * (PANEL_H - j - 0.5) / PANEL_W - 1, 0);
