@@ -637,7 +637,7 @@ static double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, doub
 
 #define FSI__SPH_GRAIN 512    /* particles a chunk */
 #define FSI__SPH_GROUP 8      /* particles that share one search for faces */
-#define FSI__SPH_FACES 1024   /* faces within reach of one particle, at most */
+#define FSI__SPH_FACES 4096   /* faces within reach of one particle, at most */
 #define FSI__SPH_CONTACTS 8   /* contact planes of one particle, at most */
 #define FSI__SPH_PARTS 4      /* obstacles that one particle tells apart; what more there are counts as the last of them */
 #define FSI__SPH_CLOSEST 32   /* closest faces looked at for contact planes */
@@ -4980,9 +4980,9 @@ static fsi_status fsi__sph_make_emitter(fsi_sph *s, const char *fn, fsi__sph_emi
 static fsi_status fsi__sph_begin_emitter(fsi_sph *s, const char *fn, const fsi_sph_emitter_desc *d, fsi__sph_emitter *e)
 {
     fsi_status status;
+    memset(e, 0, sizeof *e);
     FSI__SPH_TRY(fsi__sph_check_filled(s, fn, d, FSI__COOKIE('e', fsi_sph_emitter_desc), "emitter"));
     FSI__SPH_TRY(fsi__sph_check_emitter(s, fn, d));
-    memset(e, 0, sizeof *e);
     e->desc = *d;
     status = fsi__sph_make_emitter(s, fn, e);
     if (status != FSI_OK) fsi__sph_free_emitter(s, e);
@@ -5022,6 +5022,7 @@ static fsi_status fsi__sph_find_emitter(const fsi_sph *s, const char *fn, int id
 {
     fsi__sph_impl *im;
     int k;
+    *emitter = NULL;
     FSI__SPH_TRY(fsi__sph_check(s));
     im = (fsi__sph_impl *)s->impl;
     k = fsi__sph_emitter_index(im, id);
@@ -5107,6 +5108,7 @@ static fsi_status fsi__sph_find_sink(const fsi_sph *s, const char *fn, int id, f
 {
     fsi__sph_impl *im;
     int k;
+    *sink = NULL;
     FSI__SPH_TRY(fsi__sph_check(s));
     im = (fsi__sph_impl *)s->impl;
     for (k = 0; k < im->sink_count; k++) {
@@ -5507,6 +5509,7 @@ static fsi_status fsi__sph_find_obstacle(const fsi_sph *s, const char *fn, int i
 {
     fsi__sph_impl *im;
     int k;
+    *obstacle = NULL;
     FSI__SPH_TRY(fsi__sph_check(s));
     im = (fsi__sph_impl *)s->impl;
     for (k = 0; k < im->obstacle_count; k++) {

@@ -73,7 +73,7 @@ languages() { # COMPILER FLAGS STANDARD...
     for std in $4 $5; do try "$c $std" "$c -std=$std $flags -I. -fsyntax-only $work/all.c"; done
     try "$c openmp" "$c -std=$3 $flags -fopenmp -I. $make $work/all.c"
     case $c in g*)
-        try "$c -O2" "$c -std=$3 -O2 $flags -I. $make $work/all.c"
+        for o in -O2 -O3; do try "$c $o" "$c -std=$3 $o $flags -I. $make $work/all.c"; done
         try "$c -O3 -march=native float" "$c -std=$3 -O3 -march=native $flags -DFSI_REAL_FLOAT -I. $make $work/all.c"
     esac
 }

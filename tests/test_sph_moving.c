@@ -4,6 +4,7 @@
 #include "../fsi_sph.h"
 #include "test.h"
 #include "test_sph.h"
+#include "test_bodies.h"
 
 /* A tank around the origin's quadrant, half filled: 0.64 x 0.32 (x 0.16) m. */
 static fsi_sph *make_tank(int dim, double dx, double level, fsi_context *context, int substeps)
@@ -17,30 +18,6 @@ static fsi_sph *make_tank(int dim, double dx, double level, fsi_context *context
     s = make_sph(&d);
     if (level > 0) CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0, 0, 0, 0.64, level, 0) : box3(0, 0, 0, 0.64, 0.16, level), v3(0, 0, 0)) == FSI_OK);
     return s;
-}
-
-/* A box of half sizes a, b (2D: in x and y; 3D: in x and z, across the tank less a slit in y) around the origin. */
-static fsi_mesh *make_block(int dim, double a, double b, double across)
-{
-    shape_begin(dim);
-    shape_box(dim == 2 ? box3(-a, -b, 0, a, b, 0) : box3(-a, -across, -b, a, across, b));
-    return shape_make(FSI_MESH_CLOSED, 0);
-}
-
-/* At (x, h) of the tank's upright plane, turned by `angle` in it. */
-static fsi_pose pose_at(int dim, double x, double h, double angle)
-{
-    fsi_pose p;
-    p.position = dim == 2 ? v3(x, h, 0) : v3(x, 0.08, h);
-    p.orientation = fsi_quat_from_axis_angle(dim == 2 ? v3(0, 0, 1) : v3(0, -1, 0), (fsi_real)angle);
-    return p;
-}
-
-/* Takes a mesh made around the origin to a pose, as what was there before is not to be swept. */
-static void mesh_to(fsi_mesh *m, fsi_pose p)
-{
-    CHECK(fsi_mesh_move_rigid(m, p.position, p.orientation) == FSI_OK);
-    CHECK(fsi_mesh_move_rigid(m, p.position, p.orientation) == FSI_OK);
 }
 
 /* T6: a block that turns and rushes through water, 1 to 3 spacings a step, without substeps: no particle is ever inside. */
@@ -285,17 +262,6 @@ static void test_teleporting_does_not_sweep(void)
 
 /* ---- coupled bodies -------------------------------------------------------------------------------------------- */
 
-/* A body of the block's mass at `density`, with gravity g on it, at the mesh's pose. */
-static fsi_body make_floater(const fsi_mesh *m, double density, double g, int dim)
-{
-    fsi_mass_properties p;
-    fsi_body b;
-    CHECK(fsi_mesh_mass(m, (fsi_real)density, 0, &p) == FSI_OK);
-    b = fsi_body_from_mass(&p);
-    b.force = dim == 2 ? v3(0, -g * (double)p.mass, 0) : v3(0, 0, -g * (double)p.mass);
-    return b;
-}
-
 /* Sum of m |v|. */
 static double speed_sum(const fsi_sph *s)
 {
@@ -425,39 +391,24 @@ static void test_released_bodies_accelerate_as_their_added_mass_tells(void)
     fsi_mesh_destroy(m);
 }
 
-/* A crate of 12 spacings a side comes to float with its share of density under water; a heavy one lies on the floor. */
+/* A crate of 12 spacings a side comes to float with its share of density under water. */
 static void test_crates_float_as_deep_as_their_density_tells(void)
 {
     static const double density[2] = { 300, 700 };
-    const double side = 0.12, dx = 0.01;
-    int j, k;
-    for (j = 0; j < 2; j++) {
-        fsi_mesh *m = make_block(2, side / 2, side / 2, 0);
-        fsi_sph *s = make_tank(2, dx, 0.2, NULL, 50);
-        fsi_sph_obstacle_desc o = fsi_sph_default_obstacle_desc();
-        double share = density[j] / 1000, level = 0.2 + side * side * share / 0.64, want = level + side * (0.5 - share), mean = 0;
-        fsi_body body;
-        body = make_floater(m, density[j], 9.81, 2);
-        mesh_to(m, pose_at(2, 0.32, want + 0.03, 0));
-        body.pose = pose_at(2, 0.32, want + 0.03, 0);
-        o.mesh = m;
-        o.body = &body;
-        CHECK(fsi_sph_add_obstacle_desc(s, &o, NULL) == FSI_OK);
-        for (k = 0; k < 750; k++) {
-            int i, bad = 0;
-            for (i = 0; i < s->count && k < 500; i++) s->velocity[i] = fsi_v3_scale(s->velocity[i], (fsi_real)0.97);
-            for (i = 0; i < s->count && k == 0; i++) bad += fsi_mesh_signed_distance(m, s->position[i]) < 0;
-            if (k < 500) body.velocity = fsi_v3_scale(body.velocity, (fsi_real)0.97);
-            if (!step_ok(s, 4e-3)) break;
-            fsi_body_integrate(&body, (fsi_real)4e-3);
-            if (k >= 500) mean += (double)body.pose.position.y / 250;
-        }
-        printf("      density %g: floats at %.4f m, want %.4f; draft off by %.2f dx\n", density[j], mean, want, (want - mean) / dx);
-        CHECK_NEAR(mean, want, 0.03 * side + 0.5 * dx);
-        CHECK(fsi_sph_count_inside(s, NULL) == 0);
-        fsi_sph_destroy(s);
-        fsi_mesh_destroy(m);
+    int k;
+    for (k = 0; k < 2; k++) {
+        double off = draft_error(NULL, 2, 12, density[k]);
+        printf("      density %g: draft off by %.2f dx\n", density[k], off);
+        CHECK_NEAR(off, 0, 0.03 * 12 + 0.5);
     }
+}
+
+/* A cylinder drawn through a liquid between two walls gets as fast as Faxen's drag lets it. */
+static void test_a_body_reaches_its_terminal_speed(void)
+{
+    double ratio = terminal_speed_ratio(NULL, 10, 2.5);
+    printf("      terminal speed over Faxen's: %.3f\n", ratio);
+    CHECK_NEAR(ratio, 1, 0.1);
 }
 
 /* Two streams fall on two floors, each of which acts on one of them: the other one falls through. */
@@ -732,6 +683,7 @@ int main(int argc, char **argv)
     RUN(test_nothing_changes_sides_of_a_sheet_that_rushes);
     RUN(test_a_block_held_under_water_feels_its_displaced_weight);
     if (!TEST_SLOWED) RUN(test_released_bodies_accelerate_as_their_added_mass_tells);
+    if (!TEST_SLOWED) RUN(test_a_body_reaches_its_terminal_speed);
     if (!TEST_SLOWED) RUN(test_crates_float_as_deep_as_their_density_tells);
     RUN(test_a_floor_that_waves_keeps_the_water_above);
 #endif

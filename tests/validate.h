@@ -20,4 +20,15 @@ static fsi_sph *make_liquid(fsi_sph_desc *d)
     return s;
 }
 
+/* One line; the key is made as by printf. */
+static void say(double value, const char *unit, const char *key, ...)
+{
+    va_list args;
+    va_start(args, key);
+    vprintf(key, args);
+    va_end(args);
+    printf(" %.4g %s\n", value, unit);
+    fflush(stdout);
+}
+
 #endif

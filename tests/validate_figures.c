@@ -12,12 +12,6 @@
 
 #include "validate.h"
 
-static void say(const char *key, double value, const char *unit)
-{
-    printf("%s %.4g %s\n", key, value, unit);
-    fflush(stdout);
-}
-
 static fsi_mesh *make_solid(fsi_sph *s)
 {
     fsi_mesh *mesh = shape_make_with(&app.context, FSI_MESH_CLOSED, 0);
@@ -201,7 +195,7 @@ static void figure_sweeps(void)
         error_rates(curve, (run[k].bulk ? ref_bulk : ref_total)[REFERENCE_SWEEPS - 1]);
         ex_plot_series(&plot, run[k].label, x, curve, SWEEPS + 1, run[k].bulk ? EX_MARK_DASHES : EX_MARK_LINE);
         snprintf(key, sizeof key, "sweeps_%s_error_after_20", run[k].key);
-        say(key, pow(10, curve[20]), "1");
+        say(pow(10, curve[20]), "1", "%s", key);
     }
     ex_plot_save(&app, &plot, "sph_sweeps.png");
 }
@@ -249,7 +243,7 @@ static void figure_path(void)
     for (k = 0; k <= SWEEPS; k++) x[k] = k;
     for (k = 0; k < 6; k++) {
         record_path(k % 2 ? -0.95 : 0.001, k < 4 ? 2 : 1, k / 2 != 1, path[k]);
-        say(key[k], path[k][SWEEPS], "dhat");
+        say(path[k][SWEEPS], "dhat", "%s", key[k]);
         ex_plot_series(&plot, label[k], x, path[k], SWEEPS + 1, k < 2 ? EX_MARK_LINE : EX_MARK_DASHES);
     }
     ex_plot_save(&app, &plot, "sph_contact_path.png");
@@ -314,7 +308,7 @@ static void plot_gaps(int dim, const double (*runs)[2], int count, int varies, i
         snprintf(label[k], sizeof label[k], "%s=%g R", varies ? "dhat" : "L", runs[k][varies]);
         ex_plot_series(&plot, label[k], t, passed[k], GAP_TIMES, k < dashed ? EX_MARK_LINE : EX_MARK_DASHES);
         snprintf(key, sizeof key, "passed_%dd_L%g_dhat%g", dim, runs[k][0], runs[k][1]);
-        say(key, passed[k][GAP_TIMES - 1], "%");
+        say(passed[k][GAP_TIMES - 1], "%", "%s", key);
     }
     ex_plot_save(&app, &plot, file);
 }
@@ -368,10 +362,10 @@ static void figure_dam(void)
     ex_plot_series(&density, "mean of max(lambda - 1, 0)", t, compressed, DAM_TIMES, EX_MARK_LINE);
     ex_plot_save(&app, &energy, "sph_energy.png");
     ex_plot_save(&app, &density, "sph_density.png");
-    say("dam_particles", s->count, "1");
-    say("dam_energy_at_4s", total[DAM_TIMES - 1], "E0");
-    say("dam_largest_energy_gain_in_10ms", worst, "E0");
-    say("dam_mean_compression", mean, "%");
+    say(s->count, "1", "dam_particles");
+    say(total[DAM_TIMES - 1], "E0", "dam_energy_at_4s");
+    say(worst, "E0", "dam_largest_energy_gain_in_10ms");
+    say(mean, "%", "dam_mean_compression");
     fsi_sph_destroy(s);
     fsi_mesh_destroy(box);
 }

@@ -16,17 +16,6 @@
 
 #include "validate.h"
 
-/* One line; the key is made as by printf. */
-static void say(double value, const char *unit, const char *key, ...)
-{
-    va_list args;
-    va_start(args, key);
-    vprintf(key, args);
-    va_end(args);
-    printf(" %.4g %s\n", value, unit);
-    fflush(stdout);
-}
-
 static double along(const fsi_sph *s, int i) { return (double)s->position[i].x; }
 
 static double weight(const fsi_sph *s) { return (double)s->particle_mass * G * s->count; }
