@@ -50,7 +50,7 @@
 
    MACROS: those of fsi.h, none of its own.
    UNITS: SI. In 2D masses, forces and energies are per metre of depth.
-   PRECISION: state in fsi_real; pair arithmetic in float on exact fixed-point differences, energies and sums in double,
+   PRECISION: state = FSI__SPH_PLACED;in fsi_real; pair arithmetic in float on exact fixed-point differences, energies and sums in double,
       boundary integrals in double. Recommended: double (the default); float saves memory, not time.
    COST: about 0.2 us for a particle and sweep, 8 to 25 sweeps a substep (twice that with coupled bodies), 1.4 kB a particle; see docs/sph.md.
 */
@@ -637,7 +637,7 @@ static double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, doub
 
 #define FSI__SPH_GRAIN 512    /* particles a chunk */
 #define FSI__SPH_GROUP 8      /* particles that share one search for faces */
-#define FSI__SPH_FACES 4096   /* faces within reach of one particle, at most */
+#define FSI__SPH_FACES 2048   /* faces within reach of one particle, at most: 45 kB of stack */
 #define FSI__SPH_CONTACTS 8   /* contact planes of one particle, at most */
 #define FSI__SPH_PARTS 4      /* obstacles that one particle tells apart; what more there are counts as the last of them */
 #define FSI__SPH_CLOSEST 32   /* closest faces looked at for contact planes */
@@ -887,6 +887,16 @@ typedef struct fsi__sph_run {
     fsi_real *aeration;
     int marked;                 /* particles with markers */
 } fsi__sph_run;
+
+/* More of the correction is missing than an undamped guess may carry on. With tolerance 0 the caller minds that himself. */
+FSI_FN int fsi__sph_lags(const fsi__sph_run *run) { return run->s->desc.tolerance > 0 && run->left > FSI__SPH_LAG; }
+
+/* Share of this substep's correction in the next guess; of XSPH in this substep. */
+FSI_FN double fsi__sph_warm_share(const fsi__sph_run *run) { return fsi__sph_lags(run) ? FSI__SPH_LAG_WARM : 1; }
+FSI_FN double fsi__sph_smoothing(const fsi__sph_run *run)
+{
+    return fsi__sph_lags(run) ? FSI__SPH_LAG_XSPH : run->s->desc.viscosity > 0 ? 0 : (double)run->s->desc.xsph;
+}
 
 /* Hands on what went wrong, if anything did. */
 #define FSI__SPH_TRY(call) do { const fsi_status fsi__status = (call); if (fsi__status != FSI_OK) return fsi__status; } while (0)
@@ -1718,7 +1728,7 @@ static void fsi__sph_finish_bodies(fsi__sph_run *run, double impulse[3])
         if (!body->coupled) continue;
         for (k = 0; k < 6; k++) {
             d[k] = body->qz[k] - body->star[k];
-            body->warm[k] = d[k] * (k < 3 ? run->h : 1) / (run->dt * run->dt) + (run->drag ? body->drag.d[k] : 0);
+            body->warm[k] = fsi__sph_warm_share(run) * d[k] * (k < 3 ? run->h : 1) / (run->dt * run->dt) + (run->drag ? body->drag.d[k] : 0);
         }
         change = fsi_v3_scale(fsi__sph_real3(d), (fsi_real)run->h * per_dt);
         turn = fsi_v3_scale(fsi__sph_real3(d + 3), per_dt);
@@ -1889,7 +1899,7 @@ static int fsi__sph_place(const fsi__sph_run *run, const fsi__sph_faces *faces, 
             if (hit.face < 0) return state;
             *x = fsi_v3_madd(hit.point, eps, hit.normal);
         }
-        state = FSI__SPH_PLACED;
+        state |= FSI__SPH_PLACED;
     }
     *x = from;
     if (fsi__sph_inside(run->im, faces, from).face < 0) return state; /* it was free where it came from */
@@ -2657,8 +2667,6 @@ static void fsi__sph_note_residual(fsi__sph_decay *d, int k, double residual)
     d->late_sweep = k;
 }
 
-static int fsi__sph_lags(const fsi__sph_run *run) { return run->s->desc.tolerance > 0 && run->left > FSI__SPH_LAG; }
-
 static int fsi__sph_is_solved(const fsi__sph_run *run)
 {
     const fsi_sph_desc *d = &run->s->desc;
@@ -3207,7 +3215,7 @@ static void fsi__sph_finish(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
     const double to_pascal = run->im->kernel.settled * (double)run->s->stiffness;
-    const fsi_real warm = (fsi_real)((fsi__sph_lags(run) ? FSI__SPH_LAG_WARM : 1) / (run->dt * run->dt));
+    const fsi_real warm = (fsi_real)(fsi__sph_warm_share(run) / (run->dt * run->dt));
     double sum[3] = { 0, 0, 0 };
     int r, inner = 0;
     for (r = begin; r < end; r++) {
@@ -3274,13 +3282,6 @@ FSI_FN void fsi__sph_pair_smooth(const fsi__sph_run *run, const int *list, int i
     fsi__f8 x, y, z;
     fsi__f8_gather_vectors(run->u, list, &x, &y, &z);
     fsi__sph_add_weighted(sum, w, fsi__f8_sub(x, fsi__f8_set(vi->x)), fsi__f8_sub(y, fsi__f8_set(vi->y)), fsi__f8_sub(z, fsi__f8_set(vi->z)));
-}
-
-/* Share of XSPH in this substep. */
-static double fsi__sph_smoothing(const fsi__sph_run *run)
-{
-    if (fsi__sph_lags(run)) return FSI__SPH_LAG_XSPH;
-    return run->s->desc.viscosity > 0 ? 0 : (double)run->s->desc.xsph;
 }
 
 static void fsi__sph_smooth(void *arg, int chunk, int begin, int end)
@@ -4009,9 +4010,9 @@ static int fsi__sph_append(fsi__sph_run *run, const fsi__sph_emitter *e, fsi_vec
 static long long fsi__sph_allowed(const fsi__sph_run *run, int k)
 {
     const fsi_sph_emitter_desc *d = &run->im->emitter[k].desc;
-    const int most = run->s->desc.max_particles;
-    long long left = run->room - run->n;
-    if (most > 0 && most - run->n < left) left = most - run->n;
+    const int most = run->s->desc.max_particles, count = run->n - run->ghosts;
+    long long left = run->room - count;
+    if (most > 0 && most - count < left) left = most - count;
     if (d->budget > 0 && d->budget - run->flow[k].emitted < left) left = d->budget - run->flow[k].emitted;
     return left > 0 ? left : 0;
 }
@@ -4365,7 +4366,7 @@ static fsi_status fsi__sph_substep(fsi__sph_run *run)
     if (status == FSI_OK) status = fsi__sph_attach(run);
     if (status == FSI_OK && run->tension) fsi__sph_tension(run);
     if (status == FSI_OK && run->s->desc.viscosity > 0) status = fsi__sph_add_viscosity(run, drag);
-    if (run->s->desc.viscosity > 0) fsi__sph_unmove_held(run);
+    if (run->s->desc.viscosity > 0 || run->tension) fsi__sph_unmove_held(run);
     if (status == FSI_OK) status = fsi__sph_solve(run);
     clock = fsi__now(run->s->context);
     if (status == FSI_OK) status = fsi__sph_place_all(run, bodies);
@@ -4413,6 +4414,16 @@ static double fsi__sph_longest(const fsi_vec3 *v, int n)
     return sqrt(most);
 }
 
+static int fsi__sph_body_is_finite(const fsi__sph_body *b)
+{
+    const fsi_quat *q = &b->at.orientation;
+    double warm = 0;
+    int k;
+    for (k = 0; k < 6; k++) warm += b->warm[k];
+    return fsi_v3_is_finite(b->at.position) && fsi_is_finite((double)(q->w + q->x + q->y + q->z)) && (!b->coupled || (fsi_v3_is_finite(b->velocity) && fsi_v3_is_finite(b->spin))) &&
+           fsi_v3_is_finite(b->work.impulse) && fsi_v3_is_finite(b->work.angular_impulse) && fsi_is_finite(warm);
+}
+
 /* Momentum, energies, compression of the new state; NaN names its particle. */
 static fsi_status fsi__sph_measure(fsi__sph_run *run)
 {
@@ -4433,8 +4444,7 @@ static fsi_status fsi__sph_measure(fsi__sph_run *run)
         st->potential_energy -= m * (double)fsi_v3_dot(s->desc.gravity, *x);
     }
     for (i = 0; i < run->body_count; i++) {
-        const fsi__sph_body *b = &run->body[i];
-        if (fsi_v3_is_finite(b->at.position) && fsi_is_finite((double)(b->at.orientation.w + b->at.orientation.x)) && fsi_v3_is_finite(b->velocity) && fsi_v3_is_finite(b->spin) && fsi_v3_is_finite(b->work.impulse)) continue;
+        if (fsi__sph_body_is_finite(&run->body[i])) continue;
         return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_sph_step", i, 0, "the new state of body %d is not finite", i);
     }
     st->max_speed = sqrt(fastest);
@@ -4890,21 +4900,33 @@ static void fsi__sph_plan_disc(const fsi_sph *s, fsi__sph_emitter *e)
     fsi__sph_center_lattice(e, 2, 1, dx * e->sites / area);
 }
 
-/* Sites of the smallest rings around the axis until there are e->sites; of the last ring those that come first. */
+/* Square of site i's distance from the axis of a disc's lattice, in spacings; sites no farther than that of `ring`. */
+static int fsi__sph_ring(const fsi__sph_emitter *e, int i)
+{
+    const int m = e->n[0] / 2, a = i % e->n[0] - m, b = i / e->n[0] - m;
+    return a * a + b * b;
+}
+
+static int fsi__sph_count_within(const fsi__sph_emitter *e, int ring)
+{
+    int i, found = 0;
+    for (i = 0; i < e->n[0] * e->n[1]; i++) found += fsi__sph_ring(e, i) <= ring;
+    return found;
+}
+
+/* The e->sites that are closest to the axis; of the last ring those that come first. */
 static void fsi__sph_mark_disc(fsi__sph_emitter *e)
 {
-    const int n = e->n[0], m = n / 2;
-    int ring = 0, next, found = 0, i;
-    while (found < e->sites) {
-        next = 2 * n * n;
-        for (i = 0; i < n * n && found < e->sites; i++) {
-            int a = i % n - m, b = i / n - m, r2 = a * a + b * b;
-            if (r2 == ring) {
-                e->present[i] = 1;
-                found++;
-            } else if (r2 > ring && r2 < next) next = r2;
-        }
-        ring = next;
+    int under = -1, last = e->n[0] * e->n[0], i, left; /* all within `last` are enough, within `under` not */
+    while (last - under > 1) {
+        const int middle = under + (last - under) / 2;
+        if (fsi__sph_count_within(e, middle) < e->sites) under = middle;
+        else last = middle;
+    }
+    left = e->sites - fsi__sph_count_within(e, under);
+    for (i = 0; i < e->n[0] * e->n[1]; i++) {
+        const int ring = fsi__sph_ring(e, i);
+        e->present[i] = ring < last || (ring == last && left-- > 0);
     }
 }
 
@@ -5170,7 +5192,6 @@ static void fsi__sph_domain_corners(const fsi_sph *s, const fsi_box3 *b, fsi_vec
     for (k = 0; k < 8; k++) v[k] = fsi_v3(k & 1 ? b->hi.x : b->lo.x, k & 2 ? b->hi.y : b->lo.y, k & 4 ? b->hi.z : bottom);
 }
 
-/* Walls of the domain: the box seen from inside. */
 /* Walls of the domain: the box seen from inside. */
 static fsi_status fsi__sph_make_domain(fsi_sph *s)
 {
@@ -5443,6 +5464,7 @@ static void fsi__sph_set_obstacle(fsi__sph_obstacle *o)
     if (o->desc.body) o->at = o->desc.body->pose;
     else memcpy(o->rest, o->desc.mesh->vertices, (size_t)o->vertex_count * sizeof(fsi_vec3));
     fsi__sph_stand(o);
+    if (!o->desc.body) fsi__sph_make_patches(o->mesh, o->patch, o->stack); /* it may have bent */
 }
 
 /* All that an obstacle owns; 0: no memory. */

@@ -4,7 +4,7 @@
    A thread of honey, 10 Pa s, is pressed from a nozzle onto a plate. Where it lands it is compressed, buckles and lays itself
    down in coils. Nothing in the solver knows of that but viscosity, whose forces leave rotation alone, and a plate that the
    liquid sticks to. coils= counts the turns of the thread about the axis, just above the heap, coil_mm= is their mean radius.
-   The liquid has no tension yet: a thread that gravity stretches to twice its length tears (--speed 0.1 shows it). */
+   There is no surface tension here: a thread that gravity stretches to twice its length tears (--speed 0.1 shows it). */
 #define FSI_IMPLEMENTATION
 #include "example.h"
 #include "fsi_sph.h"

@@ -23,7 +23,8 @@
 #define DEPTH (0.8 * TIP)    /* of the tank, along the axes */
 #define WALL (0.25 * TIP)    /* least thickness of the housing */
 #define BASIN (1.3 * TIP)    /* width of each */
-#define ABOVE (2.5 * TIP)    /* water over the top of the wall at the start */
+#define ABOVE (2.5 * TIP)    /* water over the top of the wall at the start, at DEEP_FOR rad/s; it grows as their square, like the suction */
+#define DEEP_FOR 26.1
 #define FRAMES_A_TURN 16
 #define RAMP 0.5             /* the rotors come up to speed in the time of so many turns */
 
@@ -34,7 +35,7 @@ typedef struct pump {
     double chord;            /* of the meshes, about [m] */
     double pitch;            /* half the distance of the axes */
     double bore, port, wall; /* radius; half the height of the ports; half the thickness of the wall */
-    double top, room;        /* top of the wall, and the water's lid; the floor is at -top */
+    double top, water, room; /* top of the wall, of the water and of the tank; the floor is at -top */
     double speed;            /* of the rotors [rad/s] */
     double rotor_area;
     fsi_mesh *house, *rotor[2];
@@ -132,7 +133,8 @@ static void make_pump(ex_app *app, pump *p)
     p->port = 0.75 * p->pitch;
     p->wall = p->bore + WALL;
     p->top = p->pitch + p->bore + WALL;
-    p->room = p->top + 4 * TIP;
+    p->water = p->top + ABOVE * fmax(1, p->speed * p->speed / (DEEP_FOR * DEEP_FOR));
+    p->room = p->water + 1.5 * TIP;
     make_house(app, p);
     for (k = 0; k < 2; k++) make_rotor(app, p, k);
 }
@@ -267,7 +269,7 @@ int main(int argc, char **argv)
     frame_time = 2 * FSI_PI / p.speed / FRAMES_A_TURN;
     desc.context = &app.context;
     desc.spacing = (fsi_real)p.dx;
-    desc.depth = (fsi_real)(2 * p.top + ABOVE);
+    desc.depth = (fsi_real)(p.top + p.water);
     desc.compressibility = (fsi_real)0.02;
     desc.boundary = paper ? FSI_SPH_BOUNDARY_PAPER : FSI_SPH_BOUNDARY_EXACT;
     if (dt > 0) desc.max_substeps = 1;
@@ -279,7 +281,7 @@ int main(int argc, char **argv)
         ex_check(&app, fsi_sph_add_obstacle_desc(s, &turning, NULL));
     }
     water = p.house->box;
-    water.hi.z = (fsi_real)(p.top + ABOVE);
+    water.hi.z = (fsi_real)p.water;
     ex_check(&app, fsi_sph_fill_box(s, water, fsi_v3(0, 0, 0)));
     right = (unsigned char *)ex_alloc(NULL, (size_t)s->count, 1);
     colors = (uint32_t *)ex_alloc(NULL, (size_t)s->count, sizeof *colors);

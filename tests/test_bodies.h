@@ -62,24 +62,25 @@ TEST_FN void add_body(fsi_sph *s, fsi_mesh *m, fsi_body *body)
     CHECK(fsi_sph_add_obstacle_desc(s, &o, NULL) == FSI_OK);
 }
 
-/* A crate, n spacings a side, comes to float in a tank: draft below side times density, in spacings. In 3D it is as long as the tank is
-   deep, less a slit. */
+/* A crate n spacings high, half as wide again (a square one would tip over: stable where density (1 - density) < (width/height)^2/6), comes
+   to float in a tank: how far its draft is off density times height, in spacings. */
 TEST_FN double draft_error(fsi_context *context, int dim, int n, double density)
 {
-    const double side = 0.12, dx = side / n, wide = dim == 2 ? 0.64 : 0.36, deep = 0.2, across = dim == 2 ? 1 : 0.12 / 0.16;
-    const double share = density / 1000, level = deep + side * side * across * share / wide, want = level + side * (0.5 - share);
-    fsi_mesh *m = make_block(dim, side / 2, side / 2, 0.06);
+    const double high = 0.12, width = 1.5 * high, dx = high / n, wide = dim == 2 ? 0.64 : 0.36, deep = 0.2, base = dim == 2 ? wide : wide * wide;
+    const double share = density / 1000, level = deep + (dim == 2 ? width : width * width) * high * share / base, want = level + high * (0.5 - share);
+    fsi_mesh *m = make_block(dim, width / 2, high / 2, width / 2);
     fsi_body body = make_floater(m, density, 9.81, dim);
     fsi_sph_desc d = make_desc(dim, dx);
     fsi_sph *s;
     double mean = 0;
     int k, i;
     d.context = context;
-    d.domain = dim == 2 ? box3(0, 0, 0, wide, 0.48, 0) : box3(0, 0, 0, wide, 0.16, 0.48);
+    d.domain = dim == 2 ? box3(0, 0, 0, wide, 0.48, 0) : box3(0, 0, 0, wide, wide, 0.48);
     d.depth = (fsi_real)0.3;
     s = make_sph(&d);
-    CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0, 0, 0, wide, deep, 0) : box3(0, 0, 0, wide, 0.16, deep), v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0, 0, 0, wide, deep, 0) : box3(0, 0, 0, wide, wide, deep), v3(0, 0, 0)) == FSI_OK);
     body.pose = pose_at(dim, wide / 2, want + 0.03, 0);
+    if (dim == 3) body.pose.position.y = (fsi_real)(wide / 2);
     mesh_to(m, body.pose);
     add_body(s, m, &body);
     for (k = 0; k < 750; k++) {

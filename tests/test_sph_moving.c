@@ -391,7 +391,7 @@ static void test_released_bodies_accelerate_as_their_added_mass_tells(void)
     fsi_mesh_destroy(m);
 }
 
-/* A crate of 12 spacings a side comes to float with its share of density under water. */
+/* A crate 12 spacings high comes to float with its share of density under water. */
 static void test_crates_float_as_deep_as_their_density_tells(void)
 {
     static const double density[2] = { 300, 700 };

@@ -19,7 +19,7 @@ static void run_drafts(void)
     const int n = scaled(20);
     int k;
     for (k = 0; k < 3; k++) say(draft_error(&app.context, 2, n, density[k]), "dx", "draft_2d_density_%g_error", density[k]);
-    say(draft_error(&app.context, 3, n, 500), "dx", "draft_3d_density_500_error");
+    say(draft_error(&app.context, 3, scaled(12), 500), "dx", "draft_3d_12dx_density_500_error");
 }
 
 /* A cylinder as heavy as the water it displaces, in a pool that has come to rest around it. */
