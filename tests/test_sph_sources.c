@@ -1094,6 +1094,51 @@ static void refuse_tap(int dim, fsi_sph_emitter_desc d, const char *name)
         REFUSE(shape_, field, (fsi_real)test_inf()); \
     } while (0)
 
+/* A tap that lets out 0.02 m/s under tension, without weight: the free liquid has that momentum, and what tension does to what the tap
+   still holds, the tap takes. */
+static void test_a_tap_holds_against_surface_tension(void)
+{
+    fsi_sph_desc d = make_desc(2, 0.001);
+    fsi_sph_emitter_desc tap = fsi_sph_default_emitter_desc();
+    fsi_sph *s;
+    double source = 0;
+    int step;
+    d.gravity = v3(0, 0, 0);
+    d.surface_tension = (fsi_real)0.0728;
+    d.stiffness = 20000;
+    d.max_substeps = 100;
+    s = make_sph(&d);
+    tap.radius = (fsi_real)0.005;
+    tap.speed = (fsi_real)0.02;
+    CHECK(fsi_sph_add_emitter(s, &tap, NULL) == FSI_OK);
+    for (step = 0; step < 100 && step_ok(s, 2e-3); step++) {
+        source += s->stats.source_impulse[0];
+        CHECK(s->stats.max_speed <= 0.2 && s->stats.momentum_defect <= 0.01);
+    }
+    CHECK(s->count == 40);
+    CHECK_NEAR(s->stats.momentum[0], source, TOL(1e-12, 1e-5) * source);
+    CHECK_NEAR(source, s->count * (double)s->particle_mass * 0.02, 0.2 * source);
+    fsi_sph_destroy(s);
+}
+
+/* Wide discs hold the sites that are closest to the axis, and are made at once. */
+static void test_a_wide_disc_holds_what_its_area_says(void)
+{
+    fsi_sph_desc d = make_desc(3, 0.001);
+    fsi_sph_emitter_desc tap = fsi_sph_default_emitter_desc();
+    fsi_sph *s = make_sph(&d);
+    const double area = PI * 300 * 300;
+    int i;
+    tap.radius = (fsi_real)0.3;
+    tap.speed = 1;
+    CHECK(fsi_sph_add_emitter(s, &tap, NULL) == FSI_OK);
+    d.max_substeps = 1;
+    CHECK(step_ok(s, 6e-4));
+    CHECK_NEAR(s->count, area, 1);
+    for (i = 0; i < s->count; i++) if (!CHECK(hypot((double)s->position[i].y, (double)s->position[i].z) <= 0.302)) break;
+    fsi_sph_destroy(s);
+}
+
 static void test_every_bad_emitter_field_is_named(void)
 {
     fsi_sph_emitter_desc d;
@@ -1252,6 +1297,8 @@ int main(int argc, char **argv)
     RUN(test_a_moving_origin_changes_nothing);
     RUN(test_a_moving_origin_takes_obstacles_along);
     RUN(test_copies_are_packed_floats);
+    if (!TEST_SLOWED) RUN(test_a_tap_holds_against_surface_tension);
+    if (!TEST_SLOWED) RUN(test_a_wide_disc_holds_what_its_area_says);
     RUN(test_every_bad_emitter_field_is_named);
     RUN(test_every_bad_sink_field_is_named);
     RUN(test_wrong_calls_are_refused);
