@@ -326,12 +326,15 @@ static void test_body_and_liquid_exchange_momentum_without_loss(void)
     check_exchange(3, 600);
 }
 
-/* Cylinder released from rest under water: (B - D)/(1 + D) g, since its added mass is that of the water it displaces; B, the buoyancy
-   that held it before, is 1 but for what is left of waves. One settled pool, held by the body PRESCRIBED; then four densities from the same state. */
+/* Cylinder released from rest under water: (B - D)/(C + D) g. B, the buoyancy that held it before, is 1 but for what is left of waves.
+   C is its added mass over that of the water it displaces: 1 in open water, 2 s - 1 between walls L apart, where the mirror images at
+   n L drive the water past it, s = 1/(1 - sum 2 R^2/(n L)^2) = 1/(1 - (pi R/L)^2/3); the images in floor and surface, equally
+   far, cancel. One settled pool, held by the body PRESCRIBED; then five densities from the same state. */
 static void test_released_bodies_accelerate_as_their_added_mass_tells(void)
 {
     static const double density[5] = { 100, 500, 1000, 2000, 8000 };
     const double R = 0.05, dx = 2 * R / 12, L = 0.6, dt = 1e-3;
+    const double confined = 2 / (1 - pow(PI * R / L, 2) / 3) - 1;
     double xy[80];
     fsi_sph_desc d = make_desc(2, dx);
     fsi_sph_obstacle_desc o = fsi_sph_default_obstacle_desc();
@@ -373,7 +376,7 @@ static void test_released_bodies_accelerate_as_their_added_mass_tells(void)
     state = malloc(size);
     CHECK(fsi_sph_save(s, state, size, &size) == FSI_OK);
     for (j = 0; j < 5; j++) {
-        double D = density[j] / 1000, want = (held_up - D) / (1 + D), got;
+        double D = density[j] / 1000, want = (held_up - D) / (confined + D), got;
         body = make_floater(m, density[j], 9.81, 2);
         body.pose = held.pose;
         CHECK(fsi_sph_load(s, state, size) == FSI_OK);
