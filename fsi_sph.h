@@ -50,7 +50,7 @@
 
    MACROS: those of fsi.h, none of its own.
    UNITS: SI. In 2D masses, forces and energies are per metre of depth.
-   PRECISION: state = FSI__SPH_PLACED;in fsi_real; pair arithmetic in float on exact fixed-point differences, energies and sums in double,
+   PRECISION: state in fsi_real; pair arithmetic in float on exact fixed-point differences, energies and sums in double,
       boundary integrals in double. Recommended: double (the default); float saves memory, not time.
    COST: about 0.2 us for a particle and sweep, 8 to 25 sweeps a substep (twice that with coupled bodies), 1.4 kB a particle; see docs/sph.md.
 */
@@ -3139,19 +3139,45 @@ static fsi_vec3 fsi__sph_wall_velocity(const fsi__sph_run *run, const fsi__sph_p
     return v;
 }
 
-/* Coulomb friction (sph.md 10): what slides along a wall loses up to `friction` times the normal impulse F dt/m. Returns the change
-   of velocity; `push`: that impulse over m. */
-static fsi_vec3 fsi__sph_friction(const fsi__sph_run *run, const fsi__sph_part *part, fsi_vec3 push, fsi_vec3 v)
+/* Coulomb friction (sph.md 10): what slides along a wall loses up to `friction` times the normal impulse. Returns that bound, over m
+   [m/s], of a part whose force is known, and where it pushes. */
+static fsi_real fsi__sph_grip(const fsi__sph_run *run, const fsi__sph_part *part, fsi_vec3 *normal)
 {
-    const fsi_real most = run->im->obstacle[part->owner].desc.friction * fsi_v3_norm(push);
-    fsi_vec3 n, slip;
-    fsi_real speed;
-    if (!(most > 0)) return fsi_v3(0, 0, 0);
-    n = fsi_v3_unit(push);
-    slip = fsi_v3_sub(v, fsi__sph_wall_velocity(run, part));
-    slip = fsi_v3_madd(slip, -fsi_v3_dot(slip, n), n);
-    speed = fsi_v3_norm(slip);
-    return speed > 0 ? fsi_v3_scale(slip, -(speed < most ? speed : most) / speed) : slip;
+    const fsi_vec3 force = fsi_v3((fsi_real)part->force[0], (fsi_real)part->force[1], (fsi_real)part->force[2]);
+    *normal = fsi_v3_unit(force);
+    return run->im->obstacle[part->owner].desc.friction * fsi_v3_norm(force) * (fsi_real)(run->h / run->dt);
+}
+
+/* The change of a velocity that slips by `slip`, of which friction can end the share `yield`, less than 1 where the wall gives way. */
+static fsi_vec3 fsi__sph_friction(fsi_real grip, fsi_vec3 slip, fsi_real yield)
+{
+    const fsi_real speed = fsi_v3_norm(slip);
+    return fsi_v3_scale(slip, speed * yield > grip ? -grip / speed : -yield);
+}
+
+static fsi_vec3 fsi__sph_along(fsi_vec3 v, fsi_vec3 normal) { return fsi_v3_madd(v, -fsi_v3_dot(v, normal), normal); }
+
+/* Friction between rank r and a coupled body: an impulse of 1/(1/m + t.J M^-1 J^T t) ends a slip of 1 m/s along t. Changes both;
+   returns the change of the particle's velocity. One particle after the other, each against what the last one left, so the sum
+   takes no more than there is however light the body. */
+static fsi_vec3 fsi__sph_rub_body(fsi__sph_run *run, int r, const fsi__sph_part *part)
+{
+    const fsi_real m = run->s->particle_mass;
+    fsi__sph_body *b = &run->body[part->body];
+    const fsi_vec3 a = fsi_v3_sub(run->x[run->order[r]], b->at.position);
+    fsi_vec3 *v = &run->v[run->order[r]], n, slip, t, turn, rub;
+    fsi_real gives, grip = fsi__sph_grip(run, part, &n);
+    if (!(grip > 0)) return fsi_v3(0, 0, 0);
+    turn = fsi__sph_spin_to_rate(b->at.orientation, b->work.inertia, b->spin);
+    slip = fsi__sph_along(fsi_v3_sub(fsi_v3_sub(*v, b->velocity), fsi_v3_cross(turn, a)), n);
+    t = fsi_v3_unit(slip);
+    turn = fsi__sph_spin_to_rate(b->at.orientation, b->work.inertia, fsi_v3_cross(a, t));
+    gives = m / b->work.mass + m * fsi_v3_dot(fsi_v3_cross(turn, a), t);
+    rub = fsi__sph_friction(grip, slip, 1 / (1 + gives));
+    *v = fsi_v3_add(*v, rub);
+    b->velocity = fsi_v3_madd(b->velocity, -m / b->work.mass, rub);
+    b->spin = fsi_v3_madd(b->spin, -m, fsi_v3_cross(a, rub));
+    return rub;
 }
 
 /* Shares out what the walls gave to a particle, `given` [m/s], among the obstacles: to each its force, and of what the unfinished
@@ -3187,10 +3213,12 @@ static void fsi__sph_finish_wall(const fsi__sph_run *run, int r, fsi_vec3 before
     int k;
     for (k = 0; k < w->part_count; k++) {
         fsi__sph_part *part = &w->part[k];
-        fsi_vec3 push, rub;
+        fsi_vec3 n, rub;
+        fsi_real grip;
         fsi__sph_part_force(run, w, k, &run->uz[r], run->zp[r].w);
-        push = fsi_v3((fsi_real)part->force[0], (fsi_real)part->force[1], (fsi_real)part->force[2]);
-        rub = fsi__sph_friction(run, part, fsi_v3_scale(push, scale), *v);
+        grip = fsi__sph_grip(run, part, &n);
+        if (!(grip > 0) || part->body >= 0) continue; /* bodies: fsi__sph_rub_body */
+        rub = fsi__sph_friction(grip, fsi__sph_along(fsi_v3_sub(*v, fsi__sph_wall_velocity(run, part)), n), 1);
         *v = fsi_v3_add(*v, rub);
         fsi__sph_to_doubles(part->impulse, rub, 1);
     }
@@ -3235,32 +3263,40 @@ static void fsi__sph_finish(void *arg, int chunk, int begin, int end)
     fsi__sph_put_sums(run, chunk, sum[0], sum[1], sum[2], inner);
 }
 
-/* Adds up what the liquid gave to each obstacle, in order of ranks, and takes from the sum `wall` what went to coupled bodies: theirs
-   is counted by their own momentum. */
+/* Adds what the liquid gave to an obstacle and its body, for a particle at x whose velocity the part has changed by `change`. */
+static void fsi__sph_book(fsi__sph_run *run, const fsi__sph_part *part, fsi_vec3 x, fsi_vec3 change, int body)
+{
+    const fsi_vec3 given = fsi_v3_scale(change, -run->s->particle_mass);
+    fsi__sph_obstacle *o = &run->im->obstacle[part->owner];
+    int j;
+    o->impulse = fsi_v3_add(o->impulse, given);
+    o->moment = fsi_v3_add(o->moment, fsi_v3_cross(x, given));
+    for (j = 0; j < o->mesh->corners && o->vertex_impulse; j++) {
+        fsi_vec3 *v = &o->vertex_impulse[o->mesh->faces[o->mesh->corners * part->face + j]];
+        *v = fsi_v3_madd(*v, (fsi_real)part->bary[j], given);
+    }
+    if (body < 0) return;
+    run->body[body].work.impulse = fsi_v3_add(run->body[body].work.impulse, given);
+    run->body[body].work.angular_impulse = fsi_v3_add(run->body[body].work.angular_impulse, fsi_v3_cross(fsi_v3_sub(x, run->body[body].at.position), given));
+}
+
+/* Adds up what the liquid gave to each obstacle, in order of ranks. Coupled bodies: their momenta hold what the solve gave, so it goes out
+   of the sum `wall`; their friction follows here. */
 static void fsi__sph_collect_reactions(fsi__sph_run *run, double wall[3])
 {
-    const fsi_real mass = run->s->particle_mass;
     int r, k, j;
     for (r = 0; r < run->n; r++) {
         const fsi__sph_wall *w = fsi__sph_wall_of(run, r);
         for (k = 0; w && k < w->part_count; k++) {
             const fsi__sph_part *part = &w->part[k];
-            fsi__sph_obstacle *o = &run->im->obstacle[part->owner];
             const fsi_vec3 x = run->x[run->order[r]];
-            const fsi_vec3 given = fsi_v3_scale(fsi__sph_real3(part->impulse), -mass);
-            o->impulse = fsi_v3_add(o->impulse, given);
-            o->moment = fsi_v3_add(o->moment, fsi_v3_cross(x, given));
-            for (j = 0; j < o->mesh->corners && o->vertex_impulse; j++) {
-                fsi_vec3 *v = &o->vertex_impulse[o->mesh->faces[o->mesh->corners * part->face + j]];
-                *v = fsi_v3_madd(*v, (fsi_real)part->bary[j], given);
-            }
             if (part->body >= 0) {
+                const fsi_vec3 rub = fsi__sph_rub_body(run, r, part);
+                fsi__sph_add3(wall, rub);
+                fsi__sph_book(run, part, x, rub, part->body);
                 for (j = 0; j < 3; j++) wall[j] -= part->impulse[j];
-            } else if (o->body >= 0) {
-                fsi_body *body = &run->body[o->body].work;
-                body->impulse = fsi_v3_add(body->impulse, given);
-                body->angular_impulse = fsi_v3_add(body->angular_impulse, fsi_v3_cross(fsi_v3_sub(x, run->body[o->body].at.position), given));
             }
+            fsi__sph_book(run, part, x, fsi__sph_real3(part->impulse), part->body >= 0 ? -1 : run->im->obstacle[part->owner].body);
         }
     }
 }

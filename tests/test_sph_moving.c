@@ -199,6 +199,42 @@ static void test_friction_is_coulombs(void)
     fsi_mesh_destroy(floor);
 }
 
+/* A drop slides along a free slab that is twice as heavy: both feel the same force, and in the end they go together. */
+static void test_friction_moves_a_coupled_body(void)
+{
+    const double v0 = 1, slows = 0.3 * 9.81 * 0.1;
+    fsi_sph_desc d = make_desc(2, 0.02);
+    fsi_sph_obstacle_desc o = fsi_sph_default_obstacle_desc();
+    fsi_mesh *slab = make_block(2, 2, 0.1, 0);
+    fsi_body body = fsi_default_body();
+    fsi_vec3 force;
+    fsi_sph *s = make_sph(&d);
+    double m = (double)s->particle_mass, left_at;
+    int k, id;
+    body.mode = FSI_BODY_COUPLED;
+    body.mass = (fsi_real)(2 * m);
+    body.inertia = fsi_m3_diagonal(v3(1e6, 1e6, 1e6)); /* so that it hardly tips */
+    body.force = v3(0, m * 9.81, 0);                   /* and is not pressed down */
+    o.mesh = slab;
+    o.body = &body;
+    o.friction = (fsi_real)0.3;
+    CHECK(fsi_sph_add_obstacle_desc(s, &o, &id) == FSI_OK);
+    add_particle(s, v3(0, 0.1095, 0), v3(v0, 0, 0));
+    for (k = 0; k < 400; k++) {
+        step_ok(s, 1e-3);
+        CHECK(fsi_sph_obstacle_reaction(s, id, &force, NULL) == FSI_OK);
+        left_at = (double)body.velocity.x;
+        fsi_body_integrate(&body, (fsi_real)1e-3);
+        CHECK_NEAR((double)force.x * 1e-3, 2 * m * ((double)body.velocity.x - left_at), 1e-5 * m);
+        CHECK_NEAR((double)body.reaction_force.x, (double)force.x, 1e-4 * m * 9.81);
+        CHECK_NEAR((double)s->velocity[0].x + 2 * (double)body.velocity.x, v0, 1e-5);
+        if (k == 99) CHECK_NEAR((double)s->velocity[0].x, v0 - slows, 0.02);
+    }
+    CHECK_NEAR((double)s->velocity[0].x, v0 / 3, 2e-5);
+    fsi_sph_destroy(s);
+    fsi_mesh_destroy(slab);
+}
+
 /* ---- deforming ------------------------------------------------------------------------------------------------- */
 
 /* A floor of 2 x 16 quads whose wave runs under the water. */
@@ -271,8 +307,8 @@ static double speed_sum(const fsi_sph *s)
     return sum * (double)s->particle_mass;
 }
 
-/* T10: no gravity; a blob of liquid hits a free bar off its centre. What the bar gains the liquid loses. */
-static void check_exchange(int dim, double density)
+/* T10: no gravity; a blob of liquid hits a free bar off its centre. What the bar gains the liquid loses, by friction too. */
+static void check_exchange(int dim, double density, double friction)
 {
     fsi_sph_desc d = make_desc(dim, 0.02);
     fsi_mesh *m = make_block(dim, 0.04, 0.12, 0.06);
@@ -286,6 +322,7 @@ static void check_exchange(int dim, double density)
     s = make_sph(&d);
     o.mesh = m;
     o.body = &body;
+    o.friction = (fsi_real)friction;
     CHECK(fsi_sph_add_obstacle_desc(s, &o, NULL) == FSI_OK);
     CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0.06, 0.02, 0, 0.26, 0.22, 0) : box3(0.06, -0.08, 0.02, 0.22, 0.08, 0.18), v3(-1.5, 0, 0)) == FSI_OK);
     p0 = momentum(s, 0);
@@ -312,7 +349,7 @@ static void check_exchange(int dim, double density)
         fsi_vec3 L = fsi_v3_add(fsi_m3_mul_v3(fsi_body_world_tensor(body.pose.orientation, body.inertia), body.angular_velocity),
                                 fsi_v3_scale(fsi_v3_cross(body.pose.position, body.velocity), body.mass));
         double l = dim == 2 ? (double)L.z : (double)L.y;
-        printf("      %dD density %g: momentum drift %.1e of all, body took %.3f of it; angular %.4f -> %.4f, body %.4f\n", dim, density, drift / fabs(p0), gained / p0, spin0, spin1 + l, l);
+        printf("      %dD density %g, friction %g: momentum drift %.1e of all, body took %.3f of it; angular %.4f -> %.4f, body %.4f\n", dim, density, friction, drift / fabs(p0), gained / p0, spin0, spin1 + l, l);
         CHECK_NEAR(spin1 + l, spin0, 0.05 * fabs(l) + 0.02 * fabs(spin0));
     }
     fsi_sph_destroy(s);
@@ -321,9 +358,11 @@ static void check_exchange(int dim, double density)
 
 static void test_body_and_liquid_exchange_momentum_without_loss(void)
 {
-    check_exchange(2, 200);
-    check_exchange(2, 4000);
-    check_exchange(3, 600);
+    check_exchange(2, 200, 0);
+    check_exchange(2, 4000, 0);
+    check_exchange(3, 600, 0);
+    check_exchange(2, 200, 0.5);
+    check_exchange(3, 600, 0.5);
 }
 
 /* Cylinder released from rest under water: (B - D)/(C + D) g. B, the buoyancy that held it before, is 1 but for what is left of waves.
@@ -692,6 +731,7 @@ int main(int argc, char **argv)
 #endif
     RUN(test_body_and_liquid_exchange_momentum_without_loss);
     RUN(test_friction_is_coulombs);
+    RUN(test_friction_moves_a_coupled_body);
     RUN(test_teleporting_does_not_sweep);
     RUN(test_obstacles_act_on_those_that_their_mask_names);
     RUN(test_moving_things_give_the_same_bits_for_any_threads);
