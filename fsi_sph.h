@@ -49,6 +49,7 @@
       Several liquids.
 
    MACROS: those of fsi.h, none of its own.
+   STACK: up to 64 kB in the caller's thread and in each of the context's; give fibers and small threads that much.
    UNITS: SI. In 2D masses, forces and energies are per metre of depth.
    PRECISION: state in fsi_real; pair arithmetic in float on exact fixed-point differences, energies and sums in double,
       boundary integrals in double. Recommended: double (the default); float saves memory, not time.
@@ -212,7 +213,7 @@ FSI_API fsi_status fsi_sph_remove_particles(fsi_sph *s, const unsigned char *gon
                       body->torque take it; liquid and body are solved together, which is stable for bodies much lighter
                       than the liquid too. The outputs of fsi_body are written when the step has succeeded, for COUPLED also
                       `end`, where the step left it. Whoever integrates the pose himself may come out slightly elsewhere: the
-                      next step sweeps the difference. Several obstacles may be fixed to one body.
+                      next step sweeps the difference. Several obstacles may be fixed to one body. 2D: it turns about z only.
    Substeps move obstacles along. */
 typedef struct fsi_sph_obstacle_desc {
     uint32_t cookie;
@@ -334,7 +335,8 @@ FSI_API int fsi_sph_count_inside(const fsi_sph *s, int *first);
 /* State: particles with ids, filters and attributes, warm starts, how far emitters and sinks have come, time. Obstacles, bodies,
    descs of emitters and sinks, and desc are not saved: load into a simulator made alike (another dim, spacing, attribute_count
    or number of obstacles, other emitters or sinks are refused), after putting moving meshes (fsi_mesh_set) and bodies back: load
-   takes them for where they are then. NULL buffer asks the size. A damaged or foreign buffer is refused, nothing changes. */
+   takes them for where they are then. What was saved before fsi_sph_shift_origin is shifted when it is loaded after it. NULL
+   buffer asks the size. A damaged or foreign buffer is refused, nothing changes. */
 FSI_API fsi_status fsi_sph_save(const fsi_sph *s, void *buffer, size_t capacity, size_t *size);
 FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size);
 /* Hash of what save writes. Equal after equal steps, for any number of threads. */
@@ -791,6 +793,7 @@ typedef struct fsi__sph_impl {
     unsigned char *marker;   /* count, or NULL */
     fsi_real *aeration;
     uint64_t next_particle;  /* id of the next one */
+    double origin[3];        /* sum of the offsets of fsi_sph_shift_origin */
     fsi__sph_emitter *emitter;
     int emitter_count, emitter_capacity, next_emitter;
     fsi__sph_sink *sink;
@@ -1459,12 +1462,19 @@ static void fsi__sph_stand_all(fsi__sph_impl *im)
     for (o = 0; o < im->obstacle_count; o++) if (im->obstacle[o].moves) fsi__sph_stand(&im->obstacle[o]);
 }
 
-/* What the owner ordered, for the whole step: fraction s of the way from where the last step left the body to its end. */
-static fsi_pose fsi__sph_pose_at(const fsi__sph_body *b, double s)
+/* What the owner ordered, for the whole step: fraction s of the way from where the last step left something to the body's end. */
+static fsi_pose fsi__sph_pose_at(const fsi__sph_body *b, fsi_pose from, double s)
 {
     fsi_body way = b->work;
-    way.pose = b->from;
+    way.pose = from;
     return fsi_body_pose_at(&way, (fsi_real)s);
+}
+
+/* Sweeps an obstacle through the substep, from where the last step left it, which need not be where it left others of its body. */
+static void fsi__sph_move_along(const fsi__sph_run *run, fsi__sph_obstacle *o, const fsi__sph_body *b)
+{
+    if (b->coupled) fsi__mesh_follow_rigid(o->shadow, o->rest, run->done > 0 ? b->from : o->at, b->at);
+    else fsi__mesh_follow_rigid(o->shadow, o->rest, fsi__sph_pose_at(b, o->at, run->done), fsi__sph_pose_at(b, o->at, run->done + run->share));
 }
 
 /* Puts the obstacles where this substep ends, as far as that is known, sweeping them there from where it begins. */
@@ -1479,8 +1489,7 @@ static void fsi__sph_move_obstacles(fsi__sph_run *run, int coupled_only)
         if (!b) {
             fsi__mesh_follow(o->shadow, o->rest, o->desc.mesh->vertices, (fsi_real)run->done, (fsi_real)(run->done + run->share));
             fsi__sph_make_patches(o->mesh, o->patch, o->stack);
-        } else if (b->coupled) fsi__mesh_follow_rigid(o->shadow, o->rest, b->from, b->at);
-        else fsi__mesh_follow_rigid(o->shadow, o->rest, fsi__sph_pose_at(b, run->done), b->at);
+        } else fsi__sph_move_along(run, o, b);
         run->stats.refits++;
     }
     fsi__sph_lap(run, &run->stats.seconds_motion, &clock);
@@ -1558,7 +1567,7 @@ static void fsi__sph_predict_body(const fsi__sph_run *run, fsi__sph_body *b)
     const fsi_real dt = (fsi_real)run->dt;
     fsi_pose star, at;
     if (!b->coupled) {
-        b->at = fsi__sph_pose_at(b, run->done + run->share);
+        b->at = fsi__sph_pose_at(b, b->from, run->done + run->share);
         return;
     }
     b->star_velocity = fsi_v3_madd(b->velocity, dt / b->work.mass, b->work.force);
@@ -4542,11 +4551,15 @@ static void fsi__sph_commit(fsi__sph_run *run, double dt)
 /* A body that a step can use, if there is one. */
 static fsi_status fsi__sph_check_body(const fsi_sph *s, const fsi_body *body, int id, const char *function)
 {
-    double off;
+    double off, tilt;
     if (!body) return FSI_OK;
     FSI__SPH_TRY(fsi_body_check(s->context, body, id));
-    off = fmax((double)fsi_v3_norm(body->pose.position), (double)fsi_v3_norm(body->end.position));
+    off = (double)fsi_v3_norm(body->pose.position);
+    if (body->mode == FSI_BODY_PRESCRIBED) off = fmax(off, (double)fsi_v3_norm(body->end.position));
     if (!(off <= FSI__MESH_REACH)) return fsi__fail(s->context, FSI_ERROR_LIMIT, function, id, off, "the body of obstacle %d is %g from the origin", id, off);
+    tilt = fmax(fabs((double)body->inertia.m[2]), fabs((double)body->inertia.m[5]));
+    if (s->desc.dim == 2 && body->mode == FSI_BODY_COUPLED && tilt > 1e-6 * (double)body->inertia.m[8])
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, function, id, tilt, "the body of obstacle %d has a product of inertia with z of %g, which would turn it out of the plane of dim 2", id, tilt);
     return FSI_OK;
 }
 
@@ -4610,7 +4623,7 @@ static void fsi__sph_begin_body(fsi__sph_run *run, fsi__sph_obstacle *o, double 
         b->base = b->work.pose;
         b->velocity = b->work.velocity;
         b->spin = fsi_m3_mul_v3(fsi_body_world_tensor(b->base.orientation, b->work.inertia), b->work.angular_velocity);
-        memcpy(b->warm, o->warm, sizeof b->warm);
+        if (b->coupled) memcpy(b->warm, o->warm, sizeof b->warm);
         run->coupled_count += b->coupled;
         fsi_body_begin_step(&b->work, (fsi_real)dt);
     }
@@ -4796,7 +4809,7 @@ static fsi_status fsi__sph_check_desc(fsi_context *context, const fsi_sph_desc *
     int k;
     for (k = 0; k < n; k++)
         if (!(range[k].value >= range[k].lo * (1 - 1e-6) && range[k].value <= range[k].hi * (1 + 1e-6))) /* floats may round */
-            return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, k, range[k].value, "desc.%s is %g, must be %g to %g", range[k].name, range[k].value, range[k].lo, range[k].hi);
+            return fsi__fail(context, range[k].value == range[k].value ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, k, range[k].value, "desc.%s is %g, must be %g to %g", range[k].name, range[k].value, range[k].lo, range[k].hi);
     if (!fsi_v3_is_finite(d->gravity)) return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "desc.gravity is not finite");
     if (d->dim == 2 && d->gravity.z != 0) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->gravity.z, "desc.gravity.z is %g, but the plane of dim 2 is x, y", (double)d->gravity.z);
     return FSI_OK;
@@ -5528,8 +5541,8 @@ static fsi_status fsi__sph_check_obstacle(const fsi_sph *s, const char *fn, cons
 {
     FSI__SPH_TRY(fsi__sph_check_filled(s, fn, d, FSI__COOKIE('o', fsi_sph_obstacle_desc), "obstacle"));
     FSI__SPH_TRY(fsi__sph_check_mesh(s, fn, d->mesh, 0));
-    if (!(d->friction >= 0 && d->friction <= 10)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->friction, "desc.friction is %g, must be 0 to 10", (double)d->friction);
-    if (!(d->adhesion >= 0 && d->adhesion <= 1)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->adhesion, "desc.adhesion is %g, must be 0 to 1", (double)d->adhesion);
+    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "friction", (double)d->friction, 0, 10));
+    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "adhesion", (double)d->adhesion, 0, 1));
     return fsi__sph_check_body(s, d->body, ((const fsi__sph_impl *)s->impl)->next_id, fn);
 }
 
@@ -5629,14 +5642,22 @@ static void fsi__sph_shift_obstacle(fsi__sph_obstacle *o, fsi_vec3 offset)
     fsi__sph_stand(o);
 }
 
-static void fsi__sph_shift_sources(fsi__sph_impl *im, fsi_vec3 offset)
+static void fsi__sph_shift_sinks(fsi__sph_impl *im, fsi_vec3 offset)
 {
     int k;
-    for (k = 0; k < im->emitter_count; k++) fsi__sph_add_scaled(im->emitter[k].flow.center, 1, offset);
     for (k = 0; k < im->sink_count; k++) {
         im->sink[k].desc.box = fsi__sph_shift_box(im->sink[k].desc.box, offset);
         im->sink[k].desc.center = fsi_v3_add(im->sink[k].desc.center, offset);
     }
+}
+
+/* Particles and emitters: what a state holds of places. */
+static void fsi__sph_shift_liquid(fsi_sph *s, fsi_vec3 offset)
+{
+    fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
+    int i;
+    for (i = 0; i < s->count; i++) s->position[i] = fsi_v3_add(s->position[i], offset);
+    for (i = 0; i < im->emitter_count; i++) fsi__sph_add_scaled(im->emitter[i].flow.center, 1, offset);
 }
 
 FSI_API fsi_status fsi_sph_shift_origin(fsi_sph *s, fsi_vec3 offset)
@@ -5659,8 +5680,9 @@ FSI_API fsi_status fsi_sph_shift_origin(fsi_sph *s, fsi_vec3 offset)
     }
     s->desc.domain = box;
     for (i = 0; i < im->obstacle_count; i++) fsi__sph_shift_obstacle(&im->obstacle[i], offset);
-    for (i = 0; i < s->count; i++) s->position[i] = fsi_v3_add(s->position[i], offset);
-    fsi__sph_shift_sources(im, offset);
+    fsi__sph_shift_liquid(s, offset);
+    fsi__sph_shift_sinks(im, offset);
+    fsi__sph_add3(im->origin, offset);
     return FSI_OK;
 }
 
@@ -5829,6 +5851,8 @@ FSI_API void fsi_sph_debug_draw(const fsi_sph *s, const fsi_debug_draw *draw)
 
 /* ---- >>state -------------------------------------------------------------------------------------------------- */
 
+#define FSI__SPH_OBSTACLE_BYTES (6 * sizeof(double) + sizeof(fsi_pose)) /* of an obstacle in a state */
+
 static void fsi__sph_state(fsi__stream *st, void *simulator)
 {
     fsi_sph *s = (fsi_sph *)simulator;
@@ -5837,11 +5861,16 @@ static void fsi__sph_state(fsi__stream *st, void *simulator)
     int k, saved;
     fsi__sph_columns(s, columns, &saved);
     fsi__bytes(st, &s->time, sizeof s->time);
+    fsi__bytes(st, &s->stats.wall_speed, sizeof s->stats.wall_speed);
+    fsi__bytes(st, im->origin, sizeof im->origin);
     fsi__bytes(st, &im->next_particle, sizeof im->next_particle);
     for (k = 0; k < im->emitter_count; k++) fsi__bytes(st, &im->emitter[k].flow, sizeof im->emitter[k].flow);
     for (k = 0; k < im->sink_count; k++) fsi__bytes(st, &im->sink[k].drain, sizeof im->sink[k].drain);
     for (k = 0; k < saved; k++) fsi__bytes(st, *columns[k].array, (size_t)s->count * columns[k].size);
-    for (k = 0; k < im->obstacle_count; k++) fsi__bytes(st, im->obstacle[k].warm, sizeof im->obstacle[k].warm);
+    for (k = 0; k < im->obstacle_count; k++) {
+        fsi__bytes(st, im->obstacle[k].warm, sizeof im->obstacle[k].warm);
+        fsi__bytes(st, &im->obstacle[k].at, sizeof im->obstacle[k].at);
+    }
 }
 
 /* Stands first: loading makes room for `count` before it reads the rest, and refuses what was saved by an unlike
@@ -5904,8 +5933,8 @@ static fsi_status fsi__sph_check_head(const fsi_sph *s, const fsi__sph_state_hea
     static const char fn[] = "fsi_sph_load";
     fsi__sph_state_head own = fsi__sph_make_head(s);
     fsi__column columns[FSI__SPH_COLUMNS];
-    size_t row = 0, start = sizeof *head + sizeof(double) + sizeof(uint64_t) + (size_t)own.emitters * sizeof(fsi__sph_flow) + (size_t)own.sinks * sizeof(fsi__sph_drain)
-        + (size_t)own.obstacles * sizeof ((const fsi__sph_impl *)s->impl)->obstacle->warm;
+    size_t row = 0, start = sizeof *head + 5 * sizeof(double) + sizeof(uint64_t) + (size_t)own.emitters * sizeof(fsi__sph_flow) + (size_t)own.sinks * sizeof(fsi__sph_drain)
+        + (size_t)own.obstacles * FSI__SPH_OBSTACLE_BYTES;
     int k, saved;
     own.count = head->count;
     if (st->ok && memcmp(head, &own, sizeof own) != 0)
@@ -5923,27 +5952,62 @@ static fsi_status fsi__sph_check_content(const fsi_sph *s, const fsi__sph_state_
 {
     static const char fn[] = "fsi_sph_load";
     const size_t reals = 4 * sizeof(fsi_vec3) / sizeof(fsi_real) + FSI__SPH_REALS - 4;
-    const size_t start = st->used, warm = (size_t)head->obstacles * 6;
+    const size_t start = st->used;
     const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
-    double time = 0;
+    double plain[5] = { 0, 0, 0, 0, 0 }; /* time, speed of walls, origin */
     size_t k;
-    fsi__bytes(st, &time, sizeof time);
-    if (!fsi_is_finite(time)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the time of the state is not finite");
+    fsi__bytes(st, plain, sizeof plain);
+    if (!fsi_is_finite(plain[0]) || !(plain[1] >= 0) || !fsi_is_finite(plain[1] + plain[2] + plain[3] + plain[4]))
+        return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the time, origin or speed of walls of the state is not finite");
     if (!fsi__sph_check_sources(s, st)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is of other emitters or sinks than this liquid has");
     for (k = 0; k < (size_t)head->count * reals; k++) {
         fsi_real x = 0;
         fsi__bytes(st, &x, sizeof x);
         if (!fsi_is_finite((double)x)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, (long long)k, 0, "number %.0f of the state is not finite", (double)k);
     }
-    st->used = st->capacity - warm * sizeof(double);
-    for (k = 0; k < warm; k++) {
-        double x = 0;
-        fsi__bytes(st, &x, sizeof x);
-        if (!fsi_is_finite(x)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, (long long)(k / 6), 0, "the state of obstacle %d is not finite", (int)(k / 6));
+    st->used = st->capacity - (size_t)head->obstacles * FSI__SPH_OBSTACLE_BYTES;
+    for (k = 0; k < (size_t)head->obstacles; k++) {
+        double warm[6] = { 0, 0, 0, 0, 0, 0 };
+        fsi_pose at;
+        memset(&at, 0, sizeof at);
+        fsi__bytes(st, warm, sizeof warm);
+        fsi__bytes(st, &at, sizeof at);
+        if (!fsi_is_finite(warm[0] + warm[1] + warm[2] + warm[3] + warm[4] + warm[5]) || !fsi_v3_is_finite(at.position))
+            return fsi__fail(s->context, FSI_ERROR_NAN, fn, (long long)k, 0, "the state of obstacle %d is not finite", (int)k);
     }
     st->used = start;
     for (k = 0; k < (size_t)head->obstacles; k++) FSI__SPH_TRY(fsi__sph_check_body(s, im->obstacle[k].desc.body, im->obstacle[k].id, fn));
     return FSI_OK;
+}
+
+/* Takes an obstacle for where it is now. Where that is, but for rounding, where its body was when the state was saved, it starts from
+   there, as the run that was saved did. */
+static void fsi__sph_load_obstacle(const fsi_sph *s, fsi__sph_obstacle *o)
+{
+    const fsi_pose saved = o->at;
+    fsi_vec3 way, turn;
+    double off;
+    fsi__sph_set_obstacle(o);
+    if (!o->desc.body) return;
+    way = fsi_v3_sub(o->at.position, saved.position);
+    turn = fsi_quat_rotation_vector(fsi_quat_mul(o->at.orientation, fsi_quat_conj(saved.orientation)));
+    off = (double)fsi_v3_norm(way) + (double)fsi_v3_norm(turn) * fsi__sph_longest(o->rest, o->vertex_count);
+    if (off < 1e-3 * (double)s->desc.spacing) o->at = saved;
+    fsi__sph_stand(o);
+}
+
+/* Moves what was loaded from where the origin was then to where it is now. */
+static void fsi__sph_load_origin(fsi_sph *s, const double now[3])
+{
+    fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
+    double then[3];
+    int k;
+    memcpy(then, im->origin, sizeof then);
+    memcpy(im->origin, now, sizeof im->origin);
+    if (memcmp(then, now, sizeof then) == 0) return;
+    for (k = 0; k < 3; k++) then[k] = now[k] - then[k];
+    fsi__sph_shift_liquid(s, fsi__sph_real3(then));
+    for (k = 0; k < im->obstacle_count; k++) im->obstacle[k].at.position = fsi_v3_add(im->obstacle[k].at.position, fsi__sph_real3(then));
 }
 
 FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size)
@@ -5951,6 +6015,7 @@ FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size)
     fsi__sph_impl *im;
     fsi__sph_state_head head;
     fsi__stream st;
+    double origin[3];
     int k;
     FSI__SPH_TRY(fsi__sph_check(s));
     FSI__SPH_TRY(fsi__load_begin(s->context, s->cookie, buffer, size, &st, "fsi_sph_load"));
@@ -5961,12 +6026,14 @@ FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size)
     FSI__SPH_TRY(fsi__sph_reserve(s, (int)head.count));
     im = (fsi__sph_impl *)s->impl;
     s->count = (int)head.count;
+    memcpy(origin, im->origin, sizeof origin);
     fsi__sph_state(&st, s);
+    fsi__sph_load_origin(s, origin);
     if (im->marker && s->count > 0) {
         memset(im->marker, FSI_SPH_LIQUID, (size_t)s->count);
         memset(im->aeration, 0, (size_t)s->count * sizeof *im->aeration);
     }
-    for (k = 0; k < im->obstacle_count; k++) fsi__sph_set_obstacle(&im->obstacle[k]);
+    for (k = 0; k < im->obstacle_count; k++) fsi__sph_load_obstacle(s, &im->obstacle[k]);
     return FSI_OK;
 }
 

@@ -296,6 +296,39 @@ static void test_teleporting_does_not_sweep(void)
     }
 }
 
+/* Of two obstacles fixed to one body the first is swept with it, the second is taken for where the body is now. */
+static void test_obstacles_of_one_body_teleport_alone(void)
+{
+    int mode;
+    for (mode = FSI_BODY_PRESCRIBED; mode <= FSI_BODY_COUPLED; mode++) {
+        fsi_sph_desc d = make_desc(2, 0.02);
+        fsi_sph_obstacle_desc o = fsi_sph_default_obstacle_desc();
+        fsi_body body = fsi_default_body();
+        fsi_mesh *m[2];
+        fsi_sph *s;
+        int k, id[2];
+        d.gravity = v3(0, 0, 0);
+        d.max_substeps = 2;
+        s = make_sph(&d);
+        body.mode = mode ? FSI_BODY_COUPLED : FSI_BODY_PRESCRIBED;
+        o.body = &body;
+        for (k = 0; k < 2; k++) {
+            m[k] = make_block(2, 0.05, 0.05, 0);
+            mesh_to(m[k], pose_at(2, 0, k, 0));
+            o.mesh = m[k];
+            CHECK(fsi_sph_add_obstacle_desc(s, &o, &id[k]) == FSI_OK);
+            add_particle(s, v3(0.3, k + 0.03, 0), v3(0, 0, 0));
+        }
+        body.pose.position.x = body.end.position.x = (fsi_real)0.6;
+        CHECK(fsi_sph_teleport_obstacle(s, id[1]) == FSI_OK);
+        step_ok(s, 1e-2);
+        CHECK((double)s->position[0].x >= 0.65);
+        CHECK((double)s->position[1].x == (double)(fsi_real)0.3);
+        for (k = 0; k < 2; k++) fsi_mesh_destroy(m[k]);
+        fsi_sph_destroy(s);
+    }
+}
+
 /* ---- coupled bodies -------------------------------------------------------------------------------------------- */
 
 /* Sum of m |v|. */
@@ -484,32 +517,34 @@ static void test_obstacles_act_on_those_that_their_mask_names(void)
 /* ---- promises -------------------------------------------------------------------------------------------------- */
 
 /* A tank with a stirrer (prescribed body), a waving wall (mesh) and a crate (coupled body). */
-typedef struct rig { fsi_sph *s; fsi_mesh *stirrer, *wall, *crate; fsi_body turning, floating; int ids[3]; } rig;
+typedef struct rig { int dim; fsi_sph *s; fsi_mesh *stirrer, *wall, *crate; fsi_body turning, floating; int ids[3]; } rig;
 
 static void rig_pose(rig *g, double t)
 {
-    g->turning.end = pose_at(2, 0.45, 0.12, 6 * t);
-    CHECK(fsi_mesh_move_rigid(g->wall, v3(0.02 + 0.02 * sin(20 * t), 0.2, 0), fsi_quat_identity()) == FSI_OK);
+    g->turning.end = pose_at(g->dim, 0.45, 0.12, 6 * t);
+    CHECK(fsi_mesh_move_rigid(g->wall, pose_at(g->dim, 0.02 + 0.02 * sin(20 * t), 0.2, 0).position, fsi_quat_identity()) == FSI_OK);
 }
 
-static int rig_begin(rig *g, double dx, fsi_context *context)
+static int rig_begin(rig *g, int dim, double dx, fsi_context *context)
 {
-    fsi_sph_desc d = make_desc(2, dx);
+    fsi_sph_desc d = make_desc(dim, dx);
     fsi_sph_obstacle_desc o = fsi_sph_default_obstacle_desc();
     int ok;
     memset(g, 0, sizeof *g);
-    g->stirrer = make_block(2, 0.08, 0.02, 0);
-    g->wall = make_block(2, 0.02, 0.3, 0);
-    g->crate = make_block(2, 0.04, 0.04, 0);
-    mesh_to(g->stirrer, pose_at(2, 0.45, 0.12, 0));
-    mesh_to(g->wall, pose_at(2, 0.02, 0.2, 0));
+    g->dim = dim;
+    g->stirrer = make_block(dim, 0.08, 0.02, 0.06);
+    g->wall = make_block(dim, 0.02, 0.3, 0.1);
+    g->crate = make_block(dim, 0.04, 0.04, 0.03);
+    mesh_to(g->stirrer, pose_at(dim, 0.45, 0.12, 0));
+    mesh_to(g->wall, pose_at(dim, 0.02, 0.2, 0));
     g->turning = fsi_default_body();
-    g->turning.pose = g->turning.end = pose_at(2, 0.45, 0.12, 0);
-    g->floating = make_floater(g->crate, 400, 9.81, 2);
-    mesh_to(g->crate, pose_at(2, 0.2, 0.3, 0.3));
-    g->floating.pose = pose_at(2, 0.2, 0.3, 0.3);
+    g->turning.pose = g->turning.end = pose_at(dim, 0.45, 0.12, 0);
+    g->floating = make_floater(g->crate, 400, 9.81, dim);
+    mesh_to(g->crate, pose_at(dim, 0.2, 0.3, 0.3));
+    g->floating.pose = pose_at(dim, 0.2, 0.3, 0.3);
+    if (dim == 3) g->floating.angular_velocity = v3(1, 2, 3);
     d.context = context;
-    d.domain = box3(0, 0, 0, 0.64, 0.48, 0);
+    d.domain = dim == 2 ? box3(0, 0, 0, 0.64, 0.48, 0) : box3(0, 0, 0, 0.64, 0.16, 0.48);
     d.depth = (fsi_real)0.3;
     if (fsi_sph_create(&g->s, &d) != FSI_OK) return 0;
     o.friction = (fsi_real)0.1;
@@ -520,7 +555,7 @@ static int rig_begin(rig *g, double dx, fsi_context *context)
     o.body = &g->floating;
     ok = ok && fsi_sph_add_obstacle_desc(g->s, &o, &g->ids[1]) == FSI_OK;
     ok = ok && fsi_sph_add_obstacle(g->s, g->wall, &g->ids[2]) == FSI_OK;
-    return ok && fsi_sph_fill_box(g->s, box3(0, 0, 0, 0.64, 0.24, 0), v3(0, 0, 0)) == FSI_OK;
+    return ok && fsi_sph_fill_box(g->s, dim == 2 ? box3(0, 0, 0, 0.64, 0.24, 0) : box3(0, 0, 0, 0.64, 0.16, 0.24), v3(0, 0, 0)) == FSI_OK;
 }
 
 static void rig_end(rig *g)
@@ -557,7 +592,7 @@ static void test_moving_things_give_the_same_bits_for_any_threads(void)
         fsi_context context = fsi_default_context();
         rig g;
         test_threads(&context, threads[k], k == 4);
-        CHECK(rig_begin(&g, 0.008, &context));
+        CHECK(rig_begin(&g, 2, 0.008, &context));
         for (step = 1; step <= 12; step++) CHECK(rig_step(&g, step) == FSI_OK);
         CHECK(fsi_sph_count_inside(g.s, NULL) == 0);
         hash[k] = rig_hash(&g);
@@ -567,7 +602,7 @@ static void test_moving_things_give_the_same_bits_for_any_threads(void)
 }
 
 /* Saved in the middle, with bodies and meshes put back by their owner, it goes on as if nothing had happened. */
-static void test_loading_goes_on_with_moving_things(void)
+static void check_loading(int dim)
 {
     rig g;
     fsi_body turning, floating;
@@ -575,12 +610,14 @@ static void test_loading_goes_on_with_moving_things(void)
     void *state;
     size_t size, count;
     uint64_t hash;
+    double speed;
     int step, k;
-    CHECK(rig_begin(&g, 0.02, NULL));
+    CHECK(rig_begin(&g, dim, dim == 2 ? 0.02 : 0.03, NULL));
     for (step = 1; step <= 8; step++) CHECK(rig_step(&g, step) == FSI_OK);
     CHECK(fsi_sph_save(g.s, NULL, 0, &size) == FSI_OK);
     state = malloc(size);
     CHECK(fsi_sph_save(g.s, state, size, &size) == FSI_OK);
+    speed = g.s->stats.wall_speed;
     turning = g.turning;
     floating = g.floating;
     count = (size_t)g.wall->source_count;
@@ -588,17 +625,30 @@ static void test_loading_goes_on_with_moving_things(void)
     for (k = 0; k < (int)count; k++) x[k] = g.wall->vertices[g.wall->source_vertex[k]];
     for (step = 9; step <= 14; step++) CHECK(rig_step(&g, step) == FSI_OK);
     hash = rig_hash(&g);
-    g.turning = turning;
-    g.floating = floating;
-    CHECK(fsi_mesh_set(g.wall, x, (int)count) == FSI_OK);
-    CHECK(fsi_sph_load(g.s, state, size) == FSI_OK);
-    for (step = 9; step <= 14; step++) CHECK(rig_step(&g, step) == FSI_OK);
-    CHECK(rig_hash(&g) == hash);
+    for (k = 0; k < 2; k++) { /* into a simulator with a history, and a new one */
+        if (k == 1) {
+            rig_end(&g);
+            CHECK(rig_begin(&g, dim, dim == 2 ? 0.02 : 0.03, NULL));
+        }
+        g.turning = turning;
+        g.floating = floating;
+        CHECK(fsi_mesh_set(g.wall, x, (int)count) == FSI_OK);
+        CHECK(fsi_sph_load(g.s, state, size) == FSI_OK);
+        CHECK(g.s->stats.wall_speed == speed); /* fsi_sph_suggest_dt needs it */
+        for (step = 9; step <= 14; step++) CHECK(rig_step(&g, step) == FSI_OK);
+        CHECK(rig_hash(&g) == hash);
+    }
     CHECK(fsi_sph_remove_obstacle(g.s, g.ids[2]) == FSI_OK);
     CHECK(fsi_sph_load(g.s, state, size) == FSI_ERROR_FORMAT); /* another number of obstacles */
     free(x);
     free(state);
     rig_end(&g);
+}
+
+static void test_loading_goes_on_with_moving_things(void)
+{
+    check_loading(2);
+    check_loading(3);
 }
 
 /* A step that fails leaves liquid, bodies and the places of obstacles as they were: what follows is what would have followed. */
@@ -609,7 +659,7 @@ static void test_a_failed_step_moves_nothing(void)
     uint64_t before;
     int step, fail, failures = 0;
     test_fail_allocator(&context, 0);
-    CHECK(rig_begin(&g, 0.02, &context) && rig_begin(&h, 0.02, NULL));
+    CHECK(rig_begin(&g, 2, 0.02, &context) && rig_begin(&h, 2, 0.02, NULL));
     for (step = 1; step <= 6; step++) {
         for (fail = 1; fail < 40; fail++) { /* out of memory at every allocation in turn */
             rig_pose(&g, 0.005 * step);
@@ -649,7 +699,9 @@ static void test_bad_bodies_and_obstacles_are_named(void)
     fsi_sph_obstacle_desc o = fsi_sph_default_obstacle_desc();
     rig g;
     fsi_body turning, floating;
-    CHECK(rig_begin(&g, 0.02, NULL));
+    unsigned char state[200000];
+    size_t size;
+    CHECK(rig_begin(&g, 2, 0.02, NULL));
     turning = g.turning;
     floating = g.floating;
     g.turning.end.position.x = (fsi_real)test_nan();
@@ -673,13 +725,21 @@ static void test_bad_bodies_and_obstacles_are_named(void)
     g.floating.pose.position.x = (fsi_real)TOL(1e90, 1e20);
     refuse_body(&g, "from the origin", FSI_ERROR_LIMIT);
     g.floating = floating;
+    g.floating.inertia.m[0] = g.floating.inertia.m[4] = g.floating.inertia.m[8];
+    g.floating.inertia.m[2] = g.floating.inertia.m[6] = g.floating.inertia.m[8] / 10;
+    refuse_body(&g, "out of the plane", FSI_ERROR_ARGUMENT);
+    g.floating = floating;
+    g.floating.end.position.x = (fsi_real)TOL(1e90, 1e20); /* of no meaning to what the liquid moves */
+    CHECK(fsi_sph_save(g.s, NULL, 0, &size) == FSI_OK && size < sizeof state && fsi_sph_save(g.s, state, size, &size) == FSI_OK);
+    CHECK(fsi_sph_step(g.s, 0) == FSI_OK && fsi_sph_load(g.s, state, size) == FSI_OK);
+    g.floating = floating;
     CHECK(fsi_sph_add_obstacle_desc(g.s, NULL, NULL) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_sph_add_obstacle_desc(g.s, &o, NULL) == FSI_ERROR_ARGUMENT);
     o.mesh = g.wall;
     o.friction = -1;
     CHECK(fsi_sph_add_obstacle_desc(g.s, &o, NULL) == FSI_ERROR_ARGUMENT && strstr(fsi_sph_error(g.s)->message, "friction"));
     o.friction = (fsi_real)test_nan();
-    CHECK(fsi_sph_add_obstacle_desc(g.s, &o, NULL) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_sph_add_obstacle_desc(g.s, &o, NULL) == FSI_ERROR_NAN);
     o = fsi_sph_default_obstacle_desc();
     o.mesh = g.wall;
     o.cookie++;
@@ -733,6 +793,7 @@ int main(int argc, char **argv)
     RUN(test_friction_is_coulombs);
     RUN(test_friction_moves_a_coupled_body);
     RUN(test_teleporting_does_not_sweep);
+    RUN(test_obstacles_of_one_body_teleport_alone);
     RUN(test_obstacles_act_on_those_that_their_mask_names);
     RUN(test_moving_things_give_the_same_bits_for_any_threads);
     RUN(test_loading_goes_on_with_moving_things);
