@@ -104,7 +104,7 @@ typedef struct fsi_sph_desc {
     fsi_real contact_stiffness; /* kappa0 / mu; default 1 */
     int contact_first;       /* lowest power n0 of the contact potential: 2 (default, C1) or 1 (the paper's, may cycle) */
     int contact_order, contact_max_order; /* N at the start of a step and its bound; default 3, 24 */
-    fsi_real xsph;           /* velocity smoothing 0 to 0.5; default 0.05 */
+    fsi_real xsph;           /* velocity smoothing 0 to 0.5; default 0.05; surface tension takes more: 2 dt/sqrt(rho0 dx^3/sigma) */
     fsi_real surface_tension;/* sigma [N/m] (water: 0.0728), 0 to 1e6; default 0: none, at no cost */
     fsi_box3 domain;         /* solid walls around the liquid; default empty: none */
     int reserve;             /* particles to make room for; default 0 */
@@ -125,7 +125,8 @@ typedef struct fsi_sph_stats {
     int particles, substeps, iterations, restarts, halvings, rebuilds, reevaluations;
     int warm_rejected;            /* substeps that started cold although warm_start is set */
     int degraded;                 /* 1: the budget or max_iters ended a solve early: such steps stay stable, but the liquid is softer
-                                     and its velocities are smoothed, as by xsph 0.5 */
+                                     and its velocities are smoothed, as by xsph 0.5; or max_substeps left substeps that are too long for
+                                     surface tension: then it is lowered to what they can bear, and velocities are smoothed */
     int placed, pinched;          /* particles put back outside a solid; of these, without a free place within H: they stay where they
                                      were until the solids part */
     int wall_particles;           /* in groups of eight of which one is within reach of a mesh, last substep */
@@ -320,7 +321,7 @@ FSI_API fsi_status fsi_sph_copy(const fsi_sph *s, fsi_sph_field field, fsi_vec3 
    then nothing has changed. */
 FSI_API fsi_status fsi_sph_step(fsi_sph *s, fsi_real dt);
 /* The largest step that moves no particle farther than cfl * dx, keeps the stiffness number S = mu dt^2/(rho0 dx^2)
-   below 10 and resolves capillary waves, dt <= sqrt(rho0 dx^3/sigma)/4 [s]. */
+   below 10 and resolves capillary waves, dt <= sqrt(rho0 dx^3/sigma)/6 [s]. */
 FSI_API fsi_real fsi_sph_suggest_dt(const fsi_sph *s);
 
 /* Pressure [Pa] at a point: Shepard average of the particles within H; 0 where there are none. O(count). */
@@ -660,6 +661,10 @@ static double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, doub
 #define FSI__SPH_LAG 0.01
 #define FSI__SPH_LAG_WARM 0.5
 #define FSI__SPH_LAG_XSPH 0.5
+/* Surface tension needs this much XSPH in the time of a capillary wave of one spacing: what single particles at the surface are given
+   must be shared by those below, or it piles up until they leave. */
+#define FSI__SPH_TENSION_XSPH 2
+#define FSI__SPH_STILL 1e-4   /* a correction below this share of the particles' way needs no more digits than one of this size */
 #define FSI__SPH_SUMS 8       /* partial sums a chunk */
 #define FSI__SPH_VISCOUS 1e-3 /* iterations of viscosity end when what they leave over is this share of what it changes */
 #define FSI__SPH_VISCOUS_NOISE 1e-7 /* or this share of the velocity itself */
@@ -671,8 +676,10 @@ static double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, doub
 #define FSI__SPH_PAIR_PRESSED 0.35
 #if defined(FSI_LANES_DOUBLE)
 #define FSI__SPH_ENERGY_NOISE 1e-6 /* relative rise of the energy that rounding of the densities can make */
+#define FSI__SPH_STEP_NOISE 1e-12  /* mean step of a sweep that it can make [H], times mu dt^2/(rho0 H^2), up to 0.5 */
 #else
 #define FSI__SPH_ENERGY_NOISE 1e-4
+#define FSI__SPH_STEP_NOISE 1e-7
 #endif
 
 /* A plane that a particle must not pass: gap(u) = gap + n.(u - at), in units of H. */
@@ -840,6 +847,7 @@ typedef struct fsi__sph_run {
     double dhat;                /* contact thickness / H */
     double omega;               /* step factor of the global step control */
     double left;                /* estimated share of the correction that the solve still lacks */
+    double way;                 /* sum of the particles' ways in this substep, without correction [H] */
     double beta;                /* extrapolation of this update */
     fsi_vec3 shift;             /* velocity that gives the defect of momentum back */
     int reset;                  /* what fsi__sph_reset does */
@@ -891,6 +899,16 @@ typedef struct fsi__sph_run {
     int marked;                 /* particles with markers */
 } fsi__sph_run;
 
+/* sqrt(rho0 dx^3/sigma): the time of capillary waves of one spacing. */
+static double fsi__sph_capillary_time(const fsi_sph *s)
+{
+    const double dx = (double)s->desc.spacing;
+    return sqrt((double)s->desc.density * dx * dx * dx / (double)s->desc.surface_tension);
+}
+
+/* The longest step that keeps the stiffness number mu dt^2/(rho0 dx^2) below 10. */
+static double fsi__sph_stiff_dt(const fsi_sph *s) { return (double)s->desc.spacing * sqrt(10 * (double)s->desc.density / (double)s->stiffness); }
+
 /* More of the correction is missing than an undamped guess may carry on. With tolerance 0 the caller minds that himself. */
 FSI_FN int fsi__sph_lags(const fsi__sph_run *run) { return run->s->desc.tolerance > 0 && run->left > FSI__SPH_LAG; }
 
@@ -898,7 +916,11 @@ FSI_FN int fsi__sph_lags(const fsi__sph_run *run) { return run->s->desc.toleranc
 FSI_FN double fsi__sph_warm_share(const fsi__sph_run *run) { return fsi__sph_lags(run) ? FSI__SPH_LAG_WARM : 1; }
 FSI_FN double fsi__sph_smoothing(const fsi__sph_run *run)
 {
-    return fsi__sph_lags(run) ? FSI__SPH_LAG_XSPH : run->s->desc.viscosity > 0 ? 0 : (double)run->s->desc.xsph;
+    const fsi_sph_desc *d = &run->s->desc;
+    const int stiff = run->tension && run->dt > 1.3 * fsi__sph_stiff_dt(run->s); /* max_substeps left no shorter ones */
+    double share = d->viscosity > 0 ? 0 : (double)d->xsph;
+    if (run->tension) share = fmax(share, FSI__SPH_TENSION_XSPH * run->dt / fsi__sph_capillary_time(run->s));
+    return stiff || fsi__sph_lags(run) ? FSI__SPH_LAG_XSPH : fmin(share, FSI__SPH_LAG_XSPH);
 }
 
 /* Hands on what went wrong, if anything did. */
@@ -2651,7 +2673,7 @@ static double fsi__sph_gradients(fsi__sph_run *run)
     double clock = fsi__now(run->s->context), restart;
     fsi__sph_parallel(run, fsi__sph_gradient);
     restart = fsi__sph_sum(run, 0);
-    run->stats.residual = fsi__sph_sum(run, 1) / (fsi__sph_sum(run, 3) + 1e-6 * run->n);
+    run->stats.residual = fsi__sph_sum(run, 1) / (fsi__sph_sum(run, 3) + FSI__SPH_STILL * run->way + 1e-6 * run->n);
     if (run->coupled_count) restart += fsi__sph_step_bodies(run);
     fsi__sph_lap(run, &run->stats.seconds_gradient, &clock);
     return restart;
@@ -2667,6 +2689,9 @@ static double fsi__sph_left_over(const fsi__sph_decay *d, int k, double residual
     return residual < d->early ? residual * (k - d->early_sweep) / fsi_log(d->early / residual) : residual > 0 ? HUGE_VAL : 0;
 }
 
+/* Do the sweeps move the particles by no more than rounding would? Then there is nothing to gain, and nothing tells how much is missing. */
+static int fsi__sph_is_noise(const fsi__sph_run *run) { return fsi__sph_sum(run, 1) <= FSI__SPH_STEP_NOISE * fmin(0.5, run->mu) * run->n; }
+
 static void fsi__sph_note_residual(fsi__sph_decay *d, int k, double residual)
 {
     if (k & (k - 1)) return;
@@ -2680,7 +2705,8 @@ static int fsi__sph_is_solved(const fsi__sph_run *run)
 {
     const fsi_sph_desc *d = &run->s->desc;
     const double tolerance = (double)d->tolerance;
-    return run->stats.residual <= tolerance && run->left <= FSI__SPH_LEFT * tolerance && run->stats.body_residual <= (double)d->body_tolerance;
+    const int moved = run->stats.residual <= tolerance && run->left <= FSI__SPH_LEFT * tolerance;
+    return (moved || (tolerance > 0 && fsi__sph_is_noise(run))) && run->stats.body_residual <= (double)d->body_tolerance;
 }
 
 static fsi_status fsi__sph_solve(fsi__sph_run *run)
@@ -2710,7 +2736,7 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
         clock = fsi__now(run->s->context);
         restart = fsi__sph_gradients(run);
         fsi__sph_note_residual(&decay, k, run->stats.residual);
-        run->left = fsi__sph_left_over(&decay, k, run->stats.residual);
+        run->left = fsi__sph_is_noise(run) ? 0 : fsi__sph_left_over(&decay, k, run->stats.residual);
         if (k + 1 >= d->min_iters && fsi__sph_is_solved(run)) break;
         if (last) {
             run->stats.degraded = 1;
@@ -2753,12 +2779,19 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
    the sum is what the contact line holds, and the wall's. docs/sph.md tells why pairwise forces were not taken. */
 
 #define FSI__SPH_CURVATURE 1.0 /* largest curvature, over (dim-1)/dx */
-#define FSI__SPH_CAPILLARY 0.25 /* share of sqrt(rho0 dx^3/sigma) a substep may take */
+#define FSI__SPH_HOLLOW -0.3   /* least one, times H: hollows pull outward, and what lies below, which does not hang on, would let the surface go */
+#define FSI__SPH_CAPILLARY (1.0 / 6) /* share of the capillary time that a substep may take */
 
-static double fsi__sph_capillary_dt(const fsi_sph *s)
+static double fsi__sph_capillary_dt(const fsi_sph *s) { return FSI__SPH_CAPILLARY * fsi__sph_capillary_time(s); }
+
+/* Substeps under tension: stiffer ones would leave enough of each solve unfinished to kick single particles off the surface. */
+static double fsi__sph_tension_dt(const fsi_sph *s) { return fmin(fsi__sph_capillary_dt(s), fsi__sph_stiff_dt(s)); }
+
+/* Surface tension of this substep: of a smaller one, when the substep is too long for the waves of the whole. */
+static double fsi__sph_sigma(const fsi__sph_run *run)
 {
-    const double dx = (double)s->desc.spacing;
-    return FSI__SPH_CAPILLARY * sqrt((double)s->desc.density * dx * dx * dx / (double)s->desc.surface_tension);
+    const double share = fsi__sph_capillary_dt(run->s) / run->dt;
+    return (double)run->s->desc.surface_tension * fmin(1, share * share);
 }
 
 /* Where the substep starts, as coordinates. */
@@ -2954,7 +2987,7 @@ static void fsi__sph_find_curvature(fsi__sph_run *run, int r, double *unused)
 static void fsi__sph_pull_surface(fsi__sph_run *run, int r, double *unused)
 {
     const fsi_sph_desc *d = &run->s->desc;
-    const double h = run->h, scale = (double)d->surface_tension / ((double)d->density * h * h), ratio = h / (double)d->spacing;
+    const double h = run->h, scale = fsi__sph_sigma(run) / ((double)d->density * h * h), ratio = h / (double)d->spacing;
     const fsi__lane4 own = run->normal[r], n = run->sheet[r];
     const fsi__sph_wall *w = fsi__sph_wall_near(run, r);
     fsi__lane4 sum;
@@ -2965,6 +2998,7 @@ static void fsi__sph_pull_surface(fsi__sph_run *run, int r, double *unused)
     sum = fsi__sph_smoothed(run, run->normal, r);
     b = (double)(sum.y - sum.w * own.y);
     kappa = (double)(sum.x - sum.w * own.x) / b;
+    kappa = fmax(kappa, FSI__SPH_HOLLOW);
     if (w) b /= 1 - fsi__sph_plane(d->dim, (double)w->clear, &slope);
     area = share = run->im->kernel.sheet * (double)n.w / b;
     if (d->dim == 3) area *= 1 + run->im->kernel.depth * kappa / 2; /* the surface itself is larger */
@@ -3105,6 +3139,7 @@ static void fsi__sph_tension(fsi__sph_run *run)
     fsi__sph_sum_drops(run);
     fsi__sph_share_drops(run);
     fsi__sph_for_each(run, fsi__sph_apply_tension);
+    run->stats.degraded |= run->dt > 1.001 * fsi__sph_tension_dt(run->s);
     fsi__sph_lap(run, &run->stats.seconds_other, &clock);
 }
 
@@ -3222,12 +3257,12 @@ static void fsi__sph_finish_wall(const fsi__sph_run *run, int r, fsi_vec3 before
     int k;
     for (k = 0; k < w->part_count; k++) {
         fsi__sph_part *part = &w->part[k];
-        fsi_vec3 n, rub;
+        fsi_vec3 n, rub = fsi_v3(0, 0, 0);
         fsi_real grip;
         fsi__sph_part_force(run, w, k, &run->uz[r], run->zp[r].w);
         grip = fsi__sph_grip(run, part, &n);
-        if (!(grip > 0) || part->body >= 0) continue; /* bodies: fsi__sph_rub_body */
-        rub = fsi__sph_friction(grip, fsi__sph_along(fsi_v3_sub(*v, fsi__sph_wall_velocity(run, part)), n), 1);
+        if (grip > 0 && part->body < 0) /* bodies: fsi__sph_rub_body */
+            rub = fsi__sph_friction(grip, fsi__sph_along(fsi_v3_sub(*v, fsi__sph_wall_velocity(run, part)), n), 1);
         *v = fsi_v3_add(*v, rub);
         fsi__sph_to_doubles(part->impulse, rub, 1);
     }
@@ -4381,6 +4416,7 @@ static fsi_status fsi__sph_start_substep(fsi__sph_run *run, double before[4])
     fsi__sph_parallel(run, fsi__sph_predict);
     for (b = 0; b < 3; b++) run->stats.external_impulse[b] += (double)run->s->particle_mass * fsi__sph_sum(run, b);
     fsi__sph_momentum(run, before);
+    run->way = before[3] * run->dt / run->h;
     if (run->im->neighbors->count != run->n) status = fsi_neighbors_build(run->im->neighbors, run->x, run->n, (fsi_real)run->h, run->s->desc.dim);
     if (status != FSI_OK) return status;
     run->order = run->im->neighbors->order;
@@ -4598,7 +4634,7 @@ static double fsi__sph_substep_length(const fsi__sph_run *run, double left, int 
     double pull = (double)fsi_v3_norm(run->s->desc.gravity) + fsi__sph_longest(run->s->force, run->n) / (double)run->s->particle_mass;
     double speed = fmax(fsi__sph_fastest(run->im, fsi__sph_longest(run->v, run->n)) + pull * left, run->stats.wall_speed);
     double count = ceil(speed * left / ((double)run->s->desc.cfl * (double)run->s->desc.spacing) - 1e-9);
-    if (run->tension && count * fsi__sph_capillary_dt(run->s) < left) count = ceil(left / fsi__sph_capillary_dt(run->s) - 1e-9);
+    if (run->tension) count = fmax(count, ceil(left / fsi__sph_tension_dt(run->s) - 1e-9));
     if (!(count >= 1)) count = 1;
     if (count > substeps_left) count = substeps_left;
     return left / count;
@@ -5727,8 +5763,7 @@ FSI_API fsi_real fsi_sph_suggest_dt(const fsi_sph *s)
     g = (double)fsi_v3_norm(s->desc.gravity) + fsi__sph_longest(s->force, s->count) / (double)s->particle_mass;
     speed = fsi__sph_fastest((const fsi__sph_impl *)s->impl, fmax(fsi__sph_longest(s->velocity, s->count), s->stats.wall_speed));
     cfl = speed > 0 || g > 0 ? 2 * dx / (speed + sqrt(speed * speed + 4 * g * dx)) : 1; /* dx = v t + g t^2 */
-    accurate = (double)s->desc.spacing * sqrt(10 * (double)s->desc.density / (double)s->stiffness);
-    if (s->desc.surface_tension > 0 && fsi__sph_capillary_dt(s) < accurate) accurate = fsi__sph_capillary_dt(s);
+    accurate = s->desc.surface_tension > 0 ? fsi__sph_tension_dt(s) : fsi__sph_stiff_dt(s);
     return (fsi_real)(cfl < accurate ? cfl : accurate);
 }
 

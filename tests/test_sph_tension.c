@@ -56,7 +56,7 @@ static double inner_pressure(const fsi_sph *s)
 /* Laplace: (dim - 1) sigma/R inside a calm drop, and what is left of its motion. */
 static void test_pressure_in_a_drop_is_laplaces(void)
 {
-    static const struct { int dim, n; double tension, tolerance; } drop[4] = { { 2, 16, WATER, 0.1 }, { 2, 32, WATER, 0.1 }, { 2, 16, 1, 0.1 }, { 3, 12, WATER, 0.15 } };
+    static const struct { int dim, n; double tension, tolerance; } drop[4] = { { 2, 16, WATER, 0.1 }, { 2, 32, WATER, 0.1 }, { 2, 16, 1, 0.1 }, { 3, 16, WATER, 0.15 } };
     int k;
     for (k = 0; k < 4; k++) {
         fsi_sph *s = make_drop(NULL, drop[k].dim, drop[k].n, drop[k].tension, 2);
@@ -180,7 +180,7 @@ static void test_contact_angle_is_young_and_dupres(void)
         fsi_mesh_destroy(floor);
     }
     for (k = 1; k < 5; k++) CHECK(angle[k] < angle[k - 1] - 10);
-    CHECK(angle[0] > 150 && angle[4] < 60);
+    CHECK(angle[0] > 140 && angle[4] < 60);
 }
 
 /* What the liquid's momentum gains the wall gives, contact line included; a weightless drop at rest pushes on nothing. */
@@ -326,11 +326,11 @@ static void test_loading_continues_as_if_nothing_had_happened(void)
     fsi_mesh_destroy(plate);
 }
 
-/* dt <= sqrt(rho dx^3/sigma)/4, suggested and taken, and no allocation once it runs. */
+/* dt <= sqrt(rho dx^3/sigma)/6, suggested and taken, and no allocation once it runs. */
 static void test_capillary_waves_are_resolved(void)
 {
     fsi_sph *s = make_drop(NULL, 2, 16, WATER, 2);
-    double dx = (double)s->desc.spacing, limit = 0.25 * sqrt(1000 * dx * dx * dx / WATER);
+    double dx = (double)s->desc.spacing, limit = sqrt(1000 * dx * dx * dx / WATER) / 6;
     long long allocs;
     CHECK((double)fsi_sph_suggest_dt(s) <= limit * (1 + 1e-6));
     CHECK((double)fsi_sph_suggest_dt(s) > 0.5 * limit);
@@ -340,6 +340,58 @@ static void test_capillary_waves_are_resolved(void)
     step_ok(s, 7.5 * limit);
     CHECK(s->stats.allocs == allocs);
     fsi_sph_destroy(s);
+}
+
+/* Steps of 2 and 20 times that limit, without substeps: the tension is lowered and said to be, and the square stays together. */
+static void test_steps_too_long_for_the_tension_lower_it(void)
+{
+    const double times[3] = { 1, 2, 20 }, dx = 0.002 / 16, limit = sqrt(1000 * dx * dx * dx / WATER) / 6;
+    int k, i, step;
+    for (k = 0; k < 3; k++) {
+        fsi_sph_desc d = make_desc(2, dx);
+        fsi_sph *s;
+        double farthest = 0;
+        d.gravity = v3(0, 0, 0);
+        d.surface_tension = (fsi_real)WATER;
+        d.max_substeps = 1;
+        s = make_sph(&d);
+        CHECK(fsi_sph_fill_box(s, box3(-0.001, -0.001, 0, 0.001, 0.001, 0), v3(0, 0, 0)) == FSI_OK);
+        for (step = 0; step < 300 && step_ok(s, times[k] * limit * (1 - 1e-6)); step++) {
+            if (!CHECK(s->stats.degraded == (k > 0))) break;
+            CHECK(k > 0 || s->stats.iterations < 100);
+        }
+        for (i = 0; i < s->count; i++) farthest = fmax(farthest, (double)fsi_v3_norm(s->position[i]));
+        CHECK(step == 300 && farthest < 0.0025); /* its corners are at 0.0013 */
+        fsi_sph_destroy(s);
+    }
+}
+
+/* A square whose lattice is disturbed by a tenth of dx, at several steps, none of which is damped but as by default: it becomes a
+   drop at rest, with every particle. Without enough smoothing single ones took up ever more speed and left. */
+static void test_a_rough_square_becomes_a_drop_at_rest(void)
+{
+    const double share[3] = { 0.05, 0.1, 0.16 }, dx = 0.002 / 16, time = sqrt(1000 * dx * dx * dx / WATER);
+    int k, i, step;
+    for (k = 0; k < 3; k++) {
+        fsi_sph_desc d = make_desc(2, dx);
+        fsi_sph *s;
+        uint64_t seed = 1;
+        double R, farthest = 0;
+        d.gravity = v3(0, 0, 0);
+        d.surface_tension = (fsi_real)WATER;
+        s = make_sph(&d);
+        CHECK(fsi_sph_fill_box(s, box3(-0.001, -0.001, 0, 0.001, 0.001, 0), v3(0, 0, 0)) == FSI_OK);
+        for (i = 0; i < s->count; i++) {
+            s->position[i].x += (fsi_real)(0.1 * dx * (test_random(&seed) - 0.5));
+            s->position[i].y += (fsi_real)(0.1 * dx * (test_random(&seed) - 0.5));
+        }
+        R = drop_radius(s);
+        for (step = 0; step * share[k] < 120 && step_ok(s, share[k] * time); step++) {}
+        for (i = 0; i < s->count; i++) farthest = fmax(farthest, (double)fsi_v3_norm(s->position[i]) / R);
+        CHECK_NEAR(farthest, 1 - 0.5 * dx / R, 0.03);
+        CHECK(s->stats.max_speed < 0.1 * capillary_speed(s));
+        fsi_sph_destroy(s);
+    }
 }
 
 static void test_bad_input_is_refused(void)
@@ -352,10 +404,10 @@ static void test_bad_input_is_refused(void)
         fsi_sph_desc d = s->desc;
         fsi_sph_obstacle_desc o = fsi_sph_default_obstacle_desc();
         d.surface_tension = (fsi_real)(k < 2 ? tension[k] : test_nan());
-        CHECK(fsi_sph_create(&none, &d) == FSI_ERROR_ARGUMENT && none == NULL);
+        CHECK(fsi_sph_create(&none, &d) == (k < 2 ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN) && none == NULL);
         o.mesh = floor;
         o.adhesion = (fsi_real)(k < 2 ? adhesion[k] : test_nan());
-        CHECK(fsi_sph_add_obstacle_desc(s, &o, NULL) == FSI_ERROR_ARGUMENT);
+        CHECK(fsi_sph_add_obstacle_desc(s, &o, NULL) == (k < 2 ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN));
         CHECK(strstr(fsi_sph_error(s)->message, "adhesion") != NULL);
     }
     fsi_sph_destroy(s);
@@ -380,6 +432,8 @@ int main(int argc, char **argv)
     RUN(test_any_number_of_threads_gives_the_same_bits);
     RUN(test_loading_continues_as_if_nothing_had_happened);
     RUN(test_capillary_waves_are_resolved);
+    RUN(test_steps_too_long_for_the_tension_lower_it);
+    RUN(test_a_rough_square_becomes_a_drop_at_rest);
     RUN(test_bad_input_is_refused);
     return TEST_END();
 }
