@@ -48,7 +48,8 @@
    WHAT IT DOES NOT DO (yet)
       Several liquids.
 
-   MACROS: those of fsi.h, none of its own.
+   MACROS: those of fsi.h, and
+      FSI_SPH_PARTS        obstacles that one particle tells apart (stats.crowded)       default: 4; each takes 120 bytes for a particle near walls
    STACK: up to 64 kB in the caller's thread and in each of the context's; give fibers and small threads that much.
    UNITS: SI. In 2D masses, forces and energies are per metre of depth.
    PRECISION: state in fsi_real; pair arithmetic in float on exact fixed-point differences, energies and sums in double,
@@ -59,6 +60,10 @@
 #define FSI_SPH_H
 
 #include "fsi.h"
+
+#ifndef FSI_SPH_PARTS
+#define FSI_SPH_PARTS 4
+#endif
 
 /* Which boundary integral. EXACT: the kernel's volume integral over the solid, sph.md 4.2. PAPER: the closest-point formula
    of the paper (equations 12, 13), for comparison: over-estimates by 1.25 to 2.75 near a wall. */
@@ -130,6 +135,8 @@ typedef struct fsi_sph_stats {
     int placed, pinched;          /* particles put back outside a solid; of these, without a free place within H: they stay where they
                                      were until the solids part */
     int wall_particles;           /* in groups of eight of which one is within reach of a mesh, last substep */
+    int crowded;                  /* particles with more than FSI_SPH_PARTS obstacles within H: what those beyond do is booked on the
+                                     last of them, last substep */
     size_t pairs;                 /* neighbours, last substep */
     double mean_compression;      /* mean of max(lambda - 1, 0), over particles and substeps */
     double max_compression;       /* largest lambda - 1, last substep */
@@ -642,7 +649,6 @@ static double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, doub
 #define FSI__SPH_GROUP 8      /* particles that share one search for faces */
 #define FSI__SPH_FACES 2048   /* faces within reach of one particle, at most: 45 kB of stack */
 #define FSI__SPH_CONTACTS 8   /* contact planes of one particle, at most */
-#define FSI__SPH_PARTS 4      /* obstacles that one particle tells apart; what more there are counts as the last of them */
 #define FSI__SPH_CLOSEST 32   /* closest faces looked at for contact planes */
 #ifndef FSI__SPH_AFTER_PASS
 #define FSI__SPH_AFTER_PASS(run) ((void)0) /* tests spoil numbers here */
@@ -712,8 +718,9 @@ typedef struct fsi__sph_wall {
     int coupled;             /* 1: some part moves within the solve */
     int pushed;              /* 1: the walls gave it an impulse in this substep */
     int contact_count, part_count;
+    int crowded;             /* 1: more obstacles than parts: the last part stands for all the others */
     fsi__sph_plane_contact contact[FSI__SPH_CONTACTS];
-    fsi__sph_part part[FSI__SPH_PARTS];
+    fsi__sph_part part[FSI_SPH_PARTS];
 } fsi__sph_wall;
 
 typedef struct fsi__sph_obstacle {
@@ -2085,11 +2092,11 @@ typedef struct fsi__sph_view {
     fsi_real closest;       /* distance from the nearest face, at most H */
     int inside;             /* closed obstacles it is in */
     int flat;               /* 1: all that is in reach is one coplanar patch that covers the support disc */
-    int reach_count, near_count, part_count;
+    int reach_count, near_count, part_count, crowded;
     int reach[FSI__SPH_FACES];           /* faces within H: index into the faces, ~index where a sheet's normal is turned */
     unsigned char reach_part[FSI__SPH_FACES];
-    int part_owner[FSI__SPH_PARTS];      /* the obstacles they belong to, and the closest point of each */
-    fsi_mesh_hit part_hit[FSI__SPH_PARTS];
+    int part_owner[FSI_SPH_PARTS];      /* the obstacles they belong to, and the closest point of each */
+    fsi_mesh_hit part_hit[FSI_SPH_PARTS];
     fsi__sph_near close_by[FSI__SPH_CLOSEST]; /* the nearest faces within the contact band, nearest first */
 } fsi__sph_view;
 
@@ -2097,12 +2104,13 @@ typedef struct fsi__sph_view {
 static int fsi__sph_part_of(fsi__sph_view *view, int owner, const fsi_mesh_hit *hit)
 {
     int k = view->part_count - 1;
-    if (k < 0 || (view->part_owner[k] != owner && view->part_count < FSI__SPH_PARTS)) {
+    if (k < 0 || (view->part_owner[k] != owner && view->part_count < FSI_SPH_PARTS)) {
         k = view->part_count++;
         view->part_owner[k] = owner;
         view->part_hit[k] = *hit;
     }
-    if (view->part_owner[k] == owner && hit->t < view->part_hit[k].t) view->part_hit[k] = *hit;
+    if (view->part_owner[k] != owner) view->crowded = 1;
+    else if (hit->t < view->part_hit[k].t) view->part_hit[k] = *hit;
     return k;
 }
 
@@ -2126,7 +2134,7 @@ static void fsi__sph_look_around(const fsi__sph_run *run, const fsi__sph_faces *
     int k, patch = -1, within = 0;
     view->x = x;
     view->closest = support;
-    view->inside = view->reach_count = view->near_count = view->part_count = 0;
+    view->inside = view->reach_count = view->near_count = view->part_count = view->crowded = 0;
     view->flat = run->s->desc.boundary == FSI_SPH_BOUNDARY_EXACT;
     item.owner = -1;
     item.side = 1;
@@ -2162,7 +2170,7 @@ static void fsi__sph_look_around(const fsi__sph_run *run, const fsi__sph_faces *
 static void fsi__sph_integrate(const fsi__sph_run *run, const fsi__sph_faces *faces, const fsi__sph_view *view, fsi__sph_integral *sum)
 {
     int j, k;
-    memset(sum, 0, FSI__SPH_PARTS * sizeof *sum);
+    memset(sum, 0, FSI_SPH_PARTS * sizeof *sum);
     for (j = 0; j < view->reach_count; j++) {
         const fsi_mesh *mesh;
         fsi__sph_face f;
@@ -2199,6 +2207,7 @@ static void fsi__sph_make_parts(const fsi__sph_run *run, const fsi__sph_view *vi
     int j, k;
     w->coupled = 0;
     w->part_count = view->part_count;
+    w->crowded = view->crowded;
     for (j = 0; j < view->part_count; j++) {
         fsi__sph_part *part = &w->part[j];
         const fsi_mesh_hit *hit = &view->part_hit[j];
@@ -2225,7 +2234,7 @@ static void fsi__sph_make_wall(const fsi__sph_run *run, const fsi__sph_faces *fa
 {
     const double scale = run->s->desc.wall_calibrate ? run->im->kernel.wall : 1;
     fsi__sph_view view;
-    fsi__sph_integral sum[FSI__SPH_PARTS];
+    fsi__sph_integral sum[FSI_SPH_PARTS];
     fsi__sph_look_around(run, faces, from, x, &view);
     fsi__sph_integrate(run, faces, &view, sum);
     w->lambda = (fsi__lane)(scale * view.inside);
@@ -2409,14 +2418,14 @@ static void fsi__sph_gather(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* Removes pairs that a sheet separates from rank r's list. */
+/* Removes pairs that a sheet separates from rank r's list, if it acts on both. */
 static void fsi__sph_cut_list(fsi__sph_run *run, const fsi__sph_faces *faces, int r)
 {
     int *list = (int *)(uintptr_t)(run->list + run->first[r]), *size = (int *)(uintptr_t)(run->size + r), k, j, kept = 0;
     for (k = 0; k < *size; k++) {
         int a = run->order[r], b = run->order[list[k]], cut = 0;
         for (j = 0; j < faces->count && !cut; j++) {
-            if (!fsi__sph_two_sided(run->im, faces->owner[j])) continue;
+            if (!fsi__sph_two_sided(run->im, faces->owner[j]) || !(run->im->obstacle[faces->owner[j]].desc.mask & run->s->filter[b])) continue;
             cut = fsi__mesh_parts(run->im->obstacle[faces->owner[j]].mesh, faces->face[j], run->guess[a < b ? a : b], run->guess[a < b ? b : a]);
         }
         if (!cut) list[kept++] = list[k];
@@ -3229,7 +3238,7 @@ static fsi_vec3 fsi__sph_rub_body(fsi__sph_run *run, int r, const fsi__sph_part 
 static int fsi__sph_share_out(const fsi__sph_run *run, fsi__sph_wall *w, fsi_vec3 given)
 {
     const double scale = run->h / run->dt;
-    double rest[3], weight[FSI__SPH_PARTS], sum = 0;
+    double rest[3], weight[FSI_SPH_PARTS], sum = 0;
     int j, k;
     fsi__sph_to_doubles(rest, given, 1);
     for (j = 0; j < w->part_count; j++) {
@@ -3329,8 +3338,10 @@ static void fsi__sph_book(fsi__sph_run *run, const fsi__sph_part *part, fsi_vec3
 static void fsi__sph_collect_reactions(fsi__sph_run *run, double wall[3])
 {
     int r, k, j;
+    run->stats.crowded = 0;
     for (r = 0; r < run->n; r++) {
         const fsi__sph_wall *w = fsi__sph_wall_of(run, r);
+        if (w) run->stats.crowded += w->crowded;
         for (k = 0; w && k < w->part_count; k++) {
             const fsi__sph_part *part = &w->part[k];
             const fsi_vec3 x = run->x[run->order[r]];

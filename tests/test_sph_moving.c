@@ -514,6 +514,72 @@ static void test_obstacles_act_on_those_that_their_mask_names(void)
     fsi_mesh_destroy(low);
 }
 
+/* A sheet within a liquid acts on what is left of it, not on the rest: that feels its neighbours through the sheet, and they feel it. */
+static void test_a_sheet_for_some_keeps_momentum(void)
+{
+    fsi_sph_desc d = make_desc(2, 0.02);
+    fsi_sph_obstacle_desc o = fsi_sph_default_obstacle_desc();
+    fsi_mesh *sheet;
+    fsi_sph *s;
+    int i, step;
+    shape_begin(2);
+    shape_line(-0.5, 0, 0.5);
+    for (i = 0; i < shape.nx; i++) shape.x[i] = v3(0, (double)shape.x[i].x, 0);
+    sheet = shape_make(FSI_MESH_TWO_SIDED, 0);
+    d.gravity = v3(0, 0, 0);
+    s = make_sph(&d);
+    CHECK(fsi_sph_fill_box(s, box3(-0.2, -0.1, 0, 0.2, 0.1, 0), v3(0, 0, 0)) == FSI_OK);
+    o.mesh = sheet;
+    o.mask = 1;
+    CHECK(fsi_sph_add_obstacle_desc(s, &o, NULL) == FSI_OK);
+    for (i = 0; i < s->count; i++) {
+        s->filter[i] = (double)s->position[i].x < 0 ? 1 : 2;
+        s->position[i].y *= (fsi_real)0.98; /* pressed */
+    }
+    for (step = 0; step < 10; step++) {
+        step_ok(s, 2e-3);
+        CHECK(s->stats.momentum_defect < 0.01); /* one-sided pairs: 0.18 at first */
+    }
+    for (i = 0; i < s->count; i++) CHECK(s->filter[i] == 2 || (double)s->position[i].x < 0);
+    fsi_sph_destroy(s);
+    fsi_mesh_destroy(sheet);
+}
+
+/* A particle amid a ring of blocks: those that it cannot tell apart are counted, and no force is lost. */
+static void test_more_obstacles_than_one_particle_tells_apart(void)
+{
+    int n, k;
+    for (n = FSI_SPH_PARTS; n <= FSI_SPH_PARTS + 2; n++) {
+        fsi_sph_desc d = make_desc(2, 0.02);
+        fsi_mesh *m[FSI_SPH_PARTS + 2];
+        int id[FSI_SPH_PARTS + 2];
+        fsi_sph *s;
+        double sum[2] = { 0, 0 };
+        d.gravity = v3(0, 0, 0);
+        d.max_substeps = 1;
+        s = make_sph(&d);
+        for (k = 0; k < n; k++) {
+            m[k] = make_block(2, 0.004, 0.004, 0);
+            mesh_to(m[k], pose_at(2, 0.02 * cos(2 * PI * k / n), 0.02 * sin(2 * PI * k / n), 0));
+            CHECK(fsi_sph_add_obstacle(s, m[k], &id[k]) == FSI_OK);
+        }
+        add_particle(s, v3(0, 0, 0), v3(8, 1, 0));
+        step_ok(s, 2e-3);
+        CHECK(s->stats.crowded == (n > FSI_SPH_PARTS));
+        for (k = 0; k < n; k++) {
+            fsi_vec3 force;
+            CHECK(fsi_sph_obstacle_reaction(s, id[k], &force, NULL) == FSI_OK);
+            sum[0] -= (double)force.x * 2e-3;
+            sum[1] -= (double)force.y * 2e-3;
+        }
+        CHECK(fabs(s->stats.wall_impulse[0]) > 0);
+        CHECK_NEAR(sum[0], s->stats.wall_impulse[0], TOL(1e-12, 1e-5));
+        CHECK_NEAR(sum[1], s->stats.wall_impulse[1], TOL(1e-12, 1e-5));
+        fsi_sph_destroy(s);
+        for (k = 0; k < n; k++) fsi_mesh_destroy(m[k]);
+    }
+}
+
 /* ---- promises -------------------------------------------------------------------------------------------------- */
 
 /* A tank with a stirrer (prescribed body), a waving wall (mesh) and a crate (coupled body). */
@@ -795,6 +861,8 @@ int main(int argc, char **argv)
     RUN(test_teleporting_does_not_sweep);
     RUN(test_obstacles_of_one_body_teleport_alone);
     RUN(test_obstacles_act_on_those_that_their_mask_names);
+    RUN(test_a_sheet_for_some_keeps_momentum);
+    RUN(test_more_obstacles_than_one_particle_tells_apart);
     RUN(test_moving_things_give_the_same_bits_for_any_threads);
     RUN(test_loading_goes_on_with_moving_things);
     RUN(test_a_failed_step_moves_nothing);
