@@ -112,6 +112,8 @@ typedef struct fsi_sph_desc {
     fsi_real xsph;           /* velocity smoothing 0 to 0.5; default 0.05; surface tension takes more: 2 dt/sqrt(rho0 dx^3/sigma) */
     fsi_real surface_tension;/* sigma [N/m] (water: 0.0728), 0 to 1e6; default 0: none, at no cost */
     fsi_box3 domain;         /* solid walls around the liquid; default empty: none */
+    fsi_real domain_friction, domain_adhesion; /* of these walls, as an obstacle's; default 0, 0 */
+    int domain_no_slip;      /* default 1 */
     int reserve;             /* particles to make room for; default 0 */
     int max_particles;       /* budget of the whole simulator; default 0: no limit */
     int attribute_count;     /* numbers of your own that each particle carries, 0 to 64; default 0 */
@@ -169,7 +171,7 @@ typedef struct fsi_sph_stats {
 typedef struct fsi_sph {
     uint32_t cookie;
     fsi_context *context;      /* never NULL: the desc's, or one of its own */
-    fsi_sph_desc desc;         /* as given */
+    fsi_sph_desc desc;         /* as given, or set since */
     int count, capacity;
     fsi_vec3 *position;        /* count, creation order [m]; may be written between steps (teleport) */
     fsi_vec3 *velocity;        /* count [m/s]; may be written between steps */
@@ -201,6 +203,10 @@ FSI_API fsi_sph_desc fsi_sph_default_desc(void);
 /* Errors: COOKIE, ARGUMENT (names the field), NAN, MEMORY. *out is NULL on failure. */
 FSI_API fsi_status fsi_sph_create(fsi_sph **out, const fsi_sph_desc *desc);
 FSI_API void fsi_sph_destroy(fsi_sph *s); /* NULL is fine */
+/* Other settings from now on: start from s->desc. All but cookie, context, dim, spacing, support, density, domain, attribute_count and
+   markers may change (domain: fsi_sph_shift_origin); reserve means nothing here. Errors: COOKIE, ARGUMENT and NAN (name the
+   field); then nothing has changed. */
+FSI_API fsi_status fsi_sph_set_desc(fsi_sph *s, const fsi_sph_desc *desc);
 /* Why the last call on this simulator failed. */
 FSI_API const fsi_error *fsi_sph_error(const fsi_sph *s);
 
@@ -4830,14 +4836,14 @@ FSI_API fsi_sph_desc fsi_sph_default_desc(void)
     d.spray_energy_min = (fsi_real)0.5;
     d.spray_energy_max = 5;
     d.domain = fsi_box3_empty();
+    d.domain_no_slip = 1;
     return d;
 }
 
 /* One entry per field that has a range; of two fields that bound each other, the bound first. */
 #define FSI__SPH_FIELD(field, lo, hi) { #field, (double)d->field, (double)(lo), (double)(hi) }
-static fsi_status fsi__sph_check_desc(fsi_context *context, const fsi_sph_desc *d)
+static fsi_status fsi__sph_check_desc(fsi_context *context, const char *fn, const fsi_sph_desc *d)
 {
-    static const char fn[] = "fsi_sph_create";
     const struct { const char *name; double value, lo, hi; } range[] = {
         FSI__SPH_FIELD(dim, 2, 3), FSI__SPH_FIELD(spacing, 1e-9, 1e9), FSI__SPH_FIELD(support, 1.8, 3), FSI__SPH_FIELD(density, 1e-6, 1e9),
         FSI__SPH_FIELD(depth, 1e-9, 1e9), FSI__SPH_FIELD(compressibility, 1e-6, 0.5), FSI__SPH_FIELD(stiffness, 0, 1e18),
@@ -4847,6 +4853,7 @@ static fsi_status fsi__sph_check_desc(fsi_context *context, const fsi_sph_desc *
         FSI__SPH_FIELD(contact_max_order, 2, 64), FSI__SPH_FIELD(contact_order, 2, d->contact_max_order), FSI__SPH_FIELD(xsph, 0, 0.5),
         FSI__SPH_FIELD(reserve, 0, 1e9), FSI__SPH_FIELD(boundary, 0, 1), FSI__SPH_FIELD(velocity_update, 0, 1),
         FSI__SPH_FIELD(body_tolerance, 0, 1), FSI__SPH_FIELD(viscosity, 0, 1e6), FSI__SPH_FIELD(surface_tension, 0, 1e6),
+        FSI__SPH_FIELD(domain_friction, 0, 10), FSI__SPH_FIELD(domain_adhesion, 0, 1),
         FSI__SPH_FIELD(max_particles, 0, 1e9), FSI__SPH_FIELD(attribute_count, 0, 64),
         FSI__SPH_FIELD(trapped_air_min, 0, 1e9), FSI__SPH_FIELD(trapped_air_max, d->trapped_air_min, 1e9),
         FSI__SPH_FIELD(wave_crest_min, 0, 1e9), FSI__SPH_FIELD(wave_crest_max, d->wave_crest_min, 1e9),
@@ -4915,7 +4922,7 @@ static fsi_status fsi__sph_check_filled(const fsi_sph *s, const char *fn, const 
     FSI__SPH_TRY(fsi__sph_check(s));
     if (!desc) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc is NULL");
     if (*(const uint32_t *)desc == cookie) return FSI_OK;
-    return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc was not filled by fsi_sph_default_%s_desc of this version", kind);
+    return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc was not filled by fsi_sph_default_%sdesc of this version", kind);
 }
 
 /* A mesh of the simulator's dimension; `closed`: one that has an inside. */
@@ -5099,7 +5106,7 @@ static fsi_status fsi__sph_begin_emitter(fsi_sph *s, const char *fn, const fsi_s
 {
     fsi_status status;
     memset(e, 0, sizeof *e);
-    FSI__SPH_TRY(fsi__sph_check_filled(s, fn, d, FSI__COOKIE('e', fsi_sph_emitter_desc), "emitter"));
+    FSI__SPH_TRY(fsi__sph_check_filled(s, fn, d, FSI__COOKIE('e', fsi_sph_emitter_desc), "emitter_"));
     FSI__SPH_TRY(fsi__sph_check_emitter(s, fn, d));
     e->desc = *d;
     status = fsi__sph_make_emitter(s, fn, e);
@@ -5207,7 +5214,7 @@ FSI_API fsi_status fsi_sph_add_sink(fsi_sph *s, const fsi_sph_sink_desc *desc, i
     static const char fn[] = "fsi_sph_add_sink";
     fsi__sph_impl *im;
     fsi__sph_sink *sink;
-    FSI__SPH_TRY(fsi__sph_check_filled(s, fn, desc, FSI__COOKIE('k', fsi_sph_sink_desc), "sink"));
+    FSI__SPH_TRY(fsi__sph_check_filled(s, fn, desc, FSI__COOKIE('k', fsi_sph_sink_desc), "sink_"));
     FSI__SPH_TRY(fsi__sph_check_sink(s, fn, desc));
     im = (fsi__sph_impl *)s->impl;
     if (im->sink_count == FSI__SPH_SINKS) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, im->sink_count, "there are %d sinks already", im->sink_count);
@@ -5288,6 +5295,20 @@ static void fsi__sph_domain_corners(const fsi_sph *s, const fsi_box3 *b, fsi_vec
     for (k = 0; k < 8; k++) v[k] = fsi_v3(k & 1 ? b->hi.x : b->lo.x, k & 2 ? b->hi.y : b->lo.y, k & 4 ? b->hi.z : bottom);
 }
 
+/* What desc says of the domain's walls. */
+static void fsi__sph_set_domain(fsi_sph *s)
+{
+    fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
+    int k;
+    for (k = 0; k < im->obstacle_count; k++) {
+        fsi_sph_obstacle_desc *o = &im->obstacle[k].desc;
+        if (o->mesh != im->domain) continue;
+        o->friction = s->desc.domain_friction;
+        o->adhesion = s->desc.domain_adhesion;
+        o->no_slip = s->desc.domain_no_slip;
+    }
+}
+
 /* Walls of the domain: the box seen from inside. */
 static fsi_status fsi__sph_make_domain(fsi_sph *s)
 {
@@ -5311,7 +5332,9 @@ static fsi_status fsi__sph_make_domain(fsi_sph *s)
     d.kind = FSI_MESH_CLOSED;
     d.container = 1;
     FSI__SPH_TRY(fsi_mesh_create(&im->domain, &d));
-    return fsi_sph_add_obstacle(s, im->domain, NULL);
+    FSI__SPH_TRY(fsi_sph_add_obstacle(s, im->domain, NULL));
+    fsi__sph_set_domain(s);
+    return FSI_OK;
 }
 
 static void fsi__sph_derive(fsi_sph *s)
@@ -5339,7 +5362,7 @@ FSI_API fsi_status fsi_sph_create(fsi_sph **out, const fsi_sph_desc *desc)
     if (out) *out = NULL;
     if (!out || !desc) return FSI_ERROR_ARGUMENT;
     if (desc->cookie != FSI__COOKIE('d', fsi_sph_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE; /* its context cannot be trusted either */
-    FSI__SPH_TRY(fsi__sph_check_desc(desc->context, desc));
+    FSI__SPH_TRY(fsi__sph_check_desc(desc->context, "fsi_sph_create", desc));
     s = (fsi_sph *)fsi__alloc(desc->context, 1, sizeof *s + sizeof *im);
     if (!s) return fsi__fail(desc->context, FSI_ERROR_MEMORY, "fsi_sph_create", -1, 0, "no memory for the simulator");
     im = (fsi__sph_impl *)(void *)(s + 1);
@@ -5357,6 +5380,25 @@ FSI_API fsi_status fsi_sph_create(fsi_sph **out, const fsi_sph_desc *desc)
         return status;
     }
     *out = s;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_sph_set_desc(fsi_sph *s, const fsi_sph_desc *desc)
+{
+    static const char fn[] = "fsi_sph_set_desc";
+    const fsi_sph_desc *old;
+    const char *fixed;
+    FSI__SPH_TRY(fsi__sph_check_filled(s, fn, desc, FSI__COOKIE('d', fsi_sph_desc), ""));
+    FSI__SPH_TRY(fsi__sph_check_desc(s->context, fn, desc));
+    old = &s->desc;
+    fixed = desc->context != old->context ? "context" : desc->dim != old->dim ? "dim" : desc->spacing != old->spacing ? "spacing" :
+            desc->support != old->support ? "support" : desc->density != old->density ? "density" :
+            memcmp(&desc->domain, &old->domain, sizeof old->domain) != 0 ? "domain" :
+            desc->attribute_count != old->attribute_count ? "attribute_count" : desc->markers != old->markers ? "markers" : NULL;
+    if (fixed) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.%s cannot change", fixed);
+    s->desc = *desc;
+    fsi__sph_derive(s);
+    fsi__sph_set_domain(s);
     return FSI_OK;
 }
 
@@ -5586,7 +5628,7 @@ static int fsi__sph_make_obstacle(fsi_sph *s, fsi__sph_obstacle *o)
 
 static fsi_status fsi__sph_check_obstacle(const fsi_sph *s, const char *fn, const fsi_sph_obstacle_desc *d)
 {
-    FSI__SPH_TRY(fsi__sph_check_filled(s, fn, d, FSI__COOKIE('o', fsi_sph_obstacle_desc), "obstacle"));
+    FSI__SPH_TRY(fsi__sph_check_filled(s, fn, d, FSI__COOKIE('o', fsi_sph_obstacle_desc), "obstacle_"));
     FSI__SPH_TRY(fsi__sph_check_mesh(s, fn, d->mesh, 0));
     FSI__SPH_TRY(fsi__sph_check_number(s, fn, "friction", (double)d->friction, 0, 10));
     FSI__SPH_TRY(fsi__sph_check_number(s, fn, "adhesion", (double)d->adhesion, 0, 1));
