@@ -49,7 +49,8 @@
       Several liquids.
 
    MACROS: those of fsi.h, and
-      FSI_SPH_PARTS        obstacles that one particle tells apart (stats.crowded)       default: 4; each takes 120 bytes for a particle near walls
+      FSI_SPH_PARTS        obstacles that one particle tells apart (stats.crowded), 1 to 255: each takes 120 bytes for a particle near
+                           walls, and 100 of stack                                       default: 4
    STACK: up to 64 kB in the caller's thread and in each of the context's; give fibers and small threads that much.
    UNITS: SI. In 2D masses, forces and energies are per metre of depth.
    PRECISION: state in fsi_real; pair arithmetic in float on exact fixed-point differences, energies and sums in double,
@@ -63,6 +64,9 @@
 
 #ifndef FSI_SPH_PARTS
 #define FSI_SPH_PARTS 4
+#endif
+#if FSI_SPH_PARTS < 1 || FSI_SPH_PARTS > 255
+#error "FSI_SPH_PARTS must be 1 to 255"
 #endif
 
 /* Which boundary integral. EXACT: the kernel's volume integral over the solid, sph.md 4.2. PAPER: the closest-point formula
@@ -82,16 +86,18 @@ typedef struct fsi_sph_desc {
     fsi_real spacing;        /* dx, rest distance of particles [m]; default 0.02; particle volume is dx^dim */
     fsi_real support;        /* H / dx, 1.8 to 3; default 2 */
     fsi_real density;        /* rho0 [kg/m^3]; default 1000 */
-    fsi_real viscosity;      /* dynamic viscosity [Pa s], implicit, no-slip at walls; where it is set, xsph is not applied; default
-                                0: none but xsph, walls are slippery */
+    fsi_real viscosity;      /* dynamic viscosity [Pa s], implicit, no-slip at walls; where it is set, xsph is not applied but for
+                                what surface tension takes; default 0: none but xsph, walls are slippery */
     fsi_vec3 gravity;        /* [m/s^2]; default (0, 0, -9.81) */
-    fsi_real depth;          /* greatest depth expected [m]; sets the stiffness; default 1 */
+    fsi_real depth;          /* greatest depth expected [m]; sets the stiffness; default 1: too much for drops, where it costs
+                                substeps under surface tension and digits without */
     fsi_real compressibility;/* compression at that depth; default 0.01 */
     fsi_real stiffness;      /* mu, bulk modulus [Pa]; default 0: (density |g| depth + surface_tension / dx) / (compressibility gk^2);
                                 without gravity the first part stands for 9.81 m/s^2, and is left out under surface tension */
     int min_iters, max_iters;/* sweeps a substep, and at most as many iterations of viscosity; default 8, 200 */
     fsi_real tolerance;      /* sweeps end when one moves the particles by less than this share of what pressure and walls
-                                have moved them in all, on average, and less than ten times that is missing, by their rate; default 5e-4;
+                                have moved them in all (and 1e-4 of their way), on average, and less than ten times that is missing, by
+                                their rate; or by no more than rounding would; default 5e-4;
                                 0: always max_iters sweeps, for measurements, and no care of what they leave over */
     fsi_real body_tolerance; /* and when the force between liquid and each coupled body is off by less than this share; default 0.05 */
     int accelerate;          /* Nesterov with restart; default 1 */
@@ -110,8 +116,10 @@ typedef struct fsi_sph_desc {
     int contact_first;       /* lowest power n0 of the contact potential: 2 (default, C1) or 1 (the paper's, may cycle) */
     int contact_order, contact_max_order; /* N at the start of a step and its bound; default 3, 24 */
     fsi_real xsph;           /* velocity smoothing 0 to 0.5; default 0.05; surface tension takes more: 2 dt/sqrt(rho0 dx^3/sigma) */
-    fsi_real surface_tension;/* sigma [N/m] (water: 0.0728), 0 to 1e6; default 0: none, at no cost */
+    fsi_real surface_tension;/* sigma [N/m] (water: 0.0728), 0 to 1e6; default 0: none, at no cost; substeps are then as short as
+                                fsi_sph_suggest_dt says, if max_substeps allows */
     fsi_box3 domain;         /* solid walls around the liquid; default empty: none */
+    fsi_vec3 origin;         /* where the world's first origin is now: fsi_sph_shift_origin moves it and the domain; default 0 */
     fsi_real domain_friction, domain_adhesion; /* of these walls, as an obstacle's; default 0, 0 */
     int domain_no_slip;      /* default 1 */
     int reserve;             /* particles to make room for; default 0 */
@@ -203,9 +211,9 @@ FSI_API fsi_sph_desc fsi_sph_default_desc(void);
 /* Errors: COOKIE, ARGUMENT (names the field), NAN, MEMORY. *out is NULL on failure. */
 FSI_API fsi_status fsi_sph_create(fsi_sph **out, const fsi_sph_desc *desc);
 FSI_API void fsi_sph_destroy(fsi_sph *s); /* NULL is fine */
-/* Other settings from now on: start from s->desc. All but cookie, context, dim, spacing, support, density, domain, attribute_count and
-   markers may change (domain: fsi_sph_shift_origin); reserve means nothing here. Errors: COOKIE, ARGUMENT and NAN (name the
-   field); then nothing has changed. */
+/* Other settings from now on: start from s->desc. All but cookie, context, dim, spacing, support, density, domain, origin,
+   attribute_count and markers may change; reserve means nothing here. Errors: COOKIE, ARGUMENT and NAN (name the field); then nothing
+   has changed. */
 FSI_API fsi_status fsi_sph_set_desc(fsi_sph *s, const fsi_sph_desc *desc);
 /* Why the last call on this simulator failed. */
 FSI_API const fsi_error *fsi_sph_error(const fsi_sph *s);
@@ -227,7 +235,8 @@ FSI_API fsi_status fsi_sph_remove_particles(fsi_sph *s, const unsigned char *gon
                       body->torque take it; liquid and body are solved together, which is stable for bodies much lighter
                       than the liquid too. The outputs of fsi_body are written when the step has succeeded, for COUPLED also
                       `end`, where the step left it. Whoever integrates the pose himself may come out slightly elsewhere: the
-                      next step sweeps the difference. Several obstacles may be fixed to one body. 2D: it turns about z only.
+                      next step sweeps the difference. Several obstacles may be fixed to one body. 2D: COUPLED bodies turn about z
+                      only; those whose inertia has products with z, as they stand, are refused (ARGUMENT).
    Substeps move obstacles along. */
 typedef struct fsi_sph_obstacle_desc {
     uint32_t cookie;
@@ -349,8 +358,9 @@ FSI_API int fsi_sph_count_inside(const fsi_sph *s, int *first);
 /* State: particles with ids, filters and attributes, warm starts, how far emitters and sinks have come, time. Obstacles, bodies,
    descs of emitters and sinks, and desc are not saved: load into a simulator made alike (another dim, spacing, attribute_count
    or number of obstacles, other emitters or sinks are refused), after putting moving meshes (fsi_mesh_set) and bodies back: load
-   takes them for where they are then. What was saved before fsi_sph_shift_origin is shifted when it is loaded after it. NULL
-   buffer asks the size. A damaged or foreign buffer is refused, nothing changes. */
+   takes them for where they are then (bodies that are where they were, but for rounding, start from there to the bit). What was
+   saved with another desc.origin is shifted to the present one. NULL buffer asks the size. A damaged or foreign buffer is
+   refused, nothing changes. */
 FSI_API fsi_status fsi_sph_save(const fsi_sph *s, void *buffer, size_t capacity, size_t *size);
 FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size);
 /* Hash of what save writes. Equal after equal steps, for any number of threads. */
@@ -813,7 +823,6 @@ typedef struct fsi__sph_impl {
     unsigned char *marker;   /* count, or NULL */
     fsi_real *aeration;
     uint64_t next_particle;  /* id of the next one */
-    double origin[3];        /* sum of the offsets of fsi_sph_shift_origin */
     fsi__sph_emitter *emitter;
     int emitter_count, emitter_capacity, next_emitter;
     fsi__sph_sink *sink;
@@ -913,14 +922,24 @@ typedef struct fsi__sph_run {
 } fsi__sph_run;
 
 /* sqrt(rho0 dx^3/sigma): the time of capillary waves of one spacing. */
-static double fsi__sph_capillary_time(const fsi_sph *s)
+FSI_FN double fsi__sph_capillary_time(const fsi_sph *s)
 {
     const double dx = (double)s->desc.spacing;
     return sqrt((double)s->desc.density * dx * dx * dx / (double)s->desc.surface_tension);
 }
 
 /* The longest step that keeps the stiffness number mu dt^2/(rho0 dx^2) below 10. */
-static double fsi__sph_stiff_dt(const fsi_sph *s) { return (double)s->desc.spacing * sqrt(10 * (double)s->desc.density / (double)s->stiffness); }
+FSI_FN double fsi__sph_stiff_dt(const fsi_sph *s) { return (double)s->desc.spacing * sqrt(10 * (double)s->desc.density / (double)s->stiffness); }
+
+#define FSI__SPH_CAPILLARY (1.0 / 6) /* share of the capillary time that a substep may take */
+
+FSI_FN double fsi__sph_capillary_dt(const fsi_sph *s) { return FSI__SPH_CAPILLARY * fsi__sph_capillary_time(s); }
+
+/* Substeps under tension: stiffer ones would leave enough of each solve unfinished to kick single particles off the surface. */
+FSI_FN double fsi__sph_tension_dt(const fsi_sph *s) { return fmin(fsi__sph_capillary_dt(s), fsi__sph_stiff_dt(s)); }
+
+/* Did max_substeps leave a substep that is too long for surface tension? */
+FSI_FN int fsi__sph_is_too_long(const fsi__sph_run *run) { return run->tension && run->dt > 1.001 * fsi__sph_tension_dt(run->s); }
 
 /* More of the correction is missing than an undamped guess may carry on. With tolerance 0 the caller minds that himself. */
 FSI_FN int fsi__sph_lags(const fsi__sph_run *run) { return run->s->desc.tolerance > 0 && run->left > FSI__SPH_LAG; }
@@ -930,10 +949,9 @@ FSI_FN double fsi__sph_warm_share(const fsi__sph_run *run) { return fsi__sph_lag
 FSI_FN double fsi__sph_smoothing(const fsi__sph_run *run)
 {
     const fsi_sph_desc *d = &run->s->desc;
-    const int stiff = run->tension && run->dt > 1.3 * fsi__sph_stiff_dt(run->s); /* max_substeps left no shorter ones */
     double share = d->viscosity > 0 ? 0 : (double)d->xsph;
     if (run->tension) share = fmax(share, FSI__SPH_TENSION_XSPH * run->dt / fsi__sph_capillary_time(run->s));
-    return stiff || fsi__sph_lags(run) ? FSI__SPH_LAG_XSPH : fmin(share, FSI__SPH_LAG_XSPH);
+    return fsi__sph_is_too_long(run) || fsi__sph_lags(run) ? FSI__SPH_LAG_XSPH : fmin(share, FSI__SPH_LAG_XSPH);
 }
 
 /* Hands on what went wrong, if anything did. */
@@ -1482,6 +1500,9 @@ static fsi_vec3 fsi__sph_spin_to_rate(fsi_quat orientation, fsi_mat3 inertia, fs
 {
     return fsi_m3_mul_v3(fsi_body_world_tensor(orientation, fsi_m3_inverse(inertia)), spin);
 }
+
+/* Rotation vector from one pose to another, the shorter way round. */
+static fsi_vec3 fsi__sph_turn_between(fsi_pose a, fsi_pose b) { return fsi_quat_rotation_vector(fsi_quat_mul(b.orientation, fsi_quat_conj(a.orientation))); }
 
 /* Puts an obstacle's shadow where the last step left it. */
 static void fsi__sph_stand(fsi__sph_obstacle *o)
@@ -2795,13 +2816,6 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
 
 #define FSI__SPH_CURVATURE 1.0 /* largest curvature, over (dim-1)/dx */
 #define FSI__SPH_HOLLOW -0.3   /* least one, times H: hollows pull outward, and what lies below, which does not hang on, would let the surface go */
-#define FSI__SPH_CAPILLARY (1.0 / 6) /* share of the capillary time that a substep may take */
-
-static double fsi__sph_capillary_dt(const fsi_sph *s) { return FSI__SPH_CAPILLARY * fsi__sph_capillary_time(s); }
-
-/* Substeps under tension: stiffer ones would leave enough of each solve unfinished to kick single particles off the surface. */
-static double fsi__sph_tension_dt(const fsi_sph *s) { return fmin(fsi__sph_capillary_dt(s), fsi__sph_stiff_dt(s)); }
-
 /* Surface tension of this substep: of a smaller one, when the substep is too long for the waves of the whole. */
 static double fsi__sph_sigma(const fsi__sph_run *run)
 {
@@ -3154,7 +3168,7 @@ static void fsi__sph_tension(fsi__sph_run *run)
     fsi__sph_sum_drops(run);
     fsi__sph_share_drops(run);
     fsi__sph_for_each(run, fsi__sph_apply_tension);
-    run->stats.degraded |= run->dt > 1.001 * fsi__sph_tension_dt(run->s);
+    run->stats.degraded |= fsi__sph_is_too_long(run);
     fsi__sph_lap(run, &run->stats.seconds_other, &clock);
 }
 
@@ -4124,7 +4138,7 @@ static void fsi__sph_add_ghosts(fsi__sph_run *run, int k)
     fsi__sph_block_sites(run, e, 1, o, 0);
     for (c = 0; c < fsi__sph_site_count(e); c++) {
         if (!e->present[c] || run->blocked[c]) continue;
-        fsi__sph_append(run, e, fsi__sph_site(e, o, c));
+        run->s->filter[fsi__sph_append(run, e, fsi__sph_site(e, o, c))] = e->desc.filter;
         run->ghosts++;
     }
 }
@@ -4596,6 +4610,7 @@ static void fsi__sph_commit(fsi__sph_run *run, double dt)
     for (k = 0; k < run->im->obstacle_count && dt > 0; k++) fsi__sph_commit_obstacle(run, &run->im->obstacle[k], dt);
     for (k = 0; k < run->body_count && dt > 0; k++) fsi__sph_commit_body(&run->body[k], dt);
     fsi__sph_commit_sources(run);
+    if (!(dt > 0)) run->stats.wall_speed = s->stats.wall_speed;
     run->stats.bytes = s->context->bytes;
     run->stats.allocs = s->context->allocs;
     s->stats = run->stats;
@@ -4605,13 +4620,16 @@ static void fsi__sph_commit(fsi__sph_run *run, double dt)
 static fsi_status fsi__sph_check_body(const fsi_sph *s, const fsi_body *body, int id, const char *function)
 {
     double off, tilt;
+    fsi_mat3 world;
     if (!body) return FSI_OK;
     FSI__SPH_TRY(fsi_body_check(s->context, body, id));
     off = (double)fsi_v3_norm(body->pose.position);
     if (body->mode == FSI_BODY_PRESCRIBED) off = fmax(off, (double)fsi_v3_norm(body->end.position));
     if (!(off <= FSI__MESH_REACH)) return fsi__fail(s->context, FSI_ERROR_LIMIT, function, id, off, "the body of obstacle %d is %g from the origin", id, off);
-    tilt = fmax(fabs((double)body->inertia.m[2]), fabs((double)body->inertia.m[5]));
-    if (s->desc.dim == 2 && body->mode == FSI_BODY_COUPLED && tilt > 1e-6 * (double)body->inertia.m[8])
+    if (s->desc.dim == 3 || body->mode != FSI_BODY_COUPLED) return FSI_OK;
+    world = fsi_body_world_tensor(body->pose.orientation, body->inertia);
+    tilt = fmax(fabs((double)world.m[2]), fabs((double)world.m[5]));
+    if (tilt > 1e-6 * (double)world.m[8])
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, function, id, tilt, "the body of obstacle %d has a product of inertia with z of %g, which would turn it out of the plane of dim 2", id, tilt);
     return FSI_OK;
 }
@@ -4690,8 +4708,8 @@ static double fsi__sph_obstacle_speed(const fsi__sph_run *run, const fsi__sph_ob
     int v;
     if (o->body >= 0) {
         const fsi__sph_body *b = &run->body[o->body];
-        const fsi_vec3 c = b->coupled ? fsi_v3_madd(b->velocity, (fsi_real)dt / b->work.mass, b->work.force) : fsi_v3_scale(fsi_v3_sub(b->work.end.position, b->from.position), (fsi_real)(1 / dt));
-        const fsi_vec3 turn = b->coupled ? b->work.angular_velocity : b->work.new_angular_velocity;
+        const fsi_vec3 c = b->coupled ? fsi_v3_madd(b->velocity, (fsi_real)dt / b->work.mass, b->work.force) : fsi_v3_scale(fsi_v3_sub(b->work.end.position, o->at.position), (fsi_real)(1 / dt));
+        const fsi_vec3 turn = b->coupled ? b->work.angular_velocity : fsi_v3_scale(fsi__sph_turn_between(o->at, b->work.end), (fsi_real)(1 / dt));
         return (double)fsi_v3_norm(c) + (double)fsi_v3_norm(turn) * b->reach * run->h;
     }
     for (v = 0; v < o->vertex_count && o->moves; v++) most = fmax(most, (double)fsi_v3_norm2(fsi_v3_sub(o->desc.mesh->vertices[v], o->rest[v])));
@@ -5383,19 +5401,20 @@ FSI_API fsi_status fsi_sph_create(fsi_sph **out, const fsi_sph_desc *desc)
     return FSI_OK;
 }
 
+#define FSI__SPH_FIXED(field) { #field, offsetof(fsi_sph_desc, field), sizeof ((fsi_sph_desc *)0)->field }
 FSI_API fsi_status fsi_sph_set_desc(fsi_sph *s, const fsi_sph_desc *desc)
 {
     static const char fn[] = "fsi_sph_set_desc";
-    const fsi_sph_desc *old;
-    const char *fixed;
+    static const struct { const char *name; size_t offset, size; } fixed[] = {
+        FSI__SPH_FIXED(context), FSI__SPH_FIXED(dim), FSI__SPH_FIXED(spacing), FSI__SPH_FIXED(support), FSI__SPH_FIXED(density), FSI__SPH_FIXED(domain),
+        FSI__SPH_FIXED(origin), FSI__SPH_FIXED(attribute_count), FSI__SPH_FIXED(markers)
+    };
+    int k;
     FSI__SPH_TRY(fsi__sph_check_filled(s, fn, desc, FSI__COOKIE('d', fsi_sph_desc), ""));
     FSI__SPH_TRY(fsi__sph_check_desc(s->context, fn, desc));
-    old = &s->desc;
-    fixed = desc->context != old->context ? "context" : desc->dim != old->dim ? "dim" : desc->spacing != old->spacing ? "spacing" :
-            desc->support != old->support ? "support" : desc->density != old->density ? "density" :
-            memcmp(&desc->domain, &old->domain, sizeof old->domain) != 0 ? "domain" :
-            desc->attribute_count != old->attribute_count ? "attribute_count" : desc->markers != old->markers ? "markers" : NULL;
-    if (fixed) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.%s cannot change", fixed);
+    for (k = 0; k < (int)(sizeof fixed / sizeof *fixed); k++)
+        if (memcmp((const char *)desc + fixed[k].offset, (const char *)&s->desc + fixed[k].offset, fixed[k].size) != 0)
+            return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, k, 0, "desc.%s cannot change", fixed[k].name);
     s->desc = *desc;
     fsi__sph_derive(s);
     fsi__sph_set_domain(s);
@@ -5771,7 +5790,7 @@ FSI_API fsi_status fsi_sph_shift_origin(fsi_sph *s, fsi_vec3 offset)
     for (i = 0; i < im->obstacle_count; i++) fsi__sph_shift_obstacle(&im->obstacle[i], offset);
     fsi__sph_shift_liquid(s, offset);
     fsi__sph_shift_sinks(im, offset);
-    fsi__sph_add3(im->origin, offset);
+    s->desc.origin = fsi_v3_add(s->desc.origin, offset);
     return FSI_OK;
 }
 
@@ -5950,7 +5969,7 @@ static void fsi__sph_state(fsi__stream *st, void *simulator)
     fsi__sph_columns(s, columns, &saved);
     fsi__bytes(st, &s->time, sizeof s->time);
     fsi__bytes(st, &s->stats.wall_speed, sizeof s->stats.wall_speed);
-    fsi__bytes(st, im->origin, sizeof im->origin);
+    fsi__bytes(st, &s->desc.origin, sizeof s->desc.origin);
     fsi__bytes(st, &im->next_particle, sizeof im->next_particle);
     for (k = 0; k < im->emitter_count; k++) fsi__bytes(st, &im->emitter[k].flow, sizeof im->emitter[k].flow);
     for (k = 0; k < im->sink_count; k++) fsi__bytes(st, &im->sink[k].drain, sizeof im->sink[k].drain);
@@ -6021,7 +6040,7 @@ static fsi_status fsi__sph_check_head(const fsi_sph *s, const fsi__sph_state_hea
     static const char fn[] = "fsi_sph_load";
     fsi__sph_state_head own = fsi__sph_make_head(s);
     fsi__column columns[FSI__SPH_COLUMNS];
-    size_t row = 0, start = sizeof *head + 5 * sizeof(double) + sizeof(uint64_t) + (size_t)own.emitters * sizeof(fsi__sph_flow) + (size_t)own.sinks * sizeof(fsi__sph_drain)
+    size_t row = 0, start = sizeof *head + 2 * sizeof(double) + sizeof(fsi_vec3) + sizeof(uint64_t) + (size_t)own.emitters * sizeof(fsi__sph_flow) + (size_t)own.sinks * sizeof(fsi__sph_drain)
         + (size_t)own.obstacles * FSI__SPH_OBSTACLE_BYTES;
     int k, saved;
     own.count = head->count;
@@ -6042,11 +6061,14 @@ static fsi_status fsi__sph_check_content(const fsi_sph *s, const fsi__sph_state_
     const size_t reals = 4 * sizeof(fsi_vec3) / sizeof(fsi_real) + FSI__SPH_REALS - 4;
     const size_t start = st->used;
     const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
-    double plain[5] = { 0, 0, 0, 0, 0 }; /* time, speed of walls, origin */
+    double time = 0, wall_speed = 0;
+    fsi_vec3 origin = { 0, 0, 0 };
     size_t k;
-    fsi__bytes(st, plain, sizeof plain);
-    if (!fsi_is_finite(plain[0]) || !(plain[1] >= 0) || !fsi_is_finite(plain[1] + plain[2] + plain[3] + plain[4]))
-        return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the time, origin or speed of walls of the state is not finite");
+    fsi__bytes(st, &time, sizeof time);
+    fsi__bytes(st, &wall_speed, sizeof wall_speed);
+    fsi__bytes(st, &origin, sizeof origin);
+    if (!fsi_is_finite(time) || !fsi_is_finite(wall_speed) || !fsi_v3_is_finite(origin)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the time, origin or speed of walls of the state is not finite");
+    if (wall_speed < 0) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, wall_speed, "the speed of walls of the state is %g", wall_speed);
     if (!fsi__sph_check_sources(s, st)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is of other emitters or sinks than this liquid has");
     for (k = 0; k < (size_t)head->count * reals; k++) {
         fsi_real x = 0;
@@ -6073,29 +6095,25 @@ static fsi_status fsi__sph_check_content(const fsi_sph *s, const fsi__sph_state_
 static void fsi__sph_load_obstacle(const fsi_sph *s, fsi__sph_obstacle *o)
 {
     const fsi_pose saved = o->at;
-    fsi_vec3 way, turn;
     double off;
     fsi__sph_set_obstacle(o);
     if (!o->desc.body) return;
-    way = fsi_v3_sub(o->at.position, saved.position);
-    turn = fsi_quat_rotation_vector(fsi_quat_mul(o->at.orientation, fsi_quat_conj(saved.orientation)));
-    off = (double)fsi_v3_norm(way) + (double)fsi_v3_norm(turn) * fsi__sph_longest(o->rest, o->vertex_count);
+    off = (double)fsi_v3_norm(fsi_v3_sub(o->at.position, saved.position)) + (double)fsi_v3_norm(fsi__sph_turn_between(saved, o->at)) * fsi__sph_longest(o->rest, o->vertex_count);
     if (off < 1e-3 * (double)s->desc.spacing) o->at = saved;
     fsi__sph_stand(o);
 }
 
 /* Moves what was loaded from where the origin was then to where it is now. */
-static void fsi__sph_load_origin(fsi_sph *s, const double now[3])
+static void fsi__sph_load_origin(fsi_sph *s, fsi_vec3 now)
 {
     fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
-    double then[3];
+    const fsi_vec3 offset = fsi_v3_sub(now, s->desc.origin);
     int k;
-    memcpy(then, im->origin, sizeof then);
-    memcpy(im->origin, now, sizeof im->origin);
-    if (memcmp(then, now, sizeof then) == 0) return;
-    for (k = 0; k < 3; k++) then[k] = now[k] - then[k];
-    fsi__sph_shift_liquid(s, fsi__sph_real3(then));
-    for (k = 0; k < im->obstacle_count; k++) im->obstacle[k].at.position = fsi_v3_add(im->obstacle[k].at.position, fsi__sph_real3(then));
+    s->desc.origin = now;
+    if (!(fsi_v3_norm2(offset) > 0)) return;
+    fsi__sph_shift_liquid(s, offset);
+    for (k = 0; k < im->obstacle_count; k++)
+        if (im->obstacle[k].desc.body) im->obstacle[k].at.position = fsi_v3_add(im->obstacle[k].at.position, offset);
 }
 
 FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size)
@@ -6103,7 +6121,7 @@ FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size)
     fsi__sph_impl *im;
     fsi__sph_state_head head;
     fsi__stream st;
-    double origin[3];
+    fsi_vec3 origin;
     int k;
     FSI__SPH_TRY(fsi__sph_check(s));
     FSI__SPH_TRY(fsi__load_begin(s->context, s->cookie, buffer, size, &st, "fsi_sph_load"));
@@ -6114,7 +6132,7 @@ FSI_API fsi_status fsi_sph_load(fsi_sph *s, const void *buffer, size_t size)
     FSI__SPH_TRY(fsi__sph_reserve(s, (int)head.count));
     im = (fsi__sph_impl *)s->impl;
     s->count = (int)head.count;
-    memcpy(origin, im->origin, sizeof origin);
+    origin = s->desc.origin;
     fsi__sph_state(&st, s);
     fsi__sph_load_origin(s, origin);
     if (im->marker && s->count > 0) {

@@ -9,6 +9,7 @@
 #define FSI_IMPLEMENTATION
 #include "example.h"
 #include "fsi_sph.h"
+#include "tally.h"
 
 #define FRAME 0.05  /* seconds between two pictures */
 #define SIDE 0.24   /* of a crate [m] */
@@ -117,6 +118,7 @@ int main(int argc, char **argv)
 {
     ex_app app;
     ex_scene scene;
+    ex_tally tally = { 0 };
     fsi_sph_desc desc = fsi_sph_default_desc();
     fsi_surface_desc skin = fsi_surface_default_desc();
     fsi_surface *surface;
@@ -124,7 +126,7 @@ int main(int argc, char **argv)
     fsi_box3 room, water;
     crate crates[CRATES];
     double dt = 0, displaced = 0, level;
-    int k, frame, inside = 0, placed = 0, pinched = 0, late = 0;
+    int k, frame, late = 0;
 
     ex_init(&app, "floating_crate", "Three crates of different density fall into a tank.");
     app.res = 8;
@@ -157,10 +159,7 @@ int main(int argc, char **argv)
             for (k = 0; k < CRATES; k++) push_crate(&crates[k], desc.spacing);
             ex_check(&app, fsi_sph_step(s, h));
             for (k = 0; k < CRATES; k++) fsi_body_integrate(&crates[k].body, h);
-            app.steps += s->stats.substeps;
-            placed += s->stats.placed;
-            pinched += s->stats.pinched;
-            inside += fsi_sph_count_inside(s, NULL);
+            ex_tally_step(&app, &tally, s, desc.domain, 1);
             if (4 * frame < 3 * app.frames) continue;
             for (k = 0; k < CRATES; k++) crates[k].under += share_below(&crates[k], level);
             late++;
@@ -176,10 +175,7 @@ int main(int argc, char **argv)
         ex_figure(&app, k == 0 ? "share_300" : "share_700", "%.3f", crates[k].under / late / (density[k] / 1000));
     ex_figure(&app, "sunk_height", "%.4f", crates[2].body.pose.position.z);
     ex_figure(&app, "particles", "%.0f", s->count);
-    ex_figure(&app, "inside", "%.0f", inside);
-    ex_figure(&app, "lost", "%.0f", ex_count_outside(s->position, s->count, s->desc.domain));
-    ex_figure(&app, "placed", "%.0f", placed);
-    ex_figure(&app, "pinched", "%.0f", pinched);
+    ex_tally_figures(&app, &tally);
     ex_scene_end(&scene);
     fsi_surface_destroy(surface);
     fsi_sph_destroy(s);

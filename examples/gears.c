@@ -10,6 +10,7 @@
 #define FSI_IMPLEMENTATION
 #include "shapes.h"
 #include "fsi_sph.h"
+#include "tally.h"
 
 #define GEARS 4
 #define TEETH 12             /* of the smaller gears; the first one has twice as many */
@@ -183,13 +184,14 @@ int main(int argc, char **argv)
 {
     ex_app app;
     ex_scene scene;
+    ex_tally tally = { 0 };
     gear gears[GEARS];
     fsi_sph_desc desc = fsi_sph_default_desc();
     fsi_sph_obstacle_desc turning = fsi_sph_default_obstacle_desc();
     fsi_sph *s;
     fsi_box3 box;
     double dt = 3, gap = 1.5, speed = 34.9, frame_time;
-    int k, frame, full = 0, paper = 0, layers = 0, triangles = 0, inside = 0, lost = 0, placed = 0, pinched = 0;
+    int k, frame, full = 0, paper = 0, layers = 0, triangles = 0;
 
     ex_init(&app, "gears", "A jet of water falls between the teeth of running gears.");
     app.res = 20;
@@ -235,14 +237,10 @@ int main(int argc, char **argv)
             for (k = 0; k < GEARS; k++) gears[k].body.end.orientation = gear_at(&gears[k], s->time + step);
             ex_check(&app, fsi_sph_step(s, (fsi_real)step));
             for (k = 0; k < GEARS; k++) fsi_body_integrate(&gears[k].body, (fsi_real)step);
-            app.steps += s->stats.substeps;
-            placed += s->stats.placed;
-            pinched += s->stats.pinched;
-            if (dt > 0 && !full) inside += fsi_sph_count_inside(s, NULL);
-            lost += ex_count_outside(s->position, s->count, desc.domain);
+            ex_tally_step(&app, &tally, s, desc.domain, dt > 0 && !full);
         }
         app.sim_seconds = s->time;
-        if (full || !(dt > 0)) inside += fsi_sph_count_inside(s, NULL);
+        if (full || !(dt > 0)) tally.inside += fsi_sph_count_inside(s, NULL);
         ex_write_particles(&app, "water", frame, s->position, s->velocity, s->count);
         if (app.images) draw(&app, &scene, gears, s, frame);
         ex_progress(&app, frame + 1);
@@ -252,10 +250,7 @@ int main(int argc, char **argv)
     ex_figure(&app, "particles", "%.0f", s->count);
     ex_figure(&app, "triangles", "%.0f", triangles);
     ex_figure(&app, "gap_dx", "%.3f", smallest_gap(gears) / (double)desc.spacing);
-    ex_figure(&app, "inside", "%.0f", inside);
-    ex_figure(&app, "lost", "%.0f", lost);
-    ex_figure(&app, "placed", "%.0f", placed);
-    ex_figure(&app, "pinched", "%.0f", pinched);
+    ex_tally_figures(&app, &tally);
     ex_scene_end(&scene);
     fsi_sph_destroy(s);
     for (k = 0; k < GEARS; k++) fsi_mesh_destroy(gears[k].mesh);

@@ -14,6 +14,7 @@
 #include "example.h"
 #include "shapes.h"
 #include "fsi_sph.h"
+#include "tally.h"
 
 #define FRAME 0.015      /* seconds between two pictures */
 #define RADIUS 0.1       /* of the corners of the rim [m] */
@@ -171,15 +172,15 @@ int main(int argc, char **argv)
 {
     ex_app app;
     ex_scene scene;
+    ex_tally tally = { 0 };
     cone c = { 0 };
     fsi_sph_desc desc = fsi_sph_default_desc();
     fsi_sph_obstacle_desc wall = fsi_sph_default_obstacle_desc();
     fsi_box3 room;
     fsi_sph *s;
     const char *shape_name = "funnel";
-    double dt = 1, ramp = 0.05, compression = 0, fastest = 0;
-    int full = 0, paper = 0, frame, layers = 0, id, inside = 0, lost = 0, placed = 0, pinched = 0;
-    long long calls = 0;
+    double dt = 1, ramp = 0.05;
+    int full = 0, paper = 0, frame, layers = 0, id;
 
     ex_init(&app, "rotating_cone", "Water is poured into a thin funnel that spins up to 87.2 rad/s.");
     app.res = 34;
@@ -207,7 +208,7 @@ int main(int argc, char **argv)
     room.lo = fsi_v3((fsi_real)-TANK, (fsi_real)-TANK, (fsi_real)(-0.3 * HEIGHT));
     room.hi = fsi_v3((fsi_real)TANK, (fsi_real)TANK, (fsi_real)(1.6 * HEIGHT));
     if (c.kind == CLOSED) room = fsi_box3_grow(c.mesh->box, fsi_v3((fsi_real)RADIUS, (fsi_real)-RADIUS, 0));
-    if (c.kind != CLOSED) {
+    else {
         desc.domain = room;
         desc.domain.hi.z = 2; /* what splashes up comes down again */
     }
@@ -225,15 +226,8 @@ int main(int argc, char **argv)
             set_end(&c, s->time + step, ramp);
             ex_check(&app, fsi_sph_step(s, (fsi_real)step));
             fsi_body_integrate(&c.body, (fsi_real)step);
-            app.steps += s->stats.substeps;
-            placed += s->stats.placed;
-            pinched += s->stats.pinched;
-            inside += fsi_sph_count_inside(s, NULL);
-            lost += c.kind == CLOSED ? 0 : ex_count_outside(s->position, s->count, desc.domain);
+            ex_tally_step(&app, &tally, s, c.kind == CLOSED ? room : desc.domain, 1);
             follow(&c, s, step);
-            compression += s->stats.mean_compression;
-            fastest = s->stats.max_speed > fastest ? s->stats.max_speed : fastest;
-            calls++;
         }
         app.sim_seconds = s->time;
         if (app.images) draw(&app, &scene, s, &c, frame);
@@ -245,13 +239,10 @@ int main(int argc, char **argv)
     ex_figure(&app, "particles", "%.0f", s->count);
     ex_figure(&app, "triangles", "%.0f", c.mesh->face_count);
     ex_figure(&app, "dx_mm", "%.3g", 1000 * (double)desc.spacing);
-    ex_figure(&app, "inside", "%.0f", inside);
-    ex_figure(&app, "lost", "%.0f", lost);
+    ex_tally_figures(&app, &tally);
     ex_figure(&app, "leaked", "%.0f", c.leaked);
-    ex_figure(&app, "placed", "%.0f", placed);
-    ex_figure(&app, "pinched", "%.0f", pinched);
-    ex_figure(&app, "max_speed", "%.1f", fastest);
-    ex_figure(&app, "mean_compression", "%.5f", compression / (double)calls);
+    ex_figure(&app, "max_speed", "%.1f", tally.fastest);
+    ex_figure(&app, "mean_compression", "%.5f", tally.compression / (double)tally.calls);
     free(c.was);
     ex_scene_end(&scene);
     fsi_sph_destroy(s);

@@ -18,6 +18,7 @@
 #define FSI_IMPLEMENTATION
 #include "shapes.h"
 #include "fsi_sph.h"
+#include "tally.h"
 
 #define TIP 0.03             /* radius of the rotors before they are drawn in [m] */
 #define DEPTH (0.8 * TIP)    /* of the tank, along the axes */
@@ -227,19 +228,43 @@ static void draw(ex_app *app, ex_scene *scene, const pump *p, const fsi_sph *s, 
     ex_save_frame(app, image, frame);
 }
 
+/* House, rotors and water. */
+static void fill_pump(ex_app *app, pump *p, fsi_sph *s)
+{
+    fsi_sph_obstacle_desc turning = fsi_sph_default_obstacle_desc();
+    fsi_box3 water = p->house->box;
+    int k;
+    ex_check(app, fsi_sph_add_obstacle(s, p->house, NULL));
+    for (k = 0; k < 2; k++) {
+        turning.mesh = p->rotor[k];
+        turning.body = &p->body[k];
+        ex_check(app, fsi_sph_add_obstacle_desc(s, &turning, NULL));
+    }
+    water.hi.z = (fsi_real)p->water;
+    ex_check(app, fsi_sph_fill_box(s, water, fsi_v3(0, 0, 0)));
+}
+
+/* One step of rotors and water. */
+static void turn(ex_app *app, pump *p, fsi_sph *s, double step)
+{
+    int k;
+    for (k = 0; k < 2; k++) p->body[k].end.orientation = rotor_at(k, angle_at(p, s->time + step));
+    ex_check(app, fsi_sph_step(s, (fsi_real)step));
+    for (k = 0; k < 2; k++) fsi_body_integrate(&p->body[k], (fsi_real)step);
+}
+
 int main(int argc, char **argv)
 {
     ex_app app;
     ex_scene scene;
+    ex_tally tally = { 0 };
     pump p;
     fsi_sph_desc desc = fsi_sph_default_desc();
-    fsi_sph_obstacle_desc turning = fsi_sph_default_obstacle_desc();
     fsi_sph *s;
-    fsi_box3 water;
     unsigned char *right;
     uint32_t *colors;
     double dt = 1, clearance = 0.3, frame_time, measured = 0, turns = 0;
-    int k, frame, full = 0, paper = 0, inside = 0, lost = 0, placed = 0, pinched = 0;
+    int k, frame, full = 0, paper = 0;
 
     memset(&p, 0, sizeof p);
     p.lobes = 2;
@@ -274,15 +299,7 @@ int main(int argc, char **argv)
     desc.boundary = paper ? FSI_SPH_BOUNDARY_PAPER : FSI_SPH_BOUNDARY_EXACT;
     if (dt > 0) desc.max_substeps = 1;
     ex_check(&app, fsi_sph_create(&s, &desc));
-    ex_check(&app, fsi_sph_add_obstacle(s, p.house, NULL));
-    for (k = 0; k < 2; k++) {
-        turning.mesh = p.rotor[k];
-        turning.body = &p.body[k];
-        ex_check(&app, fsi_sph_add_obstacle_desc(s, &turning, NULL));
-    }
-    water = p.house->box;
-    water.hi.z = (fsi_real)p.water;
-    ex_check(&app, fsi_sph_fill_box(s, water, fsi_v3(0, 0, 0)));
+    fill_pump(&app, &p, s);
     right = (unsigned char *)ex_alloc(NULL, (size_t)s->count, 1);
     colors = (uint32_t *)ex_alloc(NULL, (size_t)s->count, sizeof *colors);
     count_passed(&p, s, right);
@@ -293,21 +310,15 @@ int main(int argc, char **argv)
         while (s->time < (frame + 1) * frame_time - 1e-9) {
             double step = dt > 0 ? dt / 1000 : frame_time / 5;
             int passed;
-            for (k = 0; k < 2; k++) p.body[k].end.orientation = rotor_at(k, angle_at(&p, s->time + step));
-            ex_check(&app, fsi_sph_step(s, (fsi_real)step));
-            for (k = 0; k < 2; k++) fsi_body_integrate(&p.body[k], (fsi_real)step);
-            app.steps += s->stats.substeps;
-            placed += s->stats.placed;
-            pinched += s->stats.pinched;
-            if (dt > 0 && !full) inside += fsi_sph_count_inside(s, NULL);
-            lost += ex_count_outside(s->position, s->count, p.house->box);
+            turn(&app, &p, s, step);
+            ex_tally_step(&app, &tally, s, p.house->box, dt > 0 && !full);
             passed = count_passed(&p, s, right);
             if (angle_at(&p, s->time) <= 2 * FSI_PI) continue;
             measured += passed * (double)s->particle_volume;
             turns += step * p.speed / (2 * FSI_PI);
         }
         app.sim_seconds = s->time;
-        if (full ? frame + 1 == app.frames : !(dt > 0)) inside += fsi_sph_count_inside(s, NULL);
+        if (full ? frame + 1 == app.frames : !(dt > 0)) tally.inside += fsi_sph_count_inside(s, NULL);
         ex_write_particles(&app, "water", frame, s->position, s->velocity, s->count);
         if (app.images) draw(&app, &scene, &p, s, colors, frame);
         ex_progress(&app, frame + 1);
@@ -318,10 +329,7 @@ int main(int argc, char **argv)
     ex_figure(&app, "triangles", "%.0f", p.house->face_count + p.rotor[0]->face_count + p.rotor[1]->face_count);
     ex_figure(&app, "gap_dx", "%.3f", smallest_gap(&p) / p.dx);
     if (turns > 0) ex_figure(&app, "flow_ratio", "%.4f", measured / (turns * displaced(&p)));
-    ex_figure(&app, "inside", "%.0f", inside);
-    ex_figure(&app, "lost", "%.0f", lost);
-    ex_figure(&app, "placed", "%.0f", placed);
-    ex_figure(&app, "pinched", "%.0f", pinched);
+    ex_tally_figures(&app, &tally);
     free(right);
     free(colors);
     ex_scene_end(&scene);

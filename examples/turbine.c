@@ -17,6 +17,7 @@
 #include "example.h"
 #include "shapes.h"
 #include "fsi_sph.h"
+#include "tally.h"
 
 #define FRAME 0.003      /* seconds between two pictures */
 #define SPEED 87.2       /* of the runner [rad/s] */
@@ -234,18 +235,37 @@ static void draw(ex_app *app, ex_scene *scene, const fsi_sph *s, const machine *
     free(turned);
 }
 
+static void add_machine(ex_app *app, fsi_sph *s, machine *m)
+{
+    fsi_sph_obstacle_desc turning = fsi_sph_default_obstacle_desc();
+    ex_check(app, fsi_sph_add_obstacle(s, m->pipe, NULL));
+    ex_check(app, fsi_sph_add_obstacle(s, m->guide, NULL));
+    turning.mesh = m->runner;
+    turning.body = &m->body;
+    ex_check(app, fsi_sph_add_obstacle_desc(s, &turning, &m->runner_id));
+}
+
+/* The runner's torque, and what Euler's equation says of the flow before and behind it. */
+static void measure(ex_app *app, const fsi_sph *s, machine *m)
+{
+    fsi_vec3 torque;
+    ex_check(app, fsi_sph_obstacle_reaction(s, m->runner_id, NULL, &torque));
+    m->torque += (double)torque.x;
+    m->euler += moment_flow(s, (VANE1 + BLADE0) / 2) - moment_flow(s, BLADE1 + 0.012);
+    m->samples++;
+}
+
 int main(int argc, char **argv)
 {
     ex_app app;
     ex_scene scene;
+    ex_tally tally = { 0 };
     machine m;
     fsi_sph_desc desc = fsi_sph_default_desc();
-    fsi_sph_obstacle_desc turning = fsi_sph_default_obstacle_desc();
     fsi_box3 view;
     fsi_sph *s;
-    double dt = 1, end, compression = 0, fastest = 0, t_step = 0;
-    int full = 0, paper = 0, tess = 1, frame, inside = 0, lost = 0, placed = 0, pinched = 0, blocked = 0, most = 0, triangles;
-    long long calls = 0;
+    double dt = 1, end, t_step = 0;
+    int full = 0, paper = 0, tess = 1, frame, triangles;
 
     ex_init(&app, "turbine", "Water drives a runner of five blades behind a ring of guide vanes.");
     app.res = 16;
@@ -274,11 +294,7 @@ int main(int argc, char **argv)
     make_machine(&app, &m, -(double)desc.spacing / 2, tess);
     triangles = m.pipe->face_count + m.guide->face_count + m.runner->face_count;
     ex_check(&app, fsi_sph_create(&s, &desc));
-    ex_check(&app, fsi_sph_add_obstacle(s, m.pipe, NULL));
-    ex_check(&app, fsi_sph_add_obstacle(s, m.guide, NULL));
-    turning.mesh = m.runner;
-    turning.body = &m.body;
-    ex_check(&app, fsi_sph_add_obstacle_desc(s, &turning, &m.runner_id));
+    add_machine(&app, s, &m);
     add_flow(&app, s);
     end = app.frames * FRAME;
     scene = ex_scene_begin(&app);
@@ -289,27 +305,12 @@ int main(int argc, char **argv)
     for (frame = 0; frame < app.frames; frame++) {
         while (s->time < (frame + 1) * FRAME - 1e-9) {
             double step = dt / 1000, started = ex_wall_seconds();
-            fsi_vec3 force, torque;
             m.body.end.orientation = fsi_quat_from_axis_angle(fsi_v3(1, 0, 0), (fsi_real)fmod(SPEED * (s->time + step), 2 * FSI_PI));
             ex_check(&app, fsi_sph_step(s, (fsi_real)step));
             fsi_body_integrate(&m.body, (fsi_real)step);
             t_step += ex_wall_seconds() - started;
-            ex_check(&app, fsi_sph_obstacle_reaction(s, m.runner_id, &force, &torque));
-            if (s->time > 2 * end / 3) {
-                m.torque += (double)torque.x;
-                m.euler += moment_flow(s, (VANE1 + BLADE0) / 2) - moment_flow(s, BLADE1 + 0.012);
-                m.samples++;
-            }
-            app.steps += s->stats.substeps;
-            placed += s->stats.placed;
-            pinched += s->stats.pinched;
-            blocked += s->stats.blocked;
-            inside += fsi_sph_count_inside(s, NULL);
-            lost += ex_count_outside(s->position, s->count, desc.domain);
-            compression += s->stats.mean_compression;
-            fastest = fmax(fastest, s->stats.max_speed);
-            most = s->count > most ? s->count : most;
-            calls++;
+            if (s->time > 2 * end / 3) measure(&app, s, &m);
+            ex_tally_step(&app, &tally, s, desc.domain, 1);
         }
         app.sim_seconds = s->time;
         if (app.images) draw(&app, &scene, s, &m, frame);
@@ -318,18 +319,15 @@ int main(int argc, char **argv)
     }
 
     app.hash = fsi_sph_hash(s);
-    ex_figure(&app, "particles", "%.0f", most);
+    ex_figure(&app, "particles", "%.0f", tally.most);
     ex_figure(&app, "triangles", "%.0f", triangles);
     ex_figure(&app, "torque", "%.1f", m.torque / (double)m.samples);
     ex_figure(&app, "euler", "%.1f", m.euler / (double)m.samples);
-    ex_figure(&app, "inside", "%.0f", inside);
-    ex_figure(&app, "lost", "%.0f", lost);
-    ex_figure(&app, "placed", "%.0f", placed);
-    ex_figure(&app, "pinched", "%.0f", pinched);
-    ex_figure(&app, "blocked", "%.0f", blocked);
-    ex_figure(&app, "max_speed", "%.1f", fastest);
-    ex_figure(&app, "mean_compression", "%.5f", compression / (double)calls);
-    ex_figure(&app, "t_step", "%.4f", t_step / (double)calls);
+    ex_tally_figures(&app, &tally);
+    ex_figure(&app, "blocked", "%.0f", tally.blocked);
+    ex_figure(&app, "max_speed", "%.1f", tally.fastest);
+    ex_figure(&app, "mean_compression", "%.5f", tally.compression / (double)tally.calls);
+    ex_figure(&app, "t_step", "%.4f", t_step / (double)tally.calls);
     ex_scene_end(&scene);
     fsi_sph_destroy(s);
     fsi_mesh_destroy(m.pipe);

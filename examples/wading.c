@@ -14,6 +14,7 @@
 #include "example.h"
 #include "shapes.h"
 #include "fsi_sph.h"
+#include "tally.h"
 
 #define FRAME 0.054       /* seconds between two pictures: whole steps of 3, 6 and 9 ms */
 #define LENGTH 15.0       /* of the ford with its banks [m] */
@@ -353,20 +354,40 @@ static void draw(ex_app *app, ex_scene *scene, fsi_surface *surface, const fsi_s
     free(colors);
 }
 
+static ex_scene begin_scene(ex_app *app)
+{
+    ex_scene scene = ex_scene_begin(app);
+    fsi_box3 view;
+    view.lo = fsi_v3((fsi_real)1.5, (fsi_real)(-WIDTH / 2), (fsi_real)-DITCH);
+    view.hi = fsi_v3((fsi_real)(LENGTH - 1.5), (fsi_real)(WIDTH / 2), 1);
+    ex_look_at_box(&scene, view, 28, 24);
+    return scene;
+}
+
+/* One step of vehicle and water; returns the seconds that it took. */
+static double advance(ex_app *app, vehicle *v, fsi_sph *s, double step)
+{
+    double started = ex_wall_seconds();
+    drive(v, step);
+    ex_check(app, fsi_sph_step(s, (fsi_real)step));
+    integrate(v, step);
+    return ex_wall_seconds() - started;
+}
+
 int main(int argc, char **argv)
 {
     ex_app app;
     ex_scene scene;
+    ex_tally tally = { 0 };
     vehicle v;
     fsi_sph_desc desc = fsi_sph_default_desc();
     fsi_surface_desc skin = fsi_surface_default_desc();
-    fsi_box3 pool, view;
+    fsi_box3 pool;
     fsi_mesh *ground;
     fsi_sph *s;
     fsi_surface *surface = NULL;
-    double dt = 6, speed = 5, gap = 1, compression = 0, fastest = 0, t_step = 0;
-    int full = 0, paper = 0, balls = 0, tess = 1, frame, k, inside = 0, lost = 0, placed = 0, pinched = 0, triangles;
-    long long calls = 0;
+    double dt = 6, speed = 5, gap = 1, t_step = 0;
+    int full = 0, paper = 0, balls = 0, tess = 1, frame, k, triangles;
 
     ex_init(&app, "wading", "A vehicle with turning wheels drives through a ford.");
     app.res = 40;
@@ -406,26 +427,12 @@ int main(int argc, char **argv)
     if (!balls) ex_check(&app, fsi_surface_create(&surface, &skin));
     triangles = ground->face_count;
     for (k = 0; k < PARTS; k++) triangles += v.parts[k].mesh->face_count;
-    scene = ex_scene_begin(&app);
-    view.lo = fsi_v3((fsi_real)1.5, (fsi_real)(-WIDTH / 2), (fsi_real)-DITCH);
-    view.hi = fsi_v3((fsi_real)(LENGTH - 1.5), (fsi_real)(WIDTH / 2), 1);
-    ex_look_at_box(&scene, view, 28, 24);
+    scene = begin_scene(&app);
 
     for (frame = 0; frame < app.frames; frame++) {
         while (s->time < (frame + 1) * FRAME - 1e-9) {
-            double step = dt / 1000, started = ex_wall_seconds();
-            drive(&v, step);
-            ex_check(&app, fsi_sph_step(s, (fsi_real)step));
-            integrate(&v, step);
-            t_step += ex_wall_seconds() - started;
-            app.steps += s->stats.substeps;
-            placed += s->stats.placed;
-            pinched += s->stats.pinched;
-            inside += fsi_sph_count_inside(s, NULL);
-            lost += ex_count_outside(s->position, s->count, desc.domain);
-            compression += s->stats.mean_compression;
-            fastest = s->stats.max_speed > fastest ? s->stats.max_speed : fastest;
-            calls++;
+            t_step += advance(&app, &v, s, dt / 1000);
+            ex_tally_step(&app, &tally, s, desc.domain, 1);
         }
         app.sim_seconds = s->time;
         if (app.images) draw(&app, &scene, surface, s, &v, ground, frame);
@@ -437,13 +444,10 @@ int main(int argc, char **argv)
     ex_figure(&app, "particles", "%.0f", s->count);
     ex_figure(&app, "triangles", "%.0f", triangles);
     ex_figure(&app, "dt_ms", "%g", dt);
-    ex_figure(&app, "inside", "%.0f", inside);
-    ex_figure(&app, "lost", "%.0f", lost);
-    ex_figure(&app, "placed", "%.0f", placed);
-    ex_figure(&app, "pinched", "%.0f", pinched);
-    ex_figure(&app, "max_speed", "%.1f", fastest);
-    ex_figure(&app, "mean_compression", "%.5f", compression / (double)calls);
-    ex_figure(&app, "t_step", "%.4f", t_step / (double)calls);
+    ex_tally_figures(&app, &tally);
+    ex_figure(&app, "max_speed", "%.1f", tally.fastest);
+    ex_figure(&app, "mean_compression", "%.5f", tally.compression / (double)tally.calls);
+    ex_figure(&app, "t_step", "%.4f", t_step / (double)tally.calls);
     ex_scene_end(&scene);
     fsi_surface_destroy(surface);
     fsi_sph_destroy(s);
