@@ -241,8 +241,6 @@ int main(int argc, char **argv)
     ex_figure(&app, "dx_mm", "%.3g", 1000 * (double)desc.spacing);
     ex_tally_figures(&app, &tally);
     ex_figure(&app, "leaked", "%.0f", c.leaked);
-    ex_figure(&app, "max_speed", "%.1f", tally.fastest);
-    ex_figure(&app, "mean_compression", "%.5f", tally.compression / (double)tally.calls);
     free(c.was);
     ex_scene_end(&scene);
     fsi_sph_destroy(s);

@@ -41,6 +41,7 @@ typedef struct pump {
     double rotor_area;
     fsi_mesh *house, *rotor[2];
     fsi_body body[2];
+    double measured, turns;  /* volume that has passed [m^3], in so many turns */
 } pump;
 
 /* One lobe after the other: on a circle of radius a rolls one of radius b = a / (2 lobes), outside from -b/a to b/a half
@@ -205,8 +206,9 @@ static void draw_rim(ex_scene *scene, const fsi_mesh *m)
     }
 }
 
-static void draw(ex_app *app, ex_scene *scene, const pump *p, const fsi_sph *s, uint32_t *colors, int frame)
+static void draw(ex_app *app, ex_scene *scene, const pump *p, const fsi_sph *s, int frame)
 {
+    uint32_t *colors = (uint32_t *)ex_alloc(NULL, (size_t)s->count, sizeof *colors);
     ex_image *image;
     char text[64];
     int k, i;
@@ -226,6 +228,7 @@ static void draw(ex_app *app, ex_scene *scene, const pump *p, const fsi_sph *s, 
     snprintf(text, sizeof text, "%.2f revolutions at %.1f rad/s", angle_at(p, s->time) / (2 * FSI_PI), p->speed);
     ex_text(image, 24, 34, 11, EX_LEFT, 0x3a4550, text);
     ex_save_frame(app, image, frame);
+    free(colors);
 }
 
 /* House, rotors and water. */
@@ -253,6 +256,15 @@ static void turn(ex_app *app, pump *p, fsi_sph *s, double step)
     for (k = 0; k < 2; k++) fsi_body_integrate(&p->body[k], (fsi_real)step);
 }
 
+/* What has passed the wall in a step, from the second turn on. */
+static void measure(pump *p, const fsi_sph *s, unsigned char *right, double step)
+{
+    const int passed = count_passed(p, s, right);
+    if (angle_at(p, s->time) <= 2 * FSI_PI) return;
+    p->measured += passed * (double)s->particle_volume;
+    p->turns += step * p->speed / (2 * FSI_PI);
+}
+
 int main(int argc, char **argv)
 {
     ex_app app;
@@ -262,8 +274,7 @@ int main(int argc, char **argv)
     fsi_sph_desc desc = fsi_sph_default_desc();
     fsi_sph *s;
     unsigned char *right;
-    uint32_t *colors;
-    double dt = 1, clearance = 0.3, frame_time, measured = 0, turns = 0;
+    double dt = 1, clearance = 0.3, frame_time;
     int k, frame, full = 0, paper = 0;
 
     memset(&p, 0, sizeof p);
@@ -301,7 +312,6 @@ int main(int argc, char **argv)
     ex_check(&app, fsi_sph_create(&s, &desc));
     fill_pump(&app, &p, s);
     right = (unsigned char *)ex_alloc(NULL, (size_t)s->count, 1);
-    colors = (uint32_t *)ex_alloc(NULL, (size_t)s->count, sizeof *colors);
     count_passed(&p, s, right);
     scene = ex_scene_begin(&app);
     ex_look_at_box(&scene, p.house->box, 12, 14);
@@ -309,18 +319,14 @@ int main(int argc, char **argv)
     for (frame = 0; frame < app.frames; frame++) {
         while (s->time < (frame + 1) * frame_time - 1e-9) {
             double step = dt > 0 ? dt / 1000 : frame_time / 5;
-            int passed;
             turn(&app, &p, s, step);
             ex_tally_step(&app, &tally, s, p.house->box, dt > 0 && !full);
-            passed = count_passed(&p, s, right);
-            if (angle_at(&p, s->time) <= 2 * FSI_PI) continue;
-            measured += passed * (double)s->particle_volume;
-            turns += step * p.speed / (2 * FSI_PI);
+            measure(&p, s, right, step);
         }
         app.sim_seconds = s->time;
         if (full ? frame + 1 == app.frames : !(dt > 0)) tally.inside += fsi_sph_count_inside(s, NULL);
         ex_write_particles(&app, "water", frame, s->position, s->velocity, s->count);
-        if (app.images) draw(&app, &scene, &p, s, colors, frame);
+        if (app.images) draw(&app, &scene, &p, s, frame);
         ex_progress(&app, frame + 1);
     }
 
@@ -328,10 +334,9 @@ int main(int argc, char **argv)
     ex_figure(&app, "particles", "%.0f", s->count);
     ex_figure(&app, "triangles", "%.0f", p.house->face_count + p.rotor[0]->face_count + p.rotor[1]->face_count);
     ex_figure(&app, "gap_dx", "%.3f", smallest_gap(&p) / p.dx);
-    if (turns > 0) ex_figure(&app, "flow_ratio", "%.4f", measured / (turns * displaced(&p)));
+    if (p.turns > 0) ex_figure(&app, "flow_ratio", "%.4f", p.measured / (p.turns * displaced(&p)));
     ex_tally_figures(&app, &tally);
     free(right);
-    free(colors);
     ex_scene_end(&scene);
     fsi_sph_destroy(s);
     fsi_mesh_destroy(p.house);

@@ -38,6 +38,8 @@ EX_FN void ex_tally_figures(ex_app *app, const ex_tally *t)
     ex_figure(app, "lost", "%.0f", t->lost);
     ex_figure(app, "placed", "%.0f", t->placed);
     ex_figure(app, "pinched", "%.0f", t->pinched);
+    ex_figure(app, "max_speed", "%.1f", t->fastest);
+    if (t->calls > 0) ex_figure(app, "mean_compression", "%.5f", t->compression / (double)t->calls);
 }
 
 #endif /* FSI_EXAMPLE_TALLY_H */

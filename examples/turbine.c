@@ -325,8 +325,6 @@ int main(int argc, char **argv)
     ex_figure(&app, "euler", "%.1f", m.euler / (double)m.samples);
     ex_tally_figures(&app, &tally);
     ex_figure(&app, "blocked", "%.0f", tally.blocked);
-    ex_figure(&app, "max_speed", "%.1f", tally.fastest);
-    ex_figure(&app, "mean_compression", "%.5f", tally.compression / (double)tally.calls);
     ex_figure(&app, "t_step", "%.4f", t_step / (double)tally.calls);
     ex_scene_end(&scene);
     fsi_sph_destroy(s);

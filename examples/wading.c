@@ -445,8 +445,6 @@ int main(int argc, char **argv)
     ex_figure(&app, "triangles", "%.0f", triangles);
     ex_figure(&app, "dt_ms", "%g", dt);
     ex_tally_figures(&app, &tally);
-    ex_figure(&app, "max_speed", "%.1f", tally.fastest);
-    ex_figure(&app, "mean_compression", "%.5f", tally.compression / (double)tally.calls);
     ex_figure(&app, "t_step", "%.4f", t_step / (double)tally.calls);
     ex_scene_end(&scene);
     fsi_surface_destroy(surface);

@@ -803,7 +803,7 @@ static void test_bad_bodies_and_obstacles_are_named(void)
     free(state);
     g.floating = floating;
     g.floating.pose.orientation = fsi_quat_from_axis_angle(v3(0, 1, 0), (fsi_real)0.5); /* so its axes have none, but the world's have */
-    g.floating.inertia = fsi_m3_diagonal(v3(g.floating.inertia.m[8] * 0.6, g.floating.inertia.m[8], g.floating.inertia.m[8]));
+    g.floating.inertia = fsi_m3_diagonal(v3(0.6 * (double)floating.inertia.m[8], (double)floating.inertia.m[8], (double)floating.inertia.m[8]));
     refuse_body(&g, "out of the plane", FSI_ERROR_ARGUMENT);
     g.floating = floating;
     CHECK(fsi_sph_add_obstacle_desc(g.s, NULL, NULL) == FSI_ERROR_ARGUMENT);
