@@ -49,8 +49,10 @@ test: $(TEST_LOGS)
 check-all: $(CHECK_LOGS)
 	@scripts/summary.sh $^
 
-validate: $(CASES:%=build/validate/%.exe)
-	scripts/validate.sh docs/validation.md "$(CC) $(FLAGS_validate)" tests/validate_runs.txt $^
+VALIDATE := $(CASES) $(sort $(shell sed -n "s/^\([a-z][a-z_]*\).*/\1/p" tests/validate_runs.txt))
+
+validate: $(VALIDATE:%=build/validate/%.exe)
+	scripts/validate.sh docs/validation.md "$(CC) $(FLAGS_validate)" $(JOBS) tests/validate_runs.txt build/validate $(CASES)
 
 bench: $(BENCHES:%=build/bench/%.exe)
 	@for b in $^; do ./$$b || exit 1; done
@@ -74,6 +76,10 @@ build/valgrind/%.log: build/valgrind/%.exe FORCE
 
 build/%.log: build/%.exe FORCE
 	@./$< > $@ 2>&1; echo "exit $$?" >> $@
+
+build/validate/%.exe: examples/%.c $(HEADERS)
+	@mkdir -p $(@D)
+	$(CC) -std=c99 -I. $(FLAGS_validate) $< -o $@ -lm -pthread
 
 build/bench/%.exe: bench/%.c $(HEADERS)
 	@mkdir -p $(@D)

@@ -772,6 +772,7 @@ typedef struct fsi__sph_body {
     fsi_pose from, base, at; /* swept from; moves from; stands at */
     fsi_vec3 velocity, spin; /* spin: angular momentum [kg m^2/s] */
     fsi_vec3 star_velocity, star_spin;
+    fsi_mat3 per_spin;       /* inverse inertia at the end of the substep, world axes: angular velocity for each spin */
     double inertia[6][6];    /* mass and inertia */
     double reach;            /* of its meshes from its centre [H] */
     fsi_vec3 line, line_moment; /* impulse of contact lines in this substep [N s], about its centre */
@@ -869,6 +870,7 @@ typedef struct fsi__sph_run {
     double dhat;                /* contact thickness / H */
     double omega;               /* step factor of the global step control */
     double left;                /* estimated share of the correction that the solve still lacks */
+    int noise;                  /* 1: the last sweep's steps are no more than rounding */
     double way;                 /* sum of the particles' ways in this substep, without correction [H] */
     double beta;                /* extrapolation of this update */
     fsi_vec3 shift;             /* velocity that gives the defect of momentum back */
@@ -2703,13 +2705,16 @@ static double fsi__sph_step_bodies(fsi__sph_run *run)
     return restart;
 }
 
-/* Steps of particles and bodies; returns the restart test, and leaves in stats.residual how much they still move. */
+/* Steps of particles and bodies; returns the restart test, and leaves in stats.residual how much they still move. When that is no
+   more than rounding would, there is nothing to gain, and nothing tells how much is missing. */
 static double fsi__sph_gradients(fsi__sph_run *run)
 {
-    double clock = fsi__now(run->s->context), restart;
+    double clock = fsi__now(run->s->context), restart, moved;
     fsi__sph_parallel(run, fsi__sph_gradient);
     restart = fsi__sph_sum(run, 0);
-    run->stats.residual = fsi__sph_sum(run, 1) / (fsi__sph_sum(run, 3) + FSI__SPH_STILL * run->way + 1e-6 * run->n);
+    moved = fsi__sph_sum(run, 1);
+    run->noise = moved <= FSI__SPH_STEP_NOISE * fmin(0.5, run->mu) * run->n;
+    run->stats.residual = moved / (fsi__sph_sum(run, 3) + FSI__SPH_STILL * run->way + 1e-6 * run->n);
     if (run->coupled_count) restart += fsi__sph_step_bodies(run);
     fsi__sph_lap(run, &run->stats.seconds_gradient, &clock);
     return restart;
@@ -2725,9 +2730,6 @@ static double fsi__sph_left_over(const fsi__sph_decay *d, int k, double residual
     return residual < d->early ? residual * (k - d->early_sweep) / fsi_log(d->early / residual) : residual > 0 ? HUGE_VAL : 0;
 }
 
-/* Do the sweeps move the particles by no more than rounding would? Then there is nothing to gain, and nothing tells how much is missing. */
-static int fsi__sph_is_noise(const fsi__sph_run *run) { return fsi__sph_sum(run, 1) <= FSI__SPH_STEP_NOISE * fmin(0.5, run->mu) * run->n; }
-
 static void fsi__sph_note_residual(fsi__sph_decay *d, int k, double residual)
 {
     if (k & (k - 1)) return;
@@ -2742,7 +2744,7 @@ static int fsi__sph_is_solved(const fsi__sph_run *run)
     const fsi_sph_desc *d = &run->s->desc;
     const double tolerance = (double)d->tolerance;
     const int moved = run->stats.residual <= tolerance && run->left <= FSI__SPH_LEFT * tolerance;
-    return (moved || (tolerance > 0 && fsi__sph_is_noise(run))) && run->stats.body_residual <= (double)d->body_tolerance;
+    return (moved || (tolerance > 0 && run->noise)) && run->stats.body_residual <= (double)d->body_tolerance;
 }
 
 static fsi_status fsi__sph_solve(fsi__sph_run *run)
@@ -2772,13 +2774,15 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
         clock = fsi__now(run->s->context);
         restart = fsi__sph_gradients(run);
         fsi__sph_note_residual(&decay, k, run->stats.residual);
-        run->left = fsi__sph_is_noise(run) ? 0 : fsi__sph_left_over(&decay, k, run->stats.residual);
+        run->left = run->noise ? 0 : fsi__sph_left_over(&decay, k, run->stats.residual);
         if (k + 1 >= d->min_iters && fsi__sph_is_solved(run)) break;
         if (last) {
             run->stats.degraded = 1;
             break;
         }
         stale = fsi__sph_advance(run, &c, restart, &drift);
+        /* A particle and a light body that meet both go the whole way, too far: judged before the walls are made anew, as another energy. */
+        if (run->coupled_count && (stale || drift > FSI__SPH_SKIN) && !fsi__sph_judge(run, &c, fsi__sph_energy(run))) continue;
         if (stale) {
             clock = fsi__now(run->s->context);
             fsi__sph_parallel(run, fsi__sph_refresh_walls);
@@ -3230,29 +3234,6 @@ static fsi_vec3 fsi__sph_friction(fsi_real grip, fsi_vec3 slip, fsi_real yield)
 
 static fsi_vec3 fsi__sph_along(fsi_vec3 v, fsi_vec3 normal) { return fsi_v3_madd(v, -fsi_v3_dot(v, normal), normal); }
 
-/* Friction between rank r and a coupled body: an impulse of 1/(1/m + t.J M^-1 J^T t) ends a slip of 1 m/s along t. Changes both;
-   returns the change of the particle's velocity. One particle after the other, each against what the last one left, so the sum
-   takes no more than there is however light the body. */
-static fsi_vec3 fsi__sph_rub_body(fsi__sph_run *run, int r, const fsi__sph_part *part)
-{
-    const fsi_real m = run->s->particle_mass;
-    fsi__sph_body *b = &run->body[part->body];
-    const fsi_vec3 a = fsi_v3_sub(run->x[run->order[r]], b->at.position);
-    fsi_vec3 *v = &run->v[run->order[r]], n, slip, t, turn, rub;
-    fsi_real gives, grip = fsi__sph_grip(run, part, &n);
-    if (!(grip > 0)) return fsi_v3(0, 0, 0);
-    turn = fsi__sph_spin_to_rate(b->at.orientation, b->work.inertia, b->spin);
-    slip = fsi__sph_along(fsi_v3_sub(fsi_v3_sub(*v, b->velocity), fsi_v3_cross(turn, a)), n);
-    t = fsi_v3_unit(slip);
-    turn = fsi__sph_spin_to_rate(b->at.orientation, b->work.inertia, fsi_v3_cross(a, t));
-    gives = m / b->work.mass + m * fsi_v3_dot(fsi_v3_cross(turn, a), t);
-    rub = fsi__sph_friction(grip, slip, 1 / (1 + gives));
-    *v = fsi_v3_add(*v, rub);
-    b->velocity = fsi_v3_madd(b->velocity, -m / b->work.mass, rub);
-    b->spin = fsi_v3_madd(b->spin, -m, fsi_v3_cross(a, rub));
-    return rub;
-}
-
 /* Shares out what the walls gave to a particle, `given` [m/s], among the obstacles: to each its force, and of what the unfinished
    solve adds to that, a share that goes by the force. Returns 0 when no obstacle pushes it. */
 static int fsi__sph_share_out(const fsi__sph_run *run, fsi__sph_wall *w, fsi_vec3 given)
@@ -3336,10 +3317,9 @@ static void fsi__sph_finish(void *arg, int chunk, int begin, int end)
     fsi__sph_put_sums(run, chunk, sum[0], sum[1], sum[2], inner);
 }
 
-/* Adds what the liquid gave to an obstacle and its body, for a particle at x whose velocity the part has changed by `change`. */
-static void fsi__sph_book(fsi__sph_run *run, const fsi__sph_part *part, fsi_vec3 x, fsi_vec3 change, int body)
+/* Adds an impulse of the liquid at x to an obstacle. */
+static void fsi__sph_push_obstacle(fsi__sph_run *run, const fsi__sph_part *part, fsi_vec3 x, fsi_vec3 given)
 {
-    const fsi_vec3 given = fsi_v3_scale(change, -run->s->particle_mass);
     fsi__sph_obstacle *o = &run->im->obstacle[part->owner];
     int j;
     o->impulse = fsi_v3_add(o->impulse, given);
@@ -3348,13 +3328,16 @@ static void fsi__sph_book(fsi__sph_run *run, const fsi__sph_part *part, fsi_vec3
         fsi_vec3 *v = &o->vertex_impulse[o->mesh->faces[o->mesh->corners * part->face + j]];
         *v = fsi_v3_madd(*v, (fsi_real)part->bary[j], given);
     }
-    if (body < 0) return;
-    run->body[body].work.impulse = fsi_v3_add(run->body[body].work.impulse, given);
-    run->body[body].work.angular_impulse = fsi_v3_add(run->body[body].work.angular_impulse, fsi_v3_cross(fsi_v3_sub(x, run->body[body].at.position), given));
 }
 
-/* Adds up what the liquid gave to each obstacle, in order of ranks. Coupled bodies: their momenta hold what the solve gave, so it goes out
-   of the sum `wall`; their friction follows here. */
+static void fsi__sph_push_body(fsi__sph_body *b, fsi_vec3 x, fsi_vec3 given)
+{
+    b->work.impulse = fsi_v3_add(b->work.impulse, given);
+    b->work.angular_impulse = fsi_v3_add(b->work.angular_impulse, fsi_v3_cross(fsi_v3_sub(x, b->at.position), given));
+}
+
+/* Adds up what the liquid gave to each obstacle, in order of ranks. Coupled bodies have what the solve gave them: that goes out of
+   the sum `wall`. */
 static void fsi__sph_collect_reactions(fsi__sph_run *run, double wall[3])
 {
     int r, k, j;
@@ -3364,15 +3347,52 @@ static void fsi__sph_collect_reactions(fsi__sph_run *run, double wall[3])
         if (w) run->stats.crowded += w->crowded;
         for (k = 0; w && k < w->part_count; k++) {
             const fsi__sph_part *part = &w->part[k];
-            const fsi_vec3 x = run->x[run->order[r]];
-            if (part->body >= 0) {
-                const fsi_vec3 rub = fsi__sph_rub_body(run, r, part);
-                fsi__sph_add3(wall, rub);
-                fsi__sph_book(run, part, x, rub, part->body);
-                for (j = 0; j < 3; j++) wall[j] -= part->impulse[j];
-            }
-            fsi__sph_book(run, part, x, fsi__sph_real3(part->impulse), part->body >= 0 ? -1 : run->im->obstacle[part->owner].body);
+            const fsi_vec3 x = run->x[run->order[r]], given = fsi_v3_scale(fsi__sph_real3(part->impulse), -run->s->particle_mass);
+            const int body = run->im->obstacle[part->owner].body;
+            fsi__sph_push_obstacle(run, part, x, given);
+            for (j = 0; j < 3 && part->body >= 0; j++) wall[j] -= part->impulse[j];
+            if (body >= 0 && part->body < 0) fsi__sph_push_body(&run->body[body], x, given);
         }
+    }
+}
+
+/* Friction between rank r and a coupled body: an impulse of 1/(1/m + t.J M^-1 J^T t) ends a slip of 1 m/s along t. Changes both;
+   returns the change of the particle's velocity. */
+static fsi_vec3 fsi__sph_rub_body(fsi__sph_run *run, int r, const fsi__sph_part *part)
+{
+    const fsi_real m = run->s->particle_mass;
+    const fsi_vec3 x = run->x[run->order[r]];
+    fsi__sph_body *b = &run->body[part->body];
+    const fsi_vec3 a = fsi_v3_sub(x, b->at.position);
+    fsi_vec3 *v = &run->v[run->order[r]], n, wall, slip, t, turn, rub, given;
+    fsi_real gives, grip = fsi__sph_grip(run, part, &n);
+    if (!(grip > 0)) return fsi_v3(0, 0, 0);
+    wall = fsi_v3_add(b->velocity, fsi_v3_cross(fsi_m3_mul_v3(b->per_spin, b->spin), a));
+    slip = fsi__sph_along(fsi_v3_sub(*v, wall), n);
+    t = fsi_v3_unit(slip);
+    turn = fsi_m3_mul_v3(b->per_spin, fsi_v3_cross(a, t));
+    gives = m / b->work.mass + m * fsi_v3_dot(fsi_v3_cross(turn, a), t);
+    rub = fsi__sph_friction(grip, slip, 1 / (1 + gives));
+    given = fsi_v3_scale(rub, -m);
+    *v = fsi_v3_add(*v, rub);
+    b->velocity = fsi_v3_madd(b->velocity, 1 / b->work.mass, given);
+    b->spin = fsi_v3_add(b->spin, fsi_v3_cross(a, given));
+    fsi__sph_push_obstacle(run, part, x, given);
+    fsi__sph_push_body(b, x, given);
+    return rub;
+}
+
+/* Friction of coupled bodies; adds what it gave the liquid to the sum `wall`. One particle after the other, in order of ranks, each
+   against what the last one left, so the sum takes no more than there is however light the body. */
+static void fsi__sph_rub_bodies(fsi__sph_run *run, double wall[3])
+{
+    int b, r, k;
+    for (b = 0; b < run->body_count; b++)
+        if (run->body[b].coupled) run->body[b].per_spin = fsi_body_world_tensor(run->body[b].at.orientation, fsi_m3_inverse(run->body[b].work.inertia));
+    for (r = 0; r < run->n && run->coupled_count; r++) {
+        const fsi__sph_wall *w = fsi__sph_wall_of(run, r);
+        for (k = 0; w && k < w->part_count; k++)
+            if (w->part[k].body >= 0) fsi__sph_add3(wall, fsi__sph_rub_body(run, r, &w->part[k]));
     }
 }
 
@@ -4488,6 +4508,7 @@ static fsi_status fsi__sph_substep(fsi__sph_run *run)
     active = fsi__sph_sum(run, 3);
     for (k = 0; k < 3; k++) wall[k] = fsi__sph_sum(run, k);
     fsi__sph_collect_reactions(run, wall);
+    fsi__sph_rub_bodies(run, wall);
     for (k = 0; k < 3; k++) {
         wall[k] += drag[k] - bodies[k] / mass;
         st->wall_impulse[k] += mass * wall[k];

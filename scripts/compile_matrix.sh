@@ -88,6 +88,7 @@ for c in $(present g++ clang++); do languages $c "$warn -x c++" c++11 c++17 c++2
 for m in $(grep -oh 'defined(FSI_[A-Z][A-Z_]*)' fsi*.h | sed 's/.*(\(.*\))/\1/' | sort -u | grep -v -E '_(IMPLEMENTATION|DONE|H)$'); do
     for c in $(present gcc clang); do try "$c -D$m" "$c -std=c99 $cwarn -D$m -I. -c $work/all.c -o $work/o"; done
 done
+for m in FSI_SPH_PARTS=1 FSI_SPH_PARTS=255; do try "gcc -D$m" "gcc -std=c99 $cwarn -D$m -I. -c $work/all.c -o $work/o"; done
 
 # ---- nothing is silently empty: every function links, from C and C++, shared and private ----------------------------
 

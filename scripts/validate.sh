@@ -1,53 +1,64 @@
 #!/bin/sh
-# Runs the validation programs and writes their figures, with date, compiler, flags and machine, as a page.
+# Runs the validation programs and examples, several at a time, and writes their figures, with date, compiler, flags and
+# machine, as a page. What has run since its program was built is not run again, so that hours cut short go on.
 # SPDX-License-Identifier: MIT
-# usage: validate.sh PAGE "COMPILER FLAGS" RUNS PROGRAM...   each program prints lines `key value unit` (unit may be absent);
-#        RUNS lists examples with their switches, a line each, whose last line is `key=value ...`
+# usage: validate.sh PAGE "COMPILER FLAGS" JOBS RUNS FOLDER PROGRAM...   FOLDER holds the built programs; each PROGRAM prints
+#        lines `key value unit` (unit may be absent); RUNS lists examples with their switches, a line each, whose last line
+#        is `key=value ...`
 set -e
-page=$1 build=$2 runs=$3
-shift 3
-mkdir -p "$(dirname "$page")"
+page=$1 build=$2 jobs=$3 runs=$4 folder=$5
+shift 5
+
+log() { echo "$folder/$(echo "$*" | tr ' ' '_').txt"; }
+
+# A run, as a child of xargs: its log ends in its exit status and seconds.
+if [ "$page" = run ]; then
+    log=$(log "$@")
+    if [ "$log" -nt "$folder/$1.exe" ]; then exit 0; fi
+    echo "$* ..." >&2
+    start=$(date +%s)
+    status=0
+    ("$folder/$1.exe" $(shift; echo "$@") > "$log.new" 2> "$log.err") || status=$?
+    seconds=$(($(date +%s) - start))
+    echo "exit $status $seconds" >> "$log.new"
+    if [ $status -ne 0 ]; then echo "$* failed ($status), see $log.err" >&2; exit 1; fi
+    mv "$log.new" "$log"
+    echo "$* took $seconds s" >&2
+    exit 0
+fi
+
+examples=$(grep -v '^#' "$runs" | sed '/^$/d; s/$/ --threads 1 --no-images/')
+{ echo "$examples"; printf '%s\n' "$@"; } | xargs -P "$jobs" -I{} sh -c "\"$0\" run - - - '$folder' {}" || exit 1
+
 machine=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2>/dev/null | head -n 1)
-compiler=$(${build%% *} --version | head -n 1)
+mkdir -p "$(dirname "$page")"
 {
     echo "# Validation: figures at full size"
     echo
     echo "Written by \`make validate\`, not by hand."
     echo
     echo "- date: $(date -u +%Y-%m-%d)"
-    echo "- compiler: $compiler"
+    echo "- compiler: $(${build%% *} --version | head -n 1)"
     echo "- flags: \`${build#* }\`"
-    echo "- machine: ${machine:-$(uname -m)}, $(getconf _NPROCESSORS_ONLN) logical CPUs, $(uname -s)"
-} > "$page.new"
-for program in "$@"; do
-    name=$(basename "$program" .exe)
-    echo "$name ..." >&2
-    start=$(date +%s)
-    "./$program" > "$program.txt" || { echo "$name failed:" >&2; tail -n 5 "$program.txt" >&2; exit 1; }
-    {
+    echo "- machine: ${machine:-$(uname -m)}, $(getconf _NPROCESSORS_ONLN) logical CPUs, $(uname -s); $jobs runs at a time, a thread each"
+    for program in "$@"; do
+        log=$(log "$program")
         echo
-        echo "## ${name#validate_} ($(($(date +%s) - start)) s)"
+        echo "## ${program#validate_} ($(sed -n 's/^exit 0 //p' "$log") s)"
         echo
         echo "| figure | value | unit |"
         echo "|---|---|---|"
-        awk 'NF == 2 || NF == 3 { print "| " $1 " | " $2 " | " $3 " |" }' "$program.txt"
-    } >> "$page.new"
-done
-mkdir -p build/validate
-while read -r example switches; do
-    case $example in ''|'#'*) continue ;; esac
-    echo "$example $switches ..." >&2
-    start=$(date +%s)
-    $build -std=c99 -I. "examples/$example.c" -o "build/validate/$example.exe" -lm -pthread
-    # shellcheck disable=SC2086 # switches are words
-    "build/validate/$example.exe" $switches --no-images > "build/validate/$example.txt" || { echo "$example failed" >&2; exit 1; }
-    {
+        awk '$1 != "exit" && (NF == 2 || NF == 3) { print "| " $1 " | " $2 " | " $3 " |" }' "$log"
+    done
+    echo "$examples" | while read -r run; do
+        # shellcheck disable=SC2086 # a run is words
+        log=$(log $run)
         echo
-        echo "## $example $switches ($(($(date +%s) - start)) s)"
+        echo "## ${run% --threads*} ($(sed -n 's/^exit 0 //p' "$log") s)"
         echo
         echo "| figure | value |"
         echo "|---|---|"
-        tr '\r' '\n' < "build/validate/$example.txt" | tail -n 1 | tr ' ' '\n' | awk -F= 'NF == 2 { print "| " $1 " | " $2 " |" }'
-    } >> "$page.new"
-done < "$runs"
+        tr '\r' '\n' < "$log" | tail -n 2 | head -n 1 | tr ' ' '\n' | awk -F= 'NF == 2 { print "| " $1 " | " $2 " |" }'
+    done
+} > "$page.new"
 mv "$page.new" "$page"

@@ -990,6 +990,12 @@ static void test_settings_change_on_the_way(void)
     CHECK(fsi_sph_set_desc(s, &e) == FSI_OK);
     for (k = 0; k < 100; k++) step_ok(s, 1e-3);
     CHECK_NEAR((double)s->velocity[0].x, 1 - 0.3 * 9.81 * 0.1, 0.02);
+    add_particle(s, v3(0.5, 0.5, 0), v3(0, 0, 0)); /* a budget below what there is keeps it, and lets no more in */
+    e.max_particles = 1;
+    CHECK(fsi_sph_set_desc(s, &e) == FSI_OK);
+    CHECK(fsi_sph_add_particles(s, s->position, NULL, 1) == FSI_ERROR_LIMIT);
+    step_ok(s, 1e-3);
+    CHECK(s->count == 2);
     fsi_sph_destroy(s);
 }
 

@@ -993,7 +993,11 @@ static void test_an_emitter_does_not_push_through_a_sheet(void)
     d.gravity = v3(0, 0, 0);
     s = make_sph(&d);
     shape_begin(2);
-    shape_line(-1, 0.1, 1);
+    shape_vertex(-1, 0.1, 0);
+    shape_vertex(0.03, 0.1, 0);
+    shape_vertex(1, 0.1, 0);
+    shape_face(0, 1, 0);
+    shape_face(1, 2, 0);
     sheet = shape_make(FSI_MESH_TWO_SIDED, 0);
     CHECK(fsi_sph_add_obstacle(s, sheet, NULL) == FSI_OK);
     CHECK(fsi_sph_fill_box(s, box3(-0.1, 0.1, 0, 0.1, 0.2, 0), v3(0, 0, 0)) == FSI_OK);

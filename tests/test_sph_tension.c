@@ -183,6 +183,73 @@ static void test_contact_angle_is_young_and_dupres(void)
     CHECK(angle[0] > 140 && angle[4] < 60);
 }
 
+/* A floor that is the domain's wets as a mesh does. */
+static void test_the_domains_walls_take_adhesion(void)
+{
+    static const double adhesion[2] = { 0.25, 0.75 };
+    int k;
+    for (k = 0; k < 2; k++) {
+        const double dx = 0.000125;
+        fsi_sph_desc d = make_desc(2, dx);
+        fsi_sph *s;
+        unsigned char gone[1000];
+        int i;
+        d.gravity = v3(0, 0, 0);
+        d.support = 2;
+        d.surface_tension = (fsi_real)WATER;
+        d.domain = box3(-0.004, 0, 0, 0.004, 0.004, 0);
+        d.domain_adhesion = (fsi_real)adhesion[k];
+        s = make_sph(&d);
+        add_drop(s, v3(0, 0, 0), 0.001, v3(0, 0, 0));
+        CHECK(s->count <= 1000);
+        for (i = 0; i < s->count; i++) gone[i] = (double)s->position[i].y < 0;
+        CHECK(fsi_sph_remove_particles(s, gone) == FSI_OK);
+        calm_drop(s, 5 * mode2_period(s));
+        CHECK_NEAR(contact_angle(s), acos(2 * adhesion[k] - 1) * 180 / PI, 15);
+        fsi_sph_destroy(s);
+    }
+}
+
+/* Tension that is switched on between steps rounds a square; switched off, what moves goes on; and on and off again before a step
+   leaves no trace. */
+static void test_tension_switches_on_and_off(void)
+{
+    fsi_sph *s[2];
+    fsi_sph_desc d;
+    double kinetic;
+    int k, i;
+    for (k = 0; k < 2; k++) {
+        d = make_desc(2, 0.000125);
+        d.gravity = v3(0, 0, 0);
+        d.depth = (fsi_real)0.01;
+        s[k] = make_sph(&d);
+        CHECK(fsi_sph_fill_box(s[k], box3(0, 0, 0, 0.002, 0.002, 0), v3(0, 0, 0)) == FSI_OK);
+    }
+    d = s[1]->desc;
+    d.surface_tension = (fsi_real)WATER;
+    CHECK(fsi_sph_set_desc(s[1], &d) == FSI_OK);
+    CHECK(s[1]->stiffness > s[0]->stiffness);
+    d.surface_tension = 0;
+    CHECK(fsi_sph_set_desc(s[1], &d) == FSI_OK);
+    for (i = 0; i < 10; i++) for (k = 0; k < 2; k++) step_ok(s[k], 1e-4);
+    CHECK(memcmp(s[0]->position, s[1]->position, (size_t)s[0]->count * sizeof *s[0]->position) == 0);
+    CHECK(s[0]->stats.kinetic_energy < 1e-6 * (double)s[0]->particle_mass * s[0]->count);
+    d.surface_tension = (fsi_real)WATER;
+    CHECK(fsi_sph_set_desc(s[1], &d) == FSI_OK);
+    for (i = 0; i < 10; i++) step_ok(s[1], 1e-4);
+    kinetic = s[1]->stats.kinetic_energy;
+    CHECK(kinetic > 1e-3 * (double)s[1]->particle_mass * s[1]->count); /* corners withdraw at centimetres a second */
+    d.surface_tension = 0;
+    d.xsph = 0;
+    CHECK(fsi_sph_set_desc(s[1], &d) == FSI_OK);
+    for (i = 0; i < 10; i++) {
+        step_ok(s[1], 1e-4);
+        CHECK(s[1]->stats.kinetic_energy < 1.001 * kinetic);
+    }
+    CHECK(s[1]->stats.kinetic_energy > 0.2 * kinetic);
+    for (k = 0; k < 2; k++) fsi_sph_destroy(s[k]);
+}
+
 /* What the liquid's momentum gains the wall gives, contact line included; a weightless drop at rest pushes on nothing. */
 static void test_a_contact_line_pulls_at_its_wall(void)
 {
@@ -423,6 +490,8 @@ int main(int argc, char **argv)
     RUN(test_momentum_of_colliding_drops_stays_to_rounding);
     RUN(test_a_drop_at_rest_does_not_begin_to_turn);
     RUN(test_contact_angle_is_young_and_dupres);
+    RUN(test_the_domains_walls_take_adhesion);
+    RUN(test_tension_switches_on_and_off);
     RUN(test_a_contact_line_pulls_at_its_wall);
     RUN(test_a_drop_and_a_free_plate_keep_their_momentum);
 #endif

@@ -317,6 +317,33 @@ static void test_spin_down(void)
     check_spin_down(3);
 }
 
+/* Liquid that slides between the domain's walls: they hold it by default, not when they are smooth; viscosity can be switched off
+   on the way. */
+static void test_the_domains_walls_hold_or_let_slip(void)
+{
+    double kept[2];
+    int no_slip, k;
+    for (no_slip = 0; no_slip < 2; no_slip++) {
+        fsi_sph_desc d = viscous_desc(2, 0.01, 100);
+        fsi_sph *s;
+        d.domain = box3(-2, 0, 0, 2, 0.1, 0);
+        d.domain_no_slip = no_slip;
+        s = make_sph(&d);
+        CHECK(fsi_sph_fill_box(s, box3(-0.1, 0, 0, 0.1, 0.1, 0), v3(0.5, 0, 0)) == FSI_OK);
+        for (k = 0; k < 5; k++) step_ok(s, 2e-3);
+        kept[no_slip] = momentum(s, 0) / (0.5 * (double)s->particle_mass * s->count);
+        CHECK(s->stats.viscosity_iterations > 0);
+        d.viscosity = 0;
+        CHECK(fsi_sph_set_desc(s, &d) == FSI_OK);
+        for (k = 0; k < 5; k++) step_ok(s, 2e-3);
+        CHECK(s->stats.viscosity_iterations == 0);
+        CHECK_NEAR(momentum(s, 0) / (0.5 * (double)s->particle_mass * s->count), kept[no_slip], 1e-4);
+        fsi_sph_destroy(s);
+    }
+    CHECK_NEAR(kept[0], 1, 1e-4);
+    CHECK(kept[1] < 0.6); /* nu (pi/height)^2 = 99/s for 10 ms */
+}
+
 /* ---- bodies --------------------------------------------------------------------------------------------------- */
 
 /* A round body flies and spins within liquid that was at rest. What it loses the liquid gains, and in the end all of it moves as
@@ -545,6 +572,7 @@ int main(int argc, char **argv)
     RUN(test_flow_in_an_annulus);
     RUN(test_flow_between_turning_cylinders);
     RUN(test_spin_down);
+    RUN(test_the_domains_walls_hold_or_let_slip);
     RUN(test_a_body_and_its_liquid_share_momentum);
     RUN(test_a_budget_cuts_the_iterations);
     RUN(test_a_flow_in_progress_allocates_nothing);
