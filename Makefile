@@ -24,6 +24,9 @@ FLAGS_valgrind = -O1 -g
 FLAGS_validate = -O3 -march=native
 FLAGS_bench    = -O3 -march=native
 
+# Only tests that start threads are of use there: their names say so.
+TSAN = $(basename $(notdir $(shell grep -l "_threads" tests/test_*.c)))
+
 # Programs that valgrind finishes within a minute, and that need no long double, which it rounds to 64 bits.
 VALGRIND = test_body test_ground test_io test_mesh test_neighbors test_sph_double
 
@@ -36,7 +39,7 @@ SCRIPTS := compile_matrix names function_lengths header_table
 
 logs = $(foreach name,$(2),build/$(1)/$(name).log)
 TEST_LOGS  = $(call logs,plain,$(TESTS))
-CHECK_LOGS = $(call logs,scripts,$(SCRIPTS)) $(call logs,asan,$(TESTS)) $(call logs,tsan,$(TESTS)) \
+CHECK_LOGS = $(call logs,scripts,$(SCRIPTS)) $(call logs,asan,$(TESTS)) $(call logs,tsan,$(TSAN)) \
              $(call logs,float,$(TESTS)) $(call logs,valgrind,$(filter $(VALGRIND),$(TESTS)))
 
 .PHONY: test check-all validate bench examples fuzz clean FORCE
@@ -73,6 +76,9 @@ build/scripts/%.log: FORCE
 
 build/valgrind/%.log: build/valgrind/%.exe FORCE
 	@valgrind -q --leak-check=full --error-exitcode=99 ./$< > $@ 2>&1; echo "exit $$?" >> $@
+
+build/tsan/%.log: build/tsan/%.exe FORCE
+	@./$< threads > $@ 2>&1; echo "exit $$?" >> $@
 
 build/%.log: build/%.exe FORCE
 	@./$< > $@ 2>&1; echo "exit $$?" >> $@

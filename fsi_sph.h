@@ -106,8 +106,8 @@ typedef struct fsi_sph_desc {
     fsi_sph_velocity velocity_update; /* default POSITIONS */
     fsi_real cfl;            /* substeps are chosen so that no particle moves farther than cfl * dx in one; default 0.3 */
     int max_substeps;        /* of one call; 1: no substepping; default 50 */
-    int budget;              /* sweeps one call may spend (each substep takes one at least), and as many iterations of viscosity;
-                                0: no limit; what is cut is flagged in stats.degraded; default 0 */
+    int budget;              /* sweeps one call may spend, and as many iterations of viscosity: shared out among as many substeps as
+                                then have min_iters each; 0: no limit; what is cut is flagged in stats.degraded; default 0 */
     fsi_sph_boundary boundary; /* default EXACT */
     int wall_calibrate;      /* scale the integral so that the first layer rests at dx/2; default 1 */
     int always_reevaluate;   /* boundary integrals in every sweep instead of first-order updates; default 0 (slow, for verification) */
@@ -141,7 +141,8 @@ typedef struct fsi_sph_stats {
     int warm_rejected;            /* substeps that started cold although warm_start is set */
     int degraded;                 /* 1: the budget or max_iters ended a solve early: such steps stay stable, but the liquid is softer
                                      and its velocities are smoothed, as by xsph 0.5; or max_substeps left substeps that are too long for
-                                     surface tension: then it is lowered to what they can bear, and velocities are smoothed */
+                                     the stiffness (mu dt^2 > 500 rho0 dx^2: a pool would boil) or for surface tension: then these are
+                                     lowered to what the substeps can bear, and velocities are smoothed */
     int placed, pinched;          /* particles put back outside a solid; of these, without a free place within H: they stay where they
                                      were until the solids part */
     int wall_particles;           /* in groups of eight of which one is within reach of a mesh, last substep */
@@ -259,7 +260,8 @@ FSI_API fsi_status fsi_sph_add_obstacle(fsi_sph *s, const fsi_mesh *mesh, int *i
 FSI_API fsi_status fsi_sph_remove_obstacle(fsi_sph *s, int id);
 /* Takes an obstacle for where its mesh, or its body's pose, is now: the next step does not sweep it there. */
 FSI_API fsi_status fsi_sph_teleport_obstacle(fsi_sph *s, int id);
-/* What the liquid did to an obstacle, mean over the last step: force [N], torque about the world's origin [N m]. */
+/* What the liquid did to an obstacle, mean over the last step: force [N], torque about the world's origin [N m]. Of COUPLED bodies
+   it is what the particles felt; what the body got, body->reaction_force, differs by what the solve left unbalanced (body_tolerance). */
 FSI_API fsi_status fsi_sph_obstacle_reaction(const fsi_sph *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
 
 /* Emitters. BOX and DISC let liquid out in layers: a square lattice of spacing dx across the flow, the next layer each time
@@ -674,6 +676,8 @@ static double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, doub
 #endif
 #define FSI__SPH_MOVE 0.1     /* boundary integrals are made anew after a move of this many H */
 #define FSI__SPH_STEP_MAX 0.25/* longest displacement of one sweep [H] */
+#define FSI__SPH_MEND 0.1     /* largest velocity that makes up for a defect of momentum, over the mean speed */
+#define FSI__SPH_SOFT 500.0   /* largest mu dt^2/(rho0 dx^2) of a substep: from 800 on a pool at rest boils (docs/sph.md) */
 /* A solve keeps the share rho of the error of its guess, in its slowest modes. Guesses that add all of the last correction make
    pressure a force that lags by dt rho/(1 - rho), and lags above dt, that is, rho > 1/2, gain energy faster than backward Euler takes
    it away: deep liquid in large steps boils. So sweeps go on until what is missing, not only what the last one added, is small (LEFT
@@ -773,6 +777,7 @@ typedef struct fsi__sph_body {
     fsi_vec3 velocity, spin; /* spin: angular momentum [kg m^2/s] */
     fsi_vec3 star_velocity, star_spin;
     fsi_mat3 per_spin;       /* inverse inertia at the end of the substep, world axes: angular velocity for each spin */
+    double imbalance;        /* share of the force on it that the solve left unbalanced */
     double inertia[6][6];    /* mass and inertia */
     double reach;            /* of its meshes from its centre [H] */
     fsi_vec3 line, line_moment; /* impulse of contact lines in this substep [N s], about its centre */
@@ -866,6 +871,8 @@ typedef struct fsi__sph_run {
     fsi_sph_stats stats;
     int n, chunks, groups;
     double dt, h;               /* substep [s], H [m] */
+    int sweeps;                 /* that this substep may take, and as many iterations of viscosity */
+    double stiffness;           /* mu [Pa], less where max_substeps leaves substeps that are too long for it */
     double mu, kappa0;          /* mu dt^2/(rho0 H^2), the same of kappa0 */
     double dhat;                /* contact thickness / H */
     double omega;               /* step factor of the global step control */
@@ -932,6 +939,7 @@ FSI_FN double fsi__sph_capillary_time(const fsi_sph *s)
 
 /* The longest step that keeps the stiffness number mu dt^2/(rho0 dx^2) below 10. */
 FSI_FN double fsi__sph_stiff_dt(const fsi_sph *s) { return (double)s->desc.spacing * sqrt(10 * (double)s->desc.density / (double)s->stiffness); }
+FSI_FN double fsi__sph_soft_dt(const fsi_sph *s) { return (double)s->desc.spacing * sqrt(FSI__SPH_SOFT * (double)s->desc.density / (double)s->stiffness); }
 
 #define FSI__SPH_CAPILLARY (1.0 / 6) /* share of the capillary time that a substep may take */
 
@@ -940,8 +948,8 @@ FSI_FN double fsi__sph_capillary_dt(const fsi_sph *s) { return FSI__SPH_CAPILLAR
 /* Substeps under tension: stiffer ones would leave enough of each solve unfinished to kick single particles off the surface. */
 FSI_FN double fsi__sph_tension_dt(const fsi_sph *s) { return fmin(fsi__sph_capillary_dt(s), fsi__sph_stiff_dt(s)); }
 
-/* Did max_substeps leave a substep that is too long for surface tension? */
-FSI_FN int fsi__sph_is_too_long(const fsi__sph_run *run) { return run->tension && run->dt > 1.001 * fsi__sph_tension_dt(run->s); }
+/* Did max_substeps leave a substep that is too long for the stiffness, or for surface tension? */
+FSI_FN int fsi__sph_is_too_long(const fsi__sph_run *run) { return run->stiffness < (double)run->s->stiffness || (run->tension && run->dt > 1.001 * fsi__sph_tension_dt(run->s)); }
 
 /* More of the correction is missing than an undamped guess may carry on. With tolerance 0 the caller minds that himself. */
 FSI_FN int fsi__sph_lags(const fsi__sph_run *run) { return run->s->desc.tolerance > 0 && run->left > FSI__SPH_LAG; }
@@ -1634,10 +1642,11 @@ static void fsi__sph_predict_body(const fsi__sph_run *run, fsi__sph_body *b)
     if (run->s->desc.dim == 2) b->star_velocity.z = b->star_spin.x = b->star_spin.y = 0;
     at = star = fsi__sph_body_star(run, b);
     if (run->s->desc.warm_start) {
-        fsi_vec3 shift = fsi_v3_scale(fsi__sph_real3(b->warm), dt * dt);
-        fsi_real length = fsi_v3_norm(shift), longest = (fsi_real)(FSI__SPH_STEP_MAX * run->h), part = length > longest ? longest / length : 1;
+        const fsi_vec3 shift = fsi_v3_scale(fsi__sph_real3(b->warm), dt * dt), turn = fsi_v3_scale(fsi__sph_real3(b->warm + 3), dt * dt);
+        const fsi_real way = fsi_v3_norm(shift) + fsi_v3_norm(turn) * (fsi_real)(b->reach * run->h), most = (fsi_real)(FSI__SPH_STEP_MAX * run->h);
+        const fsi_real part = way > most ? most / way : 1;
         at.position = fsi_v3_madd(star.position, part, shift);
-        at.orientation = fsi_quat_integrate(star.orientation, fsi__sph_real3(b->warm + 3), part * dt * dt);
+        at.orientation = fsi_quat_integrate(star.orientation, turn, part);
     }
     fsi__sph_body_inertia(run, b);
     fsi__sph_body_settle(run, b, star, at);
@@ -1732,7 +1741,7 @@ static double fsi__sph_step_body(const fsi__sph_run *run, fsi__sph_body *body)
         fsi__sph_flatten(body->block);
     }
     fsi__sph_solve6(body->block, body->residual, body->step);
-    length = sqrt(fsi__sph_dot3(body->step, body->step));
+    length = sqrt(fsi__sph_dot3(body->step, body->step)) + sqrt(fsi__sph_dot3(body->step + 3, body->step + 3)) * body->reach;
     for (k = 0; k < 6 && length > FSI__SPH_STEP_MAX; k++) body->step[k] *= FSI__SPH_STEP_MAX / length;
     for (k = 0; k < 6; k++) restart -= body->residual[k] * (body->qz[k] + run->omega * body->step[k] - body->q[k]);
     return restart;
@@ -1765,6 +1774,15 @@ static double fsi__sph_update_bodies(fsi__sph_run *run)
         if (rim > most) most = rim;
     }
     return most;
+}
+
+/* The last step of the bodies, whole: what the liquid does to them where it is now, and their momenta, agree then however early the
+   solve ends. The way that a heavy body lacks is short, but times its mass it is all there is. */
+static void fsi__sph_settle_bodies(fsi__sph_run *run)
+{
+    int b, k;
+    for (b = 0; b < run->body_count; b++)
+        for (k = 0; k < 6 && run->body[b].coupled; k++) run->body[b].q[k] = run->body[b].qz[k] += run->body[b].step[k];
 }
 
 static void fsi__sph_reset_bodies(fsi__sph_run *run, int how)
@@ -2700,7 +2718,8 @@ static double fsi__sph_step_bodies(fsi__sph_run *run)
     for (b = 0; b < run->body_count; b++) {
         if (!run->body[b].coupled) continue;
         restart += fsi__sph_step_body(run, &run->body[b]);
-        run->stats.body_residual = fmax(run->stats.body_residual, fsi__sph_body_imbalance(&run->body[b]));
+        run->body[b].imbalance = fsi__sph_body_imbalance(&run->body[b]);
+        run->stats.body_residual = fmax(run->stats.body_residual, run->body[b].imbalance);
     }
     return restart;
 }
@@ -2769,7 +2788,7 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
             if (used == 0) run->stats.energy_start = e;
         }
         run->stats.iterations++;
-        last = k >= d->max_iters || (d->budget && run->stats.iterations >= d->budget);
+        last = k >= run->sweeps;
         if (!last && !fsi__sph_judge(run, &c, e)) continue;
         clock = fsi__now(run->s->context);
         restart = fsi__sph_gradients(run);
@@ -2800,6 +2819,7 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
             c.energy = HUGE_VAL;
         }
     }
+    fsi__sph_settle_bodies(run);
     if (used == 0) run->stats.energy_end = e;
     return FSI_OK;
 }
@@ -3296,7 +3316,7 @@ FSI_FN int fsi__sph_is_inner(const fsi__sph_run *run, int r)
 static void fsi__sph_finish(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
-    const double to_pascal = run->im->kernel.settled * (double)run->s->stiffness;
+    const double to_pascal = run->im->kernel.settled * run->stiffness;
     const fsi_real warm = (fsi_real)(fsi__sph_warm_share(run) / (run->dt * run->dt));
     double sum[3] = { 0, 0, 0 };
     int r, inner = 0;
@@ -3436,19 +3456,40 @@ static void fsi__sph_shift_velocity(fsi__sph_run *run, int r, double *unused)
     if (fsi__sph_is_inner(run, r)) run->v[run->order[r]] = fsi_v3_sub(run->v[run->order[r]], run->shift);
 }
 
-/* Momentum must have changed by what the walls gave and nothing else. What differs, the unfinished part of the solve and
-   rounding, is taken out evenly from the inner particles under pressure; in single drops in flight there is none. */
+/* Is it a body on which the solve left more unbalanced than it may? */
+static int fsi__sph_is_unbalanced(const fsi__sph_run *run, const fsi__sph_body *b) { return b->coupled && b->imbalance > (double)run->s->desc.body_tolerance; }
+
+static fsi_vec3 fsi__sph_at_most(fsi_vec3 v, fsi_real most)
+{
+    const fsi_real size = fsi_v3_norm(v);
+    return size > most ? fsi_v3_scale(v, most / size) : v;
+}
+
+/* Momentum must have changed by what the walls gave and nothing else. What differs, the unfinished part of the solve and rounding, is
+   taken out evenly from the inner particles under pressure, of which single drops in flight have none, and from unbalanced bodies: a
+   heavy one that stands somewhat off has far too much. */
 static void fsi__sph_mend_momentum(fsi__sph_run *run, const double before[4], const double wall[3], double active)
 {
     double after[4], defect[3], d;
-    int k;
+    fsi_vec3 shift;
+    int k, b;
     fsi__sph_momentum(run, after);
     for (k = 0; k < 3; k++) defect[k] = after[k] - before[k] - wall[k];
     d = after[3] > 0 ? sqrt(fsi__sph_dot3(defect, defect)) / after[3] : 0;
     if (d > run->stats.momentum_defect) run->stats.momentum_defect = d;
+    for (b = 0; b < run->body_count; b++) if (fsi__sph_is_unbalanced(run, &run->body[b])) active += (double)(run->body[b].work.mass / run->s->particle_mass);
     if (!(active > 0.01 * run->n)) return; /* too few to carry it: it stays in the statistics */
-    run->shift = fsi_v3((fsi_real)(defect[0] / active), (fsi_real)(defect[1] / active), (fsi_real)(defect[2] / active));
+    shift = fsi_v3((fsi_real)(defect[0] / active), (fsi_real)(defect[1] / active), (fsi_real)(defect[2] / active));
+    run->shift = fsi__sph_at_most(shift, (fsi_real)(FSI__SPH_MEND * after[3] / run->n)); /* else a few would be shot away for all */
     fsi__sph_for_each(run, fsi__sph_shift_velocity);
+    for (b = 0; b < run->body_count; b++) {
+        fsi__sph_body *body = &run->body[b];
+        const fsi_vec3 back = fsi__sph_at_most(shift, fsi_v3_norm(fsi_v3_sub(body->velocity, body->star_velocity))); /* what it got */
+        if (!fsi__sph_is_unbalanced(run, body)) continue;
+        body->velocity = fsi_v3_sub(body->velocity, back);
+        body->work.impulse = fsi_v3_madd(body->work.impulse, -body->work.mass, back);
+        fsi__sph_add3(run->stats.wall_impulse, fsi_v3_scale(back, body->work.mass));
+    }
 }
 
 /* ---- >>viscosity ---------------------------------------------------------------------------------------------- */
@@ -3851,7 +3892,7 @@ static fsi_status fsi__sph_viscous_solve(fsi__sph_run *run, double sum[6])
         fsi__sph_viscous_pass(run, fsi__sph_viscous_residual, fsi__sph_body_drag_residual, sum);
         if (!fsi_is_finite(sum[0] + sum[1])) return fsi__fail(run->s->context, FSI_ERROR_NAN, "fsi_sph_step", -1, sum[0], "the velocities became infinite or NaN in the viscosity");
         if (sum[0] <= share * sum[1] + noise * sum[2]) return FSI_OK;
-        allowed = start + d->max_iters - run->stats.viscosity_iterations;
+        allowed = start + run->sweeps - run->stats.viscosity_iterations;
         if (d->budget && d->budget - run->stats.viscosity_iterations < allowed) allowed = d->budget - run->stats.viscosity_iterations;
         if (allowed <= 0 || round == FSI__SPH_VISCOUS_ROUNDS) {
             run->stats.degraded = 1;
@@ -4256,17 +4297,19 @@ static int fsi__sph_sink_holds(const fsi_sph_sink_desc *d, int dim, fsi_vec3 x)
     return d->mesh->container ? distance > 0 : distance < 0;
 }
 
-/* Which sink each particle is in. */
+/* The first sink from k on that particle i is in, plus 1; 0: none. */
+static int fsi__sph_next_sink(const fsi__sph_run *run, int i, int k)
+{
+    for (; k < run->im->sink_count; k++) if (fsi__sph_sink_holds(&run->im->sink[k].desc, run->s->desc.dim, run->x[i])) return k + 1;
+    return 0;
+}
+
 static void fsi__sph_find_sinks(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
-    int i, k;
+    int i;
     (void)chunk;
-    for (i = begin; i < end; i++) {
-        run->gone[i] = 0;
-        for (k = 0; k < run->im->sink_count && !run->gone[i]; k++)
-            if (fsi__sph_sink_holds(&run->im->sink[k].desc, run->s->desc.dim, run->x[i])) run->gone[i] = (unsigned char)(k + 1);
-    }
+    for (i = begin; i < end; i++) run->gone[i] = (unsigned char)fsi__sph_next_sink(run, i, 0);
 }
 
 /* What a sink with a rate does not use is not saved up, except for a part of a particle. */
@@ -4278,15 +4321,12 @@ static void fsi__sph_drain_off(fsi__sph_run *run, double dt)
     fsi__sph_parallel(run, fsi__sph_find_sinks);
     for (k = 0; k < im->sink_count; k++) run->drain[k].allowance += dt * (double)im->sink[k].desc.rate / (double)run->s->particle_volume;
     for (i = 0; i < run->n; i++) {
-        int limited;
-        if (!run->gone[i]) continue;
-        k = run->gone[i] - 1;
-        limited = im->sink[k].desc.rate > 0;
-        if (limited && run->drain[k].allowance < 1) {
-            run->gone[i] = 0;
-            continue;
-        }
-        run->drain[k].allowance -= limited;
+        int sink = run->gone[i];
+        while (sink && im->sink[sink - 1].desc.rate > 0 && run->drain[sink - 1].allowance < 1) sink = fsi__sph_next_sink(run, i, sink); /* full */
+        run->gone[i] = (unsigned char)sink;
+        if (!sink) continue;
+        k = sink - 1;
+        run->drain[k].allowance -= im->sink[k].desc.rate > 0;
         run->drain[k].removed++;
         run->stats.removed++;
         fsi__sph_add_scaled(run->stats.source_impulse, -(double)run->s->particle_mass, run->v[i]);
@@ -4691,6 +4731,8 @@ static double fsi__sph_substep_length(const fsi__sph_run *run, double left, int 
     double speed = fmax(fsi__sph_fastest(run->im, fsi__sph_longest(run->v, run->n)) + pull * left, run->stats.wall_speed);
     double count = ceil(speed * left / ((double)run->s->desc.cfl * (double)run->s->desc.spacing) - 1e-9);
     if (run->tension) count = fmax(count, ceil(left / fsi__sph_tension_dt(run->s) - 1e-9));
+    count = fmax(count, ceil(left / fsi__sph_soft_dt(run->s) - 1e-9));
+    if (run->s->desc.budget > 0) count = fmin(count, floor((double)(run->s->desc.budget - run->stats.iterations) / run->s->desc.min_iters)); /* few good ones */
     if (!(count >= 1)) count = 1;
     if (count > substeps_left) count = substeps_left;
     return left / count;
@@ -4730,7 +4772,7 @@ static double fsi__sph_obstacle_speed(const fsi__sph_run *run, const fsi__sph_ob
     if (o->body >= 0) {
         const fsi__sph_body *b = &run->body[o->body];
         const fsi_vec3 c = b->coupled ? fsi_v3_madd(b->velocity, (fsi_real)dt / b->work.mass, b->work.force) : fsi_v3_scale(fsi_v3_sub(b->work.end.position, o->at.position), (fsi_real)(1 / dt));
-        const fsi_vec3 turn = b->coupled ? b->work.angular_velocity : fsi_v3_scale(fsi__sph_turn_between(o->at, b->work.end), (fsi_real)(1 / dt));
+        const fsi_vec3 turn = b->coupled ? b->work.new_angular_velocity : fsi_v3_scale(fsi__sph_turn_between(o->at, b->work.end), (fsi_real)(1 / dt));
         return (double)fsi_v3_norm(c) + (double)fsi_v3_norm(turn) * b->reach * run->h;
     }
     for (v = 0; v < o->vertex_count && o->moves; v++) most = fmax(most, (double)fsi_v3_norm2(fsi_v3_sub(o->desc.mesh->vertices[v], o->rest[v])));
@@ -4798,6 +4840,23 @@ static fsi_status fsi__sph_begin(fsi__sph_run *run, fsi_sph *s, double dt)
     return FSI_OK;
 }
 
+/* mu of this substep: the liquid's, or what so long a substep can bear. */
+static double fsi__sph_softened(fsi__sph_run *run)
+{
+    const double share = fsi__sph_soft_dt(run->s) / run->dt;
+    if (share > 0.999) return (double)run->s->stiffness;
+    run->stats.degraded = 1;
+    return (double)run->s->stiffness * share * share;
+}
+
+/* Sweeps for one of the substeps that are left. The budget is shared out evenly; no substep goes without one. */
+static int fsi__sph_sweeps(const fsi__sph_run *run, double left)
+{
+    const fsi_sph_desc *d = &run->s->desc;
+    const double share = (d->budget - run->stats.iterations) / ceil(left / run->dt - 1e-9) - 1; /* the last one is only judged */
+    return d->budget && share < d->max_iters ? (int)fmax(share, 1) : d->max_iters;
+}
+
 /* Substeps until the step is done. A liquid without particles moves obstacles and bodies all the same. */
 static fsi_status fsi__sph_run_substeps(fsi__sph_run *run, double dt)
 {
@@ -4806,8 +4865,10 @@ static fsi_status fsi__sph_run_substeps(fsi__sph_run *run, double dt)
     fsi_status status = FSI_OK;
     while (left > 0 && status == FSI_OK) {
         run->dt = fsi__sph_substep_length(run, left, s->desc.max_substeps - run->stats.substeps);
-        run->mu = (double)s->stiffness * run->dt * run->dt / ((double)s->desc.density * run->h * run->h);
+        run->stiffness = fsi__sph_softened(run);
+        run->mu = run->stiffness * run->dt * run->dt / ((double)s->desc.density * run->h * run->h);
         run->kappa0 = run->mu * (double)s->desc.contact_stiffness;
+        run->sweeps = fsi__sph_sweeps(run, left);
         run->done = 1 - left / dt;
         run->share = run->dt < left * (1 - 1e-9) ? run->dt / dt : 1 - run->done;
         status = run->n > 0 ? fsi__sph_substep(run) : fsi__sph_drift(run);

@@ -28,7 +28,7 @@ if [ "$page" = run ]; then
 fi
 
 examples=$(grep -v '^#' "$runs" | sed '/^$/d; s/$/ --threads 1 --no-images/')
-{ echo "$examples"; printf '%s\n' "$@"; } | xargs -P "$jobs" -I{} sh -c "\"$0\" run - - - '$folder' {}" || exit 1
+{ printf '%s\n' "$@"; echo "$examples"; } | xargs -P "$jobs" -I{} sh -c "\"$0\" run - - - '$folder' {}" || exit 1
 
 machine=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2>/dev/null | head -n 1)
 mkdir -p "$(dirname "$page")"

@@ -64,7 +64,7 @@ typedef struct tally { int seen[1000]; } tally;
 
 static void count_task(void *arg, int i) { ((tally *)arg)->seen[i]++; }
 
-static void test_pool_runs_each_task_once(void)
+static void test_threads_run_each_task_once(void)
 {
     static const int counts[] = { 0, 1, 2, 3, 17, 1000 };
     static tally t;
@@ -476,7 +476,7 @@ int main(int argc, char **argv)
     TEST_BEGIN(argc, argv);
     RUN(test_switches_are_read);
     RUN(test_wrong_switches_are_refused);
-    RUN(test_pool_runs_each_task_once);
+    RUN(test_threads_run_each_task_once);
     RUN(test_shapes_are_closed_and_have_their_volume);
     RUN(test_fitted_vertices_stand_in_the_box);
     RUN(test_camera_shows_the_whole_box);

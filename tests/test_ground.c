@@ -675,7 +675,7 @@ static void mark(void *arg, int chunk, int begin, int end)
     for (i = begin; i < end; i++) m->seen[i] += 1 + 1000 * (begin != chunk * m->grain || end - begin > m->grain);
 }
 
-static void test_chunks_tile_the_range(void)
+static void test_chunks_tile_the_range_for_any_threads(void)
 {
     static const int counts[7] = { 0, 1, 2, 16, 17, 255, 500 }, grains[5] = { 1, 3, 16, 499, 1000000000 };
     fsi_context c = fsi_default_context();
@@ -1057,7 +1057,7 @@ int main(int argc, char **argv)
     RUN(test_any_number_of_threads_gives_the_same_bits);
     RUN(test_the_hosts_scheduler_runs_the_tasks);
     RUN(test_simulators_in_different_threads);
-    RUN(test_chunks_tile_the_range);
+    RUN(test_chunks_tile_the_range_for_any_threads);
     RUN(test_build_info_tells_precision_and_contraction);
     RUN(test_save_load_continue_equals_continue);
     RUN(test_damaged_truncated_and_foreign_states_are_refused);

@@ -958,6 +958,33 @@ static void test_a_solve_cut_short_gains_no_energy(void)
     }
 }
 
+/* Steps that are too long for the stiffness, or a budget that leaves few sweeps, make the liquid soft, and say so; a pool at rest stays
+   a pool. */
+static void test_a_pool_stays_one_in_steps_that_are_too_long(void)
+{
+    static const struct { double dt; int substeps, budget; } way[5] = { { 1.0 / 60, 1, 0 }, { 1.0 / 60, 50, 4 }, { 1.0 / 60, 50, 20 }, { 1.0 / 60, 2, 40 }, { 1.0 / 30, 50, 0 } };
+    int k, step, i;
+    for (k = 0; k < 5; k++) {
+        fsi_sph_desc d = make_desc(2, 0.02);
+        fsi_sph *s;
+        double height = 0, energy = 0, speed = 0;
+        d.domain = box3(0, 0, 0, 0.4, 1, 0);
+        d.max_substeps = way[k].substeps;
+        d.budget = way[k].budget;
+        s = make_sph(&d);
+        CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.4, 0.4, 0), v3(0, 0, 0)) == FSI_OK);
+        for (step = 0; step < 120 && step_ok(s, way[k].dt); step++) {
+            energy = fmax(energy, (s->stats.kinetic_energy + s->stats.potential_energy) / (0.2 * 9.81 * (double)s->particle_mass * s->count));
+            speed = fmax(speed, s->stats.max_speed);
+            CHECK(s->stats.degraded || k == 4);
+        }
+        for (i = 0; i < s->count; i++) height += (double)s->position[i].y / s->count;
+        CHECK(step == 120 && energy < 1.3 && speed < 4);
+        CHECK_NEAR(height, 0.2, 0.1);
+        fsi_sph_destroy(s);
+    }
+}
+
 /* Gravity, viscosity, walls and limits may change between steps; what arrays and kernels are made for may not. */
 static void test_settings_change_on_the_way(void)
 {
@@ -1197,6 +1224,7 @@ int main(int argc, char **argv)
     RUN(test_a_budget_cuts_the_solve_short);
     RUN(test_a_solve_cut_short_gains_no_energy);
     RUN(test_what_hardly_presses_is_soon_solved);
+    RUN(test_a_pool_stays_one_in_steps_that_are_too_long);
     RUN(test_settings_change_on_the_way);
     RUN(test_settings_that_may_not_change_are_named);
     RUN(test_a_resting_pool_allocates_nothing);

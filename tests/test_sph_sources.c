@@ -395,6 +395,26 @@ static void test_sinks_take_what_is_inside(void)
 }
 
 /* A rate takes so much and no more, the oldest first; what it could not take it does not catch up on. */
+/* What a sink with a rate leaves, one behind it takes. */
+static void test_a_full_sink_does_not_shield_its_liquid(void)
+{
+    fsi_sph *s = make_free(2, 0.02, NULL);
+    fsi_sph_sink_desc d = fsi_sph_default_sink_desc();
+    long long slow, fast;
+    int id[2], start;
+    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.2, 0.2, 0), v3(0, 0, 0)) == FSI_OK);
+    start = s->count;
+    d.box = box3(-1, -1, 0, 1, 1, 0);
+    d.rate = (fsi_real)(0.02 * 0.02 * 330);
+    CHECK(fsi_sph_add_sink(s, &d, &id[0]) == FSI_OK);
+    d.rate = 0;
+    CHECK(fsi_sph_add_sink(s, &d, &id[1]) == FSI_OK);
+    step_ok(s, 0.01);
+    CHECK(fsi_sph_sink_total(s, id[0], &slow) == FSI_OK && fsi_sph_sink_total(s, id[1], &fast) == FSI_OK);
+    CHECK(s->count == 0 && slow == 3 && fast == start - 3);
+    fsi_sph_destroy(s);
+}
+
 static void test_a_sink_with_a_rate_takes_its_time(void)
 {
     const double dx = 0.02;
@@ -1328,6 +1348,7 @@ int main(int argc, char **argv)
     RUN(test_a_mesh_is_filled_again_and_again);
     RUN(test_sinks_take_what_is_inside);
     RUN(test_a_sink_with_a_rate_takes_its_time);
+    RUN(test_a_full_sink_does_not_shield_its_liquid);
     RUN(test_loading_continues_as_if_nothing_had_happened);
     RUN(test_states_of_unlike_liquids_are_refused);
     RUN(test_every_failed_allocation_rolls_back);
