@@ -170,7 +170,8 @@ typedef struct fsi_box3 { fsi_vec3 lo, hi; } fsi_box3;       /* empty when lo > 
     X(FSI_ERROR_MESH, "a mesh cannot be used")                                      \
     X(FSI_ERROR_CONVERGENCE, "an iteration did not converge")                       \
     X(FSI_ERROR_FORMAT, "a buffer or file is damaged, truncated or foreign")        \
-    X(FSI_ERROR_IO, "reading or writing failed")
+    X(FSI_ERROR_IO, "reading or writing failed")                                    \
+    X(FSI_ERROR_SINGULAR, "a matrix is singular, or not of the kind that it was said to be")
 
 #define FSI__STATUS_ENUM(name, text) name,
 typedef enum fsi_status { FSI_STATUS_LIST(FSI__STATUS_ENUM) FSI_STATUS_COUNT } fsi_status;

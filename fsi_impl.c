@@ -3,4 +3,5 @@
 #define FSI_IMPLEMENTATION
 #include "fsi.h"
 #include "fsi_io.h"
+#include "fsi_solve.h"
 #include "fsi_sph.h"

@@ -1,0 +1,2502 @@
+/* fsi_solve.h - sparse symmetric linear systems, factorised: A x = b by A = L D L^T.
+   SPDX-License-Identifier: MIT
+
+   DO THIS
+      in ONE source file:                         in every other file:
+         #define FSI_IMPLEMENTATION                  #include "fsi_solve.h"
+         #include "fsi_solve.h"
+
+   A SYSTEM, SOLVED
+      int start[4] = { 0, 1, 3, 5 }, col[5] = { 0, 0, 1, 1, 2 };        // compressed rows; what is right of the
+      double value[5] = { 2, -1, 2, -1, 2 }, x[3] = { 1, 0, 1 };        // diagonal is not looked at
+      fsi_context ctx = fsi_default_context();
+      fsi_ldlt_desc d = fsi_ldlt_default_desc();
+      fsi_csr a;
+      fsi_ldlt *f;
+      a.rows = a.cols = 3; a.block = 1; a.start = start; a.col = col; a.value = value;
+      d.context = &ctx;
+      if (fsi_ldlt_create(&f, &a, &d) != FSI_OK || fsi_ldlt_factor(f, &a) != FSI_OK || fsi_ldlt_solve(f, x, x) != FSI_OK)
+          puts(ctx.error.message);                                      // "row 2: its pivot ..."
+      fsi_ldlt_destroy(f);                                              // change value, call factor again: no new analysis
+
+   WHAT IT DOES
+      Orders the rows so that L stays sparse (nested dissection or minimum degree), analyses the pattern once, and factorises as
+      often as values change. Symmetric positive definite matrices, and symmetric quasi-definite ones, [H B^T; B -C] with H and C
+      definite, whose pivots keep their signs in any order. Matrices of blocks (3 x 3 for vertices) as well as of numbers. All in
+      double, whatever fsi_real is. Subtrees and wide fronts are tasks of the context's parallel_for: the same bits for any
+      number of threads.
+   WHAT IT DOES NOT DO (yet)
+      Pivoting: a matrix that needs it is refused with the row that failed. Unsymmetric matrices.
+   MACROS YOU MAY DEFINE
+      Those of fsi.h.
+   FIND IN HERE (search for >>)
+      >>matrices  >>factorisation, the API; >>order minimum degree  >>order dissection  >>fronts  >>symbolic  >>numeric
+*/
+#ifndef FSI_SOLVE_H
+#define FSI_SOLVE_H
+
+#include "fsi.h"
+
+/* ---- >>matrices ----------------------------------------------------------------------------------------------- */
+
+/* A sparse matrix in compressed rows, made of blocks; yours to fill, read in place. */
+typedef struct fsi_csr {
+    int rows, cols;     /* in blocks */
+    int block;          /* rows and columns of a block, 1 to 16; 1: plain numbers */
+    const int *start;   /* rows + 1: block row r holds entries start[r] .. start[r+1]-1 */
+    const int *col;     /* block column of each entry, ascending within a row */
+    double *value;      /* block * block numbers an entry, row by row */
+} fsi_csr;
+
+/* y = A x; x: cols * block, y: rows * block numbers, apart. Errors: ARGUMENT (names the row), LIMIT. context may be NULL. */
+FSI_API fsi_status fsi_csr_multiply(fsi_context *context, const fsi_csr *a, const double *x, double *y);
+
+/* ---- >>factorisation ------------------------------------------------------------------------------------------ */
+
+typedef enum fsi_ldlt_order { FSI_LDLT_DISSECTION, FSI_LDLT_MINIMUM_DEGREE, FSI_LDLT_NATURAL } fsi_ldlt_order;
+
+/* What is known of the pivots. What breaks it is refused. */
+typedef enum fsi_ldlt_pivots {
+    FSI_LDLT_POSITIVE,  /* all are positive: the matrix is definite */
+    FSI_LDLT_SIGNED,    /* they have the signs that `sign` says: the matrix is quasi-definite */
+    FSI_LDLT_ANY        /* nothing is known; stats.negative tells the inertia */
+} fsi_ldlt_pivots;
+
+typedef struct fsi_ldlt_desc {
+    uint32_t cookie;
+    fsi_context *context;       /* default NULL */
+    fsi_ldlt_order order;       /* default DISSECTION: least work for large meshes; MINIMUM_DEGREE takes a tenth of the time to find */
+    const unsigned char *last;  /* one for each block row, read by create: those with 1 are eliminated after all others, as dense rows and
+                                   multipliers should be; default NULL: none */
+    fsi_ldlt_pivots pivots;     /* default POSITIVE */
+    const signed char *sign;    /* SIGNED: 1 or -1 for each row (rows * block), read by create; default NULL */
+    double smallest_pivot;      /* below this times the largest entry of its row of A a pivot counts as 0; 0 to 1, default 1e-14 */
+} fsi_ldlt_desc;
+
+typedef struct fsi_ldlt_stats {
+    int fronts, tasks;          /* of the analysis: supernodes, subtrees that are tasks */
+    double entries, flops;      /* numbers stored for L and D; additions and multiplications of a factorisation */
+    size_t bytes;               /* held */
+    int negative;               /* of the last factorisation: pivots that are negative */
+    int weakest_row;            /* row of A with the smallest pivot, over the row's largest entry, -1: the matrix is empty; */
+    double weakest_pivot;       /* that ratio */
+    double seconds_order, seconds_analyse, seconds_factor; /* by the clock hook; analyse holds order */
+} fsi_ldlt_stats;
+
+/* A factorisation, or at first only the analysis of a pattern. Read everything. */
+typedef struct fsi_ldlt {
+    uint32_t cookie;
+    fsi_context *context;
+    fsi_ldlt_desc desc;         /* as given; `last` and `sign` are not looked at any more */
+    int rows, block;
+    int factored;               /* 1: solve may be called */
+    fsi_ldlt_stats stats;
+    void *impl;
+} fsi_ldlt;
+
+FSI_API fsi_ldlt_desc fsi_ldlt_default_desc(void); /* fills every field */
+/* Orders and analyses the pattern of A's lower triangle (entries with col <= row); values are not looked at. Entries may be zero, the
+   diagonal may be missing, where no pivot can come of it factor says so. A is not kept. *out is NULL on failure. Errors: COOKIE, ARGUMENT
+   (names the row), LIMIT, MEMORY. */
+FSI_API fsi_status fsi_ldlt_create(fsi_ldlt **out, const fsi_csr *a, const fsi_ldlt_desc *desc);
+FSI_API void fsi_ldlt_destroy(fsi_ldlt *f); /* NULL is fine */
+/* A = L D L^T for new values on the same pattern. Allocates nothing. Errors: COOKIE, ARGUMENT (another pattern), NAN and SINGULAR (name the
+   row: its pivot is too small or has the wrong sign); then there is no factor any more. */
+FSI_API fsi_status fsi_ldlt_factor(fsi_ldlt *f, const fsi_csr *a);
+/* x = A^-1 b; rows * block numbers each; x may be b. Errors: COOKIE, ARGUMENT (no factor), NAN (names the row of b; x stays). */
+FSI_API fsi_status fsi_ldlt_solve(fsi_ldlt *f, const double *b, double *x);
+/* One step of iterative refinement, x += A^-1 (b - A x), with A given whole, not as its lower triangle. *residual (NULL ok): largest
+   |b - A x| before. Errors: as solve. */
+FSI_API fsi_status fsi_ldlt_refine(fsi_ldlt *f, const fsi_csr *a, const double *b, double *x, double *residual);
+
+#endif /* FSI_SOLVE_H */
+
+/* ==== Stop here if you only want the API. ====================================================================== */
+
+#ifdef FSI_IMPLEMENTATION
+#ifndef FSI_SOLVE_IMPLEMENTATION_DONE
+#define FSI_SOLVE_IMPLEMENTATION_DONE
+
+FSI__STRICT_BEGIN
+
+/* ---- >>matrices implementation --------------------------------------------------------------------------------- */
+
+/* What would read out of bounds is found here. */
+static fsi_status fsi__csr_check(fsi_context *c, const char *fn, const fsi_csr *a)
+{
+    int r, e;
+    if (!a || !a->start) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "the matrix or its start is NULL");
+    if (a->rows < 0 || a->cols < 0 || a->block < 1 || a->block > 16) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, a->block, "the matrix has %d x %d blocks of %d rows; blocks have 1 to 16", a->rows, a->cols, a->block);
+    if ((double)a->rows * a->block > 2e9 || (double)a->cols * a->block > 2e9) return fsi__fail(c, FSI_ERROR_LIMIT, fn, -1, a->rows, "%d x %d blocks of %d rows are more than an int counts", a->rows, a->cols, a->block);
+    if (a->start[0] != 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, 0, a->start[0], "start[0] is %d, must be 0", a->start[0]);
+    for (r = 0; r < a->rows; r++) if (a->start[r + 1] < a->start[r]) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, r, a->start[r + 1], "block row %d ends before it starts", r);
+    if (a->start[a->rows] > 0 && (!a->col || !a->value)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "col or value is NULL, but there are %d entries", a->start[a->rows]);
+    for (r = 0; r < a->rows; r++) for (e = a->start[r]; e < a->start[r + 1]; e++) {
+        if (a->col[e] < 0 || a->col[e] >= a->cols) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, r, a->col[e], "block row %d names column %d of %d", r, a->col[e], a->cols);
+        if (e > a->start[r] && a->col[e] <= a->col[e - 1]) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, r, a->col[e], "the columns of block row %d do not ascend: %d after %d", r, a->col[e], a->col[e - 1]);
+    }
+    return FSI_OK;
+}
+
+static uint64_t fsi__csr_hash(const fsi_csr *a)
+{
+    return fsi_hash(a->col, (size_t)a->start[a->rows] * sizeof(int), fsi_hash(a->start, ((size_t)a->rows + 1) * sizeof(int), 0));
+}
+
+typedef struct fsi__csr_job { const fsi_csr *a; const double *x; double *y; } fsi__csr_job;
+
+static void fsi__csr_rows(void *arg, int chunk, int begin, int end)
+{
+    const fsi__csr_job *job = (const fsi__csr_job *)arg;
+    const fsi_csr *a = job->a;
+    const int b = a->block;
+    int r, e, i, j;
+    (void)chunk;
+    for (r = begin; r < end; r++) {
+        double sum[16] = { 0 };
+        for (e = a->start[r]; e < a->start[r + 1]; e++) {
+            const double *v = a->value + (size_t)e * (size_t)(b * b), *x = job->x + a->col[e] * b;
+            if (b == 3) {
+                sum[0] += v[0] * x[0] + v[1] * x[1] + v[2] * x[2];
+                sum[1] += v[3] * x[0] + v[4] * x[1] + v[5] * x[2];
+                sum[2] += v[6] * x[0] + v[7] * x[1] + v[8] * x[2];
+            } else for (i = 0; i < b; i++) for (j = 0; j < b; j++) sum[i] += v[i * b + j] * x[j];
+        }
+        for (i = 0; i < b; i++) job->y[r * b + i] = sum[i];
+    }
+}
+
+FSI_API fsi_status fsi_csr_multiply(fsi_context *context, const fsi_csr *a, const double *x, double *y)
+{
+    const char *fn = "fsi_csr_multiply";
+    fsi__csr_job job;
+    fsi_status status;
+    if (!fsi__is_context(context)) return FSI_ERROR_COOKIE;
+    status = fsi__csr_check(context, fn, a);
+    if (status != FSI_OK) return status;
+    if ((a->cols > 0 && !x) || (a->rows > 0 && !y)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "x or y is NULL");
+    job.a = a;
+    job.x = x;
+    job.y = y;
+    fsi__parallel(context, a->rows, 1024, fsi__csr_rows, &job);
+    return FSI_OK;
+}
+
+/* ---- >>order -----------------------------------------------------------------------------------------------------
+
+   In which order to eliminate the rows of a sparse symmetric matrix, so that its factor stays sparse.
+
+   Eliminating a vertex joins all its later neighbours pairwise (Parter 1961). Two ideas keep that fill low.
+
+   NESTED DISSECTION (George 1973): a small separator S cuts the graph in two halves A and B that never fill each other;
+   order A, then B, then S last, and go on inside A and B. Separators come from the multilevel scheme (Hendrickson and
+   Leland 1995, Karypis and Kumar 1998):
+
+        coarsen: match each vertex with the      o-o o-o    o  o       the coarsest graph is cut by greedy growth from
+        neighbour of the heaviest edge, merge    |   |  -> |  |  ->..  several seeds; each finer graph inherits the cut
+        pairs, down to about sixty vertices      o-o o-o    o  o       and refines it
+
+   Refinement moves one separator vertex at a time to a side, pulling its neighbours on the other side into the separator
+   (Fiduccia and Mattheyses 1982, on vertices: Ashcraft and Liu 1998); the best state of a run of moves is kept. A piece of
+   about FSI__ORDER_LEAF rows is ordered by minimum degree, with the separators around it as a halo that counts in the
+   degrees but is not eliminated (Pellegrini, Roman and Amestoy 2000).
+
+   MINIMUM DEGREE (Tinney and Walker 1967): eliminate a vertex of least degree, again and again. The quotient graph (George
+   and Liu 1981) does so in the memory of the matrix: an eliminated vertex becomes an element, the list of those that it
+   joined. Degrees are bounded as by Amestoy, Davis and Duff (1996), see >>order minimum degree.
+
+   Before either, vertices with the same closed neighbourhood become one (Ashcraft 1995), and rows with more than
+   10 sqrt(n) neighbours are put aside to the end. All decisions are made in integers: the same order on every platform. */
+#define FSI__ORDER_LEAF 500   /* rows of a piece that is not dissected further */
+#define FSI__ORDER_LEVELS 48  /* of coarsening, at most */
+
+/* Neighbours of v: adj[start[v]] .. adj[start[v + 1] - 1]; weight: rows that a vertex stands for; rank: 1 comes after all
+   of rank 0. */
+typedef struct fsi__order_net {
+    int n;
+    int *start, *adj, *weight;
+    unsigned char *rank;
+} fsi__order_net;
+
+static void fsi__order_net_layout(fsi__order_net *g, fsi__arena *a, size_t n, size_t m)
+{
+    g->start = (int *)fsi__take(a, n + 1, sizeof(int));
+    g->adj = (int *)fsi__take(a, m, sizeof(int));
+    g->weight = (int *)fsi__take(a, n, sizeof(int));
+    g->rank = (unsigned char *)fsi__take(a, n, 1);
+}
+
+static fsi_status fsi__order_no_memory(fsi_context *c, int n)
+{
+    return fsi__fail(c, FSI_ERROR_MEMORY, "fsi_ldlt_create", -1, (double)n, "no memory to order %d vertices", n);
+}
+
+static fsi_status fsi__order_too_large(fsi_context *c, int64_t size)
+{
+    return fsi__fail(c, FSI_ERROR_LIMIT, "fsi_ldlt_create", -1, (double)size, "%.0f rows or edges are more than an int counts", (double)size);
+}
+
+static int fsi__order_least(int a, int b) { return a < b ? a : b; }
+static int fsi__order_most(int a, int b) { return a > b ? a : b; }
+
+/* A well mixed number (the finaliser of a 64-bit hash). */
+static uint64_t fsi__order_mix(uint64_t x)
+{
+    x ^= x >> 31;
+    x *= 0x9e3779b97f4a7c15u;
+    x ^= x >> 29;
+    x *= 0xd6e8feb86659fd93u;
+    return x ^ x >> 32;
+}
+
+/* Grows the arena in big steps, so that many pieces of about the same size share it. */
+static int fsi__order_reserve(fsi_context *c, fsi__arena *a, size_t size)
+{
+    return fsi__arena_reserve(c, a, size <= a->size ? size : size + size / 4);
+}
+
+/* ---- >>order minimum degree -------------------------------------------------------------------------------------
+
+   The quotient graph. A vertex is a variable, not yet eliminated, or an element. Each has one list in q:
+
+        variable i:  elements E(i) | variables A(i)      joined to A(i) by an edge of the matrix, to the rest through E(i)
+        element e:   variables L(e)                      the rows of its column of the factor
+
+   Eliminating p makes the element L(p) = A(p) + union of L(e), e in E(p), which absorbs those elements. Each i in L(p)
+   then drops from A(i) what L(p) joins it to. Its degree is bounded from above by the least of
+        rows left,    old degree + |L(p) - i|,    |A(i)| + |L(p) - i| + sum over e in E(i) of |L(e) - L(p)|,
+   where all |L(e) - L(p)| come from one sweep over L(p): start at |L(e)|, subtract each i that is met. If it is 0, p
+   absorbs e too (aggressively); if nothing is left of E(i) and A(i), i is eliminated with p (mass elimination). Variables
+   of L(p) with the same list become one (found by a hash): their weight is the number of rows. */
+typedef struct fsi__order_md {
+    fsi__arena memory;
+    int n, room, used, *q;    /* q[0] .. q[room - 1], filled up to used */
+    int *at, *len, *elements; /* the list of a vertex in q: where, how long; of a variable, how many elements come first */
+    int *weight;              /* rows of a variable, negative while it is in the new element; 0: merged or eliminated */
+    int *degree;              /* of a variable the bound, of an element |L(e)| */
+    int *head, *next, *prev;  /* lists of the variables of equal degree; prev -2: in none */
+    int *bucket, *hash;       /* variables with equal hash, chained by next */
+    int *member, *tail;       /* the vertices merged into a variable, as a chain */
+    int64_t *mark, now;       /* stamps; 0 is an absorbed element */
+    const unsigned char *rank;
+    int rank_now, left, waiting, lowest, shift; /* left: rows left, waiting: of them those of this rank */
+    int *order, done;         /* the result */
+} fsi__order_md;
+
+static void fsi__order_md_layout(fsi__order_md *s, fsi__arena *a, int heads)
+{
+    size_t n = (size_t)s->n;
+    s->mark = (int64_t *)fsi__take(a, n, sizeof(int64_t));
+    s->at = (int *)fsi__take(a, n, sizeof(int));
+    s->len = (int *)fsi__take(a, n, sizeof(int));
+    s->elements = (int *)fsi__take(a, n, sizeof(int));
+    s->weight = (int *)fsi__take(a, n, sizeof(int));
+    s->degree = (int *)fsi__take(a, n, sizeof(int));
+    s->next = (int *)fsi__take(a, n, sizeof(int));
+    s->prev = (int *)fsi__take(a, n, sizeof(int));
+    s->bucket = (int *)fsi__take(a, n, sizeof(int));
+    s->hash = (int *)fsi__take(a, n, sizeof(int));
+    s->member = (int *)fsi__take(a, n, sizeof(int));
+    s->tail = (int *)fsi__take(a, n, sizeof(int));
+    s->head = (int *)fsi__take(a, (size_t)heads, sizeof(int));
+    s->q = (int *)fsi__take(a, (size_t)s->room, sizeof(int));
+}
+
+static void fsi__order_md_link(fsi__order_md *s, int i)
+{
+    int d = s->degree[i] >> s->shift;
+    s->next[i] = s->head[d];
+    s->prev[i] = -1;
+    if (s->head[d] >= 0) s->prev[s->head[d]] = i;
+    s->head[d] = i;
+    if (d < s->lowest) s->lowest = d;
+}
+
+static void fsi__order_md_unlink(fsi__order_md *s, int i)
+{
+    int before = s->prev[i], after = s->next[i];
+    if (before == -2) return;
+    if (before >= 0) s->next[before] = after;
+    else s->head[s->degree[i] >> s->shift] = after;
+    if (after >= 0) s->prev[after] = before;
+    s->prev[i] = -2;
+}
+
+/* Copies the graph; all is a variable. */
+static void fsi__order_md_fill(fsi__order_md *s, const fsi__order_net *g, int heads)
+{
+    int i, k;
+    for (k = 0; k < heads; k++) s->head[k] = -1;
+    for (i = 0; i < s->n; i++) {
+        int64_t degree = 0;
+        for (k = g->start[i]; k < g->start[i + 1]; k++) {
+            s->q[k] = g->adj[k];
+            degree += g->weight[g->adj[k]];
+        }
+        s->at[i] = g->start[i];
+        s->len[i] = g->start[i + 1] - g->start[i];
+        s->degree[i] = (int)degree;
+        s->weight[i] = g->weight[i];
+        s->elements[i] = 0;
+        s->bucket[i] = s->member[i] = -1;
+        s->prev[i] = -2;
+        s->tail[i] = i;
+        s->mark[i] = 1;
+    }
+    s->used = g->start[s->n];
+}
+
+static fsi_status fsi__order_md_begin(fsi_context *c, fsi__order_md *s, const fsi__order_net *g, int *order)
+{
+    fsi__arena measure = { NULL, 0, 0 };
+    int64_t rows = 0, m = g->start[g->n], room = m + m / 5 + g->n + 1;
+    int i, heads;
+    for (i = 0; i < g->n; i++) rows += g->weight[i];
+    if (rows > INT32_MAX || room > INT32_MAX + m / 5) return fsi__order_too_large(c, room);
+    s->n = g->n;
+    s->room = (int)(room < INT32_MAX ? room : INT32_MAX);
+    for (s->shift = 0; rows >> s->shift > 16 * (int64_t)g->n; s->shift++) {}
+    heads = (int)(rows >> s->shift) + 1;
+    fsi__order_md_layout(s, &measure, heads);
+    if (!fsi__order_reserve(c, &s->memory, measure.used)) return fsi__order_no_memory(c, g->n);
+    fsi__order_md_layout(s, &s->memory, heads);
+    fsi__order_md_fill(s, g, heads);
+    s->rank = g->rank;
+    s->left = (int)rows;
+    s->lowest = heads;
+    s->now = 2;
+    s->order = order;
+    s->done = 0;
+    return FSI_OK;
+}
+
+/* Moves all lists together, in the order in which they lie: the first entry of each is kept in `at` and replaced by a
+   negative number that tells whose list it is. */
+static void fsi__order_md_compact(fsi__order_md *s)
+{
+    int i, k, from, to = 0;
+    for (i = 0; i < s->n; i++) {
+        if (s->len[i] == 0) continue;
+        k = s->at[i];
+        s->at[i] = s->q[k];
+        s->q[k] = -1 - i;
+    }
+    for (from = 0; from < s->used; from++) {
+        if (s->q[from] >= 0) continue;
+        i = -1 - s->q[from];
+        s->q[to] = s->at[i];
+        for (k = 1; k < s->len[i]; k++) s->q[to + k] = s->q[from + k];
+        s->at[i] = to;
+        to += s->len[i];
+        from += s->len[i] - 1;
+    }
+    s->used = to;
+}
+
+/* Puts the variables among q[from] .. q[from + count - 1] that are not yet in it at the end of the new element. */
+static int fsi__order_md_gather(fsi__order_md *s, int from, int count)
+{
+    int k, i, rows = 0;
+    for (k = from; k < from + count; k++) {
+        i = s->q[k];
+        if (s->weight[i] <= 0) continue;
+        rows += s->weight[i];
+        s->weight[i] = -s->weight[i];
+        s->q[s->used++] = i;
+        fsi__order_md_unlink(s, i);
+    }
+    return rows;
+}
+
+/* L(p) = A(p) + union of L(e), e in E(p). */
+static void fsi__order_md_join(fsi__order_md *s, int p)
+{
+    int64_t most = s->len[p];
+    int k, e, begin, rows = 0;
+    for (k = 0; k < s->elements[p]; k++) most += s->len[s->q[s->at[p] + k]];
+    if (s->used + (most < s->n ? most : s->n) > s->room) fsi__order_md_compact(s);
+    begin = s->used;
+    for (k = 0; k < s->elements[p]; k++) {
+        e = s->q[s->at[p] + k];
+        rows += fsi__order_md_gather(s, s->at[e], s->len[e]);
+        s->len[e] = 0;
+        s->mark[e] = 0;
+    }
+    rows += fsi__order_md_gather(s, s->at[p] + k, s->len[p] - k);
+    s->at[p] = begin;
+    s->len[p] = s->used - begin;
+    s->degree[p] = rows;
+}
+
+/* mark[e] - now = |L(e) - L(p)| for every element e that meets L(p). */
+static void fsi__order_md_outside(fsi__order_md *s, int p)
+{
+    const int *list = s->q + s->at[p];
+    int k, j, e;
+    for (k = 0; k < s->len[p]; k++) {
+        const int *own = s->q + s->at[list[k]];
+        int rows = -s->weight[list[k]];
+        for (j = 0; j < s->elements[list[k]]; j++) {
+            e = own[j];
+            if (s->mark[e] >= s->now) s->mark[e] -= rows;
+            else if (s->mark[e]) s->mark[e] = s->now + s->degree[e] - rows;
+        }
+    }
+}
+
+/* Drops what p covers from the list of i and puts p among its elements; degree[i] becomes the bound less |L(p) - i|.
+   0: nothing but p is left. */
+static int fsi__order_md_prune(fsi__order_md *s, int i, int p)
+{
+    int *own = s->q + s->at[i];
+    int k, j, kept = 0, end, count = s->elements[i];
+    unsigned hash = 0;
+    int64_t degree = 0;
+    for (k = 0; k < count; k++) {
+        j = own[k];
+        if (s->mark[j] > s->now) {
+            degree += s->mark[j] - s->now;
+            hash += (unsigned)j;
+            own[kept++] = j;
+        } else if (s->mark[j]) {
+            s->mark[j] = 0;
+            s->len[j] = 0;
+        }
+    }
+    for (end = kept; k < s->len[i]; k++) {
+        j = own[k];
+        if (s->weight[j] <= 0) continue;
+        degree += s->weight[j];
+        hash += (unsigned)j;
+        own[end++] = j;
+    }
+    if (degree < s->degree[i]) s->degree[i] = (int)degree;
+    own[end] = own[kept]; /* there is room: an absorbed element, or p itself, has gone */
+    own[kept] = p;
+    s->elements[i] = kept + 1;
+    s->len[i] = end + 1;
+    s->hash[i] = (int)(hash % (unsigned)s->n);
+    return end > 0;
+}
+
+static void fsi__order_md_output(fsi__order_md *s, int i)
+{
+    for (; i >= 0; i = s->member[i]) s->order[s->done++] = i;
+}
+
+/* Eliminates i together with p. */
+static void fsi__order_md_follow(fsi__order_md *s, int i, int p)
+{
+    int rows = -s->weight[i];
+    s->left -= rows;
+    s->waiting -= rows;
+    s->degree[p] -= rows;
+    s->weight[i] = s->len[i] = 0;
+    fsi__order_md_output(s, i);
+}
+
+static void fsi__order_md_merge(fsi__order_md *s, int i, int j) /* j into i */
+{
+    s->weight[i] += s->weight[j];
+    s->weight[j] = s->len[j] = 0;
+    s->member[s->tail[i]] = j;
+    s->tail[i] = s->tail[j];
+}
+
+/* Is the list of j that of i, all of whose entries are marked `now`? */
+static int fsi__order_md_same(const fsi__order_md *s, int i, int j)
+{
+    const int *own = s->q + s->at[j];
+    int k;
+    if (s->len[i] != s->len[j] || s->elements[i] != s->elements[j] || s->rank[i] != s->rank[j]) return 0;
+    for (k = 1; k < s->len[j]; k++) if (s->mark[own[k]] != s->now) return 0;
+    return s->mark[own[0]] == s->now;
+}
+
+/* Merges the variables of a bucket that have the same list, and empties it. */
+static void fsi__order_md_merge_bucket(fsi__order_md *s, int bucket)
+{
+    int i, j, k, before;
+    for (i = s->bucket[bucket]; i >= 0 && s->next[i] >= 0; i = s->next[i]) {
+        s->now++;
+        for (k = 0; k < s->len[i]; k++) s->mark[s->q[s->at[i] + k]] = s->now;
+        for (before = i, j = s->next[i]; j >= 0; j = s->next[j]) {
+            if (!fsi__order_md_same(s, i, j)) {
+                before = j;
+                continue;
+            }
+            fsi__order_md_merge(s, i, j);
+            s->next[before] = s->next[j];
+        }
+    }
+    s->bucket[bucket] = -1;
+}
+
+/* The new degrees; takes what was merged or eliminated out of L(p). */
+static void fsi__order_md_settle(fsi__order_md *s, int p)
+{
+    int *list = s->q + s->at[p];
+    int k, i, rows, kept = 0;
+    int64_t degree;
+    for (k = 0; k < s->len[p]; k++) {
+        i = list[k];
+        if (s->weight[i] == 0) continue;
+        rows = s->weight[i] = -s->weight[i];
+        degree = (int64_t)s->degree[i] + s->degree[p] - rows;
+        s->degree[i] = degree < s->left - rows ? (int)degree : s->left - rows;
+        if (s->rank[i] <= s->rank_now) fsi__order_md_link(s, i);
+        list[kept++] = i;
+    }
+    s->len[p] = kept;
+    s->used = s->at[p] + kept;
+    s->mark[p] = kept ? 1 : 0;
+}
+
+static void fsi__order_md_eliminate(fsi__order_md *s, int p)
+{
+    int k, i, rows = s->weight[p];
+    s->weight[p] = 0;
+    s->left -= rows;
+    s->waiting -= rows;
+    fsi__order_md_output(s, p);
+    fsi__order_md_join(s, p);
+    fsi__order_md_outside(s, p);
+    for (k = 0; k < s->len[p]; k++) {
+        i = s->q[s->at[p] + k];
+        if (!fsi__order_md_prune(s, i, p) && s->rank[i] <= s->rank_now) {
+            fsi__order_md_follow(s, i, p);
+            continue;
+        }
+        s->next[i] = s->bucket[s->hash[i]];
+        s->bucket[s->hash[i]] = i;
+    }
+    s->now += (int64_t)s->left + 1;
+    for (k = 0; k < s->len[p]; k++) {
+        i = s->q[s->at[p] + k];
+        if (s->weight[i] && s->bucket[s->hash[i]] >= 0) fsi__order_md_merge_bucket(s, s->hash[i]);
+    }
+    s->now++;
+    fsi__order_md_settle(s, p);
+}
+
+/* Orders the vertices of rank 0 .. top (0 or 1); returns how many those are in *count. */
+static fsi_status fsi__order_md_run(fsi_context *c, fsi__order_md *s, const fsi__order_net *g, int top, int *order, int *count)
+{
+    int i, p;
+    fsi_status status = fsi__order_md_begin(c, s, g, order);
+    if (status != FSI_OK) return status;
+    for (s->rank_now = 0; s->rank_now <= top; s->rank_now++) {
+        for (s->waiting = 0, i = s->n - 1; i >= 0; i--) { /* the first index comes first among equals */
+            if (s->rank[i] != s->rank_now || s->weight[i] == 0) continue;
+            s->waiting += s->weight[i];
+            fsi__order_md_link(s, i);
+        }
+        while (s->waiting > 0) {
+            while (s->head[s->lowest] < 0) s->lowest++;
+            p = s->head[s->lowest];
+            fsi__order_md_unlink(s, p);
+            fsi__order_md_eliminate(s, p);
+        }
+    }
+    *count = s->done;
+    return FSI_OK;
+}
+
+static fsi_status fsi__order_by_degree(fsi_context *c, const fsi__order_net *g, int *order)
+{
+    fsi__order_md md;
+    fsi_status status = FSI_OK;
+    int count;
+    memset(&md, 0, sizeof md);
+    if (g->n > 0) status = fsi__order_md_run(c, &md, g, 1, order, &count);
+    fsi__arena_free(c, &md.memory);
+    return status;
+}
+
+/* ---- >>order separators ----------------------------------------------------------------------------------------- */
+
+enum { FSI__ORDER_LEFT, FSI__ORDER_RIGHT, FSI__ORDER_CUT }; /* the two sides and the separator */
+
+/* A graph of the multilevel scheme, with its cut. */
+typedef struct fsi__order_level {
+    fsi__arena memory;
+    int n, *start, *adj, *edge, *weight; /* edge: weight of adj[k]; weight: rows */
+    int *coarse;                         /* number of a vertex in the next level */
+    signed char *side;
+} fsi__order_level;
+
+typedef struct fsi__order_entry { int64_t key; int vertex; } fsi__order_entry;
+
+/* A binary heap of separator vertices; the first has the largest key. */
+typedef struct fsi__order_heap {
+    int count, *place;       /* place: of a vertex in the heap, -1 outside */
+    fsi__order_entry *entry; /* key: gain, then the later the better */
+} fsi__order_heap;
+
+/* The refinement of a cut. Moving v from the separator to side s pulls its neighbours on the other side into the
+   separator: gain[s] = weight(v) - pull[1 - s]. */
+typedef struct fsi__order_cut {
+    int *pull[2];            /* of a separator vertex: weight of its neighbours on a side */
+    fsi__order_heap heap[2]; /* by gain, for moves to that side */
+    int *list, count;        /* the separator */
+    int *trail, trail_count; /* what changed its side in this pass, and from which */
+    signed char *was;
+    unsigned char *locked;   /* moved in this pass */
+    int rows[3], most;       /* weight of sides and separator; most a side should have */
+    uint32_t tick;
+} fsi__order_cut;
+
+typedef struct fsi__order_nd {
+    fsi_context *c;
+    const fsi__order_net *g;
+    fsi__arena memory;
+    int *list;                                   /* the order; pieces are ranges of it */
+    int *local, *slot, *match, *turn;            /* number of a vertex in the piece, or -1; scratch */
+    signed char *best;
+    fsi__order_cut cut;
+    fsi__order_level level[FSI__ORDER_LEVELS + 1];
+    fsi__arena piece_memory;
+    fsi__order_net piece;                        /* a leaf and its halo */
+    fsi__order_md md;
+} fsi__order_nd;
+
+static void fsi__order_heap_set(fsi__order_heap *h, int i, fsi__order_entry e)
+{
+    h->entry[i] = e;
+    h->place[e.vertex] = i;
+}
+
+/* Puts v with its key at place i, or where it belongs above or below. */
+static void fsi__order_heap_sift(fsi__order_heap *h, int i, fsi__order_entry e)
+{
+    const fsi__order_entry *entry = h->entry;
+    int child;
+    while (i > 0 && entry[(i - 1) / 2].key < e.key) {
+        fsi__order_heap_set(h, i, entry[(i - 1) / 2]);
+        i = (i - 1) / 2;
+    }
+    while ((child = 2 * i + 1) < h->count) {
+        if (child + 1 < h->count && entry[child + 1].key > entry[child].key) child++;
+        if (entry[child].key <= e.key) break;
+        fsi__order_heap_set(h, i, entry[child]);
+        i = child;
+    }
+    fsi__order_heap_set(h, i, e);
+}
+
+static void fsi__order_heap_remove(fsi__order_heap *h, int v)
+{
+    int i = h->place[v];
+    if (i < 0) return;
+    h->place[v] = -1;
+    if (i < --h->count) fsi__order_heap_sift(h, i, h->entry[h->count]);
+}
+
+static void fsi__order_heap_clear(fsi__order_heap *h)
+{
+    while (h->count > 0) h->place[h->entry[--h->count].vertex] = -1;
+}
+
+/* Enters v, or corrects its key. */
+static void fsi__order_offer(fsi__order_cut *t, const fsi__order_level *g, int v, int to)
+{
+    fsi__order_heap *h = &t->heap[to];
+    fsi__order_entry e;
+    int i = h->place[v];
+    e.vertex = v;
+    e.key = ((int64_t)g->weight[v] - t->pull[1 - to][v]) * ((int64_t)1 << 32) + t->tick++;
+    fsi__order_heap_sift(h, i < 0 ? h->count++ : i, e);
+}
+
+/* The weight of the neighbours of a separator vertex on both sides. */
+static void fsi__order_count_pull(fsi__order_cut *t, const fsi__order_level *g, int v)
+{
+    int k, pull[3] = { 0, 0, 0 };
+    for (k = g->start[v]; k < g->start[v + 1]; k++) pull[g->side[g->adj[k]]] += g->weight[g->adj[k]];
+    t->pull[0][v] = pull[0];
+    t->pull[1][v] = pull[1];
+}
+
+/* Changes the side of a vertex and remembers it. */
+static void fsi__order_shift(fsi__order_cut *t, fsi__order_level *g, int v, int side)
+{
+    t->trail[t->trail_count] = v;
+    t->was[t->trail_count++] = g->side[v];
+    t->rows[g->side[v]] -= g->weight[v];
+    t->rows[side] += g->weight[v];
+    g->side[v] = (signed char)side;
+}
+
+/* Pulls u from side `from` into the separator. */
+static void fsi__order_pull(fsi__order_cut *t, fsi__order_level *g, int u, int from)
+{
+    int k, x, rows[3] = { 0, 0, 0 };
+    fsi__order_shift(t, g, u, FSI__ORDER_CUT);
+    for (k = g->start[u]; k < g->start[u + 1]; k++) {
+        x = g->adj[k];
+        rows[g->side[x]] += g->weight[x];
+        if (g->side[x] != FSI__ORDER_CUT) continue;
+        t->pull[from][x] -= g->weight[u];
+        if (t->heap[1 - from].place[x] >= 0) fsi__order_offer(t, g, x, 1 - from);
+    }
+    t->pull[0][u] = rows[0];
+    t->pull[1][u] = rows[1];
+    if (t->locked[u]) return;
+    fsi__order_offer(t, g, u, 0);
+    fsi__order_offer(t, g, u, 1);
+}
+
+/* Moves the separator vertex v to side `to`. */
+static void fsi__order_move(fsi__order_cut *t, fsi__order_level *g, int v, int to)
+{
+    int k, u;
+    fsi__order_heap_remove(&t->heap[0], v);
+    fsi__order_heap_remove(&t->heap[1], v);
+    fsi__order_shift(t, g, v, to);
+    t->locked[v] = 1;
+    for (k = g->start[v]; k < g->start[v + 1]; k++) {
+        u = g->adj[k];
+        if (g->side[u] == 1 - to) fsi__order_pull(t, g, u, 1 - to);
+        else if (g->side[u] == FSI__ORDER_CUT) {
+            t->pull[to][u] += g->weight[v];
+            if (t->heap[1 - to].place[u] >= 0) fsi__order_offer(t, g, u, 1 - to);
+        }
+    }
+}
+
+/* Takes back the changes after the first `keep`, and lists the separator that results. */
+static void fsi__order_rewind(fsi__order_cut *t, fsi__order_level *g, int keep)
+{
+    int k, v, old = t->count, total = t->trail_count;
+    while (t->trail_count > keep) {
+        v = t->trail[--t->trail_count];
+        t->rows[g->side[v]] -= g->weight[v];
+        t->rows[t->was[t->trail_count]] += g->weight[v];
+        g->side[v] = t->was[t->trail_count];
+    }
+    for (k = 0; k < total; k++) t->locked[t->trail[k]] = 2;
+    for (t->count = k = 0; k < old; k++) {
+        v = t->list[k];
+        if (g->side[v] == FSI__ORDER_CUT) {
+            t->list[t->count++] = v;
+            t->locked[v] = 0;
+        }
+    }
+    for (k = 0; k < total; k++) {
+        v = t->trail[k];
+        if (g->side[v] == FSI__ORDER_CUT && t->locked[v]) t->list[t->count++] = v;
+        t->locked[v] = 0;
+    }
+    t->trail_count = 0;
+}
+
+/* What a cut costs: its weight, more if a side is too heavy; among equals the balanced one. */
+static int64_t fsi__order_cost(const fsi__order_cut *t)
+{
+    int heavy = fsi__order_most(t->rows[0], t->rows[1]), light = fsi__order_least(t->rows[0], t->rows[1]);
+    int excess = fsi__order_most(heavy - t->most, 0);
+    return ((int64_t)t->rows[2] + excess) * ((int64_t)1 << 31) + (heavy - light);
+}
+
+/* The side to which the best move leads, -1: none is left. */
+static int fsi__order_choose(const fsi__order_cut *t, const fsi__order_level *g)
+{
+    int s, may[2];
+    int64_t gain[2];
+    for (s = 0; s < 2; s++) {
+        const fsi__order_heap *h = &t->heap[s];
+        may[s] = h->count > 0 && t->rows[s] + g->weight[h->entry[0].vertex] <= fsi__order_most(t->most, t->rows[1 - s]);
+        gain[s] = h->count > 0 ? (int64_t)g->weight[h->entry[0].vertex] - t->pull[1 - s][h->entry[0].vertex] : 0;
+    }
+    if (!may[0] || !may[1]) return may[0] ? 0 : may[1] ? 1 : -1;
+    if (gain[0] != gain[1]) return gain[0] > gain[1] ? 0 : 1;
+    return t->rows[0] <= t->rows[1] ? 0 : 1;
+}
+
+/* One pass of Fiduccia and Mattheyses: the best move, again and again, each vertex once; back to the best cut met. */
+static int fsi__order_pass(fsi__order_cut *t, fsi__order_level *g)
+{
+    int64_t first = fsi__order_cost(t), best = first, cost;
+    int k, to, keep = 0, vain = 0, patience = fsi__order_least(2 * t->count, 800) + 20;
+    t->tick = 0;
+    for (k = 0; k < t->count; k++) {
+        fsi__order_count_pull(t, g, t->list[k]);
+        fsi__order_offer(t, g, t->list[k], 0);
+        fsi__order_offer(t, g, t->list[k], 1);
+    }
+    while (vain <= patience && (to = fsi__order_choose(t, g)) >= 0) {
+        fsi__order_move(t, g, t->heap[to].entry[0].vertex, to);
+        cost = fsi__order_cost(t);
+        vain++;
+        if (cost >= best) continue;
+        vain = 0;
+        best = cost;
+        keep = t->trail_count;
+    }
+    fsi__order_heap_clear(&t->heap[0]);
+    fsi__order_heap_clear(&t->heap[1]);
+    fsi__order_rewind(t, g, keep);
+    return best < first;
+}
+
+/* Sums up and lists the cut in side[]. */
+static void fsi__order_take_cut(fsi__order_cut *t, const fsi__order_level *g)
+{
+    int v, total;
+    t->rows[0] = t->rows[1] = t->rows[2] = t->count = 0;
+    for (v = 0; v < g->n; v++) {
+        t->rows[g->side[v]] += g->weight[v];
+        if (g->side[v] == FSI__ORDER_CUT) t->list[t->count++] = v;
+    }
+    total = t->rows[0] + t->rows[1] + t->rows[2];
+    t->most = total - total / 100 * 28;
+}
+
+static void fsi__order_refine(fsi__order_cut *t, fsi__order_level *g, int passes)
+{
+    fsi__order_take_cut(t, g);
+    while (passes-- > 0 && fsi__order_pass(t, g)) {}
+}
+
+/* Grows the left side from v until it has half of the weight, always by the vertex that adds least to the separator. */
+static void fsi__order_grow(fsi__order_cut *t, fsi__order_level *g, int v)
+{
+    int half;
+    memset(g->side, FSI__ORDER_RIGHT, (size_t)g->n);
+    g->side[v] = FSI__ORDER_CUT;
+    fsi__order_take_cut(t, g);
+    half = (t->rows[0] + t->rows[1] + t->rows[2]) / 2;
+    t->tick = 0;
+    fsi__order_count_pull(t, g, v);
+    fsi__order_offer(t, g, v, 0);
+    while (t->rows[0] + t->rows[2] / 2 < half && t->heap[0].count > 0) fsi__order_move(t, g, t->heap[0].entry[0].vertex, 0);
+    fsi__order_heap_clear(&t->heap[0]);
+    fsi__order_heap_clear(&t->heap[1]);
+    fsi__order_rewind(t, g, t->trail_count);
+}
+
+/* Cuts the coarsest graph: the best of several growths. */
+static void fsi__order_first_cut(fsi__order_nd *s, fsi__order_level *g, uint64_t seed, int tries)
+{
+    int64_t cost, best = INT64_MAX;
+    signed char *keep = s->best + s->g->n;
+    int k;
+    for (k = 0; k < tries; k++) {
+        fsi__order_grow(&s->cut, g, (int)(fsi__order_mix(seed * 64 + (uint64_t)k) % (uint64_t)g->n));
+        fsi__order_refine(&s->cut, g, 2);
+        cost = fsi__order_cost(&s->cut);
+        if (cost >= best) continue;
+        best = cost;
+        memcpy(keep, g->side, (size_t)g->n);
+    }
+    memcpy(g->side, keep, (size_t)g->n);
+}
+
+/* ---- >>order coarsening ----------------------------------------------------------------------------------------- */
+
+static void fsi__order_level_layout(fsi__order_level *g, fsi__arena *a, size_t n, size_t m)
+{
+    g->start = (int *)fsi__take(a, n + 1, sizeof(int));
+    g->weight = (int *)fsi__take(a, n, sizeof(int));
+    g->coarse = (int *)fsi__take(a, n, sizeof(int));
+    g->adj = (int *)fsi__take(a, m, sizeof(int));
+    g->edge = (int *)fsi__take(a, m, sizeof(int));
+    g->side = (signed char *)fsi__take(a, n, 1);
+}
+
+static fsi_status fsi__order_level_reserve(fsi_context *c, fsi__order_level *g, int n, int edges)
+{
+    fsi__arena measure = { NULL, 0, 0 };
+    fsi__order_level_layout(g, &measure, (size_t)n, (size_t)edges);
+    if (!fsi__order_reserve(c, &g->memory, measure.used)) return fsi__order_no_memory(c, n);
+    fsi__order_level_layout(g, &g->memory, (size_t)n, (size_t)edges);
+    g->n = n;
+    return FSI_OK;
+}
+
+/* The vertices in a random turn, those of few neighbours first: s->turn. */
+static void fsi__order_shuffle(fsi__order_nd *s, const fsi__order_level *g, uint64_t seed)
+{
+    int v, k, begin[33] = { 0 }, *turn = s->turn, *mixed = s->match;
+    for (v = 0; v < g->n; v++) {
+        k = (int)((fsi__order_mix(seed + (uint64_t)v) >> 32) * ((uint64_t)v + 1) >> 32);
+        mixed[v] = mixed[k];
+        mixed[k] = v;
+    }
+    for (v = 0; v < g->n; v++) begin[1 + fsi__order_least(g->start[v + 1] - g->start[v], 31)]++;
+    for (k = 0; k < 32; k++) begin[k + 1] += begin[k];
+    for (k = 0; k < g->n; k++) {
+        v = mixed[k];
+        turn[begin[fsi__order_least(g->start[v + 1] - g->start[v], 31)]++] = v;
+    }
+}
+
+/* The free neighbour of v with the heaviest edge for its weight, v if there is none. */
+static int fsi__order_partner(const fsi__order_level *g, const int *match, int v, int heavy)
+{
+    int k, u, best = v;
+    int64_t edge = 0, weight = 1;
+    for (k = g->start[v]; k < g->start[v + 1]; k++) {
+        u = g->adj[k];
+        if (match[u] >= 0 || g->weight[v] + g->weight[u] > heavy) continue;
+        if (g->edge[k] * weight <= edge * g->weight[u]) continue;
+        best = u;
+        edge = g->edge[k];
+        weight = g->weight[u];
+    }
+    return best;
+}
+
+/* Pairs what is left alone with the next one that is alone beside the same neighbour. */
+static void fsi__order_pair_alone(const fsi__order_level *g, int *match, int heavy)
+{
+    int v, u, k, alone;
+    for (v = 0; v < g->n; v++) {
+        for (alone = -1, k = g->start[v]; k < g->start[v + 1]; k++) {
+            u = g->adj[k];
+            if (match[u] != u) continue;
+            if (alone < 0 || g->weight[u] + g->weight[alone] > heavy) alone = u;
+            else {
+                match[u] = alone;
+                match[alone] = u;
+                alone = -1;
+            }
+        }
+    }
+}
+
+/* Matches, and numbers the vertices of the next level in g->coarse; returns how many there are. */
+static int fsi__order_match(fsi__order_nd *s, fsi__order_level *g, uint64_t seed)
+{
+    int v, u, k, count = 0, alone = 0, heavy, *match = s->match;
+    int64_t rows = 0;
+    fsi__order_shuffle(s, g, seed);
+    for (v = 0; v < g->n; v++) {
+        match[v] = -1;
+        rows += g->weight[v];
+    }
+    heavy = (int)(rows / 30 + 1);
+    for (k = 0; k < g->n; k++) {
+        v = s->turn[k];
+        if (match[v] >= 0) continue;
+        u = fsi__order_partner(g, match, v, heavy);
+        match[u] = v;
+        match[v] = u;
+        alone += u == v;
+    }
+    if (alone > g->n / 4) fsi__order_pair_alone(g, match, heavy);
+    for (v = 0; v < g->n; v++)
+        if (match[v] >= v) g->coarse[v] = g->coarse[match[v]] = count++;
+    return count;
+}
+
+/* Adds the edges of v to those of its coarse vertex, which begin at `begin`; returns the new end. */
+static int fsi__order_merge_edges(fsi__order_nd *s, const fsi__order_level *g, fsi__order_level *to, int v, int begin, int end)
+{
+    int k, d, *slot = s->slot, own = g->coarse[v];
+    for (k = g->start[v]; k < g->start[v + 1]; k++) {
+        d = g->coarse[g->adj[k]];
+        if (d == own) continue;
+        if (slot[d] >= begin) to->edge[slot[d]] += g->edge[k];
+        else {
+            slot[d] = end;
+            to->adj[end] = d;
+            to->edge[end++] = g->edge[k];
+        }
+    }
+    return end;
+}
+
+/* Makes level k + 1 from level k. *made: 0 when it is no use. */
+static fsi_status fsi__order_coarsen(fsi__order_nd *s, int k, uint64_t seed, int *made)
+{
+    fsi__order_level *g = &s->level[k], *to = &s->level[k + 1];
+    int v, end = 0, count, c = 0;
+    fsi_status status;
+    *made = 0;
+    if (k == FSI__ORDER_LEVELS || g->n <= 60) return FSI_OK;
+    count = fsi__order_match(s, g, seed);
+    if (count > g->n - g->n / 8) return FSI_OK;
+    status = fsi__order_level_reserve(s->c, to, count, g->start[g->n]);
+    if (status != FSI_OK) return status;
+    for (c = 0; c < count; c++) s->slot[c] = -1;
+    for (v = 0; v < g->n; v++) {
+        int pair = s->match[v], begin = end;
+        if (pair < v) continue;
+        c = g->coarse[v];
+        to->start[c] = begin;
+        to->weight[c] = g->weight[v] + (pair > v ? g->weight[pair] : 0);
+        end = fsi__order_merge_edges(s, g, to, v, begin, end);
+        if (pair > v) end = fsi__order_merge_edges(s, g, to, pair, begin, end);
+    }
+    to->start[count] = end;
+    *made = 1;
+    return FSI_OK;
+}
+
+/* Hands the cut of level k + 1 to level k and refines it. */
+static void fsi__order_uncoarsen(fsi__order_nd *s, int k)
+{
+    fsi__order_level *g = &s->level[k];
+    const fsi__order_level *from = &s->level[k + 1];
+    int v;
+    for (v = 0; v < g->n; v++) g->side[v] = from->side[g->coarse[v]];
+    fsi__order_refine(&s->cut, g, 6);
+}
+
+/* Cuts level `base` by way of coarser ones. */
+static fsi_status fsi__order_multilevel(fsi__order_nd *s, int base, uint64_t seed)
+{
+    int k = base, made;
+    do {
+        fsi_status status = fsi__order_coarsen(s, k, seed, &made);
+        if (status != FSI_OK) return status;
+        k += made;
+    } while (made);
+    fsi__order_first_cut(s, &s->level[k], seed, 6);
+    while (k-- > base) fsi__order_uncoarsen(s, k);
+    return FSI_OK;
+}
+
+/* Cuts level 0: coarsens to some thousand vertices, takes the best of several cuts of those, and refines it. */
+static fsi_status fsi__order_bisect(fsi__order_nd *s)
+{
+    int base = 0, made = 1, run, runs;
+    int64_t cost, best = INT64_MAX;
+    fsi_status status;
+    while (made && s->level[base].n > 2000) {
+        status = fsi__order_coarsen(s, base, 1, &made);
+        if (status != FSI_OK) return status;
+        base += made;
+    }
+    runs = base > 0 ? 3 : s->level[0].n > 1000 ? 2 : 1;
+    for (run = 0; run < runs; run++) {
+        fsi__order_level *g = &s->level[base];
+        status = fsi__order_multilevel(s, base, (uint64_t)run + 2);
+        if (status != FSI_OK) return status;
+        cost = fsi__order_cost(&s->cut);
+        if (cost >= best) continue;
+        best = cost;
+        memcpy(s->best, g->side, (size_t)g->n);
+    }
+    memcpy(s->level[base].side, s->best, (size_t)s->level[base].n);
+    fsi__order_take_cut(&s->cut, &s->level[base]);
+    while (base-- > 0) fsi__order_uncoarsen(s, base);
+    return FSI_OK;
+}
+
+/* ---- >>order nested dissection ---------------------------------------------------------------------------------- */
+
+static void fsi__order_nd_layout(fsi__order_nd *s, fsi__arena *a)
+{
+    size_t n = (size_t)s->g->n;
+    int side;
+    s->local = (int *)fsi__take(a, n, sizeof(int));
+    s->slot = (int *)fsi__take(a, n, sizeof(int));
+    s->match = (int *)fsi__take(a, n, sizeof(int));
+    s->turn = (int *)fsi__take(a, n, sizeof(int));
+    s->best = (signed char *)fsi__take(a, 2 * n, 1);
+    s->cut.list = (int *)fsi__take(a, n, sizeof(int));
+    s->cut.trail = (int *)fsi__take(a, 3 * n, sizeof(int));
+    s->cut.was = (signed char *)fsi__take(a, 3 * n, 1);
+    s->cut.locked = (unsigned char *)fsi__take(a, n, 1);
+    for (side = 0; side < 2; side++) {
+        s->cut.pull[side] = (int *)fsi__take(a, n, sizeof(int));
+        s->cut.heap[side].entry = (fsi__order_entry *)fsi__take(a, n, sizeof(fsi__order_entry));
+        s->cut.heap[side].place = (int *)fsi__take(a, n, sizeof(int));
+    }
+}
+
+/* The piece list[begin] .. list[end - 1] becomes level 0. */
+static fsi_status fsi__order_extract(fsi__order_nd *s, int begin, int end)
+{
+    fsi__order_level *to = &s->level[0];
+    int i, k, m = 0;
+    fsi_status status;
+    for (i = begin; i < end; i++) m += s->g->start[s->list[i] + 1] - s->g->start[s->list[i]];
+    status = fsi__order_level_reserve(s->c, to, end - begin, m);
+    if (status != FSI_OK) return status;
+    for (i = begin; i < end; i++) s->local[s->list[i]] = i - begin;
+    for (m = 0, i = begin; i < end; i++) {
+        int v = s->list[i];
+        to->start[i - begin] = m;
+        to->weight[i - begin] = s->g->weight[v];
+        for (k = s->g->start[v]; k < s->g->start[v + 1]; k++) {
+            int u = s->local[s->g->adj[k]];
+            if (u < 0) continue;
+            to->adj[m] = u;
+            to->edge[m++] = 1;
+        }
+    }
+    to->start[end - begin] = m;
+    for (i = begin; i < end; i++) s->local[s->list[i]] = -1;
+    return FSI_OK;
+}
+
+/* Sides by components: the first ones, up to about half of the vertices, go left. 0 if there is but one component. */
+static int fsi__order_split_components(fsi__order_nd *s)
+{
+    fsi__order_level *g = &s->level[0];
+    int *queue = s->turn, tail = 0, seed, i, k, begin, side = FSI__ORDER_LEFT, components = 0;
+    memset(g->side, FSI__ORDER_CUT, (size_t)g->n);
+    for (seed = 0; seed < g->n; seed++) {
+        if (g->side[seed] != FSI__ORDER_CUT) continue;
+        components++;
+        begin = i = tail;
+        g->side[seed] = (signed char)side;
+        for (queue[tail++] = seed; i < tail; i++) {
+            for (k = g->start[queue[i]]; k < g->start[queue[i] + 1]; k++) {
+                if (g->side[g->adj[k]] != FSI__ORDER_CUT) continue;
+                g->side[g->adj[k]] = (signed char)side;
+                queue[tail++] = g->adj[k];
+            }
+        }
+        if (begin > 0 && side == FSI__ORDER_LEFT && tail - g->n / 2 > g->n / 2 - begin)
+            for (side = FSI__ORDER_RIGHT, i = begin; i < tail; i++) g->side[queue[i]] = FSI__ORDER_RIGHT;
+        if (tail >= g->n / 2) side = FSI__ORDER_RIGHT;
+    }
+    return components > 1;
+}
+
+/* Sorts the piece by side: left, right, separator; count[] of each. */
+static void fsi__order_part(fsi__order_nd *s, int begin, int end, int *count)
+{
+    const signed char *side = s->level[0].side;
+    int i, at[3];
+    count[0] = count[1] = count[2] = 0;
+    for (i = 0; i < end - begin; i++) count[side[i]]++;
+    at[0] = 0; at[1] = count[0]; at[2] = count[0] + count[1];
+    for (i = 0; i < end - begin; i++) s->turn[at[side[i]]++] = s->list[begin + i];
+    memcpy(s->list + begin, s->turn, (size_t)(end - begin) * sizeof(int));
+}
+
+/* Copies v's edges that stay in the piece or, for a vertex of the piece, lead to its halo, which grows. */
+static int fsi__order_copy_edges(fsi__order_nd *s, int v, int inner, int m)
+{
+    fsi__order_net *p = &s->piece;
+    int k, u;
+    for (k = s->g->start[v]; k < s->g->start[v + 1]; k++) {
+        u = s->g->adj[k];
+        if (s->local[u] < 0) {
+            if (s->local[v] >= inner) continue;
+            s->slot[p->n] = u;
+            s->local[u] = p->n++;
+        }
+        if (s->local[v] < inner || s->local[u] < inner) p->adj[m++] = s->local[u];
+    }
+    return m;
+}
+
+/* Makes the piece and its halo a graph of its own; slot[i] is the vertex that is i there. */
+static fsi_status fsi__order_make_leaf(fsi__order_nd *s, int begin, int end)
+{
+    fsi__arena measure = { NULL, 0, 0 };
+    fsi__order_net *p = &s->piece;
+    int i, m = 0, inner = end - begin;
+    for (i = begin; i < end; i++) m += s->g->start[s->list[i] + 1] - s->g->start[s->list[i]];
+    if (m > INT32_MAX / 2) return fsi__order_too_large(s->c, m);
+    p->n = fsi__order_least(s->g->n - inner, m) + inner;
+    fsi__order_net_layout(p, &measure, (size_t)p->n, 2 * (size_t)m);
+    if (!fsi__order_reserve(s->c, &s->piece_memory, measure.used)) return fsi__order_no_memory(s->c, p->n);
+    fsi__order_net_layout(p, &s->piece_memory, (size_t)p->n, 2 * (size_t)m);
+    p->n = inner;
+    for (i = 0; i < inner; i++) {
+        s->slot[i] = s->list[begin + i];
+        s->local[s->slot[i]] = i;
+    }
+    for (m = i = 0; i < p->n; i++) { /* n grows on the way */
+        p->start[i] = m;
+        p->weight[i] = s->g->weight[s->slot[i]];
+        p->rank[i] = i >= inner;
+        m = fsi__order_copy_edges(s, s->slot[i], inner, m);
+    }
+    p->start[p->n] = m;
+    for (i = 0; i < p->n; i++) s->local[s->slot[i]] = -1;
+    return FSI_OK;
+}
+
+static fsi_status fsi__order_leaf(fsi__order_nd *s, int begin, int end)
+{
+    int i, count;
+    fsi_status status = fsi__order_make_leaf(s, begin, end);
+    if (status == FSI_OK) status = fsi__order_md_run(s->c, &s->md, &s->piece, 0, s->turn, &count);
+    if (status != FSI_OK) return status;
+    for (i = 0; i < count; i++) s->list[begin + i] = s->slot[s->turn[i]];
+    return FSI_OK;
+}
+
+/* Small, or so dense that no separator is worth it. */
+static int fsi__order_is_leaf(const fsi__order_nd *s, int begin, int end)
+{
+    int64_t rows = 0, edges = 0, n = end - begin;
+    int i;
+    for (i = begin; i < end; i++) rows += s->g->weight[s->list[i]];
+    if (rows <= FSI__ORDER_LEAF || n <= 20) return 1;
+    for (i = begin; i < end; i++) edges += s->g->start[s->list[i] + 1] - s->g->start[s->list[i]];
+    return edges > n * n / 2;
+}
+
+/* Cuts the piece; count[0] and count[1] are the sizes of the pieces that remain, both 0 after a leaf. */
+static fsi_status fsi__order_cut_piece(fsi__order_nd *s, int begin, int end, int *count)
+{
+    fsi_status status;
+    const int *rows = s->cut.rows;
+    count[0] = count[1] = 0;
+    if (fsi__order_is_leaf(s, begin, end)) return fsi__order_leaf(s, begin, end);
+    status = fsi__order_extract(s, begin, end);
+    if (status != FSI_OK) return status;
+    if (!fsi__order_split_components(s)) {
+        status = fsi__order_bisect(s);
+        if (status != FSI_OK) return status;
+        if (fsi__order_least(rows[0], rows[1]) < (rows[0] + rows[1] + rows[2]) / 16) return fsi__order_leaf(s, begin, end);
+    }
+    fsi__order_part(s, begin, end, count);
+    return FSI_OK;
+}
+
+/* Cuts the first n of the list, piece after piece; the smaller half is done first, so that at most log2 n wait. */
+static fsi_status fsi__order_dissect_pieces(fsi__order_nd *s, int n)
+{
+    int wait[64][2], waiting = 1, count[3];
+    wait[0][0] = 0;
+    wait[0][1] = n;
+    while (waiting > 0) {
+        int begin = wait[waiting - 1][0], end = wait[waiting - 1][1], first;
+        fsi_status status;
+        waiting--;
+        if (begin == end) continue;
+        status = fsi__order_cut_piece(s, begin, end, count);
+        if (status != FSI_OK) return status;
+        if (count[0] + count[1] == 0) continue;
+        first = count[0] > count[1]; /* the larger one waits below the smaller one */
+        wait[waiting + first][0] = begin + count[0];
+        wait[waiting + first][1] = begin + count[0] + count[1];
+        wait[waiting + 1 - first][0] = begin;
+        wait[waiting + 1 - first][1] = begin + count[0];
+        waiting += 2;
+    }
+    return FSI_OK;
+}
+
+/* Rank 0 is dissected. How rank 1 fills does not depend on the order of rank 0, so minimum degree tells its order. */
+static fsi_status fsi__order_dissect_ranks(fsi__order_nd *s)
+{
+    const fsi__order_net *g = s->g;
+    int i, k, count = 0;
+    fsi_status status;
+    for (i = 0; i < g->n; i++) {
+        s->local[i] = s->cut.heap[0].place[i] = s->cut.heap[1].place[i] = -1;
+        if (g->rank[i] == 0) s->list[count++] = i;
+    }
+    if (count < g->n) {
+        status = fsi__order_md_run(s->c, &s->md, g, 1, s->turn, &k);
+        if (status != FSI_OK) return status;
+        for (i = count; i < g->n; i++) s->list[i] = s->turn[i];
+    }
+    return fsi__order_dissect_pieces(s, count);
+}
+
+static fsi_status fsi__order_dissect(fsi_context *c, const fsi__order_net *g, int *order)
+{
+    fsi__order_nd *s = (fsi__order_nd *)fsi__alloc(c, 1, sizeof *s);
+    fsi__arena measure = { NULL, 0, 0 };
+    fsi_status status;
+    int k;
+    if (!s) return fsi__order_no_memory(c, g->n);
+    s->c = c;
+    s->g = g;
+    s->list = order;
+    fsi__order_nd_layout(s, &measure);
+    if (!fsi__arena_reserve(c, &s->memory, measure.used)) status = fsi__order_no_memory(c, g->n);
+    else {
+        fsi__order_nd_layout(s, &s->memory);
+        status = fsi__order_dissect_ranks(s);
+    }
+    for (k = 0; k <= FSI__ORDER_LEVELS; k++) fsi__arena_free(c, &s->level[k].memory);
+    fsi__arena_free(c, &s->piece_memory);
+    fsi__arena_free(c, &s->md.memory);
+    fsi__arena_free(c, &s->memory);
+    fsi__free(c, s, 1, sizeof *s);
+    return status;
+}
+
+/* ---- >>order graph ---------------------------------------------------------------------------------------------- */
+
+typedef struct fsi__order_job {
+    fsi_context *c;
+    int n;
+    const int *start, *adj, *weight;
+    const unsigned char *last;
+    fsi__arena memory, core_memory;
+    uint64_t *key;       /* hash of the closed neighbourhood */
+    int *owner, *sibling, *number, *list; /* representative; next vertex of the same; its number in the core, -1 set aside */
+    int64_t dense;       /* vertices with more neighbours than the root of this are set aside */
+    fsi__order_net core; /* what remains: one vertex for each representative */
+} fsi__order_job;
+
+/* Do the neighbours u and v have the same closed neighbourhood? Both lists ascend; each lacks only its own vertex. */
+static int fsi__order_twins(const fsi__order_job *s, int u, int v)
+{
+    const int *a = s->adj + s->start[u], *b = s->adj + s->start[v];
+    const int *a_end = s->adj + s->start[u + 1], *b_end = s->adj + s->start[v + 1];
+    for (;;) {
+        if (a < a_end && *a == v) a++;
+        if (b < b_end && *b == u) b++;
+        if (a == a_end || b == b_end) return a == a_end && b == b_end;
+        if (*a++ != *b++) return 0;
+    }
+}
+
+/* Indistinguishable vertices are neighbours, so only these are compared. */
+static void fsi__order_compress(fsi__order_job *s)
+{
+    int v, u, k;
+    for (v = 0; v < s->n; v++) {
+        s->key[v] = fsi__order_mix((uint64_t)v + 1);
+        for (k = s->start[v]; k < s->start[v + 1]; k++) s->key[v] += fsi__order_mix((uint64_t)s->adj[k] + 1);
+        s->owner[v] = v;
+        s->sibling[v] = -1;
+    }
+    for (v = 0; v < s->n; v++) {
+        int end = v;
+        if (s->owner[v] != v) continue;
+        for (k = s->start[v]; k < s->start[v + 1]; k++) {
+            u = s->adj[k];
+            if (u < v || s->key[u] != s->key[v] || s->owner[u] != u) continue;
+            if (s->last && (s->last[u] != 0) != (s->last[v] != 0)) continue;
+            if (!fsi__order_twins(s, v, u)) continue;
+            s->owner[u] = v;
+            s->sibling[end] = u;
+            end = u;
+        }
+    }
+}
+
+/* Numbers the vertices of the core; returns how many edges they have at most. */
+static int fsi__order_number(fsi__order_job *s)
+{
+    int v, edges = 0, owners = 0;
+    for (v = 0; v < s->n; v++) owners += s->owner[v] == v;
+    s->dense = 100 * (int64_t)owners > 256 ? 100 * (int64_t)owners : 256;
+    for (v = 0; v < s->n; v++) {
+        int64_t degree = 0;
+        int k;
+        s->number[v] = -1;
+        if (s->owner[v] != v) continue;
+        for (k = s->start[v]; k < s->start[v + 1]; k++) degree += s->owner[s->adj[k]] == s->adj[k];
+        if (degree * degree > s->dense) continue;
+        s->number[v] = s->core.n++;
+        edges += (int)degree;
+    }
+    return edges;
+}
+
+/* Returns the number of rows. */
+static int64_t fsi__order_fill_core(fsi__order_job *s)
+{
+    fsi__order_net *g = &s->core;
+    int v, u, k, m = 0;
+    int64_t total = 0;
+    for (v = 0; v < s->n; v++) {
+        int i = s->number[v];
+        int64_t rows = 0;
+        if (i < 0) continue;
+        for (u = v; u >= 0; u = s->sibling[u]) rows += s->weight ? s->weight[u] : 1;
+        g->weight[i] = rows < INT32_MAX ? (int)rows : INT32_MAX;
+        total += rows;
+        g->rank[i] = s->last && s->last[v];
+        g->start[i] = m;
+        for (k = s->start[v]; k < s->start[v + 1]; k++)
+            if (s->number[s->adj[k]] >= 0) g->adj[m++] = s->number[s->adj[k]];
+    }
+    g->start[g->n] = m;
+    return total;
+}
+
+static void fsi__order_job_layout(fsi__order_job *s, fsi__arena *a)
+{
+    size_t n = (size_t)s->n;
+    s->key = (uint64_t *)fsi__take(a, n, sizeof(uint64_t));
+    s->owner = (int *)fsi__take(a, n, sizeof(int));
+    s->sibling = (int *)fsi__take(a, n, sizeof(int));
+    s->number = (int *)fsi__take(a, n, sizeof(int));
+    s->list = (int *)fsi__take(a, n, sizeof(int));
+}
+
+static fsi_status fsi__order_make_core(fsi__order_job *s)
+{
+    fsi__arena measure = { NULL, 0, 0 };
+    size_t edges;
+    int64_t rows;
+    fsi__order_job_layout(s, &measure);
+    if (!fsi__arena_reserve(s->c, &s->memory, measure.used)) return fsi__order_no_memory(s->c, s->n);
+    fsi__order_job_layout(s, &s->memory);
+    fsi__order_compress(s);
+    edges = (size_t)fsi__order_number(s);
+    measure.used = 0;
+    fsi__order_net_layout(&s->core, &measure, (size_t)s->core.n, edges);
+    if (!fsi__arena_reserve(s->c, &s->core_memory, measure.used)) return fsi__order_no_memory(s->c, s->n);
+    fsi__order_net_layout(&s->core, &s->core_memory, (size_t)s->core.n, edges);
+    rows = fsi__order_fill_core(s);
+    return rows > INT32_MAX ? fsi__order_too_large(s->c, rows) : FSI_OK;
+}
+
+/* Writes the core's vertices of a rank, in their order, and then the ones set aside, each with its siblings. */
+static int fsi__order_expand(fsi__order_job *s, const int *vertex, int rank, int *order, int done)
+{
+    int k, v;
+    for (k = 0; k < s->core.n; k++) {
+        if (s->core.rank[s->list[k]] != rank) continue;
+        for (v = vertex[s->list[k]]; v >= 0; v = s->sibling[v]) order[done++] = v;
+    }
+    for (k = 0; k < s->n; k++) {
+        if (s->number[k] >= 0 || s->owner[k] != k || (s->last && s->last[k]) != rank) continue;
+        for (v = k; v >= 0; v = s->sibling[v]) order[done++] = v;
+    }
+    return done;
+}
+
+static void fsi__order_natural(int n, const unsigned char *last, int *order)
+{
+    int v, rank, done = 0;
+    for (rank = 0; rank <= 1; rank++)
+        for (v = 0; v < n; v++)
+            if ((last && last[v]) == rank) order[done++] = v;
+}
+
+/* Orders a symmetric graph without self loops: neighbours of v are adj[start[v]] .. adj[start[v + 1] - 1], ascending.
+   weight[v] >= 1 (NULL: all 1): rows of the matrix that v stands for. last[v] nonzero (NULL: none): after all others.
+   method 0: nested dissection, 1: minimum degree, 2: as numbered. order[k] becomes the k-th vertex to eliminate. */
+static fsi_status fsi__order_graph(fsi_context *c, int n, const int *start, const int *adj, const int *weight,
+                                               const unsigned char *last, int method, int *order)
+{
+    fsi__order_job s;
+    fsi_status status;
+    int v;
+    if (method == 2 || n == 0) {
+        fsi__order_natural(n, last, order);
+        return FSI_OK;
+    }
+    memset(&s, 0, sizeof s);
+    s.c = c; s.n = n; s.start = start; s.adj = adj; s.weight = weight; s.last = last;
+    status = fsi__order_make_core(&s);
+    if (status == FSI_OK) status = method == 0 ? fsi__order_dissect(c, &s.core, s.list) : fsi__order_by_degree(c, &s.core, s.list);
+    if (status == FSI_OK) {
+        int *vertex = s.core.start; /* of the core; its edges are no longer needed */
+        for (v = 0; v < n; v++) if (s.number[v] >= 0) vertex[s.number[v]] = v;
+        fsi__order_expand(&s, vertex, 1, order, fsi__order_expand(&s, vertex, 0, order, 0));
+    }
+    fsi__arena_free(c, &s.memory);
+    fsi__arena_free(c, &s.core_memory);
+    return status;
+}
+
+/* Calls that the compiler must not inline. */
+#if defined(__GNUC__) || defined(__clang__)
+#define FSI__NOINLINE __attribute__((noinline))
+#elif defined(_MSC_VER)
+#define FSI__NOINLINE __declspec(noinline)
+#else
+#define FSI__NOINLINE
+#endif
+
+/* ---- >>fronts ---------------------------------------------------------------------------------------------------
+
+   P A P^T = L D L^T by fronts (Duff and Reid's multifrontal method). Columns whose structure below the diagonal is the same
+   form a supernode; its front is a small dense symmetric matrix over its own columns and the rows below:
+
+            own   rows below
+      own  [ F11           ]   F is A's entries there plus what the children in the elimination tree left over. Eliminating the
+      rows [ F21   F22     ]   own columns gives columns of L, kept in the panel [L11; L21], and F22 - L21 D L21^T, the update
+                               that the parent takes in at the rows that it knows them by.
+
+   Everything that depends on the pattern alone is found once: the order, the tree, the supernodes, where each entry of A and
+   of each update goes, and where updates lie in memory. They lie on two stacks: a front and its children on different ones,
+   so that a child's update is at the top of its stack when the parent takes it in, and nothing moves.
+
+   Whole subtrees are tasks; the fronts above them come one after the other, each cut into strips. Every number is computed in
+   the same order whoever does it. */
+
+enum {
+    FSI__LDLT_MR = 8, FSI__LDLT_NR = 4, /* register tile */
+    FSI__LDLT_KC = 128,                 /* columns of L that a product takes at a time */
+    FSI__LDLT_PANEL = 32,               /* columns that are eliminated before the rest of the panel is brought up to date */
+    FSI__LDLT_STRIP = 64                /* columns of a product that are one task; a multiple of both sides of the tile */
+};
+#define FSI__LDLT_SMALL 1e6  /* less work than this is one task */
+#define FSI__LDLT_SHARE 16.0 /* a subtree is a task when it is less than this part of the work */
+
+typedef struct fsi__ldlt_node {
+    int first, last;           /* own block columns, in elimination order: first .. last-1 */
+    int parent, child, next;   /* supernodes, -1: none; children and siblings in order */
+    int rows;                  /* block rows below */
+    int stack;                 /* 0 or 1: where its update lies */
+    int task;                  /* subtree that it belongs to; -1: it is above them */
+    size_t row;                /* its rows: row[0 .. rows-1] of the impl, ascending */
+    size_t panel, update;      /* where its panel and update lie */
+    size_t entry, entries;     /* entries of A that belong to its columns */
+} fsi__ldlt_node;
+
+/* Block `a` of A, transposed or not, goes to block row, column of a front. */
+typedef struct fsi__ldlt_entry { int a, row, column, transposed; } fsi__ldlt_entry;
+
+/* Nodes begin .. end-1, and where its packed columns lie. */
+typedef struct fsi__ldlt_task { int begin, end; size_t pack; } fsi__ldlt_task;
+
+/* What one task found of its pivots; rows in elimination order. */
+typedef struct fsi__ldlt_verdict {
+    int bad;                   /* first that was refused, -1: none; and what it was */
+    double pivot;
+    int negative, weakest;
+    double ratio;              /* of the weakest pivot to the largest entry of its row */
+} fsi__ldlt_verdict;
+
+typedef struct fsi__ldlt_impl {
+    int *perm, *inverse;       /* perm[k]: block row of A that is eliminated k-th */
+    fsi__ldlt_node *node;
+    int *row, *at;             /* rows of fronts; where the parent knows them */
+    fsi__ldlt_entry *entry;
+    size_t row_count, entry_count;
+    double *panel, *update, *pack;
+    fsi__ldlt_task *task;      /* subtrees, and after them what is above */
+    int node_count, task_count;
+    fsi__ldlt_verdict *verdict; /* of each task, and of what is above them */
+    uint64_t pattern;          /* hash of the matrix that was analysed */
+    double *scale, *x;         /* in elimination order: largest entry of each row; what is solved for */
+    double *product;
+    signed char *sign;         /* that pivots must have, NULL: any */
+    fsi__arena memory[3];      /* of rows, of the structure, of numbers */
+} fsi__ldlt_impl;
+
+/* One register tile of (L D) L^T: a holds MR rows of L D, b NR rows of L, k columns of each one after the other. A call of its own:
+   inlined, gcc vectorises it across the wrong loop, at a third of the speed. */
+FSI__NOINLINE static void fsi__ldlt_tile(int k, const double *a, const double *b, double *out)
+{
+    double sum[FSI__LDLT_NR][FSI__LDLT_MR];
+    int i, j, p;
+    for (j = 0; j < FSI__LDLT_NR; j++) for (i = 0; i < FSI__LDLT_MR; i++) sum[j][i] = 0;
+    for (p = 0; p < k; p++) {
+        for (j = 0; j < FSI__LDLT_NR; j++) {
+            const double bj = b[p * FSI__LDLT_NR + j];
+            for (i = 0; i < FSI__LDLT_MR; i++) sum[j][i] += a[p * FSI__LDLT_MR + i] * bj;
+        }
+    }
+    for (j = 0; j < FSI__LDLT_NR; j++) for (i = 0; i < FSI__LDLT_MR; i++) out[j * FSI__LDLT_MR + i] = sum[j][i];
+}
+
+/* Rows of L in strips of `width` rows, column after column; times D when d is given. What is missing in the last strip is 0. */
+static void fsi__ldlt_pack(const double *l, int ld, const double *d, int rows, int k, int width, double *out)
+{
+    int r, p, i;
+    for (r = 0; r < rows; r += width) {
+        const int most = rows - r < width ? rows - r : width;
+        for (p = 0; p < k; p++) {
+            const double *column = l + (size_t)p * (size_t)ld + r;
+            const double scale = d ? d[(size_t)p * ((size_t)ld + 1)] : 1;
+            for (i = 0; i < most; i++) out[i] = column[i] * scale;
+            for (; i < width; i++) out[i] = 0;
+            out += width;
+        }
+    }
+}
+
+/* C -= L D L^T: C has m rows and n <= m columns, of which what is on or below the diagonal counts; L the same m rows, k columns;
+   D the diagonal of d. pack: (2 m + MR + NR) KC numbers. shared: among the context's threads. */
+typedef struct fsi__ldlt_job { double *c; const double *a, *b; int ldc, m, n, depth; } fsi__ldlt_job;
+
+static void fsi__ldlt_strip(void *arg, int chunk, int begin, int end)
+{
+    const fsi__ldlt_job *job = (const fsi__ldlt_job *)arg;
+    double tile[FSI__LDLT_MR * FSI__LDLT_NR];
+    int i, j, x, y;
+    (void)chunk;
+    for (j = begin; j < end; j += FSI__LDLT_NR) {
+        const int wide = end - j < FSI__LDLT_NR ? end - j : FSI__LDLT_NR;
+        for (i = j / FSI__LDLT_MR * FSI__LDLT_MR; i < job->m; i += FSI__LDLT_MR) {
+            const int tall = job->m - i < FSI__LDLT_MR ? job->m - i : FSI__LDLT_MR;
+            fsi__ldlt_tile(job->depth, job->a + (size_t)i * (size_t)job->depth, job->b + (size_t)j * (size_t)job->depth, tile);
+            for (y = 0; y < wide; y++) {
+                double *out = job->c + (size_t)(j + y) * (size_t)job->ldc + i;
+                if (tall == FSI__LDLT_MR) for (x = 0; x < FSI__LDLT_MR; x++) out[x] -= tile[y * FSI__LDLT_MR + x];
+                else for (x = 0; x < tall; x++) out[x] -= tile[y * FSI__LDLT_MR + x];
+            }
+        }
+    }
+}
+
+static void fsi__ldlt_product(const fsi_ldlt *f, double *c, int ldc, int m, int n, const double *l, const double *d, int ld, int k, double *pack, int shared)
+{
+    fsi__ldlt_job job;
+    double *b = pack + (size_t)(m + FSI__LDLT_MR) * FSI__LDLT_KC;
+    int p;
+    job.c = c;
+    job.ldc = ldc;
+    job.m = m;
+    job.n = n;
+    job.a = pack;
+    job.b = b;
+    for (p = 0; p < k; p += FSI__LDLT_KC) {
+        job.depth = k - p < FSI__LDLT_KC ? k - p : FSI__LDLT_KC;
+        fsi__ldlt_pack(l + (size_t)p * (size_t)ld, ld, d + (size_t)p * ((size_t)ld + 1), m, job.depth, FSI__LDLT_MR, pack);
+        fsi__ldlt_pack(l + (size_t)p * (size_t)ld, ld, NULL, n, job.depth, FSI__LDLT_NR, b);
+        if (shared) fsi__parallel(f->context, n, FSI__LDLT_STRIP, fsi__ldlt_strip, &job);
+        else fsi__ldlt_strip(&job, 0, 0, n);
+    }
+}
+
+/* May d be the pivot of row k? */
+static int fsi__ldlt_judge(const fsi_ldlt *f, fsi__ldlt_verdict *v, int k, double d)
+{
+    const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
+    const double scale = im->scale[k], ratio = scale > 0 ? fabs(d) / scale : 0;
+    if (!(ratio > f->desc.smallest_pivot) || !fsi_is_finite(d) || (im->sign && im->sign[k] * d < 0)) {
+        v->bad = k;
+        v->pivot = d;
+        return 0;
+    }
+    v->negative += d < 0;
+    if (ratio < v->ratio) {
+        v->ratio = ratio;
+        v->weakest = k;
+    }
+    return 1;
+}
+
+/* Eliminates columns [from, to) of a panel of `ld` rows, which hold what the columns before `from` left. first: row of the panel's top.
+   Returns 0 when a pivot is refused. */
+static int fsi__ldlt_eliminate(const fsi_ldlt *f, double *panel, int ld, int from, int to, fsi__ldlt_verdict *v, int first)
+{
+    int i, j, k;
+    for (j = from; j < to; j++) {
+        double *c = panel + (size_t)j * (size_t)ld, inverse;
+        for (k = from; k + 3 < j; k += 4) {
+            const double *l0 = panel + (size_t)k * (size_t)ld, *l1 = l0 + ld, *l2 = l1 + ld, *l3 = l2 + ld;
+            const double c0 = l0[j] * l0[k], c1 = l1[j] * l1[k + 1], c2 = l2[j] * l2[k + 2], c3 = l3[j] * l3[k + 3];
+            for (i = j; i < ld; i++) c[i] -= (l0[i] * c0 + l1[i] * c1) + (l2[i] * c2 + l3[i] * c3);
+        }
+        for (; k < j; k++) {
+            const double *l0 = panel + (size_t)k * (size_t)ld, c0 = l0[j] * l0[k];
+            for (i = j; i < ld; i++) c[i] -= l0[i] * c0;
+        }
+        if (!fsi__ldlt_judge(f, v, first + j, c[j])) return 0;
+        inverse = 1 / c[j];
+        for (i = j + 1; i < ld; i++) c[i] *= inverse;
+    }
+    return 1;
+}
+
+/* The panel of a front: n own columns of ld rows. */
+static int fsi__ldlt_factor_panel(const fsi_ldlt *f, double *panel, int ld, int n, fsi__ldlt_verdict *v, int first, double *pack, int shared)
+{
+    int from, to;
+    for (from = 0; from < n; from = to) {
+        const double *l = panel + (size_t)from * (size_t)ld + from;
+        to = n - from <= FSI__LDLT_PANEL + FSI__LDLT_PANEL / 2 ? n : from + FSI__LDLT_PANEL;
+        if (!fsi__ldlt_eliminate(f, panel, ld, from, to, v, first)) return 0;
+        if (to < n) fsi__ldlt_product(f, panel + (size_t)to * (size_t)ld + to, ld, ld - to, n - to, l + (to - from), l, ld, to - from, pack, shared);
+    }
+    return 1;
+}
+
+/* ---- >>symbolic ------------------------------------------------------------------------------------------------ */
+
+/* What the analysis works on: the graph of A's lower triangle, both ways, in block rows of A. */
+typedef struct fsi__ldlt_graph {
+    int n, *start, *adj;       /* neighbours of row r: adj[start[r] .. start[r+1]-1], ascending, without r */
+    int *perm, *inverse;
+    int *parent, *count;       /* elimination tree, in elimination order; block rows of each column of L, its own included */
+    int *mark, *spare, *first, *leaf;
+} fsi__ldlt_graph;
+
+/* Children before parents: reorders perm so that every subtree is one range. */
+static void fsi__ldlt_postorder(fsi__ldlt_graph *g)
+{
+    const int n = g->n;
+    int *head = g->mark, *next = g->spare, *order = g->count, *fresh = g->inverse, k, v, done = 0;
+    for (v = 0; v <= n; v++) head[v] = -1;
+    for (v = n - 1; v >= 0; v--) { /* roots hang below n */
+        const int p = g->parent[v] < 0 ? n : g->parent[v];
+        next[v] = head[p];
+        head[p] = v;
+    }
+    for (v = head[n]; v >= 0;) { /* down to the first leaf, which is done; then on to its sibling, or up */
+        while (head[v] >= 0) {
+            const int child = head[v];
+            head[v] = -2 - child; /* seen */
+            v = child;
+        }
+        for (;;) {
+            const int p = g->parent[v];
+            order[done++] = v;
+            if (next[v] >= 0) { v = next[v]; break; }
+            if (p < 0) { v = -1; break; }
+            v = p;
+        }
+    }
+    for (k = 0; k < n; k++) fresh[order[k]] = k; /* old place -> new place */
+    for (k = 0; k < n; k++) next[k] = g->parent[order[k]] < 0 ? -1 : fresh[g->parent[order[k]]];
+    for (k = 0; k < n; k++) head[k] = g->perm[order[k]];
+    memcpy(g->parent, next, (size_t)n * sizeof *next);
+    memcpy(g->perm, head, (size_t)n * sizeof *head);
+    for (k = 0; k < n; k++) g->inverse[g->perm[k]] = k;
+}
+
+/* Elimination tree by Liu's algorithm with path compression, in the order perm. */
+static void fsi__ldlt_tree(fsi__ldlt_graph *g)
+{
+    int *ancestor = g->mark, k, e;
+    for (k = 0; k < g->n; k++) {
+        const int row = g->perm[k];
+        g->parent[k] = ancestor[k] = -1;
+        for (e = g->start[row]; e < g->start[row + 1]; e++) {
+            int j = g->inverse[g->adj[e]];
+            while (j >= 0 && j < k) {
+                const int up = ancestor[j];
+                ancestor[j] = k;
+                if (up < 0) g->parent[j] = k;
+                j = up;
+            }
+        }
+    }
+}
+
+/* Sizes of L's columns without forming them (Gilbert, Ng and Peyton, 1994): row i of L is a subtree of the elimination tree, whose
+   leaves are found by first descendants; each adds one, and each branching takes the doubly counted path off. */
+static void fsi__ldlt_counts(fsi__ldlt_graph *g)
+{
+    const int n = g->n;
+    int *seen = g->mark, *ancestor = g->spare, *first = g->first, *leaf = g->leaf, k, e;
+    for (k = 0; k < n; k++) first[k] = leaf[k] = seen[k] = -1;
+    for (k = 0; k < n; k++) {
+        int j;
+        g->count[k] = first[k] < 0; /* a leaf of the tree */
+        for (j = k; j >= 0 && first[j] < 0; j = g->parent[j]) first[j] = k;
+        ancestor[k] = k;
+    }
+    for (k = 0; k < n; k++) {
+        const int row = g->perm[k];
+        if (g->parent[k] >= 0) g->count[g->parent[k]]--;
+        for (e = g->start[row]; e < g->start[row + 1]; e++) {
+            const int i = g->inverse[g->adj[e]];
+            if (i <= k || first[k] <= seen[i]) continue;
+            seen[i] = first[k];
+            g->count[k]++;
+            if (leaf[i] >= 0) { /* the least common ancestor of this leaf of row i and the last */
+                int q = leaf[i], step;
+                while (q != ancestor[q]) q = ancestor[q];
+                for (step = leaf[i]; step != q;) {
+                    const int up = ancestor[step];
+                    ancestor[step] = q;
+                    step = up;
+                }
+                g->count[q]--;
+            }
+            leaf[i] = k;
+        }
+        if (g->parent[k] >= 0) ancestor[k] = g->parent[k];
+    }
+    for (k = 0; k < n; k++) if (g->parent[k] >= 0) g->count[g->parent[k]] += g->count[k];
+}
+
+/* Columns [first, last) of a supernode in the making, and the entries of L that are zero but stored. */
+typedef struct fsi__ldlt_group { int first, last; double zeros; } fsi__ldlt_group;
+
+/* May a supernode of `n` columns carry this share of zeros? Few columns may be half empty: what they cost is overhead. */
+static int fsi__ldlt_is_worth_it(int n, double share) { return n <= 4 || (n <= 16 && share < 0.8) || (n <= 48 && share < 0.1) || share < 0.05; }
+
+/* Supernodes, of which the last child joins its parent where that adds few zeros. Returns their number; group[0 .. number-1]. */
+static int fsi__ldlt_groups(const fsi__ldlt_graph *g, int block, fsi__ldlt_group *group)
+{
+    const int n = g->n;
+    int count = 0, k, kept;
+    for (k = 0; k < n; k++) {
+        if (k == 0 || g->parent[k - 1] != k || g->count[k - 1] != g->count[k] + 1) {
+            group[count].first = k;
+            group[count].zeros = 0;
+            count++;
+        }
+        group[count - 1].last = k + 1;
+    }
+    for (k = kept = count - 1; k > 0; k--) { /* group[kept] is the one that the last ones became */
+        const fsi__ldlt_group *child = &group[k - 1];
+        fsi__ldlt_group *parent = &group[kept], joint = *parent;
+        const int own = child->last - child->first, all = parent->last - child->first, below = g->count[parent->last - 1] - 1;
+        const double size = 0.5 * all * (all + 1.0) + (double)all * below;
+        const int up = g->parent[child->last - 1];
+        joint.first = child->first;
+        joint.zeros += child->zeros + (double)own * (all + below - g->count[child->first]);
+        if (up >= 0 && up < parent->last && up >= parent->first && fsi__ldlt_is_worth_it(all * block, joint.zeros / size)) *parent = joint;
+        else group[--kept] = *child;
+    }
+    memmove(group, group + kept, (size_t)(n ? count - kept : 0) * sizeof *group);
+    return n ? count - kept : 0;
+}
+
+/* Tree of supernodes. */
+static void fsi__ldlt_link(const fsi__ldlt_graph *g, const fsi__ldlt_group *group, int count, fsi__ldlt_node *node, int *node_of)
+{
+    int s, k;
+    for (s = 0; s < count; s++) {
+        node[s].first = group[s].first;
+        node[s].last = group[s].last;
+        node[s].child = node[s].next = node[s].parent = -1;
+        for (k = node[s].first; k < node[s].last; k++) node_of[k] = s;
+    }
+    for (s = count - 1; s >= 0; s--) {
+        const int up = g->parent[node[s].last - 1];
+        if (up < 0) continue;
+        node[s].parent = node_of[up];
+        node[s].next = node[node[s].parent].child;
+        node[node[s].parent].child = s;
+    }
+}
+
+/* Rows below each supernode, ascending: row i is below those on the ways from its neighbours j < i up to its own. rows NULL: counts. */
+static void fsi__ldlt_rows(const fsi__ldlt_graph *g, fsi__ldlt_node *node, const int *node_of, int count, int *rows)
+{
+    int *mark = g->mark, i, e, s;
+    for (s = 0; s < count; s++) {
+        node[s].rows = 0;
+        mark[s] = -1;
+    }
+    for (i = 0; i < g->n; i++) {
+        const int row = g->perm[i];
+        for (e = g->start[row]; e < g->start[row + 1]; e++) {
+            const int j = g->inverse[g->adj[e]];
+            if (j > i) continue;
+            for (s = node_of[j]; s >= 0 && mark[s] != i && node[s].last <= i; s = node[s].parent) {
+                mark[s] = i;
+                if (rows) rows[node[s].row + (size_t)node[s].rows] = i;
+                node[s].rows++;
+            }
+        }
+    }
+}
+
+/* ---- >>numeric ------------------------------------------------------------------------------------------------- */
+
+static int fsi__ldlt_wide(const fsi_ldlt *f, const fsi__ldlt_node *node) { return (node->last - node->first) * f->block; }
+static int fsi__ldlt_tall(const fsi_ldlt *f, const fsi__ldlt_node *node) { return (node->last - node->first + node->rows) * f->block; }
+
+/* Place of block row i in a front. */
+static int fsi__ldlt_place(const fsi__ldlt_impl *im, const fsi__ldlt_node *node, int i)
+{
+    const int *row = im->row + node->row;
+    int lo = 0, hi = node->rows;
+    if (i < node->last) return i - node->first;
+    while (hi - lo > 1) {
+        const int mid = lo + (hi - lo) / 2;
+        if (row[mid] <= i) lo = mid;
+        else hi = mid;
+    }
+    return node->last - node->first + lo;
+}
+
+/* Which entries of A's lower triangle go to which front, sorted by front: two passes, the first counts. */
+static void fsi__ldlt_route(fsi__ldlt_impl *im, const fsi_csr *a, const int *node_of, int node_count)
+{
+    size_t sum = 0;
+    int pass, r, e, s;
+    for (s = 0; s < node_count; s++) im->node[s].entries = 0;
+    for (pass = 0; pass < 2; pass++) {
+        for (r = 0; r < a->rows; r++) {
+            for (e = a->start[r]; e < a->start[r + 1] && a->col[e] <= r; e++) {
+                const int i = im->inverse[r], j = im->inverse[a->col[e]], column = i < j ? i : j, row = i < j ? j : i;
+                fsi__ldlt_node *node = &im->node[node_of[column]];
+                if (pass) {
+                    fsi__ldlt_entry *to = &im->entry[node->entry + node->entries];
+                    to->a = e;
+                    to->row = fsi__ldlt_place(im, node, row);
+                    to->column = column - node->first;
+                    to->transposed = i < j;
+                }
+                node->entries++;
+            }
+        }
+        for (s = 0; s < node_count && !pass; s++) {
+            im->node[s].entry = sum;
+            sum += im->node[s].entries;
+            im->node[s].entries = 0;
+        }
+    }
+}
+
+/* Where the parent knows the rows below each front. */
+static void fsi__ldlt_relate(fsi__ldlt_impl *im, int node_count)
+{
+    int s, k;
+    for (s = 0; s < node_count; s++) {
+        const fsi__ldlt_node *node = &im->node[s];
+        for (k = 0; k < node->rows; k++) im->at[node->row + (size_t)k] = fsi__ldlt_place(im, &im->node[node->parent], im->row[node->row + (size_t)k]);
+    }
+}
+
+/* Lays the updates of a task's nodes on two stacks, from `base` on, and returns where they end. Children, which lie on the other stack,
+   leave it when their parent is done. */
+static size_t fsi__ldlt_stack(fsi_ldlt *f, int task, int begin, int end, size_t base)
+{
+    fsi__ldlt_impl *im = (fsi__ldlt_impl *)f->impl;
+    size_t top[2] = { 0, 0 }, most[2] = { 0, 0 };
+    int s, c;
+    for (s = begin; s < end; s++) {
+        fsi__ldlt_node *node = &im->node[s];
+        const size_t side = (size_t)node->rows * (size_t)f->block;
+        if (node->task != task) continue;
+        node->update = top[node->stack];
+        top[node->stack] += side * side;
+        if (top[node->stack] > most[node->stack]) most[node->stack] = top[node->stack];
+        for (c = node->child; c >= 0; c = im->node[c].next) {
+            const fsi__ldlt_node *child = &im->node[c];
+            if (child->task == task && child->update < top[child->stack]) top[child->stack] = child->update;
+        }
+    }
+    for (s = begin; s < end; s++) if (im->node[s].task == task) im->node[s].update += base + (im->node[s].stack ? most[0] : 0);
+    return base + most[0] + most[1];
+}
+
+/* Adds the lower triangle of a child's update to its parent's front: the panel, and the square right below it. */
+static void fsi__ldlt_take_in(const fsi_ldlt *f, const fsi__ldlt_node *child, const fsi__ldlt_node *node)
+{
+    const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
+    const int b = f->block, side = child->rows * b, wide = fsi__ldlt_wide(f, node), tall = fsi__ldlt_tall(f, node), *at = im->at + child->row;
+    int i, j, x, y;
+    for (j = 0; j < child->rows; j++) for (y = 0; y < b; y++) {
+        const double *from = im->update + child->update + (size_t)(j * b + y) * (size_t)side;
+        const int column = at[j] * b + y;
+        double *to = column < wide ? im->panel + node->panel + (size_t)column * (size_t)tall
+                                   : im->update + node->update + (size_t)(column - wide) * (size_t)(tall - wide) - wide;
+        for (i = j; i < child->rows; i++) for (x = 0; x < b; x++) to[at[i] * b + x] += from[i * b + x];
+    }
+}
+
+/* Puts A's entries and the children's updates where a front stands. */
+static void fsi__ldlt_assemble(const fsi_ldlt *f, const fsi_csr *a, const fsi__ldlt_node *node)
+{
+    const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
+    const int b = f->block, wide = fsi__ldlt_wide(f, node), tall = fsi__ldlt_tall(f, node);
+    double *panel = im->panel + node->panel;
+    size_t e;
+    int c, x, y;
+    memset(panel, 0, (size_t)wide * (size_t)tall * sizeof *panel);
+    memset(im->update + node->update, 0, (size_t)(tall - wide) * (size_t)(tall - wide) * sizeof *panel);
+    for (e = node->entry; e < node->entry + node->entries; e++) {
+        const fsi__ldlt_entry *to = &im->entry[e];
+        const double *v = a->value + (size_t)to->a * (size_t)(b * b);
+        double *out = panel + (size_t)(to->column * b) * (size_t)tall + to->row * b;
+        for (y = 0; y < b; y++) for (x = 0; x < b; x++) out[(size_t)y * (size_t)tall + (size_t)x] = to->transposed ? v[y * b + x] : v[x * b + y];
+    }
+    for (c = node->child; c >= 0; c = im->node[c].next) fsi__ldlt_take_in(f, &im->node[c], node);
+}
+
+/* One factorisation. */
+typedef struct fsi__ldlt_run {
+    const fsi_ldlt *f;
+    const fsi_csr *a;
+} fsi__ldlt_run;
+
+/* A front from assembly to update, for a task. Returns 0 when a pivot is refused. */
+static int fsi__ldlt_front(const fsi__ldlt_run *run, const fsi__ldlt_node *node, int task, int shared)
+{
+    const fsi_ldlt *f = run->f;
+    const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
+    const int wide = fsi__ldlt_wide(f, node), tall = fsi__ldlt_tall(f, node), below = tall - wide;
+    double *panel = im->panel + node->panel, *pack = im->pack + im->task[task].pack;
+    fsi__ldlt_assemble(f, run->a, node);
+    if (!fsi__ldlt_factor_panel(f, panel, tall, wide, &im->verdict[task], node->first * f->block, pack, shared)) return 0;
+    if (below > 0) fsi__ldlt_product(f, im->update + node->update, below, below, below, panel + wide, panel, tall, wide, pack, shared);
+    return 1;
+}
+
+static void fsi__ldlt_subtrees(void *arg, int chunk, int begin, int end)
+{
+    const fsi__ldlt_run *run = (const fsi__ldlt_run *)arg;
+    const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)run->f->impl;
+    int t, s;
+    (void)chunk;
+    for (t = begin; t < end; t++)
+        for (s = im->task[t].begin; s < im->task[t].end && fsi__ldlt_front(run, &im->node[s], t, 0);) s++;
+}
+
+/* ---- >>substitution -------------------------------------------------------------------------------------------- */
+
+/* L y = x for one front: x in elimination order; t: room for its rows below. */
+static void fsi__ldlt_forward(const fsi_ldlt *f, const fsi__ldlt_node *node, double *x, double *t)
+{
+    const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
+    const int b = f->block, wide = fsi__ldlt_wide(f, node), tall = fsi__ldlt_tall(f, node), *row = im->row + node->row;
+    const double *panel = im->panel + node->panel;
+    double *own = x + node->first * b;
+    int i, j, k;
+    for (i = wide; i < tall; i++) t[i - wide] = 0;
+    for (j = 0; j < wide; j += 4) {
+        const int most = wide - j < 4 ? wide - j : 4;
+        const double *c[4];
+        double y[4] = { 0, 0, 0, 0 };
+        for (k = 0; k < 4; k++) c[k] = panel + (size_t)(j + (k < most ? k : 0)) * (size_t)tall;
+        for (k = 0; k < most; k++) {
+            y[k] = own[j + k];
+            for (i = j + k + 1; i < j + most; i++) own[i] -= c[k][i] * y[k];
+        }
+        for (i = j + most; i < wide; i++) own[i] -= (c[0][i] * y[0] + c[1][i] * y[1]) + (c[2][i] * y[2] + c[3][i] * y[3]);
+        for (i = wide; i < tall; i++) t[i - wide] += (c[0][i] * y[0] + c[1][i] * y[1]) + (c[2][i] * y[2] + c[3][i] * y[3]);
+    }
+    for (k = 0; k < node->rows; k++) for (i = 0; i < b; i++) x[row[k] * b + i] -= t[k * b + i];
+}
+
+/* D L^T x = y for one front. */
+static void fsi__ldlt_backward(const fsi_ldlt *f, const fsi__ldlt_node *node, double *x, double *t)
+{
+    const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
+    const int b = f->block, wide = fsi__ldlt_wide(f, node), tall = fsi__ldlt_tall(f, node), *row = im->row + node->row;
+    const double *panel = im->panel + node->panel;
+    double *own = x + node->first * b;
+    int i, j, k;
+    for (i = 0; i < wide; i++) t[i] = own[i];
+    for (k = 0; k < node->rows; k++) for (i = 0; i < b; i++) t[wide + k * b + i] = x[row[k] * b + i];
+    for (j = wide - 1; j >= 0; j--) {
+        const double *c = panel + (size_t)j * (size_t)tall;
+        double sum[8] = { 0, 0, 0, 0, 0, 0, 0, 0 }, rest = 0;
+        for (i = j + 1; i + 8 <= tall; i += 8) for (k = 0; k < 8; k++) sum[k] += c[i + k] * t[i + k];
+        for (; i < tall; i++) rest += c[i] * t[i];
+        t[j] = t[j] / c[j] - (((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7])) + rest);
+    }
+    for (i = 0; i < wide; i++) own[i] = t[i];
+}
+
+/* ---- >>analysis ------------------------------------------------------------------------------------------------ */
+
+/* The graph of A's lower triangle, both ways; neighbours ascend, since rows do. */
+static void fsi__ldlt_make_graph(fsi__ldlt_graph *g, const fsi_csr *a)
+{
+    int r, e, pass;
+    for (r = 0; r <= g->n; r++) g->start[r] = 0;
+    for (pass = 0; pass < 2; pass++) {
+        for (r = 0; r < g->n; r++) for (e = a->start[r]; e < a->start[r + 1] && a->col[e] < r; e++) {
+            const int c = a->col[e];
+            if (pass) g->adj[g->start[r] + g->spare[r]] = c;
+            g->spare[r]++;
+            if (pass) g->adj[g->start[c] + g->spare[c]] = r;
+            g->spare[c]++;
+        }
+        for (r = 0; r < g->n; r++) {
+            if (!pass) g->start[r + 1] = g->start[r] + g->spare[r];
+            g->spare[r] = 0;
+        }
+    }
+}
+
+static void fsi__ldlt_take_graph(fsi__arena *m, fsi__ldlt_graph *g, int n, int entries)
+{
+    const size_t k = (size_t)n + 1;
+    g->n = n;
+    g->start = (int *)fsi__take(m, k, sizeof(int));
+    g->adj = (int *)fsi__take(m, 2 * (size_t)entries, sizeof(int));
+    g->parent = (int *)fsi__take(m, k, sizeof(int));
+    g->count = (int *)fsi__take(m, k, sizeof(int));
+    g->mark = (int *)fsi__take(m, k, sizeof(int));
+    g->spare = (int *)fsi__take(m, k, sizeof(int));
+    g->first = (int *)fsi__take(m, k, sizeof(int));
+    g->leaf = (int *)fsi__take(m, k, sizeof(int));
+}
+
+/* Work of a front. */
+static double fsi__ldlt_work(const fsi_ldlt *f, const fsi__ldlt_node *node)
+{
+    const double w = fsi__ldlt_wide(f, node), t = fsi__ldlt_tall(f, node), below = t - w;
+    return w * (w * w / 3 + below * (w + below)) + 2000; /* and what the front itself costs */
+}
+
+/* Cuts the tree in tasks; returns their number, without what is above them. */
+static int fsi__ldlt_cut(fsi_ldlt *f, double *work)
+{
+    fsi__ldlt_impl *im = (fsi__ldlt_impl *)f->impl;
+    const int n = im->node_count;
+    double all = 0, sum = 0, share;
+    int s, count = 0;
+    for (s = 0; s < n; s++) work[s] = 0;
+    for (s = 0; s < n; s++) {
+        work[s] += fsi__ldlt_work(f, &im->node[s]);
+        if (im->node[s].parent >= 0) work[im->node[s].parent] += work[s];
+        else all += work[s];
+    }
+    share = all > FSI__LDLT_SMALL ? all / FSI__LDLT_SHARE : all;
+    for (s = n - 1; s >= 0; s--) { /* roots of tasks are marked by 0, what hangs below by 1 */
+        const int p = im->node[s].parent;
+        im->node[s].stack = p < 0 ? 0 : 1 - im->node[p].stack;
+        im->node[s].task = p >= 0 && im->node[p].task >= 0 ? 1 : work[s] <= share ? 0 : -1;
+    }
+    for (s = 0; s < n; s++) { /* neighbours that are small share a task */
+        fsi__ldlt_node *node = &im->node[s];
+        const int root = node->task == 0;
+        if (node->task < 0) continue;
+        if (count == 0 || im->task[count - 1].end != s || sum > share) {
+            im->task[count].begin = s;
+            sum = 0;
+            count++;
+        }
+        im->task[count - 1].end = s + 1;
+        node->task = count - 1;
+        if (root) sum += work[s];
+    }
+    return count;
+}
+
+static const char fsi__ldlt_create_name[] = "fsi_ldlt_create";
+
+/* Everything that is kept of the analysis; sizes are known when it is laid out. */
+static void fsi__ldlt_lay_out(fsi__ldlt_impl *im, fsi__arena *m, int rows, int block, int has_sign)
+{
+    const size_t n = (size_t)rows, dofs = n * (size_t)block;
+    im->entry = (fsi__ldlt_entry *)fsi__take(m, im->entry_count, sizeof *im->entry);
+    im->row = (int *)fsi__take(m, im->row_count, sizeof(int));
+    im->at = (int *)fsi__take(m, im->row_count, sizeof(int));
+    im->scale = (double *)fsi__take(m, dofs, sizeof(double));
+    im->x = (double *)fsi__take(m, dofs, sizeof(double));
+    im->product = (double *)fsi__take(m, dofs, sizeof(double));
+    im->sign = has_sign ? (signed char *)fsi__take(m, dofs, 1) : NULL;
+}
+
+/* Tree, supernodes and rows; node_of[k]: supernode of the k-th block row. */
+static fsi_status fsi__ldlt_symbolic(fsi_ldlt *f, fsi__ldlt_graph *g, const fsi_csr *a, int *node_of, fsi__ldlt_group *group)
+{
+    fsi__ldlt_impl *im = (fsi__ldlt_impl *)f->impl;
+    fsi__arena measure = { NULL, 0, 0 };
+    int s;
+    fsi__ldlt_tree(g);
+    fsi__ldlt_postorder(g);
+    fsi__ldlt_counts(g);
+    im->node_count = fsi__ldlt_groups(g, f->block, group);
+    fsi__ldlt_link(g, group, im->node_count, im->node, node_of);
+    fsi__ldlt_rows(g, im->node, node_of, im->node_count, NULL);
+    im->row_count = 0;
+    for (s = 0; s < im->node_count; s++) {
+        im->node[s].row = im->row_count;
+        im->row_count += (size_t)im->node[s].rows;
+    }
+    im->entry_count = (size_t)(g->start[g->n] / 2 + g->n);
+    fsi__ldlt_lay_out(im, &measure, f->rows, f->block, f->desc.pivots != FSI_LDLT_ANY);
+    if (!fsi__arena_reserve(f->context, &im->memory[1], measure.used)) return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, f->rows, "no memory for the structure of %d rows", f->rows);
+    fsi__ldlt_lay_out(im, &im->memory[1], f->rows, f->block, f->desc.pivots != FSI_LDLT_ANY);
+    fsi__ldlt_rows(g, im->node, node_of, im->node_count, im->row);
+    fsi__ldlt_relate(im, im->node_count);
+    fsi__ldlt_route(im, a, node_of, im->node_count);
+    return FSI_OK;
+}
+
+/* Room that a node's products need. */
+static size_t fsi__ldlt_pack_size(const fsi_ldlt *f, const fsi__ldlt_node *node)
+{
+    return (2 * (size_t)fsi__ldlt_tall(f, node) + FSI__LDLT_MR + FSI__LDLT_NR) * FSI__LDLT_KC;
+}
+
+/* Where panels, updates and packed columns lie. */
+static fsi_status fsi__ldlt_plan(fsi_ldlt *f, double *work)
+{
+    fsi__ldlt_impl *im = (fsi__ldlt_impl *)f->impl;
+    fsi__arena measure = { NULL, 0, 0 };
+    size_t panel = 0, update = 0, pack = 0;
+    int s, t;
+    im->task_count = fsi__ldlt_cut(f, work);
+    im->task[im->task_count].begin = 0;
+    im->task[im->task_count].end = im->node_count;
+    for (t = 0; t <= im->task_count; t++) {
+        const int id = t < im->task_count ? t : -1;
+        size_t most = 0;
+        update = fsi__ldlt_stack(f, id, im->task[t].begin, im->task[t].end, update);
+        for (s = im->task[t].begin; s < im->task[t].end; s++)
+            if (im->node[s].task == id && fsi__ldlt_pack_size(f, &im->node[s]) > most) most = fsi__ldlt_pack_size(f, &im->node[s]);
+        im->task[t].pack = pack;
+        pack += most;
+    }
+    for (s = 0; s < im->node_count; s++) {
+        const fsi__ldlt_node *node = &im->node[s];
+        im->node[s].panel = panel;
+        panel += (size_t)fsi__ldlt_wide(f, node) * (size_t)fsi__ldlt_tall(f, node);
+        f->stats.flops += fsi__ldlt_work(f, node) - 2000;
+    }
+    f->stats.entries = (double)panel;
+    for (t = 0; t < 2; t++) {
+        fsi__arena *m = t ? &im->memory[2] : &measure;
+        im->panel = (double *)fsi__take(m, panel, sizeof(double));
+        im->update = (double *)fsi__take(m, update, sizeof(double));
+        im->pack = (double *)fsi__take(m, pack, sizeof(double));
+        if (!t && !fsi__arena_reserve(f->context, &im->memory[2], measure.used)) return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, (double)measure.used, "no memory for the factor, %.0f bytes", (double)measure.used);
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__ldlt_analyse(fsi_ldlt *f, const fsi_csr *a)
+{
+    fsi__ldlt_impl *im = (fsi__ldlt_impl *)f->impl;
+    fsi__arena measure = { NULL, 0, 0 }, scratch = { NULL, 0, 0 };
+    fsi__ldlt_graph g;
+    fsi__ldlt_group *group = NULL;
+    double *work = NULL, clock = fsi__now(f->context);
+    int *node_of = NULL, *weight = NULL, pass, k;
+    fsi_status status = FSI_OK;
+    for (pass = 0; pass < 2; pass++) {
+        fsi__arena *m = pass ? &scratch : &measure;
+        fsi__ldlt_take_graph(m, &g, f->rows, a->start[a->rows]);
+        node_of = (int *)fsi__take(m, (size_t)f->rows, sizeof(int));
+        weight = (int *)fsi__take(m, (size_t)f->rows, sizeof(int));
+        group = (fsi__ldlt_group *)fsi__take(m, (size_t)f->rows, sizeof *group);
+        work = (double *)fsi__take(m, (size_t)f->rows, sizeof *work);
+        if (!pass && !fsi__arena_reserve(f->context, &scratch, measure.used)) return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, f->rows, "no memory to analyse %d rows", f->rows);
+    }
+    g.perm = im->perm;
+    g.inverse = im->inverse;
+    fsi__ldlt_make_graph(&g, a);
+    for (k = 0; k < f->rows; k++) weight[k] = f->block;
+    status = fsi__order_graph(f->context, f->rows, g.start, g.adj, weight, f->desc.last, (int)f->desc.order, im->perm);
+    f->stats.seconds_order = fsi__now(f->context) - clock;
+    for (k = 0; k < f->rows && status == FSI_OK; k++) im->inverse[im->perm[k]] = k;
+    if (status == FSI_OK) status = fsi__ldlt_symbolic(f, &g, a, node_of, group);
+    if (status == FSI_OK) status = fsi__ldlt_plan(f, work);
+    fsi__arena_free(f->context, &scratch);
+    f->stats.seconds_analyse = fsi__now(f->context) - clock;
+    return status;
+}
+
+/* ---- >>interface ----------------------------------------------------------------------------------------------- */
+
+FSI_API fsi_ldlt_desc fsi_ldlt_default_desc(void)
+{
+    fsi_ldlt_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('l', fsi_ldlt_desc);
+    d.smallest_pivot = 1e-14;
+    return d;
+}
+
+FSI_API void fsi_ldlt_destroy(fsi_ldlt *f)
+{
+    fsi__ldlt_impl *im;
+    int k;
+    if (!f || f->cookie != FSI__COOKIE('L', fsi_ldlt)) return;
+    im = (fsi__ldlt_impl *)f->impl;
+    for (k = 0; k < 3; k++) fsi__arena_free(f->context, &im->memory[k]);
+    f->cookie = 0;
+    fsi__free(f->context, f, 1, sizeof *f + sizeof *im);
+}
+
+/* What is as long as the matrix has rows. */
+static void fsi__ldlt_lay_rows(fsi__ldlt_impl *im, fsi__arena *m, size_t n)
+{
+    im->perm = (int *)fsi__take(m, n, sizeof(int));
+    im->inverse = (int *)fsi__take(m, n, sizeof(int));
+    im->node = (fsi__ldlt_node *)fsi__take(m, n, sizeof *im->node);
+    im->task = (fsi__ldlt_task *)fsi__take(m, n + 1, sizeof *im->task);
+    im->verdict = (fsi__ldlt_verdict *)fsi__take(m, n + 1, sizeof *im->verdict);
+}
+
+static fsi_status fsi__ldlt_check_desc(fsi_context *c, const fsi_ldlt_desc *d, const fsi_csr *a)
+{
+    const char *fn = fsi__ldlt_create_name;
+    int k;
+    if (a->rows != a->cols) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, a->rows, "the matrix has %d x %d blocks, must be square", a->rows, a->cols);
+    if ((int)d->order < 0 || d->order > FSI_LDLT_NATURAL) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->order, "desc.order is %d, must be 0 to 2", (int)d->order);
+    if ((int)d->pivots < 0 || d->pivots > FSI_LDLT_ANY) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->pivots, "desc.pivots is %d, must be 0 to 2", (int)d->pivots);
+    if (!(d->smallest_pivot >= 0 && d->smallest_pivot <= 1)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->smallest_pivot, "desc.smallest_pivot is %g, must be 0 to 1", d->smallest_pivot);
+    if (d->pivots == FSI_LDLT_SIGNED && !d->sign && a->rows > 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.sign is NULL, but desc.pivots is SIGNED");
+    for (k = 0; k < a->rows * a->block && d->pivots == FSI_LDLT_SIGNED; k++)
+        if (d->sign[k] != 1 && d->sign[k] != -1) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, k, d->sign[k], "desc.sign[%d] is %d, must be 1 or -1", k, d->sign[k]);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_ldlt_create(fsi_ldlt **out, const fsi_csr *a, const fsi_ldlt_desc *desc)
+{
+    const char *fn = fsi__ldlt_create_name;
+    fsi__arena measure = { NULL, 0, 0 };
+    fsi_context *c;
+    fsi__ldlt_impl *im;
+    fsi_ldlt *f;
+    fsi_status status;
+    int k;
+    if (out) *out = NULL;
+    if (!desc || desc->cookie != FSI__COOKIE('l', fsi_ldlt_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
+    c = desc->context;
+    if (!out) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
+    status = fsi__csr_check(c, fn, a);
+    if (status == FSI_OK) status = fsi__ldlt_check_desc(c, desc, a);
+    if (status != FSI_OK) return status;
+    f = (fsi_ldlt *)fsi__alloc(c, 1, sizeof *f + sizeof *im);
+    if (!f) return fsi__fail(c, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the factorisation");
+    f->cookie = FSI__COOKIE('L', fsi_ldlt);
+    f->context = c;
+    f->desc = *desc;
+    f->rows = a->rows;
+    f->block = a->block;
+    f->impl = im = (fsi__ldlt_impl *)(f + 1);
+    im->pattern = fsi__csr_hash(a);
+    fsi__ldlt_lay_rows(im, &measure, (size_t)a->rows);
+    if (fsi__arena_reserve(c, &im->memory[0], measure.used)) {
+        fsi__ldlt_lay_rows(im, &im->memory[0], (size_t)a->rows);
+        status = fsi__ldlt_analyse(f, a);
+    } else status = fsi__fail(c, FSI_ERROR_MEMORY, fn, -1, a->rows, "no memory for %d rows", a->rows);
+    if (status != FSI_OK) {
+        fsi_ldlt_destroy(f);
+        return status;
+    }
+    for (k = 0; k < a->rows * a->block && im->sign; k++) im->sign[k] = desc->pivots == FSI_LDLT_POSITIVE ? 1 : desc->sign[im->perm[k / a->block] * a->block + k % a->block];
+    for (k = 0; k < 3; k++) f->stats.bytes += im->memory[k].size;
+    f->stats.bytes += sizeof *f + sizeof *im;
+    f->stats.fronts = im->node_count;
+    f->stats.tasks = im->task_count;
+    f->stats.weakest_row = -1;
+    *out = f;
+    return FSI_OK;
+}
+
+/* Largest entry of each row of the symmetric matrix, in elimination order. Returns a row with a number that is not finite, or -1. */
+static int fsi__ldlt_scales(fsi_ldlt *f, const fsi_csr *a)
+{
+    fsi__ldlt_impl *im = (fsi__ldlt_impl *)f->impl;
+    const int b = f->block;
+    int r, e, x, y;
+    memset(im->scale, 0, (size_t)f->rows * (size_t)b * sizeof(double));
+    for (r = 0; r < f->rows; r++) for (e = a->start[r]; e < a->start[r + 1] && a->col[e] <= r; e++) {
+        double *row = im->scale + im->inverse[r] * b, *column = im->scale + im->inverse[a->col[e]] * b;
+        const double *v = a->value + (size_t)e * (size_t)(b * b);
+        for (x = 0; x < b; x++) for (y = 0; y < b; y++) {
+            const double size = fabs(v[x * b + y]);
+            if (!fsi_is_finite(size)) return r * b + x;
+            if (size > row[x]) row[x] = size;
+            if (size > column[y]) column[y] = size;
+        }
+    }
+    return -1;
+}
+
+/* Row of A that is k-th in elimination order. */
+static int fsi__ldlt_row(const fsi_ldlt *f, int k) { return ((const fsi__ldlt_impl *)f->impl)->perm[k / f->block] * f->block + k % f->block; }
+
+/* Folds what the tasks found, the first refused pivot in elimination order first. */
+static void fsi__ldlt_fold(const fsi__ldlt_impl *im, fsi__ldlt_verdict *all)
+{
+    int t;
+    for (t = 0; t <= im->task_count; t++) {
+        const fsi__ldlt_verdict *v = &im->verdict[t];
+        if (v->bad >= 0 && (all->bad < 0 || v->bad < all->bad)) {
+            all->bad = v->bad;
+            all->pivot = v->pivot;
+        }
+        all->negative += v->negative;
+        if (v->ratio < all->ratio) {
+            all->ratio = v->ratio;
+            all->weakest = v->weakest;
+        }
+    }
+}
+
+FSI_API fsi_status fsi_ldlt_factor(fsi_ldlt *f, const fsi_csr *a)
+{
+    const char *fn = "fsi_ldlt_factor";
+    fsi__ldlt_impl *im;
+    fsi__ldlt_verdict all;
+    fsi__ldlt_run run;
+    fsi_status status;
+    double clock;
+    int t, s, row;
+    if (!f || f->cookie != FSI__COOKIE('L', fsi_ldlt)) return FSI_ERROR_COOKIE;
+    clock = fsi__now(f->context);
+    im = (fsi__ldlt_impl *)f->impl;
+    status = fsi__csr_check(f->context, fn, a);
+    if (status != FSI_OK) return status;
+    if (a->rows != f->rows || a->cols != f->rows || a->block != f->block || fsi__csr_hash(a) != im->pattern) return fsi__fail(f->context, FSI_ERROR_ARGUMENT, fn, -1, a->rows, "the matrix has another pattern than the one that was analysed");
+    f->factored = 0;
+    row = fsi__ldlt_scales(f, a);
+    if (row >= 0) return fsi__fail(f->context, FSI_ERROR_NAN, fn, row, 0, "row %d of the matrix holds a number that is not finite", row);
+    memset(&all, 0, sizeof all);
+    all.bad = all.weakest = -1;
+    all.ratio = HUGE_VAL;
+    for (t = 0; t <= im->task_count; t++) im->verdict[t] = all;
+    run.f = f;
+    run.a = a;
+    fsi__parallel(f->context, im->task_count, 1, fsi__ldlt_subtrees, &run);
+    fsi__ldlt_fold(im, &all);
+    for (s = 0; s < im->node_count && all.bad < 0; s++)
+        if (im->node[s].task < 0 && !fsi__ldlt_front(&run, &im->node[s], im->task_count, 1)) all.bad = im->verdict[im->task_count].bad;
+    memset(&all, 0, sizeof all);
+    all.bad = all.weakest = -1;
+    all.ratio = HUGE_VAL;
+    fsi__ldlt_fold(im, &all);
+    if (all.bad >= 0) {
+        row = fsi__ldlt_row(f, all.bad);
+        return fsi__fail(f->context, FSI_ERROR_SINGULAR, fn, row, all.pivot, "row %d: its pivot is %g, too small or of the wrong sign", row, all.pivot);
+    }
+    f->stats.negative = all.negative;
+    f->stats.weakest_pivot = all.ratio;
+    f->stats.weakest_row = all.weakest < 0 ? -1 : fsi__ldlt_row(f, all.weakest);
+    f->factored = 1;
+    f->stats.seconds_factor = fsi__now(f->context) - clock;
+    return FSI_OK;
+}
+
+/* What solve and refine ask for. */
+static fsi_status fsi__ldlt_ready(const fsi_ldlt *f, const char *fn, const double *b, const double *x)
+{
+    int r;
+    if (!f || f->cookie != FSI__COOKIE('L', fsi_ldlt)) return FSI_ERROR_COOKIE;
+    if (!f->factored) return fsi__fail(f->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "there is no factor: fsi_ldlt_factor has not succeeded");
+    if (f->rows > 0 && (!b || !x)) return fsi__fail(f->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "b or x is NULL");
+    for (r = 0; r < f->rows * f->block; r++) if (!fsi_is_finite(b[r])) return fsi__fail(f->context, FSI_ERROR_NAN, fn, r, 0, "b[%d] is not finite", r);
+    return FSI_OK;
+}
+
+/* im->x, in elimination order, becomes the solution. Returns 0 when it is not finite. */
+static int fsi__ldlt_substitute(const fsi_ldlt *f)
+{
+    const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
+    int s, k;
+    for (s = 0; s < im->node_count; s++) fsi__ldlt_forward(f, &im->node[s], im->x, im->pack);
+    for (s = im->node_count - 1; s >= 0; s--) fsi__ldlt_backward(f, &im->node[s], im->x, im->pack);
+    for (k = 0; k < f->rows * f->block; k++) if (!fsi_is_finite(im->x[k])) return 0;
+    return 1;
+}
+
+static fsi_status fsi__ldlt_overflow(const fsi_ldlt *f, const char *fn)
+{
+    return fsi__fail(f->context, FSI_ERROR_NAN, fn, -1, 0, "the solution is larger than a double can hold");
+}
+
+FSI_API fsi_status fsi_ldlt_solve(fsi_ldlt *f, const double *b, double *x)
+{
+    const char *fn = "fsi_ldlt_solve";
+    const fsi_status status = fsi__ldlt_ready(f, fn, b, x);
+    fsi__ldlt_impl *im;
+    int r, k;
+    if (status != FSI_OK) return status;
+    im = (fsi__ldlt_impl *)f->impl;
+    for (r = 0; r < f->rows; r++) for (k = 0; k < f->block; k++) im->x[im->inverse[r] * f->block + k] = b[r * f->block + k];
+    if (!fsi__ldlt_substitute(f)) return fsi__ldlt_overflow(f, fn);
+    for (r = 0; r < f->rows; r++) for (k = 0; k < f->block; k++) x[r * f->block + k] = im->x[im->inverse[r] * f->block + k];
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_ldlt_refine(fsi_ldlt *f, const fsi_csr *a, const double *b, double *x, double *residual)
+{
+    const char *fn = "fsi_ldlt_refine";
+    fsi_status status = fsi__ldlt_ready(f, fn, b, x);
+    fsi__ldlt_impl *im;
+    double worst = 0;
+    int r, k;
+    if (status != FSI_OK) return status;
+    im = (fsi__ldlt_impl *)f->impl;
+    if (!a || a->rows != f->rows || a->block != f->block || fsi__csr_hash(a) != im->pattern) return fsi__fail(f->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "the matrix has another pattern than the one that was analysed");
+    status = fsi_csr_multiply(f->context, a, x, im->product);
+    if (status != FSI_OK) return status;
+    for (r = 0; r < f->rows; r++) for (k = 0; k < f->block; k++) {
+        const double left = b[r * f->block + k] - im->product[r * f->block + k];
+        worst = fabs(left) > worst ? fabs(left) : worst;
+        im->x[im->inverse[r] * f->block + k] = left;
+    }
+    if (!fsi__ldlt_substitute(f)) return fsi__ldlt_overflow(f, fn);
+    for (r = 0; r < f->rows; r++) for (k = 0; k < f->block; k++) x[r * f->block + k] += im->x[im->inverse[r] * f->block + k];
+    if (residual) *residual = worst;
+    return FSI_OK;
+}
+
+FSI__STRICT_END
+
+#endif /* once */
+#endif /* FSI_IMPLEMENTATION */

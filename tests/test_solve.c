@@ -1,0 +1,554 @@
+/* test_solve.c - factorised sparse systems against dense elimination in long double, and the promises of fsi_solve.h.
+   SPDX-License-Identifier: MIT */
+#define FSI_IMPLEMENTATION
+#include "../fsi_solve.h"
+#include "test.h"
+
+/* ---- matrices ------------------------------------------------------------------------------------------------- */
+
+/* A matrix in the making: dense when small, else by its rows' columns. */
+typedef struct matrix { fsi_csr a; int *start, *col; double *value; } matrix;
+
+static matrix matrix_make(int rows, int block, int entries)
+{
+    matrix m;
+    m.start = (int *)calloc((size_t)rows + 1, sizeof(int));
+    m.col = (int *)calloc((size_t)entries + 1, sizeof(int));
+    m.value = (double *)calloc((size_t)entries * (size_t)(block * block) + 1, sizeof(double));
+    m.a.rows = m.a.cols = rows;
+    m.a.block = block;
+    m.a.start = m.start;
+    m.a.col = m.col;
+    m.a.value = m.value;
+    return m;
+}
+
+static void matrix_free(matrix *m)
+{
+    free(m->start);
+    free(m->col);
+    free(m->value);
+}
+
+/* From the dense n x n matrix d; what is zero is left out. */
+static matrix matrix_from(const double *d, int n)
+{
+    matrix m = matrix_make(n, 1, n * n);
+    int i, j, e = 0;
+    for (i = 0; i < n; i++) {
+        for (j = 0; j < n; j++) {
+            if (d[i * n + j] == 0) continue;
+            m.col[e] = j;
+            m.value[e++] = d[i * n + j];
+        }
+        m.start[i + 1] = e;
+    }
+    return m;
+}
+
+/* -Laplace on a grid whose points see all that are up to `reach` steps away, in blocks: `pull` keeps them in place. */
+static matrix matrix_grid(int nx, int ny, int nz, int reach, int block, double pull)
+{
+    const int side = 2 * reach + 1;
+    matrix m = matrix_make(nx * ny * nz, block, nx * ny * nz * side * side * (nz > 1 ? side : 1));
+    int x, y, z, i, j, k, p, e = 0;
+    for (z = 0; z < nz; z++) for (y = 0; y < ny; y++) for (x = 0; x < nx; x++) {
+        const int row = (z * ny + y) * nx + x;
+        int self = 0, degree = 0;
+        for (k = -reach; k <= reach; k++) for (j = -reach; j <= reach; j++) for (i = -reach; i <= reach; i++) {
+            if (abs(i) + abs(j) + abs(k) > reach || x + i < 0 || x + i >= nx || y + j < 0 || y + j >= ny || z + k < 0 || z + k >= nz) continue;
+            m.col[e] = row + (k * ny + j) * nx + i;
+            if (m.col[e] == row) self = e;
+            else for (p = 0; p < block; p++) m.value[e * block * block + p * (block + 1)] = -1;
+            degree += m.col[e] != row;
+            e++;
+        }
+        for (p = 0; p < block; p++) m.value[self * block * block + p * (block + 1)] = degree + pull;
+        m.start[row + 1] = e;
+    }
+    return m;
+}
+
+static double entry_of(const fsi_csr *a, int i, int j)
+{
+    const int b = a->block;
+    int e;
+    for (e = a->start[i / b]; e < a->start[i / b + 1]; e++) if (a->col[e] == j / b) return a->value[e * b * b + i % b * b + j % b];
+    return 0;
+}
+
+/* The dense solution in long double with pivoting; returns the number of negative pivots of L D L^T without it, -1: it broke down. */
+static int dense_solve(const fsi_csr *a, const double *b, double *x)
+{
+    const int n = a->rows * a->block;
+    long double *d = (long double *)malloc(sizeof *d * (size_t)(n * (n + 1))), *l = (long double *)malloc(sizeof *l * (size_t)(n * n));
+    int i, j, k, negative = 0;
+    for (i = 0; i < n; i++) {
+        for (j = 0; j < n; j++) l[i * n + j] = d[i * (n + 1) + j] = (long double)(i >= j ? entry_of(a, i, j) : entry_of(a, j, i));
+        d[i * (n + 1) + n] = (long double)b[i];
+    }
+    for (k = 0; k < n && negative >= 0; k++) { /* inertia */
+        if (l[k * n + k] == 0) negative = -1;
+        else negative += l[k * n + k] < 0;
+        for (i = k + 1; i < n && negative >= 0; i++) for (j = k + 1; j <= i; j++) l[i * n + j] -= l[i * n + k] * l[j * n + k] / l[k * n + k];
+    }
+    for (k = 0; k < n; k++) {
+        int best = k;
+        for (i = k + 1; i < n; i++) if (fabsl(d[i * (n + 1) + k]) > fabsl(d[best * (n + 1) + k])) best = i;
+        for (j = 0; j <= n; j++) {
+            long double t = d[k * (n + 1) + j];
+            d[k * (n + 1) + j] = d[best * (n + 1) + j];
+            d[best * (n + 1) + j] = t;
+        }
+        for (i = k + 1; i < n; i++) {
+            long double f = d[i * (n + 1) + k] / d[k * (n + 1) + k];
+            for (j = k; j <= n; j++) d[i * (n + 1) + j] -= f * d[k * (n + 1) + j];
+        }
+    }
+    for (i = n - 1; i >= 0; i--) {
+        long double s = d[i * (n + 1) + n];
+        for (j = i + 1; j < n; j++) s -= d[i * (n + 1) + j] * (long double)x[j];
+        x[i] = (double)(s / d[i * (n + 1) + i]);
+    }
+    free(d);
+    free(l);
+    return negative;
+}
+
+/* Largest |b - A x| over largest |A| |x| + |b|, A from its lower triangle. */
+static double residual_of(const fsi_csr *a, const double *b, const double *x)
+{
+    const int n = a->rows * a->block, w = a->block;
+    double *left = (double *)malloc(sizeof(double) * (size_t)(n + 1)), *size = (double *)malloc(sizeof(double) * (size_t)(n + 1)), worst = 0, most = 1e-300;
+    int r, e, p, q;
+    for (r = 0; r < n; r++) {
+        left[r] = b[r];
+        size[r] = fabs(b[r]);
+    }
+    for (r = 0; r < a->rows; r++) for (e = a->start[r]; e < a->start[r + 1] && a->col[e] <= r; e++) for (p = 0; p < w; p++) for (q = 0; q < w; q++) {
+        const double v = a->value[e * w * w + p * w + q];
+        const int i = r * w + p, j = a->col[e] * w + q;
+        if (a->col[e] == r && j > i) continue;
+        left[i] -= v * x[j];
+        size[i] += fabs(v * x[j]);
+        if (i == j) continue;
+        left[j] -= v * x[i];
+        size[j] += fabs(v * x[i]);
+    }
+    for (r = 0; r < n; r++) {
+        worst = fmax(worst, fabs(left[r]));
+        most = fmax(most, size[r]);
+        if (!(left[r] == left[r])) worst = HUGE_VAL;
+    }
+    free(left);
+    free(size);
+    return worst / most;
+}
+
+static fsi_ldlt *ldlt_of(const fsi_csr *a, const fsi_ldlt_desc *d)
+{
+    fsi_ldlt *f = NULL;
+    CHECK(fsi_ldlt_create(&f, a, d) == FSI_OK);
+    CHECK(f && fsi_ldlt_factor(f, a) == FSI_OK);
+    return f;
+}
+
+/* Factorises, solves, and compares with the dense solution. */
+static void check_against_dense(const fsi_csr *a, fsi_ldlt_desc d, uint64_t *random, double tolerance)
+{
+    const int n = a->rows * a->block;
+    double b[200], x[200], y[200], most = 0, off = 0;
+    int i, negative;
+    fsi_ldlt *f = ldlt_of(a, &d);
+    for (i = 0; i < n; i++) b[i] = test_random(random) - 0.5;
+    negative = dense_solve(a, b, y);
+    CHECK(fsi_ldlt_solve(f, b, x) == FSI_OK);
+    CHECK(f->stats.negative == negative || negative < 0);
+    for (i = 0; i < n; i++) {
+        most = fmax(most, fabs(y[i]));
+        off = fmax(off, fabs(x[i] - y[i]));
+    }
+    CHECK_NEAR(off / (most + 1e-300), 0, tolerance);
+    CHECK(residual_of(a, b, x) < 1e-13);
+    fsi_ldlt_destroy(f);
+}
+
+/* ---- against dense elimination --------------------------------------------------------------------------------- */
+
+/* B B^T + I with a share of zeros, kind 0; quasi-definite with the last third negative, kind 1. */
+static void random_dense(double *d, int n, int kind, double share, uint64_t *random)
+{
+    double *b = (double *)calloc((size_t)(n * n), sizeof(double));
+    const int split = kind ? n - n / 3 : n;
+    int i, j, k;
+    for (i = 0; i < n; i++) for (j = 0; j < n; j++) if (i == j || test_random(random) < share) b[i * n + j] = test_random(random) - 0.5;
+    for (i = 0; i < n; i++) for (j = 0; j < n; j++) {
+        double s = i == j ? 0.5 : 0;
+        if ((i < split) == (j < split)) for (k = 0; k < n; k++) s += b[i * n + k] * b[j * n + k];
+        else s = i < j ? b[i * n + j] : b[j * n + i];
+        d[i * n + j] = i >= split && j >= split ? -s : s;
+    }
+    free(b);
+}
+
+static void test_small_systems_match_dense_elimination(void)
+{
+    uint64_t random = 1;
+    int round, k;
+    for (round = 0; round < 300; round++) {
+        const int n = (int)(test_random(&random) * 60) + 1, kind = round % 2;
+        double d[60 * 60];
+        signed char sign[60];
+        fsi_ldlt_desc desc = fsi_ldlt_default_desc();
+        matrix m;
+        random_dense(d, n, kind, 0.02 + 0.2 * test_random(&random), &random);
+        for (k = 0; k < n; k++) sign[k] = kind && k >= n - n / 3 ? -1 : 1;
+        m = matrix_from(d, n);
+        desc.order = (fsi_ldlt_order)(round / 2 % 3);
+        desc.pivots = kind ? FSI_LDLT_SIGNED : FSI_LDLT_POSITIVE;
+        desc.sign = kind ? sign : NULL;
+        check_against_dense(&m.a, desc, &random, 1e-10);
+        matrix_free(&m);
+    }
+}
+
+/* Blocks give what the same matrix gives as numbers. */
+static void test_blocks_are_as_good_as_numbers(void)
+{
+    uint64_t random = 5;
+    int b, i, j, p, q;
+    for (b = 1; b <= 5; b++) {
+        const int n = 12;
+        double d[60 * 60];
+        fsi_ldlt_desc desc = fsi_ldlt_default_desc();
+        matrix m = matrix_make(n, b, n * n);
+        random_dense(d, n * b, 0, 0.05, &random);
+        for (i = 0; i < n; i++) {
+            int e = m.start[i];
+            for (j = 0; j < n; j++) {
+                if ((i * 7 + j * 7) % 3 == 1 && i != j) continue; /* symmetric pattern; what is left out must be 0 */
+                m.col[e] = j;
+                for (p = 0; p < b; p++) for (q = 0; q < b; q++) m.value[(e * b + p) * b + q] = d[(i * b + p) * n * b + j * b + q] + (i == j && p == q ? 10 : 0);
+                e++;
+            }
+            m.start[i + 1] = e;
+        }
+        check_against_dense(&m.a, desc, &random, 1e-12);
+        matrix_free(&m);
+    }
+}
+
+/* Arrows, rows that touch nothing, a full row, and one that is told to come last. */
+static void test_arrows_and_lone_rows(void)
+{
+    uint64_t random = 3;
+    int kind, i;
+    for (kind = 0; kind < 4; kind++) {
+        const int n = 50;
+        double d[50 * 50] = { 0 };
+        unsigned char last[50] = { 0 };
+        fsi_ldlt_desc desc = fsi_ldlt_default_desc();
+        matrix m;
+        for (i = 0; i < n; i++) d[i * n + i] = 2 + i % 3;
+        for (i = 1; i < n && kind; i++) d[i] = d[i * n] = 0.1;
+        d[0] = kind ? 5 : 2;
+        last[0] = kind == 2;
+        desc.last = kind >= 2 ? last : NULL;
+        desc.order = kind == 3 ? FSI_LDLT_NATURAL : FSI_LDLT_DISSECTION;
+        m = matrix_from(d, n);
+        check_against_dense(&m.a, desc, &random, 1e-13);
+        if (kind == 1 || kind == 2) {
+            fsi_ldlt *f = ldlt_of(&m.a, &desc);
+            CHECK(f->stats.entries < 20.0 * n); /* in natural order all is filled: 50 n */
+            fsi_ldlt_destroy(f);
+        }
+        matrix_free(&m);
+    }
+}
+
+/* ---- larger ones ----------------------------------------------------------------------------------------------- */
+
+static void test_meshes_are_solved_to_rounding(void)
+{
+    static const struct { int nx, ny, nz, reach, block; } shape[5] = { { 100, 100, 1, 1, 1 }, { 17, 16, 15, 1, 1 }, { 40, 30, 1, 2, 3 }, { 3000, 1, 1, 2, 2 }, { 9, 8, 7, 1, 4 } };
+    int k, i, order;
+    for (k = 0; k < 5; k++) for (order = 0; order < 2; order++) {
+        matrix m = matrix_grid(shape[k].nx, shape[k].ny, shape[k].nz, shape[k].reach, shape[k].block, 0.01);
+        const int n = m.a.rows * m.a.block;
+        fsi_ldlt_desc d = fsi_ldlt_default_desc();
+        double *b = (double *)malloc(sizeof(double) * (size_t)n), *x = (double *)malloc(sizeof(double) * (size_t)n), *want = (double *)malloc(sizeof(double) * (size_t)n);
+        double off = 0, left;
+        fsi_ldlt *f;
+        d.order = (fsi_ldlt_order)order;
+        f = ldlt_of(&m.a, &d);
+        for (i = 0; i < n; i++) want[i] = sin(0.37 * i);
+        CHECK(fsi_csr_multiply(NULL, &m.a, want, b) == FSI_OK);
+        CHECK(fsi_ldlt_solve(f, b, x) == FSI_OK);
+        CHECK(residual_of(&m.a, b, x) < 1e-14);
+        CHECK(fsi_ldlt_refine(f, &m.a, b, x, &left) == FSI_OK && left < 1e-11);
+        for (i = 0; i < n; i++) off = fmax(off, fabs(x[i] - want[i]));
+        CHECK_NEAR(off, 0, 1e-11);
+        CHECK(f->stats.negative == 0 && f->stats.weakest_pivot > 0.1 && f->stats.weakest_row >= 0);
+        CHECK(fsi_ldlt_solve(f, b, b) == FSI_OK); /* in place */
+        for (i = 0; i < n; i++) CHECK_NEAR(b[i], want[i], 1e-9);
+        fsi_ldlt_destroy(f);
+        matrix_free(&m);
+        free(b);
+        free(x);
+        free(want);
+    }
+}
+
+/* A product is the sum that it says, whatever the block. */
+static void test_products_are_sums_of_rows(void)
+{
+    int b, i, j;
+    for (b = 1; b <= 16; b += 3) {
+        matrix m = matrix_grid(5, 4, 1, 1, b, 1);
+        const int n = m.a.rows * b;
+        double x[320], y[320];
+        uint64_t random = (uint64_t)b;
+        for (i = 0; i < m.start[m.a.rows] * b * b; i++) m.value[i] = test_random(&random) - 0.5;
+        for (i = 0; i < n; i++) x[i] = test_random(&random);
+        CHECK(fsi_csr_multiply(NULL, &m.a, x, y) == FSI_OK);
+        for (i = 0; i < n; i++) {
+            double sum = 0;
+            for (j = 0; j < n; j++) sum += entry_of(&m.a, i, j) * x[j];
+            CHECK_NEAR(y[i], sum, 1e-13);
+        }
+        matrix_free(&m);
+    }
+}
+
+/* ---- what cannot be factorised ---------------------------------------------------------------------------------- */
+
+static void refuse_factor(const fsi_csr *a, fsi_ldlt_desc d, fsi_status status, int row)
+{
+    fsi_context c = fsi_default_context();
+    double x[100] = { 0 };
+    fsi_ldlt *f = NULL;
+    d.context = &c;
+    CHECK(fsi_ldlt_create(&f, a, &d) == FSI_OK);
+    CHECK(fsi_ldlt_factor(f, a) == status);
+    CHECK(c.error.status == status && (row < 0 || c.error.element == row));
+    CHECK(strstr(c.error.message, "row") != NULL);
+    CHECK(!f->factored && fsi_ldlt_solve(f, x, x) == FSI_ERROR_ARGUMENT);
+    fsi_ldlt_destroy(f);
+}
+
+static void test_singular_and_indefinite_matrices_name_a_row(void)
+{
+    matrix m = matrix_grid(8, 8, 1, 1, 1, 0); /* the constant is in its null space */
+    fsi_ldlt_desc d = fsi_ldlt_default_desc();
+    signed char sign[64];
+    int k;
+    refuse_factor(&m.a, d, FSI_ERROR_SINGULAR, -1);
+    m.value[m.start[20]] = 0;
+    for (k = m.start[20]; k < m.start[21]; k++) m.value[k] = m.col[k] == 20 ? -9 : m.value[k];
+    refuse_factor(&m.a, d, FSI_ERROR_SINGULAR, -1);
+    d.pivots = FSI_LDLT_SIGNED;
+    d.sign = sign;
+    for (k = 0; k < 64; k++) sign[k] = 1;
+    refuse_factor(&m.a, d, FSI_ERROR_SINGULAR, -1);
+    matrix_free(&m);
+    m = matrix_grid(8, 8, 1, 1, 1, 1);
+    sign[33] = -1; /* said to be negative, but is not */
+    refuse_factor(&m.a, d, FSI_ERROR_SINGULAR, -1);
+    d = fsi_ldlt_default_desc();
+    m.value[m.start[12]] = test_nan();
+    refuse_factor(&m.a, d, FSI_ERROR_NAN, 12);
+    matrix_free(&m);
+    m = matrix_grid(8, 8, 1, 1, 1, 1);
+    for (k = m.start[40]; k < m.start[41]; k++) m.value[k] = 0; /* an empty row */
+    for (k = 0; k < m.start[64]; k++) if (m.col[k] == 40) m.value[k] = 0;
+    refuse_factor(&m.a, d, FSI_ERROR_SINGULAR, 40);
+    d.pivots = FSI_LDLT_ANY;
+    refuse_factor(&m.a, d, FSI_ERROR_SINGULAR, 40);
+    matrix_free(&m);
+}
+
+/* Nearly singular: solved, and the weakest pivot tells. */
+static void test_nearly_singular_matrices_are_solved_and_told(void)
+{
+    double pull;
+    for (pull = 1e-3; pull > 1e-10; pull *= 0.1) {
+        matrix m = matrix_grid(12, 12, 1, 1, 1, pull);
+        fsi_ldlt_desc d = fsi_ldlt_default_desc();
+        double b[144], x[144];
+        int i;
+        fsi_ldlt *f = ldlt_of(&m.a, &d);
+        for (i = 0; i < 144; i++) b[i] = sin(i);
+        CHECK(fsi_ldlt_solve(f, b, x) == FSI_OK && residual_of(&m.a, b, x) < 1e-14);
+        CHECK(f->stats.weakest_pivot < 200 * pull && f->stats.weakest_pivot > pull);
+        fsi_ldlt_destroy(f);
+        matrix_free(&m);
+    }
+}
+
+/* New values take the old analysis; another pattern is refused. */
+static void test_new_values_need_no_new_analysis(void)
+{
+    fsi_context c = fsi_default_context();
+    fsi_ldlt_desc d = fsi_ldlt_default_desc();
+    matrix m = matrix_grid(30, 20, 1, 1, 1, 1), other = matrix_grid(20, 30, 1, 1, 1, 1);
+    double b[600], x[600];
+    fsi_ldlt *f;
+    int k, i;
+    d.context = &c;
+    test_fail_allocator(&c, 0);
+    CHECK(fsi_ldlt_create(&f, &m.a, &d) == FSI_OK);
+    for (k = 0; k < 3; k++) {
+        const long before = test_alloc_count();
+        for (i = 0; i < m.start[600]; i++) m.value[i] *= 1.5;
+        for (i = 0; i < 600; i++) b[i] = cos(i + k);
+        CHECK(fsi_ldlt_factor(f, &m.a) == FSI_OK && fsi_ldlt_solve(f, b, x) == FSI_OK);
+        CHECK(residual_of(&m.a, b, x) < 1e-14);
+        CHECK(test_alloc_count() == before);
+    }
+    CHECK(fsi_ldlt_factor(f, &other.a) == FSI_ERROR_ARGUMENT);
+    CHECK(f->factored && fsi_ldlt_solve(f, b, x) == FSI_OK); /* the factor is still there */
+    fsi_ldlt_destroy(f);
+    CHECK(test_live_bytes() == 0);
+    matrix_free(&m);
+    matrix_free(&other);
+}
+
+/* ---- promises ------------------------------------------------------------------------------------------------- */
+
+static uint64_t solution_hash(fsi_context *c, const fsi_csr *a)
+{
+    const int n = a->rows * a->block;
+    fsi_ldlt_desc d = fsi_ldlt_default_desc();
+    double *b = (double *)malloc(sizeof(double) * (size_t)n);
+    uint64_t hash;
+    fsi_ldlt *f;
+    int i;
+    d.context = c;
+    f = ldlt_of(a, &d);
+    CHECK(f->stats.tasks > 3);
+    for (i = 0; i < n; i++) b[i] = sin(i);
+    CHECK(fsi_ldlt_solve(f, b, b) == FSI_OK);
+    hash = fsi_hash(b, sizeof(double) * (size_t)n, 0);
+    fsi_ldlt_destroy(f);
+    free(b);
+    return hash;
+}
+
+static void test_any_number_of_threads_gives_the_same_bits(void)
+{
+    static const int threads[4] = { 1, 2, 3, 8 };
+    matrix m = matrix_grid(50, 40, 1, 2, 3, 0.1);
+    const uint64_t serial = solution_hash(NULL, &m.a);
+    int k;
+    for (k = 0; k < 8; k++) {
+        fsi_context c = fsi_default_context();
+        test_threads(&c, threads[k & 3], k >= 4);
+        CHECK(solution_hash(&c, &m.a) == serial);
+    }
+    matrix_free(&m);
+}
+
+static void test_every_allocation_may_fail(void)
+{
+    matrix m = matrix_grid(40, 30, 1, 1, 2, 0.1);
+    long k;
+    fsi_status status = FSI_ERROR_MEMORY;
+    for (k = 1; status == FSI_ERROR_MEMORY && k < 500; k++) {
+        fsi_context c = fsi_default_context();
+        fsi_ldlt_desc d = fsi_ldlt_default_desc();
+        fsi_ldlt *f = NULL;
+        d.context = &c;
+        test_fail_allocator(&c, k);
+        status = fsi_ldlt_create(&f, &m.a, &d);
+        CHECK((status == FSI_OK) == (f != NULL) && (status == FSI_OK || c.error.status == FSI_ERROR_MEMORY));
+        fsi_ldlt_destroy(f);
+        CHECK(test_live_bytes() == 0);
+    }
+    CHECK(status == FSI_OK && k > 3);
+    matrix_free(&m);
+}
+
+static void refuse_create(const fsi_csr *a, const fsi_ldlt_desc *d, fsi_context *c, const char *what, fsi_status status)
+{
+    fsi_ldlt *f = (fsi_ldlt *)c;
+    CHECK(fsi_ldlt_create(&f, a, d) == status && f == NULL);
+    CHECK(what == NULL || strstr(c->error.message, what) != NULL);
+}
+
+static void test_bad_input_is_named(void)
+{
+    fsi_context c = fsi_default_context();
+    fsi_ldlt_desc d = fsi_ldlt_default_desc(), e;
+    matrix m = matrix_grid(4, 4, 1, 1, 1, 1);
+    double x[16] = { 0 };
+    signed char sign[16] = { 0 };
+    fsi_csr a = m.a;
+    fsi_ldlt *f;
+    d.context = &c;
+    e = d, e.cookie++, refuse_create(&a, &e, &c, NULL, FSI_ERROR_COOKIE);
+    refuse_create(&a, NULL, &c, NULL, FSI_ERROR_COOKIE);
+    refuse_create(NULL, &d, &c, "NULL", FSI_ERROR_ARGUMENT);
+    e = d, e.order = (fsi_ldlt_order)7, refuse_create(&a, &e, &c, "order", FSI_ERROR_ARGUMENT);
+    e = d, e.pivots = (fsi_ldlt_pivots)7, refuse_create(&a, &e, &c, "pivots", FSI_ERROR_ARGUMENT);
+    e = d, e.smallest_pivot = test_nan(), refuse_create(&a, &e, &c, "smallest_pivot", FSI_ERROR_ARGUMENT);
+    e = d, e.pivots = FSI_LDLT_SIGNED, refuse_create(&a, &e, &c, "sign", FSI_ERROR_ARGUMENT);
+    e.sign = sign, refuse_create(&a, &e, &c, "sign[0]", FSI_ERROR_ARGUMENT);
+    a = m.a, a.cols = 17, refuse_create(&a, &d, &c, "square", FSI_ERROR_ARGUMENT);
+    a = m.a, a.rows = -1, refuse_create(&a, &d, &c, "-1", FSI_ERROR_ARGUMENT);
+    a = m.a, a.block = 17, refuse_create(&a, &d, &c, "17", FSI_ERROR_ARGUMENT);
+    a = m.a, a.block = 0, refuse_create(&a, &d, &c, "0", FSI_ERROR_ARGUMENT);
+    a = m.a, a.start = NULL, refuse_create(&a, &d, &c, "start", FSI_ERROR_ARGUMENT);
+    a = m.a, a.value = NULL, refuse_create(&a, &d, &c, "value", FSI_ERROR_ARGUMENT);
+    a = m.a, a.rows = a.cols = 2000000000, a.block = 16, refuse_create(&a, &d, &c, "int", FSI_ERROR_LIMIT);
+    a = m.a;
+    m.start[3]--, refuse_create(&a, &d, &c, NULL, FSI_ERROR_ARGUMENT), m.start[3]++;
+    m.start[3] = 100, refuse_create(&a, &d, &c, "block row 3", FSI_ERROR_ARGUMENT), m.start[3] = m.start[4] - 3;
+    m.start[0] = 1, refuse_create(&a, &d, &c, "start[0]", FSI_ERROR_ARGUMENT), m.start[0] = 0;
+    m.col[0] = 16, refuse_create(&a, &d, &c, "block row 0", FSI_ERROR_ARGUMENT);
+    m.col[0] = -1, refuse_create(&a, &d, &c, "column -1", FSI_ERROR_ARGUMENT);
+    m.col[0] = 1, refuse_create(&a, &d, &c, "ascend", FSI_ERROR_ARGUMENT), m.col[0] = 0;
+    CHECK(fsi_ldlt_create(NULL, &a, &d) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_ldlt_create(&f, &a, &d) == FSI_OK);
+    CHECK(fsi_ldlt_solve(f, x, x) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "factor") != NULL);
+    CHECK(fsi_ldlt_factor(f, NULL) == FSI_ERROR_ARGUMENT && fsi_ldlt_factor(NULL, &a) == FSI_ERROR_COOKIE);
+    CHECK(fsi_ldlt_factor(f, &a) == FSI_OK);
+    CHECK(fsi_ldlt_solve(f, NULL, x) == FSI_ERROR_ARGUMENT && fsi_ldlt_solve(NULL, x, x) == FSI_ERROR_COOKIE);
+    x[5] = test_inf();
+    CHECK(fsi_ldlt_solve(f, x, x) == FSI_ERROR_NAN && c.error.element == 5);
+    CHECK(fsi_ldlt_refine(f, &a, x, x, NULL) == FSI_ERROR_NAN);
+    x[5] = 1e308;
+    CHECK(fsi_ldlt_refine(f, NULL, x, x, NULL) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_csr_multiply(&c, &a, NULL, x) == FSI_ERROR_ARGUMENT && fsi_csr_multiply(&c, NULL, x, x) == FSI_ERROR_ARGUMENT);
+    fsi_ldlt_destroy(f);
+    fsi_ldlt_destroy(NULL);
+    matrix_free(&m);
+}
+
+/* No rows at all. */
+static void test_an_empty_system_is_solved(void)
+{
+    matrix m = matrix_make(0, 1, 0);
+    fsi_ldlt_desc d = fsi_ldlt_default_desc();
+    fsi_ldlt *f = ldlt_of(&m.a, &d);
+    CHECK(fsi_ldlt_solve(f, NULL, NULL) == FSI_OK && f->stats.weakest_row == -1);
+    fsi_ldlt_destroy(f);
+    matrix_free(&m);
+}
+
+int main(int argc, char **argv)
+{
+    TEST_BEGIN(argc, argv);
+    RUN(test_small_systems_match_dense_elimination);
+    RUN(test_blocks_are_as_good_as_numbers);
+    RUN(test_arrows_and_lone_rows);
+    RUN(test_meshes_are_solved_to_rounding);
+    RUN(test_products_are_sums_of_rows);
+    RUN(test_singular_and_indefinite_matrices_name_a_row);
+    RUN(test_nearly_singular_matrices_are_solved_and_told);
+    RUN(test_new_values_need_no_new_analysis);
+    RUN(test_any_number_of_threads_gives_the_same_bits);
+    RUN(test_every_allocation_may_fail);
+    RUN(test_bad_input_is_named);
+    RUN(test_an_empty_system_is_solved);
+    return TEST_END();
+}
