@@ -30,7 +30,7 @@ TSAN = $(basename $(notdir $(shell grep -l "_threads" tests/test_*.c)))
 # Programs that valgrind finishes within a minute, and that need no long double, which it rounds to 64 bits.
 VALGRIND = test_body test_ground test_io test_mesh test_neighbors test_sph_double
 
-HEADERS := $(wildcard fsi*.h tests/*.h examples/*.h)
+HEADERS := $(wildcard fsi*.h tests/*.h examples/*.h bench/*.h)
 TESTS   := $(basename $(notdir $(wildcard tests/test_*.c)))
 CASES   := $(basename $(notdir $(wildcard tests/validate_*.c)))
 BENCHES := $(basename $(notdir $(wildcard bench/*.c)))

@@ -2370,22 +2370,30 @@ static int fsi__ldlt_scales(fsi_ldlt *f, const fsi_csr *a)
 /* Row of A that is k-th in elimination order. */
 static int fsi__ldlt_row(const fsi_ldlt *f, int k) { return ((const fsi__ldlt_impl *)f->impl)->perm[k / f->block] * f->block + k % f->block; }
 
-/* Folds what the tasks found, the first refused pivot in elimination order first. */
-static void fsi__ldlt_fold(const fsi__ldlt_impl *im, fsi__ldlt_verdict *all)
+static fsi__ldlt_verdict fsi__ldlt_no_verdict(void)
 {
+    fsi__ldlt_verdict v = { -1, 0, 0, -1, HUGE_VAL };
+    return v;
+}
+
+/* What the tasks found, together: of refused pivots the first in elimination order. */
+static fsi__ldlt_verdict fsi__ldlt_fold(const fsi__ldlt_impl *im)
+{
+    fsi__ldlt_verdict all = fsi__ldlt_no_verdict();
     int t;
     for (t = 0; t <= im->task_count; t++) {
         const fsi__ldlt_verdict *v = &im->verdict[t];
-        if (v->bad >= 0 && (all->bad < 0 || v->bad < all->bad)) {
-            all->bad = v->bad;
-            all->pivot = v->pivot;
+        if (v->bad >= 0 && (all.bad < 0 || v->bad < all.bad)) {
+            all.bad = v->bad;
+            all.pivot = v->pivot;
         }
-        all->negative += v->negative;
-        if (v->ratio < all->ratio) {
-            all->ratio = v->ratio;
-            all->weakest = v->weakest;
+        all.negative += v->negative;
+        if (v->ratio < all.ratio) {
+            all.ratio = v->ratio;
+            all.weakest = v->weakest;
         }
     }
+    return all;
 }
 
 FSI_API fsi_status fsi_ldlt_factor(fsi_ldlt *f, const fsi_csr *a)
@@ -2396,7 +2404,7 @@ FSI_API fsi_status fsi_ldlt_factor(fsi_ldlt *f, const fsi_csr *a)
     fsi__ldlt_run run;
     fsi_status status;
     double clock;
-    int t, s, row;
+    int t, s, row, ok;
     if (!f || f->cookie != FSI__COOKIE('L', fsi_ldlt)) return FSI_ERROR_COOKIE;
     clock = fsi__now(f->context);
     im = (fsi__ldlt_impl *)f->impl;
@@ -2406,20 +2414,13 @@ FSI_API fsi_status fsi_ldlt_factor(fsi_ldlt *f, const fsi_csr *a)
     f->factored = 0;
     row = fsi__ldlt_scales(f, a);
     if (row >= 0) return fsi__fail(f->context, FSI_ERROR_NAN, fn, row, 0, "row %d of the matrix holds a number that is not finite", row);
-    memset(&all, 0, sizeof all);
-    all.bad = all.weakest = -1;
-    all.ratio = HUGE_VAL;
-    for (t = 0; t <= im->task_count; t++) im->verdict[t] = all;
+    for (t = 0; t <= im->task_count; t++) im->verdict[t] = fsi__ldlt_no_verdict();
     run.f = f;
     run.a = a;
     fsi__parallel(f->context, im->task_count, 1, fsi__ldlt_subtrees, &run);
-    fsi__ldlt_fold(im, &all);
-    for (s = 0; s < im->node_count && all.bad < 0; s++)
-        if (im->node[s].task < 0 && !fsi__ldlt_front(&run, &im->node[s], im->task_count, 1)) all.bad = im->verdict[im->task_count].bad;
-    memset(&all, 0, sizeof all);
-    all.bad = all.weakest = -1;
-    all.ratio = HUGE_VAL;
-    fsi__ldlt_fold(im, &all);
+    ok = fsi__ldlt_fold(im).bad < 0;
+    for (s = 0; s < im->node_count && ok; s++) if (im->node[s].task < 0) ok = fsi__ldlt_front(&run, &im->node[s], im->task_count, 1);
+    all = fsi__ldlt_fold(im);
     if (all.bad >= 0) {
         row = fsi__ldlt_row(f, all.bad);
         return fsi__fail(f->context, FSI_ERROR_SINGULAR, fn, row, all.pivot, "row %d: its pivot is %g, too small or of the wrong sign", row, all.pivot);

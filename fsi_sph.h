@@ -678,6 +678,7 @@ static double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, doub
 #define FSI__SPH_STEP_MAX 0.25/* longest displacement of one sweep [H] */
 #define FSI__SPH_MEND 0.1     /* largest velocity that makes up for a defect of momentum, over the mean speed */
 #define FSI__SPH_SOFT 500.0   /* largest mu dt^2/(rho0 dx^2) of a substep: from 800 on a pool at rest boils (docs/sph.md) */
+#define FSI__SPH_ACCURATE 10.0 /* what it is where accuracy counts: fsi_sph_suggest_dt, surface tension */
 /* A solve keeps the share rho of the error of its guess, in its slowest modes. Guesses that add all of the last correction make
    pressure a force that lags by dt rho/(1 - rho), and lags above dt, that is, rho > 1/2, gain energy faster than backward Euler takes
    it away: deep liquid in large steps boils. So sweeps go on until what is missing, not only what the last one added, is small (LEFT
@@ -938,15 +939,15 @@ FSI_FN double fsi__sph_capillary_time(const fsi_sph *s)
 }
 
 /* The longest step that keeps the stiffness number mu dt^2/(rho0 dx^2) below 10. */
-FSI_FN double fsi__sph_stiff_dt(const fsi_sph *s) { return (double)s->desc.spacing * sqrt(10 * (double)s->desc.density / (double)s->stiffness); }
-FSI_FN double fsi__sph_soft_dt(const fsi_sph *s) { return (double)s->desc.spacing * sqrt(FSI__SPH_SOFT * (double)s->desc.density / (double)s->stiffness); }
+/* The step whose mu dt^2/(rho0 dx^2) is that number. */
+FSI_FN double fsi__sph_stiff_dt(const fsi_sph *s, double stiffness_number) { return (double)s->desc.spacing * sqrt(stiffness_number * (double)s->desc.density / (double)s->stiffness); }
 
 #define FSI__SPH_CAPILLARY (1.0 / 6) /* share of the capillary time that a substep may take */
 
 FSI_FN double fsi__sph_capillary_dt(const fsi_sph *s) { return FSI__SPH_CAPILLARY * fsi__sph_capillary_time(s); }
 
 /* Substeps under tension: stiffer ones would leave enough of each solve unfinished to kick single particles off the surface. */
-FSI_FN double fsi__sph_tension_dt(const fsi_sph *s) { return fmin(fsi__sph_capillary_dt(s), fsi__sph_stiff_dt(s)); }
+FSI_FN double fsi__sph_tension_dt(const fsi_sph *s) { return fmin(fsi__sph_capillary_dt(s), fsi__sph_stiff_dt(s, FSI__SPH_ACCURATE)); }
 
 /* Did max_substeps leave a substep that is too long for the stiffness, or for surface tension? */
 FSI_FN int fsi__sph_is_too_long(const fsi__sph_run *run) { return run->stiffness < (double)run->s->stiffness || (run->tension && run->dt > 1.001 * fsi__sph_tension_dt(run->s)); }
@@ -4731,7 +4732,7 @@ static double fsi__sph_substep_length(const fsi__sph_run *run, double left, int 
     double speed = fmax(fsi__sph_fastest(run->im, fsi__sph_longest(run->v, run->n)) + pull * left, run->stats.wall_speed);
     double count = ceil(speed * left / ((double)run->s->desc.cfl * (double)run->s->desc.spacing) - 1e-9);
     if (run->tension) count = fmax(count, ceil(left / fsi__sph_tension_dt(run->s) - 1e-9));
-    count = fmax(count, ceil(left / fsi__sph_soft_dt(run->s) - 1e-9));
+    count = fmax(count, ceil(left / fsi__sph_stiff_dt(run->s, FSI__SPH_SOFT) - 1e-9));
     if (run->s->desc.budget > 0) count = fmin(count, floor((double)(run->s->desc.budget - run->stats.iterations) / run->s->desc.min_iters)); /* few good ones */
     if (!(count >= 1)) count = 1;
     if (count > substeps_left) count = substeps_left;
@@ -4843,7 +4844,7 @@ static fsi_status fsi__sph_begin(fsi__sph_run *run, fsi_sph *s, double dt)
 /* mu of this substep: the liquid's, or what so long a substep can bear. */
 static double fsi__sph_softened(fsi__sph_run *run)
 {
-    const double share = fsi__sph_soft_dt(run->s) / run->dt;
+    const double share = fsi__sph_stiff_dt(run->s, FSI__SPH_SOFT) / run->dt;
     if (share > 0.999) return (double)run->s->stiffness;
     run->stats.degraded = 1;
     return (double)run->s->stiffness * share * share;
@@ -5917,7 +5918,7 @@ FSI_API fsi_real fsi_sph_suggest_dt(const fsi_sph *s)
     g = (double)fsi_v3_norm(s->desc.gravity) + fsi__sph_longest(s->force, s->count) / (double)s->particle_mass;
     speed = fsi__sph_fastest((const fsi__sph_impl *)s->impl, fmax(fsi__sph_longest(s->velocity, s->count), s->stats.wall_speed));
     cfl = speed > 0 || g > 0 ? 2 * dx / (speed + sqrt(speed * speed + 4 * g * dx)) : 1; /* dx = v t + g t^2 */
-    accurate = s->desc.surface_tension > 0 ? fsi__sph_tension_dt(s) : fsi__sph_stiff_dt(s);
+    accurate = s->desc.surface_tension > 0 ? fsi__sph_tension_dt(s) : fsi__sph_stiff_dt(s, FSI__SPH_ACCURATE);
     return (fsi_real)(cfl < accurate ? cfl : accurate);
 }
 

@@ -2,30 +2,10 @@
    SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 199309L
 #define FSI_IMPLEMENTATION
-#include "fsi_solve.h"
+#include "../fsi_solve.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
-
-static double cpu_seconds(void *user)
-{
-    struct timespec t;
-    (void)user;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *x, int n)
-{
-    qsort(x, (size_t)n, sizeof *x, by_value);
-    return x[n / 2];
-}
+#include "bench.h"
 
 static void *need(size_t count, size_t size)
 {

@@ -2,24 +2,10 @@
    SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 199309L
 #define FSI_IMPLEMENTATION
-#include "fsi_sph.h"
+#include "../fsi_sph.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
-
-static double cpu_seconds(void *user)
-{
-    struct timespec t;
-    (void)user;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
+#include "bench.h"
 
 /* A jittered lattice of side n, shuffled, about 30 neighbours each: the median of seven searches. */
 static void bench_neighbors(int side)
@@ -39,8 +25,7 @@ static void bench_neighbors(int side)
         if (fsi_neighbors_build(nb, x, n, (fsi_real)2.05, 3) != FSI_OK) exit(1);
         seconds[t] = cpu_seconds(NULL) - start;
     }
-    qsort(seconds, 7, sizeof *seconds, by_value);
-    printf("neighbors_%d %.3f us_per_particle  (%.1f neighbours)\n", n, seconds[3] / n * 1e6, (double)nb->pair_count / n);
+    printf("neighbors_%d %.3f us_per_particle  (%.1f neighbours)\n", n, median(seconds, 7) / n * 1e6, (double)nb->pair_count / n);
     fsi_neighbors_destroy(nb);
     free(x);
 }
