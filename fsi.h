@@ -1221,12 +1221,13 @@ FSI_API fsi_status fsi__fail(fsi_context *context, fsi_status status, const char
 
 #define FSI__ALIGN 64
 
-/* malloc with alignment: the start of the block lies just below the address that is handed out. */
-static void *fsi__malloc_aligned(size_t size)
+/* calloc with alignment: the start of the block lies just below the address that is handed out. Large blocks come as untouched zero pages,
+   which a memset would touch once for nothing. */
+static void *fsi__calloc_aligned(size_t size)
 {
     unsigned char *raw, *p;
     if (size > (size_t)-1 - FSI__ALIGN - sizeof raw) return NULL;
-    raw = (unsigned char *)malloc(size + FSI__ALIGN + sizeof raw);
+    raw = (unsigned char *)calloc(size + FSI__ALIGN + sizeof raw, 1);
     if (!raw) return NULL;
     p = raw + sizeof raw;
     p += (FSI__ALIGN - (size_t)((uintptr_t)p % FSI__ALIGN)) % FSI__ALIGN;
@@ -1248,9 +1249,9 @@ FSI_API void *fsi__alloc(fsi_context *context, size_t count, size_t size)
     if (count == 0) count = 1;
     if (count > (size_t)-1 / size) return NULL;
     bytes = count * size;
-    p = context && context->alloc ? context->alloc(context->user, bytes, FSI__ALIGN) : fsi__malloc_aligned(bytes);
+    p = context && context->alloc ? context->alloc(context->user, bytes, FSI__ALIGN) : fsi__calloc_aligned(bytes);
     if (!p) return NULL;
-    memset(p, 0, bytes);
+    if (context && context->alloc) memset(p, 0, bytes);
     if (context) {
         context->bytes += bytes;
         if (context->bytes > context->peak_bytes) context->peak_bytes = context->bytes;

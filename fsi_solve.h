@@ -1041,7 +1041,7 @@ static void fsi__order_uncoarsen(fsi__order_nd *s, int k)
     const fsi__order_level *from = &s->level[k + 1];
     int v;
     for (v = 0; v < g->n; v++) g->side[v] = from->side[g->coarse[v]];
-    fsi__order_refine(&s->cut, g, 6);
+    fsi__order_refine(&s->cut, g, 3);
 }
 
 /* Cuts level `base` by way of coarser ones. */
@@ -1518,10 +1518,11 @@ static fsi_status fsi__order_graph(fsi_context *c, int n, const int *start, cons
    the same order whoever does it. */
 
 enum {
-    FSI__LDLT_MR = 8, FSI__LDLT_NR = 4, /* register tile */
+    FSI__LDLT_MR = 8, FSI__LDLT_NR = 6, /* register tile */
     FSI__LDLT_KC = 128,                 /* columns of L that a product takes at a time */
     FSI__LDLT_PANEL = 32,               /* columns that are eliminated before the rest of the panel is brought up to date */
-    FSI__LDLT_STRIP = 64                /* columns of a product that are one task; a multiple of both sides of the tile */
+    FSI__LDLT_STRIP = 48,               /* columns of a product that are one task; a multiple of both sides of the tile */
+    FSI__LDLT_MC = 256                  /* rows that stay in the second cache while columns go by */
 };
 #define FSI__LDLT_SMALL 1e6  /* less work than this is one task */
 #define FSI__LDLT_SHARE 16.0 /* a subtree is a task when it is less than this part of the work */
@@ -1551,16 +1552,19 @@ typedef struct fsi__ldlt_verdict {
     double ratio;              /* of the weakest pivot to the largest entry of its row */
 } fsi__ldlt_verdict;
 
+typedef void fsi__ldlt_tile_fn(int k, const double *a, const double *b, double *c, size_t ldc);
+
 typedef struct fsi__ldlt_impl {
     int *perm, *inverse;       /* perm[k]: block row of A that is eliminated k-th */
     fsi__ldlt_node *node;
-    int *row, *at;             /* rows of fronts; where the parent knows them */
+    int *row, *at, *run;       /* rows of fronts; where the parent knows them, and how many from each on are neighbours there too */
     fsi__ldlt_entry *entry;
     size_t row_count, entry_count;
     double *panel, *update, *pack;
     fsi__ldlt_task *task;      /* subtrees, and after them what is above */
     int node_count, task_count;
     fsi__ldlt_verdict *verdict; /* of each task, and of what is above them */
+    fsi__ldlt_tile_fn *tile;   /* the fastest that this machine has */
     uint64_t pattern;          /* hash of the matrix that was analysed */
     double *scale, *x;         /* in elimination order: largest entry of each row; what is solved for */
     double *product;
@@ -1568,9 +1572,9 @@ typedef struct fsi__ldlt_impl {
     fsi__arena memory[3];      /* of rows, of the structure, of numbers */
 } fsi__ldlt_impl;
 
-/* One register tile of (L D) L^T: a holds MR rows of L D, b NR rows of L, k columns of each one after the other. A call of its own:
-   inlined, gcc vectorises it across the wrong loop, at a third of the speed. */
-FSI__NOINLINE static void fsi__ldlt_tile(int k, const double *a, const double *b, double *out)
+/* C -= (L D) L^T for one register tile of C: a holds MR rows of L D, b NR rows of L, k columns of each one after the other. A call of its
+   own: inlined, gcc vectorises it across the wrong loop, at a third of the speed. */
+FSI__NOINLINE static void fsi__ldlt_tile(int k, const double *a, const double *b, double *c, size_t ldc)
 {
     double sum[FSI__LDLT_NR][FSI__LDLT_MR];
     int i, j, p;
@@ -1581,8 +1585,54 @@ FSI__NOINLINE static void fsi__ldlt_tile(int k, const double *a, const double *b
             for (i = 0; i < FSI__LDLT_MR; i++) sum[j][i] += a[p * FSI__LDLT_MR + i] * bj;
         }
     }
-    for (j = 0; j < FSI__LDLT_NR; j++) for (i = 0; i < FSI__LDLT_MR; i++) out[j * FSI__LDLT_MR + i] = sum[j][i];
+    for (j = 0; j < FSI__LDLT_NR; j++) for (i = 0; i < FSI__LDLT_MR; i++) c[(size_t)j * ldc + (size_t)i] -= sum[j][i];
 }
+
+#if defined(__GNUC__) && !defined(__TINYC__)
+#define FSI__PREFETCH(p) __builtin_prefetch(p)
+#else
+#define FSI__PREFETCH(p) ((void)(p))
+#endif
+
+/* The same arithmetic, so the same bits, in vectors of four: three times as fast where the machine has them, which is asked at run time. */
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(__TINYC__) && !defined(__CUDACC__) && !defined(FSI_NO_SIMD)
+typedef double fsi__ldlt_four __attribute__((vector_size(32), aligned(8), may_alias));
+
+__attribute__((target("avx2"))) FSI__NOINLINE static void fsi__ldlt_tile_avx2(int k, const double *a, const double *b, double *c, size_t ldc)
+{
+    fsi__ldlt_four s0 = { 0, 0, 0, 0 }, s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, t0 = s0, t1 = s0, t2 = s0, t3 = s0, t4 = s0, t5 = s0;
+    int j;
+    const double *end = a + (size_t)k * FSI__LDLT_MR;
+    for (j = 0; j < FSI__LDLT_NR; j++) FSI__PREFETCH(c + (size_t)j * ldc + 4);
+    for (; a < end; a += FSI__LDLT_MR, b += FSI__LDLT_NR) {
+        const fsi__ldlt_four x = *(const fsi__ldlt_four *)a, y = *(const fsi__ldlt_four *)(a + 4);
+        s0 += x * b[0];
+        t0 += y * b[0];
+        s1 += x * b[1];
+        t1 += y * b[1];
+        s2 += x * b[2];
+        t2 += y * b[2];
+        s3 += x * b[3];
+        t3 += y * b[3];
+        s4 += x * b[4];
+        t4 += y * b[4];
+        s5 += x * b[5];
+        t5 += y * b[5];
+    }
+#define FSI__LDLT_PUT(j, s, t) *(fsi__ldlt_four *)(c + (j) * ldc) -= s; *(fsi__ldlt_four *)(c + (j) * ldc + 4) -= t
+    FSI__LDLT_PUT(0, s0, t0);
+    FSI__LDLT_PUT(1, s1, t1);
+    FSI__LDLT_PUT(2, s2, t2);
+    FSI__LDLT_PUT(3, s3, t3);
+    FSI__LDLT_PUT(4, s4, t4);
+    FSI__LDLT_PUT(5, s5, t5);
+#undef FSI__LDLT_PUT
+}
+
+static fsi__ldlt_tile_fn *fsi__ldlt_best_tile(void) { return __builtin_cpu_supports("avx2") ? fsi__ldlt_tile_avx2 : fsi__ldlt_tile; }
+#else
+static fsi__ldlt_tile_fn *fsi__ldlt_best_tile(void) { return fsi__ldlt_tile; }
+#endif
 
 /* Rows of L in strips of `width` rows, column after column; times D when d is given. What is missing in the last strip is 0. */
 static void fsi__ldlt_pack(const double *l, int ld, const double *d, int rows, int k, int width, double *out)
@@ -1600,25 +1650,59 @@ static void fsi__ldlt_pack(const double *l, int ld, const double *d, int rows, i
     }
 }
 
-/* C -= L D L^T: C has m rows and n <= m columns, of which what is on or below the diagonal counts; L the same m rows, k columns;
-   D the diagonal of d. pack: (2 m + MR + NR) KC numbers. shared: among the context's threads. */
-typedef struct fsi__ldlt_job { double *c; const double *a, *b; int ldc, m, n, depth; } fsi__ldlt_job;
+/* C -= L D L^T, or C = -L D L^T when fresh: C has m rows and n <= m columns, of which what is on or below the diagonal counts; L the same
+   m rows, k columns; D the diagonal of d. ldc 0: C is an update. pack: (2 m + MR + NR) KC numbers. shared: among the context's threads. */
+typedef struct fsi__ldlt_job { double *c; const double *a, *b; int ldc, m, n, depth, fresh; fsi__ldlt_tile_fn *tile; } fsi__ldlt_job;
+
+/* An update of `side` rows is kept as its lower triangle, in strips of columns that start at the row of the strip's first:
+
+        |\
+        |_\         p[i], p what this returns, is row i of column j
+        | |\
+        | |_\                                                                                                       */
+static double *fsi__ldlt_column(double *update, int side, int j)
+{
+    const size_t first = (size_t)(j / FSI__LDLT_STRIP * FSI__LDLT_STRIP), n = (size_t)side;
+    return update + (first * n - first * (first - (size_t)FSI__LDLT_STRIP) / 2 + ((size_t)j - first) * (n - first) - first);
+}
+
+static size_t fsi__ldlt_update_size(int side)
+{
+    const size_t first = (size_t)(side / FSI__LDLT_STRIP * FSI__LDLT_STRIP), n = (size_t)side;
+    return first * n - first * (first - (size_t)FSI__LDLT_STRIP) / 2 + (n - first) * (n - first);
+}
+
+/* A tile that C ends in the midst of. */
+static void fsi__ldlt_edge(const fsi__ldlt_job *job, int i, int j, double *c, size_t ldc)
+{
+    double tile[FSI__LDLT_MR * FSI__LDLT_NR] = { 0 };
+    int x, y;
+    job->tile(job->depth, job->a + (size_t)i * (size_t)job->depth, job->b + (size_t)j * (size_t)job->depth, tile, FSI__LDLT_MR);
+    for (y = 0; y < FSI__LDLT_NR && j + y < job->n; y++)
+        for (x = i < j + y ? j + y - i : 0; x < FSI__LDLT_MR && i + x < job->m; x++) {
+            double *out = c + (size_t)y * ldc + (size_t)x;
+            *out = (job->fresh ? 0 : *out) + tile[y * FSI__LDLT_MR + x];
+        }
+}
 
 static void fsi__ldlt_strip(void *arg, int chunk, int begin, int end)
 {
     const fsi__ldlt_job *job = (const fsi__ldlt_job *)arg;
-    double tile[FSI__LDLT_MR * FSI__LDLT_NR];
-    int i, j, x, y;
+    const size_t depth = (size_t)job->depth;
+    int top, i, j, y;
     (void)chunk;
-    for (j = begin; j < end; j += FSI__LDLT_NR) {
-        const int wide = end - j < FSI__LDLT_NR ? end - j : FSI__LDLT_NR;
-        for (i = j / FSI__LDLT_MR * FSI__LDLT_MR; i < job->m; i += FSI__LDLT_MR) {
-            const int tall = job->m - i < FSI__LDLT_MR ? job->m - i : FSI__LDLT_MR;
-            fsi__ldlt_tile(job->depth, job->a + (size_t)i * (size_t)job->depth, job->b + (size_t)j * (size_t)job->depth, tile);
-            for (y = 0; y < wide; y++) {
-                double *out = job->c + (size_t)(j + y) * (size_t)job->ldc + i;
-                if (tall == FSI__LDLT_MR) for (x = 0; x < FSI__LDLT_MR; x++) out[x] -= tile[y * FSI__LDLT_MR + x];
-                else for (x = 0; x < tall; x++) out[x] -= tile[y * FSI__LDLT_MR + x];
+    for (top = begin / FSI__LDLT_MR * FSI__LDLT_MR; top < job->m; top += FSI__LDLT_MC) {
+        const int bottom = job->m - top < FSI__LDLT_MC ? job->m : top + FSI__LDLT_MC;
+        for (j = begin; j < end && j < bottom; j += FSI__LDLT_NR) {
+            const size_t ldc = (size_t)(job->ldc ? job->ldc : job->m - j / FSI__LDLT_STRIP * FSI__LDLT_STRIP);
+            double *c = job->ldc ? job->c + (size_t)j * ldc : fsi__ldlt_column(job->c, job->m, j);
+            for (i = top > j ? top : j / FSI__LDLT_MR * FSI__LDLT_MR; i < bottom; i += FSI__LDLT_MR) {
+                if (i + FSI__LDLT_MR > job->m || j + FSI__LDLT_NR > job->n) {
+                    fsi__ldlt_edge(job, i, j, c + i, ldc);
+                    continue;
+                }
+                for (y = 0; y < FSI__LDLT_NR && job->fresh; y++) memset(c + i + (size_t)y * ldc, 0, FSI__LDLT_MR * sizeof *c);
+                job->tile(job->depth, job->a + (size_t)i * depth, job->b + (size_t)j * depth, c + i, ldc);
             }
         }
     }
@@ -1633,10 +1717,12 @@ static void fsi__ldlt_product(const fsi_ldlt *f, double *c, int ldc, int m, int 
     job.ldc = ldc;
     job.m = m;
     job.n = n;
+    job.tile = ((const fsi__ldlt_impl *)f->impl)->tile;
     job.a = pack;
     job.b = b;
     for (p = 0; p < k; p += FSI__LDLT_KC) {
         job.depth = k - p < FSI__LDLT_KC ? k - p : FSI__LDLT_KC;
+        job.fresh = !ldc && p == 0;
         fsi__ldlt_pack(l + (size_t)p * (size_t)ld, ld, d + (size_t)p * ((size_t)ld + 1), m, job.depth, FSI__LDLT_MR, pack);
         fsi__ldlt_pack(l + (size_t)p * (size_t)ld, ld, NULL, n, job.depth, FSI__LDLT_NR, b);
         if (shared) fsi__parallel(f->context, n, FSI__LDLT_STRIP, fsi__ldlt_strip, &job);
@@ -1927,7 +2013,11 @@ static void fsi__ldlt_relate(fsi__ldlt_impl *im, int node_count)
     int s, k;
     for (s = 0; s < node_count; s++) {
         const fsi__ldlt_node *node = &im->node[s];
-        for (k = 0; k < node->rows; k++) im->at[node->row + (size_t)k] = fsi__ldlt_place(im, &im->node[node->parent], im->row[node->row + (size_t)k]);
+        for (k = node->rows - 1; k >= 0; k--) {
+            const size_t at = node->row + (size_t)k;
+            im->at[at] = fsi__ldlt_place(im, &im->node[node->parent], im->row[at]);
+            im->run[at] = k + 1 < node->rows && im->at[at + 1] == im->at[at] + 1 ? im->run[at + 1] + 1 : 1;
+        }
     }
 }
 
@@ -1940,10 +2030,9 @@ static size_t fsi__ldlt_stack(fsi_ldlt *f, int task, int begin, int end, size_t 
     int s, c;
     for (s = begin; s < end; s++) {
         fsi__ldlt_node *node = &im->node[s];
-        const size_t side = (size_t)node->rows * (size_t)f->block;
         if (node->task != task) continue;
         node->update = top[node->stack];
-        top[node->stack] += side * side;
+        top[node->stack] += fsi__ldlt_update_size(node->rows * f->block);
         if (top[node->stack] > most[node->stack]) most[node->stack] = top[node->stack];
         for (c = node->child; c >= 0; c = im->node[c].next) {
             const fsi__ldlt_node *child = &im->node[c];
@@ -1954,38 +2043,63 @@ static size_t fsi__ldlt_stack(fsi_ldlt *f, int task, int begin, int end, size_t 
     return base + most[0] + most[1];
 }
 
-/* Adds the lower triangle of a child's update to its parent's front: the panel, and the square right below it. */
-static void fsi__ldlt_take_in(const fsi_ldlt *f, const fsi__ldlt_node *child, const fsi__ldlt_node *node)
+/* Where a child's update goes: columns begin .. end-1, of which those in the parent's own columns when `own`, else the others. */
+typedef struct fsi__ldlt_intake { const fsi_ldlt *f; const fsi__ldlt_node *child, *node; int own; } fsi__ldlt_intake;
+
+static void fsi__ldlt_take_columns(void *arg, int chunk, int begin, int end)
 {
-    const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
-    const int b = f->block, side = child->rows * b, wide = fsi__ldlt_wide(f, node), tall = fsi__ldlt_tall(f, node), *at = im->at + child->row;
+    const fsi__ldlt_intake *job = (const fsi__ldlt_intake *)arg;
+    const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)job->f->impl;
+    const int b = job->f->block, rows = job->child->rows, wide = fsi__ldlt_wide(job->f, job->node), tall = fsi__ldlt_tall(job->f, job->node);
+    const int lift = job->own ? 0 : wide; /* rows that the update lacks */
+    const int *at = im->at + job->child->row, *run = im->run + job->child->row;
     int i, j, x, y;
-    for (j = 0; j < child->rows; j++) for (y = 0; y < b; y++) {
-        const double *from = im->update + child->update + (size_t)(j * b + y) * (size_t)side;
+    (void)chunk;
+    for (j = begin; j < end; j++) for (y = 0; y < b && (at[j] * b < wide) == job->own; y++) {
+        const double *from = fsi__ldlt_column(im->update + job->child->update, rows * b, j * b + y);
         const int column = at[j] * b + y;
-        double *to = column < wide ? im->panel + node->panel + (size_t)column * (size_t)tall
-                                   : im->update + node->update + (size_t)(column - wide) * (size_t)(tall - wide) - wide;
-        for (i = j; i < child->rows; i++) for (x = 0; x < b; x++) to[at[i] * b + x] += from[i * b + x];
+        double *to = job->own ? im->panel + job->node->panel + (size_t)column * (size_t)tall
+                              : fsi__ldlt_column(im->update + job->node->update, tall - wide, column - wide);
+        for (i = j; i < rows; i += run[i]) { /* rows that stay neighbours */
+            const double *in = from + i * b;
+            double *out = to + (at[i] * b - lift);
+            for (x = i == j ? y : 0; x < run[i] * b; x++) out[x] += in[x];
+        }
     }
 }
 
-/* Puts A's entries and the children's updates where a front stands. */
-static void fsi__ldlt_assemble(const fsi_ldlt *f, const fsi_csr *a, const fsi__ldlt_node *node)
+/* Adds the updates of a front's children to its own columns, or to its update. */
+static void fsi__ldlt_take_in(const fsi_ldlt *f, const fsi__ldlt_node *node, int own, int shared)
+{
+    const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
+    fsi__ldlt_intake job;
+    int c;
+    job.f = f;
+    job.node = node;
+    job.own = own;
+    for (c = node->child; c >= 0; c = im->node[c].next) {
+        job.child = &im->node[c];
+        if (shared) fsi__parallel(f->context, im->node[c].rows, FSI__LDLT_STRIP, fsi__ldlt_take_columns, &job);
+        else fsi__ldlt_take_columns(&job, 0, 0, im->node[c].rows);
+    }
+}
+
+/* Puts A's entries and the children's updates in a front's own columns. */
+static void fsi__ldlt_assemble(const fsi_ldlt *f, const fsi_csr *a, const fsi__ldlt_node *node, int shared)
 {
     const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
     const int b = f->block, wide = fsi__ldlt_wide(f, node), tall = fsi__ldlt_tall(f, node);
     double *panel = im->panel + node->panel;
     size_t e;
-    int c, x, y;
+    int x, y;
     memset(panel, 0, (size_t)wide * (size_t)tall * sizeof *panel);
-    memset(im->update + node->update, 0, (size_t)(tall - wide) * (size_t)(tall - wide) * sizeof *panel);
     for (e = node->entry; e < node->entry + node->entries; e++) {
         const fsi__ldlt_entry *to = &im->entry[e];
         const double *v = a->value + (size_t)to->a * (size_t)(b * b);
         double *out = panel + (size_t)(to->column * b) * (size_t)tall + to->row * b;
         for (y = 0; y < b; y++) for (x = 0; x < b; x++) out[(size_t)y * (size_t)tall + (size_t)x] = to->transposed ? v[y * b + x] : v[x * b + y];
     }
-    for (c = node->child; c >= 0; c = im->node[c].next) fsi__ldlt_take_in(f, &im->node[c], node);
+    fsi__ldlt_take_in(f, node, 1, shared);
 }
 
 /* One factorisation. */
@@ -2001,9 +2115,10 @@ static int fsi__ldlt_front(const fsi__ldlt_run *run, const fsi__ldlt_node *node,
     const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
     const int wide = fsi__ldlt_wide(f, node), tall = fsi__ldlt_tall(f, node), below = tall - wide;
     double *panel = im->panel + node->panel, *pack = im->pack + im->task[task].pack;
-    fsi__ldlt_assemble(f, run->a, node);
+    fsi__ldlt_assemble(f, run->a, node, shared);
     if (!fsi__ldlt_factor_panel(f, panel, tall, wide, &im->verdict[task], node->first * f->block, pack, shared)) return 0;
-    if (below > 0) fsi__ldlt_product(f, im->update + node->update, below, below, below, panel + wide, panel, tall, wide, pack, shared);
+    if (below > 0) fsi__ldlt_product(f, im->update + node->update, 0, below, below, panel + wide, panel, tall, wide, pack, shared);
+    fsi__ldlt_take_in(f, node, 0, shared);
     return 1;
 }
 
@@ -2043,6 +2158,31 @@ static void fsi__ldlt_forward(const fsi_ldlt *f, const fsi__ldlt_node *node, dou
     for (k = 0; k < node->rows; k++) for (i = 0; i < b; i++) x[row[k] * b + i] -= t[k * b + i];
 }
 
+/* sum[q] = c_q . t over [from, to), for four columns c, c + ld, ..., in four partial sums each; the next ones start at `coming`. */
+static void fsi__ldlt_dots(const double *c, const double *coming, size_t ld, const double *t, int from, int to, double *sum)
+{
+    const double *c0 = c, *c1 = c0 + ld, *c2 = c1 + ld, *c3 = c2 + ld;
+    double s0[4] = { 0, 0, 0, 0 }, s1[4] = { 0, 0, 0, 0 }, s2[4] = { 0, 0, 0, 0 }, s3[4] = { 0, 0, 0, 0 };
+    int i, k;
+    for (i = from; i + 4 <= to; i += 4) {
+        for (k = 0; k < 4; k++) FSI__PREFETCH(coming + i + (size_t)k * ld); /* against the stream, caches do not see it come */
+        for (k = 0; k < 4; k++) s0[k] += c0[i + k] * t[i + k];
+        for (k = 0; k < 4; k++) s1[k] += c1[i + k] * t[i + k];
+        for (k = 0; k < 4; k++) s2[k] += c2[i + k] * t[i + k];
+        for (k = 0; k < 4; k++) s3[k] += c3[i + k] * t[i + k];
+    }
+    sum[0] = (s0[0] + s0[2]) + (s0[1] + s0[3]);
+    sum[1] = (s1[0] + s1[2]) + (s1[1] + s1[3]);
+    sum[2] = (s2[0] + s2[2]) + (s2[1] + s2[3]);
+    sum[3] = (s3[0] + s3[2]) + (s3[1] + s3[3]);
+    for (; i < to; i++) {
+        sum[0] += c0[i] * t[i];
+        sum[1] += c1[i] * t[i];
+        sum[2] += c2[i] * t[i];
+        sum[3] += c3[i] * t[i];
+    }
+}
+
 /* D L^T x = y for one front. */
 static void fsi__ldlt_backward(const fsi_ldlt *f, const fsi__ldlt_node *node, double *x, double *t)
 {
@@ -2053,12 +2193,17 @@ static void fsi__ldlt_backward(const fsi_ldlt *f, const fsi__ldlt_node *node, do
     int i, j, k;
     for (i = 0; i < wide; i++) t[i] = own[i];
     for (k = 0; k < node->rows; k++) for (i = 0; i < b; i++) t[wide + k * b + i] = x[row[k] * b + i];
-    for (j = wide - 1; j >= 0; j--) {
-        const double *c = panel + (size_t)j * (size_t)tall;
-        double sum[8] = { 0, 0, 0, 0, 0, 0, 0, 0 }, rest = 0;
-        for (i = j + 1; i + 8 <= tall; i += 8) for (k = 0; k < 8; k++) sum[k] += c[i + k] * t[i + k];
-        for (; i < tall; i++) rest += c[i] * t[i];
-        t[j] = t[j] / c[j] - (((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7])) + rest);
+    for (j = wide; j > 0; j -= 4) {
+        const int first = j < 4 ? 0 : j - 4;
+        const double *c = panel + (size_t)first * (size_t)tall;
+        double sum[4] = { 0, 0, 0, 0 };
+        if (j >= 4) fsi__ldlt_dots(c, first >= 4 ? c - 4 * (size_t)tall : panel, (size_t)tall, t, j, tall, sum);
+        else for (k = 0; k < j; k++) for (i = j; i < tall; i++) sum[k] += c[(size_t)k * (size_t)tall + (size_t)i] * t[i];
+        for (k = j - 1; k >= first; k--) {
+            const double *column = panel + (size_t)k * (size_t)tall;
+            for (i = k + 1; i < j; i++) sum[k - first] += column[i] * t[i];
+            t[k] = t[k] / column[k] - sum[k - first];
+        }
     }
     for (i = 0; i < wide; i++) own[i] = t[i];
 }
@@ -2150,6 +2295,7 @@ static void fsi__ldlt_lay_out(fsi__ldlt_impl *im, fsi__arena *m, int rows, int b
     im->entry = (fsi__ldlt_entry *)fsi__take(m, im->entry_count, sizeof *im->entry);
     im->row = (int *)fsi__take(m, im->row_count, sizeof(int));
     im->at = (int *)fsi__take(m, im->row_count, sizeof(int));
+    im->run = (int *)fsi__take(m, im->row_count, sizeof(int));
     im->scale = (double *)fsi__take(m, dofs, sizeof(double));
     im->x = (double *)fsi__take(m, dofs, sizeof(double));
     im->product = (double *)fsi__take(m, dofs, sizeof(double));
@@ -2327,6 +2473,7 @@ FSI_API fsi_status fsi_ldlt_create(fsi_ldlt **out, const fsi_csr *a, const fsi_l
     f->rows = a->rows;
     f->block = a->block;
     f->impl = im = (fsi__ldlt_impl *)(f + 1);
+    im->tile = fsi__ldlt_best_tile();
     im->pattern = fsi__csr_hash(a);
     fsi__ldlt_lay_rows(im, &measure, (size_t)a->rows);
     if (fsi__arena_reserve(c, &im->memory[0], measure.used)) {
