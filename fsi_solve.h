@@ -51,6 +51,69 @@ typedef struct fsi_csr {
 /* y = A x; x: cols * block, y: rows * block numbers, apart. Errors: ARGUMENT (names the row), LIMIT. context may be NULL. */
 FSI_API fsi_status fsi_csr_multiply(fsi_context *context, const fsi_csr *a, const double *x, double *y);
 
+/* ---- >>assembly ------------------------------------------------------------------------------------------------
+
+   A matrix as the sum of small dense ones. Element e couples the vertices vertex[start[e]] .. vertex[start[e+1]-1]; which
+   entries of the matrix that makes is found once, and used for as many sets of values as there are. */
+typedef struct fsi_assembly_desc {
+    uint32_t cookie;
+    fsi_context *context; /* default NULL */
+    int vertices;         /* block rows of the matrix; default 0 */
+    int block;            /* rows and columns of a block, 1 to 16; default 3 */
+    int elements;         /* default 0 */
+    const int *start;     /* elements + 1; an element has 0 to 64 vertices. Read by create, as is vertex; default NULL */
+    const int *vertex;    /* -1: pinned, its rows and columns are left out. One vertex may appear several times in an element */
+} fsi_assembly_desc;
+
+/* A pattern and the matrix on it. Read everything, write matrix.value[]. */
+typedef struct fsi_assembly {
+    uint32_t cookie;
+    fsi_context *context;
+    int vertices, block, elements;
+    fsi_csr matrix;        /* vertices x vertices blocks, every diagonal block among them; its values are yours to change and add to */
+    size_t numbers;        /* in all element matrices together */
+    size_t vector_numbers; /* in all element vectors together */
+    size_t bytes;          /* held */
+    void *impl;
+} fsi_assembly;
+
+FSI_API fsi_assembly_desc fsi_assembly_default_desc(void); /* fills every field */
+/* Finds the pattern, in time proportional to the element matrices; all values are 0. *out is NULL on failure. Errors: COOKIE, ARGUMENT (names
+   the element), LIMIT, MEMORY. */
+FSI_API fsi_status fsi_assembly_create(fsi_assembly **out, const fsi_assembly_desc *desc);
+FSI_API void fsi_assembly_destroy(fsi_assembly *s); /* NULL is fine */
+/* matrix.value = the sum of the element matrices. value: one after the other, that of m vertices as (m block) x (m block) numbers row by row;
+   what belongs to pinned vertices is not looked at. Each entry is summed in the order of the elements, whatever the number of threads. A sum of
+   symmetric matrices is symmetric to the bit, unless an element names a vertex twice: then to rounding. Allocates nothing. Errors: COOKIE,
+   ARGUMENT, NAN (names the element, or the row whose sum overflows; the matrix stays as it was). */
+FSI_API fsi_status fsi_assembly_matrix(fsi_assembly *s, const double *value);
+/* out (vertices * block) = the sum of the element vectors, m block numbers each. Errors: as fsi_assembly_matrix; out stays as it was. */
+FSI_API fsi_status fsi_assembly_vector(fsi_assembly *s, const double *value, double *out);
+/* Where the matrix, the vector of an element starts in value; (size_t)-1 and the context's error when there is no such element. */
+FSI_API size_t fsi_assembly_matrix_offset(const fsi_assembly *s, int element);
+FSI_API size_t fsi_assembly_vector_offset(const fsi_assembly *s, int element);
+
+/* ---- >>dense ----------------------------------------------------------------------------------------------------
+
+   Small dense symmetric systems, up to some hundred rows, in place, on one thread. a is n x n numbers row by row, of which what is on and
+   below the diagonal is read. It may hold numbers up to 1e280: beyond that, elimination could overflow. Nothing is allocated. context may be
+   NULL. */
+
+/* A = L L^T for definite A; L takes the place of the lower triangle, L^T is above. Errors: COOKIE, ARGUMENT, LIMIT, NAN (name the row), and
+   SINGULAR (names the row whose pivot is not positive, or is nothing but rounding; where earlier pivots are
+   small, a singular matrix may pass for a nearly singular one, which fsi_dense_ldlt tells apart). The lower triangle then is as it was; after SINGULAR the
+   upper one is its mirror image. */
+FSI_API fsi_status fsi_dense_cholesky(fsi_context *context, int n, double *a);
+/* x = A^-1 x, with what fsi_dense_cholesky made. Errors: ARGUMENT, NAN (x is not finite and stays; or A^-1 x overflows, x is 0 then). */
+FSI_API fsi_status fsi_dense_cholesky_solve(int n, const double *l, double *x);
+/* P A P^T = L D L^T for any symmetric A, with pivots of one and two rows that are chosen so that the numbers of L stay below 3. L^T and D take the
+   place of the diagonal and the upper triangle. pivot: n numbers that the solve needs. negative (NULL ok): how many eigenvalues are negative; the
+   others are positive. Errors: as fsi_dense_cholesky; after SINGULAR the diagonal, the upper triangle and pivot hold nothing of use; what is below
+   the diagonal is never written. */
+FSI_API fsi_status fsi_dense_ldlt(fsi_context *context, int n, double *a, int *pivot, int *negative);
+/* x = A^-1 x, with what fsi_dense_ldlt made. Errors: as fsi_dense_cholesky_solve. */
+FSI_API fsi_status fsi_dense_ldlt_solve(int n, const double *a, const int *pivot, double *x);
+
 /* ---- >>factorisation ------------------------------------------------------------------------------------------ */
 
 typedef enum fsi_ldlt_order { FSI_LDLT_DISSECTION, FSI_LDLT_MINIMUM_DEGREE, FSI_LDLT_NATURAL } fsi_ldlt_order;
@@ -90,6 +153,7 @@ typedef struct fsi_ldlt {
     fsi_ldlt_desc desc;         /* as given; `last` and `sign` are not looked at any more */
     int rows, block;
     int factored;               /* 1: solve may be called */
+    int factorings;             /* calls of factor so far */
     fsi_ldlt_stats stats;
     void *impl;
 } fsi_ldlt;
@@ -109,6 +173,36 @@ FSI_API fsi_status fsi_ldlt_solve(fsi_ldlt *f, const double *b, double *x);
    |b - A x| before. Errors: as solve. */
 FSI_API fsi_status fsi_ldlt_refine(fsi_ldlt *f, const fsi_csr *a, const double *b, double *x, double *residual);
 
+/* ---- >>border --------------------------------------------------------------------------------------------------
+
+   A few dense rows around a factorised matrix, by block elimination:
+
+      | A    B | |x|   |f|        S = C - B^T A^-1 B,   y = S^-1 (g - B^T A^-1 f),   x = A^-1 f - (A^-1 B) y
+      | B^T  C | |y| = |g|
+
+   An update of low rank, (A + U diag(s) U^T) x = f, is B = U, C = -diag(1 / s), g = 0. */
+typedef struct fsi_border {
+    uint32_t cookie;
+    fsi_context *context;
+    fsi_ldlt *ldlt;      /* the factor of A, yours; must outlive the border */
+    int columns;         /* of B */
+    int factored;        /* 1: solve may be called */
+    int negative;        /* negative eigenvalues of the whole matrix: of A, by its pivots, and of S */
+    size_t bytes;        /* held: columns + 1 vectors of A's rows, and S */
+    void *impl;
+} fsi_border;
+
+/* Room for `columns`, 1 to 1000. *out is NULL on failure. Errors: COOKIE, ARGUMENT, MEMORY. */
+FSI_API fsi_status fsi_border_create(fsi_border **out, fsi_ldlt *ldlt, int columns);
+FSI_API void fsi_border_destroy(fsi_border *s); /* NULL is fine */
+/* b: columns * rows * block numbers, one column after the other; c: columns x columns numbers row by row, whose lower triangle is read, NULL: 0.
+   To be called again when the ldlt is factorised anew. Neither is kept. Allocates nothing. Errors: COOKIE, ARGUMENT (the ldlt has no factor),
+   NAN, SINGULAR (names the column of B where S is singular). */
+FSI_API fsi_status fsi_border_factor(fsi_border *s, const double *b, const double *c);
+/* f, x: rows * block numbers; g, y: columns; x may be f, y may be g. g NULL: 0; y NULL: not wanted. Errors: COOKIE, ARGUMENT (no factor, or one of
+   an ldlt that has been factorised since), NAN; x and y stay. */
+FSI_API fsi_status fsi_border_solve(fsi_border *s, const double *f, const double *g, double *x, double *y);
+
 #endif /* FSI_SOLVE_H */
 
 /* ==== Stop here if you only want the API. ====================================================================== */
@@ -120,6 +214,29 @@ FSI_API fsi_status fsi_ldlt_refine(fsi_ldlt *f, const fsi_csr *a, const double *
 FSI__STRICT_BEGIN
 
 /* ---- >>matrices implementation --------------------------------------------------------------------------------- */
+
+#if defined(__GNUC__) || defined(__clang__)
+#define FSI__NOINLINE __attribute__((noinline))
+#elif defined(_MSC_VER)
+#define FSI__NOINLINE __declspec(noinline)
+#else
+#define FSI__NOINLINE
+#endif
+
+#if defined(__GNUC__) && !defined(__TINYC__)
+#define FSI__PREFETCH(p) __builtin_prefetch(p)
+#else
+#define FSI__PREFETCH(p) ((void)(p))
+#endif
+
+static double fsi__dot(const double *x, const double *y, int n)
+{
+    double s[FSI_LANES] = { 0 };
+    int i, l;
+    for (i = 0; i + FSI_LANES <= n; i += FSI_LANES) for (l = 0; l < FSI_LANES; l++) s[l] += x[i + l] * y[i + l];
+    for (l = 0; i + l < n; l++) s[l] += x[i + l] * y[i + l];
+    return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+}
 
 /* What would read out of bounds is found here. */
 static fsi_status fsi__csr_check(fsi_context *c, const char *fn, const fsi_csr *a)
@@ -180,6 +297,698 @@ FSI_API fsi_status fsi_csr_multiply(fsi_context *context, const fsi_csr *a, cons
     job.y = y;
     fsi__parallel(context, a->rows, 1024, fsi__csr_rows, &job);
     return FSI_OK;
+}
+
+/* ---- >>assembly implementation ----------------------------------------------------------------------------------
+
+   Which contributions make an entry? Asked for each entry alone, a gather of blocks from all over the element matrices. But
+   the block row that a vertex has in the matrix of an element lies in one piece, a strip, and what the strips of a vertex
+   are added to, its row of the matrix, stays in the cache:
+
+        element e:  a b c              strip of b        row of b:   [ a   b   c   d ]    slots: entries that the blocks
+               a  [ . . . ]    e:    [  v   v   v  ] ->     +   +   +                     of its strips go to
+               b  [ v v v ]    next: [  v       v  ] ->         +       +
+               c  [ . . . ]
+
+   So the matrix is made row by row from strips in the order of elements: every number is read once, in pieces, every entry
+   is written once, and rows are independent of each other. Sums go to a second set of values first, which becomes the matrix
+   when all are finite. (To look through the element matrices instead would move them twice; a matrix is smaller.) Where
+   strips lie is known long before they are read, but not to the processor: it is told sixteen strips ahead. */
+
+enum {
+    FSI__ASSEMBLY_MOST = 64,   /* vertices of an element */
+    FSI__ASSEMBLY_GRAIN = 256, /* rows of a task */
+    FSI__ASSEMBLY_AHEAD = 16   /* strips that are prefetched; as many empty ones follow the last */
+};
+
+/* The strip of the corner `begin + corner`, of an element whose corners are begin .. begin + count - 1. */
+typedef struct fsi__assembly_strip {
+    int block;           /* its first block, of all element matrices */
+    int begin;
+    short corner, count;
+} fsi__assembly_strip;
+
+typedef struct fsi__assembly_impl {
+    int *first, *begin;          /* of each element, and after the last: first block and corner */
+    int *strip_at, *slot_at;     /* of each row: first strip, first slot */
+    fsi__assembly_strip *strip;
+    int *slot;                   /* of each block of each strip: entry of the matrix, -1: pinned */
+    int *start, *col;            /* the pattern */
+    int *seen, *place;           /* of each vertex: while the pattern is made */
+    int *bad;                    /* of each task: a row that is not finite, -1: none */
+    double *value, *sum;
+    fsi__arena memory[2];        /* of what is known from the start; of what depends on the number of entries */
+} fsi__assembly_impl;
+
+static void fsi__assembly_lay(fsi__assembly_impl *im, fsi__arena *m, const fsi_assembly_desc *d, int blocks)
+{
+    const size_t n = (size_t)d->vertices + 1, e = (size_t)d->elements + 1;
+    im->first = (int *)fsi__take(m, e, sizeof(int));
+    im->begin = (int *)fsi__take(m, e, sizeof(int));
+    im->strip_at = (int *)fsi__take(m, n, sizeof(int));
+    im->slot_at = (int *)fsi__take(m, n, sizeof(int));
+    im->start = (int *)fsi__take(m, n, sizeof(int));
+    im->seen = (int *)fsi__take(m, n, sizeof(int));
+    im->place = (int *)fsi__take(m, n, sizeof(int));
+    im->bad = (int *)fsi__take(m, (size_t)fsi__chunks(d->vertices, FSI__ASSEMBLY_GRAIN), sizeof(int));
+    im->strip = (fsi__assembly_strip *)fsi__take(m, (d->elements ? (size_t)d->start[d->elements] : 0) + FSI__ASSEMBLY_AHEAD, sizeof *im->strip);
+    im->slot = (int *)fsi__take(m, (size_t)blocks, sizeof(int));
+}
+
+static void fsi__assembly_lay_entries(fsi__assembly_impl *im, fsi__arena *m, size_t entries, int block)
+{
+    im->col = (int *)fsi__take(m, entries, sizeof(int));
+    im->value = (double *)fsi__take(m, entries * (size_t)(block * block), sizeof(double));
+    im->sum = (double *)fsi__take(m, entries * (size_t)(block * block), sizeof(double));
+}
+
+/* What would read out of bounds, and what an int cannot count, is found here. *blocks: of all element matrices. */
+static fsi_status fsi__assembly_check(const fsi_assembly_desc *d, const char *fn, int *blocks)
+{
+    fsi_context *c = d->context;
+    int64_t sum = 0;
+    int e, k;
+    if (d->vertices < 0 || d->elements < 0 || d->block < 1 || d->block > 16) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->block, "there are %d vertices, %d elements and blocks of %d rows; blocks have 1 to 16", d->vertices, d->elements, d->block);
+    if ((double)d->vertices * d->block > 2e9) return fsi__fail(c, FSI_ERROR_LIMIT, fn, -1, d->vertices, "%d blocks of %d rows are more than an int counts", d->vertices, d->block);
+    if (d->elements > 0 && !d->start) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "start is NULL, but there are %d elements", d->elements);
+    if (d->elements > 0 && d->start[0] != 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, 0, d->start[0], "start[0] is %d, must be 0", d->start[0]);
+    for (e = 0; e < d->elements; e++) {
+        const int64_t m = (int64_t)d->start[e + 1] - d->start[e];
+        if (m < 0 || m > FSI__ASSEMBLY_MOST) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, e, (double)m, "element %d has %.0f vertices, must have 0 to %d", e, (double)m, FSI__ASSEMBLY_MOST);
+        sum += m * m;
+    }
+    if (sum + d->vertices > 2147483647 || (double)sum * d->block * d->block > (double)((size_t)-1 / sizeof(double)))
+        return fsi__fail(c, FSI_ERROR_LIMIT, fn, -1, (double)sum, "the elements have %.0f blocks, more than can be counted", (double)sum);
+    if (d->elements > 0 && d->start[d->elements] > 0 && !d->vertex) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "vertex is NULL");
+    for (e = 0; e < d->elements; e++) for (k = d->start[e]; k < d->start[e + 1]; k++)
+        if (d->vertex[k] < -1 || d->vertex[k] >= d->vertices) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, e, d->vertex[k], "element %d names vertex %d of %d", e, d->vertex[k], d->vertices);
+    *blocks = (int)sum;
+    return FSI_OK;
+}
+
+/* Sorts the corners by vertex, in the order of elements: a strip each. */
+static void fsi__assembly_strips(fsi__assembly_impl *im, const fsi_assembly_desc *d)
+{
+    int e, k, r;
+    for (e = 0; e < d->elements; e++) {
+        const int count = d->start[e + 1] - d->start[e];
+        im->first[e + 1] = im->first[e] + count * count;
+        im->begin[e + 1] = d->start[e + 1];
+        for (k = d->start[e]; k < d->start[e + 1]; k++) {
+            if (d->vertex[k] < 0) continue;
+            im->strip_at[d->vertex[k] + 1]++;
+            im->slot_at[d->vertex[k] + 1] += count;
+        }
+    }
+    for (r = 0; r < d->vertices; r++) {
+        im->strip_at[r + 1] += im->strip_at[r];
+        im->slot_at[r + 1] += im->slot_at[r];
+        im->place[r] = im->strip_at[r];
+    }
+    for (e = 0; e < d->elements; e++) for (k = d->start[e]; k < d->start[e + 1]; k++) {
+        const int corner = k - d->start[e], count = d->start[e + 1] - d->start[e];
+        fsi__assembly_strip *strip;
+        if (d->vertex[k] < 0) continue;
+        strip = &im->strip[im->place[d->vertex[k]]++];
+        strip->block = im->first[e] + corner * count;
+        strip->begin = d->start[e];
+        strip->corner = (short)corner;
+        strip->count = (short)count;
+    }
+}
+
+/* Row r meets itself and the vertices of its strips, once each; they meet r. fill 0: counts them. fill 1: appends r to the rows of all whom it
+   meets: as r ascends, so do the columns of every row, without a sort. */
+static void fsi__assembly_columns(fsi__assembly_impl *im, const fsi_assembly_desc *d, int fill)
+{
+    int r, t, j;
+    for (r = 0; r < d->vertices; r++) {
+        im->seen[r] = -1;
+        im->place[r] = im->start[r];
+    }
+    for (r = 0; r < d->vertices; r++) {
+        int count = 1;
+        im->seen[r] = r;
+        if (fill) im->col[im->place[r]++] = r;
+        for (t = im->strip_at[r]; t < im->strip_at[r + 1]; t++) for (j = 0; j < im->strip[t].count; j++) {
+            const int v = d->vertex[im->strip[t].begin + j];
+            if (v < 0 || im->seen[v] == r) continue;
+            im->seen[v] = r;
+            if (fill) im->col[im->place[v]++] = r;
+            count++;
+        }
+        if (!fill) im->start[r + 1] = im->start[r] + count;
+    }
+}
+
+/* The entries that the blocks of the strips are added to. */
+static void fsi__assembly_slots(fsi__assembly_impl *im, const fsi_assembly_desc *d)
+{
+    int r, t, j, e, *slot = im->slot;
+    for (r = 0; r < d->vertices; r++) {
+        for (e = im->start[r]; e < im->start[r + 1]; e++) im->place[im->col[e]] = e;
+        for (t = im->strip_at[r]; t < im->strip_at[r + 1]; t++) for (j = 0; j < im->strip[t].count; j++) {
+            const int v = d->vertex[im->strip[t].begin + j];
+            *slot++ = v < 0 ? -1 : im->place[v];
+        }
+    }
+}
+
+static fsi_status fsi__assembly_make(fsi_assembly *s, const fsi_assembly_desc *d, const char *fn, int blocks)
+{
+    fsi__assembly_impl *im = (fsi__assembly_impl *)s->impl;
+    fsi__arena measure = { NULL, 0, 0 }, measure_entries = { NULL, 0, 0 };
+    fsi__assembly_lay(im, &measure, d, blocks);
+    if (!fsi__arena_reserve(d->context, &im->memory[0], measure.used)) return fsi__fail(d->context, FSI_ERROR_MEMORY, fn, -1, d->elements, "no memory for the pattern of %d elements", d->elements);
+    fsi__assembly_lay(im, &im->memory[0], d, blocks);
+    fsi__assembly_strips(im, d);
+    fsi__assembly_columns(im, d, 0);
+    fsi__assembly_lay_entries(im, &measure_entries, (size_t)im->start[d->vertices], d->block);
+    if (!fsi__arena_reserve(d->context, &im->memory[1], measure_entries.used)) return fsi__fail(d->context, FSI_ERROR_MEMORY, fn, -1, im->start[d->vertices], "no memory for %d blocks", im->start[d->vertices]);
+    fsi__assembly_lay_entries(im, &im->memory[1], (size_t)im->start[d->vertices], d->block);
+    fsi__assembly_columns(im, d, 1);
+    fsi__assembly_slots(im, d);
+    s->matrix.rows = s->matrix.cols = d->vertices;
+    s->matrix.block = d->block;
+    s->matrix.start = im->start;
+    s->matrix.col = im->col;
+    s->matrix.value = im->value;
+    s->numbers = (size_t)blocks * (size_t)(d->block * d->block);
+    s->vector_numbers = (size_t)im->begin[d->elements] * (size_t)d->block;
+    s->bytes = sizeof *s + sizeof *im + im->memory[0].size + im->memory[1].size;
+    return FSI_OK;
+}
+
+FSI_API fsi_assembly_desc fsi_assembly_default_desc(void)
+{
+    fsi_assembly_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('a', fsi_assembly_desc);
+    d.block = 3;
+    return d;
+}
+
+static int fsi__is_assembly(const fsi_assembly *s) { return s && s->cookie == FSI__COOKIE('A', fsi_assembly); }
+
+FSI_API void fsi_assembly_destroy(fsi_assembly *s)
+{
+    fsi__assembly_impl *im;
+    if (!fsi__is_assembly(s)) return;
+    im = (fsi__assembly_impl *)s->impl;
+    s->cookie = 0;
+    fsi__arena_free(s->context, &im->memory[1]);
+    fsi__arena_free(s->context, &im->memory[0]);
+    fsi__free(s->context, s, 1, sizeof *s + sizeof *im);
+}
+
+FSI_API fsi_status fsi_assembly_create(fsi_assembly **out, const fsi_assembly_desc *desc)
+{
+    const char *fn = "fsi_assembly_create";
+    fsi_context *c;
+    fsi_assembly *s;
+    fsi_status status;
+    int blocks = 0;
+    if (out) *out = NULL;
+    if (!desc || desc->cookie != FSI__COOKIE('a', fsi_assembly_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
+    c = desc->context;
+    if (!out) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
+    status = fsi__assembly_check(desc, fn, &blocks);
+    if (status != FSI_OK) return status;
+    s = (fsi_assembly *)fsi__alloc(c, 1, sizeof *s + sizeof(fsi__assembly_impl));
+    if (!s) return fsi__fail(c, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the assembly");
+    s->cookie = FSI__COOKIE('A', fsi_assembly);
+    s->context = c;
+    s->vertices = desc->vertices;
+    s->block = desc->block;
+    s->elements = desc->elements;
+    s->impl = s + 1;
+    status = fsi__assembly_make(s, desc, fn, blocks);
+    if (status == FSI_OK) *out = s;
+    else fsi_assembly_destroy(s);
+    return status;
+}
+
+typedef struct fsi__assembly_job { const fsi_assembly *s; const double *value; } fsi__assembly_job;
+
+/* Adds the blocks of a strip to the entries that the slots name. */
+static void fsi__assembly_add(double *sum, const int *slot, const double *v, int count, int b)
+{
+    const int w = count * b;
+    int j, p, q;
+    for (j = 0; j < count; j++, v += b) {
+        double *to;
+        if (slot[j] < 0) continue;
+        to = sum + (size_t)slot[j] * (size_t)(b * b);
+        if (b == 3) {
+            const double *v1 = v + w, *v2 = v1 + w;
+            to[0] += v[0], to[1] += v[1], to[2] += v[2];
+            to[3] += v1[0], to[4] += v1[1], to[5] += v1[2];
+            to[6] += v2[0], to[7] += v2[1], to[8] += v2[2];
+        } else for (p = 0; p < b; p++) for (q = 0; q < b; q++) to[p * b + q] += v[p * w + q];
+    }
+}
+
+/* A_rc = sum over elements, their corners i at r and j at c, of block i j. */
+static void fsi__assembly_rows(void *arg, int chunk, int begin, int end)
+{
+    const fsi__assembly_job *job = (const fsi__assembly_job *)arg;
+    const fsi__assembly_impl *im = (const fsi__assembly_impl *)job->s->impl;
+    const int b = job->s->block, bb = b * b, *slot = im->slot + im->slot_at[begin];
+    int r, t, k;
+    im->bad[chunk] = -1;
+    for (r = begin; r < end; r++) {
+        double *row = im->sum + (size_t)im->start[r] * (size_t)bb, *stop = im->sum + (size_t)im->start[r + 1] * (size_t)bb;
+        int finite = 1;
+        memset(row, 0, (size_t)(stop - row) * sizeof *row);
+        for (t = im->strip_at[r]; t < im->strip_at[r + 1]; slot += im->strip[t++].count) {
+            const fsi__assembly_strip *strip = &im->strip[t], *later = strip + FSI__ASSEMBLY_AHEAD;
+            for (k = 0; k < later->count * bb; k += 8) FSI__PREFETCH(job->value + (size_t)later->block * (size_t)bb + k);
+            fsi__assembly_add(im->sum, slot, job->value + (size_t)strip->block * (size_t)bb, strip->count, b);
+        }
+        for (; row < stop; row++) finite &= fsi_is_finite(*row);
+        if (!finite && im->bad[chunk] < 0) im->bad[chunk] = r;
+    }
+}
+
+static void fsi__assembly_vector_rows(void *arg, int chunk, int begin, int end)
+{
+    const fsi__assembly_job *job = (const fsi__assembly_job *)arg;
+    const fsi__assembly_impl *im = (const fsi__assembly_impl *)job->s->impl;
+    const int b = job->s->block;
+    int r, t, p;
+    im->bad[chunk] = -1;
+    for (r = begin; r < end; r++) {
+        double sum[16] = { 0 };
+        for (t = im->strip_at[r]; t < im->strip_at[r + 1]; t++) {
+            const double *v = job->value + (size_t)(im->strip[t].begin + im->strip[t].corner) * (size_t)b;
+            for (p = 0; p < b; p++) sum[p] += v[p];
+        }
+        for (p = 0; p < b; p++) {
+            im->sum[(size_t)r * (size_t)b + (size_t)p] = sum[p];
+            if (!fsi_is_finite(sum[p]) && im->bad[chunk] < 0) im->bad[chunk] = r;
+        }
+    }
+}
+
+static void fsi__assembly_publish(void *arg, int chunk, int begin, int end)
+{
+    const fsi_assembly *s = (const fsi_assembly *)arg;
+    const fsi__assembly_impl *im = (const fsi__assembly_impl *)s->impl;
+    const size_t bb = (size_t)(s->block * s->block), from = (size_t)im->start[begin] * bb, to = (size_t)im->start[end] * bb;
+    (void)chunk;
+    memcpy(im->value + from, im->sum + from, (to - from) * sizeof(double));
+}
+
+/* Row r of the sum is not finite: names an element whose number is not, or the row. */
+static fsi_status fsi__assembly_blame(const fsi_assembly *s, const char *fn, const double *value, int r, int is_matrix)
+{
+    const fsi__assembly_impl *im = (const fsi__assembly_impl *)s->impl;
+    const int b = s->block, *slot = im->slot + im->slot_at[r];
+    int t, p, j, e;
+    for (t = im->strip_at[r]; t < im->strip_at[r + 1]; slot += im->strip[t++].count) {
+        const fsi__assembly_strip *strip = &im->strip[t];
+        const int corner = strip->begin + strip->corner, wide = is_matrix ? strip->count * b : 1;
+        const double *v = value + (is_matrix ? (size_t)strip->block * (size_t)(b * b) : (size_t)corner * (size_t)b);
+        for (p = 0; p < b; p++) for (j = 0; j < wide; j++) {
+            if (fsi_is_finite(v[p * wide + j]) || (is_matrix && slot[j / b] < 0)) continue;
+            for (e = 0; im->begin[e + 1] <= corner;) e++;
+            return fsi__fail(s->context, FSI_ERROR_NAN, fn, e, 0, "element %d has a number that is not finite, at its vertex %d", e, strip->corner);
+        }
+    }
+    return fsi__fail(s->context, FSI_ERROR_NAN, fn, r, 0, "the sum of the elements at vertex %d is larger than a double can hold", r);
+}
+
+/* Sums into im->sum. */
+static fsi_status fsi__assembly_sum(const fsi_assembly *s, const char *fn, const double *value, int is_matrix)
+{
+    const fsi__assembly_impl *im = (const fsi__assembly_impl *)s->impl;
+    fsi__assembly_job job;
+    int k;
+    job.s = s;
+    job.value = value;
+    fsi__parallel(s->context, s->vertices, FSI__ASSEMBLY_GRAIN, is_matrix ? fsi__assembly_rows : fsi__assembly_vector_rows, &job);
+    for (k = 0; k < fsi__chunks(s->vertices, FSI__ASSEMBLY_GRAIN); k++)
+        if (im->bad[k] >= 0) return fsi__assembly_blame(s, fn, value, im->bad[k], is_matrix);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_assembly_matrix(fsi_assembly *s, const double *value)
+{
+    const char *fn = "fsi_assembly_matrix";
+    fsi_status status;
+    if (!fsi__is_assembly(s)) return FSI_ERROR_COOKIE;
+    if (s->numbers > 0 && !value) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "value is NULL");
+    status = fsi__assembly_sum(s, fn, value, 1);
+    if (status == FSI_OK) fsi__parallel(s->context, s->vertices, FSI__ASSEMBLY_GRAIN, fsi__assembly_publish, s);
+    return status;
+}
+
+FSI_API fsi_status fsi_assembly_vector(fsi_assembly *s, const double *value, double *out)
+{
+    const char *fn = "fsi_assembly_vector";
+    fsi_status status;
+    if (!fsi__is_assembly(s)) return FSI_ERROR_COOKIE;
+    if ((s->vector_numbers > 0 && !value) || (s->vertices > 0 && !out)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "value or out is NULL");
+    status = fsi__assembly_sum(s, fn, value, 0);
+    if (status == FSI_OK && s->vertices > 0) memcpy(out, ((const fsi__assembly_impl *)s->impl)->sum, (size_t)s->vertices * (size_t)s->block * sizeof *out);
+    return status;
+}
+
+/* Where the matrix or the vector of an element starts. */
+static size_t fsi__assembly_offset(const fsi_assembly *s, const char *fn, int element, int is_matrix)
+{
+    const fsi__assembly_impl *im;
+    if (!fsi__is_assembly(s)) return (size_t)-1;
+    if (element < 0 || element >= s->elements) {
+        fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, element, 0, "there is no element %d, they are %d", element, s->elements);
+        return (size_t)-1;
+    }
+    im = (const fsi__assembly_impl *)s->impl;
+    return is_matrix ? (size_t)im->first[element] * (size_t)(s->block * s->block) : (size_t)im->begin[element] * (size_t)s->block;
+}
+
+FSI_API size_t fsi_assembly_matrix_offset(const fsi_assembly *s, int element) { return fsi__assembly_offset(s, "fsi_assembly_matrix_offset", element, 1); }
+FSI_API size_t fsi_assembly_vector_offset(const fsi_assembly *s, int element) { return fsi__assembly_offset(s, "fsi_assembly_vector_offset", element, 0); }
+
+/* ---- >>dense implementation -------------------------------------------------------------------------------------- */
+
+#define FSI__DENSE_ROUNDING 1.8e-15 /* eight roundings: a pivot below this, times rows so far, times what it was made of, counts as 0 */
+#define FSI__DENSE_LARGEST 1e280 /* of an entry: whatever elimination makes of it, by growth and squares of L, is finite */
+
+/* Tile of 4 x 8 sums over rows p of U: out_ij = sum of U_p,row+i U_p,column+j. A call of its own, so that the sums stay in registers. */
+enum { FSI__DENSE_ROWS = 4, FSI__DENSE_COLS = 8 };
+FSI__NOINLINE static void fsi__dense_tile(int k, size_t n, const double *row, const double *column, double *out)
+{
+    double sum[FSI__DENSE_ROWS][FSI__DENSE_COLS];
+    int i, j, p;
+    for (i = 0; i < FSI__DENSE_ROWS; i++) for (j = 0; j < FSI__DENSE_COLS; j++) sum[i][j] = 0;
+    for (p = 0; p < k; p++, row += n, column += n) {
+        for (i = 0; i < FSI__DENSE_ROWS; i++) {
+            const double u = row[i];
+            for (j = 0; j < FSI__DENSE_COLS; j++) sum[i][j] += u * column[j];
+        }
+    }
+    for (i = 0; i < FSI__DENSE_ROWS; i++) for (j = 0; j < FSI__DENSE_COLS; j++) out[i * FSI__DENSE_COLS + j] = sum[i][j];
+}
+
+/* The lower triangle is there, and elimination cannot overflow. */
+static fsi_status fsi__dense_check(fsi_context *c, const char *fn, int n, const double *a)
+{
+    int i, j;
+    if (!fsi__is_context(c)) return FSI_ERROR_COOKIE;
+    if (n < 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, n, "the matrix has %d rows", n);
+    if ((double)n * n > (double)((size_t)-1 / sizeof(double))) return fsi__fail(c, FSI_ERROR_LIMIT, fn, -1, n, "%d x %d numbers are more than can be addressed", n, n);
+    if (n > 0 && !a) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "the matrix is NULL");
+    for (i = 0; i < n; i++) for (j = 0; j <= i; j++) {
+        const double v = a[(size_t)i * (size_t)n + (size_t)j];
+        if (fabs(v) <= FSI__DENSE_LARGEST) continue;
+        return fsi__fail(c, fsi_is_finite(v) ? FSI_ERROR_LIMIT : FSI_ERROR_NAN, fn, i, v, "row %d holds %g in column %d", i, v, j);
+    }
+    return FSI_OK;
+}
+
+/* x may be solved for. */
+static fsi_status fsi__dense_ready(int n, const double *a, const double *x)
+{
+    int i;
+    if (n < 0 || (n > 0 && (!a || !x))) return FSI_ERROR_ARGUMENT;
+    for (i = 0; i < n; i++) if (!fsi_is_finite(x[i])) return FSI_ERROR_NAN;
+    return FSI_OK;
+}
+
+/* What has overflown becomes 0. */
+static fsi_status fsi__dense_result(int n, double *x)
+{
+    int i;
+    for (i = 0; i < n && fsi_is_finite(x[i]);) i++;
+    if (i == n) return FSI_OK;
+    memset(x, 0, (size_t)n * sizeof *x);
+    return FSI_ERROR_NAN;
+}
+
+static void fsi__dense_mirror(size_t n, double *a)
+{
+    size_t i, j;
+    for (i = 0; i < n; i++) for (j = 0; j < i; j++) a[j * n + i] = a[i * n + j];
+}
+
+/* A_jj - sum over k < j of U_kj^2, in the order of k. */
+static double fsi__dense_pivot(size_t n, const double *a, size_t j)
+{
+    double d = a[j * n + j];
+    size_t k;
+    for (k = 0; k < j; k++) d -= a[k * n + j] * a[k * n + j];
+    return d;
+}
+
+/* U_ji = A_ij - sum over k < top of U_kj U_ki for the rows j from top to bottom, i > j; what the rows from top on subtract, and the division by U_jj,
+   are yet to come. A tile may reach past the end of a row, into the next; what it sums there is not used. */
+static void fsi__dense_strip(size_t n, double *a, size_t top, size_t bottom)
+{
+    double sum[FSI__DENSE_ROWS * FSI__DENSE_COLS];
+    size_t i, j, left;
+    for (left = top; left < n; left += FSI__DENSE_COLS) {
+        const size_t right = n - left < FSI__DENSE_COLS ? n : left + FSI__DENSE_COLS;
+        fsi__dense_tile((int)top, n, a + top, a + left, sum);
+        for (j = top; j < bottom; j++) for (i = left > j ? left : j + 1; i < right; i++) a[j * n + i] = a[i * n + j] - sum[(j - top) * FSI__DENSE_COLS + i - left];
+    }
+}
+
+/* A = U^T U by rows of U = L^T above the diagonal (Cholesky): U_jj^2 = A_jj - sum over k < j of U_kj^2. A itself stays where it is until nothing can
+   fail any more; no room is left for U_jj meanwhile, which is found again at the end. */
+FSI_API fsi_status fsi_dense_cholesky(fsi_context *context, int n, double *a)
+{
+    const char *fn = "fsi_dense_cholesky";
+    const fsi_status status = fsi__dense_check(context, fn, n, a);
+    const size_t w = (size_t)n;
+    size_t top, bottom, i, j, k;
+    if (status != FSI_OK) return status;
+    for (top = 0; top < w; top = bottom) {
+        bottom = w - top < FSI__DENSE_ROWS ? w : top + FSI__DENSE_ROWS;
+        if (bottom > top + 1) fsi__dense_strip(w, a, top, bottom);
+        for (j = top; j < bottom; j++) {
+            const double d = fsi__dense_pivot(w, a, j);
+            double *row = a + j * w, inverse;
+            if (!(d > (double)(j + 1) * FSI__DENSE_ROUNDING * fabs(row[j]))) {
+                fsi__dense_mirror(w, a);
+                return fsi__fail(context, FSI_ERROR_SINGULAR, fn, (long long)j, d, "row %d: its pivot is %g, not positive or nothing but rounding", (int)j, d);
+            }
+            inverse = 1 / sqrt(d);
+            for (i = j + 1; i < w; i++) row[i] *= inverse;
+            for (k = j + 1; k < bottom; k++) for (i = k + 1; i < w; i++) a[k * w + i] -= row[k] * row[i];
+        }
+    }
+    for (j = 0; j < w; j++) {
+        a[j * w + j] = sqrt(fsi__dense_pivot(w, a, j));
+        for (i = 0; i < j; i++) a[j * w + i] = a[i * w + j];
+    }
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_dense_cholesky_solve(int n, const double *l, double *x)
+{
+    const fsi_status status = fsi__dense_ready(n, l, x);
+    int i, j;
+    if (status != FSI_OK) return status;
+    for (i = 0; i < n; i++) { /* L y = b */
+        const double *row = l + (size_t)i * (size_t)n;
+        x[i] = (x[i] - fsi__dot(row, x, i)) / row[i];
+    }
+    for (i = n - 1; i >= 0; i--) { /* L^T x = y */
+        const double *row = l + (size_t)i * (size_t)n;
+        x[i] /= row[i];
+        for (j = 0; j < i; j++) x[j] -= row[j] * x[i];
+    }
+    return fsi__dense_result(n, x);
+}
+
+/* ---- >>dense indefinite ------------------------------------------------------------------------------------------
+
+   P A P^T = L D L^T by rows of L^T above the diagonal, from the top; what is left of A below and to the right of row k is
+
+        [ d  w^T ]   one row:   l = w / d,              C - l d l^T                 is left
+        [ w  C   ]   two rows:  [l m] = [w v] D^-1,     C - l w^T - m v^T           is left, D = [ d e; e f ]
+
+   A small d next to a large w would make a large l, and rounding of that size. Two rows will do where one does not: [0 1; 1 0]
+   (Bunch and Kaufman 1977). Which ones? A single row p is good when |d_p| >= alpha times the largest other number of its
+   row; a pair p, r when that largest is a_pr for both. From row k on, go to where the largest number is, and on from there,
+   until one or the other holds: the numbers grow on the way, so that it ends (Ashcraft, Grimes and Lewis 1998). Then |L|
+   stays below 1 / alpha for one row, and 1 / (1 - alpha) for two.
+
+   Which pivot is nothing but rounding? d = a_rr - sum of l^2 d_k: one below the rounding of the numbers that were subtracted. */
+#define FSI__DENSE_ALPHA 0.64038820320220757 /* (1 + sqrt 17) / 8: least growth over one step of two rows or two of one */
+
+/* Largest number of row r of what is left from row k on, but for its diagonal; *at: where, r: there is none. */
+static double fsi__dense_largest(size_t n, const double *a, size_t k, size_t r, size_t *at)
+{
+    double most = 0;
+    size_t i;
+    *at = r;
+    for (i = k; i < n; i++) {
+        const double v = i == r ? 0 : fabs(i < r ? a[i * n + r] : a[r * n + i]);
+        if (v <= most) continue;
+        most = v;
+        *at = i;
+    }
+    return most;
+}
+
+/* The next pivot: row *p alone when *r == *p, else both, *p < *r. */
+static void fsi__dense_choose(size_t n, const double *a, size_t k, size_t *p, size_t *r)
+{
+    size_t here = k, before = n, best;
+    double most, last = 0;
+    for (;;) {
+        most = fsi__dense_largest(n, a, k, here, &best);
+        if (best == here || fabs(a[here * n + here]) >= FSI__DENSE_ALPHA * most) {
+            *p = *r = here;
+            return;
+        }
+        if (before < n && most <= last) break;
+        before = here;
+        last = most;
+        here = best;
+    }
+    *p = before < here ? before : here;
+    *r = before < here ? here : before;
+}
+
+static void fsi__dense_exchange(double *x, double *y)
+{
+    const double t = *x;
+    *x = *y;
+    *y = t;
+}
+
+/* Exchanges rows and columns p <= q. */
+static void fsi__dense_swap(size_t n, double *a, size_t p, size_t q)
+{
+    size_t i;
+    if (p == q) return;
+    for (i = 0; i < p; i++) fsi__dense_exchange(&a[i * n + p], &a[i * n + q]);
+    for (i = p + 1; i < q; i++) fsi__dense_exchange(&a[p * n + i], &a[i * n + q]);
+    for (i = q + 1; i < n; i++) fsi__dense_exchange(&a[p * n + i], &a[q * n + i]);
+    fsi__dense_exchange(&a[p * n + p], &a[q * n + q]);
+}
+
+/* sum over k < end of |L_pk D_k L_qk|: what was subtracted to make the entry p, q. */
+static double fsi__dense_subtracted(size_t n, const double *a, const int *pivot, size_t end, size_t p, size_t q)
+{
+    double sum = 0;
+    size_t k;
+    for (k = 0; k < end; k++) {
+        const double *u = a + k * n;
+        sum += fabs(u[p] * u[k] * u[q]);
+        if (pivot[k] >= 0) continue;
+        sum += fabs(u[k + 1]) * (fabs(u[p] * u[n + q]) + fabs(u[n + p] * u[q])) + fabs(u[n + p] * u[n + k + 1] * u[n + q]);
+        k++;
+    }
+    return sum;
+}
+
+/* Eliminates one row. */
+static void fsi__dense_one(size_t n, double *a, size_t k)
+{
+    double *w = a + k * n;
+    size_t i, j;
+    for (j = k + 1; j < n; j++) {
+        const double l = w[j] / w[k];
+        double *row = a + j * n;
+        for (i = j; i < n; i++) row[i] -= l * w[i];
+        w[j] = l;
+    }
+}
+
+/* x = D^-1 x for two rows; both d and f are less than e, so that nothing overflows. */
+static void fsi__dense_two_solve(double d, double e, double f, double *x, double *y)
+{
+    const double p = d / e, q = f / e, s = *x / e, t = *y / e, determinant = p * q - 1;
+    *x = (q * s - t) / determinant;
+    *y = (p * t - s) / determinant;
+}
+
+/* Eliminates two rows. */
+static void fsi__dense_two(size_t n, double *a, size_t k)
+{
+    double *w = a + k * n, *v = w + n;
+    size_t i, j;
+    for (j = k + 2; j < n; j++) {
+        double *row = a + j * n, l = w[j], m = v[j];
+        fsi__dense_two_solve(w[k], w[k + 1], v[k + 1], &l, &m);
+        for (i = j; i < n; i++) row[i] -= l * w[i] + m * v[i];
+        w[j] = l;
+        v[j] = m;
+    }
+}
+
+/* The row of A that the first k exchanges brought to row r, from k on. */
+static int fsi__dense_origin(const int *pivot, int k, int r)
+{
+    while (k-- > 0) if (r == (pivot[k] < 0 ? -1 - pivot[k] : pivot[k])) r = k;
+    return r;
+}
+
+FSI_API fsi_status fsi_dense_ldlt(fsi_context *context, int n, double *a, int *pivot, int *negative)
+{
+    const char *fn = "fsi_dense_ldlt";
+    const fsi_status status = fsi__dense_check(context, fn, n, a);
+    const size_t w = (size_t)n;
+    size_t k, p, r;
+    int minus = 0;
+    if (status != FSI_OK) return status;
+    if (n > 0 && !pivot) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "pivot is NULL");
+    fsi__dense_mirror(w, a);
+    for (k = 0; k < w; k++) {
+        double *row = a + k * w, size;
+        fsi__dense_choose(w, a, k, &p, &r);
+        fsi__dense_swap(w, a, k, p);
+        if (p != r) fsi__dense_swap(w, a, k + 1, r);
+        pivot[k] = p == r ? (int)p : -1 - (int)p;
+        size = p == r ? row[k] : row[k + 1];
+        if (!(fabs(size) > (double)(k + 1) * FSI__DENSE_ROUNDING * fsi__dense_subtracted(w, a, pivot, k, k, p == r ? k : k + 1))) {
+            const int origin = fsi__dense_origin(pivot, (int)k, (int)p);
+            return fsi__fail(context, FSI_ERROR_SINGULAR, fn, origin, size, "row %d: its pivot is %g, nothing but rounding", origin, size);
+        }
+        if (p == r) {
+            minus += row[k] < 0;
+            fsi__dense_one(w, a, k);
+        } else {
+            minus++; /* d f < e^2: one of each sign */
+            fsi__dense_two(w, a, k);
+            pivot[++k] = -1 - (int)r;
+        }
+    }
+    if (negative) *negative = minus;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_dense_ldlt_solve(int n, const double *a, const int *pivot, double *x)
+{
+    const fsi_status status = n > 0 && !pivot ? FSI_ERROR_ARGUMENT : fsi__dense_ready(n, a, x);
+    const size_t w = (size_t)n;
+    int i, k;
+    if (status != FSI_OK) return status;
+    for (k = 0; k < n; k++) fsi__dense_exchange(&x[k], &x[pivot[k] < 0 ? -1 - pivot[k] : pivot[k]]);
+    for (k = 0; k < n; k++) { /* L y = P b, D z = y */
+        const double *u = a + (size_t)k * w, *v = u + w;
+        if (pivot[k] >= 0) {
+            for (i = k + 1; i < n; i++) x[i] -= u[i] * x[k];
+            x[k] /= u[k];
+        } else {
+            for (i = k + 2; i < n; i++) x[i] -= u[i] * x[k] + v[i] * x[k + 1];
+            fsi__dense_two_solve(u[k], u[k + 1], v[k + 1], &x[k], &x[k + 1]);
+            k++;
+        }
+    }
+    for (k = n - 1; k >= 0; k--) { /* L^T P x = z */
+        const double *u = a + (size_t)k * w;
+        x[k] -= fsi__dot(u + k + 1, x + k + 1, n - 1 - k);
+        if (pivot[k] >= 0) continue;
+        k--;
+        x[k] -= fsi__dot(u - w + k + 2, x + k + 2, n - 2 - k);
+    }
+    for (k = n - 1; k >= 0; k--) fsi__dense_exchange(&x[k], &x[pivot[k] < 0 ? -1 - pivot[k] : pivot[k]]);
+    return fsi__dense_result(n, x);
 }
 
 /* ---- >>order -----------------------------------------------------------------------------------------------------
@@ -1492,14 +2301,6 @@ static fsi_status fsi__order_graph(fsi_context *c, int n, const int *start, cons
 }
 
 /* Calls that the compiler must not inline. */
-#if defined(__GNUC__) || defined(__clang__)
-#define FSI__NOINLINE __attribute__((noinline))
-#elif defined(_MSC_VER)
-#define FSI__NOINLINE __declspec(noinline)
-#else
-#define FSI__NOINLINE
-#endif
-
 /* ---- >>fronts ---------------------------------------------------------------------------------------------------
 
    P A P^T = L D L^T by fronts (Duff and Reid's multifrontal method). Columns whose structure below the diagonal is the same
@@ -1587,12 +2388,6 @@ FSI__NOINLINE static void fsi__ldlt_tile(int k, const double *a, const double *b
     }
     for (j = 0; j < FSI__LDLT_NR; j++) for (i = 0; i < FSI__LDLT_MR; i++) c[(size_t)j * ldc + (size_t)i] -= sum[j][i];
 }
-
-#if defined(__GNUC__) && !defined(__TINYC__)
-#define FSI__PREFETCH(p) __builtin_prefetch(p)
-#else
-#define FSI__PREFETCH(p) ((void)(p))
-#endif
 
 /* The same arithmetic, so the same bits, in vectors of four: three times as fast where the machine has them, which is asked at run time. */
 #if defined(__GNUC__) && defined(__x86_64__) && !defined(__TINYC__) && !defined(__CUDACC__) && !defined(FSI_NO_SIMD)
@@ -2559,6 +3354,7 @@ FSI_API fsi_status fsi_ldlt_factor(fsi_ldlt *f, const fsi_csr *a)
     if (status != FSI_OK) return status;
     if (a->rows != f->rows || a->cols != f->rows || a->block != f->block || fsi__csr_hash(a) != im->pattern) return fsi__fail(f->context, FSI_ERROR_ARGUMENT, fn, -1, a->rows, "the matrix has another pattern than the one that was analysed");
     f->factored = 0;
+    f->factorings++;
     row = fsi__ldlt_scales(f, a);
     if (row >= 0) return fsi__fail(f->context, FSI_ERROR_NAN, fn, row, 0, "row %d of the matrix holds a number that is not finite", row);
     for (t = 0; t <= im->task_count; t++) im->verdict[t] = fsi__ldlt_no_verdict();
@@ -2641,6 +3437,115 @@ FSI_API fsi_status fsi_ldlt_refine(fsi_ldlt *f, const fsi_csr *a, const double *
     if (!fsi__ldlt_substitute(f)) return fsi__ldlt_overflow(f, fn);
     for (r = 0; r < f->rows; r++) for (k = 0; k < f->block; k++) x[r * f->block + k] += im->x[im->inverse[r] * f->block + k];
     if (residual) *residual = worst;
+    return FSI_OK;
+}
+
+/* ---- >>border implementation ------------------------------------------------------------------------------------ */
+
+typedef struct fsi__border_impl {
+    double *z, *s, *t; /* A^-1 B, column after column; S and what the dense solver made of it; a vector of A's rows */
+    double *y;         /* columns */
+    int *pivot;
+    int factoring;     /* which of the ldlt's factorisations z belongs to */
+    fsi__arena memory;
+} fsi__border_impl;
+
+static void fsi__border_lay_out(fsi__border_impl *im, fsi__arena *m, size_t n, size_t k)
+{
+    im->z = (double *)fsi__take(m, n * k, sizeof(double));
+    im->s = (double *)fsi__take(m, k * k, sizeof(double));
+    im->t = (double *)fsi__take(m, n, sizeof(double));
+    im->y = (double *)fsi__take(m, k, sizeof(double));
+    im->pivot = (int *)fsi__take(m, k, sizeof(int));
+}
+
+FSI_API void fsi_border_destroy(fsi_border *s)
+{
+    if (!s || s->cookie != FSI__COOKIE('B', fsi_border)) return;
+    fsi__arena_free(s->context, &((fsi__border_impl *)s->impl)->memory);
+    s->cookie = 0;
+    fsi__free(s->context, s, 1, sizeof *s + sizeof(fsi__border_impl));
+}
+
+FSI_API fsi_status fsi_border_create(fsi_border **out, fsi_ldlt *ldlt, int columns)
+{
+    const char *fn = "fsi_border_create";
+    fsi__arena measure = { NULL, 0, 0 };
+    fsi__border_impl *im;
+    fsi_border *s;
+    size_t n;
+    if (out) *out = NULL;
+    if (!ldlt || ldlt->cookie != FSI__COOKIE('L', fsi_ldlt)) return FSI_ERROR_COOKIE;
+    if (!out) return fsi__fail(ldlt->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
+    if (columns < 1 || columns > 1000) return fsi__fail(ldlt->context, FSI_ERROR_ARGUMENT, fn, -1, columns, "columns is %d, must be 1 to 1000", columns);
+    n = (size_t)ldlt->rows * (size_t)ldlt->block;
+    s = (fsi_border *)fsi__alloc(ldlt->context, 1, sizeof *s + sizeof *im);
+    if (!s) return fsi__fail(ldlt->context, FSI_ERROR_MEMORY, fn, -1, columns, "no memory for the border");
+    s->cookie = FSI__COOKIE('B', fsi_border);
+    s->context = ldlt->context;
+    s->ldlt = ldlt;
+    s->columns = columns;
+    s->impl = im = (fsi__border_impl *)(s + 1);
+    fsi__border_lay_out(im, &measure, n, (size_t)columns);
+    if (!fsi__arena_reserve(s->context, &im->memory, measure.used)) {
+        fsi_border_destroy(s);
+        return fsi__fail(ldlt->context, FSI_ERROR_MEMORY, fn, -1, columns, "no memory for %d columns", columns);
+    }
+    fsi__border_lay_out(im, &im->memory, n, (size_t)columns);
+    s->bytes = im->memory.size + sizeof *s + sizeof *im;
+    *out = s;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_border_factor(fsi_border *s, const double *b, const double *c)
+{
+    const char *fn = "fsi_border_factor";
+    fsi__border_impl *im;
+    fsi_status status;
+    int n, i, j, negative = 0;
+    if (!s || s->cookie != FSI__COOKIE('B', fsi_border)) return FSI_ERROR_COOKIE;
+    im = (fsi__border_impl *)s->impl;
+    n = s->ldlt->rows * s->ldlt->block;
+    s->factored = 0;
+    if (n > 0 && !b) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "b is NULL");
+    for (j = 0; j < s->columns; j++) {
+        const size_t at = (size_t)j * (size_t)n;
+        status = fsi_ldlt_solve(s->ldlt, n ? b + at : im->t, im->z + at);
+        if (status != FSI_OK) return status;
+        for (i = 0; i <= j; i++) { /* S is symmetric: B_j . A^-1 B_i */
+            const double entry = c ? c[(size_t)j * (size_t)s->columns + (size_t)i] : 0;
+            im->s[(size_t)j * (size_t)s->columns + (size_t)i] = entry - fsi__dot(b ? b + at : im->t, im->z + (size_t)i * (size_t)n, n);
+        }
+    }
+    status = fsi_dense_ldlt(s->context, s->columns, im->s, im->pivot, &negative);
+    if (status != FSI_OK) return status;
+    s->negative = s->ldlt->stats.negative + negative;
+    im->factoring = s->ldlt->factorings;
+    s->factored = 1;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_border_solve(fsi_border *s, const double *f, const double *g, double *x, double *y)
+{
+    const char *fn = "fsi_border_solve";
+    fsi__border_impl *im;
+    fsi_status status;
+    int n, i, j;
+    if (!s || s->cookie != FSI__COOKIE('B', fsi_border)) return FSI_ERROR_COOKIE;
+    im = (fsi__border_impl *)s->impl;
+    n = s->ldlt->rows * s->ldlt->block;
+    if (!s->factored || im->factoring != s->ldlt->factorings) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "there is no factor of the border for what the ldlt holds now");
+    if (n > 0 && (!f || !x)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "f or x is NULL");
+    for (j = 0; j < s->columns && g; j++) if (!fsi_is_finite(g[j])) return fsi__fail(s->context, FSI_ERROR_NAN, fn, j, 0, "g[%d] is not finite", j);
+    status = fsi_ldlt_solve(s->ldlt, n ? f : im->t, im->t);
+    if (status != FSI_OK) return status;
+    for (j = 0; j < s->columns; j++) im->y[j] = (g ? g[j] : 0) - fsi__dot(im->z + (size_t)j * (size_t)n, f ? f : im->t, n); /* B^T A^-1 f */
+    status = fsi_dense_ldlt_solve(s->columns, im->s, im->pivot, im->y);
+    if (status != FSI_OK) return status;
+    for (j = 0; j < s->columns; j++) for (i = 0; i < n; i++) im->t[i] -= im->z[(size_t)j * (size_t)n + (size_t)i] * im->y[j];
+    for (i = 0; i < n; i++) if (!fsi_is_finite(im->t[i])) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "the solution is larger than a double can hold");
+    for (i = 0; i < n; i++) x[i] = im->t[i];
+    for (j = 0; j < s->columns && y; j++) y[j] = im->y[j];
     return FSI_OK;
 }
 

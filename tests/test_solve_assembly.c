@@ -1,0 +1,810 @@
+/* test_solve_assembly.c - matrices of element contributions against sums in long double; small dense systems against what they were made of.
+   SPDX-License-Identifier: MIT */
+#define FSI_IMPLEMENTATION
+#include "../fsi_solve.h"
+#include "test.h"
+
+/* ---- elements -------------------------------------------------------------------------------------------------- */
+
+typedef struct elements {
+    fsi_assembly_desc d;
+    int *start, *vertex;
+    double *value, *load; /* element matrices and vectors */
+    size_t numbers, loads;
+} elements;
+
+/* Random ones of 0 to `most` vertices: some repeated when `repeat`, some pinned, the last vertices in none. */
+static elements elements_random(int vertices, int count, int most, int block, int repeat, uint64_t *random)
+{
+    elements s;
+    int e, i, k, m;
+    size_t q;
+    s.d = fsi_assembly_default_desc();
+    s.start = (int *)calloc((size_t)count + 1, sizeof(int));
+    s.vertex = (int *)calloc((size_t)(count * most) + 1, sizeof(int));
+    s.numbers = s.loads = 0;
+    for (e = 0, k = 0; e < count; e++) {
+        m = (int)(test_random(random) * (most + 1));
+        if (!repeat && m > vertices - 2) m = vertices > 2 ? vertices - 2 : 0;
+        for (i = 0; i < m;) {
+            int j, v = (int)(test_random(random) * (vertices > 2 ? vertices - 2 : 1)), twice = 0;
+            if (test_random(random) < 0.1) v = -1;
+            for (j = k - i; j < k; j++) twice |= v >= 0 && s.vertex[j] == v;
+            if (twice && !repeat) continue;
+            s.vertex[k++] = v;
+            i++;
+        }
+        s.start[e + 1] = k;
+        s.numbers += (size_t)(m * m * block * block);
+        s.loads += (size_t)(m * block);
+    }
+    s.value = (double *)calloc(s.numbers + 1, sizeof(double));
+    s.load = (double *)calloc(s.loads + 1, sizeof(double));
+    for (q = 0; q < s.numbers; q++) s.value[q] = test_random(random) - 0.5;
+    for (q = 0; q < s.loads; q++) s.load[q] = test_random(random) - 0.5;
+    s.d.vertices = vertices;
+    s.d.block = block;
+    s.d.elements = count;
+    s.d.start = s.start;
+    s.d.vertex = s.vertex;
+    return s;
+}
+
+static void elements_free(elements *s)
+{
+    free(s->start);
+    free(s->vertex);
+    free(s->value);
+    free(s->load);
+}
+
+/* Makes every element matrix symmetric. */
+static void elements_mirror(elements *s)
+{
+    double *v = s->value;
+    int e, i, j;
+    for (e = 0; e < s->d.elements; e++) {
+        const int w = (s->start[e + 1] - s->start[e]) * s->d.block;
+        for (i = 0; i < w; i++) for (j = 0; j < i; j++) v[i * w + j] = v[j * w + i];
+        v += w * w;
+    }
+}
+
+/* Row and column of the matrix, or -1, of number k of an element's vertices. */
+static int row_of(const elements *s, int e, int k)
+{
+    const int v = s->vertex[s->start[e] + k / s->d.block];
+    return v < 0 ? -1 : v * s->d.block + k % s->d.block;
+}
+
+/* The dense sum: `exact` in long double, `plain` in double, in the order of elements; `size` of what was summed; `met`: blocks. Zeroed by the caller. */
+typedef struct dense_sum { int n; long double *exact; double *plain, *size; unsigned char *met; } dense_sum;
+
+static dense_sum dense_sum_of(const elements *s)
+{
+    dense_sum d;
+    const double *v = s->value;
+    int e, i, j;
+    size_t nn;
+    d.n = s->d.vertices * s->d.block;
+    nn = (size_t)d.n * (size_t)d.n + 1;
+    d.exact = (long double *)calloc(nn, sizeof *d.exact);
+    d.plain = (double *)calloc(nn, sizeof(double));
+    d.size = (double *)calloc(nn, sizeof(double));
+    d.met = (unsigned char *)calloc(nn, 1);
+    for (i = 0; i < d.n; i++) for (j = 0; j < d.n; j++) d.met[i * d.n + j] = i / s->d.block == j / s->d.block;
+    for (e = 0; e < s->d.elements; e++) {
+        const int w = (s->start[e + 1] - s->start[e]) * s->d.block;
+        for (i = 0; i < w; i++) for (j = 0; j < w; j++, v++) {
+            const int r = row_of(s, e, i), c = row_of(s, e, j);
+            if (r < 0 || c < 0) continue;
+            d.exact[r * d.n + c] += (long double)*v;
+            d.plain[r * d.n + c] += *v;
+            d.size[r * d.n + c] += fabs(*v);
+            d.met[r * d.n + c] = 1;
+        }
+    }
+    return d;
+}
+
+static void dense_sum_free(dense_sum *d)
+{
+    free(d->exact);
+    free(d->plain);
+    free(d->size);
+    free(d->met);
+}
+
+static fsi_assembly *assembly_of(const elements *s, fsi_context *c)
+{
+    fsi_assembly_desc d = s->d;
+    fsi_assembly *a = NULL;
+    d.context = c;
+    CHECK(fsi_assembly_create(&a, &d) == FSI_OK && a != NULL);
+    return a;
+}
+
+/* Pattern and numbers. */
+static void check_against_sum(const fsi_assembly *a, const elements *s)
+{
+    const fsi_csr *m = &a->matrix;
+    const int b = m->block;
+    dense_sum d = dense_sum_of(s);
+    int r, e, p, q, i, j;
+    double off = 0;
+    CHECK(fsi__csr_check(NULL, "", m) == FSI_OK && m->rows == s->d.vertices && m->cols == s->d.vertices && b == s->d.block);
+    for (r = 0; r < m->rows; r++) for (e = m->start[r]; e < m->start[r + 1]; e++) for (p = 0; p < b; p++) for (q = 0; q < b; q++) {
+        const int at = (r * b + p) * d.n + m->col[e] * b + q;
+        const double v = m->value[(e * b + p) * b + q];
+        CHECK(d.met[at] == 1);
+        d.met[at] = 0;
+        CHECK(v == d.plain[at]); /* the order of elements */
+        off = fmax(off, fabs((double)((long double)v - d.exact[at])) / (d.size[at] + 1e-300));
+    }
+    CHECK_NEAR(off, 0, 1e-14);
+    for (i = 0; i < d.n; i++) for (j = 0; j < d.n; j++) CHECK(d.met[i * d.n + j] == 0); /* every couple has an entry */
+    dense_sum_free(&d);
+}
+
+static void test_the_matrix_is_the_sum_of_its_elements(void)
+{
+    uint64_t random = 1;
+    int round;
+    for (round = 0; round < 200; round++) {
+        const int block = round % 10 == 9 ? 16 : round % 5 + 1;
+        elements s = elements_random(1 + (int)(test_random(&random) * (block > 5 ? 8 : 25)), (int)(test_random(&random) * 30), 6, block, round % 2, &random);
+        fsi_assembly *a = assembly_of(&s, NULL);
+        CHECK(fsi_assembly_matrix(a, s.value) == FSI_OK);
+        CHECK(a->numbers == s.numbers && a->vector_numbers == s.loads);
+        check_against_sum(a, &s);
+        fsi_assembly_destroy(a);
+        elements_free(&s);
+    }
+}
+
+static void test_the_vector_is_the_sum_of_its_elements(void)
+{
+    uint64_t random = 2;
+    int round, e, k, i;
+    for (round = 0; round < 100; round++) {
+        const int block = round % 16 + 1, vertices = 1 + (int)(test_random(&random) * 25);
+        elements s = elements_random(vertices, (int)(test_random(&random) * 60), 5, block, 1, &random);
+        fsi_assembly *a = assembly_of(&s, NULL);
+        long double want[26 * 16] = { 0 };
+        double out[26 * 16], *v = s.load;
+        for (e = 0; e < s.d.elements; e++) for (k = 0; k < (s.start[e + 1] - s.start[e]) * block; k++, v++) if (row_of(&s, e, k) >= 0) want[row_of(&s, e, k)] += (long double)*v;
+        CHECK(fsi_assembly_vector(a, s.load, out) == FSI_OK);
+        for (i = 0; i < vertices * block; i++) CHECK_NEAR((long double)out[i] - want[i], 0, 1e-13);
+        fsi_assembly_destroy(a);
+        elements_free(&s);
+    }
+}
+
+static void test_elements_lie_where_the_offsets_say(void)
+{
+    uint64_t random = 3;
+    elements s = elements_random(20, 50, 6, 3, 1, &random);
+    fsi_context c = fsi_default_context();
+    fsi_assembly *a = assembly_of(&s, &c);
+    size_t numbers = 0, loads = 0;
+    int e;
+    for (e = 0; e < 50; e++) {
+        const size_t m = (size_t)(s.start[e + 1] - s.start[e]);
+        CHECK(fsi_assembly_matrix_offset(a, e) == numbers && fsi_assembly_vector_offset(a, e) == loads);
+        numbers += m * m * 9;
+        loads += m * 3;
+    }
+    CHECK(fsi_assembly_matrix_offset(a, 50) == (size_t)-1 && strstr(c.error.message, "element 50") && c.error.status == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_assembly_vector_offset(a, -1) == (size_t)-1 && strstr(c.error.message, "element -1"));
+    CHECK(fsi_assembly_matrix_offset(NULL, 0) == (size_t)-1 && fsi_assembly_vector_offset(NULL, 0) == (size_t)-1);
+    fsi_assembly_destroy(a);
+    elements_free(&s);
+}
+
+static void test_the_largest_elements_and_blocks_fit(void)
+{
+    uint64_t random = 4;
+    elements s = elements_random(70, 3, 64, 2, 1, &random), t = elements_random(6, 20, 4, 16, 0, &random);
+    fsi_assembly *a, *b;
+    int k;
+    for (k = 0; k < 3; k++) s.start[k + 1] = 64 * (k + 1);
+    for (k = 0; k < 192; k++) s.vertex[k] = (int)(test_random(&random) * 70);
+    s.value = (double *)realloc(s.value, sizeof(double) * (3 * 128 * 128));
+    for (k = 0; k < 3 * 128 * 128; k++) s.value[k] = test_random(&random);
+    a = assembly_of(&s, NULL);
+    b = assembly_of(&t, NULL);
+    CHECK(fsi_assembly_matrix(a, s.value) == FSI_OK && fsi_assembly_matrix(b, t.value) == FSI_OK);
+    check_against_sum(a, &s);
+    check_against_sum(b, &t);
+    fsi_assembly_destroy(a);
+    fsi_assembly_destroy(b);
+    elements_free(&s);
+    elements_free(&t);
+}
+
+/* To the bit, when no element names a vertex twice. */
+static void test_symmetric_elements_make_a_symmetric_matrix(void)
+{
+    uint64_t random = 5;
+    int round, r, e, f, p, q;
+    for (round = 0; round < 40; round++) {
+        const int b = round % 4 + 1;
+        elements s = elements_random(15, 100, 6, b, 0, &random);
+        fsi_assembly *a = assembly_of(&s, NULL);
+        const fsi_csr *m = &a->matrix;
+        elements_mirror(&s);
+        CHECK(fsi_assembly_matrix(a, s.value) == FSI_OK);
+        for (r = 0; r < m->rows; r++) for (e = m->start[r]; e < m->start[r + 1]; e++) {
+            for (f = m->start[m->col[e]]; m->col[f] < r;) f++;
+            if (!CHECK(m->col[f] == r)) continue;
+            for (p = 0; p < b; p++) for (q = 0; q < b; q++) CHECK(m->value[(e * b + p) * b + q] == m->value[(f * b + q) * b + p]);
+        }
+        fsi_assembly_destroy(a);
+        elements_free(&s);
+    }
+}
+
+static uint64_t matrix_hash(const fsi_assembly *a)
+{
+    const size_t b = (size_t)a->block;
+    return fsi_hash(a->matrix.value, (size_t)a->matrix.start[a->vertices] * b * b * sizeof(double), fsi__csr_hash(&a->matrix));
+}
+
+/* Whatever was added to the matrix in between; and nothing is allocated. */
+static void test_the_pattern_serves_many_sets_of_values(void)
+{
+    uint64_t random = 6, first;
+    elements s = elements_random(300, 900, 4, 3, 1, &random);
+    fsi_context c = fsi_default_context();
+    fsi_assembly *a;
+    double *out = (double *)malloc(sizeof(double) * 900), *other = (double *)malloc(sizeof(double) * s.numbers);
+    long before;
+    int k;
+    for (k = 0; k < (int)s.numbers; k++) other[k] = s.value[k] + 1;
+    test_fail_allocator(&c, 0);
+    a = assembly_of(&s, &c);
+    CHECK(a->bytes == c.bytes);
+    for (k = 0; k < 9 * a->matrix.start[300]; k++) CHECK(a->matrix.value[k] == 0);
+    CHECK(fsi_assembly_matrix(a, s.value) == FSI_OK);
+    first = matrix_hash(a);
+    before = test_alloc_count();
+    for (k = 0; k < 5; k++) {
+        a->matrix.value[17 * k] += 3;
+        CHECK(fsi_assembly_matrix(a, other) == FSI_OK && matrix_hash(a) != first);
+        CHECK(fsi_assembly_vector(a, s.load, out) == FSI_OK);
+        CHECK(fsi_assembly_matrix(a, s.value) == FSI_OK && matrix_hash(a) == first);
+    }
+    CHECK(test_alloc_count() == before);
+    fsi_assembly_destroy(a);
+    CHECK(test_live_bytes() == 0);
+    free(out);
+    free(other);
+    elements_free(&s);
+}
+
+static void test_any_number_of_threads_gives_the_same_bits(void)
+{
+    static const int threads[4] = { 0, 1, 2, 5 };
+    uint64_t random = 7, want = 0;
+    elements s = elements_random(3000, 6000, 5, 3, 1, &random);
+    double *out = (double *)malloc(sizeof(double) * 9000);
+    int k;
+    for (k = 0; k < 8; k++) {
+        fsi_context c = fsi_default_context();
+        fsi_assembly *a;
+        uint64_t hash;
+        if (threads[k & 3]) test_threads(&c, threads[k & 3], k >= 4);
+        a = assembly_of(&s, &c);
+        CHECK(fsi_assembly_matrix(a, s.value) == FSI_OK && fsi_assembly_vector(a, s.load, out) == FSI_OK);
+        hash = fsi_hash(out, sizeof(double) * 9000, matrix_hash(a));
+        if (k == 0) want = hash;
+        CHECK(hash == want);
+        fsi_assembly_destroy(a);
+    }
+    free(out);
+    elements_free(&s);
+}
+
+/* Each number of each element in turn; those of pinned vertices do not matter. */
+static void test_what_is_not_finite_is_traced_to_its_element(void)
+{
+    uint64_t random = 8, hash;
+    elements s = elements_random(12, 14, 4, 2, 1, &random);
+    fsi_context c = fsi_default_context();
+    fsi_assembly *a = assembly_of(&s, &c);
+    double out[24], kept[24], *v = s.value, *l = s.load;
+    int e, i, j, harmless = 0;
+    CHECK(fsi_assembly_matrix(a, s.value) == FSI_OK && fsi_assembly_vector(a, s.load, out) == FSI_OK);
+    a->matrix.value[3] += 1;
+    hash = matrix_hash(a);
+    memcpy(kept, out, sizeof out);
+    for (e = 0; e < 14; e++) {
+        const int w = (s.start[e + 1] - s.start[e]) * 2;
+        for (i = 0; i < w; i++, l++) {
+            const double good = *l;
+            const int matters = row_of(&s, e, i) >= 0;
+            *l = i % 2 ? test_nan() : test_inf();
+            CHECK(fsi_assembly_vector(a, s.load, out) == (matters ? FSI_ERROR_NAN : FSI_OK));
+            CHECK(!matters || (c.error.element == e && strstr(c.error.message, "not finite")));
+            CHECK(memcmp(out, kept, sizeof out) == 0);
+            *l = good;
+            for (j = 0; j < w; j++, v++) {
+                const double fine = *v;
+                const int counts = matters && row_of(&s, e, j) >= 0;
+                *v = j % 2 ? test_nan() : -test_inf();
+                CHECK(fsi_assembly_matrix(a, s.value) == (counts ? FSI_ERROR_NAN : FSI_OK));
+                CHECK(!counts || (c.error.element == e && strstr(c.error.message, "not finite")));
+                if (counts) CHECK(matrix_hash(a) == hash);
+                else a->matrix.value[3] += 1, CHECK(matrix_hash(a) == hash), harmless++;
+                *v = counts ? fine : test_nan(); /* what is pinned stays so, and is not blamed later */
+            }
+        }
+    }
+    CHECK(harmless > 20);
+    fsi_assembly_destroy(a);
+    elements_free(&s);
+}
+
+static void test_a_sum_that_overflows_is_refused(void)
+{
+    static const int start[3] = { 0, 1, 2 }, vertex[2] = { 1, 1 };
+    static const double value[2] = { 1.5e308, 1.5e308 };
+    fsi_context c = fsi_default_context();
+    fsi_assembly_desc d = fsi_assembly_default_desc();
+    fsi_assembly *a = NULL;
+    double out[2] = { 5, 6 };
+    d.context = &c;
+    d.vertices = d.elements = 2;
+    d.block = 1;
+    d.start = start;
+    d.vertex = vertex;
+    CHECK(fsi_assembly_create(&a, &d) == FSI_OK);
+    CHECK(fsi_assembly_matrix(a, value) == FSI_ERROR_NAN && strstr(c.error.message, "vertex 1") && c.error.element == 1);
+    CHECK(a->matrix.value[0] == 0 && a->matrix.value[1] == 0);
+    CHECK(fsi_assembly_vector(a, value, out) == FSI_ERROR_NAN && out[0] == 5 && out[1] == 6);
+    fsi_assembly_destroy(a);
+}
+
+static void test_an_empty_assembly_is_a_matrix(void)
+{
+    static const int nothing[3] = { 0, 0, 0 };
+    fsi_assembly_desc d = fsi_assembly_default_desc();
+    fsi_assembly *a = NULL;
+    double out[15];
+    int k;
+    CHECK(fsi_assembly_create(&a, &d) == FSI_OK); /* no vertices */
+    CHECK(fsi_assembly_matrix(a, NULL) == FSI_OK && fsi_assembly_vector(a, NULL, NULL) == FSI_OK);
+    fsi_assembly_destroy(a);
+    d.vertices = 5; /* vertices alone, then elements without any */
+    for (k = 0; k < 2; k++) {
+        d.elements = 2 * k;
+        d.start = k ? nothing : NULL;
+        CHECK(fsi_assembly_create(&a, &d) == FSI_OK);
+        memset(out, 1, sizeof out);
+        CHECK(fsi_assembly_matrix(a, NULL) == FSI_OK && fsi_assembly_vector(a, NULL, out) == FSI_OK);
+        CHECK(a->matrix.start[5] == 5 && a->matrix.col[4] == 4 && a->matrix.value[44] == 0 && out[0] == 0 && out[14] == 0);
+        fsi_assembly_destroy(a);
+    }
+    fsi_assembly_destroy(NULL);
+}
+
+static void test_every_allocation_may_fail(void)
+{
+    uint64_t random = 9;
+    elements s = elements_random(40, 60, 4, 2, 1, &random);
+    fsi_status status = FSI_ERROR_MEMORY;
+    long k;
+    for (k = 1; status == FSI_ERROR_MEMORY && k < 50; k++) {
+        fsi_context c = fsi_default_context();
+        fsi_assembly *a = NULL;
+        s.d.context = &c;
+        test_fail_allocator(&c, k);
+        status = fsi_assembly_create(&a, &s.d);
+        CHECK((status == FSI_OK) == (a != NULL) && (status == FSI_OK || c.error.status == FSI_ERROR_MEMORY));
+        fsi_assembly_destroy(a);
+        CHECK(test_live_bytes() == 0);
+    }
+    CHECK(status == FSI_OK && k > 3);
+    elements_free(&s);
+}
+
+static void refuse(const fsi_assembly_desc *d, fsi_context *c, const char *what, fsi_status status)
+{
+    fsi_assembly *a = (fsi_assembly *)c;
+    CHECK(fsi_assembly_create(&a, d) == status && a == NULL);
+    CHECK(what == NULL || (strstr(c->error.message, what) != NULL && c->error.status == status));
+}
+
+static void test_bad_elements_are_named(void)
+{
+    uint64_t random = 10;
+    elements s = elements_random(10, 8, 3, 3, 1, &random);
+    fsi_context c = fsi_default_context();
+    fsi_assembly_desc d, e;
+    fsi_assembly *a;
+    double x[30];
+    int *huge, k, kept;
+    s.d.context = &c;
+    for (k = 0; k <= 8; k++) s.start[k] = 3 * k;
+    d = s.d;
+    refuse(NULL, &c, NULL, FSI_ERROR_COOKIE);
+    e = d, e.cookie++, refuse(&e, &c, NULL, FSI_ERROR_COOKIE);
+    e = d, c.cookie++, refuse(&e, &c, NULL, FSI_ERROR_COOKIE), c.cookie--;
+    e = d, e.vertices = -1, refuse(&e, &c, "-1 vertices", FSI_ERROR_ARGUMENT);
+    e = d, e.elements = -2, refuse(&e, &c, "-2 elements", FSI_ERROR_ARGUMENT);
+    e = d, e.block = 0, refuse(&e, &c, "blocks of 0", FSI_ERROR_ARGUMENT);
+    e = d, e.block = 17, refuse(&e, &c, "blocks of 17", FSI_ERROR_ARGUMENT);
+    e = d, e.start = NULL, refuse(&e, &c, "start is NULL", FSI_ERROR_ARGUMENT);
+    e = d, e.vertex = NULL, refuse(&e, &c, "vertex is NULL", FSI_ERROR_ARGUMENT);
+    e = d, e.vertices = 2000000000, e.block = 16, refuse(&e, &c, "int", FSI_ERROR_LIMIT);
+    s.start[0] = 1, refuse(&d, &c, "start[0]", FSI_ERROR_ARGUMENT), s.start[0] = 0;
+    kept = s.start[4], s.start[4] = s.start[3] - 1, refuse(&d, &c, "element 3 has -1", FSI_ERROR_ARGUMENT);
+    s.start[4] = s.start[3] + 65, refuse(&d, &c, "element 3 has 65", FSI_ERROR_ARGUMENT), s.start[4] = kept;
+    kept = s.vertex[7], s.vertex[7] = 10, refuse(&d, &c, "element 2 names vertex 10", FSI_ERROR_ARGUMENT);
+    s.vertex[7] = -2, refuse(&d, &c, "element 2 names vertex -2", FSI_ERROR_ARGUMENT), s.vertex[7] = kept;
+    huge = (int *)malloc(sizeof(int) * 524290); /* 64 x 64 blocks each: 2^31 */
+    for (k = 0; k < 524290; k++) huge[k] = 64 * k;
+    e = d, e.elements = 524288, e.start = huge, refuse(&e, &c, "2147483648 blocks", FSI_ERROR_LIMIT);
+    free(huge);
+    CHECK(fsi_assembly_create(NULL, &d) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_assembly_create(&a, &d) == FSI_OK);
+    CHECK(fsi_assembly_matrix(NULL, s.value) == FSI_ERROR_COOKIE && fsi_assembly_vector(NULL, s.load, x) == FSI_ERROR_COOKIE);
+    CHECK(fsi_assembly_matrix(a, NULL) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "value"));
+    CHECK(fsi_assembly_vector(a, NULL, x) == FSI_ERROR_ARGUMENT && fsi_assembly_vector(a, s.load, NULL) == FSI_ERROR_ARGUMENT);
+    a->cookie++;
+    CHECK(fsi_assembly_matrix(a, s.value) == FSI_ERROR_COOKIE && fsi_assembly_matrix_offset(a, 0) == (size_t)-1);
+    a->cookie--;
+    fsi_assembly_destroy(a);
+    elements_free(&s);
+}
+
+/* ---- dense ----------------------------------------------------------------------------------------------------- */
+
+enum { DENSE_MOST = 200 };
+
+typedef enum kind { DEFINITE, GRADED_DEFINITE, INDEFINITE, GRADED, ZERO_DIAGONAL, ARROW, HILBERT, NEARLY_SINGULAR, LAPLACE_LARGE, LAPLACE_TINY, SADDLE, KINDS } kind;
+
+static double *dense_make(int n) { return (double *)calloc((size_t)(n * n) + 1, sizeof(double)); }
+
+/* A symmetric matrix of the kind, whole. */
+static double *dense_of(kind what, int n, uint64_t *random)
+{
+    double *a = dense_make(n), *b = dense_make(n);
+    int i, j, k;
+    for (i = 0; i < n * n; i++) b[i] = test_random(random) - 0.5;
+    for (i = 0; i < n; i++) for (j = 0; j <= i; j++) {
+        const int step = abs(i - j);
+        double v = b[i * n + j];
+        if (what == DEFINITE || what == GRADED_DEFINITE) for (k = 0, v = i == j; k < n; k++) v += b[i * n + k] * b[j * n + k];
+        if (what == GRADED_DEFINITE || what == GRADED) v *= pow(10, -40.0 * (i + j) / n); /* over 10^80 */
+        if (what == ZERO_DIAGONAL && i == j) v = 0;
+        if (what == ARROW) v = i == n - 1 && j < i ? v + 1 : i == j && j < n - 1 ? 1 + j : 0;
+        if (what == HILBERT) v = 1.0 / (i + j + 1);
+        if (what == NEARLY_SINGULAR) { for (k = 0, v = 0; k < n - 1; k++) v += b[i * n + k] * b[j * n + k] * (k % 2 ? -1 : 1); v += i == j ? 1e-11 : 0; }
+        if (what == LAPLACE_LARGE || what == LAPLACE_TINY) v = (step == 0 ? 2 : step == 1 ? -1 : 0) * (what == LAPLACE_LARGE ? 4e279 : 1e-300);
+        if (what == SADDLE && i >= n - n / 3 && j >= n - n / 3) v = 0; /* a block of zeros */
+        a[i * n + j] = a[j * n + i] = v;
+    }
+    free(b);
+    return a;
+}
+
+/* Largest |A x - b| over largest row sum of |A|, over largest |x|, in long double. */
+static double backward_error(int n, const double *a, const double *x, const double *b)
+{
+    long double worst = 0, norm = 0, most = 0;
+    int i, j;
+    for (i = 0; i < n; i++) {
+        long double left = -(long double)b[i], row = 0;
+        for (j = 0; j < n; j++) {
+            left += (long double)a[i * n + j] * (long double)x[j];
+            row += fabsl((long double)a[i * n + j]);
+        }
+        if (!(fabsl(left) <= worst)) worst = fabsl(left);
+        if (row > norm) norm = row;
+        if (!(fabsl((long double)x[i]) <= most)) most = fabsl((long double)x[i]);
+    }
+    return worst == 0 ? 0 : (double)(worst / norm / most);
+}
+
+/* x = A^-1 b by elimination with pivoting in long double. */
+static void reference_solve(int n, const double *a, const double *b, long double *x)
+{
+    long double *d = (long double *)malloc(sizeof *d * (size_t)(n * n + 1));
+    int i, j, k;
+    for (i = 0; i < n * n; i++) d[i] = (long double)a[i];
+    for (i = 0; i < n; i++) x[i] = (long double)b[i];
+    for (k = 0; k < n; k++) {
+        int best = k;
+        for (i = k + 1; i < n; i++) if (fabsl(d[i * n + k]) > fabsl(d[best * n + k])) best = i;
+        for (j = 0; j < n; j++) { const long double t = d[k * n + j]; d[k * n + j] = d[best * n + j]; d[best * n + j] = t; }
+        { const long double t = x[k]; x[k] = x[best]; x[best] = t; }
+        for (i = k + 1; i < n; i++) {
+            const long double f = d[i * n + k] / d[k * n + k];
+            for (j = k; j < n; j++) d[i * n + j] -= f * d[k * n + j];
+            x[i] -= f * x[k];
+        }
+    }
+    for (i = n - 1; i >= 0; i--) {
+        for (j = i + 1; j < n; j++) x[i] -= d[i * n + j] * x[j];
+        x[i] /= d[i * n + i];
+    }
+    free(d);
+}
+
+static int is_definite(kind k) { return k == DEFINITE || k == GRADED_DEFINITE || k == HILBERT || k == LAPLACE_LARGE || k == LAPLACE_TINY; }
+
+/* Solves by both; forward: the largest error against the reference, over the largest x, that is allowed. */
+static void check_solve(kind what, int n, double forward, uint64_t *random)
+{
+    double *a = dense_of(what, n, random), *f = dense_make(n), b[DENSE_MOST + 1], x[DENSE_MOST + 1];
+    long double want[DENSE_MOST + 1];
+    int pivot[DENSE_MOST + 1], i, method, negative = -1;
+    const double scale = what == LAPLACE_LARGE ? 1e279 : what == LAPLACE_TINY ? 1e-300 : 1;
+    for (i = 0; i < n; i++) b[i] = (test_random(random) - 0.5) * scale;
+    reference_solve(n, a, b, want);
+    for (method = is_definite(what) ? 0 : 1; method < 2; method++) {
+        long double off = 0, most = 1e-4000L;
+        memcpy(f, a, sizeof(double) * (size_t)(n * n));
+        memcpy(x, b, sizeof x);
+        if (!CHECK((method ? fsi_dense_ldlt(NULL, n, f, pivot, &negative) : fsi_dense_cholesky(NULL, n, f)) == FSI_OK)) continue;
+        CHECK((method ? fsi_dense_ldlt_solve(n, f, pivot, x) : fsi_dense_cholesky_solve(n, f, x)) == FSI_OK);
+        CHECK_NEAR(backward_error(n, a, x, b), 0, 1e-14 * n);
+        CHECK(!method || !is_definite(what) || negative == 0);
+        for (i = 0; i < n; i++) {
+            off = fmaxl(off, fabsl((long double)x[i] - want[i]));
+            most = fmaxl(most, fabsl(want[i]));
+            if (!(x[i] - x[i] == 0)) off = 1;
+        }
+        CHECK_NEAR(n ? off / most : 0, 0, forward);
+    }
+    free(a);
+    free(f);
+}
+
+static void test_dense_systems_match_elimination_with_pivoting(void)
+{
+    uint64_t random = 11;
+    int round, n;
+    for (round = 0; round < 400; round++) {
+        static const kind all[6] = { DEFINITE, INDEFINITE, ZERO_DIAGONAL, ARROW, LAPLACE_LARGE, LAPLACE_TINY };
+        const kind what = all[round % 6];
+        n = round < 48 ? round / 6 : (int)(test_random(&random) * 60);
+        if ((what == ZERO_DIAGONAL || what == ARROW) && n % 2 && n < 4) n++; /* not singular */
+        check_solve(what, n, 1e-9, &random);
+    }
+    for (n = 0; n < 6; n++) check_solve((kind)(n == 5 ? SADDLE : n), DENSE_MOST, n == 1 || n == 3 ? 1e-6 : 1e-9, &random);
+}
+
+/* The backward error is small however ill-conditioned; the error follows the condition number. */
+static void test_ill_conditioned_systems_have_small_residuals(void)
+{
+    uint64_t random = 12;
+    int n;
+    for (n = 2; n < 9; n++) check_solve(HILBERT, n, 2e-16 * pow(34, n), &random);
+    for (n = 4; n < 40; n++) check_solve(NEARLY_SINGULAR, n, 1e-1, &random);
+    for (n = 4; n < 40; n++) check_solve(SADDLE, n, 1e-6, &random);
+    for (n = 4; n < 40; n++) check_solve(GRADED_DEFINITE, n, 1e-6, &random);
+    for (n = 4; n < 40; n++) check_solve(GRADED, n, 1e-1, &random);
+}
+
+static void test_an_exchange_matrix_is_solved_exactly(void)
+{
+    double a[4] = { 0, 1, 1, 0 }, x[2] = { 3, -5 };
+    int pivot[2], negative = -1;
+    CHECK(fsi_dense_ldlt(NULL, 2, a, pivot, &negative) == FSI_OK && negative == 1);
+    CHECK(fsi_dense_ldlt_solve(2, a, pivot, x) == FSI_OK && x[0] == -5 && x[1] == 3);
+}
+
+/* L L^T = A, and L^T above; only the lower triangle is read. */
+static void test_cholesky_factors_multiply_to_the_matrix(void)
+{
+    uint64_t random = 13;
+    int n, i, j, k;
+    for (n = 0; n < 70; n++) {
+        double *a = dense_of(n % 2 ? GRADED_DEFINITE : DEFINITE, n, &random), *l = dense_make(n);
+        for (i = 0; i < n; i++) for (j = 0; j < n; j++) l[i * n + j] = j > i ? test_nan() : a[i * n + j];
+        CHECK(fsi_dense_cholesky(NULL, n, l) == FSI_OK);
+        for (i = 0; i < n; i++) for (j = 0; j <= i; j++) {
+            long double s = 0;
+            for (k = 0; k <= j; k++) s += (long double)l[i * n + k] * (long double)l[j * n + k];
+            CHECK_NEAR((double)(s - (long double)a[i * n + j]) / sqrt(a[i * n + i] * a[j * n + j]), 0, 2e-16 * (n + 4));
+            CHECK(l[j * n + i] == l[i * n + j]);
+        }
+        free(a);
+        free(l);
+    }
+}
+
+/* P A P^T = L D L^T with |L| < 3, whatever is above the diagonal; what is below it stays. */
+static void test_ldlt_factors_are_bounded_and_multiply_to_the_matrix(void)
+{
+    static const kind kinds[5] = { INDEFINITE, ZERO_DIAGONAL, ARROW, GRADED, SADDLE };
+    uint64_t random = 14;
+    int round, n, i, j, k, pairs = 0;
+    for (round = 0; round < 100; round++) {
+        double *a, *f, *d, *l, worst = 0, most = 0;
+        int pivot[64], row[64];
+        n = 4 + (int)(test_random(&random) * 40);
+        a = dense_of(kinds[round % 5], n, &random), f = dense_make(n), d = dense_make(n), l = dense_make(n);
+        for (i = 0; i < n; i++) for (j = 0; j < n; j++) f[i * n + j] = j > i ? test_nan() : a[i * n + j];
+        CHECK(fsi_dense_ldlt(NULL, n, f, pivot, NULL) == FSI_OK);
+        for (i = 0; i < n; i++) row[i] = i;
+        for (k = 0; k < n; k++) {
+            const int p = pivot[k] < 0 ? -1 - pivot[k] : pivot[k], t = row[k];
+            row[k] = row[p];
+            row[p] = t;
+            d[k * n + k] = f[k * n + k];
+            l[k * n + k] = 1;
+            for (i = k + 1; i < n; i++) l[i * n + k] = f[k * n + i];
+        }
+        for (k = 0; k < n; k++) if (pivot[k] < 0) {
+            d[k * n + k + 1] = d[(k + 1) * n + k] = f[k * n + k + 1];
+            l[(k + 1) * n + k] = 0;
+            k++;
+            pairs++;
+        }
+        for (i = 0; i < n; i++) for (j = 0; j < n; j++) {
+            long double s = 0, size = 0;
+            int x, y;
+            for (x = 0; x <= i; x++) for (y = x > 0 ? x - 1 : 0; y <= x + 1 && y <= j; y++) {
+                const long double t = (long double)l[i * n + x] * (long double)d[x * n + y] * (long double)l[j * n + y];
+                s += t;
+                size += fabsl(t);
+            }
+            s = fabsl(s - (long double)a[row[i] * n + row[j]]);
+            if (!(s <= 2e-15L * n * size)) worst = 1;
+            most = fmax(most, fabs(l[i * n + j]));
+            CHECK(j >= i || f[i * n + j] == a[i * n + j]);
+        }
+        CHECK(worst == 0);
+        CHECK(most < 3);
+        free(a);
+        free(f);
+        free(d);
+        free(l);
+    }
+    CHECK(pairs > 100);
+}
+
+/* A = Q D Q^T with Q a product of reflections: the signs of D are those of the eigenvalues. */
+static void test_negative_eigenvalues_are_counted(void)
+{
+    uint64_t random = 15;
+    int round, i, j, k, h;
+    for (round = 0; round < 100; round++) {
+        const int n = 1 + (int)(test_random(&random) * 50);
+        double *a = dense_make(n), v[64], av[64], vav, vv;
+        int pivot[64], want = 0, got = -1;
+        for (i = 0; i < n; i++) {
+            a[i * n + i] = (test_random(&random) < 0.4 ? -1 : 1) * pow(10, -6 * test_random(&random));
+            want += a[i * n + i] < 0;
+        }
+        for (h = 0; h < 4; h++) { /* A -= 2 v (A v)^T + 2 (A v) v^T - 4 (v^T A v) v v^T, |v| = 1 */
+            for (i = 0, vv = 0; i < n; i++) { v[i] = test_random(&random) - 0.5; vv += v[i] * v[i]; }
+            for (i = 0; i < n; i++) v[i] /= sqrt(vv);
+            for (i = 0, vav = 0; i < n; i++) {
+                for (k = 0, av[i] = 0; k < n; k++) av[i] += a[i * n + k] * v[k];
+                vav += v[i] * av[i];
+            }
+            for (i = 0; i < n; i++) for (j = 0; j <= i; j++) a[i * n + j] = a[j * n + i] = a[i * n + j] - 2 * (v[i] * av[j] + av[i] * v[j]) + 4 * vav * v[i] * v[j];
+        }
+        CHECK(fsi_dense_ldlt(NULL, n, a, pivot, &got) == FSI_OK && got == want);
+        free(a);
+    }
+}
+
+/* Definite up to one row, which does not make it: that row is named, and nothing is lost. */
+static void test_cholesky_names_the_first_bad_row_and_leaves_the_matrix(void)
+{
+    uint64_t random = 16;
+    int n, i, bad, zero;
+    for (n = 1; n < 40; n++) for (zero = 0; zero < 2; zero++) {
+        fsi_context c = fsi_default_context();
+        double *a = dense_of(DEFINITE, n, &random), *f = dense_make(n);
+        bad = (int)(test_random(&random) * n);
+        if (zero) for (i = 0; i < n; i++) a[bad * n + i] = a[i * n + bad] = bad == 0 || i == bad ? 0 : a[bad * n + i];
+        else a[bad * n + bad] = -1e-3;
+        memcpy(f, a, sizeof(double) * (size_t)(n * n));
+        CHECK(fsi_dense_cholesky(&c, n, f) == FSI_ERROR_SINGULAR && c.error.element == bad);
+        CHECK(c.error.value <= 0 && strstr(c.error.message, "pivot"));
+        CHECK(memcmp(f, a, sizeof(double) * (size_t)(n * n)) == 0);
+        free(a);
+        free(f);
+    }
+}
+
+/* The graph Laplacian of a path, x in its null space; a row that repeats another; a row of zeros. */
+static void test_singular_matrices_are_refused(void)
+{
+    double steep[4] = { 1e-300, 0, 1e280, 1 }; /* overflows on the way */
+    uint64_t random = 17;
+    int n, i, j, k, pivot[128], negative = 77;
+    for (n = 2; n < 120; n += 7) {
+        fsi_context c = fsi_default_context();
+        double *a = dense_make(n), *b = dense_of(INDEFINITE, n, &random), *g = dense_make(n);
+        const int p = (int)(test_random(&random) * n), q = (p + 1 + (int)(test_random(&random) * (n - 1))) % n;
+        for (i = 0; i < n; i++) for (j = 0; j < n; j++) a[i * n + j] = i == j ? (i == 0 || i == n - 1 ? 1 : 2) : abs(i - j) == 1 ? -1 : 0;
+        CHECK(fsi_dense_cholesky(&c, n, a) == FSI_ERROR_SINGULAR && c.error.element == n - 1);
+        CHECK(fsi_dense_ldlt(&c, n, a, pivot, &negative) == FSI_ERROR_SINGULAR && c.error.element >= 0 && c.error.element < n);
+        for (i = 0; i < n; i++) b[q * n + i] = b[i * n + q] = 0; /* alone */
+        CHECK(fsi_dense_ldlt(&c, n, b, pivot, &negative) == FSI_ERROR_SINGULAR && c.error.element == q && c.error.value == 0);
+        CHECK(strstr(c.error.message, "row ") != NULL);
+        for (i = 0; i < n * n; i++) b[i] = test_random(&random) - 0.5;
+        for (i = 0; i < n; i++) for (j = 0; j < n; j++) { /* rank n - 1, of either sign */
+            long double s = 0;
+            for (k = 0; k < n - 1; k++) s += (long double)b[i * n + k] * (long double)b[j * n + k] * (k % 2 ? -1 : 1);
+            g[i * n + j] = (double)s;
+        }
+        CHECK(fsi_dense_ldlt(&c, n, g, pivot, &negative) == FSI_ERROR_SINGULAR);
+        free(a);
+        free(b);
+        free(g);
+    }
+    CHECK(negative == 77);
+    CHECK(fsi_dense_cholesky(NULL, 2, steep) == FSI_ERROR_SINGULAR && steep[0] == 1e-300 && steep[3] == 1);
+}
+
+static void test_bad_dense_input_is_named(void)
+{
+    fsi_context c = fsi_default_context();
+    double a[9] = { 2, 0, 0, 1, 2, 0, 0, 1, 2 }, kept[9], x[3] = { 1, 2, 3 };
+    int pivot[3] = { 9, 9, 9 }, negative = 9, ldlt, k;
+    memcpy(kept, a, sizeof a);
+    test_fail_allocator(&c, 1); /* nothing is asked for */
+#define FACTOR(n, a) (ldlt ? fsi_dense_ldlt(&c, n, a, pivot, &negative) : fsi_dense_cholesky(&c, n, a))
+    for (ldlt = 0; ldlt < 2; ldlt++) {
+        CHECK(FACTOR(3, NULL) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "NULL"));
+        CHECK(FACTOR(-1, a) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "-1"));
+        CHECK(FACTOR(2000000000, a) == FSI_ERROR_LIMIT && strstr(c.error.message, "2000000000"));
+        a[7] = test_nan(), CHECK(FACTOR(3, a) == FSI_ERROR_NAN && c.error.element == 2 && strstr(c.error.message, "row 2"));
+        a[7] = -test_inf(), CHECK(FACTOR(3, a) == FSI_ERROR_NAN && c.error.element == 2);
+        a[7] = 2e280, CHECK(FACTOR(3, a) == FSI_ERROR_LIMIT && c.error.element == 2), a[7] = 1;
+        CHECK(memcmp(a, kept, sizeof a) == 0 && pivot[0] == 9 && negative == 9);
+        CHECK(FACTOR(0, NULL) == FSI_OK);
+        negative = 9;
+        c.cookie++, CHECK(FACTOR(3, a) == FSI_ERROR_COOKIE), c.cookie--;
+    }
+    CHECK(fsi_dense_ldlt(&c, 3, a, NULL, NULL) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "pivot"));
+    CHECK(memcmp(a, kept, sizeof a) == 0);
+    for (ldlt = 0; ldlt < 2; ldlt++) {
+        memcpy(a, kept, sizeof a);
+        for (k = 0; k < 9; k++) a[k] *= 1e-200;
+        CHECK(FACTOR(3, a) == FSI_OK);
+#define SOLVE(n, a, x) (ldlt ? fsi_dense_ldlt_solve(n, a, pivot, x) : fsi_dense_cholesky_solve(n, a, x))
+        CHECK(SOLVE(-1, a, x) == FSI_ERROR_ARGUMENT && SOLVE(3, NULL, x) == FSI_ERROR_ARGUMENT && SOLVE(3, a, NULL) == FSI_ERROR_ARGUMENT);
+        CHECK(SOLVE(0, NULL, NULL) == FSI_OK);
+        x[1] = test_nan(), CHECK(SOLVE(3, a, x) == FSI_ERROR_NAN && x[0] == 1 && x[2] == 3);
+        x[1] = 1e200, CHECK(SOLVE(3, a, x) == FSI_ERROR_NAN && x[0] == 0 && x[1] == 0 && x[2] == 0); /* overflows */
+        x[0] = 1, x[1] = 2, x[2] = 3;
+    }
+    CHECK(fsi_dense_ldlt_solve(3, a, NULL, x) == FSI_ERROR_ARGUMENT);
+    CHECK(test_alloc_count() == 0);
+}
+
+int main(int argc, char **argv)
+{
+    TEST_BEGIN(argc, argv);
+    RUN(test_the_matrix_is_the_sum_of_its_elements);
+    RUN(test_the_vector_is_the_sum_of_its_elements);
+    RUN(test_elements_lie_where_the_offsets_say);
+    RUN(test_the_largest_elements_and_blocks_fit);
+    RUN(test_symmetric_elements_make_a_symmetric_matrix);
+    RUN(test_the_pattern_serves_many_sets_of_values);
+    RUN(test_any_number_of_threads_gives_the_same_bits);
+    RUN(test_what_is_not_finite_is_traced_to_its_element);
+    RUN(test_a_sum_that_overflows_is_refused);
+    RUN(test_an_empty_assembly_is_a_matrix);
+    RUN(test_every_allocation_may_fail);
+    RUN(test_bad_elements_are_named);
+    RUN(test_dense_systems_match_elimination_with_pivoting);
+    RUN(test_ill_conditioned_systems_have_small_residuals);
+    RUN(test_an_exchange_matrix_is_solved_exactly);
+    RUN(test_cholesky_factors_multiply_to_the_matrix);
+    RUN(test_ldlt_factors_are_bounded_and_multiply_to_the_matrix);
+    RUN(test_negative_eigenvalues_are_counted);
+    RUN(test_cholesky_names_the_first_bad_row_and_leaves_the_matrix);
+    RUN(test_singular_matrices_are_refused);
+    RUN(test_bad_dense_input_is_named);
+    return TEST_END();
+}
