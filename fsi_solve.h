@@ -203,6 +203,125 @@ FSI_API fsi_status fsi_border_factor(fsi_border *s, const double *b, const doubl
    an ldlt that has been factorised since), NAN; x and y stay. */
 FSI_API fsi_status fsi_border_solve(fsi_border *s, const double *f, const double *g, double *x, double *y);
 
+/* ---- >>operators ----------------------------------------------------------------------------------------------- */
+
+/* A linear map, yours or of this header: apply writes y = A x for `columns` vectors of n numbers, one after the other; x and y are apart.
+   What it returns other than FSI_OK ends the solve with that status. */
+typedef struct fsi_operator {
+    int n;
+    fsi_status (*apply)(void *user, fsi_context *context, const double *x, double *y, int columns);
+    void *user;
+} fsi_operator;
+/* y = A x, the whole matrix (not its lower triangle), read once for all columns; a must outlive it, its pattern must stay. n is -1, and every
+   solve refuses it, when a is not square or not a matrix (fsi_csr_multiply tells why). */
+FSI_API fsi_operator fsi_csr_operator(const fsi_csr *a);
+/* y = (L |D| L^T)^-1 x of an ldlt that has a factor: A^-1 where A is definite, else positive definite all the same. As a preconditioner it
+   serves matrices near the one that was factorised. f must outlive it. */
+FSI_API fsi_operator fsi_ldlt_operator(fsi_ldlt *f);
+
+/* ---- >>iteration ----------------------------------------------------------------------------------------------- */
+
+typedef enum fsi_krylov_method {
+    FSI_KRYLOV_CG,      /* conjugate gradients: A positive definite, or semidefinite with b in its range */
+    FSI_KRYLOV_MINRES   /* minimal residuals: A symmetric, b in its range */
+} fsi_krylov_method;
+
+typedef struct fsi_krylov_desc {
+    uint32_t cookie;
+    fsi_context *context;       /* default NULL */
+    fsi_krylov_method method;   /* default CG */
+    int rows;                   /* default 0 */
+    int columns;                /* right sides of a solve, 1 to 16, default 1. CG searches the sum of their spaces: fewer iterations, each of
+                                   which reads A once; MINRES takes one after the other */
+    int max_iters;              /* 0 or more, default 1000. CG: of all columns together, then of each that these left unsolved without using
+                                   them up; MINRES: of each column */
+    double tolerance;           /* default 1e-8: |b - A x| <= tolerance |b| in each column; 0 to 1 */
+} fsi_krylov_desc;
+
+typedef struct fsi_krylov_stats {
+    int iters;                  /* of the last solve, those of all columns together counted once */
+    int applied_a, applied_m;   /* vectors that A and M^-1 were applied to */
+    double residual;            /* true |b - A x| / |b|, the largest of the columns; infinite when a solve failed before it was taken */
+    double seconds;             /* by the clock hook */
+} fsi_krylov_stats;
+
+/* A solver's memory. Read everything; one solve at a time. */
+typedef struct fsi_krylov {
+    uint32_t cookie;
+    fsi_context *context;
+    fsi_krylov_desc desc;       /* as given; tolerance and max_iters may be changed between solves */
+    fsi_krylov_stats stats;
+    size_t bytes;               /* held: CG 6 columns, MINRES columns + 9 vectors of rows numbers */
+    void *impl;
+} fsi_krylov;
+
+FSI_API fsi_krylov_desc fsi_krylov_default_desc(void); /* fills every field */
+/* *out is NULL on failure. Errors: COOKIE, ARGUMENT (names the field), MEMORY. */
+FSI_API fsi_status fsi_krylov_create(fsi_krylov **out, const fsi_krylov_desc *desc);
+FSI_API void fsi_krylov_destroy(fsi_krylov *k); /* NULL is fine */
+/* A x = b. m: y = M^-1 x, symmetric positive definite and like A^-1; NULL: none. b, x: columns * rows numbers, one column after the other;
+   x is a guess on entry (0 saves an application of A). Allocates nothing. Errors: COOKIE, ARGUMENT; NAN (in b, x, or out of A or M) and what A
+   or M return: x stays. CONVERGENCE (max_iters, or no progress: names the worst column) and SINGULAR (names the iteration: CG met a
+   direction p with p^T A p < 0, or r^T M^-1 r < 0): x is the best iterate whose true residual was taken, perhaps the guess. */
+FSI_API fsi_status fsi_krylov_solve(fsi_krylov *k, const fsi_operator *a, const fsi_operator *m, const double *b, double *x);
+
+/* ---- >>solver ---------------------------------------------------------------------------------------------------
+
+   One call for any of the above, or for a solver of the host's own. Simulators call this one. */
+
+/* What is to be solved, and all that is known of it. The matrix is whole, both triangles. */
+typedef struct fsi_system {
+    uint32_t cookie;
+    const fsi_csr *matrix;          /* A; or NULL, then */
+    const fsi_operator *op;         /* what applies A */
+    const fsi_operator *precond;    /* y = M^-1 x, positive definite; NULL: none. Of use with op only */
+    fsi_ldlt_pivots pivots;         /* POSITIVE: A is positive definite; SIGNED: quasi-definite; ANY: symmetric. Default POSITIVE */
+    const signed char *sign;        /* SIGNED with a matrix: as in fsi_ldlt_desc; default NULL */
+    const unsigned char *last;      /* rows to be eliminated last, as in fsi_ldlt_desc; default NULL */
+    double tolerance;               /* |b - A x| <= tolerance |b| is asked; 0 to 1, default 1e-10 */
+    int max_iters;                  /* of an iteration; default 1000 */
+} fsi_system;
+FSI_API fsi_system fsi_default_system(void); /* fills every field */
+
+/* The host's solver: x = A^-1 b, x holds a guess on entry. What it returns other than FSI_OK is passed on. Its x is checked: finite, and as
+   close as asked. Never called from a task. */
+typedef fsi_status fsi_solve_fn(void *user, fsi_context *context, const fsi_system *system, const double *b, double *x);
+
+typedef struct fsi_solver_desc {
+    uint32_t cookie;
+    fsi_context *context;           /* default NULL */
+    fsi_solve_fn *solve;            /* the host's; default NULL: fsi's own, LDL^T for a matrix, else CG (POSITIVE) or MINRES */
+    void *user;                     /* handed to solve */
+    fsi_ldlt_order order;           /* of LDL^T; default DISSECTION */
+    int reuse;                      /* when values have changed on the same pattern: up to so many iterations of CG or MINRES with the old factor
+                                       as preconditioner are tried before the matrix is factorised anew; default 0: always anew */
+} fsi_solver_desc;
+
+typedef struct fsi_solver_stats {
+    int analyses, factorings, solves; /* since create */
+    int iters;                      /* of the last solve: of an iteration, or steps of refinement */
+    double residual;                /* |b - A x| / |b| of the last solve */
+    int negative;                   /* negative pivots of the last factorisation */
+    double seconds;                 /* of the last solve, by the clock hook */
+} fsi_solver_stats;
+
+/* Keeps the analysis and the factor of the last matrix. Read everything. */
+typedef struct fsi_solver {
+    uint32_t cookie;
+    fsi_context *context;
+    fsi_solver_desc desc;           /* as given; `reuse` may be changed */
+    fsi_solver_stats stats;
+    void *impl;
+} fsi_solver;
+
+FSI_API fsi_solver_desc fsi_solver_default_desc(void); /* fills every field */
+/* *out is NULL on failure. Errors: COOKIE, ARGUMENT, MEMORY. */
+FSI_API fsi_status fsi_solver_create(fsi_solver **out, const fsi_solver_desc *desc);
+FSI_API void fsi_solver_destroy(fsi_solver *s); /* NULL is fine */
+/* A x = b; b, x: as many numbers as A has rows; x is a guess on entry. Allocates only when the pattern, the size or the kind of system changed. Errors:
+   those of what is called, MEMORY, and CONVERGENCE where the residual stays above the tolerance: whatever fails, x stays as it was. */
+FSI_API fsi_status fsi_solver_solve(fsi_solver *s, const fsi_system *system, const double *b, double *x);
+
 #endif /* FSI_SOLVE_H */
 
 /* ==== Stop here if you only want the API. ====================================================================== */
@@ -260,33 +379,86 @@ static uint64_t fsi__csr_hash(const fsi_csr *a)
     return fsi_hash(a->col, (size_t)a->start[a->rows] * sizeof(int), fsi_hash(a->start, ((size_t)a->rows + 1) * sizeof(int), 0));
 }
 
-typedef struct fsi__csr_job { const fsi_csr *a; const double *x; double *y; } fsi__csr_job;
+typedef struct fsi__product_job { const fsi_csr *a; const double *x; double *y; int columns; } fsi__product_job;
 
-static void fsi__csr_rows(void *arg, int chunk, int begin, int end)
+/* Rows of numbers: four columns at a time share the loads of the matrix, which stays in cache for the next four; each sum is in the order of
+   the entries. */
+static void fsi__product_rows1(const fsi__product_job *job, int begin, int end)
 {
-    const fsi__csr_job *job = (const fsi__csr_job *)arg;
+    const fsi_csr *a = job->a;
+    const size_t in = (size_t)a->cols, out = (size_t)a->rows;
+    const double *x = job->x;
+    double *y = job->y;
+    int r, e, c;
+    for (c = 0; c + 4 <= job->columns; c += 4, x += 4 * in, y += 4 * out) for (r = begin; r < end; r++) {
+        double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+        for (e = a->start[r]; e < a->start[r + 1]; e++) {
+            const double v = a->value[e], *at = x + a->col[e];
+            s0 += v * at[0];
+            s1 += v * at[in];
+            s2 += v * at[2 * in];
+            s3 += v * at[3 * in];
+        }
+        y[r] = s0;
+        y[out + (size_t)r] = s1;
+        y[2 * out + (size_t)r] = s2;
+        y[3 * out + (size_t)r] = s3;
+    }
+    for (; c < job->columns; c++, x += in, y += out) for (r = begin; r < end; r++) {
+        double sum = 0;
+        for (e = a->start[r]; e < a->start[r + 1]; e++) sum += a->value[e] * x[a->col[e]];
+        y[r] = sum;
+    }
+}
+
+static void fsi__product_rows3(const fsi__product_job *job, int begin, int end)
+{
+    const fsi_csr *a = job->a;
+    int r, e, c;
+    for (r = begin; r < end; r++) for (c = 0; c < job->columns; c++) {
+        const double *in = job->x + (size_t)c * (size_t)a->cols * 3;
+        double *y = job->y + ((size_t)c * (size_t)a->rows + (size_t)r) * 3, s0 = 0, s1 = 0, s2 = 0;
+        for (e = a->start[r]; e < a->start[r + 1]; e++) {
+            const double *v = a->value + (size_t)e * 9, *x = in + a->col[e] * 3;
+            s0 += v[0] * x[0] + v[1] * x[1] + v[2] * x[2];
+            s1 += v[3] * x[0] + v[4] * x[1] + v[5] * x[2];
+            s2 += v[6] * x[0] + v[7] * x[1] + v[8] * x[2];
+        }
+        y[0] = s0;
+        y[1] = s1;
+        y[2] = s2;
+    }
+}
+
+static void fsi__product_rows_any(const fsi__product_job *job, int begin, int end)
+{
     const fsi_csr *a = job->a;
     const int b = a->block;
-    int r, e, i, j;
-    (void)chunk;
-    for (r = begin; r < end; r++) {
-        double sum[16] = { 0 };
+    int r, e, c, i, j;
+    for (r = begin; r < end; r++) for (c = 0; c < job->columns; c++) {
+        const double *in = job->x + (size_t)c * (size_t)a->cols * (size_t)b;
+        double *y = job->y + ((size_t)c * (size_t)a->rows + (size_t)r) * (size_t)b;
+        for (i = 0; i < b; i++) y[i] = 0;
         for (e = a->start[r]; e < a->start[r + 1]; e++) {
-            const double *v = a->value + (size_t)e * (size_t)(b * b), *x = job->x + a->col[e] * b;
-            if (b == 3) {
-                sum[0] += v[0] * x[0] + v[1] * x[1] + v[2] * x[2];
-                sum[1] += v[3] * x[0] + v[4] * x[1] + v[5] * x[2];
-                sum[2] += v[6] * x[0] + v[7] * x[1] + v[8] * x[2];
-            } else for (i = 0; i < b; i++) for (j = 0; j < b; j++) sum[i] += v[i * b + j] * x[j];
+            const double *v = a->value + (size_t)e * (size_t)(b * b), *x = in + a->col[e] * b;
+            for (i = 0; i < b; i++) for (j = 0; j < b; j++) y[i] += v[i * b + j] * x[j];
         }
-        for (i = 0; i < b; i++) job->y[r * b + i] = sum[i];
     }
+}
+
+static void fsi__product_rows(void *arg, int chunk, int begin, int end)
+{
+    const fsi__product_job *job = (const fsi__product_job *)arg;
+    (void)chunk;
+    if (job->a->block == 1) fsi__product_rows1(job, begin, end);
+    else if (job->a->block == 3) fsi__product_rows3(job, begin, end);
+    else fsi__product_rows_any(job, begin, end);
 }
 
 FSI_API fsi_status fsi_csr_multiply(fsi_context *context, const fsi_csr *a, const double *x, double *y)
 {
     const char *fn = "fsi_csr_multiply";
-    fsi__csr_job job;
+    fsi__product_job job;
     fsi_status status;
     if (!fsi__is_context(context)) return FSI_ERROR_COOKIE;
     status = fsi__csr_check(context, fn, a);
@@ -295,7 +467,8 @@ FSI_API fsi_status fsi_csr_multiply(fsi_context *context, const fsi_csr *a, cons
     job.a = a;
     job.x = x;
     job.y = y;
-    fsi__parallel(context, a->rows, 1024, fsi__csr_rows, &job);
+    job.columns = 1;
+    fsi__parallel(context, a->rows, 1024, fsi__product_rows, &job);
     return FSI_OK;
 }
 
@@ -2978,8 +3151,8 @@ static void fsi__ldlt_dots(const double *c, const double *coming, size_t ld, con
     }
 }
 
-/* D L^T x = y for one front. */
-static void fsi__ldlt_backward(const fsi_ldlt *f, const fsi__ldlt_node *node, double *x, double *t)
+/* D L^T x = y for one front; |D| when `absolute`. */
+static void fsi__ldlt_backward(const fsi_ldlt *f, const fsi__ldlt_node *node, double *x, double *t, int absolute)
 {
     const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
     const int b = f->block, wide = fsi__ldlt_wide(f, node), tall = fsi__ldlt_tall(f, node), *row = im->row + node->row;
@@ -2997,7 +3170,7 @@ static void fsi__ldlt_backward(const fsi_ldlt *f, const fsi__ldlt_node *node, do
         for (k = j - 1; k >= first; k--) {
             const double *column = panel + (size_t)k * (size_t)tall;
             for (i = k + 1; i < j; i++) sum[k - first] += column[i] * t[i];
-            t[k] = t[k] / column[k] - sum[k - first];
+            t[k] = t[k] / (absolute ? fabs(column[k]) : column[k]) - sum[k - first];
         }
     }
     for (i = 0; i < wide; i++) own[i] = t[i];
@@ -3387,13 +3560,13 @@ static fsi_status fsi__ldlt_ready(const fsi_ldlt *f, const char *fn, const doubl
     return FSI_OK;
 }
 
-/* im->x, in elimination order, becomes the solution. Returns 0 when it is not finite. */
-static int fsi__ldlt_substitute(const fsi_ldlt *f)
+/* im->x, in elimination order, becomes the solution, for |D| instead of D when `absolute`. Returns 0 when it is not finite. */
+static int fsi__ldlt_substitute(const fsi_ldlt *f, int absolute)
 {
     const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
     int s, k;
     for (s = 0; s < im->node_count; s++) fsi__ldlt_forward(f, &im->node[s], im->x, im->pack);
-    for (s = im->node_count - 1; s >= 0; s--) fsi__ldlt_backward(f, &im->node[s], im->x, im->pack);
+    for (s = im->node_count - 1; s >= 0; s--) fsi__ldlt_backward(f, &im->node[s], im->x, im->pack, absolute);
     for (k = 0; k < f->rows * f->block; k++) if (!fsi_is_finite(im->x[k])) return 0;
     return 1;
 }
@@ -3403,19 +3576,21 @@ static fsi_status fsi__ldlt_overflow(const fsi_ldlt *f, const char *fn)
     return fsi__fail(f->context, FSI_ERROR_NAN, fn, -1, 0, "the solution is larger than a double can hold");
 }
 
-FSI_API fsi_status fsi_ldlt_solve(fsi_ldlt *f, const double *b, double *x)
+/* What solve and the operator do. */
+static fsi_status fsi__ldlt_apply_inverse(fsi_ldlt *f, const char *fn, const double *b, double *x, int absolute)
 {
-    const char *fn = "fsi_ldlt_solve";
     const fsi_status status = fsi__ldlt_ready(f, fn, b, x);
     fsi__ldlt_impl *im;
     int r, k;
     if (status != FSI_OK) return status;
     im = (fsi__ldlt_impl *)f->impl;
     for (r = 0; r < f->rows; r++) for (k = 0; k < f->block; k++) im->x[im->inverse[r] * f->block + k] = b[r * f->block + k];
-    if (!fsi__ldlt_substitute(f)) return fsi__ldlt_overflow(f, fn);
+    if (!fsi__ldlt_substitute(f, absolute)) return fsi__ldlt_overflow(f, fn);
     for (r = 0; r < f->rows; r++) for (k = 0; k < f->block; k++) x[r * f->block + k] = im->x[im->inverse[r] * f->block + k];
     return FSI_OK;
 }
+
+FSI_API fsi_status fsi_ldlt_solve(fsi_ldlt *f, const double *b, double *x) { return fsi__ldlt_apply_inverse(f, "fsi_ldlt_solve", b, x, 0); }
 
 FSI_API fsi_status fsi_ldlt_refine(fsi_ldlt *f, const fsi_csr *a, const double *b, double *x, double *residual)
 {
@@ -3434,7 +3609,7 @@ FSI_API fsi_status fsi_ldlt_refine(fsi_ldlt *f, const fsi_csr *a, const double *
         worst = fabs(left) > worst ? fabs(left) : worst;
         im->x[im->inverse[r] * f->block + k] = left;
     }
-    if (!fsi__ldlt_substitute(f)) return fsi__ldlt_overflow(f, fn);
+    if (!fsi__ldlt_substitute(f, 0)) return fsi__ldlt_overflow(f, fn);
     for (r = 0; r < f->rows; r++) for (k = 0; k < f->block; k++) x[r * f->block + k] += im->x[im->inverse[r] * f->block + k];
     if (residual) *residual = worst;
     return FSI_OK;
@@ -3546,6 +3721,1105 @@ FSI_API fsi_status fsi_border_solve(fsi_border *s, const double *f, const double
     for (i = 0; i < n; i++) if (!fsi_is_finite(im->t[i])) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "the solution is larger than a double can hold");
     for (i = 0; i < n; i++) x[i] = im->t[i];
     for (j = 0; j < s->columns && y; j++) y[j] = im->y[j];
+    return FSI_OK;
+}
+
+/* ---- >>operators implementation --------------------------------------------------------------------------------- */
+
+static fsi_status fsi__csr_apply(void *user, fsi_context *context, const double *x, double *y, int columns)
+{
+    fsi__product_job job;
+    job.a = (const fsi_csr *)user;
+    job.x = x;
+    job.y = y;
+    job.columns = columns;
+    fsi__parallel(context, job.a->rows, 1024, fsi__product_rows, &job);
+    return FSI_OK;
+}
+
+FSI_API fsi_operator fsi_csr_operator(const fsi_csr *a)
+{
+    fsi_operator o;
+    const int good = fsi__csr_check(NULL, "fsi_csr_operator", a) == FSI_OK && a->rows == a->cols;
+    o.n = good ? a->rows * a->block : -1;
+    o.apply = fsi__csr_apply;
+    o.user = (void *)a;
+    return o;
+}
+
+static fsi_status fsi__ldlt_operate(void *user, fsi_context *context, const double *x, double *y, int columns)
+{
+    fsi_ldlt *f = (fsi_ldlt *)user;
+    const size_t n = (size_t)f->rows * (size_t)f->block;
+    fsi_status status = FSI_OK;
+    int k;
+    (void)context;
+    for (k = 0; k < columns && status == FSI_OK; k++) status = fsi__ldlt_apply_inverse(f, "fsi_ldlt_operator", x + (size_t)k * n, y + (size_t)k * n, 1);
+    return status;
+}
+
+FSI_API fsi_operator fsi_ldlt_operator(fsi_ldlt *f)
+{
+    fsi_operator o;
+    o.n = f && f->cookie == FSI__COOKIE('L', fsi_ldlt) ? f->rows * f->block : -1;
+    o.apply = fsi__ldlt_operate;
+    o.user = f;
+    return o;
+}
+
+/* ---- >>iteration vectors ------------------------------------------------------------------------------------------
+
+   Each pass over vectors runs in chunks of FSI__KRYLOV_CHUNK rows. A chunk's sums go to a place of their own and are folded
+   in the order of the chunks: the same bits for any number of threads. */
+#define FSI__KRYLOV_CHUNK 2048
+#define FSI__KRYLOV_MOST 16 /* columns */
+#define FSI__KRYLOV_TILE 64 /* rows whose columns stay in the first cache */
+#define FSI__KRYLOV_PAIRS (FSI__KRYLOV_MOST * (FSI__KRYLOV_MOST + 1) / 2)
+
+typedef double fsi__krylov_matrix[FSI__KRYLOV_MOST][FSI__KRYLOV_MOST];
+
+/* Of a solve the columns 0 .. count - 1 are in work: those of b and x with number column[j], their vectors side by side in d, r, q, p, z. */
+typedef struct fsi__krylov_impl {
+    fsi__arena memory;
+    double *x;                          /* best iterate of each column of b */
+    double *d, *r, *q, *p, *z;          /* with x + sigma d the iterate, sigma r its residual; A times something; direction; M^-1 r */
+    double *v, *v_old, *z_next, *w, *w_old; /* MINRES: Lanczos vectors, M^-1 v, directions */
+    double *sum;                        /* what chunks add up */
+    const fsi_operator *a, *m;
+    const double *b;
+    int count, column[FSI__KRYLOV_MOST];
+    double sigma[FSI__KRYLOV_MOST], target[FSI__KRYLOV_MOST]; /* stop when |r| <= target */
+    double norm[FSI__KRYLOV_MOST];                            /* |r| */
+    double b_big[FSI__KRYLOV_MOST], b_norm[FSI__KRYLOV_MOST]; /* largest |entry| of b's columns; norm of b over that */
+    double residual[FSI__KRYLOV_MOST];                        /* true |b - A x| / |b| of x's columns */
+    double stiffest, a_norm;                                  /* largest p^T A p / p^T M p and |A p| / |p| met */
+    int limit;                                                /* of stats.iters */
+    fsi_status verdict;                                       /* SINGULAR: the matrices are not what they should be */
+} fsi__krylov_impl;
+
+typedef struct fsi__krylov_job {
+    const double *x, *u;
+    double *y, *d, *sum;
+    double a, b, c, e;
+} fsi__krylov_job;
+
+/* y = a x + b y; sum y^2. */
+static void fsi__krylov_combine_rows(void *arg, int chunk, int begin, int end)
+{
+    const fsi__krylov_job *j = (const fsi__krylov_job *)arg;
+    const double *x = j->x, a = j->a, b = j->b;
+    double *y = j->y;
+    int i;
+    for (i = begin; i < end; i++) y[i] = a * x[i] + b * y[i];
+    j->sum[chunk] = fsi__dot(y + begin, y + begin, end - begin);
+}
+
+/* y = a x + b u + c y; d += e y when there is a d; sum d^2 or y^2. */
+static void fsi__krylov_three_rows(void *arg, int chunk, int begin, int end)
+{
+    const fsi__krylov_job *j = (const fsi__krylov_job *)arg;
+    const double *x = j->x, *u = j->u, a = j->a, b = j->b, c = j->c, e = j->e;
+    double *y = j->y, *d = j->d;
+    int i;
+    for (i = begin; i < end; i++) y[i] = (a * x[i] + b * u[i]) + c * y[i];
+    if (d) for (i = begin; i < end; i++) d[i] += e * y[i];
+    j->sum[chunk] = fsi__dot((d ? d : y) + begin, (d ? d : y) + begin, end - begin);
+}
+
+/* d += a y; y = x + b y; sum d^2. */
+static void fsi__krylov_turn_rows(void *arg, int chunk, int begin, int end)
+{
+    const fsi__krylov_job *j = (const fsi__krylov_job *)arg;
+    const double *x = j->x, a = j->a, b = j->b;
+    double *y = j->y, *d = j->d;
+    int i;
+    for (i = begin; i < end; i++) {
+        const double old = y[i];
+        d[i] += a * old;
+        y[i] = x[i] + b * old;
+    }
+    j->sum[chunk] = fsi__dot(d + begin, d + begin, end - begin);
+}
+
+/* y = x / a; sum y^2. */
+static void fsi__krylov_shrink_rows(void *arg, int chunk, int begin, int end)
+{
+    const fsi__krylov_job *j = (const fsi__krylov_job *)arg;
+    int i;
+    for (i = begin; i < end; i++) j->y[i] = j->x[i] / j->a;
+    j->sum[chunk] = fsi__dot(j->y + begin, j->y + begin, end - begin);
+}
+
+/* Sums x u, x^2 and u^2. */
+static void fsi__krylov_dots_rows(void *arg, int chunk, int begin, int end)
+{
+    const fsi__krylov_job *j = (const fsi__krylov_job *)arg;
+    j->sum[3 * chunk] = fsi__dot(j->x + begin, j->u + begin, end - begin);
+    j->sum[3 * chunk + 1] = fsi__dot(j->x + begin, j->x + begin, end - begin);
+    j->sum[3 * chunk + 2] = fsi__dot(j->u + begin, j->u + begin, end - begin);
+}
+
+/* The largest |x|; NaN when one is not finite. */
+static double fsi__krylov_peak(const double *x, int n)
+{
+    double big = 0, poison = 0;
+    int i;
+    for (i = 0; i < n; i++) {
+        big = fabs(x[i]) > big ? fabs(x[i]) : big;
+        poison += x[i] - x[i];
+    }
+    return big + poison;
+}
+
+static void fsi__krylov_peak_rows(void *arg, int chunk, int begin, int end)
+{
+    const fsi__krylov_job *j = (const fsi__krylov_job *)arg;
+    j->sum[chunk] = fsi__krylov_peak(j->x + begin, end - begin);
+}
+
+static fsi__krylov_impl *fsi__krylov_of(const fsi_krylov *k) { return (fsi__krylov_impl *)k->impl; }
+
+/* out[i]: the i-th of the `sums` sums of all chunks. */
+static void fsi__krylov_fold(const fsi_krylov *k, int sums, double *out)
+{
+    const double *sum = fsi__krylov_of(k)->sum;
+    int c, i;
+    for (i = 0; i < sums; i++) out[i] = 0;
+    for (c = 0; c < fsi__chunks(k->desc.rows, FSI__KRYLOV_CHUNK); c++) for (i = 0; i < sums; i++) out[i] += sum[c * sums + i];
+}
+
+static fsi__krylov_job fsi__krylov_job_of(const fsi_krylov *k, double *y, double a, const double *x, double b)
+{
+    fsi__krylov_job job;
+    memset(&job, 0, sizeof job);
+    job.y = y;
+    job.x = x;
+    job.a = a;
+    job.b = b;
+    job.sum = fsi__krylov_of(k)->sum;
+    return job;
+}
+
+/* Runs the pass; returns the first sum. */
+static double fsi__krylov_pass(const fsi_krylov *k, fsi__range_fn *rows, fsi__krylov_job *job)
+{
+    double sum;
+    fsi__parallel(k->context, k->desc.rows, FSI__KRYLOV_CHUNK, rows, job);
+    fsi__krylov_fold(k, 1, &sum);
+    return sum;
+}
+
+static double fsi__krylov_combine(const fsi_krylov *k, double *y, double a, const double *x, double b)
+{
+    fsi__krylov_job job = fsi__krylov_job_of(k, y, a, x, b);
+    return fsi__krylov_pass(k, fsi__krylov_combine_rows, &job);
+}
+
+static double fsi__krylov_three(const fsi_krylov *k, double *y, double a, const double *x, double b, const double *u, double c, double *d, double e)
+{
+    fsi__krylov_job job = fsi__krylov_job_of(k, y, a, x, b);
+    job.u = u;
+    job.c = c;
+    job.d = d;
+    job.e = e;
+    return fsi__krylov_pass(k, fsi__krylov_three_rows, &job);
+}
+
+/* sum: x u, x x, u u. */
+static void fsi__krylov_dots(const fsi_krylov *k, const double *x, const double *u, double *sum)
+{
+    fsi__krylov_job job = fsi__krylov_job_of(k, NULL, 0, x, 0);
+    job.u = u;
+    fsi__parallel(k->context, k->desc.rows, FSI__KRYLOV_CHUNK, fsi__krylov_dots_rows, &job);
+    fsi__krylov_fold(k, 3, sum);
+}
+
+static double fsi__krylov_largest(const fsi_krylov *k, const double *x)
+{
+    fsi__krylov_job job = fsi__krylov_job_of(k, NULL, 0, x, 0);
+    fsi__parallel(k->context, k->desc.rows, FSI__KRYLOV_CHUNK, fsi__krylov_peak_rows, &job);
+    return fsi__krylov_peak(job.sum, fsi__chunks(k->desc.rows, FSI__KRYLOV_CHUNK));
+}
+
+/* y = x / scale; returns |y|. */
+static double fsi__krylov_shrink(const fsi_krylov *k, double *y, const double *x, double scale)
+{
+    fsi__krylov_job job = fsi__krylov_job_of(k, y, scale, x, 0);
+    return sqrt(fsi__krylov_pass(k, fsi__krylov_shrink_rows, &job));
+}
+
+/* ---- >>iteration single columns ---------------------------------------------------------------------------------- */
+
+static const char *const fsi__krylov_solve_name = "fsi_krylov_solve";
+
+/* y = A x or M^-1 x. An operator that leaves no message gets one. */
+static fsi_status fsi__krylov_apply(fsi_krylov *k, const fsi_operator *o, const double *x, double *y, int columns)
+{
+    const int is_a = o == fsi__krylov_of(k)->a;
+    const fsi_status status = o->apply(o->user, k->context, x, y, columns);
+    *(is_a ? &k->stats.applied_a : &k->stats.applied_m) += columns;
+    if (status != FSI_OK && k->context && k->context->error.status != status)
+        return fsi__fail(k->context, status, fsi__krylov_solve_name, k->stats.iters, 0, "iteration %d: %s failed", k->stats.iters, is_a ? "A" : "M");
+    return status;
+}
+
+static fsi_status fsi__krylov_not_finite(fsi_krylov *k)
+{
+    return fsi__fail(k->context, FSI_ERROR_NAN, fsi__krylov_solve_name, k->stats.iters, 0, "iteration %d: what A or M gave is not finite, or its square is not", k->stats.iters);
+}
+
+/* z = M^-1 r; *rz = r z, 0 when it is not told from 0. */
+static fsi_status fsi__krylov_precondition(fsi_krylov *k, const double *r, double *z, double rr, double *rz)
+{
+    const fsi_operator *m = fsi__krylov_of(k)->m;
+    fsi_status status;
+    double sum[3];
+    *rz = rr;
+    if (!m) return FSI_OK;
+    status = fsi__krylov_apply(k, m, r, z, 1);
+    if (status != FSI_OK) return status;
+    fsi__krylov_dots(k, z, r, sum);
+    *rz = sum[0];
+    if (!fsi_is_finite(*rz) || !fsi_is_finite(sum[1])) return fsi__krylov_not_finite(k);
+    if (*rz < -1e-12 * sqrt(rr) * sqrt(sum[1]))
+        fsi__krylov_of(k)->verdict = fsi__fail(k->context, FSI_ERROR_SINGULAR, fsi__krylov_solve_name, k->stats.iters, *rz, "iteration %d: M is not positive definite: r^T M^-1 r is %g for a residual of %g", k->stats.iters, *rz, sqrt(rr));
+    if (*rz < 0) *rz = 0;
+    return FSI_OK;
+}
+
+/* q = A p, and sum: p q, p p, q q. */
+static fsi_status fsi__krylov_product(fsi_krylov *k, const double *p, double *q, double *sum)
+{
+    fsi__krylov_impl *im = fsi__krylov_of(k);
+    const fsi_status status = fsi__krylov_apply(k, im->a, p, q, 1);
+    if (status != FSI_OK) return status;
+    fsi__krylov_dots(k, p, q, sum);
+    if (!fsi_is_finite(sum[0]) || !fsi_is_finite(sum[2])) return fsi__krylov_not_finite(k);
+    if (sqrt(sum[2]) > im->a_norm * sqrt(sum[1])) im->a_norm = sqrt(sum[2]) / sqrt(sum[1]);
+    return FSI_OK;
+}
+
+/* Has rounding, eps |A| |d|, put as much between the residual and the true one as is left of it (Greenbaum 1997)? Then the recurrence tells
+   no more. Where b is not in the range of A, d grows until this ends it. */
+static int fsi__krylov_drifted(const fsi_krylov *k, double dd, double left)
+{
+    return 2.2e-16 * fsi__krylov_of(k)->a_norm * sqrt(dd) > left;
+}
+
+/* 1: p may be searched. p^T M p = r^T z + beta^2 (the same of the last p), as r is orthogonal to that (Steihaug 1983), so the curvature
+   p^T A p / p^T M p lies within the spectrum of M^-1 A. Below it is compared with the largest one met. */
+static int fsi__krylov_curves(fsi_krylov *k, double pap, double pmp)
+{
+    fsi__krylov_impl *im = fsi__krylov_of(k);
+    const double curvature = pap / pmp;
+    if (fabs(curvature) > im->stiffest) im->stiffest = fabs(curvature);
+    if (curvature < -1e-12 * im->stiffest)
+        im->verdict = fsi__fail(k->context, FSI_ERROR_SINGULAR, fsi__krylov_solve_name, k->stats.iters, curvature, "iteration %d: A is not positive definite: its curvature along the direction is %g", k->stats.iters, curvature);
+    return pap > 0;
+}
+
+/* Conjugate gradients (Hestenes and Stiefel 1952), preconditioned:
+       p = z + beta p, beta = r z / (r z before);  alpha = r z / p A p;  d += alpha p;  r -= alpha A p;  z = M^-1 r.
+   d waits for the next turn of p, which reads p anyway. */
+static fsi_status fsi__krylov_cg(fsi_krylov *k)
+{
+    fsi__krylov_impl *im = fsi__krylov_of(k);
+    double *d = im->d, *r = im->r, *p = im->p, *q = im->q, *z = im->m ? im->z : r;
+    double rr = im->norm[0] * im->norm[0], rz, before = 0, alpha = 0, pmp = 0, dd = 0, sum[3];
+    memset(p, 0, (size_t)k->desc.rows * sizeof *p);
+    while (sqrt(rr) > im->target[0] && k->stats.iters < im->limit && !fsi__krylov_drifted(k, dd, sqrt(rr))) {
+        fsi__krylov_job job;
+        double beta;
+        fsi_status status = fsi__krylov_precondition(k, r, z, rr, &rz);
+        if (status != FSI_OK) return status;
+        if (!(rz > 0) || im->verdict != FSI_OK) break;
+        beta = before > 0 ? rz / before : 0;
+        before = rz;
+        pmp = rz + beta * beta * pmp;
+        job = fsi__krylov_job_of(k, p, alpha, z, beta);
+        job.d = d;
+        dd = fsi__krylov_pass(k, fsi__krylov_turn_rows, &job);
+        alpha = 0;
+        status = fsi__krylov_product(k, p, q, sum);
+        if (status != FSI_OK) return status;
+        if (!fsi_is_finite(pmp)) return fsi__krylov_not_finite(k);
+        if (!fsi__krylov_curves(k, sum[0], pmp)) break;
+        alpha = rz / sum[0];
+        rr = fsi__krylov_combine(k, r, -alpha, q, 1);
+        if (!fsi_is_finite(rr)) return fsi__krylov_not_finite(k);
+        k->stats.iters++;
+    }
+    fsi__krylov_combine(k, d, alpha, p, 1);
+    return FSI_OK;
+}
+
+/* The rotation that MINRES is about to make, and those before. */
+typedef struct fsi__krylov_turns { double c, c_old, s, s_old; } fsi__krylov_turns;
+
+/* Minimal residuals (Paige and Saunders 1975), the Lanczos vectors v orthonormal in M^-1 as in Elman, Silvester and Wathen (2014, 4.1):
+       v_new = A z / g - (zAz / g^3) v - (g / g_old) v_old,   z_new = M^-1 v_new,   g_new^2 = v_new z_new,
+   a rotation a step makes the tridiagonal matrix triangular, with the columns (.., a3, a2, a1):
+       w_new = (z / g - a3 w_old - a2 w) / a1,   d += c eta w_new,   eta_new = -s eta = +-|r| in the norm of M^-1,
+   and the residual itself, for its 2-norm, follows by r_new = s^2 r + (c eta_new / g_new) v_new.
+   x follows its recurrence less closely than that of CG (Sleijpen, van der Vorst and Modersitzki 2000), so drift counts a hundredfold. */
+static fsi_status fsi__krylov_minres(fsi_krylov *k)
+{
+    fsi__krylov_impl *im = fsi__krylov_of(k);
+    const size_t bytes = (size_t)k->desc.rows * sizeof(double);
+    double *v = im->v, *v_old = im->v_old, *z = im->m ? im->z : v, *z_next = im->z_next, *w = im->w, *w_old = im->w_old, *q = im->q, *t;
+    double g = 0, g_old = 1, g_new, gg, vv, delta, eta, dd = 0, sum[3], left = im->norm[0];
+    fsi__krylov_turns turn = { 1, 1, 0, 0 };
+    fsi_status status;
+    memcpy(v, im->r, bytes);
+    memset(v_old, 0, bytes);
+    memset(w, 0, bytes);
+    memset(w_old, 0, bytes);
+    status = fsi__krylov_precondition(k, v, z, left * left, &gg);
+    g = eta = sqrt(gg);
+    while (status == FSI_OK && im->verdict == FSI_OK && g > 0 && left > im->target[0] && k->stats.iters < im->limit && !fsi__krylov_drifted(k, dd, 0.01 * left)) {
+        double a0, a1, a2, a3, c, s;
+        status = fsi__krylov_product(k, z, q, sum);
+        if (status != FSI_OK) break;
+        delta = sum[0] / g / g;
+        vv = fsi__krylov_three(k, v_old, 1 / g, q, -delta / g, v, -g / g_old, NULL, 0);
+        if (!fsi_is_finite(delta) || !fsi_is_finite(vv)) return fsi__krylov_not_finite(k);
+        t = v, v = v_old, v_old = t;
+        if (!im->m) z_next = v;
+        status = fsi__krylov_precondition(k, v, z_next, vv, &gg);
+        if (status != FSI_OK || im->verdict != FSI_OK) break;
+        g_new = sqrt(gg);
+        a0 = turn.c * delta - turn.c_old * turn.s * g;
+        a2 = turn.s * delta + turn.c_old * turn.c * g;
+        a3 = turn.s_old * g;
+        a1 = sqrt(a0 * a0 + gg);
+        if (!(a1 > 0)) break; /* A r = 0 */
+        c = a0 / a1;
+        s = g_new / a1;
+        dd = fsi__krylov_three(k, w_old, 1 / (g * a1), z, -a2 / a1, w, -a3 / a1, im->d, c * eta);
+        t = w, w = w_old, w_old = t;
+        eta *= -s;
+        left = fabs(eta);
+        if (im->m) left = g_new > 0 ? sqrt(fsi__krylov_combine(k, im->r, c * eta / g_new, v, s * s)) : 0;
+        turn.c_old = turn.c, turn.c = c;
+        turn.s_old = turn.s, turn.s = s;
+        g_old = g, g = g_new;
+        t = z, z = z_next, z_next = t;
+        k->stats.iters++;
+    }
+    return status;
+}
+
+/* ---- >>iteration block -------------------------------------------------------------------------------------------
+
+   Several right sides search together: after i iterations each column is the best within the sum of all columns' Krylov spaces (block
+   conjugate gradients, O'Leary 1980), so it needs fewer iterations. What breaks the plain method: its t x t matrices become singular when
+   residuals grow dependent, as they do when right sides are, or when one converges first. The way out (Dubrulle 2001) is to carry the
+   residuals R as a basis times coefficients,
+
+        R = Q C,   Q (n x t) orthonormal in M^-1,   C (t x s) small:        all that is tiny or dependent is in C,
+
+   P spans the directions and the steps are
+        alpha = (P^T A P)^-1                     P^T Q = 1, for P = M^-1 Q + P_old rho^T and P_old is orthogonal to Q
+        X += P alpha C
+        W = Q - A P alpha                        R = W C now, to be made orthonormal again:
+        W = Q_new rho,  C_new = rho C            pivoted Cholesky of W^T M^-1 W = rho^T rho
+        P_new = M^-1 Q_new + P rho^T
+   Where the pivots of the Cholesky factorisation end, the rest of W depends on the columns before; they are dropped and t is less from
+   then on. What is lost with them, 1e-7 of a residual at worst, the true residual brings back in the next round. */
+#define FSI__KRYLOV_DEPENDENT 1e-13 /* a pivot below this part of its diagonal is 0 */
+
+/* out += in c for `rows` rows: column j of out gets the columns of in times c[..][j]. */
+static void fsi__krylov_tile(int rows, int inner, int cols, const double *in, size_t stride, double (*c)[FSI__KRYLOV_MOST], double *out, size_t out_stride)
+{
+    int i, j, k;
+    for (j = 0; j < cols; j++) {
+        double *y = out + (size_t)j * out_stride;
+        for (k = 0; k + 4 <= inner; k += 4) {
+            const double *x = in + (size_t)k * stride, *x1 = x + stride, *x2 = x1 + stride, *x3 = x2 + stride;
+            const double c0 = c[k][j], c1 = c[k + 1][j], c2 = c[k + 2][j], c3 = c[k + 3][j];
+            for (i = 0; i < rows; i++) y[i] += (c0 * x[i] + c1 * x1[i]) + (c2 * x2[i] + c3 * x3[i]);
+        }
+        for (; k < inner; k++) {
+            const double *x = in + (size_t)k * stride, c0 = c[k][j];
+            for (i = 0; i < rows; i++) y[i] += c0 * x[i];
+        }
+    }
+}
+
+/* The matrices of a round, named as above. mix: W mix = Q; gamma: alpha C; rho_t: rho^T. */
+typedef struct fsi__krylov_block_job {
+    const fsi__krylov_impl *im;
+    const double *x, *y;
+    double *sum;
+    int rows, s, wide, turned, rank; /* columns of d, W, P and the next Q */
+    fsi__krylov_matrix alpha, gamma, mix, rho, rho_t, c, gram;
+} fsi__krylov_block_job;
+
+/* The lower triangle of x^T y. */
+static void fsi__krylov_gram_rows(void *arg, int chunk, int begin, int end)
+{
+    const fsi__krylov_block_job *job = (const fsi__krylov_block_job *)arg;
+    const size_t n = (size_t)job->rows;
+    double *sum = job->sum + chunk * FSI__KRYLOV_PAIRS;
+    int i, j, at, from;
+    memset(sum, 0, FSI__KRYLOV_PAIRS * sizeof *sum);
+    for (from = begin; from < end; from += FSI__KRYLOV_TILE) {
+        const int rows = end - from < FSI__KRYLOV_TILE ? end - from : FSI__KRYLOV_TILE;
+        for (i = 0, at = 0; i < job->wide; i++) for (j = 0; j <= i; j++) sum[at++] += fsi__dot(job->x + (size_t)i * n + from, job->y + (size_t)j * n + from, rows);
+    }
+}
+
+/* W = Q - A P alpha, then W^T W. */
+static void fsi__krylov_descend_rows(void *arg, int chunk, int begin, int end)
+{
+    const fsi__krylov_block_job *job = (const fsi__krylov_block_job *)arg;
+    const size_t n = (size_t)job->rows;
+    fsi__krylov_matrix minus;
+    int i, j, from;
+    for (i = 0; i < job->turned; i++) for (j = 0; j < job->wide; j++) minus[i][j] = -job->alpha[i][j];
+    for (from = begin; from < end; from += FSI__KRYLOV_TILE)
+        fsi__krylov_tile(end - from < FSI__KRYLOV_TILE ? end - from : FSI__KRYLOV_TILE, job->turned, job->wide, job->im->q + from, n, minus, job->im->r + from, n);
+    fsi__krylov_gram_rows(arg, chunk, begin, end);
+}
+
+static void fsi__krylov_store(double *out, size_t stride, double (*in)[FSI__KRYLOV_TILE], int rows, int columns)
+{
+    int j;
+    for (j = 0; j < columns; j++) memcpy(out + (size_t)j * stride, in[j], (size_t)rows * sizeof(double));
+}
+
+/* d += P gamma, Q = W mix, P = M^-1 Q + P rho^T. */
+static void fsi__krylov_advance_rows(void *arg, int chunk, int begin, int end)
+{
+    fsi__krylov_block_job *job = (fsi__krylov_block_job *)arg;
+    const fsi__krylov_impl *im = job->im;
+    const size_t n = (size_t)job->rows;
+    int from;
+    (void)chunk;
+    for (from = begin; from < end; from += FSI__KRYLOV_TILE) {
+        double q[FSI__KRYLOV_MOST][FSI__KRYLOV_TILE] = { { 0 } }, p[FSI__KRYLOV_MOST][FSI__KRYLOV_TILE] = { { 0 } };
+        const int rows = end - from < FSI__KRYLOV_TILE ? end - from : FSI__KRYLOV_TILE;
+        fsi__krylov_tile(rows, job->wide, job->rank, im->r + from, n, job->mix, q[0], FSI__KRYLOV_TILE);
+        if (im->m) fsi__krylov_tile(rows, job->wide, job->rank, im->z + from, n, job->mix, p[0], FSI__KRYLOV_TILE);
+        else memcpy(p, q, sizeof p);
+        fsi__krylov_tile(rows, job->turned, job->s, im->p + from, n, job->gamma, im->d + from, n);
+        fsi__krylov_tile(rows, job->turned, job->rank, im->p + from, n, job->rho_t, p[0], FSI__KRYLOV_TILE);
+        fsi__krylov_store(im->r + from, n, q, rows, job->rank);
+        fsi__krylov_store(im->p + from, n, p, rows, job->rank);
+    }
+}
+
+/* job->gram = x^T y after the pass. Returns 0 when it is not finite. */
+static int fsi__krylov_gram(const fsi_krylov *k, fsi__krylov_block_job *job, const double *x, const double *y, fsi__range_fn *pass)
+{
+    double sum[FSI__KRYLOV_PAIRS];
+    int i, j, at = 0, good = 1;
+    job->x = x;
+    job->y = y;
+    fsi__parallel(k->context, job->rows, FSI__KRYLOV_CHUNK, pass, job);
+    fsi__krylov_fold(k, FSI__KRYLOV_PAIRS, sum);
+    for (i = 0; i < job->wide; i++) for (j = 0; j <= i; j++, at++) {
+        good &= fsi_is_finite(sum[at]);
+        job->gram[i][j] = job->gram[j][i] = sum[at];
+    }
+    return good;
+}
+
+/* out = a b: rows x inner times inner x cols; out apart. */
+static void fsi__krylov_multiply(double (*out)[FSI__KRYLOV_MOST], double (*a)[FSI__KRYLOV_MOST], double (*b)[FSI__KRYLOV_MOST], int rows, int inner, int cols)
+{
+    int i, j, k;
+    for (i = 0; i < rows; i++) for (j = 0; j < cols; j++) {
+        out[i][j] = 0;
+        for (k = 0; k < inner; k++) out[i][j] += a[i][k] * b[k][j];
+    }
+}
+
+/* gram = rho^T rho (t x t), rho of rank x t, by Cholesky with the largest remaining pivot, relative to its diagonal, next; and mix with
+   mix^T gram mix = 1. Returns the rank. What gram is not positive along is left out. */
+static int fsi__krylov_rank(int t, double (*gram)[FSI__KRYLOV_MOST], double (*rho)[FSI__KRYLOV_MOST], double (*mix)[FSI__KRYLOV_MOST])
+{
+    double left[FSI__KRYLOV_MOST];
+    int pivot[FSI__KRYLOV_MOST], chosen[FSI__KRYLOV_MOST] = { 0 }, rank, i, j, l;
+    memset(rho, 0, sizeof(fsi__krylov_matrix));
+    memset(mix, 0, sizeof(fsi__krylov_matrix));
+    for (j = 0; j < t; j++) left[j] = gram[j][j] > 0 ? 1 : 0;
+    for (rank = 0; rank < t; rank++) {
+        double root;
+        int best = -1;
+        for (j = 0; j < t; j++) if (!chosen[j] && left[j] > FSI__KRYLOV_DEPENDENT && (best < 0 || left[j] > left[best])) best = j;
+        if (best < 0) break;
+        root = sqrt(left[best] * gram[best][best]);
+        pivot[rank] = best;
+        chosen[best] = 1;
+        rho[rank][best] = root;
+        for (j = 0; j < t; j++) if (!chosen[j] && gram[j][j] > 0) {
+            double sum = gram[best][j];
+            for (l = 0; l < rank; l++) sum -= rho[l][best] * rho[l][j];
+            rho[rank][j] = sum / root;
+            left[j] -= rho[rank][j] / gram[j][j] * rho[rank][j];
+        }
+    }
+    for (j = 0; j < rank; j++) for (i = j; i >= 0; i--) { /* the inverse of rho's chosen columns, a triangle */
+        double sum = i == j;
+        for (l = i + 1; l <= j; l++) sum -= rho[i][pivot[l]] * mix[pivot[l]][j];
+        mix[pivot[i]][j] = sum / rho[i][pivot[i]];
+    }
+    return rank;
+}
+
+/* Do all columns of R = W C have |r| <= target? gram is W^T W. */
+static int fsi__krylov_arrived(fsi__krylov_block_job *job)
+{
+    int i, j, l;
+    for (j = 0; j < job->s; j++) {
+        double sum = 0;
+        for (i = 0; i < job->wide; i++) for (l = 0; l < job->wide; l++) sum += job->c[i][j] * job->gram[i][l] * job->c[l][j];
+        if (sum > job->im->target[j] * job->im->target[j]) return 0;
+    }
+    return 1;
+}
+
+/* M^-1 W, then rho, mix and C for W = Q rho, Q = W mix. gram is W^T W. */
+static fsi_status fsi__krylov_orthonormal(fsi_krylov *k, fsi__krylov_block_job *job)
+{
+    fsi__krylov_impl *im = fsi__krylov_of(k);
+    fsi__krylov_matrix before;
+    int i, j;
+    if (im->m) {
+        const fsi_status status = fsi__krylov_apply(k, im->m, im->r, im->z, job->wide);
+        if (status != FSI_OK) return status;
+        if (!fsi__krylov_gram(k, job, im->r, im->z, fsi__krylov_gram_rows)) return fsi__krylov_not_finite(k);
+    }
+    job->rank = fsi__krylov_rank(job->wide, job->gram, job->rho, job->mix);
+    for (i = 0; i < job->rank; i++) for (j = 0; j < job->wide; j++) job->rho_t[j][i] = job->rho[i][j];
+    memcpy(before, job->c, sizeof before);
+    fsi__krylov_multiply(job->c, job->rho, before, job->rank, job->wide, job->s);
+    return FSI_OK;
+}
+
+/* Rounds until all columns have arrived, or one finds no direction that is told from the others. What d still lacks of the last round is
+   added by the next round's pass, or by one in which Q ends. */
+static fsi_status fsi__krylov_block(fsi_krylov *k)
+{
+    fsi__krylov_impl *im = fsi__krylov_of(k);
+    fsi__krylov_block_job job;
+    int i, j, good, full = 1;
+    memset(&job, 0, sizeof job);
+    job.im = im;
+    job.sum = im->sum;
+    job.rows = k->desc.rows;
+    job.s = job.wide = im->count;
+    for (i = 0; i < job.s; i++) job.c[i][i] = 1;
+    good = fsi__krylov_gram(k, &job, im->r, im->r, fsi__krylov_gram_rows);
+    for (;;) {
+        fsi_status status = good ? FSI_OK : fsi__krylov_not_finite(k);
+        job.rank = 0;
+        if (status == FSI_OK && full && k->stats.iters < im->limit && !fsi__krylov_arrived(&job)) status = fsi__krylov_orthonormal(k, &job);
+        if (status != FSI_OK) return status;
+        fsi__parallel(k->context, job.rows, FSI__KRYLOV_CHUNK, fsi__krylov_advance_rows, &job);
+        if (job.rank == 0) return FSI_OK;
+        job.turned = job.wide = job.rank;
+        status = fsi__krylov_apply(k, im->a, im->p, im->q, job.wide);
+        if (status != FSI_OK) return status;
+        if (!fsi__krylov_gram(k, &job, im->p, im->q, fsi__krylov_gram_rows)) return fsi__krylov_not_finite(k);
+        job.rank = fsi__krylov_rank(job.wide, job.gram, job.rho, job.mix);
+        full = job.rank == job.wide;
+        for (i = 0; i < job.rank; i++) for (j = 0; j < job.wide; j++) job.rho_t[i][j] = job.mix[j][i];
+        fsi__krylov_multiply(job.alpha, job.mix, job.rho_t, job.wide, job.rank, job.wide);
+        fsi__krylov_multiply(job.gamma, job.alpha, job.c, job.wide, job.wide, job.s);
+        good = fsi__krylov_gram(k, &job, im->r, im->r, fsi__krylov_descend_rows);
+        k->stats.iters++;
+    }
+}
+
+/* ---- >>iteration rounds ------------------------------------------------------------------------------------------
+
+   A recurrence's residual drifts from the true one, b - A x. So each round of a method solves A d = r / sigma with sigma the largest entry
+   of the true r, which also keeps squares within range, and ends with x + sigma d, whose true residual is the next r. It replaces x where it
+   is better. A column that a round did not bring down to half its residual is given up. */
+
+/* The true residual of x + sigma d in each column in work; those that need no more, or got no further, leave. */
+static fsi_status fsi__krylov_measure(fsi_krylov *k, int first)
+{
+    fsi__krylov_impl *im = fsi__krylov_of(k);
+    const size_t n = (size_t)k->desc.rows;
+    fsi_status status = FSI_OK;
+    int j, kept = 0, zero = 1;
+    for (j = 0; j < im->count; j++) {
+        double *d = im->d + (size_t)j * n;
+        const double *x = im->x + (size_t)im->column[j] * n;
+        double big;
+        fsi__krylov_combine(k, d, 1, x, im->sigma[j]);
+        big = fsi__krylov_largest(k, d);
+        if (!fsi_is_finite(big)) memcpy(d, x, n * sizeof *d);
+        zero &= big == 0;
+    }
+    if (zero) memset(im->q, 0, (size_t)im->count * n * sizeof(double));
+    else status = fsi__krylov_apply(k, im->a, im->d, im->q, im->count);
+    if (status != FSI_OK) return status;
+    for (j = 0; j < im->count; j++) {
+        const int c = im->column[j];
+        const double *d = im->d + (size_t)j * n;
+        double *q = im->q + (size_t)j * n, sigma, norm, residual;
+        fsi__krylov_combine(k, q, 1, im->b + (size_t)c * n, -1);
+        sigma = fsi__krylov_largest(k, q);
+        if (!fsi_is_finite(sigma)) return fsi__krylov_not_finite(k);
+        norm = sigma > 0 ? fsi__krylov_shrink(k, im->r + (size_t)kept * n, q, sigma) : 0;
+        residual = sigma / im->b_big[c] * (norm / im->b_norm[c]);
+        if (residual > k->desc.tolerance && (first || residual <= 0.5 * im->residual[c])) {
+            im->sigma[kept] = sigma;
+            im->norm[kept] = norm;
+            im->target[kept] = k->desc.tolerance / residual * norm;
+            im->column[kept++] = c;
+        }
+        if (!first && !(residual < im->residual[c])) continue;
+        memcpy(im->x + (size_t)c * n, d, n * sizeof *d);
+        im->residual[c] = residual;
+    }
+    im->count = kept;
+    memset(im->d, 0, (size_t)kept * n * sizeof(double));
+    return FSI_OK;
+}
+
+/* Rounds on the columns in work, with max_iters more iterations at most. What it returns leaves the caller's x as it was. */
+static fsi_status fsi__krylov_rounds(fsi_krylov *k)
+{
+    fsi__krylov_impl *im = fsi__krylov_of(k);
+    fsi_status status;
+    int j;
+    im->limit = k->stats.iters + k->desc.max_iters;
+    for (j = 0; j < im->count; j++) im->sigma[j] = 0;
+    memset(im->d, 0, (size_t)im->count * (size_t)k->desc.rows * sizeof(double));
+    status = fsi__krylov_measure(k, 1);
+    while (status == FSI_OK && im->verdict == FSI_OK && im->count > 0 && k->stats.iters < im->limit) {
+        status = im->count > 1 ? fsi__krylov_block(k) : k->desc.method == FSI_KRYLOV_CG ? fsi__krylov_cg(k) : fsi__krylov_minres(k);
+        if (status == FSI_OK) status = fsi__krylov_measure(k, 0);
+    }
+    return status;
+}
+
+/* All columns together, then those left one by one. */
+static fsi_status fsi__krylov_columns(fsi_krylov *k)
+{
+    fsi__krylov_impl *im = fsi__krylov_of(k);
+    fsi_status status = FSI_OK;
+    int c;
+    im->count = 0;
+    for (c = 0; c < k->desc.columns; c++) if (im->residual[c] > k->desc.tolerance) im->column[im->count++] = c;
+    if (k->desc.method == FSI_KRYLOV_CG && im->count > 1) {
+        status = fsi__krylov_rounds(k);
+        if (k->stats.iters >= im->limit) return status;
+    }
+    for (c = 0; c < k->desc.columns && status == FSI_OK; c++) if (im->residual[c] > k->desc.tolerance) {
+        im->count = 1;
+        im->column[0] = c;
+        status = fsi__krylov_rounds(k);
+    }
+    return status;
+}
+
+/* ---- >>iteration interface --------------------------------------------------------------------------------------- */
+
+FSI_API fsi_krylov_desc fsi_krylov_default_desc(void)
+{
+    fsi_krylov_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('k', fsi_krylov_desc);
+    d.columns = 1;
+    d.max_iters = 1000;
+    d.tolerance = 1e-8;
+    return d;
+}
+
+static void fsi__krylov_lay_out(fsi__krylov_impl *im, fsi__arena *m, const fsi_krylov_desc *d)
+{
+    const int minres = d->method == FSI_KRYLOV_MINRES, pairs = d->columns > 1 && !minres;
+    const size_t n = (size_t)d->rows, all = n * (size_t)d->columns, some = minres ? n : all;
+    double **const wide[5] = { &im->d, &im->r, &im->q, &im->p, &im->z };
+    double **const lanczos[5] = { &im->v, &im->v_old, &im->z_next, &im->w, &im->w_old };
+    int i;
+    im->x = (double *)fsi__take(m, all, sizeof(double));
+    for (i = 0; i < 5; i++) if (!minres || wide[i] != &im->p) *wide[i] = (double *)fsi__take(m, some, sizeof(double));
+    for (i = 0; i < 5 && minres; i++) *lanczos[i] = (double *)fsi__take(m, n, sizeof(double));
+    im->sum = (double *)fsi__take(m, (size_t)fsi__chunks(d->rows, FSI__KRYLOV_CHUNK) * (pairs ? FSI__KRYLOV_PAIRS : 3), sizeof(double));
+}
+
+static fsi_status fsi__krylov_check_desc(const fsi_krylov_desc *d, const char *fn)
+{
+    fsi_context *c = d->context;
+    if ((int)d->method < 0 || d->method > FSI_KRYLOV_MINRES) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->method, "desc.method is %d, must be 0 or 1", (int)d->method);
+    if (d->rows < 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->rows, "desc.rows is %d, must be 0 or more", d->rows);
+    if (d->columns < 1 || d->columns > FSI__KRYLOV_MOST) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->columns, "desc.columns is %d, must be 1 to %d", d->columns, FSI__KRYLOV_MOST);
+    if (d->max_iters < 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->max_iters, "desc.max_iters is %d, must be 0 or more", d->max_iters);
+    if (!(d->tolerance >= 0 && d->tolerance <= 1)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->tolerance, "desc.tolerance is %g, must be 0 to 1", d->tolerance);
+    return FSI_OK;
+}
+
+FSI_API void fsi_krylov_destroy(fsi_krylov *k)
+{
+    if (!k || k->cookie != FSI__COOKIE('K', fsi_krylov)) return;
+    fsi__arena_free(k->context, &fsi__krylov_of(k)->memory);
+    k->cookie = 0;
+    fsi__free(k->context, k, 1, sizeof *k + sizeof(fsi__krylov_impl));
+}
+
+FSI_API fsi_status fsi_krylov_create(fsi_krylov **out, const fsi_krylov_desc *desc)
+{
+    const char *fn = "fsi_krylov_create";
+    fsi__arena measure = { NULL, 0, 0 };
+    fsi__krylov_impl *im;
+    fsi_krylov *k;
+    fsi_status status;
+    if (out) *out = NULL;
+    if (!desc || desc->cookie != FSI__COOKIE('k', fsi_krylov_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
+    if (!out) return fsi__fail(desc->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
+    status = fsi__krylov_check_desc(desc, fn);
+    if (status != FSI_OK) return status;
+    k = (fsi_krylov *)fsi__alloc(desc->context, 1, sizeof *k + sizeof *im);
+    if (!k) return fsi__fail(desc->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the solver");
+    k->cookie = FSI__COOKIE('K', fsi_krylov);
+    k->context = desc->context;
+    k->desc = *desc;
+    k->impl = im = (fsi__krylov_impl *)(k + 1);
+    fsi__krylov_lay_out(im, &measure, desc);
+    if (!fsi__arena_reserve(k->context, &im->memory, measure.used)) {
+        fsi_krylov_destroy(k);
+        return fsi__fail(desc->context, FSI_ERROR_MEMORY, fn, -1, desc->rows, "no memory for %d columns of %d rows", desc->columns, desc->rows);
+    }
+    fsi__krylov_lay_out(im, &im->memory, desc);
+    k->bytes = sizeof *k + sizeof *im + im->memory.size;
+    *out = k;
+    return FSI_OK;
+}
+
+static fsi_status fsi__krylov_check_operator(const fsi_krylov *k, const fsi_operator *o, const char *name)
+{
+    if (!o || !o->apply) return fsi__fail(k->context, FSI_ERROR_ARGUMENT, fsi__krylov_solve_name, -1, 0, "%s or its apply is NULL", name);
+    if (o->n != k->desc.rows) return fsi__fail(k->context, FSI_ERROR_ARGUMENT, fsi__krylov_solve_name, -1, o->n, "%s has %d rows, the solver was made for %d", name, o->n, k->desc.rows);
+    return FSI_OK;
+}
+
+/* Names the first number of v that is not finite. */
+static fsi_status fsi__krylov_check_vectors(const fsi_krylov *k, const double *v, const char *name)
+{
+    const size_t n = (size_t)k->desc.rows;
+    size_t i;
+    int c;
+    for (c = 0; c < k->desc.columns; c++) {
+        if (fsi_is_finite(fsi__krylov_largest(k, v + (size_t)c * n))) continue;
+        for (i = (size_t)c * n; fsi_is_finite(v[i]);) i++;
+        return fsi__fail(k->context, FSI_ERROR_NAN, fsi__krylov_solve_name, (long long)i, 0, "%s[%.0f] is not finite", name, (double)i);
+    }
+    return FSI_OK;
+}
+
+/* x: the guess, 0 where b is. */
+static void fsi__krylov_begin(fsi_krylov *k, const double *x)
+{
+    fsi__krylov_impl *im = fsi__krylov_of(k);
+    const size_t n = (size_t)k->desc.rows;
+    int c;
+    for (c = 0; c < k->desc.columns; c++) {
+        const double *b = im->b + (size_t)c * n;
+        double *mine = im->x + (size_t)c * n;
+        im->b_big[c] = fsi__krylov_largest(k, b);
+        im->residual[c] = im->b_big[c] > 0 ? HUGE_VAL : 0;
+        if (im->b_big[c] > 0) {
+            im->b_norm[c] = fsi__krylov_shrink(k, im->q, b, im->b_big[c]);
+            memcpy(mine, x + (size_t)c * n, n * sizeof *x);
+        } else if (n > 0) memset(mine, 0, n * sizeof *x);
+    }
+    im->stiffest = im->a_norm = 0;
+    im->verdict = FSI_OK;
+    memset(&k->stats, 0, sizeof k->stats);
+}
+
+FSI_API fsi_status fsi_krylov_solve(fsi_krylov *k, const fsi_operator *a, const fsi_operator *m, const double *b, double *x)
+{
+    const char *fn = fsi__krylov_solve_name;
+    fsi__krylov_impl *im;
+    fsi_status status;
+    double clock;
+    int c, worst = 0;
+    if (!k || k->cookie != FSI__COOKIE('K', fsi_krylov)) return FSI_ERROR_COOKIE;
+    clock = fsi__now(k->context);
+    im = fsi__krylov_of(k);
+    status = fsi__krylov_check_desc(&k->desc, fn);
+    if (status == FSI_OK) status = fsi__krylov_check_operator(k, a, "A");
+    if (status == FSI_OK && m) status = fsi__krylov_check_operator(k, m, "M");
+    if (status != FSI_OK) return status;
+    if (k->desc.rows > 0 && (!b || !x)) return fsi__fail(k->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "b or x is NULL");
+    status = fsi__krylov_check_vectors(k, b, "b");
+    if (status == FSI_OK) status = fsi__krylov_check_vectors(k, x, "x");
+    if (status != FSI_OK) return status;
+    im->a = a;
+    im->m = m;
+    im->b = b;
+    fsi__krylov_begin(k, x);
+    status = fsi__krylov_columns(k);
+    for (c = 0; c < k->desc.columns; c++) if (im->residual[c] > im->residual[worst]) worst = c;
+    k->stats.residual = im->residual[worst];
+    k->stats.seconds = fsi__now(k->context) - clock;
+    if (status != FSI_OK) return status;
+    if (k->desc.rows > 0) memcpy(x, im->x, (size_t)k->desc.rows * (size_t)k->desc.columns * sizeof *x);
+    if (im->verdict != FSI_OK || k->stats.residual <= k->desc.tolerance) return im->verdict;
+    return fsi__fail(k->context, FSI_ERROR_CONVERGENCE, fn, worst, k->stats.residual, "column %d has a residual of %g |b| after %d iterations, tolerance %g", worst, k->stats.residual, k->stats.iters, k->desc.tolerance);
+}
+
+/* ---- >>solver implementation ------------------------------------------------------------------------------------ */
+
+typedef struct fsi__solver_impl {
+    fsi_ldlt *ldlt;      /* of the last matrix, NULL: none */
+    fsi_krylov *krylov;
+    uint64_t kind;       /* hash of what ldlt was analysed for */
+    uint64_t values;     /* hash of the values that it holds the factor of */
+    double *x, *r;       /* the iterate; b - A x */
+    fsi__arena memory;
+} fsi__solver_impl;
+
+/* How far x is from solving the system. */
+typedef struct fsi__solver_gap { double residual, backward; } fsi__solver_gap; /* |r| / |b|; largest |r_i| / (|A| |x| + |b|)_i, 1 without a matrix */
+
+static const char *const fsi__solver_name = "fsi_solver_solve";
+
+FSI_API fsi_system fsi_default_system(void)
+{
+    fsi_system d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('y', fsi_system);
+    d.tolerance = 1e-10;
+    d.max_iters = 1000;
+    return d;
+}
+
+FSI_API fsi_solver_desc fsi_solver_default_desc(void)
+{
+    fsi_solver_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('s', fsi_solver_desc);
+    return d;
+}
+
+FSI_API void fsi_solver_destroy(fsi_solver *s)
+{
+    fsi__solver_impl *im;
+    if (!s || s->cookie != FSI__COOKIE('S', fsi_solver)) return;
+    im = (fsi__solver_impl *)s->impl;
+    fsi_ldlt_destroy(im->ldlt);
+    fsi_krylov_destroy(im->krylov);
+    fsi__arena_free(s->context, &im->memory);
+    s->cookie = 0;
+    fsi__free(s->context, s, 1, sizeof *s + sizeof *im);
+}
+
+FSI_API fsi_status fsi_solver_create(fsi_solver **out, const fsi_solver_desc *desc)
+{
+    const char *fn = "fsi_solver_create";
+    fsi_solver *s;
+    if (out) *out = NULL;
+    if (!desc || desc->cookie != FSI__COOKIE('s', fsi_solver_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
+    if (!out) return fsi__fail(desc->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
+    if ((int)desc->order < 0 || desc->order > FSI_LDLT_NATURAL) return fsi__fail(desc->context, FSI_ERROR_ARGUMENT, fn, -1, (double)desc->order, "desc.order is %d, must be 0 to 2", (int)desc->order);
+    if (desc->reuse < 0) return fsi__fail(desc->context, FSI_ERROR_ARGUMENT, fn, -1, desc->reuse, "desc.reuse is %d, must not be negative", desc->reuse);
+    s = (fsi_solver *)fsi__alloc(desc->context, 1, sizeof *s + sizeof(fsi__solver_impl));
+    if (!s) return fsi__fail(desc->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the solver");
+    s->cookie = FSI__COOKIE('S', fsi_solver);
+    s->context = desc->context;
+    s->desc = *desc;
+    s->impl = s + 1;
+    *out = s;
+    return FSI_OK;
+}
+
+static fsi_status fsi__solver_check(fsi_solver *s, const fsi_system *y, const double *b, const double *x, int *rows)
+{
+    fsi_status status = FSI_OK;
+    int r;
+    if (!y || y->cookie != FSI__COOKIE('y', fsi_system)) return FSI_ERROR_COOKIE;
+    if (!y->matrix == !y->op) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, 0, "a system has a matrix or an op: here it has %s", y->op ? "both" : "none");
+    if (!(y->tolerance >= 0 && y->tolerance <= 1)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, y->tolerance, "system.tolerance is %g, must be 0 to 1", y->tolerance);
+    if (y->max_iters < 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, y->max_iters, "system.max_iters is %d, must not be negative", y->max_iters);
+    if ((int)y->pivots < 0 || y->pivots > FSI_LDLT_ANY) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, (double)y->pivots, "system.pivots is %d, must be 0 to 2", (int)y->pivots);
+    if (y->matrix) status = fsi__csr_check(s->context, fsi__solver_name, y->matrix);
+    if (status != FSI_OK) return status;
+    if (y->matrix && y->matrix->rows != y->matrix->cols) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, y->matrix->rows, "the matrix has %d x %d blocks, must be square", y->matrix->rows, y->matrix->cols);
+    if (y->op && (y->op->n < 0 || !y->op->apply)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, y->op->n, "system.op has %d rows%s", y->op->n, y->op->apply ? "" : " and no apply");
+    *rows = y->matrix ? y->matrix->rows * y->matrix->block : y->op->n;
+    if (*rows > 0 && (!b || !x)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, 0, "b or x is NULL");
+    for (r = 0; r < *rows; r++) if (!fsi_is_finite(b[r]) || !fsi_is_finite(x[r])) return fsi__fail(s->context, FSI_ERROR_NAN, fsi__solver_name, r, 0, "%s[%d] is not finite", fsi_is_finite(b[r]) ? "x" : "b", r);
+    return FSI_OK;
+}
+
+/* The componentwise backward error (Oettli and Prager 1964): the largest |r_i| / (|A| |x| + |b|)_i. */
+static double fsi__solver_backward(const fsi_csr *a, const double *x, const double *b, const double *r)
+{
+    const int n = a->block;
+    double most = 0;
+    int row, e, i, j;
+    for (row = 0; row < a->rows; row++) for (i = 0; i < n; i++) {
+        double size = fabs(b[row * n + i]);
+        for (e = a->start[row]; e < a->start[row + 1]; e++) for (j = 0; j < n; j++) size += fabs(a->value[((size_t)e * (size_t)n + (size_t)i) * (size_t)n + (size_t)j] * x[a->col[e] * n + j]);
+        if (fabs(r[row * n + i]) > most * size) most = size > 0 ? fabs(r[row * n + i]) / size : 1;
+    }
+    return most;
+}
+
+/* r = b - A x, and its size. */
+static fsi_status fsi__solver_measure(fsi_solver *s, const fsi_system *y, int rows, const double *b, fsi__solver_gap *gap)
+{
+    fsi__solver_impl *im = (fsi__solver_impl *)s->impl;
+    const fsi_operator o = y->matrix ? fsi_csr_operator(y->matrix) : *y->op;
+    double big_r = 0, big_b = 0, rr = 0, bb = 0;
+    fsi_status status;
+    int k;
+    for (k = 0; k < rows; k++) if (!fsi_is_finite(im->x[k])) return fsi__fail(s->context, FSI_ERROR_NAN, fsi__solver_name, k, 0, "x[%d] of the solution is not finite", k);
+    status = o.apply(o.user, s->context, im->x, im->r, 1);
+    if (status != FSI_OK) return status;
+    for (k = 0; k < rows; k++) {
+        im->r[k] = b[k] - im->r[k];
+        if (!fsi_is_finite(im->r[k])) return fsi__fail(s->context, FSI_ERROR_NAN, fsi__solver_name, k, 0, "row %d of A x is not finite", k);
+        if (fabs(im->r[k]) > big_r) big_r = fabs(im->r[k]);
+        if (fabs(b[k]) > big_b) big_b = fabs(b[k]);
+    }
+    for (k = 0; k < rows; k++) {
+        if (big_r > 0) rr += im->r[k] / big_r * (im->r[k] / big_r);
+        if (big_b > 0) bb += b[k] / big_b * (b[k] / big_b);
+    }
+    gap->residual = big_r == 0 ? 0 : big_b == 0 ? 1 : big_r / big_b * sqrt(rr / bb);
+    gap->backward = y->matrix ? fsi__solver_backward(y->matrix, im->x, b, im->r) : 1;
+    return FSI_OK;
+}
+
+/* As asked (to the rounding of sums), or, for a matrix, as near as rounding lets it be: what a backward stable solve leaves is 1e-14 or less. */
+static int fsi__solver_is_done(const fsi_system *y, const fsi__solver_gap *gap) { return gap->residual <= y->tolerance * (1 + 1e-9) || gap->backward <= 1e-13; }
+
+/* An iteration from im->x; converged or not, im->x is the best iterate. */
+static fsi_status fsi__solver_iterate(fsi_solver *s, const fsi_system *y, const fsi_operator *a, const fsi_operator *m, int max_iters, const double *b)
+{
+    fsi__solver_impl *im = (fsi__solver_impl *)s->impl;
+    fsi_krylov_desc d = fsi_krylov_default_desc();
+    fsi_status status;
+    d.context = s->context;
+    d.method = y->pivots == FSI_LDLT_POSITIVE ? FSI_KRYLOV_CG : FSI_KRYLOV_MINRES;
+    d.rows = a->n;
+    if (!im->krylov || im->krylov->desc.rows != d.rows || im->krylov->desc.method != d.method) {
+        fsi_krylov_destroy(im->krylov);
+        status = fsi_krylov_create(&im->krylov, &d);
+        if (status != FSI_OK) return status;
+    }
+    im->krylov->desc.max_iters = max_iters;
+    im->krylov->desc.tolerance = y->tolerance;
+    status = fsi_krylov_solve(im->krylov, a, m, b, im->x);
+    s->stats.iters += im->krylov->stats.iters;
+    return status;
+}
+
+/* A factor of other values on the same pattern, tried as preconditioner: 1 when that was enough. */
+static int fsi__solver_try_old(fsi_solver *s, const fsi_system *y, const double *b)
+{
+    fsi__solver_impl *im = (fsi__solver_impl *)s->impl;
+    const fsi_operator a = fsi_csr_operator(y->matrix), m = fsi_ldlt_operator(im->ldlt);
+    return s->desc.reuse > 0 && im->ldlt->factored && fsi__solver_iterate(s, y, &a, &m, s->desc.reuse, b) == FSI_OK;
+}
+
+/* What the analysis depends on. */
+static uint64_t fsi__solver_kind(const fsi_solver *s, const fsi_system *y)
+{
+    const size_t rows = (size_t)y->matrix->rows;
+    const int head[4] = { y->matrix->rows, y->matrix->block, (int)y->pivots, (int)s->desc.order };
+    uint64_t h = fsi_hash(head, sizeof head, fsi__csr_hash(y->matrix));
+    if (y->last) h = fsi_hash(y->last, rows, h);
+    if (y->pivots == FSI_LDLT_SIGNED && y->sign) h = fsi_hash(y->sign, rows * (size_t)y->matrix->block, h);
+    return h;
+}
+
+/* A factor of the matrix at hand, by way of what is left of the last one. *solved: 1 when an old factor was enough and im->x is the solution. */
+static fsi_status fsi__solver_factor(fsi_solver *s, const fsi_system *y, const double *b, int *solved)
+{
+    fsi__solver_impl *im = (fsi__solver_impl *)s->impl;
+    const fsi_csr *a = y->matrix;
+    const uint64_t kind = fsi__solver_kind(s, y), values = fsi_hash(a->value, (size_t)a->start[a->rows] * (size_t)(a->block * a->block) * sizeof *a->value, 0);
+    fsi_status status;
+    *solved = 0;
+    if (!im->ldlt || im->kind != kind) {
+        fsi_ldlt_desc d = fsi_ldlt_default_desc();
+        d.context = s->context;
+        d.order = s->desc.order;
+        d.last = y->last;
+        d.pivots = y->pivots;
+        d.sign = y->sign;
+        fsi_ldlt_destroy(im->ldlt);
+        status = fsi_ldlt_create(&im->ldlt, a, &d);
+        if (status != FSI_OK) return status;
+        im->kind = kind;
+        s->stats.analyses++;
+    } else if (im->ldlt->factored && im->values == values) return FSI_OK;
+    else if (fsi__solver_try_old(s, y, b)) {
+        *solved = 1;
+        return FSI_OK;
+    }
+    s->stats.iters = 0;
+    status = fsi_ldlt_factor(im->ldlt, a);
+    if (status != FSI_OK) return status;
+    im->values = values;
+    s->stats.negative = im->ldlt->stats.negative;
+    s->stats.factorings++;
+    return FSI_OK;
+}
+
+/* LDL^T, and refinement while it halves the residual. */
+static fsi_status fsi__solver_direct(fsi_solver *s, const fsi_system *y, int rows, const double *b)
+{
+    fsi__solver_impl *im = (fsi__solver_impl *)s->impl;
+    fsi__solver_gap gap;
+    double before = HUGE_VAL;
+    int solved, k;
+    fsi_status status = fsi__solver_factor(s, y, b, &solved);
+    if (status != FSI_OK || solved) return status;
+    status = fsi_ldlt_solve(im->ldlt, b, im->x);
+    while (status == FSI_OK && s->stats.iters < 5) {
+        status = fsi__solver_measure(s, y, rows, b, &gap);
+        if (status != FSI_OK || fsi__solver_is_done(y, &gap) || !(gap.residual <= 0.5 * before)) break;
+        before = gap.residual;
+        s->stats.iters++;
+        status = fsi_ldlt_solve(im->ldlt, im->r, im->r);
+        for (k = 0; k < rows && status == FSI_OK; k++) im->x[k] += im->r[k];
+    }
+    return status;
+}
+
+FSI_API fsi_status fsi_solver_solve(fsi_solver *s, const fsi_system *system, const double *b, double *x)
+{
+    fsi__arena measure = { NULL, 0, 0 };
+    fsi__solver_impl *im;
+    fsi__solver_gap gap;
+    fsi_status status;
+    double clock;
+    int rows, k;
+    if (!s || s->cookie != FSI__COOKIE('S', fsi_solver)) return FSI_ERROR_COOKIE;
+    clock = fsi__now(s->context);
+    im = (fsi__solver_impl *)s->impl;
+    status = fsi__solver_check(s, system, b, x, &rows);
+    if (status != FSI_OK) return status;
+    for (k = 0; k < 2; k++) {
+        fsi__arena *m = k ? &im->memory : &measure;
+        im->x = (double *)fsi__take(m, (size_t)rows, sizeof(double));
+        im->r = (double *)fsi__take(m, (size_t)rows, sizeof(double));
+        if (!k && !fsi__arena_reserve(s->context, &im->memory, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, fsi__solver_name, -1, rows, "no memory for %d rows", rows);
+    }
+    for (k = 0; k < rows; k++) im->x[k] = x[k];
+    s->stats.iters = 0;
+    if (s->desc.solve) status = s->desc.solve(s->desc.user, s->context, system, b, im->x);
+    else if (system->matrix) status = fsi__solver_direct(s, system, rows, b);
+    else status = fsi__solver_iterate(s, system, system->op, system->precond, system->max_iters, b);
+    if (status == FSI_OK) status = fsi__solver_measure(s, system, rows, b, &gap);
+    if (status != FSI_OK) return status;
+    s->stats.residual = gap.residual;
+    s->stats.seconds = fsi__now(s->context) - clock;
+    if (!fsi__solver_is_done(system, &gap)) return fsi__fail(s->context, FSI_ERROR_CONVERGENCE, fsi__solver_name, -1, gap.residual, "the %s leaves %g of b, asked was %g", s->desc.solve ? "host's solver" : "solve", gap.residual, system->tolerance);
+    for (k = 0; k < rows; k++) x[k] = im->x[k];
+    s->stats.solves++;
     return FSI_OK;
 }
 

@@ -625,6 +625,256 @@ static void test_every_tile_gives_the_same_bits(void)
     CHECK(!memcmp(c[0], c[1], sizeof c[0]));
 }
 
+/* ---- one call for all ------------------------------------------------------------------------------------------ */
+
+static fsi_solver *solver_of(fsi_context *c, fsi_solve_fn *solve, void *user, int reuse)
+{
+    fsi_solver_desc d = fsi_solver_default_desc();
+    fsi_solver *s = NULL;
+    d.context = c;
+    d.solve = solve;
+    d.user = user;
+    d.reuse = reuse;
+    CHECK(fsi_solver_create(&s, &d) == FSI_OK);
+    return s;
+}
+
+/* Largest |b - A x|. */
+static double left_over(const fsi_csr *a, const double *b, const double *x)
+{
+    const int n = a->rows * a->block;
+    double *r = (double *)calloc((size_t)n + 1, sizeof(double)), most = 0;
+    int i;
+    CHECK(fsi_csr_multiply(NULL, a, x, r) == FSI_OK);
+    for (i = 0; i < n; i++) most = fabs(b[i] - r[i]) > most ? fabs(b[i] - r[i]) : most;
+    free(r);
+    return most;
+}
+
+/* What is known is not made again: the factor of the same values, the analysis of the same pattern. */
+static void test_the_solver_keeps_what_still_holds(void)
+{
+    matrix m = matrix_grid(12, 9, 1, 2, 3, 0.4), other = matrix_grid(7, 7, 1, 1, 1, 0.4);
+    fsi_system y = fsi_default_system();
+    fsi_solver *s = solver_of(NULL, NULL, NULL, 0);
+    double b[324], x[324] = { 0 };
+    int k;
+    for (k = 0; k < 324; k++) b[k] = k % 7 - 3;
+    y.matrix = &m.a;
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_OK && left_over(&m.a, b, x) < 1e-12);
+    CHECK(s->stats.analyses == 1 && s->stats.factorings == 1 && s->stats.residual < 1e-13);
+    CHECK(fsi_solver_solve(s, &y, x, x) == FSI_OK && s->stats.factorings == 1);
+    m.value[0] += 1;
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_OK && left_over(&m.a, b, x) < 1e-12);
+    CHECK(s->stats.analyses == 1 && s->stats.factorings == 2);
+    y.pivots = FSI_LDLT_ANY;
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_OK && s->stats.analyses == 2 && s->stats.negative == 0);
+    y.matrix = &other.a;
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_OK && left_over(&other.a, b, x) < 1e-12 && s->stats.analyses == 3);
+    CHECK(s->stats.solves == 5);
+    fsi_solver_destroy(s);
+    fsi_solver_destroy(NULL);
+    matrix_free(&m);
+    matrix_free(&other);
+}
+
+/* With the factor of the matrix before as preconditioner: few iterations for a little change, a new factor for a large one. */
+static void test_an_old_factor_serves_matrices_near_it(void)
+{
+    int kind, i;
+    for (kind = 0; kind < 2; kind++) {
+        enum { N = 400 };
+        matrix m = matrix_grid(20, 20, 1, 1, 1, 0.1);
+        fsi_system y = fsi_default_system();
+        fsi_solver *s = solver_of(NULL, NULL, NULL, 20);
+        double b[N], x[N] = { 0 };
+        signed char sign[N];
+        for (i = 0; i < N; i++) {
+            int e;
+            b[i] = i % 11 - 5;
+            sign[i] = kind && i % 4 == 0 ? -1 : 1;
+            for (e = m.start[i]; e < m.start[i + 1]; e++) if (m.col[e] == i && sign[i] < 0) m.value[e] = -3;
+            for (e = m.start[i]; e < m.start[i + 1]; e++) if (m.col[e] != i && kind && i % 4 && m.col[e] % 4) m.value[e] = -0.25;
+        }
+        y.matrix = &m.a;
+        y.pivots = kind ? FSI_LDLT_SIGNED : FSI_LDLT_POSITIVE;
+        y.sign = sign;
+        if (!CHECK(fsi_solver_solve(s, &y, b, x) == FSI_OK)) return;
+        for (i = 0; i < m.start[N]; i++) m.value[i] *= 1 + 0.01 * (i % 3);
+        for (i = 0; i < N; i++) { /* symmetric again */
+            int e, g;
+            for (e = m.start[i]; e < m.start[i + 1]; e++) for (g = m.start[m.col[e]]; g < m.start[m.col[e] + 1]; g++) if (m.col[g] == i && m.col[e] < i) m.value[e] = m.value[g];
+        }
+        CHECK(fsi_solver_solve(s, &y, b, x) == FSI_OK && left_over(&m.a, b, x) < 2e-8);
+        CHECK(s->stats.factorings == 1 && s->stats.iters > 0 && s->stats.iters <= 20);
+        for (i = 0; i < N; i++) {
+            int e;
+            for (e = m.start[i]; e < m.start[i + 1]; e++) if (m.col[e] == i) m.value[e] *= 1 + 1e4 * (i % 5) * (i % 7);
+        }
+        CHECK(fsi_solver_solve(s, &y, b, x) == FSI_OK && left_over(&m.a, b, x) < 1e-9 && s->stats.factorings == 2);
+        fsi_solver_destroy(s);
+        matrix_free(&m);
+    }
+}
+
+static fsi_status apply_laplace(void *user, fsi_context *c, const double *x, double *y, int columns)
+{
+    const int n = *(const int *)user;
+    int i, k;
+    (void)c;
+    for (k = 0; k < columns; k++, x += n, y += n)
+        for (i = 0; i < n; i++) y[i] = 2 * x[i] - (i > 0 ? x[i - 1] : 0) - (i + 1 < n ? x[i + 1] : 0);
+    return FSI_OK;
+}
+
+static void test_operators_are_solved_by_iteration(void)
+{
+    enum { N = 50 };
+    int n = N, i, kind;
+    double b[N], x[N];
+    fsi_operator op;
+    op.n = N;
+    op.apply = apply_laplace;
+    op.user = &n;
+    for (kind = 0; kind < 2; kind++) {
+        fsi_solver *s = solver_of(NULL, NULL, NULL, 0);
+        fsi_system y = fsi_default_system();
+        y.op = &op;
+        y.pivots = kind ? FSI_LDLT_ANY : FSI_LDLT_POSITIVE;
+        for (i = 0; i < N; i++) b[i] = 1, x[i] = 0;
+        CHECK(fsi_solver_solve(s, &y, b, x) == FSI_OK && s->stats.iters > 0 && s->stats.residual <= 1e-10);
+        for (i = 0; i < N; i++) CHECK_NEAR(x[i], 0.5 * (i + 1) * (N - i), 1e-6);
+        y.max_iters = 3;
+        for (i = 0; i < N; i++) x[i] = 7;
+        CHECK(fsi_solver_solve(s, &y, b, x) == FSI_ERROR_CONVERGENCE && x[0] == 7 && x[N - 1] == 7);
+        fsi_solver_destroy(s);
+    }
+}
+
+/* A host's solver: fsi's own dense one. It may lie. */
+typedef struct host { int calls, lie; fsi_status status; } host;
+
+static fsi_status host_solve(void *user, fsi_context *c, const fsi_system *y, const double *b, double *x)
+{
+    host *h = (host *)user;
+    const int n = y->matrix->rows * y->matrix->block;
+    double *a = (double *)malloc(sizeof(double) * (size_t)(n * n));
+    fsi_status status;
+    int i, j;
+    h->calls++;
+    for (i = 0; i < n; i++) for (j = 0; j <= i; j++) a[i * n + j] = entry_of(y->matrix, i, j);
+    for (i = 0; i < n; i++) x[i] = b[i];
+    status = fsi_dense_cholesky(c, n, a);
+    if (status == FSI_OK) status = fsi_dense_cholesky_solve(n, a, x);
+    if (h->lie == 1) x[n / 2] += 1;
+    if (h->lie == 2) x[n / 2] = test_nan();
+    free(a);
+    return h->status != FSI_OK ? h->status : status;
+}
+
+static void test_the_hosts_solver_is_called_and_checked(void)
+{
+    matrix m = matrix_grid(8, 5, 1, 1, 2, 0.4);
+    host h = { 0, 0, FSI_OK };
+    fsi_context c = fsi_default_context();
+    fsi_system y = fsi_default_system();
+    fsi_solver *s = solver_of(&c, host_solve, &h, 0);
+    double b[80], x[80] = { 0 }, good[80];
+    int i;
+    for (i = 0; i < 80; i++) b[i] = i % 5 - 2;
+    y.matrix = &m.a;
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_OK && left_over(&m.a, b, x) < 1e-13 && h.calls == 1 && s->stats.factorings == 0);
+    memcpy(good, x, sizeof x);
+    h.lie = 1;
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_ERROR_CONVERGENCE && strstr(c.error.message, "host") && !memcmp(x, good, sizeof x));
+    h.lie = 2;
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_ERROR_NAN && c.error.element == 40 && !memcmp(x, good, sizeof x));
+    h.lie = 0;
+    h.status = FSI_ERROR_MEMORY;
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_ERROR_MEMORY && !memcmp(x, good, sizeof x));
+    fsi_solver_destroy(s);
+    matrix_free(&m);
+}
+
+static void test_the_solver_names_bad_systems(void)
+{
+    matrix m = matrix_grid(4, 4, 1, 1, 1, 1);
+    fsi_context c = fsi_default_context();
+    fsi_system y = fsi_default_system(), z;
+    fsi_solver_desc d = fsi_solver_default_desc();
+    fsi_operator op;
+    fsi_solver *s = solver_of(&c, NULL, NULL, 0);
+    double b[16] = { 1 }, x[16] = { 3 };
+    op.n = 16;
+    op.apply = NULL;
+    op.user = NULL;
+    y.matrix = &m.a;
+    z = y, z.cookie++;
+    CHECK(fsi_solver_solve(s, &z, b, x) == FSI_ERROR_COOKIE && fsi_solver_solve(NULL, &y, b, x) == FSI_ERROR_COOKIE && fsi_solver_solve(s, NULL, b, x) == FSI_ERROR_COOKIE);
+    z = y, z.op = &op;
+    CHECK(fsi_solver_solve(s, &z, b, x) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "both"));
+    z.matrix = NULL;
+    CHECK(fsi_solver_solve(s, &z, b, x) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "apply"));
+    z = y, z.tolerance = test_nan();
+    CHECK(fsi_solver_solve(s, &z, b, x) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "tolerance"));
+    z = y, z.max_iters = -1;
+    CHECK(fsi_solver_solve(s, &z, b, x) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "max_iters"));
+    z = y, z.pivots = FSI_LDLT_SIGNED;
+    CHECK(fsi_solver_solve(s, &z, b, x) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "sign"));
+    CHECK(fsi_solver_solve(s, &y, NULL, x) == FSI_ERROR_ARGUMENT);
+    b[3] = test_nan();
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_ERROR_NAN && c.error.element == 3);
+    b[3] = 0;
+    m.value[m.start[5]] = test_nan();
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_ERROR_NAN && x[0] == 3);
+    m.value[m.start[5]] = -1e3;
+    m.value[m.start[1]] = -1e3;
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_ERROR_SINGULAR && x[0] == 3);
+    m.value[m.start[5]] = m.value[m.start[1]] = -1;
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_OK);
+    fsi_solver_destroy(s);
+    d.context = &c;
+    d.reuse = -1;
+    CHECK(fsi_solver_create(&s, &d) == FSI_ERROR_ARGUMENT && s == NULL && fsi_solver_create(NULL, &d) == FSI_ERROR_ARGUMENT);
+    d.cookie++;
+    CHECK(fsi_solver_create(&s, &d) == FSI_ERROR_COOKIE);
+    matrix_free(&m);
+}
+
+static void test_the_solver_survives_failing_allocations(void)
+{
+    matrix m = matrix_grid(12, 12, 1, 1, 2, 0.1);
+    double b[288] = { 1 }, x[288] = { 0 };
+    fsi_status status = FSI_ERROR_MEMORY;
+    long k;
+    for (k = 1; status == FSI_ERROR_MEMORY && k < 500; k++) {
+        fsi_context c = fsi_default_context();
+        fsi_solver_desc d = fsi_solver_default_desc();
+        fsi_system y = fsi_default_system();
+        fsi_solver *s = NULL;
+        fsi_border *border = NULL;
+        int round;
+        test_fail_allocator(&c, k);
+        d.context = &c;
+        d.reuse = 5;
+        y.matrix = &m.a;
+        status = fsi_solver_create(&s, &d);
+        for (round = 0; round < 2 && status == FSI_OK; round++) {
+            x[0] = 5;
+            m.value[0] += 1e-3;
+            status = fsi_solver_solve(s, &y, b, x);
+            CHECK(status == FSI_OK || x[0] == 5);
+        }
+        if (status == FSI_OK) status = fsi_border_create(&border, ((fsi__solver_impl *)s->impl)->ldlt, 2);
+        CHECK(status == FSI_OK || c.error.status == FSI_ERROR_MEMORY);
+        fsi_border_destroy(border);
+        fsi_solver_destroy(s);
+        CHECK(test_live_bytes() == 0);
+    }
+    CHECK(status == FSI_OK && k > 8);
+    matrix_free(&m);
+}
+
 /* No rows at all. */
 static void test_an_empty_system_is_solved(void)
 {
@@ -653,6 +903,12 @@ int main(int argc, char **argv)
     RUN(test_borders_match_dense_elimination);
     RUN(test_updates_of_low_rank_need_no_new_factor);
     RUN(test_every_tile_gives_the_same_bits);
+    RUN(test_the_solver_keeps_what_still_holds);
+    RUN(test_an_old_factor_serves_matrices_near_it);
+    RUN(test_operators_are_solved_by_iteration);
+    RUN(test_the_hosts_solver_is_called_and_checked);
+    RUN(test_the_solver_names_bad_systems);
+    RUN(test_the_solver_survives_failing_allocations);
     RUN(test_an_empty_system_is_solved);
     return TEST_END();
 }
