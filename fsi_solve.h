@@ -4796,7 +4796,7 @@ FSI_API fsi_status fsi_solver_solve(fsi_solver *s, const fsi_system *system, con
     fsi__solver_gap gap;
     fsi_status status;
     double clock;
-    int rows, k;
+    int rows = 0, k;
     if (!s || s->cookie != FSI__COOKIE('S', fsi_solver)) return FSI_ERROR_COOKIE;
     clock = fsi__now(s->context);
     im = (fsi__solver_impl *)s->impl;
