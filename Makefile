@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 #   make test        every property at the smallest size that shows it (under 5 minutes)
-#   make check-all   compile matrix, names, sanitizers, float, valgrind (under 15 minutes)
+#   make check-all   compile matrix, names, sanitizers, float, valgrind, other solvers where installed (under 15 minutes)
 #   make validate    figures at full size, hours; writes docs/validation.md
 #   make bench       time per unit of work
 #   make examples    builds every example by the cc line in its first comment
@@ -30,6 +30,10 @@ TSAN = $(basename $(notdir $(shell grep -l "_threads" tests/test_*.c)))
 # Programs that valgrind finishes within a minute, and that need no long double, which it rounds to 64 bits.
 VALGRIND = test_body test_ground test_io test_mesh test_neighbors test_sph_double
 
+# Other solvers behind fsi_solver: those that are installed.
+PEERS := $(shell $(CC) -E -include suitesparse/cholmod.h -x c /dev/null > /dev/null 2>&1 && echo peer_cholmod) \
+         $(shell command -v mpicc > /dev/null && pkg-config --exists PETSc 2> /dev/null && echo peer_petsc)
+
 HEADERS := $(wildcard fsi*.h tests/*.h examples/*.h bench/*.h)
 TESTS   := $(basename $(notdir $(wildcard tests/test_*.c)))
 CASES   := $(basename $(notdir $(wildcard tests/validate_*.c)))
@@ -40,7 +44,7 @@ SCRIPTS := compile_matrix names function_lengths header_table
 logs = $(foreach name,$(2),build/$(1)/$(name).log)
 TEST_LOGS  = $(call logs,plain,$(TESTS))
 CHECK_LOGS = $(call logs,scripts,$(SCRIPTS)) $(call logs,asan,$(TESTS)) $(call logs,tsan,$(TSAN)) \
-             $(call logs,float,$(TESTS)) $(call logs,valgrind,$(filter $(VALGRIND),$(TESTS)))
+             $(call logs,float,$(TESTS)) $(call logs,valgrind,$(filter $(VALGRIND),$(TESTS))) $(call logs,peer,$(PEERS))
 
 .PHONY: test check-all validate bench examples fuzz clean FORCE
 .SECONDARY:
@@ -94,6 +98,14 @@ build/bench/%.exe: bench/%.c $(HEADERS)
 build/fuzz/%.exe: tests/%.c $(HEADERS)
 	@mkdir -p $(@D)
 	clang -std=c99 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined $< -o $@ -lm
+
+build/peer/peer_cholmod.exe: tests/peer_cholmod.c $(HEADERS)
+	@mkdir -p $(@D)
+	$(CC) -std=c99 -O2 $(WARN) $< -o $@ -lcholmod -lm -pthread
+
+build/peer/peer_petsc.exe: tests/peer_petsc.c $(HEADERS)
+	@mkdir -p $(@D)
+	mpicc -std=c99 -O2 $$(pkg-config --cflags PETSc) $< -o $@ $$(pkg-config --libs PETSc) -lm -pthread
 
 build/%.exe: tests/$$(notdir $$*).c $(HEADERS)
 	@mkdir -p $(@D)
