@@ -1,4 +1,4 @@
-/* fsi_solve.h - sparse symmetric linear systems, factorised: A x = b by A = L D L^T.
+/* fsi_solve.h - sparse symmetric linear systems: assembled, factorised by A = L D L^T, iterated, or handed to the host's own solver
    SPDX-License-Identifier: MIT
 
    DO THIS
@@ -6,31 +6,48 @@
          #define FSI_IMPLEMENTATION                  #include "fsi_solve.h"
          #include "fsi_solve.h"
 
-   A SYSTEM, SOLVED
-      int start[4] = { 0, 1, 3, 5 }, col[5] = { 0, 0, 1, 1, 2 };        // compressed rows; what is right of the
-      double value[5] = { 2, -1, 2, -1, 2 }, x[3] = { 1, 0, 1 };        // diagonal is not looked at
+   A SYSTEM, ASSEMBLED AND SOLVED
+      int start[4] = { 0, 2, 4, 6 }, vertex[6] = { -1, 0, 0, 1, 1, 2 };     // three springs in a row, the first end is pinned
+      double spring[12] = { 1, -1, -1, 1,   1, -1, -1, 1,   1, -1, -1, 1 }; // a 2 x 2 matrix each
+      double force[3] = { 0, 0, 1 }, x[3] = { 0, 0, 0 };
       fsi_context ctx = fsi_default_context();
-      fsi_ldlt_desc d = fsi_ldlt_default_desc();
-      fsi_csr a;
-      fsi_ldlt *f;
-      a.rows = a.cols = 3; a.block = 1; a.start = start; a.col = col; a.value = value;
-      d.context = &ctx;
-      if (fsi_ldlt_create(&f, &a, &d) != FSI_OK || fsi_ldlt_factor(f, &a) != FSI_OK || fsi_ldlt_solve(f, x, x) != FSI_OK)
-          puts(ctx.error.message);                                      // "row 2: its pivot ..."
-      fsi_ldlt_destroy(f);                                              // change value, call factor again: no new analysis
+      fsi_assembly_desc d = fsi_assembly_default_desc();
+      fsi_solver_desc e = fsi_solver_default_desc();
+      fsi_system system = fsi_default_system();
+      fsi_assembly *k;
+      fsi_solver *s;
+      d.context = e.context = &ctx;
+      d.vertices = 3; d.block = 1; d.elements = 3; d.start = start; d.vertex = vertex;
+      if (fsi_assembly_create(&k, &d) != FSI_OK || fsi_solver_create(&s, &e) != FSI_OK) return 1;
+      fsi_assembly_matrix(k, spring);                                       // again with other values: the pattern stays
+      system.matrix = &k->matrix;
+      if (fsi_solver_solve(s, &system, force, x) != FSI_OK) puts(ctx.error.message); // "row 2: its pivot ..."
+      printf("%g %g %g\n", x[0], x[1], x[2]);                               // 1 2 3
+      fsi_solver_destroy(s);
+      fsi_assembly_destroy(k);
 
    WHAT IT DOES
-      Orders the rows so that L stays sparse (nested dissection or minimum degree), analyses the pattern once, and factorises as
-      often as values change. Symmetric positive definite matrices, and symmetric quasi-definite ones, [H B^T; B -C] with H and C
-      definite, whose pivots keep their signs in any order. Matrices of blocks (3 x 3 for vertices) as well as of numbers. All in
-      double, whatever fsi_real is. Subtrees and wide fronts are tasks of the context's parallel_for: the same bits for any
-      number of threads.
-   WHAT IT DOES NOT DO (yet)
-      Pivoting: a matrix that needs it is refused with the row that failed. Unsymmetric matrices.
+      Adds element matrices up to a matrix of numbers or of blocks (3 x 3 for vertices), by a pattern that is found once. Solves by
+      what fits, each of use by itself:
+         fsi_ldlt      multifrontal L D L^T: orders the rows so that L stays sparse, analyses the pattern once, factorises as often as
+                       values change. For definite matrices, and quasi-definite ones, [H B^T; B -C] with H and C definite, whose
+                       pivots keep their signs in any order; counts negative pivots; names the row that makes a matrix singular
+         fsi_border    a few dense rows around it, and updates of low rank
+         fsi_krylov    conjugate gradients, of several right sides together, and MINRES, over any operator
+         fsi_precond   for these: Jacobi, block Jacobi, incomplete Cholesky IC(0) and MIC(0), an algebraic multilevel cycle
+         fsi_dense     Cholesky, and L D L^T with pivoting, for small dense systems
+         fsi_solver    one call for these or for the host's solver; keeps the analysis, and an old factor as preconditioner
+      All in double, whatever fsi_real is. Rows, subtrees and wide fronts are tasks of the context's parallel_for: the same bits for
+      any number of threads.
+   WHAT IT DOES NOT DO
+      Unsymmetric matrices. Pivoting in the sparse factorisation: a matrix that needs it is refused with the row that failed.
    MACROS YOU MAY DEFINE
-      Those of fsi.h.
+      FSI_NO_SIMD          no AVX2 (chosen at run time on x86-64; the same bits, a third of the speed)
+      and those of fsi.h.
    FIND IN HERE (search for >>)
-      >>matrices  >>factorisation, the API; >>order minimum degree  >>order dissection  >>fronts  >>symbolic  >>numeric
+      >>matrices  >>assembly  >>dense  >>factorisation  >>border  >>operators  >>iteration  >>preconditioners  >>solver, the API;
+      then the implementation: the same, and  >>order  >>order minimum degree  >>order separators  >>order coarsening
+      >>order nested dissection  >>order graph  >>fronts  >>symbolic  >>numeric  >>substitution  >>analysis  >>interface
 */
 #ifndef FSI_SOLVE_H
 #define FSI_SOLVE_H
@@ -3431,6 +3448,7 @@ FSI_API fsi_status fsi_ldlt_create(fsi_ldlt **out, const fsi_csr *a, const fsi_l
     c = desc->context;
     if (!out) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
     status = fsi__csr_check(c, fn, a);
+    if (status == FSI_OK && a->start[a->rows] > 1000000000) status = fsi__fail(c, FSI_ERROR_LIMIT, fn, -1, a->start[a->rows], "%d entries are more than can be analysed: 1e9", a->start[a->rows]);
     if (status == FSI_OK) status = fsi__ldlt_check_desc(c, desc, a);
     if (status != FSI_OK) return status;
     f = (fsi_ldlt *)fsi__alloc(c, 1, sizeof *f + sizeof *im);
