@@ -282,6 +282,54 @@ FSI_API void fsi_krylov_destroy(fsi_krylov *k); /* NULL is fine */
    direction p with p^T A p < 0, or r^T M^-1 r < 0): x is the best iterate whose true residual was taken, perhaps the guess. */
 FSI_API fsi_status fsi_krylov_solve(fsi_krylov *k, const fsi_operator *a, const fsi_operator *m, const double *b, double *x);
 
+/* ---- >>preconditioners ---------------------------------------------------------------------------------------- */
+
+/* Which M stands for A, symmetric and positive definite; MIC0 needs fewest iterations. `upper`: only entries with col >= row are looked at.
+   Several threads help the incomplete factors only where there are several columns. */
+typedef enum fsi_precond_kind {
+    FSI_PRECOND_JACOBI,       /* the diagonal */
+    FSI_PRECOND_BLOCK_JACOBI, /* the blocks on the diagonal */
+    FSI_PRECOND_IC0,          /* upper: L L^T with the blocks of A's pattern, equal to A there (Meijerink and van der Vorst 1977) */
+    FSI_PRECOND_MIC0          /* upper: the same, and what is dropped goes to the diagonal (Gustafsson 1978): keeps the sums of A's rows */
+} fsi_precond_kind;
+
+typedef struct fsi_precond_desc {
+    uint32_t cookie;
+    fsi_context *context;     /* default NULL */
+    fsi_precond_kind kind;    /* default MIC0 */
+    double modification;      /* MIC0: share of the dropped entries that goes to the diagonal, 0 to 1, default 0.97 */
+} fsi_precond_desc;
+
+typedef struct fsi_precond_stats {
+    double shift;             /* IC0, MIC0: times A's diagonal, added to it for all pivots to be positive; mostly 0 */
+    double entries;           /* numbers of M^-1, which one application reads once or twice */
+    size_t bytes;             /* held */
+    double seconds;           /* of the last factorisation, by the clock hook */
+} fsi_precond_stats;
+
+/* M^-1, or at first only its memory. Read everything. */
+typedef struct fsi_precond {
+    uint32_t cookie;
+    fsi_context *context;
+    fsi_precond_desc desc;    /* as given */
+    int rows, block;
+    int factored;             /* 1: the operator may be applied */
+    fsi_precond_stats stats;
+    void *impl;
+} fsi_precond;
+
+FSI_API fsi_precond_desc fsi_precond_default_desc(void); /* fills every field */
+/* Analyses the pattern of the whole of A; values are not looked at. A is not kept. *out is NULL on failure. Errors: COOKIE, ARGUMENT (names
+   the row: no diagonal, or an entry without its mirror image), LIMIT, MEMORY. */
+FSI_API fsi_status fsi_precond_create(fsi_precond **out, const fsi_csr *a, const fsi_precond_desc *desc);
+FSI_API void fsi_precond_destroy(fsi_precond *p); /* NULL is fine */
+/* M for new values on the same pattern. Allocates nothing. Errors: COOKIE, ARGUMENT (another pattern), NAN and SINGULAR (name the row: its
+   diagonal or block is not positive definite; IC0, MIC0: no shift helps); then there is no M any more. */
+FSI_API fsi_status fsi_precond_factor(fsi_precond *p, const fsi_csr *a);
+/* y = M^-1 x, linear, symmetric, positive definite. p must outlive it. Errors of apply: COOKIE, ARGUMENT, NAN (names the first number of y
+   that is not finite; y is spoilt). */
+FSI_API fsi_operator fsi_precond_operator(fsi_precond *p);
+
 /* ---- >>solver ---------------------------------------------------------------------------------------------------
 
    One call for any of the above, or for a solver of the host's own. Simulators call this one. */
@@ -4583,6 +4631,461 @@ FSI_API fsi_status fsi_krylov_solve(fsi_krylov *k, const fsi_operator *a, const 
     if (k->desc.rows > 0) memcpy(x, im->x, (size_t)k->desc.rows * (size_t)k->desc.columns * sizeof *x);
     if (im->verdict != FSI_OK || k->stats.residual <= k->desc.tolerance) return im->verdict;
     return fsi__fail(k->context, FSI_ERROR_CONVERGENCE, fn, worst, k->stats.residual, "column %d has a residual of %g |b| after %d iterations, tolerance %g", worst, k->stats.residual, k->stats.iters, k->desc.tolerance);
+}
+
+/* ---- >>preconditioners implementation --------------------------------------------------------------------------- */
+
+enum {
+    FSI__PRECOND_GRAIN = 1024, /* rows a chunk */
+    FSI__PRECOND_TRIES = 10    /* shifts of an incomplete factorisation */
+};
+
+/* c += s op(a) op(b), where op(a) is m x k and op(b) k x n; op transposes when its flag is 1. */
+static void fsi__block(int m, int n, int k, double s, const double *a, int ta, const double *b, int tb, double *c)
+{
+    const int ai = ta ? 1 : k, ap = ta ? m : 1, bp = tb ? 1 : n, bj = tb ? k : 1;
+    int i, j, p;
+    for (i = 0; i < m; i++) for (p = 0; p < k; p++) {
+        const double f = s * a[i * ai + p * ap];
+        for (j = 0; j < n; j++) c[i * n + j] += f * b[p * bp + j * bj];
+    }
+}
+
+/* D^-1 = G^T G with G = L^-1, where D = L L^T is b x b, in place. Returns -1 or the first row whose pivot is not above 1e-10 size[row]. */
+static int fsi__block_invert(int b, double *d, const double *size)
+{
+    double l[256], g[256] = { 0 };
+    int i, j, k;
+    for (i = 0; i < b; i++) {
+        for (j = 0; j <= i; j++) {
+            double s = d[i * b + j];
+            for (k = 0; k < j; k++) s -= l[i * b + k] * l[j * b + k];
+            if (j < i) l[i * b + j] = s * g[j * b + j];
+            else if (!(s > 1e-10 * size[i]) || !fsi_is_finite(1 / s)) return i;
+            else g[i * b + i] = 1 / sqrt(s);
+        }
+        for (j = 0; j < i; j++) {
+            double s = 0;
+            for (k = j; k < i; k++) s -= l[i * b + k] * g[k * b + j];
+            g[i * b + j] = s * g[i * b + i];
+        }
+    }
+    memset(d, 0, sizeof(double) * (size_t)(b * b));
+    fsi__block(b, b, b, 1, g, 1, g, 0, d);
+    return -1;
+}
+
+typedef struct fsi__precond_impl {
+    uint64_t pattern;
+    fsi__arena memory;
+    int tile;                   /* rows of a block on the diagonal of M */
+    double *diagonal;           /* of A, each number */
+    double *inverse;            /* of the diagonal blocks of M */
+    int *start, *col;           /* IC0, MIC0: U above the diagonal, row by row */
+    double *upper, *row;        /* D^-1 times its blocks; the row at work */
+} fsi__precond_impl;
+
+static const char fsi__precond_create_name[] = "fsi_precond_create", fsi__precond_factor_name[] = "fsi_precond_factor";
+
+/* ---- >>incomplete factors ----------------------------------------------------------------------------------------
+
+   A = (U^T D^-1) U with U = D + what is above the diagonal, row by row from the top. Eliminating row k subtracts
+        F = A_kj^T D_k^-1 A_ki        from A_ji,    k < j <= i, both in row k.
+   IC(0) keeps what falls on an entry of A. What does not is dropped; MIC(0) subtracts it, times `modification`, from the diagonal of both
+   rows instead, so that M and A agree on constants: the condition of Laplacians falls from h^-2 to h^-1. A block is not symmetric, but its
+   diagonal must be: its symmetric part goes there. W = D^-1 A_k* is kept: M = (I + W)^T D (I + W).
+
+   A pivot that is not positive ends a try; the next one takes a larger diagonal, A + shift diag(A) (Manteuffel 1980): 0, 1e-3, 4e-3, ... 65.
+   At the last, a definite matrix of numbers with up to 65 neighbours a row is diagonally dominant, so that none can fail. */
+
+/* a_ji -= F or what is done about it. at: where to look for it in row j, moves on. */
+static void fsi__ic_update(fsi__precond_impl *im, int b, int j, int i, int *at, const double *f, double modification)
+{
+    const int bb = b * b;
+    double *to;
+    int x, y;
+    while (*at < im->start[j + 1] && im->col[*at] < i) (*at)++;
+    if (*at < im->start[j + 1] && im->col[*at] == i) {
+        to = im->upper + (size_t)*at * (size_t)bb;
+        for (x = 0; x < bb; x++) to[x] -= f[x];
+    } else if (modification > 0) {
+        for (x = 0; x < b; x++) for (y = 0; y < b; y++) {
+            const double s = 0.5 * modification * (f[x * b + y] + f[y * b + x]);
+            im->inverse[(size_t)j * (size_t)bb + (size_t)(x * b + y)] -= s;
+            im->inverse[(size_t)i * (size_t)bb + (size_t)(x * b + y)] -= s;
+        }
+    }
+}
+
+/* Row k, whose D^-1 is known. */
+static void fsi__ic_eliminate(fsi__precond_impl *im, int b, int k, double modification)
+{
+    const int bb = b * b, begin = im->start[k], end = im->start[k + 1];
+    const size_t size = (size_t)(end - begin) * (size_t)bb;
+    double *w = im->upper + (size_t)begin * (size_t)bb;
+    double f[256];
+    int p, q, at;
+    memcpy(im->row, w, size * sizeof(double));
+    memset(w, 0, size * sizeof(double));
+    for (p = begin; p < end; p++) fsi__block(b, b, b, 1, im->inverse + (size_t)k * (size_t)bb, 0, im->row + (p - begin) * bb, 0, w + (p - begin) * bb);
+    for (p = begin; p < end; p++) {
+        fsi__block(b, b, b, -1, im->row + (p - begin) * bb, 1, w + (p - begin) * bb, 0, im->inverse + (size_t)im->col[p] * (size_t)bb);
+        at = im->start[im->col[p]];
+        for (q = p + 1; q < end; q++) {
+            memset(f, 0, sizeof(double) * (size_t)bb);
+            fsi__block(b, b, b, 1, im->row + (p - begin) * bb, 1, w + (q - begin) * bb, 0, f);
+            fsi__ic_update(im, b, im->col[p], im->col[q], &at, f, modification);
+        }
+    }
+}
+
+/* Diagonal blocks, and what is above them if there is room, from A. */
+static void fsi__precond_load(fsi__precond_impl *im, const fsi_csr *a, double shift)
+{
+    const int b = a->block, bb = b * b;
+    int r, e, k, u = 0;
+    for (r = 0; r < a->rows; r++) for (e = a->start[r]; e < a->start[r + 1]; e++) {
+        const double *v = a->value + (size_t)e * (size_t)bb;
+        if (a->col[e] == r && im->tile == b) {
+            double *d = im->inverse + (size_t)r * (size_t)bb;
+            memcpy(d, v, sizeof(double) * (size_t)bb);
+            for (k = 0; k < b; k++) d[k * (b + 1)] += shift * d[k * (b + 1)];
+        } else if (a->col[e] == r) for (k = 0; k < b; k++) im->inverse[r * b + k] = v[k * (b + 1)];
+        else if (a->col[e] > r && im->upper) memcpy(im->upper + (size_t)u++ * (size_t)bb, v, sizeof(double) * (size_t)bb);
+    }
+}
+
+/* One try; returns -1 or the row that has no pivot. */
+static int fsi__precond_try(fsi_precond *p, const fsi_csr *a, double shift)
+{
+    fsi__precond_impl *im = (fsi__precond_impl *)p->impl;
+    const double modification = p->desc.kind == FSI_PRECOND_MIC0 ? p->desc.modification : 0;
+    const int rows = p->rows * (p->block / im->tile);
+    int k, bad;
+    fsi__precond_load(im, a, shift);
+    for (k = 0; k < rows; k++) {
+        bad = fsi__block_invert(im->tile, im->inverse + (size_t)k * (size_t)(im->tile * im->tile), im->diagonal + k * im->tile);
+        if (bad >= 0) return k * im->tile + bad;
+        if (im->upper) fsi__ic_eliminate(im, p->block, k, modification);
+    }
+    return -1;
+}
+
+typedef struct fsi__precond_job { const fsi_precond *p; const double *x; double *y; } fsi__precond_job;
+
+/* y = D^-1 x. */
+static void fsi__precond_diagonal_rows(void *arg, int chunk, int begin, int end)
+{
+    const fsi__precond_job *job = (const fsi__precond_job *)arg;
+    const fsi__precond_impl *im = (const fsi__precond_impl *)job->p->impl;
+    const int b = im->tile;
+    int r;
+    (void)chunk;
+    if (b == 1) for (r = begin; r < end; r++) job->y[r] = im->inverse[r] * job->x[r];
+    else for (r = begin; r < end; r++) {
+        memset(job->y + r * b, 0, sizeof(double) * (size_t)b);
+        fsi__block(b, 1, b, 1, im->inverse + (size_t)r * (size_t)(b * b), 0, job->x + r * b, 0, job->y + r * b);
+    }
+}
+
+/* y -= W^T z in the rows of W's columns, forward; y -= W y of those rows, backward. */
+static void fsi__ic_forward(const fsi__precond_impl *im, int b, int k, double *y)
+{
+    const double *w = im->upper + (size_t)im->start[k] * (size_t)(b * b), *z = y + k * b;
+    int e;
+    for (e = im->start[k]; e < im->start[k + 1]; e++, w += b * b) {
+        double *to = y + im->col[e] * b;
+        if (b == 3) {
+            to[0] -= w[0] * z[0] + w[3] * z[1] + w[6] * z[2];
+            to[1] -= w[1] * z[0] + w[4] * z[1] + w[7] * z[2];
+            to[2] -= w[2] * z[0] + w[5] * z[1] + w[8] * z[2];
+        } else fsi__block(b, 1, b, -1, w, 1, z, 0, to);
+    }
+}
+
+static void fsi__ic_backward(const fsi__precond_impl *im, int b, int k, double *y)
+{
+    const double *w = im->upper + (size_t)im->start[k] * (size_t)(b * b);
+    double sum[16] = { 0 };
+    int e;
+    fsi__block(b, 1, b, 1, im->inverse + (size_t)k * (size_t)(b * b), 0, y + k * b, 0, sum);
+    for (e = im->start[k]; e < im->start[k + 1]; e++, w += b * b) {
+        const double *from = y + im->col[e] * b;
+        if (b == 3) {
+            sum[0] -= w[0] * from[0] + w[1] * from[1] + w[2] * from[2];
+            sum[1] -= w[3] * from[0] + w[4] * from[1] + w[5] * from[2];
+            sum[2] -= w[6] * from[0] + w[7] * from[1] + w[8] * from[2];
+        } else fsi__block(b, 1, b, -1, w, 0, from, 0, sum);
+    }
+    memcpy(y + k * b, sum, sizeof(double) * (size_t)b);
+}
+
+/* One column: (I + W)^T z = x, then (I + W) y = D^-1 z, in place. */
+static void fsi__ic_column(void *arg, int chunk, int begin, int end)
+{
+    const fsi__precond_job *job = (const fsi__precond_job *)arg;
+    const fsi__precond_impl *im = (const fsi__precond_impl *)job->p->impl;
+    const int n = job->p->rows, b = job->p->block;
+    double *y = job->y + (size_t)begin * (size_t)(n * b);
+    int e, k;
+    (void)chunk;
+    (void)end;
+    memcpy(y, job->x + (size_t)begin * (size_t)(n * b), sizeof(double) * (size_t)(n * b));
+    if (b > 1) {
+        for (k = 0; k < n; k++) fsi__ic_forward(im, b, k, y);
+        for (k = n - 1; k >= 0; k--) fsi__ic_backward(im, b, k, y);
+        return;
+    }
+    for (k = 0; k < n; k++) for (e = im->start[k]; e < im->start[k + 1]; e++) y[im->col[e]] -= im->upper[e] * y[k];
+    for (k = n - 1; k >= 0; k--) {
+        double s = im->inverse[k] * y[k];
+        for (e = im->start[k]; e < im->start[k + 1]; e++) s -= im->upper[e] * y[im->col[e]];
+        y[k] = s;
+    }
+}
+
+/* ---- >>preconditioners, made and applied ------------------------------------------------------------------------ */
+
+FSI_API fsi_precond_desc fsi_precond_default_desc(void)
+{
+    fsi_precond_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('q', fsi_precond_desc);
+    d.kind = FSI_PRECOND_MIC0;
+    d.modification = 0.97;
+    return d;
+}
+
+FSI_API void fsi_precond_destroy(fsi_precond *p)
+{
+    fsi__precond_impl *im;
+    if (!p || p->cookie != FSI__COOKIE('Q', fsi_precond)) return;
+    im = (fsi__precond_impl *)p->impl;
+    fsi__arena_free(p->context, &im->memory);
+    p->cookie = 0;
+    fsi__free(p->context, p, 1, sizeof *p + sizeof *im);
+}
+
+static fsi_status fsi__precond_check_desc(fsi_context *c, const fsi_precond_desc *d, const fsi_csr *a)
+{
+    const char *fn = fsi__precond_create_name;
+    if (a->rows != a->cols) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, a->rows, "the matrix has %d x %d blocks, must be square", a->rows, a->cols);
+    if ((int)d->kind < 0 || d->kind > FSI_PRECOND_MIC0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->kind, "desc.kind is %d, must be 0 to 3", (int)d->kind);
+    if (!(d->modification >= 0 && d->modification <= 1)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->modification, "desc.modification is %g, must be 0 to 1", d->modification);
+    return FSI_OK;
+}
+
+/* Each row needs its diagonal; whole: and each entry its mirror image. Entries come in such an order that next[j], the first of row j that
+   has not been seen from the other side, must be the image. Returns the first row that lacks one and in *lost its column, or -1. */
+static int fsi__precond_incomplete(const fsi_csr *a, int whole, int *next, int *lost)
+{
+    int r, e;
+    for (r = 0; r < a->rows; r++) {
+        for (e = a->start[r], *lost = r; e < a->start[r + 1] && a->col[e] != r;) e++;
+        if (e == a->start[r + 1]) return r;
+        next[r] = a->start[r];
+    }
+    for (r = 0; r < a->rows && whole; r++) {
+        if (a->col[next[r]] < r) { /* never seen from the other side */
+            *lost = r;
+            return a->col[next[r]];
+        }
+        for (e = next[r] + 1; e < a->start[r + 1]; e++) {
+            const int j = a->col[e];
+            if (a->col[next[j]] != r) {
+                *lost = a->col[next[j]] < r ? j : r;
+                return a->col[next[j]] < r ? a->col[next[j]] : j;
+            }
+            next[j]++;
+        }
+    }
+    return -1;
+}
+
+static fsi_status fsi__precond_check_pattern(fsi_context *c, const fsi_precond_desc *d, const fsi_csr *a)
+{
+    const char *fn = fsi__precond_create_name;
+    int *next = (int *)fsi__alloc(c, (size_t)a->rows, sizeof(int)), lost = 0, row;
+    if (!next) return fsi__fail(c, FSI_ERROR_MEMORY, fn, -1, a->rows, "no memory to check %d rows", a->rows);
+    row = fsi__precond_incomplete(a, d->kind >= FSI_PRECOND_IC0, next, &lost);
+    fsi__free(c, next, (size_t)a->rows, sizeof(int));
+    if (row >= 0 && row == lost) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, row, row, "block row %d has no entry on the diagonal", row);
+    if (row >= 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, row, lost, "block row %d has no column %d, but row %d has column %d: give the whole matrix", row, lost, lost, row);
+    return FSI_OK;
+}
+
+/* `upper` entries are kept above the diagonal, at most `most` in a row. */
+static void fsi__precond_lay_out(fsi__precond_impl *im, fsi__arena *m, const fsi_csr *a, size_t upper, size_t most)
+{
+    const size_t n = (size_t)a->rows, b = (size_t)a->block;
+    im->diagonal = (double *)fsi__take(m, n * b, sizeof(double));
+    im->inverse = (double *)fsi__take(m, n * b * (size_t)im->tile, sizeof(double));
+    if (!upper) return;
+    im->start = (int *)fsi__take(m, n + 1, sizeof(int));
+    im->col = (int *)fsi__take(m, upper, sizeof(int));
+    im->upper = (double *)fsi__take(m, upper * b * b, sizeof(double));
+    im->row = (double *)fsi__take(m, most * b * b, sizeof(double));
+}
+
+static fsi_status fsi__precond_analyse(fsi_precond *p, const fsi_csr *a)
+{
+    fsi__precond_impl *im = (fsi__precond_impl *)p->impl;
+    fsi__arena measure = { NULL, 0, 0 };
+    size_t upper = 0, most = 0;
+    int r, e, u = 0;
+    im->tile = p->desc.kind == FSI_PRECOND_JACOBI ? 1 : a->block;
+    for (r = 0; r < a->rows && p->desc.kind >= FSI_PRECOND_IC0; r++) {
+        size_t row = 0;
+        for (e = a->start[r]; e < a->start[r + 1]; e++) row += a->col[e] > r;
+        upper += row;
+        if (row > most) most = row;
+    }
+    fsi__precond_lay_out(im, &measure, a, upper, most);
+    if (!fsi__arena_reserve(p->context, &im->memory, measure.used)) return fsi__fail(p->context, FSI_ERROR_MEMORY, fsi__precond_create_name, -1, p->rows, "no memory for %d rows", p->rows);
+    fsi__precond_lay_out(im, &im->memory, a, upper, most);
+    p->stats.entries = (double)a->rows * a->block * im->tile + (double)upper * a->block * a->block;
+    if (upper) for (r = 0; r < a->rows; r++) {
+        for (e = a->start[r]; e < a->start[r + 1]; e++) if (a->col[e] > r) im->col[u++] = a->col[e];
+        im->start[r + 1] = u;
+    }
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_precond_create(fsi_precond **out, const fsi_csr *a, const fsi_precond_desc *desc)
+{
+    fsi_context *c;
+    fsi__precond_impl *im;
+    fsi_precond *p;
+    fsi_status status;
+    if (out) *out = NULL;
+    if (!desc || desc->cookie != FSI__COOKIE('q', fsi_precond_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
+    c = desc->context;
+    if (!out) return fsi__fail(c, FSI_ERROR_ARGUMENT, fsi__precond_create_name, -1, 0, "out is NULL");
+    status = fsi__csr_check(c, fsi__precond_create_name, a);
+    if (status == FSI_OK) status = fsi__precond_check_desc(c, desc, a);
+    if (status == FSI_OK) status = fsi__precond_check_pattern(c, desc, a);
+    if (status != FSI_OK) return status;
+    p = (fsi_precond *)fsi__alloc(c, 1, sizeof *p + sizeof *im);
+    if (!p) return fsi__fail(c, FSI_ERROR_MEMORY, fsi__precond_create_name, -1, 0, "no memory for the preconditioner");
+    p->cookie = FSI__COOKIE('Q', fsi_precond);
+    p->context = c;
+    p->desc = *desc;
+    p->rows = a->rows;
+    p->block = a->block;
+    p->impl = im = (fsi__precond_impl *)(p + 1);
+    im->pattern = fsi__csr_hash(a);
+    status = fsi__precond_analyse(p, a);
+    if (status != FSI_OK) {
+        fsi_precond_destroy(p);
+        return status;
+    }
+    p->stats.bytes = sizeof *p + sizeof *im + im->memory.size;
+    *out = p;
+    return FSI_OK;
+}
+
+/* -1, or the first number that is not finite; 0 times any other is 0. */
+static long long fsi__precond_not_finite(const double *y, size_t n)
+{
+    double lane[FSI_LANES] = { 0 };
+    size_t i, k;
+    for (i = 0; i + FSI_LANES <= n; i += FSI_LANES) for (k = 0; k < FSI_LANES; k++) lane[k] += 0 * y[i + k];
+    for (; i < n; i++) lane[0] += 0 * y[i];
+    for (k = 1; k < FSI_LANES; k++) lane[0] += lane[k];
+    for (i = 0; i < n && !(lane[0] >= 0); i++) if (!fsi_is_finite(y[i])) return (long long)i;
+    return -1;
+}
+
+/* All is finite and the diagonal positive; keeps it. */
+static fsi_status fsi__precond_check_values(const fsi_precond *p, const fsi_csr *a)
+{
+    const char *fn = fsi__precond_factor_name;
+    fsi__precond_impl *im = (fsi__precond_impl *)p->impl;
+    const int b = a->block;
+    const long long bad = fsi__precond_not_finite(a->value, (size_t)a->start[a->rows] * (size_t)(b * b));
+    int r, e, i;
+    for (r = 0; r < a->rows; r++) for (e = a->start[r]; e < a->start[r + 1]; e++) {
+        const long long at = bad - (long long)e * b * b, row = (long long)r * b + (at < b * b ? at / b : 0);
+        const double *v = a->value + (size_t)e * (size_t)(b * b);
+        if (bad >= 0 && at < b * b) return fsi__fail(p->context, FSI_ERROR_NAN, fn, row, 0, "row %lld of the matrix holds a number that is not finite", row);
+        for (i = 0; i < b && a->col[e] == r; i++) {
+            const double d = v[i * (b + 1)];
+            if (!(d > 0)) return fsi__fail(p->context, FSI_ERROR_SINGULAR, fn, r * b + i, d, "row %d: its diagonal is %g, must be positive", r * b + i, d);
+            im->diagonal[r * b + i] = d;
+        }
+    }
+    return FSI_OK;
+}
+
+/* Tries shifts until one gives a factor. */
+static fsi_status fsi__precond_factorise(fsi_precond *p, const fsi_csr *a)
+{
+    const int tries = p->desc.kind >= FSI_PRECOND_IC0 ? FSI__PRECOND_TRIES : 1;
+    double shift = 0;
+    int k, bad = -1;
+    for (k = 0; k < tries; k++) {
+        bad = fsi__precond_try(p, a, shift);
+        if (bad < 0) {
+            p->stats.shift = shift;
+            return FSI_OK;
+        }
+        shift = k ? 4 * shift : 1e-3;
+    }
+    return fsi__fail(p->context, FSI_ERROR_SINGULAR, fsi__precond_factor_name, bad, 0, "row %d: no positive pivot, the matrix is not positive definite", bad);
+}
+
+FSI_API fsi_status fsi_precond_factor(fsi_precond *p, const fsi_csr *a)
+{
+    const char *fn = fsi__precond_factor_name;
+    fsi__precond_impl *im;
+    fsi_status status;
+    double clock;
+    if (!p || p->cookie != FSI__COOKIE('Q', fsi_precond)) return FSI_ERROR_COOKIE;
+    clock = fsi__now(p->context);
+    im = (fsi__precond_impl *)p->impl;
+    status = fsi__csr_check(p->context, fn, a);
+    if (status != FSI_OK) return status;
+    if (a->rows != p->rows || a->cols != p->rows || a->block != p->block || fsi__csr_hash(a) != im->pattern) return fsi__fail(p->context, FSI_ERROR_ARGUMENT, fn, -1, a->rows, "the matrix has another pattern than the one that was analysed");
+    p->factored = 0;
+    status = fsi__precond_check_values(p, a);
+    if (status == FSI_OK) status = fsi__precond_factorise(p, a);
+    if (status != FSI_OK) return status;
+    p->factored = 1;
+    p->stats.seconds = fsi__now(p->context) - clock;
+    return FSI_OK;
+}
+
+static fsi_status fsi__precond_apply(void *user, fsi_context *c, const double *x, double *y, int columns)
+{
+    const char *fn = "fsi_precond_operator";
+    fsi_precond *p = (fsi_precond *)user;
+    fsi__precond_impl *im;
+    fsi__precond_job job;
+    size_t n;
+    long long bad;
+    int k;
+    if (!p || p->cookie != FSI__COOKIE('Q', fsi_precond) || !fsi__is_context(c)) return FSI_ERROR_COOKIE;
+    if (!p->factored) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "there is no M: fsi_precond_factor has not succeeded");
+    n = (size_t)p->rows * (size_t)p->block;
+    if (columns < 0 || (n > 0 && columns > 0 && (!x || !y))) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, columns, "x or y is NULL, or there are %d columns", columns);
+    im = (fsi__precond_impl *)p->impl;
+    job.p = p;
+    job.x = x;
+    job.y = y;
+    if (im->upper) fsi__parallel(c, columns, 1, fsi__ic_column, &job);
+    else for (k = 0; k < columns; k++, job.x += n, job.y += n) fsi__parallel(c, (int)n / im->tile, FSI__PRECOND_GRAIN, fsi__precond_diagonal_rows, &job);
+    bad = fsi__precond_not_finite(y, n * (size_t)columns);
+    if (bad >= 0) return fsi__fail(c, FSI_ERROR_NAN, fn, bad, 0, "number %lld of M^-1 x is not finite", bad);
+    return FSI_OK;
+}
+
+FSI_API fsi_operator fsi_precond_operator(fsi_precond *p)
+{
+    fsi_operator o;
+    o.n = p && p->cookie == FSI__COOKIE('Q', fsi_precond) ? p->rows * p->block : -1;
+    o.apply = fsi__precond_apply;
+    o.user = p;
+    return o;
 }
 
 /* ---- >>solver implementation ------------------------------------------------------------------------------------ */
