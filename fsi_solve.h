@@ -2116,7 +2116,7 @@ static fsi_status fsi__order_bisect(fsi__order_nd *s)
         if (status != FSI_OK) return status;
         base += made;
     }
-    runs = base > 0 ? 3 : s->level[0].n > 1000 ? 2 : 1;
+    runs = s->level[0].n > 20000 ? 4 : s->level[0].n > 3000 ? 2 : 1; /* work lies in the large separators, time in the small ones */
     for (run = 0; run < runs; run++) {
         fsi__order_level *g = &s->level[base];
         status = fsi__order_multilevel(s, base, (uint64_t)run + 2);
