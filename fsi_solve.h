@@ -150,7 +150,7 @@ typedef struct fsi_ldlt_desc {
                                    multipliers should be; default NULL: none */
     fsi_ldlt_pivots pivots;     /* default POSITIVE */
     const signed char *sign;    /* SIGNED: 1 or -1 for each row (rows * block), read by create; default NULL */
-    double smallest_pivot;      /* below this times the largest entry of its row of A a pivot counts as 0; 0 to 1, default 1e-14 */
+    double smallest_pivot;      /* a pivot d_k = a_kk - sum_j l_kj^2 d_j below this times |a_kk| + sum_j l_kj^2 |d_j| counts as 0: it is rounding; 0 to 1, default 1e-14 */
 } fsi_ldlt_desc;
 
 typedef struct fsi_ldlt_stats {
@@ -158,8 +158,11 @@ typedef struct fsi_ldlt_stats {
     double entries, flops;      /* numbers stored for L and D; additions and multiplications of a factorisation */
     size_t bytes;               /* held */
     int negative;               /* of the last factorisation: pivots that are negative */
-    int weakest_row;            /* row of A with the smallest pivot, over the row's largest entry, -1: the matrix is empty; */
+    int weakest_row;            /* row of A whose pivot is smallest over what it was made of, see smallest_pivot, -1: the matrix is empty; */
     double weakest_pivot;       /* that ratio */
+    double growth;              /* largest ratio of what a pivot was made of to the largest entry of its row: at most 2 for definite matrices.
+                                   Solutions are good to about growth * 1e-16 before refinement; where that is not far below weakest_pivot, with
+                                   ANY, neither they nor `negative` are certain */
     double seconds_order, seconds_analyse, seconds_factor; /* by the clock hook; analyse holds order */
 } fsi_ldlt_stats;
 
@@ -2588,7 +2591,8 @@ typedef struct fsi__ldlt_verdict {
     int bad;                   /* first that was refused, -1: none; and what it was */
     double pivot;
     int negative, weakest;
-    double ratio;              /* of the weakest pivot to the largest entry of its row */
+    double ratio;              /* of the weakest pivot to what it was made of */
+    double growth;             /* largest ratio of what a pivot was made of to the largest entry of its row */
 } fsi__ldlt_verdict;
 
 typedef void fsi__ldlt_tile_fn(int k, const double *a, const double *b, double *c, size_t ldc);
@@ -2763,11 +2767,11 @@ static void fsi__ldlt_product(const fsi_ldlt *f, double *c, int ldc, int m, int 
     }
 }
 
-/* May d be the pivot of row k? */
-static int fsi__ldlt_judge(const fsi_ldlt *f, fsi__ldlt_verdict *v, int k, double d)
+/* May d be the pivot of row k? It is a_kk less the sum of l_kj^2 d_j; made = |a_kk| + sum of l_kj^2 |d_j| is what its rounding goes by. */
+static int fsi__ldlt_judge(const fsi_ldlt *f, fsi__ldlt_verdict *v, int k, double d, double made)
 {
     const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
-    const double scale = im->scale[k], ratio = scale > 0 ? fabs(d) / scale : 0;
+    const double ratio = made > 0 ? fabs(d) / made : 0;
     if (!(ratio > f->desc.smallest_pivot) || !fsi_is_finite(d) || (im->sign && im->sign[k] * d < 0)) {
         v->bad = k;
         v->pivot = d;
@@ -2778,16 +2782,17 @@ static int fsi__ldlt_judge(const fsi_ldlt *f, fsi__ldlt_verdict *v, int k, doubl
         v->ratio = ratio;
         v->weakest = k;
     }
+    if (made > v->growth * im->scale[k]) v->growth = made / im->scale[k];
     return 1;
 }
 
-/* Eliminates columns [from, to) of a panel of `ld` rows, which hold what the columns before `from` left. first: row of the panel's top.
-   Returns 0 when a pivot is refused. */
-static int fsi__ldlt_eliminate(const fsi_ldlt *f, double *panel, int ld, int from, int to, fsi__ldlt_verdict *v, int first)
+/* Eliminates columns [from, to) of a panel of `ld` rows, which hold what the columns before `from` left. first: row of the panel's top; made:
+   of the panel's rows, see fsi__ldlt_judge. Returns 0 when a pivot is refused. */
+static int fsi__ldlt_eliminate(const fsi_ldlt *f, double *panel, int ld, int from, int to, fsi__ldlt_verdict *v, int first, double *made)
 {
     int i, j, k;
     for (j = from; j < to; j++) {
-        double *c = panel + (size_t)j * (size_t)ld, inverse;
+        double *c = panel + (size_t)j * (size_t)ld, inverse, size;
         for (k = from; k + 3 < j; k += 4) {
             const double *l0 = panel + (size_t)k * (size_t)ld, *l1 = l0 + ld, *l2 = l1 + ld, *l3 = l2 + ld;
             const double c0 = l0[j] * l0[k], c1 = l1[j] * l1[k + 1], c2 = l2[j] * l2[k + 2], c3 = l3[j] * l3[k + 3];
@@ -2797,21 +2802,25 @@ static int fsi__ldlt_eliminate(const fsi_ldlt *f, double *panel, int ld, int fro
             const double *l0 = panel + (size_t)k * (size_t)ld, c0 = l0[j] * l0[k];
             for (i = j; i < ld; i++) c[i] -= l0[i] * c0;
         }
-        if (!fsi__ldlt_judge(f, v, first + j, c[j])) return 0;
+        if (!fsi__ldlt_judge(f, v, first + j, c[j], made[j])) return 0;
         inverse = 1 / c[j];
-        for (i = j + 1; i < ld; i++) c[i] *= inverse;
+        size = fabs(c[j]);
+        for (i = j + 1; i < ld; i++) {
+            c[i] *= inverse;
+            made[i] += c[i] * (c[i] * size);
+        }
     }
     return 1;
 }
 
 /* The panel of a front: n own columns of ld rows. */
-static int fsi__ldlt_factor_panel(const fsi_ldlt *f, double *panel, int ld, int n, fsi__ldlt_verdict *v, int first, double *pack, int shared)
+static int fsi__ldlt_factor_panel(const fsi_ldlt *f, double *panel, int ld, int n, fsi__ldlt_verdict *v, int first, double *made, double *pack, int shared)
 {
     int from, to;
     for (from = 0; from < n; from = to) {
         const double *l = panel + (size_t)from * (size_t)ld + from;
         to = n - from <= FSI__LDLT_PANEL + FSI__LDLT_PANEL / 2 ? n : from + FSI__LDLT_PANEL;
-        if (!fsi__ldlt_eliminate(f, panel, ld, from, to, v, first)) return 0;
+        if (!fsi__ldlt_eliminate(f, panel, ld, from, to, v, first, made)) return 0;
         if (to < n) fsi__ldlt_product(f, panel + (size_t)to * (size_t)ld + to, ld, ld - to, n - to, l + (to - from), l, ld, to - from, pack, shared);
     }
     return 1;
@@ -3065,7 +3074,7 @@ static size_t fsi__ldlt_stack(fsi_ldlt *f, int task, int begin, int end, size_t 
         fsi__ldlt_node *node = &im->node[s];
         if (node->task != task) continue;
         node->update = top[node->stack];
-        top[node->stack] += fsi__ldlt_update_size(node->rows * f->block);
+        top[node->stack] += fsi__ldlt_update_size(node->rows * f->block) + (size_t)fsi__ldlt_tall(f, node);
         if (top[node->stack] > most[node->stack]) most[node->stack] = top[node->stack];
         for (c = node->child; c >= 0; c = im->node[c].next) {
             const fsi__ldlt_node *child = &im->node[c];
@@ -3117,20 +3126,32 @@ static void fsi__ldlt_take_in(const fsi_ldlt *f, const fsi__ldlt_node *node, int
     }
 }
 
+/* What the pivots of a front's rows have been made of so far: behind its update, for the parent to take over. */
+static double *fsi__ldlt_made(const fsi_ldlt *f, const fsi__ldlt_node *node)
+{
+    return ((const fsi__ldlt_impl *)f->impl)->update + node->update + fsi__ldlt_update_size(node->rows * f->block);
+}
+
 /* Puts A's entries and the children's updates in a front's own columns. */
 static void fsi__ldlt_assemble(const fsi_ldlt *f, const fsi_csr *a, const fsi__ldlt_node *node, int shared)
 {
     const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
     const int b = f->block, wide = fsi__ldlt_wide(f, node), tall = fsi__ldlt_tall(f, node);
-    double *panel = im->panel + node->panel;
+    double *panel = im->panel + node->panel, *made = fsi__ldlt_made(f, node);
     size_t e;
-    int x, y;
+    int c, x, y;
     memset(panel, 0, (size_t)wide * (size_t)tall * sizeof *panel);
     for (e = node->entry; e < node->entry + node->entries; e++) {
         const fsi__ldlt_entry *to = &im->entry[e];
         const double *v = a->value + (size_t)to->a * (size_t)(b * b);
         double *out = panel + (size_t)(to->column * b) * (size_t)tall + to->row * b;
         for (y = 0; y < b; y++) for (x = 0; x < b; x++) out[(size_t)y * (size_t)tall + (size_t)x] = to->transposed ? v[y * b + x] : v[x * b + y];
+    }
+    for (x = 0; x < tall; x++) made[x] = x < wide ? fabs(panel[(size_t)x * ((size_t)tall + 1)]) : 0;
+    for (c = node->child; c >= 0; c = im->node[c].next) {
+        const fsi__ldlt_node *child = &im->node[c];
+        const double *from = fsi__ldlt_made(f, child) + fsi__ldlt_wide(f, child);
+        for (x = 0; x < child->rows; x++) for (y = 0; y < b; y++) made[im->at[child->row + (size_t)x] * b + y] += from[x * b + y];
     }
     fsi__ldlt_take_in(f, node, 1, shared);
 }
@@ -3147,9 +3168,9 @@ static int fsi__ldlt_front(const fsi__ldlt_run *run, const fsi__ldlt_node *node,
     const fsi_ldlt *f = run->f;
     const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
     const int wide = fsi__ldlt_wide(f, node), tall = fsi__ldlt_tall(f, node), below = tall - wide;
-    double *panel = im->panel + node->panel, *pack = im->pack + im->task[task].pack;
+    double *panel = im->panel + node->panel, *pack = im->pack + im->task[task].pack, *made = fsi__ldlt_made(f, node);
     fsi__ldlt_assemble(f, run->a, node, shared);
-    if (!fsi__ldlt_factor_panel(f, panel, tall, wide, &im->verdict[task], node->first * f->block, pack, shared)) return 0;
+    if (!fsi__ldlt_factor_panel(f, panel, tall, wide, &im->verdict[task], node->first * f->block, made, pack, shared)) return 0;
     if (below > 0) fsi__ldlt_product(f, im->update + node->update, 0, below, below, panel + wide, panel, tall, wide, pack, shared);
     fsi__ldlt_take_in(f, node, 0, shared);
     return 1;
@@ -3553,7 +3574,7 @@ static int fsi__ldlt_row(const fsi_ldlt *f, int k) { return ((const fsi__ldlt_im
 
 static fsi__ldlt_verdict fsi__ldlt_no_verdict(void)
 {
-    fsi__ldlt_verdict v = { -1, 0, 0, -1, HUGE_VAL };
+    fsi__ldlt_verdict v = { -1, 0, 0, -1, HUGE_VAL, 1 };
     return v;
 }
 
@@ -3569,6 +3590,7 @@ static fsi__ldlt_verdict fsi__ldlt_fold(const fsi__ldlt_impl *im)
             all.pivot = v->pivot;
         }
         all.negative += v->negative;
+        if (v->growth > all.growth) all.growth = v->growth;
         if (v->ratio < all.ratio) {
             all.ratio = v->ratio;
             all.weakest = v->weakest;
@@ -3609,6 +3631,7 @@ FSI_API fsi_status fsi_ldlt_factor(fsi_ldlt *f, const fsi_csr *a)
     }
     f->stats.negative = all.negative;
     f->stats.weakest_pivot = all.ratio;
+    f->stats.growth = all.growth;
     f->stats.weakest_row = all.weakest < 0 ? -1 : fsi__ldlt_row(f, all.weakest);
     f->factored = 1;
     f->stats.seconds_factor = fsi__now(f->context) - clock;
