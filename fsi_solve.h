@@ -150,7 +150,7 @@ typedef struct fsi_ldlt_desc {
                                    multipliers should be; default NULL: none */
     fsi_ldlt_pivots pivots;     /* default POSITIVE */
     const signed char *sign;    /* SIGNED: 1 or -1 for each row (rows * block), read by create; default NULL */
-    double smallest_pivot;      /* a pivot d_k = a_kk - sum_j l_kj^2 d_j below this times |a_kk| + sum_j l_kj^2 |d_j| counts as 0: it is rounding; 0 to 1, default 1e-14 */
+    double smallest_pivot;      /* a pivot d_k = a_kk - sum_j l_kj^2 d_j below this times |a_kk| + sum_j l_kj^2 |d_j| counts as 0: it is rounding; 0 to 1, default 1e-12 */
 } fsi_ldlt_desc;
 
 typedef struct fsi_ldlt_stats {
@@ -447,6 +447,15 @@ static uint64_t fsi__csr_hash(const fsi_csr *a)
     return fsi_hash(a->col, (size_t)a->start[a->rows] * sizeof(int), fsi_hash(a->start, ((size_t)a->rows + 1) * sizeof(int), 0));
 }
 
+/* Is a, for which something of `rows` rows was analysed, still on that pattern? */
+static fsi_status fsi__csr_same(fsi_context *c, const char *fn, const fsi_csr *a, int rows, int block, uint64_t pattern)
+{
+    const fsi_status status = fsi__csr_check(c, fn, a);
+    if (status != FSI_OK) return status;
+    if (a->rows != rows || a->cols != rows || a->block != block || fsi__csr_hash(a) != pattern) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, a->rows, "the matrix has another pattern than the one that was analysed");
+    return FSI_OK;
+}
+
 typedef struct fsi__product_job { const fsi_csr *a; const double *x; double *y; int columns; } fsi__product_job;
 
 /* Rows of numbers: four columns at a time share the loads of the matrix, which stays in cache for the next four; each sum is in the order of
@@ -540,6 +549,42 @@ FSI_API fsi_status fsi_csr_multiply(fsi_context *context, const fsi_csr *a, cons
     return FSI_OK;
 }
 
+static fsi_status fsi__csr_apply(void *user, fsi_context *context, const double *x, double *y, int columns)
+{
+    fsi__product_job job;
+    if (!user) return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_csr_operator", -1, 0, "the matrix is NULL");
+    job.a = (const fsi_csr *)user;
+    job.x = x;
+    job.y = y;
+    job.columns = columns;
+    fsi__parallel(context, job.a->rows, 1024, fsi__product_rows, &job);
+    return FSI_OK;
+}
+
+FSI_API fsi_operator fsi_csr_operator(const fsi_csr *a)
+{
+    fsi_operator o;
+    const int good = fsi__csr_check(NULL, "fsi_csr_operator", a) == FSI_OK && a->rows == a->cols;
+    o.n = good ? a->rows * a->block : -1;
+    o.apply = fsi__csr_apply;
+    o.user = (void *)a;
+    return o;
+}
+
+/* Calls back; of what fails there is a message afterwards, of what does not, none. */
+static fsi_status fsi__operate(fsi_context *c, const char *fn, const fsi_operator *o, const double *x, double *y, int columns, const char *what)
+{
+    fsi_error before;
+    fsi_status status;
+    if (!c) return o->apply(o->user, c, x, y, columns);
+    before = c->error;
+    c->error.status = FSI_OK;
+    status = o->apply(o->user, c, x, y, columns);
+    if (status == FSI_OK) c->error = before;
+    else if (c->error.status == FSI_OK) fsi__fail(c, status, fn, -1, 0, "%s failed: %s", what, fsi_status_text(status));
+    return status;
+}
+
 /* ---- >>assembly implementation ----------------------------------------------------------------------------------
 
    Which contributions make an entry? Asked for each entry alone, a gather of blocks from all over the element matrices. But
@@ -618,7 +663,7 @@ static fsi_status fsi__assembly_check(const fsi_assembly_desc *d, const char *fn
         if (m < 0 || m > FSI__ASSEMBLY_MOST) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, e, (double)m, "element %d has %.0f vertices, must have 0 to %d", e, (double)m, FSI__ASSEMBLY_MOST);
         sum += m * m;
     }
-    if (sum + d->vertices > 2147483647 || (double)sum * d->block * d->block > (double)((size_t)-1 / sizeof(double)))
+    if (sum + d->vertices > 2147483647 || ((double)sum + d->vertices) * d->block * d->block > (double)((size_t)-1 / (4 * sizeof(double))))
         return fsi__fail(c, FSI_ERROR_LIMIT, fn, -1, (double)sum, "the elements have %.0f blocks, more than can be counted", (double)sum);
     if (d->elements > 0 && d->start[d->elements] > 0 && !d->vertex) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "vertex is NULL");
     for (e = 0; e < d->elements; e++) for (k = d->start[e]; k < d->start[e + 1]; k++)
@@ -785,7 +830,9 @@ static void fsi__assembly_add(double *sum, const int *slot, const double *v, int
             to[0] += v[0], to[1] += v[1], to[2] += v[2];
             to[3] += v1[0], to[4] += v1[1], to[5] += v1[2];
             to[6] += v2[0], to[7] += v2[1], to[8] += v2[2];
-        } else for (p = 0; p < b; p++) for (q = 0; q < b; q++) to[p * b + q] += v[p * w + q];
+        }
+        else if (b == 1) to[0] += v[0];
+        else for (p = 0; p < b; p++) for (q = 0; q < b; q++) to[p * b + q] += v[p * w + q];
     }
 }
 
@@ -1179,6 +1226,7 @@ FSI_API fsi_status fsi_dense_ldlt(fsi_context *context, int n, double *a, int *p
     if (status != FSI_OK) return status;
     if (n > 0 && !pivot) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "pivot is NULL");
     fsi__dense_mirror(w, a);
+    for (k = 0; k < w; k++) pivot[k] = n; /* which the solve refuses */
     for (k = 0; k < w; k++) {
         double *row = a + k * w, size;
         fsi__dense_choose(w, a, k, &p, &r);
@@ -1209,6 +1257,7 @@ FSI_API fsi_status fsi_dense_ldlt_solve(int n, const double *a, const int *pivot
     const size_t w = (size_t)n;
     int i, k;
     if (status != FSI_OK) return status;
+    for (k = 0; k < n; k++) if (pivot[k] >= n || -1 - pivot[k] >= n || (pivot[k] < 0 && k + 1 == n && (k == 0 || pivot[k - 1] >= 0))) return FSI_ERROR_ARGUMENT;
     for (k = 0; k < n; k++) fsi__dense_exchange(&x[k], &x[pivot[k] < 0 ? -1 - pivot[k] : pivot[k]]);
     for (k = 0; k < n; k++) { /* L y = P b, D z = y */
         const double *u = a + (size_t)k * w, *v = u + w;
@@ -1258,6 +1307,7 @@ FSI_API fsi_status fsi_dense_ldlt_solve(int n, const double *a, const int *pivot
    Before either, vertices with the same closed neighbourhood become one (Ashcraft 1995), and rows with more than
    10 sqrt(n) neighbours are put aside to the end. All decisions are made in integers: the same order on every platform. */
 #define FSI__ORDER_LEAF 500   /* rows of a piece that is not dissected further */
+#define FSI__ORDER_SMALL 3000 /* rows of a matrix for which minimum degree is as good */
 #define FSI__ORDER_LEVELS 48  /* of coarsening, at most */
 
 /* Neighbours of v: adj[start[v]] .. adj[start[v + 1] - 1]; weight: rows that a vertex stands for; rank: 1 comes after all
@@ -2375,7 +2425,8 @@ static fsi_status fsi__order_dissect(fsi_context *c, const fsi__order_net *g, in
 typedef struct fsi__order_job {
     fsi_context *c;
     int n;
-    const int *start, *adj, *weight;
+    const int *start, *adj;
+    int block;           /* rows of the matrix that a vertex stands for */
     const unsigned char *last;
     fsi__arena memory, core_memory;
     uint64_t *key;       /* hash of the closed neighbourhood */
@@ -2451,7 +2502,7 @@ static int64_t fsi__order_fill_core(fsi__order_job *s)
         int i = s->number[v];
         int64_t rows = 0;
         if (i < 0) continue;
-        for (u = v; u >= 0; u = s->sibling[u]) rows += s->weight ? s->weight[u] : 1;
+        for (u = v; u >= 0; u = s->sibling[u]) rows += s->block;
         g->weight[i] = rows < INT32_MAX ? (int)rows : INT32_MAX;
         total += rows;
         g->rank[i] = s->last && s->last[v];
@@ -2515,22 +2566,21 @@ static void fsi__order_natural(int n, const unsigned char *last, int *order)
 }
 
 /* Orders a symmetric graph without self loops: neighbours of v are adj[start[v]] .. adj[start[v + 1] - 1], ascending.
-   weight[v] >= 1 (NULL: all 1): rows of the matrix that v stands for. last[v] nonzero (NULL: none): after all others.
-   method 0: nested dissection, 1: minimum degree, 2: as numbered. order[k] becomes the k-th vertex to eliminate. */
-static fsi_status fsi__order_graph(fsi_context *c, int n, const int *start, const int *adj, const int *weight,
-                                               const unsigned char *last, int method, int *order)
+   block: rows of the matrix that each stands for. last[v] nonzero (NULL: none): after all others. order[k] becomes the k-th vertex to
+   eliminate. */
+static fsi_status fsi__order_graph(fsi_context *c, int n, const int *start, const int *adj, int block, const unsigned char *last, fsi_ldlt_order method, int *order)
 {
     fsi__order_job s;
     fsi_status status;
     int v;
-    if (method == 2 || n == 0) {
+    if (method == FSI_LDLT_NATURAL || n == 0) {
         fsi__order_natural(n, last, order);
         return FSI_OK;
     }
     memset(&s, 0, sizeof s);
-    s.c = c; s.n = n; s.start = start; s.adj = adj; s.weight = weight; s.last = last;
+    s.c = c; s.n = n; s.start = start; s.adj = adj; s.block = block; s.last = last;
     status = fsi__order_make_core(&s);
-    if (status == FSI_OK) status = method == 0 ? fsi__order_dissect(c, &s.core, s.list) : fsi__order_by_degree(c, &s.core, s.list);
+    if (status == FSI_OK) status = method == FSI_LDLT_DISSECTION && (double)n * block > FSI__ORDER_SMALL ? fsi__order_dissect(c, &s.core, s.list) : fsi__order_by_degree(c, &s.core, s.list);
     if (status == FSI_OK) {
         int *vertex = s.core.start; /* of the core; its edges are no longer needed */
         for (v = 0; v < n; v++) if (s.number[v] >= 0) vertex[s.number[v]] = v;
@@ -2541,7 +2591,6 @@ static fsi_status fsi__order_graph(fsi_context *c, int n, const int *start, cons
     return status;
 }
 
-/* Calls that the compiler must not inline. */
 /* ---- >>fronts ---------------------------------------------------------------------------------------------------
 
    P A P^T = L D L^T by fronts (Duff and Reid's multifrontal method). Columns whose structure below the diagonal is the same
@@ -2566,6 +2615,7 @@ enum {
     FSI__LDLT_STRIP = 48,               /* columns of a product that are one task; a multiple of both sides of the tile */
     FSI__LDLT_MC = 256                  /* rows that stay in the second cache while columns go by */
 };
+#define FSI__LDLT_FRONT 2000.0 /* what a front itself costs, beside its arithmetic */
 #define FSI__LDLT_SMALL 1e6  /* less work than this is one task */
 #define FSI__LDLT_SHARE 16.0 /* a subtree is a task when it is less than this part of the work */
 
@@ -2687,8 +2737,7 @@ static void fsi__ldlt_pack(const double *l, int ld, const double *d, int rows, i
     }
 }
 
-/* C -= L D L^T, or C = -L D L^T when fresh: C has m rows and n <= m columns, of which what is on or below the diagonal counts; L the same
-   m rows, k columns; D the diagonal of d. ldc 0: C is an update. pack: (2 m + MR + NR) KC numbers. shared: among the context's threads. */
+/* `depth` columns of a product at work: a and b packed; fresh: C is made, not changed. */
 typedef struct fsi__ldlt_job { double *c; const double *a, *b; int ldc, m, n, depth, fresh; fsi__ldlt_tile_fn *tile; } fsi__ldlt_job;
 
 /* An update of `side` rows is kept as its lower triangle, in strips of columns that start at the row of the strip's first:
@@ -2745,10 +2794,12 @@ static void fsi__ldlt_strip(void *arg, int chunk, int begin, int end)
     }
 }
 
+/* C -= L D L^T, or C = -L D L^T when ldc is 0 and C an update: C has m rows and n <= m columns, of which what is on or below the diagonal
+   counts; L the same m rows, k columns; D the diagonal of d. pack: (2 m + MR + NR) min(k, KC) numbers. shared: among the context's threads. */
 static void fsi__ldlt_product(const fsi_ldlt *f, double *c, int ldc, int m, int n, const double *l, const double *d, int ld, int k, double *pack, int shared)
 {
     fsi__ldlt_job job;
-    double *b = pack + (size_t)(m + FSI__LDLT_MR) * FSI__LDLT_KC;
+    double *b = pack + (size_t)(m + FSI__LDLT_MR) * (size_t)(k < FSI__LDLT_KC ? k : FSI__LDLT_KC);
     int p;
     job.c = c;
     job.ldc = ldc;
@@ -3157,13 +3208,13 @@ static void fsi__ldlt_assemble(const fsi_ldlt *f, const fsi_csr *a, const fsi__l
 }
 
 /* One factorisation. */
-typedef struct fsi__ldlt_run {
+typedef struct fsi__ldlt_pass {
     const fsi_ldlt *f;
     const fsi_csr *a;
-} fsi__ldlt_run;
+} fsi__ldlt_pass;
 
 /* A front from assembly to update, for a task. Returns 0 when a pivot is refused. */
-static int fsi__ldlt_front(const fsi__ldlt_run *run, const fsi__ldlt_node *node, int task, int shared)
+static int fsi__ldlt_front(const fsi__ldlt_pass *run, const fsi__ldlt_node *node, int task, int shared)
 {
     const fsi_ldlt *f = run->f;
     const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
@@ -3178,7 +3229,7 @@ static int fsi__ldlt_front(const fsi__ldlt_run *run, const fsi__ldlt_node *node,
 
 static void fsi__ldlt_subtrees(void *arg, int chunk, int begin, int end)
 {
-    const fsi__ldlt_run *run = (const fsi__ldlt_run *)arg;
+    const fsi__ldlt_pass *run = (const fsi__ldlt_pass *)arg;
     const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)run->f->impl;
     int t, s;
     (void)chunk;
@@ -3302,7 +3353,7 @@ static void fsi__ldlt_take_graph(fsi__arena *m, fsi__ldlt_graph *g, int n, int e
 static double fsi__ldlt_work(const fsi_ldlt *f, const fsi__ldlt_node *node)
 {
     const double w = fsi__ldlt_wide(f, node), t = fsi__ldlt_tall(f, node), below = t - w;
-    return w * (w * w / 3 + below * (w + below)) + 2000; /* and what the front itself costs */
+    return w * (w * w / 3 + below * (w + below)) + FSI__LDLT_FRONT;
 }
 
 /* Cuts the tree in tasks; returns their number, without what is above them. */
@@ -3386,7 +3437,23 @@ static fsi_status fsi__ldlt_symbolic(fsi_ldlt *f, fsi__ldlt_graph *g, const fsi_
 /* Room that a node's products need. */
 static size_t fsi__ldlt_pack_size(const fsi_ldlt *f, const fsi__ldlt_node *node)
 {
-    return (2 * (size_t)fsi__ldlt_tall(f, node) + FSI__LDLT_MR + FSI__LDLT_NR) * FSI__LDLT_KC;
+    const int wide = fsi__ldlt_wide(f, node);
+    return (2 * (size_t)fsi__ldlt_tall(f, node) + FSI__LDLT_MR + FSI__LDLT_NR) * (size_t)(wide < FSI__LDLT_KC ? wide : FSI__LDLT_KC);
+}
+
+/* Where memory is addressed by 32 bits, sizes could wrap around before it runs out: no front, nor all panels, may come near. */
+static int fsi__ldlt_is_addressable(const fsi_ldlt *f)
+{
+    const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
+    const double limit = (double)((size_t)-1 / (4 * sizeof(double)));
+    double panels = 0;
+    int s;
+    for (s = 0; s < im->node_count; s++) {
+        const double wide = fsi__ldlt_wide(f, &im->node[s]), tall = fsi__ldlt_tall(f, &im->node[s]);
+        panels += wide * tall;
+        if (panels > limit || (2 * tall + 16) * (tall < FSI__LDLT_KC ? FSI__LDLT_KC : tall) > limit) return 0;
+    }
+    return 1;
 }
 
 /* Where panels, updates and packed columns lie. */
@@ -3396,6 +3463,7 @@ static fsi_status fsi__ldlt_plan(fsi_ldlt *f, double *work)
     fsi__arena measure = { NULL, 0, 0 };
     size_t panel = 0, update = 0, pack = 0;
     int s, t;
+    if (!fsi__ldlt_is_addressable(f)) return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, f->rows, "no memory for the factor: its fronts are larger than can be addressed");
     im->task_count = fsi__ldlt_cut(f, work);
     im->task[im->task_count].begin = 0;
     im->task[im->task_count].end = im->node_count;
@@ -3412,7 +3480,7 @@ static fsi_status fsi__ldlt_plan(fsi_ldlt *f, double *work)
         const fsi__ldlt_node *node = &im->node[s];
         im->node[s].panel = panel;
         panel += (size_t)fsi__ldlt_wide(f, node) * (size_t)fsi__ldlt_tall(f, node);
-        f->stats.flops += fsi__ldlt_work(f, node) - 2000;
+        f->stats.flops += fsi__ldlt_work(f, node) - FSI__LDLT_FRONT;
     }
     f->stats.entries = (double)panel;
     for (t = 0; t < 2; t++) {
@@ -3432,13 +3500,12 @@ static fsi_status fsi__ldlt_analyse(fsi_ldlt *f, const fsi_csr *a)
     fsi__ldlt_graph g;
     fsi__ldlt_group *group = NULL;
     double *work = NULL, clock = fsi__now(f->context);
-    int *node_of = NULL, *weight = NULL, pass, k;
+    int *node_of = NULL, pass, k;
     fsi_status status = FSI_OK;
     for (pass = 0; pass < 2; pass++) {
         fsi__arena *m = pass ? &scratch : &measure;
         fsi__ldlt_take_graph(m, &g, f->rows, a->start[a->rows]);
         node_of = (int *)fsi__take(m, (size_t)f->rows, sizeof(int));
-        weight = (int *)fsi__take(m, (size_t)f->rows, sizeof(int));
         group = (fsi__ldlt_group *)fsi__take(m, (size_t)f->rows, sizeof *group);
         work = (double *)fsi__take(m, (size_t)f->rows, sizeof *work);
         if (!pass && !fsi__arena_reserve(f->context, &scratch, measure.used)) return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, f->rows, "no memory to analyse %d rows", f->rows);
@@ -3446,8 +3513,7 @@ static fsi_status fsi__ldlt_analyse(fsi_ldlt *f, const fsi_csr *a)
     g.perm = im->perm;
     g.inverse = im->inverse;
     fsi__ldlt_make_graph(&g, a);
-    for (k = 0; k < f->rows; k++) weight[k] = f->block;
-    status = fsi__order_graph(f->context, f->rows, g.start, g.adj, weight, f->desc.last, (int)f->desc.order, im->perm);
+    status = fsi__order_graph(f->context, f->rows, g.start, g.adj, f->block, f->desc.last, f->desc.order, im->perm);
     f->stats.seconds_order = fsi__now(f->context) - clock;
     for (k = 0; k < f->rows && status == FSI_OK; k++) im->inverse[im->perm[k]] = k;
     if (status == FSI_OK) status = fsi__ldlt_symbolic(f, &g, a, node_of, group);
@@ -3464,7 +3530,7 @@ FSI_API fsi_ldlt_desc fsi_ldlt_default_desc(void)
     fsi_ldlt_desc d;
     memset(&d, 0, sizeof d);
     d.cookie = FSI__COOKIE('l', fsi_ldlt_desc);
-    d.smallest_pivot = 1e-14;
+    d.smallest_pivot = 1e-12;
     return d;
 }
 
@@ -3479,7 +3545,7 @@ FSI_API void fsi_ldlt_destroy(fsi_ldlt *f)
     fsi__free(f->context, f, 1, sizeof *f + sizeof *im);
 }
 
-/* What is as long as the matrix has rows. */
+/* What has no more parts than the matrix has rows. */
 static void fsi__ldlt_lay_rows(fsi__ldlt_impl *im, fsi__arena *m, size_t n)
 {
     im->perm = (int *)fsi__take(m, n, sizeof(int));
@@ -3604,16 +3670,15 @@ FSI_API fsi_status fsi_ldlt_factor(fsi_ldlt *f, const fsi_csr *a)
     const char *fn = "fsi_ldlt_factor";
     fsi__ldlt_impl *im;
     fsi__ldlt_verdict all;
-    fsi__ldlt_run run;
+    fsi__ldlt_pass run;
     fsi_status status;
     double clock;
     int t, s, row, ok;
     if (!f || f->cookie != FSI__COOKIE('L', fsi_ldlt)) return FSI_ERROR_COOKIE;
     clock = fsi__now(f->context);
     im = (fsi__ldlt_impl *)f->impl;
-    status = fsi__csr_check(f->context, fn, a);
+    status = fsi__csr_same(f->context, fn, a, f->rows, f->block, im->pattern);
     if (status != FSI_OK) return status;
-    if (a->rows != f->rows || a->cols != f->rows || a->block != f->block || fsi__csr_hash(a) != im->pattern) return fsi__fail(f->context, FSI_ERROR_ARGUMENT, fn, -1, a->rows, "the matrix has another pattern than the one that was analysed");
     f->factored = 0;
     f->factorings++;
     row = fsi__ldlt_scales(f, a);
@@ -3639,13 +3704,13 @@ FSI_API fsi_status fsi_ldlt_factor(fsi_ldlt *f, const fsi_csr *a)
 }
 
 /* What solve and refine ask for. */
-static fsi_status fsi__ldlt_ready(const fsi_ldlt *f, const char *fn, const double *b, const double *x)
+static fsi_status fsi__ldlt_ready(const fsi_ldlt *f, fsi_context *c, const char *fn, const double *b, const double *x)
 {
     int r;
     if (!f || f->cookie != FSI__COOKIE('L', fsi_ldlt)) return FSI_ERROR_COOKIE;
-    if (!f->factored) return fsi__fail(f->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "there is no factor: fsi_ldlt_factor has not succeeded");
-    if (f->rows > 0 && (!b || !x)) return fsi__fail(f->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "b or x is NULL");
-    for (r = 0; r < f->rows * f->block; r++) if (!fsi_is_finite(b[r])) return fsi__fail(f->context, FSI_ERROR_NAN, fn, r, 0, "b[%d] is not finite", r);
+    if (!f->factored) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "there is no factor: fsi_ldlt_factor has not succeeded");
+    if (f->rows > 0 && (!b || !x)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "b or x is NULL");
+    for (r = 0; r < f->rows * f->block; r++) if (!fsi_is_finite(b[r])) return fsi__fail(c, FSI_ERROR_NAN, fn, r, 0, "b[%d] is not finite", r);
     return FSI_OK;
 }
 
@@ -3660,45 +3725,48 @@ static int fsi__ldlt_substitute(const fsi_ldlt *f, int absolute)
     return 1;
 }
 
-static fsi_status fsi__ldlt_overflow(const fsi_ldlt *f, const char *fn)
+static fsi_status fsi__ldlt_overflow(fsi_context *c, const char *fn)
 {
-    return fsi__fail(f->context, FSI_ERROR_NAN, fn, -1, 0, "the solution is larger than a double can hold");
+    return fsi__fail(c, FSI_ERROR_NAN, fn, -1, 0, "the solution is larger than a double can hold");
 }
 
 /* What solve and the operator do. */
-static fsi_status fsi__ldlt_apply_inverse(fsi_ldlt *f, const char *fn, const double *b, double *x, int absolute)
+static fsi_status fsi__ldlt_apply_inverse(fsi_ldlt *f, fsi_context *c, const char *fn, const double *b, double *x, int absolute)
 {
-    const fsi_status status = fsi__ldlt_ready(f, fn, b, x);
+    const fsi_status status = fsi__ldlt_ready(f, c, fn, b, x);
     fsi__ldlt_impl *im;
     int r, k;
     if (status != FSI_OK) return status;
     im = (fsi__ldlt_impl *)f->impl;
     for (r = 0; r < f->rows; r++) for (k = 0; k < f->block; k++) im->x[im->inverse[r] * f->block + k] = b[r * f->block + k];
-    if (!fsi__ldlt_substitute(f, absolute)) return fsi__ldlt_overflow(f, fn);
+    if (!fsi__ldlt_substitute(f, absolute)) return fsi__ldlt_overflow(c, fn);
     for (r = 0; r < f->rows; r++) for (k = 0; k < f->block; k++) x[r * f->block + k] = im->x[im->inverse[r] * f->block + k];
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi_ldlt_solve(fsi_ldlt *f, const double *b, double *x) { return fsi__ldlt_apply_inverse(f, "fsi_ldlt_solve", b, x, 0); }
+FSI_API fsi_status fsi_ldlt_solve(fsi_ldlt *f, const double *b, double *x) { return f ? fsi__ldlt_apply_inverse(f, f->context, "fsi_ldlt_solve", b, x, 0) : FSI_ERROR_COOKIE; }
 
 FSI_API fsi_status fsi_ldlt_refine(fsi_ldlt *f, const fsi_csr *a, const double *b, double *x, double *residual)
 {
     const char *fn = "fsi_ldlt_refine";
-    fsi_status status = fsi__ldlt_ready(f, fn, b, x);
+    fsi_status status = f ? fsi__ldlt_ready(f, f->context, fn, b, x) : FSI_ERROR_COOKIE;
     fsi__ldlt_impl *im;
     double worst = 0;
     int r, k;
     if (status != FSI_OK) return status;
     im = (fsi__ldlt_impl *)f->impl;
-    if (!a || a->rows != f->rows || a->block != f->block || fsi__csr_hash(a) != im->pattern) return fsi__fail(f->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "the matrix has another pattern than the one that was analysed");
-    status = fsi_csr_multiply(f->context, a, x, im->product);
+    status = fsi__csr_same(f->context, fn, a, f->rows, f->block, im->pattern);
     if (status != FSI_OK) return status;
+    fsi__csr_apply((void *)a, f->context, x, im->product, 1);
     for (r = 0; r < f->rows; r++) for (k = 0; k < f->block; k++) {
-        const double left = b[r * f->block + k] - im->product[r * f->block + k];
+        const int row = r * f->block + k;
+        const double left = b[row] - im->product[row];
+        if (!fsi_is_finite(left)) return fsi__fail(f->context, FSI_ERROR_NAN, fn, row, left, "row %d of b - A x is not finite", row);
         worst = fabs(left) > worst ? fabs(left) : worst;
         im->x[im->inverse[r] * f->block + k] = left;
     }
-    if (!fsi__ldlt_substitute(f, 0)) return fsi__ldlt_overflow(f, fn);
+    if (!fsi__ldlt_substitute(f, 0)) return fsi__ldlt_overflow(f->context, fn);
+    for (r = 0; r < f->rows; r++) for (k = 0; k < f->block; k++) if (!fsi_is_finite(x[r * f->block + k] + im->x[im->inverse[r] * f->block + k])) return fsi__ldlt_overflow(f->context, fn);
     for (r = 0; r < f->rows; r++) for (k = 0; k < f->block; k++) x[r * f->block + k] += im->x[im->inverse[r] * f->block + k];
     if (residual) *residual = worst;
     return FSI_OK;
@@ -3815,35 +3883,15 @@ FSI_API fsi_status fsi_border_solve(fsi_border *s, const double *f, const double
 
 /* ---- >>operators implementation --------------------------------------------------------------------------------- */
 
-static fsi_status fsi__csr_apply(void *user, fsi_context *context, const double *x, double *y, int columns)
-{
-    fsi__product_job job;
-    job.a = (const fsi_csr *)user;
-    job.x = x;
-    job.y = y;
-    job.columns = columns;
-    fsi__parallel(context, job.a->rows, 1024, fsi__product_rows, &job);
-    return FSI_OK;
-}
-
-FSI_API fsi_operator fsi_csr_operator(const fsi_csr *a)
-{
-    fsi_operator o;
-    const int good = fsi__csr_check(NULL, "fsi_csr_operator", a) == FSI_OK && a->rows == a->cols;
-    o.n = good ? a->rows * a->block : -1;
-    o.apply = fsi__csr_apply;
-    o.user = (void *)a;
-    return o;
-}
-
 static fsi_status fsi__ldlt_operate(void *user, fsi_context *context, const double *x, double *y, int columns)
 {
     fsi_ldlt *f = (fsi_ldlt *)user;
-    const size_t n = (size_t)f->rows * (size_t)f->block;
+    size_t n;
     fsi_status status = FSI_OK;
     int k;
-    (void)context;
-    for (k = 0; k < columns && status == FSI_OK; k++) status = fsi__ldlt_apply_inverse(f, "fsi_ldlt_operator", x + (size_t)k * n, y + (size_t)k * n, 1);
+    if (!f || f->cookie != FSI__COOKIE('L', fsi_ldlt)) return FSI_ERROR_COOKIE;
+    n = (size_t)f->rows * (size_t)f->block;
+    for (k = 0; k < columns && status == FSI_OK; k++) status = fsi__ldlt_apply_inverse(f, context, "fsi_ldlt_operator", x + (size_t)k * n, y + (size_t)k * n, 1);
     return status;
 }
 
@@ -4041,15 +4089,12 @@ static double fsi__krylov_shrink(const fsi_krylov *k, double *y, const double *x
 
 static const char *const fsi__krylov_solve_name = "fsi_krylov_solve";
 
-/* y = A x or M^-1 x. An operator that leaves no message gets one. */
+/* y = A x or M^-1 x. */
 static fsi_status fsi__krylov_apply(fsi_krylov *k, const fsi_operator *o, const double *x, double *y, int columns)
 {
     const int is_a = o == fsi__krylov_of(k)->a;
-    const fsi_status status = o->apply(o->user, k->context, x, y, columns);
     *(is_a ? &k->stats.applied_a : &k->stats.applied_m) += columns;
-    if (status != FSI_OK && k->context && k->context->error.status != status)
-        return fsi__fail(k->context, status, fsi__krylov_solve_name, k->stats.iters, 0, "iteration %d: %s failed", k->stats.iters, is_a ? "A" : "M");
-    return status;
+    return fsi__operate(k->context, fsi__krylov_solve_name, o, x, y, columns, is_a ? "A" : "M");
 }
 
 static fsi_status fsi__krylov_not_finite(fsi_krylov *k)
@@ -4477,7 +4522,7 @@ static fsi_status fsi__krylov_rounds(fsi_krylov *k)
     fsi__krylov_impl *im = fsi__krylov_of(k);
     fsi_status status;
     int j;
-    im->limit = k->stats.iters + k->desc.max_iters;
+    im->limit = k->desc.max_iters < 2147483647 - k->stats.iters ? k->stats.iters + k->desc.max_iters : 2147483647;
     for (j = 0; j < im->count; j++) im->sigma[j] = 0;
     memset(im->d, 0, (size_t)im->count * (size_t)k->desc.rows * sizeof(double));
     status = fsi__krylov_measure(k, 1);
@@ -4639,6 +4684,10 @@ FSI_API fsi_status fsi_krylov_solve(fsi_krylov *k, const fsi_operator *a, const 
     if (status == FSI_OK && m) status = fsi__krylov_check_operator(k, m, "M");
     if (status != FSI_OK) return status;
     if (k->desc.rows > 0 && (!b || !x)) return fsi__fail(k->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "b or x is NULL");
+    if (k->desc.rows == 0) {
+        memset(&k->stats, 0, sizeof k->stats);
+        return FSI_OK;
+    }
     status = fsi__krylov_check_vectors(k, b, "b");
     if (status == FSI_OK) status = fsi__krylov_check_vectors(k, x, "x");
     if (status != FSI_OK) return status;
@@ -4651,7 +4700,7 @@ FSI_API fsi_status fsi_krylov_solve(fsi_krylov *k, const fsi_operator *a, const 
     k->stats.residual = im->residual[worst];
     k->stats.seconds = fsi__now(k->context) - clock;
     if (status != FSI_OK) return status;
-    if (k->desc.rows > 0) memcpy(x, im->x, (size_t)k->desc.rows * (size_t)k->desc.columns * sizeof *x);
+    memcpy(x, im->x, (size_t)k->desc.rows * (size_t)k->desc.columns * sizeof *x);
     if (im->verdict != FSI_OK || k->stats.residual <= k->desc.tolerance) return im->verdict;
     return fsi__fail(k->context, FSI_ERROR_CONVERGENCE, fn, worst, k->stats.residual, "column %d has a residual of %g |b| after %d iterations, tolerance %g", worst, k->stats.residual, k->stats.iters, k->desc.tolerance);
 }
@@ -4677,8 +4726,9 @@ static void fsi__block(int m, int n, int k, double s, const double *a, int ta, c
 /* D^-1 = G^T G with G = L^-1, where D = L L^T is b x b, in place. Returns -1 or the first row whose pivot is not above 1e-10 size[row]. */
 static int fsi__block_invert(int b, double *d, const double *size)
 {
-    double l[256], g[256] = { 0 };
+    double l[256], g[256];
     int i, j, k;
+    memset(g, 0, sizeof(double) * (size_t)(b * b));
     for (i = 0; i < b; i++) {
         for (j = 0; j <= i; j++) {
             double s = d[i * b + j];
@@ -5066,9 +5116,8 @@ FSI_API fsi_status fsi_precond_factor(fsi_precond *p, const fsi_csr *a)
     if (!p || p->cookie != FSI__COOKIE('Q', fsi_precond)) return FSI_ERROR_COOKIE;
     clock = fsi__now(p->context);
     im = (fsi__precond_impl *)p->impl;
-    status = fsi__csr_check(p->context, fn, a);
+    status = fsi__csr_same(p->context, fn, a, p->rows, p->block, im->pattern);
     if (status != FSI_OK) return status;
-    if (a->rows != p->rows || a->cols != p->rows || a->block != p->block || fsi__csr_hash(a) != im->pattern) return fsi__fail(p->context, FSI_ERROR_ARGUMENT, fn, -1, a->rows, "the matrix has another pattern than the one that was analysed");
     p->factored = 0;
     status = fsi__precond_check_values(p, a);
     if (status == FSI_OK) status = fsi__precond_factorise(p, a);
@@ -5117,13 +5166,11 @@ typedef struct fsi__solver_impl {
     fsi_ldlt *ldlt;      /* of the last matrix, NULL: none */
     fsi_krylov *krylov;
     uint64_t kind;       /* hash of what ldlt was analysed for */
-    uint64_t values;     /* hash of the values that it holds the factor of */
     double *x, *r;       /* the iterate; b - A x */
-    fsi__arena memory;
+    double *kept;        /* the values that ldlt holds the factor of */
+    int busy;            /* 1 during a solve */
+    fsi__arena memory, kept_memory;
 } fsi__solver_impl;
-
-/* How far x is from solving the system. */
-typedef struct fsi__solver_gap { double residual, backward; } fsi__solver_gap; /* |r| / |b|; largest |r_i| / (|A| |x| + |b|)_i, 1 without a matrix */
 
 static const char *const fsi__solver_name = "fsi_solver_solve";
 
@@ -5153,6 +5200,7 @@ FSI_API void fsi_solver_destroy(fsi_solver *s)
     fsi_ldlt_destroy(im->ldlt);
     fsi_krylov_destroy(im->krylov);
     fsi__arena_free(s->context, &im->memory);
+    fsi__arena_free(s->context, &im->kept_memory);
     s->cookie = 0;
     fsi__free(s->context, s, 1, sizeof *s + sizeof *im);
 }
@@ -5176,11 +5224,14 @@ FSI_API fsi_status fsi_solver_create(fsi_solver **out, const fsi_solver_desc *de
     return FSI_OK;
 }
 
+/* Is x looked at before it is written? */
+static int fsi__solver_guesses(const fsi_solver *s, const fsi_system *y) { return y->op || s->desc.solve || s->desc.reuse > 0; }
+
 static fsi_status fsi__solver_check(fsi_solver *s, const fsi_system *y, const double *b, const double *x, int *rows)
 {
     fsi_status status = FSI_OK;
     int r;
-    if (!y || y->cookie != FSI__COOKIE('y', fsi_system)) return FSI_ERROR_COOKIE;
+    if (!y || y->cookie != FSI__COOKIE('y', fsi_system)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fsi__solver_name, -1, 0, "the system is NULL, or was not filled by fsi_default_system");
     if (!y->matrix == !y->op) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, 0, "a system has a matrix or an op: here it has %s", y->op ? "both" : "none");
     if (!(y->tolerance >= 0 && y->tolerance <= 1)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, y->tolerance, "system.tolerance is %g, must be 0 to 1", y->tolerance);
     if (y->max_iters < 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, y->max_iters, "system.max_iters is %d, must not be negative", y->max_iters);
@@ -5191,7 +5242,10 @@ static fsi_status fsi__solver_check(fsi_solver *s, const fsi_system *y, const do
     if (y->op && (y->op->n < 0 || !y->op->apply)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, y->op->n, "system.op has %d rows%s", y->op->n, y->op->apply ? "" : " and no apply");
     *rows = y->matrix ? y->matrix->rows * y->matrix->block : y->op->n;
     if (*rows > 0 && (!b || !x)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, 0, "b or x is NULL");
-    for (r = 0; r < *rows; r++) if (!fsi_is_finite(b[r]) || !fsi_is_finite(x[r])) return fsi__fail(s->context, FSI_ERROR_NAN, fsi__solver_name, r, 0, "%s[%d] is not finite", fsi_is_finite(b[r]) ? "x" : "b", r);
+    for (r = 0; r < *rows; r++) {
+        if (!fsi_is_finite(b[r])) return fsi__fail(s->context, FSI_ERROR_NAN, fsi__solver_name, r, 0, "b[%d] is not finite", r);
+        if (fsi__solver_guesses(s, y) && !fsi_is_finite(x[r])) return fsi__fail(s->context, FSI_ERROR_NAN, fsi__solver_name, r, 0, "x[%d] is not finite", r);
+    }
     return FSI_OK;
 }
 
@@ -5204,21 +5258,20 @@ static double fsi__solver_backward(const fsi_csr *a, const double *x, const doub
     for (row = 0; row < a->rows; row++) for (i = 0; i < n; i++) {
         double size = fabs(b[row * n + i]);
         for (e = a->start[row]; e < a->start[row + 1]; e++) for (j = 0; j < n; j++) size += fabs(a->value[((size_t)e * (size_t)n + (size_t)i) * (size_t)n + (size_t)j] * x[a->col[e] * n + j]);
-        if (fabs(r[row * n + i]) > most * size) most = size > 0 ? fabs(r[row * n + i]) / size : 1;
+        if (!(fabs(r[row * n + i]) <= most * size)) most = size > 0 && fsi_is_finite(size) ? fabs(r[row * n + i]) / size : 1;
     }
     return most;
 }
 
-/* r = b - A x, and its size. */
-static fsi_status fsi__solver_measure(fsi_solver *s, const fsi_system *y, int rows, const double *b, fsi__solver_gap *gap)
+/* r = b - A x, and stats.residual. */
+static fsi_status fsi__solver_measure(fsi_solver *s, const fsi_system *y, int rows, const double *b)
 {
     fsi__solver_impl *im = (fsi__solver_impl *)s->impl;
-    const fsi_operator o = y->matrix ? fsi_csr_operator(y->matrix) : *y->op;
     double big_r = 0, big_b = 0, rr = 0, bb = 0;
     fsi_status status;
     int k;
     for (k = 0; k < rows; k++) if (!fsi_is_finite(im->x[k])) return fsi__fail(s->context, FSI_ERROR_NAN, fsi__solver_name, k, 0, "x[%d] of the solution is not finite", k);
-    status = o.apply(o.user, s->context, im->x, im->r, 1);
+    status = y->matrix ? fsi__csr_apply((void *)y->matrix, s->context, im->x, im->r, 1) : fsi__operate(s->context, fsi__solver_name, y->op, im->x, im->r, 1, "op");
     if (status != FSI_OK) return status;
     for (k = 0; k < rows; k++) {
         im->r[k] = b[k] - im->r[k];
@@ -5230,13 +5283,18 @@ static fsi_status fsi__solver_measure(fsi_solver *s, const fsi_system *y, int ro
         if (big_r > 0) rr += im->r[k] / big_r * (im->r[k] / big_r);
         if (big_b > 0) bb += b[k] / big_b * (b[k] / big_b);
     }
-    gap->residual = big_r == 0 ? 0 : big_b == 0 ? 1 : big_r / big_b * sqrt(rr / bb);
-    gap->backward = y->matrix ? fsi__solver_backward(y->matrix, im->x, b, im->r) : 1;
+    s->stats.residual = big_r == 0 ? 0 : big_b == 0 ? 1 : big_r / big_b * sqrt(rr / bb);
     return FSI_OK;
 }
 
-/* As asked (to the rounding of sums), or, for a matrix, as near as rounding lets it be: what a backward stable solve leaves is 1e-14 or less. */
-static int fsi__solver_is_done(const fsi_system *y, const fsi__solver_gap *gap) { return gap->residual <= y->tolerance * (1 + 1e-9) || gap->backward <= 1e-13; }
+/* As asked (to the rounding of sums), or, for a matrix that is nearly singular, as near as rounding lets it be: what a backward stable solve
+   leaves in each row is 1e-14 or less. Of a singular one x is so large that this says nothing; hence the other bound. */
+static int fsi__solver_is_done(const fsi_solver *s, const fsi_system *y, const double *b)
+{
+    const fsi__solver_impl *im = (const fsi__solver_impl *)s->impl;
+    if (s->stats.residual <= y->tolerance * (1 + 1e-9)) return 1;
+    return y->matrix && s->stats.residual <= 1e-3 && fsi__solver_backward(y->matrix, im->x, b, im->r) <= 1e-13;
+}
 
 /* An iteration from im->x; converged or not, im->x is the best iterate. */
 static fsi_status fsi__solver_iterate(fsi_solver *s, const fsi_system *y, const fsi_operator *a, const fsi_operator *m, int max_iters, const double *b)
@@ -5259,12 +5317,35 @@ static fsi_status fsi__solver_iterate(fsi_solver *s, const fsi_system *y, const 
     return status;
 }
 
-/* A factor of other values on the same pattern, tried as preconditioner: 1 when that was enough. */
+/* A factor of other values on the same pattern, tried as preconditioner: 1 when that was enough. When not, that is no error. */
 static int fsi__solver_try_old(fsi_solver *s, const fsi_system *y, const double *b)
 {
     fsi__solver_impl *im = (fsi__solver_impl *)s->impl;
     const fsi_operator a = fsi_csr_operator(y->matrix), m = fsi_ldlt_operator(im->ldlt);
-    return s->desc.reuse > 0 && im->ldlt->factored && fsi__solver_iterate(s, y, &a, &m, s->desc.reuse, b) == FSI_OK;
+    fsi_context *c = s->context, before;
+    int enough;
+    if (s->desc.reuse == 0 || !im->ldlt->factored) return 0;
+    if (c) {
+        before = *c;
+        c->message = NULL;
+    }
+    enough = fsi__solver_iterate(s, y, &a, &m, s->desc.reuse, b) == FSI_OK;
+    if (c) {
+        c->message = before.message;
+        c->error = before.error;
+    }
+    return enough;
+}
+
+/* Room to keep as many values as the matrix has. */
+static fsi_status fsi__solver_keep(fsi_solver *s, size_t count)
+{
+    fsi__solver_impl *im = (fsi__solver_impl *)s->impl;
+    fsi__arena measure = { NULL, 0, 0 };
+    fsi__take(&measure, count, sizeof(double));
+    if (!fsi__arena_reserve(s->context, &im->kept_memory, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, fsi__solver_name, -1, (double)count, "no memory for %.0f values", (double)count);
+    im->kept = (double *)fsi__take(&im->kept_memory, count, sizeof(double));
+    return FSI_OK;
 }
 
 /* What the analysis depends on. */
@@ -5283,7 +5364,8 @@ static fsi_status fsi__solver_factor(fsi_solver *s, const fsi_system *y, const d
 {
     fsi__solver_impl *im = (fsi__solver_impl *)s->impl;
     const fsi_csr *a = y->matrix;
-    const uint64_t kind = fsi__solver_kind(s, y), values = fsi_hash(a->value, (size_t)a->start[a->rows] * (size_t)(a->block * a->block) * sizeof *a->value, 0);
+    const uint64_t kind = fsi__solver_kind(s, y);
+    const size_t count = (size_t)a->start[a->rows] * (size_t)(a->block * a->block);
     fsi_status status;
     *solved = 0;
     if (!im->ldlt || im->kind != kind) {
@@ -5294,11 +5376,13 @@ static fsi_status fsi__solver_factor(fsi_solver *s, const fsi_system *y, const d
         d.pivots = y->pivots;
         d.sign = y->sign;
         fsi_ldlt_destroy(im->ldlt);
-        status = fsi_ldlt_create(&im->ldlt, a, &d);
+        im->ldlt = NULL;
+        status = fsi__solver_keep(s, count);
+        if (status == FSI_OK) status = fsi_ldlt_create(&im->ldlt, a, &d);
         if (status != FSI_OK) return status;
         im->kind = kind;
         s->stats.analyses++;
-    } else if (im->ldlt->factored && im->values == values) return FSI_OK;
+    } else if (im->ldlt->factored && (count == 0 || !memcmp(im->kept, a->value, count * sizeof *im->kept))) return FSI_OK;
     else if (fsi__solver_try_old(s, y, b)) {
         *solved = 1;
         return FSI_OK;
@@ -5306,7 +5390,7 @@ static fsi_status fsi__solver_factor(fsi_solver *s, const fsi_system *y, const d
     s->stats.iters = 0;
     status = fsi_ldlt_factor(im->ldlt, a);
     if (status != FSI_OK) return status;
-    im->values = values;
+    if (count > 0) memcpy(im->kept, a->value, count * sizeof *im->kept);
     s->stats.negative = im->ldlt->stats.negative;
     s->stats.factorings++;
     return FSI_OK;
@@ -5316,16 +5400,16 @@ static fsi_status fsi__solver_factor(fsi_solver *s, const fsi_system *y, const d
 static fsi_status fsi__solver_direct(fsi_solver *s, const fsi_system *y, int rows, const double *b)
 {
     fsi__solver_impl *im = (fsi__solver_impl *)s->impl;
-    fsi__solver_gap gap;
     double before = HUGE_VAL;
     int solved, k;
     fsi_status status = fsi__solver_factor(s, y, b, &solved);
-    if (status != FSI_OK || solved) return status;
+    if (status != FSI_OK) return status;
+    if (solved) return fsi__solver_measure(s, y, rows, b);
     status = fsi_ldlt_solve(im->ldlt, b, im->x);
-    while (status == FSI_OK && s->stats.iters < 5) {
-        status = fsi__solver_measure(s, y, rows, b, &gap);
-        if (status != FSI_OK || fsi__solver_is_done(y, &gap) || !(gap.residual <= 0.5 * before)) break;
-        before = gap.residual;
+    while (status == FSI_OK) {
+        status = fsi__solver_measure(s, y, rows, b);
+        if (status != FSI_OK || s->stats.iters == 5 || !(s->stats.residual <= 0.5 * before) || fsi__solver_is_done(s, y, b)) break;
+        before = s->stats.residual;
         s->stats.iters++;
         status = fsi_ldlt_solve(im->ldlt, im->r, im->r);
         for (k = 0; k < rows && status == FSI_OK; k++) im->x[k] += im->r[k];
@@ -5333,17 +5417,37 @@ static fsi_status fsi__solver_direct(fsi_solver *s, const fsi_system *y, int row
     return status;
 }
 
+/* The host's own; of what fails there is a message. */
+static fsi_status fsi__solver_host(fsi_solver *s, const fsi_system *y, const double *b)
+{
+    fsi__solver_impl *im = (fsi__solver_impl *)s->impl;
+    fsi_status status;
+    if (s->context) s->context->error.status = FSI_OK;
+    status = s->desc.solve(s->desc.user, s->context, y, b, im->x);
+    if (status == FSI_OK || !s->context || s->context->error.status != FSI_OK) return status;
+    return fsi__fail(s->context, status, fsi__solver_name, -1, 0, "the host's solver failed: %s", fsi_status_text(status));
+}
+
+/* im->x becomes the solution, im->r what is left of b. */
+static fsi_status fsi__solver_run(fsi_solver *s, const fsi_system *y, int rows, const double *b)
+{
+    fsi_status status;
+    if (!s->desc.solve && y->matrix) return fsi__solver_direct(s, y, rows, b);
+    status = s->desc.solve ? fsi__solver_host(s, y, b) : fsi__solver_iterate(s, y, y->op, y->precond, y->max_iters, b);
+    return status == FSI_OK ? fsi__solver_measure(s, y, rows, b) : status;
+}
+
 FSI_API fsi_status fsi_solver_solve(fsi_solver *s, const fsi_system *system, const double *b, double *x)
 {
     fsi__arena measure = { NULL, 0, 0 };
     fsi__solver_impl *im;
-    fsi__solver_gap gap;
     fsi_status status;
     double clock;
     int rows = 0, k;
     if (!s || s->cookie != FSI__COOKIE('S', fsi_solver)) return FSI_ERROR_COOKIE;
     clock = fsi__now(s->context);
     im = (fsi__solver_impl *)s->impl;
+    if (im->busy) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, 0, "this solver is at work: what it calls must not call it");
     status = fsi__solver_check(s, system, b, x, &rows);
     if (status != FSI_OK) return status;
     for (k = 0; k < 2; k++) {
@@ -5352,16 +5456,14 @@ FSI_API fsi_status fsi_solver_solve(fsi_solver *s, const fsi_system *system, con
         im->r = (double *)fsi__take(m, (size_t)rows, sizeof(double));
         if (!k && !fsi__arena_reserve(s->context, &im->memory, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, fsi__solver_name, -1, rows, "no memory for %d rows", rows);
     }
-    for (k = 0; k < rows; k++) im->x[k] = x[k];
+    for (k = 0; k < rows; k++) im->x[k] = fsi__solver_guesses(s, system) ? x[k] : 0;
     s->stats.iters = 0;
-    if (s->desc.solve) status = s->desc.solve(s->desc.user, s->context, system, b, im->x);
-    else if (system->matrix) status = fsi__solver_direct(s, system, rows, b);
-    else status = fsi__solver_iterate(s, system, system->op, system->precond, system->max_iters, b);
-    if (status == FSI_OK) status = fsi__solver_measure(s, system, rows, b, &gap);
-    if (status != FSI_OK) return status;
-    s->stats.residual = gap.residual;
+    im->busy = 1;
+    status = fsi__solver_run(s, system, rows, b);
+    im->busy = 0;
     s->stats.seconds = fsi__now(s->context) - clock;
-    if (!fsi__solver_is_done(system, &gap)) return fsi__fail(s->context, FSI_ERROR_CONVERGENCE, fsi__solver_name, -1, gap.residual, "the %s leaves %g of b, asked was %g", s->desc.solve ? "host's solver" : "solve", gap.residual, system->tolerance);
+    if (status != FSI_OK) return status;
+    if (!fsi__solver_is_done(s, system, b)) return fsi__fail(s->context, FSI_ERROR_CONVERGENCE, fsi__solver_name, -1, s->stats.residual, "the %s leaves %g of b, asked was %g", s->desc.solve ? "host's solver" : "solve", s->stats.residual, system->tolerance);
     for (k = 0; k < rows; k++) x[k] = im->x[k];
     s->stats.solves++;
     return FSI_OK;

@@ -689,7 +689,7 @@ static void test_operators_that_fail_leave_x_alone(void)
             status = fsi_krylov_solve(k, &o[0], &o[1], b, x);
             if (status == FSI_OK) CHECK(t[of_m].calls < when && residual_of(&m.a, b, x, columns) <= 1e-8);
             else {
-                CHECK(status == (nan ? FSI_ERROR_NAN : FSI_ERROR_IO) && c.error.status == status && strstr(c.error.message, "iteration") != NULL);
+                CHECK(status == (nan ? FSI_ERROR_NAN : FSI_ERROR_IO) && c.error.status == status && strstr(c.error.message, nan ? "iteration" : "failed") != NULL);
                 CHECK(memcmp(x, before, sizeof x) == 0);
             }
             fsi_krylov_destroy(k);
