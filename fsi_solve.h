@@ -31,14 +31,18 @@
       what fits, each of use by itself:
          fsi_ldlt      multifrontal L D L^T: orders the rows so that L stays sparse, analyses the pattern once, factorises as often as
                        values change. For definite matrices, and quasi-definite ones, [H B^T; B -C] with H and C definite, whose
-                       pivots keep their signs in any order; counts negative pivots; names the row that makes a matrix singular
+                       pivots keep their signs in any order; ANY others at your risk, which is told; counts negative pivots; names
+                       the row that makes a matrix singular
          fsi_border    a few dense rows around it, and updates of low rank
          fsi_krylov    conjugate gradients, of several right sides together, and MINRES, over any operator
-         fsi_precond   for these: Jacobi, block Jacobi, incomplete Cholesky IC(0) and MIC(0), an algebraic multilevel cycle
+         fsi_precond   for these: Jacobi, block Jacobi, incomplete Cholesky IC(0) and MIC(0)
          fsi_dense     Cholesky, and L D L^T with pivoting, for small dense systems
          fsi_solver    one call for these or for the host's solver; keeps the analysis, and an old factor as preconditioner
-      All in double, whatever fsi_real is. Rows, subtrees and wide fronts are tasks of the context's parallel_for: the same bits for
-      any number of threads.
+      All in double, whatever fsi_real is. Rows of products and assembly, subtrees and wide fronts are tasks of the context's
+      parallel_for, with the same bits for any number of threads; analysis and triangular solves run on one.
+   WHICH TRIANGLE, WHAT UNITS
+      fsi_ldlt and fsi_dense read the lower triangle, IC(0) and MIC(0) the upper, products and fsi_solver the whole. rows and cols of a
+      matrix count blocks; vectors, fsi_operator.n and fsi_krylov_desc.rows count numbers. Whatever units the numbers have.
    WHAT IT DOES NOT DO
       Unsymmetric matrices. Pivoting in the sparse factorisation: a matrix that needs it is refused with the row that failed.
    MACROS YOU MAY DEFINE
@@ -65,7 +69,8 @@ typedef struct fsi_csr {
     double *value;      /* block * block numbers an entry, row by row */
 } fsi_csr;
 
-/* y = A x; x: cols * block, y: rows * block numbers, apart. Errors: ARGUMENT (names the row), LIMIT. context may be NULL. */
+/* y = A x; x: cols * block, y: rows * block numbers, apart. Errors: ARGUMENT (names the row), LIMIT. context may be NULL. The pattern is
+   checked at each call; fsi_csr_operator does so once. */
 FSI_API fsi_status fsi_csr_multiply(fsi_context *context, const fsi_csr *a, const double *x, double *y);
 
 /* ---- >>assembly ------------------------------------------------------------------------------------------------
@@ -117,9 +122,9 @@ FSI_API size_t fsi_assembly_vector_offset(const fsi_assembly *s, int element);
    NULL. */
 
 /* A = L L^T for definite A; L takes the place of the lower triangle, L^T is above. Errors: COOKIE, ARGUMENT, LIMIT, NAN (name the row), and
-   SINGULAR (names the row whose pivot is not positive, or is nothing but rounding; where earlier pivots are
-   small, a singular matrix may pass for a nearly singular one, which fsi_dense_ldlt tells apart). The lower triangle then is as it was; after SINGULAR the
-   upper one is its mirror image. */
+   SINGULAR (names the row whose pivot is not positive, or is nothing but rounding; where earlier pivots are small, a singular matrix may pass
+   for a nearly singular one, with fsi_dense_ldlt much less often). The lower triangle then is as it was; after SINGULAR the upper one is its
+   mirror image. */
 FSI_API fsi_status fsi_dense_cholesky(fsi_context *context, int n, double *a);
 /* x = A^-1 x, with what fsi_dense_cholesky made. Errors: ARGUMENT, NAN (x is not finite and stays; or A^-1 x overflows, x is 0 then). */
 FSI_API fsi_status fsi_dense_cholesky_solve(int n, const double *l, double *x);
@@ -145,7 +150,8 @@ typedef enum fsi_ldlt_pivots {
 typedef struct fsi_ldlt_desc {
     uint32_t cookie;
     fsi_context *context;       /* default NULL */
-    fsi_ldlt_order order;       /* default DISSECTION: least work for large meshes; MINIMUM_DEGREE takes a tenth of the time to find */
+    fsi_ldlt_order order;       /* default DISSECTION: least work for large meshes (below 3000 rows it is minimum degree, which is as good there);
+                                   MINIMUM_DEGREE: a tenth of the time to find, better for rods and strips */
     const unsigned char *last;  /* one for each block row, read by create: those with 1 are eliminated after all others, as dense rows and
                                    multipliers should be; default NULL: none */
     fsi_ldlt_pivots pivots;     /* default POSITIVE */
@@ -180,8 +186,8 @@ typedef struct fsi_ldlt {
 
 FSI_API fsi_ldlt_desc fsi_ldlt_default_desc(void); /* fills every field */
 /* Orders and analyses the pattern of A's lower triangle (entries with col <= row); values are not looked at. Entries may be zero, the
-   diagonal may be missing, where no pivot can come of it factor says so. A is not kept. *out is NULL on failure. Errors: COOKIE, ARGUMENT
-   (names the row), LIMIT, MEMORY. */
+   diagonal may be missing, where no pivot can come of it factor says so. Later calls take the same pattern, with or without the upper triangle
+   as here. A is not kept. *out is NULL on failure. Errors: COOKIE, ARGUMENT (names the block row), LIMIT, MEMORY. */
 FSI_API fsi_status fsi_ldlt_create(fsi_ldlt **out, const fsi_csr *a, const fsi_ldlt_desc *desc);
 FSI_API void fsi_ldlt_destroy(fsi_ldlt *f); /* NULL is fine */
 /* A = L D L^T for new values on the same pattern. Allocates nothing. Errors: COOKIE, ARGUMENT (another pattern), NAN and SINGULAR (name the
@@ -189,8 +195,8 @@ FSI_API void fsi_ldlt_destroy(fsi_ldlt *f); /* NULL is fine */
 FSI_API fsi_status fsi_ldlt_factor(fsi_ldlt *f, const fsi_csr *a);
 /* x = A^-1 b; rows * block numbers each; x may be b. Errors: COOKIE, ARGUMENT (no factor), NAN (names the row of b; x stays). */
 FSI_API fsi_status fsi_ldlt_solve(fsi_ldlt *f, const double *b, double *x);
-/* One step of iterative refinement, x += A^-1 (b - A x), with A given whole, not as its lower triangle. *residual (NULL ok): largest
-   |b - A x| before. Errors: as solve. */
+/* One step of iterative refinement, x += A^-1 (b - A x), with A whole, both triangles, as it was given to create. *residual (NULL ok): the
+   largest number of |b - A x| before. Errors: as factor for A, as solve for b; NAN (names a row of b - A x that is not finite, x stays). */
 FSI_API fsi_status fsi_ldlt_refine(fsi_ldlt *f, const fsi_csr *a, const double *b, double *x, double *residual);
 
 /* ---- >>border --------------------------------------------------------------------------------------------------
@@ -200,13 +206,14 @@ FSI_API fsi_status fsi_ldlt_refine(fsi_ldlt *f, const fsi_csr *a, const double *
       | A    B | |x|   |f|        S = C - B^T A^-1 B,   y = S^-1 (g - B^T A^-1 f),   x = A^-1 f - (A^-1 B) y
       | B^T  C | |y| = |g|
 
-   An update of low rank, (A + U diag(s) U^T) x = f, is B = U, C = -diag(1 / s), g = 0. */
+   An update of low rank, (A + U diag(s) U^T) x = f, is B = U, C = -diag(1 / s), g = 0. As accurate as A by itself is well
+   conditioned: where the border is what holds A, make it rows of the matrix, `last`. */
 typedef struct fsi_border {
     uint32_t cookie;
     fsi_context *context;
     fsi_ldlt *ldlt;      /* the factor of A, yours; must outlive the border */
     int columns;         /* of B */
-    int factored;        /* 1: solve may be called */
+    int factored;        /* 1: solve may be called, unless the ldlt has been factorised since */
     int negative;        /* negative eigenvalues of the whole matrix: of A, by its pivots, and of S */
     size_t bytes;        /* held: columns + 1 vectors of A's rows, and S */
     void *impl;
@@ -250,9 +257,10 @@ typedef struct fsi_krylov_desc {
     uint32_t cookie;
     fsi_context *context;       /* default NULL */
     fsi_krylov_method method;   /* default CG */
-    int rows;                   /* default 0 */
+    int rows;                   /* numbers of a vector, as fsi_operator.n; default 0 */
     int columns;                /* right sides of a solve, 1 to 16, default 1. CG searches the sum of their spaces: fewer iterations, each of
-                                   which reads A once; MINRES takes one after the other */
+                                   which reads A once, but with work of its own that grows with `columns` a number: it pays where A and M
+                                   take some 100 operations a row or more. MINRES takes one after the other */
     int max_iters;              /* 0 or more, default 1000. CG: of all columns together, then of each that these left unsolved without using
                                    them up; MINRES: of each column */
     double tolerance;           /* default 1e-8: |b - A x| <= tolerance |b| in each column; 0 to 1 */
@@ -282,7 +290,8 @@ FSI_API void fsi_krylov_destroy(fsi_krylov *k); /* NULL is fine */
 /* A x = b. m: y = M^-1 x, symmetric positive definite and like A^-1; NULL: none. b, x: columns * rows numbers, one column after the other;
    x is a guess on entry (0 saves an application of A). Allocates nothing. Errors: COOKIE, ARGUMENT; NAN (in b, x, or out of A or M) and what A
    or M return: x stays. CONVERGENCE (max_iters, or no progress: names the worst column) and SINGULAR (names the iteration: CG met a
-   direction p with p^T A p < 0, or r^T M^-1 r < 0): x is the best iterate whose true residual was taken, perhaps the guess. */
+   direction p with p^T A p < 0, or r^T M^-1 r < 0): x is the best iterate whose true residual was taken, perhaps the guess. b may have any scale;
+   of A, squares are taken: NAN where its entries are above 1e150 (MINRES: 1e75), and MINRES gets nowhere where they are below 1e-100. */
 FSI_API fsi_status fsi_krylov_solve(fsi_krylov *k, const fsi_operator *a, const fsi_operator *m, const double *b, double *x);
 
 /* ---- >>preconditioners ---------------------------------------------------------------------------------------- */
@@ -293,7 +302,8 @@ typedef enum fsi_precond_kind {
     FSI_PRECOND_JACOBI,       /* the diagonal */
     FSI_PRECOND_BLOCK_JACOBI, /* the blocks on the diagonal */
     FSI_PRECOND_IC0,          /* upper: L L^T with the blocks of A's pattern, equal to A there (Meijerink and van der Vorst 1977) */
-    FSI_PRECOND_MIC0          /* upper: the same, and what is dropped goes to the diagonal (Gustafsson 1978): keeps the sums of A's rows */
+    FSI_PRECOND_MIC0          /* upper: the same, and what is dropped goes to the diagonal (Gustafsson 1978): keeps the sums of A's rows, for
+                                 blocks but for what is not symmetric in those that are dropped */
 } fsi_precond_kind;
 
 typedef struct fsi_precond_desc {
@@ -342,11 +352,13 @@ typedef struct fsi_system {
     uint32_t cookie;
     const fsi_csr *matrix;          /* A; or NULL, then */
     const fsi_operator *op;         /* what applies A */
-    const fsi_operator *precond;    /* y = M^-1 x, positive definite; NULL: none. Of use with op only */
+    const fsi_operator *precond;    /* y = M^-1 x, positive definite; NULL: none. Looked at with op only, as is max_iters */
     fsi_ldlt_pivots pivots;         /* POSITIVE: A is positive definite; SIGNED: quasi-definite; ANY: symmetric. Default POSITIVE */
     const signed char *sign;        /* SIGNED with a matrix: as in fsi_ldlt_desc; default NULL */
     const unsigned char *last;      /* rows to be eliminated last, as in fsi_ldlt_desc; default NULL */
-    double tolerance;               /* |b - A x| <= tolerance |b| is asked; 0 to 1, default 1e-10 */
+    double tolerance;               /* |b - A x| <= tolerance |b| is asked; 0 to 1, default 1e-10. Of a matrix that is nearly singular, what
+                                       rounding allows is enough: each row's residual within 1e-13 of (|A| |x| + |b|) and |b - A x| within
+                                       1e-3 |b|; stats.residual tells */
     int max_iters;                  /* of an iteration; default 1000 */
 } fsi_system;
 FSI_API fsi_system fsi_default_system(void); /* fills every field */
@@ -386,8 +398,10 @@ FSI_API fsi_solver_desc fsi_solver_default_desc(void); /* fills every field */
 /* *out is NULL on failure. Errors: COOKIE, ARGUMENT, MEMORY. */
 FSI_API fsi_status fsi_solver_create(fsi_solver **out, const fsi_solver_desc *desc);
 FSI_API void fsi_solver_destroy(fsi_solver *s); /* NULL is fine */
-/* A x = b; b, x: as many numbers as A has rows; x is a guess on entry. Allocates only when the pattern, the size or the kind of system changed. Errors:
-   those of what is called, MEMORY, and CONVERGENCE where the residual stays above the tolerance: whatever fails, x stays as it was. */
+/* A x = b; b, x: as many numbers as A has rows; may be the same. x is a guess on entry for an op, the host's solver and `reuse`, else not looked
+   at. What this calls (op, precond, the host's solver) must not call it for the same solver. Allocates only when the pattern, the size or the kind
+   of system changed, and the first time that an old factor is tried. Errors: those of what is called, NAN, MEMORY, and CONVERGENCE where the
+   residual stays above the tolerance: whatever fails, x stays as it was. */
 FSI_API fsi_status fsi_solver_solve(fsi_solver *s, const fsi_system *system, const double *b, double *x);
 
 #endif /* FSI_SOLVE_H */
@@ -3811,6 +3825,7 @@ FSI_API fsi_status fsi_border_create(fsi_border **out, fsi_ldlt *ldlt, int colum
     if (!out) return fsi__fail(ldlt->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
     if (columns < 1 || columns > 1000) return fsi__fail(ldlt->context, FSI_ERROR_ARGUMENT, fn, -1, columns, "columns is %d, must be 1 to 1000", columns);
     n = (size_t)ldlt->rows * (size_t)ldlt->block;
+    if (n > (size_t)-1 / 64 / (size_t)columns) return fsi__fail(ldlt->context, FSI_ERROR_MEMORY, fn, -1, columns, "no memory for %d columns of so many rows", columns);
     s = (fsi_border *)fsi__alloc(ldlt->context, 1, sizeof *s + sizeof *im);
     if (!s) return fsi__fail(ldlt->context, FSI_ERROR_MEMORY, fn, -1, columns, "no memory for the border");
     s->cookie = FSI__COOKIE('B', fsi_border);
@@ -3873,7 +3888,7 @@ FSI_API fsi_status fsi_border_solve(fsi_border *s, const double *f, const double
     if (status != FSI_OK) return status;
     for (j = 0; j < s->columns; j++) im->y[j] = (g ? g[j] : 0) - fsi__dot(im->z + (size_t)j * (size_t)n, f ? f : im->t, n); /* B^T A^-1 f */
     status = fsi_dense_ldlt_solve(s->columns, im->s, im->pivot, im->y);
-    if (status != FSI_OK) return status;
+    if (status != FSI_OK) return fsi__fail(s->context, status, fn, -1, 0, "y is larger than a double can hold");
     for (j = 0; j < s->columns; j++) for (i = 0; i < n; i++) im->t[i] -= im->z[(size_t)j * (size_t)n + (size_t)i] * im->y[j];
     for (i = 0; i < n; i++) if (!fsi_is_finite(im->t[i])) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "the solution is larger than a double can hold");
     for (i = 0; i < n; i++) x[i] = im->t[i];
@@ -5421,11 +5436,16 @@ static fsi_status fsi__solver_direct(fsi_solver *s, const fsi_system *y, int row
 static fsi_status fsi__solver_host(fsi_solver *s, const fsi_system *y, const double *b)
 {
     fsi__solver_impl *im = (fsi__solver_impl *)s->impl;
+    fsi_context *c = s->context;
+    fsi_error before;
     fsi_status status;
-    if (s->context) s->context->error.status = FSI_OK;
-    status = s->desc.solve(s->desc.user, s->context, y, b, im->x);
-    if (status == FSI_OK || !s->context || s->context->error.status != FSI_OK) return status;
-    return fsi__fail(s->context, status, fsi__solver_name, -1, 0, "the host's solver failed: %s", fsi_status_text(status));
+    if (!c) return s->desc.solve(s->desc.user, c, y, b, im->x);
+    before = c->error;
+    c->error.status = FSI_OK;
+    status = s->desc.solve(s->desc.user, c, y, b, im->x);
+    if (status == FSI_OK) c->error = before;
+    else if (c->error.status == FSI_OK) fsi__fail(c, status, fsi__solver_name, -1, 0, "the host's solver failed: %s", fsi_status_text(status));
+    return status;
 }
 
 /* im->x becomes the solution, im->r what is left of b. */

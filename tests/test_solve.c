@@ -388,6 +388,92 @@ static void test_growth_is_told_and_its_rounding_is_no_pivot(void)
     matrix_free(&s);
 }
 
+/* The Laplacian of a grid that nothing holds: singular, however rounding falls. */
+static void test_a_grid_that_nothing_holds_is_refused(void)
+{
+    static const int sides[6][2] = { { 5, 7 }, { 50, 50 }, { 64, 64 }, { 100, 100 }, { 200, 200 }, { 300, 200 } };
+    int k, order;
+    for (k = 0; k < 6; k++) for (order = 0; order < (k < 4 ? 3 : 2); order++) {
+        matrix m = matrix_grid(sides[k][0], sides[k][1], 1, 1, 1, 0);
+        fsi_context c = fsi_default_context();
+        fsi_ldlt_desc d = fsi_ldlt_default_desc();
+        fsi_ldlt *f = NULL;
+        d.context = &c;
+        d.order = (fsi_ldlt_order)order;
+        CHECK(fsi_ldlt_create(&f, &m.a, &d) == FSI_OK && fsi_ldlt_factor(f, &m.a) == FSI_ERROR_SINGULAR);
+        fsi_ldlt_destroy(f);
+        matrix_free(&m);
+    }
+}
+
+/* After a failed factorisation nothing is left of the one before. */
+static void test_a_failed_factorisation_leaves_no_factor(void)
+{
+    matrix m = matrix_grid(9, 9, 1, 1, 1, 1);
+    fsi_context c = fsi_default_context();
+    fsi_ldlt_desc d = fsi_ldlt_default_desc();
+    double b[81] = { 1 }, x[81];
+    const double good = m.value[m.start[40] + 2];
+    fsi_ldlt *f;
+    d.context = &c;
+    f = ldlt_of(&m.a, &d);
+    CHECK(m.col[m.start[40] + 2] == 40 && fsi_ldlt_solve(f, b, x) == FSI_OK);
+    m.value[m.start[40] + 2] = -1;
+    CHECK(fsi_ldlt_factor(f, &m.a) == FSI_ERROR_SINGULAR && c.error.element == 40 && fsi_ldlt_solve(f, b, x) == FSI_ERROR_ARGUMENT);
+    m.value[m.start[40] + 2] = good;
+    CHECK(fsi_ldlt_factor(f, &m.a) == FSI_OK && fsi_ldlt_solve(f, b, x) == FSI_OK);
+    fsi_ldlt_destroy(f);
+    matrix_free(&m);
+}
+
+static void test_refinement_checks_what_it_is_given(void)
+{
+    matrix m = matrix_grid(1, 1, 1, 0, 1, 1e-3);
+    fsi_context c = fsi_default_context();
+    fsi_ldlt_desc d = fsi_ldlt_default_desc();
+    fsi_csr a = m.a;
+    double b = 2.7e305, x = 1.7e308;
+    fsi_ldlt *f;
+    d.context = &c;
+    f = ldlt_of(&m.a, &d);
+    CHECK(fsi_ldlt_refine(f, &a, &b, &x, NULL) == FSI_ERROR_NAN && x == 1.7e308); /* the sum overflows */
+    x = test_nan();
+    CHECK(fsi_ldlt_refine(f, &a, &b, &x, NULL) == FSI_ERROR_NAN && c.error.element == 0 && strstr(c.error.message, "b - A x") != NULL);
+    x = 0;
+    a.start = NULL;
+    CHECK(fsi_ldlt_refine(f, &a, &b, &x, NULL) == FSI_ERROR_ARGUMENT && x == 0);
+    a = m.a;
+    a.cols = 2;
+    CHECK(fsi_ldlt_refine(f, &a, &b, &x, NULL) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_ldlt_refine(NULL, &a, &b, &x, NULL) == FSI_ERROR_COOKIE);
+    fsi_ldlt_destroy(f);
+    matrix_free(&m);
+}
+
+/* Rows that see nearly all are put aside, though nobody says so: L has their rows full, and else no more than without them. */
+static void test_dense_rows_are_found(void)
+{
+    enum { N = 2000 };
+    matrix m = matrix_make(N + 2, 1, 3 * N + 8);
+    fsi_ldlt_desc d = fsi_ldlt_default_desc();
+    fsi_ldlt *f;
+    int order, i, k, e = 0;
+    for (i = 0; i < N; i++) { /* the dense ones come first, their lower triangle down the columns */
+        if (i < 2) for (k = 0; k < i; k++) m.col[e] = k, m.value[e++] = 0.1;
+        else for (k = 0; k < 2; k++) m.col[e] = k, m.value[e++] = 0.1;
+        m.col[e] = i, m.value[e++] = i < 2 ? 1e4 : 4;
+        m.start[i + 1] = e;
+    }
+    m.a.rows = m.a.cols = N;
+    for (order = 0; order < 2; order++) {
+        d.order = (fsi_ldlt_order)order;
+        f = ldlt_of(&m.a, &d);
+        CHECK(f->stats.entries < 5 * N);
+        fsi_ldlt_destroy(f);
+    }
+    matrix_free(&m);
+}
+
 /* Nearly singular: solved, and the weakest pivot tells. */
 static void test_nearly_singular_matrices_are_solved_and_told(void)
 {
@@ -862,6 +948,142 @@ static void test_the_solver_names_bad_systems(void)
     matrix_free(&m);
 }
 
+/* Another sign, order or set of last rows is another system, though the matrix is the same. */
+static void test_the_solver_tells_systems_apart(void)
+{
+    enum { N = 100 };
+    matrix m = matrix_grid(10, 10, 1, 1, 1, 1);
+    fsi_context c = fsi_default_context();
+    fsi_system y = fsi_default_system();
+    fsi_solver *s = solver_of(&c, NULL, NULL, 0);
+    signed char sign[N];
+    unsigned char last[N] = { 0 };
+    double b[N] = { 1 }, x[N] = { 0 };
+    memset(sign, 1, sizeof sign);
+    y.matrix = &m.a;
+    y.pivots = FSI_LDLT_SIGNED;
+    y.sign = sign;
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_OK && s->stats.analyses == 1);
+    last[33] = 1;
+    y.last = last;
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_OK && s->stats.analyses == 2);
+    sign[7] = -1;
+    x[0] = 9;
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_ERROR_SINGULAR && x[0] == 9 && c.error.element == 7);
+    sign[7] = 1;
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_OK && left_over(&m.a, b, x) < 1e-14);
+    y.op = NULL;
+    x[5] = test_nan(); /* not looked at */
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_OK && left_over(&m.a, b, x) < 1e-14);
+    s->desc.reuse = 5;
+    x[5] = test_nan();
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_ERROR_NAN);
+    fsi_solver_destroy(s);
+    matrix_free(&m);
+}
+
+/* [H B^T; B -c I] with a tiny c that comes first: one solve leaves too much, refinement mends it. */
+static void test_the_solver_refines(void)
+{
+    enum { N = 60, K = 20, ALL = N + K };
+    double *d = (double *)calloc(ALL * ALL, sizeof(double)), b[ALL], x[ALL] = { 0 };
+    signed char sign[ALL];
+    uint64_t random = 77;
+    fsi_system y = fsi_default_system();
+    fsi_solver_desc e = fsi_solver_default_desc();
+    fsi_solver *s = NULL;
+    matrix m;
+    int i, k;
+    for (i = 0; i < ALL; i++) sign[i] = i < K ? -1 : 1, b[i] = test_random(&random) - 0.5;
+    for (i = 0; i < K; i++) d[i * ALL + i] = -1e-9;
+    for (i = K; i < ALL; i++) d[i * ALL + i] = 2;
+    for (i = 0; i < K; i++) for (k = 0; k < 3; k++) d[i * ALL + K + 3 * i + k] = d[(K + 3 * i + k) * ALL + i] = test_random(&random) + 0.5;
+    m = matrix_from(d, ALL);
+    e.order = FSI_LDLT_NATURAL;
+    CHECK(fsi_solver_create(&s, &e) == FSI_OK);
+    y.matrix = &m.a;
+    y.pivots = FSI_LDLT_SIGNED;
+    y.sign = sign;
+    y.tolerance = 1e-14;
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_OK && left_over(&m.a, b, x) < 1e-13);
+    CHECK(s->stats.iters >= 1 && s->stats.negative == K);
+    fsi_solver_destroy(s);
+    matrix_free(&m);
+    free(d);
+}
+
+/* An operator that asks the solver at work: refused, not garbage. */
+typedef struct circle { fsi_solver *s; const fsi_system *y; fsi_status status; } circle;
+
+static fsi_status apply_circle(void *user, fsi_context *c, const double *x, double *y, int columns)
+{
+    circle *o = (circle *)user;
+    double b[4] = { 1 }, z[4] = { 0 };
+    (void)c, (void)columns;
+    o->status = fsi_solver_solve(o->s, o->y, b, z);
+    memcpy(y, x, 4 * sizeof *y);
+    return FSI_OK;
+}
+
+static void test_a_solver_at_work_refuses_calls(void)
+{
+    fsi_context c = fsi_default_context();
+    fsi_system y = fsi_default_system();
+    fsi_operator op;
+    double b[4] = { 1, 2, 3, 4 }, x[4] = { 0 };
+    circle o;
+    o.s = solver_of(&c, NULL, NULL, 0);
+    o.y = &y;
+    o.status = FSI_OK;
+    op.n = 4;
+    op.apply = apply_circle;
+    op.user = &o;
+    y.op = &op;
+    CHECK(fsi_solver_solve(o.s, &y, b, x) == FSI_OK && x[3] == 4 && o.status == FSI_ERROR_ARGUMENT);
+    fsi_solver_destroy(o.s);
+}
+
+static fsi_status apply_nothing(void *user, fsi_context *c, const double *x, double *y, int columns)
+{
+    (void)user, (void)c, (void)x, (void)y, (void)columns;
+    return FSI_ERROR_IO;
+}
+
+static fsi_status solve_nothing(void *user, fsi_context *c, const fsi_system *system, const double *b, double *x)
+{
+    (void)user, (void)c, (void)system, (void)b, (void)x;
+    return FSI_ERROR_IO;
+}
+
+/* What fails leaves a message of its own, what does not, leaves the last one alone. */
+static void test_callbacks_that_fail_in_silence_get_a_message(void)
+{
+    matrix m = matrix_grid(4, 4, 1, 1, 1, 1);
+    fsi_context c = fsi_default_context();
+    fsi_system y = fsi_default_system();
+    fsi_solver *s = solver_of(&c, NULL, NULL, 0), *silent = solver_of(&c, solve_nothing, NULL, 0);
+    fsi_operator op = fsi_csr_operator(NULL);
+    double b[16] = { 1 }, x[16] = { 0 };
+    CHECK(op.n == -1 && op.apply(op.user, &c, b, x, 1) == FSI_ERROR_ARGUMENT);
+    op = fsi_ldlt_operator(NULL);
+    CHECK(op.n == -1 && op.apply(op.user, &c, b, x, 1) == FSI_ERROR_COOKIE);
+    op.n = 16;
+    op.apply = apply_nothing;
+    y.op = &op;
+    c.error.status = FSI_ERROR_IO;
+    strcpy(c.error.message, "old");
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_ERROR_IO && strstr(c.error.message, "A failed") != NULL);
+    strcpy(c.error.message, "old");
+    CHECK(fsi_solver_solve(silent, &y, b, x) == FSI_ERROR_IO && strstr(c.error.message, "host") != NULL);
+    strcpy(c.error.message, "old");
+    y.op = NULL;
+    y.matrix = &m.a;
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_OK && !strcmp(c.error.message, "old"));
+    fsi_solver_destroy(s);
+    fsi_solver_destroy(silent);
+    matrix_free(&m);
+}
+
 static void test_the_solver_survives_failing_allocations(void)
 {
     matrix m = matrix_grid(12, 12, 1, 1, 2, 0.1);
@@ -917,6 +1139,10 @@ int main(int argc, char **argv)
     RUN(test_products_are_sums_of_rows);
     RUN(test_singular_and_indefinite_matrices_name_a_row);
     RUN(test_growth_is_told_and_its_rounding_is_no_pivot);
+    RUN(test_a_grid_that_nothing_holds_is_refused);
+    RUN(test_a_failed_factorisation_leaves_no_factor);
+    RUN(test_refinement_checks_what_it_is_given);
+    RUN(test_dense_rows_are_found);
     RUN(test_nearly_singular_matrices_are_solved_and_told);
     RUN(test_new_values_need_no_new_analysis);
     RUN(test_any_number_of_threads_gives_the_same_bits);
@@ -930,6 +1156,10 @@ int main(int argc, char **argv)
     RUN(test_operators_are_solved_by_iteration);
     RUN(test_the_hosts_solver_is_called_and_checked);
     RUN(test_the_solver_names_bad_systems);
+    RUN(test_the_solver_tells_systems_apart);
+    RUN(test_the_solver_refines);
+    RUN(test_a_solver_at_work_refuses_calls);
+    RUN(test_callbacks_that_fail_in_silence_get_a_message);
     RUN(test_the_solver_survives_failing_allocations);
     RUN(test_an_empty_system_is_solved);
     return TEST_END();

@@ -737,6 +737,7 @@ static void test_singular_matrices_are_refused(void)
             g[i * n + j] = (double)s;
         }
         CHECK(fsi_dense_ldlt(&c, n, g, pivot, &negative) == FSI_ERROR_SINGULAR);
+        CHECK(fsi_dense_ldlt_solve(n, g, pivot, b) == FSI_ERROR_ARGUMENT); /* what it left is no factor */
         free(a);
         free(b);
         free(g);

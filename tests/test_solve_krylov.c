@@ -826,6 +826,29 @@ static void test_an_empty_system_is_solved(void)
     matrix_free(&m);
 }
 
+/* No limit is no limit, for the second column too. */
+static void test_any_number_of_iterations_may_be_allowed(void)
+{
+    const int start[3] = { 0, 1, 2 }, col[2] = { 0, 1 };
+    double value[2] = { 2, 3 }, b[4] = { 1, 2, 3, 4 }, x[4];
+    fsi_csr a;
+    int method;
+    a.rows = a.cols = 2;
+    a.block = 1;
+    a.start = start;
+    a.col = col;
+    a.value = value;
+    for (method = 0; method < 2; method++) {
+        fsi_krylov *k = krylov_of(NULL, (fsi_krylov_method)method, 2, 2, 2147483647, 1e-12);
+        const fsi_operator o = fsi_csr_operator(&a);
+        memset(x, 0, sizeof x);
+        CHECK(fsi_krylov_solve(k, &o, NULL, b, x) == FSI_OK);
+        CHECK_NEAR(x[0], 0.5, 1e-12);
+        CHECK_NEAR(x[3], 4 / 3.0, 1e-11);
+        fsi_krylov_destroy(k);
+    }
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -849,5 +872,6 @@ int main(int argc, char **argv)
     RUN(test_every_allocation_may_fail);
     RUN(test_bad_input_is_named);
     RUN(test_an_empty_system_is_solved);
+    RUN(test_any_number_of_iterations_may_be_allowed);
     return TEST_END();
 }
