@@ -1250,6 +1250,7 @@ FSI_API fsi_status fsi_dense_ldlt(fsi_context *context, int n, double *a, int *p
         size = p == r ? row[k] : row[k + 1];
         if (!(fabs(size) > (double)(k + 1) * FSI__DENSE_ROUNDING * fsi__dense_subtracted(w, a, pivot, k, k, p == r ? k : k + 1))) {
             const int origin = fsi__dense_origin(pivot, (int)k, (int)p);
+            pivot[k] = n;
             return fsi__fail(context, FSI_ERROR_SINGULAR, fn, origin, size, "row %d: its pivot is %g, nothing but rounding", origin, size);
         }
         if (p == r) {
@@ -3780,8 +3781,9 @@ FSI_API fsi_status fsi_ldlt_refine(fsi_ldlt *f, const fsi_csr *a, const double *
         im->x[im->inverse[r] * f->block + k] = left;
     }
     if (!fsi__ldlt_substitute(f, 0)) return fsi__ldlt_overflow(f->context, fn);
-    for (r = 0; r < f->rows; r++) for (k = 0; k < f->block; k++) if (!fsi_is_finite(x[r * f->block + k] + im->x[im->inverse[r] * f->block + k])) return fsi__ldlt_overflow(f->context, fn);
-    for (r = 0; r < f->rows; r++) for (k = 0; k < f->block; k++) x[r * f->block + k] += im->x[im->inverse[r] * f->block + k];
+    for (r = 0; r < f->rows; r++) for (k = 0; k < f->block; k++) im->product[r * f->block + k] = x[r * f->block + k] + im->x[im->inverse[r] * f->block + k];
+    for (k = 0; k < f->rows * f->block; k++) if (!fsi_is_finite(im->product[k])) return fsi__ldlt_overflow(f->context, fn);
+    for (k = 0; k < f->rows * f->block; k++) x[k] = im->product[k];
     if (residual) *residual = worst;
     return FSI_OK;
 }
@@ -5160,7 +5162,7 @@ static fsi_status fsi__precond_apply(void *user, fsi_context *c, const double *x
     job.x = x;
     job.y = y;
     if (im->upper) fsi__parallel(c, columns, 1, fsi__ic_column, &job);
-    else for (k = 0; k < columns; k++, job.x += n, job.y += n) fsi__parallel(c, (int)n / im->tile, FSI__PRECOND_GRAIN, fsi__precond_diagonal_rows, &job);
+    else for (k = 0; k < columns && n > 0; k++, job.x += n, job.y += n) fsi__parallel(c, (int)n / im->tile, FSI__PRECOND_GRAIN, fsi__precond_diagonal_rows, &job);
     bad = fsi__precond_not_finite(y, n * (size_t)columns);
     if (bad >= 0) return fsi__fail(c, FSI_ERROR_NAN, fn, bad, 0, "number %lld of M^-1 x is not finite", bad);
     return FSI_OK;
