@@ -99,6 +99,8 @@ build/fuzz/%.exe: tests/%.c $(HEADERS)
 	@mkdir -p $(@D)
 	clang -std=c99 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined $< -o $@ -lm
 
+build/validate/validate_solve.exe: tests/test_solve_matrices.c
+
 build/peer/peer_cholmod.exe: tests/peer_cholmod.c $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) -std=c99 -O2 $(WARN) $< -o $@ -lcholmod -lm -pthread
