@@ -1112,8 +1112,8 @@ static int pass_singular_integers(int rounds, way how, uint64_t random)
 
 static void test_singular_integers_pass_only_with_a_weak_pivot(void)
 {
-    CHECK(pass_singular_integers(6000, POSITIVE, 1) <= 200);
-    CHECK(pass_singular_integers(6000, ANY, 2) <= 300);
+    CHECK(pass_singular_integers(6000, POSITIVE, 1) <= 40);
+    CHECK(pass_singular_integers(6000, ANY, 2) <= 40);
 }
 
 /* ---- any values ------------------------------------------------------------------------------------------------------ */
