@@ -3466,7 +3466,7 @@ static int fsi__ldlt_is_addressable(const fsi_ldlt *f)
     for (s = 0; s < im->node_count; s++) {
         const double wide = fsi__ldlt_wide(f, &im->node[s]), tall = fsi__ldlt_tall(f, &im->node[s]);
         panels += wide * tall;
-        if (panels > limit || (2 * tall + 16) * (tall < FSI__LDLT_KC ? FSI__LDLT_KC : tall) > limit) return 0;
+        if (panels > limit || (2 * tall + 16) * (tall < (double)FSI__LDLT_KC ? (double)FSI__LDLT_KC : tall) > limit) return 0;
     }
     return 1;
 }
