@@ -18,9 +18,8 @@
       fsi_solver *s;
       d.context = e.context = &ctx;
       d.vertices = 3; d.block = 1; d.elements = 3; d.start = start; d.vertex = vertex;
-      if (fsi_assembly_create(&k, &d) != FSI_OK || fsi_solver_create(&s, &e) != FSI_OK) return 1;
-      fsi_assembly_matrix(k, spring);                                       // again with other values: the pattern stays
-      system.matrix = &k->matrix;
+      if (fsi_assembly_create(&k, &d) != FSI_OK || fsi_solver_create(&s, &e) != FSI_OK || fsi_assembly_matrix(k, spring) != FSI_OK) return 1;
+      system.matrix = &k->matrix;                                           // other values later: the pattern stays
       if (fsi_solver_solve(s, &system, force, x) != FSI_OK) puts(ctx.error.message); // "row 2: its pivot ..."
       printf("%g %g %g\n", x[0], x[1], x[2]);                               // 1 2 3
       fsi_solver_destroy(s);
