@@ -3,31 +3,9 @@
 #define FSI_IMPLEMENTATION
 #include "../fsi_solve.h"
 #include "test.h"
+#include "test_solve.h"
 
 /* ---- matrices ------------------------------------------------------------------------------------------------- */
-
-typedef struct matrix { fsi_csr a; int *start, *col; double *value; } matrix;
-
-static matrix matrix_make(int rows, int block, int entries)
-{
-    matrix m;
-    m.start = (int *)calloc((size_t)rows + 1, sizeof(int));
-    m.col = (int *)calloc((size_t)entries + 1, sizeof(int));
-    m.value = (double *)calloc((size_t)entries * (size_t)(block * block) + 1, sizeof(double));
-    m.a.rows = m.a.cols = rows;
-    m.a.block = block;
-    m.a.start = m.start;
-    m.a.col = m.col;
-    m.a.value = m.value;
-    return m;
-}
-
-static void matrix_free(matrix *m)
-{
-    free(m->start);
-    free(m->col);
-    free(m->value);
-}
 
 /* From the dense matrix d of n x n blocks, none left out. */
 static matrix matrix_from(const double *d, int n, int b)

@@ -1,4 +1,4 @@
-/* validate.h - what the validation programs share: their command line, sizes by --res, liquids that must be made.
+/* validate.h - what the validation programs share: their command line, sizes by --res, lines of figures, liquids that must be made.
    SPDX-License-Identifier: MIT */
 #ifndef FSI_VALIDATE_H
 #define FSI_VALIDATE_H
@@ -12,6 +12,7 @@ static int scaled(int full)
     return n < 4 ? 4 : n;
 }
 
+#if defined(FSI_SPH_H)
 static fsi_sph *make_liquid(fsi_sph_desc *d)
 {
     fsi_sph *s;
@@ -19,6 +20,7 @@ static fsi_sph *make_liquid(fsi_sph_desc *d)
     ex_check(&app, fsi_sph_create(&s, d));
     return s;
 }
+#endif
 
 /* One line; the key is made as by printf. */
 static void say(double value, const char *unit, const char *key, ...)

@@ -8,21 +8,7 @@
 #include "../examples/example.h"
 #define SOLVE_MATRICES_ONLY
 #include "test_solve_matrices.c"
-
-static ex_app app;
-
-static int scaled(int full) { return full * app.res / 100 < 4 ? 4 : full * app.res / 100; }
-
-/* One line; the key is made as by printf. */
-static void say(double value, const char *unit, const char *key, ...)
-{
-    va_list args;
-    va_start(args, key);
-    vprintf(key, args);
-    va_end(args);
-    printf(" %.4g %s\n", value, unit);
-    fflush(stdout);
-}
+#include "validate.h"
 
 static double cpu_now(void *user)
 {
