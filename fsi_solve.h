@@ -584,18 +584,29 @@ FSI_API fsi_operator fsi_csr_operator(const fsi_csr *a)
     return o;
 }
 
-/* Calls back; of what fails there is a message afterwards, of what does not, none. */
-static fsi_status fsi__operate(fsi_context *c, const char *fn, const fsi_operator *o, const double *x, double *y, int columns, const char *what)
+/* Around a call of the host's: of what fails there is a message afterwards, its own or this one; what does not fail leaves the last one alone. */
+static fsi_error fsi__callback_begin(fsi_context *c)
 {
     fsi_error before;
-    fsi_status status;
-    if (!c) return o->apply(o->user, c, x, y, columns);
+    memset(&before, 0, sizeof before);
+    if (!c) return before;
     before = c->error;
     c->error.status = FSI_OK;
-    status = o->apply(o->user, c, x, y, columns);
-    if (status == FSI_OK) c->error = before;
+    return before;
+}
+
+static fsi_status fsi__callback_end(fsi_context *c, const char *fn, const fsi_error *before, fsi_status status, const char *what)
+{
+    if (!c) return status;
+    if (status == FSI_OK) c->error = *before;
     else if (c->error.status == FSI_OK) fsi__fail(c, status, fn, -1, 0, "%s failed: %s", what, fsi_status_text(status));
     return status;
+}
+
+static fsi_status fsi__operate(fsi_context *c, const char *fn, const fsi_operator *o, const double *x, double *y, int columns, const char *what)
+{
+    const fsi_error before = fsi__callback_begin(c);
+    return fsi__callback_end(c, fn, &before, o->apply(o->user, c, x, y, columns), what);
 }
 
 /* ---- >>assembly implementation ----------------------------------------------------------------------------------
@@ -2674,7 +2685,7 @@ typedef struct fsi__ldlt_impl {
     fsi__ldlt_tile_fn *tile;   /* the fastest that this machine has */
     uint64_t pattern;          /* hash of the matrix that was analysed */
     double *scale, *x;         /* in elimination order: largest entry of each row; what is solved for */
-    double *product;
+    double *product;           /* A x of a refinement, then the refined x */
     signed char *sign;         /* that pivots must have, NULL: any */
     fsi__arena memory[3];      /* of rows, of the structure, of numbers */
 } fsi__ldlt_impl;
@@ -5433,20 +5444,11 @@ static fsi_status fsi__solver_direct(fsi_solver *s, const fsi_system *y, int row
     return status;
 }
 
-/* The host's own; of what fails there is a message. */
 static fsi_status fsi__solver_host(fsi_solver *s, const fsi_system *y, const double *b)
 {
     fsi__solver_impl *im = (fsi__solver_impl *)s->impl;
-    fsi_context *c = s->context;
-    fsi_error before;
-    fsi_status status;
-    if (!c) return s->desc.solve(s->desc.user, c, y, b, im->x);
-    before = c->error;
-    c->error.status = FSI_OK;
-    status = s->desc.solve(s->desc.user, c, y, b, im->x);
-    if (status == FSI_OK) c->error = before;
-    else if (c->error.status == FSI_OK) fsi__fail(c, status, fsi__solver_name, -1, 0, "the host's solver failed: %s", fsi_status_text(status));
-    return status;
+    const fsi_error before = fsi__callback_begin(s->context);
+    return fsi__callback_end(s->context, fsi__solver_name, &before, s->desc.solve(s->desc.user, s->context, y, b, im->x), "the host's solver");
 }
 
 /* im->x becomes the solution, im->r what is left of b. */
