@@ -59,8 +59,9 @@ static fsi_mesh *mesh_of(fsi_context *context, int corners, const fsi_vec3 *x, i
 /* A ball: a cube of 6 n x n squares (2D: 4 n sides), blown up. inflate 0: the cube [-r, r]^3 itself, turned by q. */
 static fsi_mesh *ball_of(fsi_context *context, int dim, fsi_vec3 center, double r, int n, int container, int inflate, fsi_quat q)
 {
-    fsi_vec3 *x = (fsi_vec3 *)malloc(sizeof *x * (size_t)(6 * (n + 1) * (n + 1)));
-    int *t = (int *)malloc(sizeof *t * (size_t)(36 * n * n)), f, i, j, v = 0, e = 0, k;
+    const int rows = dim == 3 ? n : 1;
+    fsi_vec3 *x = (fsi_vec3 *)malloc(sizeof *x * (size_t)(6 * (n + 1) * (rows + 1)));
+    int *t = (int *)malloc(sizeof *t * (size_t)(36 * n * rows)), f, i, j, v = 0, e = 0, k;
     fsi_mesh *m;
     for (f = 0; f < (dim == 3 ? 6 : 4); f++) {
         const int base = v;
