@@ -6197,7 +6197,8 @@ static int fsi__pressure_reserve_vectors(fsi__pressure_job *job)
         m->partial = (double *)fsi__take(arena, 4 * (size_t)chunks, sizeof(double));
         if (!pass && !fsi__mg_hold(job->s->context, &m->vectors_memory, measure.used)) return 0;
     }
-    memset(m->x, 0, n * sizeof(double));
+    memset(m->x, 0, n * sizeof(double)); /* with the zeros that stand for missing neighbours: */
+    memset(m->p, 0, n * sizeof(double)); /* they are elsewhere in every call */
     return 1;
 }
 

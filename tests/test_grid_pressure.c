@@ -893,6 +893,34 @@ static void test_the_past_leaves_no_trace(void)
     }
 }
 
+/* A pool that drains: each projection lays its numbers elsewhere over those of the last one, and is still that of a new solver. */
+static void test_a_shrinking_pool_is_solved_as_if_it_were_the_first(void)
+{
+    int dim, round, k, a, i, j;
+    for (dim = 2; dim <= 3; dim++) {
+        const int n = dim == 3 ? 24 : 96;
+        scene t, fresh;
+        scene_make(&t, dim, n, n, n, 1.0 / n);
+        for (round = 0; round < 12; round++) {
+            const double level = 0.95 - 0.07 * round;
+            scene *both[2];
+            both[0] = &t, both[1] = &fresh;
+            scene_make(&fresh, dim, n, n, n, 1.0 / n);
+            for (k = 0; k < 2; k++) {
+                uint64_t seed = (uint64_t)round + 5;
+                int l;
+                scene_fill(both[k], pool, &level);
+                for (a = 0; a < dim; a++) EACH_FACE(both[k], a, i, j, l) both[k]->f.u[a]->value[entry_of(both[k], i, j, l)] = (fsi_real)(test_random(&seed) - 0.5);
+                CHECK(fsi_pressure_project(both[k]->s, &both[k]->f) == FSI_OK);
+            }
+            CHECK(t.s->stats.iters == fresh.s->stats.iters);
+            CHECK(memcmp(t.f.pressure->value, fresh.f.pressure->value, entries(&t) * sizeof(fsi_real)) == 0);
+            scene_free(&fresh);
+        }
+        scene_free(&t);
+    }
+}
+
 /* Only the blocks around a drop exist: the same pressure as with all of them, and no more memory in a larger box. */
 static void test_memory_follows_the_liquid(void)
 {
@@ -1165,6 +1193,7 @@ int main(int argc, char **argv)
     RUN(test_few_iterations_whatever_the_shape);
     RUN(test_threads_do_not_change_a_bit);
     RUN(test_the_past_leaves_no_trace);
+    RUN(test_a_shrinking_pool_is_solved_as_if_it_were_the_first);
     RUN(test_memory_follows_the_liquid);
     RUN(test_missing_blocks_are_air);
     RUN(test_a_second_projection_reaches_the_divergence_of_the_first);
