@@ -4,5 +4,6 @@
 #include "fsi.h"
 #include "fsi_grid.h"
 #include "fsi_io.h"
+#include "fsi_levelset.h"
 #include "fsi_solve.h"
 #include "fsi_sph.h"
