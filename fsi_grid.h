@@ -3872,7 +3872,7 @@ FSI_API fsi_status fsi_grid_faces_create(fsi_grid_faces **out, fsi_context *cont
     if (!fsi__is_context(context)) return FSI_ERROR_COOKIE;
     f = (fsi_grid_faces *)fsi__alloc(context, 1, sizeof *f + sizeof(fsi__faces_impl));
     if (!f) return fsi__fail(context, FSI_ERROR_MEMORY, "fsi_grid_faces_create", -1, 0, "no memory for a list of faces");
-    f->cookie = FSI__COOKIE('k', fsi_grid_faces);
+    f->cookie = FSI__COOKIE('f', fsi_grid_faces);
     f->context = context;
     f->impl = f + 1;
     *out = f;
@@ -3892,7 +3892,7 @@ FSI_API void fsi_grid_faces_destroy(fsi_grid_faces *f)
 {
     fsi__faces_impl *m;
     fsi__column c[2];
-    if (!f || f->cookie != FSI__COOKIE('k', fsi_grid_faces)) return;
+    if (!f || f->cookie != FSI__COOKIE('f', fsi_grid_faces)) return;
     m = (fsi__faces_impl *)f->impl;
     fsi__free_columns(f->context, c, fsi__faces_columns(m, c), m->capacity);
     fsi__arena_free(f->context, &m->blocks);
@@ -3929,7 +3929,7 @@ FSI_API fsi_status fsi_grid_faces_build(fsi_grid_faces *f, const fsi_grid *grid,
     fsi_status status;
     long long total = 0;
     int first[4], a, b;
-    if (!f || f->cookie != FSI__COOKIE('k', fsi_grid_faces) || !fsi__is_grid(grid)) return FSI_ERROR_COOKIE;
+    if (!f || f->cookie != FSI__COOKIE('f', fsi_grid_faces) || !fsi__is_grid(grid)) return FSI_ERROR_COOKIE;
     status = fsi__grid_check_mesh(f->context, grid, mesh, fn);
     if (status != FSI_OK) return status;
     m = (fsi__faces_impl *)f->impl;

@@ -937,6 +937,60 @@ static int refused(const fsi_context *c, fsi_status status, fsi_status wanted, c
     return status == wanted && strstr(c->error.message, what) != NULL;
 }
 
+/* What a mesh covers is what the pressure solver takes for walls: wholly covered faces stand still, the rest is free of divergence. */
+static void test_the_pressure_solver_takes_these_faces(void)
+{
+    int dim, a;
+    for (dim = 2; dim <= 3; dim++) {
+        fsi_context c = fsi_default_context();
+        fsi_grid *g = grid_of(&c, dim, 16, 16, dim == 3 ? 16 : 1, 0.1, fsi_v3(0, 0, 0));
+        fsi_field *phi = field_of(g, 0.8);
+        fsi_mesh *m = sphere_of(&c, dim, fsi_v3(REAL(0.8), REAL(0.5), dim == 3 ? REAL(0.8) : 0), 0.3, 8);
+        fsi_pressure_desc d = fsi_pressure_default_desc();
+        fsi_pressure_flow f = fsi_pressure_default_flow();
+        fsi_pressure_solid solid;
+        fsi_grid_faces *faces = NULL;
+        fsi_pressure *s = NULL;
+        unsigned char *cell;
+        fsi_box3 box;
+        size_t cells, e;
+        int i, covered = 0;
+        d.context = &c;
+        box.lo = fsi_v3(-1, -1, -1);
+        box.hi = fsi_v3(3, 1, 3);
+        memset(&solid, 0, sizeof solid);
+        CHECK(fsi_grid_fill_box(phi, FSI_GRID_ADD, box, 4) == FSI_OK && fsi_pressure_create(&s, &d) == FSI_OK);
+        CHECK(fsi_grid_faces_create(&faces, &c) == FSI_OK && fsi_grid_faces_build(faces, g, m) == FSI_OK && faces->count > 0);
+        cells = (size_t)g->block_count * (size_t)g->block_cells;
+        cell = (unsigned char *)calloc(cells, 1);
+        if (!CHECK(cell)) return;
+        for (e = 0; e < cells; e++) cell[e] = phi->value[e] < 0 ? FSI_CELL_LIQUID : FSI_CELL_AIR;
+        for (a = 0; a < dim; a++) CHECK(fsi_grid_add_field(g, (fsi_grid_place)(1 + a), a == 1 ? REAL(-0.5) : 0, &f.u[a]) == FSI_OK);
+        for (i = 0; i < 16; i++)
+            for (e = 0; e < (size_t)(dim == 3 ? 16 : 1); e++) f.u[1]->value[fsi_grid_entry(g, i, 0, (int)e)] = 0; /* the floor */
+        solid.faces = faces;
+        f.cell = cell;
+        f.phi = phi;
+        f.dt = REAL(0.1);
+        f.solids = &solid;
+        f.solid_count = 1;
+        CHECK(fsi_pressure_project(s, &f) == FSI_OK);
+        for (a = 0; a < dim; a++)
+            for (i = faces->first[a]; i < faces->first[a + 1]; i++) {
+                if (faces->solid[i] < 1) continue;
+                CHECK(!(f.u[a]->value[faces->entry[i]] < 0 || f.u[a]->value[faces->entry[i]] > 0));
+                covered++;
+            }
+        CHECK(covered > 0 && (double)fsi_v3_norm(solid.impulse) > 0 && s->stats.divergence < TOL(1e-6, 1e-3));
+        free(cell);
+        fsi_pressure_destroy(s);
+        fsi_grid_faces_destroy(faces);
+        fsi_mesh_destroy(m);
+        fsi_grid_destroy(g);
+        CHECK(c.bytes == 0);
+    }
+}
+
 /* One triangle: a sheet, which encloses nothing. */
 static fsi_mesh *sheet_of(void)
 {
@@ -1072,6 +1126,7 @@ int main(int argc, char **argv)
     RUN(test_any_number_of_threads_gives_the_same_bits);
     RUN(test_every_allocation_may_fail);
     RUN(test_the_former_result_survives_a_failure);
+    RUN(test_the_pressure_solver_takes_these_faces);
     RUN(test_bad_input_is_named);
     RUN(test_bad_cuts_and_surfaces_are_named);
     return TEST_END();
