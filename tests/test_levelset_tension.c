@@ -268,19 +268,19 @@ static void test_ripples_on_thin_cells_decay(void)
     tension_ripples(3, 5);
 }
 
-#ifndef LONG
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
-    RUN(test_static_drop_rests_2d);
-    RUN(test_static_drop_rests_3d);
+    if (!TEST_SLOWED) {
+        RUN(test_static_drop_rests_2d);
+        RUN(test_static_drop_rests_3d);
+        RUN(test_drop_oscillates_as_rayleigh_3d);
+        RUN(test_smoothing_carries_long_substeps);
+    }
     RUN(test_drop_oscillates_as_rayleigh_2d);
-    RUN(test_drop_oscillates_as_rayleigh_3d);
     RUN(test_pressure_jumps_as_laplace);
     RUN(test_smoothing_solves_its_equation);
-    RUN(test_smoothing_carries_long_substeps);
     RUN(test_delta_force);
     RUN(test_ripples_on_thin_cells_decay);
     return TEST_END();
 }
-#endif
