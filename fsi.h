@@ -4295,7 +4295,8 @@ static int fsi__sf_add_polygon(int *next, int start, unsigned char *out)
     return used;
 }
 
-static void fsi__sf_make_case(fsi__sf_impl *s, int inside)
+/* One row of a table of cases. */
+static void fsi__sf_make_case(unsigned char cases[][16], int dim, int inside)
 {
     int next[12], axis, side, k, used = 0;
     for (k = 0; k < 12; k++) next[k] = -1;
@@ -4306,17 +4307,17 @@ static void fsi__sf_make_case(fsi__sf_impl *s, int inside)
             q[1] = base | (side ? u : v);
             q[2] = base | u | v;
             q[3] = base | (side ? v : u);
-            if (s->desc.dim == 3 || (axis == 2 && side == 0)) fsi__sf_face_segments(q, inside, next);
+            if (dim == 3 || (axis == 2 && side == 0)) fsi__sf_face_segments(q, inside, next);
         }
     for (k = 0; k < 12; k++) {
         if (next[k] < 0) continue;
-        if (s->desc.dim == 3) used += fsi__sf_add_polygon(next, k, s->cases[inside] + 1 + used);
+        if (dim == 3) used += fsi__sf_add_polygon(next, k, cases[inside] + 1 + used);
         else {
-            s->cases[inside][1 + used++] = (unsigned char)next[k];
-            s->cases[inside][1 + used++] = (unsigned char)k;
+            cases[inside][1 + used++] = (unsigned char)next[k];
+            cases[inside][1 + used++] = (unsigned char)k;
         }
     }
-    s->cases[inside][0] = (unsigned char)used;
+    cases[inside][0] = (unsigned char)used;
 }
 
 /* ---- making and destroying ---- */
@@ -4371,7 +4372,7 @@ static void fsi__sf_setup(fsi__sf_impl *s)
     b = (s->desc.dim == 3 ? 0.755 : 0.64) * h;
     s->radius = (fsi__lane)r;
     s->growth = (fsi__lane)((1 + b / r) / pow(1 - b * b, 9));
-    for (d = 0; d < 1 << (s->desc.dim == 3 ? 8 : 4); d++) fsi__sf_make_case(s, d);
+    for (d = 0; d < 1 << (s->desc.dim == 3 ? 8 : 4); d++) fsi__sf_make_case(s->cases, s->desc.dim, d);
     for (d = 0; d < 27; d++) for (o = 0; o < 8; o++) { /* of a neighbour at -1 its upper half counts, at +1 its lower, else all */
         int x = d % 3 - 1, y = d / 3 % 3 - 1, z = d / 9 - 1;
         if (x == (o & 1 ? 1 : -1) || y == (o & 2 ? 1 : -1) || z == (o & 4 ? 1 : -1)) continue;

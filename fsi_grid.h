@@ -730,10 +730,9 @@ static void fsi__grid_gather_box(const fsi_field *field, const int *lo, const in
     for (z = 0; z < n[2]; z++) if (z < at[2] || z > q[2]) memcpy(out + (size_t)z * sz, out + (size_t)(z < at[2] ? at[2] : q[2]) * sz, sz * sizeof *out);
 }
 
-/* Block b with h more entries on each side (1 to 8):
+/* A block, whose first cell is `corner` and which need not exist, with h more entries on each side (1 to 8):
        out[((z + h) * s + y + h) * s + x + h], s = 8 + 2h, -h <= x, y, z < 8 + h; in 2D one layer: out[(y + h) * s + x + h] */
-FSI_FN int fsi__gather_size(const fsi_grid *g, int h) { return (8 + 2 * h) * (8 + 2 * h) * (g->dim == 3 ? 8 + 2 * h : 1); }
-static void fsi__grid_gather_at(const fsi_field *field, const int *corner, int h, fsi_real *out) /* the block need not exist; corner: its first cell */
+static void fsi__grid_gather_at(const fsi_field *field, const int *corner, int h, fsi_real *out)
 {
     int lo[3], n[3], a;
     for (a = 0; a < 3; a++) {
@@ -4325,14 +4324,9 @@ static void fsi__gs_fill_slots(void *arg, int chunk, int begin, int end)
 
 static void fsi__gs_make_cases(fsi__gs_impl *m)
 {
-    fsi__sf_impl table;
     int dim, k;
-    memset(&table, 0, sizeof table);
-    for (dim = 2; dim <= 3; dim++) {
-        table.desc.dim = dim;
-        for (k = 0; k < (dim == 3 ? 256 : 16); k++) fsi__sf_make_case(&table, k);
-        memcpy(m->cases[dim - 2], table.cases, sizeof m->cases[0]);
-    }
+    for (dim = 2; dim <= 3; dim++)
+        for (k = 0; k < (dim == 3 ? 256 : 16); k++) fsi__sf_make_case(m->cases[dim - 2], dim, k);
 }
 
 FSI_API fsi_status fsi_grid_surface_create(fsi_grid_surface **out, fsi_context *context)

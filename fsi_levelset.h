@@ -258,10 +258,9 @@ static void fsi__ls_add_gravity(void *arg, int chunk, int begin, int end)
     size_t e;
     (void)chunk;
     for (a = 0; a < run->grid->dim; a++) {
-        const fsi_real *from = run->m->trial_u[a]->value;
-        fsi_real *to = run->m->trial_u[a]->value;
+        fsi_real *u = run->m->trial_u[a]->value;
         const fsi_real push = (fsi_real)(run->dt * g[a]);
-        for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) to[e] = from[e] + push;
+        for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) u[e] += push;
     }
 }
 
@@ -1194,9 +1193,9 @@ static fsi_status fsi__ls_make_room(fsi_levelset *s, const char *function)
     const int count = s->grid->block_count, before = m->room;
     fsi__column columns[FSI__LS_ENTRIES];
     fsi_status status;
-    if (count <= before) return FSI_OK;
+    if (count <= before && before > 0) return FSI_OK; /* an empty liquid has them too */
     fsi__ls_entry_columns(s, columns);
-    status = fsi__grow(s->context, columns, FSI__LS_ENTRIES, before, &m->room, count + count / 4, function);
+    status = fsi__grow(s->context, columns, FSI__LS_ENTRIES, before, &m->room, count + count / 4 + 1, function);
     s->label = m->label;
     return status;
 }
@@ -1472,27 +1471,39 @@ static fsi_status fsi__ls_run_substeps(fsi__ls_run *run, double dt)
     return fsi__ls_commit(run);
 }
 
+static fsi__ls_run fsi__ls_make_run(fsi_levelset *s)
+{
+    fsi__ls_run run;
+    memset(&run, 0, sizeof run);
+    run.s = s;
+    run.m = (fsi__ls_impl *)s->impl;
+    run.grid = s->grid;
+    run.clock = fsi__now(s->context);
+    return run;
+}
+
+/* The end of a call that worked on the trial. One that failed leaves the blocks that there were: fewer than now, which cannot fail. */
+static fsi_status fsi__ls_finish(fsi__ls_run *run, fsi_status status)
+{
+    if (status == FSI_OK) fsi__ls_publish(run->s);
+    else fsi_grid_set_blocks(run->grid, run->m->before);
+    return status;
+}
+
 FSI_API fsi_status fsi_levelset_step(fsi_levelset *s, fsi_real dt)
 {
     fsi__ls_run run;
     fsi_status status;
     if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
     if (!fsi_is_finite((double)dt) || dt < 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_levelset_step", -1, (double)dt, "dt is %g seconds", (double)dt);
-    memset(&run, 0, sizeof run);
-    run.s = s;
-    run.m = (fsi__ls_impl *)s->impl;
-    run.grid = s->grid;
-    run.clock = fsi__now(s->context);
+    run = fsi__ls_make_run(s);
     status = fsi__ls_run_substeps(&run, (double)dt);
-    if (status != FSI_OK) {
-        fsi_grid_set_blocks(s->grid, run.m->before); /* fewer than now: cannot fail */
-        return status;
+    if (status == FSI_OK) {
+        fsi__ls_lap(&run, &run.stats.seconds_other);
+        s->stats = run.stats;
+        s->time += (double)dt;
     }
-    fsi__ls_lap(&run, &run.stats.seconds_other);
-    s->stats = run.stats;
-    s->time += (double)dt;
-    fsi__ls_publish(s);
-    return FSI_OK;
+    return fsi__ls_finish(&run, status);
 }
 
 FSI_API fsi_real fsi_levelset_suggest_dt(const fsi_levelset *s)
@@ -1585,19 +1596,9 @@ static fsi_status fsi__ls_fill_trial(fsi__ls_run *run, const fsi__ls_shape *shap
 static fsi_status fsi__ls_fill(fsi_levelset *s, const fsi__ls_shape *shape, fsi_vec3 velocity)
 {
     fsi__ls_run run;
-    fsi_status status;
     if (!fsi_v3_is_finite(velocity)) return fsi__fail(s->context, FSI_ERROR_NAN, shape->function, -1, 0, "velocity is not finite");
-    memset(&run, 0, sizeof run);
-    run.s = s;
-    run.m = (fsi__ls_impl *)s->impl;
-    run.grid = s->grid;
-    status = fsi__ls_fill_trial(&run, shape, velocity);
-    if (status != FSI_OK) {
-        fsi_grid_set_blocks(s->grid, run.m->before); /* fewer than now: cannot fail */
-        return status;
-    }
-    fsi__ls_publish(s);
-    return FSI_OK;
+    run = fsi__ls_make_run(s);
+    return fsi__ls_finish(&run, fsi__ls_fill_trial(&run, shape, velocity));
 }
 
 FSI_API fsi_status fsi_levelset_fill_sphere(fsi_levelset *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity)
@@ -1682,6 +1683,7 @@ static fsi_status fsi__ls_make(fsi_levelset *s, fsi__ls_impl *m)
     FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->pressure));
     FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->trial_pressure));
     FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->curvature));
+    m->curvature->scratch = 1;
     for (a = 0; a < s->grid->dim; a++) {
         const fsi_grid_place place = (fsi_grid_place)((int)FSI_FACES_X + a);
         FSI__LS_TRY(fsi_grid_add_field(s->grid, place, 0, &m->u[a]));

@@ -260,6 +260,18 @@ static void test_a_step_in_the_steady_state_allocates_nothing(void)
     CHECK(context.bytes == 0);
 }
 
+static void test_an_empty_box_can_be_stepped_and_filled_later(void)
+{
+    fsi_levelset_desc d = desc_of(NULL, 2, 1, 16);
+    fsi_levelset *s = make(&d);
+    step(s, 0.02);
+    CHECK(s->component_count == 0 && s->grid->block_count == 0 && s->time > 0);
+    add_drop(s, 0.5, 0.5, 0.2, 0, 0);
+    step(s, 0.02);
+    CHECK(s->component_count == 1 && s->stats.volume > 0.1);
+    fsi_levelset_destroy(s);
+}
+
 /* One allocation after the other fails: a step then changes nothing, and works when there is memory again. */
 static void test_every_allocation_may_fail(void)
 {
@@ -344,6 +356,7 @@ int main(int argc, char **argv)
     RUN(test_an_empty_box_costs_nothing);
     RUN(test_threads_do_not_change_a_bit);
     RUN(test_a_step_in_the_steady_state_allocates_nothing);
+    RUN(test_an_empty_box_can_be_stepped_and_filled_later);
     RUN(test_every_allocation_may_fail);
     RUN(test_bad_input_is_named);
     return TEST_END();
