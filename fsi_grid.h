@@ -237,11 +237,13 @@ typedef struct fsi_grid_component {
 /* out[c] for the components 0 .. count-1 that label (as fsi_grid_label made it, grown or not; other numbers are left out; NULL: all is component
    0) tells apart. Volume is where phi < 0, phi being linear in the 6 tetrahedra (2D: 2 triangles) of each cube between 8 cell centres, and
    constant over the half cell from the last centre to a wall. Where the liquid
-   corners of a tetrahedron bear several labels, it is shared among them in equal parts. A sphere of radius R comes out smaller by (dx/R)^2 / 2,
+   corners of a tetrahedron bear several labels, it is shared among them in equal parts. solid (NULL: there is none): a field of cells that holds
+   the distance to solids as fsi_grid_mesh_distance makes it; of a cell counts the share clamp(1/2 + solid/dx, 0, 1), linear between centres as
+   phi is. A sphere of radius R comes out smaller by (dx/R)^2 / 2,
    a circle by (dx/R)^2 / 6, planes are exact.
    u (NULL ok): fields of the face velocities of all axes, on the same grid. Errors: COOKIE, ARGUMENT (place, background, count < 0, out is
    NULL), NAN (names the entry of phi or u), MEMORY; out stays as it was. */
-FSI_API fsi_status fsi_grid_volumes(const fsi_field *phi, const int *label, int count, fsi_field *const u[3], fsi_grid_component *out);
+FSI_API fsi_status fsi_grid_volumes(const fsi_field *phi, const int *label, int count, fsi_field *const u[3], const fsi_field *solid, fsi_grid_component *out);
 
 /* ---- >>fill ---------------------------------------------------------------------------------------------------- */
 
@@ -729,6 +731,8 @@ static void fsi__grid_gather_box(const fsi_field *field, const int *lo, const in
     }
     for (z = 0; z < n[2]; z++) if (z < at[2] || z > q[2]) memcpy(out + (size_t)z * sz, out + (size_t)(z < at[2] ? at[2] : q[2]) * sz, sz * sizeof *out);
 }
+
+FSI_FN int fsi__gather_size(const fsi_grid *g, int h) { return (8 + 2 * h) * (8 + 2 * h) * (g->dim == 3 ? 8 + 2 * h : 1); }
 
 /* A block, whose first cell is `corner` and which need not exist, with h more entries on each side (1 to 8):
        out[((z + h) * s + y + h) * s + x + h], s = 8 + 2h, -h <= x, y, z < 8 + h; in 2D one layer: out[(y + h) * s + x + h] */
@@ -2512,6 +2516,7 @@ typedef struct fsi__sums {
 typedef struct fsi__marching {
     const fsi_field *phi;
     fsi_field *u[3];
+    const fsi_field *solid;
     const int *label;
     int count, with_u;
     fsi__mask mask;
@@ -2524,9 +2529,10 @@ typedef struct fsi__marching {
 typedef struct fsi__march {
     const fsi__marching *all;
     int block, corner[3], overflow;
+    int cut;                           /* 1: a solid takes up part of some cell in or around the block */
     fsi__sums *only;                   /* when all liquid around bears one label: its sums */
     double lower[3][9], width[3][9];   /* of the cubes along each axis: lower corner from that of the box, edge; width 0: none there */
-    fsi_real phi[1000], u[3][1728];    /* gathered, 1 and 2 cells around */
+    fsi_real phi[1000], share[1000], u[3][1728]; /* gathered, 1 and 2 cells around; share of a cell that is no solid, when cut */
 } fsi__march;
 
 static void fsi__sums_clear(fsi__sums *s, int label)
@@ -2567,11 +2573,12 @@ static void fsi__sums_reach(fsi__sums *s, const double x[3])
 
 /* One cube: corner c is at lower + (c & 1, c >> 1 & 1, c >> 2) width; its sums are those of its cell's label, NULL: none. */
 typedef struct fsi__cube {
-    double lower[3], width[3], phi[8], u[8][3];
+    double lower[3], width[3], phi[8], u[8][3], share[8];
     double weight[8];   /* liquid as sum of weight times corner, which holds its volume and its first moment, 24 times */
     double area;
     fsi__sums *sums[8];
     int single;         /* all liquid corners share their sums: `weight` and `area` collect all */
+    int cut;            /* share is not 1 at all corners */
 } fsi__cube;
 
 static void fsi__cube_corner(const fsi__cube *q, int c, double x[3])
@@ -2594,7 +2601,8 @@ static void fsi__sums_add(fsi__sums *s, double volume, const double x[3], const 
 /* A tetrahedron of liquid: its share of that between the corners v, and four times the barycentric coordinates of its centre in that. */
 static void fsi__cube_piece(fsi__cube *q, const int v[4], int n, double share, double m0, double m1, double m2, double m3)
 {
-    const double m[4] = { m0, m1, m2, m3 }, volume = share / 6 * q->width[0] * q->width[1] * q->width[2];
+    const double m[4] = { m0, m1, m2, m3 }, clear = !q->cut ? 1 : (m0 * q->share[v[0]] + m1 * q->share[v[1]] + m2 * q->share[v[2]] + m3 * q->share[v[3]]) / 4;
+    const double volume = clear * share / 6 * q->width[0] * q->width[1] * q->width[2];
     double x[3] = { 0, 0, 0 }, y[3];
     int a, k;
     for (k = 0; k < 4 && q->single; k++) q->weight[v[k]] += share * m[k];
@@ -2605,7 +2613,7 @@ static void fsi__cube_piece(fsi__cube *q, const int v[4], int n, double share, d
     }
     for (k = 0; k < n; k++) {
         fsi__sums *s = q->sums[v[k]];
-        if (!s) continue;
+        if (!s || !(volume > 0)) continue;
         fsi__sums_add(s, volume / n, x, q->u[v[k]]);
         fsi__sums_reach(s, x);
     }
@@ -2655,7 +2663,7 @@ static void fsi__cube_tetrahedron(fsi__cube *q, const int corner[4])
         const double d = (q->phi[corner[k + 1]] - q->phi[corner[k]]) / q->width[(corner[k + 1] - corner[k]) >> 1];
         slope += d * d;
     }
-    rate *= sqrt(slope) / 6 * q->width[0] * q->width[1] * q->width[2];
+    rate *= sqrt(slope) / 6 * q->width[0] * q->width[1] * q->width[2] * (q->share[v[0]] + q->share[v[1]] + q->share[v[2]] + q->share[v[3]]) / 4;
     q->area += rate;
     for (k = 0; k < n && !q->single; k++) if (q->sums[v[k]]) q->sums[v[k]]->area += rate / n;
 }
@@ -2667,7 +2675,7 @@ static void fsi__cube_reach(const fsi__cube *q)
     int a, c, d;
     for (c = 0; c < 8; c++) {
         fsi__sums *s = q->sums[c];
-        if (!(q->phi[c] < 0) || !s) continue;
+        if (!(q->phi[c] < 0) || !(q->share[c] > 0) || !s) continue;
         fsi__cube_corner(q, c, x);
         for (a = 0; a < 3 && q->lower[a] >= s->lo[a] && q->lower[a] + q->width[a] <= s->hi[a]; a++) continue;
         if (a == 3) continue;
@@ -2703,7 +2711,7 @@ static void fsi__cube_run(fsi__cube *q, int full)
     int c, k;
     for (c = 0; c < 8; c++) if (q->phi[c] < 0 && q->sums[c]) s = q->sums[c];
     if (!s) return;
-    if (full && q->single) {
+    if (full && q->single && !q->cut) {
         for (k = 0; k < 3; k++) {
             x[k] = q->lower[k] + q->width[k] / 2;
             u[k] = (q->u[0][k] + q->u[1][k] + q->u[2][k] + q->u[3][k] + q->u[4][k] + q->u[5][k] + q->u[6][k] + q->u[7][k]) / 8;
@@ -2714,6 +2722,7 @@ static void fsi__cube_run(fsi__cube *q, int full)
         q->area = 0;
         fsi__cube_scale(q);
         for (k = 0; k < 6; k++) fsi__cube_tetrahedron(q, corner[k]);
+        for (c = 0; c < 8; c++) q->weight[c] *= q->share[c];
         sum = w[0] + w[1] + w[2] + w[3] + w[4] + w[5] + w[6] + w[7];
         if (q->single && sum > 0) {
             x[0] = q->lower[0] + q->width[0] * ((w[1] + w[3] + w[5] + w[7]) / sum);
@@ -2723,7 +2732,7 @@ static void fsi__cube_run(fsi__cube *q, int full)
                 if (!(q->phi[c] < 0)) continue;
                 for (k = 0, wet += w[c]; k < 3; k++) u[k] += w[c] * q->u[c][k];
             }
-            for (k = 0; k < 3; k++) u[k] /= wet;
+            for (k = 0; k < 3 && wet > 0; k++) u[k] /= wet;
             fsi__sums_add(s, volume * sum / 24, x, u);
             s->area += q->area;
         }
@@ -2833,12 +2842,15 @@ static void fsi__march_cube(fsi__march *m, const int l[3], const fsi_real *v, in
     const int sz = m->all->phi->grid->dim == 3 ? 100 : 0;
     int c, first = -1;
     q->single = 1;
+    q->cut = 0;
     for (c = 0; c < 3; c++) {
         q->lower[c] = m->lower[c][l[c]];
         q->width[c] = m->width[c][l[c]];
     }
     for (c = 0; c < 8; c++) {
         q->phi[c] = (double)v[(c & 1) + (c >> 1 & 1) * 10 + (c >> 2) * sz];
+        q->share[c] = m->cut ? (double)m->share[v - m->phi + (c & 1) + (c >> 1 & 1) * 10 + (c >> 2) * sz] : 1;
+        q->cut |= q->share[c] < 1;
         q->sums[c] = q->phi[c] < 0 ? m->only : NULL;
         if (!(q->phi[c] < 0)) continue;
         fsi__march_velocity(m, l[0] - 1 + (c & 1), l[1] - 1 + (c >> 1 & 1), l[2] - 1 + (c >> 2), q->u[c]);
@@ -2863,7 +2875,7 @@ static void fsi__march_row(fsi__march *m, int l[3], const int owns[27], fsi__cub
     for (k = 0; k < 9; k++) {
         n = liquid[k] + liquid[k + 1];
         if (n == 0 || !owns[region + (k > 0) + (k > 7)] || m->width[0][k] == 0) continue;
-        if (n == 8 && m->only && !m->all->with_u && m->width[0][k] * breadth == 1) {
+        if (n == 8 && m->only && !m->all->with_u && !m->cut && m->width[0][k] * breadth == 1) {
             whole++;
             sum += k;
             continue;
@@ -2915,6 +2927,21 @@ static int fsi__march_label(const fsi__march *m)
     return label;
 }
 
+/* What solids leave of the cells in and around the block. */
+static void fsi__march_share(fsi__march *m)
+{
+    const fsi_grid *g = m->all->phi->grid;
+    int c;
+    m->cut = 0;
+    if (!m->all->solid) return;
+    fsi__grid_gather(m->all->solid, m->block, 1, m->share);
+    for (c = 0; c < (g->dim == 3 ? 1000 : 100); c++) {
+        const double share = 0.5 + (double)m->share[c] / (double)g->dx;
+        m->share[c] = (fsi_real)(share > 1 ? 1 : (share > 0 ? share : 0));
+        m->cut |= share < 1;
+    }
+}
+
 /* The sums of block b. */
 static void fsi__march_block(fsi__march *m, int b)
 {
@@ -2937,7 +2964,8 @@ static void fsi__march_block(fsi__march *m, int b)
         s = fsi__march_sums(m, all->label ? all->label[own + (size_t)c] : 0);
         if (s) s->cells++;
     }
-    if (kind == 2 && m->only && !all->with_u) {
+    fsi__march_share(m);
+    if (kind == 2 && m->only && !all->with_u && !m->cut) {
         fsi__march_deep(m, m->only);
         return;
     }
@@ -3024,6 +3052,9 @@ static fsi_status fsi__marching_check(const fsi__marching *m, fsi_field *const u
     int a;
     if (m->count < 0) return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, m->count, "count is %d, below 0", m->count);
     if (!out && m->count > 0) return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, 0, "out is NULL");
+    if (m->solid && !fsi__is_field(m->solid)) return FSI_ERROR_COOKIE;
+    if (m->solid && (m->solid->grid != m->phi->grid || m->solid->place != FSI_CELLS))
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, 0, "solid is not a field of cells of phi's grid");
     for (a = 0; a < m->phi->grid->dim && u; a++) {
         if (!fsi__is_field(u[a])) return FSI_ERROR_COOKIE;
         if (u[a]->grid != m->phi->grid || (int)u[a]->place != (int)FSI_FACES_X + a)
@@ -3032,7 +3063,7 @@ static fsi_status fsi__marching_check(const fsi__marching *m, fsi_field *const u
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi_grid_volumes(const fsi_field *phi, const int *label, int count, fsi_field *const u[3], fsi_grid_component *out)
+FSI_API fsi_status fsi_grid_volumes(const fsi_field *phi, const int *label, int count, fsi_field *const u[3], const fsi_field *solid, fsi_grid_component *out)
 {
     static const char *const f = "fsi_grid_volumes";
     fsi__marching m;
@@ -3044,6 +3075,7 @@ FSI_API fsi_status fsi_grid_volumes(const fsi_field *phi, const int *label, int 
     memset(&measure, 0, sizeof measure);
     m.phi = m.mask.field = phi;
     m.label = label;
+    m.solid = solid;
     m.count = count;
     m.with_u = u != NULL;
     status = fsi__marching_check(&m, u, out, f);

@@ -28,10 +28,20 @@
    HOW IT WORKS
       The liquid is where phi < 0, on a sparse grid (fsi_grid.h). A step moves phi and the velocities along themselves, gives each connected
       component the volume that it should have by the smallest change of phi, and makes the velocities free of divergence, before and after
-      (the fluid part of the paper on level-set liquid coupled to shells and rods). Targets of volumes follow the liquid through splits and merges: their sum
-      changes only where liquid is added, or a component vanishes with none near (stats.lost_volume).
-   WHAT IT DOES NOT DO (yet)
-      Obstacles, bodies, viscosity, contact angles, open sides, taps and drains, save and load.
+      (the fluid part of the paper on level-set liquid coupled to shells and rods). Targets of volumes follow the liquid through splits and
+      merges: their sum changes only where liquid is added or taken, or a component vanishes with none near (stats.lost_volume).
+   WHAT IT DOES (search for it)
+      fsi_levelset_create, _destroy, _error      from a desc: size, gravity, surface tension, viscosity, open sides, contact angle, schemes
+      fsi_levelset_fill_sphere, _box, _mesh      adds liquid
+      fsi_levelset_add_emitter, _sink ...        taps and drains, with what has come and gone; _set_volume swells or shrinks a component
+      fsi_levelset_add_obstacle, _desc ...       closed meshes that rest, move, carry an fsi_body or are carried by the liquid; _obstacle_reaction
+      fsi_levelset_step, _suggest_dt             advances; a step that fails changes nothing
+      s->component, s->stats                     each part with volume, centre, momentum; energies, times a phase, iterations
+      fsi_levelset_phi_at, _velocity_at, _pressure_at, _copy, _debug_draw       reading out; fsi_grid_surface_update(f, s->phi, 1) for a mesh
+      fsi_levelset_save, _load, _hash            to the bit
+   WHAT IT DOES NOT DO
+      Air is a pressure of 0: no bubbles that keep their volume. Viscosity does not drag bodies: they feel pressure alone. Obstacles thinner than a
+      cell may let liquid through. Films thinner than a cell are drops or nothing.
    MACROS: those of fsi.h.
    UNITS: SI. In 2D volumes, masses and energies are per metre of depth.
    PRECISION: fields in fsi_real, sums and volumes in double. Recommended: double.
@@ -56,9 +66,13 @@ typedef struct fsi_levelset_desc {
     fsi_real dx;               /* edge of a cell [m]; default 1.0/64 */
     fsi_vec3 origin;           /* lower corner of the box [m]; default 0 */
     fsi_real density;          /* [kg/m^3]; default 1000 */
+    fsi_real viscosity;        /* dynamic, implicit [Pa s]; default 0: none but that of advection */
     fsi_real surface_tension;  /* gamma [N/m]; default 0 */
     fsi_levelset_tension tension; /* default JUMP */
     fsi_vec3 gravity;          /* [m/s^2]; default (0, 0, -9.81) */
+    unsigned char open_side[6];/* of the box, x-, x+, y-, y+, z-, z+: 1: liquid leaves there against air of pressure 0; default 0: a wall */
+    unsigned char no_slip[6];  /* walls of the box where viscosity > 0: 1 (default): the liquid sticks, 0: it slides */
+    fsi_real contact_angle;    /* of the walls of the box, through the liquid [degrees], 10 to 170; default 90 */
     fsi_real cfl;              /* substeps are chosen so that nothing moves farther than cfl * dx in one, 0.05 to 4; default 0.7 */
     fsi_real capillary_cfl;    /* nor longer than this times sqrt(density dx^3/(4 pi surface_tension)), 0.05 to 5; default 1. Up to 1 (2D: 1.5) short
                                   waves are stable; longer substeps damp them at the price of a second projection */
@@ -68,6 +82,7 @@ typedef struct fsi_levelset_desc {
     double pressure_tolerance; /* divergence left by the first projection, as a share of the largest before; default 1e-6 */
     int max_iters;             /* of a pressure solve; default 200: beyond that a step fails with FSI_ERROR_CONVERGENCE */
     double volume_tolerance;   /* |S - V0| / V0 of each component; default 1e-8 */
+    int reserve;               /* blocks of 8^dim cells to make room for; default 0 */
 } fsi_levelset_desc;
 
 /* A connected piece of liquid. */
@@ -80,19 +95,20 @@ typedef struct fsi_levelset_component {
 typedef struct fsi_levelset_stats {
     int substeps;
     int blocks;                       /* at the end */
-    int pressure_iterations, volume_iterations, smoothing_iterations;
+    int pressure_iterations, volume_iterations, viscosity_iterations, smoothing_iterations;
     double divergence;                /* largest left over by a projection [1/s] */
     int degraded;                     /* 1: max_substeps left substeps longer than they should be */
     int splits, merges;               /* components that came from one, and that went into one */
     double volume, target;            /* of all components, at the end [m^3] */
     double volume_error;              /* volume / target - 1 */
     double lost_volume;               /* of components that vanished with none near, since creation [m^3] */
+    double left_volume;               /* through open sides of the box, since creation [m^3] */
     double advection_loss;            /* volume that advection changed before it was put right [m^3] */
     double smoothed_error;            /* largest |S - V0| / V0 after an optimisation */
     double max_speed, cfl;            /* at the end [m/s]; max_speed * substep / dx */
     double momentum[3];               /* [kg m/s], at the end */
-    double potential_energy;          /* -m g.x [J], at the end */
-    double seconds_advection, seconds_distance, seconds_volume, seconds_pressure, seconds_extrapolation, seconds_other;
+    double kinetic_energy, potential_energy; /* [J], at the end; potential: -m g.x */
+    double seconds_advection, seconds_distance, seconds_volume, seconds_pressure, seconds_extrapolation, seconds_viscosity, seconds_other;
     size_t bytes;                     /* held through its context */
     long long allocs;
 } fsi_levelset_stats;
@@ -130,11 +146,125 @@ FSI_API fsi_status fsi_levelset_fill_box(fsi_levelset *s, fsi_box3 box, fsi_vec3
 /* The same with what a mesh encloses. */
 FSI_API fsi_status fsi_levelset_fill_mesh(fsi_levelset *s, const fsi_mesh *mesh, fsi_vec3 velocity);
 
+/* Gives a component another volume to have [m^3; 2D: m^2]: later steps move its surface there, by at most 0.2 dx a substep. It may lie between 0
+   and all of the box. Errors: COOKIE, ARGUMENT (there is no such component; volume), NAN. */
+FSI_API fsi_status fsi_levelset_set_volume(fsi_levelset *s, int component, double volume);
+
+/* Emitters let liquid out of a disc or a rectangle. From 2 dx before the inlet plane to dx behind it they hold a nozzle: that is full of liquid,
+   moves with the emitter and has the flow's velocity; other liquid cannot enter. The plane may lie in a wall of the box or anywhere within. When
+   it opens, the nozzle is filled; from then on the component at the inlet gets area * speed * dt, to rounding. When it shuts, and when
+   it is removed, what is in the nozzle is liquid as any other. While no cell of its nozzle lies in the box it emits nothing. */
+typedef enum fsi_levelset_emitter_shape { FSI_LEVELSET_EMITTER_DISC, FSI_LEVELSET_EMITTER_BOX } fsi_levelset_emitter_shape;
+
+typedef struct fsi_levelset_emitter_desc {
+    uint32_t cookie;
+    fsi_levelset_emitter_shape shape;  /* default DISC */
+    fsi_vec3 center;                   /* of the inlet [m]; 2D: z = 0 */
+    fsi_vec3 direction;                /* of the flow, any length but 0; default (1, 0, 0); 2D: z = 0 */
+    fsi_real radius;                   /* DISC, at least dx; 2D: half the width of the slot [m]; no default */
+    fsi_real half_width, half_height;  /* BOX, along `side` and across it, at least dx; 2D: half_height is not used [m]; no default */
+    fsi_vec3 side;                     /* BOX: made perpendicular to direction; default 0: some direction; 2D: not used */
+    fsi_real speed;                    /* of the flow along direction, not negative [m/s]; 0: shut; default 1 */
+    fsi_vec3 velocity;                 /* of the emitter itself, which moves along and adds it to the liquid's [m/s]; default 0 */
+    double start, stop;                /* from and until this `time` [s]; default 0, no end */
+} fsi_levelset_emitter_desc;
+
+FSI_API fsi_levelset_emitter_desc fsi_levelset_default_emitter_desc(void); /* fills every field */
+/* *id (NULL ok) names it in calls below. Errors: COOKIE, ARGUMENT and NAN (name the field), MEMORY. */
+FSI_API fsi_status fsi_levelset_add_emitter(fsi_levelset *s, const fsi_levelset_emitter_desc *desc, int *id);
+/* Another speed, place, shape ... from now on; what was emitted counts on. At a new place it opens anew. */
+FSI_API fsi_status fsi_levelset_set_emitter(fsi_levelset *s, int id, const fsi_levelset_emitter_desc *desc);
+FSI_API fsi_status fsi_levelset_remove_emitter(fsi_levelset *s, int id);
+/* What it emitted so far, with what filled its nozzle (NULL is fine) [m^3; 2D: m^2]. */
+FSI_API fsi_status fsi_levelset_emitter_total(const fsi_levelset *s, int id, double *volume);
+
+/* Sinks remove the liquid that is inside at the end of a substep, and lower the volumes that components are to have by that much. */
+typedef enum fsi_levelset_sink_shape { FSI_LEVELSET_SINK_BOX, FSI_LEVELSET_SINK_SPHERE, FSI_LEVELSET_SINK_MESH } fsi_levelset_sink_shape;
+
+typedef struct fsi_levelset_sink_desc {
+    uint32_t cookie;
+    fsi_levelset_sink_shape shape;     /* default BOX */
+    fsi_box3 box;                      /* BOX [m]; 2D: z is not looked at; no default */
+    fsi_vec3 center;                   /* SPHERE [m] */
+    fsi_real radius;                   /* SPHERE [m]; no default */
+    const fsi_mesh *mesh;              /* MESH: closed; referenced, must outlive the sink, may be moved between steps */
+    fsi_real rate;                     /* most liquid it takes [m^3/s] (2D: [m^2/s]), from its middle; default 0: no limit */
+} fsi_levelset_sink_desc;
+
+FSI_API fsi_levelset_sink_desc fsi_levelset_default_sink_desc(void); /* fills every field */
+/* Errors: COOKIE, ARGUMENT and NAN (name the field), MESH, MEMORY. */
+FSI_API fsi_status fsi_levelset_add_sink(fsi_levelset *s, const fsi_levelset_sink_desc *desc, int *id);
+FSI_API fsi_status fsi_levelset_remove_sink(fsi_levelset *s, int id);
+FSI_API fsi_status fsi_levelset_sink_total(const fsi_levelset *s, int id, double *volume); /* what it removed so far [m^3; 2D: m^2] */
+
+/* A CLOSED mesh that the liquid cannot enter: referenced, not copied; mesh and body must outlive the simulator or be removed first. It
+   keeps liquid out, or in when it was made as a container. What is thinner than a cell may be passed through. Every step sweeps it from where
+   the last step left it:
+      by its mesh     to where its mesh is when the step is called; move it with fsi_mesh_move or fsi_mesh_move_rigid, by less
+                      than 60 degrees a step (corners move in straight lines)
+      by a body       PRESCRIBED: to body->end, on an arc, by less than 180 degrees a step. COUPLED: where liquid, body->force and
+                      body->torque take it; liquid and body are solved together, which is stable for bodies much lighter
+                      than the liquid too. The outputs of fsi_body are written when the step has succeeded, for COUPLED also
+                      `end`, where the step left it. Whoever integrates the pose himself may come out slightly elsewhere: the
+                      next step begins there. Several obstacles may be fixed to one PRESCRIBED body, one to a COUPLED one. 2D: COUPLED
+                      bodies turn about z only; those whose inertia has products with z, as they stand, are refused (ARGUMENT).
+   Substeps move obstacles along. Where obstacles meet, the nearest surface counts. */
+typedef struct fsi_levelset_obstacle_desc {
+    uint32_t cookie;
+    const fsi_mesh *mesh;
+    fsi_body *body;          /* default NULL. As the mesh stands when it is added, so it is fixed to body->pose of that moment;
+                                the mesh itself is not looked at any more */
+    int no_slip;             /* where desc.viscosity > 0 the liquid moves with the wall, else it slides; default 1 */
+    fsi_real contact_angle;  /* through the liquid [degrees], 10 to 170; default 90 */
+} fsi_levelset_obstacle_desc;
+
+FSI_API fsi_levelset_obstacle_desc fsi_levelset_default_obstacle_desc(void); /* fills every field; set mesh */
+/* *id (NULL ok) names it in calls below. Liquid that it is put over is gone: components have the volume that is left. Errors: COOKIE,
+   ARGUMENT, NAN (name the field), MESH (not closed), LIMIT, MEMORY; nothing has changed then. */
+FSI_API fsi_status fsi_levelset_add_obstacle_desc(fsi_levelset *s, const fsi_levelset_obstacle_desc *desc, int *id);
+FSI_API fsi_status fsi_levelset_add_obstacle(fsi_levelset *s, const fsi_mesh *mesh, int *id); /* the same with all defaults */
+/* Where it was is air. Errors as above. */
+FSI_API fsi_status fsi_levelset_remove_obstacle(fsi_levelset *s, int id);
+/* Takes an obstacle for where its mesh, or its body's pose, is now: the next step does not sweep it there. Where it was is air, liquid where it
+   is now is gone. Errors as above. */
+FSI_API fsi_status fsi_levelset_teleport_obstacle(fsi_levelset *s, int id);
+/* What the liquid's pressure did to an obstacle, mean over the last step: force [N], torque about the world's origin [N m]; 2D: a metre of depth. */
+FSI_API fsi_status fsi_levelset_obstacle_reaction(const fsi_levelset *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
+
 /* Advances exactly dt seconds, in substeps as the desc asks. Errors: COOKIE, ARGUMENT (dt), NAN (names the entry of a velocity that is not finite),
-   CONVERGENCE (of the pressure), LIMIT, MEMORY; then nothing has changed. */
+   CONVERGENCE (of the pressure or of viscosity), LIMIT, MEMORY; then nothing has changed. */
 FSI_API fsi_status fsi_levelset_step(fsi_levelset *s, fsi_real dt);
 /* The largest step that takes one substep now [s]. */
 FSI_API fsi_real fsi_levelset_suggest_dt(const fsi_levelset *s);
+
+/* Linear between the entries; beyond the box as at its sides; 0 (phi: 8 dx) far from the liquid. phi [m], velocity [m/s], pressure [Pa]. */
+FSI_API fsi_real fsi_levelset_phi_at(const fsi_levelset *s, fsi_vec3 x);
+FSI_API fsi_vec3 fsi_levelset_velocity_at(const fsi_levelset *s, fsi_vec3 x);
+FSI_API fsi_real fsi_levelset_pressure_at(const fsi_levelset *s, fsi_vec3 x);
+
+/* What fsi_levelset_copy copies, and how many floats of a cell that are. */
+typedef enum fsi_levelset_field {
+    FSI_LEVELSET_PHI, FSI_LEVELSET_PRESSURE, /* 1 */
+    FSI_LEVELSET_VELOCITY                    /* at the centre: 3 (in 2D too) */
+} fsi_levelset_field;
+/* Copies a field of the cells lo .. lo + n - 1 as packed floats, as a GPU or a file wants them: cell (i, j, k) of these at
+   out[(k n[1] + j) n[0] + i], 3 numbers each for velocities. lo and n NULL: the whole box, desc.n cells. In 2D lo[2] and n[2] are not looked at.
+   Errors: COOKIE, ARGUMENT (unknown field, cells beyond the box, out NULL). */
+FSI_API fsi_status fsi_levelset_copy(const fsi_levelset *s, fsi_levelset_field field, const int *lo, const int *n, float *out);
+
+/* State: blocks with level set, velocities and pressure, volumes that components are to have, time, how far emitters and sinks have come. Obstacles,
+   bodies, descs of emitters and sinks, and desc are not saved: load into a simulator made alike (another dim, n, dx, origin or number of obstacles,
+   other emitters or sinks are refused), after putting moving meshes (fsi_mesh_set) and bodies back: load takes them for where they are then (bodies
+   that are where they were, but for rounding, start from there to the bit). Labels and shapes of components are found anew. NULL buffer asks the
+   size. Errors: COOKIE, LIMIT (capacity), FORMAT (a damaged or foreign buffer), NAN, MEMORY; nothing changes then. */
+FSI_API fsi_status fsi_levelset_save(const fsi_levelset *s, void *buffer, size_t capacity, size_t *size);
+FSI_API fsi_status fsi_levelset_load(fsi_levelset *s, const void *buffer, size_t size);
+/* Hash of what save writes. Equal after equal steps, for any number of threads. */
+FSI_API uint64_t fsi_levelset_hash(const fsi_levelset *s);
+
+/* The surface, coloured by component (3D: triangles, or their edges where there is no `triangle`; 2D: lines), and in grey the edges of blocks.
+   Needs memory: draws blocks alone when there is none. */
+FSI_API void fsi_levelset_debug_draw(const fsi_levelset *s, const fsi_debug_draw *draw);
 
 #endif /* FSI_LEVELSET_H */
 
@@ -146,11 +276,55 @@ FSI_API fsi_real fsi_levelset_suggest_dt(const fsi_levelset *s);
 
 FSI__STRICT_BEGIN
 
+/* ---- >>viscosity ------------------------------------------------------------------------------------------------
+
+   One implicit step of viscosity. Of all velocities u it finds the one for which
+
+      J(u) = 1/2 sum_faces rho V W_f |u - u*|^2  +  dt sum_stresses mu V W_s D(u):D(u),    D = (grad u + grad u^T)/2
+
+   is least (Batty and Bridson 2008, Accurate Viscous Free Surfaces for Buckling, Coiling, and Rotating Liquids). u* is the velocity before,
+   V the volume of a cell, W the share of the liquid in the cell-sized cube around a face or a stress: diagonal stresses stand at cell centres,
+   the others at edges (2D: nodes). No stress crosses the free surface, since nothing in J says otherwise; a rigid motion costs nothing.
+
+   Scratch and figures, kept between calls. Start with all zero bytes; use it with one grid's context. */
+typedef struct fsi__viscosity {
+    fsi_context *context;
+    fsi__arena plan, arena, grids, coarse;
+    int unknowns;       /* of the last call: faces whose velocity viscosity may change */
+    int iterations;
+    double residual;    /* bound on the error of the change of u over that change, in the norm of J; above `tolerance` only where it is what rounding of u makes */
+    double seconds;     /* by the clock hook */
+    size_t bytes;       /* held */
+} fsi__viscosity;
+
+typedef struct fsi__viscosity_flow {
+    fsi_field *u[3];                /* in: velocity [m/s], extrapolated beyond the liquid; out: after viscosity, on the faces whose cube holds liquid,
+                                       or whose stresses' cubes do */
+    const fsi_field *phi;           /* level set at cells [m], negative in liquid */
+    const fsi_real *mu;             /* NULL: `viscosity` everywhere; else at cells, block_count * block_cells [Pa s], >= 0; read where liquid is */
+    fsi_real viscosity;             /* mu [Pa s], >= 0; not looked at where mu is given */
+    fsi_real density, dt;           /* [kg/m^3] > 0, [s] >= 0 */
+    unsigned char wall_no_slip[6];  /* sides of the box, x- x+ y- y+ z- z+: 1 the liquid sticks, 0 free slip */
+    unsigned char wall_closed[6];   /* 1: the normal velocity stands in u at the side's faces; 0: open, no stress there */
+    fsi_vec3 wall_velocity[6];      /* velocity of a no-slip side; its normal part is not looked at [m/s] */
+    const unsigned char *solid[3];  /* NULL: none; else one byte an entry of a face field: 0 liquid or air, 1 no slip, 2 free slip. Of both, u there
+                                       is the solid's velocity and is kept; edges that touch a free-slip face carry no stress */
+    double tolerance;               /* error of the change of u over that change, in the norm of J (an upper bound); 0 < tolerance < 1 */
+    int max_iters;                  /* > 0 */
+} fsi__viscosity_flow;
+
+/* Faces in no block are left out, and with them the stresses that touch them; a closed side's faces are prescribed with or without a block.
+   Errors: COOKIE, ARGUMENT (names the field; mu: names the cell), NAN (u or phi near the liquid; names the block), LIMIT, MEMORY, CONVERGENCE
+   (max_iters, or rounding keeps it from the tolerance); u stays as it was then. */
+static fsi_status fsi__viscosity_solve(fsi__viscosity *s, fsi__viscosity_flow *flow);
+static void fsi__viscosity_free(fsi__viscosity *s); /* the scratch; NULL is fine */
+
 /* ---- >>simulator ---------------------------------------------------------------------------------------------- */
 
 #define FSI__LS_BAND 8   /* phi is a distance this many cells from the surface */
 #define FSI__LS_GRAIN 16 /* blocks a task */
 #define FSI__LS_FAR 7    /* layers of faces beyond the liquid that reach over 3.5 cells */
+#define FSI__LS_VISCOSITY_TOLERANCE 1e-4 /* error of what viscosity changes over that change */
 #define FSI__LS_TRY(call) do { fsi_status status_ = (call); if (status_ != FSI_OK) return status_; } while (0)
 
 /* Targets of the components of one labelling. */
@@ -160,6 +334,7 @@ typedef struct fsi__ls_parts {
     double *cells;                       /* that are linked to old components */
     int *parents;                        /* how many */
     int *first;                          /* its cells in the band; one more stands at the end */
+    double *leaving;                     /* what goes through open sides in this substep [m^3] */
     struct fsi__ls_fix *fix;             /* how far its volume is corrected */
     fsi_grid_component *shape;
 } fsi__ls_parts;
@@ -170,9 +345,51 @@ typedef struct fsi__ls_link {
     double cells;
 } fsi__ls_link;
 
+/* What a step changes of an emitter or a sink. No padding: saved as it stands. */
+typedef struct fsi__ls_source {
+    int64_t id, open;                    /* 1: its nozzle is there */
+    double total, pending;               /* what has come or gone; what is still to */
+    double center[3];                    /* where the emitter is now */
+} fsi__ls_source;
+
+typedef struct fsi__ls_emitter {
+    fsi_levelset_emitter_desc desc;      /* its direction made unit */
+    fsi_vec3 axis[3];                    /* of the inlet; the last along the flow */
+    double half[2], area;                /* half its extent along the first two */
+    fsi__ls_source flow, trial;
+} fsi__ls_emitter;
+
+typedef struct fsi__ls_sink {
+    fsi_levelset_sink_desc desc;
+    fsi__ls_source flow, trial;
+} fsi__ls_sink;
+
+/* A solid in the liquid. */
+typedef struct fsi__ls_obstacle {
+    fsi_levelset_obstacle_desc desc;
+    int id, vertex_count;
+    int moves;                     /* in this call */
+    fsi_mesh *shadow;              /* stands where the trial has it: */
+    fsi_pose now;                  /* with a body: its pose there */
+    double stands;                 /* without: the share of the call's way */
+    fsi_vec3 *rest;                /* vertex_count: with a body in its axes, else where the last step left them [m] */
+    double reach;                  /* with a body: of the farthest vertex from its centre [m] */
+    fsi_pose at;                   /* of its body, where the last step left it */
+    fsi_body work;                 /* copy of its body; COUPLED: moves along; PRESCRIBED: sweeps from `at` */
+    fsi_grid_faces *faces;         /* that it covers */
+    int stale_faces;               /* they are to be found again */
+    fsi_real *velocity;            /* of the solid at its faces, normal to them [m/s] */
+    int velocity_capacity;
+    double slope;                  /* grad phi . n at it, n out of the solid: cosine of the contact angle */
+    fsi_vec3 impulse, moment, spin;/* by the liquid in this call; moment about the world's origin, spin about the body's centre [N s, N m s] */
+    fsi_vec3 force, torque;        /* means over the last step */
+} fsi__ls_obstacle;
+
 typedef struct fsi__ls_impl {
     fsi_context own_context;
     fsi_pressure *solver;
+    fsi__viscosity viscosity;
+    fsi_grid_surface *surface;           /* for pictures */
     /* The state, as the caller sees it; the trial that a call works on, which becomes the state when the call succeeds; what a substep makes next. */
     fsi_field *phi, *trial_phi, *next_phi, *u[3], *trial_u[3], *next_u[3], *pressure, *trial_pressure, *curvature;
     int *label, *trial_label, *next_label; /* an int an entry */
@@ -194,7 +411,17 @@ typedef struct fsi__ls_impl {
     int face_count, face_capacity;
     double *sum;                         /* one a task */
     int sum_capacity;
-    double lost_volume;
+    double lost_volume, left_volume, kinetic_energy;
+    fsi__ls_emitter *emitter;
+    fsi__ls_sink *sink;
+    int emitter_count, emitter_capacity, next_emitter, sink_count, sink_capacity, next_sink;
+    fsi__ls_obstacle *obstacle;
+    fsi_pressure_solid *solid;           /* one an obstacle */
+    int obstacle_count, obstacle_capacity, next_id;
+    fsi_field *psi, *owner;              /* distance to the nearest solid, number of its obstacle; NULL until there was one */
+    fsi_field *still_psi, *still_owner;  /* the same of those that rest */
+    int *built, built_count;             /* places of the blocks that these, and the faces of obstacles, were made for */
+    int stale_psi, stale_still, stale_faces; /* they are to be made again */
 } fsi__ls_impl;
 
 /* A call of fsi_levelset_step. */
@@ -203,9 +430,10 @@ typedef struct fsi__ls_run {
     fsi__ls_impl *m;
     fsi_grid *grid;
     fsi_levelset_stats stats;
-    double dt;                           /* of the substep */
+    double time, dt;                     /* at the beginning of the substep; of it */
+    double length, done;                 /* of the call [s], 0: it is none of fsi_levelset_step; share of it when the substep ends */
     double clock;                        /* of the last lap */
-    double lost_volume;
+    double lost_volume, left_volume;
     int axis;
     int smooth;                          /* the substep is too long for surface tension by itself */
     double face_keep, face_add;          /* of a step of the smoothing */
@@ -227,6 +455,8 @@ FSI_API fsi_levelset_desc fsi_levelset_default_desc(void)
     d.dx = (fsi_real)(1.0 / 64);
     d.density = 1000;
     d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
+    memset(d.no_slip, 1, sizeof d.no_slip);
+    d.contact_angle = 90;
     d.capillary_cfl = 1;
     d.cfl = (fsi_real)0.7;
     d.max_substeps = 50;
@@ -237,7 +467,17 @@ FSI_API fsi_levelset_desc fsi_levelset_default_desc(void)
     return d;
 }
 
-/* ---- >>substep: kinds of cells, forces, curvature -------------------------------------------------------------- */
+static fsi__ls_run fsi__ls_make_run(fsi_levelset *s)
+{
+    fsi__ls_run run;
+    memset(&run, 0, sizeof run);
+    run.s = s;
+    run.m = (fsi__ls_impl *)s->impl;
+    run.grid = s->grid;
+    run.time = s->time;
+    run.clock = fsi__now(s->context);
+    return run;
+}
 
 static void fsi__ls_lap(fsi__ls_run *run, double *seconds)
 {
@@ -247,6 +487,2053 @@ static void fsi__ls_lap(fsi__ls_run *run, double *seconds)
 }
 
 static void fsi__ls_each_block(fsi__ls_run *run, fsi__range_fn *fn) { fsi__parallel(run->s->context, run->grid->block_count, FSI__LS_GRAIN, fn, run); }
+
+/* ---- >>obstacles ------------------------------------------------------------------------------------------------- */
+
+/* Solids cut the grid twice: faces by the share that they cover, which is what pressure sees; cells by psi, the distance to the nearest solid,
+   negative inside, of which volumes count the share clamp(1/2 + psi/dx, 0, 1). Level set and velocities go on into solids, so that interpolation
+   beside them finds what belongs there:
+
+       psi > 0           -dx < psi < 0            psi < -dx                            psi < -depth
+       liquid and air    may have open faces      no flow; phi and u continued         air                                  */
+
+static int fsi__ls_is_coupled(const fsi__ls_obstacle *o) { return o->desc.body && o->work.mode == FSI_BODY_COUPLED; }
+
+/* Cells that phi and u are carried into solids, and into the air: as far as anything moves, and what interpolation looks at. */
+static int fsi__ls_reach(const fsi_levelset_desc *d)
+{
+    const int cfl = (int)ceil((double)d->cfl) + 2;
+    return cfl > 4 ? cfl : 4;
+}
+
+static int fsi__ls_same_pose(const fsi_pose *a, const fsi_pose *b) { return memcmp(a, b, sizeof *a) == 0; }
+
+/* Puts an obstacle where it is a share of the call's way on. */
+static void fsi__ls_stand(fsi__ls_impl *m, fsi__ls_obstacle *o, double share)
+{
+    const fsi_pose pose = fsi__ls_is_coupled(o) ? o->work.pose : fsi_body_pose_at(&o->work, (fsi_real)share);
+    if (o->desc.body ? fsi__ls_same_pose(&pose, &o->now) : !(o->stands < share) && !(o->stands > share)) return;
+    o->now = pose;
+    o->stands = share;
+    if (o->desc.body) fsi__mesh_follow_rigid(o->shadow, o->rest, pose, pose);
+    else if (!o->moves) fsi__mesh_follow(o->shadow, o->rest, o->rest, 0, 0);
+    else fsi__mesh_follow(o->shadow, o->rest, o->desc.mesh->vertices, (fsi_real)share, (fsi_real)share);
+    m->stale_psi = m->stale_faces = o->stale_faces = 1;
+    m->stale_still |= !o->moves;
+}
+
+/* Bodies and meshes as they are at the beginning of a call that lasts dt seconds. */
+static void fsi__ls_begin_obstacles(fsi__ls_run *run)
+{
+    fsi__ls_impl *m = run->m;
+    int k;
+    for (k = 0; k < m->obstacle_count; k++) {
+        fsi__ls_obstacle *o = &m->obstacle[k];
+        const int moved = o->moves;
+        o->impulse = o->moment = o->spin = fsi_v3(0, 0, 0);
+        if (!o->desc.body && run->length > 0) o->moves = memcmp(o->rest, o->desc.mesh->vertices, (size_t)o->vertex_count * sizeof *o->rest) != 0;
+        else if (run->length > 0) {
+            o->work = *o->desc.body;
+            if (!fsi__ls_is_coupled(o)) o->work.pose = o->at;
+            o->moves = fsi__ls_is_coupled(o) || !fsi__ls_same_pose(&o->at, &o->work.end);
+            fsi_body_begin_step(&o->work, (fsi_real)run->length);
+        } else o->work.pose = o->at;
+        fsi__ls_stand(m, o, 0);
+        m->stale_still |= o->moves != moved;
+    }
+}
+
+/* Before the first projection of a substep: bodies feel all but the liquid. */
+static void fsi__ls_push_bodies(fsi__ls_run *run)
+{
+    int k;
+    for (k = 0; k < run->m->obstacle_count; k++)
+        if (fsi__ls_is_coupled(&run->m->obstacle[k])) fsi_body_begin_step(&run->m->obstacle[k].work, (fsi_real)run->dt);
+}
+
+/* After it: obstacles go to where the substep ends. */
+static fsi_status fsi__ls_move_obstacles(fsi__ls_run *run)
+{
+    double off;
+    int k;
+    for (k = 0; k < run->m->obstacle_count; k++) {
+        fsi__ls_obstacle *o = &run->m->obstacle[k];
+        if (fsi__ls_is_coupled(o)) {
+            fsi_body_integrate(&o->work, (fsi_real)run->dt);
+            o->work.new_angular_velocity = o->work.angular_velocity;
+            off = (double)fsi_v3_norm(o->work.pose.position) + (double)fsi_v3_norm(o->work.angular_velocity) * run->dt * o->reach;
+            if (!(off <= FSI__MESH_REACH)) return fsi__fail(run->s->context, FSI_ERROR_LIMIT, "fsi_levelset_step", o->id, off, "the body of obstacle %d went as far as %g m", o->id, off);
+        }
+        if (o->moves) fsi__ls_stand(run->m, o, run->done);
+    }
+    return FSI_OK;
+}
+
+/* Speed of the fastest point of an obstacle [m/s]. */
+static double fsi__ls_obstacle_speed(const fsi__ls_run *run)
+{
+    double most = 0;
+    int k, v;
+    for (k = 0; k < run->m->obstacle_count; k++) {
+        const fsi__ls_obstacle *o = &run->m->obstacle[k];
+        const fsi_vec3 linear = fsi__ls_is_coupled(o) ? o->work.velocity : o->work.new_velocity, angular = fsi__ls_is_coupled(o) ? o->work.angular_velocity : o->work.new_angular_velocity;
+        double speed = (double)fsi_v3_norm(linear) + (double)fsi_v3_norm(angular) * o->reach;
+        if (!o->desc.body) speed = 0;
+        for (v = 0; v < o->vertex_count && !o->desc.body && o->moves; v++) {
+            const double way = (double)fsi_v3_norm(fsi_v3_sub(o->desc.mesh->vertices[v], o->rest[v])) / run->length;
+            if (way > speed) speed = way;
+        }
+        if (speed > most) most = speed;
+    }
+    return most;
+}
+
+/* Velocity of a solid at x: of its body, or of the point of its mesh that is nearest. */
+static fsi_vec3 fsi__ls_solid_velocity(const fsi__ls_run *run, const fsi__ls_obstacle *o, fsi_vec3 x)
+{
+    const fsi_mesh *mesh = o->shadow;
+    fsi_vec3 v = fsi_v3(0, 0, 0);
+    fsi_mesh_hit hit;
+    int c;
+    if (!o->moves) return v;
+    if (o->desc.body) return fsi_rigid_velocity(o->work.new_velocity, o->work.new_angular_velocity, o->now.position, x);
+    hit = fsi_mesh_closest(mesh, x, FSI_REAL_MAX, -1);
+    for (c = 0; c < mesh->corners && hit.face >= 0; c++) {
+        const int vertex = mesh->faces[mesh->corners * hit.face + c];
+        v = fsi_v3_madd(v, hit.bary[c] / (fsi_real)run->length, fsi_v3_sub(o->desc.mesh->vertices[vertex], o->rest[vertex]));
+    }
+    return v;
+}
+
+static fsi_vec3 fsi__ls_entry_position(const fsi_grid *g, fsi_grid_place place, int e)
+{
+    const int c = e % g->block_cells;
+    int corner[3];
+    fsi_grid_corner(g, e / g->block_cells, corner);
+    return fsi_grid_position(g, place, corner[0] + (c & 7), corner[1] + ((c >> 3) & 7), corner[2] + (c >> 6));
+}
+
+static fsi_real fsi__ls_component(fsi_vec3 v, int axis) { return axis == 0 ? v.x : (axis == 1 ? v.y : v.z); }
+static int fsi__ls_face_axis(const fsi_grid_faces *f, int k) { return k < f->first[1] ? 0 : (k < f->first[2] ? 1 : 2); }
+
+/* Faces of one obstacle, a task some of them. */
+typedef struct fsi__ls_face_job {
+    const fsi__ls_run *run;
+    fsi__ls_obstacle *o;
+} fsi__ls_face_job;
+
+static void fsi__ls_face_velocities(void *arg, int chunk, int begin, int end)
+{
+    const fsi__ls_face_job *job = (const fsi__ls_face_job *)arg;
+    const fsi_grid_faces *faces = job->o->faces;
+    int f;
+    (void)chunk;
+    for (f = begin; f < end; f++) {
+        const int axis = fsi__ls_face_axis(faces, f);
+        const fsi_vec3 x = fsi__ls_entry_position(job->run->grid, (fsi_grid_place)((int)FSI_FACES_X + axis), faces->entry[f]);
+        job->o->velocity[f] = fsi__ls_component(fsi__ls_solid_velocity(job->run, job->o, x), axis);
+    }
+}
+
+/* A body that a step can use, if there is one; `self` is the number of the obstacle that it carries. */
+static fsi_status fsi__ls_check_body(const fsi_levelset *s, const fsi_body *body, int id, int self, const char *function)
+{
+    const fsi__ls_impl *m = (const fsi__ls_impl *)s->impl;
+    fsi_mat3 world;
+    double off, tilt;
+    int k;
+    if (!body) return FSI_OK;
+    FSI__LS_TRY(fsi_body_check(s->context, body, id));
+    off = (double)fsi_v3_norm(body->pose.position);
+    if (body->mode == FSI_BODY_PRESCRIBED && (double)fsi_v3_norm(body->end.position) > off) off = (double)fsi_v3_norm(body->end.position);
+    if (!(off <= FSI__MESH_REACH)) return fsi__fail(s->context, FSI_ERROR_LIMIT, function, id, off, "the body of obstacle %d is %g from the origin", id, off);
+    if (body->mode != FSI_BODY_COUPLED) return FSI_OK;
+    for (k = 0; k < m->obstacle_count; k++)
+        if (k != self && m->obstacle[k].desc.body == body)
+            return fsi__fail(s->context, FSI_ERROR_ARGUMENT, function, id, m->obstacle[k].id, "the body of obstacle %d is COUPLED and carries obstacle %d already", id, m->obstacle[k].id);
+    if (s->desc.dim == 3) return FSI_OK;
+    world = fsi_body_world_tensor(body->pose.orientation, body->inertia);
+    tilt = fabs((double)world.m[2]) > fabs((double)world.m[5]) ? fabs((double)world.m[2]) : fabs((double)world.m[5]);
+    if (tilt > 1e-6 * (double)world.m[8])
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, function, id, tilt, "the body of obstacle %d has a product of inertia with z of %g, which would turn it out of the plane of dim 2", id, tilt);
+    return FSI_OK;
+}
+
+static fsi_status fsi__ls_check_bodies(const fsi_levelset *s, const char *function)
+{
+    const fsi__ls_impl *m = (const fsi__ls_impl *)s->impl;
+    int k;
+    for (k = 0; k < m->obstacle_count; k++) FSI__LS_TRY(fsi__ls_check_body(s, m->obstacle[k].desc.body, m->obstacle[k].id, k, function));
+    return FSI_OK;
+}
+
+/* What was made for other blocks than there are now is out of date. */
+static void fsi__ls_notice_blocks(fsi__ls_impl *m, const fsi_grid *g)
+{
+    const size_t size = (size_t)g->block_count * sizeof *g->place;
+    int k;
+    if (g->block_count == m->built_count && (size == 0 || memcmp(m->built, g->place, size) == 0)) return;
+    if (size > 0) memcpy(m->built, g->place, size);
+    m->built_count = g->block_count;
+    m->stale_psi = m->stale_faces = 1;
+    for (k = 0; k < m->obstacle_count; k++) m->obstacle[k].stale_faces = 1;
+}
+
+/* psi = min(psi, distance to obstacle k) in block b, where it is smaller owner = k. */
+static void fsi__ls_measure_obstacle(const fsi__ls_impl *m, int b, int k, fsi_field *psi, fsi_field *owner)
+{
+    const int cells = psi->grid->block_cells;
+    fsi__distance_job job;
+    int e;
+    job.psi = m->curvature; /* which is idle */
+    job.shape = fsi__shape_of_mesh(m->obstacle[k].shadow);
+    job.limit = m->psi->background;
+    fsi__distance_blocks(&job, 0, b, b + 1);
+    for (e = b * cells; e < (b + 1) * cells; e++) {
+        if (!(job.psi->value[e] < psi->value[e])) continue;
+        psi->value[e] = job.psi->value[e];
+        owner->value[e] = (fsi_real)k;
+    }
+}
+
+/* Distances of a block: to the obstacles that rest only when it is new, which its background tells. */
+static void fsi__ls_measure_blocks(void *arg, int chunk, int begin, int end)
+{
+    const fsi__ls_run *run = (const fsi__ls_run *)arg;
+    const fsi__ls_impl *m = run->m;
+    const size_t cells = (size_t)run->grid->block_cells;
+    const fsi_real limit = m->psi->background;
+    int b, k;
+    size_t e;
+    (void)chunk;
+    for (b = begin; b < end; b++) {
+        const size_t first = (size_t)b * cells;
+        const int fresh = m->still_psi->value[first] > limit;
+        for (e = first; e < first + cells && fresh; e++) {
+            m->still_psi->value[e] = limit;
+            m->still_owner->value[e] = 0;
+        }
+        for (k = 0; k < m->obstacle_count && fresh; k++)
+            if (!m->obstacle[k].moves) fsi__ls_measure_obstacle(m, b, k, m->still_psi, m->still_owner);
+        memcpy(m->psi->value + first, m->still_psi->value + first, cells * sizeof(fsi_real));
+        memcpy(m->owner->value + first, m->still_owner->value + first, cells * sizeof(fsi_real));
+        for (k = 0; k < m->obstacle_count; k++)
+            if (m->obstacle[k].moves) fsi__ls_measure_obstacle(m, b, k, m->psi, m->owner);
+    }
+}
+
+/* psi = the smallest of the distances to all obstacles, owner the number of the obstacle that it is the distance to. */
+static void fsi__ls_find_solids(fsi__ls_run *run)
+{
+    fsi__ls_impl *m = run->m;
+    const size_t cells = (size_t)run->grid->block_count * (size_t)run->grid->block_cells;
+    size_t e;
+    if (m->obstacle_count == 0) return;
+    fsi__ls_notice_blocks(m, run->grid);
+    for (e = 0; e < cells && m->stale_still; e++) m->still_psi->value[e] = m->still_psi->background;
+    if (m->stale_psi || m->stale_still) fsi__ls_each_block(run, fsi__ls_measure_blocks);
+    m->stale_psi = m->stale_still = 0;
+}
+
+/* The faces that each obstacle covers. */
+static fsi_status fsi__ls_find_faces(fsi__ls_run *run)
+{
+    fsi__ls_impl *m = run->m;
+    fsi__column column;
+    int k;
+    if (m->obstacle_count == 0) return FSI_OK;
+    fsi__ls_notice_blocks(m, run->grid);
+    column.size = sizeof(fsi_real);
+    for (k = 0; k < m->obstacle_count && m->stale_faces; k++) {
+        fsi__ls_obstacle *o = &m->obstacle[k];
+        if (!o->stale_faces) continue;
+        FSI__LS_TRY(fsi_grid_faces_build(o->faces, run->grid, o->shadow));
+        column.array = (void **)&o->velocity;
+        FSI__LS_TRY(fsi__grow(run->s->context, &column, 1, 0, &o->velocity_capacity, o->faces->count + o->faces->count / 4 + 1, "fsi_levelset_step"));
+        o->stale_faces = 0;
+    }
+    m->stale_faces = 0;
+    return FSI_OK;
+}
+
+/* The obstacles as the pressure solver wants them. */
+static void fsi__ls_offer_solids(fsi__ls_run *run, fsi_pressure_flow *flow)
+{
+    fsi__ls_impl *m = run->m;
+    fsi__ls_face_job job;
+    int k;
+    job.run = run;
+    for (k = 0; k < m->obstacle_count; k++) {
+        fsi__ls_obstacle *o = job.o = &m->obstacle[k];
+        fsi_pressure_solid *p = &m->solid[k];
+        memset(p, 0, sizeof *p);
+        p->faces = o->faces;
+        if (o->desc.body) p->center = o->now.position;
+        p->coupled = fsi__ls_is_coupled(o);
+        if (p->coupled) {
+            p->mass = (double)o->work.mass;
+            p->inverse_inertia = fsi_body_world_tensor(o->work.pose.orientation, fsi_m3_inverse(o->work.inertia));
+            p->linear = o->work.new_velocity;
+            p->angular = o->work.new_angular_velocity;
+        } else if (o->moves) {
+            fsi__parallel(run->s->context, o->faces->count, 1024, fsi__ls_face_velocities, &job);
+            p->velocity = o->velocity;
+        }
+    }
+    flow->solids = m->solid;
+    flow->solid_count = m->obstacle_count;
+}
+
+/* What the projection did to them. */
+static void fsi__ls_take_impulses(fsi__ls_run *run)
+{
+    int k;
+    for (k = 0; k < run->m->obstacle_count; k++) {
+        const fsi_pressure_solid *p = &run->m->solid[k];
+        fsi__ls_obstacle *o = &run->m->obstacle[k];
+        o->impulse = fsi_v3_add(o->impulse, p->impulse);
+        o->spin = fsi_v3_add(o->spin, p->angular_impulse);
+        o->moment = fsi_v3_add(o->moment, fsi_v3_add(p->angular_impulse, fsi_v3_cross(p->center, p->impulse)));
+        if (!p->coupled) continue;
+        o->work.velocity = o->work.new_velocity = p->linear;
+        o->work.angular_velocity = o->work.new_angular_velocity = p->angular;
+    }
+}
+
+/* Faces of axis run->axis that are all solid are not known: velocities go on into them. */
+static void fsi__ls_forget_solid_faces(const fsi__ls_run *run)
+{
+    const fsi__ls_impl *m = run->m;
+    int k, f;
+    for (k = 0; k < m->obstacle_count && !m->stale_faces; k++) {
+        const fsi_grid_faces *faces = m->obstacle[k].faces;
+        for (f = faces->first[run->axis]; f < faces->first[run->axis + 1]; f++)
+            if (faces->solid[f] > (fsi_real)0.999) m->known[run->axis][faces->entry[f]] = 0;
+    }
+}
+
+/* Of what goes on into a solid, the part normal to it is the solid's own, u - n (n . (u - v)); where liquid sticks all of it is. */
+static void fsi__ls_slip_faces(void *arg, int chunk, int begin, int end)
+{
+    const fsi__ls_face_job *job = (const fsi__ls_face_job *)arg;
+    const fsi__ls_run *run = job->run;
+    const fsi_grid_faces *faces = job->o->faces;
+    const int sticks = job->o->desc.no_slip && run->s->desc.viscosity > 0;
+    const fsi_real deep = (fsi_real)-fsi__ls_reach(&run->s->desc) * run->grid->dx;
+    int f;
+    (void)chunk;
+    for (f = begin; f < end; f++) {
+        const int axis = fsi__ls_face_axis(faces, f), e = faces->entry[f];
+        const fsi_vec3 x = fsi__ls_entry_position(run->grid, (fsi_grid_place)((int)FSI_FACES_X + axis), e);
+        fsi_vec3 n, v, off;
+        job->o->velocity[f] = run->m->trial_u[axis]->value[e];
+        if (!(faces->solid[f] > (fsi_real)0.999)) continue;
+        v = fsi__ls_solid_velocity(run, job->o, x);
+        if (sticks || run->m->psi->value[e] < deep) {
+            job->o->velocity[f] = fsi__ls_component(v, axis);
+            continue;
+        }
+        fsi_grid_sample_spline(run->m->psi, x, &n);
+        n = fsi_v3_unit(n);
+        off = fsi_v3_sub(fsi_grid_sample_velocity(run->m->trial_u, x), v);
+        job->o->velocity[f] -= fsi__ls_component(n, axis) * fsi_v3_dot(n, off);
+    }
+}
+
+static void fsi__ls_slip(fsi__ls_run *run)
+{
+    fsi__ls_impl *m = run->m;
+    fsi__ls_face_job job;
+    int k, f;
+    job.run = run;
+    for (k = 0; k < m->obstacle_count && !m->stale_faces; k++) {
+        fsi__ls_obstacle *o = job.o = &m->obstacle[k];
+        fsi__parallel(run->s->context, o->faces->count, 256, fsi__ls_slip_faces, &job);
+        for (f = 0; f < o->faces->count; f++) m->trial_u[fsi__ls_face_axis(o->faces, f)]->value[o->faces->entry[f]] = o->velocity[f];
+    }
+}
+
+/* phi at x, inside a solid, from two points opposite, p and q, one and two cells out of it. Along the normal n, t cells out of the solid, it goes
+   on as a straight line through both, phi = p + (q - p)(t - 1); under surface tension as the parabola through both whose slope at the solid is the
+   cosine of the contact angle, grad phi . n = s: phi = a + s t + c t^2, c = (q - p - s)/3, from t = -2 on straight. */
+static double fsi__ls_opposite(const fsi__ls_run *run, fsi_vec3 x, double psi, double cosine)
+{
+    const fsi_field *phi = run->m->next_phi;
+    const double dx = (double)run->grid->dx, t = psi / dx, s = cosine * dx, bend = t > -2 ? t : -2;
+    double p, q, c, slope;
+    fsi_vec3 n;
+    fsi_grid_sample_spline(run->m->psi, x, &n);
+    n = fsi_v3_unit(n);
+    x = fsi_v3_madd(x, (fsi_real)(dx - psi), n);
+    p = (double)fsi_grid_sample_linear(phi, x);
+    q = (double)fsi_grid_sample_linear(phi, fsi_v3_madd(x, run->grid->dx, n));
+    slope = q - p > dx ? dx : (q - p < -dx ? -dx : q - p);
+    if (!(run->s->desc.surface_tension > 0)) return p + slope * (t - 1);
+    c = (slope - s) / 3;
+    return p - s - c + s * t + c * bend * (2 * t - bend);
+}
+
+static void fsi__ls_extend_phi(void *arg, int chunk, int begin, int end)
+{
+    const fsi__ls_run *run = (const fsi__ls_run *)arg;
+    const fsi__ls_impl *m = run->m;
+    const fsi_grid *g = run->grid;
+    const double dx = (double)g->dx, deep = FSI__LS_BAND * dx, bottom = -(fsi__ls_reach(&run->s->desc) + 1) * dx;
+    int e;
+    (void)chunk;
+    for (e = begin * g->block_cells; e < end * g->block_cells; e++) {
+        const double psi = (double)m->psi->value[e];
+        double phi;
+        m->trial_phi->value[e] = m->next_phi->value[e];
+        if (!(psi < 0)) continue;
+        phi = psi < bottom ? deep : fsi__ls_opposite(run, fsi__ls_entry_position(g, FSI_CELLS, e), psi, m->obstacle[(int)m->owner->value[e]].slope);
+        m->trial_phi->value[e] = (fsi_real)(phi < -deep ? -deep : (phi > deep ? deep : phi));
+    }
+}
+
+/* Curvature inside a solid is that of the cell opposite: what phi goes on with there is no measure of it. */
+static void fsi__ls_extend_curvature(void *arg, int chunk, int begin, int end)
+{
+    const fsi__ls_run *run = (const fsi__ls_run *)arg;
+    const fsi__ls_impl *m = run->m;
+    const fsi_grid *g = run->grid;
+    int e;
+    (void)chunk;
+    for (e = begin * g->block_cells; e < end * g->block_cells; e++) {
+        const fsi_real psi = m->psi->value[e];
+        long long at;
+        fsi_vec3 x, n;
+        if (!(psi < 0) || psi < -2 * g->dx || fabs((double)m->trial_phi->value[e]) > 2 * (double)g->dx) continue;
+        x = fsi__ls_entry_position(g, FSI_CELLS, e);
+        fsi_grid_sample_spline(m->psi, x, &n);
+        x = fsi_v3_sub(fsi_v3_madd(x, g->dx - psi, fsi_v3_unit(n)), g->origin);
+        at = fsi_grid_entry(g, (int)(x.x / g->dx), (int)(x.y / g->dx), g->dim == 3 ? (int)(x.z / g->dx) : 0);
+        if (at >= 0 && fabs((double)m->trial_phi->value[at]) < 2 * (double)g->dx) m->curvature->value[e] = m->curvature->value[at];
+    }
+}
+
+/* After advection: obstacles move, next_phi goes on into them. */
+static fsi_status fsi__ls_enter_solids(fsi__ls_run *run)
+{
+    fsi__ls_impl *m = run->m;
+    fsi_field *swap = m->next_phi;
+    if (m->obstacle_count == 0) return FSI_OK;
+    FSI__LS_TRY(fsi__ls_move_obstacles(run));
+    fsi__ls_find_solids(run);
+    fsi__ls_each_block(run, fsi__ls_extend_phi);
+    m->next_phi = m->trial_phi;
+    m->trial_phi = swap;
+    return FSI_OK;
+}
+
+/* Cells that are no part of any component, NULL: all may be. */
+static const unsigned char *fsi__ls_mask(fsi__ls_run *run)
+{
+    const size_t cells = (size_t)run->grid->block_count * (size_t)run->grid->block_cells;
+    size_t e;
+    if (run->m->obstacle_count == 0) return NULL;
+    for (e = 0; e < cells; e++) run->m->cell[e] = run->m->psi->value[e] < 0;
+    return run->m->cell;
+}
+
+/* Distance to solids for fsi_grid_volumes. */
+static const fsi_field *fsi__ls_psi(const fsi__ls_impl *m) { return m->obstacle_count > 0 ? m->psi : NULL; }
+
+/* Beyond a wall of the box phi goes on with the slope of its contact angle. box: gathered with one cell around. */
+static void fsi__ls_tilt_walls(const fsi__ls_run *run, int b, fsi_real *box)
+{
+    const fsi_grid *g = run->grid;
+    const fsi_real tilt = (fsi_real)((double)g->dx * cos((double)run->s->desc.contact_angle * FSI_PI / 180));
+    const int step[3] = { 1, 10, 100 }, end = g->dim == 3 ? 1000 : 100;
+    int corner[3], a, side, c;
+    if (fabs((double)tilt) < 1e-9 * (double)g->dx) return;
+    fsi_grid_corner(g, b, corner);
+    for (a = 0; a < g->dim; a++)
+        for (side = 0; side < 2; side++) {
+            const int ghost = side ? g->n[a] - corner[a] + 1 : 0;
+            if (run->s->desc.open_side[2 * a + side] || ghost < 0 || ghost > 9 || (!side && corner[a] > 0)) continue;
+            for (c = 0; c < end; c++)
+                if (c / step[a] % 10 == ghost) box[c] -= tilt;
+        }
+}
+
+
+/* ---- >>viscosity implementation ---------------------------------------------------------------------------------
+
+   The least J solves, times 1 / (rho V), with m = W and k = dt mu W / (rho dx^2) (2k at cells), for the change x = u - u*:
+
+      m x - div(k D(x)) = div(k D(u*))      A x = r
+
+                  t          s: at a cell      s_a = k (u_a(i + a) - u_a(i))
+         +--------+--------+                   the same k for all a
+         |        |        |   t: at an edge   t_ab = k (u_a(i) - u_a(i - b) + u_b(i) - u_b(i - a))
+         |   s    u   s    |
+         |        |        |   (A u)_a(i) = m u_a(i) - s_a(i) + s_a(i - a) - sum_b (t_ab(i + b) - t_ab(i))
+         +--------+--------+
+                  t            i + a: the next entry along axis a
+
+   A is symmetric positive definite: conjugate gradients, preconditioned by its diagonal D, and by coarser grids where k is large (see "levels").
+   Prescribed faces have x = 0 and no row.
+
+   Only blocks near liquid take part. Each is copied with one more entry a side into a dense box, as by fsi__grid_gather, and k is kept in that
+   form. Full blocks that lie alike among the sides of the box share their coefficients, which stay in the cache. Vectors are float, but x and b are
+   double: the answer is believed when its true residual, in double, is small. */
+
+enum { FSI__VISCOUS_FREE, FSI__VISCOUS_STICK, FSI__VISCOUS_SLIP, FSI__VISCOUS_NONE };  /* faces: unknown, prescribed (two kinds), in no block */
+enum { FSI__VISCOUS_ALIKE = 125, FSI__VISCOUS_MIXED, FSI__VISCOUS_EMPTY, FSI__VISCOUS_BROKEN };  /* blocks; below ALIKE: full, see fsi__viscous_place */
+enum { FSI__VISCOUS_GRAIN = 4, FSI__VISCOUS_SPAN = 1000, FSI__VISCOUS_HALVES = 20, FSI__VISCOUS_PARTS = 28, FSI__VISCOUS_LEVELS = 8 };
+
+#define FSI__VISCOUS_STIFF 30.0   /* entry of D from which on a coarser grid pays */
+
+#define FSI__VISCOUS_LEAST 0.01 /* least share of a face's cube: thin wisps get some mass, so that m stays far from singular */
+
+/* Coefficients of one block. k: in boxes of 10 entries an axis; the others: an axis after the other. */
+typedef struct fsi__viscous_set {
+    float *cell, *edge[3];       /* k; edge[a + b - 1] of axes a and b */
+    float *mass;                 /* m, and the drag of walls */
+    float *inverse_diagonal;     /* of A; 0 where the face is no unknown */
+    float *inverse_mass;         /* 0 there too */
+} fsi__viscous_set;
+
+/* One of the grids that the preconditioner works on. */
+typedef struct fsi__viscous_level {
+    int blocks[3], count;
+    int *index, *place;       /* as of a grid; block 0 of a coarse grid starts 8 cells before the grid below it */
+    float *r;                 /* dim * cells a block: P^T r, then the correction */
+    float *inverse;           /* D^-1 */
+} fsi__viscous_level;
+
+typedef struct fsi__viscous {
+    fsi__viscosity_flow *flow;
+    const fsi_grid *grid;
+    int dim, layers, cells, span;    /* of a block; entries of a box */
+    double k;                        /* dt / (rho dx^2), times the viscosity if that is constant */
+    unsigned char *kind, *solid;     /* of each block of the grid; whether solid faces are in it */
+    int *number;                     /* its place among the `count` that are solved in, -1 */
+    int count, mixed;
+    int *block;                      /* count: the block of the grid */
+    int *around;                     /* 27 * count: the blocks around, `count` (all zero) where there is none */
+    int *set;                        /* count: coefficients; 0: within the liquid */
+    unsigned char *maker;            /* count: the block that makes its set */
+    float *coefficient;              /* mixed + 1 sets */
+    size_t set_size;                 /* numbers of one */
+    double *x, *b;                   /* dim * cells a block */
+    float *d;                        /* of x since the last fresh start, over `scale` */
+    float *r, *p, *q;                /* r: over `scale` */
+    double *part;                    /* FSI__VISCOUS_PARTS * count: sums of blocks */
+    long long *bad;                  /* count: entry of a bad mu, -2: not finite, else -1 */
+    int free;                        /* nothing holds the liquid: then */
+    double motion[6];                /* the rigid motion that is taken from x */
+    double step, turn, scale;        /* of this iteration */
+    fsi__viscous_level level[FSI__VISCOUS_LEVELS + 1]; /* 0: the grid itself */
+    int levels, at;                  /* coarser grids; the one at work */
+    float *z;                        /* M^-1 r, if there are coarser grids */
+    int moved;                       /* x is not 0 */
+} fsi__viscous;
+
+static const int fsi__viscous_stride[3] = { 1, 10, 100 };
+
+static fsi__viscous_set fsi__viscous_set_at(const fsi__viscous *w, float *first)
+{
+    fsi__viscous_set s;
+    const size_t rows = (size_t)(w->dim * w->cells);
+    int e;
+    s.cell = first;
+    for (e = 0; e < 3; e++) s.edge[e] = s.cell + (size_t)((w->dim == 2 ? 0 : e) + 1) * (size_t)w->span;
+    s.mass = s.cell + (size_t)(w->dim == 2 ? 2 : 4) * (size_t)w->span;
+    s.inverse_diagonal = s.mass + rows;
+    s.inverse_mass = s.inverse_diagonal + rows;
+    return s;
+}
+static fsi__viscous_set fsi__viscous_set_of(const fsi__viscous *w, int set) { return fsi__viscous_set_at(w, w->coefficient + (size_t)set * w->set_size); }
+
+/* First entry of row (y, z) of a block in a box. */
+FSI_FN int fsi__viscous_row(int dim, int y, int z) { return ((dim == 3 ? z + 1 : 0) * 10 + y + 1) * 10 + 1; }
+
+/* ---- >>viscosity fractions ---- */
+
+/* Share of a square with d.x < t, where d.x spreads over the sum of two uniform intervals of lengths a >= b >= 0 about 0. */
+FSI_FN double fsi__viscous_plane(double t, double a, double b)
+{
+    const double s = fabs(t), tail = (a + b) / 2 - s, beyond = tail <= 0 ? 0 : (s <= (a - b) / 2 ? 0.5 - s / a : tail * tail / (2 * a * b));
+    return t > 0 ? 1 - beyond : beyond;
+}
+
+/* v = phi at 1/4 and 3/4 of the way between 4 or 8 cell centres, x fastest; along axis `slope`: its difference. */
+FSI_FN void fsi__viscous_between(int dim, const double *corner, int slope, double *v)
+{
+    int a, j;
+    for (j = 0; j < 1 << dim; j++) v[j] = corner[j];
+    for (a = 0; a < dim; a++)
+        for (j = 0; j < 1 << dim; j++) {
+            const double l = v[j], h = v[j | 1 << a], d = h - l;
+            if (j >> a & 1) continue;
+            v[j] = a == slope ? d : l + 0.25 * d;
+            v[j | 1 << a] = a == slope ? d : h - 0.25 * d;
+        }
+}
+
+/* Shares of the liquid in the cubes of half a cell around these points: those of the half spaces that phi and its gradient there tell, phi < 0
+   where g.x < -phi; 1 or 0 where all corners agree. Exact in 2D; in 3D the third, shortest interval is taken at its two Gauss points. The shares
+   of -phi are 1 less these. */
+FSI_FN void fsi__viscous_shares(int dim, const double *corner, double *share)
+{
+    double phi[8], g[3][8] = { { 0, 0, 0, 0, 0, 0, 0, 0 }, { 0, 0, 0, 0, 0, 0, 0, 0 }, { 0, 0, 0, 0, 0, 0, 0, 0 } };
+    int a, j, inside = 0;
+    for (j = 0; j < 1 << dim; j++) inside += corner[j] < 0;
+    for (j = 0; j < 1 << dim; j++) share[j] = inside > 0;
+    if (inside == 0 || inside == 1 << dim) return;
+    fsi__viscous_between(dim, corner, -1, phi);
+    for (a = 0; a < dim; a++) fsi__viscous_between(dim, corner, a, g[a]);
+    for (j = 0; j < 1 << dim; j++) {
+        const double x = fabs(g[0][j]) / 2, y = fabs(g[1][j]) / 2, z = fabs(g[2][j]) / 2, l = x < y ? x : y, h = x < y ? y : x;
+        const double least = l < z ? l : z, other = l < z ? z : l, most = h < other ? other : h, mid = h < other ? h : other, t = 0.28867513459481287 * least;
+        share[j] = (fsi__viscous_plane(t - phi[j], most, mid) + fsi__viscous_plane(-t - phi[j], most, mid)) / 2;
+    }
+}
+
+/* Shares of all half cells -3..16 along each axis, in a box of 20. Beyond open sides there is nothing; beyond closed ones, as within. */
+static void fsi__viscous_halves(const fsi__viscous *w, int b, const fsi_real *phi, float *half)
+{
+    const int dim = w->dim, n = 1 << dim;
+    int low[3], a, i, j, x, y, z, open = 0, dead[3][FSI__VISCOUS_HALVES];
+    fsi_grid_corner(w->grid, b, low);
+    for (a = 0; a < 3; a++)
+        for (i = 0; i < FSI__VISCOUS_HALVES; i++) {
+            const int cell = low[a] + ((i - 3) >> 1);
+            dead[a][i] = a < dim && ((cell < 0 && !w->flow->wall_closed[2 * a]) || (cell >= w->grid->n[a] && !w->flow->wall_closed[2 * a + 1]));
+            open |= dead[a][i];
+        }
+    for (z = 0; z < (dim == 3 ? 10 : 1); z++) for (y = 0; y < 10; y++) for (x = 0; x < 10; x++) {
+        double c[8], share[8];
+        float *h = half + ((dim == 3 ? 2 * z : 0) * 20 + 2 * y) * 20 + 2 * x;
+        for (j = 0; j < n; j++) c[j] = (double)phi[((z + (j >> 2)) * 12 + y + (j >> 1 & 1)) * 12 + x + (j & 1)];
+        if (dim == 3) fsi__viscous_shares(3, c, share);
+        else fsi__viscous_shares(2, c, share);
+        for (j = 0; j < n; j++) h[((j >> 2) * 20 + (j >> 1 & 1)) * 20 + (j & 1)] = (float)share[j];
+    }
+    if (open)
+        for (z = 0, i = 0; z < (dim == 3 ? 20 : 1); z++) for (y = 0; y < 20; y++) for (x = 0; x < 20; x++, i++)
+            if (dead[0][x] || dead[1][y] || (dim == 3 && dead[2][z])) half[i] = 0;
+}
+
+/* out = the mean over the cubes of one cell around the entries of a place, which stands half a cell down along the axes in `down`'s bits.
+   Along these entries 0..8, else -1..7. */
+static void fsi__viscous_mean(int dim, const float *half, int down, float times, float *out)
+{
+    const int layers = dim == 3 ? 9 : 1, zy = dim == 3 ? 400 : 0;
+    int x, y, z;
+    for (z = 0; z < layers; z++) for (y = 0; y < 9; y++) {
+        const int fx = 1, fy = 1, fz = dim == 3 ? 1 : 0; /* half cell of the first cell or face: -2 or -1, plus 3 */
+        const float *h = half + ((2 * z + fz + (fz & down >> 2)) * 20 + 2 * y + fy + (down >> 1 & 1)) * 20 + fx + (down & 1);
+        float *o = out + fsi__viscous_row(dim, y - 1 + (down >> 1 & 1), z - 1 + (down >> 2)) - 1 + (down & 1);
+        for (x = 0; x < 9; x++) {
+            const float *c = h + 2 * x;
+            o[x] = times * ((c[0] + c[1]) + (c[20] + c[21]) + ((c[zy] + c[zy + 1]) + (c[zy + 20] + c[zy + 21])));
+        }
+    }
+}
+
+/* ---- >>viscosity faces ---- */
+
+/* What the face at `cell` along `axis` is; *side: the side of the box that rules it, -1. */
+static int fsi__viscous_face(const fsi__viscous *w, int axis, const int *cell, int *side)
+{
+    const fsi__viscosity_flow *flow = w->flow;
+    const int *n = w->grid->n;
+    long long entry;
+    int a, s;
+    *side = -1;
+    for (a = 0; a < w->dim; a++) {
+        if (a == axis && (cell[a] < 0 || cell[a] > n[a])) return FSI__VISCOUS_NONE;
+        s = a == axis ? (cell[a] == 0 ? 2 * a : cell[a] == n[a] ? 2 * a + 1 : -1) : (cell[a] < 0 ? 2 * a : cell[a] >= n[a] ? 2 * a + 1 : -1);
+        if (s < 0) continue;
+        if (flow->wall_closed[s]) *side = s;
+        else if (a != axis) return FSI__VISCOUS_NONE;
+    }
+    if (*side >= 0) return flow->wall_no_slip[*side] ? FSI__VISCOUS_STICK : FSI__VISCOUS_SLIP;
+    entry = fsi_grid_entry(w->grid, cell[0], cell[1], cell[2]);
+    if (entry < 0) return FSI__VISCOUS_NONE;
+    return !flow->solid[axis] || !flow->solid[axis][entry] ? FSI__VISCOUS_FREE : flow->solid[axis][entry] == 2 ? FSI__VISCOUS_SLIP : FSI__VISCOUS_STICK;
+}
+
+/* Where a block lies among the sides of the box, 0: out of their reach. Those at the same place and full of liquid have the same coefficients. ALIKE: a
+   block around is missing or has solids. */
+static int fsi__viscous_place(const fsi__viscous *w, int b)
+{
+    const fsi_grid *g = w->grid;
+    int corner[3], a, n, place = 0, times = 1;
+    fsi_grid_corner(g, b, corner);
+    for (a = 0; a < w->dim; a++, times *= 5)
+        place += times * (corner[a] >= g->n[a] ? 4 : (corner[a] == 0 ? 1 : 0) + (corner[a] + 8 >= g->n[a] ? 2 : 0));
+    for (n = 0; n < (w->dim == 3 ? 27 : 9); n++) {
+        const int i = corner[0] / 8 + n % 3 - 1, j = corner[1] / 8 + n / 3 % 3 - 1, k = w->dim == 3 ? corner[2] / 8 + n / 9 - 1 : 0;
+        long long e;
+        if (i < 0 || j < 0 || k < 0 || i >= g->blocks[0] || j >= g->blocks[1] || k >= g->blocks[2]) continue;
+        e = fsi_grid_entry(g, 8 * i, 8 * j, 8 * k);
+        if (e < 0 || w->solid[e / g->block_cells]) return FSI__VISCOUS_ALIKE;
+    }
+    return place;
+}
+
+/* The velocity and the kind of the faces of a block, in boxes. Beyond a side that is tangential to them stands the side's velocity. */
+static void fsi__viscous_faces(const fsi__viscous *w, int b, int inside, double (*u)[FSI__VISCOUS_SPAN], unsigned char (*kind)[FSI__VISCOUS_SPAN])
+{
+    fsi_real box[FSI__VISCOUS_SPAN];
+    int corner[3], cell[3], a, i, x, y, z, side;
+    fsi_grid_corner(w->grid, b, corner);
+    for (a = 0; a < w->dim; a++) {
+        fsi__grid_gather(w->flow->u[a], b, 1, box);
+        for (i = 0; i < w->span; i++) u[a][i] = (double)box[i];
+        if (inside) memset(kind[a], FSI__VISCOUS_FREE, sizeof kind[a]);
+        else
+            for (z = 0, i = 0; z < w->span / 100; z++) for (y = 0; y < 10; y++) for (x = 0; x < 10; x++, i++) {
+                cell[0] = corner[0] + x - 1;
+                cell[1] = corner[1] + y - 1;
+                cell[2] = corner[2] + z - (w->dim == 3);
+                kind[a][i] = (unsigned char)fsi__viscous_face(w, a, cell, &side);
+                if (side >= 0 && side >> 1 != a) u[a][i] = (double)(&w->flow->wall_velocity[side].x)[a];
+            }
+    }
+}
+
+/* ---- >>viscosity operator ---- */
+
+/* out = A u along axis a, for one block: in double, for residuals. */
+static void fsi__viscous_apply_double(int dim, const fsi__viscous_set *set, const float *mass, double (*u)[FSI__VISCOUS_SPAN], int a, double *out)
+{
+    const int sa = fsi__viscous_stride[a];
+    const float *k = set->cell;
+    int b, n, x, i;
+    for (n = 0; n < (dim == 3 ? 64 : 8); n++) for (x = 0; x < 8; x++) {
+        const double *ua = u[a] + fsi__viscous_row(dim, n & 7, n >> 3) + x;
+        const size_t at = (size_t)(ua - u[a]);
+        double sum = (double)mass[n * 8 + x] * ua[0] + (double)k[at - (size_t)sa] * (ua[0] - ua[-sa]) - (double)k[at] * (ua[sa] - ua[0]);
+        for (b = 0; b < dim; b++) {
+            const int sb = fsi__viscous_stride[b];
+            const double *ub = u[b] + at;
+            if (b == a) continue;
+            for (i = 0; i < 2; i++) /* below, above */
+                sum += (i ? -1 : 1) * (double)set->edge[a + b - 1][at + (size_t)(i * sb)] * ((ua[i * sb] - ua[(i - 1) * sb]) + (ub[i * sb] - ub[i * sb - sa]));
+        }
+        out[n * 8 + x] = sum;
+    }
+}
+
+FSI_FN float fsi__viscous_strain(const float *ua, const float *ub, int sa, int sb) { return (ua[0] - ua[-sb]) + (ub[0] - ub[-sa]); }
+
+/* The same in float. Differences of velocities come first: those of neighbours are nearly exact. dim and a are constants where this is inlined, so
+   that everything stands at fixed distances; `same`: within the liquid, m = 1 and one k, `all`. */
+FSI_FN void fsi__viscous_rows(int dim, int a, int same, float all, const float *k, const float *m, const float *u, float *out)
+{
+    const int span = dim == 3 ? 1000 : 100, b = (a + 1) % dim, c = (a + 2) % dim, eb = (dim == 3 ? a + b : 1) * span, ec = (a + c) * span;
+    const int sa = a == 0 ? 1 : a == 1 ? 10 : 100, sb = b == 0 ? 1 : b == 1 ? 10 : 100, sc = c == 0 ? 1 : c == 1 ? 10 : 100;
+    int n, x;
+    for (n = 0; n < (dim == 3 ? 64 : 8); n++) {
+        const int first = fsi__viscous_row(dim, n & 7, n >> 3);
+        const float *ua = u + a * FSI__VISCOUS_SPAN + first, *ub = u + b * FSI__VISCOUS_SPAN + first, *uc = u + c * FSI__VISCOUS_SPAN + first, *kr = k + first;
+        float *o = out + n * 8;
+        if (!same)
+            for (x = 0; x < 8; x++)
+                o[x] = m[n * 8 + x] * ua[x] + (kr[x - sa] * (ua[x] - ua[x - sa]) - kr[x] * (ua[x + sa] - ua[x])) +
+                    (kr[eb + x] * fsi__viscous_strain(ua + x, ub + x, sa, sb) - kr[eb + sb + x] * fsi__viscous_strain(ua + sb + x, ub + sb + x, sa, sb)) +
+                    (dim == 2 ? 0 : kr[ec + x] * fsi__viscous_strain(ua + x, uc + x, sa, sc) - kr[ec + sc + x] * fsi__viscous_strain(ua + sc + x, uc + sc + x, sa, sc));
+        else
+            for (x = 0; x < 8; x++)
+                o[x] = ua[x] + all * (2 * ((ua[x] - ua[x - sa]) - (ua[x + sa] - ua[x])) +
+                    (fsi__viscous_strain(ua + x, ub + x, sa, sb) - fsi__viscous_strain(ua + sb + x, ub + sb + x, sa, sb)) +
+                    (dim == 2 ? 0 : fsi__viscous_strain(ua + x, uc + x, sa, sc) - fsi__viscous_strain(ua + sc + x, uc + sc + x, sa, sc)));
+    }
+}
+
+static void fsi__viscous_apply(const fsi__viscous *w, int n, const float *u, float *out)
+{
+    const fsi__viscous_set set = fsi__viscous_set_of(w, w->set[n]);
+    const float k = (float)w->k;
+    float box[3 * 512];
+    if (w->dim == 3 && w->set[n]) {
+        fsi__viscous_rows(3, 0, 0, 0, set.cell, set.mass, u, box);
+        fsi__viscous_rows(3, 1, 0, 0, set.cell, set.mass + 512, u, box + 512);
+        fsi__viscous_rows(3, 2, 0, 0, set.cell, set.mass + 1024, u, box + 1024);
+    } else if (w->dim == 3) {
+        fsi__viscous_rows(3, 0, 1, k, set.cell, set.mass, u, box);
+        fsi__viscous_rows(3, 1, 1, k, set.cell, set.mass, u, box + 512);
+        fsi__viscous_rows(3, 2, 1, k, set.cell, set.mass, u, box + 1024);
+    } else {
+        fsi__viscous_rows(2, 0, 0, 0, set.cell, set.mass, u, box);
+        fsi__viscous_rows(2, 1, 0, 0, set.cell, set.mass + 64, u, box + 64);
+    }
+    memcpy(out, box, (size_t)(w->dim * w->cells) * sizeof(float));
+}
+
+/* The box of one component around block n. Blocks that are not solved in are the zero block. */
+static void fsi__viscous_gather(const fsi__viscous *w, const float *f, int n, int a, float *out)
+{
+    const size_t block = (size_t)(w->dim * w->cells), component = (size_t)a * (size_t)w->cells;
+    int j, k, y, z;
+    for (k = 0; k < (w->dim == 3 ? 3 : 1); k++) for (j = 0; j < 3; j++) { /* layers and rows of the blocks before, here and behind */
+        const int *line = w->around + 27 * (size_t)n + (w->dim == 3 ? 9 * k : 9) + 3 * j;
+        const float *l = f + (size_t)line[0] * block + component, *m = f + (size_t)line[1] * block + component, *r = f + (size_t)line[2] * block + component;
+        for (z = k == 0 && w->dim == 3 ? 7 : 0; z < (w->dim == 2 || k == 2 ? 1 : 8); z++) for (y = j == 0 ? 7 : 0; y < (j == 2 ? 1 : 8); y++) {
+            const int row = (z * 8 + y) * 8;
+            float *o = out + fsi__viscous_row(w->dim, y + 8 * (j - 1), z + 8 * (k - 1)) - 1;
+            o[0] = l[row + 7];
+            memcpy(o + 1, m + row, 8 * sizeof(float));
+            o[9] = r[row];
+        }
+    }
+}
+
+static void fsi__viscous_gather_double(const fsi__viscous *w, const double *f, int n, int a, double *out)
+{
+    const int *around = w->around + 27 * (size_t)n;
+    int x, y, z;
+    for (z = w->dim == 3 ? -1 : 0; z < (w->dim == 3 ? 9 : 1); z++) for (y = -1; y < 9; y++) for (x = -1; x < 9; x++) {
+        const size_t block = (size_t)around[9 * ((z + 8) >> 3) + 3 * ((y + 8) >> 3) + ((x + 8) >> 3)];
+        *out++ = f[(block * (size_t)w->dim + (size_t)a) * (size_t)w->cells + (size_t)(((z & 7) * 8 + (y & 7)) * 8 + (x & 7))];
+    }
+}
+
+/* ---- >>viscosity set-up ---- */
+
+/* Sorts the blocks. The stresses on the faces of a block see phi from two cells below it to one above. */
+static void fsi__viscous_sort(void *arg, int chunk, int begin, int end)
+{
+    fsi__viscous *w = (fsi__viscous *)arg;
+    fsi_real phi[12 * 12 * 12];
+    unsigned char rim[12 * 12 * 12];
+    const int size = fsi__gather_size(w->grid, 2);
+    int b, i;
+    (void)chunk;
+    for (i = 0; i < size; i++) {
+        const int x = i % 12, y = i / 12 % 12, z = w->dim == 3 ? i / 144 : 0;
+        rim[i] = x == 11 || y == 11 || z == 11;
+    }
+    for (b = begin; b < end; b++) {
+        int liquid = 0, close = 0;
+        fsi_real finite = 0; /* NaN once something is not */
+        fsi__grid_gather(w->flow->phi, b, 2, phi);
+        for (i = 0; i < size; i++) {
+            liquid += phi[i] < 0;
+            close += phi[i] < 0 && rim[i] == 0;
+            finite += phi[i] * 0;
+        }
+        w->kind[b] = close == 0 ? FSI__VISCOUS_EMPTY : FSI__VISCOUS_MIXED;
+        if (liquid == size && !w->flow->mu && fsi__viscous_place(w, b) < FSI__VISCOUS_ALIKE) w->kind[b] = (unsigned char)fsi__viscous_place(w, b);
+        if (!(finite == 0)) w->kind[b] = FSI__VISCOUS_BROKEN;
+    }
+}
+
+static void fsi__viscous_find_solids(void *arg, int chunk, int begin, int end)
+{
+    fsi__viscous *w = (fsi__viscous *)arg;
+    int a, b, i;
+    (void)chunk;
+    for (b = begin; b < end; b++)
+        for (a = 0, w->solid[b] = 0; a < w->dim; a++)
+            if (w->flow->solid[a])
+                for (i = 0; i < w->cells; i++) w->solid[b] |= w->flow->solid[a][(size_t)b * (size_t)w->cells + (size_t)i] != 0;
+}
+
+/* Takes the stresses away that nobody is to feel. An edge between an unknown and a solid lies in the solid's surface if its two other faces are
+   prescribed too: the solid's velocity holds there, half a cell from the unknown, on half the cube. That is a drag of 2k towards it, less the
+   half difference of the others; it goes to mass and b. Returns whether any unknown is held by something prescribed. */
+static int fsi__viscous_prune(const fsi__viscous *w, const fsi__viscous_set *set, double (*u)[FSI__VISCOUS_SPAN], unsigned char (*kind)[FSI__VISCOUS_SPAN],
+                              float (*drag)[FSI__VISCOUS_SPAN], double (*pull)[FSI__VISCOUS_SPAN])
+{
+    const int *st = fsi__viscous_stride, first = w->dim == 3 ? 111 : 11;
+    int a, b, i, j, held = 0;
+    for (i = 0; i + first < w->span; i++) { /* cells -1..8 but for the last ones, which no one reads */
+        int prescribed = 0;
+        for (a = 0; a < w->dim; a++) {
+            const int l = kind[a][i], h = kind[a][i + st[a]];
+            if (l == FSI__VISCOUS_NONE || h == FSI__VISCOUS_NONE) set->cell[i] = 0;
+            prescribed |= (l == FSI__VISCOUS_FREE) != (h == FSI__VISCOUS_FREE);
+        }
+        held |= prescribed && set->cell[i] > 0;
+    }
+    for (a = 0; a < w->dim; a++) for (b = a + 1; b < w->dim; b++) {
+        float *k = set->edge[a + b - 1];
+        for (i = first; i < w->span; i++) {
+            const int axis[4] = { a, a, b, b }, at[4] = { i, i - st[b], i, i - st[a] };
+            int count[4] = { 0, 0, 0, 0 };
+            if (k[i] == 0) continue;
+            for (j = 0; j < 4; j++) count[kind[axis[j]][at[j]]]++;
+            if (count[FSI__VISCOUS_NONE] || count[FSI__VISCOUS_SLIP]) k[i] = 0;
+            if (k[i] == 0 || !count[FSI__VISCOUS_STICK] || !count[FSI__VISCOUS_FREE]) continue;
+            held = 1;
+            if (count[FSI__VISCOUS_FREE] > 1) continue;
+            for (j = 0; kind[axis[j]][at[j]] != FSI__VISCOUS_FREE; j++) continue;
+            {
+                const int d = axis[j], o = axis[j ^ 2]; /* of the unknown, of the others */
+                const double turn = (u[o][i] - u[o][i - st[d]]) / 2, k2 = 2 * (double)k[i];
+                drag[d][at[j]] += (float)k2;
+                pull[d][at[j]] += k2 * (u[d][at[j ^ 1]] - u[d][at[j]] + (j & 1 ? turn : -turn));
+            }
+            k[i] = 0;
+        }
+    }
+    return held;
+}
+
+/* Mass and diagonals of a block whose k are known. */
+static void fsi__viscous_diagonals(const fsi__viscous *w, const fsi__viscous_set *set, unsigned char (*kind)[FSI__VISCOUS_SPAN],
+                                   float (*mass)[FSI__VISCOUS_SPAN], float (*drag)[FSI__VISCOUS_SPAN])
+{
+    const int *st = fsi__viscous_stride;
+    int a, b, x, y, z;
+    for (a = 0; a < w->dim; a++) for (z = 0; z < w->layers; z++) for (y = 0; y < 8; y++) for (x = 0; x < 8; x++) {
+        const int i = fsi__viscous_row(w->dim, y, z) + x, o = a * w->cells + (z * 8 + y) * 8 + x;
+        float k = drag[a][i] + (set->cell[i] + set->cell[i - st[a]]), m = mass[a][i];
+        for (b = 0; b < w->dim; b++) if (b != a) k += set->edge[a + b - 1][i] + set->edge[a + b - 1][i + st[b]];
+        if (m < (float)FSI__VISCOUS_LEAST) m = (float)FSI__VISCOUS_LEAST;
+        m += drag[a][i];
+        set->mass[o] = m;
+        set->inverse_diagonal[o] = set->inverse_mass[o] = 0;
+        if (kind[a][i] != FSI__VISCOUS_FREE || !(k > 0)) continue;
+        set->inverse_diagonal[o] = 1 / (m + (k - drag[a][i]));
+        set->inverse_mass[o] = 1 / m;
+    }
+}
+
+/* half *= mu of its cell; returns the entry of a cell with liquid whose mu is not a viscosity, -1: none. */
+static long long fsi__viscous_weigh(const fsi__viscous *w, int b, float *half)
+{
+    fsi_field field = *w->flow->phi;
+    fsi_real mu[12 * 12 * 12];
+    int x, y, z, corner[3];
+    field.value = (fsi_real *)w->flow->mu;
+    field.background = 0;
+    fsi__grid_gather(&field, b, 2, mu);
+    fsi_grid_corner(w->grid, b, corner);
+    for (z = 0; z < (w->dim == 3 ? 20 : 1); z++) for (y = 0; y < 20; y++) for (x = 0; x < 20; x++) {
+        const int cx = (x + 1) >> 1, cy = (y + 1) >> 1, cz = w->dim == 3 ? (z + 1) >> 1 : 0;
+        float *h = &half[(z * 20 + y) * 20 + x];
+        const double m = (double)mu[(cz * 12 + cy) * 12 + cx];
+        if (*h == 0) continue;
+        if (!(m >= 0) || !(m * w->k < 1e30)) {
+            const long long e = fsi_grid_entry(w->grid, corner[0] + cx - 2, corner[1] + cy - 2, w->dim == 3 ? corner[2] + cz - 2 : 0);
+            return e < 0 ? (long long)b * w->cells : e;
+        }
+        *h *= (float)(m * w->k);
+    }
+    return -1;
+}
+
+/* The coefficients of a block at the surface or at a solid. */
+static long long fsi__viscous_assemble(const fsi__viscous *w, int b, const fsi__viscous_set *set, double (*u)[FSI__VISCOUS_SPAN], double (*pull)[FSI__VISCOUS_SPAN], double *held)
+{
+    float half[FSI__VISCOUS_HALVES * FSI__VISCOUS_HALVES * FSI__VISCOUS_HALVES], mass[3][FSI__VISCOUS_SPAN], drag[3][FSI__VISCOUS_SPAN];
+    unsigned char kind[3][FSI__VISCOUS_SPAN];
+    const float times = w->flow->mu ? 0.125f : (float)(w->k / 8);
+    fsi_real phi[12 * 12 * 12];
+    long long bad = -1;
+    int a, c;
+    fsi__grid_gather(w->flow->phi, b, 2, phi);
+    fsi__viscous_halves(w, b, phi, half);
+    memset(mass, 0, sizeof mass);
+    memset(drag, 0, sizeof drag);
+    memset(set->cell, 0, (size_t)(set->mass - set->cell) * sizeof(float));
+    for (a = 0; a < w->dim; a++) fsi__viscous_mean(w->dim, half, 1 << a, 0.125f, mass[a]);
+    if (w->flow->mu) bad = fsi__viscous_weigh(w, b, half);
+    fsi__viscous_mean(w->dim, half, 0, 2 * times, set->cell);
+    for (a = 0; a < w->dim; a++) for (c = a + 1; c < w->dim; c++) fsi__viscous_mean(w->dim, half, 1 << a | 1 << c, times, set->edge[a + c - 1]);
+    fsi__viscous_faces(w, b, fsi__viscous_place(w, b) == 0, u, kind);
+    *held = fsi__viscous_prune(w, set, u, kind, drag, pull);
+    fsi__viscous_diagonals(w, set, kind, mass, drag);
+    return bad;
+}
+
+/* Coefficients within the liquid. */
+static void fsi__viscous_within(const fsi__viscous *w)
+{
+    const fsi__viscous_set s = fsi__viscous_set_of(w, 0);
+    const int rows = w->dim * w->cells;
+    const double diagonal = 1 + w->k * (4 + 2 * (w->dim - 1));
+    int e, i;
+    for (i = 0; i < w->span; i++) {
+        s.cell[i] = (float)(2 * w->k);
+        for (e = 0; e < (w->dim == 2 ? 1 : 3); e++) s.edge[e][i] = (float)w->k;
+    }
+    for (i = 0; i < rows; i++) {
+        s.mass[i] = s.inverse_mass[i] = 1;
+        s.inverse_diagonal[i] = (float)(1 / diagonal);
+    }
+}
+
+/* Coefficients and right side of the blocks that are solved in. part: b.m^-1 b; the same of D u*, of which rounding leaves some share; unknowns;
+   whether something holds them; the largest entry of D */
+static void fsi__viscous_begin(void *arg, int chunk, int begin, int end)
+{
+    fsi__viscous *w = (fsi__viscous *)arg;
+    double u[3][FSI__VISCOUS_SPAN], pull[3][FSI__VISCOUS_SPAN], out[512];
+    unsigned char kind[3][FSI__VISCOUS_SPAN];
+    float own[4 * FSI__VISCOUS_SPAN + 9 * 512]; /* coefficients that another block keeps */
+    int n, a, i;
+    (void)chunk;
+    for (n = begin; n < end; n++) {
+        const fsi__viscous_set set = fsi__viscous_set_at(w, w->set[n] && !w->maker[n] ? own : w->coefficient + (size_t)w->set[n] * w->set_size);
+        double *b = w->b + (size_t)n * (size_t)(w->dim * w->cells), *part = w->part + FSI__VISCOUS_PARTS * (size_t)n;
+        memset(pull, 0, sizeof pull);
+        memset(part, 0, FSI__VISCOUS_PARTS * sizeof *part);
+        w->bad[n] = -1;
+        if (w->set[n]) w->bad[n] = fsi__viscous_assemble(w, w->block[n], &set, u, pull, &part[3]);
+        else fsi__viscous_faces(w, w->block[n], 1, u, kind);
+        for (a = 0; a < w->dim; a++) {
+            fsi__viscous_apply_double(w->dim, &set, w->p + (size_t)w->count * (size_t)(w->dim * w->cells), u, a, out); /* mass 0: the zero block */
+            for (i = 0; i < w->cells; i++) {
+                const int o = a * w->cells + i, at = fsi__viscous_row(w->dim, i >> 3 & 7, i >> 6) + (i & 7);
+                const double inverse = (double)set.inverse_diagonal[o], m = (double)set.inverse_mass[o];
+                b[o] = inverse > 0 ? pull[a][at] - out[i] : 0;
+                part[0] += b[o] * b[o] * m;
+                if (inverse > 0) part[1] += u[a][at] / inverse * (u[a][at] / inverse) * m;
+                part[2] += inverse > 0;
+                if (inverse > 0 && part[4] < 1 / inverse) part[4] = 1 / inverse;
+            }
+        }
+        if (w->bad[n] < 0 && !fsi_is_finite(part[0] + part[1])) w->bad[n] = -2;
+    }
+}
+
+/* ---- >>viscosity iteration ---- */
+
+/* Sums of a block: 64 float numbers are folded to 8 in a fixed tree (v is spoilt), these go to lanes in double, folded at last. */
+FSI_FN void fsi__viscous_carry(double *sum, float *v)
+{
+    int j;
+    for (j = 0; j < 32; j++) v[j] += v[j + 32];
+    for (j = 0; j < 16; j++) v[j] += v[j + 16];
+    for (j = 0; j < 8; j++) sum[j] += (double)(v[j] + v[j + 8]);
+}
+FSI_FN double fsi__viscous_fold(const double *s) { return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7])); }
+
+static double fsi__viscous_sum(const fsi__viscous *w, int part)
+{
+    double sum = 0;
+    int n;
+    for (n = 0; n < w->count; n++) sum += w->part[FSI__VISCOUS_PARTS * (size_t)n + (size_t)part];
+    return sum;
+}
+
+static void fsi__viscous_run(fsi__viscous *w, fsi__range_fn *fn) { fsi__parallel(w->grid->context, w->count, FSI__VISCOUS_GRAIN, fn, w); }
+
+/* q = A p; part: p.q */
+static void fsi__viscous_multiply(void *arg, int chunk, int begin, int end)
+{
+    fsi__viscous *w = (fsi__viscous *)arg;
+    float u[3 * FSI__VISCOUS_SPAN];
+    int n, a, i, j;
+    (void)chunk;
+    for (n = begin; n < end; n++) {
+        const int rows = w->dim * w->cells;
+        const float *p = w->p + (size_t)n * (size_t)rows;
+        float *q = w->q + (size_t)n * (size_t)rows;
+        double sum[8] = { 0, 0, 0, 0, 0, 0, 0, 0 };
+        for (a = 0; a < w->dim; a++) fsi__viscous_gather(w, w->p, n, a, u + a * FSI__VISCOUS_SPAN);
+        fsi__viscous_apply(w, n, u, q);
+        for (i = 0; i < rows; i += 64) {
+            float v[64];
+            for (j = 0; j < 64; j++) v[j] = p[i + j] * q[i + j];
+            fsi__viscous_carry(sum, v);
+        }
+        w->part[FSI__VISCOUS_PARTS * (size_t)n] = fsi__viscous_fold(sum);
+    }
+}
+
+/* r -= step q; part: r.D^-1 r, r.m^-1 r */
+static void fsi__viscous_advance(void *arg, int chunk, int begin, int end)
+{
+    fsi__viscous *w = (fsi__viscous *)arg;
+    const float step = (float)w->step;
+    int n, i, j;
+    (void)chunk;
+    for (n = begin; n < end; n++) {
+        const fsi__viscous_set set = fsi__viscous_set_of(w, w->set[n]);
+        const int rows = w->dim * w->cells;
+        const size_t at = (size_t)n * (size_t)rows;
+        double rz[8] = { 0, 0, 0, 0, 0, 0, 0, 0 }, rr[8] = { 0, 0, 0, 0, 0, 0, 0, 0 }, *part = w->part + FSI__VISCOUS_PARTS * (size_t)n;
+        float *r = w->r + at;
+        const float *q = w->q + at, *d = set.inverse_diagonal, *m = set.inverse_mass;
+        for (i = 0; i < rows; i += 64) {
+            float v[64], z[64];
+            for (j = 0; j < 64; j++) v[j] = d[i + j] > 0 ? r[i + j] - step * q[i + j] : 0;
+            memcpy(r + i, v, sizeof v);
+            for (j = 0; j < 64; j++) v[j] *= v[j];
+            for (j = 0; j < 64; j++) z[j] = v[j] * d[i + j];
+            for (j = 0; j < 64; j++) v[j] *= m[i + j];
+            fsi__viscous_carry(rz, z);
+            fsi__viscous_carry(rr, v);
+        }
+        part[0] = fsi__viscous_fold(rz);
+        part[1] = fsi__viscous_fold(rr);
+    }
+}
+
+/* d += step p, p = D^-1 r + turn p */
+static void fsi__viscous_turn(void *arg, int chunk, int begin, int end)
+{
+    fsi__viscous *w = (fsi__viscous *)arg;
+    const float step = (float)w->step, turn = (float)w->turn;
+    int n, i;
+    (void)chunk;
+    for (n = begin; n < end; n++) {
+        const fsi__viscous_set set = fsi__viscous_set_of(w, w->set[n]);
+        const int rows = w->dim * w->cells;
+        float *p = w->p + (size_t)n * (size_t)rows, *d = w->d + (size_t)n * (size_t)rows;
+        const float *r = w->r + (size_t)n * (size_t)rows, *z = w->levels ? w->z + (size_t)n * (size_t)rows : NULL;
+        for (i = 0; i < rows; i++) {
+            const float old = p[i];
+            p[i] = (z ? z[i] : set.inverse_diagonal[i] * r[i]) + turn * old;
+            d[i] += step * old;
+        }
+    }
+}
+
+/* x += d scale */
+static void fsi__viscous_settle(void *arg, int chunk, int begin, int end)
+{
+    fsi__viscous *w = (fsi__viscous *)arg;
+    const size_t rows = (size_t)(w->dim * w->cells);
+    size_t i;
+    (void)chunk;
+    for (i = (size_t)begin * rows; i < (size_t)end * rows; i++) w->x[i] += w->scale * (double)w->d[i];
+}
+
+/* r = (b - A x) / scale, p = D^-1 r, d = 0; part: r.D^-1 r, r.m^-1 r */
+static void fsi__viscous_start(void *arg, int chunk, int begin, int end)
+{
+    fsi__viscous *w = (fsi__viscous *)arg;
+    double u[3][FSI__VISCOUS_SPAN], out[512];
+    int n, a, i;
+    (void)chunk;
+    for (n = begin; n < end; n++) {
+        const fsi__viscous_set set = fsi__viscous_set_of(w, w->set[n]);
+        const size_t at = (size_t)n * (size_t)(w->dim * w->cells);
+        double *part = w->part + FSI__VISCOUS_PARTS * (size_t)n;
+        part[0] = part[1] = 0;
+        memset(out, 0, sizeof out);
+        memset(w->d + at, 0, (size_t)(w->dim * w->cells) * sizeof *w->d);
+        if (w->moved) for (a = 0; a < w->dim; a++) fsi__viscous_gather_double(w, w->x, n, a, u[a]);
+        for (a = 0; a < w->dim; a++) {
+            if (w->moved) fsi__viscous_apply_double(w->dim, &set, set.mass + a * w->cells, u, a, out);
+            for (i = 0; i < w->cells; i++) {
+                const int o = a * w->cells + i;
+                const double inverse = (double)set.inverse_diagonal[o], r = inverse > 0 ? (w->b[at + (size_t)o] - out[i]) / w->scale : 0;
+                w->r[at + (size_t)o] = (float)r;
+                w->p[at + (size_t)o] = (float)(inverse * r);
+                part[0] += r * r * inverse;
+                part[1] += r * r * (double)set.inverse_mass[o];
+            }
+        }
+    }
+}
+
+
+/* ---- >>viscosity levels ----
+
+   Stiff liquids: where k is large, D^-1 evens out neighbours only, and what is smooth over n cells takes n iterations. So the preconditioner adds
+   the same on coarser grids (Bramble, Pasciak and Xu 1990, Parallel multilevel preconditioners):
+
+      z = D_0^-1 r + P (D_1^-1 r_1 + P (D_2^-1 r_2 + ...)),  r_l = P^T r_(l-1)       P: linear interpolation, faces to faces
+
+      fine    |   |   |   |   |        along its own axis a face stands on a coarse face (weight 1) or between two (1/2, 1/2),
+      coarse  |       |       |        along the others 1/4 of a coarse cell off its middle (3/4, 1/4)
+
+   A coarse grid has blocks wherever a weight leads, also beyond the box, so that no boundary needs a rule. Its D follows from the row sums of A,
+   S = A 1: mass and the pull of prescribed faces stay as they are, the rest, D_0 - S, comes from strains, a quarter on each coarser grid:
+
+      D_l = S_l + T_l,  S_l = P^T S_(l-1),  T_l = P^T T_(l-1) / 4,  T_0 = D_0 - S */
+
+/* Weights of fine entries 2J-1 .. 2J+2 in coarse entry J, and the other way: across, and along the faces' own axis. */
+static const float fsi__viscous_weight[2][4] = { { 0.25f, 0.75f, 0.75f, 0.25f }, { 0.5f, 1, 0.5f, 0 } };
+
+/* The block at a place, -1. */
+static int fsi__viscous_block_at(const fsi__viscous_level *l, int x, int y, int z)
+{
+    if (x < 0 || y < 0 || z < 0 || x >= l->blocks[0] || y >= l->blocks[1] || z >= l->blocks[2]) return -1;
+    return l->index[((size_t)z * (size_t)l->blocks[1] + (size_t)y) * (size_t)l->blocks[0] + (size_t)x];
+}
+
+static void fsi__viscous_place_of(const fsi__viscous_level *l, int n, int *at)
+{
+    at[0] = l->place[n] % l->blocks[0];
+    at[1] = l->place[n] / l->blocks[0] % l->blocks[1];
+    at[2] = l->place[n] / l->blocks[0] / l->blocks[1];
+}
+
+/* out[j] = sum of weight[t] * in[2 j + t] for j < 8; each is `wide` numbers next to each other, and `step` from the next. */
+FSI_FN void fsi__viscous_contract(const float *weight, const float *in, int step, int wide, float *out)
+{
+    int j, x;
+    for (j = 0; j < 8; j++) {
+        const float *c = in + 2 * j * step;
+        for (x = 0; x < wide; x++) out[j * step + x] = (weight[0] * c[x] + weight[1] * c[x + step]) + (weight[2] * c[x + 2 * step] + weight[3] * c[x + 3 * step]);
+    }
+}
+
+/* The fine entries 2J-1 .. 2J+2 of all J of the coarse block at `at`: those of row (by, bz) of the 4 blocks an axis that have some. */
+static void fsi__viscous_collect(const fsi__viscous *w, const fsi__viscous_level *fine, const int *at, int a, int by, int bz, float *box)
+{
+    const size_t rows = (size_t)(w->dim * w->cells);
+    const float *from[4];
+    int b, x, y, z;
+    for (x = 0; x < 4; x++) {
+        b = fsi__viscous_block_at(fine, 2 * at[0] - 3 + x, 2 * at[1] - 3 + by, w->dim == 3 ? 2 * at[2] - 3 + bz : 0);
+        from[x] = (b < 0 ? w->p + (size_t)w->count * rows : fine->r + (size_t)b * rows) + a * w->cells; /* none: the zero block */
+    }
+    for (z = bz == 0 ? 7 : 0; z < (bz == 3 || w->dim == 2 ? 1 : 8); z++) for (y = by == 0 ? 7 : 0; y < (by == 3 ? 1 : 8); y++) {
+        const int row = (z * 8 + y) * 8;
+        float *o = box + ((w->dim == 3 ? 8 * bz + z - 7 : 0) * 18 + 8 * by + y - 7) * 18;
+        o[0] = from[0][row + 7];
+        memcpy(o + 1, from[1] + row, 8 * sizeof *o);
+        memcpy(o + 9, from[2] + row, 8 * sizeof *o);
+        o[17] = from[3][row];
+    }
+}
+
+/* r of the coarser grid = P^T r */
+static void fsi__viscous_restrict(void *arg, int chunk, int begin, int end)
+{
+    const fsi__viscous *w = (const fsi__viscous *)arg;
+    const fsi__viscous_level *fine = &w->level[w->at], *coarse = fine + 1;
+    const int dim = w->dim;
+    float box[18 * 18 * 18], last[8 * 18 * 18];
+    int n, a, y, z, at[3];
+    (void)chunk;
+    for (n = begin; n < end; n++) {
+        fsi__viscous_place_of(coarse, n, at);
+        for (a = 0; a < dim; a++) {
+            float *out = coarse->r + ((size_t)n * (size_t)dim + (size_t)a) * (size_t)w->cells;
+            for (z = dim == 3 ? 0 : 1; z < (dim == 3 ? 4 : 2); z++) for (y = 0; y < 4; y++) fsi__viscous_collect(w, fine, at, a, y, z, box);
+            if (dim == 3) fsi__viscous_contract(fsi__viscous_weight[a == 2], box, 324, 324, last);
+            else memcpy(last, box, 324 * sizeof *box);
+            for (z = 0; z < w->layers; z++) fsi__viscous_contract(fsi__viscous_weight[a == 1], last + 324 * z, 18, 18, box + 324 * z);
+            for (z = 0; z < w->layers; z++) for (y = 0; y < 8; y++) fsi__viscous_contract(fsi__viscous_weight[a == 0], box + (z * 18 + y) * 18, 1, 1, out + (z * 8 + y) * 8);
+        }
+    }
+}
+
+/* out[i] = what in[0..5], the coarse entries from one before to one behind, give to fine entry i < 8; each is `wide` numbers, `from` or `to` from the next. */
+FSI_FN void fsi__viscous_expand(const float *weight, const float *in, int from, int wide, float *out, int to)
+{
+    int m, x;
+    for (m = 0; m < 4; m++) {
+        const float *c = in + (m + 1) * from;
+        float *o = out + 2 * m * to;
+        for (x = 0; x < wide; x++) {
+            o[x] = weight[1] * c[x] + weight[3] * c[x - from];
+            o[x + to] = weight[2] * c[x] + weight[0] * c[x + from];
+        }
+    }
+}
+
+/* correction: z = D^-1 r + P z of the coarser grid; in place of r, on the finest grid to w->z; part there: r.z */
+static void fsi__viscous_prolong(void *arg, int chunk, int begin, int end)
+{
+    const fsi__viscous *w = (const fsi__viscous *)arg;
+    const fsi__viscous_level *fine = &w->level[w->at], *coarse = fine + 1;
+    const int dim = w->dim, deep = dim == 3 ? 6 : 1, cells = w->cells;
+    float box[216], across[6 * 6 * 8], wide[6 * 8 * 8], all[512], rz[64];
+    int n, a, i, x, y, z, at[3];
+    (void)chunk;
+    for (n = begin; n < end; n++) {
+        const float *inverse = w->at ? fine->inverse + (size_t)n * (size_t)(dim * cells) : fsi__viscous_set_of(w, w->set[n]).inverse_diagonal;
+        double sum[8] = { 0, 0, 0, 0, 0, 0, 0, 0 };
+        fsi__viscous_place_of(fine, n, at);
+        for (a = 0; a < dim; a++) {
+            const size_t first = ((size_t)n * (size_t)dim + (size_t)a) * (size_t)cells;
+            for (z = 0; z < deep; z++) for (y = 0; y < 6; y++) for (x = 0; x < 6; x++) {
+                const int cx = 4 * at[0] + 7 + x, cy = 4 * at[1] + 7 + y, cz = dim == 3 ? 4 * at[2] + 7 + z : 0;
+                const int b = fsi__viscous_block_at(coarse, cx >> 3, cy >> 3, cz >> 3);
+                box[(z * 6 + y) * 6 + x] = b < 0 ? 0 : coarse->r[((size_t)b * (size_t)dim + (size_t)a) * (size_t)cells + (size_t)(((cz & 7) * 8 + (cy & 7)) * 8 + (cx & 7))];
+            }
+            for (i = 0; i < 6 * deep; i++) fsi__viscous_expand(fsi__viscous_weight[a == 0], box + 6 * i, 1, 1, across + 8 * i, 1);
+            for (z = 0; z < deep; z++) fsi__viscous_expand(fsi__viscous_weight[a == 1], across + 48 * z, 8, 8, wide + 64 * z, 8);
+            if (dim == 3) fsi__viscous_expand(fsi__viscous_weight[a == 2], wide, 64, 64, all, 64);
+            else memcpy(all, wide, 64 * sizeof *all);
+            for (i = 0; i < cells; i += 64) {
+                const float *r = fine->r + first + i, *d = inverse + a * cells + i;
+                float v[64];
+                for (x = 0; x < 64; x++) v[x] = d[x] > 0 ? d[x] * r[x] + all[i + x] : 0;
+                memcpy(rz, v, sizeof v);
+                for (x = 0; x < 64; x++) rz[x] *= r[x];
+                fsi__viscous_carry(sum, rz);
+                memcpy((w->at ? fine->r : w->z) + first + i, v, sizeof v);
+            }
+        }
+        if (w->at == 0) w->part[FSI__VISCOUS_PARTS * (size_t)n] = fsi__viscous_fold(sum);
+    }
+}
+
+/* The coarsest correction. */
+static void fsi__viscous_coarsest(const fsi__viscous *w)
+{
+    const fsi__viscous_level *l = &w->level[w->levels];
+    const size_t n = (size_t)l->count * (size_t)(w->dim * w->cells);
+    size_t i;
+    for (i = 0; i < n; i++) l->r[i] *= l->inverse[i];
+}
+
+static void fsi__viscous_run_level(fsi__viscous *w, int at, int count, fsi__range_fn *fn)
+{
+    w->at = at;
+    fsi__parallel(w->grid->context, count, FSI__VISCOUS_GRAIN, fn, w);
+}
+
+/* z = M^-1 r; the sum r.z */
+static double fsi__viscous_precondition(fsi__viscous *w)
+{
+    int l;
+    if (w->levels == 0) return fsi__viscous_sum(w, 0);
+    for (l = 0; l < w->levels; l++) fsi__viscous_run_level(w, l, w->level[l + 1].count, fsi__viscous_restrict);
+    fsi__viscous_coarsest(w);
+    for (l = w->levels - 1; l >= 0; l--) fsi__viscous_run_level(w, l, w->level[l].count, fsi__viscous_prolong);
+    return fsi__viscous_sum(w, 0);
+}
+
+/* r = S of the finest grid (turn 1), or T, from q = A 1. */
+static void fsi__viscous_split(void *arg, int chunk, int begin, int end)
+{
+    fsi__viscous *w = (fsi__viscous *)arg;
+    const int rows = w->dim * w->cells;
+    int n, i;
+    (void)chunk;
+    for (n = begin; n < end; n++) {
+        const fsi__viscous_set set = fsi__viscous_set_of(w, w->set[n]);
+        for (i = 0; i < rows; i++) {
+            const size_t o = (size_t)n * (size_t)rows + (size_t)i;
+            const float d = set.inverse_diagonal[i];
+            float s = w->q[o];
+            if (d > 0) {
+                if (s < set.mass[i]) s = set.mass[i];
+                if (s > 1 / d) s = 1 / d;
+            }
+            w->r[o] = d > 0 ? (w->turn > 0 ? s : 1 / d - s) : 0;
+        }
+    }
+}
+static void fsi__viscous_ones(void *arg, int chunk, int begin, int end)
+{
+    fsi__viscous *w = (fsi__viscous *)arg;
+    const int rows = w->dim * w->cells;
+    int n, i;
+    (void)chunk;
+    for (n = begin; n < end; n++) {
+        const fsi__viscous_set set = fsi__viscous_set_of(w, w->set[n]);
+        for (i = 0; i < rows; i++) w->p[(size_t)n * (size_t)rows + (size_t)i] = set.inverse_diagonal[i] > 0;
+    }
+}
+
+/* D^-1 of all coarser grids. */
+static void fsi__viscous_weigh_levels(fsi__viscous *w)
+{
+    int l, pass;
+    size_t i;
+    fsi__viscous_run(w, fsi__viscous_ones);
+    fsi__viscous_run(w, fsi__viscous_multiply);
+    for (pass = 0; pass < 2; pass++) {
+        float times = 1;
+        w->turn = 1 - pass;
+        fsi__viscous_run(w, fsi__viscous_split);
+        for (l = 0; l < w->levels; l++) {
+            fsi__viscous_level *c = &w->level[l + 1];
+            const size_t n = (size_t)c->count * (size_t)(w->dim * w->cells);
+            fsi__viscous_run_level(w, l, c->count, fsi__viscous_restrict);
+            times *= 0.25f;
+            for (i = 0; i < n; i++) {
+                const float d = pass == 0 ? c->r[i] : c->inverse[i] + times * c->r[i];
+                c->inverse[i] = pass == 0 ? d : d > 0 ? 1 / d : 0;
+            }
+        }
+    }
+}
+
+/* When to stop. A >= m, so the error of x in the norm of J is at most |r| by m^-1; |x|^2 in that norm is what the steps gained, the sum of
+   step * r.D^-1 r. Residuals that rounding of u* can make (`least`) are not solved for. Float vectors reach some 1e-6 of the first residual:
+   then, and before the answer is believed, the iteration starts afresh from the true one. */
+static double fsi__viscous_target(const fsi__viscous *w, double gained, double least)
+{
+    const double t = w->flow->tolerance * sqrt(gained);
+    return t > least ? t : least;
+}
+
+static fsi_status fsi__viscous_iterate(fsi__viscous *w, fsi__viscosity *s, double left, double least)
+{
+    const int most = w->flow->max_iters;
+    double gained = 0, start = HUGE_VAL, rz, before;
+    if (left <= least) return FSI_OK; /* a rigid motion */
+    for (;;) {
+        w->scale = left > 0 ? left : start;
+        fsi__viscous_run(w, fsi__viscous_start);
+        left = sqrt(fsi__viscous_sum(w, 1)) * w->scale;
+        s->residual = gained > 0 ? left / sqrt(gained) : 1;
+        if (left <= fsi__viscous_target(w, gained, least)) return FSI_OK;
+        if (s->iterations >= most || !(left < start / 2))
+            return fsi__fail(w->grid->context, FSI_ERROR_CONVERGENCE, "fsi__viscosity_solve", s->iterations, s->residual,
+                             "viscosity: after %d iterations the residual is %g of the change, not %g", s->iterations, s->residual, w->flow->tolerance);
+        start = left;
+        rz = fsi__viscous_precondition(w);
+        if (w->levels) memcpy(w->p, w->z, (size_t)w->count * (size_t)(w->dim * w->cells) * sizeof *w->p);
+        while (left > fsi__viscous_target(w, gained, least) && left > 1e-6 * start && s->iterations < most) {
+            fsi__viscous_run(w, fsi__viscous_multiply);
+            w->step = rz / fsi__viscous_sum(w, 0);
+            if (!fsi_is_finite(w->step)) break;
+            fsi__viscous_run(w, fsi__viscous_advance);
+            gained += w->step * rz * w->scale * w->scale;
+            before = rz;
+            left = sqrt(fsi__viscous_sum(w, 1)) * w->scale;
+            rz = fsi__viscous_precondition(w);
+            w->turn = rz / before;
+            fsi__viscous_run(w, fsi__viscous_turn);
+            s->iterations++;
+        }
+        fsi__viscous_run(w, fsi__viscous_settle);
+        w->moved = 1;
+    }
+}
+
+/* ---- >>viscosity momentum ----
+
+   The exact x has no momentum and no moment of it when nothing holds the liquid. The iterated one has some, as large as its error: it is taken
+   away, by the projection of x onto rigid motions in the product of m. That only lowers the error. */
+
+/* What rigid motion t moves the faces of `axis` at r by: t = 0 along the axis, 1 and 2 the turns about the next axes (2D: 1, about z). Their numbers. */
+FSI_FN double fsi__viscous_rigid(int dim, int axis, int t, const double *r)
+{
+    if (t == 0) return 1;
+    if (dim == 2) return axis ? r[0] : -r[1];
+    return t == 1 ? r[(axis + 2) % 3] : -r[(axis + 1) % 3];
+}
+FSI_FN int fsi__viscous_rigid_number(int dim, int axis, int t) { return t == 0 ? axis : dim == 2 ? 2 : 3 + (axis + t) % 3; }
+
+/* Where entry i of block n stands, in cells from the middle of the grid. */
+FSI_FN void fsi__viscous_position(const fsi__viscous *w, int n, int axis, int i, double *r)
+{
+    int corner[3], a;
+    fsi_grid_corner(w->grid, w->block[n], corner);
+    for (a = 0; a < 3; a++) r[a] = corner[a] + (i >> (3 * a) & 7) + (a == axis ? 0 : 0.5) - 0.5 * w->grid->n[a];
+}
+
+/* part: the moments of m x, then the lower triangle of those of m, row by row */
+static void fsi__viscous_moments(void *arg, int chunk, int begin, int end)
+{
+    fsi__viscous *w = (fsi__viscous *)arg;
+    double r[3], v[3];
+    int n, a, i, s, t, at[3];
+    (void)chunk;
+    for (n = begin; n < end; n++) {
+        const fsi__viscous_set set = fsi__viscous_set_of(w, w->set[n]);
+        double *part = w->part + FSI__VISCOUS_PARTS * (size_t)n, *gram = part + 6;
+        const double *x = w->x + (size_t)n * (size_t)(w->dim * w->cells);
+        memset(part, 0, FSI__VISCOUS_PARTS * sizeof *part);
+        for (a = 0; a < w->dim; a++) for (i = 0; i < w->cells; i++) {
+            const int o = a * w->cells + i;
+            const double m = (double)set.mass[o];
+            if (!(set.inverse_diagonal[o] > 0)) continue;
+            fsi__viscous_position(w, n, a, i, r);
+            for (t = 0; t < w->dim; t++) {
+                v[t] = fsi__viscous_rigid(w->dim, a, t, r);
+                at[t] = fsi__viscous_rigid_number(w->dim, a, t);
+                part[at[t]] += m * x[o] * v[t];
+                for (s = 0; s <= t; s++) {
+                    const int row = at[s] > at[t] ? at[s] : at[t], column = at[s] + at[t] - row;
+                    gram[row * (row + 1) / 2 + column] += m * v[s] * v[t];
+                }
+            }
+        }
+    }
+}
+
+/* c = G^-1 g, 6 rows, by L D L^T; what is no motion of its own (one face, a row of faces) is left out. */
+static void fsi__viscous_solve_moments(int n, double *gram, double *g)
+{
+    double l[6][6], d[6];
+    int i, j, k;
+    for (i = 0; i < n; i++) {
+        for (j = 0; j <= i; j++) {
+            double v = gram[i * (i + 1) / 2 + j];
+            for (k = 0; k < j; k++) v -= l[i][k] * l[j][k] * d[k];
+            if (j < i) l[i][j] = d[j] > 0 ? v / d[j] : 0;
+            else d[i] = v > 1e-10 * gram[i * (i + 1) / 2 + i] ? v : 0;
+        }
+    }
+    for (i = 0; i < n; i++) for (k = 0; k < i; k++) g[i] -= l[i][k] * g[k];
+    for (i = 0; i < n; i++) g[i] = d[i] > 0 ? g[i] / d[i] : 0;
+    for (i = n - 1; i >= 0; i--) for (k = i + 1; k < n; k++) g[i] -= l[k][i] * g[k];
+}
+
+static void fsi__viscous_still(fsi__viscous *w, double *motion)
+{
+    double sum[FSI__VISCOUS_PARTS];
+    int k;
+    fsi__viscous_run(w, fsi__viscous_moments);
+    for (k = 0; k < FSI__VISCOUS_PARTS; k++) sum[k] = fsi__viscous_sum(w, k);
+    fsi__viscous_solve_moments(w->dim == 3 ? 6 : 3, sum + 6, sum);
+    memcpy(motion, sum, 6 * sizeof *motion);
+}
+
+/* ---- >>viscosity solve ---- */
+
+/* u += x - the rigid motion */
+static void fsi__viscous_commit(void *arg, int chunk, int begin, int end)
+{
+    fsi__viscous *w = (fsi__viscous *)arg;
+    double r[3], x;
+    int n, a, i, t;
+    (void)chunk;
+    for (n = begin; n < end; n++) {
+        const fsi__viscous_set set = fsi__viscous_set_of(w, w->set[n]);
+        for (a = 0; a < w->dim; a++) {
+            fsi_real *u = w->flow->u[a]->value + (size_t)w->block[n] * (size_t)w->cells;
+            for (i = 0; i < w->cells; i++) {
+                if (!(set.inverse_diagonal[a * w->cells + i] > 0)) continue;
+                x = w->x[((size_t)n * (size_t)w->dim + (size_t)a) * (size_t)w->cells + (size_t)i];
+                if (w->free) {
+                    fsi__viscous_position(w, n, a, i, r);
+                    for (t = 0; t < w->dim; t++) x -= w->motion[fsi__viscous_rigid_number(w->dim, a, t)] * fsi__viscous_rigid(w->dim, a, t, r);
+                }
+                u[i] = (fsi_real)((double)u[i] + x);
+            }
+        }
+    }
+}
+
+static fsi_status fsi__viscous_check(const fsi__viscosity_flow *flow, fsi_context *context)
+{
+    static const char *const f = "fsi__viscosity_solve";
+    const fsi_grid *g = flow->phi->grid;
+    const double numbers[3] = { (double)flow->viscosity, (double)flow->density, (double)flow->dt };
+    static const char *const names[3] = { "viscosity", "density", "dt" };
+    double k;
+    int a;
+    for (a = 0; a < g->dim; a++) {
+        if (!fsi__is_field(flow->u[a])) return FSI_ERROR_COOKIE;
+        if (flow->u[a]->grid != g || (int)flow->u[a]->place != (int)FSI_FACES_X + a)
+            return fsi__fail(context, FSI_ERROR_ARGUMENT, f, a, 0, "u[%d] is not on the faces of its axis in phi's grid", a);
+    }
+    if (flow->phi->place != FSI_CELLS) return fsi__fail(context, FSI_ERROR_ARGUMENT, f, -1, 0, "phi is not at cells");
+    for (a = flow->mu ? 1 : 0; a < 3; a++) {
+        if (!fsi_is_finite(numbers[a])) return fsi__fail(context, FSI_ERROR_NAN, f, -1, numbers[a], "%s is not finite", names[a]);
+        if (numbers[a] < 0 || (a == 1 && numbers[a] == 0)) return fsi__fail(context, FSI_ERROR_ARGUMENT, f, -1, numbers[a], "%s is %g", names[a], numbers[a]);
+    }
+    for (a = 0; a < 2 * g->dim; a++)
+        if (!fsi_v3_is_finite(flow->wall_velocity[a])) return fsi__fail(context, FSI_ERROR_NAN, f, a, 0, "wall_velocity[%d] is not finite", a);
+    if (!(flow->tolerance > 0 && flow->tolerance < 1)) return fsi__fail(context, FSI_ERROR_ARGUMENT, f, -1, flow->tolerance, "tolerance is %g, not in (0, 1)", flow->tolerance);
+    if (flow->max_iters < 1) return fsi__fail(context, FSI_ERROR_ARGUMENT, f, -1, flow->max_iters, "max_iters is %d, not above 0", flow->max_iters);
+    k = numbers[2] / (numbers[1] * (double)g->dx * (double)g->dx) * (flow->mu ? 1 : numbers[0]);
+    if (!(k < 1e30)) return fsi__fail(context, FSI_ERROR_ARGUMENT, f, -1, k, "dt viscosity / (density dx^2) is %g, too much for a float", k);
+    return FSI_OK;
+}
+
+/* Which blocks are solved in, and which lie around each. */
+static void fsi__viscous_list(fsi__viscous *w)
+{
+    const fsi_grid *g = w->grid;
+    int b, n, x, y, z, corner[3], *around = w->around, alike[FSI__VISCOUS_ALIKE];
+    for (n = 1, alike[0] = 0; n < FSI__VISCOUS_ALIKE; n++) alike[n] = -1;
+    for (b = n = 0, w->mixed = 0; b < g->block_count; b++) {
+        int *first = w->kind[b] < FSI__VISCOUS_ALIKE ? &alike[w->kind[b]] : NULL;
+        if (w->number[b] < 0) continue;
+        w->block[n] = b;
+        w->maker[n] = !first || *first < 0;
+        w->set[n] = w->maker[n] ? ++w->mixed : *first;
+        if (first) *first = w->set[n];
+        n++;
+    }
+    for (n = 0; n < w->count; n++) {
+        fsi_grid_corner(g, w->block[n], corner);
+        for (z = -8; z <= 8; z += 8) for (y = -8; y <= 8; y += 8) for (x = -8; x <= 8; x += 8) {
+            const long long e = fsi_grid_entry(g, corner[0] + x, corner[1] + y, corner[2] + z);
+            *around++ = e < 0 || w->number[e / g->block_cells] < 0 ? w->count : w->number[e / g->block_cells];
+        }
+    }
+}
+
+static void fsi__viscous_plan(fsi__viscous *w, fsi__arena *a)
+{
+    const size_t n = (size_t)w->grid->block_count;
+    w->kind = (unsigned char *)fsi__take(a, n, 1);
+    w->solid = (unsigned char *)fsi__take(a, n, 1);
+    w->number = (int *)fsi__take(a, n, sizeof(int));
+}
+
+static void fsi__viscous_layout(fsi__viscous *w, fsi__arena *a)
+{
+    const size_t n = (size_t)w->count, rows = (size_t)(w->dim * w->cells);
+    w->block = (int *)fsi__take(a, n, sizeof(int));
+    w->set = (int *)fsi__take(a, n, sizeof(int));
+    w->maker = (unsigned char *)fsi__take(a, n, 1);
+    w->around = (int *)fsi__take(a, 27 * n, sizeof(int));
+    w->part = (double *)fsi__take(a, FSI__VISCOUS_PARTS * n, sizeof(double));
+    w->bad = (long long *)fsi__take(a, n, sizeof(long long));
+    w->coefficient = (float *)fsi__take(a, ((size_t)w->mixed + 1) * w->set_size, sizeof(float));
+    w->x = (double *)fsi__take(a, (n + 1) * rows, sizeof(double));
+    w->b = (double *)fsi__take(a, n * rows, sizeof(double));
+    w->d = (float *)fsi__take(a, n * rows, sizeof(float));
+    w->r = (float *)fsi__take(a, n * rows, sizeof(float));
+    w->q = (float *)fsi__take(a, n * rows, sizeof(float));
+    w->p = (float *)fsi__take(a, (n + 1) * rows, sizeof(float));
+}
+
+/* An arena that holds `size`, and a quarter more when it has to grow. */
+static int fsi__viscous_reserve(fsi_context *context, fsi__arena *arena, size_t size)
+{
+    return fsi__arena_reserve(context, arena, arena->base && size <= arena->size ? size : size + size / 4);
+}
+
+static void fsi__viscosity_free(fsi__viscosity *s)
+{
+    if (!s) return;
+    fsi__arena_free(s->context, &s->plan);
+    fsi__arena_free(s->context, &s->arena);
+    fsi__arena_free(s->context, &s->grids);
+    fsi__arena_free(s->context, &s->coarse);
+    s->bytes = 0;
+}
+
+/* Sorts and counts the blocks, and makes room for the unknowns. */
+static fsi_status fsi__viscous_prepare(fsi__viscous *w, fsi__viscosity *s)
+{
+    static const char *const f = "fsi__viscosity_solve";
+    const fsi_grid *g = w->grid;
+    fsi__arena measure = { NULL, 0, 0 };
+    unsigned char seen[FSI__VISCOUS_ALIKE];
+    int b;
+    memset(seen, 0, sizeof seen);
+    fsi__viscous_plan(w, &measure);
+    if (!fsi__viscous_reserve(s->context, &s->plan, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, (double)measure.used, "no memory for viscosity");
+    fsi__viscous_plan(w, &s->plan);
+    fsi__parallel(s->context, g->block_count, FSI__VISCOUS_GRAIN, fsi__viscous_find_solids, w);
+    fsi__parallel(s->context, g->block_count, FSI__VISCOUS_GRAIN, fsi__viscous_sort, w);
+    for (b = 0; b < g->block_count; b++) {
+        if (w->kind[b] == FSI__VISCOUS_BROKEN) return fsi__fail(s->context, FSI_ERROR_NAN, f, b, 0, "phi near block %d is not finite", b);
+        w->number[b] = w->kind[b] == FSI__VISCOUS_EMPTY ? -1 : w->count++;
+        w->mixed += w->kind[b] == FSI__VISCOUS_MIXED || (w->kind[b] < FSI__VISCOUS_ALIKE && !seen[w->kind[b]]);
+        if (w->kind[b] < FSI__VISCOUS_ALIKE) seen[w->kind[b]] = 1;
+    }
+    w->set_size = (size_t)(w->dim == 2 ? 2 : 4) * (size_t)w->span + 3 * (size_t)(w->dim * w->cells);
+    memset(&measure, 0, sizeof measure);
+    fsi__viscous_layout(w, &measure);
+    if (!fsi__viscous_reserve(s->context, &s->arena, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, (double)measure.used, "no memory for viscosity in %d blocks", w->count);
+    fsi__viscous_layout(w, &s->arena);
+    s->bytes = s->plan.size + s->arena.size;
+    fsi__viscous_list(w);
+    memset(w->x, 0, ((size_t)w->count + 1) * (size_t)(w->dim * w->cells) * sizeof *w->x);
+    memset(w->p + (size_t)w->count * (size_t)(w->dim * w->cells), 0, (size_t)(w->dim * w->cells) * sizeof *w->p);
+    if (!w->flow->mu) fsi__viscous_within(w);
+    return FSI_OK;
+}
+
+/* ---- >>viscosity coarser grids ---- */
+
+static size_t fsi__viscous_places(const fsi__viscous_level *l) { return (size_t)l->blocks[0] * (size_t)l->blocks[1] * (size_t)l->blocks[2]; }
+
+static void fsi__viscous_layout_grids(fsi__viscous *w, fsi__arena *a)
+{
+    int l;
+    for (l = 0; l <= w->levels; l++) {
+        w->level[l].index = (int *)fsi__take(a, fsi__viscous_places(&w->level[l]), sizeof(int));
+        w->level[l].place = (int *)fsi__take(a, fsi__viscous_places(&w->level[l]), sizeof(int));
+    }
+}
+
+static void fsi__viscous_layout_levels(fsi__viscous *w, fsi__arena *a)
+{
+    const size_t rows = (size_t)(w->dim * w->cells);
+    int l;
+    w->z = (float *)fsi__take(a, (size_t)w->count * rows, sizeof(float));
+    for (l = 1; l <= w->levels; l++) {
+        w->level[l].r = (float *)fsi__take(a, (size_t)w->level[l].count * rows, sizeof(float));
+        w->level[l].inverse = (float *)fsi__take(a, (size_t)w->level[l].count * rows, sizeof(float));
+    }
+}
+
+/* The blocks of a coarser grid: those that a weight of a fine block leads to. */
+static void fsi__viscous_coarsen(const fsi__viscous *w, const fsi__viscous_level *fine, fsi__viscous_level *coarse)
+{
+    const size_t places = fsi__viscous_places(coarse);
+    int n, t, a, at[3], c[3] = { 0, 0, 0 };
+    size_t p;
+    for (p = 0; p < places; p++) coarse->index[p] = -1;
+    for (n = 0; n < fine->count; n++) {
+        fsi__viscous_place_of(fine, n, at);
+        for (t = 0; t < 1 << w->dim; t++) {
+            for (a = 0; a < w->dim; a++) c[a] = ((at[a] + (t >> a & 1 ? 1 : -1)) >> 1) + 1;
+            coarse->index[((size_t)c[2] * (size_t)coarse->blocks[1] + (size_t)c[1]) * (size_t)coarse->blocks[0] + (size_t)c[0]] = 0;
+        }
+    }
+    for (p = 0, coarse->count = 0; p < places; p++) {
+        if (coarse->index[p] < 0) continue;
+        coarse->place[coarse->count] = (int)p;
+        coarse->index[p] = coarse->count++;
+    }
+}
+
+/* Coarser grids, as long as there is something for them to do: each has a quarter of the k below it. */
+static fsi_status fsi__viscous_make_levels(fsi__viscous *w, fsi__viscosity *s)
+{
+    static const char *const f = "fsi__viscosity_solve";
+    fsi__viscous_level *l = w->level;
+    fsi__arena measure = { NULL, 0, 0 };
+    double stiff = 0;
+    int n, a;
+    for (n = 0; n < w->count; n++) if (stiff < w->part[FSI__VISCOUS_PARTS * (size_t)n + 4]) stiff = w->part[FSI__VISCOUS_PARTS * (size_t)n + 4];
+    for (a = 0; a < 3; a++) l->blocks[a] = w->grid->blocks[a];
+    for (w->levels = 0; w->levels < FSI__VISCOUS_LEVELS && stiff > FSI__VISCOUS_STIFF; stiff /= 4, w->levels++)
+        for (a = 0; a < 3; a++) l[w->levels + 1].blocks[a] = a < w->dim ? (l[w->levels].blocks[a] + 1) / 2 + 2 : 1;
+    if (w->levels == 0) return FSI_OK;
+    fsi__viscous_layout_grids(w, &measure);
+    if (!fsi__viscous_reserve(s->context, &s->grids, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, (double)measure.used, "no memory for viscosity");
+    fsi__viscous_layout_grids(w, &s->grids);
+    l->count = w->count;
+    l->r = w->r;
+    for (n = 0; n < (int)fsi__viscous_places(l); n++) l->index[n] = w->grid->index[n] < 0 ? -1 : w->number[w->grid->index[n]];
+    for (n = 0; n < w->count; n++) l->place[n] = w->grid->place[w->block[n]];
+    for (n = 0; n < w->levels; n++) fsi__viscous_coarsen(w, l + n, l + n + 1);
+    memset(&measure, 0, sizeof measure);
+    fsi__viscous_layout_levels(w, &measure);
+    if (!fsi__viscous_reserve(s->context, &s->coarse, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, (double)measure.used, "no memory for viscosity");
+    fsi__viscous_layout_levels(w, &s->coarse);
+    s->bytes += s->grids.size + s->coarse.size;
+    fsi__viscous_weigh_levels(w);
+    return FSI_OK;
+}
+
+static fsi_status fsi__viscosity_solve(fsi__viscosity *s, fsi__viscosity_flow *flow)
+{
+    static const char *const f = "fsi__viscosity_solve";
+    fsi__viscous w;
+    fsi_status status;
+    double start, left, least;
+    int n;
+    if (!s || !flow) return FSI_ERROR_ARGUMENT;
+    if (!fsi__is_field(flow->phi)) return FSI_ERROR_COOKIE;
+    memset(&w, 0, sizeof w);
+    w.flow = flow;
+    w.grid = flow->phi->grid;
+    w.dim = w.grid->dim;
+    w.cells = w.grid->block_cells;
+    w.layers = w.dim == 3 ? 8 : 1;
+    w.span = w.dim == 3 ? 1000 : 100;
+    status = fsi__viscous_check(flow, w.grid->context);
+    if (status != FSI_OK) return status;
+    if (!s->arena.base && !s->plan.base) s->context = w.grid->context;
+    start = fsi__now(s->context);
+    s->unknowns = s->iterations = 0;
+    s->residual = s->seconds = 0;
+    w.k = (double)flow->dt / ((double)flow->density * (double)w.grid->dx * (double)w.grid->dx) * (flow->mu ? 1 : (double)flow->viscosity);
+    if (w.k == 0) return FSI_OK;
+    status = fsi__viscous_prepare(&w, s);
+    if (status != FSI_OK) return status;
+    fsi__viscous_run(&w, fsi__viscous_begin);
+    for (n = 0; n < w.count; n++) {
+        if (w.bad[n] >= 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, f, w.bad[n], (double)flow->mu[w.bad[n]], "mu[%lld] is %g", w.bad[n], (double)flow->mu[w.bad[n]]);
+        if (w.bad[n] == -2) return fsi__fail(s->context, FSI_ERROR_NAN, f, w.block[n], 0, "u in or near block %d is not finite", w.block[n]);
+    }
+    s->unknowns = (int)fsi__viscous_sum(&w, 2);
+    w.free = fsi__viscous_sum(&w, 3) == 0;
+    left = sqrt(fsi__viscous_sum(&w, 0));
+    least = (double)FSI_REAL_EPS * sqrt(fsi__viscous_sum(&w, 1));
+    status = fsi__viscous_make_levels(&w, s);
+    if (status == FSI_OK) status = fsi__viscous_iterate(&w, s, left, least);
+    if (status == FSI_OK && s->iterations > 0) {
+        if (w.free) fsi__viscous_still(&w, w.motion);
+        fsi__viscous_run(&w, fsi__viscous_commit);
+    }
+    s->seconds = fsi__now(s->context) - start;
+    return status;
+}
+
+/* ---- >>substep: emitters ----------------------------------------------------------------------------------------- */
+
+/* A nozzle reaches from 2 dx before the inlet plane to dx behind it: in a wall of the box that is one layer of cells. Cells with their
+   centre in it are SOLID to the pressure solver and liquid in phi.
+
+              -2 dx   plane   dx
+                +-------|------+        speed u on all its faces, 0 on those at its back (before -1.5 dx):
+             0  |   u   |   u  |  u     it takes nothing out of a pool that it stands in
+                +-------|------+
+*/
+
+/* Distance to what two surfaces at distances p and q, perpendicular to each other, enclose. */
+FSI_FN double fsi__ls_corner(double p, double q)
+{
+    const double most = p > q ? p : q;
+    return p > 0 && q > 0 ? sqrt(p * p + q * q) : most;
+}
+
+/* Signed distance from x to the nozzle, and how far behind the inlet plane x is. */
+static double fsi__ls_nozzle_distance(const fsi__ls_emitter *e, const fsi_grid *g, fsi_vec3 x, double *along)
+{
+    const double *c = e->trial.center, q[3] = { (double)x.x - c[0], (double)x.y - c[1], (double)x.z - c[2] };
+    double at[3], section;
+    int k;
+    for (k = 0; k < 3; k++) at[k] = q[0] * (double)e->axis[k].x + q[1] * (double)e->axis[k].y + q[2] * (double)e->axis[k].z;
+    *along = at[2];
+    if (g->dim == 2) section = fabs(at[0]) - e->half[0];
+    else if (e->desc.shape == FSI_LEVELSET_EMITTER_DISC) section = sqrt(at[0] * at[0] + at[1] * at[1]) - e->half[0];
+    else section = fsi__ls_corner(fabs(at[0]) - e->half[0], fabs(at[1]) - e->half[1]);
+    return fsi__ls_corner(section, fabs(at[2] + 0.5 * (double)g->dx) - 1.5 * (double)g->dx);
+}
+
+/* Cells lo .. hi - 1 whose centre may be nearer to the nozzle than `margin` dx. */
+static void fsi__ls_nozzle_range(const fsi__ls_emitter *e, const fsi_grid *g, double margin, int *lo, int *hi)
+{
+    const double dx = (double)g->dx, origin[3] = { (double)g->origin.x, (double)g->origin.y, (double)g->origin.z };
+    double axis[3][3];
+    int a, k;
+    for (k = 0; k < 3; k++) {
+        axis[k][0] = (double)e->axis[k].x;
+        axis[k][1] = (double)e->axis[k].y;
+        axis[k][2] = (double)e->axis[k].z;
+    }
+    for (a = 0; a < 3; a++) {
+        const double middle = (e->trial.center[a] - origin[a]) / dx - 0.5 * axis[2][a];
+        const double half = (fabs(axis[0][a]) * e->half[0] + fabs(axis[1][a]) * e->half[1]) / dx + 1.5 * fabs(axis[2][a]) + margin;
+        lo[a] = middle - half > 0 ? (int)(middle - half < g->n[a] ? middle - half : g->n[a]) : 0;
+        hi[a] = middle + half < g->n[a] ? (int)(middle + half > 0 ? ceil(middle + half) : 0) : g->n[a];
+        if (a >= g->dim) lo[a] = 0, hi[a] = 1;
+    }
+}
+
+/* Its cells one after another: the next one from number *at of the range on; 0: no more. */
+static int fsi__ls_nozzle_cell(const fsi__ls_emitter *e, const fsi_grid *g, long long *at, int *cell)
+{
+    long long nx, ny;
+    int lo[3], hi[3];
+    double along;
+    fsi__ls_nozzle_range(e, g, 0, lo, hi);
+    nx = hi[0] - lo[0];
+    ny = hi[1] - lo[1];
+    if (nx <= 0 || ny <= 0) return 0;
+    for (; *at / nx / ny < hi[2] - lo[2]; ++*at) {
+        cell[0] = lo[0] + (int)(*at % nx);
+        cell[1] = lo[1] + (int)(*at / nx % ny);
+        cell[2] = lo[2] + (int)(*at / nx / ny);
+        if (!(fsi__ls_nozzle_distance(e, g, fsi_grid_position(g, FSI_CELLS, cell[0], cell[1], cell[2]), &along) < 0)) continue;
+        ++*at;
+        return 1;
+    }
+    return 0;
+}
+
+
+/* Velocity of faces of axis `axis` of an open nozzle. mark (NULL ok): becomes 1 there. */
+static void fsi__ls_hold_nozzle(const fsi__ls_run *run, const fsi__ls_emitter *e, int axis, unsigned char *mark)
+{
+    const fsi_grid *g = run->grid;
+    const double own = (double)fsi__ls_component(e->desc.velocity, axis), flow = (double)e->desc.speed * (double)fsi__ls_component(e->desc.direction, axis);
+    long long at = 0;
+    int cell[3], upper;
+    while (e->trial.open && fsi__ls_nozzle_cell(e, g, &at, cell))
+        for (upper = 0; upper < 2; upper++) {
+            const int i = cell[0] + (upper && axis == 0), j = cell[1] + (upper && axis == 1), k = cell[2] + (upper && axis == 2);
+            const long long face = fsi_grid_entry(g, i, j, k);
+            double along;
+            fsi__ls_nozzle_distance(e, g, fsi_grid_position(g, (fsi_grid_place)((int)FSI_FACES_X + axis), i, j, k), &along);
+            if (face < 0) continue;
+            run->m->trial_u[axis]->value[face] = (fsi_real)(own + (along > -1.5 * (double)g->dx ? flow : 0));
+            if (mark) mark[face] = 1;
+        }
+}
+
+static void fsi__ls_hold_nozzles(const fsi__ls_run *run, int axis, unsigned char *mark)
+{
+    int k;
+    for (k = 0; k < run->m->emitter_count; k++) fsi__ls_hold_nozzle(run, &run->m->emitter[k], axis, mark);
+}
+
+/* Open nozzles are walls to the pressure. */
+static void fsi__ls_mark_nozzles(const fsi__ls_run *run)
+{
+    int k, cell[3];
+    for (k = 0; k < run->m->emitter_count; k++) {
+        const fsi__ls_emitter *e = &run->m->emitter[k];
+        long long at = 0;
+        while (e->trial.open && fsi__ls_nozzle_cell(e, run->grid, &at, cell)) {
+            const long long entry = fsi_grid_entry(run->grid, cell[0], cell[1], cell[2]);
+            if (entry >= 0) run->m->cell[entry] = (unsigned char)FSI_CELL_SOLID;
+        }
+    }
+}
+
+/* phi = min(phi, distance to the nozzle), as far as phi is a distance. */
+static void fsi__ls_fill_nozzle(const fsi__ls_emitter *e, fsi_field *phi)
+{
+    const fsi_grid *g = phi->grid;
+    int lo[3], hi[3], i, j, k;
+    double along;
+    fsi__ls_nozzle_range(e, g, FSI__LS_BAND, lo, hi);
+    for (k = lo[2]; k < hi[2]; k++)
+        for (j = lo[1]; j < hi[1]; j++)
+            for (i = lo[0]; i < hi[0]; i++) {
+                const long long entry = fsi_grid_entry(g, i, j, k);
+                const fsi_real d = (fsi_real)fsi__ls_nozzle_distance(e, g, fsi_grid_position(g, FSI_CELLS, i, j, k), &along);
+                if (entry >= 0 && d < phi->value[entry]) phi->value[entry] = d;
+            }
+}
+
+/* The same, with the blocks that it needs. */
+static fsi_status fsi__ls_add_nozzle(fsi__ls_run *run, const fsi__ls_emitter *e)
+{
+    const fsi_grid *g = run->grid;
+    const size_t places = fsi__grid_places(g);
+    int lo[3], hi[3], i, j, k;
+    size_t p;
+    for (p = 0; p < places; p++) run->m->wanted[p] = (unsigned char)(g->index[p] >= 0);
+    fsi__ls_nozzle_range(e, g, FSI__LS_BAND, lo, hi);
+    for (k = lo[2] >> 3; k <= (hi[2] - 1) >> 3; k++)
+        for (j = lo[1] >> 3; j <= (hi[1] - 1) >> 3; j++)
+            for (i = lo[0] >> 3; i <= (hi[0] - 1) >> 3; i++) run->m->wanted[((size_t)k * (size_t)g->blocks[1] + (size_t)j) * (size_t)g->blocks[0] + (size_t)i] = 1;
+    FSI__LS_TRY(fsi_grid_set_blocks(run->grid, run->m->wanted));
+    fsi__ls_fill_nozzle(e, run->m->next_phi);
+    return FSI_OK;
+}
+
+/* Open nozzles stay full. */
+static void fsi__ls_fill_nozzles(fsi__ls_run *run)
+{
+    int k;
+    for (k = 0; k < run->m->emitter_count; k++)
+        if (run->m->emitter[k].trial.open) fsi__ls_fill_nozzle(&run->m->emitter[k], run->m->next_phi);
+}
+
+/* The component at the inlet is to have what flows in: area * speed * that part of the substep in which it flows. A nozzle opens when a substep
+   begins; what flowed before waits for that. Then the emitter moves to where it is at the end of the substep. */
+static void fsi__ls_emit(fsi__ls_run *run)
+{
+    fsi__ls_impl *m = run->m;
+    int k, a, cell[3];
+    for (k = 0; k < m->emitter_count; k++) {
+        fsi__ls_emitter *e = &m->emitter[k];
+        const double t = run->time, start = e->desc.start > t ? e->desc.start : t, stop = e->desc.stop < t + run->dt ? e->desc.stop : t + run->dt;
+        long long at = 0;
+        if (!e->trial.open && !(e->desc.start > t)) e->trial.pending = 0;
+        else if (stop > start) e->trial.pending += e->area * (double)e->desc.speed * (stop - start);
+        while (e->trial.open && e->trial.pending > 0 && fsi__ls_nozzle_cell(e, run->grid, &at, cell)) {
+            const long long entry = fsi_grid_entry(run->grid, cell[0], cell[1], cell[2]);
+            if (entry < 0 || m->trial_label[entry] < 0) continue;
+            m->trial.target[m->trial_label[entry]] += e->trial.pending;
+            e->trial.total += e->trial.pending;
+            e->trial.pending = 0;
+        }
+        for (a = 0; a < 3; a++) e->trial.center[a] += run->dt * (double)fsi__ls_component(e->desc.velocity, a);
+    }
+}
+
+/* Fastest of the emitters [m/s]. */
+static double fsi__ls_emitter_speed(const fsi__ls_impl *m)
+{
+    double most = 0, v;
+    int k;
+    for (k = 0; k < m->emitter_count; k++) {
+        v = sqrt((double)fsi_v3_norm2(m->emitter[k].desc.velocity));
+        most = v > most ? v : most;
+        v = (double)m->emitter[k].desc.speed;
+        most = m->emitter[k].trial.open && v > most ? v : most;
+    }
+    return most;
+}
+
+/* ---- >>substep: open sides --------------------------------------------------------------------------------------- */
+
+/* Share of the face of a cell in side `side` of the box that is liquid: where phi, linear along the side as its differences there say, is below 0. */
+static double fsi__ls_wet_share(const fsi__ls_run *run, const int *cell, int side)
+{
+    const fsi_field *phi = run->m->trial_phi;
+    double slope[2] = { 0, 0 };
+    int a, k = 0;
+    for (a = 0; a < run->grid->dim; a++)
+        if (a != side >> 1)
+            slope[k++] = fabs((double)fsi_grid_at(phi, cell[0] + (a == 0), cell[1] + (a == 1), cell[2] + (a == 2))
+                - (double)fsi_grid_at(phi, cell[0] - (a == 0), cell[1] - (a == 1), cell[2] - (a == 2))) / 2;
+    return fsi__viscous_plane(-(double)fsi_grid_at(phi, cell[0], cell[1], cell[2]), slope[slope[0] < slope[1]], slope[!(slope[0] < slope[1])]);
+}
+
+/* What leaves through the faces of block b in side `side`: components are to have less by the sum of u.n dt dx^(d-1) times the wet share. */
+static void fsi__ls_leave_block(fsi__ls_run *run, int b, int side)
+{
+    const fsi_grid *g = run->grid;
+    const int a = side >> 1;
+    const double face = g->dim == 3 ? (double)g->dx * (double)g->dx : (double)g->dx;
+    fsi__ls_parts *p = &run->m->trial;
+    int corner[3], c;
+    fsi_grid_corner(g, b, corner);
+    for (c = 0; c < g->block_cells; c++) {
+        const int cell[3] = { corner[0] + (c & 7), corner[1] + ((c >> 3) & 7), corner[2] + (c >> 6) };
+        const int label = run->m->trial_label[(size_t)b * (size_t)g->block_cells + (size_t)c];
+        long long at;
+        double out;
+        if (cell[a] != (side & 1 ? g->n[a] - 1 : 0) || label < 0 || cell[0] >= g->n[0] || cell[1] >= g->n[1] || cell[2] >= g->n[2]) continue;
+        at = fsi_grid_entry(g, cell[0] + (side == 1), cell[1] + (side == 3), cell[2] + (side == 5));
+        out = at < 0 ? 0 : (side & 1 ? 1 : -1) * (double)run->m->trial_u[a]->value[at] * run->dt * face;
+        if (!(out > 0)) continue;
+        out *= fsi__ls_wet_share(run, cell, side);
+        if (out > p->target[label]) out = p->target[label];
+        p->target[label] -= out;
+        p->leaving[label] += out;
+        run->left_volume += out;
+    }
+}
+
+static void fsi__ls_leave(fsi__ls_run *run)
+{
+    fsi__ls_parts *p = &run->m->trial;
+    int b, c, side;
+    for (c = 0; c < p->count; c++) p->leaving[c] = 0;
+    for (side = 0; side < 2 * run->grid->dim; side++)
+        for (b = 0; run->s->desc.open_side[side] && b < run->grid->block_count; b++) fsi__ls_leave_block(run, b, side);
+}
+
+/* What comes in through an open side is air. Where a step back along the velocity ends less than half a cell from such a side or beyond it, phi is
+   what it goes on to from the last two cells, if the last one is air. If it is liquid, the surface comes off the side, which it does at that
+   cell's centre, once it moves by more than a tenth of a cell: nearer to the side it has no place on the grid. */
+static double fsi__ls_incoming(const fsi__ls_run *run, const int *cell, int side, double way)
+{
+    const int a = side >> 1, step = side & 1 ? -1 : 1, last = side & 1 ? run->grid->n[a] - 1 : 0;
+    int at[3] = { cell[0], cell[1], cell[2] };
+    double here, inner;
+    at[a] = last;
+    here = (double)fsi_grid_at(run->m->trial_phi, at[0], at[1], at[2]);
+    at[a] = last + step;
+    inner = (double)fsi_grid_at(run->m->trial_phi, at[0], at[1], at[2]);
+    if (here < 0) return way > 0.1 ? way * (double)run->grid->dx : here;
+    return here > inner ? here + (here - inner) * way : here;
+}
+
+static void fsi__ls_let_air_in(void *arg, int chunk, int begin, int end)
+{
+    const fsi__ls_run *run = (const fsi__ls_run *)arg;
+    const fsi_grid *g = run->grid;
+    const fsi__ls_impl *m = run->m;
+    int b, c, side, corner[3];
+    (void)chunk;
+    for (b = begin; b < end; b++) {
+        fsi_grid_corner(g, b, corner);
+        for (c = 0; c < g->block_cells; c++) {
+            const int cell[3] = { corner[0] + (c & 7), corner[1] + ((c >> 3) & 7), corner[2] + (c >> 6) };
+            const size_t at = (size_t)b * (size_t)g->block_cells + (size_t)c;
+            for (side = 0; side < 2 * g->dim && m->next_phi->value[at] < g->dx; side++) {
+                const int a = side >> 1;
+                const double u = ((double)m->trial_u[a]->value[at] + (double)fsi_grid_at(m->trial_u[a], cell[0] + (a == 0), cell[1] + (a == 1), cell[2] + (a == 2))) / 2;
+                const double from = cell[a] - u * run->dt / (double)g->dx, way = side & 1 ? from - (g->n[a] - 1) : -from; /* beyond the last centre [dx] */
+                double come;
+                if (!run->s->desc.open_side[side] || !(way > 0)) continue;
+                come = fsi__ls_incoming(run, cell, side, way);
+                if (come > (double)m->next_phi->value[at]) m->next_phi->value[at] = (fsi_real)come;
+            }
+        }
+    }
+}
+
+static int fsi__ls_is_open(const fsi_levelset_desc *d)
+{
+    int side, any = 0;
+    for (side = 0; side < 2 * d->dim; side++) any |= d->open_side[side];
+    return any;
+}
+
+/* ---- >>substep: kinds of cells, forces, curvature -------------------------------------------------------------- */
 
 /* Every velocity that stands anywhere gets dt g: liquid and extrapolated alike. */
 static void fsi__ls_add_gravity(void *arg, int chunk, int begin, int end)
@@ -308,6 +2595,7 @@ static void fsi__ls_curvatures(void *arg, int chunk, int begin, int end)
     for (b = begin; b < end; b++) {
         fsi_real *out = run->m->curvature->value + (size_t)b * (size_t)g->block_cells;
         fsi__grid_gather(run->m->trial_phi, b, 1, box);
+        fsi__ls_tilt_walls(run, b, box);
         for (z = 0; z < (g->dim == 3 ? 8 : 1); z++)
             for (y = 0; y < 8; y++)
                 for (x = 0; x < 8; x++) {
@@ -346,11 +2634,12 @@ static void fsi__ls_relax(void *arg, int chunk, int begin, int end)
     (void)chunk;
     for (b = begin; b < end; b++) {
         fsi_real *phi = run->m->trial_phi->value + (size_t)b * (size_t)g->block_cells;
+        const fsi_real *psi = run->m->obstacle_count > 0 ? run->m->psi->value + (size_t)b * (size_t)g->block_cells : NULL;
         fsi__grid_gather(run->m->curvature, b, 1, box);
         for (c = 0; c < g->block_cells; c++) {
             const fsi_real *p = box + (g->dim == 3 ? ((c >> 6) + 1) * 100 : 0) + (((c >> 3) & 7) + 1) * 10 + (c & 7) + 1;
             double move = 0;
-            if (!(fabs((double)phi[c]) < 2 * dx)) continue;
+            if (!(fabs((double)phi[c]) < 2 * dx) || (psi && (double)psi[c] < 2 * dx)) continue; /* its curvature is bent by a solid nearby */
             for (a = 0; a < g->dim; a++) move += (double)p[step[a]] - 2 * (double)*p + (double)p[-step[a]];
             move *= weight;
             phi[c] -= (fsi_real)(move > most ? most : (move < -most ? -most : move));
@@ -384,7 +2673,7 @@ static void fsi__ls_push(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* Kinds of cells for the pressure solver: liquid where phi < 0. */
+/* Kinds of cells for the pressure solver: liquid where phi < 0, solid where no face can be open. */
 static void fsi__ls_kinds(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
@@ -393,6 +2682,8 @@ static void fsi__ls_kinds(void *arg, int chunk, int begin, int end)
     (void)chunk;
     for (e = (size_t)begin * cells; e < (size_t)end * cells; e++)
         run->m->cell[e] = run->m->trial_phi->value[e] < 0 ? (unsigned char)FSI_CELL_LIQUID : (unsigned char)FSI_CELL_AIR;
+    for (e = (size_t)begin * cells; e < (size_t)end * cells && run->m->obstacle_count > 0; e++)
+        if (run->m->psi->value[e] < -run->grid->dx) run->m->cell[e] = FSI_CELL_SOLID;
 }
 
 /* Faces of axis run->axis next to a liquid cell are known: the projection made them. */
@@ -433,23 +2724,46 @@ static void fsi__ls_hold_walls(void *arg, int chunk, int begin, int end)
             for (side = 0; side < 2; side++) {
                 const int layer = (side ? g->n[a] : 0) - corner[a];
                 fsi_real *u = run->m->trial_u[a]->value + (size_t)b * (size_t)g->block_cells;
-                if (layer < 0 || layer > 7) continue;
+                if (layer < 0 || layer > 7 || run->s->desc.open_side[2 * a + side]) continue;
                 for (c = 0; c < g->block_cells; c++)
                     if ((c >> (3 * a) & 7) == layer) u[c] = 0;
             }
     }
 }
 
+/* The velocities that are prescribed: on walls, and on nozzles, which may lie in them. */
+static void fsi__ls_hold_faces(fsi__ls_run *run)
+{
+    int a;
+    fsi__ls_each_block(run, fsi__ls_hold_walls);
+    for (a = 0; a < run->grid->dim; a++) fsi__ls_hold_nozzles(run, a, NULL);
+}
+
 /* Velocities of trial_u, known next to the cells of kind liquid, spread beyond them. */
 static fsi_status fsi__ls_extrapolate(fsi__ls_run *run)
 {
-    const int least = run->smooth ? FSI__LS_FAR : 4, reach = (int)ceil((double)run->s->desc.cfl) + 2;
+    const int reach = run->smooth && fsi__ls_reach(&run->s->desc) < FSI__LS_FAR ? FSI__LS_FAR : fsi__ls_reach(&run->s->desc);
     for (run->axis = 0; run->axis < run->grid->dim; run->axis++) {
         fsi__ls_each_block(run, fsi__ls_known_faces);
-        FSI__LS_TRY(fsi_grid_extrapolate(run->m->trial_u[run->axis], run->m->known[run->axis], reach > least ? reach : least));
+        fsi__ls_forget_solid_faces(run);
+        fsi__ls_hold_nozzles(run, run->axis, run->m->known[run->axis]);
+        FSI__LS_TRY(fsi_grid_extrapolate(run->m->trial_u[run->axis], run->m->known[run->axis], reach));
     }
-    fsi__ls_each_block(run, fsi__ls_hold_walls);
+    fsi__ls_slip(run);
+    fsi__ls_hold_faces(run);
     return FSI_OK;
+}
+
+/* What later projections of a substep find, they add to the pressure of the first. */
+static void fsi__ls_add_pressure(void *arg, int chunk, int begin, int end)
+{
+    const fsi__ls_run *run = (const fsi__ls_run *)arg;
+    const size_t cells = (size_t)run->grid->block_cells;
+    fsi_real *sum = run->m->trial_pressure->value;
+    const fsi_real *add = run->m->curvature->value;
+    size_t e;
+    (void)chunk;
+    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) sum[e] = run->m->cell[e] == FSI_CELL_LIQUID ? sum[e] + add[e] : 0;
 }
 
 /* Entry of the cell across face `side` (x-, x+, y-, ...) of the cell at entry e, or of that side of the box itself, -1: none; true if it is a cell. */
@@ -480,9 +2794,15 @@ static void fsi__ls_mark_shore(void *arg, int chunk, int begin, int end)
     long long at;
     (void)chunk;
     for (e = begin * cells; e < end * cells; e++) {
+        int wet = 0, solid = m->obstacle_count > 0 && m->psi->value[e] < 2 * run->grid->dx;
         m->shore[e] = 0;
-        if (m->cell[e] == FSI_CELL_LIQUID || !(m->trial_phi->value[e] < reach)) continue;
-        for (side = 0; side < 2 * run->grid->dim && !m->shore[e]; side++) m->shore[e] = fsi__ls_neighbor(run, e, side, &at) && m->cell[at] == FSI_CELL_LIQUID;
+        if (m->cell[e] != FSI_CELL_AIR || !(m->trial_phi->value[e] < reach) || solid) continue;
+        for (side = 0; side < 2 * run->grid->dim; side++) {
+            if (!fsi__ls_neighbor(run, e, side, &at)) continue;
+            wet |= m->cell[at] == FSI_CELL_LIQUID;
+            solid |= m->cell[at] == FSI_CELL_SOLID;
+        }
+        m->shore[e] = (unsigned char)(wet && !solid);
     }
 }
 
@@ -528,12 +2848,19 @@ static fsi_status fsi__ls_project(fsi__ls_run *run, int first)
     flow.density = s->desc.density;
     flow.dt = (fsi_real)run->dt;
     if (run->smooth) flow.theta_min = (fsi_real)0.25; /* with thinner cells ripples grow at 5 capillary times, whatever the smoothing (measured) */
-    fsi__ls_each_block(run, fsi__ls_hold_walls);
+    memcpy(flow.open_side, s->desc.open_side, sizeof flow.open_side);
+    fsi__ls_hold_faces(run);
+    fsi__ls_find_solids(run);
+    FSI__LS_TRY(fsi__ls_find_faces(run));
+    fsi__ls_offer_solids(run, &flow);
     fsi__ls_each_block(run, fsi__ls_kinds);
+    fsi__ls_mark_nozzles(run);
     if (first && s->desc.surface_tension > 0 && s->desc.tension == FSI_LEVELSET_TENSION_JUMP) flow.surface_pressure = run->m->curvature;
-    if (first) flow.pressure = run->m->trial_pressure;
+    flow.pressure = first ? run->m->trial_pressure : run->m->curvature;
     run->m->solver->desc.absolute = first ? 0 : run->divergence;
     FSI__LS_TRY(fsi_pressure_project(run->m->solver, &flow));
+    if (!first) fsi__ls_each_block(run, fsi__ls_add_pressure);
+    fsi__ls_take_impulses(run);
     run->divergence = run->m->solver->stats.divergence;
     if (run->divergence > run->stats.divergence) run->stats.divergence = run->divergence;
     run->stats.pressure_iterations += run->m->solver->stats.iters;
@@ -724,6 +3051,60 @@ static fsi_status fsi__ls_smooth(fsi__ls_run *run)
     return FSI_OK;
 }
 
+/* ---- >>substep: viscosity ---------------------------------------------------------------------------------------- */
+
+/* Faces that are more solid than not are prescribed: 1 in `known` where liquid sticks, 2 where it slides. */
+static void fsi__ls_hold_solids(fsi__ls_run *run)
+{
+    fsi__ls_impl *m = run->m;
+    fsi__ls_face_job job;
+    int k, f;
+    job.run = run;
+    for (k = 0; k < m->obstacle_count; k++) {
+        fsi__ls_obstacle *o = job.o = &m->obstacle[k];
+        fsi__parallel(run->s->context, o->faces->count, 1024, fsi__ls_face_velocities, &job);
+        for (f = 0; f < o->faces->count; f++) {
+            const int axis = fsi__ls_face_axis(o->faces, f), e = o->faces->entry[f];
+            if (!(o->faces->solid[f] > (fsi_real)0.5)) continue;
+            m->known[axis][e] = o->desc.no_slip ? 1 : 2;
+            if (o->desc.no_slip) m->trial_u[axis]->value[e] = o->velocity[f];
+        }
+    }
+}
+
+/* One implicit step on the velocities of the trial, and away with the divergence that it made: liquid moves along what is both viscous and free of
+   divergence. Walls of the box and obstacles as their no_slip says; liquid sticks to nozzles. */
+static fsi_status fsi__ls_thicken(fsi__ls_run *run)
+{
+    fsi__ls_impl *m = run->m;
+    const fsi_levelset_desc *d = &run->s->desc;
+    const size_t cells = (size_t)run->grid->block_count * (size_t)run->grid->block_cells;
+    fsi__viscosity_flow flow;
+    int a, side;
+    memset(&flow, 0, sizeof flow);
+    for (a = 0; a < run->grid->dim; a++) {
+        flow.u[a] = m->trial_u[a];
+        flow.solid[a] = m->known[a]; /* until it is needed again */
+        memset(m->known[a], 0, cells);
+        fsi__ls_hold_nozzles(run, a, m->known[a]);
+    }
+    flow.phi = m->trial_phi;
+    flow.viscosity = d->viscosity;
+    flow.density = d->density;
+    flow.dt = (fsi_real)run->dt;
+    for (side = 0; side < 6; side++) {
+        flow.wall_no_slip[side] = d->no_slip[side];
+        flow.wall_closed[side] = !d->open_side[side];
+    }
+    flow.tolerance = FSI__LS_VISCOSITY_TOLERANCE;
+    flow.max_iters = d->max_iters;
+    fsi__ls_hold_solids(run);
+    FSI__LS_TRY(fsi__viscosity_solve(&m->viscosity, &flow));
+    run->stats.viscosity_iterations += m->viscosity.iterations;
+    fsi__ls_lap(run, &run->stats.seconds_viscosity);
+    return fsi__ls_project(run, 0);
+}
+
 /* ---- >>substep: components and their volumes ------------------------------------------------------------------- */
 
 /* Targets follow the liquid. n_ij counts the cells of new component j that came from old component i; with V_j what the
@@ -846,13 +3227,17 @@ static fsi_status fsi__ls_link_components(fsi__ls_run *run, int trace)
 /* O_ij of a link. */
 static double fsi__ls_flow(const fsi__ls_parts *next, const fsi__ls_link *l) { return next->shape[l->to].volume * l->cells / next->cells[l->to]; }
 
-/* What became of a component that nothing is linked to: the label next to where it was gets its target, if there is one within three
-   cells (labels are grown that far); else it is lost. */
+/* What became of a component that nothing is linked to: if it was leaving through an open side, the rest has left too. Else the label next to where
+   it was gets its target, if there is one within three cells (labels are grown that far); else it is lost. */
 static void fsi__ls_bequeath(fsi__ls_run *run, int from)
 {
     fsi__ls_impl *m = run->m;
     const size_t cells = (size_t)run->grid->block_count * (size_t)run->grid->block_cells;
     size_t e;
+    if (m->trial.leaving[from] > 0) {
+        run->left_volume += m->trial.target[from];
+        return;
+    }
     for (e = 0; e < cells; e++)
         if (m->trial_label[e] == from && m->next_label[e] >= 0) {
             m->next.target[m->next_label[e]] += m->trial.target[from];
@@ -868,7 +3253,7 @@ static void fsi__ls_hand_on_targets(fsi__ls_run *run)
     fsi__ls_parts *next = &m->next;
     int k, end, from, expected = 0;
     for (k = 0; k < next->count; k++) {
-        next->target[k] = next->cells[k] = 0;
+        next->target[k] = next->cells[k] = next->leaving[k] = 0;
         next->parents[k] = 0;
     }
     for (k = 0; k < m->link_count; k++) {
@@ -909,16 +3294,18 @@ static void fsi__ls_drop_foundlings(fsi__ls_run *run)
 
 /* Of each component c:
 
-       minimise 1/2 sum_i (phi_i - phi*_i)^2   subject to   h = S(phi) - V0 = 0,   S = sum_i H(phi_i) dx^d,  H = (1 - tanh(phi/dx))/2
+       minimise 1/2 sum_i s_i (phi_i - phi*_i)^2   subject to   h = S(phi) - V0 = 0,   S = sum_i s_i H(phi_i) dx^d,  H = (1 - tanh(phi/dx))/2
        V0 = S(phi*) + w (target - V),  V by marching; at most 0.2 dx times the surface at once
 
-   over the cells of c nearer than a band to its surface: J_i = H'(phi_i) dx^d,  lam = (h - J'(phi - phi*))/J'J,  phi = phi* - J lam,
-   until h is small and phi rests. Both S take the same tails, so that those of another component nearby cancel. w: the correction moves the
-   surface itself, where H' is largest, by lam/(2 dx), which adds lam A/(2 dx) to the volume that marching measures, A being its area, but lam J'J to S (a plane: lam A/(3 dx)).
+   over the cells of c nearer than a band to its surface, s_i the share of a cell that is no solid: J_i = H'(phi_i) dx^d,
+   lam = (h - J's(phi - phi*))/J'sJ,  phi = phi* - J lam,  until h is small and phi rests. Both S take the same tails, so that those of another component
+   nearby cancel. w: the correction moves the surface itself, where H' is largest, by lam/(2 dx), which adds lam A/(2 dx) to the volume that marching
+   measures, A being its area, but lam J'J to S (a plane: lam A/(3 dx)).
    So w = 2 dx J'J/A, two thirds for a plane; w = 1 would overshoot by half. */
 typedef struct fsi__ls_cell { /* a cell of that band */
     int entry;
     double start, value, share; /* phi*, phi [dx]; H(phi*) */
+    double weight;              /* s */
 } fsi__ls_cell;
 
 typedef struct fsi__ls_fix { /* all in cells */
@@ -947,9 +3334,9 @@ static void fsi__ls_sum_pieces(void *arg, int chunk, int begin, int end)
         for (i = p->begin; i < p->end; i++) {
             const fsi__ls_cell *c = &run->m->band[i];
             const double at = fsi__ls_heaviside(c->value), slope = -2 * at * (1 - at);
-            h += at - c->share;
-            jj += slope * slope;
-            jd += slope * (c->value - c->start);
+            h += c->weight * (at - c->share);
+            jj += c->weight * slope * slope;
+            jd += c->weight * slope * (c->value - c->start);
         }
         p->h = h;
         p->jj = jj;
@@ -977,7 +3364,7 @@ static void fsi__ls_move_pieces(void *arg, int chunk, int begin, int end)
     }
 }
 
-#define FSI__LS_PARTS 6
+#define FSI__LS_PARTS 7
 static void fsi__ls_part_columns(fsi__ls_parts *p, fsi__column *c)
 {
     c[0].array = (void **)&p->target;  c[0].size = sizeof *p->target;
@@ -986,6 +3373,7 @@ static void fsi__ls_part_columns(fsi__ls_parts *p, fsi__column *c)
     c[3].array = (void **)&p->first;   c[3].size = sizeof *p->first;
     c[4].array = (void **)&p->fix;     c[4].size = sizeof *p->fix;
     c[5].array = (void **)&p->shape;   c[5].size = sizeof *p->shape;
+    c[6].array = (void **)&p->leaving; c[6].size = sizeof *p->leaving;
 }
 
 /* Room for `count` components in `p`. */
@@ -995,6 +3383,13 @@ static fsi_status fsi__ls_grow_parts(fsi__ls_run *run, fsi__ls_parts *p, int cou
     if (count + 1 <= p->capacity) return FSI_OK;
     fsi__ls_part_columns(p, columns);
     return fsi__grow(run->s->context, columns, FSI__LS_PARTS, p->capacity, &p->capacity, count + count / 2 + 16, "fsi_levelset_step");
+}
+
+/* Share of a cell that is no solid. */
+static double fsi__ls_clear_share(const fsi__ls_run *run, size_t e)
+{
+    const double share = run->m->obstacle_count > 0 ? 0.5 + (double)run->m->psi->value[e] / (double)run->grid->dx : 1;
+    return share > 1 ? 1 : (share > 0 ? share : 0);
 }
 
 /* The band's cells, sorted by component, and their pieces. */
@@ -1027,6 +3422,7 @@ static fsi_status fsi__ls_collect_band(fsi__ls_run *run)
             cell->entry = (int)e;
             cell->start = cell->value = (double)phi[e] / dx;
             cell->share = fsi__ls_heaviside(cell->start);
+            cell->weight = fsi__ls_clear_share(run, e);
         }
     for (c = p->count; c > 0; c--) p->first[c] = p->first[c - 1]; /* filling moved each to the beginning of the next */
     p->first[0] = 0;
@@ -1038,6 +3434,21 @@ static fsi_status fsi__ls_collect_band(fsi__ls_run *run)
         }
     m->piece_count = k;
     return FSI_OK;
+}
+
+/* Open nozzles stay as they are: the rest of the surface gives or takes what is missing. */
+static void fsi__ls_spare_nozzles(const fsi__ls_run *run)
+{
+    const fsi__ls_impl *m = run->m;
+    int k, i, cell[3], any = 0;
+    memset(m->cell, 0, (size_t)run->grid->block_count * (size_t)run->grid->block_cells);
+    for (k = 0; k < m->emitter_count; k++) {
+        long long at = 0, entry;
+        while (m->emitter[k].trial.open && fsi__ls_nozzle_cell(&m->emitter[k], run->grid, &at, cell))
+            if ((entry = fsi_grid_entry(run->grid, cell[0], cell[1], cell[2])) >= 0) m->cell[entry] = 1, any = 1;
+    }
+    for (i = 0; any && i < m->next.first[m->next.count]; i++)
+        if (m->cell[m->band[i].entry]) m->band[i].weight = 0;
 }
 
 /* Sums of every component. */
@@ -1081,6 +3492,7 @@ static fsi_status fsi__ls_keep_volumes(fsi__ls_run *run)
     int c, i, round, left = 1;
     FSI__LS_TRY(fsi__ls_collect_band(run));
     fsi__ls_sum(run);
+    fsi__ls_spare_nozzles(run);
     for (c = 0; c < m->next.count; c++) {
         fsi__ls_fix *f = &m->next.fix[c];
         const double missing = m->next.target[c] - m->next.shape[c].volume, area = m->next.shape[c].area, most = 0.2 * dx * area;
@@ -1104,16 +3516,16 @@ static fsi_status fsi__ls_keep_volumes(fsi__ls_run *run)
     return FSI_OK;
 }
 
-/* Components of next_phi: labels, grown by three cells, and volumes. */
+/* Components of next_phi: labels, grown by some cells, into solids too, and volumes. */
 static fsi_status fsi__ls_find_components(fsi__ls_run *run, int layers)
 {
     fsi__ls_impl *m = run->m;
     int count;
-    FSI__LS_TRY(fsi_grid_label(m->next_phi, NULL, m->next_label, &count));
+    FSI__LS_TRY(fsi_grid_label(m->next_phi, fsi__ls_mask(run), m->next_label, &count));
     FSI__LS_TRY(fsi__ls_grow_parts(run, &m->next, count));
     m->next.count = count;
-    FSI__LS_TRY(fsi_grid_volumes(m->next_phi, m->next_label, count, NULL, m->next.shape));
-    return fsi_grid_grow_labels(m->next_label, m->next_phi, layers);
+    FSI__LS_TRY(fsi_grid_grow_labels(m->next_label, m->next_phi, layers));
+    return fsi_grid_volumes(m->next_phi, m->next_label, count, NULL, fsi__ls_psi(m), m->next.shape);
 }
 
 
@@ -1157,7 +3569,7 @@ static void fsi__ls_want_around(const fsi_grid *g, const fsi_real *phi, int b, d
 static fsi_status fsi__ls_make_blocks(fsi__ls_run *run, int keep)
 {
     const fsi_grid *g = run->grid;
-    const double cfl = ceil((double)run->s->desc.cfl) + 2, reach = (cfl > 4 ? cfl : 4) + 2;
+    const double reach = fsi__ls_reach(&run->s->desc) + 2;
     const size_t places = fsi__grid_places(g);
     size_t p;
     int b;
@@ -1169,7 +3581,7 @@ static fsi_status fsi__ls_make_blocks(fsi__ls_run *run, int keep)
 /* ---- >>step ------------------------------------------------------------------------------------------------------ */
 
 /* Arrays with entries for each block, beside the fields. */
-#define FSI__LS_ENTRIES 10
+#define FSI__LS_ENTRIES 11
 static void fsi__ls_entry_columns(fsi_levelset *s, fsi__column *c)
 {
     fsi__ls_impl *m = (fsi__ls_impl *)s->impl;
@@ -1184,13 +3596,14 @@ static void fsi__ls_entry_columns(fsi_levelset *s, fsi__column *c)
     c[7].array = (void **)&m->known[1];     c[7].size = cells;
     c[8].array = (void **)&m->known[2];     c[8].size = cells;
     c[9].array = (void **)&m->shore;        c[9].size = cells;
+    c[10].array = (void **)&m->built;       c[10].size = sizeof(int);
 }
 
-/* Room for an entry of each block that there is, in the arrays that are not fields. */
+/* Room for an entry of each block that there is, and of one where there is none, in the arrays that are not fields. */
 static fsi_status fsi__ls_make_room(fsi_levelset *s, const char *function)
 {
     fsi__ls_impl *m = (fsi__ls_impl *)s->impl;
-    const int count = s->grid->block_count, before = m->room;
+    const int count = s->grid->block_count > 0 ? s->grid->block_count : 1, before = m->room;
     fsi__column columns[FSI__LS_ENTRIES];
     fsi_status status;
     if (count <= before && before > 0) return FSI_OK; /* an empty liquid has them too */
@@ -1222,6 +3635,155 @@ static void fsi__ls_mark_band(void *arg, int chunk, int begin, int end)
     for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) run->m->cell[e] = (unsigned char)(phi[e] < band && phi[e] > -band);
 }
 
+/* ---- >>substep: sinks -------------------------------------------------------------------------------------------- */
+
+/* One sink at work: the trial without what is deeper in it than `offset`, d < -offset, is next_phi. */
+typedef struct fsi__ls_drain {
+    fsi__ls_run *run;
+    fsi__shape shape;
+    double offset, taken; /* [m]; volume */
+} fsi__ls_drain;
+
+/* d of an analytic shape. */
+static void fsi__ls_measure_sink(void *arg, int chunk, int begin, int end)
+{
+    const fsi__ls_drain *job = (const fsi__ls_drain *)arg;
+    const fsi_grid *g = job->run->grid;
+    int b, c, corner[3], hint = -1;
+    (void)chunk;
+    for (b = begin; b < end; b++) {
+        fsi_grid_corner(g, b, corner);
+        for (c = 0; c < g->block_cells; c++)
+            job->run->m->curvature->value[(size_t)b * (size_t)g->block_cells + (size_t)c] =
+                job->shape.distance(&job->shape, fsi_grid_position(g, FSI_CELLS, corner[0] + (c & 7), corner[1] + ((c >> 3) & 7), corner[2] + (c >> 6)), &hint);
+    }
+}
+
+/* Distance to a sink at the cells of all blocks. Sides of a box that reach the walls lie far beyond, as for fsi_grid_fill_box. */
+static fsi_status fsi__ls_find_sink(fsi__ls_drain *job, const fsi_levelset_sink_desc *d)
+{
+    const fsi_grid *g = job->run->grid;
+    fsi__shape *s = &job->shape;
+    if (d->shape == FSI_LEVELSET_SINK_MESH) return fsi_grid_mesh_distance(job->run->m->curvature, d->mesh, FSI__LS_BAND);
+    memset(s, 0, sizeof *s);
+    s->center = d->center;
+    s->radius = d->radius;
+    s->box = d->box;
+    s->distance = d->shape == FSI_LEVELSET_SINK_BOX ? fsi__shape_box : fsi__shape_sphere;
+    fsi__fill_open_walls(g, 0, g->origin.x, &s->box.lo.x, &s->box.hi.x);
+    fsi__fill_open_walls(g, 1, g->origin.y, &s->box.lo.y, &s->box.hi.y);
+    fsi__fill_open_walls(g, 2, g->origin.z, &s->box.lo.z, &s->box.hi.z);
+    if (g->dim == 2) {
+        s->center.z = 0;
+        s->box.lo.z = -FSI_REAL_MAX / 4;
+        s->box.hi.z = FSI_REAL_MAX / 4;
+    }
+    fsi__parallel(job->run->s->context, g->block_count, FSI__LS_GRAIN, fsi__ls_measure_sink, job);
+    return FSI_OK;
+}
+
+static void fsi__ls_carve_blocks(void *arg, int chunk, int begin, int end)
+{
+    const fsi__ls_drain *job = (const fsi__ls_drain *)arg;
+    const fsi__ls_impl *m = job->run->m;
+    const size_t cells = (size_t)job->run->grid->block_cells;
+    const fsi_real offset = (fsi_real)job->offset;
+    size_t e;
+    (void)chunk;
+    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) m->next_phi->value[e] = fsi_max(m->trial_phi->value[e], -(m->curvature->value[e] + offset));
+}
+
+/* next_phi = max(trial_phi, -(d + offset)), and what that takes from each component, by marching before and after. */
+static fsi_status fsi__ls_carve(fsi__ls_drain *job, double offset)
+{
+    fsi__ls_run *run = job->run;
+    fsi__ls_impl *m = run->m;
+    int c;
+    job->offset = offset;
+    fsi__parallel(run->s->context, run->grid->block_count, FSI__LS_GRAIN, fsi__ls_carve_blocks, job);
+    FSI__LS_TRY(fsi_grid_volumes(m->next_phi, m->trial_label, m->trial.count, NULL, fsi__ls_psi(m), m->next.shape));
+    for (c = 0, job->taken = 0; c < m->trial.count; c++) job->taken += m->trial.shape[c].volume - m->next.shape[c].volume;
+    return FSI_OK;
+}
+
+/* The depth at which a sink takes no more than `most`, and no less than a thousandth less: by bisection. */
+static fsi_status fsi__ls_carve_at_most(fsi__ls_drain *job, double deepest, double most)
+{
+    double lo = 0, hi = deepest;
+    int round;
+    for (round = 0; round < 30 && !(job->taken <= most && job->taken >= 0.999 * most); round++) {
+        FSI__LS_TRY(fsi__ls_carve(job, (lo + hi) / 2));
+        if (job->taken > most) lo = job->offset;
+        else hi = job->offset;
+    }
+    return job->taken > most ? fsi__ls_carve(job, hi) : FSI_OK;
+}
+
+/* How deep in a sink liquid is [m]; 0: there is none in it. */
+static double fsi__ls_depth_of_sink(const fsi__ls_run *run)
+{
+    const size_t cells = (size_t)run->grid->block_count * (size_t)run->grid->block_cells;
+    const double dx = (double)run->grid->dx;
+    double depth = 0;
+    size_t e;
+    for (e = 0; e < cells; e++)
+        if ((double)run->m->trial_phi->value[e] < dx && -(double)run->m->curvature->value[e] > depth) depth = -(double)run->m->curvature->value[e];
+    return depth;
+}
+
+/* Components that have lost something are to have that much less: one that is gone, nothing. Returns by how much in all. */
+static double fsi__ls_lower_targets(fsi__ls_impl *m)
+{
+    double all = 0;
+    int c;
+    for (c = 0; c < m->trial.count; c++) {
+        double less = m->trial.shape[c].volume - m->next.shape[c].volume;
+        if (!(less > 0)) continue;
+        if (!(m->next.shape[c].volume > 0) || less > m->trial.target[c]) less = m->trial.target[c];
+        m->trial.target[c] -= less;
+        all += less;
+    }
+    return all;
+}
+
+static fsi_status fsi__ls_drain_sink(fsi__ls_run *run, fsi__ls_sink *sink)
+{
+    fsi__ls_impl *m = run->m;
+    fsi__ls_drain job;
+    const double rate = (double)sink->desc.rate;
+    double depth;
+    job.run = run;
+    FSI__LS_TRY(fsi__ls_find_sink(&job, &sink->desc));
+    depth = fsi__ls_depth_of_sink(run);
+    if (!(depth > 0)) return FSI_OK;
+    FSI__LS_TRY(fsi__ls_grow_parts(run, &m->next, m->trial.count));
+    FSI__LS_TRY(fsi_grid_volumes(m->trial_phi, m->trial_label, m->trial.count, NULL, fsi__ls_psi(m), m->trial.shape));
+    FSI__LS_TRY(fsi__ls_carve(&job, 0));
+    sink->trial.pending = rate > 0 ? sink->trial.pending + rate * run->dt : 0;
+    if (rate > 0 && job.taken > sink->trial.pending) {
+        FSI__LS_TRY(fsi__ls_carve_at_most(&job, depth, sink->trial.pending));
+        sink->trial.pending -= job.taken;
+    } else sink->trial.pending = 0; /* what a sink does not use is not saved up */
+    if (!(job.taken > 0)) return FSI_OK;
+    sink->trial.total += fsi__ls_lower_targets(m);
+    FSI__LS_TRY(fsi__ls_find_components(run, 3));
+    FSI__LS_TRY(fsi__ls_link_components(run, 0));
+    fsi__ls_hand_on_targets(run);
+    fsi__ls_take_next(m);
+    fsi__ls_swap_fields(&m->trial_phi, &m->next_phi);
+    return FSI_OK;
+}
+
+static fsi_status fsi__ls_drain_all(fsi__ls_run *run)
+{
+    int k;
+    for (k = 0; k < run->m->sink_count; k++) FSI__LS_TRY(fsi__ls_drain_sink(run, &run->m->sink[k]));
+    fsi__ls_lap(run, &run->stats.seconds_volume);
+    return FSI_OK;
+}
+
+/* ---- >>step: a substep ------------------------------------------------------------------------------------------- */
+
 /* Phi and velocities by one step along the velocities of the trial. */
 static fsi_status fsi__ls_advect(fsi__ls_run *run)
 {
@@ -1234,7 +3796,10 @@ static fsi_status fsi__ls_advect(fsi__ls_run *run)
     fsi__ls_each_block(run, fsi__ls_mark_band);
     FSI__LS_TRY(fsi_grid_advect(m->trial_phi, m->trial_u, (fsi_real)run->dt, d->phi_scheme, 2, m->cell, m->next_phi));
     FSI__LS_TRY(fsi_grid_advect_velocity(m->trial_u, m->trial_u, (fsi_real)run->dt, d->velocity_scheme, 2, known, m->next_u));
+    fsi__ls_fill_nozzles(run);
+    if (fsi__ls_is_open(d)) fsi__ls_each_block(run, fsi__ls_let_air_in);
     fsi__ls_lap(run, &run->stats.seconds_advection);
+    FSI__LS_TRY(fsi__ls_enter_solids(run));
     FSI__LS_TRY(fsi_grid_redistance(m->next_phi, FSI__LS_BAND, m->next_phi));
     fsi__ls_lap(run, &run->stats.seconds_distance);
     return FSI_OK;
@@ -1269,7 +3834,8 @@ static fsi_status fsi__ls_relabel(fsi__ls_run *run)
 {
     int count;
     FSI__LS_TRY(fsi__ls_make_room(run->s, "fsi_levelset_step"));
-    FSI__LS_TRY(fsi_grid_label(run->m->trial_phi, NULL, run->m->trial_label, &count));
+    fsi__ls_find_solids(run);
+    FSI__LS_TRY(fsi_grid_label(run->m->trial_phi, fsi__ls_mask(run), run->m->trial_label, &count));
     return fsi_grid_grow_labels(run->m->trial_label, run->m->trial_phi, 3);
 }
 
@@ -1282,7 +3848,9 @@ static fsi_status fsi__ls_force(fsi__ls_run *run)
     const int tension = d->surface_tension > 0, delta = tension && d->tension == FSI_LEVELSET_TENSION_DELTA;
     run->smooth = tension && run->dt > (d->dim == 3 ? 1.0001 : 1.5001) * fsi__ls_capillary_time(d);
     fsi__ls_each_block(run, fsi__ls_add_gravity);
+    fsi__ls_push_bodies(run);
     if (tension) fsi__ls_each_block(run, fsi__ls_curvatures);
+    if (tension && run->m->obstacle_count > 0) fsi__ls_each_block(run, fsi__ls_extend_curvature);
     if (delta) fsi__ls_each_block(run, fsi__ls_push);
     if (delta && run->smooth) {
         fsi__ls_each_block(run, fsi__ls_kinds);
@@ -1295,20 +3863,33 @@ static fsi_status fsi__ls_force(fsi__ls_run *run)
     return fsi__ls_project(run, 0);
 }
 
+#ifndef FSI__LS_AFTER_PHASE /* tests look into a substep here */
+#define FSI__LS_AFTER_PHASE(run, phase) ((void)0)
+#endif
+
 /* From the trial to the trial: forces, first projection, advection, volumes, second projection. */
 static fsi_status fsi__ls_substep(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     int a;
     FSI__LS_TRY(fsi__ls_force(run));
+    FSI__LS_AFTER_PHASE(run, 0);
+    if (run->s->desc.viscosity > 0) FSI__LS_TRY(fsi__ls_thicken(run));
+    FSI__LS_AFTER_PHASE(run, 1);
+    fsi__ls_leave(run);
     FSI__LS_TRY(fsi__ls_advect(run));
+    FSI__LS_AFTER_PHASE(run, 2);
     FSI__LS_TRY(fsi__ls_conserve(run));
+    FSI__LS_AFTER_PHASE(run, 3);
     FSI__LS_TRY(fsi__ls_make_blocks(run, 1));
     fsi__ls_swap_fields(&m->trial_phi, &m->next_phi);
     for (a = 0; a < run->grid->dim; a++) fsi__ls_swap_fields(&m->trial_u[a], &m->next_u[a]);
     FSI__LS_TRY(fsi__ls_relabel(run));
     fsi__ls_lap(run, &run->stats.seconds_other);
-    return fsi__ls_project(run, 0);
+    FSI__LS_TRY(fsi__ls_drain_all(run));
+    FSI__LS_TRY(fsi__ls_project(run, 0));
+    FSI__LS_AFTER_PHASE(run, 4);
+    return FSI_OK;
 }
 
 /* The state becomes the trial. */
@@ -1330,15 +3911,20 @@ static fsi_status fsi__ls_begin(fsi__ls_run *run)
     fsi__ls_impl *m = run->m;
     const size_t places = fsi__grid_places(run->grid);
     size_t p;
+    int k;
     for (p = 0; p < places; p++) m->before[p] = run->grid->index[p] >= 0; /* first of all: what a failure goes back to */
     FSI__LS_TRY(fsi__ls_make_room(run->s, "fsi_levelset_step"));
     FSI__LS_TRY(fsi__ls_grow_parts(run, &m->trial, m->parts.count));
+    for (k = 0; k < m->emitter_count; k++) m->emitter[k].trial = m->emitter[k].flow;
+    for (k = 0; k < m->sink_count; k++) m->sink[k].trial = m->sink[k].flow;
+    for (k = 0; k < m->parts.count; k++) m->trial.leaving[k] = 0;
     m->trial.count = m->parts.count;
     if (m->parts.count > 0) {
         memcpy(m->trial.target, m->parts.target, (size_t)m->parts.count * sizeof *m->parts.target);
         memcpy(m->trial.shape, m->parts.shape, (size_t)m->parts.count * sizeof *m->parts.shape);
     }
     fsi__ls_each_block(run, fsi__ls_copy_state);
+    fsi__ls_begin_obstacles(run);
     return FSI_OK;
 }
 
@@ -1355,6 +3941,74 @@ static fsi_status fsi__ls_grow_components(fsi_levelset *s, int count, const char
     return status;
 }
 
+/* What the step did to an obstacle and its body. */
+static void fsi__ls_commit_obstacle(fsi__ls_obstacle *o, double dt)
+{
+    const fsi_real per_dt = (fsi_real)(1 / dt);
+    fsi_body *body = o->desc.body;
+    o->force = fsi_v3_scale(o->impulse, per_dt);
+    o->torque = fsi_v3_scale(o->moment, per_dt);
+    if (!body) {
+        memcpy(o->rest, o->desc.mesh->vertices, (size_t)o->vertex_count * sizeof *o->rest);
+        o->stands = 0;
+        return;
+    }
+    o->at = o->now;
+    fsi_body_begin_step(body, (fsi_real)dt);
+    body->impulse = o->impulse;
+    body->angular_impulse = o->spin;
+    fsi_body_end_step(body, (fsi_real)dt);
+    if (!fsi__ls_is_coupled(o)) return;
+    body->new_velocity = fsi_v3_madd(body->new_velocity, 1 / body->mass, o->impulse);
+    body->new_angular_velocity = fsi_v3_add(body->new_angular_velocity, fsi_m3_mul_v3(fsi_body_world_tensor(body->pose.orientation, fsi_m3_inverse(body->inertia)), o->spin));
+    body->end = o->at;
+}
+
+/* Room for a number a task; *chunks is how many there are. */
+static fsi_status fsi__ls_grow_sums(fsi__ls_run *run, int *chunks)
+{
+    fsi__column column;
+    *chunks = fsi__chunks(run->grid->block_count, FSI__LS_GRAIN);
+    column.array = (void **)&run->m->sum;
+    column.size = sizeof *run->m->sum;
+    return fsi__grow(run->s->context, &column, 1, 0, &run->m->sum_capacity, *chunks + *chunks / 4, "fsi_levelset_step");
+}
+
+/* Kinetic energy of a task's blocks over density and the volume of a cell: of the liquid's share of each cell, u^2 of an axis as the mean of its faces. */
+static void fsi__ls_energies(void *arg, int chunk, int begin, int end)
+{
+    const fsi__ls_run *run = (const fsi__ls_run *)arg;
+    const fsi__ls_impl *m = run->m;
+    const int cells = run->grid->block_cells;
+    double sum = 0;
+    int e, a;
+    for (e = begin * cells; e < end * cells; e++) {
+        const double wet = 0.5 - (double)m->next_phi->value[e] / (double)run->grid->dx;
+        double u2 = 0;
+        if (!(wet > 0)) continue;
+        for (a = 0; a < run->grid->dim; a++) {
+            const fsi_real *u = m->trial_u[a]->value;
+            const int c = e % cells, step = 1 << (3 * a), last = (c >> (3 * a) & 7) == 7;
+            long long at = e + step;
+            if (last) fsi__ls_neighbor(run, e, 2 * a + 1, &at);
+            u2 += ((double)u[e] * (double)u[e] + (at < 0 ? 0 : (double)u[at] * (double)u[at])) / 2;
+        }
+        sum += (wet < 1 ? wet : 1) * fsi__ls_clear_share(run, (size_t)e) * u2 / 2;
+    }
+    m->sum[chunk] = sum;
+}
+
+static fsi_status fsi__ls_find_energy(fsi__ls_run *run)
+{
+    const double dx = (double)run->grid->dx;
+    int chunks, k;
+    FSI__LS_TRY(fsi__ls_grow_sums(run, &chunks));
+    fsi__ls_each_block(run, fsi__ls_energies);
+    for (k = 0, run->m->kinetic_energy = 0; k < chunks; k++) run->m->kinetic_energy += run->m->sum[k];
+    run->m->kinetic_energy *= (double)run->s->desc.density * dx * dx * (run->grid->dim == 3 ? dx : 1);
+    return FSI_OK;
+}
+
 /* The trial becomes the state, in the blocks that it needs. Once there is room for the components nothing can fail: fewer blocks need no memory. */
 static fsi_status fsi__ls_commit(fsi__ls_run *run)
 {
@@ -1363,15 +4017,19 @@ static fsi_status fsi__ls_commit(fsi__ls_run *run)
     FSI__LS_TRY(fsi__ls_grow_components(run->s, m->trial.count, "fsi_levelset_step"));
     fsi__ls_swap_fields(&m->next_phi, &m->trial_phi);
     FSI__LS_TRY(fsi__ls_make_blocks(run, 0));
-    FSI__LS_TRY(fsi_grid_label(m->next_phi, NULL, m->trial_label, &count));
-    FSI__LS_TRY(fsi_grid_volumes(m->next_phi, m->trial_label, count, m->trial_u, m->trial.shape));
+    FSI__LS_TRY(fsi_grid_label(m->next_phi, fsi__ls_mask(run), m->trial_label, &count));
     FSI__LS_TRY(fsi_grid_grow_labels(m->trial_label, m->next_phi, 3));
+    FSI__LS_TRY(fsi_grid_volumes(m->next_phi, m->trial_label, count, m->trial_u, fsi__ls_psi(m), m->trial.shape));
+    FSI__LS_TRY(fsi__ls_find_energy(run));
     fsi__ls_swap_fields(&m->next_phi, &m->phi);
     fsi__ls_swap_fields(&m->trial_pressure, &m->pressure);
     for (a = 0; a < run->grid->dim; a++) fsi__ls_swap_fields(&m->trial_u[a], &m->u[a]);
     fsi__ls_swap_parts(&m->trial, &m->parts);
     fsi__ls_swap_labels(&m->trial_label, &m->label);
     m->lost_volume += run->lost_volume;
+    m->left_volume += run->left_volume;
+    for (a = 0; a < m->emitter_count; a++) m->emitter[a].flow = m->emitter[a].trial;
+    for (a = 0; a < m->sink_count; a++) m->sink[a].flow = m->sink[a].trial;
     return FSI_OK;
 }
 
@@ -1402,8 +4060,10 @@ static void fsi__ls_publish(fsi_levelset *s)
             t->potential_energy -= rho * p->volume * g[a] * x[a];
         }
     }
+    t->kinetic_energy = m->kinetic_energy;
     t->volume_error = t->target > 0 ? t->volume / t->target - 1 : 0;
     t->lost_volume = m->lost_volume;
+    t->left_volume = m->left_volume;
     t->blocks = s->grid->block_count;
     t->bytes = s->context->bytes;
     t->allocs = s->context->allocs;
@@ -1426,16 +4086,38 @@ static void fsi__ls_speeds(void *arg, int chunk, int begin, int end)
     run->m->sum[chunk] = most;
 }
 
+/* Number of entries of a task's blocks up to the first one of u[axis] that is not finite; -1: all are. */
+static void fsi__ls_look_for_nan(void *arg, int chunk, int begin, int end)
+{
+    const fsi__ls_run *run = (const fsi__ls_run *)arg;
+    const fsi_real *u = run->m->u[run->axis]->value;
+    const size_t last = (size_t)end * (size_t)run->grid->block_cells;
+    size_t e = (size_t)begin * (size_t)run->grid->block_cells;
+    while (e < last && fsi_is_finite((double)u[e])) e++;
+    run->m->sum[chunk] = e < last ? (double)e : -1;
+}
+
+/* The caller may have written velocities: all must be finite. */
+static fsi_status fsi__ls_check_velocity(fsi__ls_run *run)
+{
+    int chunks, k;
+    FSI__LS_TRY(fsi__ls_grow_sums(run, &chunks));
+    for (run->axis = 0; run->axis < run->grid->dim; run->axis++) {
+        fsi__ls_each_block(run, fsi__ls_look_for_nan);
+        for (k = 0; k < chunks; k++) {
+            const long long e = (long long)run->m->sum[k];
+            if (e >= 0) return fsi__fail(run->s->context, FSI_ERROR_NAN, "fsi_levelset_step", e, (double)run->m->u[run->axis]->value[e], "entry %lld of u[%d] is not finite", e, run->axis);
+        }
+    }
+    return FSI_OK;
+}
+
 static fsi_status fsi__ls_find_speed(fsi__ls_run *run)
 {
-    const int chunks = fsi__chunks(run->grid->block_count, FSI__LS_GRAIN);
-    fsi__column column;
-    int k;
-    column.array = (void **)&run->m->sum;
-    column.size = sizeof *run->m->sum;
-    FSI__LS_TRY(fsi__grow(run->s->context, &column, 1, 0, &run->m->sum_capacity, chunks + chunks / 4, "fsi_levelset_step"));
+    int chunks, k;
+    FSI__LS_TRY(fsi__ls_grow_sums(run, &chunks));
     fsi__ls_each_block(run, fsi__ls_speeds);
-    run->stats.max_speed = 0;
+    run->stats.max_speed = fsi__ls_emitter_speed(run->m);
     for (k = 0; k < chunks; k++) run->stats.max_speed = run->m->sum[k] > run->stats.max_speed ? run->m->sum[k] : run->stats.max_speed;
     return FSI_OK;
 }
@@ -1449,37 +4131,34 @@ static double fsi__ls_largest_dt(const fsi_levelset_desc *d, double speed)
     return plain < capillary ? plain : capillary;
 }
 
+static fsi_status fsi__ls_open_emitters(fsi__ls_run *run);
+
 static fsi_status fsi__ls_run_substeps(fsi__ls_run *run, double dt)
 {
     const fsi_levelset_desc *d = &run->s->desc;
     double left = dt;
     FSI__LS_TRY(fsi__ls_begin(run));
+    FSI__LS_TRY(fsi__ls_check_velocity(run));
     while (left > 0) {
-        double count;
+        double count, speed;
         const int spare = d->max_substeps - run->stats.substeps;
+        FSI__LS_TRY(fsi__ls_open_emitters(run));
         FSI__LS_TRY(fsi__ls_find_speed(run));
-        count = ceil(left / fsi__ls_largest_dt(d, run->stats.max_speed) - 1e-9);
+        speed = fsi__ls_obstacle_speed(run);
+        count = ceil(left / fsi__ls_largest_dt(d, speed > run->stats.max_speed ? speed : run->stats.max_speed) - 1e-9);
         if (!(count >= 1)) count = 1;
         if (count > spare) count = spare, run->stats.degraded = 1;
         run->dt = left / count;
         left = count > 1 ? left - run->dt : 0;
+        fsi__ls_emit(run);
+        run->done = 1 - left / dt;
         FSI__LS_TRY(fsi__ls_substep(run));
+        run->time += run->dt;
         run->stats.substeps++;
     }
     FSI__LS_TRY(fsi__ls_find_speed(run));
     run->stats.cfl = run->stats.max_speed * run->dt / (double)d->dx;
     return fsi__ls_commit(run);
-}
-
-static fsi__ls_run fsi__ls_make_run(fsi_levelset *s)
-{
-    fsi__ls_run run;
-    memset(&run, 0, sizeof run);
-    run.s = s;
-    run.m = (fsi__ls_impl *)s->impl;
-    run.grid = s->grid;
-    run.clock = fsi__now(s->context);
-    return run;
 }
 
 /* The end of a call that worked on the trial. One that failed leaves the blocks that there were: fewer than now, which cannot fail. */
@@ -1494,15 +4173,19 @@ FSI_API fsi_status fsi_levelset_step(fsi_levelset *s, fsi_real dt)
 {
     fsi__ls_run run;
     fsi_status status;
+    int k;
     if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
     if (!fsi_is_finite((double)dt) || dt < 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_levelset_step", -1, (double)dt, "dt is %g seconds", (double)dt);
+    FSI__LS_TRY(fsi__ls_check_bodies(s, "fsi_levelset_step"));
     run = fsi__ls_make_run(s);
+    run.length = (double)dt;
     status = fsi__ls_run_substeps(&run, (double)dt);
     if (status == FSI_OK) {
         fsi__ls_lap(&run, &run.stats.seconds_other);
         s->stats = run.stats;
         s->time += (double)dt;
     }
+    for (k = 0; k < run.m->obstacle_count && dt > 0 && status == FSI_OK; k++) fsi__ls_commit_obstacle(&run.m->obstacle[k], (double)dt);
     return fsi__ls_finish(&run, status);
 }
 
@@ -1520,6 +4203,7 @@ typedef struct fsi__ls_shape {
     fsi_real radius;
     const fsi_box3 *box;
     const fsi_mesh *mesh;
+    const fsi__ls_emitter *emitter; /* its nozzle */
 } fsi__ls_shape;
 
 static fsi_status fsi__ls_fill_shape(fsi_field *phi, const fsi__ls_shape *shape)
@@ -1578,18 +4262,62 @@ static fsi_status fsi__ls_fill_targets(fsi__ls_run *run)
     return FSI_OK;
 }
 
-static fsi_status fsi__ls_fill_trial(fsi__ls_run *run, const fsi__ls_shape *shape, fsi_vec3 velocity)
+/* Adds a shape to the trial. */
+static fsi_status fsi__ls_pour(fsi__ls_run *run, const fsi__ls_shape *shape, fsi_vec3 velocity)
 {
     fsi__ls_impl *m = run->m;
-    FSI__LS_TRY(fsi__ls_begin(run));
     memcpy(m->next_phi->value, m->trial_phi->value, (size_t)run->grid->block_count * (size_t)run->grid->block_cells * sizeof(fsi_real));
-    FSI__LS_TRY(fsi__ls_fill_shape(m->next_phi, shape));
+    FSI__LS_TRY(shape->emitter ? fsi__ls_add_nozzle(run, shape->emitter) : fsi__ls_fill_shape(m->next_phi, shape));
     FSI__LS_TRY(fsi__ls_make_blocks(run, 1));
     FSI__LS_TRY(fsi__ls_make_room(run->s, shape->function));
     FSI__LS_TRY(fsi__ls_relabel(run));
     FSI__LS_TRY(fsi__ls_fill_velocity(run, velocity));
     FSI__LS_TRY(fsi__ls_fill_targets(run));
     fsi__ls_swap_fields(&m->trial_phi, &m->next_phi);
+    return FSI_OK;
+}
+
+static double fsi__ls_sum_targets(const fsi__ls_parts *p)
+{
+    double sum = 0;
+    int c;
+    for (c = 0; c < p->count; c++) sum += p->target[c];
+    return sum;
+}
+
+/* Fills the nozzle of an emitter. */
+static fsi_status fsi__ls_open_nozzle(fsi__ls_run *run, fsi__ls_emitter *e)
+{
+    fsi__ls_impl *m = run->m;
+    const double before = fsi__ls_sum_targets(&m->trial);
+    fsi__ls_shape shape;
+    memset(&shape, 0, sizeof shape);
+    shape.function = "fsi_levelset_step";
+    shape.emitter = e;
+    FSI__LS_TRY(fsi_grid_volumes(m->trial_phi, m->trial_label, m->trial.count, NULL, fsi__ls_psi(m), m->trial.shape));
+    FSI__LS_TRY(fsi__ls_pour(run, &shape, fsi_v3_madd(e->desc.velocity, e->desc.speed, e->desc.direction)));
+    e->trial.total += fsi__ls_sum_targets(&m->trial) - before;
+    e->trial.open = 1;
+    return FSI_OK;
+}
+
+/* Opens and shuts emitters as their times say. */
+static fsi_status fsi__ls_open_emitters(fsi__ls_run *run)
+{
+    int k, cell[3];
+    for (k = 0; k < run->m->emitter_count; k++) {
+        fsi__ls_emitter *e = &run->m->emitter[k];
+        long long at = 0;
+        if (!(e->desc.speed > 0 && e->desc.start <= run->time && run->time < e->desc.stop && fsi__ls_nozzle_cell(e, run->grid, &at, cell))) e->trial.open = 0;
+        else if (!e->trial.open) FSI__LS_TRY(fsi__ls_open_nozzle(run, e));
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__ls_fill_trial(fsi__ls_run *run, const fsi__ls_shape *shape, fsi_vec3 velocity)
+{
+    FSI__LS_TRY(fsi__ls_begin(run));
+    FSI__LS_TRY(fsi__ls_pour(run, shape, velocity));
     return fsi__ls_commit(run);
 }
 
@@ -1633,6 +4361,839 @@ FSI_API fsi_status fsi_levelset_fill_mesh(fsi_levelset *s, const fsi_mesh *mesh,
     return fsi__ls_fill(s, &shape, velocity);
 }
 
+/* ---- >>sources ---------------------------------------------------------------------------------------------------- */
+
+FSI_API fsi_levelset_emitter_desc fsi_levelset_default_emitter_desc(void)
+{
+    fsi_levelset_emitter_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('e', fsi_levelset_emitter_desc);
+    d.direction = fsi_v3(1, 0, 0);
+    d.speed = 1;
+    d.stop = FSI__HUGE;
+    return d;
+}
+
+FSI_API fsi_levelset_sink_desc fsi_levelset_default_sink_desc(void)
+{
+    fsi_levelset_sink_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('k', fsi_levelset_sink_desc);
+    d.box = fsi_box3_empty();
+    return d;
+}
+
+/* A number that must lie between lo and hi. */
+static fsi_status fsi__ls_check_number(fsi_context *context, const char *fn, const char *name, double x, double lo, double hi)
+{
+    if (x >= lo && x <= hi) return FSI_OK;
+    return fsi__fail(context, x == x ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, -1, x, "%s is %g, must be %g to %g", name, x, lo, hi);
+}
+
+/* A vector that must be finite, and in 2D lie in the plane. */
+static fsi_status fsi__ls_check_vector(const fsi_levelset *s, const char *fn, const char *name, fsi_vec3 x)
+{
+    if (!fsi_v3_is_finite(x)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "desc.%s is not finite", name);
+    if (s->desc.dim == 2 && (x.z < 0 || x.z > 0)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, (double)x.z, "desc.%s.z is %g, but the plane of dim 2 is x, y", name, (double)x.z);
+    return FSI_OK;
+}
+
+/* Simulator and desc; its cookie stands first. `kind` names the function that fills it. */
+static fsi_status fsi__ls_check_filled(const fsi_levelset *s, const char *fn, const void *desc, uint32_t cookie, const char *kind)
+{
+    if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
+    if (!desc) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc is NULL");
+    if (*(const uint32_t *)desc == cookie) return FSI_OK;
+    return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc was not filled by fsi_levelset_default_%s_desc of this version", kind);
+}
+
+static fsi_status fsi__ls_check_emitter(const fsi_levelset *s, const char *fn, const fsi_levelset_emitter_desc *d)
+{
+    double least, most;
+    FSI__LS_TRY(fsi__ls_check_filled(s, fn, d, FSI__COOKIE('e', fsi_levelset_emitter_desc), "emitter"));
+    least = 0.999 * (double)s->desc.dx;
+    most = 16384 * (double)s->desc.dx;
+    FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.shape", (double)(int)d->shape, 0, 1));
+    FSI__LS_TRY(fsi__ls_check_vector(s, fn, "center", d->center));
+    FSI__LS_TRY(fsi__ls_check_vector(s, fn, "direction", d->direction));
+    FSI__LS_TRY(fsi__ls_check_vector(s, fn, "velocity", d->velocity));
+    if (!(fsi_v3_norm(d->direction) > 0) || !fsi_is_finite((double)fsi_v3_norm2(d->direction)))
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.direction has no length, or too much");
+    FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.speed", (double)d->speed, 0, 1e9));
+    FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.start", d->start, -FSI__HUGE, FSI__HUGE));
+    FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.stop", d->stop, -FSI__HUGE, FSI__HUGE));
+    if (d->shape == FSI_LEVELSET_EMITTER_DISC) return fsi__ls_check_number(s->context, fn, "desc.radius", (double)d->radius, least, most);
+    FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.half_width", (double)d->half_width, least, most));
+    if (s->desc.dim == 2) return FSI_OK;
+    FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.half_height", (double)d->half_height, least, most));
+    return fsi__ls_check_vector(s, fn, "side", d->side);
+}
+
+/* Axes of the inlet: the last along the flow, the first along `side`, or where there is none along the coordinate axis that is farthest from
+   the flow; and its area. */
+static fsi_status fsi__ls_make_inlet(const fsi_levelset *s, const char *fn, fsi__ls_emitter *e)
+{
+    const fsi_vec3 flow = e->desc.direction, size = fsi_v3(fsi_abs(flow.x), fsi_abs(flow.y), fsi_abs(flow.z));
+    const int disc = e->desc.shape == FSI_LEVELSET_EMITTER_DISC;
+    fsi_vec3 side = e->desc.side;
+    if (s->desc.dim == 2) side = fsi_v3(-flow.y, flow.x, 0);
+    else if (disc || !(fsi_v3_norm2(side) > 0)) side = size.x <= size.y && size.x <= size.z ? fsi_v3(1, 0, 0) : (size.y <= size.z ? fsi_v3(0, 1, 0) : fsi_v3(0, 0, 1));
+    side = fsi_v3_unit(side);
+    side = fsi_v3_madd(side, -fsi_v3_dot(side, flow), flow);
+    if (!(fsi_v3_norm2(side) > (fsi_real)1e-6)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.side is parallel to the direction, or too long");
+    e->axis[0] = fsi_v3_unit(side);
+    e->axis[1] = s->desc.dim == 2 ? fsi_v3(0, 0, 1) : fsi_v3_cross(flow, e->axis[0]);
+    e->axis[2] = flow;
+    e->half[0] = (double)(disc ? e->desc.radius : e->desc.half_width);
+    e->half[1] = disc ? e->half[0] : (double)e->desc.half_height;
+    e->area = s->desc.dim == 2 ? 2 * e->half[0] : (disc ? FSI_PI * e->half[0] * e->half[0] : 4 * e->half[0] * e->half[1]);
+    return FSI_OK;
+}
+
+/* A new emitter from a desc of the caller's. */
+static fsi_status fsi__ls_make_emitter(const fsi_levelset *s, const char *fn, const fsi_levelset_emitter_desc *d, fsi__ls_emitter *e)
+{
+    FSI__LS_TRY(fsi__ls_check_emitter(s, fn, d));
+    memset(e, 0, sizeof *e);
+    e->desc = *d;
+    e->desc.direction = fsi_v3_unit(d->direction);
+    e->flow.center[0] = (double)d->center.x;
+    e->flow.center[1] = (double)d->center.y;
+    e->flow.center[2] = (double)d->center.z;
+    return fsi__ls_make_inlet(s, fn, e);
+}
+
+/* Room for one more in a list of emitters or sinks; `array` is the address of its pointer. */
+static fsi_status fsi__ls_grow_list(const fsi_levelset *s, const char *fn, void *array, size_t size, int count, int *capacity)
+{
+    fsi__column column;
+    column.array = (void **)array;
+    column.size = size;
+    return count < *capacity ? FSI_OK : fsi__grow(s->context, &column, 1, count, capacity, 2 * count + 2, fn);
+}
+
+FSI_API fsi_status fsi_levelset_add_emitter(fsi_levelset *s, const fsi_levelset_emitter_desc *desc, int *id)
+{
+    static const char *const fn = "fsi_levelset_add_emitter";
+    fsi__ls_emitter e;
+    fsi__ls_impl *m;
+    FSI__LS_TRY(fsi__ls_make_emitter(s, fn, desc, &e));
+    m = (fsi__ls_impl *)s->impl;
+    FSI__LS_TRY(fsi__ls_grow_list(s, fn, &m->emitter, sizeof *m->emitter, m->emitter_count, &m->emitter_capacity));
+    e.flow.id = m->next_emitter++;
+    m->emitter[m->emitter_count++] = e;
+    if (id) *id = (int)e.flow.id;
+    return FSI_OK;
+}
+
+/* Simulator and id; the latter's emitter. */
+static fsi_status fsi__ls_find_emitter(const fsi_levelset *s, const char *fn, int id, fsi__ls_emitter **emitter)
+{
+    fsi__ls_impl *m;
+    int k;
+    *emitter = NULL;
+    if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
+    m = (fsi__ls_impl *)s->impl;
+    for (k = 0; k < m->emitter_count; k++) {
+        *emitter = &m->emitter[k];
+        if ((*emitter)->flow.id == id) return FSI_OK;
+    }
+    return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, id, 0, "there is no emitter %d", id);
+}
+
+FSI_API fsi_status fsi_levelset_set_emitter(fsi_levelset *s, int id, const fsi_levelset_emitter_desc *desc)
+{
+    static const char *const fn = "fsi_levelset_set_emitter";
+    fsi__ls_emitter e, *old;
+    FSI__LS_TRY(fsi__ls_find_emitter(s, fn, id, &old));
+    FSI__LS_TRY(fsi__ls_make_emitter(s, fn, desc, &e));
+    e.flow.id = id;
+    e.flow.total = old->flow.total;
+    *old = e;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_levelset_remove_emitter(fsi_levelset *s, int id)
+{
+    fsi__ls_emitter *e;
+    fsi__ls_impl *m;
+    FSI__LS_TRY(fsi__ls_find_emitter(s, "fsi_levelset_remove_emitter", id, &e));
+    m = (fsi__ls_impl *)s->impl;
+    m->emitter_count--;
+    memmove(e, e + 1, (size_t)(m->emitter + m->emitter_count - e) * sizeof *e);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_levelset_emitter_total(const fsi_levelset *s, int id, double *volume)
+{
+    fsi__ls_emitter *e;
+    FSI__LS_TRY(fsi__ls_find_emitter(s, "fsi_levelset_emitter_total", id, &e));
+    if (volume) *volume = e->flow.total;
+    return FSI_OK;
+}
+
+static fsi_status fsi__ls_check_sink(const fsi_levelset *s, const char *fn, const fsi_levelset_sink_desc *d)
+{
+    const fsi_box3 *b = &d->box;
+    FSI__LS_TRY(fsi__ls_check_filled(s, fn, d, FSI__COOKIE('k', fsi_levelset_sink_desc), "sink"));
+    FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.shape", (double)(int)d->shape, 0, 2));
+    FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.rate", (double)d->rate, 0, 1e30));
+    if (d->shape == FSI_LEVELSET_SINK_MESH) {
+        const fsi_status status = fsi__grid_check_mesh(s->context, s->grid, d->mesh, fn);
+        return status == FSI_ERROR_COOKIE ? fsi__fail(s->context, status, fn, -1, 0, "desc.mesh was not made by fsi_mesh_create of this version") : status;
+    }
+    if (d->shape == FSI_LEVELSET_SINK_BOX) {
+        if (b->lo.x <= b->hi.x && b->lo.y <= b->hi.y && (s->desc.dim == 2 || b->lo.z <= b->hi.z)) return FSI_OK;
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.box is not a box");
+    }
+    FSI__LS_TRY(fsi__ls_check_vector(s, fn, "center", d->center));
+    return fsi__ls_check_number(s->context, fn, "desc.radius", (double)d->radius, 1e-30, 1e30);
+}
+
+FSI_API fsi_status fsi_levelset_add_sink(fsi_levelset *s, const fsi_levelset_sink_desc *desc, int *id)
+{
+    static const char *const fn = "fsi_levelset_add_sink";
+    fsi__ls_impl *m;
+    fsi__ls_sink *sink;
+    FSI__LS_TRY(fsi__ls_check_sink(s, fn, desc));
+    m = (fsi__ls_impl *)s->impl;
+    FSI__LS_TRY(fsi__ls_grow_list(s, fn, &m->sink, sizeof *m->sink, m->sink_count, &m->sink_capacity));
+    sink = &m->sink[m->sink_count++];
+    memset(sink, 0, sizeof *sink);
+    sink->desc = *desc;
+    sink->flow.id = m->next_sink++;
+    if (id) *id = (int)sink->flow.id;
+    return FSI_OK;
+}
+
+/* Simulator and id; the latter's sink. */
+static fsi_status fsi__ls_find_sink_of(const fsi_levelset *s, const char *fn, int id, fsi__ls_sink **sink)
+{
+    fsi__ls_impl *m;
+    int k;
+    *sink = NULL;
+    if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
+    m = (fsi__ls_impl *)s->impl;
+    for (k = 0; k < m->sink_count; k++) {
+        *sink = &m->sink[k];
+        if ((*sink)->flow.id == id) return FSI_OK;
+    }
+    return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, id, 0, "there is no sink %d", id);
+}
+
+FSI_API fsi_status fsi_levelset_remove_sink(fsi_levelset *s, int id)
+{
+    fsi__ls_sink *sink;
+    fsi__ls_impl *m;
+    FSI__LS_TRY(fsi__ls_find_sink_of(s, "fsi_levelset_remove_sink", id, &sink));
+    m = (fsi__ls_impl *)s->impl;
+    m->sink_count--;
+    memmove(sink, sink + 1, (size_t)(m->sink + m->sink_count - sink) * sizeof *sink);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_levelset_sink_total(const fsi_levelset *s, int id, double *volume)
+{
+    fsi__ls_sink *sink;
+    FSI__LS_TRY(fsi__ls_find_sink_of(s, "fsi_levelset_sink_total", id, &sink));
+    if (volume) *volume = sink->flow.total;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_levelset_set_volume(fsi_levelset *s, int component, double volume)
+{
+    static const char *const fn = "fsi_levelset_set_volume";
+    double most;
+    fsi__ls_impl *m;
+    if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
+    m = (fsi__ls_impl *)s->impl;
+    if (component < 0 || component >= m->parts.count) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, component, 0, "there is no component %d", component);
+    most = (double)s->grid->n[0] * s->grid->n[1] * s->grid->n[2] * pow((double)s->grid->dx, s->grid->dim);
+    FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "volume", volume, 0, most));
+    m->parts.target[component] = volume;
+    fsi__ls_publish(s);
+    return FSI_OK;
+}
+
+/* ---- >>read out --------------------------------------------------------------------------------------------------- */
+
+FSI_API fsi_real fsi_levelset_phi_at(const fsi_levelset *s, fsi_vec3 x) { return fsi__is_levelset(s) ? fsi_grid_sample_linear(s->phi, x) : 0; }
+FSI_API fsi_real fsi_levelset_pressure_at(const fsi_levelset *s, fsi_vec3 x) { return fsi__is_levelset(s) ? fsi_grid_sample_linear(s->pressure, x) : 0; }
+FSI_API fsi_vec3 fsi_levelset_velocity_at(const fsi_levelset *s, fsi_vec3 x) { return fsi__is_levelset(s) ? fsi_grid_sample_velocity(s->u, x) : fsi_v3(0, 0, 0); }
+
+typedef struct fsi__ls_copy {
+    const fsi_levelset *s;
+    fsi_levelset_field field;
+    int lo[3], n[3];
+    float *out;
+} fsi__ls_copy;
+
+/* Rows of cells along x. */
+static void fsi__ls_copy_rows(void *arg, int chunk, int begin, int end)
+{
+    const fsi__ls_copy *job = (const fsi__ls_copy *)arg;
+    const fsi_levelset *s = job->s;
+    const fsi_field *f = job->field == FSI_LEVELSET_PHI ? s->phi : s->pressure;
+    int row, i, a;
+    (void)chunk;
+    for (row = begin; row < end; row++) {
+        const int j = job->lo[1] + row % job->n[1], k = job->lo[2] + row / job->n[1];
+        float *out = job->out + (size_t)row * (size_t)job->n[0] * (job->field == FSI_LEVELSET_VELOCITY ? 3 : 1);
+        for (i = job->lo[0]; i < job->lo[0] + job->n[0]; i++) {
+            if (job->field != FSI_LEVELSET_VELOCITY) *out++ = (float)fsi_grid_at(f, i, j, k);
+            else
+                for (a = 0; a < 3; a++) *out++ = s->u[a] ? (float)((fsi_grid_at(s->u[a], i, j, k) + fsi_grid_at(s->u[a], i + (a == 0), j + (a == 1), k + (a == 2))) / 2) : 0;
+        }
+    }
+}
+
+FSI_API fsi_status fsi_levelset_copy(const fsi_levelset *s, fsi_levelset_field field, const int *lo, const int *n, float *out)
+{
+    static const char *const fn = "fsi_levelset_copy";
+    fsi__ls_copy job;
+    double rows;
+    int a;
+    if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
+    FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "field", (double)(int)field, 0, 2));
+    if (!out || !lo != !n) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "%s is NULL", out ? (lo ? "n" : "lo") : "out");
+    job.s = s;
+    job.field = field;
+    job.out = out;
+    for (a = 0; a < 3; a++) {
+        job.lo[a] = lo && a < s->grid->dim ? lo[a] : 0;
+        job.n[a] = n && a < s->grid->dim ? n[a] : s->grid->n[a];
+        if (job.lo[a] < 0 || job.n[a] < 0 || job.lo[a] > s->grid->n[a] - job.n[a])
+            return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, a, job.n[a], "%d cells from %d on along axis %d are not within the box of %d", job.n[a], job.lo[a], a, s->grid->n[a]);
+    }
+    rows = (double)job.n[1] * job.n[2];
+    if (rows > 2147483647.0) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, rows, "%g rows of cells are more than 2^31 - 1", rows);
+    fsi__parallel(s->context, (int)rows, 16, fsi__ls_copy_rows, &job);
+    return FSI_OK;
+}
+
+/* A colour a component: hues a golden ratio of the circle apart. */
+static uint32_t fsi__ls_color(int component)
+{
+    const double hue = 6 * (0.55 + 0.61803398874989485 * component - floor(0.55 + 0.61803398874989485 * component));
+    uint32_t rgb = 0;
+    int k;
+    for (k = 0; k < 3; k++) {
+        const double d = fabs(hue - 2 * k), away = d > 3 ? 6 - d : d, level = away < 1 ? 1 : (away < 2 ? 2 - away : 0);
+        rgb = rgb << 8 | (uint32_t)(55 + 200 * level);
+    }
+    return rgb;
+}
+
+/* The component whose cells (or those beside them) hold x. */
+static int fsi__ls_component_at(const fsi_levelset *s, fsi_vec3 x)
+{
+    const fsi_grid *g = s->grid;
+    const double at[3] = { (double)(x.x - g->origin.x), (double)(x.y - g->origin.y), (double)(x.z - g->origin.z) };
+    int i[3] = { 0, 0, 0 }, a;
+    long long entry;
+    for (a = 0; a < g->dim; a++) i[a] = fsi__clamp_int((int)(at[a] / (double)g->dx), g->n[a] - 1);
+    entry = fsi_grid_entry(g, i[0], i[1], i[2]);
+    return entry < 0 || s->label[entry] < 0 ? 0 : s->label[entry];
+}
+
+static void fsi__ls_draw_element(const fsi_levelset *s, const fsi_debug_draw *draw, const fsi_grid_surface *f, const int *v)
+{
+    const fsi_vec3 x = f->vertices[v[0]], y = f->vertices[v[1]], z = f->vertices[v[f->corners - 1]];
+    const uint32_t rgb = fsi__ls_color(fsi__ls_component_at(s, fsi_v3_scale(fsi_v3_add(fsi_v3_add(x, y), f->corners == 3 ? z : fsi_v3(0, 0, 0)), 1 / (fsi_real)f->corners)));
+    if (f->corners == 3 && draw->triangle) {
+        draw->triangle(draw->user, x, y, z, rgb);
+        return;
+    }
+    if (!draw->line) return;
+    draw->line(draw->user, x, y, rgb);
+    if (f->corners == 3) draw->line(draw->user, y, z, rgb);
+    if (f->corners == 3) draw->line(draw->user, z, x, rgb);
+}
+
+/* The edges of block b: those from each corner on that lead up along an axis. */
+static void fsi__ls_draw_block(const fsi_levelset *s, const fsi_debug_draw *draw, int b)
+{
+    const fsi_grid *g = s->grid;
+    const fsi_real size = FSI_GRID_BLOCK * g->dx;
+    int corner[3], c, a;
+    fsi_grid_corner(g, b, corner);
+    for (c = 0; c < 1 << g->dim; c++)
+        for (a = 0; a < g->dim; a++) {
+            const fsi_vec3 lo = fsi_v3_madd(g->origin, g->dx, fsi_v3((fsi_real)corner[0], (fsi_real)corner[1], g->dim == 3 ? (fsi_real)corner[2] : 0));
+            const fsi_vec3 x = fsi_v3_madd(lo, size, fsi_v3((fsi_real)(c & 1), (fsi_real)(c >> 1 & 1), (fsi_real)(c >> 2)));
+            if (!(c >> a & 1)) draw->line(draw->user, x, fsi_v3_madd(x, size, fsi_v3((fsi_real)(a == 0), (fsi_real)(a == 1), (fsi_real)(a == 2))), 0x606060u);
+        }
+}
+
+FSI_API void fsi_levelset_debug_draw(const fsi_levelset *s, const fsi_debug_draw *draw)
+{
+    const fsi_grid_surface *f;
+    int k;
+    if (!draw || !fsi__is_levelset(s)) return;
+    f = ((const fsi__ls_impl *)s->impl)->surface;
+    if (fsi_grid_surface_update(((fsi__ls_impl *)s->impl)->surface, s->phi, 1) == FSI_OK)
+        for (k = 0; k < f->element_count; k++) fsi__ls_draw_element(s, draw, f, f->elements + (size_t)f->corners * (size_t)k);
+    for (k = 0; k < s->grid->block_count && draw->line; k++) fsi__ls_draw_block(s, draw, k);
+}
+
+/* ---- >>state ------------------------------------------------------------------------------------------------------ */
+
+/* Stands first: loading refuses what was saved by an unlike simulator. No padding. */
+typedef struct fsi__ls_head { int64_t dim, n[3], blocks, components, emitters, sinks, obstacles; double dx, origin[3]; } fsi__ls_head;
+
+static fsi__ls_head fsi__ls_make_head(const fsi_levelset *s)
+{
+    const fsi__ls_impl *m = (const fsi__ls_impl *)s->impl;
+    fsi__ls_head h;
+    int a;
+    h.dim = s->grid->dim;
+    for (a = 0; a < 3; a++) h.n[a] = s->grid->n[a];
+    h.blocks = s->grid->block_count;
+    h.components = m->parts.count;
+    h.emitters = m->emitter_count;
+    h.sinks = m->sink_count;
+    h.obstacles = m->obstacle_count;
+    h.dx = (double)s->grid->dx;
+    h.origin[0] = (double)s->grid->origin.x;
+    h.origin[1] = (double)s->grid->origin.y;
+    h.origin[2] = (double)s->grid->origin.z;
+    return h;
+}
+
+static void fsi__ls_state(fsi__stream *st, void *simulator)
+{
+    fsi_levelset *s = (fsi_levelset *)simulator;
+    fsi__ls_impl *m = (fsi__ls_impl *)s->impl;
+    const size_t size = (size_t)s->grid->block_count * (size_t)s->grid->block_cells * sizeof(fsi_real);
+    fsi__ls_head head = fsi__ls_make_head(s);
+    int k;
+    fsi__bytes(st, &head, sizeof head);
+    fsi__bytes(st, &s->time, sizeof s->time);
+    fsi__bytes(st, &m->lost_volume, sizeof m->lost_volume);
+    fsi__bytes(st, &m->left_volume, sizeof m->left_volume);
+    for (k = 0; k < m->emitter_count; k++) fsi__bytes(st, &m->emitter[k].flow, sizeof m->emitter[k].flow);
+    for (k = 0; k < m->sink_count; k++) fsi__bytes(st, &m->sink[k].flow, sizeof m->sink[k].flow);
+    for (k = 0; k < m->obstacle_count; k++) fsi__bytes(st, &m->obstacle[k].at, sizeof m->obstacle[k].at);
+    fsi__bytes(st, m->parts.target, (size_t)m->parts.count * sizeof *m->parts.target);
+    fsi__bytes(st, (void *)(uintptr_t)s->grid->place, (size_t)s->grid->block_count * sizeof *s->grid->place);
+    fsi__bytes(st, m->phi->value, size);
+    fsi__bytes(st, m->pressure->value, size);
+    for (k = 0; k < s->grid->dim; k++) fsi__bytes(st, m->u[k]->value, size);
+}
+
+FSI_API fsi_status fsi_levelset_save(const fsi_levelset *s, void *buffer, size_t capacity, size_t *size)
+{
+    if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
+    return fsi__save(s->context, s->cookie, fsi__ls_state, (void *)(uintptr_t)s, buffer, capacity, size, "fsi_levelset_save");
+}
+
+FSI_API uint64_t fsi_levelset_hash(const fsi_levelset *s) { return fsi__is_levelset(s) ? fsi__state_hash(fsi__ls_state, (void *)(uintptr_t)s) : 0; }
+
+/* The state's head against the simulator and the bytes that follow it. */
+static fsi_status fsi__ls_check_head(const fsi_levelset *s, const fsi__ls_head *head, const fsi__stream *st)
+{
+    static const char *const fn = "fsi_levelset_load";
+    const size_t block = sizeof(int) + (size_t)(s->grid->dim + 2) * (size_t)s->grid->block_cells * sizeof(fsi_real), left = st->capacity - sizeof *head;
+    fsi__ls_head own = fsi__ls_make_head(s);
+    size_t start;
+    own.blocks = head->blocks;
+    own.components = head->components;
+    if (st->ok && memcmp(head, &own, sizeof own) != 0)
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, head->dx, "the state is of a box of %d x %d x %d cells of %g with %d emitters, %d sinks and %d obstacles, or elsewhere: not of this one",
+            (int)head->n[0], (int)head->n[1], (int)head->n[2], head->dx, (int)head->emitters, (int)head->sinks, (int)head->obstacles);
+    start = 3 * sizeof(double) + (size_t)(own.emitters + own.sinks) * sizeof(fsi__ls_source) + (size_t)own.obstacles * sizeof(fsi_pose) + (size_t)(head->components & 0x7fffffff) * sizeof(double);
+    if (!st->ok || head->components < 0 || head->components > 0x7fffffff || head->blocks < 0 || head->blocks > 0x7fffffff || left < start || (left - start) % block || (left - start) / block != (size_t)head->blocks)
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, (double)head->blocks, "the state holds %.0f blocks in %.0f bytes, which do not agree", (double)head->blocks, (double)st->capacity);
+    return FSI_OK;
+}
+
+/* How far an emitter or a sink had come: could it be this one? */
+static fsi_status fsi__ls_check_flow(const fsi_levelset *s, fsi__stream *st, const fsi__ls_source *own)
+{
+    static const char *const fn = "fsi_levelset_load";
+    fsi__ls_source f = *own;
+    fsi__bytes(st, &f, sizeof f);
+    if (f.id == own->id && (f.open == 0 || f.open == 1) && fsi_is_finite(f.total) && fsi_is_finite(f.pending + f.center[0] + f.center[1] + f.center[2])) return FSI_OK;
+    return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, own->id, 0, "the state is of other emitters or sinks than this liquid has");
+}
+
+/* Numbers of a state that must be finite. */
+static fsi_status fsi__ls_check_reals(const fsi_levelset *s, fsi__stream *st, size_t count, size_t size)
+{
+    size_t k;
+    for (k = 0; k < count; k++) {
+        double d = 0;
+        fsi_real r = 0;
+        fsi__bytes(st, size == sizeof d ? (void *)&d : (void *)&r, size);
+        if (!fsi_is_finite(size == sizeof d ? d : (double)r)) return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_levelset_load", (long long)st->used, 0, "the state is not finite at byte %.0f", (double)st->used);
+    }
+    return FSI_OK;
+}
+
+/* Everything finite and possible that must be? `st` stands behind the head, and returns there. */
+static fsi_status fsi__ls_check_content(const fsi_levelset *s, const fsi__ls_head *head, fsi__stream *st)
+{
+    static const char *const fn = "fsi_levelset_load";
+    const fsi__ls_impl *m = (const fsi__ls_impl *)s->impl;
+    const size_t start = st->used;
+    int k, place = -1, before;
+    FSI__LS_TRY(fsi__ls_check_reals(s, st, 3, sizeof(double)));
+    for (k = 0; k < m->emitter_count; k++) FSI__LS_TRY(fsi__ls_check_flow(s, st, &m->emitter[k].flow));
+    for (k = 0; k < m->sink_count; k++) FSI__LS_TRY(fsi__ls_check_flow(s, st, &m->sink[k].flow));
+    FSI__LS_TRY(fsi__ls_check_reals(s, st, (size_t)m->obstacle_count * (sizeof(fsi_pose) / sizeof(fsi_real)), sizeof(fsi_real)));
+    FSI__LS_TRY(fsi__ls_check_reals(s, st, (size_t)head->components, sizeof(double)));
+    for (k = 0; k < (int)head->blocks; k++) {
+        before = place;
+        fsi__bytes(st, &place, sizeof place);
+        if (place <= before || (size_t)place >= fsi__grid_places(s->grid)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, k, place, "block %d of the state stands at place %d", k, place);
+    }
+    FSI__LS_TRY(fsi__ls_check_reals(s, st, (size_t)head->blocks * (size_t)(s->grid->dim + 2) * (size_t)s->grid->block_cells, sizeof(fsi_real)));
+    st->used = start;
+    return FSI_OK;
+}
+
+/* A field of the trial from the state; `places` is where the list of blocks stands in it. */
+static void fsi__ls_load_field(const fsi__ls_run *run, fsi__stream *st, size_t places, int blocks, fsi_field *f)
+{
+    const size_t cells = (size_t)run->grid->block_cells, all = (size_t)run->grid->block_count * cells;
+    size_t e;
+    int k, place;
+    for (e = 0; e < all; e++) f->value[e] = f->background;
+    for (k = 0; k < blocks; k++) {
+        memcpy(&place, st->data + places + (size_t)k * sizeof place, sizeof place);
+        fsi__bytes(st, f->value + (size_t)run->grid->index[place] * cells, cells * sizeof(fsi_real));
+    }
+}
+
+/* The blocks of the state join those that there are. */
+static fsi_status fsi__ls_load_blocks(fsi__ls_run *run, fsi__stream *st, int blocks)
+{
+    const size_t count = fsi__grid_places(run->grid);
+    size_t p;
+    int k, place = 0;
+    for (p = 0; p < count; p++) run->m->wanted[p] = run->m->before[p];
+    for (k = 0; k < blocks; k++) {
+        fsi__bytes(st, &place, sizeof place);
+        run->m->wanted[place] = 1;
+    }
+    FSI__LS_TRY(fsi_grid_set_blocks(run->grid, run->m->wanted));
+    return fsi__ls_make_room(run->s, "fsi_levelset_load");
+}
+
+/* Puts an obstacle where its mesh or body is now. Where that is, but for rounding, where its body was when the state was saved, it stands there. */
+static void fsi__ls_load_obstacle(const fsi__ls_run *run, fsi__ls_obstacle *o, fsi_pose saved)
+{
+    const fsi_body *body = o->desc.body;
+    if (!body) fsi__mesh_follow(o->shadow, o->desc.mesh->vertices, o->desc.mesh->vertices, 0, 0);
+    else {
+        const double turn = (double)fsi_v3_norm(fsi_quat_rotation_vector(fsi_quat_mul(body->pose.orientation, fsi_quat_conj(saved.orientation))));
+        const double off = (double)fsi_v3_norm(fsi_v3_sub(body->pose.position, saved.position)) + turn * o->reach;
+        o->now = off < 1e-3 * (double)run->grid->dx ? saved : body->pose;
+        fsi__mesh_follow_rigid(o->shadow, o->rest, o->now, o->now);
+    }
+    o->stands = -1; /* neither where a step begins nor where one ends */
+    run->m->stale_still = run->m->stale_faces = o->stale_faces = 1;
+}
+
+/* The state becomes the trial, and the trial the state. */
+static fsi_status fsi__ls_load_trial(fsi__ls_run *run, const fsi__ls_head *head, fsi__stream *st, double *times)
+{
+    static const char *const fn = "fsi_levelset_load";
+    fsi__ls_impl *m = run->m;
+    size_t places;
+    int k, count;
+    FSI__LS_TRY(fsi__ls_begin(run));
+    FSI__LS_TRY(fsi__ls_grow_parts(run, &m->trial, (int)head->components));
+    fsi__bytes(st, times, 3 * sizeof *times);
+    for (k = 0; k < m->emitter_count; k++) fsi__bytes(st, &m->emitter[k].trial, sizeof m->emitter[k].trial);
+    for (k = 0; k < m->sink_count; k++) fsi__bytes(st, &m->sink[k].trial, sizeof m->sink[k].trial);
+    for (k = 0; k < m->obstacle_count; k++) {
+        fsi_pose saved;
+        fsi__bytes(st, &saved, sizeof saved);
+        fsi__ls_load_obstacle(run, &m->obstacle[k], saved);
+    }
+    fsi__bytes(st, m->trial.target, (size_t)head->components * sizeof *m->trial.target);
+    places = st->used;
+    FSI__LS_TRY(fsi__ls_load_blocks(run, st, (int)head->blocks));
+    fsi__ls_load_field(run, st, places, (int)head->blocks, m->trial_phi);
+    fsi__ls_load_field(run, st, places, (int)head->blocks, m->trial_pressure);
+    for (k = 0; k < run->grid->dim; k++) fsi__ls_load_field(run, st, places, (int)head->blocks, m->trial_u[k]);
+    fsi__ls_find_solids(run);
+    FSI__LS_TRY(fsi_grid_label(m->trial_phi, fsi__ls_mask(run), m->trial_label, &count));
+    if (count != head->components) return fsi__fail(run->s->context, FSI_ERROR_FORMAT, fn, -1, count, "the state announces %d components and holds %d", (int)head->components, count);
+    m->trial.count = count;
+    FSI__LS_TRY(fsi__ls_find_speed(run));
+    return fsi__ls_commit(run);
+}
+
+FSI_API fsi_status fsi_levelset_load(fsi_levelset *s, const void *buffer, size_t size)
+{
+    fsi__ls_head head;
+    fsi__ls_run run;
+    fsi__stream st;
+    fsi_status status;
+    double times[3] = { 0, 0, 0 };
+    int k;
+    if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
+    FSI__LS_TRY(fsi__ls_check_bodies(s, "fsi_levelset_load"));
+    FSI__LS_TRY(fsi__load_begin(s->context, s->cookie, buffer, size, &st, "fsi_levelset_load"));
+    memset(&head, 0, sizeof head);
+    fsi__bytes(&st, &head, sizeof head);
+    FSI__LS_TRY(fsi__ls_check_head(s, &head, &st));
+    FSI__LS_TRY(fsi__ls_check_content(s, &head, &st));
+    run = fsi__ls_make_run(s);
+    status = fsi__ls_load_trial(&run, &head, &st, times);
+    for (k = 0; k < run.m->obstacle_count && status == FSI_OK; k++) {
+        fsi__ls_obstacle *o = &run.m->obstacle[k];
+        if (o->desc.body) o->at = o->now;
+        else memcpy(o->rest, o->desc.mesh->vertices, (size_t)o->vertex_count * sizeof *o->rest);
+        o->moves = 0;
+        o->force = o->torque = fsi_v3(0, 0, 0);
+    }
+    if (status == FSI_OK) {
+        s->time = times[0];
+        run.m->lost_volume = times[1];
+        run.m->left_volume = times[2];
+        s->stats = run.stats;
+    }
+    return fsi__ls_finish(&run, status);
+}
+
+/* ---- >>obstacles, from outside ------------------------------------------------------------------------------------ */
+
+FSI_API fsi_levelset_obstacle_desc fsi_levelset_default_obstacle_desc(void)
+{
+    fsi_levelset_obstacle_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('o', fsi_levelset_obstacle_desc);
+    d.no_slip = 1;
+    d.contact_angle = 90;
+    return d;
+}
+
+static fsi_status fsi__ls_check_obstacle(const fsi_levelset *s, const fsi_levelset_obstacle_desc *d, const char *f)
+{
+    const double angle = d ? (double)d->contact_angle : 0;
+    if (!d || d->cookie != FSI__COOKIE('o', fsi_levelset_obstacle_desc))
+        return fsi__fail(s->context, FSI_ERROR_COOKIE, f, -1, 0, "desc was not filled by fsi_levelset_default_obstacle_desc");
+    FSI__LS_TRY(fsi__grid_check_mesh(s->context, s->grid, d->mesh, f));
+    if (!(angle >= 10 && angle <= 170))
+        return fsi__fail(s->context, angle == angle ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, f, -1, angle, "desc.contact_angle is %g, must be 10 to 170", angle);
+    if (d->no_slip != 0 && d->no_slip != 1) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, f, -1, d->no_slip, "desc.no_slip is %d, must be 0 or 1", d->no_slip);
+    return fsi__ls_check_body(s, d->body, ((const fsi__ls_impl *)s->impl)->next_id, -1, f);
+}
+
+static void fsi__ls_free_obstacle(fsi_context *context, fsi__ls_obstacle *o)
+{
+    fsi__free(context, o->rest, (size_t)o->vertex_count, sizeof *o->rest);
+    fsi__free(context, o->velocity, (size_t)o->velocity_capacity, sizeof *o->velocity);
+    fsi_grid_faces_destroy(o->faces);
+    fsi_mesh_destroy(o->shadow);
+}
+
+/* Takes an obstacle for where its mesh, or its body, is. */
+static void fsi__ls_set_obstacle(fsi__ls_impl *m, fsi__ls_obstacle *o)
+{
+    if (o->desc.body) o->at = o->desc.body->pose;
+    else memcpy(o->rest, o->desc.mesh->vertices, (size_t)o->vertex_count * sizeof *o->rest);
+    o->now = o->at;
+    o->stands = 0;
+    if (o->desc.body) fsi__mesh_follow_rigid(o->shadow, o->rest, o->at, o->at);
+    else fsi__mesh_follow(o->shadow, o->rest, o->rest, 0, 0);
+    m->stale_still = m->stale_faces = o->stale_faces = 1;
+}
+
+/* All that an obstacle owns. */
+static fsi_status fsi__ls_make_obstacle(fsi_levelset *s, fsi__ls_obstacle *o, const char *f)
+{
+    const fsi_mesh *mesh = o->desc.mesh;
+    int v;
+    o->vertex_count = mesh->vertex_count;
+    o->slope = cos((double)o->desc.contact_angle * FSI_PI / 180);
+    o->shadow = fsi__mesh_shadow(s->context, mesh);
+    o->rest = (fsi_vec3 *)fsi__alloc(s->context, (size_t)mesh->vertex_count, sizeof *o->rest);
+    if (!o->shadow || !o->rest) return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, mesh->vertex_count, "no memory for an obstacle of %d vertices", mesh->vertex_count);
+    for (v = 0; v < mesh->vertex_count && o->desc.body; v++) {
+        o->rest[v] = fsi_pose_local(o->desc.body->pose, mesh->vertices[v]);
+        if ((double)fsi_v3_norm(o->rest[v]) > o->reach) o->reach = (double)fsi_v3_norm(o->rest[v]);
+    }
+    if (o->desc.body) o->work = *o->desc.body;
+    fsi__ls_set_obstacle((fsi__ls_impl *)s->impl, o);
+    return fsi_grid_faces_create(&o->faces, s->context);
+}
+
+/* Room for one more obstacle. */
+static fsi_status fsi__ls_grow_obstacles(fsi_levelset *s, const char *f)
+{
+    fsi__ls_impl *m = (fsi__ls_impl *)s->impl;
+    const fsi_real limit = (fsi_real)(fsi__ls_reach(&s->desc) + 2) * s->desc.dx;
+    fsi__column column[2];
+    column[0].array = (void **)&m->obstacle;
+    column[0].size = sizeof *m->obstacle;
+    column[1].array = (void **)&m->solid;
+    column[1].size = sizeof *m->solid;
+    if (!m->psi) FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, limit, &m->psi));
+    if (!m->owner) FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->owner));
+    if (!m->still_psi) FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 2 * limit, &m->still_psi)); /* beyond what is measured */
+    if (!m->still_owner) FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->still_owner));
+    if (m->obstacle_count < m->obstacle_capacity) return FSI_OK;
+    return fsi__grow(s->context, column, 2, m->obstacle_count, &m->obstacle_capacity, 2 * m->obstacle_capacity + 4, f);
+}
+
+/* Where a solid was is air. */
+static fsi_status fsi__ls_clear_solid(fsi__ls_run *run, const fsi_mesh *where)
+{
+    const size_t cells = (size_t)run->grid->block_count * (size_t)run->grid->block_cells;
+    fsi_real *phi = run->m->next_phi->value;
+    const fsi_real *psi = run->m->curvature->value; /* which is idle */
+    size_t e;
+    FSI__LS_TRY(fsi_grid_mesh_distance(run->m->curvature, where, FSI__LS_BAND));
+    for (e = 0; e < cells; e++)
+        if (-psi[e] > phi[e]) phi[e] = -psi[e];
+    return fsi_grid_redistance(run->m->next_phi, FSI__LS_BAND, run->m->next_phi);
+}
+
+/* The liquid among solids that have changed; `gone` (NULL ok): where one was. */
+static fsi_status fsi__ls_meet_solids(fsi__ls_run *run, const fsi_mesh *gone)
+{
+    fsi__ls_impl *m = run->m;
+    FSI__LS_TRY(fsi__ls_begin(run));
+    memcpy(m->next_phi->value, m->trial_phi->value, (size_t)run->grid->block_count * (size_t)run->grid->block_cells * sizeof(fsi_real));
+    if (gone) FSI__LS_TRY(fsi__ls_clear_solid(run, gone));
+    fsi__ls_find_solids(run);
+    FSI__LS_TRY(fsi__ls_fill_targets(run));
+    fsi__ls_swap_fields(&m->trial_phi, &m->next_phi);
+    return fsi__ls_commit(run);
+}
+
+static fsi_status fsi__ls_change_solids(fsi_levelset *s, const fsi_mesh *gone)
+{
+    fsi__ls_run run;
+    if (s->grid->block_count == 0) return FSI_OK; /* there is no liquid */
+    run = fsi__ls_make_run(s);
+    return fsi__ls_finish(&run, fsi__ls_meet_solids(&run, gone));
+}
+
+FSI_API fsi_status fsi_levelset_add_obstacle_desc(fsi_levelset *s, const fsi_levelset_obstacle_desc *desc, int *id)
+{
+    static const char f[] = "fsi_levelset_add_obstacle";
+    fsi__ls_impl *m;
+    fsi__ls_obstacle *o;
+    fsi_status status;
+    if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
+    m = (fsi__ls_impl *)s->impl;
+    FSI__LS_TRY(fsi__ls_check_obstacle(s, desc, f));
+    FSI__LS_TRY(fsi__ls_grow_obstacles(s, f));
+    o = &m->obstacle[m->obstacle_count];
+    memset(o, 0, sizeof *o);
+    o->desc = *desc;
+    o->id = m->next_id;
+    status = fsi__ls_make_obstacle(s, o, f);
+    m->obstacle_count++;
+    if (status == FSI_OK) status = fsi__ls_change_solids(s, NULL);
+    if (status != FSI_OK) {
+        fsi__ls_free_obstacle(s->context, o);
+        m->obstacle_count--;
+        m->stale_still = 1;
+        return status;
+    }
+    m->next_id++;
+    if (id) *id = o->id;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_levelset_add_obstacle(fsi_levelset *s, const fsi_mesh *mesh, int *id)
+{
+    fsi_levelset_obstacle_desc d = fsi_levelset_default_obstacle_desc();
+    d.mesh = mesh;
+    return fsi_levelset_add_obstacle_desc(s, &d, id);
+}
+
+/* The number of the obstacle that is called id, in *k. */
+static fsi_status fsi__ls_find_obstacle(const fsi_levelset *s, int id, int *k, const char *f)
+{
+    const fsi__ls_impl *m;
+    if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
+    m = (const fsi__ls_impl *)s->impl;
+    for (*k = 0; *k < m->obstacle_count; ++*k)
+        if (m->obstacle[*k].id == id) return FSI_OK;
+    return fsi__fail(s->context, FSI_ERROR_ARGUMENT, f, id, 0, "there is no obstacle %d", id);
+}
+
+FSI_API fsi_status fsi_levelset_remove_obstacle(fsi_levelset *s, int id)
+{
+    fsi__ls_obstacle gone, *o;
+    fsi__ls_impl *m;
+    fsi_status status;
+    size_t rest;
+    int k;
+    FSI__LS_TRY(fsi__ls_find_obstacle(s, id, &k, "fsi_levelset_remove_obstacle"));
+    m = (fsi__ls_impl *)s->impl;
+    o = &m->obstacle[k];
+    gone = *o;
+    rest = (size_t)(--m->obstacle_count - k) * sizeof *o;
+    memmove(o, o + 1, rest);
+    m->stale_still = 1;
+    status = fsi__ls_change_solids(s, gone.shadow);
+    if (status == FSI_OK) fsi__ls_free_obstacle(s->context, &gone);
+    else {
+        memmove(o + 1, o, rest);
+        *o = gone;
+        m->obstacle_count++;
+        m->stale_still = 1;
+    }
+    return status;
+}
+
+FSI_API fsi_status fsi_levelset_teleport_obstacle(fsi_levelset *s, int id)
+{
+    static const char f[] = "fsi_levelset_teleport_obstacle";
+    fsi__ls_impl *m;
+    fsi__ls_obstacle *o, there;
+    fsi_status status;
+    int k;
+    FSI__LS_TRY(fsi__ls_find_obstacle(s, id, &k, f));
+    m = (fsi__ls_impl *)s->impl;
+    o = &m->obstacle[k];
+    FSI__LS_TRY(fsi__ls_check_body(s, o->desc.body, id, k, f));
+    memset(&there, 0, sizeof there);
+    there.desc = o->desc;
+    status = fsi__ls_make_obstacle(s, &there, f);
+    there.id = id;
+    if (status == FSI_OK && o->desc.body) { /* fixed to it as ever */
+        memcpy(there.rest, o->rest, (size_t)o->vertex_count * sizeof *o->rest);
+        there.reach = o->reach;
+        fsi__ls_set_obstacle(m, &there);
+    }
+    if (status == FSI_OK) {
+        const fsi__ls_obstacle here = *o;
+        *o = there;
+        there = here;
+        status = fsi__ls_change_solids(s, there.shadow);
+        if (status != FSI_OK) {
+            const fsi__ls_obstacle other = *o;
+            *o = there;
+            there = other;
+            m->stale_still = 1;
+        }
+    }
+    fsi__ls_free_obstacle(s->context, &there);
+    return status;
+}
+
+FSI_API fsi_status fsi_levelset_obstacle_reaction(const fsi_levelset *s, int id, fsi_vec3 *force, fsi_vec3 *torque)
+{
+    const fsi__ls_impl *m;
+    int k;
+    if (force) *force = fsi_v3(0, 0, 0);
+    if (torque) *torque = fsi_v3(0, 0, 0);
+    FSI__LS_TRY(fsi__ls_find_obstacle(s, id, &k, "fsi_levelset_obstacle_reaction"));
+    m = (const fsi__ls_impl *)s->impl;
+    if (force) *force = m->obstacle[k].force;
+    if (torque) *torque = m->obstacle[k].torque;
+    return FSI_OK;
+}
+
 /* ---- >>create ---------------------------------------------------------------------------------------------------- */
 
 static fsi_status fsi__ls_check_desc(const fsi_levelset_desc *d)
@@ -1641,24 +5202,46 @@ static fsi_status fsi__ls_check_desc(const fsi_levelset_desc *d)
     const struct { const char *name; double value, lo, hi; } range[] = {
         { "dim", (double)d->dim, 2, 3 },
         { "density", (double)d->density, 1e-6, 1e9 },
+        { "viscosity", (double)d->viscosity, 0, 1e12 },
         { "surface_tension", (double)d->surface_tension, 0, 1e6 },
         { "tension", (double)(int)d->tension, 0, 1 },
+        { "contact_angle", (double)d->contact_angle, 10, 170 },
         { "capillary_cfl", (double)d->capillary_cfl, 0.05, 5 },
         { "cfl", (double)d->cfl, 0.05, 4 },
         { "max_substeps", (double)d->max_substeps, 1, 1e6 },
         { "conserve_volume", (double)d->conserve_volume, 0, 1 },
         { "pressure_tolerance", d->pressure_tolerance, 1e-14, 0.1 },
         { "max_iters", (double)d->max_iters, 1, 1e6 },
-        { "volume_tolerance", d->volume_tolerance, 1e-14, 0.1 }
+        { "volume_tolerance", d->volume_tolerance, 1e-14, 0.1 },
+        { "reserve", (double)d->reserve, 0, 2147483647 / 512 },
+        { "tension", (double)(int)d->tension, 0, 1 },
+        { "velocity_scheme", (double)(int)d->velocity_scheme, 0, 2 },
+        { "phi_scheme", (double)(int)d->phi_scheme, 0, 2 }
     };
     size_t k;
+    int side;
     for (k = 0; k < sizeof range / sizeof *range; k++)
         if (!(range[k].value >= range[k].lo && range[k].value <= range[k].hi))
             return fsi__fail(d->context, range[k].value == range[k].value ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, f, (long long)k, range[k].value,
                 "desc.%s is %g, must be %g to %g", range[k].name, range[k].value, range[k].lo, range[k].hi);
+    for (side = 0; side < 6; side++)
+        if (d->open_side[side] > 1 || d->no_slip[side] > 1)
+            return fsi__fail(d->context, FSI_ERROR_ARGUMENT, f, side, 0, "desc.open_side[%d] is %d and no_slip %d, must be 0 or 1", side, (int)d->open_side[side], (int)d->no_slip[side]);
     if (!fsi_v3_is_finite(d->gravity)) return fsi__fail(d->context, FSI_ERROR_NAN, f, -1, 0, "desc.gravity is not finite");
     if (d->dim == 2 && (d->gravity.z < 0 || d->gravity.z > 0)) return fsi__fail(d->context, FSI_ERROR_ARGUMENT, f, -1, (double)d->gravity.z, "desc.gravity.z is %g, but the plane of dim 2 is x, y", (double)d->gravity.z);
     return FSI_OK;
+}
+
+/* Room for desc.reserve blocks: makes as many, and gives them up again. */
+static fsi_status fsi__ls_reserve(fsi_levelset *s, fsi__ls_impl *m)
+{
+    const size_t places = fsi__grid_places(s->grid);
+    size_t p;
+    for (p = 0; p < places; p++) m->wanted[p] = p < (size_t)s->desc.reserve;
+    FSI__LS_TRY(fsi_grid_set_blocks(s->grid, m->wanted));
+    FSI__LS_TRY(fsi__ls_make_room(s, "fsi_levelset_create"));
+    memset(m->wanted, 0, places);
+    return fsi_grid_set_blocks(s->grid, m->wanted);
 }
 
 /* The parts that a simulator is made of; what has been made when one fails is left to destroy. */
@@ -1677,6 +5260,7 @@ static fsi_status fsi__ls_make(fsi_levelset *s, fsi__ls_impl *m)
     pd.max_iters = s->desc.max_iters;
     FSI__LS_TRY(fsi_grid_create(&s->grid, &gd));
     FSI__LS_TRY(fsi_pressure_create(&m->solver, &pd));
+    FSI__LS_TRY(fsi_grid_surface_create(&m->surface, s->context));
     FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, deep, &m->phi));
     FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, deep, &m->trial_phi));
     FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, deep, &m->next_phi));
@@ -1693,7 +5277,7 @@ static fsi_status fsi__ls_make(fsi_levelset *s, fsi__ls_impl *m)
     m->wanted = (unsigned char *)fsi__alloc(s->context, fsi__grid_places(s->grid), 1);
     m->before = (unsigned char *)fsi__alloc(s->context, fsi__grid_places(s->grid), 1);
     if (!m->wanted || !m->before) return fsi__fail(s->context, FSI_ERROR_MEMORY, "fsi_levelset_create", -1, 0, "no memory for the list of blocks");
-    return FSI_OK;
+    return fsi__ls_reserve(s, m);
 }
 
 FSI_API fsi_status fsi_levelset_create(fsi_levelset **out, const fsi_levelset_desc *desc)
@@ -1751,6 +5335,13 @@ FSI_API void fsi_levelset_destroy(fsi_levelset *s)
     fsi__ls_face_columns(m, columns);
     fsi__free_columns(s->context, columns, 3, m->face_capacity);
     fsi__free(s->context, m->sum, (size_t)m->sum_capacity, sizeof *m->sum);
+    fsi__free(s->context, m->emitter, (size_t)m->emitter_capacity, sizeof *m->emitter);
+    fsi__free(s->context, m->sink, (size_t)m->sink_capacity, sizeof *m->sink);
+    fsi__viscosity_free(&m->viscosity);
+    fsi_grid_surface_destroy(m->surface);
+    for (k = 0; k < m->obstacle_count; k++) fsi__ls_free_obstacle(s->context, &m->obstacle[k]);
+    fsi__free(s->context, m->obstacle, (size_t)m->obstacle_capacity, sizeof *m->obstacle);
+    fsi__free(s->context, m->solid, (size_t)m->obstacle_capacity, sizeof *m->solid);
     fsi_pressure_destroy(m->solver);
     fsi_grid_destroy(s->grid);
     s->cookie = 0;

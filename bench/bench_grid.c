@@ -129,8 +129,8 @@ static void grow(scene *s)
     memcpy(s->grown, s->label, (size_t)s->grid->block_count * (size_t)s->grid->block_cells * sizeof(int));
     must(s, fsi_grid_grow_labels(s->grown, s->phi, 3));
 }
-static void volumes(scene *s) { must(s, fsi_grid_volumes(s->phi, s->label, s->count, NULL, s->part)); }
-static void momentum(scene *s) { must(s, fsi_grid_volumes(s->phi, s->label, s->count, s->u, s->part)); }
+static void volumes(scene *s) { must(s, fsi_grid_volumes(s->phi, s->label, s->count, NULL, NULL, s->part)); }
+static void momentum(scene *s) { must(s, fsi_grid_volumes(s->phi, s->label, s->count, s->u, NULL, s->part)); }
 static void surface(scene *s) { must(s, fsi_grid_surface_update(s->surface, s->phi, 1)); }
 static void cut_faces(scene *s) { must(s, fsi_grid_faces_build(s->faces, s->grid, s->mesh)); }
 static void mesh_distance(scene *s) { must(s, fsi_grid_mesh_distance(s->other, s->mesh, 3)); }

@@ -119,7 +119,7 @@ static void normal_of(double *n, int dim)
 static double volume_of(const fsi_field *phi)
 {
     fsi_grid_component c;
-    CHECK(fsi_grid_volumes(phi, NULL, 1, NULL, &c) == FSI_OK);
+    CHECK(fsi_grid_volumes(phi, NULL, 1, NULL, NULL, &c) == FSI_OK);
     return c.volume;
 }
 
@@ -535,7 +535,7 @@ static void test_balls_lose_what_linear_interpolation_takes(void)
                 world w;
                 world_make(&w, dim, 26, 8.0 / 26, NULL);
                 fill(&w, ball, p, 0);
-                CHECK(fsi_grid_volumes(w.phi, NULL, 1, NULL, &c) == FSI_OK);
+                CHECK(fsi_grid_volumes(w.phi, NULL, 1, NULL, NULL, &c) == FSI_OK);
                 volume += c.volume * pow(26, dim) / exact / 8;
                 area += c.area * pow(26, dim - 1) / surface / 8;
                 off = fmax(off, fabs(((double)c.centroid.x - 0.5) * 26 - p[0]));
@@ -563,7 +563,7 @@ static void test_a_pool_is_exact(void)
         for (n = 32; n <= 35; n++) {
             world_make(&w, dim, n, 8.0 / n, NULL);
             fill(&w, slab, p, 0);
-            CHECK(fsi_grid_volumes(w.phi, NULL, 1, NULL, &c) == FSI_OK);
+            CHECK(fsi_grid_volumes(w.phi, NULL, 1, NULL, NULL, &c) == FSI_OK);
             CHECK_NEAR(c.volume * n, 26.3, TOL(1e-11, 1e-4));
             CHECK_NEAR(c.area, 1, TOL(1e-12, 1e-5));
             CHECK_NEAR(c.centroid.x, 1, TOL(1e-12, 1e-5));
@@ -648,11 +648,11 @@ static void test_volumes_of_noise_are_those_of_the_closed_form(void)
             world_make(&w, dim, dim == 2 ? 45 : 21, 0.3, k ? keep_some : NULL);
             fill_noise(&w, 21);
             for (c = 0; c < (int)entries(w.grid); c++) w.phi->value[c] += (fsi_real)0.2;
-            CHECK(fsi_grid_volumes(w.phi, NULL, 1, NULL, &whole) == FSI_OK);
+            CHECK(fsi_grid_volumes(w.phi, NULL, 1, NULL, NULL, &whole) == FSI_OK);
             CHECK_NEAR(whole.volume * pow((double)w.grid->n[0], dim) / volume_by_hand(&w), 1, TOL(1e-4, 1e-3));
             CHECK(fsi_grid_label(w.phi, NULL, w.label, &count) == FSI_OK);
             part = (fsi_grid_component *)malloc((size_t)count * sizeof *part);
-            CHECK(fsi_grid_volumes(w.phi, w.label, count, NULL, part) == FSI_OK);
+            CHECK(fsi_grid_volumes(w.phi, w.label, count, NULL, NULL, part) == FSI_OK);
             for (c = 0; c < count; c++) {
                 volume += part[c].volume;
                 area += part[c].area;
@@ -683,7 +683,7 @@ static void test_near_drops_do_not_share_volume(void)
         alone = volume_of(w.phi);
         fill(&w, two_balls, p, 0);
         CHECK(fsi_grid_label(w.phi, NULL, w.label, &count) == FSI_OK && count == 2);
-        CHECK(fsi_grid_volumes(w.phi, w.label, 2, NULL, c) == FSI_OK);
+        CHECK(fsi_grid_volumes(w.phi, w.label, 2, NULL, NULL, c) == FSI_OK);
         CHECK_NEAR(c[0].centroid.x < c[1].centroid.x ? c[0].volume / alone : c[1].volume / alone, 1, 1e-3);
         CHECK_NEAR(c[0].volume / c[1].volume, 1, 0.02);
         world_free(&w);
@@ -705,7 +705,7 @@ static void test_momentum_is_volume_times_velocity(void)
             CHECK(fsi_grid_add_field(w.grid, (fsi_grid_place)(FSI_FACES_X + a), 0, &u[a]) == FSI_OK);
             for (e = 0; e < entries(w.grid); e++) u[a]->value[e] = (fsi_real)(a + 1);
         }
-        CHECK(fsi_grid_volumes(w.phi, NULL, 1, u, &c) == FSI_OK);
+        CHECK(fsi_grid_volumes(w.phi, NULL, 1, u, NULL, &c) == FSI_OK);
         CHECK_NEAR((double)c.momentum.x / c.volume, 1, 1e-5);
         CHECK_NEAR((double)c.momentum.y / c.volume, 2, 1e-5);
         CHECK_NEAR((double)c.momentum.z / c.volume, dim == 3 ? 3 : 0, 1e-5);
@@ -714,7 +714,7 @@ static void test_momentum_is_volume_times_velocity(void)
             fsi_grid_corner(w.grid, (int)(e / (size_t)w.grid->block_cells), corner);
             u[0]->value[e] = (fsi_real)(corner[0] + (int)(e & 7));
         }
-        CHECK(fsi_grid_volumes(w.phi, NULL, 1, u, &c) == FSI_OK);
+        CHECK(fsi_grid_volumes(w.phi, NULL, 1, u, NULL, &c) == FSI_OK);
         CHECK_NEAR((double)c.momentum.x / c.volume, ((double)c.centroid.x - 0.5) * 20, 0.01);
         world_free(&w);
     }
@@ -734,7 +734,7 @@ static void test_what_has_no_label_has_no_volume(void)
     solid = (unsigned char *)calloc(entries(w.grid), 1);
     while (next_cell(w.grid, &at)) solid[at.e] = at.i < 6;
     CHECK(fsi_grid_label(w.phi, solid, w.label, &count) == FSI_OK && count == 1);
-    CHECK(fsi_grid_volumes(w.phi, w.label, 1, NULL, &c) == FSI_OK);
+    CHECK(fsi_grid_volumes(w.phi, w.label, 1, NULL, NULL, &c) == FSI_OK);
     CHECK_NEAR(c.volume, 0.25, 0.002);
     CHECK(c.cells == 6 * 6 * 12);
     CHECK_NEAR(c.centroid.x, 0.5 + 0.75, 0.002);
@@ -753,7 +753,7 @@ static uint64_t all_answers(world *w, fsi_status *status)
     *status = fsi_grid_redistance(w->phi, 6, w->out);
     if (*status == FSI_OK) *status = fsi_grid_label(w->out, NULL, w->label, &count);
     if (*status == FSI_OK) part = (fsi_grid_component *)malloc((size_t)(count + 1) * sizeof *part);
-    if (*status == FSI_OK) *status = fsi_grid_volumes(w->out, w->label, count, NULL, part);
+    if (*status == FSI_OK) *status = fsi_grid_volumes(w->out, w->label, count, NULL, NULL, part);
     for (k = 0; k < count && *status == FSI_OK; k++) {
         const double numbers[5] = { part[k].volume, part[k].area, (double)part[k].centroid.x, (double)part[k].box.hi.y, (double)part[k].cells };
         hash = fsi_hash(numbers, sizeof numbers, hash);
@@ -853,7 +853,7 @@ static void test_every_allocation_may_fail(void)
                 if (call == 0) status = fsi_grid_redistance(w.phi, 8, w.out);
                 else if (call == 1) status = fsi_grid_label(w.phi, NULL, w.label, &count);
                 else if (call == 2) status = fsi_grid_grow_labels(w.label, w.phi, 2);
-                else status = fsi_grid_volumes(w.phi, w.label, 4, NULL, c);
+                else status = fsi_grid_volumes(w.phi, w.label, 4, NULL, NULL, c);
                 CHECK(status == FSI_OK || (status == FSI_ERROR_MEMORY && w.context.error.status == FSI_ERROR_MEMORY));
                 for (e = 0; e < entries(w.grid); e++) untouched &= w.out->value[e] == 77 && w.label[e] == (call == 1 ? -77 : 0);
                 CHECK(status == FSI_OK || (untouched && c[0].volume == 0));
@@ -911,15 +911,15 @@ static void test_bad_input_is_named(void)
     refuse(&w, fsi_grid_grow_labels(w.label, w.phi, -1), FSI_ERROR_ARGUMENT, "layers");
     refuse(&w, fsi_grid_grow_labels(w.label, w.phi, 65), FSI_ERROR_ARGUMENT, "layers");
     refuse(&w, fsi_grid_grow_labels(w.label, zero, 2), FSI_ERROR_ARGUMENT, "background");
-    refuse(&w, fsi_grid_volumes(NULL, w.label, 1, NULL, c), FSI_ERROR_COOKIE, NULL);
-    refuse(&w, fsi_grid_volumes(&foreign, w.label, 1, NULL, c), FSI_ERROR_COOKIE, NULL);
-    refuse(&w, fsi_grid_volumes(w.phi, w.label, -1, NULL, c), FSI_ERROR_ARGUMENT, "count");
-    refuse(&w, fsi_grid_volumes(w.phi, w.label, 1, NULL, NULL), FSI_ERROR_ARGUMENT, "out");
-    refuse(&w, fsi_grid_volumes(w.phi, w.label, 1, u, c), FSI_ERROR_ARGUMENT, "u[1]");
+    refuse(&w, fsi_grid_volumes(NULL, w.label, 1, NULL, NULL, c), FSI_ERROR_COOKIE, NULL);
+    refuse(&w, fsi_grid_volumes(&foreign, w.label, 1, NULL, NULL, c), FSI_ERROR_COOKIE, NULL);
+    refuse(&w, fsi_grid_volumes(w.phi, w.label, -1, NULL, NULL, c), FSI_ERROR_ARGUMENT, "count");
+    refuse(&w, fsi_grid_volumes(w.phi, w.label, 1, NULL, NULL, NULL), FSI_ERROR_ARGUMENT, "out");
+    refuse(&w, fsi_grid_volumes(w.phi, w.label, 1, u, NULL, c), FSI_ERROR_ARGUMENT, "u[1]");
     u[0] = &foreign;
-    refuse(&w, fsi_grid_volumes(w.phi, w.label, 1, u, c), FSI_ERROR_COOKIE, NULL);
-    CHECK(fsi_grid_volumes(w.phi, w.label, 0, NULL, NULL) == FSI_OK);
-    CHECK(fsi_grid_volumes(w.phi, w.label, 2, NULL, c) == FSI_OK && c[0].volume > 0 && c[1].volume == 0 && c[1].cells == 0); /* none has label 1 */
+    refuse(&w, fsi_grid_volumes(w.phi, w.label, 1, u, NULL, c), FSI_ERROR_COOKIE, NULL);
+    CHECK(fsi_grid_volumes(w.phi, w.label, 0, NULL, NULL, NULL) == FSI_OK);
+    CHECK(fsi_grid_volumes(w.phi, w.label, 2, NULL, NULL, c) == FSI_OK && c[0].volume > 0 && c[1].volume == 0 && c[1].cells == 0); /* none has label 1 */
     world_free(&w);
     world_free(&other);
 }
@@ -937,7 +937,7 @@ static void test_numbers_that_are_not_finite_are_named(void)
     for (k = 0; k < 3; k++) CHECK(fsi_grid_add_field(w.grid, (fsi_grid_place)(FSI_FACES_X + k), 0, &u[k]) == FSI_OK);
     u[1]->value[fsi_grid_entry(w.grid, 8, 8, 8)] = (fsi_real)test_nan();
     c.volume = 77;
-    refuse(&w, fsi_grid_volumes(w.phi, NULL, 1, u, &c), FSI_ERROR_NAN, "(8, 8, 8)");
+    refuse(&w, fsi_grid_volumes(w.phi, NULL, 1, u, NULL, &c), FSI_ERROR_NAN, "(8, 8, 8)");
     CHECK(c.volume == 77);
     w.phi->value[fsi_grid_entry(w.grid, 18, 3, 3)] = (fsi_real)test_nan(); /* beyond the box: nobody's */
     CHECK(fsi_grid_redistance(w.phi, 8, w.out) == FSI_OK);
@@ -952,7 +952,7 @@ static void test_numbers_that_are_not_finite_are_named(void)
         refuse(&w, fsi_grid_redistance(w.phi, 8, w.out), FSI_ERROR_NAN, "(16, 3, 9)");
         refuse(&w, fsi_grid_label(w.phi, NULL, w.label, &count), FSI_ERROR_NAN, "(16, 3, 9)");
         refuse(&w, fsi_grid_grow_labels(w.label, w.phi, 1), FSI_ERROR_NAN, "(16, 3, 9)");
-        refuse(&w, fsi_grid_volumes(w.phi, NULL, 1, NULL, &c), FSI_ERROR_NAN, "(16, 3, 9)");
+        refuse(&w, fsi_grid_volumes(w.phi, NULL, 1, NULL, NULL, &c), FSI_ERROR_NAN, "(16, 3, 9)");
         for (e = 0; e < entries(w.grid); e++) CHECK(w.out->value[e] == 77 && w.label[e] == 77);
     }
     world_free(&w);
@@ -969,7 +969,7 @@ static void test_an_empty_grid_is_empty(void)
     CHECK(fsi_grid_redistance(w.phi, 8, w.out) == FSI_OK);
     CHECK(fsi_grid_label(w.phi, NULL, w.label, &count) == FSI_OK && count == 0);
     CHECK(fsi_grid_grow_labels(w.label, w.phi, 2) == FSI_OK);
-    CHECK(fsi_grid_volumes(w.phi, w.label, 1, NULL, &c) == FSI_OK && c.volume == 0 && c.cells == 0);
+    CHECK(fsi_grid_volumes(w.phi, w.label, 1, NULL, NULL, &c) == FSI_OK && c.volume == 0 && c.cells == 0);
     world_free(&w);
 }
 
