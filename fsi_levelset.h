@@ -78,7 +78,8 @@ typedef struct fsi_levelset_desc {
                                   waves are stable; longer substeps damp them at the price of a second projection */
     int max_substeps;          /* of one call; default 50 */
     int conserve_volume;       /* default 1: each component keeps its volume; 0: what advection loses is lost */
-    fsi_grid_scheme velocity_scheme, phi_scheme; /* advection; defaults LINEAR; QUINTIC keeps more energy and sharper shapes, at 1.3 times the time */
+    int time_order;            /* of the motion of velocities: 2 (default): vortices and waves keep their energy; 1: the usual splitting */
+    fsi_grid_scheme velocity_scheme, phi_scheme; /* advection; defaults CUBIC and LINEAR. A LINEAR velocity lets vortices die, see docs/levelset.md */
     double pressure_tolerance; /* divergence left by the first projection, as a share of the largest before; default 1e-6 */
     int max_iters;             /* of a pressure solve; default 200: beyond that a step fails with FSI_ERROR_CONVERGENCE */
     double volume_tolerance;   /* |S - V0| / V0 of each component; default 1e-8 */
@@ -253,7 +254,7 @@ typedef enum fsi_levelset_field {
 FSI_API fsi_status fsi_levelset_copy(const fsi_levelset *s, fsi_levelset_field field, const int *lo, const int *n, float *out);
 
 /* State: blocks with level set, velocities and pressure, volumes that components are to have, time, how far emitters and sinks have come. Obstacles,
-   bodies, descs of emitters and sinks, and desc are not saved: load into a simulator made alike (another dim, n, dx, origin or number of obstacles,
+   bodies, descs of emitters and sinks, and desc are not saved: load into a simulator made alike (another dim, n, dx, origin, time_order, number of obstacles,
    other emitters or sinks are refused), after putting moving meshes (fsi_mesh_set) and bodies back: load takes them for where they are then (bodies
    that are where they were, but for rounding, start from there to the bit). Labels and shapes of components are found anew. NULL buffer asks the
    size. Errors: COOKIE, LIMIT (capacity), FORMAT (a damaged or foreign buffer), NAN, MEMORY; nothing changes then. */
@@ -382,6 +383,7 @@ typedef struct fsi__ls_obstacle {
     int velocity_capacity;
     double slope;                  /* grad phi . n at it, n out of the solid: cosine of the contact angle */
     fsi_vec3 impulse, moment, spin;/* by the liquid in this call; moment about the world's origin, spin about the body's centre [N s, N m s] */
+    fsi_vec3 carry[2], trial_carry[2]; /* time_order 2: impulse and spin by the last projection of the last substep, as for velocities */
     fsi_vec3 force, torque;        /* means over the last step */
 } fsi__ls_obstacle;
 
@@ -412,6 +414,8 @@ typedef struct fsi__ls_impl {
     double *sum;                         /* one a task */
     int sum_capacity;
     double lost_volume, left_volume, kinetic_energy;
+    fsi_field *carry[3], *trial_carry[3]; /* time_order 2: what pressure did to u in the last substep after advection [m/s]; else NULL */
+    double carry_dt;                     /* of that substep */
     fsi__ls_emitter *emitter;
     fsi__ls_sink *sink;
     int emitter_count, emitter_capacity, next_emitter, sink_count, sink_capacity, next_sink;
@@ -439,6 +443,8 @@ typedef struct fsi__ls_run {
     double face_keep, face_add;          /* of a step of the smoothing */
     int flipped;                         /* cells that changed sides when volumes were put right */
     double divergence;                   /* [1/s] that the first projection left: what the second one is to reach */
+    double carry_dt, half;               /* of the substep that `carry` is of, 0: of none; half of this one's dt over it */
+    double keep, add;                    /* of fsi__ls_weigh_carry */
 } fsi__ls_run;
 
 static int fsi__is_levelset(const fsi_levelset *s) { return s && s->cookie == FSI__COOKIE('l', fsi_levelset); }
@@ -457,6 +463,8 @@ FSI_API fsi_levelset_desc fsi_levelset_default_desc(void)
     d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
     memset(d.no_slip, 1, sizeof d.no_slip);
     d.contact_angle = 90;
+    d.time_order = 2;
+    d.velocity_scheme = FSI_ADVECT_CUBIC;
     d.capillary_cfl = 1;
     d.cfl = (fsi_real)0.7;
     d.max_substeps = 50;
@@ -531,6 +539,7 @@ static void fsi__ls_begin_obstacles(fsi__ls_run *run)
         fsi__ls_obstacle *o = &m->obstacle[k];
         const int moved = o->moves;
         o->impulse = o->moment = o->spin = fsi_v3(0, 0, 0);
+        memcpy(o->trial_carry, o->carry, sizeof o->carry);
         if (!o->desc.body && run->length > 0) o->moves = memcmp(o->rest, o->desc.mesh->vertices, (size_t)o->vertex_count * sizeof *o->rest) != 0;
         else if (run->length > 0) {
             o->work = *o->desc.body;
@@ -784,6 +793,43 @@ static void fsi__ls_offer_solids(fsi__ls_run *run, fsi_pressure_flow *flow)
     flow->solid_count = m->obstacle_count;
 }
 
+/* The liquid gives an obstacle an impulse and, about its centre, a spin. */
+static void fsi__ls_give(fsi__ls_obstacle *o, fsi_vec3 impulse, fsi_vec3 spin)
+{
+    const fsi_vec3 center = o->desc.body ? o->now.position : fsi_v3(0, 0, 0);
+    o->impulse = fsi_v3_add(o->impulse, impulse);
+    o->spin = fsi_v3_add(o->spin, spin);
+    o->moment = fsi_v3_add(o->moment, fsi_v3_add(spin, fsi_v3_cross(center, impulse)));
+}
+
+/* Obstacles have their share in what velocities carry along, or momentum would be lost. Before the last projection they get it, and afterwards: */
+static void fsi__ls_carry_obstacles(fsi__ls_run *run, double weight)
+{
+    int k;
+    for (k = 0; k < run->m->obstacle_count; k++) {
+        fsi__ls_obstacle *o = &run->m->obstacle[k];
+        const fsi_vec3 impulse = fsi_v3_scale(o->trial_carry[0], (fsi_real)weight), spin = fsi_v3_scale(o->trial_carry[1], (fsi_real)weight);
+        o->trial_carry[0] = fsi_v3_scale(o->impulse, -1);
+        o->trial_carry[1] = fsi_v3_scale(o->spin, -1);
+        fsi__ls_give(o, impulse, spin);
+        if (!fsi__ls_is_coupled(o)) continue;
+        o->work.velocity = o->work.new_velocity = fsi_v3_madd(o->work.new_velocity, 1 / o->work.mass, impulse);
+        o->work.angular_velocity = o->work.new_angular_velocity =
+            fsi_v3_add(o->work.new_angular_velocity, fsi_m3_mul_v3(fsi_body_world_tensor(o->work.pose.orientation, fsi_m3_inverse(o->work.inertia)), spin));
+    }
+}
+
+/* the carry is all that they got since. */
+static void fsi__ls_keep_obstacles(fsi__ls_run *run)
+{
+    int k;
+    for (k = 0; k < run->m->obstacle_count; k++) {
+        fsi__ls_obstacle *o = &run->m->obstacle[k];
+        o->trial_carry[0] = fsi_v3_add(o->trial_carry[0], o->impulse);
+        o->trial_carry[1] = fsi_v3_add(o->trial_carry[1], o->spin);
+    }
+}
+
 /* What the projection did to them. */
 static void fsi__ls_take_impulses(fsi__ls_run *run)
 {
@@ -791,9 +837,7 @@ static void fsi__ls_take_impulses(fsi__ls_run *run)
     for (k = 0; k < run->m->obstacle_count; k++) {
         const fsi_pressure_solid *p = &run->m->solid[k];
         fsi__ls_obstacle *o = &run->m->obstacle[k];
-        o->impulse = fsi_v3_add(o->impulse, p->impulse);
-        o->spin = fsi_v3_add(o->spin, p->angular_impulse);
-        o->moment = fsi_v3_add(o->moment, fsi_v3_add(p->angular_impulse, fsi_v3_cross(p->center, p->impulse)));
+        fsi__ls_give(o, p->impulse, p->angular_impulse);
         if (!p->coupled) continue;
         o->work.velocity = o->work.new_velocity = p->linear;
         o->work.angular_velocity = o->work.new_angular_velocity = p->angular;
@@ -3784,18 +3828,72 @@ static fsi_status fsi__ls_drain_all(fsi__ls_run *run)
 
 /* ---- >>step: a substep ------------------------------------------------------------------------------------------- */
 
+/* Time order 2. A first-order step, advection and then all of the pressure, loses energy in every vortex, the more the longer the step. Here half of
+   the pressure goes along with the liquid that it pushes, the trapezoidal rule:
+
+       u* = (u + c/2) where it came from,   u' = u* + the pressure that makes it free of divergence,   c' = u' - u* + c/2
+
+   c, the `carry`, is what pressure after advection did in the substep before, scaled to the length of this one. It is half of the reflection of Zehnder,
+   Narain and Thomaszewski 2018 (An Advection-Reflection Solver for Detail-Preserving Fluid Simulation), which reflects by all of c, unstable here.
+   A vortex in a box of 64^2 keeps 99.97 % of its energy for four seconds, 82.6 % without (cubic interpolation). */
+static void fsi__ls_weigh_blocks(void *arg, int chunk, int begin, int end)
+{
+    const fsi__ls_run *run = (const fsi__ls_run *)arg;
+    const size_t cells = (size_t)run->grid->block_cells;
+    const fsi_real keep = (fsi_real)run->keep, add = (fsi_real)run->add;
+    int a;
+    size_t e;
+    (void)chunk;
+    for (a = 0; a < run->grid->dim; a++) {
+        fsi_real *c = run->m->trial_carry[a]->value;
+        const fsi_real *u = run->m->trial_u[a]->value;
+        for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) c[e] = keep * c[e] + add * u[e];
+    }
+}
+
+/* carry = keep * carry + add * u, if there is one. */
+static void fsi__ls_weigh_carry(fsi__ls_run *run, double keep, double add)
+{
+    run->keep = keep;
+    run->add = add;
+    if (run->m->trial_carry[0]) fsi__ls_each_block(run, fsi__ls_weigh_blocks);
+}
+
+static fsi_status fsi__ls_advect_velocity(fsi__ls_run *run)
+{
+    fsi__ls_impl *m = run->m;
+    const unsigned char *known[3];
+    fsi_field *const *from = m->trial_carry[0] ? m->trial_carry : m->trial_u;
+    int a;
+    for (a = 0; a < 3; a++) known[a] = m->known[a];
+    run->half = run->carry_dt > 0 ? run->dt / (2 * run->carry_dt) : 0;
+    fsi__ls_weigh_carry(run, run->half, 1);
+    FSI__LS_TRY(fsi_grid_advect_velocity(from, m->trial_u, (fsi_real)run->dt, run->s->desc.velocity_scheme, 2, known, m->next_u));
+    fsi__ls_weigh_carry(run, 1, -1);
+    return FSI_OK;
+}
+
+/* The projection after advection. */
+static fsi_status fsi__ls_project_last(fsi__ls_run *run)
+{
+    fsi__ls_weigh_carry(run, 1, -1);
+    fsi__ls_carry_obstacles(run, run->m->trial_carry[0] ? run->half : 0);
+    FSI__LS_TRY(fsi__ls_project(run, 0));
+    fsi__ls_weigh_carry(run, 1, 1);
+    fsi__ls_keep_obstacles(run);
+    run->carry_dt = run->dt;
+    return FSI_OK;
+}
+
 /* Phi and velocities by one step along the velocities of the trial. */
 static fsi_status fsi__ls_advect(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     const fsi_levelset_desc *d = &run->s->desc;
-    const unsigned char *known[3];
-    int a;
     if (d->surface_tension > 0) fsi__ls_each_block(run, fsi__ls_relax);
-    for (a = 0; a < 3; a++) known[a] = m->known[a];
     fsi__ls_each_block(run, fsi__ls_mark_band);
     FSI__LS_TRY(fsi_grid_advect(m->trial_phi, m->trial_u, (fsi_real)run->dt, d->phi_scheme, 2, m->cell, m->next_phi));
-    FSI__LS_TRY(fsi_grid_advect_velocity(m->trial_u, m->trial_u, (fsi_real)run->dt, d->velocity_scheme, 2, known, m->next_u));
+    FSI__LS_TRY(fsi__ls_advect_velocity(run));
     fsi__ls_fill_nozzles(run);
     if (fsi__ls_is_open(d)) fsi__ls_each_block(run, fsi__ls_let_air_in);
     fsi__ls_lap(run, &run->stats.seconds_advection);
@@ -3887,7 +3985,7 @@ static fsi_status fsi__ls_substep(fsi__ls_run *run)
     FSI__LS_TRY(fsi__ls_relabel(run));
     fsi__ls_lap(run, &run->stats.seconds_other);
     FSI__LS_TRY(fsi__ls_drain_all(run));
-    FSI__LS_TRY(fsi__ls_project(run, 0));
+    FSI__LS_TRY(fsi__ls_project_last(run));
     FSI__LS_AFTER_PHASE(run, 4);
     return FSI_OK;
 }
@@ -3903,7 +4001,10 @@ static void fsi__ls_copy_state(void *arg, int chunk, int begin, int end)
     memcpy(m->trial_label + at, m->label + at, count * sizeof *m->label);
     memcpy(m->trial_phi->value + at, m->phi->value + at, count * sizeof(fsi_real));
     memcpy(m->trial_pressure->value + at, m->pressure->value + at, count * sizeof(fsi_real));
-    for (a = 0; a < run->grid->dim; a++) memcpy(m->trial_u[a]->value + at, m->u[a]->value + at, count * sizeof(fsi_real));
+    for (a = 0; a < run->grid->dim; a++) {
+        memcpy(m->trial_u[a]->value + at, m->u[a]->value + at, count * sizeof(fsi_real));
+        if (m->carry[a]) memcpy(m->trial_carry[a]->value + at, m->carry[a]->value + at, count * sizeof(fsi_real));
+    }
 }
 
 static fsi_status fsi__ls_begin(fsi__ls_run *run)
@@ -3924,6 +4025,7 @@ static fsi_status fsi__ls_begin(fsi__ls_run *run)
         memcpy(m->trial.shape, m->parts.shape, (size_t)m->parts.count * sizeof *m->parts.shape);
     }
     fsi__ls_each_block(run, fsi__ls_copy_state);
+    run->carry_dt = m->carry_dt;
     fsi__ls_begin_obstacles(run);
     return FSI_OK;
 }
@@ -3946,6 +4048,7 @@ static void fsi__ls_commit_obstacle(fsi__ls_obstacle *o, double dt)
 {
     const fsi_real per_dt = (fsi_real)(1 / dt);
     fsi_body *body = o->desc.body;
+    memcpy(o->carry, o->trial_carry, sizeof o->carry);
     o->force = fsi_v3_scale(o->impulse, per_dt);
     o->torque = fsi_v3_scale(o->moment, per_dt);
     if (!body) {
@@ -4023,7 +4126,11 @@ static fsi_status fsi__ls_commit(fsi__ls_run *run)
     FSI__LS_TRY(fsi__ls_find_energy(run));
     fsi__ls_swap_fields(&m->next_phi, &m->phi);
     fsi__ls_swap_fields(&m->trial_pressure, &m->pressure);
-    for (a = 0; a < run->grid->dim; a++) fsi__ls_swap_fields(&m->trial_u[a], &m->u[a]);
+    for (a = 0; a < run->grid->dim; a++) {
+        fsi__ls_swap_fields(&m->trial_u[a], &m->u[a]);
+        fsi__ls_swap_fields(&m->trial_carry[a], &m->carry[a]);
+    }
+    m->carry_dt = run->carry_dt;
     fsi__ls_swap_parts(&m->trial, &m->parts);
     fsi__ls_swap_labels(&m->trial_label, &m->label);
     m->lost_volume += run->lost_volume;
@@ -4739,7 +4846,12 @@ FSI_API void fsi_levelset_debug_draw(const fsi_levelset *s, const fsi_debug_draw
 /* ---- >>state ------------------------------------------------------------------------------------------------------ */
 
 /* Stands first: loading refuses what was saved by an unlike simulator. No padding. */
-typedef struct fsi__ls_head { int64_t dim, n[3], blocks, components, emitters, sinks, obstacles; double dx, origin[3]; } fsi__ls_head;
+typedef struct fsi__ls_head { int64_t dim, n[3], time_order, blocks, components, emitters, sinks, obstacles; double dx, origin[3]; } fsi__ls_head;
+
+#define FSI__LS_SAVED 4 /* numbers that follow it: time, lost, left, carry_dt */
+#define FSI__LS_OBSTACLE_BYTES (sizeof(fsi_pose) + 2 * sizeof(fsi_vec3))
+
+static int fsi__ls_saved_fields(const fsi_levelset *s) { return 2 + s->grid->dim * s->desc.time_order; }
 
 static fsi__ls_head fsi__ls_make_head(const fsi_levelset *s)
 {
@@ -4748,6 +4860,7 @@ static fsi__ls_head fsi__ls_make_head(const fsi_levelset *s)
     int a;
     h.dim = s->grid->dim;
     for (a = 0; a < 3; a++) h.n[a] = s->grid->n[a];
+    h.time_order = s->desc.time_order;
     h.blocks = s->grid->block_count;
     h.components = m->parts.count;
     h.emitters = m->emitter_count;
@@ -4771,14 +4884,21 @@ static void fsi__ls_state(fsi__stream *st, void *simulator)
     fsi__bytes(st, &s->time, sizeof s->time);
     fsi__bytes(st, &m->lost_volume, sizeof m->lost_volume);
     fsi__bytes(st, &m->left_volume, sizeof m->left_volume);
+    fsi__bytes(st, &m->carry_dt, sizeof m->carry_dt);
     for (k = 0; k < m->emitter_count; k++) fsi__bytes(st, &m->emitter[k].flow, sizeof m->emitter[k].flow);
     for (k = 0; k < m->sink_count; k++) fsi__bytes(st, &m->sink[k].flow, sizeof m->sink[k].flow);
-    for (k = 0; k < m->obstacle_count; k++) fsi__bytes(st, &m->obstacle[k].at, sizeof m->obstacle[k].at);
+    for (k = 0; k < m->obstacle_count; k++) {
+        fsi__bytes(st, &m->obstacle[k].at, sizeof m->obstacle[k].at);
+        fsi__bytes(st, m->obstacle[k].carry, sizeof m->obstacle[k].carry);
+    }
     fsi__bytes(st, m->parts.target, (size_t)m->parts.count * sizeof *m->parts.target);
     fsi__bytes(st, (void *)(uintptr_t)s->grid->place, (size_t)s->grid->block_count * sizeof *s->grid->place);
     fsi__bytes(st, m->phi->value, size);
     fsi__bytes(st, m->pressure->value, size);
-    for (k = 0; k < s->grid->dim; k++) fsi__bytes(st, m->u[k]->value, size);
+    for (k = 0; k < s->grid->dim; k++) {
+        fsi__bytes(st, m->u[k]->value, size);
+        if (m->carry[k]) fsi__bytes(st, m->carry[k]->value, size);
+    }
 }
 
 FSI_API fsi_status fsi_levelset_save(const fsi_levelset *s, void *buffer, size_t capacity, size_t *size)
@@ -4793,7 +4913,7 @@ FSI_API uint64_t fsi_levelset_hash(const fsi_levelset *s) { return fsi__is_level
 static fsi_status fsi__ls_check_head(const fsi_levelset *s, const fsi__ls_head *head, const fsi__stream *st)
 {
     static const char *const fn = "fsi_levelset_load";
-    const size_t block = sizeof(int) + (size_t)(s->grid->dim + 2) * (size_t)s->grid->block_cells * sizeof(fsi_real), left = st->capacity - sizeof *head;
+    const size_t block = sizeof(int) + (size_t)fsi__ls_saved_fields(s) * (size_t)s->grid->block_cells * sizeof(fsi_real), left = st->capacity - sizeof *head;
     fsi__ls_head own = fsi__ls_make_head(s);
     size_t start;
     own.blocks = head->blocks;
@@ -4801,7 +4921,7 @@ static fsi_status fsi__ls_check_head(const fsi_levelset *s, const fsi__ls_head *
     if (st->ok && memcmp(head, &own, sizeof own) != 0)
         return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, head->dx, "the state is of a box of %d x %d x %d cells of %g with %d emitters, %d sinks and %d obstacles, or elsewhere: not of this one",
             (int)head->n[0], (int)head->n[1], (int)head->n[2], head->dx, (int)head->emitters, (int)head->sinks, (int)head->obstacles);
-    start = 3 * sizeof(double) + (size_t)(own.emitters + own.sinks) * sizeof(fsi__ls_source) + (size_t)own.obstacles * sizeof(fsi_pose) + (size_t)(head->components & 0x7fffffff) * sizeof(double);
+    start = FSI__LS_SAVED * sizeof(double) + (size_t)(own.emitters + own.sinks) * sizeof(fsi__ls_source) + (size_t)own.obstacles * FSI__LS_OBSTACLE_BYTES + (size_t)(head->components & 0x7fffffff) * sizeof(double);
     if (!st->ok || head->components < 0 || head->components > 0x7fffffff || head->blocks < 0 || head->blocks > 0x7fffffff || left < start || (left - start) % block || (left - start) / block != (size_t)head->blocks)
         return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, (double)head->blocks, "the state holds %.0f blocks in %.0f bytes, which do not agree", (double)head->blocks, (double)st->capacity);
     return FSI_OK;
@@ -4837,17 +4957,17 @@ static fsi_status fsi__ls_check_content(const fsi_levelset *s, const fsi__ls_hea
     const fsi__ls_impl *m = (const fsi__ls_impl *)s->impl;
     const size_t start = st->used;
     int k, place = -1, before;
-    FSI__LS_TRY(fsi__ls_check_reals(s, st, 3, sizeof(double)));
+    FSI__LS_TRY(fsi__ls_check_reals(s, st, FSI__LS_SAVED, sizeof(double)));
     for (k = 0; k < m->emitter_count; k++) FSI__LS_TRY(fsi__ls_check_flow(s, st, &m->emitter[k].flow));
     for (k = 0; k < m->sink_count; k++) FSI__LS_TRY(fsi__ls_check_flow(s, st, &m->sink[k].flow));
-    FSI__LS_TRY(fsi__ls_check_reals(s, st, (size_t)m->obstacle_count * (sizeof(fsi_pose) / sizeof(fsi_real)), sizeof(fsi_real)));
+    FSI__LS_TRY(fsi__ls_check_reals(s, st, (size_t)m->obstacle_count * (FSI__LS_OBSTACLE_BYTES / sizeof(fsi_real)), sizeof(fsi_real)));
     FSI__LS_TRY(fsi__ls_check_reals(s, st, (size_t)head->components, sizeof(double)));
     for (k = 0; k < (int)head->blocks; k++) {
         before = place;
         fsi__bytes(st, &place, sizeof place);
         if (place <= before || (size_t)place >= fsi__grid_places(s->grid)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, k, place, "block %d of the state stands at place %d", k, place);
     }
-    FSI__LS_TRY(fsi__ls_check_reals(s, st, (size_t)head->blocks * (size_t)(s->grid->dim + 2) * (size_t)s->grid->block_cells, sizeof(fsi_real)));
+    FSI__LS_TRY(fsi__ls_check_reals(s, st, (size_t)head->blocks * (size_t)fsi__ls_saved_fields(s) * (size_t)s->grid->block_cells, sizeof(fsi_real)));
     st->used = start;
     return FSI_OK;
 }
@@ -4904,12 +5024,13 @@ static fsi_status fsi__ls_load_trial(fsi__ls_run *run, const fsi__ls_head *head,
     int k, count;
     FSI__LS_TRY(fsi__ls_begin(run));
     FSI__LS_TRY(fsi__ls_grow_parts(run, &m->trial, (int)head->components));
-    fsi__bytes(st, times, 3 * sizeof *times);
+    fsi__bytes(st, times, FSI__LS_SAVED * sizeof *times);
     for (k = 0; k < m->emitter_count; k++) fsi__bytes(st, &m->emitter[k].trial, sizeof m->emitter[k].trial);
     for (k = 0; k < m->sink_count; k++) fsi__bytes(st, &m->sink[k].trial, sizeof m->sink[k].trial);
     for (k = 0; k < m->obstacle_count; k++) {
         fsi_pose saved;
         fsi__bytes(st, &saved, sizeof saved);
+        fsi__bytes(st, m->obstacle[k].trial_carry, sizeof m->obstacle[k].trial_carry);
         fsi__ls_load_obstacle(run, &m->obstacle[k], saved);
     }
     fsi__bytes(st, m->trial.target, (size_t)head->components * sizeof *m->trial.target);
@@ -4917,7 +5038,11 @@ static fsi_status fsi__ls_load_trial(fsi__ls_run *run, const fsi__ls_head *head,
     FSI__LS_TRY(fsi__ls_load_blocks(run, st, (int)head->blocks));
     fsi__ls_load_field(run, st, places, (int)head->blocks, m->trial_phi);
     fsi__ls_load_field(run, st, places, (int)head->blocks, m->trial_pressure);
-    for (k = 0; k < run->grid->dim; k++) fsi__ls_load_field(run, st, places, (int)head->blocks, m->trial_u[k]);
+    for (k = 0; k < run->grid->dim; k++) {
+        fsi__ls_load_field(run, st, places, (int)head->blocks, m->trial_u[k]);
+        if (m->carry[k]) fsi__ls_load_field(run, st, places, (int)head->blocks, m->trial_carry[k]);
+    }
+    run->carry_dt = times[3];
     fsi__ls_find_solids(run);
     FSI__LS_TRY(fsi_grid_label(m->trial_phi, fsi__ls_mask(run), m->trial_label, &count));
     if (count != head->components) return fsi__fail(run->s->context, FSI_ERROR_FORMAT, fn, -1, count, "the state announces %d components and holds %d", (int)head->components, count);
@@ -4932,7 +5057,7 @@ FSI_API fsi_status fsi_levelset_load(fsi_levelset *s, const void *buffer, size_t
     fsi__ls_run run;
     fsi__stream st;
     fsi_status status;
-    double times[3] = { 0, 0, 0 };
+    double times[FSI__LS_SAVED] = { 0, 0, 0, 0 };
     int k;
     if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
     FSI__LS_TRY(fsi__ls_check_bodies(s, "fsi_levelset_load"));
@@ -4948,6 +5073,7 @@ FSI_API fsi_status fsi_levelset_load(fsi_levelset *s, const void *buffer, size_t
         if (o->desc.body) o->at = o->now;
         else memcpy(o->rest, o->desc.mesh->vertices, (size_t)o->vertex_count * sizeof *o->rest);
         o->moves = 0;
+        memcpy(o->carry, o->trial_carry, sizeof o->carry);
         o->force = o->torque = fsi_v3(0, 0, 0);
     }
     if (status == FSI_OK) {
@@ -5215,6 +5341,7 @@ static fsi_status fsi__ls_check_desc(const fsi_levelset_desc *d)
         { "volume_tolerance", d->volume_tolerance, 1e-14, 0.1 },
         { "reserve", (double)d->reserve, 0, 2147483647 / 512 },
         { "tension", (double)(int)d->tension, 0, 1 },
+        { "time_order", (double)d->time_order, 1, 2 },
         { "velocity_scheme", (double)(int)d->velocity_scheme, 0, 2 },
         { "phi_scheme", (double)(int)d->phi_scheme, 0, 2 }
     };
@@ -5273,6 +5400,9 @@ static fsi_status fsi__ls_make(fsi_levelset *s, fsi__ls_impl *m)
         FSI__LS_TRY(fsi_grid_add_field(s->grid, place, 0, &m->u[a]));
         FSI__LS_TRY(fsi_grid_add_field(s->grid, place, 0, &m->trial_u[a]));
         FSI__LS_TRY(fsi_grid_add_field(s->grid, place, 0, &m->next_u[a]));
+        if (s->desc.time_order == 1) continue;
+        FSI__LS_TRY(fsi_grid_add_field(s->grid, place, 0, &m->carry[a]));
+        FSI__LS_TRY(fsi_grid_add_field(s->grid, place, 0, &m->trial_carry[a]));
     }
     m->wanted = (unsigned char *)fsi__alloc(s->context, fsi__grid_places(s->grid), 1);
     m->before = (unsigned char *)fsi__alloc(s->context, fsi__grid_places(s->grid), 1);

@@ -148,6 +148,39 @@ static void test_a_breaking_dam_runs_as_in_the_experiment(void)
 }
 
 /* Two drops meet, and one flies apart again: targets add up to rounding, the volume follows them. */
+/* The vortex u = (sin pi x cos pi y, -cos pi x sin pi y) fills its box and would turn for ever. */
+static void test_a_vortex_keeps_its_energy(void)
+{
+    double left[2];
+    int order, a, b, c, k;
+    for (order = 1; order <= 2; order++) {
+        fsi_levelset_desc d = desc_of(NULL, 2, 1, 32);
+        fsi_levelset *s;
+        double before;
+        d.gravity = fsi_v3(0, 0, 0);
+        d.time_order = order;
+        s = make(&d);
+        add_pool(s, 1, 1);
+        for (a = 0; a < 2; a++)
+            for (b = 0; b < s->grid->block_count; b++)
+                for (c = 0; c < 64; c++) {
+                    int corner[3];
+                    fsi_vec3 x;
+                    fsi_grid_corner(s->grid, b, corner);
+                    x = fsi_grid_position(s->grid, a == 0 ? FSI_FACES_X : FSI_FACES_Y, corner[0] + (c & 7), corner[1] + (c >> 3), 0);
+                    s->u[a]->value[64 * b + c] = a == 0 ? REAL(sin(FSI_PI * (double)x.x) * cos(FSI_PI * (double)x.y)) : REAL(-cos(FSI_PI * (double)x.x) * sin(FSI_PI * (double)x.y));
+                }
+        step(s, 1e-6);
+        before = s->stats.kinetic_energy;
+        CHECK_NEAR(before, 250, 1); /* 1000 kg/m^2 / 4 */
+        for (k = 0; k < 20; k++) step(s, 0.1);
+        left[order - 1] = s->stats.kinetic_energy / before;
+        fsi_levelset_destroy(s);
+    }
+    printf("      after 2 s %.2f %% of the energy is left, to first order %.2f %%\n", 100 * left[1], 100 * left[0]);
+    CHECK(left[1] > 0.99 && left[1] < 1.0001 && left[0] < 0.95);
+}
+
 static void test_drops_meet_and_part_with_their_volume(void)
 {
     fsi_levelset_desc d = desc_of(NULL, 2, 2, 48);
@@ -351,6 +384,7 @@ int main(int argc, char **argv)
     RUN(test_a_pool_at_rest_stays_at_rest);
     RUN(test_a_tank_sloshes_at_its_frequency);
     RUN(test_a_breaking_dam_runs_as_in_the_experiment);
+    RUN(test_a_vortex_keeps_its_energy);
     RUN(test_drops_meet_and_part_with_their_volume);
     RUN(test_without_the_constraint_volume_is_lost);
     RUN(test_an_empty_box_costs_nothing);
