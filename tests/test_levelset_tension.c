@@ -220,6 +220,8 @@ static void test_delta_force(void)
         double most = 0, speed;
         size_t e;
         d.tension = FSI_LEVELSET_TENSION_DELTA;
+        d.velocity_scheme = FSI_ADVECT_LINEAR; /* as in the paper */
+        d.time_order = 1;
         d.capillary_cfl = (fsi_real)ratio;
         s = tension_drop(&d);
         if (!s) return;
