@@ -2492,7 +2492,7 @@ static void ex__aim_sun(ex_scene *s, fsi_box3 all)
     v->width = v->height = 1280;
     v->scale = (float)v->width / (2 * radius);
     v->front = -1e30f;
-    v->back = 4 * radius;
+    v->back = 4 * radius + 60 * s->radius; /* beyond the ground, however far above it everything floats */
     ex__aim(v, ex__madd(center, 2 * radius, s->sun_dir), ex__scale(s->sun_dir, -1), s->up_dir);
 }
 

@@ -209,6 +209,23 @@ static void test_camera_shows_the_whole_box(void)
     }
 }
 
+/* However high above the ground all of it floats, in the sun's view emptiness lies deeper than the ground: that is lit. */
+static void test_ground_far_below_is_in_the_sun(void)
+{
+    ex_app app = quiet_app();
+    ex_scene s = ex_scene_begin(&app);
+    fsi_vec3 top = fsi_v3(0, 0, 10);
+    fsi_box3 box;
+    int k;
+    box.lo = fsi_v3(-1, -1, 0);
+    box.hi = fsi_v3(1, 1, 11);
+    ex_look_at_box(&s, box, 25, 8);
+    ex_draw_spheres(&s, &top, 1, 0.2, NULL, 0xff0000);
+    ex__set_up(&s);
+    for (k = 0; k < 4; k++) CHECK(ex__to_view(&s.sunlight.view, ex__narrow(ex__corner(box, k))).z < s.sunlight.view.back);
+    ex_scene_end(&s);
+}
+
 static int count_red(const ex_image *im)
 {
     int i, n = 0;
@@ -480,6 +497,7 @@ int main(int argc, char **argv)
     RUN(test_shapes_are_closed_and_have_their_volume);
     RUN(test_fitted_vertices_stand_in_the_box);
     RUN(test_camera_shows_the_whole_box);
+    RUN(test_ground_far_below_is_in_the_sun);
     RUN(test_triangles_that_share_edges_cover_each_sample_once);
     RUN(test_spheres_and_discs_have_their_area);
     RUN(test_what_is_closer_hides_what_is_behind);
