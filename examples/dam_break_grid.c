@@ -64,7 +64,7 @@ static void draw(ex_app *app, ex_scene *scene, fsi_grid_surface *skin, const fsi
     char text[64];
     ex_image *image;
     ex_check(app, fsi_grid_surface_update(skin, s->phi, 1));
-    ex_draw_surface(scene, skin->vertices, skin->normals, skin->vertex_count, skin->elements, skin->element_count);
+    ex_draw_surface(scene, skin->vertices, NULL, skin->vertex_count, skin->elements, skin->element_count);
     ex_draw_mesh(scene, box->vertices, NULL, box->vertex_count, box->faces, box->face_count, 0xd9783b);
     ex_draw_box(scene, scene->box, 1.5, 0x7d8894);
     image = ex_render(scene);

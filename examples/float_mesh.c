@@ -158,7 +158,7 @@ static void draw(ex_app *app, ex_scene *scene, fsi_grid_surface *skin, const fsi
     ex_image *image;
     char text[64];
     ex_check(app, fsi_grid_surface_update(skin, s->phi, 1));
-    ex_draw_surface(scene, skin->vertices, skin->normals, skin->vertex_count, skin->elements, skin->element_count);
+    ex_draw_surface(scene, skin->vertices, NULL, skin->vertex_count, skin->elements, skin->element_count);
     ex_draw_mesh(scene, f->x, NULL, f->mesh->vertex_count, f->mesh->faces, f->mesh->face_count, 0xe0703c);
     ex_draw_box(scene, scene->box, 1.5, 0x7d8894);
     image = ex_render(scene);
