@@ -46,7 +46,7 @@
       >>plot      ex_plot_begin ex_plot_series ex_plot_save
       >>scene     ex_scene_begin ex_look_at_box ex_look_at_flat ex_draw_mesh ex_draw_colored_mesh ex_draw_walls
                   ex_draw_spheres ex_draw_surface ex_draw_line ex_draw_box ex_debug_draw ex_render ex_scene_end
-      >>shapes    ex_box ex_sphere ex_torus ex_knot ex_grid ex_fit ex_mesh_move ex_mesh_add ex_mesh_free
+      >>shapes    ex_load_mesh ex_box ex_sphere ex_torus ex_knot ex_grid ex_fit ex_mesh_move ex_mesh_add ex_mesh_free
    Colours are 0xRRGGBB as seen on the screen (sRGB). */
 #ifndef FSI_EXAMPLE_H
 #define FSI_EXAMPLE_H
@@ -2572,6 +2572,23 @@ EX_FN void ex_mesh_free(ex_mesh *m)
     free(m->vertices);
     free(m->triangles);
     memset(m, 0, sizeof *m);
+}
+
+/* Vertices and triangles of a file, OBJ or PLY; y_up turns its y axis up. Ends the program, with fsi's reason, when it cannot be read. */
+EX_FN ex_mesh ex_load_mesh(ex_app *app, const char *path, int y_up)
+{
+    fsi_io_mesh file;
+    ex_mesh m;
+    int i;
+    ex_check(app, fsi_io_read_mesh(&file, &app->context, path));
+    m = ex_mesh_make(file.vertex_count, file.triangle_count);
+    if (file.triangle_count > 0) memcpy(m.triangles, file.triangles, 3 * (size_t)file.triangle_count * sizeof(int));
+    for (i = 0; i < file.vertex_count; i++) {
+        fsi_vec3 v = file.vertices[i];
+        m.vertices[i] = y_up ? fsi_v3(v.x, -v.z, v.y) : v;
+    }
+    fsi_io_destroy_mesh(&file);
+    return m;
 }
 
 /* Scales about the origin, then shifts. */

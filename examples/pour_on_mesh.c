@@ -14,23 +14,6 @@
 #define JET_HEIGHT 1.0
 #define POURED 0.15     /* [m^3], into a tank of 1 x 1 m */
 
-/* Vertices and triangles of a file. */
-static ex_mesh load(ex_app *app, const char *path, int y_up)
-{
-    fsi_io_mesh file;
-    ex_mesh m;
-    int i;
-    ex_check(app, fsi_io_read_mesh(&file, &app->context, path));
-    m = ex_mesh_make(file.vertex_count, file.triangle_count);
-    if (file.triangle_count > 0) memcpy(m.triangles, file.triangles, 3 * (size_t)file.triangle_count * sizeof(int));
-    for (i = 0; i < file.vertex_count; i++) {
-        fsi_vec3 v = file.vertices[i];
-        m.vertices[i] = y_up ? fsi_v3(v.x, -v.z, v.y) : v;
-    }
-    fsi_io_destroy_mesh(&file);
-    return m;
-}
-
 /* The solid, in the middle of the tank and far enough above its floor for water to flow below. */
 static fsi_mesh *make_solid(ex_app *app, ex_mesh *m, double gap)
 {
@@ -98,7 +81,7 @@ int main(int argc, char **argv)
     ex_flag(&app, "y-up", &y_up, "the y axis of the file points up");
     ex_real(&app, "dt", &dt, 0, 20, "time step without substeps [ms], 0: chosen by the simulator");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
-    shape = file ? load(&app, file, y_up) : ex_knot(2, 3, 0.5, 72, 10);
+    shape = file ? ex_load_mesh(&app, file, y_up) : ex_knot(2, 3, 0.5, 72, 10);
 
     tank.lo = fsi_v3(0, 0, 0);
     tank.hi = fsi_v3(1, 1, 0.6);
