@@ -3543,6 +3543,7 @@ static fsi_status fsi__ls_keep_volumes(fsi__ls_run *run)
         const double share = area > 0 ? 2 * f->jj * cell / (dx * area) : 1;
         f->missing = (missing > most ? most : (missing < -most ? -most : missing)) / cell * (share > 1 ? 1 : share);
         f->volume = m->next.shape[c].volume / cell + fabs(f->missing);
+        if (f->volume < 0.5) f->volume = 0.5; /* S counts at least half of a cell with phi < 0, of which marching may see next to nothing */
         run->stats.advection_loss -= missing;
     }
     for (round = 0; round < FSI__LS_NEWTON && left > 0; round++) left = fsi__ls_correct(run);
