@@ -3304,7 +3304,8 @@ static void fsi__ls_drop_foundlings(fsi__ls_run *run)
    So w = 2 dx J'J/A, two thirds for a plane; w = 1 would overshoot by half. */
 typedef struct fsi__ls_cell { /* a cell of that band */
     int entry;
-    double start, value, share; /* phi*, phi [dx]; H(phi*) */
+    double start, value;        /* phi*, phi [dx] */
+    double share, now;          /* H of these */
     double weight;              /* s */
 } fsi__ls_cell;
 
@@ -3333,7 +3334,7 @@ static void fsi__ls_sum_pieces(void *arg, int chunk, int begin, int end)
         double h = 0, jj = 0, jd = 0;
         for (i = p->begin; i < p->end; i++) {
             const fsi__ls_cell *c = &run->m->band[i];
-            const double at = fsi__ls_heaviside(c->value), slope = -2 * at * (1 - at);
+            const double at = c->now, slope = -2 * at * (1 - at);
             h += c->weight * (at - c->share);
             jj += c->weight * slope * slope;
             jd += c->weight * slope * (c->value - c->start);
@@ -3356,9 +3357,10 @@ static void fsi__ls_move_pieces(void *arg, int chunk, int begin, int end)
         double moved = 0;
         for (i = p->begin; i < p->end; i++) {
             fsi__ls_cell *c = &run->m->band[i];
-            const double at = fsi__ls_heaviside(c->value), next = c->start + 2 * at * (1 - at) * lam, change = fabs(next - c->value);
+            const double next = c->start + 2 * c->now * (1 - c->now) * lam, change = fabs(next - c->value);
             if (fabs(c->value) < 2 && change > moved) moved = change;
             c->value = next;
+            c->now = fsi__ls_heaviside(next);
         }
         p->moved = moved;
     }
@@ -3421,7 +3423,7 @@ static fsi_status fsi__ls_collect_band(fsi__ls_run *run)
             fsi__ls_cell *cell = &m->band[p->first[m->next_label[e]]++];
             cell->entry = (int)e;
             cell->start = cell->value = (double)phi[e] / dx;
-            cell->share = fsi__ls_heaviside(cell->start);
+            cell->share = cell->now = fsi__ls_heaviside(cell->start);
             cell->weight = fsi__ls_clear_share(run, e);
         }
     for (c = p->count; c > 0; c--) p->first[c] = p->first[c - 1]; /* filling moved each to the beginning of the next */
