@@ -3246,7 +3246,22 @@ static void fsi__ls_bequeath(fsi__ls_run *run, int from)
     run->lost_volume += m->trial.target[from];
 }
 
-/* Targets of the next components from those of the present ones, by the links. */
+/* Links k to end are those of one old component: it hands its target on to the components that these lead to. */
+static void fsi__ls_share_target(const fsi__ls_impl *m, int k, int end)
+{
+    const fsi__ls_parts *next = &m->next;
+    const double target = m->trial.target[m->link[k].from];
+    double sum = 0;
+    int i;
+    if (end - k == 1) {
+        next->target[m->link[k].to] += target;
+        return;
+    }
+    for (i = k; i < end; i++) sum += fsi__ls_flow(next, &m->link[i]);
+    for (i = k; i < end; i++) next->target[m->link[i].to] += sum > 0 ? target * fsi__ls_flow(next, &m->link[i]) / sum : target / (end - k);
+}
+
+/* Targets of the next components from those of the present ones, by the links. Shapes of components count where one has split. */
 static void fsi__ls_hand_on_targets(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
@@ -3262,14 +3277,13 @@ static void fsi__ls_hand_on_targets(fsi__ls_run *run)
     }
     for (k = 0; k < next->count; k++) run->stats.merges += next->parents[k] > 1 ? next->parents[k] - 1 : 0;
     for (k = 0; k < m->link_count; k = end) {
-        double sum = 0;
         from = m->link[k].from;
-        for (end = k; end < m->link_count && m->link[end].from == from; end++) sum += fsi__ls_flow(next, &m->link[end]);
+        for (end = k; end < m->link_count && m->link[end].from == from; end++) continue;
         if (from < 0) continue; /* liquid without a parent */
         for (; expected < from; expected++) fsi__ls_bequeath(run, expected);
         expected = from + 1;
         run->stats.splits += end - k - 1;
-        for (; k < end; k++) next->target[m->link[k].to] += sum > 0 ? m->trial.target[from] * fsi__ls_flow(next, &m->link[k]) / sum : m->trial.target[from] / (end - k);
+        fsi__ls_share_target(m, k, end);
     }
     for (; expected < m->trial.count; expected++) fsi__ls_bequeath(run, expected);
 }
@@ -3518,16 +3532,28 @@ static fsi_status fsi__ls_keep_volumes(fsi__ls_run *run)
     return FSI_OK;
 }
 
-/* Components of next_phi: labels, grown by some cells, into solids too, and volumes. */
-static fsi_status fsi__ls_find_components(fsi__ls_run *run, int layers)
+/* Components of next_phi: labels, grown by three cells, into solids too. */
+static fsi_status fsi__ls_find_components(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     int count;
     FSI__LS_TRY(fsi_grid_label(m->next_phi, fsi__ls_mask(run), m->next_label, &count));
     FSI__LS_TRY(fsi__ls_grow_parts(run, &m->next, count));
     m->next.count = count;
-    FSI__LS_TRY(fsi_grid_grow_labels(m->next_label, m->next_phi, layers));
-    return fsi_grid_volumes(m->next_phi, m->next_label, count, NULL, fsi__ls_psi(m), m->next.shape);
+    return fsi_grid_grow_labels(m->next_label, m->next_phi, 3);
+}
+
+/* Components of next_phi, with their targets; `trace`: velocities moved them there. Their shapes are found when asked for, or when they are needed. */
+static fsi_status fsi__ls_follow_components(fsi__ls_run *run, int trace, int shapes)
+{
+    fsi__ls_impl *m = run->m;
+    int k;
+    FSI__LS_TRY(fsi__ls_find_components(run));
+    FSI__LS_TRY(fsi__ls_link_components(run, trace));
+    for (k = 1; k < m->link_count; k++) shapes |= m->link[k].from == m->link[k - 1].from; /* a split */
+    if (shapes) FSI__LS_TRY(fsi_grid_volumes(m->next_phi, m->next_label, m->next.count, NULL, fsi__ls_psi(m), m->next.shape));
+    fsi__ls_hand_on_targets(run);
+    return FSI_OK;
 }
 
 
@@ -3768,9 +3794,7 @@ static fsi_status fsi__ls_drain_sink(fsi__ls_run *run, fsi__ls_sink *sink)
     } else sink->trial.pending = 0; /* what a sink does not use is not saved up */
     if (!(job.taken > 0)) return FSI_OK;
     sink->trial.total += fsi__ls_lower_targets(m);
-    FSI__LS_TRY(fsi__ls_find_components(run, 3));
-    FSI__LS_TRY(fsi__ls_link_components(run, 0));
-    fsi__ls_hand_on_targets(run);
+    FSI__LS_TRY(fsi__ls_follow_components(run, 0, 0));
     fsi__ls_take_next(m);
     fsi__ls_swap_fields(&m->trial_phi, &m->next_phi);
     return FSI_OK;
@@ -3812,9 +3836,7 @@ static fsi_status fsi__ls_conserve(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     run->flipped = 0;
-    FSI__LS_TRY(fsi__ls_find_components(run, 3));
-    FSI__LS_TRY(fsi__ls_link_components(run, 1));
-    fsi__ls_hand_on_targets(run);
+    FSI__LS_TRY(fsi__ls_follow_components(run, 1, run->s->desc.conserve_volume));
     fsi__ls_drop_foundlings(run);
     if (run->s->desc.conserve_volume) {
         FSI__LS_TRY(fsi_grid_grow_labels(m->next_label, m->next_phi, FSI__LS_BAND));
@@ -3822,9 +3844,7 @@ static fsi_status fsi__ls_conserve(fsi__ls_run *run)
     }
     fsi__ls_take_next(m);
     if (run->flipped > 0) { /* cells joined or left a component: it may have split or merged */
-        FSI__LS_TRY(fsi__ls_find_components(run, 3));
-        FSI__LS_TRY(fsi__ls_link_components(run, 0));
-        fsi__ls_hand_on_targets(run);
+        FSI__LS_TRY(fsi__ls_follow_components(run, 0, 0));
         fsi__ls_take_next(m);
     }
     fsi__ls_lap(run, &run->stats.seconds_volume);
@@ -4255,10 +4275,8 @@ static fsi_status fsi__ls_fill_targets(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     int c;
-    FSI__LS_TRY(fsi__ls_find_components(run, 3));
-    FSI__LS_TRY(fsi__ls_link_components(run, 0));
     for (c = 0; c < m->trial.count; c++) m->trial.target[c] -= m->trial.shape[c].volume;
-    fsi__ls_hand_on_targets(run);
+    FSI__LS_TRY(fsi__ls_follow_components(run, 0, 1));
     for (c = 0; c < m->next.count; c++) m->next.target[c] += m->next.shape[c].volume;
     fsi__ls_take_next(m);
     return FSI_OK;
