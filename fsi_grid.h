@@ -2532,7 +2532,8 @@ typedef struct fsi__march {
     int cut;                           /* 1: a solid takes up part of some cell in or around the block */
     fsi__sums *only;                   /* when all liquid around bears one label: its sums */
     double lower[3][9], width[3][9];   /* of the cubes along each axis: lower corner from that of the box, edge; width 0: none there */
-    fsi_real phi[1000], share[1000], u[3][1728]; /* gathered, 1 and 2 cells around; share of a cell that is no solid, when cut */
+    fsi_real phi[1000], share[1000];   /* gathered, 1 cell around; share of a cell that is no solid, when cut */
+    double u[3][1000];                 /* likewise, when asked for: velocity, the mean of a cell's faces */
 } fsi__march;
 
 static void fsi__sums_clear(fsi__sums *s, int label)
@@ -2759,13 +2760,23 @@ static fsi__sums *fsi__march_corner(fsi__march *m, const int l[3], int c)
     return e < 0 ? NULL : fsi__march_sums(m, all->label ? all->label[e] : 0);
 }
 
-/* Velocity at cell (x, y, z) from the block's corner: the mean of its faces. */
-static void fsi__march_velocity(const fsi__march *m, int x, int y, int z, double u[3])
+/* Velocities of the cells in and around the block. */
+static void fsi__march_velocities(fsi__march *m, int axis)
 {
-    static const int step[3] = { 1, 12, 144 };
-    const int dim = m->all->phi->grid->dim, at = x + 2 + (y + 2) * 12 + (dim == 3 ? (z + 2) * 144 : 0);
-    int a;
-    for (a = 0; a < dim && m->all->with_u; a++) u[a] = ((double)m->u[a][at] + (double)m->u[a][at + step[a]]) / 2;
+    static const int step[3] = { 1, 10, 100 };
+    const fsi_grid *g = m->all->phi->grid;
+    const int lo[3] = { m->corner[0] - 1, m->corner[1] - 1, g->dim == 3 ? m->corner[2] - 1 : 0 };
+    int n[3] = { 10, 10, 1 }, x, y, z, beside;
+    fsi_real face[1100];
+    if (g->dim == 3) n[2] = 10;
+    n[axis]++;
+    beside = axis == 0 ? 1 : (axis == 1 ? n[0] : n[0] * n[1]);
+    fsi__grid_gather_box(m->all->u[axis], lo, n, face);
+    for (z = 0; z < (g->dim == 3 ? 10 : 1); z++)
+        for (y = 0; y < 10; y++) {
+            const fsi_real *f = face + (z * n[1] + y) * n[0];
+            for (x = 0; x < 10; x++) m->u[axis][z * step[2] + y * step[1] + x] = ((double)f[x] + (double)f[x + beside]) / 2;
+        }
 }
 
 /* Does block b own the cubes of region r of each axis, 0: the first, shared with the block before, 1: those inside, 2: that shared with the next? */
@@ -2840,7 +2851,7 @@ static void fsi__march_deep(fsi__march *m, fsi__sums *s)
 static void fsi__march_cube(fsi__march *m, const int l[3], const fsi_real *v, int full, fsi__cube *q)
 {
     const int sz = m->all->phi->grid->dim == 3 ? 100 : 0;
-    int c, first = -1;
+    int c, first = -1, a;
     q->single = 1;
     q->cut = 0;
     for (c = 0; c < 3; c++) {
@@ -2853,7 +2864,7 @@ static void fsi__march_cube(fsi__march *m, const int l[3], const fsi_real *v, in
         q->cut |= q->share[c] < 1;
         q->sums[c] = q->phi[c] < 0 ? m->only : NULL;
         if (!(q->phi[c] < 0)) continue;
-        fsi__march_velocity(m, l[0] - 1 + (c & 1), l[1] - 1 + (c >> 1 & 1), l[2] - 1 + (c >> 2), q->u[c]);
+        for (a = 0; a < m->all->phi->grid->dim && m->all->with_u; a++) q->u[c][a] = m->u[a][v - m->phi + (c & 1) + (c >> 1 & 1) * 10 + (c >> 2) * sz];
         if (m->only) continue;
         q->sums[c] = fsi__march_corner(m, l, c);
         if (first < 0) first = c;
@@ -2862,20 +2873,35 @@ static void fsi__march_cube(fsi__march *m, const int l[3], const fsi_real *v, in
     fsi__cube_run(q, full);
 }
 
+/* Sum over the whole cubes of a row of the means of their corners' velocities; v: first corner of the row in the gathered box. */
+static void fsi__march_whole(const fsi__march *m, int v, const unsigned char whole[9], double u[3])
+{
+    const int dim = m->all->phi->grid->dim, sz = dim == 3 ? 100 : 0;
+    int a, k;
+    for (a = 0; a < dim; a++) {
+        const double *p = m->u[a] + v;
+        double four[10];
+        for (k = 0; k < 10; k++) four[k] = p[k] + p[k + 10] + p[k + sz] + p[k + sz + 10];
+        for (k = 0; k < 9; k++) u[a] += whole[k] ? (four[k] + four[k + 1]) / 8 : 0;
+    }
+}
+
 /* The cubes of a row along x. Whole ones in the midst of one component are added up first. */
 static void fsi__march_row(fsi__march *m, int l[3], const int owns[27], fsi__cube *q)
 {
     const int sz = m->all->phi->grid->dim == 3 ? 100 : 0, region = 3 * ((l[1] > 0) + (l[1] > 7)) + 9 * ((l[2] > 0) + (l[2] > 7));
     const fsi_real *v = m->phi + l[1] * 10 + l[2] * sz;
     const double breadth = m->width[1][l[1]] * m->width[2][l[2]];
+    unsigned char is_whole[9] = { 0 };
     int liquid[10], n, k, whole = 0, sum = 0;
-    double x[3];
+    double x[3], u[3] = { 0, 0, 0 };
     if (breadth == 0) return;
     for (k = 0; k < 10; k++) liquid[k] = (v[k] < 0) + (v[k + 10] < 0) + (v[k + sz] < 0) + (v[k + sz + 10] < 0);
     for (k = 0; k < 9; k++) {
         n = liquid[k] + liquid[k + 1];
         if (n == 0 || !owns[region + (k > 0) + (k > 7)] || m->width[0][k] == 0) continue;
-        if (n == 8 && m->only && !m->all->with_u && !m->cut && m->width[0][k] * breadth == 1) {
+        if (n == 8 && m->only && !m->cut && m->width[0][k] * breadth == 1) {
+            is_whole[k] = 1;
             whole++;
             sum += k;
             continue;
@@ -2886,7 +2912,9 @@ static void fsi__march_row(fsi__march *m, int l[3], const int owns[27], fsi__cub
     if (!whole) return;
     x[0] = m->corner[0] + (double)sum / whole;
     for (k = 1; k < 3; k++) x[k] = m->lower[k][l[k]] + m->width[k][l[k]] / 2;
-    fsi__sums_add(m->only, whole, x, q->u[0]);
+    if (m->all->with_u) fsi__march_whole(m, (int)(v - m->phi), is_whole, u);
+    for (k = 0; k < 3; k++) u[k] /= whole;
+    fsi__sums_add(m->only, whole, x, u);
 }
 
 static void fsi__march_cubes(fsi__march *m)
@@ -2971,7 +2999,7 @@ static void fsi__march_block(fsi__march *m, int b)
     }
     fsi__march_axes(m);
     fsi__grid_gather(all->phi, b, 1, m->phi);
-    for (a = 0; a < g->dim && all->with_u; a++) fsi__grid_gather(all->u[a], b, 2, m->u[a]);
+    for (a = 0; a < g->dim && all->with_u; a++) fsi__march_velocities(m, a);
     fsi__march_cubes(m);
 }
 

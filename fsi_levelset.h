@@ -3290,7 +3290,22 @@ static void fsi__ls_bequeath(fsi__ls_run *run, int from)
     run->lost_volume += m->trial.target[from];
 }
 
-/* Targets of the next components from those of the present ones, by the links. */
+/* Links k to end are those of one old component: it hands its target on to the components that these lead to. */
+static void fsi__ls_share_target(const fsi__ls_impl *m, int k, int end)
+{
+    const fsi__ls_parts *next = &m->next;
+    const double target = m->trial.target[m->link[k].from];
+    double sum = 0;
+    int i;
+    if (end - k == 1) {
+        next->target[m->link[k].to] += target;
+        return;
+    }
+    for (i = k; i < end; i++) sum += fsi__ls_flow(next, &m->link[i]);
+    for (i = k; i < end; i++) next->target[m->link[i].to] += sum > 0 ? target * fsi__ls_flow(next, &m->link[i]) / sum : target / (end - k);
+}
+
+/* Targets of the next components from those of the present ones, by the links. Shapes of components count where one has split. */
 static void fsi__ls_hand_on_targets(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
@@ -3306,14 +3321,13 @@ static void fsi__ls_hand_on_targets(fsi__ls_run *run)
     }
     for (k = 0; k < next->count; k++) run->stats.merges += next->parents[k] > 1 ? next->parents[k] - 1 : 0;
     for (k = 0; k < m->link_count; k = end) {
-        double sum = 0;
         from = m->link[k].from;
-        for (end = k; end < m->link_count && m->link[end].from == from; end++) sum += fsi__ls_flow(next, &m->link[end]);
+        for (end = k; end < m->link_count && m->link[end].from == from; end++) continue;
         if (from < 0) continue; /* liquid without a parent */
         for (; expected < from; expected++) fsi__ls_bequeath(run, expected);
         expected = from + 1;
         run->stats.splits += end - k - 1;
-        for (; k < end; k++) next->target[m->link[k].to] += sum > 0 ? m->trial.target[from] * fsi__ls_flow(next, &m->link[k]) / sum : m->trial.target[from] / (end - k);
+        fsi__ls_share_target(m, k, end);
     }
     for (; expected < m->trial.count; expected++) fsi__ls_bequeath(run, expected);
 }
@@ -3348,7 +3362,8 @@ static void fsi__ls_drop_foundlings(fsi__ls_run *run)
    So w = 2 dx J'J/A, two thirds for a plane; w = 1 would overshoot by half. */
 typedef struct fsi__ls_cell { /* a cell of that band */
     int entry;
-    double start, value, share; /* phi*, phi [dx]; H(phi*) */
+    double start, value;        /* phi*, phi [dx] */
+    double share, now;          /* H of these */
     double weight;              /* s */
 } fsi__ls_cell;
 
@@ -3377,7 +3392,7 @@ static void fsi__ls_sum_pieces(void *arg, int chunk, int begin, int end)
         double h = 0, jj = 0, jd = 0;
         for (i = p->begin; i < p->end; i++) {
             const fsi__ls_cell *c = &run->m->band[i];
-            const double at = fsi__ls_heaviside(c->value), slope = -2 * at * (1 - at);
+            const double at = c->now, slope = -2 * at * (1 - at);
             h += c->weight * (at - c->share);
             jj += c->weight * slope * slope;
             jd += c->weight * slope * (c->value - c->start);
@@ -3400,9 +3415,10 @@ static void fsi__ls_move_pieces(void *arg, int chunk, int begin, int end)
         double moved = 0;
         for (i = p->begin; i < p->end; i++) {
             fsi__ls_cell *c = &run->m->band[i];
-            const double at = fsi__ls_heaviside(c->value), next = c->start + 2 * at * (1 - at) * lam, change = fabs(next - c->value);
+            const double next = c->start + 2 * c->now * (1 - c->now) * lam, change = fabs(next - c->value);
             if (fabs(c->value) < 2 && change > moved) moved = change;
             c->value = next;
+            c->now = fsi__ls_heaviside(next);
         }
         p->moved = moved;
     }
@@ -3465,7 +3481,7 @@ static fsi_status fsi__ls_collect_band(fsi__ls_run *run)
             fsi__ls_cell *cell = &m->band[p->first[m->next_label[e]]++];
             cell->entry = (int)e;
             cell->start = cell->value = (double)phi[e] / dx;
-            cell->share = fsi__ls_heaviside(cell->start);
+            cell->share = cell->now = fsi__ls_heaviside(cell->start);
             cell->weight = fsi__ls_clear_share(run, e);
         }
     for (c = p->count; c > 0; c--) p->first[c] = p->first[c - 1]; /* filling moved each to the beginning of the next */
@@ -3561,16 +3577,28 @@ static fsi_status fsi__ls_keep_volumes(fsi__ls_run *run)
     return FSI_OK;
 }
 
-/* Components of next_phi: labels, grown by some cells, into solids too, and volumes. */
-static fsi_status fsi__ls_find_components(fsi__ls_run *run, int layers)
+/* Components of next_phi: labels, grown by three cells, into solids too. */
+static fsi_status fsi__ls_find_components(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     int count;
     FSI__LS_TRY(fsi_grid_label(m->next_phi, fsi__ls_mask(run), m->next_label, &count));
     FSI__LS_TRY(fsi__ls_grow_parts(run, &m->next, count));
     m->next.count = count;
-    FSI__LS_TRY(fsi_grid_grow_labels(m->next_label, m->next_phi, layers));
-    return fsi_grid_volumes(m->next_phi, m->next_label, count, NULL, fsi__ls_psi(m), m->next.shape);
+    return fsi_grid_grow_labels(m->next_label, m->next_phi, 3);
+}
+
+/* Components of next_phi, with their targets; `trace`: velocities moved them there. Their shapes are found when asked for, or when they are needed. */
+static fsi_status fsi__ls_follow_components(fsi__ls_run *run, int trace, int shapes)
+{
+    fsi__ls_impl *m = run->m;
+    int k;
+    FSI__LS_TRY(fsi__ls_find_components(run));
+    FSI__LS_TRY(fsi__ls_link_components(run, trace));
+    for (k = 1; k < m->link_count; k++) shapes |= m->link[k].from == m->link[k - 1].from; /* a split */
+    if (shapes) FSI__LS_TRY(fsi_grid_volumes(m->next_phi, m->next_label, m->next.count, NULL, fsi__ls_psi(m), m->next.shape));
+    fsi__ls_hand_on_targets(run);
+    return FSI_OK;
 }
 
 
@@ -3811,9 +3839,7 @@ static fsi_status fsi__ls_drain_sink(fsi__ls_run *run, fsi__ls_sink *sink)
     } else sink->trial.pending = 0; /* what a sink does not use is not saved up */
     if (!(job.taken > 0)) return FSI_OK;
     sink->trial.total += fsi__ls_lower_targets(m);
-    FSI__LS_TRY(fsi__ls_find_components(run, 3));
-    FSI__LS_TRY(fsi__ls_link_components(run, 0));
-    fsi__ls_hand_on_targets(run);
+    FSI__LS_TRY(fsi__ls_follow_components(run, 0, 0));
     fsi__ls_take_next(m);
     fsi__ls_swap_fields(&m->trial_phi, &m->next_phi);
     return FSI_OK;
@@ -3909,9 +3935,7 @@ static fsi_status fsi__ls_conserve(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     run->flipped = 0;
-    FSI__LS_TRY(fsi__ls_find_components(run, 3));
-    FSI__LS_TRY(fsi__ls_link_components(run, 1));
-    fsi__ls_hand_on_targets(run);
+    FSI__LS_TRY(fsi__ls_follow_components(run, 1, run->s->desc.conserve_volume));
     fsi__ls_drop_foundlings(run);
     if (run->s->desc.conserve_volume) {
         FSI__LS_TRY(fsi_grid_grow_labels(m->next_label, m->next_phi, FSI__LS_BAND));
@@ -3919,9 +3943,7 @@ static fsi_status fsi__ls_conserve(fsi__ls_run *run)
     }
     fsi__ls_take_next(m);
     if (run->flipped > 0) { /* cells joined or left a component: it may have split or merged */
-        FSI__LS_TRY(fsi__ls_find_components(run, 3));
-        FSI__LS_TRY(fsi__ls_link_components(run, 0));
-        fsi__ls_hand_on_targets(run);
+        FSI__LS_TRY(fsi__ls_follow_components(run, 0, 0));
         fsi__ls_take_next(m);
     }
     fsi__ls_lap(run, &run->stats.seconds_volume);
@@ -4361,10 +4383,8 @@ static fsi_status fsi__ls_fill_targets(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     int c;
-    FSI__LS_TRY(fsi__ls_find_components(run, 3));
-    FSI__LS_TRY(fsi__ls_link_components(run, 0));
     for (c = 0; c < m->trial.count; c++) m->trial.target[c] -= m->trial.shape[c].volume;
-    fsi__ls_hand_on_targets(run);
+    FSI__LS_TRY(fsi__ls_follow_components(run, 0, 1));
     for (c = 0; c < m->next.count; c++) m->next.target[c] += m->next.shape[c].volume;
     fsi__ls_take_next(m);
     return FSI_OK;

@@ -1,0 +1,148 @@
+/* Speed of a substep of fsi_levelset.h: a ball that falls into a pool, a drop in boxes of different sizes; each phase beside what memory would need
+   to stream, once each, the fields that it reads and writes in the blocks that exist. One thread: CPU time; two: of the wall.
+   usage: bench_levelset [n: only the ball, in n^3]. SPDX-License-Identifier: MIT */
+#define _POSIX_C_SOURCE 199309L
+#define FSI_IMPLEMENTATION
+#include "../fsi_levelset.h"
+#include "../tests/test.h"
+#include "bench.h"
+
+enum { WARM = 4, STEPS = 9, PHASES = 8 };
+static const char *const phase_name[PHASES] = { "all", "advection", "distance", "volume", "pressure", "extrapolation", "viscosity", "other" };
+static double stream; /* bytes a second */
+
+static double wall_seconds(void *user)
+{
+    struct timespec t;
+    (void)user;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void must(const fsi_levelset *s, fsi_status status)
+{
+    if (status == FSI_OK) return;
+    puts(s ? fsi_levelset_error(s)->message : "no liquid");
+    exit(1);
+}
+
+static long long liquid_cells(const fsi_levelset *s)
+{
+    const size_t count = (size_t)s->grid->block_count * (size_t)s->grid->block_cells;
+    long long n = 0;
+    size_t e;
+    for (e = 0; e < count; e++) n += s->phi->value[e] < 0;
+    return n;
+}
+
+/* Bytes that the phases of a substep must move, each number that they read or write once. */
+static void count_bytes(const fsi_levelset *s, double *bytes)
+{
+    const double w = sizeof(fsi_real), entries = (double)s->grid->block_count * s->grid->block_cells, liquid = (double)liquid_cells(s);
+    const double iteration = (4 * 16 + 12 + 16) * 8.0 / 7 + 13 * 8; /* of the pressure solver, see bench_pressure.c */
+    int k;
+    bytes[1] = 8 * w * entries;                                      /* phi and u, from and to */
+    bytes[2] = 2 * w * entries;
+    bytes[3] = (2 * w + 2 * sizeof(int)) * entries;                  /* phi and labels, before and after */
+    bytes[4] = (iteration * s->stats.pressure_iterations + 2 * 8 * w) * liquid; /* u, phi, pressure: twice */
+    bytes[5] = 2 * 3 * (2 * w + 1) * entries;                        /* u and which are known, twice */
+    bytes[6] = 0;
+    bytes[7] = (2 * (5 * w + sizeof(int)) + 4 * w + sizeof(int)) * entries; /* the copy that a failure leaves alone; momentum of components */
+    for (k = 1, bytes[0] = 0; k < PHASES; k++) bytes[0] += bytes[k];
+}
+
+/* Substeps of s; returns CPU seconds of one, or with threads, seconds. */
+static double run(fsi_levelset *s, const char *name, int threads)
+{
+    double seconds[PHASES][STEPS], middle[PHASES], bytes[PHASES];
+    int k, t, iterations = 0;
+    for (t = 0; t < WARM + STEPS; t++) {
+        const fsi_levelset_stats *q = &s->stats;
+        const double start = s->context->now(NULL);
+        must(s, fsi_levelset_step(s, (fsi_real)0.999 * fsi_levelset_suggest_dt(s)));
+        if (q->substeps != 1) printf("(%d substeps)\n", q->substeps);
+        if (t < WARM) continue;
+        seconds[0][t - WARM] = s->context->now(NULL) - start;
+        seconds[1][t - WARM] = q->seconds_advection;
+        seconds[2][t - WARM] = q->seconds_distance;
+        seconds[3][t - WARM] = q->seconds_volume;
+        seconds[4][t - WARM] = q->seconds_pressure;
+        seconds[5][t - WARM] = q->seconds_extrapolation;
+        seconds[6][t - WARM] = q->seconds_viscosity;
+        seconds[7][t - WARM] = q->seconds_other;
+        iterations += q->pressure_iterations;
+    }
+    count_bytes(s, bytes);
+    for (k = 0; k < PHASES; k++) middle[k] = median(seconds[k], STEPS);
+    printf("%-14s %3d^3, %d thread%s: %7.1f ms a substep, %.2f us a liquid cell; %.1f iterations, %lld cells, %d blocks, %.1f MB, hash %016llx\n", name, s->grid->n[0], threads, threads > 1 ? "s" : "",
+           1e3 * middle[0], 1e6 * middle[0] / (double)liquid_cells(s), (double)iterations / STEPS, liquid_cells(s), s->stats.blocks, 1e-6 * (double)s->stats.bytes, (unsigned long long)fsi_levelset_hash(s));
+    for (k = 1; k < PHASES; k++)
+        if (bytes[k] > 0 || middle[k] > 1e-4) printf("    %-14s %7.1f ms, floor %5.1f ms (x %.0f)\n", phase_name[k], 1e3 * middle[k], 1e3 * bytes[k] / stream, middle[k] * stream / (bytes[k] + 1e-300));
+    fflush(stdout);
+    return middle[0];
+}
+
+static fsi_levelset *make(fsi_context *c, int n, double dx, double tension, int threads)
+{
+    fsi_levelset_desc d = fsi_levelset_default_desc();
+    fsi_levelset *s = NULL;
+    *c = fsi_default_context();
+    c->now = threads > 1 ? wall_seconds : bench_seconds;
+    if (threads > 1) test_threads(c, threads, 0);
+    d.context = c;
+    d.n[0] = d.n[1] = d.n[2] = n;
+    d.dx = (fsi_real)dx;
+    d.gravity = fsi_v3(0, (fsi_real)-9.81, 0);
+    d.surface_tension = (fsi_real)tension;
+    must(s, fsi_levelset_create(&s, &d));
+    return s;
+}
+
+static fsi_vec3 point(double x, double y, double z) { return fsi_v3((fsi_real)x, (fsi_real)y, (fsi_real)z); }
+
+/* In a unit box. */
+static void ball_and_pool(const char *name, int n, double tension, int threads)
+{
+    fsi_context c;
+    fsi_levelset *s = make(&c, n, 1.0 / n, tension, threads);
+    fsi_box3 pool;
+    pool.lo = fsi_v3(0, 0, 0);
+    pool.hi = point(1, 0.25, 1);
+    must(s, fsi_levelset_fill_box(s, pool, fsi_v3(0, 0, 0)));
+    must(s, fsi_levelset_fill_sphere(s, point(0.5, 0.6, 0.5), (fsi_real)0.35, fsi_v3(0, -1, 0)));
+    run(s, name, threads);
+    fsi_levelset_destroy(s);
+}
+
+/* About 100000 cells of liquid, which turn and fall in the middle of a box of n^3 cells of 1/64 m. */
+static double drop(int n)
+{
+    fsi_context c;
+    fsi_levelset *s = make(&c, n, 1.0 / 64, 0.0728, 1);
+    const double middle = n / 128.0;
+    double time;
+    must(s, fsi_levelset_fill_sphere(s, point(middle, middle + 0.02, middle), (fsi_real)(28.8 / 64), point(0, 0.5, 0)));
+    time = run(s, "drop", 1);
+    fsi_levelset_destroy(s);
+    return time;
+}
+
+int main(int argc, char **argv)
+{
+    double small;
+    stream = stream_rate();
+    printf("memory: %.1f GB/s\n", 1e-9 * stream);
+    if (argc > 1) {
+        ball_and_pool("ball, pool", atoi(argv[1]), 0, 1);
+        return 0;
+    }
+    ball_and_pool("ball, pool", 64, 0, 1);
+    ball_and_pool("and tension", 64, 0.0728, 1);
+    ball_and_pool("ball, pool", 64, 0, 2);
+    ball_and_pool("ball, pool", 128, 0, 1);
+    ball_and_pool("and tension", 128, 0.0728, 1);
+    ball_and_pool("ball, pool", 128, 0, 2);
+    small = drop(64);
+    printf("a box of 256^3 takes %.2f times as long as one of 64^3\n", drop(256) / small);
+    return 0;
+}
