@@ -4958,15 +4958,17 @@ static fsi_status fsi__ls_check_flow(const fsi_levelset *s, fsi__stream *st, con
     return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, own->id, 0, "the state is of other emitters or sinks than this liquid has");
 }
 
-/* Numbers of a state that must be finite. */
-static fsi_status fsi__ls_check_reals(const fsi_levelset *s, fsi__stream *st, size_t count, size_t size)
+/* Numbers of a state that must be finite, and no farther from 0 than `most`. */
+static fsi_status fsi__ls_check_reals(const fsi_levelset *s, fsi__stream *st, size_t count, size_t size, double most)
 {
     size_t k;
     for (k = 0; k < count; k++) {
         double d = 0;
         fsi_real r = 0;
         fsi__bytes(st, size == sizeof d ? (void *)&d : (void *)&r, size);
-        if (!fsi_is_finite(size == sizeof d ? d : (double)r)) return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_levelset_load", (long long)st->used, 0, "the state is not finite at byte %.0f", (double)st->used);
+        if (size != sizeof d) d = (double)r;
+        if (!fsi_is_finite(d)) return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_levelset_load", (long long)st->used, 0, "the state is not finite at byte %.0f", (double)st->used);
+        if (fabs(d) > most) return fsi__fail(s->context, FSI_ERROR_FORMAT, "fsi_levelset_load", (long long)st->used, d, "the state holds %g at byte %.0f, where at most %g may stand", d, (double)st->used, most);
     }
     return FSI_OK;
 }
@@ -4978,17 +4980,18 @@ static fsi_status fsi__ls_check_content(const fsi_levelset *s, const fsi__ls_hea
     const fsi__ls_impl *m = (const fsi__ls_impl *)s->impl;
     const size_t start = st->used;
     int k, place = -1, before;
-    FSI__LS_TRY(fsi__ls_check_reals(s, st, FSI__LS_SAVED, sizeof(double)));
+    FSI__LS_TRY(fsi__ls_check_reals(s, st, FSI__LS_SAVED, sizeof(double), 1e300));
     for (k = 0; k < m->emitter_count; k++) FSI__LS_TRY(fsi__ls_check_flow(s, st, &m->emitter[k].flow));
     for (k = 0; k < m->sink_count; k++) FSI__LS_TRY(fsi__ls_check_flow(s, st, &m->sink[k].flow));
-    FSI__LS_TRY(fsi__ls_check_reals(s, st, (size_t)m->obstacle_count * (FSI__LS_OBSTACLE_BYTES / sizeof(fsi_real)), sizeof(fsi_real)));
-    FSI__LS_TRY(fsi__ls_check_reals(s, st, (size_t)head->components, sizeof(double)));
+    FSI__LS_TRY(fsi__ls_check_reals(s, st, (size_t)m->obstacle_count * (FSI__LS_OBSTACLE_BYTES / sizeof(fsi_real)), sizeof(fsi_real), 1e300));
+    FSI__LS_TRY(fsi__ls_check_reals(s, st, (size_t)head->components, sizeof(double), 1e300));
     for (k = 0; k < (int)head->blocks; k++) {
         before = place;
         fsi__bytes(st, &place, sizeof place);
         if (place <= before || (size_t)place >= fsi__grid_places(s->grid)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, k, place, "block %d of the state stands at place %d", k, place);
     }
-    FSI__LS_TRY(fsi__ls_check_reals(s, st, (size_t)head->blocks * (size_t)fsi__ls_saved_fields(s) * (size_t)s->grid->block_cells, sizeof(fsi_real)));
+    FSI__LS_TRY(fsi__ls_check_reals(s, st, (size_t)head->blocks * (size_t)s->grid->block_cells, sizeof(fsi_real), 1.001 * FSI__LS_BAND * (double)s->grid->dx)); /* phi */
+    FSI__LS_TRY(fsi__ls_check_reals(s, st, (size_t)head->blocks * (size_t)(fsi__ls_saved_fields(s) - 1) * (size_t)s->grid->block_cells, sizeof(fsi_real), 1e300));
     st->used = start;
     return FSI_OK;
 }
