@@ -1170,7 +1170,7 @@ FSI_FN void fsi__advect_move(const fsi__advect_block *s, fsi_real (*c)[64], fsi_
 }
 
 /* `rows` of a block, up to 8: their entries one row after the other. */
-FSI_FN void fsi__advect_rows(const fsi__advect *job, const fsi__advect_block *s, const int *row, int rows, fsi_real *out, int dim)
+static void fsi__advect_rows(const fsi__advect *job, const fsi__advect_block *s, const int *row, int rows, fsi_real *out, int dim)
 {
     const fsi_grid_place place = s->field->place;
     const int sy = s->u_reach.n[0], sz = sy * s->u_reach.n[1], start = -(s->u_reach.lo[0] + s->u_reach.lo[1] * sy + s->u_reach.lo[2] * sz), n = 8 * rows;
