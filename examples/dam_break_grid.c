@@ -28,7 +28,7 @@ static double level_at(const fsi_levelset *s, double x, double y)
     return marin_level_of(filled);
 }
 
-/* As fast and as far in front of the box as cells allow: at the first centres beyond its face. */
+/* At the first centres of cells in front of the box: nearer ones are in it, where there is no pressure. */
 static void add_pressures(marin_record *r, const fsi_levelset *s)
 {
     const fsi_real dx = s->desc.dx;
@@ -59,11 +59,13 @@ static fsi_levelset *make_water(ex_app *app, int across, const fsi_mesh *obstacl
     return s;
 }
 
-static void draw(ex_app *app, ex_scene *scene, fsi_grid_surface *skin, const fsi_levelset *s, const fsi_mesh *box, int frame)
+static void show(ex_app *app, ex_scene *scene, fsi_grid_surface *skin, const fsi_levelset *s, const fsi_mesh *box, int frame)
 {
     char text[64];
     ex_image *image;
     ex_check(app, fsi_grid_surface_update(skin, s->phi, 1));
+    ex_write_triangles(app, "water", frame, skin->vertices, skin->vertex_count, skin->elements, skin->element_count);
+    if (!app->images) return;
     ex_draw_surface(scene, skin->vertices, NULL, skin->vertex_count, skin->elements, skin->element_count);
     ex_draw_mesh(scene, box->vertices, NULL, box->vertex_count, box->faces, box->face_count, 0xd9783b);
     ex_draw_box(scene, scene->box, 1.5, 0x7d8894);
@@ -112,7 +114,7 @@ int main(int argc, char **argv)
             if (!(h3_arrival > 0) && level_at(s, 1.488, 0.5) > WET) h3_arrival = s->time;
         }
         app.sim_seconds = s->time;
-        if (app.images) draw(&app, &scene, skin, s, obstacle, frame);
+        show(&app, &scene, skin, s, obstacle, frame);
         ex_progress(&app, frame + 1);
     }
 

@@ -41,7 +41,7 @@
       >>app       ex_init ex_flag ex_int ex_real ex_string ex_operand ex_begin ex_check ex_progress ex_figure
                    ex_count_outside ex_end
       >>image     ex_image ex_line ex_disc ex_rect ex_text ex_text_width
-      >>files     ex_save_png ex_save_frame ex_write_mesh ex_write_particles
+      >>files     ex_save_png ex_save_frame ex_write_mesh ex_write_particles ex_write_triangles
       >>colours   ex_map_color ex_map_colors ex_speed_colors ex_color_bar
       >>plot      ex_plot_begin ex_plot_series ex_plot_save
       >>scene     ex_scene_begin ex_look_at_box ex_look_at_flat ex_draw_mesh ex_draw_colored_mesh ex_draw_walls
@@ -918,6 +918,17 @@ EX_FN void ex_write_particles(ex_app *app, const char *part, int frame, const fs
     mesh.vertex_count = count;
     mesh.attributes = &velocity;
     mesh.attribute_count = v ? 1 : 0;
+    ex_write_mesh(app, part, frame, &mesh);
+}
+
+/* The same for a surface of triangles. */
+EX_FN void ex_write_triangles(ex_app *app, const char *part, int frame, const fsi_vec3 *vertices, int vertex_count, const int *triangles, int triangle_count)
+{
+    fsi_io_mesh mesh = fsi_io_default_mesh();
+    mesh.vertices = vertices;
+    mesh.vertex_count = vertex_count;
+    mesh.triangles = triangles;
+    mesh.triangle_count = triangle_count;
     ex_write_mesh(app, part, frame, &mesh);
 }
 

@@ -60,9 +60,11 @@ static int add_nozzle(ex_app *app, fsi_levelset *s, double height, double speed,
     return id;
 }
 
-static void draw(ex_app *app, ex_scene *scene, fsi_grid_surface *skin, const fsi_levelset *s, const fsi_mesh *cake, int frame)
+static void show(ex_app *app, ex_scene *scene, fsi_grid_surface *skin, const fsi_levelset *s, const fsi_mesh *cake, int frame)
 {
     ex_check(app, fsi_grid_surface_update(skin, s->phi, 1));
+    ex_write_triangles(app, "honey", frame, skin->vertices, skin->vertex_count, skin->elements, skin->element_count);
+    if (!app->images) return;
     ex_draw_surface(scene, skin->vertices, NULL, skin->vertex_count, skin->elements, skin->element_count);
     ex_draw_mesh(scene, cake->vertices, NULL, cake->vertex_count, cake->faces, cake->face_count, 0xe8d5b5);
     ex_save_frame(app, ex_render(scene), frame);
@@ -118,7 +120,7 @@ int main(int argc, char **argv)
             worst = fmax(worst, fabs(s->stats.volume / emitted - 1));
         }
         app.sim_seconds = s->time;
-        if (app.images) draw(&app, &scene, skin, s, cake, frame);
+        show(&app, &scene, skin, s, cake, frame);
         ex_progress(&app, frame + 1);
     }
 
