@@ -3,7 +3,7 @@
 # machine, as a page. What has run since its program was built is not run again, so that hours cut short go on.
 # SPDX-License-Identifier: MIT
 # usage: validate.sh PAGE "COMPILER FLAGS" JOBS RUNS FOLDER PROGRAM...   FOLDER holds the built programs; each PROGRAM prints
-#        lines `key value unit` (unit may be absent); RUNS lists examples with their switches, a line each, whose last line
+#        lines `key value unit` (unit may be absent), or `key value unit reference tolerance verdict`; RUNS lists examples with their switches, a line each, whose last line
 #        is `key=value ...`
 set -e
 page=$1 build=$2 jobs=$3 runs=$4 folder=$5
@@ -46,9 +46,9 @@ mkdir -p "$(dirname "$page")"
         echo
         echo "## ${program#validate_} ($(sed -n 's/^exit 0 //p' "$log") s)"
         echo
-        echo "| figure | value | unit |"
-        echo "|---|---|---|"
-        awk '$1 != "exit" && (NF == 2 || NF == 3) { print "| " $1 " | " $2 " | " $3 " |" }' "$log"
+        echo "| figure | value | unit | must be |"
+        echo "|---|---|---|---|"
+        awk '$1 != "exit" && (NF == 2 || NF == 3 || NF == 6) { print "| " $1 " | " $2 " | " $3 " | " (NF == 6 ? $4 " +- " $5 ": " $6 : "") " |" }' "$log"
     done
     echo "$examples" | while read -r run; do
         # shellcheck disable=SC2086 # a run is words
