@@ -2418,17 +2418,18 @@ static void fsi__growth_start(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* The label that entry c of block b takes from its neighbours. */
-static int fsi__growth_choose(const fsi__growth *m, const int corner[3], int c)
+/* The label that entry c of block b takes from its neighbours; `beside`: the blocks at fsi__steps, -1: none. */
+static int fsi__growth_choose(const fsi__growth *m, int b, const int beside[6], int c)
 {
     const fsi_grid *g = m->phi->grid;
     fsi_real least = 0;
     int side, best = -1;
     for (side = 0; side < 2 * g->dim; side++) {
-        const int *s = fsi__steps[side];
-        const long long e = fsi_grid_entry(g, corner[0] + (c & 7) + s[0], corner[1] + (c >> 3 & 7) + s[1], corner[2] + (c >> 6) + s[2]);
+        const int shift = 3 * (side >> 1), last = side & 1 ? 7 : 0, way = side & 1 ? 1 : -1, out = (c >> shift & 7) == last;
+        const int at = c + ((out ? -7 : 1) * way) * (1 << shift), block = out ? beside[side] : b;
+        const size_t e = (size_t)block * (size_t)g->block_cells + (size_t)at;
         fsi_real p;
-        if (e < 0 || !fsi__mask_at(m->mask.liquid, (size_t)e)) continue;
+        if (block < 0 || !fsi__mask_at(m->mask.liquid, e)) continue;
         p = m->phi->value[e];
         if (best >= 0 && (p > least || (!(p < least) && m->label[e] >= best))) continue;
         best = m->label[e];
@@ -2453,7 +2454,7 @@ static void fsi__growth_step(void *arg, int chunk, int begin, int end)
             w &= fsi__mask_inside(g, corner, z, stay) & ~fsi__mask_of(m->mask.liquid, g, b)[z];
             fsi__mask_of(m->taken, g, b)[z] = w;
             for (c = 0; c < 64 && w >> c; c++)
-                if (w >> c & 1) m->label[(size_t)b * (size_t)g->block_cells + (size_t)(z * 64 + c)] = fsi__growth_choose(m, corner, z * 64 + c);
+                if (w >> c & 1) m->label[(size_t)b * (size_t)g->block_cells + (size_t)(z * 64 + c)] = fsi__growth_choose(m, b, beside, z * 64 + c);
         }
     }
 }

@@ -10,6 +10,7 @@
 enum { WARM = 4, STEPS = 9, PHASES = 8 };
 static const char *const phase_name[PHASES] = { "all", "advection", "distance", "volume", "pressure", "extrapolation", "viscosity", "other" };
 static double stream; /* bytes a second */
+static double tasks;  /* CPU seconds in what several threads could share */
 
 static double wall_seconds(void *user)
 {
@@ -17,6 +18,14 @@ static double wall_seconds(void *user)
     (void)user;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void one_thread(void *user, int count, void (*task)(void *arg, int index), void *arg)
+{
+    const double start = cpu_seconds(user);
+    int k;
+    for (k = 0; k < count; k++) task(arg, k);
+    tasks += cpu_seconds(user) - start;
 }
 
 static void must(const fsi_levelset *s, fsi_status status)
@@ -55,14 +64,18 @@ static void count_bytes(const fsi_levelset *s, double *bytes)
 static double run(fsi_levelset *s, const char *name, int threads)
 {
     double seconds[PHASES][STEPS], middle[PHASES], bytes[PHASES];
+    double share = 0, all = 0;
     int k, t, iterations = 0;
     for (t = 0; t < WARM + STEPS; t++) {
         const fsi_levelset_stats *q = &s->stats;
         const double start = s->context->now(NULL);
+        tasks = 0;
         must(s, fsi_levelset_step(s, (fsi_real)0.999 * fsi_levelset_suggest_dt(s)));
         if (q->substeps != 1) printf("(%d substeps)\n", q->substeps);
         if (t < WARM) continue;
         seconds[0][t - WARM] = s->context->now(NULL) - start;
+        share += tasks;
+        all += seconds[0][t - WARM];
         seconds[1][t - WARM] = q->seconds_advection;
         seconds[2][t - WARM] = q->seconds_distance;
         seconds[3][t - WARM] = q->seconds_volume;
@@ -76,6 +89,7 @@ static double run(fsi_levelset *s, const char *name, int threads)
     for (k = 0; k < PHASES; k++) middle[k] = median(seconds[k], STEPS);
     printf("%-14s %3d^3, %d thread%s: %7.1f ms a substep, %.2f us a liquid cell; %.1f iterations, %lld cells, %d blocks, %.1f MB, hash %016llx\n", name, s->grid->n[0], threads, threads > 1 ? "s" : "",
            1e3 * middle[0], 1e6 * middle[0] / (double)liquid_cells(s), (double)iterations / STEPS, liquid_cells(s), s->stats.blocks, 1e-6 * (double)s->stats.bytes, (unsigned long long)fsi_levelset_hash(s));
+    if (threads == 1) printf("    %.0f %% of it in tasks\n", 100 * share / all);
     for (k = 1; k < PHASES; k++)
         if (bytes[k] > 0 || middle[k] > 1e-4) printf("    %-14s %7.1f ms, floor %5.1f ms (x %.0f)\n", phase_name[k], 1e3 * middle[k], 1e3 * bytes[k] / stream, middle[k] * stream / (bytes[k] + 1e-300));
     fflush(stdout);
@@ -88,6 +102,7 @@ static fsi_levelset *make(fsi_context *c, int n, double dx, double tension, int 
     fsi_levelset *s = NULL;
     *c = fsi_default_context();
     c->now = threads > 1 ? wall_seconds : bench_seconds;
+    c->parallel_for = one_thread;
     if (threads > 1) test_threads(c, threads, 0);
     d.context = c;
     d.n[0] = d.n[1] = d.n[2] = n;
