@@ -91,6 +91,10 @@ build/validate/%.exe: examples/%.c $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) -std=c99 -I. $(FLAGS_validate) $< -o $@ -lm -pthread
 
+build/validate/%.exe: tests/%.c $(HEADERS)
+	@mkdir -p $(@D)
+	$(CC) -std=c99 -I. $(FLAGS_validate) $< -o $@ -lm -pthread
+
 build/bench/%.exe: bench/%.c $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) -std=c99 $(FLAGS_bench) $< -o $@ -lm -pthread
@@ -109,6 +113,18 @@ build/peer/peer_petsc.exe: tests/peer_petsc.c $(HEADERS)
 	@mkdir -p $(@D)
 	mpicc -std=c99 -O2 $$(pkg-config --cflags PETSc) $< -o $@ $$(pkg-config --libs PETSc) -lm -pthread
 
-build/%.exe: tests/$$(notdir $$*).c $(HEADERS)
+# The bodies of the headers are compiled once for all tests of a folder. From an archive the linker takes only what is
+# undefined: a test that brings its own bodies gets no second ones.
+build/%/fsi_impl.o: fsi_impl.c $(wildcard fsi*.h)
 	@mkdir -p $(@D)
-	$(CC) -std=c99 $(FLAGS_$(notdir $(@D))) $< -o $@ -lm -pthread
+	$(CC) -std=c99 $(FLAGS_$*) -c $< -o $@
+
+build/%/fsi.a: build/%/fsi_impl.o
+	@$(AR) rcs $@ $<
+
+build/%.o: tests/$$(notdir $$*).c $(HEADERS)
+	@mkdir -p $(@D)
+	$(CC) -std=c99 $(FLAGS_$(notdir $(@D))) -DTEST_LINKED -c $< -o $@
+
+build/%.exe: build/%.o build/$$(dir $$*)fsi.a
+	@$(CC) $(FLAGS_$(notdir $(@D))) $^ -o $@ -lm -pthread

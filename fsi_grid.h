@@ -1170,7 +1170,7 @@ FSI_FN void fsi__advect_move(const fsi__advect_block *s, fsi_real (*c)[64], fsi_
 }
 
 /* `rows` of a block, up to 8: their entries one row after the other. */
-static void fsi__advect_rows(const fsi__advect *job, const fsi__advect_block *s, const int *row, int rows, fsi_real *out, int dim)
+FSI__HOST_FN void fsi__advect_rows(const fsi__advect *job, const fsi__advect_block *s, const int *row, int rows, fsi_real *out, int dim)
 {
     const fsi_grid_place place = s->field->place;
     const int sy = s->u_reach.n[0], sz = sy * s->u_reach.n[1], start = -(s->u_reach.lo[0] + s->u_reach.lo[1] * sy + s->u_reach.lo[2] * sz), n = 8 * rows;
@@ -1572,7 +1572,7 @@ typedef struct fsi__mask {
 } fsi__mask;
 
 static int fsi__layers(const fsi_grid *g) { return g->block_cells / 64; }
-FSI_FN uint64_t *fsi__mask_of(uint64_t *mask, const fsi_grid *g, int b) { return mask + (size_t)b * (size_t)fsi__layers(g); }
+FSI__HOST_FN uint64_t *fsi__mask_of(uint64_t *mask, const fsi_grid *g, int b) { return mask + (size_t)b * (size_t)fsi__layers(g); }
 FSI_FN int fsi__mask_at(const uint64_t *mask, size_t entry) { return (int)(mask[entry >> 6] >> (entry & 63) & 1); }
 FSI_FN int fsi__mask_count(uint64_t w) /* bits of w */
 {

@@ -3,17 +3,26 @@
 
    Each test file is a program:
 
-      #define FSI_IMPLEMENTATION
-      #include "../fsi.h"
       #include "test.h"
+      #include "../fsi_grid.h"
 
       static void test_sphere_volume(void) { CHECK_NEAR(volume, 4.18879, TOL(1e-4, 1e-3)); }
       int main(int argc, char **argv) { TEST_BEGIN(argc, argv); RUN(test_sphere_volume); return TEST_END(); }
 
    An argument runs only the tests whose name contains it. The last line says `N passed, N failed`, counting RUNs.
-   Everything here is meant for one thread, except the tasks that the pool runs. TEST_NO_THREADS runs them serially. */
+   Everything here is meant for one thread, except the tasks that the pool runs. TEST_NO_THREADS runs them serially.
+
+   Include this before the headers under test: then `cc tests/test_NAME.c -lm -pthread` alone builds a test, with the
+   bodies of these headers inside. The Makefile defines TEST_LINKED and links fsi_impl.c instead, compiled once for all
+   tests. A test that looks inside (fsi__...), or defines a macro that changes the bodies, defines FSI_IMPLEMENTATION on
+   its own before anything else; it is linked all the same, and nothing is taken from fsi_impl.c. */
 #ifndef FSI_TEST_H
 #define FSI_TEST_H
+
+#if !defined(TEST_LINKED) && !defined(FSI_IMPLEMENTATION)
+#define FSI_IMPLEMENTATION
+#endif
+#include "../fsi.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,5 @@
 /* test_body.c - rigid-body exchange state: sweeps, impulses, free turning, refusal of impossible bodies.
    SPDX-License-Identifier: MIT */
-#define FSI_IMPLEMENTATION
-#include "../fsi.h"
 #include "test.h"
 
 #define EPS ((double)FSI_REAL_EPS)

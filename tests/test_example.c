@@ -1,8 +1,8 @@
 /* test_example.c - what all examples rely on: command line, thread pool, renderer, plots, shapes.
    SPDX-License-Identifier: MIT */
-#define FSI_IMPLEMENTATION
 #include "../examples/example.h"
 #include "test.h"
+#include "../fsi_io.h"
 
 /* ---- command line --------------------------------------------------------------------------------------------- */
 

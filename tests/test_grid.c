@@ -1,8 +1,7 @@
-/* test_grid.c - the sparse grid itself: blocks that come and go, fields that stay, gathers across blocks.
+/* test_grid.c - the sparse grid itself: blocks that come and go, fields that stay.
    SPDX-License-Identifier: MIT */
-#define FSI_IMPLEMENTATION
-#include "../fsi_grid.h"
 #include "test.h"
+#include "../fsi_grid.h"
 
 static uint64_t random_state;
 
@@ -134,47 +133,6 @@ static void test_blocks_within_the_peak_cost_no_memory(void)
     fsi_grid_destroy(g);
 }
 
-/* Values outside of the box are the nearest inside; where no block is there is the background. */
-static void check_gather(const fsi_field *f, int h)
-{
-    const fsi_grid *g = f->grid;
-    const int s = 8 + 2 * h, layers = g->dim == 3 ? s : 1;
-    fsi_real *box = (fsi_real *)malloc((size_t)(s * s * layers) * sizeof *box);
-    int b, x, y, z, wrong = 0;
-    for (b = 0; b < g->block_count; b++) {
-        int corner[3];
-        fsi_grid_corner(g, b, corner);
-        fsi__grid_gather(f, b, h, box);
-        for (z = 0; z < layers; z++)
-            for (y = 0; y < s; y++)
-                for (x = 0; x < s; x++)
-                    wrong += box[(z * s + y) * s + x] != fsi_grid_at(f, corner[0] + x - h, corner[1] + y - h, g->dim == 3 ? corner[2] + z - h : 0);
-    }
-    CHECK(wrong == 0);
-    free(box);
-}
-
-static void test_gather_agrees_with_single_reads(void)
-{
-    int dim, h, n;
-    random_state = 1;
-    for (dim = 2; dim <= 3; dim++)
-        for (n = 13; n <= 24; n += 3) {
-            fsi_grid *g = make_grid(NULL, dim, n, 25, 16);
-            unsigned char wanted[64];
-            int a;
-            choose_blocks(g, wanted, 0.7);
-            CHECK(fsi_grid_set_blocks(g, wanted) == FSI_OK);
-            for (a = 0; a <= dim; a++) {
-                fsi_field *f;
-                CHECK(fsi_grid_add_field(g, (fsi_grid_place)a, -1, &f) == FSI_OK);
-                fill_field(f);
-                for (h = 1; h <= 8; h += h < 4 ? 1 : 4) check_gather(f, h);
-            }
-            fsi_grid_destroy(g);
-        }
-}
-
 static void test_single_reads(void)
 {
     fsi_grid *g = make_grid(NULL, 3, 16, 16, 16);
@@ -289,7 +247,6 @@ int main(int argc, char **argv)
     RUN(test_two_dimensions_are_one_layer);
     RUN(test_blocks_come_and_go_and_values_stay);
     RUN(test_blocks_within_the_peak_cost_no_memory);
-    RUN(test_gather_agrees_with_single_reads);
     RUN(test_single_reads);
     RUN(test_bad_input_is_refused_by_name);
     RUN(test_a_grid_has_so_many_fields_and_no_more);

@@ -1,9 +1,8 @@
 /* test_grid_distance.c - redistancing, components and volumes of fsi_grid.h against shapes whose distance is known, floods by brute force and
    closed forms.
    SPDX-License-Identifier: MIT */
-#define FSI_IMPLEMENTATION
-#include "../fsi_grid.h"
 #include "test.h"
+#include "../fsi_grid.h"
 
 /* ---- grids and shapes ------------------------------------------------------------------------------------------- */
 
@@ -26,6 +25,7 @@ static void world_make(world *w, int dim, int n, double background, int (*keep)(
     int p, places;
     memset(w, 0, sizeof *w);
     w->context = fsi_default_context();
+    test_fail_allocator(&w->context, 0);
     d.context = &w->context;
     d.dim = dim;
     d.n[0] = d.n[1] = d.n[2] = n;
@@ -847,22 +847,16 @@ static void test_every_allocation_may_fail(void)
                 w.label[e] = call == 1 ? -77 : 0;
             }
             memset(c, 0, sizeof c);
-            { /* the grid came from malloc: scratch is the first that the failing allocator sees, and goes back before the rest */
-                fsi__arena *scratch = fsi__grid_scratch(w.grid);
-                test_fail_allocator(&w.context, k);
-                if (call == 0) status = fsi_grid_redistance(w.phi, 8, w.out);
-                else if (call == 1) status = fsi_grid_label(w.phi, NULL, w.label, &count);
-                else if (call == 2) status = fsi_grid_grow_labels(w.label, w.phi, 2);
-                else status = fsi_grid_volumes(w.phi, w.label, 4, NULL, NULL, c);
-                CHECK(status == FSI_OK || (status == FSI_ERROR_MEMORY && w.context.error.status == FSI_ERROR_MEMORY));
-                for (e = 0; e < entries(w.grid); e++) untouched &= w.out->value[e] == 77 && w.label[e] == (call == 1 ? -77 : 0);
-                CHECK(status == FSI_OK || (untouched && c[0].volume == 0));
-                fsi__arena_free(&w.context, scratch);
-                CHECK(test_live_bytes() == 0);
-                w.context.alloc = NULL;
-                w.context.release = NULL;
-            }
+            test_fail_allocator(&w.context, k);
+            if (call == 0) status = fsi_grid_redistance(w.phi, 8, w.out);
+            else if (call == 1) status = fsi_grid_label(w.phi, NULL, w.label, &count);
+            else if (call == 2) status = fsi_grid_grow_labels(w.label, w.phi, 2);
+            else status = fsi_grid_volumes(w.phi, w.label, 4, NULL, NULL, c);
+            CHECK(status == FSI_OK || (status == FSI_ERROR_MEMORY && w.context.error.status == FSI_ERROR_MEMORY));
+            for (e = 0; e < entries(w.grid); e++) untouched &= w.out->value[e] == 77 && w.label[e] == (call == 1 ? -77 : 0);
+            CHECK(status == FSI_OK || (untouched && c[0].volume == 0));
             world_free(&w);
+            CHECK(test_live_bytes() == 0);
         }
         CHECK(status == FSI_OK && k > 2);
     }

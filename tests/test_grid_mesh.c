@@ -1,8 +1,7 @@
 /* test_grid_mesh.c - what is put into a grid and read out of it: shapes, the faces that a mesh cuts, the surface of a level set.
    SPDX-License-Identifier: MIT */
-#define FSI_IMPLEMENTATION
-#include "../fsi_grid.h"
 #include "test.h"
+#include "../fsi_grid.h"
 
 #define REAL(x) ((fsi_real)(x))
 
@@ -507,27 +506,6 @@ static void test_sides_are_cut_where_the_mesh_crosses(void)
     fsi_grid_destroy(g);
 }
 
-/* All sixteen signs
- at the corners of a face: its share and that of the other side add up, and stay within [0, 1]. */
-static void test_shares_of_both_sides_make_the_whole(void)
-{
-    uint64_t random = 2;
-    int trial, k;
-    for (trial = 0; trial < 2000; trial++) {
-        fsi_real v[4], w[4];
-        double a, b, t = 0;
-        for (k = 0; k < 4; k++) {
-            v[k] = REAL((test_random(&random) + 0.01) * (trial >> k & 1 ? -1 : 1));
-            w[k] = -v[k];
-        }
-        a = (double)fsi__faces_share(v);
-        b = (double)fsi__faces_share(w);
-        CHECK_NEAR(a + b, 1, TOL(1e-14, 1e-6));
-        for (k = 0; k < 4; k++) t += v[k] < 0;
-        CHECK((a > 0) == (t > 0) && (b > 0) == (t < 4));
-    }
-}
-
 /* ---- level set surface --------------------------------------------------------------------------------------------- */
 
 static fsi_grid_surface *surface_of(fsi_context *c, const fsi_field *phi, int capped)
@@ -764,32 +742,6 @@ static void test_a_ball_in_a_corner_is_an_eighth(void)
             fsi_grid_surface_destroy(s);
             fsi_grid_destroy(g);
         }
-}
-
-static void test_a_gather_needs_no_block(void)
-{
-    int dim, b, k, i, h;
-    for (dim = 2; dim <= 3; dim++) {
-        fsi_grid *g = grid_of(NULL, dim, 20, 31, 17, 1, fsi_v3(0, 0, 0));
-        fsi_field *f = field_of(g, 7);
-        fsi_real x[1728], y[1728];
-        uint64_t random = 4;
-        int at[3];
-        blocks_of(g, 0.6, &random);
-        for (k = 0; k < g->block_count * g->block_cells; k++) f->value[k] = REAL(test_random(&random));
-        for (h = 1; h <= 2; h++)
-            for (b = 0; b < g->block_count; b++) {
-                fsi_grid_corner(g, b, at);
-                fsi__grid_gather(f, b, h, x);
-                fsi__grid_gather_at(f, at, h, y);
-                CHECK(memcmp(x, y, sizeof x[0] * (size_t)((8 + 2 * h) * (8 + 2 * h) * (dim == 3 ? 8 + 2 * h : 1))) == 0);
-            }
-        at[0] = -8, at[1] = 8, at[2] = dim == 3 ? -8 : 0;
-        fsi__grid_gather_at(f, at, 1, x);
-        for (k = 0; k < (dim == 3 ? 10 : 1); k++)
-            for (i = 0; i < 10; i++) CHECK(!(x[(k * 10 + 4) * 10 + i] < fsi_grid_at(f, i - 9, 11, k - 9)) && !(x[(k * 10 + 4) * 10 + i] > fsi_grid_at(f, i - 9, 11, k - 9)));
-        fsi_grid_destroy(g);
-    }
 }
 
 /* ---- promises ------------------------------------------------------------------------------------------------------- */
@@ -1117,12 +1069,10 @@ int main(int argc, char **argv)
     RUN(test_shares_give_the_volume_of_a_ball);
     RUN(test_faces_do_not_depend_on_the_blocks_around);
     RUN(test_sides_are_cut_where_the_mesh_crosses);
-    RUN(test_shares_of_both_sides_make_the_whole);
     RUN(test_the_surface_of_a_ball_converges);
     RUN(test_noise_has_a_closed_surface);
     RUN(test_a_pool_is_closed_at_the_walls);
     RUN(test_a_ball_in_a_corner_is_an_eighth);
-    RUN(test_a_gather_needs_no_block);
     RUN(test_any_number_of_threads_gives_the_same_bits);
     RUN(test_every_allocation_may_fail);
     RUN(test_the_former_result_survives_a_failure);

@@ -1,8 +1,7 @@
 /* test_grid_pressure.c - the pressure of fsi_grid.h against hydrostatics, manufactured solutions, dense elimination, added masses and momentum.
    SPDX-License-Identifier: MIT */
-#define FSI_IMPLEMENTATION
-#include "../fsi_grid.h"
 #include "test.h"
+#include "../fsi_grid.h"
 
 /* ---- scenes --------------------------------------------------------------------------------------------------- */
 

@@ -1,8 +1,7 @@
 /* test_levelset.c - the level-set liquid: falling, resting, swinging, meeting and parting, with its volume.
    SPDX-License-Identifier: MIT */
-#define FSI_IMPLEMENTATION
-#include "../fsi_levelset.h"
 #include "test.h"
+#include "../fsi_levelset.h"
 
 #define REAL(x) ((fsi_real)(x))
 

@@ -1,8 +1,7 @@
 /* test_levelset_obstacles.c - solids in a level-set liquid: those that rest, those that move, bodies that the liquid moves, contact angles.
    SPDX-License-Identifier: MIT */
-#define FSI_IMPLEMENTATION
-#include "../fsi_levelset.h"
 #include "test.h"
+#include "../fsi_levelset.h"
 
 #define PI 3.14159265358979323846
 

@@ -1,7 +1,5 @@
 /* test_math.c - elementary functions against long double libm; matrices, decompositions and quaternions against identities.
    SPDX-License-Identifier: MIT */
-#define FSI_IMPLEMENTATION
-#include "../fsi.h"
 #include "test.h"
 #include <float.h>
 

@@ -1,7 +1,5 @@
 /* test_mesh.c - meshes: repair, tree, distances, motion, reduced-order collision, mass; against analytic values and brute force.
    SPDX-License-Identifier: MIT */
-#define FSI_IMPLEMENTATION
-#include "../fsi.h"
 #include "test.h"
 
 /* ---- shapes: a soup that the tests fill, break and hand over -------------------------------------------------- */

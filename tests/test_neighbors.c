@@ -1,7 +1,5 @@
 /* test_neighbors.c - the neighbour search against brute force, in every awkward arrangement of points.
    SPDX-License-Identifier: MIT */
-#define FSI_IMPLEMENTATION
-#include "../fsi.h"
 #include "test.h"
 
 enum { MANY = 3000 };

@@ -1,9 +1,9 @@
 /* test_shapes.c - the solids that the examples build (examples/shapes.h): closed, oriented, with the volume they should have.
    SPDX-License-Identifier: MIT */
-#define FSI_IMPLEMENTATION
 #include "../examples/example.h"
 #include "../examples/shapes.h"
 #include "test.h"
+#include "../fsi_io.h"
 
 static fsi_mesh *mesh_of(const shape *s, int container)
 {

@@ -2,11 +2,8 @@
    SPDX-License-Identifier: MIT
 
    SOLVE_MATRICES_ONLY leaves out the tests: validate_solve.c takes matrices and references from here. */
-#if !defined(FSI_IMPLEMENTATION)
-#define FSI_IMPLEMENTATION
-#endif
-#include "../fsi_solve.h"
 #include "test.h"
+#include "../fsi_solve.h"
 #include <float.h>
 
 #define EPS (DBL_EPSILON / 2)

@@ -1,8 +1,7 @@
 /* test_solve_precond.c - preconditioners against what theory says that they are, and their promises.
    SPDX-License-Identifier: MIT */
-#define FSI_IMPLEMENTATION
-#include "../fsi_solve.h"
 #include "test.h"
+#include "../fsi_solve.h"
 #include "test_solve.h"
 
 /* ---- matrices ------------------------------------------------------------------------------------------------- */

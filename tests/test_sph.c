@@ -1,39 +1,6 @@
 /* test_sph.c - the liquid: energy, momentum, hydrostatics, dam breaks; and the promises: determinism, state, rollback, refusals.
    SPDX-License-Identifier: MIT */
-struct fsi__sph_run;
-static void spoil_after_pass(struct fsi__sph_run *run);
-#define FSI__SPH_AFTER_PASS(run) spoil_after_pass(run)
-#define FSI_IMPLEMENTATION
-#include "../fsi_sph.h"
-#include "test.h"
-#include "test_sph.h"
-
-/* A column of liquid in the left of a box of 0.4 m, dam break to come; `obstacle` may be NULL. */
-static fsi_sph *make_dam(int dim, double dx, fsi_context *context, const fsi_mesh *obstacle)
-{
-    fsi_sph_desc d = make_desc(dim, dx);
-    fsi_sph *s;
-    d.context = context;
-    d.domain = dim == 2 ? box3(0, 0, 0, 0.4, 0.4, 0) : box3(0, 0, 0, 0.4, 0.16, 0.4);
-    d.depth = (fsi_real)0.25;
-    s = make_sph(&d);
-    if (obstacle) CHECK(fsi_sph_add_obstacle(s, obstacle, NULL) == FSI_OK);
-    CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0, 0, 0, 0.16, 0.24, 0) : box3(0, 0, 0, 0.16, 0.16, 0.24), v3(0, 0, 0)) == FSI_OK);
-    return s;
-}
-
-/* A tilted bar across the box. */
-static fsi_mesh *make_bar(int dim, fsi_context *context)
-{
-    int k;
-    shape_begin(dim);
-    shape_box(dim == 2 ? box3(-0.03, -0.02, 0, 0.03, 0.02, 0) : box3(-0.03, -0.05, -0.02, 0.03, 0.05, 0.02));
-    for (k = 0; k < shape.nx; k++) {
-        fsi_vec3 p = fsi_quat_rotate(fsi_quat_from_axis_angle(dim == 2 ? v3(0, 0, 1) : v3(1, 2, 0), (fsi_real)0.5), shape.x[k]);
-        shape.x[k] = fsi_v3_add(p, dim == 2 ? v3(0.25, 0.05, 0) : v3(0.25, 0.08, 0.06));
-    }
-    return shape_make_with(context, FSI_MESH_CLOSED, 0);
-}
+#include "test_sph_scenes.h"
 
 /* ---- energy --------------------------------------------------------------------------------------------------- */
 
@@ -631,68 +598,6 @@ static void test_bad_numbers_are_named_and_change_nothing(void)
     fsi_sph_destroy(s);
 }
 
-/* Counts the passes of a step over its particles, and after one of them spoils a number of one working array. */
-static struct { int pass, at, array; double bad; } spoil = { 0, -1, 0, 0 };
-enum { SPOILED_ARRAYS = 12 };
-
-static void spoil_after_pass(struct fsi__sph_run *run)
-{
-    fsi__sph_wall *w = run->wall_count > 0 ? &run->wall[run->wall_count / 2] : NULL;
-    fsi_vec3 *vectors[5];
-    fsi__lane4 *lanes[4];
-    int i = run->n / 2;
-    if (spoil.pass++ != spoil.at) return;
-    vectors[0] = run->x, vectors[1] = run->v, vectors[2] = run->warm, vectors[3] = run->target, vectors[4] = run->guess;
-    lanes[0] = run->star, lanes[1] = run->u, lanes[2] = run->uz, lanes[3] = run->step;
-    if (spoil.array < 5) vectors[spoil.array][i].y = (fsi_real)spoil.bad;
-    else if (spoil.array < 9) lanes[spoil.array - 5][i].x = (fsi__lane)spoil.bad;
-    else if (spoil.array == 9) run->lambda[i] = (fsi__lane)spoil.bad;
-    else if (spoil.array == 10 && w) w->g[0] = (fsi__lane)spoil.bad;
-    else if (w) w->kappa = (fsi__lane)spoil.bad;
-}
-
-/* NaN and infinity in every working array after every pass of the first and the last substep: the step fails and nothing
-   has changed, or what was spoiled was not used any more and the new state is sound. */
-static void test_a_number_spoiled_in_any_phase_reaches_no_state(void)
-{
-    fsi_mesh *bar = make_bar(2, NULL);
-    fsi_sph *s = make_dam(2, 0.02, NULL, bar);
-    void *state;
-    size_t size;
-    int passes, refused = 0, k;
-    for (k = 0; k < 25; k++) step_ok(s, 8e-3); /* on the bar */
-    s->desc.max_substeps = 2;
-    state = save_state(s, &size);
-    spoil.pass = 0;
-    step_ok(s, 8e-3);
-    passes = spoil.pass;
-    CHECK(s->stats.substeps == 2 && s->stats.wall_particles > 0 && passes > 40);
-    for (k = 0; k < passes * SPOILED_ARRAYS * 2; k++) {
-        uint64_t hash;
-        fsi_status status;
-        int i, bad = 0;
-        CHECK(fsi_sph_load(s, state, size) == FSI_OK);
-        hash = fsi_sph_hash(s);
-        spoil.bad = k & 1 ? test_inf() : test_nan();
-        spoil.array = k / 2 % SPOILED_ARRAYS;
-        spoil.at = k / 2 / SPOILED_ARRAYS;
-        spoil.pass = 0;
-        status = fsi_sph_step(s, (fsi_real)8e-3);
-        for (i = 0; i < s->count; i++) bad += !fsi_v3_is_finite(s->position[i]) || !fsi_v3_is_finite(s->velocity[i]);
-        if (!CHECK(bad == 0)) break;
-        if (status == FSI_OK) continue;
-        refused++;
-        if (!CHECK(fsi_sph_hash(s) == hash)) break;
-    }
-    CHECK(refused > passes); /* most of these do harm when let through */
-    spoil.at = -1;
-    CHECK(fsi_sph_load(s, state, size) == FSI_OK);
-    step_ok(s, 8e-3);
-    free(state);
-    fsi_sph_destroy(s);
-    fsi_mesh_destroy(bar);
-}
-
 /* Is what can be read finite, and does what is saved load again? */
 static void check_usable(fsi_sph *s)
 {
@@ -728,12 +633,14 @@ static void test_absurd_numbers_do_no_harm(void)
         bar = make_bar(dim, NULL);
         for (k = 0; k < 8; k++) {
             fsi_sph *s = make_dam(dim, 0.04, NULL, bar);
+            if (dim == 3) s->desc.max_substeps = 5; /* each of them runs to the end of its budget */
             try_absurd_step(s, dts[k]);
             try_absurd_step(s, dts[k]);
             fsi_sph_destroy(s);
         }
         for (k = 0; k < 4; k++) {
             fsi_sph *s = make_dam(dim, 0.04, NULL, bar);
+            if (dim == 3) s->desc.max_substeps = 5;
             s->velocity[3] = v3(speeds[k], -speeds[k], 0);
             try_absurd_step(s, 1e-3);
             s->velocity[3] = v3(0, 0, 0);
@@ -1204,7 +1111,6 @@ int main(int argc, char **argv)
     RUN(test_paper_boundary_keeps_the_first_layer_away);
     if (!TEST_SLOWED) RUN(test_dam_break_follows_martin_and_moyce);
     RUN(test_gate_depth_of_a_long_dam);
-    RUN(test_a_number_spoiled_in_any_phase_reaches_no_state);
 #endif
     RUN(test_a_free_block_keeps_its_momentum);
     RUN(test_any_number_of_threads_gives_the_same_bits);

@@ -3,8 +3,8 @@
 #ifndef FSI_TEST_SPH_H
 #define FSI_TEST_SPH_H
 
-#include "../fsi_sph.h"
 #include "test.h"
+#include "../fsi_sph.h"
 
 #define PI 3.14159265358979323846
 

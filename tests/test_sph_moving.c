@@ -1,8 +1,5 @@
 /* test_sph_moving.c - obstacles that move and bodies that the liquid moves: nothing gets through, what one is given the other loses.
    SPDX-License-Identifier: MIT */
-#define FSI_IMPLEMENTATION
-#include "../fsi_sph.h"
-#include "test.h"
 #include "test_sph.h"
 #include "test_bodies.h"
 

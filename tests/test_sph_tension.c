@@ -1,8 +1,5 @@
 /* test_sph_tension.c - surface tension: periods, pressures and contact angles of drops in N/m without a factor to tune, and the promises.
    SPDX-License-Identifier: MIT */
-#define FSI_IMPLEMENTATION
-#include "../fsi_sph.h"
-#include "test.h"
 #include "test_sph.h"
 
 #define WATER 0.0728 /* [N/m] */

@@ -1,12 +1,6 @@
 /* test_sph_viscosity.c - viscosity in Pa s: what it must keep, flows with a known solution, walls, bodies, and the promises.
    SPDX-License-Identifier: MIT */
-struct fsi__sph_run;
-static void spoil_after_pass(struct fsi__sph_run *run);
-#define FSI__SPH_AFTER_PASS(run) spoil_after_pass(run)
-#define FSI_IMPLEMENTATION
-#include "../fsi_sph.h"
-#include "test.h"
-#include "test_sph.h"
+#include "test_sph_scenes.h"
 
 /* A liquid of `viscosity` without gravity. */
 static fsi_sph_desc viscous_desc(int dim, double dx, double viscosity)
@@ -404,28 +398,6 @@ static void test_a_body_and_its_liquid_share_momentum(void)
 
 /* ---- promises ------------------------------------------------------------------------------------------------- */
 
-/* Honey falls into a glass; `bar` may be NULL. */
-static fsi_sph *make_pour(int dim, fsi_context *context, const fsi_mesh *obstacle)
-{
-    fsi_sph_desc d = make_desc(dim, 0.02);
-    fsi_sph *s;
-    d.context = context;
-    d.viscosity = 20;
-    d.depth = (fsi_real)0.25;
-    d.domain = dim == 2 ? box3(0, 0, 0, 0.4, 0.4, 0) : box3(0, 0, 0, 0.3, 0.16, 0.4);
-    s = make_sph(&d);
-    if (obstacle) CHECK(fsi_sph_add_obstacle(s, obstacle, NULL) == FSI_OK);
-    CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0, 0, 0, 0.16, 0.24, 0) : box3(0, 0, 0, 0.16, 0.16, 0.2), v3(0, 0, 0)) == FSI_OK);
-    return s;
-}
-
-static fsi_mesh *make_block(void)
-{
-    shape_begin(2);
-    shape_box(box3(0.2, 0, 0, 0.26, 0.06, 0));
-    return shape_make(FSI_MESH_CLOSED, 0);
-}
-
 static void test_any_number_of_threads_gives_the_same_bits(void)
 {
     static const int threads[3] = { 1, 2, 5 };
@@ -497,71 +469,6 @@ static void test_bad_viscosities_are_refused(void)
     }
 }
 
-/* Counts the passes of a step over its particles, and after one of them spoils a number of one array of the viscous solve. */
-static struct { int pass, at, array; double bad; } spoil = { 0, -1, 0, 0 };
-enum { SPOILED_ARRAYS = 8 };
-
-static void spoil_after_pass(struct fsi__sph_run *run)
-{
-    fsi__sph_viscosity *o = &run->viscous;
-    const fsi__lane bad = (fsi__lane)spoil.bad;
-    fsi__sph_wall *w = run->wall_count > 0 ? &run->wall[run->wall_count / 2] : NULL;
-    int i = run->n / 2;
-    if (spoil.pass++ != spoil.at) return;
-    if (spoil.array == 0) o->v[i][1] = spoil.bad;
-    else if (spoil.array == 1) o->before[i][0] = spoil.bad;
-    else if (spoil.array == 2) o->r[i].x = bad;
-    else if (spoil.array == 3) o->p[i].y = bad;
-    else if (spoil.array == 4) o->q[i].x = bad;
-    else if (spoil.array == 5) o->d[i].x = bad;
-    else if (spoil.array == 6) o->inverse[i].xx = bad;
-    else if (w && w->part_count > 0) w->part[0].drag = bad;
-}
-
-/* As in test_sph.c: the step fails and nothing has changed, or the new state is sound. */
-static void test_a_number_spoiled_in_any_pass_reaches_no_state(void)
-{
-    fsi_mesh *block = make_block();
-    fsi_sph *s = make_pour(2, NULL, block);
-    void *state;
-    size_t size;
-    int passes, refused = 0, k;
-    for (k = 0; k < 25; k++) step_ok(s, 8e-3);
-    s->desc.max_substeps = 1;
-    CHECK(fsi_sph_save(s, NULL, 0, &size) == FSI_OK);
-    state = malloc(size);
-    CHECK(fsi_sph_save(s, state, size, &size) == FSI_OK);
-    spoil.pass = 0;
-    step_ok(s, 8e-3);
-    passes = spoil.pass;
-    CHECK(s->stats.viscosity_iterations > 3 && s->stats.wall_particles > 0);
-    for (k = 0; k < passes * SPOILED_ARRAYS * 2; k++) {
-        uint64_t hash;
-        fsi_status status;
-        int i, bad = 0;
-        CHECK(fsi_sph_load(s, state, size) == FSI_OK);
-        hash = fsi_sph_hash(s);
-        spoil.bad = k & 1 ? test_inf() : test_nan();
-        spoil.array = k / 2 % SPOILED_ARRAYS;
-        spoil.at = k / 2 / SPOILED_ARRAYS;
-        spoil.pass = 0;
-        status = fsi_sph_step(s, (fsi_real)8e-3);
-        for (i = 0; i < s->count; i++) bad += !fsi_v3_is_finite(s->position[i]) || !fsi_v3_is_finite(s->velocity[i]);
-        if (!CHECK(bad == 0)) break;
-        if (status == FSI_OK) continue;
-        CHECK(status == FSI_ERROR_NAN);
-        refused++;
-        if (!CHECK(fsi_sph_hash(s) == hash)) break;
-    }
-    CHECK(refused > 20);
-    spoil.at = -1;
-    CHECK(fsi_sph_load(s, state, size) == FSI_OK);
-    step_ok(s, 8e-3);
-    free(state);
-    fsi_sph_destroy(s);
-    fsi_mesh_destroy(block);
-}
-
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -577,7 +484,6 @@ int main(int argc, char **argv)
     RUN(test_a_budget_cuts_the_iterations);
     RUN(test_a_flow_in_progress_allocates_nothing);
     RUN(test_bad_viscosities_are_refused);
-    RUN(test_a_number_spoiled_in_any_pass_reaches_no_state);
 #endif
     return TEST_END();
 }

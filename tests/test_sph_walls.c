@@ -1,8 +1,5 @@
 /* test_sph_walls.c - liquid against meshes: boundary integrals, contact, and that nothing ever gets through.
    SPDX-License-Identifier: MIT */
-#define FSI_IMPLEMENTATION
-#include "../fsi_sph.h"
-#include "test.h"
 #include "test_sph.h"
 
 /* ---- boundary integrals (sph.md 4) ---------------------------------------------------------------------------- */

@@ -1,7 +1,5 @@
 /* test_surface.c - surfaces from particles: closed, where they should be, the same for any number of threads; samples.
    SPDX-License-Identifier: MIT */
-#define FSI_IMPLEMENTATION
-#include "../fsi.h"
 #include "test.h"
 
 #define MAX_POINTS 40000
