@@ -4446,15 +4446,19 @@ static fsi_status fsi__ls_fill_trial(fsi__ls_run *run, const fsi__ls_shape *shap
 {
     FSI__LS_TRY(fsi__ls_begin(run));
     FSI__LS_TRY(fsi__ls_pour(run, shape, velocity));
+    FSI__LS_TRY(fsi__ls_find_speed(run));
     return fsi__ls_commit(run);
 }
 
 static fsi_status fsi__ls_fill(fsi_levelset *s, const fsi__ls_shape *shape, fsi_vec3 velocity)
 {
     fsi__ls_run run;
+    fsi_status status;
     if (!fsi_v3_is_finite(velocity)) return fsi__fail(s->context, FSI_ERROR_NAN, shape->function, -1, 0, "velocity is not finite");
     run = fsi__ls_make_run(s);
-    return fsi__ls_finish(&run, fsi__ls_fill_trial(&run, shape, velocity));
+    status = fsi__ls_fill_trial(&run, shape, velocity);
+    if (status == FSI_OK) s->stats.max_speed = run.stats.max_speed;
+    return fsi__ls_finish(&run, status);
 }
 
 FSI_API fsi_status fsi_levelset_fill_sphere(fsi_levelset *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity)

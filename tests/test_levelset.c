@@ -150,6 +150,20 @@ static void test_a_breaking_dam_runs_as_in_the_experiment(void)
 }
 
 /* Two drops meet, and one flies apart again: targets add up to rounding, the volume follows them. */
+/* A step of what is suggested after a fill takes one substep: it knows how fast the new liquid is. */
+static void test_the_suggested_step_is_one_substep(void)
+{
+    fsi_levelset_desc d = desc_of(NULL, 2, 1, 32);
+    fsi_levelset *s = make(&d);
+    int k;
+    add_drop(s, 0.5, 0.5, 0.2, 3, -4);
+    for (k = 0; k < 3; k++) {
+        step(s, (double)fsi_levelset_suggest_dt(s));
+        CHECK(s->stats.substeps == 1 && !s->stats.degraded);
+    }
+    fsi_levelset_destroy(s);
+}
+
 /* The vortex u = (sin pi x cos pi y, -cos pi x sin pi y) fills its box and would turn for ever. */
 static void test_a_vortex_keeps_its_energy(void)
 {
@@ -402,6 +416,7 @@ int main(int argc, char **argv)
     RUN(test_a_pool_at_rest_stays_at_rest);
     RUN(test_a_tank_sloshes_at_its_frequency);
     RUN(test_a_breaking_dam_runs_as_in_the_experiment);
+    RUN(test_the_suggested_step_is_one_substep);
     RUN(test_a_vortex_keeps_its_energy);
     RUN(test_drops_meet_and_part_with_their_volume);
     RUN(test_a_speck_keeps_its_volume_too);
