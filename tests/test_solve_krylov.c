@@ -694,7 +694,7 @@ static void test_any_number_of_threads_gives_the_same_bits(void)
     fill_random(b, m.a.rows * 5, 6);
     for (kind = 0; kind < 3; kind++) {
         const uint64_t serial = solution_hash(NULL, kind == 2 ? FSI_KRYLOV_MINRES : FSI_KRYLOV_CG, kind == 1 ? 5 : 1, &m.a, b, x);
-        for (k = 0; k < 6; k++) {
+        for (k = TEST_SLOWED ? 4 : 0; k < 6; k++) {
             fsi_context c = fsi_default_context();
             test_threads(&c, threads[k % 3], k >= 3);
             CHECK(solution_hash(&c, kind == 2 ? FSI_KRYLOV_MINRES : FSI_KRYLOV_CG, kind == 1 ? 5 : 1, &m.a, b, x) == serial);

@@ -311,7 +311,7 @@ static uint64_t hash_of_run(int dim, int threads, int adversarial, const fsi_mes
     if (threads) test_threads(&context, threads, adversarial);
     s = make_dam(dim, dim == 2 ? 0.005 : 0.014, &context, bar);
     CHECK(s->count > 1500);
-    for (step = 0; step < (TEST_SLOWED ? 8 : 20); step++) step_ok(s, 4e-3);
+    for (step = 0; step < (TEST_SLOWED ? 4 : 20); step++) step_ok(s, 4e-3);
     hash = fsi_sph_hash(s);
     fsi_sph_destroy(s);
     CHECK(context.bytes == 0);
@@ -1110,7 +1110,7 @@ int main(int argc, char **argv)
     RUN(test_energy_in_a_closed_box_decays);
     RUN(test_paper_boundary_keeps_the_first_layer_away);
     if (!TEST_SLOWED) RUN(test_dam_break_follows_martin_and_moyce);
-    RUN(test_gate_depth_of_a_long_dam);
+    if (!TEST_SLOWED) RUN(test_gate_depth_of_a_long_dam);
 #endif
     RUN(test_a_free_block_keeps_its_momentum);
     RUN(test_any_number_of_threads_gives_the_same_bits);
@@ -1130,7 +1130,7 @@ int main(int argc, char **argv)
     RUN(test_a_budget_cuts_the_solve_short);
     RUN(test_a_solve_cut_short_gains_no_energy);
     RUN(test_what_hardly_presses_is_soon_solved);
-    RUN(test_a_pool_stays_one_in_steps_that_are_too_long);
+    if (!TEST_SLOWED) RUN(test_a_pool_stays_one_in_steps_that_are_too_long);
     RUN(test_settings_change_on_the_way);
     RUN(test_settings_that_may_not_change_are_named);
     RUN(test_a_resting_pool_allocates_nothing);

@@ -823,7 +823,7 @@ static void test_moving_things_give_the_same_bits_for_any_threads(void)
         rig g;
         test_threads(&context, threads[k], k == 4);
         CHECK(rig_begin(&g, 2, 0.008, &context));
-        for (step = 1; step <= 12; step++) CHECK(rig_step(&g, step) == FSI_OK);
+        for (step = 1; step <= (TEST_SLOWED ? 4 : 12); step++) CHECK(rig_step(&g, step) == FSI_OK);
         CHECK(fsi_sph_count_inside(g.s, NULL) == 0);
         hash[k] = rig_hash(&g);
         CHECK(hash[k] == hash[0]);
@@ -1018,7 +1018,7 @@ int main(int argc, char **argv)
     RUN(test_a_block_rushes_through_water_and_nothing_enters_it);
     if (!TEST_SLOWED) RUN(test_what_is_pinched_comes_back);
     RUN(test_nothing_changes_sides_of_a_sheet_that_rushes);
-    RUN(test_a_block_held_under_water_feels_its_displaced_weight);
+    if (!TEST_SLOWED) RUN(test_a_block_held_under_water_feels_its_displaced_weight);
     if (!TEST_SLOWED) RUN(test_released_bodies_accelerate_as_their_added_mass_tells);
     if (!TEST_SLOWED) RUN(test_a_body_reaches_its_terminal_speed);
     if (!TEST_SLOWED) RUN(test_crates_float_as_deep_as_their_density_tells);

@@ -25,6 +25,7 @@ static void check_period(int dim, int n, double tension, double support, double 
 static void test_period_of_mode_2_in_the_plane(void)
 {
     check_period(2, 16, WATER, 2, 0.1);
+    if (TEST_SLOWED) return;
     check_period(2, 16, 7.28, 2, 0.1);
     check_period(2, 24, WATER, 2, 0.05);
     check_period(2, 16, WATER, 2.4, 0.1);
@@ -55,7 +56,7 @@ static void test_pressure_in_a_drop_is_laplaces(void)
 {
     static const struct { int dim, n; double tension, tolerance; } drop[4] = { { 2, 16, WATER, 0.1 }, { 2, 32, WATER, 0.1 }, { 2, 16, 1, 0.1 }, { 3, 16, WATER, 0.15 } };
     int k;
-    for (k = 0; k < 4; k++) {
+    for (k = 0; k < (TEST_SLOWED ? 1 : 4); k++) {
         fsi_sph *s = make_drop(NULL, drop[k].dim, drop[k].n, drop[k].tension, 2);
         double ratio;
         calm_drop(s, mode2_period(s));
@@ -354,12 +355,12 @@ static void test_any_number_of_threads_gives_the_same_bits(void)
     for (dim = 2; dim <= 3; dim++) {
         fsi_mesh *plate = make_plate(dim);
         uint64_t serial = 0;
-        for (k = 0; k < 4; k++) {
+        for (k = 0; k < 4; k += TEST_SLOWED && k == 0 ? 2 : 1) {
             fsi_context context = fsi_default_context();
             fsi_sph *s;
             if (threads[k]) test_threads(&context, threads[k], k == 3);
             s = make_pair(&context, dim, plate);
-            for (step = 0; step < 8; step++) step_ok(s, 1e-4);
+            for (step = 0; step < (TEST_SLOWED ? 3 : 8); step++) step_ok(s, 1e-4);
             if (k == 0) serial = fsi_sph_hash(s);
             CHECK(fsi_sph_hash(s) == serial);
             fsi_sph_destroy(s);
@@ -497,7 +498,7 @@ int main(int argc, char **argv)
     RUN(test_loading_continues_as_if_nothing_had_happened);
     RUN(test_capillary_waves_are_resolved);
     RUN(test_steps_too_long_for_the_tension_lower_it);
-    RUN(test_a_rough_square_becomes_a_drop_at_rest);
+    if (!TEST_SLOWED) RUN(test_a_rough_square_becomes_a_drop_at_rest);
     RUN(test_bad_input_is_refused);
     return TEST_END();
 }

@@ -6,8 +6,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-void *memchr(const void *, int, size_t);
 void *memcpy(void *, const void *, size_t), *memmove(void *, const void *, size_t), *memset(void *, int, size_t);
+void *memchr(const void *, int, size_t);
 int memcmp(const void *, const void *, size_t), strcmp(const char *, const char *);
 int strncmp(const char *, const char *, size_t);
 size_t strlen(const char *);
