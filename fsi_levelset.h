@@ -78,8 +78,9 @@ typedef struct fsi_levelset_desc {
                                   waves are stable; longer substeps damp them at the price of a second projection */
     int max_substeps;          /* of one call; default 50 */
     int conserve_volume;       /* default 1: each component keeps its volume; 0: what advection loses is lost */
-    int time_order;            /* of the motion of velocities: 2 (default): vortices and waves keep their energy; 1: the usual splitting */
-    fsi_grid_scheme velocity_scheme, phi_scheme; /* advection; defaults CUBIC and LINEAR. A LINEAR velocity lets vortices die, see docs/levelset.md */
+    int time_order;            /* of the motion of velocities, 1 (default) or 2: vortices and waves keep their energy, with CUBIC velocities. Where it is rough yet:
+                                  impacts on obstacles may gain energy, and `pressure` lacks half of what the motion of the liquid makes */
+    fsi_grid_scheme velocity_scheme, phi_scheme; /* advection; default LINEAR; CUBIC keeps shapes and vortices better, see docs/levelset.md */
     double pressure_tolerance; /* divergence left by the first projection, as a share of the largest before; default 1e-6 */
     int max_iters;             /* of a pressure solve; default 200: beyond that a step fails with FSI_ERROR_CONVERGENCE */
     double volume_tolerance;   /* |S - V0| / V0 of each component; default 1e-8 */
@@ -463,8 +464,7 @@ FSI_API fsi_levelset_desc fsi_levelset_default_desc(void)
     d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
     memset(d.no_slip, 1, sizeof d.no_slip);
     d.contact_angle = 90;
-    d.time_order = 2;
-    d.velocity_scheme = FSI_ADVECT_CUBIC;
+    d.time_order = 1;
     d.capillary_cfl = 1;
     d.cfl = (fsi_real)0.7;
     d.max_substeps = 50;

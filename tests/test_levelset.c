@@ -175,6 +175,7 @@ static void test_a_vortex_keeps_its_energy(void)
         double before;
         d.gravity = fsi_v3(0, 0, 0);
         d.time_order = order;
+        d.velocity_scheme = FSI_ADVECT_CUBIC;
         s = make(&d);
         add_pool(s, 1, 1);
         for (a = 0; a < 2; a++)

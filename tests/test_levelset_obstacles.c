@@ -461,10 +461,12 @@ static void test_a_drop_hands_its_momentum_to_a_body(void)
     int k, b;
     for (b = 0; b < 2; b++) {
         fsi_levelset_desc d = make_desc(64, 32, 1.0 / 32, 0);
-        fsi_levelset *s = make_liquid(&d);
+        fsi_levelset *s;
         fsi_mesh *m = make_block(1, 0.5, 0.06, 0.2, 0, 0);
         fsi_body body = make_floater(m, density[b], 0);
         double first, last = 0;
+        d.time_order = 2;
+        s = make_liquid(&d);
         (void)add_solid(s, m, &body, 1, 90);
         CHECK(fsi_levelset_fill_sphere(s, v3(0.7, 0.5, 0), (fsi_real)0.2, v3(1, 0, 0)) == FSI_OK);
         first = s->stats.momentum[0];
@@ -632,6 +634,7 @@ static void scene_begin(scene *q, fsi_context *context, int max_iters)
     d.context = context;
     d.max_iters = max_iters;
     d.surface_tension = 1;
+    d.time_order = 2;
     q->s = make_liquid(&d);
     q->tank = make_block(0.5, 0.5, 0.45, 0.43, 0.1, 1);
     q->paddle = make_block(0.25, 0.4, 0.05, 0.12, 0.3, 0);

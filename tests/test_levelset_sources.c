@@ -399,6 +399,7 @@ static fsi_levelset *make_zoo(int dim, fsi_context *context)
     d.viscosity = 1;
     d.surface_tension = (fsi_real)0.5;
     d.max_substeps = 3;
+    d.time_order = 2;
     if (fsi_levelset_create(&s, &d) != FSI_OK) return NULL;
     k.shape = FSI_LEVELSET_SINK_SPHERE;
     k.center = v3(0.3, 0.1, dim == 2 ? 0 : 0.5);
