@@ -2933,6 +2933,7 @@ typedef struct fsi__ls_face {
 } fsi__ls_face;
 
 #define FSI__LS_SMOOTHED 1e-6  /* of the change is left */
+#define FSI__LS_SMOOTH_ROUNDS 1000
 #define FSI__LS_FACES 4096     /* a task */
 
 static void fsi__ls_face_columns(fsi__ls_impl *m, fsi__column *c)
@@ -3058,7 +3059,7 @@ static void fsi__ls_each_face(fsi__ls_run *run, fsi__range_fn *fn) { fsi__parall
 static void fsi__ls_smooth_axis(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
-    double s = 0, c, h, q, r;
+    double s = 0, c, h, q, r, need;
     int i, k, rounds;
     for (i = 0; i < m->face_count; i++) {
         s = m->face[i].sum > s ? m->face[i].sum : s;
@@ -3069,7 +3070,8 @@ static void fsi__ls_smooth_axis(fsi__ls_run *run)
     h = s / (1 + s);
     q = c / h;
     r = 1 / q;
-    rounds = (int)ceil(fsi_log(2 / FSI__LS_SMOOTHED) / fsi_log(q + sqrt(q * q - 1)));
+    need = fsi_log(2 / FSI__LS_SMOOTHED) / fsi_log(q + sqrt(q * q - 1));
+    rounds = need < FSI__LS_SMOOTH_ROUNDS ? (int)ceil(need) : FSI__LS_SMOOTH_ROUNDS; /* substeps that are absurdly long */
     fsi__ls_each_face(run, fsi__ls_smooth_start);
     run->face_keep = 0;
     run->face_add = 1 / c;
@@ -4275,7 +4277,7 @@ static fsi_status fsi__ls_run_substeps(fsi__ls_run *run, double dt)
         FSI__LS_TRY(fsi__ls_open_emitters(run));
         FSI__LS_TRY(fsi__ls_find_speed(run));
         speed = fsi__ls_obstacle_speed(run);
-        count = ceil(left / fsi__ls_largest_dt(d, speed > run->stats.max_speed ? speed : run->stats.max_speed) - 1e-9);
+        count = ceil(left / fsi__ls_largest_dt(d, speed > run->stats.max_speed ? speed : run->stats.max_speed) - 1e-6); /* what suggest_dt rounded */
         if (!(count >= 1)) count = 1;
         if (count > spare) count = spare, run->stats.degraded = 1;
         run->dt = left / count;
