@@ -236,7 +236,7 @@ FSI_API fsi_status fsi_levelset_obstacle_reaction(const fsi_levelset *s, int id,
 /* Advances exactly dt seconds, in substeps as the desc asks. Errors: COOKIE, ARGUMENT (dt), NAN (names the entry of a velocity that is not finite),
    CONVERGENCE (of the pressure or of viscosity), LIMIT, MEMORY; then nothing has changed. */
 FSI_API fsi_status fsi_levelset_step(fsi_levelset *s, fsi_real dt);
-/* The largest step that takes one substep now [s]. */
+/* The largest step that takes one substep now [s], if meshes and PRESCRIBED bodies move no faster than the liquid. */
 FSI_API fsi_real fsi_levelset_suggest_dt(const fsi_levelset *s);
 
 /* Linear between the entries; beyond the box as at its sides; 0 (phi: 8 dx) far from the liquid. phi [m], velocity [m/s], pressure [Pa]. */
@@ -578,6 +578,9 @@ static fsi_status fsi__ls_move_obstacles(fsi__ls_run *run)
     return FSI_OK;
 }
 
+/* Speed of the fastest point of a body [m/s] that reaches so far from its centre. */
+static double fsi__ls_fastest(fsi_vec3 linear, fsi_vec3 angular, double reach) { return (double)fsi_v3_norm(linear) + (double)fsi_v3_norm(angular) * reach; }
+
 /* Speed of the fastest point of an obstacle [m/s]. */
 static double fsi__ls_obstacle_speed(const fsi__ls_run *run)
 {
@@ -585,9 +588,9 @@ static double fsi__ls_obstacle_speed(const fsi__ls_run *run)
     int k, v;
     for (k = 0; k < run->m->obstacle_count; k++) {
         const fsi__ls_obstacle *o = &run->m->obstacle[k];
-        const fsi_vec3 linear = fsi__ls_is_coupled(o) ? o->work.velocity : o->work.new_velocity, angular = fsi__ls_is_coupled(o) ? o->work.angular_velocity : o->work.new_angular_velocity;
-        double speed = (double)fsi_v3_norm(linear) + (double)fsi_v3_norm(angular) * o->reach;
-        if (!o->desc.body) speed = 0;
+        double speed = 0;
+        if (fsi__ls_is_coupled(o)) speed = fsi__ls_fastest(o->work.velocity, o->work.angular_velocity, o->reach);
+        else if (o->desc.body) speed = fsi__ls_fastest(o->work.new_velocity, o->work.new_angular_velocity, o->reach);
         for (v = 0; v < o->vertex_count && !o->desc.body && o->moves; v++) {
             const double way = (double)fsi_v3_norm(fsi_v3_sub(o->desc.mesh->vertices[v], o->rest[v])) / run->length;
             if (way > speed) speed = way;
@@ -597,14 +600,14 @@ static double fsi__ls_obstacle_speed(const fsi__ls_run *run)
     return most;
 }
 
-/* Velocity of a solid at x: of its body, or of the point of its mesh that is nearest. */
+/* Velocity of a solid at x: of its body, or of the point of its mesh that is nearest. Between steps meshes rest. */
 static fsi_vec3 fsi__ls_solid_velocity(const fsi__ls_run *run, const fsi__ls_obstacle *o, fsi_vec3 x)
 {
     const fsi_mesh *mesh = o->shadow;
     fsi_vec3 v = fsi_v3(0, 0, 0);
     fsi_mesh_hit hit;
     int c;
-    if (!o->moves) return v;
+    if (!o->moves || !(o->desc.body || run->length > 0)) return v;
     if (o->desc.body) return fsi_rigid_velocity(o->work.new_velocity, o->work.new_angular_velocity, o->now.position, x);
     hit = fsi_mesh_closest(mesh, x, FSI_REAL_MAX, -1);
     for (c = 0; c < mesh->corners && hit.face >= 0; c++) {
@@ -676,7 +679,7 @@ static fsi_status fsi__ls_check_bodies(const fsi_levelset *s, const char *functi
     return FSI_OK;
 }
 
-/* What was made for other blocks than there are now is out of date. */
+/* What was made for other blocks than there are now is out of date. Looked at before a call ends too: blocks that went may come back. */
 static void fsi__ls_notice_blocks(fsi__ls_impl *m, const fsi_grid *g)
 {
     const size_t size = (size_t)g->block_count * sizeof *g->place;
@@ -982,6 +985,13 @@ static const unsigned char *fsi__ls_mask(fsi__ls_run *run)
 
 /* Distance to solids for fsi_grid_volumes. */
 static const fsi_field *fsi__ls_psi(const fsi__ls_impl *m) { return m->obstacle_count > 0 ? m->psi : NULL; }
+
+/* Share of a cell that is no solid. */
+static double fsi__ls_clear_share(const fsi__ls_run *run, size_t e)
+{
+    const double share = run->m->obstacle_count > 0 ? 0.5 + (double)run->m->psi->value[e] / (double)run->grid->dx : 1;
+    return share > 1 ? 1 : (share > 0 ? share : 0);
+}
 
 /* Beyond a wall of the box phi goes on with the slope of its contact angle. box: gathered with one cell around. */
 static void fsi__ls_tilt_walls(const fsi__ls_run *run, int b, fsi_real *box)
@@ -2494,7 +2504,8 @@ static double fsi__ls_wet_share(const fsi__ls_run *run, const int *cell, int sid
     return fsi__viscous_plane(-(double)fsi_grid_at(phi, cell[0], cell[1], cell[2]), slope[slope[0] < slope[1]], slope[!(slope[0] < slope[1])]);
 }
 
-/* What leaves through the faces of block b in side `side`: components are to have less by the sum of u.n dt dx^(d-1) times the wet share. */
+/* What leaves through the faces of block b in side `side`: components are to have less by the sum of u.n dt dx^(d-1) times the share that is wet and
+   no solid. */
 static void fsi__ls_leave_block(fsi__ls_run *run, int b, int side)
 {
     const fsi_grid *g = run->grid;
@@ -2505,14 +2516,15 @@ static void fsi__ls_leave_block(fsi__ls_run *run, int b, int side)
     fsi_grid_corner(g, b, corner);
     for (c = 0; c < g->block_cells; c++) {
         const int cell[3] = { corner[0] + (c & 7), corner[1] + ((c >> 3) & 7), corner[2] + (c >> 6) };
-        const int label = run->m->trial_label[(size_t)b * (size_t)g->block_cells + (size_t)c];
+        const size_t e = (size_t)b * (size_t)g->block_cells + (size_t)c;
+        const int label = run->m->trial_label[e];
         long long at;
         double out;
         if (cell[a] != (side & 1 ? g->n[a] - 1 : 0) || label < 0 || cell[0] >= g->n[0] || cell[1] >= g->n[1] || cell[2] >= g->n[2]) continue;
         at = fsi_grid_entry(g, cell[0] + (side == 1), cell[1] + (side == 3), cell[2] + (side == 5));
         out = at < 0 ? 0 : (side & 1 ? 1 : -1) * (double)run->m->trial_u[a]->value[at] * run->dt * face;
         if (!(out > 0)) continue;
-        out *= fsi__ls_wet_share(run, cell, side);
+        out *= fsi__ls_wet_share(run, cell, side) * fsi__ls_clear_share(run, e);
         if (out > p->target[label]) out = p->target[label];
         p->target[label] -= out;
         p->leaving[label] += out;
@@ -3447,13 +3459,6 @@ static fsi_status fsi__ls_grow_parts(fsi__ls_run *run, fsi__ls_parts *p, int cou
     return fsi__grow(run->s->context, columns, FSI__LS_PARTS, p->capacity, &p->capacity, count + count / 2 + 16, "fsi_levelset_step");
 }
 
-/* Share of a cell that is no solid. */
-static double fsi__ls_clear_share(const fsi__ls_run *run, size_t e)
-{
-    const double share = run->m->obstacle_count > 0 ? 0.5 + (double)run->m->psi->value[e] / (double)run->grid->dx : 1;
-    return share > 1 ? 1 : (share > 0 ? share : 0);
-}
-
 /* The band's cells, sorted by component, and their pieces. */
 static fsi_status fsi__ls_collect_band(fsi__ls_run *run)
 {
@@ -4068,7 +4073,7 @@ static fsi_status fsi__ls_grow_components(fsi_levelset *s, int count, const char
     return status;
 }
 
-/* What the step did to an obstacle and its body. */
+/* What the step did to an obstacle and its body, which has begun it and may carry several. */
 static void fsi__ls_commit_obstacle(fsi__ls_obstacle *o, double dt)
 {
     const fsi_real per_dt = (fsi_real)(1 / dt);
@@ -4082,9 +4087,8 @@ static void fsi__ls_commit_obstacle(fsi__ls_obstacle *o, double dt)
         return;
     }
     o->at = o->now;
-    fsi_body_begin_step(body, (fsi_real)dt);
-    body->impulse = o->impulse;
-    body->angular_impulse = o->spin;
+    body->impulse = fsi_v3_add(body->impulse, o->impulse);
+    body->angular_impulse = fsi_v3_add(body->angular_impulse, o->spin);
     fsi_body_end_step(body, (fsi_real)dt);
     if (!fsi__ls_is_coupled(o)) return;
     body->new_velocity = fsi_v3_madd(body->new_velocity, 1 / body->mass, o->impulse);
@@ -4145,6 +4149,7 @@ static fsi_status fsi__ls_commit(fsi__ls_run *run)
     FSI__LS_TRY(fsi__ls_grow_components(run->s, m->trial.count, "fsi_levelset_step"));
     fsi__ls_swap_fields(&m->next_phi, &m->trial_phi);
     FSI__LS_TRY(fsi__ls_make_blocks(run, 0));
+    fsi__ls_notice_blocks(m, run->grid);
     FSI__LS_TRY(fsi_grid_label(m->next_phi, fsi__ls_mask(run), m->trial_label, &count));
     FSI__LS_TRY(fsi_grid_grow_labels(m->trial_label, m->next_phi, 3));
     FSI__LS_TRY(fsi_grid_volumes(m->next_phi, m->trial_label, count, m->trial_u, fsi__ls_psi(m), m->trial.shape));
@@ -4297,7 +4302,7 @@ static fsi_status fsi__ls_run_substeps(fsi__ls_run *run, double dt)
 static fsi_status fsi__ls_finish(fsi__ls_run *run, fsi_status status)
 {
     if (status == FSI_OK) fsi__ls_publish(run->s);
-    else fsi_grid_set_blocks(run->grid, run->m->before);
+    else if (fsi_grid_set_blocks(run->grid, run->m->before) == FSI_OK) fsi__ls_notice_blocks(run->m, run->grid);
     return status;
 }
 
@@ -4317,13 +4322,27 @@ FSI_API fsi_status fsi_levelset_step(fsi_levelset *s, fsi_real dt)
         s->stats = run.stats;
         s->time += (double)dt;
     }
+    for (k = 0; k < run.m->obstacle_count && status == FSI_OK; k++) fsi_body_begin_step(run.m->obstacle[k].desc.body, dt);
     for (k = 0; k < run.m->obstacle_count && dt > 0 && status == FSI_OK; k++) fsi__ls_commit_obstacle(&run.m->obstacle[k], (double)dt);
     return fsi__ls_finish(&run, status);
 }
 
 FSI_API fsi_real fsi_levelset_suggest_dt(const fsi_levelset *s)
 {
-    return fsi__is_levelset(s) ? (fsi_real)fsi__ls_largest_dt(&s->desc, s->stats.max_speed) : 0;
+    const fsi__ls_impl *m;
+    double speed, v, dt;
+    int k;
+    if (!fsi__is_levelset(s)) return 0;
+    m = (const fsi__ls_impl *)s->impl;
+    speed = fsi__ls_emitter_speed(m);
+    speed = s->stats.max_speed > speed ? s->stats.max_speed : speed;
+    for (k = 0; k < m->obstacle_count; k++) {
+        const fsi_body *body = m->obstacle[k].desc.body;
+        v = body && body->mode == FSI_BODY_COUPLED ? fsi__ls_fastest(body->velocity, body->angular_velocity, m->obstacle[k].reach) : 0;
+        speed = v > speed ? v : speed;
+    }
+    dt = fsi__ls_largest_dt(&s->desc, speed);
+    return dt < (double)FSI_REAL_MAX ? (fsi_real)dt : FSI_REAL_MAX;
 }
 
 /* ---- >>fill ------------------------------------------------------------------------------------------------------ */

@@ -578,6 +578,116 @@ static void test_obstacles_come_and_go(void)
     fsi_mesh_destroy(other);
 }
 
+/* Blocks of the grid that went with their liquid and come back with new liquid know of the obstacle in them. */
+static void test_an_obstacle_is_there_when_liquid_comes_back(void)
+{
+    const double dx = 1.0 / 16;
+    const fsi_box3 drop = box3(64.2 * dx, 16.2 * dx, 0, 71.8 * dx, 23.8 * dx, 0);
+    fsi_levelset_desc d = make_desc(128, 40, dx, 0);
+    fsi_levelset_sink_desc k = fsi_levelset_default_sink_desc();
+    fsi_levelset *s = make_liquid(&d);
+    fsi_mesh *m = make_cylinder(68 * dx, 20 * dx, 0.15, 32);
+    double before;
+    int id = -1;
+    (void)add_solid(s, m, NULL, 1, 90);
+    fill(s, 0.5, 0.5);
+    CHECK(fsi_levelset_fill_box(s, drop, v3(0, 0, 0)) == FSI_OK && step_ok(s, 0.01));
+    before = s->stats.target;
+    k.box = box3(2, -1, 0, 9, 4, 0);
+    CHECK(fsi_levelset_add_sink(s, &k, &id) == FSI_OK && step_ok(s, 0.01) && s->component_count == 1);
+    CHECK(fsi_levelset_remove_sink(s, id) == FSI_OK && fsi_levelset_fill_box(s, drop, v3(0, 0, 0)) == FSI_OK);
+    CHECK_NEAR(s->stats.target, before, 1e-3);
+    fsi_levelset_destroy(s);
+    fsi_mesh_destroy(m);
+}
+
+/* Liquid can be added, and solids come and go, after a step in which a mesh moved. */
+static void test_a_moving_mesh_is_no_hindrance_between_steps(void)
+{
+    fsi_levelset_desc d = make_desc(32, 32, 1.0 / 32, 10);
+    fsi_levelset *s = make_liquid(&d);
+    fsi_mesh *m = make_cylinder(0.5, 0.3, 0.15, 32), *other = make_cylinder(0.85, 0.3, 0.1, 16);
+    int id = -1;
+    (void)add_solid(s, m, NULL, 1, 90);
+    fill(s, 1, 0.6);
+    CHECK(step_ok(s, 0.001) && fsi_mesh_move_rigid(m, v3(0.0005, 0, 0), fsi_quat_identity()) == FSI_OK && step_ok(s, 0.001));
+    CHECK(fsi_levelset_fill_sphere(s, v3(0.2, 0.6, 0), (fsi_real)0.1, v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_mesh_move_rigid(m, v3(0.001, 0, 0), fsi_quat_identity()) == FSI_OK && step_ok(s, 0.001));
+    CHECK(fsi_levelset_add_obstacle(s, other, &id) == FSI_OK && fsi_levelset_remove_obstacle(s, id) == FSI_OK && step_ok(s, 0.001));
+    fsi_levelset_destroy(s);
+    fsi_mesh_destroy(m);
+    fsi_mesh_destroy(other);
+}
+
+/* One body that carries two obstacles. */
+static void test_a_body_feels_all_its_obstacles(void)
+{
+    fsi_levelset_desc d = make_desc(32, 32, 1.0 / 32, 10);
+    fsi_levelset *s = make_liquid(&d);
+    fsi_mesh *m[2];
+    fsi_body body = fsi_default_body();
+    fsi_vec3 force[2];
+    int k, id[2];
+    m[0] = make_cylinder(0.3, 0.3, 0.1, 32);
+    m[1] = make_cylinder(0.7, 0.35, 0.12, 32);
+    for (k = 0; k < 2; k++) id[k] = add_solid(s, m[k], &body, 1, 90);
+    fill(s, 1, 0.6);
+    step_ok(s, 0.01);
+    for (k = 0; k < 2; k++) CHECK(fsi_levelset_obstacle_reaction(s, id[k], &force[k], NULL) == FSI_OK && force[k].y > 100);
+    CHECK_NEAR(body.reaction_force.y, (double)force[0].y + (double)force[1].y, TOL(1e-9, 1e-2));
+    CHECK_NEAR(body.impulse.y, 0.01 * (double)body.reaction_force.y, TOL(1e-9, 1e-3));
+    fsi_levelset_destroy(s);
+    for (k = 0; k < 2; k++) fsi_mesh_destroy(m[k]);
+}
+
+/* Liquid that slides out of the box over a floor of mesh: as much leaves as does without, none through the floor. */
+static double share_that_leaves(int floor)
+{
+    const double dx = 1.0 / 32, low = floor ? 0.25 : 0;
+    fsi_levelset_desc d = make_desc(32, 32, dx, 0);
+    fsi_mesh *m = make_block(0.5, 0, 2, 0.25, 0, 0);
+    fsi_levelset *s;
+    double before, left;
+    int k;
+    d.open_side[1] = 1;
+    s = make_liquid(&d);
+    if (floor) (void)add_solid(s, m, NULL, 0, 90);
+    CHECK(fsi_levelset_fill_box(s, box3(0.3, 0, 0, 1, low + 0.5, 0), v3(1, 0, 0)) == FSI_OK);
+    before = s->stats.target;
+    for (k = 0; k < 5; k++) step_ok(s, 0.05);
+    left = s->stats.left_volume;
+    CHECK_NEAR(s->stats.volume + left, before, 0.005 * before);
+    fsi_levelset_destroy(s);
+    fsi_mesh_destroy(m);
+    return left / before;
+}
+
+static void test_nothing_leaves_through_a_solid(void)
+{
+    const double with = share_that_leaves(1), without = share_that_leaves(0);
+    printf("      %.4f, without the floor %.4f\n", with, without);
+    CHECK_NEAR(with, without, 0.01 * without);
+}
+
+/* The suggested step minds bodies that are faster than the liquid, and is a number where nothing moves. */
+static void test_the_suggested_step_minds_bodies(void)
+{
+    fsi_levelset_desc d = make_desc(32, 32, 1.0 / 32, 0);
+    fsi_levelset *s = make_liquid(&d);
+    fsi_mesh *m = make_cylinder(0.5, 0.5, 0.1, 32);
+    fsi_body body = make_floater(m, 500, 0);
+    double dt;
+    (void)add_solid(s, m, &body, 1, 90);
+    fill(s, 1, 0.8);
+    CHECK(fsi_is_finite((double)fsi_levelset_suggest_dt(s)) && step_ok(s, (double)fsi_levelset_suggest_dt(s)));
+    body.velocity = v3(3, 4, 0);
+    dt = (double)fsi_levelset_suggest_dt(s);
+    CHECK_NEAR(dt, 0.7 / 32 / 5, 1e-6);
+    CHECK(step_ok(s, dt) && s->stats.substeps == 1);
+    fsi_levelset_destroy(s);
+    fsi_mesh_destroy(m);
+}
+
 static void test_what_is_wrong_with_an_obstacle_is_named(void)
 {
     fsi_levelset_desc d = make_desc(16, 16, 1.0 / 16, 10);
@@ -859,6 +969,11 @@ int main(int argc, char **argv)
     RUN(test_a_drop_hands_its_momentum_to_a_body);
     RUN(test_drops_rest_at_their_contact_angle);
     RUN(test_obstacles_come_and_go);
+    RUN(test_an_obstacle_is_there_when_liquid_comes_back);
+    RUN(test_a_moving_mesh_is_no_hindrance_between_steps);
+    RUN(test_a_body_feels_all_its_obstacles);
+    RUN(test_nothing_leaves_through_a_solid);
+    RUN(test_the_suggested_step_minds_bodies);
     RUN(test_what_is_wrong_with_an_obstacle_is_named);
     RUN(test_same_bits_for_any_number_of_threads);
     RUN(test_a_step_that_fails_leaves_all_as_it_was);
