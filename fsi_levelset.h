@@ -105,7 +105,8 @@ typedef struct fsi_levelset_stats {
     double volume_error;              /* volume / target - 1 */
     double lost_volume;               /* of components that vanished with none near, since creation [m^3] */
     double left_volume;               /* through open sides of the box, since creation [m^3] */
-    double advection_loss;            /* volume that advection changed before it was put right [m^3] */
+    double advection_loss;            /* what components had too much (< 0: lacked) after advection, before it was put right [m^3]: its errors, and
+                                         what set_volume asks for and a substep cannot give at once */
     double smoothed_error;            /* largest |S - V0| / V0 after an optimisation */
     double max_speed, cfl;            /* at the end [m/s]; max_speed * substep / dx */
     double momentum[3];               /* [kg m/s], at the end */
@@ -115,7 +116,7 @@ typedef struct fsi_levelset_stats {
     long long allocs;
 } fsi_levelset_stats;
 
-/* A liquid. Read everything; write only what is marked. */
+/* A liquid. Read everything; write only what is marked. Fields and arrays are others after every call that changes the liquid: fetch them anew. */
 typedef struct fsi_levelset {
     uint32_t cookie;
     fsi_context *context;             /* never NULL */
@@ -208,8 +209,9 @@ FSI_API fsi_status fsi_levelset_sink_total(const fsi_levelset *s, int id, double
                       body->torque take it; liquid and body are solved together, which is stable for bodies much lighter
                       than the liquid too. The outputs of fsi_body are written when the step has succeeded, for COUPLED also
                       `end`, where the step left it. Whoever integrates the pose himself may come out slightly elsewhere: the
-                      next step begins there. Several obstacles may be fixed to one PRESCRIBED body, one to a COUPLED one. 2D: COUPLED
-                      bodies turn about z only; those whose inertia has products with z, as they stand, are refused (ARGUMENT).
+                      next step begins there. Several obstacles may be fixed to one PRESCRIBED body, one to a COUPLED one. 2D: bodies
+                      turn about z only; those that are turned otherwise, COUPLED ones too whose angular velocity or torque is not along z
+                      or whose inertia has products with z, as they stand, are refused (ARGUMENT).
    Substeps move obstacles along. Where obstacles meet, the nearest surface counts. */
 typedef struct fsi_levelset_obstacle_desc {
     uint32_t cookie;
@@ -647,6 +649,17 @@ static void fsi__ls_face_velocities(void *arg, int chunk, int begin, int end)
     }
 }
 
+/* In 2D bodies turn about z only. */
+static fsi_status fsi__ls_check_plane(const fsi_levelset *s, const fsi_body *body, int id, const char *function)
+{
+    const int coupled = body->mode == FSI_BODY_COUPLED;
+    const fsi_quat a = body->pose.orientation, b = coupled ? a : body->end.orientation;
+    const double tilt = fmax(fmax(fabs((double)a.x), fabs((double)a.y)), fmax(fabs((double)b.x), fabs((double)b.y)));
+    const double turn = !coupled ? 0 : fmax(fmax(fabs((double)body->angular_velocity.x), fabs((double)body->angular_velocity.y)), fmax(fabs((double)body->torque.x), fabs((double)body->torque.y)));
+    if (tilt <= 1e-3 && !(turn > 0)) return FSI_OK;
+    return fsi__fail(s->context, FSI_ERROR_ARGUMENT, function, id, tilt, "the body of obstacle %d %s out of the plane of dim 2", id, tilt <= 1e-3 ? "turns" : "is turned");
+}
+
 /* A body that a step can use, if there is one; `self` is the number of the obstacle that it carries. */
 static fsi_status fsi__ls_check_body(const fsi_levelset *s, const fsi_body *body, int id, int self, const char *function)
 {
@@ -659,6 +672,7 @@ static fsi_status fsi__ls_check_body(const fsi_levelset *s, const fsi_body *body
     off = (double)fsi_v3_norm(body->pose.position);
     if (body->mode == FSI_BODY_PRESCRIBED && (double)fsi_v3_norm(body->end.position) > off) off = (double)fsi_v3_norm(body->end.position);
     if (!(off <= FSI__MESH_REACH)) return fsi__fail(s->context, FSI_ERROR_LIMIT, function, id, off, "the body of obstacle %d is %g from the origin", id, off);
+    if (s->desc.dim == 2) FSI__LS_TRY(fsi__ls_check_plane(s, body, id, function));
     if (body->mode != FSI_BODY_COUPLED) return FSI_OK;
     for (k = 0; k < m->obstacle_count; k++)
         if (k != self && m->obstacle[k].desc.body == body)
@@ -3786,15 +3800,24 @@ static fsi_status fsi__ls_carve(fsi__ls_drain *job, double offset)
     return FSI_OK;
 }
 
-/* The depth at which a sink takes no more than `most`, and no less than a thousandth less: by bisection. */
+/* The depth at which a sink takes no more than `most`, and no less than a thousandth less. How wide what is taken is, taken^(1/dim), falls about evenly
+   with depth: false position (Illinois) on that, and bisection where it is slow. over, under: that at the ends, beyond the middle of that range. */
 static fsi_status fsi__ls_carve_at_most(fsi__ls_drain *job, double deepest, double most)
 {
-    double lo = 0, hi = deepest;
-    int round;
+    const double power = 1.0 / job->run->grid->dim, aim = pow(0.9995 * most, power);
+    double lo = 0, hi = deepest, over = pow(job->taken, power) - aim, under = -aim;
+    int round, last = 0;
     for (round = 0; round < 30 && !(job->taken <= most && job->taken >= 0.999 * most); round++) {
-        FSI__LS_TRY(fsi__ls_carve(job, (lo + hi) / 2));
-        if (job->taken > most) lo = job->offset;
-        else hi = job->offset;
+        double off;
+        FSI__LS_TRY(fsi__ls_carve(job, round % 4 == 3 ? (lo + hi) / 2 : lo + (hi - lo) * over / (over - under)));
+        off = pow(job->taken > 0 ? job->taken : 0, power) - aim;
+        if (off > 0) {
+            if (last > 0) under /= 2;
+            lo = job->offset, over = off, last = 1;
+        } else {
+            if (last < 0) over /= 2;
+            hi = job->offset, under = off, last = -1;
+        }
     }
     return job->taken > most ? fsi__ls_carve(job, hi) : FSI_OK;
 }
@@ -4399,14 +4422,15 @@ static fsi_status fsi__ls_fill_velocity(fsi__ls_run *run, fsi_vec3 velocity)
     return fsi__ls_extrapolate(run);
 }
 
-/* What old components lack or have too much, they hand on; new liquid has the volume that it has. */
+/* What old components lack or have too much, they hand on; new liquid has the volume that it has. One that was to shrink further than to what an
+   obstacle leaves of it is to vanish. */
 static fsi_status fsi__ls_fill_targets(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     int c;
     for (c = 0; c < m->trial.count; c++) m->trial.target[c] -= m->trial.shape[c].volume;
     FSI__LS_TRY(fsi__ls_follow_components(run, 0, 1));
-    for (c = 0; c < m->next.count; c++) m->next.target[c] += m->next.shape[c].volume;
+    for (c = 0; c < m->next.count; c++) m->next.target[c] = fmax(m->next.target[c] + m->next.shape[c].volume, 0);
     fsi__ls_take_next(m);
     return FSI_OK;
 }
@@ -4687,8 +4711,9 @@ FSI_API fsi_status fsi_levelset_emitter_total(const fsi_levelset *s, int id, dou
 
 static fsi_status fsi__ls_check_sink(const fsi_levelset *s, const char *fn, const fsi_levelset_sink_desc *d)
 {
-    const fsi_box3 *b = &d->box;
+    const fsi_box3 *b;
     FSI__LS_TRY(fsi__ls_check_filled(s, fn, d, FSI__COOKIE('k', fsi_levelset_sink_desc), "sink"));
+    b = &d->box;
     FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.shape", (double)(int)d->shape, 0, 2));
     FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.rate", (double)d->rate, 0, 1e30));
     if (d->shape == FSI_LEVELSET_SINK_MESH) {
@@ -5389,7 +5414,6 @@ static fsi_status fsi__ls_check_desc(const fsi_levelset_desc *d)
         { "max_iters", (double)d->max_iters, 1, 1e6 },
         { "volume_tolerance", d->volume_tolerance, 1e-14, 0.1 },
         { "reserve", (double)d->reserve, 0, 2147483647 / 512 },
-        { "tension", (double)(int)d->tension, 0, 1 },
         { "time_order", (double)d->time_order, 1, 2 },
         { "velocity_scheme", (double)(int)d->velocity_scheme, 0, 2 },
         { "phi_scheme", (double)(int)d->phi_scheme, 0, 2 }

@@ -640,6 +640,24 @@ static void test_a_body_feels_all_its_obstacles(void)
     for (k = 0; k < 2; k++) fsi_mesh_destroy(m[k]);
 }
 
+/* A component that is to shrink to less than an obstacle leaves of it is to have no less than nothing. */
+static void test_no_volume_is_asked_for_below_zero(void)
+{
+    fsi_levelset_desc d = make_desc(32, 32, 1.0 / 32, 10);
+    fsi_levelset *s = make_liquid(&d);
+    fsi_mesh *m = make_cylinder(0.5, 0.3, 0.15, 32);
+    int k, c;
+    fill(s, 1, 0.4);
+    CHECK(fsi_levelset_set_volume(s, 0, 0.05) == FSI_OK && fsi_levelset_add_obstacle(s, m, NULL) == FSI_OK);
+    for (k = 0; k < 200 && s->component_count > 0; k++) {
+        for (c = 0; c < s->component_count; c++) CHECK(s->component[c].target >= 0);
+        step_ok(s, 0.01);
+    }
+    CHECK(s->component_count == 0 && s->stats.lost_volume >= 0);
+    fsi_levelset_destroy(s);
+    fsi_mesh_destroy(m);
+}
+
 /* Liquid that slides out of the box over a floor of mesh: as much leaves as does without, none through the floor. */
 static double share_that_leaves(int floor)
 {
@@ -724,6 +742,19 @@ static void test_what_is_wrong_with_an_obstacle_is_named(void)
     body = make_floater(m, 500, 10);
     body.inertia.m[2] = body.inertia.m[6] = (fsi_real)(0.1 * (double)body.inertia.m[8]);
     CHECK(fsi_levelset_step(s, (fsi_real)0.01) == FSI_ERROR_ARGUMENT);
+    body = make_floater(m, 500, 10);
+    body.torque = v3(1, 0, 0); /* out of the plane */
+    CHECK(fsi_levelset_step(s, (fsi_real)0.01) == FSI_ERROR_ARGUMENT && strstr(fsi_levelset_error(s)->message, "plane"));
+    body = make_floater(m, 500, 10);
+    body.angular_velocity = v3(0, 1, 0);
+    CHECK(fsi_levelset_step(s, (fsi_real)0.01) == FSI_ERROR_ARGUMENT);
+    body = make_floater(m, 500, 10);
+    body.mode = FSI_BODY_PRESCRIBED;
+    body.end = body.pose;
+    body.end.orientation = fsi_quat_from_axis_angle(v3(1, 0, 0), 1);
+    CHECK(fsi_levelset_step(s, (fsi_real)0.01) == FSI_ERROR_ARGUMENT);
+    body.end.orientation = fsi_quat_from_axis_angle(v3(0, 0, 1), (fsi_real)0.1);
+    CHECK(step_ok(s, 0.01));
     CHECK(fsi_levelset_obstacle_reaction(s, 5, &force, NULL) == FSI_ERROR_ARGUMENT && !(fabs((double)force.x) > 0));
     CHECK(fsi_levelset_teleport_obstacle(s, 5) == FSI_ERROR_ARGUMENT && fsi_levelset_remove_obstacle(NULL, 0) == FSI_ERROR_COOKIE);
     fsi_levelset_destroy(s);
@@ -972,6 +1003,7 @@ int main(int argc, char **argv)
     RUN(test_an_obstacle_is_there_when_liquid_comes_back);
     RUN(test_a_moving_mesh_is_no_hindrance_between_steps);
     RUN(test_a_body_feels_all_its_obstacles);
+    RUN(test_no_volume_is_asked_for_below_zero);
     RUN(test_nothing_leaves_through_a_solid);
     RUN(test_the_suggested_step_minds_bodies);
     RUN(test_what_is_wrong_with_an_obstacle_is_named);
