@@ -4805,7 +4805,9 @@ static void fsi__mg_invert(float *f, size_t n)
     for (c = 0; c < 8; c++) f[FSI__MG_INVERSE * n + (size_t)c] = d[c] > 0 ? 1 / d[c] : 0;
 }
 
-/* The faces of coarse cells. A free surface, at the distance h/excess from a fine centre, lies h/2 further from the coarse one. */
+/* The faces of coarse cells. A free surface, at the distance h/excess from a fine centre, lies h/2 further from the coarse one. A closed piece of liquid
+   that is one coarse cell has no faces left: it is tied down as if it had some excess, or sweeps would forget what coarser levels, which mix
+   it with others, bring it, and the cycle would not be symmetric. Where such a piece moves a light body, that ends the iteration. */
 static void fsi__mg_coarsen(void *arg, int chunk, int begin, int end)
 {
     const fsi__mg_job *job = (const fsi__mg_job *)arg;
@@ -4815,6 +4817,7 @@ static void fsi__mg_coarsen(void *arg, int chunk, int begin, int end)
     (void)chunk;
     for (b = begin; b < end; b++) {
         float sum[FSI__MG_ARRAYS][8];
+        int some[8] = { 0, 0, 0, 0, 0, 0, 0, 0 };
         if (m->rough[b] < 0) continue;
         memset(sum, 0, sizeof sum);
         for (k = 0; k < 8; k++) {
@@ -4829,7 +4832,13 @@ static void fsi__mg_coarsen(void *arg, int chunk, int begin, int end)
                     sum[k0][to] += 0.5f * (in ? in[(size_t)k0 * n + (size_t)c] : plain[a]);
                 }
                 sum[FSI__MG_EXCESS][to] += e / (1 + e * 0.5f / f->unit);
+                some[to] |= !in || in[FSI__MG_INVERSE * n + (size_t)c] > 0;
             }
+        }
+        for (c = 0; c < 8; c++) {
+            float all = 0;
+            for (k = 0; k < FSI__MG_INVERSE; k++) all += sum[k][c];
+            if (some[c] && !(all > 0)) sum[FSI__MG_EXCESS][c] = m->unit;
         }
         for (k = 0; k < FSI__MG_ARRAYS; k++) memcpy(m->faces + (size_t)k * (size_t)m->rough_cells + m->rough[b], sum[k], sizeof sum[k]);
         fsi__mg_invert(m->faces + m->rough[b], (size_t)m->rough_cells);

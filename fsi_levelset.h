@@ -4101,6 +4101,7 @@ static void fsi__ls_commit_obstacle(fsi__ls_obstacle *o, double dt)
 {
     const fsi_real per_dt = (fsi_real)(1 / dt);
     fsi_body *body = o->desc.body;
+    fsi_vec3 spin;
     memcpy(o->carry, o->trial_carry, sizeof o->carry);
     o->force = fsi_v3_scale(o->impulse, per_dt);
     o->torque = fsi_v3_scale(o->moment, per_dt);
@@ -4114,8 +4115,9 @@ static void fsi__ls_commit_obstacle(fsi__ls_obstacle *o, double dt)
     body->angular_impulse = fsi_v3_add(body->angular_impulse, o->spin);
     fsi_body_end_step(body, (fsi_real)dt);
     if (!fsi__ls_is_coupled(o)) return;
-    body->new_velocity = fsi_v3_madd(body->new_velocity, 1 / body->mass, o->impulse);
-    body->new_angular_velocity = fsi_v3_add(body->new_angular_velocity, fsi_m3_mul_v3(fsi_body_world_tensor(body->pose.orientation, fsi_m3_inverse(body->inertia)), o->spin));
+    body->new_velocity = o->work.new_velocity; /* the solver may have taken a body of next to no mass for a heavier one */
+    spin = fsi_m3_mul_v3(fsi_body_world_tensor(o->work.pose.orientation, body->inertia), o->work.new_angular_velocity);
+    body->new_angular_velocity = fsi_m3_mul_v3(fsi_body_world_tensor(body->pose.orientation, fsi_m3_inverse(body->inertia)), spin);
     body->end = o->at;
 }
 

@@ -455,6 +455,30 @@ static void test_a_body_as_light_as_air_stays_calm(void)
 }
 
 /* A drop flies against a block that is free to move: what the one loses the other gains; the rest is what advection costs. */
+/* A body that fills a tube shuts liquid in below it, and cannot fall, whatever it weighs. In a corner of the tank it lets little move. */
+static void test_bodies_rest_on_liquid_that_they_shut_in(void)
+{
+    const double densities[5] = { 1e-3, 1, 50, 1000, 5000 };
+    int i, k, wedge;
+    for (wedge = 0; wedge < 2; wedge++)
+        for (i = 0; i < 5; i++) {
+            fsi_levelset_desc d = make_desc(17, 40, 1.0 / 17, 10);
+            fsi_levelset *s = make_liquid(&d);
+            fsi_mesh *m = wedge ? make_block(0.3, 0.35, 0.36, 0.36, 0.785, 0) : make_block(0.5, 1, 0.6, 0.2, 0, 0);
+            fsi_body body = make_floater(m, densities[i], 10);
+            (void)add_solid(s, m, &body, 1, 90);
+            fill(s, 1, wedge ? 0.9 : 1.6);
+            for (k = 0; k < 4; k++) {
+                if (!step_ok(s, 0.01)) break;
+                fsi_body_integrate(&body, (fsi_real)0.01);
+            }
+            if (wedge) CHECK(fabs((double)body.velocity.y) < 1);
+            else CHECK(fabs((double)body.velocity.y) < TOL(1e-5, 1e-2));
+            fsi_levelset_destroy(s);
+            fsi_mesh_destroy(m);
+        }
+}
+
 static void test_a_drop_hands_its_momentum_to_a_body(void)
 {
     const double density[2] = { 10, 1000 };
@@ -997,6 +1021,7 @@ int main(int argc, char **argv)
     RUN(test_a_released_body_feels_its_added_mass);
     RUN(test_bodies_float_at_their_draft);
     RUN(test_a_body_as_light_as_air_stays_calm);
+    RUN(test_bodies_rest_on_liquid_that_they_shut_in);
     RUN(test_a_drop_hands_its_momentum_to_a_body);
     RUN(test_drops_rest_at_their_contact_angle);
     RUN(test_obstacles_come_and_go);
