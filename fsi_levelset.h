@@ -3807,6 +3807,7 @@ static fsi_status fsi__ls_carve_at_most(fsi__ls_drain *job, double deepest, doub
     const double power = 1.0 / job->run->grid->dim, aim = pow(0.9995 * most, power);
     double lo = 0, hi = deepest, over = pow(job->taken, power) - aim, under = -aim;
     int round, last = 0;
+    if (!(most > 0)) return fsi__ls_carve(job, deepest); /* rounding took more before */
     for (round = 0; round < 30 && !(job->taken <= most && job->taken >= 0.999 * most); round++) {
         double off;
         FSI__LS_TRY(fsi__ls_carve(job, round % 4 == 3 ? (lo + hi) / 2 : lo + (hi - lo) * over / (over - under)));

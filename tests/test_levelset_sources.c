@@ -294,6 +294,26 @@ static void test_sinks_take_what_is_missing(void)
     }
 }
 
+/* However little a sink may take, it takes no more, and the step goes on. */
+static void test_sinks_that_take_next_to_nothing(void)
+{
+    const double rates[3] = { 1e-6, 1e-12, 1e-20 };
+    fsi_levelset_desc d = make_desc(2, 16, 16, 1.0 / 16, NULL);
+    int i, k, id = -1;
+    for (i = 0; i < 3; i++) {
+        fsi_levelset_sink_desc drain = fsi_levelset_default_sink_desc();
+        fsi_levelset *s = make(&d);
+        drain.box = box3(0.2, 0.1, 0, 0.7, 0.4, 0);
+        drain.rate = (fsi_real)rates[i];
+        fill(s, box3(0, 0, 0, 1, 0.5, 0));
+        CHECK(fsi_levelset_add_sink(s, &drain, &id) == FSI_OK);
+        for (k = 0; k < 10; k++) step_ok(s, 0.01);
+        CHECK(removed(s, id) >= 0 && removed(s, id) <= 1.01 * rates[i] * 0.1 + TOL(1e-15, 1e-6));
+        CHECK_NEAR(s->stats.target + removed(s, id), 0.5, TOL(1e-12, 1e-6));
+        fsi_levelset_destroy(s);
+    }
+}
+
 /* A sink over all of a drop leaves nothing, and nothing is lost. */
 static void test_a_sink_swallows_a_drop(void)
 {
@@ -855,6 +875,7 @@ int main(int argc, char **argv)
     RUN(test_an_inlet_below_the_surface_lifts_it);
     RUN(test_emitters_start_stop_and_move);
     RUN(test_sinks_take_what_is_missing);
+    RUN(test_sinks_that_take_next_to_nothing);
     RUN(test_a_sink_swallows_a_drop);
     RUN(test_a_tank_drains_through_its_open_side);
     RUN(test_a_drop_falls_out_of_the_box);
