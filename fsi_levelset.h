@@ -2815,8 +2815,12 @@ static void fsi__ls_add_pressure(void *arg, int chunk, int begin, int end)
 static int fsi__ls_neighbor(const fsi__ls_run *run, int e, int side, long long *at)
 {
     const fsi_grid *g = run->grid;
-    const int c = e % g->block_cells, a = side >> 1, d = side & 1 ? 1 : -1;
+    const int c = e % g->block_cells, a = side >> 1, d = side & 1 ? 1 : -1, beside = (c >> 3 * a & 7) + d;
     int i[3];
+    if (beside >= 0 && beside < 8 && (d < 0 || g->n[a] % 8 == 0)) { /* in the same block */
+        *at = e + d * (1 << 3 * a);
+        return 1;
+    }
     fsi_grid_corner(g, e / g->block_cells, i);
     i[0] += c & 7;
     i[1] += (c >> 3) & 7;
@@ -3608,26 +3612,32 @@ static fsi_status fsi__ls_follow_components(fsi__ls_run *run, int trace, int sha
 /* ---- >>substep: blocks ------------------------------------------------------------------------------------------- */
 
 /* Which blocks must exist: those of every cell with phi < reach. A cell nearer to the surface than that by r cells
-   asks for the blocks that r cells around it touch; |grad phi| <= 1 sees to it that none is missed. */
-static void fsi__ls_want(const fsi_grid *g, const int *corner, unsigned seen, unsigned char *wanted)
+   asks for the blocks that r cells around it touch; |grad phi| <= 1 sees to it that none is missed.
+   Of the 27 blocks around that at `corner` those that `seen` has bits for, 3 an axis; returns how many nobody had asked for. ask 0: only that. */
+static int fsi__ls_want(const fsi_grid *g, const int *corner, unsigned seen, int ask, unsigned char *wanted)
 {
-    int i, j, k;
+    int i, j, k, fresh = 0;
     for (k = -1; k <= 1; k++)
         for (j = -1; j <= 1; j++)
             for (i = -1; i <= 1; i++) {
                 const int x = (corner[0] >> 3) + i, y = (corner[1] >> 3) + j, z = (corner[2] >> 3) + k;
                 if (!(seen >> (i + 1) & 1) || !(seen >> (j + 4) & 1) || !(seen >> (k + 7) & 1)) continue;
+                unsigned char *place;
                 if (x < 0 || y < 0 || z < 0 || x >= g->blocks[0] || y >= g->blocks[1] || z >= g->blocks[2]) continue;
-                wanted[((size_t)z * (size_t)g->blocks[1] + (size_t)y) * (size_t)g->blocks[0] + (size_t)x] = 1;
+                place = &wanted[((size_t)z * (size_t)g->blocks[1] + (size_t)y) * (size_t)g->blocks[0] + (size_t)x];
+                fresh += !*place;
+                if (ask) *place = 1;
             }
+    return fresh;
 }
 
 static void fsi__ls_want_around(const fsi_grid *g, const fsi_real *phi, int b, double reach, unsigned char *wanted)
 {
     unsigned char asked[512];
     int corner[3], c, r;
-    memset(asked, 0, sizeof asked);
     fsi_grid_corner(g, b, corner);
+    if (!fsi__ls_want(g, corner, g->dim == 2 ? 0277 : 0777, 0, wanted)) return; /* as deep in the liquid */
+    memset(asked, 0, sizeof asked);
     for (c = 0; c < g->block_cells; c++) {
         const int at[3] = { c & 7, (c >> 3) & 7, c >> 6 };
         unsigned key = 0;
@@ -3638,7 +3648,7 @@ static void fsi__ls_want_around(const fsi_grid *g, const fsi_real *phi, int b, d
         asked[key] = 1;
     }
     for (c = 0; c < 512; c++)
-        if (asked[c]) fsi__ls_want(g, corner, (unsigned)c, wanted);
+        if (asked[c]) fsi__ls_want(g, corner, (unsigned)c, 1, wanted);
 }
 
 /* Blocks for next_phi; those that there are stay when `keep` is set. */
@@ -3898,9 +3908,8 @@ static void fsi__ls_keep_inside(void *arg, int chunk, int begin, int end)
         m->trial_pressure->value[e] += half;
         m->trial_carried->value[e] = inside ? m->curvature->value[e] + half : 0;
         for (a = 0; a < run->grid->dim; a++) {
-            long long below = e - (1 << 3 * a); /* in the same block, mostly */
-            if (inside && ((e >> 3 * a) & 7) == 0 && !fsi__ls_neighbor(run, e, 2 * a, &below)) below = -1;
-            if (!inside || below < 0 || m->cell[below] != FSI_CELL_LIQUID) m->trial_carry[a]->value[e] = 0;
+            long long below;
+            if (!inside || !fsi__ls_neighbor(run, e, 2 * a, &below) || m->cell[below] != FSI_CELL_LIQUID) m->trial_carry[a]->value[e] = 0;
         }
     }
 }
@@ -4143,9 +4152,8 @@ static void fsi__ls_energies(void *arg, int chunk, int begin, int end)
         if (!(wet > 0)) continue;
         for (a = 0; a < run->grid->dim; a++) {
             const fsi_real *u = m->trial_u[a]->value;
-            const int c = e % cells, step = 1 << (3 * a), last = (c >> (3 * a) & 7) == 7;
-            long long at = e + step;
-            if (last) fsi__ls_neighbor(run, e, 2 * a + 1, &at);
+            long long at;
+            fsi__ls_neighbor(run, e, 2 * a + 1, &at);
             u2 += ((double)u[e] * (double)u[e] + (at < 0 ? 0 : (double)u[at] * (double)u[at])) / 2;
         }
         sum += (wet < 1 ? wet : 1) * fsi__ls_clear_share(run, (size_t)e) * u2 / 2;
