@@ -3812,14 +3812,15 @@ static fsi_status fsi__ls_carve(fsi__ls_drain *job, double offset)
 }
 
 /* The depth at which a sink takes no more than `most`, and no less than a thousandth less. How wide what is taken is, taken^(1/dim), falls about evenly
-   with depth: false position (Illinois) on that, and bisection where it is slow. over, under: that at the ends, beyond the middle of that range. */
+   with depth: false position (Illinois) on that, and bisection where it is slow. over, under: that at the ends, beyond the middle of that range. Where
+   many cells are equally deep, all that there is may be too much at once: then nothing is taken until enough is due. */
 static fsi_status fsi__ls_carve_at_most(fsi__ls_drain *job, double deepest, double most)
 {
-    const double power = 1.0 / job->run->grid->dim, aim = pow(0.9995 * most, power);
-    double lo = 0, hi = deepest, over = pow(job->taken, power) - aim, under = -aim;
+    const double power = 1.0 / job->run->grid->dim, aim = pow(0.9995 * most, power), dx = (double)job->run->grid->dx;
+    double lo = 0, hi = deepest + 1e-3 * dx, over = pow(job->taken, power) - aim, under = -aim;
     int round, last = 0;
-    if (!(most > 0)) return fsi__ls_carve(job, deepest); /* rounding took more before */
-    for (round = 0; round < 30 && !(job->taken <= most && job->taken >= 0.999 * most); round++) {
+    if (!(most > 0)) return fsi__ls_carve(job, hi);
+    for (round = 0; round < 30 && hi - lo > 1e-4 * dx && !(job->taken <= most && job->taken >= 0.999 * most); round++) {
         double off;
         FSI__LS_TRY(fsi__ls_carve(job, round % 4 == 3 ? (lo + hi) / 2 : lo + (hi - lo) * over / (over - under)));
         off = pow(job->taken > 0 ? job->taken : 0, power) - aim;
