@@ -361,7 +361,7 @@ typedef struct fsi_pressure_flow {
     fsi_real theta_min;                      /* 0 to 1, not 0; default 0.01 */
     unsigned char open_side[6];              /* x-, x+, y-, ...: 1: air of pressure 0 beyond this side of the box, which is its surface; 0 (default): a
                                                 wall, its normal velocity stands in u at its faces (inflow too) */
-    int use_guess;                           /* 1: the solve starts from `pressure`; default 0 */
+    int use_guess;                           /* 1: the solve starts from `pressure`, unless that is worse than 0; default 0 */
     fsi_pressure_solid *solids;              /* solid_count */
     int solid_count;
     fsi_field *pressure;                     /* out: at liquid cells [Pa], 0 in all others; NULL: not wanted */
@@ -5938,14 +5938,37 @@ static void fsi__pressure_pull(fsi__pressure_impl *m, double factor, double *v, 
         }
 }
 
-/* s = the Cholesky factor of 1 + H V H^T, column by column. Floats cannot carry bodies of no mass at all: rows of H that are too large are scaled down,
-   which makes the body heavier. */
-static void fsi__pressure_factor(fsi__pressure_impl *m)
+/* Floats cannot carry bodies of no mass at all: where the largest number on the diagonal of s is too large in three rows (j) these are scaled down, which
+   makes the body heavier. Returns the share of its inverse mass that is left. */
+static double fsi__pressure_weigh(fsi__pressure_impl *m, int j)
+{
+    const int n = 6 * m->bodies;
+    double most = 1, share;
+    int f, k;
+    for (k = 3 * j; k < 3 * j + 3; k++) most = m->s[k * n + k] > most ? m->s[k * n + k] : most;
+    share = most * FSI__PRESSURE_LIGHTEST > 1 ? 1 / (most * FSI__PRESSURE_LIGHTEST) : 1;
+    m->heavier[j] *= share;
+    for (f = m->body_face[j / 2]; f < m->body_face[j / 2 + 1]; f++)
+        for (k = 0; k < 3; k++) m->face[f].h[3 * (j & 1) + k] *= sqrt(share);
+    return share;
+}
+
+/* s = H V H^T, column by column. The torque on a ball is small beside the torques on its faces: so rows are scaled by the sum of their squares first, or the
+   rounding of the V-cycle would be larger than what is left. Rows without numbers, like three of a body in 2D, need no cycle. */
+static void fsi__pressure_compliance(fsi__pressure_impl *m)
 {
     const int n = 6 * m->bodies;
     fsi__mg_level *fine = m->mg.level;
-    int i, j, k, f;
+    int i, j, f;
+    memset(m->s, 0, (size_t)n * (size_t)n * sizeof *m->s);
+    for (j = 0; j < n; j++)
+        for (f = m->body_face[j / 6]; f < m->body_face[j / 6 + 1]; f++) m->s[j * n + j] += m->face[f].h[j % 6] * m->face[f].h[j % 6];
+    for (j = 0; j < 2 * m->bodies; j++) {
+        m->heavier[j] = 1;
+        fsi__pressure_weigh(m, j);
+    }
     for (j = 0; j < n; j++) {
+        if (m->s[j * n + j] == 0) continue;
         memset(fine->r, 0, (size_t)fine->cells * sizeof(float));
         for (i = 0; i < n; i++) m->h[i] = i == j;
         fsi__pressure_pull(m, 1, NULL, fine->r);
@@ -5953,16 +5976,17 @@ static void fsi__pressure_factor(fsi__pressure_impl *m)
         fsi__pressure_push(m, NULL, fine->x);
         for (i = j; i < n; i++) m->s[i * n + j] = m->h[i];
     }
-    for (j = 0; j < 2 * m->bodies; j++) {
-        double most = 1;
-        for (i = 3 * j; i < 3 * j + 3; i++) most = m->s[i * n + i] > most ? m->s[i * n + i] : most;
-        m->heavier[j] = most * FSI__PRESSURE_LIGHTEST > 1 ? 1 / (most * FSI__PRESSURE_LIGHTEST) : 1;
-    }
+}
+
+/* s = the Cholesky factor of 1 + H V H^T. */
+static void fsi__pressure_factor(fsi__pressure_impl *m)
+{
+    const int n = 6 * m->bodies;
+    int i, j, k;
+    fsi__pressure_compliance(m);
+    for (j = 0; j < 2 * m->bodies; j++) m->h[j] = fsi__pressure_weigh(m, j);
     for (j = 0; j < n; j++)
-        for (i = j; i < n; i++) m->s[i * n + j] = m->s[i * n + j] * sqrt(m->heavier[i / 3] * m->heavier[j / 3]) + (i == j);
-    for (j = 0; j < m->bodies; j++)
-        for (f = m->body_face[j]; f < m->body_face[j + 1]; f++)
-            for (k = 0; k < 6; k++) m->face[f].h[k] *= sqrt(m->heavier[2 * j + k / 3]);
+        for (i = j; i < n; i++) m->s[i * n + j] = m->s[i * n + j] * sqrt(m->h[i / 3] * m->h[j / 3]) + (i == j);
     for (j = 0; j < n; j++)
         for (i = j; i < n; i++) {
             double v = m->s[i * n + j];
@@ -6130,12 +6154,26 @@ static double fsi__pressure_residual(fsi__pressure_job *job)
     return fsi__pressure_step(job, 1);
 }
 
+/* The residual of the guess. One that is worse than none is dropped: where the right side is 0 nothing else would be good enough. */
+static double fsi__pressure_first_residual(fsi__pressure_job *job)
+{
+    const fsi__mg_level *f = job->m->mg.level;
+    const double most = fsi__pressure_residual(job);
+    double right = 0;
+    int k;
+    if (!job->flow->use_guess) return most;
+    for (k = FSI__MG_FRONT; k < fsi__mg_cell(f->bricks); k++) right = fabs(job->m->b[k]) > right ? fabs(job->m->b[k]) : right;
+    if (most <= right) return most;
+    memset(job->m->x, 0, (size_t)f->cells * sizeof(double));
+    return fsi__pressure_residual(job);
+}
+
 /* Conjugate gradients in double, preconditioned in float, until the true residual is below `limit`. Returns the largest residual. */
 static double fsi__pressure_iterate(fsi__pressure_job *job, double limit)
 {
     fsi__pressure_impl *m = job->m;
     const int chunks = fsi__chunks(m->mg.level[0].bricks, FSI__PRESSURE_CHUNK);
-    double most = fsi__pressure_residual(job), last;
+    double most = fsi__pressure_first_residual(job), last;
     int *iters = &job->s->stats.iters, round;
     for (round = 0; round < FSI__PRESSURE_ROUNDS && most > limit && *iters < job->s->desc.max_iters; round++) {
         for (last = 0; most > limit && *iters < job->s->desc.max_iters; ++*iters) {
