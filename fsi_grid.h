@@ -334,7 +334,8 @@ FSI_API fsi_status fsi_grid_surface_update(fsi_grid_surface *surface, const fsi_
 
    theta is 1, but where a liquid cell i meets an air cell j: phi_i/(phi_i - phi_j), at least theta_min, and p_nb is the pressure at the surface.
    Coupled bodies move with what they gain in the same solve: added mass, whatever their density. */
-enum { FSI_CELL_AIR, FSI_CELL_LIQUID, FSI_CELL_SOLID }; /* pressure known, unknown, and no flow: the faces of a solid cell are walls */
+enum { FSI_CELL_AIR, FSI_CELL_LIQUID, FSI_CELL_SOLID }; /* pressure known, unknown, and no flow: the faces of a solid cell are walls. What the faces of a
+                                                           solid cover in part only are no solid cells: they stay what they are */
 
 /* One solid that meets the liquid. Where the shares of several solids in a face sum up to more than 1, they are scaled to 1. */
 typedef struct fsi_pressure_solid {
@@ -355,7 +356,7 @@ typedef struct fsi_pressure_flow {
     const unsigned char *cell;               /* grid->block_count * block_cells: FSI_CELL_*; where no block is, there is air */
     const fsi_field *phi;                    /* at cells, negative in liquid [m]; NULL: theta = 1 */
     const fsi_field *surface_pressure;       /* at cells [Pa]: at a surface between cells i and j, (1 - theta) of i's + theta of j's; NULL: 0 */
-    const fsi_field *inverse_density[3];     /* at faces, > 0 [m^3/kg]; NULL (all): 1/density */
+    const fsi_field *inverse_density[3];     /* at faces, > 0 [m^3/kg], their backgrounds too; NULL (all): 1/density */
     fsi_real density;                        /* > 0 [kg/m^3]; default 1000; not read with inverse_density */
     fsi_real dt;                             /* > 0 [s] */
     fsi_real theta_min;                      /* 0 to 1, not 0; default 0.01 */
@@ -364,7 +365,7 @@ typedef struct fsi_pressure_flow {
     int use_guess;                           /* 1: the solve starts from `pressure`, unless that is worse than 0; default 0 */
     fsi_pressure_solid *solids;              /* solid_count */
     int solid_count;
-    fsi_field *pressure;                     /* out: at liquid cells [Pa], 0 in all others; NULL: not wanted */
+    fsi_field *pressure;                     /* out: at liquid cells [Pa], 0 in all others; none of the fields above; NULL: not wanted */
 } fsi_pressure_flow;
 
 typedef struct fsi_pressure_desc {
@@ -5403,6 +5404,7 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
         return s;
     }
     if (flow->inverse_density[0]) beta = fsi__pressure_at(flow->inverse_density[a], s.entry) * job->density;
+    if (!(beta > 0)) beta = HUGE_VAL; /* refused when the equations are added up */
     if (s.air && wall) theta = 0.5;
     else if (s.air && flow->phi) {
         const double in = fsi__pressure_at(flow->phi, here), out = fsi__pressure_at(flow->phi, there);
@@ -6263,6 +6265,8 @@ static fsi_status fsi__pressure_check(fsi_pressure *s, const fsi_pressure_flow *
     if (flow->phi && !fsi__pressure_is_field(flow->phi, g, FSI_CELLS)) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "not a field at cells: phi", 0);
     if (flow->surface_pressure && !fsi__pressure_is_field(flow->surface_pressure, g, FSI_CELLS)) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "not a field at cells: surface_pressure", 0);
     if (flow->pressure && !fsi__pressure_is_field(flow->pressure, g, FSI_CELLS)) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "not a field at cells: pressure", 0);
+    if (flow->pressure && (flow->pressure == flow->phi || flow->pressure == flow->surface_pressure))
+        return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "is phi or surface_pressure too: pressure", 0);
     if (flow->use_guess && !flow->pressure) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "use_guess without pressure", 0);
     if (!flow->cell) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "NULL: cell", 0);
     if (!given && !fsi_is_finite((double)flow->density)) return fsi__pressure_refuse(s, FSI_ERROR_NAN, "density is not finite", 0);
@@ -6348,7 +6352,7 @@ static fsi_status fsi__pressure_assemble(fsi__pressure_job *job, double *referen
         if (m->partial[4 * k + 1] > *reference) *reference = m->partial[4 * k + 1];
         stats->unknowns += (long long)m->partial[4 * k + 2];
         stats->enclosed += (int)m->partial[4 * k + 3];
-        if (!fsi_is_finite(sum)) return fsi__pressure_refuse(job->s, FSI_ERROR_NAN, "u, phi, surface_pressure or inverse_density is not finite near row of cells", m->row[k * FSI__PRESSURE_CHUNK]);
+        if (!fsi_is_finite(sum)) return fsi__pressure_refuse(job->s, FSI_ERROR_NAN, "u, phi, surface_pressure or inverse_density is not finite, or the last not above 0, near row of cells", m->row[k * FSI__PRESSURE_CHUNK]);
     }
     fsi__mg_setup(&m->mg);
     return FSI_OK;

@@ -1148,6 +1148,36 @@ static void refused(busy *m, fsi_status status, const char *what)
     CHECK(busy_hash(m) == before);
 }
 
+/* Above the surface too, and in blocks that do not exist. */
+static void test_densities_beyond_the_surface_must_be_given(void)
+{
+    static const double bad[3] = { -1e-3, 0, 1e-3 };
+    int k, a, i, j, l;
+    for (k = 0; k < 6; k++) {
+        scene t;
+        const double level = k < 3 ? 0.713 : 16.0 / 24; /* 16 rows: the block above the surface is not needed */
+        unsigned char wanted[256];
+        scene_make(&t, 3, 24, 24, 24, 1.0 / 24);
+        for (a = 0; a < 3; a++) {
+            CHECK(fsi_grid_add_field(t.g, (fsi_grid_place)(1 + a), (fsi_real)(k < 3 ? 1e-3 : bad[k - 3]), &t.beta[a]) == FSI_OK);
+            EACH_FACE(&t, a, i, j, l) t.beta[a]->value[entry_of(&t, i, j, l)] = (fsi_real)(k < 3 && a == 1 && j == 17 ? bad[k] : 1e-3);
+            t.f.inverse_density[a] = t.beta[a];
+        }
+        for (i = 0; i < 64 && k >= 3; i++) wanted[i] = i / 4 % 4 < 2;
+        if (k >= 3) CHECK(t.g->blocks[0] == 4 && t.g->blocks[2] == 4 && fsi_grid_set_blocks(t.g, wanted) == FSI_OK);
+        memset(t.cell, 0, entries(&t));
+        EACH_CELL(&t, i, j, l) if (fsi_grid_entry(t.g, i, j, l) >= 0) {
+            const size_t e = entry_of(&t, i, j, l);
+            t.phi->value[e] = (fsi_real)((double)middle(&t, 0, i, j, l).y - level);
+            t.cell[e] = t.phi->value[e] < 0 ? FSI_CELL_LIQUID : FSI_CELL_AIR;
+        }
+        t.f.phi = t.phi;
+        CHECK(fsi_pressure_project(t.s, &t.f) == (k % 3 == 2 ? FSI_OK : FSI_ERROR_NAN));
+        CHECK(k % 3 == 2 || strstr(t.c.error.message, "inverse_density"));
+        scene_free(&t);
+    }
+}
+
 static void test_bad_input_is_named(void)
 {
     busy m;
@@ -1178,6 +1208,8 @@ static void test_bad_input_is_named(void)
     REFUSE(m.t.f.phi = m.t.f.u[0], FSI_ERROR_ARGUMENT, "phi");
     REFUSE(m.t.f.surface_pressure = other.phi, FSI_ERROR_ARGUMENT, "surface_pressure");
     REFUSE(m.t.f.pressure = other.phi, FSI_ERROR_ARGUMENT, "pressure");
+    REFUSE(m.t.f.pressure = m.t.phi, FSI_ERROR_ARGUMENT, "pressure");
+    REFUSE((m.t.f.surface_pressure = m.t.f.pressure = m.t.surface), FSI_ERROR_ARGUMENT, "pressure");
     REFUSE((m.t.f.pressure = NULL, m.t.f.use_guess = 1), FSI_ERROR_ARGUMENT, "use_guess");
     REFUSE(m.t.f.inverse_density[1] = m.t.f.u[1], FSI_ERROR_ARGUMENT, "inverse_density");
     REFUSE((m.t.f.inverse_density[0] = f.u[0], m.t.f.inverse_density[1] = f.u[1], m.t.f.inverse_density[2] = f.u[2]), FSI_ERROR_ARGUMENT, "inverse_density");
@@ -1256,6 +1288,7 @@ int main(int argc, char **argv)
     RUN(test_a_guess_that_is_worse_than_none_is_dropped);
     RUN(test_failure_is_told_and_changes_nothing);
     RUN(test_every_allocation_may_fail);
+    RUN(test_densities_beyond_the_surface_must_be_given);
     RUN(test_bad_input_is_named);
     RUN(test_extreme_scales_are_solved);
     return TEST_END();
