@@ -292,8 +292,8 @@ FSI_API fsi_status fsi_grid_faces_create(fsi_grid_faces **out, fsi_context *cont
 FSI_API void fsi_grid_faces_destroy(fsi_grid_faces *faces);
 /* Finds the faces that a CLOSED mesh (of a container: what is outside of it) covers where it now is. The share of a face is that of the
    polygon where the distance to the mesh, bilinear on its sides between its corners, is negative: exact for a plane, second order else. In
-   2D the side is cut where the mesh crosses it. What is thinner than a cell may pass between corners unseen. Cells see the same distance at
-   the corners that they share. Costs half a microsecond a corner within dx of the mesh, a query for each row of blocks that are all inside or outside, and the writing of
+   2D the side is cut where the mesh crosses it. A face that lies in the mesh's surface counts as outside of it. What is thinner than a cell may pass
+   between corners unseen. Cells see the same distance at the corners that they share. Costs half a microsecond a corner within dx of the mesh, a query for each row of blocks that are all inside or outside, and the writing of
    what is deep inside.
    Errors: COOKIE, ARGUMENT (dimension), MESH (not closed), LIMIT, MEMORY; the former list then stays as it was. */
 FSI_API fsi_status fsi_grid_faces_build(fsi_grid_faces *faces, const fsi_grid *grid, const fsi_mesh *mesh);
@@ -303,7 +303,7 @@ FSI_API fsi_status fsi_grid_faces_build(fsi_grid_faces *faces, const fsi_grid *g
 /* The surface phi = 0 of a field of cells, made of triangles (2D: segments) by marching cubes over the cubes whose corners are centres of
    cells; where it meets the walls of the box it goes on to them, phi continued without gradient. Arrays stay valid until the next update.
    Capped, every edge belongs to exactly two triangles (2D: every vertex to two segments). No two vertices of an element are closer than
-   dx/2000, no element is without area. */
+   dx/2000, no element is without area, as far as fsi_real tells positions there apart. */
 typedef struct fsi_grid_surface {
     uint32_t cookie;
     fsi_context *context;
@@ -334,7 +334,8 @@ FSI_API fsi_status fsi_grid_surface_update(fsi_grid_surface *surface, const fsi_
 
    theta is 1, but where a liquid cell i meets an air cell j: phi_i/(phi_i - phi_j), at least theta_min, and p_nb is the pressure at the surface.
    Coupled bodies move with what they gain in the same solve: added mass, whatever their density. */
-enum { FSI_CELL_AIR, FSI_CELL_LIQUID, FSI_CELL_SOLID }; /* pressure known, unknown, and no flow: the faces of a solid cell are walls */
+enum { FSI_CELL_AIR, FSI_CELL_LIQUID, FSI_CELL_SOLID }; /* pressure known, unknown, and no flow: the faces of a solid cell are walls. What the faces of a
+                                                           solid cover in part only are no solid cells: they stay what they are */
 
 /* One solid that meets the liquid. Where the shares of several solids in a face sum up to more than 1, they are scaled to 1. */
 typedef struct fsi_pressure_solid {
@@ -355,16 +356,16 @@ typedef struct fsi_pressure_flow {
     const unsigned char *cell;               /* grid->block_count * block_cells: FSI_CELL_*; where no block is, there is air */
     const fsi_field *phi;                    /* at cells, negative in liquid [m]; NULL: theta = 1 */
     const fsi_field *surface_pressure;       /* at cells [Pa]: at a surface between cells i and j, (1 - theta) of i's + theta of j's; NULL: 0 */
-    const fsi_field *inverse_density[3];     /* at faces, > 0 [m^3/kg]; NULL (all): 1/density */
+    const fsi_field *inverse_density[3];     /* at faces, > 0 [m^3/kg], their backgrounds too; NULL (all): 1/density */
     fsi_real density;                        /* > 0 [kg/m^3]; default 1000; not read with inverse_density */
     fsi_real dt;                             /* > 0 [s] */
     fsi_real theta_min;                      /* 0 to 1, not 0; default 0.01 */
     unsigned char open_side[6];              /* x-, x+, y-, ...: 1: air of pressure 0 beyond this side of the box, which is its surface; 0 (default): a
                                                 wall, its normal velocity stands in u at its faces (inflow too) */
-    int use_guess;                           /* 1: the solve starts from `pressure`; default 0 */
+    int use_guess;                           /* 1: the solve starts from `pressure`, unless that is worse than 0; default 0 */
     fsi_pressure_solid *solids;              /* solid_count */
     int solid_count;
-    fsi_field *pressure;                     /* out: at liquid cells [Pa], 0 in all others; NULL: not wanted */
+    fsi_field *pressure;                     /* out: at liquid cells [Pa], 0 in all others; none of the fields above; NULL: not wanted */
 } fsi_pressure_flow;
 
 typedef struct fsi_pressure_desc {
@@ -1379,11 +1380,81 @@ FSI_API fsi_status fsi_grid_advect_velocity(fsi_field *const from[3], fsi_field 
     return fsi__advect_run(&job, u, dt, scheme, order, f);
 }
 
+/* ---- >>masks ----------------------------------------------------------------------------------------------------- */
+
+/* What holds for an entry or not (it is known, liquid, labelled), one bit each: a word for each layer z of a block, bit 8 y + x. Neighbours, borders and floods are shifts then. */
+#define FSI__COLUMN (~(uint64_t)0 / 255) /* x = 0 */
+
+static int fsi__layers(const fsi_grid *g) { return g->block_cells / 64; }
+FSI__HOST_FN uint64_t *fsi__mask_of(uint64_t *mask, const fsi_grid *g, int b) { return mask + (size_t)b * (size_t)fsi__layers(g); }
+FSI_FN int fsi__mask_at(const uint64_t *mask, size_t entry) { return (int)(mask[entry >> 6] >> (entry & 63) & 1); }
+FSI_FN int fsi__mask_count(uint64_t w) /* bits of w */
+{
+    w -= w >> 1 & 0x5555555555555555u;
+    w = (w & 0x3333333333333333u) + (w >> 2 & 0x3333333333333333u);
+    return (int)(((w + (w >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x0101010101010101u >> 56);
+}
+
+/* The entries (x, y) at `place` in layer z of the block at `corner` that stay in the box when they are moved by `step`. */
+static uint64_t fsi__mask_inside(const fsi_grid *g, fsi_grid_place place, const int corner[3], int z, const int step[3])
+{
+    int lo[2], hi[2], a;
+    uint64_t row;
+    if (corner[2] + z + step[2] < 0 || corner[2] + z + step[2] >= fsi_grid_size(g, place, 2)) return 0;
+    for (a = 0; a < 2; a++) {
+        lo[a] = fsi__clamp_int(-corner[a] - step[a], 8);
+        hi[a] = fsi__clamp_int(fsi_grid_size(g, place, a) - corner[a] - step[a], 8);
+        if (lo[a] >= hi[a]) return 0;
+    }
+    row = ((uint64_t)255 >> (8 - hi[0])) & ((uint64_t)255 << lo[0]);
+    return (FSI__COLUMN >> (64 - 8 * (hi[1] - lo[1])) << (8 * lo[1])) * row;
+}
+
+static const int fsi__steps[6][3] = { { -1, 0, 0 }, { 1, 0, 0 }, { 0, -1, 0 }, { 0, 1, 0 }, { 0, 0, -1 }, { 0, 0, 1 } };
+
+/* Number of the block that lies one step away from block b, -1: there is none. */
+static int fsi__block_beside(const fsi_grid *g, int b, const int step[3])
+{
+    int corner[3];
+    long long e;
+    fsi_grid_corner(g, b, corner);
+    e = fsi_grid_entry(g, corner[0] + 8 * step[0], corner[1] + 8 * step[1], corner[2] + 8 * step[2]);
+    return e < 0 ? -1 : (int)(e / g->block_cells);
+}
+
+/* Entry beside entry c of block b, at fsi__steps[side]; `beside` are the blocks there. -1: none. */
+FSI_FN long long fsi__entry_beside(const fsi_grid *g, int b, const int beside[6], int c, int side)
+{
+    static const int step[6] = { -1, 1, -8, 8, -64, 64 };
+    if ((c >> (side >> 1) * 3 & 7) != (side & 1) * 7) return (long long)b * g->block_cells + c + step[side];
+    return beside[side] < 0 ? -1 : (long long)beside[side] * g->block_cells + c - 7 * step[side];
+}
+
+static void fsi__blocks_beside(const fsi_grid *g, int b, int beside[6])
+{
+    int side;
+    for (side = 0; side < 6; side++) beside[side] = fsi__block_beside(g, b, fsi__steps[side]);
+}
+
+/* For each cell of layer z of block b the bit of its neighbour at fsi__steps[side]; `beside` is the block there. */
+static uint64_t fsi__mask_beside(const fsi_grid *g, uint64_t *mask, int b, int beside, int z, int side)
+{
+    static const uint64_t none[8] = { 0 };
+    const uint64_t *own = fsi__mask_of(mask, g, b), *other = beside < 0 ? none : fsi__mask_of(mask, g, beside);
+    const int last = fsi__layers(g) - 1;
+    switch (side) {
+    case 0: return (own[z] << 1 & ~FSI__COLUMN) | (other[z] >> 7 & FSI__COLUMN);
+    case 1: return (own[z] & ~FSI__COLUMN) >> 1 | (other[z] & FSI__COLUMN) << 7;
+    case 2: return own[z] << 8 | other[z] >> 56;
+    case 3: return own[z] >> 8 | other[z] << 56;
+    case 4: return z > 0 ? own[z - 1] : other[last];
+    default: return z < last ? own[z + 1] : other[0];
+    }
+}
+
 /* ---- >>extrapolation implementation ----------------------------------------------------------------------------
 
-   What is known is kept as bits, a word for the 8 x 8 entries of each layer z of a block, bit y * 8 + x: shifts tell the neighbours of 64 entries
-   at once, and only those entries are looked at that get a value. A layer reads the bits and values of the layers before it only, so that
-   blocks can go in any order. */
+   Only those entries are looked at that get a value. A layer reads the masks and values of the layers before it only, so that blocks can go in any order. */
 typedef struct fsi__extrapolate {
     fsi_field *f;
     unsigned char *known;
@@ -1392,31 +1463,14 @@ typedef struct fsi__extrapolate {
     long long bad[FSI__GRID_CHUNKS]; /* by chunk: an entry whose neighbours are not finite, -1 none */
 } fsi__extrapolate;
 
-#define FSI__BITS_X0 0x0101010101010101u /* the entries with x = 0 */
-
-static int fsi__grid_words(const fsi_grid *g) { return g->block_cells / 64; }
-
-/* The entries of layer z of block b that lie within the box. */
-static uint64_t fsi__bits_inside(const fsi_field *f, int b, int z)
-{
-    const fsi_grid *g = f->grid;
-    uint64_t row, bits;
-    int corner[3], n[3], a;
-    fsi_grid_corner(g, b, corner);
-    for (a = 0; a < 3; a++) n[a] = fsi__clamp_int(fsi_grid_size(g, f->place, a) - corner[a], 8);
-    row = ((uint64_t)1 << n[0]) - 1;
-    bits = row * FSI__BITS_X0;
-    if (n[1] < 8) bits &= ((uint64_t)1 << 8 * n[1]) - 1;
-    return z < n[2] ? bits : 0;
-}
-
 static void fsi__extrapolate_read(void *arg, int chunk, int begin, int end)
 {
     const fsi__extrapolate *job = (const fsi__extrapolate *)arg;
-    const int words = fsi__grid_words(job->f->grid);
-    int b, z, e;
+    const int words = fsi__layers(job->f->grid), stay[3] = { 0, 0, 0 };
+    int b, z, e, corner[3];
     (void)chunk;
-    for (b = begin; b < end; b++)
+    for (b = begin; b < end; b++) {
+        fsi_grid_corner(job->f->grid, b, corner);
         for (z = 0; z < words; z++) {
             unsigned char *known = job->known + (size_t)(b * words + z) * 64;
             uint64_t bits = 0;
@@ -1424,53 +1478,18 @@ static void fsi__extrapolate_read(void *arg, int chunk, int begin, int end)
                 known[e] = known[e] != 0;
                 bits |= (uint64_t)known[e] << e;
             }
-            job->now[b * words + z] = bits & fsi__bits_inside(job->f, b, z);
+            job->now[b * words + z] = bits & fsi__mask_inside(job->f->grid, job->f->place, corner, z, stay);
         }
-}
-
-/* The blocks beside b: -x, +x, -y, +y, -z, +z; -1 none. */
-static void fsi__grid_beside(const fsi_grid *g, int b, int *beside)
-{
-    int corner[3], d;
-    fsi_grid_corner(g, b, corner);
-    for (d = 0; d < 6; d++) {
-        int c[3], a;
-        long long at;
-        for (a = 0; a < 3; a++) c[a] = corner[a] + (d >> 1 == a ? (d & 1 ? FSI_GRID_BLOCK : -1) : 0);
-        at = fsi_grid_entry(g, c[0], c[1], c[2]);
-        beside[d] = at < 0 ? -1 : (int)(at / g->block_cells);
     }
 }
 
-/* bits[d]: entries of word z of block b whose neighbour in direction d is known. */
-static void fsi__bits_beside(const uint64_t *now, int words, int b, const int *beside, int z, uint64_t *bits)
-{
-    const uint64_t *own = now + (size_t)b * (size_t)words;
-    uint64_t side[6];
-    int d;
-    for (d = 0; d < 6; d++) {
-        const int there = d < 4 ? z : (d == 4 ? words - 1 : 0);
-        side[d] = beside[d] < 0 ? 0 : now[(size_t)beside[d] * (size_t)words + (size_t)there];
-    }
-    bits[0] = (own[z] & ~(FSI__BITS_X0 << 7)) << 1 | (side[0] >> 7 & FSI__BITS_X0);
-    bits[1] = (own[z] >> 1 & ~(FSI__BITS_X0 << 7)) | (side[1] & FSI__BITS_X0) << 7;
-    bits[2] = own[z] << 8 | side[2] >> 56;
-    bits[3] = own[z] >> 8 | side[3] << 56;
-    bits[4] = z > 0 ? own[z - 1] : side[4];
-    bits[5] = z < words - 1 ? own[z + 1] : side[5];
-}
-
-/* Sum over the known neighbours of entry e of block b, in the order of directions; their number. */
+/* Sum over the known neighbours of entry e of block b, in the order of fsi__steps; their number. */
 static int fsi__extrapolate_sum(const fsi_field *f, int b, const int *beside, const uint64_t *bits, int e, fsi_real *sum)
 {
-    static const int stride[3] = { 1, 8, 64 };
-    const size_t cells = (size_t)f->grid->block_cells;
-    int d, count = 0;
-    for (d = 0, *sum = 0; d < 6; d++) {
-        const int step = stride[d >> 1], at = e / step & 7, edge = d & 1 ? 7 : 0;
-        if (!(bits[d] >> (e & 63) & 1)) continue;
-        *sum += at == edge ? f->value[(size_t)beside[d] * cells + (size_t)(d & 1 ? e - 7 * step : e + 7 * step)]
-                           : f->value[(size_t)b * cells + (size_t)(d & 1 ? e + step : e - step)];
+    int side, count = 0;
+    for (side = 0, *sum = 0; side < 6; side++) {
+        if (!(bits[side] >> (e & 63) & 1)) continue;
+        *sum += f->value[fsi__entry_beside(f->grid, b, beside, e, side)];
         count++;
     }
     return count;
@@ -1479,31 +1498,32 @@ static int fsi__extrapolate_sum(const fsi_field *f, int b, const int *beside, co
 static void fsi__extrapolate_layer(void *arg, int chunk, int begin, int end)
 {
     fsi__extrapolate *job = (fsi__extrapolate *)arg;
-    const int words = fsi__grid_words(job->f->grid);
-    int b, z, e, d, beside[6];
+    const fsi_grid *g = job->f->grid;
+    const int words = fsi__layers(g), stay[3] = { 0, 0, 0 };
+    int b, z, e, side, count, beside[6], corner[3];
     for (b = begin; b < end; b++) {
         const uint64_t *own = job->now + (size_t)b * (size_t)words;
-        fsi_real *value = job->f->value + (size_t)b * (size_t)job->f->grid->block_cells, sum;
-        unsigned char *known = job->known + (size_t)b * (size_t)job->f->grid->block_cells;
+        fsi_real *value = job->f->value + (size_t)b * (size_t)g->block_cells, sum;
+        unsigned char *known = job->known + (size_t)b * (size_t)g->block_cells;
         uint64_t all = ~(uint64_t)0;
         for (z = 0; z < words; z++) all &= job->next[(size_t)b * (size_t)words + (size_t)z] = own[z];
         if (all == ~(uint64_t)0) continue;
-        fsi__grid_beside(job->f->grid, b, beside);
+        fsi_grid_corner(g, b, corner);
+        fsi__blocks_beside(g, b, beside);
         for (z = 0; z < words; z++) {
             uint64_t bits[6], fresh = 0;
             if (own[z] == ~(uint64_t)0) continue;
-            fsi__bits_beside(job->now, words, b, beside, z, bits);
-            for (d = 0; d < 6; d++) fresh |= bits[d];
+            for (side = 0; side < 6; side++) fresh |= bits[side] = fsi__mask_beside(g, job->now, b, beside[side], z, side);
             fresh &= ~own[z];
-            if (fresh) fresh &= fsi__bits_inside(job->f, b, z);
+            if (fresh) fresh &= fsi__mask_inside(g, job->f->place, corner, z, stay);
             job->next[(size_t)b * (size_t)words + (size_t)z] |= fresh;
             for (e = z * 64; fresh; e++, fresh >>= 1) {
                 for (; !(fresh & 0xff); e += 8) fresh >>= 8;
                 if (!(fresh & 1)) continue;
-                d = fsi__extrapolate_sum(job->f, b, beside, bits, e, &sum);
-                value[e] = sum / (fsi_real)d;
+                count = fsi__extrapolate_sum(job->f, b, beside, bits, e, &sum);
+                value[e] = sum / (fsi_real)count;
                 known[e] = (unsigned char)(1 + job->layer);
-                if (!fsi_is_finite((double)sum) && job->bad[chunk] < 0) job->bad[chunk] = (long long)b * job->f->grid->block_cells + e;
+                if (!fsi_is_finite((double)sum) && job->bad[chunk] < 0) job->bad[chunk] = (long long)b * g->block_cells + e;
             }
         }
     }
@@ -1512,7 +1532,7 @@ static void fsi__extrapolate_layer(void *arg, int chunk, int begin, int end)
 static void fsi__extrapolate_rest(void *arg, int chunk, int begin, int end)
 {
     const fsi__extrapolate *job = (const fsi__extrapolate *)arg;
-    const int words = fsi__grid_words(job->f->grid);
+    const int words = fsi__layers(job->f->grid);
     int w, e;
     (void)chunk;
     for (w = begin * words; w < end * words; w++)
@@ -1536,7 +1556,7 @@ FSI_API fsi_status fsi_grid_extrapolate(fsi_field *f, unsigned char *known, int 
     m = (fsi__grid_impl *)g->impl;
     if (!known) return fsi__fail(g->context, FSI_ERROR_ARGUMENT, name, -1, 0, "known is NULL");
     if (layers < 1 || layers > 254) return fsi__fail(g->context, FSI_ERROR_ARGUMENT, name, -1, layers, "layers is %d, not 1 to 254", layers);
-    bytes = (size_t)m->capacity * (size_t)fsi__grid_words(g) * sizeof *job.now;
+    bytes = (size_t)m->capacity * (size_t)fsi__layers(g) * sizeof *job.now;
     if (!fsi__arena_reserve(g->context, &m->scratch, 2 * bytes + 64))
         return fsi__fail(g->context, FSI_ERROR_MEMORY, name, -1, (double)bytes, "no memory for %d blocks", m->capacity);
     job.f = f;
@@ -1559,69 +1579,13 @@ FSI_API fsi_status fsi_grid_extrapolate(fsi_field *f, unsigned char *known, int 
     return FSI_OK;
 }
 
-/* ---- >>masks ----------------------------------------------------------------------------------------------------- */
-
-/* Which cells are liquid, one bit a cell: a word for each layer z of a block, bit 8 y + x. Neighbours, borders and floods are shifts then. */
-#define FSI__COLUMN (~(uint64_t)0 / 255) /* x = 0 */
-
+/* Which cells are liquid. */
 typedef struct fsi__mask {
     const fsi_field *field;
     const unsigned char *solid;
     uint64_t *liquid;       /* a word for 64 entries */
     unsigned char *bad;     /* 1: the block holds a number that is not finite */
 } fsi__mask;
-
-static int fsi__layers(const fsi_grid *g) { return g->block_cells / 64; }
-FSI__HOST_FN uint64_t *fsi__mask_of(uint64_t *mask, const fsi_grid *g, int b) { return mask + (size_t)b * (size_t)fsi__layers(g); }
-FSI_FN int fsi__mask_at(const uint64_t *mask, size_t entry) { return (int)(mask[entry >> 6] >> (entry & 63) & 1); }
-FSI_FN int fsi__mask_count(uint64_t w) /* bits of w */
-{
-    w -= w >> 1 & 0x5555555555555555u;
-    w = (w & 0x3333333333333333u) + (w >> 2 & 0x3333333333333333u);
-    return (int)(((w + (w >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x0101010101010101u >> 56);
-}
-
-/* The cells (x, y) of layer z of the block at `corner` that stay in the box when they are moved by `step`. */
-static uint64_t fsi__mask_inside(const fsi_grid *g, const int corner[3], int z, const int step[3])
-{
-    int lo[2], hi[2], a;
-    uint64_t row;
-    if (corner[2] + z + step[2] < 0 || corner[2] + z + step[2] >= g->n[2]) return 0;
-    for (a = 0; a < 2; a++) {
-        lo[a] = fsi__clamp_int(-corner[a] - step[a], 8);
-        hi[a] = fsi__clamp_int(g->n[a] - corner[a] - step[a], 8);
-        if (lo[a] >= hi[a]) return 0;
-    }
-    row = ((uint64_t)255 >> (8 - hi[0])) & ((uint64_t)255 << lo[0]);
-    return (FSI__COLUMN >> (64 - 8 * (hi[1] - lo[1])) << (8 * lo[1])) * row;
-}
-
-static const int fsi__steps[6][3] = { { -1, 0, 0 }, { 1, 0, 0 }, { 0, -1, 0 }, { 0, 1, 0 }, { 0, 0, -1 }, { 0, 0, 1 } };
-
-/* Number of the block that lies one step away from block b, -1: there is none. */
-static int fsi__block_beside(const fsi_grid *g, int b, const int step[3])
-{
-    int corner[3];
-    long long e;
-    fsi_grid_corner(g, b, corner);
-    e = fsi_grid_entry(g, corner[0] + 8 * step[0], corner[1] + 8 * step[1], corner[2] + 8 * step[2]);
-    return e < 0 ? -1 : (int)(e / g->block_cells);
-}
-
-/* For each cell of layer z of block b the bit of its neighbour at fsi__steps[side]; `beside` is the block there. */
-static uint64_t fsi__mask_beside(const fsi_grid *g, uint64_t *mask, int b, int beside, int z, int side)
-{
-    static const uint64_t none[8] = { 0 };
-    const uint64_t *own = fsi__mask_of(mask, g, b), *other = beside < 0 ? none : fsi__mask_of(mask, g, beside);
-    switch (side) {
-    case 0: return (own[z] << 1 & ~FSI__COLUMN) | (other[z] >> 7 & FSI__COLUMN);
-    case 1: return (own[z] & ~FSI__COLUMN) >> 1 | (other[z] & FSI__COLUMN) << 7;
-    case 2: return own[z] << 8 | other[z] >> 56;
-    case 3: return own[z] >> 8 | other[z] << 56;
-    case 4: return z > 0 ? own[z - 1] : other[7];
-    default: return z < 7 ? own[z + 1] : other[0];
-    }
-}
 
 static void fsi__mask_fill(void *arg, int chunk, int begin, int end)
 {
@@ -1637,7 +1601,7 @@ static void fsi__mask_fill(void *arg, int chunk, int begin, int end)
         for (z = 0; z < layers; z++) {
             const size_t at = (size_t)b * (size_t)g->block_cells + (size_t)z * 64;
             const fsi_real *v = m->field->value + at;
-            const uint64_t inside = fsi__mask_inside(g, corner, z, stay);
+            const uint64_t inside = fsi__mask_inside(g, FSI_CELLS, corner, z, stay);
             uint64_t w = 0;
             if (inside == ~(uint64_t)0) for (y = 0; y < 64; y += 8) for (x = 0; x < 8; x++) sum[x] += v[y + x] * 0;
             else for (x = 0; x < 64; x++) if (inside >> x & 1) sum[0] += v[x] * 0;
@@ -1654,7 +1618,7 @@ static void fsi__mask_fill(void *arg, int chunk, int begin, int end)
 }
 
 /* Fails, naming the entry of the box where the field is not finite, if there is one in block b. */
-static fsi_status fsi__grid_name_bad(const fsi_field *field, int b, const char *what, const char *function)
+static fsi_status fsi__grid_name_bad(fsi_context *context, const fsi_field *field, int b, const char *what, const char *function)
 {
     const fsi_grid *g = field->grid;
     int corner[3], c;
@@ -1664,7 +1628,7 @@ static fsi_status fsi__grid_name_bad(const fsi_field *field, int b, const char *
         const int i = corner[0] + (c & 7), j = corner[1] + (c >> 3 & 7), k = corner[2] + (c >> 6);
         if (i >= fsi_grid_size(g, field->place, 0) || j >= fsi_grid_size(g, field->place, 1) || k >= fsi_grid_size(g, field->place, 2)) continue;
         if (!fsi_is_finite((double)field->value[e]))
-            return fsi__fail(g->context, FSI_ERROR_NAN, function, (long long)e, (double)field->value[e], "%s is not finite at (%d, %d, %d)", what, i, j, k);
+            return fsi__fail(context, FSI_ERROR_NAN, function, (long long)e, (double)field->value[e], "%s is not finite at (%d, %d, %d)", what, i, j, k);
     }
     return FSI_OK;
 }
@@ -1676,7 +1640,7 @@ static fsi_status fsi__mask_make(fsi__mask *m, const char *function)
     fsi_status status = FSI_OK;
     fsi__parallel(g->context, g->block_count, 16, fsi__mask_fill, m);
     for (b = 0; b < g->block_count && status == FSI_OK; b++)
-        if (m->bad[b]) status = fsi__grid_name_bad(m->field, b, "phi", function);
+        if (m->bad[b]) status = fsi__grid_name_bad(g->context, m->field, b, "phi", function);
     return status;
 }
 
@@ -1900,13 +1864,13 @@ static void fsi__waves_sources(void *arg, int chunk, int begin, int end)
         const uint64_t *own = fsi__mask_of(m->mask.liquid, g, b);
         uint64_t *source = fsi__mask_of(m->source, g, b);
         fsi_grid_corner(g, b, corner);
-        for (side = 0; side < sides; side++) m->beside[b * 6 + side] = fsi__block_beside(g, b, fsi__steps[side]);
+        fsi__blocks_beside(g, b, m->beside + b * 6);
         for (z = count = 0; z < layers; z++) {
             const int stay[3] = { 0, 0, 0 };
             for (side = 0, source[z] = 0; side < sides; side++)
                 source[z] |= (own[z] ^ fsi__mask_beside(g, m->mask.liquid, b, m->beside[b * 6 + side], z, side))
-                     & fsi__mask_inside(g, corner, z, fsi__steps[side]);
-            source[z] &= fsi__mask_inside(g, corner, z, stay);
+                     & fsi__mask_inside(g, FSI_CELLS, corner, z, fsi__steps[side]);
+            source[z] &= fsi__mask_inside(g, FSI_CELLS, corner, z, stay);
             count += fsi__mask_count(source[z]);
         }
         m->first[b + 1] = count;
@@ -1935,7 +1899,7 @@ static void fsi__waves_sheets(void *arg, int chunk, int begin, int end)
             fsi__gather_extend(g, b, box);
         }
         for (z = 0; z < layers; z++) {
-            const uint64_t inside = fsi__mask_inside(g, corner, z, stay);
+            const uint64_t inside = fsi__mask_inside(g, FSI_CELLS, corner, z, stay);
             for (c = 0; c < 64; c++) nearest[z * 64 + c] = -1;
             if (inside == ~(uint64_t)0) for (c = 0; c < 64; c++) distance[z * 64 + c] = (float)m->band;
             else for (c = 0; c < 64; c++) distance[z * 64 + c] = (inside >> c & 1) ? (float)m->band : -64;
@@ -2413,7 +2377,7 @@ static void fsi__growth_start(void *arg, int chunk, int begin, int end)
         for (z = 0; z < fsi__layers(g); z++) {
             uint64_t w = 0;
             for (c = 0; c < 64; c++) w |= (uint64_t)(label[z * 64 + c] >= 0) << c;
-            fsi__mask_of(m->mask.liquid, g, b)[z] = w & fsi__mask_inside(g, corner, z, stay);
+            fsi__mask_of(m->mask.liquid, g, b)[z] = w & fsi__mask_inside(g, FSI_CELLS, corner, z, stay);
         }
     }
 }
@@ -2425,11 +2389,9 @@ static int fsi__growth_choose(const fsi__growth *m, int b, const int beside[6], 
     fsi_real least = 0;
     int side, best = -1;
     for (side = 0; side < 2 * g->dim; side++) {
-        const int shift = 3 * (side >> 1), last = side & 1 ? 7 : 0, way = side & 1 ? 1 : -1, out = (c >> shift & 7) == last;
-        const int at = c + ((out ? -7 : 1) * way) * (1 << shift), block = out ? beside[side] : b;
-        const size_t e = (size_t)block * (size_t)g->block_cells + (size_t)at;
+        const long long e = fsi__entry_beside(g, b, beside, c, side);
         fsi_real p;
-        if (block < 0 || !fsi__mask_at(m->mask.liquid, e)) continue;
+        if (e < 0 || !fsi__mask_at(m->mask.liquid, (size_t)e)) continue;
         p = m->phi->value[e];
         if (best >= 0 && (p > least || (!(p < least) && m->label[e] >= best))) continue;
         best = m->label[e];
@@ -2447,11 +2409,11 @@ static void fsi__growth_step(void *arg, int chunk, int begin, int end)
     (void)chunk;
     for (b = begin; b < end; b++) {
         fsi_grid_corner(g, b, corner);
-        for (side = 0; side < 2 * g->dim; side++) beside[side] = fsi__block_beside(g, b, fsi__steps[side]);
+        fsi__blocks_beside(g, b, beside);
         for (z = 0; z < fsi__layers(g); z++) {
             uint64_t w = 0;
             for (side = 0; side < 2 * g->dim; side++) w |= fsi__mask_beside(g, m->mask.liquid, b, beside[side], z, side);
-            w &= fsi__mask_inside(g, corner, z, stay) & ~fsi__mask_of(m->mask.liquid, g, b)[z];
+            w &= fsi__mask_inside(g, FSI_CELLS, corner, z, stay) & ~fsi__mask_of(m->mask.liquid, g, b)[z];
             fsi__mask_of(m->taken, g, b)[z] = w;
             for (c = 0; c < 64 && w >> c; c++)
                 if (w >> c & 1) m->label[(size_t)b * (size_t)g->block_cells + (size_t)(z * 64 + c)] = fsi__growth_choose(m, b, beside, z * 64 + c);
@@ -3121,7 +3083,7 @@ FSI_API fsi_status fsi_grid_volumes(const fsi_field *phi, const int *label, int 
     for (k = 0; k < count; k++) for (a = 0; a < 3; a++) sound &= fsi_is_finite(m.total[k].momentum[a]);
     for (b = 0; b < phi->grid->block_count && !sound; b++)
         for (a = 0; a < phi->grid->dim && u; a++) {
-            status = fsi__grid_name_bad(u[a], b, "u", f);
+            status = fsi__grid_name_bad(phi->grid->context, u[a], b, "u", f);
             if (status != FSI_OK) return status;
         }
     if (!sound) return fsi__fail(phi->grid->context, FSI_ERROR_NAN, f, -1, 0, "the momentum overflows");
@@ -4057,13 +4019,6 @@ typedef struct fsi__gs_impl {
     int *elements;
 } fsi__gs_impl;
 
-static int fsi__gs_bits(uint32_t m) /* how many are set */
-{
-    m = m - (m >> 1 & 0x55555555u);
-    m = (m & 0x33333333u) + (m >> 2 & 0x33333333u);
-    return (int)((((m + (m >> 4)) & 0x0f0f0f0fu) * 0x01010101u) >> 24);
-}
-
 /* ---- signs and slots ---- */
 
 static int fsi__gs_signs_of(const fsi_real *v, int count)
@@ -4206,7 +4161,7 @@ static void fsi__gs_mark_vertices(const fsi__gs_impl *m, fsi__gs_slot *s)
             }
             s->start[z * 8 + y] = (uint16_t)count;
             s->vertex[z * 8 + y] = along[0] | along[1] << 8 | along[2] << 16 | along[3] << 24;
-            count += fsi__gs_bits(s->vertex[z * 8 + y]);
+            count += fsi__mask_count(s->vertex[z * 8 + y]);
         }
     s->vertices = count;
 }
@@ -4237,7 +4192,7 @@ static int fsi__gs_vertex(const fsi__gs_impl *m, const fsi__gs_slot *s, const fs
     const int x = cube->x + (corner & 1), y = cube->y + (corner >> 1 & 1), z = cube->z + (corner >> 2), bit = (key < 8 ? 24 : edge >> 2 << 3) + (x & 7);
     const fsi__gs_slot *owner = m->slots + s->up[x >> 3 | y >> 3 << 1 | z >> 3 << 2];
     const int row = (z & 7) * 8 + (y & 7);
-    return owner->vertices + owner->start[row] + fsi__gs_bits(owner->vertex[row] & ((1u << bit) - 1));
+    return owner->vertices + owner->start[row] + fsi__mask_count(owner->vertex[row] & ((1u << bit) - 1));
 }
 
 static int fsi__gs_through(const fsi_grid *g, const int *at, const fsi__gs_cube *cube)
@@ -4278,7 +4233,7 @@ static int fsi__gs_elements(const fsi__gs_impl *m, const fsi__gs_slot *s, int *o
             unsigned left = (some | some >> 1) & ~(all & all >> 1) & 255;
             if (!m->capped) left &= row_through ? 0 : ~through;
             for (; left; left &= left - 1) {
-                const int x = fsi__gs_bits((left & (0u - left)) - 1);
+                const int x = fsi__mask_count((left & (0u - left)) - 1);
                 unsigned inside = (in[0] >> x & 3u) | (in[1] >> x & 3u) << 2;
                 if (g->dim == 3) inside |= (in[9] >> x & 3u) << 4 | (in[10] >> x & 3u) << 6;
                 cube.x = x;
@@ -4336,7 +4291,7 @@ static void fsi__gs_vertices(fsi__gs_impl *m, const fsi__gs_slot *s)
         for (y = 0; y < 8; y++) {
             uint32_t left = s->vertex[z * 8 + y];
             for (; left; left &= left - 1) {
-                const int bit = fsi__gs_bits((left & (0u - left)) - 1), x = bit & 7;
+                const int bit = fsi__mask_count((left & (0u - left)) - 1), x = bit & 7;
                 node[0] = s->at[0] + x;
                 node[1] = s->at[1] + y;
                 node[2] = s->at[2] + z;
@@ -4445,20 +4400,12 @@ static fsi_status fsi__gs_room(fsi_context *context, const fsi__column *c, int c
 /* Signs of all blocks; refuses what is not finite, naming the cell. */
 static fsi_status fsi__gs_check_values(fsi_context *context, fsi__gs_impl *m)
 {
-    const fsi_grid *g = m->phi->grid;
-    int b, c, corner[3];
-    fsi__parallel(context, g->block_count, 8, fsi__gs_scan, m);
-    for (b = 0; b < g->block_count; b++) {
-        if (m->signs[b] < 4) continue;
-        fsi_grid_corner(g, b, corner);
-        for (c = 0; c < g->block_cells; c++) {
-            const int i = corner[0] + c % 8, j = corner[1] + c / 8 % 8, k = corner[2] + c / 64;
-            const fsi_real v = m->phi->value[(size_t)b * (size_t)g->block_cells + (size_t)c];
-            if (i < g->n[0] && j < g->n[1] && k < g->n[2] && !fsi_is_finite((double)v))
-                return fsi__fail(context, FSI_ERROR_NAN, "fsi_grid_surface_update", (long long)b * g->block_cells + c, (double)v, "phi of cell (%d, %d, %d) is not finite", i, j, k);
-        }
-    }
-    return FSI_OK;
+    fsi_status status = FSI_OK;
+    int b;
+    fsi__parallel(context, m->phi->grid->block_count, 8, fsi__gs_scan, m);
+    for (b = 0; b < m->phi->grid->block_count && status == FSI_OK; b++)
+        if (m->signs[b] >= 4) status = fsi__grid_name_bad(context, m->phi, b, "phi", "fsi_grid_surface_update");
+    return status;
 }
 
 /* Finds the slots. */
@@ -5172,18 +5119,6 @@ FSI_API void fsi_pressure_destroy(fsi_pressure *s)
 
 /* ---- >>pressure cells ----------------------------------------------------------------------------------------- */
 
-/* The block beside block b in direction d (0 to 5), or -1. */
-static int fsi__pressure_find_beside(const fsi_grid *g, int b, int d)
-{
-    int c[3];
-    long long e;
-    if (d >= 2 * g->dim) return -1;
-    fsi_grid_corner(g, b, c);
-    c[d >> 1] += d & 1 ? 8 : -8;
-    e = fsi_grid_entry(g, c[0], c[1], c[2]);
-    return e < 0 ? -1 : (int)(e / g->block_cells);
-}
-
 /* Rows of 8 cells with a liquid one, in the order of z, y, x: counts them; fills the lists of the finest level if `fill`. */
 static int fsi__pressure_scan(fsi__pressure_job *job, int fill)
 {
@@ -5256,13 +5191,8 @@ static int fsi__pressure_unknown(const fsi__pressure_job *job, long long entry)
 /* The entry below that of a face along its axis, -1 where none is. */
 static long long fsi__pressure_below(const fsi__pressure_job *job, long long entry, int axis)
 {
-    const fsi_grid *g = job->grid;
-    static const int stride[3] = { 1, 8, 64 };
-    const int b = (int)(entry / g->block_cells), c = (int)(entry % g->block_cells);
-    int beside;
-    if ((c / stride[axis] & 7) > 0) return entry - stride[axis];
-    beside = job->m->beside[6 * (size_t)b + (size_t)(2 * axis)];
-    return beside < 0 ? -1 : (long long)beside * g->block_cells + c + 7 * stride[axis];
+    const int b = (int)(entry / job->grid->block_cells), c = (int)(entry % job->grid->block_cells);
+    return fsi__entry_beside(job->grid, b, job->m->beside + 6 * (size_t)b, c, 2 * axis);
 }
 
 static fsi_vec3 fsi__pressure_face_position(const fsi_grid *g, long long entry, int axis)
@@ -5322,7 +5252,7 @@ static int fsi__pressure_reserve_cells(fsi__pressure_job *job)
     fsi__pressure_scan(job, 1);
     for (b = 0; b < g->block_count; b++) {
         m->cut[b] = -1;
-        for (d = 0; d < 6; d++) m->beside[6 * (size_t)b + (size_t)d] = fsi__pressure_find_beside(g, b, d);
+        fsi__blocks_beside(g, b, m->beside + 6 * (size_t)b);
     }
     for (k = 0; k < job->flow->solid_count; k++)
         for (a = 0; a < g->dim; a++)
@@ -5412,6 +5342,7 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
         return s;
     }
     if (flow->inverse_density[0]) beta = fsi__pressure_at(flow->inverse_density[a], s.entry) * job->density;
+    if (!(beta > 0)) beta = HUGE_VAL; /* refused when the equations are added up */
     if (s.air && wall) theta = 0.5;
     else if (s.air && flow->phi) {
         const double in = fsi__pressure_at(flow->phi, here), out = fsi__pressure_at(flow->phi, there);
@@ -5947,14 +5878,37 @@ static void fsi__pressure_pull(fsi__pressure_impl *m, double factor, double *v, 
         }
 }
 
-/* s = the Cholesky factor of 1 + H V H^T, column by column. Floats cannot carry bodies of no mass at all: rows of H that are too large are scaled down,
-   which makes the body heavier. */
-static void fsi__pressure_factor(fsi__pressure_impl *m)
+/* Floats cannot carry bodies of no mass at all: where the largest number on the diagonal of s is too large in three rows (j) these are scaled down, which
+   makes the body heavier. Returns the share of its inverse mass that is left. */
+static double fsi__pressure_weigh(fsi__pressure_impl *m, int j)
+{
+    const int n = 6 * m->bodies;
+    double most = 1, share;
+    int f, k;
+    for (k = 3 * j; k < 3 * j + 3; k++) most = m->s[k * n + k] > most ? m->s[k * n + k] : most;
+    share = most * FSI__PRESSURE_LIGHTEST > 1 ? 1 / (most * FSI__PRESSURE_LIGHTEST) : 1;
+    m->heavier[j] *= share;
+    for (f = m->body_face[j / 2]; f < m->body_face[j / 2 + 1]; f++)
+        for (k = 0; k < 3; k++) m->face[f].h[3 * (j & 1) + k] *= sqrt(share);
+    return share;
+}
+
+/* s = H V H^T, column by column. The torque on a ball is small beside the torques on its faces: so rows are scaled by the sum of their squares first, or the
+   rounding of the V-cycle would be larger than what is left. Rows without numbers, like three of a body in 2D, need no cycle. */
+static void fsi__pressure_compliance(fsi__pressure_impl *m)
 {
     const int n = 6 * m->bodies;
     fsi__mg_level *fine = m->mg.level;
-    int i, j, k, f;
+    int i, j, f;
+    memset(m->s, 0, (size_t)n * (size_t)n * sizeof *m->s);
+    for (j = 0; j < n; j++)
+        for (f = m->body_face[j / 6]; f < m->body_face[j / 6 + 1]; f++) m->s[j * n + j] += m->face[f].h[j % 6] * m->face[f].h[j % 6];
+    for (j = 0; j < 2 * m->bodies; j++) {
+        m->heavier[j] = 1;
+        fsi__pressure_weigh(m, j);
+    }
     for (j = 0; j < n; j++) {
+        if (m->s[j * n + j] == 0) continue;
         memset(fine->r, 0, (size_t)fine->cells * sizeof(float));
         for (i = 0; i < n; i++) m->h[i] = i == j;
         fsi__pressure_pull(m, 1, NULL, fine->r);
@@ -5962,16 +5916,17 @@ static void fsi__pressure_factor(fsi__pressure_impl *m)
         fsi__pressure_push(m, NULL, fine->x);
         for (i = j; i < n; i++) m->s[i * n + j] = m->h[i];
     }
-    for (j = 0; j < 2 * m->bodies; j++) {
-        double most = 1;
-        for (i = 3 * j; i < 3 * j + 3; i++) most = m->s[i * n + i] > most ? m->s[i * n + i] : most;
-        m->heavier[j] = most * FSI__PRESSURE_LIGHTEST > 1 ? 1 / (most * FSI__PRESSURE_LIGHTEST) : 1;
-    }
+}
+
+/* s = the Cholesky factor of 1 + H V H^T. */
+static void fsi__pressure_factor(fsi__pressure_impl *m)
+{
+    const int n = 6 * m->bodies;
+    int i, j, k;
+    fsi__pressure_compliance(m);
+    for (j = 0; j < 2 * m->bodies; j++) m->h[j] = fsi__pressure_weigh(m, j);
     for (j = 0; j < n; j++)
-        for (i = j; i < n; i++) m->s[i * n + j] = m->s[i * n + j] * sqrt(m->heavier[i / 3] * m->heavier[j / 3]) + (i == j);
-    for (j = 0; j < m->bodies; j++)
-        for (f = m->body_face[j]; f < m->body_face[j + 1]; f++)
-            for (k = 0; k < 6; k++) m->face[f].h[k] *= sqrt(m->heavier[2 * j + k / 3]);
+        for (i = j; i < n; i++) m->s[i * n + j] = m->s[i * n + j] * sqrt(m->h[i / 3] * m->h[j / 3]) + (i == j);
     for (j = 0; j < n; j++)
         for (i = j; i < n; i++) {
             double v = m->s[i * n + j];
@@ -6139,12 +6094,26 @@ static double fsi__pressure_residual(fsi__pressure_job *job)
     return fsi__pressure_step(job, 1);
 }
 
+/* The residual of the guess. One that is worse than none is dropped: where the right side is 0 nothing else would be good enough. */
+static double fsi__pressure_first_residual(fsi__pressure_job *job)
+{
+    const fsi__mg_level *f = job->m->mg.level;
+    const double most = fsi__pressure_residual(job);
+    double right = 0;
+    int k;
+    if (!job->flow->use_guess) return most;
+    for (k = FSI__MG_FRONT; k < fsi__mg_cell(f->bricks); k++) right = fabs(job->m->b[k]) > right ? fabs(job->m->b[k]) : right;
+    if (most <= right) return most;
+    memset(job->m->x, 0, (size_t)f->cells * sizeof(double));
+    return fsi__pressure_residual(job);
+}
+
 /* Conjugate gradients in double, preconditioned in float, until the true residual is below `limit`. Returns the largest residual. */
 static double fsi__pressure_iterate(fsi__pressure_job *job, double limit)
 {
     fsi__pressure_impl *m = job->m;
     const int chunks = fsi__chunks(m->mg.level[0].bricks, FSI__PRESSURE_CHUNK);
-    double most = fsi__pressure_residual(job), last;
+    double most = fsi__pressure_first_residual(job), last;
     int *iters = &job->s->stats.iters, round;
     for (round = 0; round < FSI__PRESSURE_ROUNDS && most > limit && *iters < job->s->desc.max_iters; round++) {
         for (last = 0; most > limit && *iters < job->s->desc.max_iters; ++*iters) {
@@ -6234,6 +6203,8 @@ static fsi_status fsi__pressure_check(fsi_pressure *s, const fsi_pressure_flow *
     if (flow->phi && !fsi__pressure_is_field(flow->phi, g, FSI_CELLS)) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "not a field at cells: phi", 0);
     if (flow->surface_pressure && !fsi__pressure_is_field(flow->surface_pressure, g, FSI_CELLS)) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "not a field at cells: surface_pressure", 0);
     if (flow->pressure && !fsi__pressure_is_field(flow->pressure, g, FSI_CELLS)) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "not a field at cells: pressure", 0);
+    if (flow->pressure && (flow->pressure == flow->phi || flow->pressure == flow->surface_pressure))
+        return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "is phi or surface_pressure too: pressure", 0);
     if (flow->use_guess && !flow->pressure) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "use_guess without pressure", 0);
     if (!flow->cell) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "NULL: cell", 0);
     if (!given && !fsi_is_finite((double)flow->density)) return fsi__pressure_refuse(s, FSI_ERROR_NAN, "density is not finite", 0);
@@ -6319,7 +6290,7 @@ static fsi_status fsi__pressure_assemble(fsi__pressure_job *job, double *referen
         if (m->partial[4 * k + 1] > *reference) *reference = m->partial[4 * k + 1];
         stats->unknowns += (long long)m->partial[4 * k + 2];
         stats->enclosed += (int)m->partial[4 * k + 3];
-        if (!fsi_is_finite(sum)) return fsi__pressure_refuse(job->s, FSI_ERROR_NAN, "u, phi, surface_pressure or inverse_density is not finite near row of cells", m->row[k * FSI__PRESSURE_CHUNK]);
+        if (!fsi_is_finite(sum)) return fsi__pressure_refuse(job->s, FSI_ERROR_NAN, "u, phi, surface_pressure or inverse_density is not finite, or the last not above 0, near row of cells", m->row[k * FSI__PRESSURE_CHUNK]);
     }
     fsi__mg_setup(&m->mg);
     return FSI_OK;

@@ -598,6 +598,38 @@ static void test_added_mass_on_release_from_rest(void)
     }
 }
 
+/* A ball of no mass whatever rises as one of 1e-6 of the liquid's does. The torques on its faces cancel, and its inertia is nothing. */
+static void test_balls_of_no_mass_rise(void)
+{
+    static const double ratio[5] = { 1e-6, 1e-10, 1e-13, 1e-20, 1e-80 };
+    int dim, k, i, j, l, place;
+    for (dim = 2; dim <= 3; dim++) for (place = 0; place < 4; place++) {
+        double first = 0;
+        for (k = 0; k < 5; k++) {
+            const int n = 16 + 8 * (place & 1);
+            const double at = 0.5 + 0.013 * place, r = 0.2 + 0.02 * place, arg[6] = { at, at, dim == 3 ? at : 0, r, 1.0 / n, (double)dim };
+            const double mass = ratio[k] * 1000 * (dim == 3 ? 4 * FSI_PI / 3 * r * r * r : FSI_PI * r * r);
+            scene t;
+            solid b;
+            fsi_pressure_solid body;
+            scene_make(&t, dim, n, n, n, 1.0 / n);
+            t.s->desc.tolerance = TOL(1e-8, 1e-6);
+            solid_make(&b, &t, share_ball, arg);
+            body = body_of(&b, fsi_v3((fsi_real)arg[0], (fsi_real)arg[1], (fsi_real)arg[2]), mass, fmax(0.4 * mass * r * r, TOL(0, 1e-30)));
+            EACH_FACE(&t, 1, i, j, l) t.f.u[1]->value[entry_of(&t, i, j, l)] = (fsi_real)(j == 0 || j == n ? 0 : -0.0981);
+            body.linear.y = (fsi_real)-0.0981;
+            t.f.solids = &body;
+            t.f.solid_count = 1;
+            CHECK(fsi_pressure_project(t.s, &t.f) == FSI_OK && t.s->stats.iters <= 16);
+            if (k == 0) first = (double)body.linear.y;
+            CHECK_NEAR((double)body.linear.y / first, 1, TOL(1e-3, 1e-2));
+            CHECK(first > 0.05);
+            solid_free(&b);
+            scene_free(&t);
+        }
+    }
+}
+
 /* Water at rest pushes a body that is held up by the weight of the water in its voxels' place. */
 static void test_buoyancy_is_the_weight_of_what_is_displaced(void)
 {
@@ -1031,6 +1063,29 @@ static void test_a_good_guess_needs_no_iteration(void)
     }
 }
 
+/* What was right a step ago is not in water that has come to rest: nothing but 0 is. */
+static void test_a_guess_that_is_worse_than_none_is_dropped(void)
+{
+    int dim, closed, a;
+    for (dim = 2; dim <= 3; dim++) for (closed = 0; closed < 2; closed++) {
+        scene t;
+        const double level = closed ? 2 : 0.713;
+        size_t e;
+        double most = 0;
+        scene_make(&t, dim, 20, 24, 12, 1.0 / 24);
+        scene_fill(&t, pool, &level);
+        for (e = 0; e < entries(&t); e++) t.f.pressure->value[e] = (fsi_real)(1e5 + 1e3 * (double)(e % 77));
+        t.f.use_guess = 1;
+        CHECK(fsi_pressure_project(t.s, &t.f) == FSI_OK && t.s->stats.iters == 0);
+        for (e = 0; e < entries(&t); e++) {
+            most = fmax(most, fabs((double)t.f.pressure->value[e]));
+            for (a = 0; a < dim; a++) most = fmax(most, fabs((double)t.f.u[a]->value[e]));
+        }
+        CHECK(most == 0);
+        scene_free(&t);
+    }
+}
+
 static void test_failure_is_told_and_changes_nothing(void)
 {
     int dim;
@@ -1093,6 +1148,36 @@ static void refused(busy *m, fsi_status status, const char *what)
     CHECK(busy_hash(m) == before);
 }
 
+/* Above the surface too, and in blocks that do not exist. */
+static void test_densities_beyond_the_surface_must_be_given(void)
+{
+    static const double bad[3] = { -1e-3, 0, 1e-3 };
+    int k, a, i, j, l;
+    for (k = 0; k < 6; k++) {
+        scene t;
+        const double level = k < 3 ? 0.713 : 16.0 / 24; /* 16 rows: the block above the surface is not needed */
+        unsigned char wanted[256];
+        scene_make(&t, 3, 24, 24, 24, 1.0 / 24);
+        for (a = 0; a < 3; a++) {
+            CHECK(fsi_grid_add_field(t.g, (fsi_grid_place)(1 + a), (fsi_real)(k < 3 ? 1e-3 : bad[k - 3]), &t.beta[a]) == FSI_OK);
+            EACH_FACE(&t, a, i, j, l) t.beta[a]->value[entry_of(&t, i, j, l)] = (fsi_real)(k < 3 && a == 1 && j == 17 ? bad[k] : 1e-3);
+            t.f.inverse_density[a] = t.beta[a];
+        }
+        for (i = 0; i < 64 && k >= 3; i++) wanted[i] = i / 4 % 4 < 2;
+        if (k >= 3) CHECK(t.g->blocks[0] == 4 && t.g->blocks[2] == 4 && fsi_grid_set_blocks(t.g, wanted) == FSI_OK);
+        memset(t.cell, 0, entries(&t));
+        EACH_CELL(&t, i, j, l) if (fsi_grid_entry(t.g, i, j, l) >= 0) {
+            const size_t e = entry_of(&t, i, j, l);
+            t.phi->value[e] = (fsi_real)((double)middle(&t, 0, i, j, l).y - level);
+            t.cell[e] = t.phi->value[e] < 0 ? FSI_CELL_LIQUID : FSI_CELL_AIR;
+        }
+        t.f.phi = t.phi;
+        CHECK(fsi_pressure_project(t.s, &t.f) == (k % 3 == 2 ? FSI_OK : FSI_ERROR_NAN));
+        CHECK(k % 3 == 2 || strstr(t.c.error.message, "inverse_density"));
+        scene_free(&t);
+    }
+}
+
 static void test_bad_input_is_named(void)
 {
     busy m;
@@ -1123,6 +1208,8 @@ static void test_bad_input_is_named(void)
     REFUSE(m.t.f.phi = m.t.f.u[0], FSI_ERROR_ARGUMENT, "phi");
     REFUSE(m.t.f.surface_pressure = other.phi, FSI_ERROR_ARGUMENT, "surface_pressure");
     REFUSE(m.t.f.pressure = other.phi, FSI_ERROR_ARGUMENT, "pressure");
+    REFUSE(m.t.f.pressure = m.t.phi, FSI_ERROR_ARGUMENT, "pressure");
+    REFUSE((m.t.f.surface_pressure = m.t.f.pressure = m.t.surface), FSI_ERROR_ARGUMENT, "pressure");
     REFUSE((m.t.f.pressure = NULL, m.t.f.use_guess = 1), FSI_ERROR_ARGUMENT, "use_guess");
     REFUSE(m.t.f.inverse_density[1] = m.t.f.u[1], FSI_ERROR_ARGUMENT, "inverse_density");
     REFUSE((m.t.f.inverse_density[0] = f.u[0], m.t.f.inverse_density[1] = f.u[1], m.t.f.inverse_density[2] = f.u[2]), FSI_ERROR_ARGUMENT, "inverse_density");
@@ -1186,6 +1273,7 @@ int main(int argc, char **argv)
     RUN(test_enclosed_cells_are_counted);
     RUN(test_random_configurations_match_dense_elimination);
     RUN(test_added_mass_on_release_from_rest);
+    RUN(test_balls_of_no_mass_rise);
     RUN(test_buoyancy_is_the_weight_of_what_is_displaced);
     RUN(test_liquid_and_bodies_keep_their_momentum);
     RUN(test_a_piston_moves_with_the_water);
@@ -1197,8 +1285,10 @@ int main(int argc, char **argv)
     RUN(test_missing_blocks_are_air);
     RUN(test_a_second_projection_reaches_the_divergence_of_the_first);
     RUN(test_a_good_guess_needs_no_iteration);
+    RUN(test_a_guess_that_is_worse_than_none_is_dropped);
     RUN(test_failure_is_told_and_changes_nothing);
     RUN(test_every_allocation_may_fail);
+    RUN(test_densities_beyond_the_surface_must_be_given);
     RUN(test_bad_input_is_named);
     RUN(test_extreme_scales_are_solved);
     return TEST_END();
