@@ -192,7 +192,7 @@ static void test_round_sides_are_smooth_and_rims_are_sharp(void)
     ex_scene s = ex_scene_begin(&app);
     fsi_vec3 x[2 * SIDES];
     int e[3 * (4 * SIDES - 4)], k, c, n = 0;
-    for (k = 0; k < 2 * SIDES; k++) x[k] = fsi_v3((fsi_real)cos(2 * FSI_PI * (k % SIDES) / SIDES), (fsi_real)sin(2 * FSI_PI * (k % SIDES) / SIDES), k / SIDES);
+    for (k = 0; k < 2 * SIDES; k++) x[k] = fsi_v3((fsi_real)cos(2 * FSI_PI * (k % SIDES) / SIDES), (fsi_real)sin(2 * FSI_PI * (k % SIDES) / SIDES), k < SIDES ? 0 : 1);
     for (k = 0; k < SIDES; k++) {
         const int i = k, j = (k + 1) % SIDES, t[2][3] = { { i, j, j + SIDES }, { i, j + SIDES, i + SIDES } }, cap[2][3] = { { 0, j, i }, { SIDES, i + SIDES, j + SIDES } };
         for (c = 0; c < 6; c++) e[n++] = t[c / 3][c % 3];
