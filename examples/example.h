@@ -1401,18 +1401,35 @@ static void *ex__room(ex_scene *s, ex__kind kind, void *list, int extra, size_t 
     return ex_alloc(list, (size_t)s->capacity[kind], size);
 }
 
+/* Twice the area of triangle t, along its normal. */
+static ex__vec ex__area(const fsi_vec3 *vertices, const int *t)
+{
+    ex__vec a = ex__narrow(vertices[t[0]]);
+    return ex__cross(ex__sub(ex__narrow(vertices[t[1]]), a), ex__sub(ex__narrow(vertices[t[2]]), a));
+}
+
+/* A normal for each corner of each triangle: the mean of the faces around the vertex that meet this one at less than 37 degrees. */
 static ex__vec *ex__smooth_normals(const fsi_vec3 *vertices, int vertex_count, const int *triangles, int triangle_count)
 {
-    ex__vec *n = (ex__vec *)ex_alloc(NULL, (size_t)vertex_count, sizeof *n);
-    int i, k;
-    for (i = 0; i < vertex_count; i++) n[i] = ex__v(0, 0, 0);
-    for (i = 0; i < triangle_count; i++) {
-        const int *t = triangles + 3 * i;
-        ex__vec a = ex__narrow(vertices[t[0]]);
-        ex__vec area = ex__cross(ex__sub(ex__narrow(vertices[t[1]]), a), ex__sub(ex__narrow(vertices[t[2]]), a));
-        for (k = 0; k < 3; k++) n[t[k]] = ex__madd(n[t[k]], 1, area);
+    const int corners = 3 * triangle_count;
+    ex__vec *n = (ex__vec *)ex_alloc(NULL, (size_t)corners, sizeof *n);
+    int *first = (int *)ex_alloc(NULL, (size_t)vertex_count, sizeof *first), *next = (int *)ex_alloc(NULL, (size_t)corners, sizeof *next), i, c;
+    for (i = 0; i < vertex_count; i++) first[i] = -1;
+    for (c = 0; c < corners; c++) { /* the corners at a vertex, as a list */
+        next[c] = first[triangles[c]];
+        first[triangles[c]] = c;
     }
-    for (i = 0; i < vertex_count; i++) n[i] = ex__unit(n[i]);
+    for (i = 0; i < corners; i++) {
+        ex__vec face = ex__unit(ex__area(vertices, triangles + i - i % 3));
+        n[i] = ex__v(0, 0, 0);
+        for (c = first[triangles[i]]; c >= 0; c = next[c]) {
+            ex__vec area = ex__area(vertices, triangles + c - c % 3);
+            if (ex__dot3(ex__unit(area), face) > 0.8f) n[i] = ex__madd(n[i], 1, area);
+        }
+        n[i] = ex__unit(n[i]);
+    }
+    free(first);
+    free(next);
     return n;
 }
 
@@ -1425,14 +1442,11 @@ static void ex__add_mesh(ex_scene *s, ex__kind kind, const fsi_vec3 *vertices, c
     *list = (ex__tri *)ex__room(s, kind, *list, triangle_count, sizeof **list);
     for (i = 0; i < triangle_count; i++) {
         ex__tri *t = *list + s->count[kind];
-        ex__vec face;
         for (k = 0; k < 3; k++) t->p[k] = ex__narrow(vertices[triangles[3 * i + k]]);
         s->count[kind] += ex__drawable(t->p[0]) && ex__drawable(t->p[1]) && ex__drawable(t->p[2]);
-        face = ex__unit(ex__cross(ex__sub(t->p[1], t->p[0]), ex__sub(t->p[2], t->p[0])));
         for (k = 0; k < 3; k++) {
             int v = triangles[3 * i + k];
-            ex__vec n = normals ? ex__narrow(normals[v]) : smooth[v];
-            t->n[k] = normals || ex__dot3(n, face) > 0.8f ? n : face;
+            t->n[k] = normals ? ex__narrow(normals[v]) : smooth[3 * i + k];
             t->c[k] = ((colors ? colors[v] : rgb) & 0xffffffu) | lit << 24;
         }
     }

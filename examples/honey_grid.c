@@ -2,8 +2,8 @@
    SPDX-License-Identifier: MIT
 
    Honey, 50 Pa s and 1400 kg/m^3, runs from a nozzle onto a small cake. The thread folds and coils where it lands, mounds, spreads to
-   the rim and hangs over it down to the plate. It sticks to what it touches. Viscosity is solved for implicitly: steps are as long as
-   for water. emitted_ml= is what the nozzle let out, volume_error= the largest difference from it that the honey ever had,
+   the rim and bulges over it. It sticks to what it touches. Viscosity is solved for implicitly: steps are as long as for water.
+   emitted_ml= is what the nozzle let out, volume_error= the largest difference from it that the honey ever had,
    relative; seconds_per_step= is CPU time a substep, without pictures. */
 #define FSI_IMPLEMENTATION
 #include "example.h"

@@ -184,6 +184,33 @@ static ex_scene flat_scene(ex_app *app)
     return s;
 }
 
+/* The rim of a prism of 24 sides is an edge, though the triangles of its caps, fans around a corner, are of all sizes; its side is round. */
+static void test_round_sides_are_smooth_and_rims_are_sharp(void)
+{
+    enum { SIDES = 24 };
+    ex_app app = quiet_app();
+    ex_scene s = ex_scene_begin(&app);
+    fsi_vec3 x[2 * SIDES];
+    int e[3 * (4 * SIDES - 4)], k, c, n = 0;
+    for (k = 0; k < 2 * SIDES; k++) x[k] = fsi_v3((fsi_real)cos(2 * FSI_PI * (k % SIDES) / SIDES), (fsi_real)sin(2 * FSI_PI * (k % SIDES) / SIDES), k < SIDES ? 0 : 1);
+    for (k = 0; k < SIDES; k++) {
+        const int i = k, j = (k + 1) % SIDES, t[2][3] = { { i, j, j + SIDES }, { i, j + SIDES, i + SIDES } }, cap[2][3] = { { 0, j, i }, { SIDES, i + SIDES, j + SIDES } };
+        for (c = 0; c < 6; c++) e[n++] = t[c / 3][c % 3];
+        for (c = 0; c < 6 && i > 0 && j > 0; c++) e[n++] = cap[c / 3][c % 3];
+    }
+    ex_draw_mesh(&s, x, NULL, 2 * SIDES, e, n / 3, 0xffffff);
+    CHECK(s.count[EX__TRIS] == 4 * SIDES - 4);
+    for (k = 0; k < s.count[EX__TRIS]; k++) {
+        const ex__tri *t = &s.tris[k];
+        const int cap = t->p[0].z == t->p[1].z && t->p[0].z == t->p[2].z;
+        for (c = 0; c < 3; c++) {
+            CHECK_NEAR(fabsf(t->n[c].z), cap, 1e-6);
+            if (!cap) CHECK_NEAR(t->n[c].x * t->p[c].x + t->n[c].y * t->p[c].y, 1, 0.004);
+        }
+    }
+    ex_scene_end(&s);
+}
+
 /* From any side and with any axis up, a box fills the picture: its corners are inside and one is close to the rim. */
 static void test_camera_shows_the_whole_box(void)
 {
@@ -496,6 +523,7 @@ int main(int argc, char **argv)
     RUN(test_threads_run_each_task_once);
     RUN(test_shapes_are_closed_and_have_their_volume);
     RUN(test_fitted_vertices_stand_in_the_box);
+    RUN(test_round_sides_are_smooth_and_rims_are_sharp);
     RUN(test_camera_shows_the_whole_box);
     RUN(test_ground_far_below_is_in_the_sun);
     RUN(test_triangles_that_share_edges_cover_each_sample_once);

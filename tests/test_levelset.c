@@ -251,6 +251,116 @@ static void test_a_speck_keeps_its_volume_too(void)
     fsi_levelset_destroy(s);
 }
 
+/* Two drops of different size fly behind each other, more than their width in a substep, so that one lands where the other was: each keeps its own target. */
+static void test_targets_follow_fast_drops(void)
+{
+    fsi_levelset_desc d = desc_of(NULL, 2, 3, 32);
+    fsi_levelset *s;
+    double small, large;
+    int n, c;
+    d.gravity = fsi_v3(0, 0, 0);
+    d.cfl = 4;
+    s = make(&d);
+    add_drop(s, 0.3, 0.5, 1.3 / 32, 3.9, 0);
+    add_drop(s, 0.3 + 7.8 / 32, 0.5, 2.0 / 32, 3.9, 0);
+    c = s->component[0].target < s->component[1].target ? 0 : 1;
+    small = s->component[c].target;
+    large = s->component[1 - c].target;
+    for (n = 0; n < 10; n++) {
+        if (!step(s, 1.0 / 32) || !CHECK(s->component_count == 2)) break;
+        CHECK(s->stats.substeps == 1);
+        c = s->component[0].shape.centroid.x < s->component[1].shape.centroid.x ? 0 : 1;
+        CHECK_NEAR(s->component[c].target, small, TOL(1e-12, 1e-7));
+        CHECK_NEAR(s->component[1 - c].target, large, TOL(1e-12, 1e-7));
+    }
+    CHECK_NEAR(s->stats.lost_volume, 0, 0);
+    fsi_levelset_destroy(s);
+}
+
+/* A speck that vanishes between the centres of cells, two cells above a pool: the pool gets what it was to have. */
+static void test_a_pool_inherits_what_vanishes_above_it(void)
+{
+    fsi_levelset_desc d = desc_of(NULL, 2, 1, 32);
+    fsi_levelset *s;
+    double target;
+    d.gravity = fsi_v3(0, 0, 0);
+    s = make(&d);
+    add_pool(s, 1, 0.5);
+    add_drop(s, 16.5 / 32, 18.5 / 32, 0.3 / 32, 0.5, 0);
+    target = s->stats.target;
+    CHECK(s->component_count == 2);
+    step(s, 1.0 / 32);
+    CHECK(s->component_count == 1);
+    CHECK_NEAR(s->stats.lost_volume, 0, 0);
+    CHECK_NEAR(s->stats.target, target, TOL(1e-12, 1e-6));
+    fsi_levelset_destroy(s);
+}
+
+/* Drops that pass each other, three cells apart, exchange nothing. */
+static void test_drops_that_pass_keep_their_volumes(void)
+{
+    fsi_levelset_desc d = desc_of(NULL, 2, 2, 32);
+    fsi_levelset *s;
+    double large, small;
+    int n, joined = 0;
+    d.gravity = fsi_v3(0, 0, 0);
+    s = make(&d);
+    add_drop(s, 0.6, 0.3, 0.2, 1, 0);
+    add_drop(s, 1.4, 0.6 + 3.0 / 32, 0.1, -1, 0);
+    large = fmax(s->component[0].target, s->component[1].target);
+    small = s->stats.target - large;
+    for (n = 0; n < 50; n++) {
+        if (!step(s, 0.5 / 32) || !CHECK(s->component_count == 2)) break;
+        joined += s->stats.splits + s->stats.merges;
+    }
+    CHECK(joined == 0);
+    CHECK_NEAR(fmax(s->component[0].target, s->component[1].target), large, TOL(1e-12, 1e-7));
+    CHECK_NEAR(fmin(s->component[0].target, s->component[1].target), small, TOL(1e-12, 1e-7));
+    fsi_levelset_destroy(s);
+}
+
+/* Energies of a drop in flight: m v^2/2 and -m g.x; and the length of a step from rest, in which g alone moves it by cfl dx. */
+static void test_energies_and_steps_of_a_drop_in_flight(void)
+{
+    int dim;
+    for (dim = 2; dim <= 3; dim++) {
+        fsi_levelset_desc d = desc_of(NULL, dim, 1, 32);
+        fsi_levelset *s = make(&d);
+        double mass;
+        add_drop(s, 0.5, 0.6, 0.2, 0, 0);
+        CHECK_NEAR(fsi_levelset_suggest_dt(s), sqrt(0.7 / 32 / 9.81), 1e-5);
+        fsi_levelset_destroy(s);
+        s = make(&d);
+        add_drop(s, 0.5, 0.6, 0.2, 2, 0);
+        CHECK((double)fsi_levelset_suggest_dt(s) < 0.7 / 32 / 2);
+        mass = 1000 * s->stats.volume;
+        CHECK_NEAR(s->stats.kinetic_energy, 2 * mass, 0.04 * mass);
+        CHECK_NEAR(s->stats.potential_energy, 9.81 * 0.6 * mass, 0.01 * mass);
+        fsi_levelset_destroy(s);
+    }
+}
+
+/* However much is missing, a substep moves a surface by a fifth of a cell at most. */
+static void test_a_large_correction_takes_several_steps(void)
+{
+    fsi_levelset_desc d = desc_of(NULL, 2, 1, 32);
+    fsi_levelset *s;
+    double volume, area, moved;
+    int n;
+    d.gravity = fsi_v3(0, 0, 0);
+    s = make(&d);
+    add_drop(s, 0.503, 0.491, 0.2, 0, 0);
+    CHECK(fsi_levelset_set_volume(s, 0, 1.5 * s->stats.volume) == FSI_OK);
+    for (n = 0; n < 3; n++) {
+        volume = s->stats.volume;
+        area = s->component[0].shape.area;
+        step(s, 1e-6);
+        moved = (s->stats.volume - volume) / area * 32;
+        CHECK(moved > 0.15 && moved < 0.25);
+    }
+    fsi_levelset_destroy(s);
+}
+
 /* Without the constraint a plain level set loses what it should keep. */
 static void test_without_the_constraint_volume_is_lost(void)
 {
@@ -424,6 +534,11 @@ int main(int argc, char **argv)
     RUN(test_a_vortex_keeps_its_energy);
     RUN(test_drops_meet_and_part_with_their_volume);
     RUN(test_a_speck_keeps_its_volume_too);
+    RUN(test_targets_follow_fast_drops);
+    RUN(test_a_pool_inherits_what_vanishes_above_it);
+    RUN(test_drops_that_pass_keep_their_volumes);
+    RUN(test_energies_and_steps_of_a_drop_in_flight);
+    RUN(test_a_large_correction_takes_several_steps);
     RUN(test_without_the_constraint_volume_is_lost);
     RUN(test_an_empty_box_costs_nothing);
     RUN(test_threads_do_not_change_a_bit);

@@ -580,6 +580,7 @@ static double resting_angle(double want, double tilt)
     angle = segment_angle(s->stats.volume / (high * high));
     printf("      %s, %g degrees: rests at %.1f, fastest %.2f of sqrt(gamma/(rho R))\n", tilt < 0 ? "wall" : tilt > 0 ? "slope" : "floor", want, angle, s->stats.max_speed * sqrt(0.2));
     CHECK(s->component_count == 1);
+    CHECK(s->stats.max_speed * sqrt(0.2) < 0.3);
     fsi_grid_surface_destroy(surface);
     fsi_levelset_destroy(s);
     fsi_mesh_destroy(m);
@@ -592,6 +593,49 @@ static void test_drops_rest_at_their_contact_angle(void)
     int k, t;
     for (t = 0; t < 3; t++)
         for (k = 0; k < 3; k++) CHECK_NEAR(resting_angle(want[k], tilt[t]), want[k], 5);
+}
+
+/* Velocities go on into a cylinder along its surface, not through it: what lies between its surface and the first cells of liquid moves by them. */
+static void test_velocities_go_on_into_solids_along_them(void)
+{
+    fsi_levelset_desc d = make_desc(32, 32, 1.0 / 32, 0);
+    fsi_mesh *m = make_cylinder(0.51, 0.49, 0.2, 96);
+    fsi_levelset *s;
+    double through = 0, along = 0;
+    int k;
+    d.open_side[0] = d.open_side[1] = 1;
+    s = make_liquid(&d);
+    (void)add_solid(s, m, NULL, 0, 90);
+    CHECK(fsi_levelset_fill_box(s, box3(0, 0, 0, 1, 1, 0), v3(1, 0, 0)) == FSI_OK);
+    CHECK_NEAR(s->stats.kinetic_energy, 500 * s->stats.volume, 5 * s->stats.volume); /* none of the liquid is in the cylinder */
+    step_ok(s, 1e-3);
+    for (k = 0; k < 360; k++) {
+        const double c = cos(PI * k / 180), t = sin(PI * k / 180), r = 0.2 - 1.0 / 32;
+        const fsi_vec3 u = fsi_levelset_velocity_at(s, v3(0.51 + r * c, 0.49 + r * t, 0));
+        through += fabs((double)u.x * c + (double)u.y * t) / 360;
+        along += fabs((double)u.y * c - (double)u.x * t) / 360;
+    }
+    printf("      one cell inside: %.3f through, %.3f along the surface\n", through, along);
+    CHECK(through < 0.03 * along);
+    fsi_levelset_destroy(s);
+    fsi_mesh_destroy(m);
+}
+
+/* Cells count in the volume constraint as far as they are no solid: one step puts right what lies on an obstacle. */
+static void test_one_step_puts_a_volume_on_an_obstacle_right(void)
+{
+    fsi_levelset_desc d = make_desc(40, 40, 1.0 / 40, 0);
+    fsi_levelset *s = make_liquid(&d);
+    fsi_mesh *m = make_cylinder(0.51, 0.3, 0.21, 96);
+    (void)add_solid(s, m, NULL, 0, 90);
+    CHECK(fsi_levelset_fill_sphere(s, v3(0.51, 0.42, 0), (fsi_real)0.22, v3(0, 0, 0)) == FSI_OK);
+    step_ok(s, 1e-6);
+    CHECK(fsi_levelset_set_volume(s, 0, 1.01 * s->stats.volume) == FSI_OK);
+    step_ok(s, 1e-6);
+    printf("      volume off by %.1e after a step\n", s->stats.volume_error);
+    CHECK_NEAR(s->stats.volume_error, 0, 1.6e-3);
+    fsi_levelset_destroy(s);
+    fsi_mesh_destroy(m);
 }
 
 /* ---- promises ---- */
@@ -1050,6 +1094,8 @@ int main(int argc, char **argv)
     RUN(test_bodies_rest_on_liquid_that_they_shut_in);
     RUN(test_a_drop_hands_its_momentum_to_a_body);
     RUN(test_drops_rest_at_their_contact_angle);
+    RUN(test_velocities_go_on_into_solids_along_them);
+    RUN(test_one_step_puts_a_volume_on_an_obstacle_right);
     RUN(test_obstacles_come_and_go);
     RUN(test_an_obstacle_is_there_when_liquid_comes_back);
     RUN(test_a_moving_mesh_is_no_hindrance_between_steps);

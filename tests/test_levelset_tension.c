@@ -270,6 +270,44 @@ static void test_ripples_on_thin_cells_decay(void)
     tension_ripples(3, 5);
 }
 
+/* A capillary wave, 32 cells long, half of it between slippery walls, swings at omega^2 = gamma k^3 tanh(k h)/rho. The surface moves with velocities on both
+   sides of it: if those beyond it were only carried outward, it would lag by more than a per cent. */
+static void test_a_capillary_wave_keeps_its_pace(void)
+{
+    const double k = FSI_PI / 1.5, h = 1.5 + 0.3 * 3 / 32, omega = sqrt(k * k * k * tanh(k * h)), rate = 0.01 * omega / sinh(k * h);
+    fsi_levelset_desc d = tension_desc(2, 32);
+    fsi_levelset *s;
+    fsi_box3 pool;
+    double last = 0, before = 0, zero[3];
+    int a, b, e, corner[3], count = 0;
+    d.n[0] = 16;
+    if (!CHECK(fsi_levelset_create(&s, &d) == FSI_OK)) return;
+    pool.lo = fsi_v3(0, 0, 0);
+    pool.hi = fsi_v3((fsi_real)1.5, (fsi_real)h, 0);
+    CHECK(fsi_levelset_fill_box(s, pool, fsi_v3(0, 0, 0)) == FSI_OK);
+    for (a = 0; a < 2; a++)
+        for (b = 0; b < s->grid->block_count; b++)
+            for (e = 0, fsi_grid_corner(s->grid, b, corner); e < s->grid->block_cells; e++) {
+                const fsi_vec3 at = fsi_grid_position(s->grid, (fsi_grid_place)((int)FSI_FACES_X + a), corner[0] + (e & 7), corner[1] + (e >> 3), 0);
+                const double x = k * (double)at.x, y = k * (double)at.y;
+                s->u[a]->value[b * s->grid->block_cells + e] = (fsi_real)(rate * (a == 0 ? sin(x) * cosh(y) : -cos(x) * sinh(y)));
+            }
+    while (count < 3 && s->time * omega < 4 * FSI_PI) {
+        double q;
+        if (!CHECK(fsi_levelset_step(s, (fsi_real)(1.5 * tension_time(&d))) == FSI_OK)) break;
+        q = (double)s->component[0].shape.centroid.x - 0.75;
+        if (before > 0 && last * q < 0) zero[count++] = before + (s->time - before) * last / (last - q);
+        last = q;
+        before = s->time;
+    }
+    if (CHECK(count == 3)) {
+        const double period = (zero[2] - zero[0]) * omega / (2 * FSI_PI);
+        printf("   capillary wave: period %+.2f %%\n", 100 * (period - 1));
+        CHECK_NEAR(period, 1, TOL(0.01, 0.02));
+    }
+    fsi_levelset_destroy(s);
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -280,6 +318,7 @@ int main(int argc, char **argv)
         RUN(test_smoothing_carries_long_substeps);
     }
     RUN(test_drop_oscillates_as_rayleigh_2d);
+    RUN(test_a_capillary_wave_keeps_its_pace);
     RUN(test_pressure_jumps_as_laplace);
     RUN(test_smoothing_solves_its_equation);
     RUN(test_delta_force);

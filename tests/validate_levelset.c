@@ -82,6 +82,190 @@ static fsi_mesh *make_polygon(const double (*corner)[2], int n)
     return mesh;
 }
 
+/* ---- derivatives, and volumes of round drops ---------------------------------------------------------------------- */
+
+static double any(uint64_t *random)
+{
+    *random = *random * 6364136223846793005ull + 1442695040888963407ull;
+    return (double)(*random >> 11) / 9007199254740992.0;
+}
+
+/* A drop of `radius` cells, of dx = 1, anywhere around the middle of its box. */
+static fsi_levelset *make_round(int dim, double radius, uint64_t *random)
+{
+    const int n = 2 * (int)radius + 20;
+    fsi_levelset_desc d = make_desc(n, n, dim == 3 ? n : 0, 1, 0);
+    fsi_levelset *s;
+    const double x = any(random), y = any(random), z = any(random);
+    d.volume_tolerance = 1e-10;
+    s = make(&d);
+    drop(s, v3(n / 2 + x, n / 2 + y, n / 2 + z), radius, v3(0, 0, 0));
+    return s;
+}
+
+static double round_volume(int dim, double r) { return dim == 2 ? FSI_PI * r * r : 4 * FSI_PI / 3 * r * r * r; }
+
+/* The gradient of the spline, by central differences on noise; the smallest of steps, as second derivatives jump. */
+static void spline_gradient(int dim)
+{
+    uint64_t random = 5;
+    fsi_levelset *s = make_round(dim, 8, &random);
+    const double h = 1e-7, least = 8, most = 28;
+    double worst = 0, size = 0;
+    int e, k, a;
+    for (e = 0; e < s->grid->block_count * s->grid->block_cells; e++) ((fsi__ls_impl *)s->impl)->phi->value[e] = (fsi_real)(any(&random) - 0.5);
+    for (k = 0; k < 10000; k++) {
+        const fsi_vec3 x = v3(least + (most - least) * any(&random), least + (most - least) * any(&random), least + (most - least) * any(&random));
+        fsi_vec3 g;
+        fsi_grid_sample_spline(s->phi, x, &g);
+        for (a = 0; a < dim; a++) {
+            const fsi_vec3 step = v3(a == 0 ? h : 0, a == 1 ? h : 0, a == 2 ? h : 0), hi = fsi_v3_add(x, step), lo = fsi_v3_sub(x, step);
+            const double slope = (double)fsi__ls_component(g, a), width = (double)fsi__ls_component(fsi_v3_sub(hi, lo), a);
+            const double difference = ((double)fsi_grid_sample_spline(s->phi, hi, NULL) - (double)fsi_grid_sample_spline(s->phi, lo, NULL)) / width;
+            worst = fmax(worst, fabs(slope - difference));
+            size = fmax(size, fabs(slope));
+        }
+    }
+    must(worst / size, 0, 1e-6, "1", "derivative_%dd_of_spline_error", dim);
+    fsi_levelset_destroy(s);
+}
+
+/* S of a drop's band with each cell where it started, but cell i (-1: none) by e, or all moved by -J lam. */
+static const fsi__ls_fix *sum_band(fsi__ls_run *run, int i, double e, double lam)
+{
+    fsi__ls_impl *m = run->m;
+    int k;
+    for (k = 0; k < m->next.first[1]; k++) {
+        m->band[k].value = m->band[k].start + (k == i ? e : 0);
+        m->band[k].now = fsi__ls_heaviside(m->band[k].value);
+    }
+    m->next.fix[0].lam = lam;
+    if (lam < 0 || lam > 0) fsi__ls_move_pieces(run, 0, 0, m->piece_count);
+    fsi__ls_sum(run);
+    return &m->next.fix[0];
+}
+
+/* dS/dphi of each cell of the band, and of S along the Newton step: -J'J. */
+static void constraint_gradient(int dim)
+{
+    uint64_t random = 9;
+    fsi_levelset *s = make_round(dim, 8, &random);
+    fsi__ls_run run = fsi__ls_make_run(s);
+    fsi__ls_impl *m = run.m;
+    const double e = 1e-6;
+    double worst = 0, size = 0, hi, lo, jj;
+    int k;
+    ex_check(&app, fsi__ls_begin(&run));
+    memcpy(m->next_phi->value, m->trial_phi->value, (size_t)s->grid->block_count * (size_t)s->grid->block_cells * sizeof(fsi_real));
+    ex_check(&app, fsi__ls_find_components(&run));
+    ex_check(&app, fsi_grid_grow_labels(m->next_label, m->next_phi, FSI__LS_BAND));
+    ex_check(&app, fsi__ls_collect_band(&run));
+    for (k = 0; k < m->next.first[1]; k += dim == 2 ? 1 : 7) {
+        const double slope = sum_band(&run, k, e, 0)->jd / e, up = sum_band(&run, k, e, 0)->h, down = sum_band(&run, k, -e, 0)->h;
+        worst = fmax(worst, fabs(slope - (up - down) / (2 * e)));
+        size = fmax(size, fabs(slope));
+    }
+    must(worst / size, 0, 1e-5, "1", "derivative_%dd_of_S_error", dim); /* the slope is that at the cell moved by e */
+    jj = sum_band(&run, -1, 0, 0)->jj;
+    hi = sum_band(&run, -1, 0, e)->h;
+    lo = sum_band(&run, -1, 0, -e)->h;
+    must((hi - lo) / (2 * e) / -jj - 1, 0, 1e-6, "1", "derivative_%dd_of_S_along_the_step_error", dim);
+    fsi_levelset_destroy(s);
+}
+
+/* Volume and area of phi + e. */
+static fsi_grid_component shifted(const fsi_levelset *s, double e)
+{
+    fsi_grid_component c;
+    fsi_real *phi = s->phi->value;
+    const int count = s->grid->block_count * s->grid->block_cells;
+    int k;
+    for (k = 0; k < count; k++) phi[k] += (fsi_real)e;
+    ex_check(&app, fsi_grid_volumes(s->phi, NULL, 1, NULL, NULL, &c));
+    for (k = 0; k < count; k++) phi[k] -= (fsi_real)e;
+    return c;
+}
+
+/* Moving a surface outward adds its area to the volume, and volume adds curvature to the area: dV = A ds, dA = kap dV. */
+static void surface_derivatives(int dim)
+{
+    const int step[3] = { 1, 10, 100 };
+    const double e = 0.05;
+    double volume = 0, area = 0, bend = 0, most = 0;
+    uint64_t random = 3;
+    int t, b, c, trials = 10;
+    for (t = 0; t < trials; t++) {
+        fsi_levelset *s = make_round(dim, 8, &random);
+        const fsi_grid_component out = shifted(s, -e), in = shifted(s, e), at = shifted(s, 0);
+        volume += ((out.volume - in.volume) / (2 * e) / at.area - 1) / trials;
+        area += at.area / (dim == 2 ? 2 * FSI_PI * 8 : 4 * FSI_PI * 64) / trials - 1.0 / trials;
+        bend += (out.area - in.area) / (out.volume - in.volume) * 8 / (dim - 1) / trials - 1.0 / trials;
+        for (b = 0; b < s->grid->block_count; b++) {
+            fsi_real box[1000];
+            fsi__grid_gather(s->phi, b, 1, box);
+            for (c = 0; c < s->grid->block_cells; c++) {
+                const fsi_real *p = box + (dim == 3 ? ((c >> 6) + 1) * 100 : 0) + (((c >> 3) & 7) + 1) * 10 + (c & 7) + 1;
+                if (fabs((double)*p) < 1) most = fmax(most, fabs(fsi__ls_curvature(p, dim, step, 1) * 8 / (dim - 1) - 1));
+            }
+        }
+        fsi_levelset_destroy(s);
+    }
+    must(100 * volume, 0, 1, "%", "derivative_%dd_of_marching_volume_over_area_error", dim);
+    must(100 * area, 0, 1, "%", "marching_%dd_area_radius_8dx_error", dim);
+    must(100 * bend, 0, 2, "%", "derivative_%dd_of_area_by_volume_over_curvature_error", dim);
+    must(100 * most, 0, 2, "%", "curvature_%dd_radius_8dx_largest_error", dim);
+}
+
+/* By marching a circle misses (dx/R)^2/6 of its area, a sphere (dx/R)^2/2; S has pi^2/12 dx^2 times the integral of curvature too much. */
+static void round_volumes(int dim, int radius)
+{
+    const double v = round_volume(dim, radius), bias = (dim == 2 ? 1 / 6.0 : 0.5) / (radius * radius);
+    const double tail = FSI_PI * FSI_PI / 12 * (dim == 2 ? FSI_PI : 4 * FSI_PI * radius) / v;
+    double marching = 0, smooth = 0, square = 0;
+    uint64_t random = 7;
+    const int trials = 50;
+    int t, e;
+    for (t = 0; t < trials; t++) {
+        fsi_levelset *s = make_round(dim, radius, &random);
+        double sum = 0;
+        for (e = 0; e < s->grid->block_count * s->grid->block_cells; e++) sum += fsi__ls_heaviside((double)s->phi->value[e]);
+        marching += (s->stats.volume / v - 1) / trials;
+        smooth += (sum / v - 1) / trials;
+        square += (sum / v - 1 - tail) * (sum / v - 1 - tail) / trials;
+        fsi_levelset_destroy(s);
+    }
+    must(100 * marching, -100 * bias, 0.1 + 5 * bias, "%", "marching_%dd_radius_%ddx_bias", dim, radius);
+    must(100 * smooth, 100 * tail, 0.1, "%", "S_%dd_radius_%ddx_bias", dim, radius);
+    say(sqrt(square), "1", "S_%dd_radius_%ddx_scatter", dim, radius);
+}
+
+/* A drop that is to have 1 % more, or less. */
+static void newton(int dim, double factor)
+{
+    uint64_t random = 11;
+    fsi_levelset *s = make_round(dim, 8, &random);
+    ex_check(&app, fsi_levelset_set_volume(s, 0, factor * s->stats.volume));
+    step(s, 1e-6);
+    must(s->stats.volume_iterations, 2, 2, "1", "newton_%dd_volume_%g_iterations", dim, factor);
+    must(s->stats.smoothed_error, 0, 1e-10, "1", "newton_%dd_volume_%g_S_against_V0", dim, factor);
+    say(100 * s->stats.volume_error, "%", "newton_%dd_volume_%g_error_by_marching", dim, factor);
+    fsi_levelset_destroy(s);
+}
+
+static void run_derivatives(void)
+{
+    static const int radius[3] = { 3, 6, 10 };
+    int dim, k;
+    for (dim = 2; dim <= 3; dim++) {
+        spline_gradient(dim);
+        constraint_gradient(dim);
+        surface_derivatives(dim);
+        for (k = 0; k < 3; k++) round_volumes(dim, radius[k]);
+        newton(dim, 1.01);
+        newton(dim, 0.99);
+    }
+}
+
 /* ---- volume over 1000 steps ------------------------------------------------------------------------------------- */
 
 /* What the steps of a scene did to its volume: v is volume/target - 1 of all liquid. */
@@ -899,7 +1083,7 @@ static void run_angle(void)
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*run)(void); } parts[] = {
-        { "volume", run_volume }, { "transport", run_transport }, { "laplace", run_laplace }, { "modes", run_modes }, { "wave", run_wave },
+        { "derivatives", run_derivatives }, { "volume", run_volume }, { "transport", run_transport }, { "laplace", run_laplace }, { "modes", run_modes }, { "wave", run_wave },
         { "rest", run_rest }, { "slosh", run_slosh }, { "ritter", run_ritter }, { "martin", run_martin }, { "draft", run_draft },
         { "added_mass", run_added_mass }, { "angle", run_angle }
     };
@@ -911,7 +1095,7 @@ int main(int argc, char **argv)
     app.res_help = "per cent of the full number of steps";
     app.threads = 1;
     app.out = "docs";
-    ex_operand(&app, "part", &only, "volume, transport, laplace, modes, wave, rest, slosh, ritter, martin, draft, added_mass or angle; none: all");
+    ex_operand(&app, "part", &only, "derivatives, volume, transport, laplace, modes, wave, rest, slosh, ritter, martin, draft, added_mass or angle; none: all");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     for (k = 0; k < count; k++) if (!only || strcmp(only, parts[k].name) == 0) parts[k].run();
     ex_pool_stop(&app.pool);
