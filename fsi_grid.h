@@ -236,8 +236,9 @@ typedef struct fsi_grid_component {
 
 /* out[c] for the components 0 .. count-1 that label (as fsi_grid_label made it, grown or not; other numbers are left out; NULL: all is component
    0) tells apart. Volume is where phi < 0, phi being linear in the 6 tetrahedra (2D: 2 triangles) of each cube between 8 cell centres, and
-   constant over the half cell from the last centre to a wall. Where the liquid
-   corners of a tetrahedron bear several labels, it is shared among them in equal parts. solid (NULL: there is none): a field of cells that holds
+   over the half cell from the last centre to a wall as between the last two. Where the liquid
+   corners of a tetrahedron bear several labels, it is shared among them in equal parts; what is liquid at a wall only bears the label, if grown, of the cell
+   there. solid (NULL: there is none): a field of cells that holds
    the distance to solids as fsi_grid_mesh_distance makes it; of a cell counts the share clamp(1/2 + solid/dx, 0, 1), linear between centres as
    phi is. A sphere of radius R comes out smaller by (dx/R)^2 / 2,
    a circle by (dx/R)^2 / 6, planes are exact.
@@ -2467,7 +2468,8 @@ FSI_API fsi_status fsi_grid_grow_labels(int *label, const fsi_field *phi, int la
    one layer thick with the same values above and below, which gives the two triangles' own numbers.
 
    Cube (I, J, K) lies between the cells I - 1 and I of each axis. It counts for the last of the blocks that hold its 8 cells, so each counts once
-   whichever blocks exist. In the box the first and the last cubes of an axis reach from a wall to half a cell; phi is constant there. */
+   whichever blocks exist. In the box the first and the last cubes of an axis reach from a wall to half a cell, and phi goes on to the wall as it runs
+   between the last two centres: a film that thins away on a wall loses its volume steadily, and not half a cell at once. */
 typedef struct fsi__sums {
     int label;
     double volume, area, moment[3], momentum[3], lo[3], hi[3]; /* in cells; momentum: volume times [m/s] */
@@ -2933,6 +2935,25 @@ static void fsi__march_share(fsi__march *m)
     }
 }
 
+/* The gathered layers beyond the box become those at its walls. */
+static void fsi__march_walls(fsi__march *m)
+{
+    static const int stride[3] = { 1, 10, 100 };
+    const fsi_grid *g = m->all->phi->grid;
+    const int size[3] = { 10, 10, g->dim == 3 ? 10 : 1 };
+    int a, side, i, j;
+    for (a = 0; a < g->dim; a++)
+        for (side = 0; side < 2; side++) {
+            const int p = (a + 1) % 3, q = (a + 2) % 3, wall = side ? g->n[a] + 1 - m->corner[a] : -m->corner[a], in = side ? -stride[a] : stride[a];
+            if (wall < 0 || wall > 9 || g->n[a] < 2) continue;
+            for (j = 0; j < size[q]; j++)
+                for (i = 0; i < size[p]; i++) {
+                    fsi_real *v = m->phi + wall * stride[a] + i * stride[p] + j * stride[q];
+                    *v = (3 * v[in] - v[2 * in]) / 2;
+                }
+        }
+}
+
 /* The sums of block b. */
 static void fsi__march_block(fsi__march *m, int b)
 {
@@ -2962,6 +2983,7 @@ static void fsi__march_block(fsi__march *m, int b)
     }
     fsi__march_axes(m);
     fsi__grid_gather(all->phi, b, 1, m->phi);
+    fsi__march_walls(m);
     for (a = 0; a < g->dim && all->with_u; a++) fsi__march_velocities(m, a);
     fsi__march_cubes(m);
 }

@@ -3405,6 +3405,7 @@ typedef struct fsi__ls_cell { /* a cell of that band */
 
 typedef struct fsi__ls_fix { /* all in cells */
     double missing, lam, h, jj, jd, moved, volume;
+    int spent; /* what the surface may move in a substep it has moved */
 } fsi__ls_fix;
 
 typedef struct fsi__ls_piece { /* up to FSI__LS_PIECE cells of one component: what a task sums */
@@ -3573,37 +3574,71 @@ static int fsi__ls_correct(fsi__ls_run *run)
     return left;
 }
 
-/* Gives every component of next_phi the volume that is missing from its target. */
-static fsi_status fsi__ls_keep_volumes(fsi__ls_run *run)
+/* What is missing from the targets, at most 0.2 dx times the surface in a substep: `first`, the first time in it. */
+static void fsi__ls_find_missing(fsi__ls_run *run, int first)
 {
     fsi__ls_impl *m = run->m;
     const double dx = (double)run->grid->dx, cell = run->grid->dim == 3 ? dx * dx * dx : dx * dx;
-    int c, i, round, left = 1;
-    FSI__LS_TRY(fsi__ls_collect_band(run));
-    fsi__ls_sum(run);
-    fsi__ls_spare_nozzles(run);
+    int c;
     for (c = 0; c < m->next.count; c++) {
         fsi__ls_fix *f = &m->next.fix[c];
         const double missing = m->next.target[c] - m->next.shape[c].volume, area = m->next.shape[c].area, most = 0.2 * dx * area;
-        const double share = area > 0 ? 2 * f->jj * cell / (dx * area) : 1;
-        f->missing = (missing > most ? most : (missing < -most ? -most : missing)) / cell * (share > 1 ? 1 : share);
+        const double share = area > 0 ? 2 * f->jj * cell / (dx * area) : 1, part = missing > most ? most : (missing < -most ? -most : missing);
+        f->missing = !first && f->spent ? 0 : part / cell * (share > 1 ? 1 : share);
+        f->spent = first && fabs(missing) >= most;
         f->volume = m->next.shape[c].volume / cell + fabs(f->missing);
         if (f->volume < 0.5) f->volume = 0.5; /* S counts at least half of a cell with phi < 0, of which marching may see next to nothing */
-        run->stats.advection_loss -= missing;
+        if (first) run->stats.advection_loss -= missing;
     }
+}
+
+/* The band's values become next_phi's. Returns whether marching may now see another volume than was aimed at: where the correction was more than 1.5 %. */
+static int fsi__ls_put_band(fsi__ls_run *run)
+{
+    fsi__ls_impl *m = run->m;
+    int c, i, again = 0;
+    for (c = 0; c < m->next.count; c++) {
+        const fsi__ls_fix *f = &m->next.fix[c];
+        for (i = m->next.first[c]; i < m->next.first[c + 1]; i++) {
+            fsi_real *phi = &m->next_phi->value[m->band[i].entry];
+            const fsi_real value = (fsi_real)m->band[i].value * run->grid->dx;
+            run->flipped += (value < 0) != (*phi < 0);
+            *phi = value;
+        }
+        again |= !f->spent && f->volume > 8 && fabs(f->missing) > 0.01 * f->volume;
+    }
+    return again;
+}
+
+/* Moves every component of next_phi towards its target; *again: once may not do. */
+static fsi_status fsi__ls_correct_volumes(fsi__ls_run *run, int first, int *again)
+{
+    fsi__ls_impl *m = run->m;
+    int c, round, left = 1;
+    FSI__LS_TRY(fsi__ls_collect_band(run));
+    fsi__ls_sum(run);
+    fsi__ls_spare_nozzles(run);
+    fsi__ls_find_missing(run, first);
     for (round = 0; round < FSI__LS_NEWTON && left > 0; round++) left = fsi__ls_correct(run);
     run->stats.volume_iterations += round;
     for (c = 0; c < m->next.count; c++) {
         const double error = m->next.fix[c].volume > 0 ? fabs(m->next.fix[c].h) / m->next.fix[c].volume : 0;
         if (error > run->stats.smoothed_error) run->stats.smoothed_error = error;
     }
-    for (i = 0; i < m->next.first[m->next.count]; i++) {
-        fsi_real *phi = &m->next_phi->value[m->band[i].entry];
-        const fsi_real value = (fsi_real)(m->band[i].value * dx);
-        run->flipped += (value < 0) != (*phi < 0);
-        *phi = value;
-    }
+    *again = fsi__ls_put_band(run);
     return FSI_OK;
+}
+
+/* Gives every component of next_phi the volume that is missing from its target. S and the volume by marching differ by other amounts before and after:
+   where that matters, once more. */
+static fsi_status fsi__ls_keep_volumes(fsi__ls_run *run)
+{
+    fsi__ls_impl *m = run->m;
+    int again;
+    FSI__LS_TRY(fsi__ls_correct_volumes(run, 1, &again));
+    if (!again) return FSI_OK;
+    FSI__LS_TRY(fsi_grid_volumes(m->next_phi, m->next_label, m->next.count, NULL, fsi__ls_psi(m), m->next.shape));
+    return fsi__ls_correct_volumes(run, 0, &again);
 }
 
 /* Components of next_phi: labels, grown by three cells, into solids too. */
@@ -3815,12 +3850,12 @@ static fsi_status fsi__ls_carve(fsi__ls_drain *job, double offset)
 }
 
 /* The depth at which a sink takes no more than `most`, and no less than a thousandth less. How wide what is taken is, taken^(1/dim), falls about evenly
-   with depth: false position (Illinois) on that, and bisection where it is slow. over, under: that at the ends, beyond the middle of that range. Where
+   with depth: false position (Illinois) on that, and bisection where it is slow. A cell deeper than the deepest nothing is taken. over, under: that at the ends, beyond the middle of that range. Where
    many cells are equally deep, all that there is may be too much at once: then nothing is taken until enough is due. */
 static fsi_status fsi__ls_carve_at_most(fsi__ls_drain *job, double deepest, double most)
 {
     const double power = 1.0 / job->run->grid->dim, aim = pow(0.9995 * most, power), dx = (double)job->run->grid->dx;
-    double lo = 0, hi = deepest + 1e-3 * dx, over = pow(job->taken, power) - aim, under = -aim;
+    double lo = 0, hi = deepest + dx, over = pow(job->taken, power) - aim, under = -aim;
     int round, last = 0;
     if (!(most > 0)) return fsi__ls_carve(job, hi);
     for (round = 0; round < 30 && hi - lo > 1e-4 * dx && !(job->taken <= most && job->taken >= 0.999 * most); round++) {

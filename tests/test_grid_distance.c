@@ -577,7 +577,7 @@ static void test_a_pool_is_exact(void)
     }
 }
 
-/* A plane through the midst of the box at any angle: the cube cut in halves, but for the half cells at the walls. */
+/* A plane through the midst of the box at any angle: the cube cut in halves. */
 static void test_a_tilted_plane_halves_a_block(void)
 {
     uint64_t random = 17;
@@ -598,6 +598,25 @@ static void test_a_tilted_plane_halves_a_block(void)
         }
 }
 
+/* A wedge that thins away on the floor, or on the ceiling, has the volume of a wedge: also where it is no half cell thick. */
+static void test_a_wedge_on_a_wall_is_exact(void)
+{
+    const int n = 24;
+    int dim, side;
+    for (dim = 2; dim <= 3; dim++)
+        for (side = 0; side < 2; side++) {
+            const double length = 20.3, height = 3.7; /* in cells */
+            double p[7] = { 20.3, 0, 0, 3.7, 20.3, 0, -1 };
+            world w;
+            if (side) p[1] = n, p[4] = -p[4];
+            normal_of(p + 3, dim);
+            world_make(&w, dim, n, 1, NULL);
+            fill(&w, slab, p, 0);
+            CHECK_NEAR(volume_of(w.phi) * n * n, length * height / 2, TOL(1e-9, 1e-3));
+            world_free(&w);
+        }
+}
+
 /* The share of a tetrahedron where the linear f is below 0: sum over its negative corners of f_i^3 / prod (f_i - f_j). */
 static long double share_below(const long double f[4])
 {
@@ -610,6 +629,21 @@ static long double share_below(const long double f[4])
         sum += part;
     }
     return sum;
+}
+
+/* phi at a centre or, one cell beyond the last, on the wall there: on the line through the last two. */
+static double phi_to_walls(const fsi_field *phi, int axis, const int *node)
+{
+    const int last = phi->grid->n[axis] - 1, in = node[axis] < 0 ? 1 : -1;
+    int at[3] = { node[0], node[1], node[2] };
+    double near_wall, further;
+    if (axis == phi->grid->dim) return (double)fsi_grid_at(phi, at[0], at[1], at[2]);
+    if (node[axis] >= 0 && node[axis] <= last) return phi_to_walls(phi, axis + 1, node);
+    at[axis] += in;
+    near_wall = phi_to_walls(phi, axis + 1, at);
+    at[axis] += in;
+    further = phi_to_walls(phi, axis + 1, at);
+    return (3 * near_wall - further) / 2;
 }
 
 static double volume_by_hand(const world *w)
@@ -627,7 +661,7 @@ static double volume_by_hand(const world *w)
                     long double f[4];
                     for (s = 0; s < 4; s++) {
                         if (s > 0) at[s < 3 ? path[t][s - 1] : 3 - path[t][0] - path[t][1]]++;
-                        f[s] = (long double)fsi_grid_at(w->phi, at[0], at[1], at[2]) * (1 + 1e-5L * s); /* apart: the formula divides by differences */
+                        f[s] = (long double)phi_to_walls(w->phi, 0, at) * (1 + 1e-5L * s); /* apart: the formula divides by differences */
                     }
                     sum += size * (double)share_below(f) / 6;
                 }
@@ -652,6 +686,7 @@ static void test_volumes_of_noise_are_those_of_the_closed_form(void)
             CHECK_NEAR(whole.volume * pow((double)w.grid->n[0], dim) / volume_by_hand(&w), 1, TOL(1e-4, 1e-3));
             CHECK(fsi_grid_label(w.phi, NULL, w.label, &count) == FSI_OK);
             part = (fsi_grid_component *)malloc((size_t)count * sizeof *part);
+            CHECK(fsi_grid_grow_labels(w.label, w.phi, 3) == FSI_OK); /* for what is liquid at a wall only */
             CHECK(fsi_grid_volumes(w.phi, w.label, count, NULL, NULL, part) == FSI_OK);
             for (c = 0; c < count; c++) {
                 volume += part[c].volume;
@@ -850,7 +885,7 @@ static void test_every_allocation_may_fail(void)
             test_fail_allocator(&w.context, k);
             if (call == 0) status = fsi_grid_redistance(w.phi, 8, w.out);
             else if (call == 1) status = fsi_grid_label(w.phi, NULL, w.label, &count);
-            else if (call == 2) status = fsi_grid_grow_labels(w.label, w.phi, 2);
+            else if (call == 2) status = fsi_grid_grow_labels(w.label, w.phi, 3);
             else status = fsi_grid_volumes(w.phi, w.label, 4, NULL, NULL, c);
             CHECK(status == FSI_OK || (status == FSI_ERROR_MEMORY && w.context.error.status == FSI_ERROR_MEMORY));
             for (e = 0; e < entries(w.grid); e++) untouched &= w.out->value[e] == 77 && w.label[e] == (call == 1 ? -77 : 0);
@@ -962,7 +997,7 @@ static void test_an_empty_grid_is_empty(void)
     world_make(&w, 3, 17, 1, keep_none);
     CHECK(fsi_grid_redistance(w.phi, 8, w.out) == FSI_OK);
     CHECK(fsi_grid_label(w.phi, NULL, w.label, &count) == FSI_OK && count == 0);
-    CHECK(fsi_grid_grow_labels(w.label, w.phi, 2) == FSI_OK);
+    CHECK(fsi_grid_grow_labels(w.label, w.phi, 3) == FSI_OK);
     CHECK(fsi_grid_volumes(w.phi, w.label, 1, NULL, NULL, &c) == FSI_OK && c.volume == 0 && c.cells == 0);
     world_free(&w);
 }
@@ -987,6 +1022,7 @@ int main(int argc, char **argv)
     RUN(test_balls_lose_what_linear_interpolation_takes);
     RUN(test_a_pool_is_exact);
     RUN(test_a_tilted_plane_halves_a_block);
+    RUN(test_a_wedge_on_a_wall_is_exact);
     RUN(test_volumes_of_noise_are_those_of_the_closed_form);
     RUN(test_near_drops_do_not_share_volume);
     RUN(test_momentum_is_volume_times_velocity);
