@@ -98,7 +98,8 @@ typedef struct fsi_levelset_stats {
     int blocks;                       /* at the end */
     int pressure_iterations, volume_iterations, viscosity_iterations, smoothing_iterations;
     double divergence;                /* largest left over by a projection [1/s] */
-    int degraded;                     /* 1: max_substeps left substeps longer than they should be */
+    int degraded;                     /* 1: max_substeps left substeps longer than they should be, or some were `thinned` */
+    int thinned;                      /* substeps whose viscosity did not converge and was lowered: see fsi_levelset_step */
     int splits, merges;               /* components that came from one, and that went into one */
     double volume, target;            /* of all components, at the end [m^3] */
     double volume_error;              /* volume / target - 1 */
@@ -235,7 +236,9 @@ FSI_API fsi_status fsi_levelset_teleport_obstacle(fsi_levelset *s, int id);
 FSI_API fsi_status fsi_levelset_obstacle_reaction(const fsi_levelset *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
 
 /* Advances exactly dt seconds, in substeps as the desc asks. Errors: COOKIE, ARGUMENT (dt), NAN (names the entry of a velocity that is not finite),
-   CONVERGENCE (of the pressure or of viscosity), LIMIT, MEMORY; then nothing has changed. */
+   CONVERGENCE (of the pressure or of viscosity), LIMIT, MEMORY; then nothing has changed.
+   Where viscosity does not converge (spray with viscosity dt > 1e5 density dx^2), that substep is done with a hundredth of it, up to three times:
+   small drops are as good as rigid then too, all keep their momentum, none gains energy, pools are thinner for that substep. stats.thinned counts. */
 FSI_API fsi_status fsi_levelset_step(fsi_levelset *s, fsi_real dt);
 /* The largest step that takes one substep now [s], if meshes and PRESCRIBED bodies move no faster than the liquid. */
 FSI_API fsi_real fsi_levelset_suggest_dt(const fsi_levelset *s);
@@ -292,7 +295,7 @@ FSI__STRICT_BEGIN
    Scratch and figures, kept between calls. Start with all zero bytes; use it with one grid's context. */
 typedef struct fsi__viscosity {
     fsi_context *context;
-    fsi__arena plan, arena, grids, coarse;
+    fsi__arena plan, arena, grids, coarse, exact;
     int unknowns;       /* of the last call: faces whose velocity viscosity may change */
     int iterations;
     double residual;    /* bound on the error of the change of u over that change, in the norm of J; above `tolerance` only where it is what rounding of u makes */
@@ -313,7 +316,7 @@ typedef struct fsi__viscosity_flow {
     const unsigned char *solid[3];  /* NULL: none; else one byte an entry of a face field: 0 liquid or air, 1 no slip, 2 free slip. Of both, u there
                                        is the solid's velocity and is kept; edges that touch a free-slip face carry no stress */
     double tolerance;               /* error of the change of u over that change, in the norm of J (an upper bound); 0 < tolerance < 1 */
-    int max_iters;                  /* > 0 */
+    int max_iters;                  /* > 0; of vectors in float. As many times FSI__VISCOUS_EXACT more are done in double where these do not do */
 } fsi__viscosity_flow;
 
 /* Faces in no block are left out, and with them the stresses that touch them; a closed side's faces are prescribed with or without a block.
@@ -328,6 +331,7 @@ static void fsi__viscosity_free(fsi__viscosity *s); /* the scratch; NULL is fine
 #define FSI__LS_GRAIN 16 /* blocks a task */
 #define FSI__LS_FAR 7    /* layers of faces beyond the liquid that reach over 3.5 cells */
 #define FSI__LS_VISCOSITY_TOLERANCE 1e-4 /* error of what viscosity changes over that change */
+#define FSI__LS_THINNER 3 /* how often it may be lowered where it does not converge */
 #define FSI__LS_TRY(call) do { fsi_status status_ = (call); if (status_ != FSI_OK) return status_; } while (0)
 
 /* Targets of the components of one labelling. */
@@ -1046,11 +1050,11 @@ static void fsi__ls_tilt_walls(const fsi__ls_run *run, int b, fsi_real *box)
 
    Only blocks near liquid take part. Each is copied with one more entry a side into a dense box, as by fsi__grid_gather, and k is kept in that
    form. Full blocks that lie alike among the sides of the box share their coefficients, which stay in the cache. Vectors are float, but x and b are
-   double: the answer is believed when its true residual, in double, is small. */
+   double: the answer is believed when its true residual, in double, is small. Where float stalls, vectors are double: see "in double". */
 
 enum { FSI__VISCOUS_FREE, FSI__VISCOUS_STICK, FSI__VISCOUS_SLIP, FSI__VISCOUS_NONE };  /* faces: unknown, prescribed (two kinds), in no block */
 enum { FSI__VISCOUS_ALIKE = 125, FSI__VISCOUS_MIXED, FSI__VISCOUS_EMPTY, FSI__VISCOUS_BROKEN };  /* blocks; below ALIKE: full, see fsi__viscous_place */
-enum { FSI__VISCOUS_GRAIN = 4, FSI__VISCOUS_SPAN = 1000, FSI__VISCOUS_HALVES = 20, FSI__VISCOUS_PARTS = 28, FSI__VISCOUS_LEVELS = 8 };
+enum { FSI__VISCOUS_GRAIN = 4, FSI__VISCOUS_SPAN = 1000, FSI__VISCOUS_HALVES = 20, FSI__VISCOUS_PARTS = 28, FSI__VISCOUS_LEVELS = 8, FSI__VISCOUS_EXACT = 5 };
 
 #define FSI__VISCOUS_STIFF 30.0   /* entry of D from which on a coarser grid pays */
 
@@ -1098,6 +1102,7 @@ typedef struct fsi__viscous {
     int levels, at;                  /* coarser grids; the one at work */
     float *z;                        /* M^-1 r, if there are coarser grids */
     int moved;                       /* x is not 0 */
+    double *exact_r, *exact_p, *exact_q; /* r, p, q in double; NULL: those in float do */
 } fsi__viscous;
 
 static const int fsi__viscous_stride[3] = { 1, 10, 100 };
@@ -1690,6 +1695,7 @@ static void fsi__viscous_start(void *arg, int chunk, int begin, int end)
                 const double inverse = (double)set.inverse_diagonal[o], r = inverse > 0 ? (w->b[at + (size_t)o] - out[i]) / w->scale : 0;
                 w->r[at + (size_t)o] = (float)r;
                 w->p[at + (size_t)o] = (float)(inverse * r);
+                if (w->exact_r) w->exact_r[at + (size_t)o] = r;
                 part[0] += r * r * inverse;
                 part[1] += r * r * (double)set.inverse_mass[o];
             }
@@ -1697,6 +1703,127 @@ static void fsi__viscous_start(void *arg, int chunk, int begin, int end)
     }
 }
 
+/* ---- >>viscosity in double ----
+
+   A rigid motion of a drop feels its mass alone, all else k times as much: from k = 1e5 on rounding of float is of the order of the mass. Spray
+   has such a motion for each drop, and small drops and thin sheets fold and shear at nearly no cost besides; each of them takes an iteration or more
+   of its own, if rounding does not undo what the others did. So where float stalls, the same goes on with r, p and q in double. M^-1 stays as it
+   is: it need not be the same at every iteration where turn is that of Polak and Ribiere. */
+
+/* q = A p; part: p.q */
+static void fsi__viscous_multiply_exact(void *arg, int chunk, int begin, int end)
+{
+    fsi__viscous *w = (fsi__viscous *)arg;
+    double u[3][FSI__VISCOUS_SPAN], out[512];
+    int n, a, i;
+    (void)chunk;
+    for (n = begin; n < end; n++) {
+        const fsi__viscous_set set = fsi__viscous_set_of(w, w->set[n]);
+        double *part = w->part + FSI__VISCOUS_PARTS * (size_t)n;
+        part[0] = 0;
+        for (a = 0; a < w->dim; a++) fsi__viscous_gather_double(w, w->exact_p, n, a, u[a]);
+        for (a = 0; a < w->dim; a++) {
+            const size_t at = ((size_t)n * (size_t)w->dim + (size_t)a) * (size_t)w->cells;
+            fsi__viscous_apply_double(w->dim, &set, set.mass + a * w->cells, u, a, out);
+            for (i = 0; i < w->cells; i++) {
+                w->exact_q[at + (size_t)i] = out[i];
+                part[0] += w->exact_p[at + (size_t)i] * out[i];
+            }
+        }
+    }
+}
+
+/* x += scale step p, r -= step q; part[1]: r.m^-1 r */
+static void fsi__viscous_advance_exact(void *arg, int chunk, int begin, int end)
+{
+    fsi__viscous *w = (fsi__viscous *)arg;
+    const int rows = w->dim * w->cells;
+    int n, i;
+    (void)chunk;
+    for (n = begin; n < end; n++) {
+        const float *m = fsi__viscous_set_of(w, w->set[n]).inverse_mass;
+        double *part = w->part + FSI__VISCOUS_PARTS * (size_t)n;
+        part[1] = 0;
+        for (i = 0; i < rows; i++) {
+            const size_t o = (size_t)n * (size_t)rows + (size_t)i;
+            w->x[o] += w->scale * w->step * w->exact_p[o];
+            w->exact_r[o] = m[i] > 0 ? w->exact_r[o] - w->step * w->exact_q[o] : 0;
+            w->r[o] = (float)w->exact_r[o];
+            part[1] += w->exact_r[o] * w->exact_r[o] * (double)m[i];
+        }
+    }
+}
+
+/* z = M^-1 r of an entry of block n. */
+FSI_FN double fsi__viscous_preconditioned(const fsi__viscous *w, const float *inverse_diagonal, int i, size_t o)
+{
+    return w->levels ? (double)w->z[o] : (double)inverse_diagonal[i] * (double)w->r[o];
+}
+
+/* part: r.z, q.z */
+static void fsi__viscous_products_exact(void *arg, int chunk, int begin, int end)
+{
+    fsi__viscous *w = (fsi__viscous *)arg;
+    const int rows = w->dim * w->cells;
+    int n, i;
+    (void)chunk;
+    for (n = begin; n < end; n++) {
+        const float *d = fsi__viscous_set_of(w, w->set[n]).inverse_diagonal;
+        double *part = w->part + FSI__VISCOUS_PARTS * (size_t)n;
+        part[0] = part[1] = 0;
+        for (i = 0; i < rows; i++) {
+            const size_t o = (size_t)n * (size_t)rows + (size_t)i;
+            const double z = fsi__viscous_preconditioned(w, d, i, o);
+            part[0] += w->exact_r[o] * z;
+            part[1] += w->exact_q[o] * z;
+        }
+    }
+}
+
+/* p = z + turn p */
+static void fsi__viscous_turn_exact(void *arg, int chunk, int begin, int end)
+{
+    fsi__viscous *w = (fsi__viscous *)arg;
+    const int rows = w->dim * w->cells;
+    int n, i;
+    (void)chunk;
+    for (n = begin; n < end; n++) {
+        const float *d = fsi__viscous_set_of(w, w->set[n]).inverse_diagonal;
+        for (i = 0; i < rows; i++) {
+            const size_t o = (size_t)n * (size_t)rows + (size_t)i;
+            w->exact_p[o] = fsi__viscous_preconditioned(w, d, i, o) + w->turn * w->exact_p[o];
+        }
+    }
+}
+
+/* An arena that holds `size`, and a quarter more when it has to grow. */
+static int fsi__viscous_reserve(fsi_context *context, fsi__arena *arena, size_t size)
+{
+    return fsi__arena_reserve(context, arena, arena->base && size <= arena->size ? size : size + size / 4);
+}
+
+static void fsi__viscous_layout_exact(fsi__viscous *w, fsi__arena *a)
+{
+    const size_t n = (size_t)w->count, rows = (size_t)(w->dim * w->cells);
+    w->exact_r = (double *)fsi__take(a, n * rows, sizeof(double));
+    w->exact_q = (double *)fsi__take(a, n * rows, sizeof(double));
+    w->exact_p = (double *)fsi__take(a, (n + 1) * rows, sizeof(double));
+}
+
+/* From now on vectors are double; p and q are 0. */
+static fsi_status fsi__viscous_be_exact(fsi__viscous *w, fsi__viscosity *s)
+{
+    const size_t n = (size_t)w->count, rows = (size_t)(w->dim * w->cells);
+    fsi__arena measure = { NULL, 0, 0 };
+    fsi__viscous_layout_exact(w, &measure);
+    s->bytes -= s->exact.size;
+    if (!fsi__viscous_reserve(s->context, &s->exact, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, "fsi__viscosity_solve", -1, (double)measure.used, "no memory for viscosity");
+    s->bytes += s->exact.size;
+    fsi__viscous_layout_exact(w, &s->exact);
+    memset(w->exact_q, 0, n * rows * sizeof *w->exact_q);
+    memset(w->exact_p, 0, (n + 1) * rows * sizeof *w->exact_p);
+    return FSI_OK;
+}
 
 /* ---- >>viscosity levels ----
 
@@ -1926,10 +2053,27 @@ static double fsi__viscous_target(const fsi__viscous *w, double gained, double l
     return t > least ? t : least;
 }
 
+/* z = M^-1 r and p by it; turn is 0 at the first iteration. Returns r.z. */
+static double fsi__viscous_aim(fsi__viscous *w, double before)
+{
+    double rz = fsi__viscous_precondition(w);
+    const int first = before == 0;
+    if (w->exact_r) {
+        fsi__viscous_run(w, fsi__viscous_products_exact);
+        rz = fsi__viscous_sum(w, 0);
+        w->turn = first ? 0 : -w->step * fsi__viscous_sum(w, 1) / before;
+        fsi__viscous_run(w, fsi__viscous_turn_exact);
+    } else if (!first) {
+        w->turn = rz / before;
+        fsi__viscous_run(w, fsi__viscous_turn);
+    } else if (w->levels) memcpy(w->p, w->z, (size_t)w->count * (size_t)(w->dim * w->cells) * sizeof *w->p);
+    return rz;
+}
+
 static fsi_status fsi__viscous_iterate(fsi__viscous *w, fsi__viscosity *s, double left, double least)
 {
-    const int most = w->flow->max_iters;
-    double gained = 0, start = HUGE_VAL, rz, before;
+    int most = w->flow->max_iters;
+    double gained = 0, start = HUGE_VAL, rz;
     if (left <= least) return FSI_OK; /* a rigid motion */
     for (;;) {
         w->scale = left > 0 ? left : start;
@@ -1937,26 +2081,28 @@ static fsi_status fsi__viscous_iterate(fsi__viscous *w, fsi__viscosity *s, doubl
         left = sqrt(fsi__viscous_sum(w, 1)) * w->scale;
         s->residual = gained > 0 ? left / sqrt(gained) : 1;
         if (left <= fsi__viscous_target(w, gained, least)) return FSI_OK;
-        if (s->iterations >= most || !(left < start / 2))
-            return fsi__fail(w->grid->context, FSI_ERROR_CONVERGENCE, "fsi__viscosity_solve", s->iterations, s->residual,
-                             "viscosity: after %d iterations the residual is %g of the change, not %g", s->iterations, s->residual, w->flow->tolerance);
+        if (s->iterations >= most || !(left < start / 2)) {
+            if (w->exact_r)
+                return fsi__fail(w->grid->context, FSI_ERROR_CONVERGENCE, "fsi__viscosity_solve", s->iterations, s->residual,
+                                 "viscosity: after %d iterations the residual is %g of the change, not %g", s->iterations, s->residual, w->flow->tolerance);
+            if (fsi__viscous_be_exact(w, s) != FSI_OK) return FSI_ERROR_MEMORY;
+            most = s->iterations + FSI__VISCOUS_EXACT * w->flow->max_iters;
+            start = HUGE_VAL;
+            continue;
+        }
         start = left;
-        rz = fsi__viscous_precondition(w);
-        if (w->levels) memcpy(w->p, w->z, (size_t)w->count * (size_t)(w->dim * w->cells) * sizeof *w->p);
-        while (left > fsi__viscous_target(w, gained, least) && left > 1e-6 * start && s->iterations < most) {
-            fsi__viscous_run(w, fsi__viscous_multiply);
+        rz = fsi__viscous_aim(w, 0);
+        while (left > fsi__viscous_target(w, gained, least) && left > (w->exact_r ? 1e-12 : 1e-6) * start && s->iterations < most) {
+            fsi__viscous_run(w, w->exact_r ? fsi__viscous_multiply_exact : fsi__viscous_multiply);
             w->step = rz / fsi__viscous_sum(w, 0);
             if (!fsi_is_finite(w->step)) break;
-            fsi__viscous_run(w, fsi__viscous_advance);
+            fsi__viscous_run(w, w->exact_r ? fsi__viscous_advance_exact : fsi__viscous_advance);
             gained += w->step * rz * w->scale * w->scale;
-            before = rz;
             left = sqrt(fsi__viscous_sum(w, 1)) * w->scale;
-            rz = fsi__viscous_precondition(w);
-            w->turn = rz / before;
-            fsi__viscous_run(w, fsi__viscous_turn);
+            rz = fsi__viscous_aim(w, rz);
             s->iterations++;
         }
-        fsi__viscous_run(w, fsi__viscous_settle);
+        if (!w->exact_r) fsi__viscous_run(w, fsi__viscous_settle);
         w->moved = 1;
     }
 }
@@ -2144,12 +2290,6 @@ static void fsi__viscous_layout(fsi__viscous *w, fsi__arena *a)
     w->p = (float *)fsi__take(a, (n + 1) * rows, sizeof(float));
 }
 
-/* An arena that holds `size`, and a quarter more when it has to grow. */
-static int fsi__viscous_reserve(fsi_context *context, fsi__arena *arena, size_t size)
-{
-    return fsi__arena_reserve(context, arena, arena->base && size <= arena->size ? size : size + size / 4);
-}
-
 static void fsi__viscosity_free(fsi__viscosity *s)
 {
     if (!s) return;
@@ -2157,6 +2297,7 @@ static void fsi__viscosity_free(fsi__viscosity *s)
     fsi__arena_free(s->context, &s->arena);
     fsi__arena_free(s->context, &s->grids);
     fsi__arena_free(s->context, &s->coarse);
+    fsi__arena_free(s->context, &s->exact);
     s->bytes = 0;
 }
 
@@ -2185,7 +2326,7 @@ static fsi_status fsi__viscous_prepare(fsi__viscous *w, fsi__viscosity *s)
     fsi__viscous_layout(w, &measure);
     if (!fsi__viscous_reserve(s->context, &s->arena, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, (double)measure.used, "no memory for viscosity in %d blocks", w->count);
     fsi__viscous_layout(w, &s->arena);
-    s->bytes = s->plan.size + s->arena.size;
+    s->bytes = s->plan.size + s->arena.size + s->exact.size;
     fsi__viscous_list(w);
     memset(w->x, 0, ((size_t)w->count + 1) * (size_t)(w->dim * w->cells) * sizeof *w->x);
     memset(w->p + (size_t)w->count * (size_t)(w->dim * w->cells), 0, (size_t)(w->dim * w->cells) * sizeof *w->p);
@@ -3157,7 +3298,8 @@ static fsi_status fsi__ls_thicken(fsi__ls_run *run)
     const fsi_levelset_desc *d = &run->s->desc;
     const size_t cells = (size_t)run->grid->block_count * (size_t)run->grid->block_cells;
     fsi__viscosity_flow flow;
-    int a, side;
+    fsi_status status = FSI_OK;
+    int a, side, tries;
     memset(&flow, 0, sizeof flow);
     for (a = 0; a < run->grid->dim; a++) {
         flow.u[a] = m->trial_u[a];
@@ -3176,8 +3318,14 @@ static fsi_status fsi__ls_thicken(fsi__ls_run *run)
     flow.tolerance = FSI__LS_VISCOSITY_TOLERANCE;
     flow.max_iters = d->max_iters;
     fsi__ls_hold_solids(run);
-    FSI__LS_TRY(fsi__viscosity_solve(&m->viscosity, &flow));
-    run->stats.viscosity_iterations += m->viscosity.iterations;
+    for (tries = 0; tries == 0 || (status == FSI_ERROR_CONVERGENCE && tries <= FSI__LS_THINNER); tries++) {
+        if (tries > 0) flow.viscosity /= 100;
+        status = fsi__viscosity_solve(&m->viscosity, &flow);
+        run->stats.viscosity_iterations += m->viscosity.iterations;
+    }
+    FSI__LS_TRY(status);
+    run->stats.thinned += tries > 1;
+    run->stats.degraded |= tries > 1;
     fsi__ls_lap(run, &run->stats.seconds_viscosity);
     return fsi__ls_project(run, 0);
 }
