@@ -1029,6 +1029,83 @@ static void test_a_saved_state_goes_on_to_the_bit(void)
     scene_end(&b);
 }
 
+/* Who applies impulses after each step would apply the last ones twice. */
+static void test_a_step_of_no_time_gives_no_impulse(void)
+{
+    scene q;
+    fsi_vec3 force, torque;
+    fsi_body was;
+    int k;
+    scene_begin(&q, NULL, 200);
+    for (k = 0; k < 3; k++) CHECK(scene_step(&q, k) == FSI_OK);
+    was = q.free_body;
+    CHECK(fsi_v3_norm(q.free_body.impulse) > 0 && fsi_v3_norm(q.moved.impulse) > 0);
+    q.free_body.velocity.x += 1; /* something hit it */
+    CHECK(fsi_levelset_step(q.s, 0) == FSI_OK);
+    CHECK(fsi_levelset_obstacle_reaction(q.s, q.id, &force, &torque) == FSI_OK);
+    CHECK(!(fsi_v3_norm(force) > 0) && !(fsi_v3_norm(torque) > 0));
+    CHECK(!(fsi_v3_norm(q.moved.impulse) > 0) && !(fsi_v3_norm(q.moved.reaction_force) > 0) && !(fsi_v3_norm(q.free_body.angular_impulse) > 0));
+    CHECK(!(fsi_v3_norm(q.free_body.impulse) > 0) && !(fsi_v3_norm(q.free_body.reaction_torque) > 0));
+    CHECK(!memcmp(&q.free_body.new_velocity, &q.free_body.velocity, sizeof was.velocity) && !memcmp(&q.free_body.pose, &was.pose, sizeof was.pose));
+    scene_end(&q);
+}
+
+/* Obstacles are told by their ids; where they cut the liquid otherwise than it was saved, the message says so. */
+static void test_a_state_of_other_obstacles_is_refused(void)
+{
+    fsi_levelset_desc d = make_desc(32, 32, 1.0 / 32, 0);
+    fsi_levelset *s = make_liquid(&d);
+    fsi_mesh *low = make_block(0.5, 0.1, 0.05, 0.05, 0, 0), *wall = make_block(0.5, 1.6, 0.05, 0.6, 0, 0);
+    uint64_t hash;
+    void *state;
+    size_t size;
+    int id = add_solid(s, wall, NULL, 1, 90);
+    fill(s, 1, 0.5);
+    CHECK(fsi_levelset_save(s, NULL, 0, &size) == FSI_OK);
+    state = malloc(size);
+    CHECK(fsi_levelset_save(s, state, size, &size) == FSI_OK);
+    CHECK(fsi_levelset_load(s, state, size) == FSI_OK);
+    CHECK(fsi_mesh_move_rigid(wall, v3(0, -1.1, 0), fsi_quat_identity()) == FSI_OK); /* down to the floor */
+    hash = fsi_levelset_hash(s);
+    CHECK(fsi_levelset_load(s, state, size) == FSI_ERROR_FORMAT && strstr(fsi_levelset_error(s)->message, "put obstacles back") != NULL);
+    CHECK(fsi_levelset_hash(s) == hash);
+    CHECK(fsi_mesh_move_rigid(wall, v3(0, 0, 0), fsi_quat_identity()) == FSI_OK);
+    CHECK(fsi_levelset_load(s, state, size) == FSI_OK);
+    CHECK(fsi_levelset_remove_obstacle(s, id) == FSI_OK && add_solid(s, low, NULL, 1, 90) != id);
+    hash = fsi_levelset_hash(s);
+    CHECK(fsi_levelset_load(s, state, size) == FSI_ERROR_FORMAT && strstr(fsi_levelset_error(s)->message, "obstacle") != NULL);
+    CHECK(fsi_levelset_hash(s) == hash);
+    free(state);
+    fsi_levelset_destroy(s);
+    fsi_mesh_destroy(low);
+    fsi_mesh_destroy(wall);
+}
+
+/* Spray so stiff that its viscosity does not converge is done with less of it: flagged, and no energy comes of that. */
+static void test_spray_too_stiff_to_solve_is_thinned(void)
+{
+    fsi_levelset_desc d = make_desc(32, 32, 1.0 / 32, 0);
+    fsi_levelset *s;
+    uint64_t random = 7;
+    double before, momentum[2];
+    int k;
+    d.viscosity = (fsi_real)1e7;
+    d.max_iters = 30;
+    s = make_liquid(&d);
+    for (k = 0; k < 40; k++) {
+        const double x = 0.1 + 0.8 * test_random(&random), y = 0.1 + 0.8 * test_random(&random), r = 0.016 + 0.045 * test_random(&random);
+        const double u = 0.01 * (test_random(&random) - 0.5), v = 0.01 * (test_random(&random) - 0.5);
+        CHECK(fsi_levelset_fill_sphere(s, v3(x, y, 0), (fsi_real)r, v3(u, v, 0)) == FSI_OK);
+    }
+    before = s->stats.kinetic_energy;
+    momentum[0] = s->stats.momentum[0], momentum[1] = s->stats.momentum[1];
+    CHECK(step_ok(s, 1));
+    CHECK(s->stats.thinned == 1 && s->stats.degraded == 1 && s->stats.substeps == 1);
+    CHECK(s->stats.kinetic_energy > 0 && s->stats.kinetic_energy < before); /* drops that overlap become one */
+    for (k = 0; k < 2; k++) CHECK_NEAR(s->stats.momentum[k], momentum[k], 0.05 * momentum[k]); /* the rest is that of the volumes */
+    fsi_levelset_destroy(s);
+}
+
 /* Between a wall of the box and an obstacle that slides along it, honey shears evenly where both are no slip, and not at all where one is free. */
 static void test_honey_sticks_to_obstacles(void)
 {
@@ -1108,6 +1185,9 @@ int main(int argc, char **argv)
     RUN(test_a_step_that_fails_leaves_all_as_it_was);
     RUN(test_no_memory_changes_nothing);
     RUN(test_a_saved_state_goes_on_to_the_bit);
+    RUN(test_a_step_of_no_time_gives_no_impulse);
+    RUN(test_a_state_of_other_obstacles_is_refused);
+    RUN(test_spray_too_stiff_to_solve_is_thinned);
     RUN(test_honey_sticks_to_obstacles);
     RUN(test_the_steady_state_allocates_nothing);
     return TEST_END();
