@@ -25,7 +25,6 @@ static fsi_levelset *make_water(ex_app *app, double speed, double tension, int c
     d.surface_tension = (fsi_real)tension;
     d.cfl = (fsi_real)1.5;
     d.conserve_volume = conserve;
-    d.velocity_scheme = d.phi_scheme = FSI_ADVECT_QUINTIC;
     ex_check(app, fsi_levelset_create(&s, &d));
     pool.lo = fsi_v3(0, 0, 0);
     pool.hi = fsi_v3((fsi_real)BOX, (fsi_real)BOX, (fsi_real)POOL);

@@ -28,7 +28,6 @@ static fsi_levelset *make_box(ex_app *app, double tension)
     d.n[2] = (int)(HEIGHT / dx + 0.5);
     d.surface_tension = (fsi_real)tension;
     d.open_side[4] = 1;
-    d.velocity_scheme = d.phi_scheme = FSI_ADVECT_QUINTIC;
     ex_check(app, fsi_levelset_create(&s, &d));
     return s;
 }

@@ -807,6 +807,24 @@ static void test_one_step_puts_a_volume_right(void)
         }
 }
 
+/* Where much is missing, marching looks again: what the first correction leaves, a tenth of it, goes too. */
+static void test_much_that_is_missing_comes_in_one_step(void)
+{
+    int dim, k;
+    for (dim = 2; dim <= 3; dim++)
+        for (k = -1; k <= 1; k += 2) {
+            fsi_levelset_desc d = make_desc(dim, 32, 32, 1.0 / 32, NULL);
+            fsi_levelset *s;
+            d.gravity = v3(0, 0, 0);
+            s = make(&d);
+            CHECK(fsi_levelset_fill_sphere(s, v3(0.503, 0.491, 0.512), (fsi_real)0.1875, v3(0, 0, 0)) == FSI_OK);
+            CHECK(fsi_levelset_set_volume(s, 0, (1 + 0.05 * k) * s->stats.volume) == FSI_OK);
+            step_ok(s, 1e-6);
+            CHECK_NEAR(s->stats.volume_error, 0, 2e-3);
+            fsi_levelset_destroy(s);
+        }
+}
+
 static void test_copies_are_what_stands_in_the_fields(void)
 {
     int dim, i, j, k, a;
@@ -913,6 +931,7 @@ int main(int argc, char **argv)
     RUN(test_sources_are_checked);
     RUN(test_a_component_takes_another_volume);
     RUN(test_one_step_puts_a_volume_right);
+    RUN(test_much_that_is_missing_comes_in_one_step);
     RUN(test_copies_are_what_stands_in_the_fields);
     RUN(test_the_picture_shows_the_surface);
     return TEST_END();
