@@ -5044,7 +5044,7 @@ typedef struct fsi__pressure_piece { int group, joined, free; double cells, mean
 
 typedef struct fsi__pressure_impl {
     fsi__mg mg;
-    fsi__arena lists_memory, cuts_memory, vectors_memory, faces_memory, runs_memory, pieces_memory;
+    fsi__arena lists_memory, cuts_memory, vectors_memory, faces_memory, responses_memory, runs_memory, pieces_memory;
     int *brick;                     /* for each row of 8 cells of each block its brick, or -1 */
     int *row;                       /* the reverse */
     int *cut;                       /* for each block its fsi__pressure_cut, or -1 */
@@ -5060,7 +5060,9 @@ typedef struct fsi__pressure_impl {
     fsi__pressure_face *face;       /* of coupled bodies, */
     int *body_face;                 /* those of body k from body_face[k] on */
     int bodies;
-    double *h, *s;                  /* 6 a body; (6 bodies)^2: the Cholesky factor of 1 + H M H^T */
+    double *h, *s;                  /* 6 a body; (6 bodies)^2: the Cholesky factor of 1 + H V H^T */
+    int *column, columns;           /* 6 a body: the column of V H^T that a row of H has, -1: the preconditioner leaves it out */
+    float *response;                /* these columns, one after the other; NULL: none, or too many to keep */
     double *heavier;                /* 2 a body: the share of its inverse mass and inverse inertia that counts, below 1 where these are huge */
 } fsi__pressure_impl;
 
@@ -5132,6 +5134,7 @@ FSI_API void fsi_pressure_destroy(fsi_pressure *s)
     fsi__arena_free(s->context, &m->cuts_memory);
     fsi__arena_free(s->context, &m->vectors_memory);
     fsi__arena_free(s->context, &m->faces_memory);
+    fsi__arena_free(s->context, &m->responses_memory);
     fsi__arena_free(s->context, &m->runs_memory);
     fsi__arena_free(s->context, &m->pieces_memory);
     fsi__free(s->context, m, 1, sizeof *m);
@@ -5787,7 +5790,11 @@ static double fsi__pressure_center(fsi__pressure_job *job, double *v)
 
       (V^-1 + H^T H)^-1 = V - V H^T (1 + H V H^T)^-1 H V
 
-   is as good for A + K as V is for A, whatever the masses. It takes six cycles a body before the iteration, and a second one in each step. */
+   is as good for A + K as V is for A, whatever the masses. It takes a cycle for each row of H before the iteration; V H^T is kept, or for many bodies, where
+   that would be a lot to read in each step, a second cycle stands for it. Rows of heavy bodies are left out of it: conjugate gradients need fewer steps
+   more than the cycles that these rows would take (measured, a ball: 1 or 2 at half the density of the liquid, 2 at a quarter, 3 at a tenth). */
+#define FSI__PRESSURE_RESPONSES 24   /* columns of V H^T that are kept */
+#define FSI__PRESSURE_HEAVY 4        /* no heavy body displaces more than this many times its mass */
 
 /* H of a face: its share times the normal n and its moment x n, through B; B's block for turning is the Cholesky factor of the inverse inertia. */
 static void fsi__pressure_row(const fsi__pressure_job *job, const fsi_pressure_solid *b, int f, int axis, double share, double *h)
@@ -5826,12 +5833,36 @@ static int fsi__pressure_equation(const fsi__pressure_job *job, long long entry)
     return at >= 0 && fsi__mg_has(job->m->mg.level, at) ? at : -1;
 }
 
+/* The columns of the next body, whose faces end at `end`: none where it is heavy, or a row has no numbers, like three of a body in 2D. The squares of what is
+   in its rows tell how much lighter it is to turn than to shift. */
+static void fsi__pressure_number_columns(fsi__pressure_job *job, const fsi_pressure_solid *b, int end)
+{
+    fsi__pressure_impl *m = job->m;
+    const double dx = (double)job->grid->dx, unit = job->density * dx * dx * (job->grid->dim == 3 ? dx : 1) / b->mass;
+    double square[6] = { 0, 0, 0, 0, 0, 0 }, most[2] = { 0, 0 }, displaced = 0;
+    int *column = m->column + 6 * m->bodies, light = job->flow->inverse_density[0] != NULL, a, f, k;
+    for (a = 0; a < job->grid->dim; a++) { /* times its mass; walls without edges have faces of one axis only */
+        double sum = 0;
+        for (f = b->faces->first[a]; f < b->faces->first[a + 1]; f++) sum += unit * (double)b->faces->solid[f];
+        displaced = fmax(displaced, sum);
+    }
+    for (f = m->body_face[m->bodies]; f < end; f++)
+        for (k = 0; k < 6; k++) square[k] += m->face[f].h[k] * m->face[f].h[k];
+    for (k = 0; k < 6; k++) most[k / 3] = fmax(most[k / 3], square[k]);
+    light |= displaced * fmax(most[0], most[1]) > FSI__PRESSURE_HEAVY * most[0];
+    for (k = 0; k < 6; k++) column[k] = light && square[k] > 0 ? m->columns++ : -1;
+    m->body_face[++m->bodies] = end;
+}
+
 /* Rows of all coupled bodies. */
 static int fsi__pressure_list_faces(fsi__pressure_job *job)
 {
     fsi__pressure_impl *m = job->m;
+    const size_t responses = (size_t)m->mg.level[0].cells * sizeof(float);
     size_t faces = 0, n;
     int k, a, f, count = 0, pass;
+    m->columns = 0;
+    m->response = NULL;
     for (k = m->bodies = 0; k < job->flow->solid_count; k++) {
         if (!job->flow->solids[k].coupled) continue;
         m->bodies++;
@@ -5847,6 +5878,7 @@ static int fsi__pressure_list_faces(fsi__pressure_job *job)
         m->h = (double *)fsi__take(arena, n, sizeof(double));
         m->heavier = (double *)fsi__take(arena, n, sizeof(double));
         m->s = (double *)fsi__take(arena, n * n, sizeof(double));
+        m->column = (int *)fsi__take(arena, n, sizeof(int));
         if (!pass && !fsi__mg_hold(job->s->context, &m->faces_memory, measure.used)) return 0;
     }
     m->body_face[0] = 0;
@@ -5861,8 +5893,11 @@ static int fsi__pressure_list_faces(fsi__pressure_job *job)
                 fsi__pressure_row(job, b, f, a, fsi__pressure_share(job, b, f, a), row->h);
                 count++;
             }
-        if (b->coupled) m->body_face[++m->bodies] = count;
+        if (b->coupled) fsi__pressure_number_columns(job, b, count);
     }
+    if (m->columns == 0 || m->columns > FSI__PRESSURE_RESPONSES) return 1;
+    if (!fsi__mg_hold(job->s->context, &m->responses_memory, responses * (size_t)m->columns)) return 0;
+    m->response = (float *)(void *)m->responses_memory.base;
     return 1;
 }
 
@@ -5916,7 +5951,7 @@ static double fsi__pressure_weigh(fsi__pressure_impl *m, int j)
 }
 
 /* s = H V H^T, column by column. The torque on a ball is small beside the torques on its faces: so rows are scaled by the sum of their squares first, or the
-   rounding of the V-cycle would be larger than what is left. Rows without numbers, like three of a body in 2D, need no cycle. */
+   rounding of the V-cycle would be larger than what is left. */
 static void fsi__pressure_compliance(fsi__pressure_impl *m)
 {
     const int n = 6 * m->bodies;
@@ -5930,13 +5965,15 @@ static void fsi__pressure_compliance(fsi__pressure_impl *m)
         fsi__pressure_weigh(m, j);
     }
     for (j = 0; j < n; j++) {
-        if (m->s[j * n + j] == 0) continue;
+        m->s[j * n + j] = 0;
+        if (m->column[j] < 0) continue;
         memset(fine->r, 0, (size_t)fine->cells * sizeof(float));
         for (i = 0; i < n; i++) m->h[i] = i == j;
         fsi__pressure_pull(m, 1, NULL, fine->r);
         fsi__mg_cycle(&m->mg);
         fsi__pressure_push(m, NULL, fine->x);
-        for (i = j; i < n; i++) m->s[i * n + j] = m->h[i];
+        for (i = j; i < n; i++) m->s[i * n + j] = m->column[i] < 0 ? 0 : m->h[i];
+        if (m->response) memcpy(m->response + (size_t)m->column[j] * (size_t)fine->cells, fine->x, (size_t)fine->cells * sizeof(float));
     }
 }
 
@@ -5944,9 +5981,13 @@ static void fsi__pressure_compliance(fsi__pressure_impl *m)
 static void fsi__pressure_factor(fsi__pressure_impl *m)
 {
     const int n = 6 * m->bodies;
+    const size_t cells = (size_t)m->mg.level[0].cells;
+    size_t e;
     int i, j, k;
     fsi__pressure_compliance(m);
     for (j = 0; j < 2 * m->bodies; j++) m->h[j] = fsi__pressure_weigh(m, j);
+    for (j = 0; j < n && m->response; j++)
+        for (e = 0; e < cells && m->column[j] >= 0 && m->h[j / 3] < 1; e++) m->response[cells * (size_t)m->column[j] + e] *= (float)sqrt(m->h[j / 3]);
     for (j = 0; j < n; j++)
         for (i = j; i < n; i++) m->s[i * n + j] = m->s[i * n + j] * sqrt(m->h[i / 3] * m->h[j / 3]) + (i == j);
     for (j = 0; j < n; j++)
@@ -5957,21 +5998,46 @@ static void fsi__pressure_factor(fsi__pressure_impl *m)
         }
 }
 
+/* level[0].x -= V H^T m->h */
+static void fsi__pressure_respond(void *arg, int chunk, int begin, int end)
+{
+    const fsi__pressure_impl *m = (const fsi__pressure_impl *)arg;
+    const fsi__mg_level *fine = m->mg.level;
+    const int n = 6 * m->bodies;
+    int brick, j, c;
+    (void)chunk;
+    for (brick = begin; brick < end; brick++) {
+        float *x = fine->x + fsi__mg_cell(brick);
+        double sum[8];
+        for (c = 0; c < 8; c++) sum[c] = (double)x[c];
+        for (j = 0; j < n; j++) {
+            const float *v = m->response + (size_t)(m->column[j] < 0 ? 0 : m->column[j]) * (size_t)fine->cells + fsi__mg_cell(brick);
+            for (c = 0; c < 8 && m->column[j] >= 0; c++) sum[c] -= m->h[j] * (double)v[c];
+        }
+        for (c = 0; c < 8; c++) x[c] = (float)sum[c];
+    }
+}
+
 /* level[0].x = preconditioner of level[0].r */
 static void fsi__pressure_precondition(fsi__pressure_impl *m)
 {
     const int n = 6 * m->bodies;
     int i, k;
     fsi__mg_cycle(&m->mg);
-    if (n == 0) return;
+    if (m->columns == 0) return;
     fsi__pressure_push(m, NULL, m->mg.level[0].x);
     for (i = 0; i < n; i++) {
+        if (m->column[i] < 0) m->h[i] = 0;
         for (k = 0; k < i; k++) m->h[i] -= m->s[i * n + k] * m->h[k];
         m->h[i] /= m->s[i * n + i];
     }
     for (i = n - 1; i >= 0; i--) {
         for (k = i + 1; k < n; k++) m->h[i] -= m->s[k * n + i] * m->h[k];
         m->h[i] /= m->s[i * n + i];
+    }
+    if (m->response) {
+        fsi__parallel(m->mg.context, m->mg.level[0].bricks, FSI__PRESSURE_CHUNK, fsi__pressure_respond, m);
+        return;
     }
     fsi__pressure_pull(m, -1, NULL, m->mg.level[0].r);
     fsi__mg_cycle(&m->mg);
@@ -6376,7 +6442,7 @@ static void fsi__pressure_commit(fsi__pressure_job *job)
 
 static size_t fsi__pressure_bytes(const fsi__pressure_impl *m)
 {
-    size_t bytes = sizeof *m + m->lists_memory.size + m->cuts_memory.size + m->vectors_memory.size + m->faces_memory.size + m->runs_memory.size + m->pieces_memory.size;
+    size_t bytes = sizeof *m + m->lists_memory.size + m->cuts_memory.size + m->vectors_memory.size + m->faces_memory.size + m->responses_memory.size + m->runs_memory.size + m->pieces_memory.size;
     int l;
     for (l = 0; l < FSI__MG_LEVELS; l++) bytes += m->mg.level[l].lists_memory.size + m->mg.level[l].numbers_memory.size;
     return bytes;

@@ -373,6 +373,12 @@ typedef struct fsi__ls_sink {
     fsi__ls_source flow, trial;
 } fsi__ls_sink;
 
+/* Where a mesh is nearest to one of the faces that it covers; face -2: nobody has asked. */
+typedef struct fsi__ls_foot {
+    int face;
+    fsi_real bary[3];
+} fsi__ls_foot;
+
 /* A solid in the liquid. */
 typedef struct fsi__ls_obstacle {
     fsi_levelset_obstacle_desc desc;
@@ -388,7 +394,8 @@ typedef struct fsi__ls_obstacle {
     fsi_grid_faces *faces;         /* that it covers */
     int stale_faces;               /* they are to be found again */
     fsi_real *velocity;            /* of the solid at its faces, normal to them [m/s] */
-    int velocity_capacity;
+    fsi__ls_foot *foot;            /* without a body: of its faces */
+    int velocity_capacity;         /* of these two */
     double slope;                  /* grad phi . n at it, n out of the solid: cosine of the contact angle */
     fsi_vec3 impulse, moment, spin;/* by the liquid in this call; moment about the world's origin, spin about the body's centre [N s, N m s] */
     fsi_vec3 carry[2], trial_carry[2]; /* time_order 2: impulse and spin by the last projection of the last substep, as for velocities */
@@ -434,7 +441,8 @@ typedef struct fsi__ls_impl {
     fsi_field *psi, *owner;              /* distance to the nearest solid, number of its obstacle; NULL until there was one */
     fsi_field *still_psi, *still_owner;  /* the same of those that rest */
     int *built, built_count;             /* places of the blocks that these, and the faces of obstacles, were made for */
-    int stale_psi, stale_still, stale_faces; /* they are to be made again */
+    int stale_psi, stale_still, stale_faces; /* they are to be made again, */
+    int fresh_blocks;                    /* in new blocks only */
 } fsi__ls_impl;
 
 /* A call of fsi_levelset_step. */
@@ -609,19 +617,25 @@ static double fsi__ls_obstacle_speed(const fsi__ls_run *run)
     return most;
 }
 
-/* Velocity of a solid at x: of its body, or of the point of its mesh that is nearest. Between steps meshes rest. */
-static fsi_vec3 fsi__ls_solid_velocity(const fsi__ls_run *run, const fsi__ls_obstacle *o, fsi_vec3 x)
+/* Velocity of a solid at x, the middle of its face f: of its body, or of the point of its mesh that is nearest, which is looked for once as long as the
+   mesh stands there. Between steps meshes rest. */
+static fsi_vec3 fsi__ls_solid_velocity(const fsi__ls_run *run, const fsi__ls_obstacle *o, int f, fsi_vec3 x)
 {
     const fsi_mesh *mesh = o->shadow;
     fsi_vec3 v = fsi_v3(0, 0, 0);
-    fsi_mesh_hit hit;
+    fsi__ls_foot *foot;
     int c;
     if (!o->moves || !(o->desc.body || run->length > 0)) return v;
     if (o->desc.body) return fsi_rigid_velocity(o->work.new_velocity, o->work.new_angular_velocity, o->now.position, x);
-    hit = fsi_mesh_closest(mesh, x, FSI_REAL_MAX, -1);
-    for (c = 0; c < mesh->corners && hit.face >= 0; c++) {
-        const int vertex = mesh->faces[mesh->corners * hit.face + c];
-        v = fsi_v3_madd(v, hit.bary[c] / (fsi_real)run->length, fsi_v3_sub(o->desc.mesh->vertices[vertex], o->rest[vertex]));
+    foot = o->foot + f;
+    if (foot->face < -1) {
+        const fsi_mesh_hit hit = fsi_mesh_closest(mesh, x, FSI_REAL_MAX, -1);
+        foot->face = hit.face;
+        memcpy(foot->bary, hit.bary, sizeof foot->bary);
+    }
+    for (c = 0; c < mesh->corners && foot->face >= 0; c++) {
+        const int vertex = mesh->faces[mesh->corners * foot->face + c];
+        v = fsi_v3_madd(v, foot->bary[c] / (fsi_real)run->length, fsi_v3_sub(o->desc.mesh->vertices[vertex], o->rest[vertex]));
     }
     return v;
 }
@@ -652,7 +666,7 @@ static void fsi__ls_face_velocities(void *arg, int chunk, int begin, int end)
     for (f = begin; f < end; f++) {
         const int axis = fsi__ls_face_axis(faces, f);
         const fsi_vec3 x = fsi__ls_entry_position(job->run->grid, (fsi_grid_place)((int)FSI_FACES_X + axis), faces->entry[f]);
-        job->o->velocity[f] = fsi__ls_component(fsi__ls_solid_velocity(job->run, job->o, x), axis);
+        job->o->velocity[f] = fsi__ls_component(fsi__ls_solid_velocity(job->run, job->o, f, x), axis);
     }
 }
 
@@ -708,7 +722,7 @@ static void fsi__ls_notice_blocks(fsi__ls_impl *m, const fsi_grid *g)
     if (g->block_count == m->built_count && (size == 0 || memcmp(m->built, g->place, size) == 0)) return;
     if (size > 0) memcpy(m->built, g->place, size);
     m->built_count = g->block_count;
-    m->stale_psi = m->stale_faces = 1;
+    m->fresh_blocks = m->stale_faces = 1;
     for (k = 0; k < m->obstacle_count; k++) m->obstacle[k].stale_faces = 1;
 }
 
@@ -729,7 +743,7 @@ static void fsi__ls_measure_obstacle(const fsi__ls_impl *m, int b, int k, fsi_fi
     }
 }
 
-/* Distances of a block: to the obstacles that rest only when it is new, which its background tells. */
+/* Distances of a block: to the obstacles that rest only when it is new, which its background tells; to those that move also when one did. */
 static void fsi__ls_measure_blocks(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
@@ -742,6 +756,7 @@ static void fsi__ls_measure_blocks(void *arg, int chunk, int begin, int end)
     for (b = begin; b < end; b++) {
         const size_t first = (size_t)b * cells;
         const int fresh = m->still_psi->value[first] > limit;
+        if (!fresh && !m->stale_psi) continue;
         for (e = first; e < first + cells && fresh; e++) {
             m->still_psi->value[e] = limit;
             m->still_owner->value[e] = 0;
@@ -764,25 +779,28 @@ static void fsi__ls_find_solids(fsi__ls_run *run)
     if (m->obstacle_count == 0) return;
     fsi__ls_notice_blocks(m, run->grid);
     for (e = 0; e < cells && m->stale_still; e++) m->still_psi->value[e] = m->still_psi->background;
-    if (m->stale_psi || m->stale_still) fsi__ls_each_block(run, fsi__ls_measure_blocks);
-    m->stale_psi = m->stale_still = 0;
+    if (m->stale_psi || m->stale_still || m->fresh_blocks) fsi__ls_each_block(run, fsi__ls_measure_blocks);
+    m->stale_psi = m->stale_still = m->fresh_blocks = 0;
 }
 
 /* The faces that each obstacle covers. */
 static fsi_status fsi__ls_find_faces(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
-    fsi__column column;
-    int k;
+    fsi__column column[2];
+    int k, f;
     if (m->obstacle_count == 0) return FSI_OK;
     fsi__ls_notice_blocks(m, run->grid);
-    column.size = sizeof(fsi_real);
+    column[0].size = sizeof(fsi_real);
+    column[1].size = sizeof(fsi__ls_foot);
     for (k = 0; k < m->obstacle_count && m->stale_faces; k++) {
         fsi__ls_obstacle *o = &m->obstacle[k];
         if (!o->stale_faces) continue;
         FSI__LS_TRY(fsi_grid_faces_build(o->faces, run->grid, o->shadow));
-        column.array = (void **)&o->velocity;
-        FSI__LS_TRY(fsi__grow(run->s->context, &column, 1, 0, &o->velocity_capacity, o->faces->count + o->faces->count / 4 + 1, "fsi_levelset_step"));
+        column[0].array = (void **)&o->velocity;
+        column[1].array = (void **)&o->foot;
+        FSI__LS_TRY(fsi__grow(run->s->context, column, o->desc.body ? 1 : 2, 0, &o->velocity_capacity, o->faces->count + o->faces->count / 4 + 1, "fsi_levelset_step"));
+        for (f = 0; f < o->faces->count && !o->desc.body; f++) o->foot[f].face = -2;
         o->stale_faces = 0;
     }
     m->stale_faces = 0;
@@ -896,7 +914,7 @@ static void fsi__ls_slip_faces(void *arg, int chunk, int begin, int end)
         fsi_vec3 n, v, off;
         job->o->velocity[f] = run->m->trial_u[axis]->value[e];
         if (!(faces->solid[f] > (fsi_real)0.999)) continue;
-        v = fsi__ls_solid_velocity(run, job->o, x);
+        v = fsi__ls_solid_velocity(run, job->o, f, x);
         if (sticks || run->m->psi->value[e] < deep) {
             job->o->velocity[f] = fsi__ls_component(v, axis);
             continue;
@@ -5447,6 +5465,7 @@ static void fsi__ls_free_obstacle(fsi_context *context, fsi__ls_obstacle *o)
 {
     fsi__free(context, o->rest, (size_t)o->vertex_count, sizeof *o->rest);
     fsi__free(context, o->velocity, (size_t)o->velocity_capacity, sizeof *o->velocity);
+    if (!o->desc.body) fsi__free(context, o->foot, (size_t)o->velocity_capacity, sizeof *o->foot);
     fsi_grid_faces_destroy(o->faces);
     fsi_mesh_destroy(o->shadow);
 }

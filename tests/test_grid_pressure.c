@@ -839,6 +839,92 @@ static void test_few_iterations_whatever_the_shape(void)
     }
 }
 
+/* A slab of one cell's thickness across the middle, as wide as two thirds of the box. */
+static double share_slab(int axis, fsi_vec3 x, const double *arg)
+{
+    const double at[3] = { (double)x.x, (double)x.y, (double)x.z }, half[3] = { 1.0 / 3, 0.6 * arg[4], 1.0 / 3 };
+    int a, in = 1;
+    for (a = 0; a < 3; a++) in &= fabs(at[a] - 0.5) < half[a] + (a == axis ? 0 : 0.01 * arg[4]);
+    return in ? 0.999 : 0;
+}
+
+static void count_calls(void *user, int count, void (*task)(void *arg, int index), void *arg)
+{
+    int k;
+    ++*(int *)user;
+    for (k = 0; k < count; k++) task(arg, k);
+}
+
+/* A body of `ratio` times the liquid's density is let go in a pool, or held up where that is 0. Returns the steps; *calls: how often its projection had work for threads. */
+static int steps_with_body(double (*share)(int axis, fsi_vec3 x, const double *arg), double ratio, double volume, int *calls)
+{
+    const int n = 32;
+    const double dx = 1.0 / n, arg[6] = { 0.51, 0.48, 0.5, 0.2, dx, 3 }, level[1] = { 0.75 };
+    scene t;
+    solid b;
+    fsi_pressure_solid body;
+    int i, j, k, steps;
+    scene_make(&t, 3, n, n, n, dx);
+    scene_fill(&t, pool, level);
+    t.c.parallel_for = count_calls;
+    t.c.user = calls;
+    t.s->desc.tolerance = 1e-6;
+    solid_make(&b, &t, share, arg);
+    body = body_of(&b, fsi_v3((fsi_real)0.5, (fsi_real)0.5, (fsi_real)0.5), fmax(ratio, 1e-9) * 1000 * volume, fmax(ratio, 1e-9) * 1000 * volume * 0.03);
+    body.coupled = ratio > 0;
+    EACH_FACE(&t, 1, i, j, k) t.f.u[1]->value[entry_of(&t, i, j, k)] = (fsi_real)(j == 0 || j == n ? 0 : -0.1);
+    t.f.solids = &body;
+    t.f.solid_count = 1;
+    *calls = 0;
+    CHECK(fsi_pressure_project(t.s, &t.f) == FSI_OK);
+    steps = t.s->stats.iters;
+    solid_free(&b);
+    scene_free(&t);
+    return steps;
+}
+
+/* A step with a body costs one cycle, as without. Before the first one a light body costs six, a heavy one none. */
+static void test_bodies_cost_few_cycles(void)
+{
+    static const double ratio[3] = { 1e-3, 0.05, 3 };
+    int k, shape;
+    for (shape = 0; shape < 2; shape++) {
+        const double volume = shape ? 4.0 / 9 / 32 : 4.19 * 0.008;
+        int held, calls;
+        const int steps = steps_with_body(shape ? share_slab : share_ball, 0, volume, &held);
+        for (k = 0; k < 3; k++) {
+            const int n = steps_with_body(shape ? share_slab : share_ball, ratio[k], volume, &calls);
+            CHECK(n <= steps + 6);
+            CHECK(calls * (double)steps < 1.2 * held * (n + (k < 2 ? 6 : 0)));
+        }
+    }
+}
+
+/* So many that what their rows do to the liquid is not kept. */
+static void test_many_light_bodies_rise(void)
+{
+    const double dx = 1.0 / 24;
+    scene t;
+    solid b[5];
+    fsi_pressure_solid list[5];
+    int i, j, k, n;
+    scene_make(&t, 3, 24, 24, 24, dx);
+    t.s->desc.tolerance = 1e-6;
+    for (n = 0; n < 5; n++) {
+        const double arg[6] = { 0.2 + 0.15 * n, n % 2 ? 0.3 : 0.7, 0.51, 0.1, dx, 3 };
+        solid_make(b + n, &t, share_ball, arg);
+        list[n] = body_of(b + n, fsi_v3((fsi_real)arg[0], (fsi_real)arg[1], (fsi_real)arg[2]), 0.0419, 1.7e-4);
+        list[n].linear.y = (fsi_real)-0.1;
+    }
+    EACH_FACE(&t, 1, i, j, k) t.f.u[1]->value[entry_of(&t, i, j, k)] = (fsi_real)(j == 0 || j == 24 ? 0 : -0.1);
+    t.f.solids = list;
+    t.f.solid_count = 5;
+    CHECK(fsi_pressure_project(t.s, &t.f) == FSI_OK && t.s->stats.iters <= 16);
+    for (n = 0; n < 5; n++) CHECK_NEAR((double)list[n].linear.y / 0.2, 1, 0.2); /* (1 - D)/(D + 1/2), less for their neighbours and walls */
+    for (n = 0; n < 5; n++) solid_free(b + n);
+    scene_free(&t);
+}
+
 /* ---- promises ------------------------------------------------------------------------------------------------- */
 
 /* A scene with everything in it: pool, ball, a solid that moves, a body, and a rough velocity. */
@@ -1278,6 +1364,8 @@ int main(int argc, char **argv)
     RUN(test_liquid_and_bodies_keep_their_momentum);
     RUN(test_a_piston_moves_with_the_water);
     RUN(test_few_iterations_whatever_the_shape);
+    RUN(test_bodies_cost_few_cycles);
+    RUN(test_many_light_bodies_rise);
     RUN(test_threads_do_not_change_a_bit);
     RUN(test_the_past_leaves_no_trace);
     RUN(test_a_shrinking_pool_is_solved_as_if_it_were_the_first);
