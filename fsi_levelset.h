@@ -3317,6 +3317,7 @@ static fsi_status fsi__ls_thicken(fsi__ls_run *run)
     fsi__ls_impl *m = run->m;
     const fsi_levelset_desc *d = &run->s->desc;
     const size_t cells = (size_t)run->grid->block_count * (size_t)run->grid->block_cells;
+    const fsi_error before = run->s->context->error;
     fsi__viscosity_flow flow;
     fsi_status status = FSI_OK;
     int a, side, tries;
@@ -3344,6 +3345,7 @@ static fsi_status fsi__ls_thicken(fsi__ls_run *run)
         run->stats.viscosity_iterations += m->viscosity.iterations;
     }
     FSI__LS_TRY(status);
+    if (tries > 1) run->s->context->error = before; /* the step goes on */
     run->stats.thinned += tries > 1;
     run->stats.degraded |= tries > 1;
     fsi__ls_lap(run, &run->stats.seconds_viscosity);

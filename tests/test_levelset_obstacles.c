@@ -1101,6 +1101,7 @@ static void test_spray_too_stiff_to_solve_is_thinned(void)
     momentum[0] = s->stats.momentum[0], momentum[1] = s->stats.momentum[1];
     CHECK(step_ok(s, 1));
     CHECK(s->stats.thinned == 1 && s->stats.degraded == 1 && s->stats.substeps == 1);
+    CHECK(fsi_levelset_error(s)->status == FSI_OK);
     CHECK(s->stats.kinetic_energy > 0 && s->stats.kinetic_energy < before); /* drops that overlap become one */
     for (k = 0; k < 2; k++) CHECK_NEAR(s->stats.momentum[k], momentum[k], 0.05 * momentum[k]); /* the rest is that of the volumes */
     fsi_levelset_destroy(s);
