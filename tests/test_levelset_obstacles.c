@@ -1156,56 +1156,6 @@ static void test_the_steady_state_allocates_nothing(void)
     scene_end(&q);
 }
 
-/* Blocks come and go as a drop falls past a disc that moves: in each of them psi is the distance to where the disc is, measured in new ones only; points of
-   its mesh that are nearest to faces are looked for once as long as it stands there, by a body or not. */
-static void test_what_is_kept_of_solids_is_current(void)
-{
-    int kind, t, e, f, known = 0, changed = 0;
-    for (kind = 0; kind < 2; kind++) {
-        fsi_levelset_desc d = make_desc(96, 96, 1.0 / 96, 9.81);
-        fsi_levelset_obstacle_desc o = fsi_levelset_default_obstacle_desc();
-        fsi_body body = fsi_default_body();
-        fsi_mesh *mesh = make_cylinder(0.4, 0.4, 0.1, 40);
-        fsi_levelset *s = NULL;
-        fsi_field *distance = NULL;
-        fsi_vec3 x[40];
-        CHECK(fsi_levelset_create(&s, &d) == FSI_OK);
-        CHECK(fsi_levelset_fill_sphere(s, v3(0.6, 0.75, 0), (fsi_real)0.15, v3(0, -2, 0)) == FSI_OK);
-        o.mesh = mesh;
-        o.body = kind ? NULL : &body;
-        body.pose.position = body.end.position = v3(0.4, 0.4, 0);
-        CHECK(fsi_levelset_add_obstacle_desc(s, &o, &e) == FSI_OK);
-        CHECK(fsi_grid_add_field(s->grid, FSI_CELLS, 1, &distance) == FSI_OK);
-        for (t = 0; t < 12; t++) {
-            fsi__ls_impl *m = (fsi__ls_impl *)s->impl;
-            const fsi_vec3 way = v3(0.004, 0.003, 0);
-            const int before = s->grid->block_count;
-            fsi__ls_run run;
-            body.pose = body.end;
-            if (!kind) body.end.position = fsi_v3_add(body.pose.position, way);
-            for (e = 0; e < 40 && kind; e++) x[e] = fsi_v3_add(mesh->vertices[e], way);
-            if (kind) CHECK(fsi_mesh_set(mesh, x, 40) == FSI_OK);
-            CHECK(fsi_levelset_step(s, (fsi_real)0.01) == FSI_OK);
-            changed += s->grid->block_count != before;
-            run = fsi__ls_make_run(s);
-            fsi__ls_find_solids(&run);
-            CHECK(fsi__ls_find_faces(&run) == FSI_OK);
-            CHECK(fsi_grid_mesh_distance(distance, m->obstacle[0].shadow, (int)floor((double)(m->psi->background / d.dx) + 0.5)) == FSI_OK);
-            for (e = 0; e < s->grid->block_count * s->grid->block_cells; e++) CHECK(fabs((double)(m->psi->value[e] - distance->value[e])) <= 1e-6 * (double)d.dx);
-            for (f = 0; f < m->obstacle[0].faces->count && kind; f++) {
-                const fsi_grid_faces *faces = m->obstacle[0].faces;
-                const fsi_vec3 at = fsi__ls_entry_position(s->grid, (fsi_grid_place)((int)FSI_FACES_X + fsi__ls_face_axis(faces, f)), faces->entry[f]);
-                if (m->obstacle[0].foot[f].face == -2) continue;
-                known++;
-                CHECK(m->obstacle[0].foot[f].face == fsi_mesh_closest(m->obstacle[0].shadow, at, FSI_REAL_MAX, -1).face);
-            }
-        }
-        fsi_levelset_destroy(s);
-        fsi_mesh_destroy(mesh);
-    }
-    CHECK(known > 100 && changed > 4);
-}
-
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -1241,6 +1191,5 @@ int main(int argc, char **argv)
     RUN(test_spray_too_stiff_to_solve_is_thinned);
     RUN(test_honey_sticks_to_obstacles);
     RUN(test_the_steady_state_allocates_nothing);
-    RUN(test_what_is_kept_of_solids_is_current);
     return TEST_END();
 }
