@@ -634,14 +634,13 @@ static long double share_below(const long double f[4])
 /* phi at a centre or, one cell beyond the last, on the wall there: on the line through the last two. */
 static double phi_to_walls(const fsi_field *phi, int axis, const int *node)
 {
-    const int last = phi->grid->n[axis] - 1, in = node[axis] < 0 ? 1 : -1;
     int at[3] = { node[0], node[1], node[2] };
     double near_wall, further;
     if (axis == phi->grid->dim) return (double)fsi_grid_at(phi, at[0], at[1], at[2]);
-    if (node[axis] >= 0 && node[axis] <= last) return phi_to_walls(phi, axis + 1, node);
-    at[axis] += in;
+    if (node[axis] >= 0 && node[axis] < phi->grid->n[axis]) return phi_to_walls(phi, axis + 1, node);
+    at[axis] += node[axis] < 0 ? 1 : -1;
     near_wall = phi_to_walls(phi, axis + 1, at);
-    at[axis] += in;
+    at[axis] += node[axis] < 0 ? 1 : -1;
     further = phi_to_walls(phi, axis + 1, at);
     return (3 * near_wall - further) / 2;
 }
