@@ -79,7 +79,7 @@ typedef struct fsi_levelset_desc {
     int max_substeps;          /* of one call; default 50 */
     int conserve_volume;       /* default 1: each component keeps its volume; 0: what advection loses is lost */
     int time_order;            /* of the motion of velocities; default 2: vortices and waves keep their energy; 1: the longer the substeps, the more they lose */
-    fsi_grid_scheme velocity_scheme, phi_scheme; /* advection; default CUBIC; LINEAR takes 6 % less time and blurs, see docs/levelset.md */
+    fsi_grid_scheme velocity_scheme, phi_scheme; /* advection; default CUBIC; LINEAR blurs and takes about a tenth less time, see docs/levelset.md */
     double pressure_tolerance; /* divergence left by the first projection, as a share of the largest before; default 1e-6 */
     int max_iters;             /* of a pressure solve; default 200: beyond that a step fails with FSI_ERROR_CONVERGENCE */
     double volume_tolerance;   /* |S - V0| / V0 of each component; default 1e-8 */
@@ -3762,7 +3762,8 @@ static void fsi__ls_find_missing(fsi__ls_run *run, int first)
     }
 }
 
-/* The band's values become next_phi's. Returns whether marching may now see another volume than was aimed at: where the correction was more than 1.5 %. */
+/* The band's values become next_phi's. Returns whether marching may now see another volume than was aimed at: where the correction was
+   more than 1.5 %, which is 1 % of S. */
 static int fsi__ls_put_band(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
