@@ -2,6 +2,7 @@
    SPDX-License-Identifier: MIT */
 #define FSI_IMPLEMENTATION
 #include "fsi.h"
+#include "fsi_barrier.h"
 #include "fsi_grid.h"
 #include "fsi_io.h"
 #include "fsi_levelset.h"

@@ -1,0 +1,1695 @@
+/* fsi_barrier.h - keeps surfaces apart: log barrier, distances, continuous collision detection, friction, broad phase
+   SPDX-License-Identifier: MIT
+
+   DO THIS
+      in ONE source file:                         in every other file:
+         #define FSI_IMPLEMENTATION                  #include "fsi_barrier.h"
+         #include "fsi_barrier.h"
+
+   A POINT THAT FALLS TOWARDS A TRIANGLE
+      double x[12] = { 0.2, 0.2, 0.05,   0, 0, 0,   1, 0, 0,   0, 1, 0 };   // the point p, the triangle a, b, c [m]
+      double move[12] = { 0, 0, -1 }, gradient[12], hessian[144], t;        // where they go in this step
+      fsi_contact c;
+      fsi_distance at;
+      int k;
+      c.kind = FSI_POINT_TRIANGLE;
+      c.range = 0.1;                                                        // the barrier begins to push 10 cm apart
+      c.thickness = 0;
+      c.parallel = 0;
+      at = fsi_distance_between(c.kind, x);
+      printf("%g m apart, along %g %g %g\n", at.d, at.normal[0], at.normal[1], at.normal[2]);    // 0.05 m, 0 0 1
+      printf("energy %g\n", fsi_contact_energy(&c, x, gradient, hessian, FSI_HESSIAN_PROJECTED)); // 0.17329, times a stiffness
+      t = fsi_ccd(c.kind, x, move, c.thickness, 0.1);                       // 0.045: a tenth of the gap is left there
+      for (k = 0; k < 12; k++) x[k] += t * move[k];
+      printf("moved %g of the way, %g m are left\n", t, fsi_distance_between(c.kind, x).d);
+
+   WHAT IT DOES
+      The pieces from which a simulator makes contact that never lets surfaces pass through each other, by incremental potential
+      contact (Li et al. 2020, "IPC"; 2021, "Codimensional IPC"):
+         fsi_barrier_at              the energy that grows without bound as a gap closes, and its derivatives
+         fsi_distance_between        points, edges and triangles: closest points, and the derivatives of their distance
+         fsi_contact_energy          the barrier of such a pair with gradient and an exact or a positive semidefinite Hessian
+         fsi_ccd                     how far a pair may move: never through each other, never stuck while apart
+         fsi_stencil_at              the distance of a point to a surface that a grid of signed distances describes (level set);
+         fsi_levelset_ccd            how far the point and the grid's values may change together
+         fsi_friction_energy         smoothed Coulomb friction, lagged, with a Hessian that is positive semidefinite as it is
+         fsi_pairs_find              all pairs of boxes that overlap: the broad phase
+      The functions of one pair allocate nothing and touch nothing but their arguments: call them from any thread.
+   WHAT IT DOES NOT DO
+      No solver and no step: fsi_shell.h and fsi_couple.h do that. The motion of fsi_ccd is straight, one step of x + t dx.
+   UNITS
+      Whatever your lengths are in; the comments say m. Barrier and mollifier have no unit, forces come from your stiffness.
+      All in double, whatever fsi_real is: positions are passed as 3 doubles a point.
+   BAD INPUT
+      The functions of one pair return a safe value: what is not finite counts as touching (distance 0, energy infinite, no way to go).
+      They work for differences of coordinates between 1e-300 and 1e150 and treat smaller ones as 0.
+   MACROS YOU MAY DEFINE
+      those of fsi.h.
+   FIND IN HERE (search for >>)
+      >>barrier  >>distances  >>contact  >>sweeps  >>level set  >>friction  >>boxes  >>pairs, the API; then the implementation: the same.
+*/
+#ifndef FSI_BARRIER_H
+#define FSI_BARRIER_H
+
+#include "fsi.h"
+
+/* ---- >>barrier ------------------------------------------------------------------------------------------------ */
+
+typedef struct fsi_barrier {
+    double value;     /* b >= 0 */
+    double slope;     /* db/dd <= 0 [1/m] */
+    double curvature; /* d2b/dd2 >= 0 [1/m^2] */
+} fsi_barrier;
+
+FSI__STRICT_FN_BEGIN
+/* b(d) = -(y - 1)^2 ln y,  y = d/range,  for 0 < d < range, and 0 from there on, with two continuous derivatives (Li et al. 2020, eq. 6, on the
+   distance, not on its square). For d <= 0 or NaN: infinite, slope -infinite, curvature infinite. range <= 0 or NaN: all 0. */
+FSI_FN fsi_barrier fsi_barrier_at(double d, double range)
+{
+    fsi_barrier b;
+    double y = d / range, l, z = y - 1;
+    b.value = b.slope = b.curvature = 0;
+    if (!(range > 0) || d >= range) return b;
+    if (!(d > 0) || !(y > 0)) {
+        b.value = b.curvature = fsi__from_bits(0x7ff0000000000000u);
+        b.slope = -b.value;
+        return b;
+    }
+    l = fsi_log(y);
+    b.value = -z * z * l;
+    b.slope = (-2 * z * l - z * z / y) / range;
+    b.curvature = (-2 * l - 4 * z / y + z * z / (y * y)) / (range * range);
+    return b;
+}
+FSI__STRICT_FN_END
+
+/* ---- >>distances ------------------------------------------------------------------------------------------------
+
+   Two features: points, edges (segments), triangles. Their points stand in one array, 3 doubles each:
+      FSI_POINT_POINT     p, q             FSI_POINT_EDGE   p, a, b
+      FSI_POINT_TRIANGLE  p, a, b, c       FSI_EDGE_EDGE    a, b, c, d   (edges ab and cd) */
+typedef enum fsi_pair { FSI_POINT_POINT, FSI_POINT_EDGE, FSI_POINT_TRIANGLE, FSI_EDGE_EDGE } fsi_pair;
+FSI_FN int fsi_pair_points(fsi_pair kind) { return kind == FSI_POINT_POINT ? 2 : kind == FSI_POINT_EDGE ? 3 : 4; }
+
+typedef struct fsi_distance {
+    double d;          /* distance [m], >= 0 */
+    double normal[3];  /* unit, from the second feature to the first; 0 when d is 0 */
+    double weight[4];  /* d * normal = sum of weight[i] x[i] over the points: for the first feature its barycentric coordinates, for the second
+                          minus its own. The gradient of d to point i is weight[i] * normal. Unused ones are 0 */
+    int region;        /* which points span the smallest corner, edge or face that holds the closest points: bit i for point i. A point above
+                          the middle of a triangle: binary 1111; nearest to its edge bc: 1101; to its corner a: 0011 */
+} fsi_distance;
+/* The distance between two features, in any position: degenerate ones (edges of no length, triangles of no area) and edges that are parallel
+   included. It is always the distance of two points of the features, to rounding the smallest one: the error of d is below 1e-14 times
+   the size of the pair, wherever the origin is, where degenerate to the point that rounding decides about the plane of a feature below 1e-8.
+   NaN, infinity, an unknown kind or x NULL give d = 0, normal, weights and region 0. */
+FSI_API fsi_distance fsi_distance_between(fsi_pair kind, const double *x);
+/* The exact second derivative of d within the region of `at`, [1/m]: 3n x 3n numbers row by row for n points. 0 where d is 0.
+      h = d^2/2 = min over s of |r(s)|^2/2, r = sum w_i(s) x_i;  by the envelope theorem, with e_k = dr/ds_k, w_k = dw/ds_k, M_kl = e_k.e_l:
+      Hess h = (w w^T) x I - C M^-1 C^T,  C_k = w x e_k + w_k x r,   Hess d = (Hess h - grad d grad d^T)/d
+   of which, with orthonormal e_k, z_k instead of w_k, and t what is normal to n and to all e_k, there remains without cancellation
+      Hess d = (w w^T) x t t^T/d - sum_k [(w z_k^T) x e_k n^T + (z_k w^T) x n e_k^T] - d (z_k z_k^T) x n n^T                         */
+FSI_API void fsi_distance_hessian(fsi_pair kind, const double *x, const fsi_distance *at, double *h);
+
+/* ---- >>contact --------------------------------------------------------------------------------------------------
+
+   The potential of a pair: E = m b(d - thickness), b the barrier. For EDGE_EDGE m mollifies nearly parallel edges, at which the distance has a
+   kink: m(c) = (2 - c/e) c/e for c < e, else 1, with c = |u x v|^2 of the edges u, v and e = parallel (Li et al. 2020, eq. 24). Otherwise m = 1. */
+typedef struct fsi_contact {
+    fsi_pair kind;
+    double range;      /* the barrier begins at this gap [m], > 0 */
+    double thickness;  /* the gap is d - thickness [m], >= 0 */
+    double parallel;   /* e [m^4], EDGE_EDGE only: 1e-3 |u|^2 |v|^2 of the edges at rest; 0: no mollifier */
+} fsi_contact;
+/* EXACT: the second derivative as it is (within the region), indefinite in general. PROJECTED: positive semidefinite, close to it, and cheap. */
+typedef enum fsi_hessian { FSI_HESSIAN_EXACT, FSI_HESSIAN_PROJECTED } fsi_hessian;
+/* The energy (no unit). gradient: 3n numbers [1/m], hessian: 3n x 3n numbers row by row [1/m^2]; each may be NULL. At a gap that is not positive,
+   and for bad input, the energy is infinite and the derivatives are 0. */
+FSI_API double fsi_contact_energy(const fsi_contact *c, const double *x, double *gradient, double *hessian, fsi_hessian which);
+/* The push that goes with it, -m db/dd >= 0 [1/m], to be multiplied by the stiffness: the normal force on the first feature is push * normal. at
+   (NULL ok): the distance. For friction and stats. Infinite at a gap that is not positive. */
+FSI_API double fsi_contact_push(const fsi_contact *c, const double *x, fsi_distance *at);
+
+/* ---- >>sweeps ---------------------------------------------------------------------------------------------------
+
+   How far along the straight motion x + t dx, 0 <= t <= 1, may a pair go? Returns t such that at every time s in [0, t]
+      gap(s) >= keep * gap(0),   gap = d - thickness,   0 < keep < 1 (typically 0.1).
+   What is promised:
+   - Never too late: the inequality holds for the exact distance of the exact motion of the given numbers; rounding is accounted for. (Your own
+     x + t dx is rounded to a part in 1e16 of the coordinates: keep gaps above that.)
+   - Never stuck: t > 0 whenever the gap is resolved: gap(0) > 1e-14/(1 - keep) times the largest distance between a point of the one and a point of
+     the other feature, per coordinate. Below that t is 0, "they touch". So is it for bad input (NaN, infinity, NULL, keep outside (0, 1),
+     thickness < 0).
+   - Late enough: t is 1 when the gap stays above 1.5 keep gap(0), and else a time at which it has come down to that, unless the search is cut
+     short after 256 turns. */
+FSI_API double fsi_ccd(fsi_pair kind, const double *x, const double *dx, double thickness, double keep);
+
+/* ---- >>level set ------------------------------------------------------------------------------------------------
+
+   The distance of a point from a surface that a grid of signed distances phi describes: phi interpolated at the point. */
+typedef enum fsi_metric {
+    FSI_METRIC_LINEAR, /* 2 cells along each axis. Its gradient jumps between cells, so a step keeps the base cell that it began with, and extrapolates */
+    FSI_METRIC_SPLINE  /* quadratic B-spline, 3 cells along each axis: continuous gradient, so the cells are chosen anew at each iteration. Reads
+                          phi + dx^2/8 Laplacian(phi) */
+} fsi_metric;
+typedef struct fsi_stencil {
+    int dim, width;         /* 2 or 3 dimensions; 2 (LINEAR) or 3 (SPLINE) cells along each axis. dim 0: bad input, its value is 0 */
+    int base[3];            /* the lowest cell; 0 along unused axes */
+    double weight[3][3];    /* [axis][cell] */
+    double slope[3][3];     /* their derivatives [1/m] */
+} fsi_stencil;
+/* x: dim numbers in metres from the grid's lowest corner; dx: size of a cell [m]; the centre of cell i is at (i + 1/2) dx. frozen (NULL: none): a LINEAR
+   stencil from before, whose base is kept; ignored by SPLINE. Positions beyond 1e9 cells are bad input, as are NaN and dx <= 0. */
+FSI_API fsi_stencil fsi_stencil_at(fsi_metric metric, int dim, const double *x, double dx, const fsi_stencil *frozen);
+/* The distance. phi: width^dim values, x fastest. gradient (NULL ok): dim numbers, to x. weights (NULL ok): width^dim products of the weights, the
+   gradient to phi. */
+FSI_API double fsi_stencil_value(const fsi_stencil *s, const double *phi, double *gradient, double *weights);
+/* A grid whose values change from phi to phi + dphi while samples move. read fills phi and dphi, count[0] * count[1] * count[2] <= 27 values
+   each, x fastest, of the cells base .. base + count - 1. Cells that do not exist: extrapolate, or give a large phi. */
+typedef struct fsi_field {
+    void *user;
+    void (*read)(void *user, const int base[3], const int count[3], double *phi, double *dphi);
+} fsi_field;
+/* As fsi_ccd for a sample that moves from x to x + move while phi changes: the largest t, nearly, with d(s) >= keep d(0) for all s <= t. Within the
+   cells of one stencil d is a polynomial of t, of degree 3 to 7, and lies above the hull of its Bernstein coefficients, whose zero is a safe time
+   from which the search goes on; where the stencil changes, the next polynomial follows. t is 0 when d(0) is not positive beyond rounding, or
+   for bad input; t < 1 means that d comes down to 1.01 keep d(0) there (or that 4096 stencils were passed). frozen: as in fsi_stencil_at; LINEAR
+   without it keeps the base cell of x. */
+FSI_API double fsi_levelset_ccd(fsi_metric metric, int dim, double dx, const double *x, const double *move, const fsi_field *field, const fsi_stencil *frozen, double keep);
+
+/* ---- >>friction -------------------------------------------------------------------------------------------------
+
+   Smoothed Coulomb friction (Li et al. 2020, section 5): D = force f0(|u|), u = T^T sum weight_i (x_i - x0_i), the tangential slip since the step began,
+      f0(y) = y^2/e - y^3/(3 e^2) + e/3 for y < e = slip, else y.
+   Force, weights and tangents T are lagged: taken from an earlier state, constants here. */
+typedef struct fsi_friction {
+    fsi_pair kind;
+    double force;          /* coefficient of friction times normal force [N], >= 0 */
+    double weight[4];      /* as in fsi_distance */
+    double tangent[2][3];  /* orthonormal, normal to the contact's normal; 0 when the distance was 0: no friction */
+} fsi_friction;
+/* Fills *f from a distance and the force (coefficient times normal force; not finite or negative: 0). */
+FSI_API void fsi_friction_lag(fsi_friction *f, fsi_pair kind, const fsi_distance *at, double force);
+/* D [force unit * m], gradient (3n numbers, NULL ok), Hessian (3n x 3n numbers, NULL ok): exact and positive semidefinite. x, x0: now and when the
+   step began. slip [m] > 0: below it friction is weaker than Coulomb's: the speed that counts as sticking, times the time step. Bad input: 0. */
+FSI_API double fsi_friction_energy(const fsi_friction *f, const double *x, const double *x0, double slip, double *gradient, double *hessian);
+
+/* ---- >>boxes ----------------------------------------------------------------------------------------------------
+
+   A tree over boxes that move: which of them overlap? */
+typedef struct fsi_boxes {
+    uint32_t cookie;
+    fsi_context *context;
+    int count;             /* of boxes, fixed */
+    int rebuilds;          /* how often the tree was made anew */
+    size_t bytes;          /* held */
+    void *impl;
+} fsi_boxes;
+/* All memory is taken here. *out is NULL on failure. Errors: COOKIE, ARGUMENT (count < 0), LIMIT (count > 2^28), MEMORY. */
+FSI_API fsi_status fsi_boxes_create(fsi_boxes **out, fsi_context *context, int count);
+FSI_API void fsi_boxes_destroy(fsi_boxes *b); /* NULL is fine */
+/* New places: box: 6 numbers each, lowest corner, highest corner; copied. The tree is fitted to them, and made anew when it has become loose. Needed once
+   before fsi_pairs_find. Errors: COOKIE, ARGUMENT (NULL; a box with lo > hi, named), NAN (names the box): all stays as it was. */
+FSI_API fsi_status fsi_boxes_update(fsi_boxes *b, const double *box);
+
+/* ---- >>pairs -------------------------------------------------------------------------------------------------- */
+
+typedef struct fsi_pairs {
+    uint32_t cookie;
+    fsi_context *context;
+    int count;             /* of pairs */
+    const int *index;      /* 2 * count: pair k is index[2k] of a, index[2k + 1] of b. Until the next call */
+    size_t bytes;          /* held */
+    void *impl;
+} fsi_pairs;
+FSI_API fsi_status fsi_pairs_create(fsi_pairs **out, fsi_context *context); /* Errors: COOKIE, MEMORY, ARGUMENT */
+FSI_API void fsi_pairs_destroy(fsi_pairs *p); /* NULL is fine */
+/* All pairs (i of a, j of b) whose boxes overlap or touch, each once; a == b: those with i < j. accept(user, i, j) != 0 keeps a pair; NULL keeps
+   all. It is called from tasks, maybe twice for a pair, and must say the same then. Sorted by i, then by j, whatever the number of threads. Allocates
+   only when there are more pairs than before. Errors: COOKIE, ARGUMENT (NULL; boxes that were never updated; accept changes its mind), LIMIT (more
+   than 2^29 pairs), MEMORY: the result of the last call stays. */
+FSI_API fsi_status fsi_pairs_find(fsi_pairs *p, const fsi_boxes *a, const fsi_boxes *b, int (*accept)(void *user, int i, int j), void *user);
+
+#endif /* FSI_BARRIER_H */
+
+/* ==== Stop here if you only want the API. ====================================================================== */
+
+#ifdef FSI_IMPLEMENTATION
+#ifndef FSI_BARRIER_IMPLEMENTATION_DONE
+#define FSI_BARRIER_IMPLEMENTATION_DONE
+
+FSI__STRICT_BEGIN
+
+/* ---- >>distances implementation --------------------------------------------------------------------------------- */
+
+typedef struct fsi__d3 { double x, y, z; } fsi__d3;
+
+FSI_FN fsi__d3 fsi__d3_make(double x, double y, double z) { fsi__d3 a; a.x = x; a.y = y; a.z = z; return a; }
+FSI_FN fsi__d3 fsi__d3_at(const double *p) { return fsi__d3_make(p[0], p[1], p[2]); }
+FSI_FN void fsi__d3_put(double *p, fsi__d3 a) { p[0] = a.x; p[1] = a.y; p[2] = a.z; }
+FSI_FN fsi__d3 fsi__d3_sub(fsi__d3 a, fsi__d3 b) { return fsi__d3_make(a.x - b.x, a.y - b.y, a.z - b.z); }
+FSI_FN fsi__d3 fsi__d3_scale(fsi__d3 a, double s) { return fsi__d3_make(a.x * s, a.y * s, a.z * s); }
+FSI_FN fsi__d3 fsi__d3_madd(fsi__d3 a, double s, fsi__d3 b) { return fsi__d3_make(a.x + s * b.x, a.y + s * b.y, a.z + s * b.z); }
+FSI_FN double fsi__d3_dot(fsi__d3 a, fsi__d3 b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
+FSI_FN fsi__d3 fsi__d3_cross(fsi__d3 a, fsi__d3 b) { return fsi__d3_make(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x); }
+
+/* The differences between the points of one feature and those of the other span a flat piece; the distance of the features is its
+   distance from the origin (the Minkowski difference). It is a point, an edge, a triangle or a parallelogram with these corners and sides:
+      POINT_POINT     p-q                     POINT_EDGE   p-a, p-b              side a-b (from the first corner to the second)
+      POINT_TRIANGLE  p-a, p-b, p-c           sides b-a, c-a (the piece is p-a - s (b-a) - t (c-a))
+      EDGE_EDGE       a-c, a-d, b-c, b-d      sides b-a, d-c (the piece is a-c + s (b-a) - t (d-c))
+   All are differences of the given numbers, so that a far origin costs nothing, and all are linear in time when the points are. */
+enum { FSI__GAP_SIDE = 12, FSI__GAP_NUMBERS = 18 };
+typedef struct fsi__gap { double v[FSI__GAP_NUMBERS]; } fsi__gap; /* four corners, two sides; unused ones are 0 */
+
+FSI_FN void fsi__gap_set(fsi__gap *g, int at, const double *p, const double *q)
+{
+    g->v[at] = p[0] - q[0];
+    g->v[at + 1] = p[1] - q[1];
+    g->v[at + 2] = p[2] - q[2];
+}
+
+FSI_FN void fsi__gap_of(fsi_pair kind, const double *x, fsi__gap *g)
+{
+    const double *p0 = x, *p1 = x + 3, *p2 = x + 6, *p3 = x + 9;
+    int k;
+    for (k = 0; k < FSI__GAP_NUMBERS; k++) g->v[k] = 0;
+    if (kind == FSI_EDGE_EDGE) {
+        fsi__gap_set(g, 0, p0, p2);
+        fsi__gap_set(g, 3, p0, p3);
+        fsi__gap_set(g, 6, p1, p2);
+        fsi__gap_set(g, 9, p1, p3);
+        fsi__gap_set(g, FSI__GAP_SIDE, p1, p0);
+        fsi__gap_set(g, FSI__GAP_SIDE + 3, p3, p2);
+        return;
+    }
+    fsi__gap_set(g, 0, p0, p1);
+    if (kind == FSI_POINT_POINT) return;
+    fsi__gap_set(g, 3, p0, p2);
+    if (kind == FSI_POINT_EDGE) {
+        fsi__gap_set(g, FSI__GAP_SIDE, p1, p2);
+        return;
+    }
+    fsi__gap_set(g, 6, p0, p3);
+    fsi__gap_set(g, FSI__GAP_SIDE, p2, p1);
+    fsi__gap_set(g, FSI__GAP_SIDE + 3, p3, p1);
+}
+
+/* Largest number, by absolute value; NaN and infinity come out as infinity. */
+FSI_FN double fsi__gap_size(const fsi__gap *g)
+{
+    double m = 0;
+    int k, good = 1;
+    for (k = 0; k < FSI__GAP_NUMBERS; k++) {
+        double a = fabs(g->v[k]);
+        good &= a <= 1e300;
+        m = a > m ? a : m;
+    }
+    return good ? m : fsi__from_bits(0x7ff0000000000000u);
+}
+
+/* The point r of a piece that is closest to the origin, rr = |r|^2; s and t as above; region as in fsi_distance. */
+typedef struct fsi__nearest { fsi__d3 r; double s, t, rr; int region; } fsi__nearest;
+
+/* The edge from q0 to q1 = q0 + e: s in [0, 1]. */
+FSI_FN fsi__nearest fsi__nearest_segment(fsi__d3 q0, fsi__d3 q1, fsi__d3 e)
+{
+    fsi__nearest n;
+    double ee = fsi__d3_dot(e, e), s = -fsi__d3_dot(q0, e);
+    n.region = s <= 0 ? 1 : s >= ee ? 2 : 3;
+    n.s = s <= 0 ? 0 : s >= ee ? 1 : s / ee;
+    n.t = 0;
+    n.r = s <= 0 ? q0 : s >= ee ? q1 : fsi__d3_madd(q0, n.s, e);
+    n.rr = fsi__d3_dot(n.r, n.r);
+    return n;
+}
+
+/* The plane of a piece, with normal big = e1 x e2, |big|^2 = nn, one corner q: r = big (q.big)/nn. */
+FSI_FN void fsi__nearest_plane(fsi__nearest *n, fsi__d3 q, fsi__d3 big, double nn)
+{
+    double h = fsi__d3_dot(q, big) / nn;
+    n->r = fsi__d3_scale(big, h);
+    n->rr = h * h * nn;
+}
+
+/* A triangle's edges: k = 0: ab, 1: ac, 2: bc. Keeps the closer one of *best and edge k. */
+FSI_FN void fsi__nearest_side_of_triangle(const fsi__gap *g, int k, fsi__nearest *best)
+{
+    fsi__d3 a = fsi__d3_at(g->v), b = fsi__d3_at(g->v + 3), c = fsi__d3_at(g->v + 6);
+    fsi__d3 e1 = fsi__d3_at(g->v + FSI__GAP_SIDE), e2 = fsi__d3_at(g->v + FSI__GAP_SIDE + 3);
+    fsi__nearest n = k == 0 ? fsi__nearest_segment(a, b, fsi__d3_scale(e1, -1)) : k == 1 ? fsi__nearest_segment(a, c, fsi__d3_scale(e2, -1))
+                                                                                         : fsi__nearest_segment(b, c, fsi__d3_sub(e1, e2));
+    int first = n.region & 1, second = n.region >> 1;
+    if (!(n.rr < best->rr)) return;
+    *best = n;
+    best->region = 1 | (k == 0 ? first << 1 | second << 2 : k == 1 ? first << 1 | second << 3 : first << 2 | second << 3);
+    best->s = k == 0 ? n.s : k == 1 ? 0 : 1 - n.s;
+    best->t = k == 0 ? 0 : n.s;
+}
+
+/* A parallelogram's edges: k = 0: point a, 1: b of the first feature beside the second; 2: point c, 3: d beside the first. */
+FSI_FN void fsi__nearest_side_of_edges(const fsi__gap *g, int k, fsi__nearest *best)
+{
+    fsi__d3 ac = fsi__d3_at(g->v), ad = fsi__d3_at(g->v + 3), bc = fsi__d3_at(g->v + 6), bd = fsi__d3_at(g->v + 9);
+    fsi__d3 u = fsi__d3_at(g->v + FSI__GAP_SIDE), v = fsi__d3_scale(fsi__d3_at(g->v + FSI__GAP_SIDE + 3), -1);
+    fsi__nearest n = k == 0 ? fsi__nearest_segment(ac, ad, v) : k == 1 ? fsi__nearest_segment(bc, bd, v)
+                   : k == 2 ? fsi__nearest_segment(ac, bc, u) : fsi__nearest_segment(ad, bd, u);
+    if (!(n.rr < best->rr)) return;
+    *best = n;
+    best->region = k < 2 ? 1 << k | n.region << 2 : n.region | 1 << (k + 0);
+    best->s = k < 2 ? k : n.s;
+    best->t = k < 2 ? n.s : k - 2;
+}
+
+/* The face of a degenerate piece, tried after its edges: q + s e1 + t e2 with 0 <= s, t and s + t <= 1 (triangle) or s, t <= 1. Once more from where
+   the first solve ends, as that is only as good as the angle between e1 and e2. Its normal is that of r or of the plane, whichever
+   rounding has harmed less: r by eps size/|r|, the plane's by eps/sin(angle). */
+static void fsi__nearest_thin(fsi__d3 q, fsi__d3 e1, fsi__d3 e2, int triangle, fsi__nearest *best)
+{
+    fsi__d3 big = fsi__d3_cross(e1, e2), r = q;
+    double nn = fsi__d3_dot(big, big), s = 0, t = 0, size = fsi__d3_dot(e1, e1) * fsi__d3_dot(e2, e2), rr;
+    int k;
+    if (!(nn > 1e-32 * size)) return;
+    for (k = 0; k < 2; k++) {
+        s -= fsi__d3_dot(fsi__d3_cross(r, e2), big) / nn;
+        t -= fsi__d3_dot(fsi__d3_cross(e1, r), big) / nn;
+        r = fsi__d3_madd(fsi__d3_madd(q, s, e1), t, e2);
+    }
+    if (!(s >= 0 && t >= 0 && (triangle ? s + t <= 1 : s <= 1 && t <= 1))) return;
+    rr = fsi__d3_dot(r, r);
+    if (!(rr < best->rr * (1 - 1e-13))) return;
+    best->s = s;
+    best->t = t;
+    best->r = r;
+    best->rr = rr;
+    best->region = 15;
+    if (rr * size < nn * (fsi__d3_dot(e1, e1) + fsi__d3_dot(e2, e2))) fsi__nearest_plane(best, q, big, nn);
+}
+
+#define FSI__THIN 1e-6 /* a piece whose sine is below the root of this is degenerate */
+
+/* From barycentric coordinates: the point lies above the face, or beside the edges whose opposite corner has a negative one; the closest point
+   of a convex piece lies on an edge that can be seen from where one stands. */
+FSI_FN void fsi__nearest_triangle(const fsi__gap *g, fsi__nearest *n)
+{
+    fsi__d3 q = fsi__d3_at(g->v), e1 = fsi__d3_at(g->v + FSI__GAP_SIDE), e2 = fsi__d3_at(g->v + FSI__GAP_SIDE + 3);
+    fsi__d3 big = fsi__d3_cross(e1, e2), e3 = fsi__d3_sub(e2, e1);
+    double nn = fsi__d3_dot(big, big), l1 = fsi__d3_dot(e1, e1), l2 = fsi__d3_dot(e2, e2), l3 = fsi__d3_dot(e3, e3), most, s, t;
+    most = l1 > l2 ? l1 : l2;
+    most = l3 > most ? l3 : most;
+    n->rr = FSI__HUGE;
+    if (!(nn > FSI__THIN * most * most)) {
+        fsi__nearest_side_of_triangle(g, 0, n);
+        fsi__nearest_side_of_triangle(g, 1, n);
+        fsi__nearest_side_of_triangle(g, 2, n);
+        fsi__nearest_thin(q, fsi__d3_scale(e1, -1), fsi__d3_scale(e2, -1), 1, n);
+        return;
+    }
+    s = fsi__d3_dot(fsi__d3_cross(q, e2), big);
+    t = fsi__d3_dot(fsi__d3_cross(e1, q), big);
+    if (s >= 0 && t >= 0 && s + t <= nn) {
+        n->s = s / nn;
+        n->t = t / nn;
+        n->region = 15;
+        fsi__nearest_plane(n, q, big, nn);
+        return;
+    }
+    if (t < 0) fsi__nearest_side_of_triangle(g, 0, n);
+    if (s < 0) fsi__nearest_side_of_triangle(g, 1, n);
+    if (s + t > nn) fsi__nearest_side_of_triangle(g, 2, n);
+}
+
+FSI_FN void fsi__nearest_edges(const fsi__gap *g, fsi__nearest *n)
+{
+    fsi__d3 q = fsi__d3_at(g->v), u = fsi__d3_at(g->v + FSI__GAP_SIDE), v = fsi__d3_at(g->v + FSI__GAP_SIDE + 3), big = fsi__d3_cross(u, v);
+    double nn = fsi__d3_dot(big, big), s, t;
+    int k;
+    n->rr = FSI__HUGE;
+    if (!(nn > FSI__THIN * fsi__d3_dot(u, u) * fsi__d3_dot(v, v))) {
+        for (k = 0; k < 4; k++) fsi__nearest_side_of_edges(g, k, n);
+        fsi__nearest_thin(q, u, fsi__d3_scale(v, -1), 0, n);
+        return;
+    }
+    s = -fsi__d3_dot(fsi__d3_cross(q, v), big);
+    t = -fsi__d3_dot(fsi__d3_cross(q, u), big);
+    if (s >= 0 && s <= nn && t >= 0 && t <= nn) {
+        n->s = s / nn;
+        n->t = t / nn;
+        n->region = 15;
+        fsi__nearest_plane(n, q, big, nn);
+        return;
+    }
+    if (s < 0) fsi__nearest_side_of_edges(g, 0, n);
+    if (s > nn) fsi__nearest_side_of_edges(g, 1, n);
+    if (t < 0) fsi__nearest_side_of_edges(g, 2, n);
+    if (t > nn) fsi__nearest_side_of_edges(g, 3, n);
+}
+
+FSI_FN void fsi__nearest_of(fsi_pair kind, const fsi__gap *g, fsi__nearest *n)
+{
+    if (kind == FSI_EDGE_EDGE) fsi__nearest_edges(g, n);
+    else if (kind == FSI_POINT_TRIANGLE) fsi__nearest_triangle(g, n);
+    else { /* an edge, or one of no length */
+        *n = fsi__nearest_segment(fsi__d3_at(g->v), fsi__d3_at(g->v + 3), fsi__d3_at(g->v + FSI__GAP_SIDE));
+        n->region = 1 | n->region << 1;
+    }
+}
+
+/* Brings sizes that squares of squares would not stand to about 1; the factor, or 0 for what counts as touching. */
+static double fsi__gap_tame(fsi__gap *g)
+{
+    double size = fsi__gap_size(g), scale;
+    int k;
+    if (size > 1e-60 && size < 1e60) return 1;
+    if (!(size > 1e-300 && size < 1e150)) return 0;
+    scale = 1 / size;
+    for (k = 0; k < FSI__GAP_NUMBERS; k++) g->v[k] *= scale;
+    return scale;
+}
+
+FSI_FN int fsi__is_pair(fsi_pair kind) { return (int)kind >= FSI_POINT_POINT && (int)kind <= FSI_EDGE_EDGE; }
+
+FSI_FN void fsi__distance_weights(fsi_pair kind, const fsi__nearest *n, double *w)
+{
+    if (kind == FSI_EDGE_EDGE) {
+        w[0] = 1 - n->s;
+        w[1] = n->s;
+        w[2] = n->t - 1;
+        w[3] = -n->t;
+        return;
+    }
+    w[0] = 1;
+    w[1] = -1 + n->s + n->t;
+    w[2] = -n->s;
+    w[3] = -n->t;
+}
+
+FSI_API fsi_distance fsi_distance_between(fsi_pair kind, const double *x)
+{
+    fsi_distance at;
+    fsi__gap g;
+    fsi__nearest n;
+    double scale;
+    memset(&at, 0, sizeof at);
+    if (!x || !fsi__is_pair(kind)) return at;
+    fsi__gap_of(kind, x, &g);
+    scale = fsi__gap_tame(&g);
+    if (scale == 0) return at;
+    fsi__nearest_of(kind, &g, &n);
+    fsi__distance_weights(kind, &n, at.weight);
+    at.region = n.region;
+    at.d = sqrt(n.rr);
+    if (at.d > 0) fsi__d3_put(at.normal, fsi__d3_scale(n.r, 1 / at.d));
+    at.d /= scale;
+    return at;
+}
+
+/* ---- >>frame -----------------------------------------------------------------------------------------------------
+
+   Where derivatives live: the normal n; m = 0 to 2 directions axis[0 .. m-1] along which the closest points can slide, unit, with z[k] = the
+   derivative of the weights along them; and what is left of the tangents, axis[m .. 1]. */
+typedef struct fsi__frame { double z[2][4]; fsi__d3 n, axis[2]; int free; } fsi__frame;
+
+/* Any two unit vectors normal to n and to each other. */
+static void fsi__frame_tangents(fsi__d3 n, fsi__d3 *axis)
+{
+    double ax = fabs(n.x), ay = fabs(n.y), az = fabs(n.z), l;
+    fsi__d3 e = ax <= ay && ax <= az ? fsi__d3_make(1, 0, 0) : ay <= az ? fsi__d3_make(0, 1, 0) : fsi__d3_make(0, 0, 1);
+    e = fsi__d3_cross(n, e);
+    l = fsi__d3_dot(e, e);
+    axis[0] = fsi__d3_scale(e, l > 0 ? 1 / sqrt(l) : 0);
+    axis[1] = fsi__d3_cross(n, axis[0]);
+}
+
+/* One more direction: the points `to` and `from` trade weight. sign: 1 within the first feature, -1 within the second. */
+static void fsi__frame_add(fsi__frame *f, const double *x, int from, int to, double sign)
+{
+    fsi__d3 e = fsi__d3_scale(fsi__d3_sub(fsi__d3_at(x + 3 * to), fsi__d3_at(x + 3 * from)), sign), a;
+    double *z = f->z[f->free], l, along = 0;
+    int i;
+    if (f->free == 0) {
+        a = fsi__d3_madd(e, -fsi__d3_dot(e, f->n), f->n);
+        l = sqrt(fsi__d3_dot(a, a));
+        if (!(l > 0)) return;
+        f->axis[0] = fsi__d3_scale(a, 1 / l);
+        f->axis[1] = fsi__d3_cross(f->n, f->axis[0]);
+    } else {
+        along = fsi__d3_dot(e, f->axis[0]);
+        l = fsi__d3_dot(e, f->axis[1]);
+        if (l == 0) return;
+    }
+    for (i = 0; i < 4; i++) z[i] = (i == to ? sign : i == from ? -sign : 0) - along * f->z[0][i];
+    for (i = 0; i < 4; i++) z[i] /= l;
+    f->free++;
+}
+
+static void fsi__frame_of(fsi_pair kind, const double *x, const fsi_distance *at, fsi__frame *f)
+{
+    const int first = kind == FSI_EDGE_EDGE ? 2 : 1, points = fsi_pair_points(kind);
+    int i, from = -1;
+    memset(f, 0, sizeof *f);
+    f->n = fsi__d3_at(at->normal);
+    if (first == 2 && (at->region & 3) == 3) fsi__frame_add(f, x, 0, 1, 1);
+    for (i = first; i < points; i++) {
+        if (!(at->region >> i & 1)) continue;
+        if (from < 0) from = i;
+        else if (f->free < 2) fsi__frame_add(f, x, from, i, -1);
+    }
+    if (f->free == 0) fsi__frame_tangents(f->n, f->axis);
+}
+
+/* A symmetric form in this frame: block (i, j) of the Hessian is
+      nn_ij n n^T + sum_k [side_k,ij axis_k n^T + side_k,ji n axis_k^T + across_k,ij axis_k axis_k^T] */
+typedef struct fsi__form { double nn[4][4], side[2][4][4], across[2][4][4]; } fsi__form;
+
+/* Adds slope * Hess d. */
+static void fsi__form_distance(fsi__form *form, const fsi__frame *f, const fsi_distance *at, double slope)
+{
+    const double *w = at->weight;
+    int i, j, k;
+    for (k = 0; k < 2; k++) {
+        const double *z = f->z[k];
+        if (k < f->free) {
+            for (i = 0; i < 4; i++) for (j = 0; j < 4; j++) {
+                form->nn[i][j] -= slope * at->d * z[i] * z[j];
+                form->side[k][i][j] -= slope * w[i] * z[j];
+            }
+        } else for (i = 0; i < 4; i++) for (j = 0; j < 4; j++) form->across[k][i][j] += slope / at->d * w[i] * w[j];
+    }
+}
+
+/* h += the form; 3n x 3n numbers. */
+static void fsi__form_spread(const fsi__form *form, const fsi__frame *f, int points, double *h)
+{
+    double n[3], axis[2][3];
+    int i, j, p, q, k, row = 3 * points;
+    fsi__d3_put(n, f->n);
+    for (k = 0; k < 2; k++) fsi__d3_put(axis[k], f->axis[k]);
+    for (i = 0; i < points; i++) for (j = 0; j < points; j++) {
+        double left[3], right[2][3]; /* block = left n^T + sum right_k axis_k^T */
+        for (p = 0; p < 3; p++) {
+            left[p] = form->nn[i][j] * n[p] + form->side[0][i][j] * axis[0][p] + form->side[1][i][j] * axis[1][p];
+            for (k = 0; k < 2; k++) right[k][p] = form->side[k][j][i] * n[p] + form->across[k][i][j] * axis[k][p];
+        }
+        for (p = 0; p < 3; p++) for (q = 0; q < 3; q++) h[(3 * i + p) * row + 3 * j + q] += left[p] * n[q] + right[0][p] * axis[0][q] + right[1][p] * axis[1][q];
+    }
+}
+
+FSI_API void fsi_distance_hessian(fsi_pair kind, const double *x, const fsi_distance *at, double *h)
+{
+    fsi__frame f;
+    fsi__form form;
+    int k, points = fsi__is_pair(kind) ? fsi_pair_points(kind) : 0;
+    if (!h) return;
+    for (k = 0; k < 9 * points * points; k++) h[k] = 0;
+    if (!x || !at || !points || !(at->d > 0)) return;
+    memset(&form, 0, sizeof form);
+    fsi__frame_of(kind, x, at, &f);
+    fsi__form_distance(&form, &f, at, 1);
+    fsi__form_spread(&form, &f, points, h);
+}
+
+/* ---- >>contact implementation ----------------------------------------------------------------------------------- */
+
+/* m(c) and its derivatives to c = |u x v|^2. */
+typedef struct fsi__mollifier { double c, m, slope, curvature; fsi__d3 u, v; } fsi__mollifier;
+
+static fsi__mollifier fsi__mollifier_at(const fsi_contact *contact, const double *x)
+{
+    fsi__mollifier m;
+    fsi__d3 big;
+    double e = contact->parallel;
+    memset(&m, 0, sizeof m);
+    m.m = 1;
+    if (contact->kind != FSI_EDGE_EDGE || !(e > 0)) return m;
+    m.u = fsi__d3_sub(fsi__d3_at(x + 3), fsi__d3_at(x));
+    m.v = fsi__d3_sub(fsi__d3_at(x + 9), fsi__d3_at(x + 6));
+    big = fsi__d3_cross(m.u, m.v);
+    m.c = fsi__d3_dot(big, big);
+    if (!(m.c < e)) return m;
+    m.m = (2 - m.c / e) * (m.c / e);
+    m.slope = 2 * (1 - m.c / e) / e;
+    m.curvature = -2 / (e * e);
+    return m;
+}
+
+/* dc/du = 2 (|v|^2 u - (u.v) v), dc/dv = 2 (|u|^2 v - (u.v) u);  to the points a, b, c, d: -du, du, -dv, dv. */
+static void fsi__mollifier_gradient(const fsi__mollifier *m, double *g)
+{
+    double uv = fsi__d3_dot(m->u, m->v), uu = fsi__d3_dot(m->u, m->u), vv = fsi__d3_dot(m->v, m->v);
+    fsi__d3 du = fsi__d3_scale(fsi__d3_madd(fsi__d3_scale(m->u, vv), -uv, m->v), 2), dv = fsi__d3_scale(fsi__d3_madd(fsi__d3_scale(m->v, uu), -uv, m->u), 2);
+    fsi__d3_put(g, fsi__d3_scale(du, -1));
+    fsi__d3_put(g + 3, du);
+    fsi__d3_put(g + 6, fsi__d3_scale(dv, -1));
+    fsi__d3_put(g + 9, dv);
+}
+
+/* h += s * Hess c:  uu: 2 (|v|^2 I - v v^T),  vv: 2 (|u|^2 I - u u^T),  uv: 2 (2 u v^T - v u^T - (u.v) I). */
+static void fsi__mollifier_hessian(const fsi__mollifier *m, double s, double *h)
+{
+    double u[3], v[3], uv = fsi__d3_dot(m->u, m->v), uu = fsi__d3_dot(m->u, m->u), vv = fsi__d3_dot(m->v, m->v);
+    int i, j, p, q;
+    fsi__d3_put(u, m->u);
+    fsi__d3_put(v, m->v);
+    for (p = 0; p < 3; p++) for (q = 0; q < 3; q++) {
+        double one = p == q, b[2][2];
+        b[0][0] = 2 * s * (vv * one - v[p] * v[q]);
+        b[1][1] = 2 * s * (uu * one - u[p] * u[q]);
+        b[0][1] = 2 * s * (2 * u[p] * v[q] - v[p] * u[q] - uv * one);
+        b[1][0] = 2 * s * (2 * v[p] * u[q] - u[p] * v[q] - uv * one);
+        for (i = 0; i < 4; i++) for (j = 0; j < 4; j++) h[(3 * i + p) * 12 + 3 * j + q] += ((i ^ j) & 1 ? -1 : 1) * b[i >> 1][j >> 1];
+    }
+}
+
+/* Sets the negative eigenvalues of a symmetric n x n matrix to 0 (n <= 12), by Jacobi rotations. */
+static void fsi__clamp_eigenvalues(double *a, int n)
+{
+    double v[144], e[12];
+    int i, j, k, sweep;
+    for (i = 0; i < n * n; i++) v[i] = i % (n + 1) == 0;
+    for (sweep = 0; sweep < 30; sweep++) {
+        double off = 0, diagonal = 0;
+        for (i = 0; i < n; i++) for (j = 0; j < n; j++) *(i == j ? &diagonal : &off) += a[i * n + j] * a[i * n + j];
+        if (!(off > 1e-30 * diagonal)) break;
+        for (i = 0; i < n; i++) for (j = i + 1; j < n; j++) {
+            double p = a[i * n + j], theta, t, c, s;
+            if (p == 0) continue;
+            theta = (a[j * n + j] - a[i * n + i]) / (2 * p);
+            t = (theta < 0 ? -1 : 1) / (fabs(theta) + sqrt(theta * theta + 1));
+            c = 1 / sqrt(t * t + 1);
+            s = t * c;
+            for (k = 0; k < n; k++) { double x = a[k * n + i], y = a[k * n + j]; a[k * n + i] = c * x - s * y; a[k * n + j] = s * x + c * y; }
+            for (k = 0; k < n; k++) { double x = a[i * n + k], y = a[j * n + k]; a[i * n + k] = c * x - s * y; a[j * n + k] = s * x + c * y; }
+            for (k = 0; k < n; k++) { double x = v[i * n + k], y = v[j * n + k]; v[i * n + k] = c * x - s * y; v[j * n + k] = s * x + c * y; }
+        }
+    }
+    for (i = 0; i < n; i++) e[i] = a[i * n + i] > 0 ? a[i * n + i] : 0;
+    memset(a, 0, sizeof(double) * (size_t)(n * n));
+    for (k = 0; k < n; k++) if (e[k] > 0) for (i = 0; i < n; i++) for (j = 0; j < n; j++) a[i * n + j] += e[k] * v[k * n + i] * v[k * n + j];
+}
+
+/* The Hessian of m b: m (b'' g g^T + b' Hess d) + m' b' (g c^T + c g^T) + b (m'' c c^T + m' Hess c), g = grad d = w x n, c = grad c.
+   Without a mollifier the part b'' g g^T - b' d (z_k z_k^T) x n n^T is positive semidefinite, and what else there is, tangential, is small beside it
+   or negative: that is the projected one. */
+static void fsi__contact_hessian(const fsi_contact *c, const double *x, const fsi_distance *at, fsi_barrier b, const fsi__mollifier *m, const double *dc, double *h, fsi_hessian which)
+{
+    const int points = fsi_pair_points(c->kind), plain = m->slope == 0 && m->curvature == 0;
+    const double *w = at->weight;
+    fsi__frame f;
+    fsi__form form;
+    int i, j, k;
+    memset(&form, 0, sizeof form);
+    fsi__frame_of(c->kind, x, at, &f);
+    for (i = 0; i < 4; i++) for (j = 0; j < 4; j++) form.nn[i][j] = m->m * b.curvature * w[i] * w[j];
+    if (which == FSI_HESSIAN_PROJECTED && plain) {
+        for (k = 0; k < f.free; k++) for (i = 0; i < 4; i++) for (j = 0; j < 4; j++) form.nn[i][j] -= m->m * b.slope * at->d * f.z[k][i] * f.z[k][j];
+    } else fsi__form_distance(&form, &f, at, m->m * b.slope);
+    fsi__form_spread(&form, &f, points, h);
+    if (plain) return;
+    for (i = 0; i < 12; i++) for (j = 0; j < 12; j++) {
+        h[i * 12 + j] += m->slope * b.slope * (w[i / 3] * at->normal[i % 3] * dc[j] + w[j / 3] * at->normal[j % 3] * dc[i]) + b.value * m->curvature * dc[i] * dc[j];
+    }
+    fsi__mollifier_hessian(m, b.value * m->slope, h);
+    if (which == FSI_HESSIAN_PROJECTED) fsi__clamp_eigenvalues(h, 12);
+}
+
+/* Distance and barrier; 1 when there is something to differentiate. */
+static int fsi__contact_at(const fsi_contact *c, const double *x, fsi_distance *at, fsi_barrier *b)
+{
+    memset(at, 0, sizeof *at);
+    memset(b, 0, sizeof *b);
+    b->value = fsi__from_bits(0x7ff0000000000000u);
+    b->slope = -b->value;
+    if (!c || !x || !fsi__is_pair(c->kind) || !(c->range > 0)) return 0;
+    *at = fsi_distance_between(c->kind, x);
+    if (!(at->d > 0) || !(at->d - c->thickness > 0)) return 0;
+    *b = fsi_barrier_at(at->d - c->thickness, c->range);
+    return b->value > 0 && b->value <= FSI__HUGE;
+}
+
+FSI_API double fsi_contact_energy(const fsi_contact *c, const double *x, double *gradient, double *hessian, fsi_hessian which)
+{
+    fsi_distance at;
+    fsi_barrier b;
+    fsi__mollifier m;
+    double dc[12];
+    int k, some = fsi__contact_at(c, x, &at, &b), n = c && fsi__is_pair(c->kind) ? 3 * fsi_pair_points(c->kind) : 0;
+    for (k = 0; gradient && k < n; k++) gradient[k] = 0;
+    for (k = 0; hessian && k < n * n; k++) hessian[k] = 0;
+    if (!some) return b.value;
+    m = fsi__mollifier_at(c, x);
+    if (m.slope != 0) fsi__mollifier_gradient(&m, dc);
+    else memset(dc, 0, sizeof dc);
+    for (k = 0; gradient && k < n; k++) gradient[k] = m.m * b.slope * at.weight[k / 3] * at.normal[k % 3] + b.value * m.slope * dc[k];
+    if (hessian) fsi__contact_hessian(c, x, &at, b, &m, dc, hessian, which);
+    return m.m * b.value;
+}
+
+FSI_API double fsi_contact_push(const fsi_contact *c, const double *x, fsi_distance *at)
+{
+    fsi_distance here;
+    fsi_barrier b;
+    int some = fsi__contact_at(c, x, &here, &b);
+    if (at) *at = here;
+    return some ? -b.slope * fsi__mollifier_at(c, x).m : -b.slope;
+}
+
+/* ---- >>sweeps implementation --------------------------------------------------------------------------------------
+
+   Conservative advancement along directions. Let n be a unit vector. Both features are convex, so they stay at least g apart as long as all
+   corners r_k(t) = r_k + t v_k of their difference (above) have n . r_k(t) >= g, and these are linear in t:
+
+            |   / corner 3            At time t take n towards the closest point: the lowest corner stands as high as the distance.
+      n.r_k |  /   ____ corner 1      The first time at which a corner comes down to the height g is safe, found by a division each,
+            | /___/                   and the search goes on from there with a new n. It is over when the gap has come down to nearly
+            |/   \                    g, or when no corner comes down within the step.
+          g |.....\..............
+            |      \ corner 2         A point heading straight for a face arrives at once; most pairs need one n.
+            +------------------- t
+                   safe
+
+   ACCD (Li et al. 2021) advances by (d - g)/(largest speed): never farther. Rounding: each height is wrong by less than
+   16 eps (size of r + t size of v), which is taken off. */
+#define FSI__CCD_ERROR 3.6e-15 /* 16 eps */
+#define FSI__CCD_SLACK 0.5
+#define FSI__CCD_TURNS 256
+
+/* The first time after t at which a corner comes down to g in direction n; at most 1, and t when there is no way. */
+FSI_FN double fsi__ccd_advance(const fsi__gap *r, const fsi__gap *v, int corners, fsi__d3 n, double r_error, double v_error, double g, double t)
+{
+    double until = 1;
+    int k;
+    for (k = 0; k < corners; k++) {
+        double height = fsi__d3_dot(n, fsi__d3_at(r->v + 3 * k)) - r_error - g, speed = fsi__d3_dot(n, fsi__d3_at(v->v + 3 * k)) - v_error;
+        if (height + t * speed <= 0) return t;
+        if (height + until * speed < 0) until = height / -speed * (1 - 1e-15);
+    }
+    return until;
+}
+
+static int fsi__ccd_corners(fsi_pair kind) { return kind == FSI_POINT_POINT ? 1 : kind == FSI_POINT_EDGE ? 2 : kind == FSI_POINT_TRIANGLE ? 3 : 4; }
+
+static double fsi__ccd_search(fsi_pair kind, const fsi__gap *r, const fsi__gap *v, double thickness, double keep)
+{
+    const double r_error = FSI__CCD_ERROR * fsi__gap_size(r), v_error = FSI__CCD_ERROR * fsi__gap_size(v);
+    const int corners = fsi__ccd_corners(kind);
+    double t = 0, g = 0, enough = 0, until, d;
+    int turn, k;
+    for (turn = 0; turn < FSI__CCD_TURNS; turn++) {
+        fsi__gap at;
+        fsi__nearest n;
+        for (k = 0; k < FSI__GAP_NUMBERS; k++) at.v[k] = r->v[k] + t * v->v[k];
+        fsi__nearest_of(kind, &at, &n);
+        d = sqrt(n.rr);
+        if (!(d > 0)) return t;
+        if (turn == 0) {
+            double gap = d - thickness + r_error;
+            if (!(gap > 0)) return 0;
+            g = thickness * (1 + 1e-15) + keep * gap;
+            enough = thickness + (1 + FSI__CCD_SLACK) * keep * gap;
+        } else if (d <= enough) return t;
+        until = fsi__ccd_advance(r, v, corners, fsi__d3_scale(n.r, 1 / d), r_error, v_error, g, t);
+        if (!(until > t)) return t;
+        t = until;
+        if (t >= 1) return 1;
+    }
+    return t;
+}
+
+FSI_API double fsi_ccd(fsi_pair kind, const double *x, const double *dx, double thickness, double keep)
+{
+    fsi__gap r, v;
+    double scale;
+    int k;
+    if (!x || !dx || !fsi__is_pair(kind) || !(thickness >= 0) || !(keep > 0 && keep < 1)) return 0;
+    fsi__gap_of(kind, x, &r);
+    fsi__gap_of(kind, dx, &v);
+    scale = fsi__gap_tame(&r);
+    if (scale == 0 || !(fsi__gap_size(&v) <= 1e150)) return 0;
+    if (scale != 1) for (k = 0; k < FSI__GAP_NUMBERS; k++) v.v[k] *= scale;
+    return fsi__ccd_search(kind, &r, &v, thickness * scale, keep);
+}
+
+/* ---- >>level set implementation --------------------------------------------------------------------------------- */
+
+/* Weights along an axis at f = x/dx - 1/2 - base (LINEAR), f = x/dx - 1 - base - 1/2 in [-1/2, 1/2] (SPLINE). */
+static void fsi__stencil_axis(fsi_stencil *s, int axis, double f, double dx)
+{
+    double *w = s->weight[axis], *d = s->slope[axis];
+    if (s->width == 2) {
+        w[0] = 1 - f;
+        w[1] = f;
+        d[0] = -1 / dx;
+        d[1] = 1 / dx;
+        return;
+    }
+    w[0] = 0.5 * (0.5 - f) * (0.5 - f);
+    w[1] = 0.75 - f * f;
+    w[2] = 0.5 * (0.5 + f) * (0.5 + f);
+    d[0] = (f - 0.5) / dx;
+    d[1] = -2 * f / dx;
+    d[2] = (f + 0.5) / dx;
+}
+
+static int fsi__is_metric(fsi_metric metric, int dim, const double *x, double dx)
+{
+    int k, good = (metric == FSI_METRIC_LINEAR || metric == FSI_METRIC_SPLINE) && (dim == 2 || dim == 3) && x && dx > 0 && dx <= FSI__HUGE;
+    for (k = 0; good && k < dim; k++) good = fabs(x[k] / dx) <= 1e9;
+    return good;
+}
+
+FSI_API fsi_stencil fsi_stencil_at(fsi_metric metric, int dim, const double *x, double dx, const fsi_stencil *frozen)
+{
+    fsi_stencil s;
+    int k;
+    memset(&s, 0, sizeof s);
+    if (!fsi__is_metric(metric, dim, x, dx)) return s;
+    s.dim = dim;
+    s.width = metric == FSI_METRIC_LINEAR ? 2 : 3;
+    for (k = 0; k < dim; k++) {
+        const double y = x[k] / dx, shift = s.width == 2 ? 0.5 : 1.5;
+        s.base[k] = frozen && frozen->dim == dim && s.width == 2 ? frozen->base[k] : s.width == 2 ? (int)floor(y - 0.5) : (int)floor(y) - 1;
+        fsi__stencil_axis(&s, k, y - shift - s.base[k], dx);
+    }
+    return s;
+}
+
+FSI_API double fsi_stencil_value(const fsi_stencil *s, const double *phi, double *gradient, double *weights)
+{
+    double sum = 0, g[3] = { 0, 0, 0 };
+    int i, j, k, at = 0, a;
+    if (!s || s->dim < 2 || s->dim > 3 || s->width < 2 || s->width > 3 || !phi) return 0;
+    for (k = 0; k < (s->dim == 3 ? s->width : 1); k++) for (j = 0; j < s->width; j++) for (i = 0; i < s->width; i++, at++) {
+        const double wx = s->weight[0][i], wy = s->weight[1][j], wz = s->dim == 3 ? s->weight[2][k] : 1, w = wx * wy * wz;
+        sum += w * phi[at];
+        g[0] += s->slope[0][i] * wy * wz * phi[at];
+        g[1] += wx * s->slope[1][j] * wz * phi[at];
+        g[2] += s->dim == 3 ? wx * wy * s->slope[2][k] * phi[at] : 0;
+        if (weights) weights[at] = w;
+    }
+    for (a = 0; gradient && a < s->dim; a++) gradient[a] = g[a];
+    return sum;
+}
+
+/* A polynomial on [0, 1], sum c[k] B_k, B_k = (degree choose k) u^k (1-u)^(degree-k): it lies within the hull of the points (k/degree, c[k]). While it
+   is being made the binomials stand in the numbers: then a product is a convolution. */
+typedef struct fsi__bernstein { int degree; double c[8]; } fsi__bernstein;
+
+static void fsi__bernstein_add_product(fsi__bernstein *sum, const fsi__bernstein *a, const fsi__bernstein *b)
+{
+    int i, j;
+    sum->degree = a->degree + b->degree;
+    for (i = 0; i <= a->degree; i++) for (j = 0; j <= b->degree; j++) sum->c[i + j] += a->c[i] * b->c[j];
+}
+
+static void fsi__bernstein_finish(fsi__bernstein *p)
+{
+    double binomial = 1;
+    int k;
+    for (k = 0; k <= p->degree; k++) {
+        p->c[k] /= binomial;
+        binomial = binomial * (p->degree - k) / (k + 1);
+    }
+}
+
+/* The part after u becomes the whole (de Casteljau). */
+static void fsi__bernstein_cut(fsi__bernstein *p, double u)
+{
+    int r, k;
+    for (r = p->degree; r > 0; r--) for (k = 0; k < r; k++) p->c[k] = (1 - u) * p->c[k] + u * p->c[k + 1];
+}
+
+/* Where the hull comes down to g; 2: nowhere. c[0] > g. */
+static double fsi__bernstein_reach(const fsi__bernstein *p, double g)
+{
+    double first = 2;
+    int i, k, low = 0;
+    for (k = 1; k <= p->degree; k++) low |= p->c[k] <= g;
+    if (!low) return 2;
+    for (i = 0; i < p->degree; i++) for (k = i + 1; k <= p->degree; k++) {
+        const double a = p->c[i] - g, b = p->c[k] - g;
+        if (a > 0 && b <= 0) {
+            double u = (i + (k - i) * (a / (a - b))) / p->degree;
+            first = u < first ? u : first;
+        }
+    }
+    return first;
+}
+
+/* The weights of an axis where f goes from f0 to f1, as polynomials with binomials inside; returns the largest sum of their absolute values. */
+static double fsi__bernstein_weights(fsi__bernstein *w, int width, double f0, double f1)
+{
+    const double most = fabs(f0) > fabs(f1) ? fabs(f0) : fabs(f1);
+    int k;
+    if (width == 2) {
+        for (k = 0; k < 2; k++) w[k].degree = 1;
+        w[0].c[0] = 1 - f0;
+        w[0].c[1] = 1 - f1;
+        w[1].c[0] = f0;
+        w[1].c[1] = f1;
+        return 1 + 2 * most;
+    }
+    for (k = 0; k < 3; k++) {
+        const double sign = k == 0 ? -1 : 1, a = k == 1 ? f0 : 0.5 + sign * f0, b = k == 1 ? f1 : 0.5 + sign * f1, s = k == 1 ? -1 : 0.5, one = k == 1 ? 0.75 : 0;
+        w[k].degree = 2;
+        w[k].c[0] = one + s * a * a;
+        w[k].c[1] = 2 * one + 2 * s * a * b;
+        w[k].c[2] = one + s * b * b;
+    }
+    return 2;
+}
+
+/* A sample on its way through the grid. */
+typedef struct fsi__drift {
+    int dim, width, base[3];
+    double y[3], step[3];  /* place and move in cells, so that LINEAR has f = y + t step - base, SPLINE f = y + t step - base in [-1/2, 1/2] about */
+    double phi[27], dphi[27];
+    double most;           /* largest |phi| + |dphi| */
+} fsi__drift;
+
+static int fsi__drift_read(fsi__drift *d, const fsi_field *field)
+{
+    int count[3], k, n;
+    for (k = 0; k < 3; k++) count[k] = k < d->dim ? d->width : 1;
+    n = count[0] * count[1] * count[2];
+    for (k = 0; k < 27; k++) d->phi[k] = d->dphi[k] = 0;
+    field->read(field->user, d->base, count, d->phi, d->dphi);
+    d->most = 0;
+    for (k = 0; k < n; k++) {
+        const double a = fabs(d->phi[k]) + fabs(d->dphi[k]);
+        if (!(a <= 1e150)) return 0;
+        d->most = a > d->most ? a : d->most;
+    }
+    return 1;
+}
+
+/* d(t) for t from `from` to `to`, one axis after the other; returns what rounding can do to it. */
+static double fsi__drift_polynomial(const fsi__drift *d, double from, double to, fsi__bernstein *out)
+{
+    fsi__bernstein p[27], w[3];
+    double error = 1, off = 0;
+    int axis, i, j, n = d->dim == 3 ? d->width * d->width * d->width : d->width * d->width;
+    for (i = 0; i < n; i++) {
+        p[i].degree = 1;
+        p[i].c[0] = d->phi[i] + from * d->dphi[i];
+        p[i].c[1] = d->phi[i] + to * d->dphi[i];
+    }
+    for (axis = 0; axis < d->dim; axis++) {
+        const double f0 = d->y[axis] - d->base[axis] + from * d->step[axis], f1 = d->y[axis] - d->base[axis] + to * d->step[axis];
+        error *= fsi__bernstein_weights(w, d->width, f0, f1);
+        off += fabs(d->y[axis]) + fabs(d->step[axis]);
+        n /= d->width;
+        for (j = 0; j < n; j++) {
+            fsi__bernstein sum;
+            memset(&sum, 0, sizeof sum);
+            for (i = 0; i < d->width; i++) fsi__bernstein_add_product(&sum, &w[i], &p[j * d->width + i]);
+            p[j] = sum;
+        }
+    }
+    fsi__bernstein_finish(&p[0]);
+    *out = p[0];
+    return 2.3e-16 * (32 + 4 * off) * error * d->most;
+}
+
+/* SPLINE: the time at which the sample leaves the cell that it is in, and through which axis. */
+static double fsi__drift_leave(const fsi__drift *d, int *axis)
+{
+    double first = 1;
+    int k;
+    *axis = -1;
+    for (k = 0; k < d->dim && d->width == 3; k++) {
+        const double border = d->base[k] + (d->step[k] > 0 ? 0.5 : -0.5), t = (border - d->y[k]) / d->step[k];
+        if (d->step[k] != 0 && t < first) {
+            first = t;
+            *axis = k;
+        }
+    }
+    return first;
+}
+
+/* One stencil, from time `from` to `to`: the time that is reached. *g: what must be kept, found at the start of the sweep (*g < 0). */
+static double fsi__drift_advance(const fsi__drift *d, double from, double to, double keep, double *g, double *enough)
+{
+    fsi__bernstein p;
+    double error = fsi__drift_polynomial(d, from, to, &p), u, end;
+    int turn;
+    if (*g < 0) {
+        if (!(p.c[0] > 0)) return from;
+        *g = keep * (p.c[0] + error);
+        *enough = 1.01 * *g;
+    }
+    for (turn = 0; turn < 64; turn++) {
+        if (!(p.c[0] - error > *g)) return from;
+        u = fsi__bernstein_reach(&p, *g + error);
+        if (u > 1) return to;
+        end = from + u * (1 - 1e-15) * (to - from);
+        if (!(end > from)) return from;
+        from = end;
+        fsi__bernstein_cut(&p, u * (1 - 1e-15));
+        if (p.c[0] <= *enough + error) return from;
+    }
+    return from;
+}
+
+static double fsi__drift_run(fsi__drift *d, const fsi_field *field, double keep)
+{
+    double t = 0, g = -1, enough = 0;
+    int stencils, axis;
+    for (stencils = 0; stencils < 4096; stencils++) {
+        double to = fsi__drift_leave(d, &axis), reached;
+        if (!fsi__drift_read(d, field)) return t;
+        to = to < t ? t : to;
+        if (to > t || g < 0) {
+            reached = fsi__drift_advance(d, t, to, keep, &g, &enough);
+            if (g < 0 || reached < to) return reached;
+        }
+        t = to;
+        if (axis < 0) return t;
+        d->base[axis] += d->step[axis] > 0 ? 1 : -1;
+    }
+    return t;
+}
+
+FSI_API double fsi_levelset_ccd(fsi_metric metric, int dim, double dx, const double *x, const double *move, const fsi_field *field, const fsi_stencil *frozen, double keep)
+{
+    fsi__drift d;
+    fsi_stencil s;
+    int k;
+    if (!fsi__is_metric(metric, dim, x, dx) || !fsi__is_metric(metric, dim, move, dx) || !field || !field->read || !(keep > 0 && keep < 1)) return 0;
+    s = fsi_stencil_at(metric, dim, x, dx, frozen);
+    memset(&d, 0, sizeof d);
+    d.dim = dim;
+    d.width = s.width;
+    for (k = 0; k < dim; k++) {
+        d.base[k] = s.base[k];
+        d.y[k] = x[k] / dx - (s.width == 2 ? 0.5 : 1.5);
+        d.step[k] = move[k] / dx;
+    }
+    return fsi__drift_run(&d, field, keep);
+}
+
+/* ---- >>friction implementation ---------------------------------------------------------------------------------- */
+
+FSI_API void fsi_friction_lag(fsi_friction *f, fsi_pair kind, const fsi_distance *at, double force)
+{
+    fsi__d3 axis[2];
+    int k;
+    if (!f) return;
+    memset(f, 0, sizeof *f);
+    f->kind = kind;
+    if (!at || !fsi__is_pair(kind) || !(at->d > 0) || !(force > 0 && force <= FSI__HUGE)) return;
+    f->force = force;
+    for (k = 0; k < 4; k++) f->weight[k] = at->weight[k];
+    fsi__frame_tangents(fsi__d3_at(at->normal), axis);
+    for (k = 0; k < 2; k++) fsi__d3_put(f->tangent[k], axis[k]);
+}
+
+/* With y = |u|: dD/du = force f1/y u, f1(y) = f0'(y) = 2 y/e - y^2/e^2 or 1;  d2D/du2 = force (f1/y I + (f1' - f1/y) u u^T/y^2), whose eigenvalues
+   f1/y and f1' >= 0. To the points: (w_i w_j) T . T^T. */
+FSI_API double fsi_friction_energy(const fsi_friction *f, const double *x, const double *x0, double slip, double *gradient, double *hessian)
+{
+    const int points = f && fsi__is_pair(f->kind) ? fsi_pair_points(f->kind) : 0, n = 3 * points;
+    double u[2] = { 0, 0 }, y, push, bend, b[3][3];
+    int i, j, k, p, q;
+    for (i = 0; gradient && i < n; i++) gradient[i] = 0;
+    for (i = 0; hessian && i < n * n; i++) hessian[i] = 0;
+    if (!points || !x || !x0 || !(slip > 0)) return 0;
+    for (i = 0; i < points; i++) for (k = 0; k < 2; k++) for (p = 0; p < 3; p++) u[k] += f->tangent[k][p] * f->weight[i] * (x[3 * i + p] - x0[3 * i + p]);
+    y = sqrt(u[0] * u[0] + u[1] * u[1]);
+    if (!(y <= FSI__HUGE) || !(f->force > 0)) return 0;
+    push = y < slip ? (2 - y / slip) / slip : 1 / y;                         /* f1/y */
+    bend = y < slip ? (y > 0 ? -1 / (slip * slip * y) : 0) : -1 / (y * y * y); /* (f1' - f1/y)/y^2 */
+    for (i = 0; gradient && i < n; i++) gradient[i] = f->force * push * f->weight[i / 3] * (u[0] * f->tangent[0][i % 3] + u[1] * f->tangent[1][i % 3]);
+    for (p = 0; p < 3; p++) for (q = 0; q < 3; q++) {
+        const double along_p = u[0] * f->tangent[0][p] + u[1] * f->tangent[1][p], along_q = u[0] * f->tangent[0][q] + u[1] * f->tangent[1][q];
+        b[p][q] = f->force * (push * (f->tangent[0][p] * f->tangent[0][q] + f->tangent[1][p] * f->tangent[1][q]) + bend * along_p * along_q);
+    }
+    for (i = 0; hessian && i < points; i++) for (j = 0; j < points; j++) for (p = 0; p < 3; p++) for (q = 0; q < 3; q++) {
+        hessian[(3 * i + p) * n + 3 * j + q] = f->weight[i] * f->weight[j] * b[p][q];
+    }
+    return f->force * (y < slip ? y * y / slip - y * y * y / (3 * slip * slip) + slip / 3 : y);
+}
+
+/* ---- >>boxes implementation ---------------------------------------------------------------------------------------
+
+   The boxes are put in the order of a space-filling curve, and every eight neighbours form a pack; every eight packs again one, up to the root. So
+   the tree needs no pointers, and a box is tested against eight at once. Packs hold floats, rounded outward, relative to the middle of all boxes;
+   they only sieve: what comes through is compared in double. */
+#define FSI__PACK 8
+typedef struct fsi__pack { float lo[3][FSI__PACK], hi[3][FSI__PACK]; } fsi__pack;
+
+enum { FSI__BOX_LEVELS = 12 };
+typedef struct fsi__boxes {
+    fsi__arena memory;
+    double *box, *at;       /* 6 a box: as given; in the order of the tree */
+    int *order, *spare;     /* which box stands at each place */
+    uint64_t *key, *spare_key;
+    fsi__pack *pack;        /* level 0 (of boxes) first */
+    int first[FSI__BOX_LEVELS], packs[FSI__BOX_LEVELS], levels;
+    double origin[3];
+    double spread, boxes;   /* sum of the extents of packs, of boxes; when the tree was made */
+    int planted;
+} fsi__boxes;
+
+#define FSI__FLOAT_MAX 3.402823466e38f
+
+/* The float next below (up = 0) or above x; beyond the largest: that one. Monotonic, so what overlaps in double does so in float. */
+FSI_FN float fsi__outward(double x, int up)
+{
+    float f = x > 3.4028234e38 ? FSI__FLOAT_MAX : x < -3.4028234e38 ? -FSI__FLOAT_MAX : (float)x, step = (f < 0 ? -f : f) * 2.4e-7f + 1e-37f;
+    if (step > 1e31f) return f < 0 ? (up ? f * 0.999999f : -FSI__FLOAT_MAX) : (up ? FSI__FLOAT_MAX : f * 0.999999f);
+    return up ? f + step : f - step;
+}
+
+FSI_FN void fsi__pack_clear(fsi__pack *p)
+{
+    int k, i;
+    for (k = 0; k < 3; k++) for (i = 0; i < FSI__PACK; i++) {
+        p->lo[k][i] = FSI__FLOAT_MAX;
+        p->hi[k][i] = -FSI__FLOAT_MAX;
+    }
+}
+
+static void fsi__boxes_lay(fsi__boxes *im, fsi__arena *m, int count)
+{
+    const size_t n = (size_t)count;
+    int total = 0, l = 0, packs = count;
+    do {
+        packs = (packs + FSI__PACK - 1) / FSI__PACK;
+        im->first[l] = total;
+        im->packs[l++] = packs;
+        total += packs;
+    } while (packs > 1);
+    im->levels = l;
+    im->box = (double *)fsi__take(m, 6 * n, sizeof(double));
+    im->at = (double *)fsi__take(m, 6 * n, sizeof(double));
+    im->order = (int *)fsi__take(m, n, sizeof(int));
+    im->spare = (int *)fsi__take(m, n, sizeof(int));
+    im->key = (uint64_t *)fsi__take(m, n, sizeof(uint64_t));
+    im->spare_key = (uint64_t *)fsi__take(m, n, sizeof(uint64_t));
+    im->pack = (fsi__pack *)fsi__take(m, (size_t)total, sizeof(fsi__pack));
+}
+
+FSI_API fsi_status fsi_boxes_create(fsi_boxes **out, fsi_context *context, int count)
+{
+    const char *name = "fsi_boxes_create";
+    fsi__arena measure = { NULL, 0, 0 };
+    fsi_boxes *b;
+    fsi__boxes *im;
+    if (out) *out = NULL;
+    if (!fsi__is_context(context)) return FSI_ERROR_COOKIE;
+    if (!out || count < 0) return fsi__fail(context, FSI_ERROR_ARGUMENT, name, -1, count, "out is NULL or count %d is negative", count);
+    if (count > 1 << 28) return fsi__fail(context, FSI_ERROR_LIMIT, name, -1, count, "%d boxes are too many", count);
+    b = (fsi_boxes *)fsi__alloc(context, 1, sizeof *b);
+    im = (fsi__boxes *)fsi__alloc(context, 1, sizeof *im);
+    if (im) fsi__boxes_lay(im, &measure, count);
+    if (!b || !im || !fsi__arena_reserve(context, &im->memory, measure.used)) {
+        fsi__free(context, b, 1, sizeof *b);
+        fsi__free(context, im, 1, sizeof *im);
+        return fsi__fail(context, FSI_ERROR_MEMORY, name, -1, count, "no memory for %d boxes", count);
+    }
+    fsi__boxes_lay(im, &im->memory, count);
+    b->cookie = FSI__COOKIE('b', fsi_boxes);
+    b->context = context;
+    b->count = count;
+    b->bytes = im->memory.size + sizeof *b + sizeof *im;
+    b->impl = im;
+    *out = b;
+    return FSI_OK;
+}
+
+FSI_API void fsi_boxes_destroy(fsi_boxes *b)
+{
+    fsi_context *context;
+    if (!b || b->cookie != FSI__COOKIE('b', fsi_boxes)) return;
+    context = b->context;
+    fsi__arena_free(context, &((fsi__boxes *)b->impl)->memory);
+    fsi__free(context, b->impl, 1, sizeof(fsi__boxes));
+    b->cookie = 0;
+    fsi__free(context, b, 1, sizeof *b);
+}
+
+/* Every third bit of the result is one of the last 21 of v. */
+static uint64_t fsi__spread_bits(uint64_t v)
+{
+    v &= 0x1fffff;
+    v = (v | v << 32) & 0x1f00000000ffff;
+    v = (v | v << 16) & 0x1f0000ff0000ff;
+    v = (v | v << 8) & 0x100f00f00f00f00f;
+    v = (v | v << 4) & 0x10c30c30c30c30c3;
+    return (v | v << 2) & 0x1249249249249249;
+}
+
+/* Sorts key and order together: digits of 11 bits, those in which all keys agree are left out. */
+static void fsi__boxes_sort(fsi__boxes *im, int n)
+{
+    int start[2048], shift, i, digit;
+    for (shift = 0; shift < 63; shift += 11) {
+        int sum = 0, *o = im->order;
+        uint64_t *k = im->key;
+        memset(start, 0, sizeof start);
+        for (i = 0; i < n; i++) start[k[i] >> shift & 2047]++;
+        if (start[k[0] >> shift & 2047] == n) continue;
+        for (digit = 0; digit < 2048; digit++) {
+            const int here = start[digit];
+            start[digit] = sum;
+            sum += here;
+        }
+        for (i = 0; i < n; i++) {
+            const int to = start[k[i] >> shift & 2047]++;
+            im->spare_key[to] = k[i];
+            im->spare[to] = o[i];
+        }
+        im->key = im->spare_key;
+        im->spare_key = k;
+        im->order = im->spare;
+        im->spare = o;
+    }
+}
+
+/* A new order, by the Morton codes of the boxes' middles. */
+static void fsi__boxes_plant(fsi__boxes *im, int n)
+{
+    double lo[3], hi[3], scale[3];
+    int i, k;
+    for (k = 0; k < 3; k++) lo[k] = FSI__HUGE, hi[k] = -FSI__HUGE;
+    for (i = 0; i < n; i++) for (k = 0; k < 3; k++) {
+        const double m = 0.5 * im->box[6 * i + k] + 0.5 * im->box[6 * i + 3 + k];
+        lo[k] = m < lo[k] ? m : lo[k];
+        hi[k] = m > hi[k] ? m : hi[k];
+    }
+    for (k = 0; k < 3; k++) {
+        im->origin[k] = n > 0 ? 0.5 * lo[k] + 0.5 * hi[k] : 0;
+        scale[k] = hi[k] * 0.5 - lo[k] * 0.5 > 1e-290 ? 1048575.9 / (hi[k] * 0.5 - lo[k] * 0.5) : 0;
+    }
+    for (i = 0; i < n; i++) {
+        uint64_t key = 0;
+        for (k = 0; k < 3; k++) {
+            const double m = 0.5 * im->box[6 * i + k] + 0.5 * im->box[6 * i + 3 + k];
+            key |= fsi__spread_bits((uint64_t)((0.5 * m - 0.5 * lo[k]) * scale[k] * 2)) << k;
+        }
+        im->key[i] = key;
+        im->order[i] = i;
+    }
+    if (n > 0) fsi__boxes_sort(im, n);
+    im->planted = 1;
+}
+
+enum { FSI__BOX_GRAIN = 256 }; /* packs a task */
+
+static void fsi__boxes_fit_task(void *arg, int chunk, int begin, int end)
+{
+    const fsi_boxes *b = (const fsi_boxes *)arg;
+    fsi__boxes *im = (fsi__boxes *)b->impl;
+    int p, i, k;
+    (void)chunk;
+    for (p = begin; p < end; p++) {
+        fsi__pack *pack = &im->pack[p];
+        fsi__pack_clear(pack);
+        for (i = 0; i < FSI__PACK && p * FSI__PACK + i < b->count; i++) {
+            double *at = im->at + 6 * (size_t)(p * FSI__PACK + i);
+            memcpy(at, im->box + 6 * (size_t)im->order[p * FSI__PACK + i], 6 * sizeof(double));
+            for (k = 0; k < 3; k++) {
+                pack->lo[k][i] = fsi__outward(at[k] - im->origin[k], 0);
+                pack->hi[k][i] = fsi__outward(at[k + 3] - im->origin[k], 1);
+            }
+        }
+    }
+}
+
+/* Levels above the first, and how loose the tree is: the extents of packs and boxes, summed in one order. */
+static void fsi__boxes_fit_up(fsi__boxes *im, double *spread, double *boxes)
+{
+    int l, p, i, k;
+    *spread = *boxes = 0;
+    for (l = 0; l < im->levels; l++) for (p = 0; p < im->packs[l]; p++) {
+        const fsi__pack *from = &im->pack[im->first[l] + p];
+        fsi__pack *to = l + 1 < im->levels ? &im->pack[im->first[l + 1] + p / FSI__PACK] : NULL;
+        if (to && p % FSI__PACK == 0) fsi__pack_clear(to);
+        for (k = 0; k < 3; k++) {
+            float lo = FSI__FLOAT_MAX, hi = -FSI__FLOAT_MAX;
+            for (i = 0; i < FSI__PACK; i++) {
+                lo = from->lo[k][i] < lo ? from->lo[k][i] : lo;
+                hi = from->hi[k][i] > hi ? from->hi[k][i] : hi;
+                if (l == 0 && from->hi[k][i] >= from->lo[k][i]) *boxes += (double)from->hi[k][i] - (double)from->lo[k][i];
+            }
+            if (l == 0 && hi >= lo) *spread += (double)hi - (double)lo;
+            if (!to) continue;
+            to->lo[k][p % FSI__PACK] = lo;
+            to->hi[k][p % FSI__PACK] = hi;
+        }
+    }
+}
+
+static void fsi__boxes_fit(fsi_boxes *b, double *spread, double *boxes)
+{
+    fsi__boxes *im = (fsi__boxes *)b->impl;
+    fsi__parallel(b->context, b->count ? im->packs[0] : 0, FSI__BOX_GRAIN, fsi__boxes_fit_task, b);
+    fsi__boxes_fit_up(im, spread, boxes);
+}
+
+static fsi_status fsi__boxes_check(const fsi_boxes *b, const double *box)
+{
+    const char *name = "fsi_boxes_update";
+    int i, k;
+    if (!box && b->count) return fsi__fail(b->context, FSI_ERROR_ARGUMENT, name, -1, 0, "box is NULL");
+    for (i = 0; i < b->count; i++) for (k = 0; k < 3; k++) {
+        const double lo = box[6 * (size_t)i + (size_t)k], hi = box[6 * (size_t)i + (size_t)k + 3];
+        if (!fsi_is_finite(lo) || !fsi_is_finite(hi)) return fsi__fail(b->context, FSI_ERROR_NAN, name, i, fsi_is_finite(lo) ? hi : lo, "box %d is not finite", i);
+        if (lo > hi) return fsi__fail(b->context, FSI_ERROR_ARGUMENT, name, i, lo, "box %d is turned inside out", i);
+    }
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_boxes_update(fsi_boxes *b, const double *box)
+{
+    fsi__boxes *im;
+    fsi_status status;
+    double spread, boxes;
+    if (!b || b->cookie != FSI__COOKIE('b', fsi_boxes)) return FSI_ERROR_COOKIE;
+    status = fsi__boxes_check(b, box);
+    if (status != FSI_OK || b->count == 0) return status;
+    im = (fsi__boxes *)b->impl;
+    memcpy(im->box, box, sizeof(double) * 6 * (size_t)b->count);
+    if (im->planted) {
+        fsi__boxes_fit(b, &spread, &boxes);
+        if (!(spread * im->boxes > 1.3 * im->spread * boxes)) return FSI_OK; /* packs have not grown much beside their boxes */
+    }
+    fsi__boxes_plant(im, b->count);
+    fsi__boxes_fit(b, &im->spread, &im->boxes);
+    b->rebuilds++;
+    return FSI_OK;
+}
+
+/* ---- >>pairs implementation ---------------------------------------------------------------------------------------
+
+   A task takes some packs of a and looks each up in the tree of b. What it finds goes to a stretch of memory of its own; when one is too
+   short they are laid out anew by what each needs, and all is done again. Then a counting sort by i, and each row by j. */
+enum { FSI__HUNT_GRAIN = 16 }; /* packs a task */
+typedef struct fsi__pairs {
+    int *found, *index;    /* 2 * capacity */
+    int capacity;
+    int *start;            /* of each i; rows + 1 */
+    int rows;
+    int *need, *offset;    /* of each task; chunks + 1 */
+    int chunks;
+    int laid;              /* tasks for which offset was made */
+} fsi__pairs;
+
+typedef struct fsi__hunt {
+    const fsi__boxes *a, *b;
+    int count_a, count_b;
+    int (*accept)(void *user, int i, int j);
+    void *user;
+    fsi__pairs *out;
+} fsi__hunt;
+
+FSI_API fsi_status fsi_pairs_create(fsi_pairs **out, fsi_context *context)
+{
+    fsi_pairs *p;
+    fsi__pairs *im;
+    if (out) *out = NULL;
+    if (!fsi__is_context(context)) return FSI_ERROR_COOKIE;
+    if (!out) return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_pairs_create", -1, 0, "out is NULL");
+    p = (fsi_pairs *)fsi__alloc(context, 1, sizeof *p);
+    im = (fsi__pairs *)fsi__alloc(context, 1, sizeof *im);
+    if (!p || !im) {
+        fsi__free(context, p, 1, sizeof *p);
+        fsi__free(context, im, 1, sizeof *im);
+        return fsi__fail(context, FSI_ERROR_MEMORY, "fsi_pairs_create", -1, 0, "no memory");
+    }
+    p->cookie = FSI__COOKIE('p', fsi_pairs);
+    p->context = context;
+    p->impl = im;
+    p->bytes = sizeof *p + sizeof *im;
+    *out = p;
+    return FSI_OK;
+}
+
+static void fsi__pairs_columns(fsi__pairs *im, fsi__column *c)
+{
+    c[0].array = (void **)&im->found;
+    c[1].array = (void **)&im->index;
+    c[2].array = (void **)&im->start;
+    c[3].array = (void **)&im->need;
+    c[4].array = (void **)&im->offset;
+    c[0].size = c[1].size = 2 * sizeof(int);
+    c[2].size = c[3].size = c[4].size = sizeof(int);
+}
+
+FSI_API void fsi_pairs_destroy(fsi_pairs *p)
+{
+    fsi_context *context;
+    fsi__pairs *im;
+    fsi__column c[5];
+    if (!p || p->cookie != FSI__COOKIE('p', fsi_pairs)) return;
+    context = p->context;
+    im = (fsi__pairs *)p->impl;
+    fsi__pairs_columns(im, c);
+    fsi__free_columns(context, c, 2, im->capacity);
+    fsi__free_columns(context, c + 2, 1, im->rows);
+    fsi__free_columns(context, c + 3, 2, im->chunks);
+    fsi__free(context, im, 1, sizeof *im);
+    p->cookie = 0;
+    fsi__free(context, p, 1, sizeof *p);
+}
+
+/* Which of a pack's eight overlap the box: bit i. */
+FSI_FN unsigned fsi__pack_test(const fsi__pack *p, const float *lo, const float *hi)
+{
+    int hit[FSI__PACK], i;
+    unsigned mask = 0;
+    for (i = 0; i < FSI__PACK; i++) {
+        hit[i] = (p->lo[0][i] <= hi[0]) & (p->hi[0][i] >= lo[0]) & (p->lo[1][i] <= hi[1]) & (p->hi[1][i] >= lo[1]) & (p->lo[2][i] <= hi[2]) & (p->hi[2][i] >= lo[2]);
+    }
+    for (i = 0; i < FSI__PACK; i++) mask |= (unsigned)hit[i] << i;
+    return mask;
+}
+
+/* Eight boxes of a, as the tree of b sees them. */
+typedef struct fsi__prey { float lo[FSI__PACK][3], hi[FSI__PACK][3], all_lo[3], all_hi[3]; int first, count; } fsi__prey;
+
+static void fsi__prey_of(const fsi__hunt *h, int pack, fsi__prey *q)
+{
+    int i, k;
+    q->first = pack * FSI__PACK;
+    q->count = h->count_a - q->first < FSI__PACK ? h->count_a - q->first : FSI__PACK;
+    for (k = 0; k < 3; k++) {
+        q->all_lo[k] = FSI__FLOAT_MAX;
+        q->all_hi[k] = -FSI__FLOAT_MAX;
+        for (i = 0; i < q->count; i++) {
+            const double *at = h->a->at + 6 * (size_t)(q->first + i);
+            q->lo[i][k] = fsi__outward(at[k] - h->b->origin[k], 0);
+            q->hi[i][k] = fsi__outward(at[k + 3] - h->b->origin[k], 1);
+            q->all_lo[k] = q->lo[i][k] < q->all_lo[k] ? q->lo[i][k] : q->all_lo[k];
+            q->all_hi[k] = q->hi[i][k] > q->all_hi[k] ? q->hi[i][k] : q->all_hi[k];
+        }
+    }
+}
+
+FSI_FN int fsi__boxes_touch(const double *a, const double *b)
+{
+    return (a[0] <= b[3]) & (b[0] <= a[3]) & (a[1] <= b[4]) & (b[1] <= a[4]) & (a[2] <= b[5]) & (b[2] <= a[5]);
+}
+
+/* The boxes of q against one pack of boxes of b; n: pairs so far, of which `room` fit. */
+static int fsi__hunt_pack(const fsi__hunt *h, const fsi__prey *q, int pack, int *out, int room, int n)
+{
+    const int self = h->a == h->b;
+    int i;
+    for (i = 0; i < q->count; i++) {
+        const int place = q->first + i;
+        unsigned mask = fsi__pack_test(&h->b->pack[pack], q->lo[i], q->hi[i]);
+        int at = pack * FSI__PACK;
+        for (; mask; mask >>= 1, at++) {
+            int x, y;
+            if (!(mask & 1) || (self && at <= place) || !fsi__boxes_touch(h->a->at + 6 * (size_t)place, h->b->at + 6 * (size_t)at)) continue;
+            x = h->a->order[place];
+            y = h->b->order[at];
+            if (self && x > y) { const int t = x; x = y; y = t; }
+            if (h->accept && !h->accept(h->user, x, y)) continue;
+            if (n < room) {
+                out[2 * (size_t)n] = x;
+                out[2 * (size_t)n + 1] = y;
+            }
+            n++;
+        }
+    }
+    return n;
+}
+
+/* Down the tree of b, packs that lie wholly before q left out when a is b. A stack entry is a pack's number on its level. */
+static int fsi__hunt_tree(const fsi__hunt *h, const fsi__prey *q, int *out, int room, int n)
+{
+    int stack[FSI__BOX_LEVELS * FSI__PACK], level[FSI__BOX_LEVELS * FSI__PACK], top = 0;
+    const int self = h->a == h->b;
+    stack[0] = 0;
+    level[top++] = h->b->levels - 1;
+    while (top > 0) {
+        const int p = stack[--top], l = level[top];
+        unsigned mask;
+        int child = p * FSI__PACK;
+        if (l == 0) {
+            n = fsi__hunt_pack(h, q, p, out, room, n);
+            continue;
+        }
+        for (mask = fsi__pack_test(&h->b->pack[h->b->first[l] + p], q->all_lo, q->all_hi); mask; mask >>= 1, child++) {
+            if (!(mask & 1) || (self && (((int64_t)child + 1) << 3 * l) <= q->first)) continue;
+            stack[top] = child;
+            level[top++] = l - 1;
+        }
+        if (n > 1 << 29) return n;
+    }
+    return n;
+}
+
+static void fsi__hunt_task(void *arg, int chunk, int begin, int end)
+{
+    const fsi__hunt *h = (const fsi__hunt *)arg;
+    const int from = h->out->offset[chunk], room = h->out->offset[chunk + 1] - from;
+    int p, n = 0;
+    for (p = begin; p < end && n <= 1 << 29; p++) {
+        fsi__prey q;
+        fsi__prey_of(h, p, &q);
+        n = fsi__hunt_tree(h, &q, h->out->found + 2 * (size_t)from, room, n);
+    }
+    h->out->need[chunk] = n;
+}
+
+static const char *const fsi__pairs_name = "fsi_pairs_find";
+
+/* Room for each task: what it needs, and an equal share of what is left. */
+static void fsi__pairs_lay(fsi__pairs *im, int chunks, int64_t total)
+{
+    const int share = (int)((im->capacity - total) / chunks);
+    int c, at = 0;
+    for (c = 0; c < chunks; c++) {
+        im->offset[c] = at;
+        at += im->need[c] + share;
+    }
+    im->offset[chunks] = at;
+    im->laid = chunks;
+}
+
+static fsi_status fsi__pairs_hunt(fsi_pairs *p, fsi__hunt *h, int chunks)
+{
+    fsi__pairs *im = (fsi__pairs *)p->impl;
+    fsi__column c[5];
+    int round, k, short_of;
+    fsi__pairs_columns(im, c);
+    if (im->laid != chunks) {
+        for (k = 0; k < chunks; k++) im->need[k] = 0;
+        fsi__pairs_lay(im, chunks, 0);
+    }
+    for (round = 0; round < 3; round++) {
+        int64_t total = 0;
+        fsi__parallel(p->context, h->a->packs[0], FSI__HUNT_GRAIN, fsi__hunt_task, h);
+        for (k = short_of = 0; k < chunks; k++) {
+            total += im->need[k];
+            short_of |= im->need[k] > im->offset[k + 1] - im->offset[k];
+        }
+        if (!short_of) return FSI_OK;
+        if (total > 1 << 29) return fsi__fail(p->context, FSI_ERROR_LIMIT, fsi__pairs_name, -1, (double)total, "%g pairs are too many", (double)total);
+        if (total > im->capacity) {
+            int *index = im->index; /* the last result stays until this call has succeeded */
+            fsi_status status = fsi__grow(p->context, c, 2, p->count, &im->capacity, (int)(total + total / 4) + 1024, fsi__pairs_name);
+            if (status != FSI_OK) return status;
+            if (index != im->index) p->index = im->index;
+        }
+        fsi__pairs_lay(im, chunks, total);
+    }
+    return fsi__fail(p->context, FSI_ERROR_ARGUMENT, fsi__pairs_name, -1, 0, "accept does not say the same when it is asked again");
+}
+
+/* Each row by j: Shell's sort, as most rows are short. */
+static void fsi__pairs_sort_task(void *arg, int chunk, int begin, int end)
+{
+    const fsi__pairs *im = (const fsi__pairs *)arg;
+    static const int gaps[10] = { 1, 4, 10, 23, 57, 132, 301, 701, 1577, 3548 };
+    int i, k, a, b;
+    (void)chunk;
+    for (i = begin; i < end; i++) {
+        const int first = im->start[i], n = im->start[i + 1] - first;
+        int *row = im->index + 2 * (size_t)first;
+        for (k = 9; k >= 0; k--) for (a = gaps[k]; a < n; a++) {
+            const int j = row[2 * a + 1];
+            for (b = a; b >= gaps[k] && row[2 * (b - gaps[k]) + 1] > j; b -= gaps[k]) row[2 * b + 1] = row[2 * (b - gaps[k]) + 1];
+            row[2 * b + 1] = j;
+        }
+    }
+}
+
+static int fsi__pairs_sort(fsi_pairs *p, int rows, int chunks)
+{
+    fsi__pairs *im = (fsi__pairs *)p->impl;
+    int c, k, i, sum = 0;
+    for (i = 0; i <= rows; i++) im->start[i] = 0;
+    for (c = 0; c < chunks; c++) for (k = 0; k < im->need[c]; k++) im->start[im->found[2 * (size_t)(im->offset[c] + k)]]++;
+    for (i = 0; i < rows; i++) {
+        const int here = im->start[i];
+        im->start[i] = sum;
+        sum += here;
+    }
+    im->start[rows] = sum;
+    for (c = 0; c < chunks; c++) for (k = 0; k < im->need[c]; k++) {
+        const int *pair = im->found + 2 * (size_t)(im->offset[c] + k);
+        int *to = im->index + 2 * (size_t)im->start[pair[0]]++;
+        to[0] = pair[0];
+        to[1] = pair[1];
+    }
+    for (i = rows; i > 0; i--) im->start[i] = im->start[i - 1];
+    im->start[0] = 0;
+    fsi__parallel(p->context, rows, 4096, fsi__pairs_sort_task, im);
+    return sum;
+}
+
+static fsi_status fsi__pairs_reserve(fsi_pairs *p, int rows, int chunks)
+{
+    fsi__pairs *im = (fsi__pairs *)p->impl;
+    fsi__column c[5];
+    fsi_status status;
+    fsi__pairs_columns(im, c);
+    status = fsi__grow(p->context, c + 2, 1, 0, &im->rows, rows + 1, fsi__pairs_name);
+    if (status == FSI_OK) {
+        if (chunks + 1 > im->chunks) im->laid = -1;
+        status = fsi__grow(p->context, c + 3, 2, 0, &im->chunks, chunks + 1, fsi__pairs_name);
+    }
+    return status;
+}
+
+FSI_API fsi_status fsi_pairs_find(fsi_pairs *p, const fsi_boxes *a, const fsi_boxes *b, int (*accept)(void *user, int i, int j), void *user)
+{
+    fsi__hunt h;
+    fsi__pairs *im;
+    fsi_status status;
+    int chunks;
+    if (!p || p->cookie != FSI__COOKIE('p', fsi_pairs)) return FSI_ERROR_COOKIE;
+    if (!a || !b) return fsi__fail(p->context, FSI_ERROR_ARGUMENT, fsi__pairs_name, -1, 0, "boxes are NULL");
+    if (a->cookie != FSI__COOKIE('b', fsi_boxes) || b->cookie != FSI__COOKIE('b', fsi_boxes)) return FSI_ERROR_COOKIE;
+    im = (fsi__pairs *)p->impl;
+    h.a = (const fsi__boxes *)a->impl;
+    h.b = (const fsi__boxes *)b->impl;
+    h.count_a = a->count;
+    h.count_b = b->count;
+    h.accept = accept;
+    h.user = user;
+    h.out = im;
+    if (a->count == 0 || b->count == 0) {
+        p->count = 0;
+        return FSI_OK;
+    }
+    if (!h.a->planted || !h.b->planted) return fsi__fail(p->context, FSI_ERROR_ARGUMENT, fsi__pairs_name, -1, 0, "boxes have no places yet: fsi_boxes_update comes first");
+    chunks = fsi__chunks(h.a->packs[0], FSI__HUNT_GRAIN);
+    status = fsi__pairs_reserve(p, a->count, chunks);
+    if (status == FSI_OK) status = fsi__pairs_hunt(p, &h, chunks);
+    p->bytes = sizeof *p + sizeof *im + (size_t)im->capacity * 4 * sizeof(int) + (size_t)im->rows * sizeof(int) + (size_t)im->chunks * 2 * sizeof(int);
+    if (status != FSI_OK) return status;
+    p->count = fsi__pairs_sort(p, a->count, chunks);
+    p->index = im->index;
+    return FSI_OK;
+}
+
+FSI__STRICT_END
+
+#endif /* once */
+#endif /* FSI_IMPLEMENTATION */
