@@ -166,16 +166,16 @@ FSI_API fsi_stencil fsi_stencil_at(fsi_metric metric, int dim, const double *x, 
 FSI_API double fsi_stencil_value(const fsi_stencil *s, const double *phi, double *gradient, double *weights);
 /* A grid whose values change from phi to phi + dphi while samples move. read fills phi and dphi, count[0] * count[1] * count[2] <= 27 values
    each, x fastest, of the cells base .. base + count - 1. Cells that do not exist: extrapolate, or give a large phi. */
-typedef struct fsi_field {
+typedef struct fsi_field_reader {
     void *user;
     void (*read)(void *user, const int base[3], const int count[3], double *phi, double *dphi);
-} fsi_field;
+} fsi_field_reader;
 /* As fsi_ccd for a sample that moves from x to x + move while phi changes: the largest t, nearly, with d(s) >= keep d(0) for all s <= t. Within the
    cells of one stencil d is a polynomial of t, of degree 3 to 7, and lies above the hull of its Bernstein coefficients, whose zero is a safe time
    from which the search goes on; where the stencil changes, the next polynomial follows. t is 0 when d(0) is not positive beyond rounding, or
    for bad input; t < 1 means that d comes down to 1.01 keep d(0) there (or that 4096 stencils were passed). frozen: as in fsi_stencil_at; LINEAR
    without it keeps the base cell of x. */
-FSI_API double fsi_levelset_ccd(fsi_metric metric, int dim, double dx, const double *x, const double *move, const fsi_field *field, const fsi_stencil *frozen, double keep);
+FSI_API double fsi_levelset_ccd(fsi_metric metric, int dim, double dx, const double *x, const double *move, const fsi_field_reader *field, const fsi_stencil *frozen, double keep);
 
 /* ---- >>friction -------------------------------------------------------------------------------------------------
 
@@ -967,7 +967,7 @@ typedef struct fsi__drift {
     double most;           /* largest |phi| + |dphi| */
 } fsi__drift;
 
-static int fsi__drift_read(fsi__drift *d, const fsi_field *field)
+static int fsi__drift_read(fsi__drift *d, const fsi_field_reader *field)
 {
     int count[3], k, n;
     for (k = 0; k < 3; k++) count[k] = k < d->dim ? d->width : 1;
@@ -1051,7 +1051,7 @@ static double fsi__drift_advance(const fsi__drift *d, double from, double to, do
     return from;
 }
 
-static double fsi__drift_run(fsi__drift *d, const fsi_field *field, double keep)
+static double fsi__drift_run(fsi__drift *d, const fsi_field_reader *field, double keep)
 {
     double t = 0, g = -1, enough = 0;
     int stencils, axis;
@@ -1070,7 +1070,7 @@ static double fsi__drift_run(fsi__drift *d, const fsi_field *field, double keep)
     return t;
 }
 
-FSI_API double fsi_levelset_ccd(fsi_metric metric, int dim, double dx, const double *x, const double *move, const fsi_field *field, const fsi_stencil *frozen, double keep)
+FSI_API double fsi_levelset_ccd(fsi_metric metric, int dim, double dx, const double *x, const double *move, const fsi_field_reader *field, const fsi_stencil *frozen, double keep)
 {
     fsi__drift d;
     fsi_stencil s;
