@@ -311,7 +311,8 @@ FSI_FN double fsi__gap_size(const fsi__gap *g)
 /* The point r of a piece that is closest to the origin, rr = |r|^2; s and t as above; region as in fsi_distance. */
 typedef struct fsi__nearest { fsi__d3 r; double s, t, rr; int region; } fsi__nearest;
 
-/* The edge from q0 to q1 = q0 + e: s in [0, 1]. */
+/* The edge from q0 to q1 = q0 + e: s in [0, 1]. Between them r is made normal to e once more, as what rounding leaves along e can be much of a
+   short r. */
 FSI_FN fsi__nearest fsi__nearest_segment(fsi__d3 q0, fsi__d3 q1, fsi__d3 e)
 {
     fsi__nearest n;
@@ -320,6 +321,7 @@ FSI_FN fsi__nearest fsi__nearest_segment(fsi__d3 q0, fsi__d3 q1, fsi__d3 e)
     n.s = s <= 0 ? 0 : s >= ee ? 1 : s / ee;
     n.t = 0;
     n.r = s <= 0 ? q0 : s >= ee ? q1 : fsi__d3_madd(q0, n.s, e);
+    if (n.region == 3) n.r = fsi__d3_madd(n.r, -fsi__d3_dot(n.r, e) / ee, e);
     n.rr = fsi__d3_dot(n.r, n.r);
     return n;
 }
@@ -754,6 +756,54 @@ FSI_API double fsi_contact_push(const fsi_contact *c, const double *x, fsi_dista
     return some ? -b.slope * fsi__mollifier_at(c, x).m : -b.slope;
 }
 
+/* ---- >>polynomials ---------------------------------------------------------------------------------------------- */
+
+/* A polynomial on [0, 1], sum c[k] B_k, B_k = (degree choose k) u^k (1-u)^(degree-k): it lies within the hull of the points (k/degree, c[k]). While it
+   is being made the binomials stand in the numbers: then a product is a convolution. */
+typedef struct fsi__bernstein { int degree; double c[8]; } fsi__bernstein;
+
+/* sum += s a b */
+FSI_FN void fsi__bernstein_add_product(fsi__bernstein *sum, const fsi__bernstein *a, const fsi__bernstein *b, double s)
+{
+    int i, j;
+    sum->degree = a->degree + b->degree;
+    for (i = 0; i <= a->degree; i++) for (j = 0; j <= b->degree; j++) sum->c[i + j] += s * (a->c[i] * b->c[j]);
+}
+
+static void fsi__bernstein_finish(fsi__bernstein *p)
+{
+    double binomial = 1;
+    int k;
+    for (k = 0; k <= p->degree; k++) {
+        p->c[k] /= binomial;
+        binomial = binomial * (p->degree - k) / (k + 1);
+    }
+}
+
+/* The part after u becomes the whole (de Casteljau). */
+static void fsi__bernstein_cut(fsi__bernstein *p, double u)
+{
+    int r, k;
+    for (r = p->degree; r > 0; r--) for (k = 0; k < r; k++) p->c[k] = (1 - u) * p->c[k] + u * p->c[k + 1];
+}
+
+/* Where the hull comes down to g; 2: nowhere. c[0] > g. */
+static double fsi__bernstein_reach(const fsi__bernstein *p, double g)
+{
+    double first = 2;
+    int i, k, low = 0;
+    for (k = 1; k <= p->degree; k++) low |= p->c[k] <= g;
+    if (!low) return 2;
+    for (i = 0; i < p->degree; i++) for (k = i + 1; k <= p->degree; k++) {
+        const double a = p->c[i] - g, b = p->c[k] - g;
+        if (a > 0 && b <= 0) {
+            double u = (i + (k - i) * (a / (a - b))) / p->degree;
+            first = u < first ? u : first;
+        }
+    }
+    return first;
+}
+
 /* ---- >>sweeps implementation --------------------------------------------------------------------------------------
 
    Conservative advancement along directions. Let n be a unit vector. Both features are convex, so they stay at least g apart as long as all
@@ -773,6 +823,7 @@ FSI_API double fsi_contact_push(const fsi_contact *c, const double *x, fsi_dista
 #define FSI__CCD_ERROR 3.6e-15 /* 16 eps */
 #define FSI__CCD_SLACK 0.5
 #define FSI__CCD_TURNS 256
+#define FSI__CCD_PATIENCE 4 /* turns with directions that stay, before others are tried as well */
 
 /* The first time after t at which a corner comes down to g in direction n; at most 1, and t when there is no way. */
 FSI_FN double fsi__ccd_advance(const fsi__gap *r, const fsi__gap *v, int corners, fsi__d3 n, double r_error, double v_error, double g, double t)
@@ -789,26 +840,201 @@ FSI_FN double fsi__ccd_advance(const fsi__gap *r, const fsi__gap *v, int corners
 
 static int fsi__ccd_corners(fsi_pair kind) { return kind == FSI_POINT_POINT ? 1 : kind == FSI_POINT_EDGE ? 2 : kind == FSI_POINT_TRIANGLE ? 3 : 4; }
 
-static double fsi__ccd_search(fsi_pair kind, const fsi__gap *r, const fsi__gap *v, double thickness, double keep)
+/* Where the closest points lie at the borders of a region and the gap is tiny, rounding turns n. Other candidates for it: the normal of the piece,
+   and r made normal to each side. The farthest that one of them leads. */
+static double fsi__ccd_detour(const fsi__gap *at, fsi__d3 r, const fsi__gap *from, const fsi__gap *v, int corners, double r_error, double v_error, double g, double t)
 {
-    const double r_error = FSI__CCD_ERROR * fsi__gap_size(r), v_error = FSI__CCD_ERROR * fsi__gap_size(v);
-    const int corners = fsi__ccd_corners(kind);
+    fsi__d3 e[3], n[4];
+    double best = t;
+    int k;
+    e[0] = fsi__d3_at(at->v + FSI__GAP_SIDE);
+    e[1] = fsi__d3_at(at->v + FSI__GAP_SIDE + 3);
+    e[2] = fsi__d3_sub(e[1], e[0]);
+    n[3] = fsi__d3_cross(e[0], e[1]);
+    if (fsi__d3_dot(n[3], fsi__d3_at(at->v)) < 0) n[3] = fsi__d3_scale(n[3], -1);
+    for (k = 0; k < 4; k++) {
+        double l, ee = k < 3 ? fsi__d3_dot(e[k], e[k]) : 0, until;
+        if (k < 3) n[k] = ee > 0 ? fsi__d3_madd(r, -fsi__d3_dot(r, e[k]) / ee, e[k]) : r;
+        l = sqrt(fsi__d3_dot(n[k], n[k]));
+        if (!(l > 0)) continue;
+        until = fsi__ccd_advance(from, v, corners, fsi__d3_scale(n[k], 1 / l), r_error, v_error, g, t);
+        best = until > best ? until : best;
+    }
+    return best;
+}
+
+/* A direction that stays while features turn about each other at a tiny gap leads nowhere; there n has to turn with them. As polynomials of time:
+      corner   n = q, a corner of the piece:               |q|^2 >= g^2,            and (q_j - q).q >= 0 for the other corners
+      side     n = (q x e) x -e, e a side from corner q:    |q x e|^2 >= g^2 |e|^2,  and f.n >= 0 for the side f that leaves it
+      face     n = e1 x e2:                                 |q.n| >= g |n|
+   Each condition keeps the piece g away from the origin: its corners have q_j.n >= g |n|. The hull of each polynomial tells how long it holds. */
+typedef struct fsi__path { fsi__bernstein x[3]; double size; } fsi__path; /* a vector; largest coefficient */
+
+typedef struct fsi__turning {
+    const fsi__gap *r, *v;
+    double g, from, width, size; /* time from .. from + width; largest number of the piece meanwhile */
+} fsi__turning;
+
+/* From corner i to corner j; i < 0: from the origin. */
+static fsi__path fsi__path_between(const fsi__turning *c, int i, int j)
+{
+    fsi__path p;
+    int k;
+    memset(&p, 0, sizeof p);
+    for (k = 0; k < 3; k++) {
+        const double r = c->r->v[3 * j + k] - (i < 0 ? 0 : c->r->v[3 * i + k]), v = c->v->v[3 * j + k] - (i < 0 ? 0 : c->v->v[3 * i + k]);
+        p.x[k].degree = 1;
+        p.x[k].c[0] = r + c->from * v;
+        p.x[k].c[1] = r + (c->from + c->width) * v;
+    }
+    return p;
+}
+
+static fsi__path fsi__path_cross(const fsi__path *a, const fsi__path *b)
+{
+    fsi__path p;
+    int k, i;
+    memset(&p, 0, sizeof p);
+    for (k = 0; k < 3; k++) {
+        fsi__bernstein_add_product(&p.x[k], &a->x[(k + 1) % 3], &b->x[(k + 2) % 3], 1);
+        fsi__bernstein_add_product(&p.x[k], &a->x[(k + 2) % 3], &b->x[(k + 1) % 3], -1);
+        for (i = 0; i <= p.x[k].degree; i++) p.size = fabs(p.x[k].c[i]) > p.size ? fabs(p.x[k].c[i]) : p.size;
+    }
+    return p;
+}
+
+static fsi__bernstein fsi__path_dot(const fsi__path *a, const fsi__path *b)
+{
+    fsi__bernstein p;
+    int k;
+    memset(&p, 0, sizeof p);
+    for (k = 0; k < 3; k++) fsi__bernstein_add_product(&p, &a->x[k], &b->x[k], 1);
+    return p;
+}
+
+/* The part of the time during which p >= error. */
+static double fsi__turning_reach(fsi__bernstein p, double error)
+{
+    fsi__bernstein_finish(&p);
+    return p.c[0] > error ? fsi__bernstein_reach(&p, error) : 0;
+}
+
+static double fsi__turning_corner(const fsi__turning *c, int corners, int i)
+{
+    const double error = 2.3e-14 * c->size * c->size;
+    fsi__path q = fsi__path_between(c, -1, i);
+    fsi__bernstein p = fsi__path_dot(&q, &q);
+    double least, u;
+    int j;
+    for (j = 0; j <= 2; j++) p.c[j] -= (j == 1 ? 2 : 1) * c->g * c->g;
+    least = fsi__turning_reach(p, error);
+    for (j = 0; j < corners; j++) {
+        fsi__path f;
+        if (j == i) continue;
+        f = fsi__path_between(c, i, j);
+        u = fsi__turning_reach(fsi__path_dot(&f, &q), error);
+        least = u < least ? u : least;
+    }
+    return least;
+}
+
+/* The side from corner i to corner j; k: a corner beside it, -1: none. */
+static double fsi__turning_side(const fsi__turning *c, int i, int j, int k)
+{
+    const double size2 = c->size * c->size;
+    fsi__path q = fsi__path_between(c, -1, i), e = fsi__path_between(c, i, j), x = fsi__path_cross(&q, &e), n;
+    fsi__bernstein p = fsi__path_dot(&x, &x), ee = fsi__path_dot(&e, &e), one;
+    double least, u;
+    one.degree = 2;
+    one.c[0] = one.c[2] = 1;
+    one.c[1] = 2;
+    fsi__bernstein_add_product(&p, &ee, &one, -c->g * c->g);
+    least = fsi__turning_reach(p, 1e-13 * size2 * (x.size + c->g * c->g));
+    if (k < 0) return least;
+    q = fsi__path_between(c, i, k);
+    n = fsi__path_cross(&e, &x); /* e x (q x e) = q |e|^2 - e (q.e) */
+    u = fsi__turning_reach(fsi__path_dot(&q, &n), 4e-13 * size2 * size2);
+    return u < least ? u : least;
+}
+
+static double fsi__turning_face(const fsi__turning *c, int i, int j, int k)
+{
+    fsi__path q = fsi__path_between(c, -1, i), e = fsi__path_between(c, i, j), f = fsi__path_between(c, i, k), n = fsi__path_cross(&e, &f);
+    fsi__bernstein h = fsi__path_dot(&q, &n), nn = fsi__path_dot(&n, &n);
+    const double sign = h.c[0] < 0 ? -1 : 1;
+    double most = 0;
+    int m;
+    fsi__bernstein_finish(&nn);
+    for (m = 0; m <= 4; m++) most = nn.c[m] > most ? nn.c[m] : most;
+    for (m = 0; m <= 3; m++) h.c[m] *= sign;
+    return fsi__turning_reach(h, c->g * sqrt(most) + 4e-13 * c->size * c->size * c->size);
+}
+
+/* The feature that `region` names. Corners of EDGE_EDGE: 2 (b) + 1 (d). */
+static double fsi__turning_feature(const fsi__turning *c, fsi_pair kind, int region)
+{
+    const int corners = fsi__ccd_corners(kind), tops = region >> 1;
+    if (region == 15) return fsi__turning_face(c, 0, 1, 2);
+    if (kind == FSI_EDGE_EDGE) {
+        const int first = region & 3, second = region >> 2, i = (first == 2 ? 2 : 0) + (second == 2 ? 1 : 0);
+        if (first == 3) return fsi__turning_side(c, i, i + 2, i ^ 1);
+        if (second == 3) return fsi__turning_side(c, i, i + 1, i ^ 2);
+        return fsi__turning_corner(c, corners, i);
+    }
+    if (tops == 3) return fsi__turning_side(c, 0, 1, corners == 3 ? 2 : -1);
+    if (tops == 5) return fsi__turning_side(c, 0, 2, 1);
+    if (tops == 6) return fsi__turning_side(c, 1, 2, 0);
+    return fsi__turning_corner(c, corners, tops == 1 ? 0 : tops == 2 ? 1 : 2);
+}
+
+/* How far a turning direction leads: over all the rest of the time, or less, ever more closely. */
+static double fsi__ccd_turn(fsi_pair kind, int region, const fsi__gap *r, const fsi__gap *v, double r_size, double v_size, double g, double t)
+{
+    fsi__turning c;
+    double best = t;
+    int k;
+    c.r = r;
+    c.v = v;
+    c.g = g;
+    c.from = t;
+    for (k = 0, c.width = 1 - t; k < 5 && t + c.width > best; k++, c.width *= 0.125) {
+        double u;
+        c.size = r_size + (t + c.width) * v_size;
+        u = fsi__turning_feature(&c, kind, region);
+        if (u > 1) return k == 0 ? 1 : t + c.width;
+        u = t + u * (1 - 1e-15) * c.width;
+        best = u > best ? u : best;
+    }
+    return best;
+}
+
+typedef struct fsi__ccd { fsi_pair kind; fsi__gap r, v; double thickness, keep; int turns; } fsi__ccd;
+
+static double fsi__ccd_search(fsi__ccd *s)
+{
+    const double r_size = fsi__gap_size(&s->r), v_size = fsi__gap_size(&s->v), r_error = FSI__CCD_ERROR * r_size, v_error = FSI__CCD_ERROR * v_size;
+    const int corners = fsi__ccd_corners(s->kind);
     double t = 0, g = 0, enough = 0, until, d;
-    int turn, k;
-    for (turn = 0; turn < FSI__CCD_TURNS; turn++) {
+    int k;
+    for (s->turns = 0; s->turns < FSI__CCD_TURNS; s->turns++) {
         fsi__gap at;
         fsi__nearest n;
-        for (k = 0; k < FSI__GAP_NUMBERS; k++) at.v[k] = r->v[k] + t * v->v[k];
-        fsi__nearest_of(kind, &at, &n);
+        for (k = 0; k < FSI__GAP_NUMBERS; k++) at.v[k] = s->r.v[k] + t * s->v.v[k];
+        fsi__nearest_of(s->kind, &at, &n);
         d = sqrt(n.rr);
         if (!(d > 0)) return t;
-        if (turn == 0) {
-            double gap = d - thickness + r_error;
+        if (s->turns == 0) {
+            const double gap = d - s->thickness + r_error;
             if (!(gap > 0)) return 0;
-            g = thickness * (1 + 1e-15) + keep * gap;
-            enough = thickness + (1 + FSI__CCD_SLACK) * keep * gap;
+            g = s->thickness * (1 + 1e-15) + s->keep * gap;
+            enough = s->thickness + (1 + FSI__CCD_SLACK) * s->keep * gap;
         } else if (d <= enough) return t;
-        until = fsi__ccd_advance(r, v, corners, fsi__d3_scale(n.r, 1 / d), r_error, v_error, g, t);
+        until = fsi__ccd_advance(&s->r, &s->v, corners, fsi__d3_scale(n.r, 1 / d), r_error, v_error, g, t);
+        if (!(until > t)) until = fsi__ccd_detour(&at, n.r, &s->r, &s->v, corners, r_error, v_error, g, t);
+        if (until < 1 && s->turns >= FSI__CCD_PATIENCE) {
+            const double turned = fsi__ccd_turn(s->kind, n.region, &s->r, &s->v, r_size, v_size, g, t);
+            until = turned > until ? turned : until;
+        }
         if (!(until > t)) return t;
         t = until;
         if (t >= 1) return 1;
@@ -818,16 +1044,19 @@ static double fsi__ccd_search(fsi_pair kind, const fsi__gap *r, const fsi__gap *
 
 FSI_API double fsi_ccd(fsi_pair kind, const double *x, const double *dx, double thickness, double keep)
 {
-    fsi__gap r, v;
+    fsi__ccd s;
     double scale;
     int k;
     if (!x || !dx || !fsi__is_pair(kind) || !(thickness >= 0) || !(keep > 0 && keep < 1)) return 0;
-    fsi__gap_of(kind, x, &r);
-    fsi__gap_of(kind, dx, &v);
-    scale = fsi__gap_tame(&r);
-    if (scale == 0 || !(fsi__gap_size(&v) <= 1e150)) return 0;
-    if (scale != 1) for (k = 0; k < FSI__GAP_NUMBERS; k++) v.v[k] *= scale;
-    return fsi__ccd_search(kind, &r, &v, thickness * scale, keep);
+    s.kind = kind;
+    fsi__gap_of(kind, x, &s.r);
+    fsi__gap_of(kind, dx, &s.v);
+    scale = fsi__gap_tame(&s.r);
+    if (scale == 0 || !(fsi__gap_size(&s.v) <= 1e150)) return 0;
+    if (scale != 1) for (k = 0; k < FSI__GAP_NUMBERS; k++) s.v.v[k] *= scale;
+    s.thickness = thickness * scale;
+    s.keep = keep;
+    return fsi__ccd_search(&s);
 }
 
 /* ---- >>level set implementation --------------------------------------------------------------------------------- */
@@ -889,51 +1118,6 @@ FSI_API double fsi_stencil_value(const fsi_stencil *s, const double *phi, double
     }
     for (a = 0; gradient && a < s->dim; a++) gradient[a] = g[a];
     return sum;
-}
-
-/* A polynomial on [0, 1], sum c[k] B_k, B_k = (degree choose k) u^k (1-u)^(degree-k): it lies within the hull of the points (k/degree, c[k]). While it
-   is being made the binomials stand in the numbers: then a product is a convolution. */
-typedef struct fsi__bernstein { int degree; double c[8]; } fsi__bernstein;
-
-static void fsi__bernstein_add_product(fsi__bernstein *sum, const fsi__bernstein *a, const fsi__bernstein *b)
-{
-    int i, j;
-    sum->degree = a->degree + b->degree;
-    for (i = 0; i <= a->degree; i++) for (j = 0; j <= b->degree; j++) sum->c[i + j] += a->c[i] * b->c[j];
-}
-
-static void fsi__bernstein_finish(fsi__bernstein *p)
-{
-    double binomial = 1;
-    int k;
-    for (k = 0; k <= p->degree; k++) {
-        p->c[k] /= binomial;
-        binomial = binomial * (p->degree - k) / (k + 1);
-    }
-}
-
-/* The part after u becomes the whole (de Casteljau). */
-static void fsi__bernstein_cut(fsi__bernstein *p, double u)
-{
-    int r, k;
-    for (r = p->degree; r > 0; r--) for (k = 0; k < r; k++) p->c[k] = (1 - u) * p->c[k] + u * p->c[k + 1];
-}
-
-/* Where the hull comes down to g; 2: nowhere. c[0] > g. */
-static double fsi__bernstein_reach(const fsi__bernstein *p, double g)
-{
-    double first = 2;
-    int i, k, low = 0;
-    for (k = 1; k <= p->degree; k++) low |= p->c[k] <= g;
-    if (!low) return 2;
-    for (i = 0; i < p->degree; i++) for (k = i + 1; k <= p->degree; k++) {
-        const double a = p->c[i] - g, b = p->c[k] - g;
-        if (a > 0 && b <= 0) {
-            double u = (i + (k - i) * (a / (a - b))) / p->degree;
-            first = u < first ? u : first;
-        }
-    }
-    return first;
 }
 
 /* The weights of an axis where f goes from f0 to f1, as polynomials with binomials inside; returns the largest sum of their absolute values. */
@@ -1002,7 +1186,7 @@ static double fsi__drift_polynomial(const fsi__drift *d, double from, double to,
         for (j = 0; j < n; j++) {
             fsi__bernstein sum;
             memset(&sum, 0, sizeof sum);
-            for (i = 0; i < d->width; i++) fsi__bernstein_add_product(&sum, &w[i], &p[j * d->width + i]);
+            for (i = 0; i < d->width; i++) fsi__bernstein_add_product(&sum, &w[i], &p[j * d->width + i], 1);
             p[j] = sum;
         }
     }
