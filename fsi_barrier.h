@@ -44,7 +44,7 @@
       The functions of one pair return a safe value: what is not finite counts as touching (distance 0, energy infinite, no way to go).
       They work for differences of coordinates between 1e-300 and 1e150 and treat smaller ones as 0.
    MACROS YOU MAY DEFINE
-      those of fsi.h.
+      those of fsi.h; FSI_NO_SIMD: no SSE2 in the broad phase (the same result).
    FIND IN HERE (search for >>)
       >>barrier  >>distances  >>contact  >>sweeps  >>level set  >>friction  >>boxes  >>pairs, the API; then the implementation: the same.
 */
@@ -140,8 +140,8 @@ FSI_API double fsi_contact_push(const fsi_contact *c, const double *x, fsi_dista
    - Never stuck: t > 0 whenever the gap is resolved: gap(0) > 1e-14/(1 - keep) times the largest distance between a point of the one and a point of
      the other feature, per coordinate. Below that t is 0, "they touch". So is it for bad input (NaN, infinity, NULL, keep outside (0, 1),
      thickness < 0).
-   - Late enough: t is 1 when the gap stays above 1.5 keep gap(0), and else a time at which it has come down to that, unless the search is cut
-     short after 256 turns. */
+   - Late enough: t is 1 when the gap stays above 1.25 keep gap(0), and else a time at which it has come down to that, unless the search is cut
+     short after 64 turns. */
 FSI_API double fsi_ccd(fsi_pair kind, const double *x, const double *dx, double thickness, double keep);
 
 /* ---- >>level set ------------------------------------------------------------------------------------------------
@@ -237,6 +237,11 @@ FSI_API fsi_status fsi_pairs_find(fsi_pairs *p, const fsi_boxes *a, const fsi_bo
 #ifdef FSI_IMPLEMENTATION
 #ifndef FSI_BARRIER_IMPLEMENTATION_DONE
 #define FSI_BARRIER_IMPLEMENTATION_DONE
+
+#if defined(__SSE2__) && !defined(FSI_NO_SIMD) && !defined(__CUDACC__) && !defined(__TINYC__)
+#define FSI__PACK_SSE
+#include <emmintrin.h>
+#endif
 
 FSI__STRICT_BEGIN
 
@@ -646,8 +651,9 @@ static void fsi__mollifier_gradient(const fsi__mollifier *m, double *g)
     fsi__d3_put(g + 9, dv);
 }
 
-/* h += s * Hess c:  uu: 2 (|v|^2 I - v v^T),  vv: 2 (|u|^2 I - u u^T),  uv: 2 (2 u v^T - v u^T - (u.v) I). */
-static void fsi__mollifier_hessian(const fsi__mollifier *m, double s, double *h)
+/* h += s * Hess c:  uu: 2 (|v|^2 I - v v^T),  vv: 2 (|u|^2 I - u u^T),  uv: 2 (2 u v^T - v u^T - (u.v) I). c is the square of u x v: with J the
+   derivative of that, Gauss and Newton's part is 2 J^T J, which has uv: 2 (u v^T - (u.v) I). */
+static void fsi__mollifier_hessian(const fsi__mollifier *m, double s, int projected, double *h)
 {
     double u[3], v[3], uv = fsi__d3_dot(m->u, m->v), uu = fsi__d3_dot(m->u, m->u), vv = fsi__d3_dot(m->v, m->v);
     int i, j, p, q;
@@ -657,62 +663,79 @@ static void fsi__mollifier_hessian(const fsi__mollifier *m, double s, double *h)
         double one = p == q, b[2][2];
         b[0][0] = 2 * s * (vv * one - v[p] * v[q]);
         b[1][1] = 2 * s * (uu * one - u[p] * u[q]);
-        b[0][1] = 2 * s * (2 * u[p] * v[q] - v[p] * u[q] - uv * one);
-        b[1][0] = 2 * s * (2 * v[p] * u[q] - u[p] * v[q] - uv * one);
+        b[0][1] = 2 * s * (u[p] * v[q] - uv * one + (projected ? 0 : u[p] * v[q] - v[p] * u[q]));
+        b[1][0] = 2 * s * (v[p] * u[q] - uv * one + (projected ? 0 : v[p] * u[q] - u[p] * v[q]));
         for (i = 0; i < 4; i++) for (j = 0; j < 4; j++) h[(3 * i + p) * 12 + 3 * j + q] += ((i ^ j) & 1 ? -1 : 1) * b[i >> 1][j >> 1];
     }
 }
 
-/* Sets the negative eigenvalues of a symmetric n x n matrix to 0 (n <= 12), by Jacobi rotations. */
-static void fsi__clamp_eigenvalues(double *a, int n)
+/* h += s w w^T x n n^T + sum_k s_z z_k z_k^T x n n^T, what is normal only. */
+static void fsi__normal_spread(const fsi__frame *f, const double *w, double s, double s_z, int points, double *h)
 {
-    double v[144], e[12];
-    int i, j, k, sweep;
-    for (i = 0; i < n * n; i++) v[i] = i % (n + 1) == 0;
-    for (sweep = 0; sweep < 30; sweep++) {
-        double off = 0, diagonal = 0;
-        for (i = 0; i < n; i++) for (j = 0; j < n; j++) *(i == j ? &diagonal : &off) += a[i * n + j] * a[i * n + j];
-        if (!(off > 1e-30 * diagonal)) break;
-        for (i = 0; i < n; i++) for (j = i + 1; j < n; j++) {
-            double p = a[i * n + j], theta, t, c, s;
-            if (p == 0) continue;
-            theta = (a[j * n + j] - a[i * n + i]) / (2 * p);
-            t = (theta < 0 ? -1 : 1) / (fabs(theta) + sqrt(theta * theta + 1));
-            c = 1 / sqrt(t * t + 1);
-            s = t * c;
-            for (k = 0; k < n; k++) { double x = a[k * n + i], y = a[k * n + j]; a[k * n + i] = c * x - s * y; a[k * n + j] = s * x + c * y; }
-            for (k = 0; k < n; k++) { double x = a[i * n + k], y = a[j * n + k]; a[i * n + k] = c * x - s * y; a[j * n + k] = s * x + c * y; }
-            for (k = 0; k < n; k++) { double x = v[i * n + k], y = v[j * n + k]; v[i * n + k] = c * x - s * y; v[j * n + k] = s * x + c * y; }
-        }
+    double n[3], nn[9];
+    int i, j, p, q;
+    const int row = 3 * points;
+    fsi__d3_put(n, f->n);
+    for (p = 0; p < 3; p++) for (q = 0; q < 3; q++) nn[3 * p + q] = n[p] * n[q];
+    for (i = 0; i < points; i++) for (j = 0; j < points; j++) {
+        const double a = s * w[i] * w[j] + s_z * (f->z[0][i] * f->z[0][j] + f->z[1][i] * f->z[1][j]);
+        double *block = h + 3 * i * row + 3 * j;
+        for (p = 0; p < 3; p++) for (q = 0; q < 3; q++) block[p * row + q] += a * nn[3 * p + q];
     }
-    for (i = 0; i < n; i++) e[i] = a[i * n + i] > 0 ? a[i * n + i] : 0;
-    memset(a, 0, sizeof(double) * (size_t)(n * n));
-    for (k = 0; k < n; k++) if (e[k] > 0) for (i = 0; i < n; i++) for (j = 0; j < n; j++) a[i * n + j] += e[k] * v[k * n + i] * v[k * n + j];
 }
 
-/* The Hessian of m b: m (b'' g g^T + b' Hess d) + m' b' (g c^T + c g^T) + b (m'' c c^T + m' Hess c), g = grad d = w x n, c = grad c.
-   Without a mollifier the part b'' g g^T - b' d (z_k z_k^T) x n n^T is positive semidefinite, and what else there is, tangential, is small beside it
-   or negative: that is the projected one. */
+/* h += k[0] g g^T + k[1] (g c^T + c g^T) + k[2] c c^T,  g = w x n. */
+static void fsi__two_spread(const fsi_distance *at, const double *c, const double *k, double *h)
+{
+    double g[12];
+    int i, j;
+    for (i = 0; i < 12; i++) g[i] = at->weight[i / 3] * at->normal[i % 3];
+    for (i = 0; i < 12; i++) for (j = 0; j < 12; j++) h[12 * i + j] += k[0] * g[i] * g[j] + k[1] * (g[i] * c[j] + c[i] * g[j]) + k[2] * c[i] * c[j];
+}
+
+/* The positive part of k[0] g g^T + k[1] (g c^T + c g^T) + k[2] c c^T as if g and c were orthogonal, which they are above the insides of both
+   edges; else it is positive semidefinite all the same. With k in units of |g| and |c|: the larger eigenvalue l of a 2 x 2 matrix, l v v^T. */
+static void fsi__two_clamp(double g2, double c2, double *k)
+{
+    const double g1 = sqrt(g2), c1 = sqrt(c2), a = k[0] * g2, b = k[1] * g1 * c1, c = k[2] * c2, half = 0.5 * (a - c), root = sqrt(half * half + b * b);
+    double l = 0.5 * (a + c) + root, x = half + root, y = b, xy = x * x + y * y; /* v ~ (x, y), as a > 0 > c */
+    if (!(l > 0) || !(xy > 0) || !(g1 > 0) || !(c1 > 0)) return;
+    l /= xy;
+    k[0] = l * x * x / g2;
+    k[1] = l * x * y / (g1 * c1);
+    k[2] = l * y * y / c2;
+}
+
+/* The Hessian of m b: m (b'' g g^T + b' Hess d) + m' b' (g c^T + c g^T) + b (m'' c c^T + m' Hess c), g = grad d = w x n, c = grad c. Projected:
+   of b' Hess d there stays -b' d (z_k z_k^T) x n n^T; what else there is, tangential, is small beside b'' or negative. Of the terms in g
+   and c the positive part; of Hess c, which is that of |u x v|^2, Gauss and Newton's part. */
 static void fsi__contact_hessian(const fsi_contact *c, const double *x, const fsi_distance *at, fsi_barrier b, const fsi__mollifier *m, const double *dc, double *h, fsi_hessian which)
 {
-    const int points = fsi_pair_points(c->kind), plain = m->slope == 0 && m->curvature == 0;
-    const double *w = at->weight;
+    const int points = fsi_pair_points(c->kind), projected = which == FSI_HESSIAN_PROJECTED;
     fsi__frame f;
-    fsi__form form;
-    int i, j, k;
-    memset(&form, 0, sizeof form);
+    double k[3];
     fsi__frame_of(c->kind, x, at, &f);
-    for (i = 0; i < 4; i++) for (j = 0; j < 4; j++) form.nn[i][j] = m->m * b.curvature * w[i] * w[j];
-    if (which == FSI_HESSIAN_PROJECTED && plain) {
-        for (k = 0; k < f.free; k++) for (i = 0; i < 4; i++) for (j = 0; j < 4; j++) form.nn[i][j] -= m->m * b.slope * at->d * f.z[k][i] * f.z[k][j];
-    } else fsi__form_distance(&form, &f, at, m->m * b.slope);
-    fsi__form_spread(&form, &f, points, h);
-    if (plain) return;
-    for (i = 0; i < 12; i++) for (j = 0; j < 12; j++) {
-        h[i * 12 + j] += m->slope * b.slope * (w[i / 3] * at->normal[i % 3] * dc[j] + w[j / 3] * at->normal[j % 3] * dc[i]) + b.value * m->curvature * dc[i] * dc[j];
+    k[0] = m->m * b.curvature;
+    k[1] = m->slope * b.slope;
+    k[2] = m->curvature * b.value;
+    if (projected) fsi__normal_spread(&f, at->weight, m->slope > 0 ? 0 : k[0], -m->m * b.slope * at->d, points, h);
+    else {
+        fsi__form form;
+        memset(&form, 0, sizeof form);
+        fsi__form_distance(&form, &f, at, m->m * b.slope);
+        fsi__form_spread(&form, &f, points, h);
+        if (!(m->slope > 0)) fsi__normal_spread(&f, at->weight, k[0], 0, points, h);
     }
-    fsi__mollifier_hessian(m, b.value * m->slope, h);
-    if (which == FSI_HESSIAN_PROJECTED) fsi__clamp_eigenvalues(h, 12);
+    if (!(m->slope > 0)) return;
+    if (projected) {
+        double g2 = 0, c2 = 0;
+        int i;
+        for (i = 0; i < 4; i++) g2 += at->weight[i] * at->weight[i];
+        for (i = 0; i < 12; i++) c2 += dc[i] * dc[i];
+        fsi__two_clamp(g2, c2, k);
+    }
+    fsi__two_spread(at, dc, k, h);
+    fsi__mollifier_hessian(m, b.value * m->slope, projected, h);
 }
 
 /* Distance and barrier; 1 when there is something to differentiate. */
@@ -740,7 +763,7 @@ FSI_API double fsi_contact_energy(const fsi_contact *c, const double *x, double 
     for (k = 0; hessian && k < n * n; k++) hessian[k] = 0;
     if (!some) return b.value;
     m = fsi__mollifier_at(c, x);
-    if (m.slope != 0) fsi__mollifier_gradient(&m, dc);
+    if (m.slope > 0) fsi__mollifier_gradient(&m, dc);
     else memset(dc, 0, sizeof dc);
     for (k = 0; gradient && k < n; k++) gradient[k] = m.m * b.slope * at.weight[k / 3] * at.normal[k % 3] + b.value * m.slope * dc[k];
     if (hessian) fsi__contact_hessian(c, x, &at, b, &m, dc, hessian, which);
@@ -821,8 +844,8 @@ static double fsi__bernstein_reach(const fsi__bernstein *p, double g)
    ACCD (Li et al. 2021) advances by (d - g)/(largest speed): never farther. Rounding: each height is wrong by less than
    16 eps (size of r + t size of v), which is taken off. */
 #define FSI__CCD_ERROR 3.6e-15 /* 16 eps */
-#define FSI__CCD_SLACK 0.5
-#define FSI__CCD_TURNS 256
+#define FSI__CCD_SLACK 0.25
+#define FSI__CCD_TURNS 64
 #define FSI__CCD_PATIENCE 4 /* turns with directions that stay, before others are tried as well */
 
 /* The first time after t at which a corner comes down to g in direction n; at most 1, and t when there is no way. */
@@ -1639,6 +1662,22 @@ FSI_API void fsi_pairs_destroy(fsi_pairs *p)
 }
 
 /* Which of a pack's eight overlap the box: bit i. */
+#if defined(FSI__PACK_SSE)
+FSI_FN unsigned fsi__pack_test(const fsi__pack *p, const float *lo, const float *hi)
+{
+    unsigned mask = 0;
+    int half, k;
+    for (half = 0; half < 2; half++) {
+        __m128 in = _mm_and_ps(_mm_cmple_ps(_mm_load_ps(p->lo[0] + 4 * half), _mm_set1_ps(hi[0])), _mm_cmpge_ps(_mm_load_ps(p->hi[0] + 4 * half), _mm_set1_ps(lo[0])));
+        for (k = 1; k < 3; k++) {
+            in = _mm_and_ps(in, _mm_cmple_ps(_mm_load_ps(p->lo[k] + 4 * half), _mm_set1_ps(hi[k])));
+            in = _mm_and_ps(in, _mm_cmpge_ps(_mm_load_ps(p->hi[k] + 4 * half), _mm_set1_ps(lo[k])));
+        }
+        mask |= (unsigned)_mm_movemask_ps(in) << 4 * half;
+    }
+    return mask;
+}
+#else
 FSI_FN unsigned fsi__pack_test(const fsi__pack *p, const float *lo, const float *hi)
 {
     int hit[FSI__PACK], i;
@@ -1649,6 +1688,7 @@ FSI_FN unsigned fsi__pack_test(const fsi__pack *p, const float *lo, const float 
     for (i = 0; i < FSI__PACK; i++) mask |= (unsigned)hit[i] << i;
     return mask;
 }
+#endif
 
 /* Eight boxes of a, as the tree of b sees them. */
 typedef struct fsi__prey { float lo[FSI__PACK][3], hi[FSI__PACK][3], all_lo[3], all_hi[3]; int first, count; } fsi__prey;
@@ -1679,15 +1719,16 @@ FSI_FN int fsi__boxes_touch(const double *a, const double *b)
 /* The boxes of q against one pack of boxes of b; n: pairs so far, of which `room` fit. */
 static int fsi__hunt_pack(const fsi__hunt *h, const fsi__prey *q, int pack, int *out, int room, int n)
 {
+    static const unsigned char bit[11] = { 0, 0, 1, 0, 2, 4, 0, 7, 3, 6, 5 }; /* of 2^k, modulo 11 */
     const int self = h->a == h->b;
     int i;
     for (i = 0; i < q->count; i++) {
         const int place = q->first + i;
         unsigned mask = fsi__pack_test(&h->b->pack[pack], q->lo[i], q->hi[i]);
-        int at = pack * FSI__PACK;
-        for (; mask; mask >>= 1, at++) {
+        for (; mask; mask &= mask - 1) {
+            const int at = pack * FSI__PACK + bit[(mask & (0 - mask)) % 11];
             int x, y;
-            if (!(mask & 1) || (self && at <= place) || !fsi__boxes_touch(h->a->at + 6 * (size_t)place, h->b->at + 6 * (size_t)at)) continue;
+            if ((self && at <= place) || !fsi__boxes_touch(h->a->at + 6 * (size_t)place, h->b->at + 6 * (size_t)at)) continue;
             x = h->a->order[place];
             y = h->b->order[at];
             if (self && x > y) { const int t = x; x = y; y = t; }
@@ -1785,7 +1826,7 @@ static fsi_status fsi__pairs_hunt(fsi_pairs *p, fsi__hunt *h, int chunks)
     return fsi__fail(p->context, FSI_ERROR_ARGUMENT, fsi__pairs_name, -1, 0, "accept does not say the same when it is asked again");
 }
 
-/* Each row by j: Shell's sort, as most rows are short. */
+/* Each row by j: Shell's sort, of which short rows take the last pass only. */
 static void fsi__pairs_sort_task(void *arg, int chunk, int begin, int end)
 {
     const fsi__pairs *im = (const fsi__pairs *)arg;
@@ -1795,7 +1836,7 @@ static void fsi__pairs_sort_task(void *arg, int chunk, int begin, int end)
     for (i = begin; i < end; i++) {
         const int first = im->start[i], n = im->start[i + 1] - first;
         int *row = im->index + 2 * (size_t)first;
-        for (k = 9; k >= 0; k--) for (a = gaps[k]; a < n; a++) {
+        for (k = n > 32 ? 9 : 0; k >= 0; k--) for (a = gaps[k]; a < n; a++) {
             const int j = row[2 * a + 1];
             for (b = a; b >= gaps[k] && row[2 * (b - gaps[k]) + 1] > j; b -= gaps[k]) row[2 * b + 1] = row[2 * (b - gaps[k]) + 1];
             row[2 * b + 1] = j;

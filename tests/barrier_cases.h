@@ -208,7 +208,7 @@ static double pair_size(const query *q)
     return m;
 }
 
-/* Two times by the reference: when the gap falls below a part `late` less than keep times the first gap, and below 1.5 times keep. */
+/* Two times by the reference: when the gap falls below a part `late` less than keep times the first gap, and below 1.25 times keep. */
 static void reference_times(const query *q, double *gap0, double late, double *too_late, double *early)
 {
     const double rough = (double)sqrtl((long double)wide_distance2_at(q->kind, q->x, q->dx, 0)), size = pair_size(q);
@@ -220,7 +220,7 @@ static void reference_times(const query *q, double *gap0, double late, double *t
         quad d = quad_root(quad_distance2_at(q->kind, q->x, q->dx, 0)), gap = d - (quad)q->thickness, g = (quad)q->keep * gap;
         *gap0 = (double)gap;
         *too_late = gap > 0 ? (double)quad_first_below(q->kind, q->x, q->dx, (quad)q->thickness + g * (1 - (quad)late)) : 0;
-        *early = gap > 0 ? (double)quad_first_below(q->kind, q->x, q->dx, (quad)q->thickness + g * (quad)1.5) : 0;
+        *early = gap > 0 ? (double)quad_first_below(q->kind, q->x, q->dx, (quad)q->thickness + g * (quad)1.25) : 0;
         return;
     }
 #endif
@@ -228,7 +228,7 @@ static void reference_times(const query *q, double *gap0, double late, double *t
         long double d = wide_root(wide_distance2_at(q->kind, q->x, q->dx, 0)), gap = d - (long double)q->thickness, g = (long double)q->keep * gap;
         *gap0 = (double)gap;
         *too_late = gap > 0 ? (double)wide_first_below(q->kind, q->x, q->dx, (long double)q->thickness + g * (1 - (long double)late)) : 0;
-        *early = gap > 0 ? (double)wide_first_below(q->kind, q->x, q->dx, (long double)q->thickness + g * 1.5L) : 0;
+        *early = gap > 0 ? (double)wide_first_below(q->kind, q->x, q->dx, (long double)q->thickness + g * 1.25L) : 0;
     }
 }
 
@@ -280,7 +280,10 @@ static void check_query(const query *q, tally *s, double (*ccd)(fsi_pair, const 
         return;
     }
     if (!(gap0 > 1e-14 / (1 - q->keep) * pair_size(q))) return;
-    if (t < 1 && early > 1) s->false_positives++;
+    if (t < 1 && early > 1) {
+        if (show) show_query("FALSE", q, t, gap0, too_late, early);
+        s->false_positives++;
+    }
     if (t < 1 && early <= 1 && t < early * (1 - 1e-6) && t < early - 1e-12) {
         if (show && s->cut_short < 3) show_query("cut short", q, t, gap0, too_late, early);
         s->cut_short++;
