@@ -501,8 +501,13 @@ FSI_API fsi_distance fsi_distance_between(fsi_pair kind, const double *x)
     if (!x || !fsi__is_pair(kind)) return at;
     fsi__gap_of(kind, x, &g);
     scale = fsi__gap_tame(&g);
-    if (scale == 0) return at;
-    fsi__nearest_of(kind, &g, &n);
+    if (scale == 0) {
+        if (!(fsi__gap_size(&g) < 1)) return at;
+        n.s = n.t = n.rr = 0; /* all points are one */
+        n.r = fsi__d3_make(0, 0, 0);
+        n.region = kind == FSI_EDGE_EDGE ? 5 : 3;
+        scale = 1;
+    } else fsi__nearest_of(kind, &g, &n);
     fsi__distance_weights(kind, &n, at.weight);
     at.region = n.region;
     at.d = sqrt(n.rr);
@@ -808,6 +813,13 @@ static void fsi__bernstein_cut(fsi__bernstein *p, double u)
 {
     int r, k;
     for (r = p->degree; r > 0; r--) for (k = 0; k < r; k++) p->c[k] = (1 - u) * p->c[k] + u * p->c[k + 1];
+}
+
+/* The part before the middle becomes the whole. */
+static void fsi__bernstein_halve(fsi__bernstein *p)
+{
+    int r, k;
+    for (r = 1; r <= p->degree; r++) for (k = p->degree; k >= r; k--) p->c[k] = 0.5 * (p->c[k] + p->c[k - 1]);
 }
 
 /* Where the hull comes down to g; 2: nowhere. c[0] > g. */
@@ -1215,7 +1227,7 @@ static double fsi__drift_polynomial(const fsi__drift *d, double from, double to,
     }
     fsi__bernstein_finish(&p[0]);
     *out = p[0];
-    return 2.3e-16 * (32 + 4 * off) * error * d->most;
+    return 2.3e-16 * (128 + 4 * off) * error * d->most;
 }
 
 /* SPLINE: the time at which the sample leaves the cell that it is in, and through which axis. */
@@ -1234,26 +1246,37 @@ static double fsi__drift_leave(const fsi__drift *d, int *axis)
     return first;
 }
 
-/* One stencil, from time `from` to `to`: the time that is reached. *g: what must be kept, found at the start of the sweep (*g < 0). */
+/* One stencil, from time `from` to `to`: the time that is reached. *g: what must be kept, found at the start of the sweep (*g < 0). Where the hull of
+   the whole leads nowhere, as LINEAR far from its cell is steep, that of the first half is taken, and so on. */
 static double fsi__drift_advance(const fsi__drift *d, double from, double to, double keep, double *g, double *enough)
 {
     fsi__bernstein p;
-    double error = fsi__drift_polynomial(d, from, to, &p), u, end;
+    double error = fsi__drift_polynomial(d, from, to, &p), u, next, end = to;
     int turn;
     if (*g < 0) {
         if (!(p.c[0] > 0)) return from;
         *g = keep * (p.c[0] + error);
         *enough = 1.01 * *g;
     }
-    for (turn = 0; turn < 64; turn++) {
+    for (turn = 0; turn < 128; turn++) {
         if (!(p.c[0] - error > *g)) return from;
         u = fsi__bernstein_reach(&p, *g + error);
-        if (u > 1) return to;
-        end = from + u * (1 - 1e-15) * (to - from);
-        if (!(end > from)) return from;
-        from = end;
+        if (u > 1) {
+            if (end >= to) return to;
+            from = end;
+            end = to;
+            error = fsi__drift_polynomial(d, from, to, &p);
+            continue;
+        }
+        next = from + u * (1 - 1e-15) * (end - from);
+        if (!(next > from)) return from;
+        from = next;
         fsi__bernstein_cut(&p, u * (1 - 1e-15));
         if (p.c[0] <= *enough + error) return from;
+        if (u < 0.25) {
+            end = from + 0.5 * (end - from);
+            fsi__bernstein_halve(&p);
+        }
     }
     return from;
 }

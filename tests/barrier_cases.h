@@ -26,16 +26,20 @@ __extension__ typedef __float128 quad;
 
 typedef struct query { fsi_pair kind; double x[12], dx[12], thickness, keep; } query;
 
-static double between(uint64_t *r, double lo, double hi) { return lo + (hi - lo) * test_random(r); }
-static double graded(uint64_t *r, double lo, double hi) { return lo * pow(hi / lo, test_random(r)); }
-static void any_vector(uint64_t *r, double *v, double size) { int k; for (k = 0; k < 3; k++) v[k] = between(r, -size, size); }
+TEST_FN double between(uint64_t *r, double lo, double hi) { return lo + (hi - lo) * test_random(r); }
+TEST_FN double graded(uint64_t *r, double lo, double hi) { return lo * pow(hi / lo, test_random(r)); }
+TEST_FN void any_vector(uint64_t *r, double *v, double size) { int k; for (k = 0; k < 3; k++) v[k] = between(r, -size, size); }
 
 /* ---- cases: each fills x and dx of a pair of size about 1 ------------------------------------------------------------ */
 
 enum { CASE_RANDOM, CASE_CLOTH, CASE_SMALL_GAP, CASE_TINY_GAP, CASE_COPLANAR, CASE_PARALLEL, CASE_DEGENERATE, CASE_FAST, CASE_FAR, CASE_ROLLING, CASE_SLIDING, CASE_HEAD_ON, CASE_LATTICE, CASES };
-static const char *const case_names[CASES] = { "random", "cloth", "small_gap", "tiny_gap", "coplanar", "parallel", "degenerate", "fast", "far", "rolling", "sliding", "head_on", "lattice" };
+TEST_FN const char *case_name(int which)
+{
+    static const char *const names[CASES] = { "random", "cloth", "small_gap", "tiny_gap", "coplanar", "parallel", "degenerate", "fast", "far", "rolling", "sliding", "head_on", "lattice" };
+    return names[which];
+}
 
-static void fill_random(query *q, uint64_t *r, double size, double move)
+TEST_FN void fill_random(query *q, uint64_t *r, double size, double move)
 {
     int k;
     for (k = 0; k < 4; k++) {
@@ -45,7 +49,7 @@ static void fill_random(query *q, uint64_t *r, double size, double move)
 }
 
 /* Points of a feature moved so that the pair is about `gap` apart: the first feature is shifted along the normal. */
-static void set_gap(query *q, double gap)
+TEST_FN void set_gap(query *q, double gap)
 {
     const int first = q->kind == FSI_EDGE_EDGE ? 2 : 1;
     int turn, i, k;
@@ -55,7 +59,7 @@ static void set_gap(query *q, double gap)
     }
 }
 
-static void fill_cloth(query *q, uint64_t *r)
+TEST_FN void fill_cloth(query *q, uint64_t *r)
 {
     int k;
     double v[3];
@@ -65,7 +69,7 @@ static void fill_cloth(query *q, uint64_t *r)
     for (k = 0; k < 12; k++) q->dx[k] = between(r, -0.1, 0.1) + (k < (q->kind == FSI_EDGE_EDGE ? 6 : 3) ? v[k % 3] : 0);
 }
 
-static void fill_flat(query *q, uint64_t *r) /* all in one plane, moving in it, or lifted off it a little */
+TEST_FN void fill_flat(query *q, uint64_t *r) /* all in one plane, moving in it, or lifted off it a little */
 {
     int k;
     const double lift = test_random(r) < 0.5 ? 0 : graded(r, 1e-14, 1e-2), leave = test_random(r) < 0.5 ? 0 : graded(r, 1e-14, 1e-1);
@@ -76,7 +80,7 @@ static void fill_flat(query *q, uint64_t *r) /* all in one plane, moving in it, 
     }
 }
 
-static void fill_parallel(query *q, uint64_t *r)
+TEST_FN void fill_parallel(query *q, uint64_t *r)
 {
     int k;
     const double bend = test_random(r) < 0.3 ? 0 : graded(r, 1e-17, 1e-2), turn = test_random(r) < 0.5 ? 0 : graded(r, 1e-6, 1);
@@ -93,7 +97,7 @@ static void fill_parallel(query *q, uint64_t *r)
     }
 }
 
-static void fill_degenerate(query *q, uint64_t *r)
+TEST_FN void fill_degenerate(query *q, uint64_t *r)
 {
     const int a = (int)between(r, 0, 4), b = (int)between(r, 0, 4), c = (int)between(r, 0, 4);
     const double thin = test_random(r) < 0.5 ? 0 : graded(r, 1e-17, 1e-3), s = between(r, -1, 2);
@@ -106,7 +110,7 @@ static void fill_degenerate(query *q, uint64_t *r)
 }
 
 /* Tiny gap, and a motion that turns one feature about the contact, or rolls it, as long as the pair. */
-static void fill_rolling(query *q, uint64_t *r)
+TEST_FN void fill_rolling(query *q, uint64_t *r)
 {
     fsi_distance at;
     double axis[3], foot[3] = { 0, 0, 0 }, shift[3];
@@ -125,7 +129,7 @@ static void fill_rolling(query *q, uint64_t *r)
     }
 }
 
-static void fill_sliding(query *q, uint64_t *r) /* across each other at a small gap, hardly approaching */
+TEST_FN void fill_sliding(query *q, uint64_t *r) /* across each other at a small gap, hardly approaching */
 {
     fsi_distance at;
     double v[3], along = 0, sink;
@@ -139,7 +143,7 @@ static void fill_sliding(query *q, uint64_t *r) /* across each other at a small 
     for (i = 0; i < (q->kind == FSI_EDGE_EDGE ? 2 : 1); i++) for (k = 0; k < 3; k++) q->dx[3 * i + k] += v[k] - (along + sink) * at.normal[k];
 }
 
-static void fill_head_on(query *q, uint64_t *r)
+TEST_FN void fill_head_on(query *q, uint64_t *r)
 {
     fsi_distance at;
     const double speed = graded(r, 0.5, 100);
@@ -150,7 +154,7 @@ static void fill_head_on(query *q, uint64_t *r)
     for (i = 0; i < (q->kind == FSI_EDGE_EDGE ? 2 : 1); i++) for (k = 0; k < 3; k++) q->dx[3 * i + k] -= speed * at.d * at.normal[k];
 }
 
-static void fill_lattice(query *q, uint64_t *r) /* small integers: touching, coplanar, parallel and degenerate by chance, exactly */
+TEST_FN void fill_lattice(query *q, uint64_t *r) /* small integers: touching, coplanar, parallel and degenerate by chance, exactly */
 {
     const int n = 2 + (int)between(r, 0, 4);
     int k;
@@ -160,7 +164,7 @@ static void fill_lattice(query *q, uint64_t *r) /* small integers: touching, cop
     }
 }
 
-static void fill_case(query *q, int which, uint64_t *r)
+TEST_FN void fill_case(query *q, int which, uint64_t *r)
 {
     double offset[3] = { 0, 0, 0 };
     const double scale = test_random(r) < 0.5 ? 1 : graded(r, 1e-6, 1e6);
@@ -199,7 +203,7 @@ typedef struct tally {
     double tightness, smallest_tightness; /* mean and least t / the true time at which the gap is keep gap(0), where it is ever */
 } tally;
 
-static double pair_size(const query *q)
+TEST_FN double pair_size(const query *q)
 {
     const int first = q->kind == FSI_EDGE_EDGE ? 2 : 1, n = fsi_pair_points(q->kind);
     double m = 0;
@@ -209,7 +213,7 @@ static double pair_size(const query *q)
 }
 
 /* Two times by the reference: when the gap falls below a part `late` less than keep times the first gap, and below 1.25 times keep. */
-static void reference_times(const query *q, double *gap0, double late, double *too_late, double *early)
+TEST_FN void reference_times(const query *q, double *gap0, double late, double *too_late, double *early)
 {
     const double rough = (double)sqrtl((long double)wide_distance2_at(q->kind, q->x, q->dx, 0)), size = pair_size(q);
     double reach = 0;
@@ -232,7 +236,7 @@ static void reference_times(const query *q, double *gap0, double late, double *t
     }
 }
 
-static void show_query(const char *what, const query *q, double t, double gap0, double too_late, double early)
+TEST_FN void show_query(const char *what, const query *q, double t, double gap0, double too_late, double early)
 {
     int k;
     printf("%s kind %d thickness %.17g keep %.17g t %.17g gap0 %.17g too late %.17g early %.17g\n", what, (int)q->kind, q->thickness, q->keep, t, gap0, too_late, early);
@@ -241,7 +245,7 @@ static void show_query(const char *what, const query *q, double t, double gap0, 
 }
 
 /* Does nothing come near in an obvious way? Separated by more than the first distance along an axis, all the time. */
-static int is_obvious(const query *q)
+TEST_FN int is_obvious(const query *q)
 {
     const int first = q->kind == FSI_EDGE_EDGE ? 2 : 1, n = fsi_pair_points(q->kind);
     const double d = sqrt((double)wide_distance2_at(q->kind, q->x, q->dx, 0));
@@ -258,7 +262,7 @@ static int is_obvious(const query *q)
     return 0;
 }
 
-static void check_query(const query *q, tally *s, double (*ccd)(fsi_pair, const double *, const double *, double, double), int show)
+TEST_FN void check_query(const query *q, tally *s, double (*ccd)(fsi_pair, const double *, const double *, double, double), int show)
 {
     const double t = ccd(q->kind, q->x, q->dx, q->thickness, q->keep);
     double gap0, too_late, early;
@@ -281,11 +285,11 @@ static void check_query(const query *q, tally *s, double (*ccd)(fsi_pair, const 
     }
     if (!(gap0 > 1e-14 / (1 - q->keep) * pair_size(q))) return;
     if (t < 1 && early > 1) {
-        if (show) show_query("FALSE", q, t, gap0, too_late, early);
+        if (show > 1) show_query("false positive", q, t, gap0, too_late, early);
         s->false_positives++;
     }
     if (t < 1 && early <= 1 && t < early * (1 - 1e-6) && t < early - 1e-12) {
-        if (show && s->cut_short < 3) show_query("cut short", q, t, gap0, too_late, early);
+        if (show > 1) show_query("cut short", q, t, gap0, too_late, early);
         s->cut_short++;
     }
     if (too_late <= 1) {

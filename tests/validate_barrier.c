@@ -19,7 +19,7 @@ int main(int argc, char **argv)
             fill_case(&q, c, &r);
             check_query(&q, &s, fsi_ccd, argc > 3);
         }
-        printf("%-11s %d: checked %6ld hits %6ld miss %ld stall %ld unresolved %ld false %ld cut %ld tight %.4f least %.3g  %.1f us\n", case_names[c], kind, s.moving, s.exact, s.misses, s.stalls, s.unresolved, s.false_positives, s.cut_short,
+        printf("%-11s %d: checked %6ld hits %6ld miss %ld stall %ld unresolved %ld false %ld cut %ld tight %.4f least %.3g  %.1f us\n", case_name(c), kind, s.moving, s.exact, s.misses, s.stalls, s.unresolved, s.false_positives, s.cut_short,
                s.tightness / (double)(s.exact + !s.exact), s.smallest_tightness, 1e6 * (double)(clock() - clk) / CLOCKS_PER_SEC / (double)n);
         fflush(stdout);
     }
