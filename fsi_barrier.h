@@ -1391,12 +1391,16 @@ FSI_FN float fsi__outward(double x, int up)
     return up ? f + step : f - step;
 }
 
-FSI_FN void fsi__pack_clear(fsi__pack *p)
+/* Empty places overlap nothing, not even boxes that reach to the largest float. */
+static void fsi__pack_clear(fsi__pack *p)
 {
+    const uint32_t infinite = 0x7f800000u;
+    float all;
     int k, i;
+    memcpy(&all, &infinite, sizeof all);
     for (k = 0; k < 3; k++) for (i = 0; i < FSI__PACK; i++) {
-        p->lo[k][i] = FSI__FLOAT_MAX;
-        p->hi[k][i] = -FSI__FLOAT_MAX;
+        p->lo[k][i] = all;
+        p->hi[k][i] = -all;
     }
 }
 
