@@ -14,7 +14,7 @@ TEST_FN REF(poly) REF(times)(const REF(poly) *a, const REF(poly) *b)
     REF(poly) p;
     int i, j;
     p.n = a->n + b->n;
-    for (i = 0; i <= p.n; i++) p.c[i] = 0;
+    for (i = 0; i < 7; i++) p.c[i] = 0;
     for (i = 0; i <= a->n; i++) for (j = 0; j <= b->n; j++) p.c[i + j] += a->c[i] * b->c[j];
     return p;
 }
@@ -24,7 +24,7 @@ TEST_FN REF(poly) REF(plus)(const REF(poly) *a, const REF(poly) *b, REF_REAL s) 
     REF(poly) p;
     int i;
     p.n = a->n > b->n ? a->n : b->n;
-    for (i = 0; i <= p.n; i++) p.c[i] = (i <= a->n ? a->c[i] : 0) + (i <= b->n ? s * b->c[i] : 0);
+    for (i = 0; i < 7; i++) p.c[i] = (i <= a->n ? a->c[i] : 0) + (i <= b->n ? s * b->c[i] : 0);
     return p;
 }
 
@@ -134,7 +134,7 @@ TEST_FN REF_REAL REF(face)(const REF_REAL *q, const REF_REAL *e1, const REF_REAL
     REF_REAL n[3], c[3], nn, s, t, h;
     REF(cross)(e1, e2, n);
     nn = REF(dot)(n, n);
-    if (!(nn > 0)) return best;
+    if (!(nn > REF_EPS * REF_EPS * 1000000 * REF(dot)(e1, e1) * REF(dot)(e2, e2))) return best; /* nothing but rounding: its edges are as close */
     REF(cross)(q, e2, c);
     s = -REF(dot)(c, n);
     REF(cross)(e1, q, c);

@@ -189,7 +189,7 @@ static void test_distances_agree_with_a_slow_reference(void)
         query q;
         q.kind = (fsi_pair)kind;
         fill_case(&q, c, &r);
-        check_distance(&q, pair_size(&q), c == CASE_DEGENERATE || c == CASE_PARALLEL ? 1e-8 : 1e-14);
+        check_distance(&q, pair_size(&q), 1e-14);
     }
 }
 
