@@ -141,7 +141,7 @@ FSI_API double fsi_contact_push(const fsi_contact *c, const double *x, fsi_dista
      the other feature, per coordinate. Below that t is 0, "they touch". So is it for bad input (NaN, infinity, NULL, keep outside (0, 1),
      thickness < 0).
    - Late enough: t is 1 when the gap stays above 1.25 keep gap(0), and else a time at which it has come down to that, unless the search is cut
-     short after 64 turns. */
+     short after 48 turns. */
 FSI_API double fsi_ccd(fsi_pair kind, const double *x, const double *dx, double thickness, double keep);
 
 /* ---- >>level set ------------------------------------------------------------------------------------------------
@@ -857,7 +857,7 @@ static double fsi__bernstein_reach(const fsi__bernstein *p, double g)
    16 eps (size of r + t size of v), which is taken off. */
 #define FSI__CCD_ERROR 3.6e-15 /* 16 eps */
 #define FSI__CCD_SLACK 0.25
-#define FSI__CCD_TURNS 64
+#define FSI__CCD_TURNS 48
 #define FSI__CCD_PATIENCE 4 /* turns with directions that stay, before others are tried as well */
 
 /* The first time after t at which a corner comes down to g in direction n; at most 1, and t when there is no way. */
@@ -956,7 +956,7 @@ static double fsi__turning_reach(fsi__bernstein p, double error)
 
 static double fsi__turning_corner(const fsi__turning *c, int corners, int i)
 {
-    const double error = 2.3e-14 * c->size * c->size;
+    const double error = 5e-15 * c->size * c->size;
     fsi__path q = fsi__path_between(c, -1, i);
     fsi__bernstein p = fsi__path_dot(&q, &q);
     double least, u;
@@ -1002,7 +1002,7 @@ static double fsi__turning_face(const fsi__turning *c, int i, int j, int k)
     fsi__bernstein_finish(&nn);
     for (m = 0; m <= 4; m++) most = nn.c[m] > most ? nn.c[m] : most;
     for (m = 0; m <= 3; m++) h.c[m] *= sign;
-    return fsi__turning_reach(h, c->g * sqrt(most) + 4e-13 * c->size * c->size * c->size);
+    return fsi__turning_reach(h, c->g * sqrt(most) + 1.5e-13 * c->size * c->size * c->size);
 }
 
 /* The feature that `region` names. Corners of EDGE_EDGE: 2 (b) + 1 (d). */
@@ -1032,7 +1032,7 @@ static double fsi__ccd_turn(fsi_pair kind, int region, const fsi__gap *r, const 
     c.v = v;
     c.g = g;
     c.from = t;
-    for (k = 0, c.width = 1 - t; k < 5 && t + c.width > best; k++, c.width *= 0.125) {
+    for (k = 0, c.width = 1 - t; k < 4 && t + c.width > best; k++, c.width *= 0.0625) {
         double u;
         c.size = r_size + (t + c.width) * v_size;
         u = fsi__turning_feature(&c, kind, region);
