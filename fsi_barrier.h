@@ -1695,10 +1695,10 @@ FSI_FN unsigned fsi__pack_test(const fsi__pack *p, const float *lo, const float 
     unsigned mask = 0;
     int half, k;
     for (half = 0; half < 2; half++) {
-        __m128 in = _mm_and_ps(_mm_cmple_ps(_mm_load_ps(p->lo[0] + 4 * half), _mm_set1_ps(hi[0])), _mm_cmpge_ps(_mm_load_ps(p->hi[0] + 4 * half), _mm_set1_ps(lo[0])));
+        __m128 in = _mm_and_ps(_mm_cmple_ps(_mm_loadu_ps(p->lo[0] + 4 * half), _mm_set1_ps(hi[0])), _mm_cmpge_ps(_mm_loadu_ps(p->hi[0] + 4 * half), _mm_set1_ps(lo[0])));
         for (k = 1; k < 3; k++) {
-            in = _mm_and_ps(in, _mm_cmple_ps(_mm_load_ps(p->lo[k] + 4 * half), _mm_set1_ps(hi[k])));
-            in = _mm_and_ps(in, _mm_cmpge_ps(_mm_load_ps(p->hi[k] + 4 * half), _mm_set1_ps(lo[k])));
+            in = _mm_and_ps(in, _mm_cmple_ps(_mm_loadu_ps(p->lo[k] + 4 * half), _mm_set1_ps(hi[k])));
+            in = _mm_and_ps(in, _mm_cmpge_ps(_mm_loadu_ps(p->hi[k] + 4 * half), _mm_set1_ps(lo[k])));
         }
         mask |= (unsigned)_mm_movemask_ps(in) << 4 * half;
     }
@@ -1718,11 +1718,12 @@ FSI_FN unsigned fsi__pack_test(const fsi__pack *p, const float *lo, const float 
 #endif
 
 /* Eight boxes of a, as the tree of b sees them. */
-typedef struct fsi__prey { float lo[FSI__PACK][3], hi[FSI__PACK][3], all_lo[3], all_hi[3]; int first, count; } fsi__prey;
+typedef struct fsi__prey { fsi__pack pack; float lo[FSI__PACK][3], hi[FSI__PACK][3], all_lo[3], all_hi[3]; int first, count; } fsi__prey;
 
 static void fsi__prey_of(const fsi__hunt *h, int pack, fsi__prey *q)
 {
     int i, k;
+    fsi__pack_clear(&q->pack);
     q->first = pack * FSI__PACK;
     q->count = h->count_a - q->first < FSI__PACK ? h->count_a - q->first : FSI__PACK;
     for (k = 0; k < 3; k++) {
@@ -1730,8 +1731,8 @@ static void fsi__prey_of(const fsi__hunt *h, int pack, fsi__prey *q)
         q->all_hi[k] = -FSI__FLOAT_MAX;
         for (i = 0; i < q->count; i++) {
             const double *at = h->a->at + 6 * (size_t)(q->first + i);
-            q->lo[i][k] = fsi__outward(at[k] - h->b->origin[k], 0);
-            q->hi[i][k] = fsi__outward(at[k + 3] - h->b->origin[k], 1);
+            q->pack.lo[k][i] = q->lo[i][k] = fsi__outward(at[k] - h->b->origin[k], 0);
+            q->pack.hi[k][i] = q->hi[i][k] = fsi__outward(at[k + 3] - h->b->origin[k], 1);
             q->all_lo[k] = q->lo[i][k] < q->all_lo[k] ? q->lo[i][k] : q->all_lo[k];
             q->all_hi[k] = q->hi[i][k] > q->all_hi[k] ? q->hi[i][k] : q->all_hi[k];
         }
@@ -1743,17 +1744,36 @@ FSI_FN int fsi__boxes_touch(const double *a, const double *b)
     return (a[0] <= b[3]) & (b[0] <= a[3]) & (a[1] <= b[4]) & (b[1] <= a[4]) & (a[2] <= b[5]) & (b[2] <= a[5]);
 }
 
+/* The number of the lowest bit of eight: 2^k modulo 11 tells k. */
+FSI_FN int fsi__lowest_bit(unsigned mask)
+{
+    static const unsigned char bit[11] = { 0, 0, 1, 0, 2, 4, 0, 7, 3, 6, 5 };
+    return bit[(mask & (0 - mask)) % 11];
+}
+
+/* Which boxes of q overlap the box around a pack of b: its place in the pack above. */
+static unsigned fsi__hunt_some(const fsi__hunt *h, const fsi__prey *q, int pack)
+{
+    const fsi__pack *above = h->b->levels > 1 ? &h->b->pack[h->b->first[1] + pack / FSI__PACK] : NULL;
+    float lo[3], hi[3];
+    int k;
+    if (!above) return (1u << q->count) - 1;
+    for (k = 0; k < 3; k++) {
+        lo[k] = above->lo[k][pack % FSI__PACK];
+        hi[k] = above->hi[k][pack % FSI__PACK];
+    }
+    return fsi__pack_test(&q->pack, lo, hi);
+}
+
 /* The boxes of q against one pack of boxes of b; n: pairs so far, of which `room` fit. */
 static int fsi__hunt_pack(const fsi__hunt *h, const fsi__prey *q, int pack, int *out, int room, int n)
 {
-    static const unsigned char bit[11] = { 0, 0, 1, 0, 2, 4, 0, 7, 3, 6, 5 }; /* of 2^k, modulo 11 */
     const int self = h->a == h->b;
-    int i;
-    for (i = 0; i < q->count; i++) {
-        const int place = q->first + i;
-        unsigned mask = fsi__pack_test(&h->b->pack[pack], q->lo[i], q->hi[i]);
-        for (; mask; mask &= mask - 1) {
-            const int at = pack * FSI__PACK + bit[(mask & (0 - mask)) % 11];
+    unsigned some = fsi__hunt_some(h, q, pack), mask;
+    for (; some; some &= some - 1) {
+        const int i = fsi__lowest_bit(some), place = q->first + i;
+        for (mask = fsi__pack_test(&h->b->pack[pack], q->lo[i], q->hi[i]); mask; mask &= mask - 1) {
+            const int at = pack * FSI__PACK + fsi__lowest_bit(mask);
             int x, y;
             if ((self && at <= place) || !fsi__boxes_touch(h->a->at + 6 * (size_t)place, h->b->at + 6 * (size_t)at)) continue;
             x = h->a->order[place];
