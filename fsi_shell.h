@@ -1,0 +1,5147 @@
+/* fsi_shell.h - cloth, leaves, paper, webs and rods: implicit dynamics of triangles, segments and points that never pass through each other
+   SPDX-License-Identifier: MIT
+
+   DO THIS
+      in ONE source file:                         in every other file:
+         #define FSI_IMPLEMENTATION                  #include "fsi_shell.h"
+         #include "fsi_shell.h"
+
+   A NAPKIN, HELD AT TWO CORNERS
+      fsi_vec3 x[4];
+      int t[6] = { 0, 1, 2,  2, 1, 3 }, i;
+      fsi_context ctx = fsi_default_context();        // hooks for memory, threads, clock, messages: all optional
+      fsi_shell_material silk = fsi_shell_preset(FSI_SHELL_SILK);
+      fsi_shell_desc d = fsi_shell_default_desc();
+      fsi_shell *s;
+      for (i = 0; i < 4; i++) x[i] = fsi_v3((fsi_real)(i % 2) * 0.3f, (fsi_real)(i / 2) * 0.3f, 1);
+      d.context = &ctx;
+      d.vertices = x;  d.vertex_count = 4;
+      d.triangles = t; d.triangle_count = 2;
+      d.materials = &silk; d.material_count = 1;
+      if (fsi_shell_create(&s, &d) != FSI_OK) {
+          puts(ctx.error.message);                    // "triangle 1 ..."
+          return 1;
+      }
+      s->pinned[0] = s->pinned[1] = 1;
+      for (i = 0; i < 60; i++) fsi_shell_step(s, (fsi_real)(1 / 60.0));
+      printf("the loose corner hangs at %g m\n", (double)s->position[3].z);
+      fsi_shell_destroy(s);
+
+   WHAT IT DOES
+      Any mix of triangles (cloth, leaves, paper, rubber), segments (rods, hair, wires, webs) and points in one object: edges with
+      one, two or more triangles, rods that branch, rods sewn to sheets. Membranes (St. Venant-Kirchhoff, orthotropic, or stable
+      neo-Hookean), bending by hinges or by the shape operator of each triangle, rods that stretch, bend and twist. One implicit solve a
+      step: Newton's method on the incremental potential with exact step filters (Li et al. 2020, 2021), so that nothing ever
+      passes through anything, whatever the step. Friction, pins, springs, wind, meshes and bodies as obstacles.
+   WHAT IT DOES NOT DO
+      Plasticity, tearing, strain limiting: stretch is resisted, not forbidden. Obstacles do not collide with each other.
+   UNITS
+      SI: metres, kilograms, seconds, newtons, pascals. 2D: segments only, all per metre of depth.
+   PRECISION
+      Everything works in double and the state is kept in double; `position` and `velocity` are copies in fsi_real.
+   MACROS YOU MAY DEFINE
+      those of fsi.h and fsi_solve.h
+   FIND IN HERE (search for >>)
+      >>materials  >>description  >>simulator  >>obstacles  >>springs  >>skins, the API; then the implementation: >>elements
+      >>topology  >>assembly  >>contacts  >>newton  >>stepping  >>state ...
+*/
+#ifndef FSI_SHELL_H
+#define FSI_SHELL_H
+
+#include "fsi_barrier.h"
+#include "fsi_solve.h"
+
+/* ---- >>materials ----------------------------------------------------------------------------------------------- */
+
+typedef enum fsi_shell_membrane {
+    FSI_SHELL_STVK,        /* St. Venant-Kirchhoff, orthotropic: small strains, large turns: cloth, paper */
+    FSI_SHELL_NEO_HOOKEAN  /* stable neo-Hookean, isotropic: large strains: rubber */
+} fsi_shell_membrane;
+
+typedef enum fsi_shell_bending {
+    FSI_SHELL_HINGE,          /* each edge resists by itself (Grinspun et al. 2003): cheap; stiffness depends on the mesh, shell.md */
+    FSI_SHELL_SHAPE_OPERATOR  /* the three edges of a triangle together: plate theory with Poisson's effect; nearly twice the cost */
+} fsi_shell_bending;
+
+/* What triangles and segments are made of. Sheets use thickness, segments radius; both may share one material. */
+typedef struct fsi_shell_material {
+    uint32_t cookie;
+    fsi_real density;      /* [kg/m^3], > 0; default 1000 */
+    fsi_real thickness;    /* of triangles, in 2D of segments [m], > 0; default 0.001 */
+    fsi_real radius;       /* of segments, of a round section; of an elliptic one the half axis along the first director [m], > 0; default 0.001 */
+    fsi_real radius_across;/* the other half axis; default 0: as radius */
+    fsi_real young;        /* Young's modulus, along the warp [Pa], > 0; default 1e6 */
+    fsi_real young_weft;   /* across it, triangles only; default 0: as young */
+    fsi_real poisson;      /* warp to weft, triangles; -1 < nu < 0.5; default 0.3 */
+    fsi_real shear;        /* shear modulus [Pa]; default 0: young / (2 (1 + nu)), of the softer direction */
+    fsi_real bend, bend_weft; /* bending stiffness of triangles along warp and weft [N m]; default -1: E t^3 / (12 (1 - nu^2)). Woven cloth bends far
+                                 more easily than that: measured values go here */
+    fsi_real bend_shear;   /* resistance to being twisted, D66 [N m]; default -1: G t^3 / 12 where bend is -1, else (1 - nu)/2 sqrt(bend bend_weft) */
+    fsi_shell_membrane membrane; /* default STVK */
+    fsi_shell_bending bending;   /* default HINGE */
+    int twist;             /* segments resist being twisted, one unknown more each; default 1 */
+    fsi_real damping_mass; /* Rayleigh, alpha [1/s], as if moving through a thick medium; default 0 */
+    fsi_real damping_stiffness; /* beta [s]: damps strain rates; default 0 */
+    fsi_real clearance;    /* nothing comes closer to the middle of sheet or rod than this, beside what the other one asks for: half a
+                              thickness, a radius [m]; default 0. Neighbours that are closer at rest are let be */
+} fsi_shell_material;
+
+/* name, what it is; thickness or radius, density, moduli: shell.md 2 gives the sources */
+#define FSI_SHELL_PRESETS(X) \
+    X(FSI_SHELL_SILK, "silk") X(FSI_SHELL_COTTON, "cotton") X(FSI_SHELL_LEATHER, "leather") X(FSI_SHELL_RUBBER, "rubber sheet") \
+    X(FSI_SHELL_LEAF, "leaf") X(FSI_SHELL_PAPER, "paper") X(FSI_SHELL_STEEL_WIRE, "steel wire") X(FSI_SHELL_SPIDER_SILK, "spider silk")
+#define FSI__SHELL_PRESET_ENUM(name, text) name,
+typedef enum fsi_shell_preset_kind { FSI_SHELL_PRESETS(FSI__SHELL_PRESET_ENUM) FSI_SHELL_PRESET_COUNT } fsi_shell_preset_kind;
+
+FSI_API fsi_shell_material fsi_shell_default_material(void); /* fills every field */
+FSI_API fsi_shell_material fsi_shell_preset(fsi_shell_preset_kind kind); /* a material by physical numbers; the default one for a kind that does not exist */
+FSI_API const char *fsi_shell_preset_name(fsi_shell_preset_kind kind);   /* "silk" ..., "" for one that does not exist */
+
+/* ---- >>description --------------------------------------------------------------------------------------------- */
+
+typedef enum fsi_shell_integrator {
+    FSI_SHELL_BACKWARD_EULER, /* first order, damps what it cannot resolve: robust */
+    FSI_SHELL_BDF2            /* second order, far less damping: flags, swinging, vibration; the first step after a start is backward Euler */
+} fsi_shell_integrator;
+
+/* A fold that rests at an angle of its own. */
+typedef struct fsi_shell_crease {
+    int a, b;             /* an edge of two triangles */
+    fsi_real angle;       /* [rad], in (-pi, pi); 0 flat; positive: the triangle in which a comes before b, and the other one, fold away from the side
+                             its normal points to (their normals spread) */
+    fsi_real stiffness;   /* times that of the uncreased edge, >= 0: paper that was folded is softer there */
+} fsi_shell_crease;
+
+/* How to make one. The caller's arrays are copied. */
+typedef struct fsi_shell_desc {
+    uint32_t cookie;
+    fsi_context *context;            /* default NULL */
+    int dim;                         /* 3 (default) or 2 (z = 0, segments only) */
+    const fsi_vec3 *vertices;        /* vertex_count positions at the start [m] */
+    int vertex_count;
+    const fsi_vec3 *rest;            /* where triangles and segments are free of stress, vertex_count; default NULL: vertices */
+    const int *triangles;            /* 3 * triangle_count indices */
+    int triangle_count;
+    const int *segments;             /* 2 * segment_count indices */
+    int segment_count;
+    const fsi_shell_material *materials; /* material_count of them, copied */
+    int material_count;
+    const int *triangle_material, *segment_material; /* one index each; default NULL: material 0 */
+    const fsi_vec3 *warp;            /* direction of the warp in rest space, one a triangle; default NULL: x, or y where the triangle faces x */
+    const fsi_vec3 *segment_director;/* rest direction of the half axis `radius` of each segment, made normal to it; default NULL: carried along each rod
+                                        without turning */
+    const fsi_real *vertex_mass;     /* added to each vertex [kg], vertex_count; points need it: vertices without an element; default NULL: 0 */
+    const int *joints;               /* 3 * joint_count indices a, b, c: segments ab and bc resist being bent at b. Where exactly two segments meet
+                                        they do so unasked; this is for branching rods */
+    int joint_count;
+    const fsi_shell_crease *creases; /* crease_count folds; default NULL */
+    int crease_count;
+    fsi_vec3 gravity;                /* [m/s^2]; default (0, 0, -9.81) */
+    fsi_shell_integrator integrator; /* default BACKWARD_EULER */
+    int substeps;                    /* of each step, 1 to 1000; default 1 */
+    int max_newton;                  /* Newton steps a substep; what they leave over is flagged in stats.degraded; default 100 */
+    fsi_real tolerance;              /* Newton ends when it would move no vertex farther than tolerance * mean edge; default 1e-3 */
+    int contact;                     /* self-contact and obstacles; 0: everything passes through everything, and it is faster; default 1 */
+    int self_contact;                /* 0: obstacles only; default 1 */
+    fsi_real contact_range;          /* d_hat: repulsion begins at this gap [m]; default 0: 0.15 of the mean edge */
+    fsi_real friction;               /* Coulomb's coefficient between its own parts, 0 to 10; default 0 */
+    fsi_real friction_speed;         /* slower than this counts as sticking [m/s], > 0; default 1e-3 */
+    int friction_iterations;         /* solves a substep, each with the normal forces of the one before, 1 to 20; default 1 */
+    fsi_vec3 wind;                   /* velocity of the air [m/s]; default 0 */
+    fsi_real air_density;            /* [kg/m^3]; triangles feel the air, f = c/2 rho A |u_n| u_n along the normal; default 0: none; air: 1.2 */
+    fsi_real drag;                   /* c of that, 0 to 10; default 1.2 */
+} fsi_shell_desc;
+
+FSI_API fsi_shell_desc fsi_shell_default_desc(void); /* fills every field; set vertices, elements and materials */
+
+/* ---- >>simulator ----------------------------------------------------------------------------------------------- */
+
+/* What the last successful step did. Sums over its substeps unless said otherwise. */
+typedef struct fsi_shell_stats {
+    int substeps, newton;         /* substeps; Newton steps, each a matrix, a factorisation and a search */
+    int halvings, retreats;       /* steps halved by the line search; factorisations repeated with a shifted diagonal */
+    int degraded;                 /* substeps that ended at max_newton: free of intersections, but not in balance */
+    int analyses;                 /* patterns analysed: one at first, and when the contacts couple other vertices */
+    int candidates, contacts;     /* pairs looked at, pairs within range; last substep */
+    double update;                /* longest way of the last Newton step, over the mean edge */
+    double min_gap;               /* smallest distance of two features less what they must keep, over its range; 1 when none is within range; at the end */
+    double contact_stiffness;     /* kappa of the barrier over the mass of a pair [m^2/s^2] */
+    double kinetic_energy, elastic_energy, potential_energy, contact_energy; /* [J] at the end; elastic: springs too; potential: -m g.x, zero at the origin */
+    double momentum[3], angular_momentum[3]; /* of the vertices, about the origin, at the end */
+    double seconds_assembly, seconds_solve, seconds_contact, seconds_search, seconds_other; /* by the clock hook: elements and matrix; factor and solve; pairs,
+                                     their energies and CCD; energies in the line search */
+    size_t bytes;                 /* held through its context */
+    long long allocs;             /* allocations of the context so far */
+} fsi_shell_stats;
+
+/* A simulator. Read everything; write only what is marked. */
+typedef struct fsi_shell {
+    uint32_t cookie;
+    fsi_context *context;         /* never NULL: the desc's, or one of its own */
+    fsi_shell_desc desc;          /* as given, or set since; its arrays are not kept: NULL */
+    int vertex_count, triangle_count, segment_count;
+    const int *triangles, *segments; /* copies of the desc's */
+    fsi_vec3 *position;           /* vertex_count [m]; yours to write between steps (teleport): the next step checks that nothing intersects */
+    fsi_vec3 *velocity;           /* vertex_count [m/s]; yours to write */
+    fsi_vec3 *force;              /* vertex_count, external force [N]; yours to write, kept from step to step */
+    unsigned char *pinned;        /* vertex_count: 1: held; yours to write */
+    fsi_vec3 *target;             /* vertex_count: where a pinned vertex is at the end of the coming step; at first, and after each step in which it was
+                                     not pinned, its position; yours to write */
+    fsi_real *twist;              /* segment_count: turn of the material about the segment [rad], relative to a frame that is carried along without
+                                     turning; yours to write while held */
+    unsigned char *twist_held;    /* segment_count: 1: twist is what you wrote; default 0 */
+    const fsi_vec3 *contact_force;/* vertex_count: of contacts and friction at the end of the last step [N] */
+    const fsi_real *mass;         /* vertex_count [kg] */
+    double time;                  /* seconds simulated */
+    fsi_real mean_edge;           /* at rest [m] */
+    fsi_real contact_range;       /* d_hat in use [m] */
+    fsi_shell_stats stats;
+    void *impl;
+} fsi_shell;
+
+/* Errors: COOKIE; ARGUMENT, NAN (name the field or the element); MESH (an element without length or area at rest; elements that intersect or touch, named);
+   MEMORY; LIMIT. *out is NULL on failure. */
+FSI_API fsi_status fsi_shell_create(fsi_shell **out, const fsi_shell_desc *desc);
+FSI_API void fsi_shell_destroy(fsi_shell *s); /* NULL is fine */
+/* Other settings from now on: start from s->desc. gravity, integrator, substeps, max_newton, tolerance, friction*, wind, air_density and drag may
+   change; other fields are not looked at. Errors: COOKIE, ARGUMENT and NAN (name the field); then nothing has changed. */
+FSI_API fsi_status fsi_shell_set_desc(fsi_shell *s, const fsi_shell_desc *desc);
+/* Why the last call on this simulator failed. */
+FSI_API const fsi_error *fsi_shell_error(const fsi_shell *s);
+
+/* Advances exactly dt seconds. Errors: ARGUMENT (dt); NAN (names vertex and array); MESH (teleported into an intersection, named); CONVERGENCE (pins or
+   obstacles cannot get where they should without an intersection: names a pair in the way); MEMORY; SINGULAR; then nothing has changed. */
+FSI_API fsi_status fsi_shell_step(fsi_shell *s, fsi_real dt);
+/* Rest under gravity, forces, pins and contacts: minimises the energy without inertia, by steps of time that grow, velocities dropped, until no vertex
+   moves farther than tolerance * mean edge in a step of 1000 s, at most max_steps of them. Errors: as step, and CONVERGENCE; then nothing has changed. */
+FSI_API fsi_status fsi_shell_settle(fsi_shell *s, int max_steps);
+
+/* ---- >>obstacles ----------------------------------------------------------------------------------------------- */
+
+/* A mesh of triangles (2D: segments) that nothing passes through, from either side: referenced, not copied; mesh and body must outlive the simulator or
+   be removed first. Every step sweeps it from where the last step left it:
+      by its mesh     to where its mesh is when the step is called
+      by a body       PRESCRIBED: to body->end. COUPLED: where contacts, body->force and body->torque take it, solved together. Outputs of fsi_body are
+                      written when the step has succeeded, for COUPLED also `end`; whoever integrates the pose himself may come out slightly
+                      elsewhere: the next step sweeps the difference. */
+typedef struct fsi_shell_obstacle_desc {
+    uint32_t cookie;
+    const fsi_mesh *mesh;
+    fsi_body *body;          /* default NULL. As the mesh stands when it is added, so it is fixed to body->pose of that moment */
+    fsi_real friction;       /* Coulomb's coefficient, 0 to 10; default 0 */
+    fsi_real clearance;      /* as fsi_shell_material.clearance; default 0 */
+    fsi_vec3 *vertex_force;  /* default NULL; else mesh->source_count entries, written by each step: what it felt, at the end of the step [N] */
+} fsi_shell_obstacle_desc;
+
+FSI_API fsi_shell_obstacle_desc fsi_shell_default_obstacle_desc(void); /* fills every field; set mesh */
+/* *id (NULL ok) names it in calls below. Errors: COOKIE, ARGUMENT, NAN (name the field), MESH (intersects what is there, named), MEMORY. */
+FSI_API fsi_status fsi_shell_add_obstacle(fsi_shell *s, const fsi_shell_obstacle_desc *desc, int *id);
+FSI_API fsi_status fsi_shell_remove_obstacle(fsi_shell *s, int id);
+/* Takes an obstacle for where its mesh, or its body's pose, is now: the next step does not sweep it there, but checks for intersections. */
+FSI_API fsi_status fsi_shell_teleport_obstacle(fsi_shell *s, int id);
+/* What it felt at the end of the last step: force [N], torque about the world's origin [N m]; NULL is fine. */
+FSI_API fsi_status fsi_shell_obstacle_reaction(const fsi_shell *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
+/* Holds a vertex, pinned from now on, where it is relative to an obstacle that is not COUPLED: on its body, or on the closest face of its mesh, as it deforms. */
+FSI_API fsi_status fsi_shell_attach(fsi_shell *s, int vertex, int obstacle);
+FSI_API fsi_status fsi_shell_detach(fsi_shell *s, int vertex); /* neither attached nor pinned any more */
+
+/* ---- >>springs ------------------------------------------------------------------------------------------------- */
+
+/* Between two vertices, a vertex and a point in space, or a vertex and a point of an obstacle (of COUPLED bodies too: a stiff attachment). */
+typedef struct fsi_shell_spring_desc {
+    uint32_t cookie;
+    int vertex;              /* no default */
+    int other;               /* a vertex; default -1: none */
+    int obstacle;            /* id; `anchor` is fixed to it as it stands now; default -1: none */
+    fsi_vec3 anchor;         /* in world axes, where there is no other vertex [m] */
+    fsi_real stiffness;      /* [N/m], > 0; default 100 */
+    fsi_real rest_length;    /* [m], >= 0; default 0 */
+    fsi_real damping;        /* of its length's rate [N s/m], >= 0; default 0 */
+} fsi_shell_spring_desc;
+
+FSI_API fsi_shell_spring_desc fsi_shell_default_spring_desc(void); /* fills every field */
+/* Errors: COOKIE, ARGUMENT, NAN (name the field), MEMORY. */
+FSI_API fsi_status fsi_shell_add_spring(fsi_shell *s, const fsi_shell_spring_desc *desc, int *id);
+FSI_API fsi_status fsi_shell_set_spring(fsi_shell *s, int id, const fsi_shell_spring_desc *desc);  /* other ends, or other numbers */
+FSI_API fsi_status fsi_shell_remove_spring(fsi_shell *s, int id);
+FSI_API fsi_status fsi_shell_spring_force(const fsi_shell *s, int id, fsi_vec3 *force); /* on `vertex`, at the end of the last step [N] */
+
+/* ---- >>looking at it ------------------------------------------------------------------------------------------- */
+
+/* Pairs of an edge and a triangle that pass through each other, its own and obstacles', by exact arithmetic on `position`: 0 as long as contact is on (which
+   it must be for this). What the solver does to keep them apart is not asked. -1: no memory. */
+FSI_API int fsi_shell_count_intersections(fsi_shell *s);
+
+/* A fine mesh that follows the triangles of a coarse one, for rendering: each of its vertices keeps its place on the nearest triangle, by barycentric
+   coordinates, and its distance along a normal that is smooth from triangle to triangle. */
+typedef struct fsi_shell_skin {
+    uint32_t cookie;
+    fsi_context *context;
+    int count;               /* vertices */
+    const int *triangle;     /* count: the triangle that each is fixed to */
+    const double *weight;    /* 3 * count: barycentric coordinates of its second and third corner; distance along the normal [m] */
+    void *impl;
+} fsi_shell_skin;
+/* As the vertices `fine` (count) lie relative to the triangles where s->position is now. Errors: COOKIE, ARGUMENT (no triangles), NAN, MESH, MEMORY. *out is
+   NULL on failure. */
+FSI_API fsi_status fsi_shell_skin_create(fsi_shell_skin **out, const fsi_shell *s, const fsi_vec3 *fine, int count);
+FSI_API void fsi_shell_skin_destroy(fsi_shell_skin *skin); /* NULL is fine */
+/* Where the fine vertices are now: out (count); their normals (count, NULL ok), those of the coarse surface. s: the simulator that it was made with. Allocates
+   nothing. Errors: COOKIE, ARGUMENT. */
+FSI_API fsi_status fsi_shell_skin_update(fsi_shell_skin *skin, const fsi_shell *s, fsi_vec3 *out, fsi_vec3 *normals);
+
+/* State: positions, velocities, twists, frames, history of the integrator, friction, time, where obstacles were. Obstacles, springs, pins and settings are
+   not saved: load into a simulator made alike, after putting meshes (fsi_mesh_set) and bodies back. NULL buffer asks the size. A damaged or
+   foreign buffer is refused, nothing changes. */
+FSI_API fsi_status fsi_shell_save(const fsi_shell *s, void *buffer, size_t capacity, size_t *size);
+FSI_API fsi_status fsi_shell_load(fsi_shell *s, const void *buffer, size_t size);
+/* Hash of what save writes. Equal after equal steps, for any number of threads. */
+FSI_API uint64_t fsi_shell_hash(const fsi_shell *s);
+
+/* Edges, coloured by what pulls them (red) or pushes them (blue); contact forces; obstacles. */
+FSI_API void fsi_shell_debug_draw(const fsi_shell *s, const fsi_debug_draw *draw);
+
+#endif /* FSI_SHELL_H */
+
+/* ==== Stop here if you only want the API. ====================================================================== */
+
+#ifdef FSI_IMPLEMENTATION
+#ifndef FSI_SHELL_IMPLEMENTATION_DONE
+#define FSI_SHELL_IMPLEMENTATION_DONE
+
+#include <stdlib.h>
+
+FSI__STRICT_BEGIN
+
+/* ---- >>small things -------------------------------------------------------------------------------------------- */
+
+FSI_FN void fsi__sh_sub(const double *a, const double *b, double *out) { int k; for (k = 0; k < 3; k++) out[k] = a[k] - b[k]; }
+FSI_FN double fsi__sh_dot(const double *a, const double *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
+FSI_FN double fsi__sh_apart(const double *a, const double *b) { double d[3]; fsi__sh_sub(a, b, d); return sqrt(fsi__sh_dot(d, d)); }
+FSI_FN void fsi__sh_from(fsi_vec3 v, double *out) { out[0] = (double)v.x; out[1] = (double)v.y; out[2] = (double)v.z; }
+FSI_FN fsi_vec3 fsi__sh_to(const double *v) { return fsi_v3((fsi_real)v[0], (fsi_real)v[1], (fsi_real)v[2]); }
+
+static void fsi__sh_cross(const double *a, const double *b, double *out)
+{
+    out[0] = a[1] * b[2] - a[2] * b[1];
+    out[1] = a[2] * b[0] - a[0] * b[2];
+    out[2] = a[0] * b[1] - a[1] * b[0];
+}
+
+static int fsi__sh_is_finite(const double *x, int n)
+{
+    int i;
+    for (i = 0; i < n; i++) if (!fsi_is_finite(x[i])) return 0;
+    return 1;
+}
+
+/* A public number that its owner changed counts from now on; others stay as precise as they are. */
+static int fsi__sh_take(fsi_vec3 shown, double *kept)
+{
+    const fsi_vec3 was = fsi__sh_to(kept);
+    if (!(shown.x < was.x || shown.x > was.x || shown.y < was.y || shown.y > was.y || shown.z < was.z || shown.z > was.z)) return 0;
+    fsi__sh_from(shown, kept);
+    return 1;
+}
+
+/* ---- >>elements ---------------------------------------------------------------------------------------------------
+
+   Energies of single elements, in joules. g gets the gradient, h the Hessian, n x n numbers row by row; each may be NULL. `exact`: the
+   second derivative as it is. Otherwise what is positive semidefinite once `support` [N/m], the element's share of the inertia M / dt^2,
+   is added to its diagonal. */
+
+/* The element's part `rest` of a Hessian, of unknown sign, times the largest share of it that `support` makes up for. */
+static double fsi__shell_bearable(const double *rest, int numbers, double scale, double support)
+{
+    double sum = 0;
+    int i;
+    for (i = 0; i < numbers; i++) sum += rest[i] * rest[i];
+    sum = fabs(scale) * sqrt(sum); /* no eigenvalue is larger than the Frobenius norm */
+    return sum > support ? support / sum : 1;
+}
+
+/* |a c; c b| with eigenvalues below `least` raised to it. */
+static void fsi__shell_raise(double *a, double *b, double *c, double least)
+{
+    const double mean = (*a + *b) / 2, half = (*a - *b) / 2, radius = sqrt(half * half + *c * *c);
+    const double p = mean + radius > least ? mean + radius : least, q = mean - radius > least ? mean - radius : least;
+    const double cosine = radius > 0 ? half / radius : 1, sine = radius > 0 ? *c / radius : 0;
+    *a = (p + q) / 2 + (p - q) / 2 * cosine;
+    *b = (p + q) / 2 - (p - q) / 2 * cosine;
+    *c = (p - q) / 2 * sine;
+}
+
+/* ---- >>membrane */
+
+/* A triangle at rest. `inverse` takes its sides p0p1, p0p2 to the frame of the warp: F = [x1 - x0, x2 - x0] inverse. */
+typedef struct fsi__shell_membrane {
+    double inverse[4];
+    double volume;                 /* thickness * area [m^3] */
+    double c11, c22, c12, c66;     /* St. Venant-Kirchhoff, plane stress [Pa] */
+    int neo_hookean;
+    double mu, lambda;             /* neo-Hookean [Pa] */
+} fsi__shell_membrane;
+
+/* Unit axes of a triangle's plane, the first along the warp as far as it lies in it. 0: the triangle has no area. */
+static int fsi__shell_axes(const double *x, const double warp[3], double first[3], double second[3], double *area)
+{
+    double u[3], v[3], n[3], along, length, size;
+    int i;
+    fsi__sh_sub(x + 3, x, u);
+    fsi__sh_sub(x + 6, x, v);
+    fsi__sh_cross(u, v, n);
+    length = sqrt(fsi__sh_dot(n, n));
+    if (!(length > 1e-13 * (fsi__sh_dot(u, u) + fsi__sh_dot(v, v)))) return 0;
+    *area = length / 2;
+    for (i = 0; i < 3; i++) n[i] /= length;
+    along = fsi__sh_dot(warp, n);
+    for (i = 0; i < 3; i++) first[i] = warp[i] - along * n[i];
+    size = fsi__sh_dot(warp, warp);
+    if (!(size > 0) || !(fsi__sh_dot(first, first) > 1e-12 * size)) for (i = 0; i < 3; i++) first[i] = u[i];
+    length = sqrt(fsi__sh_dot(first, first));
+    for (i = 0; i < 3; i++) first[i] /= length;
+    fsi__sh_cross(n, first, second);
+    return 1;
+}
+
+static int fsi__shell_membrane_rest(fsi__shell_membrane *m, const double *rest, const double warp[3], double thickness)
+{
+    double a[3], b[3], u[3], v[3], area, det;
+    if (!fsi__shell_axes(rest, warp, a, b, &area)) return 0;
+    fsi__sh_sub(rest + 3, rest, u);
+    fsi__sh_sub(rest + 6, rest, v);
+    det = 2 * area;
+    m->inverse[0] = fsi__sh_dot(v, b) / det;
+    m->inverse[1] = -fsi__sh_dot(v, a) / det;
+    m->inverse[2] = -fsi__sh_dot(u, b) / det;
+    m->inverse[3] = fsi__sh_dot(u, a) / det;
+    m->volume = thickness * area;
+    return 1;
+}
+
+/* F's columns f, and d: F = sum x_i d_i^T. */
+static void fsi__shell_strain(const fsi__shell_membrane *m, const double *x, double f[2][3], double d[3][2])
+{
+    int a, k;
+    for (k = 0; k < 2; k++) {
+        d[1][k] = m->inverse[k];
+        d[2][k] = m->inverse[2 + k];
+        d[0][k] = -d[1][k] - d[2][k];
+        for (a = 0; a < 3; a++) f[k][a] = (x[3 + a] - x[a]) * d[1][k] + (x[6 + a] - x[a]) * d[2][k];
+    }
+}
+
+/* From derivatives to F, P = dW/dF (by columns) and the 6 x 6 matrix of second ones, to those to the corners. */
+static void fsi__shell_from_strain(double volume, double d[3][2], double p[2][3], const double *c, double *g, double *h)
+{
+    int i, j, a, b;
+    for (i = 0; g && i < 3; i++) for (a = 0; a < 3; a++) g[3 * i + a] = volume * (d[i][0] * p[0][a] + d[i][1] * p[1][a]);
+    for (i = 0; h && i < 3; i++) for (j = 0; j < 3; j++) {
+        const double s00 = volume * d[i][0] * d[j][0], s01 = volume * d[i][0] * d[j][1], s10 = volume * d[i][1] * d[j][0], s11 = volume * d[i][1] * d[j][1];
+        for (a = 0; a < 3; a++) for (b = 0; b < 3; b++) h[9 * (3 * i + a) + 3 * j + b] = s00 * c[6 * a + b] + s01 * c[6 * a + 3 + b] + s10 * c[6 * (3 + a) + b] + s11 * c[6 * (3 + a) + 3 + b];
+    }
+}
+
+/* St. Venant-Kirchhoff: E = (F^T F - 1)/2, S = C E, P = F S; second derivative: F S of dE, and dF S, of which compression alone could make it indefinite. */
+static double fsi__shell_stvk(const fsi__shell_membrane *m, const double *x, double *g, double *h, int exact, double support)
+{
+    double f[2][3], d[3][2], p[2][3], c[36];
+    double e11, e22, e12, s11, s22, s12;
+    int a, b;
+    fsi__shell_strain(m, x, f, d);
+    e11 = (fsi__sh_dot(f[0], f[0]) - 1) / 2;
+    e22 = (fsi__sh_dot(f[1], f[1]) - 1) / 2;
+    e12 = fsi__sh_dot(f[0], f[1]) / 2;
+    s11 = m->c11 * e11 + m->c12 * e22;
+    s22 = m->c22 * e22 + m->c12 * e11;
+    s12 = 2 * m->c66 * e12;
+    for (a = 0; a < 3; a++) {
+        p[0][a] = s11 * f[0][a] + s12 * f[1][a];
+        p[1][a] = s12 * f[0][a] + s22 * f[1][a];
+    }
+    if (h) {
+        if (!exact) { /* eigenvalues of volume D S D^T may be as low as -support: those of S as low as that over volume |D|^2 */
+            const double size = m->volume * (d[0][0] * d[0][0] + d[0][1] * d[0][1] + d[1][0] * d[1][0] + d[1][1] * d[1][1] + d[2][0] * d[2][0] + d[2][1] * d[2][1]);
+            fsi__shell_raise(&s11, &s22, &s12, -support / size);
+        }
+        for (a = 0; a < 3; a++) for (b = 0; b < 3; b++) {
+            c[6 * a + b] = m->c11 * f[0][a] * f[0][b] + m->c66 * f[1][a] * f[1][b] + (a == b ? s11 : 0);
+            c[6 * (3 + a) + 3 + b] = m->c22 * f[1][a] * f[1][b] + m->c66 * f[0][a] * f[0][b] + (a == b ? s22 : 0);
+            c[6 * a + 3 + b] = m->c12 * f[0][a] * f[1][b] + m->c66 * f[1][a] * f[0][b] + (a == b ? s12 : 0);
+            c[6 * (3 + b) + a] = c[6 * a + 3 + b];
+        }
+    }
+    fsi__shell_from_strain(m->volume, d, p, c, g, h);
+    return m->volume * ((m->c11 * e11 * e11 + m->c22 * e22 * e22) / 2 + m->c12 * e11 * e22 + 2 * m->c66 * e12 * e12);
+}
+
+/* Stable neo-Hookean (after Smith et al. 2018): W = mu/2 (tr F^T F - 2) - mu (J - 1) + lambda/2 (J - 1)^2, J = |f0 x f1|; lambda that of plane
+   stress, plus mu, so that small strains meet Hooke's law. With n the unit normal, da, db the columns of dF, f' = dW/dJ:
+      d^2 J = 2 n.(da x db) within the plane,  J (da.n, db.n) C^-1 (da.n, db.n)^T across it:
+   eigenvalues of the first are 1 and -1, so mu and f' between -mu and mu leave it positive. */
+static double fsi__shell_neo_hookean(const fsi__shell_membrane *m, const double *x, double *g, double *h, int exact)
+{
+    double f[2][3], d[3][2], p[2][3], c[36], n[3], j[2][3], area, slope, within;
+    double across[3] = { 0, 0, 0 };
+    int a, b, k;
+    fsi__shell_strain(m, x, f, d);
+    fsi__sh_cross(f[0], f[1], n);
+    area = sqrt(fsi__sh_dot(n, n));
+    for (a = 0; a < 3; a++) n[a] = area > 1e-150 ? n[a] / area : 0;
+    fsi__sh_cross(f[1], n, j[0]);
+    fsi__sh_cross(n, f[0], j[1]);
+    slope = -m->mu + m->lambda * (area - 1);
+    for (k = 0; k < 2; k++) for (a = 0; a < 3; a++) p[k][a] = m->mu * f[k][a] + slope * j[k][a];
+    if (h) {
+        within = exact ? slope : slope > m->mu ? m->mu : slope < -m->mu ? -m->mu : slope;
+        if (area > 1e-12) {
+            across[0] = slope * fsi__sh_dot(f[1], f[1]) / area;
+            across[1] = slope * fsi__sh_dot(f[0], f[0]) / area;
+            across[2] = -slope * fsi__sh_dot(f[0], f[1]) / area;
+        }
+        if (!exact) fsi__shell_raise(&across[0], &across[1], &across[2], -m->mu);
+        for (a = 0; a < 3; a++) for (b = 0; b < 3; b++) {
+            const double cross = a == b ? 0 : ((b - a + 3) % 3 == 1 ? -n[3 - a - b] : n[3 - a - b]); /* [n]x */
+            for (k = 0; k < 2; k++) c[6 * (3 * k + a) + 3 * k + b] = (a == b ? m->mu : 0) + m->lambda * j[k][a] * j[k][b] + across[k] * n[a] * n[b];
+            c[6 * a + 3 + b] = m->lambda * j[0][a] * j[1][b] + across[2] * n[a] * n[b] - within * cross;
+            c[6 * (3 + b) + a] = c[6 * a + 3 + b];
+        }
+    }
+    fsi__shell_from_strain(m->volume, d, p, c, g, h);
+    return m->volume * (m->mu / 2 * (fsi__sh_dot(f[0], f[0]) + fsi__sh_dot(f[1], f[1]) - 2) - m->mu * (area - 1) + m->lambda / 2 * (area - 1) * (area - 1));
+}
+
+static double fsi__shell_membrane_energy(const fsi__shell_membrane *m, const double *x, double *g, double *h, int exact, double support)
+{
+    return m->neo_hookean ? fsi__shell_neo_hookean(m, x, g, h, exact) : fsi__shell_stvk(m, x, g, h, exact, support);
+}
+
+/* ---- >>bending */
+
+/* What one triangle, x0, x1 and p, adds to the derivatives of the angle at its side e = x1 - x0 (coupling.md 6.2). With N = turn e x w, w = p - x0,
+   A = N/|N|^2, u = e/|e|:  d theta = -sum c_i A.dx_i,  c = (p - x1).u, -(p - x0).u, |e|. */
+static void fsi__shell_angle_side(const double *e, const double *u, double l, const double *w, const double *n, double turn, const int at[3], double *g, double *h)
+{
+    const double q = fsi__sh_dot(n, n), along = fsi__sh_dot(w, u), c[3] = { along - l, -along, l };
+    double a[3], t[3], dc[3][3][3], dn[3][3][3], da[3][3][3];
+    int i, j, k, r;
+    for (k = 0; k < 3; k++) {
+        a[k] = n[k] / q;
+        t[k] = (w[k] - along * u[k]) / l;
+    }
+    for (i = 0; i < 3; i++) for (k = 0; k < 3; k++) g[3 * at[i] + k] -= c[i] * a[k];
+    if (!h) return;
+    for (k = 0; k < 3; k++) { /* dc_i to x0, x1, p */
+        dc[0][0][k] = -t[k];
+        dc[0][1][k] = t[k] - u[k];
+        dc[0][2][k] = u[k];
+        dc[1][0][k] = u[k] + t[k];
+        dc[1][1][k] = -t[k];
+        dc[1][2][k] = -u[k];
+        dc[2][0][k] = -u[k];
+        dc[2][1][k] = u[k];
+        dc[2][2][k] = 0;
+    }
+    for (k = 0; k < 3; k++) for (r = 0; r < 3; r++) { /* dN to x1: -turn [w]x, to p: turn [e]x */
+        const int third = 3 - k - r, sign = k == r ? 0 : (r - k + 3) % 3 == 1 ? -1 : 1;
+        dn[1][k][r] = sign ? -turn * sign * w[third] : 0;
+        dn[2][k][r] = sign ? turn * sign * e[third] : 0;
+        dn[0][k][r] = -dn[1][k][r] - dn[2][k][r];
+    }
+    for (j = 0; j < 3; j++) for (r = 0; r < 3; r++) { /* dA = (1 - 2 N N^T / q) dN / q */
+        const double m = 2 * (a[0] * dn[j][0][r] + a[1] * dn[j][1][r] + a[2] * dn[j][2][r]);
+        for (k = 0; k < 3; k++) da[j][k][r] = dn[j][k][r] / q - a[k] * m;
+    }
+    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) for (k = 0; k < 3; k++) for (r = 0; r < 3; r++)
+        h[12 * (3 * at[i] + k) + 3 * at[j] + r] -= a[k] * dc[i][j][r] + c[i] * da[j][k][r];
+}
+
+/* The angle between the triangles x0 x1 x2 and x1 x0 x3 about their edge, in (-pi, pi]: 0 flat, positive when their normals spread. 0, without
+   derivatives, where a triangle has no area. */
+static double fsi__shell_angle(const double *x, double *g, double *h)
+{
+    static const int first[3] = { 0, 1, 2 }, second[3] = { 0, 1, 3 };
+    double e[3], u[3], p[3], q[3], n[3], m[3], c[3], l;
+    int i, j;
+    fsi__sh_sub(x + 3, x, e);
+    fsi__sh_sub(x + 6, x, p);
+    fsi__sh_sub(x + 9, x, q);
+    fsi__sh_cross(e, p, n);
+    fsi__sh_cross(q, e, m);
+    fsi__sh_cross(n, m, c);
+    l = sqrt(fsi__sh_dot(e, e));
+    if (g) memset(g, 0, 12 * sizeof *g);
+    if (h) memset(h, 0, 144 * sizeof *h);
+    if (!(fsi__sh_dot(n, n) > 1e-280) || !(fsi__sh_dot(m, m) > 1e-280)) return 0;
+    if (g) {
+        for (i = 0; i < 3; i++) u[i] = e[i] / l;
+        fsi__shell_angle_side(e, u, l, p, n, 1, first, g, h);
+        fsi__shell_angle_side(e, u, l, q, m, -1, second, g, h);
+    }
+    for (i = 0; h && i < 12; i++) for (j = 0; j < i; j++) h[12 * i + j] = h[12 * j + i] = (h[12 * i + j] + h[12 * j + i]) / 2;
+    return fsi_atan2(fsi__sh_dot(c, e) / l, fsi__sh_dot(n, m));
+}
+
+/* theta - rest, the short way round. */
+FSI_FN double fsi__shell_turn(double angle, double rest)
+{
+    const double w = angle - rest;
+    return w > FSI_PI ? w - 2 * FSI_PI : w <= -FSI_PI ? w + 2 * FSI_PI : w;
+}
+
+/* W = k/2 w^2. */
+static double fsi__shell_hinge(double k, double rest, const double *x, double *g, double *h, int exact, double support)
+{
+    double slope[12], second[144];
+    const double w = fsi__shell_turn(fsi__shell_angle(x, g || h ? slope : NULL, h ? second : NULL), rest);
+    int i, j;
+    for (i = 0; g && i < 12; i++) g[i] = k * w * slope[i];
+    if (h) {
+        const double share = k * w * (exact ? 1 : fsi__shell_bearable(second, 144, k * w, support));
+        for (i = 0; i < 12; i++) for (j = 0; j < 12; j++) h[12 * i + j] = k * slope[i] * slope[j] + share * second[12 * i + j];
+    }
+    return k / 2 * w * w;
+}
+
+/* A triangle p0 p1 p2 with what is beside it: q_i across the side opposite p_i. Its three angles make its shape operator,
+      kappa = sum over sides w_e c_e n_e n_e^T,  c_e = l_e h_e / ((h_e + h'_e) A),  W = A/2 kappa^T D kappa = 1/2 w^T Q w
+   with h, h' the heights over the side here and there, n_e its normal in the plane (coupling.md 6.2; D by Voigt, 11, 22, 2 * 12). Where nothing is
+   beside it the moment is 0: W is the least over that angle, Q is condensed. */
+typedef struct fsi__shell_plate { double q[9], rest[3]; int missing; } fsi__shell_plate;
+
+static const int fsi__shell_flap[3][4] = { { 1, 2, 0, 3 }, { 2, 0, 1, 4 }, { 0, 1, 2, 5 } }; /* a side's hinge */
+
+static double fsi__shell_height(const double *a, const double *b, const double *p)
+{
+    double e[3], w[3], n[3];
+    fsi__sh_sub(b, a, e);
+    fsi__sh_sub(p, a, w);
+    fsi__sh_cross(e, w, n);
+    return sqrt(fsi__sh_dot(n, n) / fsi__sh_dot(e, e));
+}
+
+static void fsi__shell_condense(double *q, int k)
+{
+    double row[3], pivot = q[4 * k];
+    int i, j;
+    for (i = 0; i < 3; i++) row[i] = q[3 * k + i];
+    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) q[3 * i + j] = i == k || j == k || !(pivot > 0) ? (i == k || j == k ? 0 : q[3 * i + j]) : q[3 * i + j] - row[i] * row[j] / pivot;
+}
+
+static void fsi__shell_gather_flap(const double *x, int e, double *flap)
+{
+    int k;
+    for (k = 0; k < 4; k++) memcpy(flap + 3 * k, x + 3 * fsi__shell_flap[e][k], 3 * sizeof *flap);
+}
+
+static void fsi__shell_plate_rest(fsi__shell_plate *p, const double *rest, int missing, const double warp[3], const double d[4])
+{
+    double a[3], b[3], area = 0, v[3][3];
+    int e, i;
+    memset(p, 0, sizeof *p);
+    p->missing = missing;
+    if (!fsi__shell_axes(rest, warp, a, b, &area)) return;
+    for (e = 0; e < 3; e++) {
+        const double *x0 = rest + 3 * fsi__shell_flap[e][0], *x1 = rest + 3 * fsi__shell_flap[e][1];
+        const double here = fsi__shell_height(x0, x1, rest + 3 * e), there = missing >> e & 1 ? here : fsi__shell_height(x0, x1, rest + 3 * (3 + e));
+        double s[3], n[2], l, c, flap[12];
+        fsi__sh_sub(x1, x0, s);
+        l = sqrt(fsi__sh_dot(s, s));
+        n[0] = fsi__sh_dot(s, b) / l;
+        n[1] = -fsi__sh_dot(s, a) / l;
+        c = l * here / ((here + there) * area);
+        v[e][0] = c * n[0] * n[0];
+        v[e][1] = c * n[1] * n[1];
+        v[e][2] = 2 * c * n[0] * n[1];
+        fsi__shell_gather_flap(rest, e, flap);
+        p->rest[e] = missing >> e & 1 ? 0 : fsi__shell_angle(flap, NULL, NULL);
+    }
+    for (e = 0; e < 3; e++) for (i = 0; i < 3; i++)
+        p->q[3 * e + i] = area * (d[0] * v[e][0] * v[i][0] + d[1] * v[e][1] * v[i][1] + d[2] * (v[e][0] * v[i][1] + v[e][1] * v[i][0]) + d[3] * v[e][2] * v[i][2]);
+    for (e = 0; e < 3; e++) if (missing >> e & 1) fsi__shell_condense(p->q, e);
+}
+
+static double fsi__shell_plate_energy(const fsi__shell_plate *p, const double *x, double *g, double *h, int exact, double support)
+{
+    double w[3], moment[3], slope[3][12], second[144], spread[3][18], sum = 0;
+    int e, f, i, j;
+    if (h) memset(h, 0, 324 * sizeof *h);
+    for (e = 0; e < 3; e++) {
+        double flap[12];
+        fsi__shell_gather_flap(x, e, flap);
+        w[e] = p->missing >> e & 1 ? 0 : fsi__shell_turn(fsi__shell_angle(flap, g || h ? slope[e] : NULL, NULL), p->rest[e]);
+        if (p->missing >> e & 1) memset(slope[e], 0, sizeof slope[e]);
+        for (i = 0; i < 18; i++) spread[e][i] = 0;
+        for (i = 0; (g || h) && i < 12; i++) spread[e][3 * fsi__shell_flap[e][i / 3] + i % 3] = slope[e][i];
+    }
+    for (e = 0; e < 3; e++) {
+        moment[e] = p->q[3 * e] * w[0] + p->q[3 * e + 1] * w[1] + p->q[3 * e + 2] * w[2];
+        sum += moment[e] * w[e] / 2;
+    }
+    for (i = 0; g && i < 18; i++) g[i] = moment[0] * spread[0][i] + moment[1] * spread[1][i] + moment[2] * spread[2][i];
+    for (e = 0; h && e < 3; e++) {
+        double row[18], flap[12], share;
+        for (i = 0; i < 18; i++) for (row[i] = 0, f = 0; f < 3; f++) row[i] += p->q[3 * e + f] * spread[f][i];
+        for (i = 0; i < 18; i++) for (j = 0; j < 18; j++) h[18 * i + j] += spread[e][i] * row[j];
+        if (p->missing >> e & 1) continue;
+        fsi__shell_gather_flap(x, e, flap);
+        fsi__shell_angle(flap, slope[e], second);
+        share = moment[e] * (exact ? 1 : fsi__shell_bearable(second, 144, moment[e], support / 3));
+        for (i = 0; i < 12; i++) for (j = 0; j < 12; j++) h[18 * (3 * fsi__shell_flap[e][i / 3] + i % 3) + 3 * fsi__shell_flap[e][j / 3] + j % 3] += share * second[12 * i + j];
+    }
+    return sum;
+}
+
+/* ---- >>rods */
+
+/* W = EA/2 (l/rest - 1)^2 rest (coupling.md 6.3). */
+static double fsi__shell_stretch(double ea, double rest, const double *x, double *g, double *h, int exact)
+{
+    double d[3], l, across;
+    int a, b;
+    fsi__sh_sub(x + 3, x, d);
+    l = sqrt(fsi__sh_dot(d, d));
+    for (a = 0; a < 3; a++) d[a] = l > 0 ? d[a] / l : 0;
+    across = l > 0 ? ea * (1 / rest - 1 / l) : 0;
+    if (!exact && across < 0) across = 0;
+    for (a = 0; g && a < 3; a++) {
+        g[3 + a] = ea * (l / rest - 1) * d[a];
+        g[a] = -g[3 + a];
+    }
+    for (a = 0; h && a < 3; a++) for (b = 0; b < 3; b++) {
+        const double v = ea / rest * d[a] * d[b] + across * ((a == b ? 1 : 0) - d[a] * d[b]);
+        h[6 * a + b] = h[6 * (3 + a) + 3 + b] = v;
+        h[6 * a + 3 + b] = h[6 * (3 + a) + b] = -v;
+    }
+    return ea / 2 * (l / rest - 1) * (l / rest - 1) * rest;
+}
+
+/* From derivatives to the two edges e = x1 - x0, f = x2 - x1 (6, 6 x 6, in rows of `width`) to those to the three points. */
+static void fsi__shell_from_edges(const double *g6, const double *h6, int width, double *g, double *h, int wide)
+{
+    static const int sign[3][2] = { { -1, 0 }, { 1, -1 }, { 0, 1 } };
+    int i, j, p, q, a, b;
+    for (i = 0; g && i < 3; i++) for (a = 0; a < 3; a++) g[3 * i + a] = sign[i][0] * g6[a] + sign[i][1] * g6[3 + a];
+    for (i = 0; h && i < 3; i++) for (j = 0; j < 3; j++) for (a = 0; a < 3; a++) for (b = 0; b < 3; b++) {
+        double v = 0;
+        for (p = 0; p < 2; p++) for (q = 0; q < 2; q++) if (sign[i][p] && sign[j][q]) v += sign[i][p] * sign[j][q] * h6[width * (3 * p + a) + 3 * q + b];
+        h[wide * (3 * i + a) + 3 * j + b] = v;
+    }
+}
+
+/* Two edges that meet: lengths, unit tangents, chi = 1 + te.tf (held above 0), and the curvature binormal kb = 2 te x tf / chi, of size 2 tan(angle / 2). */
+typedef struct fsi__shell_bent { double le, lf, te[3], tf[3], chi, kb[3]; } fsi__shell_bent;
+
+static fsi__shell_bent fsi__shell_bent_at(const double *x)
+{
+    fsi__shell_bent b;
+    int a;
+    fsi__sh_sub(x + 3, x, b.te);
+    fsi__sh_sub(x + 6, x + 3, b.tf);
+    b.le = sqrt(fsi__sh_dot(b.te, b.te));
+    b.lf = sqrt(fsi__sh_dot(b.tf, b.tf));
+    if (!(b.le > 1e-150)) b.le = 1e-150;
+    if (!(b.lf > 1e-150)) b.lf = 1e-150;
+    for (a = 0; a < 3; a++) {
+        b.te[a] /= b.le;
+        b.tf[a] /= b.lf;
+    }
+    b.chi = 1 + fsi__sh_dot(b.te, b.tf);
+    if (!(b.chi > 1e-12)) b.chi = 1e-12;
+    fsi__sh_cross(b.te, b.tf, b.kb);
+    for (a = 0; a < 3; a++) b.kb[a] *= 2 / b.chi;
+    return b;
+}
+
+FSI_FN double fsi__shell_skew(const double *v, int a, int b) /* ([v]x)_ab */
+{
+    return a == b ? 0 : (b - a + 3) % 3 == 1 ? -v[3 - a - b] : v[3 - a - b];
+}
+
+/* d kb to e and f: (-2 [tf]x - kb tf^T)(1 - te te^T) / (chi |e|),  (2 [te]x - kb te^T)(1 - tf tf^T) / (chi |f|). */
+static void fsi__shell_bent_slope(const fsi__shell_bent *b, double j[3][6])
+{
+    int a, c, k;
+    for (a = 0; a < 3; a++) {
+        double e[3], f[3], along_e, along_f;
+        for (k = 0; k < 3; k++) {
+            e[k] = -2 * fsi__shell_skew(b->tf, a, k) - b->kb[a] * b->tf[k];
+            f[k] = 2 * fsi__shell_skew(b->te, a, k) - b->kb[a] * b->te[k];
+        }
+        along_e = fsi__sh_dot(e, b->te);
+        along_f = fsi__sh_dot(f, b->tf);
+        for (c = 0; c < 3; c++) {
+            j[a][c] = (e[c] - along_e * b->te[c]) / (b->chi * b->le);
+            j[a][3 + c] = (f[c] - along_f * b->tf[c]) / (b->chi * b->lf);
+        }
+    }
+}
+
+/* Second derivative of c = te.tf to e, f, and the first. */
+static void fsi__shell_cosine(const fsi__shell_bent *b, double *g, double *h)
+{
+    const double c = b->chi - 1;
+    double p[3], q[3];
+    int i, j;
+    for (i = 0; i < 3; i++) {
+        p[i] = b->tf[i] - c * b->te[i];
+        q[i] = b->te[i] - c * b->tf[i];
+        g[i] = p[i] / b->le;
+        g[3 + i] = q[i] / b->lf;
+    }
+    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) {
+        const double one = i == j ? 1 : 0;
+        h[6 * i + j] = -(b->te[i] * p[j] + p[i] * b->te[j] + c * (one - b->te[i] * b->te[j])) / (b->le * b->le);
+        h[6 * (3 + i) + 3 + j] = -(b->tf[i] * q[j] + q[i] * b->tf[j] + c * (one - b->tf[i] * b->tf[j])) / (b->lf * b->lf);
+        h[6 * i + 3 + j] = h[6 * (3 + j) + i] = (one - b->te[i] * b->te[j] - b->tf[i] * b->tf[j] + c * b->te[i] * b->tf[j]) / (b->le * b->lf);
+    }
+}
+
+/* A bend without twist: W = b/2 (|kb| - rest)^2, with |kb| rounded off within a thousandth of rest, where it has a kink:
+   W = b/2 (u + rest^2 - 2 rest r),  u = |kb|^2 = 4 (1 - c)/(1 + c),  r = sqrt(u + (rest/1000)^2). */
+static double fsi__shell_bend(double stiffness, double rest, const double *x, double *g, double *h, int exact)
+{
+    const fsi__shell_bent b = fsi__shell_bent_at(x);
+    const double u = fsi__sh_dot(b.kb, b.kb), r = sqrt(u + 1e-6 * rest * rest), ratio = rest > 0 ? rest / r : 0;
+    double g6[6], h6[36], j[3][6], pull[6];
+    int i, k, a;
+    fsi__shell_bent_slope(&b, j);
+    for (i = 0; i < 6; i++) {
+        pull[i] = b.kb[0] * j[0][i] + b.kb[1] * j[1][i] + b.kb[2] * j[2][i];
+        g6[i] = stiffness * (1 - ratio) * pull[i];
+    }
+    if (h && exact) {
+        const double chi = b.chi, du = -8 / (chi * chi), ddu = 16 / (chi * chi * chi), slope = stiffness / 2 * (1 - ratio), second = rest > 0 ? stiffness / 4 * rest / (r * r * r) : 0;
+        double c1[6], c2[36];
+        fsi__shell_cosine(&b, c1, c2);
+        for (i = 0; i < 6; i++) for (k = 0; k < 6; k++) h6[6 * i + k] = (second * du * du + slope * ddu) * c1[i] * c1[k] + slope * du * c2[6 * i + k];
+    } else if (h) { /* along kb the full stiffness, across it what is left of it */
+        const double across = ratio < 1 ? stiffness * (1 - ratio) : 0, along = u > 0 ? (stiffness - across) / u : 0;
+        for (i = 0; i < 6; i++) for (k = 0; k < 6; k++) {
+            h6[6 * i + k] = along * pull[i] * pull[k];
+            for (a = 0; a < 3; a++) h6[6 * i + k] += across * j[a][i] * j[a][k];
+        }
+    }
+    fsi__shell_from_edges(g6, h6, 6, g, h, 9);
+    return stiffness / 2 * (u + rest * rest - 2 * rest * r);
+}
+
+/* Material frames (Bergou et al. 2008, 2010): each segment has a reference frame, tangent and director, that is carried along without turning about the
+   tangent; the material is turned against it by theta. */
+typedef struct fsi__shell_frame { double tangent[3], director[3]; } fsi__shell_frame;
+
+/* v, turned by the smallest rotation that takes a to b: (a.b) v + (a x b) x v + (a x b)((a x b).v)/(1 + a.b). */
+static void fsi__shell_transport(const double *a, const double *b, double *v)
+{
+    double n[3], w[3], c = 1 + fsi__sh_dot(a, b), d;
+    int i;
+    fsi__sh_cross(a, b, n);
+    fsi__sh_cross(n, v, w);
+    if (!(c > 1e-12)) return; /* the way back: any axis across will do, the director's own leaves it */
+    d = fsi__sh_dot(n, v) / c;
+    for (i = 0; i < 3; i++) v[i] = (c - 1) * v[i] + w[i] + d * n[i];
+}
+
+static void fsi__shell_frame_to(fsi__shell_frame *f, const double *tangent)
+{
+    double along, length;
+    int i;
+    fsi__shell_transport(f->tangent, tangent, f->director);
+    memcpy(f->tangent, tangent, sizeof f->tangent);
+    along = fsi__sh_dot(f->director, tangent);
+    for (i = 0; i < 3; i++) f->director[i] -= along * tangent[i];
+    length = sqrt(fsi__sh_dot(f->director, f->director));
+    for (i = 0; i < 3; i++) f->director[i] /= length;
+}
+
+static void fsi__shell_tangent(const double *a, const double *b, double *t)
+{
+    double l;
+    int i;
+    fsi__sh_sub(b, a, t);
+    l = sqrt(fsi__sh_dot(t, t));
+    for (i = 0; i < 3; i++) t[i] = l > 0 ? t[i] / l : i == 0;
+}
+
+static void fsi__shell_frame_transport(fsi__shell_frame *f, const double *a, const double *b)
+{
+    double t[3];
+    fsi__shell_tangent(a, b, t);
+    fsi__shell_frame_to(f, t);
+}
+
+/* The director: hint as far as it is across the segment, else an axis. */
+static fsi__shell_frame fsi__shell_frame_make(const double *a, const double *b, const double *hint)
+{
+    fsi__shell_frame f;
+    double along, length = 0;
+    int i, k;
+    fsi__shell_tangent(a, b, f.tangent);
+    for (k = 0; k < 4 && !(length > 1e-3); k++) {
+        for (i = 0; i < 3; i++) f.director[i] = k == 0 ? hint[i] : i == k - 1;
+        length = sqrt(fsi__sh_dot(f.director, f.director));
+        for (i = 0; length > 0 && i < 3; i++) f.director[i] /= length;
+        along = fsi__sh_dot(f.director, f.tangent);
+        for (i = 0; i < 3; i++) f.director[i] -= along * f.tangent[i];
+        length = sqrt(fsi__sh_dot(f.director, f.director));
+    }
+    for (i = 0; i < 3; i++) f.director[i] /= length;
+    return f;
+}
+
+/* Where two segments of a rod meet. */
+typedef struct fsi__shell_joint {
+    double length;             /* half of both, at rest [m] */
+    double bend[2], twist;     /* EI against kappa_1, kappa_2; GJ [N m^2] */
+    double rest_curvature[2], rest_twist;
+} fsi__shell_joint;
+
+/* What is known of a joint: the bent edges, their material directors, curvatures and twist. */
+typedef struct fsi__shell_twisted { fsi__shell_bent b; double m1e[3], m2e[3], m1f[3], m2f[3], kappa[2], twist; } fsi__shell_twisted;
+
+/* The angle about f's tangent from e's director, carried over, to f's; on the branch nearest to `reference`. */
+static double fsi__shell_frames_twist(const fsi__shell_frame *e, const fsi__shell_frame *f, double reference)
+{
+    double v[3], n[3], angle;
+    memcpy(v, e->director, sizeof v);
+    fsi__shell_transport(e->tangent, f->tangent, v);
+    fsi__sh_cross(v, f->director, n);
+    angle = fsi_atan2(fsi__sh_dot(n, f->tangent), fsi__sh_dot(v, f->director));
+    return angle + 2 * FSI_PI * floor((reference - angle) / (2 * FSI_PI) + 0.5);
+}
+
+static double fsi__shell_joint_twist(const fsi__shell_frame frame[2], double reference, const double *x)
+{
+    fsi__shell_frame e = frame[0], f = frame[1];
+    fsi__shell_frame_transport(&e, x, x + 3);
+    fsi__shell_frame_transport(&f, x + 3, x + 6);
+    return fsi__shell_frames_twist(&e, &f, reference);
+}
+
+static void fsi__shell_directors(const fsi__shell_frame *f, double theta, double *m1, double *m2)
+{
+    double d2[3], s, c;
+    int i;
+    fsi_sincos(theta, &s, &c);
+    fsi__sh_cross(f->tangent, f->director, d2);
+    for (i = 0; i < 3; i++) {
+        m1[i] = c * f->director[i] + s * d2[i];
+        m2[i] = -s * f->director[i] + c * d2[i];
+    }
+}
+
+static fsi__shell_twisted fsi__shell_twisted_at(const fsi__shell_frame frame[2], double reference, const double *x, const double *theta)
+{
+    fsi__shell_twisted t;
+    fsi__shell_frame e = frame[0], f = frame[1];
+    int i;
+    t.b = fsi__shell_bent_at(x);
+    fsi__shell_frame_to(&e, t.b.te);
+    fsi__shell_frame_to(&f, t.b.tf);
+    fsi__shell_directors(&e, theta[0], t.m1e, t.m2e);
+    fsi__shell_directors(&f, theta[1], t.m1f, t.m2f);
+    t.kappa[0] = t.kappa[1] = 0;
+    for (i = 0; i < 3; i++) {
+        t.kappa[0] += (t.m2e[i] + t.m2f[i]) * t.b.kb[i] / 2;
+        t.kappa[1] -= (t.m1e[i] + t.m1f[i]) * t.b.kb[i] / 2;
+    }
+    t.twist = theta[1] - theta[0] + fsi__shell_frames_twist(&e, &f, reference);
+    return t;
+}
+
+static void fsi__shell_joint_rest(fsi__shell_joint *j, const fsi__shell_frame frame[2], const double *x, double theta0, double theta1)
+{
+    const double theta[2] = { theta0, theta1 };
+    const fsi__shell_twisted t = fsi__shell_twisted_at(frame, 0, x, theta);
+    j->rest_curvature[0] = t.kappa[0];
+    j->rest_curvature[1] = t.kappa[1];
+    j->rest_twist = t.twist;
+}
+
+/* Derivatives of kappa_k to e, f (6) and the two thetas, in the order e, f, theta_e, theta_f. u: the directors that kappa_k is measured with, w: where
+   they go when theta grows; sign of kappa_k: +m2 (goes to -m1), -m1 (goes to -m2). */
+static void fsi__shell_curvature_slope(const fsi__shell_twisted *t, int k, double *g)
+{
+    const fsi__shell_bent *b = &t->b;
+    const double *ue = k == 0 ? t->m2e : t->m1e, *uf = k == 0 ? t->m2f : t->m1f, *we = k == 0 ? t->m1e : t->m2e, *wf = k == 0 ? t->m1f : t->m2f, sign = k == 0 ? 1 : -1;
+    double u[3], ce[3], cf[3];
+    int i;
+    for (i = 0; i < 3; i++) u[i] = (ue[i] + uf[i]) / b->chi;
+    fsi__sh_cross(b->tf, u, ce);
+    fsi__sh_cross(b->te, u, cf);
+    for (i = 0; i < 3; i++) {
+        const double mean = t->kappa[k] * (b->te[i] + b->tf[i]) / b->chi;
+        g[i] = (-mean + sign * ce[i]) / b->le;
+        g[3 + i] = (-mean - sign * cf[i]) / b->lf;
+    }
+    g[6] = -fsi__sh_dot(we, b->kb) / 2;
+    g[7] = -fsi__sh_dot(wf, b->kb) / 2;
+}
+
+/* Second ones, times s, added to the 8 x 8 matrix h. */
+static void fsi__shell_curvature_second(const fsi__shell_twisted *t, int k, double s, double *h)
+{
+    const fsi__shell_bent *b = &t->b;
+    const double *ue = k == 0 ? t->m2e : t->m1e, *uf = k == 0 ? t->m2f : t->m1f, *we = k == 0 ? t->m1e : t->m2e, *wf = k == 0 ? t->m1f : t->m2f, sign = k == 0 ? 1 : -1;
+    const double kappa = t->kappa[k], ee = s / (b->le * b->le), ff = s / (b->lf * b->lf), ef = s / (b->le * b->lf);
+    double u[3], mean[3], ce[3], cf[3];
+    int i, j, side;
+    for (i = 0; i < 3; i++) {
+        u[i] = (ue[i] + uf[i]) / b->chi;
+        mean[i] = (b->te[i] + b->tf[i]) / b->chi;
+    }
+    fsi__sh_cross(b->tf, u, ce);
+    fsi__sh_cross(b->te, u, cf);
+    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) {
+        const double one = i == j ? 1 : 0, square = 2 * kappa * mean[i] * mean[j];
+        h[8 * i + j] += ee * (square - sign * (ce[i] * mean[j] + mean[i] * ce[j]) - kappa / b->chi * (one - b->te[i] * b->te[j]) + sign / 4 * (b->kb[i] * ue[j] + ue[i] * b->kb[j]));
+        h[8 * (3 + i) + 3 + j] += ff * (square + sign * (cf[i] * mean[j] + mean[i] * cf[j]) - kappa / b->chi * (one - b->tf[i] * b->tf[j]) + sign / 4 * (b->kb[i] * uf[j] + uf[i] * b->kb[j]));
+        {
+            const double v = ef * (square - kappa / b->chi * (one + b->te[i] * b->tf[j]) + sign * (-ce[i] * mean[j] + mean[i] * cf[j] - fsi__shell_skew(u, i, j)));
+            h[8 * i + 3 + j] += v;
+            h[8 * (3 + j) + i] += v;
+        }
+    }
+    for (side = 0; side < 2; side++) {
+        const double *w = side == 0 ? we : wf, turn = fsi__sh_dot(b->kb, w) / 2;
+        double pe[3], pf[3];
+        fsi__sh_cross(b->tf, w, pe);
+        fsi__sh_cross(b->te, w, pf);
+        for (i = 0; i < 3; i++) {
+            const double ve = s / b->le * (turn * mean[i] - pe[i] / b->chi), vf = s / b->lf * (turn * mean[i] + pf[i] / b->chi);
+            h[8 * i + 6 + side] += ve;
+            h[8 * (6 + side) + i] += ve;
+            h[8 * (3 + i) + 6 + side] += vf;
+            h[8 * (6 + side) + 3 + i] += vf;
+        }
+        h[9 * (6 + side)] -= s * sign / 2 * fsi__sh_dot(b->kb, side == 0 ? ue : uf);
+    }
+}
+
+/* The twist: kb / (2 |e|), kb / (2 |f|), -1, 1; and its second derivative times s. */
+static void fsi__shell_twist_slope(const fsi__shell_bent *b, double *g)
+{
+    int i;
+    for (i = 0; i < 3; i++) {
+        g[i] = b->kb[i] / (2 * b->le);
+        g[3 + i] = b->kb[i] / (2 * b->lf);
+    }
+    g[6] = -1;
+    g[7] = 1;
+}
+
+static void fsi__shell_twist_second(const fsi__shell_bent *b, double s, double *h)
+{
+    const double ee = -s / (4 * b->le * b->le), ff = -s / (4 * b->lf * b->lf), ef = s / (2 * b->le * b->lf);
+    int i, j;
+    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) {
+        const double mi = (b->te[i] + b->tf[i]) / b->chi, mj = (b->te[j] + b->tf[j]) / b->chi;
+        const double v = ef * (2 / b->chi * fsi__shell_skew(b->te, i, j) - b->kb[i] * mj);
+        h[8 * i + j] += ee * (b->kb[i] * (b->te[j] + mj) + (b->te[i] + mi) * b->kb[j]);
+        h[8 * (3 + i) + 3 + j] += ff * (b->kb[i] * (b->tf[j] + mj) + (b->tf[i] + mi) * b->kb[j]);
+        h[8 * i + 3 + j] += v;
+        h[8 * (3 + j) + i] += v;
+    }
+}
+
+/* W = 1/2 sum B_k (kappa_k - rest_k)^2 / length + GJ/2 (twist - rest)^2 / length. Unknowns: x0, x1, x2, theta_e, theta_f. Derivatives hold where the frames'
+   tangents are those of x. Without `exact` only the products of first derivatives stay. */
+static double fsi__shell_joint_energy(const fsi__shell_joint *j, const fsi__shell_frame frame[2], double reference, const double *x, const double *theta, double *g, double *h, int exact)
+{
+    const fsi__shell_twisted t = fsi__shell_twisted_at(frame, reference, x, theta);
+    double slope[3][8], g8[8] = { 0 }, h8[64] = { 0 }, w[3], s[3], sum = 0;
+    int i, k, a;
+    for (k = 0; k < 3; k++) {
+        s[k] = (k < 2 ? j->bend[k] : j->twist) / j->length;
+        w[k] = k < 2 ? t.kappa[k] - j->rest_curvature[k] : t.twist - j->rest_twist;
+        sum += s[k] / 2 * w[k] * w[k];
+    }
+    if (!g && !h) return sum;
+    fsi__shell_curvature_slope(&t, 0, slope[0]);
+    fsi__shell_curvature_slope(&t, 1, slope[1]);
+    fsi__shell_twist_slope(&t.b, slope[2]);
+    for (k = 0; k < 3; k++) for (i = 0; i < 8; i++) g8[i] += s[k] * w[k] * slope[k][i];
+    for (k = 0; h && k < 3; k++) for (i = 0; i < 8; i++) for (a = 0; a < 8; a++) h8[8 * i + a] += s[k] * slope[k][i] * slope[k][a];
+    if (h && exact) {
+        for (k = 0; k < 2; k++) fsi__shell_curvature_second(&t, k, s[k] * w[k], h8);
+        fsi__shell_twist_second(&t.b, s[2] * w[2], h8);
+    }
+    fsi__shell_from_edges(g8, h8, 8, g, h, 11);
+    for (k = 0; k < 2; k++) {
+        const double *row = h8 + 8 * (6 + k);
+        if (g) g[9 + k] = g8[6 + k];
+        for (i = 0; h && i < 3; i++) for (a = 0; a < 3; a++) {
+            const double v = i == 0 ? -row[a] : i == 1 ? row[a] - row[3 + a] : row[3 + a];
+            h[11 * (9 + k) + 3 * i + a] = h[11 * (3 * i + a) + 9 + k] = v;
+        }
+        for (a = 0; h && a < 2; a++) h[11 * (9 + k) + 9 + a] = row[6 + a];
+    }
+    return sum;
+}
+
+/* ---- >>materials implementation -------------------------------------------------------------------------------- */
+
+FSI_API fsi_shell_material fsi_shell_default_material(void)
+{
+    fsi_shell_material m;
+    memset(&m, 0, sizeof m);
+    m.cookie = FSI__COOKIE('m', fsi_shell_material);
+    m.density = 1000;
+    m.thickness = m.radius = (fsi_real)0.001;
+    m.young = (fsi_real)1e6;
+    m.poisson = (fsi_real)0.3;
+    m.bend = m.bend_weft = m.bend_shear = -1;
+    m.twist = 1;
+    return m;
+}
+
+/* One line a preset, in the order of FSI_SHELL_PRESETS. Sheets: thickness [m], density [kg/m^3], E warp, E weft [Pa], nu, G [Pa], bend warp, weft
+   [N m]; rods: radius, density, E, -, nu. Sources: docs/shell.md 2. */
+static const struct { double size, density, young, weft, poisson, shear, bend, bend_weft; int rod; fsi_shell_membrane membrane; fsi_shell_bending bending; const char *name; } fsi__sh_presets[] = {
+    { 1.2e-4, 500, 4.0e7, 3.0e7, 0.25, 4.0e5, 3.0e-6, 2.0e-6, 0, FSI_SHELL_STVK, FSI_SHELL_HINGE, "silk" },
+    { 3.5e-4, 450, 2.5e7, 1.5e7, 0.25, 3.0e5, 9.0e-6, 6.0e-6, 0, FSI_SHELL_STVK, FSI_SHELL_HINGE, "cotton" },
+    { 1.2e-3, 860, 5.0e7, 0, 0.35, 0, -1, -1, 0, FSI_SHELL_STVK, FSI_SHELL_SHAPE_OPERATOR, "leather" },
+    { 1.0e-3, 1100, 1.5e6, 0, 0.49, 0, -1, -1, 0, FSI_SHELL_NEO_HOOKEAN, FSI_SHELL_SHAPE_OPERATOR, "rubber sheet" },
+    { 2.5e-4, 800, 5.0e7, 0, 0.3, 0, -1, -1, 0, FSI_SHELL_STVK, FSI_SHELL_SHAPE_OPERATOR, "leaf" },
+    { 1.0e-4, 800, 5.0e9, 2.5e9, 0.3, 1.3e9, -1, -1, 0, FSI_SHELL_STVK, FSI_SHELL_SHAPE_OPERATOR, "paper" },
+    { 2.5e-4, 7850, 2.0e11, 0, 0.29, 0, -1, -1, 1, FSI_SHELL_STVK, FSI_SHELL_HINGE, "steel wire" },
+    { 2.0e-6, 1300, 1.0e10, 0, 0.4, 0, -1, -1, 1, FSI_SHELL_STVK, FSI_SHELL_HINGE, "spider silk" }
+};
+
+static int fsi__sh_is_preset(fsi_shell_preset_kind kind) { return (int)kind >= 0 && kind < FSI_SHELL_PRESET_COUNT; }
+
+FSI_API const char *fsi_shell_preset_name(fsi_shell_preset_kind kind) { return fsi__sh_is_preset(kind) ? fsi__sh_presets[kind].name : ""; }
+
+FSI_API fsi_shell_material fsi_shell_preset(fsi_shell_preset_kind kind)
+{
+    fsi_shell_material m = fsi_shell_default_material();
+    if (!fsi__sh_is_preset(kind)) return m;
+    *(fsi__sh_presets[kind].rod ? &m.radius : &m.thickness) = (fsi_real)fsi__sh_presets[kind].size;
+    m.density = (fsi_real)fsi__sh_presets[kind].density;
+    m.young = (fsi_real)fsi__sh_presets[kind].young;
+    m.young_weft = (fsi_real)fsi__sh_presets[kind].weft;
+    m.poisson = (fsi_real)fsi__sh_presets[kind].poisson;
+    m.shear = (fsi_real)fsi__sh_presets[kind].shear;
+    m.bend = (fsi_real)fsi__sh_presets[kind].bend;
+    m.bend_weft = (fsi_real)fsi__sh_presets[kind].bend_weft;
+    m.membrane = fsi__sh_presets[kind].membrane;
+    m.bending = fsi__sh_presets[kind].bending;
+    if (fsi__sh_presets[kind].rod) m.clearance = m.radius;
+    return m;
+}
+
+/* Numbers that follow from those given. Orthotropic plane stress: nu_12 / E1 = nu_21 / E2. */
+typedef struct fsi__sh_moduli { double c[4]; double d[4]; double mu, lambda; double ea, ei[2], gj, area, polar; } fsi__sh_moduli; /* c, d: 11, 22, 12, 66 */
+
+static fsi__sh_moduli fsi__sh_moduli_of(const fsi_shell_material *m)
+{
+    fsi__sh_moduli r;
+    const double e1 = (double)m->young, e2 = m->young_weft > 0 ? (double)m->young_weft : e1, nu = (double)m->poisson, t = (double)m->thickness;
+    const double nu21 = nu * e2 / e1, g = m->shear > 0 ? (double)m->shear : (e1 < e2 ? e1 : e2) / (2 * (1 + nu)), whole = 1 - nu * nu21, cube = t * t * t / 12;
+    const double a = (double)m->radius, b = m->radius_across > 0 ? (double)m->radius_across : a, section = FSI_PI * a * b;
+    r.c[0] = e1 / whole;
+    r.c[1] = e2 / whole;
+    r.c[2] = nu21 * e1 / whole;
+    r.c[3] = g;
+    r.d[0] = m->bend >= 0 ? (double)m->bend : r.c[0] * cube;
+    r.d[1] = m->bend_weft >= 0 ? (double)m->bend_weft : (m->bend >= 0 ? r.d[0] : r.c[1] * cube);
+    r.d[2] = nu * sqrt(r.d[0] * r.d[1]);
+    if (m->bend < 0 && m->bend_weft < 0) r.d[2] = r.c[2] * cube;
+    r.d[3] = m->bend_shear >= 0 ? (double)m->bend_shear : (m->bend < 0 && m->bend_weft < 0 ? g * cube : (1 - nu) / 2 * sqrt(r.d[0] * r.d[1]));
+    r.mu = g;
+    r.lambda = e1 * nu / (1 - nu * nu) + g;
+    r.area = section;
+    r.ea = e1 * section;
+    r.ei[0] = e1 * section * a * a / 4; /* about the second director: a lies along the first one; I = pi b a^3 / 4 */
+    r.ei[1] = e1 * section * b * b / 4;
+    r.polar = section * (a * a + b * b) / 4;
+    r.gj = (m->shear > 0 ? (double)m->shear : e1 / (2 * (1 + nu))) * section * a * a * b * b / (a * a + b * b);
+    return r;
+}
+
+typedef struct fsi__sh_range { const char *name; fsi_real value; double lo, hi; } fsi__sh_range;
+
+/* The first number that is not finite or outside [lo, hi]. */
+static fsi_status fsi__sh_check_ranges(fsi_context *c, const char *fn, const fsi__sh_range *r, int count, const char *of, int index)
+{
+    int k;
+    for (k = 0; k < count; k++) {
+        const double v = (double)r[k].value;
+        if (!fsi_is_finite(v)) return fsi__fail(c, FSI_ERROR_NAN, fn, index, v, "%s%s is not finite", of, r[k].name);
+        if (v < r[k].lo || v > r[k].hi) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, index, v, "%s%s is %g, must be %g to %g", of, r[k].name, v, r[k].lo, r[k].hi);
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__sh_check_material(fsi_context *c, const char *fn, const fsi_shell_material *m, int index)
+{
+    fsi__sh_range r[16];
+    char of[40];
+    int n = 0;
+    fsi_status status;
+#define FSI__SH_RANGE(field, low, high) (r[n].name = #field, r[n].value = m->field, r[n].lo = (low), r[n].hi = (high), n++)
+    FSI__SH_RANGE(density, 1e-6, 1e6);
+    FSI__SH_RANGE(thickness, 1e-9, 1e3);
+    FSI__SH_RANGE(radius, 1e-9, 1e3);
+    FSI__SH_RANGE(radius_across, 0, 1e3);
+    FSI__SH_RANGE(young, 1e-6, 1e15);
+    FSI__SH_RANGE(young_weft, 0, 1e15);
+    FSI__SH_RANGE(poisson, -0.999, 0.4999);
+    FSI__SH_RANGE(shear, 0, 1e15);
+    FSI__SH_RANGE(bend, -1, 1e15);
+    FSI__SH_RANGE(bend_weft, -1, 1e15);
+    FSI__SH_RANGE(bend_shear, -1, 1e15);
+    FSI__SH_RANGE(damping_mass, 0, 1e9);
+    FSI__SH_RANGE(damping_stiffness, 0, 1e9);
+    FSI__SH_RANGE(clearance, 0, 1e3);
+#undef FSI__SH_RANGE
+    snprintf(of, sizeof of, "material %d: ", index);
+    if (m->cookie != FSI__COOKIE('m', fsi_shell_material)) return fsi__fail(c, FSI_ERROR_COOKIE, fn, index, 0, "material %d was not filled by fsi_shell_default_material", index);
+    status = fsi__sh_check_ranges(c, fn, r, n, of, index);
+    if (status != FSI_OK) return status;
+    if ((unsigned)m->membrane > FSI_SHELL_NEO_HOOKEAN || (unsigned)m->bending > FSI_SHELL_SHAPE_OPERATOR) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, index, m->membrane, "material %d: no such membrane or bending", index);
+    if (m->young_weft > 0 && (double)m->poisson * (double)m->poisson * (double)m->young_weft >= (double)m->young) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, index, (double)m->poisson, "material %d: poisson^2 young_weft must be below young", index);
+    if (m->membrane == FSI_SHELL_NEO_HOOKEAN && m->young_weft > 0 && (m->young_weft < m->young || m->young_weft > m->young)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, index, (double)m->young_weft, "material %d: neo-Hookean membranes are isotropic", index);
+    return FSI_OK;
+}
+
+FSI_API fsi_shell_desc fsi_shell_default_desc(void)
+{
+    fsi_shell_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('d', fsi_shell_desc);
+    d.dim = 3;
+    d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
+    d.substeps = 1;
+    d.max_newton = 100;
+    d.tolerance = (fsi_real)1e-3;
+    d.contact = d.self_contact = 1;
+    d.friction_speed = (fsi_real)1e-3;
+    d.friction_iterations = 1;
+    d.drag = (fsi_real)1.2;
+    return d;
+}
+
+/* The settings that may change; the arrays are looked at by create. */
+static fsi_status fsi__sh_check_settings(fsi_context *c, const char *fn, const fsi_shell_desc *d)
+{
+    fsi__sh_range r[12];
+    int n = 0;
+    fsi_status status;
+#define FSI__SH_RANGE(field, low, high) (r[n].name = #field, r[n].value = (fsi_real)d->field, r[n].lo = (low), r[n].hi = (high), n++)
+    FSI__SH_RANGE(gravity.x, -1e9, 1e9);
+    FSI__SH_RANGE(gravity.y, -1e9, 1e9);
+    FSI__SH_RANGE(gravity.z, -1e9, 1e9);
+    FSI__SH_RANGE(tolerance, 1e-12, 1);
+    FSI__SH_RANGE(contact_range, 0, 1e6);
+    FSI__SH_RANGE(friction, 0, 10);
+    FSI__SH_RANGE(friction_speed, 1e-9, 1e6);
+    FSI__SH_RANGE(wind.x, -1e6, 1e6);
+    FSI__SH_RANGE(wind.y, -1e6, 1e6);
+    FSI__SH_RANGE(wind.z, -1e6, 1e6);
+    FSI__SH_RANGE(air_density, 0, 1e6);
+    FSI__SH_RANGE(drag, 0, 10);
+#undef FSI__SH_RANGE
+    status = fsi__sh_check_ranges(c, fn, r, n, "", -1);
+    if (status != FSI_OK) return status;
+    if ((unsigned)d->integrator > FSI_SHELL_BDF2) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->integrator, "integrator is %d", (int)d->integrator);
+    if (d->substeps < 1 || d->substeps > 1000) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->substeps, "substeps is %d, must be 1 to 1000", d->substeps);
+    if (d->max_newton < 1) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->max_newton, "max_newton is %d, must be positive", d->max_newton);
+    if (d->friction_iterations < 1 || d->friction_iterations > 20) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->friction_iterations, "friction_iterations is %d, must be 1 to 20", d->friction_iterations);
+    if (d->dim == 2 && (d->gravity.z < 0 || d->gravity.z > 0)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->gravity.z, "gravity.z is not 0 in 2D");
+    return FSI_OK;
+}
+
+/* ---- >>topology -------------------------------------------------------------------------------------------------
+
+   What a scene fixes. Unknowns come in nodes of three numbers: first the vertices, then one for the twist of each segment that has one (of which only the
+   first number is used), then two for each COUPLED body (its place, and how far it has turned in this Newton step). Elements come in kinds. */
+
+enum { FSI__SH_MEMBRANE, FSI__SH_HINGE, FSI__SH_PLATE, FSI__SH_STRETCH, FSI__SH_JOINT, FSI__SH_BEND, FSI__SH_KINDS };
+static const int fsi__sh_nodes[FSI__SH_KINDS] = { 3, 4, 6, 2, 5, 3 };
+
+typedef struct fsi__sh_fold { double k, rest; } fsi__sh_fold;          /* HINGE */
+typedef struct fsi__sh_bar { double ea, rest; } fsi__sh_bar;           /* STRETCH */
+typedef struct fsi__sh_bow { double b, rest; } fsi__sh_bow;            /* BEND */
+
+/* One side of a triangle. */
+typedef struct fsi__sh_side { int lo, hi, triangle, corner; } fsi__sh_side;
+
+typedef struct fsi__sh_model {
+    int dim, vertices, triangles, segments, twists, materials;
+    int edges;                          /* that meet others: of triangles, each once, and segments */
+    int points;                         /* vertices of no element */
+    int joints;                         /* JOINT and BEND: listed ones at the end */
+    int count[FSI__SH_KINDS], first[FSI__SH_KINDS + 1]; /* elements of a kind; where they begin in the list of all */
+    fsi_shell_material *material;
+    int *triangle, *segment, *triangle_material, *segment_material;
+    int *chain;                         /* 2 * segments: its vertices in the direction that it has as part of a rod */
+    int *twist_node;                    /* segments: its node, -1: none */
+    int *twist_of;                      /* twists: its segment */
+    int *edge, *point;                  /* 2 * edges; points */
+    int *part;                          /* vertices: the lowest vertex that it hangs together with */
+    fsi__shell_membrane *membrane;
+    fsi__sh_fold *fold;
+    fsi__shell_plate *plate;
+    fsi__sh_bar *bar;
+    fsi__shell_joint *joint;
+    fsi__sh_bow *bow;
+    int *joint_segment;                 /* 2 * JOINTs */
+    int *element_material;              /* all elements */
+    int *start, *node;                  /* elements + 1; nodes of each, -1: absent */
+    size_t *value_at;                   /* elements + 1: where the matrix of each is */
+    double *drag_mass;                  /* vertices + twists: alpha M [kg/s] */
+    unsigned char *bare;                /* edges: 1: of no triangle */
+    double *share;                      /* elements: the mass that its lightest vertex has for it [kg] */
+    double *mass;                       /* vertices + twists [kg, kg m^2] */
+    double *clearance;                  /* vertices: what its elements keep, the largest [m] */
+    double *edge_length2;               /* edges: length at rest, squared */
+    double *area;                       /* triangles, at rest */
+    double *rest;                       /* 3 * vertices */
+    fsi__shell_frame *frame;            /* segments: of the rods at rest */
+    double mean_edge, total_mass;
+} fsi__sh_model;
+
+/* What making it needs besides. */
+typedef struct fsi__sh_maker {
+    fsi_context *context;
+    const char *fn;
+    const fsi_shell_desc *desc;
+    fsi__sh_model *m;
+    fsi__sh_moduli *moduli;             /* materials */
+    fsi__sh_side *side;                 /* 3 * triangles, sorted by edge */
+    int sides, runs;                    /* runs: edges of triangles */
+    int *run;                           /* runs + 1: where each begins */
+    int *side_run;                      /* 3 * triangles: run of corner k of triangle t */
+    int *degree, *meet;                 /* vertices: segments there; 2 * vertices: the two, where there are two */
+    unsigned char *seen;                /* segments */
+    int *uses;                          /* vertices + twists: elements there */
+    fsi__arena temporary;
+} fsi__sh_maker;
+
+static int fsi__sh_compare_sides(const void *a, const void *b)
+{
+    const fsi__sh_side *p = (const fsi__sh_side *)a, *q = (const fsi__sh_side *)b;
+    if (p->lo != q->lo) return p->lo < q->lo ? -1 : 1;
+    if (p->hi != q->hi) return p->hi < q->hi ? -1 : 1;
+    return p->triangle < q->triangle ? -1 : p->triangle > q->triangle;
+}
+
+/* Triangles by sides, sides by edges. */
+static void fsi__sh_sort_sides(fsi__sh_maker *k)
+{
+    const int *t = k->m->triangle;
+    int i, c;
+    for (i = 0; i < k->m->triangles; i++) for (c = 0; c < 3; c++) {
+        const int a = t[3 * i + (c + 1) % 3], b = t[3 * i + (c + 2) % 3];
+        fsi__sh_side *s = &k->side[k->sides++];
+        s->lo = a < b ? a : b;
+        s->hi = a < b ? b : a;
+        s->triangle = i;
+        s->corner = c;
+    }
+    qsort(k->side, (size_t)k->sides, sizeof *k->side, fsi__sh_compare_sides);
+    for (i = 0; i < k->sides; i++) {
+        if (i == 0 || k->side[i].lo != k->side[i - 1].lo || k->side[i].hi != k->side[i - 1].hi) k->run[k->runs++] = i;
+        k->side_run[3 * k->side[i].triangle + k->side[i].corner] = k->runs - 1;
+    }
+    k->run[k->runs] = k->sides;
+}
+
+static int fsi__sh_compare_pairs(const void *a, const void *b)
+{
+    const int *p = (const int *)a, *q = (const int *)b;
+    if (p[0] != q[0]) return p[0] < q[0] ? -1 : 1;
+    return p[1] < q[1] ? -1 : p[1] > q[1];
+}
+
+/* Rods: segments in a row, from one end or branching point to the next, get one direction. */
+static void fsi__sh_walk(fsi__sh_maker *k, int s, int from, unsigned char *seen)
+{
+    const int *seg = k->m->segment;
+    while (s >= 0 && !seen[s]) {
+        const int to = seg[2 * s] == from ? seg[2 * s + 1] : seg[2 * s];
+        seen[s] = 1;
+        k->m->chain[2 * s] = from;
+        k->m->chain[2 * s + 1] = to;
+        s = k->degree[to] == 2 ? (k->meet[2 * to] == s ? k->meet[2 * to + 1] : k->meet[2 * to]) : -1;
+        from = to;
+    }
+}
+
+static void fsi__sh_find_rods(fsi__sh_maker *k, unsigned char *seen)
+{
+    const int *seg = k->m->segment;
+    int s, e;
+    for (s = 0; s < k->m->segments; s++) for (e = 0; e < 2; e++) {
+        const int v = seg[2 * s + e];
+        if (k->degree[v] < 2) k->meet[2 * v + k->degree[v]] = s;
+        k->degree[v]++;
+    }
+    for (s = 0; s < k->m->segments; s++) for (e = 0; e < 2; e++) if (k->degree[seg[2 * s + e]] != 2) fsi__sh_walk(k, s, seg[2 * s + e], seen);
+    for (s = 0; s < k->m->segments; s++) fsi__sh_walk(k, s, seg[2 * s], seen); /* what is left are rings */
+}
+
+/* The segments that come to a vertex and leave it, where there are just these two. */
+static int fsi__sh_passes(const fsi__sh_maker *k, int v, int *in, int *out)
+{
+    int a, b;
+    if (k->degree[v] != 2) return 0;
+    a = k->meet[2 * v];
+    b = k->meet[2 * v + 1];
+    *in = k->m->chain[2 * a + 1] == v ? a : b;
+    *out = k->m->chain[2 * a + 1] == v ? b : a;
+    return 1;
+}
+
+static int fsi__sh_twists(const fsi__sh_maker *k, int s) { return k->m->dim == 3 && k->desc->materials[k->m->segment_material[s]].twist; }
+
+static int fsi__sh_is_plate(const fsi__sh_maker *k, int t) { return k->desc->materials[k->m->triangle_material[t]].bending == FSI_SHELL_SHAPE_OPERATOR; }
+
+/* How many elements of each kind there will be. Where more than two triangles meet, and between a hinge's and a plate's triangle, there are hinges. */
+static int fsi__sh_run_hinges(const fsi__sh_maker *k, int r)
+{
+    const int n = k->run[r + 1] - k->run[r], plates = n == 2 && fsi__sh_is_plate(k, k->side[k->run[r]].triangle) && fsi__sh_is_plate(k, k->side[k->run[r] + 1].triangle);
+    return plates ? 0 : n * (n - 1) / 2;
+}
+
+static void fsi__sh_count_elements(fsi__sh_maker *k)
+{
+    fsi__sh_model *m = k->m;
+    int i, in, out;
+    m->count[FSI__SH_MEMBRANE] = m->triangles;
+    m->count[FSI__SH_STRETCH] = m->segments;
+    m->count[FSI__SH_BEND] = k->desc->joint_count;
+    for (i = 0; i < k->runs; i++) m->count[FSI__SH_HINGE] += fsi__sh_run_hinges(k, i);
+    for (i = 0; i < m->triangles; i++) m->count[FSI__SH_PLATE] += fsi__sh_is_plate(k, i);
+    for (i = 0; i < m->vertices; i++) if (fsi__sh_passes(k, i, &in, &out)) m->count[fsi__sh_twists(k, in) && fsi__sh_twists(k, out) ? FSI__SH_JOINT : FSI__SH_BEND]++;
+    for (i = 0; i < m->segments; i++) m->twist_node[i] = -1;
+    for (i = 0; i < m->vertices; i++) if (fsi__sh_passes(k, i, &in, &out) && fsi__sh_twists(k, in) && fsi__sh_twists(k, out)) m->twist_node[in] = m->twist_node[out] = 0;
+    for (i = 0; i < m->segments; i++) if (m->twist_node[i] == 0) m->twist_node[i] = m->vertices + m->twists++;
+    for (i = 0; i < FSI__SH_KINDS; i++) m->first[i + 1] = m->first[i] + m->count[i];
+}
+
+/* ---- >>elements of a scene ------------------------------------------------------------------------------------- */
+
+static const double *fsi__sh_rest(const fsi__sh_maker *k, int v) { return k->m->rest + 3 * v; }
+
+static void fsi__sh_warp(const fsi__sh_maker *k, int t, double warp[3])
+{
+    double u[3], v[3], n[3];
+    const int *c = k->m->triangle + 3 * t;
+    if (k->desc->warp) {
+        fsi__sh_from(k->desc->warp[t], warp);
+        return;
+    }
+    fsi__sh_sub(fsi__sh_rest(k, c[1]), fsi__sh_rest(k, c[0]), u);
+    fsi__sh_sub(fsi__sh_rest(k, c[2]), fsi__sh_rest(k, c[0]), v);
+    n[0] = u[1] * v[2] - u[2] * v[1];
+    n[1] = u[2] * v[0] - u[0] * v[2];
+    n[2] = u[0] * v[1] - u[1] * v[0];
+    warp[0] = n[0] * n[0] < 0.8 * fsi__sh_dot(n, n);
+    warp[1] = 1 - warp[0];
+    warp[2] = 0;
+}
+
+/* Appends an element: its nodes, its material. */
+static void fsi__sh_append(fsi__sh_maker *k, int kind, int *used, const int *nodes, int material)
+{
+    fsi__sh_model *m = k->m;
+    const int e = m->first[kind] + used[kind]++;
+    int i;
+    for (i = 0; i < fsi__sh_nodes[kind]; i++) m->node[m->start[e] + i] = nodes[i];
+    m->element_material[e] = material;
+}
+
+static void fsi__sh_gather_rest(const fsi__sh_maker *k, const int *nodes, int count, double *x)
+{
+    int i;
+    for (i = 0; i < count; i++) {
+        if (nodes[i] < 0) memset(x + 3 * i, 0, 3 * sizeof *x);
+        else memcpy(x + 3 * i, fsi__sh_rest(k, nodes[i]), 3 * sizeof *x);
+    }
+}
+
+static fsi_status fsi__sh_make_membranes(fsi__sh_maker *k, int *used)
+{
+    fsi__sh_model *m = k->m;
+    int t, i;
+    for (t = 0; t < m->triangles; t++) {
+        const int material = m->triangle_material[t];
+        const fsi__sh_moduli *mod = &k->moduli[material];
+        const double thickness = (double)m->material[material].thickness;
+        fsi__shell_membrane *r = &m->membrane[t];
+        double x[9], warp[3];
+        fsi__sh_gather_rest(k, m->triangle + 3 * t, 3, x);
+        fsi__sh_warp(k, t, warp);
+        if (!fsi__shell_membrane_rest(r, x, warp, thickness)) return fsi__fail(k->context, FSI_ERROR_MESH, k->fn, t, 0, "triangle %d has no area at rest", t);
+        r->c11 = mod->c[0];
+        r->c22 = mod->c[1];
+        r->c12 = mod->c[2];
+        r->c66 = mod->c[3];
+        r->neo_hookean = m->material[material].membrane == FSI_SHELL_NEO_HOOKEAN;
+        r->mu = mod->mu;
+        r->lambda = mod->lambda;
+        m->area[t] = r->volume / thickness;
+        for (i = 0; i < 3; i++) {
+            m->mass[m->triangle[3 * t + i]] += (double)m->material[material].density * r->volume / 3;
+            m->drag_mass[m->triangle[3 * t + i]] += (double)m->material[material].damping_mass * (double)m->material[material].density * r->volume / 3;
+            if (m->clearance[m->triangle[3 * t + i]] < (double)m->material[material].clearance) m->clearance[m->triangle[3 * t + i]] = (double)m->material[material].clearance;
+        }
+        fsi__sh_append(k, FSI__SH_MEMBRANE, used, m->triangle + 3 * t, material);
+    }
+    return FSI_OK;
+}
+
+/* Bending stiffness for curvature across the side at `corner` of triangle t, in the frame of its warp:
+   D(n) = D11 c^4 + 2 (D12 + 2 D66) c^2 s^2 + D22 s^4. */
+static double fsi__sh_across(const fsi__sh_maker *k, int t, int corner)
+{
+    const fsi__shell_membrane *r = &k->m->membrane[t];
+    const double *d = k->moduli[k->m->triangle_material[t]].d, *g = r->inverse, det = g[0] * g[3] - g[1] * g[2];
+    const double u[2] = { g[3] / det, -g[2] / det }, v[2] = { -g[1] / det, g[0] / det }; /* columns of Dm: sides p0p1 and p0p2 */
+    const double e[2] = { corner == 0 ? v[0] - u[0] : corner == 1 ? v[0] : u[0], corner == 0 ? v[1] - u[1] : corner == 1 ? v[1] : u[1] };
+    const double l2 = e[0] * e[0] + e[1] * e[1], c2 = e[1] * e[1] / l2, s2 = e[0] * e[0] / l2;
+    return d[0] * c2 * c2 + 2 * (d[2] + 2 * d[3]) * c2 * s2 + d[1] * s2 * s2;
+}
+
+/* The crease on the edge from a to b, if any. */
+static const fsi_shell_crease *fsi__sh_crease(const fsi__sh_maker *k, int lo, int hi)
+{
+    int i;
+    for (i = 0; i < k->desc->crease_count; i++) {
+        const fsi_shell_crease *c = &k->desc->creases[i];
+        if ((c->a == lo && c->b == hi) || (c->a == hi && c->b == lo)) return c;
+    }
+    return NULL;
+}
+
+/* W = k/2 (theta - rest)^2, k = B |e|^2 / (A1 + A2) (coupling.md 6.2); of m triangles each pair takes 2/m. Each of the two gives half; one that is a plate
+   does so only where it has no plate beside it. */
+static void fsi__sh_make_hinge(fsi__sh_maker *k, int *used, const fsi__sh_side *p, const fsi__sh_side *q, int triangles)
+{
+    fsi__sh_model *m = k->m;
+    const int *t = m->triangle + 3 * p->triangle, *u = m->triangle + 3 * q->triangle;
+    const int nodes[4] = { t[(p->corner + 1) % 3], t[(p->corner + 2) % 3], t[p->corner], u[q->corner] };
+    const double stiffness = (fsi__sh_across(k, p->triangle, p->corner) + fsi__sh_across(k, q->triangle, q->corner)) / 2;
+    const fsi_shell_crease *crease = fsi__sh_crease(k, p->lo, p->hi);
+    fsi__sh_fold *f = &m->fold[used[FSI__SH_HINGE]];
+    double x[12], l = fsi__sh_apart(fsi__sh_rest(k, p->lo), fsi__sh_rest(k, p->hi));
+    fsi__sh_gather_rest(k, nodes, 4, x);
+    f->k = stiffness * l * l / (m->area[p->triangle] + m->area[q->triangle]) * 2 / triangles;
+    f->rest = fsi__shell_angle(x, NULL, NULL);
+    if (crease) {
+        f->rest = (double)crease->angle;
+        f->k *= (double)crease->stiffness;
+    }
+    fsi__sh_append(k, FSI__SH_HINGE, used, nodes, m->triangle_material[p->triangle]);
+}
+
+static void fsi__sh_make_hinges(fsi__sh_maker *k, int *used)
+{
+    int r, a, b;
+    for (r = 0; r < k->runs; r++) {
+        if (!fsi__sh_run_hinges(k, r)) continue;
+        for (a = k->run[r]; a < k->run[r + 1]; a++) for (b = a + 1; b < k->run[r + 1]; b++) fsi__sh_make_hinge(k, used, &k->side[a], &k->side[b], k->run[r + 1] - k->run[r]);
+    }
+}
+
+/* The triangle beside t across `corner`, when both are plates and no third one is there; -1: none. */
+static int fsi__sh_beside(const fsi__sh_maker *k, int t, int corner, int *opposite)
+{
+    const int r = k->side_run[3 * t + corner], b = k->run[r];
+    const fsi__sh_side *s;
+    if (k->run[r + 1] - b != 2) return -1;
+    s = &k->side[k->side[b].triangle == t ? b + 1 : b];
+    if (!fsi__sh_is_plate(k, s->triangle)) return -1;
+    *opposite = k->m->triangle[3 * s->triangle + s->corner];
+    return s->triangle;
+}
+
+static void fsi__shell_plate_crease(fsi__shell_plate *p, int corner, double angle, double stiffness)
+{
+    int i;
+    p->rest[corner] = angle;
+    for (i = 0; i < 3; i++) {
+        p->q[3 * corner + i] *= sqrt(stiffness); /* rows and columns: Q stays positive semidefinite */
+        p->q[3 * i + corner] *= sqrt(stiffness);
+    }
+}
+
+static void fsi__sh_make_plates(fsi__sh_maker *k, int *used)
+{
+    fsi__sh_model *m = k->m;
+    int t, c;
+    for (t = 0; t < m->triangles; t++) {
+        fsi__shell_plate *p = &m->plate[used[FSI__SH_PLATE]];
+        const int *v = m->triangle + 3 * t;
+        int nodes[6], missing = 0;
+        double x[18], warp[3];
+        if (!fsi__sh_is_plate(k, t)) continue;
+        for (c = 0; c < 3; c++) {
+            nodes[c] = v[c];
+            nodes[3 + c] = -1;
+            if (fsi__sh_beside(k, t, c, &nodes[3 + c]) < 0) missing |= 1 << c;
+        }
+        fsi__sh_gather_rest(k, nodes, 6, x);
+        fsi__sh_warp(k, t, warp);
+        fsi__shell_plate_rest(p, x, missing, warp, k->moduli[m->triangle_material[t]].d);
+        for (c = 0; c < 3; c++) {
+            const fsi_shell_crease *crease = missing >> c & 1 ? NULL : fsi__sh_crease(k, v[(c + 1) % 3] < v[(c + 2) % 3] ? v[(c + 1) % 3] : v[(c + 2) % 3], v[(c + 1) % 3] < v[(c + 2) % 3] ? v[(c + 2) % 3] : v[(c + 1) % 3]);
+            if (crease) fsi__shell_plate_crease(p, c, (double)crease->angle, (double)crease->stiffness);
+        }
+        fsi__sh_append(k, FSI__SH_PLATE, used, nodes, m->triangle_material[t]);
+    }
+}
+
+/* ---- >>rods of a scene ----------------------------------------------------------------------------------------- */
+
+static int fsi__sh_next(const fsi__sh_maker *k, int s)
+{
+    int in, out;
+    return fsi__sh_passes(k, k->m->chain[2 * s + 1], &in, &out) ? out : -1;
+}
+
+/* Frames of a rod from segment s on, carried along without turning about themselves. */
+static void fsi__sh_carry_frame(const fsi__sh_maker *k, const double *x, int s, fsi__shell_frame *frame, unsigned char *seen)
+{
+    static const double upward[3] = { 0, 0, 1 };
+    fsi__shell_frame f = fsi__shell_frame_make(x + 3 * k->m->chain[2 * s], x + 3 * k->m->chain[2 * s + 1], upward);
+    for (; s >= 0 && !seen[s]; s = fsi__sh_next(k, s)) {
+        seen[s] = 1;
+        fsi__shell_frame_transport(&f, x + 3 * k->m->chain[2 * s], x + 3 * k->m->chain[2 * s + 1]);
+        frame[s] = f;
+    }
+}
+
+static void fsi__sh_make_frames(const fsi__sh_maker *k, const double *x, fsi__shell_frame *frame, unsigned char *seen)
+{
+    int s, in, out;
+    memset(seen, 0, (size_t)k->m->segments);
+    if (k->desc->segment_director) {
+        for (s = 0; s < k->m->segments; s++) {
+            double hint[3];
+            fsi__sh_from(k->desc->segment_director[s], hint);
+            frame[s] = fsi__shell_frame_make(k->m->rest + 3 * k->m->chain[2 * s], k->m->rest + 3 * k->m->chain[2 * s + 1], hint);
+            fsi__shell_frame_transport(&frame[s], x + 3 * k->m->chain[2 * s], x + 3 * k->m->chain[2 * s + 1]);
+        }
+        return;
+    }
+    for (s = 0; s < k->m->segments; s++) if (!fsi__sh_passes(k, k->m->chain[2 * s], &in, &out)) fsi__sh_carry_frame(k, x, s, frame, seen);
+    for (s = 0; s < k->m->segments; s++) fsi__sh_carry_frame(k, x, s, frame, seen);
+}
+
+/* In 2D a segment is a sheet, seen from its edge: E t and E t^3 / (12 (1 - nu^2)) a metre of depth. */
+static double fsi__sh_bar_stiffness(const fsi__sh_maker *k, int s)
+{
+    const fsi_shell_material *m = &k->m->material[k->m->segment_material[s]];
+    return k->m->dim == 2 ? (double)m->young * (double)m->thickness : k->moduli[k->m->segment_material[s]].ea;
+}
+
+static double fsi__sh_bow_stiffness(const fsi__sh_maker *k, int s, int axis)
+{
+    const fsi_shell_material *m = &k->m->material[k->m->segment_material[s]];
+    const double t = (double)m->thickness, nu = (double)m->poisson;
+    if (k->m->dim == 2) return m->bend >= 0 ? (double)m->bend : (double)m->young * t * t * t / (12 * (1 - nu * nu));
+    return k->moduli[k->m->segment_material[s]].ei[axis];
+}
+
+static fsi_status fsi__sh_make_bars(fsi__sh_maker *k, int *used)
+{
+    fsi__sh_model *m = k->m;
+    int s, e;
+    for (s = 0; s < m->segments; s++) {
+        const int material = m->segment_material[s], *v = m->segment + 2 * s;
+        const fsi_shell_material *stuff = &m->material[material];
+        const double l = fsi__sh_apart(fsi__sh_rest(k, v[0]), fsi__sh_rest(k, v[1])), section = m->dim == 2 ? (double)stuff->thickness : k->moduli[material].area;
+        if (!(l > 0)) return fsi__fail(k->context, FSI_ERROR_MESH, k->fn, s, l, "segment %d has no length at rest", s);
+        m->bar[s].ea = fsi__sh_bar_stiffness(k, s);
+        m->bar[s].rest = l;
+        for (e = 0; e < 2; e++) {
+            m->mass[v[e]] += (double)stuff->density * section * l / 2;
+            m->drag_mass[v[e]] += (double)stuff->damping_mass * (double)stuff->density * section * l / 2;
+            if (m->clearance[v[e]] < (double)stuff->clearance) m->clearance[v[e]] = (double)stuff->clearance;
+        }
+        if (m->twist_node[s] >= 0) {
+            m->mass[m->twist_node[s]] = (double)stuff->density * k->moduli[material].polar * l;
+            m->drag_mass[m->twist_node[s]] = (double)stuff->damping_mass * m->mass[m->twist_node[s]];
+            m->twist_of[m->twist_node[s] - m->vertices] = s;
+        }
+        fsi__sh_append(k, FSI__SH_STRETCH, used, v, material);
+    }
+    return FSI_OK;
+}
+
+/* Two stiffnesses in a row, each over half a segment: what gives adds up. */
+static double fsi__sh_in_row(double a, double la, double b, double lb) { return a > 0 && b > 0 ? (la + lb) / (la / a + lb / b) : 0; }
+
+static void fsi__sh_make_joint(fsi__sh_maker *k, int *used, int a, int b)
+{
+    fsi__sh_model *m = k->m;
+    const int nodes[5] = { m->chain[2 * a], m->chain[2 * a + 1], m->chain[2 * b + 1], m->twist_node[a], m->twist_node[b] };
+    const double la = m->bar[a].rest, lb = m->bar[b].rest;
+    const fsi__sh_moduli *p = &k->moduli[m->segment_material[a]], *q = &k->moduli[m->segment_material[b]];
+    const int n = used[FSI__SH_JOINT];
+    fsi__shell_joint *j = &m->joint[n];
+    fsi__shell_frame frame[2];
+    double x[9];
+    int i;
+    fsi__sh_gather_rest(k, nodes, 3, x);
+    memset(j, 0, sizeof *j);
+    j->length = (la + lb) / 2;
+    for (i = 0; i < 2; i++) j->bend[i] = fsi__sh_in_row(p->ei[i], la, q->ei[i], lb);
+    j->twist = fsi__sh_in_row(p->gj, la, q->gj, lb);
+    frame[0] = m->frame[a];
+    frame[1] = m->frame[b];
+    fsi__shell_joint_rest(j, frame, x, 0, 0);
+    m->joint_segment[2 * n] = a;
+    m->joint_segment[2 * n + 1] = b;
+    fsi__sh_append(k, FSI__SH_JOINT, used, nodes, m->segment_material[a]);
+}
+
+static void fsi__sh_make_bow(fsi__sh_maker *k, int *used, const int nodes[3], double b, double la, double lb, int material)
+{
+    fsi__sh_bow *w = &k->m->bow[used[FSI__SH_BEND]];
+    double x[9], u[3], v[3], cosine;
+    fsi__sh_gather_rest(k, nodes, 3, x);
+    fsi__sh_sub(x + 3, x, u);
+    fsi__sh_sub(x + 6, x + 3, v);
+    cosine = fsi__sh_dot(u, v) / (la * lb);
+    w->b = 2 * b / (la + lb);
+    w->rest = cosine > -1 ? 2 * sqrt((cosine < 1 ? 1 - cosine : 0) / (1 + cosine)) : 1e9; /* 2 tan(angle/2) */
+    fsi__sh_append(k, FSI__SH_BEND, used, nodes, material);
+}
+
+static fsi_status fsi__sh_make_joints(fsi__sh_maker *k, int *used)
+{
+    fsi__sh_model *m = k->m;
+    int i, in, out;
+    for (i = 0; i < m->vertices; i++) {
+        int nodes[3];
+        if (!fsi__sh_passes(k, i, &in, &out)) continue;
+        if (m->twist_node[in] >= 0 && m->twist_node[out] >= 0 && fsi__sh_twists(k, in) && fsi__sh_twists(k, out)) {
+            fsi__sh_make_joint(k, used, in, out);
+            continue;
+        }
+        nodes[0] = m->chain[2 * in];
+        nodes[1] = i;
+        nodes[2] = m->chain[2 * out + 1];
+        fsi__sh_make_bow(k, used, nodes, fsi__sh_in_row(fsi__sh_bow_stiffness(k, in, 0), m->bar[in].rest, fsi__sh_bow_stiffness(k, out, 0), m->bar[out].rest), m->bar[in].rest, m->bar[out].rest, m->segment_material[in]);
+    }
+    for (i = 0; i < k->desc->joint_count; i++) {
+        const int *v = k->desc->joints + 3 * i;
+        const double la = fsi__sh_apart(fsi__sh_rest(k, v[0]), fsi__sh_rest(k, v[1])), lb = fsi__sh_apart(fsi__sh_rest(k, v[1]), fsi__sh_rest(k, v[2]));
+        int a = -1, b = -1, s;
+        for (s = 0; s < m->segments; s++) {
+            const int *w = m->segment + 2 * s;
+            if ((w[0] == v[0] && w[1] == v[1]) || (w[0] == v[1] && w[1] == v[0])) a = s;
+            if ((w[0] == v[1] && w[1] == v[2]) || (w[0] == v[2] && w[1] == v[1])) b = s;
+        }
+        if (a < 0 || b < 0) return fsi__fail(k->context, FSI_ERROR_ARGUMENT, k->fn, i, v[1], "joint %d: there are no segments %d-%d and %d-%d", i, v[0], v[1], v[1], v[2]);
+        fsi__sh_make_bow(k, used, v, fsi__sh_in_row(fsi__sh_bow_stiffness(k, a, 0), la, fsi__sh_bow_stiffness(k, b, 0), lb), la, lb, m->segment_material[a]);
+    }
+    return FSI_OK;
+}
+
+/* Hanging together: each vertex points to a lower one of its part. */
+static int fsi__sh_root(int *part, int v)
+{
+    while (part[v] != v) v = part[v] = part[part[v]];
+    return v;
+}
+
+static void fsi__sh_join(int *part, int a, int b)
+{
+    a = fsi__sh_root(part, a);
+    b = fsi__sh_root(part, b);
+    if (a < b) part[b] = a;
+    else part[a] = b;
+}
+
+static void fsi__sh_find_parts(fsi__sh_model *m)
+{
+    int i;
+    for (i = 0; i < m->vertices; i++) m->part[i] = i;
+    for (i = 0; i < m->triangles; i++) {
+        fsi__sh_join(m->part, m->triangle[3 * i], m->triangle[3 * i + 1]);
+        fsi__sh_join(m->part, m->triangle[3 * i], m->triangle[3 * i + 2]);
+    }
+    for (i = 0; i < m->segments; i++) fsi__sh_join(m->part, m->segment[2 * i], m->segment[2 * i + 1]);
+    for (i = 0; i < m->vertices; i++) m->part[i] = fsi__sh_root(m->part, i);
+}
+
+/* Edges that meet others: those of triangles, and segments that are not among them; and points. */
+static void fsi__sh_list_edges(fsi__sh_maker *k)
+{
+    fsi__sh_model *m = k->m;
+    int r, s, i, n = 0;
+    for (r = 0; r < k->runs; r++) {
+        m->edge[2 * n] = k->side[k->run[r]].lo;
+        m->edge[2 * n++ + 1] = k->side[k->run[r]].hi;
+    }
+    for (s = 0; s < m->segments; s++) {
+        m->edge[2 * n] = m->segment[2 * s] < m->segment[2 * s + 1] ? m->segment[2 * s] : m->segment[2 * s + 1];
+        m->edge[2 * n++ + 1] = m->segment[2 * s] < m->segment[2 * s + 1] ? m->segment[2 * s + 1] : m->segment[2 * s];
+    }
+    qsort(m->edge, (size_t)n, 2 * sizeof *m->edge, fsi__sh_compare_pairs);
+    m->edges = 0;
+    for (i = 0; i < n; i++) {
+        if (i > 0 && m->edge[2 * i] == m->edge[2 * m->edges - 2] && m->edge[2 * i + 1] == m->edge[2 * m->edges - 1]) continue;
+        m->edge[2 * m->edges] = m->edge[2 * i];
+        m->edge[2 * m->edges++ + 1] = m->edge[2 * i + 1];
+    }
+    for (i = r = 0; i < m->edges; i++) { /* both lists are sorted */
+        while (r < k->runs && fsi__sh_compare_pairs(&k->side[k->run[r]], &m->edge[2 * i]) < 0) r++;
+        m->bare[i] = r >= k->runs || fsi__sh_compare_pairs(&k->side[k->run[r]], &m->edge[2 * i]) != 0;
+    }
+    m->mean_edge = 0;
+    for (i = 0; i < m->edges; i++) {
+        const double l = fsi__sh_apart(fsi__sh_rest(k, m->edge[2 * i]), fsi__sh_rest(k, m->edge[2 * i + 1]));
+        m->edge_length2[i] = l * l;
+        m->mean_edge += l / m->edges;
+    }
+    m->points = 0;
+    for (i = 0; i < m->vertices; i++) if (m->part[i] == i) m->point[i] = 1;
+    for (i = 0; i < m->vertices; i++) if (m->part[i] != i) m->point[m->part[i]] = 0;
+    for (i = 0; i < m->vertices; i++) if (m->part[i] == i && m->point[i] == 1) m->point[m->points++] = i;
+}
+
+/* Each element's share of the mass of its lightest vertex. */
+static void fsi__sh_share_mass(fsi__sh_model *m, int *uses)
+{
+    int e, i;
+    for (e = 0; e < m->first[FSI__SH_KINDS]; e++) for (i = m->start[e]; i < m->start[e + 1]; i++) if (m->node[i] >= 0) uses[m->node[i]]++;
+    for (e = 0; e < m->first[FSI__SH_KINDS]; e++) {
+        m->share[e] = 1e300;
+        for (i = m->start[e]; i < m->start[e + 1]; i++) {
+            const int v = m->node[i];
+            if (v >= 0 && m->mass[v] / uses[v] < m->share[e]) m->share[e] = m->mass[v] / uses[v];
+        }
+    }
+}
+
+/* ---- >>making a scene ------------------------------------------------------------------------------------------ */
+
+static fsi_status fsi__sh_check_indices(fsi_context *c, const char *fn, const int *index, int count, int per, const char *what, int vertices)
+{
+    int e, i, j;
+    if (count < 0 || count > 100000000) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, count, "there are %d %ss", count, what);
+    if (count > 0 && !index) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "there are %d %ss, but their array is NULL", count, what);
+    for (e = 0; e < count; e++) for (i = 0; i < per; i++) {
+        const int v = index[per * e + i];
+        if (v < 0 || v >= vertices) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, e, v, "%s %d names vertex %d of %d", what, e, v, vertices);
+        for (j = 0; j < i; j++) if (index[per * e + j] == v) return fsi__fail(c, FSI_ERROR_MESH, fn, e, v, "%s %d names vertex %d twice", what, e, v);
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__sh_check_vectors(fsi_context *c, const char *fn, const fsi_vec3 *x, int count, const char *what, int dim)
+{
+    int i;
+    for (i = 0; x && i < count; i++) {
+        if (!fsi_v3_is_finite(x[i])) return fsi__fail(c, FSI_ERROR_NAN, fn, i, 0, "%s %d is not finite", what, i);
+        if (dim == 2 && (x[i].z < 0 || x[i].z > 0)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, i, (double)x[i].z, "%s %d has z = %g in 2D", what, i, (double)x[i].z);
+        if (fsi_v3_norm2(x[i]) > (fsi_real)1e24) return fsi__fail(c, FSI_ERROR_LIMIT, fn, i, (double)fsi_v3_norm(x[i]), "%s %d is larger than 1e12", what, i);
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__sh_check_owners(fsi_context *c, const char *fn, const int *material, int count, int materials, const char *what)
+{
+    int i;
+    for (i = 0; material && i < count; i++) if (material[i] < 0 || material[i] >= materials) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, i, material[i], "%s %d has material %d of %d", what, i, material[i], materials);
+    if (count > 0 && materials == 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "there are no materials");
+    return FSI_OK;
+}
+
+static fsi_status fsi__sh_check_creases(fsi_context *c, const char *fn, const fsi_shell_desc *d)
+{
+    int i;
+    if (d->crease_count < 0 || (d->crease_count > 0 && !d->creases)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->crease_count, "crease_count is %d", d->crease_count);
+    for (i = 0; i < d->crease_count; i++) {
+        const fsi_shell_crease *r = &d->creases[i];
+        if (!fsi_is_finite((double)r->angle) || !fsi_is_finite((double)r->stiffness)) return fsi__fail(c, FSI_ERROR_NAN, fn, i, 0, "crease %d is not finite", i);
+        if (!(fabs((double)r->angle) < 3.1415) || r->stiffness < 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, i, (double)r->angle, "crease %d: angle %g, stiffness %g", i, (double)r->angle, (double)r->stiffness);
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__sh_check_desc(fsi_context *c, const char *fn, const fsi_shell_desc *d)
+{
+    fsi_status status;
+    int i;
+    if (d->dim != 2 && d->dim != 3) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->dim, "dim is %d, must be 2 or 3", d->dim);
+    status = fsi__sh_check_settings(c, fn, d);
+    if (status != FSI_OK) return status;
+    if (d->vertex_count < 1 || d->vertex_count > 100000000 || !d->vertices) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->vertex_count, "vertex_count is %d, or vertices is NULL", d->vertex_count);
+    if (d->dim == 2 && d->triangle_count > 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->triangle_count, "there are no triangles in 2D");
+    if (d->material_count < 0 || (d->material_count > 0 && !d->materials)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->material_count, "material_count is %d, or materials is NULL", d->material_count);
+    for (i = 0; i < d->material_count && status == FSI_OK; i++) status = fsi__sh_check_material(c, fn, &d->materials[i], i);
+    if (status == FSI_OK) status = fsi__sh_check_vectors(c, fn, d->vertices, d->vertex_count, "vertex", d->dim);
+    if (status == FSI_OK) status = fsi__sh_check_vectors(c, fn, d->rest, d->vertex_count, "rest position", d->dim);
+    if (status == FSI_OK) status = fsi__sh_check_vectors(c, fn, d->warp, d->triangle_count, "warp", 3);
+    if (status == FSI_OK) status = fsi__sh_check_vectors(c, fn, d->segment_director, d->segment_count, "segment_director", 3);
+    if (status == FSI_OK) status = fsi__sh_check_indices(c, fn, d->triangles, d->triangle_count, 3, "triangle", d->vertex_count);
+    if (status == FSI_OK) status = fsi__sh_check_indices(c, fn, d->segments, d->segment_count, 2, "segment", d->vertex_count);
+    if (status == FSI_OK) status = fsi__sh_check_indices(c, fn, d->joints, d->joint_count, 3, "joint", d->vertex_count);
+    if (status == FSI_OK) status = fsi__sh_check_owners(c, fn, d->triangle_material, d->triangle_count, d->material_count, "triangle");
+    if (status == FSI_OK) status = fsi__sh_check_owners(c, fn, d->segment_material, d->segment_count, d->material_count, "segment");
+    if (status == FSI_OK) status = fsi__sh_check_creases(c, fn, d);
+    for (i = 0; d->vertex_mass && i < d->vertex_count && status == FSI_OK; i++)
+        if (!(d->vertex_mass[i] >= 0) || !fsi_is_finite((double)d->vertex_mass[i])) status = fsi__fail(c, FSI_ERROR_ARGUMENT, fn, i, (double)d->vertex_mass[i], "vertex_mass of vertex %d is %g", i, (double)d->vertex_mass[i]);
+    return status;
+}
+
+/* Scene arrays whose sizes the desc tells, and those that count_elements tells: laid out in two goes, each measured first. */
+static void fsi__sh_lay_given(fsi__sh_maker *k, fsi__arena *a, fsi__arena *t)
+{
+    fsi__sh_model *m = k->m;
+    const size_t nv = (size_t)m->vertices, nt = (size_t)m->triangles, ns = (size_t)m->segments;
+    m->material = (fsi_shell_material *)fsi__take(a, (size_t)m->materials, sizeof *m->material);
+    m->triangle = (int *)fsi__take(a, 3 * nt, sizeof(int));
+    m->segment = (int *)fsi__take(a, 2 * ns, sizeof(int));
+    m->triangle_material = (int *)fsi__take(a, nt, sizeof(int));
+    m->segment_material = (int *)fsi__take(a, ns, sizeof(int));
+    m->chain = (int *)fsi__take(a, 2 * ns, sizeof(int));
+    m->twist_node = (int *)fsi__take(a, ns, sizeof(int));
+    m->twist_of = (int *)fsi__take(a, ns, sizeof(int));
+    m->edge = (int *)fsi__take(a, 2 * (3 * nt + ns), sizeof(int));
+    m->edge_length2 = (double *)fsi__take(a, 3 * nt + ns, sizeof(double));
+    m->point = (int *)fsi__take(a, nv, sizeof(int));
+    m->part = (int *)fsi__take(a, nv, sizeof(int));
+    m->membrane = (fsi__shell_membrane *)fsi__take(a, nt, sizeof *m->membrane);
+    m->area = (double *)fsi__take(a, nt, sizeof(double));
+    m->bar = (fsi__sh_bar *)fsi__take(a, ns, sizeof *m->bar);
+    m->frame = (fsi__shell_frame *)fsi__take(a, ns, sizeof *m->frame);
+    m->mass = (double *)fsi__take(a, nv + ns, sizeof(double));
+    m->drag_mass = (double *)fsi__take(a, nv + ns, sizeof(double));
+    m->bare = (unsigned char *)fsi__take(a, 3 * nt + ns, 1);
+    m->clearance = (double *)fsi__take(a, nv, sizeof(double));
+    m->rest = (double *)fsi__take(a, 3 * nv, sizeof(double));
+    k->moduli = (fsi__sh_moduli *)fsi__take(t, (size_t)m->materials, sizeof *k->moduli);
+    k->side = (fsi__sh_side *)fsi__take(t, 3 * nt, sizeof *k->side);
+    k->run = (int *)fsi__take(t, 3 * nt + 1, sizeof(int));
+    k->side_run = (int *)fsi__take(t, 3 * nt, sizeof(int));
+    k->degree = (int *)fsi__take(t, nv, sizeof(int));
+    k->meet = (int *)fsi__take(t, 2 * nv, sizeof(int));
+    k->seen = (unsigned char *)fsi__take(t, ns, 1);
+    k->uses = (int *)fsi__take(t, nv + ns, sizeof(int));
+}
+
+static void fsi__sh_lay_counted(fsi__sh_maker *k, fsi__arena *a)
+{
+    fsi__sh_model *m = k->m;
+    const size_t elements = (size_t)m->first[FSI__SH_KINDS];
+    size_t nodes = 0;
+    int kind;
+    for (kind = 0; kind < FSI__SH_KINDS; kind++) nodes += (size_t)m->count[kind] * (size_t)fsi__sh_nodes[kind];
+    m->fold = (fsi__sh_fold *)fsi__take(a, (size_t)m->count[FSI__SH_HINGE], sizeof *m->fold);
+    m->plate = (fsi__shell_plate *)fsi__take(a, (size_t)m->count[FSI__SH_PLATE], sizeof *m->plate);
+    m->joint = (fsi__shell_joint *)fsi__take(a, (size_t)m->count[FSI__SH_JOINT], sizeof *m->joint);
+    m->joint_segment = (int *)fsi__take(a, 2 * (size_t)m->count[FSI__SH_JOINT], sizeof(int));
+    m->bow = (fsi__sh_bow *)fsi__take(a, (size_t)m->count[FSI__SH_BEND], sizeof *m->bow);
+    m->element_material = (int *)fsi__take(a, elements, sizeof(int));
+    m->value_at = (size_t *)fsi__take(a, elements + 1, sizeof(size_t));
+    m->start = (int *)fsi__take(a, elements + 1, sizeof(int));
+    m->node = (int *)fsi__take(a, nodes, sizeof(int));
+    m->share = (double *)fsi__take(a, elements, sizeof(double));
+}
+
+static void fsi__sh_copy_desc(fsi__sh_maker *k)
+{
+    const fsi_shell_desc *d = k->desc;
+    fsi__sh_model *m = k->m;
+    int i;
+    for (i = 0; i < m->materials; i++) {
+        m->material[i] = d->materials[i];
+        k->moduli[i] = fsi__sh_moduli_of(&d->materials[i]);
+    }
+    if (m->triangles) memcpy(m->triangle, d->triangles, 3 * (size_t)m->triangles * sizeof(int));
+    if (m->segments) memcpy(m->segment, d->segments, 2 * (size_t)m->segments * sizeof(int));
+    if (d->triangle_material) memcpy(m->triangle_material, d->triangle_material, (size_t)m->triangles * sizeof(int));
+    if (d->segment_material) memcpy(m->segment_material, d->segment_material, (size_t)m->segments * sizeof(int));
+    for (i = 0; i < m->vertices; i++) {
+        fsi__sh_from((d->rest ? d->rest : d->vertices)[i], m->rest + 3 * i);
+        m->mass[i] = d->vertex_mass ? (double)d->vertex_mass[i] : 0;
+    }
+}
+
+/* Triangles or segments that are there twice. */
+static fsi_status fsi__sh_check_twins(const fsi__sh_maker *k)
+{
+    const fsi__sh_model *m = k->m;
+    int r, a, b;
+    for (r = 0; r < k->runs; r++) for (a = k->run[r]; a < k->run[r + 1]; a++) for (b = a + 1; b < k->run[r + 1]; b++) {
+        const fsi__sh_side *p = &k->side[a], *q = &k->side[b];
+        if (m->triangle[3 * p->triangle + p->corner] == m->triangle[3 * q->triangle + q->corner]) return fsi__fail(k->context, FSI_ERROR_MESH, k->fn, q->triangle, p->triangle, "triangles %d and %d have the same vertices", p->triangle, q->triangle);
+    }
+    for (r = 0; r < m->segments; r++) for (a = 0; a < 2; a++) {
+        const int v = m->segment[2 * r + a], w = m->segment[2 * r + 1 - a];
+        for (b = 0; b < (k->degree[v] < 2 ? k->degree[v] : 2); b++) {
+            const int s = k->meet[2 * v + b];
+            if (s != r && (m->segment[2 * s] == w || m->segment[2 * s + 1] == w)) return fsi__fail(k->context, FSI_ERROR_MESH, k->fn, r > s ? r : s, r, "segments %d and %d have the same vertices", r < s ? r : s, r > s ? r : s);
+        }
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__sh_check_mass(const fsi__sh_maker *k)
+{
+    fsi__sh_model *m = k->m;
+    int i;
+    for (i = 0; i < m->vertices; i++) {
+        if (!(m->mass[i] > 0)) return fsi__fail(k->context, FSI_ERROR_MESH, k->fn, i, 0, "vertex %d has no mass: it belongs to no element, and vertex_mass gives it none", i);
+        m->total_mass += m->mass[i];
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__sh_make_elements(fsi__sh_maker *k)
+{
+    fsi__sh_model *m = k->m;
+    int used[FSI__SH_KINDS] = { 0 }, kind, i, e = 0;
+    fsi_status status;
+    for (kind = 0; kind < FSI__SH_KINDS; kind++) for (i = 0; i < m->count[kind]; i++, e++) {
+        m->start[e + 1] = m->start[e] + fsi__sh_nodes[kind];
+        m->value_at[e + 1] = m->value_at[e] + 9 * (size_t)(fsi__sh_nodes[kind] * fsi__sh_nodes[kind]);
+    }
+    status = fsi__sh_make_membranes(k, used);
+    if (status != FSI_OK) return status;
+    fsi__sh_make_hinges(k, used);
+    fsi__sh_make_plates(k, used);
+    status = fsi__sh_make_bars(k, used);
+    if (status != FSI_OK) return status;
+    fsi__sh_make_frames(k, m->rest, m->frame, k->seen);
+    status = fsi__sh_make_joints(k, used);
+    if (status != FSI_OK) return status;
+    fsi__sh_find_parts(m);
+    fsi__sh_list_edges(k);
+    fsi__sh_share_mass(m, k->uses);
+    return fsi__sh_check_mass(k);
+}
+
+/* Everything the desc fixes. On failure the arenas are left to the caller, who frees them anyway. */
+static fsi_status fsi__sh_make_model(fsi__sh_maker *k, fsi__arena *given, fsi__arena *counted)
+{
+    fsi__arena measure[2];
+    fsi__sh_model *m = k->m;
+    fsi_status status;
+    m->dim = k->desc->dim;
+    m->vertices = k->desc->vertex_count;
+    m->triangles = k->desc->triangle_count;
+    m->segments = k->desc->segment_count;
+    m->materials = k->desc->material_count;
+    memset(measure, 0, sizeof measure);
+    fsi__sh_lay_given(k, &measure[0], &measure[1]);
+    if (!fsi__arena_reserve(k->context, given, measure[0].used) || !fsi__arena_reserve(k->context, &k->temporary, measure[1].used)) return fsi__fail(k->context, FSI_ERROR_MEMORY, k->fn, -1, 0, "no memory for %d vertices", m->vertices);
+    fsi__sh_lay_given(k, given, &k->temporary);
+    fsi__sh_copy_desc(k);
+    fsi__sh_sort_sides(k);
+    fsi__sh_find_rods(k, k->seen);
+    status = fsi__sh_check_twins(k);
+    if (status != FSI_OK) return status;
+    fsi__sh_count_elements(k);
+    memset(measure, 0, sizeof measure);
+    fsi__sh_lay_counted(k, &measure[0]);
+    if (!fsi__arena_reserve(k->context, counted, measure[0].used)) return fsi__fail(k->context, FSI_ERROR_MEMORY, k->fn, -1, 0, "no memory for %d elements", m->first[FSI__SH_KINDS]);
+    fsi__sh_lay_counted(k, counted);
+    return fsi__sh_make_elements(k);
+}
+
+/* ---- >>simulator at work --------------------------------------------------------------------------------------- */
+
+/* Where everything is: what Newton moves, and what follows from it. X lists all points that meet others: the vertices, those of the obstacles, and
+   the far ends of springs. */
+typedef struct fsi__sh_place { double *q, *x; fsi_quat *turn; } fsi__sh_place; /* 3 * nodes; 3 * points; COUPLED bodies */
+
+/* What a step changes. */
+typedef struct fsi__sh_state {
+    double *x, *v;                /* 3 * (vertices + twists): twist nodes use their first number */
+    double *x_before, *v_before;  /* a step ago, for BDF2 */
+    fsi__shell_frame *frame;      /* segments: carried along without turning */
+    double *twist;                /* JOINTs: angle between the frames of its segments */
+    double dt_before;             /* 0: there is no step before */
+    double stiffness;             /* of contacts, times the base stiffness */
+    double time;
+} fsi__sh_state;
+
+/* Points, edges and faces that meet those of others. */
+enum { FSI__SH_POINTS, FSI__SH_EDGES, FSI__SH_FACES };
+typedef struct fsi__sh_features {
+    int first;                    /* their points begin here in X */
+    int count[3];
+    const int *index[3];          /* points of each; of points NULL: all, in order */
+    const double *edge_length2;   /* squared, at rest */
+    fsi_boxes *tree[3];           /* NULL: there are none */
+    double *box;                  /* 6 * the largest count: scratch */
+} fsi__sh_features;
+
+typedef struct fsi__sh_obstacle {
+    int used, body;               /* body: index of its COUPLED body, -1: none */
+    fsi_shell_obstacle_desc desc;
+    fsi__sh_features features;
+    int *face, *edge;
+    double *edge_length2;
+    double *local;                /* 3 * points, in the axes of its body */
+    double *stand;                /* 3 * points: where the last step left it */
+    double force[3], torque[3];
+    fsi__arena memory;
+} fsi__sh_obstacle;
+
+/* A COUPLED body: what is solved for, in double. */
+typedef struct fsi__sh_body {
+    fsi_body *body;
+    double center[3], left_center[3]; /* at the beginning of a substep; where the last step left it */
+    fsi_quat turn, left_turn;
+    double owner_center[3];       /* where its owner has it at the beginning of the step, then where substeps take it */
+    double velocity[3], spin[3];
+    double push[3], turning[3];   /* force; I^-1 torque */
+    double aim[3], aim_turn[9];   /* where inertia and forces lead; A = R0 + dt [omega] R0 */
+    double moment[9];             /* (1/2 tr I) 1 - I, body axes: integral of rho x x' */
+    double mass;
+} fsi__sh_body;
+
+/* Two features that may meet. */
+typedef struct fsi__sh_pair {
+    fsi_contact contact;
+    int node[4];                  /* points in X */
+    int feature[2];
+    double mass;                  /* of the lighter one [kg] */
+    double friction;
+} fsi__sh_pair;
+
+/* Friction of a pair, with the normal force of the iteration before. */
+typedef struct fsi__sh_rub { fsi_friction friction; int node[4]; int points; } fsi__sh_rub;
+
+typedef struct fsi__sh_spring {
+    int used, face;
+    fsi_shell_spring_desc desc;
+    double local[3], stand[3];    /* on its obstacle; where its far end stands */
+    double length_before, force[3], force_now[3];
+} fsi__sh_spring;
+
+typedef struct fsi__sh_attachment { int vertex, obstacle, face; double local[3]; } fsi__sh_attachment;
+
+/* Features of its own that are closer at rest than the barrier reaches. */
+typedef struct fsi__sh_close { int a, b; double d; } fsi__sh_close;
+
+typedef struct fsi__sh_impl {
+    fsi_context own;
+    fsi_context *context;
+    fsi_shell *s;
+    fsi_shell_desc settings;            /* its arrays are NULL */
+    fsi__sh_model model;
+    fsi__arena given, counted, fixed_memory, work;
+    fsi__sh_state state, next;
+    int first_body, nodes;              /* vertices + twists; with two for each COUPLED body */
+    int first_anchor, points;
+    int contact, self_contact, damps, blows, teleported;
+    double range, friction, air[3];
+    /* scratch of the size of the scene */
+    unsigned char *held;                /* vertices: pinned or attached */
+    double *force, *pin_from, *pin_to;  /* 3 * vertices */
+    double *twist_from;                 /* segments */
+    double *wind;                       /* 4 * triangles: c of f = -c n (n.u), and n */
+    double *element_value, *element_vector, *element_energy;
+    double *damping;                    /* alpha M + beta K, on the pattern of `elastic` */
+    fsi_vec3 *contact_force;
+    fsi_real *public_mass;
+    /* scratch that grows with obstacles and springs */
+    fsi__sh_place now, trial;
+    double *start_q, *end_q;            /* 3 * nodes: at the beginning; where what is held goes */
+    double *aim, *base;                 /* 3 * nodes */
+    double *gradient, *direction, *fixed_step, *lift, *scratch, *damping_product; /* 3 * nodes */
+    unsigned char *fixed;               /* 3 * nodes */
+    double *start_x, *end_x;            /* 3 * points */
+    double *was_x, *go_x, *stand_x;     /* 3 * points: at the beginning and the end of a whole step, and between substeps */
+    double *dx, *felt, *local;          /* 3 * points */
+    int *owner;                         /* points: COUPLED body, -1: none */
+    double *reach;                      /* points: half the range, and its clearance */
+    double *around;                     /* 6 * points: boxes in which the list of pairs holds */
+    /* of the state that comes next */
+    fsi__shell_frame *frame_now;
+    double *twist_now;
+    /* the system */
+    fsi_assembly *elastic;
+    fsi_solver *solver;
+    fsi_csr total;
+    int *total_start, *total_col, *total_map;
+    double *total_value;
+    int total_capacity, pattern_holds, analyses_before;
+    int *coupling, couplings, coupling_capacity;
+    /* contacts */
+    fsi__sh_features own_features, lone;
+    fsi_pairs *found;
+    fsi__sh_pair *pair;
+    int pairs, pair_capacity, list_holds;
+    int *active, actives, active_capacity;
+    double *pair_number, *pair_block;
+    int pair_number_capacity, pair_block_capacity;
+    fsi__sh_rub *rub;
+    int rubs, rub_capacity;
+    fsi__sh_close *close[2];
+    int closes[2], close_capacity[2];
+    fsi__sh_obstacle *obstacle;
+    int obstacles, obstacle_capacity;
+    fsi__sh_body *body;
+    int bodies, body_capacity;
+    fsi__sh_spring *spring;
+    int springs, spring_capacity;
+    fsi__sh_attachment *attachment;
+    int attachments, attachment_capacity;
+} fsi__sh_impl;
+
+static fsi__sh_impl *fsi__sh_of(const fsi_shell *s) { return s && s->cookie == FSI__COOKIE('s', fsi_shell) ? (fsi__sh_impl *)s->impl : NULL; }
+
+static void fsi__sh_take_settings(fsi_shell *s, fsi__sh_impl *m, const fsi_shell_desc *d)
+{
+    m->settings = *d;
+    m->settings.vertices = m->settings.rest = m->settings.warp = m->settings.segment_director = NULL;
+    m->settings.triangles = m->settings.segments = m->settings.triangle_material = m->settings.segment_material = m->settings.joints = NULL;
+    m->settings.materials = NULL;
+    m->settings.vertex_mass = NULL;
+    m->settings.creases = NULL;
+    m->settings.context = m->context;
+    m->friction = (double)d->friction;
+    fsi__sh_from(d->wind, m->air);
+    m->blows = d->air_density > 0 && d->drag > 0 && m->model.triangles > 0;
+    s->desc = m->settings;
+}
+
+/* ---- >>energies ------------------------------------------------------------------------------------------------- */
+
+/* One step, as it is solved: minimise 1/2 (q - aim)' M (q - aim) / h^2 + elastic + damping + wind + contacts + friction, where h = gamma dt and
+   v = (q - base) / h: gamma = 1 for backward Euler, (1 + w) / (1 + 2 w) for BDF2 with w = dt / dt_before. */
+typedef struct fsi__sh_step {
+    fsi_shell *s;
+    fsi__sh_impl *m;
+    const char *fn;
+    double dt, h;
+    double kappa;           /* stiffness of a pair's barrier over its mass [m^2/s^2] */
+    double slip;            /* way in a step that counts as sticking [m] */
+    double remaining;       /* share of the prescribed way that is left, 1 to 0 */
+    double contact_energy;
+    double lap;             /* the clock when the last phase ended */
+    double moved;           /* farthest way of a vertex in the last substep [m] */
+    double *felt;           /* 3 * points: forces of what is added goes there too; NULL: not wanted */
+    double tolerance;
+    int max_newton, in_the_way;
+    int settle;             /* 1: no velocities */
+    int exact, close, pause; /* exact Hessians; the last step was a small one; iterations to go without them */
+    const double *q;        /* of the pass below */
+    int what;               /* 0: values, 1: gradients too, 2: Hessians too */
+    fsi_shell_stats stats;
+} fsi__sh_step;
+
+enum { FSI__SH_VALUE, FSI__SH_GRADIENT, FSI__SH_HESSIAN };
+
+static void fsi__sh_gather(const double *q, const int *node, int count, double *x)
+{
+    int i;
+    for (i = 0; i < count; i++) {
+        if (node[i] < 0) memset(x + 3 * i, 0, 3 * sizeof *x);
+        else memcpy(x + 3 * i, q + 3 * (size_t)node[i], 3 * sizeof *x);
+    }
+}
+
+/* A joint has 11 unknowns: three vertices and the first numbers of two twist nodes. */
+static void fsi__sh_spread_joint(const double *g11, const double *h11, double *g, double *h)
+{
+    static const int at[11] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12 };
+    int i, j;
+    if (g) {
+        memset(g, 0, 15 * sizeof *g);
+        for (i = 0; i < 11; i++) g[at[i]] = g11[i];
+    }
+    if (h) {
+        memset(h, 0, 225 * sizeof *h);
+        for (i = 0; i < 11; i++) for (j = 0; j < 11; j++) h[15 * at[i] + at[j]] = h11[11 * i + j];
+    }
+}
+
+static double fsi__sh_joint(const fsi__sh_impl *m, int j, const double *x, double *g, double *h, int exact)
+{
+    fsi__shell_frame frame[2];
+    double theta[2], g11[11], h11[121], w;
+    frame[0] = m->frame_now[m->model.joint_segment[2 * j]];
+    frame[1] = m->frame_now[m->model.joint_segment[2 * j + 1]];
+    theta[0] = x[9];
+    theta[1] = x[12];
+    w = fsi__shell_joint_energy(&m->model.joint[j], frame, m->twist_now[j], x, theta, g ? g11 : NULL, h ? h11 : NULL, exact);
+    fsi__sh_spread_joint(g11, h11, g, h);
+    return w;
+}
+
+/* Wind on a triangle (lagged coefficient c and normal n): W = c h/2 (n.(v - w))^2 with v the mean velocity of its corners. */
+static double fsi__sh_blow(const fsi__sh_step *w, int t, const double *x, double *g, double *h)
+{
+    const double *c = w->m->wind + 4 * t, *n = c + 1;
+    const int *v = w->m->model.triangle + 3 * t;
+    double u = -fsi__sh_dot(n, w->m->air), force;
+    int i, j, a, b;
+    for (i = 0; i < 3; i++) for (a = 0; a < 3; a++) u += n[a] * (x[3 * i + a] - w->m->base[3 * v[i] + a]) / (3 * w->h);
+    force = c[0] * u / 3;
+    if (g) for (i = 0; i < 3; i++) for (a = 0; a < 3; a++) g[3 * i + a] += force * n[a];
+    if (h) for (i = 0; i < 3; i++) for (a = 0; a < 3; a++) for (j = 0; j < 3; j++) for (b = 0; b < 3; b++) h[9 * (3 * i + a) + 3 * j + b] += c[0] / (9 * w->h) * n[a] * n[b];
+    return c[0] * w->h / 2 * u * u;
+}
+
+static int fsi__sh_kind(const fsi__sh_model *m, int e)
+{
+    int kind = 0;
+    while (e >= m->first[kind + 1]) kind++;
+    return kind;
+}
+
+static double fsi__sh_element(const fsi__sh_step *w, int e, const double *x, double *g, double *h)
+{
+    const fsi__sh_model *m = &w->m->model;
+    const int kind = fsi__sh_kind(m, e), i = e - m->first[kind];
+    const double support = m->share[e] / (w->h * w->h);
+    double value;
+    switch (kind) {
+    case FSI__SH_MEMBRANE:
+        value = fsi__shell_membrane_energy(&m->membrane[i], x, g, h, w->exact, support);
+        return w->m->blows ? value + fsi__sh_blow(w, i, x, g, h) : value;
+    case FSI__SH_HINGE: return fsi__shell_hinge(m->fold[i].k, m->fold[i].rest, x, g, h, w->exact, support);
+    case FSI__SH_PLATE: return fsi__shell_plate_energy(&m->plate[i], x, g, h, w->exact, support);
+    case FSI__SH_STRETCH: return fsi__shell_stretch(m->bar[i].ea, m->bar[i].rest, x, g, h, w->exact);
+    case FSI__SH_JOINT: return fsi__sh_joint(w->m, i, x, g, h, w->exact);
+    default: return fsi__shell_bend(m->bow[i].b, m->bow[i].rest, x, g, h, w->exact);
+    }
+}
+
+static void fsi__sh_element_pass(void *arg, int chunk, int begin, int end)
+{
+    fsi__sh_step *w = (fsi__sh_step *)arg;
+    fsi__sh_impl *m = w->m;
+    const fsi__sh_model *p = &m->model;
+    int e;
+    (void)chunk;
+    for (e = begin; e < end; e++) {
+        double x[18], *g = w->what >= FSI__SH_GRADIENT ? m->element_vector + 3 * (size_t)p->start[e] : NULL, *h = w->what >= FSI__SH_HESSIAN ? m->element_value + p->value_at[e] : NULL;
+        fsi__sh_gather(w->q, p->node + p->start[e], p->start[e + 1] - p->start[e], x);
+        m->element_energy[e] = fsi__sh_element(w, e, x, g, h);
+    }
+}
+
+static double fsi__sh_sum(const double *x, int n)
+{
+    double sum[FSI_LANES] = { 0 };
+    int i, l;
+    for (i = 0; i + FSI_LANES <= n; i += FSI_LANES) for (l = 0; l < FSI_LANES; l++) sum[l] += x[i + l];
+    for (l = 0; i + l < n; l++) sum[l] += x[i + l];
+    return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+}
+
+static double fsi__sh_elements(fsi__sh_step *w, const double *q, int what)
+{
+    fsi__sh_impl *m = w->m;
+    w->q = q;
+    w->what = what;
+    fsi__parallel(m->context, m->model.first[FSI__SH_KINDS], 128, fsi__sh_element_pass, w);
+    return fsi__sh_sum(m->element_energy, m->model.first[FSI__SH_KINDS]);
+}
+
+/* ---- >>contacts --------------------------------------------------------------------------------------------------
+
+   Everything that meets others consists of features, points, edges and faces, over the points X. Which pairs may meet during a Newton step is found by
+   boxes around each point: where it is, where the step would take it, and a margin. The list holds as long as all points and their next steps
+   stay in their boxes. */
+
+/* Points of a feature in X. */
+static int fsi__sh_feature(const fsi__sh_features *f, int type, int i, int *node)
+{
+    int k;
+    const int n = type + 1;
+    for (k = 0; k < n; k++) node[k] = f->first + (f->index[type] ? f->index[type][n * i + k] : i);
+    return n;
+}
+
+typedef struct fsi__sh_box_job { const fsi__sh_features *f; int type; const double *around; double *box; } fsi__sh_box_job;
+
+static void fsi__sh_box_pass(void *arg, int chunk, int begin, int end)
+{
+    const fsi__sh_box_job *job = (const fsi__sh_box_job *)arg;
+    int i, k, a;
+    (void)chunk;
+    for (i = begin; i < end; i++) {
+        double *b = job->box + 6 * (size_t)i;
+        int node[3];
+        const int n = fsi__sh_feature(job->f, job->type, i, node);
+        memcpy(b, job->around + 6 * (size_t)node[0], 6 * sizeof *b);
+        for (k = 1; k < n; k++) {
+            const double *p = job->around + 6 * (size_t)node[k];
+            for (a = 0; a < 3; a++) {
+                if (p[a] < b[a]) b[a] = p[a];
+                if (p[3 + a] > b[3 + a]) b[3 + a] = p[3 + a];
+            }
+        }
+    }
+}
+
+static fsi_status fsi__sh_fit_trees(fsi__sh_impl *m, const fsi__sh_features *f, const double *around)
+{
+    int type;
+    for (type = 0; type < 3; type++) {
+        fsi__sh_box_job job;
+        fsi_status status;
+        if (!f->tree[type]) continue;
+        job.f = f;
+        job.type = type;
+        job.around = around;
+        job.box = f->box;
+        fsi__parallel(m->context, f->count[type], 1024, fsi__sh_box_pass, &job);
+        status = fsi_boxes_update(f->tree[type], f->box);
+        if (status != FSI_OK) return status;
+    }
+    return FSI_OK;
+}
+
+/* Which features may meet, and how. */
+typedef struct fsi__sh_meeting { fsi__sh_impl *m; const fsi__sh_features *a, *b; int type_a, type_b; fsi_pair kind; const fsi__sh_obstacle *obstacle; } fsi__sh_meeting;
+
+static int fsi__sh_accept(void *user, int i, int j)
+{
+    const fsi__sh_meeting *t = (const fsi__sh_meeting *)user;
+    int p[3], q[3], n, k, a, b;
+    if (t->a->first != t->b->first) return 1;
+    if (t->kind == FSI_POINT_EDGE && t->m->model.dim == 3 && !t->m->model.bare[j]) return 0; /* its triangles meet the point */
+    n = fsi__sh_feature(t->a, t->type_a, i, p);
+    k = fsi__sh_feature(t->b, t->type_b, j, q);
+    for (a = 0; a < n; a++) for (b = 0; b < k; b++) if (p[a] == q[b]) return 0;
+    return 1;
+}
+
+/* The distance at rest of two features that are closer than the barrier reaches; 0: there is none, or they touch at rest. */
+static double fsi__sh_distance_at_rest(const fsi__sh_impl *m, fsi_pair kind, int i, int j)
+{
+    const int set = kind == FSI_EDGE_EDGE;
+    const fsi__sh_close *list = m->close[set];
+    int lo = 0, hi = m->closes[set];
+    while (lo < hi) {
+        const int mid = (lo + hi) / 2;
+        if (list[mid].a < i || (list[mid].a == i && list[mid].b < j)) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo < m->closes[set] && list[lo].a == i && list[lo].b == j ? list[lo].d : 0;
+}
+
+static double fsi__sh_feature_mass(const fsi__sh_impl *m, const int *node, int n)
+{
+    double sum = 0;
+    int k;
+    for (k = 0; k < n; k++) {
+        if (node[k] >= m->model.vertices) return 1e300;
+        sum += m->model.mass[node[k]];
+    }
+    return sum / n;
+}
+
+static double fsi__sh_feature_clearance(const fsi__sh_impl *m, const int *node, int n, const fsi__sh_obstacle *o)
+{
+    double c = 0;
+    int k;
+    if (node[0] >= m->model.vertices) return o ? (double)o->desc.clearance : 0;
+    for (k = 0; k < n; k++) if (m->model.clearance[node[k]] > c) c = m->model.clearance[node[k]];
+    return c;
+}
+
+/* e = 1e-3 |u|^2 |v|^2 of the edges at rest (Li et al. 2020, eq. 24). */
+static double fsi__sh_parallel(const fsi__sh_meeting *t, int i, int j) { return t->kind == FSI_EDGE_EDGE ? 1e-3 * t->a->edge_length2[i] * t->b->edge_length2[j] : 0; }
+
+static void fsi__sh_make_pair(const fsi__sh_meeting *t, int i, int j, fsi__sh_pair *p)
+{
+    const fsi__sh_impl *m = t->m;
+    int node[6];
+    const int n = fsi__sh_feature(t->a, t->type_a, i, node), k = fsi__sh_feature(t->b, t->type_b, j, node + n);
+    const double ma = fsi__sh_feature_mass(m, node, n), mb = fsi__sh_feature_mass(m, node + n, k), rest = t->obstacle ? 0 : fsi__sh_distance_at_rest(m, t->kind, i, j);
+    memset(p, 0, sizeof *p);
+    memcpy(p->node, node, (size_t)(n + k) * sizeof *node);
+    p->feature[0] = i;
+    p->feature[1] = j;
+    p->contact.kind = t->kind;
+    p->contact.range = m->range;
+    p->contact.thickness = fsi__sh_feature_clearance(m, node, n, t->obstacle) + fsi__sh_feature_clearance(m, node + n, k, t->obstacle);
+    p->contact.parallel = fsi__sh_parallel(t, i, j);
+    if (rest > 0) { /* free of force at rest */
+        if (p->contact.thickness > rest / 2) p->contact.thickness = rest / 2;
+        if (p->contact.range > rest - p->contact.thickness) p->contact.range = rest - p->contact.thickness;
+    }
+    p->mass = ma < mb ? ma : mb;
+    p->friction = t->obstacle ? (double)t->obstacle->desc.friction : m->friction;
+}
+
+static fsi_status fsi__sh_more(fsi__sh_impl *m, void *array, size_t size, int rows, int *capacity, int need, const char *fn)
+{
+    fsi__column column;
+    if (need <= *capacity) return FSI_OK;
+    column.array = (void **)array;
+    column.size = size;
+    return fsi__grow(m->context, &column, 1, rows, capacity, need + need / 2, fn);
+}
+
+static fsi_status fsi__sh_meet(fsi__sh_impl *m, const char *fn, const fsi__sh_features *a, int type_a, const fsi__sh_features *b, int type_b, fsi_pair kind, const fsi__sh_obstacle *o)
+{
+    fsi__sh_meeting t;
+    fsi_status status;
+    int k;
+    if (!a->tree[type_a] || !b->tree[type_b]) return FSI_OK;
+    t.m = m;
+    t.a = a;
+    t.b = b;
+    t.type_a = type_a;
+    t.type_b = type_b;
+    t.kind = kind;
+    t.obstacle = o;
+    status = fsi_pairs_find(m->found, a->tree[type_a], b->tree[type_b], fsi__sh_accept, &t);
+    if (status != FSI_OK) return status;
+    status = fsi__sh_more(m, &m->pair, sizeof *m->pair, m->pairs, &m->pair_capacity, m->pairs + m->found->count, fn);
+    if (status != FSI_OK) return status;
+    for (k = 0; k < m->found->count; k++) fsi__sh_make_pair(&t, m->found->index[2 * k], m->found->index[2 * k + 1], &m->pair[m->pairs++]);
+    return FSI_OK;
+}
+
+static fsi_status fsi__sh_meet_itself(fsi__sh_impl *m, const char *fn)
+{
+    const fsi__sh_features *f = &m->own_features, *lone = &m->lone;
+    fsi_status status;
+    if (m->model.dim == 2) return fsi__sh_meet(m, fn, f, FSI__SH_POINTS, f, FSI__SH_EDGES, FSI_POINT_EDGE, NULL);
+    status = fsi__sh_meet(m, fn, f, FSI__SH_POINTS, f, FSI__SH_FACES, FSI_POINT_TRIANGLE, NULL);
+    if (status == FSI_OK) status = fsi__sh_meet(m, fn, f, FSI__SH_EDGES, f, FSI__SH_EDGES, FSI_EDGE_EDGE, NULL);
+    if (status == FSI_OK) status = fsi__sh_meet(m, fn, lone, FSI__SH_POINTS, f, FSI__SH_EDGES, FSI_POINT_EDGE, NULL);
+    if (status == FSI_OK) status = fsi__sh_meet(m, fn, lone, FSI__SH_POINTS, lone, FSI__SH_POINTS, FSI_POINT_POINT, NULL);
+    return status;
+}
+
+static fsi_status fsi__sh_meet_obstacle(fsi__sh_impl *m, const char *fn, const fsi__sh_obstacle *o)
+{
+    const fsi__sh_features *f = &m->own_features, *g = &o->features;
+    fsi_status status;
+    if (m->model.dim == 2) {
+        status = fsi__sh_meet(m, fn, f, FSI__SH_POINTS, g, FSI__SH_EDGES, FSI_POINT_EDGE, o);
+        return status != FSI_OK ? status : fsi__sh_meet(m, fn, g, FSI__SH_POINTS, f, FSI__SH_EDGES, FSI_POINT_EDGE, o);
+    }
+    status = fsi__sh_meet(m, fn, f, FSI__SH_POINTS, g, FSI__SH_FACES, FSI_POINT_TRIANGLE, o);
+    if (status == FSI_OK) status = fsi__sh_meet(m, fn, g, FSI__SH_POINTS, f, FSI__SH_FACES, FSI_POINT_TRIANGLE, o);
+    if (status == FSI_OK) status = fsi__sh_meet(m, fn, f, FSI__SH_EDGES, g, FSI__SH_EDGES, FSI_EDGE_EDGE, o);
+    return status;
+}
+
+/* Do the points and their steps stay in their boxes? The boxes reach range / 2 and the clearance farther than that. */
+static int fsi__sh_list_holds(const fsi__sh_impl *m, const double *x, const double *dx)
+{
+    int i, a;
+    for (i = 0; i < m->points; i++) for (a = 0; a < 3; a++) {
+        const double p = x[3 * i + a], q = p + dx[3 * i + a], *b = m->around + 6 * (size_t)i, extra = m->reach[i];
+        if (!(p >= b[a] + extra && q >= b[a] + extra && p <= b[3 + a] - extra && q <= b[3 + a] - extra)) return 0;
+    }
+    return 1;
+}
+
+static void fsi__sh_draw_boxes(fsi__sh_impl *m, const double *x, const double *dx)
+{
+    const double margin = 0.25 * m->range;
+    int i, a;
+    for (i = 0; i < m->points; i++) for (a = 0; a < 3; a++) {
+        const double p = x[3 * i + a], q = p + dx[3 * i + a];
+        m->around[6 * (size_t)i + (size_t)a] = (p < q ? p : q) - margin - m->reach[i];
+        m->around[6 * (size_t)i + (size_t)(3 + a)] = (p > q ? p : q) + margin + m->reach[i];
+    }
+}
+
+/* The pairs that may meet while points go from x to x + dx. */
+static fsi_status fsi__sh_find_pairs(fsi__sh_impl *m, const char *fn, const double *x, const double *dx)
+{
+    fsi_status status;
+    int i;
+    if (m->list_holds && fsi__sh_list_holds(m, x, dx)) return FSI_OK;
+    m->list_holds = 0;
+    fsi__sh_draw_boxes(m, x, dx);
+    m->pairs = 0;
+    status = fsi__sh_fit_trees(m, &m->own_features, m->around);
+    if (status == FSI_OK) status = fsi__sh_fit_trees(m, &m->lone, m->around);
+    if (status == FSI_OK && m->self_contact) status = fsi__sh_meet_itself(m, fn);
+    for (i = 0; i < m->obstacles && status == FSI_OK; i++) {
+        if (!m->obstacle[i].used) continue;
+        status = fsi__sh_fit_trees(m, &m->obstacle[i].features, m->around);
+        if (status == FSI_OK) status = fsi__sh_meet_obstacle(m, fn, &m->obstacle[i]);
+    }
+    if (status == FSI_OK) status = fsi__sh_more(m, &m->pair_number, sizeof(double), 0, &m->pair_number_capacity, m->pairs, fn);
+    if (status == FSI_OK) status = fsi__sh_more(m, &m->active, sizeof(int), 0, &m->active_capacity, m->pairs, fn);
+    m->list_holds = status == FSI_OK;
+    return status;
+}
+
+/* A number of every pair: its energy, how far it may go, or how close it is. */
+typedef struct fsi__sh_pair_job { const fsi__sh_impl *m; const double *x, *dx; double kappa; int what; } fsi__sh_pair_job;
+enum { FSI__SH_PAIR_ENERGY, FSI__SH_PAIR_SWEEP, FSI__SH_PAIR_PUSH };
+
+static double fsi__sh_pair_number(const fsi__sh_pair_job *job, const fsi__sh_pair *p)
+{
+    const int n = fsi_pair_points(p->contact.kind);
+    double x[12], dx[12];
+    fsi__sh_gather(job->x, p->node, n, x);
+    if (job->what == FSI__SH_PAIR_ENERGY) return job->kappa * p->mass * fsi_contact_energy(&p->contact, x, NULL, NULL, FSI_HESSIAN_EXACT);
+    if (job->what == FSI__SH_PAIR_PUSH) return fsi_contact_push(&p->contact, x, NULL);
+    fsi__sh_gather(job->dx, p->node, n, dx);
+    return fsi_ccd(p->contact.kind, x, dx, p->contact.thickness, 0.1);
+}
+
+static void fsi__sh_pair_pass(void *arg, int chunk, int begin, int end)
+{
+    const fsi__sh_pair_job *job = (const fsi__sh_pair_job *)arg;
+    int i;
+    (void)chunk;
+    for (i = begin; i < end; i++) job->m->pair_number[i] = fsi__sh_pair_number(job, &job->m->pair[i]);
+}
+
+static void fsi__sh_pair_numbers(fsi__sh_impl *m, const double *x, const double *dx, double kappa, int what)
+{
+    fsi__sh_pair_job job;
+    job.m = m;
+    job.x = x;
+    job.dx = dx;
+    job.kappa = kappa;
+    job.what = what;
+    fsi__parallel(m->context, m->pairs, 512, fsi__sh_pair_pass, &job);
+}
+
+/* How far from x towards x + dx nothing touches; *pair is what is in the way. */
+static double fsi__sh_sweep(fsi__sh_impl *m, const double *x, const double *dx, int *pair)
+{
+    double t = 1;
+    int i;
+    fsi__sh_pair_numbers(m, x, dx, 0, FSI__SH_PAIR_SWEEP);
+    for (i = 0; i < m->pairs; i++) if (m->pair_number[i] < t) {
+        t = m->pair_number[i];
+        *pair = i;
+    }
+    return t;
+}
+
+/* The pairs within range, in order. */
+static void fsi__sh_find_active(fsi__sh_impl *m, const double *x)
+{
+    int i;
+    fsi__sh_pair_numbers(m, x, NULL, 0, FSI__SH_PAIR_PUSH);
+    for (i = m->actives = 0; i < m->pairs; i++) if (m->pair_number[i] > 0) m->active[m->actives++] = i;
+}
+
+/* ---- >>crossing --------------------------------------------------------------------------------------------------
+
+   Does an edge pass through a triangle? By signs of volumes, exact: where rounding could decide, all products are kept to the last bit and summed
+   as an expansion, numbers that do not overlap (Dekker 1971; Knuth; Shewchuk 1997). */
+
+static void fsi__sh_two_sum(double a, double b, double *sum, double *rest)
+{
+    const double s = a + b, c = s - a;
+    *rest = (a - (s - c)) + (b - c);
+    *sum = s;
+}
+
+static void fsi__sh_two_product(double a, double b, double *product, double *rest)
+{
+    const double k = 134217729.0, p = a * b, ca = k * a, cb = k * b, ah = ca - (ca - a), bh = cb - (cb - b), al = a - ah, bl = b - bh;
+    *rest = al * bl - (((p - ah * bh) - al * bh) - ah * bl);
+    *product = p;
+}
+
+typedef struct fsi__sh_expansion { int count; double part[200]; } fsi__sh_expansion;
+
+static void fsi__sh_expand(fsi__sh_expansion *e, double x)
+{
+    int i, n = 0;
+    for (i = 0; i < e->count; i++) {
+        double rest;
+        fsi__sh_two_sum(x, e->part[i], &x, &rest);
+        if (rest < 0 || rest > 0) e->part[n++] = rest;
+    }
+    e->part[n++] = x;
+    e->count = n;
+}
+
+/* Sign of det(a - d, b - d, c - d). */
+static int fsi__sh_exact_side(const double *const p[3], const double *d)
+{
+    static const int order[6][3] = { { 0, 1, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 0, 2, 1 }, { 1, 0, 2 }, { 2, 1, 0 } };
+    double v[3][3][2];
+    fsi__sh_expansion e;
+    int i, j, k;
+    e.count = 0;
+    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) fsi__sh_two_sum(p[i][j], -d[j], &v[i][j][0], &v[i][j][1]);
+    for (k = 0; k < 6; k++) for (i = 0; i < 8; i++) {
+        const double a = v[0][order[k][0]][i & 1], b = v[1][order[k][1]][i >> 1 & 1], c = k < 3 ? v[2][order[k][2]][i >> 2] : -v[2][order[k][2]][i >> 2];
+        double ab[2], t[2];
+        fsi__sh_two_product(a, b, &ab[0], &ab[1]);
+        for (j = 0; j < 2; j++) {
+            fsi__sh_two_product(ab[j], c, &t[0], &t[1]);
+            fsi__sh_expand(&e, t[1]);
+            fsi__sh_expand(&e, t[0]);
+        }
+    }
+    return e.part[e.count - 1] > 0 ? 1 : e.part[e.count - 1] < 0 ? -1 : 0;
+}
+
+static int fsi__sh_side_of(const double *a, const double *b, const double *c, const double *d)
+{
+    const double *const p[3] = { a, b, c };
+    double u[3], v[3], w[3], n[3], det, size = 0;
+    int i;
+    fsi__sh_sub(a, d, u);
+    fsi__sh_sub(b, d, v);
+    fsi__sh_sub(c, d, w);
+    fsi__sh_cross(v, w, n);
+    det = fsi__sh_dot(u, n);
+    for (i = 0; i < 3; i++) size += fabs(u[i]) * (fabs(v[(i + 1) % 3] * w[(i + 2) % 3]) + fabs(v[(i + 2) % 3] * w[(i + 1) % 3]));
+    if (det > 1e-14 * size) return 1;
+    if (det < -1e-14 * size) return -1;
+    return fsi__sh_exact_side(p, d);
+}
+
+/* Edge pq, triangle abc. Within the triangle's plane nothing crosses: that is for distances to find. */
+static int fsi__sh_crosses(const double *p, const double *q, const double *a, const double *b, const double *c)
+{
+    const int above = fsi__sh_side_of(a, b, c, p), below = fsi__sh_side_of(a, b, c, q);
+    int s, t, u;
+    if (above * below > 0 || (above == 0 && below == 0)) return 0;
+    s = fsi__sh_side_of(p, q, a, b);
+    t = fsi__sh_side_of(p, q, b, c);
+    u = fsi__sh_side_of(p, q, c, a);
+    return (s >= 0 && t >= 0 && u >= 0) || (s <= 0 && t <= 0 && u <= 0);
+}
+
+/* Edges of f through faces of g. */
+static fsi_status fsi__sh_count_crossings(fsi__sh_impl *m, const double *x, const fsi__sh_features *f, const fsi__sh_features *g, int *count, int first[5])
+{
+    fsi__sh_meeting t;
+    fsi_status status;
+    int i, k, node[5];
+    if (!f->tree[FSI__SH_EDGES] || !g->tree[FSI__SH_FACES]) return FSI_OK;
+    memset(&t, 0, sizeof t);
+    t.m = m;
+    t.a = f;
+    t.b = g;
+    t.type_a = FSI__SH_EDGES;
+    t.type_b = FSI__SH_FACES;
+    t.kind = FSI_POINT_TRIANGLE;
+    status = fsi_pairs_find(m->found, f->tree[FSI__SH_EDGES], g->tree[FSI__SH_FACES], fsi__sh_accept, &t);
+    if (status != FSI_OK) return status;
+    for (k = 0; k < m->found->count; k++) {
+        fsi__sh_feature(f, FSI__SH_EDGES, m->found->index[2 * k], node);
+        fsi__sh_feature(g, FSI__SH_FACES, m->found->index[2 * k + 1], node + 2);
+        if (!fsi__sh_crosses(x + 3 * (size_t)node[0], x + 3 * (size_t)node[1], x + 3 * (size_t)node[2], x + 3 * (size_t)node[3], x + 3 * (size_t)node[4])) continue;
+        for (i = 0; i < 5 && *count == 0; i++) first[i] = node[i];
+        ++*count;
+    }
+    return FSI_OK;
+}
+
+/* All of them, with the trees as fitted by find_pairs. */
+static fsi_status fsi__sh_crossings(fsi__sh_impl *m, const char *fn, const double *x, int *count, int first[5])
+{
+    fsi_status status;
+    int i;
+    *count = 0;
+    memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
+    m->list_holds = 0;
+    status = fsi__sh_find_pairs(m, fn, x, m->dx);
+    if (status == FSI_OK && m->self_contact) status = fsi__sh_count_crossings(m, x, &m->own_features, &m->own_features, count, first);
+    for (i = 0; i < m->obstacles && status == FSI_OK; i++) {
+        if (!m->obstacle[i].used) continue;
+        status = fsi__sh_count_crossings(m, x, &m->own_features, &m->obstacle[i].features, count, first);
+        if (status == FSI_OK) status = fsi__sh_count_crossings(m, x, &m->obstacle[i].features, &m->own_features, count, first);
+    }
+    return status;
+}
+
+/* A point of X by a name that its owner knows: vertex 12, vertex 7 of obstacle 1. */
+static void fsi__sh_name(const fsi__sh_impl *m, int point, char *out, size_t size)
+{
+    int i;
+    if (point < m->model.vertices) {
+        snprintf(out, size, "%d", point);
+        return;
+    }
+    for (i = m->obstacles - 1; i > 0 && !(m->obstacle[i].used && m->obstacle[i].features.first <= point); i--) {}
+    snprintf(out, size, "%d of obstacle %d", m->obstacle[i].desc.mesh->vertex_source[point - m->obstacle[i].features.first], i);
+}
+
+static fsi_status fsi__sh_fail_pair(const fsi__sh_impl *m, const char *fn, fsi_status status, const fsi__sh_pair *p, const char *what)
+{
+    static const char *const feature[4][2] = { { "vertex", "vertex" }, { "vertex", "edge" }, { "vertex", "triangle" }, { "edge", "edge" } };
+    const int first = p->contact.kind == FSI_EDGE_EDGE ? 2 : 1;
+    char a[40], b[40];
+    fsi__sh_name(m, p->node[0], a, sizeof a);
+    fsi__sh_name(m, p->node[first], b, sizeof b);
+    return fsi__fail(m->context, status, fn, p->node[0], p->node[first], "%s: the %s that begins at vertex %s and the %s that begins at vertex %s", what, feature[p->contact.kind][0], a, feature[p->contact.kind][1], b);
+}
+
+/* Is everything apart at x? Fits trees and finds pairs. */
+static fsi_status fsi__sh_check_apart(fsi__sh_impl *m, const char *fn, const double *x)
+{
+    int count, first[5], i;
+    fsi_status status;
+    if (!m->contact) return FSI_OK;
+    status = fsi__sh_crossings(m, fn, x, &count, first);
+    if (status != FSI_OK) return status;
+    if (count > 0) {
+        char e[2][40], t[3][40];
+        for (i = 0; i < 5; i++) fsi__sh_name(m, first[i], i < 2 ? e[i] : t[i - 2], 40);
+        return fsi__fail(m->context, FSI_ERROR_MESH, fn, first[0], count, "the edge of vertices %s and %s passes through the triangle of vertices %s, %s, %s (%d such pairs)", e[0], e[1], t[0], t[1], t[2], count);
+    }
+    for (i = 0; i < m->pairs; i++) {
+        const fsi__sh_pair *p = &m->pair[i];
+        double at[12], d;
+        fsi__sh_gather(x, p->node, fsi_pair_points(p->contact.kind), at);
+        d = fsi_distance_between(p->contact.kind, at).d;
+        if (!(d > p->contact.thickness + 1e-12 * m->model.mean_edge)) return fsi__sh_fail_pair(m, fn, FSI_ERROR_MESH, p, d > 0 ? "these come closer than their clearance" : "these touch");
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__sh_blocked(fsi__sh_step *w)
+{
+    if (w->in_the_way >= 0 && w->in_the_way < w->m->pairs) return fsi__sh_fail_pair(w->m, w->fn, FSI_ERROR_CONVERGENCE, &w->m->pair[w->in_the_way], "a pin or an obstacle cannot get where it should; in the way are");
+    return fsi__fail(w->m->context, FSI_ERROR_CONVERGENCE, w->fn, -1, w->remaining, "pins or obstacles cannot get where they should: %g of their way is left", w->remaining);
+}
+
+/* ---- >>assembly ------------------------------------------------------------------------------------------------- */
+
+/* The unknowns that a point hangs on: d x = sum J d q. A vertex is one itself; a point of a COUPLED body hangs on its place and its turn,
+   d x = d c - [r]x d phi; what is prescribed hangs on nothing. */
+typedef struct fsi__sh_hold { int count, node[2]; double arm[3]; } fsi__sh_hold;
+
+static fsi__sh_hold fsi__sh_hold_of(const fsi__sh_impl *m, const fsi__sh_place *at, int point)
+{
+    fsi__sh_hold h;
+    memset(&h, 0, sizeof h);
+    if (point < m->model.vertices) {
+        h.count = 1;
+        h.node[0] = point;
+    } else if (m->owner[point] >= 0) {
+        h.count = 2;
+        h.node[0] = m->first_body + 2 * m->owner[point];
+        h.node[1] = h.node[0] + 1;
+        fsi__sh_sub(at->x + 3 * (size_t)point, at->q + 3 * (size_t)h.node[0], h.arm);
+    }
+    return h;
+}
+
+/* J^T g of the k-th unknown. */
+static void fsi__sh_pull_back(const fsi__sh_hold *h, int k, const double *g, double *out)
+{
+    if (k == 0) memcpy(out, g, 3 * sizeof *out);
+    else fsi__sh_cross(h->arm, g, out);
+}
+
+/* Rows, then columns of a block: J_i^T B J_j. */
+static void fsi__sh_pull_back_block(const fsi__sh_hold *hi, int ki, const fsi__sh_hold *hj, int kj, const double *b, double *out)
+{
+    double rows[9], column[3], back[3];
+    int a, c;
+    for (c = 0; c < 3; c++) { /* J_i^T of each column */
+        for (a = 0; a < 3; a++) column[a] = b[3 * a + c];
+        fsi__sh_pull_back(hi, ki, column, back);
+        for (a = 0; a < 3; a++) rows[3 * a + c] = back[a];
+    }
+    for (a = 0; a < 3; a++) fsi__sh_pull_back(hj, kj, rows + 3 * a, out + 3 * a);
+}
+
+static int fsi__sh_entry(const fsi_csr *t, int row, int col)
+{
+    int lo = t->start[row], hi = t->start[row + 1];
+    while (lo < hi) {
+        const int mid = (lo + hi) / 2;
+        if (t->col[mid] < col) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo < t->start[row + 1] && t->col[lo] == col ? lo : -1;
+}
+
+/* Adds the derivatives of an energy of n points: gradient 3n, Hessian 3n x 3n. What is prescribed moves on by dx in this step, and takes along what it touches. */
+static void fsi__sh_add_points(fsi__sh_step *w, const int *node, int n, const double *g, const double *h)
+{
+    fsi__sh_impl *m = w->m;
+    fsi__sh_hold hold[4];
+    int i, j, ki, kj, a, c;
+    for (i = 0; i < n; i++) hold[i] = fsi__sh_hold_of(m, &m->now, node[i]);
+    if (w->felt) for (i = 0; i < n; i++) for (a = 0; a < 3; a++) w->felt[3 * (size_t)node[i] + (size_t)a] -= g[3 * i + a];
+    for (i = 0; i < n; i++) for (ki = 0; ki < hold[i].count; ki++) {
+        double back[9], *out = m->gradient + 3 * (size_t)hold[i].node[ki];
+        fsi__sh_pull_back(&hold[i], ki, g + 3 * i, back);
+        for (a = 0; a < 3; a++) out[a] += back[a];
+        for (j = 0; j < n; j++) {
+            double b[9];
+            for (a = 0; a < 3; a++) for (c = 0; c < 3; c++) b[3 * a + c] = h[(size_t)(3 * i + a) * (size_t)(3 * n) + (size_t)(3 * j + c)];
+            for (kj = 0; kj < hold[j].count; kj++) {
+                double *value = m->total.value + 9 * (size_t)fsi__sh_entry(&m->total, hold[i].node[ki], hold[j].node[kj]);
+                fsi__sh_pull_back_block(&hold[i], ki, &hold[j], kj, b, back);
+                for (a = 0; a < 9; a++) value[a] += back[a];
+            }
+            if (hold[j].count == 0 && w->remaining > 0) {
+                double way[3], push[3], *lift = m->lift + 3 * (size_t)hold[i].node[ki];
+                fsi__sh_sub(m->end_x + 3 * (size_t)node[j], m->now.x + 3 * (size_t)node[j], way);
+                for (a = 0; a < 3; a++) push[a] = b[3 * a] * way[0] + b[3 * a + 1] * way[1] + b[3 * a + 2] * way[2];
+                fsi__sh_pull_back(&hold[i], ki, push, back);
+                for (a = 0; a < 3; a++) lift[a] += back[a];
+            }
+        }
+    }
+}
+
+static void fsi__sh_contact_pass(void *arg, int chunk, int begin, int end)
+{
+    const fsi__sh_step *w = (const fsi__sh_step *)arg;
+    const fsi__sh_impl *m = w->m;
+    int i, k;
+    (void)chunk;
+    for (i = begin; i < end; i++) {
+        const fsi__sh_pair *p = &m->pair[m->active[i]];
+        double x[12], *b = m->pair_block + 156 * (size_t)i;
+        const double k2 = w->kappa * p->mass;
+        fsi__sh_gather(m->now.x, p->node, fsi_pair_points(p->contact.kind), x);
+        fsi_contact_energy(&p->contact, x, b, b + 12, w->exact ? FSI_HESSIAN_EXACT : FSI_HESSIAN_PROJECTED);
+        for (k = 0; k < 156; k++) b[k] *= k2;
+    }
+}
+
+static double fsi__sh_rub_energy(const fsi__sh_step *w, const fsi__sh_rub *r, const double *x, double *g, double *h)
+{
+    double at[12], was[12];
+    fsi__sh_gather(x, r->node, r->points, at);
+    fsi__sh_gather(w->m->start_x, r->node, r->points, was);
+    return fsi_friction_energy(&r->friction, at, was, w->slip, g, h);
+}
+
+/* A spring, 1/2 k (|r| - l)^2, r = x - y, and its damper, c/(2 h) (|r| - |r0|)^2, as one: k' = k + c/h, l' = (k l + c |r0| / h) / k'. */
+static double fsi__sh_pull(const fsi__sh_step *w, const fsi__sh_spring *s, const double *x, const double *y, double *g, double *h)
+{
+    const double c = (double)s->desc.damping / w->h, k = (double)s->desc.stiffness + c, l = ((double)s->desc.stiffness * (double)s->desc.rest_length + c * s->length_before) / k;
+    double r[3], n[3], d, across;
+    int a, b;
+    fsi__sh_sub(x, y, r);
+    d = sqrt(fsi__sh_dot(r, r));
+    for (a = 0; a < 3; a++) n[a] = d > 0 ? r[a] / d : 0;
+    across = l > 0 ? (d > l ? 1 - l / d : 0) : 1;
+    for (a = 0; g && a < 3; a++) {
+        g[a] = k * (r[a] - l * n[a]);
+        g[3 + a] = -g[a];
+    }
+    for (a = 0; h && a < 3; a++) for (b = 0; b < 3; b++) {
+        h[6 * a + b] = h[6 * (3 + a) + 3 + b] = k * ((1 - across) * n[a] * n[b] + (a == b ? across : 0));
+        h[6 * a + 3 + b] = h[6 * (3 + a) + b] = -h[6 * a + b];
+    }
+    return k / 2 * (d - l) * (d - l);
+}
+
+static int fsi__sh_spring_end(const fsi__sh_impl *m, const fsi__sh_spring *s) { return s->desc.other >= 0 ? s->desc.other : m->first_anchor + (int)(s - m->spring); }
+
+/* Energy of what couples points: pairs, friction, springs. */
+static double fsi__sh_points_energy(fsi__sh_step *w, const double *x)
+{
+    fsi__sh_impl *m = w->m;
+    double sum = 0;
+    int i;
+    for (i = 0; i < m->rubs; i++) sum += fsi__sh_rub_energy(w, &m->rub[i], x, NULL, NULL);
+    for (i = 0; i < m->springs; i++) if (m->spring[i].used) sum += fsi__sh_pull(w, &m->spring[i], x + 3 * (size_t)m->spring[i].desc.vertex, x + 3 * (size_t)fsi__sh_spring_end(m, &m->spring[i]), NULL, NULL);
+    if (!m->contact) return sum;
+    fsi__sh_pair_numbers(m, x, NULL, w->kappa, FSI__SH_PAIR_ENERGY);
+    w->contact_energy = fsi__sh_sum(m->pair_number, m->pairs);
+    return sum + w->contact_energy;
+}
+
+static void fsi__sh_add_contacts(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    double g[12], h[144];
+    int i;
+    fsi__parallel(m->context, m->actives, 64, fsi__sh_contact_pass, w);
+    for (i = 0; i < m->actives; i++) {
+        const fsi__sh_pair *p = &m->pair[m->active[i]];
+        fsi__sh_add_points(w, p->node, fsi_pair_points(p->contact.kind), m->pair_block + 156 * (size_t)i, m->pair_block + 156 * (size_t)i + 12);
+    }
+    for (i = 0; i < m->rubs; i++) {
+        fsi__sh_rub_energy(w, &m->rub[i], m->now.x, g, h);
+        fsi__sh_add_points(w, m->rub[i].node, m->rub[i].points, g, h);
+    }
+}
+
+static void fsi__sh_add_springs(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    double g[6], h[36];
+    int i, a, node[2];
+    for (i = 0; i < m->springs; i++) {
+        fsi__sh_spring *s = &m->spring[i];
+        if (!s->used) continue;
+        node[0] = s->desc.vertex;
+        node[1] = fsi__sh_spring_end(m, s);
+        fsi__sh_pull(w, s, m->now.x + 3 * (size_t)node[0], m->now.x + 3 * (size_t)node[1], g, h);
+        fsi__sh_add_points(w, node, 2, g, h);
+        for (a = 0; a < 3; a++) s->force_now[a] = -g[a];
+    }
+}
+
+/* ---- >>pattern --------------------------------------------------------------------------------------------------
+
+   The matrix couples what the elements couple, always, and what contacts and springs couple besides. For these the pattern is made anew when a
+   pair needs an entry that is not there; with it come entries for all pairs nearly as close. */
+
+static fsi_status fsi__sh_couple(fsi__sh_impl *m, const char *fn, const int *point, int n)
+{
+    int i, j, ki, kj;
+    for (i = 0; i < n; i++) for (j = 0; j < n; j++) {
+        const fsi__sh_hold p = fsi__sh_hold_of(m, &m->now, point[i]), q = fsi__sh_hold_of(m, &m->now, point[j]);
+        const fsi_status status = fsi__sh_more(m, &m->coupling, 2 * sizeof(int), m->couplings, &m->coupling_capacity, m->couplings + 4, fn);
+        if (status != FSI_OK) return status;
+        for (ki = 0; ki < p.count; ki++) for (kj = 0; kj < q.count; kj++) {
+            if (fsi__sh_entry(&m->elastic->matrix, p.node[ki], q.node[kj]) >= 0) continue;
+            m->coupling[2 * m->couplings] = p.node[ki];
+            m->coupling[2 * m->couplings++ + 1] = q.node[kj];
+        }
+    }
+    return FSI_OK;
+}
+
+static int fsi__sh_fits(const fsi__sh_impl *m, const int *point, int n)
+{
+    int i, j, ki, kj;
+    for (i = 0; i < n; i++) for (j = 0; j < n; j++) {
+        const fsi__sh_hold p = fsi__sh_hold_of(m, &m->now, point[i]), q = fsi__sh_hold_of(m, &m->now, point[j]);
+        for (ki = 0; ki < p.count; ki++) for (kj = 0; kj < q.count; kj++) if (fsi__sh_entry(&m->total, p.node[ki], q.node[kj]) < 0) return 0;
+    }
+    return 1;
+}
+
+static fsi_status fsi__sh_couple_all(fsi__sh_impl *m, const char *fn)
+{
+    fsi_status status = FSI_OK;
+    int i, k, node[2];
+    m->couplings = 0;
+    for (i = 0; i < m->pairs && status == FSI_OK; i++) {
+        const fsi__sh_pair *p = &m->pair[i];
+        fsi_contact wide = p->contact;
+        double x[12];
+        wide.range *= 2;
+        fsi__sh_gather(m->now.x, p->node, fsi_pair_points(wide.kind), x);
+        if (fsi_contact_push(&wide, x, NULL) > 0 || m->pair_number[i] > 0) status = fsi__sh_couple(m, fn, p->node, fsi_pair_points(wide.kind));
+    }
+    for (i = 0; i < m->rubs && status == FSI_OK; i++) status = fsi__sh_couple(m, fn, m->rub[i].node, m->rub[i].points);
+    for (i = 0; i < m->springs && status == FSI_OK; i++) {
+        if (!m->spring[i].used) continue;
+        node[0] = m->spring[i].desc.vertex;
+        node[1] = fsi__sh_spring_end(m, &m->spring[i]);
+        status = fsi__sh_couple(m, fn, node, 2);
+    }
+    for (i = 0; i < m->bodies && status == FSI_OK; i++) { /* place and turn */
+        status = fsi__sh_more(m, &m->coupling, 2 * sizeof(int), m->couplings, &m->coupling_capacity, m->couplings + 2, fn);
+        for (k = 0; k < 2 && status == FSI_OK; k++) {
+            m->coupling[2 * m->couplings] = m->first_body + 2 * i + k;
+            m->coupling[2 * m->couplings++ + 1] = m->first_body + 2 * i + 1 - k;
+        }
+    }
+    return status;
+}
+
+/* Rows of the elements' matrix, and couplings sorted into them. */
+static void fsi__sh_merge_rows(fsi__sh_impl *m)
+{
+    const fsi_csr *e = &m->elastic->matrix;
+    int r, n = 0, k = 0, i, c;
+    for (r = 0; r < e->rows; r++) {
+        m->total_start[r] = n;
+        i = e->start[r];
+        while (i < e->start[r + 1] || (k < m->couplings && m->coupling[2 * k] == r)) {
+            const int extra = k < m->couplings && m->coupling[2 * k] == r ? m->coupling[2 * k + 1] : e->cols;
+            if (i < e->start[r + 1] && e->col[i] < extra) {
+                m->total_map[i] = n;
+                c = e->col[i++];
+            } else {
+                c = extra;
+                while (k < m->couplings && m->coupling[2 * k] == r && m->coupling[2 * k + 1] == c) k++;
+            }
+            m->total_col[n++] = c;
+        }
+    }
+    m->total_start[e->rows] = n;
+}
+
+static fsi_status fsi__sh_make_pattern(fsi__sh_impl *m, const char *fn)
+{
+    const fsi_csr *e = &m->elastic->matrix;
+    fsi_status status = fsi__sh_couple_all(m, fn);
+    int need;
+    if (status != FSI_OK) return status;
+    if (m->couplings > 1) qsort(m->coupling, (size_t)m->couplings, 2 * sizeof(int), fsi__sh_compare_pairs);
+    need = e->start[e->rows] + m->couplings;
+    if (need > m->total_capacity) {
+        fsi__column column[2];
+        column[0].array = (void **)&m->total_col;
+        column[0].size = sizeof(int);
+        column[1].array = (void **)&m->total_value;
+        column[1].size = 9 * sizeof(double);
+        status = fsi__grow(m->context, column, 2, 0, &m->total_capacity, need + need / 8, fn);
+        if (status != FSI_OK) return status;
+    }
+    fsi__sh_merge_rows(m);
+    m->total.rows = m->total.cols = e->rows;
+    m->total.block = 3;
+    m->total.start = m->total_start;
+    m->total.col = m->total_col;
+    m->total.value = m->total_value;
+    return FSI_OK;
+}
+
+static fsi_status fsi__sh_check_pattern(fsi__sh_impl *m, const char *fn)
+{
+    int i, fits = m->total.start != NULL && m->pattern_holds;
+    for (i = 0; i < m->actives && fits; i++) fits = fsi__sh_fits(m, m->pair[m->active[i]].node, fsi_pair_points(m->pair[m->active[i]].contact.kind));
+    m->pattern_holds = 1;
+    return fits ? FSI_OK : fsi__sh_make_pattern(m, fn);
+}
+
+/* ---- >>newton --------------------------------------------------------------------------------------------------- */
+
+/* Bodies: 1/2 m |c - aim|^2 / h^2, and of the turn R: 1/2 integral rho |R x - A x|^2 / h^2 = -tr(R J A^T) / h^2 + const, A = R0 + h [omega] R0
+   (Li et al. 2020, supplement; Ferguson et al. 2021), J the integral of rho x x^T. */
+static void fsi__sh_turned(const fsi__sh_body *b, const double *turn, double *n) /* N = R J A^T */
+{
+    double t[9];
+    int i, j, k;
+    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) for (t[3 * i + j] = k = 0; k < 3; k++) t[3 * i + j] += turn[3 * i + k] * b->moment[3 * k + j];
+    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) for (n[3 * i + j] = k = 0; k < 3; k++) n[3 * i + j] += t[3 * i + k] * b->aim_turn[3 * j + k];
+}
+
+static void fsi__sh_matrix_of(fsi_quat q, double *r)
+{
+    const fsi_mat3 t = fsi_quat_matrix(q);
+    int i;
+    for (i = 0; i < 9; i++) r[i] = (double)t.m[i];
+}
+
+static double fsi__sh_body_energy(const fsi__sh_step *w, const fsi__sh_body *b, const double *center, fsi_quat turn)
+{
+    double r[9], n[9], d[3];
+    fsi__sh_sub(center, b->aim, d);
+    fsi__sh_matrix_of(turn, r);
+    fsi__sh_turned(b, r, n);
+    return (b->mass / 2 * fsi__sh_dot(d, d) - (n[0] + n[4] + n[8])) / (w->h * w->h);
+}
+
+static void fsi__sh_add_body(fsi__sh_step *w, int i)
+{
+    fsi__sh_impl *m = w->m;
+    const fsi__sh_body *b = &m->body[i];
+    const int node = m->first_body + 2 * i;
+    const double scale = 1 / (w->h * w->h), *c = m->now.q + 3 * (size_t)node;
+    double *g = m->gradient + 3 * (size_t)node, *hc = m->total.value + 9 * (size_t)fsi__sh_entry(&m->total, node, node), *hr = m->total.value + 9 * (size_t)fsi__sh_entry(&m->total, node + 1, node + 1);
+    double r[9], n[9];
+    int a, k;
+    fsi__sh_matrix_of(m->now.turn[i], r);
+    fsi__sh_turned(b, r, n);
+    for (a = 0; a < 3; a++) {
+        g[a] += scale * b->mass * (c[a] - b->aim[a]);
+        hc[4 * a] += scale * b->mass;
+        g[3 + a] += scale * (n[3 * ((a + 2) % 3) + (a + 1) % 3] - n[3 * ((a + 1) % 3) + (a + 2) % 3]);
+        for (k = 0; k < 3; k++) hr[3 * a + k] += scale * ((a == k ? n[0] + n[4] + n[8] : 0) - (n[3 * a + k] + n[3 * k + a]) / 2);
+    }
+}
+
+/* Positions of a COUPLED body's points. */
+static void fsi__sh_spread_bodies(const fsi__sh_impl *m, fsi__sh_place *p)
+{
+    int i, k;
+    for (i = m->model.vertices; i < m->points; i++) {
+        const int b = m->owner[i];
+        double r[9], *x = p->x + 3 * (size_t)i;
+        const double *l = m->local + 3 * (size_t)i;
+        if (b < 0) continue;
+        fsi__sh_matrix_of(p->turn[b], r);
+        for (k = 0; k < 3; k++) x[k] = p->q[3 * (size_t)(m->first_body + 2 * b) + (size_t)k] + r[3 * k] * l[0] + r[3 * k + 1] * l[1] + r[3 * k + 2] * l[2];
+    }
+}
+
+/* trial = now + t * direction; what is prescribed goes on towards its end. */
+static void fsi__sh_try(fsi__sh_step *w, double t)
+{
+    fsi__sh_impl *m = w->m;
+    const size_t nv = (size_t)m->model.vertices;
+    size_t i;
+    int b, a;
+    for (i = 0; i < 3 * (size_t)m->nodes; i++) m->trial.q[i] = m->now.q[i] + t * m->direction[i];
+    if (w->remaining > 0 && t >= 1) for (i = 0; i < 3 * nv; i++) if (m->fixed[i]) m->trial.q[i] = m->end_x[i];
+    memcpy(m->trial.x, m->trial.q, 3 * nv * sizeof(double));
+    for (i = 3 * nv; i < 3 * (size_t)m->points; i++) m->trial.x[i] = t < 1 ? m->now.x[i] + t * (m->end_x[i] - m->now.x[i]) : m->end_x[i];
+    for (b = 0; b < m->bodies; b++) {
+        double *turn = m->trial.q + 3 * (size_t)(m->first_body + 2 * b + 1);
+        m->trial.turn[b] = fsi_quat_unit(fsi_quat_mul(fsi_quat_from_rotation_vector(fsi__sh_to(turn)), m->now.turn[b]));
+        for (a = 0; a < 3; a++) turn[a] = 0;
+    }
+    fsi__sh_spread_bodies(m, &m->trial);
+}
+
+/* Share of (x - x0)' (alpha M + beta K) (x - x0) / (2 h): its product goes to damping_product. */
+static double fsi__sh_damp(fsi__sh_step *w, const double *q)
+{
+    fsi__sh_impl *m = w->m;
+    fsi_csr k;
+    double sum = 0;
+    size_t i;
+    if (!m->damps) return 0;
+    k = m->elastic->matrix;
+    k.value = m->damping;
+    for (i = 0; i < 3 * (size_t)m->nodes; i++) m->scratch[i] = q[i] - m->start_q[i];
+    fsi_csr_multiply(m->context, &k, m->scratch, m->damping_product);
+    for (i = 0; i < 3 * (size_t)m->nodes; i++) {
+        m->damping_product[i] /= w->h;
+        sum += m->damping_product[i] * m->scratch[i] / 2;
+    }
+    return sum;
+}
+
+static double fsi__sh_inertia(const fsi__sh_step *w, const double *q)
+{
+    const fsi__sh_impl *m = w->m;
+    double sum = 0;
+    int i, a;
+    for (i = 0; i < m->first_body; i++) {
+        double d[3];
+        for (a = 0; a < 3; a++) d[a] = q[3 * i + a] - m->aim[3 * i + a];
+        sum += m->model.mass[i] * fsi__sh_dot(d, d);
+    }
+    return sum / (2 * w->h * w->h);
+}
+
+static double fsi__sh_energy(fsi__sh_step *w, const fsi__sh_place *p)
+{
+    fsi__sh_impl *m = w->m;
+    double sum = fsi__sh_inertia(w, p->q) + fsi__sh_elements(w, p->q, FSI__SH_VALUE) + fsi__sh_damp(w, p->q) + fsi__sh_points_energy(w, p->x);
+    int b;
+    for (b = 0; b < m->bodies; b++) sum += fsi__sh_body_energy(w, &m->body[b], p->q + 3 * (size_t)(m->first_body + 2 * b), p->turn[b]);
+    return sum;
+}
+
+/* beta K at the beginning of the step, and alpha M. */
+static fsi_status fsi__sh_make_damping(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    const fsi__sh_model *p = &m->model;
+    const fsi_csr *e = &m->elastic->matrix;
+    fsi_status status;
+    size_t k;
+    int i, a;
+    if (!m->damps) return FSI_OK;
+    fsi__sh_elements(w, m->now.q, FSI__SH_HESSIAN);
+    for (i = 0; i < p->first[FSI__SH_KINDS]; i++) for (k = p->value_at[i]; k < p->value_at[i + 1]; k++) m->element_value[k] *= (double)p->material[p->element_material[i]].damping_stiffness;
+    status = fsi_assembly_matrix(m->elastic, m->element_value);
+    if (status != FSI_OK) return status;
+    memcpy(m->damping, e->value, 9 * (size_t)e->start[e->rows] * sizeof(double));
+    for (i = 0; i < m->first_body; i++) for (a = 0; a < 3; a++) m->damping[9 * (size_t)fsi__sh_entry(e, i, i) + (size_t)(4 * a)] += m->model.drag_mass[i];
+    return FSI_OK;
+}
+
+/* Gradient, and the Hessian in `total`, at `now`. */
+static fsi_status fsi__sh_assemble(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    const fsi_csr *e = &m->elastic->matrix;
+    fsi_status status;
+    size_t i, k;
+    int r, a;
+    fsi__sh_elements(w, m->now.q, FSI__SH_HESSIAN);
+    status = fsi_assembly_matrix(m->elastic, m->element_value);
+    if (status == FSI_OK) status = fsi_assembly_vector(m->elastic, m->element_vector, m->gradient);
+    if (status != FSI_OK) return status;
+    fsi__sh_damp(w, m->now.q);
+    memset(m->total.value, 0, 9 * (size_t)m->total.start[m->total.rows] * sizeof(double));
+    for (i = 0; i < (size_t)e->start[e->rows]; i++) for (k = 0; k < 9; k++) m->total.value[9 * (size_t)m->total_map[i] + k] = e->value[9 * i + k] + (m->damps ? m->damping[9 * i + k] / w->h : 0);
+    for (r = 0; r < m->first_body; r++) for (a = 0; a < 3; a++) {
+        m->total.value[9 * (size_t)fsi__sh_entry(&m->total, r, r) + (size_t)(4 * a)] += m->model.mass[r] / (w->h * w->h);
+        m->gradient[3 * r + a] += m->model.mass[r] * (m->now.q[3 * r + a] - m->aim[3 * r + a]) / (w->h * w->h) + (m->damps ? m->damping_product[3 * r + a] : 0);
+    }
+    memset(m->lift, 0, 3 * (size_t)m->nodes * sizeof(double));
+    memset(m->felt, 0, 3 * (size_t)m->points * sizeof(double));
+    w->felt = m->felt;
+    if (m->contact) fsi__sh_add_contacts(w);
+    w->felt = NULL;
+    fsi__sh_add_springs(w);
+    for (r = 0; r < m->bodies; r++) fsi__sh_add_body(w, r);
+    return FSI_OK;
+}
+
+/* What is held moves as it must: its rows become those of the identity, what it does to others goes to the right side. */
+static fsi_status fsi__sh_hold_fixed(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    const fsi_csr *t = &m->total;
+    size_t i;
+    int r, e, a, b;
+    memset(m->fixed_step, 0, 3 * (size_t)m->nodes * sizeof(double));
+    if (w->remaining > 0) {
+        fsi_status status;
+        for (i = 0; i < 3 * (size_t)m->first_body; i++) if (m->fixed[i]) m->fixed_step[i] = m->end_q[i] - m->now.q[i];
+        status = fsi_csr_multiply(m->context, t, m->fixed_step, m->scratch);
+        if (status != FSI_OK) return status;
+        for (i = 0; i < 3 * (size_t)m->nodes; i++) m->lift[i] += m->scratch[i];
+    }
+    for (r = 0; r < t->rows; r++) for (e = t->start[r]; e < t->start[r + 1]; e++) for (a = 0; a < 3; a++) for (b = 0; b < 3; b++) {
+        double *v = &t->value[9 * (size_t)e + (size_t)(3 * a + b)];
+        const int i3 = 3 * r + a, j3 = 3 * t->col[e] + b;
+        if (!m->fixed[i3] && !m->fixed[j3]) continue;
+        if (i3 != j3) *v = 0;
+        else if (!(*v > 0)) *v = 1;
+    }
+    for (i = 0; i < 3 * (size_t)m->nodes; i++) m->direction[i] = m->fixed[i] ? m->total.value[9 * (size_t)fsi__sh_entry(t, (int)(i / 3), (int)(i / 3)) + 4 * (i % 3)] * m->fixed_step[i] : -m->gradient[i] - m->lift[i];
+    return FSI_OK;
+}
+
+/* The direction. Where the projected matrix has no positive pivot, by rounding, its diagonal is raised; the exact one is given up. */
+static fsi_status fsi__sh_solve(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    fsi_system system = fsi_default_system();
+    double shift = 1e-10;
+    fsi_status status = fsi__sh_hold_fixed(w);
+    int k, r, a;
+    if (status != FSI_OK) return status;
+    memcpy(m->scratch, m->direction, 3 * (size_t)m->nodes * sizeof(double));
+    system.matrix = &m->total;
+    system.tolerance = 1e-6;
+    for (k = 0; k < 10; k++, shift *= 10) {
+        status = fsi_solver_solve(m->solver, &system, m->scratch, m->direction);
+        if (w->exact || (status != FSI_ERROR_SINGULAR && status != FSI_ERROR_CONVERGENCE)) return status;
+        w->stats.retreats++;
+        for (r = 0; r < m->nodes; r++) for (a = 0; a < 3; a++) m->total.value[9 * (size_t)fsi__sh_entry(&m->total, r, r) + (size_t)(4 * a)] *= 1 + shift;
+    }
+    return status;
+}
+
+/* Longest way of a vertex that is free. */
+static double fsi__sh_longest(const fsi__sh_impl *m)
+{
+    double longest = 0;
+    int i;
+    for (i = 0; i < m->model.vertices; i++) {
+        const double *d = m->direction + 3 * i, l = fsi__sh_dot(d, d);
+        if (!m->fixed[3 * i] && l > longest) longest = l;
+    }
+    for (i = m->first_body; i < m->nodes; i += 2) if (fsi__sh_dot(m->direction + 3 * i, m->direction + 3 * i) > longest) longest = fsi__sh_dot(m->direction + 3 * i, m->direction + 3 * i);
+    return sqrt(longest);
+}
+
+/* How far along the direction nothing touches. Points of bodies go on arcs: what is swept are their chords, so the end of each must be reached. */
+static fsi_status fsi__sh_filter(fsi__sh_step *w, double *t)
+{
+    fsi__sh_impl *m = w->m;
+    double u;
+    size_t i;
+    *t = 1;
+    fsi__sh_try(w, 1);
+    if (!m->contact) return FSI_OK;
+    do {
+        fsi_status status;
+        for (i = 0; i < 3 * (size_t)m->points; i++) m->dx[i] = m->trial.x[i] - m->now.x[i];
+        status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
+        if (status != FSI_OK) return status;
+        u = fsi__sh_sweep(m, m->now.x, m->dx, &w->in_the_way);
+        *t *= u;
+        fsi__sh_try(w, *t);
+    } while (u < 1 && m->bodies > 0 && *t > 0);
+    return FSI_OK;
+}
+
+static double fsi__sh_slope(const fsi__sh_impl *m)
+{
+    double sum = 0;
+    size_t i;
+    for (i = 0; i < 3 * (size_t)m->nodes; i++) if (!m->fixed[i]) sum += m->gradient[i] * m->direction[i];
+    return sum;
+}
+
+static void fsi__sh_swap(fsi__sh_impl *m)
+{
+    const fsi__sh_place p = m->now;
+    m->now = m->trial;
+    m->trial = p;
+}
+
+/* Frames go with the rods, reference twists with the frames. */
+static void fsi__sh_carry(fsi__sh_impl *m)
+{
+    const fsi__sh_model *p = &m->model;
+    int i;
+    for (i = 0; i < p->segments; i++) if (p->twist_node[i] >= 0) fsi__shell_frame_transport(&m->frame_now[i], m->now.q + 3 * p->chain[2 * i], m->now.q + 3 * p->chain[2 * i + 1]);
+    for (i = 0; i < p->count[FSI__SH_JOINT]; i++) {
+        fsi__shell_frame f[2];
+        double x[9];
+        f[0] = m->frame_now[p->joint_segment[2 * i]];
+        f[1] = m->frame_now[p->joint_segment[2 * i + 1]];
+        fsi__sh_gather(m->now.q, p->node + p->start[p->first[FSI__SH_JOINT] + i], 3, x);
+        m->twist_now[i] = fsi__shell_joint_twist(f, m->twist_now[i], x);
+    }
+}
+
+/* From `now` along the direction, at most t: less energy, unless something prescribed is still on its way. 0: nothing was found. */
+static int fsi__sh_search(fsi__sh_step *w, double t)
+{
+    fsi__sh_impl *m = w->m;
+    const double slope = fsi__sh_slope(m), before = fsi__sh_energy(w, &m->now);
+    int k;
+    for (k = 0; k < 40; k++, t /= 2) {
+        double after;
+        fsi__sh_try(w, t);
+        after = fsi__sh_energy(w, &m->trial);
+        if (w->remaining > 0 ? fsi_is_finite(after) : after <= before + 1e-4 * t * slope + 1e-13 * fabs(before)) break;
+        w->stats.halvings++;
+    }
+    if (k == 40) return 0;
+    w->remaining *= t < 1 ? 1 - t : 0;
+    fsi__sh_swap(m);
+    fsi__sh_carry(m);
+    return 1;
+}
+
+/* Adds the seconds since the last call to a phase. */
+static void fsi__sh_lap(fsi__sh_step *w, double *phase)
+{
+    const double now = fsi__now(w->m->context);
+    *phase += now - w->lap;
+    w->lap = now;
+}
+
+static fsi_status fsi__sh_assemble_and_solve(fsi__sh_step *w)
+{
+    fsi_status status = fsi__sh_assemble(w);
+    fsi__sh_lap(w, &w->stats.seconds_assembly);
+    if (status == FSI_OK) status = fsi__sh_solve(w);
+    fsi__sh_lap(w, &w->stats.seconds_solve);
+    return status;
+}
+
+/* Far from the solution second derivatives are projected, so that the direction leads down. Near it they are as they are, which is faster, as long as
+   their matrix is definite: what buckles has to be passed by the projected ones. */
+static fsi_status fsi__sh_direct(fsi__sh_step *w)
+{
+    fsi_status status;
+    w->exact = w->close && w->pause == 0;
+    status = fsi__sh_assemble_and_solve(w);
+    if (w->pause > 0) w->pause--;
+    if (!w->exact || (status != FSI_ERROR_SINGULAR && status != FSI_ERROR_CONVERGENCE)) return status;
+    w->stats.retreats++;
+    w->exact = 0;
+    w->pause = 2;
+    return fsi__sh_assemble_and_solve(w);
+}
+
+static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int *done)
+{
+    fsi__sh_impl *m = w->m;
+    double t, longest;
+    fsi_status status;
+    fsi__sh_lap(w, &w->stats.seconds_other);
+    memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
+    status = m->contact ? fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx) : FSI_OK;
+    if (status != FSI_OK) return status;
+    if (m->contact) fsi__sh_find_active(m, m->now.x);
+    status = fsi__sh_check_pattern(m, w->fn);
+    if (status == FSI_OK) status = fsi__sh_more(m, &m->pair_block, 156 * sizeof(double), 0, &m->pair_block_capacity, m->actives, w->fn);
+    fsi__sh_lap(w, &w->stats.seconds_contact);
+    if (status == FSI_OK) status = fsi__sh_direct(w);
+    if (status != FSI_OK) return status;
+    longest = fsi__sh_longest(m);
+    w->stats.update = longest / m->model.mean_edge;
+    status = fsi__sh_filter(w, &t);
+    fsi__sh_lap(w, &w->stats.seconds_contact);
+    if (status != FSI_OK) return status;
+    w->close = !(w->remaining > 0) && w->stats.update < 0.1;
+    *done = !(w->remaining > 0) && w->stats.update <= w->tolerance;
+    if (!fsi__sh_search(w, t)) *done = 2;
+    fsi__sh_lap(w, &w->stats.seconds_search);
+    return FSI_OK;
+}
+
+static fsi_status fsi__sh_newton(fsi__sh_step *w)
+{
+    int k, done = 0, stuck = 0;
+    double left = 2;
+    fsi_status status = FSI_OK;
+    w->close = w->pause = 0;
+    for (k = 0; !done && status == FSI_OK; k++) {
+        if (k >= w->max_newton && !(w->remaining > 0)) break;
+        status = fsi__sh_newton_step(w, &done);
+        w->stats.newton++;
+        stuck = w->remaining > 0 && w->remaining > 0.999 * left ? stuck + 1 : 0;
+        if (w->remaining > 0 && (stuck > 30 || k > w->max_newton + 1000 || done == 2)) return fsi__sh_blocked(w);
+        left = w->remaining;
+    }
+    if (status == FSI_OK && done != 1) w->stats.degraded += done == 0 || w->stats.update > 10 * w->tolerance;
+    return status;
+}
+
+/* ---- >>layout ---------------------------------------------------------------------------------------------------- */
+
+static void fsi__sh_lay_state(fsi__sh_impl *m, fsi__sh_state *n, fsi__arena *a)
+{
+    const size_t k = 3 * (size_t)m->first_body;
+    n->x = (double *)fsi__take(a, k, sizeof(double));
+    n->v = (double *)fsi__take(a, k, sizeof(double));
+    n->x_before = (double *)fsi__take(a, k, sizeof(double));
+    n->v_before = (double *)fsi__take(a, k, sizeof(double));
+    n->frame = (fsi__shell_frame *)fsi__take(a, (size_t)m->model.segments, sizeof *n->frame);
+    n->twist = (double *)fsi__take(a, (size_t)m->model.count[FSI__SH_JOINT], sizeof(double));
+}
+
+/* What has the size of the scene. */
+static void fsi__sh_lay_fixed(fsi_shell *s, fsi__sh_impl *m, fsi__arena *a)
+{
+    fsi__sh_model *p = &m->model;
+    const size_t nv = (size_t)p->vertices, elements = (size_t)p->first[FSI__SH_KINDS], entries = (size_t)m->elastic->matrix.start[m->elastic->matrix.rows];
+    size_t features = nv;
+    fsi__sh_lay_state(m, &m->state, a);
+    fsi__sh_lay_state(m, &m->next, a);
+    s->position = (fsi_vec3 *)fsi__take(a, nv, sizeof(fsi_vec3));
+    s->velocity = (fsi_vec3 *)fsi__take(a, nv, sizeof(fsi_vec3));
+    s->force = (fsi_vec3 *)fsi__take(a, nv, sizeof(fsi_vec3));
+    s->target = (fsi_vec3 *)fsi__take(a, nv, sizeof(fsi_vec3));
+    s->pinned = (unsigned char *)fsi__take(a, nv, 1);
+    s->twist = (fsi_real *)fsi__take(a, (size_t)p->segments, sizeof(fsi_real));
+    s->twist_held = (unsigned char *)fsi__take(a, (size_t)p->segments, 1);
+    s->contact_force = m->contact_force = (fsi_vec3 *)fsi__take(a, nv, sizeof(fsi_vec3));
+    s->mass = m->public_mass = (fsi_real *)fsi__take(a, nv, sizeof(fsi_real));
+    m->held = (unsigned char *)fsi__take(a, nv, 1);
+    m->force = (double *)fsi__take(a, 3 * nv, sizeof(double));
+    m->pin_from = (double *)fsi__take(a, 3 * nv, sizeof(double));
+    m->pin_to = (double *)fsi__take(a, 3 * nv, sizeof(double));
+    m->twist_from = (double *)fsi__take(a, (size_t)p->segments, sizeof(double));
+    m->wind = (double *)fsi__take(a, 4 * (size_t)p->triangles, sizeof(double));
+    m->element_value = (double *)fsi__take(a, p->value_at[elements], sizeof(double));
+    m->element_vector = (double *)fsi__take(a, 3 * (size_t)p->start[elements], sizeof(double));
+    m->element_energy = (double *)fsi__take(a, elements, sizeof(double));
+    m->total_map = (int *)fsi__take(a, entries, sizeof(int));
+    m->damping = (double *)fsi__take(a, m->damps ? 9 * entries : 0, sizeof(double));
+    if (features < (size_t)p->edges) features = (size_t)p->edges;
+    if (features < (size_t)p->triangles) features = (size_t)p->triangles;
+    m->own_features.box = m->lone.box = (double *)fsi__take(a, 6 * features, sizeof(double));
+}
+
+/* What grows with obstacles and springs: all scratch. */
+static void fsi__sh_lay_places(fsi__sh_impl *m, fsi__arena *a)
+{
+    const size_t n = 3 * (size_t)m->nodes, p = 3 * (size_t)m->points, b = (size_t)m->bodies;
+    double **const of_nodes[] = { &m->now.q, &m->trial.q, &m->start_q, &m->end_q, &m->aim, &m->base, &m->gradient, &m->direction, &m->fixed_step, &m->lift, &m->scratch, &m->damping_product };
+    double **const of_points[] = { &m->now.x, &m->trial.x, &m->start_x, &m->end_x, &m->was_x, &m->go_x, &m->stand_x, &m->dx, &m->felt, &m->local };
+    size_t k;
+    for (k = 0; k < sizeof of_nodes / sizeof *of_nodes; k++) *of_nodes[k] = (double *)fsi__take(a, n, sizeof(double));
+    for (k = 0; k < sizeof of_points / sizeof *of_points; k++) *of_points[k] = (double *)fsi__take(a, p, sizeof(double));
+    m->now.turn = (fsi_quat *)fsi__take(a, b, sizeof(fsi_quat));
+    m->trial.turn = (fsi_quat *)fsi__take(a, b, sizeof(fsi_quat));
+    m->fixed = (unsigned char *)fsi__take(a, n, 1);
+    m->owner = (int *)fsi__take(a, (size_t)m->points, sizeof(int));
+    m->reach = (double *)fsi__take(a, (size_t)m->points, sizeof(double));
+    m->around = (double *)fsi__take(a, 6 * (size_t)m->points, sizeof(double));
+    m->total_start = (int *)fsi__take(a, (size_t)m->nodes + 1, sizeof(int));
+}
+
+/* Who owns each point, and where it stands. */
+static void fsi__sh_fill_points(fsi__sh_impl *m)
+{
+    int i, o, k;
+    for (i = 0; i < m->model.vertices; i++) {
+        m->owner[i] = -1;
+        m->reach[i] = m->range / 2 + m->model.clearance[i];
+    }
+    for (o = 0; o < m->obstacles; o++) {
+        const fsi__sh_obstacle *ob = &m->obstacle[o];
+        for (k = 0; ob->used && k < ob->features.count[0]; k++) {
+            i = ob->features.first + k;
+            m->owner[i] = ob->body;
+            m->reach[i] = m->range / 2 + (double)ob->desc.clearance;
+            memcpy(m->was_x + 3 * (size_t)i, ob->stand + 3 * (size_t)k, 3 * sizeof(double));
+            memcpy(m->local + 3 * (size_t)i, ob->local + 3 * (size_t)k, 3 * sizeof(double));
+        }
+    }
+    for (k = 0; k < m->springs; k++) {
+        const fsi__sh_spring *s = &m->spring[k];
+        i = m->first_anchor + k;
+        m->owner[i] = s->used && s->desc.other < 0 && s->desc.obstacle >= 0 ? m->obstacle[s->desc.obstacle].body : -1;
+        m->reach[i] = 0;
+        memcpy(m->was_x + 3 * (size_t)i, s->stand, 3 * sizeof(double));
+        memcpy(m->local + 3 * (size_t)i, s->local, 3 * sizeof(double));
+    }
+}
+
+/* Numbers nodes and points anew, and makes room; on failure nothing has changed. */
+static fsi_status fsi__sh_resize(fsi__sh_impl *m, const char *fn)
+{
+    fsi__arena fresh, measure;
+    const int nodes = m->nodes, points = m->points, anchor = m->first_anchor;
+    int o;
+    memset(&fresh, 0, sizeof fresh);
+    memset(&measure, 0, sizeof measure);
+    m->nodes = m->first_body + 2 * m->bodies;
+    m->points = m->model.vertices;
+    for (o = 0; o < m->obstacles; o++) if (m->obstacle[o].used) m->points += m->obstacle[o].features.count[0];
+    m->first_anchor = m->points;
+    m->points += m->springs;
+    {
+        fsi__sh_impl trial = *m; /* measuring writes NULL to the pointers of a copy */
+        fsi__sh_lay_places(&trial, &measure);
+    }
+    if (!fsi__arena_reserve(m->context, &fresh, measure.used)) {
+        m->nodes = nodes;
+        m->points = points;
+        m->first_anchor = anchor;
+        return fsi__fail(m->context, FSI_ERROR_MEMORY, fn, -1, (double)measure.used, "no memory for %d points", points);
+    }
+    fsi__arena_free(m->context, &m->work);
+    m->work = fresh;
+    fsi__sh_lay_places(m, &m->work);
+    m->total.start = NULL;
+    m->list_holds = m->pattern_holds = 0;
+    for (o = 0, m->points = m->model.vertices; o < m->obstacles; o++) {
+        if (!m->obstacle[o].used) continue;
+        m->obstacle[o].features.first = m->points;
+        m->points += m->obstacle[o].features.count[0];
+    }
+    m->points += m->springs;
+    fsi__sh_fill_points(m);
+    return FSI_OK;
+}
+
+/* Trees over the features, no tree where there are none. */
+static fsi_status fsi__sh_make_trees(fsi_context *c, fsi__sh_features *f)
+{
+    int k;
+    fsi_status status = FSI_OK;
+    for (k = 0; k < 3 && status == FSI_OK; k++) if (f->count[k] > 0) status = fsi_boxes_create(&f->tree[k], c, f->count[k]);
+    return status;
+}
+
+static void fsi__sh_free_trees(fsi__sh_features *f)
+{
+    int k;
+    for (k = 0; k < 3; k++) {
+        fsi_boxes_destroy(f->tree[k]);
+        f->tree[k] = NULL;
+    }
+}
+
+/* Pairs of its own features that are closer at rest than the barrier reaches: within them forces begin at less. */
+static fsi_status fsi__sh_list_close(fsi__sh_impl *m, const char *fn)
+{
+    const fsi_pair kind[2] = { m->model.dim == 2 ? FSI_POINT_EDGE : FSI_POINT_TRIANGLE, FSI_EDGE_EDGE };
+    fsi_status status;
+    int k, set;
+    memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
+    m->list_holds = 0;
+    memcpy(m->now.x, m->model.rest, 3 * (size_t)m->model.vertices * sizeof(double));
+    status = fsi__sh_find_pairs(m, fn, m->now.x, m->dx);
+    for (k = 0; k < m->pairs && status == FSI_OK; k++) {
+        const fsi__sh_pair *p = &m->pair[k];
+        double x[12], d;
+        set = p->contact.kind == FSI_EDGE_EDGE;
+        if (p->contact.kind != kind[set] || m->model.part[p->node[0]] != m->model.part[p->node[2]]) continue;
+        fsi__sh_gather(m->now.x, p->node, fsi_pair_points(p->contact.kind), x);
+        d = fsi_distance_between(p->contact.kind, x).d;
+        if (!(d > 1e-6 * m->model.mean_edge) || d >= p->contact.range + p->contact.thickness) continue;
+        status = fsi__sh_more(m, &m->close[set], sizeof(fsi__sh_close), m->closes[set], &m->close_capacity[set], m->closes[set] + 1, fn);
+        if (status != FSI_OK) break;
+        m->close[set][m->closes[set]].a = p->feature[0];
+        m->close[set][m->closes[set]].b = p->feature[1];
+        m->close[set][m->closes[set]++].d = d;
+    }
+    m->list_holds = 0;
+    return status;
+}
+
+/* ---- >>stepping ------------------------------------------------------------------------------------------------- */
+
+/* How hard contacts push at first: a pair of mass m at half the range accelerates by some 5 max(range / dt^2, 10 m/s^2). What the last step needed is
+   kept in state.stiffness, a factor on that. */
+static double fsi__sh_base_stiffness(const fsi__sh_impl *m, double dt)
+{
+    const double a = m->range / (dt * dt);
+    return 5 * m->range * (a > 10 ? a : 10);
+}
+
+static void fsi__sh_adapt_stiffness(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    double sum = 0, square = 0, want;
+    int i;
+    for (i = 0; i < m->actives; i++) {
+        const double a = w->kappa * m->pair_number[m->active[i]]; /* acceleration of the lighter one */
+        sum += a;
+        square += a * a;
+    }
+    want = sum > 0 ? square / sum * m->range / fsi__sh_base_stiffness(m, w->dt) : 1;
+    if (want < m->next.stiffness / 2) want = m->next.stiffness / 2;
+    if (want > m->next.stiffness * 4) want = m->next.stiffness * 4;
+    m->next.stiffness = want < 1 ? 1 : want > 1e9 ? 1e9 : want;
+}
+
+/* Where what is prescribed is at share s of the step. */
+static void fsi__sh_prescribe(fsi__sh_impl *m, double s, double *x)
+{
+    const size_t nv = 3 * (size_t)m->model.vertices;
+    size_t i;
+    int o, k, a;
+    for (i = nv; i < 3 * (size_t)m->points; i++) x[i] = m->was_x[i] + s * (m->go_x[i] - m->was_x[i]);
+    for (o = 0; o < m->obstacles; o++) {
+        const fsi__sh_obstacle *ob = &m->obstacle[o];
+        if (!ob->used || !ob->desc.body || ob->body >= 0 || !(s < 1)) continue;
+        for (k = 0; k < ob->features.count[0]; k++) { /* on its arc, and what the owner moved it since, straight */
+            const size_t p = 3 * (size_t)(ob->features.first + k);
+            const fsi_pose pose = fsi_body_pose_at(ob->desc.body, (fsi_real)s);
+            const fsi_vec3 at = fsi_pose_point(pose, fsi__sh_to(m->local + p)), from = fsi_pose_point(ob->desc.body->pose, fsi__sh_to(m->local + p));
+            double now[3], then[3];
+            fsi__sh_from(at, now);
+            fsi__sh_from(from, then);
+            for (a = 0; a < 3; a++) x[p + (size_t)a] = now[a] + (1 - s) * (m->was_x[p + (size_t)a] - then[a]);
+        }
+    }
+}
+
+/* Coefficients of this substep: base, aim and h. */
+static void fsi__sh_predict(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    const fsi__sh_state *n = &m->next;
+    const int two = m->settings.integrator == FSI_SHELL_BDF2 && n->dt_before > 0 && !w->settle;
+    const double r = two ? w->dt / n->dt_before : 0, c0 = two ? (1 + r) * (1 + r) / (1 + 2 * r) : 1, c1 = two ? -r * r / (1 + 2 * r) : 0;
+    double gravity[3];
+    int i, a;
+    fsi__sh_from(m->settings.gravity, gravity);
+    w->h = two ? (1 + r) / (1 + 2 * r) * w->dt : w->dt;
+    for (i = 0; i < m->first_body; i++) for (a = 0; a < 3; a++) {
+        const int k = 3 * i + a;
+        const double force = i < m->model.vertices ? m->force[k] / m->model.mass[i] + gravity[a] : 0, v = w->settle ? 0 : c0 * n->v[k] + c1 * n->v_before[k];
+        m->base[k] = c0 * n->x[k] + c1 * n->x_before[k];
+        m->aim[k] = m->base[k] + w->h * v + w->h * w->h * force;
+        m->start_q[k] = n->x[k];
+    }
+}
+
+static void fsi__sh_predict_bodies(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    int i, a, k, l;
+    for (i = 0; i < m->bodies; i++) {
+        fsi__sh_body *b = &m->body[i];
+        double r[9], cross[9], spin[3];
+        double *q = m->start_q + 3 * (size_t)(m->first_body + 2 * i);
+        fsi__sh_matrix_of(b->turn, r);
+        for (a = 0; a < 3; a++) {
+            b->aim[a] = b->owner_center[a] + w->dt * b->velocity[a] + w->dt * w->dt * b->push[a] / b->mass;
+            spin[a] = b->spin[a] + w->dt * b->turning[a];
+            q[a] = b->center[a];
+            q[3 + a] = 0;
+        }
+        /* A = R0 + dt [omega] R0 */
+        for (k = 0; k < 3; k++) {
+            double column[3], turned[3];
+            for (l = 0; l < 3; l++) column[l] = r[3 * l + k];
+            fsi__sh_cross(spin, column, turned);
+            for (l = 0; l < 3; l++) cross[3 * l + k] = turned[l];
+        }
+        for (k = 0; k < 9; k++) b->aim_turn[k] = r[k] + w->dt * cross[k];
+        m->now.turn[i] = b->turn;
+    }
+}
+
+/* The wind on each triangle: c = drag/2 rho A |u_n| and the normal, from the last velocities. */
+static void fsi__sh_lag_wind(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    int t, i, a;
+    if (!m->blows) return;
+    for (t = 0; t < m->model.triangles; t++) {
+        const int *v = m->model.triangle + 3 * t;
+        const double *x = m->next.x;
+        double p[3], q[3], n[3], l, u = -0.0, *c = m->wind + 4 * (size_t)t;
+        fsi__sh_sub(x + 3 * v[1], x + 3 * v[0], p);
+        fsi__sh_sub(x + 3 * v[2], x + 3 * v[0], q);
+        fsi__sh_cross(p, q, n);
+        l = sqrt(fsi__sh_dot(n, n));
+        for (a = 0; a < 3; a++) {
+            c[1 + a] = l > 0 ? n[a] / l : 0;
+            for (i = 0; i < 3; i++) u += c[1 + a] * m->next.v[3 * v[i] + a] / 3;
+            u -= c[1 + a] * m->air[a];
+        }
+        c[0] = (double)m->settings.drag / 2 * (double)m->settings.air_density * (l / 2) * fabs(u);
+    }
+}
+
+/* Normal forces and tangents, at `now`, for friction until they are taken anew. */
+static fsi_status fsi__sh_lag_friction(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    fsi_status status;
+    int i;
+    m->rubs = 0;
+    if (!m->contact || w->settle) return FSI_OK;
+    memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
+    status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
+    if (status != FSI_OK) return status;
+    fsi__sh_find_active(m, m->now.x);
+    status = fsi__sh_more(m, &m->rub, sizeof *m->rub, 0, &m->rub_capacity, m->actives, w->fn);
+    for (i = 0; i < m->actives && status == FSI_OK; i++) {
+        const fsi__sh_pair *p = &m->pair[m->active[i]];
+        fsi__sh_rub *r = &m->rub[m->rubs];
+        fsi_distance d;
+        double x[12], push;
+        if (!(p->friction > 0)) continue;
+        r->points = fsi_pair_points(p->contact.kind);
+        memcpy(r->node, p->node, sizeof r->node);
+        fsi__sh_gather(m->now.x, p->node, r->points, x);
+        push = fsi_contact_push(&p->contact, x, &d);
+        fsi_friction_lag(&r->friction, p->contact.kind, &d, p->friction * w->kappa * p->mass * push);
+        m->rubs++;
+    }
+    return status;
+}
+
+/* Forces of contacts and friction at the end, on every point. */
+static void fsi__sh_feel(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    double x[12], g[12];
+    int i, k, a;
+    memset(m->felt, 0, 3 * (size_t)m->points * sizeof(double));
+    m->actives = 0;
+    if (!m->contact) return;
+    fsi__sh_find_active(m, m->now.x);
+    for (i = 0; i < m->actives; i++) {
+        const fsi__sh_pair *p = &m->pair[m->active[i]];
+        const int n = fsi_pair_points(p->contact.kind);
+        fsi__sh_gather(m->now.x, p->node, n, x);
+        fsi_contact_energy(&p->contact, x, g, NULL, FSI_HESSIAN_EXACT);
+        for (k = 0; k < n; k++) for (a = 0; a < 3; a++) m->felt[3 * (size_t)p->node[k] + (size_t)a] -= w->kappa * p->mass * g[3 * k + a];
+    }
+    for (i = 0; i < m->rubs; i++) {
+        fsi__sh_rub_energy(w, &m->rub[i], m->now.x, g, NULL);
+        for (k = 0; k < m->rub[i].points; k++) for (a = 0; a < 3; a++) m->felt[3 * (size_t)m->rub[i].node[k] + (size_t)a] -= g[3 * k + a];
+    }
+}
+
+static double fsi__sh_min_gap(const fsi__sh_impl *m, const double *x)
+{
+    double least = 1;
+    int i;
+    for (i = 0; i < m->actives; i++) {
+        const fsi__sh_pair *p = &m->pair[m->active[i]];
+        double at[12], gap;
+        fsi__sh_gather(x, p->node, fsi_pair_points(p->contact.kind), at);
+        gap = (fsi_distance_between(p->contact.kind, at).d - p->contact.thickness) / p->contact.range;
+        if (gap < least) least = gap;
+    }
+    return least;
+}
+
+/* What is held in this substep, and where it goes: pins to their targets, twists to what was written. */
+static void fsi__sh_mark_fixed(fsi__sh_step *w, double s)
+{
+    fsi__sh_impl *m = w->m;
+    const fsi__sh_model *p = &m->model;
+    int i, a;
+    memset(m->fixed, 0, 3 * (size_t)m->nodes);
+    memcpy(m->end_q, m->start_q, 3 * (size_t)m->nodes * sizeof(double));
+    w->remaining = 0;
+    for (i = 0; i < p->vertices; i++) for (a = 0; a < 3; a++) {
+        if (p->dim == 2 && a == 2) m->fixed[3 * i + a] = 1;
+        if (!m->held[i]) continue;
+        m->fixed[3 * i + a] = 1;
+        m->end_q[3 * i + a] = m->pin_from[3 * i + a] + s * (m->pin_to[3 * i + a] - m->pin_from[3 * i + a]);
+        if (m->end_q[3 * i + a] < m->start_q[3 * i + a] || m->end_q[3 * i + a] > m->start_q[3 * i + a]) w->remaining = 1;
+    }
+    for (i = 0; i < p->twists; i++) {
+        const int k = 3 * (p->vertices + i), segment = p->twist_of[i];
+        m->fixed[k + 1] = m->fixed[k + 2] = 1;
+        if (!m->s->twist_held[segment]) continue;
+        m->fixed[k] = 1;
+        m->end_q[k] = m->twist_from[segment] + s * ((double)m->s->twist[segment] - m->twist_from[segment]);
+        if (m->end_q[k] < m->start_q[k] || m->end_q[k] > m->start_q[k]) w->remaining = 1;
+    }
+    if (p->dim == 2) for (i = 0; i < m->bodies; i++) m->fixed[3 * (m->first_body + 2 * i) + 2] = m->fixed[3 * (m->first_body + 2 * i + 1)] = m->fixed[3 * (m->first_body + 2 * i + 1) + 1] = 1;
+    memcpy(m->end_x, m->end_q, 3 * (size_t)p->vertices * sizeof(double));
+    for (i = 3 * p->vertices; i < 3 * m->points; i++) if (m->owner[i / 3] < 0 && (m->end_x[i] < m->now.x[i] || m->end_x[i] > m->now.x[i])) w->remaining = 1;
+}
+
+static double fsi__sh_farthest(const double *x, const double *y, int n)
+{
+    double farthest = 0;
+    int i;
+    for (i = 0; i < n; i++) {
+        const double d = fsi__sh_apart(x + 3 * i, y + 3 * i);
+        if (d > farthest) farthest = d;
+    }
+    return farthest;
+}
+
+/* Velocities, history and frames of the state that comes next. */
+static void fsi__sh_advance_state(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    fsi__sh_state *n = &m->next;
+    const int two = m->settings.integrator == FSI_SHELL_BDF2;
+    int i, a;
+    for (i = 0; i < 3 * m->first_body; i++) {
+        n->x_before[i] = n->x[i];
+        n->v_before[i] = n->v[i];
+        n->v[i] = w->settle ? 0 : (m->now.q[i] - m->base[i]) / w->h;
+        n->x[i] = m->now.q[i];
+    }
+    w->moved = fsi__sh_farthest(n->x, n->x_before, m->model.vertices);
+    n->dt_before = two && !w->settle ? w->dt : 0;
+    for (i = 0; i < m->bodies; i++) {
+        fsi__sh_body *b = &m->body[i];
+        const double *c = m->now.q + 3 * (size_t)(m->first_body + 2 * i);
+        const fsi_vec3 turned = fsi_quat_rotation_vector(fsi_quat_mul(m->now.turn[i], fsi_quat_conj(b->turn)));
+        for (a = 0; a < 3; a++) {
+            b->velocity[a] = w->settle ? 0 : (c[a] - b->owner_center[a]) / w->dt;
+            b->center[a] = b->owner_center[a] = c[a];
+        }
+        fsi__sh_from(turned, b->spin);
+        for (a = 0; a < 3; a++) b->spin[a] *= w->settle ? 0 : 1 / w->dt;
+        b->turn = m->now.turn[i];
+    }
+    if (!w->settle) n->time += w->dt;
+}
+
+static fsi_status fsi__sh_substep(fsi__sh_step *w, double s)
+{
+    fsi__sh_impl *m = w->m;
+    fsi_status status = FSI_OK;
+    int i;
+    fsi__sh_predict(w);
+    fsi__sh_predict_bodies(w);
+    memcpy(m->now.q, m->start_q, 3 * (size_t)m->nodes * sizeof(double));
+    memcpy(m->now.x, m->start_q, 3 * (size_t)m->model.vertices * sizeof(double));
+    memcpy(m->now.x + 3 * (size_t)m->model.vertices, m->stand_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
+    fsi__sh_spread_bodies(m, &m->now);
+    memcpy(m->start_x, m->now.x, 3 * (size_t)m->points * sizeof(double));
+    fsi__sh_prescribe(m, s, m->end_x);
+    fsi__sh_mark_fixed(w, s);
+    fsi__sh_lag_wind(w);
+    for (i = 0; i < m->springs; i++) if (m->spring[i].used) m->spring[i].length_before = fsi__sh_apart(m->now.x + 3 * (size_t)m->spring[i].desc.vertex, m->now.x + 3 * (size_t)fsi__sh_spring_end(m, &m->spring[i]));
+    m->list_holds = m->pattern_holds = 0;
+    w->kappa = fsi__sh_base_stiffness(m, w->settle ? 0.01 : w->dt) * m->next.stiffness;
+    w->slip = (double)m->settings.friction_speed * w->h;
+    status = fsi__sh_make_damping(w);
+    for (i = 0; i < (w->settle ? 1 : m->settings.friction_iterations) && status == FSI_OK; i++) {
+        status = fsi__sh_lag_friction(w);
+        if (status == FSI_OK) status = fsi__sh_newton(w);
+    }
+    if (status != FSI_OK) return status;
+    fsi__sh_feel(w);
+    fsi__sh_adapt_stiffness(w);
+    fsi__sh_advance_state(w);
+    memcpy(m->stand_x, m->now.x, 3 * (size_t)m->points * sizeof(double));
+    w->stats.substeps++;
+    return FSI_OK;
+}
+
+/* ---- >>attachments and springs implementation -------------------------------------------------------------------- */
+
+/* A place on an obstacle: `local` in the axes of its body, or barycentric weights on a face of its mesh and the distance along its normal. */
+static void fsi__sh_place_attached(const fsi__sh_impl *m, int obstacle, int face, const double *local, const double *x, double *out)
+{
+    const fsi__sh_obstacle *o = &m->obstacle[obstacle];
+    const double *p[3];
+    double u[3], v[3], n[3], l;
+    int k, a;
+    if (o->desc.body) {
+        fsi__sh_from(fsi_pose_point(o->desc.body->end, fsi__sh_to(local)), out);
+        return;
+    }
+    for (k = 0; k < 3; k++) p[k] = x + 3 * (size_t)(o->features.first + o->desc.mesh->faces[o->desc.mesh->corners * face + (k < o->desc.mesh->corners ? k : 0)]);
+    fsi__sh_sub(p[1], p[0], u);
+    fsi__sh_sub(p[2], p[0], v);
+    if (o->desc.mesh->corners == 3) fsi__sh_cross(u, v, n);
+    else {
+        n[0] = -u[1];
+        n[1] = u[0];
+        n[2] = 0;
+    }
+    l = sqrt(fsi__sh_dot(n, n));
+    for (a = 0; a < 3; a++) out[a] = p[0][a] + local[0] * u[a] + (o->desc.mesh->corners == 3 ? local[1] * v[a] : 0) + (l > 0 ? local[2] * n[a] / l : 0);
+}
+
+static void fsi__sh_fix_to(const fsi__sh_impl *m, int obstacle, fsi_vec3 at, int *face, double *local)
+{
+    const fsi__sh_obstacle *o = &m->obstacle[obstacle];
+    const fsi_mesh *mesh = o->desc.mesh;
+    fsi_mesh_hit hit;
+    double d[3], n[3];
+    *face = -1;
+    if (o->desc.body) {
+        fsi__sh_from(fsi_pose_local(o->desc.body->pose, at), local);
+        return;
+    }
+    hit = fsi_mesh_closest(mesh, at, FSI_REAL_MAX, -1);
+    *face = hit.face < 0 ? 0 : hit.face;
+    local[0] = (double)hit.bary[1];
+    local[1] = (double)hit.bary[2];
+    fsi__sh_from(fsi_v3_sub(at, hit.point), d);
+    fsi__sh_from(mesh->face_normals[*face], n);
+    local[2] = fsi__sh_dot(d, n);
+}
+
+/* Where its far end goes. */
+static void fsi__sh_place_anchor(const fsi__sh_impl *m, const fsi__sh_spring *s, const double *x, double *out)
+{
+    if (!s->used || s->desc.other >= 0 || s->desc.obstacle < 0) memcpy(out, s->stand, 3 * sizeof *out);
+    else fsi__sh_place_attached(m, s->desc.obstacle, s->face, s->local, x, out);
+}
+
+/* Everything where it stands: vertices by the state, the rest where the last step left it. */
+static void fsi__sh_stand(fsi__sh_impl *m)
+{
+    memcpy(m->stand_x, m->state.x, 3 * (size_t)m->model.vertices * sizeof(double));
+    memcpy(m->stand_x + 3 * (size_t)m->model.vertices, m->was_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
+}
+
+
+/* ---- >>obstacles implementation ---------------------------------------------------------------------------------- */
+
+FSI_API fsi_shell_obstacle_desc fsi_shell_default_obstacle_desc(void)
+{
+    fsi_shell_obstacle_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('o', fsi_shell_obstacle_desc);
+    return d;
+}
+
+static void fsi__sh_free_obstacle(fsi__sh_impl *m, fsi__sh_obstacle *o)
+{
+    fsi__sh_free_trees(&o->features);
+    fsi__arena_free(m->context, &o->memory);
+    memset(o, 0, sizeof *o);
+}
+
+static void fsi__sh_lay_obstacle(fsi__sh_obstacle *o, fsi__arena *a)
+{
+    const size_t n = (size_t)o->features.count[FSI__SH_POINTS];
+    o->face = (int *)fsi__take(a, 3 * (size_t)o->features.count[FSI__SH_FACES], sizeof(int));
+    o->edge = (int *)fsi__take(a, 2 * (size_t)o->features.count[FSI__SH_EDGES], sizeof(int));
+    o->edge_length2 = (double *)fsi__take(a, (size_t)o->features.count[FSI__SH_EDGES], sizeof(double));
+    o->local = (double *)fsi__take(a, 3 * n, sizeof(double));
+    o->stand = (double *)fsi__take(a, 3 * n, sizeof(double));
+}
+
+/* Where each vertex of its mesh is now. */
+static void fsi__sh_place_obstacle(const fsi__sh_obstacle *o, fsi_pose pose, double *x)
+{
+    int i;
+    for (i = 0; i < o->features.count[0]; i++) {
+        if (o->desc.body) fsi__sh_from(fsi_pose_point(pose, fsi__sh_to(o->local + 3 * (size_t)i)), x + 3 * (size_t)i);
+        else fsi__sh_from(o->desc.mesh->vertices[i], x + 3 * (size_t)i);
+    }
+}
+
+static void fsi__sh_copy_mesh(fsi__sh_obstacle *o)
+{
+    const fsi_mesh *mesh = o->desc.mesh;
+    int f, k, i;
+    for (i = 0; i < mesh->vertex_count; i++) {
+        fsi__sh_from(mesh->vertices[i], o->stand + 3 * (size_t)i);
+        if (o->desc.body) fsi__sh_from(fsi_pose_local(o->desc.body->pose, mesh->vertices[i]), o->local + 3 * (size_t)i);
+    }
+    if (mesh->corners == 2) memcpy(o->edge, mesh->faces, 2 * (size_t)mesh->face_count * sizeof(int));
+    else {
+        memcpy(o->face, mesh->faces, 3 * (size_t)mesh->face_count * sizeof(int));
+        for (f = 0; f < mesh->face_count; f++) for (k = 0; k < 3; k++) {
+            int *e = o->edge + 2 * (size_t)mesh->face_edge[3 * f + k];
+            e[0] = mesh->faces[3 * f + k];
+            e[1] = mesh->faces[3 * f + (k + 1) % 3];
+        }
+    }
+    for (i = 0; i < o->features.count[FSI__SH_EDGES]; i++) {
+        const double l = fsi__sh_apart(o->stand + 3 * (size_t)o->edge[2 * i], o->stand + 3 * (size_t)o->edge[2 * i + 1]);
+        o->edge_length2[i] = l * l;
+    }
+    o->features.index[FSI__SH_EDGES] = o->edge;
+    o->features.index[FSI__SH_FACES] = o->face;
+    o->features.edge_length2 = o->edge_length2;
+}
+
+static fsi_status fsi__sh_check_obstacle(fsi__sh_impl *m, const char *fn, const fsi_shell_obstacle_desc *d)
+{
+    fsi__sh_range r[2];
+    fsi_context *c = m->context;
+    fsi_status status;
+    if (!d || d->cookie != FSI__COOKIE('o', fsi_shell_obstacle_desc)) return fsi__fail(c, FSI_ERROR_COOKIE, fn, -1, 0, "the desc was not filled by fsi_shell_default_obstacle_desc");
+    if (!d->mesh || d->mesh->cookie == 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "mesh is NULL");
+    if (d->mesh->corners != m->model.dim) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->mesh->corners, "mesh has faces of %d corners in %dD", d->mesh->corners, m->model.dim);
+    r[0].name = "friction";
+    r[0].value = d->friction;
+    r[0].lo = 0;
+    r[0].hi = 10;
+    r[1].name = "clearance";
+    r[1].value = d->clearance;
+    r[1].lo = 0;
+    r[1].hi = 1e3;
+    status = fsi__sh_check_ranges(c, fn, r, 2, "", -1);
+    if (status != FSI_OK) return status;
+    return d->body ? fsi_body_check(c, d->body, 0) : FSI_OK;
+}
+
+/* The COUPLED body's place among those that are solved for; obstacles on one body share it. */
+static fsi_status fsi__sh_find_body(fsi__sh_impl *m, const char *fn, fsi_body *body, int *index)
+{
+    fsi_status status;
+    int i;
+    *index = -1;
+    if (!body || body->mode != FSI_BODY_COUPLED) return FSI_OK;
+    for (i = 0; i < m->bodies; i++) if (m->body[i].body == body) {
+        *index = i;
+        return FSI_OK;
+    }
+    status = fsi__sh_more(m, &m->body, sizeof *m->body, m->bodies, &m->body_capacity, m->bodies + 1, fn);
+    if (status != FSI_OK) return status;
+    memset(&m->body[m->bodies], 0, sizeof *m->body);
+    m->body[m->bodies].body = body;
+    fsi__sh_from(body->pose.position, m->body[m->bodies].left_center);
+    m->body[m->bodies].left_turn = body->pose.orientation;
+    *index = m->bodies++;
+    return FSI_OK;
+}
+
+/* Bodies that no obstacle is fixed to are let go. */
+static void fsi__sh_drop_bodies(fsi__sh_impl *m)
+{
+    int i, o, used;
+    for (i = m->bodies - 1; i >= 0; i--) {
+        for (o = used = 0; o < m->obstacles; o++) used |= m->obstacle[o].used && m->obstacle[o].body == i;
+        if (used) continue;
+        m->body[i] = m->body[--m->bodies];
+        for (o = 0; o < m->obstacles; o++) if (m->obstacle[o].body == m->bodies) m->obstacle[o].body = i;
+    }
+}
+
+static fsi_status fsi__sh_fill_obstacle(fsi__sh_impl *m, const char *fn, fsi__sh_obstacle *o, const fsi_shell_obstacle_desc *d)
+{
+    fsi__arena measure;
+    fsi_status status;
+    int largest, k;
+    memset(o, 0, sizeof *o);
+    o->desc = *d;
+    o->body = -1;
+    o->features.count[FSI__SH_POINTS] = d->mesh->vertex_count;
+    o->features.count[FSI__SH_EDGES] = d->mesh->corners == 2 ? d->mesh->face_count : d->mesh->edge_count;
+    o->features.count[FSI__SH_FACES] = d->mesh->corners == 2 ? 0 : d->mesh->face_count;
+    for (k = largest = 0; k < 3; k++) if (o->features.count[k] > largest) largest = o->features.count[k];
+    memset(&measure, 0, sizeof measure);
+    fsi__sh_lay_obstacle(o, &measure);
+    measure.used += 6 * sizeof(double) * (size_t)largest + 64;
+    if (!fsi__arena_reserve(m->context, &o->memory, measure.used)) return fsi__fail(m->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for an obstacle of %d vertices", d->mesh->vertex_count);
+    fsi__sh_lay_obstacle(o, &o->memory);
+    o->features.box = (double *)fsi__take(&o->memory, 6 * (size_t)largest, sizeof(double));
+    fsi__sh_copy_mesh(o);
+    status = m->contact ? fsi__sh_make_trees(m->context, &o->features) : FSI_OK;
+    if (status == FSI_OK) status = fsi__sh_find_body(m, fn, d->body, &o->body);
+    o->used = status == FSI_OK;
+    return status;
+}
+
+static fsi__sh_obstacle *fsi__sh_obstacle_of(const fsi__sh_impl *m, const char *fn, int id)
+{
+    if (id >= 0 && id < m->obstacles && m->obstacle[id].used) return &m->obstacle[id];
+    fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, id, id, "there is no obstacle %d", id);
+    return NULL;
+}
+
+FSI_API fsi_status fsi_shell_add_obstacle(fsi_shell *s, const fsi_shell_obstacle_desc *desc, int *id)
+{
+    const char *fn = "fsi_shell_add_obstacle";
+    fsi__sh_impl *m = fsi__sh_of(s);
+    fsi_status status;
+    int k;
+    if (!m) return FSI_ERROR_COOKIE;
+    status = fsi__sh_check_obstacle(m, fn, desc);
+    if (status != FSI_OK) return status;
+    for (k = 0; k < m->obstacles && m->obstacle[k].used; k++) {}
+    status = fsi__sh_more(m, &m->obstacle, sizeof *m->obstacle, m->obstacles, &m->obstacle_capacity, k + 1, fn);
+    if (status != FSI_OK) return status;
+    if (k == m->obstacles) m->obstacles++;
+    status = fsi__sh_fill_obstacle(m, fn, &m->obstacle[k], desc);
+    if (status == FSI_OK) status = fsi__sh_resize(m, fn);
+    if (status == FSI_OK) {
+        fsi__sh_stand(m);
+        status = fsi__sh_check_apart(m, fn, m->stand_x);
+    }
+    if (status != FSI_OK) {
+        fsi_error kept = m->context->error;
+        fsi__sh_free_obstacle(m, &m->obstacle[k]);
+        fsi__sh_drop_bodies(m);
+        fsi__sh_resize(m, fn);
+        m->context->error = kept;
+        return status;
+    }
+    if (id) *id = k;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_shell_remove_obstacle(fsi_shell *s, int id)
+{
+    const char *fn = "fsi_shell_remove_obstacle";
+    fsi__sh_impl *m = fsi__sh_of(s);
+    fsi__sh_obstacle *o;
+    int i, k;
+    if (!m) return FSI_ERROR_COOKIE;
+    o = fsi__sh_obstacle_of(m, fn, id);
+    if (!o) return FSI_ERROR_ARGUMENT;
+    for (i = 0; i < m->springs; i++) if (m->spring[i].used && m->spring[i].desc.other < 0 && m->spring[i].desc.obstacle == id) m->spring[i].used = 0;
+    for (i = k = 0; i < m->attachments; i++) {
+        if (m->attachment[i].obstacle != id) m->attachment[k++] = m->attachment[i];
+        else s->pinned[m->attachment[i].vertex] = 0;
+    }
+    m->attachments = k;
+    fsi__sh_free_obstacle(m, o);
+    fsi__sh_drop_bodies(m);
+    return fsi__sh_resize(m, fn);
+}
+
+FSI_API fsi_status fsi_shell_teleport_obstacle(fsi_shell *s, int id)
+{
+    fsi__sh_impl *m = fsi__sh_of(s);
+    fsi__sh_obstacle *o;
+    if (!m) return FSI_ERROR_COOKIE;
+    o = fsi__sh_obstacle_of(m, "fsi_shell_teleport_obstacle", id);
+    if (!o) return FSI_ERROR_ARGUMENT;
+    fsi__sh_place_obstacle(o, o->desc.body ? o->desc.body->pose : fsi_default_body().pose, o->stand);
+    if (o->body >= 0) {
+        fsi__sh_from(o->desc.body->pose.position, m->body[o->body].left_center);
+        m->body[o->body].left_turn = o->desc.body->pose.orientation;
+    }
+    fsi__sh_fill_points(m);
+    m->teleported = 1;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_shell_obstacle_reaction(const fsi_shell *s, int id, fsi_vec3 *force, fsi_vec3 *torque)
+{
+    fsi__sh_impl *m = fsi__sh_of(s);
+    const fsi__sh_obstacle *o;
+    if (!m) return FSI_ERROR_COOKIE;
+    o = fsi__sh_obstacle_of(m, "fsi_shell_obstacle_reaction", id);
+    if (!o) return FSI_ERROR_ARGUMENT;
+    if (force) *force = fsi__sh_to(o->force);
+    if (torque) *torque = fsi__sh_to(o->torque);
+    return FSI_OK;
+}
+
+static void fsi__sh_read_body(fsi__sh_body *b)
+{
+    const fsi_body *y = b->body;
+    const fsi_mat3 inertia = fsi_body_world_tensor(y->pose.orientation, y->inertia), inverse = fsi_m3_inverse(inertia);
+    const double trace = (double)y->inertia.m[0] + (double)y->inertia.m[4] + (double)y->inertia.m[8];
+    int k;
+    b->mass = (double)y->mass;
+    fsi__sh_from(y->pose.position, b->owner_center);
+    fsi__sh_from(y->velocity, b->velocity);
+    fsi__sh_from(y->force, b->push);
+    fsi__sh_from(y->angular_velocity, b->spin);
+    fsi__sh_from(fsi_m3_mul_v3(inverse, y->torque), b->turning);
+    memcpy(b->center, b->left_center, sizeof b->center);
+    b->turn = b->left_turn;
+    for (k = 0; k < 9; k++) b->moment[k] = (k % 4 == 0 ? trace / 2 : 0) - (double)y->inertia.m[k];
+}
+
+/* Where obstacles, anchors and attached vertices go in this step. */
+static fsi_status fsi__sh_read_obstacles(fsi__sh_impl *m, const char *fn)
+{
+    int o, i, a;
+    for (o = 0; o < m->obstacles; o++) {
+        fsi__sh_obstacle *ob = &m->obstacle[o];
+        if (!ob->used) continue;
+        if (ob->desc.body) {
+            const fsi_status status = fsi_body_check(m->context, ob->desc.body, o);
+            if (status != FSI_OK) return status;
+            if ((ob->desc.body->mode == FSI_BODY_COUPLED) != (ob->body >= 0)) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, o, 0, "the body of obstacle %d changed its mode: remove the obstacle and add it again", o);
+        }
+        fsi__sh_place_obstacle(ob, ob->desc.body ? ob->desc.body->end : fsi_default_body().pose, m->go_x + 3 * (size_t)ob->features.first);
+        for (i = 0; i < 3 * ob->features.count[0]; i++) if (!fsi_is_finite(m->go_x[3 * (size_t)ob->features.first + (size_t)i])) return fsi__fail(m->context, FSI_ERROR_NAN, fn, o, 0, "obstacle %d is not where numbers are finite", o);
+    }
+    for (i = 0; i < m->bodies; i++) fsi__sh_read_body(&m->body[i]);
+    for (i = 0; i < m->springs; i++) fsi__sh_place_anchor(m, &m->spring[i], m->go_x, m->go_x + 3 * (size_t)(m->first_anchor + i));
+    for (i = 0; i < m->attachments; i++) {
+        const fsi__sh_attachment *t = &m->attachment[i];
+        m->held[t->vertex] = 1;
+        fsi__sh_place_attached(m, t->obstacle, t->face, t->local, m->go_x, m->pin_to + 3 * (size_t)t->vertex);
+        for (a = 0; a < 3; a++) m->pin_from[3 * t->vertex + a] = m->next.x[3 * t->vertex + a];
+    }
+    return FSI_OK;
+}
+
+static void fsi__sh_publish_obstacle(fsi__sh_step *w, fsi__sh_obstacle *o)
+{
+    fsi__sh_impl *m = w->m;
+    const size_t first = 3 * (size_t)o->features.first;
+    int i, a;
+    memcpy(o->stand, m->stand_x + first, 3 * (size_t)o->features.count[0] * sizeof(double));
+    memset(o->force, 0, sizeof o->force);
+    memset(o->torque, 0, sizeof o->torque);
+    for (i = 0; i < o->features.count[0]; i++) {
+        const double *f = m->felt + first + 3 * (size_t)i;
+        double l[3];
+        fsi__sh_cross(o->stand + 3 * (size_t)i, f, l);
+        for (a = 0; a < 3; a++) {
+            o->force[a] += f[a];
+            o->torque[a] += l[a];
+        }
+    }
+    for (i = 0; o->desc.vertex_force && i < o->desc.mesh->source_count; i++) o->desc.vertex_force[i] = fsi_v3(0, 0, 0);
+    for (i = 0; o->desc.vertex_force && i < o->features.count[0]; i++) o->desc.vertex_force[o->desc.mesh->vertex_source[i]] = fsi__sh_to(m->felt + first + 3 * (size_t)i);
+    if (o->desc.body && o->body < 0) {
+        fsi_body *b = o->desc.body;
+        fsi_body_begin_step(b, (fsi_real)w->dt);
+        for (i = 0; i < o->features.count[0]; i++) {
+            double j[3];
+            for (a = 0; a < 3; a++) j[a] = m->felt[first + 3 * (size_t)i + (size_t)a] * w->dt;
+            fsi_body_apply_impulse(b, fsi__sh_to(j), fsi__sh_to(o->stand + 3 * (size_t)i));
+        }
+        fsi_body_end_step(b, (fsi_real)w->dt);
+    }
+}
+
+/* A COUPLED body: its velocities follow from where it went, its impulses from its velocities. */
+static void fsi__sh_publish_body(const fsi__sh_step *w, fsi__sh_body *b)
+{
+    fsi_body *y = b->body;
+    const fsi_real dt = (fsi_real)w->dt;
+    const fsi_mat3 inertia = fsi_body_world_tensor(y->pose.orientation, y->inertia);
+    fsi_vec3 v, spin;
+    fsi_body_begin_step(y, dt);
+    v = fsi__sh_to(b->velocity);
+    spin = fsi__sh_to(b->spin);
+    y->impulse = fsi_v3_scale(fsi_v3_sub(v, y->new_velocity), y->mass);
+    y->angular_impulse = fsi_m3_mul_v3(inertia, fsi_v3_sub(spin, y->new_angular_velocity));
+    y->new_velocity = v;
+    y->new_angular_velocity = spin;
+    fsi_body_end_step(y, dt);
+    y->end.position = fsi__sh_to(b->center);
+    y->end.orientation = b->left_turn = b->turn;
+    memcpy(b->left_center, b->center, sizeof b->center);
+}
+
+static int fsi__sh_find_attachment(const fsi__sh_impl *m, int vertex)
+{
+    int i;
+    for (i = 0; i < m->attachments; i++) if (m->attachment[i].vertex == vertex) return i;
+    return -1;
+}
+
+FSI_API fsi_status fsi_shell_attach(fsi_shell *s, int vertex, int obstacle)
+{
+    const char *fn = "fsi_shell_attach";
+    fsi__sh_impl *m = fsi__sh_of(s);
+    fsi_status status;
+    int i;
+    if (!m) return FSI_ERROR_COOKIE;
+    if (vertex < 0 || vertex >= s->vertex_count) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, vertex, vertex, "there is no vertex %d", vertex);
+    if (!fsi__sh_obstacle_of(m, fn, obstacle)) return FSI_ERROR_ARGUMENT;
+    if (m->obstacle[obstacle].body >= 0) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, obstacle, 0, "obstacle %d has a COUPLED body: attach by a spring", obstacle);
+    if (!fsi_v3_is_finite(s->position[vertex])) return fsi__fail(m->context, FSI_ERROR_NAN, fn, vertex, 0, "the position of vertex %d is not finite", vertex);
+    i = fsi__sh_find_attachment(m, vertex);
+    if (i < 0) {
+        status = fsi__sh_more(m, &m->attachment, sizeof *m->attachment, m->attachments, &m->attachment_capacity, m->attachments + 1, fn);
+        if (status != FSI_OK) return status;
+        i = m->attachments++;
+    }
+    m->attachment[i].vertex = vertex;
+    m->attachment[i].obstacle = obstacle;
+    fsi__sh_fix_to(m, obstacle, s->position[vertex], &m->attachment[i].face, m->attachment[i].local);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_shell_detach(fsi_shell *s, int vertex)
+{
+    fsi__sh_impl *m = fsi__sh_of(s);
+    int i;
+    if (!m) return FSI_ERROR_COOKIE;
+    if (vertex < 0 || vertex >= s->vertex_count) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, "fsi_shell_detach", vertex, vertex, "there is no vertex %d", vertex);
+    i = fsi__sh_find_attachment(m, vertex);
+    if (i >= 0) m->attachment[i] = m->attachment[--m->attachments];
+    s->pinned[vertex] = 0;
+    return FSI_OK;
+}
+
+FSI_API fsi_shell_spring_desc fsi_shell_default_spring_desc(void)
+{
+    fsi_shell_spring_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('p', fsi_shell_spring_desc);
+    d.vertex = d.other = d.obstacle = -1;
+    d.stiffness = 100;
+    return d;
+}
+
+static fsi_status fsi__sh_check_spring(const fsi_shell *s, const char *fn, const fsi_shell_spring_desc *d)
+{
+    fsi__sh_impl *m = fsi__sh_of(s);
+    fsi__sh_range r[6];
+    if (!d || d->cookie != FSI__COOKIE('p', fsi_shell_spring_desc)) return fsi__fail(m->context, FSI_ERROR_COOKIE, fn, -1, 0, "the desc was not filled by fsi_shell_default_spring_desc");
+    if (d->vertex < 0 || d->vertex >= s->vertex_count) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, -1, d->vertex, "vertex is %d of %d", d->vertex, s->vertex_count);
+    if (d->other >= s->vertex_count || d->other == d->vertex) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, -1, d->other, "other is %d", d->other);
+    if (d->other < 0 && d->obstacle >= 0 && !fsi__sh_obstacle_of(m, fn, d->obstacle)) return FSI_ERROR_ARGUMENT;
+#define FSI__SH_RANGE(i, field, low, high) (r[i].name = #field, r[i].value = d->field, r[i].lo = (low), r[i].hi = (high))
+    FSI__SH_RANGE(0, stiffness, 1e-12, 1e15);
+    FSI__SH_RANGE(1, rest_length, 0, 1e9);
+    FSI__SH_RANGE(2, damping, 0, 1e15);
+    FSI__SH_RANGE(3, anchor.x, -1e12, 1e12);
+    FSI__SH_RANGE(4, anchor.y, -1e12, 1e12);
+    FSI__SH_RANGE(5, anchor.z, -1e12, 1e12);
+#undef FSI__SH_RANGE
+    return fsi__sh_check_ranges(m->context, fn, r, 6, "", -1);
+}
+
+static void fsi__sh_tie(fsi__sh_impl *m, fsi__sh_spring *s, const fsi_shell_spring_desc *d)
+{
+    memset(s, 0, sizeof *s);
+    s->used = 1;
+    s->desc = *d;
+    fsi__sh_from(d->anchor, s->stand);
+    if (d->other < 0 && d->obstacle >= 0) fsi__sh_fix_to(m, d->obstacle, d->anchor, &s->face, s->local);
+}
+
+FSI_API fsi_status fsi_shell_add_spring(fsi_shell *s, const fsi_shell_spring_desc *desc, int *id)
+{
+    const char *fn = "fsi_shell_add_spring";
+    fsi__sh_impl *m = fsi__sh_of(s);
+    fsi_status status;
+    int k;
+    if (!m) return FSI_ERROR_COOKIE;
+    status = fsi__sh_check_spring(s, fn, desc);
+    if (status != FSI_OK) return status;
+    for (k = 0; k < m->springs && m->spring[k].used; k++) {}
+    status = fsi__sh_more(m, &m->spring, sizeof *m->spring, m->springs, &m->spring_capacity, k + 1, fn);
+    if (status != FSI_OK) return status;
+    if (k == m->springs) {
+        m->springs++;
+        m->spring[k].used = 0;
+        status = fsi__sh_resize(m, fn);
+        if (status != FSI_OK) {
+            m->springs--;
+            return status;
+        }
+    }
+    fsi__sh_tie(m, &m->spring[k], desc);
+    fsi__sh_fill_points(m);
+    if (id) *id = k;
+    return FSI_OK;
+}
+
+static fsi__sh_spring *fsi__sh_spring_of(const fsi__sh_impl *m, const char *fn, int id)
+{
+    if (id >= 0 && id < m->springs && m->spring[id].used) return &m->spring[id];
+    fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, id, id, "there is no spring %d", id);
+    return NULL;
+}
+
+FSI_API fsi_status fsi_shell_set_spring(fsi_shell *s, int id, const fsi_shell_spring_desc *desc)
+{
+    const char *fn = "fsi_shell_set_spring";
+    fsi__sh_impl *m = fsi__sh_of(s);
+    fsi__sh_spring *p;
+    fsi_status status;
+    if (!m) return FSI_ERROR_COOKIE;
+    p = fsi__sh_spring_of(m, fn, id);
+    if (!p) return FSI_ERROR_ARGUMENT;
+    status = fsi__sh_check_spring(s, fn, desc);
+    if (status != FSI_OK) return status;
+    fsi__sh_tie(m, p, desc);
+    fsi__sh_fill_points(m);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_shell_remove_spring(fsi_shell *s, int id)
+{
+    fsi__sh_impl *m = fsi__sh_of(s);
+    fsi__sh_spring *p;
+    if (!m) return FSI_ERROR_COOKIE;
+    p = fsi__sh_spring_of(m, "fsi_shell_remove_spring", id);
+    if (!p) return FSI_ERROR_ARGUMENT;
+    p->used = 0;
+    fsi__sh_fill_points(m);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_shell_spring_force(const fsi_shell *s, int id, fsi_vec3 *force)
+{
+    fsi__sh_impl *m = fsi__sh_of(s);
+    const fsi__sh_spring *p;
+    if (!m) return FSI_ERROR_COOKIE;
+    p = fsi__sh_spring_of(m, "fsi_shell_spring_force", id);
+    if (!p || !force) return FSI_ERROR_ARGUMENT;
+    *force = fsi__sh_to(p->force);
+    return FSI_OK;
+}
+
+static double fsi__sh_spring_energy(const fsi__sh_impl *m, const fsi__sh_spring *s, const double *x)
+{
+    const double l = fsi__sh_apart(x + 3 * (size_t)s->desc.vertex, x + 3 * (size_t)fsi__sh_spring_end(m, s)) - (double)s->desc.rest_length;
+    return (double)s->desc.stiffness / 2 * l * l;
+}
+
+/* ---- >>step ------------------------------------------------------------------------------------------------------ */
+
+FSI_API const fsi_error *fsi_shell_error(const fsi_shell *s) { return fsi__sh_of(s) ? &s->context->error : NULL; }
+
+FSI_API fsi_status fsi_shell_set_desc(fsi_shell *s, const fsi_shell_desc *desc)
+{
+    fsi__sh_impl *m = fsi__sh_of(s);
+    fsi_shell_desc d;
+    fsi_status status;
+    if (!m || !desc || desc->cookie != FSI__COOKIE('d', fsi_shell_desc)) return FSI_ERROR_COOKIE;
+    status = fsi__sh_check_settings(m->context, "fsi_shell_set_desc", desc);
+    if (status != FSI_OK) return status;
+    d = m->settings;
+    d.gravity = desc->gravity;
+    d.integrator = desc->integrator;
+    d.substeps = desc->substeps;
+    d.max_newton = desc->max_newton;
+    d.tolerance = desc->tolerance;
+    d.friction = desc->friction;
+    d.friction_speed = desc->friction_speed;
+    d.friction_iterations = desc->friction_iterations;
+    d.wind = desc->wind;
+    d.air_density = desc->air_density;
+    d.drag = desc->drag;
+    fsi__sh_take_settings(s, m, &d);
+    return FSI_OK;
+}
+
+static void fsi__sh_copy_state(const fsi__sh_impl *m, fsi__sh_state *to, const fsi__sh_state *from)
+{
+    const size_t n = 3 * (size_t)m->first_body * sizeof(double);
+    memcpy(to->x, from->x, n);
+    memcpy(to->v, from->v, n);
+    memcpy(to->x_before, from->x_before, n);
+    memcpy(to->v_before, from->v_before, n);
+    if (m->model.segments) memcpy(to->frame, from->frame, (size_t)m->model.segments * sizeof *to->frame);
+    if (m->model.count[FSI__SH_JOINT]) memcpy(to->twist, from->twist, (size_t)m->model.count[FSI__SH_JOINT] * sizeof(double));
+    to->dt_before = from->dt_before;
+    to->stiffness = from->stiffness;
+    to->time = from->time;
+}
+
+static fsi_status fsi__sh_check_public(const fsi_shell *s, const char *fn)
+{
+    fsi__sh_impl *m = fsi__sh_of(s);
+    int i, what;
+    for (i = 0; i < s->vertex_count; i++) {
+        static const char *const name[4] = { "position", "velocity", "force", "target" };
+        const fsi_vec3 v[4] = { s->position[i], s->velocity[i], s->force[i], s->pinned[i] ? s->target[i] : fsi_v3(0, 0, 0) };
+        for (what = 0; what < 4; what++) {
+            if (!fsi_v3_is_finite(v[what])) return fsi__fail(m->context, FSI_ERROR_NAN, fn, i, 0, "the %s of vertex %d is not finite", name[what], i);
+            if (what != 2 && fsi_v3_norm2(v[what]) > (fsi_real)1e24) return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, i, 0, "the %s of vertex %d is larger than 1e12", name[what], i);
+            if (m->model.dim == 2 && (v[what].z < 0 || v[what].z > 0)) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, i, (double)v[what].z, "the %s of vertex %d has z = %g in 2D", name[what], i, (double)v[what].z);
+        }
+    }
+    for (i = 0; i < s->segment_count; i++) if (s->twist_held[i] && !fsi_is_finite((double)s->twist[i])) return fsi__fail(m->context, FSI_ERROR_NAN, fn, i, 0, "the twist of segment %d is not finite", i);
+    return FSI_OK;
+}
+
+/* What the owner wrote since the last step goes into `next`. Moved vertices must not have been moved into anything. */
+static fsi_status fsi__sh_read_in(fsi_shell *s, fsi__sh_impl *m, const char *fn)
+{
+    int i, moved = m->teleported;
+    fsi_status status = fsi__sh_check_public(s, fn);
+    if (status != FSI_OK) return status;
+    fsi__sh_copy_state(m, &m->next, &m->state);
+    for (i = 0; i < s->vertex_count; i++) {
+        if (fsi__sh_take(s->position[i], m->next.x + 3 * i)) moved = 1;
+        if (fsi__sh_take(s->velocity[i], m->next.v + 3 * i)) m->next.dt_before = 0;
+        fsi__sh_from(s->force[i], m->force + 3 * i);
+        m->held[i] = s->pinned[i];
+        memcpy(m->pin_from + 3 * i, m->next.x + 3 * i, 3 * sizeof(double));
+        memcpy(m->pin_to + 3 * i, m->next.x + 3 * i, 3 * sizeof(double));
+        if (s->pinned[i]) fsi__sh_take(s->target[i], m->pin_to + 3 * i);
+    }
+    for (i = 0; i < s->segment_count; i++) m->twist_from[i] = m->model.twist_node[i] >= 0 ? m->next.x[3 * m->model.twist_node[i]] : 0;
+    memcpy(m->stand_x, m->next.x, 3 * (size_t)m->model.vertices * sizeof(double));
+    memcpy(m->stand_x + 3 * (size_t)m->model.vertices, m->was_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
+    if (!moved) return FSI_OK;
+    m->next.dt_before = 0;
+    memcpy(m->now.q, m->next.x, 3 * (size_t)m->first_body * sizeof(double));
+    m->frame_now = m->next.frame;
+    m->twist_now = m->next.twist;
+    fsi__sh_carry(m);
+    return fsi__sh_check_apart(m, fn, m->stand_x);
+}
+
+static void fsi__sh_sum_up(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    const fsi__sh_model *p = &m->model;
+    fsi_shell_stats *t = &w->stats;
+    int i, a;
+    for (i = 0; i < p->vertices; i++) {
+        const double *x = m->next.x + 3 * i, *v = m->next.v + 3 * i, mass = p->mass[i];
+        double l[3], g[3];
+        fsi__sh_from(m->settings.gravity, g);
+        fsi__sh_cross(x, v, l);
+        t->kinetic_energy += mass / 2 * fsi__sh_dot(v, v);
+        t->potential_energy -= mass * fsi__sh_dot(g, x);
+        for (a = 0; a < 3; a++) {
+            t->momentum[a] += mass * v[a];
+            t->angular_momentum[a] += mass * l[a];
+        }
+    }
+    t->elastic_energy = fsi__sh_elements(w, m->now.q, FSI__SH_VALUE);
+    t->contact_energy = 0;
+    for (i = 0; i < m->springs; i++) if (m->spring[i].used) t->elastic_energy += fsi__sh_spring_energy(m, &m->spring[i], m->now.x);
+    if (m->contact) {
+        fsi__sh_pair_numbers(m, m->now.x, NULL, w->kappa, FSI__SH_PAIR_ENERGY);
+        t->contact_energy = fsi__sh_sum(m->pair_number, m->pairs);
+        t->min_gap = fsi__sh_min_gap(m, m->now.x);
+    } else t->min_gap = 1;
+    t->candidates = m->contact ? m->pairs : 0;
+    t->contacts = m->actives;
+    t->contact_stiffness = w->kappa;
+    t->analyses = m->solver->stats.analyses - m->analyses_before;
+}
+
+/* Everything that others see, at once. */
+static void fsi__sh_publish(fsi_shell *s, fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    const fsi__sh_state old = m->state;
+    int i, o;
+    fsi__sh_sum_up(w);
+    w->stats.seconds_other += fsi__now(m->context) - w->lap;
+    m->state = m->next;
+    m->next = old;
+    for (i = 0; i < s->vertex_count; i++) {
+        s->position[i] = fsi__sh_to(m->state.x + 3 * i);
+        s->velocity[i] = fsi__sh_to(m->state.v + 3 * i);
+        m->contact_force[i] = fsi__sh_to(m->felt + 3 * (size_t)i);
+        if (!s->pinned[i]) s->target[i] = s->position[i];
+    }
+    for (i = 0; i < s->segment_count; i++) if (m->model.twist_node[i] >= 0 && !s->twist_held[i]) s->twist[i] = (fsi_real)m->state.x[3 * m->model.twist_node[i]];
+    for (o = 0; o < m->obstacles; o++) if (m->obstacle[o].used) fsi__sh_publish_obstacle(w, &m->obstacle[o]);
+    for (i = 0; i < m->bodies; i++) fsi__sh_publish_body(w, &m->body[i]);
+    for (i = 0; i < m->springs; i++) {
+        memcpy(m->spring[i].stand, m->stand_x + 3 * (size_t)(m->first_anchor + i), 3 * sizeof(double));
+        memcpy(m->spring[i].force, m->spring[i].force_now, 3 * sizeof(double));
+    }
+    memcpy(m->was_x + 3 * (size_t)m->model.vertices, m->stand_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
+    m->teleported = 0;
+    s->time = m->state.time;
+    w->stats.bytes = m->context->bytes;
+    w->stats.allocs = m->context->allocs;
+    s->stats = w->stats;
+}
+
+static void fsi__sh_begin(fsi__sh_step *w, fsi_shell *s, fsi__sh_impl *m, const char *fn, double dt)
+{
+    memset(w, 0, sizeof *w);
+    w->s = s;
+    w->m = m;
+    w->fn = fn;
+    w->dt = dt;
+    w->lap = fsi__now(m->context);
+    w->tolerance = (double)m->settings.tolerance;
+    w->max_newton = m->settings.max_newton;
+    w->in_the_way = -1;
+    m->s = s;
+    m->frame_now = m->next.frame;
+    m->twist_now = m->next.twist;
+    m->analyses_before = m->solver->stats.analyses;
+}
+
+FSI_API fsi_status fsi_shell_step(fsi_shell *s, fsi_real dt)
+{
+    const char *fn = "fsi_shell_step";
+    fsi__sh_impl *m = fsi__sh_of(s);
+    fsi__sh_step w;
+    fsi_status status;
+    int k;
+    if (!m) return FSI_ERROR_COOKIE;
+    if (!fsi_is_finite((double)dt) || !(dt > 0) || dt > 1000) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, -1, (double)dt, "dt is %g, must be above 0 and at most 1000", (double)dt);
+    status = fsi__sh_read_in(s, m, fn);
+    if (status == FSI_OK) status = fsi__sh_read_obstacles(m, fn);
+    if (status != FSI_OK) return status;
+    fsi__sh_begin(&w, s, m, fn, (double)dt / m->settings.substeps);
+    for (k = 0; k < m->settings.substeps && status == FSI_OK; k++) status = fsi__sh_substep(&w, k + 1 < m->settings.substeps ? (k + 1.0) / m->settings.substeps : 1);
+    if (status == FSI_OK && (!fsi__sh_is_finite(m->next.x, 3 * m->first_body) || !fsi__sh_is_finite(m->next.v, 3 * m->first_body))) status = fsi__fail(m->context, FSI_ERROR_NAN, fn, -1, 0, "the result is not finite");
+    if (status != FSI_OK) return status;
+    w.dt = (double)dt;
+    fsi__sh_publish(s, &w);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_shell_settle(fsi_shell *s, int max_steps)
+{
+    const char *fn = "fsi_shell_settle";
+    fsi__sh_impl *m = fsi__sh_of(s);
+    fsi__sh_step w;
+    fsi_status status;
+    double dt = 0.01;
+    int k;
+    if (!m) return FSI_ERROR_COOKIE;
+    if (max_steps < 1) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, -1, max_steps, "max_steps is %d, must be positive", max_steps);
+    status = fsi__sh_read_in(s, m, fn);
+    if (status == FSI_OK) status = fsi__sh_read_obstacles(m, fn);
+    if (status != FSI_OK) return status;
+    fsi__sh_begin(&w, s, m, fn, dt);
+    w.settle = 1;
+    for (k = 0; status == FSI_OK; k++) {
+        const int steps = w.stats.newton;
+        if (k == max_steps) return fsi__fail(m->context, FSI_ERROR_CONVERGENCE, fn, -1, w.stats.update, "not at rest after %d steps: the last one moved a vertex by %g of the mean edge", max_steps, w.stats.update);
+        w.dt = dt;
+        w.stats.degraded = 0;
+        status = fsi__sh_substep(&w, 1);
+        if (status != FSI_OK) break;
+        if (dt >= 1000 && w.stats.degraded == 0 && w.moved <= w.tolerance * m->model.mean_edge) break;
+        if (w.stats.newton - steps <= 8 && dt < 1000) dt *= 4;
+        if (w.stats.degraded && dt > 0.01) dt /= 4;
+    }
+    if (status != FSI_OK) return status;
+    fsi__sh_publish(s, &w);
+    return FSI_OK;
+}
+
+/* ---- >>state implementation -------------------------------------------------------------------------------------- */
+
+FSI_API int fsi_shell_count_intersections(fsi_shell *s)
+{
+    fsi__sh_impl *m = fsi__sh_of(s);
+    int count = 0, first[5], i;
+    if (!m || !m->contact) return 0;
+    fsi__sh_stand(m);
+    for (i = 0; i < m->model.vertices; i++) fsi__sh_take(s->position[i], m->stand_x + 3 * (size_t)i);
+    return fsi__sh_crossings(m, "fsi_shell_count_intersections", m->stand_x, &count, first) == FSI_OK ? count : -1;
+}
+
+static void fsi__sh_stream(fsi__stream *stream, void *simulator)
+{
+    fsi__sh_impl *m = (fsi__sh_impl *)simulator;
+    fsi__sh_state *n = stream->mode == FSI__READ ? &m->next : &m->state;
+    int size[3];
+    const size_t k = 3 * (size_t)m->first_body * sizeof(double);
+    size[0] = m->model.vertices;
+    size[1] = m->model.segments;
+    size[2] = m->model.first[FSI__SH_KINDS];
+    fsi__bytes(stream, size, sizeof size);
+    if (size[0] != m->model.vertices || size[1] != m->model.segments || size[2] != m->model.first[FSI__SH_KINDS]) {
+        stream->ok = 0;
+        return;
+    }
+    fsi__bytes(stream, n->x, k);
+    fsi__bytes(stream, n->v, k);
+    fsi__bytes(stream, n->x_before, k);
+    fsi__bytes(stream, n->v_before, k);
+    fsi__bytes(stream, n->frame, (size_t)m->model.segments * sizeof *n->frame);
+    fsi__bytes(stream, n->twist, (size_t)m->model.count[FSI__SH_JOINT] * sizeof(double));
+    fsi__bytes(stream, &n->dt_before, sizeof n->dt_before);
+    fsi__bytes(stream, &n->stiffness, sizeof n->stiffness);
+    fsi__bytes(stream, &n->time, sizeof n->time);
+}
+
+FSI_API fsi_status fsi_shell_save(const fsi_shell *s, void *buffer, size_t capacity, size_t *size)
+{
+    fsi__sh_impl *m = fsi__sh_of(s);
+    if (!m) return FSI_ERROR_COOKIE;
+    return fsi__save(m->context, s->cookie, fsi__sh_stream, m, buffer, capacity, size, "fsi_shell_save");
+}
+
+FSI_API fsi_status fsi_shell_load(fsi_shell *s, const void *buffer, size_t size)
+{
+    const char *fn = "fsi_shell_load";
+    fsi__sh_impl *m = fsi__sh_of(s);
+    fsi__stream stream;
+    fsi__sh_state old;
+    fsi_status status;
+    int i;
+    if (!m) return FSI_ERROR_COOKIE;
+    status = fsi__load_begin(m->context, s->cookie, buffer, size, &stream, fn);
+    if (status != FSI_OK) return status;
+    fsi__sh_stream(&stream, m);
+    if (!stream.ok || stream.used != stream.capacity) return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, -1, (double)size, "the buffer is of another scene");
+    if (!fsi__sh_is_finite(m->next.x, 3 * m->first_body) || !fsi__sh_is_finite(m->next.v, 3 * m->first_body)) return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, -1, 0, "the buffer holds numbers that are not finite");
+    old = m->state;
+    m->state = m->next;
+    m->next = old;
+    for (i = 0; i < s->vertex_count; i++) {
+        s->position[i] = s->target[i] = fsi__sh_to(m->state.x + 3 * i);
+        s->velocity[i] = fsi__sh_to(m->state.v + 3 * i);
+    }
+    for (i = 0; i < s->segment_count; i++) if (m->model.twist_node[i] >= 0) s->twist[i] = (fsi_real)m->state.x[3 * m->model.twist_node[i]];
+    for (i = 0; i < m->obstacles; i++) if (m->obstacle[i].used) fsi_shell_teleport_obstacle(s, i);
+    s->time = m->state.time;
+    return FSI_OK;
+}
+
+FSI_API uint64_t fsi_shell_hash(const fsi_shell *s) { return fsi__sh_of(s) ? fsi__state_hash(fsi__sh_stream, s->impl) : 0; }
+
+FSI_API void fsi_shell_debug_draw(const fsi_shell *s, const fsi_debug_draw *draw)
+{
+    const fsi__sh_impl *m = fsi__sh_of(s);
+    int i;
+    if (!m || !draw) return;
+    for (i = 0; draw->line && i < m->model.edges; i++) {
+        const int a = m->model.edge[2 * i], b = m->model.edge[2 * i + 1];
+        const double rest = sqrt(m->model.edge_length2[i]), strain = (double)fsi_v3_norm(fsi_v3_sub(s->position[a], s->position[b])) / rest - 1;
+        const double level = strain > 0.1 ? 1 : strain < -0.1 ? -1 : strain * 10;
+        const uint32_t red = (uint32_t)(255 * (level < 0 ? 1 + level : 1)), blue = (uint32_t)(255 * (level > 0 ? 1 - level : 1)), green = red < blue ? red : blue;
+        draw->line(draw->user, s->position[a], s->position[b], red << 16 | green << 8 | blue);
+    }
+    for (i = 0; draw->line && i < s->vertex_count; i++) {
+        const fsi_vec3 f = m->contact_force[i];
+        if (fsi_v3_norm2(f) > 0) draw->line(draw->user, s->position[i], fsi_v3_madd(s->position[i], (fsi_real)0.1 / s->mass[i], f), 0x00ff00);
+    }
+    for (i = 0; draw->point && i < s->vertex_count; i++) if (s->pinned[i]) draw->point(draw->user, s->position[i], s->mean_edge / 5, 0xff00ff);
+}
+
+/* ---- >>skins implementation -------------------------------------------------------------------------------------- */
+
+typedef struct fsi__sh_skin { int *triangle; double *weight, *normal; int vertices, triangles; fsi__arena memory; } fsi__sh_skin;
+
+/* Normals of vertices, weighted by area. */
+static void fsi__sh_smooth(const fsi_shell *s, double *normal)
+{
+    int t, k, a;
+    memset(normal, 0, 3 * (size_t)s->vertex_count * sizeof *normal);
+    for (t = 0; t < s->triangle_count; t++) {
+        const int *v = s->triangles + 3 * t;
+        double x[9], u[3], w[3], n[3];
+        for (k = 0; k < 3; k++) fsi__sh_from(s->position[v[k]], x + 3 * k);
+        fsi__sh_sub(x + 3, x, u);
+        fsi__sh_sub(x + 6, x, w);
+        fsi__sh_cross(u, w, n);
+        for (k = 0; k < 3; k++) for (a = 0; a < 3; a++) normal[3 * v[k] + a] += n[a];
+    }
+    for (t = 0; t < s->vertex_count; t++) {
+        double *n = normal + 3 * t, l = sqrt(fsi__sh_dot(n, n));
+        for (a = 0; a < 3; a++) n[a] = l > 0 ? n[a] / l : 0;
+    }
+}
+
+/* A point of a triangle's plane, and the smooth normal there. */
+static void fsi__sh_skin_point(const fsi_shell *s, const double *normal, int t, const double *weight, double *p, double *n)
+{
+    const int *v = s->triangles + 3 * t;
+    const double b[3] = { 1 - weight[0] - weight[1], weight[0], weight[1] };
+    double l;
+    int k, a;
+    memset(p, 0, 3 * sizeof *p);
+    memset(n, 0, 3 * sizeof *n);
+    for (k = 0; k < 3; k++) {
+        double x[3];
+        fsi__sh_from(s->position[v[k]], x);
+        for (a = 0; a < 3; a++) {
+            p[a] += b[k] * x[a];
+            n[a] += b[k] * normal[3 * v[k] + a];
+        }
+    }
+    l = sqrt(fsi__sh_dot(n, n));
+    for (a = 0; a < 3; a++) n[a] = l > 0 ? n[a] / l : 0;
+}
+
+/* Weights and distance of x on triangle t: distance along the normal, then weights of what is left of x without it, a few times over. */
+static void fsi__sh_skin_fit(const fsi_shell *s, const double *normal, int t, const double *x, double *weight)
+{
+    const int *v = s->triangles + 3 * t;
+    double c[9], u[3], w[3], p[3], n[3], r[3], uu, uw, ww, ru, rw, det;
+    int k;
+    for (k = 0; k < 3; k++) fsi__sh_from(s->position[v[k]], c + 3 * k);
+    fsi__sh_sub(c + 3, c, u);
+    fsi__sh_sub(c + 6, c, w);
+    uu = fsi__sh_dot(u, u);
+    uw = fsi__sh_dot(u, w);
+    ww = fsi__sh_dot(w, w);
+    det = uu * ww - uw * uw;
+    weight[0] = weight[1] = 1.0 / 3;
+    for (k = 0; k < 8; k++) {
+        int a;
+        fsi__sh_skin_point(s, normal, t, weight, p, n);
+        fsi__sh_sub(x, p, r);
+        weight[2] = fsi__sh_dot(r, n);
+        for (a = 0; a < 3; a++) r[a] = x[a] - weight[2] * n[a] - c[a];
+        ru = fsi__sh_dot(r, u);
+        rw = fsi__sh_dot(r, w);
+        weight[0] = det > 0 ? (ww * ru - uw * rw) / det : 0;
+        weight[1] = det > 0 ? (uu * rw - uw * ru) / det : 0;
+    }
+}
+
+static void fsi__sh_lay_skin(fsi__sh_skin *k, fsi__arena *a, int count, int vertices)
+{
+    k->triangle = (int *)fsi__take(a, (size_t)count, sizeof(int));
+    k->weight = (double *)fsi__take(a, 3 * (size_t)count, sizeof(double));
+    k->normal = (double *)fsi__take(a, 3 * (size_t)vertices, sizeof(double));
+}
+
+static fsi_status fsi__sh_bind(fsi__sh_skin *k, const fsi_shell *s, const fsi_vec3 *fine, int count)
+{
+    fsi_mesh_desc d = fsi_mesh_default_desc();
+    fsi_mesh *mesh;
+    fsi_status status;
+    int i;
+    d.context = s->context;
+    d.vertices = s->position;
+    d.vertex_count = s->vertex_count;
+    d.elements = s->triangles;
+    d.element_count = s->triangle_count;
+    d.kind = FSI_MESH_TWO_SIDED;
+    d.weld = 0;
+    status = fsi_mesh_create(&mesh, &d);
+    if (status != FSI_OK) return status;
+    fsi__sh_smooth(s, k->normal);
+    for (i = 0; i < count; i++) {
+        const fsi_mesh_hit hit = fsi_mesh_closest(mesh, fine[i], FSI_REAL_MAX, -1);
+        double x[3];
+        k->triangle[i] = hit.face >= 0 && mesh->face_source[hit.face] >= 0 ? mesh->face_source[hit.face] : 0;
+        fsi__sh_from(fine[i], x);
+        fsi__sh_skin_fit(s, k->normal, k->triangle[i], x, k->weight + 3 * (size_t)i);
+    }
+    fsi_mesh_destroy(mesh);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_shell_skin_create(fsi_shell_skin **out, const fsi_shell *s, const fsi_vec3 *fine, int count)
+{
+    const char *fn = "fsi_shell_skin_create";
+    fsi__arena measure;
+    fsi_shell_skin *skin;
+    fsi__sh_skin *k;
+    fsi_status status;
+    if (!out) return FSI_ERROR_ARGUMENT;
+    *out = NULL;
+    if (!fsi__sh_of(s)) return FSI_ERROR_COOKIE;
+    if (s->triangle_count == 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "there are no triangles");
+    if (count < 1 || !fine) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, count, "count is %d, or fine is NULL", count);
+    status = fsi__sh_check_vectors(s->context, fn, fine, count, "fine vertex", 3);
+    if (status != FSI_OK) return status;
+    skin = (fsi_shell_skin *)fsi__alloc(s->context, 1, sizeof *skin);
+    k = (fsi__sh_skin *)fsi__alloc(s->context, 1, sizeof *k);
+    memset(&measure, 0, sizeof measure);
+    if (k) fsi__sh_lay_skin(k, &measure, count, s->vertex_count);
+    if (!skin || !k || !fsi__arena_reserve(s->context, &k->memory, measure.used)) {
+        if (skin) fsi__free(s->context, skin, 1, sizeof *skin);
+        if (k) fsi__free(s->context, k, 1, sizeof *k);
+        return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, count, "no memory for %d vertices", count);
+    }
+    fsi__sh_lay_skin(k, &k->memory, count, s->vertex_count);
+    k->vertices = s->vertex_count;
+    k->triangles = s->triangle_count;
+    skin->cookie = FSI__COOKIE('k', fsi_shell_skin);
+    skin->context = s->context;
+    skin->count = count;
+    skin->triangle = k->triangle;
+    skin->weight = k->weight;
+    skin->impl = k;
+    status = fsi__sh_bind(k, s, fine, count);
+    if (status != FSI_OK) fsi_shell_skin_destroy(skin);
+    else *out = skin;
+    return status;
+}
+
+FSI_API void fsi_shell_skin_destroy(fsi_shell_skin *skin)
+{
+    fsi__sh_skin *k;
+    fsi_context *c;
+    if (!skin || skin->cookie != FSI__COOKIE('k', fsi_shell_skin)) return;
+    k = (fsi__sh_skin *)skin->impl;
+    c = skin->context;
+    fsi__arena_free(c, &k->memory);
+    skin->cookie = 0;
+    fsi__free(c, k, 1, sizeof *k);
+    fsi__free(c, skin, 1, sizeof *skin);
+}
+
+FSI_API fsi_status fsi_shell_skin_update(fsi_shell_skin *skin, const fsi_shell *s, fsi_vec3 *out, fsi_vec3 *normals)
+{
+    const char *fn = "fsi_shell_skin_update";
+    fsi__sh_skin *k;
+    int i, a;
+    if (!skin || skin->cookie != FSI__COOKIE('k', fsi_shell_skin) || !fsi__sh_of(s)) return FSI_ERROR_COOKIE;
+    k = (fsi__sh_skin *)skin->impl;
+    if (k->vertices != s->vertex_count || k->triangles != s->triangle_count) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "the skin was made for another simulator");
+    if (!out) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
+    fsi__sh_smooth(s, k->normal);
+    for (i = 0; i < skin->count; i++) {
+        double p[3], n[3];
+        fsi__sh_skin_point(s, k->normal, k->triangle[i], k->weight + 3 * (size_t)i, p, n);
+        if (normals) normals[i] = fsi__sh_to(n);
+        for (a = 0; a < 3; a++) p[a] += k->weight[3 * (size_t)i + 2] * n[a];
+        out[i] = fsi__sh_to(p);
+    }
+    return FSI_OK;
+}
+
+/* ---- >>create and destroy --------------------------------------------------------------------------------------- */
+
+static fsi_status fsi__sh_make_solvers(fsi__sh_impl *m)
+{
+    fsi_assembly_desc a = fsi_assembly_default_desc();
+    fsi_solver_desc d = fsi_solver_default_desc();
+    fsi_status status;
+    a.context = d.context = m->context;
+    a.vertices = m->first_body;
+    a.elements = m->model.first[FSI__SH_KINDS];
+    a.start = m->model.start;
+    a.vertex = m->model.node;
+    status = fsi_assembly_create(&m->elastic, &a);
+    if (status == FSI_OK) status = fsi_solver_create(&m->solver, &d);
+    if (status == FSI_OK) status = fsi_pairs_create(&m->found, m->context);
+    return status;
+}
+
+static void fsi__sh_list_features(fsi__sh_impl *m)
+{
+    fsi__sh_features *f = &m->own_features;
+    f->count[FSI__SH_POINTS] = m->model.vertices;
+    f->count[FSI__SH_EDGES] = m->model.edges;
+    f->count[FSI__SH_FACES] = m->model.triangles;
+    f->index[FSI__SH_EDGES] = m->model.edge;
+    f->index[FSI__SH_FACES] = m->model.triangle;
+    f->edge_length2 = m->model.edge_length2;
+    m->lone.count[FSI__SH_POINTS] = m->model.dim == 3 ? m->model.points : 0;
+    m->lone.index[FSI__SH_POINTS] = m->model.point;
+}
+
+/* The state at the beginning: at rest where the desc puts it. */
+static void fsi__sh_start_state(fsi_shell *s, fsi__sh_impl *m, fsi__sh_maker *k)
+{
+    fsi__sh_model *p = &m->model;
+    int i;
+    for (i = 0; i < p->vertices; i++) {
+        fsi__sh_from(k->desc->vertices[i], m->state.x + 3 * i);
+        s->position[i] = s->target[i] = k->desc->vertices[i];
+        m->public_mass[i] = (fsi_real)p->mass[i];
+    }
+    fsi__sh_make_frames(k, m->state.x, m->state.frame, k->seen);
+    for (i = 0; i < p->count[FSI__SH_JOINT]; i++) {
+        fsi__shell_frame f[2];
+        double x[9];
+        f[0] = m->state.frame[p->joint_segment[2 * i]];
+        f[1] = m->state.frame[p->joint_segment[2 * i + 1]];
+        fsi__sh_gather(m->state.x, p->node + p->start[p->first[FSI__SH_JOINT] + i], 3, x);
+        m->state.twist[i] = fsi__shell_joint_twist(f, p->joint[i].rest_twist, x);
+    }
+    m->state.stiffness = 1;
+}
+
+/* All that can fail. */
+static fsi_status fsi__sh_build(fsi_shell *s, fsi__sh_impl *m, fsi__sh_maker *k)
+{
+    const char *fn = k->fn;
+    fsi__arena measure;
+    fsi_status status = fsi__sh_make_model(k, &m->given, &m->counted);
+    int i;
+    if (status != FSI_OK) return status;
+    m->first_body = m->model.vertices + m->model.twists;
+    for (i = 0; i < m->model.materials; i++) if (m->model.material[i].damping_mass > 0 || m->model.material[i].damping_stiffness > 0) m->damps = 1;
+    m->contact = k->desc->contact != 0;
+    m->self_contact = k->desc->self_contact != 0;
+    m->range = k->desc->contact_range > 0 ? (double)k->desc->contact_range : m->model.edges > 0 ? 0.15 * m->model.mean_edge : 1e-3;
+    if (!(m->model.mean_edge > 0)) m->model.mean_edge = m->range / 0.15;
+    fsi__sh_take_settings(s, m, k->desc);
+    fsi__sh_list_features(m);
+    status = fsi__sh_make_solvers(m);
+    if (status == FSI_OK && m->contact) status = fsi__sh_make_trees(m->context, &m->own_features);
+    if (status == FSI_OK && m->contact) status = fsi__sh_make_trees(m->context, &m->lone);
+    if (status != FSI_OK) return status;
+    memset(&measure, 0, sizeof measure);
+    fsi__sh_lay_fixed(s, m, &measure);
+    if (!fsi__arena_reserve(m->context, &m->fixed_memory, measure.used)) return fsi__fail(m->context, FSI_ERROR_MEMORY, fn, -1, (double)measure.used, "no memory for %d elements", m->model.first[FSI__SH_KINDS]);
+    fsi__sh_lay_fixed(s, m, &m->fixed_memory);
+    fsi__sh_start_state(s, m, k);
+    status = fsi__sh_resize(m, fn);
+    if (status == FSI_OK && m->contact && m->self_contact) status = fsi__sh_list_close(m, fn);
+    return status == FSI_OK ? fsi__sh_check_apart(m, fn, m->state.x) : status;
+}
+
+FSI_API void fsi_shell_destroy(fsi_shell *s)
+{
+    fsi__sh_impl *m = fsi__sh_of(s);
+    fsi_context *c, own;
+    int i;
+    if (!m) return;
+    for (i = 0; i < m->obstacles; i++) fsi__sh_free_obstacle(m, &m->obstacle[i]);
+    c = m->context;
+    own = m->own;
+    if (c == &m->own) c = &own; /* goes with m */
+    fsi_assembly_destroy(m->elastic);
+    fsi_solver_destroy(m->solver);
+    fsi_pairs_destroy(m->found);
+    fsi__sh_free_trees(&m->own_features);
+    fsi__sh_free_trees(&m->lone);
+    fsi__arena_free(m->context, &m->given);
+    fsi__arena_free(m->context, &m->counted);
+    fsi__arena_free(m->context, &m->fixed_memory);
+    fsi__arena_free(m->context, &m->work);
+    fsi__free(m->context, m->pair, (size_t)m->pair_capacity, sizeof *m->pair);
+    fsi__free(m->context, m->pair_number, (size_t)m->pair_number_capacity, sizeof(double));
+    fsi__free(m->context, m->active, (size_t)m->active_capacity, sizeof(int));
+    fsi__free(m->context, m->pair_block, (size_t)m->pair_block_capacity, 156 * sizeof(double));
+    fsi__free(m->context, m->rub, (size_t)m->rub_capacity, sizeof *m->rub);
+    fsi__free(m->context, m->coupling, (size_t)m->coupling_capacity, 2 * sizeof(int));
+    fsi__free(m->context, m->total_col, (size_t)m->total_capacity, sizeof(int));
+    fsi__free(m->context, m->total_value, (size_t)m->total_capacity, 9 * sizeof(double));
+    for (i = 0; i < 2; i++) fsi__free(m->context, m->close[i], (size_t)m->close_capacity[i], sizeof(fsi__sh_close));
+    fsi__free(m->context, m->obstacle, (size_t)m->obstacle_capacity, sizeof *m->obstacle);
+    fsi__free(m->context, m->body, (size_t)m->body_capacity, sizeof *m->body);
+    fsi__free(m->context, m->spring, (size_t)m->spring_capacity, sizeof *m->spring);
+    fsi__free(m->context, m->attachment, (size_t)m->attachment_capacity, sizeof *m->attachment);
+    s->cookie = 0;
+    fsi__free(c, m, 1, sizeof *m);
+    fsi__free(c, s, 1, sizeof *s);
+}
+
+FSI_API fsi_status fsi_shell_create(fsi_shell **out, const fsi_shell_desc *desc)
+{
+    const char *fn = "fsi_shell_create";
+    fsi__sh_maker k;
+    fsi__sh_impl *m;
+    fsi_shell *s;
+    fsi_status status;
+    if (!out) return FSI_ERROR_ARGUMENT;
+    *out = NULL;
+    if (!desc || desc->cookie != FSI__COOKIE('d', fsi_shell_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
+    status = fsi__sh_check_desc(desc->context, fn, desc);
+    if (status != FSI_OK) return status;
+    s = (fsi_shell *)fsi__alloc(desc->context, 1, sizeof *s);
+    m = (fsi__sh_impl *)fsi__alloc(desc->context, 1, sizeof *m);
+    if (!s || !m) {
+        if (s) fsi__free(desc->context, s, 1, sizeof *s);
+        if (m) fsi__free(desc->context, m, 1, sizeof *m);
+        return fsi__fail(desc->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for a simulator");
+    }
+    s->cookie = FSI__COOKIE('s', fsi_shell);
+    s->impl = m;
+    m->own = fsi_default_context();
+    m->context = s->context = desc->context ? desc->context : &m->own;
+    memset(&k, 0, sizeof k);
+    k.context = m->context;
+    k.fn = fn;
+    k.desc = desc;
+    k.m = &m->model;
+    status = fsi__sh_build(s, m, &k);
+    fsi__arena_free(m->context, &k.temporary);
+    if (status != FSI_OK) {
+        fsi_shell_destroy(s);
+        return status;
+    }
+    s->vertex_count = m->model.vertices;
+    s->triangle_count = m->model.triangles;
+    s->segment_count = m->model.segments;
+    s->triangles = m->model.triangle;
+    s->segments = m->model.segment;
+    s->mean_edge = (fsi_real)m->model.mean_edge;
+    s->contact_range = (fsi_real)m->range;
+    s->stats.min_gap = 1;
+    s->stats.bytes = m->context->bytes;
+    s->stats.allocs = m->context->allocs;
+    *out = s;
+    return FSI_OK;
+}
+
+FSI__STRICT_END
+
+#endif /* FSI_SHELL_IMPLEMENTATION_DONE */
+#endif /* FSI_IMPLEMENTATION */
