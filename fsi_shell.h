@@ -2848,9 +2848,12 @@ static void fsi__sh_pull_back_block(const fsi__sh_hold *hi, int ki, const fsi__s
     for (a = 0; a < 3; a++) fsi__sh_pull_back(hj, kj, rows + 3 * a, out + 3 * a);
 }
 
-static int fsi__sh_entry(const fsi_csr *t, int row, int col)
+static int fsi__sh_entry(const fsi_csr *t, int row, int col) /* -1: there is none */
 {
-    int lo = t->start[row], hi = t->start[row + 1];
+    int lo, hi;
+    if (row >= t->rows) return -1;
+    lo = t->start[row];
+    hi = t->start[row + 1];
     while (lo < hi) {
         const int mid = (lo + hi) / 2;
         if (t->col[mid] < col) lo = mid + 1;
@@ -2993,7 +2996,7 @@ static fsi_status fsi__sh_couple(fsi__sh_impl *m, const char *fn, const int *poi
     int i, j, ki, kj;
     for (i = 0; i < n; i++) for (j = 0; j < n; j++) {
         const fsi__sh_hold p = fsi__sh_hold_of(m, &m->now, point[i]), q = fsi__sh_hold_of(m, &m->now, point[j]);
-        const fsi_status status = fsi__sh_more(m, &m->coupling, 2 * sizeof(int), m->couplings, &m->coupling_capacity, m->couplings + 4, fn);
+        const fsi_status status = fsi__sh_more(m, &m->coupling, 2 * sizeof(int), m->couplings, &m->coupling_capacity, m->couplings + 4, fn); /* a pair of bodies couples four */
         if (status != FSI_OK) return status;
         for (ki = 0; ki < p.count; ki++) for (kj = 0; kj < q.count; kj++) {
             if (fsi__sh_entry(&m->elastic->matrix, p.node[ki], q.node[kj]) >= 0) continue;
@@ -3035,10 +3038,10 @@ static fsi_status fsi__sh_couple_all(fsi__sh_impl *m, const char *fn)
         status = fsi__sh_couple(m, fn, node, 2);
     }
     for (i = 0; i < m->bodies && status == FSI_OK; i++) { /* place and turn */
-        status = fsi__sh_more(m, &m->coupling, 2 * sizeof(int), m->couplings, &m->coupling_capacity, m->couplings + 2, fn);
-        for (k = 0; k < 2 && status == FSI_OK; k++) {
-            m->coupling[2 * m->couplings] = m->first_body + 2 * i + k;
-            m->coupling[2 * m->couplings++ + 1] = m->first_body + 2 * i + 1 - k;
+        status = fsi__sh_more(m, &m->coupling, 2 * sizeof(int), m->couplings, &m->coupling_capacity, m->couplings + 4, fn);
+        for (k = 0; k < 4 && status == FSI_OK; k++) {
+            m->coupling[2 * m->couplings] = m->first_body + 2 * i + k / 2;
+            m->coupling[2 * m->couplings++ + 1] = m->first_body + 2 * i + k % 2;
         }
     }
     return status;
@@ -3049,12 +3052,13 @@ static void fsi__sh_merge_rows(fsi__sh_impl *m)
 {
     const fsi_csr *e = &m->elastic->matrix;
     int r, n = 0, k = 0, i, c;
-    for (r = 0; r < e->rows; r++) {
+    for (r = 0; r < m->nodes; r++) {
+        const int end = r < e->rows ? e->start[r + 1] : 0;
         m->total_start[r] = n;
-        i = e->start[r];
-        while (i < e->start[r + 1] || (k < m->couplings && m->coupling[2 * k] == r)) {
-            const int extra = k < m->couplings && m->coupling[2 * k] == r ? m->coupling[2 * k + 1] : e->cols;
-            if (i < e->start[r + 1] && e->col[i] < extra) {
+        i = r < e->rows ? e->start[r] : 0;
+        while (i < end || (k < m->couplings && m->coupling[2 * k] == r)) {
+            const int extra = k < m->couplings && m->coupling[2 * k] == r ? m->coupling[2 * k + 1] : m->nodes;
+            if (i < end && e->col[i] < extra) {
                 m->total_map[i] = n;
                 c = e->col[i++];
             } else {
@@ -3064,7 +3068,7 @@ static void fsi__sh_merge_rows(fsi__sh_impl *m)
             m->total_col[n++] = c;
         }
     }
-    m->total_start[e->rows] = n;
+    m->total_start[m->nodes] = n;
 }
 
 static fsi_status fsi__sh_make_pattern(fsi__sh_impl *m, const char *fn)
@@ -3085,7 +3089,7 @@ static fsi_status fsi__sh_make_pattern(fsi__sh_impl *m, const char *fn)
         if (status != FSI_OK) return status;
     }
     fsi__sh_merge_rows(m);
-    m->total.rows = m->total.cols = e->rows;
+    m->total.rows = m->total.cols = m->nodes;
     m->total.block = 3;
     m->total.start = m->total_start;
     m->total.col = m->total_col;
@@ -3191,9 +3195,9 @@ static double fsi__sh_damp(fsi__sh_step *w, const double *q)
     if (!m->damps) return 0;
     k = m->elastic->matrix;
     k.value = m->damping;
-    for (i = 0; i < 3 * (size_t)m->nodes; i++) m->scratch[i] = q[i] - m->start_q[i];
+    for (i = 0; i < 3 * (size_t)m->first_body; i++) m->scratch[i] = q[i] - m->start_q[i];
     fsi_csr_multiply(m->context, &k, m->scratch, m->damping_product);
-    for (i = 0; i < 3 * (size_t)m->nodes; i++) {
+    for (i = 0; i < 3 * (size_t)m->first_body; i++) {
         m->damping_product[i] /= w->h;
         sum += m->damping_product[i] * m->scratch[i] / 2;
     }
@@ -3253,6 +3257,7 @@ static fsi_status fsi__sh_assemble(fsi__sh_step *w)
     status = fsi_assembly_matrix(m->elastic, m->element_value);
     if (status == FSI_OK) status = fsi_assembly_vector(m->elastic, m->element_vector, m->gradient);
     if (status != FSI_OK) return status;
+    memset(m->gradient + 3 * (size_t)m->first_body, 0, 3 * (size_t)(m->nodes - m->first_body) * sizeof(double));
     fsi__sh_damp(w, m->now.q);
     memset(m->total.value, 0, 9 * (size_t)m->total.start[m->total.rows] * sizeof(double));
     for (i = 0; i < (size_t)e->start[e->rows]; i++) for (k = 0; k < 9; k++) m->total.value[9 * (size_t)m->total_map[i] + k] = e->value[9 * i + k] + (m->damps ? m->damping[9 * i + k] / w->h : 0);
