@@ -604,7 +604,7 @@ static void test_a_loaded_state_goes_on_with_the_same_bits(void)
 {
     const int steps = 12;
     fsi_context calm = fsi_default_context();
-    fsi_vec3 corner[4];
+    fsi_vec3 corner[4], *end;
     unsigned char *state;
     uint64_t want, middle;
     fsi_body body;
@@ -623,6 +623,8 @@ static void test_a_loaded_state_goes_on_with_the_same_bits(void)
     CHECK(all_build(&a, &calm, 3, steps) == FSI_OK);
     want = fsi_shell_hash(a.s);
     CHECK(want != middle);
+    end = (fsi_vec3 *)malloc(sizeof *end * (size_t)a.s->vertex_count);
+    memcpy(end, a.s->position, sizeof *end * (size_t)a.s->vertex_count);
     all_begin(&b);
     CHECK(all_build(&b, &calm, 3, 0) == FSI_OK);
     for (k = 0; k < 2; k++) {
@@ -630,12 +632,14 @@ static void test_a_loaded_state_goes_on_with_the_same_bits(void)
         c->body = body;
         CHECK(fsi_mesh_set(c->floor, corner, 4) == FSI_OK);
         CHECK(fsi_shell_load(c->s, state, size) == FSI_OK && fsi_shell_hash(c->s) == middle);
-        CHECK_NEAR(c->s->time, 0.06, 1e-12);
+        CHECK_NEAR(c->s->time, 0.06, TOL(1e-12, 1e-7));
         c->s->pinned[5] = 1;
         c->stage = 11;
         CHECK(all_build(c, &calm, 3, steps) == FSI_OK);
-        CHECK(fsi_shell_hash(c->s) == want);
+        if (sizeof(fsi_real) == 8) CHECK(fsi_shell_hash(c->s) == want); /* in float a body's pose is rounded where it is handed over */
+        for (i = 0; i < c->s->vertex_count; i++) CHECK(apart(c->s->position[i], end[i]) <= TOL(0, 1e-4));
     }
+    free(end);
     free(state);
     all_free(&a);
     all_free(&b);
@@ -1135,7 +1139,7 @@ static void test_a_spring_pulls_a_coupled_body_as_much_as_its_vertex(void)
         body.pose = body.end;
         body.velocity = body.new_velocity;
         body.angular_velocity = body.new_angular_velocity;
-        CHECK_NEAR(body.velocity.z + 0.5 * s->velocity[0].z, 0, TOL(1e-6, 1e-5));
+        CHECK_NEAR((double)body.velocity.z + 0.5 * (double)s->velocity[0].z, 0, TOL(1e-6, 1e-5));
     }
     CHECK((double)body.velocity.z > 0.3 && fabs((double)body.angular_velocity.y) > 1e-3);
     fsi_shell_destroy(s);
@@ -1278,7 +1282,7 @@ static void test_points_lie_on_a_sheet(void)
     c.desc.friction = (fsi_real)0.5;
     for (i = 0; i < 5; i++) scene_point(&c, 0.3 + 0.1 * i, 0.41, 0.05, 0.01);
     s = scene_make(&c);
-    for (i = 0; i < n; i++) s->pinned[i] = c.x[i].x < 0.01 || c.x[i].x > 0.99 || c.x[i].y < 0.01 || c.x[i].y > 0.99;
+    for (i = 0; i < n; i++) s->pinned[i] = fmax(fabs((double)c.x[i].x - 0.5), fabs((double)c.x[i].y - 0.5)) > 0.49;
     for (k = 0; k < 60; k++) {
         step_ok(s, 0.02);
         for (i = n; i < s->vertex_count; i++) CHECK((double)s->position[i].z > lowest(s) - 1e-9);
