@@ -1315,7 +1315,7 @@ typedef struct fsi__sh_maker {
     int *side_run;                      /* 3 * triangles: run of corner k of triangle t */
     int *degree, *meet;                 /* vertices: segments there; 2 * vertices: the two, where there are two */
     unsigned char *seen;                /* segments */
-    int *uses;                          /* vertices + twists: elements there */
+    double *wanted;                     /* vertices + twists: weights of the elements there */
     fsi__arena temporary;
 } fsi__sh_maker;
 
@@ -1806,16 +1806,18 @@ static void fsi__sh_list_edges(fsi__sh_maker *k)
     for (i = 0; i < m->vertices; i++) if (m->part[i] == i && m->point[i] == 1) m->point[m->points++] = i;
 }
 
-/* Each element's share of the mass of its lightest vertex. */
-static void fsi__sh_share_mass(fsi__sh_model *m, int *uses)
+/* Of the mass of each vertex, its elements' shares; an element gets that of the vertex that gives it least. Membranes need most of it: they buckle. */
+static void fsi__sh_share_mass(fsi__sh_model *m, double *wanted)
 {
-    int e, i;
-    for (e = 0; e < m->first[FSI__SH_KINDS]; e++) for (i = m->start[e]; i < m->start[e + 1]; i++) if (m->node[i] >= 0) uses[m->node[i]]++;
-    for (e = 0; e < m->first[FSI__SH_KINDS]; e++) {
-        m->share[e] = 1e300;
+    static const double weight[FSI__SH_KINDS] = { 8, 1, 2, 0, 0, 0 };
+    int kind, e, i, pass;
+    for (pass = 0; pass < 2; pass++) for (kind = 0; kind < FSI__SH_KINDS; kind++) for (e = m->first[kind]; e < m->first[kind + 1]; e++) {
+        if (pass == 1) m->share[e] = 1e300;
         for (i = m->start[e]; i < m->start[e + 1]; i++) {
             const int v = m->node[i];
-            if (v >= 0 && m->mass[v] / uses[v] < m->share[e]) m->share[e] = m->mass[v] / uses[v];
+            if (v < 0 || !(weight[kind] > 0)) continue;
+            if (pass == 0) wanted[v] += weight[kind];
+            else if (m->mass[v] * weight[kind] / wanted[v] < m->share[e]) m->share[e] = m->mass[v] * weight[kind] / wanted[v];
         }
     }
 }
@@ -1925,7 +1927,7 @@ static void fsi__sh_lay_given(fsi__sh_maker *k, fsi__arena *a, fsi__arena *t)
     k->degree = (int *)fsi__take(t, nv, sizeof(int));
     k->meet = (int *)fsi__take(t, 2 * nv, sizeof(int));
     k->seen = (unsigned char *)fsi__take(t, ns, 1);
-    k->uses = (int *)fsi__take(t, nv + ns, sizeof(int));
+    k->wanted = (double *)fsi__take(t, nv + ns, sizeof(double));
 }
 
 static void fsi__sh_lay_counted(fsi__sh_maker *k, fsi__arena *a)
@@ -2016,7 +2018,7 @@ static fsi_status fsi__sh_make_elements(fsi__sh_maker *k)
     if (status != FSI_OK) return status;
     fsi__sh_find_parts(m);
     fsi__sh_list_edges(k);
-    fsi__sh_share_mass(m, k->uses);
+    fsi__sh_share_mass(m, k->wanted);
     return fsi__sh_check_mass(k);
 }
 
@@ -2221,13 +2223,14 @@ typedef struct fsi__sh_step {
     double slip;            /* way in a step that counts as sticking [m] */
     double remaining;       /* share of the prescribed way that is left, 1 to 0 */
     double contact_energy;
+    double lean;            /* inertia added to exact Hessians, times that which is there */
     double lap;             /* the clock when the last phase ended */
     double moved;           /* farthest way of a vertex in the last substep [m] */
     double *felt;           /* 3 * points: forces of what is added goes there too; NULL: not wanted */
     double tolerance;
     int max_newton, in_the_way;
     int settle;             /* 1: no velocities */
-    int exact, close, pause; /* exact Hessians; the last step was a small one; iterations to go without them */
+    int exact, close;       /* exact Hessians; the last step was a small one */
     const double *q;        /* of the pass below */
     int what;               /* 0: values, 1: gradients too, 2: Hessians too */
     fsi_shell_stats stats;
@@ -3415,28 +3418,38 @@ static void fsi__sh_lap(fsi__sh_step *w, double *phase)
     w->lap = now;
 }
 
-static fsi_status fsi__sh_assemble_and_solve(fsi__sh_step *w)
+/* Adds so many times the inertia to the matrix. */
+static void fsi__sh_add_inertia(fsi__sh_step *w, double times)
 {
-    fsi_status status = fsi__sh_assemble(w);
-    fsi__sh_lap(w, &w->stats.seconds_assembly);
-    if (status == FSI_OK) status = fsi__sh_solve(w);
-    fsi__sh_lap(w, &w->stats.seconds_solve);
-    return status;
+    fsi__sh_impl *m = w->m;
+    int r, a;
+    if (!(times > 0)) return;
+    for (r = 0; r < m->first_body; r++) for (a = 0; a < 3; a++) m->total.value[9 * (size_t)fsi__sh_entry(&m->total, r, r) + (size_t)(4 * a)] += times * m->model.mass[r] / (w->h * w->h);
 }
 
-/* Far from the solution second derivatives are projected, so that the direction leads down. Near it they are as they are, which is faster, as long as
-   their matrix is definite: what buckles has to be passed by the projected ones. */
+/* Far from the solution second derivatives are projected, so that the direction leads down. Near it they are as they are, with as much more inertia, `lean`
+   times, as makes their matrix definite: only what buckles is held back. */
 static fsi_status fsi__sh_direct(fsi__sh_step *w)
 {
     fsi_status status;
-    w->exact = w->close && w->pause == 0;
-    status = fsi__sh_assemble_and_solve(w);
-    if (w->pause > 0) w->pause--;
-    if (!w->exact || (status != FSI_ERROR_SINGULAR && status != FSI_ERROR_CONVERGENCE)) return status;
-    w->stats.retreats++;
-    w->exact = 0;
-    w->pause = 2;
-    return fsi__sh_assemble_and_solve(w);
+    double added = 0;
+    int k;
+    w->exact = w->close;
+    status = fsi__sh_assemble(w);
+    fsi__sh_lap(w, &w->stats.seconds_assembly);
+    for (k = 0; status == FSI_OK; k++) {
+        fsi__sh_add_inertia(w, w->exact ? w->lean - added : 0);
+        added = w->lean;
+        status = fsi__sh_solve(w);
+        if (!w->exact || (status != FSI_ERROR_SINGULAR && status != FSI_ERROR_CONVERGENCE)) break;
+        w->stats.retreats++;
+        w->lean = w->lean > 0 ? w->lean * 8 : 1;
+        w->exact = k < 4;
+        status = w->exact ? FSI_OK : fsi__sh_assemble(w);
+    }
+    if (status == FSI_OK && w->exact) w->lean = w->lean > 0.2 ? w->lean / 4 : 0;
+    fsi__sh_lap(w, &w->stats.seconds_solve);
+    return status;
 }
 
 static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int *done)
@@ -3471,7 +3484,8 @@ static fsi_status fsi__sh_newton(fsi__sh_step *w)
     int k, done = 0, stuck = 0;
     double left = 2;
     fsi_status status = FSI_OK;
-    w->close = w->pause = 0;
+    w->close = 0;
+    w->lean = 0;
     for (k = 0; !done && status == FSI_OK; k++) {
         if (k >= w->max_newton && !(w->remaining > 0)) break;
         status = fsi__sh_newton_step(w, &done);
