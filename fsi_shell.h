@@ -2231,6 +2231,7 @@ typedef struct fsi__sh_step {
     int max_newton, in_the_way;
     int settle;             /* 1: no velocities */
     int exact, close;       /* exact Hessians; the last step was a small one */
+    int strict;             /* projected ones are positive by themselves */
     const double *q;        /* of the pass below */
     int what;               /* 0: values, 1: gradients too, 2: Hessians too */
     fsi_shell_stats stats;
@@ -2300,7 +2301,7 @@ static double fsi__sh_element(const fsi__sh_step *w, int e, const double *x, dou
 {
     const fsi__sh_model *m = &w->m->model;
     const int kind = fsi__sh_kind(m, e), i = e - m->first[kind];
-    const double support = m->share[e] / (w->h * w->h);
+    const double support = w->strict ? 0 : m->share[e] / (w->h * w->h);
     double value;
     switch (kind) {
     case FSI__SH_MEMBRANE:
@@ -2509,11 +2510,12 @@ static fsi_status fsi__sh_meet_itself(fsi__sh_impl *m, const char *fn)
 {
     const fsi__sh_features *f = &m->own_features, *lone = &m->lone;
     fsi_status status;
-    if (m->model.dim == 2) return fsi__sh_meet(m, fn, f, FSI__SH_POINTS, f, FSI__SH_EDGES, FSI_POINT_EDGE, NULL);
+    status = fsi__sh_meet(m, fn, lone, FSI__SH_POINTS, lone, FSI__SH_POINTS, FSI_POINT_POINT, NULL);
+    if (status == FSI_OK && m->model.dim == 2) status = fsi__sh_meet(m, fn, f, FSI__SH_POINTS, f, FSI__SH_EDGES, FSI_POINT_EDGE, NULL);
+    if (status != FSI_OK || m->model.dim == 2) return status;
     status = fsi__sh_meet(m, fn, f, FSI__SH_POINTS, f, FSI__SH_FACES, FSI_POINT_TRIANGLE, NULL);
     if (status == FSI_OK) status = fsi__sh_meet(m, fn, f, FSI__SH_EDGES, f, FSI__SH_EDGES, FSI_EDGE_EDGE, NULL);
     if (status == FSI_OK) status = fsi__sh_meet(m, fn, lone, FSI__SH_POINTS, f, FSI__SH_EDGES, FSI_POINT_EDGE, NULL);
-    if (status == FSI_OK) status = fsi__sh_meet(m, fn, lone, FSI__SH_POINTS, lone, FSI__SH_POINTS, FSI_POINT_POINT, NULL);
     return status;
 }
 
@@ -3239,7 +3241,10 @@ static fsi_status fsi__sh_make_damping(fsi__sh_step *w)
     size_t k;
     int i, a;
     if (!m->damps) return FSI_OK;
+    w->exact = 0;
+    w->strict = 1;
     fsi__sh_elements(w, m->now.q, FSI__SH_HESSIAN);
+    w->strict = 0;
     for (i = 0; i < p->first[FSI__SH_KINDS]; i++) for (k = p->value_at[i]; k < p->value_at[i + 1]; k++) m->element_value[k] *= (double)p->material[p->element_material[i]].damping_stiffness;
     status = fsi_assembly_matrix(m->elastic, m->element_value);
     if (status != FSI_OK) return status;
@@ -5019,7 +5024,7 @@ static void fsi__sh_list_features(fsi__sh_impl *m)
     f->index[FSI__SH_EDGES] = m->model.edge;
     f->index[FSI__SH_FACES] = m->model.triangle;
     f->edge_length2 = m->model.edge_length2;
-    m->lone.count[FSI__SH_POINTS] = m->model.dim == 3 ? m->model.points : 0;
+    m->lone.count[FSI__SH_POINTS] = m->model.points;
     m->lone.index[FSI__SH_POINTS] = m->model.point;
 }
 
