@@ -290,9 +290,9 @@ FSI_API void fsi_shell_skin_destroy(fsi_shell_skin *skin); /* NULL is fine */
    nothing. Errors: COOKIE, ARGUMENT. */
 FSI_API fsi_status fsi_shell_skin_update(fsi_shell_skin *skin, const fsi_shell *s, fsi_vec3 *out, fsi_vec3 *normals);
 
-/* State: positions, velocities, twists, frames, history of the integrator, friction, time, where obstacles were. Obstacles, springs, pins and settings are
-   not saved: load into a simulator made alike, after putting meshes (fsi_mesh_set) and bodies back. NULL buffer asks the size. A damaged or
-   foreign buffer is refused, nothing changes. */
+/* State: positions, velocities, twists, frames, history of the integrator, stiffness of contacts, time. Obstacles, springs, pins and settings are
+   not saved: load into a simulator made alike, after putting meshes (fsi_mesh_set) and bodies back: obstacles are taken to stand where these are. NULL
+   buffer asks the size. A damaged or foreign buffer is refused, nothing changes. */
 FSI_API fsi_status fsi_shell_save(const fsi_shell *s, void *buffer, size_t capacity, size_t *size);
 FSI_API fsi_status fsi_shell_load(fsi_shell *s, const void *buffer, size_t size);
 /* Hash of what save writes. Equal after equal steps, for any number of threads. */
@@ -4345,7 +4345,9 @@ static void fsi__sh_publish_obstacle(fsi__sh_step *w, fsi__sh_obstacle *o)
     for (i = 0; o->desc.vertex_force && i < o->features.count[0]; i++) o->desc.vertex_force[o->desc.mesh->vertex_source[i]] = fsi__sh_to(m->felt + first + 3 * (size_t)i);
     if (o->desc.body && o->body < 0) {
         fsi_body *b = o->desc.body;
-        fsi_body_begin_step(b, (fsi_real)w->dt);
+        const fsi__sh_obstacle *leading = m->obstacle; /* of those on this body: the impulses of all add up */
+        while (!leading->used || leading->desc.body != b) leading++;
+        if (leading == o) fsi_body_begin_step(b, (fsi_real)w->dt);
         for (i = 0; i < o->features.count[0]; i++) {
             double j[3];
             for (a = 0; a < 3; a++) j[a] = m->felt[first + 3 * (size_t)i + (size_t)a] * w->dt;
@@ -4596,7 +4598,7 @@ static fsi_status fsi__sh_check_public(const fsi_shell *s, const char *fn)
 /* What the owner wrote since the last step goes into `next`. Moved vertices must not have been moved into anything. */
 static fsi_status fsi__sh_read_in(fsi_shell *s, fsi__sh_impl *m, const char *fn)
 {
-    int i, moved = m->teleported;
+    int i, moved = 0;
     fsi_status status = fsi__sh_check_public(s, fn);
     if (status != FSI_OK) return status;
     fsi__sh_copy_state(m, &m->next, &m->state);
@@ -4612,13 +4614,14 @@ static fsi_status fsi__sh_read_in(fsi_shell *s, fsi__sh_impl *m, const char *fn)
     for (i = 0; i < s->segment_count; i++) m->twist_from[i] = m->model.twist_node[i] >= 0 ? m->next.x[3 * m->model.twist_node[i]] : 0;
     memcpy(m->stand_x, m->next.x, 3 * (size_t)m->model.vertices * sizeof(double));
     memcpy(m->stand_x + 3 * (size_t)m->model.vertices, m->was_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
-    if (!moved) return FSI_OK;
-    m->next.dt_before = 0;
-    memcpy(m->now.q, m->next.x, 3 * (size_t)m->first_body * sizeof(double));
-    m->frame_now = m->next.frame;
-    m->twist_now = m->next.twist;
-    fsi__sh_carry(m);
-    return fsi__sh_check_apart(m, fn, m->stand_x);
+    if (moved) { /* what led here counts no more */
+        m->next.dt_before = 0;
+        memcpy(m->now.q, m->next.x, 3 * (size_t)m->first_body * sizeof(double));
+        m->frame_now = m->next.frame;
+        m->twist_now = m->next.twist;
+        fsi__sh_carry(m);
+    }
+    return moved || m->teleported ? fsi__sh_check_apart(m, fn, m->stand_x) : FSI_OK;
 }
 
 static void fsi__sh_sum_up(fsi__sh_step *w)
@@ -4841,6 +4844,11 @@ FSI_API void fsi_shell_debug_draw(const fsi_shell *s, const fsi_debug_draw *draw
     for (i = 0; draw->line && i < s->vertex_count; i++) {
         const fsi_vec3 f = m->contact_force[i];
         if (fsi_v3_norm2(f) > 0) draw->line(draw->user, s->position[i], fsi_v3_madd(s->position[i], (fsi_real)0.1 / s->mass[i], f), 0x00ff00);
+    }
+    for (i = 0; draw->line && i < m->obstacles; i++) {
+        const fsi__sh_obstacle *o = &m->obstacle[i];
+        int e;
+        for (e = 0; o->used && e < o->features.count[FSI__SH_EDGES]; e++) draw->line(draw->user, fsi__sh_to(o->stand + 3 * (size_t)o->edge[2 * e]), fsi__sh_to(o->stand + 3 * (size_t)o->edge[2 * e + 1]), 0x808080);
     }
     for (i = 0; draw->point && i < s->vertex_count; i++) if (s->pinned[i]) draw->point(draw->user, s->position[i], s->mean_edge / 5, 0xff00ff);
 }
