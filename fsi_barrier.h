@@ -137,7 +137,7 @@ FSI_API double fsi_contact_push(const fsi_contact *c, const double *x, fsi_dista
    What is promised:
    - Never too late: the inequality holds for the exact distance of the exact motion of the given numbers; rounding is accounted for. (Your own
      x + t dx is rounded to a part in 1e16 of the coordinates: keep gaps above that.)
-   - Never stuck: t > 0 whenever the gap is resolved: gap(0) > 1e-14/(1 - keep) times the largest distance between a point of the one and a point of
+   - Never stuck: t > 0 whenever the gap is resolved: gap(0) > 2e-14/(1 - keep) times the largest distance between a point of the one and a point of
      the other feature, per coordinate. Below that t is 0, "they touch". So is it for bad input (NaN, infinity, NULL, keep outside (0, 1),
      thickness < 0).
    - Late enough: t is 1 when the gap stays above 1.25 keep gap(0), and else a time at which it has come down to that, unless the search is cut

@@ -1315,7 +1315,7 @@ typedef struct fsi__sh_maker {
     int *side_run;                      /* 3 * triangles: run of corner k of triangle t */
     int *degree, *meet;                 /* vertices: segments there; 2 * vertices: the two, where there are two */
     unsigned char *seen;                /* segments */
-    int *uses;                          /* vertices + twists: elements there */
+    double *wanted;                     /* vertices + twists: weights of the elements there */
     fsi__arena temporary;
 } fsi__sh_maker;
 
@@ -1806,16 +1806,18 @@ static void fsi__sh_list_edges(fsi__sh_maker *k)
     for (i = 0; i < m->vertices; i++) if (m->part[i] == i && m->point[i] == 1) m->point[m->points++] = i;
 }
 
-/* Each element's share of the mass of its lightest vertex. */
-static void fsi__sh_share_mass(fsi__sh_model *m, int *uses)
+/* Of the mass of each vertex, its elements' shares; an element gets that of the vertex that gives it least. Membranes need most of it: they buckle. */
+static void fsi__sh_share_mass(fsi__sh_model *m, double *wanted)
 {
-    int e, i;
-    for (e = 0; e < m->first[FSI__SH_KINDS]; e++) for (i = m->start[e]; i < m->start[e + 1]; i++) if (m->node[i] >= 0) uses[m->node[i]]++;
-    for (e = 0; e < m->first[FSI__SH_KINDS]; e++) {
-        m->share[e] = 1e300;
+    static const double weight[FSI__SH_KINDS] = { 8, 1, 2, 0, 0, 0 };
+    int kind, e, i, pass;
+    for (pass = 0; pass < 2; pass++) for (kind = 0; kind < FSI__SH_KINDS; kind++) for (e = m->first[kind]; e < m->first[kind + 1]; e++) {
+        if (pass == 1) m->share[e] = 1e300;
         for (i = m->start[e]; i < m->start[e + 1]; i++) {
             const int v = m->node[i];
-            if (v >= 0 && m->mass[v] / uses[v] < m->share[e]) m->share[e] = m->mass[v] / uses[v];
+            if (v < 0 || !(weight[kind] > 0)) continue;
+            if (pass == 0) wanted[v] += weight[kind];
+            else if (m->mass[v] * weight[kind] / wanted[v] < m->share[e]) m->share[e] = m->mass[v] * weight[kind] / wanted[v];
         }
     }
 }
@@ -1925,7 +1927,7 @@ static void fsi__sh_lay_given(fsi__sh_maker *k, fsi__arena *a, fsi__arena *t)
     k->degree = (int *)fsi__take(t, nv, sizeof(int));
     k->meet = (int *)fsi__take(t, 2 * nv, sizeof(int));
     k->seen = (unsigned char *)fsi__take(t, ns, 1);
-    k->uses = (int *)fsi__take(t, nv + ns, sizeof(int));
+    k->wanted = (double *)fsi__take(t, nv + ns, sizeof(double));
 }
 
 static void fsi__sh_lay_counted(fsi__sh_maker *k, fsi__arena *a)
@@ -2016,7 +2018,7 @@ static fsi_status fsi__sh_make_elements(fsi__sh_maker *k)
     if (status != FSI_OK) return status;
     fsi__sh_find_parts(m);
     fsi__sh_list_edges(k);
-    fsi__sh_share_mass(m, k->uses);
+    fsi__sh_share_mass(m, k->wanted);
     return fsi__sh_check_mass(k);
 }
 
@@ -2175,8 +2177,8 @@ typedef struct fsi__sh_impl {
     fsi__sh_pair *pair;
     int pairs, pair_capacity, list_holds;
     int *active, actives, active_capacity;
-    double *pair_number, *pair_block;
-    int pair_number_capacity, pair_block_capacity;
+    double *gap, *pair_number, *pair_block;  /* pairs: gap where the iteration began, and scratch; active pairs: 12 + 144 numbers */
+    int gaps_hold, gap_capacity, pair_number_capacity, pair_block_capacity;
     fsi__sh_rub *rub;
     int rubs, rub_capacity;
     fsi__sh_close *close[2];
@@ -2221,13 +2223,16 @@ typedef struct fsi__sh_step {
     double slip;            /* way in a step that counts as sticking [m] */
     double remaining;       /* share of the prescribed way that is left, 1 to 0 */
     double contact_energy;
+    double longest;         /* no point is farther than this from where the gaps were measured [m] */
+    double lean;            /* inertia added to exact Hessians, times that which is there */
     double lap;             /* the clock when the last phase ended */
     double moved;           /* farthest way of a vertex in the last substep [m] */
     double *felt;           /* 3 * points: forces of what is added goes there too; NULL: not wanted */
     double tolerance;
     int max_newton, in_the_way;
     int settle;             /* 1: no velocities */
-    int exact, close, pause; /* exact Hessians; the last step was a small one; iterations to go without them */
+    int exact, close;       /* exact Hessians; the last step was a small one */
+    int strict;             /* projected ones are positive by themselves */
     const double *q;        /* of the pass below */
     int what;               /* 0: values, 1: gradients too, 2: Hessians too */
     fsi_shell_stats stats;
@@ -2297,7 +2302,7 @@ static double fsi__sh_element(const fsi__sh_step *w, int e, const double *x, dou
 {
     const fsi__sh_model *m = &w->m->model;
     const int kind = fsi__sh_kind(m, e), i = e - m->first[kind];
-    const double support = m->share[e] / (w->h * w->h);
+    const double support = w->strict ? 0 : m->share[e] / (w->h * w->h);
     double value;
     switch (kind) {
     case FSI__SH_MEMBRANE:
@@ -2506,11 +2511,12 @@ static fsi_status fsi__sh_meet_itself(fsi__sh_impl *m, const char *fn)
 {
     const fsi__sh_features *f = &m->own_features, *lone = &m->lone;
     fsi_status status;
-    if (m->model.dim == 2) return fsi__sh_meet(m, fn, f, FSI__SH_POINTS, f, FSI__SH_EDGES, FSI_POINT_EDGE, NULL);
+    status = fsi__sh_meet(m, fn, lone, FSI__SH_POINTS, lone, FSI__SH_POINTS, FSI_POINT_POINT, NULL);
+    if (status == FSI_OK && m->model.dim == 2) status = fsi__sh_meet(m, fn, f, FSI__SH_POINTS, f, FSI__SH_EDGES, FSI_POINT_EDGE, NULL);
+    if (status != FSI_OK || m->model.dim == 2) return status;
     status = fsi__sh_meet(m, fn, f, FSI__SH_POINTS, f, FSI__SH_FACES, FSI_POINT_TRIANGLE, NULL);
     if (status == FSI_OK) status = fsi__sh_meet(m, fn, f, FSI__SH_EDGES, f, FSI__SH_EDGES, FSI_EDGE_EDGE, NULL);
     if (status == FSI_OK) status = fsi__sh_meet(m, fn, lone, FSI__SH_POINTS, f, FSI__SH_EDGES, FSI_POINT_EDGE, NULL);
-    if (status == FSI_OK) status = fsi__sh_meet(m, fn, lone, FSI__SH_POINTS, lone, FSI__SH_POINTS, FSI_POINT_POINT, NULL);
     return status;
 }
 
@@ -2556,7 +2562,7 @@ static fsi_status fsi__sh_find_pairs(fsi__sh_impl *m, const char *fn, const doub
     fsi_status status;
     int i;
     if (m->list_holds && fsi__sh_list_holds(m, x, dx)) return FSI_OK;
-    m->list_holds = 0;
+    m->list_holds = m->gaps_hold = 0;
     fsi__sh_draw_boxes(m, x, dx);
     m->pairs = 0;
     status = fsi__sh_fit_trees(m, &m->own_features, m->around);
@@ -2568,22 +2574,27 @@ static fsi_status fsi__sh_find_pairs(fsi__sh_impl *m, const char *fn, const doub
         if (status == FSI_OK) status = fsi__sh_meet_obstacle(m, fn, &m->obstacle[i]);
     }
     if (status == FSI_OK) status = fsi__sh_more(m, &m->pair_number, sizeof(double), 0, &m->pair_number_capacity, m->pairs, fn);
+    if (status == FSI_OK) status = fsi__sh_more(m, &m->gap, sizeof(double), 0, &m->gap_capacity, m->pairs, fn);
     if (status == FSI_OK) status = fsi__sh_more(m, &m->active, sizeof(int), 0, &m->active_capacity, m->pairs, fn);
     m->list_holds = status == FSI_OK;
     return status;
 }
 
-/* A number of every pair: its energy, how far it may go, or how close it is. */
-typedef struct fsi__sh_pair_job { const fsi__sh_impl *m; const double *x, *dx; double kappa; int what; } fsi__sh_pair_job;
-enum { FSI__SH_PAIR_ENERGY, FSI__SH_PAIR_SWEEP, FSI__SH_PAIR_PUSH };
+/* A number of every pair. Its gap is measured where an iteration begins; while no point goes farther than `longest` from there, pairs whose gap is larger than
+   twice that need not be looked at again. */
+typedef struct fsi__sh_pair_job { fsi__sh_impl *m; const double *x, *dx; double kappa, longest; int what; } fsi__sh_pair_job;
+enum { FSI__SH_PAIR_GAP, FSI__SH_PAIR_ENERGY, FSI__SH_PAIR_SWEEP };
 
-static double fsi__sh_pair_number(const fsi__sh_pair_job *job, const fsi__sh_pair *p)
+static double fsi__sh_pair_number(const fsi__sh_pair_job *job, int i)
 {
+    const fsi__sh_pair *p = &job->m->pair[i];
     const int n = fsi_pair_points(p->contact.kind);
     double x[12], dx[12];
+    if (job->what == FSI__SH_PAIR_ENERGY && job->m->gap[i] - 2 * job->longest > p->contact.range) return 0;
+    if (job->what == FSI__SH_PAIR_SWEEP && 0.9 * job->m->gap[i] > 2 * job->longest) return 1;
     fsi__sh_gather(job->x, p->node, n, x);
+    if (job->what == FSI__SH_PAIR_GAP) return fsi_distance_between(p->contact.kind, x).d - p->contact.thickness;
     if (job->what == FSI__SH_PAIR_ENERGY) return job->kappa * p->mass * fsi_contact_energy(&p->contact, x, NULL, NULL, FSI_HESSIAN_EXACT);
-    if (job->what == FSI__SH_PAIR_PUSH) return fsi_contact_push(&p->contact, x, NULL);
     fsi__sh_gather(job->dx, p->node, n, dx);
     return fsi_ccd(p->contact.kind, x, dx, p->contact.thickness, 0.1);
 }
@@ -2591,41 +2602,53 @@ static double fsi__sh_pair_number(const fsi__sh_pair_job *job, const fsi__sh_pai
 static void fsi__sh_pair_pass(void *arg, int chunk, int begin, int end)
 {
     const fsi__sh_pair_job *job = (const fsi__sh_pair_job *)arg;
+    double *out = job->what == FSI__SH_PAIR_GAP ? job->m->gap : job->m->pair_number;
     int i;
     (void)chunk;
-    for (i = begin; i < end; i++) job->m->pair_number[i] = fsi__sh_pair_number(job, &job->m->pair[i]);
+    for (i = begin; i < end; i++) out[i] = fsi__sh_pair_number(job, i);
 }
 
-static void fsi__sh_pair_numbers(fsi__sh_impl *m, const double *x, const double *dx, double kappa, int what)
+static void fsi__sh_pair_numbers(fsi__sh_impl *m, const double *x, const double *dx, double kappa, double longest, int what)
 {
     fsi__sh_pair_job job;
     job.m = m;
     job.x = x;
     job.dx = dx;
     job.kappa = kappa;
+    job.longest = longest;
     job.what = what;
     fsi__parallel(m->context, m->pairs, 512, fsi__sh_pair_pass, &job);
 }
 
-/* How far from x towards x + dx nothing touches; *pair is what is in the way. */
-static double fsi__sh_sweep(fsi__sh_impl *m, const double *x, const double *dx, int *pair)
+/* Gaps at x, where an iteration begins, and the pairs within range, in order. */
+static void fsi__sh_measure(fsi__sh_impl *m, const double *x)
+{
+    int i;
+    if (!m->gaps_hold) fsi__sh_pair_numbers(m, x, NULL, 0, 0, FSI__SH_PAIR_GAP);
+    m->gaps_hold = 1;
+    for (i = m->actives = 0; i < m->pairs; i++) if (m->gap[i] < m->pair[i].contact.range) m->active[m->actives++] = i;
+}
+
+/* The longest way of a point. */
+static double fsi__sh_longest_way(const double *dx, int points)
+{
+    double longest = 0;
+    int i;
+    for (i = 0; i < points; i++) if (fsi__sh_dot(dx + 3 * (size_t)i, dx + 3 * (size_t)i) > longest) longest = fsi__sh_dot(dx + 3 * (size_t)i, dx + 3 * (size_t)i);
+    return sqrt(longest);
+}
+
+/* How far from x, where gaps were measured, towards x + dx nothing touches; *pair is what is in the way. */
+static double fsi__sh_sweep(fsi__sh_impl *m, const double *x, const double *dx, double longest, int *pair)
 {
     double t = 1;
     int i;
-    fsi__sh_pair_numbers(m, x, dx, 0, FSI__SH_PAIR_SWEEP);
+    fsi__sh_pair_numbers(m, x, dx, 0, longest, FSI__SH_PAIR_SWEEP);
     for (i = 0; i < m->pairs; i++) if (m->pair_number[i] < t) {
         t = m->pair_number[i];
         *pair = i;
     }
     return t;
-}
-
-/* The pairs within range, in order. */
-static void fsi__sh_find_active(fsi__sh_impl *m, const double *x)
-{
-    int i;
-    fsi__sh_pair_numbers(m, x, NULL, 0, FSI__SH_PAIR_PUSH);
-    for (i = m->actives = 0; i < m->pairs; i++) if (m->pair_number[i] > 0) m->active[m->actives++] = i;
 }
 
 /* ---- >>crossing --------------------------------------------------------------------------------------------------
@@ -2940,8 +2963,8 @@ static double fsi__sh_pull(const fsi__sh_step *w, const fsi__sh_spring *s, const
 
 static int fsi__sh_spring_end(const fsi__sh_impl *m, const fsi__sh_spring *s) { return s->desc.other >= 0 ? s->desc.other : m->first_anchor + (int)(s - m->spring); }
 
-/* Energy of what couples points: pairs, friction, springs. */
-static double fsi__sh_points_energy(fsi__sh_step *w, const double *x)
+/* Energy of what couples points: pairs, friction, springs. No point is farther than `longest` from where gaps were measured. */
+static double fsi__sh_points_energy(fsi__sh_step *w, const double *x, double longest)
 {
     fsi__sh_impl *m = w->m;
     double sum = 0;
@@ -2949,7 +2972,7 @@ static double fsi__sh_points_energy(fsi__sh_step *w, const double *x)
     for (i = 0; i < m->rubs; i++) sum += fsi__sh_rub_energy(w, &m->rub[i], x, NULL, NULL);
     for (i = 0; i < m->springs; i++) if (m->spring[i].used) sum += fsi__sh_pull(w, &m->spring[i], x + 3 * (size_t)m->spring[i].desc.vertex, x + 3 * (size_t)fsi__sh_spring_end(m, &m->spring[i]), NULL, NULL);
     if (!m->contact) return sum;
-    fsi__sh_pair_numbers(m, x, NULL, w->kappa, FSI__SH_PAIR_ENERGY);
+    fsi__sh_pair_numbers(m, x, NULL, w->kappa, longest, FSI__SH_PAIR_ENERGY);
     w->contact_energy = fsi__sh_sum(m->pair_number, m->pairs);
     return sum + w->contact_energy;
 }
@@ -3028,7 +3051,7 @@ static fsi_status fsi__sh_couple_all(fsi__sh_impl *m, const char *fn)
         double x[12];
         wide.range *= 2;
         fsi__sh_gather(m->now.x, p->node, fsi_pair_points(wide.kind), x);
-        if (fsi_contact_push(&wide, x, NULL) > 0 || m->pair_number[i] > 0) status = fsi__sh_couple(m, fn, p->node, fsi_pair_points(wide.kind));
+        if (fsi_contact_push(&wide, x, NULL) > 0) status = fsi__sh_couple(m, fn, p->node, fsi_pair_points(wide.kind));
     }
     for (i = 0; i < m->rubs && status == FSI_OK; i++) status = fsi__sh_couple(m, fn, m->rub[i].node, m->rub[i].points);
     for (i = 0; i < m->springs && status == FSI_OK; i++) {
@@ -3217,10 +3240,10 @@ static double fsi__sh_inertia(const fsi__sh_step *w, const double *q)
     return sum / (2 * w->h * w->h);
 }
 
-static double fsi__sh_energy(fsi__sh_step *w, const fsi__sh_place *p)
+static double fsi__sh_energy(fsi__sh_step *w, const fsi__sh_place *p, double longest)
 {
     fsi__sh_impl *m = w->m;
-    double sum = fsi__sh_inertia(w, p->q) + fsi__sh_elements(w, p->q, FSI__SH_VALUE) + fsi__sh_damp(w, p->q) + fsi__sh_points_energy(w, p->x);
+    double sum = fsi__sh_inertia(w, p->q) + fsi__sh_elements(w, p->q, FSI__SH_VALUE) + fsi__sh_damp(w, p->q) + fsi__sh_points_energy(w, p->x, longest);
     int b;
     for (b = 0; b < m->bodies; b++) sum += fsi__sh_body_energy(w, &m->body[b], p->q + 3 * (size_t)(m->first_body + 2 * b), p->turn[b]);
     return sum;
@@ -3236,7 +3259,10 @@ static fsi_status fsi__sh_make_damping(fsi__sh_step *w)
     size_t k;
     int i, a;
     if (!m->damps) return FSI_OK;
+    w->exact = 0;
+    w->strict = 1;
     fsi__sh_elements(w, m->now.q, FSI__SH_HESSIAN);
+    w->strict = 0;
     for (i = 0; i < p->first[FSI__SH_KINDS]; i++) for (k = p->value_at[i]; k < p->value_at[i + 1]; k++) m->element_value[k] *= (double)p->material[p->element_material[i]].damping_stiffness;
     status = fsi_assembly_matrix(m->elastic, m->element_value);
     if (status != FSI_OK) return status;
@@ -3349,7 +3375,9 @@ static fsi_status fsi__sh_filter(fsi__sh_step *w, double *t)
         for (i = 0; i < 3 * (size_t)m->points; i++) m->dx[i] = m->trial.x[i] - m->now.x[i];
         status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
         if (status != FSI_OK) return status;
-        u = fsi__sh_sweep(m, m->now.x, m->dx, &w->in_the_way);
+        if (!m->gaps_hold) fsi__sh_measure(m, m->now.x);
+        w->longest = fsi__sh_longest_way(m->dx, m->points);
+        u = fsi__sh_sweep(m, m->now.x, m->dx, w->longest, &w->in_the_way);
         *t *= u;
         fsi__sh_try(w, *t);
     } while (u < 1 && m->bodies > 0 && *t > 0);
@@ -3391,12 +3419,12 @@ static void fsi__sh_carry(fsi__sh_impl *m)
 static int fsi__sh_search(fsi__sh_step *w, double t)
 {
     fsi__sh_impl *m = w->m;
-    const double slope = fsi__sh_slope(m), before = fsi__sh_energy(w, &m->now);
+    const double slope = fsi__sh_slope(m), before = fsi__sh_energy(w, &m->now, 0);
     int k;
     for (k = 0; k < 40; k++, t /= 2) {
         double after;
         fsi__sh_try(w, t);
-        after = fsi__sh_energy(w, &m->trial);
+        after = fsi__sh_energy(w, &m->trial, w->longest);
         if (w->remaining > 0 ? fsi_is_finite(after) : after <= before + 1e-4 * t * slope + 1e-13 * fabs(before)) break;
         w->stats.halvings++;
     }
@@ -3404,6 +3432,7 @@ static int fsi__sh_search(fsi__sh_step *w, double t)
     w->remaining *= t < 1 ? 1 - t : 0;
     fsi__sh_swap(m);
     fsi__sh_carry(m);
+    m->gaps_hold = 0;
     return 1;
 }
 
@@ -3415,28 +3444,38 @@ static void fsi__sh_lap(fsi__sh_step *w, double *phase)
     w->lap = now;
 }
 
-static fsi_status fsi__sh_assemble_and_solve(fsi__sh_step *w)
+/* Adds so many times the inertia to the matrix. */
+static void fsi__sh_add_inertia(fsi__sh_step *w, double times)
 {
-    fsi_status status = fsi__sh_assemble(w);
-    fsi__sh_lap(w, &w->stats.seconds_assembly);
-    if (status == FSI_OK) status = fsi__sh_solve(w);
-    fsi__sh_lap(w, &w->stats.seconds_solve);
-    return status;
+    fsi__sh_impl *m = w->m;
+    int r, a;
+    if (!(times > 0)) return;
+    for (r = 0; r < m->first_body; r++) for (a = 0; a < 3; a++) m->total.value[9 * (size_t)fsi__sh_entry(&m->total, r, r) + (size_t)(4 * a)] += times * m->model.mass[r] / (w->h * w->h);
 }
 
-/* Far from the solution second derivatives are projected, so that the direction leads down. Near it they are as they are, which is faster, as long as
-   their matrix is definite: what buckles has to be passed by the projected ones. */
+/* Far from the solution second derivatives are projected, so that the direction leads down. Near it they are as they are, with as much more inertia, `lean`
+   times, as makes their matrix definite: only what buckles is held back. */
 static fsi_status fsi__sh_direct(fsi__sh_step *w)
 {
     fsi_status status;
-    w->exact = w->close && w->pause == 0;
-    status = fsi__sh_assemble_and_solve(w);
-    if (w->pause > 0) w->pause--;
-    if (!w->exact || (status != FSI_ERROR_SINGULAR && status != FSI_ERROR_CONVERGENCE)) return status;
-    w->stats.retreats++;
-    w->exact = 0;
-    w->pause = 2;
-    return fsi__sh_assemble_and_solve(w);
+    double added = 0;
+    int k;
+    w->exact = w->close;
+    status = fsi__sh_assemble(w);
+    fsi__sh_lap(w, &w->stats.seconds_assembly);
+    for (k = 0; status == FSI_OK; k++) {
+        fsi__sh_add_inertia(w, w->exact ? w->lean - added : 0);
+        added = w->lean;
+        status = fsi__sh_solve(w);
+        if (!w->exact || (status != FSI_ERROR_SINGULAR && status != FSI_ERROR_CONVERGENCE)) break;
+        w->stats.retreats++;
+        w->lean = w->lean > 0 ? w->lean * 8 : 1;
+        w->exact = k < 4;
+        status = w->exact ? FSI_OK : fsi__sh_assemble(w);
+    }
+    if (status == FSI_OK && w->exact) w->lean = w->lean > 0.2 ? w->lean / 4 : 0;
+    fsi__sh_lap(w, &w->stats.seconds_solve);
+    return status;
 }
 
 static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int *done)
@@ -3448,7 +3487,7 @@ static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int *done)
     memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
     status = m->contact ? fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx) : FSI_OK;
     if (status != FSI_OK) return status;
-    if (m->contact) fsi__sh_find_active(m, m->now.x);
+    if (m->contact) fsi__sh_measure(m, m->now.x);
     status = fsi__sh_check_pattern(m, w->fn);
     if (status == FSI_OK) status = fsi__sh_more(m, &m->pair_block, 156 * sizeof(double), 0, &m->pair_block_capacity, m->actives, w->fn);
     fsi__sh_lap(w, &w->stats.seconds_contact);
@@ -3471,7 +3510,8 @@ static fsi_status fsi__sh_newton(fsi__sh_step *w)
     int k, done = 0, stuck = 0;
     double left = 2;
     fsi_status status = FSI_OK;
-    w->close = w->pause = 0;
+    w->close = 0;
+    w->lean = 0;
     for (k = 0; !done && status == FSI_OK; k++) {
         if (k >= w->max_newton && !(w->remaining > 0)) break;
         status = fsi__sh_newton_step(w, &done);
@@ -3670,13 +3710,20 @@ static double fsi__sh_base_stiffness(const fsi__sh_impl *m, double dt)
     return 5 * m->range * (a > 10 ? a : 10);
 }
 
+static double fsi__sh_push(const fsi__sh_impl *m, const fsi__sh_pair *p)
+{
+    double x[12];
+    fsi__sh_gather(m->now.x, p->node, fsi_pair_points(p->contact.kind), x);
+    return fsi_contact_push(&p->contact, x, NULL);
+}
+
 static void fsi__sh_adapt_stiffness(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
     double sum = 0, square = 0, want;
     int i;
     for (i = 0; i < m->actives; i++) {
-        const double a = w->kappa * m->pair_number[m->active[i]]; /* acceleration of the lighter one */
+        const double a = w->kappa * fsi__sh_push(m, &m->pair[m->active[i]]); /* acceleration of the lighter one */
         sum += a;
         square += a * a;
     }
@@ -3789,7 +3836,7 @@ static fsi_status fsi__sh_lag_friction(fsi__sh_step *w)
     memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
     status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
     if (status != FSI_OK) return status;
-    fsi__sh_find_active(m, m->now.x);
+    fsi__sh_measure(m, m->now.x);
     status = fsi__sh_more(m, &m->rub, sizeof *m->rub, 0, &m->rub_capacity, m->actives, w->fn);
     for (i = 0; i < m->actives && status == FSI_OK; i++) {
         const fsi__sh_pair *p = &m->pair[m->active[i]];
@@ -3816,7 +3863,7 @@ static void fsi__sh_feel(fsi__sh_step *w)
     memset(m->felt, 0, 3 * (size_t)m->points * sizeof(double));
     m->actives = 0;
     if (!m->contact) return;
-    fsi__sh_find_active(m, m->now.x);
+    fsi__sh_measure(m, m->now.x);
     for (i = 0; i < m->actives; i++) {
         const fsi__sh_pair *p = &m->pair[m->active[i]];
         const int n = fsi_pair_points(p->contact.kind);
@@ -3830,15 +3877,12 @@ static void fsi__sh_feel(fsi__sh_step *w)
     }
 }
 
-static double fsi__sh_min_gap(const fsi__sh_impl *m, const double *x)
+static double fsi__sh_min_gap(const fsi__sh_impl *m)
 {
     double least = 1;
     int i;
     for (i = 0; i < m->actives; i++) {
-        const fsi__sh_pair *p = &m->pair[m->active[i]];
-        double at[12], gap;
-        fsi__sh_gather(x, p->node, fsi_pair_points(p->contact.kind), at);
-        gap = (fsi_distance_between(p->contact.kind, at).d - p->contact.thickness) / p->contact.range;
+        const double gap = m->gap[m->active[i]] / m->pair[m->active[i]].contact.range;
         if (gap < least) least = gap;
     }
     return least;
@@ -4602,9 +4646,9 @@ static void fsi__sh_sum_up(fsi__sh_step *w)
     t->contact_energy = 0;
     for (i = 0; i < m->springs; i++) if (m->spring[i].used) t->elastic_energy += fsi__sh_spring_energy(m, &m->spring[i], m->now.x);
     if (m->contact) {
-        fsi__sh_pair_numbers(m, m->now.x, NULL, w->kappa, FSI__SH_PAIR_ENERGY);
+        fsi__sh_pair_numbers(m, m->now.x, NULL, w->kappa, 0, FSI__SH_PAIR_ENERGY);
         t->contact_energy = fsi__sh_sum(m->pair_number, m->pairs);
-        t->min_gap = fsi__sh_min_gap(m, m->now.x);
+        t->min_gap = fsi__sh_min_gap(m);
     } else t->min_gap = 1;
     t->candidates = m->contact ? m->pairs : 0;
     t->contacts = m->actives;
@@ -5013,7 +5057,7 @@ static void fsi__sh_list_features(fsi__sh_impl *m)
     f->index[FSI__SH_EDGES] = m->model.edge;
     f->index[FSI__SH_FACES] = m->model.triangle;
     f->edge_length2 = m->model.edge_length2;
-    m->lone.count[FSI__SH_POINTS] = m->model.dim == 3 ? m->model.points : 0;
+    m->lone.count[FSI__SH_POINTS] = m->model.points;
     m->lone.index[FSI__SH_POINTS] = m->model.point;
 }
 
@@ -5090,6 +5134,7 @@ FSI_API void fsi_shell_destroy(fsi_shell *s)
     fsi__arena_free(m->context, &m->work);
     fsi__free(m->context, m->pair, (size_t)m->pair_capacity, sizeof *m->pair);
     fsi__free(m->context, m->pair_number, (size_t)m->pair_number_capacity, sizeof(double));
+    fsi__free(m->context, m->gap, (size_t)m->gap_capacity, sizeof(double));
     fsi__free(m->context, m->active, (size_t)m->active_capacity, sizeof(int));
     fsi__free(m->context, m->pair_block, (size_t)m->pair_block_capacity, 156 * sizeof(double));
     fsi__free(m->context, m->rub, (size_t)m->rub_capacity, sizeof *m->rub);
