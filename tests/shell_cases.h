@@ -243,105 +243,137 @@ static double beam_frequency(const beam_kind *k, int mode, int periods, int step
 
 /* ---- buckling --------------------------------------------------------------------------------------------------------- */
 
-/* Near its critical load a beam gives way to a small push across by 1 / (1 - P/Pc) (Southwell 1932): from the deflections at two loads follows where
-   its inverse is zero. `squared`: what counts is P^2, the other sign of the load being as bad. */
-static double southwell(const double load[2], const double way[2], int squared)
+/* Near its critical load a beam gives way to a small push across by 1 / (1 - P/Pc) (Southwell 1932): from how far at two loads follows where the inverse
+   of that is zero. First from far below, then nearer to what was found. `squared`: what counts is P^2, the other sign of the load being as bad. `pass`:
+   0, or 1 to begin near theory, where far below it other shapes give way as well.
+   Returns Pc over theory; way(what, P) returns how far it goes, 0 when it does not come to rest. */
+static double critical(double (*way)(const void *what, double load), const void *what, double theory, int squared, int pass)
 {
-    const double p = squared ? load[0] * load[0] : load[0], q = squared ? load[1] * load[1] : load[1], u = 1 / way[0], v = 1 / way[1], zero = p + u * (q - p) / (u - v);
-    return squared ? sqrt(zero) : zero;
+    static const double share[3][2] = { { 0.4, 0.5 }, { 0.85, 0.9 }, { 0.94, 0.97 } };
+    double found = theory;
+    for (; pass < 3; pass++) {
+        const double a = share[pass][0] * found, b = share[pass][1] * found, u = 1 / way(what, a), v = 1 / way(what, b), p = squared ? a * a : a, q = squared ? b * b : b;
+        found = p + u * (q - p) / (u - v);
+        if (squared) found = found > 0 ? sqrt(found) : 0;
+        if (!(found > 0.3 * theory && found < 4 * theory)) break;
+    }
+    return found / theory;
 }
 
 typedef enum euler_ends { CLAMPED_FREE, PINNED_PINNED, CLAMPED_PINNED, CLAMPED_CLAMPED } euler_ends;
 
-/* P L^2 / EI of a column, over theory. Its end is moved in until EA times the strain is P. */
+typedef struct column { const beam_kind *kind; euler_ends ends; int own_weight; } column;
+
+/* Its end is moved in until EA times the strain is the load. */
+static double column_way(const void *what, double load)
+{
+    const column *c = (const column *)what;
+    const beam_kind *k = c->kind;
+    const double ea = beam_young(k) * (k->sheet ? k->thickness * k->width : k->dim == 2 ? k->thickness : PI * k->thickness * k->thickness);
+    beam b = beam_make(k, c->ends != PINNED_PINNED, c->ends == CLAMPED_CLAMPED);
+    fsi_shell *s = scene_make(&b.c);
+    double way;
+    int j;
+    beam_pin_row(&b, s, 0);
+    if (c->ends != CLAMPED_FREE) beam_pin_row(&b, s, 1);
+    for (j = 0; j < b.c.vertices; j++) { /* as it will be, but for the push */
+        const double x = (double)b.c.x[j].x;
+        s->target[j].x = (fsi_real)(x - load / ea * (x < 0 ? 0 : x > 1 ? 1 : x));
+        s->position[j] = s->target[j];
+    }
+    if (c->ends == CLAMPED_FREE) beam_push(&b, s, b.rows - 1, v3(-load, 0, 0));
+    beam_push(&b, s, c->ends == CLAMPED_FREE ? b.rows - 1 : b.rows / 2, down(k, 1e-4));
+    way = settled(s) ? -(double)(k->dim == 2 ? beam_at(&b, s, b.rows / 2).y : beam_at(&b, s, b.rows / 2).z) : 0;
+    fsi_shell_destroy(s);
+    scene_free(&b.c);
+    return way;
+}
+
+/* P L^2 / EI of a column, over theory. */
 static double euler(const beam_kind *k, euler_ends ends)
 {
     static const double theory[4] = { 2.467401100, 9.869604401, 20.19072856, 39.47841760 };
-    const double section = k->sheet ? k->thickness * k->width : k->dim == 2 ? k->thickness : PI * k->thickness * k->thickness;
-    const double ea = beam_young(k) * section;
-    double load[2], way[2];
-    int i, j;
-    for (i = 0; i < 2; i++) {
-        beam b = beam_make(k, ends != PINNED_PINNED, ends == CLAMPED_CLAMPED);
-        fsi_shell *s = scene_make(&b.c);
-        const double shift = (load[i] = (0.88 + 0.06 * i) * theory[ends]) / ea;
-        beam_pin_row(&b, s, 0);
-        if (ends != CLAMPED_FREE) beam_pin_row(&b, s, 1);
-        for (j = 0; j < b.c.vertices; j++) { /* as it will be, but for the push */
-            const double x = (double)b.c.x[j].x;
-            s->target[j].x = (fsi_real)(x - shift * (x < 0 ? 0 : x > 1 ? 1 : x));
-            s->position[j] = s->target[j];
-        }
-        if (ends == CLAMPED_FREE) beam_push(&b, s, b.rows - 1, v3(-load[i], 0, 0));
-        beam_push(&b, s, ends == CLAMPED_FREE ? b.rows - 1 : b.rows / 2, down(k, 1e-4));
-        way[i] = settled(s) ? -(double)(k->dim == 2 ? beam_at(&b, s, b.rows / 2).y : beam_at(&b, s, b.rows / 2).z) : 0;
-        fsi_shell_destroy(s);
-        scene_free(&b.c);
-    }
-    return southwell(load, way, 0) / theory[ends];
+    column c;
+    memset(&c, 0, sizeof c);
+    c.kind = k;
+    c.ends = ends;
+    return critical(column_way, &c, theory[ends], 0, 0);
 }
 
-/* A deep beam on its edge, clamped at one end: load at the tip, or own weight, at which it gives way sideways and turns; over theory,
-   4.012599 sqrt(EI2 GJ) / L^2 and 12.853763 sqrt(EI2 GJ) / L^3. */
-static double lateral(const beam_kind *k, int own_weight)
+static double heavy_column_way(const void *what, double load)
 {
-    const double a = k->thickness, slender = 0.05, e = k->sheet ? beam_young(k) : 4 / (PI * a * a * a * a * slender * slender * slender);
-    const double g = e / (2 * (1 + k->nu)), c = slender * a; /* rod: an ellipse of half axes a upright, c across, EI2 = 1 */
-    const double gj = k->sheet ? g * k->width * k->thickness * k->thickness * k->thickness / 3 : g * PI * a * a * a * c * c * c / (a * a + c * c);
-    const double theory = (own_weight ? 12.853763 : 4.012599) * sqrt(gj);
-    fsi_vec3 director[400];
-    double load[2], way[2];
-    int i, j;
-    for (j = 0; j < 400; j++) director[j] = v3(0, 0, 1);
-    for (i = 0; i < 2; i++) {
-        beam b = beam_make(k, 1, 0);
-        fsi_shell *s;
-        int tips = 0, middle = 0;
-        load[i] = (0.88 + 0.06 * i) * theory;
-        way[i] = 0;
-        beam_raise(&b);
-        if (!k->sheet) {
-            b.c.material[0].young = (fsi_real)e;
-            b.c.material[0].radius_across = (fsi_real)c;
-            b.c.material[0].density = (fsi_real)(1 / (PI * a * c));
-            b.c.desc.segment_director = director;
-        }
-        if (own_weight) b.c.desc.gravity = v3(0, 0, -load[i]);
-        s = scene_make(&b.c);
-        if (!k->sheet) s->twist_held[0] = 1;
-        for (j = 0; j < b.c.vertices; j++) {
-            s->pinned[j] = (double)b.c.x[j].x < 1e-9;
-            if ((double)b.c.x[j].x < 1 - 1e-9) continue;
-            s->force[j] = v3(0, 1e-4 / (k->sheet ? k->across + 1 : 1), 0);
-            tips++;
-            if (apart(b.c.x[j], v3(1, 0, 0)) < apart(b.c.x[middle], v3(1, 0, 0))) middle = j;
-        }
-        if (!own_weight) s->force[middle].z = (fsi_real)-load[i];
-        if (settled(s)) for (j = 0; j < b.c.vertices; j++) if ((double)b.c.x[j].x > 1 - 1e-9) way[i] += (double)s->position[j].y / tips;
-        fsi_shell_destroy(s);
-        scene_free(&b.c);
-    }
-    return southwell(load, way, 1) / theory;
+    const beam_kind *k = (const beam_kind *)what;
+    beam b = beam_make(k, 1, 0);
+    fsi_shell *s;
+    double way;
+    b.c.desc.gravity = v3(-load, 0, 0);
+    s = scene_make(&b.c);
+    beam_pin_row(&b, s, 0);
+    beam_push(&b, s, b.rows - 1, down(k, 1e-4));
+    way = settled(s) ? -(double)(k->dim == 2 ? beam_at(&b, s, b.rows - 1).y : beam_at(&b, s, b.rows - 1).z) : 0;
+    fsi_shell_destroy(s);
+    scene_free(&b.c);
+    return way;
 }
 
 /* A column under its own weight, w L^3 / EI = 7.837347. */
-static double self_buckling(const beam_kind *k)
+static double self_buckling(const beam_kind *k) { return critical(heavy_column_way, k, 7.837347, 0, 0); }
+
+/* A deep beam on its edge, clamped at one end: a strip, or a rod that is an ellipse in section, half axes `thickness` upright and a twentieth of
+   that across. EI across is 1. */
+static const double slender = 0.05;
+
+static double deep_young(const beam_kind *k)
 {
-    double load[2], way[2];
-    int i;
-    for (i = 0; i < 2; i++) {
-        beam b = beam_make(k, 1, 0);
-        fsi_shell *s;
-        load[i] = (0.88 + 0.06 * i) * 7.837347;
-        b.c.desc.gravity = v3(-load[i], 0, 0);
-        s = scene_make(&b.c);
-        beam_pin_row(&b, s, 0);
-        beam_push(&b, s, b.rows - 1, down(k, 1e-4));
-        way[i] = settled(s) ? -(double)(k->dim == 2 ? beam_at(&b, s, b.rows - 1).y : beam_at(&b, s, b.rows - 1).z) : 0;
-        fsi_shell_destroy(s);
-        scene_free(&b.c);
+    const double a = k->thickness;
+    return k->sheet ? beam_young(k) : 4 / (PI * a * a * a * a * slender * slender * slender);
+}
+
+static double lateral_way(const void *what, double load)
+{
+    const column *l = (const column *)what;
+    const beam_kind *k = l->kind;
+    const double a = k->thickness, c = slender * a;
+    beam b = beam_make(k, 1, 0);
+    fsi_vec3 director[400];
+    fsi_shell *s;
+    double way = 0;
+    int j, tips = 0, middle = 0;
+    for (j = 0; j < 400; j++) director[j] = v3(0, 0, 1);
+    beam_raise(&b);
+    if (!k->sheet) {
+        b.c.material[0].young = (fsi_real)deep_young(k);
+        b.c.material[0].radius_across = (fsi_real)c;
+        b.c.material[0].density = (fsi_real)(1 / (PI * a * c));
+        b.c.desc.segment_director = director;
     }
-    return southwell(load, way, 0) / 7.837347;
+    if (l->own_weight) b.c.desc.gravity = v3(0, 0, -load);
+    s = scene_make(&b.c);
+    if (!k->sheet) s->twist_held[0] = 1;
+    for (j = 0; j < b.c.vertices; j++) {
+        s->pinned[j] = (double)b.c.x[j].x < 1e-9;
+        if ((double)b.c.x[j].x < 1 - 1e-9) continue;
+        s->force[j] = v3(0, 1e-4 / (k->sheet ? k->across + 1 : 1), 0);
+        tips++;
+        if (apart(b.c.x[j], v3(1, 0, 0)) < apart(b.c.x[middle], v3(1, 0, 0))) middle = j;
+    }
+    if (!l->own_weight) s->force[middle].z = (fsi_real)-load;
+    if (settled(s)) for (j = 0; j < b.c.vertices; j++) if ((double)b.c.x[j].x > 1 - 1e-9) way += (double)s->position[j].y / tips;
+    fsi_shell_destroy(s);
+    scene_free(&b.c);
+    return way;
+}
+
+/* Load at the tip, or own weight, at which it gives way sideways and turns; over theory, 4.012599 sqrt(EI GJ) / L^2 and 12.853763 sqrt(EI GJ) / L^3. */
+static double lateral(const beam_kind *k, int own_weight)
+{
+    const double g = deep_young(k) / (2 * (1 + k->nu)), t = k->thickness, c = slender * t;
+    const double gj = k->sheet ? g * k->width * t * t * t / 3 : g * PI * t * t * t * c * c * c / (t * t + c * c);
+    column l;
+    memset(&l, 0, sizeof l);
+    l.kind = k;
+    l.own_weight = own_weight;
+    return critical(lateral_way, &l, (own_weight ? 12.853763 : 4.012599) * sqrt(gj), 1, 0);
 }
 
 /* A rod of n segments, free of stress when straight and untwisted, laid out by `place`; first and last segment held, the last one turned by `turn`.
@@ -349,8 +381,9 @@ static double self_buckling(const beam_kind *k)
    that rolls about itself and so turns about where it is held. */
 typedef struct twisted_rod { int n, middle; double nu, length; fsi_vec3 (*place)(const struct twisted_rod *r, int i); double (*push)(const struct twisted_rod *r, int i); } twisted_rod;
 
-static double twisted_way(const twisted_rod *r, double turn)
+static double twisted_way(const void *what, double turn)
 {
+    const twisted_rod *r = (const twisted_rod *)what;
     const double radius = 0.01;
     scene c = scene_empty();
     fsi_shell *s;
@@ -387,14 +420,6 @@ static double twisted_way(const twisted_rod *r, double turn)
     return way;
 }
 
-static double twisted_critical(const twisted_rod *r, double theory)
-{
-    double turn[2], way[2];
-    int i;
-    for (i = 0; i < 2; i++) way[i] = twisted_way(r, turn[i] = (0.88 + 0.06 * i) * theory);
-    return southwell(turn, way, 1) / theory;
-}
-
 /* A ring of n - 1 segments, cut within one, whose halves are the first and the last one, held in the same place: that holds the ring and no more. */
 static fsi_vec3 ring_place(const twisted_rod *r, int i)
 {
@@ -414,13 +439,14 @@ static double michell(int n, double nu)
     r.length = 1;
     r.place = ring_place;
     r.push = ring_push;
-    return twisted_critical(&r, 2 * PI * sqrt(3) * (1 + nu));
+    return critical(twisted_way, &r, 2 * PI * sqrt(3) * (1 + nu), 1, 0);
 }
 
 static fsi_vec3 line_place(const twisted_rod *r, int i) { return v3(r->length * i / r->n, 0, 0); }
 static double line_push(const twisted_rod *r, int i) { return sin(PI * i / r->n); }
 
-/* Straight, both ends clamped, without tension: M L / EI = 8.986819. Held segments count half: the rod between their middles has length 1. */
+/* Straight, without tension, both ends clamped: M L / EI = 8.986819; held segments count half, the rod between their middles has length 1. (With pinned
+   ends a torque that follows the end's tangent does work in a circle: such a rod whirls for ever, and there is nothing to settle.) */
 static double twisted_line(int n, double nu)
 {
     twisted_rod r;
@@ -430,7 +456,7 @@ static double twisted_line(int n, double nu)
     r.length = (double)n / (n - 1);
     r.place = line_place;
     r.push = line_push;
-    return twisted_critical(&r, 8.986819 * (1 + nu)); /* M = GJ turn / L, EI = (1 + nu) GJ */
+    return critical(twisted_way, &r, 8.986819 * (1 + nu), 1, 1); /* M = GJ turn / L, EI = (1 + nu) GJ */
 }
 
 /* ---- catenary --------------------------------------------------------------------------------------------------------- */
