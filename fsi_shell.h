@@ -2096,9 +2096,10 @@ typedef struct fsi__sh_body {
     double center[3], left_center[3]; /* at the beginning of a substep; where the last step left it */
     fsi_quat turn, left_turn;
     double owner_center[3];       /* where its owner has it at the beginning of the step, then where substeps take it */
+    fsi_quat owner_turn;
     double velocity[3], spin[3];
     double push[3], turning[3];   /* force; I^-1 torque */
-    double aim[3], aim_turn[9];   /* where inertia and forces lead; A = R0 + dt [omega] R0 */
+    double aim[3], aim_turn[9];   /* where inertia and forces lead */
     double moment[9];             /* (1/2 tr I) 1 - I, body axes: integral of rho x x' */
     double mass;
 } fsi__sh_body;
@@ -3112,8 +3113,9 @@ static fsi_status fsi__sh_check_pattern(fsi__sh_impl *m, const char *fn)
 
 /* ---- >>newton --------------------------------------------------------------------------------------------------- */
 
-/* Bodies: 1/2 m |c - aim|^2 / h^2, and of the turn R: 1/2 integral rho |R x - A x|^2 / h^2 = -tr(R J A^T) / h^2 + const, A = R0 + h [omega] R0
-   (Li et al. 2020, supplement; Ferguson et al. 2021), J the integral of rho x x^T. */
+/* Bodies, always by backward Euler: 1/2 m |c - aim|^2 / dt^2, and of the turn R: 1/2 integral rho |R x - A x|^2 / dt^2 = -tr(R J A^T) / dt^2 + const
+   (after Ferguson et al. 2021), J the integral of rho x x^T, A = exp(dt [omega]) R0: what nothing touches goes on turning as it did, and the
+   gyroscopic turn is left to its owner, as fsi_body has it. */
 static void fsi__sh_turned(const fsi__sh_body *b, const double *turn, double *n) /* N = R J A^T */
 {
     double t[9];
@@ -3135,7 +3137,7 @@ static double fsi__sh_body_energy(const fsi__sh_step *w, const fsi__sh_body *b, 
     fsi__sh_sub(center, b->aim, d);
     fsi__sh_matrix_of(turn, r);
     fsi__sh_turned(b, r, n);
-    return (b->mass / 2 * fsi__sh_dot(d, d) - (n[0] + n[4] + n[8])) / (w->h * w->h);
+    return (b->mass / 2 * fsi__sh_dot(d, d) - (n[0] + n[4] + n[8])) / (w->dt * w->dt);
 }
 
 static void fsi__sh_add_body(fsi__sh_step *w, int i)
@@ -3143,17 +3145,21 @@ static void fsi__sh_add_body(fsi__sh_step *w, int i)
     fsi__sh_impl *m = w->m;
     const fsi__sh_body *b = &m->body[i];
     const int node = m->first_body + 2 * i;
-    const double scale = 1 / (w->h * w->h), *c = m->now.q + 3 * (size_t)node;
+    const double scale = 1 / (w->dt * w->dt), *c = m->now.q + 3 * (size_t)node;
     double *g = m->gradient + 3 * (size_t)node, *hc = m->total.value + 9 * (size_t)fsi__sh_entry(&m->total, node, node), *hr = m->total.value + 9 * (size_t)fsi__sh_entry(&m->total, node + 1, node + 1);
-    double r[9], n[9];
+    double r[9], n[9], aim[9];
     int a, k;
     fsi__sh_matrix_of(m->now.turn[i], r);
     fsi__sh_turned(b, r, n);
+    fsi__sh_turned(b, b->aim_turn, aim); /* at the aim the second derivative is the inertia, which is positive; a right angle away it is not */
     for (a = 0; a < 3; a++) {
         g[a] += scale * b->mass * (c[a] - b->aim[a]);
         hc[4 * a] += scale * b->mass;
         g[3 + a] += scale * (n[3 * ((a + 2) % 3) + (a + 1) % 3] - n[3 * ((a + 1) % 3) + (a + 2) % 3]);
-        for (k = 0; k < 3; k++) hr[3 * a + k] += scale * ((a == k ? n[0] + n[4] + n[8] : 0) - (n[3 * a + k] + n[3 * k + a]) / 2);
+        for (k = 0; k < 3; k++) {
+            const double *at = w->exact ? n : aim;
+            hr[3 * a + k] += scale * ((a == k ? at[0] + at[4] + at[8] : 0) - (at[3 * a + k] + at[3 * k + a]) / 2);
+        }
     }
 }
 
@@ -3330,16 +3336,23 @@ static fsi_status fsi__sh_solve(fsi__sh_step *w)
     return status;
 }
 
-/* Longest way of a vertex that is free. */
+/* Longest way along the direction of a free vertex, or of a point of a COUPLED body; a twist's is that of a point as far from its segment as an edge is long. */
 static double fsi__sh_longest(const fsi__sh_impl *m)
 {
     double longest = 0;
-    int i;
-    for (i = 0; i < m->model.vertices; i++) {
-        const double *d = m->direction + 3 * i, l = fsi__sh_dot(d, d);
+    int i, a;
+    for (i = 0; i < m->first_body; i++) {
+        const double *d = m->direction + 3 * i, arm = i < m->model.vertices ? 1 : m->model.mean_edge, l = arm * arm * fsi__sh_dot(d, d);
         if (!m->fixed[3 * i] && l > longest) longest = l;
     }
-    for (i = m->first_body; i < m->nodes; i += 2) if (fsi__sh_dot(m->direction + 3 * i, m->direction + 3 * i) > longest) longest = fsi__sh_dot(m->direction + 3 * i, m->direction + 3 * i);
+    for (i = m->model.vertices; i < m->points; i++) {
+        const fsi__sh_hold h = fsi__sh_hold_of(m, &m->now, i);
+        double way[3];
+        if (h.count < 2) continue;
+        fsi__sh_cross(m->direction + 3 * (size_t)h.node[1], h.arm, way);
+        for (a = 0; a < 3; a++) way[a] += m->direction[3 * (size_t)h.node[0] + (size_t)a];
+        if (fsi__sh_dot(way, way) > longest) longest = fsi__sh_dot(way, way);
+    }
     return sqrt(longest);
 }
 
@@ -3750,26 +3763,18 @@ static void fsi__sh_predict(fsi__sh_step *w)
 static void fsi__sh_predict_bodies(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
-    int i, a, k, l;
+    int i, a;
     for (i = 0; i < m->bodies; i++) {
         fsi__sh_body *b = &m->body[i];
-        double r[9], cross[9], spin[3];
+        double turn[3];
         double *q = m->start_q + 3 * (size_t)(m->first_body + 2 * i);
-        fsi__sh_matrix_of(b->turn, r);
         for (a = 0; a < 3; a++) {
             b->aim[a] = b->owner_center[a] + w->dt * b->velocity[a] + w->dt * w->dt * b->push[a] / b->mass;
-            spin[a] = b->spin[a] + w->dt * b->turning[a];
+            turn[a] = w->dt * (b->spin[a] + w->dt * b->turning[a]);
             q[a] = b->center[a];
             q[3 + a] = 0;
         }
-        /* A = R0 + dt [omega] R0 */
-        for (k = 0; k < 3; k++) {
-            double column[3], turned[3];
-            for (l = 0; l < 3; l++) column[l] = r[3 * l + k];
-            fsi__sh_cross(spin, column, turned);
-            for (l = 0; l < 3; l++) cross[3 * l + k] = turned[l];
-        }
-        for (k = 0; k < 9; k++) b->aim_turn[k] = r[k] + w->dt * cross[k];
+        fsi__sh_matrix_of(fsi_quat_unit(fsi_quat_mul(fsi_quat_from_rotation_vector(fsi__sh_to(turn)), b->owner_turn)), b->aim_turn);
         m->now.turn[i] = b->turn;
     }
 }
@@ -3921,14 +3926,14 @@ static void fsi__sh_advance_state(fsi__sh_step *w)
     for (i = 0; i < m->bodies; i++) {
         fsi__sh_body *b = &m->body[i];
         const double *c = m->now.q + 3 * (size_t)(m->first_body + 2 * i);
-        const fsi_vec3 turned = fsi_quat_rotation_vector(fsi_quat_mul(m->now.turn[i], fsi_quat_conj(b->turn)));
+        const fsi_vec3 turned = fsi_quat_rotation_vector(fsi_quat_mul(m->now.turn[i], fsi_quat_conj(b->owner_turn)));
         for (a = 0; a < 3; a++) {
             b->velocity[a] = w->settle ? 0 : (c[a] - b->owner_center[a]) / w->dt;
             b->center[a] = b->owner_center[a] = c[a];
         }
         fsi__sh_from(turned, b->spin);
         for (a = 0; a < 3; a++) b->spin[a] *= w->settle ? 0 : 1 / w->dt;
-        b->turn = m->now.turn[i];
+        b->turn = b->owner_turn = m->now.turn[i];
     }
     if (!w->settle) n->time += w->dt;
 }
@@ -4270,6 +4275,7 @@ static void fsi__sh_read_body(fsi__sh_body *b)
     fsi__sh_from(fsi_m3_mul_v3(inverse, y->torque), b->turning);
     memcpy(b->center, b->left_center, sizeof b->center);
     b->turn = b->left_turn;
+    b->owner_turn = y->pose.orientation;
     for (k = 0; k < 9; k++) b->moment[k] = (k % 4 == 0 ? trace / 2 : 0) - (double)y->inertia.m[k];
 }
 

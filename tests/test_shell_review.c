@@ -1,0 +1,159 @@
+/* test_shell_review.c - promises of fsi_shell.h that a review found broken: coupled bodies, second-order damping, crossings in the plane, ends of springs
+   SPDX-License-Identifier: MIT */
+#include "test.h"
+#include "../fsi_shell.h"
+
+enum { SIDE = 7 };
+
+/* A sheet of SIDE x SIDE vertices, 1 m wide, at height z; or a box. */
+static fsi_vec3 grid[SIDE * SIDE];
+static int grid_triangle[6 * (SIDE - 1) * (SIDE - 1)];
+
+static void make_grid(double z)
+{
+    int i, j, n = 0;
+    for (j = 0; j < SIDE; j++) for (i = 0; i < SIDE; i++) grid[SIDE * j + i] = fsi_v3((fsi_real)(i / (SIDE - 1.0) - 0.5), (fsi_real)(j / (SIDE - 1.0) - 0.5), (fsi_real)z);
+    for (j = 0; j + 1 < SIDE; j++) for (i = 0; i + 1 < SIDE; i++) {
+        const int a = SIDE * j + i, odd = (i + j) & 1, quad[6] = { a, a + 1, a + SIDE + odd, odd ? a : a + 1, a + SIDE + 1, a + SIDE };
+        memcpy(grid_triangle + n, quad, sizeof quad);
+        n += 6;
+    }
+}
+
+static fsi_shell *make_sheet(fsi_context *c, fsi_shell_desc d, const fsi_shell_material *m, double z)
+{
+    fsi_shell *s;
+    make_grid(z);
+    d.context = c;
+    d.vertices = grid;
+    d.vertex_count = SIDE * SIDE;
+    d.triangles = grid_triangle;
+    d.triangle_count = (int)(sizeof grid_triangle / sizeof *grid_triangle) / 3;
+    d.materials = m;
+    d.material_count = 1;
+    return CHECK(fsi_shell_create(&s, &d) == FSI_OK) ? s : NULL;
+}
+
+static fsi_mesh *make_box(fsi_vec3 center, double x, double y, double z)
+{
+    static const int t[36] = { 0, 2, 1, 1, 2, 3, 4, 5, 6, 5, 7, 6, 0, 1, 4, 1, 5, 4, 2, 6, 3, 3, 6, 7, 0, 4, 2, 2, 4, 6, 1, 3, 5, 3, 7, 5 };
+    fsi_vec3 v[8];
+    fsi_mesh_desc d = fsi_mesh_default_desc();
+    fsi_mesh *m;
+    int i;
+    for (i = 0; i < 8; i++) v[i] = fsi_v3_add(center, fsi_v3((fsi_real)(i & 1 ? x : -x), (fsi_real)(i & 2 ? y : -y), (fsi_real)(i & 4 ? z : -z)));
+    d.vertices = v;
+    d.vertex_count = 8;
+    d.elements = t;
+    d.element_count = 12;
+    return CHECK(fsi_mesh_create(&m, &d) == FSI_OK) ? m : NULL;
+}
+
+/* A body of three different moments, at `center`. */
+static fsi_body make_body(fsi_vec3 center)
+{
+    fsi_body b = fsi_default_body();
+    b.mode = FSI_BODY_COUPLED;
+    b.mass = 2;
+    b.inertia = fsi_m3_diagonal(fsi_v3((fsi_real)0.02, (fsi_real)0.03, (fsi_real)0.04));
+    b.pose.position = b.end.position = center;
+    return b;
+}
+
+static int add_obstacle(fsi_shell *s, const fsi_mesh *mesh, fsi_body *body)
+{
+    fsi_shell_obstacle_desc d = fsi_shell_default_obstacle_desc();
+    int id = -1;
+    d.mesh = mesh;
+    d.body = body;
+    CHECK(fsi_shell_add_obstacle(s, &d, &id) == FSI_OK);
+    return id;
+}
+
+/* What holds a body up is its weight, whatever the integrator. */
+static void resting_body(fsi_shell_integrator integrator)
+{
+    fsi_shell_material m = fsi_shell_default_material();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_mesh *box = make_box(fsi_v3(0, 0, (fsi_real)0.12), 0.1, 0.1, 0.1);
+    fsi_body b = make_body(fsi_v3(0, 0, (fsi_real)0.12));
+    fsi_shell *s;
+    double force = 0, felt = 0;
+    int k;
+    m.young = (fsi_real)1e6;
+    m.damping_stiffness = (fsi_real)0.05;
+    d.integrator = integrator;
+    s = make_sheet(NULL, d, &m, 0);
+    if (!box || !s) return;
+    for (k = 0; k < SIDE * SIDE; k++) s->pinned[k] = k % SIDE == 0 || k % SIDE == SIDE - 1 || k < SIDE || k >= SIDE * (SIDE - 1);
+    add_obstacle(s, box, &b);
+    b.force = fsi_v3(0, 0, (fsi_real)(-2 * 9.81));
+    for (k = 0; k < 200; k++) {
+        if (!CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_OK)) break;
+        if (k >= 150) {
+            fsi_vec3 f;
+            CHECK(fsi_shell_obstacle_reaction(s, 0, &f, NULL) == FSI_OK);
+            felt += (double)f.z / 50;
+            force += (double)b.reaction_force.z / 50;
+        }
+        fsi_body_integrate(&b, (fsi_real)0.01);
+    }
+    CHECK_NEAR(force, 2 * 9.81, 0.02 * 2 * 9.81);
+    CHECK_NEAR(felt, 2 * 9.81, 0.02 * 2 * 9.81);
+    fsi_shell_destroy(s);
+    fsi_mesh_destroy(box);
+}
+
+static void test_a_sheet_bears_the_weight_of_a_body(void)
+{
+    resting_body(FSI_SHELL_BACKWARD_EULER);
+    resting_body(FSI_SHELL_BDF2);
+}
+
+/* A body that nothing touches goes on as it did: no impulse, the spin that it had; its orientation is its owner's. */
+static void test_free_bodies_keep_their_spin(void)
+{
+    fsi_shell_material m = fsi_shell_default_material();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_mesh *box = make_box(fsi_v3(0, 0, 3), 0.1, 0.1, 0.1);
+    fsi_body b = make_body(fsi_v3(0, 0, 3));
+    fsi_shell *s;
+    double before[3], after[3];
+    int k;
+    d.gravity = fsi_v3(0, 0, 0);
+    s = make_sheet(NULL, d, &m, 0);
+    if (!box || !s) return;
+    add_obstacle(s, box, &b);
+    b.angular_velocity = fsi_v3(6, (fsi_real)0.3, 9);
+    for (k = 0; k < 20; k++) {
+        const fsi_vec3 l = fsi_m3_mul_v3(fsi_body_world_tensor(b.pose.orientation, b.inertia), b.angular_velocity);
+        before[0] = (double)l.x;
+        before[1] = (double)l.y;
+        before[2] = (double)l.z;
+        if (!CHECK(fsi_shell_step(s, (fsi_real)0.05) == FSI_OK)) break;
+        CHECK_NEAR(fsi_v3_norm(b.angular_impulse), 0, TOL(1e-9, 1e-4));
+        CHECK_NEAR(fsi_v3_norm(fsi_v3_sub(b.new_angular_velocity, b.angular_velocity)), 0, TOL(1e-7, 1e-3));
+        fsi_body_integrate(&b, (fsi_real)0.05);
+        {
+            const fsi_vec3 now = fsi_m3_mul_v3(fsi_body_world_tensor(b.pose.orientation, b.inertia), b.angular_velocity);
+            after[0] = (double)now.x;
+            after[1] = (double)now.y;
+            after[2] = (double)now.z;
+        }
+    }
+    for (k = 0; k < 3; k++) CHECK_NEAR(after[k], before[k], TOL(1e-8, 1e-4));
+    b.angular_velocity = fsi_v3(0, 0, 0);
+    b.pose.orientation = fsi_quat_from_rotation_vector(fsi_v3(0, (fsi_real)0.4, 0));
+    CHECK(fsi_shell_step(s, (fsi_real)0.05) == FSI_OK);
+    CHECK_NEAR(fsi_v3_norm(fsi_quat_rotation_vector(fsi_quat_mul(b.end.orientation, fsi_quat_conj(b.pose.orientation)))), 0, TOL(1e-6, 1e-3));
+    fsi_shell_destroy(s);
+    fsi_mesh_destroy(box);
+}
+
+int main(int argc, char **argv)
+{
+    TEST_BEGIN(argc, argv);
+    RUN(test_a_sheet_bears_the_weight_of_a_body);
+    RUN(test_free_bodies_keep_their_spin);
+    return TEST_END();
+}
