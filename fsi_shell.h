@@ -2923,10 +2923,10 @@ static double fsi__sh_rub_energy(const fsi__sh_step *w, const fsi__sh_rub *r, co
     return fsi_friction_energy(&r->friction, at, was, w->slip, g, h);
 }
 
-/* A spring, 1/2 k (|r| - l)^2, r = x - y, and its damper, c/(2 h) (|r| - |r0|)^2, as one: k' = k + c/h, l' = (k l + c |r0| / h) / k'. */
+/* A spring, 1/2 k (|r| - l)^2, r = x - y, and its damper, c/(2 dt) (|r| - |r0|)^2, as one: k' = k + c/dt, l' = (k l + c |r0| / dt) / k'. */
 static double fsi__sh_pull(const fsi__sh_step *w, const fsi__sh_spring *s, const double *x, const double *y, double *g, double *h)
 {
-    const double c = (double)s->desc.damping / w->h, k = (double)s->desc.stiffness + c, l = ((double)s->desc.stiffness * (double)s->desc.rest_length + c * s->length_before) / k;
+    const double c = (double)s->desc.damping / w->dt, k = (double)s->desc.stiffness + c, l = ((double)s->desc.stiffness * (double)s->desc.rest_length + c * s->length_before) / k;
     double r[3], n[3], d, across;
     int a, b;
     fsi__sh_sub(x, y, r);
@@ -3196,7 +3196,7 @@ static void fsi__sh_try(fsi__sh_step *w, double t)
     fsi__sh_spread_bodies(m, &m->trial);
 }
 
-/* Share of (x - x0)' (alpha M + beta K) (x - x0) / (2 h): its product goes to damping_product. */
+/* h/2 v' (alpha M + beta K) v, v = (q - base) / h: its product with v goes to damping_product. */
 static double fsi__sh_damp(fsi__sh_step *w, const double *q)
 {
     fsi__sh_impl *m = w->m;
@@ -3206,7 +3206,7 @@ static double fsi__sh_damp(fsi__sh_step *w, const double *q)
     if (!m->damps) return 0;
     k = m->elastic->matrix;
     k.value = m->damping;
-    for (i = 0; i < 3 * (size_t)m->first_body; i++) m->scratch[i] = q[i] - m->start_q[i];
+    for (i = 0; i < 3 * (size_t)m->first_body; i++) m->scratch[i] = q[i] - m->base[i];
     fsi_csr_multiply(m->context, &k, m->scratch, m->damping_product);
     for (i = 0; i < 3 * (size_t)m->first_body; i++) {
         m->damping_product[i] /= w->h;
@@ -3956,7 +3956,7 @@ static fsi_status fsi__sh_substep(fsi__sh_step *w, double s)
     for (i = 0; i < m->springs; i++) if (m->spring[i].used) m->spring[i].length_before = fsi__sh_apart(m->now.x + 3 * (size_t)m->spring[i].desc.vertex, m->now.x + 3 * (size_t)fsi__sh_spring_end(m, &m->spring[i]));
     m->list_holds = m->pattern_holds = 0;
     w->kappa = fsi__sh_base_stiffness(m, w->settle ? 0.01 : w->dt) * m->next.stiffness;
-    w->slip = (double)m->settings.friction_speed * w->h;
+    w->slip = (double)m->settings.friction_speed * w->dt;
     status = fsi__sh_make_damping(w);
     for (i = 0; i < (w->settle ? 1 : m->settings.friction_iterations) && status == FSI_OK; i++) {
         status = fsi__sh_lag_friction(w);

@@ -150,10 +150,63 @@ static void test_free_bodies_keep_their_spin(void)
     fsi_mesh_destroy(box);
 }
 
+/* Drag as through a thick medium: v = exp(-alpha t), with the integrator of second order within its error. */
+static void test_damping_is_what_was_asked_for_in_both_integrators(void)
+{
+    static const fsi_shell_integrator integrator[2] = { FSI_SHELL_BACKWARD_EULER, FSI_SHELL_BDF2 };
+    int i, k;
+    for (i = 0; i < 2; i++) {
+        fsi_shell_material m = fsi_shell_default_material();
+        fsi_shell_desc d = fsi_shell_default_desc();
+        fsi_shell *s;
+        d.gravity = fsi_v3(0, 0, 0);
+        d.integrator = integrator[i];
+        d.tolerance = (fsi_real)1e-8;
+        m.damping_mass = 1;
+        s = make_sheet(NULL, d, &m, 0);
+        if (!s) return;
+        for (k = 0; k < s->vertex_count; k++) s->velocity[k] = fsi_v3(1, 0, 0);
+        for (k = 0; k < 100; k++) fsi_shell_step(s, (fsi_real)0.01);
+        CHECK_NEAR(s->velocity[24].x, exp(-1.0), 0.01);
+        fsi_shell_destroy(s);
+    }
+}
+
+/* A point on a damped spring without stiffness worth naming: v = exp(-c/m t). */
+static void test_springs_damp_alike_in_both_integrators(void)
+{
+    static const fsi_shell_integrator integrator[2] = { FSI_SHELL_BACKWARD_EULER, FSI_SHELL_BDF2 };
+    int i, k;
+    for (i = 0; i < 2; i++) {
+        const fsi_vec3 x = fsi_v3(1, 0, 0);
+        const fsi_real mass = 1;
+        fsi_shell_desc d = fsi_shell_default_desc();
+        fsi_shell_spring_desc p = fsi_shell_default_spring_desc();
+        fsi_shell *s;
+        d.gravity = fsi_v3(0, 0, 0);
+        d.integrator = integrator[i];
+        d.tolerance = (fsi_real)1e-8;
+        d.vertices = &x;
+        d.vertex_count = 1;
+        d.vertex_mass = &mass;
+        if (!CHECK(fsi_shell_create(&s, &d) == FSI_OK)) return;
+        p.vertex = 0;
+        p.stiffness = (fsi_real)1e-9;
+        p.damping = 1;
+        CHECK(fsi_shell_add_spring(s, &p, NULL) == FSI_OK);
+        s->velocity[0] = fsi_v3(1, 0, 0);
+        for (k = 0; k < 100; k++) fsi_shell_step(s, (fsi_real)0.01);
+        CHECK_NEAR(s->velocity[0].x, exp(-1.0), 0.01);
+        fsi_shell_destroy(s);
+    }
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
     RUN(test_a_sheet_bears_the_weight_of_a_body);
     RUN(test_free_bodies_keep_their_spin);
+    RUN(test_damping_is_what_was_asked_for_in_both_integrators);
+    RUN(test_springs_damp_alike_in_both_integrators);
     return TEST_END();
 }
