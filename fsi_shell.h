@@ -4607,6 +4607,7 @@ static void fsi__sh_sum_up(fsi__sh_step *w)
     fsi__sh_impl *m = w->m;
     const fsi__sh_model *p = &m->model;
     fsi_shell_stats *t = &w->stats;
+    const int blows = m->blows;
     int i, a;
     for (i = 0; i < p->vertices; i++) {
         const double *x = m->next.x + 3 * i, *v = m->next.v + 3 * i, mass = p->mass[i];
@@ -4620,7 +4621,9 @@ static void fsi__sh_sum_up(fsi__sh_step *w)
             t->angular_momentum[a] += mass * l[a];
         }
     }
+    m->blows = 0; /* what the wind adds to membranes is no energy of theirs */
     t->elastic_energy = fsi__sh_elements(w, m->now.q, FSI__SH_VALUE);
+    m->blows = blows;
     t->contact_energy = 0;
     for (i = 0; i < m->springs; i++) if (m->spring[i].used) t->elastic_energy += fsi__sh_spring_energy(m, &m->spring[i], m->now.x);
     if (m->contact) {

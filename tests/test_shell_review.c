@@ -201,6 +201,24 @@ static void test_springs_damp_alike_in_both_integrators(void)
     }
 }
 
+/* A flat sheet in the wind is not strained. */
+static void test_wind_is_no_elastic_energy(void)
+{
+    fsi_shell_material m = fsi_shell_default_material();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_shell *s;
+    int k;
+    d.gravity = fsi_v3(0, 0, 0);
+    d.air_density = (fsi_real)1.2;
+    d.wind = fsi_v3(0, 0, 10);
+    s = make_sheet(NULL, d, &m, 0);
+    if (!s) return;
+    for (k = 0; k < s->vertex_count; k++) s->pinned[k] = 1;
+    CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_OK);
+    CHECK_NEAR(s->stats.elastic_energy, 0, TOL(1e-9, 1e-6));
+    fsi_shell_destroy(s);
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -208,5 +226,6 @@ int main(int argc, char **argv)
     RUN(test_free_bodies_keep_their_spin);
     RUN(test_damping_is_what_was_asked_for_in_both_integrators);
     RUN(test_springs_damp_alike_in_both_integrators);
+    RUN(test_wind_is_no_elastic_energy);
     return TEST_END();
 }
