@@ -268,7 +268,7 @@ FSI_API fsi_status fsi_shell_spring_force(const fsi_shell *s, int id, fsi_vec3 *
 
 /* ---- >>looking at it ------------------------------------------------------------------------------------------- */
 
-/* Pairs of an edge and a triangle that pass through each other, its own and obstacles', by exact arithmetic on `position`: 0 as long as contact is on (which
+/* Pairs of an edge and a triangle (2D: of edges) that pass through each other, its own and obstacles', by exact arithmetic on `position`: 0 as long as contact is on (which
    it must be for this). What the solver does to keep them apart is not asked. -1: no memory. */
 FSI_API int fsi_shell_count_intersections(fsi_shell *s);
 
@@ -2717,26 +2717,35 @@ static int fsi__sh_crosses(const double *p, const double *q, const double *a, co
     return (s >= 0 && t >= 0 && u >= 0) || (s <= 0 && t <= 0 && u <= 0);
 }
 
-/* Edges of f through faces of g. */
+/* Edges pq and ab in the plane: as if ab were a wall, from z = 0 to 1. */
+static int fsi__sh_crosses_flat(const double *p, const double *q, const double *a, const double *b)
+{
+    const double up[3] = { a[0], a[1], 1 }, above[3] = { p[0], p[1], 1 };
+    return fsi__sh_side_of(a, b, up, p) * fsi__sh_side_of(a, b, up, q) < 0 && fsi__sh_side_of(p, q, above, a) * fsi__sh_side_of(p, q, above, b) < 0;
+}
+
+/* Edges of f through faces of g, in the plane through its edges. */
 static fsi_status fsi__sh_count_crossings(fsi__sh_impl *m, const double *x, const fsi__sh_features *f, const fsi__sh_features *g, int *count, int first[5])
 {
+    const int flat = m->model.dim == 2, type = flat ? FSI__SH_EDGES : FSI__SH_FACES;
     fsi__sh_meeting t;
     fsi_status status;
-    int i, k, node[5];
-    if (!f->tree[FSI__SH_EDGES] || !g->tree[FSI__SH_FACES]) return FSI_OK;
+    int i, k, node[5] = { 0 };
+    if (!f->tree[FSI__SH_EDGES] || !g->tree[type]) return FSI_OK;
     memset(&t, 0, sizeof t);
     t.m = m;
     t.a = f;
     t.b = g;
     t.type_a = FSI__SH_EDGES;
-    t.type_b = FSI__SH_FACES;
+    t.type_b = type;
     t.kind = FSI_POINT_TRIANGLE;
-    status = fsi_pairs_find(m->found, f->tree[FSI__SH_EDGES], g->tree[FSI__SH_FACES], fsi__sh_accept, &t);
+    status = fsi_pairs_find(m->found, f->tree[FSI__SH_EDGES], g->tree[type], fsi__sh_accept, &t);
     if (status != FSI_OK) return status;
     for (k = 0; k < m->found->count; k++) {
         fsi__sh_feature(f, FSI__SH_EDGES, m->found->index[2 * k], node);
-        fsi__sh_feature(g, FSI__SH_FACES, m->found->index[2 * k + 1], node + 2);
-        if (!fsi__sh_crosses(x + 3 * (size_t)node[0], x + 3 * (size_t)node[1], x + 3 * (size_t)node[2], x + 3 * (size_t)node[3], x + 3 * (size_t)node[4])) continue;
+        fsi__sh_feature(g, type, m->found->index[2 * k + 1], node + 2);
+        if (flat ? !fsi__sh_crosses_flat(x + 3 * (size_t)node[0], x + 3 * (size_t)node[1], x + 3 * (size_t)node[2], x + 3 * (size_t)node[3])
+                 : !fsi__sh_crosses(x + 3 * (size_t)node[0], x + 3 * (size_t)node[1], x + 3 * (size_t)node[2], x + 3 * (size_t)node[3], x + 3 * (size_t)node[4])) continue;
         for (i = 0; i < 5 && *count == 0; i++) first[i] = node[i];
         ++*count;
     }
@@ -2756,7 +2765,7 @@ static fsi_status fsi__sh_crossings(fsi__sh_impl *m, const char *fn, const doubl
     for (i = 0; i < m->obstacles && status == FSI_OK; i++) {
         if (!m->obstacle[i].used) continue;
         status = fsi__sh_count_crossings(m, x, &m->own_features, &m->obstacle[i].features, count, first);
-        if (status == FSI_OK) status = fsi__sh_count_crossings(m, x, &m->obstacle[i].features, &m->own_features, count, first);
+        if (status == FSI_OK && m->model.dim == 3) status = fsi__sh_count_crossings(m, x, &m->obstacle[i].features, &m->own_features, count, first);
     }
     return status;
 }
@@ -2794,6 +2803,7 @@ static fsi_status fsi__sh_check_apart(fsi__sh_impl *m, const char *fn, const dou
     if (count > 0) {
         char e[2][40], t[3][40];
         for (i = 0; i < 5; i++) fsi__sh_name(m, first[i], i < 2 ? e[i] : t[i - 2], 40);
+        if (m->model.dim == 2) return fsi__fail(m->context, FSI_ERROR_MESH, fn, first[0], count, "the edge of vertices %s and %s passes through that of vertices %s and %s (%d such pairs)", e[0], e[1], t[0], t[1], count);
         return fsi__fail(m->context, FSI_ERROR_MESH, fn, first[0], count, "the edge of vertices %s and %s passes through the triangle of vertices %s, %s, %s (%d such pairs)", e[0], e[1], t[0], t[1], t[2], count);
     }
     for (i = 0; i < m->pairs; i++) {

@@ -219,6 +219,28 @@ static void test_wind_is_no_elastic_energy(void)
     fsi_shell_destroy(s);
 }
 
+/* In the plane too, what begins in an intersection is refused, and counted. */
+static void test_segments_that_cross_in_the_plane_are_refused(void)
+{
+    const fsi_vec3 x[4] = { fsi_v3(-1, 0, 0), fsi_v3(1, 0, 0), fsi_v3(0, -1, 0), fsi_v3(0, 1, 0) };
+    const int segment[4] = { 0, 1, 2, 3 };
+    fsi_shell_material m = fsi_shell_default_material();
+    fsi_context c = fsi_default_context();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_shell *s = NULL;
+    d.context = &c;
+    d.dim = 2;
+    d.gravity = fsi_v3(0, -1, 0);
+    d.vertices = x;
+    d.vertex_count = 4;
+    d.segments = segment;
+    d.segment_count = 2;
+    d.materials = &m;
+    d.material_count = 1;
+    CHECK(fsi_shell_create(&s, &d) == FSI_ERROR_MESH);
+    fsi_shell_destroy(s);
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -227,5 +249,6 @@ int main(int argc, char **argv)
     RUN(test_damping_is_what_was_asked_for_in_both_integrators);
     RUN(test_springs_damp_alike_in_both_integrators);
     RUN(test_wind_is_no_elastic_energy);
+    RUN(test_segments_that_cross_in_the_plane_are_refused);
     return TEST_END();
 }
