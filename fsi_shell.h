@@ -2663,7 +2663,7 @@ static void fsi__sh_expand(fsi__sh_expansion *e, double x)
         fsi__sh_two_sum(x, e->part[i], &x, &rest);
         if (rest < 0 || rest > 0) e->part[n++] = rest;
     }
-    e->part[n++] = x;
+    if (x < 0 || x > 0) e->part[n++] = x; /* the last one is the largest: it has the sign of all */
     e->count = n;
 }
 
@@ -2686,7 +2686,7 @@ static int fsi__sh_exact_side(const double *const p[3], const double *d)
             fsi__sh_expand(&e, t[0]);
         }
     }
-    return e.part[e.count - 1] > 0 ? 1 : e.part[e.count - 1] < 0 ? -1 : 0;
+    return e.count == 0 ? 0 : e.part[e.count - 1] > 0 ? 1 : -1;
 }
 
 static int fsi__sh_side_of(const double *a, const double *b, const double *c, const double *d)
