@@ -1505,6 +1505,31 @@ static double fsi__sh_across(const fsi__sh_maker *k, int t, int corner)
     return d[0] * c2 * c2 + 2 * (d[2] + 2 * d[3]) * c2 * s2 + d[1] * s2 * s2;
 }
 
+static int fsi__sh_compare_run(const void *a, const void *b)
+{
+    const fsi__sh_side *p = (const fsi__sh_side *)a, *q = (const fsi__sh_side *)b;
+    return p->lo != q->lo ? (p->lo < q->lo ? -1 : 1) : p->hi < q->hi ? -1 : p->hi > q->hi;
+}
+
+/* Each names an edge of two triangles. */
+static fsi_status fsi__sh_check_folds(const fsi__sh_maker *k)
+{
+    int i;
+    for (i = 0; i < k->desc->crease_count; i++) {
+        const fsi_shell_crease *c = &k->desc->creases[i];
+        const fsi__sh_side *s;
+        fsi__sh_side key;
+        int r = 0;
+        memset(&key, 0, sizeof key);
+        key.lo = c->a < c->b ? c->a : c->b;
+        key.hi = c->a < c->b ? c->b : c->a;
+        s = k->sides > 0 ? (const fsi__sh_side *)bsearch(&key, k->side, (size_t)k->sides, sizeof key, fsi__sh_compare_run) : NULL;
+        if (s) r = k->side_run[3 * s->triangle + s->corner];
+        if (!s || k->run[r + 1] - k->run[r] < 2) return fsi__fail(k->context, FSI_ERROR_ARGUMENT, k->fn, i, c->a, "crease %d: %d-%d is no edge of two triangles", i, c->a, c->b);
+    }
+    return FSI_OK;
+}
+
 /* The crease on the edge from a to b, if any. */
 static const fsi_shell_crease *fsi__sh_crease(const fsi__sh_maker *k, int lo, int hi)
 {
@@ -2041,6 +2066,7 @@ static fsi_status fsi__sh_make_model(fsi__sh_maker *k, fsi__arena *given, fsi__a
     fsi__sh_sort_sides(k);
     fsi__sh_find_rods(k, k->seen);
     status = fsi__sh_check_twins(k);
+    if (status == FSI_OK) status = fsi__sh_check_folds(k);
     if (status != FSI_OK) return status;
     fsi__sh_count_elements(k);
     memset(measure, 0, sizeof measure);

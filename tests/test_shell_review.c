@@ -241,6 +241,37 @@ static void test_segments_that_cross_in_the_plane_are_refused(void)
     fsi_shell_destroy(s);
 }
 
+/* A crease is an edge of two triangles. */
+static void test_creases_that_are_no_folds_are_refused(void)
+{
+    const fsi_vec3 x[4] = { fsi_v3(0, 0, 0), fsi_v3(1, 0, 0), fsi_v3(0, 1, 0), fsi_v3(1, 1, 0) };
+    const int t[6] = { 0, 1, 2, 2, 1, 3 };
+    fsi_shell_material m = fsi_shell_default_material();
+    fsi_context c = fsi_default_context();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_shell_crease r;
+    fsi_shell *s = NULL;
+    d.context = &c;
+    d.vertices = x;
+    d.vertex_count = 4;
+    d.triangles = t;
+    d.triangle_count = 2;
+    d.materials = &m;
+    d.material_count = 1;
+    d.creases = &r;
+    d.crease_count = 1;
+    r.angle = (fsi_real)0.5;
+    r.stiffness = 1;
+    r.a = 2;
+    r.b = 1;
+    CHECK(fsi_shell_create(&s, &d) == FSI_OK);
+    fsi_shell_destroy(s);
+    r.b = 0; /* an edge of one */
+    CHECK(fsi_shell_create(&s, &d) == FSI_ERROR_ARGUMENT);
+    r.b = 99;
+    CHECK(fsi_shell_create(&s, &d) == FSI_ERROR_ARGUMENT);
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -250,5 +281,6 @@ int main(int argc, char **argv)
     RUN(test_springs_damp_alike_in_both_integrators);
     RUN(test_wind_is_no_elastic_energy);
     RUN(test_segments_that_cross_in_the_plane_are_refused);
+    RUN(test_creases_that_are_no_folds_are_refused);
     return TEST_END();
 }
