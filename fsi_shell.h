@@ -3661,14 +3661,18 @@ static fsi_status fsi__sh_resize(fsi__sh_impl *m, const char *fn)
         fsi__sh_impl trial = *m; /* measuring writes NULL to the pointers of a copy */
         fsi__sh_lay_places(&trial, &measure);
     }
-    if (!fsi__arena_reserve(m->context, &fresh, measure.used)) {
+    if (measure.used <= m->work.size) { /* fewer than before: what is there will do */
+        fresh = m->work;
+        fresh.used = 0;
+    } else if (!fsi__arena_reserve(m->context, &fresh, measure.used)) {
         m->nodes = nodes;
         m->points = points;
         m->first_anchor = anchor;
         return fsi__fail(m->context, FSI_ERROR_MEMORY, fn, -1, (double)measure.used, "no memory for %d points", points);
     }
-    fsi__arena_free(m->context, &m->work);
+    if (fresh.base != m->work.base) fsi__arena_free(m->context, &m->work);
     m->work = fresh;
+    memset(m->work.base, 0, m->work.size);
     fsi__sh_lay_places(m, &m->work);
     m->total.start = NULL;
     m->list_holds = m->pattern_holds = 0;

@@ -272,6 +272,29 @@ static void test_creases_that_are_no_folds_are_refused(void)
     CHECK(fsi_shell_create(&s, &d) == FSI_ERROR_ARGUMENT);
 }
 
+/* Taking an obstacle away needs no memory. */
+static void test_obstacles_go_without_memory(void)
+{
+    fsi_context c = fsi_default_context();
+    fsi_shell_material m = fsi_shell_default_material();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_mesh *box = make_box(fsi_v3(0, 0, 1), 0.1, 0.1, 0.1);
+    fsi_body b = make_body(fsi_v3(0, 0, 1));
+    fsi_shell *s;
+    int id;
+    test_fail_allocator(&c, 0);
+    s = make_sheet(&c, d, &m, 0);
+    if (!box || !s) return;
+    id = add_obstacle(s, box, &b);
+    test_fail_allocator(&c, 1);
+    CHECK(fsi_shell_remove_obstacle(s, id) == FSI_OK);
+    test_fail_allocator(&c, 0);
+    CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_OK);
+    fsi_shell_destroy(s);
+    fsi_mesh_destroy(box);
+    CHECK(test_live_bytes() == 0);
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -282,5 +305,6 @@ int main(int argc, char **argv)
     RUN(test_wind_is_no_elastic_energy);
     RUN(test_segments_that_cross_in_the_plane_are_refused);
     RUN(test_creases_that_are_no_folds_are_refused);
+    RUN(test_obstacles_go_without_memory);
     return TEST_END();
 }
