@@ -3908,6 +3908,45 @@ static double fsi__sh_min_gap(const fsi__sh_impl *m, const double *x)
     return least;
 }
 
+/* A place on an obstacle: `local` in the axes of its body, at share s of the step, or barycentric weights on a face of its mesh, whose points are
+   at x, and the distance along its normal. */
+static void fsi__sh_place_attached(const fsi__sh_impl *m, int obstacle, int face, const double *local, fsi_real s, const double *x, double *out)
+{
+    const fsi__sh_obstacle *o = &m->obstacle[obstacle];
+    const double *p[3];
+    double u[3], v[3], n[3], l;
+    int k, a;
+    if (o->desc.body) {
+        fsi__sh_from(fsi_pose_point(fsi_body_pose_at(o->desc.body, s), fsi__sh_to(local)), out);
+        return;
+    }
+    for (k = 0; k < 3; k++) p[k] = x + 3 * (size_t)(o->features.first + o->desc.mesh->faces[o->desc.mesh->corners * face + (k < o->desc.mesh->corners ? k : 0)]);
+    fsi__sh_sub(p[1], p[0], u);
+    fsi__sh_sub(p[2], p[0], v);
+    if (o->desc.mesh->corners == 3) fsi__sh_cross(u, v, n);
+    else {
+        n[0] = -u[1];
+        n[1] = u[0];
+        n[2] = 0;
+    }
+    l = sqrt(fsi__sh_dot(n, n));
+    for (a = 0; a < 3; a++) out[a] = p[0][a] + local[0] * u[a] + (o->desc.mesh->corners == 3 ? local[1] * v[a] : 0) + (l > 0 ? local[2] * n[a] / l : 0);
+}
+
+/* A vertex that is attached to a body goes on its arc; what was between them at the beginning of the step, straight. */
+static void fsi__sh_guide_attached(fsi__sh_impl *m, double s)
+{
+    int i, a;
+    for (i = 0; i < m->attachments && s < 1; i++) {
+        const fsi__sh_attachment *t = &m->attachment[i];
+        double from[3], now[3];
+        if (!m->obstacle[t->obstacle].desc.body) continue;
+        fsi__sh_place_attached(m, t->obstacle, t->face, t->local, 0, NULL, from);
+        fsi__sh_place_attached(m, t->obstacle, t->face, t->local, (fsi_real)s, NULL, now);
+        for (a = 0; a < 3; a++) m->end_q[3 * t->vertex + a] = now[a] + (1 - s) * (m->pin_from[3 * t->vertex + a] - from[a]);
+    }
+}
+
 /* What is held in this substep, and where it goes: pins to their targets, twists to what was written. */
 static void fsi__sh_mark_fixed(fsi__sh_step *w, double s)
 {
@@ -3922,8 +3961,9 @@ static void fsi__sh_mark_fixed(fsi__sh_step *w, double s)
         if (!m->held[i]) continue;
         m->fixed[3 * i + a] = 1;
         m->end_q[3 * i + a] = m->pin_from[3 * i + a] + s * (m->pin_to[3 * i + a] - m->pin_from[3 * i + a]);
-        if (m->end_q[3 * i + a] < m->start_q[3 * i + a] || m->end_q[3 * i + a] > m->start_q[3 * i + a]) w->remaining = 1;
     }
+    fsi__sh_guide_attached(m, s);
+    for (i = 0; i < 3 * p->vertices; i++) if (m->end_q[i] < m->start_q[i] || m->end_q[i] > m->start_q[i]) w->remaining = 1;
     for (i = 0; i < p->twists; i++) {
         const int k = 3 * (p->vertices + i), segment = p->twist_of[i];
         m->fixed[k + 1] = m->fixed[k + 2] = 1;
@@ -4013,30 +4053,6 @@ static fsi_status fsi__sh_substep(fsi__sh_step *w, double s)
 
 /* ---- >>attachments and springs implementation -------------------------------------------------------------------- */
 
-/* A place on an obstacle: `local` in the axes of its body, or barycentric weights on a face of its mesh and the distance along its normal. */
-static void fsi__sh_place_attached(const fsi__sh_impl *m, int obstacle, int face, const double *local, const double *x, double *out)
-{
-    const fsi__sh_obstacle *o = &m->obstacle[obstacle];
-    const double *p[3];
-    double u[3], v[3], n[3], l;
-    int k, a;
-    if (o->desc.body) {
-        fsi__sh_from(fsi_pose_point(o->desc.body->end, fsi__sh_to(local)), out);
-        return;
-    }
-    for (k = 0; k < 3; k++) p[k] = x + 3 * (size_t)(o->features.first + o->desc.mesh->faces[o->desc.mesh->corners * face + (k < o->desc.mesh->corners ? k : 0)]);
-    fsi__sh_sub(p[1], p[0], u);
-    fsi__sh_sub(p[2], p[0], v);
-    if (o->desc.mesh->corners == 3) fsi__sh_cross(u, v, n);
-    else {
-        n[0] = -u[1];
-        n[1] = u[0];
-        n[2] = 0;
-    }
-    l = sqrt(fsi__sh_dot(n, n));
-    for (a = 0; a < 3; a++) out[a] = p[0][a] + local[0] * u[a] + (o->desc.mesh->corners == 3 ? local[1] * v[a] : 0) + (l > 0 ? local[2] * n[a] / l : 0);
-}
-
 static void fsi__sh_fix_to(const fsi__sh_impl *m, int obstacle, fsi_vec3 at, int *face, double *local)
 {
     const fsi__sh_obstacle *o = &m->obstacle[obstacle];
@@ -4057,11 +4073,11 @@ static void fsi__sh_fix_to(const fsi__sh_impl *m, int obstacle, fsi_vec3 at, int
     local[2] = fsi__sh_dot(d, n);
 }
 
-/* Where its far end goes. */
-static void fsi__sh_place_anchor(const fsi__sh_impl *m, const fsi__sh_spring *s, const double *x, double *out)
+/* Where its far end is at a share of the step. */
+static void fsi__sh_place_anchor(const fsi__sh_impl *m, const fsi__sh_spring *s, fsi_real share, const double *x, double *out)
 {
     if (!s->used || s->desc.other >= 0 || s->desc.obstacle < 0) memcpy(out, s->stand, 3 * sizeof *out);
-    else fsi__sh_place_attached(m, s->desc.obstacle, s->face, s->local, x, out);
+    else fsi__sh_place_attached(m, s->desc.obstacle, s->face, s->local, share, x, out);
 }
 
 /* Everything where it stands: vertices by the state, the rest where the last step left it. */
@@ -4335,11 +4351,11 @@ static fsi_status fsi__sh_read_obstacles(fsi__sh_impl *m, const char *fn)
         for (i = 0; i < 3 * ob->features.count[0]; i++) if (!fsi_is_finite(m->go_x[3 * (size_t)ob->features.first + (size_t)i])) return fsi__fail(m->context, FSI_ERROR_NAN, fn, o, 0, "obstacle %d is not where numbers are finite", o);
     }
     for (i = 0; i < m->bodies; i++) fsi__sh_read_body(&m->body[i]);
-    for (i = 0; i < m->springs; i++) fsi__sh_place_anchor(m, &m->spring[i], m->go_x, m->go_x + 3 * (size_t)(m->first_anchor + i));
+    for (i = 0; i < m->springs; i++) fsi__sh_place_anchor(m, &m->spring[i], 1, m->go_x, m->go_x + 3 * (size_t)(m->first_anchor + i));
     for (i = 0; i < m->attachments; i++) {
         const fsi__sh_attachment *t = &m->attachment[i];
         m->held[t->vertex] = 1;
-        fsi__sh_place_attached(m, t->obstacle, t->face, t->local, m->go_x, m->pin_to + 3 * (size_t)t->vertex);
+        fsi__sh_place_attached(m, t->obstacle, t->face, t->local, 1, m->go_x, m->pin_to + 3 * (size_t)t->vertex);
         for (a = 0; a < 3; a++) m->pin_from[3 * t->vertex + a] = m->next.x[3 * t->vertex + a];
     }
     return FSI_OK;

@@ -295,6 +295,30 @@ static void test_obstacles_go_without_memory(void)
     CHECK(test_live_bytes() == 0);
 }
 
+/* A vertex that is attached to a body goes with it on its arc, in substeps as in one. */
+static void test_attached_vertices_go_on_arcs(void)
+{
+    fsi_shell_material m = fsi_shell_default_material();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_mesh *box = make_box(fsi_v3((fsi_real)-1.5, 0, (fsi_real)0.2), 0.9, 0.4, 0.1);
+    fsi_body b = fsi_default_body();
+    fsi_shell *s;
+    int k;
+    fsi_vec3 local;
+    d.substeps = 10;
+    b.pose.position = b.end.position = fsi_v3((fsi_real)-1.5, 0, (fsi_real)0.2);
+    s = make_sheet(NULL, d, &m, 0.2);
+    if (!box || !s) return;
+    add_obstacle(s, box, &b);
+    for (k = 0; k < SIDE; k++) CHECK(fsi_shell_attach(s, SIDE * k, 0) == FSI_OK);
+    local = fsi_pose_local(b.pose, s->position[0]);
+    b.end.orientation = fsi_quat_from_rotation_vector(fsi_v3(0, 0, (fsi_real)1.5));
+    CHECK(fsi_shell_step(s, (fsi_real)0.5) == FSI_OK);
+    CHECK_NEAR(fsi_v3_norm(fsi_v3_sub(fsi_pose_point(b.end, local), s->position[0])), 0, TOL(1e-9, 1e-5));
+    fsi_shell_destroy(s);
+    fsi_mesh_destroy(box);
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -306,5 +330,6 @@ int main(int argc, char **argv)
     RUN(test_segments_that_cross_in_the_plane_are_refused);
     RUN(test_creases_that_are_no_folds_are_refused);
     RUN(test_obstacles_go_without_memory);
+    RUN(test_attached_vertices_go_on_arcs);
     return TEST_END();
 }
