@@ -4292,6 +4292,7 @@ FSI_API fsi_status fsi_shell_teleport_obstacle(fsi_shell *s, int id)
 {
     fsi__sh_impl *m = fsi__sh_of(s);
     fsi__sh_obstacle *o;
+    int i;
     if (!m) return FSI_ERROR_COOKIE;
     o = fsi__sh_obstacle_of(m, "fsi_shell_teleport_obstacle", id);
     if (!o) return FSI_ERROR_ARGUMENT;
@@ -4300,6 +4301,8 @@ FSI_API fsi_status fsi_shell_teleport_obstacle(fsi_shell *s, int id)
         fsi__sh_from(o->desc.body->pose.position, m->body[o->body].left_center);
         m->body[o->body].left_turn = o->desc.body->pose.orientation;
     }
+    fsi__sh_fill_points(m);
+    for (i = 0; i < m->springs; i++) if (m->spring[i].used && m->spring[i].desc.other < 0 && m->spring[i].desc.obstacle == id) fsi__sh_place_anchor(m, &m->spring[i], 0, m->was_x, m->spring[i].stand);
     fsi__sh_fill_points(m);
     m->teleported = 1;
     return FSI_OK;

@@ -319,6 +319,50 @@ static void test_attached_vertices_go_on_arcs(void)
     fsi_mesh_destroy(box);
 }
 
+/* The damper of a spring on a moving obstacle after load goes on as it did without. */
+static void test_spring_ends_are_where_they_were_after_load(void)
+{
+    fsi_shell_material m = fsi_shell_default_material();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_shell_spring_desc p = fsi_shell_default_spring_desc();
+    fsi_mesh *box = make_box(fsi_v3(0, 0, 1), 0.1, 0.1, 0.1);
+    fsi_body b = fsi_default_body();
+    fsi_shell *s;
+    uint64_t hash[2];
+    size_t size = 0;
+    void *saved = NULL;
+    int run, k;
+    b.pose.position = b.end.position = fsi_v3(0, 0, 1);
+    s = make_sheet(NULL, d, &m, 0);
+    if (!box || !s) return;
+    p.vertex = 24;
+    p.obstacle = add_obstacle(s, box, &b);
+    p.anchor = fsi_v3(0, 0, (fsi_real)0.9);
+    p.damping = 50;
+    CHECK(fsi_shell_add_spring(s, &p, NULL) == FSI_OK);
+    for (run = 0; run < 2; run++) {
+        for (k = run ? 5 : 0; k < 10; k++) {
+            if (run && k == 5) {
+                b.pose.position = b.end.position = fsi_v3((fsi_real)(0.05 * 5), 0, 1);
+                CHECK(fsi_shell_load(s, saved, size) == FSI_OK);
+            }
+            if (!run && k == 5) {
+                CHECK(fsi_shell_save(s, NULL, 0, &size) == FSI_OK);
+                saved = malloc(size);
+                CHECK(saved && fsi_shell_save(s, saved, size, &size) == FSI_OK);
+            }
+            b.end.position = fsi_v3((fsi_real)(0.05 * (k + 1)), 0, 1);
+            CHECK(fsi_shell_step(s, (fsi_real)0.02) == FSI_OK);
+            b.pose = b.end;
+        }
+        hash[run] = fsi_shell_hash(s);
+    }
+    CHECK(hash[0] == hash[1]);
+    free(saved);
+    fsi_shell_destroy(s);
+    fsi_mesh_destroy(box);
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -331,5 +375,6 @@ int main(int argc, char **argv)
     RUN(test_creases_that_are_no_folds_are_refused);
     RUN(test_obstacles_go_without_memory);
     RUN(test_attached_vertices_go_on_arcs);
+    RUN(test_spring_ends_are_where_they_were_after_load);
     return TEST_END();
 }
