@@ -2089,7 +2089,7 @@ typedef struct fsi__sh_state {
     fsi__shell_frame *frame;      /* segments: carried along without turning */
     double *twist;                /* JOINTs: angle between the frames of its segments */
     double dt_before;             /* 0: there is no step before */
-    double stiffness;             /* of contacts, times the base stiffness */
+    double stiffness;             /* kappa of contacts [m^2/s^2]; 0: there were none */
     double time;
 } fsi__sh_state;
 
@@ -3734,17 +3734,18 @@ static fsi_status fsi__sh_list_close(fsi__sh_impl *m, const char *fn)
 
 /* ---- >>stepping ------------------------------------------------------------------------------------------------- */
 
-/* How hard contacts push at first: a pair of mass m at half the range accelerates by some 5 max(range / dt^2, 10 m/s^2). What the last step needed is
-   kept in state.stiffness, a factor on that. */
-static double fsi__sh_base_stiffness(const fsi__sh_impl *m, double dt)
+/* How hard contacts push at first: a pair of mass m at half the range accelerates by some 5 max(range / dt^2, 10 m/s^2). Then what they need, which
+   state.stiffness keeps: it does not jump with dt, as that would throw apart what rests. */
+static double fsi__sh_base_stiffness(const fsi__sh_step *w)
 {
-    const double a = m->range / (dt * dt);
-    return 5 * m->range * (a > 10 ? a : 10);
+    const double range = w->m->range, dt = w->settle ? 0.01 : w->dt, a = range / (dt * dt);
+    return 5 * range * (a > 10 ? a : 10);
 }
 
 static void fsi__sh_adapt_stiffness(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
+    const double base = fsi__sh_base_stiffness(w), least = base < w->kappa ? base : w->kappa;
     double sum = 0, square = 0, want;
     int i;
     for (i = 0; i < m->actives; i++) {
@@ -3752,10 +3753,11 @@ static void fsi__sh_adapt_stiffness(fsi__sh_step *w)
         sum += a;
         square += a * a;
     }
-    want = sum > 0 ? square / sum * m->range / fsi__sh_base_stiffness(m, w->dt) : 1;
-    if (want < m->next.stiffness / 2) want = m->next.stiffness / 2;
-    if (want > m->next.stiffness * 4) want = m->next.stiffness * 4;
-    m->next.stiffness = want < 1 ? 1 : want > 1e9 ? 1e9 : want;
+    want = sum > 0 ? square / sum * m->range : 0;
+    if (want < w->kappa / 2) want = w->kappa / 2;
+    if (want > w->kappa * 4) want = w->kappa * 4;
+    if (want < least) want = least;
+    m->next.stiffness = sum > 0 ? (want > 1e9 * base ? 1e9 * base : want) : 0;
 }
 
 /* Where what is prescribed is at share s of the step. */
@@ -4035,7 +4037,7 @@ static fsi_status fsi__sh_substep(fsi__sh_step *w, double s)
     fsi__sh_lag_wind(w);
     for (i = 0; i < m->springs; i++) if (m->spring[i].used) m->spring[i].length_before = fsi__sh_apart(m->now.x + 3 * (size_t)m->spring[i].desc.vertex, m->now.x + 3 * (size_t)fsi__sh_spring_end(m, &m->spring[i]));
     m->list_holds = m->pattern_holds = 0;
-    w->kappa = fsi__sh_base_stiffness(m, w->settle ? 0.01 : w->dt) * m->next.stiffness;
+    w->kappa = m->next.stiffness > 0 ? m->next.stiffness : fsi__sh_base_stiffness(w);
     w->slip = (double)m->settings.friction_speed * w->dt;
     status = fsi__sh_make_damping(w);
     for (i = 0; i < (w->settle ? 1 : m->settings.friction_iterations) && status == FSI_OK; i++) {
@@ -5115,7 +5117,6 @@ static void fsi__sh_start_state(fsi_shell *s, fsi__sh_impl *m, fsi__sh_maker *k)
         fsi__sh_gather(m->state.x, p->node + p->start[p->first[FSI__SH_JOINT] + i], 3, x);
         m->state.twist[i] = fsi__shell_joint_twist(f, p->joint[i].rest_twist, x);
     }
-    m->state.stiffness = 1;
 }
 
 /* All that can fail. */

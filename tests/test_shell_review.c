@@ -363,6 +363,28 @@ static void test_spring_ends_are_where_they_were_after_load(void)
     fsi_mesh_destroy(box);
 }
 
+/* A cloth that rests goes on resting when the step gets shorter. */
+static void test_what_rests_stays_at_rest_in_shorter_steps(void)
+{
+    fsi_shell_material m = fsi_shell_preset(FSI_SHELL_COTTON);
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_mesh *box = make_box(fsi_v3(0, 0, -1), 2, 2, 1);
+    fsi_shell *s;
+    double fastest = 0;
+    int k, i;
+    s = make_sheet(NULL, d, &m, 0.03);
+    if (!box || !s) return;
+    add_obstacle(s, box, NULL);
+    for (k = 0; k < 200; k++) CHECK(fsi_shell_step(s, (fsi_real)0.02) == FSI_OK);
+    for (k = 0; k < 20; k++) {
+        CHECK(fsi_shell_step(s, (fsi_real)0.001) == FSI_OK);
+        for (i = 0; i < s->vertex_count; i++) if ((double)fsi_v3_norm(s->velocity[i]) > fastest) fastest = (double)fsi_v3_norm(s->velocity[i]);
+    }
+    CHECK_NEAR(fastest, 0, 0.05);
+    fsi_shell_destroy(s);
+    fsi_mesh_destroy(box);
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -376,5 +398,6 @@ int main(int argc, char **argv)
     RUN(test_obstacles_go_without_memory);
     RUN(test_attached_vertices_go_on_arcs);
     RUN(test_spring_ends_are_where_they_were_after_load);
+    RUN(test_what_rests_stays_at_rest_in_shorter_steps);
     return TEST_END();
 }
