@@ -4387,7 +4387,6 @@ static void fsi__sh_publish_obstacle(fsi__sh_step *w, fsi__sh_obstacle *o)
     for (i = 0; o->desc.vertex_force && i < o->features.count[0]; i++) o->desc.vertex_force[o->desc.mesh->vertex_source[i]] = fsi__sh_to(m->felt + first + 3 * (size_t)i);
     if (o->desc.body && o->body < 0) {
         fsi_body *b = o->desc.body;
-        fsi_body_begin_step(b, (fsi_real)w->dt);
         for (i = 0; i < o->features.count[0]; i++) {
             double j[3];
             for (a = 0; a < 3; a++) j[a] = m->felt[first + 3 * (size_t)i + (size_t)a] * w->dt;
@@ -4715,6 +4714,7 @@ static void fsi__sh_publish(fsi_shell *s, fsi__sh_step *w)
         if (!s->pinned[i]) s->target[i] = s->position[i];
     }
     for (i = 0; i < s->segment_count; i++) if (m->model.twist_node[i] >= 0 && !s->twist_held[i]) s->twist[i] = (fsi_real)m->state.x[3 * m->model.twist_node[i]];
+    for (o = 0; o < m->obstacles; o++) if (m->obstacle[o].used && m->obstacle[o].desc.body) fsi_body_begin_step(m->obstacle[o].desc.body, (fsi_real)w->dt);
     for (o = 0; o < m->obstacles; o++) if (m->obstacle[o].used) fsi__sh_publish_obstacle(w, &m->obstacle[o]);
     for (i = 0; i < m->bodies; i++) fsi__sh_publish_body(w, &m->body[i]);
     for (i = 0; i < m->springs; i++) {

@@ -385,6 +385,28 @@ static void test_what_rests_stays_at_rest_in_shorter_steps(void)
     fsi_mesh_destroy(box);
 }
 
+/* A body feels all of its obstacles. */
+static void test_prescribed_bodies_feel_all_their_obstacles(void)
+{
+    fsi_shell_material m = fsi_shell_default_material();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_mesh *one = make_box(fsi_v3((fsi_real)-0.25, 0, -1), 0.2, 2, 1), *two = make_box(fsi_v3((fsi_real)0.25, 0, -1), 0.2, 2, 1);
+    fsi_body b = fsi_default_body();
+    fsi_vec3 f[2];
+    fsi_shell *s = make_sheet(NULL, d, &m, 0.03);
+    int k;
+    if (!one || !two || !s) return;
+    add_obstacle(s, one, &b);
+    add_obstacle(s, two, &b);
+    for (k = 0; k < 20; k++) CHECK(fsi_shell_step(s, (fsi_real)0.02) == FSI_OK);
+    for (k = 0; k < 2; k++) CHECK(fsi_shell_obstacle_reaction(s, k, &f[k], NULL) == FSI_OK);
+    CHECK(f[0].z < 0 && f[1].z < 0);
+    CHECK_NEAR(b.reaction_force.z, f[0].z + f[1].z, TOL(1e-9, 1e-4));
+    fsi_shell_destroy(s);
+    fsi_mesh_destroy(one);
+    fsi_mesh_destroy(two);
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -399,5 +421,6 @@ int main(int argc, char **argv)
     RUN(test_attached_vertices_go_on_arcs);
     RUN(test_spring_ends_are_where_they_were_after_load);
     RUN(test_what_rests_stays_at_rest_in_shorter_steps);
+    RUN(test_prescribed_bodies_feel_all_their_obstacles);
     return TEST_END();
 }
