@@ -2486,7 +2486,7 @@ static void fsi__sh_make_pair(const fsi__sh_meeting *t, int i, int j, fsi__sh_pa
     const fsi__sh_impl *m = t->m;
     int node[6];
     const int n = fsi__sh_feature(t->a, t->type_a, i, node), k = fsi__sh_feature(t->b, t->type_b, j, node + n);
-    const double ma = fsi__sh_feature_mass(m, node, n), mb = fsi__sh_feature_mass(m, node + n, k), rest = t->obstacle ? 0 : fsi__sh_distance_at_rest(m, t->kind, i, j);
+    const double ma = fsi__sh_feature_mass(m, node, n), mb = fsi__sh_feature_mass(m, node + n, k), rest = t->obstacle || t->a == &m->lone ? 0 : fsi__sh_distance_at_rest(m, t->kind, i, j);
     memset(p, 0, sizeof *p);
     memcpy(p->node, node, (size_t)(n + k) * sizeof *node);
     p->feature[0] = i;
@@ -3616,6 +3616,15 @@ static void fsi__sh_lay_places(fsi__sh_impl *m, fsi__arena *a)
     m->total_start = (int *)fsi__take(a, (size_t)m->nodes + 1, sizeof(int));
 }
 
+/* A feature keeps the clearance of its thickest vertex: so far the boxes of all of them must reach. */
+static void fsi__sh_spread_reach(fsi__sh_impl *m, const int *node, int n)
+{
+    double most = 0;
+    int k;
+    for (k = 0; k < n; k++) if (m->model.clearance[node[k]] > most) most = m->model.clearance[node[k]];
+    for (k = 0; k < n; k++) if (m->reach[node[k]] < m->range / 2 + most) m->reach[node[k]] = m->range / 2 + most;
+}
+
 /* Who owns each point, and where it stands. */
 static void fsi__sh_fill_points(fsi__sh_impl *m)
 {
@@ -3624,6 +3633,8 @@ static void fsi__sh_fill_points(fsi__sh_impl *m)
         m->owner[i] = -1;
         m->reach[i] = m->range / 2 + m->model.clearance[i];
     }
+    for (i = 0; i < m->model.triangles; i++) fsi__sh_spread_reach(m, m->model.triangle + 3 * i, 3);
+    for (i = 0; i < m->model.segments; i++) fsi__sh_spread_reach(m, m->model.segment + 2 * i, 2);
     for (o = 0; o < m->obstacles; o++) {
         const fsi__sh_obstacle *ob = &m->obstacle[o];
         for (k = 0; ob->used && k < ob->features.count[0]; k++) {

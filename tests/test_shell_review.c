@@ -407,6 +407,40 @@ static void test_prescribed_bodies_feel_all_their_obstacles(void)
     fsi_mesh_destroy(two);
 }
 
+/* A triangle keeps the clearance of its thickest corner all over. */
+static void test_clearance_holds_all_over_a_triangle(void)
+{
+    const fsi_vec3 x[5] = { fsi_v3(0, 0, 0), fsi_v3(1, 0, 0), fsi_v3(0, 1, 0), fsi_v3(-1, -1, 0), fsi_v3((fsi_real)1.5, 0, 0) };
+    const int t[3] = { 0, 1, 2 }, segment[2] = { 0, 3 }, of[1] = { 1 };
+    const fsi_real mass[5] = { 0, 0, 0, 0, (fsi_real)0.1 };
+    fsi_shell_material m[2];
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_shell *s;
+    int k;
+    m[0] = m[1] = fsi_shell_default_material();
+    m[1].clearance = (fsi_real)0.1;
+    d.vertices = x;
+    d.vertex_count = 5;
+    d.vertex_mass = mass;
+    d.triangles = t;
+    d.triangle_count = 1;
+    d.segments = segment;
+    d.segment_count = 1;
+    d.segment_material = of;
+    d.materials = m;
+    d.material_count = 2;
+    d.contact_range = (fsi_real)0.02;
+    d.gravity = fsi_v3((fsi_real)-9.81, 0, 0);
+    if (!CHECK(fsi_shell_create(&s, &d) == FSI_OK)) return;
+    for (k = 0; k < 4; k++) s->pinned[k] = 1;
+    for (k = 0; k < 60; k++) {
+        CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_OK);
+        CHECK(s->position[4].x > (fsi_real)1.0999);
+        CHECK(s->stats.degraded == 0);
+    }
+    fsi_shell_destroy(s);
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -422,5 +456,6 @@ int main(int argc, char **argv)
     RUN(test_spring_ends_are_where_they_were_after_load);
     RUN(test_what_rests_stays_at_rest_in_shorter_steps);
     RUN(test_prescribed_bodies_feel_all_their_obstacles);
+    RUN(test_clearance_holds_all_over_a_triangle);
     return TEST_END();
 }
