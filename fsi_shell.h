@@ -2606,7 +2606,7 @@ static fsi_status fsi__sh_find_pairs(fsi__sh_impl *m, const char *fn, const doub
 }
 
 /* A number of every pair: its energy, how far it may go, or how close it is. */
-typedef struct fsi__sh_pair_job { const fsi__sh_impl *m; const double *x, *dx; double kappa; int what; } fsi__sh_pair_job;
+typedef struct fsi__sh_pair_job { const fsi__sh_impl *m; const double *x, *dx; double number; int what; } fsi__sh_pair_job; /* number: kappa; share of a gap to keep */
 enum { FSI__SH_PAIR_ENERGY, FSI__SH_PAIR_SWEEP, FSI__SH_PAIR_PUSH };
 
 static double fsi__sh_pair_number(const fsi__sh_pair_job *job, const fsi__sh_pair *p)
@@ -2614,10 +2614,10 @@ static double fsi__sh_pair_number(const fsi__sh_pair_job *job, const fsi__sh_pai
     const int n = fsi_pair_points(p->contact.kind);
     double x[12], dx[12];
     fsi__sh_gather(job->x, p->node, n, x);
-    if (job->what == FSI__SH_PAIR_ENERGY) return job->kappa * p->mass * fsi_contact_energy(&p->contact, x, NULL, NULL, FSI_HESSIAN_EXACT);
+    if (job->what == FSI__SH_PAIR_ENERGY) return job->number * p->mass * fsi_contact_energy(&p->contact, x, NULL, NULL, FSI_HESSIAN_EXACT);
     if (job->what == FSI__SH_PAIR_PUSH) return fsi_contact_push(&p->contact, x, NULL);
     fsi__sh_gather(job->dx, p->node, n, dx);
-    return fsi_ccd(p->contact.kind, x, dx, p->contact.thickness, 0.1);
+    return fsi_ccd(p->contact.kind, x, dx, p->contact.thickness, job->number);
 }
 
 static void fsi__sh_pair_pass(void *arg, int chunk, int begin, int end)
@@ -2628,23 +2628,23 @@ static void fsi__sh_pair_pass(void *arg, int chunk, int begin, int end)
     for (i = begin; i < end; i++) job->m->pair_number[i] = fsi__sh_pair_number(job, &job->m->pair[i]);
 }
 
-static void fsi__sh_pair_numbers(fsi__sh_impl *m, const double *x, const double *dx, double kappa, int what)
+static void fsi__sh_pair_numbers(fsi__sh_impl *m, const double *x, const double *dx, double number, int what)
 {
     fsi__sh_pair_job job;
     job.m = m;
     job.x = x;
     job.dx = dx;
-    job.kappa = kappa;
+    job.number = number;
     job.what = what;
     fsi__parallel(m->context, m->pairs, 512, fsi__sh_pair_pass, &job);
 }
 
 /* How far from x towards x + dx nothing touches; *pair is what is in the way. */
-static double fsi__sh_sweep(fsi__sh_impl *m, const double *x, const double *dx, int *pair)
+static double fsi__sh_sweep(fsi__sh_impl *m, const double *x, const double *dx, double keep, int *pair)
 {
     double t = 1;
     int i;
-    fsi__sh_pair_numbers(m, x, dx, 0, FSI__SH_PAIR_SWEEP);
+    fsi__sh_pair_numbers(m, x, dx, keep, FSI__SH_PAIR_SWEEP);
     for (i = 0; i < m->pairs; i++) if (m->pair_number[i] < t) {
         t = m->pair_number[i];
         *pair = i;
@@ -3392,25 +3392,43 @@ static double fsi__sh_longest(const fsi__sh_impl *m)
     return sqrt(longest);
 }
 
-/* How far along the direction nothing touches. Points of bodies go on arcs: what is swept are their chords, so the end of each must be reached. */
-static fsi_status fsi__sh_filter(fsi__sh_step *w, double *t)
+/* How much of the straight way to `trial` nothing bars: *t. */
+static fsi_status fsi__sh_clear(fsi__sh_step *w, double keep, double *t)
 {
     fsi__sh_impl *m = w->m;
-    double u;
+    fsi_status status;
     size_t i;
+    for (i = 0; i < 3 * (size_t)m->points; i++) m->dx[i] = m->trial.x[i] - m->now.x[i];
+    status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
+    if (status == FSI_OK) *t = fsi__sh_sweep(m, m->now.x, m->dx, keep, &w->in_the_way);
+    return status;
+}
+
+/* Points of bodies go on arcs, but what is swept are chords: is the one to this trial free? */
+static fsi_status fsi__sh_clear_arcs(fsi__sh_step *w, int *is)
+{
+    double t = 1;
+    fsi_status status = w->m->contact && w->m->bodies > 0 ? fsi__sh_clear(w, 0.05, &t) : FSI_OK;
+    *is = !(t < 1);
+    return status;
+}
+
+/* How far along the direction nothing touches. */
+static fsi_status fsi__sh_filter(fsi__sh_step *w, double *t)
+{
+    fsi_status status;
+    int is = 0;
     *t = 1;
     fsi__sh_try(w, 1);
-    if (!m->contact) return FSI_OK;
-    do {
-        fsi_status status;
-        for (i = 0; i < 3 * (size_t)m->points; i++) m->dx[i] = m->trial.x[i] - m->now.x[i];
-        status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
-        if (status != FSI_OK) return status;
-        u = fsi__sh_sweep(m, m->now.x, m->dx, &w->in_the_way);
-        *t *= u;
+    if (!w->m->contact) return FSI_OK;
+    status = fsi__sh_clear(w, 0.1, t);
+    while (status == FSI_OK && *t < 1 && !is) {
         fsi__sh_try(w, *t);
-    } while (u < 1 && m->bodies > 0 && *t > 0);
-    return FSI_OK;
+        status = fsi__sh_clear_arcs(w, &is);
+        if (!is) *t = *t > 1e-9 ? *t / 2 : 0;
+        if (!(*t > 0)) break;
+    }
+    return status;
 }
 
 static double fsi__sh_slope(const fsi__sh_impl *m)
@@ -3444,24 +3462,30 @@ static void fsi__sh_carry(fsi__sh_impl *m)
     }
 }
 
-/* From `now` along the direction, at most t: less energy, unless something prescribed is still on its way. 0: nothing was found. */
-static int fsi__sh_search(fsi__sh_step *w, double t)
+/* From `now` along the direction, at most t: less energy, unless something prescribed is still on its way. */
+static fsi_status fsi__sh_search(fsi__sh_step *w, double t, int *found)
 {
     fsi__sh_impl *m = w->m;
     const double slope = fsi__sh_slope(m), before = fsi__sh_energy(w, &m->now);
-    int k;
-    for (k = 0; k < 40; k++, t /= 2) {
+    int k, is = 1;
+    *found = 0;
+    for (k = 0; k < 40 && !*found; k++) {
         double after;
+        fsi_status status = FSI_OK;
         fsi__sh_try(w, t);
-        after = fsi__sh_energy(w, &m->trial);
-        if (w->remaining > 0 ? fsi_is_finite(after) : after <= before + 1e-4 * t * slope + 1e-13 * fabs(before)) break;
+        if (k > 0) status = fsi__sh_clear_arcs(w, &is);
+        if (status != FSI_OK) return status;
+        after = is ? fsi__sh_energy(w, &m->trial) : 0;
+        *found = is && (w->remaining > 0 ? fsi_is_finite(after) : after <= before + 1e-4 * t * slope + 1e-13 * fabs(before));
+        if (*found) break;
         w->stats.halvings++;
+        t /= 2;
     }
-    if (k == 40) return 0;
+    if (!*found) return FSI_OK;
     w->remaining *= t < 1 ? 1 - t : 0;
     fsi__sh_swap(m);
     fsi__sh_carry(m);
-    return 1;
+    return FSI_OK;
 }
 
 /* Adds the seconds since the last call to a phase. */
@@ -3511,6 +3535,7 @@ static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int *done)
     fsi__sh_impl *m = w->m;
     double t, longest;
     fsi_status status;
+    int found;
     fsi__sh_lap(w, &w->stats.seconds_other);
     memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
     status = m->contact ? fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx) : FSI_OK;
@@ -3528,9 +3553,10 @@ static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int *done)
     if (status != FSI_OK) return status;
     w->close = !(w->remaining > 0) && w->stats.update < 0.1;
     *done = !(w->remaining > 0) && w->stats.update <= w->tolerance;
-    if (!fsi__sh_search(w, t)) *done = 2;
+    status = fsi__sh_search(w, t, &found);
+    if (!found) *done = 2;
     fsi__sh_lap(w, &w->stats.seconds_search);
-    return FSI_OK;
+    return status;
 }
 
 static fsi_status fsi__sh_newton(fsi__sh_step *w)
