@@ -2651,94 +2651,14 @@ static double fsi__sh_sweep(fsi__sh_impl *m, const double *x, const double *dx, 
     return t;
 }
 
-/* ---- >>crossing --------------------------------------------------------------------------------------------------
-
-   Does an edge pass through a triangle? By signs of volumes, exact: where rounding could decide, all products are kept to the last bit and summed
-   as an expansion, numbers that do not overlap (Dekker 1971; Knuth; Shewchuk 1997). */
-
-static void fsi__sh_two_sum(double a, double b, double *sum, double *rest)
-{
-    const double s = a + b, c = s - a;
-    *rest = (a - (s - c)) + (b - c);
-    *sum = s;
-}
-
-static void fsi__sh_two_product(double a, double b, double *product, double *rest)
-{
-    const double k = 134217729.0, p = a * b, ca = k * a, cb = k * b, ah = ca - (ca - a), bh = cb - (cb - b), al = a - ah, bl = b - bh;
-    *rest = al * bl - (((p - ah * bh) - al * bh) - ah * bl);
-    *product = p;
-}
-
-typedef struct fsi__sh_expansion { int count; double part[200]; } fsi__sh_expansion;
-
-static void fsi__sh_expand(fsi__sh_expansion *e, double x)
-{
-    int i, n = 0;
-    for (i = 0; i < e->count; i++) {
-        double rest;
-        fsi__sh_two_sum(x, e->part[i], &x, &rest);
-        if (rest < 0 || rest > 0) e->part[n++] = rest;
-    }
-    e->part[n++] = x;
-    e->count = n;
-}
-
-/* Sign of det(a - d, b - d, c - d). */
-static int fsi__sh_exact_side(const double *const p[3], const double *d)
-{
-    static const int order[6][3] = { { 0, 1, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 0, 2, 1 }, { 1, 0, 2 }, { 2, 1, 0 } };
-    double v[3][3][2];
-    fsi__sh_expansion e;
-    int i, j, k;
-    e.count = 0;
-    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) fsi__sh_two_sum(p[i][j], -d[j], &v[i][j][0], &v[i][j][1]);
-    for (k = 0; k < 6; k++) for (i = 0; i < 8; i++) {
-        const double a = v[0][order[k][0]][i & 1], b = v[1][order[k][1]][i >> 1 & 1], c = k < 3 ? v[2][order[k][2]][i >> 2] : -v[2][order[k][2]][i >> 2];
-        double ab[2], t[2];
-        fsi__sh_two_product(a, b, &ab[0], &ab[1]);
-        for (j = 0; j < 2; j++) {
-            fsi__sh_two_product(ab[j], c, &t[0], &t[1]);
-            fsi__sh_expand(&e, t[1]);
-            fsi__sh_expand(&e, t[0]);
-        }
-    }
-    return e.part[e.count - 1] > 0 ? 1 : e.part[e.count - 1] < 0 ? -1 : 0;
-}
-
-static int fsi__sh_side_of(const double *a, const double *b, const double *c, const double *d)
-{
-    const double *const p[3] = { a, b, c };
-    double u[3], v[3], w[3], n[3], det, size = 0;
-    int i;
-    fsi__sh_sub(a, d, u);
-    fsi__sh_sub(b, d, v);
-    fsi__sh_sub(c, d, w);
-    fsi__sh_cross(v, w, n);
-    det = fsi__sh_dot(u, n);
-    for (i = 0; i < 3; i++) size += fabs(u[i]) * (fabs(v[(i + 1) % 3] * w[(i + 2) % 3]) + fabs(v[(i + 2) % 3] * w[(i + 1) % 3]));
-    if (det > 1e-14 * size) return 1;
-    if (det < -1e-14 * size) return -1;
-    return fsi__sh_exact_side(p, d);
-}
-
-/* Edge pq, triangle abc. Within the triangle's plane nothing crosses: that is for distances to find. */
-static int fsi__sh_crosses(const double *p, const double *q, const double *a, const double *b, const double *c)
-{
-    const int above = fsi__sh_side_of(a, b, c, p), below = fsi__sh_side_of(a, b, c, q);
-    int s, t, u;
-    if (above * below > 0 || (above == 0 && below == 0)) return 0;
-    s = fsi__sh_side_of(p, q, a, b);
-    t = fsi__sh_side_of(p, q, b, c);
-    u = fsi__sh_side_of(p, q, c, a);
-    return (s >= 0 && t >= 0 && u >= 0) || (s <= 0 && t <= 0 && u <= 0);
-}
+/* ---- >>crossing ------------------------------------------------------------------------------------------------- */
 
 /* Edges of f through faces of g. */
 static fsi_status fsi__sh_count_crossings(fsi__sh_impl *m, const double *x, const fsi__sh_features *f, const fsi__sh_features *g, int *count, int first[5])
 {
     fsi__sh_meeting t;
     fsi_status status;
+    double at[15];
     int i, k, node[5];
     if (!f->tree[FSI__SH_EDGES] || !g->tree[FSI__SH_FACES]) return FSI_OK;
     memset(&t, 0, sizeof t);
@@ -2753,7 +2673,8 @@ static fsi_status fsi__sh_count_crossings(fsi__sh_impl *m, const double *x, cons
     for (k = 0; k < m->found->count; k++) {
         fsi__sh_feature(f, FSI__SH_EDGES, m->found->index[2 * k], node);
         fsi__sh_feature(g, FSI__SH_FACES, m->found->index[2 * k + 1], node + 2);
-        if (!fsi__sh_crosses(x + 3 * (size_t)node[0], x + 3 * (size_t)node[1], x + 3 * (size_t)node[2], x + 3 * (size_t)node[3], x + 3 * (size_t)node[4])) continue;
+        fsi__sh_gather(x, node, 5, at);
+        if (!fsi_edge_crosses_triangle(at)) continue;
         for (i = 0; i < 5 && *count == 0; i++) first[i] = node[i];
         ++*count;
     }
