@@ -290,9 +290,9 @@ FSI_API void fsi_shell_skin_destroy(fsi_shell_skin *skin); /* NULL is fine */
    nothing. Errors: COOKIE, ARGUMENT. */
 FSI_API fsi_status fsi_shell_skin_update(fsi_shell_skin *skin, const fsi_shell *s, fsi_vec3 *out, fsi_vec3 *normals);
 
-/* State: positions, velocities, twists, frames, history of the integrator, friction, time, where obstacles were. Obstacles, springs, pins and settings are
-   not saved: load into a simulator made alike, after putting meshes (fsi_mesh_set) and bodies back. NULL buffer asks the size. A damaged or
-   foreign buffer is refused, nothing changes. */
+/* State: positions, velocities, twists, frames, history of the integrator, stiffness of contacts, time. Obstacles, springs, pins and settings are
+   not saved: load into a simulator made alike, after putting meshes (fsi_mesh_set) and bodies back: obstacles are taken to stand where these are. NULL
+   buffer asks the size. A damaged or foreign buffer is refused, nothing changes. */
 FSI_API fsi_status fsi_shell_save(const fsi_shell *s, void *buffer, size_t capacity, size_t *size);
 FSI_API fsi_status fsi_shell_load(fsi_shell *s, const void *buffer, size_t size);
 /* Hash of what save writes. Equal after equal steps, for any number of threads. */
@@ -2204,8 +2204,8 @@ typedef struct fsi__sh_impl {
     fsi__sh_pair *pair;
     int pairs, pair_capacity, list_holds;
     int *active, actives, active_capacity;
-    double *pair_number, *pair_block;
-    int pair_number_capacity, pair_block_capacity;
+    double *gap, *pair_number, *pair_block;  /* pairs: gap where the iteration began, and scratch; active pairs: 12 + 144 numbers */
+    int gaps_hold, gap_capacity, pair_number_capacity, pair_block_capacity;
     fsi__sh_rub *rub;
     int rubs, rub_capacity;
     fsi__sh_close *close[2];
@@ -2250,6 +2250,7 @@ typedef struct fsi__sh_step {
     double slip;            /* way in a step that counts as sticking [m] */
     double remaining;       /* share of the prescribed way that is left, 1 to 0 */
     double contact_energy;
+    double longest;         /* no point is farther than this from where the gaps were measured [m] */
     double lean;            /* inertia added to exact Hessians, times that which is there */
     double lap;             /* the clock when the last phase ended */
     double moved;           /* farthest way of a vertex in the last substep [m] */
@@ -2588,7 +2589,7 @@ static fsi_status fsi__sh_find_pairs(fsi__sh_impl *m, const char *fn, const doub
     fsi_status status;
     int i;
     if (m->list_holds && fsi__sh_list_holds(m, x, dx)) return FSI_OK;
-    m->list_holds = 0;
+    m->list_holds = m->gaps_hold = 0;
     fsi__sh_draw_boxes(m, x, dx);
     m->pairs = 0;
     status = fsi__sh_fit_trees(m, &m->own_features, m->around);
@@ -2600,22 +2601,27 @@ static fsi_status fsi__sh_find_pairs(fsi__sh_impl *m, const char *fn, const doub
         if (status == FSI_OK) status = fsi__sh_meet_obstacle(m, fn, &m->obstacle[i]);
     }
     if (status == FSI_OK) status = fsi__sh_more(m, &m->pair_number, sizeof(double), 0, &m->pair_number_capacity, m->pairs, fn);
+    if (status == FSI_OK) status = fsi__sh_more(m, &m->gap, sizeof(double), 0, &m->gap_capacity, m->pairs, fn);
     if (status == FSI_OK) status = fsi__sh_more(m, &m->active, sizeof(int), 0, &m->active_capacity, m->pairs, fn);
     m->list_holds = status == FSI_OK;
     return status;
 }
 
-/* A number of every pair: its energy, how far it may go, or how close it is. */
-typedef struct fsi__sh_pair_job { const fsi__sh_impl *m; const double *x, *dx; double number; int what; } fsi__sh_pair_job; /* number: kappa; share of a gap to keep */
-enum { FSI__SH_PAIR_ENERGY, FSI__SH_PAIR_SWEEP, FSI__SH_PAIR_PUSH };
+/* A number of every pair. Its gap is measured where an iteration begins; while no point goes farther than `longest` from there, pairs whose gap is larger than
+   twice that need not be looked at again. */
+typedef struct fsi__sh_pair_job { fsi__sh_impl *m; const double *x, *dx; double number, longest; int what; } fsi__sh_pair_job; /* number: kappa; share of a gap to keep */
+enum { FSI__SH_PAIR_GAP, FSI__SH_PAIR_ENERGY, FSI__SH_PAIR_SWEEP };
 
-static double fsi__sh_pair_number(const fsi__sh_pair_job *job, const fsi__sh_pair *p)
+static double fsi__sh_pair_number(const fsi__sh_pair_job *job, int i)
 {
+    const fsi__sh_pair *p = &job->m->pair[i];
     const int n = fsi_pair_points(p->contact.kind);
     double x[12], dx[12];
+    if (job->what == FSI__SH_PAIR_ENERGY && job->m->gap[i] - 2 * job->longest > p->contact.range) return 0;
+    if (job->what == FSI__SH_PAIR_SWEEP && 0.9 * job->m->gap[i] > 2 * job->longest) return 1;
     fsi__sh_gather(job->x, p->node, n, x);
+    if (job->what == FSI__SH_PAIR_GAP) return fsi_distance_between(p->contact.kind, x).d - p->contact.thickness;
     if (job->what == FSI__SH_PAIR_ENERGY) return job->number * p->mass * fsi_contact_energy(&p->contact, x, NULL, NULL, FSI_HESSIAN_EXACT);
-    if (job->what == FSI__SH_PAIR_PUSH) return fsi_contact_push(&p->contact, x, NULL);
     fsi__sh_gather(job->dx, p->node, n, dx);
     return fsi_ccd(p->contact.kind, x, dx, p->contact.thickness, job->number);
 }
@@ -2623,28 +2629,48 @@ static double fsi__sh_pair_number(const fsi__sh_pair_job *job, const fsi__sh_pai
 static void fsi__sh_pair_pass(void *arg, int chunk, int begin, int end)
 {
     const fsi__sh_pair_job *job = (const fsi__sh_pair_job *)arg;
+    double *out = job->what == FSI__SH_PAIR_GAP ? job->m->gap : job->m->pair_number;
     int i;
     (void)chunk;
-    for (i = begin; i < end; i++) job->m->pair_number[i] = fsi__sh_pair_number(job, &job->m->pair[i]);
+    for (i = begin; i < end; i++) out[i] = fsi__sh_pair_number(job, i);
 }
 
-static void fsi__sh_pair_numbers(fsi__sh_impl *m, const double *x, const double *dx, double number, int what)
+static void fsi__sh_pair_numbers(fsi__sh_impl *m, const double *x, const double *dx, double number, double longest, int what)
 {
     fsi__sh_pair_job job;
     job.m = m;
     job.x = x;
     job.dx = dx;
     job.number = number;
+    job.longest = longest;
     job.what = what;
     fsi__parallel(m->context, m->pairs, 512, fsi__sh_pair_pass, &job);
 }
 
-/* How far from x towards x + dx nothing touches; *pair is what is in the way. */
-static double fsi__sh_sweep(fsi__sh_impl *m, const double *x, const double *dx, double keep, int *pair)
+/* Gaps at x, where an iteration begins, and the pairs within range, in order. */
+static void fsi__sh_measure(fsi__sh_impl *m, const double *x)
+{
+    int i;
+    if (!m->gaps_hold) fsi__sh_pair_numbers(m, x, NULL, 0, 0, FSI__SH_PAIR_GAP);
+    m->gaps_hold = 1;
+    for (i = m->actives = 0; i < m->pairs; i++) if (m->gap[i] < m->pair[i].contact.range) m->active[m->actives++] = i;
+}
+
+/* The longest way of a point. */
+static double fsi__sh_longest_way(const double *dx, int points)
+{
+    double longest = 0;
+    int i;
+    for (i = 0; i < points; i++) if (fsi__sh_dot(dx + 3 * (size_t)i, dx + 3 * (size_t)i) > longest) longest = fsi__sh_dot(dx + 3 * (size_t)i, dx + 3 * (size_t)i);
+    return sqrt(longest);
+}
+
+/* How far from x, where gaps were measured, towards x + dx nothing touches; *pair is what is in the way. */
+static double fsi__sh_sweep(fsi__sh_impl *m, const double *x, const double *dx, double keep, double longest, int *pair)
 {
     double t = 1;
     int i;
-    fsi__sh_pair_numbers(m, x, dx, keep, FSI__SH_PAIR_SWEEP);
+    fsi__sh_pair_numbers(m, x, dx, keep, longest, FSI__SH_PAIR_SWEEP);
     for (i = 0; i < m->pairs; i++) if (m->pair_number[i] < t) {
         t = m->pair_number[i];
         *pair = i;
@@ -2652,102 +2678,20 @@ static double fsi__sh_sweep(fsi__sh_impl *m, const double *x, const double *dx, 
     return t;
 }
 
-/* The pairs within range, in order. */
-static void fsi__sh_find_active(fsi__sh_impl *m, const double *x)
+/* ---- >>crossing ------------------------------------------------------------------------------------------------- */
+
+/* Edges pq and ab in the plane, at p, q, a, b: does pq pass through the wall over ab, from z = -1 to 1? It is two triangles. */
+static int fsi__sh_crosses_flat(const double *at)
 {
-    int i;
-    fsi__sh_pair_numbers(m, x, NULL, 0, FSI__SH_PAIR_PUSH);
-    for (i = m->actives = 0; i < m->pairs; i++) if (m->pair_number[i] > 0) m->active[m->actives++] = i;
-}
-
-/* ---- >>crossing --------------------------------------------------------------------------------------------------
-
-   Does an edge pass through a triangle? By signs of volumes, exact: where rounding could decide, all products are kept to the last bit and summed
-   as an expansion, numbers that do not overlap (Dekker 1971; Knuth; Shewchuk 1997). */
-
-static void fsi__sh_two_sum(double a, double b, double *sum, double *rest)
-{
-    const double s = a + b, c = s - a;
-    *rest = (a - (s - c)) + (b - c);
-    *sum = s;
-}
-
-static void fsi__sh_two_product(double a, double b, double *product, double *rest)
-{
-    const double k = 134217729.0, p = a * b, ca = k * a, cb = k * b, ah = ca - (ca - a), bh = cb - (cb - b), al = a - ah, bl = b - bh;
-    *rest = al * bl - (((p - ah * bh) - al * bh) - ah * bl);
-    *product = p;
-}
-
-typedef struct fsi__sh_expansion { int count; double part[200]; } fsi__sh_expansion;
-
-static void fsi__sh_expand(fsi__sh_expansion *e, double x)
-{
-    int i, n = 0;
-    for (i = 0; i < e->count; i++) {
-        double rest;
-        fsi__sh_two_sum(x, e->part[i], &x, &rest);
-        if (rest < 0 || rest > 0) e->part[n++] = rest;
-    }
-    if (x < 0 || x > 0) e->part[n++] = x; /* the last one is the largest: it has the sign of all */
-    e->count = n;
-}
-
-/* Sign of det(a - d, b - d, c - d). */
-static int fsi__sh_exact_side(const double *const p[3], const double *d)
-{
-    static const int order[6][3] = { { 0, 1, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 0, 2, 1 }, { 1, 0, 2 }, { 2, 1, 0 } };
-    double v[3][3][2];
-    fsi__sh_expansion e;
-    int i, j, k;
-    e.count = 0;
-    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) fsi__sh_two_sum(p[i][j], -d[j], &v[i][j][0], &v[i][j][1]);
-    for (k = 0; k < 6; k++) for (i = 0; i < 8; i++) {
-        const double a = v[0][order[k][0]][i & 1], b = v[1][order[k][1]][i >> 1 & 1], c = k < 3 ? v[2][order[k][2]][i >> 2] : -v[2][order[k][2]][i >> 2];
-        double ab[2], t[2];
-        fsi__sh_two_product(a, b, &ab[0], &ab[1]);
-        for (j = 0; j < 2; j++) {
-            fsi__sh_two_product(ab[j], c, &t[0], &t[1]);
-            fsi__sh_expand(&e, t[1]);
-            fsi__sh_expand(&e, t[0]);
-        }
-    }
-    return e.count == 0 ? 0 : e.part[e.count - 1] > 0 ? 1 : -1;
-}
-
-static int fsi__sh_side_of(const double *a, const double *b, const double *c, const double *d)
-{
-    const double *const p[3] = { a, b, c };
-    double u[3], v[3], w[3], n[3], det, size = 0;
-    int i;
-    fsi__sh_sub(a, d, u);
-    fsi__sh_sub(b, d, v);
-    fsi__sh_sub(c, d, w);
-    fsi__sh_cross(v, w, n);
-    det = fsi__sh_dot(u, n);
-    for (i = 0; i < 3; i++) size += fabs(u[i]) * (fabs(v[(i + 1) % 3] * w[(i + 2) % 3]) + fabs(v[(i + 2) % 3] * w[(i + 1) % 3]));
-    if (det > 1e-14 * size) return 1;
-    if (det < -1e-14 * size) return -1;
-    return fsi__sh_exact_side(p, d);
-}
-
-/* Edge pq, triangle abc. Within the triangle's plane nothing crosses: that is for distances to find. */
-static int fsi__sh_crosses(const double *p, const double *q, const double *a, const double *b, const double *c)
-{
-    const int above = fsi__sh_side_of(a, b, c, p), below = fsi__sh_side_of(a, b, c, q);
-    int s, t, u;
-    if (above * below > 0 || (above == 0 && below == 0)) return 0;
-    s = fsi__sh_side_of(p, q, a, b);
-    t = fsi__sh_side_of(p, q, b, c);
-    u = fsi__sh_side_of(p, q, c, a);
-    return (s >= 0 && t >= 0 && u >= 0) || (s <= 0 && t <= 0 && u <= 0);
-}
-
-/* Edges pq and ab in the plane: as if ab were a wall, from z = 0 to 1. */
-static int fsi__sh_crosses_flat(const double *p, const double *q, const double *a, const double *b)
-{
-    const double up[3] = { a[0], a[1], 1 }, above[3] = { p[0], p[1], 1 };
-    return fsi__sh_side_of(a, b, up, p) * fsi__sh_side_of(a, b, up, q) < 0 && fsi__sh_side_of(p, q, above, a) * fsi__sh_side_of(p, q, above, b) < 0;
+    double wall[15];
+    memcpy(wall, at, 12 * sizeof *wall);
+    wall[8] = wall[11] = -1; /* a, b below, a above: at z = 0 from a to the middle; then a above, b above, b below: the rest */
+    memcpy(wall + 12, at + 6, 2 * sizeof *wall);
+    wall[14] = 1;
+    if (fsi_edge_crosses_triangle(wall)) return 1;
+    memcpy(wall + 6, at + 9, 2 * sizeof *wall);
+    wall[8] = 1;
+    return fsi_edge_crosses_triangle(wall);
 }
 
 /* Edges of f through faces of g, in the plane through its edges. */
@@ -2756,6 +2700,7 @@ static fsi_status fsi__sh_count_crossings(fsi__sh_impl *m, const double *x, cons
     const int flat = m->model.dim == 2, type = flat ? FSI__SH_EDGES : FSI__SH_FACES;
     fsi__sh_meeting t;
     fsi_status status;
+    double at[15];
     int i, k, node[5] = { 0 };
     if (!f->tree[FSI__SH_EDGES] || !g->tree[type]) return FSI_OK;
     memset(&t, 0, sizeof t);
@@ -2770,8 +2715,8 @@ static fsi_status fsi__sh_count_crossings(fsi__sh_impl *m, const double *x, cons
     for (k = 0; k < m->found->count; k++) {
         fsi__sh_feature(f, FSI__SH_EDGES, m->found->index[2 * k], node);
         fsi__sh_feature(g, type, m->found->index[2 * k + 1], node + 2);
-        if (flat ? !fsi__sh_crosses_flat(x + 3 * (size_t)node[0], x + 3 * (size_t)node[1], x + 3 * (size_t)node[2], x + 3 * (size_t)node[3])
-                 : !fsi__sh_crosses(x + 3 * (size_t)node[0], x + 3 * (size_t)node[1], x + 3 * (size_t)node[2], x + 3 * (size_t)node[3], x + 3 * (size_t)node[4])) continue;
+        fsi__sh_gather(x, node, 5, at);
+        if (flat ? !fsi__sh_crosses_flat(at) : !fsi_edge_crosses_triangle(at)) continue;
         for (i = 0; i < 5 && *count == 0; i++) first[i] = node[i];
         ++*count;
     }
@@ -2982,8 +2927,8 @@ static double fsi__sh_pull(const fsi__sh_step *w, const fsi__sh_spring *s, const
 
 static int fsi__sh_spring_end(const fsi__sh_impl *m, const fsi__sh_spring *s) { return s->desc.other >= 0 ? s->desc.other : m->first_anchor + (int)(s - m->spring); }
 
-/* Energy of what couples points: pairs, friction, springs. */
-static double fsi__sh_points_energy(fsi__sh_step *w, const double *x)
+/* Energy of what couples points: pairs, friction, springs. No point is farther than `longest` from where gaps were measured. */
+static double fsi__sh_points_energy(fsi__sh_step *w, const double *x, double longest)
 {
     fsi__sh_impl *m = w->m;
     double sum = 0;
@@ -2991,7 +2936,7 @@ static double fsi__sh_points_energy(fsi__sh_step *w, const double *x)
     for (i = 0; i < m->rubs; i++) sum += fsi__sh_rub_energy(w, &m->rub[i], x, NULL, NULL);
     for (i = 0; i < m->springs; i++) if (m->spring[i].used) sum += fsi__sh_pull(w, &m->spring[i], x + 3 * (size_t)m->spring[i].desc.vertex, x + 3 * (size_t)fsi__sh_spring_end(m, &m->spring[i]), NULL, NULL);
     if (!m->contact) return sum;
-    fsi__sh_pair_numbers(m, x, NULL, w->kappa, FSI__SH_PAIR_ENERGY);
+    fsi__sh_pair_numbers(m, x, NULL, w->kappa, longest, FSI__SH_PAIR_ENERGY);
     w->contact_energy = fsi__sh_sum(m->pair_number, m->pairs);
     return sum + w->contact_energy;
 }
@@ -3070,7 +3015,7 @@ static fsi_status fsi__sh_couple_all(fsi__sh_impl *m, const char *fn)
         double x[12];
         wide.range *= 2;
         fsi__sh_gather(m->now.x, p->node, fsi_pair_points(wide.kind), x);
-        if (fsi_contact_push(&wide, x, NULL) > 0 || m->pair_number[i] > 0) status = fsi__sh_couple(m, fn, p->node, fsi_pair_points(wide.kind));
+        if (fsi_contact_push(&wide, x, NULL) > 0) status = fsi__sh_couple(m, fn, p->node, fsi_pair_points(wide.kind));
     }
     for (i = 0; i < m->rubs && status == FSI_OK; i++) status = fsi__sh_couple(m, fn, m->rub[i].node, m->rub[i].points);
     for (i = 0; i < m->springs && status == FSI_OK; i++) {
@@ -3232,7 +3177,7 @@ static void fsi__sh_try(fsi__sh_step *w, double t)
     fsi__sh_spread_bodies(m, &m->trial);
 }
 
-/* h/2 v' (alpha M + beta K) v, v = (q - base) / h: its product with v goes to damping_product. */
+/* Share of h/2 v' (alpha M + beta K) v, v = (q - base) / h: (alpha M + beta K) v goes to damping_product. */
 static double fsi__sh_damp(fsi__sh_step *w, const double *q)
 {
     fsi__sh_impl *m = w->m;
@@ -3264,10 +3209,10 @@ static double fsi__sh_inertia(const fsi__sh_step *w, const double *q)
     return sum / (2 * w->h * w->h);
 }
 
-static double fsi__sh_energy(fsi__sh_step *w, const fsi__sh_place *p)
+static double fsi__sh_energy(fsi__sh_step *w, const fsi__sh_place *p, double longest)
 {
     fsi__sh_impl *m = w->m;
-    double sum = fsi__sh_inertia(w, p->q) + fsi__sh_elements(w, p->q, FSI__SH_VALUE) + fsi__sh_damp(w, p->q) + fsi__sh_points_energy(w, p->x);
+    double sum = fsi__sh_inertia(w, p->q) + fsi__sh_elements(w, p->q, FSI__SH_VALUE) + fsi__sh_damp(w, p->q) + fsi__sh_points_energy(w, p->x, longest);
     int b;
     for (b = 0; b < m->bodies; b++) sum += fsi__sh_body_energy(w, &m->body[b], p->q + 3 * (size_t)(m->first_body + 2 * b), p->turn[b]);
     return sum;
@@ -3400,8 +3345,11 @@ static fsi_status fsi__sh_clear(fsi__sh_step *w, double keep, double *t)
     size_t i;
     for (i = 0; i < 3 * (size_t)m->points; i++) m->dx[i] = m->trial.x[i] - m->now.x[i];
     status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
-    if (status == FSI_OK) *t = fsi__sh_sweep(m, m->now.x, m->dx, keep, &w->in_the_way);
-    return status;
+    if (status != FSI_OK) return status;
+    if (!m->gaps_hold) fsi__sh_measure(m, m->now.x);
+    w->longest = fsi__sh_longest_way(m->dx, m->points);
+    *t = fsi__sh_sweep(m, m->now.x, m->dx, keep, w->longest, &w->in_the_way);
+    return FSI_OK;
 }
 
 /* Points of bodies go on arcs, but what is swept are chords: is the one to this trial free? */
@@ -3466,7 +3414,7 @@ static void fsi__sh_carry(fsi__sh_impl *m)
 static fsi_status fsi__sh_search(fsi__sh_step *w, double t, int *found)
 {
     fsi__sh_impl *m = w->m;
-    const double slope = fsi__sh_slope(m), before = fsi__sh_energy(w, &m->now);
+    const double slope = fsi__sh_slope(m), before = fsi__sh_energy(w, &m->now, 0);
     int k, is = 1;
     *found = 0;
     for (k = 0; k < 40 && !*found; k++) {
@@ -3475,7 +3423,7 @@ static fsi_status fsi__sh_search(fsi__sh_step *w, double t, int *found)
         fsi__sh_try(w, t);
         if (k > 0) status = fsi__sh_clear_arcs(w, &is);
         if (status != FSI_OK) return status;
-        after = is ? fsi__sh_energy(w, &m->trial) : 0;
+        after = is ? fsi__sh_energy(w, &m->trial, w->longest) : 0;
         *found = is && (w->remaining > 0 ? fsi_is_finite(after) : after <= before + 1e-4 * t * slope + 1e-13 * fabs(before));
         if (*found) break;
         w->stats.halvings++;
@@ -3485,6 +3433,7 @@ static fsi_status fsi__sh_search(fsi__sh_step *w, double t, int *found)
     w->remaining *= t < 1 ? 1 - t : 0;
     fsi__sh_swap(m);
     fsi__sh_carry(m);
+    m->gaps_hold = 0;
     return FSI_OK;
 }
 
@@ -3540,7 +3489,7 @@ static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int *done)
     memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
     status = m->contact ? fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx) : FSI_OK;
     if (status != FSI_OK) return status;
-    if (m->contact) fsi__sh_find_active(m, m->now.x);
+    if (m->contact) fsi__sh_measure(m, m->now.x);
     status = fsi__sh_check_pattern(m, w->fn);
     if (status == FSI_OK) status = fsi__sh_more(m, &m->pair_block, 156 * sizeof(double), 0, &m->pair_block_capacity, m->actives, w->fn);
     fsi__sh_lap(w, &w->stats.seconds_contact);
@@ -3779,6 +3728,13 @@ static double fsi__sh_base_stiffness(const fsi__sh_step *w)
     return 5 * range * (a > 10 ? a : 10);
 }
 
+static double fsi__sh_push(const fsi__sh_impl *m, const fsi__sh_pair *p)
+{
+    double x[12];
+    fsi__sh_gather(m->now.x, p->node, fsi_pair_points(p->contact.kind), x);
+    return fsi_contact_push(&p->contact, x, NULL);
+}
+
 static void fsi__sh_adapt_stiffness(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
@@ -3786,7 +3742,7 @@ static void fsi__sh_adapt_stiffness(fsi__sh_step *w)
     double sum = 0, square = 0, want;
     int i;
     for (i = 0; i < m->actives; i++) {
-        const double a = w->kappa * m->pair_number[m->active[i]]; /* acceleration of the lighter one */
+        const double a = w->kappa * fsi__sh_push(m, &m->pair[m->active[i]]); /* acceleration of the lighter one */
         sum += a;
         square += a * a;
     }
@@ -3892,7 +3848,7 @@ static fsi_status fsi__sh_lag_friction(fsi__sh_step *w)
     memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
     status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
     if (status != FSI_OK) return status;
-    fsi__sh_find_active(m, m->now.x);
+    fsi__sh_measure(m, m->now.x);
     status = fsi__sh_more(m, &m->rub, sizeof *m->rub, 0, &m->rub_capacity, m->actives, w->fn);
     for (i = 0; i < m->actives && status == FSI_OK; i++) {
         const fsi__sh_pair *p = &m->pair[m->active[i]];
@@ -3919,7 +3875,7 @@ static void fsi__sh_feel(fsi__sh_step *w)
     memset(m->felt, 0, 3 * (size_t)m->points * sizeof(double));
     m->actives = 0;
     if (!m->contact) return;
-    fsi__sh_find_active(m, m->now.x);
+    fsi__sh_measure(m, m->now.x);
     for (i = 0; i < m->actives; i++) {
         const fsi__sh_pair *p = &m->pair[m->active[i]];
         const int n = fsi_pair_points(p->contact.kind);
@@ -3933,15 +3889,12 @@ static void fsi__sh_feel(fsi__sh_step *w)
     }
 }
 
-static double fsi__sh_min_gap(const fsi__sh_impl *m, const double *x)
+static double fsi__sh_min_gap(const fsi__sh_impl *m)
 {
     double least = 1;
     int i;
     for (i = 0; i < m->actives; i++) {
-        const fsi__sh_pair *p = &m->pair[m->active[i]];
-        double at[12], gap;
-        fsi__sh_gather(x, p->node, fsi_pair_points(p->contact.kind), at);
-        gap = (fsi_distance_between(p->contact.kind, at).d - p->contact.thickness) / p->contact.range;
+        const double gap = m->gap[m->active[i]] / m->pair[m->active[i]].contact.range;
         if (gap < least) least = gap;
     }
     return least;
@@ -4424,6 +4377,9 @@ static void fsi__sh_publish_obstacle(fsi__sh_step *w, fsi__sh_obstacle *o)
     for (i = 0; o->desc.vertex_force && i < o->features.count[0]; i++) o->desc.vertex_force[o->desc.mesh->vertex_source[i]] = fsi__sh_to(m->felt + first + 3 * (size_t)i);
     if (o->desc.body && o->body < 0) {
         fsi_body *b = o->desc.body;
+        const fsi__sh_obstacle *leading = m->obstacle; /* of those on this body: the impulses of all add up */
+        while (!leading->used || leading->desc.body != b) leading++;
+        if (leading == o) fsi_body_begin_step(b, (fsi_real)w->dt);
         for (i = 0; i < o->features.count[0]; i++) {
             double j[3];
             for (a = 0; a < 3; a++) j[a] = m->felt[first + 3 * (size_t)i + (size_t)a] * w->dt;
@@ -4674,7 +4630,7 @@ static fsi_status fsi__sh_check_public(const fsi_shell *s, const char *fn)
 /* What the owner wrote since the last step goes into `next`. Moved vertices must not have been moved into anything. */
 static fsi_status fsi__sh_read_in(fsi_shell *s, fsi__sh_impl *m, const char *fn)
 {
-    int i, moved = m->teleported;
+    int i, moved = 0;
     fsi_status status = fsi__sh_check_public(s, fn);
     if (status != FSI_OK) return status;
     fsi__sh_copy_state(m, &m->next, &m->state);
@@ -4690,13 +4646,14 @@ static fsi_status fsi__sh_read_in(fsi_shell *s, fsi__sh_impl *m, const char *fn)
     for (i = 0; i < s->segment_count; i++) m->twist_from[i] = m->model.twist_node[i] >= 0 ? m->next.x[3 * m->model.twist_node[i]] : 0;
     memcpy(m->stand_x, m->next.x, 3 * (size_t)m->model.vertices * sizeof(double));
     memcpy(m->stand_x + 3 * (size_t)m->model.vertices, m->was_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
-    if (!moved) return FSI_OK;
-    m->next.dt_before = 0;
-    memcpy(m->now.q, m->next.x, 3 * (size_t)m->first_body * sizeof(double));
-    m->frame_now = m->next.frame;
-    m->twist_now = m->next.twist;
-    fsi__sh_carry(m);
-    return fsi__sh_check_apart(m, fn, m->stand_x);
+    if (moved) { /* what led here counts no more */
+        m->next.dt_before = 0;
+        memcpy(m->now.q, m->next.x, 3 * (size_t)m->first_body * sizeof(double));
+        m->frame_now = m->next.frame;
+        m->twist_now = m->next.twist;
+        fsi__sh_carry(m);
+    }
+    return moved || m->teleported ? fsi__sh_check_apart(m, fn, m->stand_x) : FSI_OK;
 }
 
 static void fsi__sh_sum_up(fsi__sh_step *w)
@@ -4724,9 +4681,9 @@ static void fsi__sh_sum_up(fsi__sh_step *w)
     t->contact_energy = 0;
     for (i = 0; i < m->springs; i++) if (m->spring[i].used) t->elastic_energy += fsi__sh_spring_energy(m, &m->spring[i], m->now.x);
     if (m->contact) {
-        fsi__sh_pair_numbers(m, m->now.x, NULL, w->kappa, FSI__SH_PAIR_ENERGY);
+        fsi__sh_pair_numbers(m, m->now.x, NULL, w->kappa, 0, FSI__SH_PAIR_ENERGY);
         t->contact_energy = fsi__sh_sum(m->pair_number, m->pairs);
-        t->min_gap = fsi__sh_min_gap(m, m->now.x);
+        t->min_gap = fsi__sh_min_gap(m);
     } else t->min_gap = 1;
     t->candidates = m->contact ? m->pairs : 0;
     t->contacts = m->actives;
@@ -4751,7 +4708,6 @@ static void fsi__sh_publish(fsi_shell *s, fsi__sh_step *w)
         if (!s->pinned[i]) s->target[i] = s->position[i];
     }
     for (i = 0; i < s->segment_count; i++) if (m->model.twist_node[i] >= 0 && !s->twist_held[i]) s->twist[i] = (fsi_real)m->state.x[3 * m->model.twist_node[i]];
-    for (o = 0; o < m->obstacles; o++) if (m->obstacle[o].used && m->obstacle[o].desc.body) fsi_body_begin_step(m->obstacle[o].desc.body, (fsi_real)w->dt);
     for (o = 0; o < m->obstacles; o++) if (m->obstacle[o].used) fsi__sh_publish_obstacle(w, &m->obstacle[o]);
     for (i = 0; i < m->bodies; i++) fsi__sh_publish_body(w, &m->body[i]);
     for (i = 0; i < m->springs; i++) {
@@ -4923,6 +4879,11 @@ FSI_API void fsi_shell_debug_draw(const fsi_shell *s, const fsi_debug_draw *draw
     for (i = 0; draw->line && i < s->vertex_count; i++) {
         const fsi_vec3 f = m->contact_force[i];
         if (fsi_v3_norm2(f) > 0) draw->line(draw->user, s->position[i], fsi_v3_madd(s->position[i], (fsi_real)0.1 / s->mass[i], f), 0x00ff00);
+    }
+    for (i = 0; draw->line && i < m->obstacles; i++) {
+        const fsi__sh_obstacle *o = &m->obstacle[i];
+        int e;
+        for (e = 0; o->used && e < o->features.count[FSI__SH_EDGES]; e++) draw->line(draw->user, fsi__sh_to(o->stand + 3 * (size_t)o->edge[2 * e]), fsi__sh_to(o->stand + 3 * (size_t)o->edge[2 * e + 1]), 0x808080);
     }
     for (i = 0; draw->point && i < s->vertex_count; i++) if (s->pinned[i]) draw->point(draw->user, s->position[i], s->mean_edge / 5, 0xff00ff);
 }
@@ -5207,6 +5168,7 @@ FSI_API void fsi_shell_destroy(fsi_shell *s)
     fsi__arena_free(m->context, &m->work);
     fsi__free(m->context, m->pair, (size_t)m->pair_capacity, sizeof *m->pair);
     fsi__free(m->context, m->pair_number, (size_t)m->pair_number_capacity, sizeof(double));
+    fsi__free(m->context, m->gap, (size_t)m->gap_capacity, sizeof(double));
     fsi__free(m->context, m->active, (size_t)m->active_capacity, sizeof(int));
     fsi__free(m->context, m->pair_block, (size_t)m->pair_block_capacity, 156 * sizeof(double));
     fsi__free(m->context, m->rub, (size_t)m->rub_capacity, sizeof *m->rub);
