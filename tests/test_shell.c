@@ -259,6 +259,29 @@ static void test_what_touches_or_crosses_at_first_is_refused_and_named(void)
     scene_free(&c);
 }
 
+/* In the plane segments cross segments; put there later as well as at first. */
+static void test_segments_that_cross_in_the_plane_are_refused(void)
+{
+    scene c = scene_empty();
+    fsi_shell_desc d;
+    fsi_shell *s;
+    c.desc.dim = 2;
+    c.desc.gravity = v3(0, 0, 0);
+    scene_rod(&c, 2, v3(0, 0, 0), v3(1, 0, 0));
+    scene_rod(&c, 1, v3(0.3, -0.5, 0), v3(0.3, 0.5, 0));
+    REFUSED((void)0, FSI_ERROR_MESH, "vertices 0 and 1");
+    REFUSED((void)0, FSI_ERROR_MESH, "vertices 3 and 4");
+    c.x[3].y = (fsi_real)0.1;
+    s = scene_make(&c);
+    s->position[3].y = (fsi_real)-0.1;
+    CHECK(fsi_shell_count_intersections(s) == 1 && fsi_shell_step(s, (fsi_real)0.01) == FSI_ERROR_MESH);
+    s->position[3].y = (fsi_real)0.1;
+    CHECK(fsi_shell_count_intersections(s) == 0);
+    step_ok(s, 0.01);
+    fsi_shell_destroy(s);
+    scene_free(&c);
+}
+
 static void test_points_in_one_place_are_refused(void)
 {
     scene c = scene_empty();
@@ -1406,6 +1429,7 @@ int main(int argc, char **argv)
     RUN(test_arrays_that_make_no_sense_are_refused_by_element);
     RUN(test_shapes_without_area_or_length_are_refused);
     RUN(test_what_touches_or_crosses_at_first_is_refused_and_named);
+    RUN(test_segments_that_cross_in_the_plane_are_refused);
     RUN(test_points_in_one_place_are_refused);
     RUN(test_bad_numbers_change_nothing);
     RUN(test_a_held_twist_must_be_a_number);
