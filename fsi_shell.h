@@ -4436,6 +4436,8 @@ FSI_API fsi_status fsi_shell_attach(fsi_shell *s, int vertex, int obstacle)
     m->attachment[i].vertex = vertex;
     m->attachment[i].obstacle = obstacle;
     fsi__sh_fix_to(m, obstacle, s->position[vertex], &m->attachment[i].face, m->attachment[i].local);
+    s->pinned[vertex] = 1;
+    s->target[vertex] = s->position[vertex];
     return FSI_OK;
 }
 
