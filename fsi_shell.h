@@ -3500,7 +3500,7 @@ static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int *done)
     status = fsi__sh_filter(w, &t);
     fsi__sh_lap(w, &w->stats.seconds_contact);
     if (status != FSI_OK) return status;
-    w->close = !(w->remaining > 0) && w->stats.update < 0.1;
+    w->close = !(w->remaining > 0) && w->stats.update < 0.01;
     *done = !(w->remaining > 0) && w->stats.update <= w->tolerance;
     status = fsi__sh_search(w, t, &found);
     if (!found) *done = 2;
