@@ -121,6 +121,7 @@ static void test_free_bodies_keep_their_spin(void)
     double before[3], after[3];
     int k;
     d.gravity = fsi_v3(0, 0, 0);
+    d.tolerance = TOL((fsi_real)1e-8, (fsi_real)1e-4);
     s = make_sheet(NULL, d, &m, 0);
     if (!box || !s) return;
     add_obstacle(s, box, &b);
