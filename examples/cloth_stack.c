@@ -16,7 +16,7 @@
 #define GROW -0.05    /* each next one is so much wider */
 #define BALL 0.12     /* radius */
 #define APART 0.02    /* of the sheets at first */
-#define TABLE 0.9     /* its width */
+#define TABLE 0.8     /* its width */
 
 static const uint32_t front[SHEETS] = { 0xc8432f, 0xe3a62f, 0x3f8f5f, 0x3576b5, 0x7a4fa3 };
 static const uint32_t back[SHEETS] = { 0xe8b5a8, 0xf3dca8, 0xb0d9be, 0xb0cde8, 0xd0bde3 };
@@ -353,7 +353,6 @@ static void make_sheets(ex_app *app, state *w, double tolerance, double friction
     for (k = 0; k < 2; k++) {
         cloth[k] = fsi_shell_preset(k ? FSI_SHELL_SILK : FSI_SHELL_COTTON);
         cloth[k].clearance = cloth[k].thickness / 2;
-        cloth[k].damping_stiffness = (fsi_real)0.002;
     }
     d.context = &app->context;
     d.vertices = w->cloth.vertices;
@@ -391,10 +390,10 @@ static ex_scene begin_scene(ex_app *app)
 {
     ex_scene scene = ex_scene_begin(app);
     fsi_box3 box;
-    box.lo = fsi_v3((fsi_real)-0.4, (fsi_real)-0.4, (fsi_real)-0.02);
-    box.hi = fsi_v3((fsi_real)0.4, (fsi_real)0.4, (fsi_real)0.36);
-    scene.width = 800;
-    scene.height = 560;
+    box.lo = fsi_v3((fsi_real)-0.33, (fsi_real)-0.33, (fsi_real)-0.02);
+    box.hi = fsi_v3((fsi_real)0.33, (fsi_real)0.33, (fsi_real)0.3);
+    scene.width = 720;
+    scene.height = 480;
     ex_look_at_box(&scene, box, 25, 24);
     return scene;
 }

@@ -50,7 +50,7 @@ static void make_flag(ex_app *app, state *w, int euler)
     w->desc.friction = (fsi_real)0.2;
     w->desc.air_density = (fsi_real)1.2;
     w->desc.integrator = euler ? FSI_SHELL_BACKWARD_EULER : FSI_SHELL_BDF2;
-    w->desc.tolerance = (fsi_real)5e-3;
+    w->desc.tolerance = (fsi_real)0.03;
     ex_check(app, fsi_shell_create(&w->shell, &w->desc));
     for (i = 0; i <= ny; i++) w->shell->pinned[i * (nx + 1)] = 1;
 }
@@ -127,7 +127,7 @@ int main(int argc, char **argv)
     ex_init(&app, "flag", "A flag of silk flutters in the wind.");
     app.res = 45;
     app.res_help = "edges along the flag";
-    app.frames = 60;
+    app.frames = 66;
     ex_real(&app, "dt", &dt, 1e-4, PICTURE, "time step [s]");
     ex_real(&app, "wind", &speed, 0, 30, "its speed [m/s]");
     ex_flag(&app, "euler", &euler, "backward Euler instead of BDF2");

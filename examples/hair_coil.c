@@ -11,12 +11,12 @@
 #include "fsi_shell.h"
 #include "shell_tally.h"
 
-#define COIL 0.02      /* radius of the helix [m] */
-#define PITCH 0.005    /* its height a turn */
-#define TURNS 9
-#define THICK 0.0015   /* radius of the rod */
+#define COIL 0.035     /* radius of the helix [m] */
+#define PITCH 0.009    /* its height a turn */
+#define TURNS 5
+#define THICK 0.003    /* radius of the rod */
 #define TOP 0.0        /* height of the upper end */
-#define STRETCH 0.93   /* the rod is drawn out to this share of its length */
+#define STRETCH 0.92   /* the rod is drawn out to this share of its length */
 #define PULL 0.6       /* in this time [s]; */
 #define HOLD 0.2       /* and held for this one */
 
@@ -53,8 +53,7 @@ static void make_rod(ex_app *app, state *w, int twist, double young)
     m.poisson = (fsi_real)0.45;
     m.density = 1100;
     m.twist = twist;
-    m.damping_stiffness = (fsi_real)0.003;
-    m.damping_mass = (fsi_real)0.8;
+    m.damping_mass = 2;
     d.context = &app->context;
     d.vertices = w->rest;
     d.vertex_count = w->count;
@@ -117,8 +116,8 @@ static ex_scene begin_scene(ex_app *app, const state *w)
 {
     ex_scene scene = ex_scene_begin(app);
     fsi_box3 box;
-    box.lo = fsi_v3((fsi_real)-0.1, (fsi_real)-0.1, (fsi_real)(TOP - 1.02 * w->length));
-    box.hi = fsi_v3((fsi_real)0.1, (fsi_real)0.1, (fsi_real)(TOP + 0.03));
+    box.lo = fsi_v3((fsi_real)-0.12, (fsi_real)-0.12, (fsi_real)(TOP - 0.96 * w->length));
+    box.hi = fsi_v3((fsi_real)0.12, (fsi_real)0.12, (fsi_real)(TOP + 0.3));
     scene.width = 360;
     scene.height = 960;
     ex_look_at_box(&scene, box, 30, 4);
@@ -131,12 +130,12 @@ int main(int argc, char **argv)
     ex_scene scene;
     ex_shell_tally tally = { 0 };
     state w;
-    double dt = 1.0 / 240, young = 2e8, settled, pulled = 0, start;
+    double dt = 1.0 / 240, young = 5e7, settled, pulled = 0, start;
     int frame, untwisted = 0, k, substeps;
 
     memset(&w, 0, sizeof w);
     ex_init(&app, "hair_coil", "A rod that remembers a helix is drawn straight and let go.");
-    app.res = 32;
+    app.res = 48;
     app.res_help = "segments a turn";
     app.frames = 72;
     ex_real(&app, "dt", &dt, 1e-5, 1.0 / 30, "time step [s]");

@@ -126,8 +126,7 @@ static void make_card(ex_app *app, state *w)
     add_creases(w);
     paper.thickness = (fsi_real)THICK;
     paper.clearance = (fsi_real)(THICK / 2);
-    paper.damping_stiffness = (fsi_real)0.004;
-    paper.damping_mass = 2;
+    paper.damping_mass = 6;
     d.context = &app->context;
     d.vertices = w->card.vertices;
     d.vertex_count = w->card.vertex_count;

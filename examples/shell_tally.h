@@ -14,7 +14,6 @@ typedef struct ex_shell_tally {
     int most, degraded;      /* Newton steps of the hardest call; substeps that ended out of balance */
     double min_gap;          /* smallest gap over the range of the contacts; 1: never within it */
     double seconds;          /* in fsi_shell_step, by the wall clock */
-    double phase[5];
 } ex_shell_tally;
 
 EX_FN void ex_shell_step(ex_app *app, ex_shell_tally *t, fsi_shell *s, double dt)
@@ -27,7 +26,6 @@ EX_FN void ex_shell_step(ex_app *app, ex_shell_tally *t, fsi_shell *s, double dt
     t->steps += s->stats.substeps;
     t->newton += s->stats.newton;
     t->degraded += s->stats.degraded;
-    if(getenv("PH"))fprintf(stderr,"t %.3f newton %d halv %d retr %d an %d cand %d con %d mingap %.2g upd %.2g asm %.3f solve %.3f contact %.3f search %.3f other %.3f\n",s->time,s->stats.newton,s->stats.halvings,s->stats.retreats,s->stats.analyses,s->stats.candidates,s->stats.contacts,s->stats.min_gap,s->stats.update,s->stats.seconds_assembly,s->stats.seconds_solve,s->stats.seconds_contact,s->stats.seconds_search,s->stats.seconds_other);
     app->steps += s->stats.substeps;
     app->sim_seconds = s->time;
 }
