@@ -46,7 +46,7 @@
    MACROS YOU MAY DEFINE
       those of fsi.h; FSI_NO_SIMD: no SSE2 in the broad phase (the same result).
    FIND IN HERE (search for >>)
-      >>barrier  >>distances  >>contact  >>sweeps  >>level set  >>friction  >>boxes  >>pairs, the API; then the implementation: the same.
+      >>barrier  >>distances  >>contact  >>crossing  >>sweeps  >>level set  >>friction  >>boxes  >>pairs, the API; then the implementation: the same.
 */
 #ifndef FSI_BARRIER_H
 #define FSI_BARRIER_H
@@ -130,6 +130,12 @@ FSI_API double fsi_contact_energy(const fsi_contact *c, const double *x, double 
    (NULL ok): the distance. For friction and stats. Infinite at a gap that is not positive. */
 FSI_API double fsi_contact_push(const fsi_contact *c, const double *x, fsi_distance *at);
 
+/* ---- >>crossing ------------------------------------------------------------------------------------------------- */
+
+/* Does an edge pass through a triangle? x: the edge's two points, the triangle's three, 3 doubles each. Exact for numbers between 1e-80 and 1e80; an edge that
+   ends on the triangle, or meets its rim, passes through it. Where both lie in one plane nothing passes: that is for fsi_distance_between to find. 0 for bad input. */
+FSI_API int fsi_edge_crosses_triangle(const double *x);
+
 /* ---- >>sweeps ---------------------------------------------------------------------------------------------------
 
    How far along the straight motion x + t dx, 0 <= t <= 1, may a pair go? Returns t such that at every time s in [0, t]
@@ -137,7 +143,7 @@ FSI_API double fsi_contact_push(const fsi_contact *c, const double *x, fsi_dista
    What is promised:
    - Never too late: the inequality holds for the exact distance of the exact motion of the given numbers; rounding is accounted for. (Your own
      x + t dx is rounded to a part in 1e16 of the coordinates: keep gaps above that.)
-   - Never stuck: t > 0 whenever the gap is resolved: gap(0) > 1e-14/(1 - keep) times the largest distance between a point of the one and a point of
+   - Never stuck: t > 0 whenever the gap is resolved: gap(0) > 2e-14/(1 - keep) times the largest distance between a point of the one and a point of
      the other feature, per coordinate. Below that t is 0, "they touch". So is it for bad input (NaN, infinity, NULL, keep outside (0, 1),
      thickness < 0).
    - Late enough: t is 1 when the gap stays above 1.25 keep gap(0), and else a time at which it has come down to that, unless the search is cut
@@ -1959,6 +1965,94 @@ FSI_API fsi_status fsi_pairs_find(fsi_pairs *p, const fsi_boxes *a, const fsi_bo
     p->count = fsi__pairs_sort(p, a->count, chunks);
     p->index = im->index;
     return FSI_OK;
+}
+
+/* ---- >>crossing implementation -----------------------------------------------------------------------------------
+
+   By signs of volumes, exact: where rounding could decide, all products are kept to the last bit and summed as an expansion, numbers that do not
+   overlap (Dekker 1971; Knuth; Shewchuk 1997). */
+
+static void fsi__two_sum(double a, double b, double *sum, double *rest)
+{
+    const double s = a + b, c = s - a;
+    *rest = (a - (s - c)) + (b - c);
+    *sum = s;
+}
+
+static void fsi__two_product(double a, double b, double *product, double *rest)
+{
+    const double k = 134217729.0, p = a * b, ca = k * a, cb = k * b, ah = ca - (ca - a), bh = cb - (cb - b), al = a - ah, bl = b - bh;
+    *rest = al * bl - (((p - ah * bh) - al * bh) - ah * bl);
+    *product = p;
+}
+
+typedef struct fsi__expansion { int count; double part[200]; } fsi__expansion;
+
+static void fsi__expand(fsi__expansion *e, double x)
+{
+    int i, n = 0;
+    for (i = 0; i < e->count; i++) {
+        double rest;
+        fsi__two_sum(x, e->part[i], &x, &rest);
+        if (rest < 0 || rest > 0) e->part[n++] = rest;
+    }
+    if (n == 0 || x < 0 || x > 0) e->part[n++] = x; /* the last part has the sign of the sum */
+    e->count = n;
+}
+
+/* Sign of det(a - d, b - d, c - d). */
+static int fsi__exact_side(const double *const p[3], const double *d)
+{
+    static const int order[6][3] = { { 0, 1, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 0, 2, 1 }, { 1, 0, 2 }, { 2, 1, 0 } };
+    double v[3][3][2];
+    fsi__expansion e;
+    int i, j, k;
+    e.count = 0;
+    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) fsi__two_sum(p[i][j], -d[j], &v[i][j][0], &v[i][j][1]);
+    for (k = 0; k < 6; k++) for (i = 0; i < 8; i++) {
+        const double a = v[0][order[k][0]][i & 1], b = v[1][order[k][1]][i >> 1 & 1], c = k < 3 ? v[2][order[k][2]][i >> 2] : -v[2][order[k][2]][i >> 2];
+        double ab[2], t[2];
+        fsi__two_product(a, b, &ab[0], &ab[1]);
+        for (j = 0; j < 2; j++) {
+            fsi__two_product(ab[j], c, &t[0], &t[1]);
+            fsi__expand(&e, t[1]);
+            fsi__expand(&e, t[0]);
+        }
+    }
+    return e.part[e.count - 1] > 0 ? 1 : e.part[e.count - 1] < 0 ? -1 : 0;
+}
+
+static int fsi__side_of(const double *a, const double *b, const double *c, const double *d)
+{
+    const double *const p[3] = { a, b, c };
+    double u[3], v[3], w[3], n[3], det, size = 0;
+    int i;
+    for (i = 0; i < 3; i++) {
+        u[i] = a[i] - d[i];
+        v[i] = b[i] - d[i];
+        w[i] = c[i] - d[i];
+    }
+    for (i = 0; i < 3; i++) n[i] = v[(i + 1) % 3] * w[(i + 2) % 3] - v[(i + 2) % 3] * w[(i + 1) % 3];
+    det = u[0] * n[0] + u[1] * n[1] + u[2] * n[2];
+    for (i = 0; i < 3; i++) size += fabs(u[i]) * (fabs(v[(i + 1) % 3] * w[(i + 2) % 3]) + fabs(v[(i + 2) % 3] * w[(i + 1) % 3]));
+    if (det > 1e-14 * size) return 1;
+    if (det < -1e-14 * size) return -1;
+    return fsi__exact_side(p, d);
+}
+
+FSI_API int fsi_edge_crosses_triangle(const double *x)
+{
+    const double *p = x, *q = x + 3, *a = x + 6, *b = x + 9, *c = x + 12;
+    int above, below, s, t, u;
+    if (!x) return 0;
+    for (s = 0; s < 15; s++) if (!fsi_is_finite(x[s])) return 0;
+    above = fsi__side_of(a, b, c, p);
+    below = fsi__side_of(a, b, c, q);
+    if (above * below > 0 || (above == 0 && below == 0)) return 0;
+    s = fsi__side_of(p, q, a, b);
+    t = fsi__side_of(p, q, b, c);
+    u = fsi__side_of(p, q, c, a);
+    return (s >= 0 && t >= 0 && u >= 0) || (s <= 0 && t <= 0 && u <= 0);
 }
 
 FSI__STRICT_END

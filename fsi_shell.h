@@ -268,7 +268,7 @@ FSI_API fsi_status fsi_shell_spring_force(const fsi_shell *s, int id, fsi_vec3 *
 
 /* ---- >>looking at it ------------------------------------------------------------------------------------------- */
 
-/* Pairs of an edge and a triangle that pass through each other, its own and obstacles', by exact arithmetic on `position`: 0 as long as contact is on (which
+/* Pairs of an edge and a triangle (2D: of edges) that pass through each other, its own and obstacles', by exact arithmetic on `position`: 0 as long as contact is on (which
    it must be for this). What the solver does to keep them apart is not asked. -1: no memory. */
 FSI_API int fsi_shell_count_intersections(fsi_shell *s);
 
@@ -290,9 +290,9 @@ FSI_API void fsi_shell_skin_destroy(fsi_shell_skin *skin); /* NULL is fine */
    nothing. Errors: COOKIE, ARGUMENT. */
 FSI_API fsi_status fsi_shell_skin_update(fsi_shell_skin *skin, const fsi_shell *s, fsi_vec3 *out, fsi_vec3 *normals);
 
-/* State: positions, velocities, twists, frames, history of the integrator, friction, time, where obstacles were. Obstacles, springs, pins and settings are
-   not saved: load into a simulator made alike, after putting meshes (fsi_mesh_set) and bodies back. NULL buffer asks the size. A damaged or
-   foreign buffer is refused, nothing changes. */
+/* State: positions, velocities, twists, frames, history of the integrator, stiffness of contacts, time. Obstacles, springs, pins and settings are
+   not saved: load into a simulator made alike, after putting meshes (fsi_mesh_set) and bodies back: obstacles are taken to stand where these are. NULL
+   buffer asks the size. A damaged or foreign buffer is refused, nothing changes. */
 FSI_API fsi_status fsi_shell_save(const fsi_shell *s, void *buffer, size_t capacity, size_t *size);
 FSI_API fsi_status fsi_shell_load(fsi_shell *s, const void *buffer, size_t size);
 /* Hash of what save writes. Equal after equal steps, for any number of threads. */
@@ -1315,7 +1315,7 @@ typedef struct fsi__sh_maker {
     int *side_run;                      /* 3 * triangles: run of corner k of triangle t */
     int *degree, *meet;                 /* vertices: segments there; 2 * vertices: the two, where there are two */
     unsigned char *seen;                /* segments */
-    int *uses;                          /* vertices + twists: elements there */
+    double *wanted;                     /* vertices + twists: weights of the elements there */
     fsi__arena temporary;
 } fsi__sh_maker;
 
@@ -1503,6 +1503,31 @@ static double fsi__sh_across(const fsi__sh_maker *k, int t, int corner)
     const double e[2] = { corner == 0 ? v[0] - u[0] : corner == 1 ? v[0] : u[0], corner == 0 ? v[1] - u[1] : corner == 1 ? v[1] : u[1] };
     const double l2 = e[0] * e[0] + e[1] * e[1], c2 = e[1] * e[1] / l2, s2 = e[0] * e[0] / l2;
     return d[0] * c2 * c2 + 2 * (d[2] + 2 * d[3]) * c2 * s2 + d[1] * s2 * s2;
+}
+
+static int fsi__sh_compare_run(const void *a, const void *b)
+{
+    const fsi__sh_side *p = (const fsi__sh_side *)a, *q = (const fsi__sh_side *)b;
+    return p->lo != q->lo ? (p->lo < q->lo ? -1 : 1) : p->hi < q->hi ? -1 : p->hi > q->hi;
+}
+
+/* Each names an edge of two triangles. */
+static fsi_status fsi__sh_check_folds(const fsi__sh_maker *k)
+{
+    int i;
+    for (i = 0; i < k->desc->crease_count; i++) {
+        const fsi_shell_crease *c = &k->desc->creases[i];
+        const fsi__sh_side *s;
+        fsi__sh_side key;
+        int r = 0;
+        memset(&key, 0, sizeof key);
+        key.lo = c->a < c->b ? c->a : c->b;
+        key.hi = c->a < c->b ? c->b : c->a;
+        s = k->sides > 0 ? (const fsi__sh_side *)bsearch(&key, k->side, (size_t)k->sides, sizeof key, fsi__sh_compare_run) : NULL;
+        if (s) r = k->side_run[3 * s->triangle + s->corner];
+        if (!s || k->run[r + 1] - k->run[r] < 2) return fsi__fail(k->context, FSI_ERROR_ARGUMENT, k->fn, i, c->a, "crease %d: %d-%d is no edge of two triangles", i, c->a, c->b);
+    }
+    return FSI_OK;
 }
 
 /* The crease on the edge from a to b, if any. */
@@ -1806,16 +1831,18 @@ static void fsi__sh_list_edges(fsi__sh_maker *k)
     for (i = 0; i < m->vertices; i++) if (m->part[i] == i && m->point[i] == 1) m->point[m->points++] = i;
 }
 
-/* Each element's share of the mass of its lightest vertex. */
-static void fsi__sh_share_mass(fsi__sh_model *m, int *uses)
+/* Of the mass of each vertex, its elements' shares; an element gets that of the vertex that gives it least. Membranes need most of it: they buckle. */
+static void fsi__sh_share_mass(fsi__sh_model *m, double *wanted)
 {
-    int e, i;
-    for (e = 0; e < m->first[FSI__SH_KINDS]; e++) for (i = m->start[e]; i < m->start[e + 1]; i++) if (m->node[i] >= 0) uses[m->node[i]]++;
-    for (e = 0; e < m->first[FSI__SH_KINDS]; e++) {
-        m->share[e] = 1e300;
+    static const double weight[FSI__SH_KINDS] = { 8, 1, 2, 0, 0, 0 };
+    int kind, e, i, pass;
+    for (pass = 0; pass < 2; pass++) for (kind = 0; kind < FSI__SH_KINDS; kind++) for (e = m->first[kind]; e < m->first[kind + 1]; e++) {
+        if (pass == 1) m->share[e] = 1e300;
         for (i = m->start[e]; i < m->start[e + 1]; i++) {
             const int v = m->node[i];
-            if (v >= 0 && m->mass[v] / uses[v] < m->share[e]) m->share[e] = m->mass[v] / uses[v];
+            if (v < 0 || !(weight[kind] > 0)) continue;
+            if (pass == 0) wanted[v] += weight[kind];
+            else if (m->mass[v] * weight[kind] / wanted[v] < m->share[e]) m->share[e] = m->mass[v] * weight[kind] / wanted[v];
         }
     }
 }
@@ -1925,7 +1952,7 @@ static void fsi__sh_lay_given(fsi__sh_maker *k, fsi__arena *a, fsi__arena *t)
     k->degree = (int *)fsi__take(t, nv, sizeof(int));
     k->meet = (int *)fsi__take(t, 2 * nv, sizeof(int));
     k->seen = (unsigned char *)fsi__take(t, ns, 1);
-    k->uses = (int *)fsi__take(t, nv + ns, sizeof(int));
+    k->wanted = (double *)fsi__take(t, nv + ns, sizeof(double));
 }
 
 static void fsi__sh_lay_counted(fsi__sh_maker *k, fsi__arena *a)
@@ -2016,7 +2043,7 @@ static fsi_status fsi__sh_make_elements(fsi__sh_maker *k)
     if (status != FSI_OK) return status;
     fsi__sh_find_parts(m);
     fsi__sh_list_edges(k);
-    fsi__sh_share_mass(m, k->uses);
+    fsi__sh_share_mass(m, k->wanted);
     return fsi__sh_check_mass(k);
 }
 
@@ -2039,6 +2066,7 @@ static fsi_status fsi__sh_make_model(fsi__sh_maker *k, fsi__arena *given, fsi__a
     fsi__sh_sort_sides(k);
     fsi__sh_find_rods(k, k->seen);
     status = fsi__sh_check_twins(k);
+    if (status == FSI_OK) status = fsi__sh_check_folds(k);
     if (status != FSI_OK) return status;
     fsi__sh_count_elements(k);
     memset(measure, 0, sizeof measure);
@@ -2061,7 +2089,7 @@ typedef struct fsi__sh_state {
     fsi__shell_frame *frame;      /* segments: carried along without turning */
     double *twist;                /* JOINTs: angle between the frames of its segments */
     double dt_before;             /* 0: there is no step before */
-    double stiffness;             /* of contacts, times the base stiffness */
+    double stiffness;             /* kappa of contacts [m^2/s^2]; 0: there were none */
     double time;
 } fsi__sh_state;
 
@@ -2094,9 +2122,10 @@ typedef struct fsi__sh_body {
     double center[3], left_center[3]; /* at the beginning of a substep; where the last step left it */
     fsi_quat turn, left_turn;
     double owner_center[3];       /* where its owner has it at the beginning of the step, then where substeps take it */
+    fsi_quat owner_turn;
     double velocity[3], spin[3];
     double push[3], turning[3];   /* force; I^-1 torque */
-    double aim[3], aim_turn[9];   /* where inertia and forces lead; A = R0 + dt [omega] R0 */
+    double aim[3], aim_turn[9];   /* where inertia and forces lead */
     double moment[9];             /* (1/2 tr I) 1 - I, body axes: integral of rho x x' */
     double mass;
 } fsi__sh_body;
@@ -2175,8 +2204,8 @@ typedef struct fsi__sh_impl {
     fsi__sh_pair *pair;
     int pairs, pair_capacity, list_holds;
     int *active, actives, active_capacity;
-    double *pair_number, *pair_block;
-    int pair_number_capacity, pair_block_capacity;
+    double *gap, *pair_number, *pair_block;  /* pairs: gap where the iteration began, and scratch; active pairs: 12 + 144 numbers */
+    int gaps_hold, gap_capacity, pair_number_capacity, pair_block_capacity;
     fsi__sh_rub *rub;
     int rubs, rub_capacity;
     fsi__sh_close *close[2];
@@ -2221,13 +2250,16 @@ typedef struct fsi__sh_step {
     double slip;            /* way in a step that counts as sticking [m] */
     double remaining;       /* share of the prescribed way that is left, 1 to 0 */
     double contact_energy;
+    double longest;         /* no point is farther than this from where the gaps were measured [m] */
+    double lean;            /* inertia added to exact Hessians, times that which is there */
     double lap;             /* the clock when the last phase ended */
     double moved;           /* farthest way of a vertex in the last substep [m] */
     double *felt;           /* 3 * points: forces of what is added goes there too; NULL: not wanted */
     double tolerance;
     int max_newton, in_the_way;
     int settle;             /* 1: no velocities */
-    int exact, close, pause; /* exact Hessians; the last step was a small one; iterations to go without them */
+    int exact, close;       /* exact Hessians; the last step was a small one */
+    int strict;             /* projected ones are positive by themselves */
     const double *q;        /* of the pass below */
     int what;               /* 0: values, 1: gradients too, 2: Hessians too */
     fsi_shell_stats stats;
@@ -2297,7 +2329,7 @@ static double fsi__sh_element(const fsi__sh_step *w, int e, const double *x, dou
 {
     const fsi__sh_model *m = &w->m->model;
     const int kind = fsi__sh_kind(m, e), i = e - m->first[kind];
-    const double support = m->share[e] / (w->h * w->h);
+    const double support = w->strict ? 0 : m->share[e] / (w->h * w->h);
     double value;
     switch (kind) {
     case FSI__SH_MEMBRANE:
@@ -2455,7 +2487,7 @@ static void fsi__sh_make_pair(const fsi__sh_meeting *t, int i, int j, fsi__sh_pa
     const fsi__sh_impl *m = t->m;
     int node[6];
     const int n = fsi__sh_feature(t->a, t->type_a, i, node), k = fsi__sh_feature(t->b, t->type_b, j, node + n);
-    const double ma = fsi__sh_feature_mass(m, node, n), mb = fsi__sh_feature_mass(m, node + n, k), rest = t->obstacle ? 0 : fsi__sh_distance_at_rest(m, t->kind, i, j);
+    const double ma = fsi__sh_feature_mass(m, node, n), mb = fsi__sh_feature_mass(m, node + n, k), rest = t->obstacle || t->a == &m->lone ? 0 : fsi__sh_distance_at_rest(m, t->kind, i, j);
     memset(p, 0, sizeof *p);
     memcpy(p->node, node, (size_t)(n + k) * sizeof *node);
     p->feature[0] = i;
@@ -2506,11 +2538,12 @@ static fsi_status fsi__sh_meet_itself(fsi__sh_impl *m, const char *fn)
 {
     const fsi__sh_features *f = &m->own_features, *lone = &m->lone;
     fsi_status status;
-    if (m->model.dim == 2) return fsi__sh_meet(m, fn, f, FSI__SH_POINTS, f, FSI__SH_EDGES, FSI_POINT_EDGE, NULL);
+    status = fsi__sh_meet(m, fn, lone, FSI__SH_POINTS, lone, FSI__SH_POINTS, FSI_POINT_POINT, NULL);
+    if (status == FSI_OK && m->model.dim == 2) status = fsi__sh_meet(m, fn, f, FSI__SH_POINTS, f, FSI__SH_EDGES, FSI_POINT_EDGE, NULL);
+    if (status != FSI_OK || m->model.dim == 2) return status;
     status = fsi__sh_meet(m, fn, f, FSI__SH_POINTS, f, FSI__SH_FACES, FSI_POINT_TRIANGLE, NULL);
     if (status == FSI_OK) status = fsi__sh_meet(m, fn, f, FSI__SH_EDGES, f, FSI__SH_EDGES, FSI_EDGE_EDGE, NULL);
     if (status == FSI_OK) status = fsi__sh_meet(m, fn, lone, FSI__SH_POINTS, f, FSI__SH_EDGES, FSI_POINT_EDGE, NULL);
-    if (status == FSI_OK) status = fsi__sh_meet(m, fn, lone, FSI__SH_POINTS, lone, FSI__SH_POINTS, FSI_POINT_POINT, NULL);
     return status;
 }
 
@@ -2556,7 +2589,7 @@ static fsi_status fsi__sh_find_pairs(fsi__sh_impl *m, const char *fn, const doub
     fsi_status status;
     int i;
     if (m->list_holds && fsi__sh_list_holds(m, x, dx)) return FSI_OK;
-    m->list_holds = 0;
+    m->list_holds = m->gaps_hold = 0;
     fsi__sh_draw_boxes(m, x, dx);
     m->pairs = 0;
     status = fsi__sh_fit_trees(m, &m->own_features, m->around);
@@ -2568,51 +2601,76 @@ static fsi_status fsi__sh_find_pairs(fsi__sh_impl *m, const char *fn, const doub
         if (status == FSI_OK) status = fsi__sh_meet_obstacle(m, fn, &m->obstacle[i]);
     }
     if (status == FSI_OK) status = fsi__sh_more(m, &m->pair_number, sizeof(double), 0, &m->pair_number_capacity, m->pairs, fn);
+    if (status == FSI_OK) status = fsi__sh_more(m, &m->gap, sizeof(double), 0, &m->gap_capacity, m->pairs, fn);
     if (status == FSI_OK) status = fsi__sh_more(m, &m->active, sizeof(int), 0, &m->active_capacity, m->pairs, fn);
     m->list_holds = status == FSI_OK;
     return status;
 }
 
-/* A number of every pair: its energy, how far it may go, or how close it is. */
-typedef struct fsi__sh_pair_job { const fsi__sh_impl *m; const double *x, *dx; double kappa; int what; } fsi__sh_pair_job;
-enum { FSI__SH_PAIR_ENERGY, FSI__SH_PAIR_SWEEP, FSI__SH_PAIR_PUSH };
+/* A number of every pair. Its gap is measured where an iteration begins; while no point goes farther than `longest` from there, pairs whose gap is larger than
+   twice that need not be looked at again. */
+typedef struct fsi__sh_pair_job { fsi__sh_impl *m; const double *x, *dx; double number, longest; int what; } fsi__sh_pair_job; /* number: kappa; share of a gap to keep */
+enum { FSI__SH_PAIR_GAP, FSI__SH_PAIR_ENERGY, FSI__SH_PAIR_SWEEP };
 
-static double fsi__sh_pair_number(const fsi__sh_pair_job *job, const fsi__sh_pair *p)
+static double fsi__sh_pair_number(const fsi__sh_pair_job *job, int i)
 {
+    const fsi__sh_pair *p = &job->m->pair[i];
     const int n = fsi_pair_points(p->contact.kind);
     double x[12], dx[12];
+    if (job->what == FSI__SH_PAIR_ENERGY && job->m->gap[i] - 2 * job->longest > p->contact.range) return 0;
+    if (job->what == FSI__SH_PAIR_SWEEP && 0.9 * job->m->gap[i] > 2 * job->longest) return 1;
     fsi__sh_gather(job->x, p->node, n, x);
-    if (job->what == FSI__SH_PAIR_ENERGY) return job->kappa * p->mass * fsi_contact_energy(&p->contact, x, NULL, NULL, FSI_HESSIAN_EXACT);
-    if (job->what == FSI__SH_PAIR_PUSH) return fsi_contact_push(&p->contact, x, NULL);
+    if (job->what == FSI__SH_PAIR_GAP) return fsi_distance_between(p->contact.kind, x).d - p->contact.thickness;
+    if (job->what == FSI__SH_PAIR_ENERGY) return job->number * p->mass * fsi_contact_energy(&p->contact, x, NULL, NULL, FSI_HESSIAN_EXACT);
     fsi__sh_gather(job->dx, p->node, n, dx);
-    return fsi_ccd(p->contact.kind, x, dx, p->contact.thickness, 0.1);
+    return fsi_ccd(p->contact.kind, x, dx, p->contact.thickness, job->number);
 }
 
 static void fsi__sh_pair_pass(void *arg, int chunk, int begin, int end)
 {
     const fsi__sh_pair_job *job = (const fsi__sh_pair_job *)arg;
+    double *out = job->what == FSI__SH_PAIR_GAP ? job->m->gap : job->m->pair_number;
     int i;
     (void)chunk;
-    for (i = begin; i < end; i++) job->m->pair_number[i] = fsi__sh_pair_number(job, &job->m->pair[i]);
+    for (i = begin; i < end; i++) out[i] = fsi__sh_pair_number(job, i);
 }
 
-static void fsi__sh_pair_numbers(fsi__sh_impl *m, const double *x, const double *dx, double kappa, int what)
+static void fsi__sh_pair_numbers(fsi__sh_impl *m, const double *x, const double *dx, double number, double longest, int what)
 {
     fsi__sh_pair_job job;
     job.m = m;
     job.x = x;
     job.dx = dx;
-    job.kappa = kappa;
+    job.number = number;
+    job.longest = longest;
     job.what = what;
     fsi__parallel(m->context, m->pairs, 512, fsi__sh_pair_pass, &job);
 }
 
-/* How far from x towards x + dx nothing touches; *pair is what is in the way. */
-static double fsi__sh_sweep(fsi__sh_impl *m, const double *x, const double *dx, int *pair)
+/* Gaps at x, where an iteration begins, and the pairs within range, in order. */
+static void fsi__sh_measure(fsi__sh_impl *m, const double *x)
+{
+    int i;
+    if (!m->gaps_hold) fsi__sh_pair_numbers(m, x, NULL, 0, 0, FSI__SH_PAIR_GAP);
+    m->gaps_hold = 1;
+    for (i = m->actives = 0; i < m->pairs; i++) if (m->gap[i] < m->pair[i].contact.range) m->active[m->actives++] = i;
+}
+
+/* The longest way of a point. */
+static double fsi__sh_longest_way(const double *dx, int points)
+{
+    double longest = 0;
+    int i;
+    for (i = 0; i < points; i++) if (fsi__sh_dot(dx + 3 * (size_t)i, dx + 3 * (size_t)i) > longest) longest = fsi__sh_dot(dx + 3 * (size_t)i, dx + 3 * (size_t)i);
+    return sqrt(longest);
+}
+
+/* How far from x, where gaps were measured, towards x + dx nothing touches; *pair is what is in the way. */
+static double fsi__sh_sweep(fsi__sh_impl *m, const double *x, const double *dx, double keep, double longest, int *pair)
 {
     double t = 1;
     int i;
-    fsi__sh_pair_numbers(m, x, dx, 0, FSI__SH_PAIR_SWEEP);
+    fsi__sh_pair_numbers(m, x, dx, keep, longest, FSI__SH_PAIR_SWEEP);
     for (i = 0; i < m->pairs; i++) if (m->pair_number[i] < t) {
         t = m->pair_number[i];
         *pair = i;
@@ -2620,117 +2678,45 @@ static double fsi__sh_sweep(fsi__sh_impl *m, const double *x, const double *dx, 
     return t;
 }
 
-/* The pairs within range, in order. */
-static void fsi__sh_find_active(fsi__sh_impl *m, const double *x)
+/* ---- >>crossing ------------------------------------------------------------------------------------------------- */
+
+/* Edges pq and ab in the plane, at p, q, a, b: does pq pass through the wall over ab, from z = -1 to 1? It is two triangles. */
+static int fsi__sh_crosses_flat(const double *at)
 {
-    int i;
-    fsi__sh_pair_numbers(m, x, NULL, 0, FSI__SH_PAIR_PUSH);
-    for (i = m->actives = 0; i < m->pairs; i++) if (m->pair_number[i] > 0) m->active[m->actives++] = i;
+    double wall[15];
+    memcpy(wall, at, 12 * sizeof *wall);
+    wall[8] = wall[11] = -1; /* a, b below, a above: at z = 0 from a to the middle; then a above, b above, b below: the rest */
+    memcpy(wall + 12, at + 6, 2 * sizeof *wall);
+    wall[14] = 1;
+    if (fsi_edge_crosses_triangle(wall)) return 1;
+    memcpy(wall + 6, at + 9, 2 * sizeof *wall);
+    wall[8] = 1;
+    return fsi_edge_crosses_triangle(wall);
 }
 
-/* ---- >>crossing --------------------------------------------------------------------------------------------------
-
-   Does an edge pass through a triangle? By signs of volumes, exact: where rounding could decide, all products are kept to the last bit and summed
-   as an expansion, numbers that do not overlap (Dekker 1971; Knuth; Shewchuk 1997). */
-
-static void fsi__sh_two_sum(double a, double b, double *sum, double *rest)
-{
-    const double s = a + b, c = s - a;
-    *rest = (a - (s - c)) + (b - c);
-    *sum = s;
-}
-
-static void fsi__sh_two_product(double a, double b, double *product, double *rest)
-{
-    const double k = 134217729.0, p = a * b, ca = k * a, cb = k * b, ah = ca - (ca - a), bh = cb - (cb - b), al = a - ah, bl = b - bh;
-    *rest = al * bl - (((p - ah * bh) - al * bh) - ah * bl);
-    *product = p;
-}
-
-typedef struct fsi__sh_expansion { int count; double part[200]; } fsi__sh_expansion;
-
-static void fsi__sh_expand(fsi__sh_expansion *e, double x)
-{
-    int i, n = 0;
-    for (i = 0; i < e->count; i++) {
-        double rest;
-        fsi__sh_two_sum(x, e->part[i], &x, &rest);
-        if (rest < 0 || rest > 0) e->part[n++] = rest;
-    }
-    e->part[n++] = x;
-    e->count = n;
-}
-
-/* Sign of det(a - d, b - d, c - d). */
-static int fsi__sh_exact_side(const double *const p[3], const double *d)
-{
-    static const int order[6][3] = { { 0, 1, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 0, 2, 1 }, { 1, 0, 2 }, { 2, 1, 0 } };
-    double v[3][3][2];
-    fsi__sh_expansion e;
-    int i, j, k;
-    e.count = 0;
-    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) fsi__sh_two_sum(p[i][j], -d[j], &v[i][j][0], &v[i][j][1]);
-    for (k = 0; k < 6; k++) for (i = 0; i < 8; i++) {
-        const double a = v[0][order[k][0]][i & 1], b = v[1][order[k][1]][i >> 1 & 1], c = k < 3 ? v[2][order[k][2]][i >> 2] : -v[2][order[k][2]][i >> 2];
-        double ab[2], t[2];
-        fsi__sh_two_product(a, b, &ab[0], &ab[1]);
-        for (j = 0; j < 2; j++) {
-            fsi__sh_two_product(ab[j], c, &t[0], &t[1]);
-            fsi__sh_expand(&e, t[1]);
-            fsi__sh_expand(&e, t[0]);
-        }
-    }
-    return e.part[e.count - 1] > 0 ? 1 : e.part[e.count - 1] < 0 ? -1 : 0;
-}
-
-static int fsi__sh_side_of(const double *a, const double *b, const double *c, const double *d)
-{
-    const double *const p[3] = { a, b, c };
-    double u[3], v[3], w[3], n[3], det, size = 0;
-    int i;
-    fsi__sh_sub(a, d, u);
-    fsi__sh_sub(b, d, v);
-    fsi__sh_sub(c, d, w);
-    fsi__sh_cross(v, w, n);
-    det = fsi__sh_dot(u, n);
-    for (i = 0; i < 3; i++) size += fabs(u[i]) * (fabs(v[(i + 1) % 3] * w[(i + 2) % 3]) + fabs(v[(i + 2) % 3] * w[(i + 1) % 3]));
-    if (det > 1e-14 * size) return 1;
-    if (det < -1e-14 * size) return -1;
-    return fsi__sh_exact_side(p, d);
-}
-
-/* Edge pq, triangle abc. Within the triangle's plane nothing crosses: that is for distances to find. */
-static int fsi__sh_crosses(const double *p, const double *q, const double *a, const double *b, const double *c)
-{
-    const int above = fsi__sh_side_of(a, b, c, p), below = fsi__sh_side_of(a, b, c, q);
-    int s, t, u;
-    if (above * below > 0 || (above == 0 && below == 0)) return 0;
-    s = fsi__sh_side_of(p, q, a, b);
-    t = fsi__sh_side_of(p, q, b, c);
-    u = fsi__sh_side_of(p, q, c, a);
-    return (s >= 0 && t >= 0 && u >= 0) || (s <= 0 && t <= 0 && u <= 0);
-}
-
-/* Edges of f through faces of g. */
+/* Edges of f through faces of g, in the plane through its edges. */
 static fsi_status fsi__sh_count_crossings(fsi__sh_impl *m, const double *x, const fsi__sh_features *f, const fsi__sh_features *g, int *count, int first[5])
 {
+    const int flat = m->model.dim == 2, type = flat ? FSI__SH_EDGES : FSI__SH_FACES;
     fsi__sh_meeting t;
     fsi_status status;
-    int i, k, node[5];
-    if (!f->tree[FSI__SH_EDGES] || !g->tree[FSI__SH_FACES]) return FSI_OK;
+    double at[15];
+    int i, k, node[5] = { 0 };
+    if (!f->tree[FSI__SH_EDGES] || !g->tree[type]) return FSI_OK;
     memset(&t, 0, sizeof t);
     t.m = m;
     t.a = f;
     t.b = g;
     t.type_a = FSI__SH_EDGES;
-    t.type_b = FSI__SH_FACES;
+    t.type_b = type;
     t.kind = FSI_POINT_TRIANGLE;
-    status = fsi_pairs_find(m->found, f->tree[FSI__SH_EDGES], g->tree[FSI__SH_FACES], fsi__sh_accept, &t);
+    status = fsi_pairs_find(m->found, f->tree[FSI__SH_EDGES], g->tree[type], fsi__sh_accept, &t);
     if (status != FSI_OK) return status;
     for (k = 0; k < m->found->count; k++) {
         fsi__sh_feature(f, FSI__SH_EDGES, m->found->index[2 * k], node);
-        fsi__sh_feature(g, FSI__SH_FACES, m->found->index[2 * k + 1], node + 2);
-        if (!fsi__sh_crosses(x + 3 * (size_t)node[0], x + 3 * (size_t)node[1], x + 3 * (size_t)node[2], x + 3 * (size_t)node[3], x + 3 * (size_t)node[4])) continue;
+        fsi__sh_feature(g, type, m->found->index[2 * k + 1], node + 2);
+        fsi__sh_gather(x, node, 5, at);
+        if (flat ? !fsi__sh_crosses_flat(at) : !fsi_edge_crosses_triangle(at)) continue;
         for (i = 0; i < 5 && *count == 0; i++) first[i] = node[i];
         ++*count;
     }
@@ -2750,7 +2736,7 @@ static fsi_status fsi__sh_crossings(fsi__sh_impl *m, const char *fn, const doubl
     for (i = 0; i < m->obstacles && status == FSI_OK; i++) {
         if (!m->obstacle[i].used) continue;
         status = fsi__sh_count_crossings(m, x, &m->own_features, &m->obstacle[i].features, count, first);
-        if (status == FSI_OK) status = fsi__sh_count_crossings(m, x, &m->obstacle[i].features, &m->own_features, count, first);
+        if (status == FSI_OK && m->model.dim == 3) status = fsi__sh_count_crossings(m, x, &m->obstacle[i].features, &m->own_features, count, first);
     }
     return status;
 }
@@ -2788,6 +2774,7 @@ static fsi_status fsi__sh_check_apart(fsi__sh_impl *m, const char *fn, const dou
     if (count > 0) {
         char e[2][40], t[3][40];
         for (i = 0; i < 5; i++) fsi__sh_name(m, first[i], i < 2 ? e[i] : t[i - 2], 40);
+        if (m->model.dim == 2) return fsi__fail(m->context, FSI_ERROR_MESH, fn, first[0], count, "the edge of vertices %s and %s passes through that of vertices %s and %s (%d such pairs)", e[0], e[1], t[0], t[1], count);
         return fsi__fail(m->context, FSI_ERROR_MESH, fn, first[0], count, "the edge of vertices %s and %s passes through the triangle of vertices %s, %s, %s (%d such pairs)", e[0], e[1], t[0], t[1], t[2], count);
     }
     for (i = 0; i < m->pairs; i++) {
@@ -2848,9 +2835,12 @@ static void fsi__sh_pull_back_block(const fsi__sh_hold *hi, int ki, const fsi__s
     for (a = 0; a < 3; a++) fsi__sh_pull_back(hj, kj, rows + 3 * a, out + 3 * a);
 }
 
-static int fsi__sh_entry(const fsi_csr *t, int row, int col)
+static int fsi__sh_entry(const fsi_csr *t, int row, int col) /* -1: there is none */
 {
-    int lo = t->start[row], hi = t->start[row + 1];
+    int lo, hi;
+    if (row >= t->rows) return -1;
+    lo = t->start[row];
+    hi = t->start[row + 1];
     while (lo < hi) {
         const int mid = (lo + hi) / 2;
         if (t->col[mid] < col) lo = mid + 1;
@@ -2914,10 +2904,10 @@ static double fsi__sh_rub_energy(const fsi__sh_step *w, const fsi__sh_rub *r, co
     return fsi_friction_energy(&r->friction, at, was, w->slip, g, h);
 }
 
-/* A spring, 1/2 k (|r| - l)^2, r = x - y, and its damper, c/(2 h) (|r| - |r0|)^2, as one: k' = k + c/h, l' = (k l + c |r0| / h) / k'. */
+/* A spring, 1/2 k (|r| - l)^2, r = x - y, and its damper, c/(2 dt) (|r| - |r0|)^2, as one: k' = k + c/dt, l' = (k l + c |r0| / dt) / k'. */
 static double fsi__sh_pull(const fsi__sh_step *w, const fsi__sh_spring *s, const double *x, const double *y, double *g, double *h)
 {
-    const double c = (double)s->desc.damping / w->h, k = (double)s->desc.stiffness + c, l = ((double)s->desc.stiffness * (double)s->desc.rest_length + c * s->length_before) / k;
+    const double c = (double)s->desc.damping / w->dt, k = (double)s->desc.stiffness + c, l = ((double)s->desc.stiffness * (double)s->desc.rest_length + c * s->length_before) / k;
     double r[3], n[3], d, across;
     int a, b;
     fsi__sh_sub(x, y, r);
@@ -2937,8 +2927,8 @@ static double fsi__sh_pull(const fsi__sh_step *w, const fsi__sh_spring *s, const
 
 static int fsi__sh_spring_end(const fsi__sh_impl *m, const fsi__sh_spring *s) { return s->desc.other >= 0 ? s->desc.other : m->first_anchor + (int)(s - m->spring); }
 
-/* Energy of what couples points: pairs, friction, springs. */
-static double fsi__sh_points_energy(fsi__sh_step *w, const double *x)
+/* Energy of what couples points: pairs, friction, springs. No point is farther than `longest` from where gaps were measured. */
+static double fsi__sh_points_energy(fsi__sh_step *w, const double *x, double longest)
 {
     fsi__sh_impl *m = w->m;
     double sum = 0;
@@ -2946,7 +2936,7 @@ static double fsi__sh_points_energy(fsi__sh_step *w, const double *x)
     for (i = 0; i < m->rubs; i++) sum += fsi__sh_rub_energy(w, &m->rub[i], x, NULL, NULL);
     for (i = 0; i < m->springs; i++) if (m->spring[i].used) sum += fsi__sh_pull(w, &m->spring[i], x + 3 * (size_t)m->spring[i].desc.vertex, x + 3 * (size_t)fsi__sh_spring_end(m, &m->spring[i]), NULL, NULL);
     if (!m->contact) return sum;
-    fsi__sh_pair_numbers(m, x, NULL, w->kappa, FSI__SH_PAIR_ENERGY);
+    fsi__sh_pair_numbers(m, x, NULL, w->kappa, longest, FSI__SH_PAIR_ENERGY);
     w->contact_energy = fsi__sh_sum(m->pair_number, m->pairs);
     return sum + w->contact_energy;
 }
@@ -2993,7 +2983,7 @@ static fsi_status fsi__sh_couple(fsi__sh_impl *m, const char *fn, const int *poi
     int i, j, ki, kj;
     for (i = 0; i < n; i++) for (j = 0; j < n; j++) {
         const fsi__sh_hold p = fsi__sh_hold_of(m, &m->now, point[i]), q = fsi__sh_hold_of(m, &m->now, point[j]);
-        const fsi_status status = fsi__sh_more(m, &m->coupling, 2 * sizeof(int), m->couplings, &m->coupling_capacity, m->couplings + 4, fn);
+        const fsi_status status = fsi__sh_more(m, &m->coupling, 2 * sizeof(int), m->couplings, &m->coupling_capacity, m->couplings + 4, fn); /* a pair of bodies couples four */
         if (status != FSI_OK) return status;
         for (ki = 0; ki < p.count; ki++) for (kj = 0; kj < q.count; kj++) {
             if (fsi__sh_entry(&m->elastic->matrix, p.node[ki], q.node[kj]) >= 0) continue;
@@ -3025,7 +3015,7 @@ static fsi_status fsi__sh_couple_all(fsi__sh_impl *m, const char *fn)
         double x[12];
         wide.range *= 2;
         fsi__sh_gather(m->now.x, p->node, fsi_pair_points(wide.kind), x);
-        if (fsi_contact_push(&wide, x, NULL) > 0 || m->pair_number[i] > 0) status = fsi__sh_couple(m, fn, p->node, fsi_pair_points(wide.kind));
+        if (fsi_contact_push(&wide, x, NULL) > 0) status = fsi__sh_couple(m, fn, p->node, fsi_pair_points(wide.kind));
     }
     for (i = 0; i < m->rubs && status == FSI_OK; i++) status = fsi__sh_couple(m, fn, m->rub[i].node, m->rub[i].points);
     for (i = 0; i < m->springs && status == FSI_OK; i++) {
@@ -3035,10 +3025,10 @@ static fsi_status fsi__sh_couple_all(fsi__sh_impl *m, const char *fn)
         status = fsi__sh_couple(m, fn, node, 2);
     }
     for (i = 0; i < m->bodies && status == FSI_OK; i++) { /* place and turn */
-        status = fsi__sh_more(m, &m->coupling, 2 * sizeof(int), m->couplings, &m->coupling_capacity, m->couplings + 2, fn);
-        for (k = 0; k < 2 && status == FSI_OK; k++) {
-            m->coupling[2 * m->couplings] = m->first_body + 2 * i + k;
-            m->coupling[2 * m->couplings++ + 1] = m->first_body + 2 * i + 1 - k;
+        status = fsi__sh_more(m, &m->coupling, 2 * sizeof(int), m->couplings, &m->coupling_capacity, m->couplings + 4, fn);
+        for (k = 0; k < 4 && status == FSI_OK; k++) {
+            m->coupling[2 * m->couplings] = m->first_body + 2 * i + k / 2;
+            m->coupling[2 * m->couplings++ + 1] = m->first_body + 2 * i + k % 2;
         }
     }
     return status;
@@ -3049,12 +3039,13 @@ static void fsi__sh_merge_rows(fsi__sh_impl *m)
 {
     const fsi_csr *e = &m->elastic->matrix;
     int r, n = 0, k = 0, i, c;
-    for (r = 0; r < e->rows; r++) {
+    for (r = 0; r < m->nodes; r++) {
+        const int end = r < e->rows ? e->start[r + 1] : 0;
         m->total_start[r] = n;
-        i = e->start[r];
-        while (i < e->start[r + 1] || (k < m->couplings && m->coupling[2 * k] == r)) {
-            const int extra = k < m->couplings && m->coupling[2 * k] == r ? m->coupling[2 * k + 1] : e->cols;
-            if (i < e->start[r + 1] && e->col[i] < extra) {
+        i = r < e->rows ? e->start[r] : 0;
+        while (i < end || (k < m->couplings && m->coupling[2 * k] == r)) {
+            const int extra = k < m->couplings && m->coupling[2 * k] == r ? m->coupling[2 * k + 1] : m->nodes;
+            if (i < end && e->col[i] < extra) {
                 m->total_map[i] = n;
                 c = e->col[i++];
             } else {
@@ -3064,7 +3055,7 @@ static void fsi__sh_merge_rows(fsi__sh_impl *m)
             m->total_col[n++] = c;
         }
     }
-    m->total_start[e->rows] = n;
+    m->total_start[m->nodes] = n;
 }
 
 static fsi_status fsi__sh_make_pattern(fsi__sh_impl *m, const char *fn)
@@ -3085,7 +3076,7 @@ static fsi_status fsi__sh_make_pattern(fsi__sh_impl *m, const char *fn)
         if (status != FSI_OK) return status;
     }
     fsi__sh_merge_rows(m);
-    m->total.rows = m->total.cols = e->rows;
+    m->total.rows = m->total.cols = m->nodes;
     m->total.block = 3;
     m->total.start = m->total_start;
     m->total.col = m->total_col;
@@ -3103,8 +3094,9 @@ static fsi_status fsi__sh_check_pattern(fsi__sh_impl *m, const char *fn)
 
 /* ---- >>newton --------------------------------------------------------------------------------------------------- */
 
-/* Bodies: 1/2 m |c - aim|^2 / h^2, and of the turn R: 1/2 integral rho |R x - A x|^2 / h^2 = -tr(R J A^T) / h^2 + const, A = R0 + h [omega] R0
-   (Li et al. 2020, supplement; Ferguson et al. 2021), J the integral of rho x x^T. */
+/* Bodies, always by backward Euler: 1/2 m |c - aim|^2 / dt^2, and of the turn R: 1/2 integral rho |R x - A x|^2 / dt^2 = -tr(R J A^T) / dt^2 + const
+   (after Ferguson et al. 2021), J the integral of rho x x^T, A = exp(dt [omega]) R0: what nothing touches goes on turning as it did, and the
+   gyroscopic turn is left to its owner, as fsi_body has it. */
 static void fsi__sh_turned(const fsi__sh_body *b, const double *turn, double *n) /* N = R J A^T */
 {
     double t[9];
@@ -3126,7 +3118,7 @@ static double fsi__sh_body_energy(const fsi__sh_step *w, const fsi__sh_body *b, 
     fsi__sh_sub(center, b->aim, d);
     fsi__sh_matrix_of(turn, r);
     fsi__sh_turned(b, r, n);
-    return (b->mass / 2 * fsi__sh_dot(d, d) - (n[0] + n[4] + n[8])) / (w->h * w->h);
+    return (b->mass / 2 * fsi__sh_dot(d, d) - (n[0] + n[4] + n[8])) / (w->dt * w->dt);
 }
 
 static void fsi__sh_add_body(fsi__sh_step *w, int i)
@@ -3134,17 +3126,21 @@ static void fsi__sh_add_body(fsi__sh_step *w, int i)
     fsi__sh_impl *m = w->m;
     const fsi__sh_body *b = &m->body[i];
     const int node = m->first_body + 2 * i;
-    const double scale = 1 / (w->h * w->h), *c = m->now.q + 3 * (size_t)node;
+    const double scale = 1 / (w->dt * w->dt), *c = m->now.q + 3 * (size_t)node;
     double *g = m->gradient + 3 * (size_t)node, *hc = m->total.value + 9 * (size_t)fsi__sh_entry(&m->total, node, node), *hr = m->total.value + 9 * (size_t)fsi__sh_entry(&m->total, node + 1, node + 1);
-    double r[9], n[9];
+    double r[9], n[9], aim[9];
     int a, k;
     fsi__sh_matrix_of(m->now.turn[i], r);
     fsi__sh_turned(b, r, n);
+    fsi__sh_turned(b, b->aim_turn, aim); /* at the aim the second derivative is the inertia, which is positive; a right angle away it is not */
     for (a = 0; a < 3; a++) {
         g[a] += scale * b->mass * (c[a] - b->aim[a]);
         hc[4 * a] += scale * b->mass;
         g[3 + a] += scale * (n[3 * ((a + 2) % 3) + (a + 1) % 3] - n[3 * ((a + 1) % 3) + (a + 2) % 3]);
-        for (k = 0; k < 3; k++) hr[3 * a + k] += scale * ((a == k ? n[0] + n[4] + n[8] : 0) - (n[3 * a + k] + n[3 * k + a]) / 2);
+        for (k = 0; k < 3; k++) {
+            const double *at = w->exact ? n : aim;
+            hr[3 * a + k] += scale * ((a == k ? at[0] + at[4] + at[8] : 0) - (at[3 * a + k] + at[3 * k + a]) / 2);
+        }
     }
 }
 
@@ -3181,7 +3177,7 @@ static void fsi__sh_try(fsi__sh_step *w, double t)
     fsi__sh_spread_bodies(m, &m->trial);
 }
 
-/* Share of (x - x0)' (alpha M + beta K) (x - x0) / (2 h): its product goes to damping_product. */
+/* Share of h/2 v' (alpha M + beta K) v, v = (q - base) / h: (alpha M + beta K) v goes to damping_product. */
 static double fsi__sh_damp(fsi__sh_step *w, const double *q)
 {
     fsi__sh_impl *m = w->m;
@@ -3191,9 +3187,9 @@ static double fsi__sh_damp(fsi__sh_step *w, const double *q)
     if (!m->damps) return 0;
     k = m->elastic->matrix;
     k.value = m->damping;
-    for (i = 0; i < 3 * (size_t)m->nodes; i++) m->scratch[i] = q[i] - m->start_q[i];
+    for (i = 0; i < 3 * (size_t)m->first_body; i++) m->scratch[i] = q[i] - m->base[i];
     fsi_csr_multiply(m->context, &k, m->scratch, m->damping_product);
-    for (i = 0; i < 3 * (size_t)m->nodes; i++) {
+    for (i = 0; i < 3 * (size_t)m->first_body; i++) {
         m->damping_product[i] /= w->h;
         sum += m->damping_product[i] * m->scratch[i] / 2;
     }
@@ -3213,10 +3209,10 @@ static double fsi__sh_inertia(const fsi__sh_step *w, const double *q)
     return sum / (2 * w->h * w->h);
 }
 
-static double fsi__sh_energy(fsi__sh_step *w, const fsi__sh_place *p)
+static double fsi__sh_energy(fsi__sh_step *w, const fsi__sh_place *p, double longest)
 {
     fsi__sh_impl *m = w->m;
-    double sum = fsi__sh_inertia(w, p->q) + fsi__sh_elements(w, p->q, FSI__SH_VALUE) + fsi__sh_damp(w, p->q) + fsi__sh_points_energy(w, p->x);
+    double sum = fsi__sh_inertia(w, p->q) + fsi__sh_elements(w, p->q, FSI__SH_VALUE) + fsi__sh_damp(w, p->q) + fsi__sh_points_energy(w, p->x, longest);
     int b;
     for (b = 0; b < m->bodies; b++) sum += fsi__sh_body_energy(w, &m->body[b], p->q + 3 * (size_t)(m->first_body + 2 * b), p->turn[b]);
     return sum;
@@ -3232,7 +3228,10 @@ static fsi_status fsi__sh_make_damping(fsi__sh_step *w)
     size_t k;
     int i, a;
     if (!m->damps) return FSI_OK;
+    w->exact = 0;
+    w->strict = 1;
     fsi__sh_elements(w, m->now.q, FSI__SH_HESSIAN);
+    w->strict = 0;
     for (i = 0; i < p->first[FSI__SH_KINDS]; i++) for (k = p->value_at[i]; k < p->value_at[i + 1]; k++) m->element_value[k] *= (double)p->material[p->element_material[i]].damping_stiffness;
     status = fsi_assembly_matrix(m->elastic, m->element_value);
     if (status != FSI_OK) return status;
@@ -3253,6 +3252,7 @@ static fsi_status fsi__sh_assemble(fsi__sh_step *w)
     status = fsi_assembly_matrix(m->elastic, m->element_value);
     if (status == FSI_OK) status = fsi_assembly_vector(m->elastic, m->element_vector, m->gradient);
     if (status != FSI_OK) return status;
+    memset(m->gradient + 3 * (size_t)m->first_body, 0, 3 * (size_t)(m->nodes - m->first_body) * sizeof(double));
     fsi__sh_damp(w, m->now.q);
     memset(m->total.value, 0, 9 * (size_t)m->total.start[m->total.rows] * sizeof(double));
     for (i = 0; i < (size_t)e->start[e->rows]; i++) for (k = 0; k < 9; k++) m->total.value[9 * (size_t)m->total_map[i] + k] = e->value[9 * i + k] + (m->damps ? m->damping[9 * i + k] / w->h : 0);
@@ -3317,38 +3317,66 @@ static fsi_status fsi__sh_solve(fsi__sh_step *w)
     return status;
 }
 
-/* Longest way of a vertex that is free. */
+/* Longest way along the direction of a free vertex, or of a point of a COUPLED body; a twist's is that of a point as far from its segment as an edge is long. */
 static double fsi__sh_longest(const fsi__sh_impl *m)
 {
     double longest = 0;
-    int i;
-    for (i = 0; i < m->model.vertices; i++) {
-        const double *d = m->direction + 3 * i, l = fsi__sh_dot(d, d);
+    int i, a;
+    for (i = 0; i < m->first_body; i++) {
+        const double *d = m->direction + 3 * i, arm = i < m->model.vertices ? 1 : m->model.mean_edge, l = arm * arm * fsi__sh_dot(d, d);
         if (!m->fixed[3 * i] && l > longest) longest = l;
     }
-    for (i = m->first_body; i < m->nodes; i += 2) if (fsi__sh_dot(m->direction + 3 * i, m->direction + 3 * i) > longest) longest = fsi__sh_dot(m->direction + 3 * i, m->direction + 3 * i);
+    for (i = m->model.vertices; i < m->points; i++) {
+        const fsi__sh_hold h = fsi__sh_hold_of(m, &m->now, i);
+        double way[3];
+        if (h.count < 2) continue;
+        fsi__sh_cross(m->direction + 3 * (size_t)h.node[1], h.arm, way);
+        for (a = 0; a < 3; a++) way[a] += m->direction[3 * (size_t)h.node[0] + (size_t)a];
+        if (fsi__sh_dot(way, way) > longest) longest = fsi__sh_dot(way, way);
+    }
     return sqrt(longest);
 }
 
-/* How far along the direction nothing touches. Points of bodies go on arcs: what is swept are their chords, so the end of each must be reached. */
-static fsi_status fsi__sh_filter(fsi__sh_step *w, double *t)
+/* How much of the straight way to `trial` nothing bars: *t. */
+static fsi_status fsi__sh_clear(fsi__sh_step *w, double keep, double *t)
 {
     fsi__sh_impl *m = w->m;
-    double u;
+    fsi_status status;
     size_t i;
+    for (i = 0; i < 3 * (size_t)m->points; i++) m->dx[i] = m->trial.x[i] - m->now.x[i];
+    status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
+    if (status != FSI_OK) return status;
+    if (!m->gaps_hold) fsi__sh_measure(m, m->now.x);
+    w->longest = fsi__sh_longest_way(m->dx, m->points);
+    *t = fsi__sh_sweep(m, m->now.x, m->dx, keep, w->longest, &w->in_the_way);
+    return FSI_OK;
+}
+
+/* Points of bodies go on arcs, but what is swept are chords: is the one to this trial free? */
+static fsi_status fsi__sh_clear_arcs(fsi__sh_step *w, int *is)
+{
+    double t = 1;
+    fsi_status status = w->m->contact && w->m->bodies > 0 ? fsi__sh_clear(w, 0.05, &t) : FSI_OK;
+    *is = !(t < 1);
+    return status;
+}
+
+/* How far along the direction nothing touches. */
+static fsi_status fsi__sh_filter(fsi__sh_step *w, double *t)
+{
+    fsi_status status;
+    int is = 0;
     *t = 1;
     fsi__sh_try(w, 1);
-    if (!m->contact) return FSI_OK;
-    do {
-        fsi_status status;
-        for (i = 0; i < 3 * (size_t)m->points; i++) m->dx[i] = m->trial.x[i] - m->now.x[i];
-        status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
-        if (status != FSI_OK) return status;
-        u = fsi__sh_sweep(m, m->now.x, m->dx, &w->in_the_way);
-        *t *= u;
+    if (!w->m->contact) return FSI_OK;
+    status = fsi__sh_clear(w, 0.1, t);
+    while (status == FSI_OK && *t < 1 && !is) {
         fsi__sh_try(w, *t);
-    } while (u < 1 && m->bodies > 0 && *t > 0);
-    return FSI_OK;
+        status = fsi__sh_clear_arcs(w, &is);
+        if (!is) *t = *t > 1e-9 ? *t / 2 : 0;
+        if (!(*t > 0)) break;
+    }
+    return status;
 }
 
 static double fsi__sh_slope(const fsi__sh_impl *m)
@@ -3382,24 +3410,31 @@ static void fsi__sh_carry(fsi__sh_impl *m)
     }
 }
 
-/* From `now` along the direction, at most t: less energy, unless something prescribed is still on its way. 0: nothing was found. */
-static int fsi__sh_search(fsi__sh_step *w, double t)
+/* From `now` along the direction, at most t: less energy, unless something prescribed is still on its way. */
+static fsi_status fsi__sh_search(fsi__sh_step *w, double t, int *found)
 {
     fsi__sh_impl *m = w->m;
-    const double slope = fsi__sh_slope(m), before = fsi__sh_energy(w, &m->now);
-    int k;
-    for (k = 0; k < 40; k++, t /= 2) {
+    const double slope = fsi__sh_slope(m), before = fsi__sh_energy(w, &m->now, 0);
+    int k, is = 1;
+    *found = 0;
+    for (k = 0; k < 40 && !*found; k++) {
         double after;
+        fsi_status status = FSI_OK;
         fsi__sh_try(w, t);
-        after = fsi__sh_energy(w, &m->trial);
-        if (w->remaining > 0 ? fsi_is_finite(after) : after <= before + 1e-4 * t * slope + 1e-13 * fabs(before)) break;
+        if (k > 0) status = fsi__sh_clear_arcs(w, &is);
+        if (status != FSI_OK) return status;
+        after = is ? fsi__sh_energy(w, &m->trial, w->longest) : 0;
+        *found = is && (w->remaining > 0 ? fsi_is_finite(after) : after <= before + 1e-4 * t * slope + 1e-13 * fabs(before));
+        if (*found) break;
         w->stats.halvings++;
+        t /= 2;
     }
-    if (k == 40) return 0;
+    if (!*found) return FSI_OK;
     w->remaining *= t < 1 ? 1 - t : 0;
     fsi__sh_swap(m);
     fsi__sh_carry(m);
-    return 1;
+    m->gaps_hold = 0;
+    return FSI_OK;
 }
 
 /* Adds the seconds since the last call to a phase. */
@@ -3410,28 +3445,38 @@ static void fsi__sh_lap(fsi__sh_step *w, double *phase)
     w->lap = now;
 }
 
-static fsi_status fsi__sh_assemble_and_solve(fsi__sh_step *w)
+/* Adds so many times the inertia to the matrix. */
+static void fsi__sh_add_inertia(fsi__sh_step *w, double times)
 {
-    fsi_status status = fsi__sh_assemble(w);
-    fsi__sh_lap(w, &w->stats.seconds_assembly);
-    if (status == FSI_OK) status = fsi__sh_solve(w);
-    fsi__sh_lap(w, &w->stats.seconds_solve);
-    return status;
+    fsi__sh_impl *m = w->m;
+    int r, a;
+    if (!(times > 0)) return;
+    for (r = 0; r < m->first_body; r++) for (a = 0; a < 3; a++) m->total.value[9 * (size_t)fsi__sh_entry(&m->total, r, r) + (size_t)(4 * a)] += times * m->model.mass[r] / (w->h * w->h);
 }
 
-/* Far from the solution second derivatives are projected, so that the direction leads down. Near it they are as they are, which is faster, as long as
-   their matrix is definite: what buckles has to be passed by the projected ones. */
+/* Far from the solution second derivatives are projected, so that the direction leads down. Near it they are as they are, with as much more inertia, `lean`
+   times, as makes their matrix definite: only what buckles is held back. */
 static fsi_status fsi__sh_direct(fsi__sh_step *w)
 {
     fsi_status status;
-    w->exact = w->close && w->pause == 0;
-    status = fsi__sh_assemble_and_solve(w);
-    if (w->pause > 0) w->pause--;
-    if (!w->exact || (status != FSI_ERROR_SINGULAR && status != FSI_ERROR_CONVERGENCE)) return status;
-    w->stats.retreats++;
-    w->exact = 0;
-    w->pause = 2;
-    return fsi__sh_assemble_and_solve(w);
+    double added = 0;
+    int k;
+    w->exact = w->close;
+    status = fsi__sh_assemble(w);
+    fsi__sh_lap(w, &w->stats.seconds_assembly);
+    for (k = 0; status == FSI_OK; k++) {
+        fsi__sh_add_inertia(w, w->exact ? w->lean - added : 0);
+        added = w->lean;
+        status = fsi__sh_solve(w);
+        if (!w->exact || (status != FSI_ERROR_SINGULAR && status != FSI_ERROR_CONVERGENCE)) break;
+        w->stats.retreats++;
+        w->lean = w->lean > 0 ? w->lean * 8 : 1;
+        w->exact = k < 4;
+        status = w->exact ? FSI_OK : fsi__sh_assemble(w);
+    }
+    if (status == FSI_OK && w->exact) w->lean = w->lean > 0.2 ? w->lean / 4 : 0;
+    fsi__sh_lap(w, &w->stats.seconds_solve);
+    return status;
 }
 
 static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int *done)
@@ -3439,11 +3484,12 @@ static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int *done)
     fsi__sh_impl *m = w->m;
     double t, longest;
     fsi_status status;
+    int found;
     fsi__sh_lap(w, &w->stats.seconds_other);
     memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
     status = m->contact ? fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx) : FSI_OK;
     if (status != FSI_OK) return status;
-    if (m->contact) fsi__sh_find_active(m, m->now.x);
+    if (m->contact) fsi__sh_measure(m, m->now.x);
     status = fsi__sh_check_pattern(m, w->fn);
     if (status == FSI_OK) status = fsi__sh_more(m, &m->pair_block, 156 * sizeof(double), 0, &m->pair_block_capacity, m->actives, w->fn);
     fsi__sh_lap(w, &w->stats.seconds_contact);
@@ -3456,9 +3502,10 @@ static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int *done)
     if (status != FSI_OK) return status;
     w->close = !(w->remaining > 0) && w->stats.update < 0.1;
     *done = !(w->remaining > 0) && w->stats.update <= w->tolerance;
-    if (!fsi__sh_search(w, t)) *done = 2;
+    status = fsi__sh_search(w, t, &found);
+    if (!found) *done = 2;
     fsi__sh_lap(w, &w->stats.seconds_search);
-    return FSI_OK;
+    return status;
 }
 
 static fsi_status fsi__sh_newton(fsi__sh_step *w)
@@ -3466,7 +3513,8 @@ static fsi_status fsi__sh_newton(fsi__sh_step *w)
     int k, done = 0, stuck = 0;
     double left = 2;
     fsi_status status = FSI_OK;
-    w->close = w->pause = 0;
+    w->close = 0;
+    w->lean = 0;
     for (k = 0; !done && status == FSI_OK; k++) {
         if (k >= w->max_newton && !(w->remaining > 0)) break;
         status = fsi__sh_newton_step(w, &done);
@@ -3543,6 +3591,15 @@ static void fsi__sh_lay_places(fsi__sh_impl *m, fsi__arena *a)
     m->total_start = (int *)fsi__take(a, (size_t)m->nodes + 1, sizeof(int));
 }
 
+/* A feature keeps the clearance of its thickest vertex: so far the boxes of all of them must reach. */
+static void fsi__sh_spread_reach(fsi__sh_impl *m, const int *node, int n)
+{
+    double most = 0;
+    int k;
+    for (k = 0; k < n; k++) if (m->model.clearance[node[k]] > most) most = m->model.clearance[node[k]];
+    for (k = 0; k < n; k++) if (m->reach[node[k]] < m->range / 2 + most) m->reach[node[k]] = m->range / 2 + most;
+}
+
 /* Who owns each point, and where it stands. */
 static void fsi__sh_fill_points(fsi__sh_impl *m)
 {
@@ -3551,6 +3608,8 @@ static void fsi__sh_fill_points(fsi__sh_impl *m)
         m->owner[i] = -1;
         m->reach[i] = m->range / 2 + m->model.clearance[i];
     }
+    for (i = 0; i < m->model.triangles; i++) fsi__sh_spread_reach(m, m->model.triangle + 3 * i, 3);
+    for (i = 0; i < m->model.segments; i++) fsi__sh_spread_reach(m, m->model.segment + 2 * i, 2);
     for (o = 0; o < m->obstacles; o++) {
         const fsi__sh_obstacle *ob = &m->obstacle[o];
         for (k = 0; ob->used && k < ob->features.count[0]; k++) {
@@ -3588,14 +3647,18 @@ static fsi_status fsi__sh_resize(fsi__sh_impl *m, const char *fn)
         fsi__sh_impl trial = *m; /* measuring writes NULL to the pointers of a copy */
         fsi__sh_lay_places(&trial, &measure);
     }
-    if (!fsi__arena_reserve(m->context, &fresh, measure.used)) {
+    if (measure.used <= m->work.size) { /* fewer than before: what is there will do */
+        fresh = m->work;
+        fresh.used = 0;
+    } else if (!fsi__arena_reserve(m->context, &fresh, measure.used)) {
         m->nodes = nodes;
         m->points = points;
         m->first_anchor = anchor;
         return fsi__fail(m->context, FSI_ERROR_MEMORY, fn, -1, (double)measure.used, "no memory for %d points", points);
     }
-    fsi__arena_free(m->context, &m->work);
+    if (fresh.base != m->work.base) fsi__arena_free(m->context, &m->work);
     m->work = fresh;
+    memset(m->work.base, 0, m->work.size);
     fsi__sh_lay_places(m, &m->work);
     m->total.start = NULL;
     m->list_holds = m->pattern_holds = 0;
@@ -3657,28 +3720,37 @@ static fsi_status fsi__sh_list_close(fsi__sh_impl *m, const char *fn)
 
 /* ---- >>stepping ------------------------------------------------------------------------------------------------- */
 
-/* How hard contacts push at first: a pair of mass m at half the range accelerates by some 5 max(range / dt^2, 10 m/s^2). What the last step needed is
-   kept in state.stiffness, a factor on that. */
-static double fsi__sh_base_stiffness(const fsi__sh_impl *m, double dt)
+/* How hard contacts push at first: a pair of mass m at half the range accelerates by some 5 max(range / dt^2, 10 m/s^2). Then what they need, which
+   state.stiffness keeps: it does not jump with dt, as that would throw apart what rests. */
+static double fsi__sh_base_stiffness(const fsi__sh_step *w)
 {
-    const double a = m->range / (dt * dt);
-    return 5 * m->range * (a > 10 ? a : 10);
+    const double range = w->m->range, dt = w->settle ? 0.01 : w->dt, a = range / (dt * dt);
+    return 5 * range * (a > 10 ? a : 10);
+}
+
+static double fsi__sh_push(const fsi__sh_impl *m, const fsi__sh_pair *p)
+{
+    double x[12];
+    fsi__sh_gather(m->now.x, p->node, fsi_pair_points(p->contact.kind), x);
+    return fsi_contact_push(&p->contact, x, NULL);
 }
 
 static void fsi__sh_adapt_stiffness(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
+    const double base = fsi__sh_base_stiffness(w), least = base < w->kappa ? base : w->kappa;
     double sum = 0, square = 0, want;
     int i;
     for (i = 0; i < m->actives; i++) {
-        const double a = w->kappa * m->pair_number[m->active[i]]; /* acceleration of the lighter one */
+        const double a = w->kappa * fsi__sh_push(m, &m->pair[m->active[i]]); /* acceleration of the lighter one */
         sum += a;
         square += a * a;
     }
-    want = sum > 0 ? square / sum * m->range / fsi__sh_base_stiffness(m, w->dt) : 1;
-    if (want < m->next.stiffness / 2) want = m->next.stiffness / 2;
-    if (want > m->next.stiffness * 4) want = m->next.stiffness * 4;
-    m->next.stiffness = want < 1 ? 1 : want > 1e9 ? 1e9 : want;
+    want = sum > 0 ? square / sum * m->range : 0;
+    if (want < w->kappa / 2) want = w->kappa / 2;
+    if (want > w->kappa * 4) want = w->kappa * 4;
+    if (want < least) want = least;
+    m->next.stiffness = sum > 0 ? (want > 1e9 * base ? 1e9 * base : want) : 0;
 }
 
 /* Where what is prescribed is at share s of the step. */
@@ -3726,26 +3798,18 @@ static void fsi__sh_predict(fsi__sh_step *w)
 static void fsi__sh_predict_bodies(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
-    int i, a, k, l;
+    int i, a;
     for (i = 0; i < m->bodies; i++) {
         fsi__sh_body *b = &m->body[i];
-        double r[9], cross[9], spin[3];
+        double turn[3];
         double *q = m->start_q + 3 * (size_t)(m->first_body + 2 * i);
-        fsi__sh_matrix_of(b->turn, r);
         for (a = 0; a < 3; a++) {
             b->aim[a] = b->owner_center[a] + w->dt * b->velocity[a] + w->dt * w->dt * b->push[a] / b->mass;
-            spin[a] = b->spin[a] + w->dt * b->turning[a];
+            turn[a] = w->dt * (b->spin[a] + w->dt * b->turning[a]);
             q[a] = b->center[a];
             q[3 + a] = 0;
         }
-        /* A = R0 + dt [omega] R0 */
-        for (k = 0; k < 3; k++) {
-            double column[3], turned[3];
-            for (l = 0; l < 3; l++) column[l] = r[3 * l + k];
-            fsi__sh_cross(spin, column, turned);
-            for (l = 0; l < 3; l++) cross[3 * l + k] = turned[l];
-        }
-        for (k = 0; k < 9; k++) b->aim_turn[k] = r[k] + w->dt * cross[k];
+        fsi__sh_matrix_of(fsi_quat_unit(fsi_quat_mul(fsi_quat_from_rotation_vector(fsi__sh_to(turn)), b->owner_turn)), b->aim_turn);
         m->now.turn[i] = b->turn;
     }
 }
@@ -3784,7 +3848,7 @@ static fsi_status fsi__sh_lag_friction(fsi__sh_step *w)
     memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
     status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
     if (status != FSI_OK) return status;
-    fsi__sh_find_active(m, m->now.x);
+    fsi__sh_measure(m, m->now.x);
     status = fsi__sh_more(m, &m->rub, sizeof *m->rub, 0, &m->rub_capacity, m->actives, w->fn);
     for (i = 0; i < m->actives && status == FSI_OK; i++) {
         const fsi__sh_pair *p = &m->pair[m->active[i]];
@@ -3811,7 +3875,7 @@ static void fsi__sh_feel(fsi__sh_step *w)
     memset(m->felt, 0, 3 * (size_t)m->points * sizeof(double));
     m->actives = 0;
     if (!m->contact) return;
-    fsi__sh_find_active(m, m->now.x);
+    fsi__sh_measure(m, m->now.x);
     for (i = 0; i < m->actives; i++) {
         const fsi__sh_pair *p = &m->pair[m->active[i]];
         const int n = fsi_pair_points(p->contact.kind);
@@ -3825,18 +3889,54 @@ static void fsi__sh_feel(fsi__sh_step *w)
     }
 }
 
-static double fsi__sh_min_gap(const fsi__sh_impl *m, const double *x)
+static double fsi__sh_min_gap(const fsi__sh_impl *m)
 {
     double least = 1;
     int i;
     for (i = 0; i < m->actives; i++) {
-        const fsi__sh_pair *p = &m->pair[m->active[i]];
-        double at[12], gap;
-        fsi__sh_gather(x, p->node, fsi_pair_points(p->contact.kind), at);
-        gap = (fsi_distance_between(p->contact.kind, at).d - p->contact.thickness) / p->contact.range;
+        const double gap = m->gap[m->active[i]] / m->pair[m->active[i]].contact.range;
         if (gap < least) least = gap;
     }
     return least;
+}
+
+/* A place on an obstacle: `local` in the axes of its body, at share s of the step, or barycentric weights on a face of its mesh, whose points are
+   at x, and the distance along its normal. */
+static void fsi__sh_place_attached(const fsi__sh_impl *m, int obstacle, int face, const double *local, fsi_real s, const double *x, double *out)
+{
+    const fsi__sh_obstacle *o = &m->obstacle[obstacle];
+    const double *p[3];
+    double u[3], v[3], n[3], l;
+    int k, a;
+    if (o->desc.body) {
+        fsi__sh_from(fsi_pose_point(fsi_body_pose_at(o->desc.body, s), fsi__sh_to(local)), out);
+        return;
+    }
+    for (k = 0; k < 3; k++) p[k] = x + 3 * (size_t)(o->features.first + o->desc.mesh->faces[o->desc.mesh->corners * face + (k < o->desc.mesh->corners ? k : 0)]);
+    fsi__sh_sub(p[1], p[0], u);
+    fsi__sh_sub(p[2], p[0], v);
+    if (o->desc.mesh->corners == 3) fsi__sh_cross(u, v, n);
+    else {
+        n[0] = -u[1];
+        n[1] = u[0];
+        n[2] = 0;
+    }
+    l = sqrt(fsi__sh_dot(n, n));
+    for (a = 0; a < 3; a++) out[a] = p[0][a] + local[0] * u[a] + (o->desc.mesh->corners == 3 ? local[1] * v[a] : 0) + (l > 0 ? local[2] * n[a] / l : 0);
+}
+
+/* A vertex that is attached to a body goes on its arc; what was between them at the beginning of the step, straight. */
+static void fsi__sh_guide_attached(fsi__sh_impl *m, double s)
+{
+    int i, a;
+    for (i = 0; i < m->attachments && s < 1; i++) {
+        const fsi__sh_attachment *t = &m->attachment[i];
+        double from[3], now[3];
+        if (!m->obstacle[t->obstacle].desc.body) continue;
+        fsi__sh_place_attached(m, t->obstacle, t->face, t->local, 0, NULL, from);
+        fsi__sh_place_attached(m, t->obstacle, t->face, t->local, (fsi_real)s, NULL, now);
+        for (a = 0; a < 3; a++) m->end_q[3 * t->vertex + a] = now[a] + (1 - s) * (m->pin_from[3 * t->vertex + a] - from[a]);
+    }
 }
 
 /* What is held in this substep, and where it goes: pins to their targets, twists to what was written. */
@@ -3853,8 +3953,9 @@ static void fsi__sh_mark_fixed(fsi__sh_step *w, double s)
         if (!m->held[i]) continue;
         m->fixed[3 * i + a] = 1;
         m->end_q[3 * i + a] = m->pin_from[3 * i + a] + s * (m->pin_to[3 * i + a] - m->pin_from[3 * i + a]);
-        if (m->end_q[3 * i + a] < m->start_q[3 * i + a] || m->end_q[3 * i + a] > m->start_q[3 * i + a]) w->remaining = 1;
     }
+    fsi__sh_guide_attached(m, s);
+    for (i = 0; i < 3 * p->vertices; i++) if (m->end_q[i] < m->start_q[i] || m->end_q[i] > m->start_q[i]) w->remaining = 1;
     for (i = 0; i < p->twists; i++) {
         const int k = 3 * (p->vertices + i), segment = p->twist_of[i];
         m->fixed[k + 1] = m->fixed[k + 2] = 1;
@@ -3897,14 +3998,14 @@ static void fsi__sh_advance_state(fsi__sh_step *w)
     for (i = 0; i < m->bodies; i++) {
         fsi__sh_body *b = &m->body[i];
         const double *c = m->now.q + 3 * (size_t)(m->first_body + 2 * i);
-        const fsi_vec3 turned = fsi_quat_rotation_vector(fsi_quat_mul(m->now.turn[i], fsi_quat_conj(b->turn)));
+        const fsi_vec3 turned = fsi_quat_rotation_vector(fsi_quat_mul(m->now.turn[i], fsi_quat_conj(b->owner_turn)));
         for (a = 0; a < 3; a++) {
             b->velocity[a] = w->settle ? 0 : (c[a] - b->owner_center[a]) / w->dt;
             b->center[a] = b->owner_center[a] = c[a];
         }
         fsi__sh_from(turned, b->spin);
         for (a = 0; a < 3; a++) b->spin[a] *= w->settle ? 0 : 1 / w->dt;
-        b->turn = m->now.turn[i];
+        b->turn = b->owner_turn = m->now.turn[i];
     }
     if (!w->settle) n->time += w->dt;
 }
@@ -3926,8 +4027,8 @@ static fsi_status fsi__sh_substep(fsi__sh_step *w, double s)
     fsi__sh_lag_wind(w);
     for (i = 0; i < m->springs; i++) if (m->spring[i].used) m->spring[i].length_before = fsi__sh_apart(m->now.x + 3 * (size_t)m->spring[i].desc.vertex, m->now.x + 3 * (size_t)fsi__sh_spring_end(m, &m->spring[i]));
     m->list_holds = m->pattern_holds = 0;
-    w->kappa = fsi__sh_base_stiffness(m, w->settle ? 0.01 : w->dt) * m->next.stiffness;
-    w->slip = (double)m->settings.friction_speed * w->h;
+    w->kappa = m->next.stiffness > 0 ? m->next.stiffness : fsi__sh_base_stiffness(w);
+    w->slip = (double)m->settings.friction_speed * w->dt;
     status = fsi__sh_make_damping(w);
     for (i = 0; i < (w->settle ? 1 : m->settings.friction_iterations) && status == FSI_OK; i++) {
         status = fsi__sh_lag_friction(w);
@@ -3943,30 +4044,6 @@ static fsi_status fsi__sh_substep(fsi__sh_step *w, double s)
 }
 
 /* ---- >>attachments and springs implementation -------------------------------------------------------------------- */
-
-/* A place on an obstacle: `local` in the axes of its body, or barycentric weights on a face of its mesh and the distance along its normal. */
-static void fsi__sh_place_attached(const fsi__sh_impl *m, int obstacle, int face, const double *local, const double *x, double *out)
-{
-    const fsi__sh_obstacle *o = &m->obstacle[obstacle];
-    const double *p[3];
-    double u[3], v[3], n[3], l;
-    int k, a;
-    if (o->desc.body) {
-        fsi__sh_from(fsi_pose_point(o->desc.body->end, fsi__sh_to(local)), out);
-        return;
-    }
-    for (k = 0; k < 3; k++) p[k] = x + 3 * (size_t)(o->features.first + o->desc.mesh->faces[o->desc.mesh->corners * face + (k < o->desc.mesh->corners ? k : 0)]);
-    fsi__sh_sub(p[1], p[0], u);
-    fsi__sh_sub(p[2], p[0], v);
-    if (o->desc.mesh->corners == 3) fsi__sh_cross(u, v, n);
-    else {
-        n[0] = -u[1];
-        n[1] = u[0];
-        n[2] = 0;
-    }
-    l = sqrt(fsi__sh_dot(n, n));
-    for (a = 0; a < 3; a++) out[a] = p[0][a] + local[0] * u[a] + (o->desc.mesh->corners == 3 ? local[1] * v[a] : 0) + (l > 0 ? local[2] * n[a] / l : 0);
-}
 
 static void fsi__sh_fix_to(const fsi__sh_impl *m, int obstacle, fsi_vec3 at, int *face, double *local)
 {
@@ -3988,11 +4065,11 @@ static void fsi__sh_fix_to(const fsi__sh_impl *m, int obstacle, fsi_vec3 at, int
     local[2] = fsi__sh_dot(d, n);
 }
 
-/* Where its far end goes. */
-static void fsi__sh_place_anchor(const fsi__sh_impl *m, const fsi__sh_spring *s, const double *x, double *out)
+/* Where its far end is at a share of the step. */
+static void fsi__sh_place_anchor(const fsi__sh_impl *m, const fsi__sh_spring *s, fsi_real share, const double *x, double *out)
 {
     if (!s->used || s->desc.other >= 0 || s->desc.obstacle < 0) memcpy(out, s->stand, 3 * sizeof *out);
-    else fsi__sh_place_attached(m, s->desc.obstacle, s->face, s->local, x, out);
+    else fsi__sh_place_attached(m, s->desc.obstacle, s->face, s->local, share, x, out);
 }
 
 /* Everything where it stands: vertices by the state, the rest where the last step left it. */
@@ -4207,6 +4284,7 @@ FSI_API fsi_status fsi_shell_teleport_obstacle(fsi_shell *s, int id)
 {
     fsi__sh_impl *m = fsi__sh_of(s);
     fsi__sh_obstacle *o;
+    int i;
     if (!m) return FSI_ERROR_COOKIE;
     o = fsi__sh_obstacle_of(m, "fsi_shell_teleport_obstacle", id);
     if (!o) return FSI_ERROR_ARGUMENT;
@@ -4215,6 +4293,8 @@ FSI_API fsi_status fsi_shell_teleport_obstacle(fsi_shell *s, int id)
         fsi__sh_from(o->desc.body->pose.position, m->body[o->body].left_center);
         m->body[o->body].left_turn = o->desc.body->pose.orientation;
     }
+    fsi__sh_fill_points(m);
+    for (i = 0; i < m->springs; i++) if (m->spring[i].used && m->spring[i].desc.other < 0 && m->spring[i].desc.obstacle == id) fsi__sh_place_anchor(m, &m->spring[i], 0, m->was_x, m->spring[i].stand);
     fsi__sh_fill_points(m);
     m->teleported = 1;
     return FSI_OK;
@@ -4246,6 +4326,7 @@ static void fsi__sh_read_body(fsi__sh_body *b)
     fsi__sh_from(fsi_m3_mul_v3(inverse, y->torque), b->turning);
     memcpy(b->center, b->left_center, sizeof b->center);
     b->turn = b->left_turn;
+    b->owner_turn = y->pose.orientation;
     for (k = 0; k < 9; k++) b->moment[k] = (k % 4 == 0 ? trace / 2 : 0) - (double)y->inertia.m[k];
 }
 
@@ -4265,11 +4346,11 @@ static fsi_status fsi__sh_read_obstacles(fsi__sh_impl *m, const char *fn)
         for (i = 0; i < 3 * ob->features.count[0]; i++) if (!fsi_is_finite(m->go_x[3 * (size_t)ob->features.first + (size_t)i])) return fsi__fail(m->context, FSI_ERROR_NAN, fn, o, 0, "obstacle %d is not where numbers are finite", o);
     }
     for (i = 0; i < m->bodies; i++) fsi__sh_read_body(&m->body[i]);
-    for (i = 0; i < m->springs; i++) fsi__sh_place_anchor(m, &m->spring[i], m->go_x, m->go_x + 3 * (size_t)(m->first_anchor + i));
+    for (i = 0; i < m->springs; i++) fsi__sh_place_anchor(m, &m->spring[i], 1, m->go_x, m->go_x + 3 * (size_t)(m->first_anchor + i));
     for (i = 0; i < m->attachments; i++) {
         const fsi__sh_attachment *t = &m->attachment[i];
         m->held[t->vertex] = 1;
-        fsi__sh_place_attached(m, t->obstacle, t->face, t->local, m->go_x, m->pin_to + 3 * (size_t)t->vertex);
+        fsi__sh_place_attached(m, t->obstacle, t->face, t->local, 1, m->go_x, m->pin_to + 3 * (size_t)t->vertex);
         for (a = 0; a < 3; a++) m->pin_from[3 * t->vertex + a] = m->next.x[3 * t->vertex + a];
     }
     return FSI_OK;
@@ -4296,7 +4377,9 @@ static void fsi__sh_publish_obstacle(fsi__sh_step *w, fsi__sh_obstacle *o)
     for (i = 0; o->desc.vertex_force && i < o->features.count[0]; i++) o->desc.vertex_force[o->desc.mesh->vertex_source[i]] = fsi__sh_to(m->felt + first + 3 * (size_t)i);
     if (o->desc.body && o->body < 0) {
         fsi_body *b = o->desc.body;
-        fsi_body_begin_step(b, (fsi_real)w->dt);
+        const fsi__sh_obstacle *leading = m->obstacle; /* of those on this body: the impulses of all add up */
+        while (!leading->used || leading->desc.body != b) leading++;
+        if (leading == o) fsi_body_begin_step(b, (fsi_real)w->dt);
         for (i = 0; i < o->features.count[0]; i++) {
             double j[3];
             for (a = 0; a < 3; a++) j[a] = m->felt[first + 3 * (size_t)i + (size_t)a] * w->dt;
@@ -4547,7 +4630,7 @@ static fsi_status fsi__sh_check_public(const fsi_shell *s, const char *fn)
 /* What the owner wrote since the last step goes into `next`. Moved vertices must not have been moved into anything. */
 static fsi_status fsi__sh_read_in(fsi_shell *s, fsi__sh_impl *m, const char *fn)
 {
-    int i, moved = m->teleported;
+    int i, moved = 0;
     fsi_status status = fsi__sh_check_public(s, fn);
     if (status != FSI_OK) return status;
     fsi__sh_copy_state(m, &m->next, &m->state);
@@ -4563,13 +4646,14 @@ static fsi_status fsi__sh_read_in(fsi_shell *s, fsi__sh_impl *m, const char *fn)
     for (i = 0; i < s->segment_count; i++) m->twist_from[i] = m->model.twist_node[i] >= 0 ? m->next.x[3 * m->model.twist_node[i]] : 0;
     memcpy(m->stand_x, m->next.x, 3 * (size_t)m->model.vertices * sizeof(double));
     memcpy(m->stand_x + 3 * (size_t)m->model.vertices, m->was_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
-    if (!moved) return FSI_OK;
-    m->next.dt_before = 0;
-    memcpy(m->now.q, m->next.x, 3 * (size_t)m->first_body * sizeof(double));
-    m->frame_now = m->next.frame;
-    m->twist_now = m->next.twist;
-    fsi__sh_carry(m);
-    return fsi__sh_check_apart(m, fn, m->stand_x);
+    if (moved) { /* what led here counts no more */
+        m->next.dt_before = 0;
+        memcpy(m->now.q, m->next.x, 3 * (size_t)m->first_body * sizeof(double));
+        m->frame_now = m->next.frame;
+        m->twist_now = m->next.twist;
+        fsi__sh_carry(m);
+    }
+    return moved || m->teleported ? fsi__sh_check_apart(m, fn, m->stand_x) : FSI_OK;
 }
 
 static void fsi__sh_sum_up(fsi__sh_step *w)
@@ -4577,6 +4661,7 @@ static void fsi__sh_sum_up(fsi__sh_step *w)
     fsi__sh_impl *m = w->m;
     const fsi__sh_model *p = &m->model;
     fsi_shell_stats *t = &w->stats;
+    const int blows = m->blows;
     int i, a;
     for (i = 0; i < p->vertices; i++) {
         const double *x = m->next.x + 3 * i, *v = m->next.v + 3 * i, mass = p->mass[i];
@@ -4590,13 +4675,15 @@ static void fsi__sh_sum_up(fsi__sh_step *w)
             t->angular_momentum[a] += mass * l[a];
         }
     }
+    m->blows = 0; /* what the wind adds to membranes is no energy of theirs */
     t->elastic_energy = fsi__sh_elements(w, m->now.q, FSI__SH_VALUE);
+    m->blows = blows;
     t->contact_energy = 0;
     for (i = 0; i < m->springs; i++) if (m->spring[i].used) t->elastic_energy += fsi__sh_spring_energy(m, &m->spring[i], m->now.x);
     if (m->contact) {
-        fsi__sh_pair_numbers(m, m->now.x, NULL, w->kappa, FSI__SH_PAIR_ENERGY);
+        fsi__sh_pair_numbers(m, m->now.x, NULL, w->kappa, 0, FSI__SH_PAIR_ENERGY);
         t->contact_energy = fsi__sh_sum(m->pair_number, m->pairs);
-        t->min_gap = fsi__sh_min_gap(m, m->now.x);
+        t->min_gap = fsi__sh_min_gap(m);
     } else t->min_gap = 1;
     t->candidates = m->contact ? m->pairs : 0;
     t->contacts = m->actives;
@@ -4792,6 +4879,11 @@ FSI_API void fsi_shell_debug_draw(const fsi_shell *s, const fsi_debug_draw *draw
     for (i = 0; draw->line && i < s->vertex_count; i++) {
         const fsi_vec3 f = m->contact_force[i];
         if (fsi_v3_norm2(f) > 0) draw->line(draw->user, s->position[i], fsi_v3_madd(s->position[i], (fsi_real)0.1 / s->mass[i], f), 0x00ff00);
+    }
+    for (i = 0; draw->line && i < m->obstacles; i++) {
+        const fsi__sh_obstacle *o = &m->obstacle[i];
+        int e;
+        for (e = 0; o->used && e < o->features.count[FSI__SH_EDGES]; e++) draw->line(draw->user, fsi__sh_to(o->stand + 3 * (size_t)o->edge[2 * e]), fsi__sh_to(o->stand + 3 * (size_t)o->edge[2 * e + 1]), 0x808080);
     }
     for (i = 0; draw->point && i < s->vertex_count; i++) if (s->pinned[i]) draw->point(draw->user, s->position[i], s->mean_edge / 5, 0xff00ff);
 }
@@ -5000,7 +5092,7 @@ static void fsi__sh_list_features(fsi__sh_impl *m)
     f->index[FSI__SH_EDGES] = m->model.edge;
     f->index[FSI__SH_FACES] = m->model.triangle;
     f->edge_length2 = m->model.edge_length2;
-    m->lone.count[FSI__SH_POINTS] = m->model.dim == 3 ? m->model.points : 0;
+    m->lone.count[FSI__SH_POINTS] = m->model.points;
     m->lone.index[FSI__SH_POINTS] = m->model.point;
 }
 
@@ -5023,7 +5115,6 @@ static void fsi__sh_start_state(fsi_shell *s, fsi__sh_impl *m, fsi__sh_maker *k)
         fsi__sh_gather(m->state.x, p->node + p->start[p->first[FSI__SH_JOINT] + i], 3, x);
         m->state.twist[i] = fsi__shell_joint_twist(f, p->joint[i].rest_twist, x);
     }
-    m->state.stiffness = 1;
 }
 
 /* All that can fail. */
@@ -5077,6 +5168,7 @@ FSI_API void fsi_shell_destroy(fsi_shell *s)
     fsi__arena_free(m->context, &m->work);
     fsi__free(m->context, m->pair, (size_t)m->pair_capacity, sizeof *m->pair);
     fsi__free(m->context, m->pair_number, (size_t)m->pair_number_capacity, sizeof(double));
+    fsi__free(m->context, m->gap, (size_t)m->gap_capacity, sizeof(double));
     fsi__free(m->context, m->active, (size_t)m->active_capacity, sizeof(int));
     fsi__free(m->context, m->pair_block, (size_t)m->pair_block_capacity, 156 * sizeof(double));
     fsi__free(m->context, m->rub, (size_t)m->rub_capacity, sizeof *m->rub);

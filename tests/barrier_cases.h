@@ -270,7 +270,7 @@ TEST_FN void check_query(const query *q, tally *s, double (*ccd)(fsi_pair, const
     if (t >= 1 && is_obvious(q)) return;
     reference_times(q, &gap0, 1e-7, &too_late, &early);
     s->moving++;
-    if (!(gap0 > 1e-14 / (1 - q->keep) * pair_size(q))) {
+    if (!(gap0 > 2e-14 / (1 - q->keep) * pair_size(q))) {
         s->unresolved++;
         if (t > 0 && !(gap0 > 0)) too_late = 0;
     } else if (!(t > 0)) {
@@ -283,7 +283,7 @@ TEST_FN void check_query(const query *q, tally *s, double (*ccd)(fsi_pair, const
         s->misses++;
         return;
     }
-    if (!(gap0 > 1e-14 / (1 - q->keep) * pair_size(q))) return;
+    if (!(gap0 > 2e-14 / (1 - q->keep) * pair_size(q))) return;
     if (t < 1 && early > 1) {
         if (show > 1) show_query("false positive", q, t, gap0, too_late, early);
         s->false_positives++;

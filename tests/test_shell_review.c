@@ -1,0 +1,461 @@
+/* test_shell_review.c - promises of fsi_shell.h that a review found broken: coupled bodies, second-order damping, crossings in the plane, ends of springs
+   SPDX-License-Identifier: MIT */
+#include "test.h"
+#include "../fsi_shell.h"
+
+enum { SIDE = 7 };
+
+/* A sheet of SIDE x SIDE vertices, 1 m wide, at height z; or a box. */
+static fsi_vec3 grid[SIDE * SIDE];
+static int grid_triangle[6 * (SIDE - 1) * (SIDE - 1)];
+
+static void make_grid(double z)
+{
+    int i, j, n = 0;
+    for (j = 0; j < SIDE; j++) for (i = 0; i < SIDE; i++) grid[SIDE * j + i] = fsi_v3((fsi_real)(i / (SIDE - 1.0) - 0.5), (fsi_real)(j / (SIDE - 1.0) - 0.5), (fsi_real)z);
+    for (j = 0; j + 1 < SIDE; j++) for (i = 0; i + 1 < SIDE; i++) {
+        const int a = SIDE * j + i, odd = (i + j) & 1, quad[6] = { a, a + 1, a + SIDE + odd, odd ? a : a + 1, a + SIDE + 1, a + SIDE };
+        memcpy(grid_triangle + n, quad, sizeof quad);
+        n += 6;
+    }
+}
+
+static fsi_shell *make_sheet(fsi_context *c, fsi_shell_desc d, const fsi_shell_material *m, double z)
+{
+    fsi_shell *s;
+    make_grid(z);
+    d.context = c;
+    d.vertices = grid;
+    d.vertex_count = SIDE * SIDE;
+    d.triangles = grid_triangle;
+    d.triangle_count = (int)(sizeof grid_triangle / sizeof *grid_triangle) / 3;
+    d.materials = m;
+    d.material_count = 1;
+    return CHECK(fsi_shell_create(&s, &d) == FSI_OK) ? s : NULL;
+}
+
+static fsi_mesh *make_box(fsi_vec3 center, double x, double y, double z)
+{
+    static const int t[36] = { 0, 2, 1, 1, 2, 3, 4, 5, 6, 5, 7, 6, 0, 1, 4, 1, 5, 4, 2, 6, 3, 3, 6, 7, 0, 4, 2, 2, 4, 6, 1, 3, 5, 3, 7, 5 };
+    fsi_vec3 v[8];
+    fsi_mesh_desc d = fsi_mesh_default_desc();
+    fsi_mesh *m;
+    int i;
+    for (i = 0; i < 8; i++) v[i] = fsi_v3_add(center, fsi_v3((fsi_real)(i & 1 ? x : -x), (fsi_real)(i & 2 ? y : -y), (fsi_real)(i & 4 ? z : -z)));
+    d.vertices = v;
+    d.vertex_count = 8;
+    d.elements = t;
+    d.element_count = 12;
+    return CHECK(fsi_mesh_create(&m, &d) == FSI_OK) ? m : NULL;
+}
+
+/* A body of three different moments, at `center`. */
+static fsi_body make_body(fsi_vec3 center)
+{
+    fsi_body b = fsi_default_body();
+    b.mode = FSI_BODY_COUPLED;
+    b.mass = 2;
+    b.inertia = fsi_m3_diagonal(fsi_v3((fsi_real)0.02, (fsi_real)0.03, (fsi_real)0.04));
+    b.pose.position = b.end.position = center;
+    return b;
+}
+
+static int add_obstacle(fsi_shell *s, const fsi_mesh *mesh, fsi_body *body)
+{
+    fsi_shell_obstacle_desc d = fsi_shell_default_obstacle_desc();
+    int id = -1;
+    d.mesh = mesh;
+    d.body = body;
+    CHECK(fsi_shell_add_obstacle(s, &d, &id) == FSI_OK);
+    return id;
+}
+
+/* What holds a body up is its weight, whatever the integrator. */
+static void resting_body(fsi_shell_integrator integrator)
+{
+    fsi_shell_material m = fsi_shell_default_material();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_mesh *box = make_box(fsi_v3(0, 0, (fsi_real)0.12), 0.1, 0.1, 0.1);
+    fsi_body b = make_body(fsi_v3(0, 0, (fsi_real)0.12));
+    fsi_shell *s;
+    double force = 0, felt = 0;
+    int k;
+    m.young = (fsi_real)1e6;
+    m.damping_stiffness = (fsi_real)0.05;
+    d.integrator = integrator;
+    s = make_sheet(NULL, d, &m, 0);
+    if (!box || !s) return;
+    for (k = 0; k < SIDE * SIDE; k++) s->pinned[k] = k % SIDE == 0 || k % SIDE == SIDE - 1 || k < SIDE || k >= SIDE * (SIDE - 1);
+    add_obstacle(s, box, &b);
+    b.force = fsi_v3(0, 0, (fsi_real)(-2 * 9.81));
+    for (k = 0; k < 200; k++) {
+        if (!CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_OK)) break;
+        if (k >= 150) {
+            fsi_vec3 f;
+            CHECK(fsi_shell_obstacle_reaction(s, 0, &f, NULL) == FSI_OK);
+            felt += (double)f.z / 50;
+            force += (double)b.reaction_force.z / 50;
+        }
+        fsi_body_integrate(&b, (fsi_real)0.01);
+    }
+    CHECK_NEAR(force, 2 * 9.81, 0.02 * 2 * 9.81);
+    CHECK_NEAR(felt, 2 * 9.81, 0.02 * 2 * 9.81);
+    fsi_shell_destroy(s);
+    fsi_mesh_destroy(box);
+}
+
+static void test_a_sheet_bears_the_weight_of_a_body(void)
+{
+    resting_body(FSI_SHELL_BACKWARD_EULER);
+    resting_body(FSI_SHELL_BDF2);
+}
+
+/* A body that nothing touches goes on as it did: no impulse, the spin that it had; its orientation is its owner's. */
+static void test_free_bodies_keep_their_spin(void)
+{
+    fsi_shell_material m = fsi_shell_default_material();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_mesh *box = make_box(fsi_v3(0, 0, 3), 0.1, 0.1, 0.1);
+    fsi_body b = make_body(fsi_v3(0, 0, 3));
+    fsi_shell *s;
+    double before[3], after[3];
+    int k;
+    d.gravity = fsi_v3(0, 0, 0);
+    s = make_sheet(NULL, d, &m, 0);
+    if (!box || !s) return;
+    add_obstacle(s, box, &b);
+    b.angular_velocity = fsi_v3(6, (fsi_real)0.3, 9);
+    for (k = 0; k < 20; k++) {
+        const fsi_vec3 l = fsi_m3_mul_v3(fsi_body_world_tensor(b.pose.orientation, b.inertia), b.angular_velocity);
+        before[0] = (double)l.x;
+        before[1] = (double)l.y;
+        before[2] = (double)l.z;
+        if (!CHECK(fsi_shell_step(s, (fsi_real)0.05) == FSI_OK)) break;
+        CHECK_NEAR(fsi_v3_norm(b.angular_impulse), 0, TOL(1e-9, 1e-4));
+        CHECK_NEAR(fsi_v3_norm(fsi_v3_sub(b.new_angular_velocity, b.angular_velocity)), 0, TOL(1e-7, 1e-3));
+        fsi_body_integrate(&b, (fsi_real)0.05);
+        {
+            const fsi_vec3 now = fsi_m3_mul_v3(fsi_body_world_tensor(b.pose.orientation, b.inertia), b.angular_velocity);
+            after[0] = (double)now.x;
+            after[1] = (double)now.y;
+            after[2] = (double)now.z;
+        }
+    }
+    for (k = 0; k < 3; k++) CHECK_NEAR(after[k], before[k], TOL(1e-8, 1e-4));
+    b.angular_velocity = fsi_v3(0, 0, 0);
+    b.pose.orientation = fsi_quat_from_rotation_vector(fsi_v3(0, (fsi_real)0.4, 0));
+    CHECK(fsi_shell_step(s, (fsi_real)0.05) == FSI_OK);
+    CHECK_NEAR(fsi_v3_norm(fsi_quat_rotation_vector(fsi_quat_mul(b.end.orientation, fsi_quat_conj(b.pose.orientation)))), 0, TOL(1e-6, 1e-3));
+    fsi_shell_destroy(s);
+    fsi_mesh_destroy(box);
+}
+
+/* Drag as through a thick medium: v = exp(-alpha t), with the integrator of second order within its error. */
+static void test_damping_is_what_was_asked_for_in_both_integrators(void)
+{
+    static const fsi_shell_integrator integrator[2] = { FSI_SHELL_BACKWARD_EULER, FSI_SHELL_BDF2 };
+    int i, k;
+    for (i = 0; i < 2; i++) {
+        fsi_shell_material m = fsi_shell_default_material();
+        fsi_shell_desc d = fsi_shell_default_desc();
+        fsi_shell *s;
+        d.gravity = fsi_v3(0, 0, 0);
+        d.integrator = integrator[i];
+        d.tolerance = (fsi_real)1e-8;
+        m.damping_mass = 1;
+        s = make_sheet(NULL, d, &m, 0);
+        if (!s) return;
+        for (k = 0; k < s->vertex_count; k++) s->velocity[k] = fsi_v3(1, 0, 0);
+        for (k = 0; k < 100; k++) fsi_shell_step(s, (fsi_real)0.01);
+        CHECK_NEAR(s->velocity[24].x, exp(-1.0), 0.01);
+        fsi_shell_destroy(s);
+    }
+}
+
+/* A point on a damped spring without stiffness worth naming: v = exp(-c/m t). */
+static void test_springs_damp_alike_in_both_integrators(void)
+{
+    static const fsi_shell_integrator integrator[2] = { FSI_SHELL_BACKWARD_EULER, FSI_SHELL_BDF2 };
+    int i, k;
+    for (i = 0; i < 2; i++) {
+        const fsi_vec3 x = fsi_v3(1, 0, 0);
+        const fsi_real mass = 1;
+        fsi_shell_desc d = fsi_shell_default_desc();
+        fsi_shell_spring_desc p = fsi_shell_default_spring_desc();
+        fsi_shell *s;
+        d.gravity = fsi_v3(0, 0, 0);
+        d.integrator = integrator[i];
+        d.tolerance = (fsi_real)1e-8;
+        d.vertices = &x;
+        d.vertex_count = 1;
+        d.vertex_mass = &mass;
+        if (!CHECK(fsi_shell_create(&s, &d) == FSI_OK)) return;
+        p.vertex = 0;
+        p.stiffness = (fsi_real)1e-9;
+        p.damping = 1;
+        CHECK(fsi_shell_add_spring(s, &p, NULL) == FSI_OK);
+        s->velocity[0] = fsi_v3(1, 0, 0);
+        for (k = 0; k < 100; k++) fsi_shell_step(s, (fsi_real)0.01);
+        CHECK_NEAR(s->velocity[0].x, exp(-1.0), 0.01);
+        fsi_shell_destroy(s);
+    }
+}
+
+/* A flat sheet in the wind is not strained. */
+static void test_wind_is_no_elastic_energy(void)
+{
+    fsi_shell_material m = fsi_shell_default_material();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_shell *s;
+    int k;
+    d.gravity = fsi_v3(0, 0, 0);
+    d.air_density = (fsi_real)1.2;
+    d.wind = fsi_v3(0, 0, 10);
+    s = make_sheet(NULL, d, &m, 0);
+    if (!s) return;
+    for (k = 0; k < s->vertex_count; k++) s->pinned[k] = 1;
+    CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_OK);
+    CHECK_NEAR(s->stats.elastic_energy, 0, TOL(1e-9, 1e-6));
+    fsi_shell_destroy(s);
+}
+
+/* In the plane too, what begins in an intersection is refused, and counted. */
+static void test_segments_that_cross_in_the_plane_are_refused(void)
+{
+    const fsi_vec3 x[4] = { fsi_v3(-1, 0, 0), fsi_v3(1, 0, 0), fsi_v3(0, -1, 0), fsi_v3(0, 1, 0) };
+    const int segment[4] = { 0, 1, 2, 3 };
+    fsi_shell_material m = fsi_shell_default_material();
+    fsi_context c = fsi_default_context();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_shell *s = NULL;
+    d.context = &c;
+    d.dim = 2;
+    d.gravity = fsi_v3(0, -1, 0);
+    d.vertices = x;
+    d.vertex_count = 4;
+    d.segments = segment;
+    d.segment_count = 2;
+    d.materials = &m;
+    d.material_count = 1;
+    CHECK(fsi_shell_create(&s, &d) == FSI_ERROR_MESH);
+    fsi_shell_destroy(s);
+}
+
+/* A crease is an edge of two triangles. */
+static void test_creases_that_are_no_folds_are_refused(void)
+{
+    const fsi_vec3 x[4] = { fsi_v3(0, 0, 0), fsi_v3(1, 0, 0), fsi_v3(0, 1, 0), fsi_v3(1, 1, 0) };
+    const int t[6] = { 0, 1, 2, 2, 1, 3 };
+    fsi_shell_material m = fsi_shell_default_material();
+    fsi_context c = fsi_default_context();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_shell_crease r;
+    fsi_shell *s = NULL;
+    d.context = &c;
+    d.vertices = x;
+    d.vertex_count = 4;
+    d.triangles = t;
+    d.triangle_count = 2;
+    d.materials = &m;
+    d.material_count = 1;
+    d.creases = &r;
+    d.crease_count = 1;
+    r.angle = (fsi_real)0.5;
+    r.stiffness = 1;
+    r.a = 2;
+    r.b = 1;
+    CHECK(fsi_shell_create(&s, &d) == FSI_OK);
+    fsi_shell_destroy(s);
+    r.b = 0; /* an edge of one */
+    CHECK(fsi_shell_create(&s, &d) == FSI_ERROR_ARGUMENT);
+    r.b = 99;
+    CHECK(fsi_shell_create(&s, &d) == FSI_ERROR_ARGUMENT);
+}
+
+/* Taking an obstacle away needs no memory. */
+static void test_obstacles_go_without_memory(void)
+{
+    fsi_context c = fsi_default_context();
+    fsi_shell_material m = fsi_shell_default_material();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_mesh *box = make_box(fsi_v3(0, 0, 1), 0.1, 0.1, 0.1);
+    fsi_body b = make_body(fsi_v3(0, 0, 1));
+    fsi_shell *s;
+    int id;
+    test_fail_allocator(&c, 0);
+    s = make_sheet(&c, d, &m, 0);
+    if (!box || !s) return;
+    id = add_obstacle(s, box, &b);
+    test_fail_allocator(&c, 1);
+    CHECK(fsi_shell_remove_obstacle(s, id) == FSI_OK);
+    test_fail_allocator(&c, 0);
+    CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_OK);
+    fsi_shell_destroy(s);
+    fsi_mesh_destroy(box);
+    CHECK(test_live_bytes() == 0);
+}
+
+/* A vertex that is attached to a body goes with it on its arc, in substeps as in one. */
+static void test_attached_vertices_go_on_arcs(void)
+{
+    fsi_shell_material m = fsi_shell_default_material();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_mesh *box = make_box(fsi_v3((fsi_real)-1.5, 0, (fsi_real)0.2), 0.9, 0.4, 0.1);
+    fsi_body b = fsi_default_body();
+    fsi_shell *s;
+    int k;
+    fsi_vec3 local;
+    d.substeps = 10;
+    b.pose.position = b.end.position = fsi_v3((fsi_real)-1.5, 0, (fsi_real)0.2);
+    s = make_sheet(NULL, d, &m, 0.2);
+    if (!box || !s) return;
+    add_obstacle(s, box, &b);
+    for (k = 0; k < SIDE; k++) CHECK(fsi_shell_attach(s, SIDE * k, 0) == FSI_OK);
+    local = fsi_pose_local(b.pose, s->position[0]);
+    b.end.orientation = fsi_quat_from_rotation_vector(fsi_v3(0, 0, (fsi_real)1.5));
+    CHECK(fsi_shell_step(s, (fsi_real)0.5) == FSI_OK);
+    CHECK_NEAR(fsi_v3_norm(fsi_v3_sub(fsi_pose_point(b.end, local), s->position[0])), 0, TOL(1e-9, 1e-5));
+    fsi_shell_destroy(s);
+    fsi_mesh_destroy(box);
+}
+
+/* The damper of a spring on a moving obstacle after load goes on as it did without. */
+static void test_spring_ends_are_where_they_were_after_load(void)
+{
+    fsi_shell_material m = fsi_shell_default_material();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_shell_spring_desc p = fsi_shell_default_spring_desc();
+    fsi_mesh *box = make_box(fsi_v3(0, 0, 1), 0.1, 0.1, 0.1);
+    fsi_body b = fsi_default_body();
+    fsi_shell *s;
+    uint64_t hash[2];
+    size_t size = 0;
+    void *saved = NULL;
+    int run, k;
+    b.pose.position = b.end.position = fsi_v3(0, 0, 1);
+    s = make_sheet(NULL, d, &m, 0);
+    if (!box || !s) return;
+    p.vertex = 24;
+    p.obstacle = add_obstacle(s, box, &b);
+    p.anchor = fsi_v3(0, 0, (fsi_real)0.9);
+    p.damping = 50;
+    CHECK(fsi_shell_add_spring(s, &p, NULL) == FSI_OK);
+    for (run = 0; run < 2; run++) {
+        for (k = run ? 5 : 0; k < 10; k++) {
+            if (run && k == 5) {
+                b.pose.position = b.end.position = fsi_v3((fsi_real)(0.05 * 5), 0, 1);
+                CHECK(fsi_shell_load(s, saved, size) == FSI_OK);
+            }
+            if (!run && k == 5) {
+                CHECK(fsi_shell_save(s, NULL, 0, &size) == FSI_OK);
+                saved = malloc(size);
+                CHECK(saved && fsi_shell_save(s, saved, size, &size) == FSI_OK);
+            }
+            b.end.position = fsi_v3((fsi_real)(0.05 * (k + 1)), 0, 1);
+            CHECK(fsi_shell_step(s, (fsi_real)0.02) == FSI_OK);
+            b.pose = b.end;
+        }
+        hash[run] = fsi_shell_hash(s);
+    }
+    CHECK(hash[0] == hash[1]);
+    free(saved);
+    fsi_shell_destroy(s);
+    fsi_mesh_destroy(box);
+}
+
+/* A cloth that rests goes on resting when the step gets shorter. */
+static void test_what_rests_stays_at_rest_in_shorter_steps(void)
+{
+    fsi_shell_material m = fsi_shell_preset(FSI_SHELL_COTTON);
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_mesh *box = make_box(fsi_v3(0, 0, -1), 2, 2, 1);
+    fsi_shell *s;
+    double fastest = 0;
+    int k, i;
+    s = make_sheet(NULL, d, &m, 0.03);
+    if (!box || !s) return;
+    add_obstacle(s, box, NULL);
+    for (k = 0; k < 200; k++) CHECK(fsi_shell_step(s, (fsi_real)0.02) == FSI_OK);
+    for (k = 0; k < 20; k++) {
+        CHECK(fsi_shell_step(s, (fsi_real)0.001) == FSI_OK);
+        for (i = 0; i < s->vertex_count; i++) if ((double)fsi_v3_norm(s->velocity[i]) > fastest) fastest = (double)fsi_v3_norm(s->velocity[i]);
+    }
+    CHECK_NEAR(fastest, 0, 0.05);
+    fsi_shell_destroy(s);
+    fsi_mesh_destroy(box);
+}
+
+/* A body feels all of its obstacles. */
+static void test_prescribed_bodies_feel_all_their_obstacles(void)
+{
+    fsi_shell_material m = fsi_shell_default_material();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_mesh *one = make_box(fsi_v3((fsi_real)-0.25, 0, -1), 0.2, 2, 1), *two = make_box(fsi_v3((fsi_real)0.25, 0, -1), 0.2, 2, 1);
+    fsi_body b = fsi_default_body();
+    fsi_vec3 f[2];
+    fsi_shell *s = make_sheet(NULL, d, &m, 0.03);
+    int k;
+    if (!one || !two || !s) return;
+    add_obstacle(s, one, &b);
+    add_obstacle(s, two, &b);
+    for (k = 0; k < 20; k++) CHECK(fsi_shell_step(s, (fsi_real)0.02) == FSI_OK);
+    for (k = 0; k < 2; k++) CHECK(fsi_shell_obstacle_reaction(s, k, &f[k], NULL) == FSI_OK);
+    CHECK(f[0].z < 0 && f[1].z < 0);
+    CHECK_NEAR(b.reaction_force.z, f[0].z + f[1].z, TOL(1e-9, 1e-4));
+    fsi_shell_destroy(s);
+    fsi_mesh_destroy(one);
+    fsi_mesh_destroy(two);
+}
+
+/* A triangle keeps the clearance of its thickest corner all over. */
+static void test_clearance_holds_all_over_a_triangle(void)
+{
+    const fsi_vec3 x[5] = { fsi_v3(0, 0, 0), fsi_v3(1, 0, 0), fsi_v3(0, 1, 0), fsi_v3(-1, -1, 0), fsi_v3((fsi_real)1.5, 0, 0) };
+    const int t[3] = { 0, 1, 2 }, segment[2] = { 0, 3 }, of[1] = { 1 };
+    const fsi_real mass[5] = { 0, 0, 0, 0, (fsi_real)0.1 };
+    fsi_shell_material m[2];
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_shell *s;
+    int k;
+    m[0] = m[1] = fsi_shell_default_material();
+    m[1].clearance = (fsi_real)0.1;
+    d.vertices = x;
+    d.vertex_count = 5;
+    d.vertex_mass = mass;
+    d.triangles = t;
+    d.triangle_count = 1;
+    d.segments = segment;
+    d.segment_count = 1;
+    d.segment_material = of;
+    d.materials = m;
+    d.material_count = 2;
+    d.contact_range = (fsi_real)0.02;
+    d.gravity = fsi_v3((fsi_real)-9.81, 0, 0);
+    if (!CHECK(fsi_shell_create(&s, &d) == FSI_OK)) return;
+    for (k = 0; k < 4; k++) s->pinned[k] = 1;
+    for (k = 0; k < 60; k++) {
+        CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_OK);
+        CHECK(s->position[4].x > (fsi_real)1.0999);
+        CHECK(s->stats.degraded == 0);
+    }
+    fsi_shell_destroy(s);
+}
+
+int main(int argc, char **argv)
+{
+    TEST_BEGIN(argc, argv);
+    RUN(test_a_sheet_bears_the_weight_of_a_body);
+    RUN(test_free_bodies_keep_their_spin);
+    RUN(test_damping_is_what_was_asked_for_in_both_integrators);
+    RUN(test_springs_damp_alike_in_both_integrators);
+    RUN(test_wind_is_no_elastic_energy);
+    RUN(test_segments_that_cross_in_the_plane_are_refused);
+    RUN(test_creases_that_are_no_folds_are_refused);
+    RUN(test_obstacles_go_without_memory);
+    RUN(test_attached_vertices_go_on_arcs);
+    RUN(test_spring_ends_are_where_they_were_after_load);
+    RUN(test_what_rests_stays_at_rest_in_shorter_steps);
+    RUN(test_prescribed_bodies_feel_all_their_obstacles);
+    RUN(test_clearance_holds_all_over_a_triangle);
+    return TEST_END();
+}
