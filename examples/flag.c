@@ -127,7 +127,7 @@ int main(int argc, char **argv)
     ex_init(&app, "flag", "A flag of silk flutters in the wind.");
     app.res = 45;
     app.res_help = "edges along the flag";
-    app.frames = 66;
+    app.frames = 60;
     ex_real(&app, "dt", &dt, 1e-4, PICTURE, "time step [s]");
     ex_real(&app, "wind", &speed, 0, 30, "its speed [m/s]");
     ex_flag(&app, "euler", &euler, "backward Euler instead of BDF2");
