@@ -45,8 +45,9 @@
       >>colours   ex_map_color ex_map_colors ex_speed_colors ex_color_bar
       >>plot      ex_plot_begin ex_plot_series ex_plot_save
       >>scene     ex_scene_begin ex_look_at_box ex_look_at_flat ex_draw_mesh ex_draw_colored_mesh ex_draw_walls
-                  ex_draw_spheres ex_draw_surface ex_draw_line ex_draw_box ex_debug_draw ex_render ex_scene_end
-      >>shapes    ex_load_mesh ex_box ex_sphere ex_torus ex_knot ex_grid ex_fit ex_mesh_move ex_mesh_add ex_mesh_free
+                  ex_draw_sheet ex_draw_rod ex_draw_spheres ex_draw_surface ex_draw_line ex_draw_box ex_debug_draw ex_render ex_scene_end
+      >>meshes    ex_mesh ex_mesh_make ex_mesh_free
+      >>shapes    ex_load_mesh ex_box ex_sphere ex_torus ex_knot ex_grid ex_fit ex_mesh_move ex_mesh_add
    Colours are 0xRRGGBB as seen on the screen (sRGB). */
 #ifndef FSI_EXAMPLE_H
 #define FSI_EXAMPLE_H
@@ -1181,6 +1182,32 @@ EX_FN void ex_plot_save(ex_app *app, const ex_plot *plot, const char *file)
     ex_image_free(&im);
 }
 
+/* ---- >>meshes ----------------------------------------------------------------------------------------------------- */
+
+/* Vertices and triangles as fsi_mesh_desc wants them: counter-clockwise seen from outside. Free with ex_mesh_free. */
+typedef struct ex_mesh {
+    fsi_vec3 *vertices;
+    int *triangles;
+    int vertex_count, triangle_count;
+} ex_mesh;
+
+EX_FN ex_mesh ex_mesh_make(int vertex_count, int triangle_count)
+{
+    ex_mesh m;
+    m.vertices = (fsi_vec3 *)ex_alloc(NULL, (size_t)vertex_count, sizeof *m.vertices);
+    m.triangles = (int *)ex_alloc(NULL, 3 * (size_t)triangle_count, sizeof *m.triangles);
+    m.vertex_count = vertex_count;
+    m.triangle_count = triangle_count;
+    return m;
+}
+
+EX_FN void ex_mesh_free(ex_mesh *m)
+{
+    free(m->vertices);
+    free(m->triangles);
+    memset(m, 0, sizeof *m);
+}
+
 /* ---- >>scene -------------------------------------------------------------------------------------------------- */
 
 /* The renderer: a z-buffer over bands of rows, in the order
@@ -1495,6 +1522,62 @@ EX_FN void ex_draw_spheres(ex_scene *s, const fsi_vec3 *centers, int count, doub
         b->r = (float)radius;
         b->c = ((colors ? colors[i] : rgb) & 0xffffffu) | (uint32_t)EX__SOLID << 24;
     }
+}
+
+/* A sheet with two faces of their own colours, `thickness` apart: folds and what lies on what can be told. Its front is seen with the triangles
+   counter-clockwise. */
+EX_FN void ex_draw_sheet(ex_scene *s, const fsi_vec3 *vertices, int vertex_count, const int *triangles, int triangle_count, double thickness,
+                         uint32_t front, uint32_t back)
+{
+    fsi_vec3 *normal = (fsi_vec3 *)ex_alloc(NULL, (size_t)vertex_count, sizeof *normal), *face = (fsi_vec3 *)ex_alloc(NULL, (size_t)vertex_count, sizeof *face);
+    int i, k, side;
+    memset(normal, 0, (size_t)vertex_count * sizeof *normal);
+    for (i = 0; i < triangle_count; i++)
+        for (k = 0; k < 3; k++) normal[triangles[3 * i + k]] = fsi_v3_add(normal[triangles[3 * i + k]], ex__widen(ex__area(vertices, triangles + 3 * i)));
+    for (side = 1; side >= -1; side -= 2) {
+        for (i = 0; i < vertex_count; i++) face[i] = fsi_v3_madd(vertices[i], (fsi_real)(side * thickness / 2), fsi_v3_unit(normal[i]));
+        ex_draw_mesh(s, face, NULL, vertex_count, triangles, triangle_count, side > 0 ? front : back);
+    }
+    free(normal);
+    free(face);
+}
+
+/* A chain of points as a round rod. colors: one a point, or NULL: all rgb. */
+EX_FN void ex_draw_rod(ex_scene *s, const fsi_vec3 *points, int count, double radius, const uint32_t *colors, uint32_t rgb)
+{
+    enum { AROUND = 10 };
+    ex_mesh tube;
+    fsi_vec3 side = fsi_v3(0, 0, 0), t, other, *normal;
+    uint32_t *paint;
+    int i, k;
+    if (count < 2) return;
+    tube = ex_mesh_make(AROUND * count, 2 * AROUND * (count - 1));
+    normal = (fsi_vec3 *)ex_alloc(NULL, (size_t)tube.vertex_count, sizeof *normal);
+    paint = (uint32_t *)ex_alloc(NULL, (size_t)tube.vertex_count, sizeof *paint);
+    for (i = 0; i < count; i++) { /* the side is carried along without turning */
+        t = fsi_v3_unit(fsi_v3_sub(points[i + 1 < count ? i + 1 : i], points[i > 0 ? i - 1 : i]));
+        if (i == 0) side = fsi_v3_cross(t, fsi_abs(t.z) < (fsi_real)0.8 ? fsi_v3(0, 0, 1) : fsi_v3(1, 0, 0));
+        side = fsi_v3_unit(fsi_v3_madd(side, -fsi_v3_dot(side, t), t));
+        other = fsi_v3_cross(t, side);
+        for (k = 0; k < AROUND; k++) {
+            const double a = 2 * FSI_PI * k / AROUND;
+            const int v = AROUND * i + k, next = AROUND * i + (k + 1) % AROUND, e = 6 * v;
+            normal[v] = fsi_v3_madd(fsi_v3_scale(side, (fsi_real)cos(a)), (fsi_real)sin(a), other);
+            tube.vertices[v] = fsi_v3_madd(points[i], (fsi_real)radius, normal[v]);
+            paint[v] = colors ? colors[i] : rgb;
+            if (i + 1 == count) continue;
+            tube.triangles[e] = tube.triangles[e + 3] = v;
+            tube.triangles[e + 1] = next;
+            tube.triangles[e + 2] = tube.triangles[e + 4] = next + AROUND;
+            tube.triangles[e + 5] = v + AROUND;
+        }
+    }
+    ex_draw_colored_mesh(s, tube.vertices, normal, tube.vertex_count, tube.triangles, tube.triangle_count, paint);
+    ex_draw_spheres(s, points, 1, radius, colors, rgb);
+    ex_draw_spheres(s, points + count - 1, 1, radius, colors ? colors + count - 1 : NULL, rgb);
+    ex_mesh_free(&tube);
+    free(normal);
+    free(paint);
 }
 
 /* A line, `width` pixels wide, hidden by what is in front of it. */
@@ -2574,30 +2657,6 @@ EX_FN ex_image *ex_render(ex_scene *s)
 }
 
 /* ---- >>shapes ------------------------------------------------------------------------------------------------- */
-
-/* Vertices and triangles as fsi_mesh_desc wants them: counter-clockwise seen from outside. Free with ex_mesh_free. */
-typedef struct ex_mesh {
-    fsi_vec3 *vertices;
-    int *triangles;
-    int vertex_count, triangle_count;
-} ex_mesh;
-
-EX_FN ex_mesh ex_mesh_make(int vertex_count, int triangle_count)
-{
-    ex_mesh m;
-    m.vertices = (fsi_vec3 *)ex_alloc(NULL, (size_t)vertex_count, sizeof *m.vertices);
-    m.triangles = (int *)ex_alloc(NULL, 3 * (size_t)triangle_count, sizeof *m.triangles);
-    m.vertex_count = vertex_count;
-    m.triangle_count = triangle_count;
-    return m;
-}
-
-EX_FN void ex_mesh_free(ex_mesh *m)
-{
-    free(m->vertices);
-    free(m->triangles);
-    memset(m, 0, sizeof *m);
-}
 
 /* Vertices and triangles of a file, OBJ or PLY; y_up turns its y axis up. Ends the program, with fsi's reason, when it cannot be read. */
 EX_FN ex_mesh ex_load_mesh(ex_app *app, const char *path, int y_up)
