@@ -125,7 +125,7 @@ int main(int argc, char **argv)
 
     memset(&w, 0, sizeof w);
     ex_init(&app, "flag", "A flag of silk flutters in the wind.");
-    app.res = 45;
+    app.res = 39;
     app.res_help = "edges along the flag";
     app.frames = 60;
     ex_real(&app, "dt", &dt, 1e-4, PICTURE, "time step [s]");
