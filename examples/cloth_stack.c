@@ -15,7 +15,7 @@
 #define SIDE 0.62     /* of the lowest sheet [m] */
 #define GROW -0.05    /* each next one is so much wider */
 #define BALL 0.12     /* radius */
-#define APART 0.02    /* of the sheets at first */
+#define APART 0.008   /* of the sheets at first */
 #define TABLE 0.8     /* its width */
 
 static const uint32_t front[SHEETS] = { 0xc8432f, 0xe3a62f, 0x3f8f5f, 0x3576b5, 0x7a4fa3 };
@@ -402,7 +402,7 @@ int main(int argc, char **argv)
     ex_scene scene;
     ex_shell_tally tally = { 0 };
     state w;
-    double dt = 1.0 / 60, tolerance = 0.05, friction = 0.3;
+    double dt = 1.0 / 60, tolerance = 0.03, friction = 0.3;
     long long tested = 0;
     int frame, hits = 0;
 
