@@ -81,7 +81,7 @@ typedef struct fsi_shell_material {
     fsi_shell_bending bending;   /* default HINGE */
     int twist;             /* segments resist being twisted, one unknown more each; default 1 */
     fsi_real damping_mass; /* Rayleigh, alpha [1/s], as if moving through a thick medium; default 0 */
-    fsi_real damping_stiffness; /* beta [s]: damps strain rates; default 0 */
+    fsi_real damping_stiffness; /* beta [s]: damps strain rates, and turning as a whole as well (shell.md 6); default 0 */
     fsi_real clearance;    /* nothing comes closer to the middle of sheet or rod than this, beside what the other one asks for: half a
                               thickness, a radius [m]; default 0. Neighbours that are closer at rest are let be */
 } fsi_shell_material;
