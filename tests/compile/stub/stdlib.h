@@ -11,6 +11,7 @@ void free(void *);
 double strtod(const char *, char **);
 long strtol(const char *, char **, int);
 void qsort(void *, size_t, size_t, int (*)(const void *, const void *));
+void *bsearch(const void *key, const void *base, size_t count, size_t size, int (*compare)(const void *, const void *));
 #ifdef __cplusplus
 }
 #endif
