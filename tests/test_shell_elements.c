@@ -325,6 +325,7 @@ static void test_rigid_motions_cost_nothing(void)
         triangle(rest);
         make_membrane(&m, rest, n & 1);
         m.lambda = m.mu + m.lambda;
+        memset(m.strain, 0, sizeof m.strain);
         turn(q, shift, rest, x, 3);
         membrane(&m, x, g, NULL, 1, 0);
         CHECK_NEAR(norm(g, 9), 0, tol);
