@@ -160,7 +160,8 @@ FSI_API fsi_shell_desc fsi_shell_default_desc(void); /* fills every field; set v
 typedef struct fsi_shell_stats {
     int substeps, newton;         /* substeps; Newton steps, each a matrix, a factorisation and a search */
     int halvings, retreats;       /* steps halved by the line search; factorisations repeated with a shifted diagonal */
-    int degraded;                 /* substeps that ended at max_newton: free of intersections, but not in balance */
+    int degraded;                 /* substeps that ended at max_newton, or ten tolerances away where rounding hides all descent: free of intersections,
+                                     but not in balance */
     int analyses;                 /* patterns analysed: one at first, and when the contacts couple other vertices */
     int candidates, contacts;     /* pairs looked at, pairs within range; last substep */
     double update;                /* longest way of the last Newton step, over the mean edge */
@@ -3576,10 +3577,10 @@ static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int *done)
     status = fsi__sh_filter(w, &t);
     fsi__sh_lap(w, &w->stats.seconds_contact);
     if (status != FSI_OK) return status;
-    w->close = !(w->remaining > 0) && w->stats.update < 0.01;
     *done = !(w->remaining > 0) && w->stats.update <= w->tolerance;
     status = fsi__sh_search(w, t, &found);
-    if (!found) *done = 2;
+    if (!found && !*done && !w->exact) *done = 2; /* an exact direction that leads nowhere is followed by a projected one */
+    w->close = found && !(w->remaining > 0) && w->stats.update < 0.01;
     fsi__sh_lap(w, &w->stats.seconds_search);
     return status;
 }
