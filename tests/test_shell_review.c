@@ -442,6 +442,97 @@ static void test_clearance_holds_all_over_a_triangle(void)
     fsi_shell_destroy(s);
 }
 
+/* Between vertices of three and more segments too. */
+static void test_segments_that_are_there_twice_are_refused(void)
+{
+    const fsi_vec3 x[8] = { fsi_v3(0, 0, 0), fsi_v3(1, 0, 0), fsi_v3(0, 1, 0), fsi_v3(0, -1, 0), fsi_v3(-1, 0, 0), fsi_v3(1, 1, 0), fsi_v3(1, -1, 0), fsi_v3(2, 0, 0) };
+    const int segment[16] = { 0, 2, 0, 3, 0, 4, 1, 5, 1, 6, 1, 7, 0, 1, 1, 0 };
+    const fsi_shell_material m = fsi_shell_default_material();
+    fsi_context c = fsi_default_context();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_shell *s = NULL;
+    d.context = &c;
+    d.vertices = x;
+    d.vertex_count = 8;
+    d.segments = segment;
+    d.segment_count = 8;
+    d.materials = &m;
+    d.material_count = 1;
+    CHECK(fsi_shell_create(&s, &d) == FSI_ERROR_MESH && strstr(c.error.message, "segments 6 and 7"));
+    d.segment_count = 7;
+    CHECK(fsi_shell_create(&s, &d) == FSI_OK);
+    fsi_shell_destroy(s);
+}
+
+static double seconds_to_create(const fsi_shell_desc *d)
+{
+    const clock_t start = clock();
+    fsi_shell *s = NULL;
+    CHECK(fsi_shell_create(&s, d) == FSI_OK);
+    fsi_shell_destroy(s);
+    return (double)(clock() - start) / CLOCKS_PER_SEC;
+}
+
+/* A sheet of n x n cells, every inner edge creased; and a comb of n^2 teeth to each side, stiff across. They are made in hardly more time than without. */
+static void test_long_lists_of_creases_and_joints_take_little_time(void)
+{
+    const int n = TEST_SLOWED ? 20 : 130, side = n + 1, teeth = n * n;
+    fsi_vec3 *x = (fsi_vec3 *)malloc(sizeof *x * 3 * (size_t)(side * side));
+    int *t = (int *)malloc(sizeof *t * 6 * (size_t)teeth), *joint = (int *)malloc(sizeof *joint * 3 * (size_t)teeth), i, j, count = 0;
+    fsi_shell_crease *crease = (fsi_shell_crease *)malloc(sizeof *crease * 3 * (size_t)teeth);
+    const fsi_shell_material m = fsi_shell_default_material();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    double plain;
+    if (!x || !t || !joint || !crease) abort();
+    memset(crease, 0, sizeof *crease * 3 * (size_t)teeth);
+    for (j = 0; j < side; j++) for (i = 0; i < side; i++) x[side * j + i] = fsi_v3((fsi_real)i, (fsi_real)j, 0);
+    for (j = 0; j < n; j++) for (i = 0; i < n; i++) {
+        const int a = side * j + i, quad[6] = { a, a + 1, a + side, a + 1, a + side + 1, a + side }, end[3] = { a + side, a + 1, a + side + 1 };
+        int k;
+        memcpy(t + 6 * (n * j + i), quad, sizeof quad);
+        for (k = 0; k < 3; k++) {
+            if ((k == 1 && j == 0) || (k == 2 && i == n - 1)) continue;
+            crease[count].a = k == 1 ? a : a + 1;
+            crease[count].b = end[k];
+            crease[count++].stiffness = 1;
+        }
+    }
+    d.contact = 0;
+    d.materials = &m;
+    d.material_count = 1;
+    d.vertices = x;
+    d.vertex_count = side * side;
+    d.triangles = t;
+    d.triangle_count = 2 * teeth;
+    plain = seconds_to_create(&d);
+    d.creases = crease;
+    d.crease_count = count;
+    CHECK(count == 3 * teeth - 2 * n && seconds_to_create(&d) < 2 * plain + 0.1);
+    for (i = 0; i < teeth; i++) {
+        const int row[6] = { i, i + 1, i, teeth + 1 + i, i, 2 * teeth + 1 + i };
+        for (j = 0; j < 3; j++) {
+            joint[3 * i + j] = row[(j * 2 + 3) % 6];
+            x[j == 0 ? i : row[2 * j + 1]] = fsi_v3((fsi_real)i, (fsi_real)(j == 2 ? -1 : j), 0);
+        }
+        joint[3 * i + 1] = i;
+        joint[3 * i + 2] = 2 * teeth + 1 + i;
+        memcpy(t + 6 * i, row, sizeof row);
+    }
+    x[teeth] = fsi_v3((fsi_real)teeth, 0, 0);
+    d.vertex_count = 3 * teeth + 1;
+    d.triangle_count = d.crease_count = 0;
+    d.segments = t;
+    d.segment_count = 3 * teeth;
+    plain = seconds_to_create(&d);
+    d.joints = joint;
+    d.joint_count = teeth;
+    CHECK(seconds_to_create(&d) < 2 * plain + 0.1);
+    free(crease);
+    free(joint);
+    free(t);
+    free(x);
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -458,5 +549,7 @@ int main(int argc, char **argv)
     RUN(test_what_rests_stays_at_rest_in_shorter_steps);
     RUN(test_prescribed_bodies_feel_all_their_obstacles);
     RUN(test_clearance_holds_all_over_a_triangle);
+    RUN(test_segments_that_are_there_twice_are_refused);
+    RUN(test_long_lists_of_creases_and_joints_take_little_time);
     return TEST_END();
 }
