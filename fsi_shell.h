@@ -237,7 +237,8 @@ FSI_API fsi_shell_obstacle_desc fsi_shell_default_obstacle_desc(void); /* fills 
 /* *id (NULL ok) names it in calls below. Errors: COOKIE, ARGUMENT, NAN (name the field), MESH (intersects what is there, named), MEMORY. */
 FSI_API fsi_status fsi_shell_add_obstacle(fsi_shell *s, const fsi_shell_obstacle_desc *desc, int *id);
 FSI_API fsi_status fsi_shell_remove_obstacle(fsi_shell *s, int id);
-/* Takes an obstacle for where its mesh, or its body's pose, is now: the next step does not sweep it there, but checks for intersections. */
+/* Takes an obstacle for where its mesh, or its body's pose, is now, with all that are on one COUPLED body: the next step does not sweep it there, but checks
+   for intersections. */
 FSI_API fsi_status fsi_shell_teleport_obstacle(fsi_shell *s, int id);
 /* What it felt at the end of the last step: force [N], torque about the world's origin [N m]; NULL is fine. */
 FSI_API fsi_status fsi_shell_obstacle_reaction(const fsi_shell *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
@@ -4267,18 +4268,24 @@ FSI_API fsi_status fsi_shell_remove_obstacle(fsi_shell *s, int id)
 FSI_API fsi_status fsi_shell_teleport_obstacle(fsi_shell *s, int id)
 {
     fsi__sh_impl *m = fsi__sh_of(s);
-    fsi__sh_obstacle *o;
-    int i;
+    const fsi__sh_obstacle *o;
+    const fsi_body *body;
+    int i, k;
     if (!m) return FSI_ERROR_COOKIE;
     o = fsi__sh_obstacle_of(m, "fsi_shell_teleport_obstacle", id);
     if (!o) return FSI_ERROR_ARGUMENT;
-    fsi__sh_place_obstacle(o, o->desc.body ? o->desc.body->pose : fsi_default_body().pose, o->stand);
+    body = o->desc.body;
     if (o->body >= 0) {
-        fsi__sh_from(o->desc.body->pose.position, m->body[o->body].left_center);
-        m->body[o->body].left_turn = o->desc.body->pose.orientation;
+        fsi__sh_from(body->pose.position, m->body[o->body].left_center);
+        m->body[o->body].left_turn = body->pose.orientation;
     }
+    for (k = 0; k < m->obstacles; k++) if (k == id || (o->body >= 0 && m->obstacle[k].body == o->body)) fsi__sh_place_obstacle(&m->obstacle[k], body ? body->pose : fsi_default_body().pose, m->obstacle[k].stand);
     fsi__sh_fill_points(m);
-    for (i = 0; i < m->springs; i++) if (m->spring[i].used && m->spring[i].desc.other < 0 && m->spring[i].desc.obstacle == id) fsi__sh_place_anchor(m, &m->spring[i], 0, m->was_x, m->spring[i].stand);
+    for (i = 0; i < m->springs; i++) {
+        fsi__sh_spring *p = &m->spring[i];
+        k = p->used && p->desc.other < 0 ? p->desc.obstacle : -1;
+        if (k >= 0 && (k == id || (o->body >= 0 && m->obstacle[k].body == o->body))) fsi__sh_place_anchor(m, p, 0, m->was_x, p->stand);
+    }
     fsi__sh_fill_points(m);
     m->teleported = 1;
     return FSI_OK;

@@ -533,6 +533,36 @@ static void test_long_lists_of_creases_and_joints_take_little_time(void)
     free(x);
 }
 
+/* Where a body is put, all of its obstacles are. */
+static void test_teleporting_a_body_takes_all_its_obstacles_along(void)
+{
+    fsi_shell_material m = fsi_shell_default_material();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_context c = fsi_default_context();
+    fsi_mesh *one = make_box(fsi_v3(0, 0, 1), 0.1, 0.1, 0.1), *two = make_box(fsi_v3(0, 0, 2), 0.1, 0.1, 0.1);
+    fsi_body b = make_body(fsi_v3(0, 0, 1));
+    fsi_shell *s;
+    uint64_t hash;
+    d.gravity = fsi_v3(0, 0, 0);
+    s = make_sheet(&c, d, &m, 0);
+    if (!one || !two || !s) return;
+    add_obstacle(s, one, &b);
+    add_obstacle(s, two, &b);
+    CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_OK);
+    hash = fsi_shell_hash(s);
+    b.pose.position = b.end.position = fsi_v3(0, 0, -1); /* the first below the sheet, the second in it */
+    CHECK(fsi_shell_teleport_obstacle(s, 0) == FSI_OK);
+    CHECK(fsi_shell_count_intersections(s) > 0);
+    CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_ERROR_MESH && strstr(c.error.message, "of obstacle 1") && fsi_shell_hash(s) == hash);
+    b.pose.position = b.end.position = fsi_v3(0, 0, -2);
+    CHECK(fsi_shell_teleport_obstacle(s, 0) == FSI_OK);
+    CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_OK);
+    CHECK_NEAR(s->position[24].z, 0, TOL(1e-12, 1e-6));
+    fsi_shell_destroy(s);
+    fsi_mesh_destroy(one);
+    fsi_mesh_destroy(two);
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -551,5 +581,6 @@ int main(int argc, char **argv)
     RUN(test_clearance_holds_all_over_a_triangle);
     RUN(test_segments_that_are_there_twice_are_refused);
     RUN(test_long_lists_of_creases_and_joints_take_little_time);
+    RUN(test_teleporting_a_body_takes_all_its_obstacles_along);
     return TEST_END();
 }
