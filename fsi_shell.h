@@ -234,7 +234,8 @@ typedef struct fsi_shell_obstacle_desc {
 } fsi_shell_obstacle_desc;
 
 FSI_API fsi_shell_obstacle_desc fsi_shell_default_obstacle_desc(void); /* fills every field; set mesh */
-/* *id (NULL ok) names it in calls below. Errors: COOKIE, ARGUMENT, NAN (name the field), MESH (intersects what is there, named), MEMORY. */
+/* *id (NULL ok) names it in calls below. Errors: COOKIE, ARGUMENT, NAN (name the field), MESH (intersects what is there, also where `position` was
+   written since the last step, named), MEMORY. */
 FSI_API fsi_status fsi_shell_add_obstacle(fsi_shell *s, const fsi_shell_obstacle_desc *desc, int *id);
 FSI_API fsi_status fsi_shell_remove_obstacle(fsi_shell *s, int id);
 /* Takes an obstacle for where its mesh, or its body's pose, is now, with all that are on one COUPLED body: the next step does not sweep it there, but checks
@@ -4057,13 +4058,16 @@ static void fsi__sh_place_anchor(const fsi__sh_impl *m, const fsi__sh_spring *s,
     else fsi__sh_place_attached(m, s->desc.obstacle, s->face, s->local, share, x, out);
 }
 
-/* Everything where it stands: vertices by the state, the rest where the last step left it. */
-static void fsi__sh_stand(fsi__sh_impl *m)
+/* Everything where it stands: vertices by the state and by what was written since (1: something was; the next step refuses what is not finite), the rest
+   where the last step left it. */
+static int fsi__sh_stand(const fsi_shell *s, fsi__sh_impl *m)
 {
+    int i, moved = 0;
     memcpy(m->stand_x, m->state.x, 3 * (size_t)m->model.vertices * sizeof(double));
     memcpy(m->stand_x + 3 * (size_t)m->model.vertices, m->was_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
+    for (i = 0; i < m->model.vertices; i++) if (fsi_v3_is_finite(s->position[i])) moved |= fsi__sh_take(s->position[i], m->stand_x + 3 * (size_t)i);
+    return moved;
 }
-
 
 /* ---- >>obstacles implementation ---------------------------------------------------------------------------------- */
 
@@ -4230,7 +4234,7 @@ FSI_API fsi_status fsi_shell_add_obstacle(fsi_shell *s, const fsi_shell_obstacle
     status = fsi__sh_fill_obstacle(m, fn, &m->obstacle[k], desc);
     if (status == FSI_OK) status = fsi__sh_resize(m, fn);
     if (status == FSI_OK) {
-        fsi__sh_stand(m);
+        m->teleported |= fsi__sh_stand(s, m); /* moved back before the next step they would be seen by nobody */
         status = fsi__sh_check_apart(m, fn, m->stand_x);
     }
     if (status != FSI_OK) {
@@ -4789,10 +4793,9 @@ FSI_API fsi_status fsi_shell_settle(fsi_shell *s, int max_steps)
 FSI_API int fsi_shell_count_intersections(fsi_shell *s)
 {
     fsi__sh_impl *m = fsi__sh_of(s);
-    int count = 0, first[5], i;
+    int count = 0, first[5];
     if (!m || !m->contact) return 0;
-    fsi__sh_stand(m);
-    for (i = 0; i < m->model.vertices; i++) fsi__sh_take(s->position[i], m->stand_x + 3 * (size_t)i);
+    fsi__sh_stand(s, m);
     return fsi__sh_crossings(m, "fsi_shell_count_intersections", m->stand_x, &count, first) == FSI_OK ? count : -1;
 }
 

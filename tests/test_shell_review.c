@@ -563,6 +563,38 @@ static void test_teleporting_a_body_takes_all_its_obstacles_along(void)
     fsi_mesh_destroy(two);
 }
 
+/* What its owner wrote since the last step is there, for a new obstacle as for the next step. */
+static void test_new_obstacles_meet_what_was_written(void)
+{
+    fsi_shell_material m = fsi_shell_default_material();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_shell_obstacle_desc o = fsi_shell_default_obstacle_desc();
+    fsi_context c = fsi_default_context();
+    fsi_mesh *high = make_box(fsi_v3(0, 0, 1), 0.1, 0.1, 0.1), *small_one = make_box(fsi_v3(0, 0, 0), 0.03, 0.03, 0.03);
+    fsi_shell *s;
+    d.gravity = fsi_v3(0, 0, 0);
+    s = make_sheet(&c, d, &m, 0);
+    if (!high || !small_one || !s) return;
+    s->position[24].z = 1;
+    o.mesh = high;
+    CHECK(fsi_shell_add_obstacle(s, &o, NULL) == FSI_ERROR_MESH && strstr(c.error.message, "obstacle 0"));
+    s->position[24].z = (fsi_real)test_nan();
+    CHECK(fsi_shell_add_obstacle(s, &o, NULL) == FSI_OK);
+    CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_ERROR_NAN && strstr(c.error.message, "position of vertex 24"));
+    s->position[24].z = 0;
+    o.mesh = small_one;
+    CHECK(fsi_shell_add_obstacle(s, &o, NULL) == FSI_ERROR_MESH);
+    s->position[24].z = (fsi_real)0.5; /* out of the way */
+    CHECK(fsi_shell_add_obstacle(s, &o, NULL) == FSI_OK);
+    s->position[24].z = 0; /* and back */
+    CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_ERROR_MESH && strstr(c.error.message, "obstacle 1"));
+    s->position[24].z = (fsi_real)0.5;
+    CHECK(fsi_shell_step(s, (fsi_real)0.0001) == FSI_OK);
+    fsi_shell_destroy(s);
+    fsi_mesh_destroy(high);
+    fsi_mesh_destroy(small_one);
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -582,5 +614,6 @@ int main(int argc, char **argv)
     RUN(test_segments_that_are_there_twice_are_refused);
     RUN(test_long_lists_of_creases_and_joints_take_little_time);
     RUN(test_teleporting_a_body_takes_all_its_obstacles_along);
+    RUN(test_new_obstacles_meet_what_was_written);
     return TEST_END();
 }
