@@ -245,7 +245,8 @@ FSI_API fsi_status fsi_shell_teleport_obstacle(fsi_shell *s, int id);
 FSI_API fsi_status fsi_shell_obstacle_reaction(const fsi_shell *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
 /* Holds a vertex, pinned from now on, where it is relative to an obstacle that is not COUPLED: on its body, or on the closest face of its mesh, as it deforms. */
 FSI_API fsi_status fsi_shell_attach(fsi_shell *s, int vertex, int obstacle);
-FSI_API fsi_status fsi_shell_detach(fsi_shell *s, int vertex); /* neither attached nor pinned any more */
+/* Not attached any more, as when its obstacle is removed; pinned only if it was so before, then where it is now. */
+FSI_API fsi_status fsi_shell_detach(fsi_shell *s, int vertex);
 
 /* ---- >>springs ------------------------------------------------------------------------------------------------- */
 
@@ -2135,7 +2136,7 @@ typedef struct fsi__sh_spring {
     double length_before, force[3], force_now[3];
 } fsi__sh_spring;
 
-typedef struct fsi__sh_attachment { int vertex, obstacle, face; double local[3]; } fsi__sh_attachment;
+typedef struct fsi__sh_attachment { int vertex, obstacle, face, was_pinned; double local[3]; } fsi__sh_attachment;
 
 /* Features of its own that are closer at rest than the barrier reaches. */
 typedef struct fsi__sh_close { int a, b; double d; } fsi__sh_close;
@@ -4249,21 +4250,26 @@ FSI_API fsi_status fsi_shell_add_obstacle(fsi_shell *s, const fsi_shell_obstacle
     return FSI_OK;
 }
 
+/* An attachment ends. A pin that was there before stays, where the vertex is now. */
+static void fsi__sh_let_go(fsi_shell *s, fsi__sh_impl *m, int i)
+{
+    const fsi__sh_attachment t = m->attachment[i];
+    m->attachment[i] = m->attachment[--m->attachments];
+    if (!t.was_pinned) s->pinned[t.vertex] = 0;
+    s->target[t.vertex] = s->position[t.vertex];
+}
+
 FSI_API fsi_status fsi_shell_remove_obstacle(fsi_shell *s, int id)
 {
     const char *fn = "fsi_shell_remove_obstacle";
     fsi__sh_impl *m = fsi__sh_of(s);
     fsi__sh_obstacle *o;
-    int i, k;
+    int i;
     if (!m) return FSI_ERROR_COOKIE;
     o = fsi__sh_obstacle_of(m, fn, id);
     if (!o) return FSI_ERROR_ARGUMENT;
     for (i = 0; i < m->springs; i++) if (m->spring[i].used && m->spring[i].desc.other < 0 && m->spring[i].desc.obstacle == id) m->spring[i].used = 0;
-    for (i = k = 0; i < m->attachments; i++) {
-        if (m->attachment[i].obstacle != id) m->attachment[k++] = m->attachment[i];
-        else s->pinned[m->attachment[i].vertex] = 0;
-    }
-    m->attachments = k;
+    for (i = m->attachments - 1; i >= 0; i--) if (m->attachment[i].obstacle == id) fsi__sh_let_go(s, m, i);
     fsi__sh_free_obstacle(m, o);
     fsi__sh_drop_bodies(m);
     return fsi__sh_resize(m, fn);
@@ -4427,6 +4433,7 @@ FSI_API fsi_status fsi_shell_attach(fsi_shell *s, int vertex, int obstacle)
         status = fsi__sh_more(m, &m->attachment, sizeof *m->attachment, m->attachments, &m->attachment_capacity, m->attachments + 1, fn);
         if (status != FSI_OK) return status;
         i = m->attachments++;
+        m->attachment[i].was_pinned = s->pinned[vertex];
     }
     m->attachment[i].vertex = vertex;
     m->attachment[i].obstacle = obstacle;
@@ -4443,8 +4450,7 @@ FSI_API fsi_status fsi_shell_detach(fsi_shell *s, int vertex)
     if (!m) return FSI_ERROR_COOKIE;
     if (vertex < 0 || vertex >= s->vertex_count) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, "fsi_shell_detach", vertex, vertex, "there is no vertex %d", vertex);
     i = fsi__sh_find_attachment(m, vertex);
-    if (i >= 0) m->attachment[i] = m->attachment[--m->attachments];
-    s->pinned[vertex] = 0;
+    if (i >= 0) fsi__sh_let_go(s, m, i);
     return FSI_OK;
 }
 

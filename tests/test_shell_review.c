@@ -595,6 +595,38 @@ static void test_new_obstacles_meet_what_was_written(void)
     fsi_mesh_destroy(small_one);
 }
 
+/* Attaching pins what was free, and only that is undone. */
+static void test_the_owners_pins_outlive_attachments(void)
+{
+    fsi_shell_material m = fsi_shell_default_material();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_mesh *box = make_box(fsi_v3(-1, 0, 0), 0.1, 0.4, 0.1);
+    fsi_body b = fsi_default_body();
+    int k, by;
+    for (by = 0; by < 2; by++) {
+        fsi_shell *s = make_sheet(NULL, d, &m, 0);
+        fsi_vec3 led;
+        if (!box || !s) break;
+        b.pose = b.end = fsi_default_body().pose;
+        add_obstacle(s, box, &b);
+        s->pinned[0] = s->pinned[3 * SIDE] = 1;
+        for (k = 0; k < 2; k++) CHECK(fsi_shell_attach(s, SIDE * k, 0) == FSI_OK);
+        CHECK(fsi_shell_attach(s, SIDE, 0) == FSI_OK); /* again */
+        b.end.position.z = (fsi_real)0.05;
+        CHECK(fsi_shell_step(s, (fsi_real)0.05) == FSI_OK);
+        led = s->position[0];
+        CHECK_NEAR(led.z, 0.05, 1e-6);
+        if (by == 0) CHECK(fsi_shell_remove_obstacle(s, 0) == FSI_OK);
+        else for (k = 0; k < 4; k++) CHECK(fsi_shell_detach(s, SIDE * k) == FSI_OK);
+        CHECK(s->pinned[0] == 1 && s->pinned[SIDE] == 0 && s->pinned[3 * SIDE] == 1);
+        CHECK(fsi_shell_step(s, (fsi_real)0.05) == FSI_OK);
+        CHECK_NEAR(fsi_v3_norm(fsi_v3_sub(s->position[0], led)), 0, 0);
+        CHECK(s->position[SIDE].z < (fsi_real)0.05);
+        fsi_shell_destroy(s);
+    }
+    fsi_mesh_destroy(box);
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -615,5 +647,6 @@ int main(int argc, char **argv)
     RUN(test_long_lists_of_creases_and_joints_take_little_time);
     RUN(test_teleporting_a_body_takes_all_its_obstacles_along);
     RUN(test_new_obstacles_meet_what_was_written);
+    RUN(test_the_owners_pins_outlive_attachments);
     return TEST_END();
 }
