@@ -627,6 +627,125 @@ static void test_the_owners_pins_outlive_attachments(void)
     fsi_mesh_destroy(box);
 }
 
+/* Two points that no segment holds, in the plane: they meet, and part. */
+static void test_lone_points_meet_in_the_plane(void)
+{
+    const fsi_vec3 x[2] = { fsi_v3((fsi_real)-0.1, 0, 0), fsi_v3((fsi_real)0.1, 0, 0) };
+    const fsi_real mass[2] = { 1, 3 };
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_context c = fsi_default_context();
+    fsi_shell *s = NULL;
+    int k, met = 0;
+    d.context = &c;
+    d.dim = 2;
+    d.gravity = fsi_v3(0, 0, 0);
+    d.vertices = x;
+    d.vertex_count = 2;
+    d.vertex_mass = mass;
+    if (!CHECK(fsi_shell_create(&s, &d) == FSI_OK)) {
+        printf("%s\n", c.error.message);
+        return;
+    }
+    s->velocity[0].x = 1;
+    for (k = 0; k < 100; k++) {
+        if (!CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_OK)) printf("%s\n", c.error.message);
+        CHECK(s->position[0].x < s->position[1].x && fsi_shell_count_intersections(s) == 0);
+        CHECK_NEAR(s->velocity[0].x + 3 * s->velocity[1].x, 1, TOL(1e-9, 1e-5));
+        CHECK_NEAR(s->position[0].y, 0, 0);
+        met |= s->stats.contacts > 0;
+    }
+    CHECK(met && s->velocity[1].x > (fsi_real)0.2);
+    s->position[0] = s->position[1];
+    CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_ERROR_MESH && strstr(c.error.message, "touch"));
+    fsi_shell_destroy(s);
+}
+
+/* A number of whatever its owner writes, made no number: the step says which, and everything is as it was. */
+static void refuse_nan(fsi_shell *s, fsi_body *b, fsi_real *number, const char *word)
+{
+    const uint64_t hash = fsi_shell_hash(s);
+    const fsi_real kept = *number;
+    double bad[2];
+    int k;
+    bad[0] = test_nan();
+    bad[1] = test_inf();
+    for (k = 0; k < 2; k++) {
+        const fsi_vec3 position = s->position[5], velocity = s->velocity[5], force = s->contact_force[5];
+        const double time = s->time;
+        fsi_body was;
+        *number = (fsi_real)bad[k];
+        was = *b;
+        if (!CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_ERROR_NAN && strstr(fsi_shell_error(s)->message, word))) printf("  '%s' is not in '%s'\n", word, fsi_shell_error(s)->message);
+        CHECK(fsi_shell_settle(s, 5) == FSI_ERROR_NAN);
+        CHECK(fsi_shell_hash(s) == hash && !(s->time > time) && memcmp(&was, b, sizeof was) == 0);
+        CHECK(memcmp(&position, &s->position[5], sizeof position) == 0 && memcmp(&velocity, &s->velocity[5], sizeof velocity) == 0 && memcmp(&force, &s->contact_force[5], sizeof force) == 0);
+        *number = kept;
+    }
+}
+
+static void test_each_input_that_is_no_number_is_named_and_changes_nothing(void)
+{
+    const fsi_vec3 x[10] = { fsi_v3(-1, 0, 0), fsi_v3(1, 0, 0), fsi_v3(0, 1, 0), fsi_v3(2, 0, 0), fsi_v3(3, 0, 0), fsi_v3(4, 0, 0), fsi_v3(5, 0, 0) };
+    const int t[3] = { 0, 1, 2 }, segment[6] = { 3, 4, 4, 5, 5, 6 };
+    fsi_shell_material m = fsi_shell_default_material();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_mesh *floor = make_box(fsi_v3(0, 0, -2), 9, 9, 1), *box = make_box(fsi_v3(0, (fsi_real)0.3, 1), 0.1, 0.1, 0.1), *hand = make_box(fsi_v3(0, 0, 3), 0.1, 0.1, 0.1);
+    fsi_body b = make_body(fsi_v3(0, (fsi_real)0.3, 1)), led = fsi_default_body();
+    fsi_shell *s = NULL;
+    fsi_vec3 corner[8], bad[8];
+    uint64_t hash;
+    int k;
+    d.vertices = x;
+    d.vertex_count = 7;
+    d.triangles = t;
+    d.triangle_count = 1;
+    d.segments = segment;
+    d.segment_count = 3;
+    d.materials = &m;
+    d.material_count = 1;
+    d.air_density = 1;
+    led.pose.position = led.end.position = fsi_v3(0, 0, 3);
+    if (!floor || !box || !hand || !CHECK(fsi_shell_create(&s, &d) == FSI_OK)) return;
+    add_obstacle(s, floor, NULL);
+    add_obstacle(s, box, &b);
+    add_obstacle(s, hand, &led);
+    s->pinned[5] = 1;
+    s->twist_held[1] = 1;
+    for (k = 0; k < 3; k++) CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_OK);
+    refuse_nan(s, &b, &s->position[4].x, "position of vertex 4");
+    refuse_nan(s, &b, &s->velocity[4].y, "velocity of vertex 4");
+    refuse_nan(s, &b, &s->force[4].z, "force of vertex 4");
+    refuse_nan(s, &b, &s->target[5].z, "target of vertex 5");
+    refuse_nan(s, &b, &s->twist[1], "twist of segment 1");
+    refuse_nan(s, &b, &b.pose.position.x, "body 1: pose.position");
+    refuse_nan(s, &b, &b.pose.orientation.z, "body 1: pose.orientation");
+    refuse_nan(s, &b, &b.velocity.y, "body 1: velocity");
+    refuse_nan(s, &b, &b.angular_velocity.z, "body 1: angular_velocity");
+    refuse_nan(s, &b, &b.force.z, "body 1: force");
+    refuse_nan(s, &b, &b.torque.x, "body 1: torque");
+    refuse_nan(s, &b, &b.mass, "body 1: mass");
+    refuse_nan(s, &b, &b.inertia.m[4], "body 1: inertia");
+    refuse_nan(s, &led, &led.pose.position.x, "body 2: pose.position");
+    refuse_nan(s, &led, &led.end.position.y, "body 2: end.position");
+    refuse_nan(s, &led, &led.end.orientation.x, "body 2: end.orientation");
+    hash = fsi_shell_hash(s);
+    for (k = 0; k < 8; k++) bad[k] = corner[k] = floor->vertices[floor->source_vertex[k]];
+    bad[3].z = (fsi_real)test_nan();
+    CHECK(fsi_mesh_move(floor, bad, 8) == FSI_ERROR_NAN && fsi_mesh_set(floor, bad, 8) == FSI_ERROR_NAN); /* a mesh has no other vertices than those it takes */
+    d = s->desc;
+    d.wind.y = (fsi_real)test_nan();
+    CHECK(fsi_shell_set_desc(s, &d) == FSI_ERROR_NAN && strstr(fsi_shell_error(s)->message, "wind.y"));
+    d = s->desc;
+    d.gravity.x = (fsi_real)test_inf();
+    CHECK(fsi_shell_set_desc(s, &d) == FSI_ERROR_NAN && strstr(fsi_shell_error(s)->message, "gravity.x"));
+    CHECK(fsi_shell_hash(s) == hash);
+    CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_OK);
+    fsi_shell_destroy(s);
+    fsi_mesh_destroy(floor);
+    fsi_mesh_destroy(box);
+    fsi_mesh_destroy(hand);
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -648,5 +767,7 @@ int main(int argc, char **argv)
     RUN(test_teleporting_a_body_takes_all_its_obstacles_along);
     RUN(test_new_obstacles_meet_what_was_written);
     RUN(test_the_owners_pins_outlive_attachments);
+    RUN(test_lone_points_meet_in_the_plane);
+    RUN(test_each_input_that_is_no_number_is_named_and_changes_nothing);
     return TEST_END();
 }
