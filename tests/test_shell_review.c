@@ -250,7 +250,7 @@ static void test_creases_that_are_no_folds_are_refused(void)
     fsi_shell_material m = fsi_shell_default_material();
     fsi_context c = fsi_default_context();
     fsi_shell_desc d = fsi_shell_default_desc();
-    fsi_shell_crease r;
+    fsi_shell_crease r, two[2];
     fsi_shell *s = NULL;
     d.context = &c;
     d.vertices = x;
@@ -267,6 +267,14 @@ static void test_creases_that_are_no_folds_are_refused(void)
     r.b = 1;
     CHECK(fsi_shell_create(&s, &d) == FSI_OK);
     fsi_shell_destroy(s);
+    two[0] = two[1] = r; /* one edge twice */
+    two[1].a = r.b;
+    two[1].b = r.a;
+    d.creases = two;
+    d.crease_count = 2;
+    CHECK(fsi_shell_create(&s, &d) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "crease 1"));
+    d.creases = &r;
+    d.crease_count = 1;
     r.b = 0; /* an edge of one */
     CHECK(fsi_shell_create(&s, &d) == FSI_ERROR_ARGUMENT);
     r.b = 99;
