@@ -81,7 +81,7 @@ typedef struct fsi_shell_material {
     fsi_shell_bending bending;   /* default HINGE */
     int twist;             /* segments resist being twisted, one unknown more each; default 1 */
     fsi_real damping_mass; /* Rayleigh, alpha [1/s], as if moving through a thick medium; default 0 */
-    fsi_real damping_stiffness; /* beta [s]: damps strain rates, and turning as a whole as well (shell.md 6); default 0 */
+    fsi_real damping_stiffness; /* beta [s]: damps strain rates (shell.md 6); default 0 */
     fsi_real clearance;    /* nothing comes closer to the middle of sheet or rod than this, beside what the other one asks for: half a
                               thickness, a radius [m]; default 0. Neighbours that are closer at rest are let be */
 } fsi_shell_material;
@@ -381,7 +381,8 @@ typedef struct fsi__shell_membrane {
     double inverse[4];
     double volume;                 /* thickness * area [m^3] */
     double c11, c22, c12, c66;     /* St. Venant-Kirchhoff, plane stress [Pa] */
-    int neo_hookean;
+    double strain[3];              /* 11, 22, 12, that St. Venant-Kirchhoff is measured from */
+    int neo_hookean, damped;       /* both: St. Venant-Kirchhoff as well, as its damper */
     double mu, lambda;             /* neo-Hookean [Pa] */
 } fsi__shell_membrane;
 
@@ -410,6 +411,7 @@ static int fsi__shell_axes(const double *x, const double warp[3], double first[3
 static int fsi__shell_membrane_rest(fsi__shell_membrane *m, const double *rest, const double warp[3], double thickness)
 {
     double a[3], b[3], u[3], v[3], area, det;
+    memset(m, 0, sizeof *m);
     if (!fsi__shell_axes(rest, warp, a, b, &area)) return 0;
     fsi__sh_sub(rest + 3, rest, u);
     fsi__sh_sub(rest + 6, rest, v);
@@ -445,19 +447,24 @@ static void fsi__shell_from_strain(double volume, double d[3][2], double p[2][3]
     }
 }
 
+static void fsi__shell_green(double f[2][3], const double *from, double e[3])
+{
+    e[0] = (fsi__sh_dot(f[0], f[0]) - 1) / 2 - from[0];
+    e[1] = (fsi__sh_dot(f[1], f[1]) - 1) / 2 - from[1];
+    e[2] = fsi__sh_dot(f[0], f[1]) / 2 - from[2];
+}
+
 /* St. Venant-Kirchhoff: E = (F^T F - 1)/2, S = C E, P = F S; second derivative: F S of dE, and dF S, of which compression alone could make it indefinite. */
 static double fsi__shell_stvk(const fsi__shell_membrane *m, const double *x, double *g, double *h, int exact, double support)
 {
-    double f[2][3], d[3][2], p[2][3], c[36];
-    double e11, e22, e12, s11, s22, s12;
+    double f[2][3], d[3][2], p[2][3], c[36], e[3];
+    double s11, s22, s12;
     int a, b;
     fsi__shell_strain(m, x, f, d);
-    e11 = (fsi__sh_dot(f[0], f[0]) - 1) / 2;
-    e22 = (fsi__sh_dot(f[1], f[1]) - 1) / 2;
-    e12 = fsi__sh_dot(f[0], f[1]) / 2;
-    s11 = m->c11 * e11 + m->c12 * e22;
-    s22 = m->c22 * e22 + m->c12 * e11;
-    s12 = 2 * m->c66 * e12;
+    fsi__shell_green(f, m->strain, e);
+    s11 = m->c11 * e[0] + m->c12 * e[1];
+    s22 = m->c22 * e[1] + m->c12 * e[0];
+    s12 = 2 * m->c66 * e[2];
     for (a = 0; a < 3; a++) {
         p[0][a] = s11 * f[0][a] + s12 * f[1][a];
         p[1][a] = s12 * f[0][a] + s22 * f[1][a];
@@ -475,7 +482,7 @@ static double fsi__shell_stvk(const fsi__shell_membrane *m, const double *x, dou
         }
     }
     fsi__shell_from_strain(m->volume, d, p, c, g, h);
-    return m->volume * ((m->c11 * e11 * e11 + m->c22 * e22 * e22) / 2 + m->c12 * e11 * e22 + 2 * m->c66 * e12 * e12);
+    return m->volume * ((m->c11 * e[0] * e[0] + m->c22 * e[1] * e[1]) / 2 + m->c12 * e[0] * e[1] + 2 * m->c66 * e[2] * e[2]);
 }
 
 /* Stable neo-Hookean (after Smith et al. 2018): W = mu/2 (tr F^T F - 2) - mu (J - 1) + lambda/2 (J - 1)^2, J = |f0 x f1|; lambda that of plane
@@ -516,7 +523,15 @@ static double fsi__shell_neo_hookean(const fsi__shell_membrane *m, const double 
 
 static double fsi__shell_membrane_energy(const fsi__shell_membrane *m, const double *x, double *g, double *h, int exact, double support)
 {
-    return m->neo_hookean ? fsi__shell_neo_hookean(m, x, g, h, exact) : fsi__shell_stvk(m, x, g, h, exact, support);
+    double slope[9], second[81], sum;
+    int i;
+    if (!m->neo_hookean) return fsi__shell_stvk(m, x, g, h, exact, support);
+    sum = fsi__shell_neo_hookean(m, x, g, h, exact);
+    if (!m->damped) return sum;
+    sum += fsi__shell_stvk(m, x, g ? slope : NULL, h ? second : NULL, exact, support);
+    for (i = 0; g && i < 9; i++) g[i] += slope[i];
+    for (i = 0; h && i < 81; i++) h[i] += second[i];
+    return sum;
 }
 
 /* ---- >>bending */
@@ -2152,6 +2167,7 @@ typedef struct fsi__sh_impl {
     int first_body, nodes;              /* vertices + twists; with two for each COUPLED body */
     int first_anchor, points;
     int contact, self_contact, damps, blows, teleported;
+    fsi__sh_model damped;               /* `damps`: the model, with a damper in each element */
     double range, friction, air[3];
     /* scratch of the size of the scene */
     unsigned char *held;                /* vertices: pinned or attached */
@@ -2159,14 +2175,13 @@ typedef struct fsi__sh_impl {
     double *twist_from;                 /* segments */
     double *wind;                       /* 4 * triangles: c of f = -c n (n.u), and n */
     double *element_value, *element_vector, *element_energy;
-    double *damping;                    /* alpha M + beta K, on the pattern of `elastic` */
     fsi_vec3 *contact_force;
     fsi_real *public_mass;
     /* scratch that grows with obstacles and springs */
     fsi__sh_place now, trial;
     double *start_q, *end_q;            /* 3 * nodes: at the beginning; where what is held goes */
     double *aim, *base;                 /* 3 * nodes */
-    double *gradient, *direction, *fixed_step, *lift, *scratch, *damping_product; /* 3 * nodes */
+    double *gradient, *direction, *fixed_step, *lift, *scratch; /* 3 * nodes */
     unsigned char *fixed;               /* 3 * nodes */
     double *start_x, *end_x;            /* 3 * points */
     double *was_x, *go_x, *stand_x;     /* 3 * points: at the beginning and the end of a whole step, and between substeps */
@@ -2246,7 +2261,7 @@ typedef struct fsi__sh_step {
     int max_newton, in_the_way;
     int settle;             /* 1: no velocities */
     int exact, close;       /* exact Hessians; the last step was a small one */
-    int strict;             /* projected ones are positive by themselves */
+    const fsi__sh_model *law; /* whose elements: `model`, or `damped` */
     const double *q;        /* of the pass below */
     int what;               /* 0: values, 1: gradients too, 2: Hessians too */
     fsi_shell_stats stats;
@@ -2278,7 +2293,7 @@ static void fsi__sh_spread_joint(const double *g11, const double *h11, double *g
     }
 }
 
-static double fsi__sh_joint(const fsi__sh_impl *m, int j, const double *x, double *g, double *h, int exact)
+static double fsi__sh_joint(const fsi__sh_impl *m, const fsi__shell_joint *rest, int j, const double *x, double *g, double *h, int exact)
 {
     fsi__shell_frame frame[2];
     double theta[2], g11[11], h11[121], w;
@@ -2286,7 +2301,7 @@ static double fsi__sh_joint(const fsi__sh_impl *m, int j, const double *x, doubl
     frame[1] = m->frame_now[m->model.joint_segment[2 * j + 1]];
     theta[0] = x[9];
     theta[1] = x[12];
-    w = fsi__shell_joint_energy(&m->model.joint[j], frame, m->twist_now[j], x, theta, g ? g11 : NULL, h ? h11 : NULL, exact);
+    w = fsi__shell_joint_energy(rest, frame, m->twist_now[j], x, theta, g ? g11 : NULL, h ? h11 : NULL, exact);
     fsi__sh_spread_joint(g11, h11, g, h);
     return w;
 }
@@ -2314,9 +2329,9 @@ static int fsi__sh_kind(const fsi__sh_model *m, int e)
 
 static double fsi__sh_element(const fsi__sh_step *w, int e, const double *x, double *g, double *h)
 {
-    const fsi__sh_model *m = &w->m->model;
+    const fsi__sh_model *m = w->law;
     const int kind = fsi__sh_kind(m, e), i = e - m->first[kind];
-    const double support = w->strict ? 0 : m->share[e] / (w->h * w->h);
+    const double support = m->share[e] / (w->h * w->h);
     double value;
     switch (kind) {
     case FSI__SH_MEMBRANE:
@@ -2325,7 +2340,7 @@ static double fsi__sh_element(const fsi__sh_step *w, int e, const double *x, dou
     case FSI__SH_HINGE: return fsi__shell_hinge(m->fold[i].k, m->fold[i].rest, x, g, h, w->exact, support);
     case FSI__SH_PLATE: return fsi__shell_plate_energy(&m->plate[i], x, g, h, w->exact, support);
     case FSI__SH_STRETCH: return fsi__shell_stretch(m->bar[i].ea, m->bar[i].rest, x, g, h, w->exact);
-    case FSI__SH_JOINT: return fsi__sh_joint(w->m, i, x, g, h, w->exact);
+    case FSI__SH_JOINT: return fsi__sh_joint(w->m, &m->joint[i], i, x, g, h, w->exact);
     default: return fsi__shell_bend(m->bow[i].b, m->bow[i].rest, x, g, h, w->exact);
     }
 }
@@ -3164,34 +3179,17 @@ static void fsi__sh_try(fsi__sh_step *w, double t)
     fsi__sh_spread_bodies(m, &m->trial);
 }
 
-/* Share of h/2 v' (alpha M + beta K) v, v = (q - base) / h: (alpha M + beta K) v goes to damping_product. */
-static double fsi__sh_damp(fsi__sh_step *w, const double *q)
-{
-    fsi__sh_impl *m = w->m;
-    fsi_csr k;
-    double sum = 0;
-    size_t i;
-    if (!m->damps) return 0;
-    k = m->elastic->matrix;
-    k.value = m->damping;
-    for (i = 0; i < 3 * (size_t)m->first_body; i++) m->scratch[i] = q[i] - m->base[i];
-    fsi_csr_multiply(m->context, &k, m->scratch, m->damping_product);
-    for (i = 0; i < 3 * (size_t)m->first_body; i++) {
-        m->damping_product[i] /= w->h;
-        sum += m->damping_product[i] * m->scratch[i] / 2;
-    }
-    return sum;
-}
-
+/* Inertia, and the drag h/2 v' alpha M v, v = (q - base) / h. */
 static double fsi__sh_inertia(const fsi__sh_step *w, const double *q)
 {
     const fsi__sh_impl *m = w->m;
     double sum = 0;
-    int i, a;
+    int i;
     for (i = 0; i < m->first_body; i++) {
-        double d[3];
-        for (a = 0; a < 3; a++) d[a] = q[3 * i + a] - m->aim[3 * i + a];
-        sum += m->model.mass[i] * fsi__sh_dot(d, d);
+        double d[3], way[3];
+        fsi__sh_sub(q + 3 * i, m->aim + 3 * i, d);
+        fsi__sh_sub(q + 3 * i, m->base + 3 * i, way);
+        sum += m->model.mass[i] * fsi__sh_dot(d, d) + w->h * m->model.drag_mass[i] * fsi__sh_dot(way, way);
     }
     return sum / (2 * w->h * w->h);
 }
@@ -3199,32 +3197,110 @@ static double fsi__sh_inertia(const fsi__sh_step *w, const double *q)
 static double fsi__sh_energy(fsi__sh_step *w, const fsi__sh_place *p, double longest)
 {
     fsi__sh_impl *m = w->m;
-    double sum = fsi__sh_inertia(w, p->q) + fsi__sh_elements(w, p->q, FSI__SH_VALUE) + fsi__sh_damp(w, p->q) + fsi__sh_points_energy(w, p->x, longest);
+    double sum = fsi__sh_inertia(w, p->q) + fsi__sh_elements(w, p->q, FSI__SH_VALUE) + fsi__sh_points_energy(w, p->x, longest);
     int b;
     for (b = 0; b < m->bodies; b++) sum += fsi__sh_body_energy(w, &m->body[b], p->q + 3 * (size_t)(m->first_body + 2 * b), p->turn[b]);
     return sum;
 }
 
-/* beta K at the beginning of the step, and alpha M. */
-static fsi_status fsi__sh_make_damping(fsi__sh_step *w)
+/* Damping is objective: it acts on the rates of the strains e that an element's energy is made of, so that turning is free. Over a step
+   1/2 k (e - r)^2 + k beta/(2 dt) (e - e0)^2 = 1/2 (1 + b) k (e - r')^2 + const., b = beta/dt, r' = (r + b e0) / (1 + b), e0 that of the beginning: an
+   element and its damper are one. */
+static void fsi__sh_damp_membrane(fsi__shell_membrane *r, const double *x, double b)
+{
+    const double none[3] = { 0, 0, 0 }, by = r->neo_hookean ? b : 1 + b;
+    double f[2][3], d[3][2];
+    int k;
+    fsi__shell_strain(r, x, f, d);
+    fsi__shell_green(f, none, r->strain);
+    for (k = 0; k < 3; k++) r->strain[k] *= b / by;
+    r->c11 *= by;
+    r->c22 *= by;
+    r->c12 *= by;
+    r->c66 *= by;
+    r->damped = 1;
+}
+
+static void fsi__sh_damp_plate(fsi__shell_plate *r, const double *x, double b)
+{
+    double flap[12];
+    int e;
+    for (e = 0; e < 9; e++) r->q[e] *= 1 + b;
+    for (e = 0; e < 3; e++) {
+        if (r->missing >> e & 1) continue;
+        fsi__shell_gather_flap(x, e, flap);
+        r->rest[e] += b / (1 + b) * fsi__shell_turn(fsi__shell_angle(flap, NULL, NULL), r->rest[e]);
+    }
+}
+
+static void fsi__sh_damp_joint(const fsi__sh_impl *m, fsi__shell_joint *r, int j, const double *x, double b)
+{
+    fsi__shell_frame frame[2];
+    fsi__shell_twisted t;
+    double theta[2];
+    int k;
+    for (k = 0; k < 2; k++) {
+        frame[k] = m->frame_now[m->model.joint_segment[2 * j + k]];
+        theta[k] = x[9 + 3 * k];
+    }
+    t = fsi__shell_twisted_at(frame, m->twist_now[j], x, theta);
+    for (k = 0; k < 2; k++) {
+        r->bend[k] *= 1 + b;
+        r->rest_curvature[k] = (r->rest_curvature[k] + b * t.kappa[k]) / (1 + b);
+    }
+    r->twist *= 1 + b;
+    r->rest_twist = (r->rest_twist + b * t.twist) / (1 + b);
+}
+
+/* An element with its damper: of a bend without twist, which has no frame, on the size of its curvature. */
+static void fsi__sh_damp_element(fsi__sh_impl *m, int e, const double *x, double b)
+{
+    fsi__sh_model *p = &m->damped;
+    const int kind = fsi__sh_kind(p, e), i = e - p->first[kind];
+    switch (kind) {
+    case FSI__SH_MEMBRANE: fsi__sh_damp_membrane(&p->membrane[i], x, b); break;
+    case FSI__SH_HINGE:
+        p->fold[i].rest += b / (1 + b) * fsi__shell_turn(fsi__shell_angle(x, NULL, NULL), p->fold[i].rest);
+        p->fold[i].k *= 1 + b;
+        break;
+    case FSI__SH_PLATE: fsi__sh_damp_plate(&p->plate[i], x, b); break;
+    case FSI__SH_STRETCH: { /* k = ea / rest */
+        const double k = (1 + b) * p->bar[i].ea / p->bar[i].rest;
+        p->bar[i].rest = (p->bar[i].rest + b * fsi__sh_apart(x, x + 3)) / (1 + b);
+        p->bar[i].ea = k * p->bar[i].rest;
+        break;
+    }
+    case FSI__SH_JOINT: fsi__sh_damp_joint(m, &p->joint[i], i, x, b); break;
+    default: {
+        const fsi__shell_bent bent = fsi__shell_bent_at(x);
+        p->bow[i].rest = (p->bow[i].rest + b * sqrt(fsi__sh_dot(bent.kb, bent.kb))) / (1 + b);
+        p->bow[i].b *= 1 + b;
+    }
+    }
+}
+
+/* The elements of this step, which begins at `now`. */
+static void fsi__sh_damp(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
     const fsi__sh_model *p = &m->model;
-    const fsi_csr *e = &m->elastic->matrix;
-    fsi_status status;
-    size_t k;
-    int i, a;
-    if (!m->damps) return FSI_OK;
-    w->exact = 0;
-    w->strict = 1;
-    fsi__sh_elements(w, m->now.q, FSI__SH_HESSIAN);
-    w->strict = 0;
-    for (i = 0; i < p->first[FSI__SH_KINDS]; i++) for (k = p->value_at[i]; k < p->value_at[i + 1]; k++) m->element_value[k] *= (double)p->material[p->element_material[i]].damping_stiffness;
-    status = fsi_assembly_matrix(m->elastic, m->element_value);
-    if (status != FSI_OK) return status;
-    memcpy(m->damping, e->value, 9 * (size_t)e->start[e->rows] * sizeof(double));
-    for (i = 0; i < m->first_body; i++) for (a = 0; a < 3; a++) m->damping[9 * (size_t)fsi__sh_entry(e, i, i) + (size_t)(4 * a)] += m->model.drag_mass[i];
-    return FSI_OK;
+    const fsi__sh_model *d = &m->damped;
+    int e;
+    if (!m->damps) return;
+    memcpy(d->membrane, p->membrane, (size_t)p->count[FSI__SH_MEMBRANE] * sizeof *d->membrane);
+    memcpy(d->fold, p->fold, (size_t)p->count[FSI__SH_HINGE] * sizeof *d->fold);
+    memcpy(d->plate, p->plate, (size_t)p->count[FSI__SH_PLATE] * sizeof *d->plate);
+    memcpy(d->bar, p->bar, (size_t)p->count[FSI__SH_STRETCH] * sizeof *d->bar);
+    memcpy(d->joint, p->joint, (size_t)p->count[FSI__SH_JOINT] * sizeof *d->joint);
+    memcpy(d->bow, p->bow, (size_t)p->count[FSI__SH_BEND] * sizeof *d->bow);
+    for (e = 0; e < p->first[FSI__SH_KINDS]; e++) {
+        const double beta = (double)p->material[p->element_material[e]].damping_stiffness;
+        double x[18];
+        if (!(beta > 0)) continue;
+        fsi__sh_gather(m->now.q, p->node + p->start[e], p->start[e + 1] - p->start[e], x);
+        fsi__sh_damp_element(m, e, x, beta / w->dt);
+    }
+    w->law = d;
 }
 
 /* Gradient, and the Hessian in `total`, at `now`. */
@@ -3240,12 +3316,12 @@ static fsi_status fsi__sh_assemble(fsi__sh_step *w)
     if (status == FSI_OK) status = fsi_assembly_vector(m->elastic, m->element_vector, m->gradient);
     if (status != FSI_OK) return status;
     memset(m->gradient + 3 * (size_t)m->first_body, 0, 3 * (size_t)(m->nodes - m->first_body) * sizeof(double));
-    fsi__sh_damp(w, m->now.q);
     memset(m->total.value, 0, 9 * (size_t)m->total.start[m->total.rows] * sizeof(double));
-    for (i = 0; i < (size_t)e->start[e->rows]; i++) for (k = 0; k < 9; k++) m->total.value[9 * (size_t)m->total_map[i] + k] = e->value[9 * i + k] + (m->damps ? m->damping[9 * i + k] / w->h : 0);
+    for (i = 0; i < (size_t)e->start[e->rows]; i++) for (k = 0; k < 9; k++) m->total.value[9 * (size_t)m->total_map[i] + k] = e->value[9 * i + k];
     for (r = 0; r < m->first_body; r++) for (a = 0; a < 3; a++) {
-        m->total.value[9 * (size_t)fsi__sh_entry(&m->total, r, r) + (size_t)(4 * a)] += m->model.mass[r] / (w->h * w->h);
-        m->gradient[3 * r + a] += m->model.mass[r] * (m->now.q[3 * r + a] - m->aim[3 * r + a]) / (w->h * w->h) + (m->damps ? m->damping_product[3 * r + a] : 0);
+        const double drag = m->model.drag_mass[r] / w->h, inertia = m->model.mass[r] / (w->h * w->h), q = m->now.q[3 * r + a];
+        m->total.value[9 * (size_t)fsi__sh_entry(&m->total, r, r) + (size_t)(4 * a)] += inertia + drag;
+        m->gradient[3 * r + a] += inertia * (q - m->aim[3 * r + a]) + drag * (q - m->base[3 * r + a]);
     }
     memset(m->lift, 0, 3 * (size_t)m->nodes * sizeof(double));
     memset(m->felt, 0, 3 * (size_t)m->points * sizeof(double));
@@ -3528,6 +3604,18 @@ static void fsi__sh_lay_state(fsi__sh_impl *m, fsi__sh_state *n, fsi__arena *a)
 }
 
 /* What has the size of the scene. */
+static void fsi__sh_lay_damped(fsi__sh_impl *m, fsi__arena *a)
+{
+    fsi__sh_model *d = &m->damped;
+    *d = m->model;
+    d->membrane = (fsi__shell_membrane *)fsi__take(a, (size_t)d->count[FSI__SH_MEMBRANE], sizeof *d->membrane);
+    d->fold = (fsi__sh_fold *)fsi__take(a, (size_t)d->count[FSI__SH_HINGE], sizeof *d->fold);
+    d->plate = (fsi__shell_plate *)fsi__take(a, (size_t)d->count[FSI__SH_PLATE], sizeof *d->plate);
+    d->bar = (fsi__sh_bar *)fsi__take(a, (size_t)d->count[FSI__SH_STRETCH], sizeof *d->bar);
+    d->joint = (fsi__shell_joint *)fsi__take(a, (size_t)d->count[FSI__SH_JOINT], sizeof *d->joint);
+    d->bow = (fsi__sh_bow *)fsi__take(a, (size_t)d->count[FSI__SH_BEND], sizeof *d->bow);
+}
+
 static void fsi__sh_lay_fixed(fsi_shell *s, fsi__sh_impl *m, fsi__arena *a)
 {
     fsi__sh_model *p = &m->model;
@@ -3554,7 +3642,7 @@ static void fsi__sh_lay_fixed(fsi_shell *s, fsi__sh_impl *m, fsi__arena *a)
     m->element_vector = (double *)fsi__take(a, 3 * (size_t)p->start[elements], sizeof(double));
     m->element_energy = (double *)fsi__take(a, elements, sizeof(double));
     m->total_map = (int *)fsi__take(a, entries, sizeof(int));
-    m->damping = (double *)fsi__take(a, m->damps ? 9 * entries : 0, sizeof(double));
+    if (m->damps) fsi__sh_lay_damped(m, a);
     if (features < (size_t)p->edges) features = (size_t)p->edges;
     if (features < (size_t)p->triangles) features = (size_t)p->triangles;
     m->own_features.box = m->lone.box = (double *)fsi__take(a, 6 * features, sizeof(double));
@@ -3564,7 +3652,7 @@ static void fsi__sh_lay_fixed(fsi_shell *s, fsi__sh_impl *m, fsi__arena *a)
 static void fsi__sh_lay_places(fsi__sh_impl *m, fsi__arena *a)
 {
     const size_t n = 3 * (size_t)m->nodes, p = 3 * (size_t)m->points, b = (size_t)m->bodies;
-    double **const of_nodes[] = { &m->now.q, &m->trial.q, &m->start_q, &m->end_q, &m->aim, &m->base, &m->gradient, &m->direction, &m->fixed_step, &m->lift, &m->scratch, &m->damping_product };
+    double **const of_nodes[] = { &m->now.q, &m->trial.q, &m->start_q, &m->end_q, &m->aim, &m->base, &m->gradient, &m->direction, &m->fixed_step, &m->lift, &m->scratch };
     double **const of_points[] = { &m->now.x, &m->trial.x, &m->start_x, &m->end_x, &m->was_x, &m->go_x, &m->stand_x, &m->dx, &m->felt, &m->local };
     size_t k;
     for (k = 0; k < sizeof of_nodes / sizeof *of_nodes; k++) *of_nodes[k] = (double *)fsi__take(a, n, sizeof(double));
@@ -4016,7 +4104,7 @@ static fsi_status fsi__sh_substep(fsi__sh_step *w, double s)
     m->list_holds = m->pattern_holds = 0;
     w->kappa = m->next.stiffness > 0 ? m->next.stiffness : fsi__sh_base_stiffness(w);
     w->slip = (double)m->settings.friction_speed * w->dt;
-    status = fsi__sh_make_damping(w);
+    fsi__sh_damp(w);
     for (i = 0; i < (w->settle ? 1 : m->settings.friction_iterations) && status == FSI_OK; i++) {
         status = fsi__sh_lag_friction(w);
         if (status == FSI_OK) status = fsi__sh_newton(w);
@@ -4678,7 +4766,8 @@ static void fsi__sh_sum_up(fsi__sh_step *w)
             t->angular_momentum[a] += mass * l[a];
         }
     }
-    m->blows = 0; /* what the wind adds to membranes is no energy of theirs */
+    m->blows = 0; /* what the wind and dampers add is no energy of theirs */
+    w->law = p;
     t->elastic_energy = fsi__sh_elements(w, m->now.q, FSI__SH_VALUE);
     m->blows = blows;
     t->contact_energy = 0;
@@ -4731,6 +4820,7 @@ static void fsi__sh_begin(fsi__sh_step *w, fsi_shell *s, fsi__sh_impl *m, const 
     w->s = s;
     w->m = m;
     w->fn = fn;
+    w->law = &m->model;
     w->dt = dt;
     w->lap = fsi__now(m->context);
     w->tolerance = (double)m->settings.tolerance;
@@ -5128,7 +5218,7 @@ static fsi_status fsi__sh_build(fsi_shell *s, fsi__sh_impl *m, fsi__sh_maker *k)
     int i;
     if (status != FSI_OK) return status;
     m->first_body = m->model.vertices + m->model.twists;
-    for (i = 0; i < m->model.materials; i++) if (m->model.material[i].damping_mass > 0 || m->model.material[i].damping_stiffness > 0) m->damps = 1;
+    for (i = 0; i < m->model.materials; i++) if (m->model.material[i].damping_stiffness > 0) m->damps = 1;
     m->contact = k->desc->contact != 0;
     m->self_contact = k->desc->self_contact != 0;
     m->range = k->desc->contact_range > 0 ? (double)k->desc->contact_range : m->model.edges > 0 ? 0.15 * m->model.mean_edge : 1e-3;

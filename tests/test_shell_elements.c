@@ -114,6 +114,7 @@ static double membrane(const void *s, const double *x, double *g, double *h, int
 static void make_membrane(fsi__shell_membrane *m, const double *rest, int neo)
 {
     const double warp[3] = { any(-1, 1), any(-1, 1), any(-1, 1) };
+    int k;
     CHECK(fsi__shell_membrane_rest(m, rest, warp, 0.01));
     m->c11 = any(1, 3);
     m->c22 = any(1, 3);
@@ -122,6 +123,8 @@ static void make_membrane(fsi__shell_membrane *m, const double *rest, int neo)
     m->neo_hookean = neo;
     m->mu = any(0.2, 2);
     m->lambda = any(0.5, 5);
+    for (k = 0; k < 3; k++) m->strain[k] = any(-0.2, 0.2); /* what dampers set */
+    m->damped = any(0, 1) < 0.5;
 }
 
 static void check_element(const element *e, const double *x, double step, int frames, double tol_g, double tol_h, double support)
@@ -322,6 +325,7 @@ static void test_rigid_motions_cost_nothing(void)
         triangle(rest);
         make_membrane(&m, rest, n & 1);
         m.lambda = m.mu + m.lambda;
+        memset(m.strain, 0, sizeof m.strain);
         turn(q, shift, rest, x, 3);
         membrane(&m, x, g, NULL, 1, 0);
         CHECK_NEAR(norm(g, 9), 0, tol);
