@@ -663,7 +663,7 @@ static void test_lone_points_meet_in_the_plane(void)
         met |= s->stats.contacts > 0;
     }
     CHECK(met && s->velocity[1].x > (fsi_real)0.2);
-    s->position[0] = s->position[1];
+    s->position[0] = s->position[1] = fsi_v3(0, 1, 0);
     CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_ERROR_MESH && strstr(c.error.message, "touch"));
     fsi_shell_destroy(s);
 }
