@@ -106,7 +106,7 @@ typedef enum fsi_shell_integrator {
 
 /* A fold that rests at an angle of its own. */
 typedef struct fsi_shell_crease {
-    int a, b;             /* an edge of two triangles */
+    int a, b;             /* an edge of two triangles; each has one crease at most */
     fsi_real angle;       /* [rad], in (-pi, pi); 0 flat; positive: the triangle in which a comes before b, and the other one, fold away from the side
                              its normal points to (their normals spread) */
     fsi_real stiffness;   /* times that of the uncreased edge, >= 0: paper that was folded is softer there */
@@ -235,16 +235,19 @@ typedef struct fsi_shell_obstacle_desc {
 } fsi_shell_obstacle_desc;
 
 FSI_API fsi_shell_obstacle_desc fsi_shell_default_obstacle_desc(void); /* fills every field; set mesh */
-/* *id (NULL ok) names it in calls below. Errors: COOKIE, ARGUMENT, NAN (name the field), MESH (intersects what is there, named), MEMORY. */
+/* *id (NULL ok) names it in calls below. Errors: COOKIE, ARGUMENT, NAN (name the field), MESH (intersects what is there, also where `position` was
+   written since the last step, named), MEMORY. */
 FSI_API fsi_status fsi_shell_add_obstacle(fsi_shell *s, const fsi_shell_obstacle_desc *desc, int *id);
 FSI_API fsi_status fsi_shell_remove_obstacle(fsi_shell *s, int id);
-/* Takes an obstacle for where its mesh, or its body's pose, is now: the next step does not sweep it there, but checks for intersections. */
+/* Takes an obstacle for where its mesh, or its body's pose, is now, with all that are on one COUPLED body: the next step does not sweep it there, but checks
+   for intersections. */
 FSI_API fsi_status fsi_shell_teleport_obstacle(fsi_shell *s, int id);
 /* What it felt at the end of the last step: force [N], torque about the world's origin [N m]; NULL is fine. */
 FSI_API fsi_status fsi_shell_obstacle_reaction(const fsi_shell *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
 /* Holds a vertex, pinned from now on, where it is relative to an obstacle that is not COUPLED: on its body, or on the closest face of its mesh, as it deforms. */
 FSI_API fsi_status fsi_shell_attach(fsi_shell *s, int vertex, int obstacle);
-FSI_API fsi_status fsi_shell_detach(fsi_shell *s, int vertex); /* neither attached nor pinned any more */
+/* Not attached any more, as when its obstacle is removed; pinned only if it was so before, then where it is now. */
+FSI_API fsi_status fsi_shell_detach(fsi_shell *s, int vertex);
 
 /* ---- >>springs ------------------------------------------------------------------------------------------------- */
 
@@ -1329,46 +1332,59 @@ typedef struct fsi__sh_maker {
     int sides, runs;                    /* runs: edges of triangles */
     int *run;                           /* runs + 1: where each begins */
     int *side_run;                      /* 3 * triangles: run of corner k of triangle t */
+    const fsi_shell_crease **crease;    /* runs: the one there, or NULL */
+    fsi__sh_side *span;                 /* segments, sorted by their ends; `triangle` is the segment */
     int *degree, *meet;                 /* vertices: segments there; 2 * vertices: the two, where there are two */
     unsigned char *seen;                /* segments */
     double *wanted;                     /* vertices + twists: weights of the elements there */
     fsi__arena temporary;
 } fsi__sh_maker;
 
-static int fsi__sh_compare_sides(const void *a, const void *b)
-{
-    const fsi__sh_side *p = (const fsi__sh_side *)a, *q = (const fsi__sh_side *)b;
-    if (p->lo != q->lo) return p->lo < q->lo ? -1 : 1;
-    if (p->hi != q->hi) return p->hi < q->hi ? -1 : 1;
-    return p->triangle < q->triangle ? -1 : p->triangle > q->triangle;
-}
-
-/* Triangles by sides, sides by edges. */
-static void fsi__sh_sort_sides(fsi__sh_maker *k)
-{
-    const int *t = k->m->triangle;
-    int i, c;
-    for (i = 0; i < k->m->triangles; i++) for (c = 0; c < 3; c++) {
-        const int a = t[3 * i + (c + 1) % 3], b = t[3 * i + (c + 2) % 3];
-        fsi__sh_side *s = &k->side[k->sides++];
-        s->lo = a < b ? a : b;
-        s->hi = a < b ? b : a;
-        s->triangle = i;
-        s->corner = c;
-    }
-    qsort(k->side, (size_t)k->sides, sizeof *k->side, fsi__sh_compare_sides);
-    for (i = 0; i < k->sides; i++) {
-        if (i == 0 || k->side[i].lo != k->side[i - 1].lo || k->side[i].hi != k->side[i - 1].hi) k->run[k->runs++] = i;
-        k->side_run[3 * k->side[i].triangle + k->side[i].corner] = k->runs - 1;
-    }
-    k->run[k->runs] = k->sides;
-}
-
 static int fsi__sh_compare_pairs(const void *a, const void *b)
 {
     const int *p = (const int *)a, *q = (const int *)b;
     if (p[0] != q[0]) return p[0] < q[0] ? -1 : 1;
     return p[1] < q[1] ? -1 : p[1] > q[1];
+}
+
+static int fsi__sh_compare_sides(const void *a, const void *b)
+{
+    const fsi__sh_side *p = (const fsi__sh_side *)a, *q = (const fsi__sh_side *)b;
+    const int order = fsi__sh_compare_pairs(a, b); /* sides begin with lo, hi */
+    return order ? order : p->triangle < q->triangle ? -1 : p->triangle > q->triangle;
+}
+
+static fsi__sh_side fsi__sh_side_of(int a, int b, int triangle, int corner)
+{
+    fsi__sh_side s;
+    s.lo = a < b ? a : b;
+    s.hi = a < b ? b : a;
+    s.triangle = triangle;
+    s.corner = corner;
+    return s;
+}
+
+/* One from a to b in a sorted list, NULL where there is none. */
+static const fsi__sh_side *fsi__sh_find_side(const fsi__sh_side *list, int count, int a, int b)
+{
+    const fsi__sh_side key = fsi__sh_side_of(a, b, -1, 0);
+    return count > 0 ? (const fsi__sh_side *)bsearch(&key, list, (size_t)count, sizeof key, fsi__sh_compare_pairs) : NULL;
+}
+
+/* Triangles by sides, sides by edges; segments. */
+static void fsi__sh_sort_sides(fsi__sh_maker *k)
+{
+    const int *t = k->m->triangle, *s = k->m->segment;
+    int i, c;
+    for (i = 0; i < k->m->triangles; i++) for (c = 0; c < 3; c++) k->side[k->sides++] = fsi__sh_side_of(t[3 * i + (c + 1) % 3], t[3 * i + (c + 2) % 3], i, c);
+    for (i = 0; i < k->m->segments; i++) k->span[i] = fsi__sh_side_of(s[2 * i], s[2 * i + 1], i, 0);
+    qsort(k->side, (size_t)k->sides, sizeof *k->side, fsi__sh_compare_sides);
+    if (k->m->segments > 0) qsort(k->span, (size_t)k->m->segments, sizeof *k->span, fsi__sh_compare_sides);
+    for (i = 0; i < k->sides; i++) {
+        if (i == 0 || k->side[i].lo != k->side[i - 1].lo || k->side[i].hi != k->side[i - 1].hi) k->run[k->runs++] = i;
+        k->side_run[3 * k->side[i].triangle + k->side[i].corner] = k->runs - 1;
+    }
+    k->run[k->runs] = k->sides;
 }
 
 /* Rods: segments in a row, from one end or branching point to the next, get one direction. */
@@ -1521,40 +1537,19 @@ static double fsi__sh_across(const fsi__sh_maker *k, int t, int corner)
     return d[0] * c2 * c2 + 2 * (d[2] + 2 * d[3]) * c2 * s2 + d[1] * s2 * s2;
 }
 
-static int fsi__sh_compare_run(const void *a, const void *b)
-{
-    const fsi__sh_side *p = (const fsi__sh_side *)a, *q = (const fsi__sh_side *)b;
-    return p->lo != q->lo ? (p->lo < q->lo ? -1 : 1) : p->hi < q->hi ? -1 : p->hi > q->hi;
-}
-
-/* Each names an edge of two triangles. */
-static fsi_status fsi__sh_check_folds(const fsi__sh_maker *k)
+/* Each names an edge of two triangles, that no other one names. */
+static fsi_status fsi__sh_place_creases(fsi__sh_maker *k)
 {
     int i;
     for (i = 0; i < k->desc->crease_count; i++) {
         const fsi_shell_crease *c = &k->desc->creases[i];
-        const fsi__sh_side *s;
-        fsi__sh_side key;
-        int r = 0;
-        memset(&key, 0, sizeof key);
-        key.lo = c->a < c->b ? c->a : c->b;
-        key.hi = c->a < c->b ? c->b : c->a;
-        s = k->sides > 0 ? (const fsi__sh_side *)bsearch(&key, k->side, (size_t)k->sides, sizeof key, fsi__sh_compare_run) : NULL;
-        if (s) r = k->side_run[3 * s->triangle + s->corner];
+        const fsi__sh_side *s = fsi__sh_find_side(k->side, k->sides, c->a, c->b);
+        const int r = s ? k->side_run[3 * s->triangle + s->corner] : 0;
         if (!s || k->run[r + 1] - k->run[r] < 2) return fsi__fail(k->context, FSI_ERROR_ARGUMENT, k->fn, i, c->a, "crease %d: %d-%d is no edge of two triangles", i, c->a, c->b);
+        if (k->crease[r]) return fsi__fail(k->context, FSI_ERROR_ARGUMENT, k->fn, i, c->a, "crease %d: %d-%d is creased already", i, c->a, c->b);
+        k->crease[r] = c;
     }
     return FSI_OK;
-}
-
-/* The crease on the edge from a to b, if any. */
-static const fsi_shell_crease *fsi__sh_crease(const fsi__sh_maker *k, int lo, int hi)
-{
-    int i;
-    for (i = 0; i < k->desc->crease_count; i++) {
-        const fsi_shell_crease *c = &k->desc->creases[i];
-        if ((c->a == lo && c->b == hi) || (c->a == hi && c->b == lo)) return c;
-    }
-    return NULL;
 }
 
 /* W = k/2 (theta - rest)^2, k = B |e|^2 / (A1 + A2) (coupling.md 6.2); of m triangles each pair takes 2/m. Each of the two gives half; one that is a plate
@@ -1565,7 +1560,7 @@ static void fsi__sh_make_hinge(fsi__sh_maker *k, int *used, const fsi__sh_side *
     const int *t = m->triangle + 3 * p->triangle, *u = m->triangle + 3 * q->triangle;
     const int nodes[4] = { t[(p->corner + 1) % 3], t[(p->corner + 2) % 3], t[p->corner], u[q->corner] };
     const double stiffness = (fsi__sh_across(k, p->triangle, p->corner) + fsi__sh_across(k, q->triangle, q->corner)) / 2;
-    const fsi_shell_crease *crease = fsi__sh_crease(k, p->lo, p->hi);
+    const fsi_shell_crease *crease = k->crease[k->side_run[3 * p->triangle + p->corner]];
     fsi__sh_fold *f = &m->fold[used[FSI__SH_HINGE]];
     double x[12], l = fsi__sh_apart(fsi__sh_rest(k, p->lo), fsi__sh_rest(k, p->hi));
     fsi__sh_gather_rest(k, nodes, 4, x);
@@ -1628,7 +1623,7 @@ static void fsi__sh_make_plates(fsi__sh_maker *k, int *used)
         fsi__sh_warp(k, t, warp);
         fsi__shell_plate_rest(p, x, missing, warp, k->moduli[m->triangle_material[t]].d);
         for (c = 0; c < 3; c++) {
-            const fsi_shell_crease *crease = missing >> c & 1 ? NULL : fsi__sh_crease(k, v[(c + 1) % 3] < v[(c + 2) % 3] ? v[(c + 1) % 3] : v[(c + 2) % 3], v[(c + 1) % 3] < v[(c + 2) % 3] ? v[(c + 2) % 3] : v[(c + 1) % 3]);
+            const fsi_shell_crease *crease = missing >> c & 1 ? NULL : k->crease[k->side_run[3 * t + c]];
             if (crease) fsi__shell_plate_crease(p, c, (double)crease->angle, (double)crease->stiffness);
         }
         fsi__sh_append(k, FSI__SH_PLATE, used, nodes, m->triangle_material[t]);
@@ -1772,14 +1767,9 @@ static fsi_status fsi__sh_make_joints(fsi__sh_maker *k, int *used)
     for (i = 0; i < k->desc->joint_count; i++) {
         const int *v = k->desc->joints + 3 * i;
         const double la = fsi__sh_apart(fsi__sh_rest(k, v[0]), fsi__sh_rest(k, v[1])), lb = fsi__sh_apart(fsi__sh_rest(k, v[1]), fsi__sh_rest(k, v[2]));
-        int a = -1, b = -1, s;
-        for (s = 0; s < m->segments; s++) {
-            const int *w = m->segment + 2 * s;
-            if ((w[0] == v[0] && w[1] == v[1]) || (w[0] == v[1] && w[1] == v[0])) a = s;
-            if ((w[0] == v[1] && w[1] == v[2]) || (w[0] == v[2] && w[1] == v[1])) b = s;
-        }
-        if (a < 0 || b < 0) return fsi__fail(k->context, FSI_ERROR_ARGUMENT, k->fn, i, v[1], "joint %d: there are no segments %d-%d and %d-%d", i, v[0], v[1], v[1], v[2]);
-        fsi__sh_make_bow(k, used, v, fsi__sh_in_row(fsi__sh_bow_stiffness(k, a, 0), la, fsi__sh_bow_stiffness(k, b, 0), lb), la, lb, m->segment_material[a]);
+        const fsi__sh_side *a = fsi__sh_find_side(k->span, m->segments, v[0], v[1]), *b = fsi__sh_find_side(k->span, m->segments, v[1], v[2]);
+        if (!a || !b) return fsi__fail(k->context, FSI_ERROR_ARGUMENT, k->fn, i, v[1], "joint %d: there are no segments %d-%d and %d-%d", i, v[0], v[1], v[1], v[2]);
+        fsi__sh_make_bow(k, used, v, fsi__sh_in_row(fsi__sh_bow_stiffness(k, a->triangle, 0), la, fsi__sh_bow_stiffness(k, b->triangle, 0), lb), la, lb, m->segment_material[a->triangle]);
     }
     return FSI_OK;
 }
@@ -1965,6 +1955,8 @@ static void fsi__sh_lay_given(fsi__sh_maker *k, fsi__arena *a, fsi__arena *t)
     k->side = (fsi__sh_side *)fsi__take(t, 3 * nt, sizeof *k->side);
     k->run = (int *)fsi__take(t, 3 * nt + 1, sizeof(int));
     k->side_run = (int *)fsi__take(t, 3 * nt, sizeof(int));
+    k->crease = (const fsi_shell_crease **)fsi__take(t, 3 * nt, sizeof *k->crease);
+    k->span = (fsi__sh_side *)fsi__take(t, ns, sizeof *k->span);
     k->degree = (int *)fsi__take(t, nv, sizeof(int));
     k->meet = (int *)fsi__take(t, 2 * nv, sizeof(int));
     k->seen = (unsigned char *)fsi__take(t, ns, 1);
@@ -2018,13 +2010,8 @@ static fsi_status fsi__sh_check_twins(const fsi__sh_maker *k)
         const fsi__sh_side *p = &k->side[a], *q = &k->side[b];
         if (m->triangle[3 * p->triangle + p->corner] == m->triangle[3 * q->triangle + q->corner]) return fsi__fail(k->context, FSI_ERROR_MESH, k->fn, q->triangle, p->triangle, "triangles %d and %d have the same vertices", p->triangle, q->triangle);
     }
-    for (r = 0; r < m->segments; r++) for (a = 0; a < 2; a++) {
-        const int v = m->segment[2 * r + a], w = m->segment[2 * r + 1 - a];
-        for (b = 0; b < (k->degree[v] < 2 ? k->degree[v] : 2); b++) {
-            const int s = k->meet[2 * v + b];
-            if (s != r && (m->segment[2 * s] == w || m->segment[2 * s + 1] == w)) return fsi__fail(k->context, FSI_ERROR_MESH, k->fn, r > s ? r : s, r, "segments %d and %d have the same vertices", r < s ? r : s, r > s ? r : s);
-        }
-    }
+    for (r = 1; r < m->segments; r++) if (fsi__sh_compare_pairs(&k->span[r - 1], &k->span[r]) == 0)
+        return fsi__fail(k->context, FSI_ERROR_MESH, k->fn, k->span[r].triangle, k->span[r - 1].triangle, "segments %d and %d have the same vertices", k->span[r - 1].triangle, k->span[r].triangle);
     return FSI_OK;
 }
 
@@ -2082,7 +2069,7 @@ static fsi_status fsi__sh_make_model(fsi__sh_maker *k, fsi__arena *given, fsi__a
     fsi__sh_sort_sides(k);
     fsi__sh_find_rods(k, k->seen);
     status = fsi__sh_check_twins(k);
-    if (status == FSI_OK) status = fsi__sh_check_folds(k);
+    if (status == FSI_OK) status = fsi__sh_place_creases(k);
     if (status != FSI_OK) return status;
     fsi__sh_count_elements(k);
     memset(measure, 0, sizeof measure);
@@ -2165,7 +2152,7 @@ typedef struct fsi__sh_spring {
     double length_before, force[3], force_now[3];
 } fsi__sh_spring;
 
-typedef struct fsi__sh_attachment { int vertex, obstacle, face; double local[3]; } fsi__sh_attachment;
+typedef struct fsi__sh_attachment { int vertex, obstacle, face, was_pinned; double local[3]; } fsi__sh_attachment;
 
 /* Features of its own that are closer at rest than the barrier reaches. */
 typedef struct fsi__sh_close { int a, b; double d; } fsi__sh_close;
@@ -4161,13 +4148,16 @@ static void fsi__sh_place_anchor(const fsi__sh_impl *m, const fsi__sh_spring *s,
     else fsi__sh_place_attached(m, s->desc.obstacle, s->face, s->local, share, x, out);
 }
 
-/* Everything where it stands: vertices by the state, the rest where the last step left it. */
-static void fsi__sh_stand(fsi__sh_impl *m)
+/* Everything where it stands: vertices by the state and by what was written since (1: something was; the next step refuses what is not finite), the rest
+   where the last step left it. */
+static int fsi__sh_stand(const fsi_shell *s, fsi__sh_impl *m)
 {
+    int i, moved = 0;
     memcpy(m->stand_x, m->state.x, 3 * (size_t)m->model.vertices * sizeof(double));
     memcpy(m->stand_x + 3 * (size_t)m->model.vertices, m->was_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
+    for (i = 0; i < m->model.vertices; i++) if (fsi_v3_is_finite(s->position[i])) moved |= fsi__sh_take(s->position[i], m->stand_x + 3 * (size_t)i);
+    return moved;
 }
-
 
 /* ---- >>obstacles implementation ---------------------------------------------------------------------------------- */
 
@@ -4334,7 +4324,7 @@ FSI_API fsi_status fsi_shell_add_obstacle(fsi_shell *s, const fsi_shell_obstacle
     status = fsi__sh_fill_obstacle(m, fn, &m->obstacle[k], desc);
     if (status == FSI_OK) status = fsi__sh_resize(m, fn);
     if (status == FSI_OK) {
-        fsi__sh_stand(m);
+        m->teleported |= fsi__sh_stand(s, m); /* moved back before the next step they would be seen by nobody */
         status = fsi__sh_check_apart(m, fn, m->stand_x);
     }
     if (status != FSI_OK) {
@@ -4349,21 +4339,26 @@ FSI_API fsi_status fsi_shell_add_obstacle(fsi_shell *s, const fsi_shell_obstacle
     return FSI_OK;
 }
 
+/* An attachment ends. A pin that was there before stays, where the vertex is now. */
+static void fsi__sh_let_go(fsi_shell *s, fsi__sh_impl *m, int i)
+{
+    const fsi__sh_attachment t = m->attachment[i];
+    m->attachment[i] = m->attachment[--m->attachments];
+    if (!t.was_pinned) s->pinned[t.vertex] = 0;
+    s->target[t.vertex] = s->position[t.vertex];
+}
+
 FSI_API fsi_status fsi_shell_remove_obstacle(fsi_shell *s, int id)
 {
     const char *fn = "fsi_shell_remove_obstacle";
     fsi__sh_impl *m = fsi__sh_of(s);
     fsi__sh_obstacle *o;
-    int i, k;
+    int i;
     if (!m) return FSI_ERROR_COOKIE;
     o = fsi__sh_obstacle_of(m, fn, id);
     if (!o) return FSI_ERROR_ARGUMENT;
     for (i = 0; i < m->springs; i++) if (m->spring[i].used && m->spring[i].desc.other < 0 && m->spring[i].desc.obstacle == id) m->spring[i].used = 0;
-    for (i = k = 0; i < m->attachments; i++) {
-        if (m->attachment[i].obstacle != id) m->attachment[k++] = m->attachment[i];
-        else s->pinned[m->attachment[i].vertex] = 0;
-    }
-    m->attachments = k;
+    for (i = m->attachments - 1; i >= 0; i--) if (m->attachment[i].obstacle == id) fsi__sh_let_go(s, m, i);
     fsi__sh_free_obstacle(m, o);
     fsi__sh_drop_bodies(m);
     return fsi__sh_resize(m, fn);
@@ -4372,18 +4367,24 @@ FSI_API fsi_status fsi_shell_remove_obstacle(fsi_shell *s, int id)
 FSI_API fsi_status fsi_shell_teleport_obstacle(fsi_shell *s, int id)
 {
     fsi__sh_impl *m = fsi__sh_of(s);
-    fsi__sh_obstacle *o;
-    int i;
+    const fsi__sh_obstacle *o;
+    const fsi_body *body;
+    int i, k;
     if (!m) return FSI_ERROR_COOKIE;
     o = fsi__sh_obstacle_of(m, "fsi_shell_teleport_obstacle", id);
     if (!o) return FSI_ERROR_ARGUMENT;
-    fsi__sh_place_obstacle(o, o->desc.body ? o->desc.body->pose : fsi_default_body().pose, o->stand);
+    body = o->desc.body;
     if (o->body >= 0) {
-        fsi__sh_from(o->desc.body->pose.position, m->body[o->body].left_center);
-        m->body[o->body].left_turn = o->desc.body->pose.orientation;
+        fsi__sh_from(body->pose.position, m->body[o->body].left_center);
+        m->body[o->body].left_turn = body->pose.orientation;
     }
+    for (k = 0; k < m->obstacles; k++) if (k == id || (o->body >= 0 && m->obstacle[k].body == o->body)) fsi__sh_place_obstacle(&m->obstacle[k], body ? body->pose : fsi_default_body().pose, m->obstacle[k].stand);
     fsi__sh_fill_points(m);
-    for (i = 0; i < m->springs; i++) if (m->spring[i].used && m->spring[i].desc.other < 0 && m->spring[i].desc.obstacle == id) fsi__sh_place_anchor(m, &m->spring[i], 0, m->was_x, m->spring[i].stand);
+    for (i = 0; i < m->springs; i++) {
+        fsi__sh_spring *p = &m->spring[i];
+        k = p->used && p->desc.other < 0 ? p->desc.obstacle : -1;
+        if (k >= 0 && (k == id || (o->body >= 0 && m->obstacle[k].body == o->body))) fsi__sh_place_anchor(m, p, 0, m->was_x, p->stand);
+    }
     fsi__sh_fill_points(m);
     m->teleported = 1;
     return FSI_OK;
@@ -4521,6 +4522,7 @@ FSI_API fsi_status fsi_shell_attach(fsi_shell *s, int vertex, int obstacle)
         status = fsi__sh_more(m, &m->attachment, sizeof *m->attachment, m->attachments, &m->attachment_capacity, m->attachments + 1, fn);
         if (status != FSI_OK) return status;
         i = m->attachments++;
+        m->attachment[i].was_pinned = s->pinned[vertex];
     }
     m->attachment[i].vertex = vertex;
     m->attachment[i].obstacle = obstacle;
@@ -4537,8 +4539,7 @@ FSI_API fsi_status fsi_shell_detach(fsi_shell *s, int vertex)
     if (!m) return FSI_ERROR_COOKIE;
     if (vertex < 0 || vertex >= s->vertex_count) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, "fsi_shell_detach", vertex, vertex, "there is no vertex %d", vertex);
     i = fsi__sh_find_attachment(m, vertex);
-    if (i >= 0) m->attachment[i] = m->attachment[--m->attachments];
-    s->pinned[vertex] = 0;
+    if (i >= 0) fsi__sh_let_go(s, m, i);
     return FSI_OK;
 }
 
@@ -4889,10 +4890,9 @@ FSI_API fsi_status fsi_shell_settle(fsi_shell *s, int max_steps)
 FSI_API int fsi_shell_count_intersections(fsi_shell *s)
 {
     fsi__sh_impl *m = fsi__sh_of(s);
-    int count = 0, first[5], i;
+    int count = 0, first[5];
     if (!m || !m->contact) return 0;
-    fsi__sh_stand(m);
-    for (i = 0; i < m->model.vertices; i++) fsi__sh_take(s->position[i], m->stand_x + 3 * (size_t)i);
+    fsi__sh_stand(s, m);
     return fsi__sh_crossings(m, "fsi_shell_count_intersections", m->stand_x, &count, first) == FSI_OK ? count : -1;
 }
 

@@ -19,12 +19,18 @@
 #define STRETCH 0.92   /* the rod is drawn out to this share of its length */
 #define PULL 0.6       /* in this time [s]; */
 #define HOLD 0.2       /* and held for this one */
+#define KEPT 5         /* moments that stay in the picture, beside the present one */
+#define APART 0.21     /* of the rods in the picture [m] */
+#define SIGHT 1.26     /* its height [m] */
 
 typedef struct state {
     fsi_vec3 *rest;
     int *segments, count;
     double height, length; /* of the helix: along its axis and along the rod */
     fsi_shell *shell;
+    fsi_vec3 *kept;        /* KEPT * count, where the rod was at each of the moments */
+    double since[KEPT];    /* when that was [s] */
+    int shown;             /* so far */
 } state;
 
 static fsi_vec3 helix(double turns)
@@ -65,6 +71,7 @@ static void make_rod(ex_app *app, state *w, int twist, double young)
     d.integrator = FSI_SHELL_BDF2;
     d.contact_range = (fsi_real)(THICK / 2);
     ex_check(app, fsi_shell_create(&w->shell, &d));
+    w->kept = (fsi_vec3 *)ex_alloc(NULL, KEPT * (size_t)w->count, sizeof *w->kept);
     for (i = 0; i < 2; i++) w->shell->pinned[i] = 1; /* clamped at the upper end */
     w->shell->twist_held[0] = (unsigned char)twist;
 }
@@ -96,31 +103,56 @@ static void lead_end(const state *w, double from, double time)
     w->shell->target[last] = fsi_v3((fsi_real)(COIL * (1 - way)), 0, (fsi_real)low);
 }
 
-static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
+/* The rod as it was at a moment, in the k-th place from the left, and when that was. */
+static void draw_rod(ex_scene *scene, const state *w, const fsi_vec3 *x, int k)
 {
-    const fsi_shell *s = w->shell;
+    fsi_vec3 *at = (fsi_vec3 *)ex_alloc(NULL, (size_t)w->count, sizeof *at);
     uint32_t *paint = (uint32_t *)ex_alloc(NULL, (size_t)w->count, sizeof *paint);
-    ex_image *image;
-    char text[64];
     int i;
-    for (i = 0; i < w->count; i++) paint[i] = ex_map_color(EX_MAP_HEAT, 0.35 + 0.5 * i / w->count);
-    ex_draw_rod(scene, s->position, w->count, THICK, paint, 0);
-    image = ex_render(scene);
-    snprintf(text, sizeof text, "%.2f s", s->time);
-    ex_text(image, 16, 28, 11, EX_LEFT, 0x3a4550, text);
-    ex_save_frame(app, image, frame);
+    for (i = 0; i < w->count; i++) {
+        at[i] = fsi_v3_add(x[i], fsi_v3((fsi_real)((k - KEPT / 2.0) * APART), 0, 0));
+        paint[i] = ex_map_color(EX_MAP_HEAT, 0.35 + 0.5 * i / w->count);
+    }
+    ex_draw_rod(scene, at, w->count, THICK, paint, 0);
     free(paint);
+    free(at);
+}
+
+static void write_time(ex_image *image, double time, int k)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%.2f s", time);
+    ex_text(image, (int)(image->width / 2 + (k - KEPT / 2.0) * APART / SIGHT * image->height), 40, 13, EX_CENTER, 0x3a4550, text);
+}
+
+/* The present moment on the right; those that are kept, from left to right. */
+static void draw(ex_app *app, ex_scene *scene, state *w, int frame)
+{
+    static const double moment[KEPT] = { 0, PULL / 2, PULL + HOLD, PULL + HOLD + 0.04, PULL + HOLD + 0.1 };
+    ex_image *image;
+    int k;
+    if (w->shown < KEPT && w->shell->time > moment[w->shown] - 0.01) {
+        memcpy(w->kept + (size_t)w->shown * (size_t)w->count, w->shell->position, (size_t)w->count * sizeof *w->kept);
+        w->since[w->shown++] = w->shell->time;
+    }
+    for (k = 0; k < w->shown; k++) draw_rod(scene, w, w->kept + (size_t)k * (size_t)w->count, k);
+    draw_rod(scene, w, w->shell->position, KEPT);
+    image = ex_render(scene);
+    for (k = 0; k < w->shown; k++) write_time(image, w->since[k], k);
+    write_time(image, w->shell->time, KEPT);
+    ex_save_frame(app, image, frame);
 }
 
 static ex_scene begin_scene(ex_app *app, const state *w)
 {
     ex_scene scene = ex_scene_begin(app);
     fsi_box3 box;
-    box.lo = fsi_v3((fsi_real)-0.12, (fsi_real)-0.12, (fsi_real)(TOP - 0.96 * w->length));
-    box.hi = fsi_v3((fsi_real)0.12, (fsi_real)0.12, (fsi_real)(TOP + 0.3));
-    scene.width = 360;
-    scene.height = 960;
-    ex_look_at_box(&scene, box, 30, 4);
+    box.lo = fsi_v3((fsi_real)(-KEPT / 2.0 * APART), (fsi_real)-0.12, (fsi_real)(TOP - 0.96 * w->length));
+    box.hi = fsi_v3((fsi_real)(KEPT / 2.0 * APART), (fsi_real)0.12, (fsi_real)(TOP + 0.18));
+    scene.width = 840;
+    scene.height = 800;
+    ex_look_at_box(&scene, box, 0, 4);
+    scene.parallel = SIGHT;
     return scene;
 }
 
@@ -169,6 +201,7 @@ int main(int argc, char **argv)
     ex_scene_end(&scene);
     fsi_shell_destroy(w.shell);
     free(w.rest);
+    free(w.kept);
     free(w.segments);
     return ex_end(&app);
 }

@@ -166,6 +166,83 @@ static void test_a_stretched_strip_shows_youngs_modulus_and_poissons_ratio(void)
     CHECK_NEAR(narrower, 0.3, TOL(0.003, 0.01));
 }
 
+/* Stable neo-Hookean, drawn out: W = mu/2 (l^2 + b^2 - 2) - mu (J - 1) + lambda/2 (J - 1)^2 of length l, breadth b and J = l b. Free sides:
+      dW/db = 0:  b = l (mu + lambda) / (mu + lambda l^2),   P = dW/dl = mu l + b (lambda (J - 1) - mu). */
+static void test_rubber_is_drawn_out_as_its_energy_says(void)
+{
+    const double young = 1.5e6, nu = 0.45, t = 1e-3, w = 0.25, mu = young / (2 * (1 + nu)), lambda = young * nu / (1 - nu * nu) + mu;
+    const int nx = 12, ny = 3;
+    int kind, k, i;
+    for (kind = 0; kind < 2; kind++) for (k = 0; k < 3; k++) {
+        static const double lengths[3] = { 1.25, 1.5, 2 };
+        const double l = lengths[k], b = l * (mu + lambda) / (mu + lambda * l * l), p = mu * l + b * (lambda * (l * b - 1) - mu);
+        scene c = scene_empty();
+        fsi_shell *s;
+        scene_sheet(&c, RIGHT, nx, ny, 1, w);
+        c.material[0].young = (fsi_real)young;
+        c.material[0].poisson = (fsi_real)nu;
+        c.material[0].thickness = (fsi_real)t;
+        c.material[0].membrane = FSI_SHELL_NEO_HOOKEAN;
+        c.material[0].bending = (fsi_shell_bending)kind;
+        c.desc.gravity = v3(0, 0, 0);
+        c.desc.tolerance = (fsi_real)1e-7;
+        c.desc.contact = 0;
+        s = scene_make(&c);
+        for (i = 0; i < c.vertices; i++) {
+            const double f = p * t * w / ny * (i % (ny + 1) == 0 || i % (ny + 1) == ny ? 0.5 : 1);
+            if (i <= ny) s->force[i].x = (fsi_real)-f;
+            if (i >= nx * (ny + 1)) s->force[i].x = (fsi_real)f;
+        }
+        settle_ok(s);
+        for (i = 0; i < c.vertices; i++) CHECK_NEAR(apart(s->position[i], s->position[0]), hypot(l * (double)c.x[i].x, b * (double)c.x[i].y), TOL(1e-4, 1e-3));
+        CHECK_NEAR(s->stats.elastic_energy, t * w * (mu / 2 * (l * l + b * b - 2) - mu * (l * b - 1) + lambda / 2 * (l * b - 1) * (l * b - 1)), TOL(1e-4, 1e-3) * t * w * young);
+        fsi_shell_destroy(s);
+        scene_free(&c);
+    }
+}
+
+/* A strip that is bent by couples at its ends, free at its sides, curves across by Poisson's ratio the other way. */
+static void test_a_bent_strip_curves_across_the_other_way(void)
+{
+    const int nx = 24, ny = 6, half = ny / 2;
+    const double w = 0.25, h = 1.0 / nx, young = 1e7, t = 5e-3, curvature = 0.01; /* w^2 curvature / t small: else it is flattened */
+    double along[2], across[2];
+    int k, i;
+    for (k = 0; k < 2; k++) {
+        const double nu = k ? 0.4 : 0;
+        scene c = scene_empty();
+        fsi_shell *s;
+        const fsi_vec3 *x;
+        int a, b, m;
+        scene_sheet(&c, RIGHT, nx, ny, 1, w);
+        c.material[0].young = (fsi_real)young;
+        c.material[0].poisson = (fsi_real)nu;
+        c.material[0].thickness = (fsi_real)t;
+        c.material[0].bending = FSI_SHELL_SHAPE_OPERATOR;
+        c.desc.gravity = v3(0, 0, 0);
+        c.desc.tolerance = (fsi_real)1e-7;
+        c.desc.contact = 0;
+        s = scene_make(&c);
+        for (i = 0; i < c.vertices; i++) { /* rows of constant x: a couple of forces on the first two and on the last two; moment E t^3/12 w curvature */
+            const int row = i / (ny + 1);
+            const double f = young * t * t * t / 12 * w * curvature / h / ny * (i % (ny + 1) == 0 || i % (ny + 1) == ny ? 0.5 : 1);
+            if (row == 0 || row == nx) s->force[i].z = (fsi_real)f;
+            if (row == 1 || row == nx - 1) s->force[i].z = (fsi_real)-f;
+        }
+        settle_ok(s);
+        x = s->position;
+        m = nx / 2 * (ny + 1) + half;
+        a = 4 * (ny + 1);
+        b = 2;
+        along[k] = ((double)x[m - a].z + (double)x[m + a].z - 2 * (double)x[m].z) / (16 * h * h);
+        across[k] = ((double)x[m - b].z + (double)x[m + b].z - 2 * (double)x[m].z) / ((double)(b * b) * w * w / (ny * ny));
+        CHECK_NEAR(along[k], curvature, 0.02 * curvature);
+        CHECK_NEAR(across[k], -nu * curvature, 0.03 * curvature);
+        fsi_shell_destroy(s);
+        scene_free(&c);
+    }
+}
+
 /* ---- shapes of rest --------------------------------------------------------------------------------------------------- */
 
 /* Flat at first, curved at rest: it rolls up into its rest shape, or stays there; a crease folds to its angle. */
@@ -690,6 +767,8 @@ int main(int argc, char **argv)
     RUN(test_twisted_rods_leave_their_line_and_their_plane);
     RUN(test_plates_deflect_as_plate_theory_says);
     RUN(test_a_stretched_strip_shows_youngs_modulus_and_poissons_ratio);
+    RUN(test_rubber_is_drawn_out_as_its_energy_says);
+    RUN(test_a_bent_strip_curves_across_the_other_way);
     RUN(test_sheets_and_rods_find_their_rest_shape);
     RUN(test_a_crease_folds_to_its_angle);
     RUN(test_a_twisted_rod_shares_its_twist_evenly);

@@ -250,7 +250,7 @@ static void test_creases_that_are_no_folds_are_refused(void)
     fsi_shell_material m = fsi_shell_default_material();
     fsi_context c = fsi_default_context();
     fsi_shell_desc d = fsi_shell_default_desc();
-    fsi_shell_crease r;
+    fsi_shell_crease r, two[2];
     fsi_shell *s = NULL;
     d.context = &c;
     d.vertices = x;
@@ -267,6 +267,14 @@ static void test_creases_that_are_no_folds_are_refused(void)
     r.b = 1;
     CHECK(fsi_shell_create(&s, &d) == FSI_OK);
     fsi_shell_destroy(s);
+    two[0] = two[1] = r; /* one edge twice */
+    two[1].a = r.b;
+    two[1].b = r.a;
+    d.creases = two;
+    d.crease_count = 2;
+    CHECK(fsi_shell_create(&s, &d) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "crease 1"));
+    d.creases = &r;
+    d.crease_count = 1;
     r.b = 0; /* an edge of one */
     CHECK(fsi_shell_create(&s, &d) == FSI_ERROR_ARGUMENT);
     r.b = 99;
@@ -442,6 +450,310 @@ static void test_clearance_holds_all_over_a_triangle(void)
     fsi_shell_destroy(s);
 }
 
+/* Between vertices of three and more segments too. */
+static void test_segments_that_are_there_twice_are_refused(void)
+{
+    const fsi_vec3 x[8] = { fsi_v3(0, 0, 0), fsi_v3(1, 0, 0), fsi_v3(0, 1, 0), fsi_v3(0, -1, 0), fsi_v3(-1, 0, 0), fsi_v3(1, 1, 0), fsi_v3(1, -1, 0), fsi_v3(2, 0, 0) };
+    const int segment[16] = { 0, 2, 0, 3, 0, 4, 1, 5, 1, 6, 1, 7, 0, 1, 1, 0 };
+    const fsi_shell_material m = fsi_shell_default_material();
+    fsi_context c = fsi_default_context();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_shell *s = NULL;
+    d.context = &c;
+    d.vertices = x;
+    d.vertex_count = 8;
+    d.segments = segment;
+    d.segment_count = 8;
+    d.materials = &m;
+    d.material_count = 1;
+    CHECK(fsi_shell_create(&s, &d) == FSI_ERROR_MESH && strstr(c.error.message, "segments 6 and 7"));
+    d.segment_count = 7;
+    CHECK(fsi_shell_create(&s, &d) == FSI_OK);
+    fsi_shell_destroy(s);
+}
+
+static double seconds_to_create(const fsi_shell_desc *d)
+{
+    const clock_t start = clock();
+    fsi_shell *s = NULL;
+    CHECK(fsi_shell_create(&s, d) == FSI_OK);
+    fsi_shell_destroy(s);
+    return (double)(clock() - start) / CLOCKS_PER_SEC;
+}
+
+/* A sheet of n x n cells, every inner edge creased; and a comb of n^2 teeth to each side, stiff across. They are made in hardly more time than without. */
+static void test_long_lists_of_creases_and_joints_take_little_time(void)
+{
+    const int n = TEST_SLOWED ? 20 : 130, side = n + 1, teeth = n * n;
+    fsi_vec3 *x = (fsi_vec3 *)malloc(sizeof *x * 3 * (size_t)(side * side));
+    int *t = (int *)malloc(sizeof *t * 6 * (size_t)teeth), *joint = (int *)malloc(sizeof *joint * 3 * (size_t)teeth), i, j, count = 0;
+    fsi_shell_crease *crease = (fsi_shell_crease *)malloc(sizeof *crease * 3 * (size_t)teeth);
+    const fsi_shell_material m = fsi_shell_default_material();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    double plain;
+    if (!x || !t || !joint || !crease) abort();
+    memset(crease, 0, sizeof *crease * 3 * (size_t)teeth);
+    for (j = 0; j < side; j++) for (i = 0; i < side; i++) x[side * j + i] = fsi_v3((fsi_real)i, (fsi_real)j, 0);
+    for (j = 0; j < n; j++) for (i = 0; i < n; i++) {
+        const int a = side * j + i, quad[6] = { a, a + 1, a + side, a + 1, a + side + 1, a + side }, end[3] = { a + side, a + 1, a + side + 1 };
+        int k;
+        memcpy(t + 6 * (n * j + i), quad, sizeof quad);
+        for (k = 0; k < 3; k++) {
+            if ((k == 1 && j == 0) || (k == 2 && i == n - 1)) continue;
+            crease[count].a = k == 1 ? a : a + 1;
+            crease[count].b = end[k];
+            crease[count++].stiffness = 1;
+        }
+    }
+    d.contact = 0;
+    d.materials = &m;
+    d.material_count = 1;
+    d.vertices = x;
+    d.vertex_count = side * side;
+    d.triangles = t;
+    d.triangle_count = 2 * teeth;
+    plain = seconds_to_create(&d);
+    d.creases = crease;
+    d.crease_count = count;
+    CHECK(count == 3 * teeth - 2 * n && seconds_to_create(&d) < 2 * plain + 0.1);
+    for (i = 0; i < teeth; i++) {
+        const int row[6] = { i, i + 1, i, teeth + 1 + i, i, 2 * teeth + 1 + i };
+        for (j = 0; j < 3; j++) {
+            joint[3 * i + j] = row[(j * 2 + 3) % 6];
+            x[j == 0 ? i : row[2 * j + 1]] = fsi_v3((fsi_real)i, (fsi_real)(j == 2 ? -1 : j), 0);
+        }
+        joint[3 * i + 1] = i;
+        joint[3 * i + 2] = 2 * teeth + 1 + i;
+        memcpy(t + 6 * i, row, sizeof row);
+    }
+    x[teeth] = fsi_v3((fsi_real)teeth, 0, 0);
+    d.vertex_count = 3 * teeth + 1;
+    d.triangle_count = d.crease_count = 0;
+    d.segments = t;
+    d.segment_count = 3 * teeth;
+    plain = seconds_to_create(&d);
+    d.joints = joint;
+    d.joint_count = teeth;
+    CHECK(seconds_to_create(&d) < 2 * plain + 0.1);
+    free(crease);
+    free(joint);
+    free(t);
+    free(x);
+}
+
+/* Where a body is put, all of its obstacles are. */
+static void test_teleporting_a_body_takes_all_its_obstacles_along(void)
+{
+    fsi_shell_material m = fsi_shell_default_material();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_context c = fsi_default_context();
+    fsi_mesh *one = make_box(fsi_v3(0, 0, 1), 0.1, 0.1, 0.1), *two = make_box(fsi_v3(0, 0, 2), 0.1, 0.1, 0.1);
+    fsi_body b = make_body(fsi_v3(0, 0, 1));
+    fsi_shell *s;
+    uint64_t hash;
+    d.gravity = fsi_v3(0, 0, 0);
+    s = make_sheet(&c, d, &m, 0);
+    if (!one || !two || !s) return;
+    add_obstacle(s, one, &b);
+    add_obstacle(s, two, &b);
+    CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_OK);
+    hash = fsi_shell_hash(s);
+    b.pose.position = b.end.position = fsi_v3(0, 0, -1); /* the first below the sheet, the second in it */
+    CHECK(fsi_shell_teleport_obstacle(s, 0) == FSI_OK);
+    CHECK(fsi_shell_count_intersections(s) > 0);
+    CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_ERROR_MESH && strstr(c.error.message, "of obstacle 1") && fsi_shell_hash(s) == hash);
+    b.pose.position = b.end.position = fsi_v3(0, 0, -2);
+    CHECK(fsi_shell_teleport_obstacle(s, 0) == FSI_OK);
+    CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_OK);
+    CHECK_NEAR(s->position[24].z, 0, TOL(1e-12, 1e-6));
+    fsi_shell_destroy(s);
+    fsi_mesh_destroy(one);
+    fsi_mesh_destroy(two);
+}
+
+/* What its owner wrote since the last step is there, for a new obstacle as for the next step. */
+static void test_new_obstacles_meet_what_was_written(void)
+{
+    fsi_shell_material m = fsi_shell_default_material();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_shell_obstacle_desc o = fsi_shell_default_obstacle_desc();
+    fsi_context c = fsi_default_context();
+    fsi_mesh *high = make_box(fsi_v3(0, 0, 1), 0.1, 0.1, 0.1), *small_one = make_box(fsi_v3(0, 0, 0), 0.03, 0.03, 0.03);
+    fsi_shell *s;
+    d.gravity = fsi_v3(0, 0, 0);
+    s = make_sheet(&c, d, &m, 0);
+    if (!high || !small_one || !s) return;
+    s->position[24].z = 1;
+    o.mesh = high;
+    CHECK(fsi_shell_add_obstacle(s, &o, NULL) == FSI_ERROR_MESH && strstr(c.error.message, "obstacle 0"));
+    s->position[24].z = (fsi_real)test_nan();
+    CHECK(fsi_shell_add_obstacle(s, &o, NULL) == FSI_OK);
+    CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_ERROR_NAN && strstr(c.error.message, "position of vertex 24"));
+    s->position[24].z = 0;
+    o.mesh = small_one;
+    CHECK(fsi_shell_add_obstacle(s, &o, NULL) == FSI_ERROR_MESH);
+    s->position[24].z = (fsi_real)0.5; /* out of the way */
+    CHECK(fsi_shell_add_obstacle(s, &o, NULL) == FSI_OK);
+    s->position[24].z = 0; /* and back */
+    CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_ERROR_MESH && strstr(c.error.message, "obstacle 1"));
+    s->position[24].z = (fsi_real)0.5;
+    CHECK(fsi_shell_step(s, (fsi_real)0.0001) == FSI_OK);
+    fsi_shell_destroy(s);
+    fsi_mesh_destroy(high);
+    fsi_mesh_destroy(small_one);
+}
+
+/* Attaching pins what was free, and only that is undone. */
+static void test_the_owners_pins_outlive_attachments(void)
+{
+    fsi_shell_material m = fsi_shell_default_material();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_mesh *box = make_box(fsi_v3(-1, 0, 0), 0.1, 0.4, 0.1);
+    fsi_body b = fsi_default_body();
+    int k, by;
+    for (by = 0; by < 2; by++) {
+        fsi_shell *s = make_sheet(NULL, d, &m, 0);
+        fsi_vec3 led;
+        if (!box || !s) break;
+        b.pose = b.end = fsi_default_body().pose;
+        add_obstacle(s, box, &b);
+        s->pinned[0] = s->pinned[3 * SIDE] = 1;
+        for (k = 0; k < 2; k++) CHECK(fsi_shell_attach(s, SIDE * k, 0) == FSI_OK);
+        CHECK(fsi_shell_attach(s, SIDE, 0) == FSI_OK); /* again */
+        b.end.position.z = (fsi_real)0.05;
+        CHECK(fsi_shell_step(s, (fsi_real)0.05) == FSI_OK);
+        led = s->position[0];
+        CHECK_NEAR(led.z, 0.05, 1e-6);
+        if (by == 0) CHECK(fsi_shell_remove_obstacle(s, 0) == FSI_OK);
+        else for (k = 0; k < 4; k++) CHECK(fsi_shell_detach(s, SIDE * k) == FSI_OK);
+        CHECK(s->pinned[0] == 1 && s->pinned[SIDE] == 0 && s->pinned[3 * SIDE] == 1);
+        CHECK(fsi_shell_step(s, (fsi_real)0.05) == FSI_OK);
+        CHECK_NEAR(fsi_v3_norm(fsi_v3_sub(s->position[0], led)), 0, 0);
+        CHECK(s->position[SIDE].z < (fsi_real)0.05);
+        fsi_shell_destroy(s);
+    }
+    fsi_mesh_destroy(box);
+}
+
+/* Two points that no segment holds, in the plane: they meet, and part. */
+static void test_lone_points_meet_in_the_plane(void)
+{
+    const fsi_vec3 x[2] = { fsi_v3((fsi_real)-0.1, 0, 0), fsi_v3((fsi_real)0.1, 0, 0) };
+    const fsi_real mass[2] = { 1, 3 };
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_context c = fsi_default_context();
+    fsi_shell *s = NULL;
+    int k, met = 0;
+    d.context = &c;
+    d.dim = 2;
+    d.gravity = fsi_v3(0, 0, 0);
+    d.vertices = x;
+    d.vertex_count = 2;
+    d.vertex_mass = mass;
+    if (!CHECK(fsi_shell_create(&s, &d) == FSI_OK)) {
+        printf("%s\n", c.error.message);
+        return;
+    }
+    s->velocity[0].x = 1;
+    for (k = 0; k < 100; k++) {
+        if (!CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_OK)) printf("%s\n", c.error.message);
+        CHECK(s->position[0].x < s->position[1].x && fsi_shell_count_intersections(s) == 0);
+        CHECK_NEAR(s->velocity[0].x + 3 * s->velocity[1].x, 1, TOL(1e-9, 1e-5));
+        CHECK_NEAR(s->position[0].y, 0, 0);
+        met |= s->stats.contacts > 0;
+    }
+    CHECK(met && s->velocity[1].x > (fsi_real)0.2);
+    s->position[0] = s->position[1] = fsi_v3(0, 1, 0);
+    CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_ERROR_MESH && strstr(c.error.message, "touch"));
+    fsi_shell_destroy(s);
+}
+
+/* A number of whatever its owner writes, made no number: the step says which, and everything is as it was. */
+static void refuse_nan(fsi_shell *s, fsi_body *b, fsi_real *number, const char *word)
+{
+    const uint64_t hash = fsi_shell_hash(s);
+    const fsi_real kept = *number;
+    double bad[2];
+    int k;
+    bad[0] = test_nan();
+    bad[1] = test_inf();
+    for (k = 0; k < 2; k++) {
+        const fsi_vec3 position = s->position[5], velocity = s->velocity[5], force = s->contact_force[5];
+        const double time = s->time;
+        fsi_body was;
+        *number = (fsi_real)bad[k];
+        was = *b;
+        if (!CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_ERROR_NAN && strstr(fsi_shell_error(s)->message, word))) printf("  '%s' is not in '%s'\n", word, fsi_shell_error(s)->message);
+        CHECK(fsi_shell_settle(s, 5) == FSI_ERROR_NAN);
+        CHECK(fsi_shell_hash(s) == hash && !(s->time > time) && memcmp(&was, b, sizeof was) == 0);
+        CHECK(memcmp(&position, &s->position[5], sizeof position) == 0 && memcmp(&velocity, &s->velocity[5], sizeof velocity) == 0 && memcmp(&force, &s->contact_force[5], sizeof force) == 0);
+        *number = kept;
+    }
+}
+
+static void test_each_input_that_is_no_number_is_named_and_changes_nothing(void)
+{
+    const fsi_vec3 x[10] = { fsi_v3(-1, 0, 0), fsi_v3(1, 0, 0), fsi_v3(0, 1, 0), fsi_v3(2, 0, 0), fsi_v3(3, 0, 0), fsi_v3(4, 0, 0), fsi_v3(5, 0, 0) };
+    const int t[3] = { 0, 1, 2 }, segment[6] = { 3, 4, 4, 5, 5, 6 };
+    fsi_shell_material m = fsi_shell_default_material();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_mesh *floor = make_box(fsi_v3(0, 0, -2), 9, 9, 1), *box = make_box(fsi_v3(0, (fsi_real)0.3, 1), 0.1, 0.1, 0.1), *hand = make_box(fsi_v3(0, 0, 3), 0.1, 0.1, 0.1);
+    fsi_body b = make_body(fsi_v3(0, (fsi_real)0.3, 1)), led = fsi_default_body();
+    fsi_shell *s = NULL;
+    fsi_vec3 corner[8], bad[8];
+    uint64_t hash;
+    int k;
+    d.vertices = x;
+    d.vertex_count = 7;
+    d.triangles = t;
+    d.triangle_count = 1;
+    d.segments = segment;
+    d.segment_count = 3;
+    d.materials = &m;
+    d.material_count = 1;
+    d.air_density = 1;
+    led.pose.position = led.end.position = fsi_v3(0, 0, 3);
+    if (!floor || !box || !hand || !CHECK(fsi_shell_create(&s, &d) == FSI_OK)) return;
+    add_obstacle(s, floor, NULL);
+    add_obstacle(s, box, &b);
+    add_obstacle(s, hand, &led);
+    s->pinned[5] = 1;
+    s->twist_held[1] = 1;
+    for (k = 0; k < 3; k++) CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_OK);
+    refuse_nan(s, &b, &s->position[4].x, "position of vertex 4");
+    refuse_nan(s, &b, &s->velocity[4].y, "velocity of vertex 4");
+    refuse_nan(s, &b, &s->force[4].z, "force of vertex 4");
+    refuse_nan(s, &b, &s->target[5].z, "target of vertex 5");
+    refuse_nan(s, &b, &s->twist[1], "twist of segment 1");
+    refuse_nan(s, &b, &b.pose.position.x, "body 1: pose.position");
+    refuse_nan(s, &b, &b.pose.orientation.z, "body 1: pose.orientation");
+    refuse_nan(s, &b, &b.velocity.y, "body 1: velocity");
+    refuse_nan(s, &b, &b.angular_velocity.z, "body 1: angular_velocity");
+    refuse_nan(s, &b, &b.force.z, "body 1: force");
+    refuse_nan(s, &b, &b.torque.x, "body 1: torque");
+    refuse_nan(s, &b, &b.mass, "body 1: mass");
+    refuse_nan(s, &b, &b.inertia.m[4], "body 1: inertia");
+    refuse_nan(s, &led, &led.pose.position.x, "body 2: pose.position");
+    refuse_nan(s, &led, &led.end.position.y, "body 2: end.position");
+    refuse_nan(s, &led, &led.end.orientation.x, "body 2: end.orientation");
+    hash = fsi_shell_hash(s);
+    for (k = 0; k < 8; k++) bad[k] = corner[k] = floor->vertices[floor->source_vertex[k]];
+    bad[3].z = (fsi_real)test_nan();
+    CHECK(fsi_mesh_move(floor, bad, 8) == FSI_ERROR_NAN && fsi_mesh_set(floor, bad, 8) == FSI_ERROR_NAN); /* a mesh has no other vertices than those it takes */
+    d = s->desc;
+    d.wind.y = (fsi_real)test_nan();
+    CHECK(fsi_shell_set_desc(s, &d) == FSI_ERROR_NAN && strstr(fsi_shell_error(s)->message, "wind.y"));
+    d = s->desc;
+    d.gravity.x = (fsi_real)test_inf();
+    CHECK(fsi_shell_set_desc(s, &d) == FSI_ERROR_NAN && strstr(fsi_shell_error(s)->message, "gravity.x"));
+    CHECK(fsi_shell_hash(s) == hash);
+    CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_OK);
+    fsi_shell_destroy(s);
+    fsi_mesh_destroy(floor);
+    fsi_mesh_destroy(box);
+    fsi_mesh_destroy(hand);
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -458,5 +770,12 @@ int main(int argc, char **argv)
     RUN(test_what_rests_stays_at_rest_in_shorter_steps);
     RUN(test_prescribed_bodies_feel_all_their_obstacles);
     RUN(test_clearance_holds_all_over_a_triangle);
+    RUN(test_segments_that_are_there_twice_are_refused);
+    RUN(test_long_lists_of_creases_and_joints_take_little_time);
+    RUN(test_teleporting_a_body_takes_all_its_obstacles_along);
+    RUN(test_new_obstacles_meet_what_was_written);
+    RUN(test_the_owners_pins_outlive_attachments);
+    RUN(test_lone_points_meet_in_the_plane);
+    RUN(test_each_input_that_is_no_number_is_named_and_changes_nothing);
     return TEST_END();
 }
