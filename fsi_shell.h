@@ -191,7 +191,7 @@ typedef struct fsi_shell {
     fsi_real *twist;              /* segment_count: turn of the material about the segment [rad], relative to a frame that is carried along without
                                      turning; yours to write while held */
     unsigned char *twist_held;    /* segment_count: 1: twist is what you wrote; default 0 */
-    const fsi_vec3 *contact_force;/* vertex_count: of contacts and friction at the end of the last step [N] */
+    const fsi_vec3 *contact_force;/* vertex_count: of contacts and friction, mean of the last step's substeps [N] */
     const fsi_real *mass;         /* vertex_count [kg] */
     double time;                  /* seconds simulated */
     fsi_real mean_edge;           /* at rest [m] */
@@ -231,7 +231,7 @@ typedef struct fsi_shell_obstacle_desc {
     fsi_body *body;          /* default NULL. As the mesh stands when it is added, so it is fixed to body->pose of that moment */
     fsi_real friction;       /* Coulomb's coefficient, 0 to 10; default 0 */
     fsi_real clearance;      /* as fsi_shell_material.clearance; default 0 */
-    fsi_vec3 *vertex_force;  /* default NULL; else mesh->source_count entries, written by each step: what it felt, at the end of the step [N] */
+    fsi_vec3 *vertex_force;  /* default NULL; else mesh->source_count entries, written by each step: contacts and friction that it felt, mean of the substeps [N] */
 } fsi_shell_obstacle_desc;
 
 FSI_API fsi_shell_obstacle_desc fsi_shell_default_obstacle_desc(void); /* fills every field; set mesh */
@@ -242,7 +242,8 @@ FSI_API fsi_status fsi_shell_remove_obstacle(fsi_shell *s, int id);
 /* Takes an obstacle for where its mesh, or its body's pose, is now, with all that are on one COUPLED body: the next step does not sweep it there, but checks
    for intersections. */
 FSI_API fsi_status fsi_shell_teleport_obstacle(fsi_shell *s, int id);
-/* What it felt at the end of the last step: force [N], torque about the world's origin [N m]; NULL is fine. */
+/* What it felt from contacts, friction, springs and what is attached to it, mean of the last step's substeps: force [N], torque about the world's origin [N m];
+   NULL is fine. Bodies get the same as impulses; settle, for which no time passes, gives them none. */
 FSI_API fsi_status fsi_shell_obstacle_reaction(const fsi_shell *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
 /* Holds a vertex, pinned from now on, where it is relative to an obstacle that is not COUPLED: on its body, or on the closest face of its mesh, as it deforms. */
 FSI_API fsi_status fsi_shell_attach(fsi_shell *s, int vertex, int obstacle);
@@ -268,7 +269,7 @@ FSI_API fsi_shell_spring_desc fsi_shell_default_spring_desc(void); /* fills ever
 FSI_API fsi_status fsi_shell_add_spring(fsi_shell *s, const fsi_shell_spring_desc *desc, int *id);
 FSI_API fsi_status fsi_shell_set_spring(fsi_shell *s, int id, const fsi_shell_spring_desc *desc);  /* other ends, or other numbers */
 FSI_API fsi_status fsi_shell_remove_spring(fsi_shell *s, int id);
-FSI_API fsi_status fsi_shell_spring_force(const fsi_shell *s, int id, fsi_vec3 *force); /* on `vertex`, at the end of the last step [N] */
+FSI_API fsi_status fsi_shell_spring_force(const fsi_shell *s, int id, fsi_vec3 *force); /* on `vertex`, mean of the last step's substeps [N] */
 
 /* ---- >>looking at it ------------------------------------------------------------------------------------------- */
 
@@ -2149,10 +2150,10 @@ typedef struct fsi__sh_spring {
     int used, face;
     fsi_shell_spring_desc desc;
     double local[3], stand[3];    /* on its obstacle; where its far end stands */
-    double length_before, force[3], force_now[3];
+    double length_before, force[3], sum[3]; /* sum: of the step that is being made */
 } fsi__sh_spring;
 
-typedef struct fsi__sh_attachment { int vertex, obstacle, face, was_pinned; double local[3]; } fsi__sh_attachment;
+typedef struct fsi__sh_attachment { int vertex, obstacle, face, was_pinned; double local[3], sum[3]; } fsi__sh_attachment; /* sum: force on the obstacle */
 
 /* Features of its own that are closer at rest than the barrier reaches. */
 typedef struct fsi__sh_close { int a, b; double d; } fsi__sh_close;
@@ -2186,7 +2187,7 @@ typedef struct fsi__sh_impl {
     unsigned char *fixed;               /* 3 * nodes */
     double *start_x, *end_x;            /* 3 * points */
     double *was_x, *go_x, *stand_x;     /* 3 * points: at the beginning and the end of a whole step, and between substeps */
-    double *dx, *felt, *local;          /* 3 * points */
+    double *dx, *felt, *sum, *local;    /* 3 * points; felt: forces of contacts and friction; sum: their mean */
     int *owner;                         /* points: COUPLED body, -1: none */
     double *reach;                      /* points: half the range, and its clearance */
     double *around;                     /* 6 * points: boxes in which the list of pairs holds */
@@ -2249,6 +2250,7 @@ typedef struct fsi__sh_step {
     fsi__sh_impl *m;
     const char *fn;
     double dt, h;
+    double share;           /* of a substep in the step */
     double kappa;           /* stiffness of a pair's barrier over its mass [m^2/s^2] */
     double slip;            /* way in a step that counts as sticking [m] */
     double remaining;       /* share of the prescribed way that is left, 1 to 0 */
@@ -2964,15 +2966,14 @@ static void fsi__sh_add_springs(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
     double g[6], h[36];
-    int i, a, node[2];
+    int i, node[2];
     for (i = 0; i < m->springs; i++) {
-        fsi__sh_spring *s = &m->spring[i];
+        const fsi__sh_spring *s = &m->spring[i];
         if (!s->used) continue;
         node[0] = s->desc.vertex;
         node[1] = fsi__sh_spring_end(m, s);
         fsi__sh_pull(w, s, m->now.x + 3 * (size_t)node[0], m->now.x + 3 * (size_t)node[1], g, h);
         fsi__sh_add_points(w, node, 2, g, h);
-        for (a = 0; a < 3; a++) s->force_now[a] = -g[a];
     }
 }
 
@@ -3654,7 +3655,7 @@ static void fsi__sh_lay_places(fsi__sh_impl *m, fsi__arena *a)
 {
     const size_t n = 3 * (size_t)m->nodes, p = 3 * (size_t)m->points, b = (size_t)m->bodies;
     double **const of_nodes[] = { &m->now.q, &m->trial.q, &m->start_q, &m->end_q, &m->aim, &m->base, &m->gradient, &m->direction, &m->fixed_step, &m->lift, &m->scratch };
-    double **const of_points[] = { &m->now.x, &m->trial.x, &m->start_x, &m->end_x, &m->was_x, &m->go_x, &m->stand_x, &m->dx, &m->felt, &m->local };
+    double **const of_points[] = { &m->now.x, &m->trial.x, &m->start_x, &m->end_x, &m->was_x, &m->go_x, &m->stand_x, &m->dx, &m->felt, &m->sum, &m->local };
     size_t k;
     for (k = 0; k < sizeof of_nodes / sizeof *of_nodes; k++) *of_nodes[k] = (double *)fsi__take(a, n, sizeof(double));
     for (k = 0; k < sizeof of_points / sizeof *of_points; k++) *of_points[k] = (double *)fsi__take(a, p, sizeof(double));
@@ -3942,16 +3943,61 @@ static fsi_status fsi__sh_lag_friction(fsi__sh_step *w)
     return status;
 }
 
-/* Forces of contacts and friction at the end, on every point. */
-static void fsi__sh_feel(fsi__sh_step *w)
+static int fsi__sh_find_attachment(const fsi__sh_impl *m, int vertex)
+{
+    int i;
+    for (i = 0; i < m->attachments; i++) if (m->attachment[i].vertex == vertex) return i;
+    return -1;
+}
+
+/* What a held vertex needs besides contacts, friction and springs, with the opposite sign: elasticity, air, inertia. */
+static fsi_status fsi__sh_feel_attachments(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    fsi_status status;
+    int i, k, a;
+    if (m->attachments == 0) return FSI_OK;
+    fsi__sh_elements(w, m->now.q, FSI__SH_GRADIENT);
+    status = fsi_assembly_vector(m->elastic, m->element_vector, m->gradient);
+    for (i = 0; i < m->attachments && status == FSI_OK; i++) {
+        fsi__sh_attachment *t = &m->attachment[i];
+        for (a = 0; a < 3; a++) {
+            k = 3 * t->vertex + a;
+            t->sum[a] += w->share * (m->felt[k] - m->gradient[k] - m->model.mass[t->vertex] * (m->now.q[k] - m->aim[k]) / (w->h * w->h) - m->model.drag_mass[t->vertex] * (m->now.q[k] - m->base[k]) / w->h);
+        }
+    }
+    return status;
+}
+
+/* Springs pull at the end: on what is attached, at their vertices, and on their anchors. */
+static void fsi__sh_feel_springs(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    int i, k, a;
+    for (i = 0; i < m->springs; i++) {
+        fsi__sh_spring *s = &m->spring[i];
+        const int ends[2] = { s->desc.vertex, s->used ? fsi__sh_spring_end(m, s) : 0 };
+        double g[6];
+        if (!s->used) continue;
+        fsi__sh_pull(w, s, m->now.x + 3 * (size_t)ends[0], m->now.x + 3 * (size_t)ends[1], g, NULL);
+        for (a = 0; a < 3; a++) s->sum[a] -= w->share * g[a];
+        for (k = 0; k < 2; k++) {
+            const int held = ends[k] < m->model.vertices && m->held[ends[k]] ? fsi__sh_find_attachment(m, ends[k]) : -1;
+            for (a = 0; a < 3 && held >= 0; a++) m->attachment[held].sum[a] -= w->share * g[3 * k + a];
+        }
+    }
+}
+
+/* Forces of contacts and friction at the end, on every point, and the means of all forces that others ask for. */
+static fsi_status fsi__sh_feel(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
     double x[12], g[12];
+    size_t j;
     int i, k, a;
     memset(m->felt, 0, 3 * (size_t)m->points * sizeof(double));
     m->actives = 0;
-    if (!m->contact) return;
-    fsi__sh_measure(m, m->now.x);
+    if (m->contact) fsi__sh_measure(m, m->now.x);
     for (i = 0; i < m->actives; i++) {
         const fsi__sh_pair *p = &m->pair[m->active[i]];
         const int n = fsi_pair_points(p->contact.kind);
@@ -3963,6 +4009,14 @@ static void fsi__sh_feel(fsi__sh_step *w)
         fsi__sh_rub_energy(w, &m->rub[i], m->now.x, g, NULL);
         for (k = 0; k < m->rub[i].points; k++) for (a = 0; a < 3; a++) m->felt[3 * (size_t)m->rub[i].node[k] + (size_t)a] -= g[3 * k + a];
     }
+    if (w->settle || w->stats.substeps == 0) { /* the first of a step */
+        memset(m->sum, 0, 3 * (size_t)m->points * sizeof(double));
+        for (i = 0; i < m->springs; i++) memset(m->spring[i].sum, 0, sizeof m->spring[i].sum);
+        for (i = 0; i < m->attachments; i++) memset(m->attachment[i].sum, 0, sizeof m->attachment[i].sum);
+    }
+    for (j = 0; j < 3 * (size_t)m->points; j++) m->sum[j] += w->share * m->felt[j];
+    fsi__sh_feel_springs(w);
+    return fsi__sh_feel_attachments(w);
 }
 
 static double fsi__sh_min_gap(const fsi__sh_impl *m)
@@ -4111,7 +4165,8 @@ static fsi_status fsi__sh_substep(fsi__sh_step *w, double s)
         if (status == FSI_OK) status = fsi__sh_newton(w);
     }
     if (status != FSI_OK) return status;
-    fsi__sh_feel(w);
+    status = fsi__sh_feel(w);
+    if (status != FSI_OK) return status;
     fsi__sh_adapt_stiffness(w);
     fsi__sh_advance_state(w);
     memcpy(m->stand_x, m->now.x, 3 * (size_t)m->points * sizeof(double));
@@ -4446,37 +4501,47 @@ static fsi_status fsi__sh_read_obstacles(fsi__sh_impl *m, const char *fn)
     return FSI_OK;
 }
 
+static void fsi__sh_end_body(const fsi__sh_step *w, fsi_body *b)
+{
+    fsi_body_end_step(b, (fsi_real)w->dt);
+    if (w->settle) b->impulse = b->angular_impulse = fsi_v3(0, 0, 0); /* no time has passed */
+}
+
+/* A force on an obstacle, at x: its sums, and the impulse of a PRESCRIBED body. */
+static void fsi__sh_press(const fsi__sh_step *w, fsi__sh_obstacle *o, double sign, const double *f, const double *x)
+{
+    double l[3], j[3];
+    int a;
+    fsi__sh_cross(x, f, l);
+    for (a = 0; a < 3; a++) {
+        o->force[a] += sign * f[a];
+        o->torque[a] += sign * l[a];
+        j[a] = sign * f[a] * w->dt;
+    }
+    if (o->desc.body && o->body < 0) fsi_body_apply_impulse(o->desc.body, fsi__sh_to(j), fsi__sh_to(x));
+}
+
 static void fsi__sh_publish_obstacle(fsi__sh_step *w, fsi__sh_obstacle *o)
 {
     fsi__sh_impl *m = w->m;
+    const int id = (int)(o - m->obstacle);
     const size_t first = 3 * (size_t)o->features.first;
-    int i, a;
+    fsi_body *b = o->body < 0 ? o->desc.body : NULL;
+    int i;
     memcpy(o->stand, m->stand_x + first, 3 * (size_t)o->features.count[0] * sizeof(double));
     memset(o->force, 0, sizeof o->force);
     memset(o->torque, 0, sizeof o->torque);
-    for (i = 0; i < o->features.count[0]; i++) {
-        const double *f = m->felt + first + 3 * (size_t)i;
-        double l[3];
-        fsi__sh_cross(o->stand + 3 * (size_t)i, f, l);
-        for (a = 0; a < 3; a++) {
-            o->force[a] += f[a];
-            o->torque[a] += l[a];
-        }
-    }
-    for (i = 0; o->desc.vertex_force && i < o->desc.mesh->source_count; i++) o->desc.vertex_force[i] = fsi_v3(0, 0, 0);
-    for (i = 0; o->desc.vertex_force && i < o->features.count[0]; i++) o->desc.vertex_force[o->desc.mesh->vertex_source[i]] = fsi__sh_to(m->felt + first + 3 * (size_t)i);
-    if (o->desc.body && o->body < 0) {
-        fsi_body *b = o->desc.body;
+    if (b) {
         const fsi__sh_obstacle *leading = m->obstacle; /* of those on this body: the impulses of all add up */
         while (!leading->used || leading->desc.body != b) leading++;
         if (leading == o) fsi_body_begin_step(b, (fsi_real)w->dt);
-        for (i = 0; i < o->features.count[0]; i++) {
-            double j[3];
-            for (a = 0; a < 3; a++) j[a] = m->felt[first + 3 * (size_t)i + (size_t)a] * w->dt;
-            fsi_body_apply_impulse(b, fsi__sh_to(j), fsi__sh_to(o->stand + 3 * (size_t)i));
-        }
-        fsi_body_end_step(b, (fsi_real)w->dt);
     }
+    for (i = 0; i < o->features.count[0]; i++) fsi__sh_press(w, o, 1, m->sum + first + 3 * (size_t)i, o->stand + 3 * (size_t)i);
+    for (i = 0; i < m->springs; i++) if (m->spring[i].used && m->spring[i].desc.other < 0 && m->spring[i].desc.obstacle == id) fsi__sh_press(w, o, -1, m->spring[i].sum, m->stand_x + 3 * (size_t)(m->first_anchor + i));
+    for (i = 0; i < m->attachments; i++) if (m->attachment[i].obstacle == id) fsi__sh_press(w, o, 1, m->attachment[i].sum, m->state.x + 3 * m->attachment[i].vertex);
+    for (i = 0; o->desc.vertex_force && i < o->desc.mesh->source_count; i++) o->desc.vertex_force[i] = fsi_v3(0, 0, 0);
+    for (i = 0; o->desc.vertex_force && i < o->features.count[0]; i++) o->desc.vertex_force[o->desc.mesh->vertex_source[i]] = fsi__sh_to(m->sum + first + 3 * (size_t)i);
+    if (b) fsi__sh_end_body(w, b);
 }
 
 /* A COUPLED body: its velocities follow from where it went, its impulses from its velocities. */
@@ -4493,17 +4558,10 @@ static void fsi__sh_publish_body(const fsi__sh_step *w, fsi__sh_body *b)
     y->angular_impulse = fsi_m3_mul_v3(inertia, fsi_v3_sub(spin, y->new_angular_velocity));
     y->new_velocity = v;
     y->new_angular_velocity = spin;
-    fsi_body_end_step(y, dt);
+    fsi__sh_end_body(w, y);
     y->end.position = fsi__sh_to(b->center);
     y->end.orientation = b->left_turn = b->turn;
     memcpy(b->left_center, b->center, sizeof b->center);
-}
-
-static int fsi__sh_find_attachment(const fsi__sh_impl *m, int vertex)
-{
-    int i;
-    for (i = 0; i < m->attachments; i++) if (m->attachment[i].vertex == vertex) return i;
-    return -1;
 }
 
 FSI_API fsi_status fsi_shell_attach(fsi_shell *s, int vertex, int obstacle)
@@ -4797,7 +4855,7 @@ static void fsi__sh_publish(fsi_shell *s, fsi__sh_step *w)
     for (i = 0; i < s->vertex_count; i++) {
         s->position[i] = fsi__sh_to(m->state.x + 3 * i);
         s->velocity[i] = fsi__sh_to(m->state.v + 3 * i);
-        m->contact_force[i] = fsi__sh_to(m->felt + 3 * (size_t)i);
+        m->contact_force[i] = fsi__sh_to(m->sum + 3 * (size_t)i);
         if (!s->pinned[i]) s->target[i] = s->position[i];
     }
     for (i = 0; i < s->segment_count; i++) if (m->model.twist_node[i] >= 0 && !s->twist_held[i]) s->twist[i] = (fsi_real)m->state.x[3 * m->model.twist_node[i]];
@@ -4805,7 +4863,7 @@ static void fsi__sh_publish(fsi_shell *s, fsi__sh_step *w)
     for (i = 0; i < m->bodies; i++) fsi__sh_publish_body(w, &m->body[i]);
     for (i = 0; i < m->springs; i++) {
         memcpy(m->spring[i].stand, m->stand_x + 3 * (size_t)(m->first_anchor + i), 3 * sizeof(double));
-        memcpy(m->spring[i].force, m->spring[i].force_now, 3 * sizeof(double));
+        memcpy(m->spring[i].force, m->spring[i].sum, 3 * sizeof(double));
     }
     memcpy(m->was_x + 3 * (size_t)m->model.vertices, m->stand_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
     m->teleported = 0;
@@ -4823,6 +4881,7 @@ static void fsi__sh_begin(fsi__sh_step *w, fsi_shell *s, fsi__sh_impl *m, const 
     w->fn = fn;
     w->law = &m->model;
     w->dt = dt;
+    w->share = 1;
     w->lap = fsi__now(m->context);
     w->tolerance = (double)m->settings.tolerance;
     w->max_newton = m->settings.max_newton;
@@ -4846,6 +4905,7 @@ FSI_API fsi_status fsi_shell_step(fsi_shell *s, fsi_real dt)
     if (status == FSI_OK) status = fsi__sh_read_obstacles(m, fn);
     if (status != FSI_OK) return status;
     fsi__sh_begin(&w, s, m, fn, (double)dt / m->settings.substeps);
+    w.share = 1.0 / m->settings.substeps;
     for (k = 0; k < m->settings.substeps && status == FSI_OK; k++) status = fsi__sh_substep(&w, k + 1 < m->settings.substeps ? (k + 1.0) / m->settings.substeps : 1);
     if (status == FSI_OK && (!fsi__sh_is_finite(m->next.x, 3 * m->first_body) || !fsi__sh_is_finite(m->next.v, 3 * m->first_body))) status = fsi__fail(m->context, FSI_ERROR_NAN, fn, -1, 0, "the result is not finite");
     if (status != FSI_OK) return status;

@@ -754,6 +754,77 @@ static void test_each_input_that_is_no_number_is_named_and_changes_nothing(void)
     fsi_mesh_destroy(hand);
 }
 
+/* Momentum that the sheet does not keep its obstacle gets, by contact, spring and what is attached, over all substeps; the body as an impulse. At rest the
+   force is the weight, and so is the torque; a rest takes no time. */
+static void test_reactions_are_all_that_the_sheet_loses(void)
+{
+    fsi_shell_material m = fsi_shell_default_material();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_shell_spring_desc p = fsi_shell_default_spring_desc();
+    fsi_mesh *box = make_box(fsi_v3(0, 0, (fsi_real)-0.13), 0.2, 0.2, 0.1);
+    fsi_body b = make_body(fsi_v3(0, 0, (fsi_real)-0.13));
+    fsi_shell *s;
+    fsi_vec3 force, torque, weight = fsi_v3(0, 0, 0), moment = fsi_v3(0, 0, 0);
+    double mass = 0;
+    int k, a, touched = 0;
+    b.mode = FSI_BODY_PRESCRIBED;
+    m.young = (fsi_real)1e4;
+    d.integrator = FSI_SHELL_BACKWARD_EULER;
+    d.substeps = 3;
+    d.friction = (fsi_real)0.3;
+    d.tolerance = TOL((fsi_real)1e-9, (fsi_real)1e-5);
+    s = make_sheet(NULL, d, &m, 0);
+    if (!box || !s) return;
+    add_obstacle(s, box, &b);
+    CHECK(fsi_shell_attach(s, 0, 0) == FSI_OK);
+    p.vertex = SIDE * SIDE - 1;
+    p.obstacle = 0;
+    p.anchor = fsi_v3((fsi_real)0.5, (fsi_real)0.5, (fsi_real)0.1);
+    p.stiffness = 20;
+    CHECK(fsi_shell_add_spring(s, &p, NULL) == FSI_OK);
+    p.vertex = 0; /* on what is attached */
+    p.obstacle = -1;
+    CHECK(fsi_shell_add_spring(s, &p, NULL) == FSI_OK);
+    for (k = 0; k < s->vertex_count; k++) mass += (double)s->mass[k];
+    for (k = 0; k < 30; k++) {
+        const double dt = 0.01;
+        double before[3] = { 0, 0, 0 };
+        fsi_vec3 pull;
+        int i;
+        for (i = 0; i < s->vertex_count; i++) {
+            before[0] += (double)(s->mass[i] * s->velocity[i].x);
+            before[1] += (double)(s->mass[i] * s->velocity[i].y);
+            before[2] += (double)(s->mass[i] * s->velocity[i].z);
+        }
+        b.end.position.z += (fsi_real)0.001;
+        b.end.orientation = fsi_quat_from_rotation_vector(fsi_v3(0, 0, (fsi_real)(0.01 * (k + 1))));
+        if (!CHECK(fsi_shell_step(s, (fsi_real)dt) == FSI_OK)) break;
+        CHECK(fsi_shell_obstacle_reaction(s, 0, &force, NULL) == FSI_OK && fsi_shell_spring_force(s, 1, &pull) == FSI_OK);
+        touched += s->stats.contacts > 0;
+        for (a = 0; a < 3; a++) {
+            const double lost = before[a] - s->stats.momentum[a] + dt * ((a == 2 ? -9.81 * mass : 0) + (double)(&pull.x)[a]);
+            CHECK_NEAR((double)(&b.impulse.x)[a], lost, TOL(1e-6, 2e-3) * mass);
+            CHECK_NEAR((double)(&force.x)[a], (double)(&b.reaction_force.x)[a], TOL(1e-9, 1e-3) * mass);
+        }
+        b.pose = b.end;
+    }
+    CHECK(touched > 10);
+    CHECK(fsi_shell_remove_spring(s, 1) == FSI_OK);
+    CHECK(fsi_shell_settle(s, 500) == FSI_OK);
+    for (k = 0; k < s->vertex_count; k++) {
+        const fsi_vec3 f = fsi_v3(0, 0, (fsi_real)(-9.81 * (double)s->mass[k]));
+        weight = fsi_v3_add(weight, f);
+        moment = fsi_v3_add(moment, fsi_v3_cross(s->position[k], f));
+    }
+    CHECK(fsi_shell_obstacle_reaction(s, 0, &force, &torque) == FSI_OK);
+    CHECK_NEAR(fsi_v3_norm(fsi_v3_sub(force, weight)), 0, TOL(1e-4, 1e-2) * 9.81 * mass);
+    CHECK_NEAR(fsi_v3_norm(fsi_v3_sub(torque, moment)), 0, TOL(1e-4, 1e-2) * 9.81 * mass);
+    CHECK_NEAR(fsi_v3_norm(fsi_v3_sub(b.reaction_force, weight)), 0, TOL(1e-4, 1e-2) * 9.81 * mass);
+    CHECK_NEAR(fsi_v3_norm(b.impulse) + fsi_v3_norm(b.angular_impulse), 0, 0);
+    fsi_shell_destroy(s);
+    fsi_mesh_destroy(box);
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -777,5 +848,6 @@ int main(int argc, char **argv)
     RUN(test_the_owners_pins_outlive_attachments);
     RUN(test_lone_points_meet_in_the_plane);
     RUN(test_each_input_that_is_no_number_is_named_and_changes_nothing);
+    RUN(test_reactions_are_all_that_the_sheet_loses);
     return TEST_END();
 }
