@@ -3812,10 +3812,32 @@ static double fsi__sh_push(const fsi__sh_impl *m, const fsi__sh_pair *p)
     return fsi_contact_push(&p->contact, x, NULL);
 }
 
+/* As in the step before. Where nothing was in contact but something is now, its owner has put it there: it is not thrown apart, but pushed as by gravity. */
+static fsi_status fsi__sh_begin_stiffness(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    fsi_status status;
+    double most = 0;
+    int i;
+    w->kappa = m->next.stiffness > 0 ? m->next.stiffness : fsi__sh_base_stiffness(w);
+    if (m->next.stiffness > 0 || !m->contact) return FSI_OK;
+    memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
+    status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
+    if (status != FSI_OK) return status;
+    fsi__sh_measure(m, m->now.x);
+    for (i = 0; i < m->actives; i++) {
+        const double push = fsi__sh_push(m, &m->pair[m->active[i]]);
+        if (push > most) most = push;
+    }
+    if (w->kappa * most > 10) w->kappa = 10 / most;
+    return FSI_OK;
+}
+
 static void fsi__sh_adapt_stiffness(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
     const double base = fsi__sh_base_stiffness(w), least = base < w->kappa ? base : w->kappa;
+    const double grow = w->kappa < base ? 1.2 : 4; /* from softness that it began with, without a kick */
     double sum = 0, square = 0, want;
     int i;
     for (i = 0; i < m->actives; i++) {
@@ -3825,7 +3847,7 @@ static void fsi__sh_adapt_stiffness(fsi__sh_step *w)
     }
     want = sum > 0 ? square / sum * m->range : 0;
     if (want < w->kappa / 2) want = w->kappa / 2;
-    if (want > w->kappa * 4) want = w->kappa * 4;
+    if (want > w->kappa * grow) want = w->kappa * grow;
     if (want < least) want = least;
     m->next.stiffness = sum > 0 ? (want > 1e9 * base ? 1e9 * base : want) : 0;
 }
@@ -4157,9 +4179,9 @@ static fsi_status fsi__sh_substep(fsi__sh_step *w, double s)
     fsi__sh_lag_wind(w);
     for (i = 0; i < m->springs; i++) if (m->spring[i].used) m->spring[i].length_before = fsi__sh_apart(m->now.x + 3 * (size_t)m->spring[i].desc.vertex, m->now.x + 3 * (size_t)fsi__sh_spring_end(m, &m->spring[i]));
     m->list_holds = m->pattern_holds = 0;
-    w->kappa = m->next.stiffness > 0 ? m->next.stiffness : fsi__sh_base_stiffness(w);
     w->slip = (double)m->settings.friction_speed * w->dt;
     fsi__sh_damp(w);
+    status = fsi__sh_begin_stiffness(w);
     for (i = 0; i < (w->settle ? 1 : m->settings.friction_iterations) && status == FSI_OK; i++) {
         status = fsi__sh_lag_friction(w);
         if (status == FSI_OK) status = fsi__sh_newton(w);

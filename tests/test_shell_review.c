@@ -825,6 +825,32 @@ static void test_reactions_are_all_that_the_sheet_loses(void)
     fsi_mesh_destroy(box);
 }
 
+/* What is laid within the range of the contacts is borne, not thrown up. */
+static void test_what_begins_within_range_is_not_thrown(void)
+{
+    fsi_shell_material m = fsi_shell_default_material();
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_mesh *box = make_box(fsi_v3(0, 0, (fsi_real)-0.5), 1, 1, 0.5);
+    fsi_shell *s;
+    double highest = 0, lowest = 1;
+    int k, i;
+    d.contact_range = (fsi_real)0.04;
+    s = make_sheet(NULL, d, &m, 0.004);
+    if (!box || !s) return;
+    add_obstacle(s, box, NULL);
+    for (k = 0; k < 100; k++) {
+        if (!CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_OK)) break;
+        for (i = 0; i < s->vertex_count; i++) {
+            highest = fmax(highest, (double)s->position[i].z);
+            lowest = fmin(lowest, (double)s->position[i].z);
+        }
+    }
+    CHECK(highest < 0.045);
+    CHECK(lowest > 0);
+    fsi_shell_destroy(s);
+    fsi_mesh_destroy(box);
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -849,5 +875,6 @@ int main(int argc, char **argv)
     RUN(test_lone_points_meet_in_the_plane);
     RUN(test_each_input_that_is_no_number_is_named_and_changes_nothing);
     RUN(test_reactions_are_all_that_the_sheet_loses);
+    RUN(test_what_begins_within_range_is_not_thrown);
     return TEST_END();
 }
