@@ -30,7 +30,7 @@
       >>distance       redistancing, connected components, volumes by marching
       >>fill           spheres, boxes, meshes, particles into or out of a level set
       >>cut faces      what share of each face a mesh covers;  >>level set surface  watertight, with normals
-      >>pressure       projection: free surface, walls, cut faces, variable density, rigid bodies; multigrid and conjugate gradients
+      >>pressure       projection: free surface, walls, cut faces, variable density, rigid bodies, solids that yield; multigrid and conjugate gradients
       then the implementation, by the same names
    WHAT IT DOES NOT DO
       Step a liquid: that is fsi_levelset.h. Grids of varying cell size. Thin sheets as obstacles: meshes must be closed.
@@ -334,7 +334,7 @@ FSI_API fsi_status fsi_grid_surface_update(fsi_grid_surface *surface, const fsi_
       u -= dt beta (p_upper - p_lower)/(theta dx),                           bodies gain dt sum of share dx^(d-1) (p_lower - p_upper) n
 
    theta is 1, but where a liquid cell i meets an air cell j: phi_i/(phi_i - phi_j), at least theta_min, and p_nb is the pressure at the surface.
-   Coupled bodies move with what they gain in the same solve: added mass, whatever their density. */
+   Coupled bodies, and solids that yield, move with what they gain in the same solve: added mass, whatever their density. */
 enum { FSI_CELL_AIR, FSI_CELL_LIQUID, FSI_CELL_SOLID }; /* pressure known, unknown, and no flow: the faces of a solid cell are walls. What the faces of a
                                                            solid cover in part only are no solid cells: they stay what they are */
 
@@ -348,6 +348,17 @@ typedef struct fsi_pressure_solid {
     fsi_vec3 center;                   /* of mass, now [m]; read for others too: the moment is about it */
     fsi_vec3 linear, angular;          /* in: after all other forces; out: after the liquid too [m/s, rad/s] */
     fsi_vec3 impulse, angular_impulse; /* out, for every solid: what the liquid's pressure gave to it [N s, N m s; 2D: a metre of depth] */
+    double *face_impulse;              /* out, for every solid: the same for each of its faces along the face's axis, faces->count; NULL: not wanted */
+    /* A solid that yields, cloth say: solved together with the liquid by what it does when its faces are pushed. Given impulses [N s; 2D: a metre
+       of depth] of all its faces, counted as face_impulse is, respond writes the change of each one's velocity [m/s]: linear, symmetric, positive
+       semidefinite. `velocity` is then the one before the pressure. Of liquid that moves with a face no more is known here than is in this answer: with
+       weights W of the faces' velocities in those of the solid, its matrix A (masses and dt^2 stiffness) and the masses M of liquid at the faces it is
+       W (A + W^T M W)^-1 W^T. Called by the calling thread, some dozen times: once an iteration, once in the end, twice for each piece of liquid that has no
+       other way out. Faces away from liquid get 0. What it returns other than FSI_OK ends the projection, with that status. */
+    fsi_status (*respond)(void *user, fsi_context *context, const double *impulse, double *change); /* NULL: as said above. Not with `coupled` */
+    void *user;
+    const fsi_real *yielding;          /* faces->count, >= 0: how readily each face gives way, density dx^d times its own entry in respond's matrix: near 0
+                                          heavy or stiff, 1 as free as the liquid. An estimate that saves iterations, no more; NULL: 0, walls. Read with respond */
 } fsi_pressure_solid;
 
 typedef struct fsi_pressure_flow {
