@@ -445,6 +445,17 @@ typedef struct fsi__ls_impl {
     int fresh_blocks;                    /* in new blocks only */
 } fsi__ls_impl;
 
+struct fsi__ls_run;
+
+/* Who is solved together with the liquid (fsi_couple.h). */
+typedef struct fsi__ls_guest {
+    void *user;
+    double (*speed)(void *user);                                        /* of its fastest point [m/s] */
+    fsi_status (*begin)(void *user, struct fsi__ls_run *run);           /* a substep begins */
+    fsi_status (*settle)(void *user, struct fsi__ls_run *run);          /* in place of fsi__ls_keep_volumes */
+    fsi_status (*project)(void *user, struct fsi__ls_run *run, fsi_pressure_flow *flow); /* in place of fsi_pressure_project, the last one of a substep */
+} fsi__ls_guest;
+
 /* A call of fsi_levelset_step. */
 typedef struct fsi__ls_run {
     fsi_levelset *s;
@@ -462,6 +473,8 @@ typedef struct fsi__ls_run {
     double divergence;                   /* [1/s] that the first projection left: what the second one is to reach */
     double carry_dt, half;               /* of the substep that `carry` is of, 0: of none; half of this one's dt over it */
     double keep, add;                    /* of fsi__ls_weigh_carry */
+    const fsi__ls_guest *guest;          /* NULL: the liquid is alone */
+    int last;                            /* this is the substep's last projection */
 } fsi__ls_run;
 
 static int fsi__is_levelset(const fsi_levelset *s) { return s && s->cookie == FSI__COOKIE('l', fsi_levelset); }
@@ -3094,7 +3107,7 @@ static fsi_status fsi__ls_project(fsi__ls_run *run, int first)
     if (first && s->desc.surface_tension > 0 && s->desc.tension == FSI_LEVELSET_TENSION_JUMP) flow.surface_pressure = run->m->curvature;
     flow.pressure = first ? run->m->trial_pressure : run->m->curvature;
     run->m->solver->desc.absolute = first ? 0 : run->divergence;
-    FSI__LS_TRY(fsi_pressure_project(run->m->solver, &flow));
+    FSI__LS_TRY(run->guest && run->last ? run->guest->project(run->guest->user, run, &flow) : fsi_pressure_project(run->m->solver, &flow));
     if (!first) fsi__ls_each_block(run, fsi__ls_add_pressure);
     fsi__ls_take_impulses(run);
     run->divergence = run->m->solver->stats.divergence;
@@ -4180,7 +4193,9 @@ static fsi_status fsi__ls_project_last(fsi__ls_run *run)
 {
     fsi__ls_weigh_carry(run, 1, -1);
     fsi__ls_carry_obstacles(run, run->m->trial_carry[0] ? run->half : 0);
+    run->last = 1;
     FSI__LS_TRY(fsi__ls_project(run, 0));
+    run->last = 0;
     fsi__ls_weigh_carry(run, 1, 1);
     if (run->m->trial_carry[0]) fsi__ls_each_block(run, fsi__ls_keep_inside);
     fsi__ls_keep_obstacles(run);
@@ -4215,7 +4230,7 @@ static fsi_status fsi__ls_conserve(fsi__ls_run *run)
     fsi__ls_drop_foundlings(run);
     if (run->s->desc.conserve_volume) {
         FSI__LS_TRY(fsi_grid_grow_labels(m->next_label, m->next_phi, FSI__LS_BAND));
-        FSI__LS_TRY(fsi__ls_keep_volumes(run));
+        FSI__LS_TRY(run->guest ? run->guest->settle(run->guest->user, run) : fsi__ls_keep_volumes(run));
     }
     fsi__ls_take_next(m);
     if (run->flipped > 0) { /* cells joined or left a component: it may have split or merged */
@@ -4269,6 +4284,7 @@ static fsi_status fsi__ls_substep(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     int a;
+    if (run->guest) FSI__LS_TRY(run->guest->begin(run->guest->user, run));
     FSI__LS_TRY(fsi__ls_force(run));
     FSI__LS_AFTER_PHASE(run, 0);
     if (run->s->desc.viscosity > 0) FSI__LS_TRY(fsi__ls_thicken(run));
@@ -4566,6 +4582,7 @@ static fsi_status fsi__ls_run_substeps(fsi__ls_run *run, double dt)
         FSI__LS_TRY(fsi__ls_open_emitters(run));
         FSI__LS_TRY(fsi__ls_find_speed(run));
         speed = fsi__ls_obstacle_speed(run);
+        if (run->guest) speed = fmax(speed, run->guest->speed(run->guest->user));
         count = ceil(left / fsi__ls_largest_dt(d, speed > run->stats.max_speed ? speed : run->stats.max_speed) - 1e-6); /* what suggest_dt rounded */
         if (!(count >= 1)) count = 1;
         if (count > spare) count = spare, run->stats.degraded = 1;
@@ -4590,16 +4607,17 @@ static fsi_status fsi__ls_finish(fsi__ls_run *run, fsi_status status)
     return status;
 }
 
-FSI_API fsi_status fsi_levelset_step(fsi_levelset *s, fsi_real dt)
+/* fsi_levelset_step, alone or with a guest. */
+static fsi_status fsi__ls_step(fsi_levelset *s, fsi_real dt, const fsi__ls_guest *guest)
 {
     fsi__ls_run run;
     fsi_status status;
     int k;
-    if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
     if (!fsi_is_finite((double)dt) || dt < 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_levelset_step", -1, (double)dt, "dt is %g seconds", (double)dt);
     FSI__LS_TRY(fsi__ls_check_bodies(s, "fsi_levelset_step"));
     run = fsi__ls_make_run(s);
     run.length = (double)dt;
+    run.guest = guest;
     status = fsi__ls_run_substeps(&run, (double)dt);
     if (status == FSI_OK) {
         fsi__ls_lap(&run, &run.stats.seconds_other);
@@ -4613,6 +4631,8 @@ FSI_API fsi_status fsi_levelset_step(fsi_levelset *s, fsi_real dt)
     }
     return fsi__ls_finish(&run, status);
 }
+
+FSI_API fsi_status fsi_levelset_step(fsi_levelset *s, fsi_real dt) { return fsi__is_levelset(s) ? fsi__ls_step(s, dt, NULL) : FSI_ERROR_COOKIE; }
 
 FSI_API fsi_real fsi_levelset_suggest_dt(const fsi_levelset *s)
 {

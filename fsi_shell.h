@@ -2200,7 +2200,7 @@ typedef struct fsi__sh_impl {
     fsi_csr total;
     int *total_start, *total_col, *total_map;
     double *total_value;
-    int total_capacity, pattern_holds, analyses_before;
+    int total_capacity, pattern_holds, patterns, analyses_before; /* patterns: how many there were */
     int *coupling, couplings, coupling_capacity;
     /* contacts */
     fsi__sh_features own_features, lone;
@@ -2243,11 +2243,26 @@ static void fsi__sh_take_settings(fsi_shell *s, fsi__sh_impl *m, const fsi_shell
 
 /* ---- >>energies ------------------------------------------------------------------------------------------------- */
 
+struct fsi__sh_step;
+
+/* Who is solved together with the shell (fsi_couple.h): its energy and its unknowns join each Newton step. */
+typedef struct fsi__sh_guest {
+    void *user;
+    fsi_status (*assemble)(void *user, struct fsi__sh_step *w);         /* adds its gradient at `now` to that of the nodes */
+    fsi_status (*solve)(void *user, struct fsi__sh_step *w, double tolerance); /* `total` and what it adds, for `direction`, which holds the right side */
+    fsi_status (*filter)(void *user, struct fsi__sh_step *w, double *t);/* shortens the way to `trial` to what nothing bars */
+    double (*energy)(void *user, struct fsi__sh_step *w, const double *x, double t); /* of it, t along its own direction, points at x */
+    double (*slope)(void *user);                                        /* of its energy along its own direction */
+    void (*accept)(void *user, double t);
+    int (*is_done)(void *user);                                         /* it would not move noticeably any more */
+} fsi__sh_guest;
+
 /* One step, as it is solved: minimise 1/2 (q - aim)' M (q - aim) / h^2 + elastic + damping + wind + contacts + friction, where h = gamma dt and
    v = (q - base) / h: gamma = 1 for backward Euler, (1 + w) / (1 + 2 w) for BDF2 with w = dt / dt_before. */
 typedef struct fsi__sh_step {
     fsi_shell *s;
     fsi__sh_impl *m;
+    const fsi__sh_guest *guest; /* NULL: the shell is alone */
     const char *fn;
     double dt, h;
     double share;           /* of a substep in the step */
@@ -3068,6 +3083,7 @@ static fsi_status fsi__sh_make_pattern(fsi__sh_impl *m, const char *fn)
     fsi_status status = fsi__sh_couple_all(m, fn);
     int need;
     if (status != FSI_OK) return status;
+    m->patterns++;
     if (m->couplings > 1) qsort(m->coupling, (size_t)m->couplings, 2 * sizeof(int), fsi__sh_compare_pairs);
     need = e->start[e->rows] + m->couplings;
     if (need > m->total_capacity) {
@@ -3196,12 +3212,13 @@ static double fsi__sh_inertia(const fsi__sh_step *w, const double *q)
     return sum / (2 * w->h * w->h);
 }
 
-static double fsi__sh_energy(fsi__sh_step *w, const fsi__sh_place *p, double longest)
+static double fsi__sh_energy(fsi__sh_step *w, const fsi__sh_place *p, double longest, double t)
 {
     fsi__sh_impl *m = w->m;
     double sum = fsi__sh_inertia(w, p->q) + fsi__sh_elements(w, p->q, FSI__SH_VALUE) + fsi__sh_points_energy(w, p->x, longest);
     int b;
     for (b = 0; b < m->bodies; b++) sum += fsi__sh_body_energy(w, &m->body[b], p->q + 3 * (size_t)(m->first_body + 2 * b), p->turn[b]);
+    if (w->guest) sum += w->guest->energy(w->guest->user, w, p->x, t);
     return sum;
 }
 
@@ -3332,7 +3349,7 @@ static fsi_status fsi__sh_assemble(fsi__sh_step *w)
     w->felt = NULL;
     fsi__sh_add_springs(w);
     for (r = 0; r < m->bodies; r++) fsi__sh_add_body(w, r);
-    return FSI_OK;
+    return w->guest ? w->guest->assemble(w->guest->user, w) : FSI_OK;
 }
 
 /* What is held moves as it must: its rows become those of the identity, what it does to others goes to the right side. */
@@ -3374,7 +3391,7 @@ static fsi_status fsi__sh_solve(fsi__sh_step *w)
     system.matrix = &m->total;
     system.tolerance = 1e-6;
     for (k = 0; k < 10; k++, shift *= 10) {
-        status = fsi_solver_solve(m->solver, &system, m->scratch, m->direction);
+        status = w->guest ? w->guest->solve(w->guest->user, w, system.tolerance) : fsi_solver_solve(m->solver, &system, m->scratch, m->direction);
         if (w->exact || (status != FSI_ERROR_SINGULAR && status != FSI_ERROR_CONVERGENCE)) return status;
         w->stats.retreats++;
         for (r = 0; r < m->nodes; r++) for (a = 0; a < 3; a++) m->total.value[9 * (size_t)fsi__sh_entry(&m->total, r, r) + (size_t)(4 * a)] *= 1 + shift;
@@ -3433,8 +3450,9 @@ static fsi_status fsi__sh_filter(fsi__sh_step *w, double *t)
     int is = 0;
     *t = 1;
     fsi__sh_try(w, 1);
-    if (!w->m->contact) return FSI_OK;
-    status = fsi__sh_clear(w, 0.1, t);
+    status = w->m->contact ? fsi__sh_clear(w, 0.1, t) : FSI_OK;
+    if (status == FSI_OK && w->guest) status = w->guest->filter(w->guest->user, w, t);
+    if (!w->m->contact) return status;
     while (status == FSI_OK && *t < 1 && !is) {
         fsi__sh_try(w, *t);
         status = fsi__sh_clear_arcs(w, &is);
@@ -3479,7 +3497,7 @@ static void fsi__sh_carry(fsi__sh_impl *m)
 static fsi_status fsi__sh_search(fsi__sh_step *w, double t, int *found)
 {
     fsi__sh_impl *m = w->m;
-    const double slope = fsi__sh_slope(m), before = fsi__sh_energy(w, &m->now, 0);
+    const double slope = fsi__sh_slope(m) + (w->guest ? w->guest->slope(w->guest->user) : 0), before = fsi__sh_energy(w, &m->now, 0, 0);
     int k, is = 1;
     *found = 0;
     for (k = 0; k < 40 && !*found; k++) {
@@ -3488,7 +3506,7 @@ static fsi_status fsi__sh_search(fsi__sh_step *w, double t, int *found)
         fsi__sh_try(w, t);
         if (k > 0) status = fsi__sh_clear_arcs(w, &is);
         if (status != FSI_OK) return status;
-        after = is ? fsi__sh_energy(w, &m->trial, w->longest) : 0;
+        after = is ? fsi__sh_energy(w, &m->trial, w->longest, t) : 0;
         *found = is && (w->remaining > 0 ? fsi_is_finite(after) : after <= before + 1e-4 * t * slope + 1e-13 * fabs(before));
         if (*found) break;
         w->stats.halvings++;
@@ -3496,6 +3514,7 @@ static fsi_status fsi__sh_search(fsi__sh_step *w, double t, int *found)
     }
     if (!*found) return FSI_OK;
     w->remaining *= t < 1 ? 1 - t : 0;
+    if (w->guest) w->guest->accept(w->guest->user, t);
     fsi__sh_swap(m);
     fsi__sh_carry(m);
     m->gaps_hold = 0;
@@ -3565,7 +3584,7 @@ static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int *done)
     status = fsi__sh_filter(w, &t);
     fsi__sh_lap(w, &w->stats.seconds_contact);
     if (status != FSI_OK) return status;
-    *done = !(w->remaining > 0) && w->stats.update <= w->tolerance;
+    *done = !(w->remaining > 0) && w->stats.update <= w->tolerance && (!w->guest || w->guest->is_done(w->guest->user));
     status = fsi__sh_search(w, t, &found);
     if (!found && !*done && !w->exact) *done = 2; /* an exact direction that leads nowhere is followed by a projected one */
     w->close = found && !(w->remaining > 0) && w->stats.update < 0.01;
@@ -4194,6 +4213,21 @@ static fsi_status fsi__sh_substep(fsi__sh_step *w, double s)
     memcpy(m->stand_x, m->now.x, 3 * (size_t)m->points * sizeof(double));
     w->stats.substeps++;
     return FSI_OK;
+}
+
+/* The matrix at the end of a substep, for who goes on from there: inertia, elasticity and contacts, in `total`. */
+static fsi_status fsi__sh_weigh(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    const fsi__sh_guest *guest = w->guest;
+    fsi_status status = fsi__sh_check_pattern(m, w->fn);
+    if (status == FSI_OK) status = fsi__sh_more(m, &m->pair_block, 156 * sizeof(double), 0, &m->pair_block_capacity, m->actives, w->fn);
+    if (status != FSI_OK) return status;
+    w->guest = NULL;
+    w->exact = 0;
+    status = fsi__sh_assemble(w);
+    w->guest = guest;
+    return status;
 }
 
 /* ---- >>attachments and springs implementation -------------------------------------------------------------------- */

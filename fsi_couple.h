@@ -1,0 +1,1425 @@
+/* fsi_couple.h - level-set liquid and thin solids that move together and never pass through each other.
+   SPDX-License-Identifier: MIT
+
+   DO THIS
+      in ONE source file:                         in every other file:
+         #define FSI_IMPLEMENTATION                  #include "fsi_couple.h"
+         #include "fsi_couple.h"
+
+   A DROP FALLS ON A CLOTH
+      fsi_levelset_desc l = fsi_levelset_default_desc();   // the liquid, as in fsi_levelset.h
+      fsi_shell_desc d = fsi_shell_default_desc();         // the cloth, as in fsi_shell.h
+      fsi_couple_desc e = fsi_couple_default_desc();
+      fsi_levelset *water; fsi_shell *cloth; fsi_couple *both;
+      ...                                                  // fill both descs
+      if (fsi_levelset_create(&water, &l) != FSI_OK || fsi_shell_create(&cloth, &d) != FSI_OK) return 1;
+      fsi_levelset_fill_sphere(water, fsi_v3(0.05f, 0.05f, 0.08f), 0.01f, fsi_v3(0, 0, -1));
+      e.liquid = water;
+      e.shell = cloth;
+      if (fsi_couple_create(&both, &e) != FSI_OK) return 1;
+      for (step = 0; step < 100; step++)
+          if (fsi_couple_step(both, 0.01f) != FSI_OK) { puts(fsi_couple_error(both)->message); break; }
+      fsi_couple_destroy(both);                            // then the other two
+
+   HOW IT WORKS
+      A substep moves the liquid's level set and the solid by themselves, phi* and x*. Where they overlap then, one minimisation finds the smallest change
+      of both that keeps every sample of the solid outside of the liquid, by a barrier on phi at the sample, and every component's volume. Then velocities
+      are made to agree: faces of liquid cells at the solid move with it.
+   WHAT IT DOES NOT DO
+      fsi_shell.h by BACKWARD_EULER only. COUPLED bodies in the shell. Air between liquid and solid has no pressure.
+   MACROS: those of fsi.h.
+   UNITS: SI. In 2D volumes, masses and energies are per metre of depth.
+   FIND IN HERE (search for >>)
+      >>coupling, the API; then  >>samples  >>contacts  >>system  >>newton  >>velocities  >>step
+*/
+#ifndef FSI_COUPLE_H
+#define FSI_COUPLE_H
+
+#include "fsi_levelset.h"
+#include "fsi_shell.h"
+
+/* ---- >>coupling ------------------------------------------------------------------------------------------------ */
+
+/* How velocities are made to agree after positions. MOMENTUM: liquid and solid exchange the impulses of one solve. PAPER: the liquid meets the solid as a wall
+   that moves; what it does to the solid is the barrier's push alone, so that momentum is not conserved (for comparison, and for solids that are held or
+   far heavier than the liquid). */
+typedef enum fsi_couple_correction { FSI_COUPLE_MOMENTUM, FSI_COUPLE_PAPER } fsi_couple_correction;
+
+/* How to couple. Start from fsi_couple_default_desc(). */
+typedef struct fsi_couple_desc {
+    uint32_t cookie;
+    fsi_levelset *liquid;      /* referenced, as is shell; both must outlive the coupling, which alone may step them; no default */
+    fsi_shell *shell;
+    fsi_metric metric;         /* how phi is read at a sample; default SPLINE */
+    fsi_real range;            /* d_hat: the barrier begins at this distance [m]; default 0: dx */
+    fsi_real stiffness;        /* c of kb = c rho V d_hat^2, V the volume of a cell; 0.1 to 100; default 5 */
+    fsi_real sample_spacing;   /* of samples on edges and triangles, over dx, 0.2 to 10; default 0.8; 0: vertices only, which leak where they are far apart */
+    fsi_real tolerance;        /* Newton ends when phi near the surface moves less than tolerance * dx; default 1e-4 */
+    fsi_couple_correction correction; /* default MOMENTUM */
+} fsi_couple_desc;
+
+FSI_API fsi_couple_desc fsi_couple_default_desc(void); /* fills every field; set liquid and shell */
+
+/* What the last successful step did. Sums over its substeps unless said otherwise. */
+typedef struct fsi_couple_stats {
+    int substeps, newton;      /* substeps; Newton steps of liquid and solid together */
+    int samples, contacts;     /* samples of the solid; those within range at the end */
+    int faces, released;       /* faces of liquid that moved with the solid, last substep; those that were let go because they would have pulled */
+    double min_distance;       /* smallest phi at a sample after any substep [m]; 8 dx: far */
+    double volume_error;       /* of all liquid, at the end: volume / target - 1 */
+    double momentum[3];        /* of liquid and solid, at the end [kg m/s] */
+    double seconds_newton, seconds_pressure, seconds; /* optimisation; projections; all */
+} fsi_couple_stats;
+
+typedef struct fsi_couple {
+    uint32_t cookie;
+    fsi_context *context;      /* the liquid's */
+    fsi_couple_desc desc;      /* as given */
+    fsi_levelset *liquid;
+    fsi_shell *shell;
+    double time;               /* [s] */
+    fsi_couple_stats stats;
+    void *impl;
+} fsi_couple;
+
+/* Liquid nearer than 1.5 dx to the solid is taken away. Errors: COOKIE; ARGUMENT (names the field: liquid and shell of another dim, an integrator other than
+   BACKWARD_EULER, conserve_volume 0); NAN; MEMORY; LIMIT. *out is NULL on failure. */
+FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *desc);
+FSI_API void fsi_couple_destroy(fsi_couple *s); /* liquid and shell stay; NULL is fine */
+/* Why the last call on it failed. */
+FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s);
+/* Advances both by exactly dt seconds, in substeps that the liquid's cfl asks for, vertices counted. Errors: those of fsi_levelset_step and fsi_shell_step;
+   MESH (a sample lies in the liquid: it was written there; names it); then nothing has changed. */
+FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt);
+/* Hash of both states. */
+FSI_API uint64_t fsi_couple_hash(const fsi_couple *s);
+
+#endif /* FSI_COUPLE_H */
+
+/* ==== Stop here if you only want the API. ====================================================================== */
+
+#ifdef FSI_IMPLEMENTATION
+#ifndef FSI_COUPLE_IMPLEMENTATION_DONE
+#define FSI_COUPLE_IMPLEMENTATION_DONE
+
+#include <stdlib.h>
+
+FSI__STRICT_BEGIN
+
+#define FSI__CO_TRY(call) do { const fsi_status fsi__status = (call); if (fsi__status != FSI_OK) return fsi__status; } while (0)
+
+/* ---- >>samples --------------------------------------------------------------------------------------------------
+
+   Points of the solid at which it meets the liquid: its vertices, and as many on edges and triangles that none is farther than `sample_spacing` from the next. */
+
+typedef struct fsi__co_sample { int node[3]; double weight[3]; double area; } fsi__co_sample; /* x = sum weight x[node]; -1: none */
+
+/* A sample within reach of the liquid, where Newton's method now is. */
+typedef struct fsi__co_contact {
+    int sample, row;            /* row: of its r in the system, -1: it has none */
+    double d, x[3];
+    double gradient[3];         /* of d to x */
+    double root, pull;          /* sqrt(kb b''), kb b': 0 out of range */
+    int cell[27];               /* unknowns that d hangs on, -1: a cell that is none */
+    double weight[27];
+} fsi__co_contact;
+
+/* An unknown of the level set. */
+typedef struct fsi__co_cell {
+    int entry, component;
+    double target, value;       /* phi*, phi [m] */
+    double share;               /* H(phi*) */
+    double weight;              /* share of it that is no solid */
+    double gradient, slope, step; /* of the energy; J, the slope of the volume, in cells [1/m]; Newton's */
+} fsi__co_cell;
+
+typedef struct fsi__co_part { double h, lam, mu, jj, jd, volume; int row; } fsi__co_part; /* a component: its constraint, in cells; row: of lam, -1: by itself */
+
+typedef struct fsi__co_impl {
+    fsi_couple *s;
+    fsi_context *context;
+    fsi_levelset *liquid;
+    fsi_shell *shell;
+    fsi__ls_impl *ls;
+    fsi__sh_impl *sh;
+    double dx, volume, density, range;
+    fsi_field *start;           /* phi where the substep began */
+    fsi__co_sample *sample;
+    int samples, sample_capacity;
+    int *map, map_room;         /* entries: unknown, -1: none */
+    fsi__co_cell *cell;
+    int cells, cell_capacity;
+    fsi__co_part *part;
+    int parts, part_capacity;
+    fsi__co_contact *contact;   /* of the samples that may come within reach */
+    int contacts, contact_capacity;
+    int listed;                 /* they are those of now, */
+    double slack;               /* as long as nothing moves farther than this [m] */
+    double inertia, stiffness;  /* D, kb of this substep, over its h^2 */
+    /* the system: nodes, then r of contacts, then lam of components, three to a row of blocks */
+    fsi_solver *solver;
+    fsi_csr total;
+    int *total_start, *total_col, *total_map, total_rows_capacity, total_capacity, map_capacity;
+    double *total_value, *right, *solution;
+    int value_capacity, right_capacity, solution_capacity;
+    signed char *sign;
+    unsigned char *last;
+    int sign_capacity, last_capacity;
+    uint64_t *key;
+    int keys, key_capacity;
+    int rows_r, rows_lam, pattern, holds; /* rows of contacts and components; the shell's pattern that it was made for */
+    fsi_boxes *boxes;
+    /* of a step */
+    fsi__sh_step step;
+    double dt;                  /* of the call */
+    fsi_couple_stats stats;
+    /* faces that move with the solid */
+    struct fsi__co_touch *touch;
+    int touches, touch_capacity;
+    struct fsi__co_face *face;
+    int faces, face_capacity;
+    struct fsi__co_share *share;
+    int shares, share_capacity;
+    fsi_grid_faces list;
+    fsi_solver *inertial;       /* of the solid's velocities */
+    double *v;                  /* 3 * nodes: velocities before the pressure */
+    int v_capacity;
+    fsi__arena columns;         /* what the pressure solver reads of faces */
+    fsi_pressure_solid *solid;
+    int solid_capacity;
+} fsi__co_impl;
+
+static fsi__co_impl *fsi__co_of(const fsi_couple *s) { return s && s->cookie == FSI__COOKIE('C', fsi_couple) ? (fsi__co_impl *)s->impl : NULL; }
+
+static fsi_status fsi__co_more(fsi__co_impl *c, void *array, size_t size, int rows, int *capacity, int need)
+{
+    fsi__column column;
+    if (need <= *capacity) return FSI_OK;
+    column.array = (void **)array;
+    column.size = size;
+    return fsi__grow(c->context, &column, 1, rows, capacity, need + need / 2 + 16, "fsi_couple");
+}
+
+static int fsi__co_pieces(const fsi__co_impl *c, double length)
+{
+    const double spacing = (double)c->s->desc.sample_spacing * c->dx;
+    return spacing > 0 ? (int)fmin(ceil(1.25 * length / spacing), 1000) : 1;
+}
+
+static fsi_status fsi__co_add_sample(fsi__co_impl *c, const int *node, const double *weight, double area)
+{
+    fsi__co_sample *s;
+    int k;
+    FSI__CO_TRY(fsi__co_more(c, &c->sample, sizeof *c->sample, c->samples, &c->sample_capacity, c->samples + 1));
+    s = &c->sample[c->samples++];
+    for (k = 0; k < 3; k++) {
+        s->node[k] = node[k];
+        s->weight[k] = weight[k];
+    }
+    s->area = area;
+    return FSI_OK;
+}
+
+static fsi_status fsi__co_sample_edge(fsi__co_impl *c, int e)
+{
+    const fsi__sh_model *m = &c->sh->model;
+    const double length = sqrt(m->edge_length2[e]);
+    const int n = fsi__co_pieces(c, length), node[3] = { m->edge[2 * e], m->edge[2 * e + 1], -1 };
+    int k;
+    for (k = 1; k < n; k++) {
+        const double t = (double)k / n, weight[3] = { 1 - t, t, 0 };
+        FSI__CO_TRY(fsi__co_add_sample(c, node, weight, length / n * c->dx));
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__co_sample_triangle(fsi__co_impl *c, int t)
+{
+    const fsi__sh_model *m = &c->sh->model;
+    const int *node = m->triangle + 3 * t;
+    double longest = 0;
+    int n, i, j;
+    for (i = 0; i < 3; i++) longest = fmax(longest, fsi__sh_apart(m->rest + 3 * node[i], m->rest + 3 * node[(i + 1) % 3]));
+    n = fsi__co_pieces(c, longest);
+    for (i = 1; i < n; i++) for (j = 1; i + j < n; j++) {
+        const double weight[3] = { (double)i / n, (double)j / n, (double)(n - i - j) / n };
+        FSI__CO_TRY(fsi__co_add_sample(c, node, weight, m->area[t] / (n * n)));
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__co_make_samples(fsi__co_impl *c)
+{
+    const fsi__sh_model *m = &c->sh->model;
+    const double one[3] = { 1, 0, 0 };
+    int i;
+    c->samples = 0;
+    for (i = 0; i < m->vertices; i++) {
+        const int node[3] = { i, -1, -1 };
+        FSI__CO_TRY(fsi__co_add_sample(c, node, one, c->dx * c->dx));
+    }
+    for (i = 0; i < m->edges; i++) FSI__CO_TRY(fsi__co_sample_edge(c, i));
+    for (i = 0; i < m->triangles; i++) FSI__CO_TRY(fsi__co_sample_triangle(c, i));
+    return FSI_OK;
+}
+
+static void fsi__co_place(const fsi__co_sample *s, const double *x, double *out)
+{
+    int k, a;
+    for (a = 0; a < 3; a++) out[a] = 0;
+    for (k = 0; k < 3 && s->node[k] >= 0; k++) for (a = 0; a < 3; a++) out[a] += s->weight[k] * x[3 * (size_t)s->node[k] + (size_t)a];
+}
+
+/* ---- >>contacts -------------------------------------------------------------------------------------------------- */
+
+static void fsi__co_local(const fsi__co_impl *c, const double *x, double *out)
+{
+    const fsi_vec3 o = c->liquid->desc.origin;
+    out[0] = x[0] - (double)o.x;
+    out[1] = x[1] - (double)o.y;
+    out[2] = x[2] - (double)o.z;
+}
+
+/* Entry of a cell; beyond the box that of the nearest one in it. -1: no block, far from the liquid. */
+static long long fsi__co_entry(const fsi__co_impl *c, const int *cell)
+{
+    const fsi_grid *g = c->liquid->grid;
+    int i[3] = { 0, 0, 0 }, a;
+    for (a = 0; a < g->dim; a++) i[a] = cell[a] < 0 ? 0 : cell[a] >= g->n[a] ? g->n[a] - 1 : cell[a];
+    return fsi_grid_entry(g, i[0], i[1], i[2]);
+}
+
+/* phi there, `way` along Newton's step. */
+static double fsi__co_phi(const fsi__co_impl *c, long long entry, double way)
+{
+    if (entry < 0) return (double)c->ls->phi->background;
+    if (c->map[entry] >= 0) return c->cell[c->map[entry]].value + way * c->cell[c->map[entry]].step;
+    return (double)c->ls->next_phi->value[entry];
+}
+
+/* The solid is out of the box: nothing meets it there. */
+static int fsi__co_is_out(const fsi__co_impl *c, const double *local)
+{
+    const fsi_grid *g = c->liquid->grid;
+    int a, out = 0;
+    for (a = 0; a < g->dim; a++) out |= !(local[a] > -c->dx) || !(local[a] < (g->n[a] + 1) * c->dx);
+    return out;
+}
+
+/* d of a contact at x, `way` along Newton's step. Not NULL: where it hangs on. */
+static double fsi__co_distance(const fsi__co_impl *c, const double *x, double way, fsi__co_contact *out)
+{
+    const int dim = c->liquid->grid->dim;
+    double local[3], phi[27], value;
+    fsi_stencil at;
+    int i[3], k = 0, cell[3];
+    fsi__co_local(c, x, local);
+    if (fsi__co_is_out(c, local)) return (double)c->ls->phi->background;
+    at = fsi_stencil_at(c->s->desc.metric, dim, local, c->dx, NULL);
+    for (i[2] = 0; i[2] < (dim == 3 ? at.width : 1); i[2]++) for (i[1] = 0; i[1] < at.width; i[1]++) for (i[0] = 0; i[0] < at.width; i[0]++, k++) {
+        long long e;
+        int a;
+        for (a = 0; a < 3; a++) cell[a] = at.base[a] + i[a];
+        e = fsi__co_entry(c, cell);
+        phi[k] = fsi__co_phi(c, e, way);
+        if (out) out->cell[k] = e < 0 ? -1 : c->map[e];
+    }
+    value = fsi_stencil_value(&at, phi, out ? out->gradient : NULL, out ? out->weight : NULL);
+    if (out) {
+        if (dim == 2) out->gradient[2] = 0;
+        for (; k < 27; k++) {
+            out->cell[k] = -1;
+            out->weight[k] = 0;
+        }
+    }
+    return value;
+}
+
+/* Puts a cell among the unknowns. */
+static fsi_status fsi__co_add_cell(fsi__co_impl *c, long long entry, int component, double weight)
+{
+    fsi__co_cell *p;
+    FSI__CO_TRY(fsi__co_more(c, &c->cell, sizeof *c->cell, c->cells, &c->cell_capacity, c->cells + 1));
+    p = &c->cell[c->cells];
+    memset(p, 0, sizeof *p);
+    p->entry = (int)entry;
+    p->component = component;
+    p->weight = component >= 0 ? weight : 0;
+    p->target = (double)c->ls->next_phi->value[entry];
+    p->value = (double)c->start->value[entry];
+    p->share = fsi__ls_heaviside(p->target / c->dx);
+    c->map[entry] = c->cells++;
+    return FSI_OK;
+}
+
+/* Cells that a sample at x hangs on. */
+static fsi_status fsi__co_add_stencil(fsi__co_impl *c, const double *x)
+{
+    const int dim = c->liquid->grid->dim;
+    double local[3];
+    fsi_stencil at;
+    int i[3], a, cell[3];
+    fsi__co_local(c, x, local);
+    if (fsi__co_is_out(c, local)) return FSI_OK;
+    at = fsi_stencil_at(c->s->desc.metric, dim, local, c->dx, NULL);
+    for (i[2] = 0; i[2] < (dim == 3 ? at.width : 1); i[2]++) for (i[1] = 0; i[1] < at.width; i[1]++) for (i[0] = 0; i[0] < at.width; i[0]++) {
+        long long e;
+        for (a = 0; a < 3; a++) cell[a] = at.base[a] + i[a];
+        e = fsi__co_entry(c, cell);
+        if (e >= 0 && c->map[e] < 0) FSI__CO_TRY(fsi__co_add_cell(c, e, c->ls->next_label[e], 1));
+    }
+    return FSI_OK;
+}
+
+/* Lists the samples that may come within range while nothing moves farther than `slack`. */
+static fsi_status fsi__co_list(fsi__co_impl *c, const double *x, double slack)
+{
+    const double reach = c->range + slack;
+    int k;
+    c->contacts = 0;
+    for (k = 0; k < c->samples; k++) {
+        fsi_vec3 at;
+        double p[3], d;
+        fsi__co_place(&c->sample[k], x, p);
+        at = fsi__sh_to(p);
+        d = fmin((double)fsi_grid_sample_linear(c->start, at), (double)fsi_grid_sample_linear(c->ls->next_phi, at));
+        if (d > reach + c->dx && fsi__co_distance(c, p, 0, NULL) > reach) continue;
+        FSI__CO_TRY(fsi__co_more(c, &c->contact, sizeof *c->contact, c->contacts, &c->contact_capacity, c->contacts + 1));
+        c->contact[c->contacts].sample = k;
+        c->contact[c->contacts++].row = -1;
+        FSI__CO_TRY(fsi__co_add_stencil(c, p));
+    }
+    c->listed = 1;
+    c->slack = slack;
+    c->holds = 0;
+    return FSI_OK;
+}
+
+/* ---- >>system ----------------------------------------------------------------------------------------------------
+
+   With D the liquid's inertia, A what the shell's matrix is, and of each contact r = sqrt(beta) (change of d), beta = kb b'', the liquid's unknowns
+   are eliminated exactly (coupling.md 5.6):
+
+      | A    G'              0        | |dx |   | -g_x               |      W = sqrt(beta) grad_phi d,  G = sqrt(beta) grad_x d
+      | G   -(1 + W D^-1 W') -W D^-1 J'| |r  | = | W D^-1 g           |      J = slope of the volumes
+      | 0   -J D^-1 W'       -J D^-1 J'| |lam|   | J D^-1 g - h       |      dphi = -D^-1 (g + W'r + J'lam)
+
+   quasi-definite: any order of elimination will do. */
+
+static int fsi__co_compare_keys(const void *a, const void *b)
+{
+    const uint64_t p = *(const uint64_t *)a, q = *(const uint64_t *)b;
+    return p < q ? -1 : p > q;
+}
+
+static fsi_status fsi__co_add_key(fsi__co_impl *c, int row, int col)
+{
+    FSI__CO_TRY(fsi__co_more(c, &c->key, sizeof *c->key, c->keys, &c->key_capacity, c->keys + 2));
+    c->key[c->keys++] = (uint64_t)row << 32 | (uint64_t)col;
+    if (row != col) c->key[c->keys++] = (uint64_t)col << 32 | (uint64_t)row;
+    return FSI_OK;
+}
+
+static void fsi__co_unique_keys(fsi__co_impl *c)
+{
+    int i, kept = 0;
+    qsort(c->key, (size_t)c->keys, sizeof *c->key, fsi__co_compare_keys);
+    for (i = 0; i < c->keys; i++) if (i == 0 || c->key[i] != c->key[i - 1]) c->key[kept++] = c->key[i];
+    c->keys = kept;
+}
+
+/* Rows of contacts whose cells may be the same: boxes of their stencils, a cell wider. */
+static fsi_status fsi__co_couple_rows(fsi__co_impl *c, int nodes)
+{
+    fsi_boxes *boxes = NULL;
+    fsi_pairs *pairs = NULL;
+    double *box = (double *)fsi__alloc(c->context, 6 * (size_t)c->rows_r + 6, sizeof(double));
+    fsi_status status = box ? FSI_OK : fsi__fail(c->context, FSI_ERROR_MEMORY, "fsi_couple_step", -1, 0, "no memory for %d contacts", c->rows_r);
+    int k, a, n = 0;
+    for (k = 0; k < c->contacts && status == FSI_OK; k++) {
+        if (c->contact[k].row < 0) continue;
+        for (a = 0; a < 3; a++) {
+            box[6 * n + a] = c->contact[k].x[a] - 1.75 * c->dx;
+            box[6 * n + 3 + a] = c->contact[k].x[a] + 1.75 * c->dx;
+        }
+        n++;
+    }
+    if (status == FSI_OK) status = fsi_boxes_create(&boxes, c->context, n);
+    if (status == FSI_OK) status = fsi_pairs_create(&pairs, c->context);
+    if (status == FSI_OK) status = fsi_boxes_update(boxes, box);
+    if (status == FSI_OK) status = fsi_pairs_find(pairs, boxes, boxes, NULL, NULL);
+    for (k = 0; status == FSI_OK && k < pairs->count; k++) status = fsi__co_add_key(c, nodes + pairs->index[2 * k] / 3, nodes + pairs->index[2 * k + 1] / 3);
+    fsi_pairs_destroy(pairs);
+    fsi_boxes_destroy(boxes);
+    fsi__free(c->context, box, 6 * (size_t)c->rows_r + 6, sizeof(double));
+    return status;
+}
+
+/* Which contacts and components get rows: those within twice the range, and what they touch. */
+static void fsi__co_number(fsi__co_impl *c)
+{
+    int k, i, p;
+    c->rows_r = c->rows_lam = 0;
+    for (p = 0; p < c->parts; p++) c->part[p].row = -1;
+    for (k = 0; k < c->contacts; k++) {
+        fsi__co_contact *t = &c->contact[k];
+        t->row = t->d < 1.5 * c->range ? c->rows_r++ : -1;
+        for (i = 0; t->row >= 0 && i < 27; i++) {
+            p = t->cell[i] >= 0 ? c->cell[t->cell[i]].component : -1;
+            if (p >= 0 && c->part[p].row < 0) c->part[p].row = c->rows_lam++;
+        }
+    }
+}
+
+/* Room for a system of so many rows and entries, of which `own` are the shell's. */
+static fsi_status fsi__co_room(fsi__co_impl *c, int rows, int entries, int own)
+{
+    FSI__CO_TRY(fsi__co_more(c, &c->total_start, sizeof(int), 0, &c->total_rows_capacity, rows + 1));
+    FSI__CO_TRY(fsi__co_more(c, &c->total_col, sizeof(int), 0, &c->total_capacity, entries));
+    FSI__CO_TRY(fsi__co_more(c, &c->total_value, 9 * sizeof(double), 0, &c->value_capacity, entries));
+    FSI__CO_TRY(fsi__co_more(c, &c->total_map, sizeof(int), 0, &c->map_capacity, own + 1));
+    FSI__CO_TRY(fsi__co_more(c, &c->right, 3 * sizeof(double), 0, &c->right_capacity, rows));
+    FSI__CO_TRY(fsi__co_more(c, &c->v, 3 * sizeof(double), 0, &c->v_capacity, rows));
+    return fsi__co_more(c, &c->solution, 3 * sizeof(double), 0, &c->solution_capacity, rows);
+}
+
+static fsi_status fsi__co_lay(fsi__co_impl *c)
+{
+    const fsi_csr *a = &c->sh->total;
+    const int nodes = a->rows, blocks_r = (c->rows_r + 2) / 3, blocks_lam = (c->rows_lam + 2) / 3, rows = nodes + blocks_r + blocks_lam;
+    int k, i, j, e, at;
+    c->keys = 0;
+    for (k = 0; k < c->contacts; k++) {
+        const fsi__co_contact *t = &c->contact[k];
+        const fsi__co_sample *s = &c->sample[t->sample];
+        if (t->row < 0) continue;
+        for (i = 0; i < 3 && s->node[i] >= 0; i++) FSI__CO_TRY(fsi__co_add_key(c, nodes + t->row / 3, s->node[i]));
+    }
+    for (i = 0; i < blocks_r; i++) for (j = 0; j < blocks_lam; j++) FSI__CO_TRY(fsi__co_add_key(c, nodes + i, nodes + blocks_r + j));
+    for (i = 0; i < blocks_lam; i++) for (j = i + 1; j < blocks_lam; j++) FSI__CO_TRY(fsi__co_add_key(c, nodes + blocks_r + i, nodes + blocks_r + j));
+    for (i = 0; i < blocks_r + blocks_lam; i++) FSI__CO_TRY(fsi__co_add_key(c, nodes + i, nodes + i));
+    FSI__CO_TRY(fsi__co_couple_rows(c, nodes));
+    fsi__co_unique_keys(c);
+    FSI__CO_TRY(fsi__co_room(c, rows, a->start[nodes] + c->keys, a->start[nodes]));
+    FSI__CO_TRY(fsi__co_more(c, &c->sign, 3, 0, &c->sign_capacity, rows));
+    FSI__CO_TRY(fsi__co_more(c, &c->last, 1, 0, &c->last_capacity, rows));
+    for (k = at = e = 0; k < rows; k++) {
+        c->total_start[k] = at;
+        for (i = k < nodes ? a->start[k] : 0; k < nodes && i < a->start[k + 1]; i++) {
+            c->total_map[i] = at;
+            c->total_col[at++] = a->col[i];
+        }
+        for (; e < c->keys && (int)(c->key[e] >> 32) == k; e++) c->total_col[at++] = (int)(c->key[e] & 0xffffffffu);
+        c->last[k] = (unsigned char)(k >= nodes + blocks_r);
+        for (i = 0; i < 3; i++) c->sign[3 * k + i] = (signed char)(k < nodes ? 1 : -1);
+    }
+    c->total_start[rows] = at;
+    c->total.rows = c->total.cols = rows;
+    c->total.start = c->total_start;
+    c->total.col = c->total_col;
+    c->total.value = c->total_value;
+    return FSI_OK;
+}
+
+/* The system's pattern serves as long as all contacts within range have rows and the shell's is the same. */
+static fsi_status fsi__co_check_pattern(fsi__co_impl *c)
+{
+    int k, p, i, good = c->holds && c->pattern == c->sh->patterns;
+    for (k = 0; k < c->contacts && good; k++) {
+        const fsi__co_contact *t = &c->contact[k];
+        if (!(t->root > 0)) continue;
+        good = t->row >= 0;
+        for (i = 0; i < 27 && good; i++) {
+            p = t->cell[i] >= 0 ? c->cell[t->cell[i]].component : -1;
+            good = p < 0 || c->part[p].row >= 0;
+        }
+    }
+    if (good) return FSI_OK;
+    fsi__co_number(c);
+    FSI__CO_TRY(fsi__co_lay(c));
+    c->holds = 1;
+    c->pattern = c->sh->patterns;
+    return FSI_OK;
+}
+
+/* Adds to the number (i, j) of the system, and to (j, i). */
+static int fsi__co_put(fsi__co_impl *c, int i, int j, double v)
+{
+    const int e = fsi__sh_entry(&c->total, i / 3, j / 3), back = i == j ? -1 : fsi__sh_entry(&c->total, j / 3, i / 3);
+    if (e < 0) return 0;
+    c->total_value[9 * (size_t)e + (size_t)(3 * (i % 3) + j % 3)] += v;
+    if (back >= 0) c->total_value[9 * (size_t)back + (size_t)(3 * (j % 3) + i % 3)] += v;
+    return 1;
+}
+
+/* Rows of contact t: with its nodes, with itself and those whose cells are the same, with components. `by`: for each unknown the first contact there. */
+static int fsi__co_put_contact(fsi__co_impl *c, const fsi__co_contact *t, int first_r, int first_lam)
+{
+    const fsi__co_sample *s = &c->sample[t->sample];
+    const fsi__sh_impl *m = c->sh;
+    const int row = first_r + t->row;
+    int i, a, good = fsi__co_put(c, row, row, -1);
+    for (i = 0; i < 3 && s->node[i] >= 0; i++) for (a = 0; a < 3; a++) {
+        const int dof = 3 * s->node[i] + a;
+        const double v = t->root * s->weight[i] * t->gradient[a];
+        if (m->fixed[dof]) c->right[row] -= v * m->fixed_step[dof];
+        else good &= fsi__co_put(c, row, dof, v);
+    }
+    for (i = 0; i < 27; i++) {
+        const fsi__co_cell *p = t->cell[i] >= 0 ? &c->cell[t->cell[i]] : NULL;
+        if (!p) continue;
+        c->right[row] += t->root * t->weight[i] * p->gradient / c->inertia;
+        if (p->component >= 0) good &= fsi__co_put(c, row, first_lam + c->part[p->component].row, -t->root * t->weight[i] * p->slope / c->inertia);
+    }
+    return good;
+}
+
+/* -W D^-1 W': a cell after the other, all pairs of contacts there. `key` holds (cell, contact and place in its stencil). */
+static fsi_status fsi__co_put_shared(fsi__co_impl *c, int first_r, int *good)
+{
+    int k, i, j, end;
+    c->keys = 0;
+    for (k = 0; k < c->contacts; k++) for (i = 0; i < 27; i++) {
+        const fsi__co_contact *t = &c->contact[k];
+        if (!(t->root > 0) || t->cell[i] < 0) continue;
+        FSI__CO_TRY(fsi__co_more(c, &c->key, sizeof *c->key, c->keys, &c->key_capacity, c->keys + 1));
+        c->key[c->keys++] = (uint64_t)t->cell[i] << 32 | (uint64_t)(27 * k + i);
+    }
+    qsort(c->key, (size_t)c->keys, sizeof *c->key, fsi__co_compare_keys);
+    for (k = 0; k < c->keys; k = end) {
+        for (end = k; end < c->keys && c->key[end] >> 32 == c->key[k] >> 32; end++) { }
+        for (i = k; i < end; i++) for (j = k; j <= i; j++) {
+            const int p = (int)(c->key[i] & 0xffffffffu), q = (int)(c->key[j] & 0xffffffffu);
+            const fsi__co_contact *s = &c->contact[p / 27], *t = &c->contact[q / 27];
+            *good &= fsi__co_put(c, first_r + s->row, first_r + t->row, -s->root * t->root * s->weight[p % 27] * t->weight[q % 27] / c->inertia);
+        }
+    }
+    return FSI_OK;
+}
+
+/* Values of the system; `good`: the pattern had a place for all. */
+static fsi_status fsi__co_fill(fsi__co_impl *c, int *good)
+{
+    const fsi_csr *a = &c->sh->total;
+    const int nodes = a->rows, first_r = 3 * nodes, first_lam = first_r + 3 * ((c->rows_r + 2) / 3), end = 3 * c->total.rows;
+    int k, i;
+    memset(c->total_value, 0, 9 * (size_t)c->total.start[c->total.rows] * sizeof(double));
+    for (i = 0; i < a->start[nodes]; i++) memcpy(c->total_value + 9 * (size_t)c->total_map[i], a->value + 9 * (size_t)i, 9 * sizeof(double));
+    memcpy(c->right, c->sh->scratch, 3 * (size_t)nodes * sizeof(double));
+    memset(c->right + first_r, 0, (size_t)(end - first_r) * sizeof(double));
+    *good = 1;
+    for (i = first_r + c->rows_r; i < first_lam; i++) *good &= fsi__co_put(c, i, i, -1);
+    for (i = first_lam + c->rows_lam; i < end; i++) *good &= fsi__co_put(c, i, i, -1);
+    for (k = 0; k < c->contacts; k++) {
+        const fsi__co_contact *t = &c->contact[k];
+        if (t->root > 0) *good &= fsi__co_put_contact(c, t, first_r, first_lam);
+        else if (t->row >= 0) *good &= fsi__co_put(c, first_r + t->row, first_r + t->row, -1);
+    }
+    for (k = 0; k < c->parts; k++) {
+        const fsi__co_part *p = &c->part[k];
+        if (p->row < 0) continue;
+        *good &= fsi__co_put(c, first_lam + p->row, first_lam + p->row, p->jj > 0 ? -p->jj : -1);
+        c->right[first_lam + p->row] = p->jj > 0 ? p->jd - p->h : 0;
+    }
+    return fsi__co_put_shared(c, first_r, good);
+}
+
+/* ---- >>newton ---------------------------------------------------------------------------------------------------- */
+
+/* Energy of the liquid alone, `way` along Newton's step; h of each component there. */
+static double fsi__co_liquid_energy(fsi__co_impl *c, double way)
+{
+    double sum = 0;
+    int i;
+    for (i = 0; i < c->parts; i++) c->part[i].h = -c->ls->next.fix[i].missing;
+    for (i = 0; i < c->cells; i++) {
+        const fsi__co_cell *p = &c->cell[i];
+        const double value = p->value + way * p->step, off = value - p->target;
+        sum += off * off;
+        if (p->component >= 0) c->part[p->component].h += p->weight * (fsi__ls_heaviside(value / c->dx) - p->share);
+    }
+    return c->inertia / 2 * sum;
+}
+
+static fsi_status fsi__co_assemble(void *user, fsi__sh_step *w)
+{
+    fsi__co_impl *c = (fsi__co_impl *)user;
+    fsi__sh_impl *m = c->sh;
+    int k, i, a;
+    if (!c->listed) FSI__CO_TRY(fsi__co_list(c, m->now.x, 2 * c->dx));
+    fsi__co_liquid_energy(c, 0);
+    for (i = 0; i < c->parts; i++) c->part[i].jj = c->part[i].jd = 0;
+    for (i = 0; i < c->cells; i++) {
+        fsi__co_cell *p = &c->cell[i];
+        const double share = fsi__ls_heaviside(p->value / c->dx);
+        p->gradient = c->inertia * (p->value - p->target);
+        p->slope = -2 * share * (1 - share) * p->weight / c->dx;
+        p->step = 0;
+    }
+    for (k = 0; k < c->contacts; k++) {
+        fsi__co_contact *t = &c->contact[k];
+        const fsi__co_sample *s = &c->sample[t->sample];
+        fsi_barrier b;
+        fsi__co_place(s, m->now.x, t->x);
+        t->d = fsi__co_distance(c, t->x, 0, t);
+        t->root = t->pull = 0;
+        if (!(t->d < c->range)) continue;
+        if (!(t->d > 0)) return fsi__fail(c->context, FSI_ERROR_MESH, "fsi_couple_step", t->sample, t->d, "the solid is in the liquid at vertex %d: phi is %g there", s->node[0], t->d);
+        b = fsi_barrier_at(t->d, c->range);
+        t->root = sqrt(c->stiffness * b.curvature);
+        t->pull = c->stiffness * b.slope;
+        for (i = 0; i < 3 && s->node[i] >= 0; i++) for (a = 0; a < 3; a++) m->gradient[3 * (size_t)s->node[i] + (size_t)a] += t->pull * s->weight[i] * t->gradient[a];
+        for (i = 0; i < 27; i++) if (t->cell[i] >= 0) c->cell[t->cell[i]].gradient += t->pull * t->weight[i];
+    }
+    (void)w;
+    for (i = 0; i < c->cells; i++) {
+        const fsi__co_cell *p = &c->cell[i];
+        if (p->component < 0) continue;
+        c->part[p->component].jj += p->slope * p->slope / c->inertia;
+        c->part[p->component].jd += p->slope * p->gradient / c->inertia;
+    }
+    return FSI_OK;
+}
+
+/* Newton's step of the liquid, from r and lam. */
+static void fsi__co_step_liquid(fsi__co_impl *c, const double *r, const double *lam)
+{
+    int k, i;
+    for (k = 0; k < c->parts; k++) {
+        fsi__co_part *p = &c->part[k];
+        p->lam = !(p->jj > 0) ? 0 : p->row >= 0 && lam ? lam[p->row] : (p->h - p->jd) / p->jj;
+        p->mu = fmax(p->mu, 2 * fabs(p->lam));
+    }
+    for (i = 0; i < c->cells; i++) {
+        fsi__co_cell *p = &c->cell[i];
+        p->step = -p->gradient - (p->component >= 0 ? p->slope * c->part[p->component].lam : 0);
+    }
+    for (k = 0; k < c->contacts; k++) {
+        const fsi__co_contact *t = &c->contact[k];
+        for (i = 0; t->root > 0 && i < 27; i++) if (t->cell[i] >= 0) c->cell[t->cell[i]].step -= t->root * t->weight[i] * r[t->row];
+    }
+    for (i = 0; i < c->cells; i++) c->cell[i].step /= c->inertia;
+}
+
+static fsi_status fsi__co_solve(void *user, fsi__sh_step *w, double tolerance)
+{
+    fsi__co_impl *c = (fsi__co_impl *)user;
+    fsi_system system = fsi_default_system();
+    fsi_status status;
+    int k, meet = 0, good = 1;
+    for (k = 0; k < c->contacts; k++) meet |= c->contact[k].root > 0;
+    system.tolerance = tolerance;
+    if (!meet) {
+        for (k = 0; k < c->parts; k++) c->part[k].row = -1;
+        c->holds = 0;
+        system.matrix = &c->sh->total;
+        status = fsi_solver_solve(c->sh->solver, &system, c->sh->scratch, c->sh->direction);
+        if (status == FSI_OK) fsi__co_step_liquid(c, NULL, NULL);
+        return status;
+    }
+    FSI__CO_TRY(fsi__co_check_pattern(c));
+    FSI__CO_TRY(fsi__co_fill(c, &good));
+    if (!good) { /* a stencil has moved on to cells of others */
+        c->holds = 0;
+        FSI__CO_TRY(fsi__co_check_pattern(c));
+        FSI__CO_TRY(fsi__co_fill(c, &good));
+        if (!good) return fsi__fail(c->context, FSI_ERROR_CONVERGENCE, "fsi_couple_step", -1, 0, "contacts do not fit their own pattern");
+    }
+    system.matrix = &c->total;
+    system.pivots = FSI_LDLT_SIGNED;
+    system.sign = c->sign;
+    system.last = c->last;
+    status = fsi_solver_solve(c->solver, &system, c->right, c->solution);
+    if (status != FSI_OK) return status;
+    memcpy(c->sh->direction, c->solution, 3 * (size_t)c->sh->nodes * sizeof(double));
+    fsi__co_step_liquid(c, c->solution + 3 * (size_t)c->sh->nodes, c->solution + 3 * ((size_t)c->sh->nodes + (size_t)((c->rows_r + 2) / 3)));
+    (void)w;
+    return FSI_OK;
+}
+
+/* Cells for the sweep of a sample: values, and Newton's step of them. */
+static void fsi__co_read(void *user, const int base[3], const int count[3], double *phi, double *dphi)
+{
+    const fsi__co_impl *c = (const fsi__co_impl *)user;
+    int i[3], cell[3], a, k = 0;
+    for (i[2] = 0; i[2] < count[2]; i[2]++) for (i[1] = 0; i[1] < count[1]; i[1]++) for (i[0] = 0; i[0] < count[0]; i[0]++, k++) {
+        long long e;
+        for (a = 0; a < 3; a++) cell[a] = base[a] + i[a];
+        e = fsi__co_entry(c, cell);
+        phi[k] = fsi__co_phi(c, e, 0);
+        dphi[k] = e >= 0 && c->map[e] >= 0 ? c->cell[c->map[e]].step : 0;
+    }
+}
+
+static fsi_status fsi__co_filter(void *user, fsi__sh_step *w, double *t)
+{
+    fsi__co_impl *c = (fsi__co_impl *)user;
+    const fsi__sh_impl *m = c->sh;
+    fsi_field_reader reader;
+    double most = 0, way = 0;
+    int k, i, a;
+    reader.user = c;
+    reader.read = fsi__co_read;
+    (void)w;
+    for (i = 0; i < c->cells; i++) most = fmax(most, fabs(c->cell[i].step));
+    for (i = 0; i < m->model.vertices; i++) way = fmax(way, fsi__sh_apart(m->trial.x + 3 * i, m->now.x + 3 * i));
+    if (2 * way + most > c->slack) FSI__CO_TRY(fsi__co_list(c, m->now.x, 2 * (2 * way + most)));
+    c->slack -= 2 * way + most;
+    for (k = 0; k < c->contacts; k++) {
+        const fsi__co_contact *contact = &c->contact[k];
+        double x[3], to[3], local[3], s;
+        fsi__co_place(&c->sample[contact->sample], m->now.x, x);
+        fsi__co_place(&c->sample[contact->sample], m->trial.x, to);
+        if (fsi__co_distance(c, x, 0, NULL) > most + 2 * fsi__sh_apart(x, to) + 0.1 * c->dx) continue;
+        fsi__co_local(c, x, local);
+        for (a = 0; a < 3; a++) to[a] -= x[a];
+        s = fsi_levelset_ccd(c->s->desc.metric, c->liquid->grid->dim, c->dx, local, to, &reader, NULL, 0.1);
+        if (s < *t) *t = s;
+    }
+    return FSI_OK;
+}
+
+static double fsi__co_energy(void *user, fsi__sh_step *w, const double *x, double t)
+{
+    fsi__co_impl *c = (fsi__co_impl *)user;
+    double sum = fsi__co_liquid_energy(c, t), p[3];
+    int k;
+    (void)w;
+    for (k = 0; k < c->parts; k++) sum += c->part[k].mu * fabs(c->part[k].h);
+    for (k = 0; k < c->contacts; k++) {
+        fsi__co_place(&c->sample[c->contact[k].sample], x, p);
+        sum += c->stiffness * fsi_barrier_at(fsi__co_distance(c, p, t, NULL), c->range).value;
+    }
+    return sum;
+}
+
+static double fsi__co_slope(void *user)
+{
+    fsi__co_impl *c = (fsi__co_impl *)user;
+    double sum = 0;
+    int i;
+    fsi__co_liquid_energy(c, 0);
+    for (i = 0; i < c->cells; i++) sum += c->cell[i].gradient * c->cell[i].step;
+    for (i = 0; i < c->parts; i++) sum -= c->part[i].mu * fabs(c->part[i].h);
+    return sum;
+}
+
+static void fsi__co_accept(void *user, double t)
+{
+    fsi__co_impl *c = (fsi__co_impl *)user;
+    int i;
+    for (i = 0; i < c->cells; i++) c->cell[i].value += t * c->cell[i].step;
+}
+
+static int fsi__co_is_done(void *user)
+{
+    const fsi__co_impl *c = (const fsi__co_impl *)user;
+    const double most = (double)c->s->desc.tolerance * c->dx;
+    int i, done = 1;
+    for (i = 0; i < c->cells && done; i++) done = !(fabs(c->cell[i].value) < 2 * c->dx) || fabs(c->cell[i].step) <= most;
+    return done;
+}
+
+/* ---- >>velocities ------------------------------------------------------------------------------------------------
+
+   Faces of liquid at the solid move with it, u = W v, W the mean of the samples nearby. MOMENTUM: v is solved for together with the pressure. A being the
+   solid's inertia with its stiffness, A = h^2 `total`, M the liquid's mass at each face and j the impulses of the pressure on them (coupling.md 7.3),
+
+      (A + W' M W) v = A v1 - (impulse of the barrier) + W' M u* + W' j
+
+   where v1 is where positions went. Sums of rows of W are 1, of the stiffness 0: what the liquid loses the solid gains. */
+
+typedef struct fsi__co_touch { int axis, entry, sample; } fsi__co_touch;   /* a sample near a face */
+typedef struct fsi__co_share { int node; double weight; } fsi__co_share;   /* an entry of W */
+typedef struct fsi__co_face {
+    int axis, entry, first, end;  /* shares first .. end - 1 */
+    double mass, before;          /* of liquid there; u* */
+    double impulse;
+} fsi__co_face;
+
+/* Columns of the faces that the pressure solver reads: one block, as its lists are. */
+typedef struct fsi__co_columns { int *entry; fsi_real *solid, *velocity, *yielding; double *impulse; } fsi__co_columns;
+
+static int fsi__co_compare_touches(const void *a, const void *b)
+{
+    const fsi__co_touch *p = (const fsi__co_touch *)a, *q = (const fsi__co_touch *)b;
+    if (p->axis != q->axis) return p->axis < q->axis ? -1 : 1;
+    if (p->entry != q->entry) return p->entry < q->entry ? -1 : 1;
+    return p->sample < q->sample ? -1 : p->sample > q->sample;
+}
+
+/* The entry below a face along its axis. */
+static long long fsi__co_below(const fsi_grid *g, int entry, int axis)
+{
+    const int in = entry % g->block_cells;
+    int corner[3];
+    fsi_grid_corner(g, entry / g->block_cells, corner);
+    return fsi_grid_entry(g, corner[0] + (in & 7) - (axis == 0), corner[1] + (in >> 3 & 7) - (axis == 1), corner[2] + (in >> 6) - (axis == 2));
+}
+
+/* Faces between liquid and air within range + dx/2 of a sample at x, along each axis. */
+static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell, int sample, const double *x)
+{
+    const fsi_grid *g = c->liquid->grid;
+    const double half = c->range + c->dx / 2;
+    double local[3];
+    int axis, a, i[3], lo[3] = { 0, 0, 0 }, hi[3] = { 0, 0, 0 };
+    fsi__co_local(c, x, local);
+    for (axis = 0; axis < g->dim; axis++) {
+        for (a = 0; a < g->dim; a++) {
+            const double shift = a == axis ? 0 : 0.5;
+            lo[a] = (int)ceil((local[a] - half) / c->dx - shift);
+            hi[a] = (int)floor((local[a] + half) / c->dx - shift);
+            if (lo[a] < (a == axis ? 1 : 0)) lo[a] = a == axis ? 1 : 0;
+            if (hi[a] > g->n[a] - 1) hi[a] = g->n[a] - 1;
+        }
+        for (i[2] = lo[2]; i[2] <= hi[2]; i[2]++) for (i[1] = lo[1]; i[1] <= hi[1]; i[1]++) for (i[0] = lo[0]; i[0] <= hi[0]; i[0]++) {
+            const long long e = fsi_grid_entry(g, i[0], i[1], i[2]), below = fsi_grid_entry(g, i[0] - (axis == 0), i[1] - (axis == 1), i[2] - (axis == 2));
+            if (e < 0 || below < 0 || (cell[e] == FSI_CELL_LIQUID) == (cell[below] == FSI_CELL_LIQUID)) continue;
+            if (cell[e] == FSI_CELL_SOLID || cell[below] == FSI_CELL_SOLID) continue;
+            FSI__CO_TRY(fsi__co_more(c, &c->touch, sizeof *c->touch, c->touches, &c->touch_capacity, c->touches + 1));
+            c->touch[c->touches].axis = axis;
+            c->touch[c->touches].entry = (int)e;
+            c->touch[c->touches++].sample = sample;
+        }
+    }
+    return FSI_OK;
+}
+
+/* Mass of liquid at a face, by the share of the way between the two centres that is wet. */
+static double fsi__co_face_mass(const fsi__co_impl *c, const fsi_field *phi, const fsi__co_face *f)
+{
+    const double upper = (double)phi->value[f->entry], lower = (double)phi->value[fsi__co_below(c->liquid->grid, f->entry, f->axis)];
+    const double wet = fmin(upper, lower), dry = fmax(upper, lower), share = wet / (wet - dry);
+    return c->density * c->volume * (share > 0.1 ? share : 0.1);
+}
+
+/* A row of W, from the touches k .. end - 1 of one face: weights of nodes, each once. */
+static fsi_status fsi__co_weigh_face(fsi__co_impl *c, fsi__co_face *f, int k, int end)
+{
+    double area = 0;
+    int j, i, n;
+    f->first = c->shares;
+    for (j = k; j < end; j++) area += c->sample[c->touch[j].sample].area;
+    for (j = k; j < end; j++) {
+        const fsi__co_sample *s = &c->sample[c->touch[j].sample];
+        for (i = 0; i < 3 && s->node[i] >= 0; i++) {
+            for (n = f->first; n < c->shares && c->share[n].node != s->node[i]; n++) { }
+            if (n == c->shares) {
+                FSI__CO_TRY(fsi__co_more(c, &c->share, sizeof *c->share, c->shares, &c->share_capacity, c->shares + 1));
+                c->share[c->shares].node = s->node[i];
+                c->share[c->shares++].weight = 0;
+            }
+            c->share[n].weight += s->area * s->weight[i] / area;
+        }
+    }
+    f->end = c->shares;
+    return FSI_OK;
+}
+
+/* All faces that move with the solid; a little farther out than the barrier reaches, so that what rests does not flicker. */
+static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi_pressure_flow *flow)
+{
+    int k, end;
+    c->touches = c->faces = c->shares = 0;
+    for (k = 0; k < c->contacts; k++) {
+        const fsi__co_contact *t = &c->contact[k];
+        if (t->d < c->range + 0.25 * c->dx) FSI__CO_TRY(fsi__co_find_faces(c, flow->cell, t->sample, t->x));
+    }
+    if (c->touches > 0) qsort(c->touch, (size_t)c->touches, sizeof *c->touch, fsi__co_compare_touches);
+    FSI__CO_TRY(fsi__co_more(c, &c->face, sizeof *c->face, 0, &c->face_capacity, c->touches));
+    for (k = 0; k < c->touches; k = end) {
+        fsi__co_face *f = &c->face[c->faces++];
+        for (end = k + 1; end < c->touches && c->touch[end].axis == c->touch[k].axis && c->touch[end].entry == c->touch[k].entry; end++) { }
+        f->axis = c->touch[k].axis;
+        f->entry = c->touch[k].entry;
+        f->impulse = 0;
+        f->before = (double)flow->u[f->axis]->value[f->entry];
+        f->mass = fsi__co_face_mass(c, flow->phi, f);
+        FSI__CO_TRY(fsi__co_weigh_face(c, f, k, end));
+    }
+    return FSI_OK;
+}
+
+/* W v of a face. */
+static double fsi__co_face_velocity(const fsi__co_impl *c, const fsi__co_face *f, const double *v)
+{
+    double sum = 0;
+    int i;
+    for (i = f->first; i < f->end; i++) sum += c->share[i].weight * v[3 * c->share[i].node + f->axis];
+    return sum;
+}
+
+/* out += W' j; nothing moves what is held. */
+static void fsi__co_push_face(const fsi__co_impl *c, const fsi__co_face *f, double j, double *out)
+{
+    int i;
+    for (i = f->first; i < f->end; i++) if (!c->sh->fixed[3 * c->share[i].node + f->axis]) out[3 * c->share[i].node + f->axis] += c->share[i].weight * j;
+}
+
+/* A + W' M W, on the pattern of A and of nodes that share a face. */
+static fsi_status fsi__co_make_inertia(fsi__co_impl *c)
+{
+    const fsi_csr *a = &c->sh->total;
+    const double h2 = c->step.h * c->step.h;
+    int k, i, j, e, at, b;
+    c->keys = 0;
+    for (k = 0; k < c->faces; k++) for (i = c->face[k].first; i < c->face[k].end; i++) for (j = i + 1; j < c->face[k].end; j++)
+        if (fsi__sh_entry(a, c->share[i].node, c->share[j].node) < 0) FSI__CO_TRY(fsi__co_add_key(c, c->share[i].node, c->share[j].node));
+    fsi__co_unique_keys(c);
+    FSI__CO_TRY(fsi__co_room(c, a->rows, a->start[a->rows] + c->keys, a->start[a->rows]));
+    for (k = at = e = 0; k < a->rows; k++) {
+        c->total_start[k] = at;
+        for (i = a->start[k]; i < a->start[k + 1] || (e < c->keys && (int)(c->key[e] >> 32) == k); at++) {
+            const int own = i < a->start[k + 1] ? a->col[i] : a->rows, more = e < c->keys && (int)(c->key[e] >> 32) == k ? (int)(c->key[e] & 0xffffffffu) : a->rows;
+            c->total_col[at] = own < more ? own : more;
+            for (b = 0; b < 9; b++) c->total_value[9 * (size_t)at + (size_t)b] = own < more ? h2 * a->value[9 * (size_t)i + (size_t)b] : 0;
+            if (own < more) i++;
+            else e++;
+        }
+    }
+    c->total_start[a->rows] = at;
+    c->total.rows = c->total.cols = a->rows;
+    c->total.start = c->total_start;
+    c->total.col = c->total_col;
+    c->total.value = c->total_value;
+    c->holds = 0; /* the arrays of Newton's system are these now */
+    for (k = 0; k < c->faces; k++) for (i = c->face[k].first; i < c->face[k].end; i++) for (j = i; j < c->face[k].end; j++)
+        fsi__co_put(c, 3 * c->share[i].node + c->face[k].axis, 3 * c->share[j].node + c->face[k].axis, c->face[k].mass * c->share[i].weight * c->share[j].weight);
+    return FSI_OK;
+}
+
+/* What is held keeps its velocity: rows of the identity; what it does to others goes to the right side. */
+static void fsi__co_hold(fsi__co_impl *c)
+{
+    const unsigned char *fixed = c->sh->fixed;
+    const double *v = c->sh->next.v;
+    int r, e, a, b;
+    for (r = 0; r < c->total.rows; r++) for (e = c->total_start[r]; e < c->total_start[r + 1]; e++) for (a = 0; a < 3; a++) for (b = 0; b < 3; b++) {
+        double *value = &c->total_value[9 * (size_t)e + (size_t)(3 * a + b)];
+        const int i = 3 * r + a, j = 3 * c->total_col[e] + b;
+        if (!fixed[i] && !fixed[j]) continue;
+        if (!fixed[i]) c->right[i] -= *value * v[j];
+        *value = i == j ? 1 : 0;
+    }
+    for (r = 0; r < 3 * c->total.rows; r++) if (fixed[r]) c->right[r] = v[r];
+}
+
+/* Velocities of the solid before the pressure, in c->v. */
+static fsi_status fsi__co_predict(fsi__co_impl *c)
+{
+    const int n = 3 * c->sh->total.rows;
+    const double h2 = c->step.h * c->step.h;
+    fsi_system system = fsi_default_system();
+    int k, i, a;
+    FSI__CO_TRY(fsi__co_make_inertia(c));
+    FSI__CO_TRY(fsi_csr_multiply(c->context, &c->sh->total, c->sh->next.v, c->right));
+    for (i = 0; i < n; i++) c->right[i] *= h2;
+    for (k = 0; k < c->contacts; k++) {
+        const fsi__co_contact *t = &c->contact[k];
+        const fsi__co_sample *s = &c->sample[t->sample];
+        const double push = t->d < c->range ? c->stiffness * h2 * fsi_barrier_at(t->d, c->range).slope / c->step.h : 0; /* of the barrier, taken back */
+        for (i = 0; i < 3 && s->node[i] >= 0; i++) for (a = 0; a < 3; a++) c->right[3 * s->node[i] + a] += push * s->weight[i] * t->gradient[a];
+    }
+    for (k = 0; k < c->faces; k++) fsi__co_push_face(c, &c->face[k], c->face[k].mass * c->face[k].before, c->right);
+    fsi__co_hold(c);
+    system.matrix = &c->total;
+    system.tolerance = 1e-10;
+    return fsi_solver_solve(c->inertial, &system, c->right, c->v);
+}
+
+/* (A + W' M W)^-1 W' j, in c->solution. */
+static fsi_status fsi__co_yield(fsi__co_impl *c, const double *impulse)
+{
+    fsi_system system = fsi_default_system();
+    int k;
+    memset(c->right, 0, 3 * (size_t)c->total.rows * sizeof(double));
+    for (k = 0; k < c->faces; k++) fsi__co_push_face(c, &c->face[k], impulse[k], c->right);
+    system.matrix = &c->total;
+    system.tolerance = 1e-10;
+    return fsi_solver_solve(c->inertial, &system, c->right, c->solution);
+}
+
+static fsi_status fsi__co_respond(void *user, fsi_context *context, const double *impulse, double *change)
+{
+    fsi__co_impl *c = (fsi__co_impl *)user;
+    int k;
+    (void)context;
+    FSI__CO_TRY(fsi__co_yield(c, impulse));
+    for (k = 0; k < c->faces; k++) change[k] = fsi__co_face_velocity(c, &c->face[k], c->solution);
+    return FSI_OK;
+}
+
+/* How readily faces give way when all are pushed alike: masses alone. */
+static void fsi__co_estimate(fsi__co_impl *c, fsi_real *yielding)
+{
+    const double *mass = c->sh->model.mass;
+    double *pushed = c->solution;
+    int k, i;
+    memset(pushed, 0, 3 * (size_t)c->total.rows * sizeof(double));
+    for (k = 0; k < c->faces; k++) fsi__co_push_face(c, &c->face[k], 1, pushed);
+    for (k = 0; k < c->faces; k++) {
+        const fsi__co_face *f = &c->face[k];
+        double sum = 0;
+        for (i = f->first; i < f->end; i++) {
+            const double p = pushed[3 * c->share[i].node + f->axis];
+            sum += c->share[i].weight * p / (mass[c->share[i].node] + f->mass * p);
+        }
+        yielding[k] = (fsi_real)(c->density * c->volume * sum);
+    }
+}
+
+/* The faces as a solid that covers them wholly. */
+static fsi_status fsi__co_make_solid(fsi__co_impl *c, fsi__co_columns *columns, fsi_pressure_solid *solid)
+{
+    const int momentum = c->s->desc.correction == FSI_COUPLE_MOMENTUM;
+    int k, a = 0;
+    memset(&c->list, 0, sizeof c->list);
+    c->list.cookie = FSI__COOKIE('f', fsi_grid_faces);
+    c->list.context = c->context;
+    if (momentum && c->faces > 0) FSI__CO_TRY(fsi__co_predict(c));
+    for (k = 0; k < c->faces; k++) {
+        while (a < c->face[k].axis) c->list.first[++a] = k;
+        columns->entry[k] = c->face[k].entry;
+        columns->solid[k] = 1;
+        columns->velocity[k] = (fsi_real)fsi__co_face_velocity(c, &c->face[k], momentum ? c->v : c->sh->next.v);
+    }
+    while (a < 3) c->list.first[++a] = c->faces;
+    c->list.count = c->faces;
+    c->list.entry = columns->entry;
+    c->list.solid = columns->solid;
+    memset(solid, 0, sizeof *solid);
+    solid->faces = &c->list;
+    solid->velocity = columns->velocity;
+    solid->face_impulse = columns->impulse;
+    if (!momentum || c->faces == 0) return FSI_OK;
+    fsi__co_estimate(c, columns->yielding);
+    solid->respond = fsi__co_respond;
+    solid->user = c;
+    solid->yielding = columns->yielding;
+    return FSI_OK;
+}
+
+/* Takes out the faces whose liquid would be pulled at; returns how many. */
+static int fsi__co_release(fsi__co_impl *c, const unsigned char *cell, const fsi_field *pressure)
+{
+    int k, kept = 0;
+    for (k = 0; k < c->faces; k++) {
+        const fsi__co_face *f = &c->face[k];
+        const long long liquid = cell[f->entry] == FSI_CELL_LIQUID ? (long long)f->entry : fsi__co_below(c->liquid->grid, f->entry, f->axis);
+        if (!((double)pressure->value[liquid] < 0)) c->face[kept++] = *f;
+    }
+    k = c->faces - kept;
+    c->faces = kept;
+    return k;
+}
+
+/* Velocities of the solid after the pressure. */
+static fsi_status fsi__co_take_velocities(fsi__co_impl *c, const fsi__co_columns *columns)
+{
+    const int n = 3 * c->sh->first_body;
+    int i;
+    if (c->s->desc.correction != FSI_COUPLE_MOMENTUM || c->faces == 0) return FSI_OK;
+    FSI__CO_TRY(fsi__co_yield(c, columns->impulse));
+    for (i = 0; i < n; i++) if (!c->sh->fixed[i]) c->sh->next.v[i] = c->v[i] + c->solution[i];
+    return FSI_OK;
+}
+
+static fsi_status fsi__co_lay_columns(fsi__co_impl *c, fsi__arena *arena, fsi__co_columns *columns)
+{
+    const size_t n = (size_t)c->faces + 1;
+    fsi__arena measure;
+    int pass;
+    memset(&measure, 0, sizeof measure);
+    for (pass = 0; pass < 2; pass++) {
+        fsi__arena *a = pass ? arena : &measure;
+        if (pass && !fsi__arena_reserve(c->context, arena, measure.used)) return fsi__fail(c->context, FSI_ERROR_MEMORY, "fsi_couple_step", -1, 0, "no memory for %d faces", c->faces);
+        columns->entry = (int *)fsi__take(a, n, sizeof(int));
+        columns->solid = (fsi_real *)fsi__take(a, n, sizeof(fsi_real));
+        columns->velocity = (fsi_real *)fsi__take(a, n, sizeof(fsi_real));
+        columns->yielding = (fsi_real *)fsi__take(a, n, sizeof(fsi_real));
+        columns->impulse = (double *)fsi__take(a, n, sizeof(double));
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__co_project(void *user, fsi__ls_run *run, fsi_pressure_flow *flow)
+{
+    fsi__co_impl *c = (fsi__co_impl *)user;
+    const fsi_grid *g = run->grid;
+    const size_t bytes = (size_t)g->block_count * (size_t)g->block_cells * sizeof(fsi_real);
+    fsi_pressure_solid *solids = flow->solids;
+    const int count = flow->solid_count;
+    fsi__co_columns columns;
+    int pass, a, released = 1;
+    FSI__CO_TRY(fsi__co_collect_faces(c, flow));
+    FSI__CO_TRY(fsi__co_lay_columns(c, &c->columns, &columns));
+    FSI__CO_TRY(fsi__co_more(c, &c->solid, sizeof *c->solid, 0, &c->solid_capacity, count + 1));
+    for (a = 0; a < g->dim; a++) memcpy(run->m->next_u[a]->value, flow->u[a]->value, bytes);
+    flow->solids = c->solid;
+    for (pass = 0; pass < 4 && released > 0; pass++) {
+        for (a = 0; a < g->dim && pass > 0; a++) memcpy(flow->u[a]->value, run->m->next_u[a]->value, bytes);
+        if (count > 0) memcpy(c->solid, solids, (size_t)count * sizeof *solids);
+        FSI__CO_TRY(fsi__co_make_solid(c, &columns, &c->solid[count]));
+        flow->solid_count = c->faces > 0 ? count + 1 : count;
+        FSI__CO_TRY(fsi_pressure_project(run->m->solver, flow));
+        c->stats.faces = c->faces;
+        FSI__CO_TRY(fsi__co_take_velocities(c, &columns));
+        released = pass < 3 ? fsi__co_release(c, flow->cell, flow->pressure) : 0;
+        c->stats.released += released;
+    }
+    if (count > 0) memcpy(solids, c->solid, (size_t)count * sizeof *solids);
+    flow->solids = solids;
+    flow->solid_count = count;
+    return FSI_OK;
+}
+
+/* ---- >>step ------------------------------------------------------------------------------------------------------ */
+
+static double fsi__co_speed(void *user)
+{
+    const fsi__co_impl *c = (const fsi__co_impl *)user;
+    double most = 0;
+    int i;
+    for (i = 0; i < c->sh->model.vertices; i++) most = fmax(most, fsi__sh_dot(c->sh->next.v + 3 * i, c->sh->next.v + 3 * i));
+    return sqrt(most);
+}
+
+static fsi_status fsi__co_begin(void *user, fsi__ls_run *run)
+{
+    fsi__co_impl *c = (fsi__co_impl *)user;
+    memcpy(c->start->value, run->m->trial_phi->value, (size_t)run->grid->block_count * (size_t)run->grid->block_cells * sizeof(fsi_real));
+    return FSI_OK;
+}
+
+/* Unknowns and constraints of the liquid: its band. */
+static fsi_status fsi__co_collect(fsi__co_impl *c, fsi__ls_run *run)
+{
+    fsi__ls_impl *m = run->m;
+    const int entries = run->grid->block_count * run->grid->block_cells;
+    int i;
+    FSI__CO_TRY(fsi__ls_collect_band(run));
+    fsi__ls_sum(run);
+    fsi__ls_spare_nozzles(run);
+    fsi__ls_find_missing(run, 1);
+    FSI__CO_TRY(fsi__co_more(c, &c->map, sizeof(int), 0, &c->map_room, entries));
+    for (i = 0; i < entries; i++) c->map[i] = -1;
+    c->cells = 0;
+    for (i = 0; i < m->next.first[m->next.count]; i++) if (m->band[i].weight > 0.05) FSI__CO_TRY(fsi__co_add_cell(c, m->band[i].entry, m->next_label[m->band[i].entry], m->band[i].weight));
+    FSI__CO_TRY(fsi__co_more(c, &c->part, sizeof *c->part, 0, &c->part_capacity, m->next.count + 1));
+    c->parts = m->next.count;
+    memset(c->part, 0, ((size_t)c->parts + 1) * sizeof *c->part);
+    for (i = 0; i < c->parts; i++) c->part[i].row = -1;
+    c->listed = c->contacts = c->holds = 0;
+    return FSI_OK;
+}
+
+/* Distances at the end; the level set becomes what was found. */
+static void fsi__co_take(fsi__co_impl *c, fsi__ls_run *run)
+{
+    int i;
+    fsi__co_liquid_energy(c, 0);
+    for (i = 0; i < c->contacts; i++) {
+        fsi__co_contact *t = &c->contact[i];
+        fsi__co_place(&c->sample[t->sample], c->sh->next.x, t->x);
+        t->d = fsi__co_distance(c, t->x, 0, t);
+        c->stats.min_distance = fmin(c->stats.min_distance, t->d);
+        c->stats.contacts += t->d < c->range;
+    }
+    for (i = 0; i < c->parts; i++) {
+        const double volume = c->ls->next.fix[i].volume, error = volume > 0 ? fabs(c->part[i].h) / volume : 0;
+        if (error > run->stats.smoothed_error) run->stats.smoothed_error = error;
+    }
+    for (i = 0; i < c->cells; i++) {
+        fsi_real *phi = &c->ls->next_phi->value[c->cell[i].entry];
+        run->flipped += (c->cell[i].value < 0) != (*phi < 0);
+        *phi = (fsi_real)c->cell[i].value;
+    }
+}
+
+static fsi_status fsi__co_settle(void *user, fsi__ls_run *run)
+{
+    fsi__co_impl *c = (fsi__co_impl *)user;
+    const int newton = c->step.stats.newton;
+    const double clock = fsi__now(c->context);
+    FSI__CO_TRY(fsi__co_collect(c, run));
+    c->inertia = c->density * c->volume / (run->dt * run->dt);
+    c->stiffness = (double)c->s->desc.stiffness * c->inertia * c->range * c->range;
+    c->step.dt = run->dt;
+    c->step.share = run->dt / c->dt;
+    c->stats.contacts = 0;
+    FSI__CO_TRY(fsi__sh_substep(&c->step, run->done));
+    if (c->s->desc.correction == FSI_COUPLE_MOMENTUM) FSI__CO_TRY(fsi__sh_weigh(&c->step));
+    if (!c->listed) FSI__CO_TRY(fsi__co_list(c, c->sh->next.x, 2 * c->dx));
+    fsi__co_take(c, run);
+    c->stats.newton += c->step.stats.newton - newton;
+    c->stats.seconds_newton += fsi__now(c->context) - clock;
+    run->stats.volume_iterations += c->step.stats.newton - newton;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
+{
+    static const char *const fn = "fsi_couple_step";
+    fsi__co_impl *c = fsi__co_of(s);
+    const double clock = c ? fsi__now(c->context) : 0;
+    fsi__sh_guest with_shell;
+    fsi__ls_guest with_liquid;
+    fsi_status status;
+    int a;
+    if (!c) return FSI_ERROR_COOKIE;
+    if (!fsi_is_finite((double)dt) || !(dt > 0)) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, (double)dt, "dt is %g seconds, must be above 0", (double)dt);
+    status = fsi__sh_read_in(s->shell, c->sh, fn);
+    if (status == FSI_OK) status = fsi__sh_read_obstacles(c->sh, fn);
+    if (status == FSI_OK) {
+        with_shell.user = with_liquid.user = c;
+        with_shell.assemble = fsi__co_assemble;
+        with_shell.solve = fsi__co_solve;
+        with_shell.filter = fsi__co_filter;
+        with_shell.energy = fsi__co_energy;
+        with_shell.slope = fsi__co_slope;
+        with_shell.accept = fsi__co_accept;
+        with_shell.is_done = fsi__co_is_done;
+        with_liquid.speed = fsi__co_speed;
+        with_liquid.begin = fsi__co_begin;
+        with_liquid.settle = fsi__co_settle;
+        with_liquid.project = fsi__co_project;
+        memset(&c->stats, 0, sizeof c->stats);
+        c->stats.min_distance = (double)c->ls->phi->background;
+        c->stats.samples = c->samples;
+        c->dt = (double)dt;
+        fsi__sh_begin(&c->step, s->shell, c->sh, fn, (double)dt);
+        c->step.guest = &with_shell;
+        status = fsi__ls_step(s->liquid, dt, &with_liquid);
+    }
+    if (status != FSI_OK) {
+        if (c->sh->context != c->context && c->sh->context->error.status == status) c->context->error = c->sh->context->error;
+        return status;
+    }
+    c->step.dt = (double)dt;
+    fsi__sh_publish(s->shell, &c->step);
+    s->time += (double)dt;
+    for (a = 0; a < 3; a++) c->stats.momentum[a] = s->liquid->stats.momentum[a] + s->shell->stats.momentum[a];
+    c->stats.substeps = s->liquid->stats.substeps;
+    c->stats.volume_error = s->liquid->stats.volume_error;
+    c->stats.seconds_pressure = s->liquid->stats.seconds_pressure;
+    c->stats.seconds = fsi__now(c->context) - clock;
+    s->stats = c->stats;
+    return FSI_OK;
+}
+
+FSI_API uint64_t fsi_couple_hash(const fsi_couple *s) { return fsi__co_of(s) ? fsi_levelset_hash(s->liquid) * 0x9e3779b97f4a7c15u ^ fsi_shell_hash(s->shell) : 0; }
+FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s) { return fsi__co_of(s) ? &s->context->error : NULL; }
+
+FSI_API fsi_couple_desc fsi_couple_default_desc(void)
+{
+    fsi_couple_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('c', fsi_couple_desc);
+    d.metric = FSI_METRIC_SPLINE;
+    d.stiffness = 5;
+    d.sample_spacing = (fsi_real)0.8;
+    d.tolerance = (fsi_real)1e-4;
+    return d;
+}
+
+static fsi_status fsi__co_check(const fsi_couple_desc *d)
+{
+    static const char *const fn = "fsi_couple_create";
+    fsi_context *c = d->liquid->context;
+    const double least[3] = { 0, 0.1, 0 }, most[3] = { 16 * (double)d->liquid->desc.dx, 100, 10 }, value[3] = { (double)d->range, (double)d->stiffness, (double)d->sample_spacing };
+    static const char *const name[3] = { "range", "stiffness", "sample_spacing" };
+    int k;
+    if (d->liquid->desc.dim != d->shell->desc.dim) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->shell->desc.dim, "liquid has dim %d, shell %d", d->liquid->desc.dim, d->shell->desc.dim);
+    if (d->shell->desc.integrator != FSI_SHELL_BACKWARD_EULER) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "shell has another integrator than BACKWARD_EULER");
+    if (!d->liquid->desc.conserve_volume) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "liquid has conserve_volume 0");
+    for (k = 0; k < 3; k++) {
+        if (!fsi_is_finite(value[k])) return fsi__fail(c, FSI_ERROR_NAN, fn, -1, value[k], "%s is not finite", name[k]);
+        if (value[k] < least[k] || value[k] > most[k]) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, value[k], "%s is %g, must be %g to %g", name[k], value[k], least[k], most[k]);
+    }
+    if (!(d->tolerance > 0 && d->tolerance <= (fsi_real)0.1)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->tolerance, "tolerance is %g, must be above 0, at most 0.1", (double)d->tolerance);
+    return FSI_OK;
+}
+
+FSI_API void fsi_couple_destroy(fsi_couple *s)
+{
+    fsi__co_impl *c = fsi__co_of(s);
+    fsi_context *context;
+    if (!c) return;
+    context = c->context;
+    fsi_solver_destroy(c->solver);
+    if (c->start) fsi_grid_remove_field(c->start);
+    fsi__free(context, c->sample, (size_t)c->sample_capacity, sizeof *c->sample);
+    fsi__free(context, c->map, (size_t)c->map_room, sizeof(int));
+    fsi__free(context, c->cell, (size_t)c->cell_capacity, sizeof *c->cell);
+    fsi__free(context, c->part, (size_t)c->part_capacity, sizeof *c->part);
+    fsi__free(context, c->contact, (size_t)c->contact_capacity, sizeof *c->contact);
+    fsi__free(context, c->total_start, (size_t)c->total_rows_capacity, sizeof(int));
+    fsi__free(context, c->total_col, (size_t)c->total_capacity, sizeof(int));
+    fsi__free(context, c->total_map, (size_t)c->map_capacity, sizeof(int));
+    fsi__free(context, c->total_value, (size_t)c->value_capacity, 9 * sizeof(double));
+    fsi__free(context, c->right, (size_t)c->right_capacity, 3 * sizeof(double));
+    fsi__free(context, c->solution, (size_t)c->solution_capacity, 3 * sizeof(double));
+    fsi__free(context, c->sign, (size_t)c->sign_capacity, 3);
+    fsi__free(context, c->last, (size_t)c->last_capacity, 1);
+    fsi__free(context, c->key, (size_t)c->key_capacity, sizeof *c->key);
+    fsi_solver_destroy(c->inertial);
+    fsi__free(context, c->touch, (size_t)c->touch_capacity, sizeof *c->touch);
+    fsi__free(context, c->face, (size_t)c->face_capacity, sizeof *c->face);
+    fsi__free(context, c->share, (size_t)c->share_capacity, sizeof *c->share);
+    fsi__free(context, c->v, (size_t)c->v_capacity, 3 * sizeof(double));
+    fsi__arena_free(context, &c->columns);
+    fsi__free(context, c->solid, (size_t)c->solid_capacity, sizeof *c->solid);
+    fsi__free(context, c, 1, sizeof *c);
+    s->cookie = 0;
+    fsi__free(context, s, 1, sizeof *s);
+}
+
+FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *desc)
+{
+    fsi_couple *s;
+    fsi__co_impl *c;
+    fsi_solver_desc solver = fsi_solver_default_desc();
+    fsi_status status;
+    if (!out) return FSI_ERROR_ARGUMENT;
+    *out = NULL;
+    if (!desc || desc->cookie != FSI__COOKIE('c', fsi_couple_desc) || !fsi__is_levelset(desc->liquid) || !fsi__sh_of(desc->shell)) return FSI_ERROR_COOKIE;
+    FSI__CO_TRY(fsi__co_check(desc));
+    s = (fsi_couple *)fsi__alloc(desc->liquid->context, 1, sizeof *s);
+    c = (fsi__co_impl *)fsi__alloc(desc->liquid->context, 1, sizeof *c);
+    if (!s || !c) {
+        fsi__free(desc->liquid->context, s, 1, sizeof *s);
+        fsi__free(desc->liquid->context, c, 1, sizeof *c);
+        return fsi__fail(desc->liquid->context, FSI_ERROR_MEMORY, "fsi_couple_create", -1, 0, "no memory for a coupling");
+    }
+    s->cookie = FSI__COOKIE('C', fsi_couple);
+    s->context = c->context = desc->liquid->context;
+    s->desc = *desc;
+    s->liquid = c->liquid = desc->liquid;
+    s->shell = c->shell = desc->shell;
+    s->impl = c;
+    c->s = s;
+    c->total.block = 3;
+    c->ls = (fsi__ls_impl *)desc->liquid->impl;
+    c->sh = (fsi__sh_impl *)desc->shell->impl;
+    c->dx = (double)desc->liquid->desc.dx;
+    c->volume = desc->liquid->desc.dim == 3 ? c->dx * c->dx * c->dx : c->dx * c->dx;
+    c->density = (double)desc->liquid->desc.density;
+    c->range = desc->range > 0 ? (double)desc->range : c->dx;
+    solver.context = c->context;
+    status = fsi_solver_create(&c->solver, &solver);
+    if (status == FSI_OK) status = fsi_solver_create(&c->inertial, &solver);
+    if (status == FSI_OK) status = fsi_grid_add_field(desc->liquid->grid, FSI_CELLS, c->ls->phi->background, &c->start);
+    if (status == FSI_OK) status = fsi__co_make_samples(c);
+    if (status != FSI_OK) {
+        fsi_couple_destroy(s);
+        return status;
+    }
+    *out = s;
+    return FSI_OK;
+}
+
+FSI__STRICT_END
+
+#endif /* FSI_COUPLE_IMPLEMENTATION_DONE */
+#endif /* FSI_IMPLEMENTATION */
