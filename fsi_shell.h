@@ -79,7 +79,8 @@ typedef struct fsi_shell_material {
     fsi_real bend_shear;   /* resistance to being twisted, D66 [N m]; default -1: G t^3 / 12 where bend is -1, else (1 - nu)/2 sqrt(bend bend_weft) */
     fsi_shell_membrane membrane; /* default STVK */
     fsi_shell_bending bending;   /* default HINGE */
-    int twist;             /* segments resist being twisted, one unknown more each; default 1 */
+    int twist;             /* segments resist being twisted, one unknown more each; default 1. 0: in 3D they know how far they are bent, not whither:
+                              rest curvature and dampers act on its size */
     fsi_real damping_mass; /* Rayleigh, alpha [1/s], as if moving through a thick medium; default 0 */
     fsi_real damping_stiffness; /* beta [s]: damps strain rates (shell.md 6); default 0 */
     fsi_real clearance;    /* nothing comes closer to the middle of sheet or rod than this, beside what the other one asks for: half a
@@ -818,11 +819,11 @@ static void fsi__shell_cosine(const fsi__shell_bent *b, double *g, double *h)
 }
 
 /* A bend without twist: W = b/2 (|kb| - rest)^2, with |kb| rounded off within a thousandth of rest, where it has a kink:
-   W = b/2 (u + rest^2 - 2 rest r),  u = |kb|^2 = 4 (1 - c)/(1 + c),  r = sqrt(u + (rest/1000)^2). */
+   W = b/2 (r - rest')^2,  r = sqrt(u + (rest/1000)^2),  u = |kb|^2 = 4 (1 - c)/(1 + c),  rest' = r where u = rest^2. */
 static double fsi__shell_bend(double stiffness, double rest, const double *x, double *g, double *h, int exact)
 {
     const fsi__shell_bent b = fsi__shell_bent_at(x);
-    const double u = fsi__sh_dot(b.kb, b.kb), r = sqrt(u + 1e-6 * rest * rest), ratio = rest > 0 ? rest / r : 0;
+    const double u = fsi__sh_dot(b.kb, b.kb), r = sqrt(u + 1e-6 * rest * rest), least = rest * sqrt(1 + 1e-6), ratio = rest > 0 ? least / r : 0;
     double g6[6], h6[36], j[3][6], pull[6];
     int i, k, a;
     fsi__shell_bent_slope(&b, j);
@@ -831,7 +832,7 @@ static double fsi__shell_bend(double stiffness, double rest, const double *x, do
         g6[i] = stiffness * (1 - ratio) * pull[i];
     }
     if (h && exact) {
-        const double chi = b.chi, du = -8 / (chi * chi), ddu = 16 / (chi * chi * chi), slope = stiffness / 2 * (1 - ratio), second = rest > 0 ? stiffness / 4 * rest / (r * r * r) : 0;
+        const double chi = b.chi, du = -8 / (chi * chi), ddu = 16 / (chi * chi * chi), slope = stiffness / 2 * (1 - ratio), second = rest > 0 ? stiffness / 4 * least / (r * r * r) : 0;
         double c1[6], c2[36];
         fsi__shell_cosine(&b, c1, c2);
         for (i = 0; i < 6; i++) for (k = 0; k < 6; k++) h6[6 * i + k] = (second * du * du + slope * ddu) * c1[i] * c1[k] + slope * du * c2[6 * i + k];
@@ -843,7 +844,25 @@ static double fsi__shell_bend(double stiffness, double rest, const double *x, do
         }
     }
     fsi__shell_from_edges(g6, h6, 6, g, h, 9);
-    return stiffness / 2 * (u + rest * rest - 2 * rest * r);
+    return stiffness / 2 * (r - least) * (r - least);
+}
+
+/* In the plane, where curvature has a sign: W = b/2 (k - rest)^2, k = 2 tan(phi/2), phi the turn from the first edge to the second, dk/dphi = 1 + k^2/4. */
+static double fsi__shell_bend_flat(double stiffness, double rest, const double *x, double *g, double *h, int exact)
+{
+    const fsi__shell_bent b = fsi__shell_bent_at(x);
+    const double k = b.kb[2], slope = 1 + k * k / 4, pull = stiffness * (k - rest) * slope, more = exact || pull * k > 0 ? pull * k / 2 : 0;
+    const double turn[6] = { b.te[1] / b.le, -b.te[0] / b.le, 0, -b.tf[1] / b.lf, b.tf[0] / b.lf, 0 }; /* of phi */
+    double g6[6], h6[36];
+    int i, j, side;
+    for (i = 0; i < 6; i++) g6[i] = pull * turn[i];
+    if (h) for (i = 0; i < 6; i++) for (j = 0; j < 6; j++) h6[6 * i + j] = (stiffness * slope * slope + more) * turn[i] * turn[j];
+    for (side = 0; h && exact && side < 2; side++) for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) { /* an edge that grows turns less */
+        const double *t = side ? b.tf : b.te, *d = turn + 3 * side, l = side ? b.lf : b.le;
+        h6[6 * (3 * side + i) + 3 * side + j] -= pull * (t[i] * d[j] + d[i] * t[j]) / l;
+    }
+    fsi__shell_from_edges(g6, h6, 6, g, h, 9);
+    return stiffness / 2 * (k - rest) * (k - rest);
 }
 
 /* Material frames (Bergou et al. 2008, 2010): each segment has a reference frame, tangent and director, that is carried along without turning about the
@@ -1282,7 +1301,7 @@ static const int fsi__sh_nodes[FSI__SH_KINDS] = { 3, 4, 6, 2, 5, 3 };
 
 typedef struct fsi__sh_fold { double k, rest; } fsi__sh_fold;          /* HINGE */
 typedef struct fsi__sh_bar { double ea, rest; } fsi__sh_bar;           /* STRETCH */
-typedef struct fsi__sh_bow { double b, rest; } fsi__sh_bow;            /* BEND */
+typedef struct fsi__sh_bow { double b, rest; } fsi__sh_bow;            /* BEND; rest has a sign in 2D */
 
 /* One side of a triangle. */
 typedef struct fsi__sh_side { int lo, hi, triangle, corner; } fsi__sh_side;
@@ -1746,6 +1765,7 @@ static void fsi__sh_make_bow(fsi__sh_maker *k, int *used, const int nodes[3], do
     cosine = fsi__sh_dot(u, v) / (la * lb);
     w->b = 2 * b / (la + lb);
     w->rest = cosine > -1 ? 2 * sqrt((cosine < 1 ? 1 - cosine : 0) / (1 + cosine)) : 1e9; /* 2 tan(angle/2) */
+    if (k->m->dim == 2 && u[0] * v[1] < u[1] * v[0]) w->rest = -w->rest;
     fsi__sh_append(k, FSI__SH_BEND, used, nodes, material);
 }
 
@@ -2344,7 +2364,7 @@ static double fsi__sh_element(const fsi__sh_step *w, int e, const double *x, dou
     case FSI__SH_PLATE: return fsi__shell_plate_energy(&m->plate[i], x, g, h, w->exact, support);
     case FSI__SH_STRETCH: return fsi__shell_stretch(m->bar[i].ea, m->bar[i].rest, x, g, h, w->exact);
     case FSI__SH_JOINT: return fsi__sh_joint(w->m, &m->joint[i], i, x, g, h, w->exact);
-    default: return fsi__shell_bend(m->bow[i].b, m->bow[i].rest, x, g, h, w->exact);
+    default: return (m->dim == 2 ? fsi__shell_bend_flat : fsi__shell_bend)(m->bow[i].b, m->bow[i].rest, x, g, h, w->exact);
     }
 }
 
@@ -3254,7 +3274,7 @@ static void fsi__sh_damp_joint(const fsi__sh_impl *m, fsi__shell_joint *r, int j
     r->rest_twist = (r->rest_twist + b * t.twist) / (1 + b);
 }
 
-/* An element with its damper: of a bend without twist, which has no frame, on the size of its curvature. */
+/* An element with its damper: in space a bend without twist has no frame, only a size. */
 static void fsi__sh_damp_element(fsi__sh_impl *m, int e, const double *x, double b)
 {
     fsi__sh_model *p = &m->damped;
@@ -3275,7 +3295,7 @@ static void fsi__sh_damp_element(fsi__sh_impl *m, int e, const double *x, double
     case FSI__SH_JOINT: fsi__sh_damp_joint(m, &p->joint[i], i, x, b); break;
     default: {
         const fsi__shell_bent bent = fsi__shell_bent_at(x);
-        p->bow[i].rest = (p->bow[i].rest + b * sqrt(fsi__sh_dot(bent.kb, bent.kb))) / (1 + b);
+        p->bow[i].rest = (p->bow[i].rest + b * (p->dim == 2 ? bent.kb[2] : sqrt(fsi__sh_dot(bent.kb, bent.kb)))) / (1 + b);
         p->bow[i].b *= 1 + b;
     }
     }
