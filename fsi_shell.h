@@ -2137,6 +2137,7 @@ typedef struct fsi__sh_obstacle {
     double *local;                /* 3 * points, in the axes of its body */
     double *stand;                /* 3 * points: where the last step left it */
     double force[3], torque[3];
+    double sum[9];                /* of the step that is being made: force, its moments about the origin and about the centre of a PRESCRIBED body */
     fsi__arena memory;
 } fsi__sh_obstacle;
 
@@ -2173,7 +2174,7 @@ typedef struct fsi__sh_spring {
     double length_before, force[3], sum[3]; /* sum: of the step that is being made */
 } fsi__sh_spring;
 
-typedef struct fsi__sh_attachment { int vertex, obstacle, face, was_pinned; double local[3], sum[3]; } fsi__sh_attachment; /* sum: force on the obstacle */
+typedef struct fsi__sh_attachment { int vertex, obstacle, face, was_pinned; double local[3]; } fsi__sh_attachment;
 
 /* Features of its own that are closer at rest than the barrier reaches. */
 typedef struct fsi__sh_close { int a, b; double d; } fsi__sh_close;
@@ -2270,7 +2271,7 @@ typedef struct fsi__sh_step {
     fsi__sh_impl *m;
     const char *fn;
     double dt, h;
-    double share;           /* of a substep in the step */
+    double share, at;       /* of a substep in the step; where in the step this one ends, 0 to 1 */
     double kappa;           /* stiffness of a pair's barrier over its mass [m^2/s^2] */
     double slip;            /* way in a step that counts as sticking [m] */
     double remaining;       /* share of the prescribed way that is left, 1 to 0 */
@@ -3992,6 +3993,23 @@ static int fsi__sh_find_attachment(const fsi__sh_impl *m, int vertex)
     return -1;
 }
 
+/* A force on an obstacle, at x. */
+static void fsi__sh_press(const fsi__sh_step *w, int obstacle, double sign, const double *f, const double *x)
+{
+    fsi__sh_obstacle *o = &w->m->obstacle[obstacle];
+    double arm[3] = { 0, 0, 0 }, moment[3], spin[3];
+    int a;
+    if (o->desc.body && o->body < 0) fsi__sh_from(fsi_body_pose_at(o->desc.body, (fsi_real)w->at).position, arm);
+    fsi__sh_sub(x, arm, arm);
+    fsi__sh_cross(x, f, moment);
+    fsi__sh_cross(arm, f, spin);
+    for (a = 0; a < 3; a++) {
+        o->sum[a] += w->share * sign * f[a];
+        o->sum[3 + a] += w->share * sign * moment[a];
+        o->sum[6 + a] += w->share * sign * spin[a];
+    }
+}
+
 /* What a held vertex needs besides contacts, friction and springs, with the opposite sign: elasticity, air, inertia. */
 static fsi_status fsi__sh_feel_attachments(fsi__sh_step *w)
 {
@@ -4002,11 +4020,13 @@ static fsi_status fsi__sh_feel_attachments(fsi__sh_step *w)
     fsi__sh_elements(w, m->now.q, FSI__SH_GRADIENT);
     status = fsi_assembly_vector(m->elastic, m->element_vector, m->gradient);
     for (i = 0; i < m->attachments && status == FSI_OK; i++) {
-        fsi__sh_attachment *t = &m->attachment[i];
+        const fsi__sh_attachment *t = &m->attachment[i];
+        double f[3];
         for (a = 0; a < 3; a++) {
             k = 3 * t->vertex + a;
-            t->sum[a] += w->share * (m->felt[k] - m->gradient[k] - m->model.mass[t->vertex] * (m->now.q[k] - m->aim[k]) / (w->h * w->h) - m->model.drag_mass[t->vertex] * (m->now.q[k] - m->base[k]) / w->h);
+            f[a] = m->felt[k] - m->gradient[k] - m->model.mass[t->vertex] * (m->now.q[k] - m->aim[k]) / (w->h * w->h) - m->model.drag_mass[t->vertex] * (m->now.q[k] - m->base[k]) / w->h;
         }
+        fsi__sh_press(w, t->obstacle, 1, f, m->now.q + 3 * t->vertex);
     }
     return status;
 }
@@ -4025,8 +4045,19 @@ static void fsi__sh_feel_springs(fsi__sh_step *w)
         for (a = 0; a < 3; a++) s->sum[a] -= w->share * g[a];
         for (k = 0; k < 2; k++) {
             const int held = ends[k] < m->model.vertices && m->held[ends[k]] ? fsi__sh_find_attachment(m, ends[k]) : -1;
-            for (a = 0; a < 3 && held >= 0; a++) m->attachment[held].sum[a] -= w->share * g[3 * k + a];
+            if (held >= 0) fsi__sh_press(w, m->attachment[held].obstacle, -1, g + 3 * k, m->now.x + 3 * (size_t)ends[k]);
         }
+        if (s->desc.other < 0 && s->desc.obstacle >= 0) fsi__sh_press(w, s->desc.obstacle, -1, g + 3, m->now.x + 3 * (size_t)ends[1]);
+    }
+}
+
+static void fsi__sh_feel_obstacles(fsi__sh_step *w)
+{
+    const fsi__sh_impl *m = w->m;
+    int i, k;
+    for (k = 0; k < m->obstacles; k++) for (i = 0; m->obstacle[k].used && i < m->obstacle[k].features.count[0]; i++) {
+        const size_t at = 3 * (size_t)(m->obstacle[k].features.first + i);
+        fsi__sh_press(w, k, 1, m->felt + at, m->now.x + at);
     }
 }
 
@@ -4054,9 +4085,10 @@ static fsi_status fsi__sh_feel(fsi__sh_step *w)
     if (w->settle || w->stats.substeps == 0) { /* the first of a step */
         memset(m->sum, 0, 3 * (size_t)m->points * sizeof(double));
         for (i = 0; i < m->springs; i++) memset(m->spring[i].sum, 0, sizeof m->spring[i].sum);
-        for (i = 0; i < m->attachments; i++) memset(m->attachment[i].sum, 0, sizeof m->attachment[i].sum);
+        for (i = 0; i < m->obstacles; i++) memset(m->obstacle[i].sum, 0, sizeof m->obstacle[i].sum);
     }
     for (j = 0; j < 3 * (size_t)m->points; j++) m->sum[j] += w->share * m->felt[j];
+    fsi__sh_feel_obstacles(w);
     fsi__sh_feel_springs(w);
     return fsi__sh_feel_attachments(w);
 }
@@ -4187,6 +4219,7 @@ static fsi_status fsi__sh_substep(fsi__sh_step *w, double s)
     fsi__sh_impl *m = w->m;
     fsi_status status = FSI_OK;
     int i;
+    w->at = s;
     fsi__sh_predict(w);
     fsi__sh_predict_bodies(w);
     memcpy(m->now.q, m->start_q, 3 * (size_t)m->nodes * sizeof(double));
@@ -4543,47 +4576,25 @@ static fsi_status fsi__sh_read_obstacles(fsi__sh_impl *m, const char *fn)
     return FSI_OK;
 }
 
-static void fsi__sh_end_body(const fsi__sh_step *w, fsi_body *b)
-{
-    fsi_body_end_step(b, (fsi_real)w->dt);
-    if (w->settle) b->impulse = b->angular_impulse = fsi_v3(0, 0, 0); /* no time has passed */
-}
-
-/* A force on an obstacle, at x: its sums, and the impulse of a PRESCRIBED body. */
-static void fsi__sh_press(const fsi__sh_step *w, fsi__sh_obstacle *o, double sign, const double *f, const double *x)
-{
-    double l[3], j[3];
-    int a;
-    fsi__sh_cross(x, f, l);
-    for (a = 0; a < 3; a++) {
-        o->force[a] += sign * f[a];
-        o->torque[a] += sign * l[a];
-        j[a] = sign * f[a] * w->dt;
-    }
-    if (o->desc.body && o->body < 0) fsi_body_apply_impulse(o->desc.body, fsi__sh_to(j), fsi__sh_to(x));
-}
-
 static void fsi__sh_publish_obstacle(fsi__sh_step *w, fsi__sh_obstacle *o)
 {
     fsi__sh_impl *m = w->m;
-    const int id = (int)(o - m->obstacle);
     const size_t first = 3 * (size_t)o->features.first;
     fsi_body *b = o->body < 0 ? o->desc.body : NULL;
     int i;
     memcpy(o->stand, m->stand_x + first, 3 * (size_t)o->features.count[0] * sizeof(double));
-    memset(o->force, 0, sizeof o->force);
-    memset(o->torque, 0, sizeof o->torque);
+    memcpy(o->force, o->sum, sizeof o->force);
+    memcpy(o->torque, o->sum + 3, sizeof o->torque);
     if (b) {
         const fsi__sh_obstacle *leading = m->obstacle; /* of those on this body: the impulses of all add up */
         while (!leading->used || leading->desc.body != b) leading++;
         if (leading == o) fsi_body_begin_step(b, (fsi_real)w->dt);
+        b->impulse = fsi_v3_madd(b->impulse, (fsi_real)w->dt, fsi__sh_to(o->sum));
+        b->angular_impulse = fsi_v3_madd(b->angular_impulse, (fsi_real)w->dt, fsi__sh_to(o->sum + 6));
+        fsi_body_end_step(b, (fsi_real)w->dt);
     }
-    for (i = 0; i < o->features.count[0]; i++) fsi__sh_press(w, o, 1, m->sum + first + 3 * (size_t)i, o->stand + 3 * (size_t)i);
-    for (i = 0; i < m->springs; i++) if (m->spring[i].used && m->spring[i].desc.other < 0 && m->spring[i].desc.obstacle == id) fsi__sh_press(w, o, -1, m->spring[i].sum, m->stand_x + 3 * (size_t)(m->first_anchor + i));
-    for (i = 0; i < m->attachments; i++) if (m->attachment[i].obstacle == id) fsi__sh_press(w, o, 1, m->attachment[i].sum, m->state.x + 3 * m->attachment[i].vertex);
     for (i = 0; o->desc.vertex_force && i < o->desc.mesh->source_count; i++) o->desc.vertex_force[i] = fsi_v3(0, 0, 0);
     for (i = 0; o->desc.vertex_force && i < o->features.count[0]; i++) o->desc.vertex_force[o->desc.mesh->vertex_source[i]] = fsi__sh_to(m->sum + first + 3 * (size_t)i);
-    if (b) fsi__sh_end_body(w, b);
 }
 
 /* A COUPLED body: its velocities follow from where it went, its impulses from its velocities. */
@@ -4600,7 +4611,7 @@ static void fsi__sh_publish_body(const fsi__sh_step *w, fsi__sh_body *b)
     y->angular_impulse = fsi_m3_mul_v3(inertia, fsi_v3_sub(spin, y->new_angular_velocity));
     y->new_velocity = v;
     y->new_angular_velocity = spin;
-    fsi__sh_end_body(w, y);
+    fsi_body_end_step(y, dt);
     y->end.position = fsi__sh_to(b->center);
     y->end.orientation = b->left_turn = b->turn;
     memcpy(b->left_center, b->center, sizeof b->center);
@@ -4903,6 +4914,7 @@ static void fsi__sh_publish(fsi_shell *s, fsi__sh_step *w)
     for (i = 0; i < s->segment_count; i++) if (m->model.twist_node[i] >= 0 && !s->twist_held[i]) s->twist[i] = (fsi_real)m->state.x[3 * m->model.twist_node[i]];
     for (o = 0; o < m->obstacles; o++) if (m->obstacle[o].used) fsi__sh_publish_obstacle(w, &m->obstacle[o]);
     for (i = 0; i < m->bodies; i++) fsi__sh_publish_body(w, &m->body[i]);
+    for (i = 0; w->settle && i < m->obstacles; i++) if (m->obstacle[i].used && m->obstacle[i].desc.body) m->obstacle[i].desc.body->impulse = m->obstacle[i].desc.body->angular_impulse = fsi_v3(0, 0, 0); /* no time has passed */
     for (i = 0; i < m->springs; i++) {
         memcpy(m->spring[i].stand, m->stand_x + 3 * (size_t)(m->first_anchor + i), 3 * sizeof(double));
         memcpy(m->spring[i].force, m->spring[i].sum, 3 * sizeof(double));
