@@ -836,8 +836,8 @@ static void test_reactions_are_all_that_the_sheet_loses(void)
    all obstacles of a body count, of both modes, and it gets no impulse. */
 static void test_moments_on_moving_bodies_are_about_where_they_are(void)
 {
-    const fsi_vec3 x[2] = { fsi_v3(0, 0, (fsi_real)0.2), fsi_v3(1, 0, (fsi_real)0.5) };
-    const fsi_real mass[2] = { 1, 2 };
+    const fsi_vec3 x[2] = { fsi_v3(1, 0, (fsi_real)0.5), fsi_v3(0, 0, (fsi_real)0.2) };
+    const fsi_real mass[2] = { 2, 1 };
     fsi_shell_desc d = fsi_shell_default_desc();
     fsi_context c = fsi_default_context();
     fsi_mesh *left = make_box(fsi_v3(0, 0, 0), 0.1, 0.1, 0.1), *right = make_box(fsi_v3(1, 0, 0), 0.1, 0.1, 0.1);
@@ -853,7 +853,7 @@ static void test_moments_on_moving_bodies_are_about_where_they_are(void)
         double at = 0;
         d.substeps = substeps;
         if (!left || !right || !CHECK(fsi_shell_create(&s, &d) == FSI_OK)) return;
-        CHECK(fsi_shell_attach(s, 0, add_obstacle(s, left, &b)) == FSI_OK);
+        CHECK(fsi_shell_attach(s, 1, add_obstacle(s, left, &b)) == FSI_OK);
         for (k = 0; k < 5; k++) {
             b.pose = b.end;
             b.end.position.x += (fsi_real)0.2;
@@ -877,8 +877,8 @@ static void test_moments_on_moving_bodies_are_about_where_they_are(void)
         p.stiffness = 1000;
         for (k = 0; k < 2; k++) {
             p.vertex = k;
-            p.obstacle = add_obstacle(s, k ? right : left, &b);
-            p.anchor = fsi_v3((fsi_real)k, 0, (fsi_real)0.1);
+            p.obstacle = add_obstacle(s, k ? left : right, &b);
+            p.anchor = fsi_v3((fsi_real)(1 - k), 0, (fsi_real)0.1);
             CHECK(fsi_shell_add_spring(s, &p, NULL) == FSI_OK);
         }
         b.force = fsi_v3(0, 0, (fsi_real)-29.43);
