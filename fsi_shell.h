@@ -79,7 +79,8 @@ typedef struct fsi_shell_material {
     fsi_real bend_shear;   /* resistance to being twisted, D66 [N m]; default -1: G t^3 / 12 where bend is -1, else (1 - nu)/2 sqrt(bend bend_weft) */
     fsi_shell_membrane membrane; /* default STVK */
     fsi_shell_bending bending;   /* default HINGE */
-    int twist;             /* segments resist being twisted, one unknown more each; default 1 */
+    int twist;             /* segments resist being twisted, one unknown more each; default 1. 0: in 3D they know how far they are bent, not whither:
+                              rest curvature and dampers act on its size */
     fsi_real damping_mass; /* Rayleigh, alpha [1/s], as if moving through a thick medium; default 0 */
     fsi_real damping_stiffness; /* beta [s]: damps strain rates (shell.md 6); default 0 */
     fsi_real clearance;    /* nothing comes closer to the middle of sheet or rod than this, beside what the other one asks for: half a
@@ -818,11 +819,11 @@ static void fsi__shell_cosine(const fsi__shell_bent *b, double *g, double *h)
 }
 
 /* A bend without twist: W = b/2 (|kb| - rest)^2, with |kb| rounded off within a thousandth of rest, where it has a kink:
-   W = b/2 (u + rest^2 - 2 rest r),  u = |kb|^2 = 4 (1 - c)/(1 + c),  r = sqrt(u + (rest/1000)^2). */
+   W = b/2 (r - rest')^2,  r = sqrt(u + (rest/1000)^2),  u = |kb|^2 = 4 (1 - c)/(1 + c),  rest' = r where u = rest^2. */
 static double fsi__shell_bend(double stiffness, double rest, const double *x, double *g, double *h, int exact)
 {
     const fsi__shell_bent b = fsi__shell_bent_at(x);
-    const double u = fsi__sh_dot(b.kb, b.kb), r = sqrt(u + 1e-6 * rest * rest), ratio = rest > 0 ? rest / r : 0;
+    const double u = fsi__sh_dot(b.kb, b.kb), r = sqrt(u + 1e-6 * rest * rest), least = rest * sqrt(1 + 1e-6), ratio = rest > 0 ? least / r : 0;
     double g6[6], h6[36], j[3][6], pull[6];
     int i, k, a;
     fsi__shell_bent_slope(&b, j);
@@ -831,7 +832,7 @@ static double fsi__shell_bend(double stiffness, double rest, const double *x, do
         g6[i] = stiffness * (1 - ratio) * pull[i];
     }
     if (h && exact) {
-        const double chi = b.chi, du = -8 / (chi * chi), ddu = 16 / (chi * chi * chi), slope = stiffness / 2 * (1 - ratio), second = rest > 0 ? stiffness / 4 * rest / (r * r * r) : 0;
+        const double chi = b.chi, du = -8 / (chi * chi), ddu = 16 / (chi * chi * chi), slope = stiffness / 2 * (1 - ratio), second = rest > 0 ? stiffness / 4 * least / (r * r * r) : 0;
         double c1[6], c2[36];
         fsi__shell_cosine(&b, c1, c2);
         for (i = 0; i < 6; i++) for (k = 0; k < 6; k++) h6[6 * i + k] = (second * du * du + slope * ddu) * c1[i] * c1[k] + slope * du * c2[6 * i + k];
@@ -843,7 +844,25 @@ static double fsi__shell_bend(double stiffness, double rest, const double *x, do
         }
     }
     fsi__shell_from_edges(g6, h6, 6, g, h, 9);
-    return stiffness / 2 * (u + rest * rest - 2 * rest * r);
+    return stiffness / 2 * (r - least) * (r - least);
+}
+
+/* In the plane, where curvature has a sign: W = b/2 (k - rest)^2, k = 2 tan(phi/2), phi the turn from the first edge to the second, dk/dphi = 1 + k^2/4. */
+static double fsi__shell_bend_flat(double stiffness, double rest, const double *x, double *g, double *h, int exact)
+{
+    const fsi__shell_bent b = fsi__shell_bent_at(x);
+    const double k = b.kb[2], slope = 1 + k * k / 4, pull = stiffness * (k - rest) * slope, more = exact || pull * k > 0 ? pull * k / 2 : 0;
+    const double turn[6] = { b.te[1] / b.le, -b.te[0] / b.le, 0, -b.tf[1] / b.lf, b.tf[0] / b.lf, 0 }; /* of phi */
+    double g6[6], h6[36];
+    int i, j, side;
+    for (i = 0; i < 6; i++) g6[i] = pull * turn[i];
+    if (h) for (i = 0; i < 6; i++) for (j = 0; j < 6; j++) h6[6 * i + j] = (stiffness * slope * slope + more) * turn[i] * turn[j];
+    for (side = 0; h && exact && side < 2; side++) for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) { /* an edge that grows turns less */
+        const double *t = side ? b.tf : b.te, *d = turn + 3 * side, l = side ? b.lf : b.le;
+        h6[6 * (3 * side + i) + 3 * side + j] -= pull * (t[i] * d[j] + d[i] * t[j]) / l;
+    }
+    fsi__shell_from_edges(g6, h6, 6, g, h, 9);
+    return stiffness / 2 * (k - rest) * (k - rest);
 }
 
 /* Material frames (Bergou et al. 2008, 2010): each segment has a reference frame, tangent and director, that is carried along without turning about the
@@ -1282,7 +1301,7 @@ static const int fsi__sh_nodes[FSI__SH_KINDS] = { 3, 4, 6, 2, 5, 3 };
 
 typedef struct fsi__sh_fold { double k, rest; } fsi__sh_fold;          /* HINGE */
 typedef struct fsi__sh_bar { double ea, rest; } fsi__sh_bar;           /* STRETCH */
-typedef struct fsi__sh_bow { double b, rest; } fsi__sh_bow;            /* BEND */
+typedef struct fsi__sh_bow { double b, rest; } fsi__sh_bow;            /* BEND; rest has a sign in 2D */
 
 /* One side of a triangle. */
 typedef struct fsi__sh_side { int lo, hi, triangle, corner; } fsi__sh_side;
@@ -1746,6 +1765,7 @@ static void fsi__sh_make_bow(fsi__sh_maker *k, int *used, const int nodes[3], do
     cosine = fsi__sh_dot(u, v) / (la * lb);
     w->b = 2 * b / (la + lb);
     w->rest = cosine > -1 ? 2 * sqrt((cosine < 1 ? 1 - cosine : 0) / (1 + cosine)) : 1e9; /* 2 tan(angle/2) */
+    if (k->m->dim == 2 && u[0] * v[1] < u[1] * v[0]) w->rest = -w->rest;
     fsi__sh_append(k, FSI__SH_BEND, used, nodes, material);
 }
 
@@ -2117,6 +2137,7 @@ typedef struct fsi__sh_obstacle {
     double *local;                /* 3 * points, in the axes of its body */
     double *stand;                /* 3 * points: where the last step left it */
     double force[3], torque[3];
+    double sum[9];                /* of the step that is being made: force, its moments about the origin and about the centre of a PRESCRIBED body */
     fsi__arena memory;
 } fsi__sh_obstacle;
 
@@ -2153,7 +2174,7 @@ typedef struct fsi__sh_spring {
     double length_before, force[3], sum[3]; /* sum: of the step that is being made */
 } fsi__sh_spring;
 
-typedef struct fsi__sh_attachment { int vertex, obstacle, face, was_pinned; double local[3], sum[3]; } fsi__sh_attachment; /* sum: force on the obstacle */
+typedef struct fsi__sh_attachment { int vertex, obstacle, face, was_pinned; double local[3]; } fsi__sh_attachment;
 
 /* Features of its own that are closer at rest than the barrier reaches. */
 typedef struct fsi__sh_close { int a, b; double d; } fsi__sh_close;
@@ -2265,7 +2286,7 @@ typedef struct fsi__sh_step {
     const fsi__sh_guest *guest; /* NULL: the shell is alone */
     const char *fn;
     double dt, h;
-    double share;           /* of a substep in the step */
+    double share, at;       /* of a substep in the step; where in the step this one ends, 0 to 1 */
     double kappa;           /* stiffness of a pair's barrier over its mass [m^2/s^2] */
     double slip;            /* way in a step that counts as sticking [m] */
     double remaining;       /* share of the prescribed way that is left, 1 to 0 */
@@ -2359,7 +2380,7 @@ static double fsi__sh_element(const fsi__sh_step *w, int e, const double *x, dou
     case FSI__SH_PLATE: return fsi__shell_plate_energy(&m->plate[i], x, g, h, w->exact, support);
     case FSI__SH_STRETCH: return fsi__shell_stretch(m->bar[i].ea, m->bar[i].rest, x, g, h, w->exact);
     case FSI__SH_JOINT: return fsi__sh_joint(w->m, &m->joint[i], i, x, g, h, w->exact);
-    default: return fsi__shell_bend(m->bow[i].b, m->bow[i].rest, x, g, h, w->exact);
+    default: return (m->dim == 2 ? fsi__shell_bend_flat : fsi__shell_bend)(m->bow[i].b, m->bow[i].rest, x, g, h, w->exact);
     }
 }
 
@@ -3271,7 +3292,7 @@ static void fsi__sh_damp_joint(const fsi__sh_impl *m, fsi__shell_joint *r, int j
     r->rest_twist = (r->rest_twist + b * t.twist) / (1 + b);
 }
 
-/* An element with its damper: of a bend without twist, which has no frame, on the size of its curvature. */
+/* An element with its damper: in space a bend without twist has no frame, only a size. */
 static void fsi__sh_damp_element(fsi__sh_impl *m, int e, const double *x, double b)
 {
     fsi__sh_model *p = &m->damped;
@@ -3292,7 +3313,7 @@ static void fsi__sh_damp_element(fsi__sh_impl *m, int e, const double *x, double
     case FSI__SH_JOINT: fsi__sh_damp_joint(m, &p->joint[i], i, x, b); break;
     default: {
         const fsi__shell_bent bent = fsi__shell_bent_at(x);
-        p->bow[i].rest = (p->bow[i].rest + b * sqrt(fsi__sh_dot(bent.kb, bent.kb))) / (1 + b);
+        p->bow[i].rest = (p->bow[i].rest + b * (p->dim == 2 ? bent.kb[2] : sqrt(fsi__sh_dot(bent.kb, bent.kb)))) / (1 + b);
         p->bow[i].b *= 1 + b;
     }
     }
@@ -3991,6 +4012,23 @@ static int fsi__sh_find_attachment(const fsi__sh_impl *m, int vertex)
     return -1;
 }
 
+/* A force on an obstacle, at x. */
+static void fsi__sh_press(const fsi__sh_step *w, int obstacle, double sign, const double *f, const double *x)
+{
+    fsi__sh_obstacle *o = &w->m->obstacle[obstacle];
+    double arm[3] = { 0, 0, 0 }, moment[3], spin[3];
+    int a;
+    if (o->desc.body && o->body < 0) fsi__sh_from(fsi_body_pose_at(o->desc.body, (fsi_real)w->at).position, arm);
+    fsi__sh_sub(x, arm, arm);
+    fsi__sh_cross(x, f, moment);
+    fsi__sh_cross(arm, f, spin);
+    for (a = 0; a < 3; a++) {
+        o->sum[a] += w->share * sign * f[a];
+        o->sum[3 + a] += w->share * sign * moment[a];
+        o->sum[6 + a] += w->share * sign * spin[a];
+    }
+}
+
 /* What a held vertex needs besides contacts, friction and springs, with the opposite sign: elasticity, air, inertia. */
 static fsi_status fsi__sh_feel_attachments(fsi__sh_step *w)
 {
@@ -4001,11 +4039,13 @@ static fsi_status fsi__sh_feel_attachments(fsi__sh_step *w)
     fsi__sh_elements(w, m->now.q, FSI__SH_GRADIENT);
     status = fsi_assembly_vector(m->elastic, m->element_vector, m->gradient);
     for (i = 0; i < m->attachments && status == FSI_OK; i++) {
-        fsi__sh_attachment *t = &m->attachment[i];
+        const fsi__sh_attachment *t = &m->attachment[i];
+        double f[3];
         for (a = 0; a < 3; a++) {
             k = 3 * t->vertex + a;
-            t->sum[a] += w->share * (m->felt[k] - m->gradient[k] - m->model.mass[t->vertex] * (m->now.q[k] - m->aim[k]) / (w->h * w->h) - m->model.drag_mass[t->vertex] * (m->now.q[k] - m->base[k]) / w->h);
+            f[a] = m->felt[k] - m->gradient[k] - m->model.mass[t->vertex] * (m->now.q[k] - m->aim[k]) / (w->h * w->h) - m->model.drag_mass[t->vertex] * (m->now.q[k] - m->base[k]) / w->h;
         }
+        fsi__sh_press(w, t->obstacle, 1, f, m->now.q + 3 * t->vertex);
     }
     return status;
 }
@@ -4024,8 +4064,19 @@ static void fsi__sh_feel_springs(fsi__sh_step *w)
         for (a = 0; a < 3; a++) s->sum[a] -= w->share * g[a];
         for (k = 0; k < 2; k++) {
             const int held = ends[k] < m->model.vertices && m->held[ends[k]] ? fsi__sh_find_attachment(m, ends[k]) : -1;
-            for (a = 0; a < 3 && held >= 0; a++) m->attachment[held].sum[a] -= w->share * g[3 * k + a];
+            if (held >= 0) fsi__sh_press(w, m->attachment[held].obstacle, -1, g + 3 * k, m->now.x + 3 * (size_t)ends[k]);
         }
+        if (s->desc.other < 0 && s->desc.obstacle >= 0) fsi__sh_press(w, s->desc.obstacle, -1, g + 3, m->now.x + 3 * (size_t)ends[1]);
+    }
+}
+
+static void fsi__sh_feel_obstacles(fsi__sh_step *w)
+{
+    const fsi__sh_impl *m = w->m;
+    int i, k;
+    for (k = 0; k < m->obstacles; k++) for (i = 0; m->obstacle[k].used && i < m->obstacle[k].features.count[0]; i++) {
+        const size_t at = 3 * (size_t)(m->obstacle[k].features.first + i);
+        fsi__sh_press(w, k, 1, m->felt + at, m->now.x + at);
     }
 }
 
@@ -4053,9 +4104,10 @@ static fsi_status fsi__sh_feel(fsi__sh_step *w)
     if (w->settle || w->stats.substeps == 0) { /* the first of a step */
         memset(m->sum, 0, 3 * (size_t)m->points * sizeof(double));
         for (i = 0; i < m->springs; i++) memset(m->spring[i].sum, 0, sizeof m->spring[i].sum);
-        for (i = 0; i < m->attachments; i++) memset(m->attachment[i].sum, 0, sizeof m->attachment[i].sum);
+        for (i = 0; i < m->obstacles; i++) memset(m->obstacle[i].sum, 0, sizeof m->obstacle[i].sum);
     }
     for (j = 0; j < 3 * (size_t)m->points; j++) m->sum[j] += w->share * m->felt[j];
+    fsi__sh_feel_obstacles(w);
     fsi__sh_feel_springs(w);
     return fsi__sh_feel_attachments(w);
 }
@@ -4186,6 +4238,7 @@ static fsi_status fsi__sh_substep(fsi__sh_step *w, double s)
     fsi__sh_impl *m = w->m;
     fsi_status status = FSI_OK;
     int i;
+    w->at = s;
     fsi__sh_predict(w);
     fsi__sh_predict_bodies(w);
     memcpy(m->now.q, m->start_q, 3 * (size_t)m->nodes * sizeof(double));
@@ -4557,47 +4610,25 @@ static fsi_status fsi__sh_read_obstacles(fsi__sh_impl *m, const char *fn)
     return FSI_OK;
 }
 
-static void fsi__sh_end_body(const fsi__sh_step *w, fsi_body *b)
-{
-    fsi_body_end_step(b, (fsi_real)w->dt);
-    if (w->settle) b->impulse = b->angular_impulse = fsi_v3(0, 0, 0); /* no time has passed */
-}
-
-/* A force on an obstacle, at x: its sums, and the impulse of a PRESCRIBED body. */
-static void fsi__sh_press(const fsi__sh_step *w, fsi__sh_obstacle *o, double sign, const double *f, const double *x)
-{
-    double l[3], j[3];
-    int a;
-    fsi__sh_cross(x, f, l);
-    for (a = 0; a < 3; a++) {
-        o->force[a] += sign * f[a];
-        o->torque[a] += sign * l[a];
-        j[a] = sign * f[a] * w->dt;
-    }
-    if (o->desc.body && o->body < 0) fsi_body_apply_impulse(o->desc.body, fsi__sh_to(j), fsi__sh_to(x));
-}
-
 static void fsi__sh_publish_obstacle(fsi__sh_step *w, fsi__sh_obstacle *o)
 {
     fsi__sh_impl *m = w->m;
-    const int id = (int)(o - m->obstacle);
     const size_t first = 3 * (size_t)o->features.first;
     fsi_body *b = o->body < 0 ? o->desc.body : NULL;
     int i;
     memcpy(o->stand, m->stand_x + first, 3 * (size_t)o->features.count[0] * sizeof(double));
-    memset(o->force, 0, sizeof o->force);
-    memset(o->torque, 0, sizeof o->torque);
+    memcpy(o->force, o->sum, sizeof o->force);
+    memcpy(o->torque, o->sum + 3, sizeof o->torque);
     if (b) {
         const fsi__sh_obstacle *leading = m->obstacle; /* of those on this body: the impulses of all add up */
         while (!leading->used || leading->desc.body != b) leading++;
         if (leading == o) fsi_body_begin_step(b, (fsi_real)w->dt);
+        b->impulse = fsi_v3_madd(b->impulse, (fsi_real)w->dt, fsi__sh_to(o->sum));
+        b->angular_impulse = fsi_v3_madd(b->angular_impulse, (fsi_real)w->dt, fsi__sh_to(o->sum + 6));
+        fsi_body_end_step(b, (fsi_real)w->dt);
     }
-    for (i = 0; i < o->features.count[0]; i++) fsi__sh_press(w, o, 1, m->sum + first + 3 * (size_t)i, o->stand + 3 * (size_t)i);
-    for (i = 0; i < m->springs; i++) if (m->spring[i].used && m->spring[i].desc.other < 0 && m->spring[i].desc.obstacle == id) fsi__sh_press(w, o, -1, m->spring[i].sum, m->stand_x + 3 * (size_t)(m->first_anchor + i));
-    for (i = 0; i < m->attachments; i++) if (m->attachment[i].obstacle == id) fsi__sh_press(w, o, 1, m->attachment[i].sum, m->state.x + 3 * m->attachment[i].vertex);
     for (i = 0; o->desc.vertex_force && i < o->desc.mesh->source_count; i++) o->desc.vertex_force[i] = fsi_v3(0, 0, 0);
     for (i = 0; o->desc.vertex_force && i < o->features.count[0]; i++) o->desc.vertex_force[o->desc.mesh->vertex_source[i]] = fsi__sh_to(m->sum + first + 3 * (size_t)i);
-    if (b) fsi__sh_end_body(w, b);
 }
 
 /* A COUPLED body: its velocities follow from where it went, its impulses from its velocities. */
@@ -4614,7 +4645,7 @@ static void fsi__sh_publish_body(const fsi__sh_step *w, fsi__sh_body *b)
     y->angular_impulse = fsi_m3_mul_v3(inertia, fsi_v3_sub(spin, y->new_angular_velocity));
     y->new_velocity = v;
     y->new_angular_velocity = spin;
-    fsi__sh_end_body(w, y);
+    fsi_body_end_step(y, dt);
     y->end.position = fsi__sh_to(b->center);
     y->end.orientation = b->left_turn = b->turn;
     memcpy(b->left_center, b->center, sizeof b->center);
@@ -4917,6 +4948,7 @@ static void fsi__sh_publish(fsi_shell *s, fsi__sh_step *w)
     for (i = 0; i < s->segment_count; i++) if (m->model.twist_node[i] >= 0 && !s->twist_held[i]) s->twist[i] = (fsi_real)m->state.x[3 * m->model.twist_node[i]];
     for (o = 0; o < m->obstacles; o++) if (m->obstacle[o].used) fsi__sh_publish_obstacle(w, &m->obstacle[o]);
     for (i = 0; i < m->bodies; i++) fsi__sh_publish_body(w, &m->body[i]);
+    for (i = 0; w->settle && i < m->obstacles; i++) if (m->obstacle[i].used && m->obstacle[i].desc.body) m->obstacle[i].desc.body->impulse = m->obstacle[i].desc.body->angular_impulse = fsi_v3(0, 0, 0); /* no time has passed */
     for (i = 0; i < m->springs; i++) {
         memcpy(m->spring[i].stand, m->stand_x + 3 * (size_t)(m->first_anchor + i), 3 * sizeof(double));
         memcpy(m->spring[i].force, m->spring[i].sum, 3 * sizeof(double));

@@ -225,6 +225,19 @@ static double bend(const void *s, const double *x, double *g, double *h, int exa
     return fsi__shell_bend(k[0], k[1], x, g, h, exact);
 }
 
+static double bend_flat(const void *s, const double *x, double *g, double *h, int exact, double support)
+{
+    const double *k = (const double *)s;
+    double flat[9], g9[9], h9[81], w;
+    int i, j;
+    (void)support;
+    for (i = 0; i < 9; i++) flat[i] = i % 3 == 2 ? 0 : x[i / 3 * 2 + i % 3];
+    w = fsi__shell_bend_flat(k[0], k[1], flat, g ? g9 : NULL, h ? h9 : NULL, exact);
+    for (i = 0; g && i < 6; i++) g[i] = g9[i / 2 * 3 + i % 2];
+    for (i = 0; h && i < 6; i++) for (j = 0; j < 6; j++) h[6 * i + j] = h9[9 * (i / 2 * 3 + i % 2) + j / 2 * 3 + j % 2];
+    return w;
+}
+
 static void corner(double *x, double most) /* two edges with a turn of at most acos(-most) */
 {
     double u[3], v[3];
@@ -254,6 +267,28 @@ static void test_rods_have_exact_derivatives(void)
         e.energy = bend;
         e.n = 9;
         check_element(&e, x, 1e-4, 0, n % 3 == 0 ? 1e-4 : 1e-6, 1e-5, 0);
+    }
+}
+
+static void test_bends_in_the_plane_have_exact_derivatives(void)
+{
+    double k[2];
+    element e;
+    int n, i;
+    e.state = k;
+    e.energy = bend_flat;
+    e.n = 6;
+    for (n = 0; n < (TEST_SLOWED ? 100 : 3000); n++) {
+        double x[9];
+        k[0] = any(0.1, 2);
+        k[1] = n % 3 == 0 ? 0 : any(-2, 2);
+        do {
+            corner(x, 0.8);
+            for (i = 0; i < 3; i++) x[3 * i + 2] = 0;
+        } while (fsi__sh_apart(x, x + 3) < 0.3 || fsi__sh_apart(x + 3, x + 6) < 0.3 || fsi__shell_bent_at(x).chi < 0.2);
+        for (i = 0; i < 6; i++) x[i] = x[i / 2 * 3 + i % 2];
+        if (n % 5 == 0) for (i = 0; i < 2; i++) x[4 + i] = 2 * x[2 + i] - x[i]; /* straight */
+        check_element(&e, x, 1e-4, 0, 1e-6, 1e-5, 0);
     }
 }
 
@@ -450,6 +485,7 @@ int main(int argc, char **argv)
     RUN(test_hinges_have_exact_derivatives);
     RUN(test_plates_have_exact_derivatives);
     RUN(test_rods_have_exact_derivatives);
+    RUN(test_bends_in_the_plane_have_exact_derivatives);
     RUN(test_joints_have_exact_derivatives);
     RUN(test_rigid_motions_cost_nothing);
     RUN(test_a_twisted_rod_stores_the_energy_of_torsion);
