@@ -5051,11 +5051,17 @@ typedef struct fsi__pressure_face {
 
 /* Cells side by side along x, joined by open faces. */
 typedef struct fsi__pressure_run { int at, n, root, piece; double sum; } fsi__pressure_run;
-typedef struct fsi__pressure_piece { int group, joined, free; double cells, mean, way[6], size[6]; } fsi__pressure_piece;
+typedef struct fsi__pressure_piece { int group, joined, free, touching; double cells, mean, way[6], size[6]; } fsi__pressure_piece;
+
+/* A face of a solid that yields, with an unknown beside it. */
+typedef struct fsi__pressure_yield {
+    int lower, upper, at;           /* unknowns, -1: none; its place in `pushed` and `change` */
+    double share, more;             /* more: what the multigrid's matrix has there beyond A */
+} fsi__pressure_yield;
 
 typedef struct fsi__pressure_impl {
     fsi__mg mg;
-    fsi__arena lists_memory, cuts_memory, vectors_memory, faces_memory, responses_memory, runs_memory, pieces_memory;
+    fsi__arena lists_memory, cuts_memory, vectors_memory, faces_memory, responses_memory, yields_memory, runs_memory, pieces_memory, nulls_memory;
     int *brick;                     /* for each row of 8 cells of each block its brick, or -1 */
     int *row;                       /* the reverse */
     int *cut;                       /* for each block its fsi__pressure_cut, or -1 */
@@ -5075,6 +5081,12 @@ typedef struct fsi__pressure_impl {
     int *column, columns;           /* 6 a body: the column of V H^T that a row of H has, -1: the preconditioner leaves it out */
     float *response;                /* these columns, one after the other; NULL: none, or too many to keep */
     double *heavier;                /* 2 a body: the share of its inverse mass and inverse inertia that counts, below 1 where these are huge */
+    fsi__pressure_yield *yield;     /* of solids that yield, */
+    int *first_yield;               /* those of solid k from first_yield[k] on; */
+    int *first_pushed;              /* solid_count + 1: where its faces start in the next two, which hold all of them */
+    double *pushed, *change;        /* impulse and response of each face */
+    double *null;                   /* nulls of `touching` numbers, one a piece: pressures of pieces that nothing feels; orthonormal over the cells */
+    int touching, nulls;            /* touching: pieces that meet a body or a solid that yields; 0 where no solid yields */
 } fsi__pressure_impl;
 
 /* What the tasks of one projection share. Pressures are q = p dt/(density dx^2) [1/s], and beta is relative to the largest one. */
@@ -5087,6 +5099,7 @@ typedef struct fsi__pressure_job {
     double density;                 /* 1/largest beta */
     const double *from;             /* what the matrix is applied to */
     double alpha, beta, factor;     /* of the iteration; level[0].r is factor * r */
+    fsi_status status;              /* what a respond returned */
 } fsi__pressure_job;
 
 FSI_API fsi_pressure_desc fsi_pressure_default_desc(void)
@@ -5146,8 +5159,10 @@ FSI_API void fsi_pressure_destroy(fsi_pressure *s)
     fsi__arena_free(s->context, &m->vectors_memory);
     fsi__arena_free(s->context, &m->faces_memory);
     fsi__arena_free(s->context, &m->responses_memory);
+    fsi__arena_free(s->context, &m->yields_memory);
     fsi__arena_free(s->context, &m->runs_memory);
     fsi__arena_free(s->context, &m->pieces_memory);
+    fsi__arena_free(s->context, &m->nulls_memory);
     fsi__free(s->context, m, 1, sizeof *m);
     s->cookie = 0;
     fsi__free(s->context, s, 1, sizeof *s);
@@ -5243,6 +5258,7 @@ static fsi_vec3 fsi__pressure_face_position(const fsi_grid *g, long long entry, 
 static double fsi__pressure_solid_velocity(const fsi__pressure_job *job, const fsi_pressure_solid *b, int f, int axis)
 {
     fsi_vec3 v;
+    if (b->respond) return (b->velocity ? (double)b->velocity[f] : 0) + job->m->change[job->m->first_pushed[b - job->flow->solids] + f];
     if (!b->coupled) return b->velocity ? (double)b->velocity[f] : 0;
     v = fsi_rigid_velocity(b->linear, b->angular, b->center, fsi__pressure_face_position(job->grid, b->faces->entry[f], axis));
     return (double)(axis == 0 ? v.x : (axis == 1 ? v.y : v.z));
@@ -5263,6 +5279,34 @@ static void fsi__pressure_add_solids(fsi__pressure_job *job)
                 job->m->cuts_of[cut].flux[a][c] += (double)b->faces->solid[f] * fsi__pressure_solid_velocity(job, b, f, a);
             }
     }
+}
+
+/* Room for the faces of solids that yield, which have not done so yet. */
+static int fsi__pressure_reserve_yields(fsi__pressure_job *job)
+{
+    const fsi_pressure_flow *flow = job->flow;
+    fsi__pressure_impl *m = job->m;
+    size_t faces = 0;
+    int k, pass;
+    for (k = 0; k < flow->solid_count; k++) faces += flow->solids[k].respond ? (size_t)flow->solids[k].faces->count : 0;
+    m->first_pushed = NULL;
+    if (faces == 0) return 1;
+    for (pass = 0; pass < 2; pass++) {
+        fsi__arena *arena = &m->yields_memory, measure;
+        memset(&measure, 0, sizeof measure);
+        if (!pass) arena = &measure;
+        m->yield = (fsi__pressure_yield *)fsi__take(arena, faces, sizeof *m->yield);
+        m->pushed = (double *)fsi__take(arena, faces, sizeof(double));
+        m->change = (double *)fsi__take(arena, faces, sizeof(double));
+        m->first_yield = (int *)fsi__take(arena, (size_t)flow->solid_count + 1, sizeof(int));
+        m->first_pushed = (int *)fsi__take(arena, (size_t)flow->solid_count + 1, sizeof(int));
+        if (!pass && !fsi__mg_hold(job->s->context, &m->yields_memory, measure.used)) return 0;
+    }
+    for (k = m->first_pushed[0] = 0; k < flow->solid_count; k++)
+        m->first_pushed[k + 1] = m->first_pushed[k] + (flow->solids[k].respond ? flow->solids[k].faces->count : 0);
+    memset(m->pushed, 0, faces * sizeof(double));
+    memset(m->change, 0, faces * sizeof(double));
+    return 1;
 }
 
 /* Lists and cuts of the blocks. Blocks far from liquid have no cut, however many of their faces are solid. */
@@ -5305,6 +5349,7 @@ static int fsi__pressure_reserve_cells(fsi__pressure_job *job)
     if (!fsi__mg_hold(job->s->context, &m->cuts_memory, (size_t)cuts * sizeof(fsi__pressure_cut))) return 0;
     m->cuts_of = (fsi__pressure_cut *)fsi__take(&m->cuts_memory, (size_t)cuts, sizeof(fsi__pressure_cut));
     memset(m->cuts_of, 0, (size_t)cuts * sizeof(fsi__pressure_cut));
+    if (!fsi__pressure_reserve_yields(job)) return 0;
     fsi__pressure_add_solids(job);
     return 1;
 }
@@ -5600,6 +5645,151 @@ static void fsi__pressure_correct(void *arg, int chunk, int begin, int end)
     }
 }
 
+/* ---- >>pressure solids that yield ----------------------------------------------------------------------------- */
+
+static fsi_status fsi__pressure_refuse(fsi_pressure *s, fsi_status status, const char *what, int k)
+{
+    return fsi__fail(s->context, status, "fsi_pressure_project", k, 0, "%s [%d]", what, k);
+}
+
+/* Share of face f that its solid covers, when solids overlap there. */
+static double fsi__pressure_share(const fsi__pressure_job *job, const fsi_pressure_solid *b, int f, int axis)
+{
+    const int entry = b->faces->entry[f], cut = job->m->cut[entry / job->grid->block_cells];
+    const double closed = cut < 0 ? 0 : (double)job->m->cuts_of[cut].closed[axis][entry % job->grid->block_cells];
+    return (double)b->faces->solid[f] / (closed > 1 ? closed : 1);
+}
+
+static int fsi__pressure_equation(const fsi__pressure_job *job, long long entry)
+{
+    const int at = fsi__pressure_unknown(job, entry);
+    return at >= 0 && fsi__mg_has(job->m->mg.level, at) ? at : -1;
+}
+
+/* A solid that yields adds K = S^T R S/dx to the matrix: S takes the pressures of the cells beside its faces to impulses, R is its respond. A face that gives
+   way as freely as the liquid (density dx^d R = 1) is to the cells what an open face of coefficient 1 is, towards the cell beyond or, where that is air, a
+   surface a cell away. So the multigrid's matrix gets share^2 yielding there. A itself stays what it is: the iteration takes `more` out again. */
+
+/* The faces with an unknown beside them, in the order of the solids. */
+static void fsi__pressure_list_yields(fsi__pressure_job *job)
+{
+    fsi__pressure_impl *m = job->m;
+    int k, a, f, count = 0;
+    for (k = 0; k < job->flow->solid_count && m->first_pushed; k++) {
+        const fsi_pressure_solid *b = job->flow->solids + k;
+        m->first_yield[k] = count;
+        for (a = 0; a < job->grid->dim && b->respond; a++)
+            for (f = b->faces->first[a]; f < b->faces->first[a + 1]; f++) {
+                fsi__pressure_yield *y = m->yield + count;
+                y->upper = fsi__pressure_equation(job, b->faces->entry[f]);
+                y->lower = fsi__pressure_equation(job, fsi__pressure_below(job, b->faces->entry[f], a));
+                y->at = m->first_pushed[k] + f;
+                y->share = fsi__pressure_share(job, b, f, a);
+                y->more = 0;
+                count += y->upper >= 0 || y->lower >= 0;
+            }
+        m->first_yield[k + 1] = count;
+    }
+}
+
+/* What the multigrid's matrix gets at a face along axis a: at both cells' side of it, or as an excess of the only one. */
+static void fsi__pressure_soften_face(fsi__pressure_impl *m, fsi__pressure_yield *y, int a, double give)
+{
+    const fsi__mg_level *fine = m->mg.level;
+    const size_t n = (size_t)fine->rough_cells;
+    const int only = y->upper < 0 ? y->lower : y->upper, both = y->lower >= 0 && y->upper >= 0, below = both ? y->lower : only;
+    float *f = fsi__mg_faces(fine, only), *g = fsi__mg_faces(fine, below), *to;
+    double was;
+    if (!f || !g) return;
+    to = f + (size_t)(both ? FSI__MG_LOWER + a : FSI__MG_EXCESS) * n;
+    was = (double)*to;
+    *to = (float)(was + give);
+    y->more = (double)*to - was;
+    if (both) g[(size_t)(FSI__MG_UPPER + a) * n] = *to;
+    fsi__mg_invert(f - (only & 7), n); /* bricks start at multiples of 8 */
+    fsi__mg_invert(g - (below & 7), n);
+}
+
+static void fsi__pressure_soften(fsi__pressure_job *job)
+{
+    fsi__pressure_impl *m = job->m;
+    int k, a, y;
+    for (k = 0; k < job->flow->solid_count && m->first_pushed; k++) {
+        const fsi_pressure_solid *b = job->flow->solids + k;
+        for (y = m->first_yield[k], a = 0; y < m->first_yield[k + 1] && b->yielding; y++) {
+            const int f = m->yield[y].at - m->first_pushed[k];
+            double give = fmin((double)b->yielding[f], 1) * m->yield[y].share * m->yield[y].share;
+            while (f >= b->faces->first[a + 1]) a++;
+            if (job->flow->inverse_density[0]) give *= fmin((double)job->flow->inverse_density[a]->value[b->faces->entry[f]] * job->density, 1);
+            if (give > 0) fsi__pressure_soften_face(m, m->yield + y, a, give);
+        }
+    }
+}
+
+/* m->change = R m->pushed of solid k. */
+static fsi_status fsi__pressure_ask(fsi__pressure_job *job, int k)
+{
+    const fsi_pressure_solid *b = job->flow->solids + k;
+    fsi__pressure_impl *m = job->m;
+    fsi_context *c = job->s->context;
+    double *change = m->change + m->first_pushed[k];
+    const int n = b->faces->count;
+    fsi_error before;
+    int f, finite = 1;
+    memset(&before, 0, sizeof before);
+    if (c) before = c->error;
+    if (c) c->error.status = FSI_OK;
+    job->status = b->respond(b->user, c, m->pushed + m->first_pushed[k], change);
+    if (job->status != FSI_OK) return !c || c->error.status == FSI_OK ? fsi__pressure_refuse(job->s, job->status, "respond failed: solids", k) : job->status;
+    if (c) c->error = before;
+    for (f = 0; f < n; f++) finite &= fsi_is_finite(change[f]);
+    return job->status = finite ? FSI_OK : fsi__pressure_refuse(job->s, FSI_ERROR_NAN, "what respond wrote is not finite: solids", k);
+}
+
+/* The impulses of pressures v, and what all solids that yield make of them. */
+static fsi_status fsi__pressure_ask_all(fsi__pressure_job *job, const double *v)
+{
+    const fsi__pressure_impl *m = job->m;
+    const double dx = (double)job->grid->dx, unit = job->density * dx * dx * (job->grid->dim == 3 ? dx * dx : dx);
+    int k, i;
+    for (k = 0; k < job->flow->solid_count && m->first_pushed && job->status == FSI_OK; k++) {
+        for (i = m->first_yield[k]; i < m->first_yield[k + 1]; i++) {
+            const fsi__pressure_yield *y = m->yield + i;
+            m->pushed[y->at] = unit * y->share * ((y->lower < 0 ? 0 : v[y->lower]) - (y->upper < 0 ? 0 : v[y->upper]));
+        }
+        if (m->first_yield[k] < m->first_yield[k + 1]) fsi__pressure_ask(job, k);
+    }
+    return job->status;
+}
+
+/* Coarse levels leave a little in cells without an equation, which have no pressure: what solids are pushed by must not have it. */
+static void fsi__pressure_clear_enclosed(fsi__pressure_impl *m)
+{
+    const int end = fsi__mg_cell(m->mg.level[0].bricks);
+    int at;
+    for (at = FSI__MG_FRONT; at < end; at++)
+        if (!fsi__mg_has(m->mg.level, at)) m->x[at] = 0;
+}
+
+/* m->q += (K - more) v; returns v times that. */
+static double fsi__pressure_yield_to(fsi__pressure_job *job, const double *v)
+{
+    fsi__pressure_impl *m = job->m;
+    const double dx = (double)job->grid->dx;
+    double sum = 0;
+    int i;
+    if (fsi__pressure_ask_all(job, v) != FSI_OK) return 0;
+    for (i = 0; i < m->first_yield[job->flow->solid_count]; i++) {
+        const fsi__pressure_yield *y = m->yield + i;
+        const double difference = (y->lower < 0 ? 0 : v[y->lower]) - (y->upper < 0 ? 0 : v[y->upper]);
+        const double flow = y->share * m->change[y->at] / dx - y->more * difference;
+        if (y->lower >= 0) m->q[y->lower] += flow;
+        if (y->upper >= 0) m->q[y->upper] -= flow;
+        sum += flow * difference;
+    }
+    return sum;
+}
+
 /* ---- >>pressure pieces ---------------------------------------------------------------------------------------- */
 
 static int fsi__pressure_root(fsi__pressure_run *run, int k)
@@ -5680,6 +5870,167 @@ static void fsi__pressure_group(fsi__pressure_impl *m, const int *label)
     }
 }
 
+static int fsi__pressure_piece_at(const fsi__pressure_impl *m, const int *label, int at) { return at < 0 ? -1 : m->run[label[at]].piece; }
+
+/* Numbers the pieces that a body or a solid that yields meets. */
+static void fsi__pressure_number_touching(fsi__pressure_job *job, const int *label)
+{
+    fsi__pressure_impl *m = job->m;
+    const int faces = m->body_face[m->bodies], yields = m->first_yield[job->flow->solid_count];
+    int i, p, side;
+    for (i = 0; i < faces + yields; i++)
+        for (side = 0; side < 2; side++) {
+            const int lower = i < faces ? m->face[i].lower : m->yield[i - faces].lower, upper = i < faces ? m->face[i].upper : m->yield[i - faces].upper;
+            p = fsi__pressure_piece_at(m, label, side ? upper : lower);
+            if (p >= 0) m->piece[p].touching = 0;
+        }
+    for (p = m->touching = 0; p < m->pieces; p++)
+        if (m->piece[p].touching == 0) m->piece[p].touching = m->touching++;
+}
+
+/* G += what bodies feel of the touching pieces, each row in units of the largest that could be felt; size[p]: what piece p could make them feel. */
+static void fsi__pressure_feel_bodies(fsi__pressure_impl *m, const int *label, double *G, double *size)
+{
+    int b, k, p, q;
+    for (p = 0; p < m->pieces; p++) m->piece[p].group = p;
+    for (b = 0; b < m->bodies; b++) {
+        fsi__pressure_push_by_groups(m, label, b);
+        for (k = 0; k < 6; k++) {
+            double most = 0;
+            for (p = 0; p < m->pieces; p++) most = fmax(most, m->piece[p].size[k] * m->piece[p].size[k]);
+            for (p = 0; p < m->pieces && most > 0; p++) {
+                if (m->piece[p].touching < 0) continue;
+                size[m->piece[p].touching] += m->piece[p].size[k] * m->piece[p].size[k] / most;
+                for (q = 0; q < m->pieces; q++)
+                    if (m->piece[q].touching >= 0) G[m->piece[p].touching * m->touching + m->piece[q].touching] += m->piece[p].way[k] * m->piece[q].way[k] / most;
+            }
+        }
+    }
+}
+
+/* Row p of the same for solid k that yields, in its own units: what its answer to the pressure 1 in touching piece p does to each piece. Returns what it would
+   do with all signs made equal, when `equal`: then nothing is written. */
+static double fsi__pressure_feel_yields(fsi__pressure_job *job, const int *label, int k, int p, int equal, double *row)
+{
+    fsi__pressure_impl *m = job->m;
+    double all = 0;
+    int i, some = 0;
+    for (i = m->first_yield[k]; i < m->first_yield[k + 1]; i++) {
+        const fsi__pressure_yield *y = m->yield + i;
+        const int lower = fsi__pressure_piece_at(m, label, y->lower), upper = fsi__pressure_piece_at(m, label, y->upper);
+        const int sign = (lower >= 0 && m->piece[lower].touching == p) - (upper >= 0 && m->piece[upper].touching == p);
+        m->pushed[y->at] = y->share * (equal ? abs(sign) : sign);
+        some |= sign;
+    }
+    if (!some || fsi__pressure_ask(job, k) != FSI_OK) return 0;
+    for (i = m->first_yield[k]; i < m->first_yield[k + 1]; i++) {
+        const fsi__pressure_yield *y = m->yield + i;
+        const int lower = fsi__pressure_piece_at(m, label, y->lower), upper = fsi__pressure_piece_at(m, label, y->upper);
+        all += m->pushed[y->at] * m->change[y->at];
+        if (lower >= 0 && !equal) row[m->piece[lower].touching] += y->share * m->change[y->at];
+        if (upper >= 0 && !equal) row[m->piece[upper].touching] -= y->share * m->change[y->at];
+    }
+    return all;
+}
+
+/* The same for all solids that yield, each in units of the largest that could be felt; G's third part is room for one of them. */
+static void fsi__pressure_feel_all_yields(fsi__pressure_job *job, const int *label, double *G, double *size, double *own, double *own_size)
+{
+    const fsi__pressure_impl *m = job->m;
+    const int n = m->touching;
+    int k, p, i;
+    for (k = 0; k < job->flow->solid_count; k++) {
+        double most = 0;
+        memset(own, 0, (size_t)n * (size_t)n * sizeof *own);
+        for (p = 0; p < n && job->status == FSI_OK; p++) {
+            own_size[p] = fmax(fsi__pressure_feel_yields(job, label, k, p, 0, own + p * n), fsi__pressure_feel_yields(job, label, k, p, 1, NULL));
+            most = fmax(most, own_size[p]);
+        }
+        for (p = 0; p < n && most > 0; p++) size[p] += own_size[p] / most;
+        for (i = 0; i < n * n && most > 0; i++) G[i] += own[i] / most;
+    }
+    memset(m->change, 0, (size_t)m->first_pushed[job->flow->solid_count] * sizeof *m->change);
+}
+
+/* Gauss-Jordan elimination of the symmetric G, largest number of the diagonal first, until nothing is left but rounding. Rows without a pivot then each
+   stand for a vector that G takes to 0: 1 there, minus its column at the pivots. */
+static void fsi__pressure_eliminate(double *G, int n, int *pivot)
+{
+    int i, j, step;
+    for (i = 0; i < n; i++) pivot[i] = 0;
+    for (step = 0; step < n; step++) {
+        int best = -1;
+        double scale;
+        for (i = 0; i < n; i++)
+            if (!pivot[i] && (best < 0 || G[i * n + i] > G[best * n + best])) best = i;
+        if (!(G[best * n + best] > FSI__PRESSURE_WAY_OUT * FSI__PRESSURE_WAY_OUT)) return;
+        pivot[best] = 1;
+        scale = 1 / G[best * n + best];
+        for (j = 0; j < n; j++) G[best * n + j] *= scale;
+        for (i = 0; i < n; i++) {
+            const double f = G[i * n + best];
+            for (j = 0; j < n && i != best; j++) G[i * n + j] -= f * G[best * n + j];
+        }
+    }
+}
+
+/* m->null from what is left of G, with cells[p] cells a piece. */
+static void fsi__pressure_collect_nulls(fsi__pressure_impl *m, const double *G, const double *size, const double *cells, const int *pivot)
+{
+    const int n = m->touching;
+    int i, j, k;
+    m->nulls = 0;
+    for (j = 0; j < n; j++) {
+        double *v = m->null + m->nulls * n, dot = 0;
+        if (pivot[j]) continue;
+        for (i = 0; i < n; i++) v[i] = (pivot[i] ? -G[i * n + j] : i == j) / (size[i] > 0 ? sqrt(size[i]) : 1);
+        for (k = 0; k < m->nulls; k++) {
+            for (i = 0, dot = 0; i < n; i++) dot += m->null[k * n + i] * v[i] * cells[i];
+            for (i = 0; i < n; i++) v[i] -= dot * m->null[k * n + i];
+        }
+        for (i = 0, dot = 0; i < n; i++) dot += v[i] * v[i] * cells[i];
+        for (i = 0; i < n; i++) v[i] /= sqrt(dot);
+        m->nulls++;
+    }
+}
+
+/* Where solids yield: the pressures of pieces, one number a piece, that neither they nor bodies feel. What a face of a solid does to others is in its
+   answer only, so it is asked, once for each piece; the signs made equal tell how large an answer could be, and with it what is none. */
+static int fsi__pressure_find_nulls(fsi__pressure_job *job, const int *label)
+{
+    fsi__pressure_impl *m = job->m;
+    double *G = NULL, *own = NULL, *size = NULL, *own_size = NULL, *cells = NULL;
+    int *pivot = NULL, p, q, n, pass;
+    fsi__pressure_number_touching(job, label);
+    n = m->touching;
+    for (pass = 0; pass < 2; pass++) {
+        const size_t numbers = (size_t)n;
+        fsi__arena *arena = &m->nulls_memory, measure;
+        memset(&measure, 0, sizeof measure);
+        if (!pass) arena = &measure;
+        m->null = (double *)fsi__take(arena, numbers * numbers, sizeof(double));
+        G = (double *)fsi__take(arena, numbers * numbers, sizeof(double));
+        own = (double *)fsi__take(arena, numbers * numbers, sizeof(double));
+        size = (double *)fsi__take(arena, numbers, sizeof(double));
+        own_size = (double *)fsi__take(arena, numbers, sizeof(double));
+        cells = (double *)fsi__take(arena, numbers, sizeof(double));
+        pivot = (int *)fsi__take(arena, numbers, sizeof(int));
+        if (!pass && !fsi__mg_hold(job->s->context, &m->nulls_memory, measure.used)) return 0;
+    }
+    memset(G, 0, (size_t)n * (size_t)n * sizeof *G);
+    for (p = 0; p < n; p++) size[p] = 0;
+    fsi__pressure_feel_bodies(m, label, G, size);
+    fsi__pressure_feel_all_yields(job, label, G, size, own, own_size);
+    for (p = 0; p < n; p++)
+        for (q = 0; q < n; q++)
+            if (size[p] > 0 && size[q] > 0) G[p * n + q] /= sqrt(size[p] * size[q]);
+    fsi__pressure_eliminate(G, n, pivot);
+    for (p = 0; p < m->pieces; p++)
+        if (m->piece[p].touching >= 0) cells[m->piece[p].touching] = m->piece[p].cells;
+    fsi__pressure_collect_nulls(m, G, size, cells, pivot);
+    return 1;
+}
+
 /* Makes the list of runs, with a label for each cell; counts only when `fill` is 0. */
 static void fsi__pressure_list_runs(fsi__pressure_impl *m, int *label, int fill)
 {
@@ -5728,7 +6079,14 @@ static int fsi__pressure_find_pieces(fsi__pressure_job *job)
     if (!fsi__mg_hold(job->s->context, &m->pieces_memory, (size_t)m->pieces * sizeof *m->piece)) return 0;
     m->piece = (fsi__pressure_piece *)fsi__take(&m->pieces_memory, (size_t)m->pieces, sizeof *m->piece);
     memset(m->piece, 0, (size_t)m->pieces * sizeof *m->piece);
-    fsi__pressure_group(m, label);
+    for (k = 0; k < m->pieces; k++) m->piece[k].touching = -1;
+    m->touching = m->nulls = 0;
+    if (m->first_pushed) {
+        for (k = 0; k < m->runs; k++)
+            if (m->run[k].piece >= 0) m->piece[m->run[k].piece].cells += m->run[k].n;
+        if (!fsi__pressure_find_nulls(job, label)) return 0;
+        for (k = 0; k < m->pieces; k++) m->piece[k].cells = 0;
+    } else fsi__pressure_group(m, label);
     for (k = runs = 0; k < m->runs; k++) {
         fsi__pressure_piece *group = m->run[k].piece < 0 ? NULL : m->piece + m->piece[m->run[k].piece].group;
         if (!group || group->free) continue;
@@ -5737,7 +6095,7 @@ static int fsi__pressure_find_pieces(fsi__pressure_job *job)
         m->run[runs++].piece = (int)(group - m->piece);
     }
     m->runs = runs;
-    for (k = job->s->stats.pieces = 0; k < m->pieces; k++) job->s->stats.pieces += m->piece[k].cells > 0;
+    for (k = 0, job->s->stats.pieces = m->nulls; k < m->pieces; k++) job->s->stats.pieces += m->piece[k].cells > 0 && m->piece[k].touching < 0;
     return 1;
 }
 
@@ -5772,6 +6130,29 @@ static void fsi__pressure_shift_runs(void *arg, int chunk, int begin, int end)
     }
 }
 
+/* What leaves touching pieces is only what nothing feels of their sums. Returns the sum of |what that was|. */
+static double fsi__pressure_center_touching(fsi__pressure_impl *m)
+{
+    double taken = 0;
+    int k, p;
+    for (p = 0; p < m->pieces; p++) m->piece[p].way[0] = 0;
+    for (k = 0; k < m->nulls; k++) {
+        const double *v = m->null + k * m->touching;
+        double dot = 0, most = 0;
+        for (p = 0; p < m->pieces; p++) {
+            if (m->piece[p].touching < 0) continue;
+            dot += v[m->piece[p].touching] * m->piece[p].mean;
+            most = fmax(most, fabs(v[m->piece[p].touching]));
+        }
+        for (p = 0; p < m->pieces; p++)
+            if (m->piece[p].touching >= 0) m->piece[p].way[0] += dot * v[m->piece[p].touching];
+        taken += fabs(dot) / most;
+    }
+    for (p = 0; p < m->pieces; p++)
+        if (m->piece[p].touching >= 0) m->piece[p].mean = m->piece[p].way[0];
+    return taken;
+}
+
 /* Takes the mean of each closed piece out of v; returns the sum of |what that was|. */
 static double fsi__pressure_center(fsi__pressure_job *job, double *v)
 {
@@ -5785,7 +6166,9 @@ static double fsi__pressure_center(fsi__pressure_job *job, double *v)
     fsi__parallel(job->s->context, m->runs, FSI__PRESSURE_RUNS, fsi__pressure_sum_runs, &c);
     for (k = 0; k < m->pieces; k++) m->piece[k].mean = 0;
     for (k = 0; k < m->runs; k++) m->piece[m->run[k].piece].mean += m->run[k].sum;
+    if (m->touching > 0) taken = fsi__pressure_center_touching(m);
     for (k = 0; k < m->pieces; k++) {
+        if (m->piece[k].touching >= 0) continue;
         taken += fabs(m->piece[k].mean);
         if (m->piece[k].cells > 0) m->piece[k].mean /= m->piece[k].cells;
     }
@@ -5828,20 +6211,6 @@ static void fsi__pressure_row(const fsi__pressure_job *job, const fsi_pressure_s
         h[k] = k == axis ? unit / sqrt(b->mass) : 0;
         h[3 + k] = unit * (l[k] * moment[0] + l[3 + k] * moment[1] + l[6 + k] * moment[2]);
     }
-}
-
-/* Share of face f that its solid covers, when solids overlap there. */
-static double fsi__pressure_share(const fsi__pressure_job *job, const fsi_pressure_solid *b, int f, int axis)
-{
-    const int entry = b->faces->entry[f], cut = job->m->cut[entry / job->grid->block_cells];
-    const double closed = cut < 0 ? 0 : (double)job->m->cuts_of[cut].closed[axis][entry % job->grid->block_cells];
-    return (double)b->faces->solid[f] / (closed > 1 ? closed : 1);
-}
-
-static int fsi__pressure_equation(const fsi__pressure_job *job, long long entry)
-{
-    const int at = fsi__pressure_unknown(job, entry);
-    return at >= 0 && fsi__mg_has(job->m->mg.level, at) ? at : -1;
 }
 
 /* The columns of the next body, whose faces end at `end`: none where it is heavy, or a row has no numbers, like three of a body in 2D. The squares of what is
@@ -6105,11 +6474,13 @@ static double fsi__pressure_multiply(fsi__pressure_job *job, double *v)
     job->from = v;
     fsi__parallel(job->s->context, segments, FSI__MG_GRAIN, fsi__pressure_multiply_segments, job);
     sum = fsi__pressure_fold(m, fsi__chunks(segments, FSI__MG_GRAIN));
-    if (m->bodies == 0) return sum;
-    fsi__pressure_push(m, v, NULL);
-    fsi__pressure_pull(m, 1, m->q, NULL);
-    for (k = 0; k < 6 * m->bodies; k++) sum += m->h[k] * m->h[k];
-    fsi__pressure_center(job, m->q);
+    if (m->first_pushed) sum += fsi__pressure_yield_to(job, v);
+    if (m->bodies > 0) {
+        fsi__pressure_push(m, v, NULL);
+        fsi__pressure_pull(m, 1, m->q, NULL);
+        for (k = 0; k < 6 * m->bodies; k++) sum += m->h[k] * m->h[k];
+    }
+    if (m->bodies > 0 || m->first_pushed) fsi__pressure_center(job, m->q);
     return sum;
 }
 
@@ -6214,7 +6585,7 @@ static double fsi__pressure_iterate(fsi__pressure_job *job, double limit)
     const int chunks = fsi__chunks(m->mg.level[0].bricks, FSI__PRESSURE_CHUNK);
     double most = fsi__pressure_first_residual(job), last;
     int *iters = &job->s->stats.iters, round;
-    for (round = 0; round < FSI__PRESSURE_ROUNDS && most > limit && *iters < job->s->desc.max_iters; round++) {
+    for (round = 0; round < FSI__PRESSURE_ROUNDS && most > limit && *iters < job->s->desc.max_iters && job->status == FSI_OK; round++) {
         for (last = 0; most > limit && *iters < job->s->desc.max_iters; ++*iters) {
             double rz, pq;
             fsi__pressure_precondition(m);
@@ -6222,10 +6593,10 @@ static double fsi__pressure_iterate(fsi__pressure_job *job, double limit)
             rz = fsi__pressure_fold(m, chunks);
             job->beta = last > 0 ? rz / last : 0;
             fsi__pressure_over_bricks(job, fsi__pressure_turn);
-            if (m->bodies) fsi__pressure_center(job, m->p);
+            if (m->bodies > 0 || m->first_pushed) fsi__pressure_center(job, m->p);
             last = rz;
             pq = fsi__pressure_multiply(job, m->p);
-            if (!(pq > 0) || !(rz > 0)) break;
+            if (!(pq > 0) || !(rz > 0) || job->status != FSI_OK) break;
             most = fsi__pressure_step(job, rz / pq);
         }
         most = fsi__pressure_residual(job);
@@ -6237,17 +6608,12 @@ static double fsi__pressure_iterate(fsi__pressure_job *job, double limit)
 
 static int fsi__pressure_is_field(const fsi_field *f, const fsi_grid *g, int place) { return fsi__is_field(f) && f->grid == g && (int)f->place == place; }
 
-static fsi_status fsi__pressure_refuse(fsi_pressure *s, fsi_status status, const char *what, int k)
-{
-    return fsi__fail(s->context, status, "fsi_pressure_project", k, 0, "%s [%d]", what, k);
-}
-
 static fsi_status fsi__pressure_check_solid(fsi_pressure *s, const fsi_pressure_flow *flow, int k)
 {
     const fsi_pressure_solid *b = flow->solids + k;
     const fsi_grid_faces *f = b->faces;
     const fsi_grid *g = flow->u[0]->grid;
-    int i, a;
+    int i, a, wrong = 0;
     if (!f || f->cookie != FSI__COOKIE('f', fsi_grid_faces)) return fsi__pressure_refuse(s, FSI_ERROR_COOKIE, "faces are not made by fsi_grid_faces_create: solids", k);
     for (a = 0; a < g->dim; a++)
         for (i = f->first[a]; i < f->first[a + 1]; i++) {
@@ -6256,7 +6622,12 @@ static fsi_status fsi__pressure_check_solid(fsi_pressure *s, const fsi_pressure_
             if (!fsi_is_finite((double)f->solid[i]) || (b->velocity && !b->coupled && !fsi_is_finite((double)b->velocity[i])))
                 return fsi__pressure_refuse(s, FSI_ERROR_NAN, "a share or velocity is not finite: solids", k);
             if (!(f->solid[i] > 0 && f->solid[i] <= (fsi_real)1.001)) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "a share is not within (0, 1]: solids", k);
+            if (b->respond && b->yielding && !fsi_is_finite((double)b->yielding[i])) return fsi__pressure_refuse(s, FSI_ERROR_NAN, "yielding is not finite: solids", k);
+            if (b->respond && b->yielding && b->yielding[i] < 0) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "yielding is below 0: solids", k);
         }
+    if (b->respond && b->coupled) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "both coupled and with a respond: solids", k);
+    for (a = 0; a < g->dim && b->respond; a++) wrong |= f->first[a] < 0 || f->first[a] > f->first[a + 1] || f->first[a + 1] > f->count;
+    if (wrong) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "faces are not those of the grid as it is: solids", k);
     if (!fsi_v3_is_finite(b->center)) return fsi__pressure_refuse(s, FSI_ERROR_NAN, "center is not finite: solids", k);
     if (!b->coupled) return FSI_OK;
     for (i = 0, a = 1; i < 9; i++) a = a && fsi_is_finite((double)b->inverse_inertia.m[i]);
@@ -6391,7 +6762,6 @@ static fsi_status fsi__pressure_assemble(fsi__pressure_job *job, double *referen
         stats->enclosed += (int)m->partial[4 * k + 3];
         if (!fsi_is_finite(sum)) return fsi__pressure_refuse(job->s, FSI_ERROR_NAN, "u, phi, surface_pressure or inverse_density is not finite, or the last not above 0, near row of cells", m->row[k * FSI__PRESSURE_CHUNK]);
     }
-    fsi__mg_setup(&m->mg);
     return FSI_OK;
 }
 
@@ -6424,6 +6794,7 @@ static void fsi__pressure_push_solids(fsi__pressure_job *job)
                 const double push = unit * fsi__pressure_share(job, b, f, a) * ((lower < 0 ? 0 : job->m->x[lower]) - (upper < 0 ? 0 : job->m->x[upper]));
                 const fsi_vec3 d = fsi_v3_sub(fsi__pressure_face_position(job->grid, b->faces->entry[f], a), b->center);
                 const double arm[3] = { (double)d.x, (double)d.y, (double)d.z };
+                if (b->face_impulse) b->face_impulse[f] = push;
                 p[a] += push;
                 l[(a + 1) % 3] += push * arm[(a + 2) % 3];
                 l[(a + 2) % 3] -= push * arm[(a + 1) % 3];
@@ -6453,7 +6824,7 @@ static void fsi__pressure_commit(fsi__pressure_job *job)
 
 static size_t fsi__pressure_bytes(const fsi__pressure_impl *m)
 {
-    size_t bytes = sizeof *m + m->lists_memory.size + m->cuts_memory.size + m->vectors_memory.size + m->faces_memory.size + m->responses_memory.size + m->runs_memory.size + m->pieces_memory.size;
+    size_t bytes = sizeof *m + m->lists_memory.size + m->cuts_memory.size + m->vectors_memory.size + m->faces_memory.size + m->responses_memory.size + m->yields_memory.size + m->runs_memory.size + m->pieces_memory.size + m->nulls_memory.size;
     int l;
     for (l = 0; l < FSI__MG_LEVELS; l++) bytes += m->mg.level[l].lists_memory.size + m->mg.level[l].numbers_memory.size;
     return bytes;
@@ -6463,7 +6834,11 @@ static void fsi__pressure_no_liquid(fsi_pressure_flow *flow)
 {
     const fsi_grid *g = flow->u[0]->grid;
     int k;
-    for (k = 0; k < flow->solid_count; k++) flow->solids[k].impulse = flow->solids[k].angular_impulse = fsi_v3(0, 0, 0);
+    for (k = 0; k < flow->solid_count; k++) {
+        fsi_pressure_solid *b = flow->solids + k;
+        b->impulse = b->angular_impulse = fsi_v3(0, 0, 0);
+        if (b->face_impulse) memset(b->face_impulse, 0, (size_t)b->faces->count * sizeof(double));
+    }
     if (flow->pressure) memset(flow->pressure->value, 0, (size_t)g->block_count * (size_t)g->block_cells * sizeof(fsi_real));
 }
 
@@ -6498,8 +6873,12 @@ FSI_API fsi_status fsi_pressure_project(fsi_pressure *s, fsi_pressure_flow *flow
         return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, 0, "no memory for the liquid's pressure");
     status = fsi__pressure_assemble(&job, &reference);
     if (status != FSI_OK) return status;
+    fsi__pressure_list_yields(&job);
     if (!fsi__pressure_list_faces(&job) || !fsi__pressure_find_pieces(&job))
         return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, 0, "no memory for bodies and pieces of liquid");
+    if (job.status != FSI_OK) return job.status;
+    fsi__pressure_soften(&job);
+    fsi__mg_setup(&m->mg);
     s->stats.removed = fsi__pressure_center(&job, m->b) * (double)job.grid->dx * (double)job.grid->dx * (job.grid->dim == 3 ? (double)job.grid->dx : 1);
     fsi__pressure_take_guess(&job);
     fsi__pressure_factor(m);
@@ -6511,11 +6890,14 @@ FSI_API fsi_status fsi_pressure_project(fsi_pressure *s, fsi_pressure_flow *flow
     most = fsi__pressure_iterate(&job, limit);
     s->stats.divergence = most;
     s->stats.residual = reference > 0 ? most / reference : most;
-    if (!(most <= limit))
+    if (job.status != FSI_OK) status = job.status;
+    else if (!(most <= limit))
         status = fsi__fail(s->context, FSI_ERROR_CONVERGENCE, f, -1, most, "divergence is %g after %d iterations, not below %g", most, s->stats.iters, limit);
     else {
         fsi__pressure_center(&job, m->x);
-        fsi__pressure_commit(&job);
+        if (m->first_pushed) fsi__pressure_clear_enclosed(m);
+        status = fsi__pressure_ask_all(&job, m->x);
+        if (status == FSI_OK) fsi__pressure_commit(&job);
     }
     s->stats.seconds_solve = fsi__now(s->context) - start - s->stats.seconds_setup;
     return status;
