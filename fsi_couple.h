@@ -53,7 +53,8 @@ typedef struct fsi_couple_desc {
     fsi_metric metric;         /* how phi is read at a sample; default SPLINE */
     fsi_real range;            /* d_hat: the barrier begins at this distance [m]; default 0: dx */
     fsi_real stiffness;        /* c of kb = c rho V d_hat^2, V the volume of a cell; 0.1 to 100; default 5 */
-    fsi_real sample_spacing;   /* of samples on edges and triangles, over dx, 0.2 to 10; default 0.8; 0: vertices only, which leak where they are far apart */
+    fsi_real sample_spacing;   /* of samples on edges and triangles, over dx, 0.2 to 10: edges longer than one and a half of it are divided; default 1; 0: vertices
+                                  only, which leak where they are far apart */
     fsi_real tolerance;        /* Newton ends when phi near the surface moves less than tolerance * dx; default 1e-4 */
     fsi_couple_correction correction; /* default MOMENTUM */
 } fsi_couple_desc;
@@ -117,7 +118,8 @@ typedef struct fsi__co_sample { int node[3]; double weight[3]; double area; } fs
 /* A sample within reach of the liquid, where Newton's method now is. */
 typedef struct fsi__co_contact {
     int sample, row;            /* row: of its r in the system, -1: it has none */
-    double d, x[3];
+    int base[3];                /* lowest cell of its stencil */
+    double d, x[3], laid[3];    /* laid: x where the system's pattern was made */
     double gradient[3];         /* of d to x */
     double root, pull;          /* sqrt(kb b''), kb b': 0 out of range */
     int cell[27];               /* unknowns that d hangs on, -1: a cell that is none */
@@ -167,8 +169,9 @@ typedef struct fsi__co_impl {
     int sign_capacity, last_capacity;
     uint64_t *key;
     int keys, key_capacity;
+    int *of_row, of_row_capacity; /* contact of each row */
     int rows_r, rows_lam, pattern, holds; /* rows of contacts and components; the shell's pattern that it was made for */
-    fsi_boxes *boxes;
+    int *pair, pairs, pair_capacity; /* contacts whose stencils may share cells */
     /* of a step */
     fsi__sh_step step;
     double dt;                  /* of the call */
@@ -203,7 +206,8 @@ static fsi_status fsi__co_more(fsi__co_impl *c, void *array, size_t size, int ro
 static int fsi__co_pieces(const fsi__co_impl *c, double length)
 {
     const double spacing = (double)c->s->desc.sample_spacing * c->dx;
-    return spacing > 0 ? (int)fmin(ceil(1.25 * length / spacing), 1000) : 1;
+    const double pieces = spacing > 0 ? floor(length / spacing + 0.5) : 1;
+    return pieces > 1 ? (int)fmin(pieces, 1000) : 1;
 }
 
 static fsi_status fsi__co_add_sample(fsi__co_impl *c, const int *node, const double *weight, double area)
@@ -316,6 +320,7 @@ static double fsi__co_distance(const fsi__co_impl *c, const double *x, double wa
     fsi__co_local(c, x, local);
     if (fsi__co_is_out(c, local)) return (double)c->ls->phi->background;
     at = fsi_stencil_at(c->s->desc.metric, dim, local, c->dx, NULL);
+    if (out) memcpy(out->base, at.base, sizeof out->base);
     for (i[2] = 0; i[2] < (dim == 3 ? at.width : 1); i[2]++) for (i[1] = 0; i[1] < at.width; i[1]++) for (i[0] = 0; i[0] < at.width; i[0]++, k++) {
         long long e;
         int a;
@@ -428,30 +433,38 @@ static void fsi__co_unique_keys(fsi__co_impl *c)
     c->keys = kept;
 }
 
-/* Rows of contacts whose cells may be the same: boxes of their stencils, a cell wider. */
-static fsi_status fsi__co_couple_rows(fsi__co_impl *c, int nodes)
+/* Contacts with rows whose stencils may share cells until one moves by a quarter of a cell: boxes, a little wider than stencils, that overlap. */
+static fsi_status fsi__co_find_pairs(fsi__co_impl *c)
 {
+    const size_t numbers = 6 * (size_t)c->rows_r + 6;
     fsi_boxes *boxes = NULL;
-    fsi_pairs *pairs = NULL;
-    double *box = (double *)fsi__alloc(c->context, 6 * (size_t)c->rows_r + 6, sizeof(double));
+    fsi_pairs *found = NULL;
+    double *box = (double *)fsi__alloc(c->context, numbers, sizeof(double));
     fsi_status status = box ? FSI_OK : fsi__fail(c->context, FSI_ERROR_MEMORY, "fsi_couple_step", -1, 0, "no memory for %d contacts", c->rows_r);
     int k, a, n = 0;
+    c->pairs = 0;
     for (k = 0; k < c->contacts && status == FSI_OK; k++) {
-        if (c->contact[k].row < 0) continue;
+        fsi__co_contact *t = &c->contact[k];
+        if (t->row < 0) continue;
+        memcpy(t->laid, t->x, sizeof t->laid);
         for (a = 0; a < 3; a++) {
-            box[6 * n + a] = c->contact[k].x[a] - 1.75 * c->dx;
-            box[6 * n + 3 + a] = c->contact[k].x[a] + 1.75 * c->dx;
+            box[6 * n + a] = t->x[a] - 1.75 * c->dx;
+            box[6 * n + 3 + a] = t->x[a] + 1.75 * c->dx;
         }
         n++;
     }
     if (status == FSI_OK) status = fsi_boxes_create(&boxes, c->context, n);
-    if (status == FSI_OK) status = fsi_pairs_create(&pairs, c->context);
+    if (status == FSI_OK) status = fsi_pairs_create(&found, c->context);
     if (status == FSI_OK) status = fsi_boxes_update(boxes, box);
-    if (status == FSI_OK) status = fsi_pairs_find(pairs, boxes, boxes, NULL, NULL);
-    for (k = 0; status == FSI_OK && k < pairs->count; k++) status = fsi__co_add_key(c, nodes + pairs->index[2 * k] / 3, nodes + pairs->index[2 * k + 1] / 3);
-    fsi_pairs_destroy(pairs);
+    if (status == FSI_OK) status = fsi_pairs_find(found, boxes, boxes, NULL, NULL);
+    if (status == FSI_OK) status = fsi__co_more(c, &c->pair, 2 * sizeof(int), 0, &c->pair_capacity, found->count);
+    if (status == FSI_OK) {
+        c->pairs = found->count;
+        if (c->pairs > 0) memcpy(c->pair, found->index, 2 * (size_t)c->pairs * sizeof(int));
+    }
+    fsi_pairs_destroy(found);
     fsi_boxes_destroy(boxes);
-    fsi__free(c->context, box, 6 * (size_t)c->rows_r + 6, sizeof(double));
+    fsi__free(c->context, box, numbers, sizeof(double));
     return status;
 }
 
@@ -464,6 +477,7 @@ static void fsi__co_number(fsi__co_impl *c)
     for (k = 0; k < c->contacts; k++) {
         fsi__co_contact *t = &c->contact[k];
         t->row = t->d < 1.5 * c->range ? c->rows_r++ : -1;
+        if (t->row >= 0) c->of_row[t->row] = k;
         for (i = 0; t->row >= 0 && i < 27; i++) {
             p = t->cell[i] >= 0 ? c->cell[t->cell[i]].component : -1;
             if (p >= 0 && c->part[p].row < 0) c->part[p].row = c->rows_lam++;
@@ -498,7 +512,8 @@ static fsi_status fsi__co_lay(fsi__co_impl *c)
     for (i = 0; i < blocks_r; i++) for (j = 0; j < blocks_lam; j++) FSI__CO_TRY(fsi__co_add_key(c, nodes + i, nodes + blocks_r + j));
     for (i = 0; i < blocks_lam; i++) for (j = i + 1; j < blocks_lam; j++) FSI__CO_TRY(fsi__co_add_key(c, nodes + blocks_r + i, nodes + blocks_r + j));
     for (i = 0; i < blocks_r + blocks_lam; i++) FSI__CO_TRY(fsi__co_add_key(c, nodes + i, nodes + i));
-    FSI__CO_TRY(fsi__co_couple_rows(c, nodes));
+    FSI__CO_TRY(fsi__co_find_pairs(c));
+    for (k = 0; k < c->pairs; k++) FSI__CO_TRY(fsi__co_add_key(c, nodes + c->pair[2 * k] / 3, nodes + c->pair[2 * k + 1] / 3));
     fsi__co_unique_keys(c);
     FSI__CO_TRY(fsi__co_room(c, rows, a->start[nodes] + c->keys, a->start[nodes]));
     FSI__CO_TRY(fsi__co_more(c, &c->sign, 3, 0, &c->sign_capacity, rows));
@@ -528,13 +543,14 @@ static fsi_status fsi__co_check_pattern(fsi__co_impl *c)
     for (k = 0; k < c->contacts && good; k++) {
         const fsi__co_contact *t = &c->contact[k];
         if (!(t->root > 0)) continue;
-        good = t->row >= 0;
+        good = t->row >= 0 && fsi__sh_apart(t->x, t->laid) < 0.125 * c->dx;
         for (i = 0; i < 27 && good; i++) {
             p = t->cell[i] >= 0 ? c->cell[t->cell[i]].component : -1;
             good = p < 0 || c->part[p].row >= 0;
         }
     }
     if (good) return FSI_OK;
+    FSI__CO_TRY(fsi__co_more(c, &c->of_row, sizeof(int), 0, &c->of_row_capacity, c->contacts));
     fsi__co_number(c);
     FSI__CO_TRY(fsi__co_lay(c));
     c->holds = 1;
@@ -574,31 +590,41 @@ static int fsi__co_put_contact(fsi__co_impl *c, const fsi__co_contact *t, int fi
     return good;
 }
 
-/* -W D^-1 W': a cell after the other, all pairs of contacts there. `key` holds (cell, contact and place in its stencil). */
-static fsi_status fsi__co_put_shared(fsi__co_impl *c, int first_r, int *good)
+/* W D^-1 W' of two contacts: the unknowns that both hang on. */
+static double fsi__co_overlap(const fsi__co_impl *c, const fsi__co_contact *s, const fsi__co_contact *t)
 {
-    int k, i, j, end;
-    c->keys = 0;
-    for (k = 0; k < c->contacts; k++) for (i = 0; i < 27; i++) {
-        const fsi__co_contact *t = &c->contact[k];
-        if (!(t->root > 0) || t->cell[i] < 0) continue;
-        FSI__CO_TRY(fsi__co_more(c, &c->key, sizeof *c->key, c->keys, &c->key_capacity, c->keys + 1));
-        c->key[c->keys++] = (uint64_t)t->cell[i] << 32 | (uint64_t)(27 * k + i);
+    const int dim = c->liquid->grid->dim, width = c->s->desc.metric == FSI_METRIC_LINEAR ? 2 : 3;
+    double sum = 0;
+    int lo[3] = { 0, 0, 0 }, hi[3] = { 1, 1, 1 }, shift[3] = { 0, 0, 0 }, i[3], a;
+    for (a = 0; a < dim; a++) {
+        shift[a] = s->base[a] - t->base[a]; /* cell i of s is cell i + shift of t */
+        lo[a] = shift[a] < 0 ? -shift[a] : 0;
+        hi[a] = shift[a] > 0 ? width - shift[a] : width;
     }
-    qsort(c->key, (size_t)c->keys, sizeof *c->key, fsi__co_compare_keys);
-    for (k = 0; k < c->keys; k = end) {
-        for (end = k; end < c->keys && c->key[end] >> 32 == c->key[k] >> 32; end++) { }
-        for (i = k; i < end; i++) for (j = k; j <= i; j++) {
-            const int p = (int)(c->key[i] & 0xffffffffu), q = (int)(c->key[j] & 0xffffffffu);
-            const fsi__co_contact *s = &c->contact[p / 27], *t = &c->contact[q / 27];
-            *good &= fsi__co_put(c, first_r + s->row, first_r + t->row, -s->root * t->root * s->weight[p % 27] * t->weight[q % 27] / c->inertia);
-        }
+    for (i[2] = lo[2]; i[2] < hi[2]; i[2]++) for (i[1] = lo[1]; i[1] < hi[1]; i[1]++) for (i[0] = lo[0]; i[0] < hi[0]; i[0]++) {
+        const int p = (i[2] * width + i[1]) * width + i[0], q = ((i[2] + shift[2]) * width + i[1] + shift[1]) * width + i[0] + shift[0];
+        if (s->cell[p] >= 0) sum += s->weight[p] * t->weight[q];
     }
-    return FSI_OK;
+    return s->root * t->root * sum / c->inertia;
+}
+
+static int fsi__co_put_shared(fsi__co_impl *c, int first_r)
+{
+    int k, good = 1;
+    for (k = 0; k < c->rows_r; k++) {
+        const fsi__co_contact *t = &c->contact[c->of_row[k]];
+        if (t->root > 0) good &= fsi__co_put(c, first_r + k, first_r + k, -fsi__co_overlap(c, t, t));
+    }
+    for (k = 0; k < c->pairs; k++) {
+        const int p = c->pair[2 * k], q = c->pair[2 * k + 1];
+        const fsi__co_contact *s = &c->contact[c->of_row[p]], *t = &c->contact[c->of_row[q]];
+        if (s->root > 0 && t->root > 0) good &= fsi__co_put(c, first_r + p, first_r + q, -fsi__co_overlap(c, s, t));
+    }
+    return good;
 }
 
 /* Values of the system; `good`: the pattern had a place for all. */
-static fsi_status fsi__co_fill(fsi__co_impl *c, int *good)
+static void fsi__co_fill(fsi__co_impl *c, int *good)
 {
     const fsi_csr *a = &c->sh->total;
     const int nodes = a->rows, first_r = 3 * nodes, first_lam = first_r + 3 * ((c->rows_r + 2) / 3), end = 3 * c->total.rows;
@@ -621,7 +647,7 @@ static fsi_status fsi__co_fill(fsi__co_impl *c, int *good)
         *good &= fsi__co_put(c, first_lam + p->row, first_lam + p->row, p->jj > 0 ? -p->jj : -1);
         c->right[first_lam + p->row] = p->jj > 0 ? p->jd - p->h : 0;
     }
-    return fsi__co_put_shared(c, first_r, good);
+    *good &= fsi__co_put_shared(c, first_r);
 }
 
 /* ---- >>newton ---------------------------------------------------------------------------------------------------- */
@@ -718,11 +744,11 @@ static fsi_status fsi__co_solve(void *user, fsi__sh_step *w, double tolerance)
         return status;
     }
     FSI__CO_TRY(fsi__co_check_pattern(c));
-    FSI__CO_TRY(fsi__co_fill(c, &good));
+    fsi__co_fill(c, &good);
     if (!good) { /* a stencil has moved on to cells of others */
         c->holds = 0;
         FSI__CO_TRY(fsi__co_check_pattern(c));
-        FSI__CO_TRY(fsi__co_fill(c, &good));
+        fsi__co_fill(c, &good);
         if (!good) return fsi__fail(c->context, FSI_ERROR_CONVERGENCE, "fsi_couple_step", -1, 0, "contacts do not fit their own pattern");
     }
     system.matrix = &c->total;
@@ -955,6 +981,21 @@ static void fsi__co_push_face(const fsi__co_impl *c, const fsi__co_face *f, doub
 {
     int i;
     for (i = f->first; i < f->end; i++) if (!c->sh->fixed[3 * c->share[i].node + f->axis]) out[3 * c->share[i].node + f->axis] += c->share[i].weight * j;
+}
+
+/* The shell's matrix at the end of a substep: inertia, elasticity and its own contacts, in `total`. */
+static fsi_status fsi__co_weigh_solid(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    const fsi__sh_guest *guest = w->guest;
+    fsi_status status = fsi__sh_check_pattern(m, w->fn);
+    if (status == FSI_OK) status = fsi__sh_more(m, &m->pair_block, 156 * sizeof(double), 0, &m->pair_block_capacity, m->actives, w->fn);
+    if (status != FSI_OK) return status;
+    w->guest = NULL;
+    w->exact = 0;
+    status = fsi__sh_assemble(w);
+    w->guest = guest;
+    return status;
 }
 
 /* A + W' M W, on the pattern of A and of nodes that share a face. */
@@ -1249,7 +1290,7 @@ static fsi_status fsi__co_settle(void *user, fsi__ls_run *run)
     c->step.share = run->dt / c->dt;
     c->stats.contacts = 0;
     FSI__CO_TRY(fsi__sh_substep(&c->step, run->done));
-    if (c->s->desc.correction == FSI_COUPLE_MOMENTUM) FSI__CO_TRY(fsi__sh_weigh(&c->step));
+    if (c->s->desc.correction == FSI_COUPLE_MOMENTUM) FSI__CO_TRY(fsi__co_weigh_solid(&c->step));
     if (!c->listed) FSI__CO_TRY(fsi__co_list(c, c->sh->next.x, 2 * c->dx));
     fsi__co_take(c, run);
     c->stats.newton += c->step.stats.newton - newton;
@@ -1318,7 +1359,7 @@ FSI_API fsi_couple_desc fsi_couple_default_desc(void)
     d.cookie = FSI__COOKIE('c', fsi_couple_desc);
     d.metric = FSI_METRIC_SPLINE;
     d.stiffness = 5;
-    d.sample_spacing = (fsi_real)0.8;
+    d.sample_spacing = 1;
     d.tolerance = (fsi_real)1e-4;
     return d;
 }
@@ -1362,6 +1403,8 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
     fsi__free(context, c->solution, (size_t)c->solution_capacity, 3 * sizeof(double));
     fsi__free(context, c->sign, (size_t)c->sign_capacity, 3);
     fsi__free(context, c->last, (size_t)c->last_capacity, 1);
+    fsi__free(context, c->pair, (size_t)c->pair_capacity, 2 * sizeof(int));
+    fsi__free(context, c->of_row, (size_t)c->of_row_capacity, sizeof(int));
     fsi__free(context, c->key, (size_t)c->key_capacity, sizeof *c->key);
     fsi_solver_destroy(c->inertial);
     fsi__free(context, c->touch, (size_t)c->touch_capacity, sizeof *c->touch);

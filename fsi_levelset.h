@@ -4197,9 +4197,9 @@ static fsi_status fsi__ls_project_last(fsi__ls_run *run)
     FSI__LS_TRY(fsi__ls_project(run, 0));
     run->last = 0;
     fsi__ls_weigh_carry(run, 1, 1);
-    if (run->m->trial_carry[0]) fsi__ls_each_block(run, fsi__ls_keep_inside);
     fsi__ls_keep_obstacles(run);
-    run->carry_dt = run->dt;
+    run->carry_dt = run->guest ? 0 : run->dt; /* what a solid pushed with must not push again: with it a drop on a cloth gained energy */
+    if (run->m->trial_carry[0] && !run->guest) fsi__ls_each_block(run, fsi__ls_keep_inside);
     return FSI_OK;
 }
 

@@ -4268,21 +4268,6 @@ static fsi_status fsi__sh_substep(fsi__sh_step *w, double s)
     return FSI_OK;
 }
 
-/* The matrix at the end of a substep, for who goes on from there: inertia, elasticity and contacts, in `total`. */
-static fsi_status fsi__sh_weigh(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    const fsi__sh_guest *guest = w->guest;
-    fsi_status status = fsi__sh_check_pattern(m, w->fn);
-    if (status == FSI_OK) status = fsi__sh_more(m, &m->pair_block, 156 * sizeof(double), 0, &m->pair_block_capacity, m->actives, w->fn);
-    if (status != FSI_OK) return status;
-    w->guest = NULL;
-    w->exact = 0;
-    status = fsi__sh_assemble(w);
-    w->guest = guest;
-    return status;
-}
-
 /* ---- >>attachments and springs implementation -------------------------------------------------------------------- */
 
 static void fsi__sh_fix_to(const fsi__sh_impl *m, int obstacle, fsi_vec3 at, int *face, double *local)
