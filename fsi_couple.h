@@ -428,7 +428,7 @@ static fsi_status fsi__co_add_key(fsi__co_impl *c, int row, int col)
 static void fsi__co_unique_keys(fsi__co_impl *c)
 {
     int i, kept = 0;
-    qsort(c->key, (size_t)c->keys, sizeof *c->key, fsi__co_compare_keys);
+    if (c->keys > 1) qsort(c->key, (size_t)c->keys, sizeof *c->key, fsi__co_compare_keys);
     for (i = 0; i < c->keys; i++) if (i == 0 || c->key[i] != c->key[i - 1]) c->key[kept++] = c->key[i];
     c->keys = kept;
 }
@@ -1299,6 +1299,59 @@ static fsi_status fsi__co_settle(void *user, fsi__ls_run *run)
     return FSI_OK;
 }
 
+/* phi = max(phi, 1.5 dx - distance to an element): returns how many cells lost liquid. */
+static int fsi__co_carve_element(const fsi__co_impl *c, fsi_field *phi, fsi_pair kind, const int *node)
+{
+    const fsi_grid *g = phi->grid;
+    const double reach = 1.5 * c->dx;
+    double x[12], local[3];
+    int lo[3] = { 0, 0, 0 }, hi[3] = { 0, 0, 0 }, i[3], a, k, lost = 0;
+    const int n = fsi_pair_points(kind) - 1;
+    for (k = 0; k < n; k++) memcpy(x + 3 * (k + 1), c->sh->state.x + 3 * node[k], 3 * sizeof(double));
+    for (a = 0; a < g->dim; a++) {
+        double least = HUGE_VAL, most = -HUGE_VAL;
+        for (k = 0; k < n; k++) {
+            fsi__co_local(c, x + 3 * (k + 1), local);
+            least = fmin(least, local[a]);
+            most = fmax(most, local[a]);
+        }
+        lo[a] = (int)fmax(0, floor((least - reach) / c->dx));
+        hi[a] = (int)fmin(g->n[a] - 1, ceil((most + reach) / c->dx));
+    }
+    for (i[2] = lo[2]; i[2] <= hi[2]; i[2]++) for (i[1] = lo[1]; i[1] <= hi[1]; i[1]++) for (i[0] = lo[0]; i[0] <= hi[0]; i[0]++) {
+        const long long e = fsi_grid_entry(g, i[0], i[1], i[2]);
+        fsi_real at;
+        if (e < 0) continue;
+        fsi__sh_from(fsi_grid_position(g, FSI_CELLS, i[0], i[1], i[2]), x);
+        at = (fsi_real)(reach - fsi_distance_between(kind, x).d);
+        if (at <= phi->value[e]) continue;
+        lost += phi->value[e] < 0;
+        phi->value[e] = at;
+    }
+    return lost;
+}
+
+/* Takes away the liquid beside the solid; components have the volume that is left. */
+static fsi_status fsi__co_carve(fsi__co_impl *c, fsi__ls_run *run)
+{
+    fsi__ls_impl *m = run->m;
+    const fsi__sh_model *p = &c->sh->model;
+    int k, lost = 0;
+    FSI__CO_TRY(fsi__ls_begin(run));
+    memcpy(m->next_phi->value, m->trial_phi->value, (size_t)run->grid->block_count * (size_t)run->grid->block_cells * sizeof(fsi_real));
+    for (k = 0; k < p->triangles; k++) lost += fsi__co_carve_element(c, m->next_phi, FSI_POINT_TRIANGLE, p->triangle + 3 * k);
+    for (k = 0; k < p->segments; k++) lost += fsi__co_carve_element(c, m->next_phi, FSI_POINT_EDGE, p->segment + 2 * k);
+    for (k = 0; k < p->points; k++) lost += fsi__co_carve_element(c, m->next_phi, FSI_POINT_POINT, p->point + k);
+    if (lost > 0) FSI__CO_TRY(fsi_grid_redistance(m->next_phi, FSI__LS_BAND, m->next_phi));
+    FSI__CO_TRY(fsi__ls_make_blocks(run, 1));
+    FSI__CO_TRY(fsi__ls_make_room(run->s, "fsi_couple_create"));
+    FSI__CO_TRY(fsi__ls_relabel(run));
+    FSI__CO_TRY(fsi__ls_fill_targets(run));
+    fsi__ls_swap_fields(&m->trial_phi, &m->next_phi);
+    FSI__CO_TRY(fsi__ls_find_speed(run));
+    return fsi__ls_commit(run);
+}
+
 FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
 {
     static const char *const fn = "fsi_couple_step";
@@ -1454,6 +1507,10 @@ FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *de
     if (status == FSI_OK) status = fsi_solver_create(&c->inertial, &solver);
     if (status == FSI_OK) status = fsi_grid_add_field(desc->liquid->grid, FSI_CELLS, c->ls->phi->background, &c->start);
     if (status == FSI_OK) status = fsi__co_make_samples(c);
+    if (status == FSI_OK) {
+        fsi__ls_run run = fsi__ls_make_run(desc->liquid);
+        status = fsi__ls_finish(&run, fsi__co_carve(c, &run));
+    }
     if (status != FSI_OK) {
         fsi_couple_destroy(s);
         return status;
