@@ -186,7 +186,9 @@ typedef struct fsi__co_impl {
     fsi_grid_faces list;
     fsi_solver *inertial;       /* of the solid's velocities */
     double *v;                  /* 3 * nodes: velocities before the pressure */
-    int v_capacity;
+    double *moved;              /* 3 * nodes: those that positions went with */
+    int v_capacity, moved_capacity;
+    int pushed;                 /* samples within range */
     fsi__arena columns;         /* what the pressure solver reads of faces */
     fsi_pressure_solid *solid;
     int solid_capacity;
@@ -947,9 +949,10 @@ static fsi_status fsi__co_weigh_face(fsi__co_impl *c, fsi__co_face *f, int k, in
 static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi_pressure_flow *flow)
 {
     int k, end;
-    c->touches = c->faces = c->shares = 0;
+    c->touches = c->faces = c->shares = c->pushed = 0;
     for (k = 0; k < c->contacts; k++) {
         const fsi__co_contact *t = &c->contact[k];
+        c->pushed += t->d < c->range;
         if (t->d < c->range + 0.25 * c->dx) FSI__CO_TRY(fsi__co_find_faces(c, flow->cell, t->sample, t->x));
     }
     if (c->touches > 0) qsort(c->touch, (size_t)c->touches, sizeof *c->touch, fsi__co_compare_touches);
@@ -1118,7 +1121,7 @@ static fsi_status fsi__co_make_solid(fsi__co_impl *c, fsi__co_columns *columns, 
     memset(&c->list, 0, sizeof c->list);
     c->list.cookie = FSI__COOKIE('f', fsi_grid_faces);
     c->list.context = c->context;
-    if (momentum && c->faces > 0) FSI__CO_TRY(fsi__co_predict(c));
+    if (momentum && (c->faces > 0 || c->pushed > 0)) FSI__CO_TRY(fsi__co_predict(c));
     for (k = 0; k < c->faces; k++) {
         while (a < c->face[k].axis) c->list.first[++a] = k;
         columns->entry[k] = c->face[k].entry;
@@ -1160,8 +1163,8 @@ static fsi_status fsi__co_take_velocities(fsi__co_impl *c, const fsi__co_columns
 {
     const int n = 3 * c->sh->first_body;
     int i;
-    if (c->s->desc.correction != FSI_COUPLE_MOMENTUM || c->faces == 0) return FSI_OK;
-    FSI__CO_TRY(fsi__co_yield(c, columns->impulse));
+    if (c->s->desc.correction != FSI_COUPLE_MOMENTUM || (c->faces == 0 && c->pushed == 0)) return FSI_OK;
+    FSI__CO_TRY(fsi__co_yield(c, columns->impulse)); /* of no face: 0; the barrier's push is taken back all the same */
     for (i = 0; i < n; i++) if (!c->sh->fixed[i]) c->sh->next.v[i] = c->v[i] + c->solution[i];
     return FSI_OK;
 }
@@ -1197,9 +1200,12 @@ static fsi_status fsi__co_project(void *user, fsi__ls_run *run, fsi_pressure_flo
     FSI__CO_TRY(fsi__co_lay_columns(c, &c->columns, &columns));
     FSI__CO_TRY(fsi__co_more(c, &c->solid, sizeof *c->solid, 0, &c->solid_capacity, count + 1));
     for (a = 0; a < g->dim; a++) memcpy(run->m->next_u[a]->value, flow->u[a]->value, bytes);
+    FSI__CO_TRY(fsi__co_more(c, &c->moved, 3 * sizeof(double), 0, &c->moved_capacity, c->sh->first_body));
+    memcpy(c->moved, c->sh->next.v, 3 * (size_t)c->sh->first_body * sizeof(double));
     flow->solids = c->solid;
     for (pass = 0; pass < 4 && released > 0; pass++) {
         for (a = 0; a < g->dim && pass > 0; a++) memcpy(flow->u[a]->value, run->m->next_u[a]->value, bytes);
+        memcpy(c->sh->next.v, c->moved, 3 * (size_t)c->sh->first_body * sizeof(double)); /* what a pass did before faces were released is undone */
         if (count > 0) memcpy(c->solid, solids, (size_t)count * sizeof *solids);
         FSI__CO_TRY(fsi__co_make_solid(c, &columns, &c->solid[count]));
         flow->solid_count = c->faces > 0 ? count + 1 : count;
@@ -1464,6 +1470,7 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
     fsi__free(context, c->face, (size_t)c->face_capacity, sizeof *c->face);
     fsi__free(context, c->share, (size_t)c->share_capacity, sizeof *c->share);
     fsi__free(context, c->v, (size_t)c->v_capacity, 3 * sizeof(double));
+    fsi__free(context, c->moved, (size_t)c->moved_capacity, 3 * sizeof(double));
     fsi__arena_free(context, &c->columns);
     fsi__free(context, c->solid, (size_t)c->solid_capacity, sizeof *c->solid);
     fsi__free(context, c, 1, sizeof *c);
