@@ -529,6 +529,38 @@ static void test_enclosed_liquid_flows_where_a_solid_yields(void)
     }
 }
 
+/* A sheet and a piston in a row, in a closed channel: together they pass on what flows in. */
+static void test_a_sheet_and_a_body_share_closed_liquid(void)
+{
+    static const double at[3] = { 0.5, 0.5, 0.5 }, there[3] = { 1.5, 1.5, 1.5 };
+    int dim, closed;
+    for (dim = 2; dim <= 3; dim++) for (closed = 0; closed < 2; closed++) {
+        scene t;
+        solid b[2];
+        fsi_pressure_solid list[2];
+        yielder y;
+        int j, k, f;
+        scene_make(&t, dim, 20, 8, 6, 0.1);
+        for (k = 0; k < t.g->n[2]; k++) for (j = 0; j < 8; j++) t.f.u[0]->value[entry_of(&t, 0, j, k)] = t.f.u[0]->value[entry_of(&t, 20, j, k)] = 1;
+        t.f.open_side[1] = !closed;
+        solid_make(b, &t, share_sheets, at), solid_make(b + 1, &t, share_sheets, there);
+        list[0] = yielder_make(&y, &t, b);
+        list[1] = body_of(b + 1, fsi_v3((fsi_real)1.5, (fsi_real)0.4, (fsi_real)(dim == 3 ? 0.3 : 0)), 700, 1e9);
+        y.w.matrix = (double *)calloc((size_t)(b[0].f.count * b[0].f.count), sizeof(double));
+        for (f = 0; f < b[0].f.count; f++) y.w.matrix[f * (b[0].f.count + 1)] = 0.3;
+        t.f.solids = list;
+        t.f.solid_count = 2;
+        CHECK(fsi_pressure_project(t.s, &t.f) == FSI_OK && t.s->stats.pieces == closed);
+        CHECK_NEAR(list[1].linear.x, 1, TOL(1e-7, 1e-3));
+        CHECK_NEAR((double)list[1].impulse.x, 700, TOL(1e-4, 1));
+        list[0] = moved(&y, list[0]);
+        CHECK(divergence_of(&t) < TOL(1e-6, 1e-2));
+        yielder_free(&y);
+        solid_free(b), solid_free(b + 1);
+        scene_free(&t);
+    }
+}
+
 /* ---- convergence ---------------------------------------------------------------------------------------------- */
 
 static double share_floor(int axis, fsi_vec3 x, const double *arg) { return axis == 1 && fabs((double)x.y - arg[0]) < 0.01 && fabs((double)x.x - 0.5) < 0.4 ? 1 : 0; }
@@ -761,6 +793,7 @@ int main(int argc, char **argv)
     RUN(test_random_solids_match_dense_saddle_systems);
     RUN(test_a_drop_hands_its_momentum_to_a_plate);
     RUN(test_enclosed_liquid_flows_where_a_solid_yields);
+    RUN(test_a_sheet_and_a_body_share_closed_liquid);
     RUN(test_an_estimate_of_what_yields_saves_iterations);
     RUN(test_threads_change_no_bit_of_what_yields);
     RUN(test_a_respond_that_fails_changes_nothing);
