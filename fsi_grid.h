@@ -5765,13 +5765,15 @@ static fsi_status fsi__pressure_ask_all(fsi__pressure_job *job, const double *v)
     return job->status;
 }
 
-/* Coarse levels leave a little in cells without an equation, which have no pressure: what solids are pushed by must not have it. */
-static void fsi__pressure_clear_enclosed(fsi__pressure_impl *m)
+/* Coarse levels leave a little in cells without an equation, which have no pressure. It cancels in a solid's total, but not face by face. */
+static void fsi__pressure_clear_enclosed(fsi__pressure_job *job)
 {
-    const int end = fsi__mg_cell(m->mg.level[0].bricks);
-    int at;
-    for (at = FSI__MG_FRONT; at < end; at++)
-        if (!fsi__mg_has(m->mg.level, at)) m->x[at] = 0;
+    const fsi__mg_level *fine = job->m->mg.level;
+    const int end = fsi__mg_cell(fine->bricks);
+    int k, at, wanted = 0;
+    for (k = 0; k < job->flow->solid_count; k++) wanted |= job->flow->solids[k].respond || job->flow->solids[k].face_impulse;
+    for (at = FSI__MG_FRONT; at < end && wanted; at++)
+        if (!fsi__mg_has(fine, at)) job->m->x[at] = 0;
 }
 
 /* m->q += (K - more) v; returns v times that. */
@@ -6898,7 +6900,7 @@ FSI_API fsi_status fsi_pressure_project(fsi_pressure *s, fsi_pressure_flow *flow
         status = fsi__fail(s->context, FSI_ERROR_CONVERGENCE, f, -1, most, "divergence is %g after %d iterations, not below %g", most, s->stats.iters, limit);
     else {
         fsi__pressure_center(&job, m->x);
-        if (m->first_pushed) fsi__pressure_clear_enclosed(m);
+        fsi__pressure_clear_enclosed(&job);
         status = fsi__pressure_ask_all(&job, m->x);
         if (status == FSI_OK) fsi__pressure_commit(&job);
     }

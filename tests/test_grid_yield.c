@@ -563,6 +563,48 @@ static void test_a_sheet_and_a_body_share_closed_liquid(void)
     }
 }
 
+/* A ball that is held in water at rest: its faces deep inside, between cells without pressure, are not pushed; the others are, by the water's weight. */
+static void test_impulses_of_faces_are_told_for_any_solid(void)
+{
+    int dim;
+    for (dim = 2; dim <= 3; dim++) {
+        const double level = 0.9, dx = 1.0 / 24, arg[6] = { 0.51, 0.45, dim == 3 ? 0.48 : 0, 0.27, dx, (double)dim };
+        scene t;
+        solid b;
+        fsi_pressure_solid list;
+        double *impulse, sum = 0, inside = 0, unit;
+        int i, k, a, f;
+        scene_make(&t, dim, 24, 24, 24, dx);
+        scene_fill(&t, pool, &level);
+        scene_velocity(&t, 1, -0.0981);
+        for (k = 0; k < t.g->n[2]; k++) for (i = 0; i < 24; i++) t.f.u[1]->value[entry_of(&t, i, 0, k)] = 0;
+        solid_make(&b, &t, share_ball, arg);
+        impulse = (double *)malloc(sizeof(double) * (size_t)b.f.count);
+        for (f = 0; f < b.f.count; f++) impulse[f] = test_nan();
+        memset(&list, 0, sizeof list);
+        list.faces = &b.f;
+        list.face_impulse = impulse;
+        t.f.solids = &list;
+        t.f.solid_count = 1;
+        CHECK(fsi_pressure_project(t.s, &t.f) == FSI_OK && t.s->stats.enclosed > 10);
+        unit = 98.1 * pow(dx, dim - 1);
+        for (a = 0; a < dim; a++) for (f = b.f.first[a]; f < b.f.first[a + 1]; f++) {
+            answer w;
+            int axis;
+            memset(&w, 0, sizeof w);
+            w.t = &t, w.b = &b;
+            if ((double)fsi_v3_norm(fsi_v3_sub(face_middle(&w, f, &axis), fsi_v3((fsi_real)arg[0], (fsi_real)arg[1], (fsi_real)arg[2]))) < 0.27 - 3 * dx) inside = fmax(inside, fabs(impulse[f]));
+            if (a == 1) sum += impulse[f];
+        }
+        CHECK(inside == 0);
+        CHECK_NEAR(sum, (double)list.impulse.y, TOL(1e-12, 1e-4) * unit);
+        CHECK_NEAR(sum / (98.1 * (dim == 3 ? 4 * FSI_PI / 3 * pow(0.27, 3) : FSI_PI * 0.27 * 0.27)), 1, 0.02);
+        free(impulse);
+        solid_free(&b);
+        scene_free(&t);
+    }
+}
+
 /* ---- convergence ---------------------------------------------------------------------------------------------- */
 
 static double share_floor(int axis, fsi_vec3 x, const double *arg) { return axis == 1 && fabs((double)x.y - arg[0]) < 0.01 && fabs((double)x.x - 0.5) < 0.4 ? 1 : 0; }
@@ -796,6 +838,7 @@ int main(int argc, char **argv)
     RUN(test_a_drop_hands_its_momentum_to_a_plate);
     RUN(test_enclosed_liquid_flows_where_a_solid_yields);
     RUN(test_a_sheet_and_a_body_share_closed_liquid);
+    RUN(test_impulses_of_faces_are_told_for_any_solid);
     RUN(test_an_estimate_of_what_yields_saves_iterations);
     RUN(test_threads_change_no_bit_of_what_yields);
     RUN(test_a_respond_that_fails_changes_nothing);
