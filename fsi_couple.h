@@ -1299,8 +1299,31 @@ static fsi_status fsi__co_collect(fsi__co_impl *c, fsi__ls_run *run)
     return FSI_OK;
 }
 
+/* The barrier bends phi near the solid: what marching sees of it then is another volume than the sum that was held. So what is missing now is given to
+   where nothing touches, at most what a substep may move. */
+static fsi_status fsi__co_remeasure(fsi__co_impl *c, fsi__ls_run *run)
+{
+    fsi__ls_impl *m = run->m;
+    int i;
+    for (i = 0; i < c->cells; i++) m->next_phi->value[c->cell[i].entry] = (fsi_real)c->cell[i].value;
+    FSI__CO_TRY(fsi_grid_volumes(m->next_phi, m->next_label, m->next.count, NULL, fsi__ls_psi(m), m->next.shape));
+    for (i = 0; i < c->parts; i++) c->part[i].jj = 0;
+    for (i = 0; i < c->cells; i++) {
+        const fsi__co_cell *p = &c->cell[i];
+        const double share = fsi__ls_heaviside(p->value / c->dx), slope = 2 * share * (1 - share);
+        if (p->component >= 0) c->part[p->component].jj += p->weight * slope * slope;
+    }
+    for (i = 0; i < c->parts; i++) {
+        const double area = m->next.shape[i].area, most = 0.2 * c->dx * area, missing = fmax(-most, fmin(most, m->next.target[i] - m->next.shape[i].volume));
+        const double share = area > 0 ? 2 * c->part[i].jj * c->volume / (c->dx * area) : 1;
+        if (!m->next.fix[i].spent) m->next.fix[i].missing += missing / c->volume * fmin(1, share);
+    }
+    fsi__co_repair(c);
+    return FSI_OK;
+}
+
 /* Distances at the end; the level set becomes what was found. */
-static void fsi__co_take(fsi__co_impl *c, fsi__ls_run *run)
+static fsi_status fsi__co_take(fsi__co_impl *c, fsi__ls_run *run)
 {
     int i;
     for (i = 0; i < c->cells; i++) c->cell[i].step = 0;
@@ -1310,6 +1333,7 @@ static void fsi__co_take(fsi__co_impl *c, fsi__ls_run *run)
         t->d = fsi__co_distance(c, t->x, 0, t);
     }
     fsi__co_repair(c);
+    FSI__CO_TRY(fsi__co_remeasure(c, run));
     for (i = 0; i < c->contacts; i++) {
         fsi__co_contact *t = &c->contact[i];
         t->d = fsi__co_distance(c, t->x, 0, t);
@@ -1321,10 +1345,10 @@ static void fsi__co_take(fsi__co_impl *c, fsi__ls_run *run)
         if (error > run->stats.smoothed_error) run->stats.smoothed_error = error;
     }
     for (i = 0; i < c->cells; i++) {
-        fsi_real *phi = &c->ls->next_phi->value[c->cell[i].entry];
-        run->flipped += (c->cell[i].value < 0) != (*phi < 0);
-        *phi = (fsi_real)c->cell[i].value;
+        run->flipped += (c->cell[i].value < 0) != (c->cell[i].target < 0);
+        c->ls->next_phi->value[c->cell[i].entry] = (fsi_real)c->cell[i].value;
     }
+    return FSI_OK;
 }
 
 static fsi_status fsi__co_settle(void *user, fsi__ls_run *run)
@@ -1341,7 +1365,7 @@ static fsi_status fsi__co_settle(void *user, fsi__ls_run *run)
     FSI__CO_TRY(fsi__sh_substep(&c->step, run->done));
     if (c->s->desc.correction == FSI_COUPLE_MOMENTUM) FSI__CO_TRY(fsi__co_weigh_solid(&c->step));
     if (!c->listed) FSI__CO_TRY(fsi__co_list(c, c->sh->next.x, 2 * c->dx));
-    fsi__co_take(c, run);
+    FSI__CO_TRY(fsi__co_take(c, run));
     c->stats.newton += c->step.stats.newton - newton;
     c->stats.seconds_newton += fsi__now(c->context) - clock;
     run->stats.volume_iterations += c->step.stats.newton - newton;
