@@ -69,6 +69,8 @@ typedef struct fsi_couple_stats {
     double min_distance;       /* smallest phi at a sample after any substep [m]; 8 dx: far */
     double volume_error;       /* of all liquid, at the end: volume / target - 1 */
     double momentum[3];        /* of liquid and solid, at the end [kg m/s] */
+    double momentum_error;     /* MOMENTUM: what liquid and solid gained or lost together when velocities were made to agree, over what they exchanged; largest of
+                                  the substeps; what is held is left out */
     double seconds_newton, seconds_pressure, seconds; /* optimisation; projections; all */
 } fsi_couple_stats;
 
@@ -186,8 +188,8 @@ typedef struct fsi__co_impl {
     int shares, share_capacity;
     fsi_grid_faces list;
     fsi_solver *inertial;       /* of the solid's velocities */
-    double *v;                  /* 3 * nodes: velocities before the pressure */
-    int v_capacity;
+    double *v, *load;           /* 3 * nodes: velocities before the pressure; the right side that they came from */
+    int v_capacity, load_capacity;
     fsi__arena columns;         /* what the pressure solver reads of faces */
     fsi_pressure_solid *solid;
     int solid_capacity;
@@ -495,6 +497,7 @@ static fsi_status fsi__co_room(fsi__co_impl *c, int rows, int entries, int own)
     FSI__CO_TRY(fsi__co_more(c, &c->total_map, sizeof(int), 0, &c->map_capacity, own + 1));
     FSI__CO_TRY(fsi__co_more(c, &c->right, 3 * sizeof(double), 0, &c->right_capacity, rows));
     FSI__CO_TRY(fsi__co_more(c, &c->v, 3 * sizeof(double), 0, &c->v_capacity, rows));
+    FSI__CO_TRY(fsi__co_more(c, &c->load, 3 * sizeof(double), 0, &c->load_capacity, rows));
     return fsi__co_more(c, &c->solution, 3 * sizeof(double), 0, &c->solution_capacity, rows);
 }
 
@@ -1103,6 +1106,7 @@ static fsi_status fsi__co_predict(fsi__co_impl *c)
     }
     for (k = 0; k < c->faces; k++) fsi__co_push_face(c, &c->face[k], c->face[k].mass * c->face[k].before, c->right);
     fsi__co_hold(c);
+    memcpy(c->load, c->right, (size_t)n * sizeof(double));
     system.matrix = &c->total;
     system.tolerance = 1e-10;
     return fsi_solver_solve(c->inertial, &system, c->right, c->v);
@@ -1198,10 +1202,19 @@ static int fsi__co_release(fsi__co_impl *c, const unsigned char *cell, const fsi
 static fsi_status fsi__co_take_velocities(fsi__co_impl *c, const fsi__co_columns *columns)
 {
     const int n = 3 * c->sh->first_body;
-    int i;
+    double sum[3] = { 0, 0, 0 }, exchanged = 0;
+    int i, k;
     if (c->s->desc.correction != FSI_COUPLE_MOMENTUM || c->faces == 0) return FSI_OK;
     FSI__CO_TRY(fsi__co_yield(c, columns->impulse));
     for (i = 0; i < n; i++) if (!c->sh->fixed[i]) c->sh->next.v[i] = c->v[i] + c->solution[i];
+    for (i = 0; i < 3 * c->total.rows; i++) c->v[i] += c->solution[i];
+    FSI__CO_TRY(fsi_csr_multiply(c->context, &c->total, c->v, c->right));
+    for (k = 0; k < c->faces; k++) {
+        exchanged += fabs(columns->impulse[k]);
+        fsi__co_push_face(c, &c->face[k], columns->impulse[k], c->load);
+    }
+    for (i = 0; i < 3 * c->sh->model.vertices; i++) if (!c->sh->fixed[i]) sum[i % 3] += c->right[i] - c->load[i];
+    if (exchanged > 0) c->stats.momentum_error = fmax(c->stats.momentum_error, sqrt(fsi__sh_dot(sum, sum)) / exchanged);
     return FSI_OK;
 }
 
@@ -1537,6 +1550,7 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
     fsi__free(context, c->face, (size_t)c->face_capacity, sizeof *c->face);
     fsi__free(context, c->share, (size_t)c->share_capacity, sizeof *c->share);
     fsi__free(context, c->v, (size_t)c->v_capacity, 3 * sizeof(double));
+    fsi__free(context, c->load, (size_t)c->load_capacity, 3 * sizeof(double));
     fsi__arena_free(context, &c->columns);
     fsi__free(context, c->solid, (size_t)c->solid_capacity, sizeof *c->solid);
     fsi__free(context, c, 1, sizeof *c);
