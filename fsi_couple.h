@@ -55,7 +55,7 @@ typedef struct fsi_couple_desc {
     fsi_real stiffness;        /* c of kb = c rho V d_hat^2, V the volume of a cell; 0.1 to 100; default 5 */
     fsi_real sample_spacing;   /* of samples on edges and triangles, over dx, 0.2 to 10: edges longer than one and a half of it are divided; default 1; 0: vertices
                                   only, which leak where they are far apart */
-    fsi_real tolerance;        /* Newton ends when phi near the surface moves less than tolerance * dx; default 1e-4 */
+    fsi_real tolerance;        /* Newton ends when its next step would move phi near the surface by less than tolerance * dx; default 1e-3 */
     fsi_couple_correction correction; /* default MOMENTUM */
 } fsi_couple_desc;
 
@@ -69,6 +69,8 @@ typedef struct fsi_couple_stats {
     double min_distance;       /* smallest phi at a sample after any substep [m]; 8 dx: far */
     double volume_error;       /* of all liquid, at the end: volume / target - 1 */
     double momentum[3];        /* of liquid and solid, at the end [kg m/s] */
+    double momentum_error;     /* MOMENTUM: what liquid and solid gained or lost together when velocities were made to agree, over what they exchanged; largest of
+                                  the substeps; what is held is left out */
     double seconds_newton, seconds_pressure, seconds; /* optimisation; projections; all */
 } fsi_couple_stats;
 
@@ -155,6 +157,7 @@ typedef struct fsi__co_impl {
     int parts, part_capacity;
     fsi__co_contact *contact;   /* of the samples that may come within reach */
     int contacts, contact_capacity;
+    double moved, moved_before; /* largest step near the surface of this and the last iteration; 0: there was none */
     int listed;                 /* they are those of now, */
     double slack;               /* as long as nothing moves farther than this [m] */
     double inertia, stiffness;  /* D, kb of this substep, over its h^2 */
@@ -185,9 +188,9 @@ typedef struct fsi__co_impl {
     int shares, share_capacity;
     fsi_grid_faces list;
     fsi_solver *inertial;       /* of the solid's velocities */
-    double *v;                  /* 3 * nodes: velocities before the pressure */
-    double *moved;              /* 3 * nodes: those that positions went with */
-    int v_capacity, moved_capacity;
+    double *v, *load;           /* 3 * nodes: velocities before the pressure; the right side that they came from */
+    double *went;               /* 3 * nodes of the shell's state: velocities that positions went with */
+    int v_capacity, load_capacity, went_capacity;
     int pushed;                 /* samples within range */
     fsi__arena columns;         /* what the pressure solver reads of faces */
     fsi_pressure_solid *solid;
@@ -496,6 +499,7 @@ static fsi_status fsi__co_room(fsi__co_impl *c, int rows, int entries, int own)
     FSI__CO_TRY(fsi__co_more(c, &c->total_map, sizeof(int), 0, &c->map_capacity, own + 1));
     FSI__CO_TRY(fsi__co_more(c, &c->right, 3 * sizeof(double), 0, &c->right_capacity, rows));
     FSI__CO_TRY(fsi__co_more(c, &c->v, 3 * sizeof(double), 0, &c->v_capacity, rows));
+    FSI__CO_TRY(fsi__co_more(c, &c->load, 3 * sizeof(double), 0, &c->load_capacity, rows));
     return fsi__co_more(c, &c->solution, 3 * sizeof(double), 0, &c->solution_capacity, rows);
 }
 
@@ -839,13 +843,43 @@ static void fsi__co_accept(void *user, double t)
     for (i = 0; i < c->cells; i++) c->cell[i].value += t * c->cell[i].step;
 }
 
+/* The next step would be as much shorter than this one as this one is than the last. */
 static int fsi__co_is_done(void *user)
 {
-    const fsi__co_impl *c = (const fsi__co_impl *)user;
-    const double most = (double)c->s->desc.tolerance * c->dx;
-    int i, done = 1;
-    for (i = 0; i < c->cells && done; i++) done = !(fabs(c->cell[i].value) < 2 * c->dx) || fabs(c->cell[i].step) <= most;
-    return done;
+    fsi__co_impl *c = (fsi__co_impl *)user;
+    double next;
+    int i;
+    c->moved = 0;
+    for (i = 0; i < c->cells; i++) if (fabs(c->cell[i].value) < 2 * c->dx) c->moved = fmax(c->moved, fabs(c->cell[i].step));
+    next = c->moved_before > c->moved ? c->moved * c->moved / c->moved_before : c->moved;
+    c->moved_before = c->moved;
+    return next <= (double)c->s->desc.tolerance * c->dx;
+}
+
+/* What Newton's method left of the volumes: components swell or shrink where nothing touches them. */
+static void fsi__co_repair(fsi__co_impl *c)
+{
+    int round, i, k, left = 1;
+    for (i = 0; i < c->cells; i++) c->cell[i].gradient = c->cell[i].component >= 0 ? 1 : 0; /* may move */
+    for (k = 0; k < c->contacts; k++) for (i = 0; i < 27 && c->contact[k].d < 1.5 * c->range; i++) if (c->contact[k].cell[i] >= 0) c->cell[c->contact[k].cell[i]].gradient = 0;
+    for (round = 0; round < 10 && left; round++) {
+        left = 0;
+        fsi__co_liquid_energy(c, 0);
+        for (k = 0; k < c->parts; k++) c->part[k].jj = 0;
+        for (i = 0; i < c->cells; i++) {
+            fsi__co_cell *p = &c->cell[i];
+            const double share = fsi__ls_heaviside(p->value / c->dx);
+            p->slope = p->gradient > 0 ? -2 * share * (1 - share) * p->weight / c->dx : 0;
+            if (p->component >= 0) c->part[p->component].jj += p->slope * p->slope;
+        }
+        for (k = 0; k < c->parts; k++) {
+            fsi__co_part *p = &c->part[k];
+            p->lam = p->jj * c->dx * c->dx > 1 && fabs(p->h) > c->liquid->desc.volume_tolerance * p->volume ? p->h / p->jj : 0;
+            left |= p->lam < 0 || p->lam > 0;
+        }
+        for (i = 0; i < c->cells; i++) if (c->cell[i].component >= 0) c->cell[i].value -= c->cell[i].slope * c->part[c->cell[i].component].lam;
+    }
+    fsi__co_liquid_energy(c, 0);
 }
 
 /* ---- >>velocities ------------------------------------------------------------------------------------------------
@@ -1001,12 +1035,12 @@ static fsi_status fsi__co_weigh_solid(fsi__sh_step *w)
     return status;
 }
 
-/* A + W' M W, on the pattern of A and of nodes that share a face. */
-static fsi_status fsi__co_make_inertia(fsi__co_impl *c)
+/* The pattern of A + W' M W: that of A, and nodes that share a face. The arrays of Newton's system hold it from now on. */
+static fsi_status fsi__co_lay_inertia(fsi__co_impl *c)
 {
     const fsi_csr *a = &c->sh->total;
-    const double h2 = c->step.h * c->step.h;
-    int k, i, j, e, at, b;
+    int k, i, j, e, at;
+    c->holds = 0;
     c->keys = 0;
     for (k = 0; k < c->faces; k++) for (i = c->face[k].first; i < c->face[k].end; i++) for (j = i + 1; j < c->face[k].end; j++)
         if (fsi__sh_entry(a, c->share[i].node, c->share[j].node) < 0) FSI__CO_TRY(fsi__co_add_key(c, c->share[i].node, c->share[j].node));
@@ -1017,8 +1051,7 @@ static fsi_status fsi__co_make_inertia(fsi__co_impl *c)
         for (i = a->start[k]; i < a->start[k + 1] || (e < c->keys && (int)(c->key[e] >> 32) == k); at++) {
             const int own = i < a->start[k + 1] ? a->col[i] : a->rows, more = e < c->keys && (int)(c->key[e] >> 32) == k ? (int)(c->key[e] & 0xffffffffu) : a->rows;
             c->total_col[at] = own < more ? own : more;
-            for (b = 0; b < 9; b++) c->total_value[9 * (size_t)at + (size_t)b] = own < more ? h2 * a->value[9 * (size_t)i + (size_t)b] : 0;
-            if (own < more) i++;
+            if (own < more) c->total_map[i++] = at;
             else e++;
         }
     }
@@ -1027,10 +1060,19 @@ static fsi_status fsi__co_make_inertia(fsi__co_impl *c)
     c->total.start = c->total_start;
     c->total.col = c->total_col;
     c->total.value = c->total_value;
-    c->holds = 0; /* the arrays of Newton's system are these now */
+    return FSI_OK;
+}
+
+/* Its numbers. */
+static void fsi__co_fill_inertia(fsi__co_impl *c)
+{
+    const fsi_csr *a = &c->sh->total;
+    const double h2 = c->step.h * c->step.h;
+    int k, i, j;
+    memset(c->total_value, 0, 9 * (size_t)c->total.start[c->total.rows] * sizeof(double));
+    for (i = 0; i < a->start[a->rows]; i++) for (j = 0; j < 9; j++) c->total_value[9 * (size_t)c->total_map[i] + (size_t)j] = h2 * a->value[9 * (size_t)i + (size_t)j];
     for (k = 0; k < c->faces; k++) for (i = c->face[k].first; i < c->face[k].end; i++) for (j = i; j < c->face[k].end; j++)
         fsi__co_put(c, 3 * c->share[i].node + c->face[k].axis, 3 * c->share[j].node + c->face[k].axis, c->face[k].mass * c->share[i].weight * c->share[j].weight);
-    return FSI_OK;
 }
 
 /* What is held keeps its velocity: rows of the identity; what it does to others goes to the right side. */
@@ -1056,7 +1098,7 @@ static fsi_status fsi__co_predict(fsi__co_impl *c)
     const double h2 = c->step.h * c->step.h;
     fsi_system system = fsi_default_system();
     int k, i, a;
-    FSI__CO_TRY(fsi__co_make_inertia(c));
+    fsi__co_fill_inertia(c);
     FSI__CO_TRY(fsi_csr_multiply(c->context, &c->sh->total, c->sh->next.v, c->right));
     for (i = 0; i < n; i++) c->right[i] *= h2;
     for (k = 0; k < c->contacts; k++) {
@@ -1067,6 +1109,7 @@ static fsi_status fsi__co_predict(fsi__co_impl *c)
     }
     for (k = 0; k < c->faces; k++) fsi__co_push_face(c, &c->face[k], c->face[k].mass * c->face[k].before, c->right);
     fsi__co_hold(c);
+    memcpy(c->load, c->right, (size_t)n * sizeof(double));
     system.matrix = &c->total;
     system.tolerance = 1e-10;
     return fsi_solver_solve(c->inertial, &system, c->right, c->v);
@@ -1162,10 +1205,19 @@ static int fsi__co_release(fsi__co_impl *c, const unsigned char *cell, const fsi
 static fsi_status fsi__co_take_velocities(fsi__co_impl *c, const fsi__co_columns *columns)
 {
     const int n = 3 * c->sh->first_body;
-    int i;
+    double sum[3] = { 0, 0, 0 }, exchanged = 0;
+    int i, k;
     if (c->s->desc.correction != FSI_COUPLE_MOMENTUM || (c->faces == 0 && c->pushed == 0)) return FSI_OK;
     FSI__CO_TRY(fsi__co_yield(c, columns->impulse)); /* of no face: 0; the barrier's push is taken back all the same */
     for (i = 0; i < n; i++) if (!c->sh->fixed[i]) c->sh->next.v[i] = c->v[i] + c->solution[i];
+    for (i = 0; i < 3 * c->total.rows; i++) c->v[i] += c->solution[i];
+    FSI__CO_TRY(fsi_csr_multiply(c->context, &c->total, c->v, c->right));
+    for (k = 0; k < c->faces; k++) {
+        exchanged += fabs(columns->impulse[k]);
+        fsi__co_push_face(c, &c->face[k], columns->impulse[k], c->load);
+    }
+    for (i = 0; i < 3 * c->sh->model.vertices; i++) if (!c->sh->fixed[i]) sum[i % 3] += c->right[i] - c->load[i];
+    if (exchanged > 0) c->stats.momentum_error = fmax(c->stats.momentum_error, sqrt(fsi__sh_dot(sum, sum)) / exchanged);
     return FSI_OK;
 }
 
@@ -1197,15 +1249,16 @@ static fsi_status fsi__co_project(void *user, fsi__ls_run *run, fsi_pressure_flo
     fsi__co_columns columns;
     int pass, a, released = 1;
     FSI__CO_TRY(fsi__co_collect_faces(c, flow));
+    if ((c->faces > 0 || c->pushed > 0) && c->s->desc.correction == FSI_COUPLE_MOMENTUM) FSI__CO_TRY(fsi__co_lay_inertia(c));
     FSI__CO_TRY(fsi__co_lay_columns(c, &c->columns, &columns));
     FSI__CO_TRY(fsi__co_more(c, &c->solid, sizeof *c->solid, 0, &c->solid_capacity, count + 1));
     for (a = 0; a < g->dim; a++) memcpy(run->m->next_u[a]->value, flow->u[a]->value, bytes);
-    FSI__CO_TRY(fsi__co_more(c, &c->moved, 3 * sizeof(double), 0, &c->moved_capacity, c->sh->first_body));
-    memcpy(c->moved, c->sh->next.v, 3 * (size_t)c->sh->first_body * sizeof(double));
+    FSI__CO_TRY(fsi__co_more(c, &c->went, 3 * sizeof(double), 0, &c->went_capacity, c->sh->first_body));
+    memcpy(c->went, c->sh->next.v, 3 * (size_t)c->sh->first_body * sizeof(double));
     flow->solids = c->solid;
     for (pass = 0; pass < 4 && released > 0; pass++) {
         for (a = 0; a < g->dim && pass > 0; a++) memcpy(flow->u[a]->value, run->m->next_u[a]->value, bytes);
-        memcpy(c->sh->next.v, c->moved, 3 * (size_t)c->sh->first_body * sizeof(double)); /* what a pass did before faces were released is undone */
+        memcpy(c->sh->next.v, c->went, 3 * (size_t)c->sh->first_body * sizeof(double)); /* what a pass did before faces were released is undone */
         if (count > 0) memcpy(c->solid, solids, (size_t)count * sizeof *solids);
         FSI__CO_TRY(fsi__co_make_solid(c, &columns, &c->solid[count]));
         flow->solid_count = c->faces > 0 ? count + 1 : count;
@@ -1256,32 +1309,65 @@ static fsi_status fsi__co_collect(fsi__co_impl *c, fsi__ls_run *run)
     FSI__CO_TRY(fsi__co_more(c, &c->part, sizeof *c->part, 0, &c->part_capacity, m->next.count + 1));
     c->parts = m->next.count;
     memset(c->part, 0, ((size_t)c->parts + 1) * sizeof *c->part);
-    for (i = 0; i < c->parts; i++) c->part[i].row = -1;
+    for (i = 0; i < c->parts; i++) {
+        c->part[i].row = -1;
+        c->part[i].volume = m->next.fix[i].volume;
+    }
+    c->moved_before = 0;
     c->listed = c->contacts = c->holds = 0;
     return FSI_OK;
 }
 
+/* The barrier bends phi near the solid: what marching sees of it then is another volume than the sum that was held. So what is missing now is given to
+   where nothing touches, at most what a substep may move. */
+static fsi_status fsi__co_remeasure(fsi__co_impl *c, fsi__ls_run *run)
+{
+    fsi__ls_impl *m = run->m;
+    int i;
+    for (i = 0; i < c->cells; i++) m->next_phi->value[c->cell[i].entry] = (fsi_real)c->cell[i].value;
+    FSI__CO_TRY(fsi_grid_volumes(m->next_phi, m->next_label, m->next.count, NULL, fsi__ls_psi(m), m->next.shape));
+    for (i = 0; i < c->parts; i++) c->part[i].jj = 0;
+    for (i = 0; i < c->cells; i++) {
+        const fsi__co_cell *p = &c->cell[i];
+        const double share = fsi__ls_heaviside(p->value / c->dx), slope = 2 * share * (1 - share);
+        if (p->component >= 0) c->part[p->component].jj += p->weight * slope * slope;
+    }
+    for (i = 0; i < c->parts; i++) {
+        const double area = m->next.shape[i].area, most = 0.2 * c->dx * area, missing = fmax(-most, fmin(most, m->next.target[i] - m->next.shape[i].volume));
+        const double share = area > 0 ? 2 * c->part[i].jj * c->volume / (c->dx * area) : 1;
+        if (!m->next.fix[i].spent) m->next.fix[i].missing += missing / c->volume * fmin(1, share);
+    }
+    fsi__co_repair(c);
+    return FSI_OK;
+}
+
 /* Distances at the end; the level set becomes what was found. */
-static void fsi__co_take(fsi__co_impl *c, fsi__ls_run *run)
+static fsi_status fsi__co_take(fsi__co_impl *c, fsi__ls_run *run)
 {
     int i;
-    fsi__co_liquid_energy(c, 0);
+    for (i = 0; i < c->cells; i++) c->cell[i].step = 0;
     for (i = 0; i < c->contacts; i++) {
         fsi__co_contact *t = &c->contact[i];
         fsi__co_place(&c->sample[t->sample], c->sh->next.x, t->x);
+        t->d = fsi__co_distance(c, t->x, 0, t);
+    }
+    fsi__co_repair(c);
+    FSI__CO_TRY(fsi__co_remeasure(c, run));
+    for (i = 0; i < c->contacts; i++) {
+        fsi__co_contact *t = &c->contact[i];
         t->d = fsi__co_distance(c, t->x, 0, t);
         c->stats.min_distance = fmin(c->stats.min_distance, t->d);
         c->stats.contacts += t->d < c->range;
     }
     for (i = 0; i < c->parts; i++) {
-        const double volume = c->ls->next.fix[i].volume, error = volume > 0 ? fabs(c->part[i].h) / volume : 0;
+        const double volume = c->part[i].volume, error = volume > 0 ? fabs(c->part[i].h) / volume : 0;
         if (error > run->stats.smoothed_error) run->stats.smoothed_error = error;
     }
     for (i = 0; i < c->cells; i++) {
-        fsi_real *phi = &c->ls->next_phi->value[c->cell[i].entry];
-        run->flipped += (c->cell[i].value < 0) != (*phi < 0);
-        *phi = (fsi_real)c->cell[i].value;
+        run->flipped += (c->cell[i].value < 0) != (c->cell[i].target < 0);
+        c->ls->next_phi->value[c->cell[i].entry] = (fsi_real)c->cell[i].value;
     }
+    return FSI_OK;
 }
 
 static fsi_status fsi__co_settle(void *user, fsi__ls_run *run)
@@ -1298,7 +1384,7 @@ static fsi_status fsi__co_settle(void *user, fsi__ls_run *run)
     FSI__CO_TRY(fsi__sh_substep(&c->step, run->done));
     if (c->s->desc.correction == FSI_COUPLE_MOMENTUM) FSI__CO_TRY(fsi__co_weigh_solid(&c->step));
     if (!c->listed) FSI__CO_TRY(fsi__co_list(c, c->sh->next.x, 2 * c->dx));
-    fsi__co_take(c, run);
+    FSI__CO_TRY(fsi__co_take(c, run));
     c->stats.newton += c->step.stats.newton - newton;
     c->stats.seconds_newton += fsi__now(c->context) - clock;
     run->stats.volume_iterations += c->step.stats.newton - newton;
@@ -1419,7 +1505,7 @@ FSI_API fsi_couple_desc fsi_couple_default_desc(void)
     d.metric = FSI_METRIC_SPLINE;
     d.stiffness = 5;
     d.sample_spacing = 1;
-    d.tolerance = (fsi_real)1e-4;
+    d.tolerance = (fsi_real)1e-3;
     return d;
 }
 
@@ -1470,7 +1556,8 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
     fsi__free(context, c->face, (size_t)c->face_capacity, sizeof *c->face);
     fsi__free(context, c->share, (size_t)c->share_capacity, sizeof *c->share);
     fsi__free(context, c->v, (size_t)c->v_capacity, 3 * sizeof(double));
-    fsi__free(context, c->moved, (size_t)c->moved_capacity, 3 * sizeof(double));
+    fsi__free(context, c->load, (size_t)c->load_capacity, 3 * sizeof(double));
+    fsi__free(context, c->went, (size_t)c->went_capacity, 3 * sizeof(double));
     fsi__arena_free(context, &c->columns);
     fsi__free(context, c->solid, (size_t)c->solid_capacity, sizeof *c->solid);
     fsi__free(context, c, 1, sizeof *c);
