@@ -24,9 +24,15 @@
    HOW IT WORKS
       A substep moves the liquid's level set and the solid by themselves, phi* and x*. Where they overlap then, one minimisation finds the smallest change
       of both that keeps every sample of the solid outside of the liquid, by a barrier on phi at the sample, and every component's volume. Then velocities
-      are made to agree: faces of liquid cells at the solid move with it.
+      are made to agree: faces of liquid cells at the solid move with it, in one solve with the pressure. docs/couple.md derives it.
+   WHAT IT DOES (search for it)
+      fsi_couple_create, _destroy, _error     joins a liquid and a shell, which go on by themselves in all but steps: fill, pin, attach, add obstacles to each
+      fsi_couple_step                         advances both; a step that fails changes neither
+      fsi_couple_save, _load, _hash           to the bit
+      s->stats                                smallest distance, contacts, momentum, times a phase
    WHAT IT DOES NOT DO
-      fsi_shell.h by BACKWARD_EULER only. COUPLED bodies in the shell. Air between liquid and solid has no pressure.
+      fsi_shell.h by BACKWARD_EULER only, substeps are the liquid's. No COUPLED bodies in the shell. Velocities of the liquid are of first order in time, whatever
+      its time_order. Air between liquid and solid has no pressure; no adhesion: the solid does not get wet.
    MACROS: those of fsi.h.
    UNITS: SI. In 2D volumes, masses and energies are per metre of depth.
    FIND IN HERE (search for >>)
@@ -57,6 +63,9 @@ typedef struct fsi_couple_desc {
                                   only, which leak where they are far apart */
     fsi_real tolerance;        /* Newton ends when its next step would move phi near the surface by less than tolerance * dx; default 1e-3 */
     fsi_couple_correction correction; /* default MOMENTUM */
+    int slip;                  /* 1: the liquid slides along the solid, only what is normal to its surface is shared; momentum is then kept to the error of the
+                                  surface's staircase. Default 0: faces at the solid move with it along their axis, which holds the liquid back where the
+                                  solid lies across the grid; momentum is kept to rounding */
 } fsi_couple_desc;
 
 FSI_API fsi_couple_desc fsi_couple_default_desc(void); /* fills every field; set liquid and shell */
@@ -94,6 +103,9 @@ FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s);
 /* Advances both by exactly dt seconds, in substeps that the liquid's cfl asks for, vertices counted. Errors: those of fsi_levelset_step and fsi_shell_step;
    MESH (a sample lies in the liquid: it was written there; names it); then nothing has changed. */
 FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt);
+/* States of both, one after the other; what fsi_levelset_save and fsi_shell_save say holds. */
+FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t capacity, size_t *size);
+FSI_API fsi_status fsi_couple_load(fsi_couple *s, const void *buffer, size_t size);
 /* Hash of both states. */
 FSI_API uint64_t fsi_couple_hash(const fsi_couple *s);
 
@@ -896,7 +908,7 @@ typedef struct fsi__co_share { int node; double weight; } fsi__co_share;   /* an
 typedef struct fsi__co_face {
     int axis, entry, first, end;  /* shares first .. end - 1 */
     double mass, before;          /* of liquid there; u* */
-    double impulse;
+    double base, along[3];        /* u = base + along . (mean of v): AXIS: 0 and the axis; slip: u*_a - n_a n.u* and n_a n */
 } fsi__co_face;
 
 /* Columns of the faces that the pressure solver reads: one block, as its lists are. */
@@ -979,6 +991,28 @@ static fsi_status fsi__co_weigh_face(fsi__co_impl *c, fsi__co_face *f, int k, in
     return FSI_OK;
 }
 
+/* What the solid's velocity is to a face. */
+static void fsi__co_direct_face(const fsi__co_impl *c, const fsi_pressure_flow *flow, fsi__co_face *f)
+{
+    const fsi_grid *g = c->liquid->grid;
+    fsi_vec3 at, gradient, u;
+    double n[3], v[3], size;
+    int k;
+    f->base = 0;
+    for (k = 0; k < 3; k++) f->along[k] = k == f->axis;
+    if (!c->s->desc.slip) return;
+    at = fsi__ls_entry_position(g, (fsi_grid_place)((int)FSI_FACES_X + f->axis), f->entry);
+    fsi_grid_sample_spline(flow->phi, at, &gradient);
+    u = fsi_grid_sample_velocity(flow->u, at);
+    fsi__sh_from(gradient, n);
+    fsi__sh_from(u, v);
+    v[f->axis] = f->before;
+    size = sqrt(fsi__sh_dot(n, n));
+    if (!(size > 1e-6)) return; /* no side is out: as a face of its own */
+    for (k = 0; k < 3; k++) f->along[k] = n[f->axis] * n[k] / (size * size);
+    f->base = f->before - fsi__sh_dot(f->along, v);
+}
+
 /* All faces that move with the solid; a little farther out than the barrier reaches, so that what rests does not flicker. */
 static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi_pressure_flow *flow)
 {
@@ -996,28 +1030,28 @@ static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi_pressure_flow
         for (end = k + 1; end < c->touches && c->touch[end].axis == c->touch[k].axis && c->touch[end].entry == c->touch[k].entry; end++) { }
         f->axis = c->touch[k].axis;
         f->entry = c->touch[k].entry;
-        f->impulse = 0;
         f->before = (double)flow->u[f->axis]->value[f->entry];
+        fsi__co_direct_face(c, flow, f);
         f->mass = fsi__co_face_mass(c, flow->phi, f);
         FSI__CO_TRY(fsi__co_weigh_face(c, f, k, end));
     }
     return FSI_OK;
 }
 
-/* W v of a face. */
+/* W v of a face, without its base. */
 static double fsi__co_face_velocity(const fsi__co_impl *c, const fsi__co_face *f, const double *v)
 {
     double sum = 0;
     int i;
-    for (i = f->first; i < f->end; i++) sum += c->share[i].weight * v[3 * c->share[i].node + f->axis];
+    for (i = f->first; i < f->end; i++) sum += c->share[i].weight * fsi__sh_dot(f->along, v + 3 * (size_t)c->share[i].node);
     return sum;
 }
 
 /* out += W' j; nothing moves what is held. */
 static void fsi__co_push_face(const fsi__co_impl *c, const fsi__co_face *f, double j, double *out)
 {
-    int i;
-    for (i = f->first; i < f->end; i++) if (!c->sh->fixed[3 * c->share[i].node + f->axis]) out[3 * c->share[i].node + f->axis] += c->share[i].weight * j;
+    int i, a;
+    for (i = f->first; i < f->end; i++) for (a = 0; a < 3; a++) if (!c->sh->fixed[3 * c->share[i].node + a]) out[3 * c->share[i].node + a] += c->share[i].weight * f->along[a] * j;
 }
 
 /* The shell's matrix at the end of a substep: inertia, elasticity and its own contacts, in `total`. */
@@ -1063,6 +1097,18 @@ static fsi_status fsi__co_lay_inertia(fsi__co_impl *c)
     return FSI_OK;
 }
 
+/* W' M W of a face, for two of its nodes. */
+static void fsi__co_put_mass(fsi__co_impl *c, const fsi__co_face *f, int i, int j)
+{
+    const double mass = f->mass * c->share[i].weight * c->share[j].weight;
+    const int row = c->share[i].node, col = c->share[j].node, e = fsi__sh_entry(&c->total, row, col), back = fsi__sh_entry(&c->total, col, row);
+    int a, b;
+    for (a = 0; a < 3; a++) for (b = 0; b < 3; b++) {
+        c->total_value[9 * (size_t)e + (size_t)(3 * a + b)] += mass * f->along[a] * f->along[b];
+        if (i != j) c->total_value[9 * (size_t)back + (size_t)(3 * a + b)] += mass * f->along[a] * f->along[b];
+    }
+}
+
 /* Its numbers. */
 static void fsi__co_fill_inertia(fsi__co_impl *c)
 {
@@ -1072,7 +1118,7 @@ static void fsi__co_fill_inertia(fsi__co_impl *c)
     memset(c->total_value, 0, 9 * (size_t)c->total.start[c->total.rows] * sizeof(double));
     for (i = 0; i < a->start[a->rows]; i++) for (j = 0; j < 9; j++) c->total_value[9 * (size_t)c->total_map[i] + (size_t)j] = h2 * a->value[9 * (size_t)i + (size_t)j];
     for (k = 0; k < c->faces; k++) for (i = c->face[k].first; i < c->face[k].end; i++) for (j = i; j < c->face[k].end; j++)
-        fsi__co_put(c, 3 * c->share[i].node + c->face[k].axis, 3 * c->share[j].node + c->face[k].axis, c->face[k].mass * c->share[i].weight * c->share[j].weight);
+        fsi__co_put_mass(c, &c->face[k], i, j);
 }
 
 /* What is held keeps its velocity: rows of the identity; what it does to others goes to the right side. */
@@ -1107,7 +1153,7 @@ static fsi_status fsi__co_predict(fsi__co_impl *c)
         const double push = t->d < c->range ? c->stiffness * h2 * fsi_barrier_at(t->d, c->range).slope / c->step.h : 0; /* of the barrier, taken back */
         for (i = 0; i < 3 && s->node[i] >= 0; i++) for (a = 0; a < 3; a++) c->right[3 * s->node[i] + a] += push * s->weight[i] * t->gradient[a];
     }
-    for (k = 0; k < c->faces; k++) fsi__co_push_face(c, &c->face[k], c->face[k].mass * c->face[k].before, c->right);
+    for (k = 0; k < c->faces; k++) fsi__co_push_face(c, &c->face[k], c->face[k].mass * (c->face[k].before - c->face[k].base), c->right);
     fsi__co_hold(c);
     memcpy(c->load, c->right, (size_t)n * sizeof(double));
     system.matrix = &c->total;
@@ -1149,7 +1195,7 @@ static void fsi__co_estimate(fsi__co_impl *c, fsi_real *yielding)
         const fsi__co_face *f = &c->face[k];
         double sum = 0;
         for (i = f->first; i < f->end; i++) {
-            const double p = pushed[3 * c->share[i].node + f->axis];
+            const double p = fabs(fsi__sh_dot(f->along, pushed + 3 * (size_t)c->share[i].node));
             sum += c->share[i].weight * p / (mass[c->share[i].node] + f->mass * p);
         }
         yielding[k] = (fsi_real)(c->density * c->volume * sum);
@@ -1169,7 +1215,7 @@ static fsi_status fsi__co_make_solid(fsi__co_impl *c, fsi__co_columns *columns, 
         while (a < c->face[k].axis) c->list.first[++a] = k;
         columns->entry[k] = c->face[k].entry;
         columns->solid[k] = 1;
-        columns->velocity[k] = (fsi_real)fsi__co_face_velocity(c, &c->face[k], momentum ? c->v : c->sh->next.v);
+        columns->velocity[k] = (fsi_real)(c->face[k].base + fsi__co_face_velocity(c, &c->face[k], momentum ? c->v : c->sh->next.v));
     }
     while (a < 3) c->list.first[++a] = c->faces;
     c->list.count = c->faces;
@@ -1455,6 +1501,7 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
     int a;
     if (!c) return FSI_ERROR_COOKIE;
     if (!fsi_is_finite((double)dt) || !(dt > 0)) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, (double)dt, "dt is %g seconds, must be above 0", (double)dt);
+    if (c->sh->bodies > 0) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, c->sh->bodies, "the shell has %d COUPLED bodies", c->sh->bodies);
     status = fsi__sh_read_in(s->shell, c->sh, fn);
     if (status == FSI_OK) status = fsi__sh_read_obstacles(c->sh, fn);
     if (status == FSI_OK) {
@@ -1492,6 +1539,62 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
     c->stats.seconds = fsi__now(c->context) - clock;
     s->stats = c->stats;
     return FSI_OK;
+}
+
+typedef struct fsi__co_head { uint64_t cookie, liquid, shell; double time; } fsi__co_head;
+
+FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t capacity, size_t *size)
+{
+    static const char *const fn = "fsi_couple_save";
+    fsi__co_head head;
+    size_t liquid = 0, shell = 0, need;
+    if (!fsi__co_of(s)) return FSI_ERROR_COOKIE;
+    FSI__CO_TRY(fsi_levelset_save(s->liquid, NULL, 0, &liquid));
+    FSI__CO_TRY(fsi_shell_save(s->shell, NULL, 0, &shell));
+    need = sizeof head + liquid + shell;
+    if (size) *size = need;
+    if (!buffer) return size ? FSI_OK : fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "both buffer and size are NULL");
+    if (capacity < need) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, (double)need, "the buffer holds %.0f bytes, the state needs %.0f", (double)capacity, (double)need);
+    head.cookie = FSI__COOKIE('C', fsi_couple);
+    head.liquid = liquid;
+    head.shell = shell;
+    head.time = s->time;
+    memcpy(buffer, &head, sizeof head);
+    FSI__CO_TRY(fsi_levelset_save(s->liquid, (unsigned char *)buffer + sizeof head, liquid, NULL));
+    return fsi_shell_save(s->shell, (unsigned char *)buffer + sizeof head + liquid, shell, NULL);
+}
+
+/* The liquid first; where the shell's part is refused then, it gets its old state back. */
+FSI_API fsi_status fsi_couple_load(fsi_couple *s, const void *buffer, size_t size)
+{
+    static const char *const fn = "fsi_couple_load";
+    const unsigned char *part = (const unsigned char *)buffer + sizeof(fsi__co_head);
+    fsi__co_head head;
+    size_t old_size = 0;
+    void *old;
+    fsi_status status;
+    if (!fsi__co_of(s)) return FSI_ERROR_COOKIE;
+    if (!buffer) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "buffer is NULL");
+    if (size < sizeof head) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, (long long)size, 0, "the buffer ends after %.0f bytes, inside its header", (double)size);
+    memcpy(&head, buffer, sizeof head);
+    if (head.cookie != FSI__COOKIE('C', fsi_couple)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, 0, 0, "the buffer does not start with a coupling's state");
+    if (head.liquid > size || head.shell > size || head.liquid + head.shell != size - sizeof head) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, (long long)size, 0, "the parts of the state do not fill the buffer");
+    if (!fsi_is_finite(head.time)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, 0, head.time, "the state's time is not finite");
+    FSI__CO_TRY(fsi_levelset_save(s->liquid, NULL, 0, &old_size));
+    old = fsi__alloc(s->context, old_size, 1);
+    if (!old) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, (double)old_size, "no memory for %.0f bytes", (double)old_size);
+    status = fsi_levelset_save(s->liquid, old, old_size, NULL);
+    if (status == FSI_OK) status = fsi_levelset_load(s->liquid, part, (size_t)head.liquid);
+    if (status == FSI_OK) {
+        status = fsi_shell_load(s->shell, part + head.liquid, (size_t)head.shell);
+        if (status != FSI_OK) {
+            const fsi_error error = s->shell->context->error;
+            fsi_levelset_load(s->liquid, old, old_size);
+            s->context->error = error;
+        } else s->time = head.time;
+    }
+    fsi__free(s->context, old, old_size, 1);
+    return status;
 }
 
 FSI_API uint64_t fsi_couple_hash(const fsi_couple *s) { return fsi__co_of(s) ? fsi_levelset_hash(s->liquid) * 0x9e3779b97f4a7c15u ^ fsi_shell_hash(s->shell) : 0; }
