@@ -133,6 +133,7 @@ typedef struct fsi__co_sample { int node[3]; double weight[3]; double area; } fs
 typedef struct fsi__co_contact {
     int sample, row;            /* row: of its r in the system, -1: it has none */
     int base[3];                /* lowest cell of its stencil */
+    int folded;                 /* reaches beyond the box, where cells are those at its sides once more */
     double d, x[3], laid[3];    /* laid: x where the system's pattern was made */
     double gradient[3];         /* of d to x */
     double root, pull;          /* sqrt(kb b''), kb b': 0 out of range */
@@ -337,7 +338,12 @@ static double fsi__co_distance(const fsi__co_impl *c, const double *x, double wa
     fsi__co_local(c, x, local);
     if (fsi__co_is_out(c, local)) return (double)c->ls->phi->background;
     at = fsi_stencil_at(c->s->desc.metric, dim, local, c->dx, NULL);
-    if (out) memcpy(out->base, at.base, sizeof out->base);
+    if (out) {
+        memcpy(out->base, at.base, sizeof out->base);
+        out->folded = 0;
+        for (k = 0; k < dim; k++) out->folded |= at.base[k] < 0 || at.base[k] + at.width > c->liquid->grid->n[k];
+        k = 0;
+    }
     for (i[2] = 0; i[2] < (dim == 3 ? at.width : 1); i[2]++) for (i[1] = 0; i[1] < at.width; i[1]++) for (i[0] = 0; i[0] < at.width; i[0]++, k++) {
         long long e;
         int a;
@@ -613,7 +619,11 @@ static double fsi__co_overlap(const fsi__co_impl *c, const fsi__co_contact *s, c
 {
     const int dim = c->liquid->grid->dim, width = c->s->desc.metric == FSI_METRIC_LINEAR ? 2 : 3;
     double sum = 0;
-    int lo[3] = { 0, 0, 0 }, hi[3] = { 1, 1, 1 }, shift[3] = { 0, 0, 0 }, i[3], a;
+    int lo[3] = { 0, 0, 0 }, hi[3] = { 1, 1, 1 }, shift[3] = { 0, 0, 0 }, i[3], a, b;
+    if (s->folded || t->folded) {
+        for (a = 0; a < 27; a++) for (b = 0; b < 27 && s->cell[a] >= 0; b++) if (s->cell[a] == t->cell[b]) sum += s->weight[a] * t->weight[b];
+        return s->root * t->root * sum / c->inertia;
+    }
     for (a = 0; a < dim; a++) {
         shift[a] = s->base[a] - t->base[a]; /* cell i of s is cell i + shift of t */
         lo[a] = shift[a] < 0 ? -shift[a] : 0;
