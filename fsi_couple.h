@@ -1578,13 +1578,14 @@ FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t cap
 FSI_API fsi_status fsi_couple_load(fsi_couple *s, const void *buffer, size_t size)
 {
     static const char *const fn = "fsi_couple_load";
-    const unsigned char *part = (const unsigned char *)buffer + sizeof(fsi__co_head);
+    const unsigned char *part;
     fsi__co_head head;
     size_t old_size = 0;
     void *old;
     fsi_status status;
     if (!fsi__co_of(s)) return FSI_ERROR_COOKIE;
     if (!buffer) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "buffer is NULL");
+    part = (const unsigned char *)buffer + sizeof head;
     if (size < sizeof head) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, (long long)size, 0, "the buffer ends after %.0f bytes, inside its header", (double)size);
     memcpy(&head, buffer, sizeof head);
     if (head.cookie != FSI__COOKIE('C', fsi_couple)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, 0, 0, "the buffer does not start with a coupling's state");
@@ -1626,17 +1627,21 @@ static fsi_status fsi__co_check(const fsi_couple_desc *d)
 {
     static const char *const fn = "fsi_couple_create";
     fsi_context *c = d->liquid->context;
-    const double least[3] = { 0, 0.1, 0 }, most[3] = { 16 * (double)d->liquid->desc.dx, 100, 10 }, value[3] = { (double)d->range, (double)d->stiffness, (double)d->sample_spacing };
-    static const char *const name[3] = { "range", "stiffness", "sample_spacing" };
+    const double least[4] = { 0, 0.1, 0.2, 0 }, most[4] = { 16 * (double)d->liquid->desc.dx, 100, 10, 0.1 };
+    const double value[4] = { (double)d->range, (double)d->stiffness, (double)d->sample_spacing, (double)d->tolerance };
+    static const char *const name[4] = { "range", "stiffness", "sample_spacing", "tolerance" };
     int k;
     if (d->liquid->desc.dim != d->shell->desc.dim) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->shell->desc.dim, "liquid has dim %d, shell %d", d->liquid->desc.dim, d->shell->desc.dim);
     if (d->shell->desc.integrator != FSI_SHELL_BACKWARD_EULER) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "shell has another integrator than BACKWARD_EULER");
     if (!d->liquid->desc.conserve_volume) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "liquid has conserve_volume 0");
-    for (k = 0; k < 3; k++) {
+    if (d->metric != FSI_METRIC_LINEAR && d->metric != FSI_METRIC_SPLINE) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (int)d->metric, "metric is not an fsi_metric");
+    if (d->correction != FSI_COUPLE_MOMENTUM && d->correction != FSI_COUPLE_PAPER) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (int)d->correction, "correction is not an fsi_couple_correction");
+    for (k = 0; k < 4; k++) {
         if (!fsi_is_finite(value[k])) return fsi__fail(c, FSI_ERROR_NAN, fn, -1, value[k], "%s is not finite", name[k]);
+        if (k == 2 && !(value[k] < 0 || value[k] > 0)) continue; /* vertices only */
         if (value[k] < least[k] || value[k] > most[k]) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, value[k], "%s is %g, must be %g to %g", name[k], value[k], least[k], most[k]);
     }
-    if (!(d->tolerance > 0 && d->tolerance <= (fsi_real)0.1)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->tolerance, "tolerance is %g, must be above 0, at most 0.1", (double)d->tolerance);
+    if (!(d->tolerance > 0)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "tolerance is 0");
     return FSI_OK;
 }
 
