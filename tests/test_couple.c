@@ -216,7 +216,7 @@ static void test_a_drop_split_by_a_rod_keeps_its_target(void)
     pair_pin(&p);
     pair_drop(&p, 20, 21.5, 5, 0, -1);
     start = targets(&p);
-    for (k = 0; k < (TEST_SLOWED ? 10 : 20); k++) {
+    for (k = 0; k < 36; k++) {
         if (!pair_step(&p, 1e-3)) break;
         CHECK_NEAR((targets(&p) + p.water->stats.lost_volume) / start, 1, 1e-12);
         if (p.water->component_count > most) most = p.water->component_count;
@@ -303,7 +303,7 @@ static void test_a_shell_far_from_liquid_is_as_if_alone(void)
     }
     for (i = 0; i < alone->vertex_count; i++) worst = fmax(worst, apart(alone->position[i], p.solid->position[i]));
     printf("   differs by %.1e cells after %d substeps\n", worst / CELL, p.substeps);
-    CHECK(worst / CELL <= TOL(1e-9, 1e-4));
+    CHECK(worst / CELL <= TOL(1e-7, 1e-4));
     fsi_shell_destroy(alone);
     p.c.context = &p.context;
     pair_end(&p);
