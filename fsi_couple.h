@@ -1320,10 +1320,10 @@ static fsi_status fsi__co_project(void *user, fsi__ls_run *run, fsi_pressure_flo
         flow->solid_count = c->faces > 0 ? count + 1 : count;
         FSI__CO_TRY(fsi_pressure_project(run->m->solver, flow));
         c->stats.faces = c->faces;
-        FSI__CO_TRY(fsi__co_take_velocities(c, &columns));
         released = pass < 3 ? fsi__co_release(c, flow->cell, flow->pressure) : 0;
         c->stats.released += released;
     }
+    FSI__CO_TRY(fsi__co_take_velocities(c, &columns));
     if (count > 0) memcpy(solids, c->solid, (size_t)count * sizeof *solids);
     flow->solids = solids;
     flow->solid_count = count;
