@@ -340,6 +340,74 @@ static void test_a_liquid_far_from_the_shell_is_as_if_alone(void)
     pair_end(&p);
 }
 
+/* A square of the lengths 2 a and 2 b about (x, y), in 2D. */
+static fsi_mesh *square(double x, double y, double a, double b)
+{
+    static const int edges[8] = { 0, 3, 3, 2, 2, 1, 1, 0 };
+    fsi_mesh_desc d = fsi_mesh_default_desc();
+    fsi_mesh *m = NULL;
+    fsi_vec3 v[4];
+    int i;
+    for (i = 0; i < 4; i++) v[i] = v3((x + (i == 1 || i == 2 ? a : -a)) * CELL, (y + (i > 1 ? b : -b)) * CELL, 0);
+    d.corners = 2;
+    d.vertices = v;
+    d.vertex_count = 4;
+    d.elements = edges;
+    d.element_count = 4;
+    if (!CHECK(fsi_mesh_create(&m, &d) == FSI_OK)) exit(1);
+    return m;
+}
+
+/* A drop and a loose string fall on a block, which is an obstacle for both. */
+static void test_an_obstacle_holds_both(void)
+{
+    fsi_mesh *block = square(20, 4, 14, 4);
+    double low = 1e30;
+    int k, i, id = -1;
+    pair p;
+    pair_begin(&p, 40);
+    p.c.desc.contact = 1;
+    p.c.desc.contact_range = REAL(0.3 * CELL);
+    p.c.material[0].density = 5000;
+    pair_string(&p, 16, 12, 28, 11);
+    pair_make(&p);
+    CHECK(fsi_levelset_add_obstacle(p.water, block, &id) == FSI_OK);
+    add_mesh(p.solid, block, NULL, 0);
+    pair_drop(&p, 20.1, 18.5, 5, 0, -0.3);
+    for (k = 0; k < (TEST_SLOWED ? 10 : 50); k++) {
+        if (!pair_step(&p, 1e-3)) break;
+        for (i = 0; i < p.solid->vertex_count; i++) low = fmin(low, (double)p.solid->position[i].y / CELL);
+    }
+    printf("   string down to %.3f cells, block at 8; distance %.3f dx, volume error %.1e\n", low, p.least, p.error);
+    CHECK(low > 8);
+    CHECK(p.error <= 0.01);
+    pair_end(&p);
+    fsi_mesh_destroy(block);
+}
+
+/* On a held string that lies across the grid: no faster than what slides without friction. */
+static void test_a_drop_goes_down_a_slope(void)
+{
+    double way[2];
+    int slip, k;
+    for (slip = 0; slip < 2; slip++) {
+        pair p;
+        pair_begin(&p, 48);
+        p.e.slip = slip;
+        scene_rod(&p.c, 46, v3(1 * CELL, 24 * CELL, 0), v3(47 * CELL, 8 * CELL, 0));
+        pair_make(&p);
+        pair_pin(&p);
+        pair_drop(&p, 14 + 7.2 * 0.33, 24 - 13 / 46.0 * 16 + 7.2 * 0.945, 6, 0, 0);
+        way[slip] = (double)p.water->component[0].shape.centroid.x / CELL;
+        for (k = 0; k < (TEST_SLOWED ? 20 : 60); k++) if (!pair_step(&p, 1e-3)) break;
+        way[slip] = (double)p.water->component[0].shape.centroid.x / CELL - way[slip];
+        CHECK(p.water->component_count == 1 && p.error <= 0.01);
+        printf("   slip %d: %.3f cells along x, distance %.3f dx\n", slip, way[slip], p.least);
+        pair_end(&p);
+    }
+    if (!TEST_SLOWED) for (k = 0; k < 2; k++) CHECK(way[k] > 2 && way[k] < 5.6); /* g sin cos t^2/2 = 5.5 cells; a disc that rolls 3.7 */
+}
+
 /* ---- promises ---------------------------------------------------------------------------------------------------------- */
 
 static void promise_scene(pair *p, int n)
@@ -553,6 +621,8 @@ int main(int argc, char **argv)
     RUN(test_pins_that_move_push_the_liquid);
     RUN(test_a_shell_far_from_liquid_is_as_if_alone);
     RUN(test_a_liquid_far_from_the_shell_is_as_if_alone);
+    RUN(test_an_obstacle_holds_both);
+    RUN(test_a_drop_goes_down_a_slope);
     RUN(test_same_bits_for_any_threads);
     RUN(test_a_step_that_fails_changes_nothing);
     RUN(test_bad_steps_are_refused);
