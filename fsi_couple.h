@@ -133,6 +133,7 @@ typedef struct fsi__co_sample { int node[3]; double weight[3]; double area; } fs
 typedef struct fsi__co_contact {
     int sample, row;            /* row: of its r in the system, -1: it has none */
     int base[3];                /* lowest cell of its stencil */
+    int folded;                 /* reaches beyond the box, where cells are those at its sides once more */
     double d, x[3], laid[3];    /* laid: x where the system's pattern was made */
     double gradient[3];         /* of d to x */
     double root, pull;          /* sqrt(kb b''), kb b': 0 out of range */
@@ -201,7 +202,9 @@ typedef struct fsi__co_impl {
     fsi_grid_faces list;
     fsi_solver *inertial;       /* of the solid's velocities */
     double *v, *load;           /* 3 * nodes: velocities before the pressure; the right side that they came from */
-    int v_capacity, load_capacity;
+    double *went;               /* 3 * nodes of the shell's state: velocities that positions went with */
+    int v_capacity, load_capacity, went_capacity;
+    int pushed;                 /* samples within range */
     fsi__arena columns;         /* what the pressure solver reads of faces */
     fsi_pressure_solid *solid;
     int solid_capacity;
@@ -335,7 +338,12 @@ static double fsi__co_distance(const fsi__co_impl *c, const double *x, double wa
     fsi__co_local(c, x, local);
     if (fsi__co_is_out(c, local)) return (double)c->ls->phi->background;
     at = fsi_stencil_at(c->s->desc.metric, dim, local, c->dx, NULL);
-    if (out) memcpy(out->base, at.base, sizeof out->base);
+    if (out) {
+        memcpy(out->base, at.base, sizeof out->base);
+        out->folded = 0;
+        for (k = 0; k < dim; k++) out->folded |= at.base[k] < 0 || at.base[k] + at.width > c->liquid->grid->n[k];
+        k = 0;
+    }
     for (i[2] = 0; i[2] < (dim == 3 ? at.width : 1); i[2]++) for (i[1] = 0; i[1] < at.width; i[1]++) for (i[0] = 0; i[0] < at.width; i[0]++, k++) {
         long long e;
         int a;
@@ -611,7 +619,11 @@ static double fsi__co_overlap(const fsi__co_impl *c, const fsi__co_contact *s, c
 {
     const int dim = c->liquid->grid->dim, width = c->s->desc.metric == FSI_METRIC_LINEAR ? 2 : 3;
     double sum = 0;
-    int lo[3] = { 0, 0, 0 }, hi[3] = { 1, 1, 1 }, shift[3] = { 0, 0, 0 }, i[3], a;
+    int lo[3] = { 0, 0, 0 }, hi[3] = { 1, 1, 1 }, shift[3] = { 0, 0, 0 }, i[3], a, b;
+    if (s->folded || t->folded) {
+        for (a = 0; a < 27; a++) for (b = 0; b < 27 && s->cell[a] >= 0; b++) if (s->cell[a] == t->cell[b]) sum += s->weight[a] * t->weight[b];
+        return s->root * t->root * sum / c->inertia;
+    }
     for (a = 0; a < dim; a++) {
         shift[a] = s->base[a] - t->base[a]; /* cell i of s is cell i + shift of t */
         lo[a] = shift[a] < 0 ? -shift[a] : 0;
@@ -1015,9 +1027,10 @@ static void fsi__co_direct_face(const fsi__co_impl *c, const fsi_pressure_flow *
 static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi_pressure_flow *flow)
 {
     int k, end;
-    c->touches = c->faces = c->shares = 0;
+    c->touches = c->faces = c->shares = c->pushed = 0;
     for (k = 0; k < c->contacts; k++) {
         const fsi__co_contact *t = &c->contact[k];
+        c->pushed += t->d < c->range;
         if (t->d < c->range + 0.25 * c->dx) FSI__CO_TRY(fsi__co_find_faces(c, flow->cell, t->sample, t->x));
     }
     if (c->touches > 0) qsort(c->touch, (size_t)c->touches, sizeof *c->touch, fsi__co_compare_touches);
@@ -1207,7 +1220,7 @@ static fsi_status fsi__co_make_solid(fsi__co_impl *c, fsi__co_columns *columns, 
     memset(&c->list, 0, sizeof c->list);
     c->list.cookie = FSI__COOKIE('f', fsi_grid_faces);
     c->list.context = c->context;
-    if (momentum && c->faces > 0) FSI__CO_TRY(fsi__co_predict(c));
+    if (momentum && (c->faces > 0 || c->pushed > 0)) FSI__CO_TRY(fsi__co_predict(c));
     for (k = 0; k < c->faces; k++) {
         while (a < c->face[k].axis) c->list.first[++a] = k;
         columns->entry[k] = c->face[k].entry;
@@ -1250,8 +1263,8 @@ static fsi_status fsi__co_take_velocities(fsi__co_impl *c, const fsi__co_columns
     const int n = 3 * c->sh->first_body;
     double sum[3] = { 0, 0, 0 }, exchanged = 0;
     int i, k;
-    if (c->s->desc.correction != FSI_COUPLE_MOMENTUM || c->faces == 0) return FSI_OK;
-    FSI__CO_TRY(fsi__co_yield(c, columns->impulse));
+    if (c->s->desc.correction != FSI_COUPLE_MOMENTUM || (c->faces == 0 && c->pushed == 0)) return FSI_OK;
+    FSI__CO_TRY(fsi__co_yield(c, columns->impulse)); /* of no face: 0; the barrier's push is taken back all the same */
     for (i = 0; i < n; i++) if (!c->sh->fixed[i]) c->sh->next.v[i] = c->v[i] + c->solution[i];
     for (i = 0; i < 3 * c->total.rows; i++) c->v[i] += c->solution[i];
     FSI__CO_TRY(fsi_csr_multiply(c->context, &c->total, c->v, c->right));
@@ -1292,13 +1305,16 @@ static fsi_status fsi__co_project(void *user, fsi__ls_run *run, fsi_pressure_flo
     fsi__co_columns columns;
     int pass, a, released = 1;
     FSI__CO_TRY(fsi__co_collect_faces(c, flow));
-    if (c->faces > 0 && c->s->desc.correction == FSI_COUPLE_MOMENTUM) FSI__CO_TRY(fsi__co_lay_inertia(c));
+    if ((c->faces > 0 || c->pushed > 0) && c->s->desc.correction == FSI_COUPLE_MOMENTUM) FSI__CO_TRY(fsi__co_lay_inertia(c));
     FSI__CO_TRY(fsi__co_lay_columns(c, &c->columns, &columns));
     FSI__CO_TRY(fsi__co_more(c, &c->solid, sizeof *c->solid, 0, &c->solid_capacity, count + 1));
     for (a = 0; a < g->dim; a++) memcpy(run->m->next_u[a]->value, flow->u[a]->value, bytes);
+    FSI__CO_TRY(fsi__co_more(c, &c->went, 3 * sizeof(double), 0, &c->went_capacity, c->sh->first_body));
+    memcpy(c->went, c->sh->next.v, 3 * (size_t)c->sh->first_body * sizeof(double));
     flow->solids = c->solid;
     for (pass = 0; pass < 4 && released > 0; pass++) {
         for (a = 0; a < g->dim && pass > 0; a++) memcpy(flow->u[a]->value, run->m->next_u[a]->value, bytes);
+        memcpy(c->sh->next.v, c->went, 3 * (size_t)c->sh->first_body * sizeof(double)); /* what a pass did before faces were released is undone */
         if (count > 0) memcpy(c->solid, solids, (size_t)count * sizeof *solids);
         FSI__CO_TRY(fsi__co_make_solid(c, &columns, &c->solid[count]));
         flow->solid_count = c->faces > 0 ? count + 1 : count;
@@ -1562,13 +1578,14 @@ FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t cap
 FSI_API fsi_status fsi_couple_load(fsi_couple *s, const void *buffer, size_t size)
 {
     static const char *const fn = "fsi_couple_load";
-    const unsigned char *part = (const unsigned char *)buffer + sizeof(fsi__co_head);
+    const unsigned char *part;
     fsi__co_head head;
     size_t old_size = 0;
     void *old;
     fsi_status status;
     if (!fsi__co_of(s)) return FSI_ERROR_COOKIE;
     if (!buffer) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "buffer is NULL");
+    part = (const unsigned char *)buffer + sizeof head;
     if (size < sizeof head) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, (long long)size, 0, "the buffer ends after %.0f bytes, inside its header", (double)size);
     memcpy(&head, buffer, sizeof head);
     if (head.cookie != FSI__COOKIE('C', fsi_couple)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, 0, 0, "the buffer does not start with a coupling's state");
@@ -1610,17 +1627,21 @@ static fsi_status fsi__co_check(const fsi_couple_desc *d)
 {
     static const char *const fn = "fsi_couple_create";
     fsi_context *c = d->liquid->context;
-    const double least[3] = { 0, 0.1, 0 }, most[3] = { 16 * (double)d->liquid->desc.dx, 100, 10 }, value[3] = { (double)d->range, (double)d->stiffness, (double)d->sample_spacing };
-    static const char *const name[3] = { "range", "stiffness", "sample_spacing" };
+    const double least[4] = { 0, 0.1, 0.2, 0 }, most[4] = { 16 * (double)d->liquid->desc.dx, 100, 10, 0.1 };
+    const double value[4] = { (double)d->range, (double)d->stiffness, (double)d->sample_spacing, (double)d->tolerance };
+    static const char *const name[4] = { "range", "stiffness", "sample_spacing", "tolerance" };
     int k;
     if (d->liquid->desc.dim != d->shell->desc.dim) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->shell->desc.dim, "liquid has dim %d, shell %d", d->liquid->desc.dim, d->shell->desc.dim);
     if (d->shell->desc.integrator != FSI_SHELL_BACKWARD_EULER) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "shell has another integrator than BACKWARD_EULER");
     if (!d->liquid->desc.conserve_volume) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "liquid has conserve_volume 0");
-    for (k = 0; k < 3; k++) {
+    if (d->metric != FSI_METRIC_LINEAR && d->metric != FSI_METRIC_SPLINE) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (int)d->metric, "metric is not an fsi_metric");
+    if (d->correction != FSI_COUPLE_MOMENTUM && d->correction != FSI_COUPLE_PAPER) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (int)d->correction, "correction is not an fsi_couple_correction");
+    for (k = 0; k < 4; k++) {
         if (!fsi_is_finite(value[k])) return fsi__fail(c, FSI_ERROR_NAN, fn, -1, value[k], "%s is not finite", name[k]);
+        if (k == 2 && !(value[k] < 0 || value[k] > 0)) continue; /* vertices only */
         if (value[k] < least[k] || value[k] > most[k]) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, value[k], "%s is %g, must be %g to %g", name[k], value[k], least[k], most[k]);
     }
-    if (!(d->tolerance > 0 && d->tolerance <= (fsi_real)0.1)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->tolerance, "tolerance is %g, must be above 0, at most 0.1", (double)d->tolerance);
+    if (!(d->tolerance > 0)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "tolerance is 0");
     return FSI_OK;
 }
 
@@ -1654,6 +1675,7 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
     fsi__free(context, c->share, (size_t)c->share_capacity, sizeof *c->share);
     fsi__free(context, c->v, (size_t)c->v_capacity, 3 * sizeof(double));
     fsi__free(context, c->load, (size_t)c->load_capacity, 3 * sizeof(double));
+    fsi__free(context, c->went, (size_t)c->went_capacity, 3 * sizeof(double));
     fsi__arena_free(context, &c->columns);
     fsi__free(context, c->solid, (size_t)c->solid_capacity, sizeof *c->solid);
     fsi__free(context, c, 1, sizeof *c);
