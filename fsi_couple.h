@@ -24,9 +24,15 @@
    HOW IT WORKS
       A substep moves the liquid's level set and the solid by themselves, phi* and x*. Where they overlap then, one minimisation finds the smallest change
       of both that keeps every sample of the solid outside of the liquid, by a barrier on phi at the sample, and every component's volume. Then velocities
-      are made to agree: faces of liquid cells at the solid move with it.
+      are made to agree: faces of liquid cells at the solid move with it, in one solve with the pressure. docs/couple.md derives it.
+   WHAT IT DOES (search for it)
+      fsi_couple_create, _destroy, _error     joins a liquid and a shell, which go on by themselves in all but steps: fill, pin, attach, add obstacles to each
+      fsi_couple_step                         advances both; a step that fails changes neither
+      fsi_couple_save, _load, _hash           to the bit
+      s->stats                                smallest distance, contacts, momentum, times a phase
    WHAT IT DOES NOT DO
-      fsi_shell.h by BACKWARD_EULER only. COUPLED bodies in the shell. Air between liquid and solid has no pressure.
+      fsi_shell.h by BACKWARD_EULER only, substeps are the liquid's. No COUPLED bodies in the shell. Velocities of the liquid are of first order in time, whatever
+      its time_order. Air between liquid and solid has no pressure; no adhesion: the solid does not get wet.
    MACROS: those of fsi.h.
    UNITS: SI. In 2D volumes, masses and energies are per metre of depth.
    FIND IN HERE (search for >>)
@@ -55,8 +61,11 @@ typedef struct fsi_couple_desc {
     fsi_real stiffness;        /* c of kb = c rho V d_hat^2, V the volume of a cell; 0.1 to 100; default 5 */
     fsi_real sample_spacing;   /* of samples on edges and triangles, over dx, 0.2 to 10: edges longer than one and a half of it are divided; default 1; 0: vertices
                                   only, which leak where they are far apart */
-    fsi_real tolerance;        /* Newton ends when phi near the surface moves less than tolerance * dx; default 1e-4 */
+    fsi_real tolerance;        /* Newton ends when its next step would move phi near the surface by less than tolerance * dx; default 1e-3 */
     fsi_couple_correction correction; /* default MOMENTUM */
+    int slip;                  /* 1: the liquid slides along the solid, only what is normal to its surface is shared; momentum is then kept to the error of the
+                                  surface's staircase. Default 0: faces at the solid move with it along their axis, which holds the liquid back where the
+                                  solid lies across the grid; momentum is kept to rounding */
 } fsi_couple_desc;
 
 FSI_API fsi_couple_desc fsi_couple_default_desc(void); /* fills every field; set liquid and shell */
@@ -69,6 +78,8 @@ typedef struct fsi_couple_stats {
     double min_distance;       /* smallest phi at a sample after any substep [m]; 8 dx: far */
     double volume_error;       /* of all liquid, at the end: volume / target - 1 */
     double momentum[3];        /* of liquid and solid, at the end [kg m/s] */
+    double momentum_error;     /* MOMENTUM: what liquid and solid gained or lost together when velocities were made to agree, over what they exchanged; largest of
+                                  the substeps; what is held is left out */
     double seconds_newton, seconds_pressure, seconds; /* optimisation; projections; all */
 } fsi_couple_stats;
 
@@ -92,6 +103,9 @@ FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s);
 /* Advances both by exactly dt seconds, in substeps that the liquid's cfl asks for, vertices counted. Errors: those of fsi_levelset_step and fsi_shell_step;
    MESH (a sample lies in the liquid: it was written there; names it); then nothing has changed. */
 FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt);
+/* States of both, one after the other; what fsi_levelset_save and fsi_shell_save say holds. */
+FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t capacity, size_t *size);
+FSI_API fsi_status fsi_couple_load(fsi_couple *s, const void *buffer, size_t size);
 /* Hash of both states. */
 FSI_API uint64_t fsi_couple_hash(const fsi_couple *s);
 
@@ -155,6 +169,7 @@ typedef struct fsi__co_impl {
     int parts, part_capacity;
     fsi__co_contact *contact;   /* of the samples that may come within reach */
     int contacts, contact_capacity;
+    double moved, moved_before; /* largest step near the surface of this and the last iteration; 0: there was none */
     int listed;                 /* they are those of now, */
     double slack;               /* as long as nothing moves farther than this [m] */
     double inertia, stiffness;  /* D, kb of this substep, over its h^2 */
@@ -185,8 +200,8 @@ typedef struct fsi__co_impl {
     int shares, share_capacity;
     fsi_grid_faces list;
     fsi_solver *inertial;       /* of the solid's velocities */
-    double *v;                  /* 3 * nodes: velocities before the pressure */
-    int v_capacity;
+    double *v, *load;           /* 3 * nodes: velocities before the pressure; the right side that they came from */
+    int v_capacity, load_capacity;
     fsi__arena columns;         /* what the pressure solver reads of faces */
     fsi_pressure_solid *solid;
     int solid_capacity;
@@ -494,6 +509,7 @@ static fsi_status fsi__co_room(fsi__co_impl *c, int rows, int entries, int own)
     FSI__CO_TRY(fsi__co_more(c, &c->total_map, sizeof(int), 0, &c->map_capacity, own + 1));
     FSI__CO_TRY(fsi__co_more(c, &c->right, 3 * sizeof(double), 0, &c->right_capacity, rows));
     FSI__CO_TRY(fsi__co_more(c, &c->v, 3 * sizeof(double), 0, &c->v_capacity, rows));
+    FSI__CO_TRY(fsi__co_more(c, &c->load, 3 * sizeof(double), 0, &c->load_capacity, rows));
     return fsi__co_more(c, &c->solution, 3 * sizeof(double), 0, &c->solution_capacity, rows);
 }
 
@@ -837,13 +853,43 @@ static void fsi__co_accept(void *user, double t)
     for (i = 0; i < c->cells; i++) c->cell[i].value += t * c->cell[i].step;
 }
 
+/* The next step would be as much shorter than this one as this one is than the last. */
 static int fsi__co_is_done(void *user)
 {
-    const fsi__co_impl *c = (const fsi__co_impl *)user;
-    const double most = (double)c->s->desc.tolerance * c->dx;
-    int i, done = 1;
-    for (i = 0; i < c->cells && done; i++) done = !(fabs(c->cell[i].value) < 2 * c->dx) || fabs(c->cell[i].step) <= most;
-    return done;
+    fsi__co_impl *c = (fsi__co_impl *)user;
+    double next;
+    int i;
+    c->moved = 0;
+    for (i = 0; i < c->cells; i++) if (fabs(c->cell[i].value) < 2 * c->dx) c->moved = fmax(c->moved, fabs(c->cell[i].step));
+    next = c->moved_before > c->moved ? c->moved * c->moved / c->moved_before : c->moved;
+    c->moved_before = c->moved;
+    return next <= (double)c->s->desc.tolerance * c->dx;
+}
+
+/* What Newton's method left of the volumes: components swell or shrink where nothing touches them. */
+static void fsi__co_repair(fsi__co_impl *c)
+{
+    int round, i, k, left = 1;
+    for (i = 0; i < c->cells; i++) c->cell[i].gradient = c->cell[i].component >= 0 ? 1 : 0; /* may move */
+    for (k = 0; k < c->contacts; k++) for (i = 0; i < 27 && c->contact[k].d < 1.5 * c->range; i++) if (c->contact[k].cell[i] >= 0) c->cell[c->contact[k].cell[i]].gradient = 0;
+    for (round = 0; round < 10 && left; round++) {
+        left = 0;
+        fsi__co_liquid_energy(c, 0);
+        for (k = 0; k < c->parts; k++) c->part[k].jj = 0;
+        for (i = 0; i < c->cells; i++) {
+            fsi__co_cell *p = &c->cell[i];
+            const double share = fsi__ls_heaviside(p->value / c->dx);
+            p->slope = p->gradient > 0 ? -2 * share * (1 - share) * p->weight / c->dx : 0;
+            if (p->component >= 0) c->part[p->component].jj += p->slope * p->slope;
+        }
+        for (k = 0; k < c->parts; k++) {
+            fsi__co_part *p = &c->part[k];
+            p->lam = p->jj * c->dx * c->dx > 1 && fabs(p->h) > c->liquid->desc.volume_tolerance * p->volume ? p->h / p->jj : 0;
+            left |= p->lam < 0 || p->lam > 0;
+        }
+        for (i = 0; i < c->cells; i++) if (c->cell[i].component >= 0) c->cell[i].value -= c->cell[i].slope * c->part[c->cell[i].component].lam;
+    }
+    fsi__co_liquid_energy(c, 0);
 }
 
 /* ---- >>velocities ------------------------------------------------------------------------------------------------
@@ -860,7 +906,7 @@ typedef struct fsi__co_share { int node; double weight; } fsi__co_share;   /* an
 typedef struct fsi__co_face {
     int axis, entry, first, end;  /* shares first .. end - 1 */
     double mass, before;          /* of liquid there; u* */
-    double impulse;
+    double base, along[3];        /* u = base + along . (mean of v): AXIS: 0 and the axis; slip: u*_a - n_a n.u* and n_a n */
 } fsi__co_face;
 
 /* Columns of the faces that the pressure solver reads: one block, as its lists are. */
@@ -943,6 +989,28 @@ static fsi_status fsi__co_weigh_face(fsi__co_impl *c, fsi__co_face *f, int k, in
     return FSI_OK;
 }
 
+/* What the solid's velocity is to a face. */
+static void fsi__co_direct_face(const fsi__co_impl *c, const fsi_pressure_flow *flow, fsi__co_face *f)
+{
+    const fsi_grid *g = c->liquid->grid;
+    fsi_vec3 at, gradient, u;
+    double n[3], v[3], size;
+    int k;
+    f->base = 0;
+    for (k = 0; k < 3; k++) f->along[k] = k == f->axis;
+    if (!c->s->desc.slip) return;
+    at = fsi__ls_entry_position(g, (fsi_grid_place)((int)FSI_FACES_X + f->axis), f->entry);
+    fsi_grid_sample_spline(flow->phi, at, &gradient);
+    u = fsi_grid_sample_velocity(flow->u, at);
+    fsi__sh_from(gradient, n);
+    fsi__sh_from(u, v);
+    v[f->axis] = f->before;
+    size = sqrt(fsi__sh_dot(n, n));
+    if (!(size > 1e-6)) return; /* no side is out: as a face of its own */
+    for (k = 0; k < 3; k++) f->along[k] = n[f->axis] * n[k] / (size * size);
+    f->base = f->before - fsi__sh_dot(f->along, v);
+}
+
 /* All faces that move with the solid; a little farther out than the barrier reaches, so that what rests does not flicker. */
 static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi_pressure_flow *flow)
 {
@@ -959,28 +1027,28 @@ static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi_pressure_flow
         for (end = k + 1; end < c->touches && c->touch[end].axis == c->touch[k].axis && c->touch[end].entry == c->touch[k].entry; end++) { }
         f->axis = c->touch[k].axis;
         f->entry = c->touch[k].entry;
-        f->impulse = 0;
         f->before = (double)flow->u[f->axis]->value[f->entry];
+        fsi__co_direct_face(c, flow, f);
         f->mass = fsi__co_face_mass(c, flow->phi, f);
         FSI__CO_TRY(fsi__co_weigh_face(c, f, k, end));
     }
     return FSI_OK;
 }
 
-/* W v of a face. */
+/* W v of a face, without its base. */
 static double fsi__co_face_velocity(const fsi__co_impl *c, const fsi__co_face *f, const double *v)
 {
     double sum = 0;
     int i;
-    for (i = f->first; i < f->end; i++) sum += c->share[i].weight * v[3 * c->share[i].node + f->axis];
+    for (i = f->first; i < f->end; i++) sum += c->share[i].weight * fsi__sh_dot(f->along, v + 3 * (size_t)c->share[i].node);
     return sum;
 }
 
 /* out += W' j; nothing moves what is held. */
 static void fsi__co_push_face(const fsi__co_impl *c, const fsi__co_face *f, double j, double *out)
 {
-    int i;
-    for (i = f->first; i < f->end; i++) if (!c->sh->fixed[3 * c->share[i].node + f->axis]) out[3 * c->share[i].node + f->axis] += c->share[i].weight * j;
+    int i, a;
+    for (i = f->first; i < f->end; i++) for (a = 0; a < 3; a++) if (!c->sh->fixed[3 * c->share[i].node + a]) out[3 * c->share[i].node + a] += c->share[i].weight * f->along[a] * j;
 }
 
 /* The shell's matrix at the end of a substep: inertia, elasticity and its own contacts, in `total`. */
@@ -998,12 +1066,12 @@ static fsi_status fsi__co_weigh_solid(fsi__sh_step *w)
     return status;
 }
 
-/* A + W' M W, on the pattern of A and of nodes that share a face. */
-static fsi_status fsi__co_make_inertia(fsi__co_impl *c)
+/* The pattern of A + W' M W: that of A, and nodes that share a face. The arrays of Newton's system hold it from now on. */
+static fsi_status fsi__co_lay_inertia(fsi__co_impl *c)
 {
     const fsi_csr *a = &c->sh->total;
-    const double h2 = c->step.h * c->step.h;
-    int k, i, j, e, at, b;
+    int k, i, j, e, at;
+    c->holds = 0;
     c->keys = 0;
     for (k = 0; k < c->faces; k++) for (i = c->face[k].first; i < c->face[k].end; i++) for (j = i + 1; j < c->face[k].end; j++)
         if (fsi__sh_entry(a, c->share[i].node, c->share[j].node) < 0) FSI__CO_TRY(fsi__co_add_key(c, c->share[i].node, c->share[j].node));
@@ -1014,8 +1082,7 @@ static fsi_status fsi__co_make_inertia(fsi__co_impl *c)
         for (i = a->start[k]; i < a->start[k + 1] || (e < c->keys && (int)(c->key[e] >> 32) == k); at++) {
             const int own = i < a->start[k + 1] ? a->col[i] : a->rows, more = e < c->keys && (int)(c->key[e] >> 32) == k ? (int)(c->key[e] & 0xffffffffu) : a->rows;
             c->total_col[at] = own < more ? own : more;
-            for (b = 0; b < 9; b++) c->total_value[9 * (size_t)at + (size_t)b] = own < more ? h2 * a->value[9 * (size_t)i + (size_t)b] : 0;
-            if (own < more) i++;
+            if (own < more) c->total_map[i++] = at;
             else e++;
         }
     }
@@ -1024,10 +1091,31 @@ static fsi_status fsi__co_make_inertia(fsi__co_impl *c)
     c->total.start = c->total_start;
     c->total.col = c->total_col;
     c->total.value = c->total_value;
-    c->holds = 0; /* the arrays of Newton's system are these now */
-    for (k = 0; k < c->faces; k++) for (i = c->face[k].first; i < c->face[k].end; i++) for (j = i; j < c->face[k].end; j++)
-        fsi__co_put(c, 3 * c->share[i].node + c->face[k].axis, 3 * c->share[j].node + c->face[k].axis, c->face[k].mass * c->share[i].weight * c->share[j].weight);
     return FSI_OK;
+}
+
+/* W' M W of a face, for two of its nodes. */
+static void fsi__co_put_mass(fsi__co_impl *c, const fsi__co_face *f, int i, int j)
+{
+    const double mass = f->mass * c->share[i].weight * c->share[j].weight;
+    const int row = c->share[i].node, col = c->share[j].node, e = fsi__sh_entry(&c->total, row, col), back = fsi__sh_entry(&c->total, col, row);
+    int a, b;
+    for (a = 0; a < 3; a++) for (b = 0; b < 3; b++) {
+        c->total_value[9 * (size_t)e + (size_t)(3 * a + b)] += mass * f->along[a] * f->along[b];
+        if (i != j) c->total_value[9 * (size_t)back + (size_t)(3 * a + b)] += mass * f->along[a] * f->along[b];
+    }
+}
+
+/* Its numbers. */
+static void fsi__co_fill_inertia(fsi__co_impl *c)
+{
+    const fsi_csr *a = &c->sh->total;
+    const double h2 = c->step.h * c->step.h;
+    int k, i, j;
+    memset(c->total_value, 0, 9 * (size_t)c->total.start[c->total.rows] * sizeof(double));
+    for (i = 0; i < a->start[a->rows]; i++) for (j = 0; j < 9; j++) c->total_value[9 * (size_t)c->total_map[i] + (size_t)j] = h2 * a->value[9 * (size_t)i + (size_t)j];
+    for (k = 0; k < c->faces; k++) for (i = c->face[k].first; i < c->face[k].end; i++) for (j = i; j < c->face[k].end; j++)
+        fsi__co_put_mass(c, &c->face[k], i, j);
 }
 
 /* What is held keeps its velocity: rows of the identity; what it does to others goes to the right side. */
@@ -1053,7 +1141,7 @@ static fsi_status fsi__co_predict(fsi__co_impl *c)
     const double h2 = c->step.h * c->step.h;
     fsi_system system = fsi_default_system();
     int k, i, a;
-    FSI__CO_TRY(fsi__co_make_inertia(c));
+    fsi__co_fill_inertia(c);
     FSI__CO_TRY(fsi_csr_multiply(c->context, &c->sh->total, c->sh->next.v, c->right));
     for (i = 0; i < n; i++) c->right[i] *= h2;
     for (k = 0; k < c->contacts; k++) {
@@ -1062,8 +1150,9 @@ static fsi_status fsi__co_predict(fsi__co_impl *c)
         const double push = t->d < c->range ? c->stiffness * h2 * fsi_barrier_at(t->d, c->range).slope / c->step.h : 0; /* of the barrier, taken back */
         for (i = 0; i < 3 && s->node[i] >= 0; i++) for (a = 0; a < 3; a++) c->right[3 * s->node[i] + a] += push * s->weight[i] * t->gradient[a];
     }
-    for (k = 0; k < c->faces; k++) fsi__co_push_face(c, &c->face[k], c->face[k].mass * c->face[k].before, c->right);
+    for (k = 0; k < c->faces; k++) fsi__co_push_face(c, &c->face[k], c->face[k].mass * (c->face[k].before - c->face[k].base), c->right);
     fsi__co_hold(c);
+    memcpy(c->load, c->right, (size_t)n * sizeof(double));
     system.matrix = &c->total;
     system.tolerance = 1e-10;
     return fsi_solver_solve(c->inertial, &system, c->right, c->v);
@@ -1103,7 +1192,7 @@ static void fsi__co_estimate(fsi__co_impl *c, fsi_real *yielding)
         const fsi__co_face *f = &c->face[k];
         double sum = 0;
         for (i = f->first; i < f->end; i++) {
-            const double p = pushed[3 * c->share[i].node + f->axis];
+            const double p = fabs(fsi__sh_dot(f->along, pushed + 3 * (size_t)c->share[i].node));
             sum += c->share[i].weight * p / (mass[c->share[i].node] + f->mass * p);
         }
         yielding[k] = (fsi_real)(c->density * c->volume * sum);
@@ -1123,7 +1212,7 @@ static fsi_status fsi__co_make_solid(fsi__co_impl *c, fsi__co_columns *columns, 
         while (a < c->face[k].axis) c->list.first[++a] = k;
         columns->entry[k] = c->face[k].entry;
         columns->solid[k] = 1;
-        columns->velocity[k] = (fsi_real)fsi__co_face_velocity(c, &c->face[k], momentum ? c->v : c->sh->next.v);
+        columns->velocity[k] = (fsi_real)(c->face[k].base + fsi__co_face_velocity(c, &c->face[k], momentum ? c->v : c->sh->next.v));
     }
     while (a < 3) c->list.first[++a] = c->faces;
     c->list.count = c->faces;
@@ -1159,10 +1248,19 @@ static int fsi__co_release(fsi__co_impl *c, const unsigned char *cell, const fsi
 static fsi_status fsi__co_take_velocities(fsi__co_impl *c, const fsi__co_columns *columns)
 {
     const int n = 3 * c->sh->first_body;
-    int i;
+    double sum[3] = { 0, 0, 0 }, exchanged = 0;
+    int i, k;
     if (c->s->desc.correction != FSI_COUPLE_MOMENTUM || c->faces == 0) return FSI_OK;
     FSI__CO_TRY(fsi__co_yield(c, columns->impulse));
     for (i = 0; i < n; i++) if (!c->sh->fixed[i]) c->sh->next.v[i] = c->v[i] + c->solution[i];
+    for (i = 0; i < 3 * c->total.rows; i++) c->v[i] += c->solution[i];
+    FSI__CO_TRY(fsi_csr_multiply(c->context, &c->total, c->v, c->right));
+    for (k = 0; k < c->faces; k++) {
+        exchanged += fabs(columns->impulse[k]);
+        fsi__co_push_face(c, &c->face[k], columns->impulse[k], c->load);
+    }
+    for (i = 0; i < 3 * c->sh->model.vertices; i++) if (!c->sh->fixed[i]) sum[i % 3] += c->right[i] - c->load[i];
+    if (exchanged > 0) c->stats.momentum_error = fmax(c->stats.momentum_error, sqrt(fsi__sh_dot(sum, sum)) / exchanged);
     return FSI_OK;
 }
 
@@ -1194,6 +1292,7 @@ static fsi_status fsi__co_project(void *user, fsi__ls_run *run, fsi_pressure_flo
     fsi__co_columns columns;
     int pass, a, released = 1;
     FSI__CO_TRY(fsi__co_collect_faces(c, flow));
+    if (c->faces > 0 && c->s->desc.correction == FSI_COUPLE_MOMENTUM) FSI__CO_TRY(fsi__co_lay_inertia(c));
     FSI__CO_TRY(fsi__co_lay_columns(c, &c->columns, &columns));
     FSI__CO_TRY(fsi__co_more(c, &c->solid, sizeof *c->solid, 0, &c->solid_capacity, count + 1));
     for (a = 0; a < g->dim; a++) memcpy(run->m->next_u[a]->value, flow->u[a]->value, bytes);
@@ -1250,32 +1349,65 @@ static fsi_status fsi__co_collect(fsi__co_impl *c, fsi__ls_run *run)
     FSI__CO_TRY(fsi__co_more(c, &c->part, sizeof *c->part, 0, &c->part_capacity, m->next.count + 1));
     c->parts = m->next.count;
     memset(c->part, 0, ((size_t)c->parts + 1) * sizeof *c->part);
-    for (i = 0; i < c->parts; i++) c->part[i].row = -1;
+    for (i = 0; i < c->parts; i++) {
+        c->part[i].row = -1;
+        c->part[i].volume = m->next.fix[i].volume;
+    }
+    c->moved_before = 0;
     c->listed = c->contacts = c->holds = 0;
     return FSI_OK;
 }
 
+/* The barrier bends phi near the solid: what marching sees of it then is another volume than the sum that was held. So what is missing now is given to
+   where nothing touches, at most what a substep may move. */
+static fsi_status fsi__co_remeasure(fsi__co_impl *c, fsi__ls_run *run)
+{
+    fsi__ls_impl *m = run->m;
+    int i;
+    for (i = 0; i < c->cells; i++) m->next_phi->value[c->cell[i].entry] = (fsi_real)c->cell[i].value;
+    FSI__CO_TRY(fsi_grid_volumes(m->next_phi, m->next_label, m->next.count, NULL, fsi__ls_psi(m), m->next.shape));
+    for (i = 0; i < c->parts; i++) c->part[i].jj = 0;
+    for (i = 0; i < c->cells; i++) {
+        const fsi__co_cell *p = &c->cell[i];
+        const double share = fsi__ls_heaviside(p->value / c->dx), slope = 2 * share * (1 - share);
+        if (p->component >= 0) c->part[p->component].jj += p->weight * slope * slope;
+    }
+    for (i = 0; i < c->parts; i++) {
+        const double area = m->next.shape[i].area, most = 0.2 * c->dx * area, missing = fmax(-most, fmin(most, m->next.target[i] - m->next.shape[i].volume));
+        const double share = area > 0 ? 2 * c->part[i].jj * c->volume / (c->dx * area) : 1;
+        if (!m->next.fix[i].spent) m->next.fix[i].missing += missing / c->volume * fmin(1, share);
+    }
+    fsi__co_repair(c);
+    return FSI_OK;
+}
+
 /* Distances at the end; the level set becomes what was found. */
-static void fsi__co_take(fsi__co_impl *c, fsi__ls_run *run)
+static fsi_status fsi__co_take(fsi__co_impl *c, fsi__ls_run *run)
 {
     int i;
-    fsi__co_liquid_energy(c, 0);
+    for (i = 0; i < c->cells; i++) c->cell[i].step = 0;
     for (i = 0; i < c->contacts; i++) {
         fsi__co_contact *t = &c->contact[i];
         fsi__co_place(&c->sample[t->sample], c->sh->next.x, t->x);
+        t->d = fsi__co_distance(c, t->x, 0, t);
+    }
+    fsi__co_repair(c);
+    FSI__CO_TRY(fsi__co_remeasure(c, run));
+    for (i = 0; i < c->contacts; i++) {
+        fsi__co_contact *t = &c->contact[i];
         t->d = fsi__co_distance(c, t->x, 0, t);
         c->stats.min_distance = fmin(c->stats.min_distance, t->d);
         c->stats.contacts += t->d < c->range;
     }
     for (i = 0; i < c->parts; i++) {
-        const double volume = c->ls->next.fix[i].volume, error = volume > 0 ? fabs(c->part[i].h) / volume : 0;
+        const double volume = c->part[i].volume, error = volume > 0 ? fabs(c->part[i].h) / volume : 0;
         if (error > run->stats.smoothed_error) run->stats.smoothed_error = error;
     }
     for (i = 0; i < c->cells; i++) {
-        fsi_real *phi = &c->ls->next_phi->value[c->cell[i].entry];
-        run->flipped += (c->cell[i].value < 0) != (*phi < 0);
-        *phi = (fsi_real)c->cell[i].value;
+        run->flipped += (c->cell[i].value < 0) != (c->cell[i].target < 0);
+        c->ls->next_phi->value[c->cell[i].entry] = (fsi_real)c->cell[i].value;
     }
+    return FSI_OK;
 }
 
 static fsi_status fsi__co_settle(void *user, fsi__ls_run *run)
@@ -1292,7 +1424,7 @@ static fsi_status fsi__co_settle(void *user, fsi__ls_run *run)
     FSI__CO_TRY(fsi__sh_substep(&c->step, run->done));
     if (c->s->desc.correction == FSI_COUPLE_MOMENTUM) FSI__CO_TRY(fsi__co_weigh_solid(&c->step));
     if (!c->listed) FSI__CO_TRY(fsi__co_list(c, c->sh->next.x, 2 * c->dx));
-    fsi__co_take(c, run);
+    FSI__CO_TRY(fsi__co_take(c, run));
     c->stats.newton += c->step.stats.newton - newton;
     c->stats.seconds_newton += fsi__now(c->context) - clock;
     run->stats.volume_iterations += c->step.stats.newton - newton;
@@ -1363,6 +1495,7 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
     int a;
     if (!c) return FSI_ERROR_COOKIE;
     if (!fsi_is_finite((double)dt) || !(dt > 0)) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, (double)dt, "dt is %g seconds, must be above 0", (double)dt);
+    if (c->sh->bodies > 0) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, c->sh->bodies, "the shell has %d COUPLED bodies", c->sh->bodies);
     status = fsi__sh_read_in(s->shell, c->sh, fn);
     if (status == FSI_OK) status = fsi__sh_read_obstacles(c->sh, fn);
     if (status == FSI_OK) {
@@ -1402,6 +1535,62 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
     return FSI_OK;
 }
 
+typedef struct fsi__co_head { uint64_t cookie, liquid, shell; double time; } fsi__co_head;
+
+FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t capacity, size_t *size)
+{
+    static const char *const fn = "fsi_couple_save";
+    fsi__co_head head;
+    size_t liquid = 0, shell = 0, need;
+    if (!fsi__co_of(s)) return FSI_ERROR_COOKIE;
+    FSI__CO_TRY(fsi_levelset_save(s->liquid, NULL, 0, &liquid));
+    FSI__CO_TRY(fsi_shell_save(s->shell, NULL, 0, &shell));
+    need = sizeof head + liquid + shell;
+    if (size) *size = need;
+    if (!buffer) return size ? FSI_OK : fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "both buffer and size are NULL");
+    if (capacity < need) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, (double)need, "the buffer holds %.0f bytes, the state needs %.0f", (double)capacity, (double)need);
+    head.cookie = FSI__COOKIE('C', fsi_couple);
+    head.liquid = liquid;
+    head.shell = shell;
+    head.time = s->time;
+    memcpy(buffer, &head, sizeof head);
+    FSI__CO_TRY(fsi_levelset_save(s->liquid, (unsigned char *)buffer + sizeof head, liquid, NULL));
+    return fsi_shell_save(s->shell, (unsigned char *)buffer + sizeof head + liquid, shell, NULL);
+}
+
+/* The liquid first; where the shell's part is refused then, it gets its old state back. */
+FSI_API fsi_status fsi_couple_load(fsi_couple *s, const void *buffer, size_t size)
+{
+    static const char *const fn = "fsi_couple_load";
+    const unsigned char *part = (const unsigned char *)buffer + sizeof(fsi__co_head);
+    fsi__co_head head;
+    size_t old_size = 0;
+    void *old;
+    fsi_status status;
+    if (!fsi__co_of(s)) return FSI_ERROR_COOKIE;
+    if (!buffer) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "buffer is NULL");
+    if (size < sizeof head) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, (long long)size, 0, "the buffer ends after %.0f bytes, inside its header", (double)size);
+    memcpy(&head, buffer, sizeof head);
+    if (head.cookie != FSI__COOKIE('C', fsi_couple)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, 0, 0, "the buffer does not start with a coupling's state");
+    if (head.liquid > size || head.shell > size || head.liquid + head.shell != size - sizeof head) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, (long long)size, 0, "the parts of the state do not fill the buffer");
+    if (!fsi_is_finite(head.time)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, 0, head.time, "the state's time is not finite");
+    FSI__CO_TRY(fsi_levelset_save(s->liquid, NULL, 0, &old_size));
+    old = fsi__alloc(s->context, old_size, 1);
+    if (!old) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, (double)old_size, "no memory for %.0f bytes", (double)old_size);
+    status = fsi_levelset_save(s->liquid, old, old_size, NULL);
+    if (status == FSI_OK) status = fsi_levelset_load(s->liquid, part, (size_t)head.liquid);
+    if (status == FSI_OK) {
+        status = fsi_shell_load(s->shell, part + head.liquid, (size_t)head.shell);
+        if (status != FSI_OK) {
+            const fsi_error error = s->shell->context->error;
+            fsi_levelset_load(s->liquid, old, old_size);
+            s->context->error = error;
+        } else s->time = head.time;
+    }
+    fsi__free(s->context, old, old_size, 1);
+    return status;
+}
+
 FSI_API uint64_t fsi_couple_hash(const fsi_couple *s) { return fsi__co_of(s) ? fsi_levelset_hash(s->liquid) * 0x9e3779b97f4a7c15u ^ fsi_shell_hash(s->shell) : 0; }
 FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s) { return fsi__co_of(s) ? &s->context->error : NULL; }
 
@@ -1413,7 +1602,7 @@ FSI_API fsi_couple_desc fsi_couple_default_desc(void)
     d.metric = FSI_METRIC_SPLINE;
     d.stiffness = 5;
     d.sample_spacing = 1;
-    d.tolerance = (fsi_real)1e-4;
+    d.tolerance = (fsi_real)1e-3;
     return d;
 }
 
@@ -1464,6 +1653,7 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
     fsi__free(context, c->face, (size_t)c->face_capacity, sizeof *c->face);
     fsi__free(context, c->share, (size_t)c->share_capacity, sizeof *c->share);
     fsi__free(context, c->v, (size_t)c->v_capacity, 3 * sizeof(double));
+    fsi__free(context, c->load, (size_t)c->load_capacity, 3 * sizeof(double));
     fsi__arena_free(context, &c->columns);
     fsi__free(context, c->solid, (size_t)c->solid_capacity, sizeof *c->solid);
     fsi__free(context, c, 1, sizeof *c);

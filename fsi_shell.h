@@ -3587,7 +3587,8 @@ static fsi_status fsi__sh_direct(fsi__sh_step *w)
 static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int *done)
 {
     fsi__sh_impl *m = w->m;
-    double t, longest;
+    const double before = w->stats.update;
+    double t, longest, next;
     fsi_status status;
     int found;
     fsi__sh_lap(w, &w->stats.seconds_other);
@@ -3605,7 +3606,8 @@ static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int *done)
     status = fsi__sh_filter(w, &t);
     fsi__sh_lap(w, &w->stats.seconds_contact);
     if (status != FSI_OK) return status;
-    *done = !(w->remaining > 0) && w->stats.update <= w->tolerance && (!w->guest || w->guest->is_done(w->guest->user));
+    next = w->guest && before > w->stats.update ? w->stats.update * w->stats.update / before : w->stats.update; /* a guest's steps cost more than its last one mends */
+    *done = (!w->guest || w->guest->is_done(w->guest->user)) && !(w->remaining > 0) && next <= w->tolerance;
     status = fsi__sh_search(w, t, &found);
     if (!found && !*done && !w->exact) *done = 2; /* an exact direction that leads nowhere is followed by a projected one */
     w->close = found && !(w->remaining > 0) && w->stats.update < 0.01;
@@ -3620,6 +3622,7 @@ static fsi_status fsi__sh_newton(fsi__sh_step *w)
     fsi_status status = FSI_OK;
     w->close = 0;
     w->lean = 0;
+    w->stats.update = 0;
     for (k = 0; !done && status == FSI_OK; k++) {
         if (k >= w->max_newton && !(w->remaining > 0)) break;
         status = fsi__sh_newton_step(w, &done);

@@ -116,7 +116,7 @@ int main(int argc, char **argv)
     state w;
     fsi_couple_desc d = fsi_couple_default_desc();
     fsi_box3 view;
-    double speed = 0.5, tension = 0.02, young = 1e5, damping = 0, volume_error = 0, least = 8, before = 0, t_p = 0, t_n = 0, t = 0;
+    double speed = 0.5, tension = 0.02, young = 1e5, damping = 0, volume_error = 0, momentum_error = 0, least = 8, before = 0, t_p = 0, t_n = 0, t = 0;
     long long newton = 0;
     int frame, below = 0, bounces = 0;
 
@@ -150,6 +150,7 @@ int main(int argc, char **argv)
         newton += stats->newton;
         least = fmin(least, stats->min_distance / (double)w.liquid->desc.dx);
         volume_error = fmax(volume_error, fabs(stats->volume_error));
+        momentum_error = fmax(momentum_error, stats->momentum_error);
         t_p += stats->seconds_pressure;
         t_n += stats->seconds_newton;
         t += stats->seconds;
@@ -165,6 +166,7 @@ int main(int argc, char **argv)
     app.hash = fsi_couple_hash(w.both);
     ex_figure(&app, "min_distance", "%.3f", least);
     ex_figure(&app, "volume_error", "%.1e", volume_error);
+    ex_figure(&app, "momentum_error", "%.1e", momentum_error);
     ex_figure(&app, "below", "%.0f", below);
     ex_figure(&app, "bounces", "%.0f", bounces);
     ex_figure(&app, "newton_mean", "%.2f", (double)newton / (double)app.steps);

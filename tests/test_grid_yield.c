@@ -470,7 +470,7 @@ static double share_sheets(int axis, fsi_vec3 x, const double *arg)
     return axis == 0 && at;
 }
 
-enum { ALL_LIQUID = 1, NOTHING = 2, EACH_ITS_OWN = 4 };
+enum { NOTHING, EACH_ITS_OWN, AS_ONE, LIGHT, HEAVY }; /* which faces move together; the last three: all, at 3, 1e-6, 1e9 kg */
 
 /* A channel of 20 x 8 (x 6) cells, closed by walls. Liquid flows in at the left at 1 m/s and, where `out`, out at the right. A solid covers the faces at
    three places. what: its R. air: first column that is air. Returns the largest divergence left. */
@@ -488,7 +488,7 @@ static double channel(int dim, const double *at, int air, int what, double out, 
     solid_make(b, t, share_sheets, at);
     *list = yielder_make(y, t, b);
     n = b->f.count;
-    if (what == ALL_LIQUID) answer_plate(&y->w, 0, 3);
+    if (what >= AS_ONE) answer_plate(&y->w, 0, what == LIGHT ? 1e-6 : what == HEAVY ? 1e9 : 3);
     else y->w.matrix = (double *)calloc((size_t)(n * n), sizeof(double));
     for (f = 0; f < n && what == EACH_ITS_OWN; f++) y->w.matrix[f * n + f] = 1 / (2.0 + f % 3);
     for (f = 0; f < n; f++) y->yielding[f] = (fsi_real)fmin(1, y->w.matrix[f * n + f]);
@@ -515,17 +515,93 @@ static void test_enclosed_liquid_flows_where_a_solid_yields(void)
         fsi_pressure_solid s;
         yielder y;
         solid b;
-        CHECK(channel(dim, one, 10, ALL_LIQUID, 0, 0, 0, &t, &s, &y, &b) < small);      /* a lid, air behind it */
-        CHECK(channel(dim, wall, 20, ALL_LIQUID, 0, 0, 0, &t, &s, &y, &b) < small);     /* one wall is the lid */
+        CHECK(channel(dim, one, 10, AS_ONE, 0, 0, 0, &t, &s, &y, &b) < small);      /* a lid, air behind it */
+        CHECK(channel(dim, one, 10, LIGHT, 0, 0, 0, &t, &s, &y, &b) < small);
+        CHECK(channel(dim, one, 10, HEAVY, 0, 0, 0, &t, &s, &y, &b) < small);
+        CHECK(channel(dim, wall, 20, AS_ONE, 0, 0, 0, &t, &s, &y, &b) < small);     /* one wall is the lid */
         CHECK(channel(dim, one, 10, EACH_ITS_OWN, 0, 0, 0, &t, &s, &y, &b) < small);
         CHECK_NEAR(channel(dim, one, 10, NOTHING, 0, 1, 1, &t, &s, &y, &b), 1, small);  /* a wall: 1 m/s into 1 m */
-        CHECK(channel(dim, one, 20, ALL_LIQUID, 1, 1, 0, &t, &s, &y, &b) < small);      /* a sheet between two chambers */
+        CHECK(channel(dim, one, 20, AS_ONE, 1, 1, 0, &t, &s, &y, &b) < small);      /* a sheet between two chambers */
         CHECK(channel(dim, one, 20, EACH_ITS_OWN, 1, 1, 0, &t, &s, &y, &b) < small);
         CHECK_NEAR(channel(dim, one, 20, EACH_ITS_OWN, 0, 1, 1, &t, &s, &y, &b), 0.5, small); /* both take what goes nowhere */
         CHECK(channel(dim, two, 15, EACH_ITS_OWN, 0, 0, 0, &t, &s, &y, &b) < small);    /* two sheets in a row, air behind */
         CHECK(channel(dim, two, 20, EACH_ITS_OWN, 1, 1, 0, &t, &s, &y, &b) < small);
-        CHECK(channel(dim, two, 15, ALL_LIQUID, 0, 1, 0, &t, &s, &y, &b) < small);      /* tied together: the pressure between them is free */
-        CHECK(channel(dim, two, 20, ALL_LIQUID, 1, 2, 0, &t, &s, &y, &b) < small);
+        CHECK(channel(dim, two, 15, AS_ONE, 0, 1, 0, &t, &s, &y, &b) < small);      /* tied together: the pressure between them is free */
+        CHECK(channel(dim, two, 20, AS_ONE, 1, 2, 0, &t, &s, &y, &b) < small);
+    }
+}
+
+/* A sheet and a piston in a row, in a closed channel: together they pass on what flows in. */
+static void test_a_sheet_and_a_body_share_closed_liquid(void)
+{
+    static const double at[3] = { 0.5, 0.5, 0.5 }, there[3] = { 1.5, 1.5, 1.5 };
+    int dim, closed;
+    for (dim = 2; dim <= 3; dim++) for (closed = 0; closed < 2; closed++) {
+        scene t;
+        solid b[2];
+        fsi_pressure_solid list[2];
+        yielder y;
+        int j, k, f;
+        scene_make(&t, dim, 20, 8, 6, 0.1);
+        for (k = 0; k < t.g->n[2]; k++) for (j = 0; j < 8; j++) t.f.u[0]->value[entry_of(&t, 0, j, k)] = t.f.u[0]->value[entry_of(&t, 20, j, k)] = 1;
+        t.f.open_side[1] = !closed;
+        solid_make(b, &t, share_sheets, at), solid_make(b + 1, &t, share_sheets, there);
+        list[0] = yielder_make(&y, &t, b);
+        list[1] = body_of(b + 1, fsi_v3((fsi_real)1.5, (fsi_real)0.4, (fsi_real)(dim == 3 ? 0.3 : 0)), 700, 1e9);
+        y.w.matrix = (double *)calloc((size_t)(b[0].f.count * b[0].f.count), sizeof(double));
+        for (f = 0; f < b[0].f.count; f++) y.w.matrix[f * (b[0].f.count + 1)] = 0.3;
+        t.f.solids = list;
+        t.f.solid_count = 2;
+        CHECK(fsi_pressure_project(t.s, &t.f) == FSI_OK && t.s->stats.pieces == closed);
+        CHECK_NEAR(list[1].linear.x, 1, TOL(1e-7, 1e-3));
+        CHECK_NEAR((double)list[1].impulse.x, 700, TOL(1e-4, 1));
+        list[0] = moved(&y, list[0]);
+        CHECK(divergence_of(&t) < TOL(1e-6, 1e-2));
+        yielder_free(&y);
+        solid_free(b), solid_free(b + 1);
+        scene_free(&t);
+    }
+}
+
+/* A ball that is held in water at rest: its faces deep inside, between cells without pressure, are not pushed; the others are, by the water's weight. */
+static void test_impulses_of_faces_are_told_for_any_solid(void)
+{
+    int dim;
+    for (dim = 2; dim <= 3; dim++) {
+        const double level = 0.9, dx = 1.0 / 24, arg[6] = { 0.51, 0.45, dim == 3 ? 0.48 : 0, 0.27, dx, (double)dim };
+        scene t;
+        solid b;
+        fsi_pressure_solid list;
+        double *impulse, sum = 0, inside = 0, unit;
+        int i, k, a, f;
+        scene_make(&t, dim, 24, 24, 24, dx);
+        scene_fill(&t, pool, &level);
+        scene_velocity(&t, 1, -0.0981);
+        for (k = 0; k < t.g->n[2]; k++) for (i = 0; i < 24; i++) t.f.u[1]->value[entry_of(&t, i, 0, k)] = 0;
+        solid_make(&b, &t, share_ball, arg);
+        impulse = (double *)malloc(sizeof(double) * (size_t)b.f.count);
+        for (f = 0; f < b.f.count; f++) impulse[f] = test_nan();
+        memset(&list, 0, sizeof list);
+        list.faces = &b.f;
+        list.face_impulse = impulse;
+        t.f.solids = &list;
+        t.f.solid_count = 1;
+        CHECK(fsi_pressure_project(t.s, &t.f) == FSI_OK && t.s->stats.enclosed > 10);
+        unit = 98.1 * pow(dx, dim - 1);
+        for (a = 0; a < dim; a++) for (f = b.f.first[a]; f < b.f.first[a + 1]; f++) {
+            answer w;
+            int axis;
+            memset(&w, 0, sizeof w);
+            w.t = &t, w.b = &b;
+            if ((double)fsi_v3_norm(fsi_v3_sub(face_middle(&w, f, &axis), fsi_v3((fsi_real)arg[0], (fsi_real)arg[1], (fsi_real)arg[2]))) < 0.27 - 3 * dx) inside = fmax(inside, fabs(impulse[f]));
+            if (a == 1) sum += impulse[f];
+        }
+        CHECK(inside == 0);
+        CHECK_NEAR(sum, (double)list.impulse.y, TOL(1e-12, 1e-4) * unit);
+        CHECK_NEAR(sum / (98.1 * (dim == 3 ? 4 * FSI_PI / 3 * pow(0.27, 3) : FSI_PI * 0.27 * 0.27)), 1, 0.02);
+        free(impulse);
+        solid_free(&b);
+        scene_free(&t);
     }
 }
 
@@ -761,6 +837,8 @@ int main(int argc, char **argv)
     RUN(test_random_solids_match_dense_saddle_systems);
     RUN(test_a_drop_hands_its_momentum_to_a_plate);
     RUN(test_enclosed_liquid_flows_where_a_solid_yields);
+    RUN(test_a_sheet_and_a_body_share_closed_liquid);
+    RUN(test_impulses_of_faces_are_told_for_any_solid);
     RUN(test_an_estimate_of_what_yields_saves_iterations);
     RUN(test_threads_change_no_bit_of_what_yields);
     RUN(test_a_respond_that_fails_changes_nothing);
