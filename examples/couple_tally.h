@@ -13,6 +13,7 @@ typedef struct ex_couple_tally {
     long long steps, newton;  /* substeps; Newton steps */
     double least;             /* smallest distance of a sample of the solid from the liquid, over dx; 8: far */
     double volume_error;      /* largest |volume / target - 1| */
+    double momentum_error;    /* largest of stats.momentum_error */
     double t_p, t_n, t;       /* seconds of projections, of optimisation, of all */
 } ex_couple_tally;
 
@@ -24,6 +25,7 @@ EX_FN void ex_couple_step(ex_app *app, ex_couple_tally *t, fsi_couple *s, double
     least = stats->min_distance / (double)s->liquid->desc.dx;
     if (t->steps == 0 || least < t->least) t->least = least;
     t->volume_error = fmax(t->volume_error, fabs(stats->volume_error));
+    t->momentum_error = fmax(t->momentum_error, stats->momentum_error);
     t->steps += stats->substeps;
     t->newton += stats->newton;
     t->t_p += stats->seconds_pressure;
@@ -32,9 +34,9 @@ EX_FN void ex_couple_step(ex_app *app, ex_couple_tally *t, fsi_couple *s, double
     app->steps += stats->substeps;
     app->sim_seconds = s->time;
 #ifdef EX_COUPLE_TRACE
-    fprintf(stderr, "\n%.4f s: sub %d newton %d contacts %d faces %d released %d min %.3f vol %.1e parts %d lost %.1e | liquid kin %.3e pot %.3e vmax %.2f | shell kin %.3e el %.3e pot %.3e cont %.1e deg %d gap %.2f\n", s->time,
+    fprintf(stderr, "\n%.4f s: sub %d newton %d contacts %d faces %d released %d min %.3f vol %.1e parts %d lost %.1e | liquid kin %.3e pot %.3e vmax %.2f | my %.2e shell kin %.3e el %.3e pot %.3e cont %.1e deg %d gap %.2f\n", s->time,
         stats->substeps, stats->newton, stats->contacts, stats->faces, stats->released, least, stats->volume_error, s->liquid->component_count, s->liquid->stats.lost_volume,
-        s->liquid->stats.kinetic_energy, s->liquid->stats.potential_energy, s->liquid->stats.max_speed, s->shell->stats.kinetic_energy, s->shell->stats.elastic_energy, s->shell->stats.potential_energy,
+        s->liquid->stats.kinetic_energy, s->liquid->stats.potential_energy, s->liquid->stats.max_speed, s->liquid->stats.momentum[1], s->shell->stats.kinetic_energy, s->shell->stats.elastic_energy, s->shell->stats.potential_energy,
         s->shell->stats.contact_energy, s->shell->stats.degraded, s->shell->stats.min_gap);
 #endif
 }
@@ -47,6 +49,7 @@ EX_FN void ex_couple_figures(ex_app *app, const ex_couple_tally *t, const fsi_co
     ex_figure(app, "vertices", "%.0f", s->shell->vertex_count);
     ex_figure(app, "min_distance", "%.3f", t->least);
     ex_figure(app, "volume_error", "%.1e", t->volume_error);
+    ex_figure(app, "momentum_error", "%.1e", t->momentum_error);
     ex_figure(app, "newton_mean", "%.2f", (double)t->newton / steps);
     ex_figure(app, "t_p", "%.4f", t->t_p / steps);
     ex_figure(app, "t_n", "%.4f", t->t_n / steps);
