@@ -74,6 +74,7 @@ FSI_API fsi_couple_desc fsi_couple_default_desc(void); /* fills every field; set
 typedef struct fsi_couple_stats {
     int substeps, newton;      /* substeps; Newton steps of liquid and solid together */
     int samples, contacts;     /* samples of the solid; those within range at the end */
+    int drowned;               /* samples between vertices that stretching put into the liquid: left out until they are free; largest of the substeps */
     int faces, released;       /* faces of liquid that moved with the solid, last substep; those that were let go because they would have pulled */
     double min_distance;       /* smallest phi at a sample after any substep [m]; 8 dx: far */
     double volume_error;       /* of all liquid, at the end: volume / target - 1 */
@@ -125,9 +126,11 @@ FSI__STRICT_BEGIN
 
 /* ---- >>samples --------------------------------------------------------------------------------------------------
 
-   Points of the solid at which it meets the liquid: its vertices, and as many on edges and triangles that none is farther than `sample_spacing` from the next. */
+   Points of the solid at which it meets the liquid: its vertices, and so many on edges and triangles, as long as these are when a step begins, that none
+   is farther than one and a half `sample_spacing` from the next. */
 
-typedef struct fsi__co_sample { int node[3]; double weight[3]; double area; } fsi__co_sample; /* x = sum weight x[node]; -1: none */
+typedef struct fsi__co_sample { int node[3], drowned; double weight[3]; double area; } fsi__co_sample; /* x = sum weight x[node]; -1: none; drowned: left out in
+                                                                                                           this substep */
 
 /* A sample within reach of the liquid, where Newton's method now is. */
 typedef struct fsi__co_contact {
@@ -171,7 +174,7 @@ typedef struct fsi__co_impl {
     fsi__co_contact *contact;   /* of the samples that may come within reach */
     int contacts, contact_capacity;
     double moved, moved_before; /* largest step near the surface of this and the last iteration; 0: there was none */
-    int listed;                 /* they are those of now, */
+    int ever_listed, listed;    /* in this substep; they are those of now, */
     double slack;               /* as long as nothing moves farther than this [m] */
     double inertia, stiffness;  /* D, kb of this substep, over its h^2 */
     /* the system: nodes, then r of contacts, then lam of components, three to a row of blocks */
@@ -238,13 +241,14 @@ static fsi_status fsi__co_add_sample(fsi__co_impl *c, const int *node, const dou
         s->weight[k] = weight[k];
     }
     s->area = area;
+    s->drowned = 0;
     return FSI_OK;
 }
 
-static fsi_status fsi__co_sample_edge(fsi__co_impl *c, int e)
+static fsi_status fsi__co_sample_edge(fsi__co_impl *c, const double *x, int e)
 {
     const fsi__sh_model *m = &c->sh->model;
-    const double length = sqrt(m->edge_length2[e]);
+    const double length = fsi__sh_apart(x + 3 * (size_t)m->edge[2 * e], x + 3 * (size_t)m->edge[2 * e + 1]);
     const int n = fsi__co_pieces(c, length), node[3] = { m->edge[2 * e], m->edge[2 * e + 1], -1 };
     int k;
     for (k = 1; k < n; k++) {
@@ -254,13 +258,13 @@ static fsi_status fsi__co_sample_edge(fsi__co_impl *c, int e)
     return FSI_OK;
 }
 
-static fsi_status fsi__co_sample_triangle(fsi__co_impl *c, int t)
+static fsi_status fsi__co_sample_triangle(fsi__co_impl *c, const double *x, int t)
 {
     const fsi__sh_model *m = &c->sh->model;
     const int *node = m->triangle + 3 * t;
     double longest = 0;
     int n, i, j;
-    for (i = 0; i < 3; i++) longest = fmax(longest, fsi__sh_apart(m->rest + 3 * node[i], m->rest + 3 * node[(i + 1) % 3]));
+    for (i = 0; i < 3; i++) longest = fmax(longest, fsi__sh_apart(x + 3 * (size_t)node[i], x + 3 * (size_t)node[(i + 1) % 3]));
     n = fsi__co_pieces(c, longest);
     for (i = 1; i < n; i++) for (j = 1; i + j < n; j++) {
         const double weight[3] = { (double)i / n, (double)j / n, (double)(n - i - j) / n };
@@ -269,7 +273,7 @@ static fsi_status fsi__co_sample_triangle(fsi__co_impl *c, int t)
     return FSI_OK;
 }
 
-static fsi_status fsi__co_make_samples(fsi__co_impl *c)
+static fsi_status fsi__co_make_samples(fsi__co_impl *c, const double *x)
 {
     const fsi__sh_model *m = &c->sh->model;
     const double one[3] = { 1, 0, 0 };
@@ -279,8 +283,8 @@ static fsi_status fsi__co_make_samples(fsi__co_impl *c)
         const int node[3] = { i, -1, -1 };
         FSI__CO_TRY(fsi__co_add_sample(c, node, one, c->dx * c->dx));
     }
-    for (i = 0; i < m->edges; i++) FSI__CO_TRY(fsi__co_sample_edge(c, i));
-    for (i = 0; i < m->triangles; i++) FSI__CO_TRY(fsi__co_sample_triangle(c, i));
+    for (i = 0; i < m->edges; i++) FSI__CO_TRY(fsi__co_sample_edge(c, x, i));
+    for (i = 0; i < m->triangles; i++) FSI__CO_TRY(fsi__co_sample_triangle(c, x, i));
     return FSI_OK;
 }
 
@@ -402,21 +406,30 @@ static fsi_status fsi__co_add_stencil(fsi__co_impl *c, const double *x)
 static fsi_status fsi__co_list(fsi__co_impl *c, const double *x, double slack)
 {
     const double reach = c->range + slack;
-    int k;
+    const int first = !c->ever_listed;
+    int k, drowned = 0;
     c->contacts = 0;
     for (k = 0; k < c->samples; k++) {
         fsi_vec3 at;
         double p[3], d;
+        if (first) c->sample[k].drowned = 0;
+        if (c->sample[k].drowned) continue;
         fsi__co_place(&c->sample[k], x, p);
         at = fsi__sh_to(p);
         d = fmin((double)fsi_grid_sample_linear(c->start, at), (double)fsi_grid_sample_linear(c->ls->next_phi, at));
         if (d > reach + c->dx && fsi__co_distance(c, p, 0, NULL) > reach) continue;
+        FSI__CO_TRY(fsi__co_add_stencil(c, p));
+        if (first && k >= c->sh->model.vertices && !(fsi__co_distance(c, p, 0, NULL) > 0)) {
+            c->sample[k].drowned = 1;
+            drowned++;
+            continue;
+        }
         FSI__CO_TRY(fsi__co_more(c, &c->contact, sizeof *c->contact, c->contacts, &c->contact_capacity, c->contacts + 1));
         c->contact[c->contacts].sample = k;
         c->contact[c->contacts++].row = -1;
-        FSI__CO_TRY(fsi__co_add_stencil(c, p));
     }
-    c->listed = 1;
+    if (drowned > c->stats.drowned) c->stats.drowned = drowned;
+    c->listed = c->ever_listed = 1;
     c->slack = slack;
     c->holds = 0;
     return FSI_OK;
@@ -1366,7 +1379,7 @@ static fsi_status fsi__co_collect(fsi__co_impl *c, fsi__ls_run *run)
         c->part[i].volume = m->next.fix[i].volume;
     }
     c->moved_before = 0;
-    c->listed = c->contacts = c->holds = 0;
+    c->ever_listed = c->listed = c->contacts = c->holds = 0;
     return FSI_OK;
 }
 
@@ -1510,6 +1523,7 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
     if (c->sh->bodies > 0) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, c->sh->bodies, "the shell has %d COUPLED bodies", c->sh->bodies);
     status = fsi__sh_read_in(s->shell, c->sh, fn);
     if (status == FSI_OK) status = fsi__sh_read_obstacles(c->sh, fn);
+    if (status == FSI_OK) status = fsi__co_make_samples(c, c->sh->next.x);
     if (status == FSI_OK) {
         with_shell.user = with_liquid.user = c;
         with_shell.assemble = fsi__co_assemble;
@@ -1713,7 +1727,7 @@ FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *de
     status = fsi_solver_create(&c->solver, &solver);
     if (status == FSI_OK) status = fsi_solver_create(&c->inertial, &solver);
     if (status == FSI_OK) status = fsi_grid_add_field(desc->liquid->grid, FSI_CELLS, c->ls->phi->background, &c->start);
-    if (status == FSI_OK) status = fsi__co_make_samples(c);
+    if (status == FSI_OK) status = fsi__co_make_samples(c, c->sh->state.x);
     if (status == FSI_OK) {
         fsi__ls_run run = fsi__ls_make_run(desc->liquid);
         status = fsi__ls_finish(&run, fsi__co_carve(c, &run));

@@ -155,7 +155,7 @@ int main(int argc, char **argv)
         ex_progress(&app, frame + 1);
     }
 
-    ex_couple_figures(&app, &tally, w.both, 0);
+    ex_couple_figures(&app, &tally, w.both);
     ex_figure(&app, "below", "%.0f", below);
     ex_figure(&app, "bounces", "%.0f", bounces);
     fsi_grid_surface_destroy(w.surface);

@@ -108,7 +108,7 @@ int main(int argc, char **argv)
         ex_progress(&app, frame + 1);
     }
 
-    ex_couple_figures(&app, &tally, f[0].both, 1);
+    ex_couple_figures(&app, &tally, f[0].both);
     ex_figure(&app, "splits", "%.0f", splits);
     for (k = 0; k < count; k++) {
         hash = 31 * hash + fsi_couple_hash(f[k].both);

@@ -129,7 +129,7 @@ int main(int argc, char **argv)
         ex_progress(&app, frame + 1);
     }
 
-    ex_couple_figures(&app, &tally, f[0].both, 1);
+    ex_couple_figures(&app, &tally, f[0].both);
     ex_figure(&app, "newton_most", "%.1f", most);
     ex_figure(&app, "leaked", "%.4f", leak);
     for (k = 0; k < count; k++) {
