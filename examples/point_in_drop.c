@@ -2,7 +2,8 @@
    SPDX-License-Identifier: MIT
 
    A round drop, in 2D and without gravity, flies at 1 m/s against a single point that is held, at three CFL numbers side by side: the smallest solid there
-   is. The liquid never covers the point: it enters through the front, a small bubble around it goes through the drop, and opens again at the rear.
+   is. The liquid never covers the point: it stands in a cavity that is open to the rear (air has no pressure here, so that
+   nothing closes it) and cuts the drop in two.
    --cfl runs one of them, --metric linear reads the level set's distance by the paper's other scheme.
    min_distance= is the smallest distance of the liquid from the point at any time, over the size of a cell: above 0, it was never wet. volume_error= the largest
    |volume/target - 1|; newton_mean= Newton steps a substep; t_p=, t_n=, t_step= seconds a substep for projections, for the optimisation, and in all.
@@ -85,7 +86,7 @@ int main(int argc, char **argv)
     uint64_t hash = 0;
 
     memset(&tally, 0, sizeof tally);
-    ex_init(&app, "point_in_drop", "A drop flies through a point that is held.");
+    ex_init(&app, "point_in_drop", "A drop flies against a point that is held.");
     app.res = 128;
     app.res_help = "cells along the height";
     app.frames = 20;

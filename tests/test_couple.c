@@ -70,13 +70,14 @@ static void test_edges_of_five_cells_do_not_leak(void)
     pair_end(&p);
 }
 
-/* Sample and surface move along the same normal, at speeds of many cells a substep. */
+/* Sample and surface move along the same normal, one to seven cells towards each other in a substep. (At eight, the most that cfl 4
+   allows both, Newton's method stalls: known, not mended.) */
 static void test_head_on_at_high_speed(void)
 {
-    static const double speed[3] = { 2, 10, 40 };
+    static const double speed[3] = { 2, 10, 40 }, cells[3] = { 1, 4, 7 };
     int k, j;
     for (k = 0; k < 3; k++) {
-        const double dt = 4 * CELL / speed[k];
+        const double dt = cells[k] * CELL / speed[k];
         double travelled;
         pair p;
         pair_begin(&p, 48);
@@ -90,7 +91,7 @@ static void test_head_on_at_high_speed(void)
         p.solid->velocity[0] = v3(0, speed[k] / 2, 0);
         for (j = 0; j < 10; j++) if (!pair_step(&p, dt)) break;
         travelled = (double)p.solid->position[0].y / CELL - 16.5;
-        printf("   closing at %g m/s: smallest distance %.3f dx, the point went %.1f dx, Newton %.1f\n", speed[k], p.least, travelled, (double)p.newton / p.substeps);
+        printf("   closing at %g m/s, %g cells a step: smallest distance %.3f dx, the point went %.1f dx, Newton %.1f\n", speed[k], cells[k], p.least, travelled, (double)p.newton / p.substeps);
         CHECK(j == 10 && p.least > 0);
         CHECK(p.newton < 20 * p.substeps);
         CHECK(fabs(travelled) < 40);
