@@ -74,6 +74,7 @@ FSI_API fsi_couple_desc fsi_couple_default_desc(void); /* fills every field; set
 typedef struct fsi_couple_stats {
     int substeps, newton;      /* substeps; Newton steps of liquid and solid together */
     int samples, contacts;     /* samples of the solid; those within range at the end */
+    int drowned;               /* samples between vertices that stretching put into the liquid: left out until they are free; largest of the substeps */
     int faces, released;       /* faces of liquid that moved with the solid, last substep; those that were let go because they would have pulled */
     double min_distance;       /* smallest phi at a sample after any substep [m]; 8 dx: far */
     double volume_error;       /* of all liquid, at the end: volume / target - 1 */
@@ -125,14 +126,17 @@ FSI__STRICT_BEGIN
 
 /* ---- >>samples --------------------------------------------------------------------------------------------------
 
-   Points of the solid at which it meets the liquid: its vertices, and as many on edges and triangles that none is farther than `sample_spacing` from the next. */
+   Points of the solid at which it meets the liquid: its vertices, and so many on edges and triangles, as long as these are when a step begins, that none
+   is farther than one and a half `sample_spacing` from the next. */
 
-typedef struct fsi__co_sample { int node[3]; double weight[3]; double area; } fsi__co_sample; /* x = sum weight x[node]; -1: none */
+typedef struct fsi__co_sample { int node[3], drowned; double weight[3]; double area; } fsi__co_sample; /* x = sum weight x[node]; -1: none; drowned: left out in
+                                                                                                           this substep */
 
 /* A sample within reach of the liquid, where Newton's method now is. */
 typedef struct fsi__co_contact {
     int sample, row;            /* row: of its r in the system, -1: it has none */
     int base[3];                /* lowest cell of its stencil */
+    int folded;                 /* reaches beyond the box, where cells are those at its sides once more */
     double d, x[3], laid[3];    /* laid: x where the system's pattern was made */
     double gradient[3];         /* of d to x */
     double root, pull;          /* sqrt(kb b''), kb b': 0 out of range */
@@ -170,7 +174,7 @@ typedef struct fsi__co_impl {
     fsi__co_contact *contact;   /* of the samples that may come within reach */
     int contacts, contact_capacity;
     double moved, moved_before; /* largest step near the surface of this and the last iteration; 0: there was none */
-    int listed;                 /* they are those of now, */
+    int ever_listed, listed;    /* in this substep; they are those of now, */
     double slack;               /* as long as nothing moves farther than this [m] */
     double inertia, stiffness;  /* D, kb of this substep, over its h^2 */
     /* the system: nodes, then r of contacts, then lam of components, three to a row of blocks */
@@ -201,7 +205,9 @@ typedef struct fsi__co_impl {
     fsi_grid_faces list;
     fsi_solver *inertial;       /* of the solid's velocities */
     double *v, *load;           /* 3 * nodes: velocities before the pressure; the right side that they came from */
-    int v_capacity, load_capacity;
+    double *went;               /* 3 * nodes of the shell's state: velocities that positions went with */
+    int v_capacity, load_capacity, went_capacity;
+    int pushed;                 /* samples within range */
     fsi__arena columns;         /* what the pressure solver reads of faces */
     fsi_pressure_solid *solid;
     int solid_capacity;
@@ -236,13 +242,14 @@ static fsi_status fsi__co_add_sample(fsi__co_impl *c, const int *node, const dou
         s->weight[k] = weight[k];
     }
     s->area = area;
+    s->drowned = 0;
     return FSI_OK;
 }
 
-static fsi_status fsi__co_sample_edge(fsi__co_impl *c, int e)
+static fsi_status fsi__co_sample_edge(fsi__co_impl *c, const double *x, int e)
 {
     const fsi__sh_model *m = &c->sh->model;
-    const double length = sqrt(m->edge_length2[e]);
+    const double length = fsi__sh_apart(x + 3 * (size_t)m->edge[2 * e], x + 3 * (size_t)m->edge[2 * e + 1]);
     const int n = fsi__co_pieces(c, length), node[3] = { m->edge[2 * e], m->edge[2 * e + 1], -1 };
     int k;
     for (k = 1; k < n; k++) {
@@ -252,13 +259,13 @@ static fsi_status fsi__co_sample_edge(fsi__co_impl *c, int e)
     return FSI_OK;
 }
 
-static fsi_status fsi__co_sample_triangle(fsi__co_impl *c, int t)
+static fsi_status fsi__co_sample_triangle(fsi__co_impl *c, const double *x, int t)
 {
     const fsi__sh_model *m = &c->sh->model;
     const int *node = m->triangle + 3 * t;
     double longest = 0;
     int n, i, j;
-    for (i = 0; i < 3; i++) longest = fmax(longest, fsi__sh_apart(m->rest + 3 * node[i], m->rest + 3 * node[(i + 1) % 3]));
+    for (i = 0; i < 3; i++) longest = fmax(longest, fsi__sh_apart(x + 3 * (size_t)node[i], x + 3 * (size_t)node[(i + 1) % 3]));
     n = fsi__co_pieces(c, longest);
     for (i = 1; i < n; i++) for (j = 1; i + j < n; j++) {
         const double weight[3] = { (double)i / n, (double)j / n, (double)(n - i - j) / n };
@@ -267,7 +274,7 @@ static fsi_status fsi__co_sample_triangle(fsi__co_impl *c, int t)
     return FSI_OK;
 }
 
-static fsi_status fsi__co_make_samples(fsi__co_impl *c)
+static fsi_status fsi__co_make_samples(fsi__co_impl *c, const double *x)
 {
     const fsi__sh_model *m = &c->sh->model;
     const double one[3] = { 1, 0, 0 };
@@ -277,8 +284,8 @@ static fsi_status fsi__co_make_samples(fsi__co_impl *c)
         const int node[3] = { i, -1, -1 };
         FSI__CO_TRY(fsi__co_add_sample(c, node, one, c->dx * c->dx));
     }
-    for (i = 0; i < m->edges; i++) FSI__CO_TRY(fsi__co_sample_edge(c, i));
-    for (i = 0; i < m->triangles; i++) FSI__CO_TRY(fsi__co_sample_triangle(c, i));
+    for (i = 0; i < m->edges; i++) FSI__CO_TRY(fsi__co_sample_edge(c, x, i));
+    for (i = 0; i < m->triangles; i++) FSI__CO_TRY(fsi__co_sample_triangle(c, x, i));
     return FSI_OK;
 }
 
@@ -329,13 +336,18 @@ static int fsi__co_is_out(const fsi__co_impl *c, const double *local)
 static double fsi__co_distance(const fsi__co_impl *c, const double *x, double way, fsi__co_contact *out)
 {
     const int dim = c->liquid->grid->dim;
-    double local[3], phi[27], value;
+    double local[3], phi[27] = { 0 }, value;
     fsi_stencil at;
     int i[3], k = 0, cell[3];
     fsi__co_local(c, x, local);
     if (fsi__co_is_out(c, local)) return (double)c->ls->phi->background;
     at = fsi_stencil_at(c->s->desc.metric, dim, local, c->dx, NULL);
-    if (out) memcpy(out->base, at.base, sizeof out->base);
+    if (out) {
+        memcpy(out->base, at.base, sizeof out->base);
+        out->folded = 0;
+        for (k = 0; k < dim; k++) out->folded |= at.base[k] < 0 || at.base[k] + at.width > c->liquid->grid->n[k];
+        k = 0;
+    }
     for (i[2] = 0; i[2] < (dim == 3 ? at.width : 1); i[2]++) for (i[1] = 0; i[1] < at.width; i[1]++) for (i[0] = 0; i[0] < at.width; i[0]++, k++) {
         long long e;
         int a;
@@ -395,21 +407,30 @@ static fsi_status fsi__co_add_stencil(fsi__co_impl *c, const double *x)
 static fsi_status fsi__co_list(fsi__co_impl *c, const double *x, double slack)
 {
     const double reach = c->range + slack;
-    int k;
+    const int first = !c->ever_listed;
+    int k, drowned = 0;
     c->contacts = 0;
     for (k = 0; k < c->samples; k++) {
         fsi_vec3 at;
         double p[3], d;
+        if (first) c->sample[k].drowned = 0;
+        if (c->sample[k].drowned) continue;
         fsi__co_place(&c->sample[k], x, p);
         at = fsi__sh_to(p);
         d = fmin((double)fsi_grid_sample_linear(c->start, at), (double)fsi_grid_sample_linear(c->ls->next_phi, at));
         if (d > reach + c->dx && fsi__co_distance(c, p, 0, NULL) > reach) continue;
+        FSI__CO_TRY(fsi__co_add_stencil(c, p));
+        if (first && k >= c->sh->model.vertices && !(fsi__co_distance(c, p, 0, NULL) > 0)) {
+            c->sample[k].drowned = 1;
+            drowned++;
+            continue;
+        }
         FSI__CO_TRY(fsi__co_more(c, &c->contact, sizeof *c->contact, c->contacts, &c->contact_capacity, c->contacts + 1));
         c->contact[c->contacts].sample = k;
         c->contact[c->contacts++].row = -1;
-        FSI__CO_TRY(fsi__co_add_stencil(c, p));
     }
-    c->listed = 1;
+    if (drowned > c->stats.drowned) c->stats.drowned = drowned;
+    c->listed = c->ever_listed = 1;
     c->slack = slack;
     c->holds = 0;
     return FSI_OK;
@@ -611,7 +632,11 @@ static double fsi__co_overlap(const fsi__co_impl *c, const fsi__co_contact *s, c
 {
     const int dim = c->liquid->grid->dim, width = c->s->desc.metric == FSI_METRIC_LINEAR ? 2 : 3;
     double sum = 0;
-    int lo[3] = { 0, 0, 0 }, hi[3] = { 1, 1, 1 }, shift[3] = { 0, 0, 0 }, i[3], a;
+    int lo[3] = { 0, 0, 0 }, hi[3] = { 1, 1, 1 }, shift[3] = { 0, 0, 0 }, i[3], a, b;
+    if (s->folded || t->folded) {
+        for (a = 0; a < 27; a++) for (b = 0; b < 27 && s->cell[a] >= 0; b++) if (s->cell[a] == t->cell[b]) sum += s->weight[a] * t->weight[b];
+        return s->root * t->root * sum / c->inertia;
+    }
     for (a = 0; a < dim; a++) {
         shift[a] = s->base[a] - t->base[a]; /* cell i of s is cell i + shift of t */
         lo[a] = shift[a] < 0 ? -shift[a] : 0;
@@ -1015,9 +1040,10 @@ static void fsi__co_direct_face(const fsi__co_impl *c, const fsi_pressure_flow *
 static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi_pressure_flow *flow)
 {
     int k, end;
-    c->touches = c->faces = c->shares = 0;
+    c->touches = c->faces = c->shares = c->pushed = 0;
     for (k = 0; k < c->contacts; k++) {
         const fsi__co_contact *t = &c->contact[k];
+        c->pushed += t->d < c->range;
         if (t->d < c->range + 0.25 * c->dx) FSI__CO_TRY(fsi__co_find_faces(c, flow->cell, t->sample, t->x));
     }
     if (c->touches > 0) qsort(c->touch, (size_t)c->touches, sizeof *c->touch, fsi__co_compare_touches);
@@ -1207,7 +1233,7 @@ static fsi_status fsi__co_make_solid(fsi__co_impl *c, fsi__co_columns *columns, 
     memset(&c->list, 0, sizeof c->list);
     c->list.cookie = FSI__COOKIE('f', fsi_grid_faces);
     c->list.context = c->context;
-    if (momentum && c->faces > 0) FSI__CO_TRY(fsi__co_predict(c));
+    if (momentum && (c->faces > 0 || c->pushed > 0)) FSI__CO_TRY(fsi__co_predict(c));
     for (k = 0; k < c->faces; k++) {
         while (a < c->face[k].axis) c->list.first[++a] = k;
         columns->entry[k] = c->face[k].entry;
@@ -1250,8 +1276,8 @@ static fsi_status fsi__co_take_velocities(fsi__co_impl *c, const fsi__co_columns
     const int n = 3 * c->sh->first_body;
     double sum[3] = { 0, 0, 0 }, exchanged = 0;
     int i, k;
-    if (c->s->desc.correction != FSI_COUPLE_MOMENTUM || c->faces == 0) return FSI_OK;
-    FSI__CO_TRY(fsi__co_yield(c, columns->impulse));
+    if (c->s->desc.correction != FSI_COUPLE_MOMENTUM || (c->faces == 0 && c->pushed == 0)) return FSI_OK;
+    FSI__CO_TRY(fsi__co_yield(c, columns->impulse)); /* of no face: 0; the barrier's push is taken back all the same */
     for (i = 0; i < n; i++) if (!c->sh->fixed[i]) c->sh->next.v[i] = c->v[i] + c->solution[i];
     for (i = 0; i < 3 * c->total.rows; i++) c->v[i] += c->solution[i];
     FSI__CO_TRY(fsi_csr_multiply(c->context, &c->total, c->v, c->right));
@@ -1292,22 +1318,25 @@ static fsi_status fsi__co_project(void *user, fsi__ls_run *run, fsi_pressure_flo
     fsi__co_columns columns;
     int pass, a, released = 1;
     FSI__CO_TRY(fsi__co_collect_faces(c, flow));
-    if (c->faces > 0 && c->s->desc.correction == FSI_COUPLE_MOMENTUM) FSI__CO_TRY(fsi__co_lay_inertia(c));
+    if ((c->faces > 0 || c->pushed > 0) && c->s->desc.correction == FSI_COUPLE_MOMENTUM) FSI__CO_TRY(fsi__co_lay_inertia(c));
     FSI__CO_TRY(fsi__co_lay_columns(c, &c->columns, &columns));
     FSI__CO_TRY(fsi__co_more(c, &c->solid, sizeof *c->solid, 0, &c->solid_capacity, count + 1));
     for (a = 0; a < g->dim; a++) memcpy(run->m->next_u[a]->value, flow->u[a]->value, bytes);
+    FSI__CO_TRY(fsi__co_more(c, &c->went, 3 * sizeof(double), 0, &c->went_capacity, c->sh->first_body));
+    memcpy(c->went, c->sh->next.v, 3 * (size_t)c->sh->first_body * sizeof(double));
     flow->solids = c->solid;
     for (pass = 0; pass < 4 && released > 0; pass++) {
         for (a = 0; a < g->dim && pass > 0; a++) memcpy(flow->u[a]->value, run->m->next_u[a]->value, bytes);
+        memcpy(c->sh->next.v, c->went, 3 * (size_t)c->sh->first_body * sizeof(double)); /* what a pass did before faces were released is undone */
         if (count > 0) memcpy(c->solid, solids, (size_t)count * sizeof *solids);
         FSI__CO_TRY(fsi__co_make_solid(c, &columns, &c->solid[count]));
         flow->solid_count = c->faces > 0 ? count + 1 : count;
         FSI__CO_TRY(fsi_pressure_project(run->m->solver, flow));
         c->stats.faces = c->faces;
-        FSI__CO_TRY(fsi__co_take_velocities(c, &columns));
         released = pass < 3 ? fsi__co_release(c, flow->cell, flow->pressure) : 0;
         c->stats.released += released;
     }
+    FSI__CO_TRY(fsi__co_take_velocities(c, &columns));
     if (count > 0) memcpy(solids, c->solid, (size_t)count * sizeof *solids);
     flow->solids = solids;
     flow->solid_count = count;
@@ -1354,7 +1383,7 @@ static fsi_status fsi__co_collect(fsi__co_impl *c, fsi__ls_run *run)
         c->part[i].volume = m->next.fix[i].volume;
     }
     c->moved_before = 0;
-    c->listed = c->contacts = c->holds = 0;
+    c->ever_listed = c->listed = c->contacts = c->holds = 0;
     return FSI_OK;
 }
 
@@ -1498,6 +1527,7 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
     if (c->sh->bodies > 0) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, c->sh->bodies, "the shell has %d COUPLED bodies", c->sh->bodies);
     status = fsi__sh_read_in(s->shell, c->sh, fn);
     if (status == FSI_OK) status = fsi__sh_read_obstacles(c->sh, fn);
+    if (status == FSI_OK) status = fsi__co_make_samples(c, c->sh->next.x);
     if (status == FSI_OK) {
         with_shell.user = with_liquid.user = c;
         with_shell.assemble = fsi__co_assemble;
@@ -1562,13 +1592,14 @@ FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t cap
 FSI_API fsi_status fsi_couple_load(fsi_couple *s, const void *buffer, size_t size)
 {
     static const char *const fn = "fsi_couple_load";
-    const unsigned char *part = (const unsigned char *)buffer + sizeof(fsi__co_head);
+    const unsigned char *part;
     fsi__co_head head;
     size_t old_size = 0;
     void *old;
     fsi_status status;
     if (!fsi__co_of(s)) return FSI_ERROR_COOKIE;
     if (!buffer) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "buffer is NULL");
+    part = (const unsigned char *)buffer + sizeof head;
     if (size < sizeof head) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, (long long)size, 0, "the buffer ends after %.0f bytes, inside its header", (double)size);
     memcpy(&head, buffer, sizeof head);
     if (head.cookie != FSI__COOKIE('C', fsi_couple)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, 0, 0, "the buffer does not start with a coupling's state");
@@ -1610,17 +1641,21 @@ static fsi_status fsi__co_check(const fsi_couple_desc *d)
 {
     static const char *const fn = "fsi_couple_create";
     fsi_context *c = d->liquid->context;
-    const double least[3] = { 0, 0.1, 0 }, most[3] = { 16 * (double)d->liquid->desc.dx, 100, 10 }, value[3] = { (double)d->range, (double)d->stiffness, (double)d->sample_spacing };
-    static const char *const name[3] = { "range", "stiffness", "sample_spacing" };
+    const double least[4] = { 0, 0.1, 0.2, 0 }, most[4] = { 16 * (double)d->liquid->desc.dx, 100, 10, 0.1 };
+    const double value[4] = { (double)d->range, (double)d->stiffness, (double)d->sample_spacing, (double)d->tolerance };
+    static const char *const name[4] = { "range", "stiffness", "sample_spacing", "tolerance" };
     int k;
     if (d->liquid->desc.dim != d->shell->desc.dim) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->shell->desc.dim, "liquid has dim %d, shell %d", d->liquid->desc.dim, d->shell->desc.dim);
     if (d->shell->desc.integrator != FSI_SHELL_BACKWARD_EULER) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "shell has another integrator than BACKWARD_EULER");
     if (!d->liquid->desc.conserve_volume) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "liquid has conserve_volume 0");
-    for (k = 0; k < 3; k++) {
+    if (d->metric != FSI_METRIC_LINEAR && d->metric != FSI_METRIC_SPLINE) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (int)d->metric, "metric is not an fsi_metric");
+    if (d->correction != FSI_COUPLE_MOMENTUM && d->correction != FSI_COUPLE_PAPER) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (int)d->correction, "correction is not an fsi_couple_correction");
+    for (k = 0; k < 4; k++) {
         if (!fsi_is_finite(value[k])) return fsi__fail(c, FSI_ERROR_NAN, fn, -1, value[k], "%s is not finite", name[k]);
+        if (k == 2 && !(value[k] < 0 || value[k] > 0)) continue; /* vertices only */
         if (value[k] < least[k] || value[k] > most[k]) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, value[k], "%s is %g, must be %g to %g", name[k], value[k], least[k], most[k]);
     }
-    if (!(d->tolerance > 0 && d->tolerance <= (fsi_real)0.1)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->tolerance, "tolerance is %g, must be above 0, at most 0.1", (double)d->tolerance);
+    if (!(d->tolerance > 0)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "tolerance is 0");
     return FSI_OK;
 }
 
@@ -1654,6 +1689,7 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
     fsi__free(context, c->share, (size_t)c->share_capacity, sizeof *c->share);
     fsi__free(context, c->v, (size_t)c->v_capacity, 3 * sizeof(double));
     fsi__free(context, c->load, (size_t)c->load_capacity, 3 * sizeof(double));
+    fsi__free(context, c->went, (size_t)c->went_capacity, 3 * sizeof(double));
     fsi__arena_free(context, &c->columns);
     fsi__free(context, c->solid, (size_t)c->solid_capacity, sizeof *c->solid);
     fsi__free(context, c, 1, sizeof *c);
@@ -1696,7 +1732,7 @@ FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *de
     status = fsi_solver_create(&c->solver, &solver);
     if (status == FSI_OK) status = fsi_solver_create(&c->inertial, &solver);
     if (status == FSI_OK) status = fsi_grid_add_field(desc->liquid->grid, FSI_CELLS, c->ls->phi->background, &c->start);
-    if (status == FSI_OK) status = fsi__co_make_samples(c);
+    if (status == FSI_OK) status = fsi__co_make_samples(c, c->sh->state.x);
     if (status == FSI_OK) {
         fsi__ls_run run = fsi__ls_make_run(desc->liquid);
         status = fsi__ls_finish(&run, fsi__co_carve(c, &run));

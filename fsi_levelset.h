@@ -4198,7 +4198,7 @@ static fsi_status fsi__ls_project_last(fsi__ls_run *run)
     run->last = 0;
     fsi__ls_weigh_carry(run, 1, 1);
     fsi__ls_keep_obstacles(run);
-    run->carry_dt = run->guest ? 0 : run->dt; /* what a solid pushed with must not push again: with it a drop on a cloth gained energy */
+    run->carry_dt = run->guest ? 0 : run->dt; /* beside a solid that gives way it is out of time: couple.md 4 */
     if (run->m->trial_carry[0] && !run->guest) fsi__ls_each_block(run, fsi__ls_keep_inside);
     return FSI_OK;
 }

@@ -1,0 +1,387 @@
+/* test_couple_inside.c - what Newton's system and the velocity correction of fsi_couple.h do inside of a substep.
+   SPDX-License-Identifier: MIT */
+#define FSI_IMPLEMENTATION
+struct fsi__ls_run;
+static void look_in(struct fsi__ls_run *run, int phase);
+#define FSI__LS_AFTER_PHASE(run, phase) look_in(run, phase)
+#include "../fsi_couple.h"
+#include "test.h"
+#include "test_shell.h"
+#include "test_couple.h"
+
+/* The couple's own functions, called through those below. */
+static fsi__sh_guest with_shell;
+static fsi__ls_guest with_liquid;
+static fsi__co_impl *watched;
+
+/* What was seen. */
+static struct {
+    int solves, dense, gradients;
+    double dense_error, lam_error;   /* largest difference to the dense solve, over its largest entry */
+    double gradient_error[3];        /* of finite differences: to phi, to x, of volumes; over the largest entry */
+    int projections, released, pushed; /* pushed: samples within the barrier's range */
+    double exchanged, gained;        /* [kg m/s]: by the liquid at the velocity correction; by both, worst */
+} seen;
+
+static double dmax(double a, double b) { return a > b ? a : b; }
+
+/* ---- Newton's system against a dense one -------------------------------------------------------------------------- */
+
+/* Gauss with partial pivoting; the solution replaces b. */
+static void solve_dense(double *a, double *b, int n)
+{
+    int i, j, k;
+    for (k = 0; k < n; k++) {
+        int best = k;
+        for (i = k + 1; i < n; i++) if (fabs(a[(size_t)i * (size_t)n + (size_t)k]) > fabs(a[(size_t)best * (size_t)n + (size_t)k])) best = i;
+        for (j = 0; j < n && best != k; j++) {
+            const double t = a[(size_t)k * (size_t)n + (size_t)j];
+            a[(size_t)k * (size_t)n + (size_t)j] = a[(size_t)best * (size_t)n + (size_t)j];
+            a[(size_t)best * (size_t)n + (size_t)j] = t;
+        }
+        if (best != k) {
+            const double t = b[k];
+            b[k] = b[best];
+            b[best] = t;
+        }
+        for (i = k + 1; i < n; i++) {
+            const double f = a[(size_t)i * (size_t)n + (size_t)k] / a[(size_t)k * (size_t)n + (size_t)k];
+            if (!(fabs(f) > 0)) continue;
+            for (j = k; j < n; j++) a[(size_t)i * (size_t)n + (size_t)j] -= f * a[(size_t)k * (size_t)n + (size_t)j];
+            b[i] -= f * b[k];
+        }
+    }
+    for (k = n - 1; k >= 0; k--) {
+        for (j = k + 1; j < n; j++) b[k] -= a[(size_t)k * (size_t)n + (size_t)j] * b[j];
+        b[k] /= a[(size_t)k * (size_t)n + (size_t)k];
+    }
+}
+
+/* All unknowns at once, (x, phi, lam): | A + beta g g'  beta g w'      0  |
+                                         | beta w g'      D + beta w w'  J' |
+                                         | 0              J              0  |, x scaled by a cell as phi is; rows of what is held are those of the identity. */
+static void compare_dense(const fsi__co_impl *c)
+{
+    const fsi__sh_impl *m = c->sh;
+    const int nx = 3 * m->nodes, n = nx + c->cells + c->parts;
+    const size_t w = (size_t)n;
+    double *a = (double *)calloc(w * w, sizeof(double)), *b = (double *)calloc(w, sizeof(double)), most[2] = { 0, 0 }, off[2] = { 0, 0 }, scale;
+    int r, e, i, j, k, q;
+    if (!a || !b) abort();
+    scale = c->inertia;
+    for (r = 0; r < m->nodes; r++) for (e = m->total.start[r]; e < m->total.start[r + 1]; e++) for (i = 0; i < 3; i++) for (j = 0; j < 3; j++)
+        a[(size_t)(3 * r + i) * w + (size_t)(3 * m->total.col[e] + j)] = m->total.value[9 * (size_t)e + (size_t)(3 * i + j)];
+    for (i = 0; i < nx; i++) b[i] = m->scratch[i];
+    for (i = 0; i < c->cells; i++) {
+        const fsi__co_cell *p = &c->cell[i];
+        a[(size_t)(nx + i) * w + (size_t)(nx + i)] = c->inertia;
+        b[nx + i] = -p->gradient;
+        if (p->component < 0) continue;
+        a[(size_t)(nx + i) * w + (size_t)(nx + c->cells + p->component)] = p->slope;
+        a[(size_t)(nx + c->cells + p->component) * w + (size_t)(nx + i)] = p->slope;
+    }
+    for (i = 0; i < c->parts; i++) {
+        b[nx + c->cells + i] = -c->part[i].h;
+        if (!(c->part[i].jj > 0)) a[(size_t)(nx + c->cells + i) * w + (size_t)(nx + c->cells + i)] = 1, b[nx + c->cells + i] = 0;
+    }
+    for (k = 0; k < c->contacts; k++) {
+        const fsi__co_contact *t = &c->contact[k];
+        const fsi__co_sample *s = &c->sample[t->sample];
+        int at[36], count = 0;
+        double v[36];
+        for (i = 0; i < 3 && s->node[i] >= 0; i++) for (q = 0; q < 3; q++) {
+            at[count] = 3 * s->node[i] + q;
+            v[count++] = t->root * s->weight[i] * t->gradient[q];
+        }
+        for (i = 0; i < 27; i++) if (t->cell[i] >= 0) {
+            at[count] = nx + t->cell[i];
+            v[count++] = t->root * t->weight[i];
+        }
+        for (i = 0; i < count; i++) for (j = 0; j < count; j++) {
+            if (at[i] < nx && m->fixed[at[i]]) continue;
+            if (at[j] < nx && m->fixed[at[j]]) b[at[i]] -= v[i] * v[j] * m->fixed_step[at[j]];
+            else a[(size_t)at[i] * w + (size_t)at[j]] += v[i] * v[j];
+        }
+    }
+    for (i = 0; i < n; i++) for (j = 0; j < n; j++) if (i < nx + c->cells && j < nx + c->cells) a[(size_t)i * w + (size_t)j] /= scale;
+    for (i = 0; i < nx + c->cells; i++) b[i] /= scale; /* lam is over it then */
+    solve_dense(a, b, n);
+    for (i = 0; i < nx; i++) {
+        most[0] = dmax(most[0], fabs(b[i]));
+        off[0] = dmax(off[0], fabs(b[i] - m->direction[i]));
+    }
+    for (i = 0; i < c->cells; i++) {
+        most[0] = dmax(most[0], fabs(b[nx + i]));
+        off[0] = dmax(off[0], fabs(b[nx + i] - c->cell[i].step));
+    }
+    for (i = 0; i < c->parts; i++) if (c->part[i].jj > 0) {
+        most[1] = dmax(most[1], fabs(b[nx + c->cells + i]));
+        off[1] = dmax(off[1], fabs(b[nx + c->cells + i] - c->part[i].lam / scale));
+    }
+    seen.dense++;
+    seen.dense_error = dmax(seen.dense_error, off[0] / most[0]);
+    seen.lam_error = dmax(seen.lam_error, off[1] / (most[1] + 1e-300));
+    free(a);
+    free(b);
+}
+
+static fsi_status watch_solve(void *user, fsi__sh_step *w, double tolerance)
+{
+    fsi__co_impl *c = (fsi__co_impl *)user;
+    const fsi_status status = fsi__co_solve(user, w, tolerance);
+    int k, meet = 0;
+    for (k = 0; k < c->contacts; k++) meet += c->contact[k].root > 0;
+    if (status != FSI_OK || meet == 0) return status;
+    seen.solves++;
+    CHECK(c->solver->stats.negative == 3 * (c->total.rows - c->sh->total.rows));
+    if (meet > 2 && seen.dense < 6) compare_dense(c);
+    return status;
+}
+
+/* ---- gradients ------------------------------------------------------------------------------------------------- */
+
+static double energy_at(fsi__co_impl *c, fsi__sh_step *w) { return fsi__co_energy(c, w, c->sh->now.x, 0); }
+
+/* Of the energy to phi and to positions, of volumes to phi, by central differences; mu of the merit is 0 before the first solve. */
+static void compare_gradients(fsi__co_impl *c, fsi__sh_step *w, const double *before)
+{
+    const fsi__sh_impl *m = c->sh;
+    const double step = 2e-5 * c->dx;
+    double most[3] = { 0, 0, 0 }, off[3] = { 0, 0, 0 }, *mu = (double *)malloc(((size_t)c->parts + 1) * sizeof(double)), *h = (double *)malloc(((size_t)c->parts + 1) * sizeof(double));
+    int i, k;
+    if (!mu || !h) abort();
+    for (i = 0; i < c->parts; i++) {
+        mu[i] = c->part[i].mu;
+        c->part[i].mu = 0;
+    }
+    for (i = 0; i < c->cells; i++) {
+        fsi__co_cell *p = &c->cell[i];
+        const double value = p->value;
+        double high, low;
+        p->value = value + step;
+        high = energy_at(c, w);
+        for (k = 0; k < c->parts; k++) h[k] = c->part[k].h;
+        p->value = value - step;
+        low = energy_at(c, w);
+        for (k = 0; k < c->parts; k++) {
+            const double slope = k == p->component ? p->slope : 0;
+            most[2] = dmax(most[2], fabs(slope));
+            off[2] = dmax(off[2], fabs((h[k] - c->part[k].h) / (2 * step) - slope));
+        }
+        p->value = value;
+        most[0] = dmax(most[0], fabs(p->gradient));
+        off[0] = dmax(off[0], fabs((high - low) / (2 * step) - p->gradient));
+    }
+    for (i = 0; i < 3 * m->model.vertices; i++) {
+        const double x = m->now.x[i], mine = m->gradient[i] - before[i];
+        double high, low;
+        if (i % 3 == 2) continue;
+        m->now.x[i] = x + step;
+        high = energy_at(c, w);
+        m->now.x[i] = x - step;
+        low = energy_at(c, w);
+        m->now.x[i] = x;
+        most[1] = dmax(most[1], fabs(mine));
+        off[1] = dmax(off[1], fabs((high - low) / (2 * step) - mine));
+    }
+    for (i = 0; i < c->parts; i++) c->part[i].mu = mu[i];
+    for (k = 0; k < 3; k++) seen.gradient_error[k] = dmax(seen.gradient_error[k], off[k] / most[k]);
+    seen.gradients++;
+    free(mu);
+    free(h);
+}
+
+static fsi_status watch_assemble(void *user, fsi__sh_step *w)
+{
+    fsi__co_impl *c = (fsi__co_impl *)user;
+    const size_t n = 3 * (size_t)c->sh->nodes;
+    double *before = (double *)malloc(n * sizeof(double));
+    fsi_status status;
+    int k, meet = 0;
+    if (!before) abort();
+    memcpy(before, c->sh->gradient, n * sizeof(double));
+    status = fsi__co_assemble(user, w);
+    for (k = 0; k < c->contacts; k++) meet += c->contact[k].root > 0;
+    if (status == FSI_OK && meet > 2 && seen.gradients < 4) compare_gradients(c, w, before);
+    free(before);
+    return status;
+}
+
+/* ---- momentum at the velocity correction --------------------------------------------------------------------------- */
+
+/* Momentum of the liquid along y, with the mass that the projection gives each face: whole between two cells of liquid, the wet share at the surface. */
+static double liquid_momentum(const fsi__co_impl *c, const fsi_pressure_flow *flow, fsi_field *const *u)
+{
+    const fsi_grid *g = c->liquid->grid;
+    double sum = 0;
+    int b, e, k;
+    for (b = 0; b < g->block_count; b++) for (e = 0; e < g->block_cells; e++) {
+        const int at = b * g->block_cells + e, wet = flow->cell[at] == FSI_CELL_LIQUID;
+        const long long below = fsi__co_below(g, at, 1);
+        double upper, lower, share;
+        if (below < 0 || (!wet && flow->cell[below] != FSI_CELL_LIQUID)) continue;
+        upper = (double)flow->phi->value[at];
+        lower = (double)flow->phi->value[below];
+        share = wet && flow->cell[below] == FSI_CELL_LIQUID ? 1 : fmin(upper, lower) / (fmin(upper, lower) - fmax(upper, lower));
+        sum += c->density * c->volume * dmax(share, (double)flow->theta_min) * (double)u[1]->value[at];
+    }
+    for (k = 0; k < c->faces; k++) if (c->face[k].axis == 1) { /* these have at least a tenth */
+        const fsi__co_face *f = &c->face[k];
+        const double upper = (double)flow->phi->value[f->entry], lower = (double)flow->phi->value[fsi__co_below(g, f->entry, 1)], share = fmin(upper, lower) / (fmin(upper, lower) - fmax(upper, lower));
+        sum += (f->mass - c->density * c->volume * dmax(share, (double)flow->theta_min)) * (double)u[1]->value[f->entry];
+    }
+    return sum;
+}
+
+static double solid_momentum(const fsi__co_impl *c)
+{
+    double sum = 0;
+    int i;
+    for (i = 0; i < c->sh->model.vertices; i++) sum += c->sh->model.mass[i] * c->sh->next.v[3 * i + 1];
+    return sum;
+}
+
+static fsi_status watch_project(void *user, fsi__ls_run *run, fsi_pressure_flow *flow)
+{
+    fsi__co_impl *c = (fsi__co_impl *)user;
+    const double h = c->step.h;
+    double before, after, back = 0, mine;
+    fsi_status status;
+    int k, i;
+    for (k = 0; k < c->contacts; k++) { /* the barrier's impulse on the solid is -push */
+        const fsi__co_contact *t = &c->contact[k];
+        if (t->d < c->range) for (i = 0; i < 3 && c->sample[t->sample].node[i] >= 0; i++)
+            back += c->stiffness * h * fsi_barrier_at(t->d, c->range).slope * c->sample[t->sample].weight[i] * t->gradient[1];
+    }
+    before = solid_momentum(c) + back;
+    status = fsi__co_project(user, run, flow);
+    if (status != FSI_OK) return status;
+    mine = liquid_momentum(c, flow, run->m->next_u); /* u* is kept there, and the faces are known now */
+    after = solid_momentum(c) + liquid_momentum(c, flow, flow->u);
+    seen.projections++;
+    seen.released += c->stats.released;
+    seen.pushed += c->pushed;
+    seen.exchanged = dmax(seen.exchanged, fabs(liquid_momentum(c, flow, flow->u) - mine));
+    seen.gained = dmax(seen.gained, fabs(after - before - mine));
+    return FSI_OK;
+}
+
+/* ---- the way in ---------------------------------------------------------------------------------------------------- */
+
+/* Before a substep's optimisation the couple's functions are put in place of by those above. */
+static void look_in(fsi__ls_run *run, int phase)
+{
+    if (phase != 0 || !watched || !run->guest || run->guest->user != watched) return;
+    with_shell = *watched->step.guest;
+    with_shell.assemble = watch_assemble;
+    with_shell.solve = watch_solve;
+    watched->step.guest = &with_shell;
+    with_liquid = *run->guest;
+    with_liquid.project = watch_project;
+    run->guest = &with_liquid;
+}
+
+static void watch(pair *p)
+{
+    if (p) memset(&seen, 0, sizeof seen);
+    watched = p ? (fsi__co_impl *)p->both->impl : NULL;
+}
+
+static void test_newtons_system_is_the_dense_one_and_quasi_definite(void)
+{
+    int metric, wall;
+    for (wall = 0; wall < 2; wall++) for (metric = 0; metric < 2; metric++) {
+        const double x = wall ? -3.9 : 0; /* its end as near to the side of the box: stencils reach beyond */
+        const fsi_metric kind = metric ? FSI_METRIC_LINEAR : FSI_METRIC_SPLINE;
+        pair p;
+        int k;
+        pair_begin(&p, 24);
+        p.e.metric = kind;
+        pair_string(&p, 9, 4.2 + x, 20.3 + x, 6.1);
+        pair_make(&p);
+        pair_drop(&p, wall ? 2.7 : 11.7, 12.1, 4.3, 0.02, -0.3);
+        pair_drop(&p, 18.9, 14.2, 2.2, 0, -0.3);
+        p.solid->pinned[0] = 1;
+        watch(&p);
+        for (k = 0; k < 20 && seen.dense < 6; k++) {
+            p.solid->target[0].y += REAL(1e-2 * CELL);
+            if (!pair_step(&p, 1e-3)) break;
+        }
+        printf("   %s%s: %d dense solves, worst difference %.1e of positions, %.1e of lam; gradients (%d): to phi %.1e, to x %.1e, of volumes %.1e\n", metric ? "linear" : "spline", wall ? " at a wall" : "",
+            seen.dense, seen.dense_error, seen.lam_error, seen.gradients, seen.gradient_error[0], seen.gradient_error[1], seen.gradient_error[2]);
+        CHECK(seen.dense == 6);
+        CHECK(seen.dense_error <= 1e-8);
+        CHECK(seen.lam_error <= 1e-8);
+        CHECK(seen.gradients == 4);
+        for (k = 0; k < 3; k++) CHECK(seen.gradient_error[k] <= 1e-6);
+        watch(NULL);
+        pair_end(&p);
+    }
+}
+
+/* A drop hits a free plate, no gravity. share: mass of the plate over the drop's. Worst gain of both at a velocity correction over the largest exchange;
+   *kept: momentum of both at the end over the start's; *plate: speed of the plate at the end over the drop's at the start. */
+static double hit_plate(double share, double speed, fsi_couple_correction correction, int steps, double *kept, double *plate)
+{
+    const double drop = 1000 * FSI_PI * 36 * CELL * CELL;
+    pair p;
+    double start;
+    int k;
+    pair_begin(&p, 40);
+    p.e.correction = correction;
+    p.l.gravity = p.c.desc.gravity = v3(0, 0, 0);
+    p.c.material[0].young = REAL(1e6);
+    p.c.material[0].thickness = REAL(1e-3);
+    p.c.material[0].density = REAL(share * drop / (20 * CELL * 1e-3));
+    pair_string(&p, 20, 10.1, 30.1, 12.1);
+    pair_make(&p);
+    pair_drop(&p, 20.3, 21, 6, 0, speed);
+    start = 1000 * p.water->stats.volume * speed;
+    watch(&p);
+    for (k = 0; k < steps; k++) if (!pair_step(&p, -3e-4 / speed)) break;
+    *kept = p.both->stats.momentum[1] / start;
+    *plate = p.solid->stats.momentum[1] / (share * drop) / speed;
+    watch(NULL);
+    pair_end(&p);
+    return seen.gained / seen.exchanged;
+}
+
+static void test_what_the_liquid_loses_the_plate_gains(void)
+{
+    static const double share[5] = { 0.0005, 0.005, 0.05, 0.5, 5 };
+    int k, fast, pushed = 0, released = 0;
+    for (fast = 0; fast < 2; fast++) for (k = 0; k < 5; k += TEST_SLOWED ? 3 : 1) {
+        double kept, plate;
+        const double error = hit_plate(share[k], fast ? -1 : -0.3, FSI_COUPLE_MOMENTUM, 20, &kept, &plate);
+        printf("   %s, plate / drop %g: gained / exchanged %.1e in %d corrections, pushed %d, released %d; momentum after the run %.4f, plate's speed %.3f\n", fast ? "fast" : "slow",
+            share[k], error, seen.projections, seen.pushed, seen.released, kept, plate);
+        pushed += seen.pushed;
+        released += seen.released;
+        CHECK(seen.exchanged > 0);
+        CHECK(error <= TOL(1e-6, 1e-4));
+        CHECK_NEAR(kept, 1, 0.01); /* what the liquid's own motion gains or loses, too */
+    }
+    CHECK(pushed > 0 && released > 0);
+}
+
+static void test_the_papers_correction_loses_momentum(void)
+{
+    static const double share[3] = { 0.005, 0.5, 5 };
+    double kept, plate;
+    int k;
+    for (k = 0; k < 3; k++) {
+        const double error = hit_plate(share[k], -1, FSI_COUPLE_PAPER, 20, &kept, &plate);
+        printf("   plate / drop %g: gained / exchanged %.2f; momentum after the run %.4f, plate's speed %.3f\n", share[k], error, kept, plate);
+        if (k > 0) CHECK(error > 0.1);
+        if (k > 0) CHECK(kept < 0.7);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    TEST_BEGIN(argc, argv);
+    RUN(test_newtons_system_is_the_dense_one_and_quasi_definite);
+    RUN(test_what_the_liquid_loses_the_plate_gains);
+    RUN(test_the_papers_correction_loses_momentum);
+    return TEST_END();
+}
