@@ -33,12 +33,6 @@ EX_FN void ex_couple_step(ex_app *app, ex_couple_tally *t, fsi_couple *s, double
     t->t += stats->seconds;
     app->steps += stats->substeps;
     app->sim_seconds = s->time;
-#ifdef EX_COUPLE_TRACE
-    fprintf(stderr, "\n%.4f s: sub %d newton %d contacts %d faces %d released %d min %.3f vol %.1e parts %d lost %.1e | liquid kin %.3e pot %.3e vmax %.2f | my %.2e shell kin %.3e el %.3e pot %.3e cont %.1e deg %d gap %.2f\n", s->time,
-        stats->substeps, stats->newton, stats->contacts, stats->faces, stats->released, least, stats->volume_error, s->liquid->component_count, s->liquid->stats.lost_volume,
-        s->liquid->stats.kinetic_energy, s->liquid->stats.potential_energy, s->liquid->stats.max_speed, s->liquid->stats.momentum[1], s->shell->stats.kinetic_energy, s->shell->stats.elastic_energy, s->shell->stats.potential_energy,
-        s->shell->stats.contact_energy, s->shell->stats.degraded, s->shell->stats.min_gap);
-#endif
 }
 
 /* Closes the last line but for what an example adds: t_step= is seconds a substep. */
