@@ -205,8 +205,7 @@ typedef struct fsi__co_impl {
     fsi_grid_faces list;
     fsi_solver *inertial;       /* of the solid's velocities */
     double *v, *load;           /* 3 * nodes: velocities before the pressure; the right side that they came from */
-    double *went;               /* 3 * nodes of the shell's state: velocities that positions went with */
-    int v_capacity, load_capacity, went_capacity;
+    int v_capacity, load_capacity;
     int pushed;                 /* samples within range */
     fsi__arena columns;         /* what the pressure solver reads of faces */
     fsi_pressure_solid *solid;
@@ -343,10 +342,10 @@ static double fsi__co_distance(const fsi__co_impl *c, const double *x, double wa
     if (fsi__co_is_out(c, local)) return (double)c->ls->phi->background;
     at = fsi_stencil_at(c->s->desc.metric, dim, local, c->dx, NULL);
     if (out) {
+        int a;
         memcpy(out->base, at.base, sizeof out->base);
         out->folded = 0;
-        for (k = 0; k < dim; k++) out->folded |= at.base[k] < 0 || at.base[k] + at.width > c->liquid->grid->n[k];
-        k = 0;
+        for (a = 0; a < dim; a++) out->folded |= at.base[a] < 0 || at.base[a] + at.width > c->liquid->grid->n[a];
     }
     for (i[2] = 0; i[2] < (dim == 3 ? at.width : 1); i[2]++) for (i[1] = 0; i[1] < at.width; i[1]++) for (i[0] = 0; i[0] < at.width; i[0]++, k++) {
         long long e;
@@ -1322,12 +1321,9 @@ static fsi_status fsi__co_project(void *user, fsi__ls_run *run, fsi_pressure_flo
     FSI__CO_TRY(fsi__co_lay_columns(c, &c->columns, &columns));
     FSI__CO_TRY(fsi__co_more(c, &c->solid, sizeof *c->solid, 0, &c->solid_capacity, count + 1));
     for (a = 0; a < g->dim; a++) memcpy(run->m->next_u[a]->value, flow->u[a]->value, bytes);
-    FSI__CO_TRY(fsi__co_more(c, &c->went, 3 * sizeof(double), 0, &c->went_capacity, c->sh->first_body));
-    memcpy(c->went, c->sh->next.v, 3 * (size_t)c->sh->first_body * sizeof(double));
     flow->solids = c->solid;
     for (pass = 0; pass < 4 && released > 0; pass++) {
         for (a = 0; a < g->dim && pass > 0; a++) memcpy(flow->u[a]->value, run->m->next_u[a]->value, bytes);
-        memcpy(c->sh->next.v, c->went, 3 * (size_t)c->sh->first_body * sizeof(double)); /* what a pass did before faces were released is undone */
         if (count > 0) memcpy(c->solid, solids, (size_t)count * sizeof *solids);
         FSI__CO_TRY(fsi__co_make_solid(c, &columns, &c->solid[count]));
         flow->solid_count = c->faces > 0 ? count + 1 : count;
@@ -1689,7 +1685,6 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
     fsi__free(context, c->share, (size_t)c->share_capacity, sizeof *c->share);
     fsi__free(context, c->v, (size_t)c->v_capacity, 3 * sizeof(double));
     fsi__free(context, c->load, (size_t)c->load_capacity, 3 * sizeof(double));
-    fsi__free(context, c->went, (size_t)c->went_capacity, 3 * sizeof(double));
     fsi__arena_free(context, &c->columns);
     fsi__free(context, c->solid, (size_t)c->solid_capacity, sizeof *c->solid);
     fsi__free(context, c, 1, sizeof *c);

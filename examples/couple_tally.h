@@ -43,7 +43,11 @@ EX_FN void ex_couple_figures(ex_app *app, const ex_couple_tally *t, const fsi_co
     app->hash = fsi_couple_hash(s);
     ex_figure(app, "min_distance", "%.3f", t->min_distance);
     ex_figure(app, "volume_error", "%.1e", t->volume_error);
+<<<<<<< HEAD
     if (!held) ex_figure(app, "momentum_error", "%.1e", t->momentum_error);
+=======
+    if (t->momentum_error > 0) ex_figure(app, "momentum_error", "%.1e", t->momentum_error); /* a solid that is held all over exchanges none */
+>>>>>>> d28549741adb71381e71989c0d8cb432c36696fe
     ex_figure(app, "newton_mean", "%.2f", (double)t->newton / steps);
     ex_figure(app, "vertices", "%.0f", s->shell->vertex_count);
     ex_figure(app, "t_p", "%.4f", t->t_p / steps);

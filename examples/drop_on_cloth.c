@@ -10,6 +10,7 @@
 #define FSI_IMPLEMENTATION
 #include "example.h"
 #include "fsi_couple.h"
+#include "couple_tally.h"
 
 #define BOX 0.08      /* width and height of the air around it [m] */
 #define CLOTH 0.045   /* width of the cloth */
@@ -116,11 +117,12 @@ int main(int argc, char **argv)
     state w;
     fsi_couple_desc d = fsi_couple_default_desc();
     fsi_box3 view;
-    double speed = 0.5, tension = 0.02, young = 1e5, damping = 0, volume_error = 0, momentum_error = 0, least = 8, before = 0, t_p = 0, t_n = 0, t = 0;
-    long long newton = 0;
+    double speed = 0.5, tension = 0.02, young = 1e5, damping = 0, before = 0;
+    ex_couple_tally tally;
     int frame, below = 0, bounces = 0;
 
     memset(&w, 0, sizeof w);
+    memset(&tally, 0, sizeof tally);
     ex_init(&app, "drop_on_cloth", "A drop falls on a soft cloth and is thrown up again.");
     app.res = 64;
     app.res_help = "cells along the box";
@@ -143,37 +145,19 @@ int main(int argc, char **argv)
     ex_look_at_box(&scene, view, 25, 12);
 
     for (frame = 0; frame < app.frames; frame++) {
-        const fsi_couple_stats *stats = &w.both->stats;
         double up;
-        ex_check(&app, fsi_couple_step(w.both, (fsi_real)FRAME));
-        app.steps += stats->substeps;
-        newton += stats->newton;
-        least = fmin(least, stats->min_distance / (double)w.liquid->desc.dx);
-        volume_error = fmax(volume_error, fabs(stats->volume_error));
-        momentum_error = fmax(momentum_error, stats->momentum_error);
-        t_p += stats->seconds_pressure;
-        t_n += stats->seconds_newton;
-        t += stats->seconds;
+        ex_couple_step(&app, &tally, w.both, FRAME);
         below += count_below(&w);
         up = w.liquid->stats.momentum[2];
         bounces += before < 0 && up > 0;
         if (up < 0 || up > 0) before = up;
-        app.sim_seconds = w.both->time;
         if (app.images) draw(&app, &scene, &w, frame);
         ex_progress(&app, frame + 1);
     }
 
-    app.hash = fsi_couple_hash(w.both);
-    ex_figure(&app, "min_distance", "%.3f", least);
-    ex_figure(&app, "volume_error", "%.1e", volume_error);
-    ex_figure(&app, "momentum_error", "%.1e", momentum_error);
+    ex_couple_figures(&app, &tally, w.both);
     ex_figure(&app, "below", "%.0f", below);
     ex_figure(&app, "bounces", "%.0f", bounces);
-    ex_figure(&app, "newton_mean", "%.2f", (double)newton / (double)app.steps);
-    ex_figure(&app, "vertices", "%.0f", w.cloth->vertex_count);
-    ex_figure(&app, "t_p", "%.4f", t_p / (double)app.steps);
-    ex_figure(&app, "t_n", "%.4f", t_n / (double)app.steps);
-    ex_figure(&app, "t_step", "%.4f", t / (double)app.steps);
     fsi_grid_surface_destroy(w.surface);
     fsi_couple_destroy(w.both);
     fsi_shell_destroy(w.cloth);

@@ -70,13 +70,14 @@ static void test_edges_of_five_cells_do_not_leak(void)
     pair_end(&p);
 }
 
-/* Sample and surface move along the same normal, at speeds of many cells a substep. */
+/* Sample and surface move along the same normal, one to seven cells towards each other in a substep. (At eight, the most that cfl 4
+   allows both, Newton's method stalls: known, not mended.) */
 static void test_head_on_at_high_speed(void)
 {
-    static const double speed[3] = { 2, 10, 40 };
+    static const double speed[3] = { 2, 10, 40 }, cells[3] = { 1, 4, 7 };
     int k, j;
     for (k = 0; k < 3; k++) {
-        const double dt = 4 * CELL / speed[k];
+        const double dt = cells[k] * CELL / speed[k];
         double travelled;
         pair p;
         pair_begin(&p, 48);
@@ -90,7 +91,7 @@ static void test_head_on_at_high_speed(void)
         p.solid->velocity[0] = v3(0, speed[k] / 2, 0);
         for (j = 0; j < 10; j++) if (!pair_step(&p, dt)) break;
         travelled = (double)p.solid->position[0].y / CELL - 16.5;
-        printf("   closing at %g m/s: smallest distance %.3f dx, the point went %.1f dx, Newton %.1f\n", speed[k], p.least, travelled, (double)p.newton / p.substeps);
+        printf("   closing at %g m/s, %g cells a step: smallest distance %.3f dx, the point went %.1f dx, Newton %.1f\n", speed[k], cells[k], p.least, travelled, (double)p.newton / p.substeps);
         CHECK(j == 10 && p.least > 0);
         CHECK(p.newton < 20 * p.substeps);
         CHECK(fabs(travelled) < 40);
@@ -156,7 +157,7 @@ static void test_drop_and_string_fall_side_by_side(void)
     k = (int)(9.81 / 2 * p.both->time * p.both->time / CELL);
     printf("   fell %.3f (drop) and %.3f (string) of g t^2/2 = %d cells\n", drop / (9.81 / 2 * p.both->time * p.both->time), string / (9.81 / 2 * p.both->time * p.both->time), k);
     CHECK_NEAR(drop, 9.81 / 2 * p.both->time * p.both->time, 9.81 / 2 * p.both->time * dt + 0.1 * CELL);
-    CHECK_NEAR(string, 9.81 / 2 * p.both->time * p.both->time, 9.81 / 2 * p.both->time * dt + 1e-9);
+    CHECK_NEAR(string, 9.81 / 2 * p.both->time * p.both->time, 9.81 / 2 * p.both->time * dt + TOL(1e-9, 1e-7));
     CHECK_NEAR(drop, string, 0.1 * CELL);
     pair_end(&p);
 }
@@ -338,6 +339,74 @@ static void test_a_liquid_far_from_the_shell_is_as_if_alone(void)
     CHECK(fastest > 0.1 && worst / CELL <= 0.02); /* the coupling puts volumes right once more, by what marching sees */
     fsi_levelset_destroy(alone);
     pair_end(&p);
+}
+
+/* A square of the lengths 2 a and 2 b about (x, y), in 2D. */
+static fsi_mesh *square(double x, double y, double a, double b)
+{
+    static const int edges[8] = { 0, 3, 3, 2, 2, 1, 1, 0 };
+    fsi_mesh_desc d = fsi_mesh_default_desc();
+    fsi_mesh *m = NULL;
+    fsi_vec3 v[4];
+    int i;
+    for (i = 0; i < 4; i++) v[i] = v3((x + (i == 1 || i == 2 ? a : -a)) * CELL, (y + (i > 1 ? b : -b)) * CELL, 0);
+    d.corners = 2;
+    d.vertices = v;
+    d.vertex_count = 4;
+    d.elements = edges;
+    d.element_count = 4;
+    if (!CHECK(fsi_mesh_create(&m, &d) == FSI_OK)) exit(1);
+    return m;
+}
+
+/* A drop and a loose string fall on a block, which is an obstacle for both. */
+static void test_an_obstacle_holds_both(void)
+{
+    fsi_mesh *block = square(20, 4, 14, 4);
+    double low = 1e30;
+    int k, i, id = -1;
+    pair p;
+    pair_begin(&p, 40);
+    p.c.desc.contact = 1;
+    p.c.desc.contact_range = REAL(0.3 * CELL);
+    p.c.material[0].density = 5000;
+    pair_string(&p, 16, 12, 28, 11);
+    pair_make(&p);
+    CHECK(fsi_levelset_add_obstacle(p.water, block, &id) == FSI_OK);
+    add_mesh(p.solid, block, NULL, 0);
+    pair_drop(&p, 20.1, 18.5, 5, 0, -0.3);
+    for (k = 0; k < (TEST_SLOWED ? 10 : 50); k++) {
+        if (!pair_step(&p, 1e-3)) break;
+        for (i = 0; i < p.solid->vertex_count; i++) low = fmin(low, (double)p.solid->position[i].y / CELL);
+    }
+    printf("   string down to %.3f cells, block at 8; distance %.3f dx, volume error %.1e\n", low, p.least, p.error);
+    CHECK(low > 8);
+    CHECK(p.error <= 0.01);
+    pair_end(&p);
+    fsi_mesh_destroy(block);
+}
+
+/* On a held string that lies across the grid: no faster than what slides without friction. */
+static void test_a_drop_goes_down_a_slope(void)
+{
+    double way[2];
+    int slip, k;
+    for (slip = 0; slip < 2; slip++) {
+        pair p;
+        pair_begin(&p, 48);
+        p.e.slip = slip;
+        scene_rod(&p.c, 46, v3(1 * CELL, 24 * CELL, 0), v3(47 * CELL, 8 * CELL, 0));
+        pair_make(&p);
+        pair_pin(&p);
+        pair_drop(&p, 14 + 7.2 * 0.33, 24 - 13 / 46.0 * 16 + 7.2 * 0.945, 6, 0, 0);
+        way[slip] = (double)p.water->component[0].shape.centroid.x / CELL;
+        for (k = 0; k < (TEST_SLOWED ? 20 : 60); k++) if (!pair_step(&p, 1e-3)) break;
+        way[slip] = (double)p.water->component[0].shape.centroid.x / CELL - way[slip];
+        CHECK(p.water->component_count == 1 && p.error <= 0.01);
+        printf("   slip %d: %.3f cells along x, distance %.3f dx\n", slip, way[slip], p.least);
+        pair_end(&p);
+    }
+    if (!TEST_SLOWED) for (k = 0; k < 2; k++) CHECK(way[k] > 2 && way[k] < 5.6); /* g sin cos t^2/2 = 5.5 cells; a disc that rolls 3.7 */
 }
 
 /* ---- promises ---------------------------------------------------------------------------------------------------------- */
@@ -553,6 +622,8 @@ int main(int argc, char **argv)
     RUN(test_pins_that_move_push_the_liquid);
     RUN(test_a_shell_far_from_liquid_is_as_if_alone);
     RUN(test_a_liquid_far_from_the_shell_is_as_if_alone);
+    RUN(test_an_obstacle_holds_both);
+    RUN(test_a_drop_goes_down_a_slope);
     RUN(test_same_bits_for_any_threads);
     RUN(test_a_step_that_fails_changes_nothing);
     RUN(test_bad_steps_are_refused);
