@@ -165,7 +165,7 @@ int main(int argc, char **argv)
     ex_figure(&app, "pierced", "%.0f", pierced);
     ex_figure(&app, "kept", "%.3f", kept);
     ex_figure(&app, "billow", "%.2f", billow);
-    ex_couple_figures(&app, &tally, w.both, 0);
+    ex_couple_figures(&app, &tally, w.both);
     fsi_grid_surface_destroy(w.surface);
     fsi_couple_destroy(w.both);
     fsi_shell_destroy(w.cloth);

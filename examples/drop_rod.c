@@ -138,7 +138,7 @@ int main(int argc, char **argv)
     ex_figure(&app, "passed", "%.3f", 1 - ex_share_above(w.liquid, middle));
     ex_figure(&app, "whole", "%.3f", ex_share_of_largest(w.liquid));
     ex_figure(&app, "sag", "%.2f", sag / RADIUS);
-    ex_couple_figures(&app, &tally, w.both, 0);
+    ex_couple_figures(&app, &tally, w.both);
     fsi_grid_surface_destroy(w.surface);
     fsi_couple_destroy(w.both);
     fsi_shell_destroy(w.rod);

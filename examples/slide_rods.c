@@ -157,7 +157,7 @@ int main(int argc, char **argv)
 
     ex_figure(&app, "reach", "%.3f", reach);
     ex_figure(&app, "whole", "%.3f", ex_share_of_largest(w.liquid));
-    ex_couple_figures(&app, &tally, w.both, 0);
+    ex_couple_figures(&app, &tally, w.both);
     fsi_grid_surface_destroy(w.surface);
     fsi_couple_destroy(w.both);
     fsi_shell_destroy(w.rods);

@@ -206,7 +206,7 @@ int main(int argc, char **argv)
     ex_figure(&app, "caught", "%.3f", ex_share_above(w.liquid, lowest_of(w.web)));
     ex_figure(&app, "most_parts", "%.0f", parts);
     ex_figure(&app, "sag", "%.2f", sag / SPREAD);
-    ex_couple_figures(&app, &tally, w.both, 0);
+    ex_couple_figures(&app, &tally, w.both);
     fsi_grid_surface_destroy(w.surface);
     fsi_couple_destroy(w.both);
     fsi_shell_destroy(w.web);
