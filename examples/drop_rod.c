@@ -110,7 +110,7 @@ int main(int argc, char **argv)
     ex_init(&app, "drop_rod", "A drop falls on an elastic rod and passes it.");
     app.res = 96;
     app.res_help = "cells along the height of the box";
-    app.frames = 60;
+    app.frames = 50;
     ex_real(&app, "speed", &speed, 0, 2, "of the drop at first [m/s]");
     ex_real(&app, "tension", &tension, 0, 2, "surface tension [N/m]");
     ex_real(&app, "young", &young, 1e3, 1e9, "Young's modulus of the rod [Pa]");
