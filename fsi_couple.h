@@ -120,6 +120,13 @@ FSI_API uint64_t fsi_couple_hash(const fsi_couple *s);
 
 #include <stdlib.h>
 
+/* It looks inside of both: their bodies first, where they were only declared so far. */
+#include "fsi_grid.h"
+#include "fsi_levelset.h"
+#include "fsi_barrier.h"
+#include "fsi_solve.h"
+#include "fsi_shell.h"
+
 FSI__STRICT_BEGIN
 
 #define FSI__CO_TRY(call) do { const fsi_status fsi__status = (call); if (fsi__status != FSI_OK) return fsi__status; } while (0)

@@ -5924,7 +5924,7 @@ static double fsi__pressure_feel_yields(fsi__pressure_job *job, const int *label
         const fsi__pressure_yield *y = m->yield + i;
         const int lower = fsi__pressure_piece_at(m, label, y->lower), upper = fsi__pressure_piece_at(m, label, y->upper);
         const int sign = (lower >= 0 && m->piece[lower].touching == p) - (upper >= 0 && m->piece[upper].touching == p);
-        m->pushed[y->at] = y->share * (equal ? abs(sign) : sign);
+        m->pushed[y->at] = y->share * (equal ? sign * sign : sign);
         some |= sign;
     }
     if (!some || fsi__pressure_ask(job, k) != FSI_OK) return 0;
