@@ -129,8 +129,6 @@ FSI_API uint64_t fsi_couple_hash(const fsi_couple *s);
 
 FSI__STRICT_BEGIN
 
-#define FSI__CO_TRY(call) do { const fsi_status fsi__status = (call); if (fsi__status != FSI_OK) return fsi__status; } while (0)
-
 /* ---- >>samples --------------------------------------------------------------------------------------------------
 
    Points of the solid at which it meets the liquid: its vertices, and so many on edges and triangles, as long as these are when a step begins, that none
@@ -241,7 +239,7 @@ static fsi_status fsi__co_add_sample(fsi__co_impl *c, const int *node, const dou
 {
     fsi__co_sample *s;
     int k;
-    FSI__CO_TRY(fsi__co_more(c, &c->sample, sizeof *c->sample, c->samples, &c->sample_capacity, c->samples + 1));
+    FSI__LS_TRY(fsi__co_more(c, &c->sample, sizeof *c->sample, c->samples, &c->sample_capacity, c->samples + 1));
     s = &c->sample[c->samples++];
     for (k = 0; k < 3; k++) {
         s->node[k] = node[k];
@@ -260,7 +258,7 @@ static fsi_status fsi__co_sample_edge(fsi__co_impl *c, const double *x, int e)
     int k;
     for (k = 1; k < n; k++) {
         const double t = (double)k / n, weight[3] = { 1 - t, t, 0 };
-        FSI__CO_TRY(fsi__co_add_sample(c, node, weight, length / n * c->dx));
+        FSI__LS_TRY(fsi__co_add_sample(c, node, weight, length / n * c->dx));
     }
     return FSI_OK;
 }
@@ -275,7 +273,7 @@ static fsi_status fsi__co_sample_triangle(fsi__co_impl *c, const double *x, int 
     n = fsi__co_pieces(c, longest);
     for (i = 1; i < n; i++) for (j = 1; i + j < n; j++) {
         const double weight[3] = { (double)i / n, (double)j / n, (double)(n - i - j) / n };
-        FSI__CO_TRY(fsi__co_add_sample(c, node, weight, m->area[t] / (n * n)));
+        FSI__LS_TRY(fsi__co_add_sample(c, node, weight, m->area[t] / (n * n)));
     }
     return FSI_OK;
 }
@@ -288,10 +286,10 @@ static fsi_status fsi__co_make_samples(fsi__co_impl *c, const double *x)
     c->samples = 0;
     for (i = 0; i < m->vertices; i++) {
         const int node[3] = { i, -1, -1 };
-        FSI__CO_TRY(fsi__co_add_sample(c, node, one, c->dx * c->dx));
+        FSI__LS_TRY(fsi__co_add_sample(c, node, one, c->dx * c->dx));
     }
-    for (i = 0; i < m->edges; i++) FSI__CO_TRY(fsi__co_sample_edge(c, x, i));
-    for (i = 0; i < m->triangles; i++) FSI__CO_TRY(fsi__co_sample_triangle(c, x, i));
+    for (i = 0; i < m->edges; i++) FSI__LS_TRY(fsi__co_sample_edge(c, x, i));
+    for (i = 0; i < m->triangles; i++) FSI__LS_TRY(fsi__co_sample_triangle(c, x, i));
     return FSI_OK;
 }
 
@@ -377,7 +375,7 @@ static double fsi__co_distance(const fsi__co_impl *c, const double *x, double wa
 static fsi_status fsi__co_add_cell(fsi__co_impl *c, long long entry, int component, double weight)
 {
     fsi__co_cell *p;
-    FSI__CO_TRY(fsi__co_more(c, &c->cell, sizeof *c->cell, c->cells, &c->cell_capacity, c->cells + 1));
+    FSI__LS_TRY(fsi__co_more(c, &c->cell, sizeof *c->cell, c->cells, &c->cell_capacity, c->cells + 1));
     p = &c->cell[c->cells];
     memset(p, 0, sizeof *p);
     p->entry = (int)entry;
@@ -404,7 +402,7 @@ static fsi_status fsi__co_add_stencil(fsi__co_impl *c, const double *x)
         long long e;
         for (a = 0; a < 3; a++) cell[a] = at.base[a] + i[a];
         e = fsi__co_entry(c, cell);
-        if (e >= 0 && c->map[e] < 0) FSI__CO_TRY(fsi__co_add_cell(c, e, c->ls->next_label[e], 1));
+        if (e >= 0 && c->map[e] < 0) FSI__LS_TRY(fsi__co_add_cell(c, e, c->ls->next_label[e], 1));
     }
     return FSI_OK;
 }
@@ -425,13 +423,13 @@ static fsi_status fsi__co_list(fsi__co_impl *c, const double *x, double slack)
         at = fsi__sh_to(p);
         d = fmin((double)fsi_grid_sample_linear(c->start, at), (double)fsi_grid_sample_linear(c->ls->next_phi, at));
         if (d > reach + c->dx && fsi__co_distance(c, p, 0, NULL) > reach) continue;
-        FSI__CO_TRY(fsi__co_add_stencil(c, p));
+        FSI__LS_TRY(fsi__co_add_stencil(c, p));
         if (first && k >= c->sh->model.vertices && !(fsi__co_distance(c, p, 0, NULL) > 0)) {
             c->sample[k].drowned = 1;
             drowned++;
             continue;
         }
-        FSI__CO_TRY(fsi__co_more(c, &c->contact, sizeof *c->contact, c->contacts, &c->contact_capacity, c->contacts + 1));
+        FSI__LS_TRY(fsi__co_more(c, &c->contact, sizeof *c->contact, c->contacts, &c->contact_capacity, c->contacts + 1));
         c->contact[c->contacts].sample = k;
         c->contact[c->contacts++].row = -1;
     }
@@ -461,7 +459,7 @@ static int fsi__co_compare_keys(const void *a, const void *b)
 
 static fsi_status fsi__co_add_key(fsi__co_impl *c, int row, int col)
 {
-    FSI__CO_TRY(fsi__co_more(c, &c->key, sizeof *c->key, c->keys, &c->key_capacity, c->keys + 2));
+    FSI__LS_TRY(fsi__co_more(c, &c->key, sizeof *c->key, c->keys, &c->key_capacity, c->keys + 2));
     c->key[c->keys++] = (uint64_t)row << 32 | (uint64_t)col;
     if (row != col) c->key[c->keys++] = (uint64_t)col << 32 | (uint64_t)row;
     return FSI_OK;
@@ -530,13 +528,13 @@ static void fsi__co_number(fsi__co_impl *c)
 /* Room for a system of so many rows and entries, of which `own` are the shell's. */
 static fsi_status fsi__co_room(fsi__co_impl *c, int rows, int entries, int own)
 {
-    FSI__CO_TRY(fsi__co_more(c, &c->total_start, sizeof(int), 0, &c->total_rows_capacity, rows + 1));
-    FSI__CO_TRY(fsi__co_more(c, &c->total_col, sizeof(int), 0, &c->total_capacity, entries));
-    FSI__CO_TRY(fsi__co_more(c, &c->total_value, 9 * sizeof(double), 0, &c->value_capacity, entries));
-    FSI__CO_TRY(fsi__co_more(c, &c->total_map, sizeof(int), 0, &c->map_capacity, own + 1));
-    FSI__CO_TRY(fsi__co_more(c, &c->right, 3 * sizeof(double), 0, &c->right_capacity, rows));
-    FSI__CO_TRY(fsi__co_more(c, &c->v, 3 * sizeof(double), 0, &c->v_capacity, rows));
-    FSI__CO_TRY(fsi__co_more(c, &c->load, 3 * sizeof(double), 0, &c->load_capacity, rows));
+    FSI__LS_TRY(fsi__co_more(c, &c->total_start, sizeof(int), 0, &c->total_rows_capacity, rows + 1));
+    FSI__LS_TRY(fsi__co_more(c, &c->total_col, sizeof(int), 0, &c->total_capacity, entries));
+    FSI__LS_TRY(fsi__co_more(c, &c->total_value, 9 * sizeof(double), 0, &c->value_capacity, entries));
+    FSI__LS_TRY(fsi__co_more(c, &c->total_map, sizeof(int), 0, &c->map_capacity, own + 1));
+    FSI__LS_TRY(fsi__co_more(c, &c->right, 3 * sizeof(double), 0, &c->right_capacity, rows));
+    FSI__LS_TRY(fsi__co_more(c, &c->v, 3 * sizeof(double), 0, &c->v_capacity, rows));
+    FSI__LS_TRY(fsi__co_more(c, &c->load, 3 * sizeof(double), 0, &c->load_capacity, rows));
     return fsi__co_more(c, &c->solution, 3 * sizeof(double), 0, &c->solution_capacity, rows);
 }
 
@@ -550,17 +548,17 @@ static fsi_status fsi__co_lay(fsi__co_impl *c)
         const fsi__co_contact *t = &c->contact[k];
         const fsi__co_sample *s = &c->sample[t->sample];
         if (t->row < 0) continue;
-        for (i = 0; i < 3 && s->node[i] >= 0; i++) FSI__CO_TRY(fsi__co_add_key(c, nodes + t->row / 3, s->node[i]));
+        for (i = 0; i < 3 && s->node[i] >= 0; i++) FSI__LS_TRY(fsi__co_add_key(c, nodes + t->row / 3, s->node[i]));
     }
-    for (i = 0; i < blocks_r; i++) for (j = 0; j < blocks_lam; j++) FSI__CO_TRY(fsi__co_add_key(c, nodes + i, nodes + blocks_r + j));
-    for (i = 0; i < blocks_lam; i++) for (j = i + 1; j < blocks_lam; j++) FSI__CO_TRY(fsi__co_add_key(c, nodes + blocks_r + i, nodes + blocks_r + j));
-    for (i = 0; i < blocks_r + blocks_lam; i++) FSI__CO_TRY(fsi__co_add_key(c, nodes + i, nodes + i));
-    FSI__CO_TRY(fsi__co_find_pairs(c));
-    for (k = 0; k < c->pairs; k++) FSI__CO_TRY(fsi__co_add_key(c, nodes + c->pair[2 * k] / 3, nodes + c->pair[2 * k + 1] / 3));
+    for (i = 0; i < blocks_r; i++) for (j = 0; j < blocks_lam; j++) FSI__LS_TRY(fsi__co_add_key(c, nodes + i, nodes + blocks_r + j));
+    for (i = 0; i < blocks_lam; i++) for (j = i + 1; j < blocks_lam; j++) FSI__LS_TRY(fsi__co_add_key(c, nodes + blocks_r + i, nodes + blocks_r + j));
+    for (i = 0; i < blocks_r + blocks_lam; i++) FSI__LS_TRY(fsi__co_add_key(c, nodes + i, nodes + i));
+    FSI__LS_TRY(fsi__co_find_pairs(c));
+    for (k = 0; k < c->pairs; k++) FSI__LS_TRY(fsi__co_add_key(c, nodes + c->pair[2 * k] / 3, nodes + c->pair[2 * k + 1] / 3));
     fsi__co_unique_keys(c);
-    FSI__CO_TRY(fsi__co_room(c, rows, a->start[nodes] + c->keys, a->start[nodes]));
-    FSI__CO_TRY(fsi__co_more(c, &c->sign, 3, 0, &c->sign_capacity, rows));
-    FSI__CO_TRY(fsi__co_more(c, &c->last, 1, 0, &c->last_capacity, rows));
+    FSI__LS_TRY(fsi__co_room(c, rows, a->start[nodes] + c->keys, a->start[nodes]));
+    FSI__LS_TRY(fsi__co_more(c, &c->sign, 3, 0, &c->sign_capacity, rows));
+    FSI__LS_TRY(fsi__co_more(c, &c->last, 1, 0, &c->last_capacity, rows));
     for (k = at = e = 0; k < rows; k++) {
         c->total_start[k] = at;
         for (i = k < nodes ? a->start[k] : 0; k < nodes && i < a->start[k + 1]; i++) {
@@ -593,9 +591,9 @@ static fsi_status fsi__co_check_pattern(fsi__co_impl *c)
         }
     }
     if (good) return FSI_OK;
-    FSI__CO_TRY(fsi__co_more(c, &c->of_row, sizeof(int), 0, &c->of_row_capacity, c->contacts));
+    FSI__LS_TRY(fsi__co_more(c, &c->of_row, sizeof(int), 0, &c->of_row_capacity, c->contacts));
     fsi__co_number(c);
-    FSI__CO_TRY(fsi__co_lay(c));
+    FSI__LS_TRY(fsi__co_lay(c));
     c->holds = 1;
     c->pattern = c->sh->patterns;
     return FSI_OK;
@@ -719,7 +717,7 @@ static fsi_status fsi__co_assemble(void *user, fsi__sh_step *w)
     fsi__co_impl *c = (fsi__co_impl *)user;
     fsi__sh_impl *m = c->sh;
     int k, i, a;
-    if (!c->listed) FSI__CO_TRY(fsi__co_list(c, m->now.x, 2 * c->dx));
+    if (!c->listed) FSI__LS_TRY(fsi__co_list(c, m->now.x, 2 * c->dx));
     fsi__co_liquid_energy(c, 0);
     for (i = 0; i < c->parts; i++) c->part[i].jj = c->part[i].jd = 0;
     for (i = 0; i < c->cells; i++) {
@@ -790,11 +788,11 @@ static fsi_status fsi__co_solve(void *user, fsi__sh_step *w, double tolerance)
         if (status == FSI_OK) fsi__co_step_liquid(c, NULL, NULL);
         return status;
     }
-    FSI__CO_TRY(fsi__co_check_pattern(c));
+    FSI__LS_TRY(fsi__co_check_pattern(c));
     fsi__co_fill(c, &good);
     if (!good) { /* a stencil has moved on to cells of others */
         c->holds = 0;
-        FSI__CO_TRY(fsi__co_check_pattern(c));
+        FSI__LS_TRY(fsi__co_check_pattern(c));
         fsi__co_fill(c, &good);
         if (!good) return fsi__fail(c->context, FSI_ERROR_CONVERGENCE, "fsi_couple_step", -1, 0, "contacts do not fit their own pattern");
     }
@@ -836,7 +834,7 @@ static fsi_status fsi__co_filter(void *user, fsi__sh_step *w, double *t)
     (void)w;
     for (i = 0; i < c->cells; i++) most = fmax(most, fabs(c->cell[i].step));
     for (i = 0; i < m->model.vertices; i++) way = fmax(way, fsi__sh_apart(m->trial.x + 3 * i, m->now.x + 3 * i));
-    if (2 * way + most > c->slack) FSI__CO_TRY(fsi__co_list(c, m->now.x, 2 * (2 * way + most)));
+    if (2 * way + most > c->slack) FSI__LS_TRY(fsi__co_list(c, m->now.x, 2 * (2 * way + most)));
     c->slack -= 2 * way + most;
     for (k = 0; k < c->contacts; k++) {
         const fsi__co_contact *contact = &c->contact[k];
@@ -866,12 +864,12 @@ static double fsi__co_energy(void *user, fsi__sh_step *w, const double *x, doubl
     return sum;
 }
 
+/* h of the components is that of `now` still, from fsi__co_assemble. */
 static double fsi__co_slope(void *user)
 {
     fsi__co_impl *c = (fsi__co_impl *)user;
     double sum = 0;
     int i;
-    fsi__co_liquid_energy(c, 0);
     for (i = 0; i < c->cells; i++) sum += c->cell[i].gradient * c->cell[i].step;
     for (i = 0; i < c->parts; i++) sum -= c->part[i].mu * fabs(c->part[i].h);
     return sum;
@@ -980,7 +978,7 @@ static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell,
             const long long e = fsi_grid_entry(g, i[0], i[1], i[2]), below = fsi_grid_entry(g, i[0] - (axis == 0), i[1] - (axis == 1), i[2] - (axis == 2));
             if (e < 0 || below < 0 || (cell[e] == FSI_CELL_LIQUID) == (cell[below] == FSI_CELL_LIQUID)) continue;
             if (cell[e] == FSI_CELL_SOLID || cell[below] == FSI_CELL_SOLID) continue;
-            FSI__CO_TRY(fsi__co_more(c, &c->touch, sizeof *c->touch, c->touches, &c->touch_capacity, c->touches + 1));
+            FSI__LS_TRY(fsi__co_more(c, &c->touch, sizeof *c->touch, c->touches, &c->touch_capacity, c->touches + 1));
             c->touch[c->touches].axis = axis;
             c->touch[c->touches].entry = (int)e;
             c->touch[c->touches++].sample = sample;
@@ -1009,7 +1007,7 @@ static fsi_status fsi__co_weigh_face(fsi__co_impl *c, fsi__co_face *f, int k, in
         for (i = 0; i < 3 && s->node[i] >= 0; i++) {
             for (n = f->first; n < c->shares && c->share[n].node != s->node[i]; n++) { }
             if (n == c->shares) {
-                FSI__CO_TRY(fsi__co_more(c, &c->share, sizeof *c->share, c->shares, &c->share_capacity, c->shares + 1));
+                FSI__LS_TRY(fsi__co_more(c, &c->share, sizeof *c->share, c->shares, &c->share_capacity, c->shares + 1));
                 c->share[c->shares].node = s->node[i];
                 c->share[c->shares++].weight = 0;
             }
@@ -1050,10 +1048,10 @@ static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi_pressure_flow
     for (k = 0; k < c->contacts; k++) {
         const fsi__co_contact *t = &c->contact[k];
         c->pushed += t->d < c->range;
-        if (t->d < c->range + 0.25 * c->dx) FSI__CO_TRY(fsi__co_find_faces(c, flow->cell, t->sample, t->x));
+        if (t->d < c->range + 0.25 * c->dx) FSI__LS_TRY(fsi__co_find_faces(c, flow->cell, t->sample, t->x));
     }
     if (c->touches > 0) qsort(c->touch, (size_t)c->touches, sizeof *c->touch, fsi__co_compare_touches);
-    FSI__CO_TRY(fsi__co_more(c, &c->face, sizeof *c->face, 0, &c->face_capacity, c->touches));
+    FSI__LS_TRY(fsi__co_more(c, &c->face, sizeof *c->face, 0, &c->face_capacity, c->touches));
     for (k = 0; k < c->touches; k = end) {
         fsi__co_face *f = &c->face[c->faces++];
         for (end = k + 1; end < c->touches && c->touch[end].axis == c->touch[k].axis && c->touch[end].entry == c->touch[k].entry; end++) { }
@@ -1062,7 +1060,7 @@ static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi_pressure_flow
         f->before = (double)flow->u[f->axis]->value[f->entry];
         fsi__co_direct_face(c, flow, f);
         f->mass = fsi__co_face_mass(c, flow->phi, f);
-        FSI__CO_TRY(fsi__co_weigh_face(c, f, k, end));
+        FSI__LS_TRY(fsi__co_weigh_face(c, f, k, end));
     }
     return FSI_OK;
 }
@@ -1106,9 +1104,9 @@ static fsi_status fsi__co_lay_inertia(fsi__co_impl *c)
     c->holds = 0;
     c->keys = 0;
     for (k = 0; k < c->faces; k++) for (i = c->face[k].first; i < c->face[k].end; i++) for (j = i + 1; j < c->face[k].end; j++)
-        if (fsi__sh_entry(a, c->share[i].node, c->share[j].node) < 0) FSI__CO_TRY(fsi__co_add_key(c, c->share[i].node, c->share[j].node));
+        if (fsi__sh_entry(a, c->share[i].node, c->share[j].node) < 0) FSI__LS_TRY(fsi__co_add_key(c, c->share[i].node, c->share[j].node));
     fsi__co_unique_keys(c);
-    FSI__CO_TRY(fsi__co_room(c, a->rows, a->start[a->rows] + c->keys, a->start[a->rows]));
+    FSI__LS_TRY(fsi__co_room(c, a->rows, a->start[a->rows] + c->keys, a->start[a->rows]));
     for (k = at = e = 0; k < a->rows; k++) {
         c->total_start[k] = at;
         for (i = a->start[k]; i < a->start[k + 1] || (e < c->keys && (int)(c->key[e] >> 32) == k); at++) {
@@ -1174,7 +1172,7 @@ static fsi_status fsi__co_predict(fsi__co_impl *c)
     fsi_system system = fsi_default_system();
     int k, i, a;
     fsi__co_fill_inertia(c);
-    FSI__CO_TRY(fsi_csr_multiply(c->context, &c->sh->total, c->sh->next.v, c->right));
+    FSI__LS_TRY(fsi_csr_multiply(c->context, &c->sh->total, c->sh->next.v, c->right));
     for (i = 0; i < n; i++) c->right[i] *= h2;
     for (k = 0; k < c->contacts; k++) {
         const fsi__co_contact *t = &c->contact[k];
@@ -1207,7 +1205,7 @@ static fsi_status fsi__co_respond(void *user, fsi_context *context, const double
     fsi__co_impl *c = (fsi__co_impl *)user;
     int k;
     (void)context;
-    FSI__CO_TRY(fsi__co_yield(c, impulse));
+    FSI__LS_TRY(fsi__co_yield(c, impulse));
     for (k = 0; k < c->faces; k++) change[k] = fsi__co_face_velocity(c, &c->face[k], c->solution);
     return FSI_OK;
 }
@@ -1239,7 +1237,7 @@ static fsi_status fsi__co_make_solid(fsi__co_impl *c, fsi__co_columns *columns, 
     memset(&c->list, 0, sizeof c->list);
     c->list.cookie = FSI__COOKIE('f', fsi_grid_faces);
     c->list.context = c->context;
-    if (momentum && (c->faces > 0 || c->pushed > 0)) FSI__CO_TRY(fsi__co_predict(c));
+    if (momentum && (c->faces > 0 || c->pushed > 0)) FSI__LS_TRY(fsi__co_predict(c));
     for (k = 0; k < c->faces; k++) {
         while (a < c->face[k].axis) c->list.first[++a] = k;
         columns->entry[k] = c->face[k].entry;
@@ -1283,10 +1281,10 @@ static fsi_status fsi__co_take_velocities(fsi__co_impl *c, const fsi__co_columns
     double sum[3] = { 0, 0, 0 }, exchanged = 0;
     int i, k;
     if (c->s->desc.correction != FSI_COUPLE_MOMENTUM || (c->faces == 0 && c->pushed == 0)) return FSI_OK;
-    FSI__CO_TRY(fsi__co_yield(c, columns->impulse)); /* of no face: 0; the barrier's push is taken back all the same */
+    FSI__LS_TRY(fsi__co_yield(c, columns->impulse)); /* of no face: 0; the barrier's push is taken back all the same */
     for (i = 0; i < n; i++) if (!c->sh->fixed[i]) c->sh->next.v[i] = c->v[i] + c->solution[i];
     for (i = 0; i < 3 * c->total.rows; i++) c->v[i] += c->solution[i];
-    FSI__CO_TRY(fsi_csr_multiply(c->context, &c->total, c->v, c->right));
+    FSI__LS_TRY(fsi_csr_multiply(c->context, &c->total, c->v, c->right));
     for (k = 0; k < c->faces; k++) {
         exchanged += fabs(columns->impulse[k]);
         fsi__co_push_face(c, &c->face[k], columns->impulse[k], c->load);
@@ -1323,23 +1321,23 @@ static fsi_status fsi__co_project(void *user, fsi__ls_run *run, fsi_pressure_flo
     const int count = flow->solid_count;
     fsi__co_columns columns;
     int pass, a, released = 1;
-    FSI__CO_TRY(fsi__co_collect_faces(c, flow));
-    if ((c->faces > 0 || c->pushed > 0) && c->s->desc.correction == FSI_COUPLE_MOMENTUM) FSI__CO_TRY(fsi__co_lay_inertia(c));
-    FSI__CO_TRY(fsi__co_lay_columns(c, &c->columns, &columns));
-    FSI__CO_TRY(fsi__co_more(c, &c->solid, sizeof *c->solid, 0, &c->solid_capacity, count + 1));
+    FSI__LS_TRY(fsi__co_collect_faces(c, flow));
+    if ((c->faces > 0 || c->pushed > 0) && c->s->desc.correction == FSI_COUPLE_MOMENTUM) FSI__LS_TRY(fsi__co_lay_inertia(c));
+    FSI__LS_TRY(fsi__co_lay_columns(c, &c->columns, &columns));
+    FSI__LS_TRY(fsi__co_more(c, &c->solid, sizeof *c->solid, 0, &c->solid_capacity, count + 1));
     for (a = 0; a < g->dim; a++) memcpy(run->m->next_u[a]->value, flow->u[a]->value, bytes);
     flow->solids = c->solid;
     for (pass = 0; pass < 4 && released > 0; pass++) {
         for (a = 0; a < g->dim && pass > 0; a++) memcpy(flow->u[a]->value, run->m->next_u[a]->value, bytes);
         if (count > 0) memcpy(c->solid, solids, (size_t)count * sizeof *solids);
-        FSI__CO_TRY(fsi__co_make_solid(c, &columns, &c->solid[count]));
+        FSI__LS_TRY(fsi__co_make_solid(c, &columns, &c->solid[count]));
         flow->solid_count = c->faces > 0 ? count + 1 : count;
-        FSI__CO_TRY(fsi_pressure_project(run->m->solver, flow));
+        FSI__LS_TRY(fsi_pressure_project(run->m->solver, flow));
         c->stats.faces = c->faces;
         released = pass < 3 ? fsi__co_release(c, flow->cell, flow->pressure) : 0;
         c->stats.released += released;
     }
-    FSI__CO_TRY(fsi__co_take_velocities(c, &columns));
+    FSI__LS_TRY(fsi__co_take_velocities(c, &columns));
     if (count > 0) memcpy(solids, c->solid, (size_t)count * sizeof *solids);
     flow->solids = solids;
     flow->solid_count = count;
@@ -1370,15 +1368,15 @@ static fsi_status fsi__co_collect(fsi__co_impl *c, fsi__ls_run *run)
     fsi__ls_impl *m = run->m;
     const int entries = run->grid->block_count * run->grid->block_cells;
     int i;
-    FSI__CO_TRY(fsi__ls_collect_band(run));
+    FSI__LS_TRY(fsi__ls_collect_band(run));
     fsi__ls_sum(run);
     fsi__ls_spare_nozzles(run);
     fsi__ls_find_missing(run, 1);
-    FSI__CO_TRY(fsi__co_more(c, &c->map, sizeof(int), 0, &c->map_room, entries));
+    FSI__LS_TRY(fsi__co_more(c, &c->map, sizeof(int), 0, &c->map_room, entries));
     for (i = 0; i < entries; i++) c->map[i] = -1;
     c->cells = 0;
-    for (i = 0; i < m->next.first[m->next.count]; i++) if (m->band[i].weight > 0.05) FSI__CO_TRY(fsi__co_add_cell(c, m->band[i].entry, m->next_label[m->band[i].entry], m->band[i].weight));
-    FSI__CO_TRY(fsi__co_more(c, &c->part, sizeof *c->part, 0, &c->part_capacity, m->next.count + 1));
+    for (i = 0; i < m->next.first[m->next.count]; i++) if (m->band[i].weight > 0.05) FSI__LS_TRY(fsi__co_add_cell(c, m->band[i].entry, m->next_label[m->band[i].entry], m->band[i].weight));
+    FSI__LS_TRY(fsi__co_more(c, &c->part, sizeof *c->part, 0, &c->part_capacity, m->next.count + 1));
     c->parts = m->next.count;
     memset(c->part, 0, ((size_t)c->parts + 1) * sizeof *c->part);
     for (i = 0; i < c->parts; i++) {
@@ -1397,7 +1395,7 @@ static fsi_status fsi__co_remeasure(fsi__co_impl *c, fsi__ls_run *run)
     fsi__ls_impl *m = run->m;
     int i;
     for (i = 0; i < c->cells; i++) m->next_phi->value[c->cell[i].entry] = (fsi_real)c->cell[i].value;
-    FSI__CO_TRY(fsi_grid_volumes(m->next_phi, m->next_label, m->next.count, NULL, fsi__ls_psi(m), m->next.shape));
+    FSI__LS_TRY(fsi_grid_volumes(m->next_phi, m->next_label, m->next.count, NULL, fsi__ls_psi(m), m->next.shape));
     for (i = 0; i < c->parts; i++) c->part[i].jj = 0;
     for (i = 0; i < c->cells; i++) {
         const fsi__co_cell *p = &c->cell[i];
@@ -1424,7 +1422,7 @@ static fsi_status fsi__co_take(fsi__co_impl *c, fsi__ls_run *run)
         t->d = fsi__co_distance(c, t->x, 0, t);
     }
     fsi__co_repair(c);
-    FSI__CO_TRY(fsi__co_remeasure(c, run));
+    FSI__LS_TRY(fsi__co_remeasure(c, run));
     for (i = 0; i < c->contacts; i++) {
         fsi__co_contact *t = &c->contact[i];
         t->d = fsi__co_distance(c, t->x, 0, t);
@@ -1447,16 +1445,16 @@ static fsi_status fsi__co_settle(void *user, fsi__ls_run *run)
     fsi__co_impl *c = (fsi__co_impl *)user;
     const int newton = c->step.stats.newton;
     const double clock = fsi__now(c->context);
-    FSI__CO_TRY(fsi__co_collect(c, run));
+    FSI__LS_TRY(fsi__co_collect(c, run));
     c->inertia = c->density * c->volume / (run->dt * run->dt);
     c->stiffness = (double)c->s->desc.stiffness * c->inertia * c->range * c->range;
     c->step.dt = run->dt;
     c->step.share = run->dt / c->dt;
     c->stats.contacts = 0;
-    FSI__CO_TRY(fsi__sh_substep(&c->step, run->done));
-    if (c->s->desc.correction == FSI_COUPLE_MOMENTUM) FSI__CO_TRY(fsi__co_weigh_solid(&c->step));
-    if (!c->listed) FSI__CO_TRY(fsi__co_list(c, c->sh->next.x, 2 * c->dx));
-    FSI__CO_TRY(fsi__co_take(c, run));
+    FSI__LS_TRY(fsi__sh_substep(&c->step, run->done));
+    if (c->s->desc.correction == FSI_COUPLE_MOMENTUM) FSI__LS_TRY(fsi__co_weigh_solid(&c->step));
+    if (!c->listed) FSI__LS_TRY(fsi__co_list(c, c->sh->next.x, 2 * c->dx));
+    FSI__LS_TRY(fsi__co_take(c, run));
     c->stats.newton += c->step.stats.newton - newton;
     c->stats.seconds_newton += fsi__now(c->context) - clock;
     run->stats.volume_iterations += c->step.stats.newton - newton;
@@ -1501,18 +1499,18 @@ static fsi_status fsi__co_carve(fsi__co_impl *c, fsi__ls_run *run)
     fsi__ls_impl *m = run->m;
     const fsi__sh_model *p = &c->sh->model;
     int k, lost = 0;
-    FSI__CO_TRY(fsi__ls_begin(run));
+    FSI__LS_TRY(fsi__ls_begin(run));
     memcpy(m->next_phi->value, m->trial_phi->value, (size_t)run->grid->block_count * (size_t)run->grid->block_cells * sizeof(fsi_real));
     for (k = 0; k < p->triangles; k++) lost += fsi__co_carve_element(c, m->next_phi, FSI_POINT_TRIANGLE, p->triangle + 3 * k);
     for (k = 0; k < p->segments; k++) lost += fsi__co_carve_element(c, m->next_phi, FSI_POINT_EDGE, p->segment + 2 * k);
     for (k = 0; k < p->points; k++) lost += fsi__co_carve_element(c, m->next_phi, FSI_POINT_POINT, p->point + k);
-    if (lost > 0) FSI__CO_TRY(fsi_grid_redistance(m->next_phi, FSI__LS_BAND, m->next_phi));
-    FSI__CO_TRY(fsi__ls_make_blocks(run, 1));
-    FSI__CO_TRY(fsi__ls_make_room(run->s, "fsi_couple_create"));
-    FSI__CO_TRY(fsi__ls_relabel(run));
-    FSI__CO_TRY(fsi__ls_fill_targets(run));
+    if (lost > 0) FSI__LS_TRY(fsi_grid_redistance(m->next_phi, FSI__LS_BAND, m->next_phi));
+    FSI__LS_TRY(fsi__ls_make_blocks(run, 1));
+    FSI__LS_TRY(fsi__ls_make_room(run->s, "fsi_couple_create"));
+    FSI__LS_TRY(fsi__ls_relabel(run));
+    FSI__LS_TRY(fsi__ls_fill_targets(run));
     fsi__ls_swap_fields(&m->trial_phi, &m->next_phi);
-    FSI__CO_TRY(fsi__ls_find_speed(run));
+    FSI__LS_TRY(fsi__ls_find_speed(run));
     return fsi__ls_commit(run);
 }
 
@@ -1576,8 +1574,8 @@ FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t cap
     fsi__co_head head;
     size_t liquid = 0, shell = 0, need;
     if (!fsi__co_of(s)) return FSI_ERROR_COOKIE;
-    FSI__CO_TRY(fsi_levelset_save(s->liquid, NULL, 0, &liquid));
-    FSI__CO_TRY(fsi_shell_save(s->shell, NULL, 0, &shell));
+    FSI__LS_TRY(fsi_levelset_save(s->liquid, NULL, 0, &liquid));
+    FSI__LS_TRY(fsi_shell_save(s->shell, NULL, 0, &shell));
     need = sizeof head + liquid + shell;
     if (size) *size = need;
     if (!buffer) return size ? FSI_OK : fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "both buffer and size are NULL");
@@ -1587,7 +1585,7 @@ FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t cap
     head.shell = shell;
     head.time = s->time;
     memcpy(buffer, &head, sizeof head);
-    FSI__CO_TRY(fsi_levelset_save(s->liquid, (unsigned char *)buffer + sizeof head, liquid, NULL));
+    FSI__LS_TRY(fsi_levelset_save(s->liquid, (unsigned char *)buffer + sizeof head, liquid, NULL));
     return fsi_shell_save(s->shell, (unsigned char *)buffer + sizeof head + liquid, shell, NULL);
 }
 
@@ -1608,7 +1606,7 @@ FSI_API fsi_status fsi_couple_load(fsi_couple *s, const void *buffer, size_t siz
     if (head.cookie != FSI__COOKIE('C', fsi_couple)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, 0, 0, "the buffer does not start with a coupling's state");
     if (head.liquid > size || head.shell > size || head.liquid + head.shell != size - sizeof head) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, (long long)size, 0, "the parts of the state do not fill the buffer");
     if (!fsi_is_finite(head.time)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, 0, head.time, "the state's time is not finite");
-    FSI__CO_TRY(fsi_levelset_save(s->liquid, NULL, 0, &old_size));
+    FSI__LS_TRY(fsi_levelset_save(s->liquid, NULL, 0, &old_size));
     old = fsi__alloc(s->context, old_size, 1);
     if (!old) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, (double)old_size, "no memory for %.0f bytes", (double)old_size);
     status = fsi_levelset_save(s->liquid, old, old_size, NULL);
@@ -1708,7 +1706,7 @@ FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *de
     if (!out) return FSI_ERROR_ARGUMENT;
     *out = NULL;
     if (!desc || desc->cookie != FSI__COOKIE('c', fsi_couple_desc) || !fsi__is_levelset(desc->liquid) || !fsi__sh_of(desc->shell)) return FSI_ERROR_COOKIE;
-    FSI__CO_TRY(fsi__co_check(desc));
+    FSI__LS_TRY(fsi__co_check(desc));
     s = (fsi_couple *)fsi__alloc(desc->liquid->context, 1, sizeof *s);
     c = (fsi__co_impl *)fsi__alloc(desc->liquid->context, 1, sizeof *c);
     if (!s || !c) {

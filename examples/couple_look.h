@@ -1,4 +1,4 @@
-/* couple_look.h - what several examples of fsi_couple.h look at: a solid that is ringed by liquid, liquid that is one through a sheet.
+/* couple_look.h - what several examples of fsi_couple.h draw and look at: liquid, a solid that is ringed by it, liquid that is one through a sheet.
    SPDX-License-Identifier: MIT
 
    Include it after example.h. */
@@ -7,6 +7,23 @@
 
 #include "example.h"
 #include "../fsi_levelset.h"
+
+/* The liquid's surface as it is now. */
+EX_FN void ex_draw_liquid(ex_app *app, ex_scene *scene, fsi_grid_surface *surface, const fsi_levelset *s)
+{
+    ex_check(app, fsi_grid_surface_update(surface, s->phi, 1));
+    ex_draw_surface(scene, surface->vertices, NULL, surface->vertex_count, surface->elements, surface->element_count);
+}
+
+/* What was drawn, as a frame, with `decimals` of its time in milliseconds. */
+EX_FN void ex_save_scene(ex_app *app, ex_scene *scene, double time, int decimals, int frame)
+{
+    ex_image *image = ex_render(scene);
+    char text[64];
+    snprintf(text, sizeof text, "%.*f ms", decimals, 1000 * time);
+    ex_text(image, 20, 34, 13, EX_LEFT, 0x3a4550, text);
+    ex_save_frame(app, image, frame);
+}
 
 /* Liquid rings the point x in the slice of cells across the x axis: from the air there, over cells of air that share a side, no way leads out of the box. */
 EX_FN int ex_is_ringed(const fsi_levelset *s, fsi_vec3 x)

@@ -103,16 +103,10 @@ static double farthest(const state *w)
 static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
 {
     const fsi_shell *s = w->cloth;
-    ex_image *image;
-    char text[64];
-    ex_check(app, fsi_grid_surface_update(w->surface, w->liquid->phi, 1));
-    ex_draw_surface(scene, w->surface->vertices, NULL, w->surface->vertex_count, w->surface->elements, w->surface->element_count);
+    ex_draw_liquid(app, scene, w->surface, w->liquid);
     ex_draw_sheet(scene, s->position, s->vertex_count, s->triangles, s->triangle_count, 0.0003, 0xc8432f, 0xe9c9a8);
     ex_draw_box(scene, scene->box, 1.2, 0x9aa5b0);
-    image = ex_render(scene);
-    snprintf(text, sizeof text, "%.2f s", s->time);
-    ex_text(image, 20, 34, 13, EX_LEFT, 0x3a4550, text);
-    ex_save_frame(app, image, frame);
+    ex_save_scene(app, scene, s->time, 0, frame);
 }
 
 static ex_scene begin_scene(ex_app *app)

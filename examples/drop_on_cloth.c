@@ -11,6 +11,7 @@
 #include "example.h"
 #include "fsi_couple.h"
 #include "couple_tally.h"
+#include "couple_look.h"
 
 #define BOX 0.08      /* width and height of the air around it [m] */
 #define CLOTH 0.045   /* width of the cloth */
@@ -99,15 +100,9 @@ static int count_below(const state *w)
 static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
 {
     const fsi_shell *s = w->cloth;
-    ex_image *image;
-    char text[64];
-    ex_check(app, fsi_grid_surface_update(w->surface, w->liquid->phi, 1));
-    ex_draw_surface(scene, w->surface->vertices, NULL, w->surface->vertex_count, w->surface->elements, w->surface->element_count);
+    ex_draw_liquid(app, scene, w->surface, w->liquid);
     ex_draw_sheet(scene, s->position, s->vertex_count, s->triangles, s->triangle_count, 0.0002, 0xc8432f, 0xe9c9a8);
-    image = ex_render(scene);
-    snprintf(text, sizeof text, "%.0f ms", 1000 * s->time);
-    ex_text(image, 24, 34, 11, EX_LEFT, 0x3a4550, text);
-    ex_save_frame(app, image, frame);
+    ex_save_scene(app, scene, s->time, 0, frame);
 }
 
 int main(int argc, char **argv)

@@ -73,15 +73,9 @@ static void make_liquid(ex_app *app, state *w, double dx, double speed, double t
 static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
 {
     const fsi_shell *s = w->rod;
-    ex_image *image;
-    char text[64];
-    ex_check(app, fsi_grid_surface_update(w->surface, w->liquid->phi, 1));
-    ex_draw_surface(scene, w->surface->vertices, NULL, w->surface->vertex_count, w->surface->elements, w->surface->element_count);
+    ex_draw_liquid(app, scene, w->surface, w->liquid);
     ex_draw_rod(scene, s->position, s->vertex_count, THICK, NULL, 0xc8432f);
-    image = ex_render(scene);
-    snprintf(text, sizeof text, "%.1f ms", 1000 * s->time);
-    ex_text(image, 20, 34, 13, EX_LEFT, 0x3a4550, text);
-    ex_save_frame(app, image, frame);
+    ex_save_scene(app, scene, s->time, 1, frame);
 }
 
 static ex_scene begin_scene(ex_app *app)

@@ -96,16 +96,10 @@ static double reach_of(const fsi_levelset *s)
 static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
 {
     const fsi_shell *s = w->rods;
-    ex_image *image;
-    char text[64];
     int r;
-    ex_check(app, fsi_grid_surface_update(w->surface, w->liquid->phi, 1));
-    ex_draw_surface(scene, w->surface->vertices, NULL, w->surface->vertex_count, w->surface->elements, w->surface->element_count);
+    ex_draw_liquid(app, scene, w->surface, w->liquid);
     for (r = 0; r < 2; r++) ex_draw_rod(scene, s->position + r * w->count, w->count, THICK, NULL, 0xc8432f);
-    image = ex_render(scene);
-    snprintf(text, sizeof text, "%.0f ms", 1000 * s->time);
-    ex_text(image, 20, 34, 13, EX_LEFT, 0x3a4550, text);
-    ex_save_frame(app, image, frame);
+    ex_save_scene(app, scene, s->time, 0, frame);
 }
 
 static ex_scene begin_scene(ex_app *app)

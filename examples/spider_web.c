@@ -139,21 +139,15 @@ static double sag_of(const state *w)
 static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
 {
     const fsi_shell *s = w->web;
-    ex_image *image;
-    char text[64];
     int k;
-    ex_check(app, fsi_grid_surface_update(w->surface, w->liquid->phi, 1));
-    ex_draw_surface(scene, w->surface->vertices, NULL, w->surface->vertex_count, w->surface->elements, w->surface->element_count);
+    ex_draw_liquid(app, scene, w->surface, w->liquid);
     for (k = 0; k < s->segment_count; k++) {
         fsi_vec3 ends[2];
         ends[0] = s->position[s->segments[2 * k]];
         ends[1] = s->position[s->segments[2 * k + 1]];
         ex_draw_rod(scene, ends, 2, THICK, NULL, 0x6b4a3a);
     }
-    image = ex_render(scene);
-    snprintf(text, sizeof text, "%.0f ms", 1000 * s->time);
-    ex_text(image, 20, 34, 13, EX_LEFT, 0x3a4550, text);
-    ex_save_frame(app, image, frame);
+    ex_save_scene(app, scene, s->time, 0, frame);
 }
 
 static ex_scene begin_scene(ex_app *app)
