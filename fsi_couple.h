@@ -139,10 +139,10 @@ typedef struct fsi__co_sample { int node[3], drowned; double weight[3]; double a
 
 /* A sample within reach of the liquid, where Newton's method now is. */
 typedef struct fsi__co_contact {
-    int sample, row;            /* row: of its r in the system, -1: it has none */
+    int sample;
     int base[3];                /* lowest cell of its stencil */
     int folded;                 /* reaches beyond the box, where cells are those at its sides once more */
-    double d, x[3], laid[3];    /* laid: x where the system's pattern was made */
+    double d, x[3];
     double gradient[3];         /* of d to x */
     double normal[3];           /* unit, from the liquid to the solid; 0: it is all round */
     double root, pull;          /* sqrt(kb b''), kb b': 0 out of range */
@@ -157,9 +157,10 @@ typedef struct fsi__co_cell {
     double share;               /* H(phi*) */
     double weight;              /* share of it that is no solid */
     double gradient, slope, step; /* of the energy; J, the slope of the volume, in cells [1/m]; Newton's */
+    double push;                /* W' of some r */
 } fsi__co_cell;
 
-typedef struct fsi__co_part { double h, lam, mu, jj, jd, volume; int row; } fsi__co_part; /* a component: its constraint, in cells; row: of lam, -1: by itself */
+typedef struct fsi__co_part { double h, lam, mu, jj, jd, jp, volume; } fsi__co_part; /* a component: its constraint, in cells */
 
 typedef struct fsi__co_impl {
     fsi_couple *s;
@@ -183,20 +184,19 @@ typedef struct fsi__co_impl {
     int ever_listed, listed;    /* in this substep; they are those of now, */
     double slack;               /* as long as nothing moves farther than this [m] */
     double inertia, stiffness;  /* D, kb of this substep, over its h^2 */
-    /* the system: nodes, then r of contacts, then lam of components, three to a row of blocks */
-    fsi_solver *solver;
+    /* Newton's system */
+    int *row, rows, row_capacity; /* contacts within range */
+    int *reached, touched, reached_capacity; /* cells that they hang on */
+    double *krylov;             /* 7 * rows: r, and what it takes to find them */
+    double *way;                /* 6 * nodes, with room for 9 */
+    int krylov_capacity, way_capacity;
+    /* a matrix of the shell's nodes: of that system, with the shell's own pattern; then of velocities, with one of its own */
     fsi_csr total;
     int *total_start, *total_col, *total_map, total_rows_capacity, total_capacity, map_capacity;
     double *total_value, *right, *solution;
     int value_capacity, right_capacity, solution_capacity;
-    signed char *sign;
-    unsigned char *last;
-    int sign_capacity, last_capacity;
-    uint64_t *key;
+    uint64_t *key;              /* of entries that the shell's matrix lacks: row << 32 | col */
     int keys, key_capacity;
-    int *of_row, of_row_capacity; /* contact of each row */
-    int rows_r, rows_lam, pattern, holds; /* rows of contacts and components; the shell's pattern that it was made for */
-    int *pair, pairs, pair_capacity; /* contacts whose stencils may share cells */
     /* of a step */
     fsi__sh_step step;
     double dt;                  /* of the call */
@@ -431,269 +431,202 @@ static fsi_status fsi__co_list(fsi__co_impl *c, const double *x, double slack)
             continue;
         }
         FSI__LS_TRY(fsi__co_more(c, &c->contact, sizeof *c->contact, c->contacts, &c->contact_capacity, c->contacts + 1));
-        c->contact[c->contacts].sample = k;
-        c->contact[c->contacts++].row = -1;
+        c->contact[c->contacts++].sample = k;
     }
     if (drowned > c->stats.drowned) c->stats.drowned = drowned;
     c->listed = c->ever_listed = 1;
     c->slack = slack;
-    c->holds = 0;
     return FSI_OK;
 }
 
 /* ---- >>system ----------------------------------------------------------------------------------------------------
 
-   With D the liquid's inertia, A what the shell's matrix is, and of each contact r = sqrt(beta) (change of d), beta = kb b'', the liquid's unknowns
-   are eliminated exactly (coupling.md 5.6):
+   With D the liquid's inertia, A what the shell's matrix is, and of each contact r = sqrt(beta) (change of d), beta = kb b'', the liquid's unknowns and the
+   multipliers lam of the volumes are eliminated exactly (coupling.md 5.6), which leaves
 
-      | A    G'              0        | |dx |   | -g_x               |      W = sqrt(beta) grad_phi d,  G = sqrt(beta) grad_x d
-      | G   -(1 + W D^-1 W') -W D^-1 J'| |r  | = | W D^-1 g           |      J = slope of the volumes
-      | 0   -J D^-1 W'       -J D^-1 J'| |lam|   | J D^-1 g - h       |      dphi = -D^-1 (g + W'r + J'lam)
+      | A   G' | |dx|   | -g_x                           |      W = sqrt(beta) grad_phi d,  G = sqrt(beta) grad_x d,  C = W D^-1 (1 - Q) W'
+      | G -1-C | |r |   | W D^-1 (g + J'(h - JD^-1 g)/jj) |      J = slope of the volumes,  jj = J D^-1 J' (diagonal),  Q = J' jj^-1 J D^-1
 
-   quasi-definite: any order of elimination will do. */
+      lam = (h - J D^-1 (g + W'r)) / jj,      dphi = -D^-1 (g + W'r + J'lam)
 
-static int fsi__co_compare_keys(const void *a, const void *b)
+   C couples contacts up to three cells apart: a factor of this would cost ten of the shell's. So C is replaced by the sums of the rows of W D^-1 W' on the
+   diagonal, L. r goes then by itself, and A + G'(1 + L)^-1 G has its entries where A has them. L - C >= 0: conjugate gradients with this factor, of which r alone are
+   the unknowns, take about five steps. */
+
+/* out += G'f, or -= of what is held. */
+static void fsi__co_pull(const fsi__co_impl *c, const double *f, double *out)
 {
-    const uint64_t p = *(const uint64_t *)a, q = *(const uint64_t *)b;
-    return p < q ? -1 : p > q;
-}
-
-static fsi_status fsi__co_add_key(fsi__co_impl *c, int row, int col)
-{
-    FSI__LS_TRY(fsi__co_more(c, &c->key, sizeof *c->key, c->keys, &c->key_capacity, c->keys + 2));
-    c->key[c->keys++] = (uint64_t)row << 32 | (uint64_t)col;
-    if (row != col) c->key[c->keys++] = (uint64_t)col << 32 | (uint64_t)row;
-    return FSI_OK;
-}
-
-static void fsi__co_unique_keys(fsi__co_impl *c)
-{
-    int i, kept = 0;
-    if (c->keys > 1) qsort(c->key, (size_t)c->keys, sizeof *c->key, fsi__co_compare_keys);
-    for (i = 0; i < c->keys; i++) if (i == 0 || c->key[i] != c->key[i - 1]) c->key[kept++] = c->key[i];
-    c->keys = kept;
-}
-
-/* Contacts with rows whose stencils may share cells until one moves by a quarter of a cell: boxes, a little wider than stencils, that overlap. */
-static fsi_status fsi__co_find_pairs(fsi__co_impl *c)
-{
-    const size_t numbers = 6 * (size_t)c->rows_r + 6;
-    fsi_boxes *boxes = NULL;
-    fsi_pairs *found = NULL;
-    double *box = (double *)fsi__alloc(c->context, numbers, sizeof(double));
-    fsi_status status = box ? FSI_OK : fsi__fail(c->context, FSI_ERROR_MEMORY, "fsi_couple_step", -1, 0, "no memory for %d contacts", c->rows_r);
-    int k, a, n = 0;
-    c->pairs = 0;
-    for (k = 0; k < c->contacts && status == FSI_OK; k++) {
-        fsi__co_contact *t = &c->contact[k];
-        if (t->row < 0) continue;
-        memcpy(t->laid, t->x, sizeof t->laid);
-        for (a = 0; a < 3; a++) {
-            box[6 * n + a] = t->x[a] - 1.75 * c->dx;
-            box[6 * n + 3 + a] = t->x[a] + 1.75 * c->dx;
-        }
-        n++;
-    }
-    if (status == FSI_OK) status = fsi_boxes_create(&boxes, c->context, n);
-    if (status == FSI_OK) status = fsi_pairs_create(&found, c->context);
-    if (status == FSI_OK) status = fsi_boxes_update(boxes, box);
-    if (status == FSI_OK) status = fsi_pairs_find(found, boxes, boxes, NULL, NULL);
-    if (status == FSI_OK) status = fsi__co_more(c, &c->pair, 2 * sizeof(int), 0, &c->pair_capacity, found->count);
-    if (status == FSI_OK) {
-        c->pairs = found->count;
-        if (c->pairs > 0) memcpy(c->pair, found->index, 2 * (size_t)c->pairs * sizeof(int));
-    }
-    fsi_pairs_destroy(found);
-    fsi_boxes_destroy(boxes);
-    fsi__free(c->context, box, numbers, sizeof(double));
-    return status;
-}
-
-/* Which contacts and components get rows: those within twice the range, and what they touch. */
-static void fsi__co_number(fsi__co_impl *c)
-{
-    int k, i, p;
-    c->rows_r = c->rows_lam = 0;
-    for (p = 0; p < c->parts; p++) c->part[p].row = -1;
-    for (k = 0; k < c->contacts; k++) {
-        fsi__co_contact *t = &c->contact[k];
-        t->row = t->d < 1.5 * c->range ? c->rows_r++ : -1;
-        if (t->row >= 0) c->of_row[t->row] = k;
-        for (i = 0; t->row >= 0 && i < 27; i++) {
-            p = t->cell[i] >= 0 ? c->cell[t->cell[i]].component : -1;
-            if (p >= 0 && c->part[p].row < 0) c->part[p].row = c->rows_lam++;
-        }
-    }
-}
-
-/* Room for a system of so many rows and entries, of which `own` are the shell's. */
-static fsi_status fsi__co_room(fsi__co_impl *c, int rows, int entries, int own)
-{
-    FSI__LS_TRY(fsi__co_more(c, &c->total_start, sizeof(int), 0, &c->total_rows_capacity, rows + 1));
-    FSI__LS_TRY(fsi__co_more(c, &c->total_col, sizeof(int), 0, &c->total_capacity, entries));
-    FSI__LS_TRY(fsi__co_more(c, &c->total_value, 9 * sizeof(double), 0, &c->value_capacity, entries));
-    FSI__LS_TRY(fsi__co_more(c, &c->total_map, sizeof(int), 0, &c->map_capacity, own + 1));
-    FSI__LS_TRY(fsi__co_more(c, &c->right, 3 * sizeof(double), 0, &c->right_capacity, rows));
-    FSI__LS_TRY(fsi__co_more(c, &c->v, 3 * sizeof(double), 0, &c->v_capacity, rows));
-    FSI__LS_TRY(fsi__co_more(c, &c->load, 3 * sizeof(double), 0, &c->load_capacity, rows));
-    return fsi__co_more(c, &c->solution, 3 * sizeof(double), 0, &c->solution_capacity, rows);
-}
-
-static fsi_status fsi__co_lay(fsi__co_impl *c)
-{
-    const fsi_csr *a = &c->sh->total;
-    const int nodes = a->rows, blocks_r = (c->rows_r + 2) / 3, blocks_lam = (c->rows_lam + 2) / 3, rows = nodes + blocks_r + blocks_lam;
-    int k, i, j, e, at;
-    c->keys = 0;
-    for (k = 0; k < c->contacts; k++) {
-        const fsi__co_contact *t = &c->contact[k];
+    int k, i, a;
+    for (k = 0; k < c->rows; k++) {
+        const fsi__co_contact *t = &c->contact[c->row[k]];
         const fsi__co_sample *s = &c->sample[t->sample];
-        if (t->row < 0) continue;
-        for (i = 0; i < 3 && s->node[i] >= 0; i++) FSI__LS_TRY(fsi__co_add_key(c, nodes + t->row / 3, s->node[i]));
+        for (i = 0; i < 3 && s->node[i] >= 0; i++) for (a = 0; a < 3; a++)
+            if (!c->sh->fixed[3 * s->node[i] + a]) out[3 * (size_t)s->node[i] + (size_t)a] += t->root * s->weight[i] * t->gradient[a] * f[k];
     }
-    for (i = 0; i < blocks_r; i++) for (j = 0; j < blocks_lam; j++) FSI__LS_TRY(fsi__co_add_key(c, nodes + i, nodes + blocks_r + j));
-    for (i = 0; i < blocks_lam; i++) for (j = i + 1; j < blocks_lam; j++) FSI__LS_TRY(fsi__co_add_key(c, nodes + blocks_r + i, nodes + blocks_r + j));
-    for (i = 0; i < blocks_r + blocks_lam; i++) FSI__LS_TRY(fsi__co_add_key(c, nodes + i, nodes + i));
-    FSI__LS_TRY(fsi__co_find_pairs(c));
-    for (k = 0; k < c->pairs; k++) FSI__LS_TRY(fsi__co_add_key(c, nodes + c->pair[2 * k] / 3, nodes + c->pair[2 * k + 1] / 3));
-    fsi__co_unique_keys(c);
-    FSI__LS_TRY(fsi__co_room(c, rows, a->start[nodes] + c->keys, a->start[nodes]));
-    FSI__LS_TRY(fsi__co_more(c, &c->sign, 3, 0, &c->sign_capacity, rows));
-    FSI__LS_TRY(fsi__co_more(c, &c->last, 1, 0, &c->last_capacity, rows));
-    for (k = at = e = 0; k < rows; k++) {
-        c->total_start[k] = at;
-        for (i = k < nodes ? a->start[k] : 0; k < nodes && i < a->start[k + 1]; i++) {
-            c->total_map[i] = at;
-            c->total_col[at++] = a->col[i];
-        }
-        for (; e < c->keys && (int)(c->key[e] >> 32) == k; e++) c->total_col[at++] = (int)(c->key[e] & 0xffffffffu);
-        c->last[k] = (unsigned char)(k >= nodes + blocks_r);
-        for (i = 0; i < 3; i++) c->sign[3 * k + i] = (signed char)(k < nodes ? 1 : -1);
-    }
-    c->total_start[rows] = at;
-    c->total.rows = c->total.cols = rows;
-    c->total.start = c->total_start;
-    c->total.col = c->total_col;
-    c->total.value = c->total_value;
-    return FSI_OK;
 }
 
-/* The system's pattern serves as long as all contacts within range have rows and the shell's is the same. */
-static fsi_status fsi__co_check_pattern(fsi__co_impl *c)
-{
-    int k, p, i, good = c->holds && c->pattern == c->sh->patterns;
-    for (k = 0; k < c->contacts && good; k++) {
-        const fsi__co_contact *t = &c->contact[k];
-        if (!(t->root > 0)) continue;
-        good = t->row >= 0 && fsi__sh_apart(t->x, t->laid) < 0.125 * c->dx;
-        for (i = 0; i < 27 && good; i++) {
-            p = t->cell[i] >= 0 ? c->cell[t->cell[i]].component : -1;
-            good = p < 0 || c->part[p].row >= 0;
-        }
-    }
-    if (good) return FSI_OK;
-    FSI__LS_TRY(fsi__co_more(c, &c->of_row, sizeof(int), 0, &c->of_row_capacity, c->contacts));
-    fsi__co_number(c);
-    FSI__LS_TRY(fsi__co_lay(c));
-    c->holds = 1;
-    c->pattern = c->sh->patterns;
-    return FSI_OK;
-}
-
-/* Adds to the number (i, j) of the system, and to (j, i). */
-static int fsi__co_put(fsi__co_impl *c, int i, int j, double v)
-{
-    const int e = fsi__sh_entry(&c->total, i / 3, j / 3), back = i == j ? -1 : fsi__sh_entry(&c->total, j / 3, i / 3);
-    if (e < 0) return 0;
-    c->total_value[9 * (size_t)e + (size_t)(3 * (i % 3) + j % 3)] += v;
-    if (back >= 0) c->total_value[9 * (size_t)back + (size_t)(3 * (j % 3) + i % 3)] += v;
-    return 1;
-}
-
-/* Rows of contact t: with its nodes, with itself and those whose cells are the same, with components. `by`: for each unknown the first contact there. */
-static int fsi__co_put_contact(fsi__co_impl *c, const fsi__co_contact *t, int first_r, int first_lam)
+/* (G x) of one contact: of what is free, or of what is held. */
+static double fsi__co_reach(const fsi__co_impl *c, const fsi__co_contact *t, const double *x, int held)
 {
     const fsi__co_sample *s = &c->sample[t->sample];
-    const fsi__sh_impl *m = c->sh;
-    const int row = first_r + t->row;
-    int i, a, good = fsi__co_put(c, row, row, -1);
-    for (i = 0; i < 3 && s->node[i] >= 0; i++) for (a = 0; a < 3; a++) {
-        const int dof = 3 * s->node[i] + a;
-        const double v = t->root * s->weight[i] * t->gradient[a];
-        if (m->fixed[dof]) c->right[row] -= v * m->fixed_step[dof];
-        else good &= fsi__co_put(c, row, dof, v);
-    }
-    for (i = 0; i < 27; i++) {
-        const fsi__co_cell *p = t->cell[i] >= 0 ? &c->cell[t->cell[i]] : NULL;
-        if (!p) continue;
-        c->right[row] += t->root * t->weight[i] * p->gradient / c->inertia;
-        if (p->component >= 0) good &= fsi__co_put(c, row, first_lam + c->part[p->component].row, -t->root * t->weight[i] * p->slope / c->inertia);
-    }
-    return good;
-}
-
-/* W D^-1 W' of two contacts: the unknowns that both hang on. */
-static double fsi__co_overlap(const fsi__co_impl *c, const fsi__co_contact *s, const fsi__co_contact *t)
-{
-    const int dim = c->liquid->grid->dim, width = c->s->desc.metric == FSI_METRIC_LINEAR ? 2 : 3;
     double sum = 0;
-    int lo[3] = { 0, 0, 0 }, hi[3] = { 1, 1, 1 }, shift[3] = { 0, 0, 0 }, i[3], a, b;
-    if (s->folded || t->folded) {
-        for (a = 0; a < 27; a++) for (b = 0; b < 27 && s->cell[a] >= 0; b++) if (s->cell[a] == t->cell[b]) sum += s->weight[a] * t->weight[b];
-        return s->root * t->root * sum / c->inertia;
-    }
-    for (a = 0; a < dim; a++) {
-        shift[a] = s->base[a] - t->base[a]; /* cell i of s is cell i + shift of t */
-        lo[a] = shift[a] < 0 ? -shift[a] : 0;
-        hi[a] = shift[a] > 0 ? width - shift[a] : width;
-    }
-    for (i[2] = lo[2]; i[2] < hi[2]; i[2]++) for (i[1] = lo[1]; i[1] < hi[1]; i[1]++) for (i[0] = lo[0]; i[0] < hi[0]; i[0]++) {
-        const int p = (i[2] * width + i[1]) * width + i[0], q = ((i[2] + shift[2]) * width + i[1] + shift[1]) * width + i[0] + shift[0];
-        if (s->cell[p] >= 0) sum += s->weight[p] * t->weight[q];
-    }
-    return s->root * t->root * sum / c->inertia;
+    int i, a;
+    for (i = 0; i < 3 && s->node[i] >= 0; i++) for (a = 0; a < 3; a++)
+        if (c->sh->fixed[3 * s->node[i] + a] == held) sum += s->weight[i] * t->gradient[a] * x[3 * (size_t)s->node[i] + (size_t)a];
+    return t->root * sum;
 }
 
-static int fsi__co_put_shared(fsi__co_impl *c, int first_r)
+/* Contacts within range become rows, and the cells that these hang on are listed. */
+static fsi_status fsi__co_number(fsi__co_impl *c)
 {
-    int k, good = 1;
-    for (k = 0; k < c->rows_r; k++) {
-        const fsi__co_contact *t = &c->contact[c->of_row[k]];
-        if (t->root > 0) good &= fsi__co_put(c, first_r + k, first_r + k, -fsi__co_overlap(c, t, t));
-    }
-    for (k = 0; k < c->pairs; k++) {
-        const int p = c->pair[2 * k], q = c->pair[2 * k + 1];
-        const fsi__co_contact *s = &c->contact[c->of_row[p]], *t = &c->contact[c->of_row[q]];
-        if (s->root > 0 && t->root > 0) good &= fsi__co_put(c, first_r + p, first_r + q, -fsi__co_overlap(c, s, t));
-    }
-    return good;
-}
-
-/* Values of the system; `good`: the pattern had a place for all. */
-static void fsi__co_fill(fsi__co_impl *c, int *good)
-{
-    const fsi_csr *a = &c->sh->total;
-    const int nodes = a->rows, first_r = 3 * nodes, first_lam = first_r + 3 * ((c->rows_r + 2) / 3), end = 3 * c->total.rows;
     int k, i;
-    memset(c->total_value, 0, 9 * (size_t)c->total.start[c->total.rows] * sizeof(double));
-    for (i = 0; i < a->start[nodes]; i++) memcpy(c->total_value + 9 * (size_t)c->total_map[i], a->value + 9 * (size_t)i, 9 * sizeof(double));
-    memcpy(c->right, c->sh->scratch, 3 * (size_t)nodes * sizeof(double));
-    memset(c->right + first_r, 0, (size_t)(end - first_r) * sizeof(double));
-    *good = 1;
-    for (i = first_r + c->rows_r; i < first_lam; i++) *good &= fsi__co_put(c, i, i, -1);
-    for (i = first_lam + c->rows_lam; i < end; i++) *good &= fsi__co_put(c, i, i, -1);
+    c->rows = c->touched = 0;
+    FSI__LS_TRY(fsi__co_more(c, &c->row, sizeof(int), 0, &c->row_capacity, c->contacts));
+    FSI__LS_TRY(fsi__co_more(c, &c->reached, sizeof(int), 0, &c->reached_capacity, c->cells));
+    for (i = 0; i < c->cells; i++) c->cell[i].push = -1;
     for (k = 0; k < c->contacts; k++) {
         const fsi__co_contact *t = &c->contact[k];
-        if (t->root > 0) *good &= fsi__co_put_contact(c, t, first_r, first_lam);
-        else if (t->row >= 0) *good &= fsi__co_put(c, first_r + t->row, first_r + t->row, -1);
+        if (!(t->root > 0)) continue;
+        c->row[c->rows++] = k;
+        for (i = 0; i < 27; i++) {
+            if (t->cell[i] < 0 || !(c->cell[t->cell[i]].push < 0)) continue;
+            c->cell[t->cell[i]].push = 0;
+            c->reached[c->touched++] = t->cell[i];
+        }
     }
-    for (k = 0; k < c->parts; k++) {
-        const fsi__co_part *p = &c->part[k];
-        if (p->row < 0) continue;
-        *good &= fsi__co_put(c, first_lam + p->row, first_lam + p->row, p->jj > 0 ? -p->jj : -1);
-        c->right[first_lam + p->row] = p->jj > 0 ? p->jd - p->h : 0;
+    for (i = 0; i < c->cells; i++) c->cell[i].push = 0;
+    FSI__LS_TRY(fsi__co_more(c, &c->krylov, 7 * sizeof(double), 0, &c->krylov_capacity, c->rows));
+    FSI__LS_TRY(fsi__co_more(c, &c->way, 9 * sizeof(double), 0, &c->way_capacity, c->sh->total.rows));
+    return fsi__co_more(c, &c->total_value, 9 * sizeof(double), 0, &c->value_capacity, c->sh->total.start[c->sh->total.rows]);
+}
+
+/* Cells: push = W'r; NULL: of ones. */
+static void fsi__co_push_cells(fsi__co_impl *c, const double *r)
+{
+    int k, i;
+    for (i = 0; i < c->touched; i++) c->cell[c->reached[i]].push = 0;
+    for (k = 0; k < c->rows; k++) {
+        const fsi__co_contact *t = &c->contact[c->row[k]];
+        for (i = 0; i < 27; i++) if (t->cell[i] >= 0) c->cell[t->cell[i]].push += t->root * t->weight[i] * (r ? r[k] : 1);
     }
-    *good &= fsi__co_put_shared(c, first_r);
+}
+
+/* Of each component J D^-1 push. */
+static void fsi__co_sum_push(fsi__co_impl *c)
+{
+    int i;
+    for (i = 0; i < c->parts; i++) c->part[i].jp = 0;
+    for (i = 0; i < c->touched; i++) {
+        const fsi__co_cell *p = &c->cell[c->reached[i]];
+        if (p->component >= 0) c->part[p->component].jp += p->slope * p->push / c->inertia;
+    }
+}
+
+/* W D^-1 push of one contact. */
+static double fsi__co_gather(const fsi__co_impl *c, const fsi__co_contact *t)
+{
+    double sum = 0;
+    int i;
+    for (i = 0; i < 27; i++) if (t->cell[i] >= 0) sum += t->weight[i] * c->cell[t->cell[i]].push;
+    return t->root * sum / c->inertia;
+}
+
+/* out = (L - C) r. */
+static void fsi__co_excess(fsi__co_impl *c, const double *lump, const double *r, double *out)
+{
+    int k, i;
+    fsi__co_push_cells(c, r);
+    fsi__co_sum_push(c);
+    for (i = 0; i < c->touched; i++) {
+        fsi__co_cell *p = &c->cell[c->reached[i]];
+        if (p->component >= 0 && c->part[p->component].jj > 0) p->push -= p->slope * c->part[p->component].jp / c->part[p->component].jj;
+    }
+    for (k = 0; k < c->rows; k++) out[k] = lump[k] * r[k] - fsi__co_gather(c, &c->contact[c->row[k]]);
+}
+
+/* The right side of a contact's row. */
+static double fsi__co_right(const fsi__co_impl *c, const fsi__co_contact *t)
+{
+    double sum = 0;
+    int i;
+    for (i = 0; i < 27; i++) {
+        const fsi__co_cell *p = t->cell[i] >= 0 ? &c->cell[t->cell[i]] : NULL;
+        const fsi__co_part *q = p && p->component >= 0 ? &c->part[p->component] : NULL;
+        if (p) sum += t->weight[i] * (p->gradient + (q && q->jj > 0 ? p->slope * (q->h - q->jd) / q->jj : 0));
+    }
+    return t->root * sum / c->inertia - fsi__co_reach(c, t, c->sh->fixed_step, 1);
+}
+
+/* A + G'(1 + L)^-1 G, in c->total_value; L to `lump`. */
+static void fsi__co_fill(fsi__co_impl *c, double *lump)
+{
+    const fsi_csr *m = &c->sh->total;
+    int k, i, j, a, b;
+    memcpy(c->total_value, m->value, 9 * (size_t)m->start[m->rows] * sizeof(double));
+    fsi__co_push_cells(c, NULL);
+    for (k = 0; k < c->rows; k++) {
+        const fsi__co_contact *t = &c->contact[c->row[k]];
+        const fsi__co_sample *s = &c->sample[t->sample];
+        lump[k] = fsi__co_gather(c, t);
+        for (i = 0; i < 3 && s->node[i] >= 0; i++) for (j = 0; j < 3 && s->node[j] >= 0; j++) {
+            double *block = c->total_value + 9 * (size_t)fsi__sh_entry(m, s->node[i], s->node[j]);
+            const double scale = t->root * t->root * s->weight[i] * s->weight[j] / (1 + lump[k]);
+            for (a = 0; a < 3; a++) for (b = 0; b < 3; b++)
+                if (!c->sh->fixed[3 * s->node[i] + a] && !c->sh->fixed[3 * s->node[j] + b]) block[3 * a + b] += scale * t->gradient[a] * t->gradient[b];
+        }
+    }
+}
+
+/* The system with L for C: x and r from right sides `load`, `right`; NULL: 0. */
+static fsi_status fsi__co_precondition(fsi__co_impl *c, const double *lump, const double *load, const double *right, double *x, double *r)
+{
+    fsi_csr matrix = c->sh->total;
+    fsi_system system = fsi_default_system();
+    int k;
+    matrix.value = c->total_value;
+    system.matrix = &matrix;
+    if (load) memcpy(x, load, 3 * (size_t)matrix.rows * sizeof(double));
+    else memset(x, 0, 3 * (size_t)matrix.rows * sizeof(double));
+    for (k = 0; k < c->rows; k++) r[k] = right[k] / (1 + lump[k]);
+    fsi__co_pull(c, r, x);
+    FSI__LS_TRY(fsi_solver_solve(c->sh->solver, &system, x, x));
+    for (k = 0; k < c->rows; k++) r[k] = (fsi__co_reach(c, &c->contact[c->row[k]], x, 0) - right[k]) / (1 + lump[k]);
+    return FSI_OK;
+}
+
+/* Newton's step of the solid, x, and r to a relative error of `tolerance`. What the first solve leaves is a residual among the r alone, and so do all that follow: conjugate
+   gradients on the system as it is are those on what is left of it when x is eliminated, which is definite. */
+static fsi_status fsi__co_solve_system(fsi__co_impl *c, double tolerance, double *x, double *r)
+{
+    const int m = c->rows, n = 3 * c->sh->total.rows;
+    double *lump = r + m, *residual = lump + m, *way = residual + m, *next = way + m, *pushed = next + m, *more = pushed + m, *way_x = c->way, *next_x = way_x + n, rho = 0;
+    int k, i;
+    fsi__co_fill(c, lump);
+    for (i = 0; i < m; i++) residual[i] = fsi__co_right(c, &c->contact[c->row[i]]);
+    FSI__LS_TRY(fsi__co_precondition(c, lump, c->sh->scratch, residual, x, r));
+    fsi__co_excess(c, lump, r, more);
+    for (i = 0; i < m; i++) residual[i] = -more[i];
+    for (k = 0; k < 200; k++) {
+        const double before = rho;
+        double size = 0, along = 0, beta;
+        FSI__LS_TRY(fsi__co_precondition(c, lump, NULL, residual, next_x, next));
+        for (rho = 0, i = 0; i < m; i++) {
+            rho -= residual[i] * next[i];
+            size += r[i] * r[i];
+        }
+        if (!(rho > tolerance * tolerance * size)) return FSI_OK;
+        beta = k > 0 ? rho / before : 0;
+        for (i = 0; i < n; i++) way_x[i] = next_x[i] + (k > 0 ? beta * way_x[i] : 0);
+        for (i = 0; i < m; i++) way[i] = next[i] + (k > 0 ? beta * way[i] : 0);
+        for (i = 0; i < m; i++) pushed[i] = residual[i] + (k > 0 ? beta * pushed[i] : 0);
+        fsi__co_excess(c, lump, way, more);
+        for (i = 0; i < m; i++) along -= way[i] * (pushed[i] + more[i]);
+        if (!(along > 0)) break;
+        for (i = 0; i < n; i++) x[i] += rho / along * way_x[i];
+        for (i = 0; i < m; i++) r[i] += rho / along * way[i];
+        for (i = 0; i < m; i++) residual[i] -= rho / along * (pushed[i] + more[i]);
+    }
+    return fsi__fail(c->context, FSI_ERROR_CONVERGENCE, "fsi_couple_step", -1, rho, "the system of %d contacts did not converge", m);
 }
 
 /* ---- >>newton ---------------------------------------------------------------------------------------------------- */
@@ -753,59 +686,34 @@ static fsi_status fsi__co_assemble(void *user, fsi__sh_step *w)
     return FSI_OK;
 }
 
-/* Newton's step of the liquid, from r and lam. */
-static void fsi__co_step_liquid(fsi__co_impl *c, const double *r, const double *lam)
+/* Newton's step of the liquid; r: of the rows. */
+static void fsi__co_step_liquid(fsi__co_impl *c, const double *r)
 {
-    int k, i;
-    for (k = 0; k < c->parts; k++) {
-        fsi__co_part *p = &c->part[k];
-        p->lam = !(p->jj > 0) ? 0 : p->row >= 0 && lam ? lam[p->row] : (p->h - p->jd) / p->jj;
+    int i;
+    fsi__co_push_cells(c, r);
+    fsi__co_sum_push(c);
+    for (i = 0; i < c->parts; i++) {
+        fsi__co_part *p = &c->part[i];
+        p->lam = p->jj > 0 ? (p->h - p->jd - p->jp) / p->jj : 0;
         p->mu = fmax(p->mu, 2 * fabs(p->lam));
     }
     for (i = 0; i < c->cells; i++) {
         fsi__co_cell *p = &c->cell[i];
-        p->step = -p->gradient - (p->component >= 0 ? p->slope * c->part[p->component].lam : 0);
+        p->step = -(p->gradient + p->push + (p->component >= 0 ? p->slope * c->part[p->component].lam : 0)) / c->inertia;
     }
-    for (k = 0; k < c->contacts; k++) {
-        const fsi__co_contact *t = &c->contact[k];
-        for (i = 0; t->root > 0 && i < 27; i++) if (t->cell[i] >= 0) c->cell[t->cell[i]].step -= t->root * t->weight[i] * r[t->row];
-    }
-    for (i = 0; i < c->cells; i++) c->cell[i].step /= c->inertia;
 }
 
 static fsi_status fsi__co_solve(void *user, fsi__sh_step *w, double tolerance)
 {
     fsi__co_impl *c = (fsi__co_impl *)user;
     fsi_system system = fsi_default_system();
-    fsi_status status;
-    int k, meet = 0, good = 1;
-    for (k = 0; k < c->contacts; k++) meet |= c->contact[k].root > 0;
-    system.tolerance = tolerance;
-    if (!meet) {
-        for (k = 0; k < c->parts; k++) c->part[k].row = -1;
-        c->holds = 0;
-        system.matrix = &c->sh->total;
-        status = fsi_solver_solve(c->sh->solver, &system, c->sh->scratch, c->sh->direction);
-        if (status == FSI_OK) fsi__co_step_liquid(c, NULL, NULL);
-        return status;
-    }
-    FSI__LS_TRY(fsi__co_check_pattern(c));
-    fsi__co_fill(c, &good);
-    if (!good) { /* a stencil has moved on to cells of others */
-        c->holds = 0;
-        FSI__LS_TRY(fsi__co_check_pattern(c));
-        fsi__co_fill(c, &good);
-        if (!good) return fsi__fail(c->context, FSI_ERROR_CONVERGENCE, "fsi_couple_step", -1, 0, "contacts do not fit their own pattern");
-    }
-    system.matrix = &c->total;
-    system.pivots = FSI_LDLT_SIGNED;
-    system.sign = c->sign;
-    system.last = c->last;
-    status = fsi_solver_solve(c->solver, &system, c->right, c->solution);
-    if (status != FSI_OK) return status;
-    memcpy(c->sh->direction, c->solution, 3 * (size_t)c->sh->nodes * sizeof(double));
-    fsi__co_step_liquid(c, c->solution + 3 * (size_t)c->sh->nodes, c->solution + 3 * ((size_t)c->sh->nodes + (size_t)((c->rows_r + 2) / 3)));
     (void)w;
+    FSI__LS_TRY(fsi__co_number(c));
+    system.matrix = &c->sh->total;
+    system.tolerance = tolerance;
+    if (c->rows > 0) FSI__LS_TRY(fsi__co_solve_system(c, tolerance, c->sh->direction, c->krylov));
+    else FSI__LS_TRY(fsi_solver_solve(c->sh->solver, &system, c->sh->scratch, c->sh->direction));
+    fsi__co_step_liquid(c, c->krylov);
     return FSI_OK;
 }
 
@@ -1110,12 +1018,46 @@ static fsi_status fsi__co_weigh_solid(fsi__sh_step *w)
     return status;
 }
 
-/* The pattern of A + W' M W: that of A, and nodes that share a face. The arrays of Newton's system hold it from now on. */
+static int fsi__co_compare_keys(const void *a, const void *b)
+{
+    const uint64_t p = *(const uint64_t *)a, q = *(const uint64_t *)b;
+    return p < q ? -1 : p > q;
+}
+
+static fsi_status fsi__co_add_key(fsi__co_impl *c, int row, int col)
+{
+    FSI__LS_TRY(fsi__co_more(c, &c->key, sizeof *c->key, c->keys, &c->key_capacity, c->keys + 2));
+    c->key[c->keys++] = (uint64_t)row << 32 | (uint64_t)col;
+    if (row != col) c->key[c->keys++] = (uint64_t)col << 32 | (uint64_t)row;
+    return FSI_OK;
+}
+
+static void fsi__co_unique_keys(fsi__co_impl *c)
+{
+    int i, kept = 0;
+    if (c->keys > 1) qsort(c->key, (size_t)c->keys, sizeof *c->key, fsi__co_compare_keys);
+    for (i = 0; i < c->keys; i++) if (i == 0 || c->key[i] != c->key[i - 1]) c->key[kept++] = c->key[i];
+    c->keys = kept;
+}
+
+/* Room for a system of so many rows and entries, of which `own` are the shell's. */
+static fsi_status fsi__co_room(fsi__co_impl *c, int rows, int entries, int own)
+{
+    FSI__LS_TRY(fsi__co_more(c, &c->total_start, sizeof(int), 0, &c->total_rows_capacity, rows + 1));
+    FSI__LS_TRY(fsi__co_more(c, &c->total_col, sizeof(int), 0, &c->total_capacity, entries));
+    FSI__LS_TRY(fsi__co_more(c, &c->total_value, 9 * sizeof(double), 0, &c->value_capacity, entries));
+    FSI__LS_TRY(fsi__co_more(c, &c->total_map, sizeof(int), 0, &c->map_capacity, own + 1));
+    FSI__LS_TRY(fsi__co_more(c, &c->right, 3 * sizeof(double), 0, &c->right_capacity, rows));
+    FSI__LS_TRY(fsi__co_more(c, &c->v, 3 * sizeof(double), 0, &c->v_capacity, rows));
+    FSI__LS_TRY(fsi__co_more(c, &c->load, 3 * sizeof(double), 0, &c->load_capacity, rows));
+    return fsi__co_more(c, &c->solution, 3 * sizeof(double), 0, &c->solution_capacity, rows);
+}
+
+/* The pattern of A + W' M W: that of A, and nodes that share a face. */
 static fsi_status fsi__co_lay_inertia(fsi__co_impl *c)
 {
     const fsi_csr *a = &c->sh->total;
     int k, i, j, e, at;
-    c->holds = 0;
     c->keys = 0;
     for (k = 0; k < c->faces; k++) for (i = c->face[k].first; i < c->face[k].end; i++) for (j = i + 1; j < c->face[k].end; j++)
         if (fsi__sh_entry(a, c->share[i].node, c->share[j].node) < 0) FSI__LS_TRY(fsi__co_add_key(c, c->share[i].node, c->share[j].node));
@@ -1394,11 +1336,10 @@ static fsi_status fsi__co_collect(fsi__co_impl *c, fsi__ls_run *run)
     c->parts = m->next.count;
     memset(c->part, 0, ((size_t)c->parts + 1) * sizeof *c->part);
     for (i = 0; i < c->parts; i++) {
-        c->part[i].row = -1;
         c->part[i].volume = m->next.fix[i].volume;
     }
     c->moved_before = 0;
-    c->ever_listed = c->listed = c->contacts = c->holds = 0;
+    c->ever_listed = c->listed = c->contacts = 0;
     return FSI_OK;
 }
 
@@ -1680,7 +1621,6 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
     fsi_context *context;
     if (!c) return;
     context = c->context;
-    fsi_solver_destroy(c->solver);
     if (c->start) fsi_grid_remove_field(c->start);
     fsi__free(context, c->sample, (size_t)c->sample_capacity, sizeof *c->sample);
     fsi__free(context, c->map, (size_t)c->map_room, sizeof(int));
@@ -1693,10 +1633,10 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
     fsi__free(context, c->total_value, (size_t)c->value_capacity, 9 * sizeof(double));
     fsi__free(context, c->right, (size_t)c->right_capacity, 3 * sizeof(double));
     fsi__free(context, c->solution, (size_t)c->solution_capacity, 3 * sizeof(double));
-    fsi__free(context, c->sign, (size_t)c->sign_capacity, 3);
-    fsi__free(context, c->last, (size_t)c->last_capacity, 1);
-    fsi__free(context, c->pair, (size_t)c->pair_capacity, 2 * sizeof(int));
-    fsi__free(context, c->of_row, (size_t)c->of_row_capacity, sizeof(int));
+    fsi__free(context, c->row, (size_t)c->row_capacity, sizeof(int));
+    fsi__free(context, c->reached, (size_t)c->reached_capacity, sizeof(int));
+    fsi__free(context, c->krylov, (size_t)c->krylov_capacity, 7 * sizeof(double));
+    fsi__free(context, c->way, (size_t)c->way_capacity, 9 * sizeof(double));
     fsi__free(context, c->key, (size_t)c->key_capacity, sizeof *c->key);
     fsi_solver_destroy(c->inertial);
     fsi__free(context, c->touch, (size_t)c->touch_capacity, sizeof *c->touch);
@@ -1743,8 +1683,7 @@ FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *de
     c->density = (double)desc->liquid->desc.density;
     c->range = desc->range > 0 ? (double)desc->range : c->dx;
     solver.context = c->context;
-    status = fsi_solver_create(&c->solver, &solver);
-    if (status == FSI_OK) status = fsi_solver_create(&c->inertial, &solver);
+    status = fsi_solver_create(&c->inertial, &solver);
     if (status == FSI_OK) status = fsi_grid_add_field(desc->liquid->grid, FSI_CELLS, c->ls->phi->background, &c->start);
     if (status == FSI_OK) status = fsi__co_make_samples(c, c->sh->state.x);
     if (status == FSI_OK) {

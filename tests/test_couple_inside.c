@@ -128,7 +128,7 @@ static void compare_dense(const fsi__co_impl *c)
 static fsi_status watch_solve(void *user, fsi__sh_step *w, double tolerance)
 {
     fsi__co_impl *c = (fsi__co_impl *)user;
-    const fsi_status status = fsi__co_solve(user, w, tolerance);
+    const fsi_status status = fsi__co_solve(user, w, 1e-9 * tolerance);
     int k, meet = 0;
     for (k = 0; k < c->contacts; k++) meet += c->contact[k].root > 0;
     if (status != FSI_OK || meet == 0) return status;
