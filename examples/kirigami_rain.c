@@ -115,7 +115,7 @@ static void make_card(ex_app *app, state *w, double dx, double young)
     fsi_shell_material m = fsi_shell_preset(FSI_SHELL_PAPER);
     fsi_shell_desc d = fsi_shell_default_desc();
     int k;
-    cut_card(w, (int)floor(SIDE / (2 * 0.85 * dx) + 0.5));
+    cut_card(w, (int)floor(SIDE / (2 * 0.9 * dx) + 0.5));
     add_creases(w);
     m.thickness = (fsi_real)THICK;
     m.young = (fsi_real)young;

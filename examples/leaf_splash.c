@@ -27,8 +27,8 @@
 #define FRAME 0.0005  /* seconds between two pictures */
 
 typedef struct state {
-    ex_mesh blade;           /* with the vertices of the stalk at its end */
-    int *segments, segment_count, rows, tip;
+    ex_mesh blade;           /* the vertices of the stalk come last */
+    int *segments, segment_count, tip;
     fsi_levelset *liquid;
     fsi_shell *leaf;
     fsi_couple *both;
@@ -71,7 +71,7 @@ static void lay_leaf(state *w, double edge)
 {
     const int rows = (int)floor(BLADE / edge + 0.5), stalk = (int)floor(STALK / edge + 0.5);
     const size_t room = (size_t)((rows + 1) * (2 * HALF / edge + 4)) + (size_t)stalk;
-    int i, j, n, count = 0, middle = 0, half = 0;
+    int i, j, count = 0, middle = 0, half = 0, previous = 0;
     w->blade = ex_mesh_make((int)room, (int)(2 * room));
     w->blade.triangle_count = 0;
     w->segments = (int *)ex_alloc(NULL, 2 * (size_t)(rows + stalk), sizeof(int));
@@ -88,10 +88,10 @@ static void lay_leaf(state *w, double edge)
         w->segments[2 * w->segment_count++ + 1] = middle;
     }
     w->tip = middle;
-    for (n = 0, i = 1; i <= stalk; i++) {
+    for (i = 1; i <= stalk; i++) { /* from vertex 0, where the blade begins */
         w->blade.vertices[count] = fsi_v3((fsi_real)(STALK * (1 - (double)i / stalk)), (fsi_real)(WIDE / 2), (fsi_real)(BASE - 0.25 * STALK * i / stalk));
-        w->segments[2 * w->segment_count] = n;
-        w->segments[2 * w->segment_count++ + 1] = n = count++;
+        w->segments[2 * w->segment_count] = previous;
+        w->segments[2 * w->segment_count++ + 1] = previous = count++;
     }
     w->blade.vertex_count = count;
 }
@@ -100,7 +100,7 @@ static void make_leaf(ex_app *app, state *w, double dx, double young)
 {
     fsi_shell_material m = fsi_shell_preset(FSI_SHELL_LEAF);
     fsi_shell_desc d = fsi_shell_default_desc();
-    lay_leaf(w, 0.75 * dx);
+    lay_leaf(w, 0.62 * dx);
     m.thickness = (fsi_real)THICK;
     m.radius = (fsi_real)RIB;
     m.young = (fsi_real)young;

@@ -69,12 +69,12 @@ static ex_mesh make_disc(int rings)
     return m;
 }
 
-static void make_leaf(ex_app *app, state *w, double dx, double young)
+static void make_leaf(ex_app *app, state *w, double young)
 {
     fsi_shell_material m = fsi_shell_default_material();
     fsi_shell_desc d = fsi_shell_default_desc();
     int k;
-    w->mesh = make_disc((int)floor(LEAF / (1.1 * dx) + 0.5));
+    w->mesh = make_disc(12 + app->res / 8);
     m.density = 900;
     m.thickness = (fsi_real)THICK;
     m.young = (fsi_real)young;
@@ -171,7 +171,7 @@ int main(int argc, char **argv)
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     if (app.res < 32 || app.res > 512) ex_die("--res is not between 32 and 512");
     dx = WIDE / app.res;
-    make_leaf(&app, &w, dx, young);
+    make_leaf(&app, &w, young);
     make_rain(&app, &w, dx, tension, speed);
     d.liquid = w.liquid;
     d.shell = w.leaf;

@@ -126,7 +126,7 @@ static ex_scene begin_scene(ex_app *app)
 {
     ex_scene scene = ex_scene_begin(app);
     fsi_box3 view;
-    view.lo = fsi_v3((fsi_real)(0.1 * LONG), 0, (fsi_real)(0.1 * LONG));
+    view.lo = fsi_v3((fsi_real)(0.1 * LONG), 0, 0);
     view.hi = fsi_v3((fsi_real)(0.9 * LONG), (fsi_real)WIDE, (fsi_real)(0.85 * LONG));
     ex_look_at_box(&scene, view, 24, 30);
     return scene;
