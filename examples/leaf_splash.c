@@ -176,8 +176,8 @@ static ex_scene begin_scene(ex_app *app)
 {
     ex_scene scene = ex_scene_begin(app);
     fsi_box3 view;
-    view.lo = fsi_v3(0, (fsi_real)(0.15 * WIDE), (fsi_real)(0.1 * TALL));
-    view.hi = fsi_v3((fsi_real)LONG, (fsi_real)(0.85 * WIDE), (fsi_real)(0.9 * TALL));
+    view.lo = fsi_v3((fsi_real)(0.08 * LONG), (fsi_real)(0.25 * WIDE), (fsi_real)(0.2 * TALL));
+    view.hi = fsi_v3((fsi_real)LONG, (fsi_real)(0.75 * WIDE), (fsi_real)(0.8 * TALL));
     ex_look_at_box(&scene, view, 22, 32);
     return scene;
 }
