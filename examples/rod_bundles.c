@@ -3,7 +3,7 @@
 
    A drop of water with a surface tension of 0.04 N/m glides down a bundle of stiff rods, clamped at one side, off their free tips, and onto a second bundle that is
    clamped at the other side and whose rods lie between those of the first. Two more rods stand in its way and cut it in parts, of which some fall through the
-   second bundle and some stay on it. With --tension 0.0728 it stays whole.
+   second bundle and some stay on it. With --tension 0.0728 there are two at most, and none has fallen through at the end.
    ringed= is the most rods that liquid closed around at a time, in slices of cells across the bundles: 0 at --res 64, where the cuts stay open to the air, 2 at 96;
    most_parts= the most drops at a time; passed= the share of the water below both bundles at the end; bend= how far a tip ever went from its place, over the length of
    its rod. min_distance= is the smallest distance of the liquid from any sample of the rods, over the size of a cell: above 0, nothing ever passed through.
