@@ -92,7 +92,7 @@ TEST_FN fsi_status watch_correction(fsi__co_impl *c, fsi__ls_run *run, fsi_press
 /* How to solve it. paper_mass: an unknown weighs as its share of liquid, a thousandth in air, anew at each iteration; else all weigh the same.
    search: steps are cut by the sweep of samples and by a line search; else they are taken whole. */
 typedef struct newton_rule { int paper_mass, search; } newton_rule;
-typedef struct newton_end { int steps, pierced, spent; } newton_end; /* pierced: a step led a sample into the liquid; spent: not done after 30 */
+typedef struct newton_end { int steps, cut, pierced, spent; } newton_end; /* cut: steps that the search shortened; pierced: a step led a sample into the liquid; spent: not done after 30 */
 
 enum { NEWTON_MOST = 30, NEWTON_ROWS = 160 };
 
@@ -265,7 +265,7 @@ TEST_FN double newton_search(newton_problem *p)
 TEST_FN newton_end newton_run(const fsi__co_impl *c, newton_rule rule)
 {
     newton_problem p = newton_begin(c);
-    newton_end end = { 0, 0, 1 };
+    newton_end end = { 0, 0, 0, 1 };
     for (; end.steps < NEWTON_MOST; end.steps++) {
         double t, most = 0, off = 0;
         int i;
@@ -277,6 +277,7 @@ TEST_FN newton_end newton_run(const fsi__co_impl *c, newton_rule rule)
         end.spent = !(most < 1e-4 * c->dx && off < 1e-8);
         if (!end.spent) break;
         t = rule.search ? newton_search(&p) : 1;
+        end.cut += t < 1;
         for (i = 0; i < p.cells; i++) p.phi[i] += t * p.step[i];
         for (i = 0; i < p.rows; i++) if (!(row_distance(&p.row[i], p.phi, p.row[i].fixed) > 0)) end.pierced = 1;
         if (end.pierced) break;
