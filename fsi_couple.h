@@ -144,6 +144,7 @@ typedef struct fsi__co_contact {
     int folded;                 /* reaches beyond the box, where cells are those at its sides once more */
     double d, x[3], laid[3];    /* laid: x where the system's pattern was made */
     double gradient[3];         /* of d to x */
+    double normal[3];           /* unit, from the liquid to the solid; 0: it is all round */
     double root, pull;          /* sqrt(kb b''), kb b': 0 out of range */
     int cell[27];               /* unknowns that d hangs on, -1: a cell that is none */
     double weight[27];
@@ -930,7 +931,7 @@ static void fsi__co_repair(fsi__co_impl *c)
 
    where v1 is where positions went. Sums of rows of W are 1, of the stiffness 0: what the liquid loses the solid gains. */
 
-typedef struct fsi__co_touch { int axis, entry, sample; } fsi__co_touch;   /* a sample near a face */
+typedef struct fsi__co_touch { int axis, entry, contact; } fsi__co_touch;  /* a contact near a face that looks at it */
 typedef struct fsi__co_share { int node; double weight; } fsi__co_share;   /* an entry of W */
 typedef struct fsi__co_face {
     int axis, entry, first, end;  /* shares first .. end - 1 */
@@ -946,7 +947,7 @@ static int fsi__co_compare_touches(const void *a, const void *b)
     const fsi__co_touch *p = (const fsi__co_touch *)a, *q = (const fsi__co_touch *)b;
     if (p->axis != q->axis) return p->axis < q->axis ? -1 : 1;
     if (p->entry != q->entry) return p->entry < q->entry ? -1 : 1;
-    return p->sample < q->sample ? -1 : p->sample > q->sample;
+    return p->contact < q->contact ? -1 : p->contact > q->contact;
 }
 
 /* The entry below a face along its axis. */
@@ -958,11 +959,23 @@ static long long fsi__co_below(const fsi_grid *g, int entry, int axis)
     return fsi_grid_entry(g, corner[0] + (in & 7) - (axis == 0), corner[1] + (in >> 3 & 7) - (axis == 1), corner[2] + (in >> 6) - (axis == 2));
 }
 
-/* Faces between liquid and air within range + dx/2 of a sample at x, along each axis. */
-static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell, int sample, const double *x)
+/* Faces look at a contact whose normal along their axis is more than this: others would be walls to liquid that moves past it. */
+#define FSI__CO_FACING 0.05
+
+/* Which way the solid is, seen from the liquid; 0: it is all round. */
+static void fsi__co_direct_contact(fsi__co_contact *t)
+{
+    const double size = sqrt(fsi__sh_dot(t->gradient, t->gradient));
+    int a;
+    for (a = 0; a < 3; a++) t->normal[a] = size > 0.1 ? t->gradient[a] / size : 0;
+}
+
+/* Faces between liquid and air within range + dx/2 of a contact, along each axis, which look at it. */
+static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell, int contact)
 {
     const fsi_grid *g = c->liquid->grid;
-    const double half = c->range + c->dx / 2;
+    const double half = c->range + c->dx / 2, *x = c->contact[contact].x, *normal = c->contact[contact].normal;
+    const int round = !(fsi__sh_dot(normal, normal) > 0);
     double local[3];
     int axis, a, i[3], lo[3] = { 0, 0, 0 }, hi[3] = { 0, 0, 0 };
     fsi__co_local(c, x, local);
@@ -978,10 +991,11 @@ static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell,
             const long long e = fsi_grid_entry(g, i[0], i[1], i[2]), below = fsi_grid_entry(g, i[0] - (axis == 0), i[1] - (axis == 1), i[2] - (axis == 2));
             if (e < 0 || below < 0 || (cell[e] == FSI_CELL_LIQUID) == (cell[below] == FSI_CELL_LIQUID)) continue;
             if (cell[e] == FSI_CELL_SOLID || cell[below] == FSI_CELL_SOLID) continue;
+            if (!round && (cell[e] == FSI_CELL_LIQUID ? -normal[axis] : normal[axis]) < FSI__CO_FACING) continue;
             FSI__LS_TRY(fsi__co_more(c, &c->touch, sizeof *c->touch, c->touches, &c->touch_capacity, c->touches + 1));
             c->touch[c->touches].axis = axis;
             c->touch[c->touches].entry = (int)e;
-            c->touch[c->touches++].sample = sample;
+            c->touch[c->touches++].contact = contact;
         }
     }
     return FSI_OK;
@@ -1001,9 +1015,9 @@ static fsi_status fsi__co_weigh_face(fsi__co_impl *c, fsi__co_face *f, int k, in
     double area = 0;
     int j, i, n;
     f->first = c->shares;
-    for (j = k; j < end; j++) area += c->sample[c->touch[j].sample].area;
+    for (j = k; j < end; j++) area += c->sample[c->contact[c->touch[j].contact].sample].area;
     for (j = k; j < end; j++) {
-        const fsi__co_sample *s = &c->sample[c->touch[j].sample];
+        const fsi__co_sample *s = &c->sample[c->contact[c->touch[j].contact].sample];
         for (i = 0; i < 3 && s->node[i] >= 0; i++) {
             for (n = f->first; n < c->shares && c->share[n].node != s->node[i]; n++) { }
             if (n == c->shares) {
@@ -1018,25 +1032,23 @@ static fsi_status fsi__co_weigh_face(fsi__co_impl *c, fsi__co_face *f, int k, in
     return FSI_OK;
 }
 
-/* What the solid's velocity is to a face. */
-static void fsi__co_direct_face(const fsi__co_impl *c, const fsi_pressure_flow *flow, fsi__co_face *f)
+/* What the solid's velocity is to a face, which the touches k .. end - 1 are of. */
+static void fsi__co_direct_face(const fsi__co_impl *c, const fsi_pressure_flow *flow, fsi__co_face *f, int k, int end)
 {
-    const fsi_grid *g = c->liquid->grid;
-    fsi_vec3 at, gradient, u;
-    double n[3], v[3], size;
-    int k;
+    double n[3] = { 0, 0, 0 }, v[3], size;
+    int j, a;
     f->base = 0;
-    for (k = 0; k < 3; k++) f->along[k] = k == f->axis;
+    for (a = 0; a < 3; a++) f->along[a] = a == f->axis;
     if (!c->s->desc.slip) return;
-    at = fsi__ls_entry_position(g, (fsi_grid_place)((int)FSI_FACES_X + f->axis), f->entry);
-    fsi_grid_sample_spline(flow->phi, at, &gradient);
-    u = fsi_grid_sample_velocity(flow->u, at);
-    fsi__sh_from(gradient, n);
-    fsi__sh_from(u, v);
-    v[f->axis] = f->before;
+    for (j = k; j < end; j++) {
+        const fsi__co_contact *t = &c->contact[c->touch[j].contact];
+        for (a = 0; a < 3; a++) n[a] += c->sample[t->sample].area * t->normal[a];
+    }
     size = sqrt(fsi__sh_dot(n, n));
-    if (!(size > 1e-6)) return; /* no side is out: as a face of its own */
-    for (k = 0; k < 3; k++) f->along[k] = n[f->axis] * n[k] / (size * size);
+    if (!(size > 0)) return;
+    fsi__sh_from(fsi_grid_sample_velocity(flow->u, fsi__ls_entry_position(c->liquid->grid, (fsi_grid_place)((int)FSI_FACES_X + f->axis), f->entry)), v);
+    v[f->axis] = f->before;
+    for (a = 0; a < 3; a++) f->along[a] = n[f->axis] * n[a] / (size * size);
     f->base = f->before - fsi__sh_dot(f->along, v);
 }
 
@@ -1046,9 +1058,11 @@ static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi_pressure_flow
     int k, end;
     c->touches = c->faces = c->shares = c->pushed = 0;
     for (k = 0; k < c->contacts; k++) {
-        const fsi__co_contact *t = &c->contact[k];
+        fsi__co_contact *t = &c->contact[k];
         c->pushed += t->d < c->range;
-        if (t->d < c->range + 0.25 * c->dx) FSI__LS_TRY(fsi__co_find_faces(c, flow->cell, t->sample, t->x));
+        if (!(t->d < c->range + 0.25 * c->dx)) continue;
+        fsi__co_direct_contact(t);
+        FSI__LS_TRY(fsi__co_find_faces(c, flow->cell, k));
     }
     if (c->touches > 0) qsort(c->touch, (size_t)c->touches, sizeof *c->touch, fsi__co_compare_touches);
     FSI__LS_TRY(fsi__co_more(c, &c->face, sizeof *c->face, 0, &c->face_capacity, c->touches));
@@ -1058,7 +1072,7 @@ static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi_pressure_flow
         f->axis = c->touch[k].axis;
         f->entry = c->touch[k].entry;
         f->before = (double)flow->u[f->axis]->value[f->entry];
-        fsi__co_direct_face(c, flow, f);
+        fsi__co_direct_face(c, flow, f, k, end);
         f->mass = fsi__co_face_mass(c, flow->phi, f);
         FSI__LS_TRY(fsi__co_weigh_face(c, f, k, end));
     }
