@@ -341,24 +341,6 @@ static void test_a_liquid_far_from_the_shell_is_as_if_alone(void)
     pair_end(&p);
 }
 
-/* A square of the lengths 2 a and 2 b about (x, y), in 2D. */
-static fsi_mesh *square(double x, double y, double a, double b)
-{
-    static const int edges[8] = { 0, 3, 3, 2, 2, 1, 1, 0 };
-    fsi_mesh_desc d = fsi_mesh_default_desc();
-    fsi_mesh *m = NULL;
-    fsi_vec3 v[4];
-    int i;
-    for (i = 0; i < 4; i++) v[i] = v3((x + (i == 1 || i == 2 ? a : -a)) * CELL, (y + (i > 1 ? b : -b)) * CELL, 0);
-    d.corners = 2;
-    d.vertices = v;
-    d.vertex_count = 4;
-    d.elements = edges;
-    d.element_count = 4;
-    if (!CHECK(fsi_mesh_create(&m, &d) == FSI_OK)) exit(1);
-    return m;
-}
-
 /* A drop and a loose string fall on a block, which is an obstacle for both. */
 static void test_an_obstacle_holds_both(void)
 {

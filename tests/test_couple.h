@@ -121,6 +121,24 @@ TEST_FN double pair_height(const pair *p)
     return sum / volume / CELL;
 }
 
+/* A square of the lengths 2 a and 2 b about (x, y), in 2D. */
+TEST_FN fsi_mesh *square(double x, double y, double a, double b)
+{
+    static const int edges[8] = { 0, 3, 3, 2, 2, 1, 1, 0 };
+    fsi_mesh_desc d = fsi_mesh_default_desc();
+    fsi_mesh *m = NULL;
+    fsi_vec3 v[4];
+    int i;
+    for (i = 0; i < 4; i++) v[i] = v3((x + (i == 1 || i == 2 ? a : -a)) * CELL, (y + (i > 1 ? b : -b)) * CELL, 0);
+    d.corners = 2;
+    d.vertices = v;
+    d.vertex_count = 4;
+    d.elements = edges;
+    d.element_count = 4;
+    if (!CHECK(fsi_mesh_create(&m, &d) == FSI_OK)) exit(1);
+    return m;
+}
+
 TEST_FN void pair_end(pair *p)
 {
     fsi_couple_destroy(p->both);

@@ -8,6 +8,7 @@ static void look_in(struct fsi__ls_run *run, int phase);
 #include "test.h"
 #include "test_shell.h"
 #include "test_couple.h"
+#include "couple_inside.h"
 
 /* The couple's own functions, called through those below. */
 static fsi__sh_guest with_shell;
@@ -19,8 +20,7 @@ static struct {
     int solves, dense, gradients;
     double dense_error, lam_error;   /* largest difference to the dense solve, over its largest entry */
     double gradient_error[3];        /* of finite differences: to phi, to x, of volumes; over the largest entry */
-    int projections, released, pushed; /* pushed: samples within the barrier's range */
-    double exchanged, gained;        /* [kg m/s]: by the liquid at the velocity correction; by both, worst */
+    correction_tally correction;
 } seen;
 
 static double dmax(double a, double b) { return a > b ? a : b; }
@@ -209,62 +209,7 @@ static fsi_status watch_assemble(void *user, fsi__sh_step *w)
 
 /* ---- momentum at the velocity correction --------------------------------------------------------------------------- */
 
-/* Momentum of the liquid along y, with the mass that the projection gives each face: whole between two cells of liquid, the wet share at the surface. */
-static double liquid_momentum(const fsi__co_impl *c, const fsi_pressure_flow *flow, fsi_field *const *u)
-{
-    const fsi_grid *g = c->liquid->grid;
-    double sum = 0;
-    int b, e, k;
-    for (b = 0; b < g->block_count; b++) for (e = 0; e < g->block_cells; e++) {
-        const int at = b * g->block_cells + e, wet = flow->cell[at] == FSI_CELL_LIQUID;
-        const long long below = fsi__co_below(g, at, 1);
-        double upper, lower, share;
-        if (below < 0 || (!wet && flow->cell[below] != FSI_CELL_LIQUID)) continue;
-        upper = (double)flow->phi->value[at];
-        lower = (double)flow->phi->value[below];
-        share = wet && flow->cell[below] == FSI_CELL_LIQUID ? 1 : fmin(upper, lower) / (fmin(upper, lower) - fmax(upper, lower));
-        sum += c->density * c->volume * dmax(share, (double)flow->theta_min) * (double)u[1]->value[at];
-    }
-    for (k = 0; k < c->faces; k++) if (c->face[k].axis == 1) { /* these have at least a tenth */
-        const fsi__co_face *f = &c->face[k];
-        const double upper = (double)flow->phi->value[f->entry], lower = (double)flow->phi->value[fsi__co_below(g, f->entry, 1)], share = fmin(upper, lower) / (fmin(upper, lower) - fmax(upper, lower));
-        sum += (f->mass - c->density * c->volume * dmax(share, (double)flow->theta_min)) * (double)u[1]->value[f->entry];
-    }
-    return sum;
-}
-
-static double solid_momentum(const fsi__co_impl *c)
-{
-    double sum = 0;
-    int i;
-    for (i = 0; i < c->sh->model.vertices; i++) sum += c->sh->model.mass[i] * c->sh->next.v[3 * i + 1];
-    return sum;
-}
-
-static fsi_status watch_project(void *user, fsi__ls_run *run, fsi_pressure_flow *flow)
-{
-    fsi__co_impl *c = (fsi__co_impl *)user;
-    const double h = c->step.h;
-    double before, after, back = 0, mine;
-    fsi_status status;
-    int k, i;
-    for (k = 0; k < c->contacts; k++) { /* the barrier's impulse on the solid is -push */
-        const fsi__co_contact *t = &c->contact[k];
-        if (t->d < c->range) for (i = 0; i < 3 && c->sample[t->sample].node[i] >= 0; i++)
-            back += c->stiffness * h * fsi_barrier_at(t->d, c->range).slope * c->sample[t->sample].weight[i] * t->gradient[1];
-    }
-    before = solid_momentum(c) + back;
-    status = fsi__co_project(user, run, flow);
-    if (status != FSI_OK) return status;
-    mine = liquid_momentum(c, flow, run->m->next_u); /* u* is kept there, and the faces are known now */
-    after = solid_momentum(c) + liquid_momentum(c, flow, flow->u);
-    seen.projections++;
-    seen.released += c->stats.released;
-    seen.pushed += c->pushed;
-    seen.exchanged = dmax(seen.exchanged, fabs(liquid_momentum(c, flow, flow->u) - mine));
-    seen.gained = dmax(seen.gained, fabs(after - before - mine));
-    return FSI_OK;
-}
+static fsi_status watch_project(void *user, fsi__ls_run *run, fsi_pressure_flow *flow) { return watch_correction((fsi__co_impl *)user, run, flow, &seen.correction); }
 
 /* ---- the way in ---------------------------------------------------------------------------------------------------- */
 
@@ -343,7 +288,7 @@ static double hit_plate(double share, double speed, fsi_couple_correction correc
     *plate = p.solid->stats.momentum[1] / (share * drop) / speed;
     watch(NULL);
     pair_end(&p);
-    return seen.gained / seen.exchanged;
+    return seen.correction.gained / seen.correction.exchanged;
 }
 
 static void test_what_the_liquid_loses_the_plate_gains(void)
@@ -354,10 +299,10 @@ static void test_what_the_liquid_loses_the_plate_gains(void)
         double kept, plate;
         const double error = hit_plate(share[k], fast ? -1 : -0.3, FSI_COUPLE_MOMENTUM, 20, &kept, &plate);
         printf("   %s, plate / drop %g: gained / exchanged %.1e in %d corrections, pushed %d, released %d; momentum after the run %.4f, plate's speed %.3f\n", fast ? "fast" : "slow",
-            share[k], error, seen.projections, seen.pushed, seen.released, kept, plate);
-        pushed += seen.pushed;
-        released += seen.released;
-        CHECK(seen.exchanged > 0);
+            share[k], error, seen.correction.projections, seen.correction.pushed, seen.correction.released, kept, plate);
+        pushed += seen.correction.pushed;
+        released += seen.correction.released;
+        CHECK(seen.correction.exchanged > 0);
         CHECK(error <= TOL(1e-6, 1e-4));
         CHECK_NEAR(kept, 1, 0.01); /* what the liquid's own motion gains or loses, too */
     }

@@ -1,0 +1,65 @@
+/* test_couple_scenes.c - random scenes of liquid and solids, the filter of Newton's steps beside the paper's, rebounds and impacts.
+   SPDX-License-Identifier: MIT */
+#include "test.h"
+#include "../fsi_couple.h"
+#include "test_shell.h"
+#include "test_couple.h"
+#include "couple_cases.h"
+
+static void test_random_scenes_keep_every_promise(void)
+{
+    random_tally tally[2];
+    int k, m;
+    memset(tally, 0, sizeof tally);
+    for (k = 0; k < (TEST_SLOWED ? 6 : 12); k++) random_run(k, TEST_SLOWED ? 4 : 20, tally);
+    for (m = 0; m < 2; m++) {
+        const random_tally *t = &tally[m];
+        if (t->scenes == 0) continue;
+        printf("   %s: %d scenes, %d with threads, %d loaded, %d steps without memory; smallest distance %.3f, %.3f at four samples a cell\n", m ? "spline" : "linear", t->scenes, t->threads, t->loaded, t->failed,
+            t->least, t->dense_least);
+        CHECK(t->refused == 0 && t->broken == 0 && t->unlike == 0 && t->leaking == 0);
+        CHECK(t->least > 0 && t->dense_least > 0);
+    }
+    CHECK(tally[0].threads + tally[1].threads > 0 && tally[0].loaded + tally[1].loaded > 0 && tally[0].failed + tally[1].failed > 0);
+}
+
+/* The paper's estimate of the time of impact stalls and misses where ours does neither. */
+static void test_sweeps_are_neither_stalled_nor_late(void)
+{
+    int m;
+    for (m = 0; m < 2; m++) {
+        const sweep_tally t = compare_sweeps((fsi_metric)m, 3000);
+        printf("   %d pairs: printed stalls %d, late %d; ours %d, %d, mean of the way to the touch %.3f; %d in and out again\n", t.pairs, t.printed.stalled, t.printed.late, t.ours.stalled, t.ours.late, t.ours.mean, t.crossed);
+        CHECK(t.pairs > 1000);
+        CHECK(t.ours.stalled == 0 && t.ours.late == 0 && t.crossed_late == 0);
+        CHECK(t.ours.mean > 0.85);
+        CHECK(t.printed.stalled > t.pairs / 10 && t.printed.late > t.pairs / 50);
+    }
+}
+
+static void test_a_drop_rebounds_more_than_five_times(void)
+{
+    double least;
+    const int rebounds = count_rebounds(TEST_SLOWED ? 0.1 : 0.8, &least);
+    printf("   %d rebounds, smallest distance %.3f dx\n", rebounds, least);
+    CHECK(rebounds > (TEST_SLOWED ? 0 : 5));
+    CHECK(least > 0);
+}
+
+static void test_volume_at_five_metres_a_second(void)
+{
+    double least, error = impact_error(32, 1, TEST_SLOWED ? 30 : 100, &least);
+    printf("   volume error %.1e, smallest distance %.3f dx\n", error, least);
+    CHECK(error <= 0.03);
+    CHECK(least > 0);
+}
+
+int main(int argc, char **argv)
+{
+    TEST_BEGIN(argc, argv);
+    RUN(test_random_scenes_keep_every_promise);
+    RUN(test_sweeps_are_neither_stalled_nor_late);
+    RUN(test_a_drop_rebounds_more_than_five_times);
+    RUN(test_volume_at_five_metres_a_second);
+    return TEST_END();
+}
