@@ -57,9 +57,10 @@ static void solve_dense(double *a, double *b, int n)
     }
 }
 
-/* All unknowns at once, (x, phi, lam): | A + beta g g'  beta g w'      0  |
+/* All unknowns at once, (x, phi, lam): | A + B + beta g g'  beta g w'  0  |
                                          | beta w g'      D + beta w w'  J' |
-                                         | 0              J              0  |, x scaled by a cell as phi is; rows of what is held are those of the identity. */
+                                         | 0              J              0  |, x scaled by a cell as phi is; rows of what is held are those of the identity;
+   B: what contacts have of second derivatives. */
 static void compare_dense(const fsi__co_impl *c)
 {
     const fsi__sh_impl *m = c->sh;
@@ -96,6 +97,10 @@ static void compare_dense(const fsi__co_impl *c)
         for (i = 0; i < 27; i++) if (t->cell[i] >= 0) {
             at[count] = nx + t->cell[i];
             v[count++] = t->root * t->weight[i];
+        }
+        for (i = 0; t->root > 0 && i < 3 && s->node[i] >= 0; i++) for (j = 0; j < 3 && s->node[j] >= 0; j++) for (q = 0; q < 9; q++) {
+            const int row = 3 * s->node[i] + q / 3, col = 3 * s->node[j] + q % 3;
+            if (!m->fixed[row] && !m->fixed[col]) a[(size_t)row * w + (size_t)col] += fsi__co_bend_scale(c, t) * s->weight[i] * s->weight[j] * t->bend[q];
         }
         for (i = 0; i < count; i++) for (j = 0; j < count; j++) {
             if (at[i] < nx && m->fixed[at[i]]) continue;
