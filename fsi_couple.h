@@ -61,7 +61,7 @@ typedef struct fsi_couple_desc {
     fsi_real stiffness;        /* c of kb = c rho V d_hat^2, V the volume of a cell; 0.1 to 100; default 5 */
     fsi_real sample_spacing;   /* of samples on edges and triangles, over dx, 0.2 to 10: edges longer than one and a half of it are divided; default 1; 0: vertices
                                   only, which leak where they are far apart */
-    fsi_real tolerance;        /* Newton ends when its next step would move phi near the surface by less than tolerance * dx; default 1e-3 */
+    fsi_real tolerance;        /* Newton ends when its next step would move phi near the surface and vertices by less than tolerance * dx; default 4e-3 */
     fsi_couple_correction correction; /* default MOMENTUM */
     int slip;                  /* 1: the liquid slides along the solid, only what is normal to its surface is shared; momentum is then kept to the error of the
                                   surface's staircase. Default 0: faces at the solid move with it along their axis, which holds the liquid back where the
@@ -861,17 +861,18 @@ static void fsi__co_accept(void *user, double t)
     for (i = 0; i < c->cells; i++) c->cell[i].value += t * c->cell[i].step;
 }
 
-/* The next step would be as much shorter than this one as this one is than the last. */
-static int fsi__co_is_done(void *user)
+/* The next step would be as much shorter than this one as this one is than the last. A shell that touches nothing moves as it would alone. */
+static int fsi__co_is_done(void *user, double shell)
 {
     fsi__co_impl *c = (fsi__co_impl *)user;
+    const double enough = (double)c->s->desc.tolerance * c->dx, own = c->step.tolerance * c->sh->model.mean_edge;
     double next;
     int i;
     c->moved = 0;
     for (i = 0; i < c->cells; i++) if (fabs(c->cell[i].value) < 2 * c->dx) c->moved = fmax(c->moved, fabs(c->cell[i].step));
     next = c->moved_before > c->moved ? c->moved * c->moved / c->moved_before : c->moved;
     c->moved_before = c->moved;
-    return next <= (double)c->s->desc.tolerance * c->dx;
+    return next <= enough && shell <= (c->rows > 0 ? fmax(enough, own) : own);
 }
 
 /* What Newton's method left of the volumes: components swell or shrink where nothing touches them. */
@@ -1706,7 +1707,7 @@ FSI_API fsi_couple_desc fsi_couple_default_desc(void)
     d.metric = FSI_METRIC_SPLINE;
     d.stiffness = 5;
     d.sample_spacing = 1;
-    d.tolerance = (fsi_real)1e-3;
+    d.tolerance = (fsi_real)4e-3;
     return d;
 }
 
