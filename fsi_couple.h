@@ -140,10 +140,10 @@ typedef struct fsi__co_sample { int node[3], drowned; double weight[3]; double a
 /* A sample within reach of the liquid, where Newton's method now is. */
 typedef struct fsi__co_contact {
     int sample;
-    int base[3];                /* lowest cell of its stencil */
-    int folded;                 /* reaches beyond the box, where cells are those at its sides once more */
+    fsi_stencil frozen;         /* LINEAR: where the substep began; its cells serve for all of it, as d has kinks between cells */
     double d, x[3];
     double gradient[3];         /* of d to x */
+    double bend[9];             /* what of -d'' is positive, second derivatives of d to x */
     double normal[3];           /* unit, from the liquid to the solid; 0: it is all round */
     double root, pull;          /* sqrt(kb b''), kb b': 0 out of range */
     int cell[27];               /* unknowns that d hangs on, -1: a cell that is none */
@@ -337,8 +337,32 @@ static int fsi__co_is_out(const fsi__co_impl *c, const double *local)
     return out;
 }
 
-/* d of a contact at x, `way` along Newton's step. Not NULL: where it hangs on. */
-static double fsi__co_distance(const fsi__co_impl *c, const double *x, double way, fsi__co_contact *out)
+/* What of -d'' is positive, phi being the values of a stencil. */
+static void fsi__co_bend(const fsi_stencil *at, const double *phi, double dx, double *out)
+{
+    const double second[2][3] = { { 0, 0, 0 }, { 1 / (dx * dx), -2 / (dx * dx), 1 / (dx * dx) } }; /* of a LINEAR and a SPLINE stencil's weights */
+    double h[9] = { 0 };
+    fsi_mat3 m, v;
+    fsi_vec3 value;
+    int i[3], a, b, k = 0;
+    for (i[2] = 0; i[2] < (at->dim == 3 ? at->width : 1); i[2]++) for (i[1] = 0; i[1] < at->width; i[1]++) for (i[0] = 0; i[0] < at->width; i[0]++, k++) for (a = 0; a < at->dim; a++) for (b = a; b < at->dim; b++) {
+        double w = phi[k];
+        int c;
+        for (c = 0; c < at->dim; c++) w *= c == a && c == b ? second[at->width - 2][i[c]] : c == a || c == b ? at->slope[c][i[c]] : at->weight[c][i[c]];
+        h[3 * a + b] -= w * dx;
+    }
+    for (a = 0; a < 9; a++) m.m[a] = (fsi_real)h[a % 3 * 3 + a / 3];
+    fsi_m3_eigen(m, &value, &v);
+    for (a = 0; a < 3; a++) for (b = 0; b < 3; b++) {
+        out[3 * a + b] = 0;
+        if (value.x > 0) out[3 * a + b] += (double)(value.x * v.m[3 * a] * v.m[3 * b]) / dx;
+        if (value.y > 0) out[3 * a + b] += (double)(value.y * v.m[3 * a + 1] * v.m[3 * b + 1]) / dx;
+        if (value.z > 0) out[3 * a + b] += (double)(value.z * v.m[3 * a + 2] * v.m[3 * b + 2]) / dx;
+    }
+}
+
+/* d of a sample at x, `way` along Newton's step. frozen: of the contact; NULL: none. out, not NULL: what d hangs on. */
+static double fsi__co_distance(const fsi__co_impl *c, const fsi_stencil *frozen, const double *x, double way, fsi__co_contact *out)
 {
     const int dim = c->liquid->grid->dim;
     double local[3], phi[27] = { 0 }, value;
@@ -346,13 +370,7 @@ static double fsi__co_distance(const fsi__co_impl *c, const double *x, double wa
     int i[3], k = 0, cell[3];
     fsi__co_local(c, x, local);
     if (fsi__co_is_out(c, local)) return (double)c->ls->phi->background;
-    at = fsi_stencil_at(c->s->desc.metric, dim, local, c->dx, NULL);
-    if (out) {
-        int a;
-        memcpy(out->base, at.base, sizeof out->base);
-        out->folded = 0;
-        for (a = 0; a < dim; a++) out->folded |= at.base[a] < 0 || at.base[a] + at.width > c->liquid->grid->n[a];
-    }
+    at = fsi_stencil_at(c->s->desc.metric, dim, local, c->dx, frozen);
     for (i[2] = 0; i[2] < (dim == 3 ? at.width : 1); i[2]++) for (i[1] = 0; i[1] < at.width; i[1]++) for (i[0] = 0; i[0] < at.width; i[0]++, k++) {
         long long e;
         int a;
@@ -363,6 +381,7 @@ static double fsi__co_distance(const fsi__co_impl *c, const double *x, double wa
     }
     value = fsi_stencil_value(&at, phi, out ? out->gradient : NULL, out ? out->weight : NULL);
     if (out) {
+        if (value < c->range) fsi__co_bend(&at, phi, c->dx, out->bend);
         if (dim == 2) out->gradient[2] = 0;
         for (; k < 27; k++) {
             out->cell[k] = -1;
@@ -408,6 +427,29 @@ static fsi_status fsi__co_add_stencil(fsi__co_impl *c, const double *x)
     return FSI_OK;
 }
 
+/* What a LINEAR contact keeps; else nothing. */
+static fsi_stencil fsi__co_freeze(const fsi__co_impl *c, const double *x)
+{
+    fsi_stencil none;
+    double local[3];
+    memset(&none, 0, sizeof none);
+    fsi__co_local(c, x, local);
+    return c->s->desc.metric == FSI_METRIC_LINEAR ? fsi_stencil_at(FSI_METRIC_LINEAR, c->liquid->grid->dim, local, c->dx, NULL) : none;
+}
+
+/* A sample that is nearer than this [dx] when a substep begins or its optimisation is over, as it came from out of the box or between cells that LINEAR contacts did
+   not look at, is given this distance. */
+#define FSI__CO_LEAST 0.01
+
+/* The smallest change of phi that takes liquid away from a contact. */
+static void fsi__co_raise(fsi__co_impl *c, const fsi__co_contact *t)
+{
+    double size = 0;
+    int i;
+    for (i = 0; i < 27; i++) if (t->cell[i] >= 0) size += t->weight[i] * t->weight[i];
+    for (i = 0; i < 27; i++) if (t->cell[i] >= 0 && size > 0) c->cell[t->cell[i]].value += t->weight[i] * (FSI__CO_LEAST * c->dx - t->d) / size;
+}
+
 /* Lists the samples that may come within range while nothing moves farther than `slack`. */
 static fsi_status fsi__co_list(fsi__co_impl *c, const double *x, double slack)
 {
@@ -416,22 +458,31 @@ static fsi_status fsi__co_list(fsi__co_impl *c, const double *x, double slack)
     int k, drowned = 0;
     c->contacts = 0;
     for (k = 0; k < c->samples; k++) {
+        fsi__co_contact *t;
         fsi_vec3 at;
-        double p[3], d;
+        double p[3], from[3], d;
+        fsi_stencil frozen;
         if (first) c->sample[k].drowned = 0;
         if (c->sample[k].drowned) continue;
         fsi__co_place(&c->sample[k], x, p);
         at = fsi__sh_to(p);
         d = fmin((double)fsi_grid_sample_linear(c->start, at), (double)fsi_grid_sample_linear(c->ls->next_phi, at));
-        if (d > reach + c->dx && fsi__co_distance(c, p, 0, NULL) > reach) continue;
-        FSI__LS_TRY(fsi__co_add_stencil(c, p));
-        if (first && k >= c->sh->model.vertices && !(fsi__co_distance(c, p, 0, NULL) > 0)) {
+        if (d > reach + c->dx && fsi__co_distance(c, NULL, p, 0, NULL) > reach) continue;
+        fsi__co_place(&c->sample[k], c->sh->start_q, from);
+        frozen = fsi__co_freeze(c, from);
+        FSI__LS_TRY(fsi__co_add_stencil(c, frozen.dim ? from : p));
+        FSI__LS_TRY(fsi__co_more(c, &c->contact, sizeof *c->contact, c->contacts, &c->contact_capacity, c->contacts + 1));
+        t = &c->contact[c->contacts++];
+        t->sample = k;
+        t->frozen = frozen;
+        t->d = fsi__co_distance(c, &frozen, p, 0, t);
+        if (!first || t->d >= FSI__CO_LEAST * c->dx) continue;
+        if (t->d > -c->dx) fsi__co_raise(c, t);
+        else if (k >= c->sh->model.vertices) {
             c->sample[k].drowned = 1;
             drowned++;
-            continue;
+            c->contacts--;
         }
-        FSI__LS_TRY(fsi__co_more(c, &c->contact, sizeof *c->contact, c->contacts, &c->contact_capacity, c->contacts + 1));
-        c->contact[c->contacts++].sample = k;
     }
     if (drowned > c->stats.drowned) c->stats.drowned = drowned;
     c->listed = c->ever_listed = 1;
@@ -449,9 +500,9 @@ static fsi_status fsi__co_list(fsi__co_impl *c, const double *x, double slack)
 
       lam = (h - J D^-1 (g + W'r)) / jj,      dphi = -D^-1 (g + W'r + J'lam)
 
-   C couples contacts up to three cells apart: a factor of this would cost ten of the shell's. So C is replaced by the sums of the rows of W D^-1 W' on the
+   C couples contacts up to three cells apart: a factor of this would cost ten of the shell's. So C is replaced by the sums of the rows of |W| D^-1 |W|' on the
    diagonal, L. r goes then by itself, and A + G'(1 + L)^-1 G has its entries where A has them. L - C >= 0: conjugate gradients with this factor, of which r alone are
-   the unknowns, take about five steps. */
+   the unknowns, take about five steps. A has also what of kb b' d'' (d'' to x) is positive: a light solid in a dent of the liquid would jump from side to side without. */
 
 /* out += G'f, or -= of what is held. */
 static void fsi__co_pull(const fsi__co_impl *c, const double *f, double *out)
@@ -500,14 +551,14 @@ static fsi_status fsi__co_number(fsi__co_impl *c)
     return fsi__co_more(c, &c->total_value, 9 * sizeof(double), 0, &c->value_capacity, c->sh->total.start[c->sh->total.rows]);
 }
 
-/* Cells: push = W'r; NULL: of ones. */
+/* Cells: push = W'r. */
 static void fsi__co_push_cells(fsi__co_impl *c, const double *r)
 {
     int k, i;
     for (i = 0; i < c->touched; i++) c->cell[c->reached[i]].push = 0;
     for (k = 0; k < c->rows; k++) {
         const fsi__co_contact *t = &c->contact[c->row[k]];
-        for (i = 0; i < 27; i++) if (t->cell[i] >= 0) c->cell[t->cell[i]].push += t->root * t->weight[i] * (r ? r[k] : 1);
+        for (i = 0; i < 27; i++) if (t->cell[i] >= 0) c->cell[t->cell[i]].push += t->root * t->weight[i] * r[k];
     }
 }
 
@@ -557,22 +608,39 @@ static double fsi__co_right(const fsi__co_impl *c, const fsi__co_contact *t)
     return t->root * sum / c->inertia - fsi__co_reach(c, t, c->sh->fixed_step, 1);
 }
 
-/* A + G'(1 + L)^-1 G, in c->total_value; L to `lump`. */
-static void fsi__co_fill(fsi__co_impl *c, double *lump)
+/* L: sums of rows of absolute values, as weights of frozen stencils may be negative. */
+static void fsi__co_lump(fsi__co_impl *c, double *lump)
+{
+    int k, i;
+    for (i = 0; i < c->touched; i++) c->cell[c->reached[i]].push = 0;
+    for (k = 0; k < c->rows; k++) {
+        const fsi__co_contact *t = &c->contact[c->row[k]];
+        for (i = 0; i < 27; i++) if (t->cell[i] >= 0) c->cell[t->cell[i]].push += t->root * fabs(t->weight[i]);
+    }
+    for (k = 0; k < c->rows; k++) {
+        const fsi__co_contact *t = &c->contact[c->row[k]];
+        for (lump[k] = 0, i = 0; i < 27; i++) if (t->cell[i] >= 0) lump[k] += t->root * fabs(t->weight[i]) * c->cell[t->cell[i]].push / c->inertia;
+    }
+}
+
+/* How much of t->bend the matrix has: the liquid gives way too. */
+static double fsi__co_bend_scale(const fsi__co_impl *c, const fsi__co_contact *t) { return -t->pull / (1 - t->pull * (t->bend[0] + t->bend[4] + t->bend[8]) / (4 * c->inertia)); }
+
+/* A + G'(1 + L)^-1 G, in c->total_value. */
+static void fsi__co_fill(fsi__co_impl *c, const double *lump)
 {
     const fsi_csr *m = &c->sh->total;
     int k, i, j, a, b;
     memcpy(c->total_value, m->value, 9 * (size_t)m->start[m->rows] * sizeof(double));
-    fsi__co_push_cells(c, NULL);
     for (k = 0; k < c->rows; k++) {
         const fsi__co_contact *t = &c->contact[c->row[k]];
         const fsi__co_sample *s = &c->sample[t->sample];
-        lump[k] = fsi__co_gather(c, t);
+        const double bend = fsi__co_bend_scale(c, t);
         for (i = 0; i < 3 && s->node[i] >= 0; i++) for (j = 0; j < 3 && s->node[j] >= 0; j++) {
             double *block = c->total_value + 9 * (size_t)fsi__sh_entry(m, s->node[i], s->node[j]);
             const double scale = t->root * t->root * s->weight[i] * s->weight[j] / (1 + lump[k]);
             for (a = 0; a < 3; a++) for (b = 0; b < 3; b++)
-                if (!c->sh->fixed[3 * s->node[i] + a] && !c->sh->fixed[3 * s->node[j] + b]) block[3 * a + b] += scale * t->gradient[a] * t->gradient[b];
+                if (!c->sh->fixed[3 * s->node[i] + a] && !c->sh->fixed[3 * s->node[j] + b]) block[3 * a + b] += scale * t->gradient[a] * t->gradient[b] + bend * s->weight[i] * s->weight[j] * t->bend[3 * a + b];
         }
     }
 }
@@ -601,6 +669,7 @@ static fsi_status fsi__co_solve_system(fsi__co_impl *c, double tolerance, double
     const int m = c->rows, n = 3 * c->sh->total.rows;
     double *lump = r + m, *residual = lump + m, *way = residual + m, *next = way + m, *pushed = next + m, *more = pushed + m, *way_x = c->way, *next_x = way_x + n, rho = 0;
     int k, i;
+    fsi__co_lump(c, lump);
     fsi__co_fill(c, lump);
     for (i = 0; i < m; i++) residual[i] = fsi__co_right(c, &c->contact[c->row[i]]);
     FSI__LS_TRY(fsi__co_precondition(c, lump, c->sh->scratch, residual, x, r));
@@ -666,7 +735,7 @@ static fsi_status fsi__co_assemble(void *user, fsi__sh_step *w)
         const fsi__co_sample *s = &c->sample[t->sample];
         fsi_barrier b;
         fsi__co_place(s, m->now.x, t->x);
-        t->d = fsi__co_distance(c, t->x, 0, t);
+        t->d = fsi__co_distance(c, &t->frozen, t->x, 0, t);
         t->root = t->pull = 0;
         if (!(t->d < c->range)) continue;
         if (!(t->d > 0)) return fsi__fail(c->context, FSI_ERROR_MESH, "fsi_couple_step", t->sample, t->d, "the solid is in the liquid at vertex %d: phi is %g there", s->node[0], t->d);
@@ -750,10 +819,10 @@ static fsi_status fsi__co_filter(void *user, fsi__sh_step *w, double *t)
         double x[3], to[3], local[3], s;
         fsi__co_place(&c->sample[contact->sample], m->now.x, x);
         fsi__co_place(&c->sample[contact->sample], m->trial.x, to);
-        if (fsi__co_distance(c, x, 0, NULL) > most + 2 * fsi__sh_apart(x, to) + 0.1 * c->dx) continue;
+        if (fsi__co_distance(c, &contact->frozen, x, 0, NULL) > most + 2 * fsi__sh_apart(x, to) + 0.1 * c->dx) continue;
         fsi__co_local(c, x, local);
         for (a = 0; a < 3; a++) to[a] -= x[a];
-        s = fsi_levelset_ccd(c->s->desc.metric, c->liquid->grid->dim, c->dx, local, to, &reader, NULL, 0.1);
+        s = fsi_levelset_ccd(c->s->desc.metric, c->liquid->grid->dim, c->dx, local, to, &reader, &contact->frozen, 0.1);
         if (s < *t) *t = s;
     }
     return FSI_OK;
@@ -767,8 +836,9 @@ static double fsi__co_energy(void *user, fsi__sh_step *w, const double *x, doubl
     (void)w;
     for (k = 0; k < c->parts; k++) sum += c->part[k].mu * fabs(c->part[k].h);
     for (k = 0; k < c->contacts; k++) {
-        fsi__co_place(&c->sample[c->contact[k].sample], x, p);
-        sum += c->stiffness * fsi_barrier_at(fsi__co_distance(c, p, t, NULL), c->range).value;
+        const fsi__co_contact *at = &c->contact[k];
+        fsi__co_place(&c->sample[at->sample], x, p);
+        sum += c->stiffness * fsi_barrier_at(fsi__co_distance(c, &at->frozen, p, t, NULL), c->range).value;
     }
     return sum;
 }
@@ -1126,21 +1196,20 @@ static fsi_status fsi__co_predict(fsi__co_impl *c)
     const int n = 3 * c->sh->total.rows;
     const double h2 = c->step.h * c->step.h;
     fsi_system system = fsi_default_system();
-    int k, i, a;
+    double shift = 1e-10;
+    int k, i;
     fsi__co_fill_inertia(c);
     FSI__LS_TRY(fsi_csr_multiply(c->context, &c->sh->total, c->sh->next.v, c->right));
-    for (i = 0; i < n; i++) c->right[i] *= h2;
-    for (k = 0; k < c->contacts; k++) {
-        const fsi__co_contact *t = &c->contact[k];
-        const fsi__co_sample *s = &c->sample[t->sample];
-        const double push = t->d < c->range ? c->stiffness * h2 * fsi_barrier_at(t->d, c->range).slope / c->step.h : 0; /* of the barrier, taken back */
-        for (i = 0; i < 3 && s->node[i] >= 0; i++) for (a = 0; a < 3; a++) c->right[3 * s->node[i] + a] += push * s->weight[i] * t->gradient[a];
-    }
+    for (i = 0; i < n; i++) c->right[i] = h2 * c->right[i] - c->step.h * c->sh->gradient[i]; /* the barrier's push, which the shell's own forces balance, is taken back */
     for (k = 0; k < c->faces; k++) fsi__co_push_face(c, &c->face[k], c->face[k].mass * (c->face[k].before - c->face[k].base), c->right);
     fsi__co_hold(c);
     memcpy(c->load, c->right, (size_t)n * sizeof(double));
     system.matrix = &c->total;
-    system.tolerance = 1e-10;
+    for (k = 0; k < 6; k++, shift *= 10) { /* rounding, as in fsi__sh_solve */
+        const fsi_status status = fsi_solver_solve(c->inertial, &system, c->right, c->v);
+        if (status != FSI_ERROR_SINGULAR) return status;
+        for (i = 0; i < n; i++) c->total_value[9 * (size_t)fsi__sh_entry(&c->total, i / 3, i / 3) + (size_t)(4 * (i % 3))] *= 1 + shift;
+    }
     return fsi_solver_solve(c->inertial, &system, c->right, c->v);
 }
 
@@ -1366,21 +1435,26 @@ static fsi_status fsi__co_remeasure(fsi__co_impl *c, fsi__ls_run *run)
     return FSI_OK;
 }
 
+static void fsi__co_measure(fsi__co_impl *c, fsi__co_contact *t)
+{
+    fsi__co_place(&c->sample[t->sample], c->sh->next.x, t->x);
+    t->d = fsi__co_distance(c, NULL, t->x, 0, t);
+}
+
 /* Distances at the end; the level set becomes what was found. */
 static fsi_status fsi__co_take(fsi__co_impl *c, fsi__ls_run *run)
 {
     int i;
     for (i = 0; i < c->cells; i++) c->cell[i].step = 0;
     for (i = 0; i < c->contacts; i++) {
-        fsi__co_contact *t = &c->contact[i];
-        fsi__co_place(&c->sample[t->sample], c->sh->next.x, t->x);
-        t->d = fsi__co_distance(c, t->x, 0, t);
+        fsi__co_measure(c, &c->contact[i]);
+        if (c->contact[i].d < FSI__CO_LEAST * c->dx) fsi__co_raise(c, &c->contact[i]);
     }
     fsi__co_repair(c);
     FSI__LS_TRY(fsi__co_remeasure(c, run));
     for (i = 0; i < c->contacts; i++) {
         fsi__co_contact *t = &c->contact[i];
-        t->d = fsi__co_distance(c, t->x, 0, t);
+        fsi__co_measure(c, t);
         c->stats.min_distance = fmin(c->stats.min_distance, t->d);
         c->stats.contacts += t->d < c->range;
     }

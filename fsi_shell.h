@@ -2300,6 +2300,7 @@ typedef struct fsi__sh_step {
     int max_newton, in_the_way;
     int settle;             /* 1: no velocities */
     int exact, close;       /* exact Hessians; the last step was a small one */
+    int crept;              /* steps in a row that the search cut to less than a thousandth */
     const fsi__sh_model *law; /* whose elements: `model`, or `damped` */
     const double *q;        /* of the pass below */
     int what;               /* 0: values, 1: gradients too, 2: Hessians too */
@@ -3535,6 +3536,7 @@ static fsi_status fsi__sh_search(fsi__sh_step *w, double t, int *found)
     }
     if (!*found) return FSI_OK;
     w->remaining *= t < 1 ? 1 - t : 0;
+    w->crept = t < 1e-3 ? w->crept + 1 : 0;
     if (w->guest) w->guest->accept(w->guest->user, t);
     fsi__sh_swap(m);
     fsi__sh_carry(m);
@@ -3609,6 +3611,7 @@ static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int *done)
     next = w->guest && before > w->stats.update ? w->stats.update * w->stats.update / before : w->stats.update; /* a guest's steps cost more than its last one mends */
     *done = (!w->guest || w->guest->is_done(w->guest->user)) && !(w->remaining > 0) && next <= w->tolerance;
     status = fsi__sh_search(w, t, &found);
+    if (!*done && w->guest && !(w->remaining > 0) && w->crept > 1) *done = 2; /* at a kink: a guest's energy need not be smooth */
     if (!found && !*done && !w->exact) *done = 2; /* an exact direction that leads nowhere is followed by a projected one */
     w->close = found && !(w->remaining > 0) && w->stats.update < 0.01;
     fsi__sh_lap(w, &w->stats.seconds_search);
@@ -3622,6 +3625,7 @@ static fsi_status fsi__sh_newton(fsi__sh_step *w)
     fsi_status status = FSI_OK;
     w->close = 0;
     w->lean = 0;
+    w->crept = 0;
     w->stats.update = 0;
     for (k = 0; !done && status == FSI_OK; k++) {
         if (k >= w->max_newton && !(w->remaining > 0)) break;

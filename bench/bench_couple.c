@@ -1,6 +1,6 @@
 /* Speed of a substep of fsi_couple.h: the drop of examples/drop_on_cloth.c on a cloth that is held at its corners, from just above it until it is deepest in it;
    then how time and memory grow with cells and vertices together, and with vertices alone. One thread, CPU time.
-   usage: bench_couple [res [seconds]]: only the drop at this res. SPDX-License-Identifier: MIT */
+   usage: bench_couple [res [seconds [fine]]]: only the drop at this res; the cloth's edges are shorter by `fine`. SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 199309L
 #define FSI_IMPLEMENTATION
 #include "../fsi_couple.h"
@@ -126,6 +126,9 @@ static double deep(const record *r, figure f)
     return median(value, count);
 }
 
+/* Logarithm of how much more it is than in the run before, deep in contact. */
+static double growth(const record *r, figure f) { return log(deep(r, f) / deep(r - 1, f)); }
+
 static void say(const record *r, int res)
 {
     printf("res %3d, %6d vertices, %4d substeps: mean t_N %.4f s, t_P %.4f, t %.4f, %.1f Newton steps; deep in contact t_N %.4f s, t_P %.4f, t %.4f, %.1f Newton steps, %.0f contacts, %.0f faces; %.0f MB\n",
@@ -134,8 +137,8 @@ static void say(const record *r, int res)
     fflush(stdout);
 }
 
-/* The paper's share of vertices: its cloth has 110 x 110 at res 192. */
-static int squares(int res) { return (int)(res * 109 / 192.0 + 0.5); }
+/* Along a side of the cloth; fine 1 is the paper's share of vertices, 110 x 110 at res 192. */
+static int squares(int res, double fine) { return (int)(fine * res * 109 / 192.0 + 0.5); }
 
 static void grow(void)
 {
@@ -144,28 +147,29 @@ static void grow(void)
     int k;
     puts("cells and vertices together:");
     for (k = 0; k < 4; k++) {
-        drop(&r[k], res[k], squares(res[k]), DEEPEST);
+        drop(&r[k], res[k], squares(res[k], 1), DEEPEST);
         say(&r[k], res[k]);
         if (k > 0) {
             const double step = log((double)res[k] / res[k - 1]);
-            printf("   from res %d: t ~ res^%.2f, t_N ~ res^%.2f, memory ~ res^%.2f\n", res[k - 1], log(deep(&r[k], SECONDS) / deep(&r[k - 1], SECONDS)) / step,
-                   log(deep(&r[k], NEWTON_SECONDS) / deep(&r[k - 1], NEWTON_SECONDS)) / step, log(r[k].megabytes / r[k - 1].megabytes) / step);
+            printf("   from res %d: t ~ res^%.2f, t_N ~ res^%.2f, t_P ~ res^%.2f, memory ~ res^%.2f\n", res[k - 1], growth(r + k, SECONDS) / step, growth(r + k, NEWTON_SECONDS) / step, growth(r + k, PRESSURE_SECONDS) / step, log(r[k].megabytes / r[k - 1].megabytes) / step);
         }
     }
 }
 
+/* Twice and four times as many vertices. */
 static void refine_cloth(void)
 {
+    static const double fine[3] = { 1, 1.414, 2 };
     static record r[3];
     int k;
     puts("vertices alone:");
     for (k = 0; k < 3; k++) {
-        drop(&r[k], 64, squares(64) << k, DEEPEST);
+        drop(&r[k], 64, squares(64, fine[k]), DEEPEST);
         say(&r[k], 64);
         if (k > 0) {
             const double step = log((double)r[k].vertices / r[k - 1].vertices);
-            printf("   from %d vertices: t ~ vertices^%.2f, t_N ~ vertices^%.2f, memory ~ vertices^%.2f\n", r[k - 1].vertices, log(deep(&r[k], SECONDS) / deep(&r[k - 1], SECONDS)) / step,
-                   log(deep(&r[k], NEWTON_SECONDS) / deep(&r[k - 1], NEWTON_SECONDS)) / step, log(r[k].megabytes / r[k - 1].megabytes) / step);
+            printf("   from %d vertices: t ~ vertices^%.2f, t_N ~ vertices^%.2f, t_P ~ vertices^%.2f, memory ~ vertices^%.2f\n", r[k - 1].vertices, growth(r + k, SECONDS) / step,
+                   growth(r + k, NEWTON_SECONDS) / step, growth(r + k, PRESSURE_SECONDS) / step, log(r[k].megabytes / r[k - 1].megabytes) / step);
         }
     }
 }
@@ -174,13 +178,13 @@ int main(int argc, char **argv)
 {
     static record r;
     const int res = argc > 1 ? atoi(argv[1]) : 96;
-    const double seconds = argc > 2 ? atof(argv[2]) : DEEPEST;
-    if (res < 16 || res > 512 || !(seconds > 0)) {
-        puts("usage: bench_couple [res [seconds]], res 16 to 512");
+    const double seconds = argc > 2 ? atof(argv[2]) : DEEPEST, fine = argc > 3 ? atof(argv[3]) : 1;
+    if (res < 16 || res > 512 || !(seconds > 0) || !(fine >= 0.1 && fine <= 10)) {
+        puts("usage: bench_couple [res [seconds [fine]]], res 16 to 512, fine 0.1 to 10");
         return 1;
     }
     if (argc > 1) {
-        drop(&r, res, squares(res), seconds);
+        drop(&r, res, squares(res, fine), seconds);
         say(&r, res);
         printf("the paper, res 192, 12,000 vertices: t %g s a substep\n", PAPER);
         return 0;

@@ -55,16 +55,13 @@ TEST_FN double solid_momentum(const fsi__sh_impl *sh, int axis)
     return sum;
 }
 
-/* Minus the barrier's impulse on the solid along an axis: the correction takes it back. */
-TEST_FN double barrier_impulse(const fsi__co_impl *c, int axis)
+/* Of the solid before it met the liquid: where inertia and forces alone would have led it. */
+TEST_FN double predicted_momentum(const fsi__co_impl *c, int axis)
 {
+    const fsi__sh_impl *m = c->sh;
     double sum = 0;
-    int k, i;
-    for (k = 0; k < c->contacts; k++) {
-        const fsi__co_contact *t = &c->contact[k];
-        if (t->d < c->range) for (i = 0; i < 3 && c->sample[t->sample].node[i] >= 0; i++)
-            sum += c->stiffness * c->step.h * fsi_barrier_at(t->d, c->range).slope * c->sample[t->sample].weight[i] * t->gradient[axis];
-    }
+    int i;
+    for (i = 0; i < m->model.vertices; i++) sum += m->model.mass[i] * (m->fixed[3 * i + axis] ? m->next.v[3 * i + axis] : (m->aim[3 * i + axis] - m->start_q[3 * i + axis]) / c->step.h);
     return sum;
 }
 
@@ -78,7 +75,7 @@ TEST_FN fsi_status watch_correction(fsi__co_impl *c, fsi__ls_run *run, fsi_press
     const int dim = c->liquid->grid->dim;
     fsi_status status;
     int a;
-    for (a = 0; a < dim; a++) before[a] = solid_momentum(c->sh, a) + barrier_impulse(c, a);
+    for (a = 0; a < dim; a++) before[a] = predicted_momentum(c, a);
     status = fsi__co_project(c, run, flow);
     if (status != FSI_OK) return status;
     for (a = 0; a < dim; a++) { /* u* is kept in next_u, and the faces are known now */
@@ -143,7 +140,7 @@ TEST_FN newton_problem newton_begin(const fsi__co_impl *c)
         newton_row *r = &p.row[p.rows];
         double x[3], d;
         fsi__co_place(&c->sample[k], c->sh->now.x, x);
-        d = fsi__co_distance(c, x, 0, &t);
+        d = fsi__co_distance(c, NULL, x, 0, &t);
         if (!(d < 6 * c->dx)) continue;
         memcpy(r->cell, t.cell, sizeof r->cell);
         memcpy(r->weight, t.weight, sizeof r->weight);
@@ -292,6 +289,23 @@ TEST_FN newton_end newton_run(const fsi__co_impl *c, newton_rule rule)
     end.spent = end.spent && !end.pierced;
     newton_free(&p);
     return end;
+}
+
+/* Problems solved again by all four rules; zeros at first. */
+static const newton_rule newton_rules[4] = { { 0, 1 }, { 0, 0 }, { 1, 1 }, { 1, 0 } };
+typedef struct newton_tally { int problems, steps[4], cut[4], pierced[4], spent[4]; } newton_tally;
+
+TEST_FN void newton_again(const fsi__co_impl *c, newton_tally *t)
+{
+    int k;
+    t->problems++;
+    for (k = 0; k < 4; k++) {
+        const newton_end end = newton_run(c, newton_rules[k]);
+        t->steps[k] += end.steps;
+        t->cut[k] += end.cut;
+        t->pierced[k] += end.pierced;
+        t->spent[k] += end.spent;
+    }
 }
 
 #endif

@@ -8,8 +8,12 @@ static void look_in(struct fsi__ls_run *run, int phase);
 #include "test.h"
 #include "test_shell.h"
 #include "test_couple.h"
+#include "couple_cases.h"
 #include "couple_inside.h"
 #include "couple_monolithic.h"
+
+static newton_tally *again; /* each substep's problem is solved again, once; NULL: not */
+static int fresh;           /* it was not yet */
 
 /* The couple's own functions, called through those below. */
 static fsi__sh_guest with_shell;
@@ -58,9 +62,10 @@ static void solve_dense(double *a, double *b, int n)
     }
 }
 
-/* All unknowns at once, (x, phi, lam): | A + beta g g'  beta g w'      0  |
+/* All unknowns at once, (x, phi, lam): | A + B + beta g g'  beta g w'  0  |
                                          | beta w g'      D + beta w w'  J' |
-                                         | 0              J              0  |, x scaled by a cell as phi is; rows of what is held are those of the identity. */
+                                         | 0              J              0  |, x scaled by a cell as phi is; rows of what is held are those of the identity;
+   B: what contacts have of second derivatives. */
 static void compare_dense(const fsi__co_impl *c)
 {
     const fsi__sh_impl *m = c->sh;
@@ -97,6 +102,10 @@ static void compare_dense(const fsi__co_impl *c)
         for (i = 0; i < 27; i++) if (t->cell[i] >= 0) {
             at[count] = nx + t->cell[i];
             v[count++] = t->root * t->weight[i];
+        }
+        for (i = 0; t->root > 0 && i < 3 && s->node[i] >= 0; i++) for (j = 0; j < 3 && s->node[j] >= 0; j++) for (q = 0; q < 9; q++) {
+            const int row = 3 * s->node[i] + q / 3, col = 3 * s->node[j] + q % 3;
+            if (!m->fixed[row] && !m->fixed[col]) a[(size_t)row * w + (size_t)col] += fsi__co_bend_scale(c, t) * s->weight[i] * s->weight[j] * t->bend[q];
         }
         for (i = 0; i < count; i++) for (j = 0; j < count; j++) {
             if (at[i] < nx && m->fixed[at[i]]) continue;
@@ -203,6 +212,8 @@ static fsi_status watch_assemble(void *user, fsi__sh_step *w)
     memcpy(before, c->sh->gradient, n * sizeof(double));
     status = fsi__co_assemble(user, w);
     for (k = 0; k < c->contacts; k++) meet += c->contact[k].root > 0;
+    if (status == FSI_OK && again && fresh) newton_again(c, again);
+    fresh = 0;
     if (status == FSI_OK && meet > 2 && seen.gradients < 4) compare_gradients(c, w, before);
     free(before);
     return status;
@@ -219,6 +230,7 @@ static void look_in(fsi__ls_run *run, int phase)
 {
     monolithic_look_in(run, phase);
     if (phase != 0 || !watched || !run->guest || run->guest->user != watched) return;
+    fresh = 1;
     with_shell = *watched->step.guest;
     with_shell.assemble = watch_assemble;
     with_shell.solve = watch_solve;
@@ -324,6 +336,31 @@ static void test_the_papers_correction_loses_momentum(void)
     }
 }
 
+/* Newton steps a substep, a drop on a row of held points: an unknown that weighs as its share of liquid costs more of them, at large steps many more. */
+static void test_newton_steps_by_uniform_mass_and_the_papers(void)
+{
+    static const double cfl[2] = { 0.7, 2 };
+    int k, f;
+    for (k = 0; k < 2; k++) {
+        newton_tally t;
+        pair p;
+        memset(&t, 0, sizeof t);
+        begin_row(&p, FSI_METRIC_SPLINE, cfl[k], 1, 1, 0);
+        watch(&p);
+        again = &t;
+        for (f = 0; f < (TEST_SLOWED ? 1 : 3); f++) if (!pair_step(&p, 4e-3)) break;
+        again = NULL;
+        watch(NULL);
+        printf("   CFL %g: %d problems, Newton steps %.2f, to 1e-4 dx %.2f, by the paper's mass %.2f, cut %d and %d\n", cfl[k], t.problems, (double)p.newton / p.substeps,
+            (double)t.steps[0] / t.problems, (double)t.steps[2] / t.problems, t.cut[0], t.cut[2]);
+        CHECK(t.problems == p.substeps);
+        CHECK(p.newton <= 4 * p.substeps && t.steps[0] <= 4 * t.problems);
+        CHECK(t.steps[2] > (k ? 1.5 : 1.1) * t.steps[0]);
+        CHECK(t.spent[0] == 0 && t.pierced[0] == 0 && t.cut[0] == 0);
+        pair_end(&p);
+    }
+}
+
 /* The same drops with velocities alone made to agree: liquid passes through, though momentum is kept. */
 static void test_velocities_alone_let_liquid_through(void)
 {
@@ -345,6 +382,7 @@ int main(int argc, char **argv)
     RUN(test_newtons_system_is_the_dense_one_and_quasi_definite);
     RUN(test_what_the_liquid_loses_the_plate_gains);
     RUN(test_the_papers_correction_loses_momentum);
+    RUN(test_newton_steps_by_uniform_mass_and_the_papers);
     RUN(test_velocities_alone_let_liquid_through);
     return TEST_END();
 }
