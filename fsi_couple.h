@@ -909,7 +909,7 @@ static void fsi__co_repair(fsi__co_impl *c)
 
    where v1 is where positions went. Sums of rows of W are 1, of the stiffness 0: what the liquid loses the solid gains. */
 
-typedef struct fsi__co_touch { int axis, entry, contact; } fsi__co_touch;  /* a contact near a face that looks at it */
+typedef struct fsi__co_touch { int axis, entry, contact; double away, weight; } fsi__co_touch; /* a contact near a face that looks at it, so far from its middle */
 typedef struct fsi__co_share { int node; double weight; } fsi__co_share;   /* an entry of W */
 typedef struct fsi__co_face {
     int axis, entry, first, end;  /* shares first .. end - 1 */
@@ -966,13 +966,16 @@ static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell,
             if (hi[a] > g->n[a] - 1) hi[a] = g->n[a] - 1;
         }
         for (i[2] = lo[2]; i[2] <= hi[2]; i[2]++) for (i[1] = lo[1]; i[1] <= hi[1]; i[1]++) for (i[0] = lo[0]; i[0] <= hi[0]; i[0]++) {
+            double away = 0;
             const long long e = fsi_grid_entry(g, i[0], i[1], i[2]), below = fsi_grid_entry(g, i[0] - (axis == 0), i[1] - (axis == 1), i[2] - (axis == 2));
             if (e < 0 || below < 0 || (cell[e] == FSI_CELL_LIQUID) == (cell[below] == FSI_CELL_LIQUID)) continue;
             if (cell[e] == FSI_CELL_SOLID || cell[below] == FSI_CELL_SOLID) continue;
             if (!round && (cell[e] == FSI_CELL_LIQUID ? -normal[axis] : normal[axis]) < FSI__CO_FACING) continue;
+            for (a = 0; a < g->dim; a++) away += pow(local[a] / c->dx - i[a] - (a == axis ? 0 : 0.5), 2);
             FSI__LS_TRY(fsi__co_more(c, &c->touch, sizeof *c->touch, c->touches, &c->touch_capacity, c->touches + 1));
             c->touch[c->touches].axis = axis;
             c->touch[c->touches].entry = (int)e;
+            c->touch[c->touches].away = sqrt(away);
             c->touch[c->touches++].contact = contact;
         }
     }
@@ -987,15 +990,27 @@ static double fsi__co_face_mass(const fsi__co_impl *c, const fsi_field *phi, con
     return c->density * c->volume * (share > 0.1 ? share : 0.1);
 }
 
+/* Weights of the touches of one face: by area, and none for what is more than half a cell farther away than the closest one. */
+static void fsi__co_weigh_touches(fsi__co_impl *c, int k, int end)
+{
+    double nearest = HUGE_VAL, sum = 0;
+    int j;
+    for (j = k; j < end; j++) nearest = fmin(nearest, c->touch[j].away);
+    for (j = k; j < end; j++) {
+        const double share = fmax(0, 1 - 2 * (c->touch[j].away - nearest));
+        sum += c->touch[j].weight = share * share * c->sample[c->contact[c->touch[j].contact].sample].area;
+    }
+    for (j = k; j < end; j++) c->touch[j].weight /= sum;
+}
+
 /* A row of W, from the touches k .. end - 1 of one face: weights of nodes, each once. */
 static fsi_status fsi__co_weigh_face(fsi__co_impl *c, fsi__co_face *f, int k, int end)
 {
-    double area = 0;
     int j, i, n;
     f->first = c->shares;
-    for (j = k; j < end; j++) area += c->sample[c->contact[c->touch[j].contact].sample].area;
     for (j = k; j < end; j++) {
         const fsi__co_sample *s = &c->sample[c->contact[c->touch[j].contact].sample];
+        if (!(c->touch[j].weight > 0)) continue;
         for (i = 0; i < 3 && s->node[i] >= 0; i++) {
             for (n = f->first; n < c->shares && c->share[n].node != s->node[i]; n++) { }
             if (n == c->shares) {
@@ -1003,7 +1018,7 @@ static fsi_status fsi__co_weigh_face(fsi__co_impl *c, fsi__co_face *f, int k, in
                 c->share[c->shares].node = s->node[i];
                 c->share[c->shares++].weight = 0;
             }
-            c->share[n].weight += s->area * s->weight[i] / area;
+            c->share[n].weight += c->touch[j].weight * s->weight[i];
         }
     }
     f->end = c->shares;
@@ -1020,7 +1035,7 @@ static void fsi__co_direct_face(const fsi__co_impl *c, const fsi_pressure_flow *
     if (!c->s->desc.slip) return;
     for (j = k; j < end; j++) {
         const fsi__co_contact *t = &c->contact[c->touch[j].contact];
-        for (a = 0; a < 3; a++) n[a] += c->sample[t->sample].area * t->normal[a];
+        for (a = 0; a < 3; a++) n[a] += c->touch[j].weight * t->normal[a];
     }
     size = sqrt(fsi__sh_dot(n, n));
     if (!(size > 0)) return;
@@ -1050,6 +1065,7 @@ static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi_pressure_flow
         f->axis = c->touch[k].axis;
         f->entry = c->touch[k].entry;
         f->before = (double)flow->u[f->axis]->value[f->entry];
+        fsi__co_weigh_touches(c, k, end);
         fsi__co_direct_face(c, flow, f, k, end);
         f->mass = fsi__co_face_mass(c, flow->phi, f);
         FSI__LS_TRY(fsi__co_weigh_face(c, f, k, end));
