@@ -1029,6 +1029,7 @@ static fsi_status fsi__co_weigh_face(fsi__co_impl *c, fsi__co_face *f, int k, in
 static void fsi__co_direct_face(const fsi__co_impl *c, const fsi_pressure_flow *flow, fsi__co_face *f, int k, int end)
 {
     double n[3] = { 0, 0, 0 }, v[3], size;
+    long long liquid;
     int j, a;
     f->base = 0;
     for (a = 0; a < 3; a++) f->along[a] = a == f->axis;
@@ -1039,7 +1040,8 @@ static void fsi__co_direct_face(const fsi__co_impl *c, const fsi_pressure_flow *
     }
     size = sqrt(fsi__sh_dot(n, n));
     if (!(size > 0)) return;
-    fsi__sh_from(fsi_grid_sample_velocity(flow->u, fsi__ls_entry_position(c->liquid->grid, (fsi_grid_place)((int)FSI_FACES_X + f->axis), f->entry)), v);
+    liquid = flow->cell[f->entry] == FSI_CELL_LIQUID ? (long long)f->entry : fsi__co_below(c->liquid->grid, f->entry, f->axis);
+    fsi__sh_from(fsi_grid_sample_velocity(flow->u, fsi__ls_entry_position(c->liquid->grid, FSI_CELLS, (int)liquid)), v); /* in air u* is but continued */
     v[f->axis] = f->before;
     for (a = 0; a < 3; a++) f->along[a] = n[f->axis] * n[a] / (size * size);
     f->base = f->before - fsi__sh_dot(f->along, v);
@@ -1403,6 +1405,30 @@ static fsi_status fsi__co_begin(void *user, fsi__ls_run *run)
     return FSI_OK;
 }
 
+/* Air cells beside liquid get no divergence (fsi__ls_mark_shore). Near the solid, what cannot pass it would be sent along it, faster, be taken up by the liquid in the
+   next substep, and grow: so there no face gets faster than those of its cell were. */
+static void fsi__co_spare(void *user, fsi__ls_run *run)
+{
+    const fsi__co_impl *c = (const fsi__co_impl *)user;
+    const fsi_grid *g = run->grid;
+    int k, a, i[3], lo[3] = { 0, 0, 0 }, hi[3] = { 0, 0, 0 };
+    for (k = 0; k < c->samples; k++) {
+        double x[3], local[3];
+        fsi__co_place(&c->sample[k], c->sh->next.x, x);
+        if ((double)fsi_grid_sample_linear(run->m->trial_phi, fsi__sh_to(x)) > 3 * c->dx) continue;
+        fsi__co_local(c, x, local);
+        if (fsi__co_is_out(c, local)) continue;
+        for (a = 0; a < g->dim; a++) {
+            lo[a] = (int)fmax(0, floor(local[a] / c->dx - 2.5));
+            hi[a] = (int)fmin(g->n[a] - 1, floor(local[a] / c->dx + 2.5));
+        }
+        for (i[2] = lo[2]; i[2] <= hi[2]; i[2]++) for (i[1] = lo[1]; i[1] <= hi[1]; i[1]++) for (i[0] = lo[0]; i[0] <= hi[0]; i[0]++) {
+            const long long e = fsi_grid_entry(g, i[0], i[1], i[2]);
+            if (e >= 0 && run->m->shore[e]) run->m->shore[e] = 2;
+        }
+    }
+}
+
 /* Unknowns and constraints of the liquid: its band. */
 static fsi_status fsi__co_collect(fsi__co_impl *c, fsi__ls_run *run)
 {
@@ -1587,6 +1613,7 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
         with_liquid.begin = fsi__co_begin;
         with_liquid.settle = fsi__co_settle;
         with_liquid.project = fsi__co_project;
+        with_liquid.spare = fsi__co_spare;
         memset(&c->stats, 0, sizeof c->stats);
         c->stats.min_distance = (double)c->ls->phi->background;
         c->stats.samples = c->samples;

@@ -454,6 +454,7 @@ typedef struct fsi__ls_guest {
     fsi_status (*begin)(void *user, struct fsi__ls_run *run);           /* a substep begins */
     fsi_status (*settle)(void *user, struct fsi__ls_run *run);          /* in place of fsi__ls_keep_volumes */
     fsi_status (*project)(void *user, struct fsi__ls_run *run, fsi_pressure_flow *flow); /* in place of fsi_pressure_project, the last one of a substep */
+    void (*spare)(void *user, struct fsi__ls_run *run);                 /* m->shore of 1 may become 0 or 2: no face is to be faster than one of the cell's was */
 } fsi__ls_guest;
 
 /* A call of fsi_levelset_step. */
@@ -3063,7 +3064,7 @@ static void fsi__ls_close_shore(void *arg, int chunk, int begin, int end)
     int e, side;
     (void)chunk;
     for (e = begin * cells; e < end * cells; e++) {
-        double over = 0;
+        double over = 0, most = 0;
         fsi_real *out[6];
         long long at;
         int count = 0, whole = 1; /* the faces that may change; 0: a face has no place */
@@ -3076,11 +3077,15 @@ static void fsi__ls_close_shore(void *arg, int chunk, int begin, int end)
             else {
                 fsi_real *face = u + (side & 1 ? at : (long long)e);
                 over += (double)*face * (side & 1 ? 1 : -1);
+                most = fmax(most, fabs((double)*face));
                 if (there && m->cell[at] != FSI_CELL_LIQUID && !m->shore[at]) out[side] = face, count++;
             }
         }
         for (side = 0; side < sides && whole && count > 0; side++)
-            if (out[side]) *out[side] += (fsi_real)(over / count * (side & 1 ? -1 : 1));
+            if (out[side]) {
+                const double u = (double)*out[side] + over / count * (side & 1 ? -1 : 1);
+                *out[side] = (fsi_real)(m->shore[e] == 1 ? u : fmax(-most, fmin(most, u)));
+            }
     }
 }
 
@@ -3116,6 +3121,7 @@ static fsi_status fsi__ls_project(fsi__ls_run *run, int first)
     fsi__ls_lap(run, &run->stats.seconds_pressure);
     FSI__LS_TRY(fsi__ls_extrapolate(run));
     fsi__ls_each_block(run, fsi__ls_mark_shore);
+    if (run->guest) run->guest->spare(run->guest->user, run);
     fsi__ls_each_block(run, fsi__ls_close_shore);
     fsi__ls_lap(run, &run->stats.seconds_extrapolation);
     return FSI_OK;
