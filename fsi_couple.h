@@ -102,7 +102,8 @@ FSI_API void fsi_couple_destroy(fsi_couple *s); /* liquid and shell stay; NULL i
 /* Why the last call on it failed. */
 FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s);
 /* Advances both by exactly dt seconds, in substeps that the liquid's cfl asks for, vertices counted. Errors: those of fsi_levelset_step and fsi_shell_step;
-   MESH (a sample lies in the liquid: it was written there; names it); then nothing has changed. */
+   MESH (a sample lies deep in the liquid: it was written there, or came from beyond a side of the box; names it), CONVERGENCE (a vertex could not be kept out of
+   the liquid); then nothing has changed. */
 FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt);
 /* States of both, one after the other; what fsi_levelset_save and fsi_shell_save say holds. */
 FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t capacity, size_t *size);
@@ -134,13 +135,15 @@ FSI__STRICT_BEGIN
    Points of the solid at which it meets the liquid: its vertices, and so many on edges and triangles, as long as these are when a step begins, that none
    is farther than one and a half `sample_spacing` from the next. */
 
-typedef struct fsi__co_sample { int node[3], drowned; double weight[3]; double area; } fsi__co_sample; /* x = sum weight x[node]; -1: none; drowned: left out in
-                                                                                                           this substep */
+typedef struct fsi__co_sample {
+    int node[3], drowned;       /* x = sum weight x[node]; -1: none; drowned: left out in this substep */
+    double weight[3], area;
+    fsi_stencil frozen;         /* LINEAR: its cells serve from when it is listed to the substep's end, as d has kinks between cells; dim 0: none yet */
+} fsi__co_sample;
 
 /* A sample within reach of the liquid, where Newton's method now is. */
 typedef struct fsi__co_contact {
     int sample;
-    fsi_stencil frozen;         /* LINEAR: where the substep began; its cells serve for all of it, as d has kinks between cells */
     double d, x[3];
     double gradient[3];         /* of d to x */
     double bend[9];             /* what of -d'' is positive, second derivatives of d to x */
@@ -247,7 +250,7 @@ static fsi_status fsi__co_add_sample(fsi__co_impl *c, const int *node, const dou
         s->weight[k] = weight[k];
     }
     s->area = area;
-    s->drowned = 0;
+    s->drowned = s->frozen.dim = 0;
     return FSI_OK;
 }
 
@@ -402,7 +405,7 @@ static fsi_status fsi__co_add_cell(fsi__co_impl *c, long long entry, int compone
     p->component = component;
     p->weight = component >= 0 ? weight : 0;
     p->target = (double)c->ls->next_phi->value[entry];
-    p->value = (double)c->start->value[entry];
+    p->value = c->ever_listed ? p->target : (double)c->start->value[entry]; /* what fsi__co_phi gave so far */
     p->share = fsi__ls_heaviside(p->target / c->dx);
     c->map[entry] = c->cells++;
     return FSI_OK;
@@ -427,16 +430,6 @@ static fsi_status fsi__co_add_stencil(fsi__co_impl *c, const double *x)
     return FSI_OK;
 }
 
-/* What a LINEAR contact keeps; else nothing. */
-static fsi_stencil fsi__co_freeze(const fsi__co_impl *c, const double *x)
-{
-    fsi_stencil none;
-    double local[3];
-    memset(&none, 0, sizeof none);
-    fsi__co_local(c, x, local);
-    return c->s->desc.metric == FSI_METRIC_LINEAR ? fsi_stencil_at(FSI_METRIC_LINEAR, c->liquid->grid->dim, local, c->dx, NULL) : none;
-}
-
 /* A sample that is nearer than this [dx] when a substep begins or its optimisation is over, as it came from out of the box or between cells that LINEAR contacts did
    not look at, is given this distance. */
 #define FSI__CO_LEAST 0.01
@@ -458,28 +451,27 @@ static fsi_status fsi__co_list(fsi__co_impl *c, const double *x, double slack)
     int k, drowned = 0;
     c->contacts = 0;
     for (k = 0; k < c->samples; k++) {
+        fsi__co_sample *s = &c->sample[k];
         fsi__co_contact *t;
         fsi_vec3 at;
-        double p[3], from[3], d;
-        fsi_stencil frozen;
-        if (first) c->sample[k].drowned = 0;
-        if (c->sample[k].drowned) continue;
-        fsi__co_place(&c->sample[k], x, p);
+        double p[3], local[3], d;
+        if (first) s->drowned = s->frozen.dim = 0;
+        if (s->drowned) continue;
+        fsi__co_place(s, x, p);
         at = fsi__sh_to(p);
         d = fmin((double)fsi_grid_sample_linear(c->start, at), (double)fsi_grid_sample_linear(c->ls->next_phi, at));
         if (d > reach + c->dx && fsi__co_distance(c, NULL, p, 0, NULL) > reach) continue;
-        fsi__co_place(&c->sample[k], c->sh->start_q, from);
-        frozen = fsi__co_freeze(c, from);
-        FSI__LS_TRY(fsi__co_add_stencil(c, frozen.dim ? from : p));
+        fsi__co_local(c, p, local);
+        if (c->s->desc.metric == FSI_METRIC_LINEAR && s->frozen.dim == 0) s->frozen = fsi_stencil_at(FSI_METRIC_LINEAR, c->liquid->grid->dim, local, c->dx, NULL);
+        FSI__LS_TRY(fsi__co_add_stencil(c, p));
         FSI__LS_TRY(fsi__co_more(c, &c->contact, sizeof *c->contact, c->contacts, &c->contact_capacity, c->contacts + 1));
         t = &c->contact[c->contacts++];
         t->sample = k;
-        t->frozen = frozen;
-        t->d = fsi__co_distance(c, &frozen, p, 0, t);
+        t->d = fsi__co_distance(c, &s->frozen, p, 0, t);
         if (!first || t->d >= FSI__CO_LEAST * c->dx) continue;
         if (t->d > -c->dx) fsi__co_raise(c, t);
         else if (k >= c->sh->model.vertices) {
-            c->sample[k].drowned = 1;
+            s->drowned = 1;
             drowned++;
             c->contacts--;
         }
@@ -735,7 +727,7 @@ static fsi_status fsi__co_assemble(void *user, fsi__sh_step *w)
         const fsi__co_sample *s = &c->sample[t->sample];
         fsi_barrier b;
         fsi__co_place(s, m->now.x, t->x);
-        t->d = fsi__co_distance(c, &t->frozen, t->x, 0, t);
+        t->d = fsi__co_distance(c, &s->frozen, t->x, 0, t);
         t->root = t->pull = 0;
         if (!(t->d < c->range)) continue;
         if (!(t->d > 0)) return fsi__fail(c->context, FSI_ERROR_MESH, "fsi_couple_step", t->sample, t->d, "the solid is in the liquid at vertex %d: phi is %g there", s->node[0], t->d);
@@ -815,14 +807,14 @@ static fsi_status fsi__co_filter(void *user, fsi__sh_step *w, double *t)
     if (2 * way + most > c->slack) FSI__LS_TRY(fsi__co_list(c, m->now.x, 2 * (2 * way + most)));
     c->slack -= 2 * way + most;
     for (k = 0; k < c->contacts; k++) {
-        const fsi__co_contact *contact = &c->contact[k];
+        const fsi__co_sample *sample = &c->sample[c->contact[k].sample];
         double x[3], to[3], local[3], s;
-        fsi__co_place(&c->sample[contact->sample], m->now.x, x);
-        fsi__co_place(&c->sample[contact->sample], m->trial.x, to);
-        if (fsi__co_distance(c, &contact->frozen, x, 0, NULL) > most + 2 * fsi__sh_apart(x, to) + 0.1 * c->dx) continue;
+        fsi__co_place(sample, m->now.x, x);
+        fsi__co_place(sample, m->trial.x, to);
+        if (fsi__co_distance(c, &sample->frozen, x, 0, NULL) > most + 2 * fsi__sh_apart(x, to) + 0.1 * c->dx) continue;
         fsi__co_local(c, x, local);
         for (a = 0; a < 3; a++) to[a] -= x[a];
-        s = fsi_levelset_ccd(c->s->desc.metric, c->liquid->grid->dim, c->dx, local, to, &reader, &contact->frozen, 0.1);
+        s = fsi_levelset_ccd(c->s->desc.metric, c->liquid->grid->dim, c->dx, local, to, &reader, &sample->frozen, 0.1);
         if (s < *t) *t = s;
     }
     return FSI_OK;
@@ -836,9 +828,9 @@ static double fsi__co_energy(void *user, fsi__sh_step *w, const double *x, doubl
     (void)w;
     for (k = 0; k < c->parts; k++) sum += c->part[k].mu * fabs(c->part[k].h);
     for (k = 0; k < c->contacts; k++) {
-        const fsi__co_contact *at = &c->contact[k];
-        fsi__co_place(&c->sample[at->sample], x, p);
-        sum += c->stiffness * fsi_barrier_at(fsi__co_distance(c, &at->frozen, p, t, NULL), c->range).value;
+        const fsi__co_sample *s = &c->sample[c->contact[k].sample];
+        fsi__co_place(s, x, p);
+        sum += c->stiffness * fsi_barrier_at(fsi__co_distance(c, &s->frozen, p, t, NULL), c->range).value;
     }
     return sum;
 }
@@ -1442,7 +1434,8 @@ static fsi_status fsi__co_collect(fsi__co_impl *c, fsi__ls_run *run)
     fsi__ls_find_missing(run, 1);
     FSI__LS_TRY(fsi__co_more(c, &c->map, sizeof(int), 0, &c->map_room, entries));
     for (i = 0; i < entries; i++) c->map[i] = -1;
-    c->cells = 0;
+    c->moved_before = 0;
+    c->cells = c->ever_listed = c->listed = c->contacts = 0;
     for (i = 0; i < m->next.first[m->next.count]; i++) if (m->band[i].weight > 0.05) FSI__LS_TRY(fsi__co_add_cell(c, m->band[i].entry, m->next_label[m->band[i].entry], m->band[i].weight));
     FSI__LS_TRY(fsi__co_more(c, &c->part, sizeof *c->part, 0, &c->part_capacity, m->next.count + 1));
     c->parts = m->next.count;
@@ -1450,8 +1443,6 @@ static fsi_status fsi__co_collect(fsi__co_impl *c, fsi__ls_run *run)
     for (i = 0; i < c->parts; i++) {
         c->part[i].volume = m->next.fix[i].volume;
     }
-    c->moved_before = 0;
-    c->ever_listed = c->listed = c->contacts = 0;
     return FSI_OK;
 }
 
@@ -1484,20 +1475,33 @@ static void fsi__co_measure(fsi__co_impl *c, fsi__co_contact *t)
     t->d = fsi__co_distance(c, NULL, t->x, 0, t);
 }
 
+/* Distances by the cells in which samples are now. */
+static fsi_status fsi__co_free_samples(fsi__co_impl *c)
+{
+    int i;
+    for (i = 0; i < c->contacts; i++) {
+        fsi__co_contact *t = &c->contact[i];
+        fsi__co_measure(c, t);
+        if (t->d >= FSI__CO_LEAST * c->dx) continue;
+        FSI__LS_TRY(fsi__co_add_stencil(c, t->x));
+        fsi__co_measure(c, t);
+        fsi__co_raise(c, t);
+    }
+    return FSI_OK;
+}
+
 /* Distances at the end; the level set becomes what was found. */
 static fsi_status fsi__co_take(fsi__co_impl *c, fsi__ls_run *run)
 {
     int i;
     for (i = 0; i < c->cells; i++) c->cell[i].step = 0;
-    for (i = 0; i < c->contacts; i++) {
-        fsi__co_measure(c, &c->contact[i]);
-        if (c->contact[i].d < FSI__CO_LEAST * c->dx) fsi__co_raise(c, &c->contact[i]);
-    }
+    FSI__LS_TRY(fsi__co_free_samples(c));
     fsi__co_repair(c);
     FSI__LS_TRY(fsi__co_remeasure(c, run));
     for (i = 0; i < c->contacts; i++) {
         fsi__co_contact *t = &c->contact[i];
         fsi__co_measure(c, t);
+        if (!(t->d > 0) && t->sample < c->sh->model.vertices) return fsi__fail(c->context, FSI_ERROR_CONVERGENCE, "fsi_couple_step", t->sample, t->d, "vertex %d could not be kept out of the liquid: phi is %g there", t->sample, t->d);
         c->stats.min_distance = fmin(c->stats.min_distance, t->d);
         c->stats.contacts += t->d < c->range;
     }
