@@ -147,7 +147,7 @@ typedef struct fsi__co_contact {
     double d, x[3];
     double gradient[3];         /* of d to x */
     double bend[9];             /* what of -d'' is positive, second derivatives of d to x */
-    double normal[3];           /* unit, from the liquid to the solid; 0: it is all round */
+    double normal[3];           /* unit, from the liquid to the solid; 0: liquid is on both sides */
     double root, pull;          /* sqrt(kb b''), kb b': 0 out of range */
     int cell[27];               /* unknowns that d hangs on, -1: a cell that is none */
     double weight[27];
@@ -933,15 +933,17 @@ static long long fsi__co_below(const fsi_grid *g, int entry, int axis)
     return fsi_grid_entry(g, corner[0] + (in & 7) - (axis == 0), corner[1] + (in >> 3 & 7) - (axis == 1), corner[2] + (in >> 6) - (axis == 2));
 }
 
-/* Faces look at a contact whose normal along their axis is more than this: others would be walls to liquid that moves past it. */
+/* Faces look at a contact whose normal along their axis is more than FACING: others would be walls to liquid that moves past it. Those closer than BESIDE [dx] move with
+   it anyway: left open, liquid at rest would stream through them into the air around an edge of the solid. */
 #define FSI__CO_FACING 0.05
+#define FSI__CO_BESIDE 1.2
 
-/* Which way the solid is, seen from the liquid; 0: it is all round. */
+/* Which way the solid is, seen from the liquid; 0: there is liquid on both sides of it, between which phi has a ridge. */
 static void fsi__co_direct_contact(fsi__co_contact *t)
 {
     const double size = sqrt(fsi__sh_dot(t->gradient, t->gradient));
     int a;
-    for (a = 0; a < 3; a++) t->normal[a] = size > 0.1 ? t->gradient[a] / size : 0;
+    for (a = 0; a < 3; a++) t->normal[a] = size > 0.7 ? t->gradient[a] / size : 0;
 }
 
 /* Faces between liquid and air within range + dx/2 of a contact, along each axis, which look at it. */
@@ -966,8 +968,8 @@ static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell,
             const long long e = fsi_grid_entry(g, i[0], i[1], i[2]), below = fsi_grid_entry(g, i[0] - (axis == 0), i[1] - (axis == 1), i[2] - (axis == 2));
             if (e < 0 || below < 0 || (cell[e] == FSI_CELL_LIQUID) == (cell[below] == FSI_CELL_LIQUID)) continue;
             if (cell[e] == FSI_CELL_SOLID || cell[below] == FSI_CELL_SOLID) continue;
-            if (!round && (cell[e] == FSI_CELL_LIQUID ? -normal[axis] : normal[axis]) < FSI__CO_FACING) continue;
             for (a = 0; a < g->dim; a++) away += pow(local[a] / c->dx - i[a] - (a == axis ? 0 : 0.5), 2);
+            if (away > FSI__CO_BESIDE * FSI__CO_BESIDE && !round && (cell[e] == FSI_CELL_LIQUID ? -normal[axis] : normal[axis]) < FSI__CO_FACING) continue;
             FSI__LS_TRY(fsi__co_more(c, &c->touch, sizeof *c->touch, c->touches, &c->touch_capacity, c->touches + 1));
             c->touch[c->touches].axis = axis;
             c->touch[c->touches].entry = (int)e;
@@ -1405,12 +1407,17 @@ static fsi_status fsi__co_project(void *user, fsi__ls_run *run, fsi_pressure_flo
 
 /* ---- >>step ------------------------------------------------------------------------------------------------------ */
 
+/* Of vertices, and of the way that pins have to go. */
 static double fsi__co_speed(void *user)
 {
     const fsi__co_impl *c = (const fsi__co_impl *)user;
+    const fsi__sh_impl *m = c->sh;
     double most = 0;
     int i;
-    for (i = 0; i < c->sh->model.vertices; i++) most = fmax(most, fsi__sh_dot(c->sh->next.v + 3 * i, c->sh->next.v + 3 * i));
+    for (i = 0; i < m->model.vertices; i++) {
+        most = fmax(most, fsi__sh_dot(m->next.v + 3 * i, m->next.v + 3 * i));
+        most = fmax(most, pow(fsi__sh_apart(m->pin_to + 3 * i, m->pin_from + 3 * i) / c->dt, 2));
+    }
     return sqrt(most);
 }
 
