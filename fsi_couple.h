@@ -148,7 +148,7 @@ typedef struct fsi__co_contact {
     double gradient[3];         /* of d to x */
     double bend[9];             /* what of -d'' is positive, second derivatives of d to x */
     double normal[3];           /* unit, from the liquid to the solid; 0: liquid is on both sides */
-    double root, pull;          /* sqrt(kb b''), kb b': 0 out of range */
+    double root, pull;          /* sqrt(kb b''), kb b' <= 0: 0 out of range */
     int cell[27];               /* unknowns that d hangs on, -1: a cell that is none */
     double weight[27];
 } fsi__co_contact;
@@ -191,7 +191,7 @@ typedef struct fsi__co_impl {
     int *row, rows, row_capacity; /* contacts within range */
     int *reached, touched, reached_capacity; /* cells that they hang on */
     double *krylov;             /* 7 * rows: r, and what it takes to find them */
-    double *way;                /* 6 * nodes, with room for 9 */
+    double *way;                /* 6 * nodes */
     int krylov_capacity, way_capacity;
     /* a matrix of the shell's nodes: of that system, with the shell's own pattern; then of velocities, with one of its own */
     fsi_csr total;
@@ -344,25 +344,23 @@ static int fsi__co_is_out(const fsi__co_impl *c, const double *local)
 /* What of -d'' is positive, phi being the values of a stencil. */
 static void fsi__co_bend(const fsi_stencil *at, const double *phi, double dx, double *out)
 {
-    const double second[2][3] = { { 0, 0, 0 }, { 1 / (dx * dx), -2 / (dx * dx), 1 / (dx * dx) } }; /* of a LINEAR and a SPLINE stencil's weights */
-    double h[9] = { 0 };
-    fsi_mat3 m, v;
+    const double curve[2][3] = { { 0, 0, 0 }, { 1, -2, 1 } }; /* second derivatives of a LINEAR and a SPLINE stencil's weights, times dx^2 */
+    const int depth = at->dim == 3 ? at->width : 1;
+    fsi_mat3 h, v;
     fsi_vec3 value;
-    int i[3], a, b, k = 0;
-    for (i[2] = 0; i[2] < (at->dim == 3 ? at->width : 1); i[2]++) for (i[1] = 0; i[1] < at->width; i[1]++) for (i[0] = 0; i[0] < at->width; i[0]++, k++) for (a = 0; a < at->dim; a++) for (b = a; b < at->dim; b++) {
-        double w = phi[k];
-        int c;
-        for (c = 0; c < at->dim; c++) w *= c == a && c == b ? second[at->width - 2][i[c]] : c == a || c == b ? at->slope[c][i[c]] : at->weight[c][i[c]];
-        h[3 * a + b] -= w * dx;
-    }
-    for (a = 0; a < 9; a++) m.m[a] = (fsi_real)h[a % 3 * 3 + a / 3];
-    fsi_m3_eigen(m, &value, &v);
-    for (a = 0; a < 3; a++) for (b = 0; b < 3; b++) {
-        out[3 * a + b] = 0;
-        if (value.x > 0) out[3 * a + b] += (double)(value.x * v.m[3 * a] * v.m[3 * b]) / dx;
-        if (value.y > 0) out[3 * a + b] += (double)(value.y * v.m[3 * a + 1] * v.m[3 * b + 1]) / dx;
-        if (value.z > 0) out[3 * a + b] += (double)(value.z * v.m[3 * a + 2] * v.m[3 * b + 2]) / dx;
-    }
+    double part[3];
+    int i[3], a, b, c, k = 0;
+    memset(&h, 0, sizeof h);
+    for (i[2] = 0; i[2] < depth; i[2]++) for (i[1] = 0; i[1] < at->width; i[1]++) for (i[0] = 0; i[0] < at->width; i[0]++, k++)
+        for (a = 0; a < at->dim; a++) for (b = 0; b <= a; b++) {
+            double w = -phi[k] / dx; /* -d'' dx is a number */
+            for (c = 0; c < at->dim; c++) w *= c == a && c == b ? curve[at->width - 2][i[c]] : c == a || c == b ? at->slope[c][i[c]] * dx : at->weight[c][i[c]];
+            h.m[3 * a + b] += (fsi_real)w;
+        }
+    fsi_m3_eigen(h, &value, &v);
+    fsi__sh_from(value, part);
+    for (a = 0; a < 3; a++) for (b = 0; b < 3; b++)
+        for (out[3 * a + b] = 0, c = 0; c < 3; c++) if (part[c] > 0) out[3 * a + b] += part[c] / dx * (double)v.m[3 * a + c] * (double)v.m[3 * b + c];
 }
 
 /* d of a sample at x, `way` along Newton's step. frozen: of the contact; NULL: none. out, not NULL: what d hangs on. */
@@ -540,7 +538,7 @@ static fsi_status fsi__co_number(fsi__co_impl *c)
     }
     for (i = 0; i < c->cells; i++) c->cell[i].push = 0;
     FSI__LS_TRY(fsi__co_more(c, &c->krylov, 7 * sizeof(double), 0, &c->krylov_capacity, c->rows));
-    FSI__LS_TRY(fsi__co_more(c, &c->way, 9 * sizeof(double), 0, &c->way_capacity, c->sh->total.rows));
+    FSI__LS_TRY(fsi__co_more(c, &c->way, 6 * sizeof(double), 0, &c->way_capacity, c->sh->total.rows));
     return fsi__co_more(c, &c->total_value, 9 * sizeof(double), 0, &c->value_capacity, c->sh->total.start[c->sh->total.rows]);
 }
 
@@ -1815,7 +1813,7 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
     fsi__free(context, c->row, (size_t)c->row_capacity, sizeof(int));
     fsi__free(context, c->reached, (size_t)c->reached_capacity, sizeof(int));
     fsi__free(context, c->krylov, (size_t)c->krylov_capacity, 7 * sizeof(double));
-    fsi__free(context, c->way, (size_t)c->way_capacity, 9 * sizeof(double));
+    fsi__free(context, c->way, (size_t)c->way_capacity, 6 * sizeof(double));
     fsi__free(context, c->key, (size_t)c->key_capacity, sizeof *c->key);
     fsi_solver_destroy(c->inertial);
     fsi__free(context, c->touch, (size_t)c->touch_capacity, sizeof *c->touch);
