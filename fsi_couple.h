@@ -496,13 +496,17 @@ static void fsi__co_raise(fsi__co_impl *c, const fsi__co_contact *t)
 /* Liquid nearer than this is at the solid: a little more than the barrier's range, so that what rests does not flicker. */
 static double fsi__co_touching(const fsi__co_impl *c) { return c->range + 0.25 * c->dx; }
 
+/* Positions bear so many times the adhesion, so that it is velocities that let go: a contact moves phi in its own cells alone, and redistancing takes back most of that, so
+   to keep hanging liquid where it is takes the weight of a layer of ten cells, be it thinner. (A layer of 3 cells: 3 are too few.) */
+#define FSI__CO_HOLD 4
+
 /* The largest pull on a sample. */
 static double fsi__co_largest_pull(const fsi__co_impl *c, const fsi__co_sample *s)
 {
     double sum = 0;
     int k;
     for (k = 0; k < 3 && c->wetting && s->node[k] >= 0; k++) sum += s->weight[k] * c->strength[s->node[k]];
-    return sum;
+    return FSI__CO_HOLD * sum;
 }
 
 /* What a contact adds to the energy, of d. Where liquid was at a wetting solid when the substep began it is held at the range: the first projection does not see the solid
