@@ -1024,11 +1024,12 @@ static void fsi__co_direct_contact(fsi__co_contact *t)
     for (a = 0; a < 3; a++) t->normal[a] = size > 0.1 ? t->gradient[a] / size : 0;
 }
 
-/* Faces between liquid and air within range + dx/2 of a contact, along each axis, which look at it. */
+/* Faces between liquid and air within half a cell of a contact's reach, along each axis, which look at it. */
 static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell, int contact)
 {
     const fsi_grid *g = c->liquid->grid;
-    const double half = c->range + c->dx / 2, *x = c->contact[contact].x, *normal = c->contact[contact].normal;
+    const int held = c->sample[c->contact[contact].sample].hold > 0; /* then liquid may hang a little farther off than the barrier reaches */
+    const double half = (held ? fsi__co_touching(c) : c->range) + c->dx / 2, *x = c->contact[contact].x, *normal = c->contact[contact].normal;
     const int round = !(fsi__sh_dot(normal, normal) > 0);
     double local[3];
     int axis, a, i[3], lo[3] = { 0, 0, 0 }, hi[3] = { 0, 0, 0 };
