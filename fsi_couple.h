@@ -29,6 +29,7 @@
       fsi_couple_create, _destroy, _error     joins a liquid and a shell, which go on by themselves in all but steps: fill, pin, attach, add obstacles to each
       fsi_couple_step                         advances both; a step that fails changes neither
       fsi_couple_save, _load, _hash           to the bit
+      s->adhesion                             what liquid at each vertex bears before it lets go: wetting and non-wetting parts
       s->stats                                smallest distance, contacts, momentum, times a phase
    WHAT IT DOES NOT DO
       fsi_shell.h by BACKWARD_EULER only, substeps are the liquid's. No COUPLED bodies in the shell. Velocities of the liquid are of first order in time, whatever
@@ -497,10 +498,10 @@ static void fsi__co_raise(fsi__co_impl *c, const fsi__co_contact *t)
 static double fsi__co_touching(const fsi__co_impl *c) { return c->range + 0.25 * c->dx; }
 
 /* Positions bear so many times the adhesion, so that it is velocities that let go: a contact moves phi in its own cells alone, and redistancing takes back most of that, so
-   to keep hanging liquid where it is takes the weight of a layer of ten cells, be it thinner. (A layer of 3 cells: 3 are too few.) */
+   to keep hanging liquid where it is takes more than its weight. (With 1 and 2, a layer of 3 cells creeps off at 2 and 1.25 times the strength that holds it with 4.) */
 #define FSI__CO_HOLD 4
 
-/* The largest pull on a sample. */
+/* The largest pull on a sample where liquid is at it. */
 static double fsi__co_largest_pull(const fsi__co_impl *c, const fsi__co_sample *s)
 {
     double sum = 0;
