@@ -62,7 +62,7 @@ typedef struct fsi_couple_desc {
     fsi_real stiffness;        /* c of kb = c rho V d_hat^2, V the volume of a cell; 0.1 to 100; default 5 */
     fsi_real sample_spacing;   /* of samples on edges and triangles, over dx, 0.2 to 10: edges longer than one and a half of it are divided; default 1; 0: vertices
                                   only, which leak where they are far apart */
-    fsi_real tolerance;        /* Newton ends when its next step would move phi near the surface by less than tolerance * dx; default 1e-3 */
+    fsi_real tolerance;        /* Newton ends when its next step would move phi near the surface and vertices by less than tolerance * dx; default 4e-3 */
     fsi_couple_correction correction; /* default MOMENTUM */
     fsi_real adhesion;         /* the largest pull that liquid at the solid bears before it lets go [Pa], of all vertices at first: see fsi_couple; default 0: it bears
                                   none, the solid does not get wet */
@@ -107,7 +107,8 @@ FSI_API void fsi_couple_destroy(fsi_couple *s); /* liquid and shell stay; NULL i
 /* Why the last call on it failed. */
 FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s);
 /* Advances both by exactly dt seconds, in substeps that the liquid's cfl asks for, vertices counted. Errors: those of fsi_levelset_step and fsi_shell_step;
-   MESH (a sample lies in the liquid: it was written there; names it), NAN, ARGUMENT (adhesion; names the vertex); then nothing has changed. */
+   MESH (a sample lies deep in the liquid: it was written there, or came from beyond a side of the box; names it), CONVERGENCE (a vertex could not be kept out of
+   the liquid), NAN, ARGUMENT (adhesion; names the vertex); then nothing has changed. */
 FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt);
 /* States of both, one after the other; what fsi_levelset_save and fsi_shell_save say holds. */
 FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t capacity, size_t *size);
@@ -140,15 +141,15 @@ FSI__STRICT_BEGIN
    is farther than one and a half `sample_spacing` from the next. */
 
 typedef struct fsi__co_sample {
-    int node[3], drowned;       /* -1: none; drowned: left out in this substep */
-    double weight[3], area;     /* x = sum weight x[node]; of means over samples */
+    int node[3], drowned;       /* x = sum weight x[node]; -1: none; drowned: left out in this substep */
+    double weight[3], area;
     double hold;                /* the largest pull on it in this substep [N]; 0: it is dry, or no liquid was at it */
+    fsi_stencil frozen;         /* LINEAR: its cells serve from when it is listed to the substep's end, as d has kinks between cells; dim 0: none yet */
 } fsi__co_sample;
 
 /* A sample within reach of the liquid, where Newton's method now is. */
 typedef struct fsi__co_contact {
     int sample;
-    fsi_stencil frozen;         /* LINEAR: where the substep began; its cells serve for all of it, as d has kinks between cells */
     double d, x[3];
     double gradient[3];         /* of d to x */
     double bend[9];             /* what of -d'' is positive, second derivatives of d to x */
@@ -221,6 +222,7 @@ typedef struct fsi__co_impl {
     fsi_grid_faces list;
     fsi_solver *inertial;       /* of the solid's velocities */
     double *v, *load;           /* 3 * nodes: velocities before the pressure; the right side that they came from */
+    double *carry, *next_carry; /* 3 * vertices [N]: what elastic forces bear beside the barrier's push, see >>velocities; of the substep under way */
     int v_capacity, load_capacity;
     int pushed;                 /* samples within range or held */
     fsi__arena columns;         /* what the pressure solver reads of faces */
@@ -257,7 +259,7 @@ static fsi_status fsi__co_add_sample(fsi__co_impl *c, const int *node, const dou
         s->weight[k] = weight[k];
     }
     s->area = area;
-    s->drowned = 0;
+    s->drowned = s->frozen.dim = 0;
     s->hold = 0;
     return FSI_OK;
 }
@@ -446,7 +448,7 @@ static fsi_status fsi__co_add_cell(fsi__co_impl *c, long long entry, int compone
     p->component = component;
     p->weight = component >= 0 ? weight : 0;
     p->target = (double)c->ls->next_phi->value[entry];
-    p->value = (double)c->start->value[entry];
+    p->value = c->ever_listed ? p->target : (double)c->start->value[entry]; /* what fsi__co_phi gave so far */
     p->share = fsi__ls_heaviside(p->target / c->dx);
     c->map[entry] = c->cells++;
     return FSI_OK;
@@ -469,16 +471,6 @@ static fsi_status fsi__co_add_stencil(fsi__co_impl *c, const double *x)
         if (e >= 0 && c->map[e] < 0) FSI__LS_TRY(fsi__co_add_cell(c, e, c->ls->next_label[e], 1));
     }
     return FSI_OK;
-}
-
-/* What a LINEAR contact keeps; else nothing. */
-static fsi_stencil fsi__co_freeze(const fsi__co_impl *c, const double *x)
-{
-    fsi_stencil none;
-    double local[3];
-    memset(&none, 0, sizeof none);
-    fsi__co_local(c, x, local);
-    return c->s->desc.metric == FSI_METRIC_LINEAR ? fsi_stencil_at(FSI_METRIC_LINEAR, c->liquid->grid->dim, local, c->dx, NULL) : none;
 }
 
 /* A sample that is nearer than this [dx] when a substep begins or its optimisation is over, as it came from out of the box or between cells that LINEAR contacts did
@@ -534,29 +526,28 @@ static fsi_status fsi__co_list(fsi__co_impl *c, const double *x, double slack)
     int k, drowned = 0;
     c->contacts = 0;
     for (k = 0; k < c->samples; k++) {
+        fsi__co_sample *s = &c->sample[k];
         fsi__co_contact *t;
         fsi_vec3 at;
-        double p[3], from[3], d;
-        fsi_stencil frozen;
-        if (first) c->sample[k].hold = c->sample[k].drowned = 0;
-        if (c->sample[k].drowned) continue;
-        fsi__co_place(&c->sample[k], x, p);
+        double p[3], local[3], d;
+        if (first) s->hold = s->drowned = s->frozen.dim = 0;
+        if (s->drowned) continue;
+        fsi__co_place(s, x, p);
         at = fsi__sh_to(p);
         d = fmin((double)fsi_grid_sample_linear(c->start, at), (double)fsi_grid_sample_linear(c->ls->next_phi, at));
-        if (!(c->sample[k].hold > 0) && d > reach + c->dx && fsi__co_distance(c, NULL, p, 0, NULL) > reach) continue;
-        fsi__co_place(&c->sample[k], c->sh->start_q, from);
-        frozen = fsi__co_freeze(c, from);
-        FSI__LS_TRY(fsi__co_add_stencil(c, frozen.dim ? from : p));
+        if (!(s->hold > 0) && d > reach + c->dx && fsi__co_distance(c, NULL, p, 0, NULL) > reach) continue;
+        fsi__co_local(c, p, local);
+        if (c->s->desc.metric == FSI_METRIC_LINEAR && s->frozen.dim == 0) s->frozen = fsi_stencil_at(FSI_METRIC_LINEAR, c->liquid->grid->dim, local, c->dx, NULL);
+        FSI__LS_TRY(fsi__co_add_stencil(c, p));
         FSI__LS_TRY(fsi__co_more(c, &c->contact, sizeof *c->contact, c->contacts, &c->contact_capacity, c->contacts + 1));
         t = &c->contact[c->contacts++];
         t->sample = k;
-        t->frozen = frozen;
-        t->d = fsi__co_distance(c, &frozen, p, 0, t);
-        if (first && t->d < fsi__co_touching(c)) c->sample[k].hold = fsi__co_largest_pull(c, &c->sample[k]);
+        t->d = fsi__co_distance(c, &s->frozen, p, 0, t);
+        if (first && t->d < fsi__co_touching(c)) s->hold = fsi__co_largest_pull(c, s);
         if (!first || t->d >= FSI__CO_LEAST * c->dx) continue;
         if (t->d > -c->dx) fsi__co_raise(c, t);
         else if (k >= c->sh->model.vertices) {
-            c->sample[k].drowned = 1;
+            s->drowned = 1;
             drowned++;
             c->contacts--;
         }
@@ -807,12 +798,13 @@ static fsi_status fsi__co_assemble(void *user, fsi__sh_step *w)
         p->slope = -2 * share * (1 - share) * p->weight / c->dx;
         p->step = 0;
     }
+    for (i = 0; i < 3 * m->model.vertices; i++) m->gradient[i] -= c->next_carry[i];
     for (k = 0; k < c->contacts; k++) {
         fsi__co_contact *t = &c->contact[k];
         const fsi__co_sample *s = &c->sample[t->sample];
         fsi_barrier b;
         fsi__co_place(s, m->now.x, t->x);
-        t->d = fsi__co_distance(c, &t->frozen, t->x, 0, t);
+        t->d = fsi__co_distance(c, &s->frozen, t->x, 0, t);
         t->root = t->pull = 0;
         if (!(t->d < c->range) && !(s->hold > 0)) continue;
         if (!(t->d > 0)) return fsi__fail(c->context, FSI_ERROR_MESH, "fsi_couple_step", t->sample, t->d, "the solid is in the liquid at vertex %d: phi is %g there", s->node[0], t->d);
@@ -892,14 +884,14 @@ static fsi_status fsi__co_filter(void *user, fsi__sh_step *w, double *t)
     if (2 * way + most > c->slack) FSI__LS_TRY(fsi__co_list(c, m->now.x, 2 * (2 * way + most)));
     c->slack -= 2 * way + most;
     for (k = 0; k < c->contacts; k++) {
-        const fsi__co_contact *contact = &c->contact[k];
+        const fsi__co_sample *sample = &c->sample[c->contact[k].sample];
         double x[3], to[3], local[3], s;
-        fsi__co_place(&c->sample[contact->sample], m->now.x, x);
-        fsi__co_place(&c->sample[contact->sample], m->trial.x, to);
-        if (fsi__co_distance(c, &contact->frozen, x, 0, NULL) > most + 2 * fsi__sh_apart(x, to) + 0.1 * c->dx) continue;
+        fsi__co_place(sample, m->now.x, x);
+        fsi__co_place(sample, m->trial.x, to);
+        if (fsi__co_distance(c, &sample->frozen, x, 0, NULL) > most + 2 * fsi__sh_apart(x, to) + 0.1 * c->dx) continue;
         fsi__co_local(c, x, local);
         for (a = 0; a < 3; a++) to[a] -= x[a];
-        s = fsi_levelset_ccd(c->s->desc.metric, c->liquid->grid->dim, c->dx, local, to, &reader, &contact->frozen, 0.1);
+        s = fsi_levelset_ccd(c->s->desc.metric, c->liquid->grid->dim, c->dx, local, to, &reader, &sample->frozen, 0.1);
         if (s < *t) *t = s;
     }
     return FSI_OK;
@@ -912,10 +904,11 @@ static double fsi__co_energy(void *user, fsi__sh_step *w, const double *x, doubl
     int k;
     (void)w;
     for (k = 0; k < c->parts; k++) sum += c->part[k].mu * fabs(c->part[k].h);
+    for (k = 0; k < 3 * c->sh->model.vertices; k++) sum -= c->next_carry[k] * (x[k] - c->sh->start_q[k]);
     for (k = 0; k < c->contacts; k++) {
-        const fsi__co_contact *at = &c->contact[k];
-        fsi__co_place(&c->sample[at->sample], x, p);
-        sum += fsi__co_contact_energy(c, &c->sample[at->sample], fsi__co_distance(c, &at->frozen, p, t, NULL)).value;
+        const fsi__co_sample *s = &c->sample[c->contact[k].sample];
+        fsi__co_place(s, x, p);
+        sum += fsi__co_contact_energy(c, s, fsi__co_distance(c, &s->frozen, p, t, NULL)).value;
     }
     return sum;
 }
@@ -938,17 +931,18 @@ static void fsi__co_accept(void *user, double t)
     for (i = 0; i < c->cells; i++) c->cell[i].value += t * c->cell[i].step;
 }
 
-/* The next step would be as much shorter than this one as this one is than the last. */
-static int fsi__co_is_done(void *user)
+/* The next step would be as much shorter than this one as this one is than the last. A shell that touches nothing moves as it would alone. */
+static int fsi__co_is_done(void *user, double shell)
 {
     fsi__co_impl *c = (fsi__co_impl *)user;
+    const double enough = (double)c->s->desc.tolerance * c->dx, own = c->step.tolerance * c->sh->model.mean_edge;
     double next;
     int i;
     c->moved = 0;
     for (i = 0; i < c->cells; i++) if (fabs(c->cell[i].value) < 2 * c->dx) c->moved = fmax(c->moved, fabs(c->cell[i].step));
     next = c->moved_before > c->moved ? c->moved * c->moved / c->moved_before : c->moved;
     c->moved_before = c->moved;
-    return next <= (double)c->s->desc.tolerance * c->dx;
+    return next <= enough && shell <= (c->rows > 0 ? fmax(enough, own) : own);
 }
 
 /* What Newton's method left of the volumes: components swell or shrink where nothing touches them. */
@@ -1397,16 +1391,36 @@ static int fsi__co_release(fsi__co_impl *c, const unsigned char *cell, const fsi
     return k;
 }
 
+/* What moves the solid's velocities from v1 to v bends it too, but positions know the barrier's push only: h K (v - v1), K = (A - M)/h^2, is a force in the
+   substeps to come. At rest v = v1 then: elastic forces bear what the liquid presses with, where they would bear the barrier's push (stiff ones a third less, measured).
+   It is forgotten by a fiftieth a substep, as contacts come and go: static forces are 1.5 % short for it. */
+#define FSI__CO_KEEP 0.98
+
+static fsi_status fsi__co_update_carry(fsi__co_impl *c)
+{
+    const fsi__sh_impl *m = c->sh;
+    const double h = c->step.h;
+    int i;
+    for (i = 0; i < 3 * c->total.rows; i++) c->solution[i] = c->v[i] - m->next.v[i];
+    FSI__LS_TRY(fsi_csr_multiply(c->context, &m->total, c->solution, c->right));
+    for (i = 0; i < 3 * m->model.vertices; i++) c->next_carry[i] = m->fixed[i] ? 0 : FSI__CO_KEEP * c->next_carry[i] + h * c->right[i] - m->model.mass[i / 3] * c->solution[i] / h;
+    return FSI_OK;
+}
+
 /* Velocities of the solid after the pressure. */
 static fsi_status fsi__co_take_velocities(fsi__co_impl *c, const fsi__co_columns *columns)
 {
     const int n = 3 * c->sh->first_body;
     double sum[3] = { 0, 0, 0 }, exchanged = 0;
     int i, k;
-    if (c->s->desc.correction != FSI_COUPLE_MOMENTUM || (c->faces == 0 && c->pushed == 0)) return FSI_OK;
+    if (c->s->desc.correction != FSI_COUPLE_MOMENTUM || (c->faces == 0 && c->pushed == 0)) {
+        memset(c->next_carry, 0, 3 * (size_t)c->sh->model.vertices * sizeof(double));
+        return FSI_OK;
+    }
     FSI__LS_TRY(fsi__co_yield(c, columns->impulse)); /* of no face: 0; the barrier's push is taken back all the same */
-    for (i = 0; i < n; i++) if (!c->sh->fixed[i]) c->sh->next.v[i] = c->v[i] + c->solution[i];
     for (i = 0; i < 3 * c->total.rows; i++) c->v[i] += c->solution[i];
+    FSI__LS_TRY(fsi__co_update_carry(c));
+    for (i = 0; i < n; i++) if (!c->sh->fixed[i]) c->sh->next.v[i] = c->v[i];
     FSI__LS_TRY(fsi_csr_multiply(c->context, &c->total, c->v, c->right));
     for (k = 0; k < c->faces; k++) {
         exchanged += fabs(columns->impulse[k]);
@@ -1521,7 +1535,8 @@ static fsi_status fsi__co_collect(fsi__co_impl *c, fsi__ls_run *run)
     fsi__ls_find_missing(run, 1);
     FSI__LS_TRY(fsi__co_more(c, &c->map, sizeof(int), 0, &c->map_room, entries));
     for (i = 0; i < entries; i++) c->map[i] = -1;
-    c->cells = 0;
+    c->moved_before = 0;
+    c->cells = c->ever_listed = c->listed = c->contacts = 0;
     for (i = 0; i < m->next.first[m->next.count]; i++) if (m->band[i].weight > 0.05) FSI__LS_TRY(fsi__co_add_cell(c, m->band[i].entry, m->next_label[m->band[i].entry], m->band[i].weight));
     FSI__LS_TRY(fsi__co_more(c, &c->part, sizeof *c->part, 0, &c->part_capacity, m->next.count + 1));
     c->parts = m->next.count;
@@ -1529,8 +1544,6 @@ static fsi_status fsi__co_collect(fsi__co_impl *c, fsi__ls_run *run)
     for (i = 0; i < c->parts; i++) {
         c->part[i].volume = m->next.fix[i].volume;
     }
-    c->moved_before = 0;
-    c->ever_listed = c->listed = c->contacts = 0;
     return FSI_OK;
 }
 
@@ -1563,20 +1576,33 @@ static void fsi__co_measure(fsi__co_impl *c, fsi__co_contact *t)
     t->d = fsi__co_distance(c, NULL, t->x, 0, t);
 }
 
+/* Distances by the cells in which samples are now. */
+static fsi_status fsi__co_free_samples(fsi__co_impl *c)
+{
+    int i;
+    for (i = 0; i < c->contacts; i++) {
+        fsi__co_contact *t = &c->contact[i];
+        fsi__co_measure(c, t);
+        if (t->d >= FSI__CO_LEAST * c->dx) continue;
+        FSI__LS_TRY(fsi__co_add_stencil(c, t->x));
+        fsi__co_measure(c, t);
+        fsi__co_raise(c, t);
+    }
+    return FSI_OK;
+}
+
 /* Distances at the end; the level set becomes what was found. */
 static fsi_status fsi__co_take(fsi__co_impl *c, fsi__ls_run *run)
 {
     int i;
     for (i = 0; i < c->cells; i++) c->cell[i].step = 0;
-    for (i = 0; i < c->contacts; i++) {
-        fsi__co_measure(c, &c->contact[i]);
-        if (c->contact[i].d < FSI__CO_LEAST * c->dx) fsi__co_raise(c, &c->contact[i]);
-    }
+    FSI__LS_TRY(fsi__co_free_samples(c));
     fsi__co_repair(c);
     FSI__LS_TRY(fsi__co_remeasure(c, run));
     for (i = 0; i < c->contacts; i++) {
         fsi__co_contact *t = &c->contact[i];
         fsi__co_measure(c, t);
+        if (!(t->d > 0) && t->sample < c->sh->model.vertices) return fsi__fail(c->context, FSI_ERROR_CONVERGENCE, "fsi_couple_step", t->sample, t->d, "vertex %d could not be kept out of the liquid: phi is %g there", t->sample, t->d);
         c->stats.min_distance = fmin(c->stats.min_distance, t->d);
         c->stats.contacts += t->d < c->range;
     }
@@ -1699,6 +1725,7 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
         c->stats.min_distance = (double)c->ls->phi->background;
         c->stats.samples = c->samples;
         c->dt = (double)dt;
+        memcpy(c->next_carry, c->carry, 3 * (size_t)c->sh->model.vertices * sizeof(double));
         fsi__sh_begin(&c->step, s->shell, c->sh, fn, (double)dt);
         c->step.guest = &with_shell;
         status = fsi__ls_step(s->liquid, dt, &with_liquid);
@@ -1707,6 +1734,7 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
         if (c->sh->context != c->context && c->sh->context->error.status == status) c->context->error = c->sh->context->error;
         return status;
     }
+    memcpy(c->carry, c->next_carry, 3 * (size_t)c->sh->model.vertices * sizeof(double));
     c->step.dt = (double)dt;
     fsi__sh_publish(s->shell, &c->step);
     s->time += (double)dt;
@@ -1719,49 +1747,65 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
     return FSI_OK;
 }
 
-typedef struct fsi__co_head { uint64_t cookie, liquid, shell; double time; } fsi__co_head;
+typedef struct fsi__co_head { uint64_t cookie, carry, liquid, shell, check; double time; } fsi__co_head; /* bytes of carry and of the states that follow; hash of carry */
 
 FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t capacity, size_t *size)
 {
     static const char *const fn = "fsi_couple_save";
     fsi__co_head head;
-    size_t liquid = 0, shell = 0, need;
-    if (!fsi__co_of(s)) return FSI_ERROR_COOKIE;
+    const fsi__co_impl *c = fsi__co_of(s);
+    size_t carry, liquid = 0, shell = 0, need;
+    if (!c) return FSI_ERROR_COOKIE;
+    carry = 3 * (size_t)c->sh->model.vertices * sizeof(double);
     FSI__LS_TRY(fsi_levelset_save(s->liquid, NULL, 0, &liquid));
     FSI__LS_TRY(fsi_shell_save(s->shell, NULL, 0, &shell));
-    need = sizeof head + liquid + shell;
+    need = sizeof head + carry + liquid + shell;
     if (size) *size = need;
     if (!buffer) return size ? FSI_OK : fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "both buffer and size are NULL");
     if (capacity < need) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, (double)need, "the buffer holds %.0f bytes, the state needs %.0f", (double)capacity, (double)need);
     head.cookie = FSI__COOKIE('C', fsi_couple);
+    head.carry = carry;
     head.liquid = liquid;
+    head.check = fsi_hash(c->carry, carry, 0);
     head.shell = shell;
     head.time = s->time;
     memcpy(buffer, &head, sizeof head);
-    FSI__LS_TRY(fsi_levelset_save(s->liquid, (unsigned char *)buffer + sizeof head, liquid, NULL));
-    return fsi_shell_save(s->shell, (unsigned char *)buffer + sizeof head + liquid, shell, NULL);
+    memcpy((unsigned char *)buffer + sizeof head, c->carry, carry);
+    FSI__LS_TRY(fsi_levelset_save(s->liquid, (unsigned char *)buffer + sizeof head + carry, liquid, NULL));
+    return fsi_shell_save(s->shell, (unsigned char *)buffer + sizeof head + carry + liquid, shell, NULL);
+}
+
+static fsi_status fsi__co_read_head(const fsi_couple *s, const void *buffer, size_t size, size_t carry, fsi__co_head *head)
+{
+    static const char *const fn = "fsi_couple_load";
+    if (!buffer) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "buffer is NULL");
+    if (size < sizeof *head) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, (long long)size, 0, "the buffer ends after %.0f bytes, inside its header", (double)size);
+    memcpy(head, buffer, sizeof *head);
+    if (head->cookie != FSI__COOKIE('C', fsi_couple)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, 0, 0, "the buffer does not start with a coupling's state");
+    if (head->carry != carry) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, (double)head->carry, "the state is of a shell with %.0f vertices", (double)head->carry / (3 * sizeof(double)));
+    if (size < sizeof *head + carry || head->liquid > size || head->shell > size || head->liquid + head->shell != size - sizeof *head - carry)
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, (long long)size, 0, "the parts of the state do not fill the buffer");
+    if (!fsi_is_finite(head->time)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, 0, head->time, "the state's time is not finite");
+    if (fsi_hash((const unsigned char *)buffer + sizeof *head, carry, 0) != head->check) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is damaged: a checksum differs");
+    return FSI_OK;
 }
 
 /* The liquid first; where the shell's part is refused then, it gets its old state back. */
 FSI_API fsi_status fsi_couple_load(fsi_couple *s, const void *buffer, size_t size)
 {
-    static const char *const fn = "fsi_couple_load";
+    const fsi__co_impl *c = fsi__co_of(s);
     const unsigned char *part;
     fsi__co_head head;
-    size_t old_size = 0;
+    size_t old_size = 0, carry;
     void *old;
     fsi_status status;
-    if (!fsi__co_of(s)) return FSI_ERROR_COOKIE;
-    if (!buffer) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "buffer is NULL");
-    part = (const unsigned char *)buffer + sizeof head;
-    if (size < sizeof head) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, (long long)size, 0, "the buffer ends after %.0f bytes, inside its header", (double)size);
-    memcpy(&head, buffer, sizeof head);
-    if (head.cookie != FSI__COOKIE('C', fsi_couple)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, 0, 0, "the buffer does not start with a coupling's state");
-    if (head.liquid > size || head.shell > size || head.liquid + head.shell != size - sizeof head) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, (long long)size, 0, "the parts of the state do not fill the buffer");
-    if (!fsi_is_finite(head.time)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, 0, head.time, "the state's time is not finite");
+    if (!c) return FSI_ERROR_COOKIE;
+    carry = 3 * (size_t)c->sh->model.vertices * sizeof(double);
+    FSI__LS_TRY(fsi__co_read_head(s, buffer, size, carry, &head));
+    part = (const unsigned char *)buffer + sizeof head + carry;
     FSI__LS_TRY(fsi_levelset_save(s->liquid, NULL, 0, &old_size));
     old = fsi__alloc(s->context, old_size, 1);
-    if (!old) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, (double)old_size, "no memory for %.0f bytes", (double)old_size);
+    if (!old) return fsi__fail(s->context, FSI_ERROR_MEMORY, "fsi_couple_load", -1, (double)old_size, "no memory for %.0f bytes", (double)old_size);
     status = fsi_levelset_save(s->liquid, old, old_size, NULL);
     if (status == FSI_OK) status = fsi_levelset_load(s->liquid, part, (size_t)head.liquid);
     if (status == FSI_OK) {
@@ -1770,13 +1814,22 @@ FSI_API fsi_status fsi_couple_load(fsi_couple *s, const void *buffer, size_t siz
             const fsi_error error = s->shell->context->error;
             fsi_levelset_load(s->liquid, old, old_size);
             s->context->error = error;
-        } else s->time = head.time;
+        } else {
+            s->time = head.time;
+            memcpy(c->carry, (const unsigned char *)buffer + sizeof head, carry);
+        }
     }
     fsi__free(s->context, old, old_size, 1);
     return status;
 }
 
-FSI_API uint64_t fsi_couple_hash(const fsi_couple *s) { return fsi__co_of(s) ? fsi_levelset_hash(s->liquid) * 0x9e3779b97f4a7c15u ^ fsi_shell_hash(s->shell) : 0; }
+FSI_API uint64_t fsi_couple_hash(const fsi_couple *s)
+{
+    const fsi__co_impl *c = fsi__co_of(s);
+    if (!c) return 0;
+    return fsi_hash(c->carry, 3 * (size_t)c->sh->model.vertices * sizeof(double), fsi_levelset_hash(s->liquid) * 0x9e3779b97f4a7c15u ^ fsi_shell_hash(s->shell));
+}
+
 FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s) { return fsi__co_of(s) ? &s->context->error : NULL; }
 
 FSI_API fsi_couple_desc fsi_couple_default_desc(void)
@@ -1787,7 +1840,7 @@ FSI_API fsi_couple_desc fsi_couple_default_desc(void)
     d.metric = FSI_METRIC_SPLINE;
     d.stiffness = 5;
     d.sample_spacing = 1;
-    d.tolerance = (fsi_real)1e-3;
+    d.tolerance = (fsi_real)4e-3;
     return d;
 }
 
@@ -1844,6 +1897,7 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
     fsi__free(context, c->share, (size_t)c->share_capacity, sizeof *c->share);
     fsi__free(context, c->v, (size_t)c->v_capacity, 3 * sizeof(double));
     fsi__free(context, c->load, (size_t)c->load_capacity, 3 * sizeof(double));
+    fsi__free(context, c->carry, (size_t)c->sh->model.vertices, 6 * sizeof(double));
     fsi__arena_free(context, &c->columns);
     fsi__free(context, c->solid, (size_t)c->solid_capacity, sizeof *c->solid);
     fsi__free(context, c, 1, sizeof *c);
@@ -1897,6 +1951,11 @@ FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *de
     status = fsi__co_make_adhesion(c);
     if (status == FSI_OK) status = fsi_solver_create(&c->inertial, &solver);
     if (status == FSI_OK) status = fsi_grid_add_field(desc->liquid->grid, FSI_CELLS, c->ls->phi->background, &c->start);
+    if (status == FSI_OK) {
+        c->carry = (double *)fsi__alloc(c->context, (size_t)c->sh->model.vertices, 6 * sizeof(double));
+        if (!c->carry) status = fsi__fail(c->context, FSI_ERROR_MEMORY, "fsi_couple_create", -1, 0, "no memory for %d vertices", c->sh->model.vertices);
+        else c->next_carry = c->carry + 3 * (size_t)c->sh->model.vertices;
+    }
     if (status == FSI_OK) status = fsi__co_make_samples(c, c->sh->state.x);
     if (status == FSI_OK) {
         fsi__ls_run run = fsi__ls_make_run(desc->liquid);

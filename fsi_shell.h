@@ -2275,7 +2275,7 @@ typedef struct fsi__sh_guest {
     double (*energy)(void *user, struct fsi__sh_step *w, const double *x, double t); /* of it, t along its own direction, points at x */
     double (*slope)(void *user);                                        /* of its energy along its own direction */
     void (*accept)(void *user, double t);
-    int (*is_done)(void *user);                                         /* it would not move noticeably any more */
+    int (*is_done)(void *user, double next);                            /* the next step would be too short to matter; next: of the shell [m] */
 } fsi__sh_guest;
 
 /* One step, as it is solved: minimise 1/2 (q - aim)' M (q - aim) / h^2 + elastic + damping + wind + contacts + friction, where h = gamma dt and
@@ -3609,7 +3609,7 @@ static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int *done)
     fsi__sh_lap(w, &w->stats.seconds_contact);
     if (status != FSI_OK) return status;
     next = w->guest && before > w->stats.update ? w->stats.update * w->stats.update / before : w->stats.update; /* a guest's steps cost more than its last one mends */
-    *done = (!w->guest || w->guest->is_done(w->guest->user)) && !(w->remaining > 0) && next <= w->tolerance;
+    *done = !(w->remaining > 0) && (w->guest ? w->guest->is_done(w->guest->user, next * m->model.mean_edge) : next <= w->tolerance);
     status = fsi__sh_search(w, t, &found);
     if (!*done && w->guest && !(w->remaining > 0) && w->crept > 1) *done = 2; /* at a kink: a guest's energy need not be smooth */
     if (!found && !*done && !w->exact) *done = 2; /* an exact direction that leads nowhere is followed by a projected one */

@@ -140,7 +140,7 @@ TEST_FN void random_begin(random_scene *r, int number, int threads, int heap)
     if (!CHECK(fsi_couple_create(&p->both, &p->e) == FSI_OK)) printf("%s\n", p->context.error.message), exit(1);
     r->pins = one_of(r, 4);
     r->wave = r->pins == 3 ? between(r, 0, 3) : 0;
-    for (i = 0; i < p->solid->vertex_count; i++) p->solid->pinned[i] = r->pins == 0 ? 0 : r->pins == 1 ? i % 7 == 0 : r->pins == 2 ? i == 0 : 1;
+    for (i = 0; i < p->solid->vertex_count; i++) p->solid->pinned[i] = (unsigned char)(r->pins == 0 ? 0 : r->pins == 1 ? i % 7 == 0 : r->pins == 2 ? i == 0 : 1);
     for (i = 0; i < p->solid->vertex_count && r->pins == 0; i++) p->solid->velocity[i] = dim == 3 ? v3(0, 0, between(r, -0.3, 0.3)) : v3(0, between(r, -0.3, 0.3), 0);
 }
 

@@ -20,31 +20,38 @@ TEST_FN double wet_share(const fsi_pressure_flow *flow, int at, long long below)
     return flow->cell[at] == FSI_CELL_LIQUID && flow->cell[below] == FSI_CELL_LIQUID ? 1 : fmax((double)flow->theta_min, fmin(upper, lower) / (fmin(upper, lower) - fmax(upper, lower)));
 }
 
-/* Momentum of the liquid along an axis, with the mass that the projection gives each face: whole between two cells of liquid, the wet share at the
-   surface, and what the coupling takes for it where a face moves with the solid. */
-TEST_FN double liquid_momentum(const fsi__co_impl *c, const fsi_pressure_flow *flow, fsi_field *const *u, int axis)
+/* Momentum of the liquid along an axis, with the mass that the projection gives each face: whole between two cells of liquid, the wet share at the surface. */
+TEST_FN double flow_momentum(const fsi_pressure_flow *flow, fsi_field *const *u, int axis)
 {
-    const fsi_grid *g = c->liquid->grid;
-    const double cell = c->density * c->volume;
+    const fsi_grid *g = flow->phi->grid;
+    const double cell = (double)flow->density * (double)g->dx * (double)g->dx * (g->dim == 3 ? (double)g->dx : 1);
     double sum = 0;
-    int at, k;
+    int at;
     for (at = 0; at < g->block_count * g->block_cells; at++) {
         const long long below = fsi__co_below(g, at, axis);
         if (below < 0 || (flow->cell[at] != FSI_CELL_LIQUID && flow->cell[below] != FSI_CELL_LIQUID)) continue;
         sum += cell * wet_share(flow, at, below) * (double)u[axis]->value[at];
     }
+    return sum;
+}
+
+/* The same with what the coupling takes for the mass where a face moves with the solid. */
+TEST_FN double liquid_momentum(const fsi__co_impl *c, const fsi_pressure_flow *flow, fsi_field *const *u, int axis)
+{
+    double sum = flow_momentum(flow, u, axis);
+    int k;
     for (k = 0; k < c->faces; k++) {
         const fsi__co_face *f = &c->face[k];
-        if (f->axis == axis) sum += (f->mass - cell * wet_share(flow, f->entry, fsi__co_below(g, f->entry, axis))) * (double)u[axis]->value[f->entry];
+        if (f->axis == axis) sum += (f->mass - c->density * c->volume * wet_share(flow, f->entry, fsi__co_below(flow->phi->grid, f->entry, f->axis))) * (double)u[axis]->value[f->entry];
     }
     return sum;
 }
 
-TEST_FN double solid_momentum(const fsi__co_impl *c, int axis)
+TEST_FN double solid_momentum(const fsi__sh_impl *sh, int axis)
 {
     double sum = 0;
     int i;
-    for (i = 0; i < c->sh->model.vertices; i++) sum += c->sh->model.mass[i] * c->sh->next.v[3 * i + axis];
+    for (i = 0; i < sh->model.vertices; i++) sum += sh->model.mass[i] * sh->next.v[3 * i + axis];
     return sum;
 }
 
@@ -72,7 +79,7 @@ TEST_FN fsi_status watch_correction(fsi__co_impl *c, fsi__ls_run *run, fsi_press
     status = fsi__co_project(c, run, flow);
     if (status != FSI_OK) return status;
     for (a = 0; a < dim; a++) { /* u* is kept in next_u, and the faces are known now */
-        const double liquid = liquid_momentum(c, flow, flow->u, a) - liquid_momentum(c, flow, run->m->next_u, a), both = liquid + solid_momentum(c, a) - before[a];
+        const double liquid = liquid_momentum(c, flow, flow->u, a) - liquid_momentum(c, flow, run->m->next_u, a), both = liquid + solid_momentum(c->sh, a) - before[a];
         got += liquid * liquid;
         gained += both * both;
     }
@@ -282,6 +289,23 @@ TEST_FN newton_end newton_run(const fsi__co_impl *c, newton_rule rule)
     end.spent = end.spent && !end.pierced;
     newton_free(&p);
     return end;
+}
+
+/* Problems solved again by all four rules; zeros at first. */
+static const newton_rule newton_rules[4] = { { 0, 1 }, { 0, 0 }, { 1, 1 }, { 1, 0 } };
+typedef struct newton_tally { int problems, steps[4], cut[4], pierced[4], spent[4]; } newton_tally;
+
+TEST_FN void newton_again(const fsi__co_impl *c, newton_tally *t)
+{
+    int k;
+    t->problems++;
+    for (k = 0; k < 4; k++) {
+        const newton_end end = newton_run(c, newton_rules[k]);
+        t->steps[k] += end.steps;
+        t->cut[k] += end.cut;
+        t->pierced[k] += end.pierced;
+        t->spent[k] += end.spent;
+    }
 }
 
 #endif

@@ -62,10 +62,16 @@ TEST_FN int pair_string(pair *p, int n, double from, double to, double y)
     return scene_rod(&p->c, n, v3(from * CELL, y * CELL, 0), v3(to * CELL, y * CELL, 0));
 }
 
-TEST_FN void pair_make(pair *p)
+/* Liquid and solid that know nothing of each other; `both` stays NULL. */
+TEST_FN void pair_make_apart(pair *p)
 {
     if (!CHECK(fsi_levelset_create(&p->water, &p->l) == FSI_OK)) printf("%s\n", p->context.error.message), exit(1);
     p->solid = scene_make(&p->c);
+}
+
+TEST_FN void pair_make(pair *p)
+{
+    pair_make_apart(p);
     p->e.liquid = p->water;
     p->e.shell = p->solid;
     if (!CHECK(fsi_couple_create(&p->both, &p->e) == FSI_OK)) printf("%s\n", p->context.error.message), exit(1);

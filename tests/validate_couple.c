@@ -2,7 +2,7 @@
    SPDX-License-Identifier: MIT
 
    Prints lines `key value unit`, and `key value unit reference tolerance pass|fail` where something is demanded. A word runs one part:
-   scenes, sweeps, flight, newton, spacing, impact, momentum. --res 10 takes a tenth of the random scenes and sweeps, and fewer steps. */
+   scenes, sweeps, flight, newton, spacing, impact, momentum, monolithic. --res 10 takes a tenth of the random scenes and sweeps, and fewer steps. */
 #define FSI_IMPLEMENTATION
 struct fsi__ls_run;
 static void look_in(struct fsi__ls_run *run, int phase);
@@ -14,6 +14,7 @@ static void look_in(struct fsi__ls_run *run, int phase);
 #include "test_couple.h"
 #include "couple_cases.h"
 #include "couple_inside.h"
+#include "couple_monolithic.h"
 #include "validate.h"
 
 static const char *const metric_name[2] = { "linear", "spline" };
@@ -36,24 +37,15 @@ static fsi__ls_guest with_liquid;
 static fsi__co_impl *watched;
 static correction_tally corrections;
 
-static const newton_rule rules[4] = { { 0, 1 }, { 0, 0 }, { 1, 1 }, { 1, 0 } };
 static const char *const rule_name[4] = { "uniform_mass", "uniform_mass_no_search", "paper_mass", "paper_mass_no_search" };
-static struct { int fresh, watch, problems, steps[4], cut[4], pierced[4], spent[4]; } again; /* fresh: the substep's problem was not solved again yet */
+static newton_tally *again; /* NULL: problems are not solved again */
+static int fresh;           /* the substep's problem was not solved again yet */
 
 static fsi_status solve_again(void *user, fsi__sh_step *w)
 {
     const fsi_status status = fsi__co_assemble(user, w);
-    int k;
-    if (status != FSI_OK || !again.fresh || !again.watch) return status;
-    again.fresh = 0;
-    again.problems++;
-    for (k = 0; k < 4; k++) {
-        const newton_end end = newton_run((const fsi__co_impl *)user, rules[k]);
-        again.steps[k] += end.steps;
-        again.cut[k] += end.cut;
-        again.pierced[k] += end.pierced;
-        again.spent[k] += end.spent;
-    }
+    if (status == FSI_OK && fresh && again) newton_again((const fsi__co_impl *)user, again);
+    fresh = 0;
     return status;
 }
 
@@ -61,8 +53,9 @@ static fsi_status watch_project(void *user, fsi__ls_run *run, fsi_pressure_flow 
 
 static void look_in(fsi__ls_run *run, int phase)
 {
+    monolithic_look_in(run, phase);
     if (phase != 0 || !watched || !run->guest || run->guest->user != watched) return;
-    again.fresh = 1;
+    fresh = 1;
     with_shell = *watched->step.guest;
     with_shell.assemble = solve_again;
     watched->step.guest = &with_shell;
@@ -74,7 +67,7 @@ static void look_in(fsi__ls_run *run, int phase)
 static void watch(pair *p)
 {
     watched = p ? (fsi__co_impl *)p->both->impl : NULL;
-    memset(&again, 0, sizeof again);
+    again = NULL;
     memset(&corrections, 0, sizeof corrections);
 }
 
@@ -150,31 +143,27 @@ static void run_newton(void)
     static const double cfl[4] = { 0.7, 1.2, 2, 4 };
     int m, k, f, r;
     for (m = 1; m >= 0; m--) for (k = 0; k < 4; k++) {
-        int problems = 0, steps[4] = { 0 }, cut[4] = { 0 }, pierced[4] = { 0 }, spent[4] = { 0 };
+        newton_tally all;
         pair p;
+        memset(&all, 0, sizeof all);
         begin_row(&p, (fsi_metric)m, cfl[k], 1, 1, 0);
+        watch(&p);
+        again = &all;
         for (f = 0; f < scaled(20); f++) {
             const int newton = p.newton, substeps = p.substeps;
-            watch(&p);
-            again.watch = 1;
+            const newton_tally before = all;
             if (!pair_step(&p, 5e-3)) break;
-            problems += again.problems;
-            if (f % 5 == 0) say((double)(p.newton - newton) / (p.substeps - substeps), "1", "newton_%s_cfl_%g_frame_%d_library", metric_name[m], cfl[k], f + 1);
-            for (r = 0; r < 4; r++) {
-                steps[r] += again.steps[r];
-                cut[r] += again.cut[r];
-                pierced[r] += again.pierced[r];
-                spent[r] += again.spent[r];
-                if (f % 5 == 0) say((double)again.steps[r] / again.problems, "1", "newton_%s_cfl_%g_frame_%d_%s", metric_name[m], cfl[k], f + 1, rule_name[r]);
-            }
+            if (f % 5 != 0) continue;
+            say((double)(p.newton - newton) / (p.substeps - substeps), "1", "newton_%s_cfl_%g_frame_%d_library", metric_name[m], cfl[k], f + 1);
+            for (r = 0; r < 4; r++) say((double)(all.steps[r] - before.steps[r]) / (all.problems - before.problems), "1", "newton_%s_cfl_%g_frame_%d_%s", metric_name[m], cfl[k], f + 1, rule_name[r]);
         }
         watch(NULL);
         say((double)p.newton / p.substeps, "1", "newton_%s_cfl_%g_library", metric_name[m], cfl[k]);
         for (r = 0; r < 4; r++) {
-            say((double)steps[r] / problems, "1", "newton_%s_cfl_%g_%s", metric_name[m], cfl[k], rule_name[r]);
-            say((double)cut[r] / problems, "1", "newton_%s_cfl_%g_%s_steps_cut", metric_name[m], cfl[k], rule_name[r]);
-            say((double)spent[r] / problems, "1", "newton_%s_cfl_%g_%s_not_done_after_30", metric_name[m], cfl[k], rule_name[r]);
-            say((double)pierced[r] / problems, "1", "newton_%s_cfl_%g_%s_led_into_liquid", metric_name[m], cfl[k], rule_name[r]);
+            say((double)all.steps[r] / all.problems, "1", "newton_%s_cfl_%g_%s", metric_name[m], cfl[k], rule_name[r]);
+            say((double)all.cut[r] / all.problems, "1", "newton_%s_cfl_%g_%s_steps_cut", metric_name[m], cfl[k], rule_name[r]);
+            say((double)all.spent[r] / all.problems, "1", "newton_%s_cfl_%g_%s_not_done_after_30", metric_name[m], cfl[k], rule_name[r]);
+            say((double)all.pierced[r] / all.problems, "1", "newton_%s_cfl_%g_%s_led_into_liquid", metric_name[m], cfl[k], rule_name[r]);
         }
         pair_end(&p);
     }
@@ -277,10 +266,29 @@ static void run_momentum(void)
     hit(4, 0.5, 0.4, 1, "slip_tilted_160");
 }
 
+/* Positions in one optimisation beside velocities in one solve with the pressure; the free plate is still far from the floor at the end. */
+static void run_monolithic(void)
+{
+    static const char *const scene_name[2] = { "string", "plate" }, *const by[2] = { "positions", "velocities" };
+    int what, k, v;
+    for (what = 0; what < 2; what++) for (k = 1; k <= 2; k++) for (v = 0; v < 2; v++) {
+        const passage t = run_passage((target)what, k, v, scaled(what == HELD_STRING ? 160 * k : 60 * k));
+        const int cells = 64 * k;
+        say(t.drop, "cells", "monolithic_%s_%d_drop", scene_name[what], cells);
+        say(t.below, "cells", "monolithic_%s_%d_%s_below", scene_name[what], cells, by[v]);
+        say((double)t.wet / (double)t.samples, "1", "monolithic_%s_%d_%s_solid_in_liquid", scene_name[what], cells, by[v]);
+        say(t.error, "1", "monolithic_%s_%d_%s_volume_error", scene_name[what], cells, by[v]);
+        if (what == FREE_PLATE) say(t.kept, "1", "monolithic_%s_%d_%s_momentum_kept", scene_name[what], cells, by[v]);
+        if (what == FREE_PLATE && v) say(t.gained, "1", "monolithic_%s_%d_%s_gained_over_exchanged", scene_name[what], cells, by[v]);
+        say(t.seconds, "s", "monolithic_%s_%d_%s_substep", scene_name[what], cells, by[v]);
+    }
+}
+
 int main(int argc, char **argv)
 {
-    static const struct { const char *name; void (*run)(void); } parts[7] = {
-        { "scenes", run_scenes }, { "sweeps", run_sweeps }, { "flight", run_flight }, { "newton", run_newton }, { "spacing", run_spacing }, { "impact", run_impact }, { "momentum", run_momentum }
+    static const struct { const char *name; void (*run)(void); } parts[8] = {
+        { "scenes", run_scenes }, { "sweeps", run_sweeps }, { "flight", run_flight }, { "newton", run_newton }, { "spacing", run_spacing }, { "impact", run_impact }, { "momentum", run_momentum },
+        { "monolithic", run_monolithic }
     };
     const char *only = NULL;
     int k;
@@ -288,9 +296,9 @@ int main(int argc, char **argv)
     app.res = 100;
     app.res_help = "per cent of the full number of cases";
     app.out = "docs";
-    ex_operand(&app, "part", &only, "scenes, sweeps, flight, newton, spacing, impact or momentum; none: all");
+    ex_operand(&app, "part", &only, "scenes, sweeps, flight, newton, spacing, impact, momentum or monolithic; none: all");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
-    for (k = 0; k < 7; k++) if (!only || strcmp(only, parts[k].name) == 0) parts[k].run();
+    for (k = 0; k < 8; k++) if (!only || strcmp(only, parts[k].name) == 0) parts[k].run();
     ex_pool_stop(&app.pool);
     return test__run.faults > 0;
 }
