@@ -79,7 +79,7 @@ static void fill_dam(pair *p)
     pour(p, DAM + 0.95, 0, DAM_WIDTH, 10);
 }
 
-/* Each vertex of the string at its place by a spring, whose force can be read. */
+/* Each vertex of the string at its place by a stiff spring, whose force can be read. */
 static void hold_by_springs(pair *p, int *spring)
 {
     int i;
@@ -87,7 +87,7 @@ static void hold_by_springs(pair *p, int *spring)
         fsi_shell_spring_desc d = fsi_shell_default_spring_desc();
         d.vertex = i;
         d.anchor = p->solid->position[i];
-        d.stiffness = 300;
+        d.stiffness = 3000;
         CHECK(fsi_shell_add_spring(p->solid, &d, &spring[i]) == FSI_OK);
     }
 }
@@ -134,7 +134,7 @@ static void test_a_held_sheet_parts_two_levels(void)
 /* rho g (h1^2 - h2^2) / 2, taken up by springs that hold each vertex. */
 static void test_a_sheet_on_springs_carries_the_difference_of_pressure(void)
 {
-    const int steps = 400;
+    const int steps = 100;
     int spring[DAM_SEGMENTS + 1], k;
     double push = 0, due = 0, level[2];
     pair p;
@@ -143,7 +143,7 @@ static void test_a_sheet_on_springs_carries_the_difference_of_pressure(void)
     fill_dam(&p);
     hold_by_springs(&p, spring);
     for (k = 0; k < steps; k++) {
-        if (!pair_step(&p, 5e-4)) break;
+        if (!pair_step(&p, 2e-3)) break;
         if (2 * k < steps) continue;
         level[0] = mean_level(&p, 0, 17);
         level[1] = mean_level(&p, 24, DAM_WIDTH);
@@ -218,14 +218,15 @@ static void test_a_curtain_bulges_as_statics_say(void)
     pair_end(&p);
 }
 
-/* Liquid stands on a held string from wall to wall; that under it does not feel it. */
+/* Liquid stands on a held string from wall to wall; that under it, which reaches up to the string, does not feel it. */
 static void test_liquid_on_a_sheet_does_not_press_on_that_below(void)
 {
-    const double under = 10; /* level of what is below */
+    const double under = 11.05; /* level of what is below */
     double start, worst = 0, top, bottom, pressure[2] = { 0, 0 };
     int k, i;
     pair p;
     pair_begin(&p, 32);
+    p.l.surface_tension = 0;
     p.l.viscosity = REAL(0.02);
     pair_string(&p, 32, 0, 32, 12);
     pair_make(&p);
@@ -242,7 +243,7 @@ static void test_liquid_on_a_sheet_does_not_press_on_that_below(void)
     bottom = WEIGHT * (under - 0.5) * CELL;
     for (i = 8; i < 24; i++) for (k = 0; k < 2; k++) pressure[k] += (double)fsi_grid_at(p.water->pressure, i, k ? 14 : 0, 0) / 16;
     printf("   volumes off by %.1e, pressure on the sheet %.1f Pa of %.1f, on the floor %.1f of %.1f, distance %.3f dx\n", worst, pressure[1], top, pressure[0], bottom, p.least);
-    CHECK(worst <= 1e-3);
+    CHECK(worst <= TOL(1e-3, 2e-3));
     CHECK_NEAR(pressure[1] / top, 1, 0.05);
     CHECK_NEAR(pressure[0] / bottom, 1, 0.05);
     pair_end(&p);
@@ -276,6 +277,7 @@ static void test_a_sheet_in_the_liquid_lets_pressure_be(void)
     printf("   volume off by %.1e, pressure across the sheet %.1f Pa of %.1f, distance %.3f dx, fastest %.1e m/s\n", worst, jump, WEIGHT * 6 * CELL, p.least, p.water->stats.max_speed);
     CHECK(worst <= 1e-3);
     CHECK_NEAR(jump / (WEIGHT * 6 * CELL), 1, 0.05);
+    CHECK(p.water->stats.max_speed < 0.05); /* free fall into the layer of air: 0.5 */
     pair_end(&p);
 }
 
@@ -353,7 +355,7 @@ static fsi_body body_at(double x, double y)
 }
 
 /* No gravity, no tension (which would pull at the block where the surface meets it): a block moves at 0.2 m/s against a drop, which drives a loose upright
-   string of its own mass before it. Both have what the block gave them, but for what the liquid's own motion loses. */
+   string of nearly its mass before it. Both have what the block gave them, but for what the liquid's own motion loses. */
 static void test_a_piston_pushes_liquid_that_pushes_cloth(void)
 {
     const double dt = 1e-3, speed = 0.2;
