@@ -29,10 +29,11 @@
       fsi_couple_create, _destroy, _error     joins a liquid and a shell, which go on by themselves in all but steps: fill, pin, attach, add obstacles to each
       fsi_couple_step                         advances both; a step that fails changes neither
       fsi_couple_save, _load, _hash           to the bit
+      s->adhesion                             what liquid at each vertex bears before it lets go: wetting and non-wetting parts
       s->stats                                smallest distance, contacts, momentum, times a phase
    WHAT IT DOES NOT DO
       fsi_shell.h by BACKWARD_EULER only, substeps are the liquid's. No COUPLED bodies in the shell. Velocities of the liquid are of first order in time, whatever
-      its time_order. Air between liquid and solid has no pressure; no adhesion: the solid does not get wet.
+      its time_order. Air between liquid and solid has no pressure. A wetting solid holds liquid (`adhesion`); nothing draws liquid along it: no contact angle.
    MACROS: those of fsi.h.
    UNITS: SI. In 2D volumes, masses and energies are per metre of depth.
    FIND IN HERE (search for >>)
@@ -63,6 +64,8 @@ typedef struct fsi_couple_desc {
                                   only, which leak where they are far apart */
     fsi_real tolerance;        /* Newton ends when its next step would move phi near the surface and vertices by less than tolerance * dx; default 4e-3 */
     fsi_couple_correction correction; /* default MOMENTUM */
+    fsi_real adhesion;         /* the largest pull that liquid at the solid bears before it lets go [Pa], of all vertices at first: see fsi_couple; default 0: it bears
+                                  none, the solid does not get wet */
     int slip;                  /* 1: the liquid slides along the solid, only what is normal to its surface is shared; momentum is then kept to the error of the
                                   surface's staircase. Default 0: faces at the solid move with it along their axis, which holds the liquid back where the
                                   solid lies across the grid; momentum is kept to rounding */
@@ -75,7 +78,7 @@ typedef struct fsi_couple_stats {
     int substeps, newton;      /* substeps; Newton steps of liquid and solid together */
     int samples, contacts;     /* samples of the solid; those within range at the end */
     int drowned;               /* samples between vertices that stretching put into the liquid: left out until they are free; largest of the substeps */
-    int faces, released;       /* faces of liquid that moved with the solid, last substep; those that were let go because they would have pulled */
+    int faces, released;       /* faces of liquid that moved with the solid, last substep; those that were let go because they would have pulled by more than adhesion */
     double min_distance;       /* smallest phi at a sample after any substep [m]; 8 dx: far */
     double volume_error;       /* of all liquid, at the end: volume / target - 1 */
     double momentum[3];        /* of liquid and solid, at the end [kg m/s] */
@@ -91,6 +94,8 @@ typedef struct fsi_couple {
     fsi_levelset *liquid;
     fsi_shell *shell;
     double time;               /* [s] */
+    fsi_real *adhesion;        /* of each vertex of the shell [Pa], at least 0, between vertices by their weights: write it between steps; a setting, which neither save,
+                                  load nor hash know. rho g h holds a layer h thick; on a rod it acts on a strip two cells wide, which is what the liquid sees of it */
     fsi_couple_stats stats;
     void *impl;
 } fsi_couple;
@@ -103,7 +108,7 @@ FSI_API void fsi_couple_destroy(fsi_couple *s); /* liquid and shell stay; NULL i
 FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s);
 /* Advances both by exactly dt seconds, in substeps that the liquid's cfl asks for, vertices counted. Errors: those of fsi_levelset_step and fsi_shell_step;
    MESH (a sample lies deep in the liquid: it was written there, or came from beyond a side of the box; names it), CONVERGENCE (a vertex could not be kept out of
-   the liquid); then nothing has changed. */
+   the liquid), NAN, ARGUMENT (adhesion; names the vertex); then nothing has changed. */
 FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt);
 /* States of both, one after the other; what fsi_levelset_save and fsi_shell_save say holds. */
 FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t capacity, size_t *size);
@@ -138,6 +143,7 @@ FSI__STRICT_BEGIN
 typedef struct fsi__co_sample {
     int node[3], drowned;       /* x = sum weight x[node]; -1: none; drowned: left out in this substep */
     double weight[3], area;
+    double hold;                /* the largest pull on it in this substep [N]; 0: it is dry, or no liquid was at it */
     fsi_stencil frozen;         /* LINEAR: its cells serve from when it is listed to the substep's end, as d has kinks between cells; dim 0: none yet */
 } fsi__co_sample;
 
@@ -147,8 +153,8 @@ typedef struct fsi__co_contact {
     double d, x[3];
     double gradient[3];         /* of d to x */
     double bend[9];             /* what of -d'' is positive, second derivatives of d to x */
-    double normal[3];           /* unit, from the liquid to the solid; 0: it is all round */
-    double root, pull;          /* sqrt(kb b''), kb b': 0 out of range */
+    double normal[3];           /* unit, from the liquid to the solid; 0: liquid is on both sides */
+    double root, pull;          /* sqrt(kb b''), kb b' <= 0, above 0 where adhesion holds it: 0 out of reach */
     int cell[27];               /* unknowns that d hangs on, -1: a cell that is none */
     double weight[27];
 } fsi__co_contact;
@@ -176,6 +182,8 @@ typedef struct fsi__co_impl {
     fsi_field *start;           /* phi where the substep began */
     fsi__co_sample *sample;
     int samples, sample_capacity;
+    double *strength;           /* 2 * vertices: what adhesion holds at most [N], over the sum of the samples' weights; this sum */
+    int wetting;                /* one is above 0 */
     int *map, map_room;         /* entries: unknown, -1: none */
     fsi__co_cell *cell;
     int cells, cell_capacity;
@@ -191,7 +199,7 @@ typedef struct fsi__co_impl {
     int *row, rows, row_capacity; /* contacts within range */
     int *reached, touched, reached_capacity; /* cells that they hang on */
     double *krylov;             /* 7 * rows: r, and what it takes to find them */
-    double *way;                /* 6 * nodes, with room for 9 */
+    double *way;                /* 6 * nodes */
     int krylov_capacity, way_capacity;
     /* a matrix of the shell's nodes: of that system, with the shell's own pattern; then of velocities, with one of its own */
     fsi_csr total;
@@ -214,8 +222,9 @@ typedef struct fsi__co_impl {
     fsi_grid_faces list;
     fsi_solver *inertial;       /* of the solid's velocities */
     double *v, *load;           /* 3 * nodes: velocities before the pressure; the right side that they came from */
+    double *carry, *next_carry; /* 3 * vertices [N]: what elastic forces bear beside the barrier's push, see >>velocities; of the substep under way */
     int v_capacity, load_capacity;
-    int pushed;                 /* samples within range */
+    int pushed;                 /* samples within range or held */
     fsi__arena columns;         /* what the pressure solver reads of faces */
     fsi_pressure_solid *solid;
     int solid_capacity;
@@ -251,6 +260,7 @@ static fsi_status fsi__co_add_sample(fsi__co_impl *c, const int *node, const dou
     }
     s->area = area;
     s->drowned = s->frozen.dim = 0;
+    s->hold = 0;
     return FSI_OK;
 }
 
@@ -294,6 +304,38 @@ static fsi_status fsi__co_make_samples(fsi__co_impl *c, const double *x)
     }
     for (i = 0; i < m->edges; i++) FSI__LS_TRY(fsi__co_sample_edge(c, x, i));
     for (i = 0; i < m->triangles; i++) FSI__LS_TRY(fsi__co_sample_triangle(c, x, i));
+    return FSI_OK;
+}
+
+/* A vertex has its parts of the elements at rest; a rod counts as a strip one cell wide. They are divided among the samples by weight, so that all hold what the whole does. */
+static void fsi__co_share_surface(const fsi__co_impl *c, double *share)
+{
+    const fsi__sh_model *m = &c->sh->model;
+    const double wide = m->dim == 3 ? c->dx : 1;
+    int i, k;
+    memset(share, 0, (size_t)m->vertices * sizeof(double));
+    for (i = 0; i < m->triangles; i++) for (k = 0; k < 3; k++) share[m->triangle[3 * i + k]] += m->area[i] / 3;
+    for (i = 0; i < m->edges; i++) for (k = 0; k < 2 && m->bare[i]; k++) share[m->edge[2 * i + k]] += sqrt(m->edge_length2[i]) / 2 * wide;
+    for (i = 0; i < m->points; i++) share[m->point[i]] += c->dx * wide;
+}
+
+static fsi_status fsi__co_read_adhesion(fsi__co_impl *c, const char *fn)
+{
+    const fsi_real *adhesion = c->s->adhesion;
+    const int n = c->sh->model.vertices;
+    double *weight = c->strength + n;
+    int i, k;
+    c->wetting = 0;
+    for (i = 0; i < n; i++) {
+        if (!fsi_is_finite((double)adhesion[i])) return fsi__fail(c->context, FSI_ERROR_NAN, fn, i, (double)adhesion[i], "adhesion of vertex %d is not finite", i);
+        if (adhesion[i] < 0) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, i, (double)adhesion[i], "adhesion of vertex %d is %g Pa, must be at least 0", i, (double)adhesion[i]);
+        c->wetting |= adhesion[i] > 0;
+    }
+    if (!c->wetting) return FSI_OK;
+    fsi__co_share_surface(c, c->strength);
+    memset(weight, 0, (size_t)n * sizeof(double));
+    for (i = 0; i < c->samples; i++) for (k = 0; k < 3 && c->sample[i].node[k] >= 0; k++) weight[c->sample[i].node[k]] += c->sample[i].weight[k];
+    for (i = 0; i < n; i++) c->strength[i] *= (double)adhesion[i] / weight[i];
     return FSI_OK;
 }
 
@@ -343,25 +385,23 @@ static int fsi__co_is_out(const fsi__co_impl *c, const double *local)
 /* What of -d'' is positive, phi being the values of a stencil. */
 static void fsi__co_bend(const fsi_stencil *at, const double *phi, double dx, double *out)
 {
-    const double second[2][3] = { { 0, 0, 0 }, { 1 / (dx * dx), -2 / (dx * dx), 1 / (dx * dx) } }; /* of a LINEAR and a SPLINE stencil's weights */
-    double h[9] = { 0 };
-    fsi_mat3 m, v;
+    const double curve[2][3] = { { 0, 0, 0 }, { 1, -2, 1 } }; /* second derivatives of a LINEAR and a SPLINE stencil's weights, times dx^2 */
+    const int depth = at->dim == 3 ? at->width : 1;
+    fsi_mat3 h, v;
     fsi_vec3 value;
-    int i[3], a, b, k = 0;
-    for (i[2] = 0; i[2] < (at->dim == 3 ? at->width : 1); i[2]++) for (i[1] = 0; i[1] < at->width; i[1]++) for (i[0] = 0; i[0] < at->width; i[0]++, k++) for (a = 0; a < at->dim; a++) for (b = a; b < at->dim; b++) {
-        double w = phi[k];
-        int c;
-        for (c = 0; c < at->dim; c++) w *= c == a && c == b ? second[at->width - 2][i[c]] : c == a || c == b ? at->slope[c][i[c]] : at->weight[c][i[c]];
-        h[3 * a + b] -= w * dx;
-    }
-    for (a = 0; a < 9; a++) m.m[a] = (fsi_real)h[a % 3 * 3 + a / 3];
-    fsi_m3_eigen(m, &value, &v);
-    for (a = 0; a < 3; a++) for (b = 0; b < 3; b++) {
-        out[3 * a + b] = 0;
-        if (value.x > 0) out[3 * a + b] += (double)(value.x * v.m[3 * a] * v.m[3 * b]) / dx;
-        if (value.y > 0) out[3 * a + b] += (double)(value.y * v.m[3 * a + 1] * v.m[3 * b + 1]) / dx;
-        if (value.z > 0) out[3 * a + b] += (double)(value.z * v.m[3 * a + 2] * v.m[3 * b + 2]) / dx;
-    }
+    double part[3];
+    int i[3], a, b, c, k = 0;
+    memset(&h, 0, sizeof h);
+    for (i[2] = 0; i[2] < depth; i[2]++) for (i[1] = 0; i[1] < at->width; i[1]++) for (i[0] = 0; i[0] < at->width; i[0]++, k++)
+        for (a = 0; a < at->dim; a++) for (b = 0; b <= a; b++) {
+            double w = -phi[k] / dx; /* -d'' dx is a number */
+            for (c = 0; c < at->dim; c++) w *= c == a && c == b ? curve[at->width - 2][i[c]] : c == a || c == b ? at->slope[c][i[c]] * dx : at->weight[c][i[c]];
+            h.m[3 * a + b] += (fsi_real)w;
+        }
+    fsi_m3_eigen(h, &value, &v);
+    fsi__sh_from(value, part);
+    for (a = 0; a < 3; a++) for (b = 0; b < 3; b++)
+        for (out[3 * a + b] = 0, c = 0; c < 3; c++) if (part[c] > 0) out[3 * a + b] += part[c] / dx * (double)v.m[3 * a + c] * (double)v.m[3 * b + c];
 }
 
 /* d of a sample at x, `way` along Newton's step. frozen: of the contact; NULL: none. out, not NULL: what d hangs on. */
@@ -384,6 +424,7 @@ static double fsi__co_distance(const fsi__co_impl *c, const fsi_stencil *frozen,
     }
     value = fsi_stencil_value(&at, phi, out ? out->gradient : NULL, out ? out->weight : NULL);
     if (out) {
+        memset(out->bend, 0, sizeof out->bend);
         if (value < c->range) fsi__co_bend(&at, phi, c->dx, out->bend);
         if (dim == 2) out->gradient[2] = 0;
         for (; k < 27; k++) {
@@ -443,7 +484,39 @@ static void fsi__co_raise(fsi__co_impl *c, const fsi__co_contact *t)
     for (i = 0; i < 27; i++) if (t->cell[i] >= 0 && size > 0) c->cell[t->cell[i]].value += t->weight[i] * (FSI__CO_LEAST * c->dx - t->d) / size;
 }
 
-/* Lists the samples that may come within range while nothing moves farther than `slack`. */
+/* Liquid nearer than this is at the solid: a little more than the barrier's range, so that what rests does not flicker. */
+static double fsi__co_touching(const fsi__co_impl *c) { return c->range + 0.25 * c->dx; }
+
+/* Positions bear so many times the adhesion, so that it is velocities that let go: a contact moves phi in its own cells alone, and redistancing takes back most of that, so
+   to keep hanging liquid where it is takes more than its weight. (With 1 and 2, a layer of 3 cells creeps off at 2 and 1.25 times the strength that holds it with 4.) */
+#define FSI__CO_HOLD 4
+
+/* The largest pull on a sample where liquid is at it. */
+static double fsi__co_largest_pull(const fsi__co_impl *c, const fsi__co_sample *s)
+{
+    double sum = 0;
+    int k;
+    for (k = 0; k < 3 && c->wetting && s->node[k] >= 0; k++) sum += s->weight[k] * c->strength[s->node[k]];
+    return FSI__CO_HOLD * sum;
+}
+
+/* What a contact adds to the energy, of d. Where liquid was at a wetting solid when the substep began it is held at the range: the first projection does not see the solid
+   and lets hanging liquid fall by g h^2 a substep. The pull grows as the barrier's scale has it and stays at the sample's largest. */
+static fsi_barrier fsi__co_contact_energy(const fsi__co_impl *c, const fsi__co_sample *s, double d)
+{
+    const double stiff = c->stiffness / (c->range * c->range), stretch = d - c->range;
+    fsi_barrier b = fsi_barrier_at(d, c->range);
+    b.value *= c->stiffness;
+    b.slope *= c->stiffness;
+    b.curvature *= c->stiffness;
+    if (!(s->hold > 0) || !(stretch > 0)) return b;
+    b.curvature = stiff * stretch < s->hold ? stiff : 0;
+    b.slope = fmin(stiff * stretch, s->hold);
+    b.value = b.slope * (stretch - b.slope / (2 * stiff));
+    return b;
+}
+
+/* Lists the samples that may come within range, and those that are held, while nothing moves farther than `slack`. */
 static fsi_status fsi__co_list(fsi__co_impl *c, const double *x, double slack)
 {
     const double reach = c->range + slack;
@@ -455,12 +528,12 @@ static fsi_status fsi__co_list(fsi__co_impl *c, const double *x, double slack)
         fsi__co_contact *t;
         fsi_vec3 at;
         double p[3], local[3], d;
-        if (first) s->drowned = s->frozen.dim = 0;
+        if (first) s->hold = s->drowned = s->frozen.dim = 0;
         if (s->drowned) continue;
         fsi__co_place(s, x, p);
         at = fsi__sh_to(p);
         d = fmin((double)fsi_grid_sample_linear(c->start, at), (double)fsi_grid_sample_linear(c->ls->next_phi, at));
-        if (d > reach + c->dx && fsi__co_distance(c, NULL, p, 0, NULL) > reach) continue;
+        if (!(s->hold > 0) && d > reach + c->dx && fsi__co_distance(c, NULL, p, 0, NULL) > reach) continue;
         fsi__co_local(c, p, local);
         if (c->s->desc.metric == FSI_METRIC_LINEAR && s->frozen.dim == 0) s->frozen = fsi_stencil_at(FSI_METRIC_LINEAR, c->liquid->grid->dim, local, c->dx, NULL);
         FSI__LS_TRY(fsi__co_add_stencil(c, p));
@@ -468,6 +541,7 @@ static fsi_status fsi__co_list(fsi__co_impl *c, const double *x, double slack)
         t = &c->contact[c->contacts++];
         t->sample = k;
         t->d = fsi__co_distance(c, &s->frozen, p, 0, t);
+        if (first && t->d < fsi__co_touching(c)) s->hold = fsi__co_largest_pull(c, s);
         if (!first || t->d >= FSI__CO_LEAST * c->dx) continue;
         if (t->d > -c->dx) fsi__co_raise(c, t);
         else if (k >= c->sh->model.vertices) {
@@ -539,7 +613,7 @@ static fsi_status fsi__co_number(fsi__co_impl *c)
     }
     for (i = 0; i < c->cells; i++) c->cell[i].push = 0;
     FSI__LS_TRY(fsi__co_more(c, &c->krylov, 7 * sizeof(double), 0, &c->krylov_capacity, c->rows));
-    FSI__LS_TRY(fsi__co_more(c, &c->way, 9 * sizeof(double), 0, &c->way_capacity, c->sh->total.rows));
+    FSI__LS_TRY(fsi__co_more(c, &c->way, 6 * sizeof(double), 0, &c->way_capacity, c->sh->total.rows));
     return fsi__co_more(c, &c->total_value, 9 * sizeof(double), 0, &c->value_capacity, c->sh->total.start[c->sh->total.rows]);
 }
 
@@ -722,6 +796,7 @@ static fsi_status fsi__co_assemble(void *user, fsi__sh_step *w)
         p->slope = -2 * share * (1 - share) * p->weight / c->dx;
         p->step = 0;
     }
+    for (i = 0; i < 3 * m->model.vertices; i++) m->gradient[i] -= c->next_carry[i];
     for (k = 0; k < c->contacts; k++) {
         fsi__co_contact *t = &c->contact[k];
         const fsi__co_sample *s = &c->sample[t->sample];
@@ -729,11 +804,11 @@ static fsi_status fsi__co_assemble(void *user, fsi__sh_step *w)
         fsi__co_place(s, m->now.x, t->x);
         t->d = fsi__co_distance(c, &s->frozen, t->x, 0, t);
         t->root = t->pull = 0;
-        if (!(t->d < c->range)) continue;
+        if (!(t->d < c->range) && !(s->hold > 0)) continue;
         if (!(t->d > 0)) return fsi__fail(c->context, FSI_ERROR_MESH, "fsi_couple_step", t->sample, t->d, "the solid is in the liquid at vertex %d: phi is %g there", s->node[0], t->d);
-        b = fsi_barrier_at(t->d, c->range);
-        t->root = sqrt(c->stiffness * b.curvature);
-        t->pull = c->stiffness * b.slope;
+        b = fsi__co_contact_energy(c, s, t->d);
+        t->root = sqrt(b.curvature);
+        t->pull = b.slope;
         for (i = 0; i < 3 && s->node[i] >= 0; i++) for (a = 0; a < 3; a++) m->gradient[3 * (size_t)s->node[i] + (size_t)a] += t->pull * s->weight[i] * t->gradient[a];
         for (i = 0; i < 27; i++) if (t->cell[i] >= 0) c->cell[t->cell[i]].gradient += t->pull * t->weight[i];
     }
@@ -827,10 +902,11 @@ static double fsi__co_energy(void *user, fsi__sh_step *w, const double *x, doubl
     int k;
     (void)w;
     for (k = 0; k < c->parts; k++) sum += c->part[k].mu * fabs(c->part[k].h);
+    for (k = 0; k < 3 * c->sh->model.vertices; k++) sum -= c->next_carry[k] * (x[k] - c->sh->start_q[k]);
     for (k = 0; k < c->contacts; k++) {
         const fsi__co_sample *s = &c->sample[c->contact[k].sample];
         fsi__co_place(s, x, p);
-        sum += c->stiffness * fsi_barrier_at(fsi__co_distance(c, &s->frozen, p, t, NULL), c->range).value;
+        sum += fsi__co_contact_energy(c, s, fsi__co_distance(c, &s->frozen, p, t, NULL)).value;
     }
     return sum;
 }
@@ -906,7 +982,7 @@ typedef struct fsi__co_touch { int axis, entry, contact; double away, weight; } 
 typedef struct fsi__co_share { int node; double weight; } fsi__co_share;   /* an entry of W */
 typedef struct fsi__co_face {
     int axis, entry, first, end;  /* shares first .. end - 1 */
-    double mass, before;          /* of liquid there; u* */
+    double mass, before, hold;    /* of liquid there; u*; adhesion of what it moves with */
     double base, along[3];        /* u = base + along . (mean of v): AXIS: 0 and the axis; slip: u*_a - n_a n.u* and n_a n */
 } fsi__co_face;
 
@@ -930,22 +1006,25 @@ static long long fsi__co_below(const fsi_grid *g, int entry, int axis)
     return fsi_grid_entry(g, corner[0] + (in & 7) - (axis == 0), corner[1] + (in >> 3 & 7) - (axis == 1), corner[2] + (in >> 6) - (axis == 2));
 }
 
-/* Faces look at a contact whose normal along their axis is more than this: others would be walls to liquid that moves past it. */
+/* Faces look at a contact whose normal along their axis is more than FACING: others would be walls to liquid that moves past it. Those closer than BESIDE [dx] move with
+   it anyway: left open, liquid at rest would stream through them into the air around an edge of the solid. */
 #define FSI__CO_FACING 0.05
+#define FSI__CO_BESIDE 1.2
 
-/* Which way the solid is, seen from the liquid; 0: it is all round. */
+/* Which way the solid is, seen from the liquid; 0: there is liquid on both sides of it, between which phi has a ridge. */
 static void fsi__co_direct_contact(fsi__co_contact *t)
 {
     const double size = sqrt(fsi__sh_dot(t->gradient, t->gradient));
     int a;
-    for (a = 0; a < 3; a++) t->normal[a] = size > 0.1 ? t->gradient[a] / size : 0;
+    for (a = 0; a < 3; a++) t->normal[a] = size > 0.7 ? t->gradient[a] / size : 0;
 }
 
-/* Faces between liquid and air within range + dx/2 of a contact, along each axis, which look at it. */
+/* Faces between liquid and air within half a cell of a contact's reach, along each axis, which look at it. */
 static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell, int contact)
 {
     const fsi_grid *g = c->liquid->grid;
-    const double half = c->range + c->dx / 2, *x = c->contact[contact].x, *normal = c->contact[contact].normal;
+    const int held = c->sample[c->contact[contact].sample].hold > 0; /* then liquid may hang a little farther off than the barrier reaches */
+    const double half = (held ? fsi__co_touching(c) : c->range) + c->dx / 2, *x = c->contact[contact].x, *normal = c->contact[contact].normal;
     const int round = !(fsi__sh_dot(normal, normal) > 0);
     double local[3];
     int axis, a, i[3], lo[3] = { 0, 0, 0 }, hi[3] = { 0, 0, 0 };
@@ -963,8 +1042,8 @@ static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell,
             const long long e = fsi_grid_entry(g, i[0], i[1], i[2]), below = fsi_grid_entry(g, i[0] - (axis == 0), i[1] - (axis == 1), i[2] - (axis == 2));
             if (e < 0 || below < 0 || (cell[e] == FSI_CELL_LIQUID) == (cell[below] == FSI_CELL_LIQUID)) continue;
             if (cell[e] == FSI_CELL_SOLID || cell[below] == FSI_CELL_SOLID) continue;
-            if (!round && (cell[e] == FSI_CELL_LIQUID ? -normal[axis] : normal[axis]) < FSI__CO_FACING) continue;
             for (a = 0; a < g->dim; a++) away += pow(local[a] / c->dx - i[a] - (a == axis ? 0 : 0.5), 2);
+            if (away > FSI__CO_BESIDE * FSI__CO_BESIDE && !round && (cell[e] == FSI_CELL_LIQUID ? -normal[axis] : normal[axis]) < FSI__CO_FACING) continue;
             FSI__LS_TRY(fsi__co_more(c, &c->touch, sizeof *c->touch, c->touches, &c->touch_capacity, c->touches + 1));
             c->touch[c->touches].axis = axis;
             c->touch[c->touches].entry = (int)e;
@@ -1001,6 +1080,7 @@ static fsi_status fsi__co_weigh_face(fsi__co_impl *c, fsi__co_face *f, int k, in
 {
     int j, i, n;
     f->first = c->shares;
+    f->hold = 0;
     for (j = k; j < end; j++) {
         const fsi__co_sample *s = &c->sample[c->contact[c->touch[j].contact].sample];
         if (!(c->touch[j].weight > 0)) continue;
@@ -1012,6 +1092,7 @@ static fsi_status fsi__co_weigh_face(fsi__co_impl *c, fsi__co_face *f, int k, in
                 c->share[c->shares++].weight = 0;
             }
             c->share[n].weight += c->touch[j].weight * s->weight[i];
+            f->hold += c->touch[j].weight * s->weight[i] * (double)c->s->adhesion[s->node[i]];
         }
     }
     f->end = c->shares;
@@ -1040,15 +1121,15 @@ static void fsi__co_direct_face(const fsi__co_impl *c, const fsi_pressure_flow *
     f->base = f->before - fsi__sh_dot(f->along, v);
 }
 
-/* All faces that move with the solid; a little farther out than the barrier reaches, so that what rests does not flicker. */
+/* All faces that move with the solid. */
 static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi_pressure_flow *flow)
 {
     int k, end;
     c->touches = c->faces = c->shares = c->pushed = 0;
     for (k = 0; k < c->contacts; k++) {
         fsi__co_contact *t = &c->contact[k];
-        c->pushed += t->d < c->range;
-        if (!(t->d < c->range + 0.25 * c->dx)) continue;
+        c->pushed += t->d < c->range || c->sample[t->sample].hold > 0;
+        if (!(t->d < fsi__co_touching(c))) continue;
         fsi__co_direct_contact(t);
         FSI__LS_TRY(fsi__co_find_faces(c, flow->cell, k));
     }
@@ -1296,18 +1377,34 @@ static fsi_status fsi__co_make_solid(fsi__co_impl *c, fsi__co_columns *columns, 
     return FSI_OK;
 }
 
-/* Takes out the faces whose liquid would be pulled at; returns how many. */
+/* Takes out the faces whose liquid would be pulled at by more than adhesion; returns how many. */
 static int fsi__co_release(fsi__co_impl *c, const unsigned char *cell, const fsi_field *pressure)
 {
     int k, kept = 0;
     for (k = 0; k < c->faces; k++) {
         const fsi__co_face *f = &c->face[k];
         const long long liquid = cell[f->entry] == FSI_CELL_LIQUID ? (long long)f->entry : fsi__co_below(c->liquid->grid, f->entry, f->axis);
-        if (!((double)pressure->value[liquid] < 0)) c->face[kept++] = *f;
+        if (!((double)pressure->value[liquid] < -f->hold)) c->face[kept++] = *f;
     }
     k = c->faces - kept;
     c->faces = kept;
     return k;
+}
+
+/* What moves the solid's velocities from v1 to v bends it too, but positions know the barrier's push only: h K (v - v1), K = (A - M)/h^2, is a force in the
+   substeps to come. At rest v = v1 then: elastic forces bear what the liquid presses with, where they would bear the barrier's push (stiff ones a third less, measured).
+   It is forgotten by a fiftieth a substep, as contacts come and go: static forces are 1.5 % short for it. */
+#define FSI__CO_KEEP 0.98
+
+static fsi_status fsi__co_update_carry(fsi__co_impl *c)
+{
+    const fsi__sh_impl *m = c->sh;
+    const double h = c->step.h;
+    int i;
+    for (i = 0; i < 3 * c->total.rows; i++) c->solution[i] = c->v[i] - m->next.v[i];
+    FSI__LS_TRY(fsi_csr_multiply(c->context, &m->total, c->solution, c->right));
+    for (i = 0; i < 3 * m->model.vertices; i++) c->next_carry[i] = m->fixed[i] ? 0 : FSI__CO_KEEP * c->next_carry[i] + h * c->right[i] - m->model.mass[i / 3] * c->solution[i] / h;
+    return FSI_OK;
 }
 
 /* Velocities of the solid after the pressure. */
@@ -1316,10 +1413,14 @@ static fsi_status fsi__co_take_velocities(fsi__co_impl *c, const fsi__co_columns
     const int n = 3 * c->sh->first_body;
     double sum[3] = { 0, 0, 0 }, exchanged = 0;
     int i, k;
-    if (c->s->desc.correction != FSI_COUPLE_MOMENTUM || (c->faces == 0 && c->pushed == 0)) return FSI_OK;
+    if (c->s->desc.correction != FSI_COUPLE_MOMENTUM || (c->faces == 0 && c->pushed == 0)) {
+        memset(c->next_carry, 0, 3 * (size_t)c->sh->model.vertices * sizeof(double));
+        return FSI_OK;
+    }
     FSI__LS_TRY(fsi__co_yield(c, columns->impulse)); /* of no face: 0; the barrier's push is taken back all the same */
-    for (i = 0; i < n; i++) if (!c->sh->fixed[i]) c->sh->next.v[i] = c->v[i] + c->solution[i];
     for (i = 0; i < 3 * c->total.rows; i++) c->v[i] += c->solution[i];
+    FSI__LS_TRY(fsi__co_update_carry(c));
+    for (i = 0; i < n; i++) if (!c->sh->fixed[i]) c->sh->next.v[i] = c->v[i];
     FSI__LS_TRY(fsi_csr_multiply(c->context, &c->total, c->v, c->right));
     for (k = 0; k < c->faces; k++) {
         exchanged += fabs(columns->impulse[k]);
@@ -1382,12 +1483,17 @@ static fsi_status fsi__co_project(void *user, fsi__ls_run *run, fsi_pressure_flo
 
 /* ---- >>step ------------------------------------------------------------------------------------------------------ */
 
+/* Of vertices, and of the way that pins have to go. */
 static double fsi__co_speed(void *user)
 {
     const fsi__co_impl *c = (const fsi__co_impl *)user;
+    const fsi__sh_impl *m = c->sh;
     double most = 0;
     int i;
-    for (i = 0; i < c->sh->model.vertices; i++) most = fmax(most, fsi__sh_dot(c->sh->next.v + 3 * i, c->sh->next.v + 3 * i));
+    for (i = 0; i < m->model.vertices; i++) {
+        most = fmax(most, fsi__sh_dot(m->next.v + 3 * i, m->next.v + 3 * i));
+        most = fmax(most, pow(fsi__sh_apart(m->pin_to + 3 * i, m->pin_from + 3 * i) / c->dt, 2));
+    }
     return sqrt(most);
 }
 
@@ -1605,6 +1711,7 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
     status = fsi__sh_read_in(s->shell, c->sh, fn);
     if (status == FSI_OK) status = fsi__sh_read_obstacles(c->sh, fn);
     if (status == FSI_OK) status = fsi__co_make_samples(c, c->sh->next.x);
+    if (status == FSI_OK) status = fsi__co_read_adhesion(c, fn);
     if (status == FSI_OK) {
         with_shell.user = with_liquid.user = c;
         with_shell.assemble = fsi__co_assemble;
@@ -1623,6 +1730,7 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
         c->stats.min_distance = (double)c->ls->phi->background;
         c->stats.samples = c->samples;
         c->dt = (double)dt;
+        memcpy(c->next_carry, c->carry, 3 * (size_t)c->sh->model.vertices * sizeof(double));
         fsi__sh_begin(&c->step, s->shell, c->sh, fn, (double)dt);
         c->step.guest = &with_shell;
         status = fsi__ls_step(s->liquid, dt, &with_liquid);
@@ -1631,6 +1739,7 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
         if (c->sh->context != c->context && c->sh->context->error.status == status) c->context->error = c->sh->context->error;
         return status;
     }
+    memcpy(c->carry, c->next_carry, 3 * (size_t)c->sh->model.vertices * sizeof(double));
     c->step.dt = (double)dt;
     fsi__sh_publish(s->shell, &c->step);
     s->time += (double)dt;
@@ -1643,49 +1752,65 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
     return FSI_OK;
 }
 
-typedef struct fsi__co_head { uint64_t cookie, liquid, shell; double time; } fsi__co_head;
+typedef struct fsi__co_head { uint64_t cookie, carry, liquid, shell, check; double time; } fsi__co_head; /* bytes of carry and of the states that follow; hash of carry */
 
 FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t capacity, size_t *size)
 {
     static const char *const fn = "fsi_couple_save";
     fsi__co_head head;
-    size_t liquid = 0, shell = 0, need;
-    if (!fsi__co_of(s)) return FSI_ERROR_COOKIE;
+    const fsi__co_impl *c = fsi__co_of(s);
+    size_t carry, liquid = 0, shell = 0, need;
+    if (!c) return FSI_ERROR_COOKIE;
+    carry = 3 * (size_t)c->sh->model.vertices * sizeof(double);
     FSI__LS_TRY(fsi_levelset_save(s->liquid, NULL, 0, &liquid));
     FSI__LS_TRY(fsi_shell_save(s->shell, NULL, 0, &shell));
-    need = sizeof head + liquid + shell;
+    need = sizeof head + carry + liquid + shell;
     if (size) *size = need;
     if (!buffer) return size ? FSI_OK : fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "both buffer and size are NULL");
     if (capacity < need) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, (double)need, "the buffer holds %.0f bytes, the state needs %.0f", (double)capacity, (double)need);
     head.cookie = FSI__COOKIE('C', fsi_couple);
+    head.carry = carry;
     head.liquid = liquid;
+    head.check = fsi_hash(c->carry, carry, 0);
     head.shell = shell;
     head.time = s->time;
     memcpy(buffer, &head, sizeof head);
-    FSI__LS_TRY(fsi_levelset_save(s->liquid, (unsigned char *)buffer + sizeof head, liquid, NULL));
-    return fsi_shell_save(s->shell, (unsigned char *)buffer + sizeof head + liquid, shell, NULL);
+    memcpy((unsigned char *)buffer + sizeof head, c->carry, carry);
+    FSI__LS_TRY(fsi_levelset_save(s->liquid, (unsigned char *)buffer + sizeof head + carry, liquid, NULL));
+    return fsi_shell_save(s->shell, (unsigned char *)buffer + sizeof head + carry + liquid, shell, NULL);
+}
+
+static fsi_status fsi__co_read_head(const fsi_couple *s, const void *buffer, size_t size, size_t carry, fsi__co_head *head)
+{
+    static const char *const fn = "fsi_couple_load";
+    if (!buffer) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "buffer is NULL");
+    if (size < sizeof *head) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, (long long)size, 0, "the buffer ends after %.0f bytes, inside its header", (double)size);
+    memcpy(head, buffer, sizeof *head);
+    if (head->cookie != FSI__COOKIE('C', fsi_couple)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, 0, 0, "the buffer does not start with a coupling's state");
+    if (head->carry != carry) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, (double)head->carry, "the state is of a shell with %.0f vertices", (double)head->carry / (3 * sizeof(double)));
+    if (size < sizeof *head + carry || head->liquid > size || head->shell > size || head->liquid + head->shell != size - sizeof *head - carry)
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, (long long)size, 0, "the parts of the state do not fill the buffer");
+    if (!fsi_is_finite(head->time)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, 0, head->time, "the state's time is not finite");
+    if (fsi_hash((const unsigned char *)buffer + sizeof *head, carry, 0) != head->check) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is damaged: a checksum differs");
+    return FSI_OK;
 }
 
 /* The liquid first; where the shell's part is refused then, it gets its old state back. */
 FSI_API fsi_status fsi_couple_load(fsi_couple *s, const void *buffer, size_t size)
 {
-    static const char *const fn = "fsi_couple_load";
+    const fsi__co_impl *c = fsi__co_of(s);
     const unsigned char *part;
     fsi__co_head head;
-    size_t old_size = 0;
+    size_t old_size = 0, carry;
     void *old;
     fsi_status status;
-    if (!fsi__co_of(s)) return FSI_ERROR_COOKIE;
-    if (!buffer) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "buffer is NULL");
-    part = (const unsigned char *)buffer + sizeof head;
-    if (size < sizeof head) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, (long long)size, 0, "the buffer ends after %.0f bytes, inside its header", (double)size);
-    memcpy(&head, buffer, sizeof head);
-    if (head.cookie != FSI__COOKIE('C', fsi_couple)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, 0, 0, "the buffer does not start with a coupling's state");
-    if (head.liquid > size || head.shell > size || head.liquid + head.shell != size - sizeof head) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, (long long)size, 0, "the parts of the state do not fill the buffer");
-    if (!fsi_is_finite(head.time)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, 0, head.time, "the state's time is not finite");
+    if (!c) return FSI_ERROR_COOKIE;
+    carry = 3 * (size_t)c->sh->model.vertices * sizeof(double);
+    FSI__LS_TRY(fsi__co_read_head(s, buffer, size, carry, &head));
+    part = (const unsigned char *)buffer + sizeof head + carry;
     FSI__LS_TRY(fsi_levelset_save(s->liquid, NULL, 0, &old_size));
     old = fsi__alloc(s->context, old_size, 1);
-    if (!old) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, (double)old_size, "no memory for %.0f bytes", (double)old_size);
+    if (!old) return fsi__fail(s->context, FSI_ERROR_MEMORY, "fsi_couple_load", -1, (double)old_size, "no memory for %.0f bytes", (double)old_size);
     status = fsi_levelset_save(s->liquid, old, old_size, NULL);
     if (status == FSI_OK) status = fsi_levelset_load(s->liquid, part, (size_t)head.liquid);
     if (status == FSI_OK) {
@@ -1694,13 +1819,22 @@ FSI_API fsi_status fsi_couple_load(fsi_couple *s, const void *buffer, size_t siz
             const fsi_error error = s->shell->context->error;
             fsi_levelset_load(s->liquid, old, old_size);
             s->context->error = error;
-        } else s->time = head.time;
+        } else {
+            s->time = head.time;
+            memcpy(c->carry, (const unsigned char *)buffer + sizeof head, carry);
+        }
     }
     fsi__free(s->context, old, old_size, 1);
     return status;
 }
 
-FSI_API uint64_t fsi_couple_hash(const fsi_couple *s) { return fsi__co_of(s) ? fsi_levelset_hash(s->liquid) * 0x9e3779b97f4a7c15u ^ fsi_shell_hash(s->shell) : 0; }
+FSI_API uint64_t fsi_couple_hash(const fsi_couple *s)
+{
+    const fsi__co_impl *c = fsi__co_of(s);
+    if (!c) return 0;
+    return fsi_hash(c->carry, 3 * (size_t)c->sh->model.vertices * sizeof(double), fsi_levelset_hash(s->liquid) * 0x9e3779b97f4a7c15u ^ fsi_shell_hash(s->shell));
+}
+
 FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s) { return fsi__co_of(s) ? &s->context->error : NULL; }
 
 FSI_API fsi_couple_desc fsi_couple_default_desc(void)
@@ -1719,16 +1853,16 @@ static fsi_status fsi__co_check(const fsi_couple_desc *d)
 {
     static const char *const fn = "fsi_couple_create";
     fsi_context *c = d->liquid->context;
-    const double least[4] = { 0, 0.1, 0.2, 0 }, most[4] = { 16 * (double)d->liquid->desc.dx, 100, 10, 0.1 };
-    const double value[4] = { (double)d->range, (double)d->stiffness, (double)d->sample_spacing, (double)d->tolerance };
-    static const char *const name[4] = { "range", "stiffness", "sample_spacing", "tolerance" };
+    const double least[5] = { 0, 0.1, 0.2, 0, 0 }, most[5] = { 16 * (double)d->liquid->desc.dx, 100, 10, 0.1, HUGE_VAL };
+    const double value[5] = { (double)d->range, (double)d->stiffness, (double)d->sample_spacing, (double)d->tolerance, (double)d->adhesion };
+    static const char *const name[5] = { "range", "stiffness", "sample_spacing", "tolerance", "adhesion" };
     int k;
     if (d->liquid->desc.dim != d->shell->desc.dim) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->shell->desc.dim, "liquid has dim %d, shell %d", d->liquid->desc.dim, d->shell->desc.dim);
     if (d->shell->desc.integrator != FSI_SHELL_BACKWARD_EULER) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "shell has another integrator than BACKWARD_EULER");
     if (!d->liquid->desc.conserve_volume) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "liquid has conserve_volume 0");
     if (d->metric != FSI_METRIC_LINEAR && d->metric != FSI_METRIC_SPLINE) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (int)d->metric, "metric is not an fsi_metric");
     if (d->correction != FSI_COUPLE_MOMENTUM && d->correction != FSI_COUPLE_PAPER) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (int)d->correction, "correction is not an fsi_couple_correction");
-    for (k = 0; k < 4; k++) {
+    for (k = 0; k < 5; k++) {
         if (!fsi_is_finite(value[k])) return fsi__fail(c, FSI_ERROR_NAN, fn, -1, value[k], "%s is not finite", name[k]);
         if (k == 2 && !(value[k] < 0 || value[k] > 0)) continue; /* vertices only */
         if (value[k] < least[k] || value[k] > most[k]) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, value[k], "%s is %g, must be %g to %g", name[k], value[k], least[k], most[k]);
@@ -1744,6 +1878,8 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
     if (!c) return;
     context = c->context;
     if (c->start) fsi_grid_remove_field(c->start);
+    fsi__free(context, s->adhesion, (size_t)c->sh->model.vertices, sizeof *s->adhesion);
+    fsi__free(context, c->strength, 2 * (size_t)c->sh->model.vertices, sizeof *c->strength);
     fsi__free(context, c->sample, (size_t)c->sample_capacity, sizeof *c->sample);
     fsi__free(context, c->map, (size_t)c->map_room, sizeof(int));
     fsi__free(context, c->cell, (size_t)c->cell_capacity, sizeof *c->cell);
@@ -1758,7 +1894,7 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
     fsi__free(context, c->row, (size_t)c->row_capacity, sizeof(int));
     fsi__free(context, c->reached, (size_t)c->reached_capacity, sizeof(int));
     fsi__free(context, c->krylov, (size_t)c->krylov_capacity, 7 * sizeof(double));
-    fsi__free(context, c->way, (size_t)c->way_capacity, 9 * sizeof(double));
+    fsi__free(context, c->way, (size_t)c->way_capacity, 6 * sizeof(double));
     fsi__free(context, c->key, (size_t)c->key_capacity, sizeof *c->key);
     fsi_solver_destroy(c->inertial);
     fsi__free(context, c->touch, (size_t)c->touch_capacity, sizeof *c->touch);
@@ -1766,11 +1902,23 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
     fsi__free(context, c->share, (size_t)c->share_capacity, sizeof *c->share);
     fsi__free(context, c->v, (size_t)c->v_capacity, 3 * sizeof(double));
     fsi__free(context, c->load, (size_t)c->load_capacity, 3 * sizeof(double));
+    fsi__free(context, c->carry, (size_t)c->sh->model.vertices, 6 * sizeof(double));
     fsi__arena_free(context, &c->columns);
     fsi__free(context, c->solid, (size_t)c->solid_capacity, sizeof *c->solid);
     fsi__free(context, c, 1, sizeof *c);
     s->cookie = 0;
     fsi__free(context, s, 1, sizeof *s);
+}
+
+static fsi_status fsi__co_make_adhesion(fsi__co_impl *c)
+{
+    const int n = c->sh->model.vertices;
+    int i;
+    c->s->adhesion = (fsi_real *)fsi__alloc(c->context, (size_t)n, sizeof(fsi_real));
+    c->strength = (double *)fsi__alloc(c->context, 2 * (size_t)n, sizeof(double));
+    if (!c->s->adhesion || !c->strength) return fsi__fail(c->context, FSI_ERROR_MEMORY, "fsi_couple_create", -1, n, "no memory for %d vertices", n);
+    for (i = 0; i < n; i++) c->s->adhesion[i] = c->s->desc.adhesion;
+    return FSI_OK;
 }
 
 FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *desc)
@@ -1805,8 +1953,14 @@ FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *de
     c->density = (double)desc->liquid->desc.density;
     c->range = desc->range > 0 ? (double)desc->range : c->dx;
     solver.context = c->context;
-    status = fsi_solver_create(&c->inertial, &solver);
+    status = fsi__co_make_adhesion(c);
+    if (status == FSI_OK) status = fsi_solver_create(&c->inertial, &solver);
     if (status == FSI_OK) status = fsi_grid_add_field(desc->liquid->grid, FSI_CELLS, c->ls->phi->background, &c->start);
+    if (status == FSI_OK) {
+        c->carry = (double *)fsi__alloc(c->context, (size_t)c->sh->model.vertices, 6 * sizeof(double));
+        if (!c->carry) status = fsi__fail(c->context, FSI_ERROR_MEMORY, "fsi_couple_create", -1, 0, "no memory for %d vertices", c->sh->model.vertices);
+        else c->next_carry = c->carry + 3 * (size_t)c->sh->model.vertices;
+    }
     if (status == FSI_OK) status = fsi__co_make_samples(c, c->sh->state.x);
     if (status == FSI_OK) {
         fsi__ls_run run = fsi__ls_make_run(desc->liquid);

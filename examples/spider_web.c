@@ -2,7 +2,7 @@
    SPDX-License-Identifier: MIT
 
    Drops of rain fall on a spider's web: threads from a hub to a frame and a few rings across them, held where the threads end. Some drops stay where threads meet
-   or slide along one, some are cut by the silk and go on as smaller ones.
+   or slide along one, some are cut by the silk and go on as smaller ones. With --adhesion 100 the silk is wetting: what it stopped hangs on, like dew.
    caught= is the share of the rain that is still above the web's lowest point at the end; most_parts= the most drops at a time; sag= how far a vertex ever
    went down, over the web's radius. min_distance= is the smallest distance of the liquid from any sample of the web, over the size of a cell: above 0, nothing ever passed
    through. volume_error= the largest |volume/target - 1|; momentum_error= what liquid and web gained or lost together when their velocities were made to agree, over
@@ -167,7 +167,7 @@ int main(int argc, char **argv)
     ex_couple_tally tally = { 0 };
     state w;
     fsi_couple_desc d = fsi_couple_default_desc();
-    double tension = 0.0728, speed = 0.6, young = 2e6, dx, sag = 0;
+    double tension = 0.0728, speed = 0.6, young = 2e6, adhesion = 0, dx, sag = 0;
     int frame, parts = 0;
 
     memset(&w, 0, sizeof w);
@@ -178,6 +178,7 @@ int main(int argc, char **argv)
     ex_real(&app, "tension", &tension, 0, 2, "surface tension [N/m]");
     ex_real(&app, "speed", &speed, 0, 3, "of the rain at first [m/s]");
     ex_real(&app, "young", &young, 1e3, 1e9, "Young's modulus of the silk [Pa]");
+    ex_real(&app, "adhesion", &adhesion, 0, 1e4, "that liquid bears at the silk [Pa]");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     if (app.res < 24 || app.res > 512) ex_die("--res is not between 24 and 512");
     dx = WIDE / app.res;
@@ -185,6 +186,7 @@ int main(int argc, char **argv)
     make_rain(&app, &w, dx, tension, speed);
     d.liquid = w.liquid;
     d.shell = w.web;
+    d.adhesion = (fsi_real)adhesion;
     ex_check(&app, fsi_couple_create(&w.both, &d));
     ex_check(&app, fsi_grid_surface_create(&w.surface, &app.context));
     scene = begin_scene(&app);

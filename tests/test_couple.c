@@ -396,15 +396,175 @@ static void test_a_drop_goes_down_a_slope(void)
     }
 }
 
+/* ---- wetting ----------------------------------------------------------------------------------------------------------- */
+
+/* A layer from wall to wall, its top a cell below a held string of so many edges. */
+static void layer_under_string(pair *p, int pieces, double height, double thick, double gravity, double adhesion)
+{
+    fsi_box3 box;
+    p->l.gravity = v3(0, -gravity, 0);
+    p->e.adhesion = REAL(adhesion);
+    pair_string(p, pieces, 0, 40, height);
+    pair_make(p);
+    pair_pin(p);
+    box.lo = v3(-CELL, (height - 1 - thick) * CELL, -1);
+    box.hi = v3(41 * CELL, (height - 1) * CELL, 1);
+    CHECK(fsi_levelset_fill_box(p->water, box, v3(0, 0, 0)) == FSI_OK);
+}
+
+/* It pulls by rho g h. The pressure that decides is that half a cell below its top: 0.8 to 0.9 of that. */
+static void test_a_layer_hangs_if_adhesion_bears_its_weight(void)
+{
+    static const struct { double thick, share, dt; int pieces, metric, slip, paper; } at[] = {
+        { 6, 0, 1e-3, 40, 0, 0, 0 }, { 6, 0.75, 1e-3, 40, 0, 0, 0 }, { 6, 1.2, 1e-3, 40, 0, 0, 0 }, { 3, 0.7, 1e-3, 40, 0, 0, 0 }, { 3, 1.2, 1e-3, 40, 0, 0, 0 },
+        { 6, 0.75, 1e-3, 97, 0, 0, 0 }, { 6, 1.2, 1e-3, 97, 0, 0, 0 }, { 6, 0.75, 1e-3, 9, 0, 0, 0 }, { 6, 1.2, 1e-3, 9, 0, 0, 0 }, { 6, 0.75, 4e-4, 40, 0, 0, 0 }, { 6, 1.2, 4e-4, 40, 0, 0, 0 },
+        { 6, 0.75, 1e-3, 40, 1, 0, 0 }, { 6, 1.2, 1e-3, 40, 1, 0, 0 }, { 6, 0.75, 1e-3, 40, 0, 1, 0 }, { 6, 1.2, 1e-3, 40, 0, 1, 0 }, { 6, 0.75, 1e-3, 40, 0, 0, 1 }, { 6, 1.2, 1e-3, 40, 0, 0, 1 }
+    };
+    int k, i;
+    for (k = 0; k < (TEST_SLOWED ? 5 : (int)(sizeof at / sizeof *at)); k++) {
+        const int steps = (int)(0.04 / at[k].dt + 0.5);
+        const double due = 9.81 / 2 * 0.04 * 0.04 / CELL;
+        double fell;
+        pair p;
+        pair_begin(&p, 40);
+        p.e.metric = at[k].metric ? FSI_METRIC_LINEAR : FSI_METRIC_SPLINE;
+        p.e.slip = at[k].slip;
+        p.e.correction = at[k].paper ? FSI_COUPLE_PAPER : FSI_COUPLE_MOMENTUM;
+        layer_under_string(&p, at[k].pieces, 30, at[k].thick, 9.81, at[k].share * 1000 * 9.81 * at[k].thick * CELL);
+        for (fell = 29 - at[k].thick / 2, i = 0; i < steps; i++) if (!pair_step(&p, at[k].dt)) break;
+        fell -= pair_height(&p);
+        printf("   %g cells, %g of the weight%s%s%s, %d edges, dt %g: fell %.3f of %.3f cells, distance %.3f dx, Newton %.1f\n", at[k].thick, at[k].share, at[k].metric ? ", linear" : "", at[k].slip ? ", slip" : "",
+            at[k].paper ? ", paper" : "", at[k].pieces, at[k].dt, fell, due, p.least, (double)p.newton / p.substeps);
+        if (at[k].share > 1) CHECK(fabs(fell) <= 0.2);
+        else CHECK(fabs(fell - due) <= 0.15 * due);
+        pair_end(&p);
+    }
+}
+
+/* Bond number 0.07: it stays round, and touches along 2 sqrt(2 R dx / 4), where it is nearer than 1.25 dx. As pressure there is not even, what bears it may be off by
+   half. A drop of twice the radius weighs 2.8 times as much a metre of that. */
+static void test_a_drop_hangs_until_it_is_too_heavy(void)
+{
+    static const double share[4] = { 0, 0.6, 1.6, 1.6 };
+    int k, i;
+    for (k = 0; k < 4; k++) {
+        const double radius = k == 3 ? 9 : 4.5, fall = 9.81 / 10 / 2 * 0.15 * 0.15 / CELL;
+        double fell;
+        pair p;
+        pair_begin(&p, 40);
+        p.l.gravity = v3(0, -0.981, 0);
+        p.l.surface_tension = REAL(0.3);
+        p.l.viscosity = REAL(0.05);
+        p.l.capillary_cfl = 3;
+        p.e.adhesion = REAL(share[k] * 1000 * 0.981 * PI * 4.5 * 4.5 * CELL / (2 * sqrt(4.5 / 2)));
+        pair_string(&p, 40, 0, 40, 30);
+        pair_make(&p);
+        pair_pin(&p);
+        pair_drop(&p, 20.2, 29.1 - radius, radius, 0, 0);
+        for (fell = 29.1 - radius, i = 0; i < (TEST_SLOWED ? 30 : 75); i++) if (!pair_step(&p, 2e-3)) break;
+        fell -= pair_height(&p);
+        printf("   radius %g cells, %g of its weight: fell %.3f cells (freely %.2f), %d contacts, %d faces, distance %.3f dx\n", radius, share[k], fell, fall, p.both->stats.contacts, p.both->stats.faces, p.least);
+        if (k == 2) CHECK(fabs(fell) <= 1 && p.both->stats.faces > 0);
+        else CHECK(fell > 0.5 * fall * (TEST_SLOWED ? 0.16 : 1) && p.both->stats.faces == 0);
+        pair_end(&p);
+    }
+}
+
+static void test_drops_hang_only_where_the_string_is_wetting(void)
+{
+    int k, i, right;
+    double y[2] = { 0, 0 };
+    pair p;
+    pair_begin(&p, 40);
+    p.l.gravity = v3(0, -0.981, 0);
+    p.l.surface_tension = REAL(0.3);
+    p.l.viscosity = REAL(0.05);
+    p.l.capillary_cfl = 3;
+    pair_string(&p, 40, 0, 40, 30);
+    pair_make(&p);
+    pair_pin(&p);
+    for (i = 0; i < p.solid->vertex_count; i++) p.both->adhesion[i] = REAL(i < 20 ? 100 : 0);
+    pair_drop(&p, 10.2, 24.6, 4.5, 0, 0);
+    pair_drop(&p, 30.2, 24.6, 4.5, 0, 0);
+    for (k = 0; k < (TEST_SLOWED ? 40 : 75); k++) if (!pair_step(&p, 2e-3)) break;
+    CHECK(p.water->component_count == 2);
+    for (i = 0; i < p.water->component_count; i++) {
+        const fsi_vec3 x = p.water->component[i].shape.centroid;
+        right = (double)x.x > 20 * CELL;
+        y[right] = (double)x.y / CELL;
+    }
+    printf("   centres from 24.6 to %.2f on the left, %.2f on the right\n", y[0], y[1]);
+    CHECK(fabs(y[0] - 24.6) <= 1);
+    CHECK(y[1] < 24.6 - 1.5);
+    pair_end(&p);
+}
+
+/* A string that is drawn up takes the layer below along or leaves it behind: it takes rho a h. */
+static void test_a_layer_follows_a_string_that_is_drawn_away(void)
+{
+    const double a = 4, dt = 1e-3, end = 0.05;
+    int wet, k, i;
+    for (wet = 0; wet < 2; wet++) {
+        double rose;
+        pair p;
+        pair_begin(&p, 40);
+        layer_under_string(&p, 40, 20, 6, 0, (wet ? 1.2 : 0.75) * 1000 * a * 6 * CELL);
+        for (rose = -16, k = 1; k <= (int)(end / dt + 0.5); k++) {
+            for (i = 0; i < p.solid->vertex_count; i++) p.solid->target[i].y = REAL(20 * CELL + a / 2 * k * dt * k * dt);
+            if (!pair_step(&p, dt)) break;
+        }
+        rose += pair_height(&p);
+        printf("   %s: layer rose %.3f cells, string %.3f, distance %.3f dx\n", wet ? "wetting" : "not", rose, a / 2 * end * end / CELL, p.least);
+        if (wet) CHECK_NEAR(rose, a / 2 * end * end / CELL, 0.3);
+        else CHECK(rose < 0.5);
+        pair_end(&p);
+    }
+}
+
+/* A drop leaves a free plate: without adhesion by itself, with it both go on together. */
+static void test_what_a_plate_gives_the_drop_loses(void)
+{
+    int wet, k;
+    for (wet = 0; wet < 2; wet++) {
+        const double speed = 0.1, mass = 1000 * PI * 36 * CELL * CELL, start = -mass * speed;
+        double error = 0;
+        pair p;
+        pair_begin(&p, 40);
+        p.l.gravity = p.c.desc.gravity = v3(0, 0, 0);
+        p.l.surface_tension = REAL(0.3);
+        p.l.viscosity = REAL(0.05);
+        p.l.capillary_cfl = 3;
+        p.e.adhesion = REAL(wet ? 1e4 : 0);
+        p.c.material[0].young = REAL(1e6);
+        p.c.material[0].thickness = REAL(1e-3);
+        p.c.material[0].density = REAL(0.1 * mass / (20 * CELL * 1e-3));
+        pair_string(&p, 20, 10.1, 30.1, 32);
+        pair_make(&p);
+        pair_drop(&p, 20.3, 25.1, 6, 0, -speed);
+        for (k = 0; k < (TEST_SLOWED ? 20 : 60); k++) {
+            if (!pair_step(&p, 1e-3)) break;
+            error = fmax(error, p.both->stats.momentum_error);
+        }
+        printf("   %s: gained / exchanged %.1e, both have %.4f of the start's, the plate %.3f\n", wet ? "wetting" : "dry", error, p.both->stats.momentum[1] / start, p.solid->stats.momentum[1] / start);
+        CHECK(error <= TOL(1e-6, 1e-3));
+        CHECK_NEAR(p.both->stats.momentum[1] / start, 1, 0.01);
+        if (wet) CHECK(p.solid->stats.momentum[1] / start > 0.03 && error > 0);
+        else CHECK(!(fabs(p.solid->stats.momentum[1]) > 1e-6 * mass * speed));
+        pair_end(&p);
+    }
+}
+
 /* ---- promises ---------------------------------------------------------------------------------------------------------- */
 
 static void promise_scene(pair *p, int n)
 {
+    int i;
     pair_begin(p, 32);
     pair_string(p, 20, 6, 26, 10);
     if (n > 1) test_threads(&p->context, n, 1);
     pair_make(p);
     p->solid->pinned[0] = p->solid->pinned[20] = 1;
+    for (i = 0; i < 12; i++) p->both->adhesion[i] = 500;
     pair_drop(p, 16.2, 17, 5, 0, -0.3);
 }
 
@@ -501,6 +661,12 @@ static void test_bad_steps_are_refused(void)
         p.water->u[0]->value[5] = (fsi_real)test_nan();
         expect(p.both, fsi_couple_step(p.both, REAL(1e-3)), FSI_ERROR_NAN, "");
         p.water->u[0]->value[5] = 0;
+        p.both->adhesion[7] = (fsi_real)test_nan();
+        expect(p.both, fsi_couple_step(p.both, REAL(1e-3)), FSI_ERROR_NAN, "adhesion of vertex 7");
+        p.both->adhesion[7] = -1;
+        expect(p.both, fsi_couple_step(p.both, REAL(1e-3)), FSI_ERROR_ARGUMENT, "adhesion of vertex 7");
+        p.both->adhesion[7] = 0;
+        CHECK(fsi_couple_hash(p.both) == before);
     }
     pair_step(&p, 1e-3);
     pair_end(&p);
@@ -539,6 +705,9 @@ static void test_bad_descs_are_refused(void)
     d = p.e, d.tolerance = (fsi_real)test_nan(), refuse(&p, &d, FSI_ERROR_NAN, "tolerance");
     d = p.e, d.tolerance = 0, refuse(&p, &d, FSI_ERROR_ARGUMENT, "tolerance");
     d = p.e, d.range = REAL(0.1), refuse(&p, &d, FSI_ERROR_ARGUMENT, "range"); /* at most 16 cells */
+    d = p.e, d.adhesion = -1, refuse(&p, &d, FSI_ERROR_ARGUMENT, "adhesion");
+    d = p.e, d.adhesion = (fsi_real)test_nan(), refuse(&p, &d, FSI_ERROR_NAN, "adhesion");
+    d = p.e, d.adhesion = (fsi_real)test_inf(), refuse(&p, &d, FSI_ERROR_NAN, "adhesion");
     d = p.e, d.metric = (fsi_metric)7, refuse(&p, &d, FSI_ERROR_ARGUMENT, "metric");
     d = p.e, d.correction = (fsi_couple_correction)7, refuse(&p, &d, FSI_ERROR_ARGUMENT, "correction");
     for (k = 0; k < 2; k++) {
@@ -611,6 +780,11 @@ int main(int argc, char **argv)
     RUN(test_a_liquid_far_from_the_shell_is_as_if_alone);
     RUN(test_an_obstacle_holds_both);
     RUN(test_a_drop_goes_down_a_slope);
+    RUN(test_a_layer_hangs_if_adhesion_bears_its_weight);
+    RUN(test_a_drop_hangs_until_it_is_too_heavy);
+    RUN(test_drops_hang_only_where_the_string_is_wetting);
+    RUN(test_a_layer_follows_a_string_that_is_drawn_away);
+    RUN(test_what_a_plate_gives_the_drop_loses);
     RUN(test_same_bits_for_any_threads);
     RUN(test_a_step_that_fails_changes_nothing);
     RUN(test_bad_steps_are_refused);
