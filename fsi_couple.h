@@ -690,7 +690,12 @@ static void fsi__co_lump(fsi__co_impl *c, double *lump)
 }
 
 /* How much of t->bend the matrix has: the liquid gives way too. */
-static double fsi__co_bend_scale(const fsi__co_impl *c, const fsi__co_contact *t) { return -t->pull / (1 - t->pull * (t->bend[0] + t->bend[4] + t->bend[8]) / (4 * c->inertia)); }
+static double fsi__co_bend_scale(const fsi__co_impl *c, const fsi__co_contact *t)
+{
+    const double push = -t->pull;
+    return push > 0 ? push / (1 + push * (t->bend[0] + t->bend[4] + t->bend[8]) / (4 * c->inertia)) : 0;
+}
+
 
 /* A + G'(1 + L)^-1 G, in c->total_value. */
 static void fsi__co_fill(fsi__co_impl *c, const double *lump)
@@ -1346,6 +1351,14 @@ static void fsi__co_estimate(fsi__co_impl *c, fsi_real *yielding)
     }
 }
 
+/* Something is to be given or taken back: there are faces, or positions were pushed. */
+static int fsi__co_exchanges(const fsi__co_impl *c)
+{
+    int i, pushed = c->faces > 0 || c->pushed > 0;
+    for (i = 0; i < 3 * c->sh->model.vertices && !pushed; i++) pushed = c->next_carry[i] < 0 || c->next_carry[i] > 0;
+    return pushed && c->s->desc.correction == FSI_COUPLE_MOMENTUM;
+}
+
 /* The faces as a solid that covers them wholly. */
 static fsi_status fsi__co_make_solid(fsi__co_impl *c, fsi__co_columns *columns, fsi_pressure_solid *solid)
 {
@@ -1354,7 +1367,7 @@ static fsi_status fsi__co_make_solid(fsi__co_impl *c, fsi__co_columns *columns, 
     memset(&c->list, 0, sizeof c->list);
     c->list.cookie = FSI__COOKIE('f', fsi_grid_faces);
     c->list.context = c->context;
-    if (momentum && (c->faces > 0 || c->pushed > 0)) FSI__LS_TRY(fsi__co_predict(c));
+    if (fsi__co_exchanges(c)) FSI__LS_TRY(fsi__co_predict(c));
     for (k = 0; k < c->faces; k++) {
         while (a < c->face[k].axis) c->list.first[++a] = k;
         columns->entry[k] = c->face[k].entry;
@@ -1393,17 +1406,24 @@ static int fsi__co_release(fsi__co_impl *c, const unsigned char *cell, const fsi
 
 /* What moves the solid's velocities from v1 to v bends it too, but positions know the barrier's push only: h K (v - v1), K = (A - M)/h^2, is a force in the
    substeps to come. At rest v = v1 then: elastic forces bear what the liquid presses with, where they would bear the barrier's push (stiff ones a third less, measured).
-   It is forgotten by a fiftieth a substep, as contacts come and go: static forces are 1.5 % short for it. */
-#define FSI__CO_KEEP 0.98
+   A tenth of it is added in each substep and little forgotten, where there is contact: so statics find it, and impacts, which end sooner, do not (added whole, a light
+   web caught drops that else fall through). */
+#define FSI__CO_KEEP 0.998
+#define FSI__CO_GAIN 0.1
 
 static fsi_status fsi__co_update_carry(fsi__co_impl *c)
 {
     const fsi__sh_impl *m = c->sh;
     const double h = c->step.h;
-    int i;
+    double *wet = c->right; /* vertices */
+    int i, k;
     for (i = 0; i < 3 * c->total.rows; i++) c->solution[i] = c->v[i] - m->next.v[i];
     FSI__LS_TRY(fsi_csr_multiply(c->context, &m->total, c->solution, c->right));
-    for (i = 0; i < 3 * m->model.vertices; i++) c->next_carry[i] = m->fixed[i] ? 0 : FSI__CO_KEEP * c->next_carry[i] + h * c->right[i] - m->model.mass[i / 3] * c->solution[i] / h;
+    for (i = 0; i < 3 * m->model.vertices; i++) c->next_carry[i] = FSI__CO_KEEP * c->next_carry[i] + FSI__CO_GAIN * (h * c->right[i] - m->model.mass[i / 3] * c->solution[i] / h);
+    memset(wet, 0, (size_t)m->model.vertices * sizeof *wet);
+    for (k = 0; k < c->shares; k++) wet[c->share[k].node] = 1;
+    for (k = 0; k < c->contacts; k++) for (i = 0; c->contact[k].d < c->range && i < 3 && c->sample[c->contact[k].sample].node[i] >= 0; i++) wet[c->sample[c->contact[k].sample].node[i]] = 1;
+    for (i = 0; i < 3 * m->model.vertices; i++) if (m->fixed[i] || !(wet[i / 3] > 0)) c->next_carry[i] = 0;
     return FSI_OK;
 }
 
@@ -1413,10 +1433,7 @@ static fsi_status fsi__co_take_velocities(fsi__co_impl *c, const fsi__co_columns
     const int n = 3 * c->sh->first_body;
     double sum[3] = { 0, 0, 0 }, exchanged = 0;
     int i, k;
-    if (c->s->desc.correction != FSI_COUPLE_MOMENTUM || (c->faces == 0 && c->pushed == 0)) {
-        memset(c->next_carry, 0, 3 * (size_t)c->sh->model.vertices * sizeof(double));
-        return FSI_OK;
-    }
+    if (!fsi__co_exchanges(c)) return FSI_OK;
     FSI__LS_TRY(fsi__co_yield(c, columns->impulse)); /* of no face: 0; the barrier's push is taken back all the same */
     for (i = 0; i < 3 * c->total.rows; i++) c->v[i] += c->solution[i];
     FSI__LS_TRY(fsi__co_update_carry(c));
@@ -1459,7 +1476,7 @@ static fsi_status fsi__co_project(void *user, fsi__ls_run *run, fsi_pressure_flo
     fsi__co_columns columns;
     int pass, a, released = 1;
     FSI__LS_TRY(fsi__co_collect_faces(c, flow));
-    if ((c->faces > 0 || c->pushed > 0) && c->s->desc.correction == FSI_COUPLE_MOMENTUM) FSI__LS_TRY(fsi__co_lay_inertia(c));
+    if (fsi__co_exchanges(c)) FSI__LS_TRY(fsi__co_lay_inertia(c));
     FSI__LS_TRY(fsi__co_lay_columns(c, &c->columns, &columns));
     FSI__LS_TRY(fsi__co_more(c, &c->solid, sizeof *c->solid, 0, &c->solid_capacity, count + 1));
     for (a = 0; a < g->dim; a++) memcpy(run->m->next_u[a]->value, flow->u[a]->value, bytes);

@@ -391,7 +391,7 @@ static void test_a_drop_goes_down_a_slope(void)
         }
         printf("   slip %d: %.3f cells along it, without friction %.3f, distance %.3f dx\n", slip, way, due, p.least);
         CHECK(p.water->component_count == 1 && p.error <= 0.01);
-        CHECK(fabs(way - due) <= 0.06 * due);
+        CHECK(fabs(way - due) <= 0.06 * due + 0.03); /* cells: it comes down on it first */
         pair_end(&p);
     }
 }

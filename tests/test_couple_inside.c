@@ -320,7 +320,7 @@ static void test_what_the_liquid_loses_the_plate_gains(void)
         CHECK(error <= TOL(1e-6, 1e-4));
         CHECK_NEAR(kept, 1, 0.01); /* what the liquid's own motion gains or loses, too */
     }
-    CHECK(pushed > 0 && released > 0);
+    CHECK(released > 0 && (TEST_SLOWED || pushed > 0));
 }
 
 static void test_the_papers_correction_loses_momentum(void)
