@@ -62,7 +62,7 @@ typedef struct fsi_couple_desc {
     fsi_real stiffness;        /* c of kb = c rho V d_hat^2, V the volume of a cell; 0.1 to 100; default 5 */
     fsi_real sample_spacing;   /* of samples on edges and triangles, over dx, 0.2 to 10: edges longer than one and a half of it are divided; default 1; 0: vertices
                                   only, which leak where they are far apart */
-    fsi_real tolerance;        /* Newton ends when its next step would move phi near the surface and vertices by less than tolerance * dx; default 4e-3 */
+    fsi_real tolerance;        /* Newton ends when its next step would move phi near the surface and vertices by less than tolerance * dx; default 7e-3 */
     fsi_couple_correction correction; /* default MOMENTUM */
     fsi_real adhesion;         /* the largest pull that liquid at the solid bears before it lets go [Pa], of all vertices at first: see fsi_couple; default 0: it bears
                                   none, the solid does not get wet */
@@ -1862,7 +1862,7 @@ FSI_API fsi_couple_desc fsi_couple_default_desc(void)
     d.metric = FSI_METRIC_SPLINE;
     d.stiffness = 5;
     d.sample_spacing = 1;
-    d.tolerance = (fsi_real)4e-3;
+    d.tolerance = (fsi_real)7e-3;
     return d;
 }
 
