@@ -169,7 +169,11 @@ typedef struct fsi__co_cell {
     double push;                /* W' of some r */
 } fsi__co_cell;
 
-typedef struct fsi__co_part { double h, lam, mu, jj, jd, jp, volume; } fsi__co_part; /* a component: its constraint, in cells */
+/* A component. */
+typedef struct fsi__co_part {
+    double h, lam, mu, volume;  /* its constraint, in cells; the multiplier; what |h| weighs in the search; volume, in cells */
+    double jj, jd, jp;          /* J D^-1 times J', the gradient, cells' push */
+} fsi__co_part;
 
 typedef struct fsi__co_impl {
     fsi_couple *s;
@@ -365,6 +369,17 @@ static long long fsi__co_entry(const fsi__co_impl *c, const int *cell)
     return fsi_grid_entry(g, i[0], i[1], i[2]);
 }
 
+/* Entries of the cells of a stencil, x fastest; returns how many. */
+static int fsi__co_entries(const fsi__co_impl *c, const fsi_stencil *at, long long *entry)
+{
+    int i[3], a, cell[3], n = 0;
+    for (i[2] = 0; i[2] < (at->dim == 3 ? at->width : 1); i[2]++) for (i[1] = 0; i[1] < at->width; i[1]++) for (i[0] = 0; i[0] < at->width; i[0]++) {
+        for (a = 0; a < 3; a++) cell[a] = at->base[a] + i[a];
+        entry[n++] = fsi__co_entry(c, cell);
+    }
+    return n;
+}
+
 /* phi there, `way` along Newton's step. */
 static double fsi__co_phi(const fsi__co_impl *c, long long entry, double way)
 {
@@ -409,18 +424,16 @@ static double fsi__co_distance(const fsi__co_impl *c, const fsi_stencil *frozen,
 {
     const int dim = c->liquid->grid->dim;
     double local[3], phi[27] = { 0 }, value;
+    long long entry[27];
     fsi_stencil at;
-    int i[3], k = 0, cell[3];
+    int k, n;
     fsi__co_local(c, x, local);
     if (fsi__co_is_out(c, local)) return (double)c->ls->phi->background;
     at = fsi_stencil_at(c->s->desc.metric, dim, local, c->dx, frozen);
-    for (i[2] = 0; i[2] < (dim == 3 ? at.width : 1); i[2]++) for (i[1] = 0; i[1] < at.width; i[1]++) for (i[0] = 0; i[0] < at.width; i[0]++, k++) {
-        long long e;
-        int a;
-        for (a = 0; a < 3; a++) cell[a] = at.base[a] + i[a];
-        e = fsi__co_entry(c, cell);
-        phi[k] = fsi__co_phi(c, e, way);
-        if (out) out->cell[k] = e < 0 ? -1 : c->map[e];
+    n = fsi__co_entries(c, &at, entry);
+    for (k = 0; k < n; k++) {
+        phi[k] = fsi__co_phi(c, entry[k], way);
+        if (out) out->cell[k] = entry[k] < 0 ? -1 : c->map[entry[k]];
     }
     value = fsi_stencil_value(&at, phi, out ? out->gradient : NULL, out ? out->weight : NULL);
     if (out) {
@@ -455,19 +468,15 @@ static fsi_status fsi__co_add_cell(fsi__co_impl *c, long long entry, int compone
 /* Cells that a sample at x hangs on. */
 static fsi_status fsi__co_add_stencil(fsi__co_impl *c, const double *x)
 {
-    const int dim = c->liquid->grid->dim;
     double local[3];
+    long long entry[27];
     fsi_stencil at;
-    int i[3], a, cell[3];
+    int k, n;
     fsi__co_local(c, x, local);
     if (fsi__co_is_out(c, local)) return FSI_OK;
-    at = fsi_stencil_at(c->s->desc.metric, dim, local, c->dx, NULL);
-    for (i[2] = 0; i[2] < (dim == 3 ? at.width : 1); i[2]++) for (i[1] = 0; i[1] < at.width; i[1]++) for (i[0] = 0; i[0] < at.width; i[0]++) {
-        long long e;
-        for (a = 0; a < 3; a++) cell[a] = at.base[a] + i[a];
-        e = fsi__co_entry(c, cell);
-        if (e >= 0 && c->map[e] < 0) FSI__LS_TRY(fsi__co_add_cell(c, e, c->ls->next_label[e], 1));
-    }
+    at = fsi_stencil_at(c->s->desc.metric, c->liquid->grid->dim, local, c->dx, NULL);
+    n = fsi__co_entries(c, &at, entry);
+    for (k = 0; k < n; k++) if (entry[k] >= 0 && c->map[entry[k]] < 0) FSI__LS_TRY(fsi__co_add_cell(c, entry[k], c->ls->next_label[entry[k]], 1));
     return FSI_OK;
 }
 
@@ -696,7 +705,6 @@ static double fsi__co_bend_scale(const fsi__co_impl *c, const fsi__co_contact *t
     return push > 0 ? push / (1 + push * (t->bend[0] + t->bend[4] + t->bend[8]) / (4 * c->inertia)) : 0;
 }
 
-
 /* A + G'(1 + L)^-1 G, in c->total_value. */
 static void fsi__co_fill(fsi__co_impl *c, const double *lump)
 {
@@ -740,6 +748,8 @@ static fsi_status fsi__co_solve_system(fsi__co_impl *c, double tolerance, double
     const int m = c->rows, n = 3 * c->sh->total.rows;
     double *lump = r + m, *residual = lump + m, *way = residual + m, *next = way + m, *pushed = next + m, *more = pushed + m, *way_x = c->way, *next_x = way_x + n, rho = 0;
     int k, i;
+    memset(r, 0, 7 * (size_t)m * sizeof *r);
+    memset(way_x, 0, (size_t)n * sizeof *way_x);
     fsi__co_lump(c, lump);
     fsi__co_fill(c, lump);
     for (i = 0; i < m; i++) residual[i] = fsi__co_right(c, &c->contact[c->row[i]]);
@@ -756,9 +766,9 @@ static fsi_status fsi__co_solve_system(fsi__co_impl *c, double tolerance, double
         }
         if (!(rho > tolerance * tolerance * size)) return FSI_OK;
         beta = k > 0 ? rho / before : 0;
-        for (i = 0; i < n; i++) way_x[i] = next_x[i] + (k > 0 ? beta * way_x[i] : 0);
-        for (i = 0; i < m; i++) way[i] = next[i] + (k > 0 ? beta * way[i] : 0);
-        for (i = 0; i < m; i++) pushed[i] = residual[i] + (k > 0 ? beta * pushed[i] : 0);
+        for (i = 0; i < n; i++) way_x[i] = next_x[i] + beta * way_x[i];
+        for (i = 0; i < m; i++) way[i] = next[i] + beta * way[i];
+        for (i = 0; i < m; i++) pushed[i] = residual[i] + beta * pushed[i];
         fsi__co_excess(c, lump, way, more);
         for (i = 0; i < m; i++) along -= way[i] * (pushed[i] + more[i]);
         if (!(along > 0)) break;
@@ -976,12 +986,13 @@ static void fsi__co_repair(fsi__co_impl *c)
 
 /* ---- >>velocities ------------------------------------------------------------------------------------------------
 
-   Faces of liquid at the solid move with it, u = W v, W the mean of the samples nearby. MOMENTUM: v is solved for together with the pressure. A being the
+   Faces of liquid at the solid move with it, u = W v, W the mean of the nearest samples. MOMENTUM: v is solved for together with the pressure. A being the
    solid's inertia with its stiffness, A = h^2 `total`, M the liquid's mass at each face and j the impulses of the pressure on them (coupling.md 7.3),
 
-      (A + W' M W) v = A v1 - (impulse of the barrier) + W' M u* + W' j
+      (A + W' M W) v = A v1 - (what contacts gave) + W' M u* + W' j
 
-   where v1 is where positions went. Sums of rows of W are 1, of the stiffness 0: what the liquid loses the solid gains. */
+   where v1 is where positions went and what contacts gave is minus the shell's own forces there, times h: both are in balance, or as far off as Newton's method
+   left them. Sums of rows of W are 1, of the stiffness 0: what the liquid loses the solid gains. */
 
 typedef struct fsi__co_touch { int axis, entry, contact; double away, weight; } fsi__co_touch; /* a contact near a face that looks at it, so far from its middle */
 typedef struct fsi__co_share { int node; double weight; } fsi__co_share;   /* an entry of W */
@@ -1297,7 +1308,7 @@ static fsi_status fsi__co_predict(fsi__co_impl *c)
     int k, i;
     fsi__co_fill_inertia(c);
     FSI__LS_TRY(fsi_csr_multiply(c->context, &c->sh->total, c->sh->next.v, c->right));
-    for (i = 0; i < n; i++) c->right[i] = h2 * c->right[i] - c->step.h * c->sh->gradient[i]; /* the barrier's push, which the shell's own forces balance, is taken back */
+    for (i = 0; i < n; i++) c->right[i] = h2 * c->right[i] - c->step.h * c->sh->gradient[i];
     for (k = 0; k < c->faces; k++) fsi__co_push_face(c, &c->face[k], c->face[k].mass * (c->face[k].before - c->face[k].base), c->right);
     fsi__co_hold(c);
     memcpy(c->load, c->right, (size_t)n * sizeof(double));
@@ -1422,7 +1433,10 @@ static fsi_status fsi__co_update_carry(fsi__co_impl *c)
     for (i = 0; i < 3 * m->model.vertices; i++) c->next_carry[i] = FSI__CO_KEEP * c->next_carry[i] + FSI__CO_GAIN * (h * c->right[i] - m->model.mass[i / 3] * c->solution[i] / h);
     memset(wet, 0, (size_t)m->model.vertices * sizeof *wet);
     for (k = 0; k < c->shares; k++) wet[c->share[k].node] = 1;
-    for (k = 0; k < c->contacts; k++) for (i = 0; c->contact[k].d < c->range && i < 3 && c->sample[c->contact[k].sample].node[i] >= 0; i++) wet[c->sample[c->contact[k].sample].node[i]] = 1;
+    for (k = 0; k < c->contacts; k++) {
+        const fsi__co_sample *s = &c->sample[c->contact[k].sample];
+        for (i = 0; c->contact[k].d < c->range && i < 3 && s->node[i] >= 0; i++) wet[s->node[i]] = 1;
+    }
     for (i = 0; i < 3 * m->model.vertices; i++) if (m->fixed[i] || !(wet[i / 3] > 0)) c->next_carry[i] = 0;
     return FSI_OK;
 }
@@ -1523,7 +1537,7 @@ static fsi_status fsi__co_begin(void *user, fsi__ls_run *run)
 
 /* Air cells beside liquid get no divergence (fsi__ls_mark_shore). Near the solid, what cannot pass it would be sent along it, faster, be taken up by the liquid in the
    next substep, and grow: so there no face gets faster than those of its cell were. */
-static void fsi__co_spare(void *user, fsi__ls_run *run)
+static void fsi__co_bound_shore(void *user, fsi__ls_run *run)
 {
     const fsi__co_impl *c = (const fsi__co_impl *)user;
     const fsi_grid *g = run->grid;
@@ -1742,7 +1756,7 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
         with_liquid.begin = fsi__co_begin;
         with_liquid.settle = fsi__co_settle;
         with_liquid.project = fsi__co_project;
-        with_liquid.spare = fsi__co_spare;
+        with_liquid.bound_shore = fsi__co_bound_shore;
         memset(&c->stats, 0, sizeof c->stats);
         c->stats.min_distance = (double)c->ls->phi->background;
         c->stats.samples = c->samples;

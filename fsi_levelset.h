@@ -454,7 +454,7 @@ typedef struct fsi__ls_guest {
     fsi_status (*begin)(void *user, struct fsi__ls_run *run);           /* a substep begins */
     fsi_status (*settle)(void *user, struct fsi__ls_run *run);          /* in place of fsi__ls_keep_volumes */
     fsi_status (*project)(void *user, struct fsi__ls_run *run, fsi_pressure_flow *flow); /* in place of fsi_pressure_project, the last one of a substep */
-    void (*spare)(void *user, struct fsi__ls_run *run);                 /* m->shore of 1 may become 0 or 2: no face is to be faster than one of the cell's was */
+    void (*bound_shore)(void *user, struct fsi__ls_run *run);           /* makes 1 in m->shore 2 where no face may get faster than the fastest of its cell is */
 } fsi__ls_guest;
 
 /* A call of fsi_levelset_step. */
@@ -3121,7 +3121,7 @@ static fsi_status fsi__ls_project(fsi__ls_run *run, int first)
     fsi__ls_lap(run, &run->stats.seconds_pressure);
     FSI__LS_TRY(fsi__ls_extrapolate(run));
     fsi__ls_each_block(run, fsi__ls_mark_shore);
-    if (run->guest) run->guest->spare(run->guest->user, run);
+    if (run->guest) run->guest->bound_shore(run->guest->user, run);
     fsi__ls_each_block(run, fsi__ls_close_shore);
     fsi__ls_lap(run, &run->stats.seconds_extrapolation);
     return FSI_OK;

@@ -3411,7 +3411,7 @@ static fsi_status fsi__sh_solve(fsi__sh_step *w)
     if (status != FSI_OK) return status;
     memcpy(m->scratch, m->direction, 3 * (size_t)m->nodes * sizeof(double));
     system.matrix = &m->total;
-    system.tolerance = w->guest ? 1e-4 : 1e-6;
+    system.tolerance = w->guest ? 1e-4 : 1e-6; /* a guest iterates, and its next step mends more than that */
     for (k = 0; k < 10; k++, shift *= 10) {
         status = w->guest ? w->guest->solve(w->guest->user, w, system.tolerance) : fsi_solver_solve(m->solver, &system, m->scratch, m->direction);
         if (w->exact || (status != FSI_ERROR_SINGULAR && status != FSI_ERROR_CONVERGENCE)) return status;

@@ -259,7 +259,7 @@ static fsi_status monolithic_project(void *user, fsi__ls_run *run, fsi_pressure_
 }
 
 /* Air beside liquid is not sent along the string faster than it was, as with fsi_couple.h; here wherever there is air. */
-static void monolithic_spare(void *user, fsi__ls_run *run)
+static void monolithic_bound_shore(void *user, fsi__ls_run *run)
 {
     int i;
     (void)user;
@@ -274,7 +274,7 @@ TEST_FN void monolithic_look_in(fsi__ls_run *run, int phase)
     memset(&guest, 0, sizeof guest);
     guest.user = monolithic_now;
     guest.project = monolithic_project;
-    guest.spare = monolithic_spare;
+    guest.bound_shore = monolithic_bound_shore;
     run->guest = &guest;
     run->last = 1;
     monolithic_now->status = fsi__ls_project(run, 0);
