@@ -1,7 +1,7 @@
 /* couple_tally.h - what the examples of fsi_couple.h count in every step: how close liquid and solid came, volumes, Newton steps, seconds.
    SPDX-License-Identifier: MIT
 
-   Include it after example.h. ex_couple_step makes a step and counts it, ex_couple_figures belongs before ex_end. */
+   Include it after example.h. ex_couple_step makes a step and counts it, ex_couple_figures and then ex_couple_end belong before ex_end. */
 #ifndef FSI_EXAMPLE_COUPLE_TALLY_H
 #define FSI_EXAMPLE_COUPLE_TALLY_H
 
@@ -48,6 +48,18 @@ EX_FN void ex_couple_figures(ex_app *app, const ex_couple_tally *t, const fsi_co
     ex_figure(app, "t_p", "%.4f", t->t_p / steps);
     ex_figure(app, "t_n", "%.4f", t->t_n / steps);
     ex_figure(app, "t_step", "%.4f", t->t / steps);
+}
+
+/* Destroys the coupling, its liquid and shell, and what drew them. */
+EX_FN void ex_couple_end(fsi_couple *s, fsi_grid_surface *surface, ex_scene *scene)
+{
+    fsi_levelset *liquid = s->liquid;
+    fsi_shell *shell = s->shell;
+    fsi_grid_surface_destroy(surface);
+    fsi_couple_destroy(s);
+    fsi_shell_destroy(shell);
+    fsi_levelset_destroy(liquid);
+    ex_scene_end(scene);
 }
 
 #endif /* FSI_EXAMPLE_COUPLE_TALLY_H */

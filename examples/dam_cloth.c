@@ -109,16 +109,6 @@ static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
     ex_save_scene(app, scene, s->time, 0, frame);
 }
 
-static ex_scene begin_scene(ex_app *app)
-{
-    ex_scene scene = ex_scene_begin(app);
-    fsi_box3 view;
-    view.lo = fsi_v3(0, 0, 0);
-    view.hi = fsi_v3((fsi_real)LONG, (fsi_real)WIDE, (fsi_real)TALL);
-    ex_look_at_box(&scene, view, 30, 22);
-    return scene;
-}
-
 int main(int argc, char **argv)
 {
     ex_app app;
@@ -145,7 +135,7 @@ int main(int argc, char **argv)
     d.shell = w.cloth;
     ex_check(&app, fsi_couple_create(&w.both, &d));
     ex_check(&app, fsi_grid_surface_create(&w.surface, &app.context));
-    scene = begin_scene(&app);
+    scene = ex_scene_of_box(&app, fsi_v3(0, 0, 0), fsi_v3((fsi_real)LONG, (fsi_real)WIDE, (fsi_real)TALL), 30, 22);
 
     for (frame = 0; frame < app.frames; frame++) {
         ex_couple_step(&app, &tally, w.both, FRAME);
@@ -160,11 +150,7 @@ int main(int argc, char **argv)
     ex_figure(&app, "kept", "%.3f", kept);
     ex_figure(&app, "billow", "%.2f", billow);
     ex_couple_figures(&app, &tally, w.both);
-    fsi_grid_surface_destroy(w.surface);
-    fsi_couple_destroy(w.both);
-    fsi_shell_destroy(w.cloth);
-    fsi_levelset_destroy(w.liquid);
-    ex_scene_end(&scene);
+    ex_couple_end(w.both, w.surface, &scene);
     ex_mesh_free(&w.mesh);
     return ex_end(&app);
 }

@@ -128,16 +128,6 @@ static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
     ex_save_scene(app, scene, s->time, 0, frame);
 }
 
-static ex_scene begin_scene(ex_app *app)
-{
-    ex_scene scene = ex_scene_begin(app);
-    fsi_box3 view;
-    view.lo = fsi_v3(0, 0, 0);
-    view.hi = fsi_v3((fsi_real)WIDE, (fsi_real)WIDE, (fsi_real)(0.9 * TALL));
-    ex_look_at_box(&scene, view, -28, 26);
-    return scene;
-}
-
 int main(int argc, char **argv)
 {
     ex_app app;
@@ -165,7 +155,7 @@ int main(int argc, char **argv)
     d.shell = w.cloth;
     ex_check(&app, fsi_couple_create(&w.both, &d));
     ex_check(&app, fsi_grid_surface_create(&w.surface, &app.context));
-    scene = begin_scene(&app);
+    scene = ex_scene_of_box(&app, fsi_v3(0, 0, 0), fsi_v3((fsi_real)WIDE, (fsi_real)WIDE, (fsi_real)(0.9 * TALL)), -28, 26);
 
     for (frame = 0; frame < app.frames; frame++) {
         if (w.both->time > RELEASE - FRAME / 2) hold_cloth(&w, 0);
@@ -182,11 +172,7 @@ int main(int argc, char **argv)
     ex_figure(&app, "highest", "%.2f", 1000 * (highest - mean));
     ex_figure(&app, "wave", "%.3f", 1000 * wave);
     ex_couple_figures(&app, &tally, w.both);
-    fsi_grid_surface_destroy(w.surface);
-    fsi_couple_destroy(w.both);
-    fsi_shell_destroy(w.cloth);
-    fsi_levelset_destroy(w.water);
-    ex_scene_end(&scene);
+    ex_couple_end(w.both, w.surface, &scene);
     ex_mesh_free(&w.mesh);
     return ex_end(&app);
 }

@@ -129,11 +129,7 @@ int main(int argc, char **argv)
     ex_figure(&app, "held", "%.3f", ex_share_above(w.liquid, middle));
     ex_figure(&app, "sag", "%.2f", sag / RADIUS);
     ex_couple_figures(&app, &tally, w.both);
-    fsi_grid_surface_destroy(w.surface);
-    fsi_couple_destroy(w.both);
-    fsi_shell_destroy(w.band);
-    fsi_levelset_destroy(w.liquid);
-    ex_scene_end(&scene);
+    ex_couple_end(w.both, w.surface, &scene);
     ex_mesh_free(&w.mesh);
     return ex_end(&app);
 }

@@ -112,7 +112,6 @@ int main(int argc, char **argv)
     ex_scene scene;
     state w;
     fsi_couple_desc d = fsi_couple_default_desc();
-    fsi_box3 view;
     double speed = 0.5, tension = 0.02, young = 1e5, damping = 0, before = 0;
     ex_couple_tally tally;
     int frame, below = 0, bounces = 0;
@@ -135,10 +134,7 @@ int main(int argc, char **argv)
     d.shell = w.cloth;
     ex_check(&app, fsi_couple_create(&w.both, &d));
     ex_check(&app, fsi_grid_surface_create(&w.surface, &app.context));
-    view.lo = fsi_v3((fsi_real)(0.1 * BOX), (fsi_real)(0.1 * BOX), (fsi_real)(0.1 * BOX));
-    view.hi = fsi_v3((fsi_real)(0.9 * BOX), (fsi_real)(0.9 * BOX), (fsi_real)(0.8 * BOX));
-    scene = ex_scene_begin(&app);
-    ex_look_at_box(&scene, view, 25, 12);
+    scene = ex_scene_of_box(&app, fsi_v3((fsi_real)(0.1 * BOX), (fsi_real)(0.1 * BOX), (fsi_real)(0.1 * BOX)), fsi_v3((fsi_real)(0.9 * BOX), (fsi_real)(0.9 * BOX), (fsi_real)(0.8 * BOX)), 25, 12);
 
     for (frame = 0; frame < app.frames; frame++) {
         double up;
@@ -154,11 +150,7 @@ int main(int argc, char **argv)
     ex_couple_figures(&app, &tally, w.both);
     ex_figure(&app, "below", "%.0f", below);
     ex_figure(&app, "bounces", "%.0f", bounces);
-    fsi_grid_surface_destroy(w.surface);
-    fsi_couple_destroy(w.both);
-    fsi_shell_destroy(w.cloth);
-    fsi_levelset_destroy(w.liquid);
-    ex_scene_end(&scene);
+    ex_couple_end(w.both, w.surface, &scene);
     ex_mesh_free(&w.mesh);
     return ex_end(&app);
 }

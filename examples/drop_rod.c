@@ -133,11 +133,7 @@ int main(int argc, char **argv)
     ex_figure(&app, "whole", "%.3f", ex_share_of_largest(w.liquid));
     ex_figure(&app, "sag", "%.2f", sag / RADIUS);
     ex_couple_figures(&app, &tally, w.both);
-    fsi_grid_surface_destroy(w.surface);
-    fsi_couple_destroy(w.both);
-    fsi_shell_destroy(w.rod);
-    fsi_levelset_destroy(w.liquid);
-    ex_scene_end(&scene);
+    ex_couple_end(w.both, w.surface, &scene);
     free(w.rest);
     free(w.segments);
     return ex_end(&app);

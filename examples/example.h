@@ -44,7 +44,7 @@
       >>files     ex_save_png ex_save_frame ex_write_mesh ex_write_particles ex_write_triangles
       >>colours   ex_map_color ex_map_colors ex_speed_colors ex_color_bar
       >>plot      ex_plot_begin ex_plot_series ex_plot_save
-      >>scene     ex_scene_begin ex_look_at_box ex_look_at_flat ex_draw_mesh ex_draw_colored_mesh ex_draw_walls
+      >>scene     ex_scene_begin ex_look_at_box ex_scene_of_box ex_look_at_flat ex_draw_mesh ex_draw_colored_mesh ex_draw_walls
                   ex_draw_sheet ex_draw_rod ex_draw_spheres ex_draw_surface ex_draw_line ex_draw_box ex_debug_draw ex_render ex_scene_end
       >>meshes    ex_mesh ex_mesh_make ex_mesh_free
       >>shapes    ex_load_mesh ex_box ex_sphere ex_torus ex_knot ex_grid ex_fit ex_mesh_move ex_mesh_add
@@ -1396,6 +1396,17 @@ EX_FN void ex_look_at_box(ex_scene *s, fsi_box3 box, double azimuth, double elev
     s->grid = ex__tick((double)fsi_v3_norm(fsi_v3_sub(box.hi, box.lo)), 8);
     s->ground_height = (double)ground - 0.01 * s->grid;
     s->box = box;
+}
+
+/* A scene that looks at the box from lo to hi. */
+EX_FN ex_scene ex_scene_of_box(ex_app *app, fsi_vec3 lo, fsi_vec3 hi, double azimuth, double elevation)
+{
+    ex_scene scene = ex_scene_begin(app);
+    fsi_box3 box;
+    box.lo = lo;
+    box.hi = hi;
+    ex_look_at_box(&scene, box, azimuth, elevation);
+    return scene;
 }
 
 /* For 2D: looks straight at the plane z = 0 of a box, y up, without perspective, light or ground. */

@@ -190,16 +190,6 @@ static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
     ex_save_scene(app, scene, s->time, 0, frame);
 }
 
-static ex_scene begin_scene(ex_app *app)
-{
-    ex_scene scene = ex_scene_begin(app);
-    fsi_box3 view;
-    view.lo = fsi_v3((fsi_real)(0.2 * WIDE), (fsi_real)(0.2 * WIDE), 0);
-    view.hi = fsi_v3((fsi_real)(0.8 * WIDE), (fsi_real)(0.8 * WIDE), (fsi_real)(0.75 * TALL));
-    ex_look_at_box(&scene, view, 24, 34);
-    return scene;
-}
-
 int main(int argc, char **argv)
 {
     ex_app app;
@@ -229,7 +219,8 @@ int main(int argc, char **argv)
     d.slip = 1;
     ex_check(&app, fsi_couple_create(&w.both, &d));
     ex_check(&app, fsi_grid_surface_create(&w.surface, &app.context));
-    scene = begin_scene(&app);
+    scene = ex_scene_of_box(&app, fsi_v3((fsi_real)(0.2 * WIDE), (fsi_real)(0.2 * WIDE), 0),
+                            fsi_v3((fsi_real)(0.8 * WIDE), (fsi_real)(0.8 * WIDE), (fsi_real)(0.75 * TALL)), 24, 34);
 
     for (frame = 0; frame < app.frames; frame++) {
         if (w.both->time > w.rain.drops * every - FRAME / 2) ex_rain_let(&app, &w.rain, w.both);
@@ -250,11 +241,7 @@ int main(int argc, char **argv)
     ex_figure(&app, "drop_error", "%.1e", drop_error);
     ex_figure(&app, "pierced", "%.0f", pierced);
     ex_couple_figures(&app, &tally, w.both);
-    fsi_grid_surface_destroy(w.surface);
-    fsi_couple_destroy(w.both);
-    fsi_shell_destroy(w.shell);
-    fsi_levelset_destroy(w.liquid);
-    ex_scene_end(&scene);
+    ex_couple_end(w.both, w.surface, &scene);
     ex_mesh_free(&w.card);
     free(w.creases);
     return ex_end(&app);

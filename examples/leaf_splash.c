@@ -172,16 +172,6 @@ static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
     ex_save_scene(app, scene, s->time, 1, frame);
 }
 
-static ex_scene begin_scene(ex_app *app)
-{
-    ex_scene scene = ex_scene_begin(app);
-    fsi_box3 view;
-    view.lo = fsi_v3((fsi_real)(0.08 * LONG), (fsi_real)(0.25 * WIDE), (fsi_real)(0.2 * TALL));
-    view.hi = fsi_v3((fsi_real)LONG, (fsi_real)(0.75 * WIDE), (fsi_real)(0.8 * TALL));
-    ex_look_at_box(&scene, view, 22, 32);
-    return scene;
-}
-
 int main(int argc, char **argv)
 {
     ex_app app;
@@ -210,7 +200,8 @@ int main(int argc, char **argv)
     d.slip = 1;
     ex_check(&app, fsi_couple_create(&w.both, &d));
     ex_check(&app, fsi_grid_surface_create(&w.surface, &app.context));
-    scene = begin_scene(&app);
+    scene = ex_scene_of_box(&app, fsi_v3((fsi_real)(0.08 * LONG), (fsi_real)(0.25 * WIDE), (fsi_real)(0.2 * TALL)),
+                            fsi_v3((fsi_real)LONG, (fsi_real)(0.75 * WIDE), (fsi_real)(0.8 * TALL)), 22, 32);
     rained = w.liquid->stats.target;
 
     for (frame = 0; frame < app.frames; frame++) {
@@ -229,11 +220,7 @@ int main(int argc, char **argv)
     ex_figure(&app, "dip", "%.3f", dip);
     ex_figure(&app, "left", "%.3f", w.liquid->stats.left_volume / rained);
     ex_couple_figures(&app, &tally, w.both);
-    fsi_grid_surface_destroy(w.surface);
-    fsi_couple_destroy(w.both);
-    fsi_shell_destroy(w.leaf);
-    fsi_levelset_destroy(w.liquid);
-    ex_scene_end(&scene);
+    ex_couple_end(w.both, w.surface, &scene);
     ex_mesh_free(&w.blade);
     free(w.segments);
     return ex_end(&app);

@@ -139,16 +139,6 @@ static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
     ex_save_scene(app, scene, s->time, 0, frame);
 }
 
-static ex_scene begin_scene(ex_app *app)
-{
-    ex_scene scene = ex_scene_begin(app);
-    fsi_box3 view;
-    view.lo = fsi_v3((fsi_real)(0.18 * WIDE), (fsi_real)(0.18 * WIDE), 0);
-    view.hi = fsi_v3((fsi_real)(0.82 * WIDE), (fsi_real)(0.82 * WIDE), (fsi_real)(0.8 * TALL));
-    ex_look_at_box(&scene, view, 20, 34);
-    return scene;
-}
-
 int main(int argc, char **argv)
 {
     ex_app app;
@@ -178,7 +168,8 @@ int main(int argc, char **argv)
     d.slip = 1;
     ex_check(&app, fsi_couple_create(&w.both, &d));
     ex_check(&app, fsi_grid_surface_create(&w.surface, &app.context));
-    scene = begin_scene(&app);
+    scene = ex_scene_of_box(&app, fsi_v3((fsi_real)(0.18 * WIDE), (fsi_real)(0.18 * WIDE), 0),
+                            fsi_v3((fsi_real)(0.82 * WIDE), (fsi_real)(0.82 * WIDE), (fsi_real)(0.8 * TALL)), 20, 34);
 
     for (frame = 0; frame < app.frames; frame++) {
         if (w.rain.drops < DROPS && w.both->time > w.rain.drops * every - FRAME / 2) ex_rain_let(&app, &w.rain, w.both);
@@ -195,11 +186,7 @@ int main(int argc, char **argv)
     ex_figure(&app, "drop_error", "%.1e", drop_error);
     ex_figure(&app, "pierced", "%.0f", pierced);
     ex_couple_figures(&app, &tally, w.both);
-    fsi_grid_surface_destroy(w.surface);
-    fsi_couple_destroy(w.both);
-    fsi_shell_destroy(w.leaf);
-    fsi_levelset_destroy(w.liquid);
-    ex_scene_end(&scene);
+    ex_couple_end(w.both, w.surface, &scene);
     ex_mesh_free(&w.mesh);
     return ex_end(&app);
 }

@@ -103,16 +103,6 @@ static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
     ex_save_scene(app, scene, s->time, 0, frame);
 }
 
-static ex_scene begin_scene(ex_app *app)
-{
-    ex_scene scene = ex_scene_begin(app);
-    fsi_box3 view;
-    view.lo = fsi_v3(0, (fsi_real)(WIDE / 4), (fsi_real)(TALL / 5));
-    view.hi = fsi_v3((fsi_real)LONG, (fsi_real)(0.75 * WIDE), (fsi_real)TALL);
-    ex_look_at_box(&scene, view, -25, 20);
-    return scene;
-}
-
 int main(int argc, char **argv)
 {
     ex_app app;
@@ -141,7 +131,8 @@ int main(int argc, char **argv)
     d.slip = slip;
     ex_check(&app, fsi_couple_create(&w.both, &d));
     ex_check(&app, fsi_grid_surface_create(&w.surface, &app.context));
-    scene = begin_scene(&app);
+    scene = ex_scene_of_box(&app, fsi_v3(0, (fsi_real)(WIDE / 4), (fsi_real)(TALL / 5)),
+                            fsi_v3((fsi_real)LONG, (fsi_real)(0.75 * WIDE), (fsi_real)TALL), -25, 20);
 
     for (frame = 0; frame < app.frames; frame++) {
         ex_couple_step(&app, &tally, w.both, FRAME);
@@ -153,11 +144,7 @@ int main(int argc, char **argv)
     ex_figure(&app, "reach", "%.3f", reach);
     ex_figure(&app, "whole", "%.3f", ex_share_of_largest(w.liquid));
     ex_couple_figures(&app, &tally, w.both);
-    fsi_grid_surface_destroy(w.surface);
-    fsi_couple_destroy(w.both);
-    fsi_shell_destroy(w.rods);
-    fsi_levelset_destroy(w.liquid);
-    ex_scene_end(&scene);
+    ex_couple_end(w.both, w.surface, &scene);
     free(w.rest);
     free(w.segments);
     return ex_end(&app);

@@ -150,16 +150,6 @@ static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)
     ex_save_scene(app, scene, s->time, 0, frame);
 }
 
-static ex_scene begin_scene(ex_app *app)
-{
-    ex_scene scene = ex_scene_begin(app);
-    fsi_box3 view;
-    view.lo = fsi_v3((fsi_real)(0.15 * WIDE), (fsi_real)(0.15 * WIDE), (fsi_real)(0.15 * WIDE));
-    view.hi = fsi_v3((fsi_real)(0.85 * WIDE), (fsi_real)(0.85 * WIDE), (fsi_real)(0.75 * WIDE));
-    ex_look_at_box(&scene, view, -30, 24);
-    return scene;
-}
-
 int main(int argc, char **argv)
 {
     ex_app app;
@@ -189,7 +179,8 @@ int main(int argc, char **argv)
     d.adhesion = (fsi_real)adhesion;
     ex_check(&app, fsi_couple_create(&w.both, &d));
     ex_check(&app, fsi_grid_surface_create(&w.surface, &app.context));
-    scene = begin_scene(&app);
+    scene = ex_scene_of_box(&app, fsi_v3((fsi_real)(0.15 * WIDE), (fsi_real)(0.15 * WIDE), (fsi_real)(0.15 * WIDE)),
+                            fsi_v3((fsi_real)(0.85 * WIDE), (fsi_real)(0.85 * WIDE), (fsi_real)(0.75 * WIDE)), -30, 24);
 
     for (frame = 0; frame < app.frames; frame++) {
         ex_couple_step(&app, &tally, w.both, FRAME);
@@ -203,11 +194,7 @@ int main(int argc, char **argv)
     ex_figure(&app, "most_parts", "%.0f", parts);
     ex_figure(&app, "sag", "%.2f", sag / SPREAD);
     ex_couple_figures(&app, &tally, w.both);
-    fsi_grid_surface_destroy(w.surface);
-    fsi_couple_destroy(w.both);
-    fsi_shell_destroy(w.web);
-    fsi_levelset_destroy(w.liquid);
-    ex_scene_end(&scene);
+    ex_couple_end(w.both, w.surface, &scene);
     free(w.rest);
     free(w.segments);
     free(w.held);
