@@ -3,8 +3,8 @@
 
    A drop of water, 3 mm wide, slides down two parallel rods, which it does not wet. Its surface carries it over the gap: the higher its tension, the farther it
    gets before it is squeezed through: with --tension 0.03 it falls at 0.15 of their length, 0.02 from where it came down, with 0.045 at 0.18; water reaches the other end.
-   Rods across the grid hold it back, the more the coarser it is: after 100 ms it has gone 0.81 of the way without friction, g sin(slope) t^2/2, at --res 96 and 0.39
-   at 48; with --slip, where only what is normal to the rods is shared, 0.91 and 0.71.
+   Rods across the grid hold it back, the more the coarser it is: after 96 ms it has gone 0.84 of the way without friction, g sin(slope) t^2/2, at --res 96 and 0.37
+   at 48; with --slip, where only what is normal to the rods is shared, 0.95 and 0.64 (on rods that are held all along).
    reach= is how far along the rods the middle of a drop with more than a fifth of the liquid ever was above them, over their length; whole= the share of the liquid in the largest
    drop at the end. min_distance= is the smallest distance of the liquid from any sample of the rods, over the size of a cell: above 0, nothing ever passed through.
    volume_error= the largest |volume/target - 1|; momentum_error= what liquid and rods gained or lost together when their velocities were made to agree, over what they
