@@ -822,6 +822,9 @@ FSI_API void fsi_body_end_step(fsi_body *body, fsi_real dt);
    Free turning keeps its angular momentum L to rounding and its energy without drift: with R_m the orientation half
    way, w_m = R_m I^-1 R_m^T L, turn by w_m dt; then w = R I^-1 R^T L (implicit midpoint, time-symmetric). */
 FSI_API void fsi_body_integrate(fsi_body *body, fsi_real dt);
+/* For owners who leave integration to a simulator that took substeps: `pose` becomes `end`, and the velocities are those there, with
+   the angular momentum of new_angular_velocity. Then the body stands exactly where the simulator left it. */
+FSI_API void fsi_body_accept(fsi_body *body);
 
 /* ---- >>surfaces ------------------------------------------------------------------------------------------------- */
 
@@ -1049,21 +1052,64 @@ FSI_FN void fsi__f8_gather(const fsi__record *records, const int *index, const f
 #endif
 }
 
-/* Eight vectors, by component. */
-FSI_FN void fsi__f8_gather_vectors(const fsi__lane4 *from, const int *index, fsi__f8 *x, fsi__f8 *y, fsi__f8 *z)
+/* Eight vectors, by component, and the number that rides along with each. */
+FSI_FN void fsi__f8_gather_four(const fsi__lane4 *from, const int *index, fsi__f8 *x, fsi__f8 *y, fsi__f8 *z, fsi__f8 *w)
 {
 #if defined(FSI__AVX) || defined(FSI__SSE2)
-    fsi__f8 w;
-    fsi__f8_columns(&from->x, index, x, y, z, &w);
+    fsi__f8_columns(&from->x, index, x, y, z, w);
 #else
     int k;
     for (k = 0; k < 8; k++) {
         x->v[k] = from[index[k]].x;
         y->v[k] = from[index[k]].y;
         z->v[k] = from[index[k]].z;
+        w->v[k] = from[index[k]].w;
     }
 #endif
 }
+FSI_FN void fsi__f8_gather_vectors(const fsi__lane4 *from, const int *index, fsi__f8 *x, fsi__f8 *y, fsi__f8 *z)
+{
+    fsi__f8 w;
+    fsi__f8_gather_four(from, index, x, y, z, &w);
+}
+
+/* Sums of lanes in double: where opposite pair forces must cancel to rounding of double. Folded as fsi__f8_sum folds. */
+#if defined(FSI__AVX)
+typedef struct fsi__d8 { __m256d a, b; } fsi__d8;
+FSI_FN fsi__d8 fsi__d8_zero(void) { fsi__d8 r; r.a = r.b = _mm256_setzero_pd(); return r; }
+FSI_FN fsi__d8 fsi__d8_add(fsi__d8 s, fsi__f8 f)
+{
+    s.a = _mm256_add_pd(s.a, _mm256_cvtps_pd(_mm256_castps256_ps128(f)));
+    s.b = _mm256_add_pd(s.b, _mm256_cvtps_pd(_mm256_extractf128_ps(f, 1)));
+    return s;
+}
+FSI_FN double fsi__d8_sum(fsi__d8 s)
+{
+    double t[4];
+    _mm256_storeu_pd(t, _mm256_add_pd(s.a, s.b));
+    return (t[0] + t[2]) + (t[1] + t[3]);
+}
+#else
+typedef struct fsi__d8 { double v[8]; } fsi__d8;
+FSI_FN fsi__d8 fsi__d8_zero(void) { fsi__d8 r; int k; for (k = 0; k < 8; k++) r.v[k] = 0; return r; }
+FSI_FN fsi__d8 fsi__d8_add(fsi__d8 s, fsi__f8 f)
+{
+    int k;
+#if defined(FSI__SSE2)
+    float t[8];
+    _mm_storeu_ps(t, f.a);
+    _mm_storeu_ps(t + 4, f.b);
+    for (k = 0; k < 8; k++) s.v[k] += (double)t[k];
+#else
+    for (k = 0; k < 8; k++) s.v[k] += (double)f.v[k];
+#endif
+    return s;
+}
+FSI_FN double fsi__d8_sum(fsi__d8 s)
+{
+    return ((s.v[0] + s.v[4]) + (s.v[2] + s.v[6])) + ((s.v[1] + s.v[5]) + (s.v[3] + s.v[7]));
+}
+#endif
 
 FSI__STRICT_FN_END
 
@@ -1091,6 +1137,8 @@ typedef struct fsi__column {
 /* Grows all columns to `capacity` rows, keeping `rows`; all or none. New rows are zero. */
 FSI_API fsi_status fsi__grow(fsi_context *context, const fsi__column *columns, int column_count, int rows, int *capacity, int new_capacity, const char *function);
 FSI_API void fsi__free_columns(fsi_context *context, const fsi__column *columns, int column_count, int capacity);
+FSI_API int fsi__compact(const fsi__column *columns, int column_count, int rows, const unsigned char *gone); /* drops rows r with gone[r]; returns how many stay */
+FSI_API int fsi__owns(const fsi__column *columns, int column_count, int capacity, const void *p); /* does p point into an array that growing moves? */
 
 /* Scratch in one block. Lay it out twice: first measuring (base NULL), then for real. */
 typedef struct fsi__arena {
@@ -1105,6 +1153,14 @@ FSI_API void fsi__arena_free(fsi_context *context, fsi__arena *arena);
 typedef void fsi__range_fn(void *arg, int chunk, int begin, int end);
 FSI_API void fsi__parallel(fsi_context *context, int count, int grain, fsi__range_fn *fn, void *arg); /* by the context's hook */
 FSI_FN int fsi__chunks(int count, int grain) { return count > 0 ? (count - 1) / grain + 1 : 0; }
+/* How many i of 0..count-1 is fn true for; *first (NULL ok) the first of them, else -1. On all threads. */
+typedef int fsi__test_fn(const void *arg, int i);
+FSI_API int fsi__count_where(fsi_context *context, int count, fsi__test_fn *fn, const void *arg, int *first);
+
+/* A lattice of spacing dx that fills a box with n[0] * n[1] * n[2] particles of one velocity, and its sites. Errors: NAN, ARGUMENT (it
+   holds none), LIMIT. */
+FSI_API fsi_status fsi__lattice(fsi_context *context, fsi_box3 box, fsi_vec3 velocity, int dim, fsi_real dx, int n[3], const char *function);
+FSI_API fsi_vec3 fsi__lattice_site(fsi_box3 box, int dim, fsi_real dx, int i, int j, int k);
 
 /* Saving, loading and hashing state share one description: a function that names the bytes in order. */
 typedef struct fsi__stream {
@@ -1122,6 +1178,23 @@ FSI_API fsi_status fsi__save(fsi_context *context, uint32_t cookie, fsi__state_f
 /* Checks header, length and checksum, and opens a stream on the payload; the simulator is not touched. */
 FSI_API fsi_status fsi__load_begin(fsi_context *context, uint32_t cookie, const void *buffer, size_t size, fsi__stream *stream, const char *function);
 FSI_API uint64_t fsi__state_hash(fsi__state_fn *fn, void *simulator);
+
+/* Vectors in double, whatever fsi_real is. */
+typedef struct fsi__d3 { double x, y, z; } fsi__d3;
+FSI__STRICT_FN_BEGIN
+FSI_FN fsi__d3 fsi__d3_make(double x, double y, double z) { fsi__d3 a; a.x = x; a.y = y; a.z = z; return a; }
+FSI_FN fsi__d3 fsi__d3_at(const double *p) { return fsi__d3_make(p[0], p[1], p[2]); }
+FSI_FN void fsi__d3_put(double *p, fsi__d3 a) { p[0] = a.x; p[1] = a.y; p[2] = a.z; }
+FSI_FN fsi__d3 fsi__d3_of(fsi_vec3 a) { return fsi__d3_make((double)a.x, (double)a.y, (double)a.z); }
+FSI_FN fsi_vec3 fsi__d3_real(fsi__d3 a) { return fsi_v3((fsi_real)a.x, (fsi_real)a.y, (fsi_real)a.z); }
+FSI_FN fsi__d3 fsi__d3_add(fsi__d3 a, fsi__d3 b) { return fsi__d3_make(a.x + b.x, a.y + b.y, a.z + b.z); }
+FSI_FN fsi__d3 fsi__d3_sub(fsi__d3 a, fsi__d3 b) { return fsi__d3_make(a.x - b.x, a.y - b.y, a.z - b.z); }
+FSI_FN fsi__d3 fsi__d3_scale(fsi__d3 a, double s) { return fsi__d3_make(a.x * s, a.y * s, a.z * s); }
+FSI_FN fsi__d3 fsi__d3_madd(fsi__d3 a, double s, fsi__d3 b) { return fsi__d3_make(a.x + s * b.x, a.y + s * b.y, a.z + s * b.z); }
+FSI_FN double fsi__d3_dot(fsi__d3 a, fsi__d3 b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
+FSI_FN fsi__d3 fsi__d3_cross(fsi__d3 a, fsi__d3 b) { return fsi__d3_make(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x); }
+FSI_FN double fsi__d3_norm(fsi__d3 a) { return sqrt(fsi__d3_dot(a, a)); }
+FSI__STRICT_FN_END
 
 /* A mesh that moves by itself and shares the topology of its original, which must outlive it. NULL: no memory. */
 FSI_API fsi_mesh *fsi__mesh_shadow(fsi_context *context, const fsi_mesh *mesh);
@@ -1284,6 +1357,30 @@ FSI_API void fsi__free_columns(fsi_context *context, const fsi__column *columns,
     }
 }
 
+FSI_API int fsi__compact(const fsi__column *columns, int column_count, int rows, const unsigned char *gone)
+{
+    int k, r, kept = 0;
+    for (r = 0; r < rows; r++) {
+        if (gone[r]) continue;
+        for (k = 0; k < column_count && kept != r; k++) {
+            unsigned char *a = (unsigned char *)*columns[k].array;
+            memcpy(a + (size_t)kept * columns[k].size, a + (size_t)r * columns[k].size, columns[k].size);
+        }
+        kept++;
+    }
+    return kept;
+}
+
+FSI_API int fsi__owns(const fsi__column *columns, int column_count, int capacity, const void *p)
+{
+    int k, owns = 0;
+    for (k = 0; k < column_count; k++) {
+        uintptr_t start = (uintptr_t)*columns[k].array, at = (uintptr_t)p;
+        owns |= start && at >= start && at - start < (size_t)capacity * columns[k].size;
+    }
+    return owns;
+}
+
 FSI_API fsi_status fsi__grow(fsi_context *context, const fsi__column *columns, int column_count, int rows, int *capacity, int new_capacity, const char *function)
 {
     void *fresh[64];
@@ -1366,6 +1463,59 @@ FSI_API void fsi__parallel(fsi_context *context, int count, int grain, fsi__rang
 #pragma omp parallel for schedule(dynamic) if (chunks > 1)
 #endif
     for (c = 0; c < chunks; c++) fsi__job_task(&job, c);
+}
+
+#define FSI__CENSUS 64 /* tasks, whatever the number of threads */
+typedef struct fsi__census { fsi__test_fn *fn; const void *arg; int found[FSI__CENSUS], first[FSI__CENSUS]; } fsi__census;
+
+static void fsi__census_chunk(void *arg, int chunk, int begin, int end)
+{
+    fsi__census *c = (fsi__census *)arg;
+    int i;
+    for (i = end - 1; i >= begin; i--) {
+        if (!c->fn(c->arg, i)) continue;
+        c->found[chunk]++;
+        c->first[chunk] = i;
+    }
+}
+
+FSI_API int fsi__count_where(fsi_context *context, int count, fsi__test_fn *fn, const void *arg, int *first)
+{
+    fsi__census c;
+    int k, found = 0;
+    if (first) *first = -1;
+    memset(&c, 0, sizeof c);
+    c.fn = fn;
+    c.arg = arg;
+    fsi__parallel(context, count, count / FSI__CENSUS + 1, fsi__census_chunk, &c); /* never more chunks than there is room for */
+    for (k = 0; k < FSI__CENSUS; k++) {
+        if (first && found == 0 && c.found[k] > 0) *first = c.first[k];
+        found += c.found[k];
+    }
+    return found;
+}
+
+FSI_API fsi_status fsi__lattice(fsi_context *context, fsi_box3 box, fsi_vec3 velocity, int dim, fsi_real dx, int n[3], const char *function)
+{
+    const fsi_vec3 size = fsi_v3_sub(box.hi, box.lo);
+    double along[3], total;
+    int k;
+    if (!fsi_v3_is_finite(box.lo) || !fsi_v3_is_finite(box.hi) || !fsi_v3_is_finite(velocity)) return fsi__fail(context, FSI_ERROR_NAN, function, -1, 0, "the box or the velocity is not finite");
+    along[0] = floor((double)(size.x / dx) + 0.5);
+    along[1] = floor((double)(size.y / dx) + 0.5);
+    along[2] = dim == 2 ? 1 : floor((double)(size.z / dx) + 0.5);
+    total = along[0] * along[1] * along[2];
+    if (!(along[0] >= 1 && along[1] >= 1 && along[2] >= 1)) return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, total, "the box holds no particle of spacing %g", (double)dx);
+    if (total > 5e8) return fsi__fail(context, FSI_ERROR_LIMIT, function, -1, total, "the box holds %.0f particles", total);
+    for (k = 0; k < 3; k++) n[k] = (int)along[k];
+    return FSI_OK;
+}
+
+FSI_API fsi_vec3 fsi__lattice_site(fsi_box3 box, int dim, fsi_real dx, int i, int j, int k)
+{
+    fsi_vec3 x = fsi_v3_add(box.lo, fsi_v3(dx * ((fsi_real)i + (fsi_real)0.5), dx * ((fsi_real)j + (fsi_real)0.5), dx * ((fsi_real)k + (fsi_real)0.5)));
+    if (dim == 2) x.z = 0;
+    return x;
 }
 
 /* ---- >>hash and state implementation -------------------------------------------------------------------------- */
@@ -1809,6 +1959,16 @@ static void fsi__nb_make_rows(fsi__nb_build *b)
     b->row[b->row_count].begin = b->count;
 }
 
+/* Sorts the points of a build that has been laid out. */
+static void fsi__nb_rank(fsi__nb_build *b)
+{
+    int k;
+    for (k = 0; k < b->dim && b->count > 0; k++) b->origin[k] = fsi__nb_median(b->x, b->count, k);
+    fsi__nb_make_keys(b);
+    fsi__nb_sort(b);
+    fsi__nb_make_rows(b);
+}
+
 /* The row with cell coordinates (y, z), or -1. */
 static int fsi__nb_find_row(const fsi__nb_build *b, int y, int z)
 {
@@ -1938,14 +2098,21 @@ static size_t fsi__nb_test(const fsi__nb_build *b, fsi__nb_tile *tile, int i, fs
     return (size_t)(to - list);
 }
 
+/* Is a rank's cell so near to where coordinates are clamped that floats cannot be trusted? */
+static int fsi__nb_clamped(const fsi__nb_build *b, int r)
+{
+    const fsi_vec3 *at = &b->sorted[r];
+    int exact = b->cell_x[r] <= 1 - FSI__NB_CLAMP || b->cell_x[r] >= FSI__NB_CLAMP - 2 || b->inv_cell > 1e15 || b->inv_cell < 1e-15;
+    exact |= fsi__nb_cell(b, at, 1) <= 1 - FSI__NB_CLAMP || fsi__nb_cell(b, at, 1) >= FSI__NB_CLAMP - 2;
+    exact |= fsi__nb_cell(b, at, 2) <= 1 - FSI__NB_CLAMP || fsi__nb_cell(b, at, 2) >= FSI__NB_CLAMP - 2;
+    return exact;
+}
+
 /* Lists of the ranks begin .. end-1 of one cell; `total` candidates. */
 static size_t fsi__nb_cell_lists(const fsi__nb_build *b, const fsi__nb_runs *runs, int total, int begin, int end, fsi__nb_tile *tile, int *list, size_t m, size_t room, size_t base)
 {
     fsi_vec3 at = b->sorted[begin];
-    int exact = b->cell_x[begin] <= 1 - FSI__NB_CLAMP || b->cell_x[begin] >= FSI__NB_CLAMP - 2 || b->inv_cell > 1e15 || b->inv_cell < 1e-15;
-    int i, from;
-    exact |= fsi__nb_cell(b, &at, 1) <= 1 - FSI__NB_CLAMP || fsi__nb_cell(b, &at, 1) >= FSI__NB_CLAMP - 2;
-    exact |= fsi__nb_cell(b, &at, 2) <= 1 - FSI__NB_CLAMP || fsi__nb_cell(b, &at, 2) >= FSI__NB_CLAMP - 2;
+    int i, from, exact = fsi__nb_clamped(b, begin);
     for (i = begin; i < end; i++) {
         size_t m0 = m;
         for (from = 0; from < total; from += FSI__NB_TILE) {
@@ -1986,7 +2153,7 @@ static void fsi__nb_chunk(void *arg, int chunk, int begin, int end)
 }
 
 /* Gives every chunk room for its lists. The first try guesses; chunks that need more say so. */
-static fsi_status fsi__nb_make_lists(fsi_neighbors *nb, fsi__nb_build *b, fsi__arena *lists)
+static fsi_status fsi__nb_make_lists(fsi_context *context, fsi__nb_build *b, fsi__arena *lists, const char *function)
 {
     int c, try_again = 1;
     for (c = 0; c < b->chunk_count; c++) b->need[c] = (size_t)FSI__NB_GRAIN * (b->dim == 3 ? 48 : 24);
@@ -1996,13 +2163,13 @@ static fsi_status fsi__nb_make_lists(fsi_neighbors *nb, fsi__nb_build *b, fsi__a
         for (c = 0; c < b->chunk_count; c++) {
             sum += (uint64_t)b->need[c] + b->need[c] / 8 / FSI_LANES * FSI_LANES + FSI__NB_TILE + FSI_LANES;
             if (sum > 0x7fffffff || sum > (size_t)-1 / sizeof(int))
-                return fsi__fail(nb->context, FSI_ERROR_LIMIT, "fsi_neighbors_build", -1, (double)sum,
+                return fsi__fail(context, FSI_ERROR_LIMIT, function, -1, (double)sum,
                     "more than 2^31 neighbours: the radius is too large for these points");
             b->base[c + 1] = (size_t)sum;
         }
-        if (!fsi__arena_reserve(nb->context, lists, b->base[b->chunk_count] * sizeof(int))) return fsi__fail(nb->context, FSI_ERROR_MEMORY, "fsi_neighbors_build", -1, 0, "no memory for the neighbour lists of %d points", b->count);
+        if (!fsi__arena_reserve(context, lists, b->base[b->chunk_count] * sizeof(int))) return fsi__fail(context, FSI_ERROR_MEMORY, function, -1, 0, "no memory for the neighbour lists of %d points", b->count);
         b->list = (int *)fsi__take(lists, b->base[b->chunk_count], sizeof(int));
-        fsi__parallel(nb->context, b->count, FSI__NB_GRAIN, fsi__nb_chunk, b);
+        fsi__parallel(context, b->count, FSI__NB_GRAIN, fsi__nb_chunk, b);
         for (c = 0, try_again = 0; c < b->chunk_count; c++) try_again |= b->need[c] > b->base[c + 1] - b->base[c];
     }
     return FSI_OK;
@@ -2043,11 +2210,8 @@ FSI_API fsi_status fsi_neighbors_build(fsi_neighbors *nb, const fsi_vec3 *x, int
     fsi__nb_layout(&b, &measure);
     if (!fsi__arena_reserve(nb->context, &impl->fresh, measure.used)) return fsi__fail(nb->context, FSI_ERROR_MEMORY, "fsi_neighbors_build", -1, count, "no memory to sort %d points", count);
     fsi__nb_layout(&b, &impl->fresh);
-    for (r = 0; r < dim && count > 0; r++) b.origin[r] = fsi__nb_median(x, count, r);
-    fsi__nb_make_keys(&b);
-    fsi__nb_sort(&b);
-    fsi__nb_make_rows(&b);
-    status = fsi__nb_make_lists(nb, &b, &impl->fresh_lists);
+    fsi__nb_rank(&b);
+    status = fsi__nb_make_lists(nb->context, &b, &impl->fresh_lists, "fsi_neighbors_build");
     if (status != FSI_OK) return status;
     measure = impl->rows; impl->rows = impl->fresh; impl->fresh = measure;
     measure = impl->lists; impl->lists = impl->fresh_lists; impl->fresh_lists = measure;
@@ -4165,6 +4329,19 @@ FSI_API void fsi_body_integrate(fsi_body *body, fsi_real dt)
     body->pose.position = fsi_v3_madd(body->pose.position, dt, body->velocity);
     body->pose.orientation = fsi_quat_integrate(q, w, dt);
     body->angular_velocity = fsi_m3_mul_v3(fsi_body_world_tensor(body->pose.orientation, inverse), momentum);
+}
+
+FSI_API void fsi_body_accept(fsi_body *body)
+{
+    fsi_vec3 momentum;
+    if (!body) return;
+    body->velocity = body->new_velocity;
+    body->angular_velocity = body->new_angular_velocity;
+    if (body->mode == FSI_BODY_COUPLED) { /* w = I^-1 L there, L = I w here */
+        momentum = fsi_m3_mul_v3(fsi_body_world_tensor(body->pose.orientation, body->inertia), body->angular_velocity);
+        body->angular_velocity = fsi_m3_mul_v3(fsi_body_world_tensor(body->end.orientation, fsi_m3_inverse(body->inertia)), momentum);
+    }
+    body->pose = body->end;
 }
 
 /* ---- >>surfaces implementation ---------------------------------------------------------------------------------- */

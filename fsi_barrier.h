@@ -253,17 +253,6 @@ FSI__STRICT_BEGIN
 
 /* ---- >>distances implementation --------------------------------------------------------------------------------- */
 
-typedef struct fsi__d3 { double x, y, z; } fsi__d3;
-
-FSI_FN fsi__d3 fsi__d3_make(double x, double y, double z) { fsi__d3 a; a.x = x; a.y = y; a.z = z; return a; }
-FSI_FN fsi__d3 fsi__d3_at(const double *p) { return fsi__d3_make(p[0], p[1], p[2]); }
-FSI_FN void fsi__d3_put(double *p, fsi__d3 a) { p[0] = a.x; p[1] = a.y; p[2] = a.z; }
-FSI_FN fsi__d3 fsi__d3_sub(fsi__d3 a, fsi__d3 b) { return fsi__d3_make(a.x - b.x, a.y - b.y, a.z - b.z); }
-FSI_FN fsi__d3 fsi__d3_scale(fsi__d3 a, double s) { return fsi__d3_make(a.x * s, a.y * s, a.z * s); }
-FSI_FN fsi__d3 fsi__d3_madd(fsi__d3 a, double s, fsi__d3 b) { return fsi__d3_make(a.x + s * b.x, a.y + s * b.y, a.z + s * b.z); }
-FSI_FN double fsi__d3_dot(fsi__d3 a, fsi__d3 b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
-FSI_FN fsi__d3 fsi__d3_cross(fsi__d3 a, fsi__d3 b) { return fsi__d3_make(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x); }
-
 /* The differences between the points of one feature and those of the other span a flat piece; the distance of the features is its
    distance from the origin (the Minkowski difference). It is a point, an edge, a triangle or a parallelogram with these corners and sides:
       POINT_POINT     p-q                     POINT_EDGE   p-a, p-b              side a-b (from the first corner to the second)

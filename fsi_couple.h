@@ -186,6 +186,7 @@ typedef struct fsi__co_impl {
     fsi_field *start;           /* phi where the substep began */
     fsi__co_sample *sample;
     int samples, sample_capacity;
+    int *pieces;                /* edges + triangles: how many the samples divide each into */
     double *strength;           /* 2 * vertices: what adhesion holds at most [N], over the sum of the samples' weights; this sum */
     int wetting;                /* one is above 0 */
     int *map, map_room;         /* entries: unknown, -1: none */
@@ -245,11 +246,13 @@ static fsi_status fsi__co_more(fsi__co_impl *c, void *array, size_t size, int ro
     return fsi__grow(c->context, &column, 1, rows, capacity, need + need / 2 + 16, "fsi_couple");
 }
 
-static int fsi__co_pieces(const fsi__co_impl *c, double length)
+/* Into how many pieces an element of this length is to be divided; 1 when the samples it has are as many. */
+static int fsi__co_finer(fsi__co_impl *c, int element, double length)
 {
-    const double spacing = (double)c->s->desc.sample_spacing * c->dx;
-    const double pieces = spacing > 0 ? floor(length / spacing + 0.5) : 1;
-    return pieces > 1 ? (int)fmin(pieces, 1000) : 1;
+    const double spacing = (double)c->s->desc.sample_spacing * c->dx, pieces = spacing > 0 ? fmin(floor(length / spacing + 0.5), 1000) : 1;
+    if (!(pieces > c->pieces[element])) return 1;
+    c->pieces[element] = (int)pieces;
+    return c->pieces[element];
 }
 
 static fsi_status fsi__co_add_sample(fsi__co_impl *c, const int *node, const double *weight, double area)
@@ -272,7 +275,7 @@ static fsi_status fsi__co_sample_edge(fsi__co_impl *c, const double *x, int e)
 {
     const fsi__sh_model *m = &c->sh->model;
     const double length = fsi__sh_apart(x + 3 * (size_t)m->edge[2 * e], x + 3 * (size_t)m->edge[2 * e + 1]);
-    const int n = fsi__co_pieces(c, length), node[3] = { m->edge[2 * e], m->edge[2 * e + 1], -1 };
+    const int n = fsi__co_finer(c, e, length), node[3] = { m->edge[2 * e], m->edge[2 * e + 1], -1 };
     int k;
     for (k = 1; k < n; k++) {
         const double t = (double)k / n, weight[3] = { 1 - t, t, 0 };
@@ -288,11 +291,21 @@ static fsi_status fsi__co_sample_triangle(fsi__co_impl *c, const double *x, int 
     double longest = 0;
     int n, i, j;
     for (i = 0; i < 3; i++) longest = fmax(longest, fsi__sh_apart(x + 3 * (size_t)node[i], x + 3 * (size_t)node[(i + 1) % 3]));
-    n = fsi__co_pieces(c, longest);
+    n = fsi__co_finer(c, m->edges + t, longest);
     for (i = 1; i < n; i++) for (j = 1; i + j < n; j++) {
         const double weight[3] = { (double)i / n, (double)j / n, (double)(n - i - j) / n };
         FSI__LS_TRY(fsi__co_add_sample(c, node, weight, m->area[t] / (n * n)));
     }
+    return FSI_OK;
+}
+
+/* Adds samples to elements that at x are so long that they need more than they have. */
+static fsi_status fsi__co_sample_elements(fsi__co_impl *c, const double *x)
+{
+    const fsi__sh_model *m = &c->sh->model;
+    int i;
+    for (i = 0; i < m->edges; i++) FSI__LS_TRY(fsi__co_sample_edge(c, x, i));
+    for (i = 0; i < m->triangles; i++) FSI__LS_TRY(fsi__co_sample_triangle(c, x, i));
     return FSI_OK;
 }
 
@@ -302,13 +315,12 @@ static fsi_status fsi__co_make_samples(fsi__co_impl *c, const double *x)
     const double one[3] = { 1, 0, 0 };
     int i;
     c->samples = 0;
+    for (i = 0; i < m->edges + m->triangles; i++) c->pieces[i] = 1;
     for (i = 0; i < m->vertices; i++) {
         const int node[3] = { i, -1, -1 };
         FSI__LS_TRY(fsi__co_add_sample(c, node, one, c->dx * c->dx));
     }
-    for (i = 0; i < m->edges; i++) FSI__LS_TRY(fsi__co_sample_edge(c, x, i));
-    for (i = 0; i < m->triangles; i++) FSI__LS_TRY(fsi__co_sample_triangle(c, x, i));
-    return FSI_OK;
+    return fsi__co_sample_elements(c, x);
 }
 
 /* A vertex has its parts of the elements at rest; a rod counts as a strip one cell wide. They are divided among the samples by weight, so that all hold what the whole does. */
@@ -1532,7 +1544,9 @@ static fsi_status fsi__co_begin(void *user, fsi__ls_run *run)
 {
     fsi__co_impl *c = (fsi__co_impl *)user;
     memcpy(c->start->value, run->m->trial_phi->value, (size_t)run->grid->block_count * (size_t)run->grid->block_cells * sizeof(fsi_real));
-    return FSI_OK;
+    FSI__LS_TRY(fsi__co_make_samples(c, c->sh->next.x));
+    c->stats.samples = c->samples;
+    return fsi__co_read_adhesion(c, "fsi_couple_step");
 }
 
 /* Air cells beside liquid get no divergence (fsi__ls_mark_shore). Near the solid, what cannot pass it would be sent along it, faster, be taken up by the liquid in the
@@ -1627,11 +1641,31 @@ static fsi_status fsi__co_free_samples(fsi__co_impl *c)
     return FSI_OK;
 }
 
+/* What a substep stretched has more samples now: those near the liquid are listed as well. */
+static fsi_status fsi__co_list_stretched(fsi__co_impl *c)
+{
+    const int samples = c->samples;
+    int k;
+    FSI__LS_TRY(fsi__co_sample_elements(c, c->sh->next.x));
+    for (k = samples; k < c->samples; k++) {
+        fsi__co_contact t;
+        memset(&t, 0, sizeof t);
+        t.sample = k;
+        fsi__co_measure(c, &t);
+        if (t.d > fsi__co_touching(c)) continue;
+        FSI__LS_TRY(fsi__co_add_stencil(c, t.x));
+        FSI__LS_TRY(fsi__co_more(c, &c->contact, sizeof *c->contact, c->contacts, &c->contact_capacity, c->contacts + 1));
+        c->contact[c->contacts++] = t;
+    }
+    return FSI_OK;
+}
+
 /* Distances at the end; the level set becomes what was found. */
 static fsi_status fsi__co_take(fsi__co_impl *c, fsi__ls_run *run)
 {
     int i;
     for (i = 0; i < c->cells; i++) c->cell[i].step = 0;
+    FSI__LS_TRY(fsi__co_list_stretched(c));
     FSI__LS_TRY(fsi__co_free_samples(c));
     fsi__co_repair(c);
     FSI__LS_TRY(fsi__co_remeasure(c, run));
@@ -1741,8 +1775,6 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
     if (c->sh->bodies > 0) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, c->sh->bodies, "the shell has %d COUPLED bodies", c->sh->bodies);
     status = fsi__sh_read_in(s->shell, c->sh, fn);
     if (status == FSI_OK) status = fsi__sh_read_obstacles(c->sh, fn);
-    if (status == FSI_OK) status = fsi__co_make_samples(c, c->sh->next.x);
-    if (status == FSI_OK) status = fsi__co_read_adhesion(c, fn);
     if (status == FSI_OK) {
         with_shell.user = with_liquid.user = c;
         with_shell.assemble = fsi__co_assemble;
@@ -1759,7 +1791,6 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
         with_liquid.bound_shore = fsi__co_bound_shore;
         memset(&c->stats, 0, sizeof c->stats);
         c->stats.min_distance = (double)c->ls->phi->background;
-        c->stats.samples = c->samples;
         c->dt = (double)dt;
         memcpy(c->next_carry, c->carry, 3 * (size_t)c->sh->model.vertices * sizeof(double));
         fsi__sh_begin(&c->step, s->shell, c->sh, fn, (double)dt);
@@ -1910,6 +1941,7 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
     context = c->context;
     if (c->start) fsi_grid_remove_field(c->start);
     fsi__free(context, s->adhesion, (size_t)c->sh->model.vertices, sizeof *s->adhesion);
+    fsi__free(context, c->pieces, (size_t)c->sh->model.edges + (size_t)c->sh->model.triangles, sizeof(int));
     fsi__free(context, c->strength, 2 * (size_t)c->sh->model.vertices, sizeof *c->strength);
     fsi__free(context, c->sample, (size_t)c->sample_capacity, sizeof *c->sample);
     fsi__free(context, c->map, (size_t)c->map_room, sizeof(int));
@@ -1941,13 +1973,17 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
     fsi__free(context, s, 1, sizeof *s);
 }
 
-static fsi_status fsi__co_make_adhesion(fsi__co_impl *c)
+/* What has a row a vertex or an element. */
+static fsi_status fsi__co_make_room(fsi__co_impl *c)
 {
     const int n = c->sh->model.vertices;
     int i;
     c->s->adhesion = (fsi_real *)fsi__alloc(c->context, (size_t)n, sizeof(fsi_real));
     c->strength = (double *)fsi__alloc(c->context, 2 * (size_t)n, sizeof(double));
-    if (!c->s->adhesion || !c->strength) return fsi__fail(c->context, FSI_ERROR_MEMORY, "fsi_couple_create", -1, n, "no memory for %d vertices", n);
+    c->carry = (double *)fsi__alloc(c->context, (size_t)n, 6 * sizeof(double));
+    c->pieces = (int *)fsi__alloc(c->context, (size_t)c->sh->model.edges + (size_t)c->sh->model.triangles, sizeof(int));
+    if (!c->s->adhesion || !c->strength || !c->carry || !c->pieces) return fsi__fail(c->context, FSI_ERROR_MEMORY, "fsi_couple_create", -1, n, "no memory for %d vertices", n);
+    c->next_carry = c->carry + 3 * (size_t)n;
     for (i = 0; i < n; i++) c->s->adhesion[i] = c->s->desc.adhesion;
     return FSI_OK;
 }
@@ -1984,14 +2020,9 @@ FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *de
     c->density = (double)desc->liquid->desc.density;
     c->range = desc->range > 0 ? (double)desc->range : c->dx;
     solver.context = c->context;
-    status = fsi__co_make_adhesion(c);
+    status = fsi__co_make_room(c);
     if (status == FSI_OK) status = fsi_solver_create(&c->inertial, &solver);
     if (status == FSI_OK) status = fsi_grid_add_field(desc->liquid->grid, FSI_CELLS, c->ls->phi->background, &c->start);
-    if (status == FSI_OK) {
-        c->carry = (double *)fsi__alloc(c->context, (size_t)c->sh->model.vertices, 6 * sizeof(double));
-        if (!c->carry) status = fsi__fail(c->context, FSI_ERROR_MEMORY, "fsi_couple_create", -1, 0, "no memory for %d vertices", c->sh->model.vertices);
-        else c->next_carry = c->carry + 3 * (size_t)c->sh->model.vertices;
-    }
     if (status == FSI_OK) status = fsi__co_make_samples(c, c->sh->state.x);
     if (status == FSI_OK) {
         fsi__ls_run run = fsi__ls_make_run(desc->liquid);

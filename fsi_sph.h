@@ -5546,12 +5546,7 @@ static fsi_status fsi__sph_reserve(fsi_sph *s, int capacity)
 static int fsi__sph_owns(fsi_sph *s, const void *p)
 {
     fsi__column columns[FSI__SPH_COLUMNS];
-    int k, n = fsi__sph_columns(s, columns, NULL), owns = 0;
-    for (k = 0; k < n; k++) {
-        uintptr_t start = (uintptr_t)*columns[k].array, at = (uintptr_t)p;
-        owns |= start && at >= start && at - start < (size_t)s->capacity * columns[k].size;
-    }
-    return owns;
+    return fsi__owns(columns, fsi__sph_columns(s, columns, NULL), s->capacity, p);
 }
 
 FSI_API fsi_status fsi_sph_add_particles(fsi_sph *s, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count)
@@ -5588,16 +5583,7 @@ FSI_API fsi_status fsi_sph_add_particles(fsi_sph *s, const fsi_vec3 *positions, 
 static void fsi__sph_compact(fsi_sph *s, const unsigned char *gone)
 {
     fsi__column columns[FSI__SPH_COLUMNS];
-    int k, i, kept = 0, column_count = fsi__sph_columns(s, columns, NULL);
-    for (i = 0; i < s->count; i++) {
-        if (gone[i]) continue;
-        for (k = 0; k < column_count && kept != i; k++) {
-            unsigned char *a = (unsigned char *)*columns[k].array;
-            memcpy(a + (size_t)kept * columns[k].size, a + (size_t)i * columns[k].size, columns[k].size);
-        }
-        kept++;
-    }
-    s->count = kept;
+    s->count = fsi__compact(columns, fsi__sph_columns(s, columns, NULL), s->count, gone);
 }
 
 FSI_API fsi_status fsi_sph_remove_particles(fsi_sph *s, const unsigned char *gone)
@@ -5623,30 +5609,17 @@ static int fsi__sph_is_free(const fsi_sph *s, fsi_vec3 x)
 
 FSI_API fsi_status fsi_sph_fill_box(fsi_sph *s, fsi_box3 box, fsi_vec3 velocity)
 {
-    static const char fn[] = "fsi_sph_fill_box";
     fsi_status status = FSI_OK;
     fsi__sph_impl *im;
-    fsi_vec3 size;
-    double n[3], total;
     uint64_t first;
-    fsi_real dx;
-    int i, j, k, start;
+    int n[3], i, j, k, start;
     FSI__SPH_TRY(fsi__sph_check(s));
+    FSI__SPH_TRY(fsi__lattice(s->context, box, velocity, s->desc.dim, s->desc.spacing, n, "fsi_sph_fill_box"));
     im = (fsi__sph_impl *)s->impl;
-    dx = s->desc.spacing;
-    if (!fsi_v3_is_finite(box.lo) || !fsi_v3_is_finite(box.hi) || !fsi_v3_is_finite(velocity)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the box or the velocity is not finite");
-    size = fsi_v3_sub(box.hi, box.lo);
-    n[0] = floor((double)(size.x / dx) + 0.5);
-    n[1] = floor((double)(size.y / dx) + 0.5);
-    n[2] = s->desc.dim == 2 ? 1 : floor((double)(size.z / dx) + 0.5);
-    total = n[0] * n[1] * n[2];
-    if (!(n[0] >= 1 && n[1] >= 1 && n[2] >= 1)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, total, "the box holds no particle of spacing %g", (double)dx);
-    if (total > 5e8) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, total, "the box holds %.0f particles", total);
     start = s->count;
     first = im->next_particle;
-    for (k = 0; k < (int)n[2]; k++) for (j = 0; j < (int)n[1]; j++) for (i = 0; i < (int)n[0]; i++) {
-        fsi_vec3 x = fsi_v3_add(box.lo, fsi_v3(dx * ((fsi_real)i + (fsi_real)0.5), dx * ((fsi_real)j + (fsi_real)0.5), dx * ((fsi_real)k + (fsi_real)0.5)));
-        if (s->desc.dim == 2) x.z = 0;
+    for (k = 0; k < n[2]; k++) for (j = 0; j < n[1]; j++) for (i = 0; i < n[0]; i++) {
+        const fsi_vec3 x = fsi__lattice_site(box, s->desc.dim, s->desc.spacing, i, j, k);
         if (fsi__sph_is_free(s, x)) status = fsi_sph_add_particles(s, &x, &velocity, 1);
         if (status == FSI_OK) continue;
         s->count = start;
@@ -5954,50 +5927,28 @@ FSI_API fsi_real fsi_sph_fraction_at(const fsi_sph *s, fsi_vec3 x)
     return (fsi_real)(fsi__sph_probe(s, x, &p) * fsi__sph_c(s->desc.dim) * ((const fsi__sph_impl *)s->impl)->kernel.volume);
 }
 
-/* One particle by winding numbers: 1 when it is in any closed obstacle that acts on it. */
-static int fsi__sph_is_inside(const fsi__sph_impl *im, fsi_vec3 x, uint32_t filter)
+/* Particle i by winding numbers: 1 when it is in any closed obstacle that acts on it. */
+static int fsi__sph_is_inside(const void *liquid, int i)
 {
+    const fsi_sph *s = (const fsi_sph *)liquid;
+    const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
+    const fsi_vec3 x = s->position[i];
     const fsi_box3 at = fsi_box3_grow(fsi_box3_empty(), x);
     int o;
     for (o = 0; o < im->obstacle_count; o++) {
         const fsi_mesh *mesh = im->obstacle[o].mesh;
         double w;
-        if (mesh->kind != FSI_MESH_CLOSED || !(im->obstacle[o].desc.mask & filter)) continue;
+        if (mesh->kind != FSI_MESH_CLOSED || !(im->obstacle[o].desc.mask & s->filter[i])) continue;
         w = fsi_box3_overlap(at, mesh->box) ? fsi_mesh_winding_number(mesh, x) : 0;
         if (!((mesh->container ? 1 + w : w) < 0.5)) return 1;
     }
     return 0;
 }
 
-#define FSI__SPH_CENSUS 64 /* tasks, whatever the number of threads */
-typedef struct fsi__sph_census { const fsi_sph *s; int inside[FSI__SPH_CENSUS], first[FSI__SPH_CENSUS]; } fsi__sph_census;
-
-static void fsi__sph_count_chunk(void *arg, int chunk, int begin, int end)
-{
-    fsi__sph_census *c = (fsi__sph_census *)arg;
-    int i;
-    for (i = end - 1; i >= begin; i--) {
-        if (!fsi__sph_is_inside((const fsi__sph_impl *)c->s->impl, c->s->position[i], c->s->filter[i])) continue;
-        c->inside[chunk]++;
-        c->first[chunk] = i;
-    }
-}
-
 FSI_API int fsi_sph_count_inside(const fsi_sph *s, int *first)
 {
-    fsi__sph_census c;
-    int k, inside = 0, grain;
     if (first) *first = -1;
-    if (fsi__sph_check(s) != FSI_OK) return 0;
-    memset(&c, 0, sizeof c);
-    c.s = s;
-    grain = s->count / FSI__SPH_CENSUS + 1; /* never more chunks than there is room for */
-    fsi__parallel(s->context, s->count, grain, fsi__sph_count_chunk, &c);
-    for (k = 0; k < FSI__SPH_CENSUS; k++) {
-        if (first && inside == 0 && c.inside[k] > 0) *first = c.first[k];
-        inside += c.inside[k];
-    }
-    return inside;
+    return fsi__sph_check(s) == FSI_OK ? fsi__count_where(s->context, s->count, fsi__sph_is_inside, s, first) : 0;
 }
 
 FSI_API void fsi_sph_boundary_integral(const fsi_mesh *mesh, fsi_vec3 x, fsi_real support, fsi_sph_boundary formula, double *lambda, double gradient[3])

@@ -5,55 +5,6 @@
 
 #include "test_sph.h"
 
-/* A box of half sizes a, b (2D: in x and y; 3D: in x and z, across the tank less a slit in y) around the origin. */
-TEST_FN fsi_mesh *make_block(int dim, double a, double b, double across)
-{
-    shape_begin(dim);
-    shape_box(dim == 2 ? box3(-a, -b, 0, a, b, 0) : box3(-a, -across, -b, a, across, b));
-    return shape_make(FSI_MESH_CLOSED, 0);
-}
-
-/* At (x, h) of the tank's upright plane, turned by `angle` in it. */
-TEST_FN fsi_pose pose_at(int dim, double x, double h, double angle)
-{
-    fsi_pose p;
-    p.position = dim == 2 ? v3(x, h, 0) : v3(x, 0.08, h);
-    p.orientation = fsi_quat_from_axis_angle(dim == 2 ? v3(0, 0, 1) : v3(0, -1, 0), (fsi_real)angle);
-    return p;
-}
-
-/* Takes a mesh made around the origin to a pose, as what was there before is not to be swept. */
-TEST_FN void mesh_to(fsi_mesh *m, fsi_pose p)
-{
-    CHECK(fsi_mesh_move_rigid(m, p.position, p.orientation) == FSI_OK);
-    CHECK(fsi_mesh_move_rigid(m, p.position, p.orientation) == FSI_OK);
-}
-
-/* A body of the block's mass at `density`, with gravity g on it, at the mesh's pose. */
-TEST_FN fsi_body make_floater(const fsi_mesh *m, double density, double g, int dim)
-{
-    fsi_mass_properties p;
-    fsi_body b;
-    CHECK(fsi_mesh_mass(m, (fsi_real)density, 0, &p) == FSI_OK);
-    b = fsi_body_from_mass(&p);
-    b.force = dim == 2 ? v3(0, -g * (double)p.mass, 0) : v3(0, 0, -g * (double)p.mass);
-    return b;
-}
-
-/* A closed polygon of n corners around the origin. */
-TEST_FN fsi_mesh *make_cylinder(double radius, int n)
-{
-    double xy[200];
-    int k;
-    for (k = 0; k < n; k++) {
-        xy[2 * k] = radius * cos(-2 * PI * k / n);
-        xy[2 * k + 1] = radius * sin(-2 * PI * k / n);
-    }
-    shape_begin(2);
-    shape_polygon(xy, n);
-    return shape_make(FSI_MESH_CLOSED, 0);
-}
-
 TEST_FN void add_body(fsi_sph *s, fsi_mesh *m, fsi_body *body)
 {
     fsi_sph_obstacle_desc o = fsi_sph_default_obstacle_desc();

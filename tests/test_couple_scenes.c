@@ -11,7 +11,8 @@ static void test_random_scenes_keep_every_promise(void)
     random_tally tally[2];
     int k, m;
     memset(tally, 0, sizeof tally);
-    for (k = 0; k < (TEST_SLOWED ? 6 : 12); k++) random_run(k, TEST_SLOWED ? 4 : 20, tally);
+    for (k = 0; k < (TEST_SLOWED ? 5 : 10); k++) random_run(k, TEST_SLOWED ? 9 : 20, tally);
+    for (k = 0; k < (TEST_SLOWED ? 1 : 2); k++) random_run(FIRST_LINEAR + k, TEST_SLOWED ? 4 : 20, tally);
     for (m = 0; m < 2; m++) {
         const random_tally *t = &tally[m];
         if (t->scenes == 0) continue;
