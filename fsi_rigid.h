@@ -1,0 +1,5075 @@
+/* fsi_rigid.h - rigid bodies and articulated trees: mass properties, contacts with friction, joints; owner of fsi_bodys for the liquids.
+   SPDX-License-Identifier: MIT
+
+   DO THIS
+      in ONE source file:                         in every other file:
+         #define FSI_IMPLEMENTATION                  #include "fsi_rigid.h"
+         #include "fsi_rigid.h"
+
+   A BOX FALLS ON A FLOOR
+      fsi_rigid_desc d = fsi_rigid_default_desc();  // physical defaults, SI units
+      fsi_rigid_shape box = fsi_rigid_box(fsi_v3(0.5f, 0.5f, 0.5f)); // half sides
+      fsi_rigid_body_desc b = fsi_rigid_default_body_desc();
+      fsi_rigid *world;
+      int id, step;
+      if (fsi_rigid_create(&world, &d) != FSI_OK) return 1;
+      fsi_rigid_add_plane(world, fsi_v3(0, 0, 1), 0, NULL, NULL);
+      box.density = 600;                            // wood
+      b.shapes = &box; b.shape_count = 1;
+      b.pose.position = fsi_v3(0, 0, 2);
+      if (fsi_rigid_add_body(world, &b, &id) != FSI_OK) { puts(fsi_rigid_error(world)->message); return 1; }
+      for (step = 0; step < 120; step++) {
+          if (fsi_rigid_step(world, (fsi_real)(1.0 / 60)) != FSI_OK) { puts(fsi_rigid_error(world)->message); break; }
+          printf("%g s: height %g m\n", world->time, (double)world->body[id]->pose.position.z);
+      }
+      fsi_rigid_destroy(world);
+
+   BODIES IN A LIQUID
+      fsi_rigid_tessellate(world, id, -1, 0, &mesh);    // a closed mesh around the body as it stands
+      o.mesh = mesh; o.body = fsi_rigid_body(world, id);
+      fsi_sph_add_obstacle_desc(water, &o, NULL);       // or fsi_levelset_add_obstacle_desc
+      each step:
+         fsi_rigid_begin_step(world, dt);               // forces, poses and velocities for the liquid to read
+         fsi_sph_step(water, dt);                       // liquid and bodies meet
+         fsi_rigid_end_step(world, dt);                 // contacts and joints with what the liquid gave; bodies move
+
+   WHAT IT DOES
+      Spheres, capsules, boxes, cylinders, closed meshes and sums of them; static, kinematic (moving as told) and dynamic bodies;
+      planes; 2D and 3D. Contacts with Coulomb friction and restitution by projected Gauss-Seidel on impulses, warm-started;
+      overlap is undone by split impulses, which add no energy and no momentum (but as they move bodies without speed, the angular
+      momentum of bodies that fly changes with their places). Piles come to rest and fall asleep. Free turning keeps its
+      angular momentum to rounding. Trees of links (revolute, prismatic, weld; root free or fixed) in reduced coordinates: joints
+      hold exactly; springs, dampers, limits, scripted joints. Their Jacobians, inertia and bias forces can be had by themselves.
+   WHAT IT DOES NOT DO
+      Closed loops of joints; ropes; motors (script the joint or write a force). Meshes meet by samples: features smaller than the
+      spacing of their samples (stats and fsi_rigid_shape.samples) may pass into each other.
+      A body thinner than it travels in a step is caught by contacts that look ahead, unless it meets a mesh edge on; spinning ones
+      that meet fast can stand in each other by half their thickness for some steps. Nothing brakes what rolls.
+
+   MACROS: those of fsi.h.
+   STACK: up to 48 kB in the caller's thread and in each of the context's.
+   UNITS: SI. In 2D masses, forces and impulses are per metre of depth; bodies move in x and y and turn about z.
+   PRECISION: state in fsi_real; velocities, impulses and trees are solved in double.
+   COST: about 0.5 us for a contact and sweep, 50 sweeps a step while things move and 2 when they rest; 2 us for a free body; see docs/rigid.md.
+*/
+#ifndef FSI_RIGID_H
+#define FSI_RIGID_H
+
+#include "fsi.h"
+
+/* What moves a body. DYNAMIC: forces and contacts. KINEMATIC: only what fsi_rigid_set_target or fsi_rigid_set_velocity says;
+   nothing pushes it back. STATIC: nothing. NONE: a removed body's place in the arrays. */
+typedef enum fsi_rigid_kind { FSI_RIGID_NONE, FSI_RIGID_STATIC, FSI_RIGID_KINEMATIC, FSI_RIGID_DYNAMIC } fsi_rigid_kind;
+
+/* Axes of capsules and cylinders are the shape's x axis. 2D: a sphere is a disc, CYLINDER is refused, meshes are segments. */
+typedef enum fsi_rigid_shape_kind { FSI_RIGID_SPHERE, FSI_RIGID_CAPSULE, FSI_RIGID_BOX, FSI_RIGID_CYLINDER, FSI_RIGID_MESH } fsi_rigid_shape_kind;
+
+/* A part of a body. Make one with the functions below, then set what differs. */
+typedef struct fsi_rigid_shape {
+    fsi_rigid_shape_kind kind;
+    fsi_pose pose;           /* of the shape in the body's frame; default identity */
+    fsi_vec3 half;           /* BOX: half sides [m] (2D: z is not used) */
+    fsi_real radius;         /* SPHERE, CAPSULE, CYLINDER [m] */
+    fsi_real half_length;    /* CAPSULE: half the segment between its centres, CYLINDER: half its length [m] */
+    const fsi_mesh *mesh;    /* MESH: closed, no container; as it stands now; read by the call that it is given to, not kept */
+    fsi_real samples;        /* MESH: spacing of the samples on edges and faces by which it meets others [m];
+                                default 0: a twelfth of its bounding box's diagonal, or wider for about 4000 in all. Vertices are samples always */
+    fsi_real density;        /* [kg/m^3] (2D: [kg/m^2] per metre of depth); default 1000 */
+} fsi_rigid_shape;
+
+/* Shapes about their own middle, of density 1000. */
+FSI_API fsi_rigid_shape fsi_rigid_sphere(fsi_real radius);
+FSI_API fsi_rigid_shape fsi_rigid_capsule(fsi_real radius, fsi_real half_length);
+FSI_API fsi_rigid_shape fsi_rigid_box(fsi_vec3 half);
+FSI_API fsi_rigid_shape fsi_rigid_cylinder(fsi_real radius, fsi_real half_length);
+FSI_API fsi_rigid_shape fsi_rigid_mesh(const fsi_mesh *mesh);
+/* Volume, mass, centre and inertia about the centre, in the frame that shape.pose refers to: exact; of meshes by the divergence
+   theorem (fsi_mesh_mass). Errors (context may be NULL): ARGUMENT, NAN (name the field), MESH. */
+FSI_API fsi_status fsi_rigid_shape_mass(fsi_context *context, const fsi_rigid_shape *shape, int dim, fsi_mass_properties *out);
+
+/* A body to be added. Start from fsi_rigid_default_body_desc(). */
+typedef struct fsi_rigid_body_desc {
+    uint32_t cookie;
+    fsi_rigid_kind kind;                /* default DYNAMIC */
+    const fsi_rigid_shape *shapes;      /* copied; they may overlap: then their masses add up */
+    int shape_count;                    /* 0 to 4096; 0: a body that touches nothing, its mass and inertia must be given */
+    fsi_pose pose;                      /* of the body's frame in the world; default identity. fsi_body.pose is that of the centre of
+                                           mass: the same orientation, another position unless world->center[id] is 0 */
+    fsi_vec3 velocity;                  /* of the centre of mass [m/s] */
+    fsi_vec3 angular_velocity;          /* [rad/s] */
+    fsi_real mass;                      /* [kg]; default 0: by the shapes' densities; else these are scaled to give it */
+    int inertia_given;                  /* 1: `center` and `inertia` are used instead of the shapes'; mass must be given; default 0 */
+    fsi_vec3 center;                    /* of mass, in the body's frame [m] */
+    fsi_mat3 inertia;                   /* about the centre, axes of the body's frame [kg m^2]; 2D: only m[8] is used */
+    fsi_real friction;                  /* Coulomb's coefficient; two bodies: sqrt(a b); default -1: the world's */
+    fsi_real restitution;               /* 0 to 1; two bodies: the larger one; default -1: the world's */
+    uint32_t filter, mask;              /* two bodies meet when a.filter & b.mask and b.filter & a.mask; planes and domain meet all;
+                                           default 0xffffffff */
+    int asleep;                         /* 1: starts asleep (DYNAMIC, at rest); default 0 */
+} fsi_rigid_body_desc;
+
+/* What to do with bodies that are added inside others. */
+typedef enum fsi_rigid_overlap {
+    FSI_RIGID_OVERLAP_RESOLVE,  /* counted in stats.overlapping, pushed apart by split impulses without a jerk */
+    FSI_RIGID_OVERLAP_REFUSE    /* fsi_rigid_add_body, add_tree and teleport fail and name the two bodies */
+} fsi_rigid_overlap;
+
+/* How to make a world. Start from fsi_rigid_default_desc(). */
+typedef struct fsi_rigid_desc {
+    uint32_t cookie;
+    fsi_context *context;      /* default NULL: malloc, serial or OpenMP, no clock */
+    int dim;                   /* 3 (default) or 2 */
+    fsi_vec3 gravity;          /* [m/s^2]; default (0, 0, -9.81); 2D: z must be 0 */
+    int substeps;              /* of one call, 1 to 1000; default 1 */
+    int sweeps;                /* Gauss-Seidel sweeps a substep at most, there and back by turns; default 50 */
+    fsi_real tolerance;        /* they end when one changes no contact's relative velocity by more than this times |g| dt, or times the
+                                  fastest contact's speed where there is no gravity [1]; default 1e-6; 0: always all sweeps */
+    int warm_start;            /* start from the last step's impulses; default 1 */
+    fsi_real friction;         /* default 0.3 */
+    fsi_real restitution;      /* default 0.2 */
+    fsi_real restitution_speed;/* contacts that meet more slowly do not bounce [m/s]; default 0.5 */
+    fsi_real contact_margin;   /* bodies closer than this are in contact's reach [m]; default 0: 2 % of the smaller one's radius */
+    fsi_real slop;             /* overlap, or gap, that is left alone where bodies touch [m]; default 0: 0.2 % of the smaller one's radius */
+    fsi_real push;             /* share of the overlap beyond slop that split impulses undo in a substep, 0 to 1; default 0.2 */
+    fsi_rigid_overlap overlap; /* default RESOLVE */
+    fsi_real sleep_speed;      /* bodies no point of which moves faster fall asleep [m/s]; default 0.02 */
+    fsi_real sleep_time;       /* when all that they touch has been so for this long [s]; default 0.5; 0: never */
+    fsi_box3 domain;           /* six walls around all (2D: four); default empty: none */
+    fsi_real domain_friction, domain_restitution; /* default -1: the world's */
+    int reserve_bodies, reserve_contacts;         /* to make room for; default 0 */
+} fsi_rigid_desc;
+
+/* A point where two bodies touch, or are about to. `b` < 0: -1 - k is plane k, see fsi_rigid_add_plane. */
+typedef struct fsi_rigid_contact {
+    int a, b;                  /* body ids, a > b */
+    fsi_vec3 point;            /* [m] */
+    fsi_vec3 normal;           /* unit, out of b, towards a */
+    fsi_real depth;            /* [m]; negative: a gap */
+    fsi_vec3 impulse;          /* on a, -impulse on b, friction included; last substep [N s] */
+    uint64_t key;              /* names the pair of features: equal from step to step while they stay in touch */
+} fsi_rigid_contact;
+
+/* What the last successful step did. */
+typedef struct fsi_rigid_stats {
+    int bodies, awake, islands;   /* bodies that are not removed; dynamic ones awake; groups of awake bodies that touch */
+    int contacts, touching;       /* last substep: all, and those with an impulse */
+    int overlapping;              /* pairs of bodies deeper in each other than 5 % of the smaller one's radius, last substep */
+    int substeps, sweeps;         /* sweeps: sum over substeps */
+    int fell_asleep, woken;       /* bodies */
+    double residual;              /* change of a contact's relative velocity in the last sweep, largest [m/s] */
+    double max_depth;             /* deepest overlap before it was pushed, last substep [m] */
+    double max_speed;             /* of a centre of mass [m/s] */
+    double momentum[3], angular_momentum[3];  /* of dynamic bodies; about the world's origin [N s, N m s] */
+    double kinetic_energy, potential_energy;  /* of dynamic bodies [J]; potential: -m g.x and springs */
+    double contact_impulse[3];    /* that planes, static and kinematic bodies gave to dynamic ones [N s] */
+    double liquid_impulse[3];     /* that was taken from liquids [N s] */
+    double seconds_collide, seconds_solve, seconds_other; /* by the clock hook */
+    size_t bytes;                 /* held through its context */
+    long long allocs;             /* allocations of the context so far */
+} fsi_rigid_stats;
+
+/* A world. Read everything; write only what is marked. Arrays may move when bodies are added; fsi_bodys never do. */
+typedef struct fsi_rigid {
+    uint32_t cookie;
+    fsi_context *context;               /* never NULL */
+    fsi_rigid_desc desc;
+    int count, capacity;                /* bodies' places: ids are 0 .. count-1; removed ones have kind NONE and are used again */
+    fsi_body *const *body;              /* count: state as liquids see it (fsi.h), `pose` and `velocity` now; NULL where removed */
+    const unsigned char *kind;          /* count: fsi_rigid_kind */
+    const unsigned char *asleep;        /* count: 1 asleep */
+    const fsi_vec3 *center;             /* count: centre of mass in the body's frame [m] */
+    const int *link;                    /* count: tree that the body is a link of, or -1 */
+    fsi_vec3 *force, *torque;           /* count: external, about the centre, kept from step to step, gravity not included; yours to
+                                           write [N, N m]; a change wakes the body */
+    int contact_count;
+    const fsi_rigid_contact *contact;   /* contact_count, of the last substep; sorted by (a, b, key) */
+    int plane_count;                    /* the first six (2D: four) are the domain's where there is one */
+    int tree_count;                     /* trees' places */
+    double time;                        /* seconds simulated */
+    fsi_rigid_stats stats;
+    void *impl;
+} fsi_rigid;
+
+FSI_API fsi_rigid_desc fsi_rigid_default_desc(void);           /* fills every field */
+FSI_API fsi_rigid_body_desc fsi_rigid_default_body_desc(void); /* fills every field; set shapes */
+/* Errors: COOKIE, ARGUMENT (names the field), NAN, MEMORY. *out is NULL on failure. */
+FSI_API fsi_status fsi_rigid_create(fsi_rigid **out, const fsi_rigid_desc *desc);
+FSI_API void fsi_rigid_destroy(fsi_rigid *world); /* NULL is fine */
+/* Other settings from now on: start from world->desc. All but cookie, context, dim and domain may change; reserve means nothing
+   here. Wakes all. Errors: COOKIE, ARGUMENT, NAN (name the field). */
+FSI_API fsi_status fsi_rigid_set_desc(fsi_rigid *world, const fsi_rigid_desc *desc);
+/* Why the last call on this world failed. */
+FSI_API const fsi_error *fsi_rigid_error(const fsi_rigid *world);
+
+/* *id (NULL ok) names it in calls below. Errors: COOKIE; NAN and ARGUMENT (name the field, the shape): quaternion off unit length by
+   more than 1e-3, sizes, mass <= 0, inertia that no body has; MESH: open, a container, crossing itself; MEMORY; with
+   OVERLAP_REFUSE ARGUMENT (names the other body). */
+FSI_API fsi_status fsi_rigid_add_body(fsi_rigid *world, const fsi_rigid_body_desc *desc, int *id);
+/* Wakes what it touched. Its fsi_body ends: remove it from liquids first. Links are refused: remove their tree. */
+FSI_API fsi_status fsi_rigid_remove_body(fsi_rigid *world, int id);
+/* The half space normal.x < offset is solid. options: friction and restitution are read (NULL: the world's). *id (NULL ok): plane k
+   is contact.b = -1 - k. normal: any length but 0. */
+FSI_API fsi_status fsi_rigid_add_plane(fsi_rigid *world, fsi_vec3 normal, fsi_real offset, const fsi_rigid_body_desc *options, int *id);
+FSI_API fsi_status fsi_rigid_remove_plane(fsi_rigid *world, int id); /* ids of the others stay; the domain's are refused */
+
+/* The body for a liquid's obstacle desc; stays at its address until it is removed. DYNAMIC ones are COUPLED, others PRESCRIBED. */
+FSI_API fsi_body *fsi_rigid_body(fsi_rigid *world, int id); /* NULL: no such body */
+/* Pose of the body's frame, in which shapes were given. Identity: no such body. */
+FSI_API fsi_pose fsi_rigid_pose(const fsi_rigid *world, int id);
+/* A closed mesh, in world coordinates as the body stands now, of its shape number `shape`; -1: of all in one mesh (the same as adding one
+   obstacle for each, unless they overlap: then add one for each). edge: longest edge on curved shapes [m]; 0: 24 around; flat faces
+   are cut in as few as there are. Corners of curved shapes are moved out so that the volume is right. Yours to destroy: before
+   the world, unless desc.context was given. */
+FSI_API fsi_status fsi_rigid_tessellate(fsi_rigid *world, int id, int shape, fsi_real edge, fsi_mesh **out);
+/* Volume, mass, centre (world) and inertia (about it, world axes) as the body stands. */
+FSI_API fsi_status fsi_rigid_mass(const fsi_rigid *world, int id, fsi_mass_properties *out);
+/* Distance of x from the body's surface [m], negative inside; FSI_REAL_MAX where there is none. */
+FSI_API fsi_real fsi_rigid_distance(const fsi_rigid *world, int id, fsi_vec3 x);
+
+/* All of these wake the body and its island. Errors: ARGUMENT (no such body, wrong kind, a link where said), NAN. */
+FSI_API fsi_status fsi_rigid_teleport(fsi_rigid *world, int id, fsi_pose pose); /* of its frame; velocities stay; of a link: only of a free root, the tree comes along */
+FSI_API fsi_status fsi_rigid_set_velocity(fsi_rigid *world, int id, fsi_vec3 velocity, fsi_vec3 angular_velocity); /* KINEMATIC: it moves so from now on; links: free roots only, joints keep their rates */
+FSI_API fsi_status fsi_rigid_apply_impulse(fsi_rigid *world, int id, fsi_vec3 impulse, fsi_vec3 x);  /* [N s] at the world point x: changes velocities at once, of a whole tree */
+FSI_API fsi_status fsi_rigid_apply_force(fsi_rigid *world, int id, fsi_vec3 force, fsi_vec3 x);      /* [N] at x as it is now, during the next step only; adds up */
+FSI_API fsi_status fsi_rigid_set_target(fsi_rigid *world, int id, fsi_pose pose); /* KINEMATIC: its frame is there at the end of the next step, and rests then */
+FSI_API fsi_status fsi_rigid_wake(fsi_rigid *world, int id);
+FSI_API fsi_status fsi_rigid_sleep(fsi_rigid *world, int id); /* DYNAMIC: at rest from now on, until something wakes it */
+
+/* Advances exactly dt seconds, without liquids. Errors: ARGUMENT (dt), NAN (names the body and what was not finite), MEMORY, LIMIT
+   (a coordinate beyond 1e9 m); then nothing has changed. */
+FSI_API fsi_status fsi_rigid_step(fsi_rigid *world, fsi_real dt);
+
+/* Around a liquid's step. begin: fills the inputs of all fsi_bodys: pose, velocity, `end` of PRESCRIBED ones, and as force and torque of
+   COUPLED ones gravity, external forces and those that contacts and joints will have without the liquid. Then liquids step, by
+   the same dt. end: takes impulse and angular_impulse of each body, solves contacts and joints anew with them and moves
+   the bodies. Several liquids act in turn: between them call take_liquid, which books what one has done, and adds it to
+   the force that the next one sees. begin once more without end begins anew, after a liquid's step has failed. desc.substeps: the impulse is spread over them evenly.
+   Stability: liquid and a free body are solved together by the liquid, any density ratio. What contacts and joints add is
+   explicit in one step: a liquid that presses a body onto others, or a link, feels the rest of their mass one step
+   later. That is stable where the added mass of the liquid on a link is less than about the mass it drags along, and where a pile
+   under water settles; else take fsi_wcsph.h, which solves contacts of both kinds together.
+   A body that a liquid pushes stays awake. Errors: ARGUMENT (dt; end without begin), NAN (names the body); MEMORY. */
+FSI_API fsi_status fsi_rigid_begin_step(fsi_rigid *world, fsi_real dt);
+FSI_API fsi_status fsi_rigid_take_liquid(fsi_rigid *world);
+FSI_API fsi_status fsi_rigid_end_step(fsi_rigid *world, fsi_real dt);
+
+/* ---- >>trees: articulated bodies in reduced coordinates (spec membrane.md 6) */
+
+/* A link turns about its joint's axis (REVOLUTE, q in rad), moves along it (PRISMATIC, q in m), or is fixed to its parent (WELD). */
+typedef enum fsi_rigid_joint_kind { FSI_RIGID_REVOLUTE, FSI_RIGID_PRISMATIC, FSI_RIGID_WELD } fsi_rigid_joint_kind;
+
+typedef struct fsi_rigid_link_desc {
+    uint32_t cookie;
+    fsi_rigid_body_desc body;    /* where it stands in the tree's starting position; kind and velocities are not looked at */
+    int parent;                  /* an earlier link; -1: the root, link 0 only */
+    fsi_rigid_joint_kind joint;  /* default REVOLUTE */
+    fsi_vec3 point;              /* on the axis, world, in that position [m] */
+    fsi_vec3 axis;               /* world, any length but 0; default z; 2D: REVOLUTE is always about z, PRISMATIC in the plane */
+    fsi_real q;                  /* the coordinate's value in that position; default 0 */
+    fsi_real rate;               /* and its rate; default 0 */
+    fsi_real stiffness, rest;    /* spring: -stiffness (q - rest) [N m/rad or N/m]; default 0, 0 */
+    fsi_real damping;            /* -damping qd [N m s or N s/m]; default 0. Springs and dampers are implicit */
+    int limited;                 /* 1: lower <= q <= upper, as contacts without restitution; default 0 */
+    fsi_real lower, upper;
+} fsi_rigid_link_desc;
+
+typedef struct fsi_rigid_tree_desc {
+    uint32_t cookie;
+    const fsi_rigid_link_desc *links;  /* copied */
+    int link_count;                    /* 1 to 256 */
+    int fixed;                         /* 1: the root stands where it is; default 0: it is free */
+    fsi_vec3 velocity, angular_velocity; /* of the free root's centre */
+} fsi_rigid_tree_desc;
+
+/* A tree to read. Coordinates: of a free root its angular velocity (3) and its centre's velocity (3), 2D: (1) and (2); then one of
+   each joint but welds, in order of links. Root coordinates have rates only. */
+typedef struct fsi_rigid_tree {
+    int link_count, coordinates, root; /* root: how many of the coordinates are the root's: 6, 3 or 0 */
+    const int *body;                   /* link_count: ids */
+    const int *parent;                 /* link_count */
+    const unsigned char *joint;        /* link_count: fsi_rigid_joint_kind */
+    const int *column;                 /* link_count: the joint's coordinate, -1: none (welds, root) */
+    const unsigned char *scripted;     /* coordinates: 1 moves as told */
+    const fsi_real *q;                 /* coordinates: values (root: 0) */
+    const fsi_real *rate;              /* coordinates */
+    const fsi_real *joint_force;       /* coordinates: what held limits and scripts in the last substep, generalised [N m or N];
+                                          springs and dampers not included */
+    void *impl;
+} fsi_rigid_tree;
+
+FSI_API fsi_rigid_link_desc fsi_rigid_default_link_desc(void); /* fills every field */
+FSI_API fsi_rigid_tree_desc fsi_rigid_default_tree_desc(void);
+/* Links become bodies with ids of their own, DYNAMIC (the fixed root and what is welded to it: STATIC); parent and child do not meet.
+   Errors: those of fsi_rigid_add_body (element: the link), ARGUMENT (parent is not an earlier link: cycles are refused so). */
+FSI_API fsi_status fsi_rigid_add_tree(fsi_rigid *world, const fsi_rigid_tree_desc *desc, int *tree);
+FSI_API fsi_status fsi_rigid_remove_tree(fsi_rigid *world, int tree); /* and its bodies */
+FSI_API const fsi_rigid_tree *fsi_rigid_tree_at(const fsi_rigid *world, int tree); /* NULL: no such tree; valid until it is removed */
+/* Sets a joint's coordinate and rate (teleport). Errors: ARGUMENT (no such joint), NAN. */
+FSI_API fsi_status fsi_rigid_set_joint(fsi_rigid *world, int tree, int link, fsi_real q, fsi_real rate);
+/* Generalised force on a joint, kept from step to step [N m or N]; default 0. */
+FSI_API fsi_status fsi_rigid_set_joint_force(fsi_rigid *world, int tree, int link, fsi_real force);
+/* Scripted joints: the rate of a step is (q(t + dt) - q(t))/dt, so that q arrives; what turns them, joint_force, acts between links
+   only: a free root's momentum is kept. target: q at the end of the next step, held after. track: count (>= 1) keys, ascending
+   times [s] of world->time, cubic between them with zero slopes at keys; before and after them the first and last value; period
+   > 0 [s]: repeated, keys within 0 .. period. Copied; which joints are scripted and targets are saved, the keys of tracks are not. free: the joint is no longer scripted. */
+FSI_API fsi_status fsi_rigid_set_joint_target(fsi_rigid *world, int tree, int link, fsi_real q);
+FSI_API fsi_status fsi_rigid_set_joint_track(fsi_rigid *world, int tree, int link, const double *times, const fsi_real *values, int count, double period);
+FSI_API fsi_status fsi_rigid_free_joint(fsi_rigid *world, int tree, int link);
+
+/* For those who assemble systems with trees (fsi_membrane.h): of a tree as it stands, n = coordinates, row-major. They allocate
+   nothing. 0: no such tree or link, nothing is written; else 1.
+   J (6 x n): (omega, v of the centre) of a link = J rates. Point (3 x n): velocity of the link's point at x = J rates.
+   M (n x n): sum J' M_l J, symmetric, positive definite. f (n): forces and torques of gravity and `force`, `torque`, minus bias
+   (omega x I omega; accelerations with all qdd zero), minus stiffness (q - rest), minus damping qd, plus joint forces: M qdd = f.
+   K, D (n, NULL ok): diagonals of stiffness and damping, for implicit steps. */
+FSI_API int fsi_rigid_tree_jacobian(const fsi_rigid *world, int tree, int link, double *J);
+FSI_API int fsi_rigid_tree_point_jacobian(const fsi_rigid *world, int tree, int link, fsi_vec3 x, double *J);
+FSI_API int fsi_rigid_tree_inertia(const fsi_rigid *world, int tree, double *M);
+FSI_API int fsi_rigid_tree_force(const fsi_rigid *world, int tree, double *f, double *K, double *D);
+
+/* State: bodies with poses, velocities, sleep, external forces, joints, contacts for the warm start, time. What a scene fixes is not
+   saved: load into a world made alike (other bodies, trees or planes are refused). NULL buffer asks the size. A damaged or
+   foreign buffer is refused, nothing changes. Not between begin_step and end_step. */
+FSI_API fsi_status fsi_rigid_save(const fsi_rigid *world, void *buffer, size_t capacity, size_t *size);
+FSI_API fsi_status fsi_rigid_load(fsi_rigid *world, const void *buffer, size_t size);
+/* Hash of what save writes. Equal after equal steps, for any number of threads. */
+FSI_API uint64_t fsi_rigid_hash(const fsi_rigid *world);
+
+/* Edges of shapes (grey asleep), contacts with their normals, joints. */
+FSI_API void fsi_rigid_debug_draw(const fsi_rigid *world, const fsi_debug_draw *draw);
+
+/* ---- >>stages: a step in pieces, for fsi's own headers, not for you ---------------------------------------------- */
+
+/* Who drives a world within a step of his own (fsi_wcsph.h) calls, in this order:
+
+      begin                 state is copied into scratch, inputs are checked; the world as others see it stays as it was
+      for each substep:
+         predict            forces, velocities v, w and poses `pose` as they would be without contacts; kinematic bodies where told
+         collide            contacts between bodies, found at the substep's start and looking ahead by their gaps
+         rows               makes room for n rows more; they are filled in by the caller: sides, point, normal, ...
+         solve              all rows together, from the impulses that stand in them; velocities of bodies and particles change
+         advance            poses anew from the substep's start, with the velocities as solved; overlap is undone (split impulses)
+         accept             that is where the next substep starts
+      commit                everything is published at once; or
+      drop                  nothing has happened
+
+   A failure of any of them needs no drop. `push` may be called between predict and advance by who solves rows himself.
+   fsi_rigid_step does the same. What rows with particles give to a body is not booked by itself: add it to `sum` and `moment`, which commit puts
+   into fsi_body's impulse. desc.substeps is not looked at. Kinematic bodies with a target: set v0 and w0 of `moving` before predict. Sides of a row: body ids; FSI__RG_WORLD; particles as FSI__RG_PARTICLE(index). */
+enum { FSI__RG_WORLD = -1 };
+#define FSI__RG_PARTICLE(index) (-2 - (index))
+
+/* A body during a step, by id. */
+typedef struct fsi__rg_moving {
+    fsi_pose start, pose;         /* of the centre of mass: at the substep's start; predicted, then final */
+    fsi__d3 v0, w0, v, w;         /* velocities at its start; predicted, then solved. Links: copies of what their tree says */
+    fsi__d3 pv, pw;               /* of the split impulses */
+    fsi__d3 force, torque;        /* over this step: gravity, external, from liquids */
+    fsi__d3 sum, moment;          /* impulse pushed since begin, moment about the centre at the time */
+    double inverse_mass;          /* 0: not moved by contacts (links too: their tree is) */
+    double inertia[9], inverse_inertia[9]; /* world axes, at `start`; not of links */
+    double turn[9];               /* body axes to world at `start` */
+    double still;                 /* seconds at rest */
+    int tree, link;               /* -1: free */
+    int asleep, group;            /* group: label of those that fell asleep together */
+} fsi__rg_moving;
+
+/* A particle that rows act on. */
+typedef struct fsi__rg_particle { fsi__d3 v; double inverse_mass; } fsi__rg_particle;
+
+/* One contact in the solver: u = velocity of a - that of b at `point`;
+      u.n >= aim, jn >= 0, complementary;   tangential: u_t -> slide, |jt| <= friction jn. */
+typedef struct fsi__rg_row {
+    int a, b;
+    fsi__d3 point, n;             /* n unit, from b to a */
+    double aim;                   /* [m/s] */
+    fsi__d3 slide;                /* tangential velocity wanted [m/s]; 0 between bodies */
+    double friction;
+    double jn;                    /* impulse on a [N s]: where to start from; then the result */
+    fsi__d3 jt;
+    double depth, push;           /* for split impulses: overlap [m], pseudo-velocity wanted [m/s]; 0: none */
+    double jp;                    /* and their impulse, made by advance */
+    /* Made by solve: */
+    fsi__d3 ra, rb;
+    double kn, kt;                /* inverse of the mobility along n; of its largest eigenvalue across */
+    fsi__d3 from, way;            /* impulse before the last sweeps, direction of the search */
+} fsi__rg_row;
+
+/* dt of begin: of the whole step; of the others: of the substep. fn: whom errors name. */
+FSI_API fsi_status fsi__rg_begin(fsi_rigid *world, double dt, const char *fn);
+FSI_API fsi_status fsi__rg_predict(fsi_rigid *world, double dt, const char *fn);
+FSI_API fsi_status fsi__rg_collide(fsi_rigid *world, double dt, const char *fn);
+FSI_API fsi_status fsi__rg_rows(fsi_rigid *world, int n, fsi__rg_row **rows, const char *fn); /* behind those of collide */
+FSI_API void fsi__rg_solve(fsi_rigid *world, double dt, fsi__rg_particle *particles); /* NULL: no row has one */
+FSI_API fsi_status fsi__rg_advance(fsi_rigid *world, double dt, const char *fn);
+FSI_API void fsi__rg_accept(fsi_rigid *world, double dt);
+FSI_API void fsi__rg_commit(fsi_rigid *world, double dt);
+FSI_API void fsi__rg_drop(fsi_rigid *world);
+FSI_API fsi__rg_moving *fsi__rg_bodies(const fsi_rigid *world);                 /* count of them; valid until commit or drop */
+FSI_API int fsi__rg_find(const fsi_rigid *world, const fsi_body *body);         /* id, or -1 */
+FSI_API void fsi__rg_push(fsi_rigid *world, int id, fsi__d3 impulse, fsi__d3 moment); /* moment about the centre; of links: the whole tree moves */
+FSI_API fsi__d3 fsi__rg_velocity_at(const fsi_rigid *world, int id, fsi__d3 x);  /* as solved so far, lever arm from the start's centre */
+
+#endif /* FSI_RIGID_H */
+
+/* ==== Stop here if you only want the API. ====================================================================== */
+
+#ifdef FSI_IMPLEMENTATION
+#ifndef FSI_RIGID_IMPLEMENTATION_DONE
+#define FSI_RIGID_IMPLEMENTATION_DONE
+
+FSI__STRICT_BEGIN
+
+#define FSI__RG_TRY(call) do { fsi_status rg_status = (call); if (rg_status != FSI_OK) return rg_status; } while (0)
+
+/* ---- >>matrices: 3 x 3 in double, row major -------------------------------------------------------------------- */
+
+FSI_FN fsi__d3 fsi__rg_mul(const double *m, fsi__d3 v) /* M v */
+{
+    return fsi__d3_make(m[0] * v.x + m[1] * v.y + m[2] * v.z, m[3] * v.x + m[4] * v.y + m[5] * v.z, m[6] * v.x + m[7] * v.y + m[8] * v.z);
+}
+FSI_FN fsi__d3 fsi__rg_back(const double *m, fsi__d3 v) /* M^T v */
+{
+    return fsi__d3_make(m[0] * v.x + m[3] * v.y + m[6] * v.z, m[1] * v.x + m[4] * v.y + m[7] * v.z, m[2] * v.x + m[5] * v.y + m[8] * v.z);
+}
+FSI_FN fsi__d3 fsi__rg_axis(const double *m, int k) { return fsi__d3_make(m[k], m[3 + k], m[6 + k]); } /* column k */
+FSI_FN double fsi__rg_at(fsi__d3 v, int k) { return k == 0 ? v.x : (k == 1 ? v.y : v.z); }
+FSI_FN fsi__d3 fsi__rg_unit(fsi__d3 v) { double n = fsi__d3_norm(v); return fsi__d3_scale(v, n > 0 ? 1 / n : 0); }
+FSI_FN fsi__d3 fsi__rg_zero(void) { return fsi__d3_make(0, 0, 0); }
+
+/* Some unit vector normal to n: from the axis that is farthest from it. */
+FSI_FN fsi__d3 fsi__rg_across(fsi__d3 n)
+{
+    fsi__d3 e = fsi__d3_make(0, 0, 0);
+    if (fabs(n.x) <= fabs(n.y) && fabs(n.x) <= fabs(n.z)) e.x = 1;
+    else if (fabs(n.y) <= fabs(n.z)) e.y = 1;
+    else e.z = 1;
+    return fsi__rg_unit(fsi__d3_cross(n, e));
+}
+
+/* As fsi_quat_matrix, in double whatever the quaternion is stored in. */
+static void fsi__rg_matrix(fsi_quat q, double *m)
+{
+    double x = (double)q.x, y = (double)q.y, z = (double)q.z, w = (double)q.w, s = 2 / (x * x + y * y + z * z + w * w);
+    m[0] = 1 - s * (y * y + z * z); m[1] = s * (x * y - z * w);     m[2] = s * (x * z + y * w);
+    m[3] = s * (x * y + z * w);     m[4] = 1 - s * (x * x + z * z); m[5] = s * (y * z - x * w);
+    m[6] = s * (x * z - y * w);     m[7] = s * (y * z + x * w);     m[8] = 1 - s * (x * x + y * y);
+}
+
+static void fsi__rg_product(const double *a, const double *b, double *out) /* A B */
+{
+    int i, j;
+    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++)
+        out[3 * i + j] = a[3 * i] * b[j] + a[3 * i + 1] * b[3 + j] + a[3 * i + 2] * b[6 + j];
+}
+
+static void fsi__rg_world(const double *turn, const double *a, double *out) /* R A R^T */
+{
+    double t[9];
+    int i, j;
+    fsi__rg_product(turn, a, t);
+    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++)
+        out[3 * i + j] = t[3 * i] * turn[3 * j] + t[3 * i + 1] * turn[3 * j + 1] + t[3 * i + 2] * turn[3 * j + 2];
+}
+
+static void fsi__rg_inverse(const double *a, double *out) /* of a symmetric positive definite matrix: cofactors over the determinant */
+{
+    double c[9], d;
+    int i, j;
+    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) {
+        int p = 3 * ((i + 1) % 3), q = 3 * ((i + 2) % 3), k = (j + 1) % 3, l = (j + 2) % 3;
+        c[3 * i + j] = a[p + k] * a[q + l] - a[p + l] * a[q + k];
+    }
+    d = a[0] * c[0] + a[1] * c[1] + a[2] * c[2];
+    for (i = 0; i < 9; i++) out[i] = c[3 * (i % 3) + i / 3] / d;
+}
+
+/* ---- >>shapes: mass, distance ----------------------------------------------------------------------------------- */
+
+/* A shape as it is kept: about the centre of mass, along body axes. */
+typedef struct fsi__rg_part {
+    fsi_rigid_shape_kind kind;
+    int corners;                  /* MESH: vertices; for memory's sake */
+    fsi__d3 at;                   /* its middle; MESH: of its box, vertices count from the centre of mass */
+    double turn[9];
+    fsi__d3 half;                 /* BOX (2D: z endless), MESH: of its box */
+    double radius, length;        /* length: half */
+    double thick;                 /* half its smallest extent */
+    double density;
+    fsi_mesh *mesh;
+    fsi__d3 *sample;              /* MESH: points on it, vertices first */
+    int samples;
+} fsi__rg_part;
+
+/* The same in the world. */
+typedef struct fsi__rg_placed {
+    const fsi__rg_part *part;
+    int body, index;
+    fsi__d3 c;                    /* middle; MESH: centre of mass */
+    double a[9];                  /* shape axes to world */
+    double lo[3], hi[3];          /* its box, with what it may reach in the step */
+} fsi__rg_placed;
+
+FSI_API fsi_rigid_shape fsi_rigid_sphere(fsi_real radius)
+{
+    fsi_rigid_shape s;
+    memset(&s, 0, sizeof s);
+    s.kind = FSI_RIGID_SPHERE;
+    s.pose.orientation = fsi_quat_identity();
+    s.radius = radius;
+    s.density = 1000;
+    return s;
+}
+
+FSI_API fsi_rigid_shape fsi_rigid_capsule(fsi_real radius, fsi_real half_length)
+{
+    fsi_rigid_shape s = fsi_rigid_sphere(radius);
+    s.kind = FSI_RIGID_CAPSULE;
+    s.half_length = half_length;
+    return s;
+}
+
+FSI_API fsi_rigid_shape fsi_rigid_box(fsi_vec3 half)
+{
+    fsi_rigid_shape s = fsi_rigid_sphere(0);
+    s.kind = FSI_RIGID_BOX;
+    s.half = half;
+    return s;
+}
+
+FSI_API fsi_rigid_shape fsi_rigid_cylinder(fsi_real radius, fsi_real half_length)
+{
+    fsi_rigid_shape s = fsi_rigid_capsule(radius, half_length);
+    s.kind = FSI_RIGID_CYLINDER;
+    return s;
+}
+
+FSI_API fsi_rigid_shape fsi_rigid_mesh(const fsi_mesh *mesh)
+{
+    fsi_rigid_shape s = fsi_rigid_sphere(0);
+    s.kind = FSI_RIGID_MESH;
+    s.mesh = mesh;
+    return s;
+}
+
+/* Refuses a pose that is none; what: "desc.pose", "shape 2: pose" ... */
+static fsi_status fsi__rg_check_pose(fsi_context *context, const char *fn, const char *what, int index, const fsi_pose *p)
+{
+    const fsi_quat q = p->orientation;
+    double n = sqrt((double)q.x * (double)q.x + (double)q.y * (double)q.y + (double)q.z * (double)q.z + (double)q.w * (double)q.w);
+    if (!fsi_v3_is_finite(p->position)) return fsi__fail(context, FSI_ERROR_NAN, fn, index, 0, "%s.position is not finite", what);
+    if (!fsi_is_finite(n)) return fsi__fail(context, FSI_ERROR_NAN, fn, index, n, "%s.orientation is not finite", what);
+    if (!(fabs(n - 1) <= 1e-3)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, n, "%s.orientation: the quaternion has length %g, not 1", what, n);
+    if (!(fabs((double)p->position.x) <= 1e9 && fabs((double)p->position.y) <= 1e9 && fabs((double)p->position.z) <= 1e9))
+        return fsi__fail(context, FSI_ERROR_LIMIT, fn, index, 0, "%s.position lies farther than 1e9 m from the origin", what);
+    return FSI_OK;
+}
+
+/* In the plane a body stays: z = 0, turned about z. */
+static fsi_status fsi__rg_check_flat(fsi_context *context, const char *fn, const char *what, int index, int dim, const fsi_pose *p)
+{
+    if (dim == 3 || (p->position.z == 0 && p->orientation.x == 0 && p->orientation.y == 0)) return FSI_OK;
+    return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, (double)p->position.z, "%s leaves the plane z = 0 of a 2D world", what);
+}
+
+static fsi_status fsi__rg_check_length(fsi_context *context, const char *fn, int index, const char *name, fsi_real x, int zero)
+{
+    if (!fsi_is_finite((double)x)) return fsi__fail(context, FSI_ERROR_NAN, fn, index, (double)x, "shape %d: %s is not finite", index, name);
+    if (!((double)x >= (zero ? 0 : 1e-9) && (double)x <= 1e8))
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, (double)x, "shape %d: %s is %g, it must be %s", index, name, (double)x, zero ? "0 to 1e8" : "1e-9 to 1e8");
+    return FSI_OK;
+}
+
+static fsi_status fsi__rg_check_mesh(fsi_context *context, const char *fn, int index, const fsi_rigid_shape *s, int dim)
+{
+    const fsi_mesh *m = s->mesh;
+    if (!m) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, 0, "shape %d: mesh is NULL", index);
+    if (m->cookie != FSI__COOKIE('m', fsi_mesh)) return fsi__fail(context, FSI_ERROR_COOKIE, fn, index, 0, "shape %d: mesh was not made by fsi_mesh_create of this version and precision", index);
+    if (m->corners != dim) return fsi__fail(context, FSI_ERROR_MESH, fn, index, m->corners, "shape %d: its mesh is made of %s, the world is %dD", index, m->corners == 3 ? "triangles" : "segments", dim);
+    if (m->kind != FSI_MESH_CLOSED || m->container) return fsi__fail(context, FSI_ERROR_MESH, fn, index, 0, "shape %d: its mesh is %s; a body is closed, with its normals outward", index, m->container ? "a container" : "open");
+    if (m->report.self_intersections > 0) return fsi__fail(context, FSI_ERROR_MESH, fn, index, m->report.first_intersection, "shape %d: its mesh crosses itself at triangle %d", index, m->report.first_intersection);
+    if (!(s->samples >= 0) || !fsi_is_finite((double)s->samples)) return fsi__fail(context, fsi_is_finite((double)s->samples) ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, index, (double)s->samples, "shape %d: samples is %g", index, (double)s->samples);
+    return FSI_OK;
+}
+
+static fsi_status fsi__rg_check_shape(fsi_context *context, const char *fn, const fsi_rigid_shape *s, int index, int dim)
+{
+    char what[32];
+    if (!s) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, 0, "shape %d is NULL", index);
+    snprintf(what, sizeof what, "shape %d: pose", index);
+    if ((int)s->kind < 0 || s->kind > FSI_RIGID_MESH) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, (double)s->kind, "shape %d: kind %d does not exist", index, (int)s->kind);
+    if (dim == 2 && s->kind == FSI_RIGID_CYLINDER) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, 0, "shape %d: there are no cylinders in 2D; take a box", index);
+    FSI__RG_TRY(fsi__rg_check_pose(context, fn, what, index, &s->pose));
+    FSI__RG_TRY(fsi__rg_check_flat(context, fn, what, index, dim, &s->pose));
+    if (!fsi_is_finite((double)s->density)) return fsi__fail(context, FSI_ERROR_NAN, fn, index, (double)s->density, "shape %d: density is not finite", index);
+    if (!(s->density > 0)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, (double)s->density, "shape %d: density is %g, it must be positive", index, (double)s->density);
+    if (s->kind == FSI_RIGID_MESH) return fsi__rg_check_mesh(context, fn, index, s, dim);
+    if (s->kind == FSI_RIGID_BOX) {
+        FSI__RG_TRY(fsi__rg_check_length(context, fn, index, "half.x", s->half.x, 0));
+        FSI__RG_TRY(fsi__rg_check_length(context, fn, index, "half.y", s->half.y, 0));
+        return dim == 3 ? fsi__rg_check_length(context, fn, index, "half.z", s->half.z, 0) : FSI_OK;
+    }
+    FSI__RG_TRY(fsi__rg_check_length(context, fn, index, "radius", s->radius, 0));
+    return s->kind == FSI_RIGID_SPHERE ? FSI_OK : fsi__rg_check_length(context, fn, index, "half_length", s->half_length, s->kind == FSI_RIGID_CAPSULE);
+}
+
+/* Volume and principal moments over density of what is round about x: a middle piece of length 2 l and two ends, which together are a ball
+   (2D: a disc) and whose centres of mass lie d beyond the middle piece:
+      I across = (middle's) + ball (k r^2 + l^2 + 2 l d),  k = 2/5, d = 3 r/8;   2D: k = 1/2, d = 4 r/(3 pi) */
+static double fsi__rg_round(double r, double l, int ends, int dim, double *along, double *across)
+{
+    double middle = dim == 3 ? FSI_PI * r * r * 2 * l : 4 * r * l;
+    double ball = !ends ? 0 : (dim == 3 ? FSI_PI * r * r * r * 4 / 3 : FSI_PI * r * r);
+    double k = dim == 3 ? 0.4 : 0.5, d = dim == 3 ? r * 3 / 8 : 4 * r / (3 * FSI_PI);
+    *along = middle * r * r / 2 + ball * k * r * r;
+    *across = middle * (dim == 3 ? r * r / 4 + l * l / 3 : (r * r + l * l) / 3) + ball * (k * r * r + l * l + 2 * l * d);
+    return middle + ball;
+}
+
+/* In the frame of the shape itself, density 1. */
+static double fsi__rg_own_mass(const fsi_rigid_shape *s, int dim, double moment[3])
+{
+    double v, x = (double)s->half.x, y = (double)s->half.y, z = (double)s->half.z;
+    if (s->kind == FSI_RIGID_BOX) {
+        if (dim == 2) z = 0;
+        v = dim == 3 ? 8 * x * y * z : 4 * x * y;
+        moment[0] = v * (y * y + z * z) / 3;
+        moment[1] = v * (x * x + z * z) / 3;
+        moment[2] = v * (x * x + y * y) / 3;
+    } else {
+        double l = s->kind == FSI_RIGID_SPHERE ? 0 : (double)s->half_length;
+        v = fsi__rg_round((double)s->radius, l, s->kind != FSI_RIGID_CYLINDER, dim, &moment[0], &moment[1]);
+        moment[2] = moment[1];
+    }
+    return v;
+}
+
+FSI_API fsi_status fsi_rigid_shape_mass(fsi_context *context, const fsi_rigid_shape *shape, int dim, fsi_mass_properties *out)
+{
+    static const char fn[] = "fsi_rigid_shape_mass";
+    double moment[3], v;
+    if (!out) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
+    if (dim != 2 && dim != 3) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, dim, "dim is %d, it must be 2 or 3", dim);
+    FSI__RG_TRY(fsi__rg_check_shape(context, fn, shape, 0, dim));
+    if (shape->kind == FSI_RIGID_MESH) {
+        FSI__RG_TRY(fsi_mesh_mass(shape->mesh, shape->density, 1, out));
+        out->center = fsi_pose_point(shape->pose, out->center);
+    } else {
+        v = fsi__rg_own_mass(shape, dim, moment);
+        out->volume = (fsi_real)v;
+        out->mass = (fsi_real)(v * (double)shape->density);
+        out->center = shape->pose.position;
+        out->inertia = fsi_m3_scale(fsi_m3_diagonal(fsi_v3((fsi_real)moment[0], (fsi_real)moment[1], (fsi_real)moment[2])), shape->density);
+    }
+    if (dim == 2) out->inertia = fsi_m3_diagonal(fsi_v3(out->inertia.m[8] / 2, out->inertia.m[8] / 2, out->inertia.m[8]));
+    else out->inertia = fsi_body_world_tensor(shape->pose.orientation, out->inertia);
+    return FSI_OK;
+}
+
+/* Distance of y from what spans |y_k| <= half_k, negative inside, and the outward normal n (exact, also at edges and corners). */
+static double fsi__rg_box_distance(fsi__d3 y, fsi__d3 half, fsi__d3 *n)
+{
+    double q[3], out[3], d, apart = 0;
+    int k, most = 0;
+    q[0] = fabs(y.x) - half.x; q[1] = fabs(y.y) - half.y; q[2] = fabs(y.z) - half.z;
+    for (k = 0; k < 3; k++) {
+        out[k] = q[k] > 0 ? q[k] : 0;
+        apart += out[k] * out[k];
+        if (q[k] > q[most]) most = k;
+    }
+    d = sqrt(apart);
+    if (!(d > 0)) {
+        out[0] = out[1] = out[2] = 0;
+        out[most] = 1;
+        apart = q[most];
+    } else {
+        for (k = 0; k < 3; k++) out[k] /= d;
+        apart = d;
+    }
+    *n = fsi__d3_make(y.x < 0 ? -out[0] : out[0], y.y < 0 ? -out[1] : out[1], y.z < 0 ? -out[2] : out[2]);
+    return apart;
+}
+
+static double fsi__rg_ball_distance(fsi__d3 y, double radius, fsi__d3 *n)
+{
+    double d = fsi__d3_norm(y);
+    *n = d > 0 ? fsi__d3_scale(y, 1 / d) : fsi__d3_make(0, 1, 0);
+    return d - radius;
+}
+
+/* A cylinder is a box in the half plane (x, distance from the axis). */
+static double fsi__rg_cylinder_distance(fsi__d3 y, double radius, double length, fsi__d3 *n)
+{
+    double s = sqrt(y.y * y.y + y.z * y.z), d;
+    fsi__d3 flat;
+    d = fsi__rg_box_distance(fsi__d3_make(y.x, s, 0), fsi__d3_make(length, radius, 1e150), &flat);
+    *n = fsi__d3_make(flat.x, s > 0 ? flat.y * y.y / s : flat.y, s > 0 ? flat.y * y.z / s : 0);
+    return d;
+}
+
+static double fsi__rg_mesh_distance(const fsi_mesh *mesh, fsi__d3 y, double reach, fsi__d3 *n)
+{
+    fsi_mesh_hit h = fsi_mesh_closest(mesh, fsi__d3_real(y), (fsi_real)reach, -1);
+    fsi__d3 away;
+    double d;
+    *n = fsi__d3_make(0, 1, 0);
+    if (h.face < 0) return 1e300;
+    away = fsi__d3_sub(y, fsi__d3_of(h.point));
+    d = fsi__d3_norm(away);
+    if (d > 1e-9 * (fabs(y.x) + fabs(y.y) + fabs(y.z)) && d > 0) *n = fsi__d3_scale(away, h.side / d);
+    else *n = fsi__d3_of(h.normal);
+    return h.side * d;
+}
+
+/* Distance of the world point x from a part, negative inside; n: the way out. Meshes: 1e300 beyond `reach`. */
+static double fsi__rg_distance(const fsi__rg_placed *p, fsi__d3 x, double reach, fsi__d3 *n)
+{
+    const fsi__rg_part *s = p->part;
+    fsi__d3 y = fsi__rg_back(p->a, fsi__d3_sub(x, p->c)), out;
+    double d, t;
+    switch (s->kind) {
+    case FSI_RIGID_BOX: d = fsi__rg_box_distance(y, s->half, &out); break;
+    case FSI_RIGID_CYLINDER: d = fsi__rg_cylinder_distance(y, s->radius, s->length, &out); break;
+    case FSI_RIGID_MESH: d = fsi__rg_mesh_distance(s->mesh, y, reach, &out); break;
+    default:
+        t = y.x < -s->length ? -s->length : (y.x > s->length ? s->length : y.x);
+        d = fsi__rg_ball_distance(fsi__d3_make(y.x - t, y.y, y.z), s->radius, &out);
+    }
+    *n = fsi__rg_mul(p->a, out);
+    return d;
+}
+
+/* A part where its body stands. */
+static void fsi__rg_place(const fsi__rg_part *s, fsi__d3 center, const double *turn, fsi__rg_placed *p)
+{
+    p->part = s;
+    fsi__rg_product(turn, s->turn, p->a);
+    p->c = s->kind == FSI_RIGID_MESH ? center : fsi__d3_add(center, fsi__rg_mul(turn, s->at));
+}
+
+/* Its box: middle and half sides. */
+static void fsi__rg_box_of(fsi__rg_placed *p, double grow)
+{
+    const fsi__rg_part *s = p->part;
+    fsi__d3 m = s->kind == FSI_RIGID_MESH ? fsi__d3_add(p->c, fsi__rg_mul(p->a, s->at)) : p->c;
+    int k;
+    for (k = 0; k < 3; k++) {
+        const double *a = p->a + 3 * k; /* row: what shape axes have along world axis k */
+        double h;
+        if (s->kind == FSI_RIGID_BOX || s->kind == FSI_RIGID_MESH) h = fabs(a[0]) * s->half.x + fabs(a[1]) * s->half.y + fabs(a[2] * s->half.z);
+        else if (s->kind == FSI_RIGID_CYLINDER) h = fabs(a[0]) * s->length + s->radius * sqrt(a[1] * a[1] + a[2] * a[2]);
+        else h = fabs(a[0]) * s->length + s->radius;
+        p->lo[k] = fsi__rg_at(m, k) - h - grow;
+        p->hi[k] = fsi__rg_at(m, k) + h + grow;
+    }
+}
+
+/* ---- >>contacts of one pair of shapes ---------------------------------------------------------------------------- */
+
+/* Where a and b may touch: between their surfaces, normal out of b, depth negative for a gap. */
+typedef struct fsi__rg_spot { fsi__d3 x, n; double depth; uint32_t feature; } fsi__rg_spot;
+
+/* Spots of one pair as they are found. Too many are thinned to what holds the bodies as well. */
+#define FSI__RG_SPOTS 128  /* room */
+#define FSI__RG_PATCH 4    /* kept of one patch, a set of spots with about the same normal */
+#define FSI__RG_MOST 32    /* kept of one pair of shapes */
+typedef struct fsi__rg_heap {
+    fsi__rg_spot spot[FSI__RG_SPOTS];
+    int n;
+    double margin;         /* gaps beyond this are left out */
+    double bound;          /* where nothing was found: no gap is smaller */
+} fsi__rg_heap;
+
+/* Of a patch: one of the deepest, the one farthest from it, and those farthest to either side of the line between: they span the patch. Depth
+   counts as ten times its length, so that what holds a body up is not left out for what lies a little farther; but differences below a
+   thousandth of the patch's size count as none: of a body that trembles the same spots are chosen again. */
+static int fsi__rg_span(const fsi__rg_spot *s, const int *in, int n, int *out)
+{
+    int k, count = 0, best = 0, left = -1, right = -1;
+    double deep = -1e300, most = -1e300, high = -1e300, low = -1e300, size = 0, score, across;
+    fsi__d3 line, side;
+    for (k = 0; k < n; k++) {
+        score = fsi__d3_norm(fsi__d3_sub(s[in[k]].x, s[in[0]].x));
+        size = score > size ? score : size;
+        deep = s[in[k]].depth > deep ? s[in[k]].depth : deep;
+    }
+    deep -= 1e-3 * size; /* from here on depths beyond count as this */
+    while (s[in[best]].depth < deep) best++;
+    out[count++] = in[best];
+    for (k = 0; k < n; k++) if (in[k] != out[0]) {
+        score = fsi__d3_norm(fsi__d3_sub(s[in[k]].x, s[out[0]].x)) + 10 * (s[in[k]].depth < deep ? s[in[k]].depth - deep : 0);
+        if (score > most + 1e-6 * size) { most = score; best = k; }
+    }
+    if (in[best] == out[0]) return count;
+    out[count++] = in[best];
+    line = fsi__d3_sub(s[out[1]].x, s[out[0]].x);
+    side = fsi__rg_unit(fsi__d3_cross(s[out[0]].n, line));
+    for (k = 0; k < n; k++) if (in[k] != out[0] && in[k] != out[1]) {
+        across = fsi__d3_dot(fsi__d3_sub(s[in[k]].x, s[out[0]].x), side);
+        score = fabs(across) + 10 * (s[in[k]].depth < deep ? s[in[k]].depth - deep : 0);
+        if (across > 1e-3 * size && score > high + 1e-6 * size) { high = score; left = in[k]; }
+        if (across < -1e-3 * size && score > low + 1e-6 * size) { low = score; right = in[k]; }
+    }
+    if (left >= 0) out[count++] = left;
+    if (right >= 0) out[count++] = right;
+    return count;
+}
+
+static void fsi__rg_sort_spots(fsi__rg_spot *s, int n) /* by feature, each once */
+{
+    int i, k;
+    for (i = 1; i < n; i++) {
+        fsi__rg_spot t = s[i];
+        for (k = i; k > 0 && s[k - 1].feature > t.feature; k--) s[k] = s[k - 1];
+        s[k] = t;
+    }
+}
+
+/* Patch by patch, deepest first, until `most` are kept; the rest of each patch is dropped. */
+static void fsi__rg_thin(fsi__rg_heap *h, int most)
+{
+    fsi__rg_spot kept[FSI__RG_SPOTS];
+    unsigned char done[FSI__RG_SPOTS];
+    int in[FSI__RG_SPOTS], pick[FSI__RG_PATCH], n = 0, k, i, seed, members;
+    memset(done, 0, sizeof done);
+    while (n + FSI__RG_PATCH <= most) {
+        for (k = 0, seed = -1; k < h->n; k++) if (!done[k] && (seed < 0 || h->spot[k].depth > h->spot[seed].depth)) seed = k;
+        if (seed < 0) break;
+        for (k = 0, members = 0; k < h->n; k++) {
+            if (done[k] || fsi__d3_dot(h->spot[k].n, h->spot[seed].n) < 0.95) continue;
+            done[k] = 1;
+            in[members++] = k;
+        }
+        members = fsi__rg_span(h->spot, in, members, pick);
+        for (i = 0; i < members; i++) kept[n++] = h->spot[pick[i]];
+    }
+    memcpy(h->spot, kept, (size_t)n * sizeof *kept);
+    h->n = n;
+    fsi__rg_sort_spots(h->spot, n);
+}
+
+static void fsi__rg_add(fsi__rg_heap *h, fsi__d3 x, fsi__d3 n, double depth, uint32_t feature)
+{
+    fsi__rg_spot *s;
+    if (!(depth > -h->margin)) return;
+    if (h->n == FSI__RG_SPOTS) fsi__rg_thin(h, FSI__RG_SPOTS / 2);
+    s = &h->spot[h->n++];
+    s->x = x;
+    s->n = n;
+    s->depth = depth;
+    s->feature = feature;
+}
+
+/* A ball about x (radius 0: a point) of one shape against the other shape b; `flip`: the ball is b's in the pair. */
+static void fsi__rg_ball(fsi__rg_heap *h, fsi__d3 x, double radius, const fsi__rg_placed *b, int flip, uint32_t feature)
+{
+    fsi__d3 n;
+    double d = fsi__rg_distance(b, x, radius + h->margin + 2 * b->part->thick, &n), depth = radius - d;
+    fsi__d3 at = fsi__d3_madd(x, -radius + depth / 2, n);
+    fsi__rg_add(h, at, flip ? fsi__d3_scale(n, -1) : n, depth, feature | (flip ? 0x80000000u : 0));
+}
+
+/* A ball in a groove of a mesh touches several faces: those whose inside is its foot. */
+static void fsi__rg_ball_mesh(fsi__rg_heap *h, fsi__d3 x, double radius, const fsi__rg_placed *b, int flip)
+{
+    int face[64], n, k;
+    fsi__d3 y = fsi__rg_back(b->a, fsi__d3_sub(x, b->c)), away;
+    fsi_real r = (fsi_real)(radius + h->margin);
+    fsi_box3 box = fsi_box3_inflate(fsi_box3_grow(fsi_box3_empty(), fsi__d3_real(y)), r);
+    fsi__rg_ball(h, x, radius, b, flip, 0);
+    n = fsi_mesh_query_box(b->part->mesh, box, face, 64);
+    for (k = 0; k < n && k < 64; k++) {
+        fsi_mesh_hit hit = fsi_mesh_closest_on_face(b->part->mesh, face[k], fsi__d3_real(y));
+        int inner = (double)hit.bary[0] > 1e-6 && (double)hit.bary[1] > 1e-6 && (b->part->mesh->corners == 2 || (double)hit.bary[2] > 1e-6);
+        double d = (double)hit.t, depth = radius - d;
+        if (hit.face < 0 || hit.side < 0 || !inner || !(d > 1e-9 * radius)) continue;
+        away = fsi__rg_mul(b->a, fsi__d3_scale(fsi__d3_sub(y, fsi__d3_of(hit.point)), 1 / d));
+        fsi__rg_add(h, fsi__d3_madd(x, -radius + depth / 2, away), flip ? fsi__d3_scale(away, -1) : away, depth, ((uint32_t)face[k] + 1) | (flip ? 0x80000000u : 0));
+    }
+}
+
+/* Where distance from the convex shape b is least on p + t d, 0 <= t <= 1 (it is a convex function there): golden section. */
+static double fsi__rg_least(fsi__d3 p, fsi__d3 d, const fsi__rg_placed *b)
+{
+    const double g = 0.6180339887498949;
+    double lo = 0, hi = 1, s = 1 - g, t = g, fs, ft;
+    fsi__d3 n;
+    int k;
+    fs = fsi__rg_distance(b, fsi__d3_madd(p, s, d), 1e300, &n);
+    ft = fsi__rg_distance(b, fsi__d3_madd(p, t, d), 1e300, &n);
+    for (k = 0; k < 36; k++) {
+        if (fs < ft) {
+            hi = t; t = s; ft = fs;
+            s = hi - g * (hi - lo);
+            fs = fsi__rg_distance(b, fsi__d3_madd(p, s, d), 1e300, &n);
+        } else {
+            lo = s; s = t; fs = ft;
+            t = lo + g * (hi - lo);
+            ft = fsi__rg_distance(b, fsi__d3_madd(p, t, d), 1e300, &n);
+        }
+    }
+    return (lo + hi) / 2;
+}
+
+/* A segment, thick by radius: its ends, and where between them it is nearest to b. */
+static void fsi__rg_edge(fsi__rg_heap *h, fsi__d3 p, fsi__d3 d, double radius, const fsi__rg_placed *b, int flip, int ends, uint32_t feature)
+{
+    double t;
+    if (ends) {
+        fsi__rg_ball(h, p, radius, b, flip, feature + 1);
+        fsi__rg_ball(h, fsi__d3_add(p, d), radius, b, flip, feature + 2);
+    }
+    if (b->part->kind == FSI_RIGID_MESH) return;
+    t = fsi__rg_least(p, d, b);
+    if (t > 0.01 && t < 0.99) fsi__rg_ball(h, fsi__d3_madd(p, t, d), radius, b, flip, feature);
+}
+
+/* Corner k of a box, in the world; 2D: k below 4. */
+static fsi__d3 fsi__rg_corner(const fsi__rg_placed *p, int k, int dim)
+{
+    const fsi__d3 *h = &p->part->half;
+    return fsi__d3_add(p->c, fsi__rg_mul(p->a, fsi__d3_make(k & 1 ? h->x : -h->x, k & 2 ? h->y : -h->y, dim == 2 ? 0 : (k & 4 ? h->z : -h->z))));
+}
+
+static fsi__d3 fsi__rg_local(const fsi__rg_placed *p, double x, double y, double z)
+{
+    return fsi__d3_add(p->c, fsi__rg_mul(p->a, fsi__d3_make(x, y, z)));
+}
+
+/* Point of a cylinder's rim: cap -1 or 1, angle. */
+static fsi__d3 fsi__rg_rim(const fsi__rg_placed *p, int cap, double angle)
+{
+    double s, c;
+    fsi_sincos(angle, &s, &c);
+    return fsi__rg_local(p, cap * p->part->length, p->part->radius * c, p->part->radius * s);
+}
+
+/* Number of points on a grid as fine as `step` along a length. */
+static int fsi__rg_steps(double length, double step)
+{
+    double n = ceil(length / step);
+    return n < 1 ? 1 : (n > 16 ? 16 : (int)n);
+}
+
+/* Points all over a box, for meshes to meet: corners, edges, faces. */
+static void fsi__rg_probe_box_grid(fsi__rg_heap *h, const fsi__rg_placed *a, const fsi__rg_placed *b, int flip, int dim)
+{
+    const fsi__d3 half = a->part->half;
+    const double step = b->part->thick < a->part->thick ? b->part->thick : a->part->thick;
+    const int n[3] = { fsi__rg_steps(2 * half.x, step), fsi__rg_steps(2 * half.y, step), dim == 2 ? 0 : fsi__rg_steps(2 * half.z, step) };
+    int i, j, k, at = 0;
+    for (k = 0; k <= n[2]; k++) for (j = 0; j <= n[1]; j++) for (i = 0; i <= n[0]; i++) {
+        int rim = i == 0 || i == n[0] || j == 0 || j == n[1] || (dim == 3 && (k == 0 || k == n[2]));
+        at++;
+        if (rim) fsi__rg_ball(h, fsi__rg_local(a, half.x * (2.0 * i / n[0] - 1), half.y * (2.0 * j / n[1] - 1), dim == 2 ? 0 : half.z * (2.0 * k / n[2] - 1)), 0, b, flip, (uint32_t)at);
+    }
+}
+
+/* Corners of a box's edges; 2D: of the first four. */
+static const int fsi__rg_box_edge[12][2] = { { 0, 1 }, { 2, 3 }, { 0, 2 }, { 1, 3 }, { 4, 5 }, { 6, 7 }, { 4, 6 }, { 5, 7 }, { 0, 4 }, { 1, 5 }, { 2, 6 }, { 3, 7 } };
+
+static void fsi__rg_probe_box(fsi__rg_heap *h, const fsi__rg_placed *a, const fsi__rg_placed *b, int flip, int dim)
+{
+    int k;
+    if (b->part->kind == FSI_RIGID_MESH) {
+        fsi__rg_probe_box_grid(h, a, b, flip, dim);
+        return;
+    }
+    for (k = 0; k < (dim == 2 ? 4 : 8); k++) fsi__rg_ball(h, fsi__rg_corner(a, k, dim), 0, b, flip, (uint32_t)k);
+    for (k = 0; k < (dim == 2 ? 4 : 12); k++) {
+        fsi__d3 p = fsi__rg_corner(a, fsi__rg_box_edge[k][0], dim), q = fsi__rg_corner(a, fsi__rg_box_edge[k][1], dim);
+        fsi__rg_edge(h, p, fsi__d3_sub(q, p), 0, b, flip, 0, 8 + (uint32_t)k);
+    }
+}
+
+/* The rim's lowest point on b: of 12 around, then refined. */
+static double fsi__rg_low_rim(const fsi__rg_placed *a, int cap, const fsi__rg_placed *b)
+{
+    double best = 1e300, at = 0, width = FSI_PI / 6, d;
+    fsi__d3 n;
+    int k, pass;
+    for (k = 0; k < 12; k++) {
+        d = fsi__rg_distance(b, fsi__rg_rim(a, cap, k * FSI_PI / 6), 1e300, &n);
+        if (d < best) { best = d; at = k * FSI_PI / 6; }
+    }
+    for (pass = 0; pass < 24; pass++, width *= 0.6) for (k = -1; k <= 1; k += 2) {
+        d = fsi__rg_distance(b, fsi__rg_rim(a, cap, at + k * width), 1e300, &n);
+        if (d < best) { best = d; at += k * width; }
+    }
+    return at;
+}
+
+static void fsi__rg_probe_cylinder(fsi__rg_heap *h, const fsi__rg_placed *a, const fsi__rg_placed *b, int flip)
+{
+    const fsi__rg_part *s = a->part;
+    const int mesh = b->part->kind == FSI_RIGID_MESH, rows = mesh ? fsi__rg_steps(2 * s->length, s->thick < b->part->thick ? s->thick : b->part->thick) : 1;
+    fsi__d3 p, d, n;
+    int cap, k, lies;
+    fsi__rg_distance(b, a->c, 1e300, &n);
+    lies = !mesh && fabs(fsi__d3_dot(n, fsi__rg_axis(a->a, 0))) < 0.995; /* only what is lowest: points ahead on the rim would hold it as it rolls */
+    for (cap = 0; cap <= rows && !lies; cap++) for (k = 0; k < 12; k++) {
+        double z = s->length * (2.0 * cap / rows - 1), sine, cosine;
+        fsi_sincos(k * FSI_PI / 6, &sine, &cosine);
+        fsi__rg_ball(h, fsi__rg_local(a, z, s->radius * cosine, s->radius * sine), 0, b, flip, (uint32_t)(1 + 12 * cap + k));
+    }
+    fsi__rg_ball(h, fsi__rg_local(a, -s->length, 0, 0), 0, b, flip, 1000);
+    fsi__rg_ball(h, fsi__rg_local(a, s->length, 0, 0), 0, b, flip, 1001);
+    if (mesh) return;
+    for (cap = -1; cap <= 1 && lies; cap += 2) fsi__rg_ball(h, fsi__rg_rim(a, cap, fsi__rg_low_rim(a, cap, b)), 0, b, flip, (uint32_t)(1003 + cap));
+    /* crossed logs: from where the axis is nearest, across to the side */
+    p = fsi__rg_local(a, -s->length, 0, 0);
+    d = fsi__d3_scale(fsi__rg_axis(a->a, 0), 2 * s->length);
+    p = fsi__d3_madd(p, fsi__rg_least(p, d, b), d);
+    fsi__rg_distance(b, p, 1e300, &n);
+    d = fsi__rg_axis(a->a, 0);
+    n = fsi__rg_unit(fsi__d3_madd(n, -fsi__d3_dot(n, d), d));
+    fsi__rg_ball(h, fsi__d3_madd(p, -s->radius, n), 0, b, flip, 1005);
+}
+
+static void fsi__rg_probe_mesh(fsi__rg_heap *h, const fsi__rg_placed *a, const fsi__rg_placed *b, int flip)
+{
+    int k, i;
+    for (k = 0; k < a->part->samples; k++) {
+        fsi__d3 x = fsi__d3_add(a->c, fsi__rg_mul(a->a, a->part->sample[k]));
+        for (i = 0; i < 3; i++) if (fsi__rg_at(x, i) < b->lo[i] || fsi__rg_at(x, i) > b->hi[i]) break;
+        if (i == 3) fsi__rg_ball(h, x, 0, b, flip, (uint32_t)k);
+    }
+}
+
+/* What of a reaches into b. */
+static void fsi__rg_probe(fsi__rg_heap *h, const fsi__rg_placed *a, const fsi__rg_placed *b, int flip, int dim)
+{
+    const fsi__rg_part *s = a->part;
+    fsi__d3 p, d;
+    int k, n;
+    switch (s->kind) {
+    case FSI_RIGID_SPHERE:
+        if (b->part->kind == FSI_RIGID_MESH) fsi__rg_ball_mesh(h, a->c, s->radius, b, flip);
+        else fsi__rg_ball(h, a->c, s->radius, b, flip, 0);
+        break;
+    case FSI_RIGID_CAPSULE:
+        d = fsi__d3_scale(fsi__rg_axis(a->a, 0), 2 * s->length);
+        p = fsi__d3_madd(a->c, -0.5, d);
+        fsi__rg_edge(h, p, d, s->radius, b, flip, 1, 0);
+        if (b->part->kind != FSI_RIGID_MESH) break;
+        n = fsi__rg_steps(2 * s->length, s->radius / 2);
+        for (k = 1; k < n; k++) fsi__rg_ball(h, fsi__d3_madd(p, (double)k / n, d), s->radius, b, flip, (uint32_t)(2 + k));
+        break;
+    case FSI_RIGID_BOX: fsi__rg_probe_box(h, a, b, flip, dim); break;
+    case FSI_RIGID_CYLINDER: fsi__rg_probe_cylinder(h, a, b, flip); break;
+    default: fsi__rg_probe_mesh(h, a, b, flip);
+    }
+}
+
+/* Two boxes. The axis along which they overlap least decides (separating axes: face normals, and in 3D cross products of edges;
+   Gottschalk et al. 1996): a face and what of the other box's face lies over it, or two edges.
+
+        reference   +-----------+                 the other box's face is cut off at the planes
+                    |           |                 of the reference face's sides; corners of what is
+                    +--x-----x--+--.              left and their depths below that face are the spots
+                       |     |  :  |  incident
+*/
+typedef struct fsi__rg_overlap { double gap; fsi__d3 n; int axis, other; } fsi__rg_overlap; /* n from b to a */
+
+static double fsi__rg_extent(const fsi__rg_placed *p, fsi__d3 n, int dim) /* half of it along n */
+{
+    double r = p->part->half.x * fabs(fsi__d3_dot(fsi__rg_axis(p->a, 0), n)) + p->part->half.y * fabs(fsi__d3_dot(fsi__rg_axis(p->a, 1), n));
+    return dim == 2 ? r : r + p->part->half.z * fabs(fsi__d3_dot(fsi__rg_axis(p->a, 2), n));
+}
+
+static void fsi__rg_try_axis(const fsi__rg_placed *a, const fsi__rg_placed *b, fsi__d3 n, int axis, int other, int dim, double slack, fsi__rg_overlap *best)
+{
+    double t = fsi__d3_dot(fsi__d3_sub(a->c, b->c), n), gap = fabs(t) - fsi__rg_extent(a, n, dim) - fsi__rg_extent(b, n, dim);
+    if (!(gap > best->gap + slack)) return;
+    best->gap = gap;
+    best->n = t < 0 ? fsi__d3_scale(n, -1) : n;
+    best->axis = axis;
+    best->other = other;
+}
+
+/* Cuts the polygon (2 corners: a segment) at side . (x - c) <= half. */
+static int fsi__rg_cut(fsi__rg_spot *p, int n, fsi__d3 c, fsi__d3 side, double half, uint32_t plane)
+{
+    fsi__rg_spot out[16];
+    int k, m = 0, segment = n == 2;
+    for (k = 0; k < n; k++) {
+        const fsi__rg_spot *s = &p[k], *t = &p[(k + 1) % n];
+        double ds = fsi__d3_dot(fsi__d3_sub(s->x, c), side) - half, dt = fsi__d3_dot(fsi__d3_sub(t->x, c), side) - half;
+        if (ds <= 0) out[m++] = *s;
+        if (segment && k == 1) break;
+        if ((ds < 0 && dt > 0) || (ds > 0 && dt < 0)) {
+            out[m] = ds <= 0 ? *t : *s;
+            out[m].x = fsi__d3_madd(s->x, ds / (ds - dt), fsi__d3_sub(t->x, s->x));
+            out[m].feature = (out[m].feature * 8 + plane + 1) * 16 + (ds <= 0 ? 1 : 0);
+            m++;
+        }
+    }
+    memcpy(p, out, (size_t)m * sizeof *out);
+    return m;
+}
+
+/* Corners of the face of box p that looks most against n. */
+static int fsi__rg_incident(const fsi__rg_placed *p, fsi__d3 n, int dim, fsi__rg_spot *out)
+{
+    double best = -1, sign = 1;
+    int k, axis = 0, u, v, i;
+    for (k = 0; k < dim; k++) {
+        double c = fsi__d3_dot(fsi__rg_axis(p->a, k), n);
+        if (fabs(c) > best + 1e-9) { best = fabs(c); axis = k; sign = c > 0 ? -1 : 1; }
+    }
+    u = (axis + 1) % dim;
+    v = (axis + 2) % 3;
+    for (i = 0; i < (dim == 2 ? 2 : 4); i++) {
+        double y[3] = { 0, 0, 0 }, half[3];
+        fsi__d3_put(half, p->part->half);
+        y[axis] = sign * half[axis];
+        y[u] = i == 0 || i == 3 ? -half[u] : half[u];
+        if (dim == 3) y[v] = i < 2 ? -half[v] : half[v];
+        out[i].x = fsi__rg_local(p, y[0], y[1], y[2]);
+        out[i].feature = (uint32_t)(1 + i + 4 * axis + (sign > 0 ? 12 : 0));
+    }
+    return i;
+}
+
+/* r: the box whose face decides; n: out of it; flip: r is a. */
+static void fsi__rg_face(fsi__rg_heap *h, const fsi__rg_placed *r, const fsi__rg_placed *o, fsi__d3 n, int axis, int flip, int dim)
+{
+    fsi__rg_spot p[16];
+    double half[3], d;
+    int k, m = fsi__rg_incident(o, n, dim, p);
+    fsi__d3_put(half, r->part->half);
+    for (k = 1; k < dim && m > 0; k++) {
+        int side = (axis + k) % dim;
+        fsi__d3 s = fsi__rg_axis(r->a, side);
+        double room = half[side] * 1.005; /* boxes that stand flush keep their corners, and their names, when they tremble */
+        m = fsi__rg_cut(p, m, r->c, s, room, (uint32_t)(2 * k));
+        if (m > 0) m = fsi__rg_cut(p, m, r->c, fsi__d3_scale(s, -1), room, (uint32_t)(2 * k + 1));
+    }
+    for (k = 0; k < m; k++) {
+        d = half[axis] - fsi__d3_dot(fsi__d3_sub(p[k].x, r->c), n);
+        fsi__rg_add(h, fsi__d3_madd(p[k].x, d / 2, n), flip ? fsi__d3_scale(n, -1) : n, d, ((p[k].feature * 6 + (uint32_t)axis * 2 + (uint32_t)flip) & 0x7fffffffu));
+    }
+}
+
+/* Middle of the edge of box p along `axis` that lies farthest along n. */
+static fsi__d3 fsi__rg_edge_middle(const fsi__rg_placed *p, int axis, fsi__d3 n)
+{
+    double half[3];
+    fsi__d3 x = p->c;
+    int k;
+    fsi__d3_put(half, p->part->half);
+    for (k = 0; k < 3; k++) if (k != axis) {
+        fsi__d3 e = fsi__rg_axis(p->a, k);
+        x = fsi__d3_madd(x, fsi__d3_dot(e, n) > 0 ? half[k] : -half[k], e);
+    }
+    return x;
+}
+
+/* Two edges: the points of their lines that are closest, kept within them. */
+static void fsi__rg_edges(fsi__rg_heap *h, const fsi__rg_placed *a, const fsi__rg_placed *b, const fsi__rg_overlap *o)
+{
+    fsi__d3 u = fsi__rg_axis(a->a, o->axis), v = fsi__rg_axis(b->a, o->other);
+    fsi__d3 p = fsi__rg_edge_middle(a, o->axis, fsi__d3_scale(o->n, -1)), q = fsi__rg_edge_middle(b, o->other, o->n), w = fsi__d3_sub(p, q);
+    double c = fsi__d3_dot(u, v), k = 1 - c * c, half[3], s, t;
+    s = (c * fsi__d3_dot(v, w) - fsi__d3_dot(u, w)) / k;
+    fsi__d3_put(half, a->part->half);
+    s = s < -half[o->axis] ? -half[o->axis] : (s > half[o->axis] ? half[o->axis] : s);
+    t = fsi__d3_dot(v, w) + s * c;
+    fsi__d3_put(half, b->part->half);
+    t = t < -half[o->other] ? -half[o->other] : (t > half[o->other] ? half[o->other] : t);
+    p = fsi__d3_scale(fsi__d3_add(fsi__d3_madd(p, s, u), fsi__d3_madd(q, t, v)), 0.5);
+    fsi__rg_add(h, p, o->n, -o->gap, 0x40000000u + (uint32_t)(3 * o->axis + o->other));
+}
+
+static void fsi__rg_boxes(fsi__rg_heap *h, const fsi__rg_placed *a, const fsi__rg_placed *b, int dim)
+{
+    const double slack = 1e-2 * (a->part->thick < b->part->thick ? a->part->thick : b->part->thick);
+    fsi__rg_overlap face, edge;
+    int i, j, of_b;
+    face.gap = edge.gap = -1e300;
+    face.axis = face.other = edge.axis = edge.other = 0;
+    face.n = edge.n = fsi__d3_make(0, 0, 1);
+    for (i = 0; i < dim; i++) fsi__rg_try_axis(a, b, fsi__rg_axis(a->a, i), i, 0, dim, 0, &face);
+    for (i = 0; i < dim; i++) fsi__rg_try_axis(a, b, fsi__rg_axis(b->a, i), i, 1, dim, face.other == 1 ? 0 : slack / 4, &face);
+    of_b = face.other;
+    for (i = 0; i < 3 && dim == 3; i++) for (j = 0; j < 3; j++) {
+        fsi__d3 n = fsi__d3_cross(fsi__rg_axis(a->a, i), fsi__rg_axis(b->a, j));
+        double size = fsi__d3_norm(n);
+        if (size > 1e-3) fsi__rg_try_axis(a, b, fsi__d3_scale(n, 1 / size), i, j, dim, 0, &edge);
+    }
+    h->bound = face.gap > edge.gap ? face.gap : edge.gap;
+    if (h->bound > h->margin) return;
+    if (edge.gap > face.gap + slack) fsi__rg_edges(h, a, b, &edge);
+    else if (of_b) fsi__rg_face(h, b, a, face.n, face.axis, 0, dim);
+    else fsi__rg_face(h, a, b, fsi__d3_scale(face.n, -1), face.axis, 1, dim);
+}
+
+/* How many spots a pair of kinds can leave. */
+static int fsi__rg_most(fsi_rigid_shape_kind a, fsi_rigid_shape_kind b)
+{
+    if (a == FSI_RIGID_MESH || b == FSI_RIGID_MESH) return FSI__RG_MOST;
+    if (a == FSI_RIGID_SPHERE || b == FSI_RIGID_SPHERE) return FSI__RG_PATCH;
+    return 2 * FSI__RG_PATCH;
+}
+
+/* All spots of two shapes. */
+static void fsi__rg_meet(fsi__rg_heap *h, const fsi__rg_placed *a, const fsi__rg_placed *b, int dim)
+{
+    h->n = 0;
+    h->bound = h->margin;
+    if (a->part->kind == FSI_RIGID_BOX && b->part->kind == FSI_RIGID_BOX) fsi__rg_boxes(h, a, b, dim);
+    else if (a->part->kind == FSI_RIGID_SPHERE) fsi__rg_probe(h, a, b, 0, dim);
+    else if (b->part->kind == FSI_RIGID_SPHERE) fsi__rg_probe(h, b, a, 1, dim);
+    else {
+        fsi__rg_probe(h, a, b, 0, dim);
+        fsi__rg_probe(h, b, a, 1, dim);
+    }
+    if (h->n > 1) fsi__rg_thin(h, fsi__rg_most(a->part->kind, b->part->kind));
+}
+
+/* Against the half space n . x < offset. */
+static void fsi__rg_plane_point(fsi__rg_heap *h, fsi__d3 x, double radius, fsi__d3 n, double offset, uint32_t feature)
+{
+    double depth = offset - fsi__d3_dot(n, x) + radius;
+    fsi__rg_add(h, fsi__d3_madd(x, depth / 2 - radius, n), n, depth, feature);
+}
+
+static void fsi__rg_plane_cylinder(fsi__rg_heap *h, const fsi__rg_placed *a, fsi__d3 n, double offset)
+{
+    fsi__d3 down = fsi__rg_back(a->a, n);
+    double s = sqrt(down.y * down.y + down.z * down.z), low = s > 1e-9 ? fsi_atan2(-down.z, -down.y) : 0;
+    int cap, k;
+    for (cap = -1; cap <= 1; cap += 2) { /* lying, only what is lowest: points ahead on the rim would hold it as it rolls */
+        if (s > 1e-9) fsi__rg_plane_point(h, fsi__rg_rim(a, cap, low), 0, n, offset, (uint32_t)(101 + cap));
+        for (k = 0; k < 12 && s < 0.1; k++) fsi__rg_plane_point(h, fsi__rg_rim(a, cap, k * FSI_PI / 6), 0, n, offset, (uint32_t)(20 + 12 * cap + k));
+    }
+}
+
+static void fsi__rg_meet_plane(fsi__rg_heap *h, const fsi__rg_placed *a, fsi__d3 n, double offset, int dim)
+{
+    const fsi__rg_part *s = a->part;
+    int k;
+    switch (s->kind) {
+    case FSI_RIGID_SPHERE: fsi__rg_plane_point(h, a->c, s->radius, n, offset, 0); break;
+    case FSI_RIGID_CAPSULE:
+        for (k = -1; k <= 1; k += 2) fsi__rg_plane_point(h, fsi__rg_local(a, k * s->length, 0, 0), s->radius, n, offset, (uint32_t)(k + 1));
+        break;
+    case FSI_RIGID_BOX:
+        for (k = 0; k < (dim == 2 ? 4 : 8); k++) fsi__rg_plane_point(h, fsi__rg_corner(a, k, dim), 0, n, offset, (uint32_t)k);
+        break;
+    case FSI_RIGID_CYLINDER: fsi__rg_plane_cylinder(h, a, n, offset); break;
+    default:
+        for (k = 0; k < s->corners; k++)
+            fsi__rg_plane_point(h, fsi__d3_add(a->c, fsi__rg_mul(a->a, s->sample[k])), 0, n, offset, (uint32_t)k);
+    }
+    if (h->n > FSI__RG_PATCH) fsi__rg_thin(h, FSI__RG_PATCH);
+}
+
+/* ---- >>world: what is kept --------------------------------------------------------------------------------------- */
+
+/* A body, beside its fsi_body. */
+typedef struct fsi__rg_record {
+    fsi__rg_part *part;
+    int parts;
+    double mass, inertia[9], inverse[9];   /* inertia about the centre, body axes */
+    double friction, restitution;          /* -1: the world's */
+    double reach, thick;                   /* of the farthest point from the centre; half the smallest extent of its largest part */
+    uint32_t filter, mask;
+    int tree, link;
+    /* State. */
+    int group, has_target;
+    double still;
+    fsi_pose target;                       /* KINEMATIC, of the centre */
+    fsi_vec3 once_force, once_torque;      /* of apply_force */
+    fsi_vec3 seen_force, seen_torque;      /* external ones of the last step: a change wakes */
+    fsi_vec3 liquid, liquid_moment;        /* taken since begin_step [N s, N m s] */
+} fsi__rg_record;
+
+typedef struct fsi__rg_plane { int alive; fsi__d3 n; double offset, friction, restitution; } fsi__rg_plane;
+
+/* A contact during a step. */
+typedef struct fsi__rg_touch {
+    int a, b;
+    uint64_t key;
+    fsi__d3 x, n, impulse;
+    double depth, margin;
+} fsi__rg_touch;
+
+typedef struct fsi__rg_pair { int p, q; int first, most, count; } fsi__rg_pair; /* parts; q < 0: plane -1 - q */
+
+typedef struct fsi__rg_track { double *time; fsi_real *value; int count; double period; } fsi__rg_track;
+
+/* A joint: of a link with its parent. */
+typedef struct fsi__rg_joint {
+    fsi__d3 axis, from;                    /* parent's body axes; from: joint's point from the parent's centre */
+    fsi__d3 to;                            /* from there to the link's centre, link's body axes */
+    fsi_quat turn;                         /* of the link against its parent at q0 */
+    double q0, stiffness, rest, damping, lower, upper;
+    int limited, script;                   /* script: 0 free, 1 target, 2 track */
+    double target, force;
+    fsi__rg_track track;
+} fsi__rg_joint;
+
+typedef struct fsi__rg_tree {
+    fsi_rigid_tree view;
+    int fixed;
+    fsi__arena memory;
+    int *body, *parent, *column, *coordinate_link;
+    unsigned char *joint, *scripted;
+    fsi__rg_joint *link;
+    fsi_real *q, *rate, *joint_force;      /* published */
+    double *hold;                          /* impulse of limits, signed; for the warm start */
+    /* Of a step. */
+    double *q1, *u0, *u, *pu, *g, *hold1, *jforce1; /* coordinates, rates at its start and solved, of split impulses, impulses, ... */
+    double *J, *M, *L, *f, *K, *D, *rhs, *y;
+    fsi__d3 *c, *axis, *point, *omega, *bias_turn, *bias;
+    double *turn, *inertia;                /* 9 a link */
+    fsi_quat *orientation;
+} fsi__rg_tree;
+
+typedef struct fsi__rg_impl {
+    fsi_context own_context;
+    fsi_body **body;
+    unsigned char *kind, *asleep;
+    fsi_vec3 *center, *force, *torque;
+    int *link;
+    fsi__rg_record *record;
+    fsi__rg_moving *moving;
+    int *parent;                           /* islands */
+    fsi__rg_plane *plane;
+    int plane_capacity, walls;
+    fsi__rg_tree **tree;
+    int tree_capacity;
+    fsi_rigid_contact *contact;
+    int contact_capacity;
+    /* Scratch of a step. */
+    fsi__rg_placed *placed;
+    int *order;
+    int placed_count, placed_capacity, order_count, order_capacity;
+    fsi__rg_pair *pair;
+    int pair_count, pair_capacity;
+    fsi__rg_spot *spot;
+    int spot_count, spot_capacity;
+    fsi__rg_touch *touch, *last;           /* of this substep; of the one before, sorted */
+    fsi__rg_row *row;
+    int touch_count, last_count, carried, row_count;
+    int touch_capacity, last_capacity, row_capacity;
+    double last_dt, saved_dt;              /* that `last` was made with; that the published contacts were */
+    int stage;                             /* 0: none; 1: begun */
+    double begun;                          /* dt of begin_step, 0 none */
+    int ending;                            /* 1 in end_step: what the last liquid wrote into bodies counts */
+    fsi_rigid_stats stats;
+    double now;                            /* time at the start of the substep */
+} fsi__rg_impl;
+
+#define FSI__RG_COLUMNS 10
+static fsi__rg_impl *fsi__rg_of(const fsi_rigid *w) { return (fsi__rg_impl *)w->impl; }
+static fsi_status fsi__rg_check(const fsi_rigid *w)
+{
+    return !w ? FSI_ERROR_ARGUMENT : (w->cookie == FSI__COOKIE('W', fsi_rigid) ? FSI_OK : FSI_ERROR_COOKIE);
+}
+
+static int fsi__rg_columns(fsi__rg_impl *im, fsi__column *c)
+{
+    int n = 0;
+    c[n].array = (void **)(void *)&im->body; c[n++].size = sizeof *im->body;
+    c[n].array = (void **)(void *)&im->kind; c[n++].size = sizeof *im->kind;
+    c[n].array = (void **)(void *)&im->asleep; c[n++].size = sizeof *im->asleep;
+    c[n].array = (void **)(void *)&im->center; c[n++].size = sizeof *im->center;
+    c[n].array = (void **)(void *)&im->force; c[n++].size = sizeof *im->force;
+    c[n].array = (void **)(void *)&im->torque; c[n++].size = sizeof *im->torque;
+    c[n].array = (void **)(void *)&im->link; c[n++].size = sizeof *im->link;
+    c[n].array = (void **)(void *)&im->record; c[n++].size = sizeof *im->record;
+    c[n].array = (void **)(void *)&im->moving; c[n++].size = sizeof *im->moving;
+    c[n].array = (void **)(void *)&im->parent; c[n++].size = 2 * sizeof *im->parent; /* and a byte a body, see fsi__rg_sleep_islands */
+    return n;
+}
+
+/* Makes the public pointers point to what the private ones do. */
+static void fsi__rg_publish(fsi_rigid *w)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    w->body = im->body;
+    w->kind = im->kind;
+    w->asleep = im->asleep;
+    w->center = im->center;
+    w->force = im->force;
+    w->torque = im->torque;
+    w->link = im->link;
+    w->contact = im->contact;
+}
+
+static fsi_status fsi__rg_reserve_bodies(fsi_rigid *w, int n, const char *fn)
+{
+    fsi__column columns[FSI__RG_COLUMNS];
+    fsi_status status;
+    int capacity = w->capacity;
+    if (n <= capacity) return FSI_OK;
+    if (n > 1 << 28) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, -1, n, "%d bodies are too many", n);
+    if (n < 2 * capacity) n = 2 * capacity;
+    if (n < 16) n = 16;
+    status = fsi__grow(w->context, columns, fsi__rg_columns(fsi__rg_of(w), columns), w->count, &w->capacity, n, fn);
+    fsi__rg_publish(w);
+    return status;
+}
+
+/* Room for n rows of one scratch array, keeping `rows`. */
+static fsi_status fsi__rg_room(fsi_rigid *w, void **array, size_t size, int rows, int *capacity, int n, const char *fn)
+{
+    fsi__column c;
+    if (n <= *capacity) return FSI_OK;
+    if (n > 1 << 28) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, -1, n, "%d contacts are too many", n);
+    if (n < *capacity + *capacity / 2) n = *capacity + *capacity / 2;
+    if (n < 64) n = 64;
+    c.array = array;
+    c.size = size;
+    return fsi__grow(w->context, &c, 1, rows, capacity, n, fn);
+}
+#define FSI__RG_ROOM(w, array, rows, capacity, n, fn) fsi__rg_room(w, (void **)(void *)&(array), sizeof *(array), rows, &(capacity), n, fn)
+
+/* What liquids have given in this step: booked, and of the last one. */
+static fsi_vec3 fsi__rg_liquid(const fsi__rg_impl *im, int id)
+{
+    return im->ending ? fsi_v3_add(im->record[id].liquid, im->body[id]->impulse) : im->record[id].liquid;
+}
+static fsi_vec3 fsi__rg_liquid_moment(const fsi__rg_impl *im, int id)
+{
+    return im->ending ? fsi_v3_add(im->record[id].liquid_moment, im->body[id]->angular_impulse) : im->record[id].liquid_moment;
+}
+
+static double fsi__rg_friction(const fsi_rigid *w, double own) { return own < 0 ? (double)w->desc.friction : own; }
+static double fsi__rg_restitution(const fsi_rigid *w, double own) { return own < 0 ? (double)w->desc.restitution : own; }
+
+/* ---- >>trees: kinematics and dynamics ---------------------------------------------------------------------------- */
+
+#define FSI__RG_J(t, l) ((t)->J + (size_t)(l) * 6 * (size_t)(t)->view.coordinates)
+
+/* Poses of links from that of the root and the coordinates (forward kinematics):
+      turn_l = turn_p (turn by q - q0 about the axis) rest_l,   c_l = c_p + R_p (from + axis (q - q0) of a prismatic joint) + R_l to */
+static void fsi__rg_forward(fsi__rg_tree *t, const double *q)
+{
+    int l;
+    for (l = 0; l < t->view.link_count; l++) {
+        const fsi__rg_joint *j = &t->link[l];
+        const int p = t->parent[l], k = t->column[l];
+        if (l > 0) {
+            double dq = k >= 0 ? q[k] - j->q0 : 0, slide = t->joint[l] == FSI_RIGID_PRISMATIC ? dq : 0;
+            fsi_quat turn = t->orientation[p];
+            fsi__d3 from = fsi__d3_madd(j->from, slide, j->axis);
+            if (t->joint[l] == FSI_RIGID_REVOLUTE) turn = fsi_quat_mul(turn, fsi_quat_from_rotation_vector(fsi__d3_real(fsi__d3_scale(j->axis, dq))));
+            t->orientation[l] = fsi_quat_unit(fsi_quat_mul(turn, j->turn));
+            fsi__rg_matrix(t->orientation[l], t->turn + 9 * l);
+            t->axis[l] = fsi__rg_mul(t->turn + 9 * p, j->axis);
+            t->point[l] = fsi__d3_add(t->c[p], fsi__rg_mul(t->turn + 9 * p, from));
+            t->c[l] = fsi__d3_add(t->point[l], fsi__rg_mul(t->turn + 9 * l, j->to));
+        } else fsi__rg_matrix(t->orientation[0], t->turn);
+    }
+}
+
+/* Columns of the Jacobians, from root to leaf: v_l = v_p + omega_p x (c_l - c_p) + (a x (c_l - P) or a) qd,  omega_l = omega_p + a qd. */
+static void fsi__rg_jacobians(fsi__rg_tree *t)
+{
+    const int n = t->view.coordinates;
+    int l, c, k;
+    memset(t->J, 0, (size_t)t->view.link_count * 6 * (size_t)n * sizeof *t->J);
+    for (k = 0; k < t->view.root; k++) t->J[(t->view.root == 6 ? k : k + 2) * n + k] = 1; /* 2D: omega z, v x, v y are rows 2, 3, 4 */
+    for (l = 1; l < t->view.link_count; l++) {
+        const int p = t->parent[l];
+        const double *up = FSI__RG_J(t, p);
+        double *J = FSI__RG_J(t, l);
+        fsi__d3 r = fsi__d3_sub(t->c[l], t->c[p]), a = t->axis[l];
+        for (c = 0; c < n; c++) {
+            fsi__d3 w = fsi__d3_make(up[c], up[n + c], up[2 * n + c]), v = fsi__d3_make(up[3 * n + c], up[4 * n + c], up[5 * n + c]);
+            v = fsi__d3_add(v, fsi__d3_cross(w, r));
+            if (c == t->column[l]) {
+                v = fsi__d3_add(v, t->joint[l] == FSI_RIGID_REVOLUTE ? fsi__d3_cross(a, fsi__d3_sub(t->c[l], t->point[l])) : a);
+                if (t->joint[l] == FSI_RIGID_REVOLUTE) w = fsi__d3_add(w, a);
+            }
+            J[c] = w.x; J[n + c] = w.y; J[2 * n + c] = w.z;
+            J[3 * n + c] = v.x; J[4 * n + c] = v.y; J[5 * n + c] = v.z;
+        }
+    }
+}
+
+/* Rows 3 b .. 3 b + 2 of J_l times u. */
+static fsi__d3 fsi__rg_rows_times(const fsi__rg_tree *t, int l, int b, const double *u)
+{
+    const int n = t->view.coordinates;
+    const double *J = FSI__RG_J(t, l) + 3 * b * n;
+    fsi__d3 s = fsi__rg_zero();
+    int c;
+    for (c = 0; c < n; c++) {
+        s.x += J[c] * u[c];
+        s.y += J[n + c] * u[c];
+        s.z += J[2 * n + c] * u[c];
+    }
+    return s;
+}
+
+/* g += J_l' (moment about the centre, force). */
+static void fsi__rg_gather(const fsi__rg_tree *t, int l, fsi__d3 moment, fsi__d3 force, double *g)
+{
+    const int n = t->view.coordinates;
+    const double *J = FSI__RG_J(t, l);
+    int c;
+    for (c = 0; c < n; c++)
+        g[c] += J[c] * moment.x + J[n + c] * moment.y + J[2 * n + c] * moment.z + J[3 * n + c] * force.x + J[4 * n + c] * force.y + J[5 * n + c] * force.z;
+}
+
+/* M = sum J' M_l J. */
+static void fsi__rg_tree_mass(const fsi_rigid *w, fsi__rg_tree *t)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    const int n = t->view.coordinates;
+    int l, i, k;
+    memset(t->M, 0, (size_t)n * (size_t)n * sizeof *t->M);
+    for (l = 0; l < t->view.link_count; l++) {
+        const double *J = FSI__RG_J(t, l), m = im->record[t->body[l]].mass;
+        fsi__rg_world(t->turn + 9 * l, im->record[t->body[l]].inertia, t->inertia + 9 * l);
+        for (i = 0; i < n; i++) {
+            fsi__d3 h = fsi__rg_mul(t->inertia + 9 * l, fsi__d3_make(J[i], J[n + i], J[2 * n + i]));
+            for (k = 0; k <= i; k++)
+                t->M[i * n + k] += h.x * J[k] + h.y * J[n + k] + h.z * J[2 * n + k]
+                                 + m * (J[3 * n + i] * J[3 * n + k] + J[4 * n + i] * J[4 * n + k] + J[5 * n + i] * J[5 * n + k]);
+        }
+    }
+    for (i = 0; i < n; i++) for (k = i + 1; k < n; k++) t->M[i * n + k] = t->M[k * n + i];
+}
+
+/* Accelerations of links with all qdd zero:
+      alpha_l = alpha_p + omega_p x (a qd),   acc_l = acc_p + alpha_p x r1 + omega_p x (omega_p x r1) + alpha_l x r2 + omega_l x (omega_l x r2)
+   with r1 = P - c_p, r2 = c_l - P; prismatic: r1 = c_l - c_p, no r2, and Coriolis' 2 omega_p x (a qd). */
+static void fsi__rg_bias(fsi__rg_tree *t, const double *u)
+{
+    int l;
+    t->omega[0] = fsi__rg_rows_times(t, 0, 0, u);
+    t->bias_turn[0] = t->bias[0] = fsi__rg_zero();
+    for (l = 1; l < t->view.link_count; l++) {
+        const int p = t->parent[l], k = t->column[l], slides = t->joint[l] == FSI_RIGID_PRISMATIC;
+        fsi__d3 w = t->omega[p], rate = fsi__d3_scale(t->axis[l], k >= 0 ? u[k] : 0), r1, r2, acc;
+        t->omega[l] = fsi__rg_rows_times(t, l, 0, u);
+        t->bias_turn[l] = slides ? t->bias_turn[p] : fsi__d3_add(t->bias_turn[p], fsi__d3_cross(w, rate));
+        r1 = fsi__d3_sub(slides ? t->c[l] : t->point[l], t->c[p]);
+        r2 = slides ? fsi__rg_zero() : fsi__d3_sub(t->c[l], t->point[l]);
+        acc = fsi__d3_add(t->bias[p], fsi__d3_add(fsi__d3_cross(t->bias_turn[p], r1), fsi__d3_cross(w, fsi__d3_cross(w, r1))));
+        acc = fsi__d3_add(acc, fsi__d3_add(fsi__d3_cross(t->bias_turn[l], r2), fsi__d3_cross(t->omega[l], fsi__d3_cross(t->omega[l], r2))));
+        if (slides) acc = fsi__d3_madd(acc, 2, fsi__d3_cross(w, rate));
+        t->bias[l] = acc;
+    }
+}
+
+/* f = sum J' ([tau - omega x I omega; F] - M_l [alpha; acc]) + joint forces - k (q - rest) - c qd. Loads of link l: load[2 l], moment load[2 l + 1]
+   stand in y's place as force and torque arrays of the caller. */
+static void fsi__rg_tree_loads(const fsi_rigid *w, fsi__rg_tree *t, const double *q, const double *u, int from_moving)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    const int n = t->view.coordinates;
+    int l, k;
+    memset(t->f, 0, (size_t)n * sizeof *t->f);
+    fsi__rg_bias(t, u);
+    for (l = 0; l < t->view.link_count; l++) {
+        const int id = t->body[l];
+        const double m = im->record[id].mass, *tensor = t->inertia + 9 * l;
+        fsi__d3 force, torque;
+        if (from_moving) {
+            force = im->moving[id].force;
+            torque = im->moving[id].torque;
+        } else {
+            force = fsi__d3_madd(fsi__d3_of(im->force[id]), m, fsi__d3_of(w->desc.gravity));
+            torque = fsi__d3_of(im->torque[id]);
+        }
+        torque = fsi__d3_sub(torque, fsi__d3_add(fsi__d3_cross(t->omega[l], fsi__rg_mul(tensor, t->omega[l])), fsi__rg_mul(tensor, t->bias_turn[l])));
+        fsi__rg_gather(t, l, torque, fsi__d3_madd(force, -m, t->bias[l]), t->f);
+    }
+    for (l = 0; l < t->view.link_count; l++) if ((k = t->column[l]) >= 0) {
+        const fsi__rg_joint *j = &t->link[l];
+        t->K[k] = j->stiffness;
+        t->D[k] = j->damping;
+        t->f[k] += j->force - j->stiffness * (q[k] - j->rest) - j->damping * u[k];
+    }
+}
+
+/* Cholesky of the n x n matrix in L (lower part), in place. Returns 0 when it is not positive definite. */
+static int fsi__rg_factor(double *a, int n)
+{
+    int i, j, k;
+    for (j = 0; j < n; j++) {
+        double d = a[j * n + j];
+        for (k = 0; k < j; k++) d -= a[j * n + k] * a[j * n + k];
+        if (!(d > 0)) return 0;
+        a[j * n + j] = d = sqrt(d);
+        for (i = j + 1; i < n; i++) {
+            double s = a[i * n + j];
+            for (k = 0; k < j; k++) s -= a[i * n + k] * a[j * n + k];
+            a[i * n + j] = s / d;
+        }
+    }
+    return 1;
+}
+
+static void fsi__rg_backsolve(const double *a, int n, double *x) /* L L' x = x */
+{
+    int i, k;
+    for (i = 0; i < n; i++) {
+        for (k = 0; k < i; k++) x[i] -= a[i * n + k] * x[k];
+        x[i] /= a[i * n + i];
+    }
+    for (i = n - 1; i >= 0; i--) {
+        for (k = i + 1; k < n; k++) x[i] -= a[k * n + i] * x[k];
+        x[i] /= a[i * n + i];
+    }
+}
+
+/* y = (M + dt D + dt^2 K)^-1 g with the rates of scripted joints held. */
+static void fsi__rg_tree_solve(fsi__rg_tree *t, const double *g, double *y)
+{
+    const int n = t->view.coordinates;
+    int k;
+    for (k = 0; k < n; k++) y[k] = t->scripted[k] ? 0 : g[k];
+    fsi__rg_backsolve(t->L, n, y);
+}
+
+/* Value of a track: cubic between keys, with zero slopes at them, q = a + (b - a) s^2 (3 - 2 s). */
+static double fsi__rg_track_at(const fsi__rg_track *k, double time)
+{
+    int i = 0;
+    double s;
+    if (k->period > 0) time -= floor(time / k->period) * k->period;
+    if (time <= k->time[0]) return (double)k->value[0];
+    while (i + 1 < k->count && k->time[i + 1] <= time) i++;
+    if (i + 1 == k->count) return (double)k->value[i];
+    s = (time - k->time[i]) / (k->time[i + 1] - k->time[i]);
+    return (double)k->value[i] + ((double)k->value[i + 1] - (double)k->value[i]) * s * s * (3 - 2 * s);
+}
+
+/* Where a scripted joint is to be at `time`. A period ends with its last key and starts with its first. */
+static double fsi__rg_script(const fsi__rg_joint *j, double time) { return j->script == 2 ? fsi__rg_track_at(&j->track, time) : j->target; }
+
+/* Velocities of links from the rates u. */
+static void fsi__rg_tree_spread(fsi__rg_impl *im, const fsi__rg_tree *t, const double *u)
+{
+    int l;
+    for (l = 0; l < t->view.link_count; l++) {
+        fsi__rg_moving *m = &im->moving[t->body[l]];
+        m->w = fsi__rg_rows_times(t, l, 0, u);
+        m->v = fsi__rg_rows_times(t, l, 1, u);
+    }
+}
+
+static void fsi__rg_tree_root(const fsi__rg_impl *im, fsi__rg_tree *t, int published)
+{
+    const fsi_pose *p = published ? &im->body[t->body[0]]->pose : &im->moving[t->body[0]].start;
+    t->orientation[0] = p->orientation;
+    t->c[0] = fsi__d3_of(p->position);
+}
+
+/* A = M + dt D + dt^2 K in L, factored; rows and columns of scripted joints are those of 1. */
+static int fsi__rg_tree_system(fsi__rg_tree *t, double dt)
+{
+    const int n = t->view.coordinates;
+    int i, k;
+    memcpy(t->L, t->M, (size_t)n * (size_t)n * sizeof *t->L);
+    for (k = 0; k < n; k++) {
+        t->L[k * n + k] += dt * (t->D[k] + dt * t->K[k]);
+        for (i = 0; i < n && t->scripted[k]; i++) t->L[i * n + k] = t->L[k * n + i] = i == k;
+    }
+    return fsi__rg_factor(t->L, n);
+}
+
+/* rhs = what rates change by in the step, with the loads in f, which were taken at rates v. */
+static void fsi__rg_tree_change(const fsi__rg_impl *im, fsi__rg_tree *t, double dt, const double *v)
+{
+    const int n = t->view.coordinates;
+    int i, k, l;
+    for (k = 0; k < n; k++) t->rhs[k] = dt * (t->f[k] + t->D[k] * (v[k] - t->u0[k]) - dt * t->K[k] * t->u0[k]);
+    for (l = 0; l < t->view.link_count; l++) if ((k = t->column[l]) >= 0 && t->scripted[k]) {
+        t->rhs[k] = (fsi__rg_script(&t->link[l], im->now + dt) - t->q1[k]) / dt - t->u0[k];
+        for (i = 0; i < n; i++) if (!t->scripted[i]) t->rhs[i] -= t->M[i * n + k] * t->rhs[k];
+    }
+    fsi__rg_backsolve(t->L, n, t->rhs);
+}
+
+/* Rates without contacts, implicit in springs and dampers, the known du of scripted joints on the right side:
+      (M + dt D + dt^2 K) du = dt (f - dt K u),   u += du
+   Gyroscopic forces are taken at u + du/2, by three passes: rates stand half a step off the coordinates (leapfrog), and energy does not drift
+   as it does with those at u (a double pendulum lost a third of its in a minute). */
+static int fsi__rg_tree_predict(fsi_rigid *w, fsi__rg_tree *t, double dt)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    const int n = t->view.coordinates;
+    int k, pass;
+    fsi__rg_tree_root(im, t, 0);
+    fsi__rg_forward(t, t->q1);
+    fsi__rg_jacobians(t);
+    memset(t->g, 0, (size_t)n * sizeof *t->g);
+    memset(t->K, 0, (size_t)n * sizeof *t->K);
+    memset(t->D, 0, (size_t)n * sizeof *t->D);
+    fsi__rg_tree_mass(w, t);
+    memcpy(t->pu, t->u0, (size_t)n * sizeof *t->pu); /* u + du/2 so far */
+    for (pass = 0; pass < 3; pass++) {
+        fsi__rg_tree_loads(w, t, t->q1, t->pu, 1);
+        if (pass == 0 && !fsi__rg_tree_system(t, dt)) return 0;
+        fsi__rg_tree_change(im, t, dt, t->pu);
+        for (k = 0; k < n; k++) t->pu[k] = t->u0[k] + 0.5 * t->rhs[k];
+    }
+    for (k = 0; k < n; k++) t->u[k] = t->u0[k] + t->rhs[k];
+    memset(t->pu, 0, (size_t)n * sizeof *t->pu);
+    fsi__rg_tree_spread(im, t, t->u);
+    return 1;
+}
+
+/* The momentum that a free tree is to have at the step's end, about its root's old centre: rows of the root in M u are moment and momentum
+   about its centre; to those of the start come external forces and what contacts gave. */
+static void fsi__rg_tree_momentum(const fsi__rg_impl *im, fsi__rg_tree *t, double dt, double *h)
+{
+    const int n = t->view.coordinates, r = t->view.root;
+    int i, k, l;
+    memset(t->rhs, 0, (size_t)n * sizeof *t->rhs);
+    for (l = 0; l < t->view.link_count && r > 0; l++) fsi__rg_gather(t, l, im->moving[t->body[l]].torque, im->moving[t->body[l]].force, t->rhs);
+    for (i = 0; i < r; i++) {
+        h[i] = dt * t->rhs[i] + t->g[i];
+        for (k = 0; k < n; k++) h[i] += t->M[i * n + k] * t->u0[k];
+    }
+}
+
+/* The root's rates such that this momentum is what the tree has in its new position. M, J: there; c: the old centre. */
+static int fsi__rg_tree_keep(fsi__rg_tree *t, const double *h, fsi__d3 c)
+{
+    const int n = t->view.coordinates, r = t->view.root;
+    double a[36], b[6];
+    fsi__d3 p = r == 6 ? fsi__d3_make(h[3], h[4], h[5]) : fsi__d3_make(h[1], h[2], 0), shift = fsi__d3_cross(fsi__d3_sub(c, t->c[0]), p);
+    int i, k;
+    for (i = 0; i < r; i++) {
+        b[i] = h[i];
+        for (k = r; k < n; k++) b[i] -= t->M[i * n + k] * t->u[k];
+        for (k = 0; k < r; k++) a[i * r + k] = t->M[i * n + k];
+    }
+    if (r == 6) { b[0] += shift.x; b[1] += shift.y; b[2] += shift.z; }
+    else b[0] += shift.z;
+    if (!fsi__rg_factor(a, r)) return 0;
+    fsi__rg_backsolve(a, r, b);
+    for (i = 0; i < r; i++) t->u[i] = b[i];
+    return 1;
+}
+
+/* What held scripts and limits: of scripts, what the equation of their coordinate lacks; of limits their impulses. */
+static void fsi__rg_tree_forces(fsi__rg_tree *t, double dt)
+{
+    const int n = t->view.coordinates;
+    int i, k;
+    for (k = 0; k < n; k++) {
+        double s = 0;
+        for (i = 0; i < n; i++) s += t->M[k * n + i] * (t->u[i] - t->u0[i]);
+        t->jforce1[k] = t->scripted[k] ? (s - t->g[k]) / dt - t->f[k] : t->hold1[k] / dt;
+    }
+}
+
+/* Coordinates and poses from the substep's start by the rates as solved. */
+static int fsi__rg_tree_advance(fsi_rigid *w, fsi__rg_tree *t, double dt)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    const int r = t->view.root;
+    double h[6];
+    fsi__d3 old = t->c[0], v, turn;
+    int k, l;
+    fsi__rg_tree_forces(t, dt);
+    fsi__rg_tree_momentum(im, t, dt, h);
+    if (r > 0) {
+        v = fsi__d3_madd(fsi__rg_rows_times(t, 0, 1, t->u), 1, fsi__rg_rows_times(t, 0, 1, t->pu));
+        turn = fsi__d3_madd(fsi__rg_rows_times(t, 0, 0, t->u), 1, fsi__rg_rows_times(t, 0, 0, t->pu));
+        t->c[0] = fsi__d3_madd(t->c[0], dt, v);
+        t->orientation[0] = fsi_quat_integrate(t->orientation[0], fsi__d3_real(turn), (fsi_real)dt);
+    }
+    for (l = 0; l < t->view.link_count; l++) if ((k = t->column[l]) >= 0) {
+        if (t->scripted[k]) t->q1[k] = fsi__rg_script(&t->link[l], im->now + dt);
+        else t->q1[k] += dt * (t->u[k] + t->pu[k]);
+    }
+    fsi__rg_forward(t, t->q1);
+    fsi__rg_jacobians(t);
+    if (r > 0) {
+        fsi__rg_tree_mass(w, t);
+        if (!fsi__rg_tree_keep(t, h, old)) return 0;
+    }
+    for (l = 0; l < t->view.link_count; l++) {
+        fsi__rg_moving *m = &im->moving[t->body[l]];
+        if (l == 0 && t->fixed) continue;
+        m->pose.position = fsi__d3_real(t->c[l]);
+        m->pose.orientation = t->orientation[l];
+    }
+    fsi__rg_tree_spread(im, t, t->u);
+    return 1;
+}
+
+/* ---- >>solver: velocities, impulses ------------------------------------------------------------------------------ */
+
+static int fsi__rg_mobile(const fsi__rg_impl *im, int id)
+{
+    return id >= 0 && im->kind[id] == FSI_RIGID_DYNAMIC && !im->moving[id].asleep;
+}
+
+/* Velocity of the side at lever arm r: v + omega x r. */
+static fsi__d3 fsi__rg_side_velocity(const fsi__rg_impl *im, int side, fsi__d3 r, const fsi__rg_particle *particle)
+{
+    const fsi__rg_moving *m;
+    if (side == FSI__RG_WORLD) return fsi__rg_zero();
+    if (side < FSI__RG_WORLD) return particle[-2 - side].v;
+    m = &im->moving[side];
+    if (m->tree >= 0 && fsi__rg_mobile(im, side)) {
+        const fsi__rg_tree *t = im->tree[m->tree];
+        return fsi__d3_add(fsi__rg_rows_times(t, m->link, 1, t->u), fsi__d3_cross(fsi__rg_rows_times(t, m->link, 0, t->u), r));
+    }
+    return fsi__d3_add(m->v, fsi__d3_cross(m->w, r));
+}
+
+/* Gives impulse j at lever arm r to a side. */
+static void fsi__rg_kick(fsi__rg_impl *im, int side, fsi__d3 r, fsi__d3 j, fsi__rg_particle *particle)
+{
+    fsi__rg_moving *m;
+    if (side < FSI__RG_WORLD) particle[-2 - side].v = fsi__d3_madd(particle[-2 - side].v, particle[-2 - side].inverse_mass, j);
+    if (!fsi__rg_mobile(im, side)) return;
+    m = &im->moving[side];
+    if (m->tree >= 0) {
+        fsi__rg_tree *t = im->tree[m->tree];
+        const int n = t->view.coordinates;
+        int k;
+        memset(t->rhs, 0, (size_t)n * sizeof *t->rhs);
+        fsi__rg_gather(t, m->link, fsi__d3_cross(r, j), j, t->rhs);
+        for (k = 0; k < n; k++) t->g[k] += t->rhs[k];
+        fsi__rg_tree_solve(t, t->rhs, t->y);
+        for (k = 0; k < n; k++) t->u[k] += t->y[k];
+        return;
+    }
+    m->v = fsi__d3_madd(m->v, m->inverse_mass, j);
+    m->w = fsi__d3_add(m->w, fsi__rg_mul(m->inverse_inertia, fsi__d3_cross(r, j)));
+}
+
+/* How much an impulse d on a (-d on b) changes the relative velocity along e: e . K d, per unit. Of one tree both ends count together. */
+static double fsi__rg_mobility(fsi__rg_impl *im, const fsi__rg_row *row, fsi__d3 d, fsi__d3 e, const fsi__rg_particle *particle)
+{
+    const int side[2] = { row->a, row->b };
+    const int same = row->a >= 0 && row->b >= 0 && im->moving[row->a].tree >= 0 && im->moving[row->a].tree == im->moving[row->b].tree;
+    double sum = 0;
+    int s, k;
+    for (s = 0; s < 2; s++) {
+        fsi__d3 r = s ? row->rb : row->ra;
+        if (side[s] < FSI__RG_WORLD) sum += particle[-2 - side[s]].inverse_mass * fsi__d3_dot(d, e);
+        else if (fsi__rg_mobile(im, side[s])) {
+            const fsi__rg_moving *m = &im->moving[side[s]];
+            if (m->tree < 0) sum += m->inverse_mass * fsi__d3_dot(d, e) + fsi__d3_dot(fsi__d3_cross(r, e), fsi__rg_mul(m->inverse_inertia, fsi__d3_cross(r, d)));
+            else {
+                fsi__rg_tree *t = im->tree[m->tree];
+                const int n = t->view.coordinates;
+                double *g = t->rhs;
+                memset(g, 0, (size_t)n * sizeof *g);
+                fsi__rg_gather(t, m->link, fsi__d3_cross(r, d), d, g);
+                if (same && s == 0) fsi__rg_gather(t, im->moving[row->b].link, fsi__d3_scale(fsi__d3_cross(row->rb, d), -1), fsi__d3_scale(d, -1), g);
+                fsi__rg_tree_solve(t, g, t->y);
+                memset(g, 0, (size_t)n * sizeof *g);
+                fsi__rg_gather(t, m->link, fsi__d3_cross(r, e), e, g);
+                if (same && s == 0) fsi__rg_gather(t, im->moving[row->b].link, fsi__d3_scale(fsi__d3_cross(row->rb, e), -1), fsi__d3_scale(e, -1), g);
+                for (k = 0; k < n; k++) sum += g[k] * t->y[k];
+                if (same) break;
+            }
+        }
+    }
+    return sum;
+}
+
+static fsi__d3 fsi__rg_relative(const fsi__rg_impl *im, const fsi__rg_row *row, const fsi__rg_particle *particle)
+{
+    return fsi__d3_sub(fsi__rg_side_velocity(im, row->a, row->ra, particle), fsi__rg_side_velocity(im, row->b, row->rb, particle));
+}
+
+static void fsi__rg_exchange(fsi__rg_impl *im, const fsi__rg_row *row, fsi__d3 j, fsi__rg_particle *particle)
+{
+    fsi__rg_kick(im, row->a, row->ra, j, particle);
+    fsi__rg_kick(im, row->b, row->rb, fsi__d3_scale(j, -1), particle);
+}
+
+/* Lever arms and mobilities of a row; where it starts from is made to fit its normal and its cone. */
+static void fsi__rg_make_row(fsi__rg_impl *im, fsi__rg_row *row, int dim, const fsi__rg_particle *particle)
+{
+    fsi__d3 t1, t2;
+    double k, a, b, c;
+    row->ra = row->a >= 0 ? fsi__d3_sub(row->point, fsi__d3_of(im->moving[row->a].start.position)) : fsi__rg_zero();
+    row->rb = row->b >= 0 ? fsi__d3_sub(row->point, fsi__d3_of(im->moving[row->b].start.position)) : fsi__rg_zero();
+    k = fsi__rg_mobility(im, row, row->n, row->n, particle);
+    row->kn = k > 0 ? 1 / k : 0;
+    if (dim == 2) {
+        t1 = fsi__d3_make(-row->n.y, row->n.x, 0);
+        k = fsi__rg_mobility(im, row, t1, t1, particle);
+    } else { /* the larger eigenvalue of the 2 x 2 mobility across the normal */
+        t1 = fsi__rg_across(row->n);
+        t2 = fsi__d3_cross(row->n, t1);
+        a = fsi__rg_mobility(im, row, t1, t1, particle);
+        b = fsi__rg_mobility(im, row, t1, t2, particle);
+        c = fsi__rg_mobility(im, row, t2, t2, particle);
+        k = 0.5 * (a + c) + sqrt(0.25 * (a - c) * (a - c) + b * b);
+    }
+    row->kt = k > 0 ? 1 / k : 0;
+    if (!(row->kn > 0)) row->jn = 0;
+    row->jt = fsi__d3_madd(row->jt, -fsi__d3_dot(row->jt, row->n), row->n);
+    k = fsi__d3_norm(row->jt);
+    if (k > row->friction * row->jn) row->jt = fsi__d3_scale(row->jt, k > 0 ? row->friction * row->jn / k : 0);
+}
+
+/* One row (direct_forcing.md 6): the normal impulse, never pulling; then friction, projected on the disc of radius friction * jn.
+   Returns the largest change of relative velocity. */
+static double fsi__rg_relax(fsi__rg_impl *im, fsi__rg_row *row, fsi__rg_particle *particle)
+{
+    fsi__d3 u, want, old = row->jt;
+    double j, most, size, change;
+    if (!(row->kn > 0)) return 0;
+    u = fsi__rg_relative(im, row, particle);
+    j = row->jn + row->kn * (row->aim - fsi__d3_dot(u, row->n));
+    j = j > 0 ? j : 0;
+    change = fabs(j - row->jn) / row->kn;
+    if (j < row->jn || j > row->jn) fsi__rg_exchange(im, row, fsi__d3_scale(row->n, j - row->jn), particle);
+    row->jn = j;
+    most = row->friction * j;
+    if (!(most > 0) && !(fsi__d3_dot(old, old) > 0)) return change;
+    u = fsi__rg_relative(im, row, particle);
+    u = fsi__d3_madd(u, -fsi__d3_dot(u, row->n), row->n);
+    want = fsi__d3_madd(old, row->kt, fsi__d3_sub(row->slide, u));
+    size = fsi__d3_norm(want);
+    if (size > most) want = fsi__d3_scale(want, most / size);
+    row->jt = want;
+    want = fsi__d3_sub(want, old);
+    fsi__rg_exchange(im, row, want, particle);
+    size = fsi__d3_norm(want) / row->kt;
+    return size > change ? size : change;
+}
+
+/* Limits of joints: lower <= q + dt qd <= upper, one impulse of either sign. */
+static double fsi__rg_relax_limits(fsi__rg_tree *t, double dt)
+{
+    const int n = t->view.coordinates;
+    double most = 0, low, high, rate, j;
+    int l, i, k;
+    for (l = 0; l < t->view.link_count; l++) {
+        if ((k = t->column[l]) < 0 || !t->link[l].limited || t->scripted[k]) continue;
+        memset(t->rhs, 0, (size_t)n * sizeof *t->rhs);
+        t->rhs[k] = 1;
+        fsi__rg_tree_solve(t, t->rhs, t->y);
+        low = (t->link[l].lower - t->q1[k]) / dt;
+        high = (t->link[l].upper - t->q1[k]) / dt;
+        if (low > 0) low *= 0.2;     /* beyond a limit: back by a fifth a step */
+        if (high < 0) high *= 0.2;
+        rate = t->u[k] - t->hold1[k] * t->y[k]; /* without what holds it now */
+        j = rate < low ? (low - rate) / t->y[k] : (rate > high ? (high - rate) / t->y[k] : 0);
+        rate = j - t->hold1[k];
+        t->hold1[k] = j;
+        t->g[k] += rate;
+        for (i = 0; i < n; i++) t->u[i] += rate * t->y[i];
+        if (fabs(rate * t->y[k]) > most) most = fabs(rate * t->y[k]);
+    }
+    return most;
+}
+
+/* Does any dynamic link of it stay awake? */
+static int fsi__rg_tree_awake(const fsi__rg_impl *im, const fsi__rg_tree *t)
+{
+    int l;
+    for (l = 0; l < t->view.link_count; l++) if (fsi__rg_mobile(im, t->body[l])) return 1;
+    return 0;
+}
+
+static void fsi__rg_warm_limits(fsi__rg_tree *t)
+{
+    const int n = t->view.coordinates;
+    int i, k;
+    for (k = 0; k < n; k++) {
+        if (t->hold1[k] == 0 || t->scripted[k]) { t->hold1[k] = 0; continue; }
+        memset(t->rhs, 0, (size_t)n * sizeof *t->rhs);
+        t->rhs[k] = t->hold1[k];
+        t->g[k] += t->hold1[k];
+        fsi__rg_tree_solve(t, t->rhs, t->y);
+        for (i = 0; i < n; i++) t->u[i] += t->y[i];
+    }
+}
+
+/* Rows of one pair of bodies, which depend on each other most, are relaxed there and back before the next pair's turn: without, a tower of ten
+   boxes leans by 2e-3 of a side before it stands. */
+#define FSI__RG_PASSES 4
+
+/* The n rows of a pair that start at `first`, from the last one when `turn` is 1. */
+static double fsi__rg_relax_pair(fsi__rg_impl *im, int first, int n, int turn, fsi__rg_particle *particle)
+{
+    double most = 0, d;
+    int pass, k;
+    for (pass = 0; pass < (n > 1 ? FSI__RG_PASSES : 1); pass++) for (k = 0; k < n; k++) {
+        d = fsi__rg_relax(im, &im->row[first + ((pass + turn) % 2 ? n - 1 - k : k)], particle);
+        if (pass == 0 && d > most) most = d;
+    }
+    return most;
+}
+
+/* One sweep over rows and limits, back when `turn` is 1. Returns the largest change of a relative velocity. */
+static double fsi__rg_sweep(fsi_rigid *w, double dt, int turn, fsi__rg_particle *particle)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__rg_row *row = im->row;
+    double most = 0, d;
+    int at = turn ? im->row_count : 0, n, k;
+    while (turn ? at > 0 : at < im->row_count) {
+        const int first = turn ? at - 1 : at;
+        for (n = 1; turn ? n < at : at + n < im->row_count; n++) {
+            k = turn ? first - n : first + n;
+            if (row[k].a != row[first].a || row[k].b != row[first].b) break;
+        }
+        d = fsi__rg_relax_pair(im, turn ? at - n : at, n, turn, particle);
+        most = d > most ? d : most;
+        at += turn ? -n : n;
+    }
+    for (k = 0; k < w->tree_count; k++) if (im->tree[k] && fsi__rg_tree_awake(im, im->tree[k])) {
+        d = fsi__rg_relax_limits(im->tree[k], dt);
+        most = d > most ? d : most;
+    }
+    return most;
+}
+
+static fsi__d3 fsi__rg_impulse(const fsi__rg_row *row) { return fsi__d3_madd(row->jt, row->jn, row->n); }
+
+/* Sets a row's impulse to what is nearest to j in its cone, and gives the sides the difference. */
+static void fsi__rg_set_impulse(fsi__rg_impl *im, fsi__rg_row *row, fsi__d3 j, fsi__rg_particle *particle)
+{
+    fsi__d3 old = fsi__rg_impulse(row);
+    double size, most;
+    row->jn = fsi__d3_dot(j, row->n);
+    row->jn = row->jn > 0 ? row->jn : 0;
+    row->jt = fsi__d3_madd(j, -fsi__d3_dot(j, row->n), row->n);
+    size = fsi__d3_norm(row->jt);
+    most = row->friction * row->jn;
+    if (size > most) row->jt = fsi__d3_scale(row->jt, most / size);
+    fsi__rg_exchange(im, row, fsi__d3_sub(fsi__rg_impulse(row), old), particle);
+}
+
+/* A sweep there and back takes the impulses from J to J'. What it changes is minus a gradient; directions as of conjugate gradients
+   (Silcowitz, Niebuhr and Erleben 2010) take a pile of n bodies about n of these instead of n^2:
+      g = J - J',   b = |g|^2 / |g of the sweeps before|^2,   J = J' + b way,   way = b way - g;   b > 1: starts over, way = -g.
+   Norms are those of kinetic energy. */
+static double fsi__rg_search(fsi_rigid *w, double before, fsi__rg_particle *particle)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    double size = 0, b;
+    int i;
+    for (i = 0; i < im->row_count; i++) {
+        const fsi__rg_row *row = &im->row[i];
+        fsi__d3 g = fsi__d3_sub(fsi__rg_impulse(row), row->from);
+        if (row->kn > 0) size += fsi__d3_dot(g, g) / row->kn;
+    }
+    b = before > 0 ? size / before : 0;
+    if (!(b <= 1)) b = 0;
+    for (i = 0; i < im->row_count; i++) {
+        fsi__rg_row *row = &im->row[i];
+        fsi__d3 j = fsi__rg_impulse(row), g = fsi__d3_sub(j, row->from);
+        if (b > 0 && row->kn > 0) fsi__rg_set_impulse(im, row, fsi__d3_madd(j, b, row->way), particle);
+        row->way = fsi__d3_madd(g, b, row->way);
+        row->from = fsi__rg_impulse(row);
+    }
+    return size;
+}
+
+/* Rows made ready and the impulses to start from given. Returns the speed that changes are compared with. */
+static double fsi__rg_start_solve(fsi_rigid *w, double dt, fsi__rg_particle *particle)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    const double g = (double)fsi_v3_norm(w->desc.gravity);
+    double speed = g * dt, u;
+    int i, k;
+    for (i = 0; i < im->row_count; i++) {
+        fsi__rg_row *row = &im->row[i];
+        fsi__rg_make_row(im, row, w->desc.dim, particle);
+        row->from = fsi__rg_impulse(row);
+        row->way = fsi__rg_zero();
+        u = g > 0 ? 0 : fsi__d3_norm(fsi__rg_relative(im, row, particle));
+        speed = u > speed ? u : speed;
+    }
+    for (i = 0; i < im->row_count; i++) if (im->row[i].jn > 0) fsi__rg_exchange(im, &im->row[i], im->row[i].from, particle);
+    for (k = 0; k < w->tree_count; k++) if (im->tree[k] && fsi__rg_tree_awake(im, im->tree[k])) fsi__rg_warm_limits(im->tree[k]);
+    return speed;
+}
+
+FSI_API void fsi__rg_solve(fsi_rigid *w, double dt, fsi__rg_particle *particle)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    double clock = fsi__now(w->context), speed = fsi__rg_start_solve(w, dt, particle), change = 0, size = 0;
+    int sweep = 0, k;
+    while (sweep < w->desc.sweeps) {
+        change = fsi__rg_sweep(w, dt, sweep % 2, particle);
+        sweep++;
+        if (sweep > 1 && w->desc.tolerance > 0 && change <= (double)w->desc.tolerance * speed) break;
+        if (sweep % 2 == 0 && sweep + 2 <= w->desc.sweeps) size = fsi__rg_search(w, size, particle);
+    }
+    for (k = 0; k < w->tree_count; k++) if (im->tree[k] && fsi__rg_tree_awake(im, im->tree[k])) fsi__rg_tree_spread(im, im->tree[k], im->tree[k]->u);
+    im->stats.sweeps += sweep;
+    im->stats.residual = change;
+    im->stats.seconds_solve += fsi__now(w->context) - clock;
+}
+
+/* ---- >>split impulses -------------------------------------------------------------------------------------------- */
+
+/* As fsi__rg_side_velocity and fsi__rg_kick, of the pseudo-velocities that undo overlap and are forgotten. */
+static fsi__d3 fsi__rg_pseudo_velocity(const fsi__rg_impl *im, int side, fsi__d3 r)
+{
+    const fsi__rg_moving *m;
+    if (!fsi__rg_mobile(im, side)) return fsi__rg_zero();
+    m = &im->moving[side];
+    if (m->tree >= 0) {
+        const fsi__rg_tree *t = im->tree[m->tree];
+        return fsi__d3_add(fsi__rg_rows_times(t, m->link, 1, t->pu), fsi__d3_cross(fsi__rg_rows_times(t, m->link, 0, t->pu), r));
+    }
+    return fsi__d3_add(m->pv, fsi__d3_cross(m->pw, r));
+}
+
+static void fsi__rg_pseudo_kick(fsi__rg_impl *im, int side, fsi__d3 r, fsi__d3 j)
+{
+    fsi__rg_moving *m;
+    int k;
+    if (!fsi__rg_mobile(im, side)) return;
+    m = &im->moving[side];
+    if (m->tree >= 0) {
+        fsi__rg_tree *t = im->tree[m->tree];
+        memset(t->rhs, 0, (size_t)t->view.coordinates * sizeof *t->rhs);
+        fsi__rg_gather(t, m->link, fsi__d3_cross(r, j), j, t->rhs);
+        fsi__rg_tree_solve(t, t->rhs, t->y);
+        for (k = 0; k < t->view.coordinates; k++) t->pu[k] += t->y[k];
+        return;
+    }
+    m->pv = fsi__d3_madd(m->pv, m->inverse_mass, j);
+    m->pw = fsi__d3_add(m->pw, fsi__rg_mul(m->inverse_inertia, fsi__d3_cross(r, j)));
+}
+
+/* Pseudo-velocities that part what is deeper than its slop (Guendelman et al. 2003 call it push-out; this form is Catto's): normal rows only,
+   u.n >= push. Rows between bodies that touch without overlap hold: u.n >= 0. */
+static void fsi__rg_separate(fsi_rigid *w)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    double *j, most = 0;
+    int i, sweep;
+    for (i = 0; i < w->count; i++) im->moving[i].pv = im->moving[i].pw = fsi__rg_zero();
+    for (i = 0; i < im->touch_count; i++) if (im->row[i].kn > 0) most = im->row[i].push > most ? im->row[i].push : most;
+    if (!(most > 0)) return;
+    for (i = 0; i < im->touch_count; i++) im->row[i].jp = 0;
+    for (sweep = 0; sweep < w->desc.sweeps; sweep++) {
+        double change = 0;
+        for (i = 0; i < im->touch_count; i++) {
+            fsi__rg_row *row = &im->row[sweep % 2 ? im->touch_count - 1 - i : i];
+            double u, next;
+            if (!(row->kn > 0) || row->depth < 0) continue;
+            j = &row->jp;
+            u = fsi__d3_dot(fsi__d3_sub(fsi__rg_pseudo_velocity(im, row->a, row->ra), fsi__rg_pseudo_velocity(im, row->b, row->rb)), row->n);
+            next = *j + row->kn * (row->push - u);
+            next = next > 0 ? next : 0;
+            if (fabs(next - *j) > change * row->kn) change = fabs(next - *j) / row->kn;
+            fsi__rg_pseudo_kick(im, row->a, row->ra, fsi__d3_scale(row->n, next - *j));
+            fsi__rg_pseudo_kick(im, row->b, row->rb, fsi__d3_scale(row->n, *j - next));
+            *j = next;
+        }
+        if (change <= 1e-3 * most) break;
+    }
+}
+
+/* ---- >>broad phase ----------------------------------------------------------------------------------------------- */
+
+/* How far any point of the body may move in the step. */
+static double fsi__rg_motion(const fsi__rg_impl *im, int id, double dt)
+{
+    const fsi__rg_moving *m = &im->moving[id];
+    double turn = fsi__d3_norm(m->w) * dt;
+    if (im->kind[id] == FSI_RIGID_STATIC || m->asleep) return 0;
+    return fsi__d3_norm(m->v) * dt + (turn < 2 ? turn : 2) * im->record[id].reach;
+}
+
+/* Dynamic and awake, or kinematic and on its way. */
+static int fsi__rg_active(const fsi__rg_impl *im, int id)
+{
+    const fsi__rg_moving *m = &im->moving[id];
+    if (im->kind[id] == FSI_RIGID_KINEMATIC) return fsi__d3_dot(m->v, m->v) > 0 || fsi__d3_dot(m->w, m->w) > 0;
+    return fsi__rg_mobile(im, id);
+}
+
+static double fsi__rg_pair_margin(const fsi_rigid *w, int a, int b)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    double r = im->record[a].thick;
+    if (b >= 0 && im->record[b].thick < r) r = im->record[b].thick;
+    return w->desc.contact_margin > 0 ? (double)w->desc.contact_margin : 0.02 * r;
+}
+
+static double fsi__rg_pair_slop(const fsi_rigid *w, int a, int b)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    double r = im->record[a].thick;
+    if (b >= 0 && im->record[b].thick < r) r = im->record[b].thick;
+    return w->desc.slop > 0 ? (double)w->desc.slop : 0.002 * r;
+}
+
+static int fsi__rg_placed_before(const fsi__rg_placed *a, const fsi__rg_placed *b, int axis)
+{
+    if (a->lo[axis] < b->lo[axis] || a->lo[axis] > b->lo[axis]) return a->lo[axis] < b->lo[axis];
+    return a->body != b->body ? a->body < b->body : a->index < b->index;
+}
+
+/* Shell sort (Ciura's gaps): in place, the same everywhere; quick where little has changed. */
+static const int fsi__rg_gap[] = { 1750000, 773000, 343000, 152000, 67500, 30000, 13300, 5900, 2600, 1160, 510, 301, 132, 57, 23, 10, 4, 1 };
+#define FSI__RG_GAPS ((int)(sizeof fsi__rg_gap / sizeof *fsi__rg_gap))
+
+static void fsi__rg_sort_placed(fsi__rg_impl *im, int axis)
+{
+    int g, i, k, gap;
+    for (i = 0; i < im->placed_count && im->order_count != im->placed_count; i++) im->order[i] = i; /* else from the last step's order */
+    im->order_count = im->placed_count;
+    for (g = 0; g < FSI__RG_GAPS; g++) for (gap = fsi__rg_gap[g], i = gap; i < im->placed_count; i++) {
+        int t = im->order[i];
+        for (k = i; k >= gap && fsi__rg_placed_before(&im->placed[t], &im->placed[im->order[k - gap]], axis); k -= gap) im->order[k] = im->order[k - gap];
+        im->order[k] = t;
+    }
+}
+
+static int fsi__rg_pair_before(const fsi__rg_impl *im, const fsi__rg_pair *s, const fsi__rg_pair *t)
+{
+    int sa = im->placed[s->p].body, ta = im->placed[t->p].body;
+    int sb = s->q < 0 ? s->q : im->placed[s->q].body, tb = t->q < 0 ? t->q : im->placed[t->q].body;
+    if (sa != ta) return sa < ta;
+    if (sb != tb) return sb < tb;
+    return s->p != t->p ? s->p < t->p : s->q < t->q;
+}
+
+static void fsi__rg_sort_pairs(fsi__rg_impl *im)
+{
+    int g, i, k, gap;
+    for (g = 0; g < FSI__RG_GAPS; g++) for (gap = fsi__rg_gap[g], i = gap; i < im->pair_count; i++) {
+        fsi__rg_pair t = im->pair[i];
+        for (k = i; k >= gap && fsi__rg_pair_before(im, &t, &im->pair[k - gap]); k -= gap) im->pair[k] = im->pair[k - gap];
+        im->pair[k] = t;
+    }
+}
+
+/* May they touch at all? */
+static int fsi__rg_may_meet(const fsi__rg_impl *im, int a, int b)
+{
+    const fsi__rg_record *r = &im->record[a], *s = &im->record[b];
+    if (a == b || (im->kind[a] != FSI_RIGID_DYNAMIC && im->kind[b] != FSI_RIGID_DYNAMIC)) return 0;
+    if (!(r->filter & s->mask) || !(s->filter & r->mask)) return 0;
+    if (r->tree < 0 || r->tree != s->tree) return 1;
+    return im->tree[r->tree]->parent[r->link] != s->link && im->tree[r->tree]->parent[s->link] != r->link;
+}
+
+static fsi_status fsi__rg_add_pair(fsi_rigid *w, int p, int q, int most, const char *fn)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__rg_pair *pair;
+    FSI__RG_TRY(FSI__RG_ROOM(w, im->pair, im->pair_count, im->pair_capacity, im->pair_count + 1, fn));
+    pair = &im->pair[im->pair_count++];
+    pair->p = p;
+    pair->q = q;
+    pair->most = most;
+    pair->count = 0;
+    return FSI_OK;
+}
+
+/* All parts of bodies where they start the substep, with boxes that hold where they may go. */
+static fsi_status fsi__rg_place_all(fsi_rigid *w, double dt, const char *fn)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int id, k, n = 0;
+    for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) n += im->record[id].parts;
+    FSI__RG_TRY(FSI__RG_ROOM(w, im->placed, 0, im->placed_capacity, n, fn));
+    FSI__RG_TRY(FSI__RG_ROOM(w, im->order, 0, im->order_capacity, n, fn));
+    im->placed_count = 0;
+    for (id = 0; id < w->count; id++) {
+        const fsi__rg_record *r = &im->record[id];
+        double grow = im->kind[id] == FSI_RIGID_NONE ? 0 : fsi__rg_motion(im, id, dt) + (w->desc.contact_margin > 0 ? (double)w->desc.contact_margin : 0.02 * r->thick);
+        for (k = 0; im->kind[id] != FSI_RIGID_NONE && k < r->parts; k++) {
+            fsi__rg_placed *p = &im->placed[im->placed_count++];
+            fsi__rg_place(&r->part[k], fsi__d3_of(im->moving[id].start.position), im->moving[id].turn, p);
+            p->body = id;
+            p->index = k;
+            fsi__rg_box_of(p, grow);
+        }
+    }
+    return FSI_OK;
+}
+
+/* The world axis along which parts are spread most. */
+static int fsi__rg_spread_axis(const fsi__rg_impl *im, int dim)
+{
+    double best = -1;
+    int axis = 0, k, i;
+    for (k = 0; k < dim; k++) {
+        double s = 0, ss = 0, n = im->placed_count;
+        for (i = 0; i < im->placed_count; i++) {
+            double x = 0.5 * (im->placed[i].lo[k] + im->placed[i].hi[k]) - im->placed[0].lo[k];
+            s += x;
+            ss += x * x;
+        }
+        if (n > 0 && ss - s * s / n > best) { best = ss - s * s / n; axis = k; }
+    }
+    return axis;
+}
+
+/* Sweep along one axis (sweep and prune): pairs whose boxes meet and of which one is active; planes against all that is active. */
+static fsi_status fsi__rg_find_pairs(fsi_rigid *w, const char *fn)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    const int axis = fsi__rg_spread_axis(im, w->desc.dim);
+    int i, j, k;
+    fsi__rg_sort_placed(im, axis);
+    im->pair_count = 0;
+    for (i = 0; i < im->placed_count; i++) {
+        const fsi__rg_placed *p = &im->placed[im->order[i]];
+        const int active = fsi__rg_active(im, p->body);
+        for (j = i + 1; j < im->placed_count; j++) {
+            const fsi__rg_placed *q = &im->placed[im->order[j]];
+            if (q->lo[axis] > p->hi[axis]) break;
+            if (!active && !fsi__rg_active(im, q->body)) continue;
+            for (k = 0; k < w->desc.dim; k++) if (p->lo[k] > q->hi[k] || q->lo[k] > p->hi[k]) break;
+            if (k < w->desc.dim || !fsi__rg_may_meet(im, p->body, q->body)) continue;
+            k = p->body > q->body;
+            FSI__RG_TRY(fsi__rg_add_pair(w, im->order[k ? i : j], im->order[k ? j : i], fsi__rg_most(p->part->kind, q->part->kind), fn));
+        }
+        for (k = 0; k < w->plane_count && fsi__rg_mobile(im, p->body); k++) {
+            const fsi__rg_plane *f = &im->plane[k];
+            double low = (f->n.x > 0 ? p->lo[0] : p->hi[0]) * f->n.x + (f->n.y > 0 ? p->lo[1] : p->hi[1]) * f->n.y;
+            if (w->desc.dim == 3) low += (f->n.z > 0 ? p->lo[2] : p->hi[2]) * f->n.z;
+            if (f->alive && low < f->offset) FSI__RG_TRY(fsi__rg_add_pair(w, im->order[i], -1 - k, FSI__RG_PATCH, fn));
+        }
+    }
+    fsi__rg_sort_pairs(im);
+    return FSI_OK;
+}
+
+/* ---- >>narrow phase ---------------------------------------------------------------------------------------------- */
+
+typedef struct fsi__rg_job { fsi_rigid *w; double dt; } fsi__rg_job;
+
+/* Of spots beyond the margin, where there are some within it, those are kept that go with these by their normal, or are nearly there: others
+   would be walls in mid-air. Returns how many are within. */
+static int fsi__rg_keep_near(fsi__rg_heap *h, double margin)
+{
+    fsi__rg_spot kept[FSI__RG_SPOTS];
+    int k, i, n = 0, in_reach = 0;
+    for (k = 0; k < h->n; k++) in_reach += h->spot[k].depth > -margin;
+    for (k = 0; k < h->n; k++) {
+        for (i = 0; i < h->n; i++) if (h->spot[i].depth > -margin && (i == k || fsi__d3_dot(h->spot[i].n, h->spot[k].n) > 0.95)) break;
+        if (i < h->n || (in_reach > 0 && h->spot[k].depth > -5 * margin)) kept[n++] = h->spot[k];
+    }
+    memcpy(h->spot, kept, (size_t)n * sizeof *kept);
+    h->n = n;
+    return in_reach;
+}
+
+static double fsi__rg_gap_of(const fsi__rg_heap *h)
+{
+    double gap = h->n > 0 ? 1e300 : h->bound;
+    int k;
+    for (k = 0; k < h->n; k++) gap = -h->spot[k].depth < gap ? -h->spot[k].depth : gap;
+    return gap;
+}
+
+/* A part as it will stand after t seconds, as predicted. */
+static void fsi__rg_place_later(const fsi__rg_impl *im, const fsi__rg_placed *p, double t, double grow, fsi__rg_placed *later)
+{
+    const fsi__rg_moving *m = &im->moving[p->body];
+    double turn[9];
+    fsi__rg_matrix(fsi_quat_integrate(m->start.orientation, fsi__d3_real(m->w), (fsi_real)t), turn);
+    *later = *p;
+    fsi__rg_place(p->part, fsi__d3_madd(fsi__d3_of(m->start.position), t, m->v), turn, later);
+    fsi__rg_box_of(later, grow);
+}
+
+/* Two parts that are apart now: where they first come within the margin in this step, by conservative advancement (Mirtich 1996): no point
+   comes nearer than by `speed`, so gap/speed seconds may pass at once. Spots of that moment are carried back to the step's start: their
+   gap grows by what closes it until then, their points go back with the bodies that move. Returns 0 when they do not meet. */
+static int fsi__rg_meet_later(const fsi_rigid *w, const fsi__rg_placed *p, const fsi__rg_placed *q, double dt, double margin, double speed, fsi__rg_heap *h)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__rg_moving *a = &im->moving[p->body], *b = &im->moving[q->body];
+    fsi__rg_placed pl, ql;
+    double t = 0, gap = fsi__rg_gap_of(h), step;
+    int pass, k, moves_a = fsi__rg_active(im, p->body), moves_b = fsi__rg_active(im, q->body);
+    for (pass = 0; pass < 60 && (gap > margin || h->n == 0); pass++) {
+        step = gap - 0.5 * margin;
+        t += (h->n > 0 || step > 2 * margin ? step : 2 * margin) / speed; /* boxes may pass close by without a spot */
+        if (t > dt) return 0;
+        h->margin = margin + speed * (dt - t);
+        fsi__rg_place_later(im, p, t, h->margin, &pl);
+        fsi__rg_place_later(im, q, t, h->margin, &ql);
+        fsi__rg_meet(h, &pl, &ql, w->desc.dim);
+        gap = fsi__rg_gap_of(h);
+    }
+    if (h->n == 0 || !(gap <= 4 * margin) || fsi__rg_keep_near(h, gap > margin ? 4 * margin : margin) == 0) return 0;
+    for (k = 0; k < h->n; k++) {
+        fsi__rg_spot *s = &h->spot[k];
+        fsi__d3 ra = fsi__d3_sub(s->x, fsi__d3_madd(fsi__d3_of(a->start.position), t, a->v)), rb = fsi__d3_sub(s->x, fsi__d3_madd(fsi__d3_of(b->start.position), t, b->v));
+        fsi__d3 va = fsi__d3_add(a->v, fsi__d3_cross(a->w, ra)), vb = fsi__d3_add(b->v, fsi__d3_cross(b->w, rb));
+        s->depth += t * fsi__d3_dot(fsi__d3_sub(va, vb), s->n);
+        s->x = fsi__d3_madd(s->x, -t * (moves_a ? (moves_b ? 0.5 : 1) : 0), va);
+        s->x = fsi__d3_madd(s->x, -t * (moves_b ? (moves_a ? 0.5 : 1) : 0), vb);
+    }
+    return 1;
+}
+
+/* All spots of a pair of parts in this step. */
+static void fsi__rg_meet_parts(const fsi_rigid *w, const fsi__rg_placed *p, const fsi__rg_placed *q, double dt, fsi__rg_heap *h)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__rg_moving *a = &im->moving[p->body], *b = &im->moving[q->body];
+    const double margin = fsi__rg_pair_margin(w, p->body, q->body);
+    double speed = fsi__d3_norm(fsi__d3_sub(a->v, b->v)) + fsi__d3_norm(a->w) * im->record[p->body].reach + fsi__d3_norm(b->w) * im->record[q->body].reach;
+    h->margin = margin + speed * dt;
+    fsi__rg_meet(h, p, q, w->desc.dim);
+    if (!(speed > 0) || fsi__rg_gap_of(h) > h->margin) return;
+    if (h->n > 0 && fsi__rg_gap_of(h) <= margin) fsi__rg_keep_near(h, margin);
+    else if (!fsi__rg_meet_later(w, p, q, dt, margin, speed, h)) h->n = 0;
+}
+
+static void fsi__rg_meet_pairs(void *arg, int chunk, int begin, int end)
+{
+    const fsi__rg_job *job = (const fsi__rg_job *)arg;
+    const fsi_rigid *w = job->w;
+    fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__rg_heap h;
+    int i;
+    (void)chunk;
+    for (i = begin; i < end; i++) {
+        fsi__rg_pair *pair = &im->pair[i];
+        const fsi__rg_placed *p = &im->placed[pair->p], *q = pair->q < 0 ? NULL : &im->placed[pair->q];
+        h.n = 0;
+        h.margin = fsi__rg_pair_margin(w, p->body, -1) + fsi__rg_motion(im, p->body, job->dt);
+        if (q) fsi__rg_meet_parts(w, p, q, job->dt, &h);
+        else fsi__rg_meet_plane(&h, p, im->plane[-1 - pair->q].n, im->plane[-1 - pair->q].offset, w->desc.dim);
+        if (h.n > pair->most) fsi__rg_thin(&h, pair->most);
+        pair->count = h.n;
+        memcpy(im->spot + pair->first, h.spot, (size_t)h.n * sizeof *h.spot);
+    }
+}
+
+static int fsi__rg_touch_before(const fsi__rg_touch *s, const fsi__rg_touch *t)
+{
+    if (s->a != t->a) return s->a < t->a;
+    if (s->b != t->b) return s->b < t->b;
+    return s->key < t->key;
+}
+
+static void fsi__rg_sort_touches(fsi__rg_touch *touch, int n)
+{
+    int g, i, k, gap;
+    for (g = 0; g < FSI__RG_GAPS; g++) for (gap = fsi__rg_gap[g], i = gap; i < n; i++) {
+        fsi__rg_touch t = touch[i];
+        for (k = i; k >= gap && fsi__rg_touch_before(&t, &touch[k - gap]); k -= gap) touch[k] = touch[k - gap];
+        touch[k] = t;
+    }
+}
+
+/* Spots become touches, in order of pairs. */
+static fsi_status fsi__rg_list_touches(fsi_rigid *w, const char *fn)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int i, k, n = 0;
+    for (i = 0; i < im->pair_count; i++) n += im->pair[i].count;
+    FSI__RG_TRY(FSI__RG_ROOM(w, im->touch, 0, im->touch_capacity, n + im->last_count, fn)); /* with those that sleepers keep */
+    FSI__RG_TRY(FSI__RG_ROOM(w, im->last, im->last_count, im->last_capacity, im->touch_capacity, fn));
+    im->touch_count = 0;
+    for (i = 0; i < im->pair_count; i++) for (k = 0; k < im->pair[i].count; k++) {
+        const fsi__rg_pair *pair = &im->pair[i];
+        const fsi__rg_spot *s = &im->spot[pair->first + k];
+        fsi__rg_touch *t = &im->touch[im->touch_count++];
+        t->a = im->placed[pair->p].body;
+        t->b = pair->q < 0 ? pair->q : im->placed[pair->q].body;
+        t->key = (uint64_t)(uint32_t)im->placed[pair->p].index << 48 | (uint64_t)(pair->q < 0 ? 0 : (uint32_t)im->placed[pair->q].index & 0xfffu) << 32 | s->feature;
+        t->x = s->x;
+        t->n = s->n;
+        t->depth = s->depth;
+        t->impulse = fsi__rg_zero();
+        t->margin = fsi__rg_pair_margin(w, t->a, t->b);
+    }
+    return FSI_OK;
+}
+
+/* Relative velocity of two bodies at a point: predicted, or at the substep's start. */
+static fsi__d3 fsi__rg_approach(const fsi__rg_impl *im, const fsi__rg_touch *t, int at_start)
+{
+    fsi__d3 u = fsi__rg_zero();
+    int s, id;
+    for (s = 0; s < 2; s++) if ((id = s ? t->b : t->a) >= 0) {
+        const fsi__rg_moving *m = &im->moving[id];
+        fsi__d3 r = fsi__d3_sub(t->x, fsi__d3_of(m->start.position));
+        u = fsi__d3_madd(u, s ? -1 : 1, fsi__d3_add(at_start ? m->v0 : m->v, fsi__d3_cross(at_start ? m->w0 : m->w, r)));
+    }
+    return u;
+}
+
+static void fsi__rg_wake_group(fsi_rigid *w, int id)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int k, group = im->moving[id].group;
+    for (k = 0; k < w->count; k++) if (im->kind[k] == FSI_RIGID_DYNAMIC && im->moving[k].asleep && (k == id || im->moving[k].group == group)) {
+        im->moving[k].asleep = 0;
+        im->moving[k].still = 0;
+        im->stats.woken++;
+    }
+}
+
+/* Sleepers that something active runs into wake. Returns how many did. */
+static int fsi__rg_wake_touched(fsi_rigid *w, double dt)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int i, before = im->stats.woken;
+    for (i = 0; i < im->touch_count; i++) {
+        const fsi__rg_touch *t = &im->touch[i];
+        int sleeper = im->moving[t->a].asleep ? t->a : (t->b >= 0 && im->moving[t->b].asleep ? t->b : -1);
+        int other = sleeper == t->a ? t->b : t->a, carried = sleeper >= 0 && other >= 0 && im->kind[other] == FSI_RIGID_KINEMATIC && t->depth > -t->margin;
+        if (sleeper < 0) continue;
+        if (!carried && t->depth < 0 && !(fsi__d3_dot(fsi__rg_approach(im, t, 0), t->n) * dt < t->depth)) continue;
+        fsi__rg_wake_group(w, sleeper);
+    }
+    return im->stats.woken - before;
+}
+
+static const fsi__rg_touch *fsi__rg_find_last(const fsi__rg_impl *im, const fsi__rg_touch *t)
+{
+    int lo = 0, hi = im->last_count;
+    while (lo < hi) {
+        int mid = lo + (hi - lo) / 2;
+        if (fsi__rg_touch_before(&im->last[mid], t)) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo < im->last_count && !fsi__rg_touch_before(t, &im->last[lo]) ? &im->last[lo] : NULL;
+}
+
+/* A touch as a row: a gap may close but for the slop, u.n >= -(gap - slop)/dt (within the slop contacts hold, so that they do not come and go); bounces back with e |u.n| what arrives faster than restitution_speed. */
+static void fsi__rg_touch_row(const fsi_rigid *w, const fsi__rg_touch *t, fsi__rg_row *row, double dt)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__rg_record *a = &im->record[t->a], *b = t->b >= 0 ? &im->record[t->b] : NULL;
+    const fsi__rg_plane *p = b ? NULL : &im->plane[-1 - t->b];
+    const fsi__rg_touch *last = w->desc.warm_start ? fsi__rg_find_last(im, t) : NULL;
+    double ea = fsi__rg_restitution(w, a->restitution), eb = fsi__rg_restitution(w, b ? b->restitution : p->restitution);
+    double speed = -fsi__d3_dot(fsi__rg_approach(im, t, 1), t->n), slop = fsi__rg_pair_slop(w, t->a, t->b);
+    int closing = -t->depth + dt * fsi__d3_dot(fsi__rg_approach(im, t, 0), t->n) < 0;
+    memset(row, 0, sizeof *row);
+    row->a = t->a;
+    row->b = t->b < 0 ? FSI__RG_WORLD : t->b;
+    row->point = t->x;
+    row->n = t->n;
+    row->depth = t->depth;
+    row->aim = t->depth < -slop ? (t->depth + slop) / dt : 0;
+    if (speed > (double)w->desc.restitution_speed) row->aim = t->depth < 0 ? t->depth / dt : 0; /* not slowed before it touches */
+    if (closing && speed > (double)w->desc.restitution_speed) row->aim = (ea > eb ? ea : eb) * speed;
+    row->friction = sqrt(fsi__rg_friction(w, a->friction) * fsi__rg_friction(w, b ? b->friction : p->friction));
+    if (t->depth > slop) row->push = (double)w->desc.push * (t->depth - slop) / dt;
+    if (last) {
+        double scale = im->last_dt > 0 ? dt / im->last_dt : 1;
+        row->jn = scale * fsi__d3_dot(last->impulse, t->n);
+        row->jt = fsi__d3_scale(last->impulse, scale);
+        if (!(row->jn > 0)) { row->jn = 0; row->jt = fsi__rg_zero(); }
+    }
+}
+
+static fsi_status fsi__rg_narrow(fsi_rigid *w, double dt, const char *fn)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__rg_job job;
+    int i, n = 0;
+    for (i = 0; i < im->pair_count; i++) {
+        im->pair[i].first = n;
+        if (n > (1 << 28)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, -1, n, "too many bodies touch");
+        n += im->pair[i].most;
+    }
+    FSI__RG_TRY(FSI__RG_ROOM(w, im->spot, 0, im->spot_capacity, n, fn));
+    job.w = w;
+    job.dt = dt;
+    fsi__parallel(w->context, im->pair_count, 8, fsi__rg_meet_pairs, &job);
+    return fsi__rg_list_touches(w, fn);
+}
+
+FSI_API fsi_status fsi__rg_collide(fsi_rigid *w, double dt, const char *fn)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    double clock = fsi__now(w->context);
+    int i, woke = 1;
+    while (woke) { /* until what runs into sleepers has woken them all: each pass wakes one, or is the last */
+        FSI__RG_TRY(fsi__rg_place_all(w, dt, fn));
+        FSI__RG_TRY(fsi__rg_find_pairs(w, fn));
+        FSI__RG_TRY(fsi__rg_narrow(w, dt, fn));
+        woke = fsi__rg_wake_touched(w, dt);
+        if (!woke) break;
+        FSI__RG_TRY(fsi__rg_predict(w, dt, fn));
+    }
+    FSI__RG_TRY(FSI__RG_ROOM(w, im->row, 0, im->row_capacity, im->touch_count, fn));
+    for (i = 0; i < im->touch_count; i++) fsi__rg_touch_row(w, &im->touch[i], &im->row[i], dt);
+    im->row_count = im->touch_count;
+    im->carried = 0;
+    for (i = 0; i < im->last_count; i++) { /* contacts of sleepers stay as they were */
+        const fsi__rg_touch *t = &im->last[i];
+        int a = fsi__rg_active(im, t->a), b = t->b >= 0 && fsi__rg_active(im, t->b);
+        if (!a && !b && im->kind[t->a] != FSI_RIGID_NONE) im->touch[im->touch_count + im->carried++] = *t;
+    }
+    im->stats.seconds_collide += fsi__now(w->context) - clock;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__rg_rows(fsi_rigid *w, int n, fsi__rg_row **rows, const char *fn)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    FSI__RG_TRY(FSI__RG_ROOM(w, im->row, im->touch_count, im->row_capacity, im->touch_count + n, fn));
+    if (n > 0) memset(im->row + im->touch_count, 0, (size_t)n * sizeof *im->row);
+    im->row_count = im->touch_count + n;
+    *rows = im->row + im->touch_count;
+    return FSI_OK;
+}
+
+/* ---- >>stages implementation --------------------------------------------------------------------------------------- */
+
+FSI_API fsi__rg_moving *fsi__rg_bodies(const fsi_rigid *w) { return fsi__rg_of(w)->moving; }
+
+FSI_API int fsi__rg_find(const fsi_rigid *w, const fsi_body *body)
+{
+    int k;
+    for (k = 0; k < w->count; k++) if (w->body[k] == body && body) return k;
+    return -1;
+}
+
+FSI_API fsi__d3 fsi__rg_velocity_at(const fsi_rigid *w, int id, fsi__d3 x)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    return fsi__rg_side_velocity(im, id, fsi__d3_sub(x, fsi__d3_of(im->moving[id].start.position)), NULL);
+}
+
+FSI_API void fsi__rg_push(fsi_rigid *w, int id, fsi__d3 impulse, fsi__d3 moment)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__rg_moving *m = &im->moving[id];
+    int k;
+    m->sum = fsi__d3_add(m->sum, impulse);
+    m->moment = fsi__d3_add(m->moment, moment);
+    if (!fsi__rg_mobile(im, id)) return;
+    if (m->tree >= 0) {
+        fsi__rg_tree *t = im->tree[m->tree];
+        memset(t->rhs, 0, (size_t)t->view.coordinates * sizeof *t->rhs);
+        fsi__rg_gather(t, m->link, moment, impulse, t->rhs);
+        for (k = 0; k < t->view.coordinates; k++) t->g[k] += t->rhs[k];
+        fsi__rg_tree_solve(t, t->rhs, t->y);
+        for (k = 0; k < t->view.coordinates; k++) t->u[k] += t->y[k];
+        fsi__rg_tree_spread(im, t, t->u);
+        return;
+    }
+    m->v = fsi__d3_madd(m->v, m->inverse_mass, impulse);
+    m->w = fsi__d3_add(m->w, fsi__rg_mul(m->inverse_inertia, moment));
+}
+
+/* Everything that a caller may have written is looked at. */
+static fsi_status fsi__rg_check_inputs(const fsi_rigid *w, const char *fn)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    int id;
+    for (id = 0; id < w->count; id++) {
+        const fsi_body *b = im->body[id];
+        if (im->kind[id] == FSI_RIGID_NONE) continue;
+        if (!fsi_v3_is_finite(im->force[id])) return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "body %d: force is not finite", id);
+        if (!fsi_v3_is_finite(im->torque[id])) return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "body %d: torque is not finite", id);
+        if (!fsi_v3_is_finite(b->velocity) || !fsi_v3_is_finite(b->angular_velocity)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "body %d: its velocity is not finite", id);
+        if (w->desc.dim == 2 && (im->force[id].z != 0 || im->torque[id].x != 0 || im->torque[id].y != 0))
+            return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d: force or torque leaves the plane z = 0 of a 2D world", id);
+        FSI__RG_TRY(fsi_body_check(w->context, b, id));
+    }
+    return FSI_OK;
+}
+
+/* Turn matrices and inertias of a body where it starts. */
+static void fsi__rg_start_body(fsi__rg_impl *im, int id)
+{
+    fsi__rg_moving *m = &im->moving[id];
+    fsi__rg_matrix(m->start.orientation, m->turn);
+    m->inverse_mass = 0;
+    if (im->kind[id] != FSI_RIGID_DYNAMIC || m->tree >= 0) return;
+    m->inverse_mass = 1 / im->record[id].mass;
+    fsi__rg_world(m->turn, im->record[id].inertia, m->inertia);
+    fsi__rg_world(m->turn, im->record[id].inverse, m->inverse_inertia);
+}
+
+/* A force that was changed since the last step wakes; one that stays does not. */
+static int fsi__rg_changed(fsi_vec3 a, fsi_vec3 b) { return a.x < b.x || a.x > b.x || a.y < b.y || a.y > b.y || a.z < b.z || a.z > b.z; }
+static int fsi__rg_nonzero(fsi_vec3 a) { return fsi__rg_changed(a, fsi_v3(0, 0, 0)); }
+
+static void fsi__rg_load_body(fsi_rigid *w, int id, double dt)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__rg_record *r = &im->record[id];
+    const fsi_body *b = im->body[id];
+    fsi__rg_moving *m = &im->moving[id];
+    memset(m, 0, sizeof *m);
+    m->start = m->pose = b->pose;
+    m->v0 = m->v = fsi__d3_of(b->velocity);
+    m->w0 = m->w = fsi__d3_of(b->angular_velocity);
+    m->tree = r->tree;
+    m->link = r->link;
+    m->asleep = im->asleep[id];
+    m->group = r->group;
+    m->still = r->still;
+    m->force = fsi__d3_madd(fsi__d3_of(fsi_v3_add(im->force[id], r->once_force)), r->mass, fsi__d3_of(w->desc.gravity));
+    m->torque = fsi__d3_of(fsi_v3_add(im->torque[id], r->once_torque));
+    m->force = fsi__d3_madd(m->force, 1 / dt, fsi__d3_of(fsi__rg_liquid(im, id)));
+    m->torque = fsi__d3_madd(m->torque, 1 / dt, fsi__d3_of(fsi__rg_liquid_moment(im, id)));
+    fsi__rg_start_body(im, id);
+}
+
+/* Does a liquid push it by more than rest allows? */
+static int fsi__rg_pushed(const fsi_rigid *w, int id, fsi__d3 impulse)
+{
+    return fsi__d3_norm(impulse) > 0.1 * (double)w->desc.sleep_speed * fsi__rg_of(w)->record[id].mass;
+}
+
+static void fsi__rg_load_tree(fsi__rg_tree *t)
+{
+    const int n = t->view.coordinates;
+    int k;
+    for (k = 0; k < n; k++) {
+        t->q1[k] = (double)t->q[k];
+        t->u0[k] = t->u[k] = (double)t->rate[k];
+        t->hold1[k] = t->hold[k];
+    }
+}
+
+/* The published contacts as those of the last substep. */
+static fsi_status fsi__rg_load_contacts(fsi_rigid *w, const char *fn)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int i;
+    FSI__RG_TRY(FSI__RG_ROOM(w, im->last, 0, im->last_capacity, w->contact_count, fn));
+    for (i = 0; i < w->contact_count; i++) {
+        const fsi_rigid_contact *c = &im->contact[i];
+        fsi__rg_touch *t = &im->last[i];
+        t->a = c->a;
+        t->b = c->b;
+        t->key = c->key;
+        t->x = fsi__d3_of(c->point);
+        t->n = fsi__d3_of(c->normal);
+        t->impulse = fsi__d3_of(c->impulse);
+        t->depth = (double)c->depth;
+        t->margin = 0;
+    }
+    im->last_count = w->contact_count;
+    im->last_dt = im->saved_dt;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__rg_begin(fsi_rigid *w, double dt, const char *fn)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int id, k;
+    FSI__RG_TRY(fsi__rg_check_inputs(w, fn));
+    FSI__RG_TRY(fsi__rg_load_contacts(w, fn));
+    memset(&im->stats, 0, sizeof im->stats);
+    im->touch_count = im->row_count = im->carried = 0;
+    im->now = w->time;
+    for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) fsi__rg_load_body(w, id, dt);
+    for (id = 0; id < w->count; id++) {
+        const fsi__rg_record *r = &im->record[id];
+        if (im->kind[id] != FSI_RIGID_DYNAMIC || !im->moving[id].asleep) continue;
+        if (fsi__rg_changed(im->force[id], r->seen_force) || fsi__rg_changed(im->torque[id], r->seen_torque) || fsi__rg_nonzero(r->once_force)
+            || fsi__rg_nonzero(r->once_torque) || fsi__rg_pushed(w, id, fsi__d3_of(fsi__rg_liquid(im, id)))) fsi__rg_wake_group(w, id);
+    }
+    for (k = 0; k < w->tree_count; k++) if (im->tree[k]) fsi__rg_load_tree(im->tree[k]);
+    return FSI_OK;
+}
+
+/* Without contacts: v += dt F/m, omega += dt I^-1 tau (the gyroscopic turn is exact in fsi_body_integrate). Kinematic: where told. */
+static void fsi__rg_predict_body(fsi_rigid *w, int id, double dt)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__rg_moving *m = &im->moving[id];
+    m->v = m->v0;
+    m->w = m->w0;
+    m->pose = m->start;
+    if (im->kind[id] == FSI_RIGID_STATIC || m->asleep) m->v = m->w = fsi__rg_zero();
+    if (!fsi__rg_mobile(im, id) || m->tree >= 0) {
+        if (im->kind[id] != FSI_RIGID_KINEMATIC) return;
+    } else {
+        m->v = fsi__d3_madd(m->v, dt * m->inverse_mass, m->force);
+        m->w = fsi__d3_madd(m->w, dt, fsi__rg_mul(m->inverse_inertia, m->torque));
+    }
+    m->pose.position = fsi__d3_real(fsi__d3_madd(fsi__d3_of(m->start.position), dt, m->v));
+    m->pose.orientation = fsi_quat_integrate(m->start.orientation, fsi__d3_real(m->w), (fsi_real)dt);
+}
+
+FSI_API fsi_status fsi__rg_predict(fsi_rigid *w, double dt, const char *fn)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int id, k, l;
+    for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) fsi__rg_predict_body(w, id, dt);
+    for (k = 0; k < w->tree_count; k++) {
+        fsi__rg_tree *t = im->tree[k];
+        if (!t || !fsi__rg_tree_awake(im, t)) continue;
+        if (!fsi__rg_tree_predict(w, t, dt)) return fsi__fail(w->context, FSI_ERROR_SINGULAR, fn, k, 0, "tree %d: its inertia is singular", k);
+        for (l = t->fixed; l < t->view.link_count; l++) {
+            fsi__rg_moving *m = &im->moving[t->body[l]];
+            m->pose.position = fsi__d3_real(fsi__d3_madd(t->c[l], dt, m->v));
+            m->pose.orientation = fsi_quat_integrate(t->orientation[l], fsi__d3_real(m->w), (fsi_real)dt);
+        }
+    }
+    return FSI_OK;
+}
+
+/* A kinematic body with a target is there exactly at the end of the last substep. */
+static void fsi__rg_aim_kinematic(fsi_rigid *w, double left)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int id;
+    for (id = 0; id < w->count; id++) if (im->kind[id] == FSI_RIGID_KINEMATIC && im->record[id].has_target) {
+        fsi__rg_moving *m = &im->moving[id];
+        fsi_quat turn = fsi_quat_mul(im->record[id].target.orientation, fsi_quat_conj(m->start.orientation));
+        m->v0 = fsi__d3_scale(fsi__d3_sub(fsi__d3_of(im->record[id].target.position), fsi__d3_of(m->start.position)), 1 / left);
+        m->w0 = fsi__d3_scale(fsi__d3_of(fsi_quat_rotation_vector(turn)), 1 / left);
+    }
+}
+
+/* Turns a body by its pseudo-velocity; its angular momentum stays. */
+static void fsi__rg_shift_body(fsi__rg_impl *im, int id, double dt)
+{
+    fsi__rg_moving *m = &im->moving[id];
+    double turn[9], tensor[9];
+    fsi__d3 momentum;
+    if (!(fsi__d3_dot(m->pv, m->pv) > 0) && !(fsi__d3_dot(m->pw, m->pw) > 0)) return;
+    fsi__rg_matrix(m->pose.orientation, turn);
+    fsi__rg_world(turn, im->record[id].inertia, tensor);
+    momentum = fsi__rg_mul(tensor, m->w);
+    m->pose.position = fsi__d3_real(fsi__d3_madd(fsi__d3_of(m->pose.position), dt, m->pv));
+    m->pose.orientation = fsi_quat_integrate(m->pose.orientation, fsi__d3_real(m->pw), (fsi_real)dt);
+    fsi__rg_matrix(m->pose.orientation, turn);
+    fsi__rg_world(turn, im->record[id].inverse, tensor);
+    m->w = fsi__rg_mul(tensor, momentum);
+}
+
+/* From the substep's start with the velocities as solved, by fsi_body_integrate. */
+static void fsi__rg_advance_body(fsi__rg_impl *im, int id, double dt)
+{
+    fsi__rg_moving *m = &im->moving[id];
+    fsi_body b = *im->body[id];
+    b.mode = FSI_BODY_COUPLED;
+    b.pose = m->start;
+    b.new_velocity = fsi__d3_real(m->v);
+    b.new_angular_velocity = fsi__d3_real(m->w);
+    fsi_body_integrate(&b, (fsi_real)dt);
+    m->pose = b.pose;
+    m->w = fsi__d3_of(b.angular_velocity);
+    fsi__rg_shift_body(im, id, dt);
+}
+
+static fsi_status fsi__rg_check_moved(const fsi_rigid *w, int id, const char *fn)
+{
+    const fsi__rg_moving *m = &fsi__rg_of(w)->moving[id];
+    const fsi_vec3 x = m->pose.position;
+    const fsi_quat q = m->pose.orientation;
+    double v = fsi__d3_dot(m->v, m->v) + fsi__d3_dot(m->w, m->w), s = (double)q.x + (double)q.y + (double)q.z + (double)q.w;
+    if (!fsi_is_finite(v) || !fsi_is_finite(s) || !fsi_v3_is_finite(x)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, v, "body %d: its velocity or position is not finite after the step", id);
+    if (!(fabs((double)x.x) <= 1e9 && fabs((double)x.y) <= 1e9 && fabs((double)x.z) <= 1e9))
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)x.x, "body %d would be farther than 1e9 m from the origin", id);
+    return FSI_OK;
+}
+
+/* What is published must have room before anything is: contacts, of which there may be more than before. */
+static fsi_status fsi__rg_ready(fsi_rigid *w, const char *fn)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    fsi_status status = FSI__RG_ROOM(w, im->contact, w->contact_count, im->contact_capacity, im->touch_capacity, fn);
+    fsi__rg_publish(w);
+    return status;
+}
+
+FSI_API fsi_status fsi__rg_advance(fsi_rigid *w, double dt, const char *fn)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int id, k;
+    fsi__rg_separate(w);
+    for (id = 0; id < w->count; id++) if (fsi__rg_mobile(im, id) && im->moving[id].tree < 0) fsi__rg_advance_body(im, id, dt);
+    for (k = 0; k < w->tree_count; k++) if (im->tree[k] && fsi__rg_tree_awake(im, im->tree[k]) && !fsi__rg_tree_advance(w, im->tree[k], dt))
+        return fsi__fail(w->context, FSI_ERROR_SINGULAR, fn, k, 0, "tree %d: its inertia is singular", k);
+    for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) FSI__RG_TRY(fsi__rg_check_moved(w, id, fn));
+    return fsi__rg_ready(w, fn);
+}
+
+/* ---- >>islands and sleep ----------------------------------------------------------------------------------------- */
+
+static int fsi__rg_root(int *parent, int k) /* of k's island, the path halved on the way */
+{
+    while (parent[k] != k) k = parent[k] = parent[parent[k]];
+    return k;
+}
+
+static void fsi__rg_join(int *parent, int a, int b) /* the smaller id stays the root */
+{
+    a = fsi__rg_root(parent, a);
+    b = fsi__rg_root(parent, b);
+    if (a < b) parent[b] = a;
+    else parent[a] = b;
+}
+
+static void fsi__rg_make_islands(fsi_rigid *w)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int i, k, l;
+    for (i = 0; i < w->count; i++) im->parent[i] = i;
+    for (i = 0; i < im->touch_count; i++) {
+        const fsi__rg_touch *t = &im->touch[i];
+        if (im->row[i].jn > 0 && t->b >= 0 && fsi__rg_mobile(im, t->a) && fsi__rg_mobile(im, t->b)) fsi__rg_join(im->parent, t->a, t->b);
+    }
+    for (k = 0; k < w->tree_count; k++) for (l = 0, i = -1; im->tree[k] && l < im->tree[k]->view.link_count; l++) {
+        const int id = im->tree[k]->body[l];
+        if (!fsi__rg_mobile(im, id)) continue;
+        if (i < 0) i = id; /* a tree sleeps as a whole */
+        fsi__rg_join(im->parent, id, i);
+    }
+}
+
+/* What keeps an island up or awake: bit 1: something that stands still carries it; bit 2: something in it is not at rest. */
+static void fsi__rg_judge(fsi_rigid *w, double dt, unsigned char *verdict)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int id, i, k, l;
+    if (w->count > 0) memset(verdict, 0, (size_t)w->count);
+    for (id = 0; id < w->count; id++) if (fsi__rg_mobile(im, id)) {
+        fsi__rg_moving *m = &im->moving[id];
+        double speed = fsi__d3_norm(m->v) + fsi__d3_norm(m->w) * im->record[id].reach;
+        m->still = speed < (double)w->desc.sleep_speed ? m->still + dt : 0;
+        if (fsi__rg_pushed(w, id, m->sum) || fsi__rg_pushed(w, id, fsi__d3_of(fsi__rg_liquid(im, id)))) m->still = 0;
+        if (m->still < (double)w->desc.sleep_time) verdict[fsi__rg_root(im->parent, id)] |= 2;
+    }
+    for (i = 0; i < im->touch_count; i++) if (im->row[i].jn > 0) {
+        const fsi__rg_touch *t = &im->touch[i];
+        int mover = fsi__rg_mobile(im, t->a) ? t->a : t->b, other = mover == t->a ? t->b : t->a;
+        if (mover < 0 || (other >= 0 && fsi__rg_mobile(im, other))) continue;
+        verdict[fsi__rg_root(im->parent, mover)] = (unsigned char)(verdict[fsi__rg_root(im->parent, mover)] | (other >= 0 && fsi__rg_active(im, other) ? 2 : 1));
+    }
+    for (k = 0; k < w->tree_count; k++) for (l = 0; im->tree[k] && l < im->tree[k]->view.link_count; l++) {
+        const fsi__rg_tree *t = im->tree[k];
+        id = t->body[l];
+        if (!fsi__rg_mobile(im, id)) continue;
+        if (t->fixed) verdict[fsi__rg_root(im->parent, id)] |= 1;
+        if (t->link[l].script == 2) verdict[fsi__rg_root(im->parent, id)] |= 2;
+    }
+}
+
+static void fsi__rg_fall_asleep(fsi_rigid *w, int id)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__rg_moving *m = &im->moving[id];
+    int k;
+    m->group = fsi__rg_root(im->parent, id);
+    m->asleep = 1;
+    m->v = m->w = fsi__rg_zero();
+    if (m->tree >= 0) for (k = 0; k < im->tree[m->tree]->view.coordinates; k++) im->tree[m->tree]->u[k] = 0;
+    im->stats.fell_asleep++;
+}
+
+static void fsi__rg_sleep_islands(fsi_rigid *w, double dt)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    unsigned char *verdict = (unsigned char *)(void *)(im->parent + w->count); /* the other half of its rows */
+    int id;
+    fsi__rg_make_islands(w);
+    fsi__rg_judge(w, dt, verdict);
+    im->stats.islands = im->stats.awake = 0;
+    for (id = 0; id < w->count; id++) if (fsi__rg_mobile(im, id)) {
+        int sleeps = w->desc.sleep_time > 0 && verdict[fsi__rg_root(im->parent, id)] == 1;
+        if (sleeps) fsi__rg_fall_asleep(w, id);
+        im->stats.awake += !sleeps;
+        im->stats.islands += !sleeps && im->parent[id] == id;
+    }
+}
+
+/* What this substep's contacts did, before they become the last ones. */
+static void fsi__rg_count_contacts(fsi_rigid *w)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int i;
+    im->stats.contacts = im->touch_count + im->carried;
+    im->stats.touching = im->stats.overlapping = 0;
+    im->stats.max_depth = 0;
+    for (i = 0; i < im->touch_count; i++) {
+        fsi__rg_touch *t = &im->touch[i];
+        const fsi__rg_row *row = &im->row[i];
+        double thick = im->record[t->a].thick;
+        int a = fsi__rg_mobile(im, t->a), b = t->b >= 0 && fsi__rg_mobile(im, t->b), k;
+        t->impulse = fsi__d3_madd(row->jt, row->jn, row->n);
+        if (t->b >= 0 && im->record[t->b].thick < thick) thick = im->record[t->b].thick;
+        im->stats.touching += row->jn > 0;
+        if (t->depth > im->stats.max_depth) im->stats.max_depth = t->depth;
+        if (t->depth > 0.05 * thick && (i == 0 || im->touch[i - 1].a != t->a || im->touch[i - 1].b != t->b || !(im->touch[i - 1].depth > 0.05 * thick))) im->stats.overlapping++;
+        for (k = 0; k < 3 && a != b; k++) im->stats.contact_impulse[k] += (a ? 1 : -1) * fsi__rg_at(t->impulse, k);
+    }
+}
+
+FSI_API void fsi__rg_accept(fsi_rigid *w, double dt)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__rg_touch *swap;
+    int id, k, i;
+    fsi__rg_count_contacts(w);
+    for (k = 0; k < w->tree_count; k++) if (im->tree[k] && fsi__rg_tree_awake(im, im->tree[k]))
+        for (i = 0; i < im->tree[k]->view.coordinates; i++) im->tree[k]->u0[i] = im->tree[k]->u[i];
+    fsi__rg_sleep_islands(w, dt);
+    for (k = 0; k < w->tree_count; k++) if (im->tree[k] && !fsi__rg_tree_awake(im, im->tree[k]))
+        for (i = 0; i < im->tree[k]->view.coordinates; i++) im->tree[k]->u0[i] = im->tree[k]->u[i] = 0;
+    for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) {
+        fsi__rg_moving *m = &im->moving[id];
+        m->start = m->pose;
+        m->v0 = m->v;
+        m->w0 = m->w;
+        fsi__rg_start_body(im, id);
+    }
+    im->touch_count += im->carried;
+    fsi__rg_sort_touches(im->touch, im->touch_count);
+    swap = im->last;
+    im->last = im->touch;
+    im->touch = swap;
+    k = im->last_capacity;
+    im->last_capacity = im->touch_capacity;
+    im->touch_capacity = k;
+    im->last_count = im->touch_count;
+    im->last_dt = dt;
+    im->touch_count = im->row_count = im->carried = 0;
+    im->now += dt;
+    im->stats.substeps++;
+}
+
+/* ---- >>commit ---------------------------------------------------------------------------------------------------- */
+
+static void fsi__rg_commit_body(fsi_rigid *w, int id, double dt)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__rg_moving *m = &im->moving[id];
+    fsi__rg_record *r = &im->record[id];
+    fsi_body *b = im->body[id];
+    fsi_vec3 zero = fsi_v3(0, 0, 0);
+    b->pose = b->end = im->kind[id] == FSI_RIGID_KINEMATIC && r->has_target ? r->target : m->start;
+    b->velocity = b->new_velocity = fsi__d3_real(m->v);
+    b->angular_velocity = b->new_angular_velocity = fsi__d3_real(m->w);
+    if (im->kind[id] == FSI_RIGID_KINEMATIC && r->has_target) b->velocity = b->angular_velocity = zero;
+    b->impulse = fsi_v3_add(fsi__rg_liquid(im, id), fsi__d3_real(m->sum));
+    b->angular_impulse = fsi_v3_add(fsi__rg_liquid_moment(im, id), fsi__d3_real(m->moment));
+    b->reaction_force = fsi_v3_scale(b->impulse, (fsi_real)(1 / dt));
+    b->reaction_torque = fsi_v3_scale(b->angular_impulse, (fsi_real)(1 / dt));
+    b->force = b->torque = zero;
+    im->asleep[id] = (unsigned char)(m->asleep != 0);
+    r->group = m->group;
+    r->still = m->still;
+    r->has_target = 0;
+    r->once_force = r->once_torque = r->liquid = r->liquid_moment = zero;
+    r->seen_force = im->force[id];
+    r->seen_torque = im->torque[id];
+}
+
+static void fsi__rg_commit_tree(fsi__rg_tree *t)
+{
+    const int n = t->view.coordinates;
+    int k;
+    for (k = 0; k < n; k++) {
+        t->q[k] = (fsi_real)t->q1[k];
+        t->rate[k] = (fsi_real)t->u0[k];
+        t->joint_force[k] = (fsi_real)t->jforce1[k];
+        t->hold[k] = t->hold1[k];
+    }
+    for (k = 0; k < t->view.root; k++) t->q[k] = 0;
+}
+
+/* Momentum, energy and speeds of what is published. */
+static void fsi__rg_measure(fsi_rigid *w, fsi_rigid_stats *s)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    double turn[9], tensor[9];
+    int id, k, l;
+    s->bodies = 0;
+    for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) {
+        const fsi_body *b = im->body[id];
+        fsi__d3 v = fsi__d3_of(b->velocity), o = fsi__d3_of(b->angular_velocity), x = fsi__d3_of(b->pose.position), l0;
+        double m = im->record[id].mass;
+        s->bodies++;
+        for (k = 0; k < 3; k++) s->liquid_impulse[k] += fsi__rg_at(fsi__d3_of(b->impulse), k);
+        if (im->kind[id] != FSI_RIGID_DYNAMIC) continue;
+        fsi__rg_matrix(b->pose.orientation, turn);
+        fsi__rg_world(turn, im->record[id].inertia, tensor);
+        l0 = fsi__rg_mul(tensor, o);
+        s->kinetic_energy += 0.5 * (m * fsi__d3_dot(v, v) + fsi__d3_dot(o, l0));
+        s->potential_energy -= m * fsi__d3_dot(fsi__d3_of(w->desc.gravity), x);
+        l0 = fsi__d3_madd(l0, m, fsi__d3_cross(x, v));
+        for (k = 0; k < 3; k++) {
+            s->momentum[k] += m * fsi__rg_at(v, k);
+            s->angular_momentum[k] += fsi__rg_at(l0, k);
+        }
+        if (fsi__d3_norm(v) > s->max_speed) s->max_speed = fsi__d3_norm(v);
+    }
+    for (id = 0; id < w->tree_count; id++) for (l = 0; im->tree[id] && l < im->tree[id]->view.link_count; l++) if ((k = im->tree[id]->column[l]) >= 0) {
+        double d = (double)im->tree[id]->q[k] - im->tree[id]->link[l].rest;
+        s->potential_energy += 0.5 * im->tree[id]->link[l].stiffness * d * d;
+    }
+}
+
+FSI_API void fsi__rg_commit(fsi_rigid *w, double dt)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int id, k, i;
+    for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) fsi__rg_commit_body(w, id, dt);
+    for (k = 0; k < w->tree_count; k++) if (im->tree[k]) fsi__rg_commit_tree(im->tree[k]);
+    for (i = 0; i < im->last_count; i++) {
+        const fsi__rg_touch *t = &im->last[i];
+        fsi_rigid_contact *c = &im->contact[i];
+        memset(c, 0, sizeof *c); /* its padding goes into hashes too */
+        c->a = t->a;
+        c->b = t->b;
+        c->point = fsi__d3_real(t->x);
+        c->normal = fsi__d3_real(t->n);
+        c->depth = (fsi_real)t->depth;
+        c->impulse = fsi__d3_real(t->impulse);
+        c->key = t->key;
+    }
+    w->contact_count = im->last_count;
+    im->saved_dt = im->last_dt;
+    w->time += dt;
+    fsi__rg_measure(w, &im->stats);
+    im->stats.bytes = w->context->bytes;
+    im->stats.allocs = w->context->allocs;
+    w->stats = im->stats;
+    im->begun = 0;
+}
+
+FSI_API void fsi__rg_drop(fsi_rigid *w) { fsi__rg_of(w)->touch_count = 0; }
+
+/* One substep by itself. */
+static fsi_status fsi__rg_substep(fsi_rigid *w, double dt, const char *fn)
+{
+    FSI__RG_TRY(fsi__rg_predict(w, dt, fn));
+    FSI__RG_TRY(fsi__rg_collide(w, dt, fn));
+    fsi__rg_solve(w, dt, NULL);
+    return fsi__rg_advance(w, dt, fn);
+}
+
+static fsi_status fsi__rg_check_dt(const fsi_rigid *w, const char *fn, fsi_real dt)
+{
+    if (!fsi_is_finite((double)dt)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, -1, (double)dt, "dt is not finite");
+    if (!((double)dt >= 1e-12 && (double)dt <= 1e6)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, (double)dt, "dt is %g, it must be 1e-12 to 1e6", (double)dt);
+    return FSI_OK;
+}
+
+static fsi_status fsi__rg_run(fsi_rigid *w, double dt, const char *fn)
+{
+    const int n = w->desc.substeps;
+    double clock = fsi__now(w->context);
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int k;
+    FSI__RG_TRY(fsi__rg_begin(w, dt, fn));
+    for (k = 0; k < n; k++) {
+        fsi__rg_aim_kinematic(w, dt * (n - k) / n);
+        FSI__RG_TRY(fsi__rg_substep(w, dt / n, fn));
+        fsi__rg_accept(w, dt / n);
+    }
+    im->stats.seconds_other = fsi__now(w->context) - clock - im->stats.seconds_collide - im->stats.seconds_solve;
+    fsi__rg_commit(w, dt);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_step(fsi_rigid *w, fsi_real dt)
+{
+    static const char fn[] = "fsi_rigid_step";
+    FSI__RG_TRY(fsi__rg_check(w));
+    FSI__RG_TRY(fsi__rg_check_dt(w, fn, dt));
+    if (fsi__rg_of(w)->begun > 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "a step was begun by fsi_rigid_begin_step: end it first");
+    return fsi__rg_run(w, (double)dt, fn);
+}
+
+/* ---- >>liquids --------------------------------------------------------------------------------------------------- */
+
+/* What a liquid is told: the forces that contacts and joints will give without it, F = m (v - v0)/dt, and its sum with all others. */
+static void fsi__rg_tell(fsi_rigid *w, int id, double dt)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__rg_moving *m = &im->moving[id];
+    const fsi__rg_record *r = &im->record[id];
+    fsi_body *b = im->body[id];
+    double tensor[9];
+    fsi__d3 f = fsi__d3_scale(fsi__d3_sub(m->v, m->v0), r->mass / dt), o = fsi__d3_scale(fsi__d3_sub(m->w, m->w0), 1 / dt);
+    fsi__rg_world(m->turn, r->inertia, tensor);
+    b->impulse = b->angular_impulse = b->reaction_force = b->reaction_torque = fsi_v3(0, 0, 0);
+    b->force = im->kind[id] == FSI_RIGID_DYNAMIC ? fsi__d3_real(f) : fsi_v3(0, 0, 0);
+    b->torque = im->kind[id] == FSI_RIGID_DYNAMIC ? fsi__d3_real(fsi__rg_mul(tensor, o)) : fsi_v3(0, 0, 0);
+    b->end = im->kind[id] == FSI_RIGID_KINEMATIC ? (r->has_target ? r->target : m->pose) : b->pose;
+    b->new_velocity = fsi__d3_real(m->v);
+    b->new_angular_velocity = fsi__d3_real(m->w);
+}
+
+static void fsi__rg_forget_liquid(fsi__rg_record *r) { r->liquid = r->liquid_moment = fsi_v3(0, 0, 0); }
+
+FSI_API fsi_status fsi_rigid_begin_step(fsi_rigid *w, fsi_real dt)
+{
+    static const char fn[] = "fsi_rigid_begin_step";
+    fsi__rg_impl *im;
+    int id;
+    FSI__RG_TRY(fsi__rg_check(w));
+    FSI__RG_TRY(fsi__rg_check_dt(w, fn, dt));
+    im = fsi__rg_of(w);
+    for (id = 0; id < w->count; id++) fsi__rg_forget_liquid(&im->record[id]);
+    FSI__RG_TRY(fsi__rg_begin(w, (double)dt, fn));
+    fsi__rg_aim_kinematic(w, (double)dt);
+    FSI__RG_TRY(fsi__rg_predict(w, (double)dt, fn));
+    FSI__RG_TRY(fsi__rg_collide(w, (double)dt, fn));
+    fsi__rg_solve(w, (double)dt, NULL);
+    for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) fsi__rg_tell(w, id, (double)dt);
+    im->begun = (double)dt;
+    return FSI_OK;
+}
+
+static fsi_status fsi__rg_check_liquid(const fsi_rigid *w, const char *fn)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    int id;
+    if (!(im->begun > 0)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "no step was begun: call fsi_rigid_begin_step first");
+    for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE && (!fsi_v3_is_finite(im->body[id]->impulse) || !fsi_v3_is_finite(im->body[id]->angular_impulse)))
+        return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "body %d: the impulse of the liquid is not finite", id);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_take_liquid(fsi_rigid *w)
+{
+    fsi__rg_impl *im;
+    int id;
+    FSI__RG_TRY(fsi__rg_check(w));
+    FSI__RG_TRY(fsi__rg_check_liquid(w, "fsi_rigid_take_liquid"));
+    im = fsi__rg_of(w);
+    for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) {
+        fsi_body *b = im->body[id];
+        fsi__rg_record *r = &im->record[id];
+        r->liquid = fsi_v3_add(r->liquid, b->impulse);
+        r->liquid_moment = fsi_v3_add(r->liquid_moment, b->angular_impulse);
+        b->force = fsi_v3_madd(b->force, (fsi_real)(1 / im->begun), b->impulse);
+        b->torque = fsi_v3_madd(b->torque, (fsi_real)(1 / im->begun), b->angular_impulse);
+        b->impulse = b->angular_impulse = fsi_v3(0, 0, 0);
+    }
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_end_step(fsi_rigid *w, fsi_real dt)
+{
+    static const char fn[] = "fsi_rigid_end_step";
+    fsi__rg_impl *im;
+    fsi_status status;
+    FSI__RG_TRY(fsi__rg_check(w));
+    FSI__RG_TRY(fsi__rg_check_dt(w, fn, dt));
+    FSI__RG_TRY(fsi__rg_check_liquid(w, fn));
+    im = fsi__rg_of(w);
+    if (fabs((double)dt - im->begun) > 1e-6 * im->begun) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, (double)dt, "dt is %g, the step was begun with %g", (double)dt, im->begun);
+    im->ending = 1;
+    status = fsi__rg_run(w, (double)dt, fn);
+    im->ending = 0;
+    return status;
+}
+
+/* ---- >>making bodies ----------------------------------------------------------------------------------------------- */
+
+FSI_API fsi_rigid_desc fsi_rigid_default_desc(void)
+{
+    fsi_rigid_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('R', fsi_rigid_desc);
+    d.dim = 3;
+    d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
+    d.substeps = 1;
+    d.sweeps = 50;
+    d.tolerance = (fsi_real)1e-6;
+    d.warm_start = 1;
+    d.friction = (fsi_real)0.3;
+    d.restitution = (fsi_real)0.2;
+    d.restitution_speed = (fsi_real)0.5;
+    d.push = (fsi_real)0.2;
+    d.sleep_speed = (fsi_real)0.02;
+    d.sleep_time = (fsi_real)0.5;
+    d.domain = fsi_box3_empty();
+    d.domain_friction = d.domain_restitution = -1;
+    return d;
+}
+
+FSI_API fsi_rigid_body_desc fsi_rigid_default_body_desc(void)
+{
+    fsi_rigid_body_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('B', fsi_rigid_body_desc);
+    d.kind = FSI_RIGID_DYNAMIC;
+    d.pose.orientation = fsi_quat_identity();
+    d.inertia = fsi_m3_identity();
+    d.friction = d.restitution = -1;
+    d.filter = d.mask = 0xffffffffu;
+    return d;
+}
+
+static void fsi__rg_free_record(fsi_rigid *w, fsi__rg_record *r)
+{
+    int k;
+    for (k = 0; k < r->parts; k++) {
+        fsi_mesh_destroy(r->part[k].mesh);
+        fsi__free(w->context, r->part[k].sample, (size_t)r->part[k].samples, sizeof *r->part[k].sample);
+    }
+    fsi__free(w->context, r->part, (size_t)r->parts, sizeof *r->part);
+    memset(r, 0, sizeof *r);
+}
+
+/* Points on edges and faces no farther apart than `step`, behind the vertices; out NULL only counts. */
+static int fsi__rg_sample_face(const fsi_mesh *m, int f, double step, fsi__d3 *out)
+{
+    const int *v = m->faces + m->corners * f;
+    int k, i, j, n, count = 0, most = 1;
+    fsi__d3 p[3];
+    for (k = 0; k < m->corners; k++) p[k] = fsi__d3_of(m->vertices[v[k]]);
+    for (k = 0; k < (m->corners == 3 ? 3 : 1); k++) {
+        fsi__d3 d = fsi__d3_sub(p[(k + 1) % m->corners], p[k]);
+        double steps = ceil(fsi__d3_norm(d) / step);
+        n = steps > 4096 ? 4096 : (int)steps;
+        most = n > most ? n : most;
+        if (m->corners == 3 && m->face_neighbor[3 * f + k] >= 0 && m->face_neighbor[3 * f + k] < f) continue; /* its neighbour's */
+        for (i = 1; i < n; i++, count++) if (out) out[count] = fsi__d3_madd(p[k], (double)i / n, d);
+    }
+    if (m->corners == 2) return count;
+    for (i = 1; i < most; i++) for (j = 1; i + j < most; j++, count++) if (out)
+        out[count] = fsi__d3_madd(fsi__d3_madd(p[0], (double)i / most, fsi__d3_sub(p[1], p[0])), (double)j / most, fsi__d3_sub(p[2], p[0]));
+    return count;
+}
+
+static fsi_status fsi__rg_sample_mesh(fsi_rigid *w, fsi__rg_part *p, double step, const char *fn, int index)
+{
+    const fsi_mesh *m = p->mesh;
+    const int chosen = step > 0;
+    double n;
+    int f, k;
+    if (!chosen) step = fsi__d3_norm(p->half) / 6;
+    for (;;) {
+        for (f = 0, n = m->vertex_count; f < m->face_count && n < 1e7; f++) n += fsi__rg_sample_face(m, f, step, NULL);
+        if (chosen || n <= 4000 || n < 1.5 * m->vertex_count) break;
+        step *= 1.3;
+    }
+    if (n > 4e6) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, index, step, "shape %d: samples every %g m are more than 4 million", index, step);
+    p->sample = (fsi__d3 *)fsi__alloc(w->context, (size_t)n, sizeof *p->sample);
+    if (!p->sample) return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, index, n, "no memory for %.0f samples of shape %d", n, index);
+    p->samples = (int)n;
+    p->corners = m->vertex_count;
+    for (k = 0; k < m->vertex_count; k++) p->sample[k] = fsi__d3_of(m->vertices[k]);
+    for (f = 0; f < m->face_count; f++) k += fsi__rg_sample_face(m, f, step, p->sample + k);
+    return FSI_OK;
+}
+
+/* A copy of the caller's mesh about the centre of mass, in body axes. */
+static fsi_status fsi__rg_copy_mesh(fsi_rigid *w, const fsi_rigid_shape *s, fsi__d3 center, fsi__rg_part *p, const char *fn, int index)
+{
+    fsi_mesh_desc d = fsi_mesh_default_desc();
+    const fsi_mesh *m = s->mesh;
+    fsi_vec3 *v = (fsi_vec3 *)fsi__alloc(w->context, (size_t)m->vertex_count, sizeof *v);
+    fsi_status status;
+    int k;
+    if (!v) return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, index, 0, "no memory for the mesh of shape %d", index);
+    for (k = 0; k < m->vertex_count; k++) v[k] = fsi_v3_sub(fsi_pose_point(s->pose, m->vertices[k]), fsi__d3_real(center));
+    d.context = w->context;
+    d.vertices = v;
+    d.vertex_count = m->vertex_count;
+    d.elements = m->faces;
+    d.element_count = m->face_count;
+    d.corners = m->corners;
+    d.weld = 0;
+    d.repair = 0;
+    status = fsi_mesh_create(&p->mesh, &d);
+    fsi__free(w->context, v, (size_t)m->vertex_count, sizeof *v);
+    if (status != FSI_OK) return status;
+    p->at = fsi__d3_scale(fsi__d3_add(fsi__d3_of(p->mesh->box.lo), fsi__d3_of(p->mesh->box.hi)), 0.5);
+    p->half = fsi__d3_scale(fsi__d3_sub(fsi__d3_of(p->mesh->box.hi), fsi__d3_of(p->mesh->box.lo)), 0.5);
+    return fsi__rg_sample_mesh(w, p, (double)s->samples, fn, index);
+}
+
+static fsi_status fsi__rg_make_part(fsi_rigid *w, const fsi_rigid_shape *s, fsi__d3 center, fsi__rg_part *p, double *reach, const char *fn, int index)
+{
+    const int dim = w->desc.dim;
+    double reached;
+    p->kind = s->kind;
+    p->at = fsi__d3_sub(fsi__d3_of(s->pose.position), center);
+    fsi__rg_matrix(s->pose.orientation, p->turn);
+    p->half = fsi__d3_of(s->half);
+    p->radius = (double)s->radius;
+    p->length = s->kind == FSI_RIGID_SPHERE ? 0 : (double)s->half_length;
+    p->density = (double)s->density;
+    if (s->kind == FSI_RIGID_MESH) {
+        fsi__rg_matrix(fsi_quat_identity(), p->turn);
+        FSI__RG_TRY(fsi__rg_copy_mesh(w, s, center, p, fn, index));
+    }
+    if (s->kind == FSI_RIGID_BOX || s->kind == FSI_RIGID_MESH) {
+        p->thick = p->half.x < p->half.y ? p->half.x : p->half.y;
+        if (dim == 3 && p->half.z < p->thick) p->thick = p->half.z;
+        if (dim == 2) p->half.z = 0;
+        reached = fsi__d3_norm(p->half);
+        if (dim == 2 && s->kind == FSI_RIGID_BOX) p->half.z = 1e150;
+    } else {
+        p->thick = s->kind == FSI_RIGID_CYLINDER && p->length < p->radius ? p->length : p->radius;
+        reached = s->kind == FSI_RIGID_CYLINDER ? sqrt(p->length * p->length + p->radius * p->radius) : p->length + p->radius;
+    }
+    reached += fsi__d3_norm(p->at);
+    if (reached > *reach) *reach = reached;
+    return FSI_OK;
+}
+
+/* Mass, centre and inertia of a body: those given, or the sum over its shapes (parallel axes). */
+static fsi_status fsi__rg_body_mass(fsi_rigid *w, const fsi_rigid_body_desc *d, fsi_mass_properties *sum, const char *fn)
+{
+    double total = 0, first[3] = { 0, 0, 0 }, inertia[9] = { 0 }, scale;
+    int k, i, pass;
+    (void)fn;
+    memset(sum, 0, sizeof *sum);
+    for (pass = 0; pass < 2; pass++) for (k = 0; k < d->shape_count; k++) {
+        fsi_mass_properties p;
+        fsi__d3 r;
+        FSI__RG_TRY(fsi_rigid_shape_mass(w->context, &d->shapes[k], w->desc.dim, &p));
+        if (pass == 0) {
+            total += (double)p.mass;
+            sum->volume += p.volume;
+            for (i = 0; i < 3; i++) first[i] += (double)p.mass * fsi__rg_at(fsi__d3_of(p.center), i);
+            continue;
+        }
+        r = fsi__d3_sub(fsi__d3_of(p.center), fsi__d3_make(first[0] / total, first[1] / total, first[2] / total));
+        for (i = 0; i < 9; i++)
+            inertia[i] += (double)p.inertia.m[i] + (double)p.mass * ((i % 4 ? 0 : fsi__d3_dot(r, r)) - fsi__rg_at(r, i / 3) * fsi__rg_at(r, i % 3));
+    }
+    scale = d->mass > 0 && total > 0 ? (double)d->mass / total : 1;
+    sum->mass = (fsi_real)(d->mass > 0 ? (double)d->mass : total);
+    if (total > 0) sum->center = fsi_v3((fsi_real)(first[0] / total), (fsi_real)(first[1] / total), (fsi_real)(first[2] / total));
+    for (i = 0; i < 9; i++) sum->inertia.m[i] = (fsi_real)(scale * inertia[i]);
+    if (d->inertia_given) {
+        sum->center = d->center;
+        sum->inertia = d->inertia;
+    }
+    if (w->desc.dim == 2) sum->inertia = fsi_m3_diagonal(fsi_v3(sum->inertia.m[8] / 2, sum->inertia.m[8] / 2, sum->inertia.m[8]));
+    return FSI_OK;
+}
+
+static fsi_status fsi__rg_check_number(const fsi_rigid *w, const char *fn, int index, const char *name, fsi_real x, fsi_real lo, fsi_real hi)
+{
+    if (!fsi_is_finite((double)x)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, index, (double)x, "desc.%s is not finite", name);
+    if (!(x >= lo && x <= hi)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, (double)x, "desc.%s is %g, it must be %g to %g", name, (double)x, (double)lo, (double)hi);
+    return FSI_OK;
+}
+
+/* A coefficient of its own, or -1: the world's. */
+static fsi_status fsi__rg_check_own(fsi_context *context, const char *fn, int index, const char *name, fsi_real x, double hi)
+{
+    if (!fsi_is_finite((double)x)) return fsi__fail(context, FSI_ERROR_NAN, fn, index, (double)x, "desc.%s is not finite", name);
+    if (!((x >= 0 || x == -1) && (double)x <= hi)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, (double)x, "desc.%s is %g, it must be 0 to %g, or -1: the world's", name, (double)x, hi);
+    return FSI_OK;
+}
+
+static fsi_status fsi__rg_check_motion(const fsi_rigid *w, const char *fn, int index, fsi_vec3 v, fsi_vec3 o)
+{
+    if (!fsi_v3_is_finite(v)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, index, 0, "velocity is not finite");
+    if (!fsi_v3_is_finite(o)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, index, 0, "angular_velocity is not finite");
+    if (w->desc.dim == 2 && (v.z != 0 || o.x != 0 || o.y != 0)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, 0, "a velocity leaves the plane z = 0 of a 2D world");
+    return FSI_OK;
+}
+
+static fsi_status fsi__rg_check_body_desc(const fsi_rigid *w, const fsi_rigid_body_desc *d, const char *fn, int index)
+{
+    int k;
+    if (!d) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, 0, "desc is NULL");
+    if (d->cookie != FSI__COOKIE('B', fsi_rigid_body_desc)) return fsi__fail(w->context, FSI_ERROR_COOKIE, fn, index, 0, "desc was not filled by fsi_rigid_default_body_desc of this version and precision");
+    if (d->kind < FSI_RIGID_STATIC || d->kind > FSI_RIGID_DYNAMIC) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, (double)d->kind, "desc.kind %d does not exist", (int)d->kind);
+    if (d->shape_count < 0 || d->shape_count > 4096 || (d->shape_count > 0 && !d->shapes))
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, d->shape_count, "desc.shape_count is %d, it must be 0 to 4096 and shapes be there", d->shape_count);
+    for (k = 0; k < d->shape_count; k++) FSI__RG_TRY(fsi__rg_check_shape(w->context, fn, &d->shapes[k], k, w->desc.dim));
+    FSI__RG_TRY(fsi__rg_check_pose(w->context, fn, "desc.pose", index, &d->pose));
+    FSI__RG_TRY(fsi__rg_check_flat(w->context, fn, "desc.pose", index, w->desc.dim, &d->pose));
+    FSI__RG_TRY(fsi__rg_check_motion(w, fn, index, d->velocity, d->angular_velocity));
+    FSI__RG_TRY(fsi__rg_check_number(w, fn, index, "mass", d->mass, 0, (fsi_real)1e30));
+    FSI__RG_TRY(fsi__rg_check_own(w->context, fn, index, "friction", d->friction, 100));
+    FSI__RG_TRY(fsi__rg_check_own(w->context, fn, index, "restitution", d->restitution, 1));
+    if (!fsi_v3_is_finite(d->center)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, index, 0, "desc.center is not finite");
+    if (!((double)fsi_v3_norm(d->center) <= 1e8)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, (double)fsi_v3_norm(d->center), "desc.center lies %g m from the body's frame, it must be within 1e8", (double)fsi_v3_norm(d->center));
+    if (d->inertia_given && !(d->mass > 0)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, (double)d->mass, "desc.mass is %g: where inertia is given it must be positive", (double)d->mass);
+    if (d->kind == FSI_RIGID_DYNAMIC && d->shape_count == 0 && !d->inertia_given) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, 0, "a dynamic body without shapes must be given mass and inertia");
+    return FSI_OK;
+}
+
+static fsi_status fsi__rg_make_record(fsi_rigid *w, const fsi_rigid_body_desc *d, fsi__rg_record *r, const fsi_mass_properties *mass, const char *fn)
+{
+    int k;
+    double largest = 0;
+    r->part = (fsi__rg_part *)fsi__alloc(w->context, (size_t)d->shape_count, sizeof *r->part);
+    if (!r->part) return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, -1, d->shape_count, "no memory for %d shapes", d->shape_count);
+    r->parts = d->shape_count;
+    for (k = 0; k < r->parts; k++) {
+        FSI__RG_TRY(fsi__rg_make_part(w, &d->shapes[k], fsi__d3_of(mass->center), &r->part[k], &r->reach, fn, k));
+        if (r->part[k].thick > largest) largest = r->part[k].thick;
+    }
+    r->thick = largest;
+    r->mass = (double)mass->mass;
+    for (k = 0; k < 9; k++) r->inertia[k] = (double)mass->inertia.m[k];
+    if (d->kind == FSI_RIGID_DYNAMIC) fsi__rg_inverse(r->inertia, r->inverse);
+    r->friction = (double)d->friction;
+    r->restitution = (double)d->restitution;
+    r->filter = d->filter;
+    r->mask = d->mask;
+    r->tree = r->link = -1;
+    return FSI_OK;
+}
+
+/* The fsi_body of a desc; refuses mass and inertia that no body has. */
+static fsi_status fsi__rg_make_body(fsi_rigid *w, const fsi_rigid_body_desc *d, const fsi_mass_properties *mass, fsi_body *b, const char *fn, int index)
+{
+    fsi_status status;
+    *b = fsi_default_body();
+    b->mode = d->kind == FSI_RIGID_DYNAMIC ? FSI_BODY_COUPLED : FSI_BODY_PRESCRIBED;
+    b->pose.position = fsi_pose_point(d->pose, mass->center);
+    b->pose.orientation = fsi_quat_unit(d->pose.orientation);
+    b->end = b->pose;
+    if (d->kind != FSI_RIGID_STATIC) {
+        b->velocity = b->new_velocity = d->velocity;
+        b->angular_velocity = b->new_angular_velocity = d->angular_velocity;
+    }
+    if (mass->mass > 0) b->mass = mass->mass;
+    if (mass->mass > 0) b->inertia = mass->inertia;
+    status = fsi_body_check(w->context, b, index);
+    if (status != FSI_OK) w->context->error.function = fn;
+    return status != FSI_OK ? status : fsi__rg_check_pose(w->context, fn, "the centre's pose", index, &b->pose);
+}
+
+/* Puts a body into the place `id`, which has room. */
+static fsi_status fsi__rg_put_body(fsi_rigid *w, const fsi_rigid_body_desc *d, int id, const char *fn, int index)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    fsi_mass_properties mass;
+    fsi__rg_record r;
+    fsi_body *b;
+    fsi_status status;
+    memset(&r, 0, sizeof r);
+    FSI__RG_TRY(fsi__rg_body_mass(w, d, &mass, fn));
+    b = (fsi_body *)fsi__alloc(w->context, 1, sizeof *b);
+    if (!b) return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, index, 0, "no memory for a body");
+    status = fsi__rg_make_body(w, d, &mass, b, fn, index);
+    if (status == FSI_OK) status = fsi__rg_make_record(w, d, &r, &mass, fn);
+    if (status != FSI_OK) {
+        fsi__rg_free_record(w, &r);
+        fsi__free(w->context, b, 1, sizeof *b);
+        return status;
+    }
+    r.group = id;
+    im->record[id] = r;
+    im->body[id] = b;
+    im->kind[id] = (unsigned char)d->kind;
+    im->asleep[id] = (unsigned char)(d->kind == FSI_RIGID_DYNAMIC && d->asleep);
+    im->center[id] = mass.center;
+    im->force[id] = im->torque[id] = fsi_v3(0, 0, 0);
+    im->link[id] = -1;
+    if (im->asleep[id]) b->velocity = b->angular_velocity = b->new_velocity = b->new_angular_velocity = fsi_v3(0, 0, 0);
+    if (id >= w->count) w->count = id + 1;
+    return FSI_OK;
+}
+
+static int fsi__rg_free_place(const fsi_rigid *w, int from)
+{
+    while (from < w->count && w->kind[from] != FSI_RIGID_NONE) from++;
+    return from;
+}
+
+static int fsi__rg_is_body(const fsi_rigid *w, int id) { return id >= 0 && id < w->count && w->kind[id] != FSI_RIGID_NONE; }
+
+static fsi_status fsi__rg_check_id(const fsi_rigid *w, int id, const char *fn)
+{
+    FSI__RG_TRY(fsi__rg_check(w));
+    return fsi__rg_is_body(w, id) ? FSI_OK : fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, id, "there is no body %d", id);
+}
+
+/* Wakes a body and those it fell asleep with, in the published state. */
+static void fsi__rg_wake_now(fsi_rigid *w, int id)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int k, group = im->record[id].group;
+    im->record[id].still = 0;
+    if (!im->asleep[id]) return;
+    for (k = 0; k < w->count; k++) if (im->asleep[k] && (k == id || im->record[k].group == group)) {
+        im->asleep[k] = 0;
+        im->record[k].still = 0;
+    }
+}
+
+/* Forgets the contacts of a body and wakes what it touched. */
+static void fsi__rg_part_contacts(fsi_rigid *w, int id)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int i, n = 0;
+    for (i = 0; i < w->contact_count; i++) {
+        const fsi_rigid_contact c = im->contact[i];
+        if (c.a == id && c.b >= 0) fsi__rg_wake_now(w, c.b);
+        if (c.b == id) fsi__rg_wake_now(w, c.a);
+        if (c.a != id && c.b != id) im->contact[n++] = c;
+    }
+    w->contact_count = n;
+}
+
+static void fsi__rg_drop_body(fsi_rigid *w, int id)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__rg_wake_now(w, id);
+    fsi__rg_part_contacts(w, id);
+    fsi__rg_free_record(w, &im->record[id]);
+    fsi__free(w->context, im->body[id], 1, sizeof *im->body[id]);
+    im->body[id] = NULL;
+    im->kind[id] = FSI_RIGID_NONE;
+    im->asleep[id] = 0;
+    im->center[id] = im->force[id] = im->torque[id] = fsi_v3(0, 0, 0);
+    im->link[id] = -1;
+    memset(&im->moving[id], 0, sizeof im->moving[id]);
+    while (w->count > 0 && im->kind[w->count - 1] == FSI_RIGID_NONE) w->count--;
+}
+
+/* Deepest overlap of a body with another one that it may meet; *other: which. */
+static double fsi__rg_deepest(const fsi_rigid *w, int id, int *other)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__rg_placed p, q;
+    fsi__rg_heap h;
+    double a[9], b[9], worst = 0;
+    int k, i, j, s;
+    *other = -1;
+    fsi__rg_matrix(im->body[id]->pose.orientation, a);
+    for (k = 0; k < w->count; k++) if (k != id && im->kind[k] != FSI_RIGID_NONE && fsi__rg_may_meet(im, id, k)) {
+        double thick = im->record[id].thick < im->record[k].thick ? im->record[id].thick : im->record[k].thick;
+        fsi__rg_matrix(im->body[k]->pose.orientation, b);
+        for (i = 0; i < im->record[id].parts; i++) for (j = 0; j < im->record[k].parts; j++) {
+            fsi__rg_place(&im->record[id].part[i], fsi__d3_of(im->body[id]->pose.position), a, &p);
+            fsi__rg_place(&im->record[k].part[j], fsi__d3_of(im->body[k]->pose.position), b, &q);
+            fsi__rg_box_of(&p, 0);
+            fsi__rg_box_of(&q, 0);
+            for (s = 0; s < w->desc.dim; s++) if (p.lo[s] > q.hi[s] || q.lo[s] > p.hi[s]) break;
+            if (s < w->desc.dim) continue;
+            h.n = 0;
+            h.margin = 0;
+            fsi__rg_meet(&h, &p, &q, w->desc.dim);
+            for (s = 0; s < h.n; s++) if (h.spot[s].depth > 0.05 * thick && h.spot[s].depth > worst) { worst = h.spot[s].depth; *other = k; }
+        }
+    }
+    return worst;
+}
+
+static fsi_status fsi__rg_check_overlap(fsi_rigid *w, int id, const char *fn)
+{
+    double depth;
+    int other;
+    if (w->desc.overlap != FSI_RIGID_OVERLAP_REFUSE) return FSI_OK;
+    depth = fsi__rg_deepest(w, id, &other);
+    if (other < 0) return FSI_OK;
+    return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, other, depth, "the body would be %g m deep in body %d", depth, other);
+}
+
+/* Bodies that are added asleep close to each other wake together: those whose balls meet get one label. */
+static void fsi__rg_join_sleepers(fsi_rigid *w, int id)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int k, i;
+    for (k = 0; k < w->count; k++) if (k != id && im->asleep[k] && im->record[k].group != im->record[id].group) {
+        const int old = im->record[k].group;
+        double apart = fsi__d3_norm(fsi__d3_sub(fsi__d3_of(im->body[k]->pose.position), fsi__d3_of(im->body[id]->pose.position)));
+        if (apart > im->record[k].reach + im->record[id].reach) continue;
+        for (i = 0; i < w->count; i++) if (im->asleep[i] && im->record[i].group == old) im->record[i].group = im->record[id].group;
+    }
+}
+
+FSI_API fsi_status fsi_rigid_add_body(fsi_rigid *w, const fsi_rigid_body_desc *desc, int *id)
+{
+    static const char fn[] = "fsi_rigid_add_body";
+    fsi_status status;
+    int place;
+    FSI__RG_TRY(fsi__rg_check(w));
+    FSI__RG_TRY(fsi__rg_check_body_desc(w, desc, fn, -1));
+    place = fsi__rg_free_place(w, 0);
+    FSI__RG_TRY(fsi__rg_reserve_bodies(w, place + 1, fn));
+    FSI__RG_TRY(fsi__rg_put_body(w, desc, place, fn, place));
+    status = fsi__rg_check_overlap(w, place, fn);
+    if (status != FSI_OK) {
+        fsi__rg_drop_body(w, place);
+        return status;
+    }
+    if (w->asleep[place]) fsi__rg_join_sleepers(w, place);
+    if (id) *id = place;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_remove_body(fsi_rigid *w, int id)
+{
+    static const char fn[] = "fsi_rigid_remove_body";
+    FSI__RG_TRY(fsi__rg_check_id(w, id, fn));
+    if (w->link[id] >= 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d is a link of tree %d: remove the tree", id, w->link[id]);
+    fsi__rg_drop_body(w, id);
+    return FSI_OK;
+}
+
+/* ---- >>planes ------------------------------------------------------------------------------------------------------ */
+
+static fsi_status fsi__rg_put_plane(fsi_rigid *w, fsi__d3 n, double offset, double friction, double restitution, int *id, const char *fn)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__rg_plane *p;
+    int k = 0;
+    while (k < w->plane_count && im->plane[k].alive) k++;
+    FSI__RG_TRY(FSI__RG_ROOM(w, im->plane, w->plane_count, im->plane_capacity, k + 1, fn));
+    p = &im->plane[k];
+    p->alive = 1;
+    p->n = n;
+    p->offset = offset;
+    p->friction = friction;
+    p->restitution = restitution;
+    if (k == w->plane_count) w->plane_count++;
+    if (id) *id = k;
+    return FSI_OK;
+}
+
+static void fsi__rg_wake_all(fsi_rigid *w)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int k;
+    for (k = 0; k < w->count; k++) {
+        im->asleep[k] = 0;
+        im->record[k].still = 0;
+    }
+}
+
+FSI_API fsi_status fsi_rigid_add_plane(fsi_rigid *w, fsi_vec3 normal, fsi_real offset, const fsi_rigid_body_desc *options, int *id)
+{
+    static const char fn[] = "fsi_rigid_add_plane";
+    double size = fsi__d3_norm(fsi__d3_of(normal));
+    FSI__RG_TRY(fsi__rg_check(w));
+    if (!fsi_v3_is_finite(normal) || !fsi_is_finite((double)offset)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, -1, 0, "%s is not finite", fsi_v3_is_finite(normal) ? "offset" : "normal");
+    if (!(size > 1e-150)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, size, "normal has no length");
+    if (w->desc.dim == 2 && normal.z != 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, (double)normal.z, "normal leaves the plane z = 0 of a 2D world");
+    if (options) FSI__RG_TRY(fsi__rg_check_own(w->context, fn, -1, "friction", options->friction, 100));
+    if (options) FSI__RG_TRY(fsi__rg_check_own(w->context, fn, -1, "restitution", options->restitution, 1));
+    FSI__RG_TRY(fsi__rg_put_plane(w, fsi__d3_scale(fsi__d3_of(normal), 1 / size), (double)offset / size, options ? (double)options->friction : -1, options ? (double)options->restitution : -1, id, fn));
+    fsi__rg_wake_all(w);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_remove_plane(fsi_rigid *w, int id)
+{
+    static const char fn[] = "fsi_rigid_remove_plane";
+    fsi__rg_impl *im;
+    int i, n = 0;
+    FSI__RG_TRY(fsi__rg_check(w));
+    im = fsi__rg_of(w);
+    if (id < 0 || id >= w->plane_count || !im->plane[id].alive) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, id, "there is no plane %d", id);
+    if (id < im->walls) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, id, "plane %d is a wall of the domain", id);
+    im->plane[id].alive = 0;
+    for (i = 0; i < w->contact_count; i++) if (im->contact[i].b != -1 - id) im->contact[n++] = im->contact[i];
+    w->contact_count = n;
+    fsi__rg_wake_all(w);
+    return FSI_OK;
+}
+
+/* ---- >>worlds ------------------------------------------------------------------------------------------------------ */
+
+static fsi_status fsi__rg_check_desc(fsi_context *context, const char *fn, const fsi_rigid_desc *d)
+{
+    const struct { const char *name; double x, lo, hi; } number[] = {
+        { "substeps", (double)d->substeps, 1, 1000 }, { "sweeps", (double)d->sweeps, 1, 1e6 }, { "tolerance", (double)d->tolerance, 0, 1 }, { "friction", (double)d->friction, 0, 100 },
+        { "restitution", (double)d->restitution, 0, 1 }, { "restitution_speed", (double)d->restitution_speed, 0, 1e6 },
+        { "contact_margin", (double)d->contact_margin, 0, 1e6 }, { "slop", (double)d->slop, 0, 1e6 }, { "push", (double)d->push, 0, 1 },
+        { "sleep_speed", (double)d->sleep_speed, 0, 1e6 }, { "sleep_time", (double)d->sleep_time, 0, 1e6 },
+        { "reserve_bodies", (double)d->reserve_bodies, 0, 1 << 27 }, { "reserve_contacts", (double)d->reserve_contacts, 0, 1 << 27 },
+        { "overlap", (double)d->overlap, 0, 1 }, { "dim", (double)d->dim, 2, 3 }
+    };
+    int k;
+    for (k = 0; k < (int)(sizeof number / sizeof *number); k++) {
+        if (!fsi_is_finite(number[k].x)) return fsi__fail(context, FSI_ERROR_NAN, fn, -1, number[k].x, "desc.%s is not finite", number[k].name);
+        if (!(number[k].x >= number[k].lo && number[k].x <= number[k].hi))
+            return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, number[k].x, "desc.%s is %g, it must be %g to %g", number[k].name, number[k].x, number[k].lo, number[k].hi);
+    }
+    FSI__RG_TRY(fsi__rg_check_own(context, fn, -1, "domain_friction", d->domain_friction, 100));
+    FSI__RG_TRY(fsi__rg_check_own(context, fn, -1, "domain_restitution", d->domain_restitution, 1));
+    if (!fsi_v3_is_finite(d->gravity)) return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "desc.gravity is not finite");
+    if (d->dim == 2 && d->gravity.z != 0) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->gravity.z, "desc.gravity.z is %g: a 2D world moves in x and y", (double)d->gravity.z);
+    return FSI_OK;
+}
+
+/* Walls of the domain: the first planes. */
+static fsi_status fsi__rg_make_domain(fsi_rigid *w, const char *fn)
+{
+    const fsi_box3 *b = &w->desc.domain;
+    double lo[3], hi[3], f = (double)w->desc.domain_friction, e = (double)w->desc.domain_restitution;
+    int k;
+    if (b->lo.x == FSI_REAL_MAX && b->hi.x == -FSI_REAL_MAX) return FSI_OK; /* fsi_box3_empty */
+    fsi__d3_put(lo, fsi__d3_of(b->lo));
+    fsi__d3_put(hi, fsi__d3_of(b->hi));
+    for (k = 0; k < w->desc.dim; k++) {
+        double n[3] = { 0, 0, 0 };
+        if (!fsi_is_finite(lo[k]) || !fsi_is_finite(hi[k])) return fsi__fail(w->context, FSI_ERROR_NAN, fn, -1, 0, "desc.domain is not finite");
+        if (!(lo[k] < hi[k])) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.domain is not a box");
+        n[k] = 1;
+        FSI__RG_TRY(fsi__rg_put_plane(w, fsi__d3_at(n), lo[k], f, e, NULL, fn));
+        n[k] = -1;
+        FSI__RG_TRY(fsi__rg_put_plane(w, fsi__d3_at(n), -hi[k], f, e, NULL, fn));
+    }
+    fsi__rg_of(w)->walls = w->plane_count;
+    return FSI_OK;
+}
+
+static fsi_status fsi__rg_reserve_contacts(fsi_rigid *w, int n, const char *fn)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    if (n <= 0) return FSI_OK;
+    FSI__RG_TRY(FSI__RG_ROOM(w, im->touch, 0, im->touch_capacity, n, fn));
+    FSI__RG_TRY(FSI__RG_ROOM(w, im->last, 0, im->last_capacity, n, fn));
+    FSI__RG_TRY(FSI__RG_ROOM(w, im->row, 0, im->row_capacity, n, fn));
+    FSI__RG_TRY(FSI__RG_ROOM(w, im->spot, 0, im->spot_capacity, n, fn));
+    FSI__RG_TRY(FSI__RG_ROOM(w, im->pair, 0, im->pair_capacity, n, fn));
+    return FSI__RG_ROOM(w, im->contact, 0, im->contact_capacity, n, fn);
+}
+
+FSI_API fsi_status fsi_rigid_create(fsi_rigid **out, const fsi_rigid_desc *desc)
+{
+    static const char fn[] = "fsi_rigid_create";
+    fsi_rigid *w;
+    fsi__rg_impl *im;
+    fsi_status status;
+    if (out) *out = NULL;
+    if (!out || !desc) return FSI_ERROR_ARGUMENT;
+    if (desc->cookie != FSI__COOKIE('R', fsi_rigid_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE; /* its context cannot be trusted either */
+    FSI__RG_TRY(fsi__rg_check_desc(desc->context, fn, desc));
+    w = (fsi_rigid *)fsi__alloc(desc->context, 1, sizeof *w + sizeof *im);
+    if (!w) return fsi__fail(desc->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the world");
+    im = (fsi__rg_impl *)(void *)(w + 1);
+    im->own_context = fsi_default_context();
+    w->cookie = FSI__COOKIE('W', fsi_rigid);
+    w->context = desc->context ? desc->context : &im->own_context;
+    w->desc = *desc;
+    w->impl = im;
+    status = fsi__rg_make_domain(w, fn);
+    if (status == FSI_OK) status = fsi__rg_reserve_bodies(w, desc->reserve_bodies, fn);
+    if (status == FSI_OK) status = fsi__rg_reserve_contacts(w, desc->reserve_contacts, fn);
+    fsi__rg_publish(w);
+    if (status != FSI_OK) fsi_rigid_destroy(w);
+    else *out = w;
+    return status;
+}
+
+FSI_API fsi_status fsi_rigid_set_desc(fsi_rigid *w, const fsi_rigid_desc *desc)
+{
+    static const char fn[] = "fsi_rigid_set_desc";
+    int k;
+    FSI__RG_TRY(fsi__rg_check(w));
+    if (!desc) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc is NULL");
+    if (desc->cookie != FSI__COOKIE('R', fsi_rigid_desc)) return fsi__fail(w->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc was not filled by fsi_rigid_default_desc of this version and precision");
+    FSI__RG_TRY(fsi__rg_check_desc(w->context, fn, desc));
+    if (desc->context != w->desc.context) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.context cannot change");
+    if (desc->dim != w->desc.dim) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, desc->dim, "desc.dim cannot change");
+    if (memcmp(&desc->domain, &w->desc.domain, sizeof desc->domain) != 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.domain cannot change");
+    w->desc = *desc;
+    for (k = 0; k < fsi__rg_of(w)->walls; k++) {
+        fsi__rg_of(w)->plane[k].friction = (double)desc->domain_friction;
+        fsi__rg_of(w)->plane[k].restitution = (double)desc->domain_restitution;
+    }
+    fsi__rg_wake_all(w);
+    return FSI_OK;
+}
+
+static void fsi__rg_free_tree(fsi_rigid *w, fsi__rg_tree *t);
+
+FSI_API void fsi_rigid_destroy(fsi_rigid *w)
+{
+    fsi__column columns[FSI__RG_COLUMNS];
+    fsi__rg_impl *im;
+    fsi_context *context;
+    int k;
+    if (fsi__rg_check(w) != FSI_OK) return;
+    im = fsi__rg_of(w);
+    context = w->context;
+    for (k = 0; k < w->tree_count; k++) if (im->tree[k]) fsi__rg_free_tree(w, im->tree[k]);
+    for (k = 0; k < w->count; k++) if (im->kind[k] != FSI_RIGID_NONE) {
+        fsi__rg_free_record(w, &im->record[k]);
+        fsi__free(context, im->body[k], 1, sizeof *im->body[k]);
+    }
+    fsi__free_columns(context, columns, fsi__rg_columns(im, columns), w->capacity);
+    fsi__free(context, im->plane, (size_t)im->plane_capacity, sizeof *im->plane);
+    fsi__free(context, im->tree, (size_t)im->tree_capacity, sizeof *im->tree);
+    fsi__free(context, im->contact, (size_t)im->contact_capacity, sizeof *im->contact);
+    fsi__free(context, im->placed, (size_t)im->placed_capacity, sizeof *im->placed);
+    fsi__free(context, im->order, (size_t)im->order_capacity, sizeof *im->order);
+    fsi__free(context, im->pair, (size_t)im->pair_capacity, sizeof *im->pair);
+    fsi__free(context, im->spot, (size_t)im->spot_capacity, sizeof *im->spot);
+    fsi__free(context, im->touch, (size_t)im->touch_capacity, sizeof *im->touch);
+    fsi__free(context, im->last, (size_t)im->last_capacity, sizeof *im->last);
+    fsi__free(context, im->row, (size_t)im->row_capacity, sizeof *im->row);
+    w->cookie = 0;
+    fsi__free(w->desc.context, w, 1, sizeof *w + sizeof *im); /* not from the context that it may hold itself */
+}
+
+FSI_API const fsi_error *fsi_rigid_error(const fsi_rigid *w) { return w ? &w->context->error : NULL; }
+
+/* ---- >>trees implementation ---------------------------------------------------------------------------------------- */
+
+FSI_API fsi_rigid_link_desc fsi_rigid_default_link_desc(void)
+{
+    fsi_rigid_link_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('L', fsi_rigid_link_desc);
+    d.body = fsi_rigid_default_body_desc();
+    d.parent = -1;
+    d.joint = FSI_RIGID_REVOLUTE;
+    d.axis = fsi_v3(0, 0, 1);
+    return d;
+}
+
+FSI_API fsi_rigid_tree_desc fsi_rigid_default_tree_desc(void)
+{
+    fsi_rigid_tree_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('T', fsi_rigid_tree_desc);
+    return d;
+}
+
+static void fsi__rg_free_tree(fsi_rigid *w, fsi__rg_tree *t)
+{
+    int l;
+    for (l = 0; t->link && l < t->view.link_count; l++) {
+        fsi__rg_track *k = &t->link[l].track;
+        fsi__free(w->context, k->time, (size_t)k->count, sizeof *k->time);
+        fsi__free(w->context, k->value, (size_t)k->count, sizeof *k->value);
+    }
+    fsi__arena_free(w->context, &t->memory);
+    fsi__free(w->context, t, 1, sizeof *t);
+}
+
+/* Lays out a tree's arrays in its block. */
+static void fsi__rg_lay_tree(fsi__rg_tree *t, size_t links, size_t n)
+{
+    fsi__arena *a = &t->memory;
+    double **one[12];
+    size_t m = n ? n : 1, k;
+    one[0] = &t->hold; one[1] = &t->q1; one[2] = &t->u0; one[3] = &t->u; one[4] = &t->pu; one[5] = &t->g;
+    one[6] = &t->hold1; one[7] = &t->jforce1; one[8] = &t->f; one[9] = &t->K; one[10] = &t->D; one[11] = &t->rhs;
+    t->body = (int *)fsi__take(a, links, sizeof *t->body);
+    t->parent = (int *)fsi__take(a, links, sizeof *t->parent);
+    t->column = (int *)fsi__take(a, links, sizeof *t->column);
+    t->joint = (unsigned char *)fsi__take(a, links, 1);
+    t->scripted = (unsigned char *)fsi__take(a, m, 1);
+    t->link = (fsi__rg_joint *)fsi__take(a, links, sizeof *t->link);
+    t->q = (fsi_real *)fsi__take(a, m, sizeof *t->q);
+    t->rate = (fsi_real *)fsi__take(a, m, sizeof *t->rate);
+    t->joint_force = (fsi_real *)fsi__take(a, m, sizeof *t->joint_force);
+    for (k = 0; k < sizeof one / sizeof *one; k++) *one[k] = (double *)fsi__take(a, m, sizeof(double));
+    t->y = (double *)fsi__take(a, m, sizeof(double));
+    t->J = (double *)fsi__take(a, 6 * m * links, sizeof(double));
+    t->M = (double *)fsi__take(a, m * m, sizeof(double));
+    t->L = (double *)fsi__take(a, m * m, sizeof(double));
+    t->c = (fsi__d3 *)fsi__take(a, links, sizeof *t->c);
+    t->axis = (fsi__d3 *)fsi__take(a, links, sizeof *t->axis);
+    t->point = (fsi__d3 *)fsi__take(a, links, sizeof *t->point);
+    t->omega = (fsi__d3 *)fsi__take(a, links, sizeof *t->omega);
+    t->bias_turn = (fsi__d3 *)fsi__take(a, links, sizeof *t->bias_turn);
+    t->bias = (fsi__d3 *)fsi__take(a, links, sizeof *t->bias);
+    t->turn = (double *)fsi__take(a, 9 * links, sizeof(double));
+    t->inertia = (double *)fsi__take(a, 9 * links, sizeof(double));
+    t->orientation = (fsi_quat *)fsi__take(a, links, sizeof *t->orientation);
+}
+
+static int fsi__rg_tree_coordinates(const fsi_rigid_tree_desc *d, int dim)
+{
+    int l, n = d->fixed ? 0 : (dim == 3 ? 6 : 3);
+    for (l = 1; l < d->link_count; l++) n += d->links[l].joint != FSI_RIGID_WELD;
+    return n;
+}
+
+static fsi_status fsi__rg_check_link(const fsi_rigid *w, const fsi_rigid_link_desc *d, int l, const char *fn)
+{
+    double size;
+    if (d->cookie != FSI__COOKIE('L', fsi_rigid_link_desc)) return fsi__fail(w->context, FSI_ERROR_COOKIE, fn, l, 0, "link %d was not filled by fsi_rigid_default_link_desc of this version and precision", l);
+    if (l == 0 ? d->parent != -1 : d->parent < 0 || d->parent >= l)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, d->parent, "link %d: parent %d is not %s", l, d->parent, l == 0 ? "-1: link 0 is the root" : "an earlier link");
+    FSI__RG_TRY(fsi__rg_check_body_desc(w, &d->body, fn, l));
+    if (d->body.shape_count == 0 && !d->body.inertia_given) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, 0, "link %d: without shapes it must be given mass and inertia", l);
+    if (l == 0) return FSI_OK;
+    if ((int)d->joint < 0 || d->joint > FSI_RIGID_WELD) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, (double)d->joint, "link %d: joint %d does not exist", l, (int)d->joint);
+    if (!fsi_v3_is_finite(d->point) || !fsi_v3_is_finite(d->axis)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, l, 0, "link %d: %s is not finite", l, fsi_v3_is_finite(d->point) ? "axis" : "point");
+    size = fsi__d3_norm(fsi__d3_of(d->axis));
+    if (d->joint != FSI_RIGID_WELD && !(size > 1e-150)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, size, "link %d: axis has no length", l);
+    if (w->desc.dim == 2 && d->joint == FSI_RIGID_PRISMATIC && d->axis.z != 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, (double)d->axis.z, "link %d: axis leaves the plane z = 0 of a 2D world", l);
+    FSI__RG_TRY(fsi__rg_check_number(w, fn, l, "q", d->q, (fsi_real)-1e9, (fsi_real)1e9));
+    FSI__RG_TRY(fsi__rg_check_number(w, fn, l, "rate", d->rate, (fsi_real)-1e9, (fsi_real)1e9));
+    FSI__RG_TRY(fsi__rg_check_number(w, fn, l, "stiffness", d->stiffness, 0, (fsi_real)1e30));
+    FSI__RG_TRY(fsi__rg_check_number(w, fn, l, "rest", d->rest, (fsi_real)-1e9, (fsi_real)1e9));
+    FSI__RG_TRY(fsi__rg_check_number(w, fn, l, "damping", d->damping, 0, (fsi_real)1e30));
+    if (!d->limited) return FSI_OK;
+    FSI__RG_TRY(fsi__rg_check_number(w, fn, l, "lower", d->lower, (fsi_real)-1e9, (fsi_real)1e9));
+    return fsi__rg_check_number(w, fn, l, "upper", d->upper, d->lower, (fsi_real)1e9);
+}
+
+static fsi_status fsi__rg_check_tree_desc(const fsi_rigid *w, const fsi_rigid_tree_desc *d, const char *fn)
+{
+    int l;
+    if (!d) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc is NULL");
+    if (d->cookie != FSI__COOKIE('T', fsi_rigid_tree_desc)) return fsi__fail(w->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc was not filled by fsi_rigid_default_tree_desc of this version and precision");
+    if (d->link_count < 1 || d->link_count > 256 || !d->links) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, d->link_count, "desc.link_count is %d, it must be 1 to 256 and links be there", d->link_count);
+    FSI__RG_TRY(fsi__rg_check_motion(w, fn, -1, d->velocity, d->angular_velocity));
+    for (l = 0; l < d->link_count; l++) FSI__RG_TRY(fsi__rg_check_link(w, &d->links[l], l, fn));
+    return FSI_OK;
+}
+
+/* Is the link fixed to a fixed root, by welds all the way? */
+static int fsi__rg_grounded(const fsi_rigid_tree_desc *d, int l)
+{
+    while (l > 0 && d->links[l].joint == FSI_RIGID_WELD) l = d->links[l].parent;
+    return l == 0 && d->fixed;
+}
+
+/* The joint of link l in its parent's axes, from the poses that the links were added with. */
+static void fsi__rg_make_joint(const fsi_rigid *w, fsi__rg_tree *t, const fsi_rigid_link_desc *d, int l)
+{
+    fsi__rg_joint *j = &t->link[l];
+    const fsi_body *own = w->body[t->body[l]], *up = w->body[t->body[t->parent[l]]];
+    fsi__d3 axis = w->desc.dim == 2 && d->joint == FSI_RIGID_REVOLUTE ? fsi__d3_make(0, 0, d->axis.z < 0 ? -1 : 1) : fsi__rg_unit(fsi__d3_of(d->axis)), point = fsi__d3_of(d->point);
+    double a[9], b[9];
+    fsi__rg_matrix(up->pose.orientation, a);
+    fsi__rg_matrix(own->pose.orientation, b);
+    if (w->desc.dim == 2) point.z = 0;
+    j->axis = fsi__rg_back(a, axis);
+    j->from = fsi__rg_back(a, fsi__d3_sub(point, fsi__d3_of(up->pose.position)));
+    j->to = fsi__rg_back(b, fsi__d3_sub(fsi__d3_of(own->pose.position), point));
+    j->turn = fsi_quat_mul(fsi_quat_conj(up->pose.orientation), own->pose.orientation);
+    j->q0 = (double)d->q;
+    j->stiffness = (double)d->stiffness;
+    j->rest = (double)d->rest;
+    j->damping = (double)d->damping;
+    j->limited = d->limited;
+    j->lower = (double)d->lower;
+    j->upper = (double)d->upper;
+}
+
+/* Poses and velocities of links from root, coordinates and rates, as published. */
+static void fsi__rg_refresh_tree(fsi_rigid *w, fsi__rg_tree *t)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int k, l;
+    for (k = 0; k < t->view.coordinates; k++) {
+        t->q1[k] = (double)t->q[k];
+        t->u[k] = (double)t->rate[k];
+    }
+    fsi__rg_tree_root(im, t, 1);
+    fsi__rg_forward(t, t->q1);
+    fsi__rg_jacobians(t);
+    for (l = 0; l < t->view.link_count; l++) {
+        fsi_body *b = im->body[t->body[l]];
+        if (l > 0) {
+            b->pose.position = fsi__d3_real(t->c[l]);
+            b->pose.orientation = t->orientation[l];
+        }
+        b->end = b->pose;
+        b->velocity = b->new_velocity = fsi__d3_real(fsi__rg_rows_times(t, l, 1, t->u));
+        b->angular_velocity = b->new_angular_velocity = fsi__d3_real(fsi__rg_rows_times(t, l, 0, t->u));
+    }
+}
+
+static void fsi__rg_show_tree(fsi__rg_tree *t)
+{
+    t->view.body = t->body;
+    t->view.parent = t->parent;
+    t->view.joint = t->joint;
+    t->view.column = t->column;
+    t->view.scripted = t->scripted;
+    t->view.q = t->q;
+    t->view.rate = t->rate;
+    t->view.joint_force = t->joint_force;
+    t->view.impl = t;
+}
+
+static void fsi__rg_number_joints(const fsi_rigid *w, fsi__rg_tree *t, const fsi_rigid_tree_desc *d)
+{
+    int l, k = d->fixed ? 0 : (w->desc.dim == 3 ? 6 : 3);
+    t->view.root = k;
+    for (l = 0; l < d->link_count; l++) {
+        const fsi_rigid_link_desc *link = &d->links[l];
+        t->parent[l] = link->parent;
+        t->joint[l] = (unsigned char)(l == 0 ? FSI_RIGID_WELD : link->joint);
+        t->column[l] = l > 0 && link->joint != FSI_RIGID_WELD ? k++ : -1;
+        if (t->column[l] < 0) continue;
+        t->q[t->column[l]] = link->q;
+        t->rate[t->column[l]] = link->rate;
+    }
+    if (t->view.root == 6) {
+        t->rate[0] = d->angular_velocity.x; t->rate[1] = d->angular_velocity.y; t->rate[2] = d->angular_velocity.z;
+        t->rate[3] = d->velocity.x; t->rate[4] = d->velocity.y; t->rate[5] = d->velocity.z;
+    } else if (t->view.root == 3) {
+        t->rate[0] = d->angular_velocity.z; t->rate[1] = d->velocity.x; t->rate[2] = d->velocity.y;
+    }
+}
+
+static fsi__rg_tree *fsi__rg_new_tree(fsi_rigid *w, const fsi_rigid_tree_desc *d)
+{
+    fsi__rg_tree *t = (fsi__rg_tree *)fsi__alloc(w->context, 1, sizeof *t), measure;
+    const size_t links = (size_t)d->link_count;
+    const int n = fsi__rg_tree_coordinates(d, w->desc.dim);
+    if (!t) return NULL;
+    memset(&measure, 0, sizeof measure);
+    fsi__rg_lay_tree(&measure, links, (size_t)n);
+    if (!fsi__arena_reserve(w->context, &t->memory, measure.memory.used)) {
+        fsi__free(w->context, t, 1, sizeof *t);
+        return NULL;
+    }
+    fsi__rg_lay_tree(t, links, (size_t)n);
+    t->view.link_count = d->link_count;
+    t->view.coordinates = n;
+    t->fixed = d->fixed != 0;
+    fsi__rg_show_tree(t);
+    return t;
+}
+
+static fsi_status fsi__rg_put_links(fsi_rigid *w, fsi__rg_tree *t, const fsi_rigid_tree_desc *d, int tree, int *made, const char *fn)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int l;
+    for (l = 0; l < d->link_count; l++) {
+        fsi_rigid_body_desc b = d->links[l].body;
+        const int place = fsi__rg_free_place(w, 0);
+        b.kind = FSI_RIGID_DYNAMIC;
+        b.velocity = b.angular_velocity = fsi_v3(0, 0, 0);
+        b.asleep = 0;
+        FSI__RG_TRY(fsi__rg_put_body(w, &b, place, fn, l));
+        *made = l + 1;
+        t->body[l] = place;
+        im->link[place] = tree;
+        im->record[place].tree = tree;
+        im->record[place].link = l;
+        if (!fsi__rg_grounded(d, l)) continue;
+        im->kind[place] = FSI_RIGID_STATIC;
+        im->body[place]->mode = FSI_BODY_PRESCRIBED;
+    }
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_add_tree(fsi_rigid *w, const fsi_rigid_tree_desc *desc, int *tree)
+{
+    static const char fn[] = "fsi_rigid_add_tree";
+    fsi__rg_impl *im;
+    fsi__rg_tree *t;
+    fsi_status status;
+    int id = 0, l, made = 0;
+    FSI__RG_TRY(fsi__rg_check(w));
+    FSI__RG_TRY(fsi__rg_check_tree_desc(w, desc, fn));
+    im = fsi__rg_of(w);
+    while (id < w->tree_count && im->tree[id]) id++;
+    FSI__RG_TRY(FSI__RG_ROOM(w, im->tree, w->tree_count, im->tree_capacity, id + 1, fn));
+    FSI__RG_TRY(fsi__rg_reserve_bodies(w, w->count + desc->link_count, fn));
+    t = fsi__rg_new_tree(w, desc);
+    if (!t) return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, -1, desc->link_count, "no memory for a tree of %d links", desc->link_count);
+    im->tree[id] = t;
+    fsi__rg_number_joints(w, t, desc);
+    status = fsi__rg_put_links(w, t, desc, id, &made, fn);
+    for (l = 1; status == FSI_OK && l < desc->link_count; l++) fsi__rg_make_joint(w, t, &desc->links[l], l);
+    if (status == FSI_OK) fsi__rg_refresh_tree(w, t);
+    for (l = 0; status == FSI_OK && l < desc->link_count; l++) status = fsi__rg_check_overlap(w, t->body[l], fn);
+    if (status != FSI_OK) {
+        while (made-- > 0) fsi__rg_drop_body(w, t->body[made]);
+        im->tree[id] = NULL;
+        fsi__rg_free_tree(w, t);
+        return status;
+    }
+    if (id == w->tree_count) w->tree_count++;
+    if (tree) *tree = id;
+    return FSI_OK;
+}
+
+static fsi__rg_tree *fsi__rg_tree_of(const fsi_rigid *w, int tree)
+{
+    if (fsi__rg_check(w) != FSI_OK || tree < 0 || tree >= w->tree_count) return NULL;
+    return fsi__rg_of(w)->tree[tree];
+}
+
+FSI_API const fsi_rigid_tree *fsi_rigid_tree_at(const fsi_rigid *w, int tree)
+{
+    const fsi__rg_tree *t = fsi__rg_tree_of(w, tree);
+    return t ? &t->view : NULL;
+}
+
+static fsi_status fsi__rg_check_tree(const fsi_rigid *w, int tree, const char *fn)
+{
+    FSI__RG_TRY(fsi__rg_check(w));
+    return fsi__rg_tree_of(w, tree) ? FSI_OK : fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, tree, tree, "there is no tree %d", tree);
+}
+
+FSI_API fsi_status fsi_rigid_remove_tree(fsi_rigid *w, int tree)
+{
+    static const char fn[] = "fsi_rigid_remove_tree";
+    fsi__rg_tree *t;
+    int l;
+    FSI__RG_TRY(fsi__rg_check_tree(w, tree, fn));
+    t = fsi__rg_tree_of(w, tree);
+    for (l = t->view.link_count - 1; l >= 0; l--) fsi__rg_drop_body(w, t->body[l]);
+    fsi__rg_of(w)->tree[tree] = NULL;
+    fsi__rg_free_tree(w, t);
+    while (w->tree_count > 0 && !fsi__rg_of(w)->tree[w->tree_count - 1]) w->tree_count--;
+    return FSI_OK;
+}
+
+/* A joint with a coordinate. */
+static fsi_status fsi__rg_check_joint(const fsi_rigid *w, int tree, int link, const char *fn)
+{
+    const fsi__rg_tree *t;
+    FSI__RG_TRY(fsi__rg_check_tree(w, tree, fn));
+    t = fsi__rg_tree_of(w, tree);
+    if (link < 0 || link >= t->view.link_count || t->column[link] < 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, link, link, "link %d of tree %d has no joint that moves", link, tree);
+    return FSI_OK;
+}
+
+static fsi_status fsi__rg_check_value(const fsi_rigid *w, const char *fn, const char *name, double x)
+{
+    if (!fsi_is_finite(x)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, -1, x, "%s is not finite", name);
+    return fabs(x) <= 1e9 ? FSI_OK : fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, x, "%s is %g, it must be within +-1e9", name, x);
+}
+
+static void fsi__rg_wake_tree(fsi_rigid *w, const fsi__rg_tree *t)
+{
+    int l;
+    for (l = 0; l < t->view.link_count; l++) fsi__rg_wake_now(w, t->body[l]);
+}
+
+FSI_API fsi_status fsi_rigid_set_joint(fsi_rigid *w, int tree, int link, fsi_real q, fsi_real rate)
+{
+    static const char fn[] = "fsi_rigid_set_joint";
+    fsi__rg_tree *t;
+    FSI__RG_TRY(fsi__rg_check_joint(w, tree, link, fn));
+    FSI__RG_TRY(fsi__rg_check_value(w, fn, "q", (double)q));
+    FSI__RG_TRY(fsi__rg_check_value(w, fn, "rate", (double)rate));
+    t = fsi__rg_tree_of(w, tree);
+    fsi__rg_wake_tree(w, t);
+    t->q[t->column[link]] = q;
+    t->rate[t->column[link]] = rate;
+    t->hold[t->column[link]] = 0;
+    fsi__rg_refresh_tree(w, t);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_set_joint_force(fsi_rigid *w, int tree, int link, fsi_real force)
+{
+    static const char fn[] = "fsi_rigid_set_joint_force";
+    fsi__rg_tree *t;
+    FSI__RG_TRY(fsi__rg_check_joint(w, tree, link, fn));
+    if (!fsi_is_finite((double)force)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, link, (double)force, "force is not finite");
+    t = fsi__rg_tree_of(w, tree);
+    fsi__rg_wake_tree(w, t);
+    t->link[link].force = (double)force;
+    return FSI_OK;
+}
+
+/* The track stays with the joint: a state that is loaded may follow it again. */
+static void fsi__rg_set_script(fsi_rigid *w, fsi__rg_tree *t, int link, int script)
+{
+    t->link[link].script = script;
+    t->scripted[t->column[link]] = (unsigned char)(script != 0);
+    t->hold[t->column[link]] = 0;
+    fsi__rg_wake_tree(w, t);
+}
+
+FSI_API fsi_status fsi_rigid_set_joint_target(fsi_rigid *w, int tree, int link, fsi_real q)
+{
+    static const char fn[] = "fsi_rigid_set_joint_target";
+    fsi__rg_tree *t;
+    FSI__RG_TRY(fsi__rg_check_joint(w, tree, link, fn));
+    FSI__RG_TRY(fsi__rg_check_value(w, fn, "q", (double)q));
+    t = fsi__rg_tree_of(w, tree);
+    fsi__rg_set_script(w, t, link, 1);
+    t->link[link].target = (double)q;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_set_joint_track(fsi_rigid *w, int tree, int link, const double *times, const fsi_real *values, int count, double period)
+{
+    static const char fn[] = "fsi_rigid_set_joint_track";
+    fsi__rg_tree *t;
+    fsi__rg_track k;
+    int i;
+    FSI__RG_TRY(fsi__rg_check_joint(w, tree, link, fn));
+    if (!times || !values || count < 1 || count > 1 << 24) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, count, "a track of %d keys is none, or its times or values are missing", count);
+    if (!fsi_is_finite(period) || period < 0) return fsi__fail(w->context, fsi_is_finite(period) ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, -1, period, "period is %g", period);
+    for (i = 0; i < count; i++) {
+        if (!fsi_is_finite(times[i])) return fsi__fail(w->context, FSI_ERROR_NAN, fn, i, times[i], "time %d is not finite", i);
+        if (!(i == 0 || times[i] > times[i - 1]) || (period > 0 && !(times[i] >= 0 && times[i] <= period)))
+            return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, i, times[i], "time %d, %g s, does not come after the one before, or lies outside the period", i, times[i]);
+        FSI__RG_TRY(fsi__rg_check_value(w, fn, "a value", (double)values[i]));
+    }
+    k.count = count;
+    k.period = period;
+    k.time = (double *)fsi__alloc(w->context, (size_t)count, sizeof *k.time);
+    k.value = k.time ? (fsi_real *)fsi__alloc(w->context, (size_t)count, sizeof *k.value) : NULL;
+    if (!k.value) {
+        fsi__free(w->context, k.time, (size_t)count, sizeof *k.time);
+        return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, -1, count, "no memory for %d keys", count);
+    }
+    memcpy(k.time, times, (size_t)count * sizeof *times);
+    memcpy(k.value, values, (size_t)count * sizeof *values);
+    t = fsi__rg_tree_of(w, tree);
+    fsi__free(w->context, t->link[link].track.time, (size_t)t->link[link].track.count, sizeof *k.time);
+    fsi__free(w->context, t->link[link].track.value, (size_t)t->link[link].track.count, sizeof *k.value);
+    t->link[link].track = k;
+    fsi__rg_set_script(w, t, link, 2);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_free_joint(fsi_rigid *w, int tree, int link)
+{
+    FSI__RG_TRY(fsi__rg_check_joint(w, tree, link, "fsi_rigid_free_joint"));
+    fsi__rg_set_script(w, fsi__rg_tree_of(w, tree), link, 0);
+    return FSI_OK;
+}
+
+/* Kinematics of a tree as published, in its own memory. */
+static fsi__rg_tree *fsi__rg_tree_now(const fsi_rigid *w, int tree)
+{
+    fsi__rg_tree *t = fsi__rg_tree_of(w, tree);
+    int k;
+    if (!t) return NULL;
+    for (k = 0; k < t->view.coordinates; k++) {
+        t->q1[k] = (double)t->q[k];
+        t->u[k] = (double)t->rate[k];
+    }
+    fsi__rg_tree_root(fsi__rg_of(w), t, 1);
+    fsi__rg_forward(t, t->q1);
+    fsi__rg_jacobians(t);
+    return t;
+}
+
+FSI_API int fsi_rigid_tree_jacobian(const fsi_rigid *w, int tree, int link, double *J)
+{
+    const fsi__rg_tree *t = fsi__rg_tree_now(w, tree);
+    if (!t || link < 0 || link >= t->view.link_count || !J) return 0;
+    memcpy(J, FSI__RG_J(t, link), 6 * (size_t)t->view.coordinates * sizeof *J);
+    return 1;
+}
+
+FSI_API int fsi_rigid_tree_point_jacobian(const fsi_rigid *w, int tree, int link, fsi_vec3 x, double *J)
+{
+    const fsi__rg_tree *t = fsi__rg_tree_now(w, tree);
+    const double *own;
+    fsi__d3 r;
+    int c, n;
+    if (!t || link < 0 || link >= t->view.link_count || !J) return 0;
+    n = t->view.coordinates;
+    own = FSI__RG_J(t, link);
+    r = fsi__d3_sub(fsi__d3_of(x), t->c[link]);
+    for (c = 0; c < n; c++) { /* v + omega x r */
+        fsi__d3 turn = fsi__d3_cross(fsi__d3_make(own[c], own[n + c], own[2 * n + c]), r);
+        J[c] = own[3 * n + c] + turn.x;
+        J[n + c] = own[4 * n + c] + turn.y;
+        J[2 * n + c] = own[5 * n + c] + turn.z;
+    }
+    return 1;
+}
+
+FSI_API int fsi_rigid_tree_inertia(const fsi_rigid *w, int tree, double *M)
+{
+    fsi__rg_tree *t = fsi__rg_tree_now(w, tree);
+    if (!t || !M) return 0;
+    fsi__rg_tree_mass(w, t);
+    memcpy(M, t->M, (size_t)t->view.coordinates * (size_t)t->view.coordinates * sizeof *M);
+    return 1;
+}
+
+FSI_API int fsi_rigid_tree_force(const fsi_rigid *w, int tree, double *f, double *K, double *D)
+{
+    fsi__rg_tree *t = fsi__rg_tree_now(w, tree);
+    size_t n;
+    if (!t || !f) return 0;
+    n = (size_t)t->view.coordinates;
+    memset(t->K, 0, n * sizeof *t->K);
+    memset(t->D, 0, n * sizeof *t->D);
+    fsi__rg_tree_mass(w, t);
+    fsi__rg_tree_loads(w, t, t->q1, t->u, 0);
+    memcpy(f, t->f, n * sizeof *f);
+    if (K) memcpy(K, t->K, n * sizeof *K);
+    if (D) memcpy(D, t->D, n * sizeof *D);
+    return 1;
+}
+
+/* ---- >>reading and setting bodies ---------------------------------------------------------------------------------- */
+
+FSI_API fsi_body *fsi_rigid_body(fsi_rigid *w, int id)
+{
+    return fsi__rg_check(w) == FSI_OK && fsi__rg_is_body(w, id) ? w->body[id] : NULL;
+}
+
+FSI_API fsi_pose fsi_rigid_pose(const fsi_rigid *w, int id)
+{
+    fsi_pose p;
+    p.position = fsi_v3(0, 0, 0);
+    p.orientation = fsi_quat_identity();
+    if (fsi__rg_check(w) != FSI_OK || !fsi__rg_is_body(w, id)) return p;
+    p = w->body[id]->pose;
+    p.position = fsi_v3_sub(p.position, fsi_quat_rotate(p.orientation, w->center[id]));
+    return p;
+}
+
+FSI_API fsi_status fsi_rigid_mass(const fsi_rigid *w, int id, fsi_mass_properties *out)
+{
+    static const char fn[] = "fsi_rigid_mass";
+    const fsi__rg_record *r;
+    double volume = 0, moment[3];
+    int k;
+    FSI__RG_TRY(fsi__rg_check_id(w, id, fn));
+    if (!out) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "out is NULL");
+    r = &fsi__rg_of(w)->record[id];
+    for (k = 0; k < r->parts; k++) {
+        fsi_mass_properties p;
+        fsi_rigid_shape s = fsi_rigid_sphere((fsi_real)r->part[k].radius);
+        s.kind = r->part[k].kind;
+        s.half_length = (fsi_real)r->part[k].length;
+        if (s.kind == FSI_RIGID_BOX) s.half = fsi_v3((fsi_real)r->part[k].half.x, (fsi_real)r->part[k].half.y, w->desc.dim == 2 ? 0 : (fsi_real)r->part[k].half.z);
+        if (s.kind != FSI_RIGID_MESH) volume += fsi__rg_own_mass(&s, w->desc.dim, moment);
+        else if (fsi_mesh_mass(r->part[k].mesh, 1, 1, &p) == FSI_OK) volume += (double)p.volume;
+    }
+    out->volume = (fsi_real)volume;
+    out->mass = (fsi_real)r->mass;
+    out->center = w->body[id]->pose.position;
+    for (k = 0; k < 9; k++) out->inertia.m[k] = (fsi_real)r->inertia[k];
+    out->inertia = fsi_body_world_tensor(w->body[id]->pose.orientation, out->inertia);
+    return FSI_OK;
+}
+
+FSI_API fsi_real fsi_rigid_distance(const fsi_rigid *w, int id, fsi_vec3 x)
+{
+    double best = (double)FSI_REAL_MAX, turn[9], d;
+    fsi__rg_placed p;
+    fsi__d3 n;
+    int k;
+    if (fsi__rg_check(w) != FSI_OK || !fsi__rg_is_body(w, id) || !fsi_v3_is_finite(x)) return FSI_REAL_MAX;
+    fsi__rg_matrix(w->body[id]->pose.orientation, turn);
+    for (k = 0; k < fsi__rg_of(w)->record[id].parts; k++) {
+        fsi__rg_place(&fsi__rg_of(w)->record[id].part[k], fsi__d3_of(w->body[id]->pose.position), turn, &p);
+        d = fsi__rg_distance(&p, fsi__d3_of(x), (double)FSI_REAL_MAX, &n);
+        best = d < best ? d : best;
+    }
+    return (fsi_real)best;
+}
+
+/* Common to all that set something: the body, awake, in touch with nothing. */
+static void fsi__rg_disturb(fsi_rigid *w, int id, int parts)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    if (im->record[id].tree >= 0) fsi__rg_wake_tree(w, im->tree[im->record[id].tree]);
+    fsi__rg_wake_now(w, id);
+    if (parts) fsi__rg_part_contacts(w, id);
+}
+
+static int fsi__rg_is_joined(const fsi_rigid *w, int id) /* a link, but no free root */
+{
+    const fsi__rg_record *r = &fsi__rg_of(w)->record[id];
+    return r->tree >= 0 && (r->link > 0 || fsi__rg_of(w)->tree[r->tree]->fixed);
+}
+
+FSI_API fsi_status fsi_rigid_teleport(fsi_rigid *w, int id, fsi_pose pose)
+{
+    static const char fn[] = "fsi_rigid_teleport";
+    fsi__rg_impl *im;
+    fsi_body *b, old;
+    fsi_status status;
+    int l;
+    FSI__RG_TRY(fsi__rg_check_id(w, id, fn));
+    FSI__RG_TRY(fsi__rg_check_pose(w->context, fn, "pose", id, &pose));
+    FSI__RG_TRY(fsi__rg_check_flat(w->context, fn, "pose", id, w->desc.dim, &pose));
+    if (fsi__rg_is_joined(w, id)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d is a link of tree %d: only a free root can be set", id, w->link[id]);
+    im = fsi__rg_of(w);
+    b = im->body[id];
+    old = *b;
+    b->pose.orientation = fsi_quat_unit(pose.orientation);
+    b->pose.position = fsi_pose_point(pose, w->center[id]);
+    status = fsi__rg_check_pose(w->context, fn, "the centre's pose", id, &b->pose);
+    if (status == FSI_OK) status = fsi__rg_check_overlap(w, id, fn);
+    if (status != FSI_OK) {
+        *b = old;
+        return status;
+    }
+    b->end = b->pose;
+    fsi__rg_disturb(w, id, 1);
+    if (w->link[id] < 0) return FSI_OK;
+    fsi__rg_refresh_tree(w, im->tree[w->link[id]]);
+    for (l = 0; l < im->tree[w->link[id]]->view.link_count; l++) fsi__rg_part_contacts(w, im->tree[w->link[id]]->body[l]);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_set_velocity(fsi_rigid *w, int id, fsi_vec3 velocity, fsi_vec3 angular_velocity)
+{
+    static const char fn[] = "fsi_rigid_set_velocity";
+    fsi__rg_impl *im;
+    fsi_body *b;
+    FSI__RG_TRY(fsi__rg_check_id(w, id, fn));
+    FSI__RG_TRY(fsi__rg_check_motion(w, fn, id, velocity, angular_velocity));
+    if (w->kind[id] == FSI_RIGID_STATIC || fsi__rg_is_joined(w, id)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d is %s", id, w->kind[id] == FSI_RIGID_STATIC ? "static" : "a link: only a free root can be set");
+    im = fsi__rg_of(w);
+    fsi__rg_disturb(w, id, 0);
+    b = im->body[id];
+    b->velocity = b->new_velocity = velocity;
+    b->angular_velocity = b->new_angular_velocity = angular_velocity;
+    if (w->link[id] >= 0) {
+        fsi__rg_tree *t = im->tree[w->link[id]];
+        if (t->view.root == 6) {
+            t->rate[0] = angular_velocity.x; t->rate[1] = angular_velocity.y; t->rate[2] = angular_velocity.z;
+            t->rate[3] = velocity.x; t->rate[4] = velocity.y; t->rate[5] = velocity.z;
+        } else {
+            t->rate[0] = angular_velocity.z; t->rate[1] = velocity.x; t->rate[2] = velocity.y;
+        }
+        fsi__rg_refresh_tree(w, t);
+    }
+    return FSI_OK;
+}
+
+/* An impulse on a link changes all rates: M du = J' (moment, j), scripted joints held. */
+static void fsi__rg_kick_tree(fsi_rigid *w, int id, fsi__d3 moment, fsi__d3 j)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__rg_tree *t = fsi__rg_tree_now(w, im->record[id].tree);
+    const int n = t->view.coordinates;
+    int i, k;
+    fsi__rg_tree_mass(w, t);
+    memcpy(t->L, t->M, (size_t)n * (size_t)n * sizeof *t->L);
+    for (k = 0; k < n; k++) if (t->scripted[k]) {
+        for (i = 0; i < n; i++) t->L[i * n + k] = t->L[k * n + i] = 0;
+        t->L[k * n + k] = 1;
+    }
+    if (!fsi__rg_factor(t->L, n)) return;
+    memset(t->rhs, 0, (size_t)n * sizeof *t->rhs);
+    fsi__rg_gather(t, im->record[id].link, moment, j, t->rhs);
+    fsi__rg_tree_solve(t, t->rhs, t->y);
+    for (k = 0; k < n; k++) t->rate[k] = (fsi_real)((double)t->rate[k] + t->y[k]);
+    fsi__rg_refresh_tree(w, t);
+}
+
+static fsi_status fsi__rg_check_push(const fsi_rigid *w, int id, fsi_vec3 j, fsi_vec3 x, const char *fn)
+{
+    FSI__RG_TRY(fsi__rg_check_id(w, id, fn));
+    if (w->kind[id] != FSI_RIGID_DYNAMIC) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, (double)w->kind[id], "body %d is not dynamic", id);
+    if (!fsi_v3_is_finite(j) || !fsi_v3_is_finite(x)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "%s is not finite", fsi_v3_is_finite(x) ? "what pushes" : "x");
+    if (w->desc.dim == 2 && (j.z != 0 || x.z != 0)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "what pushes leaves the plane z = 0 of a 2D world");
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_apply_impulse(fsi_rigid *w, int id, fsi_vec3 impulse, fsi_vec3 x)
+{
+    fsi__rg_impl *im;
+    fsi_body *b;
+    fsi__d3 moment, j = fsi__d3_of(impulse);
+    double turn[9], inverse[9];
+    FSI__RG_TRY(fsi__rg_check_push(w, id, impulse, x, "fsi_rigid_apply_impulse"));
+    im = fsi__rg_of(w);
+    fsi__rg_disturb(w, id, 0);
+    b = im->body[id];
+    moment = fsi__d3_cross(fsi__d3_sub(fsi__d3_of(x), fsi__d3_of(b->pose.position)), j);
+    if (w->link[id] >= 0) {
+        fsi__rg_kick_tree(w, id, moment, j);
+        return FSI_OK;
+    }
+    fsi__rg_matrix(b->pose.orientation, turn);
+    fsi__rg_world(turn, im->record[id].inverse, inverse);
+    b->velocity = b->new_velocity = fsi__d3_real(fsi__d3_madd(fsi__d3_of(b->velocity), 1 / im->record[id].mass, j));
+    b->angular_velocity = b->new_angular_velocity = fsi__d3_real(fsi__d3_add(fsi__d3_of(b->angular_velocity), fsi__rg_mul(inverse, moment)));
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_apply_force(fsi_rigid *w, int id, fsi_vec3 force, fsi_vec3 x)
+{
+    fsi__rg_record *r;
+    FSI__RG_TRY(fsi__rg_check_push(w, id, force, x, "fsi_rigid_apply_force"));
+    fsi__rg_disturb(w, id, 0);
+    r = &fsi__rg_of(w)->record[id];
+    r->once_force = fsi_v3_add(r->once_force, force);
+    r->once_torque = fsi_v3_add(r->once_torque, fsi_v3_cross(fsi_v3_sub(x, w->body[id]->pose.position), force));
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_set_target(fsi_rigid *w, int id, fsi_pose pose)
+{
+    static const char fn[] = "fsi_rigid_set_target";
+    fsi__rg_record *r;
+    FSI__RG_TRY(fsi__rg_check_id(w, id, fn));
+    if (w->kind[id] != FSI_RIGID_KINEMATIC) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, (double)w->kind[id], "body %d is not kinematic", id);
+    FSI__RG_TRY(fsi__rg_check_pose(w->context, fn, "pose", id, &pose));
+    FSI__RG_TRY(fsi__rg_check_flat(w->context, fn, "pose", id, w->desc.dim, &pose));
+    pose.position = fsi_pose_point(pose, w->center[id]);
+    pose.orientation = fsi_quat_unit(pose.orientation);
+    FSI__RG_TRY(fsi__rg_check_pose(w->context, fn, "the centre's pose", id, &pose));
+    r = &fsi__rg_of(w)->record[id];
+    r->has_target = 1;
+    r->target = pose;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_wake(fsi_rigid *w, int id)
+{
+    FSI__RG_TRY(fsi__rg_check_id(w, id, "fsi_rigid_wake"));
+    fsi__rg_disturb(w, id, 0);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_sleep(fsi_rigid *w, int id)
+{
+    static const char fn[] = "fsi_rigid_sleep";
+    fsi_body *b;
+    FSI__RG_TRY(fsi__rg_check_id(w, id, fn));
+    if (w->kind[id] != FSI_RIGID_DYNAMIC || w->link[id] >= 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d is %s", id, w->link[id] >= 0 ? "a link" : "not dynamic");
+    b = w->body[id];
+    b->velocity = b->angular_velocity = b->new_velocity = b->new_angular_velocity = fsi_v3(0, 0, 0);
+    if (!w->asleep[id]) fsi__rg_of(w)->record[id].group = id;
+    fsi__rg_of(w)->asleep[id] = 1;
+    return FSI_OK;
+}
+
+/* ---- >>tessellation ------------------------------------------------------------------------------------------------ */
+
+/* What a mesh is made of, as it grows; NULL arrays only count. */
+typedef struct fsi__rg_skin { fsi_vec3 *vertex; int *element; int vertices, elements; } fsi__rg_skin;
+
+static void fsi__rg_vertex(fsi__rg_skin *s, const fsi__rg_placed *p, double x, double y, double z)
+{
+    if (s->vertex) s->vertex[s->vertices] = fsi__d3_real(fsi__rg_local(p, x, y, z));
+    s->vertices++;
+}
+
+static void fsi__rg_element(fsi__rg_skin *s, int corners, int a, int b, int c)
+{
+    if (s->element) {
+        s->element[corners * s->elements] = a;
+        s->element[corners * s->elements + 1] = b;
+        if (corners == 3) s->element[3 * s->elements + 2] = c;
+    }
+    s->elements++;
+}
+
+static void fsi__rg_skin_box(fsi__rg_skin *s, const fsi__rg_placed *p, int dim)
+{
+    static const int triangle[36] = { 0, 4, 6, 0, 6, 2, 1, 3, 7, 1, 7, 5, 0, 1, 5, 0, 5, 4, 2, 7, 3, 2, 6, 7, 0, 3, 1, 0, 2, 3, 4, 5, 7, 4, 7, 6 };
+    static const int side[8] = { 0, 2, 2, 3, 3, 1, 1, 0 }; /* clockwise: the liquid on their left */
+    const fsi__d3 h = p->part->half;
+    int k, at = s->vertices;
+    for (k = 0; k < (dim == 3 ? 8 : 4); k++) fsi__rg_vertex(s, p, k & 1 ? h.x : -h.x, k & 2 ? h.y : -h.y, dim == 2 ? 0 : (k & 4 ? h.z : -h.z));
+    for (k = 0; k < 12 && dim == 3; k++) fsi__rg_element(s, 3, at + triangle[3 * k], at + triangle[3 * k + 1], at + triangle[3 * k + 2]);
+    for (k = 0; k < 4 && dim == 2; k++) fsi__rg_element(s, 2, at + side[2 * k], at + side[2 * k + 1], 0);
+}
+
+static void fsi__rg_skin_mesh(fsi__rg_skin *s, const fsi__rg_placed *p)
+{
+    const fsi_mesh *m = p->part->mesh;
+    int k, at = s->vertices;
+    for (k = 0; k < m->vertex_count; k++) fsi__rg_vertex(s, p, (double)m->vertices[k].x, (double)m->vertices[k].y, (double)m->vertices[k].z);
+    for (k = 0; k < m->face_count; k++) {
+        const int *f = m->faces + m->corners * k;
+        fsi__rg_element(s, m->corners, at + f[0], at + f[1], m->corners == 3 ? at + f[2] : 0);
+    }
+}
+
+/* Ring k of `rings` + 1 of a round shape: where on the axis, and its radius; grow: by what corners are moved out. */
+static void fsi__rg_ring(const fsi__rg_part *p, int k, int caps, int rows, double grow, double *x, double *r)
+{
+    const double radius = p->radius * grow;
+    double s, c;
+    if (p->kind == FSI_RIGID_CYLINDER) {
+        *x = p->length * (2.0 * k / rows - 1);
+        *r = radius;
+        return;
+    }
+    if (k <= caps || k >= caps + rows) { /* on a cap: angle from its pole */
+        int right = k > caps || rows == 0;
+        double angle = FSI_PI / 2 * (k <= caps ? k : 2 * caps + rows - k) / caps;
+        if (k == caps && rows == 0) right = 0;
+        fsi_sincos(angle, &s, &c);
+        *x = (right && k > caps ? 1 : -1) * (p->length + radius * c);
+        *r = radius * s;
+        if (k == 0 || k == 2 * caps + rows) *r = 0;
+        return;
+    }
+    *x = p->length * (2.0 * (k - caps) / rows - 1);
+    *r = radius;
+}
+
+/* Volume of rings of n corners joined: sum h/3 (a + sqrt(a b) + b) over areas a = n/2 sin(2 pi/n) r^2; 2D: the profile's area. */
+static double fsi__rg_ring_volume(const fsi__rg_part *p, int caps, int rows, int n, int dim, double grow)
+{
+    const int rings = p->kind == FSI_RIGID_CYLINDER ? rows : 2 * caps + rows;
+    double sum = 0, x0, r0, x1, r1;
+    int k;
+    for (k = 0; k < rings; k++) {
+        fsi__rg_ring(p, k, caps, rows, grow, &x0, &r0);
+        fsi__rg_ring(p, k + 1, caps, rows, grow, &x1, &r1);
+        sum += dim == 2 ? (x1 - x0) * (r0 + r1) : (x1 - x0) * (r0 * r0 + r0 * r1 + r1 * r1) / 3 * (0.5 * n * fsi_sin(2 * FSI_PI / n));
+    }
+    return sum;
+}
+
+/* By how much corners are moved out for the right volume: bisection. */
+static double fsi__rg_ring_growth(const fsi__rg_part *p, int caps, int rows, int n, int dim)
+{
+    double lo = 1, hi = 1.5, moment[2], want = fsi__rg_round(p->radius, p->length, p->kind != FSI_RIGID_CYLINDER, dim, &moment[0], &moment[1]);
+    int k;
+    for (k = 0; k < 50; k++) {
+        double mid = 0.5 * (lo + hi);
+        if (fsi__rg_ring_volume(p, caps, rows, n, dim, mid) < want) lo = mid;
+        else hi = mid;
+    }
+    return 0.5 * (lo + hi);
+}
+
+static void fsi__rg_skin_flat(fsi__rg_skin *s, const fsi__rg_placed *p, int caps, int rows, double grow)
+{
+    const int rings = 2 * caps + rows, first = s->vertices;
+    double x, r;
+    int k;
+    for (k = 0; k <= rings; k++) { /* along the upper side; its mirror image below: clockwise */
+        fsi__rg_ring(p->part, k, caps, rows, grow, &x, &r);
+        fsi__rg_vertex(s, p, x, r, 0);
+    }
+    for (k = rings - 1; k > 0; k--) {
+        fsi__rg_ring(p->part, k, caps, rows, grow, &x, &r);
+        fsi__rg_vertex(s, p, x, -r, 0);
+    }
+    for (k = first; k < s->vertices; k++) fsi__rg_element(s, 2, k, k + 1 < s->vertices ? k + 1 : first, 0);
+}
+
+static void fsi__rg_skin_round(fsi__rg_skin *s, const fsi__rg_placed *p, double edge, int dim)
+{
+    const fsi__rg_part *part = p->part;
+    const int closed = part->kind == FSI_RIGID_CYLINDER;
+    double around = edge > 0 ? ceil(2 * FSI_PI * part->radius / edge) : 24, along = edge > 0 ? ceil(2 * part->length / edge) : 1, x, r, grow, sine, cosine;
+    const int n = around < 8 ? 8 : (around > 512 ? 512 : (int)around), caps = (n + 3) / 4;
+    const int rows = part->length > 0 ? (along < 1 ? 1 : (along > 1024 ? 1024 : (int)along)) : 0, rings = closed ? rows : 2 * caps + rows;
+    int k, i, at, first;
+    grow = fsi__rg_ring_growth(part, caps, rows, n, dim);
+    if (dim == 2) {
+        fsi__rg_skin_flat(s, p, caps, rows, grow);
+        return;
+    }
+    first = s->vertices;
+    x = part->length + (closed ? 0 : part->radius * grow);
+    fsi__rg_vertex(s, p, -x, 0, 0);
+    fsi__rg_vertex(s, p, x, 0, 0);
+    for (k = closed ? 0 : 1; k <= (closed ? rings : rings - 1); k++) {
+        at = s->vertices;
+        fsi__rg_ring(part, k, caps, rows, grow, &x, &r);
+        for (i = 0; i < n; i++) {
+            int next = (i + 1) % n;
+            fsi_sincos(2 * FSI_PI * i / n, &sine, &cosine);
+            fsi__rg_vertex(s, p, x, r * cosine, r * sine);
+            if (k == (closed ? 0 : 1)) fsi__rg_element(s, 3, first, at + next, at + i);
+            else {
+                fsi__rg_element(s, 3, at - n + i, at - n + next, at + next);
+                fsi__rg_element(s, 3, at - n + i, at + next, at + i);
+            }
+            if (k == (closed ? rings : rings - 1)) fsi__rg_element(s, 3, first + 1, at + i, at + next);
+        }
+    }
+}
+
+static void fsi__rg_skin_body(const fsi_rigid *w, int id, int shape, double edge, fsi__rg_skin *s)
+{
+    const fsi__rg_record *r = &fsi__rg_of(w)->record[id];
+    fsi__rg_placed p;
+    double turn[9];
+    int k;
+    s->vertices = s->elements = 0;
+    fsi__rg_matrix(w->body[id]->pose.orientation, turn);
+    for (k = 0; k < r->parts; k++) if (shape < 0 || shape == k) {
+        fsi__rg_place(&r->part[k], fsi__d3_of(w->body[id]->pose.position), turn, &p);
+        if (r->part[k].kind == FSI_RIGID_BOX) fsi__rg_skin_box(s, &p, w->desc.dim);
+        else if (r->part[k].kind == FSI_RIGID_MESH) fsi__rg_skin_mesh(s, &p);
+        else fsi__rg_skin_round(s, &p, edge, w->desc.dim);
+    }
+}
+
+FSI_API fsi_status fsi_rigid_tessellate(fsi_rigid *w, int id, int shape, fsi_real edge, fsi_mesh **out)
+{
+    static const char fn[] = "fsi_rigid_tessellate";
+    fsi_mesh_desc d = fsi_mesh_default_desc();
+    fsi__rg_skin s;
+    fsi_status status;
+    size_t corners;
+    if (out) *out = NULL;
+    FSI__RG_TRY(fsi__rg_check_id(w, id, fn));
+    if (!out) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "out is NULL");
+    if (shape < -1 || shape >= fsi__rg_of(w)->record[id].parts) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, shape, shape, "body %d has no shape %d", id, shape);
+    if (fsi__rg_of(w)->record[id].parts == 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d has no shapes", id);
+    if (!fsi_is_finite((double)edge) || edge < 0) return fsi__fail(w->context, fsi_is_finite((double)edge) ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, id, (double)edge, "edge is %g", (double)edge);
+    memset(&s, 0, sizeof s);
+    fsi__rg_skin_body(w, id, shape, (double)edge, &s);
+    corners = (size_t)w->desc.dim * (size_t)s.elements;
+    d.vertex_count = s.vertices;
+    s.vertex = (fsi_vec3 *)fsi__alloc(w->context, (size_t)d.vertex_count, sizeof *s.vertex);
+    s.element = (int *)fsi__alloc(w->context, corners, sizeof *s.element);
+    if (s.vertex && s.element) {
+        fsi__rg_skin_body(w, id, shape, (double)edge, &s);
+        d.context = w->context;
+        d.vertices = s.vertex;
+        d.elements = s.element;
+        d.element_count = s.elements;
+        d.corners = w->desc.dim;
+        d.weld = 0;
+        status = fsi_mesh_create(out, &d);
+    } else status = fsi__fail(w->context, FSI_ERROR_MEMORY, fn, id, d.vertex_count, "no memory for a mesh of %d vertices", d.vertex_count);
+    fsi__free(w->context, s.vertex, (size_t)d.vertex_count, sizeof *s.vertex);
+    fsi__free(w->context, s.element, corners, sizeof *s.element);
+    return status;
+}
+
+/* ---- >>state implementation ---------------------------------------------------------------------------------------- */
+
+static void fsi__rg_state_body(fsi__stream *st, fsi_rigid *w, int id)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__rg_record *r = &im->record[id];
+    fsi_body *b = im->body[id];
+    fsi__bytes(st, &b->pose, sizeof b->pose);
+    fsi__bytes(st, &b->velocity, sizeof b->velocity);
+    fsi__bytes(st, &b->angular_velocity, sizeof b->angular_velocity);
+    fsi__bytes(st, &im->asleep[id], 1);
+    fsi__bytes(st, &im->force[id], sizeof im->force[id]);
+    fsi__bytes(st, &im->torque[id], sizeof im->torque[id]);
+    fsi__bytes(st, &r->group, sizeof r->group);
+    fsi__bytes(st, &r->has_target, sizeof r->has_target);
+    fsi__bytes(st, &r->still, sizeof r->still);
+    if (r->has_target || st->mode == FSI__READ) fsi__bytes(st, &r->target, r->has_target ? sizeof r->target : 0);
+    fsi__bytes(st, &r->once_force, sizeof r->once_force);
+    fsi__bytes(st, &r->once_torque, sizeof r->once_torque);
+    fsi__bytes(st, &r->seen_force, sizeof r->seen_force);
+    fsi__bytes(st, &r->seen_torque, sizeof r->seen_torque);
+}
+
+static void fsi__rg_state_tree(fsi__stream *st, fsi__rg_tree *t)
+{
+    const size_t n = (size_t)t->view.coordinates;
+    int l;
+    fsi__bytes(st, t->q, n * sizeof *t->q);
+    fsi__bytes(st, t->rate, n * sizeof *t->rate);
+    fsi__bytes(st, t->joint_force, n * sizeof *t->joint_force);
+    fsi__bytes(st, t->hold, n * sizeof *t->hold);
+    for (l = 0; l < t->view.link_count; l++) {
+        fsi__bytes(st, &t->link[l].target, sizeof(double));
+        fsi__bytes(st, &t->link[l].force, sizeof(double));
+    }
+}
+
+/* Field by field: the struct has padding, and in files and hashes there is none. */
+static void fsi__rg_state_contact(fsi__stream *st, fsi_rigid_contact *c)
+{
+    fsi__bytes(st, &c->a, sizeof c->a);
+    fsi__bytes(st, &c->b, sizeof c->b);
+    fsi__bytes(st, &c->point, sizeof c->point);
+    fsi__bytes(st, &c->normal, sizeof c->normal);
+    fsi__bytes(st, &c->depth, sizeof c->depth);
+    fsi__bytes(st, &c->impulse, sizeof c->impulse);
+    fsi__bytes(st, &c->key, sizeof c->key);
+}
+
+/* How joints are scripted; stands first, as not every world can take it. */
+static void fsi__rg_state_scripts(fsi__stream *st, fsi_rigid *w)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int k, l;
+    for (k = 0; k < w->tree_count; k++) for (l = 0; im->tree[k] && l < im->tree[k]->view.link_count; l++) {
+        fsi__rg_tree *t = im->tree[k];
+        fsi__bytes(st, &t->link[l].script, sizeof t->link[l].script);
+        if (t->column[l] >= 0) t->scripted[t->column[l]] = (unsigned char)(t->link[l].script != 0);
+    }
+}
+
+static void fsi__rg_state(fsi__stream *st, fsi_rigid *w)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int k;
+    fsi__rg_state_scripts(st, w);
+    fsi__bytes(st, &w->time, sizeof w->time);
+    fsi__bytes(st, &im->saved_dt, sizeof im->saved_dt);
+    for (k = 0; k < w->contact_count; k++) fsi__rg_state_contact(st, &im->contact[k]);
+    for (k = 0; k < w->count; k++) if (im->kind[k] != FSI_RIGID_NONE) fsi__rg_state_body(st, w, k);
+    for (k = 0; k < w->tree_count; k++) if (im->tree[k]) fsi__rg_state_tree(st, im->tree[k]);
+}
+
+/* How the world is made; contacts are counted beside it. */
+typedef struct fsi__rg_head { uint64_t scene; int64_t contacts, count; } fsi__rg_head;
+
+static fsi__rg_head fsi__rg_make_head(const fsi_rigid *w)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__rg_head head;
+    int k, l;
+    memset(&head, 0, sizeof head);
+    head.contacts = w->contact_count;
+    head.count = w->count;
+    head.scene = fsi_hash(&w->desc.dim, sizeof w->desc.dim, 0);
+    for (k = 0; k < w->count; k++) {
+        const fsi__rg_record *r = &im->record[k];
+        head.scene = fsi_hash(&im->kind[k], 1, head.scene);
+        head.scene = fsi_hash(&r->mass, sizeof r->mass, head.scene);
+        head.scene = fsi_hash(r->inertia, sizeof r->inertia, head.scene);
+        head.scene = fsi_hash(&r->parts, sizeof r->parts, head.scene);
+    }
+    for (k = 0; k < w->tree_count; k++) for (l = 0; im->tree[k] && l < im->tree[k]->view.link_count; l++) {
+        const fsi__rg_tree *t = im->tree[k];
+        head.scene = fsi_hash(&t->body[l], sizeof t->body[l], head.scene);
+        head.scene = fsi_hash(&t->parent[l], sizeof t->parent[l], head.scene);
+    }
+    for (k = 0; k < w->plane_count; k++) {
+        const fsi__rg_plane *p = &im->plane[k];
+        head.scene = fsi_hash(&p->alive, sizeof p->alive, head.scene);
+        head.scene = fsi_hash(&p->n, sizeof p->n, head.scene);
+        head.scene = fsi_hash(&p->offset, sizeof p->offset, head.scene);
+    }
+    return head;
+}
+
+static void fsi__rg_state_counted(fsi__stream *st, void *simulator)
+{
+    fsi_rigid *w = (fsi_rigid *)simulator;
+    fsi__rg_head head = fsi__rg_make_head(w);
+    fsi__bytes(st, &head, sizeof head);
+    fsi__rg_state(st, w);
+}
+
+FSI_API fsi_status fsi_rigid_save(const fsi_rigid *w, void *buffer, size_t capacity, size_t *size)
+{
+    FSI__RG_TRY(fsi__rg_check(w));
+    if (fsi__rg_of(w)->begun > 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, "fsi_rigid_save", -1, 0, "a step was begun by fsi_rigid_begin_step: end it first");
+    return fsi__save(w->context, w->cookie, fsi__rg_state_counted, (void *)(uintptr_t)w, buffer, capacity, size, "fsi_rigid_save");
+}
+
+/* Contacts name bodies and planes, scripts name tracks: those of a state must be there. */
+static fsi_status fsi__rg_check_names(const fsi_rigid *w, int n, fsi__stream st)
+{
+    static const char fn[] = "fsi_rigid_load";
+    fsi_rigid_contact c;
+    double skip[2];
+    int k, l, script;
+    for (k = 0; k < w->tree_count; k++) for (l = 0; fsi__rg_of(w)->tree[k] && l < fsi__rg_of(w)->tree[k]->view.link_count; l++) {
+        script = 0;
+        fsi__bytes(&st, &script, sizeof script);
+        if (script < 0 || script > 2 || (script == 2 && fsi__rg_of(w)->tree[k]->link[l].track.count == 0))
+            return fsi__fail(w->context, FSI_ERROR_FORMAT, fn, l, script, "the state has link %d of tree %d follow a track, which this world does not have", l, k);
+    }
+    fsi__bytes(&st, skip, sizeof skip);
+    memset(&c, 0, sizeof c);
+    for (k = 0; k < n; k++) {
+        fsi__rg_state_contact(&st, &c);
+        if (!st.ok || !fsi__rg_is_body(w, c.a) || (c.b >= 0 ? !fsi__rg_is_body(w, c.b) : -1 - c.b >= w->plane_count) || !fsi_v3_is_finite(c.impulse))
+            return fsi__fail(w->context, FSI_ERROR_FORMAT, fn, k, c.a, "contact %d of the state is between bodies that this world does not have, or not finite", k);
+    }
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_load(fsi_rigid *w, const void *buffer, size_t size)
+{
+    static const char fn[] = "fsi_rigid_load";
+    fsi__rg_impl *im;
+    fsi__rg_head head, own;
+    fsi__stream st, again;
+    int k;
+    FSI__RG_TRY(fsi__rg_check(w));
+    FSI__RG_TRY(fsi__load_begin(w->context, w->cookie, buffer, size, &st, fn));
+    memset(&head, 0, sizeof head);
+    fsi__bytes(&st, &head, sizeof head);
+    own = fsi__rg_make_head(w);
+    if (!st.ok || head.count != own.count) return fsi__fail(w->context, FSI_ERROR_FORMAT, fn, -1, (double)head.count, "the state holds %.0f bodies' places, the world has %d", (double)head.count, w->count);
+    if (head.scene != own.scene) return fsi__fail(w->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state belongs to a world with other bodies, trees or planes");
+    if (head.contacts < 0 || head.contacts > 1 << 28) return fsi__fail(w->context, FSI_ERROR_FORMAT, fn, -1, (double)head.contacts, "the state announces %.0f contacts", (double)head.contacts);
+    im = fsi__rg_of(w);
+    FSI__RG_TRY(fsi__rg_check_names(w, (int)head.contacts, st));
+    FSI__RG_TRY(FSI__RG_ROOM(w, im->contact, w->contact_count, im->contact_capacity, (int)head.contacts, fn));
+    fsi__rg_publish(w);
+    w->contact_count = (int)head.contacts;
+    again = st;
+    fsi__rg_state(&st, w);
+    for (k = 0; k < w->tree_count; k++) if (im->tree[k]) fsi__rg_refresh_tree(w, im->tree[k]);
+    fsi__rg_state(&again, w); /* links stand where they were saved, not where coordinates rounded to fsi_real put them */
+    for (k = 0; k < w->count; k++) if (im->body[k]) {
+        im->body[k]->end = im->body[k]->pose;
+        fsi__rg_forget_liquid(&im->record[k]);
+    }
+    im->begun = 0;
+    return FSI_OK;
+}
+
+FSI_API uint64_t fsi_rigid_hash(const fsi_rigid *w)
+{
+    return fsi__rg_check(w) == FSI_OK ? fsi__state_hash(fsi__rg_state_counted, (void *)(uintptr_t)w) : 0;
+}
+
+/* ---- >>debug draw implementation ----------------------------------------------------------------------------------- */
+
+static void fsi__rg_draw_line(const fsi_debug_draw *d, fsi__d3 a, fsi__d3 b, uint32_t rgb)
+{
+    if (d->line) d->line(d->user, fsi__d3_real(a), fsi__d3_real(b), rgb);
+}
+
+static void fsi__rg_draw_circle(const fsi_debug_draw *d, const fsi__rg_placed *p, double x, int u, int v, double r, uint32_t rgb)
+{
+    double s, c, at[3], before[3] = { 0, 0, 0 };
+    int k;
+    for (k = 0; k <= 24; k++) {
+        fsi_sincos(k * FSI_PI / 12, &s, &c);
+        at[0] = at[1] = at[2] = 0;
+        at[3 - u - v] = x;
+        at[u] += r * c;
+        at[v] += r * s;
+        if (k > 0) fsi__rg_draw_line(d, fsi__rg_local(p, before[0], before[1], before[2]), fsi__rg_local(p, at[0], at[1], at[2]), rgb);
+        memcpy(before, at, sizeof at);
+    }
+}
+
+static void fsi__rg_draw_mesh(const fsi_debug_draw *d, const fsi__rg_placed *p, uint32_t rgb)
+{
+    const fsi_mesh *m = p->part->mesh;
+    int f, k;
+    for (f = 0; f < m->face_count; f++) for (k = 0; k < (m->corners == 3 ? 3 : 1); k++) {
+        const fsi__d3 a = fsi__d3_of(m->vertices[m->faces[m->corners * f + k]]), b = fsi__d3_of(m->vertices[m->faces[m->corners * f + (k + 1) % m->corners]]);
+        fsi__rg_draw_line(d, fsi__rg_local(p, a.x, a.y, a.z), fsi__rg_local(p, b.x, b.y, b.z), rgb);
+    }
+}
+
+static void fsi__rg_draw_part(const fsi_debug_draw *d, const fsi__rg_placed *p, int dim, uint32_t rgb)
+{
+    const fsi__rg_part *s = p->part;
+    int k, i;
+    if (s->kind == FSI_RIGID_MESH) fsi__rg_draw_mesh(d, p, rgb);
+    else if (s->kind == FSI_RIGID_BOX) for (k = 0; k < (dim == 2 ? 4 : 12); k++) fsi__rg_draw_line(d, fsi__rg_corner(p, fsi__rg_box_edge[k][0], dim), fsi__rg_corner(p, fsi__rg_box_edge[k][1], dim), rgb);
+    else for (i = -1; i <= 1; i += 2) {
+        if (dim == 3) fsi__rg_draw_circle(d, p, i * s->length, 1, 2, s->radius, rgb);
+        fsi__rg_draw_line(d, fsi__rg_local(p, -s->length, i * s->radius, 0), fsi__rg_local(p, s->length, i * s->radius, 0), rgb);
+        if (dim == 3) fsi__rg_draw_line(d, fsi__rg_local(p, -s->length, 0, i * s->radius), fsi__rg_local(p, s->length, 0, i * s->radius), rgb);
+        if (s->kind == FSI_RIGID_CYLINDER) continue;
+        {
+            fsi__rg_placed end = *p;
+            end.c = fsi__rg_local(p, i * s->length, 0, 0);
+            fsi__rg_draw_circle(d, &end, 0, 0, 1, s->radius, rgb);
+            if (dim == 3) fsi__rg_draw_circle(d, &end, 0, 0, 2, s->radius, rgb);
+        }
+    }
+}
+
+FSI_API void fsi_rigid_debug_draw(const fsi_rigid *w, const fsi_debug_draw *draw)
+{
+    static const uint32_t colour[4] = { 0, 0x606060, 0x2060c0, 0xe0a020 };
+    const fsi__rg_impl *im;
+    fsi__rg_placed p;
+    double turn[9];
+    int id, k;
+    if (fsi__rg_check(w) != FSI_OK || !draw) return;
+    im = fsi__rg_of(w);
+    for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) {
+        fsi__rg_matrix(im->body[id]->pose.orientation, turn);
+        for (k = 0; k < im->record[id].parts; k++) {
+            fsi__rg_place(&im->record[id].part[k], fsi__d3_of(im->body[id]->pose.position), turn, &p);
+            fsi__rg_draw_part(draw, &p, w->desc.dim, im->asleep[id] ? 0x909090 : colour[im->kind[id]]);
+        }
+    }
+    for (k = 0; k < w->contact_count; k++) {
+        const fsi_rigid_contact *c = &im->contact[k];
+        if (draw->point) draw->point(draw->user, c->point, (fsi_real)0.01, 0xff0000);
+        fsi__rg_draw_line(draw, fsi__d3_of(c->point), fsi__d3_madd(fsi__d3_of(c->point), 0.2 * im->record[c->a].thick, fsi__d3_of(c->normal)), 0xff0000);
+    }
+    for (id = 0; id < w->tree_count; id++) for (k = 1; im->tree[id] && k < im->tree[id]->view.link_count; k++)
+        fsi__rg_draw_line(draw, fsi__d3_of(im->body[im->tree[id]->body[im->tree[id]->parent[k]]]->pose.position), fsi__d3_of(im->body[im->tree[id]->body[k]]->pose.position), 0x20c060);
+}
+
+FSI__STRICT_END
+
+#endif /* once */
+#endif /* FSI_IMPLEMENTATION */

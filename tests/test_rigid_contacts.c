@@ -1,0 +1,543 @@
+/* test_rigid_contacts.c - bodies that touch: slopes, bounces, rolling, collisions, stacks and walls, meshes, sleep, overlap.
+   SPDX-License-Identifier: MIT */
+#include "test.h"
+#include "test_rigid.h"
+
+/* ---- one contact, against analysis ------------------------------------------------------------------------------ */
+
+/* A box on a slope of angle a: how far it has slid after a second. */
+static double slide_of_box(int dim, double angle, double mu, double *late)
+{
+    const double g = 9.81;
+    fsi_rigid_desc d = rigid_desc(dim, g);
+    fsi_rigid *w;
+    fsi_vec3 normal, x0, down;
+    double first = 0;
+    int id;
+    d.friction = (fsi_real)mu;
+    d.gravity = fsi_v3_add(fsi_v3_scale(up(dim), (fsi_real)(-g * cos(angle))), v3(g * sin(angle), 0, 0)); /* the slope stays level: gravity tilts */
+    w = make_world(&d);
+    normal = up(dim);
+    down = v3(1, 0, 0);
+    CHECK(fsi_rigid_add_plane(w, normal, 0, NULL, NULL) == FSI_OK);
+    id = add_shape(w, box_shape(0.4, dim == 2 ? 0.2 : 0.4, 0.2), fsi_v3_scale(normal, (fsi_real)0.1));
+    advance_to(w, 0.2, 0.005);
+    x0 = w->body[id]->pose.position;
+    first = along(w->body[id]->velocity, down);
+    advance_to(w, 1.2, 0.005);
+    *late = along(w->body[id]->velocity, down) - first; /* in one second */
+    CHECK_NEAR(height_of(w, id), 0.1, 2e-3);
+    CHECK(turn_between(w->body[id]->pose.orientation, fsi_quat_identity()) <= 0.02);
+    first = along(fsi_v3_sub(w->body[id]->pose.position, x0), down);
+    fsi_rigid_destroy(w);
+    return first;
+}
+
+static void test_a_box_sticks_below_the_angle_of_friction_and_slides_above(void)
+{
+    int dim;
+    for (dim = 2; dim <= 3; dim++) {
+        const double mu = 0.5;
+        double a, gained;
+        CHECK_NEAR(slide_of_box(dim, atan(mu) - 0.02, mu, &gained), 0, 1e-4);
+        CHECK_NEAR(gained, 0, 1e-4);
+        for (a = atan(mu) + 0.05; a < 1; a += 0.2) {
+            slide_of_box(dim, a, mu, &gained);
+            CHECK_NEAR(gained, 9.81 * (sin(a) - mu * cos(a)), 0.02 * 9.81 * (sin(a) - mu * cos(a)));
+        }
+        slide_of_box(dim, 0.3, 0, &gained);
+        CHECK_NEAR(gained, 9.81 * sin(0.3), 1e-3 * 9.81);
+    }
+}
+
+/* A ball that rolls down without sliding: a = g sin / (1 + I/m r^2). Too slippery: it slides. */
+static void test_a_ball_rolls_down_a_slope(void)
+{
+    int dim;
+    for (dim = 2; dim <= 3; dim++) {
+        const double angle = 0.3, g = 9.81, r = 0.1, share = dim == 2 ? 0.5 : 0.4;
+        fsi_rigid_desc d = rigid_desc(dim, g);
+        fsi_rigid *w;
+        int id, slippery;
+        for (slippery = 0; slippery < 2; slippery++) {
+            const double mu = slippery ? 0.02 : 0.5;
+            double v, turn;
+            d.friction = (fsi_real)mu;
+            d.gravity = fsi_v3_add(fsi_v3_scale(up(dim), (fsi_real)(-g * cos(angle))), v3(g * sin(angle), 0, 0));
+            w = make_world(&d);
+            add_floor(w);
+            id = add_shape(w, ball_shape(r), fsi_v3_scale(up(dim), (fsi_real)r));
+            advance_to(w, 1, 0.005);
+            v = (double)w->body[id]->velocity.x;
+            turn = (double)(dim == 2 ? -w->body[id]->angular_velocity.z : w->body[id]->angular_velocity.y);
+            if (slippery) CHECK_NEAR(v, g * (sin(angle) - mu * cos(angle)), 0.01 * g);
+            else CHECK_NEAR(v, g * sin(angle) / (1 + share), 0.01 * g);
+            CHECK_NEAR(turn * r, slippery ? mu * cos(angle) * g / share : v, 0.01 * g);
+            fsi_rigid_destroy(w);
+        }
+    }
+}
+
+/* Dropped from h it comes back to e^2 h; below restitution_speed it does not bounce. */
+static void test_a_ball_bounces_to_e_squared_of_its_height(void)
+{
+    static const double e[3] = { 0, 0.5, 0.9 };
+    int dim, k;
+    for (dim = 2; dim <= 3; dim++) {
+        for (k = 0; k < 3; k++) {
+            fsi_rigid_desc d = rigid_desc(dim, 9.81);
+            fsi_rigid *w;
+            double top = 0;
+            int id, down = 0;
+            d.restitution = (fsi_real)e[k];
+            w = make_world(&d);
+            add_floor(w);
+            id = add_shape(w, ball_shape(0.1), fsi_v3_scale(up(dim), (fsi_real)1.1));
+            while (w->time < 1.2) {
+                advance(w, 1e-3);
+                if (along(w->body[id]->velocity, up(dim)) > 0.01) down = 1;
+                if (down) top = fmax(top, height_of(w, id) - 0.1);
+            }
+            CHECK_NEAR(top, e[k] * e[k], 0.02);
+            fsi_rigid_destroy(w);
+        }
+    }
+}
+
+/* ---- collisions in free space ------------------------------------------------------------------------------------- */
+
+/* A cloud of all shapes falls in on itself without gravity: momentum and angular momentum stay what they were. */
+static void test_colliding_bodies_keep_their_momentum(void)
+{
+    int dim;
+    for (dim = 2; dim <= 3; dim++) {
+        fsi_rigid_desc d = rigid_desc(dim, 0);
+        fsi_rigid *w;
+        fsi_mesh *odd = dim == 2 ? make_star(0.3, 0.15, 5) : make_ring(0.25, 0.1, 16, 8);
+        double p0[3], l0[3], p[3], l[3], off_p = 0, off_l = 0, size = 0;
+        uint64_t random = 4;
+        int k, touched = 0;
+        const int n = 20;
+        d.push = 0; /* what undoes overlap moves centres, with equal moments but at other places */
+        w = make_world(&d);
+        for (k = 0; k < n; k++) {
+            fsi_rigid_shape s = k % 4 == 0 ? ball_shape(0.2) : k % 4 == 1 ? box_shape(0.3, 0.4, 0.2) : k % 4 == 2 ? fsi_rigid_capsule((fsi_real)0.1, (fsi_real)0.2) : fsi_rigid_mesh(odd);
+            fsi_vec3 x = fsi_v3_scale(random_vector(&random, dim), 4);
+            int id = add_shape(w, s, fsi_v3_add(x, fsi_v3_scale(fsi_v3_unit(x), 1)));
+            fsi_vec3 spin = dim == 2 ? v3(0, 0, 2) : v3(1, 2, 3);
+            CHECK(fsi_rigid_set_velocity(w, id, fsi_v3_scale(x, (fsi_real)-0.8), spin) == FSI_OK);
+            size += (double)w->body[id]->mass * speed_of(w, id);
+        }
+        momentum_of(w, p0, l0);
+        for (k = 0; k < 200; k++) {
+            if (!advance(w, 0.01)) break;
+            touched += w->stats.touching;
+            momentum_of(w, p, l);
+            off_p = fmax(off_p, distance3(p, p0));
+            off_l = fmax(off_l, distance3(l, l0));
+            CHECK(distance3(p, w->stats.momentum) <= TOL(1e-12, 1e-4) * size && distance3(l, w->stats.angular_momentum) <= TOL(1e-11, 1e-3) * size);
+        }
+        CHECK(touched > 50);
+        if (!CHECK(off_p <= TOL(1e-12, 1e-5) * size) || !CHECK(off_l <= TOL(2e-12, 1e-4) * size * 4)) printf("dim %d: %g %g of %g, touched %d\n", dim, off_p, off_l, size, touched);
+        fsi_mesh_destroy(odd);
+        fsi_rigid_destroy(w);
+    }
+}
+
+/* A row of five equal balls with a gap between: the first one's motion comes out at the other end. */
+static void test_a_row_of_balls_passes_the_blow_on(void)
+{
+    fsi_rigid_desc d = rigid_desc(3, 0);
+    fsi_rigid *w;
+    int k;
+    d.restitution = 1;
+    d.friction = 0;
+    w = make_world(&d);
+    for (k = 0; k < 5; k++) add_shape(w, ball_shape(0.1), v3(0.25 * k, 0, 0));
+    CHECK(fsi_rigid_set_velocity(w, 0, v3(2, 0, 0), v3(0, 0, 0)) == FSI_OK);
+    advance_to(w, 1, 1e-3);
+    for (k = 0; k < 4; k++) CHECK_NEAR(w->body[k]->velocity.x, 0, 2e-3);
+    CHECK_NEAR(w->body[4]->velocity.x, 2, 2e-3);
+    CHECK_NEAR(w->stats.kinetic_energy, 0.5 * (double)w->body[4]->mass * 4, 0.01 * 2 * (double)w->body[4]->mass);
+    fsi_rigid_destroy(w);
+}
+
+/* Two unequal balls, head on: v' = ((m1 - e m2) v1 + (1 + e) m2 v2)/(m1 + m2). */
+static void test_two_balls_part_as_newton_says(void)
+{
+    const double e = 0.6, v1 = 3, v2 = -1;
+    fsi_rigid_desc d = rigid_desc(3, 0);
+    fsi_rigid *w;
+    double m1, m2;
+    d.restitution = (fsi_real)e;
+    w = make_world(&d);
+    add_shape(w, ball_shape(0.1), v3(-0.5, 0, 0));
+    add_shape(w, ball_shape(0.2), v3(0.5, 0, 0));
+    m1 = (double)w->body[0]->mass;
+    m2 = (double)w->body[1]->mass;
+    CHECK(fsi_rigid_set_velocity(w, 0, v3(v1, 0, 0), v3(0, 0, 0)) == FSI_OK && fsi_rigid_set_velocity(w, 1, v3(v2, 0, 0), v3(0, 0, 0)) == FSI_OK);
+    advance_to(w, 0.5, 1e-3);
+    CHECK_NEAR(w->body[0]->velocity.x, ((m1 - e * m2) * v1 + (1 + e) * m2 * v2) / (m1 + m2), 1e-3);
+    CHECK_NEAR(w->body[1]->velocity.x, ((m2 - e * m1) * v2 + (1 + e) * m1 * v1) / (m1 + m2), 1e-3);
+    fsi_rigid_destroy(w);
+}
+
+/* Every pair of shapes thrown at each other meets, neither passes nor sinks in: 21 pairs (in the plane 10). */
+static void test_every_pair_of_shapes_meets(void)
+{
+    int dim, i, j, turn;
+    for (dim = 2; dim <= 3; dim++) {
+        const int n = dim == 2 ? 4 : 5;
+        fsi_mesh *odd = dim == 2 ? make_star(0.3, 0.15, 5) : make_ring(0.2, 0.1, 24, 12);
+        fsi_rigid_shape s[5];
+        s[0] = ball_shape(0.25);
+        s[1] = box_shape(0.5, 0.4, 0.3);
+        s[2] = fsi_rigid_capsule((fsi_real)0.15, (fsi_real)0.2);
+        s[3] = fsi_rigid_mesh(odd);
+        s[4] = fsi_rigid_cylinder((fsi_real)0.2, (fsi_real)0.25);
+        for (i = 0; i < n; i++) {
+            for (j = 0; j <= i; j++) {
+                for (turn = 0; turn < (TEST_SLOWED ? 1 : 4); turn++) {
+                    fsi_rigid_desc d = rigid_desc(dim, 0);
+                    fsi_rigid *w;
+                    double deepest = 0;
+                    int k, met = 0;
+                    fsi_quat q = fsi_quat_from_axis_angle(dim == 2 ? v3(0, 0, 1) : v3(1, 2, -1), (fsi_real)(0.7 * turn));
+                    d.restitution = 0;
+                    w = make_world(&d);
+                    add_turned(w, s[i], v3(-0.8, 0.02, 0), q);
+                    add_turned(w, s[j], v3(0.8, 0, 0), fsi_quat_identity());
+                    CHECK(fsi_rigid_set_velocity(w, 0, v3(1, 0, 0), v3(0, 0, 0)) == FSI_OK && fsi_rigid_set_velocity(w, 1, v3(-1, 0, 0), v3(0, 0, 0)) == FSI_OK);
+                    for (k = 0; k < 100; k++) {
+                        advance(w, 0.01);
+                        met |= w->stats.touching > 0;
+                        deepest = fmax(deepest, w->stats.max_depth);
+                    }
+                    if (!CHECK(met && deepest <= 0.012)) printf("dim %d, shapes %d %d, turn %d: met %d depth %g\n", dim, i, j, turn, met, deepest);
+                    CHECK(w->body[0]->pose.position.x < w->body[1]->pose.position.x);
+                    fsi_rigid_destroy(w);
+                }
+            }
+        }
+        fsi_mesh_destroy(odd);
+    }
+}
+
+/* ---- heaps ------------------------------------------------------------------------------------------------------------ */
+
+static int add_stack(fsi_rigid *w, int n, double side)
+{
+    int k, id = -1;
+    for (k = 0; k < n; k++) id = add_shape(w, box_shape(side, side, side), fsi_v3_scale(up(w->desc.dim), (fsi_real)((k + 0.5) * side)));
+    return id;
+}
+
+/* Ten boxes for a minute: how far any of them has moved after it had settled, in sides. */
+static double creep_of_stack(int dim, double sleep_time, int *asleep)
+{
+    const double side = 1, dt = 1.0 / 60;
+    fsi_rigid_desc d = rigid_desc(dim, 9.81);
+    fsi_rigid *w;
+    fsi_vec3 settled[10];
+    double creep = 0;
+    int k;
+    d.sleep_time = (fsi_real)sleep_time;
+    w = make_world(&d);
+    add_floor(w);
+    add_stack(w, 10, side);
+    advance_to(w, 2, dt);
+    for (k = 0; k < 10; k++) settled[k] = w->body[k]->pose.position;
+    advance_to(w, TEST_SLOWED ? 10 : 60, dt);
+    *asleep = 0;
+    for (k = 0; k < 10; k++) {
+        creep = fmax(creep, apart(w->body[k]->pose.position, settled[k]) / side);
+        CHECK_NEAR(height_of(w, k), (k + 0.5) * side, 0.005 * (k + 1) * side);
+        CHECK(turn_between(w->body[k]->pose.orientation, fsi_quat_identity()) <= 2e-3);
+        *asleep += w->asleep[k];
+    }
+    CHECK(w->stats.max_depth <= 0.01 * side);
+    fsi_rigid_destroy(w);
+    return creep;
+}
+
+static void test_ten_boxes_stand_still_for_a_minute(void)
+{
+    int dim, asleep;
+    for (dim = 2; dim <= 3; dim++) {
+        CHECK(creep_of_stack(dim, 0, &asleep) <= TOL(1e-3, 2e-3) && asleep == 0);
+        CHECK(creep_of_stack(dim, 0.5, &asleep) <= TOL(1e-3, 2e-3) && asleep == 10);
+    }
+}
+
+/* Bricks in running bond, a gable of eight courses: stand as laid; then a ball breaks them. */
+static void test_a_wall_of_bricks_stands_until_it_is_hit(void)
+{
+    fsi_rigid_desc d = rigid_desc(3, 9.81);
+    fsi_rigid *w;
+    fsi_vec3 laid[80];
+    double moved = 0;
+    int k, i, n = 0, ball;
+    d.sleep_time = (fsi_real)0.5;
+    w = make_world(&d);
+    add_floor(w);
+    for (k = 0; k < 8; k++) {
+        for (i = 0; i < 8 - k; i++, n++) {
+            laid[n] = v3(0.21 * (i + 0.5 * k), 0, 0.05 + 0.1 * k);
+            add_shape(w, box_shape(0.2, 0.1, 0.1), laid[n]);
+        }
+    }
+    advance_to(w, 3, 1.0 / 60);
+    for (k = 0; k < n; k++) moved = fmax(moved, apart(w->body[k]->pose.position, laid[k]));
+    if (!CHECK(moved <= 3e-3 && w->stats.awake == 0)) printf("moved %g, awake %d\n", moved, w->stats.awake);
+    ball = add_shape(w, ball_shape(0.12), v3(0.73, -1, 0.35));
+    CHECK(fsi_rigid_set_velocity(w, ball, v3(0, 8, 0), v3(0, 0, 0)) == FSI_OK);
+    advance_to(w, 3.6, 1.0 / 60);
+    CHECK(w->stats.awake > 10);
+    moved = 0;
+    for (k = 0; k < n; k++) {
+        moved = fmax(moved, apart(w->body[k]->pose.position, laid[k]));
+        CHECK(height_of(w, k) > 0.04);
+    }
+    CHECK(moved > 0.2);
+    fsi_rigid_destroy(w);
+}
+
+/* A heavy block on a light one, 100 to 1, and the other way round. */
+static void test_unequal_masses_rest_on_each_other(void)
+{
+    int dim, k;
+    for (dim = 2; dim <= 3; dim++) {
+        for (k = 0; k < 2; k++) {
+            fsi_rigid_desc d = rigid_desc(dim, 9.81);
+            fsi_rigid *w = make_world(&d);
+            fsi_rigid_shape s = box_shape(1, 1, 1);
+            double deepest = 0;
+            add_floor(w);
+            s.density = k ? 100 : 10000;
+            add_shape(w, s, fsi_v3_scale(up(dim), (fsi_real)0.5));
+            s.density = k ? 10000 : 100;
+            add_shape(w, s, fsi_v3_scale(up(dim), (fsi_real)1.5));
+            while (w->time < 5) {
+                advance(w, 1.0 / 60);
+                deepest = fmax(deepest, w->stats.max_depth);
+            }
+            CHECK(deepest <= 0.01);
+            CHECK_NEAR(height_of(w, 0), 0.5, 0.01);
+            CHECK_NEAR(height_of(w, 1), 1.5, 0.015);
+            fsi_rigid_destroy(w);
+        }
+    }
+}
+
+/* A heap of rings in a room: after it has come down nothing is deep in anything, and the floor bears the weight. */
+static void test_a_heap_of_meshes_comes_to_rest(void)
+{
+    fsi_rigid_desc d = rigid_desc(3, 9.81);
+    fsi_mesh *ring = make_ring(0.25, 0.1, 20, 10);
+    fsi_rigid *w;
+    const int n = TEST_SLOWED ? 4 : 10;
+    double lift = 0, weight = 0, deepest = 0;
+    int k;
+    d.domain = box3(-0.5, -0.5, 0, 0.5, 0.5, 10);
+    w = make_world(&d);
+    for (k = 0; k < n; k++) add_turned(w, fsi_rigid_mesh(ring), v3(0.1 * (k % 3) - 0.1, 0.1 * (k % 2), 0.4 + 0.75 * k), fsi_quat_from_axis_angle(v3(1, k, 0), (fsi_real)(0.5 * k)));
+    for (k = 0; k < n; k++) weight += 9.81 * (double)w->body[k]->mass;
+    advance_to(w, 4, 1.0 / 120);
+    for (k = 0; k < 60; k++) {
+        advance(w, 1.0 / 120);
+        lift += w->stats.contact_impulse[2] * 120 / 60;
+        deepest = fmax(deepest, w->stats.max_depth);
+    }
+    CHECK_NEAR(deepest, 0, 0.02);
+    CHECK_NEAR(lift, weight, 0.03 * weight);
+    for (k = 0; k < n; k++) CHECK(height_of(w, k) > 0.08 && speed_of(w, k) < 0.3);
+    fsi_mesh_destroy(ring);
+    fsi_rigid_destroy(w);
+}
+
+/* ---- the world around ---------------------------------------------------------------------------------------------- */
+
+/* A kinematic wall pushes a box along at its own speed and is not held up by it; a belt below carries one. */
+static void test_kinematic_bodies_push(void)
+{
+    int dim;
+    for (dim = 2; dim <= 3; dim++) {
+        fsi_rigid_desc d = rigid_desc(dim, 9.81);
+        fsi_rigid *w = make_world(&d);
+        const fsi_vec3 lift = fsi_v3_scale(up(dim), (fsi_real)0.5);
+        int wall, box;
+        add_floor(w);
+        wall = add_kind(w, box_shape(0.2, 1, 1), fsi_v3_add(v3(-1, 0, 0), fsi_v3_scale(up(dim), (fsi_real)0.55)), FSI_RIGID_KINEMATIC);
+        box = add_shape(w, box_shape(1, 1, 1), lift);
+        CHECK(fsi_rigid_set_velocity(w, wall, v3(0.5, 0, 0), v3(0, 0, 0)) == FSI_OK);
+        advance_to(w, 3, 1.0 / 60);
+        CHECK_NEAR(w->body[wall]->pose.position.x, -1 + 1.5, TOL(1e-12, 1e-5));
+        CHECK_NEAR(w->body[box]->pose.position.x, 0.5 + 0.6, 0.01);
+        CHECK_NEAR(w->body[box]->velocity.x, 0.5, 0.01);
+        fsi_rigid_destroy(w);
+    }
+}
+
+/* Bodies that start inside each other are counted and pushed apart, without being thrown; or refused by name. */
+static void test_overlapping_bodies_are_parted_gently_or_refused(void)
+{
+    int dim;
+    for (dim = 2; dim <= 3; dim++) {
+        fsi_rigid_desc d = rigid_desc(dim, 0);
+        fsi_rigid *w = make_world(&d);
+        fsi_rigid_body_desc b = fsi_rigid_default_body_desc();
+        fsi_rigid_shape s = box_shape(1, 1, 1);
+        double fastest = 0;
+        uint64_t hash;
+        int id = -1;
+        add_shape(w, s, v3(0, 0, 0));
+        add_shape(w, s, v3(0.7, 0.1, 0));
+        advance(w, 1.0 / 60);
+        CHECK(w->stats.overlapping == 1);
+        while (w->time < 2) {
+            advance(w, 1.0 / 60);
+            fastest = fmax(fastest, w->stats.max_speed);
+        }
+        CHECK(w->stats.overlapping == 0 && fastest <= 1e-6);
+        CHECK_NEAR(w->body[1]->pose.position.x - w->body[0]->pose.position.x, 1, 0.01);
+        fsi_rigid_destroy(w);
+        d.overlap = FSI_RIGID_OVERLAP_REFUSE;
+        w = make_world(&d);
+        add_shape(w, s, v3(0, 0, 0));
+        hash = fsi_rigid_hash(w);
+        b.shapes = &s;
+        b.shape_count = 1;
+        b.pose.position = v3(0.7, 0.1, 0);
+        CHECK(fsi_rigid_add_body(w, &b, &id) == FSI_ERROR_ARGUMENT && strstr(fsi_rigid_error(w)->message, "body 0"));
+        CHECK(w->count == 1 && fsi_rigid_hash(w) == hash);
+        b.pose.position = v3(1.2, 0, 0);
+        CHECK(fsi_rigid_add_body(w, &b, &id) == FSI_OK);
+        b.pose.position = v3(0.9, 0, 0);
+        CHECK(fsi_rigid_teleport(w, id, b.pose) == FSI_ERROR_ARGUMENT && (double)w->body[id]->pose.position.x > 1.1);
+        fsi_rigid_destroy(w);
+    }
+}
+
+/* filter and mask: two sheets of bodies that do not see each other pass through; the floor holds both. */
+static void test_filtered_bodies_pass_through_each_other(void)
+{
+    fsi_rigid_desc d = rigid_desc(3, 9.81);
+    fsi_rigid *w = make_world(&d);
+    fsi_rigid_body_desc b = fsi_rigid_default_body_desc();
+    fsi_rigid_shape s = box_shape(0.5, 0.5, 0.5);
+    int k;
+    add_floor(w);
+    b.shapes = &s;
+    b.shape_count = 1;
+    for (k = 0; k < 2; k++) {
+        b.filter = b.mask = 1u << k;
+        b.pose.position = v3(0, 0, 0.3 + k);
+        CHECK(fsi_rigid_add_body(w, &b, NULL) == FSI_OK);
+    }
+    advance_to(w, 3, 1.0 / 60);
+    for (k = 0; k < 2; k++) CHECK_NEAR(height_of(w, k), 0.25, 2e-3);
+    fsi_rigid_destroy(w);
+}
+
+/* ---- sleep ---------------------------------------------------------------------------------------------------------- */
+
+static fsi_rigid *sleeping_stack(int dim)
+{
+    fsi_rigid_desc d = rigid_desc(dim, 9.81);
+    fsi_rigid *w;
+    int k;
+    d.sleep_time = (fsi_real)0.5;
+    w = make_world(&d);
+    add_floor(w);
+    add_stack(w, 3, 0.5);
+    add_shape(w, box_shape(0.5, 0.5, 0.5), fsi_v3_add(v3(5, 0, 0), fsi_v3_scale(up(dim), (fsi_real)0.25))); /* far away */
+    advance_to(w, 4, 1.0 / 60);
+    for (k = 0; k < 4; k++) CHECK(w->asleep[k] && speed_of(w, k) == 0);
+    CHECK(w->stats.awake == 0);
+    return w;
+}
+
+static void test_sleepers_wake_on_whatever_disturbs_them(void)
+{
+    int dim, cause;
+    for (dim = 2; dim <= 3; dim++) {
+        for (cause = 0; cause < 8; cause++) {
+            fsi_rigid *w = sleeping_stack(dim);
+            const uint64_t hash = fsi_rigid_hash(w);
+            const fsi_vec3 x = w->body[2]->pose.position;
+            int ball, woken = 0, k;
+            advance(w, 1.0 / 60);
+            CHECK(apart(x, w->body[2]->pose.position) == 0);
+            (void)hash;
+            if (cause == 0) { /* something falls on it */
+                ball = add_shape(w, ball_shape(0.2), fsi_v3_add(x, fsi_v3_scale(up(dim), (fsi_real)0.8)));
+                (void)ball;
+            }
+            if (cause == 1) CHECK(fsi_rigid_apply_impulse(w, 2, v3(500, 0, 0), x) == FSI_OK);
+            if (cause == 2) w->force[2] = v3(900, 0, 0);
+            if (cause == 3) CHECK(fsi_rigid_remove_body(w, 0) == FSI_OK); /* the one below is gone */
+            if (cause == 4) CHECK(fsi_rigid_remove_plane(w, 0) == FSI_OK);
+            if (cause == 5) CHECK(fsi_rigid_wake(w, 1) == FSI_OK);
+            if (cause == 6) CHECK(fsi_rigid_apply_force(w, 1, v3(900, 0, 0), w->body[1]->pose.position) == FSI_OK);
+            if (cause == 7) { /* a kinematic body comes along */
+                ball = add_kind(w, box_shape(0.5, 0.5, 0.5), fsi_v3_add(v3(-0.8, 0, 0), fsi_v3_scale(up(dim), (fsi_real)0.3)), FSI_RIGID_KINEMATIC);
+                CHECK(fsi_rigid_set_velocity(w, ball, v3(1, 0, 0), v3(0, 0, 0)) == FSI_OK);
+            }
+            for (k = 0; k < 30; k++) {
+                advance(w, 1.0 / 60);
+                woken |= w->stats.woken > 0 || w->stats.awake > (cause == 0);
+            }
+            if (!CHECK(woken)) printf("dim %d cause %d\n", dim, cause);
+            if (cause != 5 && cause != 0 && !CHECK(apart(x, w->body[2]->pose.position) > 1e-3 || cause == 6)) printf("dim %d cause %d: %g\n", dim, cause, apart(x, w->body[2]->pose.position));
+            if (cause != 4) CHECK(w->asleep[3] == 1); /* the far one sleeps on */
+            fsi_rigid_destroy(w);
+        }
+    }
+}
+
+/* A body put to sleep in mid-air hangs there until it is touched; asleep in the desc likewise. */
+static void test_bodies_can_be_put_to_sleep(void)
+{
+    fsi_rigid_desc d = rigid_desc(3, 9.81);
+    fsi_rigid *w;
+    fsi_rigid_body_desc b = fsi_rigid_default_body_desc();
+    fsi_rigid_shape s = ball_shape(0.2);
+    int id;
+    d.sleep_time = (fsi_real)0.5;
+    w = make_world(&d);
+    b.shapes = &s;
+    b.shape_count = 1;
+    b.asleep = 1;
+    b.pose.position = v3(0, 0, 3);
+    CHECK(fsi_rigid_add_body(w, &b, &id) == FSI_OK && w->asleep[id]);
+    add_shape(w, s, v3(2, 0, 3));
+    CHECK(fsi_rigid_set_velocity(w, 1, v3(3, 0, 0), v3(0, 0, 0)) == FSI_OK && fsi_rigid_sleep(w, 1) == FSI_OK);
+    advance_to(w, 1, 1.0 / 60);
+    CHECK((double)w->body[0]->pose.position.z == 3 && (double)w->body[1]->pose.position.x == 2 && speed_of(w, 1) == 0);
+    CHECK(fsi_rigid_wake(w, 0) == FSI_OK);
+    advance_to(w, 1.5, 1.0 / 60);
+    CHECK(height_of(w, 0) < 2.5 && height_of(w, 1) == 3);
+    fsi_rigid_destroy(w);
+}
+
+int main(int argc, char **argv)
+{
+    TEST_BEGIN(argc, argv);
+    RUN(test_a_box_sticks_below_the_angle_of_friction_and_slides_above);
+    RUN(test_a_ball_rolls_down_a_slope);
+    RUN(test_a_ball_bounces_to_e_squared_of_its_height);
+    RUN(test_colliding_bodies_keep_their_momentum);
+    RUN(test_a_row_of_balls_passes_the_blow_on);
+    RUN(test_two_balls_part_as_newton_says);
+    RUN(test_every_pair_of_shapes_meets);
+    RUN(test_ten_boxes_stand_still_for_a_minute);
+    RUN(test_a_wall_of_bricks_stands_until_it_is_hit);
+    RUN(test_unequal_masses_rest_on_each_other);
+    RUN(test_a_heap_of_meshes_comes_to_rest);
+    RUN(test_kinematic_bodies_push);
+    RUN(test_overlapping_bodies_are_parted_gently_or_refused);
+    RUN(test_filtered_bodies_pass_through_each_other);
+    RUN(test_sleepers_wake_on_whatever_disturbs_them);
+    RUN(test_bodies_can_be_put_to_sleep);
+    return TEST_END();
+}
