@@ -7,6 +7,8 @@
 #include "fsi_grid.h"
 #include "fsi_io.h"
 #include "fsi_levelset.h"
+#include "fsi_rigid.h"
 #include "fsi_shell.h"
 #include "fsi_solve.h"
 #include "fsi_sph.h"
+#include "fsi_wcsph.h"

@@ -1,0 +1,3736 @@
+/* fsi_wcsph.h - liquid as weakly compressible particles (WCSPH) that push rigid bodies by direct forcing.
+   SPDX-License-Identifier: MIT
+
+   DO THIS
+      in ONE source file:                         in every other file:
+         #define FSI_IMPLEMENTATION                  #include "fsi_wcsph.h"
+         #include "fsi_wcsph.h"
+
+   A WOODEN BOX FLOATS
+      fsi_wcsph_desc d = fsi_wcsph_default_desc();  // physical defaults, SI units
+      fsi_wcsph *water;
+      fsi_mass_properties wood;
+      fsi_body box;                                 // fsi.h: pose, velocity, mass; you own it
+      fsi_box3 pool;
+      int step;
+      d.spacing = 0.05f;                            // 5 cm between particles
+      d.domain.lo = fsi_v3(0, 0, 0);                // a tank of 2 x 2 x 2 m
+      d.domain.hi = fsi_v3(2, 2, 2);
+      if (fsi_wcsph_create(&water, &d) != FSI_OK) return 1;
+      pool.lo = fsi_v3(0, 0, 0);
+      pool.hi = fsi_v3(2, 2, 1);
+      fsi_wcsph_fill_box(water, pool, fsi_v3(0, 0, 0));
+      fsi_mesh_mass(mesh, 500, 0, &wood);           // a closed mesh, half as heavy as water
+      box = fsi_body_from_mass(&wood);              // COUPLED: the liquid moves it
+      box.force = fsi_v3(0, 0, -9.81f * box.mass);
+      fsi_wcsph_add_body(water, mesh, &box, NULL);
+      for (step = 0; step < 60; step++) {
+          if (fsi_wcsph_step(water, (fsi_real)(1.0 / 60)) != FSI_OK) { puts(fsi_wcsph_error(water)->message); break; }
+          fsi_body_accept(&box);                   // box.pose is now where the step left it (fsi.h)
+      }                                             // water->position[0 .. water->count-1] is yours to draw
+      fsi_wcsph_destroy(water);
+
+   WALLS AND BODIES ARE MESHES
+      fsi_wcsph_add_obstacle(water, mesh, NULL);    // static, or moved by fsi_mesh_move_rigid between steps
+      fsi_wcsph_add_body(water, mesh, &body, NULL); // PRESCRIBED: one-way; COUPLED: two-way
+      Closed solids, containers (liquid inside), open walls and two-sided sheets; in 2D, segments. The surface is the mesh
+      itself (default), or a single layer of samples made from it (desc.surface).
+
+   WHAT IT DOES
+      One liquid with a free surface, 2D and 3D: WCSPH with Tait's equation, explicit kick and drift, substeps chosen inside.
+      Contacts with solids are solved as velocity conditions with any slip and restitution, positions are corrected after
+      (Becker, Tessendorf, Teschner, "Direct Forcing for Lagrangian Rigid-Fluid Coupling"; docs/wcsph.md tells what was mended).
+      After every call no particle is nearer to a surface than r_F = dx/2 (minus 1e-5 dx; float 1e-3 dx, within 1000 dx of the origin), but those counted as
+      pinched in gaps narrower than dx; none is inside a solid, none is lost. Bodies of a fsi_rigid world that touch each
+      other and the liquid are solved together (fsi_wcsph_set_world).
+      Numbers to choose: spacing, depth or speed; all else has a default that works.
+   WHAT IT DOES NOT DO
+      Surface tension, several liquids, obstacles that deform (bodies are rigid; a mesh may be moved, not bent).
+
+   MACROS: those of fsi.h.
+   UNITS: SI. In 2D masses, forces and energies are per metre of depth.
+   PRECISION: state in fsi_real; pair arithmetic in float on exact fixed-point differences, contact systems and sums in double.
+      Recommended: double; float needs half the memory: for millions of particles.
+   COST: see docs/wcsph.md.
+*/
+#ifndef FSI_WCSPH_H
+#define FSI_WCSPH_H
+
+#include "fsi_rigid.h"
+
+/* Where densities come from (direct_forcing.md 2.1). CONTINUITY: rho is moved by the divergence of velocity, and filtered every
+   `shepard_every` substeps. SUMMATION: rho = sum m W, at least rho0. SUMMATION_WALL: the same with
+   layers of samples behind each wall in the sum, taken for plane. */
+typedef enum fsi_wcsph_density {
+    FSI_WCSPH_CONTINUITY,
+    FSI_WCSPH_SUMMATION,
+    FSI_WCSPH_SUMMATION_WALL
+} fsi_wcsph_density;
+
+/* How impulses between liquid and COUPLED bodies are found (direct_forcing.md 5, 6). */
+typedef enum fsi_wcsph_solver {
+    FSI_WCSPH_AUTO,        /* GLOBAL; PGS where a particle touches several bodies or bodies touch each other */
+    FSI_WCSPH_GLOBAL,      /* a 6 x 6 system a body, all its contacts at once. A particle between several bodies is given to the one
+                              that it would go into fastest; from the others only its place is kept apart */
+    FSI_WCSPH_LOCAL,       /* each contact by itself (the paper's local approach): overshoots once sum m_i > M */
+    FSI_WCSPH_LOCAL_SPLIT, /* the same with the body's mass shared out among its contacts: never overshoots */
+    FSI_WCSPH_PGS          /* projected Gauss-Seidel over all contacts */
+} fsi_wcsph_solver;
+
+/* CONSISTENT: no tangential impulse at slip 1 (direct_forcing.md 5.1). PAPER: the tangential velocity is tied to what was predicted. */
+typedef enum fsi_wcsph_slip { FSI_WCSPH_SLIP_CONSISTENT, FSI_WCSPH_SLIP_PAPER } fsi_wcsph_slip;
+
+/* What the surface of an obstacle is. MESH: its triangles (segments), by closest point. SAMPLES: particles of radius r_P laid on it,
+   as the paper has it; their offset surface is what counts. */
+typedef enum fsi_wcsph_surface { FSI_WCSPH_SURFACE_MESH, FSI_WCSPH_SURFACE_SAMPLES } fsi_wcsph_surface;
+
+/* What becomes of particles that are inside an obstacle when a step begins (added over liquid, written there, teleported). */
+typedef enum fsi_wcsph_start {
+    FSI_WCSPH_DISPLACE,    /* put outside, to the nearest place that is free of solids (stats.displaced), before anything moves */
+    FSI_WCSPH_REFUSE       /* the step fails with ARGUMENT and names the particle */
+} fsi_wcsph_start;
+
+/* How to make a simulator. Start from fsi_wcsph_default_desc(). */
+typedef struct fsi_wcsph_desc {
+    uint32_t cookie;
+    fsi_context *context;    /* default NULL: malloc, serial or OpenMP, no clock */
+    int dim;                 /* 3 (default) or 2 (z = 0, masses per metre of depth) */
+    fsi_real spacing;        /* dx, rest distance of particles [m]; default 0.02; a particle has mass density dx^dim */
+    fsi_real support;        /* H / dx, 2 to 3; default 2.4: cubic spline with smoothing length hs = H/2 = 1.2 dx */
+    fsi_real density;        /* rho0 [kg/m^3]; default 1000 */
+    fsi_vec3 gravity;        /* [m/s^2]; default (0, 0, -9.81) (2D: set y) */
+    fsi_real depth;          /* greatest depth expected [m]; default 1 */
+    fsi_real speed;          /* greatest speed expected, of impacts and bodies too [m/s]; default 0: sqrt(2 |g| depth) */
+    fsi_real sound_speed;    /* c_s [m/s]; default 0: 10 max(speed, sqrt(2 |g| depth)) */
+    fsi_real alpha;          /* artificial viscosity, 0 to 10; default 0.1; 3 is syrup */
+    fsi_real eta;            /* its regulariser; default 0.01 */
+    int visc_bulk_only;      /* 1 (default): it acts between particles that approach; 0: always, also along shear */
+    fsi_wcsph_density density_mode; /* default CONTINUITY */
+    int shepard_every;       /* CONTINUITY: substeps from filter to filter, 0: never; default 30 */
+    fsi_real diffusion;      /* CONTINUITY: delta of the density diffusion of Molteni and Colagrossi (2009), away from the slope
+                                that rest asks for, 0 to 0.2; keeps the pressure smooth; default 0.1; 0: the spec's plain form */
+    fsi_real guard;          /* CONTINUITY: pressure is that of the summation density less this share of rho0 where that is more, 0 to 1: keeps
+                                drops and jets, whose moved densities know nothing of each other, out of each other; default 0.02; 1: off */
+    int clamp_pressure;      /* 1 (default): no negative pressure; 0: down to -0.02 rho0 c_s^2 */
+    fsi_wcsph_slip slip_mode;/* default CONSISTENT */
+    int paper_separation;    /* 1: a separating contact damps the tangential velocity, as in (9); default 0: it does nothing */
+    int position_two_way;    /* 1: the position correction pushes the body back; default 0 */
+    int offset_compensation; /* 1: the surface of COUPLED bodies, and of all of a world, is moved inward by r_F, so that they displace their own
+                                volume: particles then come as near as 0 to them; default 0 */
+    fsi_wcsph_solver solver; /* default AUTO */
+    int active_passes;       /* GLOBAL: solves of the unilateral active set, 1 to 16; default 4 */
+    int sweeps;              /* PGS: at most; default 50 */
+    fsi_real tolerance;      /* PGS: ends when no impulse changes by more than this times m times the fastest contact; default 1e-4 */
+    fsi_real cfl;            /* factor on all limits of the substep, 0.01 to 1; default 1 */
+    int max_substeps;        /* of one call; more needed: ARGUMENT, nothing changed; default 10000 */
+    fsi_wcsph_start start_inside; /* default DISPLACE */
+    fsi_box3 domain;         /* solid walls around the liquid; default empty: none */
+    fsi_real domain_slip, domain_restitution; /* of these walls, as an obstacle's; default 1, 0 */
+    int reserve;             /* particles to make room for; default 0 */
+    int max_particles;       /* budget of the whole simulator; default 0: no limit */
+    int attribute_count;     /* numbers of your own that each particle carries, 0 to 64; default 0 */
+} fsi_wcsph_desc;
+
+/* What the last successful step did. Sums over its substeps unless said otherwise. */
+typedef struct fsi_wcsph_stats {
+    int particles, substeps;
+    double substep;               /* the last one [s] */
+    int contacts;                 /* of liquid with obstacles and domain, last substep */
+    int shared;                   /* particles that touch more than one of them, last substep */
+    int body_contacts;            /* between bodies of a world, last substep */
+    int swept;                    /* contacts found only along a particle's way (fast particles) */
+    int passes;                   /* solves of active sets, the most of a substep */
+    int released;                 /* contacts that the active set let go of */
+    int sweeps;                   /* of PGS */
+    double residual;              /* of PGS: largest last change of an impulse over m times the fastest contact, last substep */
+    int corrected;                /* particles whose position was corrected */
+    double max_correction;        /* the farthest [m] */
+    int pinched;                  /* particles at the end that no place r_F away from all surfaces was found for */
+    int displaced;                /* particles that were inside a solid, or outside the domain, when the step began, and were put outside */
+    int inside, lost;             /* particles at the end inside a solid, by the step's own distances; outside the domain: 0, or a bug */
+    double min_gap;               /* particles that are not pinched are at least so far from surfaces, less r_F, at the end [m]; FSI_REAL_MAX: none near */
+    double density_ratio_max;     /* largest summation density over rho0, all particles, at the end */
+    double density_ratio_inner;   /* the same of particles farther than H from all surfaces */
+    double density_drift;         /* mean rho/rho0 - 1 */
+    int density_resets;           /* CONTINUITY: times that a mean density beyond 1.02 rho0 was scaled back */
+    double max_speed;             /* [m/s], at the end */
+    double cfl;                   /* max_speed * substep / dx */
+    double momentum[3];           /* of the liquid [kg m/s], at the end */
+    double angular_momentum[3];   /* of the liquid about the world's origin, at the end [kg m^2/s] */
+    double wall_impulse[3];       /* given to the liquid by static and PRESCRIBED obstacles and by the domain [N s] */
+    double body_impulse[3];       /* given to the liquid by COUPLED bodies [N s] */
+    double external_impulse[3];   /* by gravity and by `force` [N s] */
+    double momentum_error;        /* |change of momentum of liquid and COUPLED bodies - all of the above and force dt of the bodies|
+                                     / sum m |v|, largest substep */
+    double exchange_error;        /* |angular impulse at x_cp that the liquid got + what COUPLED bodies got| / sum |x_cp||F| dt, largest substep */
+    double angular_error;         /* change of the true angular momentum of liquid and COUPLED bodies by contacts that x_F - x_cp
+                                     and the position correction make [kg m^2/s], sum of sizes */
+    double angular_bound;         /* its bound: sum r_F |F_t| dt + sum m |x_correction||v| [kg m^2/s] */
+    double tangential_impulse;    /* sum |F_t| dt over contacts [N s] */
+    double kinetic_energy, potential_energy; /* of the liquid [J]; potential: -m g.x, zero at the origin */
+    double seconds_neighbors, seconds_pairs, seconds_integrate;                    /* the liquid's, by the clock hook */
+    double seconds_contacts, seconds_response, seconds_correction;                 /* the boundaries': finding contacts and keeping records
+                                     of what they did; solving them; keeping distances */
+    double seconds_other;
+    size_t pairs;                 /* neighbours, each pair once, last substep */
+    size_t bytes;                 /* held through its context */
+    long long allocs;             /* allocations of the context so far */
+} fsi_wcsph_stats;
+
+/* A liquid. Read everything; write only what is marked. */
+typedef struct fsi_wcsph {
+    uint32_t cookie;
+    fsi_context *context;      /* never NULL: the desc's, or one of its own */
+    fsi_wcsph_desc desc;       /* as given, or set since */
+    int count, capacity;
+    fsi_vec3 *position;        /* count, creation order [m]; may be written between steps (teleport) */
+    fsi_vec3 *velocity;        /* count [m/s]: half a substep behind the positions (the first kick is a whole one: momentum grows by force
+                                  times dt in the first step, too); may be written between steps */
+    fsi_vec3 *force;           /* count, external force on each particle [N]; yours to write, kept from step to step */
+    fsi_real *density;         /* count [kg/m^3]; CONTINUITY: state, may be written (> 0); else from the last substep */
+    const fsi_real *pressure;  /* count [Pa] */
+    const uint32_t *id;        /* count, never used twice, growing along the array */
+    uint32_t *filter;          /* count, bits that masks of obstacles are compared with; default 0xffffffff; yours to write */
+    fsi_real *attribute;       /* count * desc.attribute_count; yours to write, any value; NULL when there are none */
+    double time;               /* seconds simulated */
+    fsi_real particle_mass;    /* [kg] (2D: per metre) */
+    fsi_real radius;           /* r_F = dx/2 [m] */
+    fsi_real support;          /* H [m] */
+    fsi_real sound_speed;      /* c_s [m/s] */
+    fsi_wcsph_stats stats;
+    void *impl;
+} fsi_wcsph;
+
+/* Fills every field. */
+FSI_API fsi_wcsph_desc fsi_wcsph_default_desc(void);
+/* Errors: COOKIE, ARGUMENT (names the field), NAN, MEMORY. *out is NULL on failure. */
+FSI_API fsi_status fsi_wcsph_create(fsi_wcsph **out, const fsi_wcsph_desc *desc);
+FSI_API void fsi_wcsph_destroy(fsi_wcsph *s); /* NULL is fine */
+/* Other settings from now on: start from s->desc. All but cookie, context, dim, spacing, support, density, domain and
+   attribute_count may change; reserve means nothing here. Errors: COOKIE, ARGUMENT and NAN (name the field); then nothing has changed. */
+FSI_API fsi_status fsi_wcsph_set_desc(fsi_wcsph *s, const fsi_wcsph_desc *desc);
+/* Why the last call on this simulator failed. */
+FSI_API const fsi_error *fsi_wcsph_error(const fsi_wcsph *s);
+
+/* Appends particles; `velocities` NULL: at rest. Arrays may move; the arguments must not point into them. Densities start at
+   rho0, or what SUMMATION makes of them; fsi_wcsph_settle_density gives them the weight of the water above. Errors: NAN (names the
+   particle), ARGUMENT, MEMORY, LIMIT (max_particles). What lies in a solid is seen to by the next step (desc.start_inside). */
+FSI_API fsi_status fsi_wcsph_add_particles(fsi_wcsph *s, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count);
+/* Appends a lattice that fills `box` with spacing dx, leaving out what lies in an obstacle or nearer than dx/2 to one. */
+FSI_API fsi_status fsi_wcsph_fill_box(fsi_wcsph *s, fsi_box3 box, fsi_vec3 velocity);
+/* Removes the particles i with gone[i] != 0 (count entries); the others keep their order. */
+FSI_API fsi_status fsi_wcsph_remove_particles(fsi_wcsph *s, const unsigned char *gone);
+/* Densities of a liquid at rest whose surface is at `level`: a point on it [m]. rho = rho0 (1 + 7 |g| d/c_s^2)^(1/7), d the depth
+   along gravity. A pool that starts so does not swing up and down. Error: NAN. */
+FSI_API fsi_status fsi_wcsph_settle_density(fsi_wcsph *s, fsi_vec3 level);
+
+/* A mesh that the liquid cannot enter: referenced, not copied; mesh and body must outlive the simulator or be removed first. A
+   closed mesh keeps liquid out, or in when it was made as a container. Every step sweeps it from where the last step left it:
+      by its mesh     to where its mesh is when the step is called; move it with fsi_mesh_move_rigid, by less than 60 degrees
+                      a step. Corners move in straight lines
+      by a body       PRESCRIBED: to body->end, on an arc, by less than 180 degrees a step. COUPLED: where liquid, body->force and
+                      body->torque take it. The outputs of fsi_body are written when the step has succeeded, for COUPLED also
+                      `end`, where the step left it: fsi_body_accept(body) goes on from exactly there. Whoever integrates the pose
+                      himself comes out slightly elsewhere: the next step sweeps the difference. Several obstacles may be fixed to one body. 2D: COUPLED bodies turn about z
+                      only; those whose inertia has products with z are refused (ARGUMENT).
+   OPEN meshes act on one side, their rim must stay out of the liquid's reach. TWO_SIDED meshes act on both. Meshes that cross
+   themselves are refused (MESH). */
+typedef struct fsi_wcsph_obstacle_desc {
+    uint32_t cookie;
+    const fsi_mesh *mesh;
+    fsi_body *body;          /* default NULL. As the mesh stands when it is added, so it is fixed to body->pose of that moment;
+                                the mesh itself is not looked at any more */
+    uint32_t mask;           /* it acts on particles with filter & mask != 0; default 0xffffffff: on all */
+    fsi_real slip;           /* e_t: share of the tangential velocity that a contact leaves, in each substep: 0 no-slip, 1 free slip; 0.5 (default) and
+                                0.9 hold nearly like 0; for a drag of its own rate k [1/s] take about 1 - k * substep */
+    fsi_real restitution;    /* e_n, 0 to 1; default 0 */
+    fsi_wcsph_surface surface; /* default MESH; SAMPLES move with a body only: where the mesh itself is moved or teleported, the step
+                                fails with ARGUMENT */
+    fsi_real sample_spacing; /* SAMPLES: of the layer, in units of dx, 0.2 to 0.7 (more would leak); default 0.5 */
+} fsi_wcsph_obstacle_desc;
+
+FSI_API fsi_wcsph_obstacle_desc fsi_wcsph_default_obstacle_desc(void); /* fills every field; set mesh */
+/* *id (NULL ok) names it in calls below. Errors: COOKIE, ARGUMENT, NAN (name the field), MESH, MEMORY. */
+FSI_API fsi_status fsi_wcsph_add_obstacle_desc(fsi_wcsph *s, const fsi_wcsph_obstacle_desc *desc, int *id);
+FSI_API fsi_status fsi_wcsph_add_obstacle(fsi_wcsph *s, const fsi_mesh *mesh, int *id); /* the same with all defaults */
+FSI_API fsi_status fsi_wcsph_add_body(fsi_wcsph *s, const fsi_mesh *mesh, fsi_body *body, int *id); /* likewise, fixed to a body */
+FSI_API fsi_status fsi_wcsph_remove_obstacle(fsi_wcsph *s, int id);
+/* Takes an obstacle for where its mesh, or its body's pose, is now: the next step does not sweep it there. Particles that are
+   inside then are displaced by that step. */
+FSI_API fsi_status fsi_wcsph_teleport_obstacle(fsi_wcsph *s, int id);
+/* What the liquid did to an obstacle, mean over the last step: force [N], torque about the world's origin [N m]. Of COUPLED bodies it
+   is exactly what they got. id -1: the domain's walls. */
+FSI_API fsi_status fsi_wcsph_obstacle_reaction(const fsi_wcsph *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
+/* The samples of an obstacle (SAMPLES only): count and, where they are now, points and unit normals, valid until the next step or
+   change of obstacles. The radius r_P is dx/2; r_P inside the mesh for solids (nearer and smaller where they are
+   thinner than dx), on it for sheets. NULL is fine. */
+FSI_API fsi_status fsi_wcsph_obstacle_samples(const fsi_wcsph *s, int id, int *count, const fsi_vec3 **points, const fsi_vec3 **normals);
+
+/* Lets the step advance a world of fsi_rigid.h (NULL: no more). Bodies of the world that were added here by fsi_rigid_body's
+   pointer are obstacles, in contact with liquid, planes and each other; contacts are solved in one PGS, poses are integrated, and the
+   world is committed together with the liquid: do not call fsi_rigid_step or fsi_body_integrate on it as well. Bodies that are no
+   obstacles here move along without touching the liquid. Contacts of its bodies are relaxed by the world's own sweeps and tolerance. dim must agree. The world must outlive the simulator. Errors: ARGUMENT. */
+FSI_API fsi_status fsi_wcsph_set_world(fsi_wcsph *s, fsi_rigid *world);
+
+/* What fsi_wcsph_copy copies, and how many floats of a particle that are. */
+typedef enum fsi_wcsph_field {
+    FSI_WCSPH_POSITION, FSI_WCSPH_VELOCITY, FSI_WCSPH_FORCE, /* 3 (in 2D too) */
+    FSI_WCSPH_PRESSURE, FSI_WCSPH_DENSITY_RATIO,             /* 1 */
+    FSI_WCSPH_ATTRIBUTE                                      /* desc.attribute_count */
+} fsi_wcsph_field;
+/* Copies one field as packed floats, as a GPU wants them: out[i * stride + k] for particle i. `origin` is taken off positions
+   before they are rounded to float. Errors: ARGUMENT (unknown field, stride too short, out NULL), NAN (origin). */
+FSI_API fsi_status fsi_wcsph_copy(const fsi_wcsph *s, fsi_wcsph_field field, fsi_vec3 origin, float *out, int stride);
+
+/* Advances exactly dt seconds in substeps of at most fsi_wcsph_suggest_dt; dt 0 only looks: it fills stats. Errors: ARGUMENT (dt; more than max_substeps; a body that
+   fsi_body_check refuses), NAN (names the particle and what was not finite), MEMORY, LIMIT; then nothing has changed. */
+FSI_API fsi_status fsi_wcsph_step(fsi_wcsph *s, fsi_real dt);
+/* The substep that holds now: cfl min(0.4 hs/(c_s + v), 0.25 sqrt(hs/|a|), 0.125 hs^2/(alpha hs c_s), 0.5 dx/v_rel), v the fastest
+   particle, v_rel that relative to the fastest obstacle (direct_forcing.md 2.2) [s]. */
+FSI_API fsi_real fsi_wcsph_suggest_dt(const fsi_wcsph *s);
+
+/* Pressure [Pa] at a point: Shepard average of the particles within H; 0 where there are none. O(count). */
+FSI_API fsi_real fsi_wcsph_pressure_at(const fsi_wcsph *s, fsi_vec3 x);
+/* How many particles are inside a closed obstacle, by winding number, or outside the domain; *first one of them (NULL ok).
+   Independent of everything that the step uses; O(particles near obstacles * faces), on all threads of the context. */
+FSI_API int fsi_wcsph_count_inside(const fsi_wcsph *s, int *first);
+/* Distance of x to the nearest surface, negative inside, -1 at *obstacle for the domain (NULL ok); FSI_REAL_MAX: none. Of MESH obstacles
+   the mesh, of SAMPLES the offset surface. Where the obstacles are now. */
+FSI_API fsi_real fsi_wcsph_distance(const fsi_wcsph *s, fsi_vec3 x, int *obstacle);
+
+/* State: particles with ids, filters, densities, attributes, poses of bodies, time. Obstacles, bodies, the world and desc are not
+   saved: load into a simulator made alike (another dim, spacing, attribute_count or number of obstacles is refused), after putting
+   meshes and bodies back: load takes them for where they are then. NULL buffer asks the size. A damaged or foreign buffer is refused,
+   nothing changes. */
+FSI_API fsi_status fsi_wcsph_save(const fsi_wcsph *s, void *buffer, size_t capacity, size_t *size);
+FSI_API fsi_status fsi_wcsph_load(fsi_wcsph *s, const void *buffer, size_t size);
+/* Hash of what save writes. Equal after equal steps, for any number of threads. */
+FSI_API uint64_t fsi_wcsph_hash(const fsi_wcsph *s);
+
+/* Particles coloured by pressure, and the edges of obstacles. */
+FSI_API void fsi_wcsph_debug_draw(const fsi_wcsph *s, const fsi_debug_draw *draw);
+
+/* The contact systems by themselves (direct_forcing.md 4, 5), for one body; arms from its centre, world axes. */
+typedef struct fsi_wcsph_contact {
+    fsi_vec3 arm;            /* r = x_cp - x_c [m] */
+    fsi_vec3 normal;         /* n, unit, from the body to the liquid */
+    fsi_vec3 predicted;      /* u*, relative velocity before contact [m/s]; contacts with u*.n > 0 should not be given */
+    fsi_real rebound;        /* e_n' >= 0: what u.n is to be [m/s] */
+    fsi_real slip;           /* e_t */
+    fsi_real mass;           /* m_i [kg] */
+} fsi_wcsph_contact;
+/* The system matrix (row major 6 x 6) and right side of contacts that stick, scaled by dt: A (dv, dw) = b, dv = dt a, dw = dt al.
+   mass 0 with inertia 0: a body that does not move. */
+FSI_API void fsi_wcsph_contact_system(const fsi_wcsph_contact *contacts, int count, fsi_real mass, fsi_mat3 inertia, fsi_wcsph_slip mode, double a[36], double b[6]);
+/* Solves: impulse[i] = dt F_i given to particle i [N s] (arrays of doubles, 3 a contact), dv[0..2], dv[3..5] the changes of the
+   body's velocity and angular velocity. solver: GLOBAL (active set of `passes` solves; *used of them were needed, NULL ok), LOCAL,
+   LOCAL_SPLIT or PGS (`passes` sweeps). Errors: ARGUMENT, SINGULAR. Allocates nothing. */
+FSI_API fsi_status fsi_wcsph_solve_contacts(const fsi_wcsph_contact *contacts, int count, fsi_real mass, fsi_mat3 inertia, fsi_wcsph_slip mode,
+                                            fsi_wcsph_solver solver, int passes, double *impulse, double dv[6], int *used);
+
+#endif /* FSI_WCSPH_H */
+
+/* ==== Stop here if you only want the API. ====================================================================== */
+
+#ifdef FSI_IMPLEMENTATION
+#ifndef FSI_WCSPH_IMPLEMENTATION_DONE
+#define FSI_WCSPH_IMPLEMENTATION_DONE
+
+FSI__STRICT_BEGIN
+
+#define FSI__WC_TRY(call) do { fsi_status fsi__s = (call); if (fsi__s != FSI_OK) return fsi__s; } while (0)
+#define FSI__WC_GRAIN FSI__NB_GRAIN   /* ranks a chunk */
+#define FSI__WC_SUMS 24               /* partial sums a chunk */
+#ifndef FSI__WC_LISTED
+#define FSI__WC_LISTED (1 << 20)
+#endif
+      /* up to so many particles neighbour lists are kept; above, they are found anew in every pass */
+#define FSI__WC_SKIN 0.4              /* how far lists reach beyond the kernel, at most [dx] */
+#define FSI__WC_NEAR 64               /* obstacles near one chunk of particles; more: each particle looks at all */
+#define FSI__WC_COLUMNS 12 /* of particles */
+
+/* ---- >>work space --------------------------------------------------------------------------------------------- */
+
+/* One sample of a surface, in the obstacle's axes, and its radius. */
+typedef struct fsi__wc_sample { fsi_vec3 x, n; fsi_real r; } fsi__wc_sample;
+
+typedef struct fsi__wc_obstacle {
+    int id;
+    fsi_wcsph_obstacle_desc desc;
+    const fsi_mesh *mesh;    /* where contacts are looked for: desc.mesh, or its shadow */
+    fsi_mesh *shadow;        /* fixed to a body: stands in the body's axes; else swept through substeps, NULL until it moves */
+    int vertex_count;
+    fsi_vec3 *rest;          /* vertex_count: where the last step left it; fixed to a body: in its axes */
+    fsi_pose at;             /* where the last step left its body */
+    double reach;            /* of its vertices from the body's centre [m] */
+    int sample_count;        /* SAMPLES */
+    fsi__wc_sample *sample;  /* sample_count, sorted by cell */
+    fsi_vec3 *shown, *shown_normal; /* sample_count: where they are now, for who asks */
+    int *cell;               /* cells[0]*cells[1]*cells[2] + 1: first sample */
+    int cells[3];
+    fsi_vec3 corner;         /* of the cells; their side is dx */
+    /* Of the running step: */
+    int body;                /* index of its body, -1 none */
+    int moves;
+    double gap;              /* least distance of particles' centres: r_F, or nearly 0 with offset_compensation [m] */
+    fsi_pose from, to;       /* of its axes, at both ends of the substep; identity without a body */
+    fsi_box3 box;            /* swept in the substep */
+    double motion;           /* most that a point of it moves in the substep [m] */
+    double impulse[3], moment[3]; /* given to the obstacle [N s], about the origin [N m s] */
+    fsi_vec3 force, torque;  /* of the last step, the same over its length */
+} fsi__wc_obstacle;
+
+/* A body in a step. Velocities with the inertia of `from`. */
+typedef struct fsi__wc_body {
+    fsi_body *user, work;    /* the work copy takes the outputs, which are handed out at commit */
+    int coupled;
+    int rg;                  /* its id in the world, -1: not of the world */
+    int entangled;           /* its contacts are solved together with those of others: PGS */
+    fsi__d3 center;          /* that contact arms count from */
+    fsi_pose begin;          /* where the step found it */
+    fsi_pose from, to, star; /* at both ends of the substep: predicted, then final; predicted */
+    fsi__d3 v0, w0;          /* velocities at its start, with the orientation there */
+    fsi__d3 v, w;            /* predicted, then corrected */
+    fsi_mat3 inertia, inverse; /* world axes at `from` */
+    fsi__d3 impulse, moment; /* given by the liquid in this substep, about the centre */
+    fsi__d3 sum, turn;       /* over the step */
+    double reach;
+    int first, count;        /* its contacts: run->by_body[first ..] */
+    int local, passes, released; /* solved by LOCAL; active set: solves, contacts let go */
+} fsi__wc_body;
+
+/* A particle that touches a surface. */
+typedef struct fsi__wc_contact {
+    int rank, slot;          /* slot: of its particle among those that rows of the world act on */
+    int obstacle, body;      /* body -1: nothing that the liquid can move; obstacle -1: the domain */
+    int active;              /* 0: separating, or let go */
+    fsi__d3 n, point, arm;   /* normal, x_cp, x_cp from the centre of the body (static: not used) */
+    fsi__d3 u;               /* predicted relative velocity u* */
+    fsi__d3 wall;            /* velocity of the surface there, predicted */
+    double rebound, slip;
+    fsi__d3 j;               /* impulse given to the particle [N s] */
+} fsi__wc_contact;
+
+typedef struct fsi__wc_impl {
+    fsi_context own_context;
+    fsi__arena scratch, lists, touch;
+    uint32_t *id;
+    fsi_real *pressure;
+    float *ratio;            /* summation density over rho0 */
+    fsi_real *room;          /* least possible distance to any surface, as of `last` */
+    fsi_vec3 *last;          /* where the last step left the particle */
+    uint32_t *seen;          /* its filter then */
+    fsi__wc_obstacle *obstacle;
+    int obstacle_count, obstacle_capacity, next_id;
+    uint64_t next_particle;
+    int64_t filter_count, filter_next; /* substeps since the Shepard filter: as of the last step, in this one */
+    double amax;             /* greatest acceleration of the last substep */
+    double wall_speed;       /* fastest point of an obstacle in the last step */
+    int surfaces_changed;    /* obstacles were added, moved or removed: `near` means nothing */
+    int *need, need_count;   /* contacts that chunks of the last substep had */
+    fsi_vec3 domain_force, domain_torque;
+    fsi_rigid *world;
+} fsi__wc_impl;
+
+typedef struct fsi__wc_run {
+    fsi_wcsph *s;
+    fsi__wc_impl *im;
+    const char *fn;
+    int n, chunks;
+    double dt, done, share;  /* substep; fraction of the step before it; its own */
+    double h;                /* H */
+    fsi__nb_build b;
+    double moved, skin;      /* farthest from where the lists were made; how far they reach beyond the kernel [m] */
+    double fastest;          /* particle [m/s] */
+    double motion;           /* fastest obstacle's motion in this substep [m] */
+    double off;              /* farthest particle from the origin, when the step began [m] */
+    /* Ranks: */
+    fsi_vec3 *x, *v, *a, *x1, *swap;
+    fsi_real *rho, *room, *swap_real;
+    int *src;
+    float *ratio;            /* summation density / rho0 */
+    fsi__record *zr;         /* position, p/rho^2 */
+    fsi__lane4 *zv;          /* velocity, rho */
+    unsigned char *pinched;
+    double *part;            /* chunks * FSI__WC_SUMS */
+    /* Contacts: */
+    fsi__wc_contact *contact;
+    int *base, *used;        /* chunks (+1): where a chunk's contacts start, how many there are */
+    int *by_body;            /* contacts in the order of bodies */
+    fsi__rg_particle *guest; /* particles that touch entangled bodies of the world */
+    int *row;                /* their contacts, in the order of rows */
+    int contact_count;
+    fsi__wc_body *body;
+    int body_count, coupled_count;
+    double domain_impulse[3], domain_moment[3];
+    fsi_wcsph_stats stats;
+    int filter;              /* this density pass is a Shepard filter */
+    int starting;            /* before the first substep: places are looked at, nothing moves */
+    int entangled, row_count; /* some body is; rows that the world's solver got */
+    double left;             /* of the step */
+    double rho_mean;
+    double amax, wall_speed;
+} fsi__wc_run;
+
+static double fsi__wc_sum(const fsi__wc_run *run, int k)
+{
+    double sum = 0;
+    int c;
+    for (c = 0; c < run->chunks; c++) sum += run->part[c * FSI__WC_SUMS + k];
+    return sum;
+}
+static double fsi__wc_largest(const fsi__wc_run *run, int k)
+{
+    double most = 0;
+    int c;
+    for (c = 0; c < run->chunks; c++) most = fmax(most, run->part[c * FSI__WC_SUMS + k]);
+    return most;
+}
+static fsi__d3 fsi__wc_sum3(const fsi__wc_run *run, int k) { return fsi__d3_make(fsi__wc_sum(run, k), fsi__wc_sum(run, k + 1), fsi__wc_sum(run, k + 2)); }
+static double *fsi__wc_parts(fsi__wc_run *run, int chunk)
+{
+    double *p = run->part + chunk * FSI__WC_SUMS;
+    memset(p, 0, FSI__WC_SUMS * sizeof *p);
+    return p;
+}
+FSI_FN void fsi__wc_put(double *p, fsi__d3 a) { p[0] += a.x; p[1] += a.y; p[2] += a.z; }
+static void fsi__wc_parallel(fsi__wc_run *run, fsi__range_fn *fn) { fsi__parallel(run->s->context, run->n, FSI__WC_GRAIN, fn, run); }
+static void fsi__wc_lap(const fsi__wc_run *run, double *phase, double *since)
+{
+    double now = fsi__now(run->s->context);
+    *phase += now - *since;
+    *since = now;
+}
+
+/* What the world says of its failure is what the liquid's caller reads. */
+static fsi_status fsi__wc_of_world(const fsi__wc_run *run, fsi_status status)
+{
+    if (status != FSI_OK && run->im->world->context != run->s->context) run->s->context->error = run->im->world->context->error;
+    return status;
+}
+
+static void fsi__wc_layout(fsi__wc_run *run, fsi__arena *a)
+{
+    const size_t n = (size_t)run->n, c = (size_t)run->chunks, o = (size_t)run->im->obstacle_count;
+    fsi__nb_layout(&run->b, a);
+    run->x = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
+    run->v = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
+    run->a = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
+    run->x1 = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
+    run->swap = run->a; /* while ranks change, accelerations mean nothing */
+    run->rho = (fsi_real *)fsi__take(a, n, sizeof(fsi_real));
+    run->room = (fsi_real *)fsi__take(a, n, sizeof(fsi_real));
+    run->swap_real = (fsi_real *)(void *)run->a;
+    run->src = (int *)fsi__take(a, n, sizeof(int));
+    run->ratio = (float *)fsi__take(a, n, sizeof(float));
+    run->zr = (fsi__record *)fsi__take(a, n, sizeof(fsi__record));
+    run->zv = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+    run->pinched = (unsigned char *)fsi__take(a, n, 1);
+    run->part = (double *)fsi__take(a, c * FSI__WC_SUMS, sizeof(double));
+    run->base = (int *)fsi__take(a, c + 1, sizeof(int));
+    run->used = (int *)fsi__take(a, c, sizeof(int));
+    run->body = (fsi__wc_body *)fsi__take(a, o, sizeof(fsi__wc_body));
+}
+
+static double fsi__wc_longest(const fsi_vec3 *v, int n)
+{
+    double most = 0;
+    int i;
+    for (i = 0; i < n; i++) most = fmax(most, (double)fsi_v3_norm2(v[i]));
+    return sqrt(most);
+}
+
+/* The longest substep that is stable and accurate (direct_forcing.md 2.2). */
+static double fsi__wc_limit(const fsi_wcsph *s, double amax, double speed, double relative)
+{
+    const double hs = (double)s->support / 2, c = (double)s->sound_speed, dx = (double)s->desc.spacing, alpha = (double)s->desc.alpha;
+    double dt = 0.4 * hs / (c + speed);
+    if (amax > 0) dt = fmin(dt, 0.25 * sqrt(hs / amax));
+    if (alpha > 0) dt = fmin(dt, 0.125 * hs / (alpha * c));
+    if (relative > 0) dt = fmin(dt, 0.5 * dx / relative);
+    return dt * (double)s->desc.cfl;
+}
+
+/* ---- >>neighbours of a rank ----------------------------------------------------------------------------------- */
+
+/* Ranks are sorted by cell; lists reach `skin` farther than the kernel, so that they serve until something has moved half of
+   that. With very many particles they are not kept: a pass makes those of one cell, uses them, and forgets them. */
+typedef void fsi__wc_rank_fn(fsi__wc_run *run, int r, const int *list, int size, double *part);
+
+typedef struct fsi__wc_pass { fsi__wc_run *run; fsi__wc_rank_fn *fn; } fsi__wc_pass;
+
+static void fsi__wc_listed(void *arg, int chunk, int begin, int end)
+{
+    const fsi__wc_pass *p = (const fsi__wc_pass *)arg;
+    const fsi__nb_build *b = &p->run->b;
+    double *part = fsi__wc_parts(p->run, chunk);
+    int r;
+    for (r = begin; r < end; r++) p->fn(p->run, r, b->list + b->first[r], b->size[r], part);
+}
+
+#define FSI__WC_ROOM 4096 /* neighbours of one particle, at most, where lists are not kept; a multiple of FSI_LANES */
+
+/* Lists of one cell at a time, on the stack. */
+static void fsi__wc_found(void *arg, int chunk, int begin, int end)
+{
+    const fsi__wc_pass *p = (const fsi__wc_pass *)arg;
+    const fsi__nb_build *b = &p->run->b;
+    double *part = fsi__wc_parts(p->run, chunk);
+    fsi__nb_tile tile;
+    fsi__nb_runs runs;
+    int list[FSI__WC_ROOM], lo = 0, hi = b->row_count, r = begin, row = -1, cell = -1, total = 0, exact = 0;
+    fsi_vec3 at = b->sorted[begin];
+    tile.count = tile.shift = 0;
+    while (hi - lo > 1) { /* the row that holds `begin` */
+        int mid = (lo + hi) / 2;
+        if (b->row[mid].begin <= begin) lo = mid;
+        else hi = mid;
+    }
+    for (; r < end; r++) {
+        const int same = cell >= 0 && row >= 0 && r < b->row[row + 1].begin && b->cell_x[r] == b->cell_x[cell];
+        int from, size;
+        size_t m = 0;
+        while (b->row[lo + 1].begin <= r) lo++;
+        if (row != lo) fsi__nb_start_row(b, row = lo, b->cell_x[r], &runs);
+        if (!same) {
+            cell = r;
+            at = b->sorted[r];
+            exact = fsi__nb_clamped(b, r);
+            total = fsi__nb_advance(b, b->cell_x[r], &runs);
+        }
+        for (from = 0; from < total; from += FSI__NB_TILE) {
+            if (!same || total > FSI__NB_TILE) fsi__nb_load(b, &runs, from, r, at, &tile);
+            m = fsi__nb_test(b, &tile, r, at, exact, list, m, FSI__WC_ROOM);
+        }
+        part[FSI__WC_SUMS - 1] += m > FSI__WC_ROOM;
+        for (size = (int)(m < FSI__WC_ROOM ? m : FSI__WC_ROOM), m = (size_t)size; m % FSI_LANES; m++) list[m] = r;
+        p->fn(p->run, r, list, size, part);
+    }
+}
+
+static fsi_status fsi__wc_pairs(fsi__wc_run *run, fsi__wc_rank_fn *fn)
+{
+    fsi__wc_pass pass;
+    pass.run = run;
+    pass.fn = fn;
+    fsi__parallel(run->s->context, run->n, FSI__WC_GRAIN, run->b.list ? fsi__wc_listed : fsi__wc_found, &pass);
+    if (!(fsi__wc_sum(run, FSI__WC_SUMS - 1) > 0)) return FSI_OK;
+    return fsi__fail(run->s->context, FSI_ERROR_LIMIT, run->fn, -1, FSI__WC_ROOM, "a particle has more than %d neighbours", FSI__WC_ROOM);
+}
+
+/* Brings an array of ranks into a new order. */
+static void fsi__wc_permute(const fsi__wc_run *run, void *array, void *swap, size_t size)
+{
+    const int *order = run->b.order;
+    int r;
+    for (r = 0; r < run->n; r++) memcpy((char *)swap + (size_t)r * size, (char *)array + (size_t)order[r] * size, size);
+    memcpy(array, swap, (size_t)run->n * size);
+}
+
+/* Sorts ranks anew and makes lists. */
+static fsi_status fsi__wc_rebuild(fsi__wc_run *run)
+{
+    fsi__nb_build *b = &run->b;
+    const double dx = (double)run->s->desc.spacing, step = fsi__wc_limit(run->s, 0, run->fastest, run->fastest) * run->fastest;
+    double reach;
+    run->moved = 0;
+    if (run->n == 0) return FSI_OK;
+    run->skin = fmin(0.15 * dx + 3 * step, FSI__WC_SKIN * dx); /* worn out after a few substeps, also where liquid is fast */
+    reach = run->h + run->skin;
+    memcpy(run->x1, run->x, (size_t)run->n * sizeof *run->x); /* the sort reads them in the old order */
+    b->x = run->x1;
+    b->count = run->n;
+    b->dim = run->s->desc.dim;
+    b->radius2 = (fsi_real)(reach * reach);
+    b->inv_cell = 1 / (reach * 1.00001);
+    b->chunk_count = run->chunks;
+    b->list = NULL;
+    fsi__nb_rank(b);
+    fsi__wc_permute(run, run->x, run->swap, sizeof *run->x);
+    fsi__wc_permute(run, run->v, run->swap, sizeof *run->v);
+    fsi__wc_permute(run, run->rho, run->swap, sizeof *run->rho);
+    fsi__wc_permute(run, run->room, run->swap, sizeof *run->room);
+    fsi__wc_permute(run, run->ratio, run->swap, sizeof *run->ratio);
+    fsi__wc_permute(run, run->src, run->swap, sizeof *run->src);
+    fsi__wc_permute(run, run->pinched, run->swap, 1);
+    return run->n <= FSI__WC_LISTED ? fsi__nb_make_lists(run->s->context, b, &run->im->lists, run->fn) : FSI_OK;
+}
+
+/* ---- >>pair sums ---------------------------------------------------------------------------------------------- */
+
+/* Cubic spline (direct_forcing.md 2) with q = r/hs, a = max(2-q, 0), b = max(1-q, 0):
+      W = alpha (a^3/4 - b^3),   dW/dr / r = alpha/hs^2 (3 b^2 - 3/4 a^2)/q =: alpha/hs^2 g. */
+FSI_FN double fsi__wc_alpha(int dim, double hs) { return dim == 3 ? 1 / (FSI_PI * hs * hs * hs) : 10 / (7 * FSI_PI * hs * hs); }
+#define FSI__WC_Q (2 * FSI__COORD_UNIT) /* coordinates are in units of H = 2 hs */
+
+typedef struct fsi__wc_lanes { fsi__f8 dx, dy, dz, w, r2, a, b, g; } fsi__wc_lanes;
+
+FSI_FN void fsi__wc_kernel8(const fsi__record *z, const int *list, const fsi__record *at, fsi__wc_lanes *k)
+{
+    const fsi__f8 unit = fsi__f8_set((fsi__lane)FSI__WC_Q), one = fsi__f8_set(1), two = fsi__f8_set(2), zero = fsi__f8_set(0), tiny = fsi__f8_set((fsi__lane)1e-6);
+    fsi__f8 q;
+    fsi__f8_gather(z, list, at, &k->dx, &k->dy, &k->dz, &k->w);
+    k->r2 = fsi__f8_add(fsi__f8_add(fsi__f8_mul(k->dx, k->dx), fsi__f8_mul(k->dy, k->dy)), fsi__f8_mul(k->dz, k->dz));
+    q = fsi__f8_mul(fsi__f8_sqrt(k->r2), unit);
+    k->a = fsi__f8_max(fsi__f8_sub(two, q), zero);
+    k->b = fsi__f8_max(fsi__f8_sub(one, q), zero);
+    k->g = fsi__f8_sub(fsi__f8_mul(fsi__f8_set(3), fsi__f8_mul(k->b, k->b)), fsi__f8_mul(fsi__f8_set((fsi__lane)0.75), fsi__f8_mul(k->a, k->a)));
+    k->g = fsi__f8_div(k->g, fsi__f8_max(q, tiny));
+}
+
+FSI_FN int fsi__wc_padded(int size) { return (size + FSI_LANES - 1) / FSI_LANES * FSI_LANES; }
+
+/* Tait (6), and p/rho^2. */
+FSI_FN double fsi__wc_tait(const fsi_wcsph *s, double rho)
+{
+    const double r = rho / (double)s->desc.density, r2 = r * r, b = (double)s->desc.density * (double)s->sound_speed * (double)s->sound_speed;
+    const double p = b / 7 * (r2 * r2 * r2 * r - 1), low = s->desc.clamp_pressure ? 0 : -0.02 * b;
+    return p < low ? low : p;
+}
+
+/* The density that pressure is made of: rho, or where more particles meet than it knows of, theirs. */
+FSI_FN double fsi__wc_felt(const fsi_wcsph *s, double rho, double ratio)
+{
+    const double met = (ratio - (double)s->desc.guard) * (double)s->desc.density;
+    return s->desc.density_mode == FSI_WCSPH_CONTINUITY && met > rho ? met : rho;
+}
+
+static void fsi__wc_records(void *arg, int chunk, int begin, int end)
+{
+    fsi__wc_run *run = (fsi__wc_run *)arg;
+    const double scale = 1 / run->h;
+    int r;
+    (void)chunk;
+    for (r = begin; r < end; r++) {
+        const fsi_vec3 *x = &run->x[r], *v = &run->v[r];
+        fsi__record *z = &run->zr[r];
+        z->x = fsi__to_coord((double)x->x * scale);
+        z->y = fsi__to_coord((double)x->y * scale);
+        z->z = run->s->desc.dim == 3 ? fsi__to_coord((double)x->z * scale) : 0;
+        z->w = 0;
+        run->zv[r].x = (fsi__lane)v->x;
+        run->zv[r].y = (fsi__lane)v->y;
+        run->zv[r].z = (fsi__lane)v->z;
+        run->zv[r].w = (fsi__lane)run->rho[r];
+    }
+}
+
+static double fsi__wc_wall_share(const fsi__wc_run *run, int r);
+
+/* Density after the drift (direct_forcing.md 2.1), with velocities and places of its end:
+      CONTINUITY   rho += dt sum_j m v_ij . grad W_ij  + dt 2 delta hs c_s sum_j (rho_j - rho_i - rho_H) m/rho0 (-dW/dr/r)
+                   rho_H = rho0/c_s^2 g.(x_j - x_i): what rest asks for is left alone (Fourtakas et al. 2019)
+      filter       rho  = sum m W / sum (m/rho_j) W  + the same increment, which the old rho_j do not know yet
+      SUMMATION    rho  = max(rho0, sum m W)
+   and the summation density itself, for the stats. */
+static void fsi__wc_density(fsi__wc_run *run, int i, const int *list, int size, double *part)
+{
+    const fsi_wcsph *s = run->s;
+    const double hs = run->h / 2, alpha = fsi__wc_alpha(s->desc.dim, hs), m = (double)s->particle_mass, rho0 = (double)s->desc.density;
+    const fsi__lane4 *at = &run->zv[i];
+    const fsi__f8 vx = fsi__f8_set(at->x), vy = fsi__f8_set(at->y), vz = fsi__f8_set(at->z), rho = fsi__f8_set(at->w), one = fsi__f8_set(1);
+    const double steep = rho0 / ((double)s->sound_speed * (double)s->sound_speed) * FSI__COORD_UNIT * run->h;
+    const fsi__f8 hx = fsi__f8_set((fsi__lane)(steep * (double)s->desc.gravity.x)), hy = fsi__f8_set((fsi__lane)(steep * (double)s->desc.gravity.y)), hz = fsi__f8_set((fsi__lane)(steep * (double)s->desc.gravity.z));
+    fsi__f8 w = fsi__f8_set(0), div = w, dif = w, vol = w;
+    int k, padded = fsi__wc_padded(size), self = 1 - (padded - size);
+    double sum;
+    for (k = 0; k < padded; k += FSI_LANES) {
+        fsi__f8 ux, uy, uz, other, kernel, level;
+        fsi__wc_lanes p;
+        fsi__wc_kernel8(run->zr, list + k, &run->zr[i], &p);
+        fsi__f8_gather_four(run->zv, list + k, &ux, &uy, &uz, &other);
+        kernel = fsi__f8_sub(fsi__f8_mul(fsi__f8_set((fsi__lane)0.25), fsi__f8_mul(fsi__f8_mul(p.a, p.a), p.a)), fsi__f8_mul(fsi__f8_mul(p.b, p.b), p.b));
+        w = fsi__f8_add(w, kernel);
+        ux = fsi__f8_mul(fsi__f8_sub(ux, vx), p.dx);
+        uy = fsi__f8_mul(fsi__f8_sub(uy, vy), p.dy);
+        uz = fsi__f8_mul(fsi__f8_sub(uz, vz), p.dz);
+        div = fsi__f8_add(div, fsi__f8_mul(p.g, fsi__f8_add(fsi__f8_add(ux, uy), uz)));
+        level = fsi__f8_add(fsi__f8_add(fsi__f8_mul(hx, p.dx), fsi__f8_mul(hy, p.dy)), fsi__f8_mul(hz, p.dz));
+        dif = fsi__f8_add(dif, fsi__f8_mul(p.g, fsi__f8_sub(fsi__f8_sub(other, rho), level)));
+        if (run->filter) vol = fsi__f8_add(vol, fsi__f8_mul(kernel, fsi__f8_div(one, other)));
+    }
+    sum = m * alpha * ((double)fsi__f8_sum(w) + self);
+    run->ratio[i] = (float)(sum / rho0);
+    if (s->desc.density_mode == FSI_WCSPH_SUMMATION_WALL) sum += rho0 * fsi__wc_wall_share(run, i);
+    if (s->desc.density_mode != FSI_WCSPH_CONTINUITY) run->a[i].x = (fsi_real)(sum > rho0 ? sum : rho0);
+    else {
+        const double rate = m * alpha / (hs * hs) * ((double)fsi__f8_sum(div) * FSI__COORD_UNIT * run->h
+                          - 2 * (double)s->desc.diffusion * hs * (double)s->sound_speed / rho0 * (double)fsi__f8_sum(dif));
+        const double from = run->filter ? sum / (m * alpha * ((double)fsi__f8_sum(vol) + (double)self / (double)run->rho[i])) : (double)run->rho[i];
+        run->a[i].x = (fsi_real)fmax(from + run->dt * rate, 0.1 * rho0);
+    }
+    part[0] += (double)run->a[i].x;
+    part[1] = fmax(part[1], (double)run->ratio[i]);
+    part[2] += (double)size;
+}
+
+/* The caller's force on a rank; in the plane where that is all there is. */
+static fsi__d3 fsi__wc_outside(const fsi__wc_run *run, int r)
+{
+    const fsi_vec3 f = run->s->force[run->src[r]];
+    return fsi__d3_make((double)f.x, (double)f.y, run->s->desc.dim == 3 ? (double)f.z : 0);
+}
+
+/* Acceleration (4): pressure and viscosity, summed in double, so that pairs cancel to rounding; gravity and forces from outside.
+      Pi_ij = -nu (v_ij.x_ij)/(|x_ij|^2 + eta hs^2),  nu = 2 alpha hs c_s/(rho_i + rho_j),  between particles that approach. */
+static void fsi__wc_force(fsi__wc_run *run, int i, const int *list, int size, double *part)
+{
+    const fsi_wcsph *s = run->s;
+    const fsi_wcsph_desc *d = &s->desc;
+    const double hs = run->h / 2, unit = FSI__COORD_UNIT * run->h, m = (double)s->particle_mass;
+    const double scale = m * fsi__wc_alpha(d->dim, hs) / (hs * hs) * unit;
+    const fsi__lane4 *at = &run->zv[i];
+    const fsi__f8 vx = fsi__f8_set(at->x), vy = fsi__f8_set(at->y), vz = fsi__f8_set(at->z), rho = fsi__f8_set(at->w), p = fsi__f8_set(run->zr[i].w), zero = fsi__f8_set(0);
+    const fsi__f8 nu = fsi__f8_set((fsi__lane)(2 * (double)d->alpha * hs * (double)s->sound_speed / unit));
+    const fsi__f8 soft = fsi__f8_set((fsi__lane)((double)d->eta / (4 * FSI__COORD_UNIT * FSI__COORD_UNIT)));
+    fsi__d8 x = fsi__d8_zero(), y = x, z = x;
+    fsi__d3 a;
+    int k, padded = fsi__wc_padded(size);
+    for (k = 0; k < padded; k += FSI_LANES) {
+        fsi__f8 ux, uy, uz, other, meet, push;
+        fsi__wc_lanes q;
+        fsi__wc_kernel8(run->zr, list + k, &run->zr[i], &q);
+        fsi__f8_gather_four(run->zv, list + k, &ux, &uy, &uz, &other);
+        ux = fsi__f8_mul(fsi__f8_sub(vx, ux), q.dx);
+        uy = fsi__f8_mul(fsi__f8_sub(vy, uy), q.dy);
+        uz = fsi__f8_mul(fsi__f8_sub(vz, uz), q.dz);
+        meet = fsi__f8_add(fsi__f8_add(ux, uy), uz); /* -v_ij.x_ij */
+        if (d->visc_bulk_only) meet = fsi__f8_max(meet, zero);
+        push = fsi__f8_div(fsi__f8_mul(nu, meet), fsi__f8_mul(fsi__f8_add(rho, other), fsi__f8_add(q.r2, soft)));
+        push = fsi__f8_mul(fsi__f8_add(fsi__f8_add(p, q.w), push), q.g);
+        x = fsi__d8_add(x, fsi__f8_mul(push, q.dx));
+        y = fsi__d8_add(y, fsi__f8_mul(push, q.dy));
+        z = fsi__d8_add(z, fsi__f8_mul(push, q.dz));
+    }
+    a = fsi__d3_make(scale * fsi__d8_sum(x), scale * fsi__d8_sum(y), scale * fsi__d8_sum(z));
+    a = fsi__d3_add(a, fsi__d3_add(fsi__d3_of(d->gravity), fsi__d3_scale(fsi__wc_outside(run, i), 1 / m)));
+    run->a[i] = fsi__d3_real(a);
+    part[0] = fmax(part[0], fsi__d3_dot(a, a));
+    part[1] = fmax(part[1], (double)fsi_v3_norm2(run->v[i]));
+    if (!fsi_is_finite(a.x + a.y + a.z)) part[2] = 1;
+}
+
+/* Pressures to the records that the force pass reads. */
+static void fsi__wc_pressures(void *arg, int chunk, int begin, int end)
+{
+    fsi__wc_run *run = (fsi__wc_run *)arg;
+    int r;
+    (void)chunk;
+    for (r = begin; r < end; r++) {
+        const double rho = fsi__wc_felt(run->s, (double)run->rho[r], (double)run->ratio[r]);
+        run->zr[r].w = (fsi__lane)(fsi__wc_tait(run->s, rho) / (rho * rho));
+        run->zv[r].w = (fsi__lane)rho;
+    }
+}
+
+static void fsi__wc_take_density(void *arg, int chunk, int begin, int end)
+{
+    fsi__wc_run *run = (fsi__wc_run *)arg;
+    int r;
+    (void)chunk;
+    for (r = begin; r < end; r++) run->rho[r] = run->a[r].x * (fsi_real)run->rho_mean;
+}
+
+/* ---- >>surfaces ----------------------------------------------------------------------------------------------- */
+
+FSI_FN double fsi__wc_axis(fsi_vec3 a, int k) { return (double)(k == 0 ? a.x : k == 1 ? a.y : a.z); }
+FSI_FN void fsi__wc_set_axis(fsi_vec3 *a, int k, double x) { if (k == 0) a->x = (fsi_real)x; else if (k == 1) a->y = (fsi_real)x; else a->z = (fsi_real)x; }
+
+/* What a surface looks like from a particle. */
+typedef struct fsi__wc_touch {
+    double d;        /* distance, negative inside; `reach` or more: nothing found */
+    double push;     /* along n, until the distance is what it must be */
+    fsi__d3 n, point; /* unit normal towards the particle; x_cp = x - d n */
+    int face, crossed; /* crossed: the way led through the surface */
+    double bary[3];
+} fsi__wc_touch;
+
+FSI_FN fsi__d3 fsi__wc_rotate(fsi_pose p, fsi__d3 a) { return fsi__d3_of(fsi_quat_rotate(p.orientation, fsi__d3_real(a))); }
+
+/* Samples within `reach` of x: the first FSI__WC_SAMPLES of them, and the nearest (-1: none). */
+#define FSI__WC_SAMPLES 512
+typedef struct fsi__wc_samples { int count, nearest, index[FSI__WC_SAMPLES]; double r2[FSI__WC_SAMPLES], least; } fsi__wc_samples; /* least: distance to its ball */
+
+static void fsi__wc_gather_samples(const fsi__wc_obstacle *o, double dx, fsi_vec3 x, double reach, fsi__wc_samples *found)
+{
+    int lo[3], hi[3], y, z, k;
+    found->count = 0;
+    found->nearest = -1;
+    found->least = reach;
+    for (k = 0; k < 3; k++) {
+        const double at = (fsi__wc_axis(x, k) - fsi__wc_axis(o->corner, k)) / dx;
+        lo[k] = (int)fmax(floor(at - reach / dx), 0);
+        hi[k] = (int)fmin(floor(at + reach / dx), o->cells[k] - 1);
+    }
+    for (z = lo[2]; z <= hi[2] && lo[0] <= hi[0]; z++) for (y = lo[1]; y <= hi[1]; y++) {
+        const int row = (z * o->cells[1] + y) * o->cells[0];
+        for (k = o->cell[row + lo[0]]; k < o->cell[row + hi[0] + 1]; k++) {
+            const double r2 = (double)fsi_v3_norm2(fsi_v3_sub(x, o->sample[k].x));
+            if (!(r2 < reach * reach)) continue;
+            if (sqrt(r2) - (double)o->sample[k].r < found->least) { found->least = sqrt(r2) - (double)o->sample[k].r; found->nearest = k; }
+            if (found->count == FSI__WC_SAMPLES) continue;
+            found->r2[found->count] = r2;
+            found->index[found->count++] = k;
+        }
+    }
+}
+
+/* The offset surface is the hull of balls around the samples, of radius r_P, or less in thin places (S1, direct_forcing.md 3):
+      d = min (|x - x_P| - r_P),   n = sum n_P (1 - |x - x_P|/(2 dx))^2, made unit;
+   a particle moves along n until it is clear of all balls. `slack`: how much farther than that they are looked for. */
+static int fsi__wc_near_samples(const fsi__wc_run *run, const fsi__wc_obstacle *o, fsi_vec3 x, double known_side, double slack, fsi__wc_touch *t)
+{
+    const double dx = (double)run->s->desc.spacing;
+    fsi__wc_samples near_by;
+    double side = 1;
+    fsi__d3 n, m;
+    int k;
+    fsi__wc_gather_samples(o, dx, x, o->gap + dx / 2 + slack, &near_by);
+    if (near_by.nearest < 0) return 0;
+    m = fsi__d3_of(o->sample[near_by.nearest].n);
+    if (o->mesh->kind == FSI_MESH_TWO_SIDED) side = known_side < 0 || known_side > 0 ? known_side : fsi__d3_dot(fsi__d3_of(fsi_v3_sub(x, o->sample[near_by.nearest].x)), m) < 0 ? -1 : 1;
+    n = fsi__d3_scale(m, 1e-9 * side);
+    for (k = 0; k < near_by.count; k++) {
+        const double w = 1 - sqrt(near_by.r2[k]) / (2 * dx);
+        n = fsi__d3_madd(n, side * w * w, fsi__d3_of(o->sample[near_by.index[k]].n));
+    }
+    n = fsi__d3_scale(n, 1 / fmax(fsi__d3_norm(n), 1e-30));
+    t->d = near_by.least;
+    t->push = o->gap - t->d;
+    for (k = 0; k < near_by.count; k++) {
+        const double b = fsi__d3_dot(n, fsi__d3_of(fsi_v3_sub(x, o->sample[near_by.index[k]].x))), full = o->gap + (double)o->sample[near_by.index[k]].r;
+        if (near_by.r2[k] < full * full) t->push = fmax(t->push, sqrt(b * b + full * full - near_by.r2[k]) - b);
+    }
+    t->n = n;
+    return 1;
+}
+
+/* The closest point of a mesh. Near the surface (or where the way crossed it) the normal is that of the face. */
+static void fsi__wc_near_mesh(const fsi__wc_obstacle *o, fsi_vec3 x, const fsi_mesh_hit *hit, fsi__wc_touch *t)
+{
+    const fsi__d3 away = fsi__d3_of(fsi_v3_sub(x, hit->point));
+    const double r = (double)hit->t;
+    const int one_sided = o->mesh->kind != FSI_MESH_TWO_SIDED;
+    t->d = one_sided && hit->side < 0 ? -r : r;
+    if (r > 1e-6 * o->gap) t->n = fsi__d3_scale(away, 1 / (t->d < 0 ? -r : r));
+    else t->n = fsi__d3_scale(fsi__d3_of(hit->normal), one_sided ? 1 : hit->side);
+    t->push = o->gap - t->d;
+}
+
+/* The way from l0 to l led through a face: back to the side it came from. */
+static void fsi__wc_cross(const fsi__wc_obstacle *o, fsi_vec3 l, const fsi_mesh_hit *hit, fsi__wc_touch *t)
+{
+    const double side = o->mesh->kind == FSI_MESH_TWO_SIDED ? hit->side : 1;
+    t->crossed = 1;
+    t->n = fsi__d3_scale(fsi__d3_of(hit->normal), side);
+    t->d = fmin(fsi__d3_dot(t->n, fsi__d3_of(fsi_v3_sub(l, hit->point))), 0);
+    t->push = o->gap - t->d;
+}
+
+/* Looks at an obstacle from x, where the particle got to from x0 while the obstacle went from `from` to `to`. known: it was at least
+   so far away at x0. */
+static fsi__wc_touch fsi__wc_probe(const fsi__wc_run *run, const fsi__wc_obstacle *o, fsi_vec3 x0, fsi_vec3 x, double known, double reach)
+{
+    const fsi_vec3 l0 = o->body >= 0 ? fsi_pose_local(o->from, x0) : x0, l = o->body >= 0 ? fsi_pose_local(o->to, x) : x;
+    const double way = (double)fsi_v3_norm(fsi_v3_sub(l, l0)) + (o->body < 0 ? o->motion : 0);
+    const int layer = o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES;
+    fsi_mesh_hit hit;
+    fsi__wc_touch t;
+    double side = 0;
+    memset(&t, 0, sizeof t);
+    t.face = -1;
+    t.d = reach;
+    hit = fsi_mesh_closest(o->mesh, l, run->starting ? FSI_REAL_MAX : (fsi_real)(layer ? reach + o->gap : reach), -1);
+    if (hit.face >= 0) {
+        fsi__wc_near_mesh(o, l, &hit, &t);
+        t.face = hit.face;
+        memcpy(t.bary, hit.bary, sizeof hit.bary < sizeof t.bary ? sizeof hit.bary : sizeof t.bary);
+        t.bary[0] = (double)hit.bary[0];
+        t.bary[1] = (double)hit.bary[1];
+        t.bary[2] = (double)hit.bary[2];
+    }
+    if (way > 0 && way >= known * 0.999999 && !run->starting) {
+        const fsi_mesh_hit cut = fsi_mesh_sweep(o->mesh, l0, l, o->mesh->kind == FSI_MESH_TWO_SIDED ? 0 : 1);
+        if (cut.face >= 0) {
+            fsi__wc_cross(o, l, &cut, &t);
+            side = cut.side;
+            t.face = cut.face;
+            t.bary[0] = (double)cut.bary[0];
+            t.bary[1] = (double)cut.bary[1];
+            t.bary[2] = (double)cut.bary[2];
+        }
+    }
+    if (layer && t.face >= 0 && !t.crossed && t.d > -o->gap) { /* balls reach at most r_P beyond the mesh */
+        const double mesh = t.d - (double)run->s->radius, slack = 0.1 * (double)run->s->desc.spacing;
+        if (mesh > o->gap + slack) t.d = mesh;
+        else if (!fsi__wc_near_samples(run, o, l, side, slack, &t)) t.d = o->gap + slack;
+    }
+    t.point = fsi__d3_madd(fsi__d3_of(l), -t.d, t.n);
+    if (o->body >= 0) {
+        t.n = fsi__wc_rotate(o->to, t.n);
+        t.point = fsi__d3_madd(fsi__d3_of(x), -t.d, t.n);
+    }
+    return t;
+}
+
+/* The obstacles that particles of a chunk may meet: those whose boxes come near theirs. */
+typedef struct fsi__wc_around { int count, index[FSI__WC_NEAR]; } fsi__wc_around;
+
+static void fsi__wc_look_around(const fsi__wc_run *run, int begin, int end, double reach, fsi__wc_around *near_by)
+{
+    fsi_box3 box = fsi_box3_empty();
+    int r, k;
+    for (r = begin; r < end; r++) box = fsi_box3_grow(fsi_box3_grow(box, run->x[r]), run->x1[r]);
+    box = fsi_box3_inflate(box, (fsi_real)reach);
+    near_by->count = 0;
+    for (k = 0; k < run->im->obstacle_count; k++) {
+        if (!fsi_box3_overlap(box, run->im->obstacle[k].box)) continue;
+        if (near_by->count == FSI__WC_NEAR) { near_by->count = -1; return; }
+        near_by->index[near_by->count++] = k;
+    }
+}
+static int fsi__wc_around_count(const fsi__wc_run *run, const fsi__wc_around *a) { return a->count < 0 ? run->im->obstacle_count : a->count; }
+static int fsi__wc_around_at(const fsi__wc_around *a, int k) { return a->count < 0 ? k : a->index[k]; }
+
+/* Does this obstacle act on the particle, and is it near? */
+static int fsi__wc_meets(const fsi__wc_run *run, const fsi__wc_obstacle *o, int r, fsi_vec3 x, double reach)
+{
+    fsi_box3 at;
+    at.lo = at.hi = x;
+    return (o->desc.mask & run->s->filter[run->src[r]]) && fsi_box3_overlap(fsi_box3_inflate(at, (fsi_real)reach), o->box);
+}
+
+static int fsi__wc_has_domain(const fsi_wcsph *s) { return s->desc.domain.lo.x <= s->desc.domain.hi.x; }
+
+/* What layers of samples at depths r_P, r_P + dx ... behind a plane add to the density (SUMMATION_WALL), over rho0, each layer dx thick:
+      sum dx P(d + depth),   P(z) = int W over a plane at distance z;   with q = z/hs, a = max(2-q, 0), b = max(1-q, 0)
+      3D   P = 2/hs (a^4/8 - a^5/20 - (b^4/4 - b^5/5));      2D   a line, by Simpson's rule.
+   A particle at r_F then has rho0. (The spec's one layer with volumes 1/sum_l W_kl adds 0.352 there, where 0.208 is missing.) */
+static double fsi__wc_spline(double q)
+{
+    const double a = q < 2 ? 2 - q : 0, b = q < 1 ? 1 - q : 0;
+    return 0.25 * a * a * a - b * b * b;
+}
+static double fsi__wc_plane(int dim, double q)
+{
+    const double a = q < 2 ? 2 - q : 0, b = q < 1 ? 1 - q : 0, end = sqrt(fmax(4 - q * q, 0)), step = end / 32;
+    double sum = 0;
+    int k;
+    if (dim == 3) return 2 * (a * a * a * a * (1.0 / 8 - a / 20) - b * b * b * b * (1.0 / 4 - b / 5));
+    for (k = 0; k <= 32; k++) sum += (k == 0 || k == 32 ? 1 : k & 1 ? 4 : 2) * fsi__wc_spline(sqrt(q * q + step * step * k * k));
+    return sum * step / 3 * 10 / (7 * FSI_PI);
+}
+
+static double fsi__wc_layers(int dim, double z, double dx, double hs) /* z: of the first layer */
+{
+    double sum = 0;
+    for (; z < 2 * hs; z += dx) sum += fsi__wc_plane(dim, z / hs);
+    return sum * dx / hs;
+}
+
+static double fsi__wc_wall_share(const fsi__wc_run *run, int r)
+{
+    const fsi_wcsph_desc *d = &run->s->desc;
+    const double hs = run->h / 2, rp = (double)run->s->radius;
+    double sum = 0;
+    int k;
+    for (k = 0; k < 2 * d->dim && fsi__wc_has_domain(run->s); k++) {
+        const double at = fsi__wc_axis(run->x[r], k / 2), wall = fsi__wc_axis(k & 1 ? d->domain.hi : d->domain.lo, k / 2);
+        sum += fsi__wc_layers(d->dim, fabs(at - wall) + rp, 2 * rp, hs);
+    }
+    for (k = 0; k < run->im->obstacle_count && (double)run->room[r] < run->h; k++) {
+        const fsi__wc_obstacle *o = &run->im->obstacle[k];
+        fsi__wc_touch t;
+        if (!fsi__wc_meets(run, o, r, run->x[r], run->h)) continue;
+        t = fsi__wc_probe(run, o, run->x[r], run->x[r], FSI__HUGE, run->h);
+        sum += fsi__wc_layers(d->dim, fmax(t.d, 0) + rp, 2 * rp, hs);
+    }
+    return sum;
+}
+
+/* ---- >>contacts ----------------------------------------------------------------------------------------------- */
+
+#define FSI__WC_REACH 2.0 /* how far obstacles are looked for, beyond r_F [dx] */
+
+static void fsi__wc_enter(fsi__wc_run *run, int chunk, const fsi__wc_contact *c)
+{
+    const int at = run->base[chunk] + run->used[chunk]++;
+    if (at < run->base[chunk + 1]) run->contact[at] = *c;
+}
+
+/* Velocity of a surface at a point: predicted, and at the start of the substep. */
+static fsi__d3 fsi__wc_surface_velocity(const fsi__wc_run *run, const fsi__wc_obstacle *o, const fsi__wc_touch *t, fsi__d3 arm, int start)
+{
+    if (o->body >= 0) {
+        const fsi__wc_body *b = &run->body[o->body];
+        return start ? fsi__d3_add(b->v0, fsi__d3_cross(b->w0, arm)) : fsi__d3_add(b->v, fsi__d3_cross(b->w, arm));
+    } else {
+        const fsi_mesh *m = o->mesh;
+        fsi__d3 v = fsi__d3_make(0, 0, 0);
+        int k;
+        if (!o->moves || t->face < 0) return v;
+        for (k = 0; k < m->corners; k++) {
+            const int c = m->faces[m->corners * t->face + k];
+            v = fsi__d3_madd(v, t->bary[k] / run->dt, fsi__d3_of(fsi_v3_sub(m->vertices[c], m->previous[c])));
+        }
+        return v;
+    }
+}
+
+/* A touch becomes a contact: u* and e_n' of direct_forcing.md 4. */
+static void fsi__wc_make_contact(fsi__wc_run *run, int chunk, int r, int obstacle, const fsi__wc_touch *t)
+{
+    const fsi__wc_obstacle *o = obstacle >= 0 ? &run->im->obstacle[obstacle] : NULL;
+    const fsi__d3 v = fsi__d3_of(run->v[r]), before = fsi__d3_madd(v, -run->dt, fsi__d3_of(run->a[r]));
+    const double e_n = (double)(o ? o->desc.restitution : run->s->desc.domain_restitution);
+    fsi__d3 u0 = before;
+    fsi__wc_contact c;
+    memset(&c, 0, sizeof c);
+    c.rank = r;
+    c.obstacle = obstacle;
+    c.body = o && o->body >= 0 && run->body[o->body].coupled ? o->body : -1;
+    c.n = t->n;
+    c.point = t->point;
+    c.slip = (double)(o ? o->desc.slip : run->s->desc.domain_slip);
+    if (o) {
+        if (o->body >= 0) c.arm = fsi__d3_sub(c.point, run->body[o->body].center);
+        c.wall = fsi__wc_surface_velocity(run, o, t, c.arm, 0);
+        u0 = fsi__d3_sub(before, fsi__wc_surface_velocity(run, o, t, c.arm, 1));
+    }
+    c.u = fsi__d3_sub(v, c.wall);
+    c.active = fsi__d3_dot(c.u, c.n) <= 0 ? 1 : run->s->desc.paper_separation ? 2 : 0;
+    c.rebound = c.active == 1 ? fmax(0, -e_n * fsi__d3_dot(u0, c.n)) : 0;
+    fsi__wc_enter(run, chunk, &c);
+}
+
+/* Walls of the domain that x is nearer to than r_F. */
+static void fsi__wc_touch_domain(fsi__wc_run *run, int chunk, int r)
+{
+    const fsi_wcsph_desc *d = &run->s->desc;
+    const double rf = (double)run->s->radius;
+    int k;
+    for (k = 0; k < 2 * d->dim; k++) {
+        const double at = fsi__wc_axis(run->x1[r], k / 2), wall = fsi__wc_axis(k & 1 ? d->domain.hi : d->domain.lo, k / 2), sign = k & 1 ? -1 : 1;
+        fsi__wc_touch t;
+        memset(&t, 0, sizeof t);
+        t.face = -1;
+        t.d = sign * (at - wall);
+        if (!(t.d < rf)) continue;
+        t.n = fsi__d3_make(k / 2 == 0 ? sign : 0, k / 2 == 1 ? sign : 0, k / 2 == 2 ? sign : 0);
+        t.point = fsi__d3_madd(fsi__d3_of(run->x1[r]), -t.d, t.n);
+        fsi__wc_make_contact(run, chunk, r, -1, &t);
+    }
+}
+
+/* Kick and predict, then look for contacts at x* (steps 3 and 4 of direct_forcing.md 8). */
+static void fsi__wc_predict(void *arg, int chunk, int begin, int end)
+{
+    fsi__wc_run *run = (fsi__wc_run *)arg;
+    const fsi_real dt = (fsi_real)run->dt;
+    int r;
+    (void)chunk;
+    for (r = begin; r < end; r++) {
+        run->v[r] = fsi_v3_madd(run->v[r], dt, run->a[r]);
+        run->x1[r] = fsi_v3_madd(run->x[r], dt, run->v[r]);
+    }
+}
+
+static void fsi__wc_detect(void *arg, int chunk, int begin, int end)
+{
+    fsi__wc_run *run = (fsi__wc_run *)arg;
+    const double rf = (double)run->s->radius;
+    const int walls = fsi__wc_has_domain(run->s);
+    fsi__wc_around a;
+    double *part = fsi__wc_parts(run, chunk);
+    int r, k;
+    run->used[chunk] = 0;
+    fsi__wc_look_around(run, begin, end, rf, &a);
+    for (r = begin; r < end; r++) {
+        const double left = (double)run->room[r] - (double)fsi_v3_norm(fsi_v3_sub(run->x1[r], run->x[r])) - run->motion;
+        const int had = run->used[chunk];
+        if (walls) fsi__wc_touch_domain(run, chunk, r);
+        for (k = 0; k < fsi__wc_around_count(run, &a) && left < rf; k++) {
+            const int index = fsi__wc_around_at(&a, k);
+            const fsi__wc_obstacle *o = &run->im->obstacle[index];
+            fsi__wc_touch t;
+            if (!fsi__wc_meets(run, o, r, run->x1[r], rf + (double)run->room[r] - left)) continue;
+            t = fsi__wc_probe(run, o, run->x[r], run->x1[r], (double)run->room[r], o->gap);
+            if (!(t.d < o->gap)) continue;
+            part[0] += t.crossed;
+            fsi__wc_make_contact(run, chunk, r, index, &t);
+        }
+        if (run->used[chunk] - had > 1) part[1]++;
+    }
+}
+
+/* Where chunks' contacts go: as many as they needed last time and a quarter more. */
+static fsi_status fsi__wc_reserve_contacts(fsi__wc_run *run)
+{
+    fsi__arena *a = &run->im->touch;
+    fsi__arena measure = { NULL, 0, 0 };
+    int c, total, pass;
+    for (c = total = 0; c < run->chunks; c++) {
+        const int need = run->im->need[c];
+        run->base[c] = total;
+        if (total > 0x3fffffff - need) return fsi__fail(run->s->context, FSI_ERROR_LIMIT, run->fn, c, total, "more than 2^30 contacts");
+        total += need + need / 4 + 64;
+    }
+    run->base[run->chunks] = total;
+    for (pass = 0; pass < 2; pass++) {
+        fsi__arena *to = pass ? a : &measure;
+        if (pass && !fsi__arena_reserve(run->s->context, a, a->size >= measure.used ? a->size : measure.used + measure.used / 4))
+            return fsi__fail(run->s->context, FSI_ERROR_MEMORY, run->fn, -1, total, "no memory for %d contacts", total);
+        run->contact = (fsi__wc_contact *)fsi__take(to, (size_t)total, sizeof(fsi__wc_contact));
+        run->by_body = (int *)fsi__take(to, (size_t)total, sizeof(int));
+        run->row = (int *)fsi__take(to, run->im->world ? (size_t)total : 0, sizeof(int));
+        run->guest = (fsi__rg_particle *)fsi__take(to, run->im->world ? (size_t)total : 0, sizeof(fsi__rg_particle));
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__wc_find_contacts(fsi__wc_run *run)
+{
+    int c, again = 1;
+    while (again) {
+        FSI__WC_TRY(fsi__wc_reserve_contacts(run));
+        fsi__wc_parallel(run, fsi__wc_detect);
+        for (c = again = 0; c < run->chunks; c++) {
+            again |= run->used[c] > run->base[c + 1] - run->base[c];
+            if (again || run->used[c] > run->im->need[c]) run->im->need[c] = run->used[c] > run->im->need[c] ? run->used[c] : run->im->need[c];
+        }
+    }
+    for (c = run->contact_count = 0; c < run->chunks; c++) run->contact_count += run->used[c];
+    run->stats.swept += (int)fsi__wc_sum(run, 0);
+    run->stats.shared = (int)fsi__wc_sum(run, 1);
+    run->stats.contacts = run->contact_count;
+    return FSI_OK;
+}
+
+/* ---- >>contact systems ---------------------------------------------------------------------------------------- */
+
+/* Impulse on the particle when the body's velocity changes by dv at x_cp (direct_forcing.md 5, 5.1):
+      j = m (b + C dv),  b = e_t u*_t + e_n' n - u*,   C = n n^T + (1 - e_t)(E - n n^T)  (CONSISTENT),  E  (PAPER)
+   `active` 2 (separating, desc.paper_separation): the tangential part only. e_t = 1: along n, to the last bit. */
+static fsi__d3 fsi__wc_impulse(const fsi__wc_contact *c, double m, fsi__d3 dv, int paper, double *along)
+{
+    const double un = fsi__d3_dot(c->u, c->n), vn = fsi__d3_dot(dv, c->n), normal = c->active == 1 ? c->rebound - un + vn : paper ? vn : 0;
+    const double grip = 1 - c->slip;
+    fsi__d3 t = fsi__d3_scale(fsi__d3_madd(c->u, -un, c->n), -grip);
+    t = fsi__d3_madd(t, paper ? 1 : grip, fsi__d3_madd(dv, -vn, c->n));
+    *along = m * normal;
+    return fsi__d3_scale(fsi__d3_madd(t, normal, c->n), m);
+}
+
+/* Adds m J^T C J to the 6 x 6 system (upper half) and -m J^T b to its right side, J = [E, R^T]. */
+static void fsi__wc_add_contact(const fsi__wc_contact *c, double m, int paper, double A[6][6], double b[6])
+{
+    const fsi__d3 r = c->arm, rn = fsi__d3_cross(r, c->n);
+    const double q[6] = { c->n.x, c->n.y, c->n.z, rn.x, rn.y, rn.z }, rr = fsi__d3_dot(r, r);
+    const double all = m * (paper ? 1 : 1 - c->slip), along = m * (paper ? 0 : c->active == 1 ? c->slip : c->slip - 1);
+    const double R[3] = { r.x, r.y, r.z };
+    double along_unused;
+    fsi__d3 j = fsi__wc_impulse(c, m, fsi__d3_make(0, 0, 0), paper, &along_unused), rj = fsi__d3_cross(r, j);
+    int k, l;
+    for (k = 0; k < 6; k++) for (l = k; l < 6; l++) A[k][l] += along * q[k] * q[l];
+    for (k = 0; k < 3; k++) {
+        A[k][k] += all;
+        for (l = k; l < 3; l++) A[3 + k][3 + l] += all * ((k == l ? rr : 0) - R[k] * R[l]);
+    }
+    A[0][4] += all * r.z; A[0][5] -= all * r.y; /* R^T: al x r */
+    A[1][3] -= all * r.z; A[1][5] += all * r.x;
+    A[2][3] += all * r.y; A[2][4] -= all * r.x;
+    b[0] -= j.x; b[1] -= j.y; b[2] -= j.z;
+    b[3] -= rj.x; b[4] -= rj.y; b[5] -= rj.z;
+}
+
+static void fsi__wc_begin_system(double mass, const fsi_mat3 *inertia, double A[6][6], double b[6])
+{
+    int k, l;
+    memset(A, 0, 36 * sizeof(double));
+    memset(b, 0, 6 * sizeof(double));
+    for (k = 0; k < 3; k++) {
+        A[k][k] = mass;
+        for (l = k; l < 3; l++) A[3 + k][3 + l] = 0.5 * ((double)inertia->m[3 * k + l] + (double)inertia->m[3 * l + k]);
+    }
+}
+
+/* A x = b by Cholesky, A = U^T U, upper half given. 0: not positive definite. */
+static int fsi__wc_solve6(double A[6][6], const double *b, double *x)
+{
+    int i, j, k;
+    for (i = 0; i < 6; i++) for (j = i; j < 6; j++) {
+        double sum = A[i][j];
+        for (k = 0; k < i; k++) sum -= A[k][i] * A[k][j];
+        if (i == j && !(sum > 0)) return 0;
+        A[i][j] = i == j ? sqrt(sum) : sum / A[i][i];
+    }
+    for (i = 0; i < 6; i++) { /* U^T y = b */
+        double sum = b[i];
+        for (k = 0; k < i; k++) sum -= A[k][i] * x[k];
+        x[i] = sum / A[i][i];
+    }
+    for (i = 5; i >= 0; i--) { /* U x = y */
+        double sum = x[i];
+        for (k = i + 1; k < 6; k++) sum -= A[i][k] * x[k];
+        x[i] = sum / A[i][i];
+    }
+    return 1;
+}
+
+/* One contact by itself: (E/m + C K) j = b with the body's mobility K = k (E/M + R^T I^-1 R), k bodies' worth of mass sharing. */
+static fsi__d3 fsi__wc_local(const fsi__wc_contact *c, double m, double inverse_mass, const fsi_mat3 *inverse, double k, int paper, double *along)
+{
+    const fsi__d3 zero = fsi__d3_make(0, 0, 0), b = fsi__d3_scale(fsi__wc_impulse(c, m, zero, paper, along), 1 / m);
+    fsi__d3 column[3], j, d[3];
+    double det;
+    int l;
+    if (!paper && !(c->slip < 1)) { /* along n alone: a number */
+        const fsi__d3 turn = fsi__d3_of(fsi_m3_mul_v3(*inverse, fsi__d3_real(fsi__d3_cross(c->arm, c->n))));
+        const double mobility = k * (inverse_mass + fsi__d3_dot(c->n, fsi__d3_cross(turn, c->arm)));
+        *along = *along / m / (1 / m + mobility);
+        return fsi__d3_scale(c->n, *along);
+    }
+    for (l = 0; l < 3; l++) { /* columns of E/m + C K */
+        const fsi__d3 e = fsi__d3_make(l == 0, l == 1, l == 2);
+        const fsi__d3 turn = fsi__d3_of(fsi_m3_mul_v3(*inverse, fsi__d3_real(fsi__d3_cross(c->arm, e))));
+        const fsi__d3 v = fsi__d3_scale(fsi__d3_madd(fsi__d3_cross(turn, c->arm), inverse_mass, e), k);
+        const double vn = fsi__d3_dot(v, c->n), full = c->active == 1 || paper ? 1 : 0, grip = paper ? 1 : 1 - c->slip;
+        const fsi__d3 Cv = fsi__d3_madd(fsi__d3_scale(v, grip), (full - grip) * vn, c->n);
+        column[l] = fsi__d3_madd(Cv, 1 / m, e);
+    }
+    for (l = 0; l < 3; l++) d[l] = fsi__d3_cross(column[(l + 1) % 3], column[(l + 2) % 3]);
+    det = fsi__d3_dot(column[0], d[0]);
+    j = fsi__d3_make(fsi__d3_dot(d[0], b) / det, fsi__d3_dot(d[1], b) / det, fsi__d3_dot(d[2], b) / det);
+    *along = fsi__d3_dot(j, c->n);
+    return j;
+}
+
+/* ---- >>response ----------------------------------------------------------------------------------------------- */
+
+/* Books an impulse that a particle got. */
+static void fsi__wc_book(fsi__wc_contact *c, fsi__d3 j) { c->j = fsi__d3_add(c->j, j); }
+
+/* Contacts of one particle with what the liquid cannot move: first v += b each, then normal parts until all hold (walls at right angles
+   need one sweep more, acute corners a few). `again`: bodies have been seen to; only what they spoilt is mended. */
+static void fsi__wc_settle(fsi__wc_run *run, fsi__wc_contact *c, int count, int again)
+{
+    const double m = (double)run->s->particle_mass;
+    fsi__d3 v = fsi__d3_of(run->v[c->rank]);
+    int k, sweep, moved = 1;
+    for (k = 0; k < count && !again; k++) {
+        fsi__d3 j;
+        double along;
+        if (c[k].body >= 0 || !c[k].active) continue;
+        c[k].u = fsi__d3_sub(v, c[k].wall);
+        if (fsi__d3_dot(c[k].u, c[k].n) > 0 && c[k].active == 1) continue;
+        j = fsi__wc_impulse(&c[k], m, fsi__d3_make(0, 0, 0), 0, &along);
+        fsi__wc_book(&c[k], j);
+        v = fsi__d3_madd(v, 1 / m, j);
+    }
+    for (sweep = 0; sweep < 8 && moved && (again || count > 1); sweep++) {
+        for (k = moved = 0; k < count; k++) {
+            const double short_of = c[k].rebound - fsi__d3_dot(fsi__d3_sub(v, c[k].wall), c[k].n);
+            if (c[k].body >= 0 || !(short_of > 0)) continue;
+            fsi__wc_book(&c[k], fsi__d3_scale(c[k].n, m * short_of));
+            v = fsi__d3_madd(v, short_of, c[k].n);
+            moved = 1;
+        }
+    }
+    run->v[c->rank] = fsi__d3_real(v);
+    for (k = 0; k < count && !again; k++) { /* bodies see the particle as it is now */
+        if (c[k].body < 0) continue;
+        c[k].u = fsi__d3_sub(v, c[k].wall);
+        if (c[k].active != 2 && !(fsi__d3_dot(c[k].u, c[k].n) <= 0)) c[k].active = run->s->desc.paper_separation ? 2 : 0;
+    }
+}
+
+static int fsi__wc_same_rank(const fsi__wc_contact *c, int left)
+{
+    int k = 1;
+    while (k < left && c[k].rank == c->rank) k++;
+    return k;
+}
+
+/* What stands still or moves as told. */
+static void fsi__wc_static_chunk(void *arg, int chunk, int begin, int end)
+{
+    fsi__wc_run *run = (fsi__wc_run *)arg;
+    fsi__wc_contact *c = run->contact + run->base[chunk];
+    double *part = fsi__wc_parts(run, chunk);
+    int k, n;
+    (void)begin;
+    (void)end;
+    for (k = 0; k < run->used[chunk]; k += n) {
+        int l, bodies = 0;
+        n = fsi__wc_same_rank(c + k, run->used[chunk] - k);
+        fsi__wc_settle(run, c + k, n, 0);
+        for (l = 0; l < n; l++) bodies += c[k + l].body >= 0 && c[k + l].active;
+        part[0] += bodies > 1;
+    }
+}
+
+/* Of several bodies that one particle touches, GLOBAL takes the one that it would go into fastest. */
+static void fsi__wc_single_chunk(void *arg, int chunk, int begin, int end)
+{
+    fsi__wc_run *run = (fsi__wc_run *)arg;
+    fsi__wc_contact *c = run->contact + run->base[chunk];
+    int k, l, n;
+    (void)begin;
+    (void)end;
+    for (k = 0; k < run->used[chunk]; k += n) {
+        int best = -1;
+        n = fsi__wc_same_rank(c + k, run->used[chunk] - k);
+        for (l = k; l < k + n; l++) {
+            if (c[l].body < 0 || !c[l].active) continue;
+            if (best < 0 || fsi__d3_dot(c[l].u, c[l].n) < fsi__d3_dot(c[best].u, c[best].n)) best = l;
+        }
+        for (l = k; l < k + n; l++) if (c[l].body >= 0 && l != best) c[l].active = 0;
+    }
+}
+
+/* Contacts by body, each body's in the order of ranks. */
+static void fsi__wc_sort_contacts(fsi__wc_run *run)
+{
+    int pass, c, k, b, sum = 0;
+    for (b = 0; b < run->body_count; b++) run->body[b].count = 0;
+    for (pass = 0; pass < 2; pass++) {
+        for (c = 0; c < run->chunks; c++) for (k = run->base[c]; k < run->base[c] + run->used[c]; k++) {
+            fsi__wc_body *to = run->contact[k].body >= 0 && run->contact[k].active ? &run->body[run->contact[k].body] : NULL;
+            if (!to) continue;
+            if (pass == 0) to->count++;
+            else run->by_body[to->first + to->count++] = k;
+        }
+        for (b = 0; b < run->body_count && pass == 0; b++) {
+            run->body[b].first = sum;
+            sum += run->body[b].count;
+            run->body[b].count = 0;
+        }
+    }
+}
+
+/* GLOBAL: solves, lets go of contacts that pull, solves again. Returns the solves that it took; 0: the system is singular. */
+static int fsi__wc_global(fsi__wc_contact *contact, const int *index, int count, double m, double mass, const fsi_mat3 *inertia, int paper, int passes, int *released)
+{
+    double A[6][6], b[6], x[6], along, top;
+    int k, pass, dropped = 1;
+    for (pass = 0; pass < passes && dropped; pass++) {
+        fsi__wc_begin_system(mass, inertia, A, b);
+        for (k = 0; k < count; k++) if (contact[index[k]].active) fsi__wc_add_contact(&contact[index[k]], m, paper, A, b);
+        if (!fsi__wc_solve6(A, b, x)) return 0;
+        for (k = 0, top = 0; k < count; k++) {
+            fsi__wc_contact *c = &contact[index[k]];
+            c->j = fsi__d3_make(0, 0, 0);
+            if (!c->active) continue;
+            c->j = fsi__wc_impulse(c, m, fsi__d3_add(fsi__d3_at(x), fsi__d3_cross(fsi__d3_at(x + 3), c->arm)), paper, &along);
+            top = fmax(top, fsi__d3_dot(c->j, c->j));
+        }
+        for (k = dropped = 0; k < count && pass + 1 < passes; k++) {
+            fsi__wc_contact *c = &contact[index[k]];
+            if (c->active != 1 || !(fsi__d3_dot(c->j, c->n) < -1e-9 * sqrt(top))) continue;
+            c->active = 0;
+            dropped++;
+        }
+        *released += dropped;
+    }
+    return pass;
+}
+
+/* A body's velocities take what its contacts gave: M dv = -sum j, I dw = -sum r x j, the same sums that particles got. */
+static void fsi__wc_push_body(fsi__wc_body *b, const fsi__wc_contact *contact, const int *index)
+{
+    fsi__d3 j = fsi__d3_make(0, 0, 0), h = j;
+    int k;
+    for (k = 0; k < b->count; k++) {
+        const fsi__wc_contact *c = &contact[index[k]];
+        j = fsi__d3_sub(j, c->j);
+        h = fsi__d3_sub(h, fsi__d3_cross(c->arm, c->j));
+    }
+    b->impulse = j;
+    b->moment = h;
+}
+
+/* v = v* + J/M, w = w* + I^-1 H. */
+static void fsi__wc_take_impulse(fsi__wc_body *b, fsi__d3 j, fsi__d3 h)
+{
+    const fsi_mat3 *inverse = &b->inverse;
+    const double a[3] = { h.x, h.y, h.z };
+    double w[3];
+    int k;
+    for (k = 0; k < 3; k++) w[k] = (double)inverse->m[3 * k] * a[0] + (double)inverse->m[3 * k + 1] * a[1] + (double)inverse->m[3 * k + 2] * a[2];
+    b->v = fsi__d3_madd(b->v, 1 / (double)b->work.mass, j);
+    b->w = fsi__d3_add(b->w, fsi__d3_at(w));
+}
+
+/* What GLOBAL found of an entangled body is where PGS starts from. It lets go by itself; rows of the world know no separating contacts. */
+static void fsi__wc_hand_over(fsi__wc_run *run, const fsi__wc_body *body, const int *index)
+{
+    int k;
+    for (k = 0; k < body->count; k++) {
+        fsi__wc_contact *c = &run->contact[index[k]];
+        if (c->active == 0) c->active = 1;
+        if (c->active == 1 || body->rg < 0) continue;
+        c->active = 0;
+        c->j = fsi__d3_make(0, 0, 0);
+    }
+}
+
+/* One body's contacts by the solver that it has been given. */
+static void fsi__wc_respond_body(void *arg, int chunk, int begin, int end)
+{
+    fsi__wc_run *run = (fsi__wc_run *)arg;
+    const fsi_wcsph_desc *d = &run->s->desc;
+    const double m = (double)run->s->particle_mass;
+    const int paper = d->slip_mode == FSI_WCSPH_SLIP_PAPER;
+    int b, k;
+    (void)chunk;
+    for (b = begin; b < end; b++) {
+        fsi__wc_body *body = &run->body[b];
+        const int *index = run->by_body + body->first;
+        const double share = d->solver == FSI_WCSPH_LOCAL ? 1 : body->count;
+        double along;
+        if (!body->coupled || body->count == 0 || (body->rg >= 0 && run->im->world && fsi__rg_bodies(run->im->world)[body->rg].tree >= 0)) continue;
+        body->local = d->solver == FSI_WCSPH_LOCAL || d->solver == FSI_WCSPH_LOCAL_SPLIT;
+        if (!body->local) {
+            int released = 0;
+            int passes = fsi__wc_global(run->contact, index, body->count, m, (double)body->work.mass, &body->inertia, paper, d->active_passes, &released);
+            body->local = passes == 0; /* a singular system: LOCAL_SPLIT, which needs none */
+            body->passes = passes;
+            body->released = released;
+        }
+        for (k = 0; k < body->count && body->local; k++) {
+            fsi__wc_contact *c = &run->contact[index[k]];
+            c->j = fsi__wc_local(c, m, 1 / (double)body->work.mass, &body->inverse, share, paper, &along);
+        }
+        if (body->entangled) {
+            fsi__wc_hand_over(run, body, index);
+            continue;
+        }
+        fsi__wc_push_body(body, run->contact, index);
+        fsi__wc_take_impulse(body, body->impulse, body->moment);
+    }
+}
+
+/* Particles take what bodies gave them; walls mend what that spoilt. */
+static void fsi__wc_apply_chunk(void *arg, int chunk, int begin, int end)
+{
+    fsi__wc_run *run = (fsi__wc_run *)arg;
+    fsi__wc_contact *c = run->contact + run->base[chunk];
+    const double inverse = 1 / (double)run->s->particle_mass;
+    int k, l, n;
+    (void)begin;
+    (void)end;
+    for (k = 0; k < run->used[chunk]; k += n) {
+        int fixed = 0, bodies = 0;
+        fsi__d3 v = fsi__d3_of(run->v[c[k].rank]);
+        n = fsi__wc_same_rank(c + k, run->used[chunk] - k);
+        for (l = k; l < k + n; l++) {
+            if (c[l].body < 0) { fixed++; continue; }
+            if (!c[l].active) continue;
+            if (!run->body[c[l].body].entangled) v = fsi__d3_madd(v, inverse, c[l].j); /* else PGS has done so */
+            bodies++;
+        }
+        if (!bodies) continue;
+        run->v[c[k].rank] = fsi__d3_real(v);
+        if (fixed) fsi__wc_settle(run, c + k, n, 1);
+    }
+}
+
+/* Projected Gauss-Seidel (direct_forcing.md 6): what one contact's impulse changes by, u its relative velocity now. Along the normal the
+   sum stays >= 0, across it at most as large as along it. */
+static fsi__d3 fsi__wc_relax(const fsi__wc_contact *c, double m, double inverse_mass, const fsi_mat3 *inverse, fsi__d3 u)
+{
+    const fsi__d3 turn = fsi__d3_of(fsi_m3_mul_v3(*inverse, fsi__d3_real(fsi__d3_cross(c->arm, c->n))));
+    const double base = 1 / m + inverse_mass, kn = base + fsi__d3_dot(c->n, fsi__d3_cross(turn, c->arm));
+    const double trace = (double)inverse->m[0] + (double)inverse->m[4] + (double)inverse->m[8], jn = fsi__d3_dot(c->j, c->n), un = fsi__d3_dot(u, c->n);
+    const double fresh = c->active == 1 ? fmax(0, jn + (c->rebound - un) / kn) : jn, star = fsi__d3_dot(c->u, c->n);
+    const fsi__d3 step = fsi__d3_scale(c->n, fresh - jn), jt = fsi__d3_madd(c->j, -jn, c->n);
+    fsi__d3 t;
+    double size;
+    if (!(c->slip < 1)) return step; /* nothing across, to the last bit */
+    t = fsi__d3_scale(fsi__d3_madd(c->u, -star, c->n), c->slip);
+    t = fsi__d3_sub(t, fsi__d3_madd(u, -un, c->n));
+    t = fsi__d3_madd(jt, 1 / (base + fsi__d3_dot(c->arm, c->arm) * trace), t);
+    size = fsi__d3_norm(t);
+    if (size > fresh) t = fsi__d3_scale(t, size > 0 ? fresh / size : 0);
+    return fsi__d3_add(step, fsi__d3_sub(t, jt));
+}
+
+/* Relaxes one contact of the step; returns the change over m. */
+static double fsi__wc_relax_contact(fsi__wc_run *run, fsi__wc_contact *c)
+{
+    const double m = (double)run->s->particle_mass;
+    fsi__wc_body *b = &run->body[c->body];
+    const fsi__d3 v = fsi__d3_of(run->v[c->rank]), u = fsi__d3_sub(v, fsi__d3_add(b->v, fsi__d3_cross(b->w, c->arm)));
+    const fsi__d3 step = fsi__wc_relax(c, m, 1 / (double)b->work.mass, &b->inverse, u), moment = fsi__d3_cross(c->arm, step);
+    c->j = fsi__d3_add(c->j, step);
+    run->v[c->rank] = fsi__d3_real(fsi__d3_madd(v, 1 / m, step));
+    b->impulse = fsi__d3_sub(b->impulse, step);
+    b->moment = fsi__d3_sub(b->moment, moment);
+    fsi__wc_take_impulse(b, fsi__d3_scale(step, -1), fsi__d3_scale(moment, -1));
+    return fsi__d3_norm(step) / m;
+}
+
+/* PGS over the bodies that need it and are not of the world, from what GLOBAL found of each: j.n >= 0, |j_t| <= j.n. */
+static void fsi__wc_pgs(fsi__wc_run *run)
+{
+    const fsi_wcsph_desc *d = &run->s->desc;
+    const double m = (double)run->s->particle_mass;
+    double speed = 0, change = 0;
+    int b, k, sweep, any = 0;
+    for (b = 0; b < run->body_count; b++) {
+        fsi__wc_body *body = &run->body[b];
+        if (!body->entangled || body->rg >= 0) continue;
+        any = 1;
+        for (k = 0; k < body->count; k++) {
+            fsi__wc_contact *c = &run->contact[run->by_body[body->first + k]];
+            const double jn = fmax(0, fsi__d3_dot(c->j, c->n));
+            fsi__d3 jt = fsi__d3_madd(c->j, -fsi__d3_dot(c->j, c->n), c->n);
+            const double size = fsi__d3_norm(jt);
+            speed = fmax(speed, fsi__d3_norm(c->u));
+            if (size > jn) jt = fsi__d3_scale(jt, size > 0 ? jn / size : 0);
+            c->j = c->slip < 1 ? fsi__d3_madd(jt, jn, c->n) : fsi__d3_scale(c->n, jn);
+            run->v[c->rank] = fsi__d3_real(fsi__d3_madd(fsi__d3_of(run->v[c->rank]), 1 / m, c->j));
+        }
+        fsi__wc_push_body(body, run->contact, run->by_body + body->first);
+        fsi__wc_take_impulse(body, body->impulse, body->moment);
+    }
+    for (sweep = 0; sweep < d->sweeps && any; sweep++) {
+        change = 0;
+        for (b = 0; b < run->body_count; b++) {
+            const fsi__wc_body *body = &run->body[sweep & 1 ? run->body_count - 1 - b : b]; /* there and back */
+            for (k = 0; k < body->count && body->entangled && body->rg < 0; k++)
+                change = fmax(change, fsi__wc_relax_contact(run, &run->contact[run->by_body[body->first + (sweep & 1 ? body->count - 1 - k : k)]]));
+        }
+        if (!(change > (double)d->tolerance * speed)) { sweep++; break; }
+    }
+    run->stats.sweeps += sweep;
+    if (any) run->stats.residual = fmax(run->stats.residual, speed > 0 ? change / speed : 0);
+}
+
+/* Sums of what contacts did, for the stats and the obstacles. */
+static void fsi__wc_account(void *arg, int chunk, int begin, int end)
+{
+    fsi__wc_run *run = (fsi__wc_run *)arg;
+    const double dt = run->dt, rf = (double)run->s->radius;
+    double *part = fsi__wc_parts(run, chunk);
+    int k;
+    (void)begin;
+    (void)end;
+    for (k = run->base[chunk]; k < run->base[chunk] + run->used[chunk]; k++) {
+        const fsi__wc_contact *c = &run->contact[k];
+        const fsi__d3 x = fsi__d3_of(run->x[c->rank]);
+        const double size = fsi__d3_norm(c->j), along = fsi__d3_dot(c->j, c->n);
+        double across = fsi__d3_norm(fsi__d3_madd(c->j, -along, c->n));
+        if (!(size > 0)) continue;
+        if (!(c->slip < 1) && run->s->desc.slip_mode == FSI_WCSPH_SLIP_CONSISTENT) across = 0; /* j is a number times n */
+        part[6] += across;
+        if (c->body < 0) { fsi__wc_put(part, c->j); continue; }
+        fsi__wc_put(part + 3, c->j);
+        fsi__wc_put(part + 7, fsi__d3_cross(c->point, c->j));
+        part[10] += fsi__d3_norm(c->point) * size;
+        { /* what the true lever arms, those of the start, differ from x_cp's */
+            const fsi__wc_body *b = &run->body[c->body];
+            const fsi__d3 lever = fsi__d3_sub(fsi__d3_sub(x, fsi__d3_of(b->from.position)), c->arm);
+            fsi__wc_put(part + 11, fsi__d3_cross(lever, c->j));
+            part[14] += rf * across + dt * fsi__d3_norm(fsi__d3_add(c->u, fsi__d3_cross(b->w, c->arm))) * size;
+        }
+    }
+}
+
+/* Impulses to obstacles, in the order of contacts. */
+static void fsi__wc_book_obstacles(fsi__wc_run *run)
+{
+    int c, k;
+    for (c = 0; c < run->chunks; c++) for (k = run->base[c]; k < run->base[c] + run->used[c]; k++) {
+        const fsi__wc_contact *t = &run->contact[k];
+        double *impulse = t->obstacle >= 0 ? run->im->obstacle[t->obstacle].impulse : run->domain_impulse;
+        double *moment = t->obstacle >= 0 ? run->im->obstacle[t->obstacle].moment : run->domain_moment;
+        const fsi__d3 j = fsi__d3_scale(t->j, -1);
+        fsi__wc_put(impulse, j);
+        fsi__wc_put(moment, fsi__d3_cross(t->point, j));
+        if (t->obstacle >= 0 && t->body < 0 && run->im->obstacle[t->obstacle].body >= 0) { /* PRESCRIBED */
+            fsi__wc_body *b = &run->body[run->im->obstacle[t->obstacle].body];
+            b->impulse = fsi__d3_add(b->impulse, j);
+            b->moment = fsi__d3_add(b->moment, fsi__d3_cross(t->arm, j));
+        }
+    }
+}
+
+static void fsi__wc_measure_contacts(fsi__wc_run *run)
+{
+    fsi_wcsph_stats *st = &run->stats;
+    fsi__d3 turn;
+    double arms;
+    int b;
+    fsi__wc_parallel(run, fsi__wc_account);
+    fsi__wc_put(st->wall_impulse, fsi__wc_sum3(run, 0));
+    fsi__wc_put(st->body_impulse, fsi__wc_sum3(run, 3));
+    st->tangential_impulse += fsi__wc_sum(run, 6);
+    turn = fsi__wc_sum3(run, 7);
+    arms = fsi__wc_sum(run, 10);
+    for (b = 0; b < run->body_count; b++) if (run->body[b].coupled)
+        turn = fsi__d3_add(turn, fsi__d3_add(fsi__d3_cross(run->body[b].center, run->body[b].impulse), run->body[b].moment));
+    if (arms > 0) st->exchange_error = fmax(st->exchange_error, fsi__d3_norm(turn) / arms);
+    st->angular_error += fsi__d3_norm(fsi__wc_sum3(run, 11));
+    st->angular_bound += fsi__wc_sum(run, 14);
+}
+
+/* Bodies whose contacts cannot be solved by themselves: they share a particle with another one, or touch something of the world. */
+static void fsi__wc_entangle(fsi__wc_run *run, int several)
+{
+    const int all = run->s->desc.solver == FSI_WCSPH_PGS;
+    fsi__rg_impl *world = run->im->world ? fsi__rg_of(run->im->world) : NULL;
+    int b, c, k, l, n;
+    run->entangled = 0;
+    for (b = 0; b < run->body_count; b++) {
+        fsi__wc_body *body = &run->body[b];
+        body->entangled = all;
+        if (body->rg < 0 || !body->coupled) continue;
+        body->entangled |= world->moving[body->rg].tree >= 0;
+        for (k = 0; k < world->touch_count; k++) body->entangled |= world->row[k].a == body->rg || world->row[k].b == body->rg;
+    }
+    for (c = 0; c < run->chunks && several; c++) for (k = run->base[c]; k < run->base[c] + run->used[c]; k += n) {
+        int bodies = 0;
+        n = fsi__wc_same_rank(run->contact + k, run->base[c] + run->used[c] - k);
+        for (l = k; l < k + n; l++) bodies += run->contact[l].body >= 0 && run->contact[l].active;
+        for (l = k; l < k + n && bodies > 1; l++) if (run->contact[l].body >= 0) run->body[run->contact[l].body].entangled = 1;
+    }
+    for (b = 0; b < run->body_count; b++) {
+        run->body[b].entangled &= run->body[b].coupled;
+        run->entangled |= run->body[b].entangled;
+    }
+}
+
+/* Contacts with entangled bodies of the world become rows of its solver, and start from what GLOBAL found. */
+static fsi_status fsi__wc_fill_rows(fsi__wc_run *run)
+{
+    fsi_rigid *w = run->im->world;
+    fsi__rg_row *row;
+    int c, k, rows = 0, guests = 0, last = -1;
+    for (c = 0; c < run->chunks && run->entangled; c++) for (k = run->base[c]; k < run->base[c] + run->used[c]; k++) {
+        fsi__wc_contact *t = &run->contact[k];
+        if (t->body < 0 || t->active != 1 || !run->body[t->body].entangled || run->body[t->body].rg < 0) continue;
+        if (t->rank != last) {
+            run->guest[guests].v = fsi__d3_of(run->v[t->rank]);
+            run->guest[guests++].inverse_mass = 1 / (double)run->s->particle_mass;
+        }
+        last = t->rank;
+        t->slot = guests - 1;
+        run->row[rows++] = k;
+    }
+    run->row_count = rows;
+    FSI__WC_TRY(fsi__wc_of_world(run, fsi__rg_rows(w, rows, &row, run->fn)));
+    for (k = 0; k < rows; k++) {
+        const fsi__wc_contact *t = &run->contact[run->row[k]];
+        row[k].a = FSI__RG_PARTICLE(t->slot);
+        row[k].b = run->body[t->body].rg;
+        row[k].point = t->point;
+        row[k].n = t->n;
+        row[k].aim = t->rebound;
+        row[k].slide = fsi__d3_scale(fsi__d3_madd(t->u, -fsi__d3_dot(t->u, t->n), t->n), t->slip);
+        row[k].friction = t->slip < 1 ? 1 : 0;
+        row[k].jn = fmax(0, fsi__d3_dot(t->j, t->n));
+        row[k].jt = fsi__d3_madd(t->j, -fsi__d3_dot(t->j, t->n), t->n);
+    }
+    return FSI_OK;
+}
+
+/* The world's contacts, with those of liquid that are entangled with them, in one PGS. */
+static fsi_status fsi__wc_solve_world(fsi__wc_run *run)
+{
+    fsi_rigid *w = run->im->world;
+    fsi__rg_moving *moving;
+    const fsi__rg_row *row;
+    double speed = 0;
+    int b, k, sweeps;
+    FSI__WC_TRY(fsi__wc_fill_rows(run));
+    moving = fsi__rg_bodies(w);
+    for (b = 0; b < run->body_count; b++) if (run->body[b].rg >= 0 && run->body[b].coupled && !run->body[b].entangled)
+        fsi__rg_push(w, run->body[b].rg, run->body[b].impulse, run->body[b].moment);
+    sweeps = fsi__rg_of(w)->stats.sweeps;
+    fsi__rg_solve(w, run->dt, run->guest);
+    run->stats.sweeps += run->row_count > 0 ? fsi__rg_of(w)->stats.sweeps - sweeps : 0;
+    for (k = 0; k < run->row_count; k++) speed = fmax(speed, fsi__d3_norm(run->contact[run->row[k]].u));
+    run->stats.residual = run->row_count > 0 && speed > 0 ? fsi__rg_of(w)->stats.residual / speed : 0;
+    row = fsi__rg_of(w)->row + fsi__rg_of(w)->touch_count;
+    for (b = 0; b < run->body_count; b++) if (run->body[b].rg >= 0 && run->body[b].entangled) run->body[b].impulse = run->body[b].moment = fsi__d3_make(0, 0, 0);
+    for (k = 0; k < run->row_count; k++) {
+        fsi__wc_contact *t = &run->contact[run->row[k]];
+        fsi__wc_body *body = &run->body[t->body];
+        t->j = fsi__d3_madd(row[k].jt, row[k].jn, row[k].n);
+        run->v[t->rank] = fsi__d3_real(run->guest[t->slot].v);
+        body->impulse = fsi__d3_sub(body->impulse, t->j);
+        body->moment = fsi__d3_sub(body->moment, fsi__d3_cross(t->arm, t->j));
+    }
+    for (b = 0; b < run->body_count; b++) if (run->body[b].rg >= 0 && run->body[b].entangled) {
+        fsi__rg_moving *m = &moving[run->body[b].rg];
+        m->sum = fsi__d3_add(m->sum, run->body[b].impulse);
+        m->moment = fsi__d3_add(m->moment, run->body[b].moment);
+    }
+    run->stats.body_contacts = fsi__rg_of(w)->touch_count;
+    return FSI_OK;
+}
+
+/* What static and kinematic bodies of the world, and those asleep, felt; a sleeper that was pushed wakes. */
+static void fsi__wc_rouse(fsi__wc_run *run)
+{
+    fsi_rigid *w = run->im->world;
+    int b;
+    for (b = 0; b < run->body_count; b++) {
+        const fsi__wc_body *body = &run->body[b];
+        fsi__rg_moving *m;
+        if (body->rg < 0 || body->coupled) continue;
+        m = &fsi__rg_bodies(w)[body->rg];
+        m->sum = fsi__d3_add(m->sum, body->impulse);
+        m->moment = fsi__d3_add(m->moment, body->moment);
+        if (m->asleep && fsi__rg_pushed(w, body->rg, m->sum)) fsi__rg_wake_group(w, body->rg);
+    }
+}
+
+/* Step 5 of direct_forcing.md 8. */
+static fsi_status fsi__wc_respond(fsi__wc_run *run)
+{
+    const fsi_wcsph_desc *d = &run->s->desc;
+    int b, several;
+    fsi__wc_parallel(run, fsi__wc_static_chunk);
+    several = fsi__wc_sum(run, 0) > 0;
+    for (b = 0; b < run->body_count; b++) {
+        run->body[b].impulse = run->body[b].moment = fsi__d3_make(0, 0, 0);
+        run->body[b].passes = run->body[b].released = 0;
+    }
+    run->stats.residual = 0;
+    if (run->coupled_count > 0) {
+        if (several && d->solver == FSI_WCSPH_GLOBAL) {
+            fsi__wc_parallel(run, fsi__wc_single_chunk);
+            several = 0;
+        }
+        fsi__wc_entangle(run, several && d->solver == FSI_WCSPH_AUTO);
+        fsi__wc_sort_contacts(run);
+        fsi__parallel(run->s->context, run->body_count, 1, fsi__wc_respond_body, run);
+        if (run->im->world) FSI__WC_TRY(fsi__wc_solve_world(run));
+        if (run->entangled) fsi__wc_pgs(run);
+        fsi__wc_parallel(run, fsi__wc_apply_chunk);
+        for (b = 0; b < run->body_count; b++) {
+            if (run->body[b].passes > run->stats.passes) run->stats.passes = run->body[b].passes;
+            run->stats.released += run->body[b].released;
+        }
+    } else if (run->im->world) FSI__WC_TRY(fsi__wc_solve_world(run));
+    return FSI_OK;
+}
+
+/* What contacts did, for the stats, the obstacles and the bodies. */
+static void fsi__wc_keep_records(fsi__wc_run *run)
+{
+    fsi__wc_measure_contacts(run);
+    fsi__wc_book_obstacles(run);
+    if (run->im->world) fsi__wc_rouse(run);
+}
+
+/* ---- >>bodies in a step --------------------------------------------------------------------------------------- */
+
+static fsi_vec3 fsi__wc_turn_between(fsi_pose a, fsi_pose b) { return fsi_quat_rotation_vector(fsi_quat_mul(b.orientation, fsi_quat_conj(a.orientation))); }
+
+/* The pose of a PRESCRIBED body at fraction s of the step, from where the last step left it. */
+static fsi_pose fsi__wc_pose_at(const fsi__wc_body *b, fsi_pose from, double s)
+{
+    fsi_body way = b->work;
+    way.pose = from;
+    return fsi_body_pose_at(&way, (fsi_real)s);
+}
+
+/* Enters an obstacle's body into the step's table, unless it is there. */
+static void fsi__wc_begin_body(fsi__wc_run *run, fsi__wc_obstacle *o, double dt)
+{
+    fsi__wc_body *b;
+    int k;
+    for (k = 0; k < run->body_count && run->body[k].user != o->desc.body; k++) {}
+    o->body = k;
+    b = &run->body[k];
+    if (k == run->body_count) {
+        run->body_count++;
+        memset(b, 0, sizeof *b);
+        b->user = o->desc.body;
+        b->work = *b->user;
+        b->rg = run->im->world ? fsi__rg_find(run->im->world, b->user) : -1;
+        b->coupled = b->work.mode == FSI_BODY_COUPLED || b->rg >= 0;
+        run->coupled_count += b->coupled;
+        fsi_body_begin_step(&b->work, (fsi_real)dt);
+        b->begin = b->from = b->to = b->coupled ? b->work.pose : o->at;
+        b->v = fsi__d3_of(b->work.velocity);
+        b->w = fsi__d3_of(b->work.angular_velocity);
+        if (!b->coupled && dt > 0) { /* from where the last step left it, all through the step */
+            b->v = fsi__d3_scale(fsi__d3_of(fsi_v3_sub(b->work.end.position, o->at.position)), 1 / dt);
+            b->w = fsi__d3_scale(fsi__d3_of(fsi__wc_turn_between(o->at, b->work.end)), 1 / dt);
+        }
+    }
+    b->reach = fmax(b->reach, o->reach);
+}
+
+/* Where a body would be at the end of the substep without liquid (steps 2 and 3): v* = v + dt F/M, w* = w + dt I^-1 tau. */
+static void fsi__wc_predict_body(fsi__wc_run *run, fsi__wc_body *b)
+{
+    const double dt = run->dt;
+    fsi_body *w = &b->work;
+    if (b->rg >= 0) return;
+    b->from = b->to;
+    b->v0 = b->v;
+    b->w0 = b->w;
+    if (!b->coupled) {
+        const fsi_pose next = fsi__wc_pose_at(b, b->begin, run->done + run->share);
+        b->v = b->v0 = fsi__d3_scale(fsi__d3_of(fsi_v3_sub(next.position, b->from.position)), 1 / dt);
+        b->w = b->w0 = fsi__d3_scale(fsi__d3_of(fsi__wc_turn_between(b->from, next)), 1 / dt);
+        b->to = next;
+        return;
+    }
+    b->inertia = fsi_body_world_tensor(b->from.orientation, w->inertia);
+    b->inverse = fsi_body_world_tensor(b->from.orientation, fsi_m3_inverse(w->inertia));
+    fsi__wc_take_impulse(b, fsi__d3_scale(fsi__d3_of(w->force), dt), fsi__d3_scale(fsi__d3_of(w->torque), dt));
+}
+
+/* Pose at the end of the substep with the velocities as they are; `keep`: velocities are those there, too. */
+static void fsi__wc_move_body(fsi__wc_run *run, fsi__wc_body *b, int keep)
+{
+    fsi_body way = b->work;
+    if (!b->coupled || b->rg >= 0) return;
+    way.pose = b->from;
+    way.new_velocity = fsi__d3_real(b->v);
+    way.new_angular_velocity = fsi__d3_real(b->w);
+    fsi_body_integrate(&way, (fsi_real)run->dt);
+    b->to = way.pose;
+    if (keep) b->w = fsi__d3_of(way.angular_velocity);
+}
+
+/* Bodies of the world: forces, contacts between bodies, where all would be without liquid. */
+static fsi_status fsi__wc_predict_world(fsi__wc_run *run)
+{
+    fsi_rigid *w = run->im->world;
+    const fsi__rg_moving *moving;
+    int b, k;
+    if (!w) return FSI_OK;
+    fsi__rg_aim_kinematic(w, run->left);
+    FSI__WC_TRY(fsi__wc_of_world(run, fsi__rg_predict(w, run->dt, run->fn)));
+    FSI__WC_TRY(fsi__wc_of_world(run, fsi__rg_collide(w, run->dt, run->fn)));
+    moving = fsi__rg_bodies(w);
+    for (b = 0; b < run->body_count; b++) {
+        fsi__wc_body *body = &run->body[b];
+        const fsi__rg_moving *m;
+        if (body->rg < 0) continue;
+        m = &moving[body->rg];
+        body->coupled = fsi__rg_mobile(fsi__rg_of(w), body->rg); /* not while it sleeps */
+        body->from = m->start;
+        body->to = m->pose;
+        body->v0 = m->v0;
+        body->w0 = m->w0;
+        body->v = m->v;
+        body->w = m->w;
+        body->work.mass = (fsi_real)(m->inverse_mass > 0 ? 1 / m->inverse_mass : 1);
+        for (k = 0; k < 9; k++) {
+            body->inertia.m[k] = (fsi_real)m->inertia[k];
+            body->inverse.m[k] = (fsi_real)m->inverse_inertia[k];
+        }
+        if (!body->coupled) continue;
+        body->entangled |= m->tree >= 0;
+    }
+    return FSI_OK;
+}
+
+/* Where bodies of the world have got to. */
+static fsi_status fsi__wc_advance_world(fsi__wc_run *run)
+{
+    fsi_rigid *w = run->im->world;
+    const fsi__rg_moving *moving;
+    int b;
+    if (!w) return FSI_OK;
+    FSI__WC_TRY(fsi__wc_of_world(run, fsi__rg_advance(w, run->dt, run->fn)));
+    moving = fsi__rg_bodies(w);
+    for (b = 0; b < run->body_count; b++) if (run->body[b].rg >= 0) {
+        const fsi__rg_moving *m = &moving[run->body[b].rg];
+        run->body[b].to = m->pose;
+        run->body[b].v = m->v;
+        run->body[b].w = m->w;
+    }
+    return FSI_OK;
+}
+
+/* What the box of an obstacle's mesh leaves out: samples reach beyond it; the solid of a container has no end. */
+static void fsi__wc_widen(const fsi__wc_run *run, fsi__wc_obstacle *o)
+{
+    const fsi_real end = FSI_REAL_MAX / 4;
+    if (o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES) o->box = fsi_box3_inflate(o->box, run->s->radius);
+    if (!o->mesh->container) return;
+    o->box.lo = fsi_v3(-end, -end, -end);
+    o->box.hi = fsi_v3(end, end, end);
+}
+
+/* Puts obstacles where the substep takes them, as far as that is known, and says how far that is. */
+static void fsi__wc_move_obstacles(fsi__wc_run *run, int coupled_only)
+{
+    double most = 0;
+    int k;
+    for (k = 0; k < run->im->obstacle_count; k++) {
+        fsi__wc_obstacle *o = &run->im->obstacle[k];
+        if (o->body >= 0) {
+            const fsi__wc_body *b = &run->body[o->body];
+            fsi_vec3 c[2];
+            o->from = run->done > 0 ? b->from : o->at; /* several obstacles of one body may have been left apart */
+            o->to = b->to;
+            o->motion = (double)fsi_v3_norm(fsi_v3_sub(o->to.position, o->from.position)) + o->reach * (double)fsi_v3_norm(fsi__wc_turn_between(o->from, o->to));
+            c[0] = o->from.position;
+            c[1] = o->to.position;
+            o->box = fsi_box3_inflate(fsi_box3_grow(fsi_box3_grow(fsi_box3_empty(), c[0]), c[1]), (fsi_real)o->reach);
+        } else if (!coupled_only) {
+            if (o->moves) fsi__mesh_follow(o->shadow, o->rest, o->desc.mesh->vertices, (fsi_real)run->done, (fsi_real)(run->done + run->share));
+            o->box = o->mesh->box;
+            o->motion = 0;
+            if (o->moves) {
+                int v;
+                for (v = 0; v < o->vertex_count; v++) o->motion = fmax(o->motion, (double)fsi_v3_norm2(fsi_v3_sub(o->mesh->vertices[v], o->mesh->previous[v])));
+                o->motion = sqrt(o->motion);
+            }
+        }
+        if (o->body >= 0 || !coupled_only) fsi__wc_widen(run, o);
+        most = fmax(most, o->motion);
+    }
+    run->motion = most;
+}
+
+/* ---- >>position correction ------------------------------------------------------------------------------------ */
+
+/* What is found around a place. */
+typedef struct fsi__wc_place {
+    double slack;  /* least distance less what it must be; large: nothing near */
+    double least;  /* least distance to an obstacle, or the reach */
+    int crossed;
+} fsi__wc_place;
+
+/* Of distances [m]: well below what is promised, and above the rounding of a place so far from the origin. */
+static double fsi__wc_tolerance(const fsi__wc_run *run)
+{
+    return fmax((double)run->s->desc.spacing * (sizeof(fsi_real) == sizeof(double) ? 1e-7 : 1e-4), (double)FSI_REAL_EPS * run->off);
+}
+
+/* Pushes x out of the domain's walls; returns its slack before. */
+static double fsi__wc_clamp(const fsi_wcsph *s, fsi_vec3 *x, int push)
+{
+    const double rf = (double)s->radius;
+    double least = FSI__HUGE;
+    int k;
+    for (k = 0; k < s->desc.dim; k++) {
+        const double at = fsi__wc_axis(*x, k), lo = fsi__wc_axis(s->desc.domain.lo, k) + rf, hi = fsi__wc_axis(s->desc.domain.hi, k) - rf;
+        least = fmin(least, fmin(at - lo, hi - at));
+        if (!push) continue;
+        if (lo > hi) fsi__wc_set_axis(x, k, 0.5 * (lo + hi));
+        else if (at < lo) fsi__wc_set_axis(x, k, lo);
+        else if (at > hi) fsi__wc_set_axis(x, k, hi);
+    }
+    return least;
+}
+
+/* One round over all surfaces: measures the place *x as it is found by each, and with `push` moves it out of each in turn. */
+static fsi__wc_place fsi__wc_round(const fsi__wc_run *run, const fsi__wc_around *a, int r, fsi_vec3 x0, double known, double reach, fsi_vec3 *x, int push)
+{
+    const double eps = fsi__wc_tolerance(run);
+    fsi__wc_place p;
+    int k;
+    p.slack = FSI__HUGE;
+    p.least = reach;
+    p.crossed = 0;
+    if (fsi__wc_has_domain(run->s)) p.slack = fsi__wc_clamp(run->s, x, push);
+    for (k = 0; k < fsi__wc_around_count(run, a); k++) {
+        const fsi__wc_obstacle *o = &run->im->obstacle[fsi__wc_around_at(a, k)];
+        fsi__wc_touch t;
+        if (!fsi__wc_meets(run, o, r, *x, reach) && !fsi__wc_meets(run, o, r, x0, reach)) continue;
+        t = fsi__wc_probe(run, o, x0, *x, known, reach);
+        p.slack = fmin(p.slack, t.d - o->gap);
+        p.least = fmin(p.least, t.d);
+        p.crossed |= t.crossed;
+        if (push && t.d < o->gap - eps && t.push > 0) *x = fsi_v3_madd(*x, (fsi_real)t.push, fsi__d3_real(t.n));
+    }
+    return p;
+}
+
+/* The 26 directions of a cube's faces, edges and corners. */
+static fsi_vec3 fsi__wc_direction(int k, int dim)
+{
+    const int at = k >= 13 ? k + 1 : k;
+    const fsi_vec3 d = fsi_v3((fsi_real)(at % 3 - 1), (fsi_real)(at / 3 % 3 - 1), dim == 3 ? (fsi_real)(at / 9 - 1) : 0);
+    return fsi_v3_unit(d);
+}
+
+/* Finds a place for a particle that iteration leaves in a solid or too near: the first free one around, the nearest first; else the one
+   with the most room. */
+static fsi__wc_place fsi__wc_search(const fsi__wc_run *run, const fsi__wc_around *a, int r, fsi_vec3 *x, double known, double reach)
+{
+    const double dx = (double)run->s->desc.spacing, eps = fsi__wc_tolerance(run);
+    const fsi_vec3 start = *x;
+    fsi__wc_place best = fsi__wc_round(run, a, r, run->starting ? start : run->x[r], known, reach, x, 0);
+    int ring, k;
+    for (ring = 1; ring <= 10; ring++) for (k = 0; k < 26; k++) {
+        fsi_vec3 y = fsi_v3_madd(start, (fsi_real)(0.25 * dx * ring), fsi__wc_direction(k, run->s->desc.dim));
+        const fsi__wc_place p = fsi__wc_round(run, a, r, run->starting ? y : run->x[r], known, reach, &y, 0);
+        if (p.crossed || !(p.slack > best.slack || best.crossed)) continue;
+        best = p;
+        *x = y;
+        if (p.slack >= -eps) return p;
+    }
+    return best;
+}
+
+#define FSI__WC_ROUNDS 24
+
+/* Moves a particle to where it keeps its distance from everything (20); returns what it found in the end. */
+static fsi__wc_place fsi__wc_correct(const fsi__wc_run *run, const fsi__wc_around *a, int r, double known, double reach, fsi_vec3 *x, int *pinched)
+{
+    const double eps = fsi__wc_tolerance(run);
+    const fsi_vec3 x0 = run->starting ? *x : run->x[r];
+    fsi_vec3 best = *x, y = *x;
+    fsi__wc_place p, top;
+    int round;
+    top.slack = -FSI__HUGE;
+    top.least = 0;
+    top.crossed = 1;
+    *pinched = 0;
+    for (round = 0; round < FSI__WC_ROUNDS; round++) {
+        const fsi_vec3 at = y;
+        p = fsi__wc_round(run, a, r, run->starting ? at : x0, known, reach, &y, 1);
+        if ((!p.crossed && p.slack > top.slack) || round == 0) { top = p; best = at; }
+        if (p.slack >= -eps && !p.crossed) break;
+        if (run->im->obstacle_count == 0 && round == 0) { best = y; top = p; break; } /* walls of a box: done */
+    }
+    *x = best;
+    if ((top.slack >= -eps && !top.crossed) || (run->im->obstacle_count == 0)) return top;
+    if (!(top.slack > 0 - 0.05 * (double)run->s->desc.spacing) || top.crossed) top = fsi__wc_search(run, a, r, x, known, reach);
+    *pinched = !(top.slack >= -eps);
+    return top;
+}
+
+/* Steps 6 and 7: drift with the new velocities, keep distances, remember them. */
+static void fsi__wc_drift(void *arg, int chunk, int begin, int end)
+{
+    fsi__wc_run *run = (fsi__wc_run *)arg;
+    const double rf = (double)run->s->radius, dx = (double)run->s->desc.spacing, full = rf + FSI__WC_REACH * dx, m = (double)run->s->particle_mass;
+    const int walls = fsi__wc_has_domain(run->s);
+    double *part = fsi__wc_parts(run, chunk);
+    fsi__wc_around a;
+    int r;
+    for (r = begin; r < end; r++) run->x1[r] = fsi_v3_madd(run->x[r], (fsi_real)run->dt, run->v[r]);
+    fsi__wc_look_around(run, begin, end, full, &a);
+    for (r = begin; r < end; r++) {
+        const fsi_vec3 free_x = run->x1[r];
+        const double way = (double)fsi_v3_norm(fsi_v3_sub(free_x, run->x[r])) + run->motion;
+        double known = (double)run->room[r], moved;
+        fsi_vec3 x = free_x;
+        int pinched = 0, look = a.count != 0 && known - way < rf;
+        if (!look) { /* too far from everything but the domain */
+            if (walls) fsi__wc_clamp(run->s, &x, 1);
+            moved = (double)fsi_v3_norm(fsi_v3_sub(x, free_x));
+            look = a.count != 0 && known - way - moved < rf;
+            run->room[r] = a.count == 0 ? (fsi_real)full : (fsi_real)(known - way - moved);
+        }
+        if (look) {
+            fsi__wc_place p;
+            x = free_x;
+            p = fsi__wc_correct(run, &a, r, known, full, &x, &pinched);
+            run->room[r] = (fsi_real)fmax(p.least, 0);
+            part[0] += pinched;
+            part[1] += p.slack < (pinched ? -rf : -fmax(1e-3 * dx, 2 * fsi__wc_tolerance(run))); /* never */
+            if (!pinched) part[2] = fmax(part[2], -p.slack);
+        }
+        run->pinched[r] = (unsigned char)pinched;
+        moved = (double)fsi_v3_norm(fsi_v3_sub(x, free_x));
+        if (moved > 0) {
+            part[3]++;
+            part[4] = fmax(part[4], moved);
+            fsi__wc_put(part + 5, fsi__d3_scale(fsi__d3_cross(fsi__d3_of(fsi_v3_sub(x, free_x)), fsi__d3_of(run->v[r])), m));
+            part[8] += m * moved * (double)fsi_v3_norm(run->v[r]);
+        }
+        run->x1[r] = x;
+        part[11] += run->starting && moved > rf * 1.001;
+        part[9] = fmax(part[9], (double)fsi_v3_norm2(fsi_v3_sub(x, run->b.sorted[r])));
+        if (!fsi_v3_is_finite(x) || !fsi_v3_is_finite(run->v[r])) part[10] = 1;
+    }
+}
+
+/* The correction pushes back (desc.position_two_way): each body moves by - sum m dx/(M + sum m), dx what its particles will be moved by,
+   as their contact points foretell. */
+static void fsi__wc_push_back(fsi__wc_run *run)
+{
+    const double m = (double)run->s->particle_mass;
+    int b, k;
+    for (b = 0; b < run->body_count; b++) {
+        fsi__wc_body *body = &run->body[b];
+        const fsi_quat turn = fsi_quat_mul(body->to.orientation, fsi_quat_conj(body->star.orientation));
+        fsi__d3 sum = fsi__d3_make(0, 0, 0);
+        double mass = (double)body->work.mass;
+        for (k = 0; k < body->count && body->coupled; k++) {
+            const fsi__wc_contact *c = &run->contact[run->by_body[body->first + k]];
+            const fsi__d3 point = fsi__d3_of(fsi_v3_add(body->to.position, fsi_quat_rotate(turn, fsi__d3_real(c->arm))));
+            const fsi__d3 n = fsi__d3_of(fsi_quat_rotate(turn, fsi__d3_real(c->n)));
+            const fsi__d3 x = fsi__d3_madd(fsi__d3_of(run->x[c->rank]), run->dt, fsi__d3_of(run->v[c->rank]));
+            const double lack = run->im->obstacle[c->obstacle].gap - fsi__d3_dot(fsi__d3_sub(x, point), n);
+            mass += m;
+            if (lack > 0) sum = fsi__d3_madd(sum, m * lack, n);
+        }
+        if (!(body->count > 0 && body->coupled)) continue;
+        if (body->rg >= 0 && fsi__rg_bodies(run->im->world)[body->rg].tree >= 0) continue; /* a link goes where its joints let it */
+        body->to.position = fsi_v3_madd(body->to.position, (fsi_real)(-1 / mass), fsi__d3_real(sum));
+        if (body->rg >= 0) fsi__rg_bodies(run->im->world)[body->rg].pose.position = body->to.position;
+    }
+}
+
+/* ---- >>substep ------------------------------------------------------------------------------------------------ */
+
+static void fsi__wc_take_places(void *arg, int chunk, int begin, int end)
+{
+    fsi__wc_run *run = (fsi__wc_run *)arg;
+    (void)chunk;
+    memcpy(run->x + begin, run->x1 + begin, (size_t)(end - begin) * sizeof *run->x);
+}
+
+/* Records and densities at the places where particles are now; `dt` 0: only what does not need a rate. */
+static fsi_status fsi__wc_renew_density(fsi__wc_run *run, double dt)
+{
+    const double rho0 = (double)run->s->desc.density, kept = run->dt;
+    fsi_status status;
+    double mean;
+    fsi__wc_parallel(run, fsi__wc_records);
+    run->dt = dt;
+    status = fsi__wc_pairs(run, fsi__wc_density);
+    run->dt = kept;
+    if (status != FSI_OK) return status;
+    mean = fsi__wc_sum(run, 0) / run->n / rho0;
+    run->stats.density_drift = mean - 1;
+    run->stats.density_ratio_max = fsi__wc_largest(run, 1);
+    run->stats.pairs = (size_t)(fsi__wc_sum(run, 2) / 2);
+    run->rho_mean = 1;
+    if (run->s->desc.density_mode == FSI_WCSPH_CONTINUITY && mean > 1.02 && dt > 0) { /* below 1 it is spray, whose densities mean nothing: raising all would
+                                                                                make pressure, and energy, out of nothing; desc.guard sees to liquid */
+        run->rho_mean = 1 / mean;
+        run->stats.density_resets++;
+    }
+    fsi__wc_parallel(run, fsi__wc_take_density);
+    return FSI_OK;
+}
+
+static fsi_status fsi__wc_bad_number(const fsi__wc_run *run)
+{
+    int r, worst = 0x7fffffff;
+    for (r = 0; r < run->n; r++) {
+        const int bad = !fsi_v3_is_finite(run->x1[r]) || !fsi_v3_is_finite(run->v[r]) || !fsi_v3_is_finite(run->a[r]) || !fsi_is_finite((double)run->rho[r]);
+        if (bad && run->src[r] < worst) worst = run->src[r];
+    }
+    return fsi__fail(run->s->context, FSI_ERROR_NAN, run->fn, worst < run->n ? worst : -1, 0, "particle %d: its new state is not finite", worst < run->n ? worst : -1);
+}
+
+/* Speed of the fastest point of an obstacle during the step [m/s]. */
+static double fsi__wc_wall_speed(const fsi__wc_run *run, double dt)
+{
+    double most = 0;
+    int b, k, v;
+    for (b = 0; b < run->body_count; b++) most = fmax(most, fsi__d3_norm(run->body[b].v) + fsi__d3_norm(run->body[b].w) * run->body[b].reach);
+    for (k = 0; k < run->im->obstacle_count; k++) {
+        const fsi__wc_obstacle *o = &run->im->obstacle[k];
+        double way = 0;
+        for (v = 0; v < o->vertex_count && o->body < 0 && o->moves; v++) way = fmax(way, (double)fsi_v3_norm2(fsi_v3_sub(o->desc.mesh->vertices[v], o->rest[v])));
+        most = fmax(most, sqrt(way) / dt);
+    }
+    return most;
+}
+
+/* Momentum of the liquid [kg m/s] in part[0..2], sum m|v| in part[3]; of its force arrays in part[4..6]. */
+static void fsi__wc_momentum_chunk(void *arg, int chunk, int begin, int end)
+{
+    fsi__wc_run *run = (fsi__wc_run *)arg;
+    const double m = (double)run->s->particle_mass;
+    double *part = fsi__wc_parts(run, chunk);
+    int r;
+    for (r = begin; r < end; r++) {
+        const fsi__d3 v = fsi__d3_of(run->v[r]);
+        fsi__wc_put(part, fsi__d3_scale(v, m));
+        part[3] += m * fsi__d3_norm(v);
+        fsi__wc_put(part + 4, fsi__wc_outside(run, r));
+    }
+}
+
+typedef struct fsi__wc_balance { fsi__d3 p, force; double size; } fsi__wc_balance;
+
+/* Momentum of liquid and COUPLED bodies. */
+static fsi__wc_balance fsi__wc_weigh(fsi__wc_run *run)
+{
+    fsi__wc_balance w;
+    int b;
+    fsi__wc_parallel(run, fsi__wc_momentum_chunk);
+    w.p = fsi__wc_sum3(run, 0);
+    w.size = fsi__wc_sum(run, 3);
+    w.force = fsi__wc_sum3(run, 4);
+    for (b = 0; b < run->body_count; b++) if (run->body[b].coupled && run->body[b].rg < 0) {
+        w.p = fsi__d3_madd(w.p, (double)run->body[b].work.mass, run->body[b].v);
+        w.size += (double)run->body[b].work.mass * fsi__d3_norm(run->body[b].v);
+    }
+    return w;
+}
+
+/* What momentum should have become, against what it is. */
+static void fsi__wc_audit(fsi__wc_run *run, fsi__wc_balance before, const double walls[3])
+{
+    fsi_wcsph_stats *st = &run->stats;
+    const fsi__wc_balance after = fsi__wc_weigh(run);
+    const fsi__d3 pull = fsi__d3_madd(before.force, run->n * (double)run->s->particle_mass, fsi__d3_of(run->s->desc.gravity));
+    fsi__d3 error = fsi__d3_sub(fsi__d3_sub(after.p, before.p), fsi__d3_scale(pull, run->dt));
+    const double size = fmax(after.size, before.size);
+    int b;
+    fsi__wc_put(st->external_impulse, fsi__d3_scale(pull, run->dt));
+    for (b = 0; b < run->body_count; b++) if (run->body[b].coupled)
+        error = run->body[b].rg >= 0 ? fsi__d3_add(error, run->body[b].impulse) : fsi__d3_madd(error, -run->dt, fsi__d3_of(run->body[b].work.force));
+    error = fsi__d3_sub(error, fsi__d3_sub(fsi__d3_at(st->wall_impulse), fsi__d3_at(walls)));
+    if (size > 0) st->momentum_error = fmax(st->momentum_error, fsi__d3_norm(error) / size);
+}
+
+/* Steps 3 to 7 of direct_forcing.md 8, then densities. */
+static fsi_status fsi__wc_substep(fsi__wc_run *run, fsi__wc_balance before)
+{
+    fsi_wcsph_stats *st = &run->stats;
+    double clock = fsi__now(run->s->context), walls[3];
+    int b;
+    memcpy(walls, st->wall_impulse, sizeof walls);
+    for (b = 0; b < run->body_count; b++) fsi__wc_predict_body(run, &run->body[b]);
+    FSI__WC_TRY(fsi__wc_predict_world(run));
+    for (b = 0; b < run->body_count; b++) {
+        fsi__wc_body *body = &run->body[b];
+        fsi__wc_move_body(run, body, 0);
+        body->star = body->to;
+        body->center = fsi__d3_of(body->rg >= 0 ? body->from.position : body->to.position);
+    }
+    fsi__wc_move_obstacles(run, 0);
+    fsi__wc_parallel(run, fsi__wc_predict);
+    fsi__wc_lap(run, &st->seconds_integrate, &clock);
+    FSI__WC_TRY(fsi__wc_find_contacts(run));
+    fsi__wc_lap(run, &st->seconds_contacts, &clock);
+    FSI__WC_TRY(fsi__wc_respond(run));
+    fsi__wc_lap(run, &st->seconds_response, &clock);
+    fsi__wc_keep_records(run);
+    fsi__wc_lap(run, &st->seconds_contacts, &clock);
+    fsi__wc_audit(run, before, walls);
+    for (b = 0; b < run->body_count; b++) {
+        run->body[b].sum = fsi__d3_add(run->body[b].sum, run->body[b].impulse);
+        run->body[b].turn = fsi__d3_add(run->body[b].turn, run->body[b].moment);
+        fsi__wc_move_body(run, &run->body[b], 1);
+    }
+    FSI__WC_TRY(fsi__wc_advance_world(run));
+    fsi__wc_lap(run, &st->seconds_integrate, &clock);
+    if (run->s->desc.position_two_way) fsi__wc_push_back(run);
+    fsi__wc_move_obstacles(run, 1);
+    fsi__wc_parallel(run, fsi__wc_drift);
+    st->pinched = (int)fsi__wc_sum(run, 0);
+    st->inside = (int)fsi__wc_sum(run, 1);
+    st->corrected += (int)fsi__wc_sum(run, 3);
+    st->max_correction = fmax(st->max_correction, fsi__wc_largest(run, 4));
+    st->angular_error += fsi__d3_norm(fsi__wc_sum3(run, 5));
+    st->angular_bound += fsi__wc_sum(run, 8);
+    run->moved = sqrt(fsi__wc_largest(run, 9));
+    if (fsi__wc_sum(run, 10) > 0) return fsi__wc_bad_number(run);
+    fsi__wc_parallel(run, fsi__wc_take_places);
+    if (run->im->world) fsi__rg_accept(run->im->world, run->dt);
+    fsi__wc_lap(run, &st->seconds_correction, &clock);
+    return FSI_OK;
+}
+
+/* Lists, where they are worn out, and densities of the new places. */
+static fsi_status fsi__wc_finish_substep(fsi__wc_run *run)
+{
+    const fsi_wcsph_desc *d = &run->s->desc;
+    double clock = fsi__now(run->s->context);
+    if (run->moved > 0.5 * run->skin) FSI__WC_TRY(fsi__wc_rebuild(run));
+    fsi__wc_lap(run, &run->stats.seconds_neighbors, &clock);
+    run->im->filter_next++;
+    run->filter = d->density_mode == FSI_WCSPH_CONTINUITY && d->shepard_every > 0 && run->im->filter_next >= d->shepard_every;
+    if (run->filter) run->im->filter_next = 0;
+    FSI__WC_TRY(fsi__wc_renew_density(run, run->dt));
+    fsi__wc_lap(run, &run->stats.seconds_pairs, &clock);
+    return FSI_OK;
+}
+
+static fsi_status fsi__wc_forces(fsi__wc_run *run)
+{
+    double clock = fsi__now(run->s->context);
+    fsi__wc_parallel(run, fsi__wc_pressures);
+    FSI__WC_TRY(fsi__wc_pairs(run, fsi__wc_force));
+    run->amax = sqrt(fsi__wc_largest(run, 0));
+    run->stats.max_speed = run->fastest = sqrt(fsi__wc_largest(run, 1));
+    fsi__wc_lap(run, &run->stats.seconds_pairs, &clock);
+    return fsi__wc_sum(run, 2) > 0 ? fsi__wc_bad_number(run) : FSI_OK;
+}
+
+/* A liquid without particles: bodies move on. */
+static fsi_status fsi__wc_drift_bodies(fsi__wc_run *run)
+{
+    int b;
+    for (b = 0; b < run->body_count; b++) fsi__wc_predict_body(run, &run->body[b]);
+    FSI__WC_TRY(fsi__wc_predict_world(run));
+    if (run->im->world) fsi__rg_solve(run->im->world, run->dt, NULL);
+    for (b = 0; b < run->body_count; b++) fsi__wc_move_body(run, &run->body[b], 1);
+    FSI__WC_TRY(fsi__wc_advance_world(run));
+    if (run->im->world) fsi__rg_accept(run->im->world, run->dt);
+    return FSI_OK;
+}
+
+static fsi_status fsi__wc_run_substeps(fsi__wc_run *run, double dt)
+{
+    const fsi_wcsph_desc *d = &run->s->desc;
+    double left = dt;
+    while (left > 0) {
+        double limit, speed, count;
+        fsi__wc_balance before;
+        memset(&before, 0, sizeof before);
+        if (run->n > 0) FSI__WC_TRY(fsi__wc_forces(run));
+        speed = run->stats.max_speed;
+        run->wall_speed = fsi__wc_wall_speed(run, dt);
+        limit = run->n > 0 ? fsi__wc_limit(run->s, run->amax, speed, speed + run->wall_speed) : left;
+        count = ceil(left / limit - 1e-9);
+        if (count < 1) count = 1;
+        if (!(run->stats.substeps + count <= d->max_substeps))
+            return fsi__fail(run->s->context, FSI_ERROR_ARGUMENT, run->fn, -1, count, "dt of %g seconds needs %.0f more substeps of %g, desc.max_substeps is %d", dt, count, limit, d->max_substeps);
+        run->dt = count > 1 ? left / count : left;
+        run->left = left;
+        run->done = 1 - left / dt;
+        run->share = count > 1 ? run->dt / dt : 1 - run->done;
+        if (run->n > 0) {
+            before = fsi__wc_weigh(run);
+            FSI__WC_TRY(fsi__wc_substep(run, before));
+            FSI__WC_TRY(fsi__wc_finish_substep(run));
+        } else FSI__WC_TRY(fsi__wc_drift_bodies(run));
+        run->stats.substeps++;
+        run->stats.substep = run->dt;
+        left = count > 1 ? left - run->dt : 0;
+    }
+    return FSI_OK;
+}
+
+/* ---- >>step --------------------------------------------------------------------------------------------------- */
+
+static fsi_status fsi__wc_check(const fsi_wcsph *s)
+{
+    if (!s) return FSI_ERROR_ARGUMENT;
+    return s->cookie == FSI__COOKIE('w', fsi_wcsph) ? FSI_OK : FSI_ERROR_COOKIE;
+}
+
+/* A body that a step can use, if there is one. */
+static fsi_status fsi__wc_check_body(const fsi_wcsph *s, const fsi_body *body, int id, const char *function)
+{
+    double off, tilt;
+    fsi_mat3 world;
+    if (!body) return FSI_OK;
+    FSI__WC_TRY(fsi_body_check(s->context, body, id));
+    off = (double)fsi_v3_norm(body->pose.position);
+    if (body->mode == FSI_BODY_PRESCRIBED) off = fmax(off, (double)fsi_v3_norm(body->end.position));
+    if (!(off <= FSI__MESH_REACH)) return fsi__fail(s->context, FSI_ERROR_LIMIT, function, id, off, "the body of obstacle %d is %g from the origin", id, off);
+    if (s->desc.dim == 3 || body->mode != FSI_BODY_COUPLED) return FSI_OK;
+    off = fabs((double)body->velocity.z) + fabs((double)body->force.z) + fabs((double)body->angular_velocity.x) + fabs((double)body->angular_velocity.y)
+        + fabs((double)body->torque.x) + fabs((double)body->torque.y) + fabs((double)body->pose.position.z);
+    if (off > 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, function, id, off, "the body of obstacle %d leaves the plane of dim 2: z of position, velocity, force, and x, y of angular velocity and torque must be 0", id);
+    world = fsi_body_world_tensor(body->pose.orientation, body->inertia);
+    tilt = fmax(fabs((double)world.m[2]), fabs((double)world.m[5]));
+    if (tilt > 1e-6 * (double)world.m[8])
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, function, id, tilt, "the body of obstacle %d has a product of inertia with z of %g, which would turn it out of the plane of dim 2", id, tilt);
+    return FSI_OK;
+}
+
+static fsi_status fsi__wc_check_state(const fsi_wcsph *s, fsi_real dt, const char *fn)
+{
+    const fsi__wc_impl *im = (const fsi__wc_impl *)s->impl;
+    int i;
+    if (!fsi_is_finite((double)dt) || dt < 0 || (dt > 0 && dt < (fsi_real)1e-12)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, (double)dt, "dt is %g seconds, must be 0 or at least 1e-12", (double)dt);
+    if (im->world && fsi__rg_of(im->world)->begun > 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "the world has begun a step of its own: end it first");
+    for (i = 0; i < im->obstacle_count; i++) FSI__WC_TRY(fsi__wc_check_body(s, im->obstacle[i].desc.body, im->obstacle[i].id, fn));
+    for (i = 0; i < s->count; i++) {
+        const char *what = !fsi_v3_is_finite(s->position[i]) ? "position" : !fsi_v3_is_finite(s->velocity[i]) ? "velocity" : !fsi_v3_is_finite(s->force[i]) ? "force" : !fsi_is_finite((double)s->density[i]) ? "density" : NULL;
+        if (what) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "particle %d: its %s is not finite", i, what);
+        if (!(s->density[i] > 0)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, i, (double)s->density[i], "particle %d: its density is %g", i, (double)s->density[i]);
+        if ((double)fsi_v3_norm(s->position[i]) > FSI__MESH_REACH) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, (double)fsi_v3_norm(s->position[i]), "particle %d is %g from the origin", i, (double)fsi_v3_norm(s->position[i]));
+    }
+    return FSI_OK;
+}
+
+/* What moves in this step. Makes shadows of meshes that move for the first time. */
+static fsi_status fsi__wc_begin_obstacles(fsi__wc_run *run, double dt)
+{
+    int k;
+    for (k = 0; k < run->im->obstacle_count; k++) {
+        fsi__wc_obstacle *o = &run->im->obstacle[k];
+        const size_t size = (size_t)o->vertex_count * sizeof(fsi_vec3);
+        o->body = -1;
+        memset(o->impulse, 0, sizeof o->impulse);
+        memset(o->moment, 0, sizeof o->moment);
+        o->gap = (double)run->s->radius;
+        o->moves = !o->desc.body && (memcmp(o->rest, o->desc.mesh->vertices, size) != 0 || (o->shadow && o->shadow->moving));
+        if (o->desc.body) {
+            fsi__wc_begin_body(run, o, dt);
+            if (run->s->desc.offset_compensation && run->body[o->body].coupled) o->gap = 0.02 * (double)run->s->desc.spacing;
+        }
+        o->from = o->to = o->at;
+        if (o->moves && o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES)
+            return fsi__fail(run->s->context, FSI_ERROR_ARGUMENT, run->fn, o->id, 0, "obstacle %d has samples and its mesh was moved: fix it to a PRESCRIBED body", o->id);
+        if (o->desc.body || o->shadow || (!o->moves && !o->desc.mesh->moving)) continue;
+        o->shadow = fsi__mesh_shadow(run->s->context, o->desc.mesh);
+        if (!o->shadow) return fsi__fail(run->s->context, FSI_ERROR_MEMORY, run->fn, o->id, 0, "no memory to move obstacle %d", o->id);
+        o->mesh = o->shadow;
+        fsi__mesh_follow(o->shadow, o->rest, o->rest, 0, 1);
+    }
+    return FSI_OK;
+}
+
+/* Places before anything moves: those that have changed since the last step are looked at anew. */
+static fsi_status fsi__wc_start_places(fsi__wc_run *run)
+{
+    int r, k;
+    run->starting = 1;
+    run->motion = 0;
+    run->dt = 0;
+    for (k = 0; k < run->im->obstacle_count; k++) { /* where the last step left them */
+        fsi__wc_obstacle *o = &run->im->obstacle[k];
+        if (o->body >= 0) {
+            o->box = fsi_box3_inflate(fsi_box3_grow(fsi_box3_empty(), o->at.position), (fsi_real)o->reach);
+        } else o->box = o->mesh->box;
+        fsi__wc_widen(run, o);
+    }
+    fsi__wc_parallel(run, fsi__wc_drift);
+    run->starting = 0;
+    run->stats.displaced = (int)fsi__wc_sum(run, 11);
+    if (run->s->desc.start_inside == FSI_WCSPH_REFUSE && run->stats.displaced > 0) {
+        int worst = 0x7fffffff;
+        for (r = 0; r < run->n; r++) if (fsi_v3_norm(fsi_v3_sub(run->x1[r], run->x[r])) > run->s->radius && run->src[r] < worst) worst = run->src[r];
+        return fsi__fail(run->s->context, FSI_ERROR_ARGUMENT, run->fn, worst, run->stats.displaced, "particle %d, and %d in all, are inside a solid", worst, run->stats.displaced);
+    }
+    run->moved = sqrt(fsi__wc_largest(run, 9));
+    fsi__wc_parallel(run, fsi__wc_take_places);
+    if (run->moved > 0.5 * run->skin) return fsi__wc_rebuild(run);
+    return FSI_OK;
+}
+
+static fsi_status fsi__wc_begin(fsi__wc_run *run, fsi_wcsph *s, double dt, const char *fn)
+{
+    fsi__arena measure = { NULL, 0, 0 };
+    fsi__wc_impl *im = (fsi__wc_impl *)s->impl;
+    size_t n = (size_t)s->count;
+    int i;
+    memset(run, 0, sizeof *run);
+    run->s = s;
+    run->im = im;
+    run->fn = fn;
+    run->n = run->b.count = s->count;
+    run->chunks = run->b.chunk_count = fsi__chunks(s->count, FSI__WC_GRAIN);
+    run->h = (double)s->support;
+    im->filter_next = im->filter_count;
+    fsi__wc_layout(run, &measure);
+    if (!fsi__arena_reserve(s->context, &im->scratch, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, s->count, "no memory to step %d particles", s->count);
+    fsi__wc_layout(run, &im->scratch);
+    if (im->need_count < run->chunks) {
+        int *need = (int *)fsi__alloc(s->context, (size_t)run->chunks, sizeof(int));
+        if (!need) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, s->count, "no memory to step %d particles", s->count);
+        fsi__free(s->context, im->need, (size_t)im->need_count, sizeof(int));
+        im->need = need;
+        im->need_count = run->chunks;
+    }
+    if (run->n <= FSI__WC_LISTED && n > 0) { /* room for the longest lists of a liquid that is not compressed by more than 15 % */
+        const double reach = ((double)s->support + FSI__WC_SKIN * (double)s->desc.spacing) / (double)s->desc.spacing;
+        const double each = 1.15 * (s->desc.dim == 3 ? 4.2 * reach * reach * reach : 3.2 * reach * reach) + FSI_LANES;
+        const size_t room = (size_t)((double)n * each + 4 * FSI__NB_TILE * (double)run->chunks) * sizeof(int);
+        if (im->lists.size < room && !fsi__arena_reserve(s->context, &im->lists, room)) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, s->count, "no memory for the neighbour lists of %d particles", s->count);
+    }
+    FSI__WC_TRY(fsi__wc_begin_obstacles(run, dt));
+    if (n == 0) return FSI_OK;
+    memcpy(run->x, s->position, n * sizeof *run->x);
+    memcpy(run->v, s->velocity, n * sizeof *run->v);
+    memcpy(run->rho, s->density, n * sizeof *run->rho);
+    memcpy(run->room, im->room, n * sizeof *run->room);
+    memcpy(run->ratio, im->ratio, n * sizeof *run->ratio);
+    run->fastest = fsi__wc_longest(s->velocity, s->count);
+    run->off = fsi__wc_longest(s->position, s->count);
+    for (i = 0; i < run->n; i++) {
+        run->src[i] = i;
+        run->pinched[i] = 0;
+        if (s->desc.dim == 2) run->x[i].z = run->v[i].z = 0;
+        if (im->surfaces_changed || im->seen[i] != s->filter[i] || memcmp(&im->last[i], &s->position[i], sizeof(fsi_vec3)) != 0) run->room[i] = 0;
+    }
+    return FSI_OK;
+}
+
+/* Momentum, energies of the new state. */
+static void fsi__wc_measure_chunk(void *arg, int chunk, int begin, int end)
+{
+    fsi__wc_run *run = (fsi__wc_run *)arg;
+    const double m = (double)run->s->particle_mass;
+    double *part = fsi__wc_parts(run, chunk);
+    int r;
+    for (r = begin; r < end; r++) {
+        const fsi__d3 v = fsi__d3_of(run->v[r]), x = fsi__d3_of(run->x[r]);
+        fsi__wc_put(part, fsi__d3_scale(v, m));
+        fsi__wc_put(part + 3, fsi__d3_scale(fsi__d3_cross(x, v), m));
+        part[6] += 0.5 * m * fsi__d3_dot(v, v);
+        part[7] -= m * fsi__d3_dot(fsi__d3_of(run->s->desc.gravity), x);
+        part[8] = fmax(part[8], fsi__d3_dot(v, v));
+    }
+}
+
+/* Largest summation density of particles farther than H from every surface. Whether they are is asked only of those that would count. */
+static void fsi__wc_inner_chunk(void *arg, int chunk, int begin, int end)
+{
+    fsi__wc_run *run = (fsi__wc_run *)arg;
+    const double far_off = run->h * 1.0000001;
+    double *part = fsi__wc_parts(run, chunk), gap = FSI__HUGE;
+    fsi__wc_around a;
+    int r, k;
+    fsi__wc_look_around(run, begin, end, far_off, &a);
+    for (r = begin; r < end; r++) {
+        double least = FSI__HUGE;
+        if (fsi__wc_has_domain(run->s)) least = fsi__wc_clamp(run->s, &run->x[r], 0) + (double)run->s->radius;
+        part[2] += least < 0;
+        if (!run->pinched[r]) gap = fmin(gap, fmin(least - (double)run->s->radius, a.count ? (double)run->room[r] - (double)run->s->radius : FSI__HUGE));
+        if (!((double)run->ratio[r] > part[0]) || least < far_off) continue;
+        for (k = 0; k < fsi__wc_around_count(run, &a) && least >= far_off && (double)run->room[r] < far_off; k++) {
+            const fsi__wc_obstacle *o = &run->im->obstacle[fsi__wc_around_at(&a, k)];
+            fsi__wc_touch t;
+            if (!fsi__wc_meets(run, o, r, run->x[r], far_off)) continue;
+            t = fsi__wc_probe(run, o, run->x[r], run->x[r], FSI__HUGE, far_off);
+            least = fmin(least, t.d);
+        }
+        if (least >= far_off) part[0] = (double)run->ratio[r];
+    }
+    part[1] = -gap;
+}
+
+static void fsi__wc_measure(fsi__wc_run *run)
+{
+    fsi_wcsph_stats *st = &run->stats;
+    double gap = -FSI__HUGE;
+    int c;
+    fsi__wc_parallel(run, fsi__wc_measure_chunk);
+    fsi__wc_put(st->momentum, fsi__wc_sum3(run, 0));
+    fsi__wc_put(st->angular_momentum, fsi__wc_sum3(run, 3));
+    st->kinetic_energy = fsi__wc_sum(run, 6);
+    st->potential_energy = fsi__wc_sum(run, 7);
+    st->max_speed = sqrt(fsi__wc_largest(run, 8));
+    fsi__wc_parallel(run, fsi__wc_inner_chunk);
+    st->density_ratio_inner = fsi__wc_largest(run, 0);
+    st->lost = (int)fsi__wc_sum(run, 2);
+    for (c = 0; c < run->chunks; c++) gap = fmax(gap, run->part[c * FSI__WC_SUMS + 1]);
+    st->min_gap = gap > -0.5 * FSI__HUGE ? -gap : (double)FSI_REAL_MAX;
+    st->particles = run->n;
+    st->cfl = st->max_speed * st->substep / (double)run->s->desc.spacing;
+}
+
+static void fsi__wc_scatter(void *arg, int chunk, int begin, int end)
+{
+    fsi__wc_run *run = (fsi__wc_run *)arg;
+    fsi_wcsph *s = run->s;
+    int r;
+    (void)chunk;
+    for (r = begin; r < end; r++) {
+        const int i = run->src[r];
+        s->position[i] = run->im->last[i] = run->x[r];
+        s->velocity[i] = run->v[r];
+        s->density[i] = run->rho[r];
+        run->im->ratio[i] = run->ratio[r];
+        run->im->pressure[i] = (fsi_real)fsi__wc_tait(s, fsi__wc_felt(s, (double)run->rho[r], (double)run->ratio[r]));
+        run->im->room[i] = run->room[r];
+        run->im->seen[i] = s->filter[i];
+    }
+}
+
+/* Where the step leaves obstacles and bodies, and what they felt. */
+static void fsi__wc_commit_solids(fsi__wc_run *run, double dt)
+{
+    const fsi_real per_dt = (fsi_real)(1 / dt);
+    int k;
+    for (k = 0; k < run->im->obstacle_count; k++) {
+        fsi__wc_obstacle *o = &run->im->obstacle[k];
+        o->force = fsi_v3_scale(fsi__d3_real(fsi__d3_at(o->impulse)), per_dt);
+        o->torque = fsi_v3_scale(fsi__d3_real(fsi__d3_at(o->moment)), per_dt);
+        if (o->body >= 0) o->at = run->body[o->body].to;
+        else if (o->moves) memcpy(o->rest, o->desc.mesh->vertices, (size_t)o->vertex_count * sizeof *o->rest);
+    }
+    run->im->domain_force = fsi_v3_scale(fsi__d3_real(fsi__d3_at(run->domain_impulse)), per_dt);
+    run->im->domain_torque = fsi_v3_scale(fsi__d3_real(fsi__d3_at(run->domain_moment)), per_dt);
+    for (k = 0; k < run->body_count; k++) {
+        fsi__wc_body *b = &run->body[k];
+        fsi_body *work = &b->work;
+        work->impulse = fsi__d3_real(b->sum);
+        work->angular_impulse = fsi__d3_real(b->turn);
+        fsi_body_end_step(work, (fsi_real)dt);
+        if (b->coupled) { /* with the orientation of `pose`: I^-1 L there */
+            const fsi_vec3 spin = fsi_m3_mul_v3(fsi_body_world_tensor(b->to.orientation, work->inertia), fsi__d3_real(b->w));
+            work->new_velocity = fsi__d3_real(b->v);
+            work->new_angular_velocity = fsi_m3_mul_v3(fsi_body_world_tensor(work->pose.orientation, fsi_m3_inverse(work->inertia)), spin);
+            work->end = b->to;
+        }
+        if (b->rg < 0) *b->user = *work;
+    }
+    if (run->im->world) fsi__rg_commit(run->im->world, dt);
+}
+
+/* A step of no time publishes nothing but stats. */
+static void fsi__wc_commit(fsi__wc_run *run, double dt)
+{
+    fsi_wcsph *s = run->s;
+    if (dt > 0) {
+        fsi__wc_parallel(run, fsi__wc_scatter);
+        fsi__wc_commit_solids(run, dt);
+        run->im->amax = run->amax;
+        run->im->wall_speed = run->wall_speed;
+        run->im->filter_count = run->im->filter_next;
+        run->im->surfaces_changed = 0;
+    }
+    run->stats.bytes = s->context->bytes;
+    run->stats.allocs = s->context->allocs;
+    s->stats = run->stats;
+    s->time += dt;
+}
+
+/* Puts meshes that move by themselves back to where the last step left them. */
+static void fsi__wc_stand(const fsi__wc_impl *im)
+{
+    int k;
+    for (k = 0; k < im->obstacle_count; k++) {
+        const fsi__wc_obstacle *o = &im->obstacle[k];
+        if (o->shadow && !o->desc.body) fsi__mesh_follow(o->shadow, o->rest, o->rest, 0, 1);
+    }
+}
+
+FSI_API fsi_status fsi_wcsph_step(fsi_wcsph *s, fsi_real dt)
+{
+    static const char fn[] = "fsi_wcsph_step";
+    fsi__wc_run run;
+    fsi_status status;
+    double start, clock, phases;
+    FSI__WC_TRY(fsi__wc_check(s));
+    FSI__WC_TRY(fsi__wc_check_state(s, dt, fn));
+    start = clock = fsi__now(s->context);
+    status = fsi__wc_begin(&run, s, (double)dt, fn);
+    if (status == FSI_OK && run.im->world && dt > 0) status = fsi__wc_of_world(&run, fsi__rg_begin(run.im->world, (double)dt, fn));
+    if (status == FSI_OK && run.n > 0) status = fsi__wc_rebuild(&run);
+    if (status == FSI_OK && run.n > 0) {
+        fsi__wc_lap(&run, &run.stats.seconds_neighbors, &clock);
+        status = fsi__wc_start_places(&run);
+        fsi__wc_lap(&run, &run.stats.seconds_correction, &clock);
+    }
+    if (status == FSI_OK && run.n > 0 && (s->desc.density_mode != FSI_WCSPH_CONTINUITY || !(dt > 0))) status = fsi__wc_renew_density(&run, 0);
+    else if (status == FSI_OK) fsi__wc_parallel(&run, fsi__wc_records);
+    if (status == FSI_OK && run.n > 0) fsi__wc_lap(&run, &run.stats.seconds_pairs, &clock);
+    if (status == FSI_OK) status = fsi__wc_run_substeps(&run, (double)dt);
+    if (status != FSI_OK) {
+        fsi__wc_stand(run.im);
+        if (run.im->world) fsi__rg_drop(run.im->world);
+        return status;
+    }
+    if (run.n > 0) fsi__wc_measure(&run);
+    phases = run.stats.seconds_neighbors + run.stats.seconds_pairs + run.stats.seconds_integrate + run.stats.seconds_contacts + run.stats.seconds_response + run.stats.seconds_correction;
+    run.stats.seconds_other = fsi__now(s->context) - start - phases;
+    fsi__wc_commit(&run, (double)dt);
+    return FSI_OK;
+}
+
+/* ---- >>making and changing ------------------------------------------------------------------------------------ */
+
+FSI_API fsi_wcsph_desc fsi_wcsph_default_desc(void)
+{
+    fsi_wcsph_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('e', fsi_wcsph_desc);
+    d.dim = 3;
+    d.spacing = (fsi_real)0.02;
+    d.support = (fsi_real)2.4;
+    d.density = 1000;
+    d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
+    d.depth = 1;
+    d.alpha = (fsi_real)0.1;
+    d.eta = (fsi_real)0.01;
+    d.visc_bulk_only = 1;
+    d.shepard_every = 30;
+    d.diffusion = (fsi_real)0.1;
+    d.clamp_pressure = 1;
+    d.active_passes = 4;
+    d.sweeps = 50;
+    d.tolerance = (fsi_real)1e-4;
+    d.cfl = 1;
+    d.max_substeps = 10000;
+    d.domain = fsi_box3_empty();
+    d.domain_slip = 1;
+    d.guard = (fsi_real)0.02;
+    return d;
+}
+
+/* One entry per field that has a range. */
+#define FSI__WC_FIELD(field, lo, hi) { #field, (double)d->field, (double)(lo), (double)(hi) }
+static fsi_status fsi__wc_check_desc(fsi_context *context, const char *fn, const fsi_wcsph_desc *d)
+{
+    const struct { const char *name; double value, lo, hi; } range[] = {
+        FSI__WC_FIELD(dim, 2, 3), FSI__WC_FIELD(spacing, 1e-9, 1e9), FSI__WC_FIELD(support, 2, 3), FSI__WC_FIELD(density, 1e-6, 1e9),
+        FSI__WC_FIELD(depth, 1e-9, 1e9), FSI__WC_FIELD(speed, 0, 1e6), FSI__WC_FIELD(sound_speed, 0, 1e7), FSI__WC_FIELD(alpha, 0, 10),
+        FSI__WC_FIELD(eta, 1e-6, 1), FSI__WC_FIELD(density_mode, 0, 2), FSI__WC_FIELD(shepard_every, 0, 1e9), FSI__WC_FIELD(diffusion, 0, 0.2), FSI__WC_FIELD(guard, 0, 1),
+        FSI__WC_FIELD(slip_mode, 0, 1), FSI__WC_FIELD(solver, 0, 4), FSI__WC_FIELD(active_passes, 1, 16), FSI__WC_FIELD(sweeps, 1, 100000),
+        FSI__WC_FIELD(tolerance, 0, 1), FSI__WC_FIELD(cfl, 0.01, 1), FSI__WC_FIELD(max_substeps, 1, 100000000), FSI__WC_FIELD(start_inside, 0, 1),
+        FSI__WC_FIELD(domain_slip, 0, 1), FSI__WC_FIELD(domain_restitution, 0, 1), FSI__WC_FIELD(reserve, 0, 1e9),
+        FSI__WC_FIELD(max_particles, 0, 1e9), FSI__WC_FIELD(attribute_count, 0, 64)
+    };
+    const int n = (int)(sizeof range / sizeof *range);
+    const double g = (double)fsi_v3_norm(d->gravity);
+    int k;
+    for (k = 0; k < n; k++)
+        if (!(range[k].value >= range[k].lo * (1 - 1e-6) && range[k].value <= range[k].hi * (1 + 1e-6))) /* floats may round */
+            return fsi__fail(context, range[k].value == range[k].value ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, k, range[k].value, "desc.%s is %g, must be %g to %g", range[k].name, range[k].value, range[k].lo, range[k].hi);
+    if (!fsi_v3_is_finite(d->gravity)) return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "desc.gravity is not finite");
+    if (d->dim == 2 && d->gravity.z != 0) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->gravity.z, "desc.gravity.z is %g, but the plane of dim 2 is x, y", (double)d->gravity.z);
+    if (!(g > 0) && !(d->speed > 0) && !(d->sound_speed > 0)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "without gravity desc.speed or desc.sound_speed must be given");
+    return FSI_OK;
+}
+#undef FSI__WC_FIELD
+
+static fsi_status fsi__wc_check_domain(const fsi_wcsph_desc *d, const char *fn)
+{
+    const fsi_box3 *b = &d->domain;
+    const int flat = d->dim == 2;
+    if (b->lo.x == FSI_REAL_MAX && b->hi.x == -FSI_REAL_MAX) return FSI_OK; /* fsi_box3_empty */
+    if (!fsi_v3_is_finite(b->lo) || !fsi_v3_is_finite(b->hi) || !(b->hi.x - b->lo.x > d->spacing && b->hi.y - b->lo.y > d->spacing && (flat || b->hi.z - b->lo.z > d->spacing)))
+        return fsi__fail(d->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.domain is not a box wider than a particle");
+    return FSI_OK;
+}
+
+static void fsi__wc_derive(fsi_wcsph *s)
+{
+    const fsi_wcsph_desc *d = &s->desc;
+    const double dx = (double)d->spacing, fall = sqrt(2 * (double)fsi_v3_norm(d->gravity) * (double)d->depth);
+    s->particle_mass = (fsi_real)((d->dim == 3 ? dx * dx * dx : dx * dx) * (double)d->density);
+    s->radius = (fsi_real)(dx / 2);
+    s->support = d->support * d->spacing;
+    s->sound_speed = d->sound_speed > 0 ? d->sound_speed : (fsi_real)(10 * fmax((double)d->speed, fall));
+}
+
+enum { FSI__WC_SAVED = 8 };
+
+/* The arrays of the particles that there are; *saved (NULL is fine) of them are state, the others what the last step found. */
+static int fsi__wc_columns(fsi_wcsph *s, fsi__column *columns, int *saved)
+{
+    fsi__wc_impl *im = (fsi__wc_impl *)s->impl;
+    const size_t vector = sizeof(fsi_vec3), real = sizeof(fsi_real), word = sizeof(uint32_t);
+    const struct { void *array; size_t size; } all[FSI__WC_COLUMNS] = {
+        { &s->position, vector }, { &s->velocity, vector }, { &s->force, vector }, { &s->density, real },
+        { &im->ratio, sizeof(float) }, { &im->id, word }, { &s->filter, word }, { &s->attribute, (size_t)s->desc.attribute_count * real },
+        { &im->pressure, real }, { &im->room, real }, { &im->last, vector }, { &im->seen, word }
+    };
+    int k, n = 0;
+    for (k = 0; k < FSI__WC_COLUMNS; k++) {
+        if (k == FSI__WC_SAVED && saved) *saved = n;
+        if (all[k].size == 0) continue;
+        columns[n].array = (void **)all[k].array;
+        columns[n++].size = all[k].size;
+    }
+    return n;
+}
+
+static fsi_status fsi__wc_reserve(fsi_wcsph *s, int capacity)
+{
+    fsi__wc_impl *im = (fsi__wc_impl *)s->impl;
+    fsi__column columns[FSI__WC_COLUMNS];
+    fsi_status status = fsi__grow(s->context, columns, fsi__wc_columns(s, columns, NULL), s->count, &s->capacity, capacity, "fsi_wcsph_add_particles");
+    s->pressure = im->pressure;
+    s->id = im->id;
+    return status;
+}
+
+FSI_API fsi_status fsi_wcsph_create(fsi_wcsph **out, const fsi_wcsph_desc *desc)
+{
+    static const char fn[] = "fsi_wcsph_create";
+    fsi_wcsph *s;
+    fsi__wc_impl *im;
+    fsi_status status;
+    if (out) *out = NULL;
+    if (!out || !desc) return FSI_ERROR_ARGUMENT;
+    if (desc->cookie != FSI__COOKIE('e', fsi_wcsph_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE; /* its context cannot be trusted either */
+    FSI__WC_TRY(fsi__wc_check_desc(desc->context, fn, desc));
+    FSI__WC_TRY(fsi__wc_check_domain(desc, fn));
+    s = (fsi_wcsph *)fsi__alloc(desc->context, 1, sizeof *s + sizeof *im);
+    if (!s) return fsi__fail(desc->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the simulator");
+    im = (fsi__wc_impl *)(void *)(s + 1);
+    im->own_context = fsi_default_context();
+    s->cookie = FSI__COOKIE('w', fsi_wcsph);
+    s->context = desc->context ? desc->context : &im->own_context;
+    s->desc = *desc;
+    s->impl = im;
+    im->surfaces_changed = 1;
+    fsi__wc_derive(s);
+    status = fsi__wc_reserve(s, desc->reserve);
+    if (status != FSI_OK) {
+        fsi_wcsph_destroy(s);
+        return status;
+    }
+    *out = s;
+    return FSI_OK;
+}
+
+static fsi_status fsi__wc_check_filled(const fsi_wcsph *s, const char *fn, const void *desc, uint32_t cookie, const char *kind)
+{
+    uint32_t found;
+    FSI__WC_TRY(fsi__wc_check(s));
+    if (!desc) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc is NULL");
+    memcpy(&found, desc, sizeof found);
+    return found == cookie ? FSI_OK : fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc was not made by fsi_wcsph_default_%sdesc", kind);
+}
+
+#define FSI__WC_FIXED(field) { #field, offsetof(fsi_wcsph_desc, field), sizeof ((fsi_wcsph_desc *)0)->field }
+FSI_API fsi_status fsi_wcsph_set_desc(fsi_wcsph *s, const fsi_wcsph_desc *desc)
+{
+    static const char fn[] = "fsi_wcsph_set_desc";
+    static const struct { const char *name; size_t offset, size; } fixed[] = {
+        FSI__WC_FIXED(context), FSI__WC_FIXED(dim), FSI__WC_FIXED(spacing), FSI__WC_FIXED(support), FSI__WC_FIXED(density), FSI__WC_FIXED(domain),
+        FSI__WC_FIXED(attribute_count)
+    };
+    int k;
+    FSI__WC_TRY(fsi__wc_check_filled(s, fn, desc, FSI__COOKIE('e', fsi_wcsph_desc), ""));
+    FSI__WC_TRY(fsi__wc_check_desc(s->context, fn, desc));
+    for (k = 0; k < (int)(sizeof fixed / sizeof *fixed); k++)
+        if (memcmp((const char *)desc + fixed[k].offset, (const char *)&s->desc + fixed[k].offset, fixed[k].size) != 0)
+            return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, k, 0, "desc.%s cannot change", fixed[k].name);
+    ((fsi__wc_impl *)s->impl)->surfaces_changed |= desc->offset_compensation != s->desc.offset_compensation;
+    s->desc = *desc;
+    fsi__wc_derive(s);
+    return FSI_OK;
+}
+#undef FSI__WC_FIXED
+
+static void fsi__wc_free_obstacle(fsi_context *context, fsi__wc_obstacle *o)
+{
+    const size_t n = (size_t)o->sample_count;
+    fsi__free(context, o->rest, (size_t)o->vertex_count, sizeof(fsi_vec3));
+    fsi__free(context, o->sample, n, sizeof(fsi__wc_sample));
+    fsi__free(context, o->shown, n, sizeof(fsi_vec3));
+    fsi__free(context, o->shown_normal, n, sizeof(fsi_vec3));
+    fsi__free(context, o->cell, (size_t)o->cells[0] * (size_t)o->cells[1] * (size_t)o->cells[2] + 1, sizeof(int));
+    fsi_mesh_destroy(o->shadow);
+}
+
+FSI_API void fsi_wcsph_destroy(fsi_wcsph *s)
+{
+    fsi__column columns[FSI__WC_COLUMNS];
+    fsi__wc_impl *im;
+    fsi_context *context;
+    int k;
+    if (fsi__wc_check(s) != FSI_OK) return;
+    im = (fsi__wc_impl *)s->impl;
+    context = s->context;
+    for (k = 0; k < im->obstacle_count; k++) fsi__wc_free_obstacle(context, &im->obstacle[k]);
+    fsi__free(context, im->obstacle, (size_t)im->obstacle_capacity, sizeof *im->obstacle);
+    fsi__free(context, im->need, (size_t)im->need_count, sizeof(int));
+    fsi__arena_free(context, &im->scratch);
+    fsi__arena_free(context, &im->lists);
+    fsi__arena_free(context, &im->touch);
+    fsi__free_columns(context, columns, fsi__wc_columns(s, columns, NULL), s->capacity);
+    s->cookie = 0;
+    fsi__free(s->desc.context, s, 1, sizeof *s + sizeof *im); /* not from the context that it may hold itself */
+}
+
+FSI_API const fsi_error *fsi_wcsph_error(const fsi_wcsph *s) { return s ? &s->context->error : NULL; }
+
+/* ---- >>particles ---------------------------------------------------------------------------------------------- */
+
+static int fsi__wc_owns(fsi_wcsph *s, const void *p)
+{
+    fsi__column columns[FSI__WC_COLUMNS];
+    return fsi__owns(columns, fsi__wc_columns(s, columns, NULL), s->capacity, p);
+}
+
+/* Room for `want` rows, half as many again where it must grow, within the budget. */
+static int fsi__wc_rows_for(const fsi_wcsph *s, int want)
+{
+    int rows = want <= s->capacity ? s->capacity : s->capacity > 0 ? want + want / 2 : want;
+    if (s->desc.max_particles > 0 && rows > s->desc.max_particles) rows = s->desc.max_particles;
+    return rows < want ? want : rows;
+}
+
+FSI_API fsi_status fsi_wcsph_add_particles(fsi_wcsph *s, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count)
+{
+    static const char fn[] = "fsi_wcsph_add_particles";
+    fsi__wc_impl *im;
+    int i;
+    FSI__WC_TRY(fsi__wc_check(s));
+    if (count < 0 || (count > 0 && !positions)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, count, "count is %d, positions are %s", count, positions ? "given" : "NULL");
+    im = (fsi__wc_impl *)s->impl;
+    if (count > 0x3fffffff - s->count || im->next_particle + (uint64_t)count > 0xffffffffu) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, count, "%d more particles are too many", count);
+    if (s->desc.max_particles > 0 && s->count + count > s->desc.max_particles)
+        return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, count, "%d more particles exceed desc.max_particles, %d", count, s->desc.max_particles);
+    if (count > 0 && (fsi__wc_owns(s, positions) || fsi__wc_owns(s, velocities)))
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "positions or velocities are the simulator's own arrays, which may move");
+    for (i = 0; i < count; i++)
+        if (!fsi_v3_is_finite(positions[i]) || (velocities && !fsi_v3_is_finite(velocities[i]))) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "particle %d of those to add is not finite", i);
+    FSI__WC_TRY(fsi__wc_reserve(s, fsi__wc_rows_for(s, s->count + count)));
+    for (i = 0; i < count; i++) {
+        const int k = s->count + i;
+        s->position[k] = positions[i];
+        s->velocity[k] = velocities ? velocities[i] : fsi_v3(0, 0, 0);
+        if (s->desc.dim == 2) s->position[k].z = s->velocity[k].z = 0;
+        s->force[k] = fsi_v3(0, 0, 0);
+        s->density[k] = s->desc.density;
+        s->filter[k] = 0xffffffffu;
+        im->pressure[k] = im->room[k] = 0;
+        im->ratio[k] = 0;
+        im->last[k] = s->position[k];
+        im->id[k] = (uint32_t)im->next_particle++;
+        if (s->attribute) memset(s->attribute + (size_t)k * (size_t)s->desc.attribute_count, 0, (size_t)s->desc.attribute_count * sizeof(fsi_real));
+    }
+    s->count += count;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_wcsph_remove_particles(fsi_wcsph *s, const unsigned char *gone)
+{
+    fsi__column columns[FSI__WC_COLUMNS];
+    FSI__WC_TRY(fsi__wc_check(s));
+    if (!gone) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_wcsph_remove_particles", -1, 0, "gone is NULL");
+    s->count = fsi__compact(columns, fsi__wc_columns(s, columns, NULL), s->count, gone);
+    return FSI_OK;
+}
+
+/* Distance of x to an obstacle's surface where it is now. */
+static double fsi__wc_distance_to(const fsi_wcsph *s, const fsi__wc_obstacle *o, fsi_vec3 x)
+{
+    const int layer = o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES;
+    const fsi_vec3 l = o->desc.body ? fsi_pose_local(o->at, x) : x;
+    const fsi_mesh_hit hit = fsi_mesh_closest(o->mesh, l, FSI_REAL_MAX, -1);
+    double d = hit.side < 0 && o->mesh->kind != FSI_MESH_TWO_SIDED ? -(double)hit.t : (double)hit.t, least;
+    if (!layer) return d;
+    { /* the nearest sample is within a spacing and r_P of the nearest point of the mesh */
+        fsi__wc_samples found;
+        fsi__wc_gather_samples(o, (double)s->desc.spacing, l, (double)hit.t + 2 * (double)s->desc.spacing, &found);
+        least = found.nearest >= 0 ? found.least : (double)FSI_REAL_MAX;
+    }
+    return o->mesh->kind == FSI_MESH_CLOSED && d < 0 && least > d ? d : least;
+}
+
+FSI_API fsi_real fsi_wcsph_distance(const fsi_wcsph *s, fsi_vec3 x, int *obstacle)
+{
+    const fsi__wc_impl *im;
+    double best = (double)FSI_REAL_MAX;
+    int k;
+    if (obstacle) *obstacle = -1;
+    if (fsi__wc_check(s) != FSI_OK || !fsi_v3_is_finite(x)) return FSI_REAL_MAX;
+    im = (const fsi__wc_impl *)s->impl;
+    if (fsi__wc_has_domain(s)) best = fsi__wc_clamp(s, &x, 0) + (double)s->radius;
+    for (k = 0; k < im->obstacle_count; k++) {
+        const double d = fsi__wc_distance_to(s, &im->obstacle[k], x);
+        if (!(d < best)) continue;
+        best = d;
+        if (obstacle) *obstacle = im->obstacle[k].id;
+    }
+    return (fsi_real)best;
+}
+
+/* Is x at least r_F away from everything, and inside nothing? */
+static int fsi__wc_is_free(const fsi_wcsph *s, fsi_vec3 x)
+{
+    const fsi__wc_impl *im = (const fsi__wc_impl *)s->impl;
+    const fsi_real least = s->radius * (fsi_real)0.998;
+    int k;
+    if (fsi__wc_has_domain(s) && fsi__wc_clamp(s, &x, 0) < (double)(least - s->radius)) return 0;
+    for (k = 0; k < im->obstacle_count; k++) {
+        const fsi__wc_obstacle *o = &im->obstacle[k];
+        fsi_box3 at;
+        at.lo = at.hi = o->desc.body ? fsi_pose_local(o->at, x) : x;
+        if ((o->mesh->container || fsi_box3_overlap(fsi_box3_inflate(at, s->desc.spacing), o->mesh->box)) && fsi__wc_distance_to(s, o, x) < (double)least) return 0;
+    }
+    return 1;
+}
+
+FSI_API fsi_status fsi_wcsph_fill_box(fsi_wcsph *s, fsi_box3 box, fsi_vec3 velocity)
+{
+    fsi_status status = FSI_OK;
+    fsi__wc_impl *im;
+    uint64_t first;
+    int n[3], i, j, k, start;
+    FSI__WC_TRY(fsi__wc_check(s));
+    FSI__WC_TRY(fsi__lattice(s->context, box, velocity, s->desc.dim, s->desc.spacing, n, "fsi_wcsph_fill_box"));
+    im = (fsi__wc_impl *)s->impl;
+    start = s->count;
+    first = im->next_particle;
+    for (k = 0; k < n[2]; k++) for (j = 0; j < n[1]; j++) for (i = 0; i < n[0]; i++) {
+        const fsi_vec3 x = fsi__lattice_site(box, s->desc.dim, s->desc.spacing, i, j, k);
+        if (fsi__wc_is_free(s, x)) status = fsi_wcsph_add_particles(s, &x, &velocity, 1);
+        if (status == FSI_OK) continue;
+        s->count = start;
+        im->next_particle = first;
+        return status;
+    }
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_wcsph_settle_density(fsi_wcsph *s, fsi_vec3 level)
+{
+    const double c = s ? (double)s->sound_speed : 1;
+    int i;
+    FSI__WC_TRY(fsi__wc_check(s));
+    if (!fsi_v3_is_finite(level)) return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_wcsph_settle_density", -1, 0, "level is not finite");
+    for (i = 0; i < s->count; i++) { /* B ((rho/rho0)^7 - 1) = rho0 |g| d, B = rho0 c^2/7 */
+        const double head = (double)fsi_v3_dot(s->desc.gravity, fsi_v3_sub(s->position[i], level));
+        s->density[i] = (fsi_real)((double)s->desc.density * (head > 0 ? fsi_exp(fsi_log(1 + 7 * head / (c * c)) / 7) : 1));
+    }
+    return FSI_OK;
+}
+
+/* ---- >>obstacles ---------------------------------------------------------------------------------------------- */
+
+FSI_API fsi_wcsph_obstacle_desc fsi_wcsph_default_obstacle_desc(void)
+{
+    fsi_wcsph_obstacle_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('q', fsi_wcsph_obstacle_desc);
+    d.mask = 0xffffffff;
+    d.slip = (fsi_real)0.5;
+    d.sample_spacing = (fsi_real)0.5;
+    return d;
+}
+
+/* Takes an obstacle for where its mesh, or its body, is. */
+static void fsi__wc_set_obstacle(fsi__wc_obstacle *o)
+{
+    if (o->desc.body) { o->at = o->desc.body->pose; return; }
+    memcpy(o->rest, o->desc.mesh->vertices, (size_t)o->vertex_count * sizeof(fsi_vec3));
+    if (o->shadow) fsi__mesh_follow(o->shadow, o->rest, o->rest, 0, 1);
+}
+
+/* Samples of one mesh: corners, edges, faces, each cut in steps of at most `step`. Counts, or writes. */
+typedef struct fsi__wc_layer { const fsi_mesh *mesh; fsi__wc_sample *out; int count; double depth, radius; } fsi__wc_layer;
+
+/* One sample r_P inside; where the solid is thinner than 2 r_P, in its middle, and as small: else it would push from the other side. */
+static void fsi__wc_lay(fsi__wc_layer *l, fsi_vec3 x, fsi_vec3 n)
+{
+    double depth = l->depth;
+    if (l->out && depth > 0) {
+        const fsi_vec3 inward = fsi_v3_scale(n, -1), start = fsi_v3_madd(x, (fsi_real)(1e-3 * depth), inward);
+        const fsi_mesh_hit back = fsi_mesh_ray(l->mesh, start, inward, (fsi_real)(2 * depth));
+        if (back.face >= 0) depth = fmin(depth, 0.5 * ((double)back.t + 1e-3 * depth));
+    }
+    if (l->out) {
+        l->out[l->count].x = fsi_v3_madd(x, (fsi_real)-depth, n);
+        l->out[l->count].n = n;
+        l->out[l->count].r = (fsi_real)(l->depth > 0 ? depth : l->radius);
+    }
+    l->count++;
+}
+
+/* Interior points of a face: a triangular grid; edges and corners are laid once for all their faces. */
+static void fsi__wc_lay_face(fsi__wc_layer *l, const fsi_mesh *m, int f, double step)
+{
+    const int *c = m->faces + m->corners * f;
+    const fsi_vec3 a = m->vertices[c[0]], b = m->vertices[c[1]], e = m->corners == 3 ? m->vertices[c[2]] : b;
+    double longest = fmax((double)fsi_v3_norm(fsi_v3_sub(b, a)), fmax((double)fsi_v3_norm(fsi_v3_sub(e, b)), (double)fsi_v3_norm(fsi_v3_sub(a, e))));
+    const int n = (int)fmin(ceil(longest / step), 40000);
+    int i, j;
+    if (m->corners == 2) {
+        for (i = 1; i < n; i++) fsi__wc_lay(l, fsi_v3_madd(a, (fsi_real)i / (fsi_real)n, fsi_v3_sub(b, a)), m->face_normals[f]);
+        return;
+    }
+    for (i = 1; i < n; i++) for (j = 1; i + j < n; j++)
+        fsi__wc_lay(l, fsi_v3_madd(fsi_v3_madd(a, (fsi_real)i / (fsi_real)n, fsi_v3_sub(b, a)), (fsi_real)j / (fsi_real)n, fsi_v3_sub(e, a)), m->face_normals[f]);
+    for (i = 0; i < 3; i++) { /* an edge belongs to the face with the lower number */
+        const int other = m->face_neighbor[3 * f + i];
+        const fsi_vec3 p = m->vertices[c[i]], q = m->vertices[c[(i + 1) % 3]];
+        const int k = (int)fmin(ceil((double)fsi_v3_norm(fsi_v3_sub(q, p)) / step), 40000);
+        if (other >= 0 && other < f) continue;
+        for (j = 1; j < k; j++) fsi__wc_lay(l, fsi_v3_madd(p, (fsi_real)j / (fsi_real)k, fsi_v3_sub(q, p)), other < 0 ? m->face_normals[f] : m->edge_normals[m->face_edge[3 * f + i]]);
+    }
+}
+
+static int fsi__wc_lay_mesh(const fsi_mesh *m, double step, double depth, double radius, fsi__wc_sample *out)
+{
+    fsi__wc_layer l;
+    int k;
+    l.mesh = m;
+    l.out = out;
+    l.count = 0;
+    l.depth = depth;
+    l.radius = radius;
+    for (k = 0; k < m->vertex_count; k++) fsi__wc_lay(&l, m->vertices[k], m->vertex_normals[k]);
+    for (k = 0; k < m->face_count && l.count < 0x3fffffff; k++) fsi__wc_lay_face(&l, m, k, step);
+    return l.count;
+}
+
+static int fsi__wc_sample_cell(const fsi__wc_obstacle *o, fsi_vec3 x, double dx)
+{
+    int c[3], k;
+    for (k = 0; k < 3; k++) {
+        c[k] = (int)floor((fsi__wc_axis(x, k) - fsi__wc_axis(o->corner, k)) / dx);
+        c[k] = c[k] < 0 ? 0 : c[k] >= o->cells[k] ? o->cells[k] - 1 : c[k];
+    }
+    return (c[2] * o->cells[1] + c[1]) * o->cells[0] + c[0];
+}
+
+/* Lays samples on the mesh where it is queried, and sorts them by cells of side dx. 0: no memory, or too many cells. */
+static int fsi__wc_make_samples(fsi_wcsph *s, fsi__wc_obstacle *o)
+{
+    const double dx = (double)s->desc.spacing, step = dx * (double)o->desc.sample_spacing, depth = o->mesh->kind == FSI_MESH_TWO_SIDED ? 0 : dx / 2;
+    fsi_box3 box = fsi_box3_empty();
+    fsi__wc_sample *loose;
+    double cells = 1;
+    int k, n = fsi__wc_lay_mesh(o->mesh, step, depth, dx / 2, NULL);
+    loose = (fsi__wc_sample *)fsi__alloc(s->context, (size_t)n, sizeof *loose);
+    if (!loose) return 0;
+    fsi__wc_lay_mesh(o->mesh, step, depth, dx / 2, loose);
+    for (k = 0; k < n; k++) box = fsi_box3_grow(box, loose[k].x);
+    o->corner = box.lo;
+    for (k = 0; k < 3; k++) {
+        cells *= floor(fsi__wc_axis(fsi_v3_sub(box.hi, box.lo), k) / dx) + 1;
+        o->cells[k] = cells < 1e9 ? (int)floor(fsi__wc_axis(fsi_v3_sub(box.hi, box.lo), k) / dx) + 1 : 1;
+    }
+    o->sample_count = n;
+    o->sample = (fsi__wc_sample *)fsi__alloc(s->context, (size_t)n, sizeof *loose);
+    o->shown = (fsi_vec3 *)fsi__alloc(s->context, (size_t)n, sizeof(fsi_vec3));
+    o->shown_normal = (fsi_vec3 *)fsi__alloc(s->context, (size_t)n, sizeof(fsi_vec3));
+    o->cell = cells < 1e9 ? (int *)fsi__alloc(s->context, (size_t)cells + 1, sizeof(int)) : NULL;
+    if (o->sample && o->shown && o->shown_normal && o->cell) { /* counting sort */
+        for (k = 0; k < n; k++) o->cell[fsi__wc_sample_cell(o, loose[k].x, dx) + 1]++;
+        for (k = 0; k < (int)cells; k++) o->cell[k + 1] += o->cell[k];
+        for (k = n - 1; k >= 0; k--) { /* from the back: each cell's end moves down to its start */
+            const int c = fsi__wc_sample_cell(o, loose[k].x, dx) + 1;
+            o->sample[--o->cell[c]] = loose[k];
+        }
+        for (k = 0; k < (int)cells; k++) o->cell[k] = o->cell[k + 1];
+        o->cell[(int)cells] = n;
+    }
+    fsi__free(s->context, loose, (size_t)n, sizeof *loose);
+    return o->sample && o->shown && o->shown_normal && o->cell;
+}
+
+/* All that an obstacle owns; 0: no memory. */
+static int fsi__wc_make_obstacle(fsi_wcsph *s, fsi__wc_obstacle *o)
+{
+    const fsi_mesh *mesh = o->desc.mesh;
+    int v;
+    o->mesh = mesh;
+    o->vertex_count = mesh->vertex_count;
+    o->rest = (fsi_vec3 *)fsi__alloc(s->context, (size_t)mesh->vertex_count, sizeof(fsi_vec3));
+    if (!o->rest) return 0;
+    if (o->desc.body) {
+        o->mesh = o->shadow = fsi__mesh_shadow(s->context, mesh);
+        if (!o->shadow) return 0;
+        for (v = 0; v < mesh->vertex_count; v++) {
+            o->rest[v] = fsi_pose_local(o->desc.body->pose, mesh->vertices[v]);
+            o->reach = fmax(o->reach, (double)fsi_v3_norm(o->rest[v]));
+        }
+        fsi__mesh_follow(o->shadow, o->rest, o->rest, 0, 1); /* in the body's axes it stands still for ever */
+    }
+    fsi__wc_set_obstacle(o);
+    return o->desc.surface == FSI_WCSPH_SURFACE_MESH || fsi__wc_make_samples(s, o);
+}
+
+static fsi_status fsi__wc_check_number(const fsi_wcsph *s, const char *fn, const char *name, double x, double lo, double hi)
+{
+    if (x >= lo && x <= hi) return FSI_OK;
+    return fsi__fail(s->context, x == x ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, -1, x, "desc.%s is %g, must be %g to %g", name, x, lo, hi);
+}
+
+static fsi_status fsi__wc_check_obstacle(const fsi_wcsph *s, const char *fn, const fsi_wcsph_obstacle_desc *d)
+{
+    FSI__WC_TRY(fsi__wc_check_filled(s, fn, d, FSI__COOKIE('q', fsi_wcsph_obstacle_desc), "obstacle_"));
+    if (!d->mesh) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.mesh is NULL");
+    if (d->mesh->cookie != FSI__COOKIE('m', fsi_mesh)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc.mesh was not made by fsi_mesh_create of this version and precision");
+    if (d->mesh->corners != s->desc.dim) return fsi__fail(s->context, FSI_ERROR_MESH, fn, -1, d->mesh->corners, "desc.mesh has faces of %d corners, dim is %d", d->mesh->corners, s->desc.dim);
+    if (d->mesh->report.self_intersections > 0) return fsi__fail(s->context, FSI_ERROR_MESH, fn, d->mesh->report.first_intersection, d->mesh->report.self_intersections,
+        "desc.mesh crosses itself in %d places, first at element %d", d->mesh->report.self_intersections, d->mesh->report.first_intersection);
+    FSI__WC_TRY(fsi__wc_check_number(s, fn, "slip", (double)d->slip, 0, 1));
+    FSI__WC_TRY(fsi__wc_check_number(s, fn, "restitution", (double)d->restitution, 0, 1));
+    FSI__WC_TRY(fsi__wc_check_number(s, fn, "surface", (double)d->surface, 0, 1));
+    FSI__WC_TRY(fsi__wc_check_number(s, fn, "sample_spacing", (double)d->sample_spacing, 0.2 * (1 - 1e-6), 0.7 * (1 + 1e-6)));
+    return fsi__wc_check_body(s, d->body, ((const fsi__wc_impl *)s->impl)->next_id, fn);
+}
+
+FSI_API fsi_status fsi_wcsph_add_obstacle_desc(fsi_wcsph *s, const fsi_wcsph_obstacle_desc *desc, int *id)
+{
+    static const char fn[] = "fsi_wcsph_add_obstacle";
+    fsi__wc_impl *im;
+    fsi__wc_obstacle *o;
+    FSI__WC_TRY(fsi__wc_check_obstacle(s, fn, desc));
+    im = (fsi__wc_impl *)s->impl;
+    if (im->obstacle_count == im->obstacle_capacity) {
+        const int more = im->obstacle_capacity ? 2 * im->obstacle_capacity : 4;
+        fsi__column column;
+        column.array = (void **)(void *)&im->obstacle;
+        column.size = sizeof *im->obstacle;
+        FSI__WC_TRY(fsi__grow(s->context, &column, 1, im->obstacle_count, &im->obstacle_capacity, more, fn));
+    }
+    o = &im->obstacle[im->obstacle_count];
+    memset(o, 0, sizeof *o);
+    o->desc = *desc;
+    o->body = -1;
+    o->gap = (double)s->radius;
+    o->at.orientation = fsi_quat_identity();
+    if (!fsi__wc_make_obstacle(s, o)) {
+        fsi__wc_free_obstacle(s->context, o);
+        return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, desc->mesh->face_count, "no memory for an obstacle of %d faces", desc->mesh->face_count);
+    }
+    o->id = im->next_id++;
+    if (id) *id = o->id;
+    im->obstacle_count++;
+    im->surfaces_changed = 1;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_wcsph_add_obstacle(fsi_wcsph *s, const fsi_mesh *mesh, int *id) { return fsi_wcsph_add_body(s, mesh, NULL, id); }
+
+FSI_API fsi_status fsi_wcsph_add_body(fsi_wcsph *s, const fsi_mesh *mesh, fsi_body *body, int *id)
+{
+    fsi_wcsph_obstacle_desc d = fsi_wcsph_default_obstacle_desc();
+    d.mesh = mesh;
+    d.body = body;
+    return fsi_wcsph_add_obstacle_desc(s, &d, id);
+}
+
+static fsi_status fsi__wc_find_obstacle(const fsi_wcsph *s, const char *fn, int id, fsi__wc_obstacle **obstacle)
+{
+    fsi__wc_impl *im;
+    int k;
+    *obstacle = NULL;
+    FSI__WC_TRY(fsi__wc_check(s));
+    im = (fsi__wc_impl *)s->impl;
+    for (k = 0; k < im->obstacle_count; k++) {
+        *obstacle = &im->obstacle[k];
+        if ((*obstacle)->id == id) return FSI_OK;
+    }
+    return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, id, 0, "there is no obstacle %d", id);
+}
+
+FSI_API fsi_status fsi_wcsph_remove_obstacle(fsi_wcsph *s, int id)
+{
+    fsi__wc_impl *im;
+    fsi__wc_obstacle *o;
+    FSI__WC_TRY(fsi__wc_find_obstacle(s, "fsi_wcsph_remove_obstacle", id, &o));
+    im = (fsi__wc_impl *)s->impl;
+    fsi__wc_free_obstacle(s->context, o);
+    im->obstacle_count--;
+    memmove(o, o + 1, (size_t)(im->obstacle + im->obstacle_count - o) * sizeof *o);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_wcsph_teleport_obstacle(fsi_wcsph *s, int id)
+{
+    static const char fn[] = "fsi_wcsph_teleport_obstacle";
+    fsi__wc_obstacle *o;
+    FSI__WC_TRY(fsi__wc_find_obstacle(s, fn, id, &o));
+    FSI__WC_TRY(fsi__wc_check_body(s, o->desc.body, id, fn));
+    if (!o->desc.body && o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES && memcmp(o->rest, o->desc.mesh->vertices, (size_t)o->vertex_count * sizeof *o->rest) != 0)
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, id, 0, "obstacle %d has samples and its mesh was moved: fix it to a PRESCRIBED body", id);
+    fsi__wc_set_obstacle(o);
+    ((fsi__wc_impl *)s->impl)->surfaces_changed = 1;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_wcsph_obstacle_reaction(const fsi_wcsph *s, int id, fsi_vec3 *force, fsi_vec3 *torque)
+{
+    fsi__wc_obstacle *o = NULL;
+    if (force) *force = fsi_v3(0, 0, 0);
+    if (torque) *torque = fsi_v3(0, 0, 0);
+    FSI__WC_TRY(fsi__wc_check(s));
+    if (id != -1) FSI__WC_TRY(fsi__wc_find_obstacle(s, "fsi_wcsph_obstacle_reaction", id, &o));
+    if (force) *force = o ? o->force : ((const fsi__wc_impl *)s->impl)->domain_force;
+    if (torque) *torque = o ? o->torque : ((const fsi__wc_impl *)s->impl)->domain_torque;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_wcsph_obstacle_samples(const fsi_wcsph *s, int id, int *count, const fsi_vec3 **points, const fsi_vec3 **normals)
+{
+    fsi__wc_obstacle *o;
+    int k;
+    if (count) *count = 0;
+    FSI__WC_TRY(fsi__wc_find_obstacle(s, "fsi_wcsph_obstacle_samples", id, &o));
+    for (k = 0; k < o->sample_count; k++) {
+        o->shown[k] = o->desc.body ? fsi_pose_point(o->at, o->sample[k].x) : o->sample[k].x;
+        o->shown_normal[k] = o->desc.body ? fsi_quat_rotate(o->at.orientation, o->sample[k].n) : o->sample[k].n;
+    }
+    if (count) *count = o->sample_count;
+    if (points) *points = o->shown;
+    if (normals) *normals = o->shown_normal;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_wcsph_set_world(fsi_wcsph *s, fsi_rigid *world)
+{
+    static const char fn[] = "fsi_wcsph_set_world";
+    FSI__WC_TRY(fsi__wc_check(s));
+    if (world && fsi__rg_check(world) != FSI_OK) return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "world was not made by fsi_rigid_create of this version and precision");
+    if (world && world->desc.dim != s->desc.dim) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, world->desc.dim, "the world's dim is %d, the liquid's %d", world->desc.dim, s->desc.dim);
+    ((fsi__wc_impl *)s->impl)->world = world;
+    return FSI_OK;
+}
+
+/* ---- >>questions ---------------------------------------------------------------------------------------------- */
+
+FSI_API fsi_status fsi_wcsph_copy(const fsi_wcsph *s, fsi_wcsph_field field, fsi_vec3 origin, float *out, int stride)
+{
+    static const char fn[] = "fsi_wcsph_copy";
+    const fsi_real shift[3] = { origin.x, origin.y, origin.z }, *from[6];
+    int width[6] = { 3, 3, 3, 1, 1, 0 }, i, k, w;
+    FSI__WC_TRY(fsi__wc_check(s));
+    from[0] = (const fsi_real *)(const void *)s->position;
+    from[1] = (const fsi_real *)(const void *)s->velocity;
+    from[2] = (const fsi_real *)(const void *)s->force;
+    from[3] = s->pressure;
+    from[4] = s->density;
+    from[5] = s->attribute;
+    width[5] = s->desc.attribute_count;
+    w = (int)field >= 0 && field <= FSI_WCSPH_ATTRIBUTE ? width[field] : 0;
+    if (w == 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, (long long)field, 0, "there is no field %d, or desc does not ask for it", (int)field);
+    if (stride < w) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, stride, "stride is %d, field %d has %d floats", stride, (int)field, w);
+    if (!out && s->count > 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
+    if (!fsi_v3_is_finite(origin)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "origin is not finite");
+    for (i = 0; i < s->count; i++) for (k = 0; k < w; k++) {
+        const fsi_real x = from[field][(size_t)i * (size_t)w + (size_t)k];
+        out[(size_t)i * (size_t)stride + (size_t)k] = (float)(field == FSI_WCSPH_POSITION ? x - shift[k] : field == FSI_WCSPH_DENSITY_RATIO ? x / s->desc.density : x);
+    }
+    return FSI_OK;
+}
+
+FSI_API fsi_real fsi_wcsph_suggest_dt(const fsi_wcsph *s)
+{
+    const fsi__wc_impl *im;
+    double speed, wall, g;
+    int k;
+    if (fsi__wc_check(s) != FSI_OK) return 0;
+    im = (const fsi__wc_impl *)s->impl;
+    speed = fsi__wc_longest(s->velocity, s->count);
+    wall = im->wall_speed;
+    for (k = 0; k < im->obstacle_count; k++) {
+        const fsi_body *b = im->obstacle[k].desc.body;
+        if (b && b->mode == FSI_BODY_COUPLED) wall = fmax(wall, (double)fsi_v3_norm(b->velocity) + im->obstacle[k].reach * (double)fsi_v3_norm(b->angular_velocity));
+    }
+    g = fmax(im->amax, (double)fsi_v3_norm(s->desc.gravity) + fsi__wc_longest(s->force, s->count) / (double)s->particle_mass);
+    return (fsi_real)fsi__wc_limit(s, g, speed, speed + wall);
+}
+
+FSI_API fsi_real fsi_wcsph_pressure_at(const fsi_wcsph *s, fsi_vec3 x)
+{
+    double sum = 0, p = 0;
+    int i;
+    if (fsi__wc_check(s) != FSI_OK) return 0;
+    for (i = 0; i < s->count; i++) {
+        const double q = 2 * (double)fsi_v3_norm(fsi_v3_sub(s->position[i], x)) / (double)s->support;
+        double a, b, w;
+        if (!(q < 2)) continue;
+        a = 2 - q;
+        b = q < 1 ? 1 - q : 0;
+        w = 0.25 * a * a * a - b * b * b;
+        sum += w;
+        p += w * (double)s->pressure[i];
+    }
+    return (fsi_real)(sum > 0 ? p / sum : 0);
+}
+
+/* Particle i by winding numbers: 1 when it is in a closed obstacle that acts on it, or out of the domain. */
+static int fsi__wc_is_inside(const void *liquid, int i)
+{
+    const fsi_wcsph *s = (const fsi_wcsph *)liquid;
+    const fsi__wc_impl *im = (const fsi__wc_impl *)s->impl;
+    fsi_vec3 x = s->position[i];
+    int k;
+    if (fsi__wc_has_domain(s) && fsi__wc_clamp(s, &x, 0) < -(double)s->radius) return 1;
+    for (k = 0; k < im->obstacle_count; k++) {
+        const fsi__wc_obstacle *o = &im->obstacle[k];
+        const fsi_vec3 l = o->desc.body ? fsi_pose_local(o->at, x) : x;
+        const fsi_box3 at = fsi_box3_grow(fsi_box3_empty(), l);
+        double w;
+        if (o->mesh->kind != FSI_MESH_CLOSED || !(o->desc.mask & s->filter[i])) continue;
+        w = fsi_box3_overlap(at, o->mesh->box) ? fsi_mesh_winding_number(o->mesh, l) : 0;
+        if (!((o->mesh->container ? 1 + w : w) < 0.5)) return 1;
+    }
+    return 0;
+}
+
+FSI_API int fsi_wcsph_count_inside(const fsi_wcsph *s, int *first)
+{
+    if (first) *first = -1;
+    return fsi__wc_check(s) == FSI_OK ? fsi__count_where(s->context, s->count, fsi__wc_is_inside, s, first) : 0;
+}
+
+FSI_API void fsi_wcsph_debug_draw(const fsi_wcsph *s, const fsi_debug_draw *draw)
+{
+    const fsi__wc_impl *im;
+    int i, o, k;
+    double top = 1;
+    if (!draw || fsi__wc_check(s) != FSI_OK) return;
+    im = (const fsi__wc_impl *)s->impl;
+    for (i = 0; i < s->count; i++) if ((double)s->pressure[i] > top) top = (double)s->pressure[i];
+    for (i = 0; i < s->count && draw->point; i++) { /* blue without pressure, red at the highest */
+        uint32_t red = s->pressure[i] > 0 ? (uint32_t)(255 * (double)s->pressure[i] / top) : 0;
+        draw->point(draw->user, s->position[i], s->desc.spacing, red << 16 | 0x4000u | (255 - red));
+    }
+    for (o = 0; o < im->obstacle_count && draw->line; o++) {
+        const fsi_mesh *m = im->obstacle[o].mesh;
+        const int fixed = im->obstacle[o].desc.body != NULL;
+        for (k = 0; k < m->corners * m->face_count; k++) {
+            const int face = k / m->corners, next = m->corners * face + (k + 1) % m->corners;
+            const fsi_vec3 a = m->vertices[m->faces[k]], b = m->vertices[m->faces[next]];
+            draw->line(draw->user, fixed ? fsi_pose_point(im->obstacle[o].at, a) : a, fixed ? fsi_pose_point(im->obstacle[o].at, b) : b, 0x808080u);
+        }
+    }
+}
+
+/* ---- >>contact systems by themselves -------------------------------------------------------------------------- */
+
+static fsi__wc_contact fsi__wc_contact_of(const fsi_wcsph_contact *from)
+{
+    fsi__wc_contact c;
+    memset(&c, 0, sizeof c);
+    c.active = 1;
+    c.n = fsi__d3_of(from->normal);
+    c.arm = fsi__d3_of(from->arm);
+    c.u = fsi__d3_of(from->predicted);
+    c.rebound = (double)from->rebound;
+    c.slip = (double)from->slip;
+    return c;
+}
+
+FSI_API void fsi_wcsph_contact_system(const fsi_wcsph_contact *contacts, int count, fsi_real mass, fsi_mat3 inertia, fsi_wcsph_slip mode, double a[36], double b[6])
+{
+    double A[6][6];
+    int k, l;
+    if (!a || !b || (count > 0 && !contacts)) return;
+    fsi__wc_begin_system((double)mass, &inertia, A, b);
+    for (k = 0; k < count; k++) {
+        const fsi__wc_contact c = fsi__wc_contact_of(&contacts[k]);
+        fsi__wc_add_contact(&c, (double)contacts[k].mass, mode == FSI_WCSPH_SLIP_PAPER, A, b);
+    }
+    for (k = 0; k < 6; k++) for (l = 0; l < 6; l++) a[6 * k + l] = k <= l ? A[k][l] : A[l][k];
+}
+
+/* GLOBAL for contacts of unlike masses; a contact that was let go is marked in `impulse` until the end. */
+static int fsi__wc_solve_global(const fsi_wcsph_contact *contacts, int count, double mass, const fsi_mat3 *inertia, int paper, int passes, double *impulse, double dv[6])
+{
+    const double gone = FSI__HUGE;
+    double A[6][6], b[6], along, top;
+    int k, pass, dropped = 1;
+    for (k = 0; k < count; k++) impulse[3 * k] = 0;
+    for (pass = 0; pass < passes && dropped; pass++) {
+        fsi__wc_begin_system(mass, inertia, A, b);
+        for (k = 0; k < count; k++) {
+            const fsi__wc_contact c = fsi__wc_contact_of(&contacts[k]);
+            if (impulse[3 * k] < gone) fsi__wc_add_contact(&c, (double)contacts[k].mass, paper, A, b);
+        }
+        if (!fsi__wc_solve6(A, b, dv)) return 0;
+        for (k = 0, top = 0; k < count; k++) {
+            const fsi__wc_contact c = fsi__wc_contact_of(&contacts[k]);
+            fsi__d3 j;
+            if (!(impulse[3 * k] < gone)) continue;
+            j = fsi__wc_impulse(&c, (double)contacts[k].mass, fsi__d3_add(fsi__d3_at(dv), fsi__d3_cross(fsi__d3_at(dv + 3), c.arm)), paper, &along);
+            top = fmax(top, fsi__d3_dot(j, j));
+            fsi__d3_put(impulse + 3 * k, j);
+        }
+        for (k = dropped = 0; k < count && pass + 1 < passes; k++) {
+            if (!(impulse[3 * k] < gone) || !(fsi__d3_dot(fsi__d3_at(impulse + 3 * k), fsi__d3_of(contacts[k].normal)) < -1e-9 * sqrt(top))) continue;
+            impulse[3 * k] = gone;
+            dropped++;
+        }
+    }
+    for (k = 0; k < count; k++) if (!(impulse[3 * k] < gone)) impulse[3 * k] = impulse[3 * k + 1] = impulse[3 * k + 2] = 0;
+    return pass;
+}
+
+/* PGS, forth and back; the body's dv goes along. Returns the sweeps, all of them. */
+static int fsi__wc_solve_pgs(const fsi_wcsph_contact *contacts, int count, double inverse_mass, const fsi_mat3 *inverse, int sweeps, double *impulse, double dv[6])
+{
+    int k, l, i, sweep;
+    for (k = 0; k < 3 * count; k++) impulse[k] = 0;
+    for (k = 0; k < 6; k++) dv[k] = 0;
+    for (sweep = 0; sweep < sweeps; sweep++) for (k = 0; k < count; k++) {
+        double h[3];
+        fsi__wc_contact c;
+        fsi__d3 u, step, moment;
+        double m;
+        i = sweep & 1 ? count - 1 - k : k;
+        c = fsi__wc_contact_of(&contacts[i]);
+        m = (double)contacts[i].mass;
+        c.j = fsi__d3_at(impulse + 3 * i);
+        u = fsi__d3_madd(c.u, 1 / m, c.j);
+        u = fsi__d3_sub(u, fsi__d3_add(fsi__d3_at(dv), fsi__d3_cross(fsi__d3_at(dv + 3), c.arm)));
+        step = fsi__wc_relax(&c, m, inverse_mass, inverse, u);
+        moment = fsi__d3_cross(c.arm, step);
+        fsi__d3_put(impulse + 3 * i, fsi__d3_add(c.j, step));
+        fsi__d3_put(dv, fsi__d3_madd(fsi__d3_at(dv), -inverse_mass, step));
+        fsi__d3_put(h, moment);
+        for (l = 0; l < 3; l++) dv[3 + l] -= (double)inverse->m[3 * l] * h[0] + (double)inverse->m[3 * l + 1] * h[1] + (double)inverse->m[3 * l + 2] * h[2];
+    }
+    return sweeps;
+}
+
+FSI_API fsi_status fsi_wcsph_solve_contacts(const fsi_wcsph_contact *contacts, int count, fsi_real mass, fsi_mat3 inertia, fsi_wcsph_slip mode,
+                                            fsi_wcsph_solver solver, int passes, double *impulse, double dv[6], int *used)
+{
+    const int paper = mode == FSI_WCSPH_SLIP_PAPER, fixed = !(mass > 0);
+    fsi_mat3 inverse = fsi_m3_inverse(inertia);
+    const double inverse_mass = fixed ? 0 : 1 / (double)mass;
+    fsi__d3 j = fsi__d3_make(0, 0, 0), h = j;
+    double along, sum[6];
+    int k, l, took = 1;
+    if (used) *used = 0;
+    if (count < 0 || (count > 0 && (!contacts || !impulse)) || !dv || passes < 1 || mass < 0 || (int)solver < 0 || solver > FSI_WCSPH_PGS) return FSI_ERROR_ARGUMENT;
+    for (k = 0; k < 6; k++) dv[k] = 0;
+    if (fixed) memset(&inverse, 0, sizeof inverse);
+    if (solver == FSI_WCSPH_PGS) took = fsi__wc_solve_pgs(contacts, count, inverse_mass, &inverse, passes, impulse, dv);
+    else if (!fixed && (solver == FSI_WCSPH_GLOBAL || solver == FSI_WCSPH_AUTO)) took = fsi__wc_solve_global(contacts, count, (double)mass, &inertia, paper, passes, impulse, dv);
+    else for (k = 0; k < count; k++) {
+        const fsi__wc_contact c = fsi__wc_contact_of(&contacts[k]);
+        fsi__d3_put(impulse + 3 * k, fsi__wc_local(&c, (double)contacts[k].mass, inverse_mass, &inverse, solver == FSI_WCSPH_LOCAL_SPLIT ? count : 1, paper, &along));
+    }
+    if (took == 0) return FSI_ERROR_SINGULAR;
+    for (k = 0; k < count; k++) { /* M dv = -sum j, I dw = -sum r x j */
+        j = fsi__d3_sub(j, fsi__d3_at(impulse + 3 * k));
+        h = fsi__d3_sub(h, fsi__d3_cross(fsi__d3_of(contacts[k].arm), fsi__d3_at(impulse + 3 * k)));
+    }
+    fsi__d3_put(sum, j);
+    fsi__d3_put(sum + 3, h);
+    for (k = 0; k < 3; k++) for (l = 0, dv[k] = inverse_mass * sum[k], dv[3 + k] = 0; l < 3; l++) dv[3 + k] += (double)inverse.m[3 * k + l] * sum[3 + l];
+    if (used) *used = took;
+    return FSI_OK;
+}
+
+/* ---- >>state -------------------------------------------------------------------------------------------------- */
+
+static void fsi__wc_state(fsi__stream *st, void *simulator)
+{
+    fsi_wcsph *s = (fsi_wcsph *)simulator;
+    fsi__wc_impl *im = (fsi__wc_impl *)s->impl;
+    fsi__column columns[FSI__WC_COLUMNS];
+    int k, saved;
+    fsi__wc_columns(s, columns, &saved);
+    fsi__bytes(st, &s->time, sizeof s->time);
+    fsi__bytes(st, &im->amax, sizeof im->amax);
+    fsi__bytes(st, &im->wall_speed, sizeof im->wall_speed);
+    fsi__bytes(st, &im->filter_count, sizeof im->filter_count);
+    fsi__bytes(st, &im->next_particle, sizeof im->next_particle);
+    for (k = 0; k < saved; k++) fsi__bytes(st, *columns[k].array, (size_t)s->count * columns[k].size);
+    for (k = 0; k < im->obstacle_count; k++) fsi__bytes(st, &im->obstacle[k].at, sizeof im->obstacle[k].at);
+}
+
+/* Stands first: loading makes room for `count` before it reads the rest, and refuses what an unlike simulator saved. No padding. */
+typedef struct fsi__wc_head { int64_t count, dim, attributes, obstacles; double spacing; } fsi__wc_head;
+
+static fsi__wc_head fsi__wc_make_head(const fsi_wcsph *s)
+{
+    fsi__wc_head head;
+    head.count = s->count;
+    head.dim = s->desc.dim;
+    head.attributes = s->desc.attribute_count;
+    head.obstacles = ((const fsi__wc_impl *)s->impl)->obstacle_count;
+    head.spacing = (double)s->desc.spacing;
+    return head;
+}
+
+static void fsi__wc_state_counted(fsi__stream *st, void *simulator)
+{
+    fsi__wc_head head = fsi__wc_make_head((fsi_wcsph *)simulator);
+    fsi__bytes(st, &head, sizeof head);
+    fsi__wc_state(st, simulator);
+}
+
+FSI_API fsi_status fsi_wcsph_save(const fsi_wcsph *s, void *buffer, size_t capacity, size_t *size)
+{
+    FSI__WC_TRY(fsi__wc_check(s));
+    return fsi__save(s->context, s->cookie, fsi__wc_state_counted, (void *)(uintptr_t)s, buffer, capacity, size, "fsi_wcsph_save");
+}
+
+/* The state's head against the simulator and the bytes that follow it. */
+static fsi_status fsi__wc_check_head(const fsi_wcsph *s, const fsi__wc_head *head, const fsi__stream *st)
+{
+    static const char fn[] = "fsi_wcsph_load";
+    fsi__wc_head own = fsi__wc_make_head(s);
+    fsi__column columns[FSI__WC_COLUMNS];
+    size_t row = 0, start = sizeof *head + 5 * sizeof(double) + (size_t)own.obstacles * sizeof(fsi_pose);
+    int k, saved;
+    own.count = head->count;
+    if (st->ok && memcmp(head, &own, sizeof own) != 0)
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, head->spacing, "the state is of a %dD liquid with spacing %g, %d obstacles and %d attributes, not of this one",
+            (int)head->dim, head->spacing, (int)head->obstacles, (int)head->attributes);
+    fsi__wc_columns((fsi_wcsph *)(uintptr_t)s, columns, &saved);
+    for (k = 0; k < saved; k++) row += columns[k].size;
+    if (!st->ok || st->capacity < start || head->count < 0 || head->count > 0x3fffffff || (st->capacity - start) % row || (st->capacity - start) / row != (size_t)head->count)
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, (double)head->count, "the state holds %.0f particles in %.0f bytes, which do not agree", (double)head->count, (double)st->capacity);
+    if (s->desc.max_particles > 0 && head->count > s->desc.max_particles)
+        return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, (double)head->count, "the state holds %d particles, desc.max_particles is %d", (int)head->count, s->desc.max_particles);
+    return FSI_OK;
+}
+
+/* Everything finite and possible that must be? `st` stands behind the head, and returns there. */
+static fsi_status fsi__wc_check_content(const fsi_wcsph *s, const fsi__wc_head *head, fsi__stream *st)
+{
+    static const char fn[] = "fsi_wcsph_load";
+    const size_t start = st->used, vectors = 9 * (size_t)head->count;
+    const fsi__wc_impl *im = (const fsi__wc_impl *)s->impl;
+    double first[3] = { 0, 0, 0 };
+    int64_t filter = 0;
+    uint64_t next = 0;
+    size_t k;
+    fsi__bytes(st, first, sizeof first);
+    fsi__bytes(st, &filter, sizeof filter);
+    fsi__bytes(st, &next, sizeof next);
+    if (!fsi_is_finite(first[0] + first[1] + first[2])) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the time or the speeds of the state are not finite");
+    if (first[1] < 0 || first[2] < 0 || filter < 0 || next > 0xffffffffu) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, first[1], "the counts and speeds of the state are not possible");
+    for (k = 0; k < vectors + (size_t)head->count; k++) {
+        fsi_real x = 0;
+        fsi__bytes(st, &x, sizeof x);
+        if (!fsi_is_finite((double)x)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, (long long)k, 0, "number %.0f of the state is not finite", (double)k);
+        if (k >= vectors && !(x > 0)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, (long long)(k - vectors), (double)x, "particle %.0f of the state has a density of %g", (double)(k - vectors), (double)x);
+    }
+    for (k = 0; k < (size_t)head->count; k++) {
+        float ratio = 0;
+        fsi__bytes(st, &ratio, sizeof ratio);
+        if (!fsi_is_finite((double)ratio) || ratio < 0) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, (long long)k, (double)ratio, "particle %.0f of the state has a summed density of %g", (double)k, (double)ratio);
+    }
+    st->used = st->capacity - (size_t)head->obstacles * sizeof(fsi_pose);
+    for (k = 0; k < (size_t)head->obstacles; k++) {
+        fsi_pose at;
+        memset(&at, 0, sizeof at);
+        fsi__bytes(st, &at, sizeof at);
+        if (!fsi_v3_is_finite(at.position) || !fsi_is_finite((double)(at.orientation.x + at.orientation.y + at.orientation.z + at.orientation.w)))
+            return fsi__fail(s->context, FSI_ERROR_NAN, fn, (long long)k, 0, "the state of obstacle %d is not finite", (int)k);
+    }
+    st->used = start;
+    for (k = 0; k < (size_t)head->obstacles; k++) FSI__WC_TRY(fsi__wc_check_body(s, im->obstacle[k].desc.body, im->obstacle[k].id, fn));
+    return FSI_OK;
+}
+
+/* Takes an obstacle for where it is now; where that is, but for rounding, where its body was when the state was saved, it starts from
+   there, as the run that was saved did. */
+static void fsi__wc_load_obstacle(const fsi_wcsph *s, fsi__wc_obstacle *o)
+{
+    const fsi_pose saved = o->at;
+    fsi__wc_set_obstacle(o);
+    if (!o->desc.body) return;
+    if ((double)fsi_v3_norm(fsi_v3_sub(o->at.position, saved.position)) + (double)fsi_v3_norm(fsi__wc_turn_between(saved, o->at)) * o->reach < 1e-3 * (double)s->desc.spacing) o->at = saved;
+}
+
+FSI_API fsi_status fsi_wcsph_load(fsi_wcsph *s, const void *buffer, size_t size)
+{
+    fsi__wc_impl *im;
+    fsi__wc_head head;
+    fsi__stream st;
+    int k;
+    FSI__WC_TRY(fsi__wc_check(s));
+    FSI__WC_TRY(fsi__load_begin(s->context, s->cookie, buffer, size, &st, "fsi_wcsph_load"));
+    memset(&head, 0, sizeof head);
+    fsi__bytes(&st, &head, sizeof head);
+    FSI__WC_TRY(fsi__wc_check_head(s, &head, &st));
+    FSI__WC_TRY(fsi__wc_check_content(s, &head, &st));
+    FSI__WC_TRY(fsi__wc_reserve(s, (int)head.count));
+    im = (fsi__wc_impl *)s->impl;
+    s->count = (int)head.count;
+    fsi__wc_state(&st, s);
+    im->surfaces_changed = 1;
+    for (k = 0; k < s->count; k++) im->pressure[k] = (fsi_real)fsi__wc_tait(s, fsi__wc_felt(s, (double)s->density[k], (double)im->ratio[k]));
+    for (k = 0; k < im->obstacle_count; k++) fsi__wc_load_obstacle(s, &im->obstacle[k]);
+    return FSI_OK;
+}
+
+FSI_API uint64_t fsi_wcsph_hash(const fsi_wcsph *s)
+{
+    return fsi__wc_check(s) == FSI_OK ? fsi__state_hash(fsi__wc_state_counted, (void *)(uintptr_t)s) : 0;
+}
+
+FSI__STRICT_END
+
+#endif /* once */
+#endif /* FSI_IMPLEMENTATION */
