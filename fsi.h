@@ -1153,12 +1153,12 @@ FSI_API void fsi__arena_free(fsi_context *context, fsi__arena *arena);
 typedef void fsi__range_fn(void *arg, int chunk, int begin, int end);
 FSI_API void fsi__parallel(fsi_context *context, int count, int grain, fsi__range_fn *fn, void *arg); /* by the context's hook */
 FSI_FN int fsi__chunks(int count, int grain) { return count > 0 ? (count - 1) / grain + 1 : 0; }
-/* How many i of 0..count-1 is fn true for; *first (NULL ok) the first of them, else -1. On all threads. */
 typedef int fsi__test_fn(const void *arg, int i);
+/* How many i of 0..count-1 is fn true for; *first (NULL ok) the first of them, else -1. On all threads. */
 FSI_API int fsi__count_where(fsi_context *context, int count, fsi__test_fn *fn, const void *arg, int *first);
 
-/* A lattice of spacing dx that fills a box with n[0] * n[1] * n[2] particles of one velocity, and its sites. Errors: NAN, ARGUMENT (it
-   holds none), LIMIT. */
+/* A lattice of spacing dx that fills a box with n[0] * n[1] * n[2] particles of one velocity, and its sites. Errors, with n = 0: NAN,
+   ARGUMENT (it holds none), LIMIT. */
 FSI_API fsi_status fsi__lattice(fsi_context *context, fsi_box3 box, fsi_vec3 velocity, int dim, fsi_real dx, int n[3], const char *function);
 FSI_API fsi_vec3 fsi__lattice_site(fsi_box3 box, int dim, fsi_real dx, int i, int j, int k);
 
@@ -1500,6 +1500,7 @@ FSI_API fsi_status fsi__lattice(fsi_context *context, fsi_box3 box, fsi_vec3 vel
     const fsi_vec3 size = fsi_v3_sub(box.hi, box.lo);
     double along[3], total;
     int k;
+    n[0] = n[1] = n[2] = 0;
     if (!fsi_v3_is_finite(box.lo) || !fsi_v3_is_finite(box.hi) || !fsi_v3_is_finite(velocity)) return fsi__fail(context, FSI_ERROR_NAN, function, -1, 0, "the box or the velocity is not finite");
     along[0] = floor((double)(size.x / dx) + 0.5);
     along[1] = floor((double)(size.y / dx) + 0.5);

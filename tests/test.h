@@ -15,7 +15,8 @@
    Include this before the headers under test: then `cc tests/test_NAME.c -lm -pthread` alone builds a test, with the
    bodies of these headers inside. The Makefile defines TEST_LINKED and links fsi_impl.c instead, compiled once for all
    tests. A test that looks inside (fsi__...), or defines a macro that changes the bodies, defines FSI_IMPLEMENTATION on
-   its own before anything else; it is linked all the same, and nothing is taken from fsi_impl.c. */
+   its own before anything else; it is linked all the same, and nothing is taken from fsi_impl.c. With FSI_STATIC what it does
+   not call costs no time to compile. */
 #ifndef FSI_TEST_H
 #define FSI_TEST_H
 
@@ -57,6 +58,13 @@
 #endif
 #endif
 
+/* 1 where a sanitizer or valgrind looks at every access. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define TEST_WATCHED 1
+#else
+#define TEST_WATCHED (TEST_SLOWED > 1)
+#endif
+
 /* The tolerance of this build: TOL(for double, for float). */
 #if defined(FSI_REAL_FLOAT)
 #define TOL(d, f) (f)
@@ -74,6 +82,8 @@ static struct { const char *filter; int passed, failed, faults; } test__run;
 
 #define TEST_BEGIN(argc, argv) (test__run.filter = (argc) > 1 ? (argv)[1] : "")
 #define RUN(test) test__run_one(#test, test)
+/* Seconds of physics whose code other tests run too: not where every access is watched. */
+#define RUN_PHYSICS(test) (TEST_WATCHED ? (void)(test) : RUN(test))
 #define TEST_END() test__end()
 
 /* Counts a failed check; only the first ten of a test are printed. */

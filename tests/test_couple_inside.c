@@ -1,5 +1,6 @@
 /* test_couple_inside.c - what Newton's system and the velocity correction of fsi_couple.h do inside of a substep.
    SPDX-License-Identifier: MIT */
+#define FSI_STATIC
 #define FSI_IMPLEMENTATION
 struct fsi__ls_run;
 static void look_in(struct fsi__ls_run *run, int phase);

@@ -1,5 +1,6 @@
 /* test_grid_internals.c - what fsi_grid.h's algorithms stand on: gathers across blocks, and the share of a face that is cut.
    SPDX-License-Identifier: MIT */
+#define FSI_STATIC
 #define FSI_IMPLEMENTATION
 #include "../fsi_grid.h"
 #include "test.h"

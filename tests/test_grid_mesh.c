@@ -1066,7 +1066,7 @@ int main(int argc, char **argv)
     RUN(test_meshes_fill_to_their_distance);
     RUN(test_the_distance_to_a_mesh_is_that_of_a_search);
     RUN(test_faces_cut_by_a_plane_are_exact);
-    RUN(test_shares_give_the_volume_of_a_ball);
+    RUN_PHYSICS(test_shares_give_the_volume_of_a_ball);
     RUN(test_faces_do_not_depend_on_the_blocks_around);
     RUN(test_sides_are_cut_where_the_mesh_crosses);
     RUN(test_the_surface_of_a_ball_converges);

@@ -1136,7 +1136,7 @@ int main(int argc, char **argv)
     RUN(test_closed_pieces_lose_their_net_inflow);
     RUN(test_enclosed_cells_are_counted);
     RUN(test_random_configurations_match_dense_elimination);
-    RUN(test_added_mass_on_release_from_rest);
+    RUN_PHYSICS(test_added_mass_on_release_from_rest);
     RUN(test_balls_of_no_mass_rise);
     RUN(test_buoyancy_is_the_weight_of_what_is_displaced);
     RUN(test_liquid_and_bodies_keep_their_momentum);

@@ -4,6 +4,7 @@
    The simulator is written the way all of fsi's simulators are: a desc with a cookie, an open struct, columns, scratch,
    chunked loops with ordered sums, substeps, a budget of iterations, one commit at the end of a step. So these tests
    show that the ground carries: commit and rollback, determinism, state, errors, memory. */
+#define FSI_STATIC
 #define FSI_IMPLEMENTATION
 #include "../fsi.h"
 #include "test.h"

@@ -1,5 +1,6 @@
 /* test_io.c - files in and out: exact round trips, files as they are found in the wild, and everything that can be wrong.
    SPDX-License-Identifier: MIT */
+#define FSI_STATIC
 #define FSI_IMPLEMENTATION
 #include "../fsi_io.h"
 #include "test.h"

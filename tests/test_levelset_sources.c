@@ -3,6 +3,7 @@
 struct fsi__ls_run;
 static void spoil_after_phase(struct fsi__ls_run *run, int phase);
 #define FSI__LS_AFTER_PHASE(run, phase) spoil_after_phase(run, phase)
+#define FSI_STATIC
 #define FSI_IMPLEMENTATION
 #include "../fsi_levelset.h"
 #include "test.h"
@@ -967,10 +968,10 @@ int main(int argc, char **argv)
     TEST_BEGIN(argc, argv);
     RUN(test_a_pool_rests_on_its_floor);
     RUN(test_viscosity_resists_gravity_as_in_a_channel);
-    RUN(test_a_faucet_lets_out_area_times_speed);
+    RUN_PHYSICS(test_a_faucet_lets_out_area_times_speed);
     RUN(test_an_inlet_below_the_surface_lifts_it);
     RUN(test_emitters_start_stop_and_move);
-    RUN(test_sinks_take_what_is_missing);
+    RUN_PHYSICS(test_sinks_take_what_is_missing);
     RUN(test_sinks_that_take_next_to_nothing);
     RUN(test_a_sink_swallows_a_drop);
     RUN(test_a_tank_drains_through_its_open_side);

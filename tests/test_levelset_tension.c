@@ -1,5 +1,6 @@
 /* test_levelset_tension.c - surface tension of the level-set liquid: drops that rest and swing, Laplace pressure, capillary smoothing.
    SPDX-License-Identifier: MIT */
+#define FSI_STATIC
 #define FSI_IMPLEMENTATION
 #include "../fsi_levelset.h"
 #include "test.h"
@@ -330,7 +331,7 @@ int main(int argc, char **argv)
     RUN(test_a_capillary_wave_keeps_its_pace);
     RUN(test_pressure_jumps_as_laplace);
     RUN(test_smoothing_solves_its_equation);
-    RUN(test_delta_force);
-    RUN(test_ripples_on_thin_cells_decay);
+    RUN_PHYSICS(test_delta_force);
+    RUN_PHYSICS(test_ripples_on_thin_cells_decay);
     return TEST_END();
 }

@@ -1,5 +1,6 @@
 /* test_shell_elements.c - energies of single elements: derivatives against differences, rigid motions, rolled sheets, twisted rods
    SPDX-License-Identifier: MIT */
+#define FSI_STATIC
 #define FSI_IMPLEMENTATION
 #include "test.h"
 #include "../fsi_shell.h"

@@ -1,5 +1,6 @@
 /* test_solve.c - factorised sparse systems against dense elimination in long double, and the promises of fsi_solve.h.
    SPDX-License-Identifier: MIT */
+#define FSI_STATIC
 #define FSI_IMPLEMENTATION
 #include "../fsi_solve.h"
 #include "test.h"
@@ -134,7 +135,7 @@ static fsi_ldlt *ldlt_of(const fsi_csr *a, const fsi_ldlt_desc *d)
 static void check_against_dense(const fsi_csr *a, fsi_ldlt_desc d, uint64_t *random, double tolerance)
 {
     const int n = a->rows * a->block;
-    double b[200], x[200], y[200], most = 0, off = 0;
+    double b[200] = { 0 }, x[200], y[200], most = 0, off = 0;
     int i, negative;
     fsi_ldlt *f = ldlt_of(a, &d);
     for (i = 0; i < n; i++) b[i] = test_random(random) - 0.5;

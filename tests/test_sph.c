@@ -1108,7 +1108,7 @@ int main(int argc, char **argv)
     if (!TEST_SLOWED) RUN(test_a_pool_at_rest_is_hydrostatic);
     RUN(test_sweeps_never_raise_the_energy);
     RUN(test_energy_in_a_closed_box_decays);
-    RUN(test_paper_boundary_keeps_the_first_layer_away);
+    RUN_PHYSICS(test_paper_boundary_keeps_the_first_layer_away);
     if (!TEST_SLOWED) RUN(test_dam_break_follows_martin_and_moyce);
     if (!TEST_SLOWED) RUN(test_gate_depth_of_a_long_dam);
 #endif

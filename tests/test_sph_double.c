@@ -1,6 +1,7 @@
 /* test_sph_double.c - the liquid's energy and its gradient, density, momentum: with pair arithmetic in double, to rounding.
    SPDX-License-Identifier: MIT */
 #define FSI_LANES_DOUBLE
+#define FSI_STATIC
 #define FSI_IMPLEMENTATION
 #include "../fsi_sph.h"
 #include "test.h"

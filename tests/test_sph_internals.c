@@ -3,6 +3,7 @@
 struct fsi__sph_run;
 static void spoil_after_pass(struct fsi__sph_run *run);
 #define FSI__SPH_AFTER_PASS(run) spoil_after_pass(run)
+#define FSI_STATIC
 #define FSI_IMPLEMENTATION
 #include "../fsi_sph.h"
 #include "test_sph_scenes.h"

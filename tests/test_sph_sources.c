@@ -1176,7 +1176,7 @@ int main(int argc, char **argv)
     RUN(test_emitted_volume_is_area_times_speed_times_time);
     RUN(test_flow_follows_speed_and_moving_emitters);
     RUN(test_an_inlet_under_water_keeps_its_flow);
-    RUN(test_momentum_is_accounted_for);
+    RUN_PHYSICS(test_momentum_is_accounted_for);
     RUN(test_sites_fill_the_outline);
     RUN(test_sites_that_are_taken_stay_empty);
     RUN(test_budgets_are_honoured);

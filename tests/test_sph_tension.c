@@ -485,9 +485,9 @@ int main(int argc, char **argv)
     if (!TEST_SLOWED) RUN(test_period_of_mode_2_in_space);
     RUN(test_pressure_in_a_drop_is_laplaces);
     RUN(test_a_square_becomes_round);
-    RUN(test_momentum_of_colliding_drops_stays_to_rounding);
+    RUN_PHYSICS(test_momentum_of_colliding_drops_stays_to_rounding);
     RUN(test_a_drop_at_rest_does_not_begin_to_turn);
-    RUN(test_contact_angle_is_young_and_dupres);
+    RUN_PHYSICS(test_contact_angle_is_young_and_dupres);
     RUN(test_the_domains_walls_take_adhesion);
     RUN(test_tension_switches_on_and_off);
     RUN(test_a_contact_line_pulls_at_its_wall);

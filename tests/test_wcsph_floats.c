@@ -51,8 +51,8 @@ static void test_sinking_follows_density(void)
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
-    RUN(test_crates_float_as_deep_as_their_density_tells);
-    RUN(test_a_held_body_feels_its_displaced_weight);
-    RUN(test_sinking_follows_density);
+    RUN_PHYSICS(test_crates_float_as_deep_as_their_density_tells);
+    RUN_PHYSICS(test_a_held_body_feels_its_displaced_weight);
+    RUN_PHYSICS(test_sinking_follows_density);
     return TEST_END();
 }

@@ -52,7 +52,7 @@ int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
     RUN(test_released_bodies_start_as_their_added_mass_tells);
-    RUN(test_thick_liquid_holds_back);
+    RUN_PHYSICS(test_thick_liquid_holds_back);
     RUN(test_slip_lets_liquid_slide);
     RUN(test_a_fast_stone_skips_and_a_slow_one_sinks);
     return TEST_END();
