@@ -17,8 +17,8 @@ WARN = -Wall -Wextra -pedantic -Wconversion -Wsign-conversion -Wshadow -Wdouble-
 
 # Each set of flags builds into a folder of its own: build/plain/test_ground.exe, build/asan/test_ground.exe ...
 FLAGS_plain    = -O2 $(WARN)
-FLAGS_float    = -O2 $(WARN) -DFSI_REAL_FLOAT -DTEST_SLOWED=1
-FLAGS_asan     = -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all
+FLAGS_float    = -O1 $(WARN) -DFSI_REAL_FLOAT -DTEST_SLOWED=1
+FLAGS_asan     = -O1 -g1 -fsanitize=address,undefined -fno-sanitize=null,object-size -fno-sanitize-recover=all # ASan sees these two
 FLAGS_tsan     = -O1 -g1 -fsanitize=thread
 FLAGS_valgrind = -O1 -g1 -DTEST_SLOWED=2
 FLAGS_validate = -O3 -march=native

@@ -759,7 +759,7 @@ static void test_bits_do_not_depend_on_threads(void)
     uint64_t first = 0;
     int dim, t;
     for (dim = 2; dim <= 3; dim++) for (t = 0; t < 4; t++) {
-        scene s = make_scene(32, 32, dim == 3 ? 32 : 0, ball_level, noisy, 500, 1);
+        scene s = make_scene(32, 32, dim == 3 ? 32 : 0, ball_level, noisy, TEST_WATCHED ? 5 : 500, 1);
         s.grid->context = &s.context;
         test_threads(&s.context, threads[t], t == 3);
         s.flow.tolerance = 1e-4;
