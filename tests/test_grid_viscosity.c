@@ -649,6 +649,7 @@ static double drift(int axis, const double *x) { (void)x; return axis == 1 ? 0 :
 static void test_free_slip_holds_nothing(void)
 {
     int dim, a, e;
+    film_depth = 8.85;
     for (dim = 2; dim <= 3; dim++) {
         scene s = make_scene(20, 20, dim == 3 ? 20 : 0, film_level, drift, 10, 0);
         fsi_real *before = keep_u(&s);
