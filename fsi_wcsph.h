@@ -225,10 +225,12 @@ FSI_API fsi_status fsi_wcsph_remove_particles(fsi_wcsph *s, const unsigned char 
 FSI_API fsi_status fsi_wcsph_settle_density(fsi_wcsph *s, fsi_vec3 level);
 
 /* A mesh that the liquid cannot enter: referenced, not copied; mesh and body must outlive the simulator or be removed first. A
-   closed mesh keeps liquid out, or in when it was made as a container. Every step sweeps it from where the last step left it:
+   closed mesh keeps liquid out, or in when it was made as a container. Every step sweeps it, from where the last step left it:
       by its mesh     to where its mesh is when the step is called; move it with fsi_mesh_move_rigid, by less than 60 degrees
                       a step. Corners move in straight lines
-      by a body       PRESCRIBED: to body->end, on an arc, by less than 180 degrees a step. COUPLED: where liquid, body->force and
+      by a body       PRESCRIBED: from body->pose to body->end, on an arc, by less than 180 degrees a step; where pose is not where the
+                      last step left it, the body starts anew there: what it stands in then is displaced or refused (start_inside),
+                      nothing is swept, its velocity is (end - pose)/dt. COUPLED: where liquid, body->force and
                       body->torque take it. The outputs of fsi_body are written when the step has succeeded, for COUPLED also
                       `end`, where the step left it: fsi_body_accept(body) goes on from exactly there. Whoever integrates the pose
                       himself comes out slightly elsewhere: the next step sweeps the difference. Several obstacles may be fixed to one body. 2D: COUPLED bodies turn about z
@@ -374,6 +376,7 @@ typedef struct fsi__wc_obstacle {
     int body;                /* index of its body, -1 none */
     int moves;
     double gap;              /* least distance of particles' centres: r_F, or nearly 0 with offset_compensation [m] */
+    fsi_pose start;          /* where the step finds it: `at`, or where its PRESCRIBED body says */
     fsi_pose from, to;       /* of its axes, at both ends of the substep; identity without a body */
     fsi_box3 box;            /* swept in the substep */
     double motion;           /* most that a point of it moves in the substep [m] */
@@ -439,7 +442,7 @@ typedef struct fsi__wc_impl {
     int64_t filter_count, filter_next; /* substeps since the Shepard filter: as of the last step, in this one */
     double amax;             /* greatest acceleration of the last substep */
     double wall_speed;       /* fastest point of an obstacle in the last step */
-    int surfaces_changed;    /* obstacles were added, moved or removed: `near` means nothing */
+    int surfaces_changed;    /* obstacles were added, moved or removed: `room` means nothing */
     int *need, need_count;   /* contacts that chunks of the last substep had */
     fsi_vec3 domain_force, domain_torque;
     fsi_rigid *world;
@@ -482,6 +485,7 @@ typedef struct fsi__wc_run {
     double domain_impulse[3], domain_moment[3];
     fsi_wcsph_stats stats;
     int filter;              /* this density pass is a Shepard filter */
+    int anew;                /* surfaces are not where the last step left them */
     int starting;            /* before the first substep: places are looked at, nothing moves */
     int entangled, row_count; /* some body is; rows that the world's solver got */
     double left;             /* of the step */
@@ -2046,12 +2050,12 @@ static void fsi__wc_begin_body(fsi__wc_run *run, fsi__wc_obstacle *o, double dt)
         b->coupled = b->work.mode == FSI_BODY_COUPLED || b->rg >= 0;
         run->coupled_count += b->coupled;
         fsi_body_begin_step(&b->work, (fsi_real)dt);
-        b->begin = b->from = b->to = b->coupled ? b->work.pose : o->at;
+        b->begin = b->from = b->to = b->coupled ? b->work.pose : o->start;
         b->v = fsi__d3_of(b->work.velocity);
         b->w = fsi__d3_of(b->work.angular_velocity);
-        if (!b->coupled && dt > 0) { /* from where the last step left it, all through the step */
-            b->v = fsi__d3_scale(fsi__d3_of(fsi_v3_sub(b->work.end.position, o->at.position)), 1 / dt);
-            b->w = fsi__d3_scale(fsi__d3_of(fsi__wc_turn_between(o->at, b->work.end)), 1 / dt);
+        if (!b->coupled && dt > 0) { /* all through the step */
+            b->v = fsi__d3_scale(fsi__d3_of(fsi_v3_sub(b->work.end.position, o->start.position)), 1 / dt);
+            b->w = fsi__d3_scale(fsi__d3_of(fsi__wc_turn_between(o->start, b->work.end)), 1 / dt);
         }
     }
     b->reach = fmax(b->reach, o->reach);
@@ -2163,7 +2167,7 @@ static void fsi__wc_move_obstacles(fsi__wc_run *run, int coupled_only)
         if (o->body >= 0) {
             const fsi__wc_body *b = &run->body[o->body];
             fsi_vec3 c[2];
-            o->from = run->done > 0 ? b->from : o->at; /* several obstacles of one body may have been left apart */
+            o->from = run->done > 0 ? b->from : o->start; /* several obstacles of one body may have been left apart */
             o->to = b->to;
             o->motion = (double)fsi_v3_norm(fsi_v3_sub(o->to.position, o->from.position)) + o->reach * (double)fsi_v3_norm(fsi__wc_turn_between(o->from, o->to));
             c[0] = o->from.position;
@@ -2658,6 +2662,13 @@ static fsi_status fsi__wc_check_state(const fsi_wcsph *s, fsi_real dt, const cha
     return FSI_OK;
 }
 
+/* A PRESCRIBED body starts where its pose says; others go on from where the last step left them. */
+static int fsi__wc_starts_by_itself(const fsi__wc_run *run, const fsi__wc_obstacle *o)
+{
+    const fsi_body *b = o->desc.body;
+    return b && b->mode == FSI_BODY_PRESCRIBED && !(run->im->world && fsi__rg_find(run->im->world, b) >= 0);
+}
+
 /* What moves in this step. Makes shadows of meshes that move for the first time. */
 static fsi_status fsi__wc_begin_obstacles(fsi__wc_run *run, double dt)
 {
@@ -2669,12 +2680,14 @@ static fsi_status fsi__wc_begin_obstacles(fsi__wc_run *run, double dt)
         memset(o->impulse, 0, sizeof o->impulse);
         memset(o->moment, 0, sizeof o->moment);
         o->gap = (double)run->s->radius;
+        o->start = fsi__wc_starts_by_itself(run, o) ? o->desc.body->pose : o->at;
+        run->anew |= memcmp(&o->start, &o->at, sizeof o->at) != 0;
         o->moves = !o->desc.body && (memcmp(o->rest, o->desc.mesh->vertices, size) != 0 || (o->shadow && o->shadow->moving));
         if (o->desc.body) {
             fsi__wc_begin_body(run, o, dt);
             if (run->s->desc.offset_compensation && run->body[o->body].coupled) o->gap = 0.02 * (double)run->s->desc.spacing;
         }
-        o->from = o->to = o->at;
+        o->from = o->to = o->start;
         if (o->moves && o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES)
             return fsi__fail(run->s->context, FSI_ERROR_ARGUMENT, run->fn, o->id, 0, "obstacle %d has samples and its mesh was moved: fix it to a PRESCRIBED body", o->id);
         if (o->desc.body || o->shadow || (!o->moves && !o->desc.mesh->moving)) continue;
@@ -2696,7 +2709,7 @@ static fsi_status fsi__wc_start_places(fsi__wc_run *run)
     for (k = 0; k < run->im->obstacle_count; k++) { /* where the last step left them */
         fsi__wc_obstacle *o = &run->im->obstacle[k];
         if (o->body >= 0) {
-            o->box = fsi_box3_inflate(fsi_box3_grow(fsi_box3_empty(), o->at.position), (fsi_real)o->reach);
+            o->box = fsi_box3_inflate(fsi_box3_grow(fsi_box3_empty(), o->start.position), (fsi_real)o->reach);
         } else o->box = o->mesh->box;
         fsi__wc_widen(run, o);
     }
@@ -2728,6 +2741,7 @@ static fsi_status fsi__wc_begin(fsi__wc_run *run, fsi_wcsph *s, double dt, const
     run->chunks = run->b.chunk_count = fsi__chunks(s->count, FSI__WC_GRAIN);
     run->h = (double)s->support;
     im->filter_next = im->filter_count;
+    run->anew = im->surfaces_changed;
     fsi__wc_layout(run, &measure);
     if (!fsi__arena_reserve(s->context, &im->scratch, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, s->count, "no memory to step %d particles", s->count);
     fsi__wc_layout(run, &im->scratch);
@@ -2758,7 +2772,7 @@ static fsi_status fsi__wc_begin(fsi__wc_run *run, fsi_wcsph *s, double dt, const
         run->src[i] = i;
         run->pinched[i] = 0;
         if (s->desc.dim == 2) run->x[i].z = run->v[i].z = 0;
-        if (im->surfaces_changed || im->seen[i] != s->filter[i] || memcmp(&im->last[i], &s->position[i], sizeof(fsi_vec3)) != 0) run->room[i] = 0;
+        if (run->anew || im->seen[i] != s->filter[i] || memcmp(&im->last[i], &s->position[i], sizeof(fsi_vec3)) != 0) run->room[i] = 0;
     }
     return FSI_OK;
 }
