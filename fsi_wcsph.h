@@ -225,10 +225,12 @@ FSI_API fsi_status fsi_wcsph_remove_particles(fsi_wcsph *s, const unsigned char 
 FSI_API fsi_status fsi_wcsph_settle_density(fsi_wcsph *s, fsi_vec3 level);
 
 /* A mesh that the liquid cannot enter: referenced, not copied; mesh and body must outlive the simulator or be removed first. A
-   closed mesh keeps liquid out, or in when it was made as a container. Every step sweeps it from where the last step left it:
+   closed mesh keeps liquid out, or in when it was made as a container. Every step sweeps it, from where the last step left it:
       by its mesh     to where its mesh is when the step is called; move it with fsi_mesh_move_rigid, by less than 60 degrees
                       a step. Corners move in straight lines
-      by a body       PRESCRIBED: to body->end, on an arc, by less than 180 degrees a step. COUPLED: where liquid, body->force and
+      by a body       PRESCRIBED: from body->pose to body->end, on an arc, by less than 180 degrees a step; where pose is not where the
+                      last step left it, the body starts anew there: what it stands in then is displaced or refused (start_inside),
+                      nothing is swept, its velocity is (end - pose)/dt. COUPLED: where liquid, body->force and
                       body->torque take it. The outputs of fsi_body are written when the step has succeeded, for COUPLED also
                       `end`, where the step left it: fsi_body_accept(body) goes on from exactly there. Whoever integrates the pose
                       himself comes out slightly elsewhere: the next step sweeps the difference. Several obstacles may be fixed to one body. 2D: COUPLED bodies turn about z
@@ -347,6 +349,7 @@ FSI__STRICT_BEGIN
       /* up to so many particles neighbour lists are kept; above, they are found anew in every pass */
 #define FSI__WC_SKIN 0.4              /* how far lists reach beyond the kernel, at most [dx] */
 #define FSI__WC_NEAR 64               /* obstacles near one chunk of particles; more: each particle looks at all */
+#define FSI__WC_MARGIN 0.3            /* how far lists of faces and samples reach beyond what must be known [dx] */
 #define FSI__WC_COLUMNS 12 /* of particles */
 
 /* ---- >>work space --------------------------------------------------------------------------------------------- */
@@ -373,6 +376,7 @@ typedef struct fsi__wc_obstacle {
     int body;                /* index of its body, -1 none */
     int moves;
     double gap;              /* least distance of particles' centres: r_F, or nearly 0 with offset_compensation [m] */
+    fsi_pose start;          /* where the step finds it: `at`, or where its PRESCRIBED body says */
     fsi_pose from, to;       /* of its axes, at both ends of the substep; identity without a body */
     fsi_box3 box;            /* swept in the substep */
     double motion;           /* most that a point of it moves in the substep [m] */
@@ -411,6 +415,17 @@ typedef struct fsi__wc_contact {
     fsi__d3 j;               /* impulse given to the particle [N s] */
 } fsi__wc_contact;
 
+/* What of an obstacle may be nearest to a particle: its faces (SAMPLES: samples) nearer than what must be known and FSI__WC_MARGIN, by distance.
+   As with lists of neighbours: made on the way, good until the particle has moved that far in the obstacle's axes, forgotten when there is no room
+   for more, or the step ends. Without a list the search goes through the whole obstacle, with the same result. */
+typedef struct fsi__wc_item { int index; float d; } fsi__wc_item; /* d: then, at least so far away [m] */
+typedef struct fsi__wc_list {
+    int obstacle, next;      /* next: list of the same particle, -1 none */
+    int first, count;        /* its items */
+    fsi_vec3 at;             /* where the particle was, in the obstacle's axes */
+    double d;                /* distance to the mesh there, negative inside */
+} fsi__wc_list;
+
 typedef struct fsi__wc_impl {
     fsi_context own_context;
     fsi__arena scratch, lists, touch;
@@ -422,11 +437,12 @@ typedef struct fsi__wc_impl {
     uint32_t *seen;          /* its filter then */
     fsi__wc_obstacle *obstacle;
     int obstacle_count, obstacle_capacity, next_id;
+    int layers;              /* how many of them are SAMPLES */
     uint64_t next_particle;
     int64_t filter_count, filter_next; /* substeps since the Shepard filter: as of the last step, in this one */
     double amax;             /* greatest acceleration of the last substep */
     double wall_speed;       /* fastest point of an obstacle in the last step */
-    int surfaces_changed;    /* obstacles were added, moved or removed: `near` means nothing */
+    int surfaces_changed;    /* obstacles were added, moved or removed: `room` means nothing */
     int *need, need_count;   /* contacts that chunks of the last substep had */
     fsi_vec3 domain_force, domain_torque;
     fsi_rigid *world;
@@ -453,6 +469,10 @@ typedef struct fsi__wc_run {
     fsi__lane4 *zv;          /* velocity, rho */
     unsigned char *pinched;
     double *part;            /* chunks * FSI__WC_SUMS */
+    fsi__wc_list *list;      /* chunks * list_room; NULL: there are no obstacles */
+    fsi__wc_item *item;      /* chunks * item_room */
+    int *head, *lists, *items; /* of a rank: its first list, -1 none; of a chunk: how many there are */
+    int list_room, item_room;
     /* Contacts: */
     fsi__wc_contact *contact;
     int *base, *used;        /* chunks (+1): where a chunk's contacts start, how many there are */
@@ -465,6 +485,7 @@ typedef struct fsi__wc_run {
     double domain_impulse[3], domain_moment[3];
     fsi_wcsph_stats stats;
     int filter;              /* this density pass is a Shepard filter */
+    int anew;                /* surfaces are not where the last step left them */
     int starting;            /* before the first substep: places are looked at, nothing moves */
     int entangled, row_count; /* some body is; rows that the world's solver got */
     double left;             /* of the step */
@@ -526,6 +547,13 @@ static void fsi__wc_layout(fsi__wc_run *run, fsi__arena *a)
     run->zr = (fsi__record *)fsi__take(a, n, sizeof(fsi__record));
     run->zv = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
     run->pinched = (unsigned char *)fsi__take(a, n, 1);
+    run->list_room = o == 0 ? 0 : run->n <= FSI__WC_LISTED ? FSI__WC_GRAIN : FSI__WC_GRAIN / 4;
+    run->item_room = (run->im->layers > 0 ? 48 : 8) * run->list_room;
+    run->list = (fsi__wc_list *)fsi__take(a, c * (size_t)run->list_room, sizeof(fsi__wc_list));
+    run->item = (fsi__wc_item *)fsi__take(a, c * (size_t)run->item_room, sizeof(fsi__wc_item));
+    run->head = (int *)fsi__take(a, o ? n : 0, sizeof(int));
+    run->lists = (int *)fsi__take(a, c, sizeof(int));
+    run->items = (int *)fsi__take(a, c, sizeof(int));
     run->part = (double *)fsi__take(a, c * FSI__WC_SUMS, sizeof(double));
     run->base = (int *)fsi__take(a, c + 1, sizeof(int));
     run->used = (int *)fsi__take(a, c, sizeof(int));
@@ -627,6 +655,22 @@ static void fsi__wc_permute(const fsi__wc_run *run, void *array, void *swap, siz
     memcpy(array, swap, (size_t)run->n * size);
 }
 
+static void fsi__wc_clear_lists(fsi__wc_run *run)
+{
+    int r;
+    memset(run->lists, 0, (size_t)run->chunks * sizeof *run->lists);
+    memset(run->items, 0, (size_t)run->chunks * sizeof *run->items);
+    for (r = 0; r < run->n && run->list_room > 0; r++) run->head[r] = -1;
+}
+
+/* Forgets all lists where those of some chunk, with the outdated ones among them, take more than half of their room. */
+static void fsi__wc_tidy_lists(fsi__wc_run *run)
+{
+    int c, full = 0;
+    for (c = 0; c < run->chunks; c++) full |= run->lists[c] > run->list_room / 2 || run->items[c] > run->item_room / 2;
+    if (full) fsi__wc_clear_lists(run);
+}
+
 /* Sorts ranks anew and makes lists. */
 static fsi_status fsi__wc_rebuild(fsi__wc_run *run)
 {
@@ -653,6 +697,8 @@ static fsi_status fsi__wc_rebuild(fsi__wc_run *run)
     fsi__wc_permute(run, run->ratio, run->swap, sizeof *run->ratio);
     fsi__wc_permute(run, run->src, run->swap, sizeof *run->src);
     fsi__wc_permute(run, run->pinched, run->swap, 1);
+    if (run->list_room > 0) fsi__wc_permute(run, run->head, run->swap, sizeof *run->head);
+    fsi__wc_tidy_lists(run);
     return run->n <= FSI__WC_LISTED ? fsi__nb_make_lists(run->s->context, b, &run->im->lists, run->fn) : FSI_OK;
 }
 
@@ -847,61 +893,85 @@ typedef struct fsi__wc_touch {
 
 FSI_FN fsi__d3 fsi__wc_rotate(fsi_pose p, fsi__d3 a) { return fsi__d3_of(fsi_quat_rotate(p.orientation, fsi__d3_real(a))); }
 
-/* Samples within `reach` of x: the first FSI__WC_SAMPLES of them, and the nearest (-1: none). */
-#define FSI__WC_SAMPLES 512
-typedef struct fsi__wc_samples { int count, nearest, index[FSI__WC_SAMPLES]; double r2[FSI__WC_SAMPLES], least; } fsi__wc_samples; /* least: distance to its ball */
+/* Samples that may be within `reach` of x, one by one: those of a list, or of the cells around. */
+typedef struct fsi__wc_seek { const fsi__wc_obstacle *o; const fsi__wc_item *item; int at, end, lo[3], hi[3], y, z; } fsi__wc_seek;
 
-static void fsi__wc_gather_samples(const fsi__wc_obstacle *o, double dx, fsi_vec3 x, double reach, fsi__wc_samples *found)
+static fsi__wc_seek fsi__wc_seek_cells(const fsi__wc_obstacle *o, double dx, fsi_vec3 x, double reach)
 {
-    int lo[3], hi[3], y, z, k;
-    found->count = 0;
-    found->nearest = -1;
-    found->least = reach;
-    for (k = 0; k < 3; k++) {
-        const double at = (fsi__wc_axis(x, k) - fsi__wc_axis(o->corner, k)) / dx;
-        lo[k] = (int)fmax(floor(at - reach / dx), 0);
-        hi[k] = (int)fmin(floor(at + reach / dx), o->cells[k] - 1);
+    fsi__wc_seek k;
+    int i;
+    k.o = o;
+    k.item = NULL;
+    k.at = k.end = 0;
+    for (i = 0; i < 3; i++) {
+        const double at = (fsi__wc_axis(x, i) - fsi__wc_axis(o->corner, i)) / dx;
+        k.lo[i] = (int)fmin(fmax(floor(at - reach / dx), 0), o->cells[i]);
+        k.hi[i] = (int)fmin(floor(at + reach / dx), o->cells[i] - 1);
     }
-    for (z = lo[2]; z <= hi[2] && lo[0] <= hi[0]; z++) for (y = lo[1]; y <= hi[1]; y++) {
-        const int row = (z * o->cells[1] + y) * o->cells[0];
-        for (k = o->cell[row + lo[0]]; k < o->cell[row + hi[0] + 1]; k++) {
-            const double r2 = (double)fsi_v3_norm2(fsi_v3_sub(x, o->sample[k].x));
-            if (!(r2 < reach * reach)) continue;
-            if (sqrt(r2) - (double)o->sample[k].r < found->least) { found->least = sqrt(r2) - (double)o->sample[k].r; found->nearest = k; }
-            if (found->count == FSI__WC_SAMPLES) continue;
-            found->r2[found->count] = r2;
-            found->index[found->count++] = k;
+    k.y = k.lo[1] - 1;
+    k.z = k.lo[2];
+    if (k.hi[0] < k.lo[0] || k.hi[1] < k.lo[1]) k.z = k.hi[2] + 1;
+    return k;
+}
+
+static int fsi__wc_next_sample(fsi__wc_seek *k) /* -1 at the end */
+{
+    if (k->item) return k->at < k->end ? k->item[k->at++].index : -1;
+    while (k->at == k->end) {
+        int row;
+        if (k->z > k->hi[2]) return -1;
+        if (++k->y > k->hi[1]) {
+            k->y = k->lo[1] - 1;
+            k->z++;
+            continue;
         }
+        row = (k->z * k->o->cells[1] + k->y) * k->o->cells[0];
+        k->at = k->o->cell[row + k->lo[0]];
+        k->end = k->o->cell[row + k->hi[0] + 1];
     }
+    return k->at++;
+}
+
+/* The sample whose ball is nearest to x, *least the distance to it; -1: none is nearer than `reach`. */
+static int fsi__wc_nearest_sample(const fsi__wc_obstacle *o, fsi__wc_seek seek, fsi_vec3 x, double reach, double *least)
+{
+    int k, nearest = -1;
+    *least = reach;
+    while ((k = fsi__wc_next_sample(&seek)) >= 0) {
+        const double d = sqrt((double)fsi_v3_norm2(fsi_v3_sub(x, o->sample[k].x))) - (double)o->sample[k].r;
+        if (d < *least) { *least = d; nearest = k; }
+    }
+    return nearest;
 }
 
 /* The offset surface is the hull of balls around the samples, of radius r_P, or less in thin places (S1, direct_forcing.md 3):
       d = min (|x - x_P| - r_P),   n = sum n_P (1 - |x - x_P|/(2 dx))^2, made unit;
-   a particle moves along n until it is clear of all balls. `slack`: how much farther than that they are looked for. */
-static int fsi__wc_near_samples(const fsi__wc_run *run, const fsi__wc_obstacle *o, fsi_vec3 x, double known_side, double slack, fsi__wc_touch *t)
+   a particle moves along n until it is clear of all balls. The normal is made for those that are too near. `seek`: all samples within `reach`. */
+static int fsi__wc_near_samples(const fsi__wc_run *run, const fsi__wc_obstacle *o, fsi_vec3 x, double known_side, const fsi__wc_seek *seek, double reach, fsi__wc_touch *t)
 {
     const double dx = (double)run->s->desc.spacing;
-    fsi__wc_samples near_by;
+    const int nearest = fsi__wc_nearest_sample(o, *seek, x, reach - dx / 2, &t->d);
+    fsi__wc_seek again = *seek;
     double side = 1;
     fsi__d3 n, m;
     int k;
-    fsi__wc_gather_samples(o, dx, x, o->gap + dx / 2 + slack, &near_by);
-    if (near_by.nearest < 0) return 0;
-    m = fsi__d3_of(o->sample[near_by.nearest].n);
-    if (o->mesh->kind == FSI_MESH_TWO_SIDED) side = known_side < 0 || known_side > 0 ? known_side : fsi__d3_dot(fsi__d3_of(fsi_v3_sub(x, o->sample[near_by.nearest].x)), m) < 0 ? -1 : 1;
-    n = fsi__d3_scale(m, 1e-9 * side);
-    for (k = 0; k < near_by.count; k++) {
-        const double w = 1 - sqrt(near_by.r2[k]) / (2 * dx);
-        n = fsi__d3_madd(n, side * w * w, fsi__d3_of(o->sample[near_by.index[k]].n));
-    }
-    n = fsi__d3_scale(n, 1 / fmax(fsi__d3_norm(n), 1e-30));
-    t->d = near_by.least;
+    if (nearest < 0) return 0;
     t->push = o->gap - t->d;
-    for (k = 0; k < near_by.count; k++) {
-        const double b = fsi__d3_dot(n, fsi__d3_of(fsi_v3_sub(x, o->sample[near_by.index[k]].x))), full = o->gap + (double)o->sample[near_by.index[k]].r;
-        if (near_by.r2[k] < full * full) t->push = fmax(t->push, sqrt(b * b + full * full - near_by.r2[k]) - b);
+    if (!(t->d < o->gap)) return 1;
+    m = fsi__d3_of(o->sample[nearest].n);
+    if (o->mesh->kind == FSI_MESH_TWO_SIDED) side = known_side < 0 || known_side > 0 ? known_side : fsi__d3_dot(fsi__d3_of(fsi_v3_sub(x, o->sample[nearest].x)), m) < 0 ? -1 : 1;
+    n = fsi__d3_scale(m, 1e-9 * side);
+    while ((k = fsi__wc_next_sample(&again)) >= 0) {
+        const double r2 = (double)fsi_v3_norm2(fsi_v3_sub(x, o->sample[k].x)), w = 1 - sqrt(r2) / (2 * dx);
+        if (r2 < reach * reach) n = fsi__d3_madd(n, side * w * w, fsi__d3_of(o->sample[k].n));
     }
-    t->n = n;
+    t->n = n = fsi__d3_scale(n, 1 / fmax(fsi__d3_norm(n), 1e-30));
+    again = *seek;
+    while ((k = fsi__wc_next_sample(&again)) >= 0) {
+        const fsi_vec3 y = fsi_v3_sub(x, o->sample[k].x);
+        const double r2 = (double)fsi_v3_norm2(y), b = fsi__d3_dot(n, fsi__d3_of(y)), full = o->gap + (double)o->sample[k].r;
+        if (r2 < full * full) t->push = fmax(t->push, sqrt(b * b + full * full - r2) - b);
+    }
     return 1;
 }
 
@@ -927,27 +997,144 @@ static void fsi__wc_cross(const fsi__wc_obstacle *o, fsi_vec3 l, const fsi_mesh_
     t->push = o->gap - t->d;
 }
 
-/* Looks at an obstacle from x, where the particle got to from x0 while the obstacle went from `from` to `to`. known: it was at least
-   so far away at x0. */
-static fsi__wc_touch fsi__wc_probe(const fsi__wc_run *run, const fsi__wc_obstacle *o, fsi_vec3 x0, fsi_vec3 x, double known, double reach)
+/* How near things must be to matter to particles of an obstacle: exact distances are needed below this [m]. */
+static double fsi__wc_matters(const fsi__wc_run *run, const fsi__wc_obstacle *o)
 {
-    const fsi_vec3 l0 = o->body >= 0 ? fsi_pose_local(o->from, x0) : x0, l = o->body >= 0 ? fsi_pose_local(o->to, x) : x;
-    const double way = (double)fsi_v3_norm(fsi_v3_sub(l, l0)) + (o->body < 0 ? o->motion : 0);
-    const int layer = o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES;
+    return o->gap + (o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES ? 0.6 : 0) * (double)run->s->desc.spacing; /* r_P of a ball, and a bit */
+}
+
+/* How far obstacles are looked for [m]. */
+static double fsi__wc_reach(const fsi__wc_run *run) { return (double)run->s->radius + 2 * (double)run->s->desc.spacing; }
+
+static const fsi__wc_list *fsi__wc_find_list(const fsi__wc_run *run, int r, int obstacle)
+{
+    int k = run->head[r];
+    while (k >= 0 && run->list[k].obstacle != obstacle) k = run->list[k].next;
+    return k >= 0 ? &run->list[k] : NULL;
+}
+
+/* Adds an item at its place; 0: no room. */
+static int fsi__wc_add_item(fsi__wc_item *item, int *count, int room, int index, double d)
+{
+    int k = *count;
+    if (k == room) return 0;
+    for (; k > 0 && (double)item[k - 1].d > d; k--) item[k] = item[k - 1];
+    item[k].index = index;
+    item[k].d = (float)(d * (1 - 1e-6));
+    (*count)++;
+    return 1;
+}
+
+/* Makes a particle's list of an obstacle seen from l, whose mesh is d away (or farther); NULL: no room. */
+static const fsi__wc_list *fsi__wc_make_list(const fsi__wc_run *run, int r, int obstacle, fsi_vec3 l, double d)
+{
+    const fsi__wc_obstacle *o = &run->im->obstacle[obstacle];
+    const double dx = (double)run->s->desc.spacing, reach = fsi__wc_matters(run, o) + FSI__WC_MARGIN * dx;
+    const int c = r / FSI__WC_GRAIN, at = c * run->list_room + run->lists[c], first = c * run->item_room + run->items[c], room = run->item_room - run->items[c];
+    int k, count = 0, fits = room > 0;
+    if (run->lists[c] == run->list_room) return NULL;
+    if (!(d < reach)) fits = 1; /* it says how far away the obstacle is */
+    else if (o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES) {
+        fsi__wc_seek seek = fsi__wc_seek_cells(o, dx, l, reach);
+        while (fits && (k = fsi__wc_next_sample(&seek)) >= 0) {
+            const double far_off = (double)fsi_v3_norm(fsi_v3_sub(l, o->sample[k].x));
+            if (far_off < reach) fits = fsi__wc_add_item(run->item + first, &count, room, k, far_off);
+        }
+    } else {
+        fsi__walk w;
+        w.point = l;
+        for (k = fsi__walk_begin(&w, FSI__WALK_POINT, fsi__nodes(o->mesh), reach * reach); fits && k >= 0; k = fsi__walk_next(&w, reach * reach)) {
+            const double far_off = sqrt((double)fsi__closest_foot(o->mesh, k, l).d2);
+            if (far_off < reach) fits = fsi__wc_add_item(run->item + first, &count, room, k, far_off);
+        }
+    }
+    if (!fits) {
+        run->items[c] = run->item_room; /* full: no more attempts */
+        return NULL;
+    }
+    run->list[at].obstacle = obstacle;
+    run->list[at].next = run->head[r];
+    run->list[at].first = first;
+    run->list[at].count = count;
+    run->list[at].at = l;
+    run->list[at].d = d;
+    run->head[r] = at;
+    run->lists[c]++;
+    run->items[c] += count;
+    return &run->list[at];
+}
+
+/* The closest point among the faces of a list that is `off` old; face -1: none is within `reach`. */
+static fsi_mesh_hit fsi__wc_closest_listed(const fsi__wc_run *run, const fsi__wc_obstacle *o, const fsi__wc_list *list, fsi_vec3 l, double off, double reach)
+{
+    fsi__foot best;
+    double least = reach;
+    int k, face = -1;
+    memset(&best, 0, sizeof best);
+    for (k = list->first; k < list->first + list->count && (double)run->item[k].d - off <= least; k++) {
+        const fsi__foot f = fsi__closest_foot(o->mesh, run->item[k].index, l);
+        if (!((double)f.d2 < least * least)) continue;
+        best = f;
+        least = sqrt((double)f.d2);
+        face = run->item[k].index;
+    }
+    return face < 0 ? fsi__no_hit() : fsi__foot_hit(o->mesh, face, l, &best);
+}
+
+/* Distance of SAMPLES, where the mesh is t->d away or more: balls reach at most r_P beyond it. */
+static void fsi__wc_look_at_samples(const fsi__wc_run *run, const fsi__wc_obstacle *o, fsi_vec3 l, double side, const fsi__wc_list *list, fsi__wc_touch *t)
+{
+    const double dx = (double)run->s->desc.spacing, reach = fsi__wc_matters(run, o), mesh = t->d - dx / 2, far_off = reach - dx / 2;
+    fsi__wc_seek seek;
+    if (mesh > far_off) { t->d = mesh; return; }
+    if (list) {
+        seek.o = o;
+        seek.item = run->item;
+        seek.at = list->first;
+        seek.end = list->first + list->count;
+    } else seek = fsi__wc_seek_cells(o, dx, l, reach);
+    if (!fsi__wc_near_samples(run, o, l, side, &seek, reach, t)) t->d = far_off;
+}
+
+/* Looks at an obstacle from x, where the particle got to from x0 while the obstacle went from `from` to `to`. known: it was at least
+   so far away at x0. r: the particle, whose distance must be exact only where it matters; else it is a lower bound; -1: exact within `reach`. */
+static fsi__wc_touch fsi__wc_probe(const fsi__wc_run *run, int obstacle, int r, fsi_vec3 x0, fsi_vec3 x, double known, double reach)
+{
+    const fsi__wc_obstacle *o = &run->im->obstacle[obstacle];
+    const fsi_vec3 l0 = fsi__flatten(o->mesh->corners, o->body >= 0 ? fsi_pose_local(o->from, x0) : x0);
+    const fsi_vec3 l = fsi__flatten(o->mesh->corners, o->body >= 0 ? fsi_pose_local(o->to, x) : x);
+    const double way = (double)fsi_v3_norm(fsi_v3_sub(l, l0)) + (o->body < 0 ? o->motion : 0), dx = (double)run->s->desc.spacing;
+    const int layer = o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES, listed = r >= 0 && !run->starting && !o->moves;
+    const fsi__wc_list *list = listed ? fsi__wc_find_list(run, r, obstacle) : NULL;
+    const double off = list ? (double)fsi_v3_norm(fsi_v3_sub(l, list->at)) : 0;
+    const double farthest = fmax(reach, listed ? fsi__wc_reach(run) : 0) + (layer ? o->gap : 0);
     fsi_mesh_hit hit;
     fsi__wc_touch t;
     double side = 0;
     memset(&t, 0, sizeof t);
     t.face = -1;
     t.d = reach;
-    hit = fsi_mesh_closest(o->mesh, l, run->starting ? FSI_REAL_MAX : (fsi_real)(layer ? reach + o->gap : reach), -1);
-    if (hit.face >= 0) {
-        fsi__wc_near_mesh(o, l, &hit, &t);
-        t.face = hit.face;
-        memcpy(t.bary, hit.bary, sizeof hit.bary < sizeof t.bary ? sizeof hit.bary : sizeof t.bary);
-        t.bary[0] = (double)hit.bary[0];
-        t.bary[1] = (double)hit.bary[1];
-        t.bary[2] = (double)hit.bary[2];
+    if (r >= 0 && !run->starting && known - way > o->gap) { t.d = fmin(known - way, reach); return t; }
+    if (list && !(list->d - off > fsi__wc_matters(run, o)) && off > 0.9 * FSI__WC_MARGIN * dx) list = NULL;
+    if (list && (layer ? list->d - off > -o->gap : list->d - off > fsi__wc_matters(run, o))) {
+        t.face = layer ? 0 : -1;
+        t.d = layer ? list->d - off : fmin(list->d - off, reach);
+    } else {
+        if (layer) list = NULL;
+        if (list) {
+            const double sure = fmin(reach, fsi__wc_matters(run, o) + FSI__WC_MARGIN * dx - off);
+            hit = fsi__wc_closest_listed(run, o, list, l, off, sure);
+            t.d = sure;
+        } else hit = fsi_mesh_closest(o->mesh, l, run->starting ? FSI_REAL_MAX : (fsi_real)farthest, -1);
+        if (hit.face >= 0) {
+            fsi__wc_near_mesh(o, l, &hit, &t);
+            t.face = hit.face;
+            t.bary[0] = (double)hit.bary[0];
+            t.bary[1] = (double)hit.bary[1];
+            t.bary[2] = (double)hit.bary[2];
+        } else if (!list) t.d = farthest;
+        if (!list && listed && way < 0.2 * dx) list = fsi__wc_make_list(run, r, obstacle, l, t.d);
+        t.d = fmin(t.d, layer ? farthest : reach);
     }
     if (way > 0 && way >= known * 0.999999 && !run->starting) {
         const fsi_mesh_hit cut = fsi_mesh_sweep(o->mesh, l0, l, o->mesh->kind == FSI_MESH_TWO_SIDED ? 0 : 1);
@@ -960,11 +1147,7 @@ static fsi__wc_touch fsi__wc_probe(const fsi__wc_run *run, const fsi__wc_obstacl
             t.bary[2] = (double)cut.bary[2];
         }
     }
-    if (layer && t.face >= 0 && !t.crossed && t.d > -o->gap) { /* balls reach at most r_P beyond the mesh */
-        const double mesh = t.d - (double)run->s->radius, slack = 0.1 * (double)run->s->desc.spacing;
-        if (mesh > o->gap + slack) t.d = mesh;
-        else if (!fsi__wc_near_samples(run, o, l, side, slack, &t)) t.d = o->gap + slack;
-    }
+    if (layer && t.face >= 0 && !t.crossed && t.d > -o->gap) fsi__wc_look_at_samples(run, o, l, side, list, &t);
     t.point = fsi__d3_madd(fsi__d3_of(l), -t.d, t.n);
     if (o->body >= 0) {
         t.n = fsi__wc_rotate(o->to, t.n);
@@ -1001,6 +1184,19 @@ static int fsi__wc_meets(const fsi__wc_run *run, const fsi__wc_obstacle *o, int 
 }
 
 static int fsi__wc_has_domain(const fsi_wcsph *s) { return s->desc.domain.lo.x <= s->desc.domain.hi.x; }
+
+/* Where centres of particles are clear of the domain's walls. */
+static fsi_box3 fsi__wc_free_box(const fsi_wcsph *s)
+{
+    const fsi_real end = FSI_REAL_MAX;
+    fsi_box3 box = fsi_box3_inflate(s->desc.domain, -s->radius);
+    if (!fsi__wc_has_domain(s) || s->desc.dim == 2) { box.lo.z = -end; box.hi.z = end; }
+    if (fsi__wc_has_domain(s)) return box;
+    box.lo = fsi_v3(-end, -end, -end);
+    box.hi = fsi_v3(end, end, end);
+    return box;
+}
+FSI_FN int fsi__wc_holds(const fsi_box3 *b, fsi_vec3 x) { return x.x >= b->lo.x && x.x <= b->hi.x && x.y >= b->lo.y && x.y <= b->hi.y && x.z >= b->lo.z && x.z <= b->hi.z; }
 
 /* What layers of samples at depths r_P, r_P + dx ... behind a plane add to the density (SUMMATION_WALL), over rho0, each layer dx thick:
       sum dx P(d + depth),   P(z) = int W over a plane at distance z;   with q = z/hs, a = max(2-q, 0), b = max(1-q, 0)
@@ -1042,15 +1238,13 @@ static double fsi__wc_wall_share(const fsi__wc_run *run, int r)
         const fsi__wc_obstacle *o = &run->im->obstacle[k];
         fsi__wc_touch t;
         if (!fsi__wc_meets(run, o, r, run->x[r], run->h)) continue;
-        t = fsi__wc_probe(run, o, run->x[r], run->x[r], FSI__HUGE, run->h);
+        t = fsi__wc_probe(run, k, -1, run->x[r], run->x[r], FSI__HUGE, run->h);
         sum += fsi__wc_layers(d->dim, fmax(t.d, 0) + rp, 2 * rp, hs);
     }
     return sum;
 }
 
 /* ---- >>contacts ----------------------------------------------------------------------------------------------- */
-
-#define FSI__WC_REACH 2.0 /* how far obstacles are looked for, beyond r_F [dx] */
 
 static void fsi__wc_enter(fsi__wc_run *run, int chunk, const fsi__wc_contact *c)
 {
@@ -1139,7 +1333,7 @@ static void fsi__wc_detect(void *arg, int chunk, int begin, int end)
 {
     fsi__wc_run *run = (fsi__wc_run *)arg;
     const double rf = (double)run->s->radius;
-    const int walls = fsi__wc_has_domain(run->s);
+    const fsi_box3 free_box = fsi__wc_free_box(run->s);
     fsi__wc_around a;
     double *part = fsi__wc_parts(run, chunk);
     int r, k;
@@ -1148,13 +1342,14 @@ static void fsi__wc_detect(void *arg, int chunk, int begin, int end)
     for (r = begin; r < end; r++) {
         const double left = (double)run->room[r] - (double)fsi_v3_norm(fsi_v3_sub(run->x1[r], run->x[r])) - run->motion;
         const int had = run->used[chunk];
-        if (walls) fsi__wc_touch_domain(run, chunk, r);
+        if (!fsi__wc_holds(&free_box, run->x1[r])) fsi__wc_touch_domain(run, chunk, r);
+        else if (left >= rf) continue;
         for (k = 0; k < fsi__wc_around_count(run, &a) && left < rf; k++) {
             const int index = fsi__wc_around_at(&a, k);
             const fsi__wc_obstacle *o = &run->im->obstacle[index];
             fsi__wc_touch t;
             if (!fsi__wc_meets(run, o, r, run->x1[r], rf + (double)run->room[r] - left)) continue;
-            t = fsi__wc_probe(run, o, run->x[r], run->x1[r], (double)run->room[r], o->gap);
+            t = fsi__wc_probe(run, index, r, run->x[r], run->x1[r], (double)run->room[r], o->gap);
             if (!(t.d < o->gap)) continue;
             part[0] += t.crossed;
             fsi__wc_make_contact(run, chunk, r, index, &t);
@@ -1855,12 +2050,12 @@ static void fsi__wc_begin_body(fsi__wc_run *run, fsi__wc_obstacle *o, double dt)
         b->coupled = b->work.mode == FSI_BODY_COUPLED || b->rg >= 0;
         run->coupled_count += b->coupled;
         fsi_body_begin_step(&b->work, (fsi_real)dt);
-        b->begin = b->from = b->to = b->coupled ? b->work.pose : o->at;
+        b->begin = b->from = b->to = b->coupled ? b->work.pose : o->start;
         b->v = fsi__d3_of(b->work.velocity);
         b->w = fsi__d3_of(b->work.angular_velocity);
-        if (!b->coupled && dt > 0) { /* from where the last step left it, all through the step */
-            b->v = fsi__d3_scale(fsi__d3_of(fsi_v3_sub(b->work.end.position, o->at.position)), 1 / dt);
-            b->w = fsi__d3_scale(fsi__d3_of(fsi__wc_turn_between(o->at, b->work.end)), 1 / dt);
+        if (!b->coupled && dt > 0) { /* all through the step */
+            b->v = fsi__d3_scale(fsi__d3_of(fsi_v3_sub(b->work.end.position, o->start.position)), 1 / dt);
+            b->w = fsi__d3_scale(fsi__d3_of(fsi__wc_turn_between(o->start, b->work.end)), 1 / dt);
         }
     }
     b->reach = fmax(b->reach, o->reach);
@@ -1972,7 +2167,7 @@ static void fsi__wc_move_obstacles(fsi__wc_run *run, int coupled_only)
         if (o->body >= 0) {
             const fsi__wc_body *b = &run->body[o->body];
             fsi_vec3 c[2];
-            o->from = run->done > 0 ? b->from : o->at; /* several obstacles of one body may have been left apart */
+            o->from = run->done > 0 ? b->from : o->start; /* several obstacles of one body may have been left apart */
             o->to = b->to;
             o->motion = (double)fsi_v3_norm(fsi_v3_sub(o->to.position, o->from.position)) + o->reach * (double)fsi_v3_norm(fsi__wc_turn_between(o->from, o->to));
             c[0] = o->from.position;
@@ -2037,10 +2232,11 @@ static fsi__wc_place fsi__wc_round(const fsi__wc_run *run, const fsi__wc_around 
     p.crossed = 0;
     if (fsi__wc_has_domain(run->s)) p.slack = fsi__wc_clamp(run->s, x, push);
     for (k = 0; k < fsi__wc_around_count(run, a); k++) {
-        const fsi__wc_obstacle *o = &run->im->obstacle[fsi__wc_around_at(a, k)];
+        const int index = fsi__wc_around_at(a, k);
+        const fsi__wc_obstacle *o = &run->im->obstacle[index];
         fsi__wc_touch t;
         if (!fsi__wc_meets(run, o, r, *x, reach) && !fsi__wc_meets(run, o, r, x0, reach)) continue;
-        t = fsi__wc_probe(run, o, x0, *x, known, reach);
+        t = fsi__wc_probe(run, index, r, x0, *x, known, reach);
         p.slack = fmin(p.slack, t.d - o->gap);
         p.least = fmin(p.least, t.d);
         p.crossed |= t.crossed;
@@ -2104,51 +2300,66 @@ static fsi__wc_place fsi__wc_correct(const fsi__wc_run *run, const fsi__wc_aroun
     return top;
 }
 
+/* One particle that may have come too near to something: its place, its room, and what was done for the sums. */
+static void fsi__wc_settle_place(fsi__wc_run *run, const fsi__wc_around *a, int r, double known, double *part)
+{
+    const double rf = (double)run->s->radius, dx = (double)run->s->desc.spacing, full = fsi__wc_reach(run), m = (double)run->s->particle_mass;
+    const fsi_vec3 free_x = run->x1[r];
+    const double way = (double)fsi_v3_norm(fsi_v3_sub(free_x, run->x[r])) + run->motion;
+    double moved;
+    fsi_vec3 x = free_x;
+    int pinched = 0, look = a->count != 0 && known - way < rf;
+    if (!look) { /* too far from everything but the domain */
+        if (fsi__wc_has_domain(run->s)) fsi__wc_clamp(run->s, &x, 1);
+        moved = (double)fsi_v3_norm(fsi_v3_sub(x, free_x));
+        look = a->count != 0 && known - way - moved < rf;
+        run->room[r] = a->count == 0 ? (fsi_real)full : (fsi_real)(known - way - moved);
+    }
+    if (look) {
+        fsi__wc_place p;
+        x = free_x;
+        p = fsi__wc_correct(run, a, r, known, full, &x, &pinched);
+        run->room[r] = (fsi_real)fmax(p.least, 0);
+        part[0] += pinched;
+        part[1] += p.slack < (pinched ? -rf : -fmax(1e-3 * dx, 2 * fsi__wc_tolerance(run))); /* never */
+        if (!pinched) part[2] = fmax(part[2], -p.slack);
+    }
+    run->pinched[r] = (unsigned char)pinched;
+    moved = (double)fsi_v3_norm(fsi_v3_sub(x, free_x));
+    run->x1[r] = x;
+    if (!(moved > 0)) return;
+    part[3]++;
+    part[4] = fmax(part[4], moved);
+    fsi__wc_put(part + 5, fsi__d3_scale(fsi__d3_cross(fsi__d3_of(fsi_v3_sub(x, free_x)), fsi__d3_of(run->v[r])), m));
+    part[8] += m * moved * (double)fsi_v3_norm(run->v[r]);
+    part[11] += run->starting && moved > rf * 1.001;
+}
+
 /* Steps 6 and 7: drift with the new velocities, keep distances, remember them. */
 static void fsi__wc_drift(void *arg, int chunk, int begin, int end)
 {
     fsi__wc_run *run = (fsi__wc_run *)arg;
-    const double rf = (double)run->s->radius, dx = (double)run->s->desc.spacing, full = rf + FSI__WC_REACH * dx, m = (double)run->s->particle_mass;
-    const int walls = fsi__wc_has_domain(run->s);
-    double *part = fsi__wc_parts(run, chunk);
+    const double rf = (double)run->s->radius, full = fsi__wc_reach(run);
+    const fsi_box3 free_box = fsi__wc_free_box(run->s);
+    double *part = fsi__wc_parts(run, chunk), farthest = 0;
     fsi__wc_around a;
-    int r;
+    int r, bad = 0;
     for (r = begin; r < end; r++) run->x1[r] = fsi_v3_madd(run->x[r], (fsi_real)run->dt, run->v[r]);
     fsi__wc_look_around(run, begin, end, full, &a);
     for (r = begin; r < end; r++) {
-        const fsi_vec3 free_x = run->x1[r];
-        const double way = (double)fsi_v3_norm(fsi_v3_sub(free_x, run->x[r])) + run->motion;
-        double known = (double)run->room[r], moved;
-        fsi_vec3 x = free_x;
-        int pinched = 0, look = a.count != 0 && known - way < rf;
-        if (!look) { /* too far from everything but the domain */
-            if (walls) fsi__wc_clamp(run->s, &x, 1);
-            moved = (double)fsi_v3_norm(fsi_v3_sub(x, free_x));
-            look = a.count != 0 && known - way - moved < rf;
-            run->room[r] = a.count == 0 ? (fsi_real)full : (fsi_real)(known - way - moved);
-        }
-        if (look) {
-            fsi__wc_place p;
-            x = free_x;
-            p = fsi__wc_correct(run, &a, r, known, full, &x, &pinched);
-            run->room[r] = (fsi_real)fmax(p.least, 0);
-            part[0] += pinched;
-            part[1] += p.slack < (pinched ? -rf : -fmax(1e-3 * dx, 2 * fsi__wc_tolerance(run))); /* never */
-            if (!pinched) part[2] = fmax(part[2], -p.slack);
-        }
-        run->pinched[r] = (unsigned char)pinched;
-        moved = (double)fsi_v3_norm(fsi_v3_sub(x, free_x));
-        if (moved > 0) {
-            part[3]++;
-            part[4] = fmax(part[4], moved);
-            fsi__wc_put(part + 5, fsi__d3_scale(fsi__d3_cross(fsi__d3_of(fsi_v3_sub(x, free_x)), fsi__d3_of(run->v[r])), m));
-            part[8] += m * moved * (double)fsi_v3_norm(run->v[r]);
-        }
-        run->x1[r] = x;
-        part[11] += run->starting && moved > rf * 1.001;
-        part[9] = fmax(part[9], (double)fsi_v3_norm2(fsi_v3_sub(x, run->b.sorted[r])));
-        if (!fsi_v3_is_finite(x) || !fsi_v3_is_finite(run->v[r])) part[10] = 1;
+        const fsi_vec3 x = run->x1[r];
+        const double known = (double)run->room[r], left = a.count == 0 ? full : known - (double)fsi_v3_norm(fsi_v3_sub(x, run->x[r])) - run->motion;
+        double off;
+        if (left >= rf && fsi__wc_holds(&free_box, x)) { /* far from everything */
+            run->room[r] = (fsi_real)left;
+            run->pinched[r] = 0;
+        } else fsi__wc_settle_place(run, &a, r, known, part);
+        off = (double)fsi_v3_norm2(fsi_v3_sub(run->x1[r], run->b.sorted[r]));
+        farthest = off > farthest ? off : farthest;
+        bad |= !fsi_v3_is_finite(run->x1[r]) || !fsi_v3_is_finite(run->v[r]);
     }
+    part[9] = farthest;
+    part[10] = bad;
 }
 
 /* The correction pushes back (desc.position_two_way): each body moves by - sum m dx/(M + sum m), dx what its particles will be moved by,
@@ -2451,6 +2662,13 @@ static fsi_status fsi__wc_check_state(const fsi_wcsph *s, fsi_real dt, const cha
     return FSI_OK;
 }
 
+/* A PRESCRIBED body starts where its pose says; others go on from where the last step left them. */
+static int fsi__wc_starts_by_itself(const fsi__wc_run *run, const fsi__wc_obstacle *o)
+{
+    const fsi_body *b = o->desc.body;
+    return b && b->mode == FSI_BODY_PRESCRIBED && !(run->im->world && fsi__rg_find(run->im->world, b) >= 0);
+}
+
 /* What moves in this step. Makes shadows of meshes that move for the first time. */
 static fsi_status fsi__wc_begin_obstacles(fsi__wc_run *run, double dt)
 {
@@ -2462,12 +2680,14 @@ static fsi_status fsi__wc_begin_obstacles(fsi__wc_run *run, double dt)
         memset(o->impulse, 0, sizeof o->impulse);
         memset(o->moment, 0, sizeof o->moment);
         o->gap = (double)run->s->radius;
+        o->start = fsi__wc_starts_by_itself(run, o) ? o->desc.body->pose : o->at;
+        run->anew |= memcmp(&o->start, &o->at, sizeof o->at) != 0;
         o->moves = !o->desc.body && (memcmp(o->rest, o->desc.mesh->vertices, size) != 0 || (o->shadow && o->shadow->moving));
         if (o->desc.body) {
             fsi__wc_begin_body(run, o, dt);
             if (run->s->desc.offset_compensation && run->body[o->body].coupled) o->gap = 0.02 * (double)run->s->desc.spacing;
         }
-        o->from = o->to = o->at;
+        o->from = o->to = o->start;
         if (o->moves && o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES)
             return fsi__fail(run->s->context, FSI_ERROR_ARGUMENT, run->fn, o->id, 0, "obstacle %d has samples and its mesh was moved: fix it to a PRESCRIBED body", o->id);
         if (o->desc.body || o->shadow || (!o->moves && !o->desc.mesh->moving)) continue;
@@ -2489,7 +2709,7 @@ static fsi_status fsi__wc_start_places(fsi__wc_run *run)
     for (k = 0; k < run->im->obstacle_count; k++) { /* where the last step left them */
         fsi__wc_obstacle *o = &run->im->obstacle[k];
         if (o->body >= 0) {
-            o->box = fsi_box3_inflate(fsi_box3_grow(fsi_box3_empty(), o->at.position), (fsi_real)o->reach);
+            o->box = fsi_box3_inflate(fsi_box3_grow(fsi_box3_empty(), o->start.position), (fsi_real)o->reach);
         } else o->box = o->mesh->box;
         fsi__wc_widen(run, o);
     }
@@ -2521,6 +2741,7 @@ static fsi_status fsi__wc_begin(fsi__wc_run *run, fsi_wcsph *s, double dt, const
     run->chunks = run->b.chunk_count = fsi__chunks(s->count, FSI__WC_GRAIN);
     run->h = (double)s->support;
     im->filter_next = im->filter_count;
+    run->anew = im->surfaces_changed;
     fsi__wc_layout(run, &measure);
     if (!fsi__arena_reserve(s->context, &im->scratch, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, s->count, "no memory to step %d particles", s->count);
     fsi__wc_layout(run, &im->scratch);
@@ -2539,6 +2760,7 @@ static fsi_status fsi__wc_begin(fsi__wc_run *run, fsi_wcsph *s, double dt, const
     }
     FSI__WC_TRY(fsi__wc_begin_obstacles(run, dt));
     if (n == 0) return FSI_OK;
+    fsi__wc_clear_lists(run);
     memcpy(run->x, s->position, n * sizeof *run->x);
     memcpy(run->v, s->velocity, n * sizeof *run->v);
     memcpy(run->rho, s->density, n * sizeof *run->rho);
@@ -2550,7 +2772,7 @@ static fsi_status fsi__wc_begin(fsi__wc_run *run, fsi_wcsph *s, double dt, const
         run->src[i] = i;
         run->pinched[i] = 0;
         if (s->desc.dim == 2) run->x[i].z = run->v[i].z = 0;
-        if (im->surfaces_changed || im->seen[i] != s->filter[i] || memcmp(&im->last[i], &s->position[i], sizeof(fsi_vec3)) != 0) run->room[i] = 0;
+        if (run->anew || im->seen[i] != s->filter[i] || memcmp(&im->last[i], &s->position[i], sizeof(fsi_vec3)) != 0) run->room[i] = 0;
     }
     return FSI_OK;
 }
@@ -2588,10 +2810,10 @@ static void fsi__wc_inner_chunk(void *arg, int chunk, int begin, int end)
         if (!run->pinched[r]) gap = fmin(gap, fmin(least - (double)run->s->radius, a.count ? (double)run->room[r] - (double)run->s->radius : FSI__HUGE));
         if (!((double)run->ratio[r] > part[0]) || least < far_off) continue;
         for (k = 0; k < fsi__wc_around_count(run, &a) && least >= far_off && (double)run->room[r] < far_off; k++) {
-            const fsi__wc_obstacle *o = &run->im->obstacle[fsi__wc_around_at(&a, k)];
+            const int index = fsi__wc_around_at(&a, k);
             fsi__wc_touch t;
-            if (!fsi__wc_meets(run, o, r, run->x[r], far_off)) continue;
-            t = fsi__wc_probe(run, o, run->x[r], run->x[r], FSI__HUGE, far_off);
+            if (!fsi__wc_meets(run, &run->im->obstacle[index], r, run->x[r], far_off)) continue;
+            t = fsi__wc_probe(run, index, -1, run->x[r], run->x[r], FSI__HUGE, far_off);
             least = fmin(least, t.d);
         }
         if (least >= far_off) part[0] = (double)run->ratio[r];
@@ -2998,9 +3220,8 @@ static double fsi__wc_distance_to(const fsi_wcsph *s, const fsi__wc_obstacle *o,
     double d = hit.side < 0 && o->mesh->kind != FSI_MESH_TWO_SIDED ? -(double)hit.t : (double)hit.t, least;
     if (!layer) return d;
     { /* the nearest sample is within a spacing and r_P of the nearest point of the mesh */
-        fsi__wc_samples found;
-        fsi__wc_gather_samples(o, (double)s->desc.spacing, l, (double)hit.t + 2 * (double)s->desc.spacing, &found);
-        least = found.nearest >= 0 ? found.least : (double)FSI_REAL_MAX;
+        const double reach = (double)hit.t + 2 * (double)s->desc.spacing;
+        if (fsi__wc_nearest_sample(o, fsi__wc_seek_cells(o, (double)s->desc.spacing, l, reach), l, reach, &least) < 0) least = (double)FSI_REAL_MAX;
     }
     return o->mesh->kind == FSI_MESH_CLOSED && d < 0 && least > d ? d : least;
 }
@@ -3115,26 +3336,50 @@ static void fsi__wc_lay(fsi__wc_layer *l, fsi_vec3 x, fsi_vec3 n)
     l->count++;
 }
 
-/* Interior points of a face: a triangular grid; edges and corners are laid once for all their faces. */
+static int fsi__wc_cuts(double length, double step) { return (int)fmin(ceil(length / step * (1 - 1e-9)), 40000); }
+
+/* Interior points of a triangle: rows along its longest edge; edges and corners are laid once for all their faces. */
+static void fsi__wc_lay_rows(fsi__wc_layer *l, const fsi_mesh *m, int f, double step)
+{
+    const int *c = m->faces + 3 * f;
+    double longest = 0;
+    fsi_vec3 a, u, w;
+    int k, i, j, at = 0, rows;
+    for (k = 0; k < 3; k++) {
+        const double length = (double)fsi_v3_norm(fsi_v3_sub(m->vertices[c[(k + 1) % 3]], m->vertices[c[k]]));
+        if (length > longest) { longest = length; at = k; }
+    }
+    a = m->vertices[c[at]];
+    u = fsi_v3_sub(m->vertices[c[(at + 1) % 3]], a);
+    w = fsi_v3_sub(m->vertices[c[(at + 2) % 3]], a);
+    rows = fsi__wc_cuts((double)fsi_v3_norm(fsi_v3_cross(u, w)) / longest, 0.866 * step); /* of a triangular grid */
+    for (i = 1; i < rows; i++) {
+        const int n = fsi__wc_cuts(longest * (rows - i) / rows, step);
+        for (j = 1; j < n; j++)
+            fsi__wc_lay(l, fsi_v3_madd(fsi_v3_madd(a, (fsi_real)i / (fsi_real)rows, w), (fsi_real)(rows - i) * (fsi_real)j / ((fsi_real)rows * (fsi_real)n), u), m->face_normals[f]);
+    }
+}
+
+static void fsi__wc_lay_edge(fsi__wc_layer *l, fsi_vec3 p, fsi_vec3 q, fsi_vec3 n, double step)
+{
+    const int k = fsi__wc_cuts((double)fsi_v3_norm(fsi_v3_sub(q, p)), step);
+    int j;
+    for (j = 1; j < k; j++) fsi__wc_lay(l, fsi_v3_madd(p, (fsi_real)j / (fsi_real)k, fsi_v3_sub(q, p)), n);
+}
+
 static void fsi__wc_lay_face(fsi__wc_layer *l, const fsi_mesh *m, int f, double step)
 {
     const int *c = m->faces + m->corners * f;
-    const fsi_vec3 a = m->vertices[c[0]], b = m->vertices[c[1]], e = m->corners == 3 ? m->vertices[c[2]] : b;
-    double longest = fmax((double)fsi_v3_norm(fsi_v3_sub(b, a)), fmax((double)fsi_v3_norm(fsi_v3_sub(e, b)), (double)fsi_v3_norm(fsi_v3_sub(a, e))));
-    const int n = (int)fmin(ceil(longest / step), 40000);
-    int i, j;
+    int i;
     if (m->corners == 2) {
-        for (i = 1; i < n; i++) fsi__wc_lay(l, fsi_v3_madd(a, (fsi_real)i / (fsi_real)n, fsi_v3_sub(b, a)), m->face_normals[f]);
+        fsi__wc_lay_edge(l, m->vertices[c[0]], m->vertices[c[1]], m->face_normals[f], step);
         return;
     }
-    for (i = 1; i < n; i++) for (j = 1; i + j < n; j++)
-        fsi__wc_lay(l, fsi_v3_madd(fsi_v3_madd(a, (fsi_real)i / (fsi_real)n, fsi_v3_sub(b, a)), (fsi_real)j / (fsi_real)n, fsi_v3_sub(e, a)), m->face_normals[f]);
+    fsi__wc_lay_rows(l, m, f, step);
     for (i = 0; i < 3; i++) { /* an edge belongs to the face with the lower number */
         const int other = m->face_neighbor[3 * f + i];
-        const fsi_vec3 p = m->vertices[c[i]], q = m->vertices[c[(i + 1) % 3]];
-        const int k = (int)fmin(ceil((double)fsi_v3_norm(fsi_v3_sub(q, p)) / step), 40000);
         if (other >= 0 && other < f) continue;
-        for (j = 1; j < k; j++) fsi__wc_lay(l, fsi_v3_madd(p, (fsi_real)j / (fsi_real)k, fsi_v3_sub(q, p)), other < 0 ? m->face_normals[f] : m->edge_normals[m->face_edge[3 * f + i]]);
+        fsi__wc_lay_edge(l, m->vertices[c[i]], m->vertices[c[(i + 1) % 3]], other < 0 ? m->face_normals[f] : m->edge_normals[m->face_edge[3 * f + i]], step);
     }
 }
 
@@ -3266,6 +3511,7 @@ FSI_API fsi_status fsi_wcsph_add_obstacle_desc(fsi_wcsph *s, const fsi_wcsph_obs
         return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, desc->mesh->face_count, "no memory for an obstacle of %d faces", desc->mesh->face_count);
     }
     o->id = im->next_id++;
+    im->layers += o->sample_count > 0;
     if (id) *id = o->id;
     im->obstacle_count++;
     im->surfaces_changed = 1;
@@ -3302,6 +3548,7 @@ FSI_API fsi_status fsi_wcsph_remove_obstacle(fsi_wcsph *s, int id)
     fsi__wc_obstacle *o;
     FSI__WC_TRY(fsi__wc_find_obstacle(s, "fsi_wcsph_remove_obstacle", id, &o));
     im = (fsi__wc_impl *)s->impl;
+    im->layers -= o->sample_count > 0;
     fsi__wc_free_obstacle(s->context, o);
     im->obstacle_count--;
     memmove(o, o + 1, (size_t)(im->obstacle + im->obstacle_count - o) * sizeof *o);

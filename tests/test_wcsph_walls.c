@@ -422,6 +422,42 @@ static void test_teleporting(void)
     }
 }
 
+/* So does a PRESCRIBED body whose pose is not where the last step left it: nothing is swept, as if it had been teleported. */
+static void test_a_prescribed_body_starts_at_its_pose(void)
+{
+    int dim, twin, step;
+    for (dim = 2; dim <= 3; dim++) {
+        uint64_t hash[2];
+        for (twin = 0; twin < 2; twin++) {
+            scene t = make_tank(dim, 0.02, 0, 0.2, NULL);
+            fsi_mesh *crate = make_crate(dim, 0.04, 0.04, 0);
+            fsi_wcsph_desc d = t.s->desc;
+            fsi_body body = make_load(crate, dim, 1000, pose_in(dim, 0.2, 0.32));
+            body.mode = FSI_BODY_PRESCRIBED;
+            body.end = body.pose;
+            mesh_to(crate, body.pose);
+            scene_add(&t, crate, &body);
+            for (step = 0; step < 3; step++) step_ok(t.s, 2e-3);
+            body.pose = body.end = pose_in(dim, 0.2, 0.1);
+            d.start_inside = FSI_WCSPH_REFUSE;
+            CHECK(fsi_wcsph_set_desc(t.s, &d) == FSI_OK);
+            hash[twin] = fsi_wcsph_hash(t.s);
+            CHECK(fsi_wcsph_step(t.s, (fsi_real)2e-3) == FSI_ERROR_ARGUMENT);
+            CHECK(fsi_wcsph_hash(t.s) == hash[twin]);
+            d.start_inside = FSI_WCSPH_DISPLACE;
+            CHECK(fsi_wcsph_set_desc(t.s, &d) == FSI_OK);
+            if (twin) CHECK(fsi_wcsph_teleport_obstacle(t.s, t.solids[0].id) == FSI_OK);
+            step_ok(t.s, 2e-3);
+            CHECK(t.s->stats.displaced > 0);
+            check_census(&t);
+            hash[twin] = fsi_wcsph_hash(t.s);
+            end_scene(&t);
+            fsi_mesh_destroy(crate);
+        }
+        CHECK(hash[0] == hash[1]);
+    }
+}
+
 /* An obstacle acts on those that its mask names. */
 static void test_masks_choose(void)
 {
@@ -523,6 +559,7 @@ int main(int argc, char **argv)
     RUN(test_fast_particles_do_not_pass);
     RUN(test_bodies_that_start_in_the_liquid);
     RUN(test_teleporting);
+    RUN(test_a_prescribed_body_starts_at_its_pose);
     RUN(test_masks_choose);
     RUN(test_what_separates_is_left_alone);
     RUN(test_restitution_is_what_was_asked_for);
