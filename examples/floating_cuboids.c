@@ -20,7 +20,6 @@
 #define LENGTH 1.6   /* of the tank */
 #define WIDTH 0.6
 #define LEVEL 0.4    /* of the water at first */
-#define FRAME 0.04   /* seconds between two pictures */
 #define BLOCKS 3
 
 static const double floating[BLOCKS] = { 300, 500, 800 }, sinking[BLOCKS] = { 500, 1100, 3000 };
@@ -116,7 +115,7 @@ int main(int argc, char **argv)
     ex_scene scene;
     fsi_surface *skin;
     state w;
-    double drop = 0.03;
+    double drop = 0.03, every = 0.04;
     int sink = 0, balls = 0, frame, k;
 
     memset(&w, 0, sizeof w);
@@ -127,6 +126,7 @@ int main(int argc, char **argv)
     ex_real(&app, "drop", &drop, 0.02, 2, "height of the blocks above the water at first [m]");
     ex_flag(&app, "sink", &sink, "densities 500, 1100, 3000 instead");
     ex_flag(&app, "particles", &balls, "draw particles instead of a surface");
+    ex_real(&app, "every", &every, 1e-4, 1, "seconds between two pictures");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     if (app.res < 3 || app.res > 60) ex_die("--res is not between 3 and 60");
     w.density = sink ? sinking : floating;
@@ -139,7 +139,7 @@ int main(int argc, char **argv)
 
     for (frame = 0; frame < app.frames; frame++) {
         for (k = 1; k <= 4; k++) {
-            ex_wcsph_step(&app, &w.tank.tally, w.tank.s, FRAME * (frame + k / 4.0) - w.tank.s->time);
+            ex_wcsph_step(&app, &w.tank.tally, w.tank.s, every * (frame + k / 4.0) - w.tank.s->time);
             measure(&w, 3 * frame >= 2 * app.frames);
         }
         if (app.images) {

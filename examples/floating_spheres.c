@@ -17,7 +17,6 @@
 #define LENGTH 2.08  /* of the tank */
 #define WIDTH 1.0
 #define LEVEL 0.5    /* of the water at first */
-#define FRAME 0.04   /* seconds between two pictures */
 
 static double density(int k) { return 100 + 800.0 * (k * 7 % BALLS) / (BALLS - 1); }
 
@@ -64,7 +63,7 @@ int main(int argc, char **argv)
     ex_scene scene;
     fsi_surface *skin;
     ex_afloat w;
-    double drop = 0.02;
+    double drop = 0.02, every = 0.04;
     int balls = 0, frame, k;
 
     ex_init(&app, "floating_spheres", "Balls of many densities fall into a tank and float.");
@@ -73,6 +72,7 @@ int main(int argc, char **argv)
     app.frames = 45;
     ex_real(&app, "drop", &drop, 0.02, 2, "height of the lowest balls above the water at first [m]");
     ex_flag(&app, "particles", &balls, "draw particles instead of a surface");
+    ex_real(&app, "every", &every, 1e-4, 1, "seconds between two pictures");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     if (app.res < 12 || app.res > 200) ex_die("--res is not between 12 and 200");
 
@@ -83,7 +83,7 @@ int main(int argc, char **argv)
     scene = ex_scene_of_box(&app, fsi_v3(0, 0, 0), fsi_v3((fsi_real)LENGTH, (fsi_real)WIDTH, (fsi_real)0.8), 28, 20);
 
     for (frame = 0; frame < app.frames; frame++) {
-        for (k = 1; k <= 4; k++) ex_wcsph_step(&app, &w.tally, w.s, FRAME * (frame + k / 4.0) - w.s->time);
+        for (k = 1; k <= 4; k++) ex_wcsph_step(&app, &w.tally, w.s, every * (frame + k / 4.0) - w.s->time);
         if (app.images) draw(&app, &scene, skin, &w, balls, frame);
         ex_write_particles(&app, "water", frame, w.s->position, w.s->velocity, w.s->count);
         ex_progress(&app, frame + 1);

@@ -16,7 +16,6 @@
 #include "shapes.h"
 #include "wcsph_tally.h"
 
-#define FRAME 0.05  /* seconds between two pictures */
 #define LENGTH 3.6  /* of the tank [m] */
 #define WIDTH 1.2
 #define POOL 0.36   /* depth of the water at first */
@@ -55,16 +54,7 @@ typedef struct scene_of {
 static fsi_mesh *make_ring(ex_app *app)
 {
     ex_mesh m = ex_torus(0.17, 0.065, 24, 12);
-    fsi_mesh_desc d = fsi_mesh_default_desc();
-    fsi_mesh *mesh;
-    d.context = &app->context;
-    d.vertices = m.vertices;
-    d.vertex_count = m.vertex_count;
-    d.elements = m.triangles;
-    d.element_count = m.triangle_count;
-    ex_check(app, fsi_mesh_create(&mesh, &d));
-    ex_mesh_free(&m);
-    return mesh;
+    return ex_wcsph_mesh(app, &m, FSI_MESH_CLOSED);
 }
 
 /* Two beams, one across the other, in one piece. */
@@ -314,7 +304,7 @@ int main(int argc, char **argv)
     fsi_surface_desc skin = fsi_surface_default_desc();
     fsi_surface *surface;
     int count = 14, frame, part, touching = 0;
-    double deepest = 0, slip = 1;
+    double deepest = 0, slip = 1, every = 0.05;
 
     ex_init(&app, "flotsam", "A wave carries crates, barrels, rings and beams up a beach.");
     app.res = 20;
@@ -322,6 +312,7 @@ int main(int argc, char **argv)
     app.frames = 60;
     ex_int(&app, "bodies", &count, 1, MAX_BODIES, "things in the water");
     ex_real(&app, "slip", &slip, 0, 1, "e_t of things and beach");
+    ex_real(&app, "every", &every, 1e-4, 1, "seconds between two pictures");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     if (app.res < 12 || app.res > 400) ex_die("--res is not between 12 and 400");
     make_scene(&app, &w, count, slip);
@@ -332,7 +323,7 @@ int main(int argc, char **argv)
 
     for (frame = 0; frame < app.frames; frame++) {
         for (part = 1; part <= 5; part++) {
-            ex_wcsph_step(&app, &w.tally, w.water, (frame + part / 5.0) * FRAME - w.water->time);
+            ex_wcsph_step(&app, &w.tally, w.water, (frame + part / 5.0) * every - w.water->time);
             if (w.world->stats.touching > touching) touching = w.world->stats.touching;
             deepest = fmax(deepest, w.world->stats.max_depth);
         }

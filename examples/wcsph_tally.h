@@ -481,12 +481,12 @@ EX_FN void ex_afloat_begin(ex_app *app, ex_afloat *w, double length, double widt
     ex_check(app, fsi_rigid_create(&w->world, &r));
 }
 
-EX_FN void ex_afloat_add(ex_app *app, ex_afloat *w, fsi_rigid_shape shape, fsi_pose pose)
+EX_FN void ex_afloat_add(ex_app *app, ex_afloat *w, fsi_rigid_shape form, fsi_pose pose)
 {
     fsi_rigid_body_desc b = fsi_rigid_default_body_desc();
     const int k = w->count++;
     int body, id;
-    b.shapes = &shape;
+    b.shapes = &form;
     b.shape_count = 1;
     b.pose = pose;
     ex_check(app, fsi_rigid_add_body(w->world, &b, &body));
