@@ -117,14 +117,14 @@ static void add_piece(ex_app *app, scene_of *w, thing what, fsi_pose pose)
     for (i = 0; i < p->mesh->vertex_count; i++) p->local[i] = fsi_pose_local(w->world->body[p->id]->pose, p->mesh->vertices[i]);
 }
 
-/* Layers of 4 x 3 over the pool, each thing turned at random. */
+/* Layers of 4 x 2 over the pool, each thing turned at random, none in reach of another, of a wall or of what is let go. */
 static void add_pieces(ex_app *app, scene_of *w, int count)
 {
     uint32_t state = 7;
     int i;
     for (i = 0; i < count; i++) {
         fsi_pose p;
-        p.position = fsi_v3((fsi_real)(BEHIND + DAM + 0.2 + 0.41 * (i % 4)), (fsi_real)(0.2 + 0.4 * (i / 4 % 3)), (fsi_real)(POOL + 0.42 + 0.42 * (i / 12)));
+        p.position = fsi_v3((fsi_real)(BEHIND + DAM + 0.25 + 0.48 * (i % 4)), (fsi_real)(WIDTH * (0.25 + 0.5 * (i / 4 % 2))), (fsi_real)(POOL + 0.42 + 0.48 * (i / 8)));
         p.orientation = fsi_quat_from_axis_angle(fsi_v3((fsi_real)(random01(&state) - 0.5), (fsi_real)(random01(&state) - 0.5), (fsi_real)(random01(&state) - 0.5)), (fsi_real)(3 * random01(&state)));
         add_piece(app, w, (thing)((i + i / 4) % THINGS), p);
     }

@@ -406,7 +406,8 @@ EX_FN void ex_wcsph_step(ex_app *app, ex_wcsph_tally *t, fsi_wcsph *s, double dt
 }
 
 /* Closes the last line but for what an example adds. near= counts particles that are nearer to a surface than r_F and not pinched,
-   t_step= is seconds a substep by the wall clock, cpu_step= of all processors; boundary_share= the boundaries' seconds over the liquid's. */
+   t_step= is seconds a substep by the wall clock, cpu_step= of all processors; boundary_share= the boundaries' seconds over the liquid's;
+   held_mb= what the liquid has allocated [MiB]. */
 EX_FN void ex_wcsph_figures(ex_app *app, const ex_wcsph_tally *t, const fsi_wcsph *s)
 {
     const double steps = t->substeps > 0 ? (double)t->substeps : 1, all = t->fluid + t->boundary + t->other;
@@ -426,6 +427,7 @@ EX_FN void ex_wcsph_figures(ex_app *app, const ex_wcsph_tally *t, const fsi_wcsp
     ex_figure(app, "max_speed", "%.2f", t->fastest);
     ex_figure(app, "t_step", "%.4f", t->wall / steps);
     ex_figure(app, "cpu_step", "%.4f", t->cpu / steps);
+    ex_figure(app, "held_mb", "%.1f", (double)s->stats.bytes / 1048576);
 }
 
 /* Adds the counts of another simulator's tally, so that both are in one line of figures. */
