@@ -10,6 +10,7 @@
 #include "example.h"
 #include "fsi_sph.h"
 #include "tally.h"
+#include "crates.h"
 
 #define FRAME 0.05  /* seconds between two pictures */
 #define SIDE 0.24   /* of a crate [m] */
@@ -21,52 +22,18 @@
 static const double density[CRATES] = { 300, 700, 2000 };
 static const uint32_t color[CRATES] = { 0xe3b26b, 0xb9703a, 0x6d5a50 };
 
-typedef struct crate {
-    fsi_body body;
-    fsi_mesh *mesh;
-    double under;  /* share of its volume below the mean water level, mean over the last quarter of the run */
-} crate;
-
-static fsi_mesh *make_cube(ex_app *app)
-{
-    fsi_mesh_desc desc = fsi_mesh_default_desc();
-    fsi_mesh *mesh;
-    ex_mesh m;
-    fsi_box3 box;
-    box.lo = fsi_v3(-SIDE / 2, -SIDE / 2, -SIDE / 2);
-    box.hi = fsi_v3(SIDE / 2, SIDE / 2, SIDE / 2);
-    m = ex_box(box, 0);
-    desc.context = &app->context;
-    desc.vertices = m.vertices;
-    desc.vertex_count = m.vertex_count;
-    desc.elements = m.triangles;
-    desc.element_count = m.triangle_count;
-    ex_check(app, fsi_mesh_create(&mesh, &desc));
-    ex_mesh_free(&m);
-    return mesh;
-}
-
 /* A crate above the water, somewhat tilted. It is added to the liquid while mesh and body stand at the origin; then the body is
    taken to its place. */
-static void add_crate(ex_app *app, fsi_sph *s, crate *c, int k)
+static void add_crate(ex_app *app, fsi_sph *s, ex_crate *c, int k)
 {
-    fsi_sph_obstacle_desc obstacle = fsi_sph_default_obstacle_desc();
-    fsi_mass_properties mass;
-    int id;
-    c->mesh = make_cube(app);
-    ex_check(app, fsi_mesh_mass(c->mesh, density[k], 0, &mass));
-    c->body = fsi_body_from_mass(&mass);
-    c->under = 0;
-    obstacle.mesh = c->mesh;
-    obstacle.body = &c->body;
-    ex_check(app, fsi_sph_add_obstacle_desc(s, &obstacle, &id));
+    ex_crate_add(app, s, c, SIDE, density[k], color[k]);
     c->body.pose.position = fsi_v3(LENGTH * (0.2 + 0.3 * k), WIDTH / 2, LEVEL + 0.75 * SIDE);
     c->body.pose.orientation = fsi_quat_from_axis_angle(fsi_v3(1, 1, 0), 0.3 - 0.2 * k);
-    ex_check(app, fsi_sph_teleport_obstacle(s, id));
+    ex_check(app, fsi_sph_teleport_obstacle(s, c->id));
 }
 
 /* The share of a crate that lies below a level: points in it, counted. */
-static double share_below(const crate *c, double level)
+static double share_below(const ex_crate *c, double level)
 {
     int i, below = 0, n = 24;
     for (i = 0; i < n * n * n; i++) {
@@ -77,7 +44,7 @@ static double share_below(const crate *c, double level)
 }
 
 /* Gravity, and springs with dampers where a corner is below the floor. */
-static void push_crate(crate *c, double spacing)
+static void push_crate(ex_crate *c, double spacing)
 {
     const double rest = spacing / 2, mass = c->body.mass, stiff = mass * 4000, damp = mass * 60;
     int v;
@@ -94,26 +61,6 @@ static void push_crate(crate *c, double spacing)
     }
 }
 
-static void draw(ex_app *app, ex_scene *scene, fsi_surface *skin, const fsi_sph *s, const crate *crates, int frame)
-{
-    fsi_vec3 x[8];
-    ex_image *image;
-    char text[64];
-    int k, v;
-    ex_check(app, fsi_surface_update(skin, s->position, s->count, NULL));
-    ex_draw_surface(scene, skin->vertices, skin->normals, skin->vertex_count, skin->elements, skin->element_count);
-    for (k = 0; k < CRATES; k++) {
-        const fsi_mesh *m = crates[k].mesh;
-        for (v = 0; v < m->vertex_count; v++) x[v] = fsi_pose_point(crates[k].body.pose, m->vertices[v]);
-        ex_draw_mesh(scene, x, NULL, m->vertex_count, m->faces, m->face_count, color[k]);
-    }
-    ex_draw_box(scene, scene->box, 1.5, 0x7d8894);
-    image = ex_render(scene);
-    snprintf(text, sizeof text, "%.2f s", s->time);
-    ex_text(image, 24, 34, 11, EX_LEFT, 0x3a4550, text);
-    ex_save_frame(app, image, frame);
-}
-
 int main(int argc, char **argv)
 {
     ex_app app;
@@ -124,8 +71,8 @@ int main(int argc, char **argv)
     fsi_surface *surface;
     fsi_sph *s;
     fsi_box3 room, water;
-    crate crates[CRATES];
-    double dt = 0, displaced = 0, level;
+    ex_crate crates[CRATES];
+    double dt = 0, displaced = 0, level, under[CRATES] = { 0 }; /* sums of shares below the mean water level, last quarter of the run */
     int k, frame, late = 0;
 
     ex_init(&app, "floating_crate", "Three crates of different density fall into a tank.");
@@ -161,18 +108,18 @@ int main(int argc, char **argv)
             for (k = 0; k < CRATES; k++) fsi_body_integrate(&crates[k].body, h);
             ex_tally_step(&app, &tally, s, desc.domain, 1);
             if (4 * frame < 3 * app.frames) continue;
-            for (k = 0; k < CRATES; k++) crates[k].under += share_below(&crates[k], level);
+            for (k = 0; k < CRATES; k++) under[k] += share_below(&crates[k], level);
             late++;
         }
         app.sim_seconds = s->time;
-        if (app.images) draw(&app, &scene, surface, s, crates, frame);
+        if (app.images) ex_crates_picture(&app, &scene, surface, s, crates, CRATES, frame);
         ex_write_particles(&app, "water", frame, s->position, s->velocity, s->count);
         ex_progress(&app, frame + 1);
     }
 
     app.hash = fsi_sph_hash(s);
     for (k = 0; k < 2 && late > 0; k++)
-        ex_figure(&app, k == 0 ? "share_300" : "share_700", "%.3f", crates[k].under / late / (density[k] / 1000));
+        ex_figure(&app, k == 0 ? "share_300" : "share_700", "%.3f", under[k] / late / (density[k] / 1000));
     ex_figure(&app, "sunk_height", "%.4f", crates[2].body.pose.position.z);
     ex_figure(&app, "particles", "%.0f", s->count);
     ex_tally_figures(&app, &tally);

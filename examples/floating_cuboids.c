@@ -8,7 +8,7 @@
    surface of particles is not known better than to half of one. level_drop= how far that surface is below the one that the
    volumes of water and blocks ask for, in spacings: water that has been lost to compression.
    --sink takes the paper's 500, 1100 and 3000 kg/m^3: one floats, one sinks slowly, one fast; down_1100= and down_3000= are the
-   seconds until they touch the floor. --res 35 is the paper's size (2 million particles). */
+   seconds until they touch the floor (0: not yet), low_1100= and low_3000= how high over it they are in the end [m]. --res 35 is the paper's size (2 million particles). */
 #define FSI_IMPLEMENTATION
 #include "example.h"
 #include "fsi_rigid.h"
@@ -20,49 +20,27 @@
 #define LENGTH 1.6   /* of the tank */
 #define WIDTH 0.6
 #define LEVEL 0.4    /* of the water at first */
-#define FRAME 0.04   /* seconds between two pictures */
 #define BLOCKS 3
 
 static const double floating[BLOCKS] = { 300, 500, 800 }, sinking[BLOCKS] = { 500, 1100, 3000 };
 static const uint32_t color[BLOCKS] = { 0xc8432f, 0x5a9a4a, 0x3b5fa8 };
 
 typedef struct state {
-    fsi_wcsph *s;
-    fsi_rigid *world;
-    fsi_mesh *mesh[BLOCKS];
-    fsi_body *body[BLOCKS];
-    fsi_pose made[BLOCKS];
+    ex_afloat tank;
     const double *density;
     double under[BLOCKS], down[BLOCKS]; /* sum of shares below the level; when it touched the floor [s], 0: not yet */
     int late;                           /* steps in that sum */
     double drop;                        /* sum of volumes' level less the measured one [m] */
-    ex_wcsph_tally tally;
 } state;
-
-static void make_world(ex_app *app, state *w, fsi_box3 room)
-{
-    fsi_rigid_desc d = fsi_rigid_default_desc();
-    d.context = &app->context;
-    d.domain = room;
-    ex_check(app, fsi_rigid_create(&w->world, &d));
-}
 
 static void add_block(ex_app *app, state *w, int k, double drop)
 {
     fsi_rigid_shape box = fsi_rigid_box(fsi_v3((fsi_real)(SIDE / 2), (fsi_real)(SIDE / 2), (fsi_real)(HEIGHT / 2)));
-    fsi_rigid_body_desc b = fsi_rigid_default_body_desc();
-    int body, id;
+    fsi_pose pose;
     box.density = (fsi_real)w->density[k];
-    b.shapes = &box;
-    b.shape_count = 1;
-    b.pose.position = fsi_v3((fsi_real)(LENGTH * (1 + 2 * k) / 6), (fsi_real)(WIDTH / 2), (fsi_real)(LEVEL + drop + HEIGHT / 2));
-    b.pose.orientation = fsi_quat_from_axis_angle(fsi_v3(1, 2, 0), (fsi_real)0.06);
-    ex_check(app, fsi_rigid_add_body(w->world, &b, &body));
-    ex_check(app, fsi_rigid_tessellate(w->world, body, -1, 0, &w->mesh[k]));
-    w->body[k] = fsi_rigid_body(w->world, body);
-    w->made[k] = w->body[k]->pose;
-    ex_check(app, fsi_wcsph_add_body(w->s, w->mesh[k], w->body[k], &id));
-    ex_wcsph_watch(app, &w->tally, w->s, w->mesh[k], w->body[k], id);
+    pose.position = fsi_v3((fsi_real)(LENGTH * (1 + 2 * k) / 6), (fsi_real)(WIDTH / 2), (fsi_real)(LEVEL + drop + HEIGHT / 2));
+    pose.orientation = fsi_quat_from_axis_angle(fsi_v3(1, 2, 0), (fsi_real)0.06);
+    ex_afloat_add(app, &w->tank, box, pose);
 }
 
 /* The share of a block that lies below a level: points in it, counted. */
@@ -77,23 +55,9 @@ static double share_below(const fsi_body *body, double level)
     return (double)below / (n * n * nz);
 }
 
-/* The water level that the volumes of water and of what is below it ask for, and those shares. */
-static double water_level(const state *w, double *share)
-{
-    const double dx = (double)w->s->desc.spacing, water = w->s->count * dx * dx * dx, volume = SIDE * SIDE * HEIGHT;
-    double level = LEVEL;
-    int k, pass;
-    for (pass = 0; pass < 8; pass++) {
-        double all = water;
-        for (k = 0; k < BLOCKS; k++) all += volume * (share[k] = share_below(w->body[k], level));
-        level = all / (LENGTH * WIDTH);
-    }
-    return level;
-}
-
 /* The surface as it is: half a spacing above the highest particles of columns one spacing wide, mean over those that are away
    from all blocks. */
-static double surface_level(const state *w)
+static double surface_level(const ex_afloat *w)
 {
     const double dx = (double)w->s->desc.spacing, away = 0.75 * SIDE;
     const int nx = (int)(LENGTH / dx) + 1, ny = (int)(WIDTH / dx) + 1;
@@ -119,14 +83,14 @@ static void measure(state *w, int late)
     double share[BLOCKS];
     int k;
     if (late) {
-        const double level = surface_level(w);
-        w->drop += water_level(w, share) - level;
-        for (k = 0; k < BLOCKS; k++) w->under[k] += share_below(w->body[k], level);
+        const double level = surface_level(&w->tank);
+        w->drop += ex_afloat_level(&w->tank, SIDE * SIDE * HEIGHT, share_below, share) - level;
+        for (k = 0; k < BLOCKS; k++) w->under[k] += share_below(w->tank.body[k], level);
         w->late++;
     }
     for (k = 0; k < BLOCKS; k++) {
-        const double low = (double)w->body[k]->pose.position.z - HEIGHT / 2;
-        if (!(w->down[k] > 0) && low < 1.5 * (double)w->s->desc.spacing) w->down[k] = w->s->time;
+        const double low = (double)w->tank.body[k]->pose.position.z - HEIGHT / 2;
+        if (!(w->down[k] > 0) && low < 1.5 * (double)w->tank.s->desc.spacing) w->down[k] = w->tank.s->time;
     }
 }
 
@@ -135,77 +99,66 @@ static void figures(ex_app *app, const state *w, int sink)
     double worst = 0;
     int k;
     for (k = 0; k < BLOCKS && w->late > 0; k++) {
-        const double share = w->under[k] / w->late, error = (share - w->density[k] / 1000) * HEIGHT / (double)w->s->desc.spacing;
+        const double share = w->under[k] / w->late, error = (share - w->density[k] / 1000) * HEIGHT / (double)w->tank.s->desc.spacing;
         char key[32];
         snprintf(key, sizeof key, sink && k > 0 ? "down_%.0f" : "draft_%.0f", w->density[k]);
         ex_figure(app, key, "%.3f", sink && k > 0 ? w->down[k] : share);
+        if (sink && k > 0) {
+            snprintf(key, sizeof key, "low_%.0f", w->density[k]);
+            ex_figure(app, key, "%.3f", (double)w->tank.body[k]->pose.position.z - HEIGHT / 2);
+        }
         if (!sink || k == 0) worst = fmax(worst, fabs(error));
     }
     ex_figure(app, "draft_error", "%.2f", worst);
-    if (w->late > 0) ex_figure(app, "level_drop", "%.2f", w->drop / w->late / (double)w->s->desc.spacing);
+    if (w->late > 0) ex_figure(app, "level_drop", "%.2f", w->drop / w->late / (double)w->tank.s->desc.spacing);
 }
 
 int main(int argc, char **argv)
 {
     ex_app app;
     ex_scene scene;
-    fsi_wcsph_desc desc = fsi_wcsph_default_desc();
     fsi_surface *skin;
-    fsi_box3 room, pool;
     state w;
-    double drop = 0.03;
+    double drop = 0.03, every = 0.04;
     int sink = 0, balls = 0, frame, k;
 
     memset(&w, 0, sizeof w);
     ex_init(&app, "floating_cuboids", "Blocks of three densities are dropped into a tank.");
     app.res = 7;
     app.res_help = "particles along the height of a block";
-    app.frames = 60;
+    app.frames = 45;
     ex_real(&app, "drop", &drop, 0.02, 2, "height of the blocks above the water at first [m]");
     ex_flag(&app, "sink", &sink, "densities 500, 1100, 3000 instead");
     ex_flag(&app, "particles", &balls, "draw particles instead of a surface");
+    ex_real(&app, "every", &every, 1e-4, 1, "seconds between two pictures");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     if (app.res < 3 || app.res > 60) ex_die("--res is not between 3 and 60");
     w.density = sink ? sinking : floating;
-    w.tally.world = 1;
 
-    room.lo = pool.lo = fsi_v3(0, 0, 0);
-    room.hi = fsi_v3((fsi_real)LENGTH, (fsi_real)WIDTH, 4);
-    pool.hi = fsi_v3((fsi_real)LENGTH, (fsi_real)WIDTH, (fsi_real)LEVEL);
-    desc.context = &app.context;
-    desc.spacing = (fsi_real)(HEIGHT / app.res);
-    desc.depth = (fsi_real)(LEVEL + 0.1);
-    desc.domain = room;
-    ex_check(&app, fsi_wcsph_create(&w.s, &desc));
-    make_world(&app, &w, room);
+    ex_afloat_begin(&app, &w.tank, LENGTH, WIDTH, LEVEL, HEIGHT / app.res);
     for (k = 0; k < BLOCKS; k++) add_block(&app, &w, k, drop);
-    ex_check(&app, fsi_wcsph_set_world(w.s, w.world));
-    ex_check(&app, fsi_wcsph_fill_box(w.s, pool, fsi_v3(0, 0, 0)));
-    ex_check(&app, fsi_wcsph_settle_density(w.s, pool.hi));
-    skin = ex_wcsph_skin(&app, w.s);
+    ex_afloat_fill(&app, &w.tank);
+    skin = ex_wcsph_skin(&app, w.tank.s);
     scene = ex_scene_of_box(&app, fsi_v3(0, 0, 0), fsi_v3((fsi_real)LENGTH, (fsi_real)WIDTH, (fsi_real)0.65), 28, 16);
 
     for (frame = 0; frame < app.frames; frame++) {
         for (k = 1; k <= 4; k++) {
-            ex_wcsph_step(&app, &w.tally, w.s, FRAME * (frame + k / 4.0) - w.s->time);
+            ex_wcsph_step(&app, &w.tank.tally, w.tank.s, every * (frame + k / 4.0) - w.tank.s->time);
             measure(&w, 3 * frame >= 2 * app.frames);
         }
         if (app.images) {
-            ex_wcsph_draw_liquid(&app, &scene, skin, w.s, balls, 1);
-            for (k = 0; k < BLOCKS; k++) ex_wcsph_draw_body(&scene, w.mesh[k], w.made[k], w.body[k], color[k]);
-            ex_wcsph_picture(&app, &scene, w.s->time, 2, frame);
+            ex_wcsph_draw_liquid(&app, &scene, skin, w.tank.s, balls, 1);
+            for (k = 0; k < BLOCKS; k++) ex_wcsph_draw_body(&scene, w.tank.mesh[k], w.tank.made[k], w.tank.body[k], color[k]);
+            ex_wcsph_picture(&app, &scene, w.tank.s->time, 2, frame);
         }
-        ex_write_particles(&app, "water", frame, w.s->position, w.s->velocity, w.s->count);
+        ex_write_particles(&app, "water", frame, w.tank.s->position, w.tank.s->velocity, w.tank.s->count);
         ex_progress(&app, frame + 1);
     }
 
-    ex_wcsph_figures(&app, &w.tally, w.s);
+    ex_wcsph_figures(&app, &w.tank.tally, w.tank.s);
     figures(&app, &w, sink);
-    ex_wcsph_tally_end(&w.tally);
     ex_scene_end(&scene);
     fsi_surface_destroy(skin);
-    fsi_wcsph_destroy(w.s);
-    fsi_rigid_destroy(w.world);
-    for (k = 0; k < BLOCKS; k++) fsi_mesh_destroy(w.mesh[k]);
+    ex_afloat_end(&w.tank);
     return ex_end(&app);
 }

@@ -17,43 +17,18 @@
 #define LENGTH 2.08  /* of the tank */
 #define WIDTH 1.0
 #define LEVEL 0.5    /* of the water at first */
-#define FRAME 0.04   /* seconds between two pictures */
-
-typedef struct state {
-    fsi_wcsph *s;
-    fsi_rigid *world;
-    fsi_mesh *mesh[BALLS];
-    fsi_body *body[BALLS];
-    fsi_pose made[BALLS];
-    ex_wcsph_tally tally;
-} state;
 
 static double density(int k) { return 100 + 800.0 * (k * 7 % BALLS) / (BALLS - 1); }
 
-static void make_world(ex_app *app, state *w, fsi_box3 room)
-{
-    fsi_rigid_desc d = fsi_rigid_default_desc();
-    d.context = &app->context;
-    d.domain = room;
-    ex_check(app, fsi_rigid_create(&w->world, &d));
-}
-
-static void add_ball(ex_app *app, state *w, int k, double drop)
+static void add_ball(ex_app *app, ex_afloat *w, int k, double drop)
 {
     fsi_rigid_shape ball = fsi_rigid_sphere((fsi_real)RADIUS);
-    fsi_rigid_body_desc b = fsi_rigid_default_body_desc();
-    int body, id;
+    fsi_pose pose;
     ball.density = (fsi_real)density(k);
-    b.shapes = &ball;
-    b.shape_count = 1;
-    b.pose.position = fsi_v3((fsi_real)(LENGTH * (k % 6 + 0.5 + 0.1 * (k & 1)) / 6), (fsi_real)(WIDTH * (0.3 + 0.4 * (k / 6))),
-                             (fsi_real)(LEVEL + drop + RADIUS * (1.1 + 0.5 * (k % 3))));
-    ex_check(app, fsi_rigid_add_body(w->world, &b, &body));
-    ex_check(app, fsi_rigid_tessellate(w->world, body, -1, 0, &w->mesh[k]));
-    w->body[k] = fsi_rigid_body(w->world, body);
-    w->made[k] = w->body[k]->pose;
-    ex_check(app, fsi_wcsph_add_body(w->s, w->mesh[k], w->body[k], &id));
-    ex_wcsph_watch(app, &w->tally, w->s, w->mesh[k], w->body[k], id);
+    pose.position = fsi_v3((fsi_real)(LENGTH * (k % 6 + 0.5 + 0.1 * (k & 1)) / 6), (fsi_real)(WIDTH * (0.3 + 0.4 * (k / 6))),
+                           (fsi_real)(LEVEL + drop + RADIUS * (1.1 + 0.5 * (k % 3))));
+    pose.orientation = fsi_quat_identity();
+    ex_afloat_add(app, w, ball, pose);
 }
 
 /* Share of a ball of radius r below a level that is d above its centre: (r + d)^2 (2 r - d) / (4 r^3). */
@@ -63,31 +38,18 @@ static double share_below(const fsi_body *body, double level)
     return (RADIUS + d) * (RADIUS + d) * (2 * RADIUS - d) / (4 * RADIUS * RADIUS * RADIUS);
 }
 
-/* Shares below the water level that the volumes of water and of what is below it ask for. */
-static void shares(const state *w, double *share)
-{
-    const double dx = (double)w->s->desc.spacing, volume = 4 * FSI_PI / 3 * RADIUS * RADIUS * RADIUS;
-    double level = LEVEL;
-    int k, pass;
-    for (pass = 0; pass < 8; pass++) {
-        double all = w->s->count * dx * dx * dx;
-        for (k = 0; k < BALLS; k++) all += volume * (share[k] = share_below(w->body[k], level));
-        level = all / (LENGTH * WIDTH);
-    }
-}
-
-static void figures(ex_app *app, const state *w)
+static void figures(ex_app *app, const ex_afloat *w)
 {
     double share[BALLS], error = 0;
     int k, j, ordered = 0;
-    shares(w, share);
+    ex_afloat_level(w, 4 * FSI_PI / 3 * RADIUS * RADIUS * RADIUS, share_below, share);
     for (k = 0; k < BALLS; k++) error += fabs(share[k] - density(k) / 1000) / BALLS;
     for (k = 0; k < BALLS; k++) for (j = 0; j < k; j++) ordered += (share[k] > share[j]) == (density(k) > density(j));
     ex_figure(app, "share_error", "%.3f", error);
     ex_figure(app, "ordered", "%.0f", ordered);
 }
 
-static void draw(ex_app *app, ex_scene *scene, fsi_surface *skin, const state *w, int balls, int frame)
+static void draw(ex_app *app, ex_scene *scene, fsi_surface *skin, const ex_afloat *w, int balls, int frame)
 {
     int k;
     ex_wcsph_draw_liquid(app, scene, skin, w->s, balls, 1);
@@ -99,42 +61,29 @@ int main(int argc, char **argv)
 {
     ex_app app;
     ex_scene scene;
-    fsi_wcsph_desc desc = fsi_wcsph_default_desc();
     fsi_surface *skin;
-    fsi_box3 room, pool;
-    state w;
-    double drop = 0.02;
+    ex_afloat w;
+    double drop = 0.02, every = 0.04;
     int balls = 0, frame, k;
 
-    memset(&w, 0, sizeof w);
     ex_init(&app, "floating_spheres", "Balls of many densities fall into a tank and float.");
     app.res = 25;
     app.res_help = "particles across the width of the tank";
     app.frames = 45;
     ex_real(&app, "drop", &drop, 0.02, 2, "height of the lowest balls above the water at first [m]");
     ex_flag(&app, "particles", &balls, "draw particles instead of a surface");
+    ex_real(&app, "every", &every, 1e-4, 1, "seconds between two pictures");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     if (app.res < 12 || app.res > 200) ex_die("--res is not between 12 and 200");
-    w.tally.world = 1;
 
-    room.lo = pool.lo = fsi_v3(0, 0, 0);
-    room.hi = fsi_v3((fsi_real)LENGTH, (fsi_real)WIDTH, 4);
-    pool.hi = fsi_v3((fsi_real)LENGTH, (fsi_real)WIDTH, (fsi_real)LEVEL);
-    desc.context = &app.context;
-    desc.spacing = (fsi_real)(WIDTH / app.res);
-    desc.depth = (fsi_real)(LEVEL + 0.1);
-    desc.domain = room;
-    ex_check(&app, fsi_wcsph_create(&w.s, &desc));
-    make_world(&app, &w, room);
+    ex_afloat_begin(&app, &w, LENGTH, WIDTH, LEVEL, WIDTH / app.res);
     for (k = 0; k < BALLS; k++) add_ball(&app, &w, k, drop);
-    ex_check(&app, fsi_wcsph_set_world(w.s, w.world));
-    ex_check(&app, fsi_wcsph_fill_box(w.s, pool, fsi_v3(0, 0, 0)));
-    ex_check(&app, fsi_wcsph_settle_density(w.s, pool.hi));
+    ex_afloat_fill(&app, &w);
     skin = ex_wcsph_skin(&app, w.s);
     scene = ex_scene_of_box(&app, fsi_v3(0, 0, 0), fsi_v3((fsi_real)LENGTH, (fsi_real)WIDTH, (fsi_real)0.8), 28, 20);
 
     for (frame = 0; frame < app.frames; frame++) {
-        for (k = 1; k <= 4; k++) ex_wcsph_step(&app, &w.tally, w.s, FRAME * (frame + k / 4.0) - w.s->time);
+        for (k = 1; k <= 4; k++) ex_wcsph_step(&app, &w.tally, w.s, every * (frame + k / 4.0) - w.s->time);
         if (app.images) draw(&app, &scene, skin, &w, balls, frame);
         ex_write_particles(&app, "water", frame, w.s->position, w.s->velocity, w.s->count);
         ex_progress(&app, frame + 1);
@@ -142,11 +91,8 @@ int main(int argc, char **argv)
 
     ex_wcsph_figures(&app, &w.tally, w.s);
     figures(&app, &w);
-    ex_wcsph_tally_end(&w.tally);
     ex_scene_end(&scene);
     fsi_surface_destroy(skin);
-    fsi_wcsph_destroy(w.s);
-    fsi_rigid_destroy(w.world);
-    for (k = 0; k < BALLS; k++) fsi_mesh_destroy(w.mesh[k]);
+    ex_afloat_end(&w);
     return ex_end(&app);
 }

@@ -19,6 +19,7 @@ int main(void)
 #include "example.h"
 #include "fsi_sph.h"
 #include "tally.h"
+#include "crates.h"
 #include <ode/ode.h>
 
 #define FRAME 0.05
@@ -31,63 +32,40 @@ enum { CRATES = 9 };
 static const double density[3] = { 300, 700, 2000 };
 static const uint32_t color[3] = { 0xe3b26b, 0xb9703a, 0x6d5a50 };
 
-typedef struct crate {
-    dBodyID ode;
-    fsi_body body;
-    fsi_mesh *mesh;
-} crate;
-
 typedef struct engine {
     dWorldID world;
     dSpaceID space;
     dJointGroupID contacts;
-    crate crates[CRATES];
+    dBodyID ode[CRATES];
+    ex_crate crates[CRATES];
 } engine;
 
 /* What ODE knows of a crate goes where the water reads it. ODE's quaternions begin with the real part. */
-static void read_crate(crate *c)
+static void read_crate(engine *e, int k)
 {
-    const dReal *x = dBodyGetPosition(c->ode), *q = dBodyGetQuaternion(c->ode), *v = dBodyGetLinearVel(c->ode), *w = dBodyGetAngularVel(c->ode);
-    c->body.pose.position = fsi_v3(x[0], x[1], x[2]);
-    c->body.pose.orientation = fsi_quat_unit(fsi_quat_make(q[1], q[2], q[3], q[0]));
-    c->body.velocity = fsi_v3(v[0], v[1], v[2]);
-    c->body.angular_velocity = fsi_v3(w[0], w[1], w[2]);
-    c->body.force = fsi_v3(0, 0, -9.81 * c->body.mass);
+    const dBodyID ode = e->ode[k];
+    const dReal *x = dBodyGetPosition(ode), *q = dBodyGetQuaternion(ode), *v = dBodyGetLinearVel(ode), *w = dBodyGetAngularVel(ode);
+    fsi_body *b = &e->crates[k].body;
+    b->pose.position = fsi_v3(x[0], x[1], x[2]);
+    b->pose.orientation = fsi_quat_unit(fsi_quat_make(q[1], q[2], q[3], q[0]));
+    b->velocity = fsi_v3(v[0], v[1], v[2]);
+    b->angular_velocity = fsi_v3(w[0], w[1], w[2]);
+    b->force = fsi_v3(0, 0, -9.81 * b->mass);
 }
 
 static void add_crate(ex_app *app, engine *e, fsi_sph *s, int k)
 {
-    crate *c = &e->crates[k];
-    fsi_sph_obstacle_desc obstacle = fsi_sph_default_obstacle_desc();
-    fsi_mesh_desc desc = fsi_mesh_default_desc();
-    fsi_mass_properties mass;
-    fsi_box3 box;
-    ex_mesh m;
+    ex_crate *c = &e->crates[k];
     dMass of;
     dGeomID geom = dCreateBox(e->space, SIDE, SIDE, SIDE);
-    int id;
-    box.lo = fsi_v3(-SIDE / 2, -SIDE / 2, -SIDE / 2);
-    box.hi = fsi_v3(SIDE / 2, SIDE / 2, SIDE / 2);
-    m = ex_box(box, 0);
-    desc.context = &app->context;
-    desc.vertices = m.vertices;
-    desc.vertex_count = m.vertex_count;
-    desc.elements = m.triangles;
-    desc.element_count = m.triangle_count;
-    ex_check(app, fsi_mesh_create(&c->mesh, &desc));
-    ex_mesh_free(&m);
-    ex_check(app, fsi_mesh_mass(c->mesh, density[k % 3], 0, &mass));
-    c->body = fsi_body_from_mass(&mass);
-    obstacle.mesh = c->mesh;
-    obstacle.body = &c->body;
-    ex_check(app, fsi_sph_add_obstacle_desc(s, &obstacle, &id));
-    c->ode = dBodyCreate(e->world);
-    dMassSetBoxTotal(&of, mass.mass, SIDE, SIDE, SIDE);
-    dBodySetMass(c->ode, &of);
-    dGeomSetBody(geom, c->ode);
-    dBodySetPosition(c->ode, LENGTH * (0.25 + 0.25 * (k % 3)) + 0.02 * (k / 3), WIDTH / 2 + 0.02 * (k % 2), LEVEL + SIDE * (0.8 + 1.3 * (k / 3)));
-    read_crate(c);
-    ex_check(app, fsi_sph_teleport_obstacle(s, id));
+    ex_crate_add(app, s, c, SIDE, density[k % 3], color[k % 3]);
+    e->ode[k] = dBodyCreate(e->world);
+    dMassSetBoxTotal(&of, c->body.mass, SIDE, SIDE, SIDE);
+    dBodySetMass(e->ode[k], &of);
+    dGeomSetBody(geom, e->ode[k]);
+    dBodySetPosition(e->ode[k], LENGTH * (0.25 + 0.25 * (k % 3)) + 0.02 * (k / 3), WIDTH / 2 + 0.02 * (k % 2), LEVEL + SIDE * (0.8 + 1.3 * (k / 3)));
+    read_crate(e, k);
+    ex_check(app, fsi_sph_teleport_obstacle(s, c->id));
 }
 
 /* ODE asks for what may touch. */
@@ -124,37 +102,17 @@ static void make_engine(engine *e)
 static void advance(ex_app *app, engine *e, fsi_sph *s, double dt)
 {
     int k;
-    for (k = 0; k < CRATES; k++) read_crate(&e->crates[k]);
+    for (k = 0; k < CRATES; k++) read_crate(e, k);
     ex_check(app, fsi_sph_step(s, dt));
     for (k = 0; k < CRATES; k++) {
         const fsi_body *b = &e->crates[k].body;
-        dBodyAddForce(e->crates[k].ode, b->reaction_force.x, b->reaction_force.y, b->reaction_force.z);
-        dBodyAddTorque(e->crates[k].ode, b->reaction_torque.x, b->reaction_torque.y, b->reaction_torque.z);
+        dBodyAddForce(e->ode[k], b->reaction_force.x, b->reaction_force.y, b->reaction_force.z);
+        dBodyAddTorque(e->ode[k], b->reaction_torque.x, b->reaction_torque.y, b->reaction_torque.z);
     }
     dSpaceCollide(e->space, e, touch);
     dWorldStep(e->world, dt);
     dJointGroupEmpty(e->contacts);
-    for (k = 0; k < CRATES; k++) read_crate(&e->crates[k]);
-}
-
-static void draw(ex_app *app, ex_scene *scene, fsi_surface *skin, const fsi_sph *s, const engine *e, int frame)
-{
-    fsi_vec3 x[8];
-    ex_image *image;
-    char text[64];
-    int k, v;
-    ex_check(app, fsi_surface_update(skin, s->position, s->count, NULL));
-    ex_draw_surface(scene, skin->vertices, skin->normals, skin->vertex_count, skin->elements, skin->element_count);
-    for (k = 0; k < CRATES; k++) {
-        const fsi_mesh *m = e->crates[k].mesh;
-        for (v = 0; v < m->vertex_count; v++) x[v] = fsi_pose_point(e->crates[k].body.pose, m->vertices[v]);
-        ex_draw_mesh(scene, x, NULL, m->vertex_count, m->faces, m->face_count, color[k % 3]);
-    }
-    ex_draw_box(scene, scene->box, 1.5, 0x7d8894);
-    image = ex_render(scene);
-    snprintf(text, sizeof text, "%.2f s", s->time);
-    ex_text(image, 24, 34, 11, EX_LEFT, 0x3a4550, text);
-    ex_save_frame(app, image, frame);
+    for (k = 0; k < CRATES; k++) read_crate(e, k);
 }
 
 int main(int argc, char **argv)
@@ -199,7 +157,7 @@ int main(int argc, char **argv)
             ex_tally_step(&app, &tally, s, desc.domain, 1);
         }
         app.sim_seconds = s->time;
-        if (app.images) draw(&app, &scene, surface, s, &e, frame);
+        if (app.images) ex_crates_picture(&app, &scene, surface, s, e.crates, CRATES, frame);
         ex_progress(&app, frame + 1);
     }
 

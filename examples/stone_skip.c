@@ -197,7 +197,7 @@ int main(int argc, char **argv)
     ex_init(&app, "stone_skip", "A spinning disc is thrown at water and skips.");
     app.res = 8;
     app.res_help = "particles along the radius of the stone";
-    app.frames = 40;
+    app.frames = 30;
     d.speed = 3.5; d.angle = 20; d.path = 20; d.spin = 65; d.slip = 1; d.length = 0.3; d.balls = 0;
     ex_real(&app, "speed", &d.speed, 0.5, 12, "of the throw [m/s]");
     ex_real(&app, "angle", &d.angle, 0, 80, "attitude: how far the leading edge is raised [degrees]");

@@ -406,7 +406,8 @@ EX_FN void ex_wcsph_step(ex_app *app, ex_wcsph_tally *t, fsi_wcsph *s, double dt
 }
 
 /* Closes the last line but for what an example adds. near= counts particles that are nearer to a surface than r_F and not pinched,
-   t_step= is seconds a substep by the wall clock, cpu_step= of all processors; boundary_share= the boundaries' seconds over the liquid's. */
+   t_step= is seconds a substep by the wall clock, cpu_step= of all processors; boundary_share= the boundaries' seconds over the liquid's;
+   held_mb= what the liquid has allocated [MiB]. */
 EX_FN void ex_wcsph_figures(ex_app *app, const ex_wcsph_tally *t, const fsi_wcsph *s)
 {
     const double steps = t->substeps > 0 ? (double)t->substeps : 1, all = t->fluid + t->boundary + t->other;
@@ -426,6 +427,7 @@ EX_FN void ex_wcsph_figures(ex_app *app, const ex_wcsph_tally *t, const fsi_wcsp
     ex_figure(app, "max_speed", "%.2f", t->fastest);
     ex_figure(app, "t_step", "%.4f", t->wall / steps);
     ex_figure(app, "cpu_step", "%.4f", t->cpu / steps);
+    ex_figure(app, "held_mb", "%.1f", (double)s->stats.bytes / 1048576);
 }
 
 /* Adds the counts of another simulator's tally, so that both are in one line of figures. */
@@ -445,6 +447,89 @@ EX_FN void ex_wcsph_tally_add(ex_wcsph_tally *t, const ex_wcsph_tally *u)
     t->slowest = fmax(t->slowest, u->slowest);
     t->swept += u->swept;
     t->most += u->most;
+}
+
+/* ---- a tank with bodies of a world -------------------------------------------------------------------------------- */
+
+#define EX_AFLOAT_MOST 16
+
+/* A tank of water in which bodies of a world of fsi_rigid.h are; the liquid advances the world in its own steps. */
+typedef struct ex_afloat {
+    fsi_wcsph *s;
+    fsi_rigid *world;
+    int count;                      /* of bodies */
+    fsi_mesh *mesh[EX_AFLOAT_MOST];
+    fsi_body *body[EX_AFLOAT_MOST];
+    fsi_pose made[EX_AFLOAT_MOST];  /* of the body when its mesh was made */
+    double length, width, level;    /* of the tank, of its water at first [m] */
+    ex_wcsph_tally tally;
+} ex_afloat;
+
+/* The tank without water and bodies; then ex_afloat_add for each, then ex_afloat_fill. */
+EX_FN void ex_afloat_begin(ex_app *app, ex_afloat *w, double length, double width, double level, double spacing)
+{
+    fsi_wcsph_desc d = fsi_wcsph_default_desc();
+    fsi_rigid_desc r = fsi_rigid_default_desc();
+    memset(w, 0, sizeof *w);
+    w->tally.world = 1;
+    w->length = length; w->width = width; w->level = level;
+    d.context = r.context = &app->context;
+    d.spacing = (fsi_real)spacing;
+    d.depth = (fsi_real)(level + 0.1);
+    d.domain.lo = fsi_v3(0, 0, 0);
+    d.domain.hi = fsi_v3((fsi_real)length, (fsi_real)width, 4);
+    r.domain = d.domain;
+    ex_check(app, fsi_wcsph_create(&w->s, &d));
+    ex_check(app, fsi_rigid_create(&w->world, &r));
+}
+
+EX_FN void ex_afloat_add(ex_app *app, ex_afloat *w, fsi_rigid_shape form, fsi_pose pose)
+{
+    fsi_rigid_body_desc b = fsi_rigid_default_body_desc();
+    const int k = w->count++;
+    int body, id;
+    b.shapes = &form;
+    b.shape_count = 1;
+    b.pose = pose;
+    ex_check(app, fsi_rigid_add_body(w->world, &b, &body));
+    ex_check(app, fsi_rigid_tessellate(w->world, body, -1, 0, &w->mesh[k]));
+    w->body[k] = fsi_rigid_body(w->world, body);
+    w->made[k] = w->body[k]->pose;
+    ex_check(app, fsi_wcsph_add_body(w->s, w->mesh[k], w->body[k], &id));
+    ex_wcsph_watch(app, &w->tally, w->s, w->mesh[k], w->body[k], id);
+}
+
+EX_FN void ex_afloat_fill(ex_app *app, ex_afloat *w)
+{
+    fsi_box3 pool = w->s->desc.domain;
+    pool.hi.z = (fsi_real)w->level;
+    ex_check(app, fsi_wcsph_set_world(w->s, w->world));
+    ex_check(app, fsi_wcsph_fill_box(w->s, pool, fsi_v3(0, 0, 0)));
+    ex_check(app, fsi_wcsph_settle_density(w->s, pool.hi));
+}
+
+/* The level that the volumes ask for of the water and of what of the bodies, `volume` each, is below it; those shares, as
+   share_below counts them. */
+EX_FN double ex_afloat_level(const ex_afloat *w, double volume, double (*share_below)(const fsi_body *, double), double *share)
+{
+    const double dx = (double)w->s->desc.spacing;
+    double level = w->level;
+    int k, pass;
+    for (pass = 0; pass < 8; pass++) {
+        double all = w->s->count * dx * dx * dx;
+        for (k = 0; k < w->count; k++) all += volume * (share[k] = share_below(w->body[k], level));
+        level = all / (w->length * w->width);
+    }
+    return level;
+}
+
+EX_FN void ex_afloat_end(ex_afloat *w)
+{
+    int k;
+    ex_wcsph_tally_end(&w->tally);
+    fsi_wcsph_destroy(w->s);
+    fsi_rigid_destroy(w->world);
+    for (k = 0; k < w->count; k++) fsi_mesh_destroy(w->mesh[k]);
 }
 
 /* ---- pictures ---------------------------------------------------------------------------------------------------- */

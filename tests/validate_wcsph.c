@@ -4,7 +4,7 @@
    Drafts of floating crates, the force on what is held under water, release from rest, sinking, the least speed at which a disc skips
    against the angle at which it meets the water, slip on a ramp, and momentum over a long run.
    Prints lines `key value unit`, or `key value unit reference tolerance verdict`. --res 50 halves the number of particles along each edge;
-   a word (drafts, held, release, sinking, skipping, ramp, momentum) runs one part. */
+   a word (drafts, cubes, held, release, sinking, skipping, ramp, momentum) runs one part. */
 #define FSI_IMPLEMENTATION
 #include "../examples/example.h"
 #include "../fsi_wcsph.h"
@@ -22,6 +22,56 @@ static void judge(double value, const char *unit, double want, double tolerance,
     fflush(stdout);
 }
 
+/* A cube n spacings a side in a pool twice as wide with free slip: how far its draft is off density times height, in spacings, mean over the last
+   third of `seconds`. It starts `start` spacings above where Archimedes has it; velocities are damped for the first half. Flat cubes tip over:
+   an inertia of ages keeps it upright. */
+static double cube_draft(int n, double density, double start, double seconds)
+{
+    const double side = 0.12, dx = side / n, share = density / 1000, wide = 2 * side, level = 1.6 * side + side * share / 4;
+    const double want = level + side * (0.5 - share), dt = 4e-3;
+    const int steps = (int)(seconds / dt);
+    fsi_mesh *m = make_block(3, side / 2, side / 2, side / 2);
+    fsi_body body = make_floater(m, density, 9.81, 3);
+    fsi_wcsph_desc d = make_desc(3, dx);
+    double mean = 0, volume;
+    scene t;
+    int k;
+    memset(&t, 0, sizeof t);
+    d.context = &app.context;
+    d.domain = box3(0, 0, 0, wide, wide, 0.5);
+    d.depth = (fsi_real)level;
+    t.dim = 3;
+    t.s = make_wcsph(&d);
+    body.inertia = fsi_m3_scale(fsi_m3_identity(), 1000);
+    body.pose.position = v3(wide / 2, wide / 2, want + start * dx);
+    mesh_to(m, body.pose);
+    scene_add(&t, m, &body);
+    fill(t.s, box3(0, 0, 0, wide, wide, level), v3(0, 0, 0));
+    CHECK(fsi_wcsph_settle_density(t.s, v3(0, 0, level)) == FSI_OK);
+    for (k = 0; k < steps && step_ok(t.s, dt); k++) {
+        fsi_body_accept(&body);
+        if (k < steps / 2) {
+            calm(t.s, 0.95);
+            body.velocity = fsi_v3_scale(body.velocity, (fsi_real)0.95);
+        }
+        if (k >= 2 * steps / 3) mean += (double)body.pose.position.z / (steps - 2 * steps / 3);
+    }
+    check_census(&t);
+    volume = t.s->count * (double)t.s->particle_mass / 1000 + side * side * side * share; /* the level is that of the particles which are there */
+    fsi_wcsph_destroy(t.s);
+    fsi_mesh_destroy(m);
+    return (volume / (wide * wide) + side * (0.5 - share) - mean) / dx;
+}
+
+static void run_cubes(void)
+{
+    static const double density[3] = { 250, 500, 750 };
+    const int n = scaled(20);
+    int k, from;
+    for (k = 0; k < 3; k++) for (from = 1; from >= -1; from -= 2)
+        judge(cube_draft(n, density[k], from, 0.7), "dx", 0, 0.03 * n + 0.5, "draft_cube_20dx_density_%g_from_%s_error", density[k], from > 0 ? "above" : "below");
+}
+
 static void run_drafts(void)
 {
     static const double density[3] = { 250, 500, 750 };
@@ -29,7 +79,6 @@ static void run_drafts(void)
     int k;
     for (k = 0; k < 3; k++) judge(draft_error(&app.context, 2, n, density[k], 1.5), "dx", 0, 0.03 * n + 0.5, "draft_2d_density_%g_error", density[k]);
     for (k = 0; k < 3; k++) judge(draft_error(&app.context, 3, scaled(12), density[k], 0.6), "dx", 0, 0.03 * scaled(12) + 0.5, "draft_3d_12dx_density_%g_error", density[k]);
-    judge(draft_error(&app.context, 3, n, 500, 0.4), "dx", 0, 0.03 * n + 0.5, "draft_3d_20dx_density_500_error");
 }
 
 static void run_held(void)
@@ -144,7 +193,7 @@ static void run_momentum(void)
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*run)(void); } parts[] = {
-        { "drafts", run_drafts }, { "held", run_held }, { "release", run_release }, { "sinking", run_sinking },
+        { "drafts", run_drafts }, { "cubes", run_cubes }, { "held", run_held }, { "release", run_release }, { "sinking", run_sinking },
         { "skipping", run_skipping }, { "ramp", run_ramp }, { "momentum", run_momentum }
     };
     const char *only = NULL;
@@ -152,7 +201,7 @@ int main(int argc, char **argv)
     ex_init(&app, "validate_wcsph", "The weakly compressible liquid and its bodies against theory.");
     app.res = 100;
     app.res_help = "per cent of the full number of particles along an edge";
-    ex_operand(&app, "part", &only, "drafts, held, release, sinking, skipping, ramp or momentum; none: all");
+    ex_operand(&app, "part", &only, "drafts, cubes, held, release, sinking, skipping, ramp or momentum; none: all");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     for (k = 0; k < (int)(sizeof parts / sizeof *parts); k++) if (!only || strcmp(only, parts[k].name) == 0) parts[k].run();
     ex_pool_stop(&app.pool);
