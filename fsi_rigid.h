@@ -400,7 +400,7 @@ FSI_API fsi_status fsi__rg_begin(fsi_rigid *world, double dt, const char *fn);
 FSI_API fsi_status fsi__rg_predict(fsi_rigid *world, double dt, const char *fn);
 FSI_API fsi_status fsi__rg_collide(fsi_rigid *world, double dt, const char *fn);
 FSI_API fsi_status fsi__rg_rows(fsi_rigid *world, int n, fsi__rg_row **rows, const char *fn); /* behind those of collide */
-FSI_API void fsi__rg_solve(fsi_rigid *world, double dt, fsi__rg_particle *particles); /* NULL: no row has one */
+FSI_API void fsi__rg_solve(fsi_rigid *world, double dt, fsi__rg_particle *particles, double enough); /* NULL: no row has one; ends when a sweep changes no velocity by more than desc.tolerance says, or by `enough` [m/s] */
 FSI_API fsi_status fsi__rg_advance(fsi_rigid *world, double dt, const char *fn);
 FSI_API void fsi__rg_accept(fsi_rigid *world, double dt);
 FSI_API void fsi__rg_commit(fsi_rigid *world, double dt);
@@ -2090,7 +2090,7 @@ static double fsi__rg_start_solve(fsi_rigid *w, double dt, fsi__rg_particle *par
     return speed;
 }
 
-FSI_API void fsi__rg_solve(fsi_rigid *w, double dt, fsi__rg_particle *particle)
+FSI_API void fsi__rg_solve(fsi_rigid *w, double dt, fsi__rg_particle *particle, double enough)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     double clock = fsi__now(w->context), speed = fsi__rg_start_solve(w, dt, particle), change = 0, size = 0;
@@ -2098,7 +2098,7 @@ FSI_API void fsi__rg_solve(fsi_rigid *w, double dt, fsi__rg_particle *particle)
     while (sweep < w->desc.sweeps) {
         change = fsi__rg_sweep(w, dt, sweep % 2, particle);
         sweep++;
-        if (sweep > 1 && w->desc.tolerance > 0 && change <= (double)w->desc.tolerance * speed) break;
+        if (sweep > 1 && w->desc.tolerance > 0 && change <= fmax((double)w->desc.tolerance * speed, enough)) break;
         if (sweep % 2 == 0 && sweep + 2 <= w->desc.sweeps) size = fsi__rg_search(w, size, particle);
     }
     for (k = 0; k < w->tree_count; k++) if (im->tree[k] && fsi__rg_tree_awake(im, im->tree[k])) fsi__rg_tree_spread(im, im->tree[k], im->tree[k]->u);
@@ -3142,7 +3142,7 @@ static fsi_status fsi__rg_substep(fsi_rigid *w, double dt, const char *fn)
 {
     FSI__RG_TRY(fsi__rg_predict(w, dt, fn));
     FSI__RG_TRY(fsi__rg_collide(w, dt, fn));
-    fsi__rg_solve(w, dt, NULL);
+    fsi__rg_solve(w, dt, NULL, 0);
     return fsi__rg_advance(w, dt, fn);
 }
 
@@ -3214,7 +3214,7 @@ FSI_API fsi_status fsi_rigid_begin_step(fsi_rigid *w, fsi_real dt)
     fsi__rg_aim_kinematic(w, (double)dt);
     FSI__RG_TRY(fsi__rg_predict(w, (double)dt, fn));
     FSI__RG_TRY(fsi__rg_collide(w, (double)dt, fn));
-    fsi__rg_solve(w, (double)dt, NULL);
+    fsi__rg_solve(w, (double)dt, NULL, 0);
     for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) fsi__rg_tell(w, id, (double)dt);
     im->begun = (double)dt;
     return FSI_OK;

@@ -271,7 +271,8 @@ FSI_API fsi_status fsi_wcsph_obstacle_samples(const fsi_wcsph *s, int id, int *c
 /* Lets the step advance a world of fsi_rigid.h (NULL: no more). Bodies of the world that were added here by fsi_rigid_body's
    pointer are obstacles, in contact with liquid, planes and each other; contacts are solved in one PGS, poses are integrated, and the
    world is committed together with the liquid: do not call fsi_rigid_step or fsi_body_integrate on it as well. Bodies that are no
-   obstacles here move along without touching the liquid. Contacts of its bodies are relaxed by the world's own sweeps and tolerance. dim must agree. The world must outlive the simulator. Errors: ARGUMENT. */
+   obstacles here move along without touching the liquid. Contacts of its bodies are relaxed by the world's own sweeps and tolerance; where liquid is among
+   them they end sooner, once no velocity changes by more than desc.tolerance times the fastest contact, and by 0.01 |g| dt. dim must agree. The world must outlive the simulator. Errors: ARGUMENT. */
 FSI_API fsi_status fsi_wcsph_set_world(fsi_wcsph *s, fsi_rigid *world);
 
 /* What fsi_wcsph_copy copies, and how many floats of a particle that are. */
@@ -1936,16 +1937,19 @@ static fsi_status fsi__wc_solve_world(fsi__wc_run *run)
     fsi_rigid *w = run->im->world;
     fsi__rg_moving *moving;
     const fsi__rg_row *row;
-    double speed = 0;
+    const double g = (double)fsi_v3_norm(w->desc.gravity);
+    double speed = 0, enough;
     int b, k, sweeps;
     FSI__WC_TRY(fsi__wc_fill_rows(run));
     moving = fsi__rg_bodies(w);
     for (b = 0; b < run->body_count; b++) if (run->body[b].rg >= 0 && run->body[b].coupled && !run->body[b].entangled)
         fsi__rg_push(w, run->body[b].rg, run->body[b].impulse, run->body[b].moment);
-    sweeps = fsi__rg_of(w)->stats.sweeps;
-    fsi__rg_solve(w, run->dt, run->guest);
-    run->stats.sweeps += run->row_count > 0 ? fsi__rg_of(w)->stats.sweeps - sweeps : 0;
     for (k = 0; k < run->row_count; k++) speed = fmax(speed, fsi__d3_norm(run->contact[run->row[k]].u));
+    sweeps = fsi__rg_of(w)->stats.sweeps;
+    enough = (double)run->s->desc.tolerance * speed; /* 0: no rows of liquid */
+    if (g > 0) enough = fmin(enough, 0.01 * g * run->dt);
+    fsi__rg_solve(w, run->dt, run->guest, enough);
+    run->stats.sweeps += run->row_count > 0 ? fsi__rg_of(w)->stats.sweeps - sweeps : 0;
     run->stats.residual = run->row_count > 0 && speed > 0 ? fsi__rg_of(w)->stats.residual / speed : 0;
     row = fsi__rg_of(w)->row + fsi__rg_of(w)->touch_count;
     for (b = 0; b < run->body_count; b++) if (run->body[b].rg >= 0 && run->body[b].entangled) run->body[b].impulse = run->body[b].moment = fsi__d3_make(0, 0, 0);
@@ -2578,7 +2582,7 @@ static fsi_status fsi__wc_drift_bodies(fsi__wc_run *run)
     int b;
     for (b = 0; b < run->body_count; b++) fsi__wc_predict_body(run, &run->body[b]);
     FSI__WC_TRY(fsi__wc_predict_world(run));
-    if (run->im->world) fsi__rg_solve(run->im->world, run->dt, NULL);
+    if (run->im->world) fsi__rg_solve(run->im->world, run->dt, NULL, 0);
     for (b = 0; b < run->body_count; b++) fsi__wc_move_body(run, &run->body[b], 1);
     FSI__WC_TRY(fsi__wc_advance_world(run));
     if (run->im->world) fsi__rg_accept(run->im->world, run->dt);
