@@ -327,7 +327,7 @@ typedef struct fsi_wcsph_contact {
 FSI_API void fsi_wcsph_contact_system(const fsi_wcsph_contact *contacts, int count, fsi_real mass, fsi_mat3 inertia, fsi_wcsph_slip mode, double a[36], double b[6]);
 /* Solves: impulse[i] = dt F_i given to particle i [N s] (arrays of doubles, 3 a contact), dv[0..2], dv[3..5] the changes of the
    body's velocity and angular velocity. solver: GLOBAL (active set of `passes` solves; *used of them were needed, NULL ok), LOCAL,
-   LOCAL_SPLIT or PGS (`passes` sweeps). Errors: ARGUMENT, SINGULAR. Allocates nothing. */
+   LOCAL_SPLIT or PGS (`passes` sweeps): the solvers of a step. Errors, nothing written but *used: ARGUMENT, SINGULAR, MEMORY (malloc). */
 FSI_API fsi_status fsi_wcsph_solve_contacts(const fsi_wcsph_contact *contacts, int count, fsi_real mass, fsi_mat3 inertia, fsi_wcsph_slip mode,
                                             fsi_wcsph_solver solver, int passes, double *impulse, double dv[6], int *used);
 
@@ -412,7 +412,7 @@ typedef struct fsi__wc_contact {
     fsi__d3 n, point, arm;   /* normal, x_cp, x_cp from the centre of the body (static: not used) */
     fsi__d3 u;               /* predicted relative velocity u* */
     fsi__d3 wall;            /* velocity of the surface there, predicted */
-    double rebound, slip;
+    double m, rebound, slip; /* m: of the particle */
     fsi__d3 j;               /* impulse given to the particle [N s] */
 } fsi__wc_contact;
 
@@ -1282,6 +1282,7 @@ static void fsi__wc_make_contact(fsi__wc_run *run, int chunk, int r, int obstacl
     fsi__wc_contact c;
     memset(&c, 0, sizeof c);
     c.rank = r;
+    c.m = (double)run->s->particle_mass;
     c.obstacle = obstacle;
     c.body = o && o->body >= 0 && run->body[o->body].coupled ? o->body : -1;
     c.n = t->n;
@@ -1407,25 +1408,25 @@ static fsi_status fsi__wc_find_contacts(fsi__wc_run *run)
 /* Impulse on the particle when the body's velocity changes by dv at x_cp (direct_forcing.md 5, 5.1):
       j = m (b + C dv),  b = e_t u*_t + e_n' n - u*,   C = n n^T + (1 - e_t)(E - n n^T)  (CONSISTENT),  E  (PAPER)
    `active` 2 (separating, desc.paper_separation): the tangential part only. e_t = 1: along n, to the last bit. */
-static fsi__d3 fsi__wc_impulse(const fsi__wc_contact *c, double m, fsi__d3 dv, int paper, double *along)
+static fsi__d3 fsi__wc_impulse(const fsi__wc_contact *c, fsi__d3 dv, int paper, double *along)
 {
     const double un = fsi__d3_dot(c->u, c->n), vn = fsi__d3_dot(dv, c->n), normal = c->active == 1 ? c->rebound - un + vn : paper ? vn : 0;
     const double grip = 1 - c->slip;
     fsi__d3 t = fsi__d3_scale(fsi__d3_madd(c->u, -un, c->n), -grip);
     t = fsi__d3_madd(t, paper ? 1 : grip, fsi__d3_madd(dv, -vn, c->n));
-    *along = m * normal;
-    return fsi__d3_scale(fsi__d3_madd(t, normal, c->n), m);
+    *along = c->m * normal;
+    return fsi__d3_scale(fsi__d3_madd(t, normal, c->n), c->m);
 }
 
 /* Adds m J^T C J to the 6 x 6 system (upper half) and -m J^T b to its right side, J = [E, R^T]. */
-static void fsi__wc_add_contact(const fsi__wc_contact *c, double m, int paper, double A[6][6], double b[6])
+static void fsi__wc_add_contact(const fsi__wc_contact *c, int paper, double A[6][6], double b[6])
 {
     const fsi__d3 r = c->arm, rn = fsi__d3_cross(r, c->n);
     const double q[6] = { c->n.x, c->n.y, c->n.z, rn.x, rn.y, rn.z }, rr = fsi__d3_dot(r, r);
-    const double all = m * (paper ? 1 : 1 - c->slip), along = m * (paper ? 0 : c->active == 1 ? c->slip : c->slip - 1);
+    const double all = c->m * (paper ? 1 : 1 - c->slip), along = c->m * (paper ? 0 : c->active == 1 ? c->slip : c->slip - 1);
     const double R[3] = { r.x, r.y, r.z };
     double along_unused;
-    fsi__d3 j = fsi__wc_impulse(c, m, fsi__d3_make(0, 0, 0), paper, &along_unused), rj = fsi__d3_cross(r, j);
+    fsi__d3 j = fsi__wc_impulse(c, fsi__d3_make(0, 0, 0), paper, &along_unused), rj = fsi__d3_cross(r, j);
     int k, l;
     for (k = 0; k < 6; k++) for (l = k; l < 6; l++) A[k][l] += along * q[k] * q[l];
     for (k = 0; k < 3; k++) {
@@ -1474,9 +1475,10 @@ static int fsi__wc_solve6(double A[6][6], const double *b, double *x)
 }
 
 /* One contact by itself: (E/m + C K) j = b with the body's mobility K = k (E/M + R^T I^-1 R), k bodies' worth of mass sharing. */
-static fsi__d3 fsi__wc_local(const fsi__wc_contact *c, double m, double inverse_mass, const fsi_mat3 *inverse, double k, int paper, double *along)
+static fsi__d3 fsi__wc_local(const fsi__wc_contact *c, double inverse_mass, const fsi_mat3 *inverse, double k, int paper, double *along)
 {
-    const fsi__d3 zero = fsi__d3_make(0, 0, 0), b = fsi__d3_scale(fsi__wc_impulse(c, m, zero, paper, along), 1 / m);
+    const double m = c->m;
+    const fsi__d3 zero = fsi__d3_make(0, 0, 0), b = fsi__d3_scale(fsi__wc_impulse(c, zero, paper, along), 1 / m);
     fsi__d3 column[3], j, d[3];
     double det;
     int l;
@@ -1519,7 +1521,7 @@ static void fsi__wc_settle(fsi__wc_run *run, fsi__wc_contact *c, int count, int 
         if (c[k].body >= 0 || !c[k].active) continue;
         c[k].u = fsi__d3_sub(v, c[k].wall);
         if (fsi__d3_dot(c[k].u, c[k].n) > 0 && c[k].active == 1) continue;
-        j = fsi__wc_impulse(&c[k], m, fsi__d3_make(0, 0, 0), 0, &along);
+        j = fsi__wc_impulse(&c[k], fsi__d3_make(0, 0, 0), 0, &along);
         fsi__wc_book(&c[k], j);
         v = fsi__d3_madd(v, 1 / m, j);
     }
@@ -1605,19 +1607,19 @@ static void fsi__wc_sort_contacts(fsi__wc_run *run)
 }
 
 /* GLOBAL: solves, lets go of contacts that pull, solves again. Returns the solves that it took; 0: the system is singular. */
-static int fsi__wc_global(fsi__wc_contact *contact, const int *index, int count, double m, double mass, const fsi_mat3 *inertia, int paper, int passes, int *released)
+static int fsi__wc_global(fsi__wc_contact *contact, const int *index, int count, double mass, const fsi_mat3 *inertia, int paper, int passes, int *released)
 {
     double A[6][6], b[6], x[6], along, top;
     int k, pass, dropped = 1;
     for (pass = 0; pass < passes && dropped; pass++) {
         fsi__wc_begin_system(mass, inertia, A, b);
-        for (k = 0; k < count; k++) if (contact[index[k]].active) fsi__wc_add_contact(&contact[index[k]], m, paper, A, b);
+        for (k = 0; k < count; k++) if (contact[index[k]].active) fsi__wc_add_contact(&contact[index[k]], paper, A, b);
         if (!fsi__wc_solve6(A, b, x)) return 0;
         for (k = 0, top = 0; k < count; k++) {
             fsi__wc_contact *c = &contact[index[k]];
             c->j = fsi__d3_make(0, 0, 0);
             if (!c->active) continue;
-            c->j = fsi__wc_impulse(c, m, fsi__d3_add(fsi__d3_at(x), fsi__d3_cross(fsi__d3_at(x + 3), c->arm)), paper, &along);
+            c->j = fsi__wc_impulse(c, fsi__d3_add(fsi__d3_at(x), fsi__d3_cross(fsi__d3_at(x + 3), c->arm)), paper, &along);
             top = fmax(top, fsi__d3_dot(c->j, c->j));
         }
         for (k = dropped = 0; k < count && pass + 1 < passes; k++) {
@@ -1645,16 +1647,20 @@ static void fsi__wc_push_body(fsi__wc_body *b, const fsi__wc_contact *contact, c
     b->moment = h;
 }
 
+/* I^-1 h, in double. */
+static fsi__d3 fsi__wc_turned(const fsi_mat3 *inverse, fsi__d3 h)
+{
+    double w[3];
+    int k;
+    for (k = 0; k < 3; k++) w[k] = (double)inverse->m[3 * k] * h.x + (double)inverse->m[3 * k + 1] * h.y + (double)inverse->m[3 * k + 2] * h.z;
+    return fsi__d3_at(w);
+}
+
 /* v = v* + J/M, w = w* + I^-1 H. */
 static void fsi__wc_take_impulse(fsi__wc_body *b, fsi__d3 j, fsi__d3 h)
 {
-    const fsi_mat3 *inverse = &b->inverse;
-    const double a[3] = { h.x, h.y, h.z };
-    double w[3];
-    int k;
-    for (k = 0; k < 3; k++) w[k] = (double)inverse->m[3 * k] * a[0] + (double)inverse->m[3 * k + 1] * a[1] + (double)inverse->m[3 * k + 2] * a[2];
     b->v = fsi__d3_madd(b->v, 1 / (double)b->work.mass, j);
-    b->w = fsi__d3_add(b->w, fsi__d3_at(w));
+    b->w = fsi__d3_add(b->w, fsi__wc_turned(&b->inverse, h));
 }
 
 /* What GLOBAL found of an entangled body is where PGS starts from. It lets go by itself; rows of the world know no separating contacts. */
@@ -1675,7 +1681,6 @@ static void fsi__wc_respond_body(void *arg, int chunk, int begin, int end)
 {
     fsi__wc_run *run = (fsi__wc_run *)arg;
     const fsi_wcsph_desc *d = &run->s->desc;
-    const double m = (double)run->s->particle_mass;
     const int paper = d->slip_mode == FSI_WCSPH_SLIP_PAPER;
     int b, k;
     (void)chunk;
@@ -1688,14 +1693,14 @@ static void fsi__wc_respond_body(void *arg, int chunk, int begin, int end)
         body->local = d->solver == FSI_WCSPH_LOCAL || d->solver == FSI_WCSPH_LOCAL_SPLIT;
         if (!body->local) {
             int released = 0;
-            int passes = fsi__wc_global(run->contact, index, body->count, m, (double)body->work.mass, &body->inertia, paper, d->active_passes, &released);
+            int passes = fsi__wc_global(run->contact, index, body->count, (double)body->work.mass, &body->inertia, paper, d->active_passes, &released);
             body->local = passes == 0; /* a singular system: LOCAL_SPLIT, which needs none */
             body->passes = passes;
             body->released = released;
         }
         for (k = 0; k < body->count && body->local; k++) {
             fsi__wc_contact *c = &run->contact[index[k]];
-            c->j = fsi__wc_local(c, m, 1 / (double)body->work.mass, &body->inverse, share, paper, &along);
+            c->j = fsi__wc_local(c, 1 / (double)body->work.mass, &body->inverse, share, paper, &along);
         }
         if (body->entangled) {
             fsi__wc_hand_over(run, body, index);
@@ -1733,10 +1738,10 @@ static void fsi__wc_apply_chunk(void *arg, int chunk, int begin, int end)
 
 /* Projected Gauss-Seidel (direct_forcing.md 6): what one contact's impulse changes by, u its relative velocity now. Along the normal the
    sum stays >= 0, across it at most as large as along it. */
-static fsi__d3 fsi__wc_relax(const fsi__wc_contact *c, double m, double inverse_mass, const fsi_mat3 *inverse, fsi__d3 u)
+static fsi__d3 fsi__wc_relax(const fsi__wc_contact *c, double inverse_mass, const fsi_mat3 *inverse, fsi__d3 u)
 {
     const fsi__d3 turn = fsi__d3_of(fsi_m3_mul_v3(*inverse, fsi__d3_real(fsi__d3_cross(c->arm, c->n))));
-    const double base = 1 / m + inverse_mass, kn = base + fsi__d3_dot(c->n, fsi__d3_cross(turn, c->arm));
+    const double base = 1 / c->m + inverse_mass, kn = base + fsi__d3_dot(c->n, fsi__d3_cross(turn, c->arm));
     const double trace = (double)inverse->m[0] + (double)inverse->m[4] + (double)inverse->m[8], jn = fsi__d3_dot(c->j, c->n), un = fsi__d3_dot(u, c->n);
     const double fresh = c->active == 1 ? fmax(0, jn + (c->rebound - un) / kn) : jn, star = fsi__d3_dot(c->u, c->n);
     const fsi__d3 step = fsi__d3_scale(c->n, fresh - jn), jt = fsi__d3_madd(c->j, -jn, c->n);
@@ -1754,16 +1759,15 @@ static fsi__d3 fsi__wc_relax(const fsi__wc_contact *c, double m, double inverse_
 /* Relaxes one contact of the step; returns the change over m. */
 static double fsi__wc_relax_contact(fsi__wc_run *run, fsi__wc_contact *c)
 {
-    const double m = (double)run->s->particle_mass;
     fsi__wc_body *b = &run->body[c->body];
     const fsi__d3 v = fsi__d3_of(run->v[c->rank]), u = fsi__d3_sub(v, fsi__d3_add(b->v, fsi__d3_cross(b->w, c->arm)));
-    const fsi__d3 step = fsi__wc_relax(c, m, 1 / (double)b->work.mass, &b->inverse, u), moment = fsi__d3_cross(c->arm, step);
+    const fsi__d3 step = fsi__wc_relax(c, 1 / (double)b->work.mass, &b->inverse, u), moment = fsi__d3_cross(c->arm, step);
     c->j = fsi__d3_add(c->j, step);
-    run->v[c->rank] = fsi__d3_real(fsi__d3_madd(v, 1 / m, step));
+    run->v[c->rank] = fsi__d3_real(fsi__d3_madd(v, 1 / c->m, step));
     b->impulse = fsi__d3_sub(b->impulse, step);
     b->moment = fsi__d3_sub(b->moment, moment);
     fsi__wc_take_impulse(b, fsi__d3_scale(step, -1), fsi__d3_scale(moment, -1));
-    return fsi__d3_norm(step) / m;
+    return fsi__d3_norm(step) / c->m;
 }
 
 /* PGS over the bodies that need it and are not of the world, from what GLOBAL found of each: j.n >= 0, |j_t| <= j.n. */
@@ -3733,6 +3737,7 @@ static fsi__wc_contact fsi__wc_contact_of(const fsi_wcsph_contact *from)
     c.u = fsi__d3_of(from->predicted);
     c.rebound = (double)from->rebound;
     c.slip = (double)from->slip;
+    c.m = (double)from->mass;
     return c;
 }
 
@@ -3744,97 +3749,59 @@ FSI_API void fsi_wcsph_contact_system(const fsi_wcsph_contact *contacts, int cou
     fsi__wc_begin_system((double)mass, &inertia, A, b);
     for (k = 0; k < count; k++) {
         const fsi__wc_contact c = fsi__wc_contact_of(&contacts[k]);
-        fsi__wc_add_contact(&c, (double)contacts[k].mass, mode == FSI_WCSPH_SLIP_PAPER, A, b);
+        fsi__wc_add_contact(&c, mode == FSI_WCSPH_SLIP_PAPER, A, b);
     }
     for (k = 0; k < 6; k++) for (l = 0; l < 6; l++) a[6 * k + l] = k <= l ? A[k][l] : A[l][k];
 }
 
-/* GLOBAL for contacts of unlike masses; a contact that was let go is marked in `impulse` until the end. */
-static int fsi__wc_solve_global(const fsi_wcsph_contact *contacts, int count, double mass, const fsi_mat3 *inertia, int paper, int passes, double *impulse, double dv[6])
+/* PGS, forth and back, of one body, whose dv goes along. */
+static void fsi__wc_solve_pgs(fsi__wc_contact *contact, int count, double inverse_mass, const fsi_mat3 *inverse, int sweeps)
 {
-    const double gone = FSI__HUGE;
-    double A[6][6], b[6], along, top;
-    int k, pass, dropped = 1;
-    for (k = 0; k < count; k++) impulse[3 * k] = 0;
-    for (pass = 0; pass < passes && dropped; pass++) {
-        fsi__wc_begin_system(mass, inertia, A, b);
-        for (k = 0; k < count; k++) {
-            const fsi__wc_contact c = fsi__wc_contact_of(&contacts[k]);
-            if (impulse[3 * k] < gone) fsi__wc_add_contact(&c, (double)contacts[k].mass, paper, A, b);
-        }
-        if (!fsi__wc_solve6(A, b, dv)) return 0;
-        for (k = 0, top = 0; k < count; k++) {
-            const fsi__wc_contact c = fsi__wc_contact_of(&contacts[k]);
-            fsi__d3 j;
-            if (!(impulse[3 * k] < gone)) continue;
-            j = fsi__wc_impulse(&c, (double)contacts[k].mass, fsi__d3_add(fsi__d3_at(dv), fsi__d3_cross(fsi__d3_at(dv + 3), c.arm)), paper, &along);
-            top = fmax(top, fsi__d3_dot(j, j));
-            fsi__d3_put(impulse + 3 * k, j);
-        }
-        for (k = dropped = 0; k < count && pass + 1 < passes; k++) {
-            if (!(impulse[3 * k] < gone) || !(fsi__d3_dot(fsi__d3_at(impulse + 3 * k), fsi__d3_of(contacts[k].normal)) < -1e-9 * sqrt(top))) continue;
-            impulse[3 * k] = gone;
-            dropped++;
-        }
-    }
-    for (k = 0; k < count; k++) if (!(impulse[3 * k] < gone)) impulse[3 * k] = impulse[3 * k + 1] = impulse[3 * k + 2] = 0;
-    return pass;
-}
-
-/* PGS, forth and back; the body's dv goes along. Returns the sweeps, all of them. */
-static int fsi__wc_solve_pgs(const fsi_wcsph_contact *contacts, int count, double inverse_mass, const fsi_mat3 *inverse, int sweeps, double *impulse, double dv[6])
-{
-    int k, l, i, sweep;
-    for (k = 0; k < 3 * count; k++) impulse[k] = 0;
-    for (k = 0; k < 6; k++) dv[k] = 0;
+    fsi__d3 dv = fsi__d3_make(0, 0, 0), dw = dv;
+    int k, sweep;
     for (sweep = 0; sweep < sweeps; sweep++) for (k = 0; k < count; k++) {
-        double h[3];
-        fsi__wc_contact c;
-        fsi__d3 u, step, moment;
-        double m;
-        i = sweep & 1 ? count - 1 - k : k;
-        c = fsi__wc_contact_of(&contacts[i]);
-        m = (double)contacts[i].mass;
-        c.j = fsi__d3_at(impulse + 3 * i);
-        u = fsi__d3_madd(c.u, 1 / m, c.j);
-        u = fsi__d3_sub(u, fsi__d3_add(fsi__d3_at(dv), fsi__d3_cross(fsi__d3_at(dv + 3), c.arm)));
-        step = fsi__wc_relax(&c, m, inverse_mass, inverse, u);
-        moment = fsi__d3_cross(c.arm, step);
-        fsi__d3_put(impulse + 3 * i, fsi__d3_add(c.j, step));
-        fsi__d3_put(dv, fsi__d3_madd(fsi__d3_at(dv), -inverse_mass, step));
-        fsi__d3_put(h, moment);
-        for (l = 0; l < 3; l++) dv[3 + l] -= (double)inverse->m[3 * l] * h[0] + (double)inverse->m[3 * l + 1] * h[1] + (double)inverse->m[3 * l + 2] * h[2];
+        fsi__wc_contact *c = &contact[sweep & 1 ? count - 1 - k : k];
+        const fsi__d3 u = fsi__d3_sub(fsi__d3_madd(c->u, 1 / c->m, c->j), fsi__d3_add(dv, fsi__d3_cross(dw, c->arm)));
+        const fsi__d3 step = fsi__wc_relax(c, inverse_mass, inverse, u);
+        c->j = fsi__d3_add(c->j, step);
+        dv = fsi__d3_madd(dv, -inverse_mass, step);
+        dw = fsi__d3_sub(dw, fsi__wc_turned(inverse, fsi__d3_cross(c->arm, step)));
     }
-    return sweeps;
 }
 
 FSI_API fsi_status fsi_wcsph_solve_contacts(const fsi_wcsph_contact *contacts, int count, fsi_real mass, fsi_mat3 inertia, fsi_wcsph_slip mode,
                                             fsi_wcsph_solver solver, int passes, double *impulse, double dv[6], int *used)
 {
-    const int paper = mode == FSI_WCSPH_SLIP_PAPER, fixed = !(mass > 0);
+    const int paper = mode == FSI_WCSPH_SLIP_PAPER, fixed = !(mass > 0), global = !fixed && (solver == FSI_WCSPH_GLOBAL || solver == FSI_WCSPH_AUTO);
+    const double inverse_mass = fixed ? 0 : 1 / (double)mass, share = solver == FSI_WCSPH_LOCAL_SPLIT ? count : 1;
     fsi_mat3 inverse = fsi_m3_inverse(inertia);
-    const double inverse_mass = fixed ? 0 : 1 / (double)mass;
+    fsi__wc_contact *contact;
     fsi__d3 j = fsi__d3_make(0, 0, 0), h = j;
-    double along, sum[6];
-    int k, l, took = 1;
+    double along;
+    int *index, k, released = 0, took = solver == FSI_WCSPH_PGS ? passes : 1;
     if (used) *used = 0;
     if (count < 0 || (count > 0 && (!contacts || !impulse)) || !dv || passes < 1 || mass < 0 || (int)solver < 0 || solver > FSI_WCSPH_PGS) return FSI_ERROR_ARGUMENT;
-    for (k = 0; k < 6; k++) dv[k] = 0;
     if (fixed) memset(&inverse, 0, sizeof inverse);
-    if (solver == FSI_WCSPH_PGS) took = fsi__wc_solve_pgs(contacts, count, inverse_mass, &inverse, passes, impulse, dv);
-    else if (!fixed && (solver == FSI_WCSPH_GLOBAL || solver == FSI_WCSPH_AUTO)) took = fsi__wc_solve_global(contacts, count, (double)mass, &inertia, paper, passes, impulse, dv);
-    else for (k = 0; k < count; k++) {
-        const fsi__wc_contact c = fsi__wc_contact_of(&contacts[k]);
-        fsi__d3_put(impulse + 3 * k, fsi__wc_local(&c, (double)contacts[k].mass, inverse_mass, &inverse, solver == FSI_WCSPH_LOCAL_SPLIT ? count : 1, paper, &along));
+    contact = (fsi__wc_contact *)fsi__alloc(NULL, (size_t)count, sizeof *contact);
+    index = (int *)fsi__alloc(NULL, (size_t)count, sizeof *index);
+    for (k = 0; k < count && contact && index; k++) {
+        contact[k] = fsi__wc_contact_of(&contacts[k]);
+        index[k] = k;
+        if (!global && solver != FSI_WCSPH_PGS) contact[k].j = fsi__wc_local(&contact[k], inverse_mass, &inverse, share, paper, &along);
     }
-    if (took == 0) return FSI_ERROR_SINGULAR;
-    for (k = 0; k < count; k++) { /* M dv = -sum j, I dw = -sum r x j */
-        j = fsi__d3_sub(j, fsi__d3_at(impulse + 3 * k));
-        h = fsi__d3_sub(h, fsi__d3_cross(fsi__d3_of(contacts[k].arm), fsi__d3_at(impulse + 3 * k)));
+    if (!contact || !index) took = -1;
+    else if (solver == FSI_WCSPH_PGS) fsi__wc_solve_pgs(contact, count, inverse_mass, &inverse, passes);
+    else if (global) took = fsi__wc_global(contact, index, count, (double)mass, &inertia, paper, passes, &released);
+    for (k = 0; k < count && took > 0; k++) { /* M dv = -sum j, I dw = -sum r x j */
+        fsi__d3_put(impulse + 3 * k, contact[k].j);
+        j = fsi__d3_sub(j, contact[k].j);
+        h = fsi__d3_sub(h, fsi__d3_cross(contact[k].arm, contact[k].j));
     }
-    fsi__d3_put(sum, j);
-    fsi__d3_put(sum + 3, h);
-    for (k = 0; k < 3; k++) for (l = 0, dv[k] = inverse_mass * sum[k], dv[3 + k] = 0; l < 3; l++) dv[3 + k] += (double)inverse.m[3 * k + l] * sum[3 + l];
+    fsi__free(NULL, contact, (size_t)count, sizeof *contact);
+    fsi__free(NULL, index, (size_t)count, sizeof *index);
+    if (took < 1) return took < 0 ? FSI_ERROR_MEMORY : FSI_ERROR_SINGULAR;
+    fsi__d3_put(dv, fsi__d3_scale(j, inverse_mass));
+    fsi__d3_put(dv + 3, fsi__wc_turned(&inverse, h));
     if (used) *used = took;
     return FSI_OK;
 }
