@@ -8,7 +8,8 @@
    surface of particles is not known better than to half of one. level_drop= how far that surface is below the one that the
    volumes of water and blocks ask for, in spacings: water that has been lost to compression.
    --sink takes the paper's 500, 1100 and 3000 kg/m^3: one floats, one sinks slowly, one fast; down_1100= and down_3000= are the
-   seconds until they touch the floor (0: not yet), low_1100= and low_3000= how high over it they are in the end [m]. --res 35 is the paper's size (2 million particles). */
+   seconds until they touch the floor (0: not yet), low_1100= and low_3000= how high over it they are in the end [m].
+   The middle one does not get there at --res 7: it stops 0.1 m above (docs/wcsph.md 8). --res 35 is the paper's size (2 million particles). */
 #define FSI_IMPLEMENTATION
 #include "example.h"
 #include "fsi_rigid.h"

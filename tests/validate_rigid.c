@@ -59,8 +59,8 @@ static void run_turning(void)
     say(e, "1", "turning_hour_energy");
 }
 
-/* n boxes for a minute, `density` ratio from one to the next. */
-static void stack(int dim, int n, double ratio, double sleep_time, const char *key)
+/* n boxes for a minute, every other `ratio` times as dense; sweeps 0: the default. */
+static void stack(int dim, int n, double ratio, int sweeps, double sleep_time, const char *key)
 {
     fsi_rigid_desc d = rigid_desc(dim, 9.81);
     fsi_rigid *w;
@@ -68,6 +68,7 @@ static void stack(int dim, int n, double ratio, double sleep_time, const char *k
     double creep = 0, deep = 0;
     int k, asleep = 0;
     d.sleep_time = (fsi_real)sleep_time;
+    if (sweeps > 0) d.sweeps = sweeps;
     w = make(&d);
     add_floor(w);
     for (k = 0; k < n; k++) {
@@ -93,12 +94,13 @@ static void stack(int dim, int n, double ratio, double sleep_time, const char *k
 
 static void run_stack(void)
 {
-    stack(3, 10, 1, 0.5, "stack_10_3d");
-    stack(3, 10, 1, 0, "stack_10_3d_awake");
-    stack(2, 10, 1, 0.5, "stack_10_2d");
-    stack(2, 10, 1, 0, "stack_10_2d_awake");
-    stack(3, 20, 1, 0, "stack_20_3d_awake");
-    stack(3, 10, 100, 0, "stack_10_3d_100_to_1_awake");
+    stack(3, 10, 1, 0, 0.5, "stack_10_3d");
+    stack(3, 10, 1, 0, 0, "stack_10_3d_awake");
+    stack(2, 10, 1, 0, 0.5, "stack_10_2d");
+    stack(2, 10, 1, 0, 0, "stack_10_2d_awake");
+    stack(3, 20, 1, 0, 0, "stack_20_3d_awake");
+    stack(3, 10, 100, 0, 0, "stack_10_3d_100_to_1_awake");
+    stack(3, 10, 100, 200, 0, "stack_10_3d_100_to_1_200_sweeps_awake");
 }
 
 /* Acceleration on a slope over g (sin a - mu cos a), where it slides; speed after 10 s where it should not. */
