@@ -156,6 +156,57 @@ static void test_crates_fall_into_a_pool(void)
     }
 }
 
+/* What is promised of floats holds up to 1000 dx from the origin: a crate falls, another turns under water, a third stands. */
+static void test_a_thousand_spacings_from_the_origin(void)
+{
+    int dim, step;
+    for (dim = 2; dim <= 3; dim++) {
+        const double dx = 0.02, off = 970 * dx / sqrt(dim);
+        const fsi_vec3 far_off = dim == 2 ? v3(off, off, 0) : v3(off, off, off);
+        fsi_mesh *falls = make_crate(dim, 0.04, 0.03, 0.5), *turns = make_crate(dim, 0.04, 0.03, 0), *stands = make_crate(dim, 0.03, 0.06, 0.2);
+        fsi_body crate = make_load(falls, dim, 400, pose_in(dim, 0.2, 0.28)), paddle = make_load(turns, dim, 1000, pose_in(dim, 0.3, 0.08));
+        fsi_wcsph_desc d = make_desc(dim, dx);
+        fsi_box3 water = room(dim, 0, 0, 0.4, 0.16, 0.16);
+        fsi_pose place = pose_in(dim, 0.08, 0.05);
+        scene t;
+        memset(&t, 0, sizeof t);
+        t.dim = dim;
+        d.domain = room(dim, 0, 0, 0.4, 0.4, 0.16);
+        d.domain.lo = fsi_v3_add(d.domain.lo, far_off);
+        d.domain.hi = fsi_v3_add(d.domain.hi, far_off);
+        d.depth = (fsi_real)0.2;
+        d.speed = 2;
+        t.s = make_wcsph(&d);
+        place.position = fsi_v3_add(place.position, far_off);
+        crate.pose.position = fsi_v3_add(crate.pose.position, far_off);
+        paddle.pose.position = fsi_v3_add(paddle.pose.position, far_off);
+        paddle.mode = FSI_BODY_PRESCRIBED;
+        paddle.end = paddle.pose;
+        mesh_to(falls, crate.pose);
+        mesh_to(turns, paddle.pose);
+        mesh_to(stands, place);
+        scene_add(&t, falls, &crate);
+        scene_add(&t, turns, &paddle);
+        scene_add(&t, stands, NULL);
+        water.lo = fsi_v3_add(water.lo, far_off);
+        water.hi = fsi_v3_add(water.hi, far_off);
+        fill(t.s, water, v3(0, 0, 0));
+        for (step = 0; step < (TEST_SLOWED ? 20 : 40); step++) {
+            paddle.end.orientation = fsi_quat_mul(fsi_quat_from_axis_angle(dim == 2 ? v3(0, 0, 1) : v3(0, 1, 0), (fsi_real)0.03), paddle.pose.orientation);
+            if (!step_ok(t.s, 5e-3)) break;
+            fsi_body_accept(&crate);
+            fsi_body_accept(&paddle);
+            if (!check_census(&t)) break;
+            CHECK(t.s->stats.min_gap >= -TOL(1e-5, 1e-3) * dx);
+        }
+        CHECK(height_of(dim, crate.pose.position) - off < 0.26);
+        end_scene(&t);
+        fsi_mesh_destroy(falls);
+        fsi_mesh_destroy(turns);
+        fsi_mesh_destroy(stands);
+    }
+}
+
 /* Two crates pressed towards each other under water, liquid between them in a gap of one to two spacings, then less. */
 static void test_bodies_that_share_particles(void)
 {
@@ -552,6 +603,7 @@ int main(int argc, char **argv)
     RUN(test_a_tilted_container_keeps_its_liquid);
     RUN_PHYSICS(test_a_block_stirs_a_pool);
     RUN(test_crates_fall_into_a_pool);
+    RUN(test_a_thousand_spacings_from_the_origin);
     RUN(test_bodies_that_share_particles);
     RUN(test_what_is_pinched_is_counted_and_comes_back);
     RUN_PHYSICS(test_a_pool_on_a_sheet_stays_there);
