@@ -46,8 +46,9 @@ SCRIPTS := compile_matrix names function_lengths header_table
 
 logs = $(foreach name,$(2),build/$(1)/$(name).log)
 TEST_LOGS  = $(call logs,plain,$(TESTS))
-CHECK_LOGS = $(call logs,scripts,$(SCRIPTS)) $(call logs,asan,$(ASAN)) $(call logs,tsan,$(TSAN)) \
-             $(call logs,float,$(TESTS)) $(call logs,valgrind,$(filter $(VALGRIND),$(TESTS))) $(call logs,peer,$(PEERS))
+# Long programs first: at the end no core waits for one of them.
+CHECK_LOGS = $(call logs,scripts,$(SCRIPTS)) $(call logs,valgrind,$(filter $(VALGRIND),$(TESTS))) $(call logs,peer,$(PEERS)) \
+             $(call logs,tsan,$(TSAN)) $(call logs,asan,$(ASAN)) $(call logs,float,$(TESTS))
 
 .PHONY: test check-all validate bench examples fuzz clean FORCE
 .SECONDARY:

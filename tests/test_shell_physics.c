@@ -883,7 +883,7 @@ int main(int argc, char **argv)
     RUN(test_stiffness_damping_calms_vibrations);
     RUN_PHYSICS(test_stiffness_damping_calms_bending_of_each_kind);
     RUN_PHYSICS(test_stiffness_damping_lets_turn);
-    RUN(test_stiffness_damping_calms_stretch_and_twist);
+    RUN_PHYSICS(test_stiffness_damping_calms_stretch_and_twist);
     RUN(test_elastic_energy_is_without_dampers);
     RUN(test_an_arch_in_the_plane_springs_back);
     RUN(test_a_damped_spring_calms_at_its_rate);

@@ -1024,7 +1024,7 @@ int main(int argc, char **argv)
     if (!TEST_SLOWED) RUN(test_crates_float_as_deep_as_their_density_tells);
     RUN(test_a_floor_that_waves_keeps_the_water_above);
 #endif
-    RUN(test_body_and_liquid_exchange_momentum_without_loss);
+    RUN_PHYSICS(test_body_and_liquid_exchange_momentum_without_loss);
     RUN(test_friction_is_coulombs);
     RUN(test_friction_moves_a_coupled_body);
     RUN(test_friction_takes_nothing_from_viscosity);

@@ -478,7 +478,7 @@ int main(int argc, char **argv)
     RUN(test_viscosity_keeps_momentum_and_gives_no_energy);
     RUN_PHYSICS(test_flow_in_an_annulus);
     RUN_PHYSICS(test_flow_between_turning_cylinders);
-    RUN(test_spin_down);
+    RUN_PHYSICS(test_spin_down);
     RUN(test_the_domains_walls_hold_or_let_slip);
     RUN(test_a_body_and_its_liquid_share_momentum);
     RUN(test_a_budget_cuts_the_iterations);

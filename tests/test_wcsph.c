@@ -1098,7 +1098,7 @@ int main(int argc, char **argv)
     RUN(test_a_free_block_keeps_its_momentum);
     RUN(test_compression_is_felt);
     RUN(test_settled_densities_carry_the_weight_above);
-    RUN(test_a_pool_at_rest_is_hydrostatic);
+    RUN_PHYSICS(test_a_pool_at_rest_is_hydrostatic);
     RUN(test_the_same_bits_for_any_threads);
     RUN(test_loading_continues_as_if_nothing_had_happened);
     RUN(test_damaged_states_are_refused);
