@@ -1124,6 +1124,10 @@ FSI_FN int fsi__is_context(const fsi_context *context) { return !context || cont
 /* Records a failure in `context` (may be NULL) and returns `status`. */
 FSI_API fsi_status fsi__fail(fsi_context *context, fsi_status status, const char *function, long long element, double value, const char *format, ...) FSI__PRINTF(6, 7);
 FSI_API void fsi__note(fsi_context *context, int level, const char *text);
+/* A warning (level 1), for a call that succeeds but did less than it was asked for: once a call, after its commit. */
+FSI_API void fsi__warn(fsi_context *context, const char *format, ...) FSI__PRINTF(2, 3);
+/* Steps of all simulators: dt is 0 (nothing moves, stats are filled) or 1e-12 to 1000 s. Errors: ARGUMENT. */
+FSI_API fsi_status fsi__check_dt(fsi_context *context, fsi_real dt, const char *function);
 
 FSI_API void *fsi__alloc(fsi_context *context, size_t count, size_t size); /* 64-byte aligned, zeroed; NULL when it fails, overflows; count 0 is 1 */
 FSI_API void fsi__free(fsi_context *context, void *memory, size_t count, size_t size);
@@ -1157,10 +1161,9 @@ typedef int fsi__test_fn(const void *arg, int i);
 /* How many i of 0..count-1 is fn true for; *first (NULL ok) the first of them, else -1. On all threads. */
 FSI_API int fsi__count_where(fsi_context *context, int count, fsi__test_fn *fn, const void *arg, int *first);
 
-/* A lattice of spacing dx that fills a box with n[0] * n[1] * n[2] particles of one velocity, and its sites. Errors, with n = 0: NAN,
-   ARGUMENT (it holds none), LIMIT. */
-FSI_API fsi_status fsi__lattice(fsi_context *context, fsi_box3 box, fsi_vec3 velocity, int dim, fsi_real dx, int n[3], const char *function);
-FSI_API fsi_vec3 fsi__lattice_site(fsi_box3 box, int dim, fsi_real dx, int i, int j, int k);
+typedef fsi_status fsi__site_fn(void *simulator, fsi_vec3 x, fsi_vec3 velocity);
+/* Calls add for every site of a lattice of spacing dx that fills a box, until it fails. Errors: its own, NAN, ARGUMENT (the box holds no site), LIMIT. */
+FSI_API fsi_status fsi__fill_lattice(fsi_context *context, fsi_box3 box, fsi_vec3 velocity, int dim, fsi_real dx, fsi__site_fn *add, void *simulator, const char *function);
 
 /* Saving, loading and hashing state share one description: a function that names the bytes in order. */
 typedef struct fsi__stream {
@@ -1273,6 +1276,17 @@ FSI_API void fsi__note(fsi_context *context, int level, const char *text)
     if (context && context->message) context->message(context->user, level, text);
 }
 
+FSI_API void fsi__warn(fsi_context *context, const char *format, ...)
+{
+    char text[200];
+    va_list args;
+    if (!context || !context->message) return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fsi__note(context, 1, text);
+}
+
 FSI_API fsi_status fsi__fail(fsi_context *context, fsi_status status, const char *function, long long element, double value, const char *format, ...)
 {
     va_list args;
@@ -1288,6 +1302,13 @@ FSI_API fsi_status fsi__fail(fsi_context *context, fsi_status status, const char
     va_end(args);
     fsi__note(context, 0, e->message);
     return status;
+}
+
+FSI_API fsi_status fsi__check_dt(fsi_context *context, fsi_real dt, const char *function)
+{
+    const double seconds = (double)dt;
+    if (seconds == 0 || (seconds >= 1e-12 && seconds <= 1000)) return FSI_OK;
+    return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, seconds, "dt is %g seconds, must be 0 or 1e-12 to 1000", seconds);
 }
 
 /* ---- >>memory implementation ---------------------------------------------------------------------------------- */
@@ -1495,12 +1516,12 @@ FSI_API int fsi__count_where(fsi_context *context, int count, fsi__test_fn *fn, 
     return found;
 }
 
-FSI_API fsi_status fsi__lattice(fsi_context *context, fsi_box3 box, fsi_vec3 velocity, int dim, fsi_real dx, int n[3], const char *function)
+FSI_API fsi_status fsi__fill_lattice(fsi_context *context, fsi_box3 box, fsi_vec3 velocity, int dim, fsi_real dx, fsi__site_fn *add, void *simulator, const char *function)
 {
     const fsi_vec3 size = fsi_v3_sub(box.hi, box.lo);
+    fsi_status status = FSI_OK;
     double along[3], total;
-    int k;
-    n[0] = n[1] = n[2] = 0;
+    int i, j, k;
     if (!fsi_v3_is_finite(box.lo) || !fsi_v3_is_finite(box.hi) || !fsi_v3_is_finite(velocity)) return fsi__fail(context, FSI_ERROR_NAN, function, -1, 0, "the box or the velocity is not finite");
     along[0] = floor((double)(size.x / dx) + 0.5);
     along[1] = floor((double)(size.y / dx) + 0.5);
@@ -1508,15 +1529,12 @@ FSI_API fsi_status fsi__lattice(fsi_context *context, fsi_box3 box, fsi_vec3 vel
     total = along[0] * along[1] * along[2];
     if (!(along[0] >= 1 && along[1] >= 1 && along[2] >= 1)) return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, total, "the box holds no particle of spacing %g", (double)dx);
     if (total > 5e8) return fsi__fail(context, FSI_ERROR_LIMIT, function, -1, total, "the box holds %.0f particles", total);
-    for (k = 0; k < 3; k++) n[k] = (int)along[k];
-    return FSI_OK;
-}
-
-FSI_API fsi_vec3 fsi__lattice_site(fsi_box3 box, int dim, fsi_real dx, int i, int j, int k)
-{
-    fsi_vec3 x = fsi_v3_add(box.lo, fsi_v3(dx * ((fsi_real)i + (fsi_real)0.5), dx * ((fsi_real)j + (fsi_real)0.5), dx * ((fsi_real)k + (fsi_real)0.5)));
-    if (dim == 2) x.z = 0;
-    return x;
+    for (k = 0; k < (int)along[2] && status == FSI_OK; k++) for (j = 0; j < (int)along[1] && status == FSI_OK; j++) for (i = 0; i < (int)along[0] && status == FSI_OK; i++) {
+        fsi_vec3 x = fsi_v3_add(box.lo, fsi_v3(dx * ((fsi_real)i + (fsi_real)0.5), dx * ((fsi_real)j + (fsi_real)0.5), dx * ((fsi_real)k + (fsi_real)0.5)));
+        if (dim == 2) x.z = 0;
+        status = add(simulator, x, velocity);
+    }
+    return status;
 }
 
 /* ---- >>hash and state implementation -------------------------------------------------------------------------- */

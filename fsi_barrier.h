@@ -244,6 +244,9 @@ FSI_API fsi_status fsi_pairs_find(fsi_pairs *p, const fsi_boxes *a, const fsi_bo
 #ifndef FSI_BARRIER_IMPLEMENTATION_DONE
 #define FSI_BARRIER_IMPLEMENTATION_DONE
 
+/* The bodies of the headers below, where these were only declared so far. */
+#include "fsi.h"
+
 #if defined(__SSE2__) && !defined(FSI_NO_SIMD) && !defined(__CUDACC__) && !defined(__TINYC__)
 #define FSI__PACK_SSE
 #include <emmintrin.h>

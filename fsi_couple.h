@@ -13,7 +13,7 @@
       fsi_levelset *water; fsi_shell *cloth; fsi_couple *both;
       ...                                                  // fill both descs
       if (fsi_levelset_create(&water, &l) != FSI_OK || fsi_shell_create(&cloth, &d) != FSI_OK) return 1;
-      fsi_levelset_fill_sphere(water, fsi_v3(0.05f, 0.05f, 0.08f), 0.01f, fsi_v3(0, 0, -1));
+      fsi_levelset_fill_sphere(water, fsi_v3(0.05f, 0.05f, 0.08f), 0.01f, fsi_v3(0, 0, -1), NULL);
       e.liquid = water;
       e.shell = cloth;
       if (fsi_couple_create(&both, &e) != FSI_OK) return 1;
@@ -124,14 +124,11 @@ FSI_API uint64_t fsi_couple_hash(const fsi_couple *s);
 #ifndef FSI_COUPLE_IMPLEMENTATION_DONE
 #define FSI_COUPLE_IMPLEMENTATION_DONE
 
-#include <stdlib.h>
-
-/* It looks inside of both: their bodies first, where they were only declared so far. */
-#include "fsi_grid.h"
+/* The bodies of the headers below, where these were only declared so far. */
 #include "fsi_levelset.h"
-#include "fsi_barrier.h"
-#include "fsi_solve.h"
 #include "fsi_shell.h"
+
+#include <stdlib.h>
 
 FSI__STRICT_BEGIN
 

@@ -429,6 +429,9 @@ FSI_API fsi_status fsi_pressure_project(fsi_pressure *s, fsi_pressure_flow *flow
 #ifndef FSI_GRID_IMPLEMENTATION_DONE
 #define FSI_GRID_IMPLEMENTATION_DONE
 
+/* The bodies of the headers below, where these were only declared so far. */
+#include "fsi.h"
+
 FSI__STRICT_BEGIN
 
 /* ---- >>grid implementation ------------------------------------------------------------------------------------ */

@@ -181,6 +181,9 @@ FSI_API fsi_status fsi_io_write_png(fsi_io_out out, const void *pixels, int widt
 #ifndef FSI_IO_IMPLEMENTATION_DONE
 #define FSI_IO_IMPLEMENTATION_DONE
 
+/* The bodies of the headers below, where these were only declared so far. */
+#include "fsi.h"
+
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -17,8 +17,8 @@
       if (fsi_levelset_create(&water, &d) != FSI_OK) return 1;
       pool.lo = fsi_v3(0, 0, 0);
       pool.hi = fsi_v3(0.128f, 0.128f, 0.04f);
-      fsi_levelset_fill_box(water, pool, fsi_v3(0, 0, 0));
-      fsi_levelset_fill_sphere(water, fsi_v3(0.064f, 0.064f, 0.1f), 0.015f, fsi_v3(0, 0, -1));
+      fsi_levelset_fill_box(water, pool, fsi_v3(0, 0, 0), NULL);
+      fsi_levelset_fill_sphere(water, fsi_v3(0.064f, 0.064f, 0.1f), 0.015f, fsi_v3(0, 0, -1), NULL);
       for (step = 0; step < 30; step++) {
           if (fsi_levelset_step(water, (fsi_real)(1.0 / 60)) != FSI_OK) { puts(fsi_levelset_error(water)->message); break; }
           printf("%g s: %d parts, volume off by %g\n", water->time, water->component_count, water->stats.volume_error);
@@ -34,7 +34,7 @@
       fsi_levelset_create, _destroy, _error      from a desc: size, gravity, surface tension, viscosity, open sides, contact angle, schemes
       fsi_levelset_fill_sphere, _box, _mesh      adds liquid
       fsi_levelset_add_emitter, _sink ...        taps and drains, with what has come and gone; _set_volume swells or shrinks a component
-      fsi_levelset_add_obstacle, _desc ...       closed meshes that rest, move, carry an fsi_body or are carried by the liquid; _obstacle_reaction
+      fsi_levelset_add_mesh, _desc ...       closed meshes that rest, move, carry an fsi_body or are carried by the liquid; _obstacle_reaction
       fsi_levelset_step, _suggest_dt             advances; a step that fails changes nothing
       s->component, s->stats                     each part with volume, centre, momentum; energies, times a phase, iterations
       fsi_levelset_phi_at, _velocity_at, _pressure_at, _copy, _debug_draw       reading out; fsi_grid_surface_update(f, s->phi, 1) for a mesh
@@ -141,13 +141,13 @@ FSI_API void fsi_levelset_destroy(fsi_levelset *s); /* NULL is fine */
 FSI_API const fsi_error *fsi_levelset_error(const fsi_levelset *s);
 
 /* Adds liquid that moves with `velocity` [m/s]; where there is liquid already, it keeps its own. What lies outside of the box is left out. Targets grow by
-   what the new liquid measures. center, radius, box in metres; the mesh is CLOSED. Sides of a box of liquid on the walls are no surface.
+   what the new liquid measures, which is *added [m^3; 2D: m^2] (NULL is fine). center, radius, box in metres; the mesh is CLOSED. Sides of a box of liquid on the walls are no surface.
    Errors: COOKIE, ARGUMENT (radius, empty box, mesh), NAN, MESH, LIMIT, MEMORY; nothing has changed then. */
-FSI_API fsi_status fsi_levelset_fill_sphere(fsi_levelset *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity);
+FSI_API fsi_status fsi_levelset_fill_sphere(fsi_levelset *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity, double *added);
 /* The same with a box. */
-FSI_API fsi_status fsi_levelset_fill_box(fsi_levelset *s, fsi_box3 box, fsi_vec3 velocity);
+FSI_API fsi_status fsi_levelset_fill_box(fsi_levelset *s, fsi_box3 box, fsi_vec3 velocity, double *added);
 /* The same with what a mesh encloses. */
-FSI_API fsi_status fsi_levelset_fill_mesh(fsi_levelset *s, const fsi_mesh *mesh, fsi_vec3 velocity);
+FSI_API fsi_status fsi_levelset_fill_mesh(fsi_levelset *s, const fsi_mesh *mesh, fsi_vec3 velocity, double *added);
 
 /* Gives a component another volume to have [m^3; 2D: m^2]: later steps move its surface there, by at most 0.2 dx a substep. It may lie between 0
    and all of the box. Errors: COOKIE, ARGUMENT (there is no such component; volume), NAN. */
@@ -225,8 +225,8 @@ typedef struct fsi_levelset_obstacle_desc {
 FSI_API fsi_levelset_obstacle_desc fsi_levelset_default_obstacle_desc(void); /* fills every field; set mesh */
 /* *id (NULL ok) names it in calls below. Liquid that it is put over is gone: components have the volume that is left. Errors: COOKIE,
    ARGUMENT, NAN (name the field), MESH (not closed), LIMIT, MEMORY; nothing has changed then. */
-FSI_API fsi_status fsi_levelset_add_obstacle_desc(fsi_levelset *s, const fsi_levelset_obstacle_desc *desc, int *id);
-FSI_API fsi_status fsi_levelset_add_obstacle(fsi_levelset *s, const fsi_mesh *mesh, int *id); /* the same with all defaults */
+FSI_API fsi_status fsi_levelset_add_obstacle(fsi_levelset *s, const fsi_levelset_obstacle_desc *desc, int *id);
+FSI_API fsi_status fsi_levelset_add_mesh(fsi_levelset *s, const fsi_mesh *mesh, int *id); /* the same with all defaults */
 /* Where it was is air. Errors as above. */
 FSI_API fsi_status fsi_levelset_remove_obstacle(fsi_levelset *s, int id);
 /* Takes an obstacle for where its mesh, or its body's pose, is now: the next step does not sweep it there. Where it was is air, liquid where it
@@ -281,6 +281,9 @@ FSI_API void fsi_levelset_debug_draw(const fsi_levelset *s, const fsi_debug_draw
 #ifdef FSI_IMPLEMENTATION
 #ifndef FSI_LEVELSET_IMPLEMENTATION_DONE
 #define FSI_LEVELSET_IMPLEMENTATION_DONE
+
+/* The bodies of the headers below, where these were only declared so far. */
+#include "fsi_grid.h"
 
 FSI__STRICT_BEGIN
 
@@ -4785,18 +4788,31 @@ static fsi_status fsi__ls_fill_trial(fsi__ls_run *run, const fsi__ls_shape *shap
     return fsi__ls_commit(run);
 }
 
-static fsi_status fsi__ls_fill(fsi_levelset *s, const fsi__ls_shape *shape, fsi_vec3 velocity)
+/* The volume that all components are to have. */
+static double fsi__ls_all_targets(const fsi_levelset *s)
 {
+    double sum = 0;
+    int c;
+    for (c = 0; c < s->component_count; c++) sum += s->component[c].target;
+    return sum;
+}
+
+static fsi_status fsi__ls_fill(fsi_levelset *s, const fsi__ls_shape *shape, fsi_vec3 velocity, double *added)
+{
+    const double before = fsi__ls_all_targets(s);
     fsi__ls_run run;
     fsi_status status;
+    if (added) *added = 0;
     if (!fsi_v3_is_finite(velocity)) return fsi__fail(s->context, FSI_ERROR_NAN, shape->function, -1, 0, "velocity is not finite");
     run = fsi__ls_make_run(s);
     status = fsi__ls_fill_trial(&run, shape, velocity);
     if (status == FSI_OK) s->stats.max_speed = run.stats.max_speed;
-    return fsi__ls_finish(&run, status);
+    status = fsi__ls_finish(&run, status);
+    if (added) *added = fsi__ls_all_targets(s) - before;
+    return status;
 }
 
-FSI_API fsi_status fsi_levelset_fill_sphere(fsi_levelset *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity)
+FSI_API fsi_status fsi_levelset_fill_sphere(fsi_levelset *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity, double *added)
 {
     fsi__ls_shape shape;
     if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
@@ -4804,20 +4820,20 @@ FSI_API fsi_status fsi_levelset_fill_sphere(fsi_levelset *s, fsi_vec3 center, fs
     shape.function = "fsi_levelset_fill_sphere";
     shape.center = center;
     shape.radius = radius;
-    return fsi__ls_fill(s, &shape, velocity);
+    return fsi__ls_fill(s, &shape, velocity, added);
 }
 
-FSI_API fsi_status fsi_levelset_fill_box(fsi_levelset *s, fsi_box3 box, fsi_vec3 velocity)
+FSI_API fsi_status fsi_levelset_fill_box(fsi_levelset *s, fsi_box3 box, fsi_vec3 velocity, double *added)
 {
     fsi__ls_shape shape;
     if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
     memset(&shape, 0, sizeof shape);
     shape.function = "fsi_levelset_fill_box";
     shape.box = &box;
-    return fsi__ls_fill(s, &shape, velocity);
+    return fsi__ls_fill(s, &shape, velocity, added);
 }
 
-FSI_API fsi_status fsi_levelset_fill_mesh(fsi_levelset *s, const fsi_mesh *mesh, fsi_vec3 velocity)
+FSI_API fsi_status fsi_levelset_fill_mesh(fsi_levelset *s, const fsi_mesh *mesh, fsi_vec3 velocity, double *added)
 {
     fsi__ls_shape shape;
     if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
@@ -4825,7 +4841,7 @@ FSI_API fsi_status fsi_levelset_fill_mesh(fsi_levelset *s, const fsi_mesh *mesh,
     shape.function = "fsi_levelset_fill_mesh";
     shape.mesh = mesh;
     if (!mesh) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, shape.function, -1, 0, "mesh is NULL");
-    return fsi__ls_fill(s, &shape, velocity);
+    return fsi__ls_fill(s, &shape, velocity, added);
 }
 
 /* ---- >>sources ---------------------------------------------------------------------------------------------------- */
@@ -5582,9 +5598,9 @@ static fsi_status fsi__ls_change_solids(fsi_levelset *s, const fsi_mesh *gone)
     return fsi__ls_finish(&run, fsi__ls_meet_solids(&run, gone));
 }
 
-FSI_API fsi_status fsi_levelset_add_obstacle_desc(fsi_levelset *s, const fsi_levelset_obstacle_desc *desc, int *id)
+FSI_API fsi_status fsi_levelset_add_obstacle(fsi_levelset *s, const fsi_levelset_obstacle_desc *desc, int *id)
 {
-    static const char f[] = "fsi_levelset_add_obstacle";
+    static const char f[] = "fsi_levelset_add_mesh";
     fsi__ls_impl *m;
     fsi__ls_obstacle *o;
     fsi_status status;
@@ -5610,11 +5626,11 @@ FSI_API fsi_status fsi_levelset_add_obstacle_desc(fsi_levelset *s, const fsi_lev
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi_levelset_add_obstacle(fsi_levelset *s, const fsi_mesh *mesh, int *id)
+FSI_API fsi_status fsi_levelset_add_mesh(fsi_levelset *s, const fsi_mesh *mesh, int *id)
 {
     fsi_levelset_obstacle_desc d = fsi_levelset_default_obstacle_desc();
     d.mesh = mesh;
-    return fsi_levelset_add_obstacle_desc(s, &d, id);
+    return fsi_levelset_add_obstacle(s, &d, id);
 }
 
 /* The number of the obstacle that is called id, in *k. */

@@ -27,7 +27,7 @@
    BODIES IN A LIQUID
       fsi_rigid_tessellate(world, id, -1, 0, &mesh);    // a closed mesh around the body as it stands
       o.mesh = mesh; o.body = fsi_rigid_body(world, id);
-      fsi_sph_add_obstacle_desc(water, &o, NULL);       // or fsi_levelset_add_obstacle_desc
+      fsi_sph_add_obstacle(water, &o, NULL);       // or fsi_levelset_add_obstacle
       each step:
          fsi_rigid_begin_step(world, dt);               // forces, poses and velocities for the liquid to read
          fsi_sph_step(water, dt);                       // liquid and bodies meet
@@ -400,7 +400,8 @@ FSI_API fsi_status fsi__rg_begin(fsi_rigid *world, double dt, const char *fn);
 FSI_API fsi_status fsi__rg_predict(fsi_rigid *world, double dt, const char *fn);
 FSI_API fsi_status fsi__rg_collide(fsi_rigid *world, double dt, const char *fn);
 FSI_API fsi_status fsi__rg_rows(fsi_rigid *world, int n, fsi__rg_row **rows, const char *fn); /* behind those of collide */
-FSI_API void fsi__rg_solve(fsi_rigid *world, double dt, fsi__rg_particle *particles, double enough); /* NULL: no row has one; ends when a sweep changes no velocity by more than desc.tolerance says, or by `enough` [m/s] */
+/* particles NULL: no row has one. Ends when a sweep changes no velocity by more than desc.tolerance says, or by `enough` [m/s]. */
+FSI_API void fsi__rg_solve(fsi_rigid *world, double dt, fsi__rg_particle *particles, double enough);
 FSI_API fsi_status fsi__rg_advance(fsi_rigid *world, double dt, const char *fn);
 FSI_API void fsi__rg_accept(fsi_rigid *world, double dt);
 FSI_API void fsi__rg_commit(fsi_rigid *world, double dt);
@@ -417,6 +418,9 @@ FSI_API fsi__d3 fsi__rg_velocity_at(const fsi_rigid *world, int id, fsi__d3 x); 
 #ifdef FSI_IMPLEMENTATION
 #ifndef FSI_RIGID_IMPLEMENTATION_DONE
 #define FSI_RIGID_IMPLEMENTATION_DONE
+
+/* The bodies of the headers below, where these were only declared so far. */
+#include "fsi.h"
 
 FSI__STRICT_BEGIN
 

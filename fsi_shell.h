@@ -315,6 +315,10 @@ FSI_API void fsi_shell_debug_draw(const fsi_shell *s, const fsi_debug_draw *draw
 #ifndef FSI_SHELL_IMPLEMENTATION_DONE
 #define FSI_SHELL_IMPLEMENTATION_DONE
 
+/* The bodies of the headers below, where these were only declared so far. */
+#include "fsi_barrier.h"
+#include "fsi_solve.h"
+
 #include <stdlib.h>
 
 FSI__STRICT_BEGIN

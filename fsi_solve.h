@@ -411,6 +411,9 @@ FSI_API fsi_status fsi_solver_solve(fsi_solver *s, const fsi_system *system, con
 #ifndef FSI_SOLVE_IMPLEMENTATION_DONE
 #define FSI_SOLVE_IMPLEMENTATION_DONE
 
+/* The bodies of the headers below, where these were only declared so far. */
+#include "fsi.h"
+
 FSI__STRICT_BEGIN
 
 /* ---- >>matrices implementation --------------------------------------------------------------------------------- */

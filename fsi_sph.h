@@ -17,7 +17,7 @@
       if (fsi_sph_create(&water, &d) != FSI_OK) return 1;
       block.lo = fsi_v3(0, 0, 0);
       block.hi = fsi_v3(1, 1, 1);
-      fsi_sph_fill_box(water, block, fsi_v3(0, 0, 0));
+      fsi_sph_fill_box(water, block, fsi_v3(0, 0, 0), NULL);
       for (step = 0; step < 60; step++) {
           if (fsi_sph_step(water, (fsi_real)(1.0 / 60)) != FSI_OK) { puts(fsi_sph_error(water)->message); break; }
           printf("%g s: fastest %g m/s\n", water->time, water->stats.max_speed);
@@ -28,7 +28,7 @@
       fsi_mesh_desc m = fsi_mesh_default_desc();    // fsi.h: weld, check, repair
       m.vertices = v; m.vertex_count = nv; m.elements = triangles; m.element_count = nt;
       if (fsi_mesh_create(&mesh, &m) != FSI_OK) ...; // says which triangle is wrong
-      fsi_sph_add_obstacle(water, mesh, NULL);
+      fsi_sph_add_mesh(water, mesh, NULL);
       Closed solids, containers (liquid inside), open walls and two-sided sheets; in 2D, segments. They may move, deform, or be
       fixed to rigid bodies (fsi_body) that move as told, or as the liquid moves them.
 
@@ -224,7 +224,7 @@ FSI_API const fsi_error *fsi_sph_error(const fsi_sph *s);
    nearer than H; fsi_sph_count_inside finds the rest. Errors: NAN (names the particle), MEMORY, LIMIT (max_particles). */
 FSI_API fsi_status fsi_sph_add_particles(fsi_sph *s, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count);
 /* Appends a lattice that fills `box` with spacing dx, leaving out what lies in an obstacle or nearer than dx/2 to one. */
-FSI_API fsi_status fsi_sph_fill_box(fsi_sph *s, fsi_box3 box, fsi_vec3 velocity);
+FSI_API fsi_status fsi_sph_fill_box(fsi_sph *s, fsi_box3 box, fsi_vec3 velocity, int *added);
 /* Removes the particles i with gone[i] != 0 (count entries); the others keep their order. */
 FSI_API fsi_status fsi_sph_remove_particles(fsi_sph *s, const unsigned char *gone);
 
@@ -255,8 +255,8 @@ typedef struct fsi_sph_obstacle_desc {
 
 FSI_API fsi_sph_obstacle_desc fsi_sph_default_obstacle_desc(void); /* fills every field; set mesh */
 /* *id (NULL ok) names it in calls below. Errors: COOKIE, ARGUMENT, NAN (name the field), MEMORY. */
-FSI_API fsi_status fsi_sph_add_obstacle_desc(fsi_sph *s, const fsi_sph_obstacle_desc *desc, int *id);
-FSI_API fsi_status fsi_sph_add_obstacle(fsi_sph *s, const fsi_mesh *mesh, int *id); /* the same with all defaults */
+FSI_API fsi_status fsi_sph_add_obstacle(fsi_sph *s, const fsi_sph_obstacle_desc *desc, int *id);
+FSI_API fsi_status fsi_sph_add_mesh(fsi_sph *s, const fsi_mesh *mesh, int *id); /* the same with all defaults */
 FSI_API fsi_status fsi_sph_remove_obstacle(fsi_sph *s, int id);
 /* Takes an obstacle for where its mesh, or its body's pose, is now: the next step does not sweep it there. */
 FSI_API fsi_status fsi_sph_teleport_obstacle(fsi_sph *s, int id);
@@ -383,6 +383,9 @@ FSI_API void fsi_sph_contact(double gamma, int first, int order, double *cm, dou
 #ifdef FSI_IMPLEMENTATION
 #ifndef FSI_SPH_IMPLEMENTATION_DONE
 #define FSI_SPH_IMPLEMENTATION_DONE
+
+/* The bodies of the headers below, where these were only declared so far. */
+#include "fsi.h"
 
 FSI__STRICT_BEGIN
 
@@ -5433,7 +5436,7 @@ static fsi_status fsi__sph_make_domain(fsi_sph *s)
     d.kind = FSI_MESH_CLOSED;
     d.container = 1;
     FSI__SPH_TRY(fsi_mesh_create(&im->domain, &d));
-    FSI__SPH_TRY(fsi_sph_add_obstacle(s, im->domain, NULL));
+    FSI__SPH_TRY(fsi_sph_add_mesh(s, im->domain, NULL));
     fsi__sph_set_domain(s);
     return FSI_OK;
 }
@@ -5607,26 +5610,29 @@ static int fsi__sph_is_free(const fsi_sph *s, fsi_vec3 x)
     return 1;
 }
 
-FSI_API fsi_status fsi_sph_fill_box(fsi_sph *s, fsi_box3 box, fsi_vec3 velocity)
+static fsi_status fsi__sph_add_where_free(void *simulator, fsi_vec3 x, fsi_vec3 velocity)
 {
-    fsi_status status = FSI_OK;
+    fsi_sph *s = (fsi_sph *)simulator;
+    return fsi__sph_is_free(s, x) ? fsi_sph_add_particles(s, &x, &velocity, 1) : FSI_OK;
+}
+
+FSI_API fsi_status fsi_sph_fill_box(fsi_sph *s, fsi_box3 box, fsi_vec3 velocity, int *added)
+{
+    fsi_status status;
     fsi__sph_impl *im;
     uint64_t first;
-    int n[3], i, j, k, start;
+    int start;
     FSI__SPH_TRY(fsi__sph_check(s));
-    FSI__SPH_TRY(fsi__lattice(s->context, box, velocity, s->desc.dim, s->desc.spacing, n, "fsi_sph_fill_box"));
     im = (fsi__sph_impl *)s->impl;
     start = s->count;
     first = im->next_particle;
-    for (k = 0; k < n[2]; k++) for (j = 0; j < n[1]; j++) for (i = 0; i < n[0]; i++) {
-        const fsi_vec3 x = fsi__lattice_site(box, s->desc.dim, s->desc.spacing, i, j, k);
-        if (fsi__sph_is_free(s, x)) status = fsi_sph_add_particles(s, &x, &velocity, 1);
-        if (status == FSI_OK) continue;
+    status = fsi__fill_lattice(s->context, box, velocity, s->desc.dim, s->desc.spacing, fsi__sph_add_where_free, s, "fsi_sph_fill_box");
+    if (status != FSI_OK) {
         s->count = start;
         im->next_particle = first;
-        return status;
     }
-    return FSI_OK;
+    if (added) *added = s->count - start;
+    return status;
 }
 
 /* ---- >>obstacles ---------------------------------------------------------------------------------------------- */
@@ -5710,9 +5716,9 @@ static fsi_status fsi__sph_check_obstacle(const fsi_sph *s, const char *fn, cons
     return fsi__sph_check_body(s, d->body, ((const fsi__sph_impl *)s->impl)->next_id, fn);
 }
 
-FSI_API fsi_status fsi_sph_add_obstacle_desc(fsi_sph *s, const fsi_sph_obstacle_desc *desc, int *id)
+FSI_API fsi_status fsi_sph_add_obstacle(fsi_sph *s, const fsi_sph_obstacle_desc *desc, int *id)
 {
-    static const char fn[] = "fsi_sph_add_obstacle";
+    static const char fn[] = "fsi_sph_add_mesh";
     fsi__sph_impl *im;
     fsi__sph_obstacle *o;
     FSI__SPH_TRY(fsi__sph_check_obstacle(s, fn, desc));
@@ -5732,11 +5738,11 @@ FSI_API fsi_status fsi_sph_add_obstacle_desc(fsi_sph *s, const fsi_sph_obstacle_
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi_sph_add_obstacle(fsi_sph *s, const fsi_mesh *mesh, int *id)
+FSI_API fsi_status fsi_sph_add_mesh(fsi_sph *s, const fsi_mesh *mesh, int *id)
 {
     fsi_sph_obstacle_desc d = fsi_sph_default_obstacle_desc();
     d.mesh = mesh;
-    return fsi_sph_add_obstacle_desc(s, &d, id);
+    return fsi_sph_add_obstacle(s, &d, id);
 }
 
 /* Simulator and id; the latter's obstacle, which is not the domain. */

@@ -19,7 +19,7 @@
       if (fsi_wcsph_create(&water, &d) != FSI_OK) return 1;
       pool.lo = fsi_v3(0, 0, 0);
       pool.hi = fsi_v3(2, 2, 1);
-      fsi_wcsph_fill_box(water, pool, fsi_v3(0, 0, 0));
+      fsi_wcsph_fill_box(water, pool, fsi_v3(0, 0, 0), NULL);
       fsi_mesh_mass(mesh, 500, 0, &wood);           // a closed mesh, half as heavy as water
       box = fsi_body_from_mass(&wood);              // COUPLED: the liquid moves it
       box.force = fsi_v3(0, 0, -9.81f * box.mass);
@@ -31,7 +31,7 @@
       fsi_wcsph_destroy(water);
 
    WALLS AND BODIES ARE MESHES
-      fsi_wcsph_add_obstacle(water, mesh, NULL);    // static, or moved by fsi_mesh_move_rigid between steps
+      fsi_wcsph_add_mesh(water, mesh, NULL);    // static, or moved by fsi_mesh_move_rigid between steps
       fsi_wcsph_add_body(water, mesh, &body, NULL); // PRESCRIBED: one-way; COUPLED: two-way
       Closed solids, containers (liquid inside), open walls and two-sided sheets; in 2D, segments. The surface is the mesh
       itself (default), or a single layer of samples made from it (desc.surface).
@@ -217,7 +217,7 @@ FSI_API const fsi_error *fsi_wcsph_error(const fsi_wcsph *s);
    particle), ARGUMENT, MEMORY, LIMIT (max_particles). What lies in a solid is seen to by the next step (desc.start_inside). */
 FSI_API fsi_status fsi_wcsph_add_particles(fsi_wcsph *s, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count);
 /* Appends a lattice that fills `box` with spacing dx, leaving out what lies in an obstacle or nearer than dx/2 to one. */
-FSI_API fsi_status fsi_wcsph_fill_box(fsi_wcsph *s, fsi_box3 box, fsi_vec3 velocity);
+FSI_API fsi_status fsi_wcsph_fill_box(fsi_wcsph *s, fsi_box3 box, fsi_vec3 velocity, int *added);
 /* Removes the particles i with gone[i] != 0 (count entries); the others keep their order. */
 FSI_API fsi_status fsi_wcsph_remove_particles(fsi_wcsph *s, const unsigned char *gone);
 /* Densities of a liquid at rest whose surface is at `level`: a point on it [m]. rho = rho0 (1 + 7 |g| d/c_s^2)^(1/7), d the depth
@@ -253,8 +253,8 @@ typedef struct fsi_wcsph_obstacle_desc {
 
 FSI_API fsi_wcsph_obstacle_desc fsi_wcsph_default_obstacle_desc(void); /* fills every field; set mesh */
 /* *id (NULL ok) names it in calls below. Errors: COOKIE, ARGUMENT, NAN (name the field), MESH, MEMORY. */
-FSI_API fsi_status fsi_wcsph_add_obstacle_desc(fsi_wcsph *s, const fsi_wcsph_obstacle_desc *desc, int *id);
-FSI_API fsi_status fsi_wcsph_add_obstacle(fsi_wcsph *s, const fsi_mesh *mesh, int *id); /* the same with all defaults */
+FSI_API fsi_status fsi_wcsph_add_obstacle(fsi_wcsph *s, const fsi_wcsph_obstacle_desc *desc, int *id);
+FSI_API fsi_status fsi_wcsph_add_mesh(fsi_wcsph *s, const fsi_mesh *mesh, int *id); /* the same with all defaults */
 FSI_API fsi_status fsi_wcsph_add_body(fsi_wcsph *s, const fsi_mesh *mesh, fsi_body *body, int *id); /* likewise, fixed to a body */
 FSI_API fsi_status fsi_wcsph_remove_obstacle(fsi_wcsph *s, int id);
 /* Takes an obstacle for where its mesh, or its body's pose, is now: the next step does not sweep it there. Particles that are
@@ -338,6 +338,9 @@ FSI_API fsi_status fsi_wcsph_solve_contacts(const fsi_wcsph_contact *contacts, i
 #ifdef FSI_IMPLEMENTATION
 #ifndef FSI_WCSPH_IMPLEMENTATION_DONE
 #define FSI_WCSPH_IMPLEMENTATION_DONE
+
+/* The bodies of the headers below, where these were only declared so far. */
+#include "fsi_rigid.h"
 
 FSI__STRICT_BEGIN
 
@@ -1648,7 +1651,7 @@ static void fsi__wc_push_body(fsi__wc_body *b, const fsi__wc_contact *contact, c
 }
 
 /* I^-1 h, in double. */
-static fsi__d3 fsi__wc_turned(const fsi_mat3 *inverse, fsi__d3 h)
+static fsi__d3 fsi__wc_mul_inverse(const fsi_mat3 *inverse, fsi__d3 h)
 {
     double w[3];
     int k;
@@ -1660,7 +1663,7 @@ static fsi__d3 fsi__wc_turned(const fsi_mat3 *inverse, fsi__d3 h)
 static void fsi__wc_take_impulse(fsi__wc_body *b, fsi__d3 j, fsi__d3 h)
 {
     b->v = fsi__d3_madd(b->v, 1 / (double)b->work.mass, j);
-    b->w = fsi__d3_add(b->w, fsi__wc_turned(&b->inverse, h));
+    b->w = fsi__d3_add(b->w, fsi__wc_mul_inverse(&b->inverse, h));
 }
 
 /* What GLOBAL found of an entangled body is where PGS starts from. It lets go by itself; rows of the world know no separating contacts. */
@@ -3268,26 +3271,29 @@ static int fsi__wc_is_free(const fsi_wcsph *s, fsi_vec3 x)
     return 1;
 }
 
-FSI_API fsi_status fsi_wcsph_fill_box(fsi_wcsph *s, fsi_box3 box, fsi_vec3 velocity)
+static fsi_status fsi__wc_add_where_free(void *simulator, fsi_vec3 x, fsi_vec3 velocity)
 {
-    fsi_status status = FSI_OK;
+    fsi_wcsph *s = (fsi_wcsph *)simulator;
+    return fsi__wc_is_free(s, x) ? fsi_wcsph_add_particles(s, &x, &velocity, 1) : FSI_OK;
+}
+
+FSI_API fsi_status fsi_wcsph_fill_box(fsi_wcsph *s, fsi_box3 box, fsi_vec3 velocity, int *added)
+{
+    fsi_status status;
     fsi__wc_impl *im;
     uint64_t first;
-    int n[3], i, j, k, start;
+    int start;
     FSI__WC_TRY(fsi__wc_check(s));
-    FSI__WC_TRY(fsi__lattice(s->context, box, velocity, s->desc.dim, s->desc.spacing, n, "fsi_wcsph_fill_box"));
     im = (fsi__wc_impl *)s->impl;
     start = s->count;
     first = im->next_particle;
-    for (k = 0; k < n[2]; k++) for (j = 0; j < n[1]; j++) for (i = 0; i < n[0]; i++) {
-        const fsi_vec3 x = fsi__lattice_site(box, s->desc.dim, s->desc.spacing, i, j, k);
-        if (fsi__wc_is_free(s, x)) status = fsi_wcsph_add_particles(s, &x, &velocity, 1);
-        if (status == FSI_OK) continue;
+    status = fsi__fill_lattice(s->context, box, velocity, s->desc.dim, s->desc.spacing, fsi__wc_add_where_free, s, "fsi_wcsph_fill_box");
+    if (status != FSI_OK) {
         s->count = start;
         im->next_particle = first;
-        return status;
     }
-    return FSI_OK;
+    if (added) *added = s->count - start;
+    return status;
 }
 
 FSI_API fsi_status fsi_wcsph_settle_density(fsi_wcsph *s, fsi_vec3 level)
@@ -3494,9 +3500,9 @@ static fsi_status fsi__wc_check_obstacle(const fsi_wcsph *s, const char *fn, con
     return fsi__wc_check_body(s, d->body, ((const fsi__wc_impl *)s->impl)->next_id, fn);
 }
 
-FSI_API fsi_status fsi_wcsph_add_obstacle_desc(fsi_wcsph *s, const fsi_wcsph_obstacle_desc *desc, int *id)
+FSI_API fsi_status fsi_wcsph_add_obstacle(fsi_wcsph *s, const fsi_wcsph_obstacle_desc *desc, int *id)
 {
-    static const char fn[] = "fsi_wcsph_add_obstacle";
+    static const char fn[] = "fsi_wcsph_add_mesh";
     fsi__wc_impl *im;
     fsi__wc_obstacle *o;
     FSI__WC_TRY(fsi__wc_check_obstacle(s, fn, desc));
@@ -3526,14 +3532,14 @@ FSI_API fsi_status fsi_wcsph_add_obstacle_desc(fsi_wcsph *s, const fsi_wcsph_obs
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi_wcsph_add_obstacle(fsi_wcsph *s, const fsi_mesh *mesh, int *id) { return fsi_wcsph_add_body(s, mesh, NULL, id); }
+FSI_API fsi_status fsi_wcsph_add_mesh(fsi_wcsph *s, const fsi_mesh *mesh, int *id) { return fsi_wcsph_add_body(s, mesh, NULL, id); }
 
 FSI_API fsi_status fsi_wcsph_add_body(fsi_wcsph *s, const fsi_mesh *mesh, fsi_body *body, int *id)
 {
     fsi_wcsph_obstacle_desc d = fsi_wcsph_default_obstacle_desc();
     d.mesh = mesh;
     d.body = body;
-    return fsi_wcsph_add_obstacle_desc(s, &d, id);
+    return fsi_wcsph_add_obstacle(s, &d, id);
 }
 
 static fsi_status fsi__wc_find_obstacle(const fsi_wcsph *s, const char *fn, int id, fsi__wc_obstacle **obstacle)
@@ -3765,7 +3771,7 @@ static void fsi__wc_solve_pgs(fsi__wc_contact *contact, int count, double invers
         const fsi__d3 step = fsi__wc_relax(c, inverse_mass, inverse, u);
         c->j = fsi__d3_add(c->j, step);
         dv = fsi__d3_madd(dv, -inverse_mass, step);
-        dw = fsi__d3_sub(dw, fsi__wc_turned(inverse, fsi__d3_cross(c->arm, step)));
+        dw = fsi__d3_sub(dw, fsi__wc_mul_inverse(inverse, fsi__d3_cross(c->arm, step)));
     }
 }
 
@@ -3801,7 +3807,7 @@ FSI_API fsi_status fsi_wcsph_solve_contacts(const fsi_wcsph_contact *contacts, i
     fsi__free(NULL, index, (size_t)count, sizeof *index);
     if (took < 1) return took < 0 ? FSI_ERROR_MEMORY : FSI_ERROR_SINGULAR;
     fsi__d3_put(dv, fsi__d3_scale(j, inverse_mass));
-    fsi__d3_put(dv + 3, fsi__wc_turned(&inverse, h));
+    fsi__d3_put(dv + 3, fsi__wc_mul_inverse(&inverse, h));
     if (used) *used = took;
     return FSI_OK;
 }

@@ -68,7 +68,7 @@ static fsi_levelset *make_drop(fsi_context *c, int res)
     d.dx = (fsi_real)(BOX / res);
     d.surface_tension = (fsi_real)0.02;
     must(c, fsi_levelset_create(&s, &d));
-    must(c, fsi_levelset_fill_sphere(s, fsi_v3((fsi_real)(BOX / 2), (fsi_real)(BOX / 2), (fsi_real)(HEIGHT + 1.4 * RADIUS)), (fsi_real)RADIUS, fsi_v3(0, 0, (fsi_real)-0.5)));
+    must(c, fsi_levelset_fill_sphere(s, fsi_v3((fsi_real)(BOX / 2), (fsi_real)(BOX / 2), (fsi_real)(HEIGHT + 1.4 * RADIUS)), (fsi_real)RADIUS, fsi_v3(0, 0, (fsi_real)-0.5), NULL));
     return s;
 }
 

@@ -135,8 +135,8 @@ static void ball_and_pool(const char *name, int n, double tension, int threads)
     fsi_box3 pool;
     pool.lo = fsi_v3(0, 0, 0);
     pool.hi = point(1, 0.25, 1);
-    must(s, fsi_levelset_fill_box(s, pool, fsi_v3(0, 0, 0)));
-    must(s, fsi_levelset_fill_sphere(s, point(0.5, 0.6, 0.5), (fsi_real)0.35, fsi_v3(0, -1, 0)));
+    must(s, fsi_levelset_fill_box(s, pool, fsi_v3(0, 0, 0), NULL));
+    must(s, fsi_levelset_fill_sphere(s, point(0.5, 0.6, 0.5), (fsi_real)0.35, fsi_v3(0, -1, 0), NULL));
     run(s, name, threads, NULL);
     fsi_levelset_destroy(s);
 }
@@ -194,9 +194,9 @@ static double solid_ball(const char *name, int n, int kind, int threads)
     } else body.velocity = point(0.5, 0.1, 0);
     o.mesh = mesh;
     if (kind >= PRESCRIBED) o.body = &body;
-    must(s, fsi_levelset_fill_box(s, pool, fsi_v3(0, 0, 0)));
-    must(s, fsi_levelset_fill_sphere(s, point(0.7, 0.75, 0.5), (fsi_real)0.15, fsi_v3(0, -1, 0)));
-    if (kind != NO_BALL) must(s, fsi_levelset_add_obstacle_desc(s, &o, &id));
+    must(s, fsi_levelset_fill_box(s, pool, fsi_v3(0, 0, 0), NULL));
+    must(s, fsi_levelset_fill_sphere(s, point(0.7, 0.75, 0.5), (fsi_real)0.15, fsi_v3(0, -1, 0), NULL));
+    if (kind != NO_BALL) must(s, fsi_levelset_add_obstacle(s, &o, &id));
     time = run(s, name, threads, kind >= PRESCRIBED ? &body : NULL);
     fsi_levelset_destroy(s);
     fsi_mesh_destroy(mesh);
@@ -218,7 +218,7 @@ static double drop(int n)
     fsi_levelset *s = make(&c, n, 1.0 / 64, 0.0728, 1);
     const double middle = n / 128.0;
     double time;
-    must(s, fsi_levelset_fill_sphere(s, point(middle, middle + 0.02, middle), (fsi_real)(28.8 / 64), point(0, 0.5, 0)));
+    must(s, fsi_levelset_fill_sphere(s, point(middle, middle + 0.02, middle), (fsi_real)(28.8 / 64), point(0, 0.5, 0), NULL));
     time = run(s, "drop", 1, NULL);
     fsi_levelset_destroy(s);
     return time;

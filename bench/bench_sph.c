@@ -50,7 +50,7 @@ static void bench_dam(int side, double duration)
     d.domain.hi = fsi_v3(3, 1, 2);
     block.lo = fsi_v3(0, 0, 0);
     block.hi = fsi_v3(1, 1, 1);
-    if (fsi_sph_create(&s, &d) != FSI_OK || fsi_sph_fill_box(s, block, fsi_v3(0, 0, 0)) != FSI_OK) exit(1);
+    if (fsi_sph_create(&s, &d) != FSI_OK || fsi_sph_fill_box(s, block, fsi_v3(0, 0, 0), NULL) != FSI_OK) exit(1);
     start = cpu_seconds(NULL);
     while (s->time < duration - 1e-9) {
         if (fsi_sph_step(s, (fsi_real)(1.0 / 60)) != FSI_OK) {

@@ -66,7 +66,7 @@ static void bench_pool(int side, int cubes, fsi_wcsph_solver solver)
         must(fsi_mesh_move_rigid(mesh[k], body[k].pose.position, body[k].pose.orientation), "move");
         must(fsi_wcsph_add_body(s, mesh[k], &body[k], NULL), "body");
     }
-    must(fsi_wcsph_fill_box(s, pool, fsi_v3(0, 0, 0)), "fill");
+    must(fsi_wcsph_fill_box(s, pool, fsi_v3(0, 0, 0), NULL), "fill");
     must(fsi_wcsph_settle_density(s, fsi_v3(0, 0, (fsi_real)0.5)), "settle");
     for (step = 0; step < 2; step++) {
         must(fsi_wcsph_step(s, (fsi_real)2e-3), "step");

@@ -127,7 +127,7 @@ int main(int argc, char **argv)
     if (app.res < 3 || app.res > 32) ex_die("--res is not between 3 and 32");
     make_water(&app, &w, speed);
     launch_rock(&app, &w, speed, angle);
-    ex_check(&app, fsi_wcsph_fill_box(w.s, w.pool, fsi_v3(0, 0, 0)));
+    ex_check(&app, fsi_wcsph_fill_box(w.s, w.pool, fsi_v3(0, 0, 0), NULL));
     ex_check(&app, fsi_wcsph_settle_density(w.s, w.pool.hi));
     skin = ex_wcsph_skin(&app, w.s);
     scene = ex_scene_of_box(&app, fsi_v3(0, 0, 0), fsi_v3((fsi_real)SIDE, (fsi_real)SIDE, (fsi_real)1.3), -65, 22);

@@ -56,7 +56,7 @@ EX_FN int ex_rain_let(ex_app *app, ex_rain *r, fsi_couple *s)
     const fsi_vec3 x = fsi_v3_add(r->centers.lo, fsi_v3((fsi_real)a * size.x, (fsi_real)b * size.y, (fsi_real)c * size.z));
     const double before = ex_rain_target(s->liquid);
     if (!ex_rain_is_clear(s, x, radius + 3 * (double)s->liquid->desc.dx)) return 0;
-    ex_check(app, fsi_levelset_fill_sphere(s->liquid, x, (fsi_real)radius, r->velocity));
+    ex_check(app, fsi_levelset_fill_sphere(s->liquid, x, (fsi_real)radius, r->velocity, NULL));
     r->drops++;
     r->volume += ex_rain_target(s->liquid) - before;
     return 1;

@@ -38,7 +38,7 @@ EX_FN void ex_crate_add(ex_app *app, fsi_sph *s, ex_crate *c, double side, doubl
     c->rgb = rgb;
     o.mesh = c->mesh;
     o.body = &c->body;
-    ex_check(app, fsi_sph_add_obstacle_desc(s, &o, &c->id));
+    ex_check(app, fsi_sph_add_obstacle(s, &o, &c->id));
 }
 
 /* Renders water, crates, the scene's box and the time. */

@@ -67,9 +67,9 @@ static fsi_sph *make_water(ex_app *app, const fsi_mesh *obstacle, int substeps)
     desc.domain = marin_box(0, 0, 0, 3.22, 1, 2 * MARIN_TOP);
     if (!substeps) desc.max_substeps = 1;
     ex_check(app, fsi_sph_create(&s, &desc));
-    ex_check(app, fsi_sph_add_obstacle(s, obstacle, NULL));
+    ex_check(app, fsi_sph_add_mesh(s, obstacle, NULL));
     column = marin_box(3.22 - dx * floor(1.228 / dx + 0.5), 0, 0, 3.22, 1, MARIN_DEPTH);
-    ex_check(app, fsi_sph_fill_box(s, column, fsi_v3(0, 0, 0)));
+    ex_check(app, fsi_sph_fill_box(s, column, fsi_v3(0, 0, 0), NULL));
     return s;
 }
 

@@ -54,8 +54,8 @@ static fsi_levelset *make_water(ex_app *app, int across, const fsi_mesh *obstacl
     desc.n[2] = 2 * across; /* higher than the tank: what splashes up comes down again */
     desc.origin.x = (fsi_real)(3.22 - (double)desc.n[0] / across);
     ex_check(app, fsi_levelset_create(&s, &desc));
-    ex_check(app, fsi_levelset_add_obstacle(s, obstacle, NULL));
-    ex_check(app, fsi_levelset_fill_box(s, marin_box(1.992, 0, 0, 3.22, 1, MARIN_DEPTH), fsi_v3(0, 0, 0)));
+    ex_check(app, fsi_levelset_add_mesh(s, obstacle, NULL));
+    ex_check(app, fsi_levelset_fill_box(s, marin_box(1.992, 0, 0, 3.22, 1, MARIN_DEPTH), fsi_v3(0, 0, 0), NULL));
     return s;
 }
 

@@ -74,7 +74,7 @@ static void make_liquid(ex_app *app, state *w, double dx)
     dam.lo = fsi_v3(0, 0, 0);
     dam.hi = fsi_v3((fsi_real)DAM, (fsi_real)WIDE, (fsi_real)DEEP);
     ex_check(app, fsi_levelset_create(&w->liquid, &d));
-    ex_check(app, fsi_levelset_fill_box(w->liquid, dam, fsi_v3(0, 0, 0)));
+    ex_check(app, fsi_levelset_fill_box(w->liquid, dam, fsi_v3(0, 0, 0), NULL));
 }
 
 /* Share of the liquid before x. */

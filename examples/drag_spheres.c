@@ -56,14 +56,14 @@ static void make_tank(ex_app *app, tank *t, const fsi_mesh *mesh, double alpha)
         o.mesh = mesh;
         o.body = &t->sphere[k];
         o.slip = (fsi_real)k;
-        ex_check(app, fsi_wcsph_add_obstacle_desc(t->s, &o, &id));
+        ex_check(app, fsi_wcsph_add_obstacle(t->s, &o, &id));
         ex_wcsph_watch(app, &t->tally, t->s, mesh, &t->sphere[k], id);
         t->start[k] = LEVEL - 1.2 * RADIUS;
         t->sphere[k].pose.position = fsi_v3((fsi_real)(LENGTH * (0.25 + 0.5 * k)), (fsi_real)(WIDTH / 2), (fsi_real)t->start[k]);
         t->sphere[k].force = fsi_v3(0, 0, (fsi_real)-9.81 * t->sphere[k].mass);
         ex_check(app, fsi_wcsph_teleport_obstacle(t->s, id));
     }
-    ex_check(app, fsi_wcsph_fill_box(t->s, pool, fsi_v3(0, 0, 0)));
+    ex_check(app, fsi_wcsph_fill_box(t->s, pool, fsi_v3(0, 0, 0), NULL));
     ex_check(app, fsi_wcsph_settle_density(t->s, pool.hi));
     t->skin = ex_wcsph_skin(app, t->s);
 }

@@ -83,7 +83,7 @@ static void make_water(ex_app *app, state *w, double dx)
     tank.lo = fsi_v3(0, 0, 0);
     tank.hi = fsi_v3((fsi_real)WIDE, (fsi_real)WIDE, (fsi_real)DEEP);
     ex_check(app, fsi_levelset_create(&w->water, &d));
-    ex_check(app, fsi_levelset_fill_box(w->water, tank, fsi_v3(0, 0, 0)));
+    ex_check(app, fsi_levelset_fill_box(w->water, tank, fsi_v3(0, 0, 0), NULL));
 }
 
 /* Mean height of the water's surface, and the root of the mean square about it, over the columns of cells. */

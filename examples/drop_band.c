@@ -62,7 +62,7 @@ static void make_liquid(ex_app *app, state *w, double dx, double speed, double t
     d.surface_tension = (fsi_real)tension;
     d.cfl = 1;
     ex_check(app, fsi_levelset_create(&w->liquid, &d));
-    ex_check(app, fsi_levelset_fill_sphere(w->liquid, fsi_v3((fsi_real)(WIDTH / 2), (fsi_real)(WIDTH / 2), (fsi_real)(HEIGHT + 1.5 * RADIUS)), (fsi_real)RADIUS, fsi_v3(0, 0, (fsi_real)-speed)));
+    ex_check(app, fsi_levelset_fill_sphere(w->liquid, fsi_v3((fsi_real)(WIDTH / 2), (fsi_real)(WIDTH / 2), (fsi_real)(HEIGHT + 1.5 * RADIUS)), (fsi_real)RADIUS, fsi_v3(0, 0, (fsi_real)-speed), NULL));
 }
 
 static void draw(ex_app *app, ex_scene *scene, const state *w, int frame)

@@ -58,7 +58,7 @@ static void make_liquid(ex_app *app, state *w, double speed, double tension)
     d.dx = (fsi_real)(BOX / app->res);
     d.surface_tension = (fsi_real)tension;
     ex_check(app, fsi_levelset_create(&w->liquid, &d));
-    ex_check(app, fsi_levelset_fill_sphere(w->liquid, fsi_v3((fsi_real)(BOX / 2), (fsi_real)(BOX / 2), (fsi_real)(HEIGHT + 1.4 * RADIUS)), (fsi_real)RADIUS, fsi_v3(0, 0, (fsi_real)-speed)));
+    ex_check(app, fsi_levelset_fill_sphere(w->liquid, fsi_v3((fsi_real)(BOX / 2), (fsi_real)(BOX / 2), (fsi_real)(HEIGHT + 1.4 * RADIUS)), (fsi_real)RADIUS, fsi_v3(0, 0, (fsi_real)-speed), NULL));
 }
 
 /* Cells of liquid under the cloth: their centres look up through a triangle, before they see the sky. */

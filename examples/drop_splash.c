@@ -28,10 +28,10 @@ static fsi_levelset *make_water(ex_app *app, double speed, double tension, int c
     ex_check(app, fsi_levelset_create(&s, &d));
     pool.lo = fsi_v3(0, 0, 0);
     pool.hi = fsi_v3((fsi_real)BOX, (fsi_real)BOX, (fsi_real)POOL);
-    ex_check(app, fsi_levelset_fill_box(s, pool, fsi_v3(0, 0, 0)));
+    ex_check(app, fsi_levelset_fill_box(s, pool, fsi_v3(0, 0, 0), NULL));
     /* a little off the middle: a crown of exact symmetry does not exist */
     ex_check(app, fsi_levelset_fill_sphere(s, fsi_v3((fsi_real)(0.51 * BOX), (fsi_real)(0.493 * BOX), (fsi_real)(POOL + 1.5 * RADIUS)),
-                                           (fsi_real)RADIUS, fsi_v3(0, 0, (fsi_real)-speed)));
+                                           (fsi_real)RADIUS, fsi_v3(0, 0, (fsi_real)-speed), NULL));
     return s;
 }
 

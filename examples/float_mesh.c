@@ -102,7 +102,7 @@ static void hang_up(ex_app *app, floater *f, fsi_levelset *s, double tilt)
     int id;
     desc.mesh = f->mesh;
     desc.body = &f->body;
-    ex_check(app, fsi_levelset_add_obstacle_desc(s, &desc, &id));
+    ex_check(app, fsi_levelset_add_obstacle(s, &desc, &id));
     f->body.pose.position = fsi_v3((fsi_real)(TANK / 2), (fsi_real)(TANK / 2), 0);
     f->body.pose.orientation = fsi_quat_from_axis_angle(fsi_v3(2, 1, 0), (fsi_real)(tilt * FSI_PI / 180));
     place_vertices(f);
@@ -225,7 +225,7 @@ int main(int argc, char **argv)
     water.hi = fsi_v3(TANK, TANK, (fsi_real)LEVEL);
     s = make_liquid(&app);
     hang_up(&app, &f, s, tilt);
-    ex_check(&app, fsi_levelset_fill_box(s, water, fsi_v3(0, 0, 0)));
+    ex_check(&app, fsi_levelset_fill_box(s, water, fsi_v3(0, 0, 0), NULL));
     ex_check(&app, fsi_grid_surface_create(&skin, &app.context));
     scene = ex_scene_begin(&app);
     ex_look_at_box(&scene, room, 25, 20);

@@ -92,7 +92,7 @@ int main(int argc, char **argv)
     desc.domain.hi.z = 1.5; /* what splashes up comes down again */
     if (dt > 0) desc.max_substeps = 1;
     ex_check(&app, fsi_sph_create(&s, &desc));
-    ex_check(&app, fsi_sph_fill_box(s, water, fsi_v3(0, 0, 0)));
+    ex_check(&app, fsi_sph_fill_box(s, water, fsi_v3(0, 0, 0), NULL));
     for (k = 0; k < CRATES; k++) add_crate(&app, s, &crates[k], k);
     for (k = 0; k < CRATES; k++) displaced += fmin(density[k] / 1000, 1) * SIDE * SIDE * SIDE;
     level = (s->count * s->particle_volume + displaced) / (LENGTH * WIDTH);

@@ -96,7 +96,7 @@ static fsi_mesh *add_to_water(ex_app *app, scene_of *w, int id)
     o.mesh = mesh;
     o.body = body;
     o.slip = (fsi_real)w->slip;
-    ex_check(app, fsi_wcsph_add_obstacle_desc(w->water, &o, &obstacle));
+    ex_check(app, fsi_wcsph_add_obstacle(w->water, &o, &obstacle));
     ex_wcsph_watch(app, &w->tally, w->water, mesh, body, obstacle);
     return mesh;
 }
@@ -165,7 +165,7 @@ static void add_beach(ex_app *app, scene_of *w)
     ex_check(app, fsi_rigid_add_body(w->world, &d, &id));
     o.mesh = w->beach;
     o.slip = (fsi_real)w->slip;
-    ex_check(app, fsi_wcsph_add_obstacle_desc(w->water, &o, &id));
+    ex_check(app, fsi_wcsph_add_obstacle(w->water, &o, &id));
     ex_wcsph_watch(app, &w->tally, w->water, w->beach, NULL, id);
 }
 
@@ -180,9 +180,9 @@ static void fill(ex_app *app, scene_of *w)
     low.hi.z = pool.hi.z = (fsi_real)POOL;
     low.hi.x = dam.lo.x;
     pool.lo.x = dam.hi.x;
-    ex_check(app, fsi_wcsph_fill_box(w->water, dam, fsi_v3((fsi_real)RUN, 0, 0)));
-    ex_check(app, fsi_wcsph_fill_box(w->water, low, fsi_v3(0, 0, 0)));
-    ex_check(app, fsi_wcsph_fill_box(w->water, pool, fsi_v3(0, 0, 0)));
+    ex_check(app, fsi_wcsph_fill_box(w->water, dam, fsi_v3((fsi_real)RUN, 0, 0), NULL));
+    ex_check(app, fsi_wcsph_fill_box(w->water, low, fsi_v3(0, 0, 0), NULL));
+    ex_check(app, fsi_wcsph_fill_box(w->water, pool, fsi_v3(0, 0, 0), NULL));
 }
 
 static void make_scene(ex_app *app, scene_of *w, int count, double slip)

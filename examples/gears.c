@@ -224,7 +224,7 @@ int main(int argc, char **argv)
         triangles += gears[k].mesh->face_count;
         turning.mesh = gears[k].mesh;
         turning.body = &gears[k].body;
-        ex_check(&app, fsi_sph_add_obstacle_desc(s, &turning, NULL));
+        ex_check(&app, fsi_sph_add_obstacle(s, &turning, NULL));
     }
     scene = ex_scene_begin(&app);
     ex_look_at_box(&scene, box, 18, 16);

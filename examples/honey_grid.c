@@ -43,7 +43,7 @@ static fsi_levelset *make_honey(ex_app *app, double viscosity, const fsi_mesh *c
     desc.viscosity = (fsi_real)viscosity;
     desc.cfl = 2; /* it creeps */
     ex_check(app, fsi_levelset_create(&s, &desc));
-    ex_check(app, fsi_levelset_add_obstacle(s, cake, NULL));
+    ex_check(app, fsi_levelset_add_mesh(s, cake, NULL));
     return s;
 }
 

@@ -139,7 +139,7 @@ static void make_rain(ex_app *app, state *w, double dx, double tension, double s
     ex_check(app, fsi_levelset_create(&w->liquid, &d));
     for (k = 0; k < DROPS; k++) {
         const double x = 0.001 * drop[k][0], y = WIDE / 2 + 0.001 * drop[k][1], z = 0.001 * drop[k][2];
-        ex_check(app, fsi_levelset_fill_sphere(w->liquid, fsi_v3((fsi_real)x, (fsi_real)y, (fsi_real)z), (fsi_real)(0.001 * drop[k][3]), fsi_v3(0, 0, (fsi_real)-speed)));
+        ex_check(app, fsi_levelset_fill_sphere(w->liquid, fsi_v3((fsi_real)x, (fsi_real)y, (fsi_real)z), (fsi_real)(0.001 * drop[k][3]), fsi_v3(0, 0, (fsi_real)-speed), NULL));
     }
 }
 

@@ -144,7 +144,7 @@ int main(int argc, char **argv)
     desc.domain = room;
     desc.domain.hi.z = 2;
     ex_check(&app, fsi_sph_create(&s, &desc));
-    ex_check(&app, fsi_sph_fill_box(s, water, fsi_v3(0, 0, 0)));
+    ex_check(&app, fsi_sph_fill_box(s, water, fsi_v3(0, 0, 0), NULL));
     make_engine(&e);
     for (k = 0; k < CRATES; k++) add_crate(&app, &e, s, k);
     ex_check(&app, fsi_surface_create(&surface, &skin));

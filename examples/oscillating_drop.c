@@ -71,7 +71,7 @@ static void make_drop(ex_app *app, drop *d, int dim, double tension, double ampl
     desc.surface_tension = (fsi_real)tension;
     desc.gravity = fsi_v3(0, 0, 0);
     ex_check(app, fsi_levelset_create(&d->s, &desc));
-    ex_check(app, fsi_levelset_fill_sphere(d->s, fsi_v3((fsi_real)(BOX / 2), (fsi_real)(BOX / 2), (fsi_real)(BOX / 2)), (fsi_real)RADIUS, fsi_v3(0, 0, 0)));
+    ex_check(app, fsi_levelset_fill_sphere(d->s, fsi_v3((fsi_real)(BOX / 2), (fsi_real)(BOX / 2), (fsi_real)(BOX / 2)), (fsi_real)RADIUS, fsi_v3(0, 0, 0), NULL));
     d->rest = elongation(d->s);
     push(d->s, amplitude * 2 * FSI_PI / d->period, dim == 2 ? -1 : -0.5);
 }

@@ -45,7 +45,7 @@ static void make_flight(ex_app *app, flight *f, double cfl, fsi_metric metric, d
     l.cfl = (fsi_real)cfl;
     l.capillary_cfl = 5;
     ex_check(app, fsi_levelset_create(&f->liquid, &l));
-    ex_check(app, fsi_levelset_fill_sphere(f->liquid, fsi_v3((fsi_real)(WIDTH / 2), (fsi_real)(POINT + 1.4 * RADIUS), 0), (fsi_real)RADIUS, fsi_v3(0, (fsi_real)-speed, 0)));
+    ex_check(app, fsi_levelset_fill_sphere(f->liquid, fsi_v3((fsi_real)(WIDTH / 2), (fsi_real)(POINT + 1.4 * RADIUS), 0), (fsi_real)RADIUS, fsi_v3(0, (fsi_real)-speed, 0), NULL));
     p.vertices = &x;
     p.vertex_count = 1;
     p.vertex_mass = &mass;

@@ -93,7 +93,7 @@ int main(int argc, char **argv)
     if (dt > 0) desc.max_substeps = 1;
     mesh = make_solid(&app, &shape, 3 * desc.spacing);
     ex_check(&app, fsi_sph_create(&s, &desc));
-    ex_check(&app, fsi_sph_add_obstacle(s, mesh, NULL));
+    ex_check(&app, fsi_sph_add_mesh(s, mesh, NULL));
     ex_check(&app, fsi_surface_create(&surface, &skin));
     scene = ex_scene_begin(&app);
     ex_look_at_box(&scene, tank, 30, 24);

@@ -41,7 +41,7 @@ static void make_water(ex_app *app, water *liquid, fsi_box3 room, fsi_box3 pool,
         d.n[2] = (int)(HIGH / dx + 0.5);
         d.gravity = fsi_v3(0, 0, -9.81);
         ex_check(app, fsi_levelset_create(&liquid->grid, &d));
-        ex_check(app, fsi_levelset_fill_box(liquid->grid, pool, fsi_v3(0, 0, 0)));
+        ex_check(app, fsi_levelset_fill_box(liquid->grid, pool, fsi_v3(0, 0, 0), NULL));
         ex_check(app, fsi_grid_surface_create(&liquid->level, &app->context));
     } else {
         fsi_sph_desc d = fsi_sph_default_desc();
@@ -52,7 +52,7 @@ static void make_water(ex_app *app, water *liquid, fsi_box3 room, fsi_box3 pool,
         d.domain = room;
         d.domain.hi.z = 2;
         ex_check(app, fsi_sph_create(&liquid->sph, &d));
-        ex_check(app, fsi_sph_fill_box(liquid->sph, pool, fsi_v3(0, 0, 0)));
+        ex_check(app, fsi_sph_fill_box(liquid->sph, pool, fsi_v3(0, 0, 0), NULL));
         ex_check(app, fsi_surface_create(&liquid->skin, &skin));
     }
 }
@@ -64,12 +64,12 @@ static void into_water(ex_app *app, water *liquid, fsi_rigid *w, ex_skin *s)
         fsi_levelset_obstacle_desc o = fsi_levelset_default_obstacle_desc();
         o.mesh = s->mesh;
         o.body = fsi_rigid_body(w, s->id);
-        ex_check(app, fsi_levelset_add_obstacle_desc(liquid->grid, &o, NULL));
+        ex_check(app, fsi_levelset_add_obstacle(liquid->grid, &o, NULL));
     } else {
         fsi_sph_obstacle_desc o = fsi_sph_default_obstacle_desc();
         o.mesh = s->mesh;
         o.body = fsi_rigid_body(w, s->id);
-        ex_check(app, fsi_sph_add_obstacle_desc(liquid->sph, &o, NULL));
+        ex_check(app, fsi_sph_add_obstacle(liquid->sph, &o, NULL));
     }
 }
 

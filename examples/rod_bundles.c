@@ -98,7 +98,7 @@ static void make_liquid(ex_app *app, state *w, double dx, double tension)
     d.dx = (fsi_real)dx;
     d.surface_tension = (fsi_real)tension;
     ex_check(app, fsi_levelset_create(&w->liquid, &d));
-    ex_check(app, fsi_levelset_fill_sphere(w->liquid, fsi_v3((fsi_real)BEGIN, (fsi_real)(WIDE / 2), (fsi_real)z), (fsi_real)RADIUS, fsi_v3(0, 0, 0)));
+    ex_check(app, fsi_levelset_fill_sphere(w->liquid, fsi_v3((fsi_real)BEGIN, (fsi_real)(WIDE / 2), (fsi_real)z), (fsi_real)RADIUS, fsi_v3(0, 0, 0), NULL));
 }
 
 /* Rods with a vertex that liquid rings. */

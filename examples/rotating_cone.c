@@ -215,7 +215,7 @@ int main(int argc, char **argv)
     ex_check(&app, fsi_sph_create(&s, &desc));
     wall.mesh = c.mesh;
     wall.body = &c.body;
-    ex_check(&app, fsi_sph_add_obstacle_desc(s, &wall, &id));
+    ex_check(&app, fsi_sph_add_obstacle(s, &wall, &id));
     scene = ex_scene_begin(&app);
     ex_look_at_box(&scene, room, 30, c.kind == CLOSED ? 12 : 32);
 

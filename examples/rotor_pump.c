@@ -237,14 +237,14 @@ static void fill_pump(ex_app *app, pump *p, fsi_sph *s)
     fsi_sph_obstacle_desc turning = fsi_sph_default_obstacle_desc();
     fsi_box3 water = p->house->box;
     int k;
-    ex_check(app, fsi_sph_add_obstacle(s, p->house, NULL));
+    ex_check(app, fsi_sph_add_mesh(s, p->house, NULL));
     for (k = 0; k < 2; k++) {
         turning.mesh = p->rotor[k];
         turning.body = &p->body[k];
-        ex_check(app, fsi_sph_add_obstacle_desc(s, &turning, NULL));
+        ex_check(app, fsi_sph_add_obstacle(s, &turning, NULL));
     }
     water.hi.z = (fsi_real)p->water;
-    ex_check(app, fsi_sph_fill_box(s, water, fsi_v3(0, 0, 0)));
+    ex_check(app, fsi_sph_fill_box(s, water, fsi_v3(0, 0, 0), NULL));
 }
 
 /* One step of rotors and water. */

@@ -48,7 +48,7 @@ static void make_fall(ex_app *app, fall *f, double spacing, double cfl, fsi_metr
     l.cfl = (fsi_real)cfl;
     l.capillary_cfl = 5;
     ex_check(app, fsi_levelset_create(&f->liquid, &l));
-    ex_check(app, fsi_levelset_fill_sphere(f->liquid, fsi_v3((fsi_real)(0.51 * BOX), (fsi_real)(ROW + 1.6 * RADIUS), 0), (fsi_real)RADIUS, fsi_v3(0, (fsi_real)-speed, 0)));
+    ex_check(app, fsi_levelset_fill_sphere(f->liquid, fsi_v3((fsi_real)(0.51 * BOX), (fsi_real)(ROW + 1.6 * RADIUS), 0), (fsi_real)RADIUS, fsi_v3(0, (fsi_real)-speed, 0), NULL));
     p.gravity = fsi_v3(0, 0, 0);
     p.vertices = x;
     p.vertex_count = count;

@@ -296,7 +296,7 @@ static void make_tank(ex_app *app, tank *t, ex_wcsph_tally *tally, int by_penalt
     ex_check(app, fsi_wcsph_create(&t->water, &d));
     water = d.domain;
     water.hi.y = (fsi_real)LEVEL;
-    ex_check(app, fsi_wcsph_fill_box(t->water, water, fsi_v3(0, 0, 0)));
+    ex_check(app, fsi_wcsph_fill_box(t->water, water, fsi_v3(0, 0, 0), NULL));
     t->ship.pose.position = fsi_v3((fsi_real)(WIDTH / 2), (fsi_real)(LEVEL + 0.02), 0);
     empty_hold(app, t);
     ex_check(app, fsi_wcsph_settle_density(t->water, fsi_v3(0, (fsi_real)LEVEL, 0)));
@@ -308,7 +308,7 @@ static void make_tank(ex_app *app, tank *t, ex_wcsph_tally *tally, int by_penalt
         o.slip = (fsi_real)slip;
         o.surface = surface;
         t->ship.pose.position = fsi_v3(0, 0, 0); /* the mesh is fixed to the body where it was made */
-        ex_check(app, fsi_wcsph_add_obstacle_desc(t->water, &o, &id));
+        ex_check(app, fsi_wcsph_add_obstacle(t->water, &o, &id));
         ex_wcsph_watch(app, tally, t->water, t->mesh, &t->ship, id);
         t->ship.pose = at;
         ex_check(app, fsi_wcsph_teleport_obstacle(t->water, id));

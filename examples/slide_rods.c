@@ -78,7 +78,7 @@ static void make_liquid(ex_app *app, state *w, double dx, double tension)
     d.dx = (fsi_real)dx;
     d.surface_tension = (fsi_real)tension;
     ex_check(app, fsi_levelset_create(&w->liquid, &d));
-    ex_check(app, fsi_levelset_fill_sphere(w->liquid, fsi_v3((fsi_real)BEGIN, (fsi_real)(WIDE / 2), (fsi_real)(height_at(BEGIN) + 1.2 * RADIUS)), (fsi_real)RADIUS, fsi_v3(0, 0, 0)));
+    ex_check(app, fsi_levelset_fill_sphere(w->liquid, fsi_v3((fsi_real)BEGIN, (fsi_real)(WIDE / 2), (fsi_real)(height_at(BEGIN) + 1.2 * RADIUS)), (fsi_real)RADIUS, fsi_v3(0, 0, 0), NULL));
 }
 
 /* Farthest middle of a large drop above the rods, along them. */

@@ -79,7 +79,7 @@ static void make_ramp(ex_app *app, ramp *r, double slip, double jet)
     ex_check(app, fsi_wcsph_create(&r->water, &d));
     o.mesh = r->slope;
     o.slip = (fsi_real)slip;
-    ex_check(app, fsi_wcsph_add_obstacle_desc(r->water, &o, NULL));
+    ex_check(app, fsi_wcsph_add_obstacle(r->water, &o, NULL));
 }
 
 static int is_free(const fsi_wcsph *s, fsi_vec3 x)

@@ -66,7 +66,7 @@ static void make_stone(ex_app *app, throw_state *w, const throw_desc *d)
     o.mesh = w->mesh;
     o.body = &w->stone;
     o.slip = (fsi_real)d->slip;
-    ex_check(app, fsi_wcsph_add_obstacle_desc(w->water, &o, &id));
+    ex_check(app, fsi_wcsph_add_obstacle(w->water, &o, &id));
     ex_wcsph_watch(app, &w->tally, w->water, w->mesh, &w->stone, id);
     w->stone.pose.orientation = fsi_quat_from_axis_angle(fsi_v3(0, 1, 0), (fsi_real)-tilt);
     w->stone.pose.position = fsi_v3((fsi_real)(1.5 * RADIUS), (fsi_real)(WIDTH / 2),
@@ -86,7 +86,7 @@ static void make_throw(ex_app *app, throw_state *w, const throw_desc *d)
     make_stone(app, w, d);
     pool.lo = fsi_v3(0, 0, 0);
     pool.hi = fsi_v3((fsi_real)d->length, (fsi_real)WIDTH, (fsi_real)LEVEL);
-    ex_check(app, fsi_wcsph_fill_box(w->water, pool, fsi_v3(0, 0, 0)));
+    ex_check(app, fsi_wcsph_fill_box(w->water, pool, fsi_v3(0, 0, 0), NULL));
     ex_check(app, fsi_wcsph_settle_density(w->water, pool.hi));
 }
 

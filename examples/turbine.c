@@ -238,11 +238,11 @@ static void draw(ex_app *app, ex_scene *scene, const fsi_sph *s, const machine *
 static void add_machine(ex_app *app, fsi_sph *s, machine *m)
 {
     fsi_sph_obstacle_desc turning = fsi_sph_default_obstacle_desc();
-    ex_check(app, fsi_sph_add_obstacle(s, m->pipe, NULL));
-    ex_check(app, fsi_sph_add_obstacle(s, m->guide, NULL));
+    ex_check(app, fsi_sph_add_mesh(s, m->pipe, NULL));
+    ex_check(app, fsi_sph_add_mesh(s, m->guide, NULL));
     turning.mesh = m->runner;
     turning.body = &m->body;
-    ex_check(app, fsi_sph_add_obstacle_desc(s, &turning, &m->runner_id));
+    ex_check(app, fsi_sph_add_obstacle(s, &turning, &m->runner_id));
 }
 
 /* The runner's torque, and what Euler's equation says of the flow before and behind it. */

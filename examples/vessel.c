@@ -91,7 +91,7 @@ static void add_vessel(ex_app *app, vessel *v, ex_wcsph_tally *tally, fsi_wcsph 
     o.body = &v->body;
     o.slip = (fsi_real)slip;
     o.surface = FSI_WCSPH_SURFACE_SAMPLES;
-    ex_check(app, fsi_wcsph_add_obstacle_desc(s, &o, &v->obstacle));
+    ex_check(app, fsi_wcsph_add_obstacle(s, &o, &v->obstacle));
     ex_wcsph_watch(app, tally, s, v->mesh, &v->body, v->obstacle);
     v->body.pose.position = v->body.end.position = fsi_v3_add(bottom, v->center);
     ex_check(app, fsi_wcsph_teleport_obstacle(s, v->obstacle));
@@ -317,7 +317,7 @@ static void run_fall(ex_app *app, double slip)
     s = make_water(app, room, 0.25, 0);
     make_vessel(app, &bowl, bowl_profile, BOWL, 0);
     add_vessel(app, &bowl, &tally, s, BOWL_MASS, slip, fsi_v3((fsi_real)0.4, (fsi_real)0.3, (fsi_real)0.32));
-    ex_check(app, fsi_wcsph_fill_box(s, water, fsi_v3(0, 0, 0)));
+    ex_check(app, fsi_wcsph_fill_box(s, water, fsi_v3(0, 0, 0), NULL));
     ex_check(app, fsi_wcsph_settle_density(s, water.hi));
     begin_look(&bowl, s);
     one[0] = &bowl;

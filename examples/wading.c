@@ -297,7 +297,7 @@ static void add_vehicle(ex_app *app, fsi_sph *s, vehicle *v)
         fsi_sph_obstacle_desc d = fsi_sph_default_obstacle_desc();
         d.mesh = v->parts[k].mesh;
         d.body = v->parts[k].body;
-        ex_check(app, fsi_sph_add_obstacle_desc(s, &d, &id[k]));
+        ex_check(app, fsi_sph_add_obstacle(s, &d, &id[k]));
     }
     v->rear = START;
     drive(v, 0);
@@ -419,10 +419,10 @@ int main(int argc, char **argv)
     v.speed = speed;
     v.radius = TREAD + gap * (double)desc.spacing;
     ex_check(&app, fsi_sph_create(&s, &desc));
-    ex_check(&app, fsi_sph_add_obstacle(s, ground, NULL));
+    ex_check(&app, fsi_sph_add_mesh(s, ground, NULL));
     pool = desc.domain;
     pool.hi.z = (fsi_real)(WATER - DITCH);
-    ex_check(&app, fsi_sph_fill_box(s, pool, fsi_v3(0, 0, 0)));
+    ex_check(&app, fsi_sph_fill_box(s, pool, fsi_v3(0, 0, 0), NULL));
     add_vehicle(&app, s, &v);
     if (!balls) ex_check(&app, fsi_surface_create(&surface, &skin));
     triangles = ground->face_count;

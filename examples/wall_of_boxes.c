@@ -59,8 +59,8 @@ static tank make_tank(ex_app *app, fsi_sph_desc *desc, double y, double gap)
     desc->domain.hi = fsi_v3(LENGTH, y + SIDE, SIDE);
     column.hi = fsi_v3(SIDE / 2, y + SIDE, desc->depth);
     ex_check(app, fsi_sph_create(&t.liquid, desc));
-    ex_check(app, fsi_sph_add_obstacle(t.liquid, t.wall, NULL));
-    ex_check(app, fsi_sph_fill_box(t.liquid, column, fsi_v3(0, 0, 0)));
+    ex_check(app, fsi_sph_add_mesh(t.liquid, t.wall, NULL));
+    ex_check(app, fsi_sph_fill_box(t.liquid, column, fsi_v3(0, 0, 0), NULL));
     t.back = WALL + b / 2;
     return t;
 }

@@ -504,7 +504,7 @@ EX_FN void ex_afloat_fill(ex_app *app, ex_afloat *w)
     fsi_box3 pool = w->s->desc.domain;
     pool.hi.z = (fsi_real)w->level;
     ex_check(app, fsi_wcsph_set_world(w->s, w->world));
-    ex_check(app, fsi_wcsph_fill_box(w->s, pool, fsi_v3(0, 0, 0)));
+    ex_check(app, fsi_wcsph_fill_box(w->s, pool, fsi_v3(0, 0, 0), NULL));
     ex_check(app, fsi_wcsph_settle_density(w->s, pool.hi));
 }
 

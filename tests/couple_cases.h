@@ -89,7 +89,7 @@ TEST_FN void random_drops(random_scene *r)
     for (k = one_of(r, 3); k >= 0; k--) {
         const double size = between(r, 0.1, 0.22) * n, turn = between(r, 0, 2 * PI), x = between(r, 0.3, 0.7) * n;
         const fsi_vec3 u = r->p.l.dim == 3 ? v3(r->speed * cos(turn), 0, r->speed * sin(turn)) : v3(r->speed * cos(turn), r->speed * sin(turn), 0);
-        CHECK(fsi_levelset_fill_sphere(r->p.water, at_height(r, x, between(r, 0.3, 0.8) * n), REAL(size * CELL), u) == FSI_OK);
+        CHECK(fsi_levelset_fill_sphere(r->p.water, at_height(r, x, between(r, 0.3, 0.8) * n), REAL(size * CELL), u, NULL) == FSI_OK);
     }
 }
 

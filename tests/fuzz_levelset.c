@@ -34,7 +34,7 @@ static fsi_levelset *make_pool(fsi_context *context, fsi_mesh **rock)
     d.max_iters = 20;
     box.lo = fsi_v3(0, 0, 0);
     box.hi = fsi_v3(1, (fsi_real)0.5, 0);
-    MUST(fsi_levelset_create(&s, &d) == FSI_OK && fsi_levelset_fill_box(s, box, fsi_v3(0, 0, 0)) == FSI_OK);
+    MUST(fsi_levelset_create(&s, &d) == FSI_OK && fsi_levelset_fill_box(s, box, fsi_v3(0, 0, 0), NULL) == FSI_OK);
     tap.center = fsi_v3(0, (fsi_real)0.8, 0);
     tap.radius = (fsi_real)0.15;
     drain.box.lo = fsi_v3((fsi_real)0.9, 0, 0);
@@ -47,7 +47,7 @@ static fsi_levelset *make_pool(fsi_context *context, fsi_mesh **rock)
     md.elements = edges;
     md.element_count = 4;
     md.corners = 2;
-    MUST(fsi_mesh_create(rock, &md) == FSI_OK && fsi_levelset_add_obstacle(s, *rock, NULL) == FSI_OK);
+    MUST(fsi_mesh_create(rock, &md) == FSI_OK && fsi_levelset_add_mesh(s, *rock, NULL) == FSI_OK);
     return s;
 }
 

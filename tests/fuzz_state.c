@@ -29,7 +29,7 @@ static fsi_sph *make_tank(fsi_context *context)
     d.domain.hi = fsi_v3(1, 1, 1);
     block.lo = fsi_v3(0, 0, 0);
     block.hi = fsi_v3((fsi_real)0.5, (fsi_real)0.5, (fsi_real)0.5);
-    MUST(fsi_sph_create(&s, &d) == FSI_OK && fsi_sph_fill_box(s, block, fsi_v3(0, 0, 0)) == FSI_OK);
+    MUST(fsi_sph_create(&s, &d) == FSI_OK && fsi_sph_fill_box(s, block, fsi_v3(0, 0, 0), NULL) == FSI_OK);
     tap.center = fsi_v3(0, (fsi_real)0.5, (fsi_real)0.8);
     tap.radius = (fsi_real)0.2;
     drain.box.lo = fsi_v3((fsi_real)0.9, 0, 0);

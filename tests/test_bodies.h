@@ -10,7 +10,7 @@ TEST_FN void add_body(fsi_sph *s, fsi_mesh *m, fsi_body *body)
     fsi_sph_obstacle_desc o = fsi_sph_default_obstacle_desc();
     o.mesh = m;
     o.body = body;
-    CHECK(fsi_sph_add_obstacle_desc(s, &o, NULL) == FSI_OK);
+    CHECK(fsi_sph_add_obstacle(s, &o, NULL) == FSI_OK);
 }
 
 /* A crate n spacings high, half as wide again (a square one would tip over: stable where density (1 - density) < (width/height)^2/6), comes
@@ -29,7 +29,7 @@ TEST_FN double draft_error(fsi_context *context, int dim, int n, double density)
     d.domain = dim == 2 ? box3(0, 0, 0, wide, 0.48, 0) : box3(0, 0, 0, wide, wide, 0.48);
     d.depth = (fsi_real)0.3;
     s = make_sph(&d);
-    CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0, 0, 0, wide, deep, 0) : box3(0, 0, 0, wide, wide, deep), v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0, 0, 0, wide, deep, 0) : box3(0, 0, 0, wide, wide, deep), v3(0, 0, 0), NULL) == FSI_OK);
     body.pose = pose_at(dim, wide / 2, want + 0.03, 0);
     if (dim == 3) body.pose.position.y = (fsi_real)(wide / 2);
     mesh_to(m, body.pose);
@@ -71,7 +71,7 @@ TEST_FN double terminal_speed_ratio(fsi_context *context, int n, double lengths)
     body.pose = pose_at(2, wide / 2, 0.55 * high, 0);
     mesh_to(m, body.pose);
     add_body(s, m, &body);
-    CHECK(fsi_sph_fill_box(s, d.domain, v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, d.domain, v3(0, 0, 0), NULL) == FSI_OK);
     for (i = 0; i < steps; i++) {
         if (!step_ok(s, dt)) break;
         fsi_body_integrate(&body, (fsi_real)dt);

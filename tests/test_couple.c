@@ -325,7 +325,7 @@ static void test_a_liquid_far_from_the_shell_is_as_if_alone(void)
     pair_pin(&p);
     d = p.l;
     CHECK(fsi_levelset_create(&alone, &d) == FSI_OK);
-    for (k = 0; k < 2; k++) CHECK(fsi_levelset_fill_sphere(k ? alone : p.water, v3(30 * CELL, 12 * CELL, 0), REAL(7 * CELL), v3(0.1, -0.2, 0)) == FSI_OK);
+    for (k = 0; k < 2; k++) CHECK(fsi_levelset_fill_sphere(k ? alone : p.water, v3(30 * CELL, 12 * CELL, 0), REAL(7 * CELL), v3(0.1, -0.2, 0), NULL) == FSI_OK);
     for (k = 0; k < 20; k++) {
         if (!pair_step(&p, 1e-3)) break;
         CHECK(fsi_levelset_step(alone, REAL(1e-3)) == FSI_OK);
@@ -354,7 +354,7 @@ static void test_an_obstacle_holds_both(void)
     p.c.material[0].density = 5000;
     pair_string(&p, 16, 12, 28, 11);
     pair_make(&p);
-    CHECK(fsi_levelset_add_obstacle(p.water, block, &id) == FSI_OK);
+    CHECK(fsi_levelset_add_mesh(p.water, block, &id) == FSI_OK);
     add_mesh(p.solid, block, NULL, 0);
     pair_drop(&p, 20.1, 18.5, 5, 0, -0.3);
     for (k = 0; k < (TEST_SLOWED ? 10 : 50); k++) {
@@ -409,7 +409,7 @@ static void layer_under_string(pair *p, int pieces, double height, double thick,
     pair_pin(p);
     box.lo = v3(-CELL, (height - 1 - thick) * CELL, -1);
     box.hi = v3(41 * CELL, (height - 1) * CELL, 1);
-    CHECK(fsi_levelset_fill_box(p->water, box, v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_levelset_fill_box(p->water, box, v3(0, 0, 0), NULL) == FSI_OK);
 }
 
 /* It pulls by rho g h. The pressure that decides is that half a cell below its top: 0.8 to 0.9 of that. */

@@ -80,7 +80,7 @@ TEST_FN void pair_make(pair *p)
 
 TEST_FN void pair_drop(pair *p, double x, double y, double radius, double u, double v)
 {
-    CHECK(fsi_levelset_fill_sphere(p->water, v3(x * CELL, y * CELL, 0), REAL(radius * CELL), v3(u, v, 0)) == FSI_OK);
+    CHECK(fsi_levelset_fill_sphere(p->water, v3(x * CELL, y * CELL, 0), REAL(radius * CELL), v3(u, v, 0), NULL) == FSI_OK);
 }
 
 TEST_FN void pair_pin(pair *p)

@@ -17,7 +17,7 @@ static void pour(pair *p, double x0, double y0, double x1, double y1)
     fsi_box3 box;
     box.lo = v3(x0 * CELL, y0 * CELL, 0);
     box.hi = v3(x1 * CELL, y1 * CELL, 0);
-    CHECK(fsi_levelset_fill_box(p->water, box, v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_levelset_fill_box(p->water, box, v3(0, 0, 0), NULL) == FSI_OK);
 }
 
 /* Height of the surface over the floor in column i, linear between cells; 0 where it is dry [cells]. */
@@ -323,7 +323,7 @@ static void add_to_both(pair *p, const fsi_mesh *mesh, fsi_body *body)
     fsi_levelset_obstacle_desc d = fsi_levelset_default_obstacle_desc();
     d.mesh = mesh;
     d.body = body;
-    CHECK(fsi_levelset_add_obstacle_desc(p->water, &d, NULL) == FSI_OK);
+    CHECK(fsi_levelset_add_obstacle(p->water, &d, NULL) == FSI_OK);
     add_mesh(p->solid, mesh, body, 0);
 }
 
@@ -464,7 +464,7 @@ static void test_a_body_floats_beside_a_floating_cloth(void)
     body.force = v3(0, -9.81 * (double)body.mass, 0);
     d.mesh = crate;
     d.body = &body;
-    CHECK(fsi_levelset_add_obstacle_desc(p.water, &d, NULL) == FSI_OK);
+    CHECK(fsi_levelset_add_obstacle(p.water, &d, NULL) == FSI_OK);
     pour(&p, 0, 0, 40, 18);
     level = (p.water->stats.volume + (double)body.mass / 1000) / (40 * CELL * CELL);
     for (k = 0; k < steps; k++) {
@@ -506,7 +506,7 @@ static int pair_sheet(pair *p, int cuts, double wide, double z)
 
 static void pair_ball(pair *p, double x, double y, double z, double radius, fsi_vec3 velocity)
 {
-    CHECK(fsi_levelset_fill_sphere(p->water, v3(x * CELL, y * CELL, z * CELL), REAL(radius * CELL), velocity) == FSI_OK);
+    CHECK(fsi_levelset_fill_sphere(p->water, v3(x * CELL, y * CELL, z * CELL), REAL(radius * CELL), velocity, NULL) == FSI_OK);
 }
 
 /* Holds the rim of the square that the box's middle is the middle of, half cells wide. */

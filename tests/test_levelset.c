@@ -30,12 +30,12 @@ static void add_pool(fsi_levelset *s, double length, double level)
     fsi_box3 box;
     box.lo = fsi_v3(0, 0, 0);
     box.hi = fsi_v3(REAL(length), REAL(level), 1);
-    CHECK(fsi_levelset_fill_box(s, box, fsi_v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_levelset_fill_box(s, box, fsi_v3(0, 0, 0), NULL) == FSI_OK);
 }
 
 static void add_drop(fsi_levelset *s, double x, double y, double radius, double u, double v)
 {
-    CHECK(fsi_levelset_fill_sphere(s, fsi_v3(REAL(x), REAL(y), REAL(0.5)), REAL(radius), fsi_v3(REAL(u), REAL(v), 0)) == FSI_OK);
+    CHECK(fsi_levelset_fill_sphere(s, fsi_v3(REAL(x), REAL(y), REAL(0.5)), REAL(radius), fsi_v3(REAL(u), REAL(v), 0), NULL) == FSI_OK);
 }
 
 static int step(fsi_levelset *s, double dt) { return CHECK(fsi_levelset_step(s, REAL(dt)) == FSI_OK); }
@@ -135,7 +135,7 @@ static void test_a_breaking_dam_runs_as_in_the_experiment(void)
     s = make(&d);
     column.lo = fsi_v3(0, 0, 0);
     column.hi = fsi_v3(1, 2, 1);
-    CHECK(fsi_levelset_fill_box(s, column, fsi_v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_levelset_fill_box(s, column, fsi_v3(0, 0, 0), NULL) == FSI_OK);
     for (n = 0; n < 200 && k < 4; n++) {
         double time;
         if (!step(s, 0.01)) break;
@@ -261,7 +261,7 @@ static void test_a_speck_keeps_its_volume_too(void)
     fsi_levelset *s;
     d.gravity = fsi_v3(0, 0, 0);
     s = make(&d);
-    CHECK(fsi_levelset_fill_sphere(s, fsi_v3(REAL((8.5 + 0.2999) / 16), REAL(8.5 / 16), REAL(8.5 / 16)), REAL(0.3 / 16), fsi_v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_levelset_fill_sphere(s, fsi_v3(REAL((8.5 + 0.2999) / 16), REAL(8.5 / 16), REAL(8.5 / 16)), REAL(0.3 / 16), fsi_v3(0, 0, 0), NULL) == FSI_OK);
     CHECK(s->component_count == 1 && s->component[0].target > 0 && s->component[0].target * 4096 < 1e-6);
     CHECK(fsi_levelset_set_volume(s, 0, 1.1 * s->component[0].target) == FSI_OK);
     step(s, 0.01);
@@ -483,7 +483,7 @@ static void test_every_allocation_may_fail(void)
         int n;
         test_fail_allocator(&context, k);
         status = fsi_levelset_create(&s, &d);
-        if (status == FSI_OK) status = fsi_levelset_fill_sphere(s, fsi_v3(REAL(0.5), REAL(0.5), 0), REAL(0.2), fsi_v3(2, 0, 0));
+        if (status == FSI_OK) status = fsi_levelset_fill_sphere(s, fsi_v3(REAL(0.5), REAL(0.5), 0), REAL(0.2), fsi_v3(2, 0, 0), NULL);
         for (n = 0; n < 3 && status == FSI_OK; n++) {
             before = bits_of(s);
             status = fsi_levelset_step(s, REAL(0.03));
@@ -527,9 +527,9 @@ static void test_bad_input_is_named(void)
     CHECK(fsi_levelset_step(NULL, 1) == FSI_ERROR_COOKIE);
     CHECK(fsi_levelset_step(s, -1) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "dt"));
     CHECK(fsi_levelset_step(s, REAL(test_nan())) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_levelset_fill_sphere(s, fsi_v3(0, 0, 0), 0, fsi_v3(0, 0, 0)) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_levelset_fill_sphere(s, fsi_v3(0, 0, 0), 1, fsi_v3(REAL(test_nan()), 0, 0)) == FSI_ERROR_NAN);
-    CHECK(fsi_levelset_fill_mesh(s, NULL, fsi_v3(0, 0, 0)) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_levelset_fill_sphere(s, fsi_v3(0, 0, 0), 0, fsi_v3(0, 0, 0), NULL) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_levelset_fill_sphere(s, fsi_v3(0, 0, 0), 1, fsi_v3(REAL(test_nan()), 0, 0), NULL) == FSI_ERROR_NAN);
+    CHECK(fsi_levelset_fill_mesh(s, NULL, fsi_v3(0, 0, 0), NULL) == FSI_ERROR_ARGUMENT);
     CHECK(bits_of(s) == before);
     s->u[1]->value[fsi_grid_entry(s->grid, 8, 8, 0)] = REAL(test_nan()); /* in the drop */
     before = bits_of(s);

@@ -136,11 +136,11 @@ TEST_FN int add_solid(fsi_levelset *s, const fsi_mesh *mesh, fsi_body *body, int
     o.body = body;
     o.no_slip = no_slip;
     o.contact_angle = (fsi_real)angle;
-    CHECK(fsi_levelset_add_obstacle_desc(s, &o, &id) == FSI_OK);
+    CHECK(fsi_levelset_add_obstacle(s, &o, &id) == FSI_OK);
     return id;
 }
 
-TEST_FN void fill(fsi_levelset *s, double wide, double level) { CHECK(fsi_levelset_fill_box(s, box3(0, 0, 0, wide, level, 0), v3(0, 0, 0)) == FSI_OK); }
+TEST_FN void fill(fsi_levelset *s, double wide, double level) { CHECK(fsi_levelset_fill_box(s, box3(0, 0, 0, wide, level, 0), v3(0, 0, 0), NULL) == FSI_OK); }
 
 /* A COUPLED body of the mesh's mass at `density`, with gravity g on it. */
 TEST_FN fsi_body make_floater(const fsi_mesh *m, double density, double g)
@@ -245,7 +245,7 @@ static void test_a_ball_under_water(void)
         fsi_levelset *s = make_liquid(&d);
         const int id = add_solid(s, m, released ? &body : NULL, 1, 90);
         fsi_vec3 force;
-        CHECK(fsi_levelset_fill_box(s, box3(0, 0, 0, 1, 1, 0.85), v3(0, 0, 0)) == FSI_OK);
+        CHECK(fsi_levelset_fill_box(s, box3(0, 0, 0, 1, 1, 0.85), v3(0, 0, 0), NULL) == FSI_OK);
         CHECK_NEAR(s->stats.volume, 0.85 - (double)p.volume, 2e-3);
         for (k = 0; k < (released ? 1 : 3); k++) if (!step_ok(s, 0.01)) break;
         CHECK(fsi_levelset_obstacle_reaction(s, id, &force, NULL) == FSI_OK);
@@ -368,7 +368,7 @@ static void test_liquid_rides_along_in_its_container(void)
     fsi_body body = fsi_default_body();
     int k;
     (void)add_solid(s, m, &body, 1, 90);
-    CHECK(fsi_levelset_fill_box(s, box3(0, 0, 0, 2, 0.5, 0), v3(0.5, 0, 0)) == FSI_OK);
+    CHECK(fsi_levelset_fill_box(s, box3(0, 0, 0, 2, 0.5, 0), v3(0.5, 0, 0), NULL) == FSI_OK);
     for (k = 0; k < 80; k++) {
         body.end.position.x = (fsi_real)(0.005 * (k + 1));
         if (!step_ok(s, 0.01)) break;
@@ -517,7 +517,7 @@ static void test_a_drop_hands_its_momentum_to_a_body(void)
         d.time_order = 2;
         s = make_liquid(&d);
         (void)add_solid(s, m, &body, 1, 90);
-        CHECK(fsi_levelset_fill_sphere(s, v3(0.7, 0.5, 0), (fsi_real)0.2, v3(1, 0, 0)) == FSI_OK);
+        CHECK(fsi_levelset_fill_sphere(s, v3(0.7, 0.5, 0), (fsi_real)0.2, v3(1, 0, 0), NULL) == FSI_OK);
         first = s->stats.momentum[0];
         for (k = 0; k < 30; k++) {
             if (!step_ok(s, 0.01)) break;
@@ -566,7 +566,7 @@ static double resting_angle(double want, double tilt)
         m = make_block(foot[0] - 0.5 * up[0], foot[1] - 0.5 * up[1], 0.9, 0.5, tilt, 0);
         (void)add_solid(s, m, NULL, 1, want);
     }
-    CHECK(fsi_levelset_fill_sphere(s, v3(foot[0], foot[1], 0), (fsi_real)0.2, v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_levelset_fill_sphere(s, v3(foot[0], foot[1], 0), (fsi_real)0.2, v3(0, 0, 0), NULL) == FSI_OK);
     dt = (double)fsi_levelset_suggest_dt(s);
     for (k = 0; k < 250; k++) {
         if (!step_ok(s, dt)) break;
@@ -606,7 +606,7 @@ static void test_velocities_go_on_into_solids_along_them(void)
     d.open_side[0] = d.open_side[1] = 1;
     s = make_liquid(&d);
     (void)add_solid(s, m, NULL, 0, 90);
-    CHECK(fsi_levelset_fill_box(s, box3(0, 0, 0, 1, 1, 0), v3(1, 0, 0)) == FSI_OK);
+    CHECK(fsi_levelset_fill_box(s, box3(0, 0, 0, 1, 1, 0), v3(1, 0, 0), NULL) == FSI_OK);
     CHECK_NEAR(s->stats.kinetic_energy, 500 * s->stats.volume, 5 * s->stats.volume); /* none of the liquid is in the cylinder */
     step_ok(s, 1e-3);
     for (k = 0; k < 360; k++) {
@@ -628,7 +628,7 @@ static void test_one_step_puts_a_volume_on_an_obstacle_right(void)
     fsi_levelset *s = make_liquid(&d);
     fsi_mesh *m = make_cylinder(0.51, 0.3, 0.21, 96);
     (void)add_solid(s, m, NULL, 0, 90);
-    CHECK(fsi_levelset_fill_sphere(s, v3(0.51, 0.42, 0), (fsi_real)0.22, v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_levelset_fill_sphere(s, v3(0.51, 0.42, 0), (fsi_real)0.22, v3(0, 0, 0), NULL) == FSI_OK);
     step_ok(s, 1e-6);
     CHECK(fsi_levelset_set_volume(s, 0, 1.01 * s->stats.volume) == FSI_OK);
     step_ok(s, 1e-6);
@@ -684,11 +684,11 @@ static void test_an_obstacle_is_there_when_liquid_comes_back(void)
     int id = -1;
     (void)add_solid(s, m, NULL, 1, 90);
     fill(s, 0.5, 0.5);
-    CHECK(fsi_levelset_fill_box(s, drop, v3(0, 0, 0)) == FSI_OK && step_ok(s, 0.01));
+    CHECK(fsi_levelset_fill_box(s, drop, v3(0, 0, 0), NULL) == FSI_OK && step_ok(s, 0.01));
     before = s->stats.target;
     k.box = box3(2, -1, 0, 9, 4, 0);
     CHECK(fsi_levelset_add_sink(s, &k, &id) == FSI_OK && step_ok(s, 0.01) && s->component_count == 1);
-    CHECK(fsi_levelset_remove_sink(s, id) == FSI_OK && fsi_levelset_fill_box(s, drop, v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_levelset_remove_sink(s, id) == FSI_OK && fsi_levelset_fill_box(s, drop, v3(0, 0, 0), NULL) == FSI_OK);
     CHECK_NEAR(s->stats.target, before, 1e-3);
     fsi_levelset_destroy(s);
     fsi_mesh_destroy(m);
@@ -704,9 +704,9 @@ static void test_a_moving_mesh_is_no_hindrance_between_steps(void)
     (void)add_solid(s, m, NULL, 1, 90);
     fill(s, 1, 0.6);
     CHECK(step_ok(s, 0.001) && fsi_mesh_move_rigid(m, v3(0.0005, 0, 0), fsi_quat_identity()) == FSI_OK && step_ok(s, 0.001));
-    CHECK(fsi_levelset_fill_sphere(s, v3(0.2, 0.6, 0), (fsi_real)0.1, v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_levelset_fill_sphere(s, v3(0.2, 0.6, 0), (fsi_real)0.1, v3(0, 0, 0), NULL) == FSI_OK);
     CHECK(fsi_mesh_move_rigid(m, v3(0.001, 0, 0), fsi_quat_identity()) == FSI_OK && step_ok(s, 0.001));
-    CHECK(fsi_levelset_add_obstacle(s, other, &id) == FSI_OK && fsi_levelset_remove_obstacle(s, id) == FSI_OK && step_ok(s, 0.001));
+    CHECK(fsi_levelset_add_mesh(s, other, &id) == FSI_OK && fsi_levelset_remove_obstacle(s, id) == FSI_OK && step_ok(s, 0.001));
     fsi_levelset_destroy(s);
     fsi_mesh_destroy(m);
     fsi_mesh_destroy(other);
@@ -741,7 +741,7 @@ static void test_no_volume_is_asked_for_below_zero(void)
     fsi_mesh *m = make_cylinder(0.5, 0.3, 0.15, 32);
     int k, c;
     fill(s, 1, 0.4);
-    CHECK(fsi_levelset_set_volume(s, 0, 0.05) == FSI_OK && fsi_levelset_add_obstacle(s, m, NULL) == FSI_OK);
+    CHECK(fsi_levelset_set_volume(s, 0, 0.05) == FSI_OK && fsi_levelset_add_mesh(s, m, NULL) == FSI_OK);
     for (k = 0; k < 200 && s->component_count > 0; k++) {
         for (c = 0; c < s->component_count; c++) CHECK(s->component[c].target >= 0);
         step_ok(s, 0.01);
@@ -763,7 +763,7 @@ static double share_that_leaves(int floor)
     d.open_side[1] = 1;
     s = make_liquid(&d);
     if (floor) (void)add_solid(s, m, NULL, 0, 90);
-    CHECK(fsi_levelset_fill_box(s, box3(0.3, 0, 0, 1, low + 0.5, 0), v3(1, 0, 0)) == FSI_OK);
+    CHECK(fsi_levelset_fill_box(s, box3(0.3, 0, 0, 1, low + 0.5, 0), v3(1, 0, 0), NULL) == FSI_OK);
     before = s->stats.target;
     for (k = 0; k < 5; k++) step_ok(s, 0.05);
     left = s->stats.left_volume;
@@ -808,27 +808,27 @@ static void test_what_is_wrong_with_an_obstacle_is_named(void)
     fsi_levelset_obstacle_desc o = fsi_levelset_default_obstacle_desc(), bad;
     fsi_vec3 force = v3(1, 1, 1);
     int id = 77;
-    CHECK(fsi_levelset_add_obstacle(NULL, m, &id) == FSI_ERROR_COOKIE && fsi_levelset_add_obstacle_desc(s, NULL, &id) == FSI_ERROR_COOKIE);
-    CHECK(fsi_levelset_add_obstacle(s, NULL, &id) != FSI_OK && id == 77);
+    CHECK(fsi_levelset_add_mesh(NULL, m, &id) == FSI_ERROR_COOKIE && fsi_levelset_add_obstacle(s, NULL, &id) == FSI_ERROR_COOKIE);
+    CHECK(fsi_levelset_add_mesh(s, NULL, &id) != FSI_OK && id == 77);
     o.mesh = m;
     bad = o;
     bad.cookie = 0;
-    CHECK(fsi_levelset_add_obstacle_desc(s, &bad, &id) == FSI_ERROR_COOKIE);
+    CHECK(fsi_levelset_add_obstacle(s, &bad, &id) == FSI_ERROR_COOKIE);
     bad = o;
     bad.contact_angle = 5;
-    CHECK(fsi_levelset_add_obstacle_desc(s, &bad, &id) == FSI_ERROR_ARGUMENT && strstr(fsi_levelset_error(s)->message, "contact_angle"));
+    CHECK(fsi_levelset_add_obstacle(s, &bad, &id) == FSI_ERROR_ARGUMENT && strstr(fsi_levelset_error(s)->message, "contact_angle"));
     bad.contact_angle = (fsi_real)test_nan();
-    CHECK(fsi_levelset_add_obstacle_desc(s, &bad, &id) == FSI_ERROR_NAN);
+    CHECK(fsi_levelset_add_obstacle(s, &bad, &id) == FSI_ERROR_NAN);
     bad = o;
     bad.no_slip = 2;
-    CHECK(fsi_levelset_add_obstacle_desc(s, &bad, &id) == FSI_ERROR_ARGUMENT && strstr(fsi_levelset_error(s)->message, "no_slip"));
+    CHECK(fsi_levelset_add_obstacle(s, &bad, &id) == FSI_ERROR_ARGUMENT && strstr(fsi_levelset_error(s)->message, "no_slip"));
     bad = o;
     bad.body = &body;
     body.mass = -1;
-    CHECK(fsi_levelset_add_obstacle_desc(s, &bad, &id) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_levelset_add_obstacle(s, &bad, &id) == FSI_ERROR_ARGUMENT);
     body = make_floater(m, 500, 10);
-    CHECK(fsi_levelset_add_obstacle_desc(s, &bad, &id) == FSI_OK && id == 0);
-    CHECK(fsi_levelset_add_obstacle_desc(s, &bad, &id) == FSI_ERROR_ARGUMENT && strstr(fsi_levelset_error(s)->message, "carries obstacle 0") && id == 0);
+    CHECK(fsi_levelset_add_obstacle(s, &bad, &id) == FSI_OK && id == 0);
+    CHECK(fsi_levelset_add_obstacle(s, &bad, &id) == FSI_ERROR_ARGUMENT && strstr(fsi_levelset_error(s)->message, "carries obstacle 0") && id == 0);
     fill(s, 1, 0.5);
     body.velocity.x = (fsi_real)test_nan();
     CHECK(fsi_levelset_step(s, (fsi_real)0.01) == FSI_ERROR_NAN && fsi_levelset_error(s)->element == 0);
@@ -988,7 +988,7 @@ static void test_no_memory_changes_nothing(void)
     before = scene_state(&q);
     for (k = 1, status = FSI_ERROR_MEMORY; k < 400 && status == FSI_ERROR_MEMORY; k++, failed++) {
         test_fail_allocator(&context, k);
-        status = fsi_levelset_add_obstacle(q.s, late, &id);
+        status = fsi_levelset_add_mesh(q.s, late, &id);
         if (status == FSI_ERROR_MEMORY) CHECK(scene_state(&q) == before && id == -1);
     }
     CHECK(status == FSI_OK && id >= 0);
@@ -1095,7 +1095,7 @@ static void test_spray_too_stiff_to_solve_is_thinned(void)
     for (k = 0; k < 40; k++) {
         const double x = 0.1 + 0.8 * test_random(&random), y = 0.1 + 0.8 * test_random(&random), r = 0.016 + 0.045 * test_random(&random);
         const double u = 0.01 * (test_random(&random) - 0.5), v = 0.01 * (test_random(&random) - 0.5);
-        CHECK(fsi_levelset_fill_sphere(s, v3(x, y, 0), (fsi_real)r, v3(u, v, 0)) == FSI_OK);
+        CHECK(fsi_levelset_fill_sphere(s, v3(x, y, 0), (fsi_real)r, v3(u, v, 0), NULL) == FSI_OK);
     }
     before = s->stats.kinetic_energy;
     momentum[0] = s->stats.momentum[0], momentum[1] = s->stats.momentum[1];
@@ -1125,8 +1125,8 @@ static void test_honey_sticks_to_obstacles(void)
         o.mesh = m;
         o.body = &plate;
         o.no_slip = !slip;
-        CHECK(fsi_levelset_add_obstacle_desc(s, &o, NULL) == FSI_OK);
-        CHECK(fsi_levelset_fill_box(s, box3(0.25, 0, 0, 0.75, top, 0), v3(0, 0, 0)) == FSI_OK);
+        CHECK(fsi_levelset_add_obstacle(s, &o, NULL) == FSI_OK);
+        CHECK(fsi_levelset_fill_box(s, box3(0.25, 0, 0, 0.75, top, 0), v3(0, 0, 0), NULL) == FSI_OK);
         for (k = 0; k < 5; k++) {
             plate.end.position = v3(speed * 0.002 * (k + 1), 0, 0);
             CHECK(step_ok(s, 0.002));

@@ -61,7 +61,7 @@ static int step_ok(fsi_levelset *s, double dt)
     return 0;
 }
 
-static void fill(fsi_levelset *s, fsi_box3 box) { CHECK(fsi_levelset_fill_box(s, box, v3(0, 0, 0)) == FSI_OK); }
+static void fill(fsi_levelset *s, fsi_box3 box) { CHECK(fsi_levelset_fill_box(s, box, v3(0, 0, 0), NULL) == FSI_OK); }
 
 static fsi_levelset_emitter_desc make_tap(fsi_vec3 center, fsi_vec3 direction, double radius, double speed)
 {
@@ -262,7 +262,7 @@ static void run_sink(int shape, double rate)
     double before, last = 0;
     int i, id;
     fill(s, box3(0, 0, 0, 1, 0.4, 0));
-    CHECK(fsi_levelset_fill_sphere(s, v3(0.5, 0.75, 0), (fsi_real)0.125, v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_levelset_fill_sphere(s, v3(0.5, 0.75, 0), (fsi_real)0.125, v3(0, 0, 0), NULL) == FSI_OK);
     before = s->stats.target;
     k.shape = (fsi_levelset_sink_shape)shape;
     k.box = box3(0.4, 0.1, 0, 0.6, 0.25, 0);
@@ -323,7 +323,7 @@ static void test_a_sink_swallows_a_drop(void)
     fsi_levelset_sink_desc k = fsi_levelset_default_sink_desc();
     double before;
     int id;
-    CHECK(fsi_levelset_fill_sphere(s, v3(0.5, 0.75, 0), (fsi_real)0.125, v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_levelset_fill_sphere(s, v3(0.5, 0.75, 0), (fsi_real)0.125, v3(0, 0, 0), NULL) == FSI_OK);
     before = s->stats.target;
     k.box = box3(0, 0, 0, 1, 1, 0);
     CHECK(fsi_levelset_add_sink(s, &k, &id) == FSI_OK);
@@ -367,7 +367,7 @@ static void run_drop_out(int dim)
     int i;
     d.open_side[2] = 1;
     s = make(&d);
-    CHECK(fsi_levelset_fill_sphere(s, v3(0.5, 0.4, 0.5), (fsi_real)0.2, v3(0, -1, 0)) == FSI_OK);
+    CHECK(fsi_levelset_fill_sphere(s, v3(0.5, 0.4, 0.5), (fsi_real)0.2, v3(0, -1, 0), NULL) == FSI_OK);
     before = s->stats.target;
     for (i = 0; i < 40 && s->component_count > 0; i++) {
         const double bottom = 0.2 - s->time - 4.905 * s->time * s->time, top = bottom + 0.4;
@@ -397,7 +397,7 @@ static void test_air_comes_in_through_an_open_side(void)
     d.open_side[0] = 1;
     d.gravity = v3(0, 0, 0);
     s = make(&d);
-    CHECK(fsi_levelset_fill_box(s, box3(0, 0, 0, 0.4, 1, 0), v3(1, 0, 0)) == FSI_OK); /* a piston of liquid */
+    CHECK(fsi_levelset_fill_box(s, box3(0, 0, 0, 0.4, 1, 0), v3(1, 0, 0), NULL) == FSI_OK); /* a piston of liquid */
     before = s->stats.target;
     for (i = 0; i < 20; i++) step_ok(s, 0.02);
     CHECK_NEAR(s->stats.target, before, 1e-3 * before);
@@ -426,8 +426,8 @@ static fsi_levelset *make_zoo(int dim, fsi_context *context)
     k.center = v3(0.3, 0.1, dim == 2 ? 0 : 0.5);
     k.radius = (fsi_real)0.1;
     k.rate = (fsi_real)0.1;
-    if (fsi_levelset_fill_box(s, box3(0, 0, 0, 0.6, 0.3, 1), v3(0, 0, 0)) == FSI_OK
-        && fsi_levelset_fill_sphere(s, v3(0.45, 0.55, dim == 2 ? 0 : 0.5), (fsi_real)0.15, v3(0, -1, 0)) == FSI_OK
+    if (fsi_levelset_fill_box(s, box3(0, 0, 0, 0.6, 0.3, 1), v3(0, 0, 0), NULL) == FSI_OK
+        && fsi_levelset_fill_sphere(s, v3(0.45, 0.55, dim == 2 ? 0 : 0.5), (fsi_real)0.15, v3(0, -1, 0), NULL) == FSI_OK
         && fsi_levelset_add_emitter(s, &e, NULL) == FSI_OK && fsi_levelset_add_sink(s, &k, NULL) == FSI_OK) return s;
     fsi_levelset_destroy(s);
     return NULL;
@@ -598,7 +598,7 @@ static void test_every_allocation_may_fail(void)
     }
     CHECK(done == 6);
     test_fail_allocator(&context, 0);
-    CHECK(fsi_levelset_fill_sphere(s, v3(0.45, 1.1, 0), (fsi_real)0.2, v3(0, 0, 0)) == FSI_OK); /* more than the other one has */
+    CHECK(fsi_levelset_fill_sphere(s, v3(0.45, 1.1, 0), (fsi_real)0.2, v3(0, 0, 0), NULL) == FSI_OK); /* more than the other one has */
     state = save_state(s, &size);
     fsi_levelset_destroy(s);
     CHECK(test_live_bytes() == 0);
@@ -730,14 +730,14 @@ static void test_fills_are_checked(void)
     fsi_levelset *s = make_zoo(2, NULL);
     const double target = s->stats.target;
     const uint64_t hash = fsi_levelset_hash(s);
-    CHECK(fsi_levelset_fill_sphere(s, v3(0.5, 0.5, 0), 0, v3(0, 0, 0)) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_levelset_fill_sphere(s, v3(0.5, 0.5, 0), -1, v3(0, 0, 0)) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_levelset_fill_sphere(s, v3(0.5, test_nan(), 0), 1, v3(0, 0, 0)) == FSI_ERROR_NAN);
-    CHECK(fsi_levelset_fill_sphere(s, v3(0.5, 0.5, 0), 1, v3(0, test_inf(), 0)) == FSI_ERROR_NAN);
-    CHECK(fsi_levelset_fill_box(s, box3(1, 0, 0, 0, 1, 0), v3(0, 0, 0)) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_levelset_fill_mesh(s, NULL, v3(0, 0, 0)) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_levelset_fill_sphere(s, v3(0.5, 0.5, 0), 0, v3(0, 0, 0), NULL) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_levelset_fill_sphere(s, v3(0.5, 0.5, 0), -1, v3(0, 0, 0), NULL) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_levelset_fill_sphere(s, v3(0.5, test_nan(), 0), 1, v3(0, 0, 0), NULL) == FSI_ERROR_NAN);
+    CHECK(fsi_levelset_fill_sphere(s, v3(0.5, 0.5, 0), 1, v3(0, test_inf(), 0), NULL) == FSI_ERROR_NAN);
+    CHECK(fsi_levelset_fill_box(s, box3(1, 0, 0, 0, 1, 0), v3(0, 0, 0), NULL) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_levelset_fill_mesh(s, NULL, v3(0, 0, 0), NULL) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_levelset_hash(s) == hash);
-    CHECK(fsi_levelset_fill_sphere(s, v3(50, 0.5, 0), 1, v3(0, 0, 0)) == FSI_OK && fsi_levelset_fill_box(s, box3(-9, -9, 0, -8, -8, 0), v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_levelset_fill_sphere(s, v3(50, 0.5, 0), 1, v3(0, 0, 0), NULL) == FSI_OK && fsi_levelset_fill_box(s, box3(-9, -9, 0, -8, -8, 0), v3(0, 0, 0), NULL) == FSI_OK);
     CHECK_NEAR(s->stats.target, target, 1e-15); /* nothing of it in the box */
     fsi_levelset_destroy(s);
 }
@@ -780,7 +780,7 @@ static void test_a_component_takes_another_volume(void)
     int i;
     d.gravity = v3(0, 0, 0);
     s = make(&d);
-    CHECK(fsi_levelset_fill_sphere(s, v3(0.5, 0.5, 0), (fsi_real)0.2, v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_levelset_fill_sphere(s, v3(0.5, 0.5, 0), (fsi_real)0.2, v3(0, 0, 0), NULL) == FSI_OK);
     CHECK(fsi_levelset_set_volume(s, 1, 0.2) == FSI_ERROR_ARGUMENT && fsi_levelset_set_volume(s, 0, -1) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_levelset_set_volume(s, 0, 1.1) == FSI_ERROR_ARGUMENT && fsi_levelset_set_volume(s, 0, test_nan()) == FSI_ERROR_NAN);
     CHECK(fsi_levelset_set_volume(s, 0, 0.15) == FSI_OK);
@@ -799,7 +799,7 @@ static void run_correction(double radius, double share, double left, int iterati
             fsi_levelset *s;
             d.gravity = v3(0, 0, 0);
             s = make(&d);
-            CHECK(fsi_levelset_fill_sphere(s, v3(0.503, 0.491, 0.512), (fsi_real)radius, v3(0, 0, 0)) == FSI_OK);
+            CHECK(fsi_levelset_fill_sphere(s, v3(0.503, 0.491, 0.512), (fsi_real)radius, v3(0, 0, 0), NULL) == FSI_OK);
             CHECK(fsi_levelset_set_volume(s, 0, (1 + share * k) * s->stats.volume) == FSI_OK);
             step_ok(s, 1e-6);
             CHECK_NEAR(s->stats.volume_error, 0, left);
@@ -881,7 +881,7 @@ static void test_the_picture_shows_the_surface(void)
         fsi_levelset_debug_draw(s, &draw);
         draw.line = draw_line;
         draw.triangle = draw_triangle;
-        CHECK(fsi_levelset_fill_sphere(s, v3(0.25, 0.5, 0.5), (fsi_real)0.2, v3(0, 0, 0)) == FSI_OK && fsi_levelset_fill_sphere(s, v3(0.75, 0.5, 0.5), (fsi_real)0.2, v3(0, 0, 0)) == FSI_OK);
+        CHECK(fsi_levelset_fill_sphere(s, v3(0.25, 0.5, 0.5), (fsi_real)0.2, v3(0, 0, 0), NULL) == FSI_OK && fsi_levelset_fill_sphere(s, v3(0.75, 0.5, 0.5), (fsi_real)0.2, v3(0, 0, 0), NULL) == FSI_OK);
         memset(&drawn, 0, sizeof drawn);
         fsi_levelset_debug_draw(s, &draw);
         CHECK_NEAR(drawn.area, dim == 2 ? 4 * FSI_PI * 0.2 : 8 * FSI_PI * 0.04, 0.02);
@@ -927,11 +927,11 @@ static void test_what_is_kept_of_solids_is_current(void)
         fsi_field *distance = NULL;
         fsi_vec3 x[40];
         CHECK(fsi_levelset_create(&s, &d) == FSI_OK);
-        CHECK(fsi_levelset_fill_sphere(s, v3(0.6, 0.75, 0), (fsi_real)0.15, v3(0, -2, 0)) == FSI_OK);
+        CHECK(fsi_levelset_fill_sphere(s, v3(0.6, 0.75, 0), (fsi_real)0.15, v3(0, -2, 0), NULL) == FSI_OK);
         o.mesh = mesh;
         o.body = kind ? NULL : &body;
         body.pose.position = body.end.position = v3(0.4, 0.4, 0);
-        CHECK(fsi_levelset_add_obstacle_desc(s, &o, &e) == FSI_OK);
+        CHECK(fsi_levelset_add_obstacle(s, &o, &e) == FSI_OK);
         CHECK(fsi_grid_add_field(s->grid, FSI_CELLS, 1, &distance) == FSI_OK);
         for (t = 0; t < 12; t++) {
             fsi__ls_impl *m = (fsi__ls_impl *)s->impl;

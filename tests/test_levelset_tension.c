@@ -28,7 +28,7 @@ static fsi_levelset *tension_drop(const fsi_levelset_desc *d)
 {
     fsi_levelset *s;
     if (!CHECK(fsi_levelset_create(&s, d) == FSI_OK)) return NULL;
-    CHECK(fsi_levelset_fill_sphere(s, fsi_v3((fsi_real)1.51, (fsi_real)1.49, (fsi_real)1.5), 1, fsi_v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_levelset_fill_sphere(s, fsi_v3((fsi_real)1.51, (fsi_real)1.49, (fsi_real)1.5), 1, fsi_v3(0, 0, 0), NULL) == FSI_OK);
     return s;
 }
 
@@ -258,7 +258,7 @@ static void tension_ripples(int dim, double ratio)
     if (!CHECK(fsi_levelset_create(&s, &d) == FSI_OK)) return;
     pool.lo = fsi_v3(-1, -1, -1);
     pool.hi = fsi_v3(4, dim == 2 ? (fsi_real)8.505 * d.dx : 4, dim == 3 ? (fsi_real)8.505 * d.dx : 4);
-    CHECK(fsi_levelset_fill_box(s, pool, fsi_v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_levelset_fill_box(s, pool, fsi_v3(0, 0, 0), NULL) == FSI_OK);
     cells = (size_t)s->grid->block_count * (size_t)s->grid->block_cells;
     for (e = 0; e < cells; e++) ((fsi__ls_impl *)s->impl)->phi->value[e] += (fsi_real)(1e-3 * (double)d.dx * (test_random(&random) - 0.5));
     for (k = 0; k < 200; k++) {
@@ -293,7 +293,7 @@ static void test_a_capillary_wave_keeps_its_pace(void)
     if (!CHECK(fsi_levelset_create(&s, &d) == FSI_OK)) return;
     pool.lo = fsi_v3(0, 0, 0);
     pool.hi = fsi_v3((fsi_real)1.5, (fsi_real)h, 0);
-    CHECK(fsi_levelset_fill_box(s, pool, fsi_v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_levelset_fill_box(s, pool, fsi_v3(0, 0, 0), NULL) == FSI_OK);
     for (a = 0; a < 2; a++)
         for (b = 0; b < s->grid->block_count; b++)
             for (e = 0, fsi_grid_corner(s->grid, b, corner); e < s->grid->block_cells; e++) {

@@ -12,7 +12,7 @@ static fsi_mesh *into_sph(fsi_sph *s, fsi_rigid *w, int id)
     CHECK(fsi_rigid_tessellate(w, id, -1, 0, &m) == FSI_OK);
     o.mesh = m;
     o.body = fsi_rigid_body(w, id);
-    CHECK(fsi_sph_add_obstacle_desc(s, &o, NULL) == FSI_OK);
+    CHECK(fsi_sph_add_obstacle(s, &o, NULL) == FSI_OK);
     return m;
 }
 
@@ -23,7 +23,7 @@ static fsi_mesh *into_levelset(fsi_levelset *s, fsi_rigid *w, int id)
     CHECK(fsi_rigid_tessellate(w, id, -1, 0, &m) == FSI_OK);
     o.mesh = m;
     o.body = fsi_rigid_body(w, id);
-    CHECK(fsi_levelset_add_obstacle_desc(s, &o, NULL) == FSI_OK);
+    CHECK(fsi_levelset_add_obstacle(s, &o, NULL) == FSI_OK);
     return m;
 }
 
@@ -68,7 +68,7 @@ static void test_a_crate_floats_at_its_draft_in_sph(void)
     sd.domain = box3(0, 0, 0, wide, 0.48, 0);
     sd.depth = (fsi_real)0.3;
     s = make_sph(&sd);
-    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, wide, deep, 0), v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, wide, deep, 0), v3(0, 0, 0), NULL) == FSI_OK);
     m = into_sph(s, w, id);
     for (k = 0; k < steps; k++) {
         for (i = 0; i < s->count && k < 2 * steps / 3; i++) s->velocity[i] = fsi_v3_scale(s->velocity[i], (fsi_real)0.97);
@@ -106,7 +106,7 @@ static void test_a_crate_floats_at_its_draft_in_a_level_set(void)
     ld.dx = (fsi_real)dx;
     ld.gravity = v3(0, -9.81, 0);
     CHECK(fsi_levelset_create(&s, &ld) == FSI_OK);
-    CHECK(fsi_levelset_fill_box(s, box3(0, 0, 0, wide, deep, 0), v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_levelset_fill_box(s, box3(0, 0, 0, wide, deep, 0), v3(0, 0, 0), NULL) == FSI_OK);
     m = into_levelset(s, w, id);
     for (k = 0; k < steps; k++) {
         if (k < 2 * steps / 3) damp(w, 0.9);
@@ -144,9 +144,9 @@ static void test_a_raft_bears_a_stack_of_crates(void)
     for (k = 0; k < 3; k++) m[k] = into_sph(s, w, k);
     {   /* water beside and under the raft as it stands */
         double under = want + 0.01 - thick / 2 - dx / 2;
-        CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, wide, under, 0), v3(0, 0, 0)) == FSI_OK);
-        CHECK(fsi_sph_fill_box(s, box3(0, under, 0, (wide - length) / 2 - dx, deep + (deep - under) * length / (wide - length), 0), v3(0, 0, 0)) == FSI_OK);
-        CHECK(fsi_sph_fill_box(s, box3((wide + length) / 2 + dx, under, 0, wide, deep + (deep - under) * length / (wide - length), 0), v3(0, 0, 0)) == FSI_OK);
+        CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, wide, under, 0), v3(0, 0, 0), NULL) == FSI_OK);
+        CHECK(fsi_sph_fill_box(s, box3(0, under, 0, (wide - length) / 2 - dx, deep + (deep - under) * length / (wide - length), 0), v3(0, 0, 0), NULL) == FSI_OK);
+        CHECK(fsi_sph_fill_box(s, box3((wide + length) / 2 + dx, under, 0, wide, deep + (deep - under) * length / (wide - length), 0), v3(0, 0, 0), NULL) == FSI_OK);
     }
     for (k = 0; k < steps; k++) {
         for (i = 0; i < s->count && k < 2 * steps / 3; i++) s->velocity[i] = fsi_v3_scale(s->velocity[i], (fsi_real)0.97);
@@ -223,7 +223,7 @@ static void test_liquid_wakes_a_sleeper(void)
     sd.domain = box3(0, 0, 0, 0.5, 0.4, 0);
     s = make_sph(&sd);
     m = into_sph(s, w, 0);
-    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.12, 0.2, 0), v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.12, 0.2, 0), v3(0, 0, 0), NULL) == FSI_OK);
     step_sph(s, w, 4e-3);
     CHECK(w->asleep[0]); /* not yet */
     for (k = 0; k < 60; k++) if (!step_sph(s, w, 4e-3)) break;

@@ -22,7 +22,7 @@ static fsi_sph *energy_scene(int scene, double S, int accelerate, int iters, fsi
     d.max_substeps = 1;
     s = make_sph(&d);
     add_lattice(s, v3(0, 0, 0.006), n, scene == DENSE_BLOCK ? 0.0155 : 0.0185, 0.1, &random);
-    if (scene == BLOCK_AGAINST_WALL) CHECK(fsi_sph_add_obstacle(s, wall, NULL) == FSI_OK);
+    if (scene == BLOCK_AGAINST_WALL) CHECK(fsi_sph_add_mesh(s, wall, NULL) == FSI_OK);
     for (i = 0; i < s->count && scene == BLOCK_AGAINST_WALL; i++) s->velocity[i] = v3(0, 0, -5);
     return s;
 }
@@ -68,7 +68,7 @@ static void test_energy_in_a_closed_box_decays(void)
         d.depth = (fsi_real)0.2;
         d.domain = dim == 2 ? box3(0, 0, 0, 0.3, 0.3, 0) : box3(0, 0, 0, 0.16, 0.16, 0.16);
         s = make_sph(&d);
-        CHECK(fsi_sph_fill_box(s, d.domain, v3(0, 0, 0)) == FSI_OK);
+        CHECK(fsi_sph_fill_box(s, d.domain, v3(0, 0, 0), NULL) == FSI_OK);
         for (i = 0; i < s->count; i++) s->velocity[i] = random_vector(&random, dim);
         start = before = kinetic(s);
         for (step = 0; step < 200 && step_ok(s, 1e-3); step++) {
@@ -181,16 +181,16 @@ static rest measure_pool(int dim, int walls, int fixed_iters, fsi_sph_boundary f
     s = make_sph(&d);
     if (walls != IN_DOMAIN) {
         room = make_container(dim, box);
-        CHECK(fsi_sph_add_obstacle(s, room, NULL) == FSI_OK);
+        CHECK(fsi_sph_add_mesh(s, room, NULL) == FSI_OK);
     }
     if (walls == ON_FLOOR_IN_CONTAINER) {
         shape_begin(dim);
         if (dim == 2) shape_line(-1, 0.03, 1);
         else shape_sheet(v3(-1, -1, 0), v3(2, 0, 0), v3(0, 2, 0), 3, 3);
         base = shape_make(FSI_MESH_OPEN, 0);
-        CHECK(fsi_sph_add_obstacle(s, base, NULL) == FSI_OK);
+        CHECK(fsi_sph_add_mesh(s, base, NULL) == FSI_OK);
     }
-    CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0, 0, 0, wide, deep, 0) : box3(0, 0, 0, wide, wide, deep), v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0, 0, 0, wide, deep, 0) : box3(0, 0, 0, wide, wide, deep), v3(0, 0, 0), NULL) == FSI_OK);
     CHECK(s->count == (dim == 2 ? 240 : 1200));
     r = measure_rest(s, deep, wide, dim == 2 ? 12 : 100, 1e-3, dim == 2 ? 1.2 : 0.8);
     printf("      %dD walls %d iterations %2d formula %d: slope %.0f Pa/m, floor/weight %.4f, first layer %.3f dx, ", dim, walls,
@@ -260,7 +260,7 @@ static void test_dam_break_follows_martin_and_moyce(void)
     d.domain = box3(0, 0, 0, 8 * a, 2 * a, 0);
     d.depth = (fsi_real)a;
     s = make_sph(&d);
-    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, a, a, 0), v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, a, a, 0), v3(0, 0, 0), NULL) == FSI_OK);
     for (steps = 0; steps < last && step_ok(s, dt); steps++) z[steps] = front(s) / a;
     for (k = 0; k < 9 && steps == last; k++) {
         if (k == 0) {
@@ -289,7 +289,7 @@ static void test_gate_depth_of_a_long_dam(void)
     d.domain = box3(-5 * h, 0, 0, 15 * h, 2 * h, 0);
     d.depth = (fsi_real)h;
     s = make_sph(&d);
-    CHECK(fsi_sph_fill_box(s, box3(-5 * h, 0, 0, 0, h, 0), v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, box3(-5 * h, 0, 0, 0, h, 0), v3(0, 0, 0), NULL) == FSI_OK);
     for (step = 0; step < last && step_ok(s, dt); step++) {
         if ((step + 1) * dt < 5 * unit) continue;
         for (i = 0; i < s->count; i++) area += fabs((double)s->position[i].x) < 0.1 * h ? (double)s->particle_volume : 0;
@@ -459,7 +459,7 @@ static void test_the_plane_stays_flat(void)
     fsi_sph_desc d = make_desc(2, 0.02);
     fsi_sph *s = make_sph(&d);
     int i;
-    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.1, 0.1, 0), v3(1, 0, 2)) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.1, 0.1, 0), v3(1, 0, 2), NULL) == FSI_OK);
     step_ok(s, 1e-2);
     for (i = 0; i < s->count; i++) {
         s->velocity[i].z = 1;
@@ -481,8 +481,8 @@ static int build_all(fsi_context *context, fsi_sph **out, const fsi_mesh *bar, c
     d.context = context;
     d.domain = box3(0, 0, 0, 0.4, 0.4, 0);
     if (fsi_sph_create(out, &d) == FSI_ERROR_MEMORY) return CHECK(*out == NULL) ? 0 : 100;
-    if (fsi_sph_add_obstacle(*out, bar, NULL) == FSI_ERROR_MEMORY) return 1;
-    if (fsi_sph_fill_box(*out, box3(0, 0, 0, 0.1, 0.1, 0), v3(0, 0, 0)) == FSI_ERROR_MEMORY) return CHECK((*out)->count == 0) ? 2 : 100;
+    if (fsi_sph_add_mesh(*out, bar, NULL) == FSI_ERROR_MEMORY) return 1;
+    if (fsi_sph_fill_box(*out, box3(0, 0, 0, 0.1, 0.1, 0), v3(0, 0, 0), NULL) == FSI_ERROR_MEMORY) return CHECK((*out)->count == 0) ? 2 : 100;
     if (fsi_sph_add_particles(*out, &x, NULL, 1) == FSI_ERROR_MEMORY) return CHECK((*out)->count == 25) ? 3 : 100;
     if (fsi_sph_step(*out, (fsi_real)1e-3) == FSI_ERROR_MEMORY) return 4;
     if (fsi_sph_load(*out, state, size) == FSI_ERROR_MEMORY) return 5;
@@ -535,8 +535,8 @@ static void test_a_later_step_without_memory_changes_nothing(void)
     test_fail_allocator(&context, 0);
     s = make_dam(2, 0.016, &context, NULL);
     step_ok(s, 2e-3);
-    CHECK(fsi_sph_add_obstacle(s, bar, NULL) == FSI_OK);
-    CHECK(fsi_sph_fill_box(s, box3(0.02, 0.3, 0, 0.2, 0.6, 0), v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_sph_add_mesh(s, bar, NULL) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, box3(0.02, 0.3, 0, 0.2, 0.6, 0), v3(0, 0, 0), NULL) == FSI_OK);
     for (step = 0; step < 20; step++) {
         hash = fsi_sph_hash(s);
         test_fail_allocator(&context, 1);
@@ -770,9 +770,9 @@ static void test_wrong_calls_are_refused(void)
     fsi_sph_destroy(NULL);
     CHECK(fsi_sph_error(NULL) == NULL);
     CHECK(fsi_sph_add_particles(NULL, &x, NULL, 1) != FSI_OK);
-    CHECK(fsi_sph_fill_box(NULL, box3(0, 0, 0, 1, 1, 1), x) != FSI_OK);
+    CHECK(fsi_sph_fill_box(NULL, box3(0, 0, 0, 1, 1, 1), x, NULL) != FSI_OK);
     CHECK(fsi_sph_remove_particles(NULL, NULL) != FSI_OK);
-    CHECK(fsi_sph_add_obstacle(NULL, NULL, NULL) != FSI_OK);
+    CHECK(fsi_sph_add_mesh(NULL, NULL, NULL) != FSI_OK);
     CHECK(fsi_sph_remove_obstacle(NULL, 0) != FSI_OK);
     CHECK(fsi_sph_step(NULL, 0) != FSI_OK);
     CHECK(fsi_sph_suggest_dt(NULL) == 0);
@@ -785,20 +785,20 @@ static void test_wrong_calls_are_refused(void)
     CHECK(fsi_sph_add_particles(s, &x, NULL, -1) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_sph_add_particles(s, NULL, NULL, 0) == FSI_OK);
     CHECK(fsi_sph_add_particles(s, &x, NULL, 0x7fffffff) == FSI_ERROR_LIMIT);
-    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.001, 1, 1), x) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_sph_fill_box(s, box3(1, 0, 0, 0, 1, 1), x) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 1e6, 1e6, 1e6), x) == FSI_ERROR_LIMIT);
-    CHECK(fsi_sph_fill_box(s, box3(0, 0, test_nan(), 1, 1, 1), x) == FSI_ERROR_NAN);
-    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 1, 1, 1), v3(0, test_inf(), 0)) == FSI_ERROR_NAN);
+    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.001, 1, 1), x, NULL) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_sph_fill_box(s, box3(1, 0, 0, 0, 1, 1), x, NULL) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 1e6, 1e6, 1e6), x, NULL) == FSI_ERROR_LIMIT);
+    CHECK(fsi_sph_fill_box(s, box3(0, 0, test_nan(), 1, 1, 1), x, NULL) == FSI_ERROR_NAN);
+    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 1, 1, 1), v3(0, test_inf(), 0), NULL) == FSI_ERROR_NAN);
     CHECK(fsi_sph_remove_particles(s, NULL) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_sph_add_obstacle(s, NULL, &id) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_sph_add_mesh(s, NULL, &id) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_sph_remove_obstacle(s, 0) == FSI_ERROR_ARGUMENT);
     shape_begin(2);
     shape_box(box3(0, 0, 0, 1, 1, 0));
     flat = shape_make(FSI_MESH_CLOSED, 0);
-    CHECK(fsi_sph_add_obstacle(s, flat, &id) == FSI_ERROR_ARGUMENT); /* segments in space */
+    CHECK(fsi_sph_add_mesh(s, flat, &id) == FSI_ERROR_ARGUMENT); /* segments in space */
     flat->cookie++;
-    CHECK(fsi_sph_add_obstacle(s, flat, &id) == FSI_ERROR_COOKIE);
+    CHECK(fsi_sph_add_mesh(s, flat, &id) == FSI_ERROR_COOKIE);
     flat->cookie--;
     CHECK(s->count == 0 && s->stats.substeps == 0);
     step_ok(s, 0.1); /* nothing in it */
@@ -855,7 +855,7 @@ static void test_a_solve_cut_short_gains_no_energy(void)
         d.max_substeps = 1;
         d.max_iters = sweeps[k];
         s = make_sph(&d);
-        CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.04, 0.4, 0), v3(0, 0, 0)) == FSI_OK);
+        CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.04, 0.4, 0), v3(0, 0, 0), NULL) == FSI_OK);
         for (step = 0; step < 120 && step_ok(s, 4e-3); step++) {
             CHECK(s->stats.degraded == 1 || k == 1);
             CHECK(s->stats.max_speed <= sqrt(2 * 9.81 * 0.4));
@@ -879,7 +879,7 @@ static void test_a_pool_stays_one_in_steps_that_are_too_long(void)
         d.max_substeps = way[k].substeps;
         d.budget = way[k].budget;
         s = make_sph(&d);
-        CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.4, 0.4, 0), v3(0, 0, 0)) == FSI_OK);
+        CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.4, 0.4, 0), v3(0, 0, 0), NULL) == FSI_OK);
         for (step = 0; step < 120 && step_ok(s, way[k].dt); step++) {
             energy = fmax(energy, (s->stats.kinetic_energy + s->stats.potential_energy) / (0.2 * 9.81 * (double)s->particle_mass * s->count));
             speed = fmax(speed, s->stats.max_speed);
@@ -969,7 +969,7 @@ static void test_what_hardly_presses_is_soon_solved(void)
     int i, step, slow = 0;
     d.gravity = v3(0, 0, 0);
     s = make_sph(&d);
-    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.3, 0.3, 0), v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.3, 0.3, 0), v3(0, 0, 0), NULL) == FSI_OK);
     for (i = 0; i < s->count; i++) s->velocity[i] = v3(-5 * ((double)s->position[i].x - 0.15), 5 * ((double)s->position[i].y - 0.15), 0);
     for (step = 0; step < 200 && step_ok(s, 4e-3); step++) slow += s->stats.iterations >= 100;
     CHECK(step == 200 && slow <= 2);
@@ -985,7 +985,7 @@ static void test_a_budget_cuts_the_solve_short(void)
     d.depth = (fsi_real)0.2;
     d.budget = 6;
     s = make_sph(&d);
-    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.2, 0.2, 0), v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.2, 0.2, 0), v3(0, 0, 0), NULL) == FSI_OK);
     for (step = 0; step < 60 && step_ok(s, 2e-3); step++) {
         degraded += s->stats.degraded;
         CHECK(s->stats.iterations <= 6 + s->stats.substeps);
@@ -1009,7 +1009,7 @@ static void test_a_resting_pool_allocates_nothing(void)
     d.domain = box3(0, 0, 0, 0.2, 0.4, 0);
     d.depth = (fsi_real)0.2;
     s = make_sph(&d);
-    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.2, 0.2, 0), v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.2, 0.2, 0), v3(0, 0, 0), NULL) == FSI_OK);
     for (step = 0; step < 200; step++) {
         step_ok(s, 1e-3);
         if (step == 99) allocs = s->stats.allocs;

@@ -65,7 +65,7 @@ static void scene_begin(scene *a, int dim, fsi_sph_boundary formula)
     if (dim == 3) shape_sheet(v3(-2, -2, 0), v3(4, 0, 0), v3(0, 4, 0), 1, 1);
     else shape_line(-2, 0.03, 2);
     a->floor = shape_make(FSI_MESH_OPEN, 0);
-    CHECK(fsi_sph_add_obstacle(a->s, a->floor, NULL) == FSI_OK);
+    CHECK(fsi_sph_add_mesh(a->s, a->floor, NULL) == FSI_OK);
     add_lattice(a->s, dim == 2 ? v3(0, 0.004, 0) : v3(0, 0, 0.004), n, 0.016, 0.15, &random);
 }
 
@@ -161,7 +161,7 @@ static void check_body_gradient(int dim)
     body.angular_velocity = v3(0, 0, 0.5);
     o.mesh = m;
     o.body = &body;
-    CHECK(fsi_sph_add_obstacle_desc(a.s, &o, NULL) == FSI_OK);
+    CHECK(fsi_sph_add_obstacle(a.s, &o, NULL) == FSI_OK);
     CHECK(fsi__sph_begin(&a.run, a.s, 1e-3) == FSI_OK);
     a.run.share = 1;
     if (scene_continue(&a, 1e-3)) {

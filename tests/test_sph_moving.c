@@ -13,7 +13,7 @@ static fsi_sph *make_tank(int dim, double dx, double level, fsi_context *context
     d.depth = (fsi_real)0.3;
     d.max_substeps = substeps;
     s = make_sph(&d);
-    if (level > 0) CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0, 0, 0, 0.64, level, 0) : box3(0, 0, 0, 0.64, 0.16, level), v3(0, 0, 0)) == FSI_OK);
+    if (level > 0) CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0, 0, 0, 0.64, level, 0) : box3(0, 0, 0, 0.64, 0.16, level), v3(0, 0, 0), NULL) == FSI_OK);
     return s;
 }
 
@@ -29,7 +29,7 @@ static void sweep_through(int dim, double dx, double dt, int by_body, long *plac
     mesh_to(m, body.pose);
     o.mesh = m;
     o.body = by_body ? &body : NULL;
-    CHECK(fsi_sph_add_obstacle_desc(s, &o, NULL) == FSI_OK);
+    CHECK(fsi_sph_add_obstacle(s, &o, NULL) == FSI_OK);
     for (step = 1; step <= steps; step++) {
         double t = step * dt;
         body.end = pose_at(dim, 0.32 - 0.2 * cos(8 * t), 0.24 + 0.16 * cos(6 * t), 9 * t);
@@ -72,8 +72,8 @@ static void check_sheet(int dim, double dx, double dt)
         shape_face(1, 2, 0);
     } else shape_sheet(v3(0.24, -0.1, -0.1), v3(0, 0.4, 0), v3(0, 0, 0.7), 2, 3);
     m = shape_make(FSI_MESH_TWO_SIDED, 0);
-    CHECK(fsi_sph_add_obstacle(s, m, NULL) == FSI_OK);
-    CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0, 0, 0, 0.64, 0.16, 0) : box3(0, 0, 0, 0.64, 0.16, 0.16), v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_sph_add_mesh(s, m, NULL) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0, 0, 0, 0.64, 0.16, 0) : box3(0, 0, 0, 0.64, 0.16, 0.16), v3(0, 0, 0), NULL) == FSI_OK);
     for (k = 0; k < s->count; k++) right[k] = (double)s->position[k].x > 0.24;
     for (step = 1; step * dt < 0.5; step++) {
         double x = 0.16 * sin(14 * step * dt); /* at most 2.2 m/s */
@@ -109,7 +109,7 @@ static void test_what_is_pinched_comes_back(void)
         mesh_to(m, body.pose);
         o.mesh = m;
         o.body = &body;
-        CHECK(fsi_sph_add_obstacle_desc(s, &o, NULL) == FSI_OK);
+        CHECK(fsi_sph_add_obstacle(s, &o, NULL) == FSI_OK);
         for (step = 1; step <= 100; step++) {
             body.end = pose_at(dim, 0.32, step <= 60 ? 0.16 + 0.24 * cos(2 * PI * step / 60) : 0.4, 0);
             if (!step_ok(s, 6e-3)) break;
@@ -149,8 +149,8 @@ static void test_a_block_held_under_water_feels_its_displaced_weight(void)
     mesh_to(m, pose_at(2, 0.32, 0.14, 0));
     o.mesh = m;
     o.vertex_force = vertex_force;
-    CHECK(fsi_sph_add_obstacle_desc(s, &o, &id) == FSI_OK);
-    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.64, 0.3, 0), v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_sph_add_obstacle(s, &o, &id) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.64, 0.3, 0), v3(0, 0, 0), NULL) == FSI_OK);
     settle(s, 0.8, 2e-3);
     for (k = 0; k < 100; k++) {
         step_ok(s, 2e-3);
@@ -181,7 +181,7 @@ static void test_friction_is_coulombs(void)
     o.mesh = floor;
     o.friction = (fsi_real)0.3;
     s = make_sph(&d);
-    CHECK(fsi_sph_add_obstacle_desc(s, &o, NULL) == FSI_OK);
+    CHECK(fsi_sph_add_obstacle(s, &o, NULL) == FSI_OK);
     add_particle(s, v3(0, 0.0095, 0), v3(1, 0, 0));
     for (k = 0; k < 100; k++) step_ok(s, 1e-3);
     CHECK_NEAR(s->velocity[0].x, 1 - 0.3 * 9.81 * 0.1, 0.02);
@@ -215,7 +215,7 @@ static void test_friction_moves_a_coupled_body(void)
     o.mesh = slab;
     o.body = &body;
     o.friction = (fsi_real)0.3;
-    CHECK(fsi_sph_add_obstacle_desc(s, &o, &id) == FSI_OK);
+    CHECK(fsi_sph_add_obstacle(s, &o, &id) == FSI_OK);
     add_particle(s, v3(0, 0.1095, 0), v3(v0, 0, 0));
     for (k = 0; k < 400; k++) {
         step_ok(s, 1e-3);
@@ -252,7 +252,7 @@ static void test_friction_takes_nothing_from_viscosity(void)
         o.mesh = slab;
         o.body = &body;
         o.friction = (fsi_real)(10 * rough);
-        CHECK(fsi_sph_add_obstacle_desc(s, &o, NULL) == FSI_OK);
+        CHECK(fsi_sph_add_obstacle(s, &o, NULL) == FSI_OK);
         add_particle(s, v3(0, 0.113, 0), v3(1, 0.2, 0));
         for (k = 0; k < 10; k++) {
             step_ok(s, 1e-3);
@@ -285,8 +285,8 @@ static void test_a_floor_that_waves_keeps_the_water_above(void)
     d.domain = box3(0, 0, -0.3, 0.8, 0.16, 0.6);
     d.max_substeps = 1;
     s = make_sph(&d);
-    CHECK(fsi_sph_add_obstacle(s, m, NULL) == FSI_OK);
-    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0.0, 0.8, 0.16, 0.2), v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_sph_add_mesh(s, m, NULL) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0.0, 0.8, 0.16, 0.2), v3(0, 0, 0), NULL) == FSI_OK);
     for (step = 1; step <= 80; step++) {
         double t = step * 6e-3;
         for (k = 0; k < n; k++) {
@@ -317,7 +317,7 @@ static void test_teleporting_does_not_sweep(void)
         d.gravity = v3(0, 0, 0);
         d.max_substeps = 1;
         s = make_sph(&d);
-        CHECK(fsi_sph_add_obstacle(s, m, &id) == FSI_OK);
+        CHECK(fsi_sph_add_mesh(s, m, &id) == FSI_OK);
         add_particle(s, v3(0.3, 0.03, 0), v3(0, 0, 0));
         CHECK(fsi_mesh_move_rigid(m, v3(0.6, 0, 0), fsi_quat_identity()) == FSI_OK);
         if (!by_move) CHECK(fsi_sph_teleport_obstacle(s, id) == FSI_OK);
@@ -350,7 +350,7 @@ static void test_obstacles_of_one_body_teleport_alone(void)
             m[k] = make_block(2, 0.05, 0.05, 0);
             mesh_to(m[k], pose_at(2, 0, k, 0));
             o.mesh = m[k];
-            CHECK(fsi_sph_add_obstacle_desc(s, &o, &id[k]) == FSI_OK);
+            CHECK(fsi_sph_add_obstacle(s, &o, &id[k]) == FSI_OK);
             add_particle(s, v3(0.3, k + 0.03, 0), v3(0, 0, 0));
         }
         body.pose.position.x = body.end.position.x = (fsi_real)0.6;
@@ -392,8 +392,8 @@ static void check_exchange(int dim, double density, double friction)
     o.mesh = m;
     o.body = &body;
     o.friction = (fsi_real)friction;
-    CHECK(fsi_sph_add_obstacle_desc(s, &o, NULL) == FSI_OK);
-    CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0.06, 0.02, 0, 0.26, 0.22, 0) : box3(0.06, -0.08, 0.02, 0.22, 0.08, 0.18), v3(-1.5, 0, 0)) == FSI_OK);
+    CHECK(fsi_sph_add_obstacle(s, &o, NULL) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0.06, 0.02, 0, 0.26, 0.22, 0) : box3(0.06, -0.08, 0.02, 0.22, 0.08, 0.18), v3(-1.5, 0, 0), NULL) == FSI_OK);
     p0 = momentum(s, 0);
     for (i = 0; i < s->count; i++) spin0 += dim == 2 ? (double)fsi_v3_cross(s->position[i], s->velocity[i]).z : (double)fsi_v3_cross(s->position[i], s->velocity[i]).y;
     spin0 *= (double)s->particle_mass;
@@ -472,8 +472,8 @@ static void test_released_bodies_accelerate_as_their_added_mass_tells(void)
     s = make_sph(&d);
     o.mesh = m;
     o.body = &body;
-    CHECK(fsi_sph_add_obstacle_desc(s, &o, NULL) == FSI_OK);
-    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, L, L, 0), v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_sph_add_obstacle(s, &o, NULL) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, L, L, 0), v3(0, 0, 0), NULL) == FSI_OK);
     settle(s, 1.0, 2e-3);
     for (k = 0; k < 200; k++) {  /* the drag of settling has to leave the pressure before the force is one of rest */
         step_ok(s, dt);
@@ -533,10 +533,10 @@ static void test_obstacles_act_on_those_that_their_mask_names(void)
     mesh_to(high, pose_at(2, 0, 0.5, 0));
     o.mesh = high;
     o.mask = 1;
-    CHECK(fsi_sph_add_obstacle_desc(s, &o, NULL) == FSI_OK);
+    CHECK(fsi_sph_add_obstacle(s, &o, NULL) == FSI_OK);
     o.mesh = low;
     o.mask = 2;
-    CHECK(fsi_sph_add_obstacle_desc(s, &o, NULL) == FSI_OK);
+    CHECK(fsi_sph_add_obstacle(s, &o, NULL) == FSI_OK);
     for (j = 0; j < 3; j++) for (i = 0; i < 16; i++) add_particle(s, v3(-0.16 + 0.02 * i, 0.6 + 0.02 * j, 0), v3(0, 0, 0));
     for (i = 0; i < s->count; i++) s->filter[i] = (double)s->position[i].x < -0.001 ? 1 : 2;
     for (k = 0; k < 90; k++) step_ok(s, 6e-3);
@@ -564,10 +564,10 @@ static void test_a_sheet_for_some_keeps_momentum(void)
     sheet = shape_make(FSI_MESH_TWO_SIDED, 0);
     d.gravity = v3(0, 0, 0);
     s = make_sph(&d);
-    CHECK(fsi_sph_fill_box(s, box3(-0.2, -0.1, 0, 0.2, 0.1, 0), v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, box3(-0.2, -0.1, 0, 0.2, 0.1, 0), v3(0, 0, 0), NULL) == FSI_OK);
     o.mesh = sheet;
     o.mask = 1;
-    CHECK(fsi_sph_add_obstacle_desc(s, &o, NULL) == FSI_OK);
+    CHECK(fsi_sph_add_obstacle(s, &o, NULL) == FSI_OK);
     for (i = 0; i < s->count; i++) {
         s->filter[i] = (double)s->position[i].x < 0 ? 1 : 2;
         s->position[i].y *= (fsi_real)0.98; /* pressed */
@@ -609,7 +609,7 @@ static void check_crowd(int n, int coupled)
         mesh_to(m[k], at);
         o.mesh = m[k];
         o.body = coupled ? &body[k] : NULL;
-        CHECK(fsi_sph_add_obstacle_desc(s, &o, &id[k]) == FSI_OK);
+        CHECK(fsi_sph_add_obstacle(s, &o, &id[k]) == FSI_OK);
     }
     add_particle(s, v3(0, 0, 0), v3(8, 1, 0));
     both[0] = momentum(s, 0);
@@ -665,7 +665,7 @@ static double impact_energy(double heavy, double dt, double cfl)
         body.mass = (fsi_real)(36 * heavy) * s->particle_mass;
         body.inertia = fsi_m3_diagonal(v3(0.005 * (double)body.mass, 0.005 * (double)body.mass, 0.01 * (double)body.mass));
         add_body(s, m, &body);
-    } else CHECK(fsi_sph_add_obstacle(s, m, NULL) == FSI_OK);
+    } else CHECK(fsi_sph_add_mesh(s, m, NULL) == FSI_OK);
     for (i = 0; i < 36; i++) add_particle(s, v3(0.13 + 0.02 * (i % 6), 0.02 * (i / 6 - 3) + 0.003, 0), v3(-speed, 0, 0));
     start = 18 * (double)s->particle_mass * speed * speed;
     for (k = 0; k < 20; k++) {
@@ -709,7 +709,7 @@ static void test_uneven_steps_do_not_spin_a_light_body(void)
         body.pose = pose_at(2, 0.2, 0.15, 0.4);
         mesh_to(m, body.pose);
         add_body(s, m, &body);
-        CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.4, 0.22, 0), v3(0, 0, 0)) == FSI_OK);
+        CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.4, 0.22, 0), v3(0, 0, 0), NULL) == FSI_OK);
         for (n = 0; n < 60; n++) {
             const double dt = n % 2 ? 1e-4 : 8e-3;
             if (!step_ok(s, dt)) break;
@@ -780,12 +780,12 @@ static int rig_begin(rig *g, int dim, double dx, fsi_context *context)
     o.friction = (fsi_real)0.1;
     o.mesh = g->stirrer;
     o.body = &g->turning;
-    ok = fsi_sph_add_obstacle_desc(g->s, &o, &g->ids[0]) == FSI_OK;
+    ok = fsi_sph_add_obstacle(g->s, &o, &g->ids[0]) == FSI_OK;
     o.mesh = g->crate;
     o.body = &g->floating;
-    ok = ok && fsi_sph_add_obstacle_desc(g->s, &o, &g->ids[1]) == FSI_OK;
-    ok = ok && fsi_sph_add_obstacle(g->s, g->wall, &g->ids[2]) == FSI_OK;
-    return ok && fsi_sph_fill_box(g->s, dim == 2 ? box3(0, 0, 0, 0.64, 0.24, 0) : box3(0, 0, 0, 0.64, 0.16, 0.24), v3(0, 0, 0)) == FSI_OK;
+    ok = ok && fsi_sph_add_obstacle(g->s, &o, &g->ids[1]) == FSI_OK;
+    ok = ok && fsi_sph_add_mesh(g->s, g->wall, &g->ids[2]) == FSI_OK;
+    return ok && fsi_sph_fill_box(g->s, dim == 2 ? box3(0, 0, 0, 0.64, 0.24, 0) : box3(0, 0, 0, 0.64, 0.16, 0.24), v3(0, 0, 0), NULL) == FSI_OK;
 }
 
 static void rig_end(rig *g)
@@ -968,17 +968,17 @@ static void test_bad_bodies_and_obstacles_are_named(void)
     g.floating.inertia = fsi_m3_diagonal(v3(0.6 * (double)floating.inertia.m[8], (double)floating.inertia.m[8], (double)floating.inertia.m[8]));
     refuse_body(&g, "out of the plane", FSI_ERROR_ARGUMENT);
     g.floating = floating;
-    CHECK(fsi_sph_add_obstacle_desc(g.s, NULL, NULL) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_sph_add_obstacle_desc(g.s, &o, NULL) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_sph_add_obstacle(g.s, NULL, NULL) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_sph_add_obstacle(g.s, &o, NULL) == FSI_ERROR_ARGUMENT);
     o.mesh = g.wall;
     o.friction = -1;
-    CHECK(fsi_sph_add_obstacle_desc(g.s, &o, NULL) == FSI_ERROR_ARGUMENT && strstr(fsi_sph_error(g.s)->message, "friction"));
+    CHECK(fsi_sph_add_obstacle(g.s, &o, NULL) == FSI_ERROR_ARGUMENT && strstr(fsi_sph_error(g.s)->message, "friction"));
     o.friction = (fsi_real)test_nan();
-    CHECK(fsi_sph_add_obstacle_desc(g.s, &o, NULL) == FSI_ERROR_NAN);
+    CHECK(fsi_sph_add_obstacle(g.s, &o, NULL) == FSI_ERROR_NAN);
     o = fsi_sph_default_obstacle_desc();
     o.mesh = g.wall;
     o.cookie++;
-    CHECK(fsi_sph_add_obstacle_desc(g.s, &o, NULL) == FSI_ERROR_COOKIE);
+    CHECK(fsi_sph_add_obstacle(g.s, &o, NULL) == FSI_ERROR_COOKIE);
     CHECK(fsi_sph_obstacle_reaction(g.s, 99, NULL, NULL) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_sph_obstacle_reaction(NULL, 0, NULL, NULL) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_sph_teleport_obstacle(NULL, 0) == FSI_ERROR_ARGUMENT);
@@ -997,7 +997,7 @@ static void test_bodies_move_without_liquid(void)
     int k;
     o.mesh = m;
     o.body = &body;
-    CHECK(fsi_sph_add_obstacle_desc(s, &o, NULL) == FSI_OK);
+    CHECK(fsi_sph_add_obstacle(s, &o, NULL) == FSI_OK);
     body.angular_velocity = v3(0, 0, 3);
     for (k = 0; k < 10; k++) {
         step_ok(s, 0.01);

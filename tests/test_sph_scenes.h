@@ -14,8 +14,8 @@ TEST_FN fsi_sph *make_dam(int dim, double dx, fsi_context *context, const fsi_me
     d.domain = dim == 2 ? box3(0, 0, 0, 0.4, 0.4, 0) : box3(0, 0, 0, 0.4, 0.16, 0.4);
     d.depth = (fsi_real)0.25;
     s = make_sph(&d);
-    if (obstacle) CHECK(fsi_sph_add_obstacle(s, obstacle, NULL) == FSI_OK);
-    CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0, 0, 0, 0.16, 0.24, 0) : box3(0, 0, 0, 0.16, 0.16, 0.24), v3(0, 0, 0)) == FSI_OK);
+    if (obstacle) CHECK(fsi_sph_add_mesh(s, obstacle, NULL) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0, 0, 0, 0.16, 0.24, 0) : box3(0, 0, 0, 0.16, 0.16, 0.24), v3(0, 0, 0), NULL) == FSI_OK);
     return s;
 }
 
@@ -51,7 +51,7 @@ TEST_FN fountain make_fountain(int dim, double dx, fsi_context *context)
     d.markers = 1;
     d.max_particles = 100000;
     f.s = make_sph(&d);
-    CHECK(fsi_sph_fill_box(f.s, dim == 2 ? box3(0, 0, 0, 0.4, 0.12, 0) : box3(0, 0, 0, 0.4, 0.16, 0.12), v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_sph_fill_box(f.s, dim == 2 ? box3(0, 0, 0, 0.4, 0.12, 0) : box3(0, 0, 0, 0.4, 0.16, 0.12), v3(0, 0, 0), NULL) == FSI_OK);
     e.center = in_tank(dim, 0, 0.35);
     e.direction = in_tank(dim, 1, 0.2);
     if (dim == 3) e.direction.y = 0;
@@ -99,8 +99,8 @@ TEST_FN fsi_sph *make_pour(int dim, fsi_context *context, const fsi_mesh *obstac
     d.depth = (fsi_real)0.25;
     d.domain = dim == 2 ? box3(0, 0, 0, 0.4, 0.4, 0) : box3(0, 0, 0, 0.3, 0.16, 0.4);
     s = make_sph(&d);
-    if (obstacle) CHECK(fsi_sph_add_obstacle(s, obstacle, NULL) == FSI_OK);
-    CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0, 0, 0, 0.16, 0.24, 0) : box3(0, 0, 0, 0.16, 0.16, 0.2), v3(0, 0, 0)) == FSI_OK);
+    if (obstacle) CHECK(fsi_sph_add_mesh(s, obstacle, NULL) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0, 0, 0, 0.16, 0.24, 0) : box3(0, 0, 0, 0.16, 0.16, 0.2), v3(0, 0, 0), NULL) == FSI_OK);
     return s;
 }
 

@@ -189,7 +189,7 @@ static void test_an_inlet_under_water_keeps_its_flow(void)
         d.domain = dim == 2 ? box3(0, 0, 0, 0.4, 0.8, 0) : box3(0, 0, 0, 0.2, 0.2, 0.8);
         d.depth = (fsi_real)0.4;
         s = make_sph(&d);
-        CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0, 0, 0, 0.4, 0.3, 0) : box3(0, 0, 0, 0.2, 0.2, 0.3), v3(0, 0, 0)) == FSI_OK);
+        CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0, 0, 0, 0.4, 0.3, 0) : box3(0, 0, 0, 0.2, 0.2, 0.3), v3(0, 0, 0), NULL) == FSI_OK);
         first = s->count;
         e.shape = FSI_SPH_EMITTER_BOX;
         e.center = dim == 2 ? v3(0.2, 0, 0) : v3(0.1, 0.1, 0);
@@ -396,7 +396,7 @@ static void test_a_full_sink_does_not_shield_its_liquid(void)
     fsi_sph_sink_desc d = fsi_sph_default_sink_desc();
     long long slow, fast;
     int id[2], start;
-    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.2, 0.2, 0), v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.2, 0.2, 0), v3(0, 0, 0), NULL) == FSI_OK);
     start = s->count;
     d.box = box3(-1, -1, 0, 1, 1, 0);
     d.rate = (fsi_real)(0.02 * 0.02 * 330);
@@ -415,7 +415,7 @@ static void test_a_sink_with_a_rate_takes_its_time(void)
     fsi_sph *s = make_free(2, dx, NULL);
     fsi_sph_sink_desc d = fsi_sph_default_sink_desc();
     int step, start;
-    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.4, 0.4, 0), v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.4, 0.4, 0), v3(0, 0, 0), NULL) == FSI_OK);
     start = s->count;
     d.box = box3(-1, -1, 0, 1, 1, 0);
     d.rate = (fsi_real)(dx * dx * 330); /* particles a second */
@@ -770,7 +770,7 @@ static void test_foam_is_where_water_is_beaten(void)
     fsi_sph_destroy(s);
     d.markers = 1;
     s = make_sph(&d);
-    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.8, 0.15, 0), v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.8, 0.15, 0), v3(0, 0, 0), NULL) == FSI_OK);
     CHECK(s->marker[5] == FSI_SPH_LIQUID && s->aeration[5] == 0);
     for (step = 0; step < 20; step++) step_ok(s, 5e-3);
     for (i = 0; i < s->count; i++) foam += s->marker[i] != FSI_SPH_LIQUID || s->aeration[i] != 0;
@@ -857,8 +857,8 @@ static void test_an_emitter_does_not_push_through_a_sheet(void)
     shape_face(0, 1, 0);
     shape_face(1, 2, 0);
     sheet = shape_make(FSI_MESH_TWO_SIDED, 0);
-    CHECK(fsi_sph_add_obstacle(s, sheet, NULL) == FSI_OK);
-    CHECK(fsi_sph_fill_box(s, box3(-0.1, 0.1, 0, 0.1, 0.2, 0), v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_sph_add_mesh(s, sheet, NULL) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, box3(-0.1, 0.1, 0, 0.1, 0.2, 0), v3(0, 0, 0), NULL) == FSI_OK);
     strip = s->count;
     e.speed = (fsi_real)0.2;
     e.radius = (fsi_real)0.1;
@@ -887,7 +887,7 @@ static void test_a_moving_origin_takes_obstacles_along(void)
         shape_begin(2);
         shape_box(box3(0, 0.02, 0, 0.05, 0.3, 0));
         wall[k] = shape_make(FSI_MESH_CLOSED, 0);
-        CHECK(fsi_sph_add_obstacle(s[k], wall[k], NULL) == FSI_OK);
+        CHECK(fsi_sph_add_mesh(s[k], wall[k], NULL) == FSI_OK);
         shape_begin(2);
         shape_box(box3(0.5, 0.1, 0, 0.6, 0.2, 0));
         block[k] = shape_make(FSI_MESH_CLOSED, 0);
@@ -895,8 +895,8 @@ static void test_a_moving_origin_takes_obstacles_along(void)
         body[k].mode = FSI_BODY_PRESCRIBED;
         o.mesh = block[k];
         o.body = &body[k];
-        CHECK(fsi_sph_add_obstacle_desc(s[k], &o, NULL) == FSI_OK);
-        CHECK(fsi_sph_fill_box(s[k], box3(0.1, 0, 0, 0.8, 0.2, 0), v3(0, 0, 0)) == FSI_OK);
+        CHECK(fsi_sph_add_obstacle(s[k], &o, NULL) == FSI_OK);
+        CHECK(fsi_sph_fill_box(s[k], box3(0.1, 0, 0, 0.8, 0.2, 0), v3(0, 0, 0), NULL) == FSI_OK);
         for (step = 0; step < 20; step++) {
             fsi_vec3 way = v3(0.006 * (step + 1), 0, 0), corner[4];
             if (k == 1 && step == 8) {

@@ -78,7 +78,7 @@ static void test_a_square_becomes_round(void)
     d.gravity = v3(0, 0, 0);
     d.surface_tension = (fsi_real)WATER;
     s = make_sph(&d);
-    CHECK(fsi_sph_fill_box(s, box3(-0.001, -0.001, 0, 0.001, 0.001, 0), v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, box3(-0.001, -0.001, 0, 0.001, 0.001, 0), v3(0, 0, 0), NULL) == FSI_OK);
     R = drop_radius(s);
     calm_drop(s, 1.5 * mode2_period(s));
     for (i = 0; i < s->count; i++) farthest = fmax(farthest, (double)fsi_v3_norm(s->position[i]) / R);
@@ -149,7 +149,7 @@ static fsi_sph *make_sessile(fsi_context *context, const fsi_mesh *floor, fsi_bo
     o.mesh = floor;
     o.body = body;
     o.adhesion = (fsi_real)adhesion;
-    CHECK(fsi_sph_add_obstacle_desc(s, &o, id) == FSI_OK);
+    CHECK(fsi_sph_add_obstacle(s, &o, id) == FSI_OK);
     return s;
 }
 
@@ -221,7 +221,7 @@ static void test_tension_switches_on_and_off(void)
         d.gravity = v3(0, 0, 0);
         d.depth = (fsi_real)0.01;
         s[k] = make_sph(&d);
-        CHECK(fsi_sph_fill_box(s[k], box3(0, 0, 0, 0.002, 0.002, 0), v3(0, 0, 0)) == FSI_OK);
+        CHECK(fsi_sph_fill_box(s[k], box3(0, 0, 0, 0.002, 0.002, 0), v3(0, 0, 0), NULL) == FSI_OK);
     }
     d = s[1]->desc;
     d.surface_tension = (fsi_real)WATER;
@@ -336,7 +336,7 @@ static fsi_sph *make_pair(fsi_context *context, int dim, const fsi_mesh *wall)
     fsi_sph_obstacle_desc o = fsi_sph_default_obstacle_desc();
     o.mesh = wall;
     o.adhesion = (fsi_real)0.75;
-    CHECK(fsi_sph_add_obstacle_desc(s, &o, NULL) == FSI_OK);
+    CHECK(fsi_sph_add_obstacle(s, &o, NULL) == FSI_OK);
     add_drop(s, v3(0.0022, 0, 0), 0.001, v3(-0.2, 0, 0));
     return s;
 }
@@ -419,7 +419,7 @@ static void test_steps_too_long_for_the_tension_lower_it(void)
         d.surface_tension = (fsi_real)WATER;
         d.max_substeps = 1;
         s = make_sph(&d);
-        CHECK(fsi_sph_fill_box(s, box3(-0.001, -0.001, 0, 0.001, 0.001, 0), v3(0, 0, 0)) == FSI_OK);
+        CHECK(fsi_sph_fill_box(s, box3(-0.001, -0.001, 0, 0.001, 0.001, 0), v3(0, 0, 0), NULL) == FSI_OK);
         for (step = 0; step < 300 && step_ok(s, times[k] * limit * (1 - 1e-6)); step++) {
             if (!CHECK(s->stats.degraded == (k > 0))) break;
             CHECK(k > 0 || s->stats.iterations < 100);
@@ -443,7 +443,7 @@ static void test_a_rough_square_becomes_a_drop_at_rest(void)
         d.gravity = v3(0, 0, 0);
         d.surface_tension = (fsi_real)WATER;
         s = make_sph(&d);
-        CHECK(fsi_sph_fill_box(s, box3(-0.001, -0.001, 0, 0.001, 0.001, 0), v3(0, 0, 0)) == FSI_OK);
+        CHECK(fsi_sph_fill_box(s, box3(-0.001, -0.001, 0, 0.001, 0.001, 0), v3(0, 0, 0), NULL) == FSI_OK);
         for (i = 0; i < s->count; i++) {
             s->position[i].x += (fsi_real)(0.1 * dx * (test_random(&seed) - 0.5));
             s->position[i].y += (fsi_real)(0.1 * dx * (test_random(&seed) - 0.5));
@@ -470,7 +470,7 @@ static void test_bad_input_is_refused(void)
         CHECK(fsi_sph_create(&none, &d) == (k < 2 ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN) && none == NULL);
         o.mesh = floor;
         o.adhesion = (fsi_real)(k < 2 ? adhesion[k] : test_nan());
-        CHECK(fsi_sph_add_obstacle_desc(s, &o, NULL) == (k < 2 ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN));
+        CHECK(fsi_sph_add_obstacle(s, &o, NULL) == (k < 2 ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN));
         CHECK(strstr(fsi_sph_error(s)->message, "adhesion") != NULL);
     }
     fsi_sph_destroy(s);

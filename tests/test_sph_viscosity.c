@@ -194,7 +194,7 @@ static void test_flow_in_an_annulus(void)
     g2 = -f.a * f.outer * f.outer;
     f.b = (g2 * f.outer - g1 * f.inner) / (f.outer * f.outer - f.inner * f.inner);
     f.c = (g1 - f.b * f.inner) * f.inner;
-    CHECK(fsi_sph_add_obstacle(s, in, NULL) == FSI_OK && fsi_sph_add_obstacle(s, out, NULL) == FSI_OK);
+    CHECK(fsi_sph_add_mesh(s, in, NULL) == FSI_OK && fsi_sph_add_mesh(s, out, NULL) == FSI_OK);
     fill_annulus(s, f.inner, f.outer, 0, 1);
     for (step = 0; step < 140; step++) {
         for (i = 0; i < s->count; i++) {
@@ -229,7 +229,7 @@ static void test_flow_between_turning_cylinders(void)
     f.b = -f.c / (f.outer * f.outer);
     od.mesh = in;
     od.body = &rotor;
-    CHECK(fsi_sph_add_obstacle_desc(s, &od, &id[0]) == FSI_OK && fsi_sph_add_obstacle(s, out, &id[1]) == FSI_OK);
+    CHECK(fsi_sph_add_obstacle(s, &od, &id[0]) == FSI_OK && fsi_sph_add_mesh(s, out, &id[1]) == FSI_OK);
     fill_annulus(s, f.inner, f.outer, 0, 1);
     for (step = 0; step < 140; step++) {
         rotor.end.orientation = fsi_quat_from_axis_angle(v3(0, 0, 1), (fsi_real)(turn * 1e-3 * (step + 1)));
@@ -284,7 +284,7 @@ static void check_spin_down(int dim)
     double L[2] = { 0, 0 }, rate, dt = 2e-4, exact = log(1 + nu * j * j / (R * R) * dt) / dt;
     int step, i, steps[2] = { 25, 75 };
     side = dim == 2 ? make_ring(R, 1) : make_pipe(R, -2 * dx, 6 * dx);
-    CHECK(fsi_sph_add_obstacle(s, side, NULL) == FSI_OK);
+    CHECK(fsi_sph_add_mesh(s, side, NULL) == FSI_OK);
     for (i = 0; i < 2 && dim == 3; i++) {
         shape_begin(3);
         if (i == 0) shape_sheet(v3(-0.05, -0.05, 0), v3(0.1, 0, 0), v3(0, 0.1, 0), 2, 2);
@@ -292,7 +292,7 @@ static void check_spin_down(int dim)
         plate[i] = shape_make(FSI_MESH_OPEN, 0);
         od.mesh = plate[i];
         od.no_slip = 0;
-        CHECK(fsi_sph_add_obstacle_desc(s, &od, NULL) == FSI_OK);
+        CHECK(fsi_sph_add_obstacle(s, &od, NULL) == FSI_OK);
     }
     fill_annulus(s, 0, R, 0, dim == 3 ? 4 : 1);
     for (i = 0; i < s->count; i++) s->velocity[i] = fsi_v3_cross(v3(0, 0, 40), s->position[i]);
@@ -323,7 +323,7 @@ static void test_the_domains_walls_hold_or_let_slip(void)
         d.domain = box3(-2, 0, 0, 2, 0.1, 0);
         d.domain_no_slip = no_slip;
         s = make_sph(&d);
-        CHECK(fsi_sph_fill_box(s, box3(-0.1, 0, 0, 0.1, 0.1, 0), v3(0.5, 0, 0)) == FSI_OK);
+        CHECK(fsi_sph_fill_box(s, box3(-0.1, 0, 0, 0.1, 0.1, 0), v3(0.5, 0, 0), NULL) == FSI_OK);
         for (k = 0; k < 5; k++) step_ok(s, 2e-3);
         kept[no_slip] = momentum(s, 0) / (0.5 * (double)s->particle_mass * s->count);
         CHECK(s->stats.viscosity_iterations > 0);
@@ -364,7 +364,7 @@ static void test_a_body_and_its_liquid_share_momentum(void)
         body.angular_velocity = v3(0, 0, turn);
         od.mesh = mesh;
         od.body = &body;
-        CHECK(fsi_sph_add_obstacle_desc(s, &od, NULL) == FSI_OK);
+        CHECK(fsi_sph_add_obstacle(s, &od, NULL) == FSI_OK);
         add_ball(s, 12, 0.1, &random);
         for (i = s->count - 1; i >= 0; i--) {
             unsigned char gone[1000] = { 0 };

@@ -316,7 +316,7 @@ static fsi_sph *one_particle(int dim, fsi_mesh *m, fsi_vec3 x, fsi_vec3 v)
     d.gravity = v3(0, 0, 0);
     d.max_substeps = 1;
     s = make_sph(&d);
-    CHECK(fsi_sph_add_obstacle(s, m, NULL) == FSI_OK);
+    CHECK(fsi_sph_add_mesh(s, m, NULL) == FSI_OK);
     add_particle(s, x, v);
     return s;
 }
@@ -365,7 +365,7 @@ static void shoot(int dim, fsi_mesh *m, fsi_vec3 from, fsi_vec3 v, double dt, in
     d.max_substeps = 1;
     d.depth = (fsi_real)0.2;
     s = make_sph(&d);
-    CHECK(fsi_sph_add_obstacle(s, m, NULL) == FSI_OK);
+    CHECK(fsi_sph_add_mesh(s, m, NULL) == FSI_OK);
     add_lattice(s, from, n, 0.02, 0.1, &random);
     for (i = 0; i < s->count; i++) s->velocity[i] = v;
     for (step = 0; step < steps && step_ok(s, dt); step++) {
@@ -512,7 +512,7 @@ static void test_random_shots_stay_out(void)
     d.gravity = v3(0, 0, 0);
     d.max_substeps = 1;
     s = make_sph(&d);
-    CHECK(fsi_sph_add_obstacle(s, m, NULL) == FSI_OK);
+    CHECK(fsi_sph_add_mesh(s, m, NULL) == FSI_OK);
     for (k = 0; k < (TEST_SLOWED ? 300 : 800); k++) {
         fsi_vec3 a = random_vector(&random, 3), b = random_vector(&random, 3);
         a = fsi_v3_scale(fsi_v3_unit(a), (fsi_real)(0.6 + 0.3 * test_random(&random)));
@@ -555,9 +555,9 @@ static void test_a_sheet_holds_two_levels_apart(void)
         d.min_iters = 10;
         d.domain = dim == 2 ? box3(0, 0, 0, 0.4, 0.5, 0) : box3(0, 0, 0, 0.4, wide, 0.5);
         s = make_sph(&d);
-        CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0, 0, 0, 0.2, 0.24, 0) : box3(0, 0, 0, 0.2, wide, 0.24), v3(0, 0, 0)) == FSI_OK);
+        CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0, 0, 0, 0.2, 0.24, 0) : box3(0, 0, 0, 0.2, wide, 0.24), v3(0, 0, 0), NULL) == FSI_OK);
         left_count = s->count;
-        CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0.2, 0, 0, 0.4, 0.12, 0) : box3(0.2, 0, 0, 0.4, wide, 0.12), v3(0, 0, 0)) == FSI_OK);
+        CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0.2, 0, 0, 0.4, 0.12, 0) : box3(0.2, 0, 0, 0.4, wide, 0.12), v3(0, 0, 0), NULL) == FSI_OK);
         shape_begin(dim);
         if (dim == 3) shape_sheet(v3(0.2, -0.1, -0.1), v3(0, 0.4, 0), v3(0, 0, 1), 3, 5);
         else {
@@ -568,7 +568,7 @@ static void test_a_sheet_holds_two_levels_apart(void)
             shape_face(1, 2, 0);
         }
         sheet = shape_make(FSI_MESH_TWO_SIDED, 0);
-        CHECK(fsi_sph_add_obstacle(s, sheet, NULL) == FSI_OK);
+        CHECK(fsi_sph_add_mesh(s, sheet, NULL) == FSI_OK);
         for (step = 0; step < 300 && step_ok(s, 2e-3); step++) {
             for (i = 0; i < s->count; i++) crossed += (i < left_count) != ((double)s->position[i].x < 0.2);
             if (step < 200) continue;
@@ -596,7 +596,7 @@ static fsi_sph *pool(fsi_context *context)
     d.domain = box3(0, 0, 0, 0.4, 0.6, 0);
     d.depth = (fsi_real)0.2;
     s = make_sph(&d);
-    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.4, 0.2, 0), v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.4, 0.2, 0), v3(0, 0, 0), NULL) == FSI_OK);
     return s;
 }
 
@@ -610,7 +610,7 @@ static void test_obstacles_come_and_go(void)
     shape_begin(2);
     shape_box(box3(0.1, 0.08, 0, 0.3, 0.12, 0));
     bar = shape_make(FSI_MESH_CLOSED, 0);
-    CHECK(fsi_sph_add_obstacle(s, bar, &id) == FSI_OK);
+    CHECK(fsi_sph_add_mesh(s, bar, &id) == FSI_OK);
     k = fsi_sph_count_inside(s, &other);
     CHECK(k > 5 && other >= 0 && other < s->count);
     CHECK(bar->box.lo.x < s->position[other].x && s->position[other].x < bar->box.hi.x);
@@ -618,7 +618,7 @@ static void test_obstacles_come_and_go(void)
         step_ok(s, 2e-3);
         CHECK(fsi_sph_count_inside(s, NULL) == 0);
     }
-    CHECK(fsi_sph_add_obstacle(s, bar, &other) == FSI_OK && other != id); /* twice the same mesh */
+    CHECK(fsi_sph_add_mesh(s, bar, &other) == FSI_OK && other != id); /* twice the same mesh */
     CHECK(fsi_sph_remove_obstacle(s, other) == FSI_OK);
     CHECK(fsi_sph_remove_obstacle(s, other) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_sph_remove_obstacle(s, id) == FSI_OK);
@@ -644,8 +644,8 @@ static void test_filling_leaves_obstacles_free(void)
         shape_begin(dim);
         shape_box(box3(0.081, 0.081, 0.081, 0.139, 0.139, 0.139));
         m = shape_make(FSI_MESH_CLOSED, 0);
-        CHECK(fsi_sph_add_obstacle(s, m, NULL) == FSI_OK);
-        CHECK(fsi_sph_fill_box(s, d.domain, v3(0, 0, 0)) == FSI_OK);
+        CHECK(fsi_sph_add_mesh(s, m, NULL) == FSI_OK);
+        CHECK(fsi_sph_fill_box(s, d.domain, v3(0, 0, 0), NULL) == FSI_OK);
         all = dim == 2 ? 400 : 1000;
         CHECK(s->count == all - (dim == 2 ? 9 : 27)); /* centres at 0.09, 0.11, 0.13 are inside, 0.07 and 0.15 are free */
         for (i = 0; i < s->count; i++) near_wall += fsi_mesh_closest(m, s->position[i], 1, -1).t < (fsi_real)0.0098;
@@ -670,7 +670,7 @@ static void test_a_pinched_particle_is_counted_and_kept(void)
     shape_begin(2);
     shape_box(box3(-0.02, -0.02, 0, 0.05, 0.05, 0));
     m = shape_make(FSI_MESH_CLOSED, 0);
-    CHECK(fsi_sph_add_obstacle(s, m, &id) == FSI_OK);
+    CHECK(fsi_sph_add_mesh(s, m, &id) == FSI_OK);
     for (step = 0; step < 5; step++) {
         step_ok(s, 1e-3);
         CHECK(s->count == 1 && s->stats.placed == 1 && s->stats.pinched == 1);
@@ -703,8 +703,8 @@ static void test_first_order_boundary_updates_are_accurate(void)
         d.depth = (fsi_real)0.25;
         d.always_reevaluate = k;
         s = make_sph(&d);
-        CHECK(fsi_sph_add_obstacle(s, bar, NULL) == FSI_OK);
-        CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.16, 0.24, 0), v3(0, 0, 0)) == FSI_OK);
+        CHECK(fsi_sph_add_mesh(s, bar, NULL) == FSI_OK);
+        CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.16, 0.24, 0), v3(0, 0, 0), NULL) == FSI_OK);
         count = s->count;
         for (step = 0; step < 100; step++) {
             step_ok(s, 0.9e-3);
@@ -740,7 +740,7 @@ static void test_both_sides_of_a_flat_sheet_are_alike(void)
         shape_begin(3);
         shape_sheet(v3(-1, k & 1 ? -1 : 1, 0), v3(2, 0, 0), v3(0, k & 1 ? 2 : -2, 0), 1, 1);
         m = shape_make(FSI_MESH_TWO_SIDED, 0);
-        CHECK(fsi_sph_add_obstacle(s, m, NULL) == FSI_OK);
+        CHECK(fsi_sph_add_mesh(s, m, NULL) == FSI_OK);
         add_particle(s, v3(0.01, 0.02, k & 2 ? 0.025 : -0.025), v3(0, 0, 0));
         step_ok(s, 1e-3);
         lambda[k] = (double)s->density_ratio[0];
@@ -778,7 +778,7 @@ static void test_own_arrays_and_the_domain_are_refused(void)
     fsi_sph *s;
     d.domain = box3(0, 0, 0, 1, 1, 1);
     s = make_sph(&d);
-    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.2, 0.2, 0.2), v3(0, 0, 0)) == FSI_OK);
+    CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.2, 0.2, 0.2), v3(0, 0, 0), NULL) == FSI_OK);
     CHECK(fsi_sph_remove_obstacle(s, 0) == FSI_ERROR_ARGUMENT); /* the domain is not the caller's to remove */
     CHECK(fsi_sph_add_particles(s, s->position, NULL, s->count) == FSI_ERROR_ARGUMENT);
     fsi_sph_destroy(s);

@@ -343,7 +343,7 @@ static void begin_medley(medley *g, int dim, fsi_wcsph_solver solver, fsi_contex
         { fsi_pose p; p.position = in_room(dim, at[k][0], at[k][1], 0.08); p.orientation = fsi_quat_identity(); mesh_to(g->mesh[k], p); }
         o.mesh = g->mesh[k];
         if (k == 4) o.surface = FSI_WCSPH_SURFACE_SAMPLES;
-        if (fsi_wcsph_add_obstacle_desc(g->t.s, &o, NULL) != FSI_OK) CHECK(0);
+        if (fsi_wcsph_add_obstacle(g->t.s, &o, NULL) != FSI_OK) CHECK(0);
     }
     fill(g->t.s, room(dim, 0, 0, 0.4, 0.18, 0.16), v3(0, 0, 0));
     for (k = 0; k < g->t.s->count; k++) g->t.s->attribute[2 * k] = (fsi_real)k;
@@ -614,8 +614,8 @@ static int build_all(fsi_context *context, fsi_wcsph **out, const fsi_mesh *crat
     if (fsi_wcsph_add_body(*out, crate, body, NULL) == FSI_ERROR_MEMORY) return 1;
     o.mesh = crate;
     o.surface = FSI_WCSPH_SURFACE_SAMPLES;
-    if (fsi_wcsph_add_obstacle_desc(*out, &o, NULL) == FSI_ERROR_MEMORY) return 2;
-    if (fsi_wcsph_fill_box(*out, box3(0, 0, 0, 0.1, 0.1, 0), v3(0, 0, 0)) == FSI_ERROR_MEMORY) return CHECK((*out)->count == 0) ? 3 : 100;
+    if (fsi_wcsph_add_obstacle(*out, &o, NULL) == FSI_ERROR_MEMORY) return 2;
+    if (fsi_wcsph_fill_box(*out, box3(0, 0, 0, 0.1, 0.1, 0), v3(0, 0, 0), NULL) == FSI_ERROR_MEMORY) return CHECK((*out)->count == 0) ? 3 : 100;
     if (fsi_wcsph_add_particles(*out, &x, NULL, 1) == FSI_ERROR_MEMORY) return CHECK((*out)->count == 25) ? 4 : 100;
     if (fsi_wcsph_step(*out, (fsi_real)1e-3) == FSI_ERROR_MEMORY) return 5;
     if (fsi_wcsph_load(*out, state, size) == FSI_ERROR_MEMORY) return 6;
@@ -786,11 +786,11 @@ static void test_bad_numbers_are_named_and_change_nothing(void)
     for (j = 0; j < 3; j++) {
         CHECK(fsi_wcsph_add_particles(g.t.s, &ill[j], NULL, 1) == FSI_ERROR_NAN);
         CHECK(fsi_wcsph_add_particles(g.t.s, &at, &ill[j], 1) == FSI_ERROR_NAN);
-        CHECK(fsi_wcsph_fill_box(g.t.s, box3(0.1, 0.35, 0, 0.2, 0.39, 0), ill[j]) == FSI_ERROR_NAN);
+        CHECK(fsi_wcsph_fill_box(g.t.s, box3(0.1, 0.35, 0, 0.2, 0.39, 0), ill[j], NULL) == FSI_ERROR_NAN);
     }
     CHECK(fsi_wcsph_add_particles(g.t.s, &at, NULL, -1) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_wcsph_add_particles(g.t.s, NULL, NULL, 1) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_wcsph_fill_box(g.t.s, box3(0.2, 0, 0, 0.1, 1, 0), at) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_wcsph_fill_box(g.t.s, box3(0.2, 0, 0, 0.1, 1, 0), at, NULL) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_wcsph_remove_particles(g.t.s, NULL) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_wcsph_hash(g.t.s) == hash);
     CHECK(step_medley(&g, 1) == FSI_OK);
@@ -822,7 +822,7 @@ static fsi_wcsph *small_dam(int dim, const fsi_mesh *crate)
     d.domain = room(dim, 0, 0, 0.4, 0.4, 0.16);
     d.max_substeps = 200;
     s = make_wcsph(&d);
-    if (crate) CHECK(fsi_wcsph_add_obstacle(s, crate, NULL) == FSI_OK);
+    if (crate) CHECK(fsi_wcsph_add_mesh(s, crate, NULL) == FSI_OK);
     fill(s, room(dim, 0, 0, 0.16, 0.24, 0.16), v3(0, 0, 0));
     return s;
 }
@@ -940,7 +940,7 @@ static void refuse_obstacle(fsi_wcsph *s, const fsi_wcsph_obstacle_desc *o, fsi_
 {
     int id = -7;
     const uint64_t hash = fsi_wcsph_hash(s);
-    const fsi_status got = fsi_wcsph_add_obstacle_desc(s, o, &id);
+    const fsi_status got = fsi_wcsph_add_obstacle(s, o, &id);
     if (!CHECK(got == status)) printf("      %s: %s\n", word, fsi_status_text(got));
     if (got == FSI_OK) return;
     if (!CHECK(strstr(fsi_wcsph_error(s)->message, word) != NULL)) printf("      %s: %s\n", word, fsi_wcsph_error(s)->message);
@@ -958,9 +958,9 @@ static void test_bad_obstacles_are_named(void)
     bad = o, bad.mesh = NULL;
     refuse_obstacle(s, &bad, FSI_ERROR_ARGUMENT, "mesh");
     bad = o, bad.cookie = 0;
-    CHECK(fsi_wcsph_add_obstacle_desc(s, &bad, NULL) == FSI_ERROR_COOKIE);
+    CHECK(fsi_wcsph_add_obstacle(s, &bad, NULL) == FSI_ERROR_COOKIE);
     bad = o, bad.mesh = flat;
-    CHECK(fsi_wcsph_add_obstacle_desc(s, &bad, NULL) != FSI_OK);
+    CHECK(fsi_wcsph_add_obstacle(s, &bad, NULL) != FSI_OK);
     bad = o, bad.slip = (fsi_real)1.5;
     refuse_obstacle(s, &bad, FSI_ERROR_ARGUMENT, "slip");
     bad = o, bad.slip = (fsi_real)test_nan();
@@ -974,7 +974,7 @@ static void test_bad_obstacles_are_named(void)
     bad = o, bad.body = &body, body.mass = 0;
     refuse_obstacle(s, &bad, FSI_ERROR_ARGUMENT, "mass");
     body.mass = 1, body.cookie = 0;
-    CHECK(fsi_wcsph_add_obstacle_desc(s, &bad, NULL) == FSI_ERROR_COOKIE);
+    CHECK(fsi_wcsph_add_obstacle(s, &bad, NULL) == FSI_ERROR_COOKIE);
     shape_begin(3); /* two boxes through each other */
     shape_box(box3(0, 0, 0, 1, 1, 1));
     shape_box(box3(0.5, 0.4, 0.3, 1.5, 1.4, 1.3));
@@ -982,7 +982,7 @@ static void test_bad_obstacles_are_named(void)
     CHECK(crossed->report.self_intersections > 0);
     bad = o, bad.mesh = crossed;
     refuse_obstacle(s, &bad, FSI_ERROR_MESH, "cross");
-    CHECK(fsi_wcsph_add_obstacle(s, crate, NULL) == FSI_OK); /* and a good one is still taken */
+    CHECK(fsi_wcsph_add_mesh(s, crate, NULL) == FSI_OK); /* and a good one is still taken */
     CHECK(fsi_wcsph_remove_obstacle(s, -1) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_wcsph_remove_obstacle(s, 99) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_wcsph_teleport_obstacle(s, 99) == FSI_ERROR_ARGUMENT);
@@ -1026,7 +1026,7 @@ static void test_wrong_calls_are_refused(void)
     d.max_particles = 3;
     s = make_wcsph(&d);
     CHECK(fsi_wcsph_add_particles(s, &x, NULL, 1) == FSI_OK);
-    CHECK(fsi_wcsph_fill_box(s, box3(1, 1, 1, 1.1, 1.1, 1.1), x) == FSI_ERROR_LIMIT);
+    CHECK(fsi_wcsph_fill_box(s, box3(1, 1, 1, 1.1, 1.1, 1.1), x, NULL) == FSI_ERROR_LIMIT);
     CHECK(s->count == 1 && strstr(fsi_wcsph_error(s)->message, "max_particles") != NULL);
     d = s->desc;
     d.spacing = (fsi_real)0.01;

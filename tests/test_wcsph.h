@@ -50,7 +50,7 @@ TEST_FN double height_of(int dim, fsi_vec3 x) { return (double)(dim == 2 ? x.y :
 
 TEST_FN void add_one(fsi_wcsph *s, fsi_vec3 x, fsi_vec3 v) { CHECK(fsi_wcsph_add_particles(s, &x, &v, 1) == FSI_OK); }
 
-TEST_FN void fill(fsi_wcsph *s, fsi_box3 box, fsi_vec3 v) { CHECK(fsi_wcsph_fill_box(s, box, v) == FSI_OK); }
+TEST_FN void fill(fsi_wcsph *s, fsi_box3 box, fsi_vec3 v) { CHECK(fsi_wcsph_fill_box(s, box, v, NULL) == FSI_OK); }
 
 /* What fsi_wcsph_save writes; to be freed. */
 TEST_FN void *save_state(const fsi_wcsph *s, size_t *size)
@@ -126,7 +126,7 @@ typedef struct scene {
 TEST_FN int scene_add_desc(scene *t, const fsi_wcsph_obstacle_desc *o)
 {
     solid *b = t->solids + t->solid_count++;
-    const fsi_status status = fsi_wcsph_add_obstacle_desc(t->s, o, &b->id);
+    const fsi_status status = fsi_wcsph_add_obstacle(t->s, o, &b->id);
     if (!CHECK(status == FSI_OK)) printf("      add: %s\n", fsi_wcsph_error(t->s)->message);
     b->mesh = o->mesh;
     b->body = o->body;

@@ -418,7 +418,7 @@ static void test_bodies_that_start_in_the_liquid(void)
         d.start_inside = FSI_WCSPH_REFUSE;
         CHECK(fsi_wcsph_set_desc(t.s, &d) == FSI_OK);
         mesh_to(crate, pose_in(dim, 0.2, 0.1));
-        CHECK(fsi_wcsph_add_obstacle(t.s, crate, &id) == FSI_OK);
+        CHECK(fsi_wcsph_add_mesh(t.s, crate, &id) == FSI_OK);
         hash = fsi_wcsph_hash(t.s);
         CHECK(fsi_wcsph_step(t.s, (fsi_real)1e-3) == FSI_ERROR_ARGUMENT);
         CHECK(fsi_wcsph_error(t.s)->element >= 0 && fsi_wcsph_error(t.s)->element < count);

@@ -38,7 +38,7 @@ static void run_hover(void)
     held.pose.position = held.end.position = v3(L / 2, L / 2, 0);
     mesh_to(m, held.pose);
     add_body(s, m, &held);
-    ex_check(&app, fsi_sph_fill_box(s, box3(0, 0, 0, L, L, 0), v3(0, 0, 0)));
+    ex_check(&app, fsi_sph_fill_box(s, box3(0, 0, 0, L, L, 0), v3(0, 0, 0), NULL));
     for (k = 0; k < 500; k++) {
         for (i = 0; i < s->count; i++) s->velocity[i] = fsi_v3_scale(s->velocity[i], (fsi_real)0.9);
         ex_check(&app, fsi_sph_step(s, (fsi_real)dt));
@@ -97,8 +97,8 @@ static void time_triangles(int triangles, int edge, int how)
     d.min_iters = d.max_iters = 20;
     d.max_substeps = 1;
     ex_check(&app, fsi_sph_create(&s, &d));
-    ex_check(&app, fsi_sph_add_obstacle(s, m, NULL));
-    ex_check(&app, fsi_sph_fill_box(s, box3(0, 0, 0, 1, 1, 0.8), v3(0, 0, 0)));
+    ex_check(&app, fsi_sph_add_mesh(s, m, NULL));
+    ex_check(&app, fsi_sph_fill_box(s, box3(0, 0, 0, 1, 1, 0.8), v3(0, 0, 0), NULL));
     for (step = 1; step <= 6; step++) {
         double dt = 2e-3, angle = 2 * step * dt;
         start = ex_cpu_seconds();

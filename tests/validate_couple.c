@@ -207,7 +207,7 @@ static double floor_error(int conserve, int n)
     d.cfl = 1;
     d.conserve_volume = conserve;
     ex_check(&app, fsi_levelset_create(&s, &d));
-    ex_check(&app, fsi_levelset_fill_sphere(s, v3(n / 2.0 * CELL, (0.15 * n + 3) * CELL, 0), REAL(0.15 * n * CELL), v3(0, -5, 0)));
+    ex_check(&app, fsi_levelset_fill_sphere(s, v3(n / 2.0 * CELL, (0.15 * n + 3) * CELL, 0), REAL(0.15 * n * CELL), v3(0, -5, 0), NULL));
     start = s->stats.volume;
     for (k = 0; k < 100; k++) {
         ex_check(&app, fsi_levelset_step(s, REAL(1e-3 * n / 320)));

@@ -15,7 +15,7 @@
 static fsi_mesh *make_solid(fsi_sph *s)
 {
     fsi_mesh *mesh = shape_make_with(&app.context, FSI_MESH_CLOSED, 0);
-    ex_check(&app, fsi_sph_add_obstacle(s, mesh, NULL));
+    ex_check(&app, fsi_sph_add_mesh(s, mesh, NULL));
     return mesh;
 }
 
@@ -283,7 +283,7 @@ static void record_gap(int dim, double ratio, double dhat, double *passed)
     s = make_liquid(&d);
     build_wall(dim, gap);
     wall = make_solid(s);
-    ex_check(&app, fsi_sph_fill_box(s, dim == 3 ? box3(in, in, in, 0.3, GAP_SIDE - in, 0.4) : box3(in, in, 0, 0.3, 0.4, 0), v3(0, 0, 0)));
+    ex_check(&app, fsi_sph_fill_box(s, dim == 3 ? box3(in, in, in, 0.3, GAP_SIDE - in, 0.4) : box3(in, in, 0, 0.3, 0.4, 0), v3(0, 0, 0), NULL));
     for (k = 0; k < GAP_TIMES; k++) {
         passed[k] = 0;
         for (i = 0; i < s->count; i++) passed[k] += 100.0 * ((double)s->position[i].x > back) / s->count;
@@ -343,7 +343,7 @@ static void figure_dam(void)
     shape_begin(3);
     shape_box(box3(0.6635, 0.2985, 0, 0.8245, 0.7015, 0.161));
     box = make_solid(s);
-    ex_check(&app, fsi_sph_fill_box(s, box3(3.22 - dx * floor(1.228 / dx + 0.5), 0, 0, 3.22, 1, 0.55), v3(0, 0, 0)));
+    ex_check(&app, fsi_sph_fill_box(s, box3(3.22 - dx * floor(1.228 / dx + 0.5), 0, 0, 3.22, 1, 0.55), v3(0, 0, 0), NULL));
     for (k = 0; k < DAM_TIMES; k++) {
         if (k > 0) ex_check(&app, fsi_sph_step(s, (fsi_real)0.01));
         else for (e0 = 0, i = 0; i < s->count; i++) e0 += (double)s->particle_mass * 9.81 * height(s, i);

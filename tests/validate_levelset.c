@@ -59,8 +59,8 @@ static fsi_levelset *make(const fsi_levelset_desc *d)
     return s;
 }
 
-static void fill(fsi_levelset *s, fsi_box3 b) { ex_check(&app, fsi_levelset_fill_box(s, b, v3(0, 0, 0))); }
-static void drop(fsi_levelset *s, fsi_vec3 center, double radius, fsi_vec3 velocity) { ex_check(&app, fsi_levelset_fill_sphere(s, center, (fsi_real)radius, velocity)); }
+static void fill(fsi_levelset *s, fsi_box3 b) { ex_check(&app, fsi_levelset_fill_box(s, b, v3(0, 0, 0), NULL)); }
+static void drop(fsi_levelset *s, fsi_vec3 center, double radius, fsi_vec3 velocity) { ex_check(&app, fsi_levelset_fill_sphere(s, center, (fsi_real)radius, velocity, NULL)); }
 static void step(fsi_levelset *s, double dt) { ex_check(&app, fsi_levelset_step(s, (fsi_real)dt)); }
 
 /* A closed polygon of n corners, clockwise. */
@@ -482,7 +482,7 @@ static void transport(int is_vortex, fsi_grid_scheme scheme, int keep)
     if (is_vortex) drop(s, v3(0.5, 0.75, 0), 0.15, v3(0, 0, 0));
     else {
         fsi_mesh *mesh = make_slotted_disc();
-        ex_check(&app, fsi_levelset_fill_mesh(s, mesh, v3(0, 0, 0)));
+        ex_check(&app, fsi_levelset_fill_mesh(s, mesh, v3(0, 0, 0), NULL));
         fsi_mesh_destroy(mesh);
     }
     v = s->stats.volume;
@@ -694,7 +694,7 @@ static void wave(int which, int n, fsi_grid_scheme scheme)
     corner[65][0] = -0.25;
     corner[64][1] = corner[65][1] = -0.25;
     mesh = make_polygon((const double (*)[2])corner, 66);
-    ex_check(&app, fsi_levelset_fill_mesh(s, mesh, v3(0, 0, 0)));
+    ex_check(&app, fsi_levelset_fill_mesh(s, mesh, v3(0, 0, 0), NULL));
     fsi_mesh_destroy(mesh);
     while (next < 25) {
         double a;
@@ -927,7 +927,7 @@ static void add_solid(fsi_levelset *s, const fsi_mesh *mesh, fsi_body *body, dou
     o.mesh = mesh;
     o.body = body;
     o.contact_angle = (fsi_real)angle;
-    ex_check(&app, fsi_levelset_add_obstacle_desc(s, &o, NULL));
+    ex_check(&app, fsi_levelset_add_obstacle(s, &o, NULL));
 }
 
 /* Let go in a box of 8 diameters (3D: 6) of 16 cells, mostly full: a/g = (1 - D)/(D + C), C = 1 for a cylinder, 1/2 for a ball. */

@@ -168,11 +168,11 @@ static void draft_sph(int n)
     sd.domain = box3(0, 0, 0, wide, 0.48, 0);
     sd.depth = (fsi_real)0.3;
     s = make_liquid(&sd);
-    ex_check(&app, fsi_sph_fill_box(s, box3(0, 0, 0, wide, deep, 0), v3(0, 0, 0)));
+    ex_check(&app, fsi_sph_fill_box(s, box3(0, 0, 0, wide, deep, 0), v3(0, 0, 0), NULL));
     ex_check(&app, fsi_rigid_tessellate(w, id, -1, 0, &m));
     o.mesh = m;
     o.body = fsi_rigid_body(w, id);
-    ex_check(&app, fsi_sph_add_obstacle_desc(s, &o, NULL));
+    ex_check(&app, fsi_sph_add_obstacle(s, &o, NULL));
     for (k = 0; k < 1000; k++) {
         for (i = 0; i < s->count && k < 700; i++) s->velocity[i] = fsi_v3_scale(s->velocity[i], (fsi_real)0.97);
         if (k < 700) ex_check(&app, fsi_rigid_set_velocity(w, id, fsi_v3_scale(w->body[id]->velocity, (fsi_real)0.97), fsi_v3_scale(w->body[id]->angular_velocity, (fsi_real)0.97)));
@@ -213,11 +213,11 @@ static void draft_levelset(int n)
     box.density = 500;
     id = add_shape(w, box, v3(tank / 2, level + 0.03, 0));
     ex_check(&app, fsi_levelset_create(&s, &ld));
-    ex_check(&app, fsi_levelset_fill_box(s, box3(0, 0, 0, tank, deep, 0), v3(0, 0, 0)));
+    ex_check(&app, fsi_levelset_fill_box(s, box3(0, 0, 0, tank, deep, 0), v3(0, 0, 0), NULL));
     ex_check(&app, fsi_rigid_tessellate(w, id, -1, 0, &m));
     o.mesh = m;
     o.body = fsi_rigid_body(w, id);
-    ex_check(&app, fsi_levelset_add_obstacle_desc(s, &o, NULL));
+    ex_check(&app, fsi_levelset_add_obstacle(s, &o, NULL));
     for (k = 0; k < 800; k++) {
         if (k < 500) ex_check(&app, fsi_rigid_set_velocity(w, id, fsi_v3_scale(w->body[id]->velocity, (fsi_real)0.9), fsi_v3_scale(w->body[id]->angular_velocity, (fsi_real)0.9)));
         ex_check(&app, fsi_rigid_begin_step(w, (fsi_real)4e-3));

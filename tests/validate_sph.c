@@ -78,7 +78,7 @@ static void still_tank(int dim, double support, fsi_sph_velocity how)
     d.velocity_update = how;
     d.domain = dim == 2 ? box3(0, 0, 0, 1, 1.5, 0) : box3(0, 0, 0, 16 * dx, 16 * dx, 1.5);
     s = make_liquid(&d);
-    ex_check(&app, fsi_sph_fill_box(s, dim == 2 ? box3(0, 0, 0, 1, 1, 0) : box3(0, 0, 0, 16 * dx, 16 * dx, 1), v3(0, 0, 0)));
+    ex_check(&app, fsi_sph_fill_box(s, dim == 2 ? box3(0, 0, 0, 1, 1, 0) : box3(0, 0, 0, 16 * dx, 16 * dx, 1), v3(0, 0, 0), NULL));
     while (s->time < 2) {
         dt = fmin((double)fsi_sph_suggest_dt(s), 2.0001 - s->time);
         ex_check(&app, fsi_sph_step(s, (fsi_real)dt));
@@ -121,7 +121,7 @@ static void run_tolerance(void)
         d.tolerance = (fsi_real)tolerance[k];
         d.domain = box3(0, 0, 0, 10 * dx, 10 * dx, 1.5);
         s = make_liquid(&d);
-        ex_check(&app, fsi_sph_fill_box(s, box3(0, 0, 0, 10 * dx, 10 * dx, 1), v3(0, 0, 0)));
+        ex_check(&app, fsi_sph_fill_box(s, box3(0, 0, 0, 10 * dx, 10 * dx, 1), v3(0, 0, 0), NULL));
         while (s->time < 3) {
             ex_check(&app, fsi_sph_step(s, fsi_sph_suggest_dt(s)));
             if (s->time < 1) energy = s->stats.kinetic_energy + s->stats.potential_energy;
@@ -176,7 +176,7 @@ static void record_surge(int n2, int across, surge *out)
     d.depth = (fsi_real)(n2 * MM_A);
     d.domain = box3(0, 0, 0, 7 * MM_A, 2.5 * MM_A, 0);
     s = make_liquid(&d);
-    ex_check(&app, fsi_sph_fill_box(s, box3(0, 0, 0, MM_A, n2 * MM_A, 0), v3(0, 0, 0)));
+    ex_check(&app, fsi_sph_fill_box(s, box3(0, 0, 0, MM_A, n2 * MM_A, 0), v3(0, 0, 0), NULL));
     out->count = MM_SAMPLES;
     for (k = 0; k < MM_SAMPLES; k++) {
         if (k > 0) ex_check(&app, fsi_sph_step(s, (fsi_real)(end * unit / (MM_SAMPLES - 1))));
@@ -246,7 +246,7 @@ static void run_ritter(void)
     d.depth = (fsi_real)h0;
     d.domain = box3(0, 0, 0, gate + 10 * h0, 2 * h0, 0);
     s = make_liquid(&d);
-    ex_check(&app, fsi_sph_fill_box(s, box3(0, 0, 0, gate, h0, 0), v3(0, 0, 0)));
+    ex_check(&app, fsi_sph_fill_box(s, box3(0, 0, 0, gate, h0, 0), v3(0, 0, 0), NULL));
     for (k = 1; k <= 90; k++) {
         ex_check(&app, fsi_sph_step(s, (fsi_real)(0.05 * unit)));
         if (k > 60) depth += depth_at(s, gate, 0.2 * h0) / h0 / 30;
@@ -317,8 +317,8 @@ static fsi_sph *make_dam(int always, int full_size, fsi_mesh **box)
     shape_begin(3);
     shape_box(box3(0.6635, 0.2985, 0, 0.8245, 0.7015, 0.161));
     *box = shape_make_with(&app.context, FSI_MESH_CLOSED, 0);
-    ex_check(&app, fsi_sph_add_obstacle(s, *box, NULL));
-    ex_check(&app, fsi_sph_fill_box(s, box3(3.22 - dx * floor(1.228 / dx + 0.5), 0, 0, 3.22, 1, 0.55), v3(0, 0, 0)));
+    ex_check(&app, fsi_sph_add_mesh(s, *box, NULL));
+    ex_check(&app, fsi_sph_fill_box(s, box3(3.22 - dx * floor(1.228 / dx + 0.5), 0, 0, 3.22, 1, 0.55), v3(0, 0, 0), NULL));
     return s;
 }
 
@@ -595,7 +595,7 @@ static void run_growth(void)
         d.min_iters = d.max_iters = 20;
         d.max_substeps = 1;
         ex_check(&app, fsi_sph_create(&s, &d));
-        ex_check(&app, fsi_sph_fill_box(s, box3(0, 0, 0, 1, 1, 1), v3(0, 0, 0)));
+        ex_check(&app, fsi_sph_fill_box(s, box3(0, 0, 0, 1, 1, 1), v3(0, 0, 0), NULL));
         for (step = 0; step < 3; step++) {
             if (step == 1) cpu = ex_cpu_seconds();
             ex_check(&app, fsi_sph_step(s, fsi_sph_suggest_dt(s)));
@@ -649,9 +649,9 @@ static void run_scene(int scene, int milliseconds)
     d.max_substeps = 1;
     ex_check(&app, fsi_mesh_create(&mesh, &solid));
     s = make_liquid(&d);
-    ex_check(&app, fsi_sph_add_obstacle(s, mesh, NULL));
-    if (scene == 1) ex_check(&app, fsi_sph_fill_box(s, box3(0.25, 0.25, 0.8, 0.75, 0.75, 1.4), v3(0, 0, -2)));
-    else ex_check(&app, fsi_sph_fill_box(s, box3(0, 0, 0, 0.4, 1, 0.6), v3(0, 0, 0)));
+    ex_check(&app, fsi_sph_add_mesh(s, mesh, NULL));
+    if (scene == 1) ex_check(&app, fsi_sph_fill_box(s, box3(0.25, 0.25, 0.8, 0.75, 0.75, 1.4), v3(0, 0, -2), NULL));
+    else ex_check(&app, fsi_sph_fill_box(s, box3(0, 0, 0, 0.4, 1, 0.6), v3(0, 0, 0), NULL));
     for (step = 1; s->time < 0.9999; step++) {
         ex_check(&app, fsi_sph_step(s, (fsi_real)(0.001 * milliseconds)));
         placed += s->stats.placed;
@@ -715,7 +715,7 @@ static void sessile_drop(int n, double adhesion)
     floor = shape_make(FSI_MESH_OPEN, 0);
     o.mesh = floor;
     o.adhesion = (fsi_real)adhesion;
-    ex_check(&app, fsi_sph_add_obstacle_desc(s, &o, NULL));
+    ex_check(&app, fsi_sph_add_obstacle(s, &o, NULL));
     calm_drop(s, 12 * mode2_period(s));
     say(contact_angle(s), "degrees", "contact_angle_%ddx_adhesion_%g", n, adhesion);
     fsi_sph_destroy(s);

@@ -167,7 +167,7 @@ static void run_momentum(void)
             mesh_to(m[i], body[i].pose);
             scene_add(&t, m[i], &body[i]);
         }
-        ex_check(&app, fsi_wcsph_fill_box(t.s, box3(0, 0, 0, 0.2, 0.2, 0.2), v3(1.5, 0, 0)));
+        ex_check(&app, fsi_wcsph_fill_box(t.s, box3(0, 0, 0, 0.2, 0.2, 0.2), v3(1.5, 0, 0), NULL));
         for (step = 0; step < 150; step++) {
             const double size = momentum_size(t.s);
             momenta(t.s, before, turn);
