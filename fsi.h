@@ -1126,6 +1126,14 @@ FSI_API fsi_status fsi__fail(fsi_context *context, fsi_status status, const char
 FSI_API void fsi__note(fsi_context *context, int level, const char *text);
 /* A warning (level 1), for a call that succeeds but did less than it was asked for: once a call, after its commit. */
 FSI_API void fsi__warn(fsi_context *context, const char *format, ...) FSI__PRINTF(2, 3);
+/* Fields of descs. A number from lo to hi; a vector that is finite and in 2D lies in the plane; one that has a direction as well;
+   a desc whose cookie stands first and is that of `maker`, the function that fills it; a mesh that suits a simulator of dimension
+   dim, and has an inside if `closed`. Errors: NAN, ARGUMENT, COOKIE, MESH; name the field. */
+FSI_API fsi_status fsi__check_number(fsi_context *context, const char *function, const char *name, double x, double lo, double hi);
+FSI_API fsi_status fsi__check_vector(fsi_context *context, const char *function, const char *name, fsi_vec3 x, int dim);
+FSI_API fsi_status fsi__check_direction(fsi_context *context, const char *function, const char *name, fsi_vec3 x, int dim);
+FSI_API fsi_status fsi__check_filled(fsi_context *context, const char *function, const void *desc, uint32_t cookie, const char *maker);
+FSI_API fsi_status fsi__check_mesh(fsi_context *context, const char *function, const fsi_mesh *mesh, int dim, int closed);
 /* Steps of all simulators: dt is 0 (nothing moves, stats are filled) or 1e-12 to 1000 s. Errors: ARGUMENT. */
 FSI_API fsi_status fsi__check_dt(fsi_context *context, fsi_real dt, const char *function);
 
@@ -1302,6 +1310,46 @@ FSI_API fsi_status fsi__fail(fsi_context *context, fsi_status status, const char
     va_end(args);
     fsi__note(context, 0, e->message);
     return status;
+}
+
+FSI_API fsi_status fsi__check_number(fsi_context *context, const char *function, const char *name, double x, double lo, double hi)
+{
+    if (x >= lo && x <= hi) return FSI_OK;
+    return fsi__fail(context, x == x ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, function, -1, x, "desc.%s is %g, must be %g to %g", name, x, lo, hi);
+}
+
+FSI_API fsi_status fsi__check_vector(fsi_context *context, const char *function, const char *name, fsi_vec3 x, int dim)
+{
+    if (!fsi_v3_is_finite(x)) return fsi__fail(context, FSI_ERROR_NAN, function, -1, 0, "desc.%s is not finite", name);
+    if (dim == 2 && (x.z < 0 || x.z > 0))
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, (double)x.z, "desc.%s.z is %g, but the plane of dim 2 is x, y", name, (double)x.z);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__check_direction(fsi_context *context, const char *function, const char *name, fsi_vec3 x, int dim)
+{
+    const fsi_status status = fsi__check_vector(context, function, name, x, dim);
+    if (status != FSI_OK) return status;
+    if (fsi_v3_norm(x) > 0 && fsi_is_finite((double)fsi_v3_norm2(x))) return FSI_OK;
+    return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, 0, "desc.%s has no length, or too much", name);
+}
+
+FSI_API fsi_status fsi__check_filled(fsi_context *context, const char *function, const void *desc, uint32_t cookie, const char *maker)
+{
+    if (!desc) return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, 0, "desc is NULL");
+    if (*(const uint32_t *)desc == cookie) return FSI_OK;
+    return fsi__fail(context, FSI_ERROR_COOKIE, function, -1, 0, "desc was not filled by %s of this version", maker);
+}
+
+FSI_API fsi_status fsi__check_mesh(fsi_context *context, const char *function, const fsi_mesh *mesh, int dim, int closed)
+{
+    if (!mesh) return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, 0, "desc.mesh is NULL");
+    if (mesh->cookie != FSI__COOKIE('m', fsi_mesh))
+        return fsi__fail(context, FSI_ERROR_COOKIE, function, -1, 0, "desc.mesh was not made by fsi_mesh_create of this version");
+    if (mesh->corners != dim)
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, mesh->corners, "desc.mesh: a %dD simulator needs %s", dim, dim == 3 ? "triangles" : "segments");
+    if (closed && mesh->kind != FSI_MESH_CLOSED) return fsi__fail(context, FSI_ERROR_MESH, function, -1, 0, "desc.mesh is not closed: it has no inside");
+    return FSI_OK;
 }
 
 FSI_API fsi_status fsi__check_dt(fsi_context *context, fsi_real dt, const char *function)

@@ -10,5 +10,6 @@
 #include "fsi_rigid.h"
 #include "fsi_shell.h"
 #include "fsi_solve.h"
+#include "fsi_source.h"
 #include "fsi_sph.h"
 #include "fsi_wcsph.h"

@@ -33,7 +33,7 @@
       fixed to rigid bodies (fsi_body) that move as told, or as the liquid moves them.
 
    TAPS AND DRAINS
-      fsi_sph_emitter_desc tap = fsi_sph_default_emitter_desc();
+      fsi_emitter_desc tap = fsi_emitter_default_desc();
       tap.center = fsi_v3(0.5f, 0.5f, 1.8f); tap.direction = fsi_v3(0, 0, -1); tap.radius = 0.2f; tap.speed = 2;
       fsi_sph_add_emitter(water, &tap, NULL);       // pi 0.2^2 2 m^3/s; also box, and meshes that are filled
       fsi_sph_add_sink(water, &drain, NULL);        // takes out what is inside at the end of a step
@@ -60,7 +60,7 @@
 #ifndef FSI_SPH_H
 #define FSI_SPH_H
 
-#include "fsi.h"
+#include "fsi_source.h"
 
 #ifndef FSI_SPH_PARTS
 #define FSI_SPH_PARTS 4
@@ -264,63 +264,18 @@ FSI_API fsi_status fsi_sph_teleport_obstacle(fsi_sph *s, int id);
    it is what the particles felt; what the body got, body->reaction_force, differs by what the solve left unbalanced (body_tolerance). */
 FSI_API fsi_status fsi_sph_obstacle_reaction(const fsi_sph *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
 
-/* Emitters. BOX and DISC let liquid out in layers: a square lattice of spacing dx across the flow, the next layer each time
-   the flow has advanced by dx, as if it had crossed the inlet plane between substeps. What the lattice cannot hit is made up
-   for: a box whose sides are no multiples of dx stretches the lattice, a disc takes as many of the sites nearest to its axis
-   as its area holds, and layers follow each other a little closer or farther: the volume is area * speed * time, to half a
-   layer. Until it is 2 dx away from the plane what came out moves on like a piston, at the emitter's velocity, whatever
-   pushes. MESH fills a closed mesh with resting lattice once, or every `period` seconds; it holds nothing.
-   Sites of which a particle is nearer than 0.6 dx stay empty (stats.blocked): BOX and DISC take that particle along instead.
-   So do all that a budget does not allow (stats.refused). Obstacles are not looked at: the plane may lie in a wall, but the way out must be free. */
-typedef enum fsi_sph_emitter_shape { FSI_SPH_EMITTER_DISC, FSI_SPH_EMITTER_BOX, FSI_SPH_EMITTER_MESH } fsi_sph_emitter_shape;
-
-typedef struct fsi_sph_emitter_desc {
-    uint32_t cookie;
-    fsi_sph_emitter_shape shape;       /* default DISC */
-    fsi_vec3 center;                   /* of the inlet [m]; 2D: z = 0; MESH: not used */
-    fsi_vec3 direction;                /* of the flow, any length but 0; default (1, 0, 0); 2D: z = 0 */
-    fsi_real radius;                   /* DISC; 2D: half the width of the slot [m]; no default */
-    fsi_real half_width, half_height;  /* BOX, along `side` and across it; 2D: half_height is not used [m]; no default */
-    fsi_vec3 side;                     /* BOX: made perpendicular to direction; default 0: some direction; 2D: not used */
-    const fsi_mesh *mesh;              /* MESH: read by the call that it is given to, not kept */
-    fsi_real speed;                    /* of the flow along direction, not negative [m/s]; 0: shut; default 1 */
-    fsi_vec3 velocity;                 /* of the emitter itself, which moves along and adds it to the liquid's [m/s]; default 0 */
-    double start, stop;                /* from and until this `time` [s]; default 0, no end */
-    double period;                     /* MESH: fills again after so long [s]; default 0: once */
-    long long budget;                  /* most particles it may emit in all; default 0: no limit */
-    uint32_t filter;                   /* of what it emits; default 0xffffffff */
-    const fsi_real *attributes;        /* of what it emits: desc.attribute_count numbers, copied; default NULL: zeros */
-} fsi_sph_emitter_desc;
-
-/* Fills every field. */
-FSI_API fsi_sph_emitter_desc fsi_sph_default_emitter_desc(void);
+/* Emitters and sinks: fsi_source.h has their descs. Layers come out as if they had crossed the inlet plane between substeps. */
 /* *id names it in calls below (NULL is fine). From now on a step may move the particles' arrays; desc.reserve makes that
    seldom, and is what a step makes scratch for. Errors: COOKIE, ARGUMENT and NAN (name the field), MESH, MEMORY, LIMIT. */
-FSI_API fsi_status fsi_sph_add_emitter(fsi_sph *s, const fsi_sph_emitter_desc *desc, int *id);
+FSI_API fsi_status fsi_sph_add_emitter(fsi_sph *s, const fsi_emitter_desc *desc, int *id);
 /* Another speed, place, shape ... from now on; the flow goes on from where it was, what was emitted counts on. */
-FSI_API fsi_status fsi_sph_set_emitter(fsi_sph *s, int id, const fsi_sph_emitter_desc *desc);
+FSI_API fsi_status fsi_sph_set_emitter(fsi_sph *s, int id, const fsi_emitter_desc *desc);
 FSI_API fsi_status fsi_sph_remove_emitter(fsi_sph *s, int id); /* lets go of what it held */
 /* Particles that it emitted, and sites that stayed empty, so far (NULL is fine). */
 FSI_API fsi_status fsi_sph_emitter_total(const fsi_sph *s, int id, long long *emitted, long long *blocked, long long *refused);
 
-/* Sinks remove the particles that are inside at the end of a step; the others keep their order. */
-typedef enum fsi_sph_sink_shape { FSI_SPH_SINK_BOX, FSI_SPH_SINK_SPHERE, FSI_SPH_SINK_DISC, FSI_SPH_SINK_MESH } fsi_sph_sink_shape;
-
-typedef struct fsi_sph_sink_desc {
-    uint32_t cookie;
-    fsi_sph_sink_shape shape;          /* default BOX */
-    fsi_box3 box;                      /* BOX [m]; 2D: z is not looked at; no default */
-    fsi_vec3 center;                   /* SPHERE, DISC [m] */
-    fsi_vec3 direction;                /* DISC: its axis, any length but 0; default (1, 0, 0) */
-    fsi_real radius;                   /* SPHERE, DISC [m]; no default */
-    fsi_real thickness;                /* DISC: along its axis, half of it on either side [m]; no default */
-    const fsi_mesh *mesh;              /* MESH: closed; referenced, must outlive the sink, may be moved between steps */
-    fsi_real rate;                     /* most liquid it takes [m^3/s] (2D: [m^2/s]), oldest particles first; default 0: no limit */
-} fsi_sph_sink_desc;
-
-FSI_API fsi_sph_sink_desc fsi_sph_default_sink_desc(void); /* fills every field */
-/* Errors: COOKIE, ARGUMENT and NAN (name the field), MESH, MEMORY, LIMIT (254 sinks). */
-FSI_API fsi_status fsi_sph_add_sink(fsi_sph *s, const fsi_sph_sink_desc *desc, int *id);
+/* Sinks remove the particles that are inside at the end of a step. Errors: COOKIE, ARGUMENT and NAN (name the field), MESH, MEMORY, LIMIT (254 sinks). */
+FSI_API fsi_status fsi_sph_add_sink(fsi_sph *s, const fsi_sink_desc *desc, int *id);
 FSI_API fsi_status fsi_sph_remove_sink(fsi_sph *s, int id);
 FSI_API fsi_status fsi_sph_sink_total(const fsi_sph *s, int id, long long *removed);
 
@@ -385,7 +340,7 @@ FSI_API void fsi_sph_contact(double gamma, int first, int order, double *cm, dou
 #define FSI_SPH_IMPLEMENTATION_DONE
 
 /* The bodies of the headers below, where these were only declared so far. */
-#include "fsi.h"
+#include "fsi_source.h"
 
 FSI__STRICT_BEGIN
 
@@ -790,40 +745,7 @@ typedef struct fsi__sph_body {
     fsi__sph_body_drag drag;
 } fsi__sph_body;
 
-/* What a step changes of an emitter and of a sink; saved as it stands: no padding. */
-typedef struct fsi__sph_flow {
-    double center[3];        /* of the emitter now [m] */
-    double advance;          /* of the flow since the last layer came out, in layers */
-    double fills;            /* MESH: times it was filled, or let pass */
-    int64_t id, emitted, blocked, refused;
-} fsi__sph_flow;
-
-typedef struct fsi__sph_drain {
-    double allowance;        /* particles that its rate lets it take now */
-    int64_t id, removed;
-} fsi__sph_drain;
-
-/* Site (i, j, k) stands at center + corner + i pitch[0] axis[0] + ..., where `present`. The last axis is the flow's; what
-   comes in layers has n[2] = 1. */
-typedef struct fsi__sph_emitter {
-    fsi_sph_emitter_desc desc;
-    fsi_vec3 axis[3], corner;
-    double pitch[3];
-    int n[3], sites;         /* along the axes; present */
-    unsigned char *present;  /* n[0] n[1] n[2] */
-    fsi_real *attributes;    /* desc.attribute_count of the simulator */
-    fsi__sph_flow flow;
-} fsi__sph_emitter;
-
-typedef struct fsi__sph_sink {
-    fsi_sph_sink_desc desc;
-    fsi__sph_drain drain;
-} fsi__sph_sink;
-
 #define FSI__SPH_COLUMNS 13   /* arrays of the particles, at most */
-#define FSI__SPH_BLOCKED 0.6  /* an emitter's site is blocked by what is nearer than this [dx] */
-#define FSI__SPH_PISTON 2     /* emitters hold what they emitted this far [dx] */
-#define FSI__SPH_SINKS 254    /* at most */
 
 typedef struct fsi__sph_impl {
     fsi_context own_context;
@@ -833,10 +755,7 @@ typedef struct fsi__sph_impl {
     unsigned char *marker;   /* count, or NULL */
     fsi_real *aeration;
     uint64_t next_particle;  /* id of the next one */
-    fsi__sph_emitter *emitter;
-    int emitter_count, emitter_capacity, next_emitter;
-    fsi__sph_sink *sink;
-    int sink_count, sink_capacity, next_sink;
+    fsi__sources sources;
     fsi_vec3 *warm;          /* count: (x1 - x*)/dt^2 of the last substep, x* before viscosity [m/s^2] */
     fsi_real *kappa;         /* count: contact stiffness / kappa0, at least 1 */
     fsi_real *pressure, *density_ratio;
@@ -918,16 +837,13 @@ typedef struct fsi__sph_run {
     fsi__sph_viscosity viscous;
     /* emitters, sinks, markers */
     int room;                   /* particles that there is memory for */
-    size_t cells;               /* sites of all layers that one emitter may let out at once */
     double clock;               /* time at the start of the substep [s] */
     int holding;                /* particles that emitters hold */
     int ghosts;                 /* the last rows: what emitters will let out next, there for one substep */
     double given[3];            /* to them in the substep by their emitters [m/s] */
     uint64_t next_particle;
     uint32_t *source;           /* room; NULL without emitters */
-    fsi__sph_flow *flow;        /* of the emitters */
-    fsi__sph_drain *drain;      /* of the sinks */
-    unsigned char *blocked;     /* cells */
+    fsi__source_run sources;
     unsigned char *gone;        /* room: 1 + sink that takes the particle; NULL without sinks */
     unsigned char *marker;      /* room; NULL without markers */
     fsi_real *aeration;
@@ -1096,15 +1012,9 @@ static void fsi__sph_layout_sources(fsi__sph_run *run, fsi__arena *a)
 {
     const fsi__sph_impl *im = run->im;
     size_t n = (size_t)run->room;
-    if (im->emitter_count > 0) {
-        run->source = (uint32_t *)fsi__take(a, n, sizeof(uint32_t));
-        run->flow = (fsi__sph_flow *)fsi__take(a, (size_t)im->emitter_count, sizeof(fsi__sph_flow));
-        run->blocked = (unsigned char *)fsi__take(a, run->cells, 1);
-    }
-    if (im->sink_count > 0) {
-        run->drain = (fsi__sph_drain *)fsi__take(a, (size_t)im->sink_count, sizeof(fsi__sph_drain));
-        run->gone = (unsigned char *)fsi__take(a, n, 1);
-    }
+    fsi__source_layout(&run->sources, a);
+    if (im->sources.emitter_count > 0) run->source = (uint32_t *)fsi__take(a, n, sizeof(uint32_t));
+    if (im->sources.sink_count > 0) run->gone = (unsigned char *)fsi__take(a, n, 1);
     if (run->s->desc.markers) {
         run->marker = (unsigned char *)fsi__take(a, n, 1);
         run->aeration = (fsi_real *)fsi__take(a, n, sizeof(fsi_real));
@@ -3949,18 +3859,6 @@ FSI_FN void fsi__sph_add_scaled(double sum[3], double scale, fsi_vec3 v) /* sum 
     sum[2] += scale * (double)v.z;
 }
 
-static fsi_vec3 fsi__sph_flow_velocity(const fsi__sph_emitter *e) { return fsi_v3_madd(e->desc.velocity, e->desc.speed, e->desc.direction); }
-
-static size_t fsi__sph_site_count(const fsi__sph_emitter *e) { return (size_t)e->n[0] * (size_t)e->n[1] * (size_t)e->n[2]; }
-
-/* The largest speed, or that of an emitter where it is larger. */
-static double fsi__sph_fastest(const fsi__sph_impl *im, double speed)
-{
-    int k;
-    for (k = 0; k < im->emitter_count; k++) speed = fmax(speed, (double)fsi_v3_norm(fsi__sph_flow_velocity(&im->emitter[k])));
-    return speed;
-}
-
 /* Fills what no solve looks at of a particle's row k, also beyond the count: there it is seen when the count is. */
 static void fsi__sph_new_row(fsi_sph *s, int k, uint32_t id, uint32_t filter, const fsi_real *attributes)
 {
@@ -3983,13 +3881,6 @@ static int fsi__sph_rows_for(const fsi_sph *s, int want)
     return want <= s->capacity ? s->capacity : want < half_more ? half_more : want;
 }
 
-/* The most layers, or fills of its mesh, that an emitter can let out in dt seconds. */
-static double fsi__sph_most_layers(const fsi_sph *s, const fsi__sph_emitter *e, double dt)
-{
-    if (e->desc.shape != FSI_SPH_EMITTER_MESH) return floor(e->flow.advance + (double)e->desc.speed * dt / e->pitch[2]) + 2;
-    return fmin(e->desc.period > 0 ? floor(dt / e->desc.period) + 2 : 1, s->desc.max_substeps);
-}
-
 /* Makes room in the particles' arrays for all that the emitters can let out in the step. */
 static fsi_status fsi__sph_make_room(fsi__sph_run *run, double dt)
 {
@@ -3999,14 +3890,14 @@ static fsi_status fsi__sph_make_room(fsi__sph_run *run, double dt)
     double more = 0, ghosts = 0, want;
     int k;
     run->room = s->count;
-    if (im->emitter_count == 0) return FSI_OK;
-    for (k = 0; k < im->emitter_count; k++) {
-        const fsi__sph_emitter *e = &im->emitter[k];
-        const int fills = e->desc.shape == FSI_SPH_EMITTER_MESH;
-        double layers = fsi__sph_most_layers(s, e, dt), lattice = (double)fsi__sph_site_count(e), out = layers * e->sites;
+    if (im->sources.emitter_count == 0) return FSI_OK;
+    for (k = 0; k < im->sources.emitter_count; k++) {
+        const fsi__emitter *e = &im->sources.emitter[k];
+        const int fills = e->desc.shape == FSI_EMITTER_MESH;
+        double layers = fsi__emitter_most_layers(e, dt, s->desc.max_substeps), lattice = (double)fsi__emitter_site_count(e), out = layers * e->sites;
         if (!(layers * lattice <= 0x3fffffff))
             return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, e->flow.id, layers, "emitter %d would let out %g layers in one step", (int)e->flow.id, layers);
-        run->cells = (size_t)fmax((double)run->cells, fills ? lattice : lattice * layers);
+        run->sources.cells = (size_t)fmax((double)run->sources.cells, fills ? lattice : lattice * layers);
         if (e->desc.budget > 0) out = fmin(out, (double)(e->desc.budget - e->flow.emitted));
         more += fmax(out, 0);
         ghosts += fills ? 0 : e->sites;
@@ -4022,34 +3913,10 @@ static fsi_status fsi__sph_make_room(fsi__sph_run *run, double dt)
 static void fsi__sph_begin_sources(fsi__sph_run *run)
 {
     const fsi__sph_impl *im = run->im;
-    int k;
     run->next_particle = im->next_particle;
-    for (k = 0; k < im->emitter_count; k++) run->flow[k] = im->emitter[k].flow;
-    for (k = 0; k < im->sink_count; k++) run->drain[k] = im->sink[k].drain;
+    fsi__source_begin(&run->sources);
+    if (run->gone) memset(run->gone, 0, (size_t)run->room);
     if (run->source && run->n > 0) memcpy(run->source, im->source, (size_t)run->n * sizeof *run->source);
-}
-
-/* Does it let layers out at the start of the substep? */
-static int fsi__sph_flows(const fsi__sph_run *run, const fsi__sph_emitter *e)
-{
-    return e->desc.shape != FSI_SPH_EMITTER_MESH && e->desc.speed > 0 && run->clock >= e->desc.start && run->clock < e->desc.stop;
-}
-
-/* Index of an emitter, -1 when there is none of that id. */
-static int fsi__sph_emitter_index(const fsi__sph_impl *im, int64_t id)
-{
-    int k = im->emitter_count - 1;
-    while (k >= 0 && im->emitter[k].flow.id != id) k--;
-    return k;
-}
-
-/* The emitter that still pushes particle i, or NULL. */
-static const fsi__sph_emitter *fsi__sph_holder(const fsi__sph_run *run, int i)
-{
-    const int k = fsi__sph_emitter_index(run->im, (int64_t)run->source[i] - 1);
-    const fsi__sph_emitter *e = k >= 0 ? &run->im->emitter[k] : NULL;
-    if (!e || !fsi__sph_flows(run, e)) return NULL;
-    return fsi_v3_dot(fsi_v3_sub(run->x[i], fsi__sph_real3(run->flow[k].center)), e->desc.direction) < FSI__SPH_PISTON * run->s->desc.spacing ? e : NULL;
 }
 
 /* Gives what emitters hold their velocity, and lets go of what is far enough. Sums: velocity given (3), particles held. */
@@ -4059,13 +3926,13 @@ static void fsi__sph_hold_range(void *arg, int chunk, int begin, int end)
     double sum[3] = { 0, 0, 0 }, held = 0;
     int i;
     for (i = begin; i < end; i++) {
-        const fsi__sph_emitter *e = fsi__sph_holder(run, i);
+        const fsi__emitter *e = fsi__source_holder(&run->sources, run->source[i], run->x[i], run->clock);
         if (!e) {
             run->source[i] = 0;
             continue;
         }
-        fsi__sph_add_scaled(sum, 1, fsi_v3_sub(fsi__sph_flow_velocity(e), run->v[i]));
-        run->v[i] = fsi__sph_flow_velocity(e);
+        fsi__sph_add_scaled(sum, 1, fsi_v3_sub(fsi__emitter_velocity(e), run->v[i]));
+        run->v[i] = fsi__emitter_velocity(e);
         run->warm[i] = fsi_v3(0, 0, 0);
         held += 1;
     }
@@ -4119,65 +3986,17 @@ static void fsi__sph_unmove_held(fsi__sph_run *run)
 static void fsi__sph_part_held(fsi__sph_run *run) { fsi__sph_add_given(run, fsi__sph_part_range); }
 static void fsi__sph_hold_on(fsi__sph_run *run) { fsi__sph_add_given(run, fsi__sph_hold_range); }
 
-/* Site c of copies of the lattice behind each other, of which site 0 stands at o. */
-static fsi_vec3 fsi__sph_site(const fsi__sph_emitter *e, fsi_vec3 o, size_t c)
-{
-    const size_t row = c / (size_t)e->n[0];
-    o = fsi_v3_madd(o, (fsi_real)((double)(c % (size_t)e->n[0]) * e->pitch[0]), e->axis[0]);
-    o = fsi_v3_madd(o, (fsi_real)((double)(row % (size_t)e->n[1]) * e->pitch[1]), e->axis[1]);
-    return fsi_v3_madd(o, (fsi_real)((double)(row / (size_t)e->n[1]) * e->pitch[2]), e->axis[2]);
-}
-
-/* Where site 0 of emitter k is when the flow has taken it `advance` layers along. */
-static fsi_vec3 fsi__sph_first_site(const fsi__sph_run *run, int k, double advance)
-{
-    const fsi__sph_emitter *e = &run->im->emitter[k];
-    return fsi_v3_madd(fsi_v3_add(fsi__sph_real3(run->flow[k].center), e->corner), (fsi_real)(advance * e->pitch[2]), e->axis[2]);
-}
-
-/* Marks the sites of `layers` lattices from o on that are near x; 1 when there is one. */
-static int fsi__sph_block_near(fsi__sph_run *run, const fsi__sph_emitter *e, int layers, fsi_vec3 o, fsi_vec3 x)
-{
-    const double reach = FSI__SPH_BLOCKED * (double)run->s->desc.spacing;
-    double at[3];
-    int lo[3], hi[3], i, j, k, found = 0;
-    for (k = 0; k < 3; k++) {
-        const int last = e->n[k] * (k == 2 ? layers : 1) - 1;
-        at[k] = (double)fsi_v3_dot(fsi_v3_sub(x, o), e->axis[k]);
-        if (!(at[k] > -reach && at[k] < last * e->pitch[k] + reach)) return 0;
-        lo[k] = (int)fmax(ceil((at[k] - reach) / e->pitch[k]), 0);
-        hi[k] = (int)fmin(floor((at[k] + reach) / e->pitch[k]), last);
-    }
-    for (k = lo[2]; k <= hi[2]; k++) for (j = lo[1]; j <= hi[1]; j++) for (i = lo[0]; i <= hi[0]; i++) {
-        double dx = at[0] - i * e->pitch[0], dy = at[1] - j * e->pitch[1], dz = at[2] - k * e->pitch[2];
-        size_t c = ((size_t)k * (size_t)e->n[1] + (size_t)j) * (size_t)e->n[0] + (size_t)i;
-        if (!(dx * dx + dy * dy + dz * dz < reach * reach)) continue;
-        run->blocked[c] = 1;
-        found |= e->present[c % fsi__sph_site_count(e)];
-    }
-    return found;
-}
-
-/* Marks the sites that liquid stands on; `takes`: and takes that along, or it would stand there for ever. */
-static void fsi__sph_block_sites(fsi__sph_run *run, const fsi__sph_emitter *e, int layers, fsi_vec3 o, int takes)
-{
-    int i;
-    memset(run->blocked, 0, fsi__sph_site_count(e) * (size_t)layers);
-    for (i = 0; i < run->n; i++)
-        if (fsi__sph_block_near(run, e, layers, o, run->x[i]) && takes && !run->source[i]) run->source[i] = (uint32_t)(e->flow.id + 1);
-}
-
 /* A new row behind the others, for what emitter e lets out or is about to. */
-static int fsi__sph_append(fsi__sph_run *run, const fsi__sph_emitter *e, fsi_vec3 x)
+static int fsi__sph_append(fsi__sph_run *run, const fsi__emitter *e, fsi_vec3 x)
 {
     const int i = run->n;
     FSI_ASSERT(i < run->room);
     run->x[i] = x;
-    run->v[i] = fsi__sph_flow_velocity(e);
+    run->v[i] = fsi__emitter_velocity(e);
     run->warm[i] = fsi_v3(0, 0, 0);
     run->kappa[i] = run->lambda_out[i] = 1;
     run->pressure[i] = 0;
-    run->source[i] = e->desc.shape == FSI_SPH_EMITTER_MESH ? 0 : (uint32_t)(e->flow.id + 1);
+    run->source[i] = e->desc.shape == FSI_EMITTER_MESH ? 0 : (uint32_t)(e->flow.id + 1);
     fsi__sph_set_count(run, i + 1);
     return i;
 }
@@ -4185,11 +4004,11 @@ static int fsi__sph_append(fsi__sph_run *run, const fsi__sph_emitter *e, fsi_vec
 /* How many particles emitter k may still let out. */
 static long long fsi__sph_allowed(const fsi__sph_run *run, int k)
 {
-    const fsi_sph_emitter_desc *d = &run->im->emitter[k].desc;
+    const fsi_emitter_desc *d = &run->im->sources.emitter[k].desc;
     const int most = run->s->desc.max_particles, count = run->n - run->ghosts;
     long long left = run->room - count;
     if (most > 0 && most - count < left) left = most - count;
-    if (d->budget > 0 && d->budget - run->flow[k].emitted < left) left = d->budget - run->flow[k].emitted;
+    if (d->budget > 0 && d->budget - run->sources.flow[k].emitted < left) left = d->budget - run->sources.flow[k].emitted;
     return left > 0 ? left : 0;
 }
 
@@ -4197,13 +4016,13 @@ static long long fsi__sph_allowed(const fsi__sph_run *run, int k)
    pressure, would flow into the gap behind the last layer. */
 static void fsi__sph_add_ghosts(fsi__sph_run *run, int k)
 {
-    const fsi__sph_emitter *e = &run->im->emitter[k];
-    const fsi_vec3 o = fsi__sph_first_site(run, k, run->flow[k].advance - 1);
+    const fsi__emitter *e = &run->im->sources.emitter[k];
+    const fsi_vec3 o = fsi__source_first_site(&run->sources, k, run->sources.flow[k].advance - 1);
     size_t c;
-    fsi__sph_block_sites(run, e, 1, o, 0);
-    for (c = 0; c < fsi__sph_site_count(e); c++) {
-        if (!e->present[c] || run->blocked[c]) continue;
-        run->s->filter[fsi__sph_append(run, e, fsi__sph_site(e, o, c))] = e->desc.filter;
+    fsi__source_block(&run->sources, k, 1, o, run->x, run->n, NULL);
+    for (c = 0; c < fsi__emitter_site_count(e); c++) {
+        if (!e->present[c] || run->sources.blocked[c]) continue;
+        run->s->filter[fsi__sph_append(run, e, fsi__emitter_site(e, o, c))] = e->desc.filter;
         run->ghosts++;
     }
 }
@@ -4214,7 +4033,8 @@ static void fsi__sph_hold(fsi__sph_run *run)
     int k;
     run->given[0] = run->given[1] = run->given[2] = 0;
     if (!run->source) return;
-    for (k = 0; k < run->im->emitter_count; k++) if (fsi__sph_flows(run, &run->im->emitter[k]) && fsi__sph_allowed(run, k) > 0) fsi__sph_add_ghosts(run, k);
+    for (k = 0; k < run->im->sources.emitter_count; k++)
+        if (fsi__emitter_flows(&run->im->sources.emitter[k], run->clock) && fsi__sph_allowed(run, k) > 0) fsi__sph_add_ghosts(run, k);
     fsi__sph_parallel(run, fsi__sph_hold_range);
     for (k = 0; k < 3; k++) run->stats.source_impulse[k] += (double)run->s->particle_mass * fsi__sph_sum(run, k);
     run->holding = (int)fsi__sph_sum(run, 3);
@@ -4223,52 +4043,44 @@ static void fsi__sph_hold(fsi__sph_run *run)
 /* Lets out `layers` copies of emitter k's sites, the youngest of which has come `advance` layers far. The oldest come first. */
 static void fsi__sph_emit_sites(fsi__sph_run *run, int k, double advance, int layers)
 {
-    const fsi__sph_emitter *e = &run->im->emitter[k];
-    const fsi_vec3 o = fsi__sph_first_site(run, k, advance);
-    const size_t lattice = fsi__sph_site_count(e);
+    const fsi__emitter *e = &run->im->sources.emitter[k];
+    const fsi_vec3 o = fsi__source_first_site(&run->sources, k, advance);
+    const size_t lattice = fsi__emitter_site_count(e);
     const long long left = fsi__sph_allowed(run, k);
     long long emitted = 0, blocked = 0, refused;
     size_t c;
-    if (left > 0) fsi__sph_block_sites(run, e, layers, o, e->desc.shape != FSI_SPH_EMITTER_MESH);
+    if (left > 0) fsi__source_block(&run->sources, k, layers, o, run->x, run->n, e->desc.shape != FSI_EMITTER_MESH ? run->source : NULL);
     for (c = lattice * (size_t)layers; left > 0 && c-- > 0;) {
         if (!e->present[c % lattice]) continue;
-        blocked += run->blocked[c];
-        if (run->blocked[c] || emitted == left) continue;
-        fsi__sph_new_row(run->s, fsi__sph_append(run, e, fsi__sph_site(e, o, c)), (uint32_t)run->next_particle++, e->desc.filter, e->attributes);
+        blocked += run->sources.blocked[c];
+        if (run->sources.blocked[c] || emitted == left) continue;
+        fsi__sph_new_row(run->s, fsi__sph_append(run, e, fsi__emitter_site(e, o, c)), (uint32_t)run->next_particle++, e->desc.filter, e->attributes);
         emitted++;
     }
     refused = (long long)e->sites * layers - emitted - blocked;
-    run->flow[k].emitted += emitted;
-    run->flow[k].blocked += blocked;
-    run->flow[k].refused += refused;
+    run->sources.flow[k].emitted += emitted;
+    run->sources.flow[k].blocked += blocked;
+    run->sources.flow[k].refused += refused;
     run->stats.emitted += (int)emitted;
     run->stats.blocked += (int)blocked;
     run->stats.refused += (int)refused;
-    fsi__sph_add_scaled(run->stats.source_impulse, (double)run->s->particle_mass * (double)emitted, fsi__sph_flow_velocity(e));
+    fsi__sph_add_scaled(run->stats.source_impulse, (double)run->s->particle_mass * (double)emitted, fsi__emitter_velocity(e));
 }
 
-/* Lets out the layers that crossed the plane of emitter k until `now`. advance counts layers of flow since the last one. */
-static void fsi__sph_let_layers_out(fsi__sph_run *run, int k, double now)
+/* Lets out the layers that crossed the plane of emitter k until `now`, or fills its mesh when that is due. */
+static void fsi__sph_let_emitter_out(fsi__sph_run *run, int k, double now)
 {
-    const fsi__sph_emitter *e = &run->im->emitter[k];
-    fsi__sph_flow *f = &run->flow[k];
-    double from = fmax(run->clock, e->desc.start), until = fmin(now, e->desc.stop), layers;
-    if (!(until > from)) return;
-    f->advance += (double)e->desc.speed * (until - from) / e->pitch[2];
+    const fsi__emitter *e = &run->im->sources.emitter[k];
+    fsi__flow *f = &run->sources.flow[k];
+    double layers;
+    if (e->desc.shape == FSI_EMITTER_MESH) {
+        if (fsi__emitter_fills(e, f, run->clock, now)) fsi__sph_emit_sites(run, k, 0, 1);
+        return;
+    }
+    f->advance = fsi__emitter_advance(e, f, run->clock, now);
     layers = floor(f->advance);
     f->advance -= layers;
     if (layers >= 1) fsi__sph_emit_sites(run, k, f->advance, (int)layers);
-}
-
-/* Fills the mesh of emitter k when that is due. */
-static void fsi__sph_let_fill_out(fsi__sph_run *run, int k, double now)
-{
-    const fsi_sph_emitter_desc *d = &run->im->emitter[k].desc;
-    fsi__sph_flow *f = &run->flow[k];
-    double due = d->start + f->fills * d->period;
-    if ((f->fills > 0 && !(d->period > 0)) || due > now || !(due < d->stop && run->clock < d->stop)) return;
-    f->fills = d->period > 0 ? floor((now - d->start) / d->period) + 1 : 1;
-    fsi__sph_emit_sites(run, k, 0, 1);
 }
 
 /* After a substep. */
@@ -4278,73 +4090,28 @@ static void fsi__sph_let_out(fsi__sph_run *run)
     int k;
     fsi__sph_set_count(run, run->n - run->ghosts);
     run->ghosts = 0;
-    for (k = 0; k < run->im->emitter_count; k++) {
-        const fsi_sph_emitter_desc *d = &run->im->emitter[k].desc;
-        fsi__sph_add_scaled(run->flow[k].center, run->dt, d->velocity);
-        if (d->shape == FSI_SPH_EMITTER_MESH) fsi__sph_let_fill_out(run, k, now);
-        else fsi__sph_let_layers_out(run, k, now);
+    for (k = 0; k < run->im->sources.emitter_count; k++) {
+        fsi__sph_add_scaled(run->sources.flow[k].center, run->dt, run->im->sources.emitter[k].desc.velocity);
+        fsi__sph_let_emitter_out(run, k, now);
     }
     run->clock = now;
 }
 
-static int fsi__sph_sink_holds(const fsi_sph_sink_desc *d, int dim, fsi_vec3 x)
-{
-    fsi_vec3 r = fsi_v3_sub(x, d->center);
-    fsi_real along = fsi_v3_dot(r, d->direction), distance;
-    if (d->shape == FSI_SPH_SINK_BOX)
-        return x.x >= d->box.lo.x && x.x <= d->box.hi.x && x.y >= d->box.lo.y && x.y <= d->box.hi.y && (dim == 2 || (x.z >= d->box.lo.z && x.z <= d->box.hi.z));
-    if (d->shape == FSI_SPH_SINK_SPHERE) return fsi_v3_norm2(r) <= d->radius * d->radius;
-    if (d->shape == FSI_SPH_SINK_DISC)
-        return fsi_abs(along) <= d->thickness / 2 && fsi_v3_norm2(fsi_v3_madd(r, -along, d->direction)) <= d->radius * d->radius;
-    if (!fsi_box3_overlap(d->mesh->box, fsi_box3_grow(fsi_box3_empty(), x))) return 0;
-    distance = fsi_mesh_signed_distance(d->mesh, x);
-    return d->mesh->container ? distance > 0 : distance < 0;
-}
-
-/* The first sink from k on that particle i is in, plus 1; 0: none. */
-static int fsi__sph_next_sink(const fsi__sph_run *run, int i, int k)
-{
-    for (; k < run->im->sink_count; k++) if (fsi__sph_sink_holds(&run->im->sink[k].desc, run->s->desc.dim, run->x[i])) return k + 1;
-    return 0;
-}
-
-static void fsi__sph_find_sinks(void *arg, int chunk, int begin, int end)
-{
-    fsi__sph_run *run = (fsi__sph_run *)arg;
-    int i;
-    (void)chunk;
-    for (i = begin; i < end; i++) run->gone[i] = (unsigned char)fsi__sph_next_sink(run, i, 0);
-}
-
-/* What a sink with a rate does not use is not saved up, except for a part of a particle. */
+/* After the last substep. */
 static void fsi__sph_drain_off(fsi__sph_run *run, double dt)
 {
-    const fsi__sph_impl *im = run->im;
-    int i, k;
+    int i;
     if (!run->gone) return;
-    fsi__sph_parallel(run, fsi__sph_find_sinks);
-    for (k = 0; k < im->sink_count; k++) run->drain[k].allowance += dt * (double)im->sink[k].desc.rate / (double)run->s->particle_volume;
-    for (i = 0; i < run->n; i++) {
-        int sink = run->gone[i];
-        while (sink && im->sink[sink - 1].desc.rate > 0 && run->drain[sink - 1].allowance < 1) sink = fsi__sph_next_sink(run, i, sink); /* full */
-        run->gone[i] = (unsigned char)sink;
-        if (!sink) continue;
-        k = sink - 1;
-        run->drain[k].allowance -= im->sink[k].desc.rate > 0;
-        run->drain[k].removed++;
-        run->stats.removed++;
-        fsi__sph_add_scaled(run->stats.source_impulse, -(double)run->s->particle_mass, run->v[i]);
-    }
-    for (k = 0; k < im->sink_count; k++) run->drain[k].allowance -= floor(run->drain[k].allowance);
+    run->stats.removed = fsi__source_drain(&run->sources, dt, (double)run->s->particle_volume, run->x, run->n, run->gone);
+    for (i = 0; i < run->n; i++)
+        if (run->gone[i]) fsi__sph_add_scaled(run->stats.source_impulse, -(double)run->s->particle_mass, run->v[i]);
 }
 
 static void fsi__sph_commit_sources(fsi__sph_run *run)
 {
     fsi__sph_impl *im = run->im;
-    int k;
     im->next_particle = run->next_particle;
-    for (k = 0; k < im->emitter_count; k++) im->emitter[k].flow = run->flow[k];
-    for (k = 0; k < im->sink_count; k++) im->sink[k].drain = run->drain[k];
+    fsi__source_commit(&run->sources);
     if (run->source && run->n > 0) memcpy(im->source, run->source, (size_t)run->n * sizeof *run->source);
     if (run->marked > 0) {
         memcpy(im->marker, run->marker, (size_t)run->marked);
@@ -4732,7 +4499,7 @@ static fsi_status fsi__sph_drift(fsi__sph_run *run)
 static double fsi__sph_substep_length(const fsi__sph_run *run, double left, int substeps_left)
 {
     double pull = (double)fsi_v3_norm(run->s->desc.gravity) + fsi__sph_longest(run->s->force, run->n) / (double)run->s->particle_mass;
-    double speed = fmax(fsi__sph_fastest(run->im, fsi__sph_longest(run->v, run->n)) + pull * left, run->stats.wall_speed);
+    double speed = fmax(fsi__sources_fastest(&run->im->sources, fsi__sph_longest(run->v, run->n)) + pull * left, run->stats.wall_speed);
     double count = ceil(speed * left / ((double)run->s->desc.cfl * (double)run->s->desc.spacing) - 1e-9);
     if (run->tension) count = fmax(count, ceil(left / fsi__sph_tension_dt(run->s) - 1e-9));
     count = fmax(count, ceil(left / fsi__sph_stiff_dt(run->s, FSI__SPH_SOFT) - 1e-9));
@@ -4822,6 +4589,7 @@ static fsi_status fsi__sph_begin(fsi__sph_run *run, fsi_sph *s, double dt)
     memset(run, 0, sizeof *run);
     run->s = s;
     run->im = (fsi__sph_impl *)s->impl;
+    run->sources.sources = &run->im->sources;
     run->clock = s->time;
     FSI__SPH_TRY(fsi__sph_make_room(run, dt));
     fsi__sph_set_count(run, run->room);
@@ -4976,249 +4744,32 @@ static fsi_status fsi__sph_check_desc(fsi_context *context, const char *fn, cons
 
 /* ---- >>emitters and sinks ------------------------------------------------------------------------------------- */
 
-FSI_API fsi_sph_emitter_desc fsi_sph_default_emitter_desc(void)
-{
-    fsi_sph_emitter_desc d;
-    memset(&d, 0, sizeof d);
-    d.cookie = FSI__COOKIE('e', fsi_sph_emitter_desc);
-    d.direction = fsi_v3(1, 0, 0);
-    d.speed = 1;
-    d.stop = FSI__HUGE;
-    d.filter = 0xffffffffu;
-    return d;
-}
-
-FSI_API fsi_sph_sink_desc fsi_sph_default_sink_desc(void)
-{
-    fsi_sph_sink_desc d;
-    memset(&d, 0, sizeof d);
-    d.cookie = FSI__COOKIE('k', fsi_sph_sink_desc);
-    d.box = fsi_box3_empty();
-    d.direction = fsi_v3(1, 0, 0);
-    return d;
-}
-
 /* A number that must lie between lo and hi. */
 static fsi_status fsi__sph_check_number(const fsi_sph *s, const char *fn, const char *name, double x, double lo, double hi)
 {
-    if (x >= lo && x <= hi) return FSI_OK;
-    return fsi__fail(s->context, x == x ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, -1, x, "desc.%s is %g, must be %g to %g", name, x, lo, hi);
+    return fsi__check_number(s->context, fn, name, x, lo, hi);
 }
 
 /* A vector that must be finite, and in 2D lie in the plane. */
 static fsi_status fsi__sph_check_vector(const fsi_sph *s, const char *fn, const char *name, fsi_vec3 x)
 {
-    if (!fsi_v3_is_finite(x)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "desc.%s is not finite", name);
-    if (s->desc.dim == 2 && x.z != 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, (double)x.z, "desc.%s.z is %g, but the plane of dim 2 is x, y", name, (double)x.z);
-    return FSI_OK;
+    return fsi__check_vector(s->context, fn, name, x, s->desc.dim);
 }
 
-static fsi_status fsi__sph_check_direction(const fsi_sph *s, const char *fn, fsi_vec3 x)
-{
-    FSI__SPH_TRY(fsi__sph_check_vector(s, fn, "direction", x));
-    if (fsi_v3_norm(x) > 0 && fsi_is_finite((double)fsi_v3_norm2(x))) return FSI_OK;
-    return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.direction has no length, or too much");
-}
-
-/* Simulator and desc; its cookie stands first. `kind` names the function that fills it. */
-static fsi_status fsi__sph_check_filled(const fsi_sph *s, const char *fn, const void *desc, uint32_t cookie, const char *kind)
+/* Simulator and desc; its cookie stands first. `maker` is the function that fills it. */
+static fsi_status fsi__sph_check_filled(const fsi_sph *s, const char *fn, const void *desc, uint32_t cookie, const char *maker)
 {
     FSI__SPH_TRY(fsi__sph_check(s));
-    if (!desc) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc is NULL");
-    if (*(const uint32_t *)desc == cookie) return FSI_OK;
-    return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc was not filled by fsi_sph_default_%sdesc of this version", kind);
+    return fsi__check_filled(s->context, fn, desc, cookie, maker);
 }
 
 /* A mesh of the simulator's dimension; `closed`: one that has an inside. */
 static fsi_status fsi__sph_check_mesh(const fsi_sph *s, const char *fn, const fsi_mesh *mesh, int closed)
 {
-    if (!mesh) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.mesh is NULL");
-    if (mesh->cookie != FSI__COOKIE('m', fsi_mesh)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc.mesh was not made by fsi_mesh_create of this version");
-    if (mesh->corners != s->desc.dim) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, mesh->corners, "desc.mesh: a %dD simulator needs %s", s->desc.dim, s->desc.dim == 3 ? "triangles" : "segments");
-    if (closed && mesh->kind != FSI_MESH_CLOSED) return fsi__fail(s->context, FSI_ERROR_MESH, fn, -1, 0, "desc.mesh is not closed: it has no inside");
-    return FSI_OK;
+    return fsi__check_mesh(s->context, fn, mesh, s->desc.dim, closed);
 }
 
-static fsi_status fsi__sph_check_emitter(const fsi_sph *s, const char *fn, const fsi_sph_emitter_desc *d)
-{
-    const double least = 0.25 * (double)s->desc.spacing, most = 4096 * (double)s->desc.spacing;
-    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "shape", (double)d->shape, 0, 2));
-    FSI__SPH_TRY(fsi__sph_check_vector(s, fn, "center", d->center));
-    FSI__SPH_TRY(fsi__sph_check_direction(s, fn, d->direction));
-    FSI__SPH_TRY(fsi__sph_check_vector(s, fn, "velocity", d->velocity));
-    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "speed", (double)d->speed, 0, 1e9));
-    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "start", d->start, -FSI__HUGE, FSI__HUGE));
-    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "stop", d->stop, -FSI__HUGE, FSI__HUGE));
-    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "period", d->period, 0, FSI__HUGE));
-    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "budget", (double)d->budget, 0, 9e18));
-    if (d->shape == FSI_SPH_EMITTER_MESH) return fsi__sph_check_mesh(s, fn, d->mesh, 1);
-    if (d->shape == FSI_SPH_EMITTER_DISC) return fsi__sph_check_number(s, fn, "radius", (double)d->radius, least, most);
-    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "half_width", (double)d->half_width, least, most));
-    if (s->desc.dim == 2) return FSI_OK;
-    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "half_height", (double)d->half_height, least, most));
-    return fsi__sph_check_vector(s, fn, "side", d->side);
-}
-
-/* Axes of the lattice: the last along the flow, the first along `side`, or where there is none along the coordinate axis
-   that is farthest from the flow. */
-static fsi_status fsi__sph_make_axes(const fsi_sph *s, const char *fn, fsi__sph_emitter *e)
-{
-    fsi_vec3 flow = e->desc.direction, side = e->desc.side;
-    const fsi_vec3 size = fsi_v3(fsi_abs(flow.x), fsi_abs(flow.y), fsi_abs(flow.z));
-    if (s->desc.dim == 2) side = fsi_v3(-flow.y, flow.x, 0);
-    else if (e->desc.shape != FSI_SPH_EMITTER_BOX || !(fsi_v3_norm2(side) > 0)) {
-        side = size.x <= size.y && size.x <= size.z ? fsi_v3(1, 0, 0) : size.y <= size.z ? fsi_v3(0, 1, 0) : fsi_v3(0, 0, 1);
-    }
-    side = fsi_v3_unit(side);
-    side = fsi_v3_madd(side, -fsi_v3_dot(side, flow), flow);
-    if (!(fsi_v3_norm2(side) > (fsi_real)1e-6)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.side is parallel to the direction, or too long");
-    e->axis[0] = fsi_v3_unit(side);
-    e->axis[1] = s->desc.dim == 2 ? fsi_v3(0, 0, 1) : fsi_v3_cross(flow, e->axis[0]);
-    e->axis[2] = flow;
-    return FSI_OK;
-}
-
-/* n points `pitch` apart along axis k, the middle at the centre. */
-static void fsi__sph_center_lattice(fsi__sph_emitter *e, int k, int n, double pitch)
-{
-    e->n[k] = n;
-    e->pitch[k] = pitch;
-    e->corner = fsi_v3_madd(e->corner, (fsi_real)(-0.5 * (n - 1) * pitch), e->axis[k]);
-}
-
-/* A rectangle's lattice, stretched to fit: n = round(width/dx) sites of width/n. Layers of volume dx^dim a site. */
-static void fsi__sph_plan_box(const fsi_sph *s, fsi__sph_emitter *e)
-{
-    const double dx = (double)s->desc.spacing, width = 2 * (double)e->desc.half_width, height = 2 * (double)e->desc.half_height;
-    const double nu = fmax(floor(width / dx + 0.5), 1), nw = fmax(floor(height / dx + 0.5), 1);
-    fsi__sph_center_lattice(e, 0, (int)nu, width / nu);
-    fsi__sph_center_lattice(e, 1, (int)nw, height / nw);
-    fsi__sph_center_lattice(e, 2, 1, dx * dx * dx / (e->pitch[0] * e->pitch[1]));
-}
-
-/* A square lattice that holds the disc; how many of its sites become present is e->sites. */
-static void fsi__sph_plan_disc(const fsi_sph *s, fsi__sph_emitter *e)
-{
-    const double dx = (double)s->desc.spacing, area = FSI_PI * (double)e->desc.radius * (double)e->desc.radius / (dx * dx);
-    const int n = 2 * (int)ceil((double)e->desc.radius / dx) + 1;
-    e->sites = area > 1.5 ? (int)floor(area + 0.5) : 1;
-    fsi__sph_center_lattice(e, 0, n, dx);
-    fsi__sph_center_lattice(e, 1, n, dx);
-    fsi__sph_center_lattice(e, 2, 1, dx * e->sites / area);
-}
-
-/* Square of site i's distance from the axis of a disc's lattice, in spacings; sites no farther than that of `ring`. */
-static int fsi__sph_ring(const fsi__sph_emitter *e, int i)
-{
-    const int m = e->n[0] / 2, a = i % e->n[0] - m, b = i / e->n[0] - m;
-    return a * a + b * b;
-}
-
-static int fsi__sph_count_within(const fsi__sph_emitter *e, int ring)
-{
-    int i, found = 0;
-    for (i = 0; i < e->n[0] * e->n[1]; i++) found += fsi__sph_ring(e, i) <= ring;
-    return found;
-}
-
-/* The e->sites that are closest to the axis; of the last ring those that come first. */
-static void fsi__sph_mark_disc(fsi__sph_emitter *e)
-{
-    int under = -1, last = e->n[0] * e->n[0], i, left; /* all within `last` are enough, within `under` not */
-    while (last - under > 1) {
-        const int middle = under + (last - under) / 2;
-        if (fsi__sph_count_within(e, middle) < e->sites) under = middle;
-        else last = middle;
-    }
-    left = e->sites - fsi__sph_count_within(e, under);
-    for (i = 0; i < e->n[0] * e->n[1]; i++) {
-        const int ring = fsi__sph_ring(e, i);
-        e->present[i] = ring < last || (ring == last && left-- > 0);
-    }
-}
-
-/* A lattice over the box of a mesh, as fsi_sample_mesh has it. */
-static void fsi__sph_plan_mesh(const fsi_sph *s, fsi__sph_emitter *e)
-{
-    const fsi_box3 *b = &e->desc.mesh->box;
-    const fsi_real dx = s->desc.spacing, up = s->desc.dim == 2 ? 0 : dx / 2;
-    const fsi_real size[3] = { b->hi.x - b->lo.x, b->hi.y - b->lo.y, s->desc.dim == 2 ? dx : b->hi.z - b->lo.z };
-    int k;
-    for (k = 0; k < 3; k++) {
-        e->axis[k] = fsi_v3(k == 0, k == 1, k == 2);
-        e->pitch[k] = (double)dx;
-        e->n[k] = (int)fmin(floor((double)size[k] / (double)dx + 1e-5), 1e5);
-    }
-    e->corner = fsi_v3_sub(fsi_v3_add(b->lo, fsi_v3(dx / 2, dx / 2, up)), e->desc.center);
-}
-
-/* Those at least dx/2 inside. */
-static void fsi__sph_mark_mesh(const fsi_sph *s, fsi__sph_emitter *e)
-{
-    const fsi_mesh *mesh = e->desc.mesh;
-    const fsi_vec3 o = fsi_v3_add(e->desc.center, e->corner);
-    size_t c;
-    for (c = 0; c < fsi__sph_site_count(e); c++) {
-        const fsi_real distance = fsi_mesh_signed_distance(mesh, fsi__sph_site(e, o, c));
-        e->present[c] = (mesh->container ? distance : -distance) >= s->desc.spacing / 2;
-        e->sites += e->present[c];
-    }
-}
-
-static void fsi__sph_free_emitter(fsi_sph *s, fsi__sph_emitter *e)
-{
-    fsi__free(s->context, e->present, fsi__sph_site_count(e), 1);
-    fsi__free(s->context, e->attributes, (size_t)s->desc.attribute_count, sizeof *e->attributes);
-}
-
-/* e->desc, which was checked, becomes sites. What is allocated is freed by the caller, also after an error. In 2D a disc is a
-   slot, and a slot a rectangle one particle high. */
-static fsi_status fsi__sph_make_emitter(fsi_sph *s, const char *fn, fsi__sph_emitter *e)
-{
-    const size_t attributes = (size_t)s->desc.attribute_count;
-    fsi_sph_emitter_desc *d = &e->desc;
-    double cells;
-    d->direction = fsi_v3_unit(d->direction);
-    if (s->desc.dim == 2) {
-        d->half_height = s->desc.spacing / 2;
-        if (d->shape == FSI_SPH_EMITTER_DISC) d->half_width = d->radius;
-        if (d->shape == FSI_SPH_EMITTER_DISC) d->shape = FSI_SPH_EMITTER_BOX;
-    }
-    FSI__SPH_TRY(fsi__sph_make_axes(s, fn, e));
-    if (d->shape == FSI_SPH_EMITTER_MESH) fsi__sph_plan_mesh(s, e);
-    else if (d->shape == FSI_SPH_EMITTER_DISC) fsi__sph_plan_disc(s, e);
-    else fsi__sph_plan_box(s, e);
-    cells = (double)e->n[0] * e->n[1] * e->n[2];
-    if (cells > 0x0fffffff) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, cells, "the emitter has %g sites", cells);
-    e->present = (unsigned char *)fsi__alloc(s->context, (size_t)cells, 1);
-    e->attributes = (fsi_real *)fsi__alloc(s->context, attributes, sizeof *e->attributes);
-    if (!e->present || !e->attributes) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, cells, "no memory for an emitter of %g sites", cells);
-    if (d->attributes && attributes > 0) memcpy(e->attributes, d->attributes, attributes * sizeof *e->attributes);
-    if (d->shape == FSI_SPH_EMITTER_MESH) fsi__sph_mark_mesh(s, e);
-    else if (d->shape == FSI_SPH_EMITTER_DISC) fsi__sph_mark_disc(e);
-    else memset(e->present, 1, (size_t)(e->sites = e->n[0] * e->n[1]));
-    if (e->sites == 0) return fsi__fail(s->context, FSI_ERROR_MESH, fn, -1, 0, "desc.mesh holds no particle of spacing %g", (double)s->desc.spacing);
-    fsi__sph_add_scaled(e->flow.center, 1, d->center);
-    e->flow.advance = 0.5; /* the middle of the first layer crosses the plane when half of it has come out */
-    d->mesh = NULL;
-    d->attributes = e->attributes;
-    return FSI_OK;
-}
-
-/* A new emitter from a desc of the caller's; nothing is left to free after an error. */
-static fsi_status fsi__sph_begin_emitter(fsi_sph *s, const char *fn, const fsi_sph_emitter_desc *d, fsi__sph_emitter *e)
-{
-    fsi_status status;
-    memset(e, 0, sizeof *e);
-    FSI__SPH_TRY(fsi__sph_check_filled(s, fn, d, FSI__COOKIE('e', fsi_sph_emitter_desc), "emitter_"));
-    FSI__SPH_TRY(fsi__sph_check_emitter(s, fn, d));
-    e->desc = *d;
-    status = fsi__sph_make_emitter(s, fn, e);
-    if (status != FSI_OK) fsi__sph_free_emitter(s, e);
-    return status;
-}
-
-/* Room for one more in a list of emitters, sinks or obstacles; `array` is the address of its pointer. */
+/* Room for one more in a list of obstacles; `array` is the address of its pointer. */
 static fsi_status fsi__sph_grow_list(fsi_sph *s, const char *fn, void *array, size_t size, int count, int *capacity)
 {
     fsi__column column;
@@ -5227,143 +4778,48 @@ static fsi_status fsi__sph_grow_list(fsi_sph *s, const char *fn, void *array, si
     return count < *capacity ? FSI_OK : fsi__grow(s->context, &column, 1, count, capacity, 2 * count + 2, fn);
 }
 
-FSI_API fsi_status fsi_sph_add_emitter(fsi_sph *s, const fsi_sph_emitter_desc *desc, int *id)
+FSI_API fsi_status fsi_sph_add_emitter(fsi_sph *s, const fsi_emitter_desc *desc, int *id)
 {
-    static const char fn[] = "fsi_sph_add_emitter";
-    fsi__sph_emitter e;
-    fsi__sph_impl *im;
-    fsi_status status;
-    FSI__SPH_TRY(fsi__sph_begin_emitter(s, fn, desc, &e));
-    im = (fsi__sph_impl *)s->impl;
-    status = fsi__sph_grow_list(s, fn, &im->emitter, sizeof *im->emitter, im->emitter_count, &im->emitter_capacity);
-    if (status != FSI_OK) {
-        fsi__sph_free_emitter(s, &e);
-        return status;
-    }
-    e.flow.id = im->next_emitter++;
-    im->emitter[im->emitter_count++] = e;
-    if (id) *id = (int)e.flow.id;
-    return FSI_OK;
-}
-
-/* Simulator and id; the latter's emitter. */
-static fsi_status fsi__sph_find_emitter(const fsi_sph *s, const char *fn, int id, fsi__sph_emitter **emitter)
-{
-    fsi__sph_impl *im;
-    int k;
-    *emitter = NULL;
     FSI__SPH_TRY(fsi__sph_check(s));
-    im = (fsi__sph_impl *)s->impl;
-    k = fsi__sph_emitter_index(im, id);
-    if (k < 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, id, 0, "there is no emitter %d", id);
-    *emitter = &im->emitter[k];
-    return FSI_OK;
+    return fsi__sources_add_emitter(&((fsi__sph_impl *)s->impl)->sources, "fsi_sph_add_emitter", desc, id);
 }
 
-FSI_API fsi_status fsi_sph_set_emitter(fsi_sph *s, int id, const fsi_sph_emitter_desc *desc)
+FSI_API fsi_status fsi_sph_set_emitter(fsi_sph *s, int id, const fsi_emitter_desc *desc)
 {
-    static const char fn[] = "fsi_sph_set_emitter";
-    fsi__sph_emitter e, *old;
-    FSI__SPH_TRY(fsi__sph_find_emitter(s, fn, id, &old));
-    FSI__SPH_TRY(fsi__sph_begin_emitter(s, fn, desc, &e));
-    memcpy(old->flow.center, e.flow.center, sizeof e.flow.center);
-    e.flow = old->flow; /* the place is new, all else goes on */
-    fsi__sph_free_emitter(s, old);
-    *old = e;
-    return FSI_OK;
+    FSI__SPH_TRY(fsi__sph_check(s));
+    return fsi__sources_set_emitter(&((fsi__sph_impl *)s->impl)->sources, "fsi_sph_set_emitter", id, desc);
 }
 
 FSI_API fsi_status fsi_sph_remove_emitter(fsi_sph *s, int id)
 {
-    fsi__sph_emitter *e;
     fsi__sph_impl *im;
-    int i;
-    FSI__SPH_TRY(fsi__sph_find_emitter(s, "fsi_sph_remove_emitter", id, &e));
+    FSI__SPH_TRY(fsi__sph_check(s));
     im = (fsi__sph_impl *)s->impl;
-    for (i = 0; i < s->count; i++) if (im->source[i] == (uint32_t)id + 1) im->source[i] = 0;
-    fsi__sph_free_emitter(s, e);
-    im->emitter_count--;
-    memmove(e, e + 1, (size_t)(im->emitter + im->emitter_count - e) * sizeof *e);
-    return FSI_OK;
+    return fsi__sources_remove_emitter(&im->sources, "fsi_sph_remove_emitter", id, im->source, s->count);
 }
 
 FSI_API fsi_status fsi_sph_emitter_total(const fsi_sph *s, int id, long long *emitted, long long *blocked, long long *refused)
 {
-    fsi__sph_emitter *e;
-    FSI__SPH_TRY(fsi__sph_find_emitter(s, "fsi_sph_emitter_total", id, &e));
-    if (emitted) *emitted = e->flow.emitted;
-    if (blocked) *blocked = e->flow.blocked;
-    if (refused) *refused = e->flow.refused;
-    return FSI_OK;
-}
-
-static fsi_status fsi__sph_check_sink(const fsi_sph *s, const char *fn, const fsi_sph_sink_desc *d)
-{
-    const fsi_box3 *b = &d->box;
-    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "shape", (double)d->shape, 0, 3));
-    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "rate", (double)d->rate, 0, 1e30));
-    FSI__SPH_TRY(fsi__sph_check_direction(s, fn, d->direction));
-    if (d->shape == FSI_SPH_SINK_MESH) return fsi__sph_check_mesh(s, fn, d->mesh, 1);
-    if (d->shape == FSI_SPH_SINK_BOX) {
-        if (b->lo.x <= b->hi.x && b->lo.y <= b->hi.y && (s->desc.dim == 2 || b->lo.z <= b->hi.z)) return FSI_OK;
-        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.box is not a box");
-    }
-    FSI__SPH_TRY(fsi__sph_check_vector(s, fn, "center", d->center));
-    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "radius", (double)d->radius, 1e-30, 1e30));
-    return d->shape == FSI_SPH_SINK_DISC ? fsi__sph_check_number(s, fn, "thickness", (double)d->thickness, 1e-30, 1e30) : FSI_OK;
-}
-
-FSI_API fsi_status fsi_sph_add_sink(fsi_sph *s, const fsi_sph_sink_desc *desc, int *id)
-{
-    static const char fn[] = "fsi_sph_add_sink";
-    fsi__sph_impl *im;
-    fsi__sph_sink *sink;
-    FSI__SPH_TRY(fsi__sph_check_filled(s, fn, desc, FSI__COOKIE('k', fsi_sph_sink_desc), "sink_"));
-    FSI__SPH_TRY(fsi__sph_check_sink(s, fn, desc));
-    im = (fsi__sph_impl *)s->impl;
-    if (im->sink_count == FSI__SPH_SINKS) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, im->sink_count, "there are %d sinks already", im->sink_count);
-    FSI__SPH_TRY(fsi__sph_grow_list(s, fn, &im->sink, sizeof *im->sink, im->sink_count, &im->sink_capacity));
-    sink = &im->sink[im->sink_count++];
-    memset(sink, 0, sizeof *sink);
-    sink->desc = *desc;
-    sink->desc.direction = fsi_v3_unit(desc->direction);
-    sink->drain.id = im->next_sink++;
-    if (id) *id = (int)sink->drain.id;
-    return FSI_OK;
-}
-
-/* Simulator and id; the latter's sink. */
-static fsi_status fsi__sph_find_sink(const fsi_sph *s, const char *fn, int id, fsi__sph_sink **sink)
-{
-    fsi__sph_impl *im;
-    int k;
-    *sink = NULL;
     FSI__SPH_TRY(fsi__sph_check(s));
-    im = (fsi__sph_impl *)s->impl;
-    for (k = 0; k < im->sink_count; k++) {
-        *sink = &im->sink[k];
-        if ((*sink)->drain.id == id) return FSI_OK;
-    }
-    return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, id, 0, "there is no sink %d", id);
+    return fsi__sources_emitter_total(&((fsi__sph_impl *)s->impl)->sources, "fsi_sph_emitter_total", id, emitted, blocked, refused);
+}
+
+FSI_API fsi_status fsi_sph_add_sink(fsi_sph *s, const fsi_sink_desc *desc, int *id)
+{
+    FSI__SPH_TRY(fsi__sph_check(s));
+    return fsi__sources_add_sink(&((fsi__sph_impl *)s->impl)->sources, "fsi_sph_add_sink", desc, id);
 }
 
 FSI_API fsi_status fsi_sph_remove_sink(fsi_sph *s, int id)
 {
-    fsi__sph_sink *sink;
-    fsi__sph_impl *im;
-    FSI__SPH_TRY(fsi__sph_find_sink(s, "fsi_sph_remove_sink", id, &sink));
-    im = (fsi__sph_impl *)s->impl;
-    im->sink_count--;
-    memmove(sink, sink + 1, (size_t)(im->sink + im->sink_count - sink) * sizeof *sink);
-    return FSI_OK;
+    FSI__SPH_TRY(fsi__sph_check(s));
+    return fsi__sources_remove_sink(&((fsi__sph_impl *)s->impl)->sources, "fsi_sph_remove_sink", id);
 }
 
 FSI_API fsi_status fsi_sph_sink_total(const fsi_sph *s, int id, long long *removed)
 {
-    fsi__sph_sink *sink;
-    FSI__SPH_TRY(fsi__sph_find_sink(s, "fsi_sph_sink_total", id, &sink));
-    if (removed) *removed = sink->drain.removed;
-    return FSI_OK;
+    FSI__SPH_TRY(fsi__sph_check(s));
+    return fsi__sources_sink_total(&((fsi__sph_impl *)s->impl)->sources, "fsi_sph_sink_total", id, removed);
 }
 
 /* ---- >>particles ---------------------------------------------------------------------------------------------- */
@@ -5473,6 +4929,10 @@ FSI_API fsi_status fsi_sph_create(fsi_sph **out, const fsi_sph_desc *desc)
     im->own_context = fsi_default_context();
     s->cookie = FSI__COOKIE('s', fsi_sph);
     s->context = desc->context ? desc->context : &im->own_context;
+    im->sources.context = s->context;
+    im->sources.dim = desc->dim;
+    im->sources.attribute_count = desc->attribute_count;
+    im->sources.dx = desc->spacing;
     s->desc = *desc;
     s->impl = im;
     fsi__sph_derive(s);
@@ -5496,7 +4956,7 @@ FSI_API fsi_status fsi_sph_set_desc(fsi_sph *s, const fsi_sph_desc *desc)
         FSI__SPH_FIXED(origin), FSI__SPH_FIXED(attribute_count), FSI__SPH_FIXED(markers)
     };
     int k;
-    FSI__SPH_TRY(fsi__sph_check_filled(s, fn, desc, FSI__COOKIE('d', fsi_sph_desc), ""));
+    FSI__SPH_TRY(fsi__sph_check_filled(s, fn, desc, FSI__COOKIE('d', fsi_sph_desc), "fsi_sph_default_desc"));
     FSI__SPH_TRY(fsi__sph_check_desc(s->context, fn, desc));
     for (k = 0; k < (int)(sizeof fixed / sizeof *fixed); k++)
         if (memcmp((const char *)desc + fixed[k].offset, (const char *)&s->desc + fixed[k].offset, fixed[k].size) != 0)
@@ -5518,9 +4978,7 @@ FSI_API void fsi_sph_destroy(fsi_sph *s)
     context = s->context;
     for (k = 0; k < im->obstacle_count; k++) fsi__sph_free_obstacle(context, &im->obstacle[k]);
     fsi__free(context, im->obstacle, (size_t)im->obstacle_capacity, sizeof *im->obstacle);
-    for (k = 0; k < im->emitter_count; k++) fsi__sph_free_emitter(s, &im->emitter[k]);
-    fsi__free(context, im->emitter, (size_t)im->emitter_capacity, sizeof *im->emitter);
-    fsi__free(context, im->sink, (size_t)im->sink_capacity, sizeof *im->sink);
+    fsi__sources_free(&im->sources);
     fsi_mesh_destroy(im->domain);
     fsi_neighbors_destroy(im->neighbors);
     fsi__arena_free(context, &im->scratch);
@@ -5709,7 +5167,7 @@ static int fsi__sph_make_obstacle(fsi_sph *s, fsi__sph_obstacle *o)
 
 static fsi_status fsi__sph_check_obstacle(const fsi_sph *s, const char *fn, const fsi_sph_obstacle_desc *d)
 {
-    FSI__SPH_TRY(fsi__sph_check_filled(s, fn, d, FSI__COOKIE('o', fsi_sph_obstacle_desc), "obstacle_"));
+    FSI__SPH_TRY(fsi__sph_check_filled(s, fn, d, FSI__COOKIE('o', fsi_sph_obstacle_desc), "fsi_sph_default_obstacle_desc"));
     FSI__SPH_TRY(fsi__sph_check_mesh(s, fn, d->mesh, 0));
     FSI__SPH_TRY(fsi__sph_check_number(s, fn, "friction", (double)d->friction, 0, 10));
     FSI__SPH_TRY(fsi__sph_check_number(s, fn, "adhesion", (double)d->adhesion, 0, 1));
@@ -5812,22 +5270,13 @@ static void fsi__sph_shift_obstacle(fsi__sph_obstacle *o, fsi_vec3 offset)
     fsi__sph_stand(o);
 }
 
-static void fsi__sph_shift_sinks(fsi__sph_impl *im, fsi_vec3 offset)
-{
-    int k;
-    for (k = 0; k < im->sink_count; k++) {
-        im->sink[k].desc.box = fsi__sph_shift_box(im->sink[k].desc.box, offset);
-        im->sink[k].desc.center = fsi_v3_add(im->sink[k].desc.center, offset);
-    }
-}
-
 /* Particles and emitters: what a state holds of places. */
 static void fsi__sph_shift_liquid(fsi_sph *s, fsi_vec3 offset)
 {
     fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
     int i;
     for (i = 0; i < s->count; i++) s->position[i] = fsi_v3_add(s->position[i], offset);
-    for (i = 0; i < im->emitter_count; i++) fsi__sph_add_scaled(im->emitter[i].flow.center, 1, offset);
+    for (i = 0; i < im->sources.emitter_count; i++) fsi__sph_add_scaled(im->sources.emitter[i].flow.center, 1, offset);
 }
 
 FSI_API fsi_status fsi_sph_shift_origin(fsi_sph *s, fsi_vec3 offset)
@@ -5851,7 +5300,7 @@ FSI_API fsi_status fsi_sph_shift_origin(fsi_sph *s, fsi_vec3 offset)
     s->desc.domain = box;
     for (i = 0; i < im->obstacle_count; i++) fsi__sph_shift_obstacle(&im->obstacle[i], offset);
     fsi__sph_shift_liquid(s, offset);
-    fsi__sph_shift_sinks(im, offset);
+    fsi__sources_shift(&im->sources, offset);
     s->desc.origin = fsi_v3_add(s->desc.origin, offset);
     return FSI_OK;
 }
@@ -5895,7 +5344,7 @@ FSI_API fsi_real fsi_sph_suggest_dt(const fsi_sph *s)
     if (fsi__sph_check(s) != FSI_OK) return 0;
     dx = (double)s->desc.spacing * (double)s->desc.cfl;
     g = (double)fsi_v3_norm(s->desc.gravity) + fsi__sph_longest(s->force, s->count) / (double)s->particle_mass;
-    speed = fsi__sph_fastest((const fsi__sph_impl *)s->impl, fmax(fsi__sph_longest(s->velocity, s->count), s->stats.wall_speed));
+    speed = fsi__sources_fastest(&((const fsi__sph_impl *)s->impl)->sources, fmax(fsi__sph_longest(s->velocity, s->count), s->stats.wall_speed));
     cfl = speed > 0 || g > 0 ? 2 * dx / (speed + sqrt(speed * speed + 4 * g * dx)) : 1; /* dx = v t + g t^2 */
     accurate = s->desc.surface_tension > 0 ? fsi__sph_tension_dt(s) : fsi__sph_stiff_dt(s, FSI__SPH_ACCURATE);
     return (fsi_real)(cfl < accurate ? cfl : accurate);
@@ -6011,8 +5460,7 @@ static void fsi__sph_state(fsi__stream *st, void *simulator)
     fsi__bytes(st, &s->stats.wall_speed, sizeof s->stats.wall_speed);
     fsi__bytes(st, &s->desc.origin, sizeof s->desc.origin);
     fsi__bytes(st, &im->next_particle, sizeof im->next_particle);
-    for (k = 0; k < im->emitter_count; k++) fsi__bytes(st, &im->emitter[k].flow, sizeof im->emitter[k].flow);
-    for (k = 0; k < im->sink_count; k++) fsi__bytes(st, &im->sink[k].drain, sizeof im->sink[k].drain);
+    fsi__sources_state(st, &im->sources);
     for (k = 0; k < saved; k++) fsi__bytes(st, *columns[k].array, (size_t)s->count * columns[k].size);
     for (k = 0; k < im->obstacle_count; k++) {
         fsi__bytes(st, im->obstacle[k].warm, sizeof im->obstacle[k].warm);
@@ -6032,8 +5480,8 @@ static fsi__sph_state_head fsi__sph_make_head(const fsi_sph *s)
     head.dim = s->desc.dim;
     head.attributes = s->desc.attribute_count;
     head.obstacles = im->obstacle_count;
-    head.emitters = im->emitter_count;
-    head.sinks = im->sink_count;
+    head.emitters = im->sources.emitter_count;
+    head.sinks = im->sources.sink_count;
     head.spacing = (double)s->desc.spacing;
     return head;
 }
@@ -6049,23 +5497,11 @@ static void fsi__sph_state_counted(fsi__stream *st, void *simulator)
 /* Could this have been saved by a simulator with these emitters and sinks? Reads what stands before the particles. */
 static int fsi__sph_check_sources(const fsi_sph *s, fsi__stream *st)
 {
-    const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
     uint64_t next = 0;
-    int k, good = 1;
+    int good;
     fsi__bytes(st, &next, sizeof next);
-    for (k = 0; k < im->emitter_count; k++) {
-        fsi__sph_flow f = im->emitter[k].flow;
-        fsi__bytes(st, &f, sizeof f);
-        good &= f.id == im->emitter[k].flow.id && f.emitted >= 0 && f.blocked >= 0 && f.refused >= 0;
-        good &= f.advance >= 0 && f.advance <= 1 && f.fills >= 0 && fsi_is_finite(f.fills);
-        good &= fsi_is_finite(f.center[0]) && fsi_is_finite(f.center[1]) && fsi_is_finite(f.center[2]);
-    }
-    for (k = 0; k < im->sink_count; k++) {
-        fsi__sph_drain f = im->sink[k].drain;
-        fsi__bytes(st, &f, sizeof f);
-        good &= f.id == im->sink[k].drain.id && f.removed >= 0 && f.allowance >= 0 && fsi_is_finite(f.allowance);
-    }
-    return st->ok && good && next <= 0xffffffffu;
+    good = fsi__sources_check_state(&((const fsi__sph_impl *)s->impl)->sources, st);
+    return good && next <= 0xffffffffu;
 }
 
 FSI_API fsi_status fsi_sph_save(const fsi_sph *s, void *buffer, size_t capacity, size_t *size)
@@ -6080,7 +5516,7 @@ static fsi_status fsi__sph_check_head(const fsi_sph *s, const fsi__sph_state_hea
     static const char fn[] = "fsi_sph_load";
     fsi__sph_state_head own = fsi__sph_make_head(s);
     fsi__column columns[FSI__SPH_COLUMNS];
-    size_t row = 0, start = sizeof *head + 2 * sizeof(double) + sizeof(fsi_vec3) + sizeof(uint64_t) + (size_t)own.emitters * sizeof(fsi__sph_flow) + (size_t)own.sinks * sizeof(fsi__sph_drain)
+    size_t row = 0, start = sizeof *head + 2 * sizeof(double) + sizeof(fsi_vec3) + sizeof(uint64_t) + fsi__sources_state_size(&((const fsi__sph_impl *)s->impl)->sources)
         + (size_t)own.obstacles * FSI__SPH_OBSTACLE_BYTES;
     int k, saved;
     own.count = head->count;

@@ -184,8 +184,8 @@ static void make_machine(ex_app *app, machine *m, double inlet, int tess)
 /* What flows in and out: an emitter over the bore at x = 0, a sink behind the end of the pipe. */
 static void add_flow(ex_app *app, fsi_sph *s)
 {
-    fsi_sph_emitter_desc in = fsi_sph_default_emitter_desc();
-    fsi_sph_sink_desc out = fsi_sph_default_sink_desc();
+    fsi_emitter_desc in = fsi_emitter_default_desc();
+    fsi_sink_desc out = fsi_sink_default_desc();
     in.direction = fsi_v3(1, 0, 0);
     in.radius = (fsi_real)PIPE - s->desc.spacing / 2;
     in.speed = (fsi_real)INFLOW;

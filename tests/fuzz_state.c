@@ -15,8 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static fsi_sph *make_tank(fsi_context *context)
 {
     fsi_sph_desc d = fsi_sph_default_desc();
-    fsi_sph_emitter_desc tap = fsi_sph_default_emitter_desc();
-    fsi_sph_sink_desc drain = fsi_sph_default_sink_desc();
+    fsi_emitter_desc tap = fsi_emitter_default_desc();
+    fsi_sink_desc drain = fsi_sink_default_desc();
     fsi_box3 block;
     fsi_sph *s;
     d.context = context;

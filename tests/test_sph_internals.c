@@ -130,7 +130,7 @@ static void test_a_number_spoiled_in_the_viscous_solve_reaches_no_state(void)
 static void test_states_of_unlike_liquids_are_refused(void)
 {
     fountain f = make_fountain(2, 0.02, NULL);
-    fsi_sph_emitter_desc e = fsi_sph_default_emitter_desc();
+    fsi_emitter_desc e = fsi_emitter_default_desc();
     fsi_sph_desc d = f.s->desc;
     fsi_sph *other;
     fsi__state_header header;

@@ -41,8 +41,8 @@ TEST_FN fountain make_fountain(int dim, double dx, fsi_context *context)
 {
     static const fsi_real colour[2] = { 3, (fsi_real)0.25 };
     fsi_sph_desc d = make_desc(dim, dx);
-    fsi_sph_emitter_desc e = fsi_sph_default_emitter_desc();
-    fsi_sph_sink_desc k = fsi_sph_default_sink_desc();
+    fsi_emitter_desc e = fsi_emitter_default_desc();
+    fsi_sink_desc k = fsi_sink_default_desc();
     fountain f;
     d.context = context;
     d.domain = dim == 2 ? box3(0, 0, 0, 0.4, 0.5, 0) : box3(0, 0, 0, 0.4, 0.16, 0.5);
@@ -60,8 +60,8 @@ TEST_FN fountain make_fountain(int dim, double dx, fsi_context *context)
     e.filter = 5;
     e.attributes = colour;
     CHECK(fsi_sph_add_emitter(f.s, &e, &f.jet) == FSI_OK);
-    e = fsi_sph_default_emitter_desc();
-    e.shape = FSI_SPH_EMITTER_BOX;
+    e = fsi_emitter_default_desc();
+    e.shape = FSI_EMITTER_BOX;
     e.center = in_tank(dim, 0.3, 0);
     e.direction = dim == 2 ? v3(0, 1, 0) : v3(0, 0, 1);
     e.half_width = e.half_height = (fsi_real)(1.5 * dx);
@@ -70,8 +70,8 @@ TEST_FN fountain make_fountain(int dim, double dx, fsi_context *context)
     shape_begin(dim);
     shape_box(dim == 2 ? box3(0.2, 0.4, 0, 0.2 + 4.2 * dx, 0.4 + 4.2 * dx, 0) : box3(0.2, 0.04, 0.4, 0.2 + 3.2 * dx, 0.04 + 3.2 * dx, 0.4 + 3.2 * dx));
     f.blob = shape_make_with(context, FSI_MESH_CLOSED, 0);
-    e = fsi_sph_default_emitter_desc();
-    e.shape = FSI_SPH_EMITTER_MESH;
+    e = fsi_emitter_default_desc();
+    e.shape = FSI_EMITTER_MESH;
     e.mesh = f.blob;
     e.speed = 0;
     e.start = 0.01;

@@ -5,10 +5,10 @@
 enum { BOX, DISC, SHAPES };
 
 /* 7 x 5 spacings, oblique, or a disc of 4.3 spacings; 2D: slots of 7 and 8.6. */
-static fsi_sph_emitter_desc make_tap(int dim, int form, double dx, double speed)
+static fsi_emitter_desc make_tap(int dim, int form, double dx, double speed)
 {
-    fsi_sph_emitter_desc d = fsi_sph_default_emitter_desc();
-    d.shape = form == BOX ? FSI_SPH_EMITTER_BOX : FSI_SPH_EMITTER_DISC;
+    fsi_emitter_desc d = fsi_emitter_default_desc();
+    d.shape = form == BOX ? FSI_EMITTER_BOX : FSI_EMITTER_DISC;
     d.center = v3(0.1, -0.2, dim == 2 ? 0 : 0.3);
     d.direction = v3(1, 2, dim == 2 ? 0 : -2);
     d.half_width = (fsi_real)(3.5 * dx);
@@ -56,7 +56,7 @@ static void let_out(int dim, int form, int substeps)
 {
     const double dx = 0.02, speed = 1.3, area = tap_area(dim, form, dx), volume = dim == 2 ? dx * dx : dx * dx * dx;
     fsi_sph *s = make_free(dim, dx, NULL);
-    fsi_sph_emitter_desc d = make_tap(dim, form, dx, speed);
+    fsi_emitter_desc d = make_tap(dim, form, dx, speed);
     const double sites = dim == 2 ? (form == BOX ? 7 : 9) : form == BOX ? 35 : 58; /* 8.6 and 58.09, rounded */
     const double pitch = sites * volume / area;
     const fsi_vec3 axis = fsi_v3_unit(d.direction);
@@ -103,7 +103,7 @@ static void test_sites_fill_the_outline(void)
     int form, i;
     for (form = BOX; form < SHAPES; form++) {
         fsi_sph *s = make_free(3, dx, NULL);
-        fsi_sph_emitter_desc d = make_tap(3, form, dx, 1);
+        fsi_emitter_desc d = make_tap(3, form, dx, 1);
         fsi_vec3 n, u, w, mean = v3(0, 0, 0);
         double most_u = 0, most_w = 0, most_r = 0;
         CHECK(fsi_sph_add_emitter(s, &d, NULL) == FSI_OK);
@@ -132,7 +132,7 @@ static void test_flow_follows_speed_and_moving_emitters(void)
 {
     const double dx = 0.02;
     fsi_sph *s = make_free(2, dx, NULL);
-    fsi_sph_emitter_desc d = make_tap(2, BOX, dx, 1), other;
+    fsi_emitter_desc d = make_tap(2, BOX, dx, 1), other;
     double expected = 0, speed;
     int id, step;
     CHECK(fsi_sph_add_emitter(s, &d, &id) == FSI_OK);
@@ -181,7 +181,7 @@ static void test_an_inlet_under_water_keeps_its_flow(void)
     for (dim = 2; dim <= (TEST_SLOWED ? 2 : 3); dim++) {
         const double dx = 0.02, speed = 0.4, seconds = 0.5;
         fsi_sph_desc d = make_desc(dim, dx);
-        fsi_sph_emitter_desc e = fsi_sph_default_emitter_desc();
+        fsi_emitter_desc e = fsi_emitter_default_desc();
         fsi_sph *s;
         int wrong = 0, first, piston = 0;
         double layers = speed * seconds / dx;
@@ -191,7 +191,7 @@ static void test_an_inlet_under_water_keeps_its_flow(void)
         s = make_sph(&d);
         CHECK(fsi_sph_fill_box(s, dim == 2 ? box3(0, 0, 0, 0.4, 0.3, 0) : box3(0, 0, 0, 0.2, 0.2, 0.3), v3(0, 0, 0), NULL) == FSI_OK);
         first = s->count;
-        e.shape = FSI_SPH_EMITTER_BOX;
+        e.shape = FSI_EMITTER_BOX;
         e.center = dim == 2 ? v3(0.2, 0, 0) : v3(0.1, 0.1, 0);
         e.direction = dim == 2 ? v3(0, 3, 0) : v3(0, 0, 3);
         e.half_width = e.half_height = (fsi_real)(2 * dx);
@@ -220,7 +220,7 @@ static void test_sites_that_are_taken_stay_empty(void)
     int how;
     for (how = 0; how < 2; how++) {
         fsi_sph *s = make_free(2, dx, NULL);
-        fsi_sph_emitter_desc d = fsi_sph_default_emitter_desc();
+        fsi_emitter_desc d = fsi_emitter_default_desc();
         d.radius = (fsi_real)(2.5 * dx);
         CHECK(fsi_sph_add_emitter(s, &d, NULL) == FSI_OK);
         add_particle(s, v3(0.2 * dx, dx * (how ? 2.65 : 2.55), 0), v3(0, 0, 0)); /* the outermost sites are at 2 dx */
@@ -238,7 +238,7 @@ static void test_budgets_are_honoured(void)
     const double dx = 0.02;
     fsi_sph_desc d = make_desc(2, dx);
     fsi_sph *s;
-    fsi_sph_emitter_desc tap = make_tap(2, BOX, dx, 1);
+    fsi_emitter_desc tap = make_tap(2, BOX, dx, 1);
     fsi_vec3 x = v3(9, 9, 0);
     unsigned char gone[200];
     long long emitted, refused;
@@ -276,7 +276,7 @@ static void test_a_mesh_is_filled_again_and_again(void)
     int dim, step, k;
     for (dim = 2; dim <= 3; dim++) {
         fsi_sph *s = make_free(dim, 0.02, NULL);
-        fsi_sph_emitter_desc d = fsi_sph_default_emitter_desc();
+        fsi_emitter_desc d = fsi_emitter_default_desc();
         fsi_mesh *mesh;
         int count = 0, wrong = 0;
         static fsi_vec3 want[4000];
@@ -285,7 +285,7 @@ static void test_a_mesh_is_filled_again_and_again(void)
         else shape_torus(0.1, 0.04, 24, 12);
         mesh = shape_make(FSI_MESH_CLOSED, 0);
         CHECK(fsi_sample_mesh(mesh, (fsi_real)0.02, want, 4000, &count) == FSI_OK && count > 20);
-        d.shape = FSI_SPH_EMITTER_MESH;
+        d.shape = FSI_EMITTER_MESH;
         d.mesh = mesh;
         d.direction = v3(0, 1, 0);
         d.speed = 2;
@@ -314,10 +314,10 @@ static void test_a_mesh_is_filled_again_and_again(void)
 
 enum { SINK_SHAPES = 4 };
 
-static fsi_sph_sink_desc make_drain(int form, const fsi_mesh *mesh)
+static fsi_sink_desc make_drain(int form, const fsi_mesh *mesh)
 {
-    fsi_sph_sink_desc d = fsi_sph_default_sink_desc();
-    d.shape = (fsi_sph_sink_shape)form;
+    fsi_sink_desc d = fsi_sink_default_desc();
+    d.shape = (fsi_sink_shape)form;
     d.box = box3(0.05, 0.03, -0.02, 0.13, 0.09, 0.05);
     d.center = v3(0.09, 0.06, 0);
     d.direction = v3(3, 3, 0);
@@ -331,12 +331,12 @@ static fsi_sph_sink_desc make_drain(int form, const fsi_mesh *mesh)
 static int drain_holds(int dim, int form, fsi_vec3 p)
 {
     double x = (double)p.x, y = (double)p.y, z = (double)p.z, a = x - 0.09, b = y - 0.06, along = (a + b) / sqrt(2.0);
-    if (form == FSI_SPH_SINK_MESH) {
+    if (form == FSI_SINK_MESH) {
         double c = cos(0.3), s = sin(0.3), u = 0.09 + c * a + s * b, w = 0.06 - s * a + c * b;
         return u > 0.05 && u < 0.13 && w > 0.03 && w < 0.09 && (dim == 2 || (z > -0.02 && z < 0.05));
     }
-    if (form == FSI_SPH_SINK_BOX) return x >= 0.05 && x <= 0.13 && y >= 0.03 && y <= 0.09 && (dim == 2 || (z >= -0.02 && z <= 0.05));
-    if (form == FSI_SPH_SINK_SPHERE) return a * a + b * b + z * z <= 0.045 * 0.045;
+    if (form == FSI_SINK_BOX) return x >= 0.05 && x <= 0.13 && y >= 0.03 && y <= 0.09 && (dim == 2 || (z >= -0.02 && z <= 0.05));
+    if (form == FSI_SINK_SPHERE) return a * a + b * b + z * z <= 0.045 * 0.045;
     return fabs(along) <= 0.015 && a * a + b * b + z * z - along * along <= 0.045 * 0.045;
 }
 
@@ -357,7 +357,7 @@ static void test_sinks_take_what_is_inside(void)
         fsi_mesh *mesh = make_turned_box(dim);
         for (form = 0; form < SINK_SHAPES; form++) {
             fsi_sph *s = make_free(dim, 0.011, NULL), *t = make_free(dim, 0.011, NULL);
-            fsi_sph_sink_desc d = make_drain(form, mesh);
+            fsi_sink_desc d = make_drain(form, mesh);
             uint64_t random = 7, again = 7;
             int n[3], id, left = 0, wrong = 0;
             long long removed;
@@ -393,7 +393,7 @@ static void test_sinks_take_what_is_inside(void)
 static void test_a_full_sink_does_not_shield_its_liquid(void)
 {
     fsi_sph *s = make_free(2, 0.02, NULL);
-    fsi_sph_sink_desc d = fsi_sph_default_sink_desc();
+    fsi_sink_desc d = fsi_sink_default_desc();
     long long slow, fast;
     int id[2], start;
     CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.2, 0.2, 0), v3(0, 0, 0), NULL) == FSI_OK);
@@ -413,7 +413,7 @@ static void test_a_sink_with_a_rate_takes_its_time(void)
 {
     const double dx = 0.02;
     fsi_sph *s = make_free(2, dx, NULL);
-    fsi_sph_sink_desc d = fsi_sph_default_sink_desc();
+    fsi_sink_desc d = fsi_sink_default_desc();
     int step, start;
     CHECK(fsi_sph_fill_box(s, box3(0, 0, 0, 0.4, 0.4, 0), v3(0, 0, 0), NULL) == FSI_OK);
     start = s->count;
@@ -563,8 +563,8 @@ static void test_every_failed_allocation_rolls_back(void)
 static void test_emitters_without_memory_are_not_added(void)
 {
     fsi_context context = fsi_default_context();
-    fsi_sph_emitter_desc d = make_tap(3, DISC, 0.02, 1);
-    fsi_sph_sink_desc k = make_drain(FSI_SPH_SINK_BOX, NULL);
+    fsi_emitter_desc d = make_tap(3, DISC, 0.02, 1);
+    fsi_sink_desc k = make_drain(FSI_SINK_BOX, NULL);
     fsi_sph *s;
     int id, fail, done = 0;
     test_fail_allocator(&context, 0);
@@ -592,8 +592,8 @@ static void test_a_steady_flow_allocates_nothing(void)
     const double dx = 0.01;
     fsi_context context = fsi_default_context();
     fsi_sph_desc d = make_desc(2, dx);
-    fsi_sph_emitter_desc e = fsi_sph_default_emitter_desc();
-    fsi_sph_sink_desc k = fsi_sph_default_sink_desc();
+    fsi_emitter_desc e = fsi_emitter_default_desc();
+    fsi_sink_desc k = fsi_sink_default_desc();
     fsi_sph *s;
     long long allocs = 0;
     int step, steady = 0;
@@ -760,7 +760,7 @@ static void test_markers_follow_their_formulas(void)
 static void test_foam_is_where_water_is_beaten(void)
 {
     fsi_sph_desc d = make_desc(2, 0.01);
-    fsi_sph_emitter_desc e = fsi_sph_default_emitter_desc();
+    fsi_emitter_desc e = fsi_emitter_default_desc();
     fsi_sph *s;
     int step, i, foam = 0, far_away = 0;
     d.domain = box3(0, 0, 0, 0.8, 0.6, 0);
@@ -843,7 +843,7 @@ static void test_a_moving_origin_changes_nothing(void)
 static void test_an_emitter_does_not_push_through_a_sheet(void)
 {
     fsi_sph_desc d = make_desc(2, 0.02);
-    fsi_sph_emitter_desc e = fsi_sph_default_emitter_desc();
+    fsi_emitter_desc e = fsi_emitter_default_desc();
     fsi_mesh *sheet;
     fsi_sph *s;
     int i, k, strip;
@@ -968,11 +968,11 @@ static void test_copies_are_packed_floats(void)
 
 /* ---- refusals ------------------------------------------------------------------------------------------------- */
 
-static void refuse_tap(int dim, fsi_sph_emitter_desc d, const char *name)
+static void refuse_tap(int dim, fsi_emitter_desc d, const char *name)
 {
     fsi_sph *s = make_free(dim, 0.02, NULL);
     uint64_t hash = fsi_sph_hash(s);
-    fsi_sph_emitter_desc good = make_tap(dim, BOX, 0.02, 1);
+    fsi_emitter_desc good = make_tap(dim, BOX, 0.02, 1);
     if (!CHECK(fsi_sph_add_emitter(s, &d, NULL) != FSI_OK)) printf("      %s was accepted\n", name);
     else if (!CHECK(strstr(fsi_sph_error(s)->message, name) != NULL)) printf("      %s: %s\n", name, fsi_sph_error(s)->message);
     CHECK(fsi_sph_hash(s) == hash && fsi_sph_emitter_total(s, 0, NULL, NULL, NULL) == FSI_ERROR_ARGUMENT);
@@ -984,7 +984,7 @@ static void refuse_tap(int dim, fsi_sph_emitter_desc d, const char *name)
     fsi_sph_destroy(s);
 }
 
-#define REFUSE(shape_, field, value) do { fsi_sph_emitter_desc one = make_tap(3, shape_, 0.02, 1); one.field = value; refuse_tap(3, one, #field); } while (0)
+#define REFUSE(shape_, field, value) do { fsi_emitter_desc one = make_tap(3, shape_, 0.02, 1); one.field = value; refuse_tap(3, one, #field); } while (0)
 #define REFUSE_REAL(shape_, field, lo) \
     do { \
         REFUSE(shape_, field, (fsi_real)(lo)); \
@@ -997,7 +997,7 @@ static void refuse_tap(int dim, fsi_sph_emitter_desc d, const char *name)
 static void test_a_tap_holds_against_surface_tension(void)
 {
     fsi_sph_desc d = make_desc(2, 0.001);
-    fsi_sph_emitter_desc tap = fsi_sph_default_emitter_desc();
+    fsi_emitter_desc tap = fsi_emitter_default_desc();
     fsi_sph *s;
     double source = 0;
     int step;
@@ -1023,7 +1023,7 @@ static void test_a_tap_holds_against_surface_tension(void)
 static void test_a_wide_disc_holds_what_its_area_says(void)
 {
     fsi_sph_desc d = make_desc(3, 0.001);
-    fsi_sph_emitter_desc tap = fsi_sph_default_emitter_desc();
+    fsi_emitter_desc tap = fsi_emitter_default_desc();
     fsi_sph *s = make_sph(&d);
     const double area = PI * 300 * 300;
     int i;
@@ -1039,9 +1039,9 @@ static void test_a_wide_disc_holds_what_its_area_says(void)
 
 static void test_every_bad_emitter_field_is_named(void)
 {
-    fsi_sph_emitter_desc d;
+    fsi_emitter_desc d;
     fsi_mesh *sheet, *flat, *solid;
-    REFUSE(BOX, shape, (fsi_sph_emitter_shape)9);
+    REFUSE(BOX, shape, (fsi_emitter_shape)9);
     REFUSE(BOX, center, v3(test_nan(), 0, 0));
     REFUSE(BOX, direction, v3(0, 0, 0));
     REFUSE(BOX, direction, v3(0, test_inf(), 0));
@@ -1076,7 +1076,7 @@ static void test_every_bad_emitter_field_is_named(void)
     shape_box(box3(0, 0, 0, 0.015, 1, 1));
     solid = shape_make(FSI_MESH_CLOSED, 0);
     d = make_tap(3, BOX, 0.02, 1);
-    d.shape = FSI_SPH_EMITTER_MESH;
+    d.shape = FSI_EMITTER_MESH;
     refuse_tap(3, d, "mesh");
     d.mesh = sheet;
     refuse_tap(3, d, "mesh");
@@ -1092,7 +1092,7 @@ static void test_every_bad_emitter_field_is_named(void)
     fsi_mesh_destroy(solid);
 }
 
-static void refuse_drain(fsi_sph_sink_desc d, const char *name)
+static void refuse_drain(fsi_sink_desc d, const char *name)
 {
     fsi_sph *s = make_free(3, 0.02, NULL);
     if (!CHECK(fsi_sph_add_sink(s, &d, NULL) != FSI_OK)) printf("      %s was accepted\n", name);
@@ -1101,7 +1101,7 @@ static void refuse_drain(fsi_sph_sink_desc d, const char *name)
     fsi_sph_destroy(s);
 }
 
-#define REFUSE_SINK(shape_, field, value) do { fsi_sph_sink_desc one = make_drain(shape_, NULL); one.field = value; refuse_drain(one, #field); } while (0)
+#define REFUSE_SINK(shape_, field, value) do { fsi_sink_desc one = make_drain(shape_, NULL); one.field = value; refuse_drain(one, #field); } while (0)
 
 static void test_every_bad_sink_field_is_named(void)
 {
@@ -1109,18 +1109,18 @@ static void test_every_bad_sink_field_is_named(void)
     shape_begin(3);
     shape_sheet(v3(0, 0, 0), v3(1, 0, 0), v3(0, 1, 0), 2, 2);
     sheet = shape_make(FSI_MESH_OPEN, 0);
-    REFUSE_SINK(FSI_SPH_SINK_BOX, shape, (fsi_sph_sink_shape)4);
-    REFUSE_SINK(FSI_SPH_SINK_BOX, box, fsi_box3_empty());
-    REFUSE_SINK(FSI_SPH_SINK_BOX, box, box3(0, 0, test_nan(), 1, 1, 1));
-    REFUSE_SINK(FSI_SPH_SINK_BOX, rate, -1);
-    REFUSE_SINK(FSI_SPH_SINK_BOX, rate, (fsi_real)test_nan());
-    REFUSE_SINK(FSI_SPH_SINK_SPHERE, center, v3(0, test_inf(), 0));
-    REFUSE_SINK(FSI_SPH_SINK_SPHERE, radius, 0);
-    REFUSE_SINK(FSI_SPH_SINK_DISC, radius, (fsi_real)test_nan());
-    REFUSE_SINK(FSI_SPH_SINK_DISC, direction, v3(0, 0, 0));
-    REFUSE_SINK(FSI_SPH_SINK_DISC, thickness, 0);
-    REFUSE_SINK(FSI_SPH_SINK_MESH, mesh, NULL);
-    REFUSE_SINK(FSI_SPH_SINK_MESH, mesh, sheet);
+    REFUSE_SINK(FSI_SINK_BOX, shape, (fsi_sink_shape)4);
+    REFUSE_SINK(FSI_SINK_BOX, box, fsi_box3_empty());
+    REFUSE_SINK(FSI_SINK_BOX, box, box3(0, 0, test_nan(), 1, 1, 1));
+    REFUSE_SINK(FSI_SINK_BOX, rate, -1);
+    REFUSE_SINK(FSI_SINK_BOX, rate, (fsi_real)test_nan());
+    REFUSE_SINK(FSI_SINK_SPHERE, center, v3(0, test_inf(), 0));
+    REFUSE_SINK(FSI_SINK_SPHERE, radius, 0);
+    REFUSE_SINK(FSI_SINK_DISC, radius, (fsi_real)test_nan());
+    REFUSE_SINK(FSI_SINK_DISC, direction, v3(0, 0, 0));
+    REFUSE_SINK(FSI_SINK_DISC, thickness, 0);
+    REFUSE_SINK(FSI_SINK_MESH, mesh, NULL);
+    REFUSE_SINK(FSI_SINK_MESH, mesh, sheet);
     fsi_mesh_destroy(sheet);
 }
 
@@ -1137,8 +1137,8 @@ static void test_every_bad_sink_field_is_named(void)
 static void test_wrong_calls_are_refused(void)
 {
     fsi_sph *s = make_free(3, 0.02, NULL);
-    fsi_sph_emitter_desc d = make_tap(3, BOX, 0.02, 1), unfilled;
-    fsi_sph_sink_desc k = make_drain(FSI_SPH_SINK_BOX, NULL), bare;
+    fsi_emitter_desc d = make_tap(3, BOX, 0.02, 1), unfilled;
+    fsi_sink_desc k = make_drain(FSI_SINK_BOX, NULL), bare;
     uint64_t hash;
     int i;
     memset(&unfilled, 0, sizeof unfilled);
