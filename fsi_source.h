@@ -25,7 +25,7 @@
    by dx. What the lattice cannot hit is made up for: a box whose sides are no multiples of dx stretches the lattice, a disc takes as
    many of the sites nearest to its axis as its area holds, and layers follow each other a little closer or farther: the volume is
    area * speed * time, to half a layer. Until it is 2 dx away from the plane what came out moves on like a piston, at the emitter's
-   velocity, whatever pushes. MESH fills a closed mesh with resting lattice once, or every `period` seconds; it holds nothing.
+   velocity, whatever pushes. MESH fills a closed mesh with a lattice of particles of that velocity, once or every `period` seconds; it holds nothing.
    Sites of which a particle is nearer than 0.6 dx stay empty (stats.blocked): BOX and DISC take that particle along instead.
    So do all that a budget does not allow (stats.refused). Obstacles are not looked at: the plane may lie in a wall, but the way out
    must be free. */
@@ -291,7 +291,7 @@ static void fsi__emitter_plan_mesh(const fsi__sources *s, fsi__emitter *e)
     e->corner = fsi_v3_sub(fsi_v3_add(b->lo, fsi_v3(dx / 2, dx / 2, up)), e->desc.center);
 }
 
-/* Those at least dx/2 inside. */
+/* Those at least dx/2 inside, but for rounding: a box takes all that fits into it. */
 static void fsi__emitter_mark_mesh(const fsi__sources *s, fsi__emitter *e)
 {
     const fsi_mesh *mesh = e->desc.mesh;
@@ -299,7 +299,7 @@ static void fsi__emitter_mark_mesh(const fsi__sources *s, fsi__emitter *e)
     size_t c;
     for (c = 0; c < fsi__emitter_site_count(e); c++) {
         const fsi_real distance = fsi_mesh_signed_distance(mesh, fsi__emitter_site(e, o, c));
-        e->present[c] = (mesh->container ? distance : -distance) >= s->dx / 2;
+        e->present[c] = (mesh->container ? distance : -distance) >= (fsi_real)0.499 * s->dx;
         e->sites += e->present[c];
     }
 }

@@ -36,6 +36,12 @@
       Closed solids, containers (liquid inside), open walls and two-sided sheets; in 2D, segments. The surface is the mesh
       itself (default), or a single layer of samples made from it (desc.surface).
 
+   TAPS AND DRAINS
+      fsi_emitter_desc tap = fsi_emitter_default_desc();   // fsi_source.h
+      tap.center = fsi_v3(0.5f, 0.5f, 1.8f); tap.direction = fsi_v3(0, 0, -1); tap.radius = 0.2f; tap.speed = 2;
+      fsi_wcsph_add_emitter(water, &tap, NULL);
+      fsi_wcsph_add_sink(water, &drain, NULL);
+
    WHAT IT DOES
       One liquid with a free surface, 2D and 3D: WCSPH with Tait's equation, explicit kick and drift, substeps chosen inside.
       Contacts with solids are solved as velocity conditions with any slip and restitution, positions are corrected after
@@ -57,6 +63,7 @@
 #define FSI_WCSPH_H
 
 #include "fsi_rigid.h"
+#include "fsi_source.h"
 
 /* Where densities come from (direct_forcing.md 2.1). CONTINUITY: rho is moved by the divergence of velocity, and filtered every
    `shepard_every` substeps. SUMMATION: rho = sum m W, at least rho0. SUMMATION_WALL: the same with
@@ -160,7 +167,10 @@ typedef struct fsi_wcsph_stats {
     double wall_impulse[3];       /* given to the liquid by static and PRESCRIBED obstacles and by the domain [N s] */
     double body_impulse[3];       /* given to the liquid by COUPLED bodies [N s] */
     double external_impulse[3];   /* by gravity and by `force` [N s] */
-    double momentum_error;        /* |change of momentum of liquid and COUPLED bodies - all of the above and force dt of the bodies|
+    double source_impulse[3];     /* by emitters, with what they let out, less what sinks took along [N s] */
+    int emitted, blocked, refused;/* particles that emitters let out; sites that stayed empty as liquid stood there, or for a budget */
+    int removed;                  /* by sinks */
+    double momentum_error;        /* |change of momentum of liquid and COUPLED bodies - all impulses above and force dt of the bodies|
                                      / sum m |v|, largest substep */
     double exchange_error;        /* |angular impulse at x_cp that the liquid got + what COUPLED bodies got| / sum |x_cp||F| dt, largest substep */
     double angular_error;         /* change of the true angular momentum of liquid and COUPLED bodies by contacts that x_F - x_cp
@@ -275,6 +285,23 @@ FSI_API fsi_status fsi_wcsph_obstacle_samples(const fsi_wcsph *s, int id, int *c
    them they end sooner, once no velocity changes by more than desc.tolerance times the fastest contact, and by 0.01 |g| dt. dim must agree. The world must outlive the simulator. Errors: ARGUMENT. */
 FSI_API fsi_status fsi_wcsph_set_world(fsi_wcsph *s, fsi_rigid *world);
 
+/* Emitters and sinks: fsi_source.h has their descs. An emitter lets out from the first step that begins at `start` or later; during a step
+   the layers that it lets out come along behind each other, from behind the inlet plane, and push the liquid there like a piston; nothing
+   pushes them back, and walls do not hold them, until they are 2 dx in front of it. A mesh is filled at the beginning of a step. *id names
+   it in calls below (NULL is fine). A step may now move the particles' arrays; desc.reserve makes that seldom. Errors: COOKIE, ARGUMENT and
+   NAN (name the field), MESH, MEMORY, LIMIT. */
+FSI_API fsi_status fsi_wcsph_add_emitter(fsi_wcsph *s, const fsi_emitter_desc *desc, int *id);
+/* Another speed, place, shape ... from now on; the flow goes on from where it was, what was emitted counts on. */
+FSI_API fsi_status fsi_wcsph_set_emitter(fsi_wcsph *s, int id, const fsi_emitter_desc *desc);
+FSI_API fsi_status fsi_wcsph_remove_emitter(fsi_wcsph *s, int id); /* lets go of what it held */
+/* Particles that it emitted, and sites that stayed empty, so far (NULL is fine). */
+FSI_API fsi_status fsi_wcsph_emitter_total(const fsi_wcsph *s, int id, long long *emitted, long long *blocked, long long *refused);
+/* Sinks remove the particles that are inside at the end of a step. Errors: COOKIE, ARGUMENT and NAN (name the field), MESH, MEMORY,
+   LIMIT (254 sinks). */
+FSI_API fsi_status fsi_wcsph_add_sink(fsi_wcsph *s, const fsi_sink_desc *desc, int *id);
+FSI_API fsi_status fsi_wcsph_remove_sink(fsi_wcsph *s, int id);
+FSI_API fsi_status fsi_wcsph_sink_total(const fsi_wcsph *s, int id, long long *removed);
+
 /* What fsi_wcsph_copy copies, and how many floats of a particle that are. */
 typedef enum fsi_wcsph_field {
     FSI_WCSPH_POSITION, FSI_WCSPH_VELOCITY, FSI_WCSPH_FORCE, /* 3 (in 2D too) */
@@ -341,6 +368,7 @@ FSI_API fsi_status fsi_wcsph_solve_contacts(const fsi_wcsph_contact *contacts, i
 
 /* The bodies of the headers below, where these were only declared so far. */
 #include "fsi_rigid.h"
+#include "fsi_source.h"
 
 FSI__STRICT_BEGIN
 
@@ -354,7 +382,7 @@ FSI__STRICT_BEGIN
 #define FSI__WC_SKIN 0.4              /* how far lists reach beyond the kernel, at most [dx] */
 #define FSI__WC_NEAR 64               /* obstacles near one chunk of particles; more: each particle looks at all */
 #define FSI__WC_MARGIN 0.3            /* how far lists of faces and samples reach beyond what must be known [dx] */
-#define FSI__WC_COLUMNS 12 /* of particles */
+#define FSI__WC_COLUMNS 13 /* of particles */
 
 /* ---- >>work space --------------------------------------------------------------------------------------------- */
 
@@ -450,6 +478,8 @@ typedef struct fsi__wc_impl {
     int *need, need_count;   /* contacts that chunks of the last substep had */
     fsi_vec3 domain_force, domain_torque;
     fsi_rigid *world;
+    fsi__sources sources;
+    uint32_t *source;        /* 1 + id of the emitter that holds the particle, 0: none */
 } fsi__wc_impl;
 
 typedef struct fsi__wc_run {
@@ -458,6 +488,7 @@ typedef struct fsi__wc_run {
     const char *fn;
     int n, chunks;
     double dt, done, share;  /* substep; fraction of the step before it; its own */
+    double length;           /* of the step [s] */
     double h;                /* H */
     fsi__nb_build b;
     double moved, skin;      /* farthest from where the lists were made; how far they reach beyond the kernel [m] */
@@ -495,7 +526,18 @@ typedef struct fsi__wc_run {
     double left;             /* of the step */
     double rho_mean;
     double amax, wall_speed;
+    /* Sources; rows in creation order: */
+    fsi__source_run sources;
+    uint32_t *source;        /* n, as of fsi__wc_impl; NULL: there are no emitters */
+    unsigned char *gone;     /* n: 1 + sink that takes the particle, FSI__WC_GHOST, 0; NULL: neither emitters nor sinks */
+    int born;                /* rows from here on came out of emitters in this step */
+    int more;                /* rows that there is room for behind those of s->count */
 } fsi__wc_run;
+
+#define FSI__WC_GHOST 255    /* still behind its emitter's plane when the step ends */
+
+/* Does an emitter move this rank? */
+FSI_FN int fsi__wc_is_held(const fsi__wc_run *run, int r) { return run->source && run->source[run->src[r]] != 0; }
 
 static double fsi__wc_sum(const fsi__wc_run *run, int k)
 {
@@ -562,6 +604,9 @@ static void fsi__wc_layout(fsi__wc_run *run, fsi__arena *a)
     run->base = (int *)fsi__take(a, c + 1, sizeof(int));
     run->used = (int *)fsi__take(a, c, sizeof(int));
     run->body = (fsi__wc_body *)fsi__take(a, o, sizeof(fsi__wc_body));
+    fsi__source_layout(&run->sources, a);
+    if (run->im->sources.emitter_count > 0) run->source = (uint32_t *)fsi__take(a, n, sizeof(uint32_t));
+    if (run->im->sources.emitter_count + run->im->sources.sink_count > 0) run->gone = (unsigned char *)fsi__take(a, n, 1);
 }
 
 static double fsi__wc_longest(const fsi_vec3 *v, int n)
@@ -1347,6 +1392,7 @@ static void fsi__wc_detect(void *arg, int chunk, int begin, int end)
     for (r = begin; r < end; r++) {
         const double left = (double)run->room[r] - (double)fsi_v3_norm(fsi_v3_sub(run->x1[r], run->x[r])) - run->motion;
         const int had = run->used[chunk];
+        if (fsi__wc_is_held(run, r)) continue;
         if (!fsi__wc_holds(&free_box, run->x1[r])) fsi__wc_touch_domain(run, chunk, r);
         else if (left >= rf) continue;
         for (k = 0; k < fsi__wc_around_count(run, &a) && left < rf; k++) {
@@ -2361,7 +2407,10 @@ static void fsi__wc_drift(void *arg, int chunk, int begin, int end)
         const fsi_vec3 x = run->x1[r];
         const double known = (double)run->room[r], left = a.count == 0 ? full : known - (double)fsi_v3_norm(fsi_v3_sub(x, run->x[r])) - run->motion;
         double off;
-        if (left >= rf && fsi__wc_holds(&free_box, x)) { /* far from everything */
+        if (fsi__wc_is_held(run, r)) {
+            run->room[r] = 0;
+            run->pinched[r] = 0;
+        } else if (left >= rf && fsi__wc_holds(&free_box, x)) { /* far from everything */
             run->room[r] = (fsi_real)left;
             run->pinched[r] = 0;
         } else fsi__wc_settle_place(run, &a, r, known, part);
@@ -2493,7 +2542,7 @@ static fsi__wc_balance fsi__wc_weigh(fsi__wc_run *run)
 }
 
 /* What momentum should have become, against what it is. */
-static void fsi__wc_audit(fsi__wc_run *run, fsi__wc_balance before, const double walls[3])
+static void fsi__wc_audit(fsi__wc_run *run, fsi__wc_balance before, const double walls[3], const double given[3])
 {
     fsi_wcsph_stats *st = &run->stats;
     const fsi__wc_balance after = fsi__wc_weigh(run);
@@ -2505,16 +2554,196 @@ static void fsi__wc_audit(fsi__wc_run *run, fsi__wc_balance before, const double
     for (b = 0; b < run->body_count; b++) if (run->body[b].coupled)
         error = run->body[b].rg >= 0 ? fsi__d3_add(error, run->body[b].impulse) : fsi__d3_madd(error, -run->dt, fsi__d3_of(run->body[b].work.force));
     error = fsi__d3_sub(error, fsi__d3_sub(fsi__d3_at(st->wall_impulse), fsi__d3_at(walls)));
+    error = fsi__d3_sub(error, fsi__d3_sub(fsi__d3_at(st->source_impulse), fsi__d3_at(given)));
     if (size > 0) st->momentum_error = fmax(st->momentum_error, fsi__d3_norm(error) / size);
+}
+
+/* ---- >>emitters and sinks at work -------------------------------------------------------------------------------
+
+   The layers that an emitter lets out in a step, and one more behind them, stand behind its inlet plane when the step begins, move through
+   it at the emitter's velocity, and push what is in front of them. What has not passed the plane by the end of the step is taken out, and
+   made anew where it stood when the next step begins. */
+
+static fsi_status fsi__wc_reserve(fsi_wcsph *s, int capacity);
+static int fsi__wc_columns(fsi_wcsph *s, fsi__column *columns, int *saved);
+
+/* The layers of emitter k that pass its plane in the step, and one more; 0 where it lets nothing out. MESH: 1 when it is to be filled. */
+static double fsi__wc_layers_due(const fsi__wc_run *run, int k, double dt)
+{
+    const fsi__emitter *e = &run->im->sources.emitter[k];
+    fsi__flow flow = e->flow;
+    const double clock = run->s->time;
+    if (!(dt > 0)) return 0;
+    if (e->desc.shape == FSI_EMITTER_MESH) return fsi__emitter_fills(e, &flow, clock, clock);
+    return fsi__emitter_flows(e, clock) ? floor(fsi__emitter_advance(e, &flow, clock, clock + dt)) + 1 : 0;
+}
+
+/* Makes room in the particles' arrays for all that emitters hold or let out in the step. */
+static fsi_status fsi__wc_make_room(fsi__wc_run *run, double dt)
+{
+    fsi_wcsph *s = run->s;
+    const fsi__wc_impl *im = run->im;
+    double more = 0, want;
+    int k;
+    for (k = 0; k < im->sources.emitter_count; k++) {
+        const fsi__emitter *e = &im->sources.emitter[k];
+        const double layers = fsi__wc_layers_due(run, k, dt), cells = layers * (double)fsi__emitter_site_count(e);
+        if (!(cells <= 0x3fffffff))
+            return fsi__fail(s->context, FSI_ERROR_LIMIT, run->fn, e->flow.id, layers, "emitter %d would let out %g layers in one step", (int)e->flow.id, layers);
+        run->sources.cells = (size_t)fmax((double)run->sources.cells, cells);
+        more += layers * e->sites;
+    }
+    want = s->count + more;
+    if (want > 0x3fffffff || (double)im->next_particle + more > 4294967295.0)
+        return fsi__fail(s->context, FSI_ERROR_LIMIT, run->fn, -1, want, "emitters would make them %.0f particles, or use up all ids", want);
+    run->more = (int)more;
+    if (run->more == 0) return FSI_OK;
+    k = s->capacity + s->capacity / 2;
+    return s->count + run->more <= s->capacity ? FSI_OK : fsi__wc_reserve(s, s->count + run->more < k ? k : s->count + run->more);
+}
+
+/* A new row behind the others, which the step works on and nobody else sees yet. */
+static void fsi__wc_append(fsi__wc_run *run, const fsi__emitter *e, fsi_vec3 x, int ghost)
+{
+    fsi_wcsph *s = run->s;
+    fsi__wc_impl *im = run->im;
+    const size_t width = (size_t)s->desc.attribute_count;
+    const int i = run->n++;
+    FSI_ASSERT(i < s->capacity);
+    s->position[i] = im->last[i] = x;
+    s->velocity[i] = fsi__emitter_velocity(e);
+    s->force[i] = fsi_v3(0, 0, 0);
+    s->density[i] = s->desc.density;
+    s->filter[i] = im->seen[i] = e->desc.filter;
+    im->pressure[i] = im->room[i] = 0;
+    im->ratio[i] = 0;
+    if (width > 0) memcpy(s->attribute + (size_t)i * width, e->attributes, width * sizeof(fsi_real));
+    run->source[i] = e->desc.shape == FSI_EMITTER_MESH ? 0 : (uint32_t)(e->flow.id + 1);
+    run->gone[i] = ghost ? FSI__WC_GHOST : 0;
+    fsi__wc_put(run->stats.source_impulse, fsi__d3_scale(fsi__d3_of(s->velocity[i]), (double)s->particle_mass));
+}
+
+/* Puts the layers of emitter k behind its plane, the oldest first. */
+static void fsi__wc_line_up(fsi__wc_run *run, int k, int layers)
+{
+    const fsi__emitter *e = &run->im->sources.emitter[k];
+    const int fills = e->desc.shape == FSI_EMITTER_MESH, most = run->s->desc.max_particles;
+    const size_t lattice = fsi__emitter_site_count(e);
+    const fsi_vec3 o = fsi__source_first_site(&run->sources, k, fills ? 0 : run->sources.flow[k].advance - layers);
+    long long left = 0x7fffffff, emitted = 0, blocked = 0, due = (long long)e->sites * (fills ? 1 : layers - 1);
+    size_t c;
+    if (most > 0) left = most - run->s->count - run->stats.emitted;
+    if (e->desc.budget > 0 && e->desc.budget - run->sources.flow[k].emitted < left) left = e->desc.budget - run->sources.flow[k].emitted;
+    if (left > 0) fsi__source_block(&run->sources, k, layers, o, run->s->position, run->n, fills ? NULL : run->source);
+    for (c = lattice * (size_t)layers; left > 0 && c-- > 0;) {
+        const int ghost = !fills && c < lattice;
+        if (!e->present[c % lattice]) continue;
+        blocked += run->sources.blocked[c] && !ghost;
+        if (run->sources.blocked[c] || emitted == left) continue;
+        fsi__wc_append(run, e, fsi__emitter_site(e, o, c), ghost);
+        emitted += !ghost;
+    }
+    run->sources.flow[k].emitted += emitted;
+    run->sources.flow[k].blocked += blocked;
+    run->sources.flow[k].refused += due - emitted - blocked;
+    run->stats.emitted += (int)emitted;
+    run->stats.blocked += (int)blocked;
+    run->stats.refused += (int)(due - emitted - blocked);
+}
+
+/* Before the first substep; run->n grows. */
+static void fsi__wc_begin_sources(fsi__wc_run *run, double dt)
+{
+    const fsi__sources *s = &run->im->sources;
+    const double clock = run->s->time;
+    int k;
+    run->born = run->n;
+    if (!run->gone) return;
+    fsi__source_begin(&run->sources);
+    memset(run->gone, 0, (size_t)run->n);
+    if (run->source && run->n > 0) memcpy(run->source, run->im->source, (size_t)run->n * sizeof *run->source);
+    for (k = 0; k < s->emitter_count; k++) {
+        const int layers = (int)fsi__wc_layers_due(run, k, dt);
+        fsi__flow *f = &run->sources.flow[k];
+        if (layers == 0) continue;
+        fsi__wc_line_up(run, k, layers);
+        if (s->emitter[k].desc.shape == FSI_EMITTER_MESH) fsi__emitter_fills(&s->emitter[k], f, clock, clock);
+        else f->advance = fmod(fsi__emitter_advance(&s->emitter[k], f, clock, clock + dt), 1);
+    }
+}
+
+/* Gives what emitters hold their velocity, and lets go of what is far enough. Sums: momentum that the emitters gave. */
+static void fsi__wc_hold_range(void *arg, int chunk, int begin, int end)
+{
+    fsi__wc_run *run = (fsi__wc_run *)arg;
+    const double clock = run->s->time + run->done * run->length, m = (double)run->s->particle_mass;
+    double *part = fsi__wc_parts(run, chunk);
+    int r;
+    for (r = begin; r < end; r++) {
+        const int i = run->src[r];
+        const fsi__emitter *e = fsi__source_holder(&run->sources, run->source[i], run->x[r], clock);
+        fsi_vec3 v;
+        if (!e) {
+            run->source[i] = 0;
+            continue;
+        }
+        v = fsi__emitter_velocity(e);
+        fsi__wc_put(part, fsi__d3_scale(fsi__d3_of(fsi_v3_sub(v, run->v[r])), m));
+        run->v[r] = v;
+        run->x1[r] = fsi_v3_madd(run->x[r], (fsi_real)run->dt, v);
+    }
+}
+
+/* After the prediction of a substep. */
+static void fsi__wc_hold(fsi__wc_run *run)
+{
+    int k;
+    if (!run->source) return;
+    fsi__wc_parallel(run, fsi__wc_hold_range);
+    fsi__wc_put(run->stats.source_impulse, fsi__wc_sum3(run, 0));
+    for (k = 0; k < run->im->sources.emitter_count; k++) {
+        const fsi_vec3 v = run->im->sources.emitter[k].desc.velocity;
+        fsi__wc_put(run->sources.flow[k].center, fsi__d3_scale(fsi__d3_of(v), run->dt));
+    }
+}
+
+/* After the last substep. */
+static void fsi__wc_drain(fsi__wc_run *run, double dt)
+{
+    const double volume = (double)run->s->particle_mass / (double)run->s->desc.density;
+    int r;
+    if (!run->gone) return;
+    for (r = 0; r < run->n; r++) run->x1[run->src[r]] = run->x[r];
+    run->stats.removed = fsi__source_drain(&run->sources, dt, volume, run->x1, run->n, run->gone);
+}
+
+/* When places and velocities are public: what sinks take, and what is still behind its plane, goes. */
+static void fsi__wc_commit_sources(fsi__wc_run *run)
+{
+    fsi_wcsph *s = run->s;
+    fsi__wc_impl *im = run->im;
+    fsi__column columns[FSI__WC_COLUMNS];
+    const double m = (double)s->particle_mass;
+    int i;
+    if (!run->gone) return;
+    for (i = 0; i < run->n; i++) {
+        if (run->gone[i]) fsi__wc_put(run->stats.source_impulse, fsi__d3_scale(fsi__d3_of(s->velocity[i]), -m));
+        if (i >= run->born && run->gone[i] != FSI__WC_GHOST) im->id[i] = (uint32_t)im->next_particle++;
+    }
+    fsi__source_commit(&run->sources);
+    if (run->source && run->n > 0) memcpy(im->source, run->source, (size_t)run->n * sizeof *run->source);
+    s->count = fsi__compact(columns, fsi__wc_columns(s, columns, NULL), run->n, run->gone);
+    run->stats.particles = s->count;
 }
 
 /* Steps 3 to 7 of direct_forcing.md 8, then densities. */
 static fsi_status fsi__wc_substep(fsi__wc_run *run, fsi__wc_balance before)
 {
     fsi_wcsph_stats *st = &run->stats;
-    double clock = fsi__now(run->s->context), walls[3];
+    double clock = fsi__now(run->s->context), walls[3], given[3];
     int b;
     memcpy(walls, st->wall_impulse, sizeof walls);
+    memcpy(given, st->source_impulse, sizeof given);
     for (b = 0; b < run->body_count; b++) fsi__wc_predict_body(run, &run->body[b]);
     FSI__WC_TRY(fsi__wc_predict_world(run));
     for (b = 0; b < run->body_count; b++) {
@@ -2525,6 +2754,7 @@ static fsi_status fsi__wc_substep(fsi__wc_run *run, fsi__wc_balance before)
     }
     fsi__wc_move_obstacles(run, 0);
     fsi__wc_parallel(run, fsi__wc_predict);
+    fsi__wc_hold(run);
     fsi__wc_lap(run, &st->seconds_integrate, &clock);
     FSI__WC_TRY(fsi__wc_find_contacts(run));
     fsi__wc_lap(run, &st->seconds_contacts, &clock);
@@ -2532,7 +2762,7 @@ static fsi_status fsi__wc_substep(fsi__wc_run *run, fsi__wc_balance before)
     fsi__wc_lap(run, &st->seconds_response, &clock);
     fsi__wc_keep_records(run);
     fsi__wc_lap(run, &st->seconds_contacts, &clock);
-    fsi__wc_audit(run, before, walls);
+    fsi__wc_audit(run, before, walls, given);
     for (b = 0; b < run->body_count; b++) {
         run->body[b].sum = fsi__d3_add(run->body[b].sum, run->body[b].impulse);
         run->body[b].turn = fsi__d3_add(run->body[b].turn, run->body[b].moment);
@@ -2742,15 +2972,19 @@ static fsi_status fsi__wc_begin(fsi__wc_run *run, fsi_wcsph *s, double dt, const
 {
     fsi__arena measure = { NULL, 0, 0 };
     fsi__wc_impl *im = (fsi__wc_impl *)s->impl;
-    size_t n = (size_t)s->count;
+    size_t n;
     int i;
     memset(run, 0, sizeof *run);
     run->s = s;
     run->im = im;
     run->fn = fn;
-    run->n = run->b.count = s->count;
-    run->chunks = run->b.chunk_count = fsi__chunks(s->count, FSI__WC_GRAIN);
+    run->length = dt;
     run->h = (double)s->support;
+    run->sources.sources = &im->sources;
+    FSI__WC_TRY(fsi__wc_make_room(run, dt));
+    n = (size_t)(run->n = s->count + run->more);
+    run->b.count = run->n;
+    run->chunks = run->b.chunk_count = fsi__chunks(run->n, FSI__WC_GRAIN);
     im->filter_next = im->filter_count;
     run->anew = im->surfaces_changed;
     fsi__wc_layout(run, &measure);
@@ -2770,6 +3004,11 @@ static fsi_status fsi__wc_begin(fsi__wc_run *run, fsi_wcsph *s, double dt, const
         if (im->lists.size < room && !fsi__arena_reserve(s->context, &im->lists, room)) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, s->count, "no memory for the neighbour lists of %d particles", s->count);
     }
     FSI__WC_TRY(fsi__wc_begin_obstacles(run, dt));
+    run->n = s->count;
+    fsi__wc_begin_sources(run, dt);
+    n = (size_t)run->n;
+    run->b.count = run->n;
+    run->chunks = run->b.chunk_count = fsi__chunks(run->n, FSI__WC_GRAIN);
     if (n == 0) return FSI_OK;
     fsi__wc_clear_lists(run);
     memcpy(run->x, s->position, n * sizeof *run->x);
@@ -2777,8 +3016,8 @@ static fsi_status fsi__wc_begin(fsi__wc_run *run, fsi_wcsph *s, double dt, const
     memcpy(run->rho, s->density, n * sizeof *run->rho);
     memcpy(run->room, im->room, n * sizeof *run->room);
     memcpy(run->ratio, im->ratio, n * sizeof *run->ratio);
-    run->fastest = fsi__wc_longest(s->velocity, s->count);
-    run->off = fsi__wc_longest(s->position, s->count);
+    run->fastest = fsi__wc_longest(s->velocity, run->n);
+    run->off = fsi__wc_longest(s->position, run->n);
     for (i = 0; i < run->n; i++) {
         run->src[i] = i;
         run->pinched[i] = 0;
@@ -2797,6 +3036,7 @@ static void fsi__wc_measure_chunk(void *arg, int chunk, int begin, int end)
     int r;
     for (r = begin; r < end; r++) {
         const fsi__d3 v = fsi__d3_of(run->v[r]), x = fsi__d3_of(run->x[r]);
+        if (run->gone && run->gone[run->src[r]]) continue;
         fsi__wc_put(part, fsi__d3_scale(v, m));
         fsi__wc_put(part + 3, fsi__d3_scale(fsi__d3_cross(x, v), m));
         part[6] += 0.5 * m * fsi__d3_dot(v, v);
@@ -2816,6 +3056,7 @@ static void fsi__wc_inner_chunk(void *arg, int chunk, int begin, int end)
     fsi__wc_look_around(run, begin, end, far_off, &a);
     for (r = begin; r < end; r++) {
         double least = FSI__HUGE;
+        if (fsi__wc_is_held(run, r)) continue;
         if (fsi__wc_has_domain(run->s)) least = fsi__wc_clamp(run->s, &run->x[r], 0) + (double)run->s->radius;
         part[2] += least < 0;
         if (!run->pinched[r]) gap = fmin(gap, fmin(least - (double)run->s->radius, a.count ? (double)run->room[r] - (double)run->s->radius : FSI__HUGE));
@@ -2907,6 +3148,7 @@ static void fsi__wc_commit(fsi__wc_run *run, double dt)
     fsi_wcsph *s = run->s;
     if (dt > 0) {
         fsi__wc_parallel(run, fsi__wc_scatter);
+        fsi__wc_commit_sources(run);
         fsi__wc_commit_solids(run, dt);
         run->im->amax = run->amax;
         run->im->wall_speed = run->wall_speed;
@@ -2955,6 +3197,7 @@ FSI_API fsi_status fsi_wcsph_step(fsi_wcsph *s, fsi_real dt)
         if (run.im->world) fsi__rg_drop(run.im->world);
         return status;
     }
+    if (dt > 0) fsi__wc_drain(&run, (double)dt);
     if (run.n > 0) fsi__wc_measure(&run);
     phases = run.stats.seconds_neighbors + run.stats.seconds_pairs + run.stats.seconds_integrate + run.stats.seconds_contacts + run.stats.seconds_response + run.stats.seconds_correction;
     run.stats.seconds_other = fsi__now(s->context) - start - phases;
@@ -3038,7 +3281,7 @@ static void fsi__wc_derive(fsi_wcsph *s)
     s->sound_speed = d->sound_speed > 0 ? d->sound_speed : (fsi_real)(10 * fmax((double)d->speed, fall));
 }
 
-enum { FSI__WC_SAVED = 8 };
+enum { FSI__WC_SAVED = 9 };
 
 /* The arrays of the particles that there are; *saved (NULL is fine) of them are state, the others what the last step found. */
 static int fsi__wc_columns(fsi_wcsph *s, fsi__column *columns, int *saved)
@@ -3048,6 +3291,7 @@ static int fsi__wc_columns(fsi_wcsph *s, fsi__column *columns, int *saved)
     const struct { void *array; size_t size; } all[FSI__WC_COLUMNS] = {
         { &s->position, vector }, { &s->velocity, vector }, { &s->force, vector }, { &s->density, real },
         { &im->ratio, sizeof(float) }, { &im->id, word }, { &s->filter, word }, { &s->attribute, (size_t)s->desc.attribute_count * real },
+        { &im->source, word },
         { &im->pressure, real }, { &im->room, real }, { &im->last, vector }, { &im->seen, word }
     };
     int k, n = 0;
@@ -3087,6 +3331,10 @@ FSI_API fsi_status fsi_wcsph_create(fsi_wcsph **out, const fsi_wcsph_desc *desc)
     im->own_context = fsi_default_context();
     s->cookie = FSI__COOKIE('w', fsi_wcsph);
     s->context = desc->context ? desc->context : &im->own_context;
+    im->sources.context = s->context;
+    im->sources.dim = desc->dim;
+    im->sources.attribute_count = desc->attribute_count;
+    im->sources.dx = desc->spacing;
     s->desc = *desc;
     s->impl = im;
     im->surfaces_changed = 1;
@@ -3153,6 +3401,7 @@ FSI_API void fsi_wcsph_destroy(fsi_wcsph *s)
     for (k = 0; k < im->obstacle_count; k++) fsi__wc_free_obstacle(context, &im->obstacle[k]);
     fsi__free(context, im->obstacle, (size_t)im->obstacle_capacity, sizeof *im->obstacle);
     fsi__free(context, im->need, (size_t)im->need_count, sizeof(int));
+    fsi__sources_free(&im->sources);
     fsi__arena_free(context, &im->scratch);
     fsi__arena_free(context, &im->lists);
     fsi__arena_free(context, &im->touch);
@@ -3205,6 +3454,7 @@ FSI_API fsi_status fsi_wcsph_add_particles(fsi_wcsph *s, const fsi_vec3 *positio
         s->filter[k] = 0xffffffffu;
         im->pressure[k] = im->room[k] = 0;
         im->ratio[k] = 0;
+        im->source[k] = 0;
         im->last[k] = s->position[k];
         im->id[k] = (uint32_t)im->next_particle++;
         if (s->attribute) memset(s->attribute + (size_t)k * (size_t)s->desc.attribute_count, 0, (size_t)s->desc.attribute_count * sizeof(fsi_real));
@@ -3294,6 +3544,52 @@ FSI_API fsi_status fsi_wcsph_fill_box(fsi_wcsph *s, fsi_box3 box, fsi_vec3 veloc
     }
     if (added) *added = s->count - start;
     return status;
+}
+
+/* ---- >>emitters and sinks --------------------------------------------------------------------------------------- */
+
+FSI_API fsi_status fsi_wcsph_add_emitter(fsi_wcsph *s, const fsi_emitter_desc *desc, int *id)
+{
+    FSI__WC_TRY(fsi__wc_check(s));
+    return fsi__sources_add_emitter(&((fsi__wc_impl *)s->impl)->sources, "fsi_wcsph_add_emitter", desc, id);
+}
+
+FSI_API fsi_status fsi_wcsph_set_emitter(fsi_wcsph *s, int id, const fsi_emitter_desc *desc)
+{
+    FSI__WC_TRY(fsi__wc_check(s));
+    return fsi__sources_set_emitter(&((fsi__wc_impl *)s->impl)->sources, "fsi_wcsph_set_emitter", id, desc);
+}
+
+FSI_API fsi_status fsi_wcsph_remove_emitter(fsi_wcsph *s, int id)
+{
+    fsi__wc_impl *im;
+    FSI__WC_TRY(fsi__wc_check(s));
+    im = (fsi__wc_impl *)s->impl;
+    return fsi__sources_remove_emitter(&im->sources, "fsi_wcsph_remove_emitter", id, im->source, s->count);
+}
+
+FSI_API fsi_status fsi_wcsph_emitter_total(const fsi_wcsph *s, int id, long long *emitted, long long *blocked, long long *refused)
+{
+    FSI__WC_TRY(fsi__wc_check(s));
+    return fsi__sources_emitter_total(&((fsi__wc_impl *)s->impl)->sources, "fsi_wcsph_emitter_total", id, emitted, blocked, refused);
+}
+
+FSI_API fsi_status fsi_wcsph_add_sink(fsi_wcsph *s, const fsi_sink_desc *desc, int *id)
+{
+    FSI__WC_TRY(fsi__wc_check(s));
+    return fsi__sources_add_sink(&((fsi__wc_impl *)s->impl)->sources, "fsi_wcsph_add_sink", desc, id);
+}
+
+FSI_API fsi_status fsi_wcsph_remove_sink(fsi_wcsph *s, int id)
+{
+    FSI__WC_TRY(fsi__wc_check(s));
+    return fsi__sources_remove_sink(&((fsi__wc_impl *)s->impl)->sources, "fsi_wcsph_remove_sink", id);
+}
+
+FSI_API fsi_status fsi_wcsph_sink_total(const fsi_wcsph *s, int id, long long *removed)
+{
+    FSI__WC_TRY(fsi__wc_check(s));
+    return fsi__sources_sink_total(&((fsi__wc_impl *)s->impl)->sources, "fsi_wcsph_sink_total", id, removed);
 }
 
 FSI_API fsi_status fsi_wcsph_settle_density(fsi_wcsph *s, fsi_vec3 level)
@@ -3654,7 +3950,7 @@ FSI_API fsi_real fsi_wcsph_suggest_dt(const fsi_wcsph *s)
     int k;
     if (fsi__wc_check(s) != FSI_OK) return 0;
     im = (const fsi__wc_impl *)s->impl;
-    speed = fsi__wc_longest(s->velocity, s->count);
+    speed = fsi__sources_fastest(&im->sources, fsi__wc_longest(s->velocity, s->count));
     wall = im->wall_speed;
     for (k = 0; k < im->obstacle_count; k++) {
         const fsi_body *b = im->obstacle[k].desc.body;
@@ -3826,20 +4122,24 @@ static void fsi__wc_state(fsi__stream *st, void *simulator)
     fsi__bytes(st, &im->wall_speed, sizeof im->wall_speed);
     fsi__bytes(st, &im->filter_count, sizeof im->filter_count);
     fsi__bytes(st, &im->next_particle, sizeof im->next_particle);
+    fsi__sources_state(st, &im->sources);
     for (k = 0; k < saved; k++) fsi__bytes(st, *columns[k].array, (size_t)s->count * columns[k].size);
     for (k = 0; k < im->obstacle_count; k++) fsi__bytes(st, &im->obstacle[k].at, sizeof im->obstacle[k].at);
 }
 
 /* Stands first: loading makes room for `count` before it reads the rest, and refuses what an unlike simulator saved. No padding. */
-typedef struct fsi__wc_head { int64_t count, dim, attributes, obstacles; double spacing; } fsi__wc_head;
+typedef struct fsi__wc_head { int64_t count, dim, attributes, obstacles, emitters, sinks; double spacing; } fsi__wc_head;
 
 static fsi__wc_head fsi__wc_make_head(const fsi_wcsph *s)
 {
+    const fsi__wc_impl *im = (const fsi__wc_impl *)s->impl;
     fsi__wc_head head;
     head.count = s->count;
     head.dim = s->desc.dim;
     head.attributes = s->desc.attribute_count;
-    head.obstacles = ((const fsi__wc_impl *)s->impl)->obstacle_count;
+    head.obstacles = im->obstacle_count;
+    head.emitters = im->sources.emitter_count;
+    head.sinks = im->sources.sink_count;
     head.spacing = (double)s->desc.spacing;
     return head;
 }
@@ -3863,12 +4163,12 @@ static fsi_status fsi__wc_check_head(const fsi_wcsph *s, const fsi__wc_head *hea
     static const char fn[] = "fsi_wcsph_load";
     fsi__wc_head own = fsi__wc_make_head(s);
     fsi__column columns[FSI__WC_COLUMNS];
-    size_t row = 0, start = sizeof *head + 5 * sizeof(double) + (size_t)own.obstacles * sizeof(fsi_pose);
+    size_t row = 0, start = sizeof *head + 5 * sizeof(double) + (size_t)own.obstacles * sizeof(fsi_pose) + fsi__sources_state_size(&((const fsi__wc_impl *)s->impl)->sources);
     int k, saved;
     own.count = head->count;
     if (st->ok && memcmp(head, &own, sizeof own) != 0)
-        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, head->spacing, "the state is of a %dD liquid with spacing %g, %d obstacles and %d attributes, not of this one",
-            (int)head->dim, head->spacing, (int)head->obstacles, (int)head->attributes);
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, head->spacing, "the state is of a %dD liquid with spacing %g, %d obstacles, %d attributes, %d emitters and %d sinks, not of this one",
+            (int)head->dim, head->spacing, (int)head->obstacles, (int)head->attributes, (int)head->emitters, (int)head->sinks);
     fsi__wc_columns((fsi_wcsph *)(uintptr_t)s, columns, &saved);
     for (k = 0; k < saved; k++) row += columns[k].size;
     if (!st->ok || st->capacity < start || head->count < 0 || head->count > 0x3fffffff || (st->capacity - start) % row || (st->capacity - start) / row != (size_t)head->count)
@@ -3893,6 +4193,7 @@ static fsi_status fsi__wc_check_content(const fsi_wcsph *s, const fsi__wc_head *
     fsi__bytes(st, &next, sizeof next);
     if (!fsi_is_finite(first[0] + first[1] + first[2])) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the time or the speeds of the state are not finite");
     if (first[1] < 0 || first[2] < 0 || filter < 0 || next > 0xffffffffu) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, first[1], "the counts and speeds of the state are not possible");
+    if (!fsi__sources_check_state(&im->sources, st)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is of other emitters or sinks than this liquid has");
     for (k = 0; k < vectors + (size_t)head->count; k++) {
         fsi_real x = 0;
         fsi__bytes(st, &x, sizeof x);
