@@ -511,7 +511,7 @@ FSI_API fsi_status fsi_grid_create(fsi_grid **out, const fsi_grid_desc *desc)
         g->block_cells = g->dim == 3 ? FSI_GRID_BLOCK * FSI_GRID_BLOCK * FSI_GRID_BLOCK : FSI_GRID_BLOCK * FSI_GRID_BLOCK;
     }
     places = g ? fsi__grid_places(g) : 0;
-    if (m) m->index = (int *)fsi__alloc(context, places, sizeof *m->index);
+    if (g && m) m->index = (int *)fsi__alloc(context, places, sizeof *m->index);
     if (!g || !m || !m->index) {
         fsi__free(context, m, 1, sizeof *m);
         fsi__free(context, g, 1, sizeof *g);

@@ -431,6 +431,91 @@ static void test_a_step_without_memory_tried_again_gives_the_same_bits(void)
     CHECK(test_live_bytes() == 0);
 }
 
+/* ---- every call without memory ------------------------------------------------------------------------------------- */
+
+enum { CREATE, FILL_BOX, FILL_SPHERE, FILL_MESH, ADD_MESH, ADD_BODY, REMOVE, TELEPORT, ADD_EMITTER, ADD_SINK, LOAD, STEP, CALLS };
+
+/* Makes one call on a scene of solids and sources; CREATE makes another liquid and drops it. */
+static fsi_status call(scene *q, int which, const saved *v, const fsi_mesh *more)
+{
+    const fsi_vec3 rest = v3(0, 0, 0);
+    fsi_levelset_obstacle_desc o = fsi_levelset_default_obstacle_desc();
+    fsi_levelset_emitter_desc e = fsi_levelset_default_emitter_desc();
+    fsi_levelset_sink_desc k = fsi_levelset_default_sink_desc();
+    fsi_levelset_desc d = q->s->desc;
+    fsi_levelset *other = NULL;
+    fsi_status status = FSI_OK;
+    double added = -1;
+    d.reserve = 3;
+    d.cookie = fsi_levelset_default_desc().cookie;
+    o.mesh = more;
+    o.body = which == ADD_BODY ? &q->moved : NULL;
+    e.radius = (fsi_real)0.1;
+    k.box = box3(0.9, 0, 0, 1, 1, 1);
+    if (which == CREATE) {
+        status = fsi_levelset_create(&other, &d);
+        CHECK((status == FSI_OK) == (other != NULL));
+        fsi_levelset_destroy(other);
+    }
+    else if (which == FILL_BOX) status = fsi_levelset_fill_box(q->s, box3(0, 0.4, 0, 1, 1, 1), rest, &added);
+    else if (which == FILL_SPHERE) status = fsi_levelset_fill_sphere(q->s, v3(0.5, 0.8, 0), (fsi_real)0.2, rest, &added);
+    else if (which == FILL_MESH) status = fsi_levelset_fill_mesh(q->s, more, rest, &added);
+    else if (which == ADD_MESH || which == ADD_BODY) status = fsi_levelset_add_obstacle(q->s, &o, NULL);
+    else if (which == REMOVE) status = fsi_levelset_remove_obstacle(q->s, 0);
+    else if (which == TELEPORT) status = fsi_levelset_teleport_obstacle(q->s, 1);
+    else if (which == ADD_EMITTER) status = fsi_levelset_add_emitter(q->s, &e, NULL);
+    else if (which == ADD_SINK) status = fsi_levelset_add_sink(q->s, &k, NULL);
+    else if (which == LOAD) status = fsi_levelset_load(q->s, v->state, v->size);
+    else status = advance(q, 0);
+    if (which >= FILL_BOX && which <= FILL_MESH) CHECK(status == FSI_OK ? added > 0 : added == 0);
+    return status;
+}
+
+/* Nothing is lost, and nothing that the caller sees has changed or moved. */
+static int call_without_memory(int which, const saved *v, long at, int once)
+{
+    scene q;
+    uint64_t before;
+    const int *label;
+    fsi_mesh *more;
+    fsi_status status;
+    fsi_box3 puddle = box3(0, 0, 0, 1, 0.1, 1);
+    scene_begin(&q, 2, which == ADD_EMITTER || which == ADD_SINK ? TENSION : FIXED | MESH | SOURCES | TENSION, 24);
+    CHECK(fsi_levelset_fill_box(q.s, puddle, v3(0, 0, 0), NULL) == FSI_OK);
+    more = make_block(2, 0.2, 0.1, 0.3);
+    mesh_to(more, stand(2, 0.5, 0.7, 0.3));
+    if (which == TELEPORT) mesh_to(q.mesh[1], stand(2, 0.3, 0.2, 0.3));
+    if (which == STEP) aim(&q, 0);
+    before = bits(&q);
+    label = q.s->label;
+    fail_from(&q.context, at, once);
+    status = call(&q, which, v, more);
+    fail_from(&q.context, 0, 0);
+    if (status != FSI_OK) CHECK(status == FSI_ERROR_MEMORY && bits(&q) == before && q.s->label == label);
+    if (status != FSI_OK) CHECK(call(&q, which, v, more) == FSI_OK); /* now there is memory */
+    scene_end(&q);
+    fsi_mesh_destroy(more);
+    return status != FSI_OK;
+}
+
+static void test_a_call_without_memory_changes_and_loses_nothing(void)
+{
+    uint64_t want[AFTER];
+    int which, once, failed = 0;
+    scene q;
+    saved v = run_on(&q, 2, FIXED | MESH | SOURCES | TENSION, 24, want);
+    for (which = 0; which < CALLS; which++)
+        for (once = 0; once < 2; once++) {
+            long at = 1;
+            while (call_without_memory(which, &v, at, once) && at < 500) at++, failed++;
+            CHECK(at > 1);
+        }
+    printf("      %d failures\n", failed);
+    free(v.state);
+    scene_end(&q);
+    CHECK(test_live_bytes() == 0);
+}
+
 /* ---- what is far away --------------------------------------------------------------------------------------------- */
 
 /* Kinetic energy of an egg-shaped drop after some steps, with a block that moves 18 cells away, or without. */
@@ -483,6 +568,7 @@ int main(int argc, char **argv)
     RUN(test_a_rollback_goes_on_to_the_bit);
     RUN(test_poisoned_scratch_changes_no_bit);
     RUN(test_a_step_without_memory_tried_again_gives_the_same_bits);
+    RUN(test_a_call_without_memory_changes_and_loses_nothing);
     RUN(test_a_mesh_that_moves_far_away_changes_no_drop);
     return TEST_END();
 }
