@@ -511,7 +511,7 @@ FSI_API fsi_status fsi_grid_create(fsi_grid **out, const fsi_grid_desc *desc)
         g->block_cells = g->dim == 3 ? FSI_GRID_BLOCK * FSI_GRID_BLOCK * FSI_GRID_BLOCK : FSI_GRID_BLOCK * FSI_GRID_BLOCK;
     }
     places = g ? fsi__grid_places(g) : 0;
-    if (m) m->index = (int *)fsi__alloc(context, places, sizeof *m->index);
+    if (g && m) m->index = (int *)fsi__alloc(context, places, sizeof *m->index);
     if (!g || !m || !m->index) {
         fsi__free(context, m, 1, sizeof *m);
         fsi__free(context, g, 1, sizeof *g);
@@ -3683,28 +3683,33 @@ static int fsi__side_of_block(const fsi_grid *g, const fsi__sampling *s, int b, 
 }
 
 typedef struct fsi__distance_job {
+    const fsi_grid *grid;
     fsi_field *psi;
     fsi__shape shape;
     fsi_real limit;
 } fsi__distance_job;
 
-static void fsi__distance_blocks(void *arg, int chunk, int begin, int end)
+/* Distances at the cells of block b. before: what was returned for the block b - 1, or FSI__SIDE_CUT. Returns where the block lies. */
+static int fsi__distance_block(const fsi__distance_job *job, int b, int before, fsi_real *out)
 {
     static const int none[3] = { 0, 0, 0 };
+    int corner[3], top[3], c, side;
+    fsi__sampling s;
+    fsi_grid_corner(job->grid, b, corner);
+    s = fsi__sample_cells(job->grid, &job->shape, corner, job->limit, top);
+    s.out = out;
+    side = top[0] * top[1] * top[2] == 0 ? FSI__SIDE_OUTSIDE : fsi__side_of_block(job->grid, &s, b, top, before);
+    for (c = 0; c < job->grid->block_cells; c++) out[c] = side == FSI__SIDE_INSIDE ? -s.limit : s.limit; /* beyond the box too */
+    if (side == FSI__SIDE_CUT) fsi__sample_lattice(&s, none, top);
+    return side;
+}
+
+static void fsi__distance_blocks(void *arg, int chunk, int begin, int end)
+{
     const fsi__distance_job *job = (const fsi__distance_job *)arg;
-    const fsi_grid *g = job->psi->grid;
-    int corner[3], top[3], c, side = FSI__SIDE_CUT;
+    int b, side = FSI__SIDE_CUT;
     (void)chunk;
-    for (; begin < end; begin++) {
-        fsi__sampling s;
-        fsi_grid_corner(g, begin, corner);
-        s = fsi__sample_cells(g, &job->shape, corner, job->limit, top);
-        s.out = job->psi->value + (size_t)begin * (size_t)g->block_cells;
-        side = top[0] * top[1] * top[2] == 0 ? FSI__SIDE_OUTSIDE : fsi__side_of_block(g, &s, begin, top, side);
-        if (side == FSI__SIDE_CUT) fsi__sample_lattice(&s, none, top);
-        else
-            for (c = 0; c < g->block_cells; c++) s.out[c] = side == FSI__SIDE_INSIDE ? -s.limit : s.limit;
-    }
+    for (b = begin; b < end; b++) side = fsi__distance_block(job, b, side, job->psi->value + (size_t)b * (size_t)job->grid->block_cells);
 }
 
 FSI_API fsi_status fsi_grid_mesh_distance(fsi_field *psi, const fsi_mesh *mesh, int band)
@@ -3719,6 +3724,7 @@ FSI_API fsi_status fsi_grid_mesh_distance(fsi_field *psi, const fsi_mesh *mesh, 
     if (band < 2 || band > 16) return fsi__fail(c, FSI_ERROR_ARGUMENT, f, -1, band, "band is %d cells, not 2 to 16", band);
     status = fsi__grid_check_mesh(c, psi->grid, mesh, f);
     if (status != FSI_OK) return status;
+    job.grid = psi->grid;
     job.psi = psi;
     job.shape = fsi__shape_of_mesh(mesh);
     job.limit = (fsi_real)band * psi->grid->dx;

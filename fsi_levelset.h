@@ -411,8 +411,12 @@ typedef struct fsi__ls_impl {
     fsi__viscosity viscosity;
     fsi_grid_surface *surface;           /* for pictures */
     /* The state, as the caller sees it; the trial that a call works on, which becomes the state when the call succeeds; what a substep makes next. */
-    fsi_field *phi, *trial_phi, *next_phi, *u[3], *trial_u[3], *next_u[3], *pressure, *trial_pressure, *curvature;
+    fsi_field *phi, *trial_phi, *next_phi, *u[3], *trial_u[3], *next_u[3], *pressure, *trial_pressure;
+    fsi_field *curvature;                /* times the surface tension [Pa]: from fsi__ls_force to fsi__ls_relax, nobody else's */
+    fsi_field *spare;                    /* pressure of a later projection until it is added, distances to a sink or a solid that is gone */
     int *label, *trial_label, *next_label; /* an int an entry */
+    int *later_label;                    /* takes the place of a state's label that has become too small; else NULL */
+    int label_room;                      /* blocks that the state's label has room for, the others have `room` */
     fsi__ls_parts parts, trial, next;
     unsigned char *cell, *known[3];      /* a byte an entry: kinds of cells for the pressure solver; faces whose velocity is known */
     unsigned char *shore;                /* likewise: air beside liquid */
@@ -746,17 +750,19 @@ static void fsi__ls_notice_blocks(fsi__ls_impl *m, const fsi_grid *g)
 /* psi = min(psi, distance to obstacle k) in block b, where it is smaller owner = k. */
 static void fsi__ls_measure_obstacle(const fsi__ls_impl *m, int b, int k, fsi_field *psi, fsi_field *owner)
 {
-    const int cells = psi->grid->block_cells;
+    const size_t cells = (size_t)psi->grid->block_cells, first = (size_t)b * cells;
+    fsi_real distance[512];
     fsi__distance_job job;
-    int e;
-    job.psi = m->curvature; /* which is idle */
+    size_t c;
+    job.grid = psi->grid;
     job.shape = fsi__shape_of_mesh(m->obstacle[k].shadow);
     job.limit = m->psi->background;
-    fsi__distance_blocks(&job, 0, b, b + 1);
-    for (e = b * cells; e < (b + 1) * cells; e++) {
-        if (!(job.psi->value[e] < psi->value[e])) continue;
-        psi->value[e] = job.psi->value[e];
-        owner->value[e] = (fsi_real)k;
+    for (c = 0; c < cells; c++) distance[c] = job.limit; /* of cells beyond the box nobody asks */
+    fsi__distance_block(&job, b, FSI__SIDE_CUT, distance);
+    for (c = 0; c < cells; c++) {
+        if (!(distance[c] < psi->value[first + c])) continue;
+        psi->value[first + c] = distance[c];
+        owner->value[first + c] = (fsi_real)k;
     }
 }
 
@@ -3009,7 +3015,7 @@ static void fsi__ls_add_pressure(void *arg, int chunk, int begin, int end)
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
     const size_t cells = (size_t)run->grid->block_cells;
     fsi_real *sum = run->m->trial_pressure->value;
-    const fsi_real *add = run->m->curvature->value;
+    const fsi_real *add = run->m->spare->value;
     size_t e;
     (void)chunk;
     for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) sum[e] = run->m->cell[e] == FSI_CELL_LIQUID ? sum[e] + add[e] : 0;
@@ -3113,7 +3119,7 @@ static fsi_status fsi__ls_project(fsi__ls_run *run, int first)
     fsi__ls_each_block(run, fsi__ls_kinds);
     fsi__ls_mark_nozzles(run);
     if (first && s->desc.surface_tension > 0 && s->desc.tension == FSI_LEVELSET_TENSION_JUMP) flow.surface_pressure = run->m->curvature;
-    flow.pressure = first ? run->m->trial_pressure : run->m->curvature;
+    flow.pressure = first ? run->m->trial_pressure : run->m->spare;
     run->m->solver->desc.absolute = first ? 0 : run->divergence;
     FSI__LS_TRY(run->guest && run->last ? run->guest->project(run->guest->user, run, &flow) : fsi_pressure_project(run->m->solver, &flow));
     if (!first) fsi__ls_each_block(run, fsi__ls_add_pressure);
@@ -3922,7 +3928,7 @@ static void fsi__ls_entry_columns(fsi_levelset *s, fsi__column *c)
 {
     fsi__ls_impl *m = (fsi__ls_impl *)s->impl;
     const size_t cells = (size_t)s->grid->block_cells;
-    c[0].array = (void **)&m->label;        c[0].size = cells * sizeof(int);
+    c[0].array = (void **)&m->later_label;  c[0].size = cells * sizeof(int);
     c[1].array = (void **)&m->trial_label;  c[1].size = cells * sizeof(int);
     c[2].array = (void **)&m->next_label;   c[2].size = cells * sizeof(int);
     c[3].array = (void **)&m->cell;         c[3].size = cells;
@@ -3935,18 +3941,32 @@ static void fsi__ls_entry_columns(fsi_levelset *s, fsi__column *c)
     c[10].array = (void **)&m->built;       c[10].size = sizeof(int);
 }
 
-/* Room for an entry of each block that there is, and of one where there is none, in the arrays that are not fields. */
+/* Room for an entry of each block that there is, and of one where there is none, in the arrays that are not fields. What stands in them is lost when they
+   grow. The state's label stays where it is: a call that fails moves nothing that the caller may look at. */
 static fsi_status fsi__ls_make_room(fsi_levelset *s, const char *function)
 {
     fsi__ls_impl *m = (fsi__ls_impl *)s->impl;
-    const int count = s->grid->block_count > 0 ? s->grid->block_count : 1, before = m->room;
+    const int count = s->grid->block_count > 0 ? s->grid->block_count : 1;
     fsi__column columns[FSI__LS_ENTRIES];
-    fsi_status status;
-    if (count <= before && before > 0) return FSI_OK; /* an empty liquid has them too */
+    if (count <= m->room) return FSI_OK; /* an empty liquid has them too */
     fsi__ls_entry_columns(s, columns);
-    status = fsi__grow(s->context, columns, FSI__LS_ENTRIES, before, &m->room, count + count / 4 + 1, function);
-    s->label = m->label;
-    return status;
+    FSI__LS_TRY(fsi__grow(s->context, columns, FSI__LS_ENTRIES, 0, &m->room, count + count / 4 + 1, function));
+    m->built_count = -1;
+    return FSI_OK;
+}
+
+/* The trial's labels become the state's. */
+static void fsi__ls_take_labels(fsi_levelset *s)
+{
+    fsi__ls_impl *m = (fsi__ls_impl *)s->impl;
+    int *old = m->label;
+    m->label = m->trial_label;
+    m->trial_label = old;
+    if (m->label_room == m->room) return;
+    fsi__free(s->context, old, (size_t)m->label_room * (size_t)s->grid->block_cells, sizeof *old);
+    m->trial_label = m->later_label;
+    m->later_label = NULL;
+    m->label_room = m->room;
 }
 
 static void fsi__ls_swap_fields(fsi_field **a, fsi_field **b) { fsi_field *t = *a; *a = *b; *b = t; }
@@ -3990,7 +4010,7 @@ static void fsi__ls_measure_sink(void *arg, int chunk, int begin, int end)
     for (b = begin; b < end; b++) {
         fsi_grid_corner(g, b, corner);
         for (c = 0; c < g->block_cells; c++)
-            job->run->m->curvature->value[(size_t)b * (size_t)g->block_cells + (size_t)c] =
+            job->run->m->spare->value[(size_t)b * (size_t)g->block_cells + (size_t)c] =
                 job->shape.distance(&job->shape, fsi_grid_position(g, FSI_CELLS, corner[0] + (c & 7), corner[1] + ((c >> 3) & 7), corner[2] + (c >> 6)), &hint);
     }
 }
@@ -4000,7 +4020,7 @@ static fsi_status fsi__ls_find_sink(fsi__ls_drain *job, const fsi_levelset_sink_
 {
     const fsi_grid *g = job->run->grid;
     fsi__shape *s = &job->shape;
-    if (d->shape == FSI_LEVELSET_SINK_MESH) return fsi_grid_mesh_distance(job->run->m->curvature, d->mesh, FSI__LS_BAND);
+    if (d->shape == FSI_LEVELSET_SINK_MESH) return fsi_grid_mesh_distance(job->run->m->spare, d->mesh, FSI__LS_BAND);
     memset(s, 0, sizeof *s);
     s->center = d->center;
     s->radius = d->radius;
@@ -4026,7 +4046,7 @@ static void fsi__ls_carve_blocks(void *arg, int chunk, int begin, int end)
     const fsi_real offset = (fsi_real)job->offset;
     size_t e;
     (void)chunk;
-    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) m->next_phi->value[e] = fsi_max(m->trial_phi->value[e], -(m->curvature->value[e] + offset));
+    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) m->next_phi->value[e] = fsi_max(m->trial_phi->value[e], -(m->spare->value[e] + offset));
 }
 
 /* next_phi = max(trial_phi, -(d + offset)), and what that takes from each component, by marching before and after. */
@@ -4074,7 +4094,7 @@ static double fsi__ls_depth_of_sink(const fsi__ls_run *run)
     double depth = 0;
     size_t e;
     for (e = 0; e < cells; e++)
-        if ((double)run->m->trial_phi->value[e] < dx && -(double)run->m->curvature->value[e] > depth) depth = -(double)run->m->curvature->value[e];
+        if ((double)run->m->trial_phi->value[e] < dx && -(double)run->m->spare->value[e] > depth) depth = -(double)run->m->spare->value[e];
     return depth;
 }
 
@@ -4167,7 +4187,7 @@ static void fsi__ls_keep_inside(void *arg, int chunk, int begin, int end)
         const int inside = m->cell[e] == FSI_CELL_LIQUID;
         const fsi_real half = inside ? m->trial_carried->value[e] / 2 : 0;
         m->trial_pressure->value[e] += half;
-        m->trial_carried->value[e] = inside ? m->curvature->value[e] + half : 0;
+        m->trial_carried->value[e] = inside ? m->spare->value[e] + half : 0; /* spare: of fsi__ls_project */
         for (a = 0; a < run->grid->dim; a++) {
             long long below;
             if (!inside || !fsi__ls_neighbor(run, e, 2 * a, &below) || m->cell[below] != FSI_CELL_LIQUID) m->trial_carry[a]->value[e] = 0;
@@ -4352,6 +4372,7 @@ static fsi_status fsi__ls_begin(fsi__ls_run *run)
     fsi__ls_each_block(run, fsi__ls_copy_state);
     run->carry_dt = m->carry_dt;
     fsi__ls_begin_obstacles(run);
+    fsi__ls_find_solids(run);
     return FSI_OK;
 }
 
@@ -4471,7 +4492,7 @@ static fsi_status fsi__ls_commit(fsi__ls_run *run)
     }
     m->carry_dt = run->carry_dt;
     fsi__ls_swap_parts(&m->trial, &m->parts);
-    fsi__ls_swap_labels(&m->trial_label, &m->label);
+    fsi__ls_take_labels(run->s);
     m->lost_volume += run->lost_volume;
     m->left_volume += run->left_volume;
     for (a = 0; a < m->emitter_count; a++) m->emitter[a].flow = m->emitter[a].trial;
@@ -5569,9 +5590,9 @@ static fsi_status fsi__ls_clear_solid(fsi__ls_run *run, const fsi_mesh *where)
 {
     const size_t cells = (size_t)run->grid->block_count * (size_t)run->grid->block_cells;
     fsi_real *phi = run->m->next_phi->value;
-    const fsi_real *psi = run->m->curvature->value; /* which is idle */
+    const fsi_real *psi = run->m->spare->value;
     size_t e;
-    FSI__LS_TRY(fsi_grid_mesh_distance(run->m->curvature, where, FSI__LS_BAND));
+    FSI__LS_TRY(fsi_grid_mesh_distance(run->m->spare, where, FSI__LS_BAND));
     for (e = 0; e < cells; e++)
         if (-psi[e] > phi[e]) phi[e] = -psi[e];
     return fsi_grid_redistance(run->m->next_phi, FSI__LS_BAND, run->m->next_phi);
@@ -5764,6 +5785,7 @@ static fsi_status fsi__ls_reserve(fsi_levelset *s, fsi__ls_impl *m)
     for (p = 0; p < places; p++) m->wanted[p] = p < (size_t)s->desc.reserve;
     FSI__LS_TRY(fsi_grid_set_blocks(s->grid, m->wanted));
     FSI__LS_TRY(fsi__ls_make_room(s, "fsi_levelset_create"));
+    fsi__ls_take_labels(s);
     memset(m->wanted, 0, places);
     return fsi_grid_set_blocks(s->grid, m->wanted);
 }
@@ -5791,7 +5813,8 @@ static fsi_status fsi__ls_make(fsi_levelset *s, fsi__ls_impl *m)
     FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->pressure));
     FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->trial_pressure));
     FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->curvature));
-    m->curvature->scratch = 1;
+    FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->spare));
+    m->curvature->scratch = m->spare->scratch = 1;
     if (s->desc.time_order == 2) {
         FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->carried));
         FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->trial_carried));
@@ -5849,6 +5872,7 @@ FSI_API void fsi_levelset_destroy(fsi_levelset *s)
     if (s->grid) {
         fsi__ls_entry_columns(s, columns);
         fsi__free_columns(s->context, columns, FSI__LS_ENTRIES, m->room);
+        fsi__free(s->context, m->label, (size_t)m->label_room * (size_t)s->grid->block_cells, sizeof *m->label);
         fsi__free(s->context, m->wanted, fsi__grid_places(s->grid), 1);
         fsi__free(s->context, m->before, fsi__grid_places(s->grid), 1);
     }

@@ -240,6 +240,45 @@ static void test_every_allocation_may_fail(void)
     CHECK(status == FSI_OK && k > 5);
 }
 
+/* Of what a grid is made of, a part that cannot be had costs nothing. */
+static struct { long count, fail_at; } heap;
+
+static void *fail_once(void *user, size_t size, size_t align) { return ++heap.count == heap.fail_at ? NULL : test__alloc(user, size, align); }
+
+static void test_one_failing_allocation_loses_nothing(void)
+{
+    fsi_status status = FSI_ERROR_MEMORY;
+    for (heap.fail_at = 1; status == FSI_ERROR_MEMORY && heap.fail_at < 100; heap.fail_at++) {
+        fsi_context context = fsi_default_context();
+        fsi_grid_desc d = fsi_grid_default_desc();
+        fsi_pressure_desc pd = fsi_pressure_default_desc();
+        fsi_pressure *p = NULL;
+        fsi_grid_surface *surface = NULL;
+        fsi_grid_faces *faces = NULL;
+        fsi_grid *g = NULL;
+        fsi_field *f = NULL;
+        unsigned char wanted[729];
+        test_fail_allocator(&context, 0);
+        context.alloc = fail_once;
+        heap.count = 0;
+        d.context = pd.context = &context;
+        memset(wanted, 1, sizeof wanted);
+        status = fsi_grid_create(&g, &d);
+        if (status == FSI_OK) status = fsi_grid_add_field(g, FSI_CELLS, 2, &f);
+        if (status == FSI_OK) status = fsi_grid_set_blocks(g, wanted);
+        if (status == FSI_OK) status = fsi_pressure_create(&p, &pd);
+        if (status == FSI_OK) status = fsi_grid_surface_create(&surface, &context);
+        if (status == FSI_OK) status = fsi_grid_faces_create(&faces, &context);
+        CHECK(status == FSI_OK || status == FSI_ERROR_MEMORY);
+        fsi_grid_faces_destroy(faces);
+        fsi_grid_surface_destroy(surface);
+        fsi_pressure_destroy(p);
+        fsi_grid_destroy(g);
+        CHECK(test_live_bytes() == 0 && context.bytes == 0);
+    }
+    CHECK(status == FSI_OK && heap.fail_at > 8);
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -251,5 +290,6 @@ int main(int argc, char **argv)
     RUN(test_bad_input_is_refused_by_name);
     RUN(test_a_grid_has_so_many_fields_and_no_more);
     RUN(test_every_allocation_may_fail);
+    RUN(test_one_failing_allocation_loses_nothing);
     return TEST_END();
 }
