@@ -135,6 +135,7 @@ typedef struct fsi_rigid_desc {
     fsi_real sleep_speed;      /* bodies no point of which moves faster fall asleep [m/s]; default 0.02 */
     fsi_real sleep_time;       /* when all that they touch has been so for this long [s]; default 0.5; 0: never */
     fsi_box3 domain;           /* six walls around all (2D: four); default empty: none */
+    fsi_vec3 origin;           /* where the world's first origin is now: fsi_rigid_shift_origin moves it and all places; default 0 */
     fsi_real domain_friction, domain_restitution; /* default -1: the world's */
     int reserve_bodies, reserve_contacts;         /* to make room for; default 0 */
 } fsi_rigid_desc;
@@ -195,7 +196,7 @@ FSI_API fsi_rigid_body_desc fsi_rigid_default_body_desc(void); /* fills every fi
 /* Errors: COOKIE, ARGUMENT (names the field), NAN, MEMORY. *out is NULL on failure. */
 FSI_API fsi_status fsi_rigid_create(fsi_rigid **out, const fsi_rigid_desc *desc);
 FSI_API void fsi_rigid_destroy(fsi_rigid *world); /* NULL is fine */
-/* Other settings from now on: start from world->desc. All but cookie, context, dim and domain may change; reserve means nothing
+/* Other settings from now on: start from world->desc. All but cookie, context, dim, domain and origin may change; reserve means nothing
    here. Wakes all. Errors: COOKIE, ARGUMENT, NAN (name the field). */
 FSI_API fsi_status fsi_rigid_set_desc(fsi_rigid *world, const fsi_rigid_desc *desc);
 /* Why the last call on this world failed. */
@@ -235,9 +236,17 @@ FSI_API fsi_status fsi_rigid_set_target(fsi_rigid *world, int id, fsi_pose pose)
 FSI_API fsi_status fsi_rigid_wake(fsi_rigid *world, int id);
 FSI_API fsi_status fsi_rigid_sleep(fsi_rigid *world, int id); /* DYNAMIC: at rest from now on, until something wakes it */
 
-/* Advances exactly dt seconds, without liquids. Errors: ARGUMENT (dt), NAN (names the body and what was not finite), MEMORY, LIMIT
-   (a coordinate beyond 1e9 m); then nothing has changed. */
+/* Advances exactly dt seconds, 1e-12 to 1000, without liquids; dt 0 only looks: it fills stats. Errors: ARGUMENT (dt), NAN (names the
+   body and what was not finite), MEMORY, LIMIT (a coordinate beyond 1e9 m; a speed beyond 1e9 m/s or rad/s, or a force, impulse or
+   target that would give it: names the body and which); then nothing has changed. */
 FSI_API fsi_status fsi_rigid_step(fsi_rigid *world, fsi_real dt);
+/* The longest step in which no awake body moves in a substep by more than half its thickness, falls included [s]; 1000 where nothing
+   moves. Longer ones are no error: contacts look ahead. */
+FSI_API fsi_real fsi_rigid_suggest_dt(const fsi_rigid *world);
+/* Adds offset [m] to all places: bodies, targets, contacts, planes, domain: a world whose origin moves along. Liquids around it are
+   shifted by their own functions; obstacles that are fixed to bodies of the world need no more than that. Apart from rounding, later steps
+   go as without. Not between begin_step and end_step. Errors: NAN, ARGUMENT, LIMIT (a body would be beyond 1e9 m); then nothing has changed. */
+FSI_API fsi_status fsi_rigid_shift_origin(fsi_rigid *world, fsi_vec3 offset);
 
 /* Around a liquid's step. begin: fills the inputs of all fsi_bodys: pose, velocity, `end` of PRESCRIBED ones, and as force and torque of
    COUPLED ones gravity, external forces and those that contacts and joints will have without the liquid. Then liquids step, by
@@ -247,7 +256,7 @@ FSI_API fsi_status fsi_rigid_step(fsi_rigid *world, fsi_real dt);
    Stability: liquid and a free body are solved together by the liquid, any density ratio. What contacts and joints add is
    explicit in one step: a liquid that presses a body onto others, or a link, feels the rest of their mass one step
    later. That is stable where the added mass of the liquid on a link is less than about the mass it drags along, and where a pile
-   under water settles; else take fsi_wcsph.h, which solves contacts of both kinds together.
+   under water settles; else take fsi_wcsph.h, which solves contacts of both kinds together. dt 0 in both only looks.
    A body that a liquid pushes stays awake. Errors: ARGUMENT (dt; end without begin), NAN (names the body); MEMORY. */
 FSI_API fsi_status fsi_rigid_begin_step(fsi_rigid *world, fsi_real dt);
 FSI_API fsi_status fsi_rigid_take_liquid(fsi_rigid *world);
@@ -328,8 +337,10 @@ FSI_API int fsi_rigid_tree_inertia(const fsi_rigid *world, int tree, double *M);
 FSI_API int fsi_rigid_tree_force(const fsi_rigid *world, int tree, double *f, double *K, double *D);
 
 /* State: bodies with poses, velocities, sleep, external forces, joints, contacts for the warm start, time. What a scene fixes is not
-   saved: load into a world made alike (other bodies, trees or planes are refused). NULL buffer asks the size. A damaged or
-   foreign buffer is refused, nothing changes. Not between begin_step and end_step. */
+   saved: load into a world made alike (other bodies, trees or planes are refused). A state saved with another desc.origin is
+   shifted to the present one. NULL buffer asks the size. A damaged or foreign buffer is refused, nothing changes, and so is one in
+   which a number is not finite or out of the range that steps take: what is loaded can be stepped. save: not between begin_step
+   and end_step. */
 FSI_API fsi_status fsi_rigid_save(const fsi_rigid *world, void *buffer, size_t capacity, size_t *size);
 FSI_API fsi_status fsi_rigid_load(fsi_rigid *world, const void *buffer, size_t size);
 /* Hash of what save writes. Equal after equal steps, for any number of threads. */
@@ -555,6 +566,12 @@ FSI_API fsi_rigid_shape fsi_rigid_mesh(const fsi_mesh *mesh)
     s.mesh = mesh;
     return s;
 }
+
+/* No body moves or turns faster [m/s, rad/s]; what would make it do so is refused by name. */
+#define FSI__RG_FASTEST 1e9
+#define FSI__RG_STRONGEST 1e30 /* force, impulse, torque [SI] */
+#define FSI__RG_WARM 1e6       /* the most that one impulse of a warm start may change a speed by */
+static int fsi__rg_within(fsi_vec3 v, double most) { return fabs((double)v.x) <= most && fabs((double)v.y) <= most && fabs((double)v.z) <= most; }
 
 /* Refuses a pose that is none; what: "desc.pose", "shape 2: pose" ... */
 static fsi_status fsi__rg_check_pose(fsi_context *context, const char *fn, const char *what, int index, const fsi_pose *p)
@@ -1289,7 +1306,7 @@ typedef struct fsi__rg_record {
     fsi_vec3 liquid, liquid_moment;        /* taken since begin_step [N s, N m s] */
 } fsi__rg_record;
 
-typedef struct fsi__rg_plane { int alive; fsi__d3 n; double offset, friction, restitution; } fsi__rg_plane;
+typedef struct fsi__rg_plane { int alive; fsi__d3 n; double first, offset, friction, restitution; } fsi__rg_plane; /* first: offset from the first origin */
 
 /* A contact during a step. */
 typedef struct fsi__rg_touch {
@@ -1361,6 +1378,7 @@ typedef struct fsi__rg_impl {
     double last_dt, saved_dt;              /* that `last` was made with; that the published contacts were */
     int stage;                             /* 0: none; 1: begun */
     double begun;                          /* dt of begin_step, 0 none */
+    int looking;                           /* begun with dt 0 */
     int ending;                            /* 1 in end_step: what the last liquid wrote into bodies counts */
     fsi_rigid_stats stats;
     double now;                            /* time at the start of the substep */
@@ -1911,7 +1929,10 @@ static void fsi__rg_make_row(fsi__rg_impl *im, fsi__rg_row *row, int dim, const 
         k = 0.5 * (a + c) + sqrt(0.25 * (a - c) * (a - c) + b * b);
     }
     row->kt = k > 0 ? 1 / k : 0;
-    if (!(row->kn > 0)) row->jn = 0;
+    if (!(row->jn <= FSI__RG_WARM * row->kn)) { /* an impulse that gives such a speed is no memory of rest: it starts cold */
+        row->jn = 0;
+        row->jt = fsi__rg_zero();
+    }
     row->jt = fsi__d3_madd(row->jt, -fsi__d3_dot(row->jt, row->n), row->n);
     k = fsi__d3_norm(row->jt);
     if (k > row->friction * row->jn) row->jt = fsi__d3_scale(row->jt, k > 0 ? row->friction * row->jn / k : 0);
@@ -1986,8 +2007,10 @@ static void fsi__rg_warm_limits(fsi__rg_tree *t)
         if (t->hold1[k] == 0 || t->scripted[k]) { t->hold1[k] = 0; continue; }
         memset(t->rhs, 0, (size_t)n * sizeof *t->rhs);
         t->rhs[k] = t->hold1[k];
-        t->g[k] += t->hold1[k];
         fsi__rg_tree_solve(t, t->rhs, t->y);
+        for (i = 0; i < n && fabs(t->y[i]) <= FSI__RG_WARM; i++) {}
+        if (i < n) { t->hold1[k] = 0; continue; }
+        t->g[k] += t->hold1[k];
         for (i = 0; i < n; i++) t->u[i] += t->y[i];
     }
 }
@@ -2664,8 +2687,39 @@ FSI_API void fsi__rg_push(fsi_rigid *w, int id, fsi__d3 impulse, fsi__d3 moment)
     m->w = fsi__d3_add(m->w, fsi__rg_mul(m->inverse_inertia, moment));
 }
 
+/* The most that a torque of 1 N m turns a body by [rad/s^2]; links: by what their joints hold, about. */
+static double fsi__rg_turned_by(const fsi__rg_record *r)
+{
+    if (r->tree >= 0 && r->reach > 0) return 1 / (r->mass * r->reach * r->reach);
+    return r->inverse[0] + r->inverse[4] + r->inverse[8];
+}
+
+/* Forces and targets that would make a body faster than any may be, in a step of dt. */
+static fsi_status fsi__rg_check_drive(const fsi_rigid *w, int id, double dt, const char *fn)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__rg_record *r = &im->record[id];
+    const fsi__d3 force = fsi__d3_add(fsi__d3_of(im->force[id]), fsi__d3_of(r->once_force));
+    const fsi__d3 torque = fsi__d3_add(fsi__d3_of(im->torque[id]), fsi__d3_of(r->once_torque));
+    double speed = 0, spin = 0;
+    if (im->kind[id] == FSI_RIGID_KINEMATIC && r->has_target && dt > 0) {
+        speed = fsi__d3_norm(fsi__d3_sub(fsi__d3_of(r->target.position), fsi__d3_of(im->body[id]->pose.position))) / dt;
+        if (!(speed <= FSI__RG_FASTEST)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, speed, "body %d: its target asks for %g m/s, the most is %g", id, speed, FSI__RG_FASTEST);
+    }
+    if (im->kind[id] != FSI_RIGID_DYNAMIC) return FSI_OK;
+    if (r->tree < 0) {
+        speed = fsi__d3_norm(force) * dt / r->mass;
+        spin = fsi__d3_norm(torque) * dt * fsi__rg_turned_by(r);
+    }
+    if (!(speed <= FSI__RG_FASTEST && fsi__d3_norm(force) <= FSI__RG_STRONGEST))
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, fsi__d3_norm(force), "body %d: its force of %g N is beyond %g, or would make it faster than %g m/s", id, fsi__d3_norm(force), FSI__RG_STRONGEST, FSI__RG_FASTEST);
+    if (!(spin <= FSI__RG_FASTEST && fsi__d3_norm(torque) <= FSI__RG_STRONGEST))
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, fsi__d3_norm(torque), "body %d: its torque of %g N m is beyond %g, or would make it turn faster than %g rad/s", id, fsi__d3_norm(torque), FSI__RG_STRONGEST, FSI__RG_FASTEST);
+    return FSI_OK;
+}
+
 /* Everything that a caller may have written is looked at. */
-static fsi_status fsi__rg_check_inputs(const fsi_rigid *w, const char *fn)
+static fsi_status fsi__rg_check_inputs(const fsi_rigid *w, double dt, const char *fn)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
     int id;
@@ -2678,6 +2732,9 @@ static fsi_status fsi__rg_check_inputs(const fsi_rigid *w, const char *fn)
         if (w->desc.dim == 2 && (im->force[id].z != 0 || im->torque[id].x != 0 || im->torque[id].y != 0))
             return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d: force or torque leaves the plane z = 0 of a 2D world", id);
         FSI__RG_TRY(fsi_body_check(w->context, b, id));
+        if (!fsi__rg_within(b->velocity, FSI__RG_FASTEST) || !fsi__rg_within(b->angular_velocity, FSI__RG_FASTEST))
+            return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)fsi_v3_norm(b->velocity), "body %d: its velocity is beyond %g m/s or rad/s", id, FSI__RG_FASTEST);
+        FSI__RG_TRY(fsi__rg_check_drive(w, id, dt, fn));
     }
     return FSI_OK;
 }
@@ -2764,7 +2821,7 @@ FSI_API fsi_status fsi__rg_begin(fsi_rigid *w, double dt, const char *fn)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     int id, k;
-    FSI__RG_TRY(fsi__rg_check_inputs(w, fn));
+    FSI__RG_TRY(fsi__rg_check_inputs(w, dt, fn));
     FSI__RG_TRY(fsi__rg_load_contacts(w, fn));
     memset(&im->stats, 0, sizeof im->stats);
     im->touch_count = im->row_count = im->carried = 0;
@@ -2869,8 +2926,9 @@ static fsi_status fsi__rg_check_moved(const fsi_rigid *w, int id, const char *fn
     const fsi_quat q = m->pose.orientation;
     double v = fsi__d3_dot(m->v, m->v) + fsi__d3_dot(m->w, m->w), s = (double)q.x + (double)q.y + (double)q.z + (double)q.w;
     if (!fsi_is_finite(v) || !fsi_is_finite(s) || !fsi_v3_is_finite(x)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, v, "body %d: its velocity or position is not finite after the step", id);
-    if (!(fabs((double)x.x) <= 1e9 && fabs((double)x.y) <= 1e9 && fabs((double)x.z) <= 1e9))
-        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)x.x, "body %d would be farther than 1e9 m from the origin", id);
+    if (!(v <= 2 * FSI__RG_FASTEST * FSI__RG_FASTEST) || !fsi__rg_within(fsi__d3_real(m->v), FSI__RG_FASTEST) || !fsi__rg_within(fsi__d3_real(m->w), FSI__RG_FASTEST))
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, sqrt(v), "body %d would be faster than %g m/s or rad/s", id, FSI__RG_FASTEST);
+    if (!fsi__rg_within(x, 1e9)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)x.x, "body %d would be farther than 1e9 m from the origin", id);
     return FSI_OK;
 }
 
@@ -2971,11 +3029,13 @@ static void fsi__rg_fall_asleep(fsi_rigid *w, int id)
 static void fsi__rg_sleep_islands(fsi_rigid *w, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    unsigned char *verdict = (unsigned char *)(void *)(im->parent + w->count); /* the other half of its rows */
+    unsigned char *verdict;
     int id;
+    im->stats.islands = im->stats.awake = 0;
+    if (w->count == 0) return; /* no rows: not even the address of one */
+    verdict = (unsigned char *)(void *)(im->parent + w->count); /* the other half of its rows */
     fsi__rg_make_islands(w);
     fsi__rg_judge(w, dt, verdict);
-    im->stats.islands = im->stats.awake = 0;
     for (id = 0; id < w->count; id++) if (fsi__rg_mobile(im, id)) {
         int sleeps = w->desc.sleep_time > 0 && verdict[fsi__rg_root(im->parent, id)] == 1;
         if (sleeps) fsi__rg_fall_asleep(w, id);
@@ -3150,11 +3210,41 @@ static fsi_status fsi__rg_substep(fsi_rigid *w, double dt, const char *fn)
     return fsi__rg_advance(w, dt, fn);
 }
 
-static fsi_status fsi__rg_check_dt(const fsi_rigid *w, const char *fn, fsi_real dt)
+/* What a step of no time tells of what is published. */
+static void fsi__rg_look(fsi_rigid *w)
 {
-    if (!fsi_is_finite((double)dt)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, -1, (double)dt, "dt is not finite");
-    if (!((double)dt >= 1e-12 && (double)dt <= 1e6)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, (double)dt, "dt is %g, it must be 1e-12 to 1e6", (double)dt);
-    return FSI_OK;
+    fsi__rg_impl *im = fsi__rg_of(w);
+    fsi_rigid_stats *s = &im->stats;
+    int i, id;
+    memset(s, 0, sizeof *s);
+    for (id = 0; id < w->count; id++) {
+        im->parent[id] = id;
+        s->awake += im->kind[id] == FSI_RIGID_DYNAMIC && !im->asleep[id];
+    }
+    for (i = 0; i < w->contact_count; i++) {
+        const fsi_rigid_contact *c = &im->contact[i];
+        const int pair = i > 0 && c->a == c[-1].a && c->b == c[-1].b; /* sorted: no contact of another pair stands between */
+        double thick = im->record[c->a].thick;
+        if (c->b >= 0 && im->record[c->b].thick < thick) thick = im->record[c->b].thick;
+        s->contacts++;
+        s->touching += fsi_v3_dot(c->impulse, c->normal) > 0;
+        s->max_depth = fmax(s->max_depth, (double)c->depth);
+        s->overlapping += (double)c->depth > 0.05 * thick && !(pair && (double)c[-1].depth > 0.05 * thick);
+        if (c->b >= 0 && im->kind[c->a] == FSI_RIGID_DYNAMIC && im->kind[c->b] == FSI_RIGID_DYNAMIC) fsi__rg_join(im->parent, c->a, c->b);
+    }
+    for (id = 0; id < w->count; id++) s->islands += im->kind[id] == FSI_RIGID_DYNAMIC && !im->asleep[id] && im->parent[id] == id;
+    fsi__rg_measure(w, s);
+    memset(s->liquid_impulse, 0, sizeof s->liquid_impulse);
+    s->bytes = w->context->bytes;
+    s->allocs = w->context->allocs;
+    w->stats = *s;
+}
+
+/* What a step did not do as it should have. */
+static void fsi__rg_warn(const fsi_rigid *w)
+{
+    const fsi_rigid_stats *s = &w->stats;
+    if (s->overlapping > 0) fsi__warn(w->context, "fsi_rigid: %d pairs of bodies are deep in each other, the deepest by %g m, which is being undone", s->overlapping, s->max_depth);
 }
 
 static fsi_status fsi__rg_run(fsi_rigid *w, double dt, const char *fn)
@@ -3171,6 +3261,7 @@ static fsi_status fsi__rg_run(fsi_rigid *w, double dt, const char *fn)
     }
     im->stats.seconds_other = fsi__now(w->context) - clock - im->stats.seconds_collide - im->stats.seconds_solve;
     fsi__rg_commit(w, dt);
+    fsi__rg_warn(w);
     return FSI_OK;
 }
 
@@ -3178,9 +3269,72 @@ FSI_API fsi_status fsi_rigid_step(fsi_rigid *w, fsi_real dt)
 {
     static const char fn[] = "fsi_rigid_step";
     FSI__RG_TRY(fsi__rg_check(w));
-    FSI__RG_TRY(fsi__rg_check_dt(w, fn, dt));
+    FSI__RG_TRY(fsi__check_dt(w->context, dt, fn));
     if (fsi__rg_of(w)->begun > 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "a step was begun by fsi_rigid_begin_step: end it first");
-    return fsi__rg_run(w, (double)dt, fn);
+    if (dt > 0) return fsi__rg_run(w, (double)dt, fn);
+    FSI__RG_TRY(fsi__rg_check_inputs(w, 0, fn));
+    fsi__rg_look(w);
+    return FSI_OK;
+}
+
+FSI_API fsi_real fsi_rigid_suggest_dt(const fsi_rigid *w)
+{
+    const fsi__rg_impl *im;
+    double least = 1000, g;
+    int id;
+    if (fsi__rg_check(w) != FSI_OK) return 0;
+    im = fsi__rg_of(w);
+    g = (double)fsi_v3_norm(w->desc.gravity);
+    for (id = 0; id < w->count; id++) {
+        const int falls = im->kind[id] == FSI_RIGID_DYNAMIC;
+        const double way = im->record[id].thick, pull = falls ? g : 0; /* half its thickness: v t + g t^2/2 */
+        double v;
+        if ((!falls && im->kind[id] != FSI_RIGID_KINEMATIC) || im->asleep[id] || !(way > 0)) continue;
+        v = (double)fsi_v3_norm(im->body[id]->velocity) + (double)fsi_v3_norm(im->body[id]->angular_velocity) * im->record[id].reach;
+        if (v > 0 || pull > 0) least = fmin(least, w->desc.substeps * 2 * way / (v + sqrt(v * v + 2 * pull * way)));
+    }
+    return (fsi_real)least;
+}
+
+static fsi_box3 fsi__rg_shift_box(fsi_box3 box, fsi_vec3 offset)
+{
+    if (box.lo.x > box.hi.x) return box; /* none */
+    box.lo = fsi_v3_add(box.lo, offset);
+    box.hi = fsi_v3_add(box.hi, offset);
+    return box;
+}
+
+/* What a state holds of places. */
+static void fsi__rg_shift_places(fsi_rigid *w, fsi_vec3 offset)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int k;
+    for (k = 0; k < w->count; k++) if (im->kind[k] != FSI_RIGID_NONE) {
+        im->body[k]->pose.position = fsi_v3_add(im->body[k]->pose.position, offset);
+        im->body[k]->end.position = fsi_v3_add(im->body[k]->end.position, offset);
+        im->record[k].target.position = fsi_v3_add(im->record[k].target.position, offset);
+    }
+    for (k = 0; k < w->contact_count; k++) im->contact[k].point = fsi_v3_add(im->contact[k].point, offset);
+}
+
+FSI_API fsi_status fsi_rigid_shift_origin(fsi_rigid *w, fsi_vec3 offset)
+{
+    static const char fn[] = "fsi_rigid_shift_origin";
+    fsi__rg_impl *im;
+    int k;
+    FSI__RG_TRY(fsi__rg_check(w));
+    im = fsi__rg_of(w);
+    if (im->begun > 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "a step was begun by fsi_rigid_begin_step: end it first");
+    if (!fsi_v3_is_finite(offset)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, -1, 0, "the offset is not finite");
+    if (w->desc.dim == 2) offset.z = 0;
+    for (k = 0; k < w->count; k++) if (im->kind[k] != FSI_RIGID_NONE && !fsi__rg_within(fsi_v3_add(im->body[k]->pose.position, offset), 1e9))
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, k, 0, "body %d would be farther than 1e9 m from the origin", k);
+    if (!fsi__rg_within(fsi_v3_add(w->desc.origin, offset), 1e30)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, -1, 0, "the first origin would lie too far off");
+    fsi__rg_shift_places(w, offset);
+    w->desc.domain = fsi__rg_shift_box(w->desc.domain, offset);
+    w->desc.origin = fsi_v3_add(w->desc.origin, offset);
+    for (k = 0; k < w->plane_count; k++) im->plane[k].offset = im->plane[k].first + fsi__d3_dot(im->plane[k].n, fsi__d3_of(w->desc.origin));
+    return FSI_OK;
 }
 
 /* ---- >>liquids --------------------------------------------------------------------------------------------------- */
@@ -3211,9 +3365,12 @@ FSI_API fsi_status fsi_rigid_begin_step(fsi_rigid *w, fsi_real dt)
     fsi__rg_impl *im;
     int id;
     FSI__RG_TRY(fsi__rg_check(w));
-    FSI__RG_TRY(fsi__rg_check_dt(w, fn, dt));
+    FSI__RG_TRY(fsi__check_dt(w->context, dt, fn));
     im = fsi__rg_of(w);
     for (id = 0; id < w->count; id++) fsi__rg_forget_liquid(&im->record[id]);
+    im->begun = 0;
+    im->looking = !(dt > 0);
+    if (im->looking) return fsi__rg_check_inputs(w, 0, fn);
     FSI__RG_TRY(fsi__rg_begin(w, (double)dt, fn));
     fsi__rg_aim_kinematic(w, (double)dt);
     FSI__RG_TRY(fsi__rg_predict(w, (double)dt, fn));
@@ -3229,8 +3386,13 @@ static fsi_status fsi__rg_check_liquid(const fsi_rigid *w, const char *fn)
     const fsi__rg_impl *im = fsi__rg_of(w);
     int id;
     if (!(im->begun > 0)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "no step was begun: call fsi_rigid_begin_step first");
-    for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE && (!fsi_v3_is_finite(im->body[id]->impulse) || !fsi_v3_is_finite(im->body[id]->angular_impulse)))
-        return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "body %d: the impulse of the liquid is not finite", id);
+    for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) {
+        const fsi_body *b = im->body[id];
+        if (!fsi_v3_is_finite(b->impulse) || !fsi_v3_is_finite(b->angular_impulse))
+            return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "body %d: the impulse of the liquid is not finite", id);
+        if (!fsi__rg_within(b->impulse, FSI__RG_STRONGEST) || !fsi__rg_within(b->angular_impulse, FSI__RG_STRONGEST))
+            return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)b->impulse.x, "body %d: the impulse of the liquid is beyond %g", id, FSI__RG_STRONGEST);
+    }
     return FSI_OK;
 }
 
@@ -3239,8 +3401,9 @@ FSI_API fsi_status fsi_rigid_take_liquid(fsi_rigid *w)
     fsi__rg_impl *im;
     int id;
     FSI__RG_TRY(fsi__rg_check(w));
-    FSI__RG_TRY(fsi__rg_check_liquid(w, "fsi_rigid_take_liquid"));
     im = fsi__rg_of(w);
+    if (im->looking) return FSI_OK; /* of no time there is no impulse */
+    FSI__RG_TRY(fsi__rg_check_liquid(w, "fsi_rigid_take_liquid"));
     for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) {
         fsi_body *b = im->body[id];
         fsi__rg_record *r = &im->record[id];
@@ -3259,9 +3422,14 @@ FSI_API fsi_status fsi_rigid_end_step(fsi_rigid *w, fsi_real dt)
     fsi__rg_impl *im;
     fsi_status status;
     FSI__RG_TRY(fsi__rg_check(w));
-    FSI__RG_TRY(fsi__rg_check_dt(w, fn, dt));
-    FSI__RG_TRY(fsi__rg_check_liquid(w, fn));
+    FSI__RG_TRY(fsi__check_dt(w->context, dt, fn));
     im = fsi__rg_of(w);
+    if (im->looking && !(dt > 0)) {
+        im->looking = 0;
+        fsi__rg_look(w);
+        return FSI_OK;
+    }
+    FSI__RG_TRY(fsi__rg_check_liquid(w, fn));
     if (fabs((double)dt - im->begun) > 1e-6 * im->begun) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, (double)dt, "dt is %g, the step was begun with %g", (double)dt, im->begun);
     im->ending = 1;
     status = fsi__rg_run(w, (double)dt, fn);
@@ -3426,6 +3594,7 @@ static fsi_status fsi__rg_body_mass(fsi_rigid *w, const fsi_rigid_body_desc *d, 
     for (pass = 0; pass < 2; pass++) for (k = 0; k < d->shape_count; k++) {
         fsi_mass_properties p;
         fsi__d3 r;
+        memset(&p, 0, sizeof p);
         FSI__RG_TRY(fsi_rigid_shape_mass(w->context, &d->shapes[k], w->desc.dim, &p));
         if (pass == 0) {
             total += (double)p.mass;
@@ -3468,6 +3637,8 @@ static fsi_status fsi__rg_check_motion(const fsi_rigid *w, const char *fn, int i
 {
     if (!fsi_v3_is_finite(v)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, index, 0, "velocity is not finite");
     if (!fsi_v3_is_finite(o)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, index, 0, "angular_velocity is not finite");
+    if (!fsi__rg_within(v, FSI__RG_FASTEST)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, index, (double)v.x, "velocity is beyond %g m/s", FSI__RG_FASTEST);
+    if (!fsi__rg_within(o, FSI__RG_FASTEST)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, index, (double)o.x, "angular_velocity is beyond %g rad/s", FSI__RG_FASTEST);
     if (w->desc.dim == 2 && (v.z != 0 || o.x != 0 || o.y != 0)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, 0, "a velocity leaves the plane z = 0 of a 2D world");
     return FSI_OK;
 }
@@ -3719,6 +3890,7 @@ static fsi_status fsi__rg_put_plane(fsi_rigid *w, fsi__d3 n, double offset, doub
     p = &im->plane[k];
     p->alive = 1;
     p->n = n;
+    p->first = offset - fsi__d3_dot(n, fsi__d3_of(w->desc.origin));
     p->offset = offset;
     p->friction = friction;
     p->restitution = restitution;
@@ -3789,6 +3961,8 @@ static fsi_status fsi__rg_check_desc(fsi_context *context, const char *fn, const
     FSI__RG_TRY(fsi__rg_check_own(context, fn, -1, "domain_friction", d->domain_friction, 100));
     FSI__RG_TRY(fsi__rg_check_own(context, fn, -1, "domain_restitution", d->domain_restitution, 1));
     if (!fsi_v3_is_finite(d->gravity)) return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "desc.gravity is not finite");
+    if (!fsi__rg_within(d->gravity, 1e6)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)fsi_v3_norm(d->gravity), "desc.gravity is beyond 1e6 m/s^2");
+    if (!fsi_v3_is_finite(d->origin)) return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "desc.origin is not finite");
     if (d->dim == 2 && d->gravity.z != 0) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->gravity.z, "desc.gravity.z is %g: a 2D world moves in x and y", (double)d->gravity.z);
     return FSI_OK;
 }
@@ -3865,6 +4039,7 @@ FSI_API fsi_status fsi_rigid_set_desc(fsi_rigid *w, const fsi_rigid_desc *desc)
     if (desc->context != w->desc.context) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.context cannot change");
     if (desc->dim != w->desc.dim) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, desc->dim, "desc.dim cannot change");
     if (memcmp(&desc->domain, &w->desc.domain, sizeof desc->domain) != 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.domain cannot change");
+    if (memcmp(&desc->origin, &w->desc.origin, sizeof desc->origin) != 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.origin cannot change: call fsi_rigid_shift_origin");
     w->desc = *desc;
     for (k = 0; k < fsi__rg_of(w)->walls; k++) {
         fsi__rg_of(w)->plane[k].friction = (double)desc->domain_friction;
@@ -4255,6 +4430,7 @@ FSI_API fsi_status fsi_rigid_set_joint_force(fsi_rigid *w, int tree, int link, f
     fsi__rg_tree *t;
     FSI__RG_TRY(fsi__rg_check_joint(w, tree, link, fn));
     if (!fsi_is_finite((double)force)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, link, (double)force, "force is not finite");
+    if (!(fabs((double)force) <= FSI__RG_STRONGEST)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, link, (double)force, "force is %g, it must be within +-%g", (double)force, FSI__RG_STRONGEST);
     t = fsi__rg_tree_of(w, tree);
     fsi__rg_wake_tree(w, t);
     t->link[link].force = (double)force;
@@ -4521,8 +4697,8 @@ FSI_API fsi_status fsi_rigid_set_velocity(fsi_rigid *w, int id, fsi_vec3 velocit
     return FSI_OK;
 }
 
-/* An impulse on a link changes all rates: M du = J' (moment, j), scripted joints held. */
-static void fsi__rg_kick_tree(fsi_rigid *w, int id, fsi__d3 moment, fsi__d3 j)
+/* An impulse on a link changes all rates: M du = J' (moment, j), scripted joints held. 0: they would be beyond all bounds. */
+static int fsi__rg_kick_tree(fsi_rigid *w, int id, fsi__d3 moment, fsi__d3 j)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     fsi__rg_tree *t = fsi__rg_tree_now(w, im->record[id].tree);
@@ -4534,12 +4710,14 @@ static void fsi__rg_kick_tree(fsi_rigid *w, int id, fsi__d3 moment, fsi__d3 j)
         for (i = 0; i < n; i++) t->L[i * n + k] = t->L[k * n + i] = 0;
         t->L[k * n + k] = 1;
     }
-    if (!fsi__rg_factor(t->L, n)) return;
+    if (!fsi__rg_factor(t->L, n)) return 0;
     memset(t->rhs, 0, (size_t)n * sizeof *t->rhs);
     fsi__rg_gather(t, im->record[id].link, moment, j, t->rhs);
     fsi__rg_tree_solve(t, t->rhs, t->y);
+    for (k = 0; k < n; k++) if (!(fabs((double)t->rate[k] + t->y[k]) <= FSI__RG_FASTEST)) return 0;
     for (k = 0; k < n; k++) t->rate[k] = (fsi_real)((double)t->rate[k] + t->y[k]);
     fsi__rg_refresh_tree(w, t);
+    return 1;
 }
 
 static fsi_status fsi__rg_check_push(const fsi_rigid *w, int id, fsi_vec3 j, fsi_vec3 x, const char *fn)
@@ -4548,39 +4726,50 @@ static fsi_status fsi__rg_check_push(const fsi_rigid *w, int id, fsi_vec3 j, fsi
     if (w->kind[id] != FSI_RIGID_DYNAMIC) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, (double)w->kind[id], "body %d is not dynamic", id);
     if (!fsi_v3_is_finite(j) || !fsi_v3_is_finite(x)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "%s is not finite", fsi_v3_is_finite(x) ? "what pushes" : "x");
     if (w->desc.dim == 2 && (j.z != 0 || x.z != 0)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "what pushes leaves the plane z = 0 of a 2D world");
+    if (!fsi__rg_within(x, 1e9)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)fsi_v3_norm(x), "x lies farther than 1e9 m from the origin");
+    if (!fsi__rg_within(j, FSI__RG_STRONGEST)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)j.x, "what pushes is beyond %g", FSI__RG_STRONGEST);
     return FSI_OK;
 }
 
 FSI_API fsi_status fsi_rigid_apply_impulse(fsi_rigid *w, int id, fsi_vec3 impulse, fsi_vec3 x)
 {
+    static const char fn[] = "fsi_rigid_apply_impulse";
     fsi__rg_impl *im;
     fsi_body *b;
-    fsi__d3 moment, j = fsi__d3_of(impulse);
+    fsi__d3 moment, v, o, j = fsi__d3_of(impulse);
     double turn[9], inverse[9];
-    FSI__RG_TRY(fsi__rg_check_push(w, id, impulse, x, "fsi_rigid_apply_impulse"));
+    int slow;
+    FSI__RG_TRY(fsi__rg_check_push(w, id, impulse, x, fn));
     im = fsi__rg_of(w);
-    fsi__rg_disturb(w, id, 0);
     b = im->body[id];
     moment = fsi__d3_cross(fsi__d3_sub(fsi__d3_of(x), fsi__d3_of(b->pose.position)), j);
-    if (w->link[id] >= 0) {
-        fsi__rg_kick_tree(w, id, moment, j);
-        return FSI_OK;
-    }
     fsi__rg_matrix(b->pose.orientation, turn);
     fsi__rg_world(turn, im->record[id].inverse, inverse);
-    b->velocity = b->new_velocity = fsi__d3_real(fsi__d3_madd(fsi__d3_of(b->velocity), 1 / im->record[id].mass, j));
-    b->angular_velocity = b->new_angular_velocity = fsi__d3_real(fsi__d3_add(fsi__d3_of(b->angular_velocity), fsi__rg_mul(inverse, moment)));
+    v = fsi__d3_madd(fsi__d3_of(b->velocity), 1 / im->record[id].mass, j);
+    o = fsi__d3_add(fsi__d3_of(b->angular_velocity), fsi__rg_mul(inverse, moment));
+    slow = w->link[id] >= 0 ? fsi__rg_kick_tree(w, id, moment, j) : fsi__d3_norm(v) <= FSI__RG_FASTEST && fsi__d3_norm(o) <= FSI__RG_FASTEST;
+    if (!slow) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, fsi__d3_norm(j), "the impulse would make body %d faster than %g m/s or rad/s", id, FSI__RG_FASTEST);
+    fsi__rg_disturb(w, id, 0);
+    if (w->link[id] >= 0) return FSI_OK;
+    b->velocity = b->new_velocity = fsi__d3_real(v);
+    b->angular_velocity = b->new_angular_velocity = fsi__d3_real(o);
     return FSI_OK;
 }
 
 FSI_API fsi_status fsi_rigid_apply_force(fsi_rigid *w, int id, fsi_vec3 force, fsi_vec3 x)
 {
+    static const char fn[] = "fsi_rigid_apply_force";
     fsi__rg_record *r;
-    FSI__RG_TRY(fsi__rg_check_push(w, id, force, x, "fsi_rigid_apply_force"));
-    fsi__rg_disturb(w, id, 0);
+    fsi_vec3 sum, turn;
+    FSI__RG_TRY(fsi__rg_check_push(w, id, force, x, fn));
     r = &fsi__rg_of(w)->record[id];
-    r->once_force = fsi_v3_add(r->once_force, force);
-    r->once_torque = fsi_v3_add(r->once_torque, fsi_v3_cross(fsi_v3_sub(x, w->body[id]->pose.position), force));
+    sum = fsi_v3_add(r->once_force, force);
+    turn = fsi_v3_add(r->once_torque, fsi_v3_cross(fsi_v3_sub(x, w->body[id]->pose.position), force));
+    if (!fsi__rg_within(sum, FSI__RG_STRONGEST) || !fsi__rg_within(turn, FSI__RG_STRONGEST))
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)fsi_v3_norm(force), "the forces on body %d, or their torque, add up to more than %g", id, FSI__RG_STRONGEST);
+    fsi__rg_disturb(w, id, 0);
+    r->once_force = sum;
+    r->once_torque = turn;
     return FSI_OK;
 }
 
@@ -4881,6 +5070,7 @@ static void fsi__rg_state(fsi__stream *st, fsi_rigid *w)
     fsi__rg_impl *im = fsi__rg_of(w);
     int k;
     fsi__rg_state_scripts(st, w);
+    if (st->mode != FSI__HASH || fsi__rg_nonzero(w->desc.origin)) fsi__bytes(st, &w->desc.origin, sizeof w->desc.origin);
     fsi__bytes(st, &w->time, sizeof w->time);
     fsi__bytes(st, &im->saved_dt, sizeof im->saved_dt);
     for (k = 0; k < w->contact_count; k++) fsi__rg_state_contact(st, &im->contact[k]);
@@ -4916,7 +5106,7 @@ static fsi__rg_head fsi__rg_make_head(const fsi_rigid *w)
         const fsi__rg_plane *p = &im->plane[k];
         head.scene = fsi_hash(&p->alive, sizeof p->alive, head.scene);
         head.scene = fsi_hash(&p->n, sizeof p->n, head.scene);
-        head.scene = fsi_hash(&p->offset, sizeof p->offset, head.scene);
+        head.scene = fsi_hash(&p->first, sizeof p->first, head.scene);
     }
     return head;
 }
@@ -4936,26 +5126,177 @@ FSI_API fsi_status fsi_rigid_save(const fsi_rigid *w, void *buffer, size_t capac
     return fsi__save(w->context, w->cookie, fsi__rg_state_counted, (void *)(uintptr_t)w, buffer, capacity, size, "fsi_rigid_save");
 }
 
-/* Contacts name bodies and planes, scripts name tracks: those of a state must be there. */
-static fsi_status fsi__rg_check_names(const fsi_rigid *w, int n, fsi__stream st)
+/* A number of a state that is not what a step could have left, or can start from. */
+static fsi_status fsi__rg_bad_state(const fsi_rigid *w, int index, const char *what)
 {
-    static const char fn[] = "fsi_rigid_load";
-    fsi_rigid_contact c;
-    double skip[2];
+    return fsi__fail(w->context, FSI_ERROR_FORMAT, "fsi_rigid_load", index, 0, what, index);
+}
+
+static int fsi__rg_number_ok(double x, double lo, double hi) { return x >= lo && x <= hi; }
+
+/* Scripts name tracks: those of a state must be there. */
+static fsi_status fsi__rg_check_scripts(const fsi_rigid *w, fsi__stream *st)
+{
     int k, l, script;
     for (k = 0; k < w->tree_count; k++) for (l = 0; fsi__rg_of(w)->tree[k] && l < fsi__rg_of(w)->tree[k]->view.link_count; l++) {
+        const fsi__rg_tree *t = fsi__rg_of(w)->tree[k];
         script = 0;
-        fsi__bytes(&st, &script, sizeof script);
-        if (script < 0 || script > 2 || (script == 2 && fsi__rg_of(w)->tree[k]->link[l].track.count == 0))
-            return fsi__fail(w->context, FSI_ERROR_FORMAT, fn, l, script, "the state has link %d of tree %d follow a track, which this world does not have", l, k);
+        fsi__bytes(st, &script, sizeof script);
+        if (script < 0 || script > 2 || (script > 0 && t->column[l] < 0) || (script == 2 && t->link[l].track.count == 0))
+            return fsi__fail(w->context, FSI_ERROR_FORMAT, "fsi_rigid_load", l, script, "the state has link %d of tree %d follow a track, which this world does not have", l, k);
     }
-    fsi__bytes(&st, skip, sizeof skip);
+    return FSI_OK;
+}
+
+/* Contacts name bodies and planes, and stand sorted, as the search for the last impulses needs them. */
+static fsi_status fsi__rg_check_contacts(const fsi_rigid *w, int n, fsi__stream *st)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    fsi_rigid_contact c;
+    fsi__rg_touch before, now;
+    int k;
     memset(&c, 0, sizeof c);
+    memset(&before, 0, sizeof before);
+    memset(&now, 0, sizeof now);
     for (k = 0; k < n; k++) {
-        fsi__rg_state_contact(&st, &c);
-        if (!st.ok || !fsi__rg_is_body(w, c.a) || (c.b >= 0 ? !fsi__rg_is_body(w, c.b) : -1 - c.b >= w->plane_count) || !fsi_v3_is_finite(c.impulse))
-            return fsi__fail(w->context, FSI_ERROR_FORMAT, fn, k, c.a, "contact %d of the state is between bodies that this world does not have, or not finite", k);
+        double length;
+        fsi__rg_state_contact(st, &c);
+        if (!st->ok || !fsi__rg_is_body(w, c.a) || c.a <= c.b || (c.b >= 0 ? !fsi__rg_is_body(w, c.b) : c.b < -w->plane_count || !im->plane[-1 - c.b].alive))
+            return fsi__rg_bad_state(w, k, "contact %d of the state is between bodies or planes that this world does not have");
+        length = fsi__d3_norm(fsi__d3_of(c.normal));
+        if (!fsi__rg_within(c.point, 2e9) || !fsi__rg_number_ok(length, 1 - 1e-3, 1 + 1e-3) || !fsi__rg_number_ok((double)c.depth, -2e9, 2e9) || !fsi__rg_within(c.impulse, FSI__RG_STRONGEST))
+            return fsi__rg_bad_state(w, k, "contact %d of the state is not possible");
+        now.a = c.a;
+        now.b = c.b;
+        now.key = c.key;
+        if (k > 0 && fsi__rg_touch_before(&now, &before)) return fsi__rg_bad_state(w, k, "contact %d of the state is not in order");
+        before = now;
     }
+    return FSI_OK;
+}
+
+static int fsi__rg_pose_ok(fsi_pose p, int dim)
+{
+    const fsi_quat q = p.orientation;
+    const double n = sqrt((double)q.x * (double)q.x + (double)q.y * (double)q.y + (double)q.z * (double)q.z + (double)q.w * (double)q.w);
+    return fsi__rg_within(p.position, 1e9) && fabs(n - 1) <= 1e-3 && (dim == 3 || (p.position.z == 0 && q.x == 0 && q.y == 0));
+}
+
+/* Forces and torques: finite, in the plane where that is all there is, and such that a body is within bounds after a second of them. */
+static int fsi__rg_forces_ok(const fsi_rigid *w, int id, const fsi_vec3 *force, const fsi_vec3 *torque)
+{
+    const fsi__rg_record *r = &fsi__rg_of(w)->record[id];
+    const int moves = w->kind[id] == FSI_RIGID_DYNAMIC;
+    const double most = moves ? FSI__RG_FASTEST * r->mass : FSI__RG_STRONGEST, turn = moves ? FSI__RG_FASTEST / fsi__rg_turned_by(r) : FSI__RG_STRONGEST;
+    return fsi__rg_within(*force, fmin(most, FSI__RG_STRONGEST)) && fsi__rg_within(*torque, fmin(turn, FSI__RG_STRONGEST))
+        && (w->desc.dim == 3 || (force->z == 0 && torque->x == 0 && torque->y == 0));
+}
+
+/* A link's place in a state that is being checked, in the tree's scratch. */
+static void fsi__rg_note_link(fsi__rg_tree *t, int link, fsi_pose pose)
+{
+    t->bias[link] = fsi__d3_of(pose.position);
+    if (link > 0) return;
+    t->c[0] = t->bias[0];
+    t->orientation[0] = pose.orientation;
+}
+
+/* Do links stand where the coordinates in q1 put them? But for rounding: 1 % of the tree's size is more than that can make. */
+static int fsi__rg_links_agree(fsi__rg_tree *t)
+{
+    double size = 0;
+    int l;
+    for (l = 1; l < t->view.link_count; l++) size += fsi__d3_norm(t->link[l].from) + fsi__d3_norm(t->link[l].to);
+    fsi__rg_forward(t, t->q1);
+    for (l = 1; l < t->view.link_count; l++) {
+        const double slide = t->column[l] >= 0 ? fabs(t->q1[t->column[l]]) : 0;
+        const double most = 0.01 * size + 64 * (double)FSI_REAL_EPS * (fsi__d3_norm(t->bias[l]) + slide * (1 + size));
+        if (!(fsi__d3_norm(fsi__d3_sub(t->c[l], t->bias[l])) <= most)) return 0;
+    }
+    return 1;
+}
+
+/* What fsi__rg_state_body would read. offset: by which the state will be shifted. */
+static fsi_status fsi__rg_check_saved_body(const fsi_rigid *w, int id, fsi_vec3 offset, fsi__stream *st)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    const int dim = w->desc.dim;
+    fsi_pose pose;
+    fsi_vec3 v[2], f[2], g[4];
+    unsigned char asleep = 0;
+    int group = -1, has_target = -1;
+    double still = -1;
+    memset(&pose, 0, sizeof pose);
+    memset(v, 0, sizeof v);
+    memset(f, 0, sizeof f);
+    memset(g, 0, sizeof g);
+    fsi__bytes(st, &pose, sizeof pose);
+    if (!fsi__rg_pose_ok(pose, dim) || !fsi__rg_within(fsi_v3_add(pose.position, offset), 1e9)) return fsi__rg_bad_state(w, id, "the pose of body %d in the state is not possible");
+    if (im->record[id].tree >= 0) fsi__rg_note_link(im->tree[im->record[id].tree], im->record[id].link, pose);
+    fsi__bytes(st, v, sizeof v);
+    if (!fsi__rg_within(v[0], FSI__RG_FASTEST) || !fsi__rg_within(v[1], FSI__RG_FASTEST) || (dim == 2 && (v[0].z != 0 || v[1].x != 0 || v[1].y != 0)))
+        return fsi__rg_bad_state(w, id, "the velocity of body %d in the state is not possible");
+    fsi__bytes(st, &asleep, 1);
+    if (asleep > 1 || (asleep && im->kind[id] != FSI_RIGID_DYNAMIC)) return fsi__rg_bad_state(w, id, "body %d cannot sleep as the state has it");
+    fsi__bytes(st, f, sizeof f);
+    if (!fsi__rg_forces_ok(w, id, &f[0], &f[1])) return fsi__rg_bad_state(w, id, "the force or torque of body %d in the state is not possible");
+    fsi__bytes(st, &group, sizeof group);
+    fsi__bytes(st, &has_target, sizeof has_target);
+    fsi__bytes(st, &still, sizeof still);
+    if (group < 0 || group >= w->count || has_target < 0 || has_target > 1 || (has_target && im->kind[id] != FSI_RIGID_KINEMATIC) || !fsi__rg_number_ok(still, 0, 1e30))
+        return fsi__rg_bad_state(w, id, "what body %d rests on, or its target, is not possible in the state");
+    if (has_target) fsi__bytes(st, &pose, sizeof pose);
+    if (!fsi__rg_pose_ok(pose, dim)) return fsi__rg_bad_state(w, id, "the target of body %d in the state is not possible");
+    fsi__bytes(st, g, sizeof g);
+    if (!fsi__rg_forces_ok(w, id, &g[0], &g[1]) || !fsi__rg_forces_ok(w, id, &g[2], &g[3])) return fsi__rg_bad_state(w, id, "a force on body %d in the state is not possible");
+    return FSI_OK;
+}
+
+/* What fsi__rg_state_tree would read. */
+static fsi_status fsi__rg_check_saved_tree(const fsi_rigid *w, int tree, fsi__stream *st)
+{
+    fsi__rg_tree *t = fsi__rg_of(w)->tree[tree];
+    const int n = t->view.coordinates;
+    int k;
+    for (k = 0; k < 3 * n; k++) { /* values, rates, joint forces */
+        const double most = k < 2 * n ? FSI__RG_FASTEST : (double)FSI_REAL_MAX;
+        fsi_real x = 0;
+        fsi__bytes(st, &x, sizeof x);
+        if (!fsi__rg_number_ok((double)x, -most, most)) return fsi__rg_bad_state(w, tree, "a joint of tree %d in the state is not possible");
+        if (k < n) t->q1[k] = (double)x;
+    }
+    if (!fsi__rg_links_agree(t)) return fsi__rg_bad_state(w, tree, "links of tree %d in the state are not where their joints put them");
+    for (k = 0; k < n; k++) { /* impulses that hold */
+        double x = 0;
+        fsi__bytes(st, &x, sizeof x);
+        if (!fsi__rg_number_ok(x, -FSI__RG_STRONGEST, FSI__RG_STRONGEST)) return fsi__rg_bad_state(w, tree, "what holds a joint of tree %d in the state is not possible");
+    }
+    for (k = 0; k < t->view.link_count; k++) {
+        const fsi__rg_record *r = &fsi__rg_of(w)->record[t->body[k]];
+        const double most = FSI__RG_FASTEST * (t->joint[k] == FSI_RIGID_PRISMATIC || !(r->reach > 0) ? r->mass : r->mass * r->reach * r->reach);
+        double x[2] = { 0, 0 }; /* target, force */
+        fsi__bytes(st, x, sizeof x);
+        if (!fsi__rg_number_ok(x[0], -FSI__RG_FASTEST, FSI__RG_FASTEST) || !fsi__rg_number_ok(x[1], -most, most)) return fsi__rg_bad_state(w, tree, "the target or force of a joint of tree %d in the state is not possible");
+    }
+    return FSI_OK;
+}
+
+/* Everything of a state, before any of it is taken. `st` stands behind the head. */
+static fsi_status fsi__rg_check_saved(const fsi_rigid *w, int contacts, fsi__stream st)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    double time[2] = { -1, -1 };
+    fsi_vec3 origin = fsi_v3(0, 0, 0);
+    int k;
+    FSI__RG_TRY(fsi__rg_check_scripts(w, &st));
+    fsi__bytes(&st, &origin, sizeof origin);
+    fsi__bytes(&st, time, sizeof time);
+    if (!fsi__rg_within(origin, 1e30) || (w->desc.dim == 2 && origin.z != 0)) return fsi__rg_bad_state(w, -1, "the origin of the state is not possible (%d)");
+    if (!fsi__rg_number_ok(time[0], 0, 1e30) || !fsi__rg_number_ok(time[1], 0, 1000)) return fsi__rg_bad_state(w, -1, "the time or the step of the state is not possible (%d)");
+    FSI__RG_TRY(fsi__rg_check_contacts(w, contacts, &st));
+    for (k = 0; k < w->count; k++) if (im->kind[k] != FSI_RIGID_NONE) FSI__RG_TRY(fsi__rg_check_saved_body(w, k, fsi_v3_sub(w->desc.origin, origin), &st));
+    for (k = 0; k < w->tree_count; k++) if (im->tree[k]) FSI__RG_TRY(fsi__rg_check_saved_tree(w, k, &st));
+    if (!st.ok || st.used != st.capacity) return fsi__rg_bad_state(w, -1, "the state ends before or after what it announces (%d)");
     return FSI_OK;
 }
 
@@ -4965,6 +5306,7 @@ FSI_API fsi_status fsi_rigid_load(fsi_rigid *w, const void *buffer, size_t size)
     fsi__rg_impl *im;
     fsi__rg_head head, own;
     fsi__stream st, again;
+    fsi_vec3 origin;
     int k;
     FSI__RG_TRY(fsi__rg_check(w));
     FSI__RG_TRY(fsi__load_begin(w->context, w->cookie, buffer, size, &st, fn));
@@ -4975,19 +5317,23 @@ FSI_API fsi_status fsi_rigid_load(fsi_rigid *w, const void *buffer, size_t size)
     if (head.scene != own.scene) return fsi__fail(w->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state belongs to a world with other bodies, trees or planes");
     if (head.contacts < 0 || head.contacts > 1 << 28) return fsi__fail(w->context, FSI_ERROR_FORMAT, fn, -1, (double)head.contacts, "the state announces %.0f contacts", (double)head.contacts);
     im = fsi__rg_of(w);
-    FSI__RG_TRY(fsi__rg_check_names(w, (int)head.contacts, st));
+    FSI__RG_TRY(fsi__rg_check_saved(w, (int)head.contacts, st));
     FSI__RG_TRY(FSI__RG_ROOM(w, im->contact, w->contact_count, im->contact_capacity, (int)head.contacts, fn));
     fsi__rg_publish(w);
     w->contact_count = (int)head.contacts;
+    origin = w->desc.origin;
     again = st;
     fsi__rg_state(&st, w);
     for (k = 0; k < w->tree_count; k++) if (im->tree[k]) fsi__rg_refresh_tree(w, im->tree[k]);
     fsi__rg_state(&again, w); /* links stand where they were saved, not where coordinates rounded to fsi_real put them */
+    if (fsi__rg_changed(w->desc.origin, origin)) fsi__rg_shift_places(w, fsi_v3_sub(origin, w->desc.origin));
+    w->desc.origin = origin;
     for (k = 0; k < w->count; k++) if (im->body[k]) {
         im->body[k]->end = im->body[k]->pose;
         fsi__rg_forget_liquid(&im->record[k]);
     }
     im->begun = 0;
+    im->looking = 0;
     return FSI_OK;
 }
 

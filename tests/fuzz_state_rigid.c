@@ -1,0 +1,90 @@
+/* fuzz_state_rigid.c - any bytes whatever given to fsi_rigid_load, with and without a header and checksum that fit, and a good state with
+   bytes of its own changed; what is accepted must step, stay finite and save again.
+   SPDX-License-Identifier: MIT
+
+   clang -g -O1 -fsanitize=fuzzer,address,undefined tests/fuzz_state_rigid.c -o fuzz_state_rigid -lm && ./fuzz_state_rigid -max_len=4096 */
+#define FSI_IMPLEMENTATION
+#include "../fsi_rigid.h"
+#include "rigid_worlds.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define MUST(x) do { if (!(x)) { fprintf(stderr, "violated: %s\n", #x); abort(); } } while (0)
+
+static void try_load(fsi_rigid *w, const void *buffer, size_t size)
+{
+    const uint64_t before = fsi_rigid_hash(w);
+    fsi_status status;
+    size_t need = 0;
+    int id;
+    if (fsi_rigid_load(w, buffer, size) != FSI_OK) {
+        MUST(fsi_rigid_hash(w) == before);
+        return;
+    }
+    MUST(fsi_rigid_save(w, NULL, 0, &need) == FSI_OK && need == size);
+    status = fsi_rigid_step(w, (fsi_real)1e-3);
+    if (status != FSI_OK && status != FSI_ERROR_LIMIT) fprintf(stderr, "step: %s\n", fsi_rigid_error(w)->message);
+    MUST(status == FSI_OK || status == FSI_ERROR_LIMIT); /* LIMIT: what was fast or far already left the range */
+    for (id = 0; id < w->count; id++) MUST(!w->body[id] || (fsi_v3_is_finite(w->body[id]->pose.position) && fsi_v3_is_finite(w->body[id]->velocity)));
+}
+
+/* Worlds are made once; each starts from one of the states that it had itself. */
+enum { STATES = 5 };
+static struct { fsi_context context; fsi_rigid *w; unsigned char *state[STATES]; size_t size[STATES]; } bench[2];
+
+static void make_bench(void)
+{
+    int k, b;
+    for (b = 0; b < 2; b++) {
+        bench[b].context = fsi_default_context();
+        bench[b].w = make_small_world(&bench[b].context, 2 + b);
+        MUST(bench[b].w);
+        for (k = 0; k < STATES; k++) {
+            MUST(fsi_rigid_save(bench[b].w, NULL, 0, &bench[b].size[k]) == FSI_OK);
+            bench[b].state[k] = (unsigned char *)malloc(bench[b].size[k]);
+            MUST(bench[b].state[k] && fsi_rigid_save(bench[b].w, bench[b].state[k], bench[b].size[k], &bench[b].size[k]) == FSI_OK);
+            MUST(fsi_rigid_step(bench[b].w, (fsi_real)0.03) == FSI_OK);
+        }
+    }
+}
+
+/* data: 3 bytes each, where and by what: changes to such a state. */
+static void try_changes(fsi_rigid *w, const unsigned char *from, size_t need, const uint8_t *data, size_t size)
+{
+    static const double evil[8] = { -1, 1e300, 1e30, 1e9, -1e-300, 0, 1, 1e-5 };
+    fsi__state_header header;
+    unsigned char *state = (unsigned char *)malloc(need);
+    size_t k;
+    MUST(state);
+    memcpy(state, from, need);
+    for (k = 0; k + 3 <= size; k += 3) {
+        const size_t at = sizeof header + ((size_t)data[k] << 8 | data[k + 1]) % (need - sizeof header);
+        if (data[k + 2] < 8 && at + 8 <= need) memcpy(state + at, &evil[data[k + 2]], 8);
+        else state[at] = data[k + 2];
+    }
+    header = fsi__make_state_header(w->cookie, need - sizeof header, fsi_hash(state + sizeof header, need - sizeof header, 0));
+    memcpy(state, &header, sizeof header);
+    try_load(w, state, need);
+    free(state);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const int b = size > 0 ? data[0] & 1 : 0, k = size > 0 ? (data[0] >> 1) % STATES : 0;
+    fsi__state_header header;
+    unsigned char *whole = (unsigned char *)malloc(size + sizeof header);
+    fsi_rigid *w;
+    if (!bench[0].w) make_bench();
+    w = bench[b].w;
+    MUST(whole && fsi_rigid_load(w, bench[b].state[k], bench[b].size[k]) == FSI_OK);
+    try_load(w, data, size);
+    header = fsi__make_state_header(w->cookie, size, fsi_hash(data, size, 0));
+    memcpy(whole, &header, sizeof header);
+    if (size) memcpy(whole + sizeof header, data, size);
+    try_load(w, whole, size + sizeof header);
+    free(whole);
+    if (size > 1) try_changes(w, bench[b].state[k], bench[b].size[k], data + 1, size - 1);
+    return 0;
+}

@@ -1,0 +1,360 @@
+/* test_rigid_state.c - states of fsi_rigid.h that were tampered with, speeds and forces that nothing has, steps of no time, a moving origin.
+   SPDX-License-Identifier: MIT */
+#define FSI_STATIC
+#define FSI_IMPLEMENTATION
+#include "test.h"
+#include "../fsi_rigid.h"
+#include "rigid_worlds.h"
+
+static fsi_vec3 v3(double x, double y, double z) { return fsi_v3((fsi_real)x, (fsi_real)y, (fsi_real)z); }
+
+static unsigned char *save_world(const fsi_rigid *w, size_t *size)
+{
+    unsigned char *state;
+    CHECK(fsi_rigid_save(w, NULL, 0, size) == FSI_OK);
+    state = (unsigned char *)malloc(*size);
+    CHECK(fsi_rigid_save(w, state, *size, size) == FSI_OK);
+    return state;
+}
+
+static int is_finite(const fsi_rigid *w)
+{
+    int id;
+    for (id = 0; id < w->count; id++) if (w->body[id]) {
+        const fsi_body *b = w->body[id];
+        if (!fsi_v3_is_finite(b->pose.position) || !fsi_v3_is_finite(b->velocity) || !fsi_v3_is_finite(b->angular_velocity)) return 0;
+    }
+    return fsi_is_finite(w->stats.kinetic_energy);
+}
+
+/* ---- states --------------------------------------------------------------------------------------------------- */
+
+static void refit(const fsi_rigid *w, unsigned char *state, size_t size)
+{
+    const fsi__state_header h = fsi__make_state_header(w->cookie, size - sizeof h, fsi_hash(state + sizeof h, size - sizeof h, 0));
+    memcpy(state, &h, sizeof h);
+}
+
+/* A state with one number changed, its checksum made to fit: refused without a trace, or good for steps. */
+static int try_state(fsi_rigid *w, const void *state, size_t size, int *taken)
+{
+    const uint64_t before = fsi_rigid_hash(w);
+    fsi_status status;
+    if (fsi_rigid_load(w, state, size) != FSI_OK) return CHECK(fsi_rigid_hash(w) == before);
+    (*taken)++;
+    status = fsi_rigid_step(w, (fsi_real)1e-3);
+    if (status != FSI_OK) printf("  step: %s\n", fsi_rigid_error(w)->message);
+    return CHECK(status == FSI_OK) && CHECK(is_finite(w));
+}
+
+/* NaN, infinity, 1e300 (float: 3e38), -1 and 1e30 for each number of a state, at any offset, as any type. */
+static void test_a_loaded_state_can_be_stepped(void)
+{
+    const double evil[5] = { test_nan(), test_inf(), TOL(1e300, 3e38), -1, 1e30 };
+    const int words[3] = { -1, 0x7fffffff, 12 };
+    int dim, k, taken = 0, tried = 0;
+    for (dim = 2; dim <= 3; dim++) {
+        fsi_rigid *w = make_small_world(NULL, dim);
+        size_t size, at;
+        unsigned char *state, *bad;
+        for (k = 0; k < 25; k++) CHECK(fsi_rigid_step(w, (fsi_real)0.01) == FSI_OK);
+        CHECK(w->contact_count > 2);
+        state = save_world(w, &size);
+        bad = (unsigned char *)malloc(size);
+        for (at = sizeof(fsi__state_header); at + 8 <= size; at += TEST_WATCHED ? 5 : 1) for (k = 0; k < 13; k++) {
+            const float single = (float)evil[k % 5];
+            memcpy(bad, state, size);
+            if (k < 5) memcpy(bad + at, &evil[k], 8);
+            else if (k < 10) memcpy(bad + at, &single, 4);
+            else memcpy(bad + at, &words[k - 10], 4);
+            refit(w, bad, size);
+            tried++;
+            if (!try_state(w, bad, size, &taken)) printf("  offset %d, value %d\n", (int)at, k);
+        }
+        for (at = sizeof(fsi__state_header); at < size; at += 7) { /* cut short */
+            memcpy(bad, state, at);
+            refit(w, bad, at);
+            CHECK(fsi_rigid_load(w, bad, at) == FSI_ERROR_FORMAT);
+        }
+        CHECK(fsi_rigid_load(w, state, size) == FSI_OK);
+        free(state);
+        free(bad);
+        fsi_rigid_destroy(w);
+    }
+    CHECK(taken > tried / 50 && taken < tried * 9 / 10);
+}
+
+/* ---- speeds --------------------------------------------------------------------------------------------------- */
+
+static int refused(const fsi_rigid *w, fsi_status status, const char *word)
+{
+    if (CHECK(status == FSI_ERROR_LIMIT || status == FSI_ERROR_NAN || status == FSI_ERROR_ARGUMENT) && CHECK(strstr(fsi_rigid_error(w)->message, word) != NULL)) return 1;
+    printf("  said: %s\n", fsi_rigid_error(w)->message);
+    return 0;
+}
+
+/* Whatever would make a body absurdly fast is refused by name, however much too large; then all is as it was. */
+static void test_absurd_speeds_are_refused_by_name(void)
+{
+    const double sizes[3] = { 1e12, 1e30, TOL(1e300, 3e38) };
+    int k;
+    for (k = 0; k < 3; k++) {
+        fsi_rigid *w = make_small_world(NULL, 3);
+        const int ball = 3, paddle = w->count - 1, link = paddle - 1;
+        const double x = sizes[k];
+        const fsi_vec3 far_off = v3(x, 0, 0), at = w->body[ball]->pose.position;
+        uint64_t hash = fsi_rigid_hash(w);
+        fsi_rigid_body_desc b = fsi_rigid_default_body_desc();
+        fsi_rigid_shape s = fsi_rigid_sphere(1);
+        fsi_rigid_desc d = w->desc;
+        fsi_pose target = w->body[paddle]->pose;
+        b.shapes = &s;
+        b.shape_count = 1;
+        b.velocity = far_off;
+        refused(w, fsi_rigid_add_body(w, &b, NULL), "velocity");
+        refused(w, fsi_rigid_set_velocity(w, ball, far_off, v3(0, 0, 0)), "velocity");
+        refused(w, fsi_rigid_set_velocity(w, ball, v3(0, 0, 0), far_off), "angular_velocity");
+        refused(w, fsi_rigid_apply_impulse(w, ball, v3(x * 10, 0, 0), at), x > 1e35 && sizeof(fsi_real) == 4 ? "finite" : x > 1e29 ? "pushes" : "faster");
+        if (x > 1e20) refused(w, fsi_rigid_apply_impulse(w, link, far_off, at), "");
+        if (x > 1e20) refused(w, fsi_rigid_apply_force(w, ball, v3(x * 2, 0, 0), at), x > 1e35 && sizeof(fsi_real) == 4 ? "finite" : "pushes");
+        refused(w, fsi_rigid_apply_force(w, ball, v3(1, 0, 0), far_off), "x lies");
+        refused(w, fsi_rigid_set_joint(w, 0, 1, 0, (fsi_real)x), "rate");
+        refused(w, fsi_rigid_set_joint_target(w, 0, 1, (fsi_real)x), "q");
+        target.position = far_off;
+        refused(w, fsi_rigid_set_target(w, paddle, target), "pose");
+        d.gravity.x = (fsi_real)x;
+        refused(w, fsi_rigid_set_desc(w, &d), "gravity");
+        CHECK(fsi_rigid_hash(w) == hash);
+        w->force[ball] = v3(x * 100, 0, 0);
+        refused(w, fsi_rigid_step(w, 1), "force");
+        refused(w, fsi_rigid_begin_step(w, 1), "force");
+        w->force[ball] = v3(0, 0, 0);
+        w->torque[ball] = far_off;
+        refused(w, fsi_rigid_step(w, 1), "torque");
+        w->torque[ball] = v3(0, 0, 0);
+        target.position = v3(1e8, 0, 0);
+        CHECK(fsi_rigid_set_target(w, paddle, target) == FSI_OK);
+        refused(w, fsi_rigid_step(w, (fsi_real)1e-3), "target");
+        CHECK(fsi_rigid_load(w, NULL, 0) != FSI_OK);
+        target.position = v3(0.2, 0, 0.8);
+        CHECK(fsi_rigid_set_target(w, paddle, target) == FSI_OK);
+        CHECK(fsi_rigid_step(w, (fsi_real)1e-3) == FSI_OK && is_finite(w));
+        fsi_rigid_destroy(w);
+    }
+}
+
+/* ---- steps ---------------------------------------------------------------------------------------------------- */
+
+static void test_a_step_of_no_time_only_looks(void)
+{
+    fsi_rigid *w = make_small_world(NULL, 2);
+    fsi_rigid_stats before;
+    uint64_t hash;
+    int k;
+    for (k = 0; k < 8; k++) CHECK(fsi_rigid_step(w, (fsi_real)0.005) == FSI_OK);
+    before = w->stats;
+    hash = fsi_rigid_hash(w);
+    CHECK(fsi_rigid_step(w, 0) == FSI_OK && fsi_rigid_hash(w) == hash);
+    CHECK(w->stats.kinetic_energy == before.kinetic_energy && w->stats.bodies == before.bodies && w->stats.contacts == before.contacts);
+    CHECK(w->stats.awake == before.awake && w->stats.touching == before.touching && w->stats.substeps == 0 && w->stats.islands > 0);
+    CHECK(fsi_rigid_begin_step(w, 0) == FSI_OK && fsi_rigid_take_liquid(w) == FSI_OK && fsi_rigid_end_step(w, 0) == FSI_OK && fsi_rigid_hash(w) == hash);
+    CHECK(fsi_rigid_step(w, (fsi_real)1e-13) == FSI_ERROR_ARGUMENT && fsi_rigid_step(w, 1001) == FSI_ERROR_ARGUMENT && fsi_rigid_step(w, (fsi_real)test_nan()) != FSI_OK);
+    CHECK(strstr(fsi_rigid_error(w)->message, "dt") != NULL && fsi_rigid_hash(w) == hash);
+    CHECK(fsi_rigid_step(w, (fsi_real)0.005) == FSI_OK && w->stats.substeps == 1);
+    fsi_rigid_destroy(w);
+}
+
+/* A world without bodies, planes and contacts: nothing has rows. */
+static void test_an_empty_world_steps(void)
+{
+    fsi_rigid_desc d = fsi_rigid_default_desc();
+    fsi_rigid *w = NULL;
+    unsigned char *state;
+    size_t size;
+    CHECK(fsi_rigid_create(&w, &d) == FSI_OK);
+    CHECK(fsi_rigid_step(w, 0) == FSI_OK && fsi_rigid_step(w, (fsi_real)0.01) == FSI_OK);
+    CHECK(fsi_rigid_begin_step(w, (fsi_real)0.01) == FSI_OK && fsi_rigid_end_step(w, (fsi_real)0.01) == FSI_OK && fsi_rigid_suggest_dt(w) == 1000);
+    state = save_world(w, &size);
+    CHECK(fsi_rigid_load(w, state, size) == FSI_OK && fsi_rigid_shift_origin(w, v3(1, 2, 3)) == FSI_OK);
+    free(state);
+    fsi_rigid_destroy(w);
+}
+
+/* In the step that is suggested the fastest body moves by half its thickness, whatever carries it. */
+static void test_the_suggested_step_moves_half_a_body(void)
+{
+    fsi_rigid_desc d = fsi_rigid_default_desc();
+    fsi_rigid *w = NULL;
+    double dt, z;
+    CHECK(fsi_rigid_create(&w, &d) == FSI_OK);
+    CHECK(small_add(w, fsi_rigid_sphere((fsi_real)0.1), v3(0, 0, 5), FSI_RIGID_DYNAMIC, NULL));
+    dt = (double)fsi_rigid_suggest_dt(w);
+    CHECK_NEAR(0.5 * 9.81 * dt * dt, 0.1, TOL(1e-9, 1e-6)); /* falls from rest */
+    CHECK(fsi_rigid_set_velocity(w, 0, v3(0, 0, -40), v3(0, 0, 0)) == FSI_OK);
+    dt = (double)fsi_rigid_suggest_dt(w);
+    z = (double)w->body[0]->pose.position.z;
+    CHECK(fsi_rigid_step(w, (fsi_real)dt) == FSI_OK);
+    CHECK_NEAR(z - (double)w->body[0]->pose.position.z, 0.1, 1e-3);
+    CHECK(fsi_rigid_sleep(w, 0) == FSI_OK && fsi_rigid_suggest_dt(w) == 1000);
+    CHECK(fsi_rigid_suggest_dt(NULL) == 0);
+    fsi_rigid_destroy(w);
+}
+
+/* Gravity that turns round between steps: what lies falls up. */
+static void test_gravity_changes_between_steps(void)
+{
+    fsi_rigid *w = make_small_world(NULL, 3);
+    fsi_rigid_desc d = w->desc;
+    double z;
+    int k;
+    for (k = 0; k < 60; k++) CHECK(fsi_rigid_step(w, (fsi_real)0.01) == FSI_OK);
+    z = (double)w->body[0]->pose.position.z;
+    CHECK(w->asleep[0]);
+    d.gravity = v3(0, 0, 4);
+    CHECK(fsi_rigid_set_desc(w, &d) == FSI_OK);
+    for (k = 0; k < 20; k++) CHECK(fsi_rigid_step(w, (fsi_real)0.01) == FSI_OK);
+    CHECK_NEAR((double)w->body[0]->pose.position.z - z, 0.5 * 4 * 0.2 * 0.2, 0.01);
+    fsi_rigid_destroy(w);
+}
+
+/* ---- origin --------------------------------------------------------------------------------------------------- */
+
+/* A shifted world goes the same way; states from before the shift fit. By eighths of metres shifts are exact. */
+static void test_a_shifted_origin_changes_no_way(void)
+{
+    int dim, k, id;
+    for (dim = 2; dim <= 3; dim++) {
+        fsi_rigid *w = make_small_world(NULL, dim), *still = make_small_world(NULL, dim);
+        const fsi_vec3 offset = v3(12.5, -3.25, dim == 2 ? 0 : 7.125);
+        unsigned char *state;
+        size_t size;
+        for (k = 0; k < 3; k++) CHECK(fsi_rigid_step(w, (fsi_real)0.01) == FSI_OK && fsi_rigid_step(still, (fsi_real)0.01) == FSI_OK);
+        state = save_world(w, &size);
+        CHECK(fsi_rigid_shift_origin(w, offset) == FSI_OK);
+        CHECK_NEAR(w->desc.domain.lo.x, 11.5, 0);
+        for (k = 0; k < 20; k++) {
+            CHECK(fsi_rigid_step(w, (fsi_real)0.01) == FSI_OK && fsi_rigid_step(still, (fsi_real)0.01) == FSI_OK);
+            for (id = 0; id < w->count; id++) if (w->body[id])
+                CHECK((double)fsi_v3_norm(fsi_v3_sub(fsi_v3_sub(w->body[id]->pose.position, offset), still->body[id]->pose.position)) <= TOL(1e-9, 2e-3));
+        }
+        CHECK(fsi_rigid_load(w, state, size) == FSI_OK && fsi_rigid_load(still, state, size) == FSI_OK);
+        CHECK((double)fsi_v3_norm(fsi_v3_sub(fsi_v3_sub(w->body[0]->pose.position, offset), still->body[0]->pose.position)) <= TOL(1e-12, 1e-5));
+        CHECK(fsi_rigid_step(w, (fsi_real)0.01) == FSI_OK);
+        CHECK(fsi_rigid_shift_origin(w, v3(test_nan(), 0, 0)) == FSI_ERROR_NAN && fsi_rigid_shift_origin(w, v3(1e12, 0, 0)) == FSI_ERROR_LIMIT);
+        CHECK(fsi_rigid_shift_origin(NULL, offset) != FSI_OK);
+        free(state);
+        fsi_rigid_destroy(w);
+        fsi_rigid_destroy(still);
+    }
+}
+
+/* ---- messages ------------------------------------------------------------------------------------------------- */
+
+typedef struct heard { int count; char text[200]; } heard;
+static void hear(void *user, int level, const char *text)
+{
+    heard *h = (heard *)user;
+    if (level != 1) return;
+    h->count++;
+    snprintf(h->text, sizeof h->text, "%s", text);
+}
+
+/* Bodies put into each other are told once a step; a world in order says nothing. */
+static void test_deep_overlap_is_told_once_a_step(void)
+{
+    fsi_context context = fsi_default_context();
+    heard h = { 0, "" };
+    fsi_rigid_desc d = fsi_rigid_default_desc();
+    fsi_rigid *w = NULL;
+    int k;
+    context.message = hear;
+    context.user = &h;
+    d.context = &context;
+    CHECK(fsi_rigid_create(&w, &d) == FSI_OK);
+    for (k = 0; k < 3; k++) CHECK(small_add(w, fsi_rigid_sphere((fsi_real)0.1), v3(0.5 * k, 0, 1), FSI_RIGID_DYNAMIC, NULL));
+    CHECK(fsi_rigid_step(w, (fsi_real)0.001) == FSI_OK && h.count == 0);
+    for (k = 0; k < 2; k++) CHECK(small_add(w, fsi_rigid_sphere((fsi_real)0.1), v3(0.5 * k, 0.12, 1), FSI_RIGID_DYNAMIC, NULL));
+    CHECK(fsi_rigid_step(w, (fsi_real)0.001) == FSI_OK && h.count == 1 && strstr(h.text, "2 pairs") != NULL);
+    fsi_rigid_destroy(w);
+}
+
+/* ---- memory --------------------------------------------------------------------------------------------------- */
+
+/* The harness's allocator, in which one allocation, or each from one on, fails. */
+static struct { long count, at; int only; } scarce;
+static void *scarce_alloc(void *user, size_t size, size_t align)
+{
+    const long n = ++scarce.count;
+    return scarce.at && (n == scarce.at || (n > scarce.at && !scarce.only)) ? NULL : test__alloc(user, size, align);
+}
+
+/* Steps, with a load between; those that memory fails are tried again. */
+static uint64_t run_scarcely(fsi_context *context, fsi_rigid *w, const void *state, size_t size, int *failures)
+{
+    int k;
+    for (k = 0; k < 14; k++) {
+        uint64_t before = fsi_rigid_hash(w);
+        fsi_status status = k == 7 ? fsi_rigid_load(w, state, size) : fsi_rigid_step(w, (fsi_real)0.01);
+        if (status == FSI_OK) continue;
+        CHECK(status == FSI_ERROR_MEMORY && fsi_rigid_hash(w) == before && context->error.status == FSI_ERROR_MEMORY);
+        (*failures)++;
+        scarce.at = 0;
+        k--;
+    }
+    return fsi_rigid_hash(w);
+}
+
+/* Each allocation of making and stepping a world fails once, and from each on: what is tried again gives the bits of a run with memory enough. */
+static void test_failing_memory_leaves_no_trace(void)
+{
+    int dim, only, made, failures = 0;
+    for (dim = 2; dim <= 3; dim++) {
+        fsi_rigid *calm = make_small_world(NULL, dim);
+        size_t size;
+        unsigned char *state;
+        uint64_t hash;
+        long at;
+        int k, none = 0;
+        fsi_context plain = fsi_default_context();
+        for (k = 0; k < 20; k++) CHECK(fsi_rigid_step(calm, (fsi_real)0.01) == FSI_OK);
+        state = save_world(calm, &size);
+        fsi_rigid_destroy(calm);
+        calm = make_small_world(NULL, dim);
+        hash = run_scarcely(&plain, calm, state, size, &none);
+        fsi_rigid_destroy(calm);
+        for (only = 0; only < 2; only++) for (at = 1, made = 0; at < 400; at++) {
+            fsi_context context = fsi_default_context();
+            fsi_rigid *w;
+            test_fail_allocator(&context, 0);
+            context.alloc = scarce_alloc;
+            scarce.count = 0;
+            scarce.at = at;
+            scarce.only = only;
+            w = make_small_world(&context, dim);
+            if (w) made = 1;
+            if (w) CHECK(run_scarcely(&context, w, state, size, &failures) == hash);
+            k = scarce.count < at;
+            fsi_rigid_destroy(w);
+            CHECK(context.bytes == 0);
+            if (k) break;
+        }
+        CHECK(made && at < 400);
+        free(state);
+    }
+    CHECK(failures > 4);
+}
+
+int main(int argc, char **argv)
+{
+    TEST_BEGIN(argc, argv);
+    RUN(test_a_loaded_state_can_be_stepped);
+    RUN(test_absurd_speeds_are_refused_by_name);
+    RUN(test_a_step_of_no_time_only_looks);
+    RUN(test_an_empty_world_steps);
+    RUN(test_the_suggested_step_moves_half_a_body);
+    RUN(test_gravity_changes_between_steps);
+    RUN(test_a_shifted_origin_changes_no_way);
+    RUN(test_deep_overlap_is_told_once_a_step);
+    RUN(test_failing_memory_leaves_no_trace);
+    return TEST_END();
+}
