@@ -1817,11 +1817,12 @@ static void fsi__hunt_task(void *arg, int chunk, int begin, int end)
 {
     const fsi__hunt *h = (const fsi__hunt *)arg;
     const int from = h->out->offset[chunk], room = h->out->offset[chunk + 1] - from;
+    int *found = room > 0 ? h->out->found + 2 * (size_t)from : NULL; /* at first there is no array */
     int p, n = 0;
     for (p = begin; p < end && n <= 1 << 29; p++) {
         fsi__prey q;
         fsi__prey_of(h, p, &q);
-        n = fsi__hunt_tree(h, &q, h->out->found + 2 * (size_t)from, room, n);
+        n = fsi__hunt_tree(h, &q, found, room, n);
     }
     h->out->need[chunk] = n;
 }
@@ -1880,7 +1881,7 @@ static void fsi__pairs_sort_task(void *arg, int chunk, int begin, int end)
     (void)chunk;
     for (i = begin; i < end; i++) {
         const int first = im->start[i], n = im->start[i + 1] - first;
-        int *row = im->index + 2 * (size_t)first;
+        int *row = n > 1 ? im->index + 2 * (size_t)first : NULL; /* of one there is nothing to sort */
         for (k = n > 32 ? 9 : 0; k >= 0; k--) for (a = gaps[k]; a < n; a++) {
             const int j = row[2 * a + 1];
             for (b = a; b >= gaps[k] && row[2 * (b - gaps[k]) + 1] > j; b -= gaps[k]) row[2 * b + 1] = row[2 * (b - gaps[k]) + 1];

@@ -1067,7 +1067,10 @@ static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell,
             const long long e = fsi_grid_entry(g, i[0], i[1], i[2]), below = fsi_grid_entry(g, i[0] - (axis == 0), i[1] - (axis == 1), i[2] - (axis == 2));
             if (e < 0 || below < 0 || (cell[e] == FSI_CELL_LIQUID) == (cell[below] == FSI_CELL_LIQUID)) continue;
             if (cell[e] == FSI_CELL_SOLID || cell[below] == FSI_CELL_SOLID) continue;
-            for (a = 0; a < g->dim; a++) away += pow(local[a] / c->dx - i[a] - (a == axis ? 0 : 0.5), 2);
+            for (a = 0; a < g->dim; a++) {
+                const double off = local[a] / c->dx - i[a] - (a == axis ? 0 : 0.5);
+                away += off * off;
+            }
             if (away > FSI__CO_BESIDE * FSI__CO_BESIDE && !round && (cell[e] == FSI_CELL_LIQUID ? -normal[axis] : normal[axis]) < FSI__CO_FACING) continue;
             FSI__LS_TRY(fsi__co_more(c, &c->touch, sizeof *c->touch, c->touches, &c->touch_capacity, c->touches + 1));
             c->touch[c->touches].axis = axis;
@@ -1531,8 +1534,9 @@ static double fsi__co_speed(void *user)
     double most = 0;
     int i;
     for (i = 0; i < m->model.vertices; i++) {
+        const double pin = fsi__sh_apart(m->pin_to + 3 * i, m->pin_from + 3 * i) / c->dt;
         most = fmax(most, fsi__sh_dot(m->next.v + 3 * i, m->next.v + 3 * i));
-        most = fmax(most, pow(fsi__sh_apart(m->pin_to + 3 * i, m->pin_from + 3 * i) / c->dt, 2));
+        most = fmax(most, pin * pin);
     }
     return sqrt(most);
 }

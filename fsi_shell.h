@@ -211,9 +211,18 @@ FSI_API fsi_status fsi_shell_set_desc(fsi_shell *s, const fsi_shell_desc *desc);
 /* Why the last call on this simulator failed. */
 FSI_API const fsi_error *fsi_shell_error(const fsi_shell *s);
 
-/* Advances exactly dt seconds. Errors: ARGUMENT (dt); NAN (names vertex and array); MESH (teleported into an intersection, named); CONVERGENCE (pins or
-   obstacles cannot get where they should without an intersection: names a pair in the way); MEMORY; SINGULAR; then nothing has changed. */
+/* Advances exactly dt seconds, 1e-12 to 1000. dt = 0 only looks: what was written is taken, nothing moves, stats are those of what there is, forces, reactions
+   and impulses 0, new velocities of COUPLED bodies those that they have. Errors: ARGUMENT (dt); NAN (names vertex and array); LIMIT (a vertex beyond 1e12 m,
+   or one that would get beyond 5e11 m or m/s); MESH (teleported into an intersection, named); CONVERGENCE (pins or obstacles cannot get where they should
+   without an intersection: names two vertices that are pinned to one point, or a pair in the way); MEMORY; SINGULAR; then nothing has changed. A step that ends with stats.degraded says so to the context's hook (level 1). */
 FSI_API fsi_status fsi_shell_step(fsi_shell *s, fsi_real dt);
+/* The time in which the fastest vertex travels half a mean edge, once for each of desc.substeps [s], at most 1000 (all rest). Longer steps are stable and
+   free of intersections too, but blur what moves. 0: s is none. */
+FSI_API fsi_real fsi_shell_suggest_dt(const fsi_shell *s);
+/* Adds offset [m] (2D: z is not looked at) to positions, targets, anchors of springs in space, and to where the last step left obstacles: a world whose origin
+   moves along. Meshes and bodies are yours: add it to them as well before the next step (fsi_mesh_set; pose and end). Apart from rounding, later steps go as
+   without. Errors: COOKIE, NAN, LIMIT (a vertex would be beyond 1e12 m; names it); then nothing has changed. */
+FSI_API fsi_status fsi_shell_shift_origin(fsi_shell *s, fsi_vec3 offset);
 /* Rest under gravity, forces, pins and contacts: minimises the energy without inertia, by steps of time that grow, velocities dropped, until no vertex
    moves farther than tolerance * mean edge in a step of 1000 s, at most max_steps of them. Errors: as step, and CONVERGENCE; then nothing has changed. */
 FSI_API fsi_status fsi_shell_settle(fsi_shell *s, int max_steps);
@@ -239,6 +248,7 @@ FSI_API fsi_shell_obstacle_desc fsi_shell_default_obstacle_desc(void); /* fills 
 /* *id (NULL ok) names it in calls below. Errors: COOKIE, ARGUMENT, NAN (name the field), MESH (intersects what is there, also where `position` was
    written since the last step, named), MEMORY. */
 FSI_API fsi_status fsi_shell_add_obstacle(fsi_shell *s, const fsi_shell_obstacle_desc *desc, int *id);
+FSI_API fsi_status fsi_shell_add_mesh(fsi_shell *s, const fsi_mesh *mesh, int *id); /* the same with all defaults */
 FSI_API fsi_status fsi_shell_remove_obstacle(fsi_shell *s, int id);
 /* Takes an obstacle for where its mesh, or its body's pose, is now, with all that are on one COUPLED body: the next step does not sweep it there, but checks
    for intersections. */
@@ -297,8 +307,10 @@ FSI_API void fsi_shell_skin_destroy(fsi_shell_skin *skin); /* NULL is fine */
 FSI_API fsi_status fsi_shell_skin_update(fsi_shell_skin *skin, const fsi_shell *s, fsi_vec3 *out, fsi_vec3 *normals);
 
 /* State: positions, velocities, twists, frames, history of the integrator, stiffness of contacts, time. Obstacles, springs, pins and settings are
-   not saved: load into a simulator made alike, after putting meshes (fsi_mesh_set) and bodies back: obstacles are taken to stand where these are. NULL
-   buffer asks the size. A damaged or foreign buffer is refused, nothing changes. */
+   not saved: load into a simulator made alike, after putting meshes (fsi_mesh_set) and bodies back: obstacles are taken to stand where these are (COUPLED
+   bodies that are where they were, but for rounding to fsi_real, start from there to the bit). NULL buffer asks the size. What load takes a step can start
+   from. Errors of load: COOKIE; ARGUMENT (buffer NULL, a body; names it); FORMAT (a damaged or foreign buffer, a number that no state has, named);
+   MESH (with contact on: surfaces cross or touch where obstacles stand now; named); MEMORY; then nothing has changed. */
 FSI_API fsi_status fsi_shell_save(const fsi_shell *s, void *buffer, size_t capacity, size_t *size);
 FSI_API fsi_status fsi_shell_load(fsi_shell *s, const void *buffer, size_t size);
 /* Hash of what save writes. Equal after equal steps, for any number of threads. */
@@ -344,6 +356,9 @@ static int fsi__sh_is_finite(const double *x, int n)
     for (i = 0; i < n; i++) if (!fsi_is_finite(x[i])) return 0;
     return 1;
 }
+
+/* No number of a place or velocity gets larger [m, m/s]: what a step leaves, the next one takes, which refuses vectors longer than 1e12. */
+#define FSI__SH_FARTHEST 5e11
 
 /* A public number that its owner changed counts from now on; others stay as precise as they are. */
 static int fsi__sh_take(fsi_vec3 shown, double *kept)
@@ -2242,7 +2257,7 @@ typedef struct fsi__sh_impl {
     fsi__sh_obstacle *obstacle;
     int obstacles, obstacle_capacity;
     fsi__sh_body *body;
-    int bodies, body_capacity;
+    int bodies, body_capacity, bodies_read; /* bodies_read: center and turn are those of the state that is being loaded */
     fsi__sh_spring *spring;
     int springs, spring_capacity;
     fsi__sh_attachment *attachment;
@@ -2833,8 +2848,27 @@ static fsi_status fsi__sh_check_apart(fsi__sh_impl *m, const char *fn, const dou
     return FSI_OK;
 }
 
+/* Two held vertices that go to one point; of very many the first are looked at. */
+static int fsi__sh_find_twins(const fsi__sh_impl *m, int twin[2])
+{
+    const int most = 4096;
+    int i, k, seen = 0;
+    for (i = 0; i < m->model.vertices && seen < most; i++) {
+        if (!m->held[i]) continue;
+        seen++;
+        for (k = 0; k < i; k++) if (m->held[k] && !(fsi__sh_apart(m->pin_to + 3 * i, m->pin_to + 3 * k) > 1e-9 * m->model.mean_edge)) {
+            twin[0] = k;
+            twin[1] = i;
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static fsi_status fsi__sh_blocked(fsi__sh_step *w)
 {
+    int twin[2];
+    if (fsi__sh_find_twins(w->m, twin)) return fsi__fail(w->m->context, FSI_ERROR_CONVERGENCE, w->fn, twin[0], twin[1], "vertices %d and %d are pinned to one point", twin[0], twin[1]);
     if (w->in_the_way >= 0 && w->in_the_way < w->m->pairs) return fsi__sh_fail_pair(w->m, w->fn, FSI_ERROR_CONVERGENCE, &w->m->pair[w->in_the_way], "a pin or an obstacle cannot get where it should; in the way are");
     return fsi__fail(w->m->context, FSI_ERROR_CONVERGENCE, w->fn, -1, w->remaining, "pins or obstacles cannot get where they should: %g of their way is left", w->remaining);
 }
@@ -3021,7 +3055,8 @@ static void fsi__sh_add_springs(fsi__sh_step *w)
 /* ---- >>pattern --------------------------------------------------------------------------------------------------
 
    The matrix couples what the elements couple, always, and what contacts and springs couple besides. For these the pattern is made anew when a
-   pair needs an entry that is not there; with it come entries for all pairs nearly as close. */
+   pair needs an entry that is not there; with it come entries for all pairs nearly as close. Pairs within range get theirs also where nothing pushes them
+   yet, as edges that are exactly parallel. */
 
 static fsi_status fsi__sh_couple(fsi__sh_impl *m, const char *fn, const int *point, int n)
 {
@@ -3060,7 +3095,7 @@ static fsi_status fsi__sh_couple_all(fsi__sh_impl *m, const char *fn)
         double x[12];
         wide.range *= 2;
         fsi__sh_gather(m->now.x, p->node, fsi_pair_points(wide.kind), x);
-        if (fsi_contact_push(&wide, x, NULL) > 0) status = fsi__sh_couple(m, fn, p->node, fsi_pair_points(wide.kind));
+        if (m->gap[i] < p->contact.range || fsi_contact_push(&wide, x, NULL) > 0) status = fsi__sh_couple(m, fn, p->node, fsi_pair_points(wide.kind));
     }
     for (i = 0; i < m->rubs && status == FSI_OK; i++) status = fsi__sh_couple(m, fn, m->rub[i].node, m->rub[i].points);
     for (i = 0; i < m->springs && status == FSI_OK; i++) {
@@ -3190,17 +3225,22 @@ static void fsi__sh_add_body(fsi__sh_step *w, int i)
     }
 }
 
+/* A point at l in the axes of a body. */
+static void fsi__sh_turn_point(const double *center, fsi_quat turn, const double *l, double *x)
+{
+    double r[9];
+    int k;
+    fsi__sh_matrix_of(turn, r);
+    for (k = 0; k < 3; k++) x[k] = center[k] + r[3 * k] * l[0] + r[3 * k + 1] * l[1] + r[3 * k + 2] * l[2];
+}
+
 /* Positions of a COUPLED body's points. */
 static void fsi__sh_spread_bodies(const fsi__sh_impl *m, fsi__sh_place *p)
 {
-    int i, k;
+    int i;
     for (i = m->model.vertices; i < m->points; i++) {
         const int b = m->owner[i];
-        double r[9], *x = p->x + 3 * (size_t)i;
-        const double *l = m->local + 3 * (size_t)i;
-        if (b < 0) continue;
-        fsi__sh_matrix_of(p->turn[b], r);
-        for (k = 0; k < 3; k++) x[k] = p->q[3 * (size_t)(m->first_body + 2 * b) + (size_t)k] + r[3 * k] * l[0] + r[3 * k + 1] * l[1] + r[3 * k + 2] * l[2];
+        if (b >= 0) fsi__sh_turn_point(p->q + 3 * (size_t)(m->first_body + 2 * b), p->turn[b], m->local + 3 * (size_t)i, p->x + 3 * (size_t)i);
     }
 }
 
@@ -4499,6 +4539,13 @@ FSI_API fsi_status fsi_shell_add_obstacle(fsi_shell *s, const fsi_shell_obstacle
     return FSI_OK;
 }
 
+FSI_API fsi_status fsi_shell_add_mesh(fsi_shell *s, const fsi_mesh *mesh, int *id)
+{
+    fsi_shell_obstacle_desc d = fsi_shell_default_obstacle_desc();
+    d.mesh = mesh;
+    return fsi_shell_add_obstacle(s, &d, id);
+}
+
 /* An attachment ends. A pin that was there before stays, where the vertex is now. */
 static void fsi__sh_let_go(fsi_shell *s, fsi__sh_impl *m, int i)
 {
@@ -4606,6 +4653,16 @@ static fsi_status fsi__sh_read_obstacles(fsi__sh_impl *m, const char *fn)
     return FSI_OK;
 }
 
+/* After a step of 0 s: nothing was given to it, and it stays where its owner has it. */
+static void fsi__sh_calm_body(fsi_body *b)
+{
+    b->impulse = b->angular_impulse = b->reaction_force = b->reaction_torque = fsi_v3(0, 0, 0);
+    if (b->mode != FSI_BODY_COUPLED) return;
+    b->new_velocity = b->velocity;
+    b->new_angular_velocity = b->angular_velocity;
+    b->end = b->pose;
+}
+
 static void fsi__sh_publish_obstacle(fsi__sh_step *w, fsi__sh_obstacle *o)
 {
     fsi__sh_impl *m = w->m;
@@ -4615,7 +4672,8 @@ static void fsi__sh_publish_obstacle(fsi__sh_step *w, fsi__sh_obstacle *o)
     memcpy(o->stand, m->stand_x + first, 3 * (size_t)o->features.count[0] * sizeof(double));
     memcpy(o->force, o->sum, sizeof o->force);
     memcpy(o->torque, o->sum + 3, sizeof o->torque);
-    if (b) {
+    if (o->desc.body && !(w->dt > 0)) fsi__sh_calm_body(o->desc.body);
+    else if (b) {
         const fsi__sh_obstacle *leading = m->obstacle; /* of those on this body: the impulses of all add up */
         while (!leading->used || leading->desc.body != b) leading++;
         if (leading == o) fsi_body_begin_step(b, (fsi_real)w->dt);
@@ -4634,6 +4692,7 @@ static void fsi__sh_publish_body(const fsi__sh_step *w, fsi__sh_body *b)
     const fsi_real dt = (fsi_real)w->dt;
     const fsi_mat3 inertia = fsi_body_world_tensor(y->pose.orientation, y->inertia);
     fsi_vec3 v, spin;
+    if (!(dt > 0)) return; /* fsi__sh_calm_body has it */
     fsi_body_begin_step(y, dt);
     v = fsi__sh_to(b->velocity);
     spin = fsi__sh_to(b->spin);
@@ -4976,25 +5035,141 @@ static void fsi__sh_begin(fsi__sh_step *w, fsi_shell *s, fsi__sh_impl *m, const 
     m->analyses_before = m->solver->stats.analyses;
 }
 
+/* What came out is finite, and such as the next step takes. */
+static fsi_status fsi__sh_check_result(const fsi__sh_impl *m, const char *fn)
+{
+    int i, a;
+    if (!fsi__sh_is_finite(m->next.x, 3 * m->first_body) || !fsi__sh_is_finite(m->next.v, 3 * m->first_body)) return fsi__fail(m->context, FSI_ERROR_NAN, fn, -1, 0, "the result is not finite");
+    for (i = 0; i < m->first_body; i++) for (a = 0; a < 3; a++) {
+        const double far_off = fmax(fabs(m->next.x[3 * i + a]), fabs(m->next.v[3 * i + a]));
+        if (far_off > FSI__SH_FARTHEST) return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, i, far_off, "%s %d would get beyond 5e11 m or m/s", i < m->model.vertices ? "vertex" : "twist", i < m->model.vertices ? i : m->model.twist_of[i - m->model.vertices]);
+    }
+    return FSI_OK;
+}
+
+/* A step of 0 s: what is found is `next`, as its owner wrote it. */
+static fsi_status fsi__sh_look(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    const size_t nv = 3 * (size_t)m->model.vertices;
+    fsi_status status = FSI_OK;
+    int i;
+    memcpy(m->now.q, m->next.x, 3 * (size_t)m->first_body * sizeof(double));
+    memcpy(m->now.x, m->stand_x, 3 * (size_t)m->points * sizeof(double));
+    memcpy(m->now.x, m->next.x, nv * sizeof(double));
+    for (i = 0; i < m->bodies; i++) {
+        memcpy(m->now.q + 3 * (size_t)(m->first_body + 2 * i), m->body[i].center, 3 * sizeof(double));
+        m->now.turn[i] = m->body[i].turn;
+    }
+    fsi__sh_spread_bodies(m, &m->now);
+    memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
+    memset(m->sum, 0, 3 * (size_t)m->points * sizeof(double));
+    for (i = 0; i < m->springs; i++) memset(m->spring[i].sum, 0, sizeof m->spring[i].sum);
+    for (i = 0; i < m->obstacles; i++) memset(m->obstacle[i].sum, 0, sizeof m->obstacle[i].sum);
+    m->rubs = m->actives = m->list_holds = 0;
+    w->settle = 1; /* stiffness of contacts by no dt */
+    w->kappa = m->next.stiffness > 0 ? m->next.stiffness : fsi__sh_base_stiffness(w);
+    w->settle = 0;
+    if (m->contact) status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
+    if (m->contact && status == FSI_OK) fsi__sh_measure(m, m->now.x);
+    return status;
+}
+
+/* One message for what a call did less well than asked. */
+static void fsi__sh_warn(const fsi__sh_impl *m, const fsi_shell_stats *t, const char *fn)
+{
+    if (t->degraded) fsi__warn(m->context, "%s: degraded: %d of %d substeps ended out of balance, the last Newton step went %.2g of a mean edge", fn, t->degraded, t->substeps, t->update);
+}
+
 FSI_API fsi_status fsi_shell_step(fsi_shell *s, fsi_real dt)
 {
     const char *fn = "fsi_shell_step";
     fsi__sh_impl *m = fsi__sh_of(s);
+    const int substeps = dt > 0 && m ? m->settings.substeps : 0;
     fsi__sh_step w;
     fsi_status status;
     int k;
     if (!m) return FSI_ERROR_COOKIE;
-    if (!fsi_is_finite((double)dt) || !(dt > 0) || dt > 1000) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, -1, (double)dt, "dt is %g, must be above 0 and at most 1000", (double)dt);
-    status = fsi__sh_read_in(s, m, fn);
+    status = fsi__check_dt(m->context, dt, fn);
+    if (status == FSI_OK) status = fsi__sh_read_in(s, m, fn);
     if (status == FSI_OK) status = fsi__sh_read_obstacles(m, fn);
     if (status != FSI_OK) return status;
-    fsi__sh_begin(&w, s, m, fn, (double)dt / m->settings.substeps);
-    w.share = 1.0 / m->settings.substeps;
-    for (k = 0; k < m->settings.substeps && status == FSI_OK; k++) status = fsi__sh_substep(&w, k + 1 < m->settings.substeps ? (k + 1.0) / m->settings.substeps : 1);
-    if (status == FSI_OK && (!fsi__sh_is_finite(m->next.x, 3 * m->first_body) || !fsi__sh_is_finite(m->next.v, 3 * m->first_body))) status = fsi__fail(m->context, FSI_ERROR_NAN, fn, -1, 0, "the result is not finite");
+    fsi__sh_begin(&w, s, m, fn, substeps ? (double)dt / substeps : 0);
+    w.share = substeps ? 1.0 / substeps : 1;
+    if (!substeps) status = fsi__sh_look(&w);
+    for (k = 0; k < substeps && status == FSI_OK; k++) status = fsi__sh_substep(&w, k + 1 < substeps ? (k + 1.0) / substeps : 1);
+    if (status == FSI_OK) status = fsi__sh_check_result(m, fn);
     if (status != FSI_OK) return status;
     w.dt = (double)dt;
     fsi__sh_publish(s, &w);
+    fsi__sh_warn(m, &s->stats, fn);
+    return FSI_OK;
+}
+
+FSI_API fsi_real fsi_shell_suggest_dt(const fsi_shell *s)
+{
+    const fsi__sh_impl *m = fsi__sh_of(s);
+    double most = 0, dt;
+    int i;
+    if (!m) return 0;
+    for (i = 0; i < s->vertex_count; i++) most = fmax(most, (double)fsi_v3_norm(s->velocity[i]));
+    dt = most > 0 ? 0.5 * m->model.mean_edge / most * m->settings.substeps : 1000;
+    return (fsi_real)fmax(1e-12, fmin(dt, 1000));
+}
+
+/* A place that its owner may have written: what shows `kept` goes with it. */
+static fsi_vec3 fsi__sh_shifted(fsi_vec3 shown, const double *kept, fsi_vec3 offset)
+{
+    double x[3], o[3];
+    int a;
+    memcpy(x, kept, sizeof x);
+    fsi__sh_from(offset, o);
+    if (fsi__sh_take(shown, x)) return fsi_v3_add(shown, offset);
+    for (a = 0; a < 3; a++) x[a] += o[a];
+    return fsi__sh_to(x);
+}
+
+static void fsi__sh_add_offset(double *x, size_t n, fsi_vec3 offset)
+{
+    double o[3];
+    size_t i;
+    fsi__sh_from(offset, o);
+    for (i = 0; i < 3 * n; i++) x[i] += o[i % 3];
+}
+
+static fsi_status fsi__sh_check_shift(const fsi_shell *s, fsi_vec3 offset, const char *fn)
+{
+    int i;
+    if (!fsi_v3_is_finite(offset)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the offset is not finite");
+    for (i = 0; i < s->vertex_count; i++) {
+        const fsi_vec3 x = fsi_v3_add(s->position[i], offset);
+        if (!(fsi_v3_norm2(x) <= (fsi_real)1e23)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, (double)fsi_v3_norm(x), "vertex %d would be beyond 3e11 m", i);
+    }
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_shell_shift_origin(fsi_shell *s, fsi_vec3 offset)
+{
+    fsi__sh_impl *m = fsi__sh_of(s);
+    fsi_status status;
+    int i;
+    if (!m) return FSI_ERROR_COOKIE;
+    if (m->model.dim == 2) offset.z = 0;
+    status = fsi__sh_check_shift(s, offset, "fsi_shell_shift_origin");
+    if (status != FSI_OK) return status;
+    for (i = 0; i < s->vertex_count; i++) {
+        s->position[i] = fsi__sh_shifted(s->position[i], m->state.x + 3 * i, offset);
+        s->target[i] = fsi__sh_shifted(s->target[i], m->state.x + 3 * i, offset);
+    }
+    fsi__sh_add_offset(m->state.x, (size_t)m->model.vertices, offset);
+    fsi__sh_add_offset(m->state.x_before, (size_t)m->model.vertices, offset);
+    for (i = 0; i < m->obstacles; i++) if (m->obstacle[i].used) fsi__sh_add_offset(m->obstacle[i].stand, (size_t)m->obstacle[i].features.count[0], offset);
+    for (i = 0; i < m->bodies; i++) fsi__sh_add_offset(m->body[i].left_center, 1, offset);
+    for (i = 0; i < m->springs; i++) if (m->spring[i].used) {
+        fsi__sh_add_offset(m->spring[i].stand, 1, offset);
+        m->spring[i].desc.anchor = fsi_v3_add(m->spring[i].desc.anchor, offset);
+    }
+    fsi__sh_fill_points(m);
     return FSI_OK;
 }
 
@@ -5024,6 +5199,7 @@ FSI_API fsi_status fsi_shell_settle(fsi_shell *s, int max_steps)
         if (w.stats.newton - steps <= 8 && dt < 1000) dt *= 4;
         if (w.stats.degraded && dt > 0.01) dt /= 4;
     }
+    if (status == FSI_OK) status = fsi__sh_check_result(m, fn);
     if (status != FSI_OK) return status;
     fsi__sh_publish(s, &w);
     return FSI_OK;
@@ -5038,6 +5214,21 @@ FSI_API int fsi_shell_count_intersections(fsi_shell *s)
     if (!m || !m->contact) return 0;
     fsi__sh_stand(s, m);
     return fsi__sh_crossings(m, "fsi_shell_count_intersections", m->stand_x, &count, first) == FSI_OK ? count : -1;
+}
+
+/* Where the last step left COUPLED bodies, in double: their owners have it in fsi_real. A state of other bodies is read over. */
+static void fsi__sh_stream_bodies(fsi__stream *stream, fsi__sh_impl *m)
+{
+    const int reads = stream->mode == FSI__READ;
+    const size_t size = sizeof m->body->left_center + sizeof m->body->left_turn, left = reads && stream->ok ? stream->capacity - stream->used : 0;
+    int i;
+    m->bodies_read = reads && m->bodies > 0 && left == (size_t)m->bodies * size;
+    if (reads && !m->bodies_read && left % size == 0) stream->used += left;
+    for (i = 0; i < m->bodies && (!reads || m->bodies_read); i++) {
+        fsi__sh_body *b = &m->body[i];
+        fsi__bytes(stream, reads ? b->center : b->left_center, sizeof b->center);
+        fsi__bytes(stream, reads ? &b->turn : &b->left_turn, sizeof b->turn);
+    }
 }
 
 static void fsi__sh_stream(fsi__stream *stream, void *simulator)
@@ -5063,6 +5254,7 @@ static void fsi__sh_stream(fsi__stream *stream, void *simulator)
     fsi__bytes(stream, &n->dt_before, sizeof n->dt_before);
     fsi__bytes(stream, &n->stiffness, sizeof n->stiffness);
     fsi__bytes(stream, &n->time, sizeof n->time);
+    fsi__sh_stream_bodies(stream, m);
 }
 
 FSI_API fsi_status fsi_shell_save(const fsi_shell *s, void *buffer, size_t capacity, size_t *size)
@@ -5072,21 +5264,122 @@ FSI_API fsi_status fsi_shell_save(const fsi_shell *s, void *buffer, size_t capac
     return fsi__save(m->context, s->cookie, fsi__sh_stream, m, buffer, capacity, size, "fsi_shell_save");
 }
 
-FSI_API fsi_status fsi_shell_load(fsi_shell *s, const void *buffer, size_t size)
+/* Positions and velocities, now and a step ago: those that a step takes from its owner, and nothing in directions that there are not. */
+static fsi_status fsi__sh_check_places(const fsi__sh_impl *m, const char *fn)
 {
-    const char *fn = "fsi_shell_load";
+    static const char *const name[4] = { "position", "velocity", "last position", "last velocity" };
+    const double *of[4];
+    int k, i, a;
+    of[0] = m->next.x;
+    of[1] = m->next.v;
+    of[2] = m->next.x_before;
+    of[3] = m->next.v_before;
+    for (k = 0; k < 4; k++) for (i = 0; i < m->first_body; i++) for (a = 0; a < 3; a++) {
+        const double value = of[k][3 * i + a];
+        const int none = i < m->model.vertices ? m->model.dim == 2 && a == 2 : a > 0;
+        if (!(fabs(value) <= (none ? 0 : FSI__SH_FARTHEST))) return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, i, value, "the state's %s of %s %d is %g", name[k], i < m->model.vertices ? "vertex" : "twist", i < m->model.vertices ? i : m->model.twist_of[i - m->model.vertices], value);
+    }
+    return FSI_OK;
+}
+
+/* Frames: unit vectors, the tangent along its segment, the director across it. */
+static fsi_status fsi__sh_check_frames(const fsi__sh_impl *m, const char *fn)
+{
+    const fsi__sh_model *p = &m->model;
+    int i;
+    for (i = 0; i < p->segments; i++) {
+        const fsi__shell_frame *f = &m->next.frame[i];
+        double t[3], off, size = fsi__sh_dot(f->director, f->director);
+        fsi__shell_tangent(m->next.x + 3 * p->chain[2 * i], m->next.x + 3 * p->chain[2 * i + 1], t);
+        off = p->twist_node[i] < 0 ? 0 : fsi__sh_apart(t, f->tangent) + fabs(fsi__sh_dot(f->director, f->tangent));
+        if (!(off <= 1e-6) || (p->twist_node[i] >= 0 && !(fabs(size - 1) <= 1e-6)) || !(size + fsi__sh_dot(f->tangent, f->tangent) <= 3))
+            return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, i, off, "the state's frame of segment %d is none of it", i);
+    }
+    for (i = 0; i < p->count[FSI__SH_JOINT]; i++) if (!(fabs(m->next.twist[i]) <= 1e6))
+        return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, p->joint_segment[2 * i], m->next.twist[i], "the state's twist between segments %d and %d is %g", p->joint_segment[2 * i], p->joint_segment[2 * i + 1], m->next.twist[i]);
+    return FSI_OK;
+}
+
+static double fsi__sh_quat_size2(fsi_quat q) { return (double)q.x * (double)q.x + (double)q.y * (double)q.y + (double)q.z * (double)q.z + (double)q.w * (double)q.w; }
+
+/* `next` is a state that a step can have left: what is not about where things are. */
+static fsi_status fsi__sh_check_numbers(const fsi__sh_impl *m, const char *fn)
+{
+    const fsi__sh_state *n = &m->next;
+    const double shortest = 1e-15, stiffest = 1e9 * 5 * m->range * fmax(m->range / (shortest * shortest), 10); /* as fsi__sh_adapt_stiffness leaves it */
+    fsi_status status = fsi__sh_check_places(m, fn);
+    int i;
+    if (status == FSI_OK) status = fsi__sh_check_frames(m, fn);
+    if (status != FSI_OK) return status;
+    if (!(n->dt_before >= 0 && n->dt_before <= 1000) || (n->dt_before > 0 && n->dt_before < shortest)) return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, -1, n->dt_before, "the state's last substep is %g seconds", n->dt_before);
+    if (!(n->stiffness >= 0 && n->stiffness <= stiffest)) return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, -1, n->stiffness, "the state's stiffness of contacts is %g", n->stiffness);
+    if (!(n->time >= 0 && n->time <= 1e15)) return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, -1, n->time, "the state's time is %g seconds", n->time);
+    for (i = 0; i < m->bodies && m->bodies_read; i++) {
+        const fsi__sh_body *b = &m->body[i];
+        const double turn = fabs(fsi__sh_quat_size2(b->turn) - 1);
+        if (!fsi__sh_is_finite(b->center, 3) || !(turn <= 1e-3)) return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, i, turn, "the state's place of COUPLED body %d is none", i);
+    }
+    return FSI_OK;
+}
+
+/* Where obstacle o is put by a load, in x: by its mesh, by its body, and where a COUPLED one is where it was, there to the last bit. */
+static void fsi__sh_load_obstacle(const fsi__sh_impl *m, const fsi__sh_obstacle *o, double *x)
+{
+    const fsi__sh_body *b = o->body >= 0 ? &m->body[o->body] : NULL;
+    int i;
+    fsi__sh_place_obstacle(o, o->desc.body ? o->desc.body->pose : fsi_default_body().pose, x);
+    for (i = 0; b && i < o->features.count[0]; i++) fsi__sh_turn_point(b->center, b->turn, o->local + 3 * (size_t)i, x + 3 * (size_t)i);
+}
+
+/* COUPLED bodies by the state where their owners have them there, else where these have them. */
+static void fsi__sh_load_bodies(fsi__sh_impl *m)
+{
+    int i;
+    for (i = 0; i < m->bodies; i++) {
+        fsi__sh_body *b = &m->body[i];
+        const fsi_pose pose = b->body->pose;
+        const fsi_vec3 was = fsi__sh_to(b->center);
+        const int same = m->bodies_read && fsi_v3_norm2(fsi_v3_sub(was, pose.position)) <= 0 && memcmp(&b->turn, &pose.orientation, sizeof b->turn) == 0;
+        if (!same) {
+            fsi__sh_from(pose.position, b->center);
+            b->turn = pose.orientation;
+        }
+    }
+}
+
+/* Reads a state into `next`; nothing that its owner sees changes. */
+static fsi_status fsi__sh_read_state(fsi_shell *s, const void *buffer, size_t size, const char *fn)
+{
     fsi__sh_impl *m = fsi__sh_of(s);
     fsi__stream stream;
-    fsi__sh_state old;
-    fsi_status status;
-    int i;
-    if (!m) return FSI_ERROR_COOKIE;
-    status = fsi__load_begin(m->context, s->cookie, buffer, size, &stream, fn);
+    fsi_status status = fsi__load_begin(m->context, s->cookie, buffer, size, &stream, fn);
+    int o;
     if (status != FSI_OK) return status;
     fsi__sh_stream(&stream, m);
     if (!stream.ok || stream.used != stream.capacity) return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, -1, (double)size, "the buffer is of another scene");
-    if (!fsi__sh_is_finite(m->next.x, 3 * m->first_body) || !fsi__sh_is_finite(m->next.v, 3 * m->first_body)) return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, -1, 0, "the buffer holds numbers that are not finite");
-    old = m->state;
+    status = fsi__sh_check_numbers(m, fn);
+    for (o = 0; o < m->obstacles && status == FSI_OK; o++) if (m->obstacle[o].used && m->obstacle[o].desc.body) status = fsi_body_check(m->context, m->obstacle[o].desc.body, o);
+    if (status != FSI_OK) return status;
+
+    /* apart, where all of it will stand? */
+    fsi__sh_load_bodies(m);
+    fsi__sh_stand(s, m);
+    memcpy(m->stand_x, m->next.x, 3 * (size_t)m->model.vertices * sizeof(double));
+    for (o = 0; o < m->obstacles; o++) {
+        const fsi__sh_obstacle *ob = &m->obstacle[o];
+        if (!ob->used) continue;
+        fsi__sh_load_obstacle(m, ob, m->stand_x + 3 * (size_t)ob->features.first);
+        if (!fsi__sh_is_finite(m->stand_x + 3 * (size_t)ob->features.first, 3 * ob->features.count[0])) return fsi__fail(m->context, FSI_ERROR_NAN, fn, o, 0, "obstacle %d is not where numbers are finite", o);
+    }
+    return fsi__sh_check_apart(m, fn, m->stand_x);
+}
+
+/* What fsi__sh_read_state read is the state from now on. */
+static void fsi__sh_take_state(fsi_shell *s)
+{
+    fsi__sh_impl *m = fsi__sh_of(s);
+    const fsi__sh_state old = m->state;
+    int i;
     m->state = m->next;
     m->next = old;
     for (i = 0; i < s->vertex_count; i++) {
@@ -5094,9 +5387,25 @@ FSI_API fsi_status fsi_shell_load(fsi_shell *s, const void *buffer, size_t size)
         s->velocity[i] = fsi__sh_to(m->state.v + 3 * i);
     }
     for (i = 0; i < s->segment_count; i++) if (m->model.twist_node[i] >= 0) s->twist[i] = (fsi_real)m->state.x[3 * m->model.twist_node[i]];
-    for (i = 0; i < m->obstacles; i++) if (m->obstacle[i].used) fsi_shell_teleport_obstacle(s, i);
+    for (i = 0; i < m->bodies; i++) {
+        memcpy(m->body[i].left_center, m->body[i].center, sizeof m->body[i].center);
+        m->body[i].left_turn = m->body[i].turn;
+    }
+    for (i = 0; i < m->obstacles; i++) if (m->obstacle[i].used) fsi__sh_load_obstacle(m, &m->obstacle[i], m->obstacle[i].stand);
+    fsi__sh_fill_points(m);
+    for (i = 0; i < m->springs; i++) fsi__sh_place_anchor(m, &m->spring[i], 0, m->was_x, m->spring[i].stand);
+    fsi__sh_fill_points(m);
+    m->teleported = 0; /* seen to be apart */
     s->time = m->state.time;
-    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_shell_load(fsi_shell *s, const void *buffer, size_t size)
+{
+    fsi_status status;
+    if (!fsi__sh_of(s)) return FSI_ERROR_COOKIE;
+    status = fsi__sh_read_state(s, buffer, size, "fsi_shell_load");
+    if (status == FSI_OK) fsi__sh_take_state(s);
+    return status;
 }
 
 FSI_API uint64_t fsi_shell_hash(const fsi_shell *s) { return fsi__sh_of(s) ? fsi__state_hash(fsi__sh_stream, s->impl) : 0; }

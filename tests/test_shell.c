@@ -333,7 +333,8 @@ static void test_bad_numbers_change_nothing(void)
     s->position[3].x = (fsi_real)1e13;
     refuse_step(s, 0.01, FSI_ERROR_LIMIT, "vertex 3");
     s->position[3] = kept;
-    refuse_step(s, 0, FSI_ERROR_ARGUMENT, "dt");
+    refuse_step(s, -1e-3, FSI_ERROR_ARGUMENT, "dt");
+    refuse_step(s, 1e-13, FSI_ERROR_ARGUMENT, "dt");
     refuse_step(s, -1, FSI_ERROR_ARGUMENT, "dt");
     refuse_step(s, 1e6, FSI_ERROR_ARGUMENT, "dt");
     CHECK(fsi_shell_settle(s, 0) == FSI_ERROR_ARGUMENT);
