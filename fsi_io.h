@@ -1571,7 +1571,7 @@ static fsi_status fsi__check_positions(fsi_context *context, const fsi_vec3 *x, 
         fsi_vec3 p = x[i];
         if (single) p = fsi_v3((fsi_real)(float)p.x, (fsi_real)(float)p.y, (fsi_real)(float)p.z);
         if (!fsi_v3_is_finite(p))
-            return fsi__fail(context, FSI_ERROR_NAN, fn, i, (double)x[i].x, "vertex %d is NaN or too large", i);
+            return fsi__fail(context, FSI_ERROR_NAN, fn, i, (double)x[i].x, "vertex %d is not finite, or too large", i);
     }
     return FSI_OK;
 }
@@ -1843,7 +1843,7 @@ static const char fsi__pvd_tail[] = "</Collection>\n</VTKFile>\n";
 static fsi_status fsi__check_frame(fsi_context *context, int frame, double time, const char *name, const char *fn)
 {
     if (!fsi_is_finite(time))
-        return fsi__fail(context, FSI_ERROR_NAN, fn, frame, time, "the time of frame %d is NaN or infinite", frame);
+        return fsi__fail(context, FSI_ERROR_NAN, fn, frame, time, "the time of frame %d is not finite", frame);
     if (!fsi__is_plain(name, 4096, 0))
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, frame, 0, "frame %d has no name that can be written", frame);
     return FSI_OK;

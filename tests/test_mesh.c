@@ -961,6 +961,60 @@ static void test_move_and_set(void)
     fsi_mesh_destroy(m);
 }
 
+/* Everything that a move changes, in 3D. */
+static uint64_t mesh_state(const fsi_mesh *m)
+{
+    const size_t v = (size_t)m->vertex_count, f = (size_t)m->face_count, e = (size_t)m->edge_count, real = sizeof(fsi_vec3);
+    uint64_t h = fsi_hash(m->vertices, v * real, fsi_hash(m->previous, v * real, (uint64_t)m->moving));
+    h = fsi_hash(m->face_normals, f * real, fsi_hash(m->vertex_normals, v * real, fsi_hash(m->edge_normals, e * real, h)));
+    return fsi_hash(&m->box, sizeof m->box, h);
+}
+
+static fsi_pose random_pose(void)
+{
+    fsi_pose p;
+    p.position = random_point(1);
+    p.orientation = random_turn(FSI_PI);
+    return p;
+}
+
+static void test_set_rigid_takes_a_mesh_back_to_two_poses_to_the_bit(void)
+{
+    fsi_pose a, b, bad;
+    fsi_mesh *m;
+    uint64_t then;
+    long long allocs;
+    int k;
+    begin(3);
+    add_sphere(0, 0, 0, 1, 20, 10);
+    m = make(FSI_MESH_CLOSED);
+    if (!m) return;
+    allocs = soup_context.allocs;
+    for (k = 0; k < 10; k++) {
+        a = random_pose();
+        b = k % 3 == 0 ? a : random_pose();
+        CHECK(fsi_mesh_move_rigid(m, a.position, a.orientation) == FSI_OK);
+        CHECK(fsi_mesh_move_rigid(m, b.position, b.orientation) == FSI_OK);
+        then = mesh_state(m);
+        fsi_mesh_set(m, soup_x, soup_nx);
+        fsi_mesh_move_rigid(m, random_point(3), random_turn(1));
+        CHECK(mesh_state(m) != then);
+        CHECK(fsi_mesh_set_rigid(m, a, b) == FSI_OK && mesh_state(m) == then && m->moving == (k % 3 != 0));
+        CHECK(wrong_signs(m, 50) == 0);
+    }
+    then = mesh_state(m);
+    bad = a;
+    bad.orientation.w += 1;
+    bad.orientation.x += 1;
+    CHECK(fsi_mesh_set_rigid(m, bad, b) == FSI_ERROR_ARGUMENT && fsi_mesh_set_rigid(m, a, bad) == FSI_ERROR_ARGUMENT);
+    bad = a;
+    bad.position.y = (fsi_real)test_nan();
+    CHECK(fsi_mesh_set_rigid(m, bad, b) == FSI_ERROR_NAN && fsi_mesh_set_rigid(m, a, bad) == FSI_ERROR_NAN);
+    CHECK(strcmp(soup_context.error.function, "fsi_mesh_set_rigid") == 0);
+    CHECK(fsi_mesh_set_rigid(NULL, a, b) == FSI_ERROR_COOKIE && mesh_state(m) == then && soup_context.allocs == allocs);
+    fsi_mesh_destroy(m);
+}
+
 /* ---- reduced-order collision ---------------------------------------------------------------------------------- */
 
 static fsi_vec3 mix(fsi_vec3 a, fsi_vec3 b, double t) { return fsi_v3_madd(fsi_v3_scale(a, (fsi_real)(1 - t)), (fsi_real)t, b); }
@@ -1306,6 +1360,7 @@ int main(int argc, char **argv)
     RUN(test_sign_is_the_winding_number);
     RUN(test_mass_of_box_sphere_torus_and_sheet);
     RUN(test_move_and_set);
+    RUN(test_set_rigid_takes_a_mesh_back_to_two_poses_to_the_bit);
     RUN(test_sweep_of_one_face_misses_nothing);
     RUN(test_sweep_of_closed_mesh_has_no_cracks);
     RUN(test_point_that_is_put_back_never_gets_in);
