@@ -100,7 +100,8 @@
 /* Float and double, or two versions, in one program would pass structs of different layouts to each other. So every file
    refers to one function of the implementation, whose name says what the file was compiled for; an implementation of another
    precision or version has it not, and the linker prints the name. Declared here, it may also be looked up by other
-   languages (dlsym). A file with FSI_STATIC needs nobody else's implementation, and refers to nothing. */
+   languages (dlsym). A file with FSI_STATIC refers to nothing: define it also in a program that has no implementation
+   because it uses nothing but inline functions (FSI_FN). */
 #if defined(FSI_REAL_FLOAT)
 #define FSI__LINK_NAME(a, b, c) fsi_this_file_is_float_##a##_##b##_##c##_but_FSI_IMPLEMENTATION_is_double_or_another_version
 #else
