@@ -2335,6 +2335,7 @@ static fsi__wide fsi__w_of(fsi_vec3 a) { return fsi__w3((double)a.x, (double)a.y
 static fsi__wide fsi__w_sub(fsi__wide a, fsi__wide b) { return fsi__w3(a.x - b.x, a.y - b.y, a.z - b.z); }
 static fsi__wide fsi__w_diff(fsi_vec3 a, fsi_vec3 b) { return fsi__w_sub(fsi__w_of(a), fsi__w_of(b)); }
 static fsi__wide fsi__w_madd(fsi__wide a, double s, fsi__wide b) { return fsi__w3(a.x + s * b.x, a.y + s * b.y, a.z + s * b.z); }
+static fsi__wide fsi__w_over(fsi__wide a, double s) { return fsi__w3(a.x / s, a.y / s, a.z / s); }
 static fsi__wide fsi__w_cross(fsi__wide a, fsi__wide b)
 {
     return fsi__w3(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x);
@@ -2788,12 +2789,17 @@ static double fsi__maker_area(const fsi__maker *m, int a, int b, int c)
     return fsi__w_norm(fsi__w_cross(fsi__w_diff(m->x[b], m->x[a]), fsi__w_diff(m->x[c], m->x[a]))) / 2;
 }
 
+static int fsi__is_flat(const fsi__maker *m, const int *c) /* corners of a face without area or length */
+{
+    return c[0] == c[1] || (m->corners == 3 && fsi__maker_area(m, c[0], c[1], c[2]) < 1e-14 * m->diagonal * m->diagonal);
+}
+
 /* Takes one triangle or segment; zero-area ones go. */
 static fsi_status fsi__make_face(fsi__maker *m, int element)
 {
     int c[3] = { 0, 0, -1 }, j;
     for (j = 0; j < m->corners; j++) c[j] = m->source_vertex[m->desc->elements[m->corners * element + j]];
-    if (c[0] == c[1] || (m->corners == 3 && fsi__maker_area(m, c[0], c[1], c[2]) < 1e-14 * m->diagonal * m->diagonal))
+    if (fsi__is_flat(m, c))
         return fsi__drop_degenerate(m, element, m->corners == 3 ? "has no area" : "has no length");
     fsi__add_face(m, c[0], c[1], c[2], element);
     return FSI_OK;
@@ -2954,9 +2960,9 @@ static int fsi__join_wedges(fsi__maker *m, const int *h, int n)
             w = fsi__w_madd(w, -fsi__w_dot(w, axis) / fsi__w_dot(axis, axis), axis);
         }
         if (i == 0) {
-            u = fsi__w_madd(w, 1 / fsi__w_norm(w) - 1, w);
+            u = fsi__w_over(w, fsi__w_norm(w));
             v = fsi__w_cross(axis, u);
-            v = fsi__w_madd(v, 1 / fsi__w_norm(v) - 1, v);
+            v = fsi__w_over(v, fsi__w_norm(v));
         }
         balance += closes ? 1 : -1;
         a = (long long)floor(fsi_atan2(fsi__w_dot(w, v), fsi__w_dot(w, u)) * 1e8 + 0.5);
@@ -3054,6 +3060,18 @@ static void fsi__find_cut(const fsi__maker *m, int f, int v, double reach, fsi__
     }
 }
 
+/* Cutting a needle at a vertex near its third corner leaves a part without area, which goes as it does when it was given. */
+static void fsi__drop_flat(fsi__maker *m)
+{
+    int f, kept = 0;
+    for (f = 0; f < m->face_count; f++) {
+        if (fsi__is_flat(m, m->face[f].corner))
+            fsi__count(&m->report.dropped_degenerate, &m->report.first_degenerate, m->face[f].source);
+        else m->face[kept++] = m->face[f];
+    }
+    m->face_count = kept;
+}
+
 /* One pass: cuts every face that needs it once. *cuts is their number; without repair they are only counted. */
 static fsi_status fsi__split_pass(fsi__maker *m, int *cuts)
 {
@@ -3099,7 +3117,8 @@ static fsi_status fsi__make_split(fsi__maker *m)
             return FSI_OK;
         }
         m->report.split_t_junctions += cuts;
-        s = fsi__make_link(m);
+        fsi__drop_flat(m);
+        s = m->face_count > 0 ? fsi__make_link(m) : fsi__refuse(m, 0, 0, "and the others have no area: nothing is left");
     }
     return s;
 }
@@ -3361,7 +3380,7 @@ static void fsi__mesh_normals(fsi__mesh *w)
         const fsi_vec3 *x = m->vertices;
         fsi__wide u = fsi__w_diff(x[c[1]], x[c[0]]), v = fsi__w_diff(x[c[k - 1]], x[c[0]]), n = fsi__w_normal(u, v, k);
         double size = fsi__w_norm(n);
-        if (size > 0) w->face_normals[f] = fsi__w_real(fsi__w_madd(n, 1 / size - 1, n));
+        if (size > 0) w->face_normals[f] = fsi__w_real(fsi__w_over(n, size));
         if (k == 3) fsi__spread_normal(w, f, c, w->face_normals[f], u, v, size);
         else for (i = 0; i < 2; i++) w->vertex_normals[c[i]] = fsi_v3_add(w->vertex_normals[c[i]], w->face_normals[f]);
     }

@@ -75,7 +75,7 @@ typedef enum fsi_io_type {
 
 /* A field over the vertices: velocity, colour, age ... */
 typedef struct fsi_io_attribute {
-    const char *name;  /* 1 to 60 printable ASCII characters, none of  space < > & " '  and not x, y or z alone */
+    const char *name;  /* 1 to 60 printable ASCII characters, none of  space < > & " ' \  and not x, y or z alone */
     fsi_io_type type;
     int components;    /* 1 to 9. VTP keeps them together. PLY has a property for each: with 2 to 4 components the name
                           and x, y, z, w ("v" becomes vx vy vz; "color" becomes red green blue alpha), with more the
@@ -1722,14 +1722,14 @@ static fsi_status fsi__check_indices(fsi_context *context, const int *index, int
     return FSI_OK;
 }
 
-/* Not empty, and of printable ASCII that XML takes as it is; a name has no blank and no apostrophe either. */
+/* Not empty, and of printable ASCII that XML takes as it is; a name has no blank, apostrophe or backslash either. */
 static int fsi__is_plain(const char *text, size_t longest, int is_name)
 {
     size_t n;
     for (n = 0; text && text[n]; n++) {
         char c = text[n];
         if (n == longest || c < ' ' || c > '~' || c == '<' || c == '>' || c == '&' || c == '"') return 0;
-        if (is_name && (c == ' ' || c == '\'')) return 0;
+        if (is_name && (c == ' ' || c == '\'' || c == '\\')) return 0; /* a line that ends in \ goes on in PLY as it is read */
     }
     return n > 0;
 }

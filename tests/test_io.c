@@ -880,11 +880,11 @@ static void test_writers_refuse_what_cannot_be_written(void)
         s.x[3].y = (fsi_real)test_inf(); CHECK(write_mesh(w, out, &s.mesh, 0) == FSI_ERROR_NAN);
         s.x[3].y = (fsi_real)1e30; s.x[3].y *= (fsi_real)1e30;
         CHECK(write_mesh(w, out, &s.mesh, FSI_IO_SINGLE) == FSI_ERROR_NAN); /* infinite as a float */
-        for (k = 0; k < 9; k++) {
-            static const char *const names[] = { NULL, "", "a b", "<", "x", "\xC3\xA4", "a\n",
+        for (k = 0; k < 10; k++) {
+            static const char *const names[] = { NULL, "", "a b", "<", "x", "\xC3\xA4", "a\n", "ends_in_\\",
                                                 "1234567890123456789012345678901234567890123456789012345678901" };
             make_sample(&s);
-            if (k < 8) s.attributes[2].name = names[k];
+            if (k < 9) s.attributes[2].name = names[k];
             else s.attributes[2].data = NULL;
             CHECK(write_mesh(w, out, &s.mesh, 0) == FSI_ERROR_ARGUMENT && c.error.element == 2);
         }
