@@ -42,7 +42,7 @@ TESTS   := $(basename $(notdir $(wildcard tests/test_*.c)))
 CASES   := $(basename $(notdir $(wildcard tests/validate_*.c)))
 BENCHES := $(basename $(notdir $(wildcard bench/*.c)))
 FUZZERS := $(basename $(notdir $(wildcard tests/fuzz_*.c)))
-SCRIPTS := compile_matrix names function_lengths header_table
+SCRIPTS := compile_matrix names function_lengths header_table conventions
 
 logs = $(foreach name,$(2),build/$(1)/$(name).log)
 TEST_LOGS  = $(call logs,plain,$(TESTS))

@@ -38,6 +38,11 @@
       FSI_NO_SIMD          plain C instead of SSE2 or AVX (same bits)
       FSI_LANES_DOUBLE     pair arithmetic in double instead of float (verification; about 3 times slower)
       FSI_ALLOW_FAST_MATH  build under -ffast-math all the same (no promise of determinism or of NaN checks)
+      FSI_NO_OPTIMIZE      gcc -O0: leave fsi's own functions at -O0 too, to step through them (25 times slower).
+                           Default: gcc builds them at -O2 where the command line does not optimise (__OPTIMIZE__ is not
+                           defined); your code stays at -O0. -Og and -O1 are kept as they are. clang, tcc and cl cannot do
+                           that from a header: in their debug builds compile fsi_impl.c, or the one file with
+                           FSI_IMPLEMENTATION, by itself: clang -O2 -c fsi_impl.c, and link it.
 
    UNITS
       SI everywhere: metres, kilograms, seconds, newtons, pascals. Right-handed axes; gravity decides what is up.
@@ -51,7 +56,10 @@
    ERRORS
       What can fail returns fsi_status and fills context->error: status, function, element, value and a text that names
       the culprit (not where a cookie is wrong or the object NULL: then no context can be trusted). A call that fails
-      changes nothing. Nothing here prints, exits, or keeps a global.
+      changes nothing. Nothing here prints, exits, or keeps a global: a create that fails leaves no object to ask, so give
+      every desc a context, and the text of any failure is in context.error.message.
+      Files that include fsi in float and in double, or in two versions, do not link: the linker names
+      fsi_this_file_is_float_0_1_0_but_FSI_IMPLEMENTATION_is_double_or_another_version, or the like.
 */
 #ifndef FSI_H
 #define FSI_H
@@ -89,6 +97,30 @@
 #define FSI_API extern
 #endif
 
+/* Float and double, or two versions, in one program would pass structs of different layouts to each other. So every file
+   refers to one function of the implementation, whose name says what the file was compiled for; an implementation of another
+   precision or version has it not, and the linker prints the name. Declared here, it may also be looked up by other
+   languages (dlsym). A file with FSI_STATIC refers to nothing: define it also in a program that has no implementation
+   because it uses nothing but inline functions (FSI_FN). */
+#if defined(FSI_REAL_FLOAT)
+#define FSI__LINK_NAME(a, b, c) fsi_this_file_is_float_##a##_##b##_##c##_but_FSI_IMPLEMENTATION_is_double_or_another_version
+#else
+#define FSI__LINK_NAME(a, b, c) fsi_this_file_is_double_##a##_##b##_##c##_but_FSI_IMPLEMENTATION_is_float_or_another_version
+#endif
+#define FSI__LINK_NAME_OF(a, b, c) FSI__LINK_NAME(a, b, c) /* versions are expanded first */
+#define FSI__LINKED FSI__LINK_NAME_OF(FSI_VERSION_MAJOR, FSI_VERSION_MINOR, FSI_VERSION_PATCH)
+FSI_API void FSI__LINKED(void); /* does nothing */
+#if !defined(FSI_STATIC) && defined(_MSC_VER) && defined(FSI_REAL_FLOAT)
+__pragma(detect_mismatch("fsi_real", "float")) __pragma(detect_mismatch("fsi version", FSI_VERSION_STRING))
+#elif !defined(FSI_STATIC) && defined(_MSC_VER)
+__pragma(detect_mismatch("fsi_real", "double")) __pragma(detect_mismatch("fsi version", FSI_VERSION_STRING))
+#elif !defined(FSI_STATIC) && !defined(__CUDACC__)
+#if defined(__GNUC__) || defined(__clang__)
+__attribute__((used))
+#endif
+static void (*const fsi__linked)(void) = FSI__LINKED;
+#endif
+
 /* FSI_FN marks the arithmetic of one pair, cell or contact: takes values, returns values, always inlined, CPU and GPU. */
 #if defined(__CUDACC__)
 #define FSI_FN static __host__ __device__ __forceinline__
@@ -121,7 +153,11 @@
 #define FSI__STRICT_FN_BEGIN FSI__STRICT_BEGIN
 #define FSI__STRICT_FN_END FSI__STRICT_END
 #elif defined(__GNUC__) && !defined(__TINYC__) && !defined(__CUDACC__)
+#if defined(__OPTIMIZE__) || defined(FSI_NO_OPTIMIZE)
 #define FSI__STRICT_BEGIN _Pragma("GCC push_options") _Pragma("GCC optimize(\"fp-contract=off\", \"no-math-errno\")")
+#else /* -O0: fsi at -O2 all the same, 25 times faster; the caller's own code stays as it is */
+#define FSI__STRICT_BEGIN _Pragma("GCC push_options") _Pragma("GCC optimize(\"O2\", \"fp-contract=off\", \"no-math-errno\")")
+#endif
 #define FSI__STRICT_END _Pragma("GCC pop_options")
 #define FSI__STRICT_FN_BEGIN
 #define FSI__STRICT_FN_END
@@ -608,7 +644,7 @@ typedef struct fsi_mesh {
     int source_count;            /* the caller's vertex count */
     const int *tets;             /* 4 * tet_count, NULL otherwise */
     int tet_count;
-    /* State, changed by fsi_mesh_move. */
+    /* State, changed by fsi_mesh_move, _move_rigid, _set and _set_rigid. */
     const fsi_vec3 *vertices;        /* vertex_count: now */
     const fsi_vec3 *previous;        /* vertex_count: before the last move; same values as vertices for a static mesh */
     const fsi_vec3 *face_normals;    /* face_count, unit, out of the solid */
@@ -652,6 +688,12 @@ FSI_API fsi_mesh_desc fsi_mesh_default_desc(void);
 FSI_API fsi_status fsi_mesh_create(fsi_mesh **out, const fsi_mesh_desc *desc);
 FSI_API void fsi_mesh_destroy(fsi_mesh *mesh);
 
+/* Where a rigid thing is. */
+typedef struct fsi_pose {
+    fsi_vec3 position;     /* of a body's centre of mass; of the origin of a mesh's coordinates [m] */
+    fsi_quat orientation;  /* unit; takes body axes to world axes */
+} fsi_pose;
+
 /* New positions: `vertices` is indexed like the caller's array in the desc (count = source_count entries), topology is
    unchanged; of vertices that were welded the first one counts. The former positions become `previous`; normals are
    recomputed, the tree is refitted. Also call it once with the same positions when a moving mesh stops. Errors: COOKIE,
@@ -661,6 +703,10 @@ FSI_API fsi_status fsi_mesh_move(fsi_mesh *mesh, const fsi_vec3 *vertices, int c
 FSI_API fsi_status fsi_mesh_move_rigid(fsi_mesh *mesh, fsi_vec3 position, fsi_quat orientation);
 /* New positions without a sweep between (teleport): previous becomes equal to vertices. */
 FSI_API fsi_status fsi_mesh_set(fsi_mesh *mesh, const fsi_vec3 *vertices, int count);
+/* A mesh that moves with poses, as after fsi_mesh_move_rigid(previous) and fsi_mesh_move_rigid(now), to the bit, whatever it did
+   before: for rollback (a simulator's load brings back its own state, not the caller's meshes), keep the last two poses of each
+   mesh with the saved state. The same pose twice is a teleport. Errors as of fsi_mesh_move_rigid; the mesh is then unchanged. */
+FSI_API fsi_status fsi_mesh_set_rigid(fsi_mesh *mesh, fsi_pose previous, fsi_pose now);
 
 /* The functions below read only, allocate nothing and may be called from many threads at once. Given a NULL mesh, NaN, or
    a face that does not exist, they find nothing: face -1, t = FSI_REAL_MAX. In 2D z is not looked at. */
@@ -753,11 +799,6 @@ typedef enum fsi_body_mode {
     FSI_BODY_PRESCRIBED,  /* moves from `pose` to `end` whatever the liquid does; the reaction is returned */
     FSI_BODY_COUPLED      /* the liquid moves it: its velocity is solved together with the liquid's */
 } fsi_body_mode;
-
-typedef struct fsi_pose {
-    fsi_vec3 position;     /* of the centre of mass [m] */
-    fsi_quat orientation;  /* unit; takes body axes to world axes */
-} fsi_pose;
 
 typedef struct fsi_body {
     uint32_t cookie;
@@ -863,7 +904,7 @@ typedef struct fsi_surface {
     void *impl;
 } fsi_surface;
 
-/* Fills every field; set positions, count and spacing. */
+/* Fills every field; set spacing (positions go to fsi_surface_update). */
 FSI_API fsi_surface_desc fsi_surface_default_desc(void);
 /* An empty surface. Errors: COOKIE, NAN or ARGUMENT (naming the field), MEMORY; then *out is NULL. */
 FSI_API fsi_status fsi_surface_create(fsi_surface **out, const fsi_surface_desc *desc);
@@ -1124,6 +1165,8 @@ FSI_FN int fsi__is_context(const fsi_context *context) { return !context || cont
 /* Records a failure in `context` (may be NULL) and returns `status`. */
 FSI_API fsi_status fsi__fail(fsi_context *context, fsi_status status, const char *function, long long element, double value, const char *format, ...) FSI__PRINTF(6, 7);
 FSI_API void fsi__note(fsi_context *context, int level, const char *text);
+/* What every fsi_*_error returns: the context's last failure; NULL: no simulator, a constant text that says where to read why. */
+FSI_API const fsi_error *fsi__error_of(const fsi_context *context);
 /* A warning (level 1), for a call that succeeds but did less than it was asked for: once a call, after its commit. */
 FSI_API void fsi__warn(fsi_context *context, const char *format, ...) FSI__PRINTF(2, 3);
 /* Fields of descs. A number from lo to hi; a vector that is finite and in 2D lies in the plane; one that has a direction as well;
@@ -1254,6 +1297,7 @@ FSI_API fsi_context fsi_default_context(void)
 }
 
 FSI_API int fsi_version(void) { return FSI_VERSION; }
+FSI_API void FSI__LINKED(void) {}
 
 /* (1+e)(1-e) - 1 is -e^2 when a*b+c is rounded once, 0 when it is rounded twice (e^2 below half an ulp of 1). */
 static int fsi__contracts(void)
@@ -1282,6 +1326,13 @@ FSI_API const char *fsi_build_info(void)
 FSI_API void fsi__note(fsi_context *context, int level, const char *text)
 {
     if (context && context->message) context->message(context->user, level, text);
+}
+
+FSI_API const fsi_error *fsi__error_of(const fsi_context *context)
+{
+    static const fsi_error nobody = { FSI_ERROR_ARGUMENT, "", -1, 0,
+        "no simulator: give desc.context a context before create, and read why it failed in context.error.message" };
+    return context ? &context->error : &nobody;
 }
 
 FSI_API void fsi__warn(fsi_context *context, const char *format, ...)
@@ -1338,7 +1389,7 @@ FSI_API fsi_status fsi__check_filled(fsi_context *context, const char *function,
 {
     if (!desc) return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, 0, "desc is NULL");
     if (*(const uint32_t *)desc == cookie) return FSI_OK;
-    return fsi__fail(context, FSI_ERROR_COOKIE, function, -1, 0, "desc was not filled by %s of this version", maker);
+    return fsi__fail(context, FSI_ERROR_COOKIE, function, -1, 0, "desc was not filled by %s of this version and precision", maker);
 }
 
 FSI_API fsi_status fsi__check_mesh(fsi_context *context, const char *function, const fsi_mesh *mesh, int dim, int closed)
@@ -2332,6 +2383,7 @@ static fsi__wide fsi__w_of(fsi_vec3 a) { return fsi__w3((double)a.x, (double)a.y
 static fsi__wide fsi__w_sub(fsi__wide a, fsi__wide b) { return fsi__w3(a.x - b.x, a.y - b.y, a.z - b.z); }
 static fsi__wide fsi__w_diff(fsi_vec3 a, fsi_vec3 b) { return fsi__w_sub(fsi__w_of(a), fsi__w_of(b)); }
 static fsi__wide fsi__w_madd(fsi__wide a, double s, fsi__wide b) { return fsi__w3(a.x + s * b.x, a.y + s * b.y, a.z + s * b.z); }
+static fsi__wide fsi__w_over(fsi__wide a, double s) { return fsi__w3(a.x / s, a.y / s, a.z / s); }
 static fsi__wide fsi__w_cross(fsi__wide a, fsi__wide b)
 {
     return fsi__w3(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x);
@@ -2785,12 +2837,17 @@ static double fsi__maker_area(const fsi__maker *m, int a, int b, int c)
     return fsi__w_norm(fsi__w_cross(fsi__w_diff(m->x[b], m->x[a]), fsi__w_diff(m->x[c], m->x[a]))) / 2;
 }
 
+static int fsi__is_flat(const fsi__maker *m, const int *c) /* corners of a face without area or length */
+{
+    return c[0] == c[1] || (m->corners == 3 && fsi__maker_area(m, c[0], c[1], c[2]) < 1e-14 * m->diagonal * m->diagonal);
+}
+
 /* Takes one triangle or segment; zero-area ones go. */
 static fsi_status fsi__make_face(fsi__maker *m, int element)
 {
     int c[3] = { 0, 0, -1 }, j;
     for (j = 0; j < m->corners; j++) c[j] = m->source_vertex[m->desc->elements[m->corners * element + j]];
-    if (c[0] == c[1] || (m->corners == 3 && fsi__maker_area(m, c[0], c[1], c[2]) < 1e-14 * m->diagonal * m->diagonal))
+    if (fsi__is_flat(m, c))
         return fsi__drop_degenerate(m, element, m->corners == 3 ? "has no area" : "has no length");
     fsi__add_face(m, c[0], c[1], c[2], element);
     return FSI_OK;
@@ -2951,9 +3008,9 @@ static int fsi__join_wedges(fsi__maker *m, const int *h, int n)
             w = fsi__w_madd(w, -fsi__w_dot(w, axis) / fsi__w_dot(axis, axis), axis);
         }
         if (i == 0) {
-            u = fsi__w_madd(w, 1 / fsi__w_norm(w) - 1, w);
+            u = fsi__w_over(w, fsi__w_norm(w));
             v = fsi__w_cross(axis, u);
-            v = fsi__w_madd(v, 1 / fsi__w_norm(v) - 1, v);
+            v = fsi__w_over(v, fsi__w_norm(v));
         }
         balance += closes ? 1 : -1;
         a = (long long)floor(fsi_atan2(fsi__w_dot(w, v), fsi__w_dot(w, u)) * 1e8 + 0.5);
@@ -3051,6 +3108,18 @@ static void fsi__find_cut(const fsi__maker *m, int f, int v, double reach, fsi__
     }
 }
 
+/* Cutting a needle at a vertex near its third corner leaves a part without area, which goes as it does when it was given. */
+static void fsi__drop_flat(fsi__maker *m)
+{
+    int f, kept = 0;
+    for (f = 0; f < m->face_count; f++) {
+        if (fsi__is_flat(m, m->face[f].corner))
+            fsi__count(&m->report.dropped_degenerate, &m->report.first_degenerate, m->face[f].source);
+        else m->face[kept++] = m->face[f];
+    }
+    m->face_count = kept;
+}
+
 /* One pass: cuts every face that needs it once. *cuts is their number; without repair they are only counted. */
 static fsi_status fsi__split_pass(fsi__maker *m, int *cuts)
 {
@@ -3096,7 +3165,8 @@ static fsi_status fsi__make_split(fsi__maker *m)
             return FSI_OK;
         }
         m->report.split_t_junctions += cuts;
-        s = fsi__make_link(m);
+        fsi__drop_flat(m);
+        s = m->face_count > 0 ? fsi__make_link(m) : fsi__refuse(m, 0, 0, "and the others have no area: nothing is left");
     }
     return s;
 }
@@ -3358,7 +3428,7 @@ static void fsi__mesh_normals(fsi__mesh *w)
         const fsi_vec3 *x = m->vertices;
         fsi__wide u = fsi__w_diff(x[c[1]], x[c[0]]), v = fsi__w_diff(x[c[k - 1]], x[c[0]]), n = fsi__w_normal(u, v, k);
         double size = fsi__w_norm(n);
-        if (size > 0) w->face_normals[f] = fsi__w_real(fsi__w_madd(n, 1 / size - 1, n));
+        if (size > 0) w->face_normals[f] = fsi__w_real(fsi__w_over(n, size));
         if (k == 3) fsi__spread_normal(w, f, c, w->face_normals[f], u, v, size);
         else for (i = 0; i < 2; i++) w->vertex_normals[c[i]] = fsi_v3_add(w->vertex_normals[c[i]], w->face_normals[f]);
     }
@@ -3760,24 +3830,53 @@ static fsi_status fsi__mesh_place(fsi_mesh *mesh, const fsi_vec3 *x, int count, 
 FSI_API fsi_status fsi_mesh_move(fsi_mesh *m, const fsi_vec3 *x, int n) { return fsi__mesh_place(m, x, n, 1, "fsi_mesh_move"); }
 FSI_API fsi_status fsi_mesh_set(fsi_mesh *m, const fsi_vec3 *x, int n) { return fsi__mesh_place(m, x, n, 0, "fsi_mesh_set"); }
 
-FSI_API fsi_status fsi_mesh_move_rigid(fsi_mesh *mesh, fsi_vec3 position, fsi_quat q)
+static fsi_status fsi__check_mesh_pose(const fsi_mesh *mesh, const fsi_pose *p, const char *name)
 {
-    static const char name[] = "fsi_mesh_move_rigid";
-    fsi__mesh *w;
-    double norm2 = (double)(q.x * q.x + q.y * q.y + q.z * q.z + q.w * q.w), off = (double)fsi_v3_norm(position);
-    int v;
-    if (!fsi__is_mesh(mesh)) return FSI_ERROR_COOKIE;
-    if (!fsi_v3_is_finite(position) || !fsi_is_finite(norm2))
-        return fsi__fail(mesh->context, FSI_ERROR_NAN, name, -1, 0, "the pose is NaN or infinite");
+    fsi_quat q = p->orientation;
+    double norm2 = (double)(q.x * q.x + q.y * q.y + q.z * q.z + q.w * q.w), off = (double)fsi_v3_norm(p->position);
+    if (!fsi_v3_is_finite(p->position) || !fsi_is_finite(norm2))
+        return fsi__fail(mesh->context, FSI_ERROR_NAN, name, -1, 0, "the pose is not finite");
     if (off > FSI__MESH_REACH) return fsi__fail(mesh->context, FSI_ERROR_LIMIT, name, -1, off,
         "the position lies %g from the origin, the most is %g", off, FSI__MESH_REACH);
     if (fabs(norm2 - 1) > 0.1) return fsi__fail(mesh->context, FSI_ERROR_ARGUMENT, name, -1, norm2,
         "the orientation is not a unit quaternion: |q|^2 is %g", norm2);
+    return FSI_OK;
+}
+
+static void fsi__mesh_posed(const fsi__mesh *w, const fsi_pose *p, fsi_vec3 *out)
+{
+    const fsi_quat q = fsi_quat_unit(p->orientation);
+    int v;
+    for (v = 0; v < w->pub.vertex_count; v++)
+        out[v] = fsi__flatten(w->pub.corners, fsi_v3_add(p->position, fsi_quat_rotate(q, w->rest[v])));
+}
+
+FSI_API fsi_status fsi_mesh_move_rigid(fsi_mesh *mesh, fsi_vec3 position, fsi_quat orientation)
+{
+    fsi__mesh *w;
+    fsi_pose now;
+    fsi_status s;
+    if (!fsi__is_mesh(mesh)) return FSI_ERROR_COOKIE;
+    now.position = position;
+    now.orientation = orientation;
+    if ((s = fsi__check_mesh_pose(mesh, &now, "fsi_mesh_move_rigid")) != FSI_OK) return s;
     w = (fsi__mesh *)mesh->impl;
-    q = fsi_quat_unit(q);
     memcpy(w->previous, w->vertices, (size_t)mesh->vertex_count * sizeof(fsi_vec3));
-    for (v = 0; v < mesh->vertex_count; v++)
-        w->vertices[v] = fsi__flatten(mesh->corners, fsi_v3_add(position, fsi_quat_rotate(q, w->rest[v])));
+    fsi__mesh_posed(w, &now, w->vertices);
+    fsi__mesh_update(w);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_mesh_set_rigid(fsi_mesh *mesh, fsi_pose previous, fsi_pose now)
+{
+    fsi__mesh *w;
+    fsi_status s;
+    if (!fsi__is_mesh(mesh)) return FSI_ERROR_COOKIE;
+    if ((s = fsi__check_mesh_pose(mesh, &previous, "fsi_mesh_set_rigid")) != FSI_OK) return s;
+    if ((s = fsi__check_mesh_pose(mesh, &now, "fsi_mesh_set_rigid")) != FSI_OK) return s;
+    w = (fsi__mesh *)mesh->impl;
+    fsi__mesh_posed(w, &previous, w->previous);
+    fsi__mesh_posed(w, &now, w->vertices);
     fsi__mesh_update(w);
     return FSI_OK;
 }

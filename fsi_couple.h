@@ -7,18 +7,20 @@
          #include "fsi_couple.h"
 
    A DROP FALLS ON A CLOTH
+      fsi_context ctx = fsi_default_context();             // hooks for memory, threads, messages; and what went wrong
       fsi_levelset_desc l = fsi_levelset_default_desc();   // the liquid, as in fsi_levelset.h
       fsi_shell_desc d = fsi_shell_default_desc();         // the cloth, as in fsi_shell.h
       fsi_couple_desc e = fsi_couple_default_desc();
       fsi_levelset *water; fsi_shell *cloth; fsi_couple *both;
+      l.context = d.context = &ctx;
       ...                                                  // fill both descs
-      if (fsi_levelset_create(&water, &l) != FSI_OK || fsi_shell_create(&cloth, &d) != FSI_OK) return 1;
+      if (fsi_levelset_create(&water, &l) != FSI_OK || fsi_shell_create(&cloth, &d) != FSI_OK) { puts(ctx.error.message); return 1; }
       fsi_levelset_fill_sphere(water, fsi_v3(0.05f, 0.05f, 0.08f), 0.01f, fsi_v3(0, 0, -1), NULL);
       e.liquid = water;
       e.shell = cloth;
-      if (fsi_couple_create(&both, &e) != FSI_OK) return 1;
+      if (fsi_couple_create(&both, &e) != FSI_OK) { puts(ctx.error.message); return 1; }
       for (step = 0; step < 100; step++)
-          if (fsi_couple_step(both, 0.01f) != FSI_OK) { puts(fsi_couple_error(both)->message); break; }
+          if (fsi_couple_step(both, 0.01f) != FSI_OK) { puts(ctx.error.message); break; }
       fsi_couple_destroy(both);                            // then the other two
 
    HOW IT WORKS
@@ -104,7 +106,7 @@ typedef struct fsi_couple {
    BACKWARD_EULER, conserve_volume 0); NAN; MEMORY; LIMIT. *out is NULL on failure. */
 FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *desc);
 FSI_API void fsi_couple_destroy(fsi_couple *s); /* liquid and shell stay; NULL is fine */
-/* Why the last call on it failed. */
+/* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why. Never NULL. */
 FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s);
 /* Advances both by exactly dt seconds, in substeps that the liquid's cfl asks for, vertices counted. Errors: those of fsi_levelset_step and fsi_shell_step;
    MESH (a sample lies deep in the liquid: it was written there, or came from beyond a side of the box; names it), CONVERGENCE (a vertex could not be kept out of
@@ -1898,7 +1900,7 @@ FSI_API uint64_t fsi_couple_hash(const fsi_couple *s)
     return fsi_hash(c->carry, 3 * (size_t)c->sh->model.vertices * sizeof(double), fsi_levelset_hash(s->liquid) * 0x9e3779b97f4a7c15u ^ fsi_shell_hash(s->shell));
 }
 
-FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s) { return fsi__co_of(s) ? &s->context->error : NULL; }
+FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s) { return fsi__error_of(fsi__co_of(s) ? s->context : NULL); }
 
 FSI_API fsi_couple_desc fsi_couple_default_desc(void)
 {

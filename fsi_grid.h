@@ -7,12 +7,14 @@
          #include "fsi_grid.h"
 
    A DROP IS PUSHED INTO A POOL, AND THE PRESSURE SAYS NO
+      fsi_context ctx = fsi_default_context();             // hooks for memory, threads, messages; and what went wrong
       fsi_grid_desc d = fsi_grid_default_desc();           // a box of 64^3 cells; none of them exists yet
       fsi_grid *grid;
       fsi_field *phi, *u[3];                               // level set at cells, velocities on faces
       fsi_box3 pool;
       int a;
-      if (fsi_grid_create(&grid, &d) != FSI_OK) return 1;
+      d.context = &ctx;
+      if (fsi_grid_create(&grid, &d) != FSI_OK) { puts(ctx.error.message); return 1; }
       if (fsi_grid_add_field(grid, FSI_CELLS, 8 * grid->dx, &phi) != FSI_OK) return 1;
       for (a = 0; a < 3; a++)
           if (fsi_grid_add_field(grid, (fsi_grid_place)(FSI_FACES_X + a), 0, &u[a]) != FSI_OK) return 1;

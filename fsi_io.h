@@ -34,12 +34,13 @@
 
    WHAT IT CAN AND CANNOT DO
       OBJ in    v (with w or colours), f (v, v/vt, v//vn, v/vt/vn; negative indices; polygons), l; comments, backslash
-                continuations, any line ending. Texture coordinates, normals, groups and materials are read over.
+                continuations, any line ending. vt: its first two numbers. Normals, groups and materials are read over.
       PLY in    ascii, little and big endian; elements vertex, face (vertex_indices or vertex_index) and edge; every
-                scalar vertex property becomes an attribute; other elements and lists are skipped. No tristrips.
+                scalar vertex property becomes an attribute, but s t, texture_u texture_v, or u v without w become
+                texture coordinates, as does a face's list texcoord; other elements and lists are skipped. No tristrips.
       Polygons  are cut into triangles by ear clipping, concave ones too, at most FSI_IO_MAX_CORNERS corners.
       Out       OBJ; PLY ascii or binary; VTP (binary appended) for ParaView, PVD to string VTPs in time; PC2 (Blender's
-                mesh cache); PNG, compressed. Attributes go into PLY and VTP.
+                mesh cache); PNG, compressed. Attributes go into PLY and VTP, texture coordinates into all three.
       Limits    2^31 - 1 of anything counted; PLY: 16 elements, 128 properties, names of 63 bytes. Files are read whole.
       Files cut short, damaged or hostile are refused: no count in a file is trusted before the bytes behind it were seen.
       An OBJ announces no counts, so one that was cut between two lines cannot be told from a shorter one.
@@ -74,7 +75,7 @@ typedef enum fsi_io_type {
 
 /* A field over the vertices: velocity, colour, age ... */
 typedef struct fsi_io_attribute {
-    const char *name;  /* 1 to 60 printable ASCII characters, none of  space < > & " '  and not x, y or z alone */
+    const char *name;  /* 1 to 60 printable ASCII characters, none of  space < > & " ' \  and not x, y or z alone */
     fsi_io_type type;
     int components;    /* 1 to 9. VTP keeps them together. PLY has a property for each: with 2 to 4 components the name
                           and x, y, z, w ("v" becomes vx vy vz; "color" becomes red green blue alpha), with more the
@@ -93,6 +94,11 @@ typedef struct fsi_io_mesh {
     const int *segments;                 /* 2 * segment_count */
     const fsi_io_attribute *attributes;  /* attribute_count. From OBJ: red, green, blue (float, as in the file; 0 for
                                             vertices without) if any vertex has a colour */
+    /* Texture coordinates, a pair for each vertex or, where charts meet at a vertex, for each corner of a triangle. */
+    int uv_count;                        /* 0: none */
+    const fsi_real *uv;                  /* 2 * uv_count numbers u, v; finite, any size */
+    const int *triangle_uv;              /* 3 * triangle_count pairs of uv, -1: the corner has none. NULL: the pair of
+                                            each vertex has its number, and uv_count is vertex_count (or 0) */
     /* Filled by readers only. */
     fsi_vec3 *editable;                  /* `vertices`, yours to scale or move; NULL in a mesh that no reader made */
     int fan_count;                       /* polygons that cross themselves or have no area: cut into fans */
@@ -143,9 +149,12 @@ enum {
     FSI_IO_SINGLE = 2  /* positions as 4-byte floats, whatever fsi_real is */
 };
 
-FSI_API fsi_status fsi_io_write_obj(fsi_io_out out, const fsi_io_mesh *mesh, int flags); /* no attributes */
+/* No attributes. A triangle that has texture coordinates at some of its corners only is written without. */
+FSI_API fsi_status fsi_io_write_obj(fsi_io_out out, const fsi_io_mesh *mesh, int flags);
+/* Texture coordinates: properties s and t of vertices, or a list texcoord of faces (empty as for OBJ). */
 FSI_API fsi_status fsi_io_write_ply(fsi_io_out out, const fsi_io_mesh *mesh, int flags);
-/* VTK PolyData: lines from segments, polygons from triangles; a mesh with neither becomes one vertex cell a particle. */
+/* VTK PolyData: lines from segments, polygons from triangles; a mesh with neither becomes one vertex cell a particle.
+   Texture coordinates are the point data "uv" (TCoords); vertices whose corners have several are written several times. */
 FSI_API fsi_status fsi_io_write_vtp(fsi_io_out out, const fsi_io_mesh *mesh, int flags);
 
 /* ---- >>time series -------------------------------------------------------------------------------------------- */
@@ -412,6 +421,11 @@ typedef struct fsi__io_store {
     fsi_vec3 *vertices;
     int *corners;
     fsi__io_polygon *polygons;
+    int uv_count, uv_capacity, corner_uv_count, corner_uv_capacity, triangle_uv_capacity;
+    fsi_real *uv;     /* pairs */
+    int uv_per_vertex; /* 1: uv holds a pair for each vertex */
+    int *corner_uv;   /* of the first corner_uv_count corners, -1 none; those after have none */
+    int *triangle_uv;
     int triangle_count, triangle_capacity, segment_count, segment_capacity, fan_count;
     int *triangles, *segments;
     int value_capacity, value_size; /* rows of all attributes together, bytes a row */
@@ -461,6 +475,26 @@ static fsi_status fsi__store_corner(fsi__io_store *s, int vertex)
     return status;
 }
 
+static fsi_status fsi__store_uv(fsi__io_store *s, double u, double v)
+{
+    fsi_status status = fsi__store_reserve(s, &s->uv, 2 * sizeof *s->uv, s->uv_count, 1, &s->uv_capacity);
+    if (status != FSI_OK) return status;
+    s->uv[2 * (size_t)s->uv_count] = (fsi_real)u;
+    s->uv[2 * (size_t)s->uv_count++ + 1] = (fsi_real)v;
+    return FSI_OK;
+}
+
+/* The texture coordinate of a corner that has been stored. Corners before it that were given none get -1. */
+static fsi_status fsi__store_corner_uv(fsi__io_store *s, int corner, int uv)
+{
+    fsi_status status = fsi__store_reserve(s, &s->corner_uv, sizeof(int), s->corner_uv_count,
+                                           (long long)corner + 1 - s->corner_uv_count, &s->corner_uv_capacity);
+    if (status != FSI_OK) return status;
+    while (s->corner_uv_count <= corner) s->corner_uv[s->corner_uv_count++] = -1;
+    s->corner_uv[corner] = uv;
+    return FSI_OK;
+}
+
 static int fsi__store_corners_of(const fsi__io_store *s, int polygon)
 {
     int end = polygon + 1 < s->polygon_count ? s->polygons[polygon + 1].first : s->corner_count;
@@ -487,6 +521,8 @@ static void fsi__store_free_polygons(fsi__io_store *s)
 {
     fsi__free(s->context, s->corners, (size_t)s->corner_capacity, sizeof *s->corners);
     fsi__free(s->context, s->polygons, (size_t)s->polygon_capacity, sizeof *s->polygons);
+    fsi__free(s->context, s->corner_uv, (size_t)s->corner_uv_capacity, sizeof *s->corner_uv);
+    s->corner_uv = NULL;
     s->corners = NULL;
     s->polygons = NULL;
 }
@@ -498,6 +534,8 @@ static void fsi__store_free(fsi__io_store *s)
     fsi__free(c, s->vertices, (size_t)s->vertex_capacity, sizeof *s->vertices);
     fsi__free(c, s->triangles, (size_t)s->triangle_capacity, 3 * sizeof(int));
     fsi__free(c, s->segments, (size_t)s->segment_capacity, 2 * sizeof(int));
+    fsi__free(c, s->uv, (size_t)s->uv_capacity, 2 * sizeof *s->uv);
+    fsi__free(c, s->triangle_uv, (size_t)s->triangle_uv_capacity, 3 * sizeof(int));
     fsi__free(c, s->values, (size_t)s->value_capacity, (size_t)s->value_size);
     fsi__free(c, s->attributes, (size_t)s->attribute_capacity, sizeof *s->attributes);
     fsi__free(c, s->names, (size_t)s->name_capacity, FSI__IO_NAME);
@@ -516,7 +554,7 @@ static void fsi__store_free(fsi__io_store *s)
 */
 typedef struct fsi__io_corner {
     double x, y; /* seen along the area vector */
-    int vertex, next;
+    int corner, next; /* corner: its place in the store */
 } fsi__io_corner;
 
 /* Twice the signed area of a b c. */
@@ -554,9 +592,9 @@ static int fsi__clip_ears(fsi__io_corner *k, int n, int *out)
             proper = ++refused <= left && budget > 0;
             continue;
         }
-        *out++ = k[a].vertex;
-        *out++ = k[b].vertex;
-        *out++ = k[c].vertex;
+        *out++ = k[a].corner;
+        *out++ = k[b].corner;
+        *out++ = k[c].corner;
         k[a].next = c;
         refused = 0;
         left--;
@@ -565,8 +603,9 @@ static int fsi__clip_ears(fsi__io_corner *k, int n, int *out)
 }
 
 /* Newell's area vector, sum of (p_i - p_0) x (p_(i+1) - p_0), drops the coordinate along which it is longest. */
-static void fsi__project_polygon(const fsi__io_store *s, const int *corner, int n, fsi__io_corner *k)
+static void fsi__project_polygon(const fsi__io_store *s, int first, int n, fsi__io_corner *k)
 {
+    const int *corner = s->corners + first;
     double area[3] = { 0, 0, 0 }, p[3], q[3], x[3];
     const fsi_vec3 *o = &s->vertices[corner[0]], *v;
     int i, axis, u, w;
@@ -590,9 +629,30 @@ static void fsi__project_polygon(const fsi__io_store *s, const int *corner, int 
         x[2] = (double)v->z;
         k[i].x = x[u];
         k[i].y = x[w];
-        k[i].vertex = corner[i];
+        k[i].corner = first + i;
         k[i].next = (i + 1) % n;
     }
+}
+
+/* Corners of triangles become their vertices and texture coordinates. */
+static fsi_status fsi__store_resolve(fsi__io_store *s, int triangles)
+{
+    int i, k, uv, mapped = 0, missing = 0;
+    fsi_status status = FSI_OK;
+    if (s->corner_uv_count > 0 && triangles > 0)
+        status = fsi__store_reserve(s, &s->triangle_uv, 3 * sizeof(int), 0, triangles, &s->triangle_uv_capacity);
+    for (i = 0; i < 3 * triangles && status == FSI_OK; i++) {
+        k = s->triangles[i];
+        s->triangles[i] = s->corners[k];
+        if (!s->triangle_uv) continue;
+        uv = k < s->corner_uv_count ? s->corner_uv[k] : -1;
+        missing += uv >= s->uv_count;
+        s->triangle_uv[i] = uv < s->uv_count ? uv : -1;
+        mapped += s->triangle_uv[i] >= 0;
+    }
+    if (missing > 0) fsi__note(s->context, 1, "some corners name texture coordinates that are not in the file: they have none");
+    if (mapped == 0 && s->uv_per_vertex == 0) s->uv_count = 0;
+    return status;
 }
 
 static fsi_status fsi__store_triangulate(fsi__io_store *s, int largest)
@@ -606,12 +666,11 @@ static fsi_status fsi__store_triangulate(fsi__io_store *s, int largest)
         const int *corner = s->corners + s->polygons[i].first;
         n = fsi__store_corners_of(s, i);
         if (n > 3) {
-            fsi__project_polygon(s, corner, n, scratch);
+            fsi__project_polygon(s, s->polygons[i].first, n, scratch);
             s->fan_count += !fsi__clip_ears(scratch, n, triangle);
             triangle += 3 * (n - 2);
         } else if (n == 3) {
-            memcpy(triangle, corner, 3 * sizeof *corner);
-            triangle += 3;
+            for (n = 0; n < 3; n++) *triangle++ = s->polygons[i].first + n;
         } else {
             memcpy(segment, corner, 2 * sizeof *corner);
             segment += 2;
@@ -643,6 +702,7 @@ static fsi_status fsi__store_polygons_finish(fsi__io_store *s)
     if (status == FSI_OK)
         status = fsi__store_reserve(s, &s->segments, 2 * sizeof(int), 0, segments, &s->segment_capacity);
     if (status == FSI_OK) status = fsi__store_triangulate(s, largest);
+    if (status == FSI_OK) status = fsi__store_resolve(s, triangles);
     s->triangle_count = triangles;
     s->segment_count = segments;
     fsi__store_free_polygons(s);
@@ -665,6 +725,9 @@ static fsi_status fsi__store_finish(fsi__io_store *s, fsi_status status, fsi_io_
     mesh->triangles = s->triangles;
     mesh->segments = s->segments;
     mesh->attributes = s->attributes;
+    mesh->uv_count = s->uv_count;
+    mesh->uv = s->uv_count > 0 ? s->uv : NULL;
+    mesh->triangle_uv = s->uv_count > 0 && !s->uv_per_vertex ? s->triangle_uv : NULL;
     mesh->fan_count = s->fan_count;
     mesh->impl = s;
     return FSI_OK;
@@ -806,6 +869,22 @@ static fsi_status fsi__obj_vertex(fsi__io_input *in)
     return status;
 }
 
+/* vt u [v [w]] */
+static fsi_status fsi__obj_texture(fsi__io_input *in)
+{
+    fsi_status status;
+    double v[3] = { 0, 0, 0 };
+    int n = 0;
+    while (!fsi__obj_at_end(in) && n < 3) {
+        status = fsi__io_number(in, &v[n++]);
+        if (status != FSI_OK) return status;
+    }
+    if (n == 0) return fsi__io_refuse(in, FSI_ERROR_FORMAT, n, "a texture coordinate needs a number");
+    if (!fsi_is_finite((double)(fsi_real)v[0]) || !fsi_is_finite((double)(fsi_real)v[1]))
+        return fsi__io_refuse(in, FSI_ERROR_NAN, 0, "a texture coordinate is too large");
+    return fsi__store_uv(in->store, v[0], v[1]);
+}
+
 /* An index, from 1 or, negative, from the newest vertex back. */
 static fsi_status fsi__obj_index(fsi__io_input *in, long long *index)
 {
@@ -818,35 +897,38 @@ static fsi_status fsi__obj_index(fsi__io_input *in, long long *index)
     return in->p > first ? FSI_OK : FSI_ERROR_FORMAT;
 }
 
-/* v, v/vt, v//vn or v/vt/vn; the first is kept, the others need only be numbers. */
-static fsi_status fsi__obj_corner(fsi__io_input *in, int *vertex)
+/* v, v/vt, v//vn or v/vt/vn; the first must name a vertex, the others need only be numbers. *uv: -1 where vt names none. */
+static fsi_status fsi__obj_corner(fsi__io_input *in, int *vertex, int *uv)
 {
     const fsi__io_store *s = in->store;
     fsi__io_input at = *in;
-    long long index, other;
+    long long index, other[2] = { 0, 0 };
     int slashes;
     fsi_status status = fsi__obj_index(in, &index);
     for (slashes = 0; status == FSI_OK && slashes < 2 && in->p < in->end && *in->p == '/'; slashes++) {
         in->p++;
-        if (in->p < in->end && *in->p > ' ' && *in->p != '/') status = fsi__obj_index(in, &other);
+        if (in->p < in->end && *in->p > ' ' && *in->p != '/') status = fsi__obj_index(in, &other[slashes]);
     }
     if (status != FSI_OK || (in->p < in->end && *in->p > ' ' && *in->p != '\\'))
         return fsi__io_refuse_token(&at, FSI_ERROR_FORMAT, "is not a corner (v, v/vt, v//vn or v/vt/vn)");
     if (index == 0 || index > 0x7FFFFFFF || -index > s->vertex_count)
         return fsi__io_refuse_token(&at, FSI_ERROR_FORMAT, "names no vertex");
     *vertex = (int)(index > 0 ? index - 1 : s->vertex_count + index);
+    if (other[0] < 0) other[0] = other[0] >= -s->uv_count ? s->uv_count + other[0] + 1 : 0;
+    *uv = other[0] > 0 && other[0] <= 0x7FFFFFFF ? (int)(other[0] - 1) : -1;
     return FSI_OK;
 }
 
 static fsi_status fsi__obj_face(fsi__io_input *in)
 {
     fsi_status status = fsi__store_polygon(in->store, in->line);
-    int n = 0, vertex;
+    int n = 0, vertex, uv;
     while (status == FSI_OK && !fsi__obj_at_end(in)) {
         if (++n > FSI_IO_MAX_CORNERS)
             return fsi__io_refuse(in, FSI_ERROR_LIMIT, n, "a polygon has too many corners (FSI_IO_MAX_CORNERS)");
-        status = fsi__obj_corner(in, &vertex);
+        status = fsi__obj_corner(in, &vertex, &uv);
         if (status == FSI_OK) status = fsi__store_corner(in->store, vertex);
+        if (status == FSI_OK && uv >= 0) status = fsi__store_corner_uv(in->store, in->store->corner_count - 1, uv);
     }
     if (status == FSI_OK && n < 3) return fsi__io_refuse(in, FSI_ERROR_FORMAT, n, "a face has fewer than 3 corners");
     return status;
@@ -855,9 +937,9 @@ static fsi_status fsi__obj_face(fsi__io_input *in)
 static fsi_status fsi__obj_line(fsi__io_input *in)
 {
     fsi_status status = FSI_OK;
-    int n = 0, vertex, last = 0;
+    int n = 0, vertex, uv, last = 0;
     while (status == FSI_OK && !fsi__obj_at_end(in)) {
-        status = fsi__obj_corner(in, &vertex);
+        status = fsi__obj_corner(in, &vertex, &uv);
         if (status == FSI_OK && n++ > 0) {
             status = fsi__store_polygon(in->store, in->line);
             if (status == FSI_OK) status = fsi__store_corner(in->store, last);
@@ -880,6 +962,9 @@ static fsi_status fsi__obj_statements(fsi__io_input *in)
             if (keyword == 'v') status = fsi__obj_vertex(in);
             if (keyword == 'f') status = fsi__obj_face(in);
             if (keyword == 'l') status = fsi__obj_line(in);
+        } else if (fsi__io_token(in) == 2 && memcmp(in->p, "vt", 2) == 0) {
+            in->p += 2;
+            status = fsi__obj_texture(in);
         }
         if (status == FSI_OK) fsi__io_skip_line(in);
     }
@@ -936,10 +1021,10 @@ FSI_API fsi_status fsi_io_read_obj(fsi_io_mesh *mesh, fsi_context *context, cons
 #define FSI__PLY_ELEMENTS 16
 #define FSI__PLY_PROPERTIES 128
 
-/* What is done with a property. Roles up to Z are coordinates; SKIP passes over the value, or over a whole list. */
+/* What is done with a property. Roles up to V are coordinates; SKIP passes over the value, or over a whole list. */
 typedef enum fsi__ply_role {
-    FSI__PLY_X, FSI__PLY_Y, FSI__PLY_Z, FSI__PLY_ATTRIBUTE,
-    FSI__PLY_CORNERS, FSI__PLY_EDGE_START, FSI__PLY_EDGE_END, FSI__PLY_SKIP
+    FSI__PLY_X, FSI__PLY_Y, FSI__PLY_Z, FSI__PLY_U, FSI__PLY_V, FSI__PLY_ATTRIBUTE,
+    FSI__PLY_CORNERS, FSI__PLY_TEXCOORD, FSI__PLY_EDGE_START, FSI__PLY_EDGE_END, FSI__PLY_SKIP
 } fsi__ply_role;
 
 typedef struct fsi__ply_property {
@@ -1132,7 +1217,22 @@ static fsi_status fsi__ply_plan_attributes(fsi__ply *ply, const fsi__ply_element
     return status;
 }
 
-/* Vertices: x, y and, if there is one, z are positions, other scalars attributes. */
+/* Are there texture coordinates? u and v beside a w are a vector. */
+static int fsi__ply_plan_uv(fsi__ply *ply, const fsi__ply_element *e)
+{
+    static const char *const names[3][2] = { { "s", "t" }, { "texture_u", "texture_v" }, { "u", "v" } };
+    int k;
+    for (k = 0; k < 3; k++) {
+        fsi__ply_property *u = fsi__ply_find(ply, e, names[k][0], 0), *v = fsi__ply_find(ply, e, names[k][1], 0);
+        if (!u || !v || (k == 2 && fsi__ply_find(ply, e, "w", 0))) continue;
+        u->role = FSI__PLY_U;
+        v->role = FSI__PLY_V;
+        return 1;
+    }
+    return 0;
+}
+
+/* Vertices: x, y and, if there is one, z are positions, texture coordinates as above, other scalars attributes. */
 static fsi_status fsi__ply_plan_vertices(fsi__ply *ply, const fsi__ply_element *e)
 {
     static const char *const axes[3] = { "x", "y", "z" };
@@ -1146,6 +1246,7 @@ static fsi_status fsi__ply_plan_vertices(fsi__ply *ply, const fsi__ply_element *
         if (p) p->role = (fsi__ply_role)(FSI__PLY_X + i);
         else if (i < 2) return fsi__io_refuse(&ply->in, FSI_ERROR_FORMAT, 0, "the element vertex has no x or no y");
     }
+    s->uv_per_vertex = fsi__ply_plan_uv(ply, e);
     status = fsi__store_reserve(s, &s->vertices, sizeof *s->vertices, 0, (long long)e->count, &s->vertex_capacity);
     if (status == FSI_OK) status = fsi__ply_plan_attributes(ply, e);
     if (status == FSI_OK) s->vertex_count = (int)e->count;
@@ -1173,7 +1274,11 @@ static fsi_status fsi__ply_plan(fsi__ply *ply)
             p->role = FSI__PLY_SKIP;
         }
         if (!corners) corners = fsi__ply_find(ply, e, "vertex_index", 1);
-        if (corners && strcmp(e->name, "face") == 0) corners->role = FSI__PLY_CORNERS;
+        if (corners && strcmp(e->name, "face") == 0) {
+            fsi__ply_property *texture = fsi__ply_find(ply, e, "texcoord", 1);
+            corners->role = FSI__PLY_CORNERS;
+            if (texture) texture->role = FSI__PLY_TEXCOORD;
+        }
         if (start && end && strcmp(e->name, "edge") == 0) {
             start->role = FSI__PLY_EDGE_START;
             end->role = FSI__PLY_EDGE_END;
@@ -1254,6 +1359,23 @@ static fsi_status fsi__ply_corner(fsi__ply *ply, double value)
     return fsi__store_corner(ply->in.store, (int)value);
 }
 
+/* The texture coordinates of a face; a list of odd length is passed over. */
+static fsi_status fsi__ply_texcoord(fsi__ply *ply, const fsi__ply_property *p, double count)
+{
+    double pair[2], k;
+    fsi_status status = FSI_OK;
+    if (count > 2 * FSI_IO_MAX_CORNERS || fmod(count, 2) != 0) return fsi__ply_skip(ply, p->type, count);
+    for (k = 0; k < count && status == FSI_OK; k += 2) {
+        status = fsi__ply_value(ply, p->type, &pair[0]);
+        if (status == FSI_OK) status = fsi__ply_value(ply, p->type, &pair[1]);
+        if (status != FSI_OK) return status;
+        if (!fsi_is_finite((double)(fsi_real)pair[0]) || !fsi_is_finite((double)(fsi_real)pair[1]))
+            return fsi__io_refuse(&ply->in, FSI_ERROR_NAN, 0, "a texture coordinate is too large");
+        status = fsi__store_uv(ply->in.store, pair[0], pair[1]);
+    }
+    return status;
+}
+
 static fsi_status fsi__ply_list(fsi__ply *ply, const fsi__ply_property *p)
 {
     long long where = fsi__io_where(&ply->in);
@@ -1261,7 +1383,8 @@ static fsi_status fsi__ply_list(fsi__ply *ply, const fsi__ply_property *p)
     fsi_status status = fsi__ply_value(ply, p->count_type, &count);
     if (status != FSI_OK) return status;
     if (count < 0) return fsi__io_refuse(&ply->in, FSI_ERROR_FORMAT, count, "a list has a negative length");
-    if (p->role == FSI__PLY_SKIP) return fsi__ply_skip(ply, p->type, count);
+    if (p->role == FSI__PLY_TEXCOORD && !ply->in.store->uv_per_vertex) return fsi__ply_texcoord(ply, p, count);
+    if (p->role != FSI__PLY_CORNERS) return fsi__ply_skip(ply, p->type, count);
     if (count < 3) return fsi__io_refuse(&ply->in, FSI_ERROR_FORMAT, count, "a face has fewer than 3 corners");
     if (count > FSI_IO_MAX_CORNERS)
         return fsi__io_refuse(&ply->in, FSI_ERROR_LIMIT, count, "a polygon has too many corners (FSI_IO_MAX_CORNERS)");
@@ -1276,7 +1399,7 @@ static fsi_status fsi__ply_list(fsi__ply *ply, const fsi__ply_property *p)
 static fsi_status fsi__ply_vertex_row(fsi__ply *ply, const fsi__ply_element *e, int row)
 {
     fsi__io_store *s = ply->in.store;
-    double x[3] = { 0, 0, 0 }, value;
+    double x[5] = { 0, 0, 0, 0, 0 }, value;
     fsi_status status = FSI_OK;
     int i;
     for (i = e->first; i < e->end && status == FSI_OK; i++) {
@@ -1290,9 +1413,10 @@ static fsi_status fsi__ply_vertex_row(fsi__ply *ply, const fsi__ply_element *e, 
         else x[p->role - FSI__PLY_X] = value;
     }
     s->vertices[row] = fsi_v3((fsi_real)x[0], (fsi_real)x[1], (fsi_real)x[2]);
-    if (status == FSI_OK && !fsi_v3_is_finite(s->vertices[row]))
+    if (status == FSI_OK && !(fsi_v3_is_finite(s->vertices[row]) && fsi_is_finite((double)(fsi_real)x[3])
+        && fsi_is_finite((double)(fsi_real)x[4])))
         return fsi__io_refuse(&ply->in, FSI_ERROR_NAN, 0, "a coordinate is too large");
-    return status;
+    return status == FSI_OK && s->uv_per_vertex ? fsi__store_uv(s, x[3], x[4]) : status;
 }
 
 /* A row of a face, an edge or something unknown. */
@@ -1301,7 +1425,8 @@ static fsi_status fsi__ply_other_row(fsi__ply *ply, const fsi__ply_element *e)
     fsi_status status = FSI_OK;
     long long where = fsi__io_where(&ply->in);
     double edge[2] = { 0, 0 };
-    int i, is_edge = 0;
+    fsi__io_store *s = ply->in.store;
+    int i, is_edge = 0, corner = s->corner_count, uv = s->uv_count, n;
     for (i = e->first; i < e->end && status == FSI_OK; i++) {
         const fsi__ply_property *p = &ply->properties[i];
         if (p->is_list) status = fsi__ply_list(ply, p);
@@ -1311,6 +1436,10 @@ static fsi_status fsi__ply_other_row(fsi__ply *ply, const fsi__ply_element *e)
             is_edge = 1;
         }
     }
+    n = s->corner_count - corner;
+    if (status == FSI_OK && !s->uv_per_vertex && n > 0 && s->uv_count - uv == n) /* a pair for each corner: they belong together */
+        for (i = 0; i < n && status == FSI_OK; i++) status = fsi__store_corner_uv(s, corner + i, uv + i);
+    else if (!s->uv_per_vertex) s->uv_count = uv;
     if (status != FSI_OK || !is_edge) return status;
     status = fsi__store_polygon(ply->in.store, where);
     for (i = 0; i < 2 && status == FSI_OK; i++) status = fsi__ply_corner(ply, edge[i]);
@@ -1571,7 +1700,7 @@ static fsi_status fsi__check_positions(fsi_context *context, const fsi_vec3 *x, 
         fsi_vec3 p = x[i];
         if (single) p = fsi_v3((fsi_real)(float)p.x, (fsi_real)(float)p.y, (fsi_real)(float)p.z);
         if (!fsi_v3_is_finite(p))
-            return fsi__fail(context, FSI_ERROR_NAN, fn, i, (double)x[i].x, "vertex %d is NaN or too large", i);
+            return fsi__fail(context, FSI_ERROR_NAN, fn, i, (double)x[i].x, "vertex %d is not finite, or too large", i);
     }
     return FSI_OK;
 }
@@ -1593,14 +1722,14 @@ static fsi_status fsi__check_indices(fsi_context *context, const int *index, int
     return FSI_OK;
 }
 
-/* Not empty, and of printable ASCII that XML takes as it is; a name has no blank and no apostrophe either. */
+/* Not empty, and of printable ASCII that XML takes as it is; a name has no blank, apostrophe or backslash either. */
 static int fsi__is_plain(const char *text, size_t longest, int is_name)
 {
     size_t n;
     for (n = 0; text && text[n]; n++) {
         char c = text[n];
         if (n == longest || c < ' ' || c > '~' || c == '<' || c == '>' || c == '&' || c == '"') return 0;
-        if (is_name && (c == ' ' || c == '\'')) return 0;
+        if (is_name && (c == ' ' || c == '\'' || c == '\\')) return 0; /* a line that ends in \ goes on in PLY as it is read */
     }
     return n > 0;
 }
@@ -1615,6 +1744,27 @@ static fsi_status fsi__check_attribute(fsi_context *context, const fsi_io_attrib
                          "attribute '%s' has an unknown type or not 1 to 9 components", a->name);
     if (!a->data && vertex_count > 0)
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, 0, "attribute '%s' has no data", a->name);
+    return FSI_OK;
+}
+
+static fsi_status fsi__check_uv(fsi_context *context, const fsi_io_mesh *m, int single, const char *fn)
+{
+    int i;
+    if (m->uv_count < 0 || (m->uv_count > 0 && !m->uv))
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, m->uv_count,
+                         "%d texture coordinates, but the array is NULL or the count negative", m->uv_count);
+    if (m->uv_count > 0 && !m->triangle_uv && m->uv_count != m->vertex_count)
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, m->uv_count,
+                         "%d texture coordinates for %d vertices, and triangle_uv is NULL", m->uv_count, m->vertex_count);
+    for (i = 0; i < 2 * m->uv_count; i++) {
+        double x = (double)m->uv[i];
+        if (!fsi_is_finite(x) || (single && !fsi_is_finite((double)(float)x)))
+            return fsi__fail(context, FSI_ERROR_NAN, fn, i / 2, x, "texture coordinate %d is not finite, or too large", i / 2);
+    }
+    for (i = 0; m->triangle_uv && i < 3 * m->triangle_count; i++)
+        if (m->triangle_uv[i] < -1 || m->triangle_uv[i] >= m->uv_count)
+            return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, i / 3, m->triangle_uv[i],
+                             "triangle %d has texture coordinate %d of %d", i / 3, m->triangle_uv[i], m->uv_count);
     return FSI_OK;
 }
 
@@ -1636,6 +1786,7 @@ static fsi_status fsi__check_mesh(fsi_context *context, const fsi_io_mesh *m, in
         status = fsi__check_indices(context, m->triangles, 3, m->triangle_count, m->vertex_count, "triangle", fn);
     if (status == FSI_OK)
         status = fsi__check_indices(context, m->segments, 2, m->segment_count, m->vertex_count, "segment", fn);
+    if (status == FSI_OK) status = fsi__check_uv(context, m, flags & FSI_IO_SINGLE, fn);
     for (i = 0; i < m->attribute_count && status == FSI_OK; i++)
         status = fsi__check_attribute(context, &m->attributes[i], i, m->vertex_count, fn);
     return status;
@@ -1650,6 +1801,43 @@ static fsi_status fsi__begin_mesh(fsi__io_writer *w, fsi_io_out out, const fsi_i
 
 /* ---- >>obj and ply writers ------------------------------------------------------------------------------------ */
 
+static void fsi__put_uv(fsi__io_writer *w, const fsi_io_mesh *m, int uv, int flags)
+{
+    int k;
+    for (k = 0; k < 2; k++) {
+        fsi_real x = uv < 0 ? 0 : m->uv[2 * (size_t)uv + (size_t)k];
+        float single = (float)x;
+        if (flags & FSI_IO_ASCII) fsi__put_text(w, " ");
+        if (flags & FSI_IO_SINGLE) fsi__put_item(w, flags & FSI_IO_ASCII, FSI_IO_FLOAT, &single);
+        else fsi__put_item(w, flags & FSI_IO_ASCII, FSI_IO_REAL, &x);
+    }
+}
+
+/* The texture coordinate of corner k of a triangle, -1 none. */
+static int fsi__uv_of(const fsi_io_mesh *m, int triangle, int k)
+{
+    const size_t at = 3 * (size_t)triangle + (size_t)k;
+    if (m->uv_count == 0) return -1;
+    return m->triangle_uv ? m->triangle_uv[at] : m->triangles[at];
+}
+
+static int fsi__has_uv(const fsi_io_mesh *m, int triangle) /* at all its corners? */
+{
+    return fsi__uv_of(m, triangle, 0) >= 0 && fsi__uv_of(m, triangle, 1) >= 0 && fsi__uv_of(m, triangle, 2) >= 0;
+}
+
+static void fsi__obj_put_face(fsi__io_writer *w, const fsi_io_mesh *m, int triangle)
+{
+    const int *t = m->triangles + 3 * (size_t)triangle, mapped = fsi__has_uv(m, triangle);
+    int k;
+    fsi__put_text(w, "f");
+    for (k = 0; k < 3; k++) {
+        fsi__put_format(w, " %.0f", t[k] + 1.0);
+        if (mapped) fsi__put_format(w, "/%.0f", fsi__uv_of(m, triangle, k) + 1.0);
+    }
+    fsi__put_text(w, "\n");
+}
+
 FSI_API fsi_status fsi_io_write_obj(fsi_io_out out, const fsi_io_mesh *mesh, int flags)
 {
     fsi__io_writer w;
@@ -1661,10 +1849,12 @@ FSI_API fsi_status fsi_io_write_obj(fsi_io_out out, const fsi_io_mesh *mesh, int
         fsi__put_position(&w, mesh->vertices[i], flags | FSI_IO_ASCII);
         fsi__put_text(&w, "\n");
     }
-    for (i = 0; i < mesh->triangle_count; i++) {
-        const int *t = mesh->triangles + 3 * (size_t)i;
-        fsi__put_format(&w, "f %.0f %.0f %.0f\n", t[0] + 1.0, t[1] + 1.0, t[2] + 1.0);
+    for (i = 0; i < mesh->uv_count; i++) {
+        fsi__put_text(&w, "vt");
+        fsi__put_uv(&w, mesh, i, flags | FSI_IO_ASCII);
+        fsi__put_text(&w, "\n");
     }
+    for (i = 0; i < mesh->triangle_count; i++) fsi__obj_put_face(&w, mesh, i);
     for (i = 0; i < mesh->segment_count; i++) {
         const int *s = mesh->segments + 2 * (size_t)i;
         fsi__put_format(&w, "l %.0f %.0f\n", s[0] + 1.0, s[1] + 1.0);
@@ -1690,10 +1880,13 @@ static void fsi__ply_put_header(fsi__io_writer *w, const fsi_io_mesh *m, int fla
     fsi__put_format(w, "ply\nformat %s 1.0\nelement vertex %d\n", flags & FSI_IO_ASCII ? "ascii"
                     : "binary_little_endian", m->vertex_count);
     fsi__put_format(w, "property %s x\nproperty %s y\nproperty %s z\n", type, type, type);
+    if (m->uv_count > 0 && !m->triangle_uv) fsi__put_format(w, "property %s s\nproperty %s t\n", type, type);
     for (i = 0; i < m->attribute_count; i++)
         for (k = 0; k < m->attributes[i].components; k++) fsi__ply_put_property(w, &m->attributes[i], k);
     if (m->triangle_count > 0)
         fsi__put_format(w, "element face %d\nproperty list uchar int vertex_indices\n", m->triangle_count);
+    if (m->triangle_count > 0 && m->uv_count > 0 && m->triangle_uv)
+        fsi__put_format(w, "property list uchar %s texcoord\n", type);
     if (m->segment_count > 0)
         fsi__put_format(w, "element edge %d\nproperty int vertex1\nproperty int vertex2\n", m->segment_count);
     fsi__put_text(w, "end_header\n");
@@ -1704,6 +1897,7 @@ static void fsi__ply_put_vertex(fsi__io_writer *w, const fsi_io_mesh *m, int ver
 {
     int i, k, ascii = flags & FSI_IO_ASCII;
     fsi__put_position(w, m->vertices[vertex], flags);
+    if (m->uv_count > 0 && !m->triangle_uv) fsi__put_uv(w, m, vertex, flags);
     for (i = 0; i < m->attribute_count; i++) {
         const fsi_io_attribute *a = &m->attributes[i];
         const char *p = (const char *)a->data + (size_t)vertex * fsi__io_stride(a);
@@ -1715,17 +1909,32 @@ static void fsi__ply_put_vertex(fsi__io_writer *w, const fsi_io_mesh *m, int ver
     if (ascii) fsi__put_text(w, "\n");
 }
 
-/* One row: the corners of a triangle, after their number, or the ends of an edge. */
+/* The corners of a triangle, after their number, or the ends of an edge. */
 static void fsi__ply_put_corners(fsi__io_writer *w, const int *corner, int n, int flags)
 {
     unsigned char three = 3;
     int k;
-    if (flags & FSI_IO_ASCII && n == 3) fsi__put_format(w, "3 %d %d %d\n", corner[0], corner[1], corner[2]);
+    if (flags & FSI_IO_ASCII && n == 3) fsi__put_format(w, "3 %d %d %d", corner[0], corner[1], corner[2]);
     else if (flags & FSI_IO_ASCII) fsi__put_format(w, "%d %d\n", corner[0], corner[1]);
     else {
         if (n == 3) fsi__io_put(w, &three, 1);
         for (k = 0; k < n; k++) fsi__put_int(w, corner[k]);
     }
+}
+
+/* One row: the corners of a triangle, and their texture coordinates if these are not of vertices. */
+static void fsi__ply_put_face(fsi__io_writer *w, const fsi_io_mesh *m, int triangle, int flags)
+{
+    const int n = fsi__has_uv(m, triangle) ? 6 : 0, ascii = flags & FSI_IO_ASCII;
+    const unsigned char byte = (unsigned char)n;
+    int k;
+    fsi__ply_put_corners(w, m->triangles + 3 * (size_t)triangle, 3, flags);
+    if (m->uv_count > 0 && m->triangle_uv) {
+        if (ascii) fsi__put_format(w, " %d", n);
+        else fsi__io_put(w, &byte, 1);
+        for (k = 0; k < n / 2; k++) fsi__put_uv(w, m, fsi__uv_of(m, triangle, k), flags);
+    }
+    if (ascii) fsi__put_text(w, "\n");
 }
 
 FSI_API fsi_status fsi_io_write_ply(fsi_io_out out, const fsi_io_mesh *mesh, int flags)
@@ -1737,7 +1946,7 @@ FSI_API fsi_status fsi_io_write_ply(fsi_io_out out, const fsi_io_mesh *mesh, int
     if (status != FSI_OK) return status;
     fsi__ply_put_header(&w, mesh, flags);
     for (i = 0; i < mesh->vertex_count; i++) fsi__ply_put_vertex(&w, mesh, i, flags);
-    for (i = 0; i < mesh->triangle_count; i++) fsi__ply_put_corners(&w, mesh->triangles + 3 * (size_t)i, 3, flags);
+    for (i = 0; i < mesh->triangle_count; i++) fsi__ply_put_face(&w, mesh, i, flags);
     for (i = 0; i < mesh->segment_count; i++) fsi__ply_put_corners(&w, mesh->segments + 2 * (size_t)i, 2, flags);
     return fsi__io_end(&w);
 }
@@ -1751,7 +1960,53 @@ typedef struct fsi__vtp {
     const fsi_io_mesh *mesh;
     int arrays, flags;
     uint64_t offset;
+    int points;                               /* that are written: vertices, then copies of those with several texture coordinates */
+    int *vertex, *uv, *next, *point, capacity; /* of points; of corners. NULL: points are vertices, with their pairs */
 } fsi__vtp;
+
+/* The point of `vertex` with this texture coordinate: the first free one in the vertex's list of points, or a new copy. */
+static int fsi__vtp_point(fsi__vtp *v, int vertex, int uv)
+{
+    int p = vertex;
+    while (v->uv[p] != uv && v->uv[p] != -2 && v->next[p] >= 0) p = v->next[p];
+    if (v->uv[p] == uv) return p;
+    if (v->uv[p] != -2) {
+        v->next[p] = v->points;
+        p = v->points++;
+        v->vertex[p] = vertex;
+        v->next[p] = -1;
+    }
+    v->uv[p] = uv;
+    return p;
+}
+
+/* Texture coordinates of corners become those of points. */
+static fsi_status fsi__vtp_split(fsi__vtp *v, fsi_io_out out)
+{
+    const fsi_io_mesh *m = v->mesh;
+    const long long most = m->vertex_count + 3LL * m->triangle_count;
+    int i;
+    if (!fsi__is_context(out.context)) return FSI_ERROR_COOKIE;
+    v->points = m->vertex_count;
+    v->vertex = v->uv = v->next = v->point = NULL;
+    if (m->uv_count == 0 || !m->triangle_uv) return FSI_OK;
+    if (most > 0x7FFFFFFF) return fsi__fail(out.context, FSI_ERROR_LIMIT, "fsi_io_write_vtp", -1, (double)most, "the mesh has too many corners");
+    v->capacity = (int)most;
+    v->vertex = (int *)fsi__alloc(out.context, (size_t)most, 4 * sizeof(int));
+    if (!v->vertex) return fsi__fail(out.context, FSI_ERROR_MEMORY, "fsi_io_write_vtp", -1, (double)most, "no memory for %.0f corners", (double)most);
+    v->uv = v->vertex + most;
+    v->next = v->uv + most;
+    v->point = v->next + most;
+    for (i = 0; i < m->vertex_count; i++) {
+        v->vertex[i] = i;
+        v->uv[i] = -2; /* not used yet */
+        v->next[i] = -1;
+    }
+    for (i = 0; i < 3 * m->triangle_count; i++) v->point[i] = fsi__vtp_point(v, m->triangles[i], m->triangle_uv[i]);
+    return FSI_OK;
+}
+
+static int fsi__vtp_vertex(const fsi__vtp *v, int point) { return v->vertex ? v->vertex[point] : point; }
 
 /* Returns 1 when the elements of the array are to follow. */
 static int fsi__vtp_array(fsi__vtp *v, const char *name, fsi_io_type type, int components, int count)
@@ -1786,43 +2041,50 @@ static void fsi__vtp_cells(fsi__vtp *v, const int *index, int corners, int count
 static void fsi__vtp_attribute(fsi__vtp *v, const fsi_io_attribute *a)
 {
     int i, k, size = fsi__io_types[a->type].size;
-    if (!fsi__vtp_array(v, a->name, a->type, a->components, v->mesh->vertex_count)) return;
-    for (i = 0; i < v->mesh->vertex_count; i++)
+    if (!fsi__vtp_array(v, a->name, a->type, a->components, v->points)) return;
+    for (i = 0; i < v->points; i++)
         for (k = 0; k < a->components; k++)
-            fsi__put_le(&v->w, (const char *)a->data + (size_t)i * fsi__io_stride(a) + k * size, size);
+            fsi__put_le(&v->w, (const char *)a->data + (size_t)fsi__vtp_vertex(v, i) * fsi__io_stride(a) + k * size, size);
 }
 
 static void fsi__vtp_walk(fsi__vtp *v, int particles)
 {
     const fsi_io_mesh *m = v->mesh;
     int i;
-    fsi__vtp_tag(v, "<PointData>\n");
+    fsi__vtp_tag(v, m->uv_count > 0 ? "<PointData TCoords=\"uv\">\n" : "<PointData>\n");
+    if (m->uv_count > 0 && fsi__vtp_array(v, "uv", fsi__position_type(v->flags), 2, v->points))
+        for (i = 0; i < v->points; i++) fsi__put_uv(&v->w, m, v->uv ? v->uv[i] : i, v->flags & FSI_IO_SINGLE);
     for (i = 0; i < m->attribute_count; i++) fsi__vtp_attribute(v, &m->attributes[i]);
     fsi__vtp_tag(v, "</PointData>\n<Points>\n");
-    if (fsi__vtp_array(v, "Points", fsi__position_type(v->flags), 3, m->vertex_count))
-        for (i = 0; i < m->vertex_count; i++) fsi__put_position(&v->w, m->vertices[i], v->flags & FSI_IO_SINGLE);
+    if (fsi__vtp_array(v, "Points", fsi__position_type(v->flags), 3, v->points))
+        for (i = 0; i < v->points; i++) fsi__put_position(&v->w, m->vertices[fsi__vtp_vertex(v, i)], v->flags & FSI_IO_SINGLE);
     fsi__vtp_tag(v, "</Points>\n<Verts>\n");
     fsi__vtp_cells(v, NULL, 1, particles);
     fsi__vtp_tag(v, "</Verts>\n<Lines>\n");
     fsi__vtp_cells(v, m->segments, 2, m->segment_count);
     fsi__vtp_tag(v, "</Lines>\n<Polys>\n");
-    fsi__vtp_cells(v, m->triangles, 3, m->triangle_count);
+    fsi__vtp_cells(v, v->point ? v->point : m->triangles, 3, m->triangle_count);
     fsi__vtp_tag(v, "</Polys>\n");
 }
 
 FSI_API fsi_status fsi_io_write_vtp(fsi_io_out out, const fsi_io_mesh *mesh, int flags)
 {
     fsi__vtp v;
-    fsi_status status = fsi__begin_mesh(&v.w, out, mesh, flags, "fsi_io_write_vtp");
+    fsi_status status = fsi__check_mesh(out.context, mesh, flags, "fsi_io_write_vtp");
     int particles;
     if (status != FSI_OK) return status;
     v.mesh = mesh;
+    if ((status = fsi__vtp_split(&v, out)) != FSI_OK) return status;
+    if ((status = fsi__io_begin(&v.w, out, "fsi_io_write_vtp")) != FSI_OK) {
+        fsi__free(out.context, v.vertex, (size_t)v.capacity, 4 * sizeof(int));
+        return status;
+    }
     v.flags = flags;
     v.offset = 0;
     particles = mesh->triangle_count + mesh->segment_count > 0 ? 0 : mesh->vertex_count;
     fsi__put_text(&v.w, "<?xml version=\"1.0\"?>\n<VTKFile type=\"PolyData\" version=\"1.0\"");
     fsi__put_text(&v.w, " byte_order=\"LittleEndian\" header_type=\"UInt64\">\n<PolyData>\n");
-    fsi__put_format(&v.w, "<Piece NumberOfPoints=\"%d\" NumberOfVerts=\"%d\"", mesh->vertex_count, particles);
+    fsi__put_format(&v.w, "<Piece NumberOfPoints=\"%d\" NumberOfVerts=\"%d\"", v.points, particles);
     fsi__put_format(&v.w, " NumberOfLines=\"%d\" NumberOfStrips=\"0\"", mesh->segment_count);
     fsi__put_format(&v.w, " NumberOfPolys=\"%d\">\n", mesh->triangle_count);
     v.arrays = 0;
@@ -1831,6 +2093,7 @@ FSI_API fsi_status fsi_io_write_vtp(fsi_io_out out, const fsi_io_mesh *mesh, int
     v.arrays = 1;
     fsi__vtp_walk(&v, particles);
     fsi__put_text(&v.w, "\n</AppendedData>\n</VTKFile>\n");
+    if (v.vertex) fsi__free(out.context, v.vertex, (size_t)v.capacity, 4 * sizeof(int));
     return fsi__io_end(&v.w);
 }
 
@@ -1843,7 +2106,7 @@ static const char fsi__pvd_tail[] = "</Collection>\n</VTKFile>\n";
 static fsi_status fsi__check_frame(fsi_context *context, int frame, double time, const char *name, const char *fn)
 {
     if (!fsi_is_finite(time))
-        return fsi__fail(context, FSI_ERROR_NAN, fn, frame, time, "the time of frame %d is NaN or infinite", frame);
+        return fsi__fail(context, FSI_ERROR_NAN, fn, frame, time, "the time of frame %d is not finite", frame);
     if (!fsi__is_plain(name, 4096, 0))
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, frame, 0, "frame %d has no name that can be written", frame);
     return FSI_OK;

@@ -7,20 +7,22 @@
          #include "fsi_levelset.h"
 
    A DROP FALLS INTO A POOL
+      fsi_context ctx = fsi_default_context();             // hooks for memory, threads, messages; and what went wrong
       fsi_levelset_desc d = fsi_levelset_default_desc();   // physical defaults, SI units
       fsi_levelset *water;
       fsi_box3 pool;
       int step;
+      d.context = &ctx;
       d.n[0] = 40; d.n[1] = 40; d.n[2] = 60;               // cells; only those near the liquid cost anything
       d.dx = 0.0032f;                                      // of 3.2 mm
       d.surface_tension = 0.0728f;
-      if (fsi_levelset_create(&water, &d) != FSI_OK) return 1;
+      if (fsi_levelset_create(&water, &d) != FSI_OK) { puts(ctx.error.message); return 1; }
       pool.lo = fsi_v3(0, 0, 0);
       pool.hi = fsi_v3(0.128f, 0.128f, 0.04f);
       fsi_levelset_fill_box(water, pool, fsi_v3(0, 0, 0), NULL);
       fsi_levelset_fill_sphere(water, fsi_v3(0.064f, 0.064f, 0.1f), 0.015f, fsi_v3(0, 0, -1), NULL);
       for (step = 0; step < 30; step++) {
-          if (fsi_levelset_step(water, (fsi_real)(1.0 / 60)) != FSI_OK) { puts(fsi_levelset_error(water)->message); break; }
+          if (fsi_levelset_step(water, (fsi_real)(1.0 / 60)) != FSI_OK) { puts(ctx.error.message); break; }
           printf("%g s: %d parts, volume off by %g\n", water->time, water->component_count, water->stats.volume_error);
       }
       fsi_levelset_destroy(water);
@@ -137,7 +139,7 @@ FSI_API fsi_levelset_desc fsi_levelset_default_desc(void); /* fills every field 
 /* An empty box. Errors: COOKIE, ARGUMENT, NAN (name the field of the desc), LIMIT, MEMORY; then *out is NULL. */
 FSI_API fsi_status fsi_levelset_create(fsi_levelset **out, const fsi_levelset_desc *desc);
 FSI_API void fsi_levelset_destroy(fsi_levelset *s); /* NULL is fine */
-/* The last failure of this simulator's context. NULL when s is NULL. */
+/* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why. Never NULL. */
 FSI_API const fsi_error *fsi_levelset_error(const fsi_levelset *s);
 
 /* Adds liquid that moves with `velocity` [m/s]; where there is liquid already, it keeps its own. What lies outside of the box is left out. Targets grow by
@@ -487,7 +489,7 @@ typedef struct fsi__ls_run {
 
 static int fsi__is_levelset(const fsi_levelset *s) { return s && s->cookie == FSI__COOKIE('l', fsi_levelset); }
 
-FSI_API const fsi_error *fsi_levelset_error(const fsi_levelset *s) { return s ? &s->context->error : NULL; }
+FSI_API const fsi_error *fsi_levelset_error(const fsi_levelset *s) { return fsi__error_of(s ? s->context : NULL); }
 
 FSI_API fsi_levelset_desc fsi_levelset_default_desc(void)
 {
@@ -4908,7 +4910,7 @@ static fsi_status fsi__ls_check_filled(const fsi_levelset *s, const char *fn, co
     if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
     if (!desc) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc is NULL");
     if (*(const uint32_t *)desc == cookie) return FSI_OK;
-    return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc was not filled by fsi_levelset_default_%s_desc of this version", kind);
+    return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc was not filled by fsi_levelset_default_%s_desc of this version and precision", kind);
 }
 
 static fsi_status fsi__ls_check_emitter(const fsi_levelset *s, const char *fn, const fsi_levelset_emitter_desc *d)
@@ -5519,7 +5521,7 @@ static fsi_status fsi__ls_check_obstacle(const fsi_levelset *s, const fsi_levels
 {
     const double angle = d ? (double)d->contact_angle : 0;
     if (!d || d->cookie != FSI__COOKIE('o', fsi_levelset_obstacle_desc))
-        return fsi__fail(s->context, FSI_ERROR_COOKIE, f, -1, 0, "desc was not filled by fsi_levelset_default_obstacle_desc");
+        return fsi__fail(s->context, FSI_ERROR_COOKIE, f, -1, 0, "desc was not filled by fsi_levelset_default_obstacle_desc of this version and precision");
     FSI__LS_TRY(fsi__grid_check_mesh(s->context, s->grid, d->mesh, f));
     if (!(angle >= 10 && angle <= 170))
         return fsi__fail(s->context, angle == angle ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, f, -1, angle, "desc.contact_angle is %g, must be 10 to 170", angle);

@@ -7,19 +7,21 @@
          #include "fsi_rigid.h"
 
    A BOX FALLS ON A FLOOR
+      fsi_context ctx = fsi_default_context();      // hooks for memory, threads, messages; and what went wrong
       fsi_rigid_desc d = fsi_rigid_default_desc();  // physical defaults, SI units
       fsi_rigid_shape box = fsi_rigid_box(fsi_v3(0.5f, 0.5f, 0.5f)); // half sides
       fsi_rigid_body_desc b = fsi_rigid_default_body_desc();
       fsi_rigid *world;
       int id, step;
-      if (fsi_rigid_create(&world, &d) != FSI_OK) return 1;
+      d.context = &ctx;
+      if (fsi_rigid_create(&world, &d) != FSI_OK) { puts(ctx.error.message); return 1; }
       fsi_rigid_add_plane(world, fsi_v3(0, 0, 1), 0, NULL, NULL);
       box.density = 600;                            // wood
       b.shapes = &box; b.shape_count = 1;
       b.pose.position = fsi_v3(0, 0, 2);
-      if (fsi_rigid_add_body(world, &b, &id) != FSI_OK) { puts(fsi_rigid_error(world)->message); return 1; }
+      if (fsi_rigid_add_body(world, &b, &id) != FSI_OK) { puts(ctx.error.message); return 1; }
       for (step = 0; step < 120; step++) {
-          if (fsi_rigid_step(world, (fsi_real)(1.0 / 60)) != FSI_OK) { puts(fsi_rigid_error(world)->message); break; }
+          if (fsi_rigid_step(world, (fsi_real)(1.0 / 60)) != FSI_OK) { puts(ctx.error.message); break; }
           printf("%g s: height %g m\n", world->time, (double)world->body[id]->pose.position.z);
       }
       fsi_rigid_destroy(world);
@@ -199,7 +201,7 @@ FSI_API void fsi_rigid_destroy(fsi_rigid *world); /* NULL is fine */
 /* Other settings from now on: start from world->desc. All but cookie, context, dim, domain and origin may change; reserve means nothing
    here. Wakes all. Errors: COOKIE, ARGUMENT, NAN (name the field). */
 FSI_API fsi_status fsi_rigid_set_desc(fsi_rigid *world, const fsi_rigid_desc *desc);
-/* Why the last call on this world failed. */
+/* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why. Never NULL. */
 FSI_API const fsi_error *fsi_rigid_error(const fsi_rigid *world);
 
 /* *id (NULL ok) names it in calls below. Errors: COOKIE; NAN and ARGUMENT (name the field, the shape): quaternion off unit length by
@@ -4080,7 +4082,7 @@ FSI_API void fsi_rigid_destroy(fsi_rigid *w)
     fsi__free(w->desc.context, w, 1, sizeof *w + sizeof *im); /* not from the context that it may hold itself */
 }
 
-FSI_API const fsi_error *fsi_rigid_error(const fsi_rigid *w) { return w ? &w->context->error : NULL; }
+FSI_API const fsi_error *fsi_rigid_error(const fsi_rigid *w) { return fsi__error_of(w ? w->context : NULL); }
 
 /* ---- >>trees implementation ---------------------------------------------------------------------------------------- */
 

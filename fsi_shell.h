@@ -208,7 +208,7 @@ FSI_API void fsi_shell_destroy(fsi_shell *s); /* NULL is fine */
 /* Other settings from now on: start from s->desc. gravity, integrator, substeps, max_newton, tolerance, friction*, wind, air_density and drag may
    change; other fields are not looked at. Errors: COOKIE, ARGUMENT and NAN (name the field); then nothing has changed. */
 FSI_API fsi_status fsi_shell_set_desc(fsi_shell *s, const fsi_shell_desc *desc);
-/* Why the last call on this simulator failed. */
+/* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why. Never NULL. */
 FSI_API const fsi_error *fsi_shell_error(const fsi_shell *s);
 
 /* Advances exactly dt seconds, 1e-12 to 1000. dt = 0 only looks: what was written is taken, nothing moves, stats are those of what there is, forces, reactions
@@ -1254,7 +1254,7 @@ static fsi_status fsi__sh_check_material(fsi_context *c, const char *fn, const f
     FSI__SH_RANGE(clearance, 0, 1e3);
 #undef FSI__SH_RANGE
     snprintf(of, sizeof of, "material %d: ", index);
-    if (m->cookie != FSI__COOKIE('m', fsi_shell_material)) return fsi__fail(c, FSI_ERROR_COOKIE, fn, index, 0, "material %d was not filled by fsi_shell_default_material", index);
+    if (m->cookie != FSI__COOKIE('m', fsi_shell_material)) return fsi__fail(c, FSI_ERROR_COOKIE, fn, index, 0, "material %d was not filled by fsi_shell_default_material of this version and precision", index);
     status = fsi__sh_check_ranges(c, fn, r, n, of, index);
     if (status != FSI_OK) return status;
     if ((unsigned)m->membrane > FSI_SHELL_NEO_HOOKEAN || (unsigned)m->bending > FSI_SHELL_SHAPE_OPERATOR) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, index, m->membrane, "material %d: no such membrane or bending", index);
@@ -4427,8 +4427,8 @@ static fsi_status fsi__sh_check_obstacle(fsi__sh_impl *m, const char *fn, const 
     fsi__sh_range r[2];
     fsi_context *c = m->context;
     fsi_status status;
-    if (!d || d->cookie != FSI__COOKIE('o', fsi_shell_obstacle_desc)) return fsi__fail(c, FSI_ERROR_COOKIE, fn, -1, 0, "the desc was not filled by fsi_shell_default_obstacle_desc");
-    if (!d->mesh || d->mesh->cookie == 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "mesh is NULL");
+    if (!d || d->cookie != FSI__COOKIE('o', fsi_shell_obstacle_desc)) return fsi__fail(c, FSI_ERROR_COOKIE, fn, -1, 0, "desc was not filled by fsi_shell_default_obstacle_desc of this version and precision");
+    if (!d->mesh || d->mesh->cookie == 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.mesh is NULL");
     if (d->mesh->corners != m->model.dim) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->mesh->corners, "mesh has faces of %d corners in %dD", d->mesh->corners, m->model.dim);
     r[0].name = "friction";
     r[0].value = d->friction;
@@ -4757,7 +4757,7 @@ static fsi_status fsi__sh_check_spring(const fsi_shell *s, const char *fn, const
 {
     fsi__sh_impl *m = fsi__sh_of(s);
     fsi__sh_range r[6];
-    if (!d || d->cookie != FSI__COOKIE('p', fsi_shell_spring_desc)) return fsi__fail(m->context, FSI_ERROR_COOKIE, fn, -1, 0, "the desc was not filled by fsi_shell_default_spring_desc");
+    if (!d || d->cookie != FSI__COOKIE('p', fsi_shell_spring_desc)) return fsi__fail(m->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc was not filled by fsi_shell_default_spring_desc of this version and precision");
     if (d->vertex < 0 || d->vertex >= s->vertex_count) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, -1, d->vertex, "vertex is %d of %d", d->vertex, s->vertex_count);
     if (d->other >= s->vertex_count || d->other == d->vertex) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, -1, d->other, "other is %d", d->other);
     if (d->other < 0 && d->obstacle >= 0 && !fsi__sh_obstacle_of(m, fn, d->obstacle)) return FSI_ERROR_ARGUMENT;
@@ -4862,7 +4862,7 @@ static double fsi__sh_spring_energy(const fsi__sh_impl *m, const fsi__sh_spring 
 
 /* ---- >>step ------------------------------------------------------------------------------------------------------ */
 
-FSI_API const fsi_error *fsi_shell_error(const fsi_shell *s) { return fsi__sh_of(s) ? &s->context->error : NULL; }
+FSI_API const fsi_error *fsi_shell_error(const fsi_shell *s) { return fsi__error_of(fsi__sh_of(s) ? s->context : NULL); }
 
 FSI_API fsi_status fsi_shell_set_desc(fsi_shell *s, const fsi_shell_desc *desc)
 {

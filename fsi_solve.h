@@ -18,7 +18,10 @@
       fsi_solver *s;
       d.context = e.context = &ctx;
       d.vertices = 3; d.block = 1; d.elements = 3; d.start = start; d.vertex = vertex;
-      if (fsi_assembly_create(&k, &d) != FSI_OK || fsi_solver_create(&s, &e) != FSI_OK || fsi_assembly_matrix(k, spring) != FSI_OK) return 1;
+      if (fsi_assembly_create(&k, &d) != FSI_OK || fsi_solver_create(&s, &e) != FSI_OK || fsi_assembly_matrix(k, spring) != FSI_OK) {
+          puts(ctx.error.message);
+          return 1;
+      }
       system.matrix = &k->matrix;                                           // other values later: the pattern stays
       if (fsi_solver_solve(s, &system, force, x) != FSI_OK) puts(ctx.error.message); // "row 2: its pivot ..."
       printf("%g %g %g\n", x[0], x[1], x[2]);                               // 1 2 3
@@ -5261,7 +5264,7 @@ static fsi_status fsi__solver_check(fsi_solver *s, const fsi_system *y, const do
 {
     fsi_status status = FSI_OK;
     int r;
-    if (!y || y->cookie != FSI__COOKIE('y', fsi_system)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fsi__solver_name, -1, 0, "the system is NULL, or was not filled by fsi_default_system");
+    if (!y || y->cookie != FSI__COOKIE('y', fsi_system)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fsi__solver_name, -1, 0, "the system is NULL, or was not filled by fsi_default_system of this version and precision");
     if (!y->matrix == !y->op) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, 0, "a system has a matrix or an op: here it has %s", y->op ? "both" : "none");
     if (!(y->tolerance >= 0 && y->tolerance <= 1)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, y->tolerance, "system.tolerance is %g, must be 0 to 1", y->tolerance);
     if (y->max_iters < 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, y->max_iters, "system.max_iters is %d, must not be negative", y->max_iters);

@@ -7,19 +7,21 @@
          #include "fsi_sph.h"
 
    A CUBE OF WATER FALLS APART
+      fsi_context ctx = fsi_default_context();      // hooks for memory, threads, messages; and what went wrong
       fsi_sph_desc d = fsi_sph_default_desc();      // physical defaults, SI units
       fsi_sph *water;
       fsi_box3 block;
       int step;
+      d.context = &ctx;
       d.spacing = 0.05f;                            // 5 cm between particles
       d.domain.lo = fsi_v3(0, 0, 0);                // a tank of 3 x 1 x 2 m; or add meshes, below
       d.domain.hi = fsi_v3(3, 1, 2);
-      if (fsi_sph_create(&water, &d) != FSI_OK) return 1;
+      if (fsi_sph_create(&water, &d) != FSI_OK) { puts(ctx.error.message); return 1; }
       block.lo = fsi_v3(0, 0, 0);
       block.hi = fsi_v3(1, 1, 1);
       fsi_sph_fill_box(water, block, fsi_v3(0, 0, 0), NULL);
       for (step = 0; step < 60; step++) {
-          if (fsi_sph_step(water, (fsi_real)(1.0 / 60)) != FSI_OK) { puts(fsi_sph_error(water)->message); break; }
+          if (fsi_sph_step(water, (fsi_real)(1.0 / 60)) != FSI_OK) { puts(ctx.error.message); break; }
           printf("%g s: fastest %g m/s\n", water->time, water->stats.max_speed);
       }                                             // water->position[0 .. water->count-1] is yours to draw
       fsi_sph_destroy(water);
@@ -216,7 +218,7 @@ FSI_API void fsi_sph_destroy(fsi_sph *s); /* NULL is fine */
    attribute_count and markers may change; reserve means nothing here. Errors: COOKIE, ARGUMENT and NAN (name the field); then nothing
    has changed. */
 FSI_API fsi_status fsi_sph_set_desc(fsi_sph *s, const fsi_sph_desc *desc);
-/* Why the last call on this simulator failed. */
+/* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why. Never NULL. */
 FSI_API const fsi_error *fsi_sph_error(const fsi_sph *s);
 
 /* Appends particles; `velocities` NULL: at rest. Arrays may move; the arguments must not point into them. What is put into
@@ -4988,7 +4990,7 @@ FSI_API void fsi_sph_destroy(fsi_sph *s)
     fsi__free(s->desc.context, s, 1, sizeof *s + sizeof *im); /* not from the context that it may hold itself */
 }
 
-FSI_API const fsi_error *fsi_sph_error(const fsi_sph *s) { return s ? &s->context->error : NULL; }
+FSI_API const fsi_error *fsi_sph_error(const fsi_sph *s) { return fsi__error_of(s ? s->context : NULL); }
 
 static fsi_status fsi__sph_reserve(fsi_sph *s, int capacity)
 {

@@ -7,16 +7,18 @@
          #include "fsi_wcsph.h"
 
    A WOODEN BOX FLOATS
+      fsi_context ctx = fsi_default_context();      // hooks for memory, threads, messages; and what went wrong
       fsi_wcsph_desc d = fsi_wcsph_default_desc();  // physical defaults, SI units
       fsi_wcsph *water;
       fsi_mass_properties wood;
       fsi_body box;                                 // fsi.h: pose, velocity, mass; you own it
       fsi_box3 pool;
       int step;
+      d.context = &ctx;
       d.spacing = 0.05f;                            // 5 cm between particles
       d.domain.lo = fsi_v3(0, 0, 0);                // a tank of 2 x 2 x 2 m
       d.domain.hi = fsi_v3(2, 2, 2);
-      if (fsi_wcsph_create(&water, &d) != FSI_OK) return 1;
+      if (fsi_wcsph_create(&water, &d) != FSI_OK) { puts(ctx.error.message); return 1; }
       pool.lo = fsi_v3(0, 0, 0);
       pool.hi = fsi_v3(2, 2, 1);
       fsi_wcsph_fill_box(water, pool, fsi_v3(0, 0, 0), NULL);
@@ -25,7 +27,7 @@
       box.force = fsi_v3(0, 0, -9.81f * box.mass);
       fsi_wcsph_add_body(water, mesh, &box, NULL);
       for (step = 0; step < 60; step++) {
-          if (fsi_wcsph_step(water, (fsi_real)(1.0 / 60)) != FSI_OK) { puts(fsi_wcsph_error(water)->message); break; }
+          if (fsi_wcsph_step(water, (fsi_real)(1.0 / 60)) != FSI_OK) { puts(ctx.error.message); break; }
           fsi_body_accept(&box);                   // box.pose is now where the step left it (fsi.h)
       }                                             // water->position[0 .. water->count-1] is yours to draw
       fsi_wcsph_destroy(water);
@@ -219,7 +221,7 @@ FSI_API void fsi_wcsph_destroy(fsi_wcsph *s); /* NULL is fine */
 /* Other settings from now on: start from s->desc. All but cookie, context, dim, spacing, support, density, domain and
    attribute_count may change; reserve means nothing here. Errors: COOKIE, ARGUMENT and NAN (name the field); then nothing has changed. */
 FSI_API fsi_status fsi_wcsph_set_desc(fsi_wcsph *s, const fsi_wcsph_desc *desc);
-/* Why the last call on this simulator failed. */
+/* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why. Never NULL. */
 FSI_API const fsi_error *fsi_wcsph_error(const fsi_wcsph *s);
 
 /* Appends particles; `velocities` NULL: at rest. Arrays may move; the arguments must not point into them. Densities start at
@@ -3410,7 +3412,7 @@ FSI_API void fsi_wcsph_destroy(fsi_wcsph *s)
     fsi__free(s->desc.context, s, 1, sizeof *s + sizeof *im); /* not from the context that it may hold itself */
 }
 
-FSI_API const fsi_error *fsi_wcsph_error(const fsi_wcsph *s) { return s ? &s->context->error : NULL; }
+FSI_API const fsi_error *fsi_wcsph_error(const fsi_wcsph *s) { return fsi__error_of(s ? s->context : NULL); }
 
 /* ---- >>particles ---------------------------------------------------------------------------------------------- */
 

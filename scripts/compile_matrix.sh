@@ -48,6 +48,7 @@ for h in $headers; do
     implement $h > $work/alone_${h%.h}.c
     { include $h; echo "int main(void) { return 0; }"; } > $work/declared_${h%.h}.c
     { include $h; use $h; } > $work/use_${h%.h}.c
+    { include $h; implement $h; use $h; } > $work/first_${h%.h}.c
 done
 reversed=$(echo $headers | tr ' ' '\n' | sort -r)
 implement $headers > $work/all.c
@@ -62,8 +63,8 @@ sources=$(cd $work && echo alone_*.c all.c reversed.c twice.c declared_*.c)
 # ---- every header alone, all together, reversed, twice, only declared, in each language and version -----------------
 
 # clang tells all it has to say from the syntax, gcc some of it only when it generates code, and some only when it optimises.
-# So all.c is generated for each language, at -O0 to be linked below; -O2 in double is
-# what the tests link, -O3 in float is done in C++. Private functions cost nothing from -O1 on, as nobody calls them.
+# So all.c is generated for each language, at -O0 to be linked below, once as it is, then without the -O2 that fsi gives
+# itself there; -O2 in double is what the tests link, -O3 in float is done in C++. Private functions cost nothing from -O1 on, as nobody calls them.
 languages() { # COMPILER FLAGS STANDARD...
     local c=$1 flags=$2 std=$3 read=-fsyntax-only write="-c -o $work/o" f
     for f in $sources; do
@@ -71,9 +72,9 @@ languages() { # COMPILER FLAGS STANDARD...
         case $f in declared_*|reversed.c|twice.c) continue ;; esac # private functions need their bodies; order and repetition are the same
         try "$c $std $f float static" "$c -std=$std $flags -DFSI_REAL_FLOAT -DFSI_STATIC -O1 -I. $write $work/$f"
     done
-    try "$c $std all.c" "$c -std=$std $flags -fPIC -I. -c -o $work/all_$c.o $work/all.c"
+    try "$c $std all.c" "$c -std=$std $flags $([ $c = gcc ] || echo -DFSI_NO_OPTIMIZE) -fPIC -I. -c -o $work/all_$c.o $work/all.c"
     for std in $4 $5; do try "$c $std" "$c -std=$std $flags -I. $read $work/all.c"; done
-    try "$c openmp" "$c -std=$3 $flags -fopenmp -I. $([ $c = gcc ] && echo $write || echo $read) $work/all.c"
+    try "$c openmp" "$c -std=$3 $flags -DFSI_NO_OPTIMIZE -fopenmp -I. $([ $c = gcc ] && echo $write || echo $read) $work/all.c"
 }
 for c in $(present gcc clang); do
     languages $c "$cwarn" c99 c11 c17
@@ -104,6 +105,24 @@ for h in $headers; do
     n=${h%.h}
     try "$h linked alone" "$fastest -I. $work/alone_$n.c $work/use_$n.c -lm -o $work/x && $work/x"
     try "$h declares functions" "[ \$(functions $h | wc -l) -gt 0 ]"
+    # As game.h includes fsi_sph.h, and game.c includes game.h before it asks for the bodies.
+    try "$h, plainly first, linked" "$fastest -I. $work/first_$n.c -lm -o $work/x && $work/x"
+    [ "$(present g++)" ] && try "$h, plainly first, linked in C++" \
+        "g++ -x c++ $warn -DFSI_NO_OPTIMIZE -I. $work/first_$n.c -lm -o $work/x && $work/x"
+done
+
+# What was compiled for another precision does not link, and the linker's message says which it was.
+mixed() { # COMPILER USER-FLAGS WORD OTHER: an error that holds both words
+    ! $1 $2 -I. $work/use_fsi.c $work/alone_$1.o -lm -o $work/x 2> $work/said && grep -q "$3.*$4" $work/said || cat $work/said
+}
+for c in $(present gcc clang g++ tcc); do
+    $c -DFSI_NO_OPTIMIZE -I. -c $work/alone_fsi.c -o $work/alone_$c.o
+    $c -DFSI_NO_OPTIMIZE -DFSI_REAL_FLOAT -I. -c $work/alone_fsi.c -o $work/alone_float_$c.o
+    try "$c double with double" "$c -I. $work/use_fsi.c $work/alone_$c.o -lm -o $work/x && $work/x"
+    try "$c float with float" "$c -DFSI_REAL_FLOAT -I. $work/use_fsi.c $work/alone_float_$c.o -lm -o $work/x && $work/x"
+    try "$c float with double" "mixed $c -DFSI_REAL_FLOAT is_float is_double"
+    cp $work/alone_float_$c.o $work/alone_$c.o
+    try "$c double with float" "mixed $c '' is_double is_float"
 done
 for c in $(present gcc clang tcc); do
     try "$c linked" "$c -I. $work/use_all.c $work/all_$c.o -lm -o $work/x && $work/x"
@@ -159,7 +178,7 @@ for c in $(present gcc clang g++ clang++); do
         [ "$fma" ] && try "$c $real: contraction outside, as before" "show_unless user=1"
         cut -d ' ' -f 1 $work/said > $work/bits
         case $c in *++) continue ;; esac
-        for o in -O0 -O2; do arithmetic "$c $lang $real $o" 2>&1 | cut -d ' ' -f 1; done >> $work/bits
+        for o in -O0 "-O0 -DFSI_NO_OPTIMIZE" -O2; do arithmetic "$c $lang $real $o" 2>&1 | cut -d ' ' -f 1; done >> $work/bits
         try "$c $real: the same bits at every -O level" "[ \$(uniq $work/bits | wc -l) = 1 ] || cat $work/bits"
     done
     if [ "$fma" ]; then
@@ -170,6 +189,14 @@ for c in $(present gcc clang g++ clang++); do
     for o in -O0 -O3; do
         try "$c $o: NaN is seen under -ffast-math" "$c $o $lang -ffast-math -w -I. tests/compile/finite.c -lm -o $work/x && $work/x"
     done
+done
+
+# ---- a debug build stays usable: gcc builds fsi at -O2 where the command line does not optimise ----------------------
+
+for c in $(present gcc g++); do
+    for o in -O0 -O2; do $c $o $([ $c = g++ ] && echo -x c++) -I. tests/compile/speed.c -lm -o $work/speed$o 2> $work/said; done
+    try "$c -O0 takes less than three times what -O2 takes" \
+        "cat $work/said; [ \$($work/speed-O0) -lt \$((3 * \$($work/speed-O2))) ] || echo it takes longer"
 done
 
 echo "$passed passed, $failed failed"

@@ -33,11 +33,34 @@ static void check_sound(const fsi_io_mesh *m)
     for (i = 0; i < m->vertex_count; i++) MUST(fsi_v3_is_finite(m->vertices[i]));
     for (i = 0; i < 3 * m->triangle_count; i++) MUST(m->triangles[i] >= 0 && m->triangles[i] < m->vertex_count);
     for (i = 0; i < 2 * m->segment_count; i++) MUST(m->segments[i] >= 0 && m->segments[i] < m->vertex_count);
+    for (i = 0; i < 2 * m->uv_count; i++) MUST(fsi_is_finite((double)m->uv[i]));
+    if (m->uv_count > 0 && !m->triangle_uv) MUST(m->uv_count == m->vertex_count);
+    for (i = 0; m->triangle_uv && i < 3 * m->triangle_count; i++) MUST(m->triangle_uv[i] >= -1 && m->triangle_uv[i] < m->uv_count);
     for (k = 0; k < m->attribute_count; k++)
         for (i = 0; i < m->vertex_count; i++) MUST(fsi_is_finite(fsi_io_attribute_value(&m->attributes[k], i, 0)));
 }
 
-/* Writes what was read and reads it back: the same counts and positions. */
+/* The texture coordinates at a corner, NULL when there are none. */
+static const fsi_real *uv_at(const fsi_io_mesh *m, int corner)
+{
+    int uv = m->uv_count == 0 ? -1 : m->triangle_uv ? m->triangle_uv[corner] : m->triangles[corner];
+    return uv < 0 ? NULL : m->uv + 2 * uv;
+}
+
+/* At the corners of triangles that have them at all three. */
+static void check_same_uv(const fsi_io_mesh *a, const fsi_io_mesh *b)
+{
+    int i, k;
+    for (i = 0; i < a->triangle_count; i++) {
+        int whole = uv_at(a, 3 * i) && uv_at(a, 3 * i + 1) && uv_at(a, 3 * i + 2);
+        for (k = 3 * i; k < 3 * i + 3; k++) {
+            MUST(!whole == !uv_at(b, k));
+            MUST(!whole || (uv_at(a, k)[0] == uv_at(b, k)[0] && uv_at(a, k)[1] == uv_at(b, k)[1]));
+        }
+    }
+}
+
+/* Writes what was read and reads it back: the same counts, positions and texture coordinates. */
 static void check_round_trip(const fsi_io_mesh *m, fsi_context *context, int flags)
 {
     bytes b = { NULL, 0, 0 };
@@ -46,8 +69,18 @@ static void check_round_trip(const fsi_io_mesh *m, fsi_context *context, int fla
         MUST(fsi_io_read_ply(&again, context, b.data, b.size) == FSI_OK);
         MUST(again.vertex_count == m->vertex_count && again.triangle_count == m->triangle_count && again.segment_count == m->segment_count);
         MUST(m->vertex_count == 0 || memcmp(again.vertices, m->vertices, (size_t)m->vertex_count * sizeof *m->vertices) == 0);
+        check_same_uv(m, &again);
         fsi_io_destroy_mesh(&again);
     }
+    b.size = 0;
+    if (m->vertex_count > 0 && fsi_io_write_obj(fsi_io_to_function(context, collect, &b), m, 0) == FSI_OK) {
+        MUST(fsi_io_read_obj(&again, context, b.data, b.size) == FSI_OK);
+        MUST(again.vertex_count == m->vertex_count && again.triangle_count == m->triangle_count && again.segment_count == m->segment_count);
+        check_same_uv(m, &again);
+        fsi_io_destroy_mesh(&again);
+    }
+    b.size = 0;
+    if (fsi_io_write_vtp(fsi_io_to_function(context, collect, &b), m, flags) == FSI_OK) MUST(b.size > 0);
     free(b.data);
 }
 

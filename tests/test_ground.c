@@ -696,6 +696,14 @@ static void test_chunks_tile_the_range_for_any_threads(void)
     CHECK(fsi__chunks(2147483647, 1024) == 2097152 && fsi__chunks(0, 5) == 0 && fsi__chunks(-3, 5) == 0);
 }
 
+static void test_no_simulator_says_where_to_read_why(void)
+{
+    fsi_context c = fsi_default_context();
+    CHECK(fsi__error_of(&c) == &c.error);
+    CHECK(fsi__error_of(NULL)->status != FSI_OK && strstr(fsi__error_of(NULL)->message, "context.error.message") != NULL);
+    CHECK(fsi__error_of(NULL)->element == -1 && fsi__error_of(NULL)->function[0] == 0);
+}
+
 static void test_build_info_tells_precision_and_contraction(void)
 {
     CHECK(strstr(fsi_build_info(), "fsi " FSI_VERSION_STRING " ") == fsi_build_info());
@@ -1060,6 +1068,7 @@ int main(int argc, char **argv)
     RUN(test_simulators_in_different_threads);
     RUN(test_chunks_tile_the_range_for_any_threads);
     RUN(test_build_info_tells_precision_and_contraction);
+    RUN(test_no_simulator_says_where_to_read_why);
     RUN(test_save_load_continue_equals_continue);
     RUN(test_damaged_truncated_and_foreign_states_are_refused);
     RUN(test_streams_do_not_run_over);

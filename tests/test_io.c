@@ -623,13 +623,32 @@ static void test_binary_ply_refuses_nan_by_offset(void)
 
 /* ---- damage --------------------------------------------------------------------------------------------------- */
 
+/* Two triangles that share an edge, on one side of which the chart ends; or a pair for each vertex. */
+static fsi_io_mesh textured(int per_vertex)
+{
+    static const fsi_vec3 x[4] = { { 0, 0, 0 }, { 1, 0, 0 }, { 1, 1, 0 }, { 0, 1, 0 } };
+    static const int triangles[6] = { 0, 1, 2, 0, 2, 3 }, corners[6] = { 0, 1, 2, 3, 2, 4 }, ends[2] = { 0, 3 };
+    static const fsi_real uv[10] = { 0, (fsi_real)0.1, 1, (fsi_real)(1 / 3.0), 2, (fsi_real)1e-7, 3, 0, 4, -5 };
+    fsi_io_mesh m = fsi_io_default_mesh();
+    m.vertices = x;
+    m.vertex_count = 4;
+    m.triangles = triangles;
+    m.triangle_count = 2;
+    m.segments = ends;
+    m.segment_count = 1;
+    m.uv = uv;
+    m.uv_count = per_vertex ? 4 : 5;
+    if (!per_vertex) m.triangle_uv = corners;
+    return m;
+}
+
 static bytes make_obj_sample(fsi_context *c)
 {
     static sample s;
     bytes b = make_bytes();
     make_sample(&s);
     CHECK(fsi_io_write_obj(to_bytes(c, &b), &s.mesh, 0) == FSI_OK);
-    put_text(&b, "v 1 2 3 0.1 0.2 0.3\nf 1 2 3 4 -5 -1 # end\nl 1 2 \\\n 3");
+    put_text(&b, "v 1 2 3 0.1 0.2 0.3\nvt 0.5 0.25\nf 1/1 2/-1 3\nf 1 2 3 4 -5 -1 # end\nl 1 2 \\\n 3");
     return b;
 }
 
@@ -655,7 +674,7 @@ static void test_files_cut_at_any_byte(void)
             if (file == 0)
                 CHECK(status != FSI_OK || size + 10 > b.size); /* only digits of the very last number may be missing */
             if (file == 1 || file == 2) CHECK(status == FSI_ERROR_FORMAT);
-            if (status == FSI_OK) CHECK(m.vertex_count <= N + 1 && m.triangle_count <= 24);
+            if (status == FSI_OK) CHECK(m.vertex_count <= N + 1 && m.triangle_count <= 25);
             fsi_io_destroy_mesh(&m);
             CHECK(c.bytes == 0);
             free(copy);
@@ -709,7 +728,8 @@ static void test_every_failed_allocation_is_survived(void)
         if (CHECK(f != NULL)) { fwrite(b.data, 1, b.size, f); fclose(f); }
     }
     free(b.data);
-    for (what = 0; what < 6; what++) {
+    for (what = 0; what < 7; what++) {
+        const fsi_io_mesh flat = textured(0);
         b = what < 3 ? make_ply(what) : make_obj_sample(NULL);
         for (k = 1; k < 100; k++) {
             bytes out = make_bytes();
@@ -718,12 +738,13 @@ static void test_every_failed_allocation_is_survived(void)
             if (what < 4) status = read_any(&m, &c, what, b.data, b.size);
             if (what == 4) status = fsi_io_read_mesh(&m, &c, path);
             if (what == 5) status = fsi_io_write_png(to_bytes(&c, &out), pixels, 10, 10, 3, 0);
+            if (what == 6) status = fsi_io_write_vtp(to_bytes(&c, &out), &flat, 0);
             free(out.data);
             if (status == FSI_OK) break;
             CHECK(status == FSI_ERROR_MEMORY && c.error.status == status && c.error.message[0]);
             CHECK(c.bytes == 0 && test_live_bytes() == 0 && !m.impl && out.size == 0);
         }
-        CHECK(status == FSI_OK && k > 2);
+        CHECK(status == FSI_OK && k > 1);
         fsi_io_destroy_mesh(&m);
         CHECK(c.bytes == 0 && test_live_bytes() == 0);
         free(b.data);
@@ -859,11 +880,11 @@ static void test_writers_refuse_what_cannot_be_written(void)
         s.x[3].y = (fsi_real)test_inf(); CHECK(write_mesh(w, out, &s.mesh, 0) == FSI_ERROR_NAN);
         s.x[3].y = (fsi_real)1e30; s.x[3].y *= (fsi_real)1e30;
         CHECK(write_mesh(w, out, &s.mesh, FSI_IO_SINGLE) == FSI_ERROR_NAN); /* infinite as a float */
-        for (k = 0; k < 9; k++) {
-            static const char *const names[] = { NULL, "", "a b", "<", "x", "\xC3\xA4", "a\n",
+        for (k = 0; k < 10; k++) {
+            static const char *const names[] = { NULL, "", "a b", "<", "x", "\xC3\xA4", "a\n", "ends_in_\\",
                                                 "1234567890123456789012345678901234567890123456789012345678901" };
             make_sample(&s);
-            if (k < 8) s.attributes[2].name = names[k];
+            if (k < 9) s.attributes[2].name = names[k];
             else s.attributes[2].data = NULL;
             CHECK(write_mesh(w, out, &s.mesh, 0) == FSI_ERROR_ARGUMENT && c.error.element == 2);
         }
@@ -978,6 +999,129 @@ static void test_vtp_arrays_lie_where_the_head_says(void)
     CHECK(get_le(verts + 4 * (N - 1), 4) == N - 1);
     CHECK(get_le(x, sizeof(fsi_real)) == TOL(double_bits((double)s.x[0].x), float_bits((float)s.x[0].x)));
     free(b.data);
+}
+
+/* ---- texture coordinates --------------------------------------------------------------------------------------- */
+
+/* u at a corner of a triangle; -1: it has none. */
+static double corner_u(const fsi_io_mesh *m, int corner)
+{
+    int uv = m->uv_count == 0 ? -1 : m->triangle_uv ? m->triangle_uv[corner] : m->triangles[corner];
+    return uv < 0 ? -1 : (double)m->uv[2 * uv];
+}
+
+static void test_obj_texture_coordinates_belong_to_corners(void)
+{
+    static const char text[] =
+        "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\n"
+        "vt 0.1 0.5\nvt 0.2\nvt 0.3 1 0.75\n"
+        "f 1/1 2/2/9 3/-1 4/4\n" /* a quad; its last one comes later */
+        "f 1/3 3/1 2\nf 1 2 3\nf 1/77 2/0 3/-9\nvt 0.4 2e3\n";
+    static const double want[15] = { 0.1, 0.2, 0.3, 0.1, 0.3, 0.4, 0.3, 0.1, -1, -1, -1, -1, -1, -1, -1 };
+    fsi_context c = fsi_default_context();
+    fsi_io_mesh m;
+    int k;
+    if (!CHECK(read_text(&m, &c, text) == FSI_OK)) { printf("%s\n", c.error.message); return; }
+    CHECK(m.uv_count == 4 && m.triangle_count == 5 && m.triangle_uv);
+    for (k = 0; k < 15 && m.triangle_uv; k++) CHECK_NEAR(corner_u(&m, k), want[k], TOL(0, 1e-7));
+    CHECK_NEAR(m.uv[1], 0.5, 0);
+    CHECK_NEAR(m.uv[3], 0, 0);
+    CHECK_NEAR(m.uv[7], 2000, 0);
+    fsi_io_destroy_mesh(&m);
+    CHECK(read_text(&m, &c, "v 0 0 0\nv 1 0 0\nv 1 1 0\nvt 0 0\nf 1 2 3\n") == FSI_OK && m.uv_count == 0 && !m.uv && !m.triangle_uv);
+    fsi_io_destroy_mesh(&m);
+    CHECK(read_text(&m, &c, "v 0 0 0\nvt\n") == FSI_ERROR_FORMAT && c.error.element == 2);
+    CHECK(read_text(&m, &c, "v 0 0 0\nvt 1e999 0\n") != FSI_OK && c.error.element == 2);
+    CHECK(c.bytes == 0);
+}
+
+static void test_ply_texture_coordinates_are_not_attributes(void)
+{
+    static const char *const names[4][3] = { { "s", "t", "q" }, { "texture_u", "texture_v", "s" }, { "u", "v", "t" }, { "u", "v", "w" } };
+    char text[400];
+    fsi_context c = fsi_default_context();
+    fsi_io_mesh m;
+    int k;
+    for (k = 0; k < 4; k++) {
+        snprintf(text, sizeof text, "ply\nformat ascii 1.0\nelement vertex 2\nproperty float x\nproperty float %s\nproperty double y\n"
+            "property uchar %s\nproperty float %s\nend_header\n0 0.25 1 7 9\n0 0.5 1 8 9\n", names[k][0], names[k][1], names[k][2]);
+        if (!CHECK(fsi_io_read_ply(&m, &c, text, strlen(text)) == FSI_OK)) continue;
+        CHECK(m.attribute_count == (k < 3 ? 1 : 3) && m.uv_count == (k < 3 ? 2 : 0) && !m.triangle_uv);
+        if (k < 3) CHECK(m.uv[0] == (fsi_real)0.25 && m.uv[1] == 7 && m.uv[2] == (fsi_real)0.5 && m.uv[3] == 8);
+        fsi_io_destroy_mesh(&m);
+    }
+    CHECK(c.bytes == 0);
+}
+
+static void test_texture_coordinates_survive_every_format(void)
+{
+    static const int flags[4] = { 0, FSI_IO_ASCII, FSI_IO_SINGLE, FSI_IO_ASCII | FSI_IO_SINGLE };
+    int writer, f, k, per_vertex;
+    for (writer = 0; writer < 2; writer++) for (f = 0; f < 4; f++) for (per_vertex = 0; per_vertex < 2; per_vertex++) {
+        fsi_context c = fsi_default_context();
+        fsi_io_mesh m = textured(per_vertex), again;
+        bytes b = make_bytes();
+        CHECK((writer ? fsi_io_write_ply(to_bytes(&c, &b), &m, flags[f]) : fsi_io_write_obj(to_bytes(&c, &b), &m, flags[f])) == FSI_OK);
+        if (!CHECK((writer ? fsi_io_read_ply(&again, &c, b.data, b.size) : fsi_io_read_obj(&again, &c, b.data, b.size)) == FSI_OK)) printf("  %s\n", c.error.message);
+        CHECK(again.triangle_count == 2 && again.segment_count == 1 && again.attribute_count == 0);
+        for (k = 0; k < 6 && again.uv_count > 0; k++) {
+            int i = m.triangle_uv ? m.triangle_uv[k] : m.triangles[k], j = again.triangle_uv ? again.triangle_uv[k] : again.triangles[k];
+            if (!CHECK(j >= 0 && j < again.uv_count)) continue;
+            CHECK(again.uv[2 * j] == m.uv[2 * i]);
+            CHECK_NEAR(again.uv[2 * j + 1], m.uv[2 * i + 1], flags[f] & FSI_IO_SINGLE ? 1e-7 : 0);
+        }
+        CHECK(again.uv_count > 0 && (writer == 0 || (again.triangle_uv == NULL) == per_vertex));
+        fsi_io_destroy_mesh(&again);
+        CHECK(c.bytes == 0);
+        free(b.data);
+    }
+}
+
+static void test_vtp_repeats_vertices_where_charts_meet(void)
+{
+    fsi_context c = fsi_default_context();
+    fsi_io_mesh m = textured(0);
+    bytes b = make_bytes();
+    const unsigned char *uv, *x, *poly;
+    int k;
+    CHECK(fsi_io_write_vtp(to_bytes(&c, &b), &m, FSI_IO_SINGLE) == FSI_OK && c.bytes == 0);
+    collect(&b, "", 1);
+    CHECK(strstr((const char *)b.data, "<PointData TCoords=\"uv\">") && strstr((const char *)b.data, "NumberOfPoints=\"5\""));
+    uv = vtp_array(&b, "<PointData", "uv", "Float32", 8 * 5);
+    x = vtp_array(&b, "<Points>", "Points", "Float32", 12 * 5);
+    poly = vtp_array(&b, "<Polys>", "connectivity", "Int32", 24);
+    for (k = 0; k < 6 && uv && x && poly; k++) {
+        size_t p = (size_t)get_le(poly + 4 * k, 4);
+        if (!CHECK(p < 5)) continue;
+        CHECK(get_le(uv + 8 * p, 4) == float_bits((float)m.uv[2 * m.triangle_uv[k]]));
+        CHECK(get_le(x + 12 * p + 4, 4) == float_bits((float)m.vertices[m.triangles[k]].y));
+    }
+    free(b.data);
+}
+
+static void test_writers_refuse_bad_texture_coordinates(void)
+{
+    static const int bad[6] = { 0, 1, 2, 0, 2, 5 };
+    int writer;
+    for (writer = 0; writer < 3; writer++) {
+        fsi_context c = fsi_default_context();
+        fsi_io_mesh m = textured(0);
+        bytes b = make_bytes();
+        fsi_real uv[10] = { 0 };
+        m.triangle_uv = bad;
+        CHECK(write_mesh(writer, to_bytes(&c, &b), &m, 0) == FSI_ERROR_ARGUMENT && c.error.element == 1);
+        m = textured(1);
+        m.uv_count = 3;
+        CHECK(write_mesh(writer, to_bytes(&c, &b), &m, 0) == FSI_ERROR_ARGUMENT);
+        m.uv_count = 4;
+        m.uv = NULL;
+        CHECK(write_mesh(writer, to_bytes(&c, &b), &m, 0) == FSI_ERROR_ARGUMENT);
+        m.uv = uv;
+        uv[5] = (fsi_real)test_nan();
+        CHECK(write_mesh(writer, to_bytes(&c, &b), &m, 0) == FSI_ERROR_NAN && c.error.element == 2);
+        CHECK(b.size == 0 && c.bytes == 0);
+        free(b.data);
+    }
 }
 
 static void test_pvd_is_complete_after_every_frame(void)
@@ -1362,6 +1506,11 @@ int main(int argc, char **argv)
     RUN(test_writers_refuse_what_cannot_be_written);
     RUN(test_short_writes_are_reported);
     RUN(test_vtp_arrays_lie_where_the_head_says);
+    RUN(test_obj_texture_coordinates_belong_to_corners);
+    RUN(test_ply_texture_coordinates_are_not_attributes);
+    RUN(test_texture_coordinates_survive_every_format);
+    RUN(test_vtp_repeats_vertices_where_charts_meet);
+    RUN(test_writers_refuse_bad_texture_coordinates);
     RUN(test_pvd_is_complete_after_every_frame);
     RUN(test_pc2_counts_its_frames);
     RUN(test_png_is_decoded_to_the_same_pixels);

@@ -536,7 +536,7 @@ static void test_bad_input_is_named(void)
     CHECK(fsi_levelset_step(s, REAL(0.01)) == FSI_ERROR_NAN && bits_of(s) == before);
     s->u[1]->value[fsi_grid_entry(s->grid, 8, 8, 0)] = 0;
     CHECK(fsi_levelset_step(s, REAL(0.01)) == FSI_OK);
-    CHECK(fsi_levelset_error(s) == &c.error && fsi_levelset_error(NULL) == NULL && fsi_levelset_suggest_dt(s) > 0);
+    CHECK(fsi_levelset_error(s) == &c.error && strstr(fsi_levelset_error(NULL)->message, "context.error.message") && fsi_levelset_suggest_dt(s) > 0);
     fsi_levelset_destroy(s);
     fsi_levelset_destroy(NULL);
     CHECK(c.bytes == 0);

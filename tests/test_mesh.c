@@ -924,6 +924,48 @@ static void test_mass_of_box_sphere_torus_and_sheet(void)
     check_mass(FSI_MESH_TWO_SIDED, 0.01, 0.01, v3(0.5, 0.5, 0), 0.01 / 12, 0.01 / 12, 0.01 / 6, TOL(1e-12, 1e-5));
 }
 
+/* Cutting at T-junctions within the welding distance leaves faces without area, along which solids have no angle. */
+static void test_needles_that_are_cut_leave_no_face_without_area(void)
+{
+    static const double x[5][3] = { { 0, 0, 0 }, { 1, 3908, 2 }, { 0, 5, 0 }, { 0, 2, 0 }, { 1, 1, 0 } };
+    static const int e[9] = { 0, 1, 3, 3, 1, 2, 2, 4, 3 };
+    fsi_vec3 vertices[5];
+    fsi_mesh_desc d = fsi_mesh_default_desc();
+    fsi_mesh *m;
+    int kind, f, k;
+    for (k = 0; k < 5; k++) vertices[k] = v3(x[k][0], x[k][1], x[k][2]);
+    d.vertices = vertices;
+    d.vertex_count = 5;
+    d.elements = e;
+    d.element_count = 3;
+    for (kind = FSI_MESH_CLOSED; kind <= FSI_MESH_TWO_SIDED; kind++) {
+        d.kind = (fsi_mesh_kind)kind;
+        if (fsi_mesh_create(&m, &d) != FSI_OK) { CHECK(kind == FSI_MESH_CLOSED && !m); continue; }
+        for (f = 0; f < m->face_count; f++) {
+            const int *c = m->faces + 3 * f;
+            fsi_vec3 u = fsi_v3_sub(m->vertices[c[1]], m->vertices[c[0]]), v = fsi_v3_sub(m->vertices[c[2]], m->vertices[c[0]]);
+            CHECK(fsi_v3_norm(fsi_v3_cross(u, v)) > 0);
+            CHECK_NEAR(fsi_v3_norm(m->face_normals[f]), 1, 1e-6);
+        }
+        fsi_mesh_destroy(m);
+    }
+}
+
+/* n/|n| was n + (1/|n| - 1) n, which loses as many digits as |n| has, and all at 1e16. */
+static void test_normals_are_unit_at_any_size(void)
+{
+    static const double sizes[6] = { 1e-9, 1e-3, 1, 300, 1e6, TOL(1e30, 1e8) };
+    int i, f;
+    for (i = 0; i < 6; i++) {
+        fsi_mesh *m;
+        begin(3);
+        add_sphere(0, 0, 0, sizes[i], 12, 7);
+        if ((m = make(FSI_MESH_CLOSED)) == NULL) continue;
+        for (f = 0; f < m->face_count; f++) CHECK_NEAR(fsi_v3_norm(m->face_normals[f]), 1, TOL(1e-15, 3e-7));
+        fsi_mesh_destroy(m);
+    }
+}
+
 /* ---- motion --------------------------------------------------------------------------------------------------- */
 
 static void test_move_and_set(void)
@@ -958,6 +1000,60 @@ static void test_move_and_set(void)
     CHECK(fsi_mesh_move_rigid(m, v3(test_nan(), 0, 0), fsi_quat_identity()) == FSI_ERROR_NAN);
     CHECK(soup_context.allocs == allocs);
     CHECK(wrong_signs(m, 500) == 0);
+    fsi_mesh_destroy(m);
+}
+
+/* Everything that a move changes, in 3D. */
+static uint64_t mesh_state(const fsi_mesh *m)
+{
+    const size_t v = (size_t)m->vertex_count, f = (size_t)m->face_count, e = (size_t)m->edge_count, real = sizeof(fsi_vec3);
+    uint64_t h = fsi_hash(m->vertices, v * real, fsi_hash(m->previous, v * real, (uint64_t)m->moving));
+    h = fsi_hash(m->face_normals, f * real, fsi_hash(m->vertex_normals, v * real, fsi_hash(m->edge_normals, e * real, h)));
+    return fsi_hash(&m->box, sizeof m->box, h);
+}
+
+static fsi_pose random_pose(void)
+{
+    fsi_pose p;
+    p.position = random_point(1);
+    p.orientation = random_turn(FSI_PI);
+    return p;
+}
+
+static void test_set_rigid_takes_a_mesh_back_to_two_poses_to_the_bit(void)
+{
+    fsi_pose a, b, bad;
+    fsi_mesh *m;
+    uint64_t then;
+    long long allocs;
+    int k;
+    begin(3);
+    add_sphere(0, 0, 0, 1, 20, 10);
+    m = make(FSI_MESH_CLOSED);
+    if (!m) return;
+    allocs = soup_context.allocs;
+    for (k = 0; k < 10; k++) {
+        a = random_pose();
+        b = k % 3 == 0 ? a : random_pose();
+        CHECK(fsi_mesh_move_rigid(m, a.position, a.orientation) == FSI_OK);
+        CHECK(fsi_mesh_move_rigid(m, b.position, b.orientation) == FSI_OK);
+        then = mesh_state(m);
+        fsi_mesh_set(m, soup_x, soup_nx);
+        fsi_mesh_move_rigid(m, random_point(3), random_turn(1));
+        CHECK(mesh_state(m) != then);
+        CHECK(fsi_mesh_set_rigid(m, a, b) == FSI_OK && mesh_state(m) == then && m->moving == (k % 3 != 0));
+        CHECK(wrong_signs(m, 50) == 0);
+    }
+    then = mesh_state(m);
+    bad = a;
+    bad.orientation.w += 1;
+    bad.orientation.x += 1;
+    CHECK(fsi_mesh_set_rigid(m, bad, b) == FSI_ERROR_ARGUMENT && fsi_mesh_set_rigid(m, a, bad) == FSI_ERROR_ARGUMENT);
+    bad = a;
+    bad.position.y = (fsi_real)test_nan();
+    CHECK(fsi_mesh_set_rigid(m, bad, b) == FSI_ERROR_NAN && fsi_mesh_set_rigid(m, a, bad) == FSI_ERROR_NAN);
+    CHECK(strcmp(soup_context.error.function, "fsi_mesh_set_rigid") == 0);
+    CHECK(fsi_mesh_set_rigid(NULL, a, b) == FSI_ERROR_COOKIE && mesh_state(m) == then && soup_context.allocs == allocs);
     fsi_mesh_destroy(m);
 }
 
@@ -1305,7 +1401,10 @@ int main(int argc, char **argv)
     RUN(test_closest_in_one_group);
     RUN(test_sign_is_the_winding_number);
     RUN(test_mass_of_box_sphere_torus_and_sheet);
+    RUN(test_needles_that_are_cut_leave_no_face_without_area);
+    RUN(test_normals_are_unit_at_any_size);
     RUN(test_move_and_set);
+    RUN(test_set_rigid_takes_a_mesh_back_to_two_poses_to_the_bit);
     RUN(test_sweep_of_one_face_misses_nothing);
     RUN(test_sweep_of_closed_mesh_has_no_cracks);
     RUN(test_point_that_is_put_back_never_gets_in);

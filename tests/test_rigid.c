@@ -745,6 +745,7 @@ static void test_bad_calls_are_refused_and_change_nothing(void)
     hash = fsi_rigid_hash(w);
     CHECK(fsi_rigid_step(w, (fsi_real)1e-13) == FSI_ERROR_ARGUMENT && fsi_rigid_step(w, -1) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_rigid_step(w, nan) != FSI_OK && strstr(fsi_rigid_error(w)->message, "dt"));
+    CHECK(strstr(fsi_rigid_error(NULL)->message, "context.error.message") != NULL);
     CHECK(strcmp(fsi_rigid_error(w)->function, "fsi_rigid_step") == 0);
     CHECK(fsi_rigid_begin_step(w, -1) == FSI_ERROR_ARGUMENT && fsi_rigid_end_step(w, (fsi_real)0.1) == FSI_ERROR_ARGUMENT && fsi_rigid_take_liquid(w) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_rigid_remove_body(w, 7) == FSI_ERROR_ARGUMENT && fsi_rigid_remove_body(w, -1) == FSI_ERROR_ARGUMENT);

@@ -1,6 +1,7 @@
 /* finite.c - fsi_is_finite must see NaN and infinity under -ffast-math too (opted in by FSI_ALLOW_FAST_MATH).
    SPDX-License-Identifier: MIT */
 #define FSI_ALLOW_FAST_MATH
+#define FSI_STATIC /* inline functions only: there is no implementation to link */
 #include "fsi.h"
 
 static double from_bits(uint64_t bits)
