@@ -899,6 +899,7 @@ typedef struct fsi__sph_run {
     fsi_vec3 *drag;             /* what viscosity gave in this substep [m/s^2]; NULL: there is none */
     fsi_vec3 *tension;          /* acceleration by surface tension [m/s^2]; NULL: none */
     fsi_vec3 *line;             /* the part of the velocity that a contact line gave [m/s] */
+    unsigned char *state;       /* what placing did to where the solve starts: FSI__SPH_PLACED ... */
     /* rank order */
     const int *order, *first, *size, *list;
     fsi__record *base, *z, *zp; /* u = 0, the point where the gradient is taken, the same with pressure */
@@ -1142,6 +1143,7 @@ static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
     run->step = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
     run->lambda = (fsi__lane *)fsi__take(a, n, sizeof(fsi__lane));
     run->slot = (int *)fsi__take(a, n, sizeof(int));
+    run->state = (unsigned char *)fsi__take(a, n, 1);
     run->group_slot = (int *)fsi__take(a, (size_t)run->groups, sizeof(int));
     run->overflow = (int *)fsi__take(a, (size_t)run->chunks, sizeof(int));
     run->part = (double *)fsi__take(a, (size_t)run->chunks * FSI__SPH_SUMS, sizeof(double));
@@ -1931,7 +1933,52 @@ static fsi_mesh_hit fsi__sph_first_hit(const fsi__sph_impl *im, const fsi__sph_f
     return best;
 }
 
-/* The closest point of the closed obstacle that x is inside of; face -1: x is free. */
+/* Does x lie beyond the walls of the domain, as far as they act on such a particle? */
+static int fsi__sph_is_outside(const fsi_sph *s, uint32_t filter, fsi_vec3 x)
+{
+    const fsi_box3 *d = &s->desc.domain;
+    if (!((const fsi__sph_impl *)s->impl)->domain || filter == 0) return 0;
+    return !(x.x > d->lo.x && x.x < d->hi.x && x.y > d->lo.y && x.y < d->hi.y && (s->desc.dim == 2 || (x.z > d->lo.z && x.z < d->hi.z)));
+}
+
+/* The point nearest to x that lies a hair within those walls. */
+static fsi_vec3 fsi__sph_into_domain(const fsi__sph_run *run, uint32_t filter, fsi_vec3 x)
+{
+    const fsi_box3 d = fsi_box3_inflate(run->s->desc.domain, (fsi_real)(-0.01 * run->dhat * run->h));
+    if (!fsi__sph_is_outside(run->s, filter, x)) return x;
+    x.x = fsi_max(d.lo.x, fsi_min(x.x, d.hi.x));
+    x.y = fsi_max(d.lo.y, fsi_min(x.y, d.hi.y));
+    if (run->s->desc.dim == 3) x.z = fsi_max(d.lo.z, fsi_min(x.z, d.hi.z));
+    return x;
+}
+
+/* The closest point of obstacle o when x is in its solid, wherever its faces are; else face -1. */
+static fsi_mesh_hit fsi__sph_inside_of(const fsi__sph_obstacle *o, fsi_vec3 x)
+{
+    const fsi_box3 at = fsi_box3_grow(fsi_box3_empty(), x);
+    fsi_mesh_hit hit;
+    hit.face = -1;
+    if (o->mesh->kind != FSI_MESH_CLOSED || (!o->mesh->container && !fsi_box3_overlap(at, o->mesh->box))) return hit;
+    hit = fsi_mesh_closest(o->mesh, x, FSI_REAL_MAX, -1);
+    if (hit.side >= 0) hit.face = -1;
+    return hit;
+}
+
+/* Is x in a solid that acts on such a particle, or outside the domain? */
+static int fsi__sph_is_blocked(const fsi_sph *s, uint32_t filter, fsi_vec3 x)
+{
+    const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
+    int o;
+    if (fsi__sph_is_outside(s, filter, x)) return 1;
+    for (o = 0; o < im->obstacle_count; o++) {
+        if (im->obstacle[o].desc.mesh == im->domain || !(im->obstacle[o].desc.mask & filter)) continue;
+        if (fsi__sph_inside_of(&im->obstacle[o], x).face >= 0) return 1;
+    }
+    return 0;
+}
+
+/* The closest point of the closed obstacle that x is inside of, as its faces in reach tell and the whole mesh confirms; face -1: x is
+   free of them. */
 static fsi_mesh_hit fsi__sph_inside(const fsi__sph_impl *im, const fsi__sph_faces *faces, fsi_vec3 x)
 {
     fsi_mesh_hit best, hit;
@@ -1944,14 +1991,17 @@ static fsi_mesh_hit fsi__sph_inside(const fsi__sph_impl *im, const fsi__sph_face
             hit = fsi_mesh_closest_on_face(im->obstacle[owner].mesh, faces->face[k], x);
             if (hit.t < best.t) best = hit;
         }
-        if (best.face >= 0 && best.side < 0 && im->obstacle[owner].mesh->kind == FSI_MESH_CLOSED) return best;
-        best.face = -1;
+        if (best.face >= 0 && best.side < 0) best = fsi__sph_inside_of(&im->obstacle[owner], x);
+        else best.face = -1;
+        if (best.face >= 0) return best;
     }
     return best;
 }
 
-/* Where no plane-by-plane correction leads out: tries a ring of points, growing up to H, then gives up (0). */
-static int fsi__sph_search_free(const fsi__sph_run *run, const fsi__sph_faces *faces, fsi_vec3 *x)
+enum { FSI__SPH_FREE = 0, FSI__SPH_PLACED = 1, FSI__SPH_PINCHED = 2, FSI__SPH_FORCED = 4 };
+
+/* Tries a ring of points around x, growing up to H; 0: none is free. */
+static int fsi__sph_search_free(const fsi__sph_run *run, uint32_t filter, fsi_vec3 *x)
 {
     int ring, k;
     for (ring = 1; ring <= 8; ring++) {
@@ -1960,7 +2010,7 @@ static int fsi__sph_search_free(const fsi__sph_run *run, const fsi__sph_faces *f
             fsi_vec3 d = fsi_v3((fsi_real)(code % 3 - 1), (fsi_real)(code / 3 % 3 - 1), (fsi_real)(code / 9 - 1)), y;
             if (run->s->desc.dim == 2 && code / 9 != 1) continue;
             y = fsi_v3_madd(*x, (fsi_real)(run->h * ring / 8), fsi_v3_unit(d));
-            if (fsi__sph_inside(run->im, faces, y).face >= 0) continue;
+            if (fsi__sph_is_blocked(run->s, filter, y)) continue;
             *x = y;
             return 1;
         }
@@ -1968,33 +2018,58 @@ static int fsi__sph_search_free(const fsi__sph_run *run, const fsi__sph_faces *f
     return 0;
 }
 
-enum { FSI__SPH_FREE = 0, FSI__SPH_PLACED = 1, FSI__SPH_PINCHED = 2 };
+/* Where no way leads out that its faces tell: back to where the particle came from, on to where it wanted to be though a solid has
+   passed between, or to a free place nearby. Else it stays between the solids that close on it. */
+static int fsi__sph_squeeze(const fsi__sph_run *run, uint32_t filter, fsi_vec3 from, fsi_vec3 wanted, fsi_vec3 *x)
+{
+    *x = from;
+    if (!fsi__sph_is_blocked(run->s, filter, from)) return FSI__SPH_PLACED;
+    *x = wanted = fsi__sph_into_domain(run, filter, wanted);
+    if (!fsi__sph_is_blocked(run->s, filter, wanted)) return FSI__SPH_PLACED | FSI__SPH_FORCED;
+    if (fsi__sph_search_free(run, filter, x)) return FSI__SPH_PLACED | FSI__SPH_FORCED;
+    *x = from = fsi__sph_into_domain(run, filter, from);
+    if (fsi__sph_search_free(run, filter, x)) return FSI__SPH_PLACED | FSI__SPH_FORCED;
+    return FSI__SPH_PLACED | FSI__SPH_FORCED | FSI__SPH_PINCHED;
+}
 
 /* Moves *x, wanted after the way from `from`, out of all solids (sph.md 8): onto the end position of the face it would
-   pass, a hair in front of it, keeping the tangential motion; again for the next face, as corners need. */
-static int fsi__sph_place(const fsi__sph_run *run, const fsi__sph_faces *faces, fsi_vec3 from, fsi_vec3 *x)
+   pass, a hair in front of it, keeping the tangential motion; again for the next face, as corners need. What a face carries
+   away from where `own` was looked for meets others there: they are looked for anew. Says what it did: FORCED where that
+   is no motion but a correction. */
+static int fsi__sph_place(const fsi__sph_run *run, fsi__sph_faces *own, int i, fsi_vec3 from, fsi_real reach, fsi_vec3 *x)
 {
     const fsi_real eps = (fsi_real)(0.01 * run->dhat * run->h);
-    fsi_vec3 wanted = *x;
+    const uint32_t filter = run->s->filter[i];
+    const fsi_vec3 wanted = *x;
+    fsi_box3 known = fsi__sph_path_box(from, *x, reach);
     int round, state = FSI__SPH_FREE;
     for (round = 0; round < 8; round++) {
-        fsi_mesh_hit hit = fsi__sph_first_hit(run->im, faces, from, *x);
+        fsi_mesh_hit hit = fsi__sph_first_hit(run->im, own, from, *x);
         if (hit.face >= 0) {
             fsi_real depth = fsi_v3_dot(fsi_v3_sub(*x, hit.point), hit.normal);
             if (round >= 4 || depth >= eps) *x = fsi_v3_madd(hit.point, eps, hit.normal);
             else *x = fsi_v3_madd(*x, eps - depth, hit.normal);
         } else {
-            hit = fsi__sph_inside(run->im, faces, *x);
-            if (hit.face < 0) return state;
+            hit = fsi__sph_inside(run->im, own, *x);
+            if (hit.face < 0 && (state == FSI__SPH_FREE || !fsi__sph_is_blocked(run->s, filter, *x))) return state;
+            if (hit.face < 0) break;
             *x = fsi_v3_madd(hit.point, eps, hit.normal);
+            state |= FSI__SPH_FORCED;
         }
         state |= FSI__SPH_PLACED;
+        if (fsi_box3_overlap(known, fsi_box3_grow(fsi_box3_empty(), *x))) continue;
+        known = fsi__sph_path_box(from, *x, reach);
+        if (!fsi__sph_find_faces(run->im, known, filter, own)) break;
     }
-    *x = from;
-    if (fsi__sph_inside(run->im, faces, from).face < 0) return state; /* it was free where it came from */
-    if (!fsi__sph_search_free(run, faces, &wanted)) return state | FSI__SPH_PINCHED; /* stays between the solids that close on it */
     *x = wanted;
-    return state;
+    return fsi__sph_squeeze(run, filter, from, wanted, x);
+}
+
+/* A correction moves all of the substep: where it starts, where inertia would take it. It gives no velocity. */
+static void fsi__sph_force(fsi__sph_run *run, int i, fsi_vec3 guess)
+{
+    run->target[i] = fsi_v3_add(run->target[i], fsi_v3_sub(run->guess[i], guess));
+    run->x[i] = run->guess[i];
 }
 
 /* Start positions: the predicted ones (plus the last correction), taken out of the solids on the way. */
@@ -2007,11 +2082,17 @@ static void fsi__sph_place_start(void *arg, int chunk, int begin, int end)
     for (g = begin; g < end; g += FSI__SPH_GROUP) {
         int stop = g + FSI__SPH_GROUP < end ? g + FSI__SPH_GROUP : end;
         fsi__sph_group_faces(run, g, stop, reach, &group);
-        if (group.count == 0) continue;
         for (r = g; r < stop; r++) {
-            int i = run->order[r];
-            if (fsi__sph_ghost(run, i)) continue;
-            fsi__sph_place(run, fsi__sph_own_faces(run, chunk, group.count < 0 ? NULL : &group, &own, i, run->guess[i], reach), run->x[i], &run->guess[i]);
+            const int i = run->order[r], held = fsi__sph_held(run, i), astray = !held && fsi__sph_is_outside(run->s, run->s->filter[i], run->x[i]);
+            const fsi_vec3 guess = run->guess[i];
+            run->state[i] = FSI__SPH_FREE;
+            if (fsi__sph_ghost(run, i) || (group.count == 0 && !astray)) continue;
+            if (astray) run->state[i] = (unsigned char)fsi__sph_squeeze(run, run->s->filter[i], run->x[i], run->x[i], &run->guess[i]);
+            else {
+                fsi__sph_own_faces(run, chunk, group.count < 0 ? NULL : &group, &own, i, guess, reach);
+                run->state[i] = (unsigned char)fsi__sph_place(run, &own, i, run->x[i], reach, &run->guess[i]);
+            }
+            if (run->state[i] & FSI__SPH_FORCED) fsi__sph_force(run, i, guess);
         }
     }
 }
@@ -2391,30 +2472,69 @@ static int fsi__sph_cleared(const fsi__sph_run *run, const fsi__sph_wall *w, con
     return 1;
 }
 
-/* End positions, taken out of the solids where the solve left them inside (counted). Most particles have not moved far
-   enough since their distance was measured to have met anything. Sums: placed, pinched. */
+/* Is rank r, which is free of the obstacles that its wall knows, deep in another one? */
+static int fsi__sph_is_deep(const fsi__sph_run *run, int r)
+{
+    const int i = run->order[r];
+    const fsi__sph_wall *w = fsi__sph_wall_of(run, r);
+    int o, k;
+    for (o = 0; o < run->im->obstacle_count; o++) {
+        const fsi__sph_obstacle *obstacle = &run->im->obstacle[o];
+        if (obstacle->desc.mesh == run->im->domain || !(obstacle->desc.mask & run->s->filter[i])) continue;
+        for (k = 0; w && k < w->part_count && w->part[k].owner != o; k++) {}
+        if (w && k < w->part_count) continue;
+        if (fsi__sph_inside_of(obstacle, run->target[i]).face >= 0) return 1;
+    }
+    return 0;
+}
+
+/* At the end of a step: how many of ranks begin .. end-1, a group, are too deep in a solid to be led out. Where no face is near, one of
+   them speaks for all with its filter. */
+static int fsi__sph_count_deep(const fsi__sph_run *run, int begin, int end)
+{
+    const int alone = run->group_slot[begin / FSI__SPH_GROUP] < 0;
+    int r, known = -1, deep = 0, count = 0;
+    for (r = begin; r < end; r++) {
+        const int i = run->order[r];
+        if (fsi__sph_ghost(run, i) || fsi__sph_held(run, i) || (run->state[i] & FSI__SPH_PINCHED)) continue;
+        if (!alone || known < 0 || run->s->filter[i] != run->s->filter[known]) deep = fsi__sph_is_deep(run, r);
+        known = i;
+        count += deep;
+    }
+    return count;
+}
+
+/* End position of rank r, taken out of the solids where the solve left it inside. */
+static int fsi__sph_place_rank(fsi__sph_run *run, int chunk, int r, fsi__sph_faces *faces)
+{
+    const int i = run->order[r];
+    const fsi_real reach = (fsi_real)run->h;
+    fsi__sph_own_faces(run, chunk, NULL, faces, i, run->target[i], reach);
+    return fsi__sph_place(run, faces, i, run->x[i], reach, &run->target[i]);
+}
+
+/* End positions (what had to be placed is counted). Most particles have not moved far enough since their distance was measured, at a
+   place that was free, to have met anything. Sums: placed, pinched. */
 static void fsi__sph_place_end(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
-    const fsi_real reach = (fsi_real)run->h;
     fsi__sph_faces faces;
     int r, placed = 0, pinched = 0;
     for (r = begin; r < end; r++) {
-        const fsi__lane4 *u = &run->u[r];
-        int i = run->order[r];
-        run->target[i] = fsi__sph_world(run, i, u);
-        if (run->slot[r] >= 0) {
-            fsi__sph_wall *w = &run->wall[run->slot[r]];
-            const fsi__sph_faces *own;
-            int state;
-            if (!w->inside && fsi__sph_cleared(run, w, u)) continue;
-            own = fsi__sph_own_faces(run, chunk, NULL, &faces, i, run->target[i], reach);
-            state = fsi__sph_place(run, own, run->x[i], &run->target[i]);
-            w->placed = (state & FSI__SPH_PLACED) != 0;
-            placed += w->placed;
-            pinched += (state & FSI__SPH_PINCHED) != 0;
-        }
+        const int i = run->order[r];
+        fsi__sph_wall *w = run->slot[r] >= 0 ? &run->wall[run->slot[r]] : NULL;
+        int state;
+        run->target[i] = fsi__sph_world(run, i, &run->u[r]);
+        state = run->state[i];
+        run->state[i] = FSI__SPH_FREE;
+        if (!(state & FSI__SPH_PINCHED) && (!w || fsi__sph_ghost(run, i) || (!w->inside && fsi__sph_cleared(run, w, &run->u[r])))) continue;
+        state = fsi__sph_place_rank(run, chunk, r, &faces);
+        run->state[i] = (unsigned char)state;
+        if (w) w->placed = (state & FSI__SPH_PLACED) != 0;
+        placed += (state & FSI__SPH_PLACED) != 0;
+        pinched += (state & FSI__SPH_PINCHED) != 0;
     }
+    for (r = begin; r < end && run->done + run->share > 1 - 1e-9; r += FSI__SPH_GROUP) pinched += fsi__sph_count_deep(run, r, r + FSI__SPH_GROUP < end ? r + FSI__SPH_GROUP : end);
     fsi__sph_put_sums(run, chunk, placed, pinched, 0, 0);
 }
 
@@ -3216,14 +3336,22 @@ static void fsi__sph_momentum(fsi__sph_run *run, double sum[4])
     for (k = 0; k < 4; k++) sum[k] = fsi__sph_sum(run, k);
 }
 
-/* The velocity that the solve gave to rank r: v* + (x1 - x*)/dt, or v* plus the forces at the end, D step - (x* - x). A
-   particle that was placed has gone where it has gone. */
-static fsi_vec3 fsi__sph_new_velocity(const fsi__sph_run *run, int r, fsi_vec3 v, fsi_vec3 moved, int placed)
+static fsi_vec3 fsi__sph_at_most(fsi_vec3 v, fsi_real most)
 {
+    const fsi_real size = fsi_v3_norm(v);
+    return size > most ? fsi_v3_scale(v, most / size) : v;
+}
+
+/* The velocity that the solve gave to rank r: v* + (x1 - x*)/dt, or v* plus the forces at the end, D step - (x* - x). A
+   particle that was placed has gone where it has gone; where that was a correction, it is no faster for it. */
+static fsi_vec3 fsi__sph_new_velocity(const fsi__sph_run *run, int r, fsi_vec3 v, fsi_vec3 moved, int state)
+{
+    const fsi_vec3 way = fsi_v3_scale(moved, (fsi_real)(1 / run->dt));
     fsi__lane4 d = fsi__lane4_madd(run->u[r], -1, run->star[r]);
-    if (placed) return fsi_v3_scale(moved, (fsi_real)(1 / run->dt));
-    if (run->s->desc.velocity_update == FSI_SPH_VELOCITY_FORCES) d = fsi__lane4_madd(d, run->step[r].w, run->step[r]);
-    return fsi_v3_madd(v, (fsi_real)(run->h / run->dt), fsi__lane4_v3(d));
+    if (state == FSI__SPH_PLACED) return way;
+    if (run->s->desc.velocity_update == FSI_SPH_VELOCITY_FORCES && state == FSI__SPH_FREE) d = fsi__lane4_madd(d, run->step[r].w, run->step[r]);
+    v = fsi_v3_madd(v, (fsi_real)(run->h / run->dt), fsi__lane4_v3(d));
+    return state == FSI__SPH_FREE ? v : fsi__sph_at_most(way, fsi_v3_norm(v));
 }
 
 /* Velocity [m/s] of an obstacle at the closest point of one of its faces. */
@@ -3330,7 +3458,7 @@ static void fsi__sph_finish(void *arg, int chunk, int begin, int end)
         run->warm[i] = fsi_v3_scale(fsi_v3_sub(x1, fsi__sph_world(run, i, &run->star[r])), warm);
         if (run->drag) run->warm[i] = fsi_v3_add(run->warm[i], run->drag[i]); /* the guess knows neither of them */
         if (run->tension) run->warm[i] = fsi_v3_add(run->warm[i], run->tension[i]);
-        run->v[i] = fsi__sph_new_velocity(run, r, before, fsi_v3_sub(x1, run->x[i]), slot >= 0 && run->wall[slot].placed);
+        run->v[i] = fsi__sph_new_velocity(run, r, before, fsi_v3_sub(x1, run->x[i]), run->state[i]);
         run->x[i] = x1;
         run->pressure[i] = (fsi_real)(to_pascal * (double)run->zp[r].w);
         run->lambda_out[i] = (fsi_real)run->lambda[r];
@@ -3462,12 +3590,6 @@ static void fsi__sph_shift_velocity(fsi__sph_run *run, int r, double *unused)
 
 /* Is it a body on which the solve left more unbalanced than it may? */
 static int fsi__sph_is_unbalanced(const fsi__sph_run *run, const fsi__sph_body *b) { return b->coupled && b->imbalance > (double)run->s->desc.body_tolerance; }
-
-static fsi_vec3 fsi__sph_at_most(fsi_vec3 v, fsi_real most)
-{
-    const fsi_real size = fsi_v3_norm(v);
-    return size > most ? fsi_v3_scale(v, most / size) : v;
-}
 
 /* Momentum must have changed by what the walls gave and nothing else. What differs, the unfinished part of the solve and rounding, is
    taken out evenly from the inner particles under pressure, of which single drops in flight have none, and from unbalanced bodies: a
