@@ -3548,22 +3548,26 @@ static void fsi__sph_rub_bodies(fsi__sph_run *run, double wall[3])
     }
 }
 
-/* The new velocities, in rank order. */
+/* The new velocities, in rank order; w: 1, less where the liquid is pressed together to more than twice its density. */
 static void fsi__sph_gather_velocity(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
     int r;
     (void)chunk;
-    for (r = begin; r < end; r++) run->u[r] = fsi__lane4_of(run->v[run->order[r]]);
+    for (r = begin; r < end; r++) {
+        run->u[r] = fsi__lane4_of(run->v[run->order[r]]);
+        run->u[r].w = run->lambda[r] > 2 ? 2 / run->lambda[r] : 1;
+    }
 }
 
-/* XSPH (sph.md 10): v_i += c V sum_j (v_j - v_i) W~_ij, all at once; the old velocities are in `u`. */
+/* XSPH (sph.md 10): v_i += c V sum_j (v_j - v_i) W~_ij w_i w_j, all at once; the old velocities are in `u`. Without w, where lambda > 2/c
+   a particle would get more than the whole difference, and velocities would grow by (c lambda - 1) each substep. */
 FSI_FN void fsi__sph_pair_smooth(const fsi__sph_run *run, const int *list, int i, fsi__sph_sums *sum)
 {
     const fsi__lane4 *vi = &run->u[i];
-    const fsi__f8 w = fsi__sph_pair_density(run->z, list, &run->z[i]);
-    fsi__f8 x, y, z;
-    fsi__f8_gather_vectors(run->u, list, &x, &y, &z);
+    fsi__f8 w = fsi__sph_pair_density(run->z, list, &run->z[i]), x, y, z, share;
+    fsi__f8_gather_four(run->u, list, &x, &y, &z, &share);
+    w = fsi__f8_mul(w, fsi__f8_mul(share, fsi__f8_set(vi->w)));
     fsi__sph_add_weighted(sum, w, fsi__f8_sub(x, fsi__f8_set(vi->x)), fsi__f8_sub(y, fsi__f8_set(vi->y)), fsi__f8_sub(z, fsi__f8_set(vi->z)));
 }
 
