@@ -4668,7 +4668,7 @@ static fsi_status fsi__sph_substep(fsi__sph_run *run)
     if (status == FSI_OK) status = fsi__sph_attach(run);
     if (status == FSI_OK && run->tension) fsi__sph_tension(run);
     if (status == FSI_OK && run->s->desc.viscosity > 0) status = fsi__sph_add_viscosity(run, drag);
-    if (run->s->desc.viscosity > 0 || run->tension) fsi__sph_unmove_held(run);
+    if (status == FSI_OK && (run->s->desc.viscosity > 0 || run->tension)) fsi__sph_unmove_held(run);
     if (status == FSI_OK) status = fsi__sph_solve(run);
     clock = fsi__now(run->s->context);
     if (status == FSI_OK) status = fsi__sph_place_all(run, bodies);
