@@ -341,8 +341,9 @@ typedef enum fsi_sph_field {
    (unknown field, one that the desc did not ask for, stride too short, out NULL), NAN (origin). */
 FSI_API fsi_status fsi_sph_copy(const fsi_sph *s, fsi_sph_field field, fsi_vec3 origin, float *out, int stride);
 
-/* Advances exactly dt seconds. Errors: ARGUMENT (dt), NAN (names the particle and what was not finite), MEMORY, LIMIT;
-   then nothing has changed. */
+/* Advances exactly dt seconds, 1e-12 to 1000; 0: nothing moves, stats are filled. Errors: ARGUMENT (dt), NAN (names the particle and
+   what was not finite), MEMORY, LIMIT (a particle farther than 1e15 m from the origin, faster than 1e12 m/s or pulled by more than 1e18
+   m/s^2, an obstacle as fast, more than 2,048 faces near a particle); then nothing has changed. */
 FSI_API fsi_status fsi_sph_step(fsi_sph *s, fsi_real dt);
 /* The largest step that moves no particle farther than cfl * dx, keeps the stiffness number S = mu dt^2/(rho0 dx^2)
    below 10 and resolves capillary waves, dt <= sqrt(rho0 dx^3/sigma)/6 [s]. */
@@ -694,6 +695,11 @@ static double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, doub
 /* Surface tension needs this much XSPH in the time of a capillary wave of one spacing: what single particles at the surface are given
    must be shared by those below, or it piles up until they leave. */
 #define FSI__SPH_TENSION_XSPH 2
+/* What a step takes: beyond, squares and differences of what it computes would not be finite or mean nothing. */
+#define FSI__SPH_FAR 1e15     /* farthest from the origin [m] */
+#define FSI__SPH_FAST 1e12    /* fastest [m/s] */
+#define FSI__SPH_PULL 1e18    /* largest acceleration by forces [m/s^2] */
+#define FSI__SPH_CORRECTION 1e30 /* largest that a state holds [m/s^2] */
 #define FSI__SPH_STILL 1e-4   /* a correction below this share of the particles' way needs no more digits than one of this size */
 #define FSI__SPH_SUMS 8       /* partial sums a chunk */
 #define FSI__SPH_VISCOUS 1e-3 /* iterations of viscosity end when what they leave over is this share of what it changes */
@@ -4751,6 +4757,7 @@ static fsi_status fsi__sph_measure(fsi__sph_run *run)
         return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_sph_step", i, 0, "the new state of body %d is not finite", i);
     }
     st->max_speed = sqrt(fastest);
+    if (!(st->max_speed <= FSI__SPH_FAST)) return fsi__fail(s->context, FSI_ERROR_LIMIT, "fsi_sph_step", -1, st->max_speed, "a particle would come out at %g m/s, more than %g", st->max_speed, FSI__SPH_FAST);
     st->cfl = st->max_speed * run->dt / (double)s->desc.spacing;
     return FSI_OK;
 }
@@ -4825,15 +4832,33 @@ static fsi_status fsi__sph_check_body(const fsi_sph *s, const fsi_body *body, in
     return FSI_OK;
 }
 
+/* The largest coordinate of a vector, infinite where one is NaN. */
+static double fsi__sph_size(fsi_vec3 v)
+{
+    const double size = fmax(fmax(fabs((double)v.x), fabs((double)v.y)), fabs((double)v.z));
+    return fsi_v3_is_finite(v) ? size : HUGE_VAL;
+}
+
+/* A vector of particle i that must be finite, and no larger than `most`. */
+static fsi_status fsi__sph_check_size(const fsi_sph *s, const char *fn, long long i, const char *what, fsi_vec3 v, double most)
+{
+    const double size = fsi__sph_size(v);
+    if (size <= most) return FSI_OK;
+    if (!fsi_v3_is_finite(v)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "particle %.0f: its %s is not finite", (double)i, what);
+    return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, size, "particle %.0f: its %s is %g, more than %g", (double)i, what, size, most);
+}
+
 static fsi_status fsi__sph_check_state(const fsi_sph *s, fsi_real dt)
 {
+    static const char fn[] = "fsi_sph_step";
     const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
     int i;
-    if (!fsi_is_finite((double)dt) || dt < 0 || (dt > 0 && dt < (fsi_real)1e-12)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_sph_step", -1, (double)dt, "dt is %g seconds, must be 0 or at least 1e-12", (double)dt);
-    for (i = 0; i < im->obstacle_count; i++) FSI__SPH_TRY(fsi__sph_check_body(s, im->obstacle[i].desc.body, im->obstacle[i].id, "fsi_sph_step"));
+    FSI__SPH_TRY(fsi__check_dt(s->context, dt, fn));
+    for (i = 0; i < im->obstacle_count; i++) FSI__SPH_TRY(fsi__sph_check_body(s, im->obstacle[i].desc.body, im->obstacle[i].id, fn));
     for (i = 0; i < s->count; i++) {
-        const char *what = !fsi_v3_is_finite(s->position[i]) ? "position" : !fsi_v3_is_finite(s->velocity[i]) ? "velocity" : !fsi_v3_is_finite(s->force[i]) ? "force" : NULL;
-        if (what) return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_sph_step", i, 0, "particle %d: its %s is not finite", i, what);
+        FSI__SPH_TRY(fsi__sph_check_size(s, fn, i, "position", s->position[i], FSI__SPH_FAR));
+        FSI__SPH_TRY(fsi__sph_check_size(s, fn, i, "velocity", s->velocity[i], FSI__SPH_FAST));
+        FSI__SPH_TRY(fsi__sph_check_size(s, fn, i, "force", s->force[i], FSI__SPH_PULL * (double)s->particle_mass));
     }
     return FSI_OK;
 }
@@ -4932,6 +4957,7 @@ static fsi_status fsi__sph_begin_obstacles(fsi__sph_run *run, double dt)
         if (o->desc.body) fsi__sph_begin_body(run, o, dt);
         o->moves = o->desc.body || memcmp(o->rest, o->desc.mesh->vertices, size) != 0 || (o->shadow && o->shadow->moving);
         o->speed = dt > 0 ? fsi__sph_obstacle_speed(run, o, dt) : 0;
+        if (!(o->speed <= FSI__SPH_FAST)) return fsi__fail(run->s->context, FSI_ERROR_LIMIT, "fsi_sph_step", o->id, o->speed, "obstacle %d moves at %g m/s, more than %g", o->id, o->speed, FSI__SPH_FAST);
         if (o->speed > run->stats.wall_speed && fsi_box3_overlap(liquid, fsi_box3_inflate(o->mesh->box, (fsi_real)(o->speed * dt)))) run->stats.wall_speed = o->speed;
         if (o->shadow || (!o->moves && !o->desc.mesh->moving)) continue; /* its mesh may be moving on its own account */
         o->shadow = fsi__mesh_shadow(run->s->context, o->desc.mesh);
@@ -5095,6 +5121,7 @@ static fsi_status fsi__sph_check_desc(fsi_context *context, const char *fn, cons
         if (!(range[k].value >= range[k].lo * (1 - 1e-6) && range[k].value <= range[k].hi * (1 + 1e-6))) /* floats may round */
             return fsi__fail(context, range[k].value == range[k].value ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, k, range[k].value, "desc.%s is %g, must be %g to %g", range[k].name, range[k].value, range[k].lo, range[k].hi);
     if (!fsi_v3_is_finite(d->gravity)) return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "desc.gravity is not finite");
+    if (!((double)fsi_v3_norm(d->gravity) <= 1e9)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)fsi_v3_norm(d->gravity), "desc.gravity is %g m/s^2, must be at most 1e9", (double)fsi_v3_norm(d->gravity));
     if (d->dim == 2 && d->gravity.z != 0) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->gravity.z, "desc.gravity.z is %g, but the plane of dim 2 is x, y", (double)d->gravity.z);
     return FSI_OK;
 }
@@ -5172,6 +5199,8 @@ static fsi_status fsi__sph_check_emitter(const fsi_sph *s, const char *fn, const
     FSI__SPH_TRY(fsi__sph_check_vector(s, fn, "center", d->center));
     FSI__SPH_TRY(fsi__sph_check_direction(s, fn, d->direction));
     FSI__SPH_TRY(fsi__sph_check_vector(s, fn, "velocity", d->velocity));
+    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "velocity", fsi__sph_size(d->velocity), 0, 1e9));
+    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "center", fsi__sph_size(d->center), 0, FSI__SPH_FAR));
     FSI__SPH_TRY(fsi__sph_check_number(s, fn, "speed", (double)d->speed, 0, 1e9));
     FSI__SPH_TRY(fsi__sph_check_number(s, fn, "start", d->start, -FSI__HUGE, FSI__HUGE));
     FSI__SPH_TRY(fsi__sph_check_number(s, fn, "stop", d->stop, -FSI__HUGE, FSI__HUGE));
@@ -5494,7 +5523,7 @@ FSI_API fsi_status fsi_sph_sink_total(const fsi_sph *s, int id, long long *remov
 
 /* ---- >>particles ---------------------------------------------------------------------------------------------- */
 
-enum { FSI__SPH_REALS = 7, FSI__SPH_SAVED = 11 }; /* the first columns: real numbers that must be finite; state */
+enum { FSI__SPH_SAVED = 11 }; /* the first columns are state; fsi__sph_check_rows knows the first ten */
 
 /* The arrays of the particles that there are; *saved (NULL is fine) of them are state, the others what the last step found. */
 static int fsi__sph_columns(fsi_sph *s, fsi__column *columns, int *saved)
@@ -6172,26 +6201,28 @@ static void fsi__sph_state_counted(fsi__stream *st, void *simulator)
     fsi__sph_state(st, simulator);
 }
 
-/* Could this have been saved by a simulator with these emitters and sinks? Reads what stands before the particles. */
-static int fsi__sph_check_sources(const fsi_sph *s, fsi__stream *st)
+/* Could this have been saved by a simulator with these emitters and sinks? Reads what stands before the particles; *next: the id of
+   the next particle. */
+static int fsi__sph_check_sources(const fsi_sph *s, fsi__stream *st, uint64_t *next)
 {
     const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
-    uint64_t next = 0;
+    const int64_t many = (int64_t)1 << 60; /* counts that can be counted on */
     int k, good = 1;
-    fsi__bytes(st, &next, sizeof next);
+    *next = 0;
+    fsi__bytes(st, next, sizeof *next);
     for (k = 0; k < im->emitter_count; k++) {
         fsi__sph_flow f = im->emitter[k].flow;
         fsi__bytes(st, &f, sizeof f);
-        good &= f.id == im->emitter[k].flow.id && f.emitted >= 0 && f.blocked >= 0 && f.refused >= 0;
-        good &= f.advance >= 0 && f.advance <= 1 && f.fills >= 0 && fsi_is_finite(f.fills);
-        good &= fsi_is_finite(f.center[0]) && fsi_is_finite(f.center[1]) && fsi_is_finite(f.center[2]);
+        good &= f.id == im->emitter[k].flow.id && f.emitted >= 0 && f.blocked >= 0 && f.refused >= 0 && f.emitted < many && f.blocked < many && f.refused < many;
+        good &= f.advance >= 0 && f.advance <= 1 && f.fills >= 0 && f.fills <= FSI__HUGE;
+        good &= fabs(f.center[0]) <= FSI__SPH_FAR && fabs(f.center[1]) <= FSI__SPH_FAR && fabs(f.center[2]) <= FSI__SPH_FAR;
     }
     for (k = 0; k < im->sink_count; k++) {
         fsi__sph_drain f = im->sink[k].drain;
         fsi__bytes(st, &f, sizeof f);
-        good &= f.id == im->sink[k].drain.id && f.removed >= 0 && f.allowance >= 0 && fsi_is_finite(f.allowance);
+        good &= f.id == im->sink[k].drain.id && f.removed >= 0 && f.removed < many && f.allowance >= 0 && f.allowance < 1e15;
     }
-    return st->ok && good && next <= 0xffffffffu;
+    return st->ok && good && *next <= 0xffffffffu;
 }
 
 FSI_API fsi_status fsi_sph_save(const fsi_sph *s, void *buffer, size_t capacity, size_t *size)
@@ -6220,39 +6251,87 @@ static fsi_status fsi__sph_check_head(const fsi_sph *s, const fsi__sph_state_hea
     return FSI_OK;
 }
 
-/* Everything finite and possible that must be? `st` stands behind the head, and returns there. */
+/* The particles of a state: column after column, as fsi__sph_columns has them. */
+static fsi_status fsi__sph_check_rows(const fsi_sph *s, int64_t count, uint64_t next, fsi__stream *st)
+{
+    static const char fn[] = "fsi_sph_load";
+    const struct { const char *name; double most; } vectors[4] = {
+        { "position", FSI__SPH_FAR }, { "velocity", FSI__SPH_FAST }, { "force", FSI__SPH_PULL * (double)s->particle_mass }, { "correction", FSI__SPH_CORRECTION }
+    };
+    const struct { const char *name; double lo, hi; } reals[3] = { { "contact stiffness", 0.999, 101 }, { "pressure", 0, FSI__SPH_CORRECTION }, { "density ratio", 0, FSI__SPH_CORRECTION } };
+    int64_t i, last = -1;
+    int k;
+    for (k = 0; k < 4; k++) {
+        for (i = 0; i < count; i++) {
+            fsi_vec3 v = { 0, 0, 0 };
+            fsi__bytes(st, &v, sizeof v);
+            FSI__SPH_TRY(fsi__sph_check_size(s, fn, i, vectors[k].name, v, vectors[k].most));
+        }
+    }
+    for (k = 0; k < 3; k++) {
+        for (i = 0; i < count; i++) {
+            fsi_real x = 0;
+            fsi__bytes(st, &x, sizeof x);
+            if (!fsi_is_finite((double)x)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "particle %.0f: its %s is not finite", (double)i, reals[k].name);
+            if (!((double)x >= reals[k].lo && (double)x <= reals[k].hi)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, i, (double)x, "particle %.0f: its %s is %g", (double)i, reals[k].name, (double)x);
+        }
+    }
+    for (i = 0; i < count; i++) {
+        uint32_t id = 0;
+        fsi__bytes(st, &id, sizeof id);
+        if ((int64_t)id <= last || (uint64_t)id >= next) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, i, (double)id, "particle %.0f: its id is out of order", (double)i);
+        last = (int64_t)id;
+    }
+    st->used += (size_t)count * sizeof(uint32_t); /* filters: any */
+    for (i = 0; i < count; i++) {
+        uint32_t source = 0;
+        fsi__bytes(st, &source, sizeof source);
+        if (source > 0 && fsi__sph_emitter_index((const fsi__sph_impl *)s->impl, (int64_t)source - 1) < 0)
+            return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, i, (double)source, "particle %.0f is held by an emitter that there is not", (double)i);
+    }
+    return st->ok ? FSI_OK : fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state ends too early");
+}
+
+/* Obstacle k of a state: what the last solve changed of its body, and the pose where the last step left it. */
+static fsi_status fsi__sph_check_saved_obstacle(const fsi_sph *s, int k, fsi__stream *st)
+{
+    static const char fn[] = "fsi_sph_load";
+    double warm[6] = { 0, 0, 0, 0, 0, 0 }, turn;
+    fsi_pose at;
+    int j, good = 1;
+    memset(&at, 0, sizeof at);
+    fsi__bytes(st, warm, sizeof warm);
+    fsi__bytes(st, &at, sizeof at);
+    for (j = 0; j < 6; j++) good &= fabs(warm[j]) <= FSI__SPH_CORRECTION;
+    turn = (double)at.orientation.w * (double)at.orientation.w + (double)at.orientation.x * (double)at.orientation.x + (double)at.orientation.y * (double)at.orientation.y + (double)at.orientation.z * (double)at.orientation.z;
+    if (!good || !fsi_v3_is_finite(at.position) || !fsi_is_finite(turn)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, k, 0, "the state of obstacle %d is not finite", k);
+    if (((const fsi__sph_impl *)s->impl)->obstacle[k].desc.body && !(fabs(turn - 1) < 1e-3)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, k, turn, "the orientation of obstacle %d is no rotation", k);
+    return FSI_OK;
+}
+
+/* Everything finite and possible that must be, so that a step can use it? `st` stands behind the head, and returns there. */
 static fsi_status fsi__sph_check_content(const fsi_sph *s, const fsi__sph_state_head *head, fsi__stream *st)
 {
     static const char fn[] = "fsi_sph_load";
-    const size_t reals = 4 * sizeof(fsi_vec3) / sizeof(fsi_real) + FSI__SPH_REALS - 4;
     const size_t start = st->used;
     const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
     double time = 0, wall_speed = 0;
     fsi_vec3 origin = { 0, 0, 0 };
-    size_t k;
+    uint64_t next;
+    int k;
     fsi__bytes(st, &time, sizeof time);
     fsi__bytes(st, &wall_speed, sizeof wall_speed);
     fsi__bytes(st, &origin, sizeof origin);
     if (!fsi_is_finite(time) || !fsi_is_finite(wall_speed) || !fsi_v3_is_finite(origin)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the time, origin or speed of walls of the state is not finite");
-    if (wall_speed < 0) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, wall_speed, "the speed of walls of the state is %g", wall_speed);
-    if (!fsi__sph_check_sources(s, st)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is of other emitters or sinks than this liquid has");
-    for (k = 0; k < (size_t)head->count * reals; k++) {
-        fsi_real x = 0;
-        fsi__bytes(st, &x, sizeof x);
-        if (!fsi_is_finite((double)x)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, (long long)k, 0, "number %.0f of the state is not finite", (double)k);
-    }
+    if (!(wall_speed >= 0 && wall_speed <= FSI__SPH_FAST)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, wall_speed, "the speed of walls of the state is %g", wall_speed);
+    if (!(fabs(time) <= FSI__HUGE)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, time, "the time of the state is %g", time);
+    if (!(fsi__sph_size(origin) <= FSI__SPH_FAR)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, fsi__sph_size(origin), "the origin of the state is %g m away", fsi__sph_size(origin));
+    if (!fsi__sph_check_sources(s, st, &next)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is of other emitters or sinks than this liquid has");
+    FSI__SPH_TRY(fsi__sph_check_rows(s, head->count, next, st));
     st->used = st->capacity - (size_t)head->obstacles * FSI__SPH_OBSTACLE_BYTES;
-    for (k = 0; k < (size_t)head->obstacles; k++) {
-        double warm[6] = { 0, 0, 0, 0, 0, 0 };
-        fsi_pose at;
-        memset(&at, 0, sizeof at);
-        fsi__bytes(st, warm, sizeof warm);
-        fsi__bytes(st, &at, sizeof at);
-        if (!fsi_is_finite(warm[0] + warm[1] + warm[2] + warm[3] + warm[4] + warm[5]) || !fsi_v3_is_finite(at.position))
-            return fsi__fail(s->context, FSI_ERROR_NAN, fn, (long long)k, 0, "the state of obstacle %d is not finite", (int)k);
-    }
+    for (k = 0; k < im->obstacle_count; k++) FSI__SPH_TRY(fsi__sph_check_saved_obstacle(s, k, st));
     st->used = start;
-    for (k = 0; k < (size_t)head->obstacles; k++) FSI__SPH_TRY(fsi__sph_check_body(s, im->obstacle[k].desc.body, im->obstacle[k].id, fn));
+    for (k = 0; k < im->obstacle_count; k++) FSI__SPH_TRY(fsi__sph_check_body(s, im->obstacle[k].desc.body, im->obstacle[k].id, fn));
     return FSI_OK;
 }
 

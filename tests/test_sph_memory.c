@@ -1,5 +1,6 @@
 /* test_sph_memory.c - memory that cannot be had, at any allocation of a step, for once or from then on: the step fails, changes nothing,
-   and goes through as if it had not been tried when there is memory again.
+   and goes through as if it had not been tried when there is memory again. States that somebody wrote: what is loaded can be stepped.
+   Numbers that mean nothing: refused.
    SPDX-License-Identifier: MIT */
 #include "test_sph_scenes.h"
 
@@ -148,9 +149,118 @@ static void test_step_without_memory_can_be_tried_again(void)
     CHECK(failed > 100);
 }
 
+/* ---- crafted states ------------------------------------------------------------------------------------------- */
+
+/* Loads; what is refused changes nothing, what is accepted can be stepped. Returns 1 when it was accepted. */
+static int try_load(fsi_sph *s, const unsigned char *bytes, size_t size)
+{
+    const uint64_t before = fsi_sph_hash(s);
+    fsi_status status = fsi_sph_load(s, bytes, size);
+    int i;
+    if (status != FSI_OK) {
+        CHECK(fsi_sph_hash(s) == before);
+        return 0;
+    }
+    status = fsi_sph_step(s, (fsi_real)1e-3);
+    if (!CHECK(status == FSI_OK || status == FSI_ERROR_LIMIT)) printf("step after load: %s\n", fsi_sph_error(s)->message);
+    CHECK(fsi_is_finite(s->stats.max_speed) && fsi_is_finite(s->stats.kinetic_energy));
+    for (i = 0; i < s->count; i++) CHECK(fsi_v3_is_finite(s->position[i]) && fsi_v3_is_finite(s->velocity[i]));
+    return 1;
+}
+
+/* Makes checksum and size of a state fit what it holds: magic, cookie, version, real_size (4 x 4 bytes), size, hash (2 x 8), payload. */
+static void refit(unsigned char *state, size_t size)
+{
+    const uint64_t payload = size - 32, hash = fsi_hash(state + 32, size - 32, 0);
+    memcpy(state + 16, &payload, sizeof payload);
+    memcpy(state + 24, &hash, sizeof hash);
+}
+
+/* Every word of a state in turn becomes NaN, infinite, huge, negative or any integer, and its checksum is made to fit. */
+static void test_crafted_state_is_refused_or_can_be_stepped(void)
+{
+    static const int scenes[3] = { WITH_SOURCES | WITH_VISCOSITY, WITH_BODIES | WITH_TENSION, WITH_SOURCES | WITH_TENSION | WITH_BODIES };
+    const double numbers[7] = { test_nan(), test_inf(), -1e300, 1e150, -1, 1e37, 1e12 };
+    int k, dim, refused = 0, accepted = 0;
+    uint64_t random = 11;
+    for (k = 0; k < 3; k++) {
+        for (dim = 2; dim <= 3; dim++) {
+            unsigned char *good, *bad;
+            size_t size, at, word = sizeof(fsi_real), stride;
+            scene c;
+            make_scene(&c, dim, scenes[k], NULL);
+            step_ok(c.s, 0.01);
+            good = (unsigned char *)save_state(c.s, &size);
+            bad = (unsigned char *)malloc(size);
+            stride = word * (size_t)(TEST_SLOWED ? 97 : 29);
+            for (at = 32; at + 8 <= size; at += at < 32 + 400 || size - at < 400 ? 4 : stride) {
+                const int which = (int)(test_random(&random) * 10);
+                const uint64_t bits = (uint64_t)(test_random(&random) * 1.8e19);
+                memcpy(bad, good, size);
+                if (which < 7) {
+                    const fsi_real x = (fsi_real)numbers[which];
+                    memcpy(bad + at, &x, word);
+                } else if (which < 9) memcpy(bad + at, &bits, which == 7 ? 4 : 8);
+                else memset(bad + at, 0xff, 8);
+                refit(bad, size);
+                if (try_load(c.s, bad, size)) accepted++;
+                else refused++;
+                CHECK(fsi_sph_load(c.s, good, size) == FSI_OK);
+            }
+            free(good);
+            free(bad);
+            end_scene(&c);
+        }
+    }
+    printf("      %d refused, %d accepted\n", refused, accepted);
+    CHECK(refused > 100 && accepted > 10);
+}
+
+/* ---- numbers that mean nothing -------------------------------------------------------------------------------- */
+
+/* One number of a liquid in a tank with a body, an emitter and an obstacle made absurd: refused, or nothing comes of it. */
+static void test_absurd_speeds_are_refused(void)
+{
+    const double absurd[5] = { 1e20, 1e30, TOL(1e100, 1e37), TOL(1e200, 1e38), TOL(1e300, 2e38) };
+    int k, what, dim;
+    for (dim = 2; dim <= 3; dim++) {
+        for (k = 0; k < 5; k++) {
+            for (what = 0; what < 9; what++) {
+                fsi_sph_emitter_desc e = fsi_sph_default_emitter_desc();
+                fsi_sph_desc d;
+                fsi_status status;
+                uint64_t hash;
+                scene c;
+                make_scene(&c, dim, what == 6 ? WITH_MOVING : WITH_BODIES, NULL);
+                d = c.s->desc;
+                e.radius = (fsi_real)0.05;
+                if (what == 0) c.s->position[3].x = (fsi_real)absurd[k];
+                if (what == 1) c.s->velocity[3].y = (fsi_real)-absurd[k];
+                if (what == 2) c.s->force[3].x = (fsi_real)absurd[k];
+                if (what == 3) c.coupled.velocity.x = (fsi_real)absurd[k];
+                if (what == 4) c.coupled.force.y = (fsi_real)absurd[k];
+                if (what == 5) c.told.end.position.x = (fsi_real)absurd[k];
+                if (what == 7) e.velocity.x = (fsi_real)absurd[k];
+                if (what == 8) d.gravity.x = (fsi_real)absurd[k];
+                if (what == 6 && fsi_mesh_move_rigid(c.block, v3(absurd[k], 0, 0), fsi_quat_identity()) != FSI_OK) {
+                    end_scene(&c);
+                    continue;
+                }
+                hash = fsi_sph_hash(c.s);
+                status = what == 7 ? fsi_sph_add_emitter(c.s, &e, NULL) : what == 8 ? fsi_sph_set_desc(c.s, &d) : fsi_sph_step(c.s, (fsi_real)0.01);
+                if (!CHECK(status != FSI_OK)) printf("%dD, what %d, %g: accepted, max_speed %g\n", dim, what, absurd[k], c.s->stats.max_speed);
+                CHECK(fsi_sph_hash(c.s) == hash);
+                end_scene(&c);
+            }
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
     RUN(test_step_without_memory_can_be_tried_again);
+    RUN(test_crafted_state_is_refused_or_can_be_stepped);
+    RUN(test_absurd_speeds_are_refused);
     return TEST_END();
 }
