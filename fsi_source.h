@@ -75,6 +75,7 @@ FSI_API fsi_sink_desc fsi_sink_default_desc(void); /* fills every field */
 #define FSI__SOURCE_BLOCKED 0.6 /* an emitter's site is blocked by what is nearer than this [dx] */
 #define FSI__SOURCE_PISTON 2    /* emitters hold what they emitted this far [dx] */
 #define FSI__SOURCE_SINKS 254   /* at most */
+#define FSI__SOURCE_FAR 1e15    /* from the origin, at most [m] */
 
 /* What a step changes of an emitter and of a sink; saved as it stands: no padding. */
 typedef struct fsi__flow {
@@ -339,9 +340,10 @@ static fsi_status fsi__sources_check_emitter(const fsi__sources *s, const char *
     FSI__SOURCE_TRY(fsi__check_filled(s->context, fn, d, FSI__COOKIE('e', fsi_emitter_desc), "fsi_emitter_default_desc"));
     FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "shape", (double)d->shape, 0, 2));
     FSI__SOURCE_TRY(fsi__check_vector(s->context, fn, "center", d->center, s->dim));
+    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "center", fsi__d3_norm(fsi__d3_of(d->center)), 0, FSI__SOURCE_FAR));
     FSI__SOURCE_TRY(fsi__check_direction(s->context, fn, "direction", d->direction, s->dim));
     FSI__SOURCE_TRY(fsi__check_vector(s->context, fn, "velocity", d->velocity, s->dim));
-    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "|velocity|", (double)fsi_v3_norm(d->velocity), 0, 1e9));
+    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "velocity", fsi__d3_norm(fsi__d3_of(d->velocity)), 0, 1e9));
     FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "speed", (double)d->speed, 0, 1e9));
     FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "start", d->start, -FSI__HUGE, FSI__HUGE));
     FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "stop", d->stop, -FSI__HUGE, FSI__HUGE));
@@ -588,18 +590,20 @@ FSI_API size_t fsi__sources_state_size(const fsi__sources *s)
 
 FSI_API int fsi__sources_check_state(const fsi__sources *s, fsi__stream *stream)
 {
-    int k, good = 1;
+    const int64_t many = (int64_t)1 << 60; /* counts that can be counted on */
+    int k, j, good = 1;
     for (k = 0; k < s->emitter_count; k++) {
         fsi__flow f = s->emitter[k].flow;
         fsi__bytes(stream, &f, sizeof f);
         good &= f.id == s->emitter[k].flow.id && f.emitted >= 0 && f.blocked >= 0 && f.refused >= 0;
-        good &= f.advance >= 0 && f.advance <= 1 && f.fills >= 0 && fsi_is_finite(f.fills);
-        good &= fsi_is_finite(f.center[0]) && fsi_is_finite(f.center[1]) && fsi_is_finite(f.center[2]);
+        good &= f.emitted < many && f.blocked < many && f.refused < many;
+        good &= f.advance >= 0 && f.advance <= 1 && f.fills >= 0 && f.fills <= FSI__HUGE;
+        for (j = 0; j < 3; j++) good &= fabs(f.center[j]) <= FSI__SOURCE_FAR;
     }
     for (k = 0; k < s->sink_count; k++) {
         fsi__drain f = s->sink[k].drain;
         fsi__bytes(stream, &f, sizeof f);
-        good &= f.id == s->sink[k].drain.id && f.removed >= 0 && f.allowance >= 0 && fsi_is_finite(f.allowance);
+        good &= f.id == s->sink[k].drain.id && f.removed >= 0 && f.removed < many && f.allowance >= 0 && f.allowance < 1e15;
     }
     return stream->ok && good;
 }

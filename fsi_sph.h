@@ -298,8 +298,9 @@ typedef enum fsi_sph_field {
    (unknown field, one that the desc did not ask for, stride too short, out NULL), NAN (origin). */
 FSI_API fsi_status fsi_sph_copy(const fsi_sph *s, fsi_sph_field field, fsi_vec3 origin, float *out, int stride);
 
-/* Advances exactly dt seconds. Errors: ARGUMENT (dt), NAN (names the particle and what was not finite), MEMORY, LIMIT;
-   then nothing has changed. */
+/* Advances exactly dt seconds, 1e-12 to 1000; 0: nothing moves, stats are filled. Errors: ARGUMENT (dt), NAN (names the particle and
+   what was not finite), MEMORY, LIMIT (a particle farther than 1e15 m from the origin, faster than 1e12 m/s or pulled by more than 1e18
+   m/s^2, an obstacle as fast, more than 2,048 faces near a particle); then nothing has changed. */
 FSI_API fsi_status fsi_sph_step(fsi_sph *s, fsi_real dt);
 /* The largest step that moves no particle farther than cfl * dx, keeps the stiffness number S = mu dt^2/(rho0 dx^2)
    below 10 and resolves capillary waves, dt <= sqrt(rho0 dx^3/sigma)/6 [s]. */
@@ -651,6 +652,11 @@ static double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, doub
 /* Surface tension needs this much XSPH in the time of a capillary wave of one spacing: what single particles at the surface are given
    must be shared by those below, or it piles up until they leave. */
 #define FSI__SPH_TENSION_XSPH 2
+/* What a step takes: beyond, squares and differences of what it computes would not be finite or mean nothing. */
+#define FSI__SPH_FAR 1e15     /* farthest from the origin [m] */
+#define FSI__SPH_FAST 1e12    /* fastest [m/s] */
+#define FSI__SPH_PULL 1e18    /* largest acceleration by forces [m/s^2] */
+#define FSI__SPH_CORRECTION 1e30 /* largest that a state holds [m/s^2] */
 #define FSI__SPH_STILL 1e-4   /* a correction below this share of the particles' way needs no more digits than one of this size */
 #define FSI__SPH_SUMS 8       /* partial sums a chunk */
 #define FSI__SPH_VISCOUS 1e-3 /* iterations of viscosity end when what they leave over is this share of what it changes */
@@ -820,6 +826,7 @@ typedef struct fsi__sph_run {
     fsi_vec3 *drag;             /* what viscosity gave in this substep [m/s^2]; NULL: there is none */
     fsi_vec3 *tension;          /* acceleration by surface tension [m/s^2]; NULL: none */
     fsi_vec3 *line;             /* the part of the velocity that a contact line gave [m/s] */
+    unsigned char *state;       /* what placing did to where the solve starts: FSI__SPH_PLACED ... */
     /* rank order */
     const int *order, *first, *size, *list;
     fsi__record *base, *z, *zp; /* u = 0, the point where the gradient is taken, the same with pressure */
@@ -1054,6 +1061,7 @@ static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
     run->step = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
     run->lambda = (fsi__lane *)fsi__take(a, n, sizeof(fsi__lane));
     run->slot = (int *)fsi__take(a, n, sizeof(int));
+    run->state = (unsigned char *)fsi__take(a, n, 1);
     run->group_slot = (int *)fsi__take(a, (size_t)run->groups, sizeof(int));
     run->overflow = (int *)fsi__take(a, (size_t)run->chunks, sizeof(int));
     run->part = (double *)fsi__take(a, (size_t)run->chunks * FSI__SPH_SUMS, sizeof(double));
@@ -1843,7 +1851,52 @@ static fsi_mesh_hit fsi__sph_first_hit(const fsi__sph_impl *im, const fsi__sph_f
     return best;
 }
 
-/* The closest point of the closed obstacle that x is inside of; face -1: x is free. */
+/* Does x lie beyond the walls of the domain, as far as they act on such a particle? */
+static int fsi__sph_is_outside(const fsi_sph *s, uint32_t filter, fsi_vec3 x)
+{
+    const fsi_box3 *d = &s->desc.domain;
+    if (!((const fsi__sph_impl *)s->impl)->domain || filter == 0) return 0;
+    return !(x.x > d->lo.x && x.x < d->hi.x && x.y > d->lo.y && x.y < d->hi.y && (s->desc.dim == 2 || (x.z > d->lo.z && x.z < d->hi.z)));
+}
+
+/* The point nearest to x that lies a hair within those walls. */
+static fsi_vec3 fsi__sph_into_domain(const fsi__sph_run *run, uint32_t filter, fsi_vec3 x)
+{
+    const fsi_box3 d = fsi_box3_inflate(run->s->desc.domain, (fsi_real)(-0.01 * run->dhat * run->h));
+    if (!fsi__sph_is_outside(run->s, filter, x)) return x;
+    x.x = fsi_max(d.lo.x, fsi_min(x.x, d.hi.x));
+    x.y = fsi_max(d.lo.y, fsi_min(x.y, d.hi.y));
+    if (run->s->desc.dim == 3) x.z = fsi_max(d.lo.z, fsi_min(x.z, d.hi.z));
+    return x;
+}
+
+/* The closest point of obstacle o when x is in its solid, wherever its faces are; else face -1. */
+static fsi_mesh_hit fsi__sph_inside_of(const fsi__sph_obstacle *o, fsi_vec3 x)
+{
+    const fsi_box3 at = fsi_box3_grow(fsi_box3_empty(), x);
+    fsi_mesh_hit hit;
+    hit.face = -1;
+    if (o->mesh->kind != FSI_MESH_CLOSED || (!o->mesh->container && !fsi_box3_overlap(at, o->mesh->box))) return hit;
+    hit = fsi_mesh_closest(o->mesh, x, FSI_REAL_MAX, -1);
+    if (hit.side >= 0) hit.face = -1;
+    return hit;
+}
+
+/* Is x in a solid that acts on such a particle, or outside the domain? */
+static int fsi__sph_is_blocked(const fsi_sph *s, uint32_t filter, fsi_vec3 x)
+{
+    const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
+    int o;
+    if (fsi__sph_is_outside(s, filter, x)) return 1;
+    for (o = 0; o < im->obstacle_count; o++) {
+        if (im->obstacle[o].desc.mesh == im->domain || !(im->obstacle[o].desc.mask & filter)) continue;
+        if (fsi__sph_inside_of(&im->obstacle[o], x).face >= 0) return 1;
+    }
+    return 0;
+}
+
+/* The closest point of the closed obstacle that x is inside of, as its faces in reach tell and the whole mesh confirms; face -1: x is
+   free of them. */
 static fsi_mesh_hit fsi__sph_inside(const fsi__sph_impl *im, const fsi__sph_faces *faces, fsi_vec3 x)
 {
     fsi_mesh_hit best, hit;
@@ -1856,14 +1909,17 @@ static fsi_mesh_hit fsi__sph_inside(const fsi__sph_impl *im, const fsi__sph_face
             hit = fsi_mesh_closest_on_face(im->obstacle[owner].mesh, faces->face[k], x);
             if (hit.t < best.t) best = hit;
         }
-        if (best.face >= 0 && best.side < 0 && im->obstacle[owner].mesh->kind == FSI_MESH_CLOSED) return best;
-        best.face = -1;
+        if (best.face >= 0 && best.side < 0) best = fsi__sph_inside_of(&im->obstacle[owner], x);
+        else best.face = -1;
+        if (best.face >= 0) return best;
     }
     return best;
 }
 
-/* Where no plane-by-plane correction leads out: tries a ring of points, growing up to H, then gives up (0). */
-static int fsi__sph_search_free(const fsi__sph_run *run, const fsi__sph_faces *faces, fsi_vec3 *x)
+enum { FSI__SPH_FREE = 0, FSI__SPH_PLACED = 1, FSI__SPH_PINCHED = 2, FSI__SPH_FORCED = 4 };
+
+/* Tries a ring of points around x, growing up to H; 0: none is free. */
+static int fsi__sph_search_free(const fsi__sph_run *run, uint32_t filter, fsi_vec3 *x)
 {
     int ring, k;
     for (ring = 1; ring <= 8; ring++) {
@@ -1872,7 +1928,7 @@ static int fsi__sph_search_free(const fsi__sph_run *run, const fsi__sph_faces *f
             fsi_vec3 d = fsi_v3((fsi_real)(code % 3 - 1), (fsi_real)(code / 3 % 3 - 1), (fsi_real)(code / 9 - 1)), y;
             if (run->s->desc.dim == 2 && code / 9 != 1) continue;
             y = fsi_v3_madd(*x, (fsi_real)(run->h * ring / 8), fsi_v3_unit(d));
-            if (fsi__sph_inside(run->im, faces, y).face >= 0) continue;
+            if (fsi__sph_is_blocked(run->s, filter, y)) continue;
             *x = y;
             return 1;
         }
@@ -1880,33 +1936,58 @@ static int fsi__sph_search_free(const fsi__sph_run *run, const fsi__sph_faces *f
     return 0;
 }
 
-enum { FSI__SPH_FREE = 0, FSI__SPH_PLACED = 1, FSI__SPH_PINCHED = 2 };
+/* Where no way leads out that its faces tell: back to where the particle came from, on to where it wanted to be though a solid has
+   passed between, or to a free place nearby. Else it stays between the solids that close on it. */
+static int fsi__sph_squeeze(const fsi__sph_run *run, uint32_t filter, fsi_vec3 from, fsi_vec3 wanted, fsi_vec3 *x)
+{
+    *x = from;
+    if (!fsi__sph_is_blocked(run->s, filter, from)) return FSI__SPH_PLACED;
+    *x = wanted = fsi__sph_into_domain(run, filter, wanted);
+    if (!fsi__sph_is_blocked(run->s, filter, wanted)) return FSI__SPH_PLACED | FSI__SPH_FORCED;
+    if (fsi__sph_search_free(run, filter, x)) return FSI__SPH_PLACED | FSI__SPH_FORCED;
+    *x = from = fsi__sph_into_domain(run, filter, from);
+    if (fsi__sph_search_free(run, filter, x)) return FSI__SPH_PLACED | FSI__SPH_FORCED;
+    return FSI__SPH_PLACED | FSI__SPH_FORCED | FSI__SPH_PINCHED;
+}
 
 /* Moves *x, wanted after the way from `from`, out of all solids (sph.md 8): onto the end position of the face it would
-   pass, a hair in front of it, keeping the tangential motion; again for the next face, as corners need. */
-static int fsi__sph_place(const fsi__sph_run *run, const fsi__sph_faces *faces, fsi_vec3 from, fsi_vec3 *x)
+   pass, a hair in front of it, keeping the tangential motion; again for the next face, as corners need. What a face carries
+   away from where `own` was looked for meets others there: they are looked for anew. Says what it did: FORCED where that
+   is no motion but a correction. */
+static int fsi__sph_place(const fsi__sph_run *run, fsi__sph_faces *own, int i, fsi_vec3 from, fsi_real reach, fsi_vec3 *x)
 {
     const fsi_real eps = (fsi_real)(0.01 * run->dhat * run->h);
-    fsi_vec3 wanted = *x;
+    const uint32_t filter = run->s->filter[i];
+    const fsi_vec3 wanted = *x;
+    fsi_box3 known = fsi__sph_path_box(from, *x, reach);
     int round, state = FSI__SPH_FREE;
     for (round = 0; round < 8; round++) {
-        fsi_mesh_hit hit = fsi__sph_first_hit(run->im, faces, from, *x);
+        fsi_mesh_hit hit = fsi__sph_first_hit(run->im, own, from, *x);
         if (hit.face >= 0) {
             fsi_real depth = fsi_v3_dot(fsi_v3_sub(*x, hit.point), hit.normal);
             if (round >= 4 || depth >= eps) *x = fsi_v3_madd(hit.point, eps, hit.normal);
             else *x = fsi_v3_madd(*x, eps - depth, hit.normal);
         } else {
-            hit = fsi__sph_inside(run->im, faces, *x);
-            if (hit.face < 0) return state;
+            hit = fsi__sph_inside(run->im, own, *x);
+            if (hit.face < 0 && (state == FSI__SPH_FREE || !fsi__sph_is_blocked(run->s, filter, *x))) return state;
+            if (hit.face < 0) break;
             *x = fsi_v3_madd(hit.point, eps, hit.normal);
+            state |= FSI__SPH_FORCED;
         }
         state |= FSI__SPH_PLACED;
+        if (fsi_box3_overlap(known, fsi_box3_grow(fsi_box3_empty(), *x))) continue;
+        known = fsi__sph_path_box(from, *x, reach);
+        if (!fsi__sph_find_faces(run->im, known, filter, own)) break;
     }
-    *x = from;
-    if (fsi__sph_inside(run->im, faces, from).face < 0) return state; /* it was free where it came from */
-    if (!fsi__sph_search_free(run, faces, &wanted)) return state | FSI__SPH_PINCHED; /* stays between the solids that close on it */
     *x = wanted;
-    return state;
+    return fsi__sph_squeeze(run, filter, from, wanted, x);
+}
+
+/* A correction moves all of the substep: where it starts, where inertia would take it. It gives no velocity. */
+static void fsi__sph_force(fsi__sph_run *run, int i, fsi_vec3 guess)
+{
+    run->target[i] = fsi_v3_add(run->target[i], fsi_v3_sub(run->guess[i], guess));
+    run->x[i] = run->guess[i];
 }
 
 /* Start positions: the predicted ones (plus the last correction), taken out of the solids on the way. */
@@ -1919,11 +2000,17 @@ static void fsi__sph_place_start(void *arg, int chunk, int begin, int end)
     for (g = begin; g < end; g += FSI__SPH_GROUP) {
         int stop = g + FSI__SPH_GROUP < end ? g + FSI__SPH_GROUP : end;
         fsi__sph_group_faces(run, g, stop, reach, &group);
-        if (group.count == 0) continue;
         for (r = g; r < stop; r++) {
-            int i = run->order[r];
-            if (fsi__sph_ghost(run, i)) continue;
-            fsi__sph_place(run, fsi__sph_own_faces(run, chunk, group.count < 0 ? NULL : &group, &own, i, run->guess[i], reach), run->x[i], &run->guess[i]);
+            const int i = run->order[r], held = fsi__sph_held(run, i), astray = !held && fsi__sph_is_outside(run->s, run->s->filter[i], run->x[i]);
+            const fsi_vec3 guess = run->guess[i];
+            run->state[i] = FSI__SPH_FREE;
+            if (fsi__sph_ghost(run, i) || (group.count == 0 && !astray)) continue;
+            if (astray) run->state[i] = (unsigned char)fsi__sph_squeeze(run, run->s->filter[i], run->x[i], run->x[i], &run->guess[i]);
+            else {
+                fsi__sph_own_faces(run, chunk, group.count < 0 ? NULL : &group, &own, i, guess, reach);
+                run->state[i] = (unsigned char)fsi__sph_place(run, &own, i, run->x[i], reach, &run->guess[i]);
+            }
+            if (run->state[i] & FSI__SPH_FORCED) fsi__sph_force(run, i, guess);
         }
     }
 }
@@ -2303,30 +2390,69 @@ static int fsi__sph_cleared(const fsi__sph_run *run, const fsi__sph_wall *w, con
     return 1;
 }
 
-/* End positions, taken out of the solids where the solve left them inside (counted). Most particles have not moved far
-   enough since their distance was measured to have met anything. Sums: placed, pinched. */
+/* Is rank r, which is free of the obstacles that its wall knows, deep in another one? */
+static int fsi__sph_is_deep(const fsi__sph_run *run, int r)
+{
+    const int i = run->order[r];
+    const fsi__sph_wall *w = fsi__sph_wall_of(run, r);
+    int o, k;
+    for (o = 0; o < run->im->obstacle_count; o++) {
+        const fsi__sph_obstacle *obstacle = &run->im->obstacle[o];
+        if (obstacle->desc.mesh == run->im->domain || !(obstacle->desc.mask & run->s->filter[i])) continue;
+        for (k = 0; w && k < w->part_count && w->part[k].owner != o; k++) {}
+        if (w && k < w->part_count) continue;
+        if (fsi__sph_inside_of(obstacle, run->target[i]).face >= 0) return 1;
+    }
+    return 0;
+}
+
+/* At the end of a step: how many of ranks begin .. end-1, a group, are too deep in a solid to be led out. Where no face is near, one of
+   them speaks for all with its filter. */
+static int fsi__sph_count_deep(const fsi__sph_run *run, int begin, int end)
+{
+    const int alone = run->group_slot[begin / FSI__SPH_GROUP] < 0;
+    int r, known = -1, deep = 0, count = 0;
+    for (r = begin; r < end; r++) {
+        const int i = run->order[r];
+        if (fsi__sph_ghost(run, i) || fsi__sph_held(run, i) || (run->state[i] & FSI__SPH_PINCHED)) continue;
+        if (!alone || known < 0 || run->s->filter[i] != run->s->filter[known]) deep = fsi__sph_is_deep(run, r);
+        known = i;
+        count += deep;
+    }
+    return count;
+}
+
+/* End position of rank r, taken out of the solids where the solve left it inside. */
+static int fsi__sph_place_rank(fsi__sph_run *run, int chunk, int r, fsi__sph_faces *faces)
+{
+    const int i = run->order[r];
+    const fsi_real reach = (fsi_real)run->h;
+    fsi__sph_own_faces(run, chunk, NULL, faces, i, run->target[i], reach);
+    return fsi__sph_place(run, faces, i, run->x[i], reach, &run->target[i]);
+}
+
+/* End positions (what had to be placed is counted). Most particles have not moved far enough since their distance was measured, at a
+   place that was free, to have met anything. Sums: placed, pinched. */
 static void fsi__sph_place_end(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
-    const fsi_real reach = (fsi_real)run->h;
     fsi__sph_faces faces;
     int r, placed = 0, pinched = 0;
     for (r = begin; r < end; r++) {
-        const fsi__lane4 *u = &run->u[r];
-        int i = run->order[r];
-        run->target[i] = fsi__sph_world(run, i, u);
-        if (run->slot[r] >= 0) {
-            fsi__sph_wall *w = &run->wall[run->slot[r]];
-            const fsi__sph_faces *own;
-            int state;
-            if (!w->inside && fsi__sph_cleared(run, w, u)) continue;
-            own = fsi__sph_own_faces(run, chunk, NULL, &faces, i, run->target[i], reach);
-            state = fsi__sph_place(run, own, run->x[i], &run->target[i]);
-            w->placed = (state & FSI__SPH_PLACED) != 0;
-            placed += w->placed;
-            pinched += (state & FSI__SPH_PINCHED) != 0;
-        }
+        const int i = run->order[r];
+        fsi__sph_wall *w = run->slot[r] >= 0 ? &run->wall[run->slot[r]] : NULL;
+        int state;
+        run->target[i] = fsi__sph_world(run, i, &run->u[r]);
+        state = run->state[i];
+        run->state[i] = FSI__SPH_FREE;
+        if (!(state & FSI__SPH_PINCHED) && (!w || fsi__sph_ghost(run, i) || (!w->inside && fsi__sph_cleared(run, w, &run->u[r])))) continue;
+        state = fsi__sph_place_rank(run, chunk, r, &faces);
+        run->state[i] = (unsigned char)state;
+        if (w) w->placed = (state & FSI__SPH_PLACED) != 0;
+        placed += (state & FSI__SPH_PLACED) != 0;
+        pinched += (state & FSI__SPH_PINCHED) != 0;
     }
+    for (r = begin; r < end && run->done + run->share > 1 - 1e-9; r += FSI__SPH_GROUP) pinched += fsi__sph_count_deep(run, r, r + FSI__SPH_GROUP < end ? r + FSI__SPH_GROUP : end);
     fsi__sph_put_sums(run, chunk, placed, pinched, 0, 0);
 }
 
@@ -3128,14 +3254,22 @@ static void fsi__sph_momentum(fsi__sph_run *run, double sum[4])
     for (k = 0; k < 4; k++) sum[k] = fsi__sph_sum(run, k);
 }
 
-/* The velocity that the solve gave to rank r: v* + (x1 - x*)/dt, or v* plus the forces at the end, D step - (x* - x). A
-   particle that was placed has gone where it has gone. */
-static fsi_vec3 fsi__sph_new_velocity(const fsi__sph_run *run, int r, fsi_vec3 v, fsi_vec3 moved, int placed)
+static fsi_vec3 fsi__sph_at_most(fsi_vec3 v, fsi_real most)
 {
+    const fsi_real size = fsi_v3_norm(v);
+    return size > most ? fsi_v3_scale(v, most / size) : v;
+}
+
+/* The velocity that the solve gave to rank r: v* + (x1 - x*)/dt, or v* plus the forces at the end, D step - (x* - x). A
+   particle that was placed has gone where it has gone; where that was a correction, it is no faster for it. */
+static fsi_vec3 fsi__sph_new_velocity(const fsi__sph_run *run, int r, fsi_vec3 v, fsi_vec3 moved, int state)
+{
+    const fsi_vec3 way = fsi_v3_scale(moved, (fsi_real)(1 / run->dt));
     fsi__lane4 d = fsi__lane4_madd(run->u[r], -1, run->star[r]);
-    if (placed) return fsi_v3_scale(moved, (fsi_real)(1 / run->dt));
-    if (run->s->desc.velocity_update == FSI_SPH_VELOCITY_FORCES) d = fsi__lane4_madd(d, run->step[r].w, run->step[r]);
-    return fsi_v3_madd(v, (fsi_real)(run->h / run->dt), fsi__lane4_v3(d));
+    if (state == FSI__SPH_PLACED) return way;
+    if (run->s->desc.velocity_update == FSI_SPH_VELOCITY_FORCES && state == FSI__SPH_FREE) d = fsi__lane4_madd(d, run->step[r].w, run->step[r]);
+    v = fsi_v3_madd(v, (fsi_real)(run->h / run->dt), fsi__lane4_v3(d));
+    return state == FSI__SPH_FREE ? v : fsi__sph_at_most(way, fsi_v3_norm(v));
 }
 
 /* Velocity [m/s] of an obstacle at the closest point of one of its faces. */
@@ -3242,7 +3376,7 @@ static void fsi__sph_finish(void *arg, int chunk, int begin, int end)
         run->warm[i] = fsi_v3_scale(fsi_v3_sub(x1, fsi__sph_world(run, i, &run->star[r])), warm);
         if (run->drag) run->warm[i] = fsi_v3_add(run->warm[i], run->drag[i]); /* the guess knows neither of them */
         if (run->tension) run->warm[i] = fsi_v3_add(run->warm[i], run->tension[i]);
-        run->v[i] = fsi__sph_new_velocity(run, r, before, fsi_v3_sub(x1, run->x[i]), slot >= 0 && run->wall[slot].placed);
+        run->v[i] = fsi__sph_new_velocity(run, r, before, fsi_v3_sub(x1, run->x[i]), run->state[i]);
         run->x[i] = x1;
         run->pressure[i] = (fsi_real)(to_pascal * (double)run->zp[r].w);
         run->lambda_out[i] = (fsi_real)run->lambda[r];
@@ -3332,22 +3466,26 @@ static void fsi__sph_rub_bodies(fsi__sph_run *run, double wall[3])
     }
 }
 
-/* The new velocities, in rank order. */
+/* The new velocities, in rank order; w: 1, less where the liquid is pressed together to more than twice its density. */
 static void fsi__sph_gather_velocity(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
     int r;
     (void)chunk;
-    for (r = begin; r < end; r++) run->u[r] = fsi__lane4_of(run->v[run->order[r]]);
+    for (r = begin; r < end; r++) {
+        run->u[r] = fsi__lane4_of(run->v[run->order[r]]);
+        run->u[r].w = run->lambda[r] > 2 ? 2 / run->lambda[r] : 1;
+    }
 }
 
-/* XSPH (sph.md 10): v_i += c V sum_j (v_j - v_i) W~_ij, all at once; the old velocities are in `u`. */
+/* XSPH (sph.md 10): v_i += c V sum_j (v_j - v_i) W~_ij w_i w_j, all at once; the old velocities are in `u`. Without w, where lambda > 2/c
+   a particle would get more than the whole difference, and velocities would grow by (c lambda - 1) each substep. */
 FSI_FN void fsi__sph_pair_smooth(const fsi__sph_run *run, const int *list, int i, fsi__sph_sums *sum)
 {
     const fsi__lane4 *vi = &run->u[i];
-    const fsi__f8 w = fsi__sph_pair_density(run->z, list, &run->z[i]);
-    fsi__f8 x, y, z;
-    fsi__f8_gather_vectors(run->u, list, &x, &y, &z);
+    fsi__f8 w = fsi__sph_pair_density(run->z, list, &run->z[i]), x, y, z, share;
+    fsi__f8_gather_four(run->u, list, &x, &y, &z, &share);
+    w = fsi__f8_mul(w, fsi__f8_mul(share, fsi__f8_set(vi->w)));
     fsi__sph_add_weighted(sum, w, fsi__f8_sub(x, fsi__f8_set(vi->x)), fsi__f8_sub(y, fsi__f8_set(vi->y)), fsi__f8_sub(z, fsi__f8_set(vi->z)));
 }
 
@@ -3374,12 +3512,6 @@ static void fsi__sph_shift_velocity(fsi__sph_run *run, int r, double *unused)
 
 /* Is it a body on which the solve left more unbalanced than it may? */
 static int fsi__sph_is_unbalanced(const fsi__sph_run *run, const fsi__sph_body *b) { return b->coupled && b->imbalance > (double)run->s->desc.body_tolerance; }
-
-static fsi_vec3 fsi__sph_at_most(fsi_vec3 v, fsi_real most)
-{
-    const fsi_real size = fsi_v3_norm(v);
-    return size > most ? fsi_v3_scale(v, most / size) : v;
-}
 
 /* Momentum must have changed by what the walls gave and nothing else. What differs, the unfinished part of the solve and rounding, is
    taken out evenly from the inner particles under pressure, of which single drops in flight have none, and from unbalanced bodies: a
@@ -4311,7 +4443,7 @@ static fsi_status fsi__sph_substep(fsi__sph_run *run)
     if (status == FSI_OK) status = fsi__sph_attach(run);
     if (status == FSI_OK && run->tension) fsi__sph_tension(run);
     if (status == FSI_OK && run->s->desc.viscosity > 0) status = fsi__sph_add_viscosity(run, drag);
-    if (run->s->desc.viscosity > 0 || run->tension) fsi__sph_unmove_held(run);
+    if (status == FSI_OK && (run->s->desc.viscosity > 0 || run->tension)) fsi__sph_unmove_held(run);
     if (status == FSI_OK) status = fsi__sph_solve(run);
     clock = fsi__now(run->s->context);
     if (status == FSI_OK) status = fsi__sph_place_all(run, bodies);
@@ -4394,6 +4526,7 @@ static fsi_status fsi__sph_measure(fsi__sph_run *run)
         return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_sph_step", i, 0, "the new state of body %d is not finite", i);
     }
     st->max_speed = sqrt(fastest);
+    if (!(st->max_speed <= FSI__SPH_FAST)) return fsi__fail(s->context, FSI_ERROR_LIMIT, "fsi_sph_step", -1, st->max_speed, "a particle would come out at %g m/s, more than %g", st->max_speed, FSI__SPH_FAST);
     st->cfl = st->max_speed * run->dt / (double)s->desc.spacing;
     return FSI_OK;
 }
@@ -4468,15 +4601,33 @@ static fsi_status fsi__sph_check_body(const fsi_sph *s, const fsi_body *body, in
     return FSI_OK;
 }
 
+/* The largest coordinate of a vector, infinite where one is NaN. */
+static double fsi__sph_size(fsi_vec3 v)
+{
+    const double size = fmax(fmax(fabs((double)v.x), fabs((double)v.y)), fabs((double)v.z));
+    return fsi_v3_is_finite(v) ? size : HUGE_VAL;
+}
+
+/* A vector of particle i that must be finite, and no larger than `most`. */
+static fsi_status fsi__sph_check_size(const fsi_sph *s, const char *fn, long long i, const char *what, fsi_vec3 v, double most)
+{
+    const double size = fsi__sph_size(v);
+    if (size <= most) return FSI_OK;
+    if (!fsi_v3_is_finite(v)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "particle %.0f: its %s is not finite", (double)i, what);
+    return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, size, "particle %.0f: its %s is %g, more than %g", (double)i, what, size, most);
+}
+
 static fsi_status fsi__sph_check_state(const fsi_sph *s, fsi_real dt)
 {
+    static const char fn[] = "fsi_sph_step";
     const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
     int i;
-    if (!fsi_is_finite((double)dt) || dt < 0 || (dt > 0 && dt < (fsi_real)1e-12)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_sph_step", -1, (double)dt, "dt is %g seconds, must be 0 or at least 1e-12", (double)dt);
-    for (i = 0; i < im->obstacle_count; i++) FSI__SPH_TRY(fsi__sph_check_body(s, im->obstacle[i].desc.body, im->obstacle[i].id, "fsi_sph_step"));
+    FSI__SPH_TRY(fsi__check_dt(s->context, dt, fn));
+    for (i = 0; i < im->obstacle_count; i++) FSI__SPH_TRY(fsi__sph_check_body(s, im->obstacle[i].desc.body, im->obstacle[i].id, fn));
     for (i = 0; i < s->count; i++) {
-        const char *what = !fsi_v3_is_finite(s->position[i]) ? "position" : !fsi_v3_is_finite(s->velocity[i]) ? "velocity" : !fsi_v3_is_finite(s->force[i]) ? "force" : NULL;
-        if (what) return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_sph_step", i, 0, "particle %d: its %s is not finite", i, what);
+        FSI__SPH_TRY(fsi__sph_check_size(s, fn, i, "position", s->position[i], FSI__SPH_FAR));
+        FSI__SPH_TRY(fsi__sph_check_size(s, fn, i, "velocity", s->velocity[i], FSI__SPH_FAST));
+        FSI__SPH_TRY(fsi__sph_check_size(s, fn, i, "force", s->force[i], FSI__SPH_PULL * (double)s->particle_mass));
     }
     return FSI_OK;
 }
@@ -4575,6 +4726,7 @@ static fsi_status fsi__sph_begin_obstacles(fsi__sph_run *run, double dt)
         if (o->desc.body) fsi__sph_begin_body(run, o, dt);
         o->moves = o->desc.body || memcmp(o->rest, o->desc.mesh->vertices, size) != 0 || (o->shadow && o->shadow->moving);
         o->speed = dt > 0 ? fsi__sph_obstacle_speed(run, o, dt) : 0;
+        if (!(o->speed <= FSI__SPH_FAST)) return fsi__fail(run->s->context, FSI_ERROR_LIMIT, "fsi_sph_step", o->id, o->speed, "obstacle %d moves at %g m/s, more than %g", o->id, o->speed, FSI__SPH_FAST);
         if (o->speed > run->stats.wall_speed && fsi_box3_overlap(liquid, fsi_box3_inflate(o->mesh->box, (fsi_real)(o->speed * dt)))) run->stats.wall_speed = o->speed;
         if (o->shadow || (!o->moves && !o->desc.mesh->moving)) continue; /* its mesh may be moving on its own account */
         o->shadow = fsi__mesh_shadow(run->s->context, o->desc.mesh);
@@ -4739,6 +4891,7 @@ static fsi_status fsi__sph_check_desc(fsi_context *context, const char *fn, cons
         if (!(range[k].value >= range[k].lo * (1 - 1e-6) && range[k].value <= range[k].hi * (1 + 1e-6))) /* floats may round */
             return fsi__fail(context, range[k].value == range[k].value ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, k, range[k].value, "desc.%s is %g, must be %g to %g", range[k].name, range[k].value, range[k].lo, range[k].hi);
     if (!fsi_v3_is_finite(d->gravity)) return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "desc.gravity is not finite");
+    if (!((double)fsi_v3_norm(d->gravity) <= 1e9)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)fsi_v3_norm(d->gravity), "desc.gravity is %g m/s^2, must be at most 1e9", (double)fsi_v3_norm(d->gravity));
     if (d->dim == 2 && d->gravity.z != 0) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->gravity.z, "desc.gravity.z is %g, but the plane of dim 2 is x, y", (double)d->gravity.z);
     return FSI_OK;
 }
@@ -4826,7 +4979,7 @@ FSI_API fsi_status fsi_sph_sink_total(const fsi_sph *s, int id, long long *remov
 
 /* ---- >>particles ---------------------------------------------------------------------------------------------- */
 
-enum { FSI__SPH_REALS = 7, FSI__SPH_SAVED = 11 }; /* the first columns: real numbers that must be finite; state */
+enum { FSI__SPH_SAVED = 11 }; /* the first columns are state; fsi__sph_check_rows knows the first ten */
 
 /* The arrays of the particles that there are; *saved (NULL is fine) of them are state, the others what the last step found. */
 static int fsi__sph_columns(fsi_sph *s, fsi__column *columns, int *saved)
@@ -5496,14 +5649,15 @@ static void fsi__sph_state_counted(fsi__stream *st, void *simulator)
     fsi__sph_state(st, simulator);
 }
 
-/* Could this have been saved by a simulator with these emitters and sinks? Reads what stands before the particles. */
-static int fsi__sph_check_sources(const fsi_sph *s, fsi__stream *st)
+/* Could this have been saved by a simulator with these emitters and sinks? Reads what stands before the particles; *next: the id of
+   the next particle. */
+static int fsi__sph_check_sources(const fsi_sph *s, fsi__stream *st, uint64_t *next)
 {
-    uint64_t next = 0;
     int good;
-    fsi__bytes(st, &next, sizeof next);
+    *next = 0;
+    fsi__bytes(st, next, sizeof *next);
     good = fsi__sources_check_state(&((const fsi__sph_impl *)s->impl)->sources, st);
-    return good && next <= 0xffffffffu;
+    return good && *next <= 0xffffffffu;
 }
 
 FSI_API fsi_status fsi_sph_save(const fsi_sph *s, void *buffer, size_t capacity, size_t *size)
@@ -5532,39 +5686,87 @@ static fsi_status fsi__sph_check_head(const fsi_sph *s, const fsi__sph_state_hea
     return FSI_OK;
 }
 
-/* Everything finite and possible that must be? `st` stands behind the head, and returns there. */
+/* The particles of a state: column after column, as fsi__sph_columns has them. */
+static fsi_status fsi__sph_check_rows(const fsi_sph *s, int64_t count, uint64_t next, fsi__stream *st)
+{
+    static const char fn[] = "fsi_sph_load";
+    const struct { const char *name; double most; } vectors[4] = {
+        { "position", FSI__SPH_FAR }, { "velocity", FSI__SPH_FAST }, { "force", FSI__SPH_PULL * (double)s->particle_mass }, { "correction", FSI__SPH_CORRECTION }
+    };
+    const struct { const char *name; double lo, hi; } reals[3] = { { "contact stiffness", 0.999, 101 }, { "pressure", 0, FSI__SPH_CORRECTION }, { "density ratio", 0, FSI__SPH_CORRECTION } };
+    int64_t i, last = -1;
+    int k;
+    for (k = 0; k < 4; k++) {
+        for (i = 0; i < count; i++) {
+            fsi_vec3 v = { 0, 0, 0 };
+            fsi__bytes(st, &v, sizeof v);
+            FSI__SPH_TRY(fsi__sph_check_size(s, fn, i, vectors[k].name, v, vectors[k].most));
+        }
+    }
+    for (k = 0; k < 3; k++) {
+        for (i = 0; i < count; i++) {
+            fsi_real x = 0;
+            fsi__bytes(st, &x, sizeof x);
+            if (!fsi_is_finite((double)x)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "particle %.0f: its %s is not finite", (double)i, reals[k].name);
+            if (!((double)x >= reals[k].lo && (double)x <= reals[k].hi)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, i, (double)x, "particle %.0f: its %s is %g", (double)i, reals[k].name, (double)x);
+        }
+    }
+    for (i = 0; i < count; i++) {
+        uint32_t id = 0;
+        fsi__bytes(st, &id, sizeof id);
+        if ((int64_t)id <= last || (uint64_t)id >= next) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, i, (double)id, "particle %.0f: its id is out of order", (double)i);
+        last = (int64_t)id;
+    }
+    st->used += (size_t)count * sizeof(uint32_t); /* filters: any */
+    for (i = 0; i < count; i++) {
+        uint32_t source = 0;
+        fsi__bytes(st, &source, sizeof source);
+        if (source > 0 && fsi__sources_find(&((const fsi__sph_impl *)s->impl)->sources, (int64_t)source - 1) < 0)
+            return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, i, (double)source, "particle %.0f is held by an emitter that there is not", (double)i);
+    }
+    return st->ok ? FSI_OK : fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state ends too early");
+}
+
+/* Obstacle k of a state: what the last solve changed of its body, and the pose where the last step left it. */
+static fsi_status fsi__sph_check_saved_obstacle(const fsi_sph *s, int k, fsi__stream *st)
+{
+    static const char fn[] = "fsi_sph_load";
+    double warm[6] = { 0, 0, 0, 0, 0, 0 }, turn;
+    fsi_pose at;
+    int j, good = 1;
+    memset(&at, 0, sizeof at);
+    fsi__bytes(st, warm, sizeof warm);
+    fsi__bytes(st, &at, sizeof at);
+    for (j = 0; j < 6; j++) good &= fabs(warm[j]) <= FSI__SPH_CORRECTION;
+    turn = (double)at.orientation.w * (double)at.orientation.w + (double)at.orientation.x * (double)at.orientation.x + (double)at.orientation.y * (double)at.orientation.y + (double)at.orientation.z * (double)at.orientation.z;
+    if (!good || !fsi_v3_is_finite(at.position) || !fsi_is_finite(turn)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, k, 0, "the state of obstacle %d is not finite", k);
+    if (((const fsi__sph_impl *)s->impl)->obstacle[k].desc.body && !(fabs(turn - 1) < 1e-3)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, k, turn, "the orientation of obstacle %d is no rotation", k);
+    return FSI_OK;
+}
+
+/* Everything finite and possible that must be, so that a step can use it? `st` stands behind the head, and returns there. */
 static fsi_status fsi__sph_check_content(const fsi_sph *s, const fsi__sph_state_head *head, fsi__stream *st)
 {
     static const char fn[] = "fsi_sph_load";
-    const size_t reals = 4 * sizeof(fsi_vec3) / sizeof(fsi_real) + FSI__SPH_REALS - 4;
     const size_t start = st->used;
     const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
     double time = 0, wall_speed = 0;
     fsi_vec3 origin = { 0, 0, 0 };
-    size_t k;
+    uint64_t next;
+    int k;
     fsi__bytes(st, &time, sizeof time);
     fsi__bytes(st, &wall_speed, sizeof wall_speed);
     fsi__bytes(st, &origin, sizeof origin);
     if (!fsi_is_finite(time) || !fsi_is_finite(wall_speed) || !fsi_v3_is_finite(origin)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the time, origin or speed of walls of the state is not finite");
-    if (wall_speed < 0) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, wall_speed, "the speed of walls of the state is %g", wall_speed);
-    if (!fsi__sph_check_sources(s, st)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is of other emitters or sinks than this liquid has");
-    for (k = 0; k < (size_t)head->count * reals; k++) {
-        fsi_real x = 0;
-        fsi__bytes(st, &x, sizeof x);
-        if (!fsi_is_finite((double)x)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, (long long)k, 0, "number %.0f of the state is not finite", (double)k);
-    }
+    if (!(wall_speed >= 0 && wall_speed <= FSI__SPH_FAST)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, wall_speed, "the speed of walls of the state is %g", wall_speed);
+    if (!(fabs(time) <= FSI__HUGE)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, time, "the time of the state is %g", time);
+    if (!(fsi__sph_size(origin) <= FSI__SPH_FAR)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, fsi__sph_size(origin), "the origin of the state is %g m away", fsi__sph_size(origin));
+    if (!fsi__sph_check_sources(s, st, &next)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is of other emitters or sinks than this liquid has");
+    FSI__SPH_TRY(fsi__sph_check_rows(s, head->count, next, st));
     st->used = st->capacity - (size_t)head->obstacles * FSI__SPH_OBSTACLE_BYTES;
-    for (k = 0; k < (size_t)head->obstacles; k++) {
-        double warm[6] = { 0, 0, 0, 0, 0, 0 };
-        fsi_pose at;
-        memset(&at, 0, sizeof at);
-        fsi__bytes(st, warm, sizeof warm);
-        fsi__bytes(st, &at, sizeof at);
-        if (!fsi_is_finite(warm[0] + warm[1] + warm[2] + warm[3] + warm[4] + warm[5]) || !fsi_v3_is_finite(at.position))
-            return fsi__fail(s->context, FSI_ERROR_NAN, fn, (long long)k, 0, "the state of obstacle %d is not finite", (int)k);
-    }
+    for (k = 0; k < im->obstacle_count; k++) FSI__SPH_TRY(fsi__sph_check_saved_obstacle(s, k, st));
     st->used = start;
-    for (k = 0; k < (size_t)head->obstacles; k++) FSI__SPH_TRY(fsi__sph_check_body(s, im->obstacle[k].desc.body, im->obstacle[k].id, fn));
+    for (k = 0; k < im->obstacle_count; k++) FSI__SPH_TRY(fsi__sph_check_body(s, im->obstacle[k].desc.body, im->obstacle[k].id, fn));
     return FSI_OK;
 }
 
