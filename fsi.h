@@ -244,6 +244,7 @@ typedef struct fsi_context {
     size_t bytes;          /* held now through this context */
     size_t peak_bytes;
     long long allocs;      /* allocations so far */
+    double team_debt, team_rests; /* private: seconds that OpenMP's threads lost lately; until when loops run without them */
 } fsi_context;
 
 /* A context with default hooks. Copy the result, change the hooks, keep it alive longer than what is made with it. */
@@ -1207,10 +1208,20 @@ FSI_API void fsi__arena_free(fsi_context *context, fsi__arena *arena);
 /* Runs fn over 0..count-1 in chunks of `grain`: chunk c is [c*grain, min(count, (c+1)*grain)). */
 typedef void fsi__range_fn(void *arg, int chunk, int begin, int end);
 FSI_API void fsi__parallel(fsi_context *context, int count, int grain, fsi__range_fn *fn, void *arg); /* by the context's hook */
+/* The same where the work is known: that many nanoseconds on one thread, rather too few than too many. What takes less than
+   FSI__DISPATCH_WORTH runs here, chunk after chunk: waking other threads would take as long. */
+FSI_API void fsi__parallel_work(fsi_context *context, int count, int grain, double work, fsi__range_fn *fn, void *arg);
 FSI_FN int fsi__chunks(int count, int grain) { return count > 0 ? (count - 1) / grain + 1 : 0; }
 typedef int fsi__test_fn(const void *arg, int i);
 /* How many i of 0..count-1 is fn true for; *first (NULL ok) the first of them, else -1. On all threads. */
 FSI_API int fsi__count_where(fsi_context *context, int count, fsi__test_fn *fn, const void *arg, int *first);
+
+/* Sorts only: nb->order as fsi_neighbors_build makes it, no lists. */
+FSI_API fsi_status fsi__neighbors_sort(fsi_neighbors *nb, const fsi_vec3 *x, int count, fsi_real radius, int dim);
+/* fsi_neighbors_build that calls `also` for ranks begin .. end-1, in chunks that begin at multiples of 8, in its own parallel loop
+   (perhaps twice), and before that for none; order is what nb->order becomes. */
+typedef void fsi__ranks_fn(void *arg, const int *order, int begin, int end);
+FSI_API fsi_status fsi__neighbors_build_with(fsi_neighbors *nb, const fsi_vec3 *x, int count, fsi_real radius, int dim, fsi__ranks_fn *also, void *arg);
 
 typedef fsi_status fsi__site_fn(void *simulator, fsi_vec3 x, fsi_vec3 velocity);
 /* Calls add for every site of a lattice of spacing dx that fills a box, until it fails. Errors: its own, NAN, ARGUMENT (the box holds no site), LIMIT. */
@@ -1553,6 +1564,10 @@ FSI_API int fsi__arena_reserve(fsi_context *context, fsi__arena *arena, size_t s
 
 /* ---- >>parallel implementation -------------------------------------------------------------------------------- */
 
+#ifndef FSI__DISPATCH_WORTH
+#define FSI__DISPATCH_WORTH 40e3 /* nanoseconds of work that other threads are woken for: 20e3 are worth it, and estimates are rough */
+#endif
+
 typedef struct fsi__job {
     fsi__range_fn *fn;
     void *arg;
@@ -1567,22 +1582,73 @@ static void fsi__job_task(void *arg, int chunk)
     job->fn(job->arg, chunk, begin, end);
 }
 
-FSI_API void fsi__parallel(fsi_context *context, int count, int grain, fsi__range_fn *fn, void *arg)
+static void fsi__job_alone(fsi__job *job)
 {
+    const int chunks = fsi__chunks(job->count, job->grain);
+    int c;
+    for (c = 0; c < chunks; c++) fsi__job_task(job, c);
+}
+
+#if defined(_OPENMP)
+#define FSI__TEAM_GAIN 0.8  /* a team pays when its loop takes less than this share of its tasks' times */
+#define FSI__TEAM_DEBT 5e-3 /* seconds of teams that did not pay, until loops run alone */
+#define FSI__TEAM_REST 50   /* for that many times as long */
+
+/* The threads of a team spin, in the OpenMP runtime, where they wait for each other. On a machine that is busy with other
+   programs they wait until the scheduler gives a core to the one that is missing: milliseconds for loops of microseconds, with
+   the cores full. So it is measured what teams save. When they do not, loops run alone for a while, and then try again. */
+static void fsi__job_team(fsi_context *context, fsi__job *job, int threads)
+{
+    const int chunks = fsi__chunks(job->count, job->grain);
+    double start = omp_get_wtime(), busy = 0, debt;
+    int c;
+    if (context && start < context->team_rests) {
+        fsi__job_alone(job);
+        return;
+    }
+#pragma omp parallel for schedule(dynamic) num_threads(threads) reduction(+ : busy)
+    for (c = 0; c < chunks; c++) {
+        const double since = omp_get_wtime();
+        fsi__job_task(job, c);
+        busy += omp_get_wtime() - since;
+    }
+    if (!context) return;
+    debt = context->team_debt + (omp_get_wtime() - start) - FSI__TEAM_GAIN * busy;
+    context->team_debt = debt > 0 ? debt : 0;
+    if (debt < FSI__TEAM_DEBT) return;
+    context->team_rests = omp_get_wtime() + FSI__TEAM_REST * debt;
+    context->team_debt = 0;
+}
+#endif
+
+FSI_API void fsi__parallel_work(fsi_context *context, int count, int grain, double work, fsi__range_fn *fn, void *arg)
+{
+    const int chunks = fsi__chunks(count, grain);
     fsi__job job;
-    int c, chunks = fsi__chunks(count, grain);
     job.fn = fn;
     job.arg = arg;
     job.count = count;
     job.grain = grain;
-    if (context && context->parallel_for && chunks > 1) {
+    if (chunks < 2 || work < FSI__DISPATCH_WORTH) {
+        fsi__job_alone(&job);
+        return;
+    }
+    if (context && context->parallel_for) {
         context->parallel_for(context->user, chunks, fsi__job_task, &job);
         return;
     }
 #if defined(_OPENMP)
-#pragma omp parallel for schedule(dynamic) if (chunks > 1)
+    if (omp_get_max_threads() > 1) {
+        fsi__job_team(context, &job, chunks < omp_get_max_threads() ? chunks : omp_get_max_threads());
+        return;
+    }
 #endif
-    for (c = 0; c < chunks; c++) fsi__job_task(&job, c);
+    fsi__job_alone(&job);
+}
+
+FSI_API void fsi__parallel(fsi_context *context, int count, int grain, fsi__range_fn *fn, void *arg)
+{
+    fsi__parallel_work(context, count, grain, FSI__HUGE, fn, arg);
 }
 
 #define FSI__CENSUS 64 /* tasks, whatever the number of threads */
@@ -1908,6 +1974,7 @@ FSI_API void fsi_m3_polar(fsi_mat3 a, fsi_mat3 *rotation, fsi_mat3 *stretch)
    pairs within rounding of the radius are tested again with the caller's numbers. */
 
 #define FSI__NB_GRAIN 1024     /* ranks a chunk */
+#define FSI__NB_WORK 80.0      /* nanoseconds a rank, in the plane */
 #define FSI__NB_TILE 512       /* candidates tested at once */
 #define FSI__NB_CLAMP (1 << 20)
 #define FSI__NB_DIGIT 11       /* radix sort, bits a pass */
@@ -1937,6 +2004,8 @@ typedef struct fsi__nb_build {
     size_t *need, *base;   /* chunk_count (+1): list entries a chunk needs, where its lists start */
     int *list;
     int bits[3], low[3];   /* key layout: bits a coordinate, its lowest value */
+    fsi__ranks_fn *also;   /* or NULL: done to the ranks of a chunk along with their lists */
+    void *arg;
 } fsi__nb_build;
 
 FSI_API fsi_status fsi_neighbors_create(fsi_neighbors **out, fsi_context *context)
@@ -2268,6 +2337,7 @@ static void fsi__nb_chunk(void *arg, int chunk, int begin, int end)
         }
     }
     b->need[chunk] = m;
+    if (b->also) b->also(b->arg, b->order, begin, end);
 }
 
 /* Gives every chunk room for its lists. The first try guesses; chunks that need more say so. */
@@ -2287,7 +2357,7 @@ static fsi_status fsi__nb_make_lists(fsi_context *context, fsi__nb_build *b, fsi
         }
         if (!fsi__arena_reserve(context, lists, b->base[b->chunk_count] * sizeof(int))) return fsi__fail(context, FSI_ERROR_MEMORY, function, -1, 0, "no memory for the neighbour lists of %d points", b->count);
         b->list = (int *)fsi__take(lists, b->base[b->chunk_count], sizeof(int));
-        fsi__parallel(context, b->count, FSI__NB_GRAIN, fsi__nb_chunk, b);
+        fsi__parallel_work(context, b->count, FSI__NB_GRAIN, FSI__NB_WORK * b->count, fsi__nb_chunk, b);
         for (c = 0, try_again = 0; c < b->chunk_count; c++) try_again |= b->need[c] > b->base[c + 1] - b->base[c];
     }
     return FSI_OK;
@@ -2306,39 +2376,74 @@ static fsi_status fsi__nb_check(fsi_neighbors *nb, const fsi_vec3 *x, int count,
     return FSI_OK;
 }
 
+/* Sorts the points of a build, in impl->fresh. */
+static fsi_status fsi__nb_begin(fsi_neighbors *nb, fsi__nb_build *b, const fsi_vec3 *x, int count, fsi_real radius, int dim)
+{
+    fsi__nb_impl *impl = (fsi__nb_impl *)nb->impl;
+    fsi__arena measure;
+    memset(b, 0, sizeof *b);
+    memset(&measure, 0, sizeof measure);
+    b->x = x;
+    b->count = count;
+    b->dim = dim;
+    b->radius2 = radius * radius;
+    b->inv_cell = 1 / ((double)radius * 1.00001);
+    b->chunk_count = fsi__chunks(count, FSI__NB_GRAIN);
+    fsi__nb_layout(b, &measure);
+    if (!fsi__arena_reserve(nb->context, &impl->fresh, measure.used)) return fsi__fail(nb->context, FSI_ERROR_MEMORY, "fsi_neighbors_build", -1, count, "no memory to sort %d points", count);
+    fsi__nb_layout(b, &impl->fresh);
+    fsi__nb_rank(b);
+    return FSI_OK;
+}
+
+/* What was built takes the place of what was there. */
+static void fsi__nb_publish(fsi_neighbors *nb, const fsi__nb_build *b)
+{
+    fsi__nb_impl *impl = (fsi__nb_impl *)nb->impl;
+    const fsi__arena rows = impl->rows;
+    impl->rows = impl->fresh;
+    impl->fresh = rows;
+    nb->count = b->count;
+    nb->order = b->order;
+    nb->first = b->list ? b->first : NULL;
+    nb->size = b->list ? b->size : NULL;
+    nb->list = b->list;
+    nb->pair_count = 0;
+}
+
+FSI_API fsi_status fsi__neighbors_sort(fsi_neighbors *nb, const fsi_vec3 *x, int count, fsi_real radius, int dim)
+{
+    fsi__nb_build b;
+    fsi_status status = fsi__nb_check(nb, x, count, radius, dim);
+    if (status == FSI_OK) status = fsi__nb_begin(nb, &b, x, count, radius, dim);
+    if (status == FSI_OK) fsi__nb_publish(nb, &b);
+    return status;
+}
+
 FSI_API fsi_status fsi_neighbors_build(fsi_neighbors *nb, const fsi_vec3 *x, int count, fsi_real radius, int dim)
+{
+    return fsi__neighbors_build_with(nb, x, count, radius, dim, NULL, NULL);
+}
+
+FSI_API fsi_status fsi__neighbors_build_with(fsi_neighbors *nb, const fsi_vec3 *x, int count, fsi_real radius, int dim, fsi__ranks_fn *also, void *arg)
 {
     fsi__nb_impl *impl;
     fsi__nb_build b;
-    fsi__arena measure;
+    fsi__arena lists;
     fsi_status status;
     int r;
     if (!nb) return FSI_ERROR_ARGUMENT;
     status = fsi__nb_check(nb, x, count, radius, dim);
+    if (status == FSI_OK) status = fsi__nb_begin(nb, &b, x, count, radius, dim);
     if (status != FSI_OK) return status;
     impl = (fsi__nb_impl *)nb->impl;
-    memset(&b, 0, sizeof b);
-    memset(&measure, 0, sizeof measure);
-    b.x = x;
-    b.count = count;
-    b.dim = dim;
-    b.radius2 = radius * radius;
-    b.inv_cell = 1 / ((double)radius * 1.00001);
-    b.chunk_count = fsi__chunks(count, FSI__NB_GRAIN);
-    fsi__nb_layout(&b, &measure);
-    if (!fsi__arena_reserve(nb->context, &impl->fresh, measure.used)) return fsi__fail(nb->context, FSI_ERROR_MEMORY, "fsi_neighbors_build", -1, count, "no memory to sort %d points", count);
-    fsi__nb_layout(&b, &impl->fresh);
-    fsi__nb_rank(&b);
+    b.also = also;
+    b.arg = arg;
+    if (also) also(arg, b.order, 0, 0);
     status = fsi__nb_make_lists(nb->context, &b, &impl->fresh_lists, "fsi_neighbors_build");
     if (status != FSI_OK) return status;
-    measure = impl->rows; impl->rows = impl->fresh; impl->fresh = measure;
-    measure = impl->lists; impl->lists = impl->fresh_lists; impl->fresh_lists = measure;
-    nb->count = count;
-    nb->order = b.order;
-    nb->first = b.first;
-    nb->size = b.size;
-    nb->list = b.list;
-    nb->pair_count = 0;
+    lists = impl->lists; impl->lists = impl->fresh_lists; impl->fresh_lists = lists;
+    fsi__nb_publish(nb, &b);
     for (r = 0; r < count; r++) nb->pair_count += (size_t)b.size[r];
     return FSI_OK;
 }

@@ -762,7 +762,7 @@ FSI_API int fsi__source_drain(fsi__source_run *run, double dt, double particle_v
     search.sources = s;
     search.x = x;
     search.gone = gone;
-    fsi__parallel(s->context, n, 512, fsi__source_find_sinks, &search);
+    fsi__parallel_work(s->context, n, 512, 3.0 * n * s->sink_count, fsi__source_find_sinks, &search); /* 3 ns a particle and sink */
     for (k = 0; k < s->sink_count; k++) run->drain[k].allowance += dt * (double)s->sink[k].desc.rate / particle_volume;
     for (i = 0; i < n; i++) {
         int sink = gone[i];

@@ -658,7 +658,16 @@ static double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, doub
 #define FSI__SPH_PULL 1e18    /* largest acceleration by forces [m/s^2] */
 #define FSI__SPH_CORRECTION 1e30 /* largest that a state holds [m/s^2] */
 #define FSI__SPH_STILL 1e-4   /* a correction below this share of the particles' way needs no more digits than one of this size */
-#define FSI__SPH_SUMS 8       /* partial sums a chunk */
+#define FSI__SPH_SUMS 16      /* partial sums a chunk, in banks of four: the parts of a pass have one each */
+/* What the passes over all particles take of one thread [nanoseconds a particle]: least times, in the plane and far from walls. */
+enum {
+    FSI__SPH_NS_START = 8, FSI__SPH_NS_PLACE = 5, FSI__SPH_NS_WALLS = 2, FSI__SPH_NS_WALL = 150, FSI__SPH_NS_REFRESH = 2000,
+    FSI__SPH_NS_DENSITY = 20, FSI__SPH_NS_GRADIENT = 50, FSI__SPH_NS_UPDATE = 4, FSI__SPH_NS_RESET = 2,
+    FSI__SPH_NS_NORMAL = 40, FSI__SPH_NS_SMOOTH_NORMAL = 15, FSI__SPH_NS_CURVATURE = 10, FSI__SPH_NS_PULL = 15, FSI__SPH_NS_APPLY = 5,
+    FSI__SPH_NS_BEGIN = 15, FSI__SPH_NS_RESIDUAL = 130, FSI__SPH_NS_TURN = 3, FSI__SPH_NS_MULTIPLY = 45, FSI__SPH_NS_ADVANCE = 7,
+    FSI__SPH_NS_CORRECT = 2, FSI__SPH_NS_VISCOUS_END = 10, FSI__SPH_NS_FINISH = 25, FSI__SPH_NS_SMOOTH = 25, FSI__SPH_NS_MOMENTUM = 3,
+    FSI__SPH_NS_SHIFT = 3, FSI__SPH_NS_GATHER = 1, FSI__SPH_NS_AIR = 60, FSI__SPH_NS_MARKERS = 8
+};
 #define FSI__SPH_VISCOUS 1e-3 /* iterations of viscosity end when what they leave over is this share of what it changes */
 #define FSI__SPH_VISCOUS_NOISE 1e-7 /* or this share of the velocity itself */
 #define FSI__SPH_VISCOUS_ROUNDS 4   /* exact residuals, at most */
@@ -813,6 +822,11 @@ typedef struct fsi__sph_run {
     double beta;                /* extrapolation of this update */
     fsi_vec3 shift;             /* velocity that gives the defect of momentum back */
     int reset;                  /* what fsi__sph_reset does */
+    int outset;                 /* where the next density is taken */
+    int fresh;                  /* 1: lists and walls are the substep's first */
+    int sheets;                 /* 1: there are sheets */
+    int refresh, refreshed;     /* 1: the next density makes stale walls anew; how many the last one did */
+    int due;                    /* 1: the next density makes all walls, for new lists */
     fsi__sph_rank_fn *visit;    /* what fsi__sph_for_each does */
     double compression;         /* mean of max(lambda - 1, 0) at the last point measured */
     double done;                /* share of the step before this substep, */
@@ -899,7 +913,11 @@ static fsi_status fsi__sph_reserve(fsi_sph *s, int capacity);
 static void fsi__sph_make_patches(const fsi_mesh *mesh, int *patch, int *stack);
 static void fsi__sph_free_obstacle(fsi_context *context, fsi__sph_obstacle *o);
 static void fsi__sph_lap(const fsi__sph_run *run, double *phase, double *since);
+static void fsi__sph_refresh_walls(fsi__sph_run *run, int chunk, int begin, int end);
+static void fsi__sph_walls_range(void *arg, int chunk, int begin, int end);
 enum { FSI__SPH_TO_GUESS, FSI__SPH_TO_STAR, FSI__SPH_TO_STEP, FSI__SPH_HALF_BACK }; /* how iterates are moved back */
+/* Where the density is taken: at z; where the solve starts, u = 0, while z still holds u*; there and at u*; at u*, which iterates take. */
+enum { FSI__SPH_ON_THE_WAY, FSI__SPH_AT_GUESS, FSI__SPH_AT_BOTH, FSI__SPH_AT_STAR };
 
 FSI_FN fsi__lane fsi__lane_dot(const fsi__lane a[3], fsi__lane x, fsi__lane y, fsi__lane z) { return a[0] * x + a[1] * y + a[2] * z; }
 FSI_FN fsi__lane fsi__lane_norm2(const fsi__lane a[3]) { return fsi__lane_dot(a, a[0], a[1], a[2]); }
@@ -986,35 +1004,45 @@ static double fsi__sph_largest(const fsi__sph_run *run, int k)
     return most;
 }
 
-static void fsi__sph_put_sums(fsi__sph_run *run, int chunk, double a, double b, double c, double d)
+static void fsi__sph_put_sums_at(fsi__sph_run *run, int chunk, int bank, double a, double b, double c, double d)
 {
-    double *part = run->part + chunk * FSI__SPH_SUMS;
+    double *part = run->part + chunk * FSI__SPH_SUMS + 4 * bank;
     part[0] = a;
     part[1] = b;
     part[2] = c;
     part[3] = d;
 }
 
-static void fsi__sph_parallel(fsi__sph_run *run, fsi__range_fn *fn)
+static void fsi__sph_put_sums(fsi__sph_run *run, int chunk, double a, double b, double c, double d) { fsi__sph_put_sums_at(run, chunk, 0, a, b, c, d); }
+
+/* One pass over the particles, which takes `work` nanoseconds of each. A pass is a dispatch, and what waits for nobody else's part of
+   the last pass is done in the same one: functions of ranges that call each other, each for the whole chunk. */
+static void fsi__sph_parallel(fsi__sph_run *run, fsi__range_fn *fn, double work)
 {
-    fsi__parallel(run->s->context, run->n, FSI__SPH_GRAIN, fn, run);
+    fsi__parallel_work(run->s->context, run->n, FSI__SPH_GRAIN, work * run->n, fn, run);
     FSI__SPH_AFTER_PASS(run);
+}
+
+/* A chunk's part of a pass over particles; what it adds up goes to this bank and the next. */
+static void fsi__sph_visit_range(fsi__sph_run *run, fsi__sph_rank_fn *fn, int chunk, int bank, int begin, int end)
+{
+    double sum[8] = { 0, 0, 0, 0, 0, 0, 0, 0 };
+    int r;
+    for (r = begin; r < end; r++) fn(run, r, sum);
+    memcpy(run->part + chunk * FSI__SPH_SUMS + 4 * bank, sum, sizeof sum);
 }
 
 static void fsi__sph_visit(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
-    double sum[FSI__SPH_SUMS] = { 0, 0, 0, 0, 0, 0, 0, 0 };
-    int r;
-    for (r = begin; r < end; r++) run->visit(run, r, sum);
-    memcpy(run->part + chunk * FSI__SPH_SUMS, sum, sizeof sum);
+    fsi__sph_visit_range(run, run->visit, chunk, 0, begin, end);
 }
 
 /* One pass over the particles; fsi__sph_sum folds what it added up. */
-static void fsi__sph_for_each(fsi__sph_run *run, fsi__sph_rank_fn *fn)
+static void fsi__sph_for_each(fsi__sph_run *run, fsi__sph_rank_fn *fn, double work)
 {
     run->visit = fn;
-    fsi__sph_parallel(run, fsi__sph_visit);
+    fsi__sph_parallel(run, fsi__sph_visit, work);
 }
 
 static void fsi__sph_layout_sources(fsi__sph_run *run, fsi__arena *a)
@@ -1158,14 +1186,14 @@ FSI_FN double fsi__sph_gamma(const fsi__sph_run *run, const fsi__sph_wall *w, in
 /* Force (as displacement), diagonal and energy of a particle's contacts at z; part -1: with all obstacles. */
 typedef struct fsi__sph_push { double x, y, z, diagonal, energy; } fsi__sph_push;
 
-static fsi__sph_push fsi__sph_contacts(const fsi__sph_run *run, const fsi__sph_wall *w, int part, const fsi__lane4 *u)
+static fsi__sph_push fsi__sph_contacts_at(const fsi__sph_run *run, const fsi__sph_wall *w, int part, const fsi__lane4 *u, int which)
 {
     fsi__sph_push out = { 0, 0, 0, 0, 0 };
     int c, first = run->s->desc.contact_first;
     for (c = 0; c < w->contact_count; c++) {
         double g, cm, cp, f, k = (double)w->kappa;
         if (part >= 0 && w->contact[c].part != part) continue;
-        g = fsi__sph_gamma(run, w, c, u, FSI__SPH_AT_Z);
+        g = fsi__sph_gamma(run, w, c, u, which);
         if (!(g < 1)) continue;
         fsi_sph_contact(g, first, w->order, &cm, &cp);
         f = k / run->dhat * (cm - cp * g);
@@ -1176,6 +1204,11 @@ static fsi__sph_push fsi__sph_contacts(const fsi__sph_run *run, const fsi__sph_w
         out.energy += k * fsi__sph_contact_energy(g, first, w->order);
     }
     return out;
+}
+
+static fsi__sph_push fsi__sph_contacts(const fsi__sph_run *run, const fsi__sph_wall *w, int part, const fsi__lane4 *u)
+{
+    return fsi__sph_contacts_at(run, w, part, u, FSI__SPH_AT_Z);
 }
 
 /* ---- >>pair sums ---------------------------------------------------------------------------------------------- */
@@ -1194,49 +1227,83 @@ FSI_FN fsi__f8 fsi__sph_pair_density(const fsi__record *z, const int *list, cons
 
 FSI_FN int fsi__sph_padded(int size) { return (size + FSI_LANES - 1) / FSI_LANES * FSI_LANES; }
 
-/* s_B lambda_B at z. */
-static fsi__lane fsi__sph_wall_lambda(const fsi__sph_run *run, const fsi__sph_wall *w, const fsi__lane4 *u)
+/* s_B lambda_B at u. */
+static fsi__lane fsi__sph_wall_lambda(const fsi__sph_run *run, const fsi__sph_wall *w, const fsi__lane4 *u, int which)
 {
     fsi__lane lambda = w->lambda, d[3];
     int k;
     if (!w->coupled) return lambda + fsi__lane_dot(w->g, u->x - w->at[0], u->y - w->at[1], u->z - w->at[2]);
     for (k = 0; k < w->part_count; k++) {
-        fsi__sph_relative(run, w, k, u, FSI__SPH_AT_Z, d);
+        fsi__sph_relative(run, w, k, u, which, d);
         lambda += fsi__lane_dot(w->part[k].g, d[0], d[1], d[2]);
     }
     return lambda;
 }
 
-static fsi__lane fsi__sph_density_of(const fsi__sph_run *run, int i)
+/* Of rank i, which u has moved to z[i]. */
+static fsi__lane fsi__sph_density_of(const fsi__sph_run *run, const fsi__record *z, int i, const fsi__lane4 *u, int which)
 {
     const int *list = run->list + run->first[i];
-    const fsi__lane4 *u = &run->uz[i];
     fsi__f8 sum = fsi__f8_set(0);
     int k, size = run->size[i], padded = fsi__sph_padded(size);
     fsi__lane lambda;
-    for (k = 0; k < padded; k += FSI_LANES) sum = fsi__f8_add(sum, fsi__sph_pair_density(run->z, list + k, &run->z[i]));
+    for (k = 0; k < padded; k += FSI_LANES) sum = fsi__f8_add(sum, fsi__sph_pair_density(z, list + k, &z[i]));
     lambda = (fsi__lane)run->im->kernel.peak * (fsi__f8_sum(sum) + (fsi__lane)(1 - (padded - size)));
-    return run->slot[i] >= 0 ? lambda + fsi__sph_wall_lambda(run, &run->wall[run->slot[i]], u) : lambda;
+    return run->slot[i] >= 0 ? lambda + fsi__sph_wall_lambda(run, &run->wall[run->slot[i]], u, which) : lambda;
+}
+
+FSI_FN fsi__lane fsi__sph_pressure_of(fsi__lane lambda) { return lambda <= 1 ? 0 : lambda - 1; } /* NaN stays NaN */
+
+/* Adds its part to the energy. */
+FSI_FN double fsi__sph_add_energy(const fsi__sph_run *run, double energy, int i, fsi__lane p, const fsi__lane4 *u, int which)
+{
+    const fsi__lane4 *star = &run->star[i];
+    const fsi__lane dx = u->x - star->x, dy = u->y - star->y, dz = u->z - star->z;
+    energy += 0.5 * (double)(dx * dx + dy * dy + dz * dz) + 0.5 * run->mu * (double)p * (double)p;
+    return run->slot[i] >= 0 ? energy + fsi__sph_contacts_at(run, &run->wall[run->slot[i]], -1, u, which).energy : energy;
+}
+
+/* x* as a displacement, where pairs may be that far off; else no displacement. */
+FSI_FN fsi__lane4 fsi__sph_star_of(const fsi__sph_run *run, int r)
+{
+    const fsi__lane4 star = run->star[r];
+    const fsi__lane bound = (fsi__lane)FSI__SPH_SKIN;
+    return star.x * star.x + star.y * star.y + star.z * star.z < bound * bound ? star : fsi__lane4_make(0, 0, 0);
+}
+
+/* What the energy would be at x*, in bank 2. Coupled bodies have q there. */
+static void fsi__sph_star_energy(fsi__sph_run *run, int chunk, int begin, int end)
+{
+    double energy = 0;
+    int i;
+    for (i = begin; i < end; i++) {
+        const fsi__lane4 u = fsi__sph_star_of(run, i);
+        const fsi__lane p = fsi__sph_pressure_of(fsi__sph_density_of(run, run->z, i, &u, FSI__SPH_AT_U));
+        energy = fsi__sph_add_energy(run, energy, i, p, &u, FSI__SPH_AT_U);
+    }
+    fsi__sph_put_sums_at(run, chunk, 2, energy, 0, 0, 0);
 }
 
 static void fsi__sph_density(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
+    const fsi__record *z = run->outset == FSI__SPH_AT_GUESS || run->outset == FSI__SPH_AT_BOTH ? run->base : run->z;
     double energy = 0, compression = 0, most = 0;
     int i;
+    if (run->due) fsi__sph_walls_range(run, chunk, begin, end);
+    if (run->refresh) fsi__sph_refresh_walls(run, chunk, begin, end);
+    for (i = begin; i < end && run->outset == FSI__SPH_AT_STAR; i++) run->u[i] = run->uz[i] = fsi__sph_star_of(run, i);
     for (i = begin; i < end; i++) {
-        const fsi__lane4 *u = &run->uz[i], *star = &run->star[i];
-        fsi__lane lambda = fsi__sph_density_of(run, i), p = lambda <= 1 ? 0 : lambda - 1; /* NaN stays NaN */
-        fsi__lane dx = u->x - star->x, dy = u->y - star->y, dz = u->z - star->z;
+        const fsi__lane lambda = fsi__sph_density_of(run, z, i, &run->uz[i], FSI__SPH_AT_Z), p = fsi__sph_pressure_of(lambda);
+        energy = fsi__sph_add_energy(run, energy, i, p, &run->uz[i], FSI__SPH_AT_Z);
         run->lambda[i] = lambda;
-        run->zp[i] = run->z[i];
+        run->zp[i] = z[i];
         run->zp[i].w = p;
-        energy += 0.5 * (double)(dx * dx + dy * dy + dz * dz) + 0.5 * run->mu * (double)p * (double)p;
         compression += (double)p;
         if ((double)p > most) most = (double)p;
-        if (run->slot[i] >= 0) energy += fsi__sph_contacts(run, &run->wall[run->slot[i]], -1, u).energy;
     }
     fsi__sph_put_sums(run, chunk, energy, compression, most, 0);
+    if (run->outset == FSI__SPH_AT_BOTH) fsi__sph_star_energy(run, chunk, begin, end);
 }
 
 /* Sums over pairs: f = sum (p_i + p_j) (1-q)^2/q d, e = sum a_ij (1-q)^2/q (sph.md 6). Pairs nearer than 1e-6 H are left
@@ -1304,6 +1371,16 @@ static void fsi__sph_part_force(const fsi__sph_run *run, fsi__sph_wall *w, int k
     part->weight = (fsi__lane)push.diagonal + (p > 0 || run->s->desc.full_diagonal ? mu * part->diagonal : 0);
 }
 
+/* What each obstacle does to the particles near coupled bodies, at z. */
+static void fsi__sph_part_forces(fsi__sph_run *run, int begin, int end)
+{
+    int r, k;
+    for (r = begin; r < end; r++) {
+        fsi__sph_wall *w = fsi__sph_wall_of(run, r);
+        for (k = 0; w && w->coupled && k < w->part_count; k++) fsi__sph_part_force(run, w, k, &run->uz[r], run->zp[r].w);
+    }
+}
+
 /* r_i = (x* - x) + pressure + walls = -(dt^2/m) dE/dx_i, D_i its diagonal, step = r/D (sph.md 6, equation 28 rewritten).
    Sums: restart test (z - y).D(y - x), lengths of the steps, largest of them (third), lengths of x - x*. */
 static void fsi__sph_gradient(void *arg, int chunk, int begin, int end)
@@ -1346,6 +1423,7 @@ static void fsi__sph_gradient(void *arg, int chunk, int begin, int end)
         if ((double)length > most) most = (double)length;
     }
     fsi__sph_put_sums(run, chunk, restart, steps, most, corrections);
+    if (run->coupled_count) fsi__sph_part_forces(run, begin, end);
 }
 
 /* N and kappa of one particle's contacts after a sweep (sph.md 5, equations 31, 32). Returns 1 when they changed. */
@@ -1593,18 +1671,6 @@ static double fsi__sph_body_energy(const fsi__sph_run *run)
         for (k = 0; k < 6; k++) sum += 0.5 * r[k] * (body->star[k] - body->qz[k]);
     }
     return sum;
-}
-
-/* What each obstacle does to the particles near coupled bodies, at z. */
-static void fsi__sph_part_forces(void *arg, int chunk, int begin, int end)
-{
-    fsi__sph_run *run = (fsi__sph_run *)arg;
-    int r, k;
-    (void)chunk;
-    for (r = begin; r < end; r++) {
-        fsi__sph_wall *w = fsi__sph_wall_of(run, r);
-        for (k = 0; w && w->coupled && k < w->part_count; k++) fsi__sph_part_force(run, w, k, &run->uz[r], run->zp[r].w);
-    }
 }
 
 /* Solves the symmetric positive definite 6x6 system A x = b by Cholesky's method; of A it reads the lower half. */
@@ -2317,12 +2383,10 @@ FSI_FN fsi_vec3 fsi__sph_world(const fsi__sph_run *run, int i, const fsi__lane4 
 }
 
 /* Which groups of ranks have faces within reach. */
-static void fsi__sph_mark_groups(void *arg, int chunk, int begin, int end)
+static void fsi__sph_mark_groups(fsi__sph_run *run, int begin, int end)
 {
-    fsi__sph_run *run = (fsi__sph_run *)arg;
     fsi__sph_faces faces;
     int g;
-    (void)chunk;
     for (g = begin; g < end; g += FSI__SPH_GROUP) {
         fsi__sph_group_faces(run, g, g + FSI__SPH_GROUP < end ? g + FSI__SPH_GROUP : end, (fsi_real)run->h, &faces);
         run->group_slot[g / FSI__SPH_GROUP] = faces.count == 0 ? -1 : 0;
@@ -2330,9 +2394,8 @@ static void fsi__sph_mark_groups(void *arg, int chunk, int begin, int end)
 }
 
 /* Walls of all particles near faces, at the lists' positions. */
-static void fsi__sph_make_walls(void *arg, int chunk, int begin, int end)
+static void fsi__sph_make_walls(fsi__sph_run *run, int chunk, int begin, int end)
 {
-    fsi__sph_run *run = (fsi__sph_run *)arg;
     const fsi_real reach = (fsi_real)run->h;
     fsi__sph_faces group, own;
     int g, r;
@@ -2352,10 +2415,9 @@ static void fsi__sph_make_walls(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* Walls again for particles that moved too far from where theirs were made. */
-static void fsi__sph_refresh_walls(void *arg, int chunk, int begin, int end)
+/* Walls again for particles that moved too far from where theirs were made. Bank 1: their number. */
+static void fsi__sph_refresh_walls(fsi__sph_run *run, int chunk, int begin, int end)
 {
-    fsi__sph_run *run = (fsi__sph_run *)arg;
     const double limit = run->s->desc.always_reevaluate ? -1 : FSI__SPH_MOVE * FSI__SPH_MOVE;
     fsi__sph_faces faces;
     int r, done = 0;
@@ -2375,7 +2437,7 @@ static void fsi__sph_refresh_walls(void *arg, int chunk, int begin, int end)
         w->clear = 0; /* it may have passed through something on the way here */
         done++;
     }
-    fsi__sph_put_sums(run, chunk, done, 0, 0, 0);
+    fsi__sph_put_sums_at(run, chunk, 1, done, 0, 0, 0);
 }
 
 /* Has a particle moved less, seen from every obstacle near it, than its distance was from all of them? */
@@ -2457,14 +2519,16 @@ static void fsi__sph_place_end(void *arg, int chunk, int begin, int end)
 }
 
 static void fsi__sph_compact(fsi_sph *s, const unsigned char *gone);
+static void fsi__sph_find_normal(fsi__sph_run *run, int r, double *unused);
+static void fsi__sph_viscous_begin(fsi__sph_run *run, int r, double *unused);
+static void fsi__sph_viscous_weights(fsi__sph_run *run);
 
 /* ---- >>the solve ---------------------------------------------------------------------------------------------- */
 
 /* Velocities and positions without pressure: v* = v + dt (g + f/m), x* = x + dt v*; the guess adds the last correction.
    What emitters hold moves on as it is. Sums: dt (g + f/m). */
-static void fsi__sph_predict(void *arg, int chunk, int begin, int end)
+static void fsi__sph_predict(fsi__sph_run *run, int chunk, int begin, int end)
 {
-    fsi__sph_run *run = (fsi__sph_run *)arg;
     const fsi_real dt = (fsi_real)run->dt, per_mass = 1 / run->s->particle_mass, longest = (fsi_real)(FSI__SPH_STEP_MAX * run->h);
     double sum[3] = { 0, 0, 0 };
     int i;
@@ -2480,16 +2544,24 @@ static void fsi__sph_predict(void *arg, int chunk, int begin, int end)
         sum[1] += run->dt * (double)a.y;
         sum[2] += run->s->desc.dim == 2 ? 0 : run->dt * (double)a.z;
     }
-    fsi__sph_put_sums(run, chunk, sum[0], sum[1], sum[2], 0);
+    fsi__sph_put_sums_at(run, chunk, 1, sum[0], sum[1], sum[2], 0);
 }
 
-/* Rank order from the neighbour lists: coordinates, x* as a displacement, iterates at rest. */
-static void fsi__sph_gather(void *arg, int chunk, int begin, int end)
+/* z takes u*: its energy is what the guess is judged by. */
+FSI_FN void fsi__sph_look_at_star(fsi__sph_run *run, int r)
 {
-    fsi__sph_run *run = (fsi__sph_run *)arg;
+    const fsi__lane4 u = fsi__sph_star_of(run, r);
+    run->z[r] = fsi__sph_moved(&run->base[r], &u);
+}
+
+/* Where the substep starts, as coordinates. */
+FSI_FN void fsi__sph_gather_start(fsi__sph_run *run, int r) { run->zp[r] = fsi__sph_record(run->x[run->order[r]], 1 / run->h); }
+
+/* Rank order from the neighbour lists: coordinates, x* as a displacement, iterates at rest. */
+static void fsi__sph_gather(fsi__sph_run *run, int begin, int end)
+{
     const double per_h = 1 / run->h;
     int r;
-    (void)chunk;
     for (r = begin; r < end; r++) {
         int i = run->order[r];
         const fsi_vec3 *x = &run->guess[i], *t = &run->target[i];
@@ -2504,6 +2576,8 @@ static void fsi__sph_gather(void *arg, int chunk, int begin, int end)
         run->base[r].z = fsi__to_coord((double)x->z * per_h);
         run->base[r].w = 0;
         run->z[r] = run->base[r];
+        if (run->fresh) fsi__sph_look_at_star(run, r);
+        if (run->fresh && run->tension) fsi__sph_gather_start(run, r);
     }
 }
 
@@ -2523,9 +2597,8 @@ static void fsi__sph_cut_list(fsi__sph_run *run, const fsi__sph_faces *faces, in
     *size = kept;
 }
 
-static void fsi__sph_cut_pairs(void *arg, int chunk, int begin, int end)
+static void fsi__sph_cut_pairs(fsi__sph_run *run, int chunk, int begin, int end)
 {
-    fsi__sph_run *run = (fsi__sph_run *)arg;
     fsi__sph_faces faces;
     int r;
     for (r = begin; r < end; r++) {
@@ -2573,11 +2646,9 @@ static void fsi__sph_lap(const fsi__sph_run *run, double *phase, double *since)
 
 /* Walls do not act on what is still behind an inlet plane; coupled bodies do not feel what emitters hold, which would not
    give way to them. */
-static void fsi__sph_part_walls(void *arg, int chunk, int begin, int end)
+static void fsi__sph_part_walls(fsi__sph_run *run, int begin, int end)
 {
-    fsi__sph_run *run = (fsi__sph_run *)arg;
     int r, k;
-    (void)chunk;
     for (r = begin; r < end; r++) {
         const fsi__sph_wall *w = run->slot[r] >= 0 && fsi__sph_held(run, run->order[r]) ? &run->wall[run->slot[r]] : NULL;
         if (fsi__sph_ghost(run, run->order[r])) run->slot[r] = -1;
@@ -2585,75 +2656,123 @@ static void fsi__sph_part_walls(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* Sorts particles at `guess`, finds neighbours and walls there, and starts the iterates from there. */
+/* What needs no more than the new order, which comes first with an empty range. */
+static void fsi__sph_rank_range(void *arg, const int *order, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    if (begin == end) run->order = order;
+    fsi__sph_gather(run, begin, end);
+    fsi__sph_mark_groups(run, begin, end);
+}
+
+/* What needs the walls of the same particle, and lists. */
+static void fsi__sph_walls_range(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    fsi__sph_make_walls(run, chunk, begin, end);
+    if (run->holding > 0) fsi__sph_part_walls(run, begin, end);
+    if (run->sheets) fsi__sph_cut_pairs(run, chunk, begin, end);
+    if (!run->fresh) return;
+    if (run->tension) fsi__sph_visit_range(run, fsi__sph_find_normal, chunk, 0, begin, end);
+    else if (run->s->desc.viscosity > 0) fsi__sph_visit_range(run, fsi__sph_viscous_begin, chunk, 0, begin, end);
+}
+
+/* Nanoseconds of that a particle. */
+static double fsi__sph_wall_work(const fsi__sph_run *run)
+{
+    double work = FSI__SPH_NS_WALLS + FSI__SPH_NS_WALL * (double)run->wall_count / run->n;
+    if (run->fresh && run->tension) work += FSI__SPH_NS_NORMAL;
+    else if (run->fresh && run->s->desc.viscosity > 0) work += FSI__SPH_NS_BEGIN;
+    return work;
+}
+
+/* Sorts particles at `guess`, finds neighbours there, and starts the iterates from there. */
 static fsi_status fsi__sph_attach(fsi__sph_run *run)
 {
     fsi_neighbors *nb = run->im->neighbors;
     double clock = fsi__now(run->s->context);
-    int o, sheets = 0;
-    fsi_status status = fsi_neighbors_build(nb, run->guess, run->n, (fsi_real)(run->h * (1 + FSI__SPH_SKIN)), run->s->desc.dim);
+    int o;
+    fsi_status status = fsi__neighbors_build_with(nb, run->guess, run->n, (fsi_real)(run->h * (1 + FSI__SPH_SKIN)), run->s->desc.dim, fsi__sph_rank_range, run);
     if (status == FSI_ERROR_NAN) return fsi__fail(run->s->context, status, "fsi_sph_step", run->s->context->error.element, 0, "particle %d: its predicted position is not finite", (int)run->s->context->error.element);
     if (status != FSI_OK) return status;
     run->order = nb->order;
     run->first = nb->first;
     run->size = nb->size;
     run->list = nb->list;
-    fsi__sph_parallel(run, fsi__sph_gather);
+    for (run->sheets = 0, o = 0; o < run->im->obstacle_count; o++) run->sheets |= fsi__sph_two_sided(run->im, o);
     fsi__sph_lap(run, &run->stats.seconds_neighbors, &clock);
-    fsi__sph_parallel(run, fsi__sph_mark_groups);
-    status = fsi__sph_reserve_walls(run);
-    if (status != FSI_OK) return status;
-    fsi__sph_parallel(run, fsi__sph_make_walls);
-    if (run->holding > 0) fsi__sph_parallel(run, fsi__sph_part_walls);
-    for (o = 0; o < run->im->obstacle_count; o++) sheets |= fsi__sph_two_sided(run->im, o);
-    if (sheets) fsi__sph_parallel(run, fsi__sph_cut_pairs);
+    FSI__SPH_AFTER_PASS(run);
+    return fsi__sph_reserve_walls(run);
+}
+
+/* The same where a substep begins, and walls. */
+static fsi_status fsi__sph_first_attach(fsi__sph_run *run)
+{
+    double clock;
+    run->fresh = 1;
+    run->due = 0;
+    FSI__SPH_TRY(fsi__sph_attach(run));
+    clock = fsi__now(run->s->context);
+    if (run->s->desc.viscosity > 0) fsi__sph_viscous_weights(run);
+    fsi__sph_parallel(run, fsi__sph_walls_range, fsi__sph_wall_work(run));
+    run->fresh = 0;
     fsi__sph_lap(run, &run->stats.seconds_boundary, &clock);
     return fsi__sph_check_overflow(run);
+}
+
+/* Iterates become starting positions, outside of solids. */
+static void fsi__sph_restart_range(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    int r;
+    for (r = begin; r < end; r++) {
+        int i = run->order[r];
+        run->kappa[i] = run->slot[r] >= 0 ? (fsi_real)((double)run->wall[run->slot[r]].kappa / run->kappa0) : 1;
+        run->guess[i] = fsi__sph_world(run, i, &run->uz[r]);
+    }
+    fsi__sph_place_start(run, chunk, begin, end);
 }
 
 /* Makes the current iterates the new starting positions. */
 static fsi_status fsi__sph_reattach(fsi__sph_run *run)
 {
-    int r, b;
-    for (r = 0; r < run->n; r++) {
-        int i = run->order[r];
-        run->kappa[i] = run->slot[r] >= 0 ? (fsi_real)((double)run->wall[run->slot[r]].kappa / run->kappa0) : 1;
-        run->guess[i] = fsi__sph_world(run, i, &run->uz[r]);
-    }
+    int b;
     run->stats.rebuilds++;
     for (b = 0; b < run->body_count; b++) {
         fsi__sph_body *body = &run->body[b];
         if (body->coupled) fsi__sph_body_settle(run, body, fsi__sph_body_pose(run, body, body->star), fsi__sph_body_pose(run, body, body->qz));
     }
     fsi__sph_move_obstacles(run, 1);
-    fsi__sph_parallel(run, fsi__sph_place_start);
+    fsi__sph_parallel(run, fsi__sph_restart_range, FSI__SPH_NS_PLACE);
+    run->due = 1;
     return fsi__sph_attach(run);
 }
 
 static double fsi__sph_energy(fsi__sph_run *run)
 {
-    double clock = fsi__now(run->s->context);
-    fsi__sph_parallel(run, fsi__sph_density);
+    double clock = fsi__now(run->s->context), work = FSI__SPH_NS_DENSITY * (run->outset == FSI__SPH_AT_BOTH ? 2 : 1);
+    fsi__sph_parallel(run, fsi__sph_density, run->due ? work + fsi__sph_wall_work(run) : work);
     fsi__sph_lap(run, &run->stats.seconds_density, &clock);
+    run->refreshed = run->refresh ? (int)fsi__sph_sum(run, 4) : 0;
+    run->stats.reevaluations += run->refreshed;
+    run->refresh = run->due = 0;
     run->compression = fsi__sph_sum(run, 1) / run->n;
     run->stats.max_compression = fsi__sph_largest(run, 2);
     return fsi__sph_sum(run, 0) + fsi__sph_body_energy(run);
 }
 
-/* Moves the iterates: to u = 0, to x*, back to the last plain step, or half a step back. */
+/* Moves the iterates: back to the last plain step, or half a step back. */
 static void fsi__sph_reset_range(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
-    const fsi__lane back = (fsi__lane)(run->omega / 2), bound = (fsi__lane)FSI__SPH_SKIN;
+    const fsi__lane back = (fsi__lane)(run->omega / 2);
     const int how = run->reset;
     int r;
     (void)chunk;
     for (r = begin; r < end; r++) {
         fsi__lane4 *u = &run->u[r];
-        const fsi__lane4 *star = &run->star[r], *t = &run->step[r];
-        if (how == FSI__SPH_TO_GUESS) memset(u, 0, sizeof *u);
-        else if (how == FSI__SPH_TO_STAR && star->x * star->x + star->y * star->y + star->z * star->z < bound * bound) *u = *star;
-        else if (how == FSI__SPH_HALF_BACK) {
+        const fsi__lane4 *t = &run->step[r];
+        if (how == FSI__SPH_HALF_BACK) {
             u->x -= back * t->x;
             u->y -= back * t->y;
             u->z -= back * t->z;
@@ -2666,7 +2785,7 @@ static void fsi__sph_reset_range(void *arg, int chunk, int begin, int end)
 static void fsi__sph_reset(fsi__sph_run *run, int how)
 {
     run->reset = how;
-    fsi__sph_parallel(run, fsi__sph_reset_range);
+    fsi__sph_parallel(run, fsi__sph_reset_range, FSI__SPH_NS_RESET);
     fsi__sph_reset_bodies(run, how);
 }
 
@@ -2713,7 +2832,7 @@ static int fsi__sph_advance(fsi__sph_run *run, fsi__sph_control *c, double resta
     c->t = run->s->desc.accelerate ? next : 1;
     c->extrapolated = run->beta > 0;
     if (!c->halvings) run->omega = run->omega * 1.3 < 1 ? run->omega * 1.3 : 1;
-    fsi__sph_parallel(run, fsi__sph_update);
+    fsi__sph_parallel(run, fsi__sph_update, FSI__SPH_NS_UPDATE);
     *drift = sqrt(fsi__sph_largest(run, 2));
     way = fsi__sph_update_bodies(run);
     if (way > *drift) *drift = way;
@@ -2733,14 +2852,23 @@ static fsi_status fsi__sph_bad_number(const fsi__sph_run *run)
     return fsi__fail(run->s->context, FSI_ERROR_NAN, "fsi_sph_step", -1, 0, "the energy of the solve became infinite or NaN");
 }
 
-/* Starts cold when the last correction, added to x*, has more energy than x* alone. */
-static double fsi__sph_cold_energy(fsi__sph_run *run)
+/* Energy where the solve starts: cold, at x*, when the last correction added to it has more. */
+static double fsi__sph_first_energy(fsi__sph_run *run)
 {
-    double e;
-    if (!run->s->desc.warm_start) return HUGE_VAL;
-    fsi__sph_reset(run, FSI__SPH_TO_STAR);
+    double e, cold = HUGE_VAL;
+    int b;
+    run->outset = run->s->desc.warm_start ? FSI__SPH_AT_BOTH : FSI__SPH_AT_GUESS;
+    for (b = 0; b < run->body_count; b++) memcpy(run->body[b].q, run->body[b].star, sizeof run->body[b].q);
     e = fsi__sph_energy(run);
-    fsi__sph_reset(run, FSI__SPH_TO_GUESS);
+    if (run->outset == FSI__SPH_AT_BOTH) cold = fsi__sph_sum(run, 8);
+    fsi__sph_reset_bodies(run, FSI__SPH_TO_GUESS);
+    if (fsi_is_finite(e) && cold < e) {
+        run->outset = FSI__SPH_AT_STAR;
+        run->stats.warm_rejected++;
+        fsi__sph_reset_bodies(run, FSI__SPH_TO_STAR);
+        e = fsi__sph_energy(run);
+    }
+    run->outset = FSI__SPH_ON_THE_WAY;
     return e;
 }
 
@@ -2749,7 +2877,6 @@ static double fsi__sph_step_bodies(fsi__sph_run *run)
 {
     double restart = 0;
     int b, r, k;
-    fsi__sph_parallel(run, fsi__sph_part_forces);
     for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) fsi__sph_start_body(&run->body[b]);
     for (r = 0; r < run->n; r++) {
         const fsi__sph_wall *w = run->slot[r] >= 0 ? &run->wall[run->slot[r]] : NULL;
@@ -2771,7 +2898,7 @@ static double fsi__sph_step_bodies(fsi__sph_run *run)
 static double fsi__sph_gradients(fsi__sph_run *run)
 {
     double clock = fsi__now(run->s->context), restart, moved;
-    fsi__sph_parallel(run, fsi__sph_gradient);
+    fsi__sph_parallel(run, fsi__sph_gradient, FSI__SPH_NS_GRADIENT);
     restart = fsi__sph_sum(run, 0);
     moved = fsi__sph_sum(run, 1);
     run->noise = moved <= FSI__SPH_STEP_NOISE * fmin(0.5, run->mu) * run->n;
@@ -2813,26 +2940,21 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
     const fsi_sph_desc *d = &run->s->desc;
     fsi__sph_control c = { 1, HUGE_VAL, 0, 0 };
     fsi__sph_decay decay = { 0, 0, 0, 0 };
-    double cold = fsi__sph_cold_energy(run), e, clock, restart, drift;
+    double e, restart, drift;
     fsi_status status;
     int k, stale, last, used = run->stats.iterations;
     run->omega = 1;
+    run->refresh = 0;
     for (k = 0;; k++) {
-        e = fsi__sph_energy(run);
+        e = k == 0 ? fsi__sph_first_energy(run) : fsi__sph_energy(run);
+        status = fsi__sph_check_overflow(run);
+        if (status != FSI_OK) return status;
         if (!fsi_is_finite(e)) return fsi__sph_bad_number(run);
-        if (k == 0) {
-            if (cold < e) {
-                fsi__sph_reset(run, FSI__SPH_TO_STAR);
-                run->stats.warm_rejected++;
-                cold = HUGE_VAL;
-                e = fsi__sph_energy(run);
-            }
-            if (used == 0) run->stats.energy_start = e;
-        }
+        if (k == 0 && used == 0) run->stats.energy_start = e;
+        if (run->refreshed) c.energy = HUGE_VAL; /* other walls: another energy */
         run->stats.iterations++;
         last = k >= run->sweeps;
         if (!last && !fsi__sph_judge(run, &c, e)) continue;
-        clock = fsi__now(run->s->context);
         restart = fsi__sph_gradients(run);
         fsi__sph_note_residual(&decay, k, run->stats.residual);
         run->left = run->noise ? 0 : fsi__sph_left_over(&decay, k, run->stats.residual);
@@ -2844,15 +2966,7 @@ static fsi_status fsi__sph_solve(fsi__sph_run *run)
         stale = fsi__sph_advance(run, &c, restart, &drift);
         /* A particle and a light body that meet both go the whole way, too far: judged before the walls are made anew, as another energy. */
         if (run->coupled_count && (stale || drift > FSI__SPH_SKIN) && !fsi__sph_judge(run, &c, fsi__sph_energy(run))) continue;
-        if (stale) {
-            clock = fsi__now(run->s->context);
-            fsi__sph_parallel(run, fsi__sph_refresh_walls);
-            if (fsi__sph_sum(run, 0) > 0) c.energy = HUGE_VAL;
-            run->stats.reevaluations += (int)fsi__sph_sum(run, 0);
-            fsi__sph_lap(run, &run->stats.seconds_boundary, &clock);
-            status = fsi__sph_check_overflow(run);
-            if (status != FSI_OK) return status;
-        }
+        run->refresh = stale && !(drift > FSI__SPH_SKIN);
         if (drift > FSI__SPH_SKIN) { /* pairs not in the lists are farther than (1 - skin) H: 1e-3 of the kernel's peak at most */
             status = fsi__sph_reattach(run);
             if (status != FSI_OK) return status;
@@ -2887,13 +3001,6 @@ static double fsi__sph_sigma(const fsi__sph_run *run)
 {
     const double share = fsi__sph_capillary_dt(run->s) / run->dt;
     return (double)run->s->desc.surface_tension * fmin(1, share * share);
-}
-
-/* Where the substep starts, as coordinates. */
-static void fsi__sph_gather_start(fsi__sph_run *run, int r, double *sum)
-{
-    (void)sum;
-    run->zp[r] = fsi__sph_record(run->x[run->order[r]], 1 / run->h);
 }
 
 FSI_FN fsi__f8 fsi__f8_dot(fsi__f8 ax, fsi__f8 ay, fsi__f8 az, fsi__f8 bx, fsi__f8 by, fsi__f8 bz)
@@ -3209,6 +3316,13 @@ static void fsi__sph_share_drops(fsi__sph_run *run)
     fsi__sph_pull_bodies(run);
 }
 
+/* Viscosity and tension do not move what emitters hold. */
+FSI_FN void fsi__sph_unmove(fsi__sph_run *run, int r)
+{
+    if (fsi__sph_held(run, run->order[r])) memset(&run->star[r], 0, sizeof run->star[r]);
+    fsi__sph_look_at_star(run, r);
+}
+
 /* Adds the accelerations to v* and x*. */
 static void fsi__sph_apply_tension(fsi__sph_run *run, int r, double *unused)
 {
@@ -3220,20 +3334,20 @@ static void fsi__sph_apply_tension(fsi__sph_run *run, int r, double *unused)
     run->v[i] = fsi_v3_madd(run->v[i], dt, a);
     run->target[i] = fsi_v3_madd(run->target[i], dt * dt, a);
     run->star[r] = fsi__lane4_madd(run->star[r], 1, fsi__lane4_make(scale * (double)a.x, scale * (double)a.y, scale * (double)a.z));
+    if (run->s->desc.viscosity > 0) fsi__sph_viscous_begin(run, r, unused);
+    else fsi__sph_unmove(run, r);
 }
 
 static void fsi__sph_tension(fsi__sph_run *run)
 {
     double clock = fsi__now(run->s->context);
-    fsi__sph_for_each(run, fsi__sph_gather_start);
-    fsi__sph_for_each(run, fsi__sph_find_normal);
-    fsi__sph_for_each(run, fsi__sph_smooth_normal);
-    fsi__sph_for_each(run, fsi__sph_find_curvature);
-    fsi__sph_for_each(run, fsi__sph_pull_surface);
+    fsi__sph_for_each(run, fsi__sph_smooth_normal, FSI__SPH_NS_SMOOTH_NORMAL); /* fsi__sph_walls_range found the normals */
+    fsi__sph_for_each(run, fsi__sph_find_curvature, FSI__SPH_NS_CURVATURE);
+    fsi__sph_for_each(run, fsi__sph_pull_surface, FSI__SPH_NS_PULL);
     fsi__sph_find_drops(run);
     fsi__sph_sum_drops(run);
     fsi__sph_share_drops(run);
-    fsi__sph_for_each(run, fsi__sph_apply_tension);
+    fsi__sph_for_each(run, fsi__sph_apply_tension, FSI__SPH_NS_APPLY);
     run->stats.degraded |= fsi__sph_is_too_long(run);
     fsi__sph_lap(run, &run->stats.seconds_other, &clock);
 }
@@ -3247,11 +3361,11 @@ static void fsi__sph_add_momentum(fsi__sph_run *run, int i, double *sum)
     sum[3] += sqrt((double)fsi_v3_norm2(run->v[i]));
 }
 
-static void fsi__sph_momentum(fsi__sph_run *run, double sum[4])
+/* That of the last pass that called it for bank 2. */
+static void fsi__sph_momentum(const fsi__sph_run *run, double sum[4])
 {
     int k;
-    fsi__sph_for_each(run, fsi__sph_add_momentum);
-    for (k = 0; k < 4; k++) sum[k] = fsi__sph_sum(run, k);
+    for (k = 0; k < 4; k++) sum[k] = fsi__sph_sum(run, 8 + k);
 }
 
 static fsi_vec3 fsi__sph_at_most(fsi_vec3 v, fsi_real most)
@@ -3362,10 +3476,9 @@ FSI_FN int fsi__sph_is_inner(const fsi__sph_run *run, int r)
 }
 
 /* New velocities and positions in creation order. Sums: what the walls gave, that is, whatever moved a particle that they push and
-   was neither gravity nor its neighbours (3) [m/s]; inner particles under pressure (1). */
-static void fsi__sph_finish(void *arg, int chunk, int begin, int end)
+   was neither gravity nor its neighbours (3) [m/s]; inner particles under pressure (1). u becomes the velocity, for XSPH. */
+static void fsi__sph_finish(fsi__sph_run *run, int chunk, int begin, int end)
 {
-    fsi__sph_run *run = (fsi__sph_run *)arg;
     const double to_pascal = run->im->kernel.settled * run->stiffness;
     const fsi_real warm = (fsi_real)(fsi__sph_warm_share(run) / (run->dt * run->dt));
     double sum[3] = { 0, 0, 0 };
@@ -3383,8 +3496,9 @@ static void fsi__sph_finish(void *arg, int chunk, int begin, int end)
         run->kappa[i] = slot >= 0 ? fsi_max(1, (fsi_real)(0.5 * (double)run->wall[slot].kappa / run->kappa0)) : 1;
         if (slot >= 0) fsi__sph_finish_wall(run, r, before, &run->v[i], sum);
         inner += fsi__sph_is_inner(run, r);
+        run->u[r] = fsi__lane4_of(run->v[i]);
     }
-    fsi__sph_put_sums(run, chunk, sum[0], sum[1], sum[2], inner);
+    fsi__sph_put_sums_at(run, chunk, 2, sum[0], sum[1], sum[2], inner);
 }
 
 /* Adds an impulse of the liquid at x to an obstacle. */
@@ -3445,6 +3559,7 @@ static fsi_vec3 fsi__sph_rub_body(fsi__sph_run *run, int r, const fsi__sph_part 
     rub = fsi__sph_friction(grip, slip, 1 / (1 + gives));
     given = fsi_v3_scale(rub, -m);
     *v = fsi_v3_add(*v, rub);
+    run->u[r] = fsi__lane4_of(*v);
     b->velocity = fsi_v3_madd(b->velocity, 1 / b->work.mass, given);
     b->spin = fsi_v3_add(b->spin, fsi_v3_cross(a, given));
     fsi__sph_push_obstacle(run, part, x, given);
@@ -3483,7 +3598,8 @@ static void fsi__sph_gather_velocity(void *arg, int chunk, int begin, int end)
 FSI_FN void fsi__sph_pair_smooth(const fsi__sph_run *run, const int *list, int i, fsi__sph_sums *sum)
 {
     const fsi__lane4 *vi = &run->u[i];
-    fsi__f8 w = fsi__sph_pair_density(run->z, list, &run->z[i]), x, y, z, share;
+    /* where the last density was taken */
+    fsi__f8 w = fsi__sph_pair_density(run->zp, list, &run->zp[i]), x, y, z, share;
     fsi__f8_gather_four(run->u, list, &x, &y, &z, &share);
     w = fsi__f8_mul(w, fsi__f8_mul(share, fsi__f8_set(vi->w)));
     fsi__sph_add_weighted(sum, w, fsi__f8_sub(x, fsi__f8_set(vi->x)), fsi__f8_sub(y, fsi__f8_set(vi->y)), fsi__f8_sub(z, fsi__f8_set(vi->z)));
@@ -3529,7 +3645,7 @@ static void fsi__sph_mend_momentum(fsi__sph_run *run, const double before[4], co
     if (!(active > 0.01 * run->n)) return; /* too few to carry it: it stays in the statistics */
     shift = fsi_v3((fsi_real)(defect[0] / active), (fsi_real)(defect[1] / active), (fsi_real)(defect[2] / active));
     run->shift = fsi__sph_at_most(shift, (fsi_real)(FSI__SPH_MEND * after[3] / run->n)); /* else a few would be shot away for all */
-    fsi__sph_for_each(run, fsi__sph_shift_velocity);
+    fsi__sph_for_each(run, fsi__sph_shift_velocity, FSI__SPH_NS_SHIFT);
     for (b = 0; b < run->body_count; b++) {
         fsi__sph_body *body = &run->body[b];
         const fsi_vec3 back = fsi__sph_at_most(shift, fsi_v3_norm(fsi_v3_sub(body->velocity, body->star_velocity))); /* what it got */
@@ -3583,6 +3699,15 @@ static double fsi__sph_viscous_push(const fsi__sph_run *run, int r, const double
         diagonal += (double)part->drag;
     }
     return diagonal;
+}
+
+/* Weights of this substep. */
+static void fsi__sph_viscous_weights(fsi__sph_run *run)
+{
+    const fsi_sph_desc *d = &run->s->desc;
+    const double rate = run->dt * (double)d->viscosity / ((double)d->density * run->h * run->h);
+    run->viscous.pair = rate * run->im->kernel.viscous;
+    run->viscous.wall = rate * run->im->kernel.drag / (d->wall_calibrate ? run->im->kernel.wall : 1);
 }
 
 /* Places and velocities, coefficients of the walls, and how their surfaces move. */
@@ -3659,6 +3784,8 @@ static void fsi__sph_viscous_force(const fsi__sph_run *run, int i, double sum[3]
     }
 }
 
+static void fsi__sph_viscous_advance(fsi__sph_run *run, int i, double *sum);
+
 /* r = v* - v + dt nu L v, from which conjugate gradients start. Sums: |r|^2, |v + r - v*|^2, |v*|^2, what the walls give (3) [m/s]. */
 static void fsi__sph_viscous_residual(fsi__sph_run *run, int i, double *sum)
 {
@@ -3679,6 +3806,14 @@ static void fsi__sph_viscous_residual(fsi__sph_run *run, int i, double *sum)
     o->inverse[i] = fsi__sph_block_inverse(block);
     o->r[i] = fsi__lane4_make(r[0], r[1], r[2]);
     o->d[i] = o->p[i] = o->q[i] = fsi__lane4_make(0, 0, 0);
+}
+
+/* With alpha 0: also the sums of a first advance, in banks 2 and 3. */
+static void fsi__sph_viscous_start(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    fsi__sph_visit_range(run, fsi__sph_viscous_residual, chunk, 0, begin, end);
+    fsi__sph_visit_range(run, fsi__sph_viscous_advance, chunk, 2, begin, end);
 }
 
 /* The next direction, p = z + beta p with z = r over the diagonal blocks. */
@@ -3770,6 +3905,7 @@ static void fsi__sph_viscous_end(fsi__sph_run *run, int r, double *unused)
     run->target[i] = fsi_v3_madd(run->x[i], dt, run->v[i]);
     way = fsi_v3_sub(run->target[i], run->guess[i]);
     run->star[r] = fsi__lane4_make((double)way.x * per_h, (double)way.y * per_h, (double)way.z * per_h);
+    fsi__sph_unmove(run, r);
 }
 
 FSI_FN double fsi__sph_dot6(const double *a, const double *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3] + a[4] * b[4] + a[5] * b[5]; }
@@ -3809,9 +3945,8 @@ static void fsi__sph_body_felt(fsi__sph_run *run, fsi__sph_body *b)
 }
 
 /* Velocities that a body would have without liquid. */
-static void fsi__sph_body_drag_begin(fsi__sph_run *run, fsi__sph_body *b, double *unused)
+static void fsi__sph_body_drag_begin(const fsi__sph_run *run, fsi__sph_body *b)
 {
-    (void)unused;
     fsi__sph_to_doubles(b->drag.before, b->star_velocity, 1);
     fsi__sph_to_doubles(b->drag.before + 3, fsi__sph_spin_to_rate(b->base.orientation, b->work.inertia, b->star_spin), run->h);
     memcpy(b->drag.v, b->drag.before, sizeof b->drag.v);
@@ -3899,34 +4034,48 @@ static void fsi__sph_body_drag_end(fsi__sph_run *run, fsi__sph_body *b, double *
 
 typedef void fsi__sph_body_fn(fsi__sph_run *run, fsi__sph_body *b, double *sum);
 
-/* One pass over all unknowns, particles and then coupled bodies, and what they added up. */
-static void fsi__sph_viscous_pass(fsi__sph_run *run, fsi__sph_rank_fn *particle, fsi__sph_body_fn *body, double sum[6])
+/* What a pass over the particles added up, and the coupled bodies' part of it. */
+static void fsi__sph_viscous_sum(fsi__sph_run *run, int bank, fsi__sph_body_fn *body, double sum[6])
 {
     int b, k;
-    fsi__sph_for_each(run, particle);
-    for (k = 0; k < 6; k++) sum[k] = fsi__sph_sum(run, k);
+    for (k = 0; k < 6; k++) sum[k] = fsi__sph_sum(run, 4 * bank + k);
     for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) body(run, &run->body[b], sum);
 }
 
-/* One run of conjugate gradients, down to the residual |r| <= share |v - v*|; v takes the correction. */
+/* One pass over all unknowns. */
+static void fsi__sph_viscous_pass(fsi__sph_run *run, fsi__sph_rank_fn *particle, double work, fsi__sph_body_fn *body, double sum[6])
+{
+    fsi__sph_for_each(run, particle, work);
+    fsi__sph_viscous_sum(run, 0, body, sum);
+}
+
+/* The residual, and all that a first advance needs but the bodies. */
+static void fsi__sph_viscous_measure(fsi__sph_run *run, double sum[6])
+{
+    run->viscous.alpha = 0;
+    fsi__sph_parallel(run, fsi__sph_viscous_start, FSI__SPH_NS_RESIDUAL);
+    fsi__sph_viscous_sum(run, 0, fsi__sph_body_drag_residual, sum);
+}
+
+/* One run of conjugate gradients, from what was measured down to the residual |r| <= share |v - v*|; v takes the correction. */
 static void fsi__sph_viscous_iterate(fsi__sph_run *run, int allowed, double share)
 {
     fsi__sph_viscosity *o = &run->viscous;
     double rz = HUGE_VAL, sum[6];
     int k;
-    o->alpha = 0; /* the first round only measures */
+    fsi__sph_viscous_sum(run, 2, fsi__sph_body_drag_advance, sum);
     for (k = 0;; k++) {
-        fsi__sph_viscous_pass(run, fsi__sph_viscous_advance, fsi__sph_body_drag_advance, sum);
         if (k == allowed || sum[1] <= share * share * sum[2]) break;
         o->beta = sum[0] / rz;
         rz = sum[0];
-        fsi__sph_viscous_pass(run, fsi__sph_viscous_turn, fsi__sph_body_drag_turn, sum);
-        fsi__sph_viscous_pass(run, fsi__sph_viscous_apply, fsi__sph_body_drag_apply, sum);
+        fsi__sph_viscous_pass(run, fsi__sph_viscous_turn, FSI__SPH_NS_TURN, fsi__sph_body_drag_turn, sum);
+        fsi__sph_viscous_pass(run, fsi__sph_viscous_apply, FSI__SPH_NS_MULTIPLY, fsi__sph_body_drag_apply, sum);
         if (!(sum[0] > 0)) break;
         o->alpha = rz / sum[0];
+        fsi__sph_viscous_pass(run, fsi__sph_viscous_advance, FSI__SPH_NS_ADVANCE, fsi__sph_body_drag_advance, sum);
     }
     run->stats.viscosity_iterations += k;
-    fsi__sph_viscous_pass(run, fsi__sph_viscous_correct, fsi__sph_body_drag_correct, sum);
+    fsi__sph_viscous_pass(run, fsi__sph_viscous_correct, FSI__SPH_NS_CORRECT, fsi__sph_body_drag_correct, sum);
 }
 
 /* Iterates until the residual is small; leaves it in `sum`. It ends early when this substep or this call may spend no more iterations. */
@@ -3937,7 +4086,7 @@ static fsi_status fsi__sph_viscous_solve(fsi__sph_run *run, double sum[6])
     const int start = run->stats.viscosity_iterations;
     int round, allowed;
     for (round = 1;; round++) {
-        fsi__sph_viscous_pass(run, fsi__sph_viscous_residual, fsi__sph_body_drag_residual, sum);
+        fsi__sph_viscous_measure(run, sum);
         if (!fsi_is_finite(sum[0] + sum[1])) return fsi__fail(run->s->context, FSI_ERROR_NAN, "fsi_sph_step", -1, sum[0], "the velocities became infinite or NaN in the viscosity");
         if (sum[0] <= share * sum[1] + noise * sum[2]) return FSI_OK;
         allowed = start + run->sweeps - run->stats.viscosity_iterations;
@@ -3966,20 +4115,17 @@ static void fsi__sph_viscous_reactions(fsi__sph_run *run)
 static fsi_status fsi__sph_add_viscosity(fsi__sph_run *run, double impulse[3])
 {
     fsi__sph_viscosity *o = &run->viscous;
-    const fsi_sph_desc *d = &run->s->desc;
-    const double rate = run->dt * (double)d->viscosity / ((double)d->density * run->h * run->h);
     double clock = fsi__now(run->s->context), sum[6];
     fsi_status status;
-    o->pair = rate * run->im->kernel.viscous;
-    o->wall = rate * run->im->kernel.drag / (d->wall_calibrate ? run->im->kernel.wall : 1);
-    fsi__sph_viscous_pass(run, fsi__sph_viscous_begin, fsi__sph_body_drag_begin, sum);
+    int b;
+    for (b = 0; b < run->body_count; b++) if (run->body[b].coupled) fsi__sph_body_drag_begin(run, &run->body[b]);
     status = fsi__sph_viscous_solve(run, sum);
     if (status != FSI_OK) return status;
     memcpy(impulse, sum + 3, 3 * sizeof *impulse);
     run->stats.viscosity_residual = sum[1] > 0 ? sqrt(sum[0] / sum[1]) : 0;
     o->beta = sum[0] <= 0.25 * sum[1]; /* else what is left may hold more energy than was taken */
     fsi__sph_viscous_reactions(run);
-    fsi__sph_viscous_pass(run, fsi__sph_viscous_end, fsi__sph_body_drag_end, sum);
+    fsi__sph_viscous_pass(run, fsi__sph_viscous_end, FSI__SPH_NS_VISCOUS_END, fsi__sph_body_drag_end, sum);
     fsi__sph_lap(run, &run->stats.seconds_viscosity, &clock);
     return FSI_OK;
 }
@@ -4054,9 +4200,8 @@ static void fsi__sph_begin_sources(fsi__sph_run *run)
 }
 
 /* Gives what emitters hold their velocity, and lets go of what is far enough. Sums: velocity given (3), particles held. */
-static void fsi__sph_hold_range(void *arg, int chunk, int begin, int end)
+static void fsi__sph_hold_range(fsi__sph_run *run, int chunk, int begin, int end)
 {
-    fsi__sph_run *run = (fsi__sph_run *)arg;
     double sum[3] = { 0, 0, 0 }, held = 0;
     int i;
     for (i = begin; i < end; i++) {
@@ -4075,9 +4220,8 @@ static void fsi__sph_hold_range(void *arg, int chunk, int begin, int end)
 
 /* Neither neighbours nor walls have moved what emitters hold: the emitter took what neighbours gave it, and walls are out
    of it from here on. Sums: velocity that the emitter gave. */
-static void fsi__sph_part_range(void *arg, int chunk, int begin, int end)
+static void fsi__sph_part_range(fsi__sph_run *run, int chunk, int begin, int end)
 {
-    fsi__sph_run *run = (fsi__sph_run *)arg;
     double sum[3] = { 0, 0, 0 };
     int r;
     for (r = begin; r < end; r++) {
@@ -4088,37 +4232,26 @@ static void fsi__sph_part_range(void *arg, int chunk, int begin, int end)
         run->slot[r] = -1;
         run->step[r].w = 0; /* no part of what carries the defect of momentum */
     }
-    fsi__sph_put_sums(run, chunk, sum[0], sum[1], sum[2], 0);
+    fsi__sph_put_sums_at(run, chunk, 1, sum[0], sum[1], sum[2], 0);
 }
 
-static void fsi__sph_add_given(fsi__sph_run *run, fsi__range_fn *fn)
+/* Adds a bank of the last pass. */
+static void fsi__sph_add_given(fsi__sph_run *run, int bank)
 {
     int k;
-    if (run->holding == 0) return;
-    fsi__sph_parallel(run, fn);
-    for (k = 0; k < 3; k++) run->given[k] += fsi__sph_sum(run, k);
+    for (k = 0; k < 3 && run->holding > 0; k++) run->given[k] += fsi__sph_sum(run, 4 * bank + k);
 }
 
-/* Viscosity does not move what emitters hold: it goes where it would have gone. */
-static void fsi__sph_unmove_range(void *arg, int chunk, int begin, int end)
-{
-    fsi__sph_run *run = (fsi__sph_run *)arg;
-    int r;
-    (void)chunk;
-    for (r = begin; r < end; r++) if (run->source[run->order[r]]) memset(&run->star[r], 0, sizeof run->star[r]);
-}
-
-/* After the viscous solve. */
+/* After viscosity and tension: what emitters hold goes where it would have gone. It is few: no dispatch. */
 static void fsi__sph_unmove_held(fsi__sph_run *run)
 {
+    int c;
     if (run->holding == 0) return;
-    fsi__sph_add_given(run, fsi__sph_hold_range);
-    fsi__sph_parallel(run, fsi__sph_unmove_range);
+    for (c = 0; c < run->chunks; c++) fsi__sph_hold_range(run, c, c * FSI__SPH_GRAIN, c + 1 < run->chunks ? (c + 1) * FSI__SPH_GRAIN : run->n);
+    FSI__SPH_AFTER_PASS(run);
+    fsi__sph_add_given(run, 0);
 }
 
-/* After the solve; after the smoothing of velocities. */
-static void fsi__sph_part_held(fsi__sph_run *run) { fsi__sph_add_given(run, fsi__sph_part_range); }
-static void fsi__sph_hold_on(fsi__sph_run *run) { fsi__sph_add_given(run, fsi__sph_hold_range); }
 
 /* A new row behind the others, for what emitter e lets out or is about to. */
 static int fsi__sph_append(fsi__sph_run *run, const fsi__emitter *e, fsi_vec3 x)
@@ -4161,15 +4294,22 @@ static void fsi__sph_add_ghosts(fsi__sph_run *run, int k)
     }
 }
 
-/* Before a substep. */
+/* Before a substep. Until its first pass is through nobody knows how many are held. */
 static void fsi__sph_hold(fsi__sph_run *run)
 {
     int k;
     run->given[0] = run->given[1] = run->given[2] = 0;
+    run->holding = run->source != NULL;
     if (!run->source) return;
     for (k = 0; k < run->im->sources.emitter_count; k++)
         if (fsi__emitter_flows(&run->im->sources.emitter[k], run->clock) && fsi__sph_allowed(run, k) > 0) fsi__sph_add_ghosts(run, k);
-    fsi__sph_parallel(run, fsi__sph_hold_range);
+}
+
+/* Behind that pass. */
+static void fsi__sph_count_held(fsi__sph_run *run)
+{
+    int k;
+    if (!run->source) return;
     for (k = 0; k < 3; k++) run->stats.source_impulse[k] += (double)run->s->particle_mass * fsi__sph_sum(run, k);
     run->holding = (int)fsi__sph_sum(run, 3);
 }
@@ -4293,7 +4433,7 @@ FSI_FN fsi__sph_pair fsi__sph_pair_linear(const fsi__sph_run *run, const int *li
 {
     const fsi__f8 unit = fsi__f8_set((fsi__lane)FSI__COORD_UNIT);
     fsi__sph_pair p;
-    fsi__f8_gather(run->z, list, &run->z[i], &p.x, &p.y, &p.z, &p.t);
+    fsi__f8_gather(run->zp, list, &run->zp[i], &p.x, &p.y, &p.z, &p.t);
     *r = fsi__f8_sqrt(fsi__sph_dot8(p.x, p.y, p.z, p.x, p.y, p.z));
     p.t = fsi__f8_max(fsi__f8_sub(fsi__f8_set(1), fsi__f8_mul(*r, unit)), fsi__f8_set(0));
     return p;
@@ -4392,13 +4532,22 @@ static void fsi__sph_set_markers(void *arg, int chunk, int begin, int end)
 static void fsi__sph_mark(fsi__sph_run *run)
 {
     if (!run->marker || run->n == 0) return;
-    fsi__sph_parallel(run, fsi__sph_gather_velocity);
-    fsi__sph_parallel(run, fsi__sph_find_air);
-    fsi__sph_parallel(run, fsi__sph_set_markers);
+    fsi__sph_parallel(run, fsi__sph_gather_velocity, FSI__SPH_NS_GATHER);
+    fsi__sph_parallel(run, fsi__sph_find_air, FSI__SPH_NS_AIR);
+    fsi__sph_parallel(run, fsi__sph_set_markers, FSI__SPH_NS_MARKERS);
     run->marked = run->n - run->ghosts;
 }
 
 /* ---- >>substep ------------------------------------------------------------------------------------------------ */
+
+/* The first pass of a substep, in creation order. */
+static void fsi__sph_start_range(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    if (run->source) fsi__sph_hold_range(run, chunk, begin, end);
+    fsi__sph_predict(run, chunk, begin, end);
+    fsi__sph_visit_range(run, fsi__sph_add_momentum, chunk, 2, begin, end);
+}
 
 /* Where particles and obstacles go without pressure, and where the solve starts. */
 static fsi_status fsi__sph_start_substep(fsi__sph_run *run, double before[4])
@@ -4409,25 +4558,44 @@ static fsi_status fsi__sph_start_substep(fsi__sph_run *run, double before[4])
     for (b = 0; b < run->body_count; b++) fsi__sph_predict_body(run, &run->body[b]);
     fsi__sph_move_obstacles(run, 0);
     fsi__sph_hold(run);
-    fsi__sph_parallel(run, fsi__sph_predict);
-    for (b = 0; b < 3; b++) run->stats.external_impulse[b] += (double)run->s->particle_mass * fsi__sph_sum(run, b);
+    fsi__sph_parallel(run, fsi__sph_start_range, FSI__SPH_NS_START);
+    fsi__sph_count_held(run);
+    for (b = 0; b < 3; b++) run->stats.external_impulse[b] += (double)run->s->particle_mass * fsi__sph_sum(run, 4 + b);
     fsi__sph_momentum(run, before);
     run->way = before[3] * run->dt / run->h;
-    if (run->im->neighbors->count != run->n) status = fsi_neighbors_build(run->im->neighbors, run->x, run->n, (fsi_real)run->h, run->s->desc.dim);
+    if (run->im->neighbors->count != run->n) status = fsi__neighbors_sort(run->im->neighbors, run->x, run->n, (fsi_real)run->h, run->s->desc.dim);
     if (status != FSI_OK) return status;
     run->order = run->im->neighbors->order;
-    fsi__sph_parallel(run, fsi__sph_place_start);
+    fsi__sph_parallel(run, fsi__sph_place_start, FSI__SPH_NS_PLACE);
     fsi__sph_lap(run, &run->stats.seconds_other, &clock);
     return FSI_OK;
 }
 
-/* End positions of bodies and particles, outside of each other. */
+/* The first pass after the solve, in rank order. */
+static void fsi__sph_end_range(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    memcpy(run->u + begin, run->uz + begin, (size_t)(end - begin) * sizeof *run->u);
+    fsi__sph_place_end(run, chunk, begin, end);
+    if (run->holding > 0) fsi__sph_part_range(run, chunk, begin, end);
+    fsi__sph_finish(run, chunk, begin, end);
+}
+
+/* The last but the shift of velocities, in creation order. */
+static void fsi__sph_settle_range(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    if (run->holding > 0) fsi__sph_hold_range(run, chunk, begin, end);
+    fsi__sph_visit_range(run, fsi__sph_add_momentum, chunk, 2, begin, end);
+}
+
+/* End positions and velocities of bodies and particles, outside of each other. */
 static fsi_status fsi__sph_place_all(fsi__sph_run *run, double bodies[3])
 {
     fsi__sph_finish_bodies(run, bodies);
     fsi__sph_move_obstacles(run, 1);
-    memcpy(run->u, run->uz, (size_t)run->n * sizeof *run->u);
-    fsi__sph_parallel(run, fsi__sph_place_end);
+    fsi__sph_parallel(run, fsi__sph_end_range, FSI__SPH_NS_FINISH);
+    fsi__sph_add_given(run, 1);
     run->stats.placed += (int)fsi__sph_sum(run, 0);
     run->stats.pinched += (int)fsi__sph_sum(run, 1);
     return fsi__sph_check_overflow(run);
@@ -4440,7 +4608,7 @@ static fsi_status fsi__sph_substep(fsi__sph_run *run)
     double clock, active, before[4], wall[3], bodies[3], drag[3] = { 0, 0, 0 };
     fsi_status status = fsi__sph_start_substep(run, before);
     int k, b;
-    if (status == FSI_OK) status = fsi__sph_attach(run);
+    if (status == FSI_OK) status = fsi__sph_first_attach(run);
     if (status == FSI_OK && run->tension) fsi__sph_tension(run);
     if (status == FSI_OK && run->s->desc.viscosity > 0) status = fsi__sph_add_viscosity(run, drag);
     if (status == FSI_OK && (run->s->desc.viscosity > 0 || run->tension)) fsi__sph_unmove_held(run);
@@ -4448,21 +4616,17 @@ static fsi_status fsi__sph_substep(fsi__sph_run *run)
     clock = fsi__now(run->s->context);
     if (status == FSI_OK) status = fsi__sph_place_all(run, bodies);
     if (status != FSI_OK) return status;
-    fsi__sph_part_held(run);
-    fsi__sph_parallel(run, fsi__sph_finish);
-    active = fsi__sph_sum(run, 3);
-    for (k = 0; k < 3; k++) wall[k] = fsi__sph_sum(run, k);
+    active = fsi__sph_sum(run, 11);
+    for (k = 0; k < 3; k++) wall[k] = fsi__sph_sum(run, 8 + k);
     fsi__sph_collect_reactions(run, wall);
     fsi__sph_rub_bodies(run, wall);
     for (k = 0; k < 3; k++) {
         wall[k] += drag[k] - bodies[k] / mass;
         st->wall_impulse[k] += mass * wall[k];
     }
-    if (fsi__sph_smoothing(run) > 0) {
-        fsi__sph_parallel(run, fsi__sph_gather_velocity);
-        fsi__sph_parallel(run, fsi__sph_smooth);
-    }
-    fsi__sph_hold_on(run);
+    if (fsi__sph_smoothing(run) > 0) fsi__sph_parallel(run, fsi__sph_smooth, FSI__SPH_NS_SMOOTH);
+    fsi__sph_parallel(run, fsi__sph_settle_range, FSI__SPH_NS_MOMENTUM);
+    fsi__sph_add_given(run, 0);
     for (k = 0; k < 3; k++) {
         wall[k] += run->given[k];
         st->source_impulse[k] += mass * run->given[k];
