@@ -3475,8 +3475,17 @@ FSI_FN int fsi__sph_is_inner(const fsi__sph_run *run, int r)
     return run->step[r].w > 1 && (run->slot[r] < 0 || !run->wall[run->slot[r]].pushed);
 }
 
+/* A velocity, and in w its share in XSPH: 1, less where the liquid is pressed together to more than twice its density. */
+FSI_FN fsi__lane4 fsi__sph_xsph_velocity(const fsi__sph_run *run, int r, fsi_vec3 v)
+{
+    fsi__lane4 u = fsi__lane4_of(v);
+    u.w = run->lambda[r] > 2 ? 2 / run->lambda[r] : 1;
+    return u;
+}
+
 /* New velocities and positions in creation order. Sums: what the walls gave, that is, whatever moved a particle that they push and
-   was neither gravity nor its neighbours (3) [m/s]; inner particles under pressure (1). u becomes the velocity, for XSPH. */
+   was neither gravity nor its neighbours (3) [m/s]; inner particles under pressure (1).
+   u becomes the velocity, for XSPH. */
 static void fsi__sph_finish(fsi__sph_run *run, int chunk, int begin, int end)
 {
     const double to_pascal = run->im->kernel.settled * run->stiffness;
@@ -3496,7 +3505,7 @@ static void fsi__sph_finish(fsi__sph_run *run, int chunk, int begin, int end)
         run->kappa[i] = slot >= 0 ? fsi_max(1, (fsi_real)(0.5 * (double)run->wall[slot].kappa / run->kappa0)) : 1;
         if (slot >= 0) fsi__sph_finish_wall(run, r, before, &run->v[i], sum);
         inner += fsi__sph_is_inner(run, r);
-        run->u[r] = fsi__lane4_of(run->v[i]);
+        run->u[r] = fsi__sph_xsph_velocity(run, r, run->v[i]);
     }
     fsi__sph_put_sums_at(run, chunk, 2, sum[0], sum[1], sum[2], inner);
 }
@@ -3559,7 +3568,7 @@ static fsi_vec3 fsi__sph_rub_body(fsi__sph_run *run, int r, const fsi__sph_part 
     rub = fsi__sph_friction(grip, slip, 1 / (1 + gives));
     given = fsi_v3_scale(rub, -m);
     *v = fsi_v3_add(*v, rub);
-    run->u[r] = fsi__lane4_of(*v);
+    run->u[r] = fsi__sph_xsph_velocity(run, r, *v);
     b->velocity = fsi_v3_madd(b->velocity, 1 / b->work.mass, given);
     b->spin = fsi_v3_add(b->spin, fsi_v3_cross(a, given));
     fsi__sph_push_obstacle(run, part, x, given);
@@ -3581,24 +3590,20 @@ static void fsi__sph_rub_bodies(fsi__sph_run *run, double wall[3])
     }
 }
 
-/* The new velocities, in rank order; w: 1, less where the liquid is pressed together to more than twice its density. */
+/* The new velocities, in rank order. */
 static void fsi__sph_gather_velocity(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
     int r;
     (void)chunk;
-    for (r = begin; r < end; r++) {
-        run->u[r] = fsi__lane4_of(run->v[run->order[r]]);
-        run->u[r].w = run->lambda[r] > 2 ? 2 / run->lambda[r] : 1;
-    }
+    for (r = begin; r < end; r++) run->u[r] = fsi__lane4_of(run->v[run->order[r]]);
 }
 
-/* XSPH (sph.md 10): v_i += c V sum_j (v_j - v_i) W~_ij w_i w_j, all at once; the old velocities are in `u`. Without w, where lambda > 2/c
+/* XSPH (sph.md 10): v_i += c V sum_j (v_j - v_i) W~_ij w_i w_j, all at once; the old velocities are in `u`, W~ where the last density was taken. Without w, where lambda > 2/c
    a particle would get more than the whole difference, and velocities would grow by (c lambda - 1) each substep. */
 FSI_FN void fsi__sph_pair_smooth(const fsi__sph_run *run, const int *list, int i, fsi__sph_sums *sum)
 {
     const fsi__lane4 *vi = &run->u[i];
-    /* where the last density was taken */
     fsi__f8 w = fsi__sph_pair_density(run->zp, list, &run->zp[i]), x, y, z, share;
     fsi__f8_gather_four(run->u, list, &x, &y, &z, &share);
     w = fsi__f8_mul(w, fsi__f8_mul(share, fsi__f8_set(vi->w)));
