@@ -542,6 +542,13 @@ static fsi__ls_run fsi__ls_make_run(fsi_levelset *s)
     return run;
 }
 
+/* Room for `count` rows of scratch, whose contents are lost when it grows: then by half more, so that it seldom has to. */
+static fsi_status fsi__ls_hold(fsi_context *context, const fsi__column *columns, int column_count, int *capacity, int count)
+{
+    if (count < *capacity) return FSI_OK;
+    return fsi__grow(context, columns, column_count, 0, capacity, count < 1400000000 ? count + count / 2 + 64 : 2147483647, "fsi_levelset_step");
+}
+
 static void fsi__ls_lap(fsi__ls_run *run, double *seconds)
 {
     const double now = fsi__now(run->s->context);
@@ -842,7 +849,7 @@ static fsi_status fsi__ls_find_faces(fsi__ls_run *run)
         FSI__LS_TRY(fsi_grid_faces_build(o->faces, run->grid, o->shadow));
         column[0].array = (void **)&o->velocity;
         column[1].array = (void **)&o->foot;
-        FSI__LS_TRY(fsi__grow(run->s->context, column, o->desc.body ? 1 : 2, 0, &o->velocity_capacity, o->faces->count + o->faces->count / 4 + 1, "fsi_levelset_step"));
+        FSI__LS_TRY(fsi__ls_hold(run->s->context, column, o->desc.body ? 1 : 2, &o->velocity_capacity, o->faces->count));
         for (f = 0; f < o->faces->count && !o->desc.body; f++) o->foot[f].face = -2;
         o->stale_faces = 0;
     }
@@ -3691,13 +3698,22 @@ static void fsi__ls_part_columns(fsi__ls_parts *p, fsi__column *c)
     c[6].array = (void **)&p->leaving; c[6].size = sizeof *p->leaving;
 }
 
-/* Room for `count` components in `p`. */
-static fsi_status fsi__ls_grow_parts(fsi__ls_run *run, fsi__ls_parts *p, int count)
+/* Room for `count` components in all three lists, which take turns. */
+static fsi_status fsi__ls_grow_parts(fsi__ls_run *run, int count)
 {
+    fsi__ls_parts *parts[3];
     fsi__column columns[FSI__LS_PARTS];
-    if (count + 1 <= p->capacity) return FSI_OK;
-    fsi__ls_part_columns(p, columns);
-    return fsi__grow(run->s->context, columns, FSI__LS_PARTS, p->capacity, &p->capacity, count + count / 2 + 16, "fsi_levelset_step");
+    int k;
+    parts[0] = &run->m->parts;
+    parts[1] = &run->m->trial;
+    parts[2] = &run->m->next;
+    for (k = 0; k < 3; k++) {
+        fsi__ls_parts *p = parts[k];
+        if (count + 1 <= p->capacity) continue;
+        fsi__ls_part_columns(p, columns);
+        FSI__LS_TRY(fsi__grow(run->s->context, columns, FSI__LS_PARTS, p->capacity, &p->capacity, count + count / 2 + 16, "fsi_levelset_step"));
+    }
+    return FSI_OK;
 }
 
 /* The band's cells, sorted by component, and their pieces. */
@@ -3720,10 +3736,10 @@ static fsi_status fsi__ls_collect_band(fsi__ls_run *run)
     }
     column.array = (void **)&m->band;
     column.size = sizeof *m->band;
-    FSI__LS_TRY(fsi__grow(run->s->context, &column, 1, 0, &m->band_capacity, p->first[p->count] / 4 * 5 + 64, "fsi_levelset_step"));
+    FSI__LS_TRY(fsi__ls_hold(run->s->context, &column, 1, &m->band_capacity, p->first[p->count]));
     column.array = (void **)&m->piece;
     column.size = sizeof *m->piece;
-    FSI__LS_TRY(fsi__grow(run->s->context, &column, 1, 0, &m->piece_capacity, pieces / 4 * 5 + 64, "fsi_levelset_step"));
+    FSI__LS_TRY(fsi__ls_hold(run->s->context, &column, 1, &m->piece_capacity, pieces));
     for (e = 0; e < cells; e++)
         if (m->next_label[e] >= 0 && phi[e] < edge && phi[e] > -edge) {
             fsi__ls_cell *cell = &m->band[p->first[m->next_label[e]]++];
@@ -3866,7 +3882,7 @@ static fsi_status fsi__ls_find_components(fsi__ls_run *run)
     fsi__ls_impl *m = run->m;
     int count;
     FSI__LS_TRY(fsi_grid_label(m->next_phi, fsi__ls_mask(run), m->next_label, &count));
-    FSI__LS_TRY(fsi__ls_grow_parts(run, &m->next, count));
+    FSI__LS_TRY(fsi__ls_grow_parts(run, count));
     m->next.count = count;
     return fsi_grid_grow_labels(m->next_label, m->next_phi, 3);
 }
@@ -4143,7 +4159,7 @@ static fsi_status fsi__ls_drain_sink(fsi__ls_run *run, fsi__ls_sink *sink)
     FSI__LS_TRY(fsi__ls_find_sink(&job, &sink->desc));
     depth = fsi__ls_depth_of_sink(run);
     if (!(depth > 0)) return FSI_OK;
-    FSI__LS_TRY(fsi__ls_grow_parts(run, &m->next, m->trial.count));
+    FSI__LS_TRY(fsi__ls_grow_parts(run, m->trial.count));
     FSI__LS_TRY(fsi_grid_volumes(m->trial_phi, m->trial_label, m->trial.count, NULL, fsi__ls_psi(m), m->trial.shape));
     FSI__LS_TRY(fsi__ls_carve(&job, 0));
     sink->trial.pending = rate > 0 ? sink->trial.pending + rate * run->dt : 0;
@@ -4381,7 +4397,7 @@ static fsi_status fsi__ls_begin(fsi__ls_run *run)
     int k;
     for (p = 0; p < places; p++) m->before[p] = run->grid->index[p] >= 0; /* first of all: what a failure goes back to */
     FSI__LS_TRY(fsi__ls_make_room(run->s, "fsi_levelset_step"));
-    FSI__LS_TRY(fsi__ls_grow_parts(run, &m->trial, m->parts.count));
+    FSI__LS_TRY(fsi__ls_grow_parts(run, m->parts.count));
     for (k = 0; k < m->emitter_count; k++) m->emitter[k].trial = m->emitter[k].flow;
     for (k = 0; k < m->sink_count; k++) m->sink[k].trial = m->sink[k].flow;
     for (k = 0; k < m->parts.count; k++) m->trial.leaving[k] = 0;
@@ -4454,7 +4470,7 @@ static fsi_status fsi__ls_grow_sums(fsi__ls_run *run, int *chunks)
     *chunks = fsi__chunks(run->grid->block_count, FSI__LS_GRAIN);
     column.array = (void **)&run->m->sum;
     column.size = sizeof *run->m->sum;
-    return fsi__grow(run->s->context, &column, 1, 0, &run->m->sum_capacity, *chunks + *chunks / 4, "fsi_levelset_step");
+    return fsi__ls_hold(run->s->context, &column, 1, &run->m->sum_capacity, *chunks);
 }
 
 /* Kinetic energy of a task's blocks over density and the volume of a cell: of the liquid's share of each cell, u^2 of an axis as the mean of its faces. */
@@ -5389,6 +5405,21 @@ static fsi_status fsi__ls_check_range(const fsi_levelset *s, fsi__stream *st, si
     return FSI_OK;
 }
 
+/* The impulse and the spin that stand before the stream's place: would they throw a COUPLED body away? */
+static fsi_status fsi__ls_check_kick(const fsi_levelset *s, const fsi__stream *st, const fsi__ls_obstacle *o)
+{
+    const fsi_body *body = o->desc.body;
+    const double most = FSI__LS_FASTEST / FSI__LS_UNLIKE;
+    fsi_vec3 kick[2];
+    double speed;
+    if (!body || body->mode != FSI_BODY_COUPLED || !st->ok) return FSI_OK;
+    memcpy(kick, st->data + st->used - sizeof kick, sizeof kick);
+    kick[1] = fsi_m3_mul_v3(fsi_body_world_tensor(body->pose.orientation, fsi_m3_inverse(body->inertia)), kick[1]);
+    speed = fsi__ls_speed(kick[0]) / (double)body->mass + fsi__ls_speed(kick[1]) * o->reach;
+    if (speed <= most) return FSI_OK;
+    return fsi__fail(s->context, FSI_ERROR_FORMAT, "fsi_levelset_load", o->id, speed, "the liquid of the state would throw obstacle %d away at %g m/s", o->id, speed);
+}
+
 /* Where an obstacle stood, and what pressure did to it: could it be this one? */
 static fsi_status fsi__ls_check_place(const fsi_levelset *s, fsi__stream *st, const fsi__ls_obstacle *o)
 {
@@ -5405,7 +5436,8 @@ static fsi_status fsi__ls_check_place(const fsi_levelset *s, fsi__stream *st, co
         return fsi__fail(s->context, FSI_ERROR_NAN, fn, o->id, 0, "the pose of obstacle %d in the state is not finite", o->id);
     if (!((double)fsi_v3_norm(at.position) <= FSI__MESH_REACH) || (o->desc.body && !(fabs((double)(q->x * q->x + q->y * q->y + q->z * q->z + q->w * q->w) - 1) <= 1e-3)))
         return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, o->id, 0, "obstacle %d of the state is turned by no unit quaternion, or too far away", o->id);
-    return fsi__ls_check_reals(s, st, sizeof o->carry / (sizeof(fsi_real)), sizeof(fsi_real), FSI__LS_MOST);
+    FSI__LS_TRY(fsi__ls_check_reals(s, st, 6, sizeof(fsi_real), FSI__LS_MOST));
+    return fsi__ls_check_kick(s, st, o);
 }
 
 /* Everything finite and possible that must be? `st` stands behind the head, and returns there. */
@@ -5501,7 +5533,7 @@ static fsi_status fsi__ls_load_trial(fsi__ls_run *run, const fsi__ls_head *head,
     size_t places;
     int k, count;
     FSI__LS_TRY(fsi__ls_begin(run));
-    FSI__LS_TRY(fsi__ls_grow_parts(run, &m->trial, (int)head->components));
+    FSI__LS_TRY(fsi__ls_grow_parts(run, (int)head->components));
     fsi__bytes(st, times, FSI__LS_SAVED * sizeof *times);
     for (k = 0; k < m->emitter_count; k++) fsi__bytes(st, &m->emitter[k].trial, sizeof m->emitter[k].trial);
     for (k = 0; k < m->sink_count; k++) fsi__bytes(st, &m->sink[k].trial, sizeof m->sink[k].trial);
