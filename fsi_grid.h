@@ -3968,6 +3968,12 @@ FSI_API void fsi_grid_faces_destroy(fsi_grid_faces *f)
     fsi__free(f->context, f, 1, sizeof *f + sizeof *m);
 }
 
+/* An arena that grows by a quarter more than it must. */
+static int fsi__faces_hold(fsi_context *context, fsi__arena *arena, size_t size)
+{
+    return fsi__arena_reserve(context, arena, arena->base && size <= arena->size ? size : size + size / 4);
+}
+
 /* State of each block and the distances of those that the mesh is near to. 0: no memory. */
 static int fsi__faces_distances(fsi_context *context, fsi__faces_impl *m)
 {
@@ -3975,14 +3981,14 @@ static int fsi__faces_distances(fsi_context *context, fsi__faces_impl *m)
     size_t slots = 0;
     int b;
     m->slot_size = FSI__FACES_SIDE * FSI__FACES_SIDE * (m->grid->dim == 3 ? FSI__FACES_SIDE : 1);
-    if (!fsi__arena_reserve(context, &m->blocks, blocks * 4 * sizeof(int) + 128)) return 0;
+    if (!fsi__faces_hold(context, &m->blocks, blocks * 4 * sizeof(int) + 128)) return 0;
     m->state = (int *)fsi__take(&m->blocks, blocks, sizeof *m->state);
     m->counts = (int *)fsi__take(&m->blocks, blocks * 3, sizeof *m->counts);
     for (b = 0; b < m->grid->block_count; b++) m->state[b] = FSI__SIDE_CUT;
     fsi__parallel(context, m->grid->block_count, 32, fsi__faces_classify, m);
     for (b = 0; b < m->grid->block_count; b++)
         if (m->state[b] == FSI__SIDE_CUT) m->state[b] = (int)slots++;
-    if (!fsi__arena_reserve(context, &m->slots, slots * m->slot_size * sizeof *m->values)) return 0;
+    if (!fsi__faces_hold(context, &m->slots, slots * m->slot_size * sizeof *m->values)) return 0;
     m->values = (fsi_real *)(void *)m->slots.base;
     fsi__parallel(context, m->grid->block_count, 4, fsi__faces_sample, m);
     return 1;
@@ -4604,11 +4610,11 @@ typedef struct fsi__mg {
 
 static int fsi__mg_cell(int brick) { return FSI__MG_FRONT + 8 * brick; }
 
-/* An arena of at least `size`; one that has to grow takes a quarter more than it held. */
+/* An arena of at least `size`; one that has to grow takes a quarter more than that. */
 static int fsi__mg_hold(fsi_context *c, fsi__arena *arena, size_t size)
 {
-    const size_t more = arena->size + arena->size / 4;
-    return fsi__arena_reserve(c, arena, size > arena->size && size < more ? more : size);
+    const int grows = arena->base && size > arena->size && size < (size_t)-1 / 4;
+    return fsi__arena_reserve(c, arena, grows ? size + size / 4 : size);
 }
 
 /* A cell's number in the first array; NULL where it is plain. */

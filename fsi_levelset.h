@@ -339,6 +339,9 @@ static void fsi__viscosity_free(fsi__viscosity *s); /* the scratch; NULL is fine
 #define FSI__LS_FAR 7    /* layers of faces beyond the liquid that reach over 3.5 cells */
 #define FSI__LS_VISCOSITY_TOLERANCE 1e-4 /* error of what viscosity changes over that change */
 #define FSI__LS_THINNER 3 /* how often it may be lowered where it does not converge */
+#define FSI__LS_FASTEST 1e9  /* [m/s]: what is given as faster is taken for a mistake; what comes of it may be */
+#define FSI__LS_BURST 1e12   /* as fast */
+#define FSI__LS_MOST 1e30    /* of any other number of a state */
 #define FSI__LS_TRY(call) do { fsi_status status_ = (call); if (status_ != FSI_OK) return status_; } while (0)
 
 /* Targets of the components of one labelling. */
@@ -487,6 +490,20 @@ typedef struct fsi__ls_run {
     int last;                            /* this is the substep's last projection */
 } fsi__ls_run;
 
+/* A number that must lie between lo and hi. */
+static fsi_status fsi__ls_check_number(fsi_context *context, const char *fn, const char *name, double x, double lo, double hi)
+{
+    if (x >= lo && x <= hi) return FSI_OK;
+    return fsi__fail(context, x == x ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, -1, x, "%s is %g, must be %g to %g", name, x, lo, hi);
+}
+
+/* Length of a velocity, which may be of any size. */
+static double fsi__ls_speed(fsi_vec3 v)
+{
+    const double x = (double)v.x / FSI__LS_FASTEST, y = (double)v.y / FSI__LS_FASTEST, z = (double)v.z / FSI__LS_FASTEST;
+    return FSI__LS_FASTEST * sqrt(x * x + y * y + z * z);
+}
+
 static int fsi__is_levelset(const fsi_levelset *s) { return s && s->cookie == FSI__COOKIE('l', fsi_levelset); }
 
 FSI_API const fsi_error *fsi_levelset_error(const fsi_levelset *s) { return fsi__error_of(s ? s->context : NULL); }
@@ -525,6 +542,13 @@ static fsi__ls_run fsi__ls_make_run(fsi_levelset *s)
     run.time = s->time;
     run.clock = fsi__now(s->context);
     return run;
+}
+
+/* Room for `count` rows of scratch, whose contents are lost when it grows: then by half more, so that it seldom has to. */
+static fsi_status fsi__ls_hold(fsi_context *context, const fsi__column *columns, int column_count, int *capacity, int count)
+{
+    if (count < *capacity) return FSI_OK;
+    return fsi__grow(context, columns, column_count, 0, capacity, count < 1400000000 ? count + count / 2 + 64 : 2147483647, "fsi_levelset_step");
 }
 
 static void fsi__ls_lap(fsi__ls_run *run, double *seconds)
@@ -619,10 +643,10 @@ static fsi_status fsi__ls_move_obstacles(fsi__ls_run *run)
 }
 
 /* Speed of the fastest point of a body [m/s] that reaches so far from its centre. */
-static double fsi__ls_fastest(fsi_vec3 linear, fsi_vec3 angular, double reach) { return (double)fsi_v3_norm(linear) + (double)fsi_v3_norm(angular) * reach; }
+static double fsi__ls_fastest(fsi_vec3 linear, fsi_vec3 angular, double reach) { return fsi__ls_speed(linear) + fsi__ls_speed(angular) * reach; }
 
 /* Speed of the fastest point of an obstacle [m/s]. */
-static double fsi__ls_obstacle_speed(const fsi__ls_run *run)
+static fsi_status fsi__ls_obstacle_speed(const fsi__ls_run *run, double *fastest)
 {
     double most = 0;
     int k, v;
@@ -635,9 +659,12 @@ static double fsi__ls_obstacle_speed(const fsi__ls_run *run)
             const double way = (double)fsi_v3_norm(fsi_v3_sub(o->desc.mesh->vertices[v], o->rest[v])) / run->length;
             if (way > speed) speed = way;
         }
+        if (!(speed <= FSI__LS_FASTEST))
+            return fsi__fail(run->s->context, FSI_ERROR_LIMIT, "fsi_levelset_step", o->id, speed, "obstacle %d moves at %g m/s, at most %g is taken", o->id, speed, FSI__LS_FASTEST);
         if (speed > most) most = speed;
     }
-    return most;
+    *fastest = most;
+    return FSI_OK;
 }
 
 /* Velocity of a solid at x, the middle of its face f: of its body, or of the point of its mesh that is nearest, which is looked for once as long as the
@@ -824,7 +851,7 @@ static fsi_status fsi__ls_find_faces(fsi__ls_run *run)
         FSI__LS_TRY(fsi_grid_faces_build(o->faces, run->grid, o->shadow));
         column[0].array = (void **)&o->velocity;
         column[1].array = (void **)&o->foot;
-        FSI__LS_TRY(fsi__grow(run->s->context, column, o->desc.body ? 1 : 2, 0, &o->velocity_capacity, o->faces->count + o->faces->count / 4 + 1, "fsi_levelset_step"));
+        FSI__LS_TRY(fsi__ls_hold(run->s->context, column, o->desc.body ? 1 : 2, &o->velocity_capacity, o->faces->count));
         for (f = 0; f < o->faces->count && !o->desc.body; f++) o->foot[f].face = -2;
         o->stale_faces = 0;
     }
@@ -3673,13 +3700,22 @@ static void fsi__ls_part_columns(fsi__ls_parts *p, fsi__column *c)
     c[6].array = (void **)&p->leaving; c[6].size = sizeof *p->leaving;
 }
 
-/* Room for `count` components in `p`. */
-static fsi_status fsi__ls_grow_parts(fsi__ls_run *run, fsi__ls_parts *p, int count)
+/* Room for `count` components in all three lists, which take turns. */
+static fsi_status fsi__ls_grow_parts(fsi__ls_run *run, int count)
 {
+    fsi__ls_parts *parts[3];
     fsi__column columns[FSI__LS_PARTS];
-    if (count + 1 <= p->capacity) return FSI_OK;
-    fsi__ls_part_columns(p, columns);
-    return fsi__grow(run->s->context, columns, FSI__LS_PARTS, p->capacity, &p->capacity, count + count / 2 + 16, "fsi_levelset_step");
+    int k;
+    parts[0] = &run->m->parts;
+    parts[1] = &run->m->trial;
+    parts[2] = &run->m->next;
+    for (k = 0; k < 3; k++) {
+        fsi__ls_parts *p = parts[k];
+        if (count + 1 <= p->capacity) continue;
+        fsi__ls_part_columns(p, columns);
+        FSI__LS_TRY(fsi__grow(run->s->context, columns, FSI__LS_PARTS, p->capacity, &p->capacity, count + count / 2 + 16, "fsi_levelset_step"));
+    }
+    return FSI_OK;
 }
 
 /* The band's cells, sorted by component, and their pieces. */
@@ -3702,10 +3738,10 @@ static fsi_status fsi__ls_collect_band(fsi__ls_run *run)
     }
     column.array = (void **)&m->band;
     column.size = sizeof *m->band;
-    FSI__LS_TRY(fsi__grow(run->s->context, &column, 1, 0, &m->band_capacity, p->first[p->count] / 4 * 5 + 64, "fsi_levelset_step"));
+    FSI__LS_TRY(fsi__ls_hold(run->s->context, &column, 1, &m->band_capacity, p->first[p->count]));
     column.array = (void **)&m->piece;
     column.size = sizeof *m->piece;
-    FSI__LS_TRY(fsi__grow(run->s->context, &column, 1, 0, &m->piece_capacity, pieces / 4 * 5 + 64, "fsi_levelset_step"));
+    FSI__LS_TRY(fsi__ls_hold(run->s->context, &column, 1, &m->piece_capacity, pieces));
     for (e = 0; e < cells; e++)
         if (m->next_label[e] >= 0 && phi[e] < edge && phi[e] > -edge) {
             fsi__ls_cell *cell = &m->band[p->first[m->next_label[e]]++];
@@ -3848,7 +3884,7 @@ static fsi_status fsi__ls_find_components(fsi__ls_run *run)
     fsi__ls_impl *m = run->m;
     int count;
     FSI__LS_TRY(fsi_grid_label(m->next_phi, fsi__ls_mask(run), m->next_label, &count));
-    FSI__LS_TRY(fsi__ls_grow_parts(run, &m->next, count));
+    FSI__LS_TRY(fsi__ls_grow_parts(run, count));
     m->next.count = count;
     return fsi_grid_grow_labels(m->next_label, m->next_phi, 3);
 }
@@ -4125,7 +4161,7 @@ static fsi_status fsi__ls_drain_sink(fsi__ls_run *run, fsi__ls_sink *sink)
     FSI__LS_TRY(fsi__ls_find_sink(&job, &sink->desc));
     depth = fsi__ls_depth_of_sink(run);
     if (!(depth > 0)) return FSI_OK;
-    FSI__LS_TRY(fsi__ls_grow_parts(run, &m->next, m->trial.count));
+    FSI__LS_TRY(fsi__ls_grow_parts(run, m->trial.count));
     FSI__LS_TRY(fsi_grid_volumes(m->trial_phi, m->trial_label, m->trial.count, NULL, fsi__ls_psi(m), m->trial.shape));
     FSI__LS_TRY(fsi__ls_carve(&job, 0));
     sink->trial.pending = rate > 0 ? sink->trial.pending + rate * run->dt : 0;
@@ -4161,7 +4197,8 @@ static fsi_status fsi__ls_drain_all(fsi__ls_run *run)
    A vortex in a box of 64^2 keeps 99.97 % of its energy for four seconds, 82.6 % without (cubic interpolation).
    As pressure changes no velocity that is free of divergence but by its own share, E + |c|^2/2 cannot grow while the liquid stays where it is. Faces that
    the surface passes break that: they push little liquid now and a cell of it later. c is 0 there; with it a dam break over a box went from 700 to 3200 J
-   in 0.04 s. */
+   in 0.04 s. After a substep that was much shorter, c says what an impulse did, not how pressure accelerates: it is left out. */
+#define FSI__LS_UNLIKE 100
 static void fsi__ls_weigh_blocks(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
@@ -4212,7 +4249,7 @@ static fsi_status fsi__ls_advect_velocity(fsi__ls_run *run)
     fsi_field *const *from = m->trial_carry[0] ? m->trial_carry : m->trial_u;
     int a;
     for (a = 0; a < 3; a++) known[a] = m->known[a];
-    run->half = run->carry_dt > 0 ? run->dt / (2 * run->carry_dt) : 0;
+    run->half = run->carry_dt * FSI__LS_UNLIKE >= run->dt ? run->dt / (2 * run->carry_dt) : 0;
     fsi__ls_weigh_carry(run, run->half, 1);
     FSI__LS_TRY(fsi_grid_advect_velocity(from, m->trial_u, (fsi_real)run->dt, run->s->desc.velocity_scheme, 2, known, m->next_u));
     fsi__ls_weigh_carry(run, 1, -1);
@@ -4362,7 +4399,7 @@ static fsi_status fsi__ls_begin(fsi__ls_run *run)
     int k;
     for (p = 0; p < places; p++) m->before[p] = run->grid->index[p] >= 0; /* first of all: what a failure goes back to */
     FSI__LS_TRY(fsi__ls_make_room(run->s, "fsi_levelset_step"));
-    FSI__LS_TRY(fsi__ls_grow_parts(run, &m->trial, m->parts.count));
+    FSI__LS_TRY(fsi__ls_grow_parts(run, m->parts.count));
     for (k = 0; k < m->emitter_count; k++) m->emitter[k].trial = m->emitter[k].flow;
     for (k = 0; k < m->sink_count; k++) m->sink[k].trial = m->sink[k].flow;
     for (k = 0; k < m->parts.count; k++) m->trial.leaving[k] = 0;
@@ -4435,7 +4472,7 @@ static fsi_status fsi__ls_grow_sums(fsi__ls_run *run, int *chunks)
     *chunks = fsi__chunks(run->grid->block_count, FSI__LS_GRAIN);
     column.array = (void **)&run->m->sum;
     column.size = sizeof *run->m->sum;
-    return fsi__grow(run->s->context, &column, 1, 0, &run->m->sum_capacity, *chunks + *chunks / 4, "fsi_levelset_step");
+    return fsi__ls_hold(run->s->context, &column, 1, &run->m->sum_capacity, *chunks);
 }
 
 /* Kinetic energy of a task's blocks over density and the volume of a cell: of the liquid's share of each cell, u^2 of an axis as the mean of its faces. */
@@ -4555,18 +4592,18 @@ static void fsi__ls_speeds(void *arg, int chunk, int begin, int end)
     run->m->sum[chunk] = most;
 }
 
-/* Number of entries of a task's blocks up to the first one of u[axis] that is not finite; -1: all are. */
+/* Number of entries of a task's blocks up to the first one of u[axis] that is no velocity; -1: all are. */
 static void fsi__ls_look_for_nan(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
     const fsi_real *u = run->m->u[run->axis]->value;
     const size_t last = (size_t)end * (size_t)run->grid->block_cells;
     size_t e = (size_t)begin * (size_t)run->grid->block_cells;
-    while (e < last && fsi_is_finite((double)u[e])) e++;
+    while (e < last && fabs((double)u[e]) <= FSI__LS_BURST) e++;
     run->m->sum[chunk] = e < last ? (double)e : -1;
 }
 
-/* The caller may have written velocities: all must be finite. */
+/* The caller may have written velocities: all must be finite, and none absurd. */
 static fsi_status fsi__ls_check_velocity(fsi__ls_run *run)
 {
     int chunks, k;
@@ -4575,7 +4612,9 @@ static fsi_status fsi__ls_check_velocity(fsi__ls_run *run)
         fsi__ls_each_block(run, fsi__ls_look_for_nan);
         for (k = 0; k < chunks; k++) {
             const long long e = (long long)run->m->sum[k];
-            if (e >= 0) return fsi__fail(run->s->context, FSI_ERROR_NAN, "fsi_levelset_step", e, (double)run->m->u[run->axis]->value[e], "entry %lld of u[%d] is not finite", e, run->axis);
+            const double u = e < 0 ? 0 : (double)run->m->u[run->axis]->value[e];
+            if (e >= 0 && !fsi_is_finite(u)) return fsi__fail(run->s->context, FSI_ERROR_NAN, "fsi_levelset_step", e, u, "entry %lld of u[%d] is not finite", e, run->axis);
+            if (e >= 0) return fsi__fail(run->s->context, FSI_ERROR_LIMIT, "fsi_levelset_step", e, u, "entry %lld of u[%d] is %g m/s, at most %g is taken", e, run->axis, u, FSI__LS_BURST);
         }
     }
     return FSI_OK;
@@ -4588,7 +4627,8 @@ static fsi_status fsi__ls_find_speed(fsi__ls_run *run)
     fsi__ls_each_block(run, fsi__ls_speeds);
     run->stats.max_speed = fsi__ls_emitter_speed(run->m);
     for (k = 0; k < chunks; k++) run->stats.max_speed = run->m->sum[k] > run->stats.max_speed ? run->m->sum[k] : run->stats.max_speed;
-    return FSI_OK;
+    if (run->stats.max_speed <= FSI__LS_BURST) return FSI_OK;
+    return fsi__fail(run->s->context, FSI_ERROR_LIMIT, "fsi_levelset_step", -1, run->stats.max_speed, "the liquid moves at %g m/s, at most %g is taken", run->stats.max_speed, FSI__LS_BURST);
 }
 
 /* The largest substep [s] that moves nothing farther than cfl dx, gravity counted, dt (v + g dt) = cfl dx, and that follows capillary waves. */
@@ -4609,11 +4649,11 @@ static fsi_status fsi__ls_run_substeps(fsi__ls_run *run, double dt)
     FSI__LS_TRY(fsi__ls_begin(run));
     FSI__LS_TRY(fsi__ls_check_velocity(run));
     while (left > 0) {
-        double count, speed;
+        double count, speed = 0;
         const int spare = d->max_substeps - run->stats.substeps;
         FSI__LS_TRY(fsi__ls_open_emitters(run));
         FSI__LS_TRY(fsi__ls_find_speed(run));
-        speed = fsi__ls_obstacle_speed(run);
+        FSI__LS_TRY(fsi__ls_obstacle_speed(run, &speed));
         if (run->guest) speed = fmax(speed, run->guest->speed(run->guest->user));
         count = ceil(left / fsi__ls_largest_dt(d, speed > run->stats.max_speed ? speed : run->stats.max_speed) - 1e-6); /* what suggest_dt rounded */
         if (!(count >= 1)) count = 1;
@@ -4645,7 +4685,7 @@ static fsi_status fsi__ls_step(fsi_levelset *s, fsi_real dt, const fsi__ls_guest
     fsi__ls_run run;
     fsi_status status;
     int k;
-    if (!fsi_is_finite((double)dt) || dt < 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_levelset_step", -1, (double)dt, "dt is %g seconds", (double)dt);
+    FSI__LS_TRY(fsi__check_dt(s->context, dt, "fsi_levelset_step"));
     FSI__LS_TRY(fsi__ls_check_bodies(s, "fsi_levelset_step"));
     run = fsi__ls_make_run(s);
     run.length = (double)dt;
@@ -4827,6 +4867,7 @@ static fsi_status fsi__ls_fill(fsi_levelset *s, const fsi__ls_shape *shape, fsi_
     fsi_status status;
     if (added) *added = 0;
     if (!fsi_v3_is_finite(velocity)) return fsi__fail(s->context, FSI_ERROR_NAN, shape->function, -1, 0, "velocity is not finite");
+    FSI__LS_TRY(fsi__ls_check_number(s->context, shape->function, "the speed", fsi__ls_speed(velocity), 0, FSI__LS_FASTEST));
     run = fsi__ls_make_run(s);
     status = fsi__ls_fill_trial(&run, shape, velocity);
     if (status == FSI_OK) s->stats.max_speed = run.stats.max_speed;
@@ -4889,13 +4930,6 @@ FSI_API fsi_levelset_sink_desc fsi_levelset_default_sink_desc(void)
     return d;
 }
 
-/* A number that must lie between lo and hi. */
-static fsi_status fsi__ls_check_number(fsi_context *context, const char *fn, const char *name, double x, double lo, double hi)
-{
-    if (x >= lo && x <= hi) return FSI_OK;
-    return fsi__fail(context, x == x ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, -1, x, "%s is %g, must be %g to %g", name, x, lo, hi);
-}
-
 /* A vector that must be finite, and in 2D lie in the plane. */
 static fsi_status fsi__ls_check_vector(const fsi_levelset *s, const char *fn, const char *name, fsi_vec3 x)
 {
@@ -4925,7 +4959,8 @@ static fsi_status fsi__ls_check_emitter(const fsi_levelset *s, const char *fn, c
     FSI__LS_TRY(fsi__ls_check_vector(s, fn, "velocity", d->velocity));
     if (!(fsi_v3_norm(d->direction) > 0) || !fsi_is_finite((double)fsi_v3_norm2(d->direction)))
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.direction has no length, or too much");
-    FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.speed", (double)d->speed, 0, 1e9));
+    FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.speed", (double)d->speed, 0, FSI__LS_FASTEST));
+    FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "the speed of desc.velocity", fsi__ls_speed(d->velocity), 0, FSI__LS_FASTEST));
     FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.start", d->start, -FSI__HUGE, FSI__HUGE));
     FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.stop", d->stop, -FSI__HUGE, FSI__HUGE));
     if (d->shape == FSI_LEVELSET_EMITTER_DISC) return fsi__ls_check_number(s->context, fn, "desc.radius", (double)d->radius, least, most);
@@ -5335,8 +5370,11 @@ static fsi_status fsi__ls_check_flow(const fsi_levelset *s, fsi__stream *st, con
 {
     static const char *const fn = "fsi_levelset_load";
     fsi__ls_source f = *own;
+    int a, possible;
     fsi__bytes(st, &f, sizeof f);
-    if (f.id == own->id && (f.open == 0 || f.open == 1) && fsi_is_finite(f.total) && fsi_is_finite(f.pending + f.center[0] + f.center[1] + f.center[2])) return FSI_OK;
+    possible = f.id == own->id && (f.open == 0 || f.open == 1) && fabs(f.total) <= FSI__LS_MOST && fabs(f.pending) <= FSI__LS_MOST;
+    for (a = 0; a < 3; a++) possible &= fabs(f.center[a]) <= FSI__LS_MOST;
+    if (possible) return FSI_OK;
     return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, own->id, 0, "the state is of other emitters or sinks than this liquid has");
 }
 
@@ -5355,14 +5393,53 @@ static fsi_status fsi__ls_check_reals(const fsi_levelset *s, fsi__stream *st, si
     return FSI_OK;
 }
 
+/* Numbers in double that must lie between lo and hi. */
+static fsi_status fsi__ls_check_range(const fsi_levelset *s, fsi__stream *st, size_t count, double lo, double hi)
+{
+    size_t k;
+    for (k = 0; k < count; k++) {
+        double d = 0;
+        fsi__bytes(st, &d, sizeof d);
+        if (!(d >= lo && d <= hi))
+            return fsi__fail(s->context, d == d ? FSI_ERROR_FORMAT : FSI_ERROR_NAN, "fsi_levelset_load", (long long)st->used, d,
+                "the state holds %g at byte %.0f, where %g to %g may stand", d, (double)st->used, lo, hi);
+    }
+    return FSI_OK;
+}
+
+/* The impulse and the spin that stand before the stream's place: would they throw a COUPLED body away? */
+static fsi_status fsi__ls_check_kick(const fsi_levelset *s, const fsi__stream *st, const fsi__ls_obstacle *o)
+{
+    const fsi_body *body = o->desc.body;
+    const double most = FSI__LS_FASTEST / FSI__LS_UNLIKE;
+    fsi_vec3 kick[2];
+    double speed;
+    if (!body || body->mode != FSI_BODY_COUPLED || !st->ok) return FSI_OK;
+    memcpy(kick, st->data + st->used - sizeof kick, sizeof kick);
+    kick[1] = fsi_m3_mul_v3(fsi_body_world_tensor(body->pose.orientation, fsi_m3_inverse(body->inertia)), kick[1]);
+    speed = fsi__ls_speed(kick[0]) / (double)body->mass + fsi__ls_speed(kick[1]) * o->reach;
+    if (speed <= most) return FSI_OK;
+    return fsi__fail(s->context, FSI_ERROR_FORMAT, "fsi_levelset_load", o->id, speed, "the liquid of the state would throw obstacle %d away at %g m/s", o->id, speed);
+}
+
 /* Where an obstacle stood, and what pressure did to it: could it be this one? */
 static fsi_status fsi__ls_check_place(const fsi_levelset *s, fsi__stream *st, const fsi__ls_obstacle *o)
 {
+    static const char *const fn = "fsi_levelset_load";
     int64_t id = -1;
+    fsi_pose at;
+    const fsi_quat *q = &at.orientation;
+    memset(&at, 0, sizeof at);
     fsi__bytes(st, &id, sizeof id);
     if (id != o->id)
-        return fsi__fail(s->context, FSI_ERROR_FORMAT, "fsi_levelset_load", o->id, (double)id, "the state is of obstacle %.0f where this liquid has obstacle %d", (double)id, o->id);
-    return fsi__ls_check_reals(s, st, (sizeof(fsi_pose) + sizeof o->carry) / sizeof(fsi_real), sizeof(fsi_real), 1e300);
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, o->id, (double)id, "the state is of obstacle %.0f where this liquid has obstacle %d", (double)id, o->id);
+    fsi__bytes(st, &at, sizeof at);
+    if (!fsi_v3_is_finite(at.position) || !fsi_is_finite((double)(q->x * q->x + q->y * q->y + q->z * q->z + q->w * q->w)))
+        return fsi__fail(s->context, FSI_ERROR_NAN, fn, o->id, 0, "the pose of obstacle %d in the state is not finite", o->id);
+    if (!((double)fsi_v3_norm(at.position) <= FSI__MESH_REACH) || (o->desc.body && !(fabs((double)(q->x * q->x + q->y * q->y + q->z * q->z + q->w * q->w) - 1) <= 1e-3)))
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, o->id, 0, "obstacle %d of the state is turned by no unit quaternion, or too far away", o->id);
+    FSI__LS_TRY(fsi__ls_check_reals(s, st, 6, sizeof(fsi_real), FSI__LS_MOST));
+    return fsi__ls_check_kick(s, st, o);
 }
 
 /* Everything finite and possible that must be? `st` stands behind the head, and returns there. */
@@ -5370,20 +5447,23 @@ static fsi_status fsi__ls_check_content(const fsi_levelset *s, const fsi__ls_hea
 {
     static const char *const fn = "fsi_levelset_load";
     const fsi__ls_impl *m = (const fsi__ls_impl *)s->impl;
-    const size_t start = st->used;
+    const size_t start = st->used, cells = (size_t)head->blocks * (size_t)s->grid->block_cells;
+    const double most_pressure = (double)FSI_REAL_MAX / 16;
     int k, place = -1, before;
-    FSI__LS_TRY(fsi__ls_check_reals(s, st, FSI__LS_SAVED, sizeof(double), 1e300));
+    FSI__LS_TRY(fsi__ls_check_reals(s, st, FSI__LS_SAVED - 1, sizeof(double), FSI__LS_MOST));
+    FSI__LS_TRY(fsi__ls_check_range(s, st, 1, 0, 1000)); /* carry_dt */
     for (k = 0; k < m->emitter_count; k++) FSI__LS_TRY(fsi__ls_check_flow(s, st, &m->emitter[k].flow));
     for (k = 0; k < m->sink_count; k++) FSI__LS_TRY(fsi__ls_check_flow(s, st, &m->sink[k].flow));
     for (k = 0; k < m->obstacle_count; k++) FSI__LS_TRY(fsi__ls_check_place(s, st, &m->obstacle[k]));
-    FSI__LS_TRY(fsi__ls_check_reals(s, st, (size_t)head->components, sizeof(double), 1e300));
+    FSI__LS_TRY(fsi__ls_check_range(s, st, (size_t)head->components, 0, FSI__LS_MOST));
     for (k = 0; k < (int)head->blocks; k++) {
         before = place;
         fsi__bytes(st, &place, sizeof place);
         if (place <= before || (size_t)place >= fsi__grid_places(s->grid)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, k, place, "block %d of the state stands at place %d", k, place);
     }
-    FSI__LS_TRY(fsi__ls_check_reals(s, st, (size_t)head->blocks * (size_t)s->grid->block_cells, sizeof(fsi_real), 1.001 * FSI__LS_BAND * (double)s->grid->dx)); /* phi */
-    FSI__LS_TRY(fsi__ls_check_reals(s, st, (size_t)head->blocks * (size_t)(fsi__ls_saved_fields(s) - 1) * (size_t)s->grid->block_cells, sizeof(fsi_real), 1e300));
+    FSI__LS_TRY(fsi__ls_check_reals(s, st, cells, sizeof(fsi_real), 1.001 * FSI__LS_BAND * (double)s->grid->dx)); /* phi */
+    FSI__LS_TRY(fsi__ls_check_reals(s, st, cells * (m->carried ? 2 : 1), sizeof(fsi_real), most_pressure));
+    FSI__LS_TRY(fsi__ls_check_reals(s, st, cells * (size_t)(s->grid->dim * (m->carried ? 2 : 1)), sizeof(fsi_real), FSI__LS_BURST));
     st->used = start;
     return FSI_OK;
 }
@@ -5399,6 +5479,22 @@ static void fsi__ls_load_field(const fsi__ls_run *run, fsi__stream *st, size_t p
         memcpy(&place, st->data + places + (size_t)k * sizeof place, sizeof place);
         fsi__bytes(st, f->value + (size_t)run->grid->index[place] * cells, cells * sizeof(fsi_real));
     }
+}
+
+/* Blocks may reach beyond the box: there is no liquid there. */
+static fsi_status fsi__ls_check_beyond(const fsi__ls_run *run)
+{
+    const fsi_grid *g = run->grid;
+    int e, a, corner[3];
+    for (e = 0; e < g->block_count * g->block_cells; e++) {
+        const int c = e % g->block_cells;
+        if (!(run->m->trial_phi->value[e] < 0)) continue;
+        fsi_grid_corner(g, e / g->block_cells, corner);
+        for (a = 0; a < g->dim; a++)
+            if (corner[a] + (c >> 3 * a & 7) >= g->n[a])
+                return fsi__fail(run->s->context, FSI_ERROR_FORMAT, "fsi_levelset_load", e, (double)run->m->trial_phi->value[e], "the state holds liquid beyond the box, at entry %d", e);
+    }
+    return FSI_OK;
 }
 
 /* The blocks of the state join those that there are. */
@@ -5439,7 +5535,7 @@ static fsi_status fsi__ls_load_trial(fsi__ls_run *run, const fsi__ls_head *head,
     size_t places;
     int k, count;
     FSI__LS_TRY(fsi__ls_begin(run));
-    FSI__LS_TRY(fsi__ls_grow_parts(run, &m->trial, (int)head->components));
+    FSI__LS_TRY(fsi__ls_grow_parts(run, (int)head->components));
     fsi__bytes(st, times, FSI__LS_SAVED * sizeof *times);
     for (k = 0; k < m->emitter_count; k++) fsi__bytes(st, &m->emitter[k].trial, sizeof m->emitter[k].trial);
     for (k = 0; k < m->sink_count; k++) fsi__bytes(st, &m->sink[k].trial, sizeof m->sink[k].trial);
@@ -5455,6 +5551,7 @@ static fsi_status fsi__ls_load_trial(fsi__ls_run *run, const fsi__ls_head *head,
     places = st->used;
     FSI__LS_TRY(fsi__ls_load_blocks(run, st, (int)head->blocks));
     fsi__ls_load_field(run, st, places, (int)head->blocks, m->trial_phi);
+    FSI__LS_TRY(fsi__ls_check_beyond(run));
     fsi__ls_load_field(run, st, places, (int)head->blocks, m->trial_pressure);
     if (m->carried) fsi__ls_load_field(run, st, places, (int)head->blocks, m->trial_carried);
     for (k = 0; k < run->grid->dim; k++) {
