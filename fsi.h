@@ -3456,10 +3456,21 @@ static fsi_status fsi__make_closed(fsi__maker *m)
     return FSI_OK;
 }
 
-/* Puts the faces in tree order, then joins and groups them once more in that order. */
+static int fsi__is_grouped(const fsi__maker *m) /* are all that are joined in one group? */
+{
+    int f, k;
+    for (f = 0; f < m->face_count; f++) for (k = 0; k < m->corners; k++) {
+        int g = m->face[f].neighbor[k];
+        if (g >= 0 && m->face[g].group != m->face[f].group) return 0;
+    }
+    return 1;
+}
+
+/* Puts the faces in tree order, then joins and groups them once more in that order. Where surfaces touch, faces that were turned
+   are joined to others than before: then groups are found again. */
 static fsi_status fsi__make_order(fsi__maker *m)
 {
-    int i, *order;
+    int i, pass, *order;
     fsi__face *sorted;
     fsi_status s = fsi__maker_plant(m, &order, 0);
     if (s != FSI_OK) return s;
@@ -3470,7 +3481,11 @@ static fsi_status fsi__make_order(fsi__maker *m)
     m->face = sorted;
     m->face_room = m->face_count;
     s = fsi__make_link(m);
-    return s == FSI_OK ? fsi__make_orient(m) : s;
+    for (pass = 0; pass < 16 && s == FSI_OK; pass++) {
+        s = fsi__make_orient(m);
+        if (s != FSI_OK || fsi__is_grouped(m)) return s;
+    }
+    return s == FSI_OK ? fsi__refuse(m, m->face[0].source, 0, "and those that touch it cannot be turned to agree") : s;
 }
 
 /* ---- >>mesh state --------------------------------------------------------------------------------------------- */

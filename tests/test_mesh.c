@@ -951,6 +951,37 @@ static void test_needles_that_are_cut_leave_no_face_without_area(void)
     }
 }
 
+/* Random soups on a small lattice, where many faces touch in an edge or corner and have to be turned. */
+static void test_faces_that_are_joined_are_of_one_group(void)
+{
+    fsi_vec3 x[8];
+    int e[36], i, f, k, made = 0, apart = 0, one_way = 0;
+    fsi_mesh *m;
+    for (i = 0; i < 3000; i++) {
+        fsi_mesh_desc d = fsi_mesh_default_desc();
+        d.corners = 2 + i % 2;
+        d.kind = i % 4 < 2 ? FSI_MESH_OPEN : FSI_MESH_TWO_SIDED;
+        for (k = 0; k < 8; k++) x[k] = v3(floor(uniform(0, 4)), floor(uniform(0, 4)), i % 2 ? floor(uniform(0, 3)) : 0);
+        for (k = 0; k < 36; k++) e[k] = (int)uniform(0, 7.999);
+        d.vertices = x;
+        d.vertex_count = 8;
+        d.elements = e;
+        d.element_count = 12;
+        if (fsi_mesh_create(&m, &d) != FSI_OK) continue;
+        made++;
+        for (f = 0; f < m->face_count; f++) for (k = 0; k < m->corners; k++) {
+            int g = m->face_neighbor[m->corners * f + k], j, back = 0;
+            if (g < 0) continue;
+            apart += m->face_group[g] != m->face_group[f];
+            for (j = 0; j < m->corners; j++) back |= m->face_neighbor[m->corners * g + j] == f;
+            one_way += !back;
+        }
+        fsi_mesh_destroy(m);
+    }
+    CHECK(made > 500 && apart == 0 && one_way == 0);
+    if (apart + one_way > 0) printf("  %d made, %d pairs in two groups, %d joined one way\n", made, apart, one_way);
+}
+
 /* n/|n| was n + (1/|n| - 1) n, which loses as many digits as |n| has, and all at 1e16. */
 static void test_normals_are_unit_at_any_size(void)
 {
@@ -1402,6 +1433,7 @@ int main(int argc, char **argv)
     RUN(test_sign_is_the_winding_number);
     RUN(test_mass_of_box_sphere_torus_and_sheet);
     RUN(test_needles_that_are_cut_leave_no_face_without_area);
+    RUN(test_faces_that_are_joined_are_of_one_group);
     RUN(test_normals_are_unit_at_any_size);
     RUN(test_move_and_set);
     RUN(test_set_rigid_takes_a_mesh_back_to_two_poses_to_the_bit);
