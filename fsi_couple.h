@@ -29,7 +29,10 @@
       are made to agree: faces of liquid cells at the solid move with it, in one solve with the pressure. docs/couple.md derives it.
    WHAT IT DOES (search for it)
       fsi_couple_create, _destroy, _error     joins a liquid and a shell, which go on by themselves in all but steps: fill, pin, attach, add obstacles to each
-      fsi_couple_step                         advances both; a step that fails changes neither
+      s->carved_volume, desc.largest_loss     liquid that create took away where the solid stands; how much it may be
+      fsi_couple_step, _suggest_dt            advances both; a step that fails changes neither, nor does one where one of them was stepped alone
+      fsi_couple_set_desc                     other settings from now on; gravity is each one's own: fsi_shell_set_desc, the liquid's desc
+      fsi_couple_debug_draw                   both, and where they touch
       fsi_couple_save, _load, _hash           to the bit
       s->adhesion                             what liquid at each vertex bears before it lets go: wetting and non-wetting parts
       s->stats                                smallest distance, contacts, momentum, times a phase
@@ -68,6 +71,7 @@ typedef struct fsi_couple_desc {
     fsi_couple_correction correction; /* default MOMENTUM */
     fsi_real adhesion;         /* the largest pull that liquid at the solid bears before it lets go [Pa], of all vertices at first: see fsi_couple; default 0: it bears
                                   none, the solid does not get wet */
+    fsi_real largest_loss;     /* create refuses (LIMIT) to take away more than this share of the liquid's volume, 0 to 1; default 1: it never refuses */
     int slip;                  /* 1: the liquid slides along the solid, only what is normal to its surface is shared; momentum is then kept to the error of the
                                   surface's staircase. Default 0: faces at the solid move with it along their axis, which holds the liquid back where the
                                   solid lies across the grid; momentum is kept to rounding */
@@ -79,6 +83,7 @@ FSI_API fsi_couple_desc fsi_couple_default_desc(void); /* fills every field; set
 typedef struct fsi_couple_stats {
     int substeps, newton;      /* substeps; Newton steps of liquid and solid together */
     int samples, contacts;     /* samples of the solid; those within range at the end */
+    int degraded;              /* substeps in which Newton's method of the shell ended out of balance; one more where the liquid's own stats.degraded is set */
     int drowned;               /* samples between vertices that stretching put into the liquid: left out until they are free; largest of the substeps */
     int faces, released;       /* faces of liquid that moved with the solid, last substep; those that were let go because they would have pulled by more than adhesion */
     double min_distance;       /* smallest phi at a sample after any substep [m]; 8 dx: far */
@@ -96,27 +101,39 @@ typedef struct fsi_couple {
     fsi_levelset *liquid;
     fsi_shell *shell;
     double time;               /* [s] */
+    double carved_volume;      /* liquid that create took away, as it was nearer than 1.5 dx to the solid [m^3; 2D: m^2] */
     fsi_real *adhesion;        /* of each vertex of the shell [Pa], at least 0, between vertices by their weights: write it between steps; a setting, which neither save,
                                   load nor hash know. rho g h holds a layer h thick; on a rod it acts on a strip two cells wide, which is what the liquid sees of it */
     fsi_couple_stats stats;
     void *impl;
 } fsi_couple;
 
-/* Liquid nearer than 1.5 dx to the solid is taken away. Errors: COOKIE; ARGUMENT (names the field: liquid and shell of another dim, an integrator other than
-   BACKWARD_EULER, conserve_volume 0); NAN; MEMORY; LIMIT. *out is NULL on failure. */
+/* Liquid nearer than 1.5 dx to the solid is taken away: s->carved_volume says how much, a message (level 1) tells it. Errors: COOKIE; ARGUMENT (names the
+   field: liquid and shell of another dim, an integrator other than BACKWARD_EULER, conserve_volume 0); NAN; MEMORY; LIMIT (more than desc.largest_loss would be
+   taken); then neither has changed. *out is NULL on failure; the text is in the liquid's context, without a liquid in the shell's. */
 FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *desc);
 FSI_API void fsi_couple_destroy(fsi_couple *s); /* liquid and shell stay; NULL is fine */
+/* Other settings from now on: start from s->desc. liquid, shell and largest_loss are not looked at. An `adhesion` other than that of s->desc is written to
+   all vertices. Errors: COOKIE, ARGUMENT and NAN (name the field); then nothing has changed. */
+FSI_API fsi_status fsi_couple_set_desc(fsi_couple *s, const fsi_couple_desc *desc);
 /* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why. Never NULL. */
 FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s);
-/* Advances both by exactly dt seconds, in substeps that the liquid's cfl asks for, vertices counted. Errors: those of fsi_levelset_step and fsi_shell_step;
-   MESH (a sample lies deep in the liquid: it was written there, or came from beyond a side of the box; names it), CONVERGENCE (a vertex could not be kept out of
-   the liquid), NAN, ARGUMENT (adhesion; names the vertex); then nothing has changed. */
+/* Advances both by exactly dt seconds, in substeps that the liquid's cfl asks for, vertices counted. dt = 0 only looks: nothing moves, stats are those of what
+   there is. A call that did less than asked says so (level 1). Errors: those of fsi_levelset_step and fsi_shell_step; ARGUMENT (one of both was stepped or
+   loaded by itself, which may have brought liquid through the solid: load a state of both, or couple them anew; or adhesion: names the vertex); MESH (a sample
+   lies deep in the liquid: it was written there, or came from beyond a side of the box; names it), CONVERGENCE (a vertex could not be kept out of the
+   liquid), NAN; then nothing has changed. */
 FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt);
-/* States of both, one after the other; what fsi_levelset_save and fsi_shell_save say holds. */
+/* The largest step that takes one substep now [s], if pins and obstacles move no faster than liquid and vertices; at most FSI_REAL_MAX. 0: s is none. */
+FSI_API fsi_real fsi_couple_suggest_dt(const fsi_couple *s);
+/* States of both, one after the other; what fsi_levelset_save and fsi_shell_save say holds. load also refuses (MESH, names the vertex) a solid that lies in the
+   liquid, and then neither has changed. */
 FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t capacity, size_t *size);
 FSI_API fsi_status fsi_couple_load(fsi_couple *s, const void *buffer, size_t size);
 /* Hash of both states. */
 FSI_API uint64_t fsi_couple_hash(const fsi_couple *s);
+/* What fsi_levelset_debug_draw and fsi_shell_debug_draw do, and of the last step the samples within range of the liquid (points). */
+FSI_API void fsi_couple_debug_draw(const fsi_couple *s, const fsi_debug_draw *draw);
 
 #endif /* FSI_COUPLE_H */
 
@@ -182,6 +199,7 @@ typedef struct fsi__co_impl {
     fsi__ls_impl *ls;
     fsi__sh_impl *sh;
     double dx, volume, density, range;
+    double liquid_time, shell_time; /* of each after the last call on both */
     fsi_field *start;           /* phi where the substep began */
     fsi__co_sample *sample;
     int samples, sample_capacity;
@@ -457,6 +475,21 @@ static double fsi__co_distance(const fsi__co_impl *c, const fsi_stencil *frozen,
         }
     }
     return value;
+}
+
+/* d at x by a field as it stands. */
+static double fsi__co_distance_in(const fsi__co_impl *c, const fsi_field *phi, const double *x)
+{
+    double local[3], value[27] = { 0 };
+    long long entry[27];
+    fsi_stencil at;
+    int k, n;
+    fsi__co_local(c, x, local);
+    if (fsi__co_is_out(c, local)) return (double)phi->background;
+    at = fsi_stencil_at(c->s->desc.metric, c->liquid->grid->dim, local, c->dx, NULL);
+    n = fsi__co_entries(c, &at, entry);
+    for (k = 0; k < n; k++) value[k] = (double)(entry[k] < 0 ? phi->background : phi->value[entry[k]]);
+    return fsi_stencil_value(&at, value, NULL, NULL);
 }
 
 /* Puts a cell among the unknowns. */
@@ -1520,6 +1553,7 @@ static fsi_status fsi__co_project(void *user, fsi__ls_run *run, fsi_pressure_flo
         c->stats.released += released;
     }
     FSI__LS_TRY(fsi__co_take_velocities(c, &columns));
+    FSI__LS_TRY(fsi__sh_check_result(c->sh, "fsi_couple_step"));
     if (count > 0) memcpy(solids, c->solid, (size_t)count * sizeof *solids);
     flow->solids = solids;
     flow->solid_count = count;
@@ -1749,7 +1783,9 @@ static fsi_status fsi__co_carve(fsi__co_impl *c, fsi__ls_run *run)
     fsi__ls_impl *m = run->m;
     const fsi__sh_model *p = &c->sh->model;
     int k, lost = 0;
+    double before;
     FSI__LS_TRY(fsi__ls_begin(run));
+    before = fsi__ls_sum_targets(&m->trial);
     memcpy(m->next_phi->value, m->trial_phi->value, (size_t)run->grid->block_count * (size_t)run->grid->block_cells * sizeof(fsi_real));
     for (k = 0; k < p->triangles; k++) lost += fsi__co_carve_element(c, m->next_phi, FSI_POINT_TRIANGLE, p->triangle + 3 * k);
     for (k = 0; k < p->segments; k++) lost += fsi__co_carve_element(c, m->next_phi, FSI_POINT_EDGE, p->segment + 2 * k);
@@ -1759,9 +1795,74 @@ static fsi_status fsi__co_carve(fsi__co_impl *c, fsi__ls_run *run)
     FSI__LS_TRY(fsi__ls_make_room(run->s, "fsi_couple_create"));
     FSI__LS_TRY(fsi__ls_relabel(run));
     FSI__LS_TRY(fsi__ls_fill_targets(run));
+    c->s->carved_volume = lost > 0 ? fmax(0, before - fsi__ls_sum_targets(&m->trial)) : 0;
+    if (c->s->carved_volume > (double)c->s->desc.largest_loss * before)
+        return fsi__fail(c->context, FSI_ERROR_LIMIT, "fsi_couple_create", -1, c->s->carved_volume, "the solid stands in liquid: %.3g of its volume would be taken away, largest_loss is %.3g", c->s->carved_volume / before, (double)c->s->desc.largest_loss);
     fsi__ls_swap_fields(&m->trial_phi, &m->next_phi);
     FSI__LS_TRY(fsi__ls_find_speed(run));
-    return fsi__ls_commit(run);
+    FSI__LS_TRY(fsi__ls_commit(run));
+    if (c->s->carved_volume > 0) fsi__warn(c->context, "fsi_couple_create: the solid stands in liquid: %.3g of its volume was taken away", c->s->carved_volume / before);
+    return FSI_OK;
+}
+
+/* A step of 0 s: figures of what there is. */
+static fsi_status fsi__co_look(fsi__co_impl *c)
+{
+    double x[3];
+    int k;
+    FSI__LS_TRY(fsi__sh_look(&c->step));
+    FSI__LS_TRY(fsi__co_make_samples(c, c->sh->next.x));
+    FSI__LS_TRY(fsi__co_read_adhesion(c, "fsi_couple_step"));
+    c->stats.samples = c->samples;
+    for (k = 0; k < c->samples; k++) {
+        double d;
+        fsi__co_place(&c->sample[k], c->sh->next.x, x);
+        d = fsi__co_distance_in(c, c->ls->phi, x);
+        c->stats.min_distance = fmin(c->stats.min_distance, d);
+        c->stats.contacts += d < c->range;
+    }
+    return FSI_OK;
+}
+
+/* Neither has been somewhere by itself. */
+static fsi_status fsi__co_check_together(const fsi__co_impl *c, const char *fn)
+{
+    static const char *const text = "the %s was stepped or loaded by itself while it was coupled: it is at %g s, the last step of both left it at %g s";
+    const double liquid = c->liquid->time, shell = c->shell->time;
+    if (liquid < c->liquid_time || liquid > c->liquid_time) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, liquid, text, "liquid", liquid, c->liquid_time);
+    if (shell < c->shell_time || shell > c->shell_time) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, shell, text, "shell", shell, c->shell_time);
+    return FSI_OK;
+}
+
+static void fsi__co_note_times(fsi__co_impl *c)
+{
+    c->liquid_time = c->liquid->time;
+    c->shell_time = c->shell->time;
+}
+
+/* One message for what a step did less well than asked; the liquid's own losses are the liquid's to tell. */
+static void fsi__co_warn(const fsi__co_impl *c, const fsi_couple_stats *t)
+{
+    if (t->degraded == 0 && t->drowned == 0) return;
+    fsi__warn(c->context, "fsi_couple_step: %d of %d substeps degraded, %d samples between vertices in the liquid", t->degraded, t->substeps, t->drowned);
+}
+
+/* Who takes part in the shell's and the liquid's substeps. */
+static void fsi__co_fill_guests(fsi__co_impl *c, fsi__sh_guest *with_shell, fsi__ls_guest *with_liquid)
+{
+    with_shell->user = with_liquid->user = c;
+    with_shell->assemble = fsi__co_assemble;
+    with_shell->solve = fsi__co_solve;
+    with_shell->filter = fsi__co_filter;
+    with_shell->energy = fsi__co_energy;
+    with_shell->slope = fsi__co_slope;
+    with_shell->accept = fsi__co_accept;
+    with_shell->is_done = fsi__co_is_done;
+    with_liquid->speed = fsi__co_speed;
+    with_liquid->begin = fsi__co_begin;
+    with_liquid->settle = fsi__co_settle;
+    with_liquid->project = fsi__co_project;
+    with_liquid->bound_shore = fsi__co_bound_shore;
 }
 
 FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
@@ -1773,51 +1874,75 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
     fsi__ls_guest with_liquid;
     fsi_status status;
     int a;
+
+    /* all that is asked for */
     if (!c) return FSI_ERROR_COOKIE;
-    if (!fsi_is_finite((double)dt) || !(dt > 0)) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, (double)dt, "dt is %g seconds, must be above 0", (double)dt);
+    FSI__LS_TRY(fsi__check_dt(c->context, dt, fn));
     if (c->sh->bodies > 0) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, c->sh->bodies, "the shell has %d COUPLED bodies", c->sh->bodies);
+    FSI__LS_TRY(fsi__co_check_together(c, fn));
     status = fsi__sh_read_in(s->shell, c->sh, fn);
     if (status == FSI_OK) status = fsi__sh_read_obstacles(c->sh, fn);
+
+    /* the liquid's substeps, the shell's within them */
     if (status == FSI_OK) {
-        with_shell.user = with_liquid.user = c;
-        with_shell.assemble = fsi__co_assemble;
-        with_shell.solve = fsi__co_solve;
-        with_shell.filter = fsi__co_filter;
-        with_shell.energy = fsi__co_energy;
-        with_shell.slope = fsi__co_slope;
-        with_shell.accept = fsi__co_accept;
-        with_shell.is_done = fsi__co_is_done;
-        with_liquid.speed = fsi__co_speed;
-        with_liquid.begin = fsi__co_begin;
-        with_liquid.settle = fsi__co_settle;
-        with_liquid.project = fsi__co_project;
-        with_liquid.bound_shore = fsi__co_bound_shore;
+        fsi__co_fill_guests(c, &with_shell, &with_liquid);
         memset(&c->stats, 0, sizeof c->stats);
         c->stats.min_distance = (double)c->ls->phi->background;
         c->dt = (double)dt;
         memcpy(c->next_carry, c->carry, 3 * (size_t)c->sh->model.vertices * sizeof(double));
         fsi__sh_begin(&c->step, s->shell, c->sh, fn, (double)dt);
-        c->step.guest = &with_shell;
-        status = fsi__ls_step(s->liquid, dt, &with_liquid);
+        c->step.guest = dt > 0 ? &with_shell : NULL;
+        if (!(dt > 0)) status = fsi__co_look(c);
+        if (status == FSI_OK) status = fsi__ls_step(s->liquid, dt, &with_liquid);
     }
     if (status != FSI_OK) {
         if (c->sh->context != c->context && c->sh->context->error.status == status) c->context->error = c->sh->context->error;
         return status;
     }
+
+    /* what others see */
     memcpy(c->carry, c->next_carry, 3 * (size_t)c->sh->model.vertices * sizeof(double));
     c->step.dt = (double)dt;
     fsi__sh_publish(s->shell, &c->step);
     s->time += (double)dt;
+    fsi__co_note_times(c);
     for (a = 0; a < 3; a++) c->stats.momentum[a] = s->liquid->stats.momentum[a] + s->shell->stats.momentum[a];
     c->stats.substeps = s->liquid->stats.substeps;
+    c->stats.degraded = s->shell->stats.degraded + (s->liquid->stats.degraded != 0);
     c->stats.volume_error = s->liquid->stats.volume_error;
     c->stats.seconds_pressure = s->liquid->stats.seconds_pressure;
     c->stats.seconds = fsi__now(c->context) - clock;
     s->stats = c->stats;
+    fsi__co_warn(c, &s->stats);
     return FSI_OK;
 }
 
-typedef struct fsi__co_head { uint64_t cookie, carry, liquid, shell, check; double time; } fsi__co_head; /* bytes of carry and of the states that follow; hash of carry */
+FSI_API fsi_real fsi_couple_suggest_dt(const fsi_couple *s)
+{
+    const fsi__co_impl *c = fsi__co_of(s);
+    double most = 0, dt;
+    int i;
+    if (!c) return 0;
+    for (i = 0; i < s->shell->vertex_count; i++) most = fmax(most, (double)fsi_v3_norm(s->shell->velocity[i]));
+    dt = fmin(fsi__ls_largest_dt(&s->liquid->desc, most), (double)fsi_levelset_suggest_dt(s->liquid));
+    return dt < (double)FSI_REAL_MAX ? (fsi_real)dt : FSI_REAL_MAX;
+}
+
+FSI_API void fsi_couple_debug_draw(const fsi_couple *s, const fsi_debug_draw *draw)
+{
+    const fsi__co_impl *c = fsi__co_of(s);
+    double x[3];
+    int k;
+    if (!c || !draw) return;
+    fsi_levelset_debug_draw(s->liquid, draw);
+    fsi_shell_debug_draw(s->shell, draw);
+    for (k = 0; draw->point && k < c->samples; k++) {
+        fsi__co_place(&c->sample[k], c->sh->state.x, x);
+        if (fsi__co_distance_in(c, c->ls->phi, x) < c->range) draw->point(draw->user, fsi__sh_to(x), (fsi_real)(c->dx / 5), 0x00ffff);
+    }
+}
+
+typedef struct fsi__co_head { uint64_t cookie, carry, liquid, shell, check; double time; } fsi__co_head; /* bytes of carry and of the states that follow; hash of time and carry */
 
 FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t capacity, size_t *size)
 {
@@ -1836,13 +1961,26 @@ FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t cap
     head.cookie = FSI__COOKIE('C', fsi_couple);
     head.carry = carry;
     head.liquid = liquid;
-    head.check = fsi_hash(c->carry, carry, 0);
     head.shell = shell;
     head.time = s->time;
+    head.check = fsi_hash(c->carry, carry, fsi_hash(&head.time, sizeof head.time, 0));
     memcpy(buffer, &head, sizeof head);
     memcpy((unsigned char *)buffer + sizeof head, c->carry, carry);
     FSI__LS_TRY(fsi_levelset_save(s->liquid, (unsigned char *)buffer + sizeof head + carry, liquid, NULL));
     return fsi_shell_save(s->shell, (unsigned char *)buffer + sizeof head + carry + liquid, shell, NULL);
+}
+
+/* Forces that a step can begin with: finite, and none that throws a vertex out of the world in a millisecond. */
+static fsi_status fsi__co_check_carry(const fsi_couple *s, const unsigned char *bytes, size_t count)
+{
+    const fsi__co_impl *c = fsi__co_of(s);
+    double force;
+    size_t i;
+    for (i = 0; i < count; i++) {
+        memcpy(&force, bytes + i * sizeof force, sizeof force);
+        if (!(fabs(force) <= 1e15 * c->sh->model.mass[i / 3])) return fsi__fail(s->context, FSI_ERROR_FORMAT, "fsi_couple_load", (long long)(i / 3), force, "the state's force of vertex %d is %g N", (int)(i / 3), force);
+    }
+    return FSI_OK;
 }
 
 static fsi_status fsi__co_read_head(const fsi_couple *s, const void *buffer, size_t size, size_t carry, fsi__co_head *head)
@@ -1855,17 +1993,30 @@ static fsi_status fsi__co_read_head(const fsi_couple *s, const void *buffer, siz
     if (head->carry != carry) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, (double)head->carry, "the state is of a shell with %.0f vertices", (double)head->carry / (3 * sizeof(double)));
     if (size < sizeof *head + carry || head->liquid > size || head->shell > size || head->liquid + head->shell != size - sizeof *head - carry)
         return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, (long long)size, 0, "the parts of the state do not fill the buffer");
-    if (!fsi_is_finite(head->time)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, 0, head->time, "the state's time is not finite");
-    if (fsi_hash((const unsigned char *)buffer + sizeof *head, carry, 0) != head->check) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is damaged: a checksum differs");
+    if (fsi_hash((const unsigned char *)buffer + sizeof *head, carry, fsi_hash(&head->time, sizeof head->time, 0)) != head->check) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is damaged: a checksum differs");
+    if (!(head->time >= 0 && head->time <= 1e15)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, 0, head->time, "the state's time is %g seconds", head->time);
+    return fsi__co_check_carry(s, (const unsigned char *)buffer + sizeof *head, carry / sizeof(double));
+}
+
+/* The solid of the state that was read is out of the liquid of the state that was loaded, or so little in it that a step puts it out. */
+static fsi_status fsi__co_check_outside(const fsi__co_impl *c, const char *fn)
+{
+    int i;
+    for (i = 0; i < c->sh->model.vertices; i++) {
+        const double d = fsi__co_distance_in(c, c->ls->phi, c->sh->next.x + 3 * i);
+        if (!(d > -c->dx)) return fsi__fail(c->context, FSI_ERROR_MESH, fn, i, d, "the solid is in the liquid at vertex %d: phi is %g there", i, d);
+    }
     return FSI_OK;
 }
 
-/* The liquid first; where the shell's part is refused then, it gets its old state back. */
+/* The shell's state is read and judged, then the liquid is loaded; where the two do not go together it gets its old state back. */
 FSI_API fsi_status fsi_couple_load(fsi_couple *s, const void *buffer, size_t size)
 {
-    const fsi__co_impl *c = fsi__co_of(s);
+    static const char *const fn = "fsi_couple_load";
+    fsi__co_impl *c = fsi__co_of(s);
     const unsigned char *part;
     fsi__co_head head;
+    fsi_levelset_stats stats;
     size_t old_size = 0, carry;
     void *old;
     fsi_status status;
@@ -1875,19 +2026,28 @@ FSI_API fsi_status fsi_couple_load(fsi_couple *s, const void *buffer, size_t siz
     part = (const unsigned char *)buffer + sizeof head + carry;
     FSI__LS_TRY(fsi_levelset_save(s->liquid, NULL, 0, &old_size));
     old = fsi__alloc(s->context, old_size, 1);
-    if (!old) return fsi__fail(s->context, FSI_ERROR_MEMORY, "fsi_couple_load", -1, (double)old_size, "no memory for %.0f bytes", (double)old_size);
+    if (!old) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, (double)old_size, "no memory for %.0f bytes", (double)old_size);
+    stats = s->liquid->stats;
     status = fsi_levelset_save(s->liquid, old, old_size, NULL);
-    if (status == FSI_OK) status = fsi_levelset_load(s->liquid, part, (size_t)head.liquid);
     if (status == FSI_OK) {
-        status = fsi_shell_load(s->shell, part + head.liquid, (size_t)head.shell);
-        if (status != FSI_OK) {
-            const fsi_error error = s->shell->context->error;
+        status = fsi__sh_read_state(s->shell, part + head.liquid, (size_t)head.shell, fn);
+        if (status != FSI_OK) s->context->error = s->shell->context->error;
+    }
+    if (status == FSI_OK) {
+        status = fsi_levelset_load(s->liquid, part, (size_t)head.liquid);
+        if (status == FSI_OK && fsi__co_check_outside(c, fn) != FSI_OK) {
+            const fsi_error error = s->context->error;
             fsi_levelset_load(s->liquid, old, old_size);
+            s->liquid->stats = stats;
             s->context->error = error;
-        } else {
-            s->time = head.time;
-            memcpy(c->carry, (const unsigned char *)buffer + sizeof head, carry);
+            status = error.status;
         }
+    }
+    if (status == FSI_OK) {
+        fsi__sh_take_state(s->shell);
+        s->time = head.time;
+        memcpy(c->carry, (const unsigned char *)buffer + sizeof head, carry);
+        fsi__co_note_times(c);
     }
     fsi__free(s->context, old, old_size, 1);
     return status;
@@ -1911,28 +2071,56 @@ FSI_API fsi_couple_desc fsi_couple_default_desc(void)
     d.stiffness = 5;
     d.sample_spacing = 1;
     d.tolerance = (fsi_real)7e-3;
+    d.largest_loss = 1;
     return d;
 }
 
-static fsi_status fsi__co_check(const fsi_couple_desc *d)
+/* Liquid and shell are there and go together. */
+static fsi_status fsi__co_check_pair(const fsi_couple_desc *d)
 {
     static const char *const fn = "fsi_couple_create";
-    fsi_context *c = d->liquid->context;
-    const double least[5] = { 0, 0.1, 0.2, 0, 0 }, most[5] = { 16 * (double)d->liquid->desc.dx, 100, 10, 0.1, HUGE_VAL };
-    const double value[5] = { (double)d->range, (double)d->stiffness, (double)d->sample_spacing, (double)d->tolerance, (double)d->adhesion };
-    static const char *const name[5] = { "range", "stiffness", "sample_spacing", "tolerance", "adhesion" };
-    int k;
+    const int liquid = fsi__is_levelset(d->liquid), shell = fsi__sh_of(d->shell) != NULL;
+    fsi_context *c = liquid ? d->liquid->context : shell ? d->shell->context : NULL;
+    if (!liquid) return fsi__fail(c, FSI_ERROR_COOKIE, fn, -1, 0, "liquid is %s", d->liquid ? "no fsi_levelset" : "NULL");
+    if (!shell) return fsi__fail(c, FSI_ERROR_COOKIE, fn, -1, 0, "shell is %s", d->shell ? "no fsi_shell" : "NULL");
     if (d->liquid->desc.dim != d->shell->desc.dim) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->shell->desc.dim, "liquid has dim %d, shell %d", d->liquid->desc.dim, d->shell->desc.dim);
     if (d->shell->desc.integrator != FSI_SHELL_BACKWARD_EULER) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "shell has another integrator than BACKWARD_EULER");
     if (!d->liquid->desc.conserve_volume) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "liquid has conserve_volume 0");
+    return FSI_OK;
+}
+
+/* The numbers, for a liquid of this cell width. */
+static fsi_status fsi__co_check(fsi_context *c, const fsi_couple_desc *d, double dx, const char *fn)
+{
+    const double least[6] = { 0, 0.1, 0.2, 0, 0, 0 }, most[6] = { 16 * dx, 100, 10, 0.1, HUGE_VAL, 1 };
+    const double value[6] = { (double)d->range, (double)d->stiffness, (double)d->sample_spacing, (double)d->tolerance, (double)d->adhesion, (double)d->largest_loss };
+    static const char *const name[6] = { "range", "stiffness", "sample_spacing", "tolerance", "adhesion", "largest_loss" };
+    int k;
     if (d->metric != FSI_METRIC_LINEAR && d->metric != FSI_METRIC_SPLINE) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (int)d->metric, "metric is not an fsi_metric");
     if (d->correction != FSI_COUPLE_MOMENTUM && d->correction != FSI_COUPLE_PAPER) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (int)d->correction, "correction is not an fsi_couple_correction");
-    for (k = 0; k < 5; k++) {
+    for (k = 0; k < 6; k++) {
         if (!fsi_is_finite(value[k])) return fsi__fail(c, FSI_ERROR_NAN, fn, -1, value[k], "%s is not finite", name[k]);
         if (k == 2 && !(value[k] < 0 || value[k] > 0)) continue; /* vertices only */
         if (value[k] < least[k] || value[k] > most[k]) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, value[k], "%s is %g, must be %g to %g", name[k], value[k], least[k], most[k]);
     }
     if (!(d->tolerance > 0)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "tolerance is 0");
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_couple_set_desc(fsi_couple *s, const fsi_couple_desc *desc)
+{
+    fsi__co_impl *c = fsi__co_of(s);
+    fsi_couple_desc d;
+    int i;
+    if (!c || !desc || desc->cookie != FSI__COOKIE('c', fsi_couple_desc)) return FSI_ERROR_COOKIE;
+    d = *desc;
+    d.liquid = s->desc.liquid;
+    d.shell = s->desc.shell;
+    d.largest_loss = s->desc.largest_loss;
+    FSI__LS_TRY(fsi__co_check(c->context, &d, c->dx, "fsi_couple_set_desc"));
+    for (i = 0; (d.adhesion < s->desc.adhesion || d.adhesion > s->desc.adhesion) && i < c->sh->model.vertices; i++) s->adhesion[i] = d.adhesion;
+    c->range = d.range > 0 ? (double)d.range : c->dx;
+    s->desc = d;
     return FSI_OK;
 }
 
@@ -1999,8 +2187,9 @@ FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *de
     fsi_status status;
     if (!out) return FSI_ERROR_ARGUMENT;
     *out = NULL;
-    if (!desc || desc->cookie != FSI__COOKIE('c', fsi_couple_desc) || !fsi__is_levelset(desc->liquid) || !fsi__sh_of(desc->shell)) return FSI_ERROR_COOKIE;
-    FSI__LS_TRY(fsi__co_check(desc));
+    if (!desc || desc->cookie != FSI__COOKIE('c', fsi_couple_desc)) return FSI_ERROR_COOKIE;
+    FSI__LS_TRY(fsi__co_check_pair(desc));
+    FSI__LS_TRY(fsi__co_check(desc->liquid->context, desc, (double)desc->liquid->desc.dx, "fsi_couple_create"));
     s = (fsi_couple *)fsi__alloc(desc->liquid->context, 1, sizeof *s);
     c = (fsi__co_impl *)fsi__alloc(desc->liquid->context, 1, sizeof *c);
     if (!s || !c) {
@@ -2022,6 +2211,7 @@ FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *de
     c->volume = desc->liquid->desc.dim == 3 ? c->dx * c->dx * c->dx : c->dx * c->dx;
     c->density = (double)desc->liquid->desc.density;
     c->range = desc->range > 0 ? (double)desc->range : c->dx;
+    fsi__co_note_times(c);
     solver.context = c->context;
     status = fsi__co_make_room(c);
     if (status == FSI_OK) status = fsi_solver_create(&c->inertial, &solver);

@@ -200,5 +200,11 @@ for c in $(present gcc g++); do
         "cat $work/said; [ \$($work/speed-O0) -lt \$((3 * \$($work/speed-O2))) ] || echo it takes longer"
 done
 
+# Whole simulators: what libm or the compiler would do otherwise at -O0 shows here.
+for c in $(present gcc clang); do
+    for o in "-O0 -DFSI_NO_OPTIMIZE" -O2; do $c -std=c99 -w $o -I. tests/compile/coupled_bits.c -lm -o $work/x && $work/x || echo "$o fails"; done > $work/bits 2>&1
+    try "$c: a coupled scene has the same bits at -O0 and -O2" "[ \$(uniq $work/bits | wc -l) = 1 ] || cat $work/bits"
+done
+
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -150,8 +150,10 @@ static void try_load(scene *c, const void *buffer, size_t size)
 {
     uint64_t before = fsi_shell_hash(c->s);
     size_t need = 0;
-    if (load(c, buffer, size) != FSI_OK) MUST(fsi_shell_hash(c->s) == before);
-    else {
+    if (load(c, buffer, size) != FSI_OK) {
+        MUST(fsi_shell_hash(c->s) == before);
+        return;
+    } else {
         MUST(fsi_shell_count_intersections(c->s) == 0);
         MUST(fsi_shell_save(c->s, NULL, 0, &need) == FSI_OK && need == c->size);
         before = fsi_shell_hash(c->s);

@@ -235,7 +235,7 @@ static void test_pins_at_one_point_are_named(void)
         c.context = &context;
         c.desc.contact = contact;
         if (rod) scene_rod(&c, 5, v3(0, 0, 0), v3(1, 0, 0));
-        else scene_sheet(&c, EQUILATERAL, 3, 3, 1, 1);
+        else scene_sheet(&c, EQUILATERAL, 2, 2, 1, 1);
         s = scene_make(&c);
         scene_free(&c);
         hash = fsi_shell_hash(s);
@@ -243,7 +243,7 @@ static void test_pins_at_one_point_are_named(void)
             s->pinned[i] = 1;
             s->target[i] = v3(0.3, 0.3, 0);
         }
-        {clock_t t0=clock(); CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_ERROR_CONVERGENCE && fsi_shell_hash(s) == hash); printf("%d %d %g\n",rod,contact,(double)(clock()-t0)/CLOCKS_PER_SEC);}
+        CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_ERROR_CONVERGENCE && fsi_shell_hash(s) == hash);
         if (!CHECK(strstr(context.error.message, "vertices 0 and 1 are pinned to one point"))) printf("   %s\n", context.error.message);
         fsi_shell_destroy(s);
         CHECK(context.bytes == 0);
