@@ -2646,7 +2646,7 @@ FSI_API fsi_status fsi__rg_rows(fsi_rigid *w, int n, fsi__rg_row **rows, const c
     FSI__RG_TRY(FSI__RG_ROOM(w, im->row, im->touch_count, im->row_capacity, im->touch_count + n, fn));
     if (n > 0) memset(im->row + im->touch_count, 0, (size_t)n * sizeof *im->row);
     im->row_count = im->touch_count + n;
-    *rows = im->row + im->touch_count;
+    *rows = im->row ? im->row + im->touch_count : NULL;
     return FSI_OK;
 }
 

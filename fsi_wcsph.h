@@ -131,9 +131,12 @@ typedef struct fsi_wcsph_desc {
     int sweeps;              /* PGS: at most; default 50 */
     fsi_real tolerance;      /* PGS: ends when no impulse changes by more than this times m times the fastest contact; default 1e-4 */
     fsi_real cfl;            /* factor on all limits of the substep, 0.01 to 1; default 1 */
-    int max_substeps;        /* of one call; more needed: ARGUMENT, nothing changed; default 10000 */
+    int max_substeps;        /* of one call; default 10000. Where more are needed they are made longer, and the liquid softer in them:
+                                c' = min(0.4 cfl hs/dt - v, 0.125 cfl hs/(alpha dt)), p = c'^2 (rho - rho0) (stats.degraded, sound_speed);
+                                a pool of depth d is then compressed by about |g| d/c'^2 */
     fsi_wcsph_start start_inside; /* default DISPLACE */
     fsi_box3 domain;         /* solid walls around the liquid; default empty: none */
+    fsi_vec3 origin;         /* where the world's first origin is now: fsi_wcsph_shift_origin moves it and all places; default 0 */
     fsi_real domain_slip, domain_restitution; /* of these walls, as an obstacle's; default 1, 0 */
     int reserve;             /* particles to make room for; default 0 */
     int max_particles;       /* budget of the whole simulator; default 0: no limit */
@@ -143,7 +146,9 @@ typedef struct fsi_wcsph_desc {
 /* What the last successful step did. Sums over its substeps unless said otherwise. */
 typedef struct fsi_wcsph_stats {
     int particles, substeps;
+    int degraded;                 /* 1: more than max_substeps were needed, and some were longer and softer than they should be */
     double substep;               /* the last one [s] */
+    double sound_speed;           /* the least c of a substep [m/s]: fsi_wcsph.sound_speed unless degraded */
     int contacts;                 /* of liquid with obstacles and domain, last substep */
     int shared;                   /* particles that touch more than one of them, last substep */
     int body_contacts;            /* between bodies of a world, last substep */
@@ -218,13 +223,13 @@ FSI_API fsi_wcsph_desc fsi_wcsph_default_desc(void);
 /* Errors: COOKIE, ARGUMENT (names the field), NAN, MEMORY. *out is NULL on failure. */
 FSI_API fsi_status fsi_wcsph_create(fsi_wcsph **out, const fsi_wcsph_desc *desc);
 FSI_API void fsi_wcsph_destroy(fsi_wcsph *s); /* NULL is fine */
-/* Other settings from now on: start from s->desc. All but cookie, context, dim, spacing, support, density, domain and
+/* Other settings from now on: start from s->desc. All but cookie, context, dim, spacing, support, density, domain, origin and
    attribute_count may change; reserve means nothing here. Errors: COOKIE, ARGUMENT and NAN (name the field); then nothing has changed. */
 FSI_API fsi_status fsi_wcsph_set_desc(fsi_wcsph *s, const fsi_wcsph_desc *desc);
 /* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why. Never NULL. */
 FSI_API const fsi_error *fsi_wcsph_error(const fsi_wcsph *s);
 
-/* Appends particles; `velocities` NULL: at rest. Arrays may move; the arguments must not point into them. Densities start at
+/* Appends particles; `velocities` NULL: at rest; at most 1e9 m/s. Arrays may move; the arguments must not point into them. Densities start at
    rho0, or what SUMMATION makes of them; fsi_wcsph_settle_density gives them the weight of the water above. Errors: NAN (names the
    particle), ARGUMENT, MEMORY, LIMIT (max_particles). What lies in a solid is seen to by the next step (desc.start_inside). */
 FSI_API fsi_status fsi_wcsph_add_particles(fsi_wcsph *s, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count);
@@ -314,13 +319,23 @@ typedef enum fsi_wcsph_field {
    before they are rounded to float. Errors: ARGUMENT (unknown field, stride too short, out NULL), NAN (origin). */
 FSI_API fsi_status fsi_wcsph_copy(const fsi_wcsph *s, fsi_wcsph_field field, fsi_vec3 origin, float *out, int stride);
 
-/* Advances exactly dt seconds in substeps of at most fsi_wcsph_suggest_dt; dt 0 only looks: it fills stats. Errors: ARGUMENT (dt; more than max_substeps; a body that
-   fsi_body_check refuses), NAN (names the particle and what was not finite), MEMORY, LIMIT; then nothing has changed. */
+/* Advances exactly dt seconds, 1e-12 to 1000, in substeps of at most fsi_wcsph_suggest_dt, or longer where desc.max_substeps does not
+   suffice; dt 0 only looks: it fills stats. Errors: ARGUMENT (dt; a density; a body that fsi_body_check refuses), NAN (names the
+   particle and what was not finite), MEMORY, LIMIT (a particle, body or obstacle faster than 1e9 m/s, or a force that would make it so:
+   named); then nothing has changed. */
 FSI_API fsi_status fsi_wcsph_step(fsi_wcsph *s, fsi_real dt);
 /* The substep that holds now: cfl min(0.4 hs/(c_s + v), 0.25 sqrt(hs/|a|), 0.125 hs^2/(alpha hs c_s), 0.5 dx/v_rel), v the fastest
    particle, v_rel that relative to the fastest obstacle (direct_forcing.md 2.2) [s]. */
 FSI_API fsi_real fsi_wcsph_suggest_dt(const fsi_wcsph *s);
 
+/* Adds offset [m] to the positions of particles and domain, and to where the last step left obstacles: a world whose origin moves
+   along. Meshes and bodies are yours: add it to them as well before the next step (fsi_mesh_set; pose and end); for those of a
+   fsi_rigid world fsi_rigid_shift_origin does so. Apart from rounding, later steps go as without. Errors: NAN, LIMIT (a particle would
+   lie too far off); then nothing has changed. */
+FSI_API fsi_status fsi_wcsph_shift_origin(fsi_wcsph *s, fsi_vec3 offset);
+
+/* Velocity [m/s] of the liquid at a point: Shepard average of the particles within H; 0 where there are none. O(count). */
+FSI_API fsi_vec3 fsi_wcsph_velocity_at(const fsi_wcsph *s, fsi_vec3 x);
 /* Pressure [Pa] at a point: Shepard average of the particles within H; 0 where there are none. O(count). */
 FSI_API fsi_real fsi_wcsph_pressure_at(const fsi_wcsph *s, fsi_vec3 x);
 /* How many particles are inside a closed obstacle, by winding number, or outside the domain; *first one of them (NULL ok).
@@ -332,8 +347,9 @@ FSI_API fsi_real fsi_wcsph_distance(const fsi_wcsph *s, fsi_vec3 x, int *obstacl
 
 /* State: particles with ids, filters, densities, attributes, poses of bodies, time. Obstacles, bodies, the world and desc are not
    saved: load into a simulator made alike (another dim, spacing, attribute_count or number of obstacles is refused), after putting
-   meshes and bodies back: load takes them for where they are then. NULL buffer asks the size. A damaged or foreign buffer is refused,
-   nothing changes. */
+   meshes and bodies back: load takes them for where they are then. A state saved with another desc.origin is shifted to the present
+   one. NULL buffer asks the size. A damaged or foreign buffer is refused, nothing changes, and so is one in which a number is not
+   finite or out of the range that steps take: what is loaded can be stepped. */
 FSI_API fsi_status fsi_wcsph_save(const fsi_wcsph *s, void *buffer, size_t capacity, size_t *size);
 FSI_API fsi_status fsi_wcsph_load(fsi_wcsph *s, const void *buffer, size_t size);
 /* Hash of what save writes. Equal after equal steps, for any number of threads. */
@@ -385,6 +401,8 @@ FSI__STRICT_BEGIN
 #define FSI__WC_NEAR 64               /* obstacles near one chunk of particles; more: each particle looks at all */
 #define FSI__WC_MARGIN 0.3            /* how far lists of faces and samples reach beyond what must be known [dx] */
 #define FSI__WC_COLUMNS 13 /* of particles */
+#define FSI__WC_FASTEST 1e9 /* no particle, body or obstacle moves or turns faster [m/s, rad/s] */
+#define FSI__WC_DENSEST 100 /* no density is above so many rho0, or below their inverse squared */
 
 /* ---- >>work space --------------------------------------------------------------------------------------------- */
 
@@ -492,6 +510,7 @@ typedef struct fsi__wc_run {
     double dt, done, share;  /* substep; fraction of the step before it; its own */
     double length;           /* of the step [s] */
     double h;                /* H */
+    double c;                /* speed of sound in this substep, that of the simulator unless degraded [m/s] */
     fsi__nb_build b;
     double moved, skin;      /* farthest from where the lists were made; how far they reach beyond the kernel [m] */
     double fastest;          /* particle [m/s] */
@@ -628,6 +647,18 @@ static double fsi__wc_limit(const fsi_wcsph *s, double amax, double speed, doubl
     if (alpha > 0) dt = fmin(dt, 0.125 * hs / (alpha * c));
     if (relative > 0) dt = fmin(dt, 0.5 * dx / relative);
     return dt * (double)s->desc.cfl;
+}
+
+/* The speed of sound with which a substep of dt is stable (desc.max_substeps): from the limits above,
+      c' + v <= 0.4 cfl hs/dt,   c' <= 0.125 cfl hs/(alpha dt);
+   what the first leaves beside fast particles is at least a tenth. The linear law keeps it the same however much the liquid is compressed:
+   with Tait's c grows as rho^3, and what is softer is compressed more. */
+static double fsi__wc_soft(const fsi_wcsph *s, double dt, double speed)
+{
+    const double hs = (double)s->support / 2, cfl = (double)s->desc.cfl, alpha = (double)s->desc.alpha, room = 0.4 * cfl * hs / dt;
+    double c = fmax(room - speed, 0.1 * room);
+    if (alpha > 0) c = fmin(c, 0.125 * cfl * hs / (alpha * dt));
+    return fmin(c, (double)s->sound_speed);
 }
 
 /* ---- >>neighbours of a rank ----------------------------------------------------------------------------------- */
@@ -785,6 +816,14 @@ FSI_FN double fsi__wc_tait(const fsi_wcsph *s, double rho)
     return p < low ? low : p;
 }
 
+/* Of the running substep: Tait's, or in softer ones p = c'^2 (rho - rho0). */
+FSI_FN double fsi__wc_pressure_of(const fsi__wc_run *run, double rho)
+{
+    const double rho0 = (double)run->s->desc.density, p = run->c * run->c * (rho - rho0), low = run->s->desc.clamp_pressure ? 0 : -0.02 * rho0 * run->c * run->c;
+    if (!(run->c < (double)run->s->sound_speed)) return fsi__wc_tait(run->s, rho);
+    return p < low ? low : p;
+}
+
 /* The density that pressure is made of: rho, or where more particles meet than it knows of, theirs. */
 FSI_FN double fsi__wc_felt(const fsi_wcsph *s, double rho, double ratio)
 {
@@ -826,7 +865,7 @@ static void fsi__wc_density(fsi__wc_run *run, int i, const int *list, int size, 
     const double hs = run->h / 2, alpha = fsi__wc_alpha(s->desc.dim, hs), m = (double)s->particle_mass, rho0 = (double)s->desc.density;
     const fsi__lane4 *at = &run->zv[i];
     const fsi__f8 vx = fsi__f8_set(at->x), vy = fsi__f8_set(at->y), vz = fsi__f8_set(at->z), rho = fsi__f8_set(at->w), one = fsi__f8_set(1);
-    const double steep = rho0 / ((double)s->sound_speed * (double)s->sound_speed) * FSI__COORD_UNIT * run->h;
+    const double steep = rho0 / (run->c * run->c) * FSI__COORD_UNIT * run->h;
     const fsi__f8 hx = fsi__f8_set((fsi__lane)(steep * (double)s->desc.gravity.x)), hy = fsi__f8_set((fsi__lane)(steep * (double)s->desc.gravity.y)), hz = fsi__f8_set((fsi__lane)(steep * (double)s->desc.gravity.z));
     fsi__f8 w = fsi__f8_set(0), div = w, dif = w, vol = w;
     int k, padded = fsi__wc_padded(size), self = 1 - (padded - size);
@@ -852,10 +891,11 @@ static void fsi__wc_density(fsi__wc_run *run, int i, const int *list, int size, 
     if (s->desc.density_mode != FSI_WCSPH_CONTINUITY) run->a[i].x = (fsi_real)(sum > rho0 ? sum : rho0);
     else {
         const double rate = m * alpha / (hs * hs) * ((double)fsi__f8_sum(div) * FSI__COORD_UNIT * run->h
-                          - 2 * (double)s->desc.diffusion * hs * (double)s->sound_speed / rho0 * (double)fsi__f8_sum(dif));
+                          - 2 * (double)s->desc.diffusion * hs * run->c / rho0 * (double)fsi__f8_sum(dif));
         const double from = run->filter ? sum / (m * alpha * ((double)fsi__f8_sum(vol) + (double)self / (double)run->rho[i])) : (double)run->rho[i];
         run->a[i].x = (fsi_real)fmax(from + run->dt * rate, 0.1 * rho0);
     }
+    if ((double)run->a[i].x > FSI__WC_DENSEST * rho0) run->a[i].x = (fsi_real)(FSI__WC_DENSEST * rho0);
     part[0] += (double)run->a[i].x;
     part[1] = fmax(part[1], (double)run->ratio[i]);
     part[2] += (double)size;
@@ -878,7 +918,7 @@ static void fsi__wc_force(fsi__wc_run *run, int i, const int *list, int size, do
     const double scale = m * fsi__wc_alpha(d->dim, hs) / (hs * hs) * unit;
     const fsi__lane4 *at = &run->zv[i];
     const fsi__f8 vx = fsi__f8_set(at->x), vy = fsi__f8_set(at->y), vz = fsi__f8_set(at->z), rho = fsi__f8_set(at->w), p = fsi__f8_set(run->zr[i].w), zero = fsi__f8_set(0);
-    const fsi__f8 nu = fsi__f8_set((fsi__lane)(2 * (double)d->alpha * hs * (double)s->sound_speed / unit));
+    const fsi__f8 nu = fsi__f8_set((fsi__lane)(2 * (double)d->alpha * hs * run->c / unit));
     const fsi__f8 soft = fsi__f8_set((fsi__lane)((double)d->eta / (4 * FSI__COORD_UNIT * FSI__COORD_UNIT)));
     fsi__d8 x = fsi__d8_zero(), y = x, z = x;
     fsi__d3 a;
@@ -915,7 +955,7 @@ static void fsi__wc_pressures(void *arg, int chunk, int begin, int end)
     (void)chunk;
     for (r = begin; r < end; r++) {
         const double rho = fsi__wc_felt(run->s, (double)run->rho[r], (double)run->ratio[r]);
-        run->zr[r].w = (fsi__lane)(fsi__wc_tait(run->s, rho) / (rho * rho));
+        run->zr[r].w = (fsi__lane)(fsi__wc_pressure_of(run, rho) / (rho * rho));
         run->zv[r].w = (fsi__lane)rho;
     }
 }
@@ -2006,7 +2046,8 @@ static fsi_status fsi__wc_solve_world(fsi__wc_run *run)
     fsi__rg_solve(w, run->dt, run->guest, enough);
     run->stats.sweeps += run->row_count > 0 ? fsi__rg_of(w)->stats.sweeps - sweeps : 0;
     run->stats.residual = run->row_count > 0 && speed > 0 ? fsi__rg_of(w)->stats.residual / speed : 0;
-    row = fsi__rg_of(w)->row + fsi__rg_of(w)->touch_count;
+    row = fsi__rg_of(w)->row; /* NULL where there never was one */
+    if (row) row += fsi__rg_of(w)->touch_count;
     for (b = 0; b < run->body_count; b++) if (run->body[b].rg >= 0 && run->body[b].entangled) run->body[b].impulse = run->body[b].moment = fsi__d3_make(0, 0, 0);
     for (k = 0; k < run->row_count; k++) {
         fsi__wc_contact *t = &run->contact[run->row[k]];
@@ -2394,6 +2435,14 @@ static void fsi__wc_settle_place(fsi__wc_run *run, const fsi__wc_around *a, int 
     part[11] += run->starting && moved > rf * 1.001;
 }
 
+/* Finite, and within what the next step takes. */
+FSI_FN int fsi__wc_possible(fsi_vec3 x, fsi_vec3 v)
+{
+    const fsi_real most = (fsi_real)FSI__WC_FASTEST, off = (fsi_real)(0.5 * FSI__MESH_REACH);
+    return x.x <= off && x.x >= -off && x.y <= off && x.y >= -off && x.z <= off && x.z >= -off
+        && v.x <= most && v.x >= -most && v.y <= most && v.y >= -most && v.z <= most && v.z >= -most;
+}
+
 /* Steps 6 and 7: drift with the new velocities, keep distances, remember them. */
 static void fsi__wc_drift(void *arg, int chunk, int begin, int end)
 {
@@ -2418,7 +2467,7 @@ static void fsi__wc_drift(void *arg, int chunk, int begin, int end)
         } else fsi__wc_settle_place(run, &a, r, known, part);
         off = (double)fsi_v3_norm2(fsi_v3_sub(run->x1[r], run->b.sorted[r]));
         farthest = off > farthest ? off : farthest;
-        bad |= !fsi_v3_is_finite(run->x1[r]) || !fsi_v3_is_finite(run->v[r]);
+        bad |= !fsi__wc_possible(run->x1[r], run->v[r]);
     }
     part[9] = farthest;
     part[10] = bad;
@@ -2489,10 +2538,10 @@ static fsi_status fsi__wc_bad_number(const fsi__wc_run *run)
 {
     int r, worst = 0x7fffffff;
     for (r = 0; r < run->n; r++) {
-        const int bad = !fsi_v3_is_finite(run->x1[r]) || !fsi_v3_is_finite(run->v[r]) || !fsi_v3_is_finite(run->a[r]) || !fsi_is_finite((double)run->rho[r]);
+        const int bad = !fsi__wc_possible(run->x1[r], run->v[r]) || !fsi_v3_is_finite(run->a[r]) || !fsi_is_finite((double)run->rho[r]);
         if (bad && run->src[r] < worst) worst = run->src[r];
     }
-    return fsi__fail(run->s->context, FSI_ERROR_NAN, run->fn, worst < run->n ? worst : -1, 0, "particle %d: its new state is not finite", worst < run->n ? worst : -1);
+    return fsi__fail(run->s->context, FSI_ERROR_NAN, run->fn, worst < run->n ? worst : -1, 0, "particle %d: its new state is not finite, or faster than 1e9 m/s", worst < run->n ? worst : -1);
 }
 
 /* Speed of the fastest point of an obstacle during the step [m/s]. */
@@ -2836,14 +2885,21 @@ static fsi_status fsi__wc_run_substeps(fsi__wc_run *run, double dt)
         double limit, speed, count;
         fsi__wc_balance before;
         memset(&before, 0, sizeof before);
+        if (run->stats.degraded) run->c = fsi__wc_soft(run->s, left / (d->max_substeps - run->stats.substeps), run->fastest);
         if (run->n > 0) FSI__WC_TRY(fsi__wc_forces(run));
         speed = run->stats.max_speed;
         run->wall_speed = fsi__wc_wall_speed(run, dt);
         limit = run->n > 0 ? fsi__wc_limit(run->s, run->amax, speed, speed + run->wall_speed) : left;
-        count = ceil(left / limit - 1e-9);
-        if (count < 1) count = 1;
-        if (!(run->stats.substeps + count <= d->max_substeps))
-            return fsi__fail(run->s->context, FSI_ERROR_ARGUMENT, run->fn, -1, count, "dt of %g seconds needs %.0f more substeps of %g, desc.max_substeps is %d", dt, count, limit, d->max_substeps);
+        count = fmax(ceil(left / limit - 1e-9), 1);
+        if (run->stats.degraded || !(run->stats.substeps + count <= d->max_substeps)) {
+            count = d->max_substeps - run->stats.substeps;
+            if (!run->stats.degraded) {
+                run->stats.degraded = 1;
+                run->c = fsi__wc_soft(run->s, left / count, speed);
+                FSI__WC_TRY(fsi__wc_forces(run));
+            }
+            run->stats.sound_speed = fmin(run->stats.sound_speed, run->c);
+        }
         run->dt = count > 1 ? left / count : left;
         run->left = left;
         run->done = 1 - left / dt;
@@ -2889,19 +2945,58 @@ static fsi_status fsi__wc_check_body(const fsi_wcsph *s, const fsi_body *body, i
     return FSI_OK;
 }
 
+static int fsi__wc_within(fsi_vec3 v, double most) { return fabs((double)v.x) <= most && fabs((double)v.y) <= most && fabs((double)v.z) <= most; }
+
+/* Bodies and meshes that move faster than anything may, or that a force would make so. */
+static fsi_status fsi__wc_check_way(const fsi_wcsph *s, const fsi__wc_obstacle *o, double dt, const char *fn)
+{
+    const fsi_body *b = o->desc.body;
+    double way = 0, speed;
+    fsi_mat3 inverse;
+    int v;
+    if (!(dt > 0)) return FSI_OK;
+    for (v = 0; v < o->vertex_count && !b; v++) way = fmax(way, (double)fsi_v3_norm(fsi_v3_sub(o->desc.mesh->vertices[v], o->rest[v])));
+    speed = way / dt;
+    if (!(speed <= FSI__WC_FASTEST)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, o->id, speed, "the mesh of obstacle %d moves at %g m/s, the most is %g", o->id, speed, FSI__WC_FASTEST);
+    if (!b) return FSI_OK;
+    speed = (double)fsi_v3_norm(fsi_v3_sub(b->end.position, b->pose.position)) / dt;
+    if (b->mode == FSI_BODY_PRESCRIBED && !(speed <= FSI__WC_FASTEST)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, o->id, speed, "the body of obstacle %d moves at %g m/s, the most is %g", o->id, speed, FSI__WC_FASTEST);
+    if (b->mode != FSI_BODY_COUPLED) return FSI_OK;
+    if (!fsi__wc_within(b->velocity, FSI__WC_FASTEST) || !fsi__wc_within(b->angular_velocity, FSI__WC_FASTEST))
+        return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, o->id, (double)b->velocity.x, "the velocity of the body of obstacle %d is beyond %g m/s or rad/s", o->id, FSI__WC_FASTEST);
+    speed = fsi__d3_norm(fsi__d3_of(b->force)) * dt / (double)b->mass;
+    inverse = fsi_m3_inverse(b->inertia); /* no eigenvalue is above its trace */
+    way = fsi__d3_norm(fsi__d3_of(b->torque)) * dt * ((double)inverse.m[0] + (double)inverse.m[4] + (double)inverse.m[8]);
+    if (speed <= FSI__WC_FASTEST && way <= FSI__WC_FASTEST) return FSI_OK;
+    return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, o->id, speed, "the %s on the body of obstacle %d would make it faster than %g m/s or rad/s", speed <= FSI__WC_FASTEST ? "torque" : "force", o->id, FSI__WC_FASTEST);
+}
+
+static fsi_status fsi__wc_check_particle(const fsi_wcsph *s, int i, double dt, const char *fn)
+{
+    const double rho = (double)s->density[i], rho0 = (double)s->desc.density;
+    const char *what = !fsi_v3_is_finite(s->position[i]) ? "position" : !fsi_v3_is_finite(s->velocity[i]) ? "velocity" : !fsi_v3_is_finite(s->force[i]) ? "force" : !fsi_is_finite(rho) ? "density" : NULL;
+    double x;
+    if (what) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "particle %d: its %s is not finite", i, what);
+    if (!(rho >= rho0 / (FSI__WC_DENSEST * FSI__WC_DENSEST) && rho <= 1.001 * FSI__WC_DENSEST * rho0))
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, i, rho, "particle %d: its density is %g, it must be %g to %g", i, rho, rho0 / (FSI__WC_DENSEST * FSI__WC_DENSEST), FSI__WC_DENSEST * rho0);
+    x = (double)fsi_v3_norm(s->position[i]);
+    if (!(x <= FSI__MESH_REACH)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, x, "particle %d is %g from the origin", i, x);
+    if (!fsi__wc_within(s->velocity[i], FSI__WC_FASTEST)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, (double)fsi_v3_norm(s->velocity[i]), "particle %d: its velocity is beyond %g m/s", i, FSI__WC_FASTEST);
+    x = fsi__d3_norm(fsi__d3_of(s->force[i])) * dt / (double)s->particle_mass;
+    return x <= FSI__WC_FASTEST ? FSI_OK : fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, x, "particle %d: its force would make it faster than %g m/s", i, FSI__WC_FASTEST);
+}
+
 static fsi_status fsi__wc_check_state(const fsi_wcsph *s, fsi_real dt, const char *fn)
 {
     const fsi__wc_impl *im = (const fsi__wc_impl *)s->impl;
     int i;
-    if (!fsi_is_finite((double)dt) || dt < 0 || (dt > 0 && dt < (fsi_real)1e-12)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, (double)dt, "dt is %g seconds, must be 0 or at least 1e-12", (double)dt);
+    FSI__WC_TRY(fsi__check_dt(s->context, dt, fn));
     if (im->world && fsi__rg_of(im->world)->begun > 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "the world has begun a step of its own: end it first");
-    for (i = 0; i < im->obstacle_count; i++) FSI__WC_TRY(fsi__wc_check_body(s, im->obstacle[i].desc.body, im->obstacle[i].id, fn));
-    for (i = 0; i < s->count; i++) {
-        const char *what = !fsi_v3_is_finite(s->position[i]) ? "position" : !fsi_v3_is_finite(s->velocity[i]) ? "velocity" : !fsi_v3_is_finite(s->force[i]) ? "force" : !fsi_is_finite((double)s->density[i]) ? "density" : NULL;
-        if (what) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "particle %d: its %s is not finite", i, what);
-        if (!(s->density[i] > 0)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, i, (double)s->density[i], "particle %d: its density is %g", i, (double)s->density[i]);
-        if ((double)fsi_v3_norm(s->position[i]) > FSI__MESH_REACH) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, (double)fsi_v3_norm(s->position[i]), "particle %d is %g from the origin", i, (double)fsi_v3_norm(s->position[i]));
+    for (i = 0; i < im->obstacle_count; i++) {
+        FSI__WC_TRY(fsi__wc_check_body(s, im->obstacle[i].desc.body, im->obstacle[i].id, fn));
+        FSI__WC_TRY(fsi__wc_check_way(s, &im->obstacle[i], (double)dt, fn));
     }
+    for (i = 0; i < s->count; i++) FSI__WC_TRY(fsi__wc_check_particle(s, i, (double)dt, fn));
     return FSI_OK;
 }
 
@@ -2987,6 +3082,7 @@ static fsi_status fsi__wc_begin(fsi__wc_run *run, fsi_wcsph *s, double dt, const
     n = (size_t)(run->n = s->count + run->more);
     run->b.count = run->n;
     run->chunks = run->b.chunk_count = fsi__chunks(run->n, FSI__WC_GRAIN);
+    run->c = run->stats.sound_speed = (double)s->sound_speed;
     im->filter_next = im->filter_count;
     run->anew = im->surfaces_changed;
     fsi__wc_layout(run, &measure);
@@ -3107,7 +3203,7 @@ static void fsi__wc_scatter(void *arg, int chunk, int begin, int end)
         s->velocity[i] = run->v[r];
         s->density[i] = run->rho[r];
         run->im->ratio[i] = run->ratio[r];
-        run->im->pressure[i] = (fsi_real)fsi__wc_tait(s, fsi__wc_felt(s, (double)run->rho[r], (double)run->ratio[r]));
+        run->im->pressure[i] = (fsi_real)fsi__wc_pressure_of(run, fsi__wc_felt(s, (double)run->rho[r], (double)run->ratio[r]));
         run->im->room[i] = run->room[r];
         run->im->seen[i] = s->filter[i];
     }
@@ -3173,6 +3269,15 @@ static void fsi__wc_stand(const fsi__wc_impl *im)
     }
 }
 
+/* What the step did not do as it should have: one message for all. */
+static void fsi__wc_warn(const fsi_wcsph *s)
+{
+    const fsi_wcsph_stats *st = &s->stats;
+    if (!(st->degraded || st->pinched || st->inside || st->lost)) return;
+    fsi__warn(s->context, "fsi_wcsph_step: %d pinched, %d inside, %d lost%s (speed of sound %g of %g m/s, density up to %.3g rho0)", st->pinched, st->inside, st->lost,
+        st->degraded ? ", degraded: max_substeps is too small" : "", st->sound_speed, (double)s->sound_speed, st->density_ratio_max);
+}
+
 FSI_API fsi_status fsi_wcsph_step(fsi_wcsph *s, fsi_real dt)
 {
     static const char fn[] = "fsi_wcsph_step";
@@ -3204,6 +3309,8 @@ FSI_API fsi_status fsi_wcsph_step(fsi_wcsph *s, fsi_real dt)
     phases = run.stats.seconds_neighbors + run.stats.seconds_pairs + run.stats.seconds_integrate + run.stats.seconds_contacts + run.stats.seconds_response + run.stats.seconds_correction;
     run.stats.seconds_other = fsi__now(s->context) - start - phases;
     fsi__wc_commit(&run, (double)dt);
+    fsi__wc_warn(s);
+    if (run.im->world && dt > 0) fsi__rg_warn(run.im->world);
     return FSI_OK;
 }
 
@@ -3257,6 +3364,8 @@ static fsi_status fsi__wc_check_desc(fsi_context *context, const char *fn, const
         if (!(range[k].value >= range[k].lo * (1 - 1e-6) && range[k].value <= range[k].hi * (1 + 1e-6))) /* floats may round */
             return fsi__fail(context, range[k].value == range[k].value ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, k, range[k].value, "desc.%s is %g, must be %g to %g", range[k].name, range[k].value, range[k].lo, range[k].hi);
     if (!fsi_v3_is_finite(d->gravity)) return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "desc.gravity is not finite");
+    if (!(g <= 1e6)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, g, "desc.gravity is %g m/s^2, the most is 1e6", g);
+    if (!fsi__wc_within(d->origin, 1e15)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.origin is not finite, or beyond 1e15 m");
     if (d->dim == 2 && d->gravity.z != 0) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->gravity.z, "desc.gravity.z is %g, but the plane of dim 2 is x, y", (double)d->gravity.z);
     if (!(g > 0) && !(d->speed > 0) && !(d->sound_speed > 0)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "without gravity desc.speed or desc.sound_speed must be given");
     return FSI_OK;
@@ -3364,7 +3473,7 @@ FSI_API fsi_status fsi_wcsph_set_desc(fsi_wcsph *s, const fsi_wcsph_desc *desc)
 {
     static const char fn[] = "fsi_wcsph_set_desc";
     static const struct { const char *name; size_t offset, size; } fixed[] = {
-        FSI__WC_FIXED(context), FSI__WC_FIXED(dim), FSI__WC_FIXED(spacing), FSI__WC_FIXED(support), FSI__WC_FIXED(density), FSI__WC_FIXED(domain),
+        FSI__WC_FIXED(context), FSI__WC_FIXED(dim), FSI__WC_FIXED(spacing), FSI__WC_FIXED(support), FSI__WC_FIXED(density), FSI__WC_FIXED(domain), FSI__WC_FIXED(origin),
         FSI__WC_FIXED(attribute_count)
     };
     int k;
@@ -3444,7 +3553,10 @@ FSI_API fsi_status fsi_wcsph_add_particles(fsi_wcsph *s, const fsi_vec3 *positio
     if (count > 0 && (fsi__wc_owns(s, positions) || fsi__wc_owns(s, velocities)))
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "positions or velocities are the simulator's own arrays, which may move");
     for (i = 0; i < count; i++)
+    {
         if (!fsi_v3_is_finite(positions[i]) || (velocities && !fsi_v3_is_finite(velocities[i]))) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "particle %d of those to add is not finite", i);
+        if (velocities && !fsi__wc_within(velocities[i], FSI__WC_FASTEST)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, 0, "the velocity of particle %d of those to add is beyond %g m/s", i, FSI__WC_FASTEST);
+    }
     FSI__WC_TRY(fsi__wc_reserve(s, fsi__wc_rows_for(s, s->count + count)));
     for (i = 0; i < count; i++) {
         const int k = s->count + i;
@@ -3968,16 +4080,75 @@ FSI_API fsi_real fsi_wcsph_pressure_at(const fsi_wcsph *s, fsi_vec3 x)
     int i;
     if (fsi__wc_check(s) != FSI_OK) return 0;
     for (i = 0; i < s->count; i++) {
-        const double q = 2 * (double)fsi_v3_norm(fsi_v3_sub(s->position[i], x)) / (double)s->support;
-        double a, b, w;
-        if (!(q < 2)) continue;
-        a = 2 - q;
-        b = q < 1 ? 1 - q : 0;
-        w = 0.25 * a * a * a - b * b * b;
+        const double w = fsi__wc_spline(2 * (double)fsi_v3_norm(fsi_v3_sub(s->position[i], x)) / (double)s->support);
         sum += w;
         p += w * (double)s->pressure[i];
     }
     return (fsi_real)(sum > 0 ? p / sum : 0);
+}
+
+FSI_API fsi_vec3 fsi_wcsph_velocity_at(const fsi_wcsph *s, fsi_vec3 x)
+{
+    fsi__d3 v = fsi__d3_make(0, 0, 0);
+    double sum = 0;
+    int i;
+    if (fsi__wc_check(s) != FSI_OK) return fsi_v3(0, 0, 0);
+    for (i = 0; i < s->count; i++) {
+        const double w = fsi__wc_spline(2 * (double)fsi_v3_norm(fsi_v3_sub(s->position[i], x)) / (double)s->support);
+        sum += w;
+        v = fsi__d3_madd(v, w, fsi__d3_of(s->velocity[i]));
+    }
+    return sum > 0 ? fsi__d3_real(fsi__d3_scale(v, 1 / sum)) : fsi_v3(0, 0, 0);
+}
+
+/* Where the last step left an obstacle. Samples of what no body carries stand in the world. */
+static void fsi__wc_shift_obstacle(fsi__wc_obstacle *o, fsi_vec3 offset)
+{
+    int k;
+    o->at.position = fsi_v3_add(o->at.position, offset);
+    if (o->desc.body) return;
+    for (k = 0; k < o->vertex_count; k++) o->rest[k] = fsi_v3_add(o->rest[k], offset);
+    for (k = 0; k < o->sample_count; k++) o->sample[k].x = fsi_v3_add(o->sample[k].x, offset);
+    o->corner = fsi_v3_add(o->corner, offset);
+    if (o->shadow) fsi__mesh_follow(o->shadow, o->rest, o->rest, 0, 1);
+}
+
+static void fsi__wc_shift_particles(fsi_wcsph *s, fsi_vec3 offset)
+{
+    fsi__wc_impl *im = (fsi__wc_impl *)s->impl;
+    int i;
+    for (i = 0; i < s->count; i++) {
+        s->position[i] = fsi_v3_add(s->position[i], offset);
+        im->last[i] = fsi_v3_add(im->last[i], offset);
+    }
+    for (i = 0; i < im->sources.emitter_count; i++) {
+        double *c = im->sources.emitter[i].flow.center;
+        fsi__d3_put(c, fsi__d3_add(fsi__d3_at(c), fsi__d3_of(offset)));
+    }
+}
+
+FSI_API fsi_status fsi_wcsph_shift_origin(fsi_wcsph *s, fsi_vec3 offset)
+{
+    static const char fn[] = "fsi_wcsph_shift_origin";
+    fsi__wc_impl *im;
+    int i;
+    FSI__WC_TRY(fsi__wc_check(s));
+    if (!fsi_v3_is_finite(offset)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the offset is not finite");
+    if (s->desc.dim == 2) offset.z = 0;
+    if (!fsi__wc_within(fsi_v3_add(s->desc.origin, offset), 1e15)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, 0, "the first origin would lie too far off");
+    for (i = 0; i < s->count; i++)
+        if (!fsi__wc_within(fsi_v3_add(s->position[i], offset), 0.5 * FSI__MESH_REACH)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, 0, "particle %d would lie too far off", i);
+    im = (fsi__wc_impl *)s->impl;
+    fsi__wc_shift_particles(s, offset);
+    fsi__sources_shift(&im->sources, offset);
+    for (i = 0; i < im->obstacle_count; i++) fsi__wc_shift_obstacle(&im->obstacle[i], offset);
+    if (fsi__wc_has_domain(s)) {
+        s->desc.domain.lo = fsi_v3_add(s->desc.domain.lo, offset);
+        s->desc.domain.hi = fsi_v3_add(s->desc.domain.hi, offset);
+    }
+    s->desc.origin = fsi_v3_add(s->desc.origin, offset);
+    im->surfaces_changed = 1; /* distances are as they were but for rounding */
+    return FSI_OK;
 }
 
 /* Particle i by winding numbers: 1 when it is in a closed obstacle that acts on it, or out of the domain. */
@@ -4119,6 +4290,7 @@ static void fsi__wc_state(fsi__stream *st, void *simulator)
     fsi__column columns[FSI__WC_COLUMNS];
     int k, saved;
     fsi__wc_columns(s, columns, &saved);
+    if (st->mode != FSI__HASH || s->desc.origin.x != 0 || s->desc.origin.y != 0 || s->desc.origin.z != 0) fsi__bytes(st, &s->desc.origin, sizeof s->desc.origin);
     fsi__bytes(st, &s->time, sizeof s->time);
     fsi__bytes(st, &im->amax, sizeof im->amax);
     fsi__bytes(st, &im->wall_speed, sizeof im->wall_speed);
@@ -4165,7 +4337,8 @@ static fsi_status fsi__wc_check_head(const fsi_wcsph *s, const fsi__wc_head *hea
     static const char fn[] = "fsi_wcsph_load";
     fsi__wc_head own = fsi__wc_make_head(s);
     fsi__column columns[FSI__WC_COLUMNS];
-    size_t row = 0, start = sizeof *head + 5 * sizeof(double) + (size_t)own.obstacles * sizeof(fsi_pose) + fsi__sources_state_size(&((const fsi__wc_impl *)s->impl)->sources);
+    size_t row = 0, start = sizeof *head + sizeof(fsi_vec3) + 5 * sizeof(double) + (size_t)own.obstacles * sizeof(fsi_pose)
+        + fsi__sources_state_size(&((const fsi__wc_impl *)s->impl)->sources);
     int k, saved;
     own.count = head->count;
     if (st->ok && memcmp(head, &own, sizeof own) != 0)
@@ -4180,41 +4353,109 @@ static fsi_status fsi__wc_check_head(const fsi_wcsph *s, const fsi__wc_head *hea
     return FSI_OK;
 }
 
+/* A number of a state that no step could have left, or can start from. */
+static fsi_status fsi__wc_bad_state(const fsi_wcsph *s, long long element, double value, const char *what)
+{
+    return fsi__fail(s->context, fsi_is_finite(value) ? FSI_ERROR_FORMAT : FSI_ERROR_NAN, "fsi_wcsph_load", element, value, "%s %.0f of the state is %g", what, (double)element, value);
+}
+
+/* Reads vectors that must be within `most`. */
+static fsi_status fsi__wc_check_vectors(const fsi_wcsph *s, fsi__stream *st, size_t count, double most, fsi_vec3 offset, const char *what)
+{
+    size_t k;
+    for (k = 0; k < count; k++) {
+        fsi_vec3 v = fsi_v3(0, 0, 0);
+        double x;
+        fsi__bytes(st, &v, sizeof v);
+        x = fsi__d3_norm(fsi__d3_add(fsi__d3_of(v), fsi__d3_of(offset)));
+        if (!fsi__wc_within(v, most) || !(x <= most)) return fsi__wc_bad_state(s, (long long)k, x, what);
+    }
+    return FSI_OK;
+}
+
+/* Densities, what they were summed to, and ids, which grow and are below `next`. */
+static fsi_status fsi__wc_check_scalars(const fsi_wcsph *s, fsi__stream *st, size_t count, uint64_t next)
+{
+    const double rho0 = (double)s->desc.density;
+    int64_t last = -1;
+    size_t k;
+    for (k = 0; k < count; k++) {
+        fsi_real rho = 0;
+        fsi__bytes(st, &rho, sizeof rho);
+        if (!((double)rho >= rho0 / (FSI__WC_DENSEST * FSI__WC_DENSEST) && (double)rho <= 1.001 * FSI__WC_DENSEST * rho0)) return fsi__wc_bad_state(s, (long long)k, (double)rho, "density");
+    }
+    for (k = 0; k < count; k++) {
+        float ratio = -1;
+        fsi__bytes(st, &ratio, sizeof ratio);
+        if (!(ratio >= 0 && (double)ratio <= (double)count + 1)) return fsi__wc_bad_state(s, (long long)k, (double)ratio, "summed density");
+    }
+    for (k = 0; k < count; k++) {
+        uint32_t id = 0;
+        fsi__bytes(st, &id, sizeof id);
+        if ((int64_t)id <= last || id >= next) return fsi__wc_bad_state(s, (long long)k, (double)id, "id");
+        last = (int64_t)id;
+    }
+    return FSI_OK;
+}
+
+/* Particles are held by emitters that there are. */
+static fsi_status fsi__wc_check_held(const fsi_wcsph *s, fsi__stream *st, size_t count)
+{
+    size_t k;
+    for (k = 0; k < count; k++) {
+        uint32_t held = 0;
+        fsi__bytes(st, &held, sizeof held);
+        if (held > 0 && fsi__sources_find(&((const fsi__wc_impl *)s->impl)->sources, (int64_t)held - 1) < 0)
+            return fsi__wc_bad_state(s, (long long)k, (double)held, "emitter");
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__wc_check_poses(const fsi_wcsph *s, fsi__stream *st, size_t count)
+{
+    size_t k;
+    for (k = 0; k < count; k++) {
+        fsi_pose at;
+        fsi_quat q;
+        double n;
+        memset(&at, 0, sizeof at);
+        fsi__bytes(st, &at, sizeof at);
+        q = at.orientation;
+        n = sqrt((double)q.x * (double)q.x + (double)q.y * (double)q.y + (double)q.z * (double)q.z + (double)q.w * (double)q.w);
+        if (!fsi__wc_within(at.position, FSI__MESH_REACH)) return fsi__wc_bad_state(s, (long long)k, (double)fsi_v3_norm(at.position), "distance from the origin of obstacle");
+        if (!(fabs(n - 1) <= 1e-3) && !(n <= 0 && !((const fsi__wc_impl *)s->impl)->obstacle[k].desc.body)) return fsi__wc_bad_state(s, (long long)k, n, "length of the quaternion of obstacle");
+    }
+    return FSI_OK;
+}
+
 /* Everything finite and possible that must be? `st` stands behind the head, and returns there. */
 static fsi_status fsi__wc_check_content(const fsi_wcsph *s, const fsi__wc_head *head, fsi__stream *st)
 {
     static const char fn[] = "fsi_wcsph_load";
-    const size_t start = st->used, vectors = 9 * (size_t)head->count;
+    const size_t start = st->used, n = (size_t)head->count;
     const fsi__wc_impl *im = (const fsi__wc_impl *)s->impl;
+    fsi_vec3 origin = fsi_v3(0, 0, 0), none = fsi_v3(0, 0, 0);
     double first[3] = { 0, 0, 0 };
     int64_t filter = 0;
     uint64_t next = 0;
     size_t k;
+    fsi__bytes(st, &origin, sizeof origin);
     fsi__bytes(st, first, sizeof first);
     fsi__bytes(st, &filter, sizeof filter);
     fsi__bytes(st, &next, sizeof next);
-    if (!fsi_is_finite(first[0] + first[1] + first[2])) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the time or the speeds of the state are not finite");
-    if (first[1] < 0 || first[2] < 0 || filter < 0 || next > 0xffffffffu) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, first[1], "the counts and speeds of the state are not possible");
-    if (!fsi__sources_check_state(&im->sources, st)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is of other emitters or sinks than this liquid has");
-    for (k = 0; k < vectors + (size_t)head->count; k++) {
-        fsi_real x = 0;
-        fsi__bytes(st, &x, sizeof x);
-        if (!fsi_is_finite((double)x)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, (long long)k, 0, "number %.0f of the state is not finite", (double)k);
-        if (k >= vectors && !(x > 0)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, (long long)(k - vectors), (double)x, "particle %.0f of the state has a density of %g", (double)(k - vectors), (double)x);
-    }
-    for (k = 0; k < (size_t)head->count; k++) {
-        float ratio = 0;
-        fsi__bytes(st, &ratio, sizeof ratio);
-        if (!fsi_is_finite((double)ratio) || ratio < 0) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, (long long)k, (double)ratio, "particle %.0f of the state has a summed density of %g", (double)k, (double)ratio);
-    }
+    if (!fsi__wc_within(origin, 1e15)) return fsi__wc_bad_state(s, 0, (double)fsi_v3_norm(origin), "origin");
+    for (k = 0; k < 3; k++) if (!(first[k] >= 0 && first[k] <= 1e60)) return fsi__wc_bad_state(s, (long long)k, first[k], "time or speed");
+    if (filter < 0 || filter > (int64_t)1 << 60 || next > 0xffffffffu) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, first[1], "the counts of the state are not possible");
+    if (!fsi__sources_check_state(&im->sources, st))
+        return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is of other emitters or sinks than this liquid has");
+    FSI__WC_TRY(fsi__wc_check_vectors(s, st, n, FSI__MESH_REACH, fsi_v3_sub(s->desc.origin, origin), "distance from the origin of particle"));
+    FSI__WC_TRY(fsi__wc_check_vectors(s, st, n, FSI__WC_FASTEST * 1.8, none, "speed of particle"));
+    FSI__WC_TRY(fsi__wc_check_vectors(s, st, n, FSI__WC_FASTEST * (double)s->particle_mass, none, "force on particle"));
+    FSI__WC_TRY(fsi__wc_check_scalars(s, st, n, next));
+    st->used += n * (sizeof(uint32_t) + (size_t)s->desc.attribute_count * sizeof(fsi_real)); /* filters and attributes: any */
+    FSI__WC_TRY(fsi__wc_check_held(s, st, n));
     st->used = st->capacity - (size_t)head->obstacles * sizeof(fsi_pose);
-    for (k = 0; k < (size_t)head->obstacles; k++) {
-        fsi_pose at;
-        memset(&at, 0, sizeof at);
-        fsi__bytes(st, &at, sizeof at);
-        if (!fsi_v3_is_finite(at.position) || !fsi_is_finite((double)(at.orientation.x + at.orientation.y + at.orientation.z + at.orientation.w)))
-            return fsi__fail(s->context, FSI_ERROR_NAN, fn, (long long)k, 0, "the state of obstacle %d is not finite", (int)k);
-    }
+    FSI__WC_TRY(fsi__wc_check_poses(s, st, (size_t)head->obstacles));
     st->used = start;
     for (k = 0; k < (size_t)head->obstacles; k++) FSI__WC_TRY(fsi__wc_check_body(s, im->obstacle[k].desc.body, im->obstacle[k].id, fn));
     return FSI_OK;
@@ -4235,6 +4476,7 @@ FSI_API fsi_status fsi_wcsph_load(fsi_wcsph *s, const void *buffer, size_t size)
     fsi__wc_impl *im;
     fsi__wc_head head;
     fsi__stream st;
+    fsi_vec3 origin, offset;
     int k;
     FSI__WC_TRY(fsi__wc_check(s));
     FSI__WC_TRY(fsi__load_begin(s->context, s->cookie, buffer, size, &st, "fsi_wcsph_load"));
@@ -4245,7 +4487,14 @@ FSI_API fsi_status fsi_wcsph_load(fsi_wcsph *s, const void *buffer, size_t size)
     FSI__WC_TRY(fsi__wc_reserve(s, (int)head.count));
     im = (fsi__wc_impl *)s->impl;
     s->count = (int)head.count;
+    origin = s->desc.origin;
     fsi__wc_state(&st, s);
+    offset = fsi_v3_sub(origin, s->desc.origin); /* from where the origin was then to where it is now */
+    s->desc.origin = origin;
+    if (offset.x != 0 || offset.y != 0 || offset.z != 0) {
+        fsi__wc_shift_particles(s, offset);
+        for (k = 0; k < im->obstacle_count; k++) im->obstacle[k].at.position = fsi_v3_add(im->obstacle[k].at.position, offset);
+    }
     im->surfaces_changed = 1;
     for (k = 0; k < s->count; k++) im->pressure[k] = (fsi_real)fsi__wc_tait(s, fsi__wc_felt(s, (double)s->density[k], (double)im->ratio[k]));
     for (k = 0; k < im->obstacle_count; k++) fsi__wc_load_obstacle(s, &im->obstacle[k]);
