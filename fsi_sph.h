@@ -223,8 +223,15 @@ FSI_API const fsi_error *fsi_sph_error(const fsi_sph *s);
    a solid, here, by writing positions or by adding an obstacle over liquid, comes out within a step where the surface is
    nearer than H; fsi_sph_count_inside finds the rest. Errors: NAN (names the particle), MEMORY, LIMIT (max_particles). */
 FSI_API fsi_status fsi_sph_add_particles(fsi_sph *s, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count);
-/* Appends a lattice that fills `box` with spacing dx, leaving out what lies in an obstacle or nearer than dx/2 to one. */
+/* Appends a lattice of spacing dx that fills a box, from its corner lo on; a sphere (2D: a disc), around its centre; what is at least
+   dx/2 inside a closed mesh (of a container: in its liquid), from the corner of its box on. It moves with `velocity` [m/s]. Left out is
+   what lies outside the domain, in an obstacle or nearer than dx/2 to one, or nearer than 0.6 dx to a particle that was there: the
+   same box filled twice is filled once. *added (NULL is fine): how many particles that were, 0 after an error; none is told by a
+   warning. Errors: COOKIE, NAN, ARGUMENT (a shape smaller than a cell, radius, mesh), MESH (not closed), MEMORY, LIMIT
+   (max_particles, 5e8 sites within the domain); then nothing has changed. */
 FSI_API fsi_status fsi_sph_fill_box(fsi_sph *s, fsi_box3 box, fsi_vec3 velocity, int *added);
+FSI_API fsi_status fsi_sph_fill_sphere(fsi_sph *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity, int *added);
+FSI_API fsi_status fsi_sph_fill_mesh(fsi_sph *s, const fsi_mesh *mesh, fsi_vec3 velocity, int *added);
 /* Removes the particles i with gone[i] != 0 (count entries); the others keep their order. */
 FSI_API fsi_status fsi_sph_remove_particles(fsi_sph *s, const unsigned char *gone);
 
@@ -5765,29 +5772,86 @@ static int fsi__sph_is_free(const fsi_sph *s, fsi_vec3 x)
     return 1;
 }
 
-static fsi_status fsi__sph_add_where_free(void *simulator, fsi_vec3 x, fsi_vec3 velocity)
+static int fsi__sph_site_is_free(const void *simulator, fsi_vec3 x) { return fsi__sph_is_free((const fsi_sph *)simulator, x); }
+static fsi_status fsi__sph_add_site(void *simulator, fsi_vec3 x, fsi_vec3 velocity) { return fsi_sph_add_particles((fsi_sph *)simulator, &x, &velocity, 1); }
+
+/* What the domain and containers leave of space. */
+static fsi_box3 fsi__sph_fill_bounds(const fsi_sph *s)
 {
-    fsi_sph *s = (fsi_sph *)simulator;
-    return fsi__sph_is_free(s, x) ? fsi_sph_add_particles(s, &x, &velocity, 1) : FSI_OK;
+    const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
+    fsi_box3 bounds = fsi_box3_empty();
+    int o;
+    for (o = 0; o < im->obstacle_count; o++) {
+        const fsi_mesh *mesh = im->obstacle[o].mesh;
+        const fsi_box3 b = mesh->box;
+        if (!mesh->container || mesh->kind != FSI_MESH_CLOSED) continue;
+        if (!(bounds.lo.x <= bounds.hi.x)) bounds = b;
+        bounds.lo = fsi_v3(fsi_max(bounds.lo.x, b.lo.x), fsi_max(bounds.lo.y, b.lo.y), fsi_max(bounds.lo.z, b.lo.z));
+        bounds.hi = fsi_v3(fsi_min(bounds.hi.x, b.hi.x), fsi_min(bounds.hi.y, b.hi.y), fsi_min(bounds.hi.z, b.hi.z));
+        if (!(bounds.lo.x <= bounds.hi.x)) bounds.hi.x = bounds.lo.x;
+    }
+    return bounds;
 }
 
-FSI_API fsi_status fsi_sph_fill_box(fsi_sph *s, fsi_box3 box, fsi_vec3 velocity, int *added)
+/* Fills the shape that `fill` names; on failure nothing has changed. */
+static fsi_status fsi__sph_fill(fsi_sph *s, fsi__fill *fill, fsi_vec3 velocity, int *added)
 {
+    fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
+    const uint64_t first = im->next_particle;
+    const int start = s->count;
     fsi_status status;
-    fsi__sph_impl *im;
-    uint64_t first;
-    int start;
-    FSI__SPH_TRY(fsi__sph_check(s));
-    im = (fsi__sph_impl *)s->impl;
-    start = s->count;
-    first = im->next_particle;
-    status = fsi__fill_lattice(s->context, box, velocity, s->desc.dim, s->desc.spacing, fsi__sph_add_where_free, s, "fsi_sph_fill_box");
+    fill->context = s->context;
+    fill->dim = s->desc.dim;
+    fill->dx = s->desc.spacing;
+    fill->velocity = velocity;
+    fill->clip = fsi__sph_fill_bounds(s);
+    fill->position = s->position;
+    fill->count = s->count;
+    fill->is_free = fsi__sph_site_is_free;
+    fill->add = fsi__sph_add_site;
+    fill->simulator = s;
+    status = fsi__fill_shape(fill);
     if (status != FSI_OK) {
         s->count = start;
         im->next_particle = first;
     }
     if (added) *added = s->count - start;
     return status;
+}
+
+FSI_API fsi_status fsi_sph_fill_box(fsi_sph *s, fsi_box3 box, fsi_vec3 velocity, int *added)
+{
+    fsi__fill fill;
+    if (added) *added = 0;
+    FSI__SPH_TRY(fsi__sph_check(s));
+    memset(&fill, 0, sizeof fill);
+    fill.function = "fsi_sph_fill_box";
+    fill.box = &box;
+    return fsi__sph_fill(s, &fill, velocity, added);
+}
+
+FSI_API fsi_status fsi_sph_fill_sphere(fsi_sph *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity, int *added)
+{
+    fsi__fill fill;
+    if (added) *added = 0;
+    FSI__SPH_TRY(fsi__sph_check(s));
+    memset(&fill, 0, sizeof fill);
+    fill.function = "fsi_sph_fill_sphere";
+    fill.center = center;
+    fill.radius = radius;
+    return fsi__sph_fill(s, &fill, velocity, added);
+}
+
+FSI_API fsi_status fsi_sph_fill_mesh(fsi_sph *s, const fsi_mesh *mesh, fsi_vec3 velocity, int *added)
+{
+    fsi__fill fill;
+    if (added) *added = 0;
+    FSI__SPH_TRY(fsi__sph_check(s));
+    if (!mesh) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_sph_fill_mesh", -1, 0, "mesh is NULL");
+    memset(&fill, 0, sizeof fill);
+    fill.function = "fsi_sph_fill_mesh";
+    fill.mesh = mesh;
+    return fsi__sph_fill(s, &fill, velocity, added);
 }
 
 /* ---- >>obstacles ---------------------------------------------------------------------------------------------- */

@@ -598,9 +598,10 @@ static void test_bad_numbers_are_named_and_change_nothing(void)
     fsi_sph_destroy(s);
 }
 
-/* Is what can be read finite, and does what is saved load again? */
+/* Is what can be read finite, and does what is saved load again, unless it holds what no step takes? */
 static void check_usable(fsi_sph *s)
 {
+    fsi_status status;
     size_t size;
     void *state = save_state(s, &size);
     int i, bad = 0;
@@ -609,7 +610,8 @@ static void check_usable(fsi_sph *s)
         bad += !fsi_is_finite((double)s->pressure[i]) || !fsi_is_finite((double)s->density_ratio[i]);
     }
     CHECK(bad == 0);
-    CHECK(fsi_sph_load(s, state, size) == FSI_OK);
+    status = fsi_sph_load(s, state, size);
+    CHECK(status == FSI_OK || (status == FSI_ERROR_LIMIT && fsi_sph_step(s, (fsi_real)1e-3) == FSI_ERROR_LIMIT));
     free(state);
 }
 
