@@ -1223,9 +1223,30 @@ FSI_API fsi_status fsi__neighbors_sort(fsi_neighbors *nb, const fsi_vec3 *x, int
 typedef void fsi__ranks_fn(void *arg, const int *order, int begin, int end);
 FSI_API fsi_status fsi__neighbors_build_with(fsi_neighbors *nb, const fsi_vec3 *x, int count, fsi_real radius, int dim, fsi__ranks_fn *also, void *arg);
 
+typedef int fsi__free_fn(const void *simulator, fsi_vec3 x);
 typedef fsi_status fsi__site_fn(void *simulator, fsi_vec3 x, fsi_vec3 velocity);
-/* Calls add for every site of a lattice of spacing dx that fills a box, until it fails. Errors: its own, NAN, ARGUMENT (the box holds no site), LIMIT. */
-FSI_API fsi_status fsi__fill_lattice(fsi_context *context, fsi_box3 box, fsi_vec3 velocity, int dim, fsi_real dx, fsi__site_fn *add, void *simulator, const char *function);
+/* A shape that is filled with a lattice of spacing dx: a box, from its corner lo on; what is at least dx/2 inside a closed mesh (of a
+   container: in its liquid), from the corner of its box on; else a sphere, around its centre. */
+typedef struct fsi__fill {
+    fsi_context *context;
+    const char *function;
+    int dim;
+    fsi_real dx;
+    fsi_vec3 velocity;        /* of what is added */
+    const fsi_box3 *box;
+    const fsi_mesh *mesh;
+    fsi_vec3 center;
+    fsi_real radius;
+    fsi_box3 clip;            /* no site outside is looked at; fsi_box3_empty: no bounds */
+    const fsi_vec3 *position; /* count particles that are there: sites nearer than 0.6 dx to one of them stay empty */
+    int count;
+    fsi__free_fn *is_free;    /* may there be a particle at x? */
+    fsi__site_fn *add;
+    void *simulator;
+} fsi__fill;
+/* Calls add for every free site, x fastest, until it fails; warns when there is none. Errors: its own, COOKIE, NAN, ARGUMENT (the shape holds no site), MESH, LIMIT,
+   MEMORY. */
+FSI_API fsi_status fsi__fill_shape(const fsi__fill *fill);
 
 /* Saving, loading and hashing state share one description: a function that names the bytes in order. */
 typedef struct fsi__stream {
@@ -1681,24 +1702,175 @@ FSI_API int fsi__count_where(fsi_context *context, int count, fsi__test_fn *fn, 
     return found;
 }
 
-FSI_API fsi_status fsi__fill_lattice(fsi_context *context, fsi_box3 box, fsi_vec3 velocity, int dim, fsi_real dx, fsi__site_fn *add, void *simulator, const char *function)
+/* The sites of a fill within its clip: of axis k those from first to first + n - 1, site i at lo + dx (i + 1/2). */
+typedef struct fsi__sites { double lo[3], first[3]; int n[3]; } fsi__sites;
+
+/* Particles that were there, by the cell of side dx that they are in, as seen from the first site. */
+typedef struct fsi__taken { const fsi_vec3 *position; int count, mask, *head, *next; } fsi__taken;
+
+static fsi_status fsi__check_fill(const fsi__fill *f)
 {
-    const fsi_vec3 size = fsi_v3_sub(box.hi, box.lo);
-    fsi_status status = FSI_OK;
-    double along[3], total;
-    int i, j, k;
-    if (!fsi_v3_is_finite(box.lo) || !fsi_v3_is_finite(box.hi) || !fsi_v3_is_finite(velocity)) return fsi__fail(context, FSI_ERROR_NAN, function, -1, 0, "the box or the velocity is not finite");
-    along[0] = floor((double)(size.x / dx) + 0.5);
-    along[1] = floor((double)(size.y / dx) + 0.5);
-    along[2] = dim == 2 ? 1 : floor((double)(size.z / dx) + 0.5);
-    total = along[0] * along[1] * along[2];
-    if (!(along[0] >= 1 && along[1] >= 1 && along[2] >= 1)) return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, total, "the box holds no particle of spacing %g", (double)dx);
-    if (total > 5e8) return fsi__fail(context, FSI_ERROR_LIMIT, function, -1, total, "the box holds %.0f particles", total);
-    for (k = 0; k < (int)along[2] && status == FSI_OK; k++) for (j = 0; j < (int)along[1] && status == FSI_OK; j++) for (i = 0; i < (int)along[0] && status == FSI_OK; i++) {
-        fsi_vec3 x = fsi_v3_add(box.lo, fsi_v3(dx * ((fsi_real)i + (fsi_real)0.5), dx * ((fsi_real)j + (fsi_real)0.5), dx * ((fsi_real)k + (fsi_real)0.5)));
-        if (dim == 2) x.z = 0;
-        status = add(simulator, x, velocity);
+    const fsi_mesh *m = f->mesh;
+    if (!fsi_v3_is_finite(f->velocity)) return fsi__fail(f->context, FSI_ERROR_NAN, f->function, -1, 0, "the velocity is not finite");
+    if (f->box && !(fsi_v3_is_finite(f->box->lo) && fsi_v3_is_finite(f->box->hi))) return fsi__fail(f->context, FSI_ERROR_NAN, f->function, -1, 0, "the box is not finite");
+    if (m && m->cookie != FSI__COOKIE('m', fsi_mesh)) return fsi__fail(f->context, FSI_ERROR_COOKIE, f->function, -1, 0, "the mesh was not made by fsi_mesh_create of this version");
+    if (m && m->corners != f->dim) return fsi__fail(f->context, FSI_ERROR_ARGUMENT, f->function, -1, m->corners, "the mesh: a %dD simulator needs %s", f->dim, f->dim == 3 ? "triangles" : "segments");
+    if (m && m->kind != FSI_MESH_CLOSED) return fsi__fail(f->context, FSI_ERROR_MESH, f->function, -1, 0, "the mesh is not closed: it has no inside");
+    if (f->box || m) return FSI_OK;
+    if (!fsi_v3_is_finite(f->center) || !fsi_is_finite((double)f->radius)) return fsi__fail(f->context, FSI_ERROR_NAN, f->function, -1, (double)f->radius, "the sphere is not finite");
+    if (!(f->radius > 0)) return fsi__fail(f->context, FSI_ERROR_ARGUMENT, f->function, -1, (double)f->radius, "radius is %g, must be positive", (double)f->radius);
+    return FSI_OK;
+}
+
+/* Fills `sites`; n 0 where none is within the clip. */
+static fsi_status fsi__plan_fill(const fsi__fill *f, fsi__sites *sites)
+{
+    const fsi_box3 *b = f->box ? f->box : f->mesh ? &f->mesh->box : NULL;
+    const char *shape = f->box ? "box" : f->mesh ? "mesh" : "sphere";
+    const double dx = (double)f->dx, c[3] = { (double)f->center.x, (double)f->center.y, (double)f->center.z };
+    const double clip[6] = { (double)f->clip.lo.x, (double)f->clip.lo.y, (double)f->clip.lo.z, (double)f->clip.hi.x, (double)f->clip.hi.y, (double)f->clip.hi.z };
+    const int bounded = f->clip.lo.x <= f->clip.hi.x;
+    fsi_vec3 size = f->box ? fsi_v3_sub(b->hi, b->lo) : fsi_v3(0, 0, 0);
+    double along[3], total = 1;
+    int k;
+    if (f->mesh) size = fsi_v3_sub(b->hi, b->lo);
+    along[0] = b ? (double)(size.x / f->dx) : 2 * (double)f->radius / dx;
+    along[1] = b ? (double)(size.y / f->dx) : along[0];
+    along[2] = b ? (double)(size.z / f->dx) : along[0];
+    for (k = 0; k < 3; k++) {
+        double last;
+        along[k] = k == 2 && f->dim == 2 ? 1 : floor(along[k] + (f->mesh ? 1e-5 : 0.5));
+        if (!(along[k] >= 1)) return fsi__fail(f->context, FSI_ERROR_ARGUMENT, f->function, -1, along[k], "the %s holds no particle of spacing %g", shape, dx);
+        sites->lo[k] = !b ? c[k] - along[k] * dx / 2 : (double)(k == 0 ? b->lo.x : k == 1 ? b->lo.y : b->lo.z);
+        sites->first[k] = 0;
+        last = along[k] - 1;
+        if (bounded && !(k == 2 && f->dim == 2)) {
+            sites->first[k] = fmax(0, floor((clip[k] - sites->lo[k]) / dx - 0.5));
+            last = fmin(last, ceil((clip[k + 3] - sites->lo[k]) / dx - 0.5));
+        }
+        along[k] = fmax(last - sites->first[k] + 1, 0);
+        total *= along[k];
     }
+    if (!(total <= 5e8)) return fsi__fail(f->context, FSI_ERROR_LIMIT, f->function, -1, total, "the %s holds %.0f particles", shape, total);
+    for (k = 0; k < 3; k++) sites->n[k] = total > 0 ? (int)along[k] : 0;
+    return FSI_OK;
+}
+
+static fsi_vec3 fsi__fill_site(const fsi__fill *f, const fsi__sites *s, int i, int j, int k)
+{
+    const fsi_real half = (fsi_real)0.5;
+    const fsi_vec3 lo = fsi_v3((fsi_real)s->lo[0], (fsi_real)s->lo[1], (fsi_real)s->lo[2]);
+    fsi_vec3 x = fsi_v3_add(lo, fsi_v3(f->dx * ((fsi_real)(s->first[0] + i) + half), f->dx * ((fsi_real)(s->first[1] + j) + half), f->dx * ((fsi_real)(s->first[2] + k) + half)));
+    if (f->dim == 2) x.z = 0;
+    return x;
+}
+
+/* The cell of x, which lies within some cells of the sites; 2D: of z nothing is known. */
+static void fsi__taken_cell(const fsi__fill *f, const fsi__sites *s, fsi_vec3 x, int cell[3])
+{
+    const double dx = (double)f->dx;
+    cell[0] = (int)floor(((double)x.x - s->lo[0]) / dx - s->first[0]);
+    cell[1] = (int)floor(((double)x.y - s->lo[1]) / dx - s->first[1]);
+    cell[2] = f->dim == 2 ? 0 : (int)floor(((double)x.z - s->lo[2]) / dx - s->first[2]);
+}
+
+static uint32_t fsi__taken_key(const int cell[3]) { return (uint32_t)cell[0] * 73856093u ^ (uint32_t)cell[1] * 19349663u ^ (uint32_t)cell[2] * 83492791u; }
+
+/* Is x within a cell of the sites? Sites of a mesh and a sphere are fewer, no matter. */
+static int fsi__is_by_sites(const fsi__fill *f, const fsi__sites *s, fsi_vec3 x)
+{
+    const double at[3] = { (double)x.x, (double)x.y, (double)x.z };
+    int k;
+    for (k = 0; k < f->dim; k++) {
+        const double i = (at[k] - s->lo[k]) / (double)f->dx - s->first[k];
+        if (!(i > -1 && i < s->n[k] + 1)) return 0;
+    }
+    return 1;
+}
+
+/* Sorts a copy of the particles near the sites, as those of the simulator move when it grows; 0: no memory. */
+static int fsi__make_taken(const fsi__fill *f, const fsi__sites *s, fsi__taken *t, fsi_vec3 **copy)
+{
+    int i, n = 0;
+    *copy = NULL;
+    memset(t, 0, sizeof *t);
+    for (i = 0; i < f->count; i++) n += fsi__is_by_sites(f, s, f->position[i]);
+    if (n == 0) return 1;
+    for (t->mask = 1; t->mask < n && t->mask < 1 << 29; t->mask *= 2) {}
+    t->count = n;
+    *copy = (fsi_vec3 *)fsi__alloc(f->context, (size_t)n, sizeof **copy);
+    t->next = (int *)fsi__alloc(f->context, (size_t)n, sizeof(int));
+    t->head = (int *)fsi__alloc(f->context, (size_t)t->mask, sizeof(int));
+    t->position = *copy;
+    if (!*copy || !t->next || !t->head) return 0;
+    for (i = 0, n = 0; i < f->count; i++) {
+        int cell[3], *head;
+        if (!fsi__is_by_sites(f, s, f->position[i])) continue;
+        (*copy)[n] = f->position[i];
+        fsi__taken_cell(f, s, f->position[i], cell);
+        head = &t->head[fsi__taken_key(cell) & (uint32_t)(t->mask - 1)];
+        t->next[n] = *head;
+        *head = ++n; /* 0 ends a list */
+    }
+    return 1;
+}
+
+static void fsi__free_taken(const fsi__fill *f, fsi__taken *t, fsi_vec3 *copy)
+{
+    fsi__free(f->context, copy, (size_t)t->count, sizeof *copy);
+    fsi__free(f->context, t->next, (size_t)t->count, sizeof(int));
+    fsi__free(f->context, t->head, (size_t)t->mask, sizeof(int));
+}
+
+/* Is one of the particles that were there nearer to x than 0.6 dx? */
+static int fsi__is_taken(const fsi__fill *f, const fsi__sites *s, const fsi__taken *t, fsi_vec3 x)
+{
+    const double reach = 0.6 * (double)f->dx;
+    int own[3], cell[3], k, i;
+    if (t->count == 0) return 0;
+    fsi__taken_cell(f, s, x, own);
+    for (k = 0; k < 27; k++) {
+        cell[0] = own[0] + k % 3 - 1;
+        cell[1] = own[1] + k / 3 % 3 - 1;
+        cell[2] = own[2] + k / 9 - 1;
+        for (i = t->head[fsi__taken_key(cell) & (uint32_t)(t->mask - 1)]; i > 0; i = t->next[i - 1]) {
+            fsi_vec3 d = fsi_v3_sub(t->position[i - 1], x);
+            if (f->dim == 2) d.z = 0;
+            if ((double)fsi_v3_norm2(d) < reach * reach) return 1;
+        }
+    }
+    return 0;
+}
+
+static int fsi__is_in_shape(const fsi__fill *f, fsi_vec3 x)
+{
+    fsi_vec3 d = fsi_v3_sub(x, f->center);
+    fsi_real distance;
+    if (f->box) return 1;
+    if (f->dim == 2) d.z = 0;
+    if (!f->mesh) return fsi_v3_norm2(d) <= f->radius * f->radius;
+    distance = fsi_mesh_signed_distance(f->mesh, x);
+    return (f->mesh->container ? distance : -distance) >= f->dx / 2 * (fsi_real)0.999;
+}
+
+FSI_API fsi_status fsi__fill_shape(const fsi__fill *f)
+{
+    fsi__sites s;
+    fsi__taken taken;
+    fsi_vec3 *copy;
+    fsi_status status = fsi__check_fill(f);
+    int i, j, k, added = 0;
+    if (status == FSI_OK) status = fsi__plan_fill(f, &s);
+    if (status != FSI_OK) return status;
+    if (!fsi__make_taken(f, &s, &taken, &copy)) status = fsi__fail(f->context, FSI_ERROR_MEMORY, f->function, -1, taken.count, "no memory to look at %d particles", taken.count);
+    for (k = 0; k < s.n[2] && status == FSI_OK; k++) for (j = 0; j < s.n[1] && status == FSI_OK; j++) for (i = 0; i < s.n[0] && status == FSI_OK; i++) {
+        const fsi_vec3 x = fsi__fill_site(f, &s, i, j, k);
+        if (!fsi__is_in_shape(f, x) || fsi__is_taken(f, &s, &taken, x) || !f->is_free(f->simulator, x)) continue;
+        status = f->add(f->simulator, x, f->velocity);
+        added++;
+    }
+    fsi__free_taken(f, &taken, copy);
+    if (status == FSI_OK && added == 0) fsi__warn(f->context, "%s added nothing: all of it lies outside, in obstacles or in liquid", f->function);
     return status;
 }
 

@@ -122,7 +122,7 @@ typedef struct fsi_sph_desc {
                                 fsi_sph_suggest_dt says, if max_substeps allows */
     fsi_box3 domain;         /* solid walls around the liquid; default empty: none */
     fsi_vec3 origin;         /* where the world's first origin is now: fsi_sph_shift_origin moves it and the domain; default 0 */
-    fsi_real domain_friction, domain_adhesion; /* of these walls, as an obstacle's; default 0, 0 */
+    fsi_real domain_friction, domain_contact_angle; /* of these walls, as an obstacle's; default 0, 180 */
     int domain_no_slip;      /* default 1 */
     int reserve;             /* particles to make room for; default 0 */
     int max_particles;       /* budget of the whole simulator; default 0: no limit */
@@ -141,12 +141,14 @@ enum { FSI_SPH_LIQUID, FSI_SPH_SPRAY, FSI_SPH_FOAM, FSI_SPH_BUBBLE };
 typedef struct fsi_sph_stats {
     int particles, substeps, iterations, restarts, halvings, rebuilds, reevaluations;
     int warm_rejected;            /* substeps that started cold although warm_start is set */
+                                  /* the next three, crowded and refused are told by one warning a step, where there is something to tell */
     int degraded;                 /* 1: the budget or max_iters ended a solve early: such steps stay stable, but the liquid is softer
                                      and its velocities are smoothed, as by xsph 0.5; or max_substeps left substeps that are too long for
                                      the stiffness (mu dt^2 > 500 rho0 dx^2: a pool would boil) or for surface tension: then these are
                                      lowered to what the substeps can bear, and velocities are smoothed */
-    int placed, pinched;          /* particles put back outside a solid; of these, without a free place within H: they stay where they
-                                     were until the solids part */
+    int placed, pinched;          /* particles put back outside a solid, which gives them no velocity where it is more than their way; without a
+                                     free place within H, or too deep in a solid that was put there: they stay until the solids
+                                     part (but never outside the domain), and are counted in each substep, the deep ones at the end */
     int wall_particles;           /* in groups of eight of which one is within reach of a mesh, last substep */
     int crowded;                  /* particles with more than FSI_SPH_PARTS obstacles within H: what those beyond do is booked on the
                                      last of them, last substep */
@@ -225,8 +227,15 @@ FSI_API const fsi_error *fsi_sph_error(const fsi_sph *s);
    a solid, here, by writing positions or by adding an obstacle over liquid, comes out within a step where the surface is
    nearer than H; fsi_sph_count_inside finds the rest. Errors: NAN (names the particle), MEMORY, LIMIT (max_particles). */
 FSI_API fsi_status fsi_sph_add_particles(fsi_sph *s, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count);
-/* Appends a lattice that fills `box` with spacing dx, leaving out what lies in an obstacle or nearer than dx/2 to one. */
+/* Appends a lattice of spacing dx that fills a box, from its corner lo on; a sphere (2D: a disc), around its centre; what is at least
+   dx/2 inside a closed mesh (of a container: in its liquid), from the corner of its box on. It moves with `velocity` [m/s]. Left out is
+   what lies outside the domain, in an obstacle or nearer than dx/2 to one, or nearer than 0.6 dx to a particle that was there: the
+   same box filled twice is filled once. *added (NULL is fine): how many particles that were, 0 after an error; none is told by a
+   warning. Errors: COOKIE, NAN, ARGUMENT (a shape smaller than a cell, radius, mesh), MESH (not closed), MEMORY, LIMIT
+   (max_particles, 5e8 sites within the domain); then nothing has changed. */
 FSI_API fsi_status fsi_sph_fill_box(fsi_sph *s, fsi_box3 box, fsi_vec3 velocity, int *added);
+FSI_API fsi_status fsi_sph_fill_sphere(fsi_sph *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity, int *added);
+FSI_API fsi_status fsi_sph_fill_mesh(fsi_sph *s, const fsi_mesh *mesh, fsi_vec3 velocity, int *added);
 /* Removes the particles i with gone[i] != 0 (count entries); the others keep their order. */
 FSI_API fsi_status fsi_sph_remove_particles(fsi_sph *s, const unsigned char *gone);
 
@@ -249,8 +258,8 @@ typedef struct fsi_sph_obstacle_desc {
     uint32_t mask;           /* it acts on particles with filter & mask != 0; default 0xffffffff: on all */
     fsi_real friction;       /* Coulomb's coefficient, 0 to 10; default 0 */
     int no_slip;             /* where desc.viscosity > 0 the liquid moves with the wall, else it slides; default 1 */
-    fsi_real adhesion;       /* 0 to 1, under surface tension: work of adhesion over that of cohesion. The contact angle follows from
-                                Young and Dupre, cos(theta) = 2 adhesion - 1; default 0: the liquid does not wet it */
+    fsi_real contact_angle;  /* under surface tension, through the liquid, 0 to 180 degrees. Work of adhesion over that of cohesion is
+                                (1 + cos(contact_angle))/2 (Young and Dupre); default 180: the liquid does not wet it */
     fsi_vec3 *vertex_force;  /* default NULL; else mesh->source_count entries, written by each step: what the liquid did to each of
                                 the caller's vertices, mean over the step [N] */
 } fsi_sph_obstacle_desc;
@@ -310,6 +319,8 @@ FSI_API fsi_real fsi_sph_suggest_dt(const fsi_sph *s);
 FSI_API fsi_real fsi_sph_pressure_at(const fsi_sph *s, fsi_vec3 x);
 /* Share of liquid around a point, sum V W: about 1 inside, 0.5 at a surface, 0 outside. O(count). */
 FSI_API fsi_real fsi_sph_fraction_at(const fsi_sph *s, fsi_vec3 x);
+/* Velocity [m/s] at a point: Shepard average of the particles within H; 0 where there are none. O(count). */
+FSI_API fsi_vec3 fsi_sph_velocity_at(const fsi_sph *s, fsi_vec3 x);
 /* How many particles are inside a closed obstacle, by winding number, or outside the domain; *first one of them (NULL ok).
    Independent of everything that the solver uses; O(particles near obstacles * faces), on all
    threads of the context. */
@@ -3100,15 +3111,18 @@ static void fsi__sph_find_normal(fsi__sph_run *run, int r, double *unused)
     run->normal[r] = n;
 }
 
-/* The wall's normal [into the liquid] at a particle and the mean adhesion of its obstacles. */
-static double fsi__sph_adhesion(const fsi__sph_run *run, const fsi__sph_wall *w, double n[3])
+/* Work of adhesion over that of cohesion at this contact angle [degrees], 0 to 1 (Young and Dupre). */
+FSI_FN double fsi__sph_wetting(fsi_real angle) { return fmin(fmax((1 + fsi_cos((double)angle * (FSI_PI / 180))) / 2, 0), 1); }
+
+/* The wall's normal [into the liquid] at a particle and the mean wetting of its obstacles. */
+static double fsi__sph_mean_wetting(const fsi__sph_run *run, const fsi__sph_wall *w, double n[3])
 {
     const double length = sqrt((double)w->g[0] * (double)w->g[0] + (double)w->g[1] * (double)w->g[1] + (double)w->g[2] * (double)w->g[2]);
     double sum = 0, all = 0;
     int k;
     for (k = 0; k < w->part_count; k++) {
         const double g = sqrt((double)fsi__lane_norm2(w->part[k].g));
-        sum += g * (double)run->im->obstacle[w->part[k].owner].desc.adhesion;
+        sum += g * fsi__sph_wetting(run->im->obstacle[w->part[k].owner].desc.contact_angle);
         all += g;
     }
     for (k = 0; k < 3; k++) n[k] = length > 0 ? -(double)w->g[k] / length : 0;
@@ -3119,7 +3133,7 @@ static double fsi__sph_adhesion(const fsi__sph_run *run, const fsi__sph_wall *w,
    fades in over the distance H (as in Breinlinger et al. 2013). */
 static void fsi__sph_turn_normal(const fsi__sph_run *run, const fsi__sph_wall *w, double n[3])
 {
-    double b[3], tau[3], cosine = 2 * fsi__sph_adhesion(run, w, b) - 1, sine = sqrt(1 - cosine * cosine), f = (double)w->clear, length;
+    double b[3], tau[3], cosine = 2 * fsi__sph_mean_wetting(run, w, b) - 1, sine = sqrt(1 - cosine * cosine), f = (double)w->clear, length;
     int k;
     for (k = 0; k < 3; k++) tau[k] = n[k] - fsi__sph_dot3(n, b) * b[k];
     length = sqrt(fsi__sph_dot3(tau, tau));
@@ -4976,6 +4990,15 @@ static fsi_status fsi__sph_run_substeps(fsi__sph_run *run, double dt)
     return status;
 }
 
+/* Tells once a step what it did less than asked, or had to force. */
+static void fsi__sph_warn(const fsi_sph *s)
+{
+    const fsi_sph_stats *st = &s->stats;
+    if (!st->degraded && st->placed == 0 && st->pinched == 0 && st->crowded == 0 && st->refused == 0) return;
+    fsi__warn(s->context, "fsi_sph_step at %g s:%s %d particles placed, %d pinched, %d crowded, %d refused by budgets of emitters", s->time, st->degraded ? " degraded;" : "", st->placed,
+        st->pinched, st->crowded, st->refused);
+}
+
 FSI_API fsi_status fsi_sph_step(fsi_sph *s, fsi_real dt)
 {
     fsi__sph_run run;
@@ -4992,6 +5015,7 @@ FSI_API fsi_status fsi_sph_step(fsi_sph *s, fsi_real dt)
     }
     s->time += (double)dt;
     fsi__sph_commit(&run, (double)dt);
+    fsi__sph_warn(s);
     return FSI_OK;
 }
 
@@ -5031,6 +5055,7 @@ FSI_API fsi_sph_desc fsi_sph_default_desc(void)
     d.spray_energy_min = (fsi_real)0.5;
     d.spray_energy_max = 5;
     d.domain = fsi_box3_empty();
+    d.domain_contact_angle = 180;
     d.domain_no_slip = 1;
     return d;
 }
@@ -5048,7 +5073,7 @@ static fsi_status fsi__sph_check_desc(fsi_context *context, const char *fn, cons
         FSI__SPH_FIELD(contact_max_order, 2, 64), FSI__SPH_FIELD(contact_order, 2, d->contact_max_order), FSI__SPH_FIELD(xsph, 0, 0.5),
         FSI__SPH_FIELD(reserve, 0, 1e9), FSI__SPH_FIELD(boundary, 0, 1), FSI__SPH_FIELD(velocity_update, 0, 1),
         FSI__SPH_FIELD(body_tolerance, 0, 1), FSI__SPH_FIELD(viscosity, 0, 1e6), FSI__SPH_FIELD(surface_tension, 0, 1e6),
-        FSI__SPH_FIELD(domain_friction, 0, 10), FSI__SPH_FIELD(domain_adhesion, 0, 1),
+        FSI__SPH_FIELD(domain_friction, 0, 10), FSI__SPH_FIELD(domain_contact_angle, 0, 180),
         FSI__SPH_FIELD(max_particles, 0, 1e9), FSI__SPH_FIELD(attribute_count, 0, 64),
         FSI__SPH_FIELD(trapped_air_min, 0, 1e9), FSI__SPH_FIELD(trapped_air_max, d->trapped_air_min, 1e9),
         FSI__SPH_FIELD(wave_crest_min, 0, 1e9), FSI__SPH_FIELD(wave_crest_max, d->wave_crest_min, 1e9),
@@ -5188,7 +5213,7 @@ static void fsi__sph_set_domain(fsi_sph *s)
         fsi_sph_obstacle_desc *o = &im->obstacle[k].desc;
         if (o->mesh != im->domain) continue;
         o->friction = s->desc.domain_friction;
-        o->adhesion = s->desc.domain_adhesion;
+        o->contact_angle = s->desc.domain_contact_angle;
         o->no_slip = s->desc.domain_no_slip;
     }
 }
@@ -5392,29 +5417,86 @@ static int fsi__sph_is_free(const fsi_sph *s, fsi_vec3 x)
     return 1;
 }
 
-static fsi_status fsi__sph_add_where_free(void *simulator, fsi_vec3 x, fsi_vec3 velocity)
+static int fsi__sph_site_is_free(const void *simulator, fsi_vec3 x) { return fsi__sph_is_free((const fsi_sph *)simulator, x); }
+static fsi_status fsi__sph_add_site(void *simulator, fsi_vec3 x, fsi_vec3 velocity) { return fsi_sph_add_particles((fsi_sph *)simulator, &x, &velocity, 1); }
+
+/* What the domain and containers leave of space. */
+static fsi_box3 fsi__sph_fill_bounds(const fsi_sph *s)
 {
-    fsi_sph *s = (fsi_sph *)simulator;
-    return fsi__sph_is_free(s, x) ? fsi_sph_add_particles(s, &x, &velocity, 1) : FSI_OK;
+    const fsi__sph_impl *im = (const fsi__sph_impl *)s->impl;
+    fsi_box3 bounds = fsi_box3_empty();
+    int o;
+    for (o = 0; o < im->obstacle_count; o++) {
+        const fsi_mesh *mesh = im->obstacle[o].mesh;
+        const fsi_box3 b = mesh->box;
+        if (!mesh->container || mesh->kind != FSI_MESH_CLOSED) continue;
+        if (!(bounds.lo.x <= bounds.hi.x)) bounds = b;
+        bounds.lo = fsi_v3(fsi_max(bounds.lo.x, b.lo.x), fsi_max(bounds.lo.y, b.lo.y), fsi_max(bounds.lo.z, b.lo.z));
+        bounds.hi = fsi_v3(fsi_min(bounds.hi.x, b.hi.x), fsi_min(bounds.hi.y, b.hi.y), fsi_min(bounds.hi.z, b.hi.z));
+        if (!(bounds.lo.x <= bounds.hi.x)) bounds.hi.x = bounds.lo.x;
+    }
+    return bounds;
 }
 
-FSI_API fsi_status fsi_sph_fill_box(fsi_sph *s, fsi_box3 box, fsi_vec3 velocity, int *added)
+/* Fills the shape that `fill` names; on failure nothing has changed. */
+static fsi_status fsi__sph_fill(fsi_sph *s, fsi__fill *fill, fsi_vec3 velocity, int *added)
 {
+    fsi__sph_impl *im = (fsi__sph_impl *)s->impl;
+    const uint64_t first = im->next_particle;
+    const int start = s->count;
     fsi_status status;
-    fsi__sph_impl *im;
-    uint64_t first;
-    int start;
-    FSI__SPH_TRY(fsi__sph_check(s));
-    im = (fsi__sph_impl *)s->impl;
-    start = s->count;
-    first = im->next_particle;
-    status = fsi__fill_lattice(s->context, box, velocity, s->desc.dim, s->desc.spacing, fsi__sph_add_where_free, s, "fsi_sph_fill_box");
+    fill->context = s->context;
+    fill->dim = s->desc.dim;
+    fill->dx = s->desc.spacing;
+    fill->velocity = velocity;
+    fill->clip = fsi__sph_fill_bounds(s);
+    fill->position = s->position;
+    fill->count = s->count;
+    fill->is_free = fsi__sph_site_is_free;
+    fill->add = fsi__sph_add_site;
+    fill->simulator = s;
+    status = fsi__fill_shape(fill);
     if (status != FSI_OK) {
         s->count = start;
         im->next_particle = first;
     }
     if (added) *added = s->count - start;
     return status;
+}
+
+FSI_API fsi_status fsi_sph_fill_box(fsi_sph *s, fsi_box3 box, fsi_vec3 velocity, int *added)
+{
+    fsi__fill fill;
+    if (added) *added = 0;
+    FSI__SPH_TRY(fsi__sph_check(s));
+    memset(&fill, 0, sizeof fill);
+    fill.function = "fsi_sph_fill_box";
+    fill.box = &box;
+    return fsi__sph_fill(s, &fill, velocity, added);
+}
+
+FSI_API fsi_status fsi_sph_fill_sphere(fsi_sph *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity, int *added)
+{
+    fsi__fill fill;
+    if (added) *added = 0;
+    FSI__SPH_TRY(fsi__sph_check(s));
+    memset(&fill, 0, sizeof fill);
+    fill.function = "fsi_sph_fill_sphere";
+    fill.center = center;
+    fill.radius = radius;
+    return fsi__sph_fill(s, &fill, velocity, added);
+}
+
+FSI_API fsi_status fsi_sph_fill_mesh(fsi_sph *s, const fsi_mesh *mesh, fsi_vec3 velocity, int *added)
+{
+    fsi__fill fill;
+    if (added) *added = 0;
+    FSI__SPH_TRY(fsi__sph_check(s));
+    if (!mesh) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_sph_fill_mesh", -1, 0, "mesh is NULL");
+    memset(&fill, 0, sizeof fill);
+    fill.function = "fsi_sph_fill_mesh";
+    fill.mesh = mesh;
+    return fsi__sph_fill(s, &fill, velocity, added);
 }
 
 /* ---- >>obstacles ---------------------------------------------------------------------------------------------- */
@@ -5446,6 +5528,7 @@ FSI_API fsi_sph_obstacle_desc fsi_sph_default_obstacle_desc(void)
     d.cookie = FSI__COOKIE('o', fsi_sph_obstacle_desc);
     d.mask = 0xffffffff;
     d.no_slip = 1;
+    d.contact_angle = 180;
     return d;
 }
 
@@ -5494,7 +5577,7 @@ static fsi_status fsi__sph_check_obstacle(const fsi_sph *s, const char *fn, cons
     FSI__SPH_TRY(fsi__sph_check_filled(s, fn, d, FSI__COOKIE('o', fsi_sph_obstacle_desc), "fsi_sph_default_obstacle_desc"));
     FSI__SPH_TRY(fsi__sph_check_mesh(s, fn, d->mesh, 0));
     FSI__SPH_TRY(fsi__sph_check_number(s, fn, "friction", (double)d->friction, 0, 10));
-    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "adhesion", (double)d->adhesion, 0, 1));
+    FSI__SPH_TRY(fsi__sph_check_number(s, fn, "contact_angle", (double)d->contact_angle, 0, 180));
     return fsi__sph_check_body(s, d->body, ((const fsi__sph_impl *)s->impl)->next_id, fn);
 }
 
@@ -5674,36 +5757,47 @@ FSI_API fsi_real fsi_sph_suggest_dt(const fsi_sph *s)
     return (fsi_real)(cfl < accurate ? cfl : accurate);
 }
 
-/* Sums w and w * pressure over the particles within H of x. */
-static double fsi__sph_probe(const fsi_sph *s, fsi_vec3 x, double *pressure)
+/* Sums w, w * pressure and w * velocity over the particles within H of x. */
+static double fsi__sph_probe(const fsi_sph *s, fsi_vec3 x, double *pressure, double velocity[3])
 {
     double sum = 0, h = (double)s->support;
-    int i;
-    *pressure = 0;
+    int i, k;
+    *pressure = velocity[0] = velocity[1] = velocity[2] = 0;
+    if (s->desc.dim == 2) x.z = 0;
     for (i = 0; i < s->count; i++) {
         fsi_vec3 d = fsi_v3_sub(s->position[i], x);
-        double q2 = (double)fsi_v3_norm2(d) / (h * h), t;
+        double q2 = (double)fsi_v3_norm2(d) / (h * h), t, v[3];
         if (!(q2 < 1)) continue;
         t = 1 - sqrt(q2);
         sum += t * t * t;
         *pressure += t * t * t * (double)s->pressure[i];
+        fsi__sph_to_doubles(v, s->velocity[i], t * t * t);
+        for (k = 0; k < 3; k++) velocity[k] += v[k];
     }
     return sum;
 }
 
 FSI_API fsi_real fsi_sph_pressure_at(const fsi_sph *s, fsi_vec3 x)
 {
-    double p, sum;
+    double p, v[3], sum;
     if (fsi__sph_check(s) != FSI_OK) return 0;
-    sum = fsi__sph_probe(s, x, &p);
+    sum = fsi__sph_probe(s, x, &p, v);
     return (fsi_real)(sum > 0 ? p / sum : 0);
 }
 
 FSI_API fsi_real fsi_sph_fraction_at(const fsi_sph *s, fsi_vec3 x)
 {
-    double p;
+    double p, v[3];
     if (fsi__sph_check(s) != FSI_OK) return 0;
-    return (fsi_real)(fsi__sph_probe(s, x, &p) * fsi__sph_c(s->desc.dim) * ((const fsi__sph_impl *)s->impl)->kernel.volume);
+    return (fsi_real)(fsi__sph_probe(s, x, &p, v) * fsi__sph_c(s->desc.dim) * ((const fsi__sph_impl *)s->impl)->kernel.volume);
+}
+
+FSI_API fsi_vec3 fsi_sph_velocity_at(const fsi_sph *s, fsi_vec3 x)
+{
+    double p, v[3], sum;
+    if (fsi__sph_check(s) != FSI_OK) return fsi_v3(0, 0, 0);
+    sum = fsi__sph_probe(s, x, &p, v);
+    return sum > 0 ? fsi_v3((fsi_real)(v[0] / sum), (fsi_real)(v[1] / sum), (fsi_real)(v[2] / sum)) : fsi_v3(0, 0, 0);
 }
 
 /* Particle i by winding numbers: 1 when it is in any closed obstacle that acts on it. */

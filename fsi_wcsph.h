@@ -233,8 +233,15 @@ FSI_API const fsi_error *fsi_wcsph_error(const fsi_wcsph *s);
    rho0, or what SUMMATION makes of them; fsi_wcsph_settle_density gives them the weight of the water above. Errors: NAN (names the
    particle), ARGUMENT, MEMORY, LIMIT (max_particles). What lies in a solid is seen to by the next step (desc.start_inside). */
 FSI_API fsi_status fsi_wcsph_add_particles(fsi_wcsph *s, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count);
-/* Appends a lattice that fills `box` with spacing dx, leaving out what lies in an obstacle or nearer than dx/2 to one. */
+/* Appends a lattice of spacing dx that fills a box, from its corner lo on; a sphere (2D: a disc), around its centre; what is at least
+   dx/2 inside a closed mesh (of a container: in its liquid), from the corner of its box on. It moves with `velocity` [m/s]. Left out is
+   what lies outside the domain, in an obstacle or nearer than dx/2 to one, or nearer than 0.6 dx to a particle that was there: the
+   same box filled twice is filled once. *added (NULL is fine): how many particles that were, 0 after an error; none is told by a
+   warning. Errors: COOKIE, NAN, ARGUMENT (a shape smaller than a cell, radius, mesh), MESH (not closed), MEMORY, LIMIT
+   (max_particles, 5e8 sites within the domain); then nothing has changed. */
 FSI_API fsi_status fsi_wcsph_fill_box(fsi_wcsph *s, fsi_box3 box, fsi_vec3 velocity, int *added);
+FSI_API fsi_status fsi_wcsph_fill_sphere(fsi_wcsph *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity, int *added);
+FSI_API fsi_status fsi_wcsph_fill_mesh(fsi_wcsph *s, const fsi_mesh *mesh, fsi_vec3 velocity, int *added);
 /* Removes the particles i with gone[i] != 0 (count entries); the others keep their order. */
 FSI_API fsi_status fsi_wcsph_remove_particles(fsi_wcsph *s, const unsigned char *gone);
 /* Densities of a liquid at rest whose surface is at `level`: a point on it [m]. rho = rho0 (1 + 7 |g| d/c_s^2)^(1/7), d the depth
@@ -3635,29 +3642,68 @@ static int fsi__wc_is_free(const fsi_wcsph *s, fsi_vec3 x)
     return 1;
 }
 
-static fsi_status fsi__wc_add_where_free(void *simulator, fsi_vec3 x, fsi_vec3 velocity)
-{
-    fsi_wcsph *s = (fsi_wcsph *)simulator;
-    return fsi__wc_is_free(s, x) ? fsi_wcsph_add_particles(s, &x, &velocity, 1) : FSI_OK;
-}
+static int fsi__wc_site_is_free(const void *simulator, fsi_vec3 x) { return fsi__wc_is_free((const fsi_wcsph *)simulator, x); }
+static fsi_status fsi__wc_add_site(void *simulator, fsi_vec3 x, fsi_vec3 velocity) { return fsi_wcsph_add_particles((fsi_wcsph *)simulator, &x, &velocity, 1); }
 
-FSI_API fsi_status fsi_wcsph_fill_box(fsi_wcsph *s, fsi_box3 box, fsi_vec3 velocity, int *added)
+/* Fills the shape that `fill` names; on failure nothing has changed. */
+static fsi_status fsi__wc_fill(fsi_wcsph *s, fsi__fill *fill, fsi_vec3 velocity, int *added)
 {
+    fsi__wc_impl *im = (fsi__wc_impl *)s->impl;
+    const uint64_t first = im->next_particle;
+    const int start = s->count;
     fsi_status status;
-    fsi__wc_impl *im;
-    uint64_t first;
-    int start;
-    FSI__WC_TRY(fsi__wc_check(s));
-    im = (fsi__wc_impl *)s->impl;
-    start = s->count;
-    first = im->next_particle;
-    status = fsi__fill_lattice(s->context, box, velocity, s->desc.dim, s->desc.spacing, fsi__wc_add_where_free, s, "fsi_wcsph_fill_box");
+    fill->context = s->context;
+    fill->dim = s->desc.dim;
+    fill->dx = s->desc.spacing;
+    fill->velocity = velocity;
+    fill->clip = fsi__wc_has_domain(s) ? s->desc.domain : fsi_box3_empty();
+    fill->position = s->position;
+    fill->count = s->count;
+    fill->is_free = fsi__wc_site_is_free;
+    fill->add = fsi__wc_add_site;
+    fill->simulator = s;
+    status = fsi__fill_shape(fill);
     if (status != FSI_OK) {
         s->count = start;
         im->next_particle = first;
     }
     if (added) *added = s->count - start;
     return status;
+}
+
+FSI_API fsi_status fsi_wcsph_fill_box(fsi_wcsph *s, fsi_box3 box, fsi_vec3 velocity, int *added)
+{
+    fsi__fill fill;
+    if (added) *added = 0;
+    FSI__WC_TRY(fsi__wc_check(s));
+    memset(&fill, 0, sizeof fill);
+    fill.function = "fsi_wcsph_fill_box";
+    fill.box = &box;
+    return fsi__wc_fill(s, &fill, velocity, added);
+}
+
+FSI_API fsi_status fsi_wcsph_fill_sphere(fsi_wcsph *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity, int *added)
+{
+    fsi__fill fill;
+    if (added) *added = 0;
+    FSI__WC_TRY(fsi__wc_check(s));
+    memset(&fill, 0, sizeof fill);
+    fill.function = "fsi_wcsph_fill_sphere";
+    fill.center = center;
+    fill.radius = radius;
+    return fsi__wc_fill(s, &fill, velocity, added);
+}
+
+FSI_API fsi_status fsi_wcsph_fill_mesh(fsi_wcsph *s, const fsi_mesh *mesh, fsi_vec3 velocity, int *added)
+{
+    fsi__fill fill;
+    if (added) *added = 0;
+    FSI__WC_TRY(fsi__wc_check(s));
+    if (!mesh) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_wcsph_fill_mesh", -1, 0, "mesh is NULL");
+    memset(&fill, 0, sizeof fill);
+    fill.function = "fsi_wcsph_fill_mesh";
+    fill.mesh = mesh;
+    return fsi__wc_fill(s, &fill, velocity, added);
 }
 
 /* ---- >>emitters and sinks --------------------------------------------------------------------------------------- */

@@ -137,7 +137,7 @@ static void test_a_drop_at_rest_does_not_begin_to_turn(void)
 /* ---- drops on walls --------------------------------------------------------------------------------------------- */
 
 /* Half a drop on the line y = 0, or on `body` there. */
-static fsi_sph *make_sessile(fsi_context *context, const fsi_mesh *floor, fsi_body *body, double tension, double adhesion, int *id)
+static fsi_sph *make_sessile(fsi_context *context, const fsi_mesh *floor, fsi_body *body, double tension, double angle, int *id)
 {
     fsi_sph *s = make_drop(context, 2, 16, tension, 2);
     fsi_sph_obstacle_desc o = fsi_sph_default_obstacle_desc();
@@ -148,7 +148,7 @@ static fsi_sph *make_sessile(fsi_context *context, const fsi_mesh *floor, fsi_bo
     CHECK(fsi_sph_remove_particles(s, gone) == FSI_OK);
     o.mesh = floor;
     o.body = body;
-    o.adhesion = (fsi_real)adhesion;
+    o.contact_angle = (fsi_real)angle;
     CHECK(fsi_sph_add_obstacle(s, &o, id) == FSI_OK);
     return s;
 }
@@ -160,20 +160,20 @@ static fsi_mesh *make_floor(void)
     return shape_make(FSI_MESH_OPEN, 0);
 }
 
-/* Young and Dupre: cos(theta) = 2 adhesion - 1. From half a circle, 90 degrees, all others have to move their contact lines. At
-   0 the drop lets go of the wall, at 1 it spreads for ever: there only the direction is looked at. */
-static void test_contact_angle_is_young_and_dupres(void)
+/* From half a circle, 90 degrees, all others have to move their contact lines. At 180 the drop lets go of the wall, at 0 it spreads for
+   ever: there only the direction is looked at. */
+static void test_drops_have_the_contact_angle_asked_for(void)
 {
-    static const double adhesion[5] = { 0, 0.25, 0.5, 0.75, 1 };
+    static const double asked[5] = { 180, 120, 90, 60, 0 };
     double angle[5];
     int k;
     for (k = 0; k < 5; k++) {
         fsi_mesh *floor = make_floor();
-        fsi_sph *s = make_sessile(NULL, floor, NULL, WATER, adhesion[k], NULL);
+        fsi_sph *s = make_sessile(NULL, floor, NULL, WATER, asked[k], NULL);
         calm_drop(s, 5 * mode2_period(s));
         angle[k] = contact_angle(s);
-        printf("      adhesion %.2f: %.1f degrees, Young and Dupre %.1f\n", adhesion[k], angle[k], acos(2 * adhesion[k] - 1) * 180 / PI);
-        if (k > 0 && k < 4) CHECK_NEAR(angle[k], acos(2 * adhesion[k] - 1) * 180 / PI, 15);
+        printf("      contact angle %.1f degrees, asked for %.0f\n", angle[k], asked[k]);
+        if (k > 0 && k < 4) CHECK_NEAR(angle[k], asked[k], 15);
         fsi_sph_destroy(s);
         fsi_mesh_destroy(floor);
     }
@@ -182,9 +182,9 @@ static void test_contact_angle_is_young_and_dupres(void)
 }
 
 /* A floor that is the domain's wets as a mesh does. */
-static void test_the_domains_walls_take_adhesion(void)
+static void test_the_domains_walls_take_a_contact_angle(void)
 {
-    static const double adhesion[2] = { 0.25, 0.75 };
+    static const double asked[2] = { 120, 60 };
     int k;
     for (k = 0; k < 2; k++) {
         const double dx = 0.000125;
@@ -196,14 +196,14 @@ static void test_the_domains_walls_take_adhesion(void)
         d.support = 2;
         d.surface_tension = (fsi_real)WATER;
         d.domain = box3(-0.004, 0, 0, 0.004, 0.004, 0);
-        d.domain_adhesion = (fsi_real)adhesion[k];
+        d.domain_contact_angle = (fsi_real)asked[k];
         s = make_sph(&d);
         add_drop(s, v3(0, 0, 0), 0.001, v3(0, 0, 0));
         CHECK(s->count <= 1000);
         for (i = 0; i < s->count; i++) gone[i] = (double)s->position[i].y < 0;
         CHECK(fsi_sph_remove_particles(s, gone) == FSI_OK);
         calm_drop(s, 5 * mode2_period(s));
-        CHECK_NEAR(contact_angle(s), acos(2 * adhesion[k] - 1) * 180 / PI, 15);
+        CHECK_NEAR(contact_angle(s), asked[k], 15);
         fsi_sph_destroy(s);
     }
 }
@@ -320,7 +320,7 @@ static void test_no_tension_no_difference(void)
     int k, step;
     for (k = 0; k < 2; k++) {
         fsi_mesh *floor = make_floor();
-        fsi_sph *s = make_sessile(NULL, floor, NULL, 0, k, NULL); /* adhesion alone does nothing */
+        fsi_sph *s = make_sessile(NULL, floor, NULL, 0, 180 - 60 * k, NULL); /* a contact angle alone does nothing */
         for (step = 0; step < 20; step++) step_ok(s, 1e-4);
         hash[k] = fsi_sph_hash(s);
         fsi_sph_destroy(s);
@@ -335,7 +335,7 @@ static fsi_sph *make_pair(fsi_context *context, int dim, const fsi_mesh *wall)
     fsi_sph *s = make_drop(context, dim, dim == 2 ? 30 : 12, WATER, 2);
     fsi_sph_obstacle_desc o = fsi_sph_default_obstacle_desc();
     o.mesh = wall;
-    o.adhesion = (fsi_real)0.75;
+    o.contact_angle = 60;
     CHECK(fsi_sph_add_obstacle(s, &o, NULL) == FSI_OK);
     add_drop(s, v3(0.0022, 0, 0), 0.001, v3(-0.2, 0, 0));
     return s;
@@ -459,7 +459,7 @@ static void test_a_rough_square_becomes_a_drop_at_rest(void)
 
 static void test_bad_input_is_refused(void)
 {
-    static const double tension[3] = { -1, 1e7, 0 }, adhesion[3] = { -0.1, 1.1, 0 };
+    static const double tension[3] = { -1, 1e7, 0 }, angle[3] = { -1, 181, 0 };
     fsi_mesh *floor = make_floor();
     fsi_sph *s = make_drop(NULL, 2, 8, WATER, 2), *none;
     int k;
@@ -469,9 +469,9 @@ static void test_bad_input_is_refused(void)
         d.surface_tension = (fsi_real)(k < 2 ? tension[k] : test_nan());
         CHECK(fsi_sph_create(&none, &d) == (k < 2 ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN) && none == NULL);
         o.mesh = floor;
-        o.adhesion = (fsi_real)(k < 2 ? adhesion[k] : test_nan());
+        o.contact_angle = (fsi_real)(k < 2 ? angle[k] : test_nan());
         CHECK(fsi_sph_add_obstacle(s, &o, NULL) == (k < 2 ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN));
-        CHECK(strstr(fsi_sph_error(s)->message, "adhesion") != NULL);
+        CHECK(strstr(fsi_sph_error(s)->message, "contact_angle") != NULL);
     }
     fsi_sph_destroy(s);
     fsi_mesh_destroy(floor);
@@ -487,8 +487,8 @@ int main(int argc, char **argv)
     RUN(test_a_square_becomes_round);
     RUN_PHYSICS(test_momentum_of_colliding_drops_stays_to_rounding);
     RUN(test_a_drop_at_rest_does_not_begin_to_turn);
-    RUN_PHYSICS(test_contact_angle_is_young_and_dupres);
-    RUN(test_the_domains_walls_take_adhesion);
+    RUN_PHYSICS(test_drops_have_the_contact_angle_asked_for);
+    RUN(test_the_domains_walls_take_a_contact_angle);
     RUN(test_tension_switches_on_and_off);
     RUN(test_a_contact_line_pulls_at_its_wall);
     RUN(test_a_drop_and_a_free_plate_keep_their_momentum);

@@ -701,7 +701,7 @@ static void swing_drop(int dim, int n, double support, double tension)
 }
 
 /* Half a drop on a floor comes to rest in 12 periods. */
-static void sessile_drop(int n, double adhesion)
+static void sessile_drop(int n, double angle)
 {
     fsi_sph *s = make_drop(&app.context, 2, n, 0.0728, 2);
     fsi_sph_obstacle_desc o = fsi_sph_default_obstacle_desc();
@@ -714,10 +714,10 @@ static void sessile_drop(int n, double adhesion)
     shape_line(-0.02, 0.0003, 0.02);
     floor = shape_make(FSI_MESH_OPEN, 0);
     o.mesh = floor;
-    o.adhesion = (fsi_real)adhesion;
+    o.contact_angle = (fsi_real)angle;
     ex_check(&app, fsi_sph_add_obstacle(s, &o, NULL));
     calm_drop(s, 12 * mode2_period(s));
-    say(contact_angle(s), "degrees", "contact_angle_%ddx_adhesion_%g", n, adhesion);
+    say(contact_angle(s), "degrees", "contact_angle_%ddx_asked_%g", n, angle);
     fsi_sph_destroy(s);
     fsi_mesh_destroy(floor);
     free(gone);
@@ -726,14 +726,15 @@ static void sessile_drop(int n, double adhesion)
 static void run_drop(void)
 {
     static const int n[4] = { 10, 16, 24, 40 };
+    static const double angle[5] = { 180, 120, 90, 60, 0 };
     int k;
     for (k = 0; k < 4; k++) swing_drop(2, (int)scaled(n[k]), 2, 0.0728);
     for (k = 0; k < 3; k++) swing_drop(3, (int)scaled(n[k]), 2, 0.0728);
     swing_drop(2, (int)scaled(16), 2, 7.28);
     swing_drop(3, (int)scaled(16), 2, 7.28);
     for (k = 0; k < 3; k++) swing_drop(2, (int)scaled(k == 2 ? 24 : 16), k == 0 ? 1.8 : k == 1 ? 2.4 : 3, 0.0728);
-    for (k = 0; k < 5; k++) sessile_drop((int)scaled(16), 0.25 * k);
-    for (k = 1; k < 4; k++) sessile_drop((int)scaled(32), 0.25 * k);
+    for (k = 0; k < 5; k++) sessile_drop((int)scaled(16), angle[k]);
+    for (k = 1; k < 4; k++) sessile_drop((int)scaled(32), angle[k]);
 }
 
 static void run_inside(void)
