@@ -1466,7 +1466,7 @@ FSI_API int fsi__arena_reserve(fsi_context *context, fsi__arena *arena, size_t s
 /* ---- >>parallel implementation -------------------------------------------------------------------------------- */
 
 #ifndef FSI__DISPATCH_WORTH
-#define FSI__DISPATCH_WORTH 40e3 /* nanoseconds of work that other threads are woken for: 20e3 are worth it, and estimates are rough */
+#define FSI__DISPATCH_WORTH 22e3 /* nanoseconds of work that other threads are woken for: 20e3 are promised */
 #endif
 
 typedef struct fsi__job {
@@ -1492,16 +1492,17 @@ static void fsi__job_alone(fsi__job *job)
 
 #if defined(_OPENMP)
 #define FSI__TEAM_GAIN 0.8  /* a team pays when its loop takes less than this share of its tasks' times */
-#define FSI__TEAM_DEBT 5e-3 /* seconds of teams that did not pay, until loops run alone */
-#define FSI__TEAM_REST 50   /* for that many times as long */
+#define FSI__TEAM_LOSS 1e-3 /* seconds that one loop counts at most: one that was held up says little */
+#define FSI__TEAM_DEBT 4e-3 /* when teams have cost that much more than they saved, loops run alone */
+#define FSI__TEAM_REST 0.5  /* for that many seconds; then a team is tried again */
 
 /* The threads of a team spin, in the OpenMP runtime, where they wait for each other. On a machine that is busy with other
    programs they wait until the scheduler gives a core to the one that is missing: milliseconds for loops of microseconds, with
-   the cores full. So it is measured what teams save. When they do not, loops run alone for a while, and then try again. */
+   the cores full. A header cannot set OMP_WAIT_POLICY, but it can see what teams save, and do without them where they do not. */
 static void fsi__job_team(fsi_context *context, fsi__job *job, int threads)
 {
     const int chunks = fsi__chunks(job->count, job->grain);
-    double start = omp_get_wtime(), busy = 0, debt;
+    double start = omp_get_wtime(), busy = 0, loss, end;
     int c;
     if (context && start < context->team_rests) {
         fsi__job_alone(job);
@@ -1514,11 +1515,11 @@ static void fsi__job_team(fsi_context *context, fsi__job *job, int threads)
         busy += omp_get_wtime() - since;
     }
     if (!context) return;
-    debt = context->team_debt + (omp_get_wtime() - start) - FSI__TEAM_GAIN * busy;
-    context->team_debt = debt > 0 ? debt : 0;
-    if (debt < FSI__TEAM_DEBT) return;
-    context->team_rests = omp_get_wtime() + FSI__TEAM_REST * debt;
-    context->team_debt = 0;
+    end = omp_get_wtime();
+    loss = end - start - FSI__TEAM_GAIN * busy;
+    context->team_debt += loss < FSI__TEAM_LOSS ? loss : FSI__TEAM_LOSS;
+    if (context->team_debt >= FSI__TEAM_DEBT) context->team_rests = end + FSI__TEAM_REST;
+    if (context->team_debt < 0 || context->team_debt >= FSI__TEAM_DEBT) context->team_debt = 0;
 }
 #endif
 
@@ -1875,7 +1876,7 @@ FSI_API void fsi_m3_polar(fsi_mat3 a, fsi_mat3 *rotation, fsi_mat3 *stretch)
    pairs within rounding of the radius are tested again with the caller's numbers. */
 
 #define FSI__NB_GRAIN 1024     /* ranks a chunk */
-#define FSI__NB_WORK 80.0      /* nanoseconds a rank, in the plane */
+#define FSI__NB_WORK 60.0      /* nanoseconds a rank at least */
 #define FSI__NB_TILE 512       /* candidates tested at once */
 #define FSI__NB_CLAMP (1 << 20)
 #define FSI__NB_DIGIT 11       /* radix sort, bits a pass */
