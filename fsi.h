@@ -42,6 +42,14 @@
    UNITS
       SI everywhere: metres, kilograms, seconds, newtons, pascals. Right-handed axes; gravity decides what is up.
 
+   THREADS
+      Loops go to context->parallel_for; NULL: to OpenMP when compiled with it (-fopenmp), else they run where they are. So do
+      loops of less than 20 us on one thread: a liquid of 500 particles wakes nobody. OpenMP's threads spin where they wait for
+      each other. On a machine that is busy with other programs that costs more than teams save: this is measured, and loops
+      then run on one thread, a second at a time. What no header can set: OMP_WAIT_POLICY=passive in the environment (or
+      GOMP_SPINCOUNT=0, KMP_BLOCKTIME=0) lets threads sleep at once, which suits programs that share a machine; the default is
+      faster where cores are free. Results have the same bits in all these cases.
+
    DETERMINISM
       Same binary, same kind of CPU, same input: the same bits for any number of threads and any scheduler. Work is cut
       in chunks whose size does not depend on the number of threads; sums are folded in a fixed order; nothing is summed
@@ -1494,7 +1502,7 @@ static void fsi__job_alone(fsi__job *job)
 #define FSI__TEAM_GAIN 0.8  /* a team pays when its loop takes less than this share of its tasks' times */
 #define FSI__TEAM_LOSS 1e-3 /* seconds that one loop counts at most: one that was held up says little */
 #define FSI__TEAM_DEBT 4e-3 /* when teams have cost that much more than they saved, loops run alone */
-#define FSI__TEAM_REST 0.5  /* for that many seconds; then a team is tried again */
+#define FSI__TEAM_REST 1.0  /* for that many seconds; then a team is tried again */
 
 /* The threads of a team spin, in the OpenMP runtime, where they wait for each other. On a machine that is busy with other
    programs they wait until the scheduler gives a core to the one that is missing: milliseconds for loops of microseconds, with
@@ -1518,8 +1526,10 @@ static void fsi__job_team(fsi_context *context, fsi__job *job, int threads)
     end = omp_get_wtime();
     loss = end - start - FSI__TEAM_GAIN * busy;
     context->team_debt += loss < FSI__TEAM_LOSS ? loss : FSI__TEAM_LOSS;
-    if (context->team_debt >= FSI__TEAM_DEBT) context->team_rests = end + FSI__TEAM_REST;
-    if (context->team_debt < 0 || context->team_debt >= FSI__TEAM_DEBT) context->team_debt = 0;
+    if (context->team_debt < 0) context->team_debt = 0;
+    if (context->team_debt < FSI__TEAM_DEBT) return;
+    context->team_rests = end + FSI__TEAM_REST;
+    context->team_debt = FSI__TEAM_DEBT - FSI__TEAM_LOSS; /* the next that is held up tells at once */
 }
 #endif
 
