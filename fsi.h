@@ -47,6 +47,14 @@
    UNITS
       SI everywhere: metres, kilograms, seconds, newtons, pascals. Right-handed axes; gravity decides what is up.
 
+   THREADS
+      Loops go to context->parallel_for; NULL: to OpenMP when compiled with it (-fopenmp), else they run where they are. So do
+      loops of less than 20 us on one thread: a liquid of 500 particles wakes nobody. OpenMP's threads spin where they wait for
+      each other. On a machine that is busy with other programs that costs more than teams save: this is measured, and loops
+      then run on one thread, a second at a time. What no header can set: OMP_WAIT_POLICY=passive in the environment (or
+      GOMP_SPINCOUNT=0, KMP_BLOCKTIME=0) lets threads sleep at once, which suits programs that share a machine; the default is
+      faster where cores are free. Results have the same bits in all these cases.
+
    DETERMINISM
       Same binary, same kind of CPU, same input: the same bits for any number of threads and any scheduler. Work is cut
       in chunks whose size does not depend on the number of threads; sums are folded in a fixed order; nothing is summed
@@ -1586,7 +1594,7 @@ FSI_API int fsi__arena_reserve(fsi_context *context, fsi__arena *arena, size_t s
 /* ---- >>parallel implementation -------------------------------------------------------------------------------- */
 
 #ifndef FSI__DISPATCH_WORTH
-#define FSI__DISPATCH_WORTH 40e3 /* nanoseconds of work that other threads are woken for: 20e3 are worth it, and estimates are rough */
+#define FSI__DISPATCH_WORTH 22e3 /* nanoseconds of work that other threads are woken for: 20e3 are promised */
 #endif
 
 typedef struct fsi__job {
@@ -1612,16 +1620,17 @@ static void fsi__job_alone(fsi__job *job)
 
 #if defined(_OPENMP)
 #define FSI__TEAM_GAIN 0.8  /* a team pays when its loop takes less than this share of its tasks' times */
-#define FSI__TEAM_DEBT 5e-3 /* seconds of teams that did not pay, until loops run alone */
-#define FSI__TEAM_REST 50   /* for that many times as long */
+#define FSI__TEAM_LOSS 1e-3 /* seconds that one loop counts at most: one that was held up says little */
+#define FSI__TEAM_DEBT 4e-3 /* when teams have cost that much more than they saved, loops run alone */
+#define FSI__TEAM_REST 1.0  /* for that many seconds; then a team is tried again */
 
 /* The threads of a team spin, in the OpenMP runtime, where they wait for each other. On a machine that is busy with other
    programs they wait until the scheduler gives a core to the one that is missing: milliseconds for loops of microseconds, with
-   the cores full. So it is measured what teams save. When they do not, loops run alone for a while, and then try again. */
+   the cores full. A header cannot set OMP_WAIT_POLICY, but it can see what teams save, and do without them where they do not. */
 static void fsi__job_team(fsi_context *context, fsi__job *job, int threads)
 {
     const int chunks = fsi__chunks(job->count, job->grain);
-    double start = omp_get_wtime(), busy = 0, debt;
+    double start = omp_get_wtime(), busy = 0, loss, end;
     int c;
     if (context && start < context->team_rests) {
         fsi__job_alone(job);
@@ -1634,11 +1643,13 @@ static void fsi__job_team(fsi_context *context, fsi__job *job, int threads)
         busy += omp_get_wtime() - since;
     }
     if (!context) return;
-    debt = context->team_debt + (omp_get_wtime() - start) - FSI__TEAM_GAIN * busy;
-    context->team_debt = debt > 0 ? debt : 0;
-    if (debt < FSI__TEAM_DEBT) return;
-    context->team_rests = omp_get_wtime() + FSI__TEAM_REST * debt;
-    context->team_debt = 0;
+    end = omp_get_wtime();
+    loss = end - start - FSI__TEAM_GAIN * busy;
+    context->team_debt += loss < FSI__TEAM_LOSS ? loss : FSI__TEAM_LOSS;
+    if (context->team_debt < 0) context->team_debt = 0;
+    if (context->team_debt < FSI__TEAM_DEBT) return;
+    context->team_rests = end + FSI__TEAM_REST;
+    context->team_debt = FSI__TEAM_DEBT - FSI__TEAM_LOSS; /* the next that is held up tells at once */
 }
 #endif
 
@@ -2146,7 +2157,7 @@ FSI_API void fsi_m3_polar(fsi_mat3 a, fsi_mat3 *rotation, fsi_mat3 *stretch)
    pairs within rounding of the radius are tested again with the caller's numbers. */
 
 #define FSI__NB_GRAIN 1024     /* ranks a chunk */
-#define FSI__NB_WORK 80.0      /* nanoseconds a rank, in the plane */
+#define FSI__NB_WORK 60.0      /* nanoseconds a rank at least */
 #define FSI__NB_TILE 512       /* candidates tested at once */
 #define FSI__NB_CLAMP (1 << 20)
 #define FSI__NB_DIGIT 11       /* radix sort, bits a pass */
@@ -5655,7 +5666,7 @@ static fsi_status fsi__sample(fsi_context *context, const char *fn, fsi_box3 box
         if (dim == 3) p.z = (fsi_real)((double)box.lo.z + (k + 0.5) * s);
         if (mesh) { /* in a container the liquid is outside the solid */
             fsi_real inside = mesh->container ? fsi_mesh_signed_distance(mesh, p) : -fsi_mesh_signed_distance(mesh, p);
-            if (!(inside >= spacing / 2)) continue;
+            if (!(inside >= spacing / 2 * (fsi_real)0.999)) continue;
         }
         if (found < capacity) out[found] = p;
         found++;

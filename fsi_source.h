@@ -300,7 +300,7 @@ static void fsi__emitter_mark_mesh(const fsi__sources *s, fsi__emitter *e)
     size_t c;
     for (c = 0; c < fsi__emitter_site_count(e); c++) {
         const fsi_real distance = fsi_mesh_signed_distance(mesh, fsi__emitter_site(e, o, c));
-        e->present[c] = (mesh->container ? distance : -distance) >= (fsi_real)0.499 * s->dx;
+        e->present[c] = (mesh->container ? distance : -distance) >= s->dx / 2 * (fsi_real)0.999;
         e->sites += e->present[c];
     }
 }

@@ -670,14 +670,15 @@ static double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, doub
 #define FSI__SPH_CORRECTION 1e30 /* largest that a state holds [m/s^2] */
 #define FSI__SPH_STILL 1e-4   /* a correction below this share of the particles' way needs no more digits than one of this size */
 #define FSI__SPH_SUMS 16      /* partial sums a chunk, in banks of four: the parts of a pass have one each */
-/* What the passes over all particles take of one thread [nanoseconds a particle]: least times, in the plane and far from walls. */
+/* What the passes over all particles take of one thread [nanoseconds a particle]: the least that was measured in any scene at
+   -O3 -march=native (AMD EPYC), so that none is handed to other threads for too little. */
 enum {
-    FSI__SPH_NS_START = 8, FSI__SPH_NS_PLACE = 5, FSI__SPH_NS_WALLS = 2, FSI__SPH_NS_WALL = 150, FSI__SPH_NS_REFRESH = 2000,
-    FSI__SPH_NS_DENSITY = 20, FSI__SPH_NS_GRADIENT = 50, FSI__SPH_NS_UPDATE = 4, FSI__SPH_NS_RESET = 2,
-    FSI__SPH_NS_NORMAL = 40, FSI__SPH_NS_SMOOTH_NORMAL = 15, FSI__SPH_NS_CURVATURE = 10, FSI__SPH_NS_PULL = 15, FSI__SPH_NS_APPLY = 5,
-    FSI__SPH_NS_BEGIN = 15, FSI__SPH_NS_RESIDUAL = 130, FSI__SPH_NS_TURN = 3, FSI__SPH_NS_MULTIPLY = 45, FSI__SPH_NS_ADVANCE = 7,
-    FSI__SPH_NS_CORRECT = 2, FSI__SPH_NS_VISCOUS_END = 10, FSI__SPH_NS_FINISH = 25, FSI__SPH_NS_SMOOTH = 25, FSI__SPH_NS_MOMENTUM = 3,
-    FSI__SPH_NS_SHIFT = 3, FSI__SPH_NS_GATHER = 1, FSI__SPH_NS_AIR = 60, FSI__SPH_NS_MARKERS = 8
+    FSI__SPH_NS_START = 6, FSI__SPH_NS_PLACE = 3, FSI__SPH_NS_WALLS = 1, FSI__SPH_NS_WALL = 100,
+    FSI__SPH_NS_DENSITY = 16, FSI__SPH_NS_GRADIENT = 37, FSI__SPH_NS_UPDATE = 3, FSI__SPH_NS_RESET = 1,
+    FSI__SPH_NS_NORMAL = 30, FSI__SPH_NS_SMOOTH_NORMAL = 6, FSI__SPH_NS_CURVATURE = 4, FSI__SPH_NS_PULL = 9, FSI__SPH_NS_APPLY = 5,
+    FSI__SPH_NS_BEGIN = 10, FSI__SPH_NS_RESIDUAL = 100, FSI__SPH_NS_TURN = 2, FSI__SPH_NS_MULTIPLY = 28, FSI__SPH_NS_ADVANCE = 7,
+    FSI__SPH_NS_CORRECT = 2, FSI__SPH_NS_VISCOUS_END = 6, FSI__SPH_NS_FINISH = 19, FSI__SPH_NS_SMOOTH = 23, FSI__SPH_NS_MOMENTUM = 2,
+    FSI__SPH_NS_SHIFT = 2, FSI__SPH_NS_GATHER = 1, FSI__SPH_NS_AIR = 35, FSI__SPH_NS_MARKERS = 7
 };
 #define FSI__SPH_VISCOUS 1e-3 /* iterations of viscosity end when what they leave over is this share of what it changes */
 #define FSI__SPH_VISCOUS_NOISE 1e-7 /* or this share of the velocity itself */
@@ -1026,8 +1027,8 @@ static void fsi__sph_put_sums_at(fsi__sph_run *run, int chunk, int bank, double 
 
 static void fsi__sph_put_sums(fsi__sph_run *run, int chunk, double a, double b, double c, double d) { fsi__sph_put_sums_at(run, chunk, 0, a, b, c, d); }
 
-/* One pass over the particles, which takes `work` nanoseconds of each. A pass is a dispatch, and what waits for nobody else's part of
-   the last pass is done in the same one: functions of ranges that call each other, each for the whole chunk. */
+/* One pass over the particles, which takes `work` nanoseconds for each (0: never worth a dispatch). A pass is at most one dispatch; what
+   reads nothing that its last part wrote for other particles goes into the same one, as one function of a range that calls others. */
 static void fsi__sph_parallel(fsi__sph_run *run, fsi__range_fn *fn, double work)
 {
     fsi__parallel_work(run->s->context, run->n, FSI__SPH_GRAIN, work * run->n, fn, run);
@@ -3361,7 +3362,7 @@ static void fsi__sph_tension(fsi__sph_run *run)
     fsi__sph_find_drops(run);
     fsi__sph_sum_drops(run);
     fsi__sph_share_drops(run);
-    fsi__sph_for_each(run, fsi__sph_apply_tension, FSI__SPH_NS_APPLY);
+    fsi__sph_for_each(run, fsi__sph_apply_tension, run->s->desc.viscosity > 0 ? 0 : FSI__SPH_NS_APPLY); /* little beside viscosity */
     run->stats.degraded |= fsi__sph_is_too_long(run);
     fsi__sph_lap(run, &run->stats.seconds_other, &clock);
 }
@@ -4219,8 +4220,9 @@ static void fsi__sph_begin_sources(fsi__sph_run *run)
 }
 
 /* Gives what emitters hold their velocity, and lets go of what is far enough. Sums: velocity given (3), particles held. */
-static void fsi__sph_hold_range(fsi__sph_run *run, int chunk, int begin, int end)
+static void fsi__sph_hold_range(void *arg, int chunk, int begin, int end)
 {
+    fsi__sph_run *run = (fsi__sph_run *)arg;
     double sum[3] = { 0, 0, 0 }, held = 0;
     int i;
     for (i = begin; i < end; i++) {
@@ -4264,10 +4266,8 @@ static void fsi__sph_add_given(fsi__sph_run *run, int bank)
 /* After viscosity and tension: what emitters hold goes where it would have gone. It is few: no dispatch. */
 static void fsi__sph_unmove_held(fsi__sph_run *run)
 {
-    int c;
     if (run->holding == 0) return;
-    for (c = 0; c < run->chunks; c++) fsi__sph_hold_range(run, c, c * FSI__SPH_GRAIN, c + 1 < run->chunks ? (c + 1) * FSI__SPH_GRAIN : run->n);
-    FSI__SPH_AFTER_PASS(run);
+    fsi__sph_parallel(run, fsi__sph_hold_range, 0);
     fsi__sph_add_given(run, 0);
 }
 
