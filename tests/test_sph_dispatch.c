@@ -83,7 +83,7 @@ static void make_moving(scene *c, double dx, double viscosity, fsi_context *cont
 static void make_honey(scene *c, double dx, double tension, fsi_context *context)
 {
     fsi_sph_desc d = make_desc(c->dim, dx);
-    fsi_sph_emitter_desc e = fsi_sph_default_emitter_desc();
+    fsi_emitter_desc e = fsi_emitter_default_desc();
     d.context = context;
     d.viscosity = 5;
     d.surface_tension = (fsi_real)tension;

@@ -15,8 +15,8 @@ typedef struct scene { fsi_sph *s; fsi_mesh *block, *plate; fsi_body told, coupl
 static void make_scene(scene *c, int dim, int with, fsi_context *context)
 {
     fsi_sph_desc d = make_desc(dim, dim == 2 ? 0.03 : 0.04);
-    fsi_sph_emitter_desc e = fsi_sph_default_emitter_desc();
-    fsi_sph_sink_desc k = fsi_sph_default_sink_desc();
+    fsi_emitter_desc e = fsi_emitter_default_desc();
+    fsi_sink_desc k = fsi_sink_default_desc();
     fsi_sph_obstacle_desc o = fsi_sph_default_obstacle_desc();
     memset(c, 0, sizeof *c);
     d.context = context;
@@ -226,7 +226,7 @@ static void test_absurd_speeds_are_refused(void)
     for (dim = 2; dim <= 3; dim++) {
         for (k = 0; k < 5; k++) {
             for (what = 0; what < 9; what++) {
-                fsi_sph_emitter_desc e = fsi_sph_default_emitter_desc();
+                fsi_emitter_desc e = fsi_emitter_default_desc();
                 fsi_sph_desc d;
                 fsi_status status;
                 uint64_t hash;
