@@ -3420,17 +3420,17 @@ static fsi__sampling fsi__sample_cells(const fsi_grid *g, const fsi__shape *shap
 
 /* ---- >>fill implementation --------------------------------------------------------------------------------------- */
 
-typedef struct fsi__fill {
+typedef struct fsi__grid_fill {
     const fsi__shape *shape;
     fsi_field *phi;
     fsi_grid_operation operation;
     fsi_real limit;
     int lo[3], size[3];      /* the places of blocks that the shape can reach */
     unsigned char *wanted;   /* one for each place of the grid */
-} fsi__fill;
+} fsi__grid_fill;
 
 /* The k-th of these places, and the corner of its block. */
-static size_t fsi__fill_place(const fsi__fill *f, int k, int *corner)
+static size_t fsi__grid_fill_place(const fsi__grid_fill *f, int k, int *corner)
 {
     const fsi_grid *g = f->phi->grid;
     const int x = f->lo[0] + k % f->size[0], y = f->lo[1] + k / f->size[0] % f->size[1], z = f->lo[2] + k / f->size[0] / f->size[1];
@@ -3440,30 +3440,30 @@ static size_t fsi__fill_place(const fsi__fill *f, int k, int *corner)
     return ((size_t)z * (size_t)g->blocks[1] + (size_t)y) * (size_t)g->blocks[0] + (size_t)x;
 }
 
-static void fsi__fill_want(void *arg, int chunk, int begin, int end)
+static void fsi__grid_fill_want(void *arg, int chunk, int begin, int end)
 {
     static const int none[3] = { 0, 0, 0 };
-    const fsi__fill *f = (const fsi__fill *)arg;
+    const fsi__grid_fill *f = (const fsi__grid_fill *)arg;
     int corner[3], top[3];
     (void)chunk;
     for (; begin < end; begin++) {
-        const size_t place = fsi__fill_place(f, begin, corner);
+        const size_t place = fsi__grid_fill_place(f, begin, corner);
         const fsi__sampling s = fsi__sample_cells(f->phi->grid, f->shape, corner, f->limit, top);
         if (!f->wanted[place]) f->wanted[place] = (unsigned char)fsi__sample_reaches(&s, none, top, -1);
     }
 }
 
-static void fsi__fill_cells(void *arg, int chunk, int begin, int end)
+static void fsi__grid_fill_cells(void *arg, int chunk, int begin, int end)
 {
     static const int none[3] = { 0, 0, 0 };
-    const fsi__fill *f = (const fsi__fill *)arg;
+    const fsi__grid_fill *f = (const fsi__grid_fill *)arg;
     const fsi_grid *g = f->phi->grid;
     fsi_real d[FSI_GRID_BLOCK * FSI_GRID_BLOCK * FSI_GRID_BLOCK], *v;
     int corner[3], top[3], b, x, y, z;
     (void)chunk;
     for (; begin < end; begin++) {
         fsi__sampling s;
-        b = g->index[fsi__fill_place(f, begin, corner)];
+        b = g->index[fsi__grid_fill_place(f, begin, corner)];
         if (b < 0) continue;
         s = fsi__sample_cells(g, f->shape, corner, f->limit, top);
         s.out = d;
@@ -3479,7 +3479,7 @@ static void fsi__fill_cells(void *arg, int chunk, int begin, int end)
 }
 
 /* Places along one axis whose cells lie within `limit` of lo .. hi; 0: none. */
-static int fsi__fill_range(fsi__fill *f, int axis, double lo, double hi, double origin)
+static int fsi__grid_fill_range(fsi__grid_fill *f, int axis, double lo, double hi, double origin)
 {
     const fsi_grid *g = f->phi->grid;
     const double dx = (double)g->dx, reach = (double)f->limit / dx;
@@ -3491,10 +3491,10 @@ static int fsi__fill_range(fsi__fill *f, int axis, double lo, double hi, double 
     return 1;
 }
 
-static fsi_status fsi__fill_shape(fsi_field *phi, fsi_grid_operation operation, const fsi__shape *shape, int band, const char *function)
+static fsi_status fsi__grid_fill_shape(fsi_field *phi, fsi_grid_operation operation, const fsi__shape *shape, int band, const char *function)
 {
     fsi_grid *g = phi->grid;
-    fsi__fill f;
+    fsi__grid_fill f;
     size_t places = fsi__grid_places(g);
     fsi_status status;
     int b, count;
@@ -3502,27 +3502,27 @@ static fsi_status fsi__fill_shape(fsi_field *phi, fsi_grid_operation operation, 
     f.phi = phi;
     f.operation = operation;
     f.limit = (fsi_real)band * g->dx;
-    if (!fsi__fill_range(&f, 0, (double)shape->box.lo.x, (double)shape->box.hi.x, (double)g->origin.x)) return FSI_OK;
-    if (!fsi__fill_range(&f, 1, (double)shape->box.lo.y, (double)shape->box.hi.y, (double)g->origin.y)) return FSI_OK;
+    if (!fsi__grid_fill_range(&f, 0, (double)shape->box.lo.x, (double)shape->box.hi.x, (double)g->origin.x)) return FSI_OK;
+    if (!fsi__grid_fill_range(&f, 1, (double)shape->box.lo.y, (double)shape->box.hi.y, (double)g->origin.y)) return FSI_OK;
     f.lo[2] = 0;
     f.size[2] = 1;
-    if (g->dim == 3 && !fsi__fill_range(&f, 2, (double)shape->box.lo.z, (double)shape->box.hi.z, (double)g->origin.z)) return FSI_OK;
+    if (g->dim == 3 && !fsi__grid_fill_range(&f, 2, (double)shape->box.lo.z, (double)shape->box.hi.z, (double)g->origin.z)) return FSI_OK;
     count = f.size[0] * f.size[1] * f.size[2];
     if (operation == FSI_GRID_ADD) {
         f.wanted = (unsigned char *)fsi__alloc(g->context, places, 1);
         if (!f.wanted) return fsi__fail(g->context, FSI_ERROR_MEMORY, function, -1, 0, "no memory for %g places of blocks", (double)places);
         for (b = 0; b < g->block_count; b++) f.wanted[g->place[b]] = 1;
-        fsi__parallel(g->context, count, 4, fsi__fill_want, &f);
+        fsi__parallel(g->context, count, 4, fsi__grid_fill_want, &f);
         status = fsi_grid_set_blocks(g, f.wanted);
         fsi__free(g->context, f.wanted, places, 1);
         if (status != FSI_OK) return status;
     }
-    fsi__parallel(g->context, count, 4, fsi__fill_cells, &f);
+    fsi__parallel(g->context, count, 4, fsi__grid_fill_cells, &f);
     return FSI_OK;
 }
 
 /* What all fills ask for. */
-static fsi_status fsi__fill_check(const fsi_field *phi, fsi_grid_operation operation, int band, const char *f)
+static fsi_status fsi__grid_fill_check(const fsi_field *phi, fsi_grid_operation operation, int band, const char *f)
 {
     fsi_context *c;
     if (!fsi__is_field(phi)) return FSI_ERROR_COOKIE;
@@ -3536,7 +3536,7 @@ static fsi_status fsi__fill_check(const fsi_field *phi, fsi_grid_operation opera
     return FSI_OK;
 }
 
-static fsi_status fsi__fill_check_radius(fsi_context *c, fsi_real radius, const char *f)
+static fsi_status fsi__grid_fill_check_radius(fsi_context *c, fsi_real radius, const char *f)
 {
     if (!fsi_is_finite((double)radius)) return fsi__fail(c, FSI_ERROR_NAN, f, -1, (double)radius, "radius is not finite");
     if (!(radius > 0)) return fsi__fail(c, FSI_ERROR_ARGUMENT, f, -1, (double)radius, "radius is %g, not above 0", (double)radius);
@@ -3547,8 +3547,8 @@ FSI_API fsi_status fsi_grid_fill_sphere(fsi_field *phi, fsi_grid_operation opera
 {
     static const char *const f = "fsi_grid_fill_sphere";
     fsi__shape s;
-    fsi_status status = fsi__fill_check(phi, operation, band, f);
-    if (status == FSI_OK) status = fsi__fill_check_radius(phi->grid->context, radius, f);
+    fsi_status status = fsi__grid_fill_check(phi, operation, band, f);
+    if (status == FSI_OK) status = fsi__grid_fill_check_radius(phi->grid->context, radius, f);
     if (status != FSI_OK) return status;
     if (phi->grid->dim == 2) center.z = 0;
     if (!fsi_v3_is_finite(center)) return fsi__fail(phi->grid->context, FSI_ERROR_NAN, f, -1, 0, "center is not finite");
@@ -3558,11 +3558,11 @@ FSI_API fsi_status fsi_grid_fill_sphere(fsi_field *phi, fsi_grid_operation opera
     s.radius = radius;
     s.box.lo = s.box.hi = center;
     s.box = fsi_box3_inflate(s.box, radius);
-    return fsi__fill_shape(phi, operation, &s, band, f);
+    return fsi__grid_fill_shape(phi, operation, &s, band, f);
 }
 
 /* Moves the ends of an interval that reach the walls far away. */
-static void fsi__fill_open_walls(const fsi_grid *g, int axis, fsi_real origin, fsi_real *lo, fsi_real *hi)
+static void fsi__grid_fill_open_walls(const fsi_grid *g, int axis, fsi_real origin, fsi_real *lo, fsi_real *hi)
 {
     const fsi_real slack = g->dx / 1000, never = FSI_REAL_MAX / 4;
     if (*lo <= origin + slack) *lo = -never;
@@ -3574,7 +3574,7 @@ FSI_API fsi_status fsi_grid_fill_box(fsi_field *phi, fsi_grid_operation operatio
     static const char *const f = "fsi_grid_fill_box";
     const fsi_grid *g;
     fsi__shape s;
-    fsi_status status = fsi__fill_check(phi, operation, band, f);
+    fsi_status status = fsi__grid_fill_check(phi, operation, band, f);
     if (status != FSI_OK) return status;
     g = phi->grid;
     if (g->dim == 2) {
@@ -3586,30 +3586,30 @@ FSI_API fsi_status fsi_grid_fill_box(fsi_field *phi, fsi_grid_operation operatio
     memset(&s, 0, sizeof s);
     s.distance = fsi__shape_box;
     s.box = box;
-    fsi__fill_open_walls(g, 0, g->origin.x, &s.box.lo.x, &s.box.hi.x);
-    fsi__fill_open_walls(g, 1, g->origin.y, &s.box.lo.y, &s.box.hi.y);
-    fsi__fill_open_walls(g, 2, g->origin.z, &s.box.lo.z, &s.box.hi.z);
+    fsi__grid_fill_open_walls(g, 0, g->origin.x, &s.box.lo.x, &s.box.hi.x);
+    fsi__grid_fill_open_walls(g, 1, g->origin.y, &s.box.lo.y, &s.box.hi.y);
+    fsi__grid_fill_open_walls(g, 2, g->origin.z, &s.box.lo.z, &s.box.hi.z);
     if (g->dim == 2) {
         s.box.lo.z = -FSI_REAL_MAX / 4;
         s.box.hi.z = FSI_REAL_MAX / 4;
     }
-    return fsi__fill_shape(phi, operation, &s, band, f);
+    return fsi__grid_fill_shape(phi, operation, &s, band, f);
 }
 
 FSI_API fsi_status fsi_grid_fill_mesh(fsi_field *phi, fsi_grid_operation operation, const fsi_mesh *mesh, int band)
 {
     static const char *const f = "fsi_grid_fill_mesh";
     fsi__shape s;
-    fsi_status status = fsi__fill_check(phi, operation, band, f);
+    fsi_status status = fsi__grid_fill_check(phi, operation, band, f);
     if (status == FSI_OK) status = fsi__grid_check_mesh(phi->grid->context, phi->grid, mesh, f);
     if (status != FSI_OK) return status;
     s = fsi__shape_of_mesh(mesh);
     if (mesh->container) s.sign = -1;
-    return fsi__fill_shape(phi, operation, &s, band, f);
+    return fsi__grid_fill_shape(phi, operation, &s, band, f);
 }
 
 /* Those particles that reach the grid, as a tree: `points` in its order, `boxes` and `order` as scratch. Returns how many. */
-static int fsi__fill_plant(const fsi_grid *g, const fsi_vec3 *x, int count, fsi_real reach, fsi_vec3 *points, fsi_box3 *boxes, int *order,
+static int fsi__grid_fill_plant(const fsi_grid *g, const fsi_vec3 *x, int count, fsi_real reach, fsi_vec3 *points, fsi_box3 *boxes, int *order,
                            fsi__node *nodes, fsi_box3 *around)
 {
     fsi_box3 all = fsi_box3_empty();
@@ -3641,8 +3641,8 @@ FSI_API fsi_status fsi_grid_fill_particles(fsi_field *phi, fsi_grid_operation op
     fsi__node *nodes = NULL;
     fsi__shape s;
     int *order = NULL, k, pass;
-    fsi_status status = fsi__fill_check(phi, operation, band, f);
-    if (status == FSI_OK) status = fsi__fill_check_radius(phi->grid->context, radius, f);
+    fsi_status status = fsi__grid_fill_check(phi, operation, band, f);
+    if (status == FSI_OK) status = fsi__grid_fill_check_radius(phi->grid->context, radius, f);
     if (status != FSI_OK) return status;
     c = phi->grid->context;
     if (count < 0 || (count > 0 && !x)) return fsi__fail(c, FSI_ERROR_ARGUMENT, f, -1, count, "count is %d and x is %s", count, x ? "given" : "NULL");
@@ -3660,9 +3660,9 @@ FSI_API fsi_status fsi_grid_fill_particles(fsi_field *phi, fsi_grid_operation op
     s.radius = radius;
     s.points = points;
     s.nodes = nodes;
-    if (fsi__fill_plant(phi->grid, x, count, radius + (fsi_real)band * phi->grid->dx, points, boxes, order, nodes, &s.box) > 0) {
+    if (fsi__grid_fill_plant(phi->grid, x, count, radius + (fsi_real)band * phi->grid->dx, points, boxes, order, nodes, &s.box) > 0) {
         s.box = fsi_box3_inflate(s.box, radius);
-        status = fsi__fill_shape(phi, operation, &s, band, f);
+        status = fsi__grid_fill_shape(phi, operation, &s, band, f);
     }
     fsi__arena_free(c, &memory);
     return status;

@@ -1768,7 +1768,7 @@ static fsi_status fsi__check_uv(fsi_context *context, const fsi_io_mesh *m, int 
     return FSI_OK;
 }
 
-static fsi_status fsi__check_mesh(fsi_context *context, const fsi_io_mesh *m, int flags, const char *fn)
+static fsi_status fsi__io_check_mesh(fsi_context *context, const fsi_io_mesh *m, int flags, const char *fn)
 {
     fsi_status status;
     int i;
@@ -1795,7 +1795,7 @@ static fsi_status fsi__check_mesh(fsi_context *context, const fsi_io_mesh *m, in
 /* Checks the mesh and opens the destination. */
 static fsi_status fsi__begin_mesh(fsi__io_writer *w, fsi_io_out out, const fsi_io_mesh *mesh, int flags, const char *fn)
 {
-    fsi_status status = fsi__check_mesh(out.context, mesh, flags, fn);
+    fsi_status status = fsi__io_check_mesh(out.context, mesh, flags, fn);
     return status == FSI_OK ? fsi__io_begin(w, out, fn) : status;
 }
 
@@ -2070,7 +2070,7 @@ static void fsi__vtp_walk(fsi__vtp *v, int particles)
 FSI_API fsi_status fsi_io_write_vtp(fsi_io_out out, const fsi_io_mesh *mesh, int flags)
 {
     fsi__vtp v;
-    fsi_status status = fsi__check_mesh(out.context, mesh, flags, "fsi_io_write_vtp");
+    fsi_status status = fsi__io_check_mesh(out.context, mesh, flags, "fsi_io_write_vtp");
     int particles;
     if (status != FSI_OK) return status;
     v.mesh = mesh;
