@@ -4064,9 +4064,9 @@ static fsi_status fsi__ls_find_sink(fsi__ls_drain *job, const fsi_levelset_sink_
     s->radius = d->radius;
     s->box = d->box;
     s->distance = d->shape == FSI_LEVELSET_SINK_BOX ? fsi__shape_box : fsi__shape_sphere;
-    fsi__fill_open_walls(g, 0, g->origin.x, &s->box.lo.x, &s->box.hi.x);
-    fsi__fill_open_walls(g, 1, g->origin.y, &s->box.lo.y, &s->box.hi.y);
-    fsi__fill_open_walls(g, 2, g->origin.z, &s->box.lo.z, &s->box.hi.z);
+    fsi__grid_fill_open_walls(g, 0, g->origin.x, &s->box.lo.x, &s->box.hi.x);
+    fsi__grid_fill_open_walls(g, 1, g->origin.y, &s->box.lo.y, &s->box.hi.y);
+    fsi__grid_fill_open_walls(g, 2, g->origin.z, &s->box.lo.z, &s->box.hi.z);
     if (g->dim == 2) {
         s->center.z = 0;
         s->box.lo.z = -FSI_REAL_MAX / 4;
