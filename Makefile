@@ -21,7 +21,7 @@ FLAGS_float    = -O2 $(WARN) -DFSI_REAL_FLOAT -DTEST_SLOWED=1
 FLAGS_asan     = -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all
 FLAGS_tsan     = -O1 -g1 -fsanitize=thread
 FLAGS_valgrind = -O1 -g1 -DTEST_SLOWED=2
-FLAGS_native   = -O3 -march=native $(WARN)
+FLAGS_native   = -O3 -march=native
 FLAGS_validate = -O3 -march=native
 FLAGS_bench    = -O3 -march=native
 

@@ -114,7 +114,7 @@ done
 
 # What was compiled for another precision does not link, and the linker's message says which it was.
 mixed() { # COMPILER USER-FLAGS WORD OTHER: an error that holds both words
-    ! $1 $2 -I. $work/use_fsi.c $work/alone_$1.o -lm -o $work/x 2> $work/said && grep -q "$3.*$4" $work/said || cat $work/said
+    ! $1 $2 -I. $work/use_fsi.c $work/alone_$1.o -lm -o $work/x 2> $work/said && grep -q "$3.*$4" $work/said || { echo it links, or its message does not tell why not; cat $work/said; }
 }
 for c in $(present gcc clang g++ tcc); do
     $c -DFSI_NO_OPTIMIZE -I. -c $work/alone_fsi.c -o $work/alone_$c.o

@@ -102,6 +102,14 @@ done
 } | cut -c 1-200 | found "wording of errors"
 [ "$(rows wording | wc -l)" -ge 5 ] || { echo "$page: its table of words cannot be read"; failed=$((failed + 1)); }
 
+# ---- validation: every figure has a bound or a reason why it has none, and the page shows it -------------------------------
+
+mkdir -p build && cp docs/validation.md build/validation.md
+{
+    scripts/validate.sh verdicts build/validation.md 2>&1 | grep '^no bound'
+    cmp -s docs/validation.md build/validation.md || echo "verdicts are stale; run scripts/validate.sh verdicts docs/validation.md"
+} | found "docs/validation.md: bounds and verdicts"
+
 # ---- files: what the examples leave behind is ignored --------------------------------------------------------------------
 
 for e in examples/*.c; do
