@@ -154,7 +154,7 @@ FSI__STRICT_BEGIN
 /* ---- >>samples --------------------------------------------------------------------------------------------------
 
    Points of the solid at which it meets the liquid: its vertices, and so many on edges and triangles, as long as these are when a step begins, that none
-   is farther than one and a half `sample_spacing` from the next. */
+   is farther than one and a half `sample_spacing` from the next. Those so far out of the box that no substep brings them in are left out. */
 
 typedef struct fsi__co_sample {
     int node[3], drowned;       /* x = sum weight x[node]; -1: none; drowned: left out in this substep */
@@ -203,6 +203,7 @@ typedef struct fsi__co_impl {
     fsi_field *start;           /* phi where the substep began */
     fsi__co_sample *sample;
     int samples, sample_capacity;
+    double margin;              /* samples on elements farther out of the box than this are left out [m] */
     int *pieces;                /* edges + triangles: how many the samples divide each into */
     double *strength;           /* 2 * vertices: what adhesion holds at most [N], over the sum of the samples' weights; this sum */
     int wetting;                /* one is above 0 */
@@ -288,6 +289,39 @@ static fsi_status fsi__co_add_sample(fsi__co_impl *c, const int *node, const dou
     return FSI_OK;
 }
 
+static void fsi__co_place(const fsi__co_sample *s, const double *x, double *out)
+{
+    int k, a;
+    for (a = 0; a < 3; a++) out[a] = 0;
+    for (k = 0; k < 3 && s->node[k] >= 0; k++) for (a = 0; a < 3; a++) out[a] += s->weight[k] * x[3 * (size_t)s->node[k] + (size_t)a];
+}
+
+static void fsi__co_local(const fsi__co_impl *c, const double *x, double *out)
+{
+    const fsi_vec3 o = c->liquid->desc.origin;
+    out[0] = x[0] - (double)o.x;
+    out[1] = x[1] - (double)o.y;
+    out[2] = x[2] - (double)o.z;
+}
+
+/* Out of the box by `margin`, or nowhere. */
+static int fsi__co_is_beyond(const fsi__co_impl *c, const double *local, double margin)
+{
+    const fsi_grid *g = c->liquid->grid;
+    int a, out = 0;
+    for (a = 0; a < g->dim; a++) out |= !(local[a] > -margin) || !(local[a] < g->n[a] * c->dx + margin);
+    return out;
+}
+
+/* The last sample goes again where x puts it too far out. */
+static void fsi__co_drop_far(fsi__co_impl *c, const double *x)
+{
+    double at[3], local[3];
+    fsi__co_place(&c->sample[c->samples - 1], x, at);
+    fsi__co_local(c, at, local);
+    c->samples -= fsi__co_is_beyond(c, local, c->margin);
+}
+
 static fsi_status fsi__co_sample_edge(fsi__co_impl *c, const double *x, int e)
 {
     const fsi__sh_model *m = &c->sh->model;
@@ -297,6 +331,7 @@ static fsi_status fsi__co_sample_edge(fsi__co_impl *c, const double *x, int e)
     for (k = 1; k < n; k++) {
         const double t = (double)k / n, weight[3] = { 1 - t, t, 0 };
         FSI__LS_TRY(fsi__co_add_sample(c, node, weight, length / n * c->dx));
+        fsi__co_drop_far(c, x);
     }
     return FSI_OK;
 }
@@ -312,6 +347,7 @@ static fsi_status fsi__co_sample_triangle(fsi__co_impl *c, const double *x, int 
     for (i = 1; i < n; i++) for (j = 1; i + j < n; j++) {
         const double weight[3] = { (double)i / n, (double)j / n, (double)(n - i - j) / n };
         FSI__LS_TRY(fsi__co_add_sample(c, node, weight, m->area[t] / (n * n)));
+        fsi__co_drop_far(c, x);
     }
     return FSI_OK;
 }
@@ -372,22 +408,7 @@ static fsi_status fsi__co_read_adhesion(fsi__co_impl *c, const char *fn)
     return FSI_OK;
 }
 
-static void fsi__co_place(const fsi__co_sample *s, const double *x, double *out)
-{
-    int k, a;
-    for (a = 0; a < 3; a++) out[a] = 0;
-    for (k = 0; k < 3 && s->node[k] >= 0; k++) for (a = 0; a < 3; a++) out[a] += s->weight[k] * x[3 * (size_t)s->node[k] + (size_t)a];
-}
-
 /* ---- >>contacts -------------------------------------------------------------------------------------------------- */
-
-static void fsi__co_local(const fsi__co_impl *c, const double *x, double *out)
-{
-    const fsi_vec3 o = c->liquid->desc.origin;
-    out[0] = x[0] - (double)o.x;
-    out[1] = x[1] - (double)o.y;
-    out[2] = x[2] - (double)o.z;
-}
 
 /* Entry of a cell; beyond the box that of the nearest one in it. -1: no block, far from the liquid. */
 static long long fsi__co_entry(const fsi__co_impl *c, const int *cell)
@@ -418,13 +439,7 @@ static double fsi__co_phi(const fsi__co_impl *c, long long entry, double way)
 }
 
 /* The solid is out of the box: nothing meets it there. */
-static int fsi__co_is_out(const fsi__co_impl *c, const double *local)
-{
-    const fsi_grid *g = c->liquid->grid;
-    int a, out = 0;
-    for (a = 0; a < g->dim; a++) out |= !(local[a] > -c->dx) || !(local[a] < (g->n[a] + 1) * c->dx);
-    return out;
-}
+static int fsi__co_is_out(const fsi__co_impl *c, const double *local) { return fsi__co_is_beyond(c, local, c->dx); }
 
 /* What of -d'' is positive, phi being the values of a stencil. */
 static void fsi__co_bend(const fsi_stencil *at, const double *phi, double dx, double *out)
@@ -1581,6 +1596,7 @@ static fsi_status fsi__co_begin(void *user, fsi__ls_run *run)
 {
     fsi__co_impl *c = (fsi__co_impl *)user;
     memcpy(c->start->value, run->m->trial_phi->value, (size_t)run->grid->block_count * (size_t)run->grid->block_cells * sizeof(fsi_real));
+    c->margin = 32 * c->dx + 4 * run->dt * fsi__co_speed(c);
     FSI__LS_TRY(fsi__co_make_samples(c, c->sh->next.x));
     c->stats.samples = c->samples;
     return fsi__co_read_adhesion(c, "fsi_couple_step");
@@ -1811,6 +1827,7 @@ static fsi_status fsi__co_look(fsi__co_impl *c)
     double x[3];
     int k;
     FSI__LS_TRY(fsi__sh_look(&c->step));
+    c->margin = 32 * c->dx;
     FSI__LS_TRY(fsi__co_make_samples(c, c->sh->next.x));
     FSI__LS_TRY(fsi__co_read_adhesion(c, "fsi_couple_step"));
     c->stats.samples = c->samples;
@@ -2211,6 +2228,7 @@ FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *de
     c->volume = desc->liquid->desc.dim == 3 ? c->dx * c->dx * c->dx : c->dx * c->dx;
     c->density = (double)desc->liquid->desc.density;
     c->range = desc->range > 0 ? (double)desc->range : c->dx;
+    c->margin = 32 * c->dx;
     fsi__co_note_times(c);
     solver.context = c->context;
     status = fsi__co_make_room(c);

@@ -189,7 +189,7 @@ typedef struct fsi_shell {
     unsigned char *pinned;        /* vertex_count: 1: held; yours to write */
     fsi_vec3 *target;             /* vertex_count: where a pinned vertex is at the end of the coming step; at first, and after each step in which it was
                                      not pinned, its position; yours to write */
-    fsi_real *twist;              /* segment_count: turn of the material about the segment [rad], relative to a frame that is carried along without
+    fsi_real *twist;              /* segment_count: turn of the material about the segment [rad], up to 1e8, relative to a frame that is carried along without
                                      turning; yours to write while held */
     unsigned char *twist_held;    /* segment_count: 1: twist is what you wrote; default 0 */
     const fsi_vec3 *contact_force;/* vertex_count: of contacts and friction, mean of the last step's substeps [N] */
@@ -213,7 +213,7 @@ FSI_API const fsi_error *fsi_shell_error(const fsi_shell *s);
 
 /* Advances exactly dt seconds, 1e-12 to 1000. dt = 0 only looks: what was written is taken, nothing moves, stats are those of what there is, forces, reactions
    and impulses 0, new velocities of COUPLED bodies those that they have. Errors: ARGUMENT (dt); NAN (names vertex and array); LIMIT (a vertex beyond 1e12 m,
-   or one that would get beyond 5e11 m or m/s); MESH (teleported into an intersection, named); CONVERGENCE (pins or obstacles cannot get where they should
+   or one that would get beyond 5e11 m or m/s; a twist beyond 1e8); MESH (teleported into an intersection, named); CONVERGENCE (pins or obstacles cannot get where they should
    without an intersection: names two vertices that are pinned to one point, or a pair in the way); MEMORY; SINGULAR; then nothing has changed. A step that ends with stats.degraded says so to the context's hook (level 1). */
 FSI_API fsi_status fsi_shell_step(fsi_shell *s, fsi_real dt);
 /* The time in which the fastest vertex travels half a mean edge, once for each of desc.substeps [s], at most 1000 (all rest). Longer steps are stable and
@@ -359,6 +359,7 @@ static int fsi__sh_is_finite(const double *x, int n)
 
 /* No number of a place or velocity gets larger [m, m/s]: what a step leaves, the next one takes, which refuses vectors longer than 1e12. */
 #define FSI__SH_FARTHEST 5e11
+#define FSI__SH_MOST_TWIST 1e8 /* of a segment [rad]: fsi_sincos knows no angle above 1e9 */
 
 /* A public number that its owner changed counts from now on; others stay as precise as they are. */
 static int fsi__sh_take(fsi_vec3 shown, double *kept)
@@ -4915,7 +4916,11 @@ static fsi_status fsi__sh_check_public(const fsi_shell *s, const char *fn)
             if (m->model.dim == 2 && (v[what].z < 0 || v[what].z > 0)) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, i, (double)v[what].z, "the %s of vertex %d has z = %g in 2D", name[what], i, (double)v[what].z);
         }
     }
-    for (i = 0; i < s->segment_count; i++) if (s->twist_held[i] && !fsi_is_finite((double)s->twist[i])) return fsi__fail(m->context, FSI_ERROR_NAN, fn, i, 0, "the twist of segment %d is not finite", i);
+    for (i = 0; i < s->segment_count; i++) {
+        const double twist = s->twist_held[i] ? (double)s->twist[i] : 0;
+        if (!fsi_is_finite(twist)) return fsi__fail(m->context, FSI_ERROR_NAN, fn, i, 0, "the twist of segment %d is not finite", i);
+        if (fabs(twist) > FSI__SH_MOST_TWIST) return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, i, twist, "the twist of segment %d is %g, larger than 1e8", i, twist);
+    }
     return FSI_OK;
 }
 
@@ -5042,7 +5047,8 @@ static fsi_status fsi__sh_check_result(const fsi__sh_impl *m, const char *fn)
     if (!fsi__sh_is_finite(m->next.x, 3 * m->first_body) || !fsi__sh_is_finite(m->next.v, 3 * m->first_body)) return fsi__fail(m->context, FSI_ERROR_NAN, fn, -1, 0, "the result is not finite");
     for (i = 0; i < m->first_body; i++) for (a = 0; a < 3; a++) {
         const double far_off = fmax(fabs(m->next.x[3 * i + a]), fabs(m->next.v[3 * i + a]));
-        if (far_off > FSI__SH_FARTHEST) return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, i, far_off, "%s %d would get beyond 5e11 m or m/s", i < m->model.vertices ? "vertex" : "twist", i < m->model.vertices ? i : m->model.twist_of[i - m->model.vertices]);
+        const double turned = i < m->model.vertices ? 0 : fabs(m->next.x[3 * i + a]);
+        if (far_off > FSI__SH_FARTHEST || turned > FSI__SH_MOST_TWIST) return fsi__fail(m->context, FSI_ERROR_LIMIT, fn, i, far_off, "%s %d would get beyond 5e11 m or m/s, or 1e8 rad", i < m->model.vertices ? "vertex" : "twist", i < m->model.vertices ? i : m->model.twist_of[i - m->model.vertices]);
     }
     return FSI_OK;
 }
@@ -5277,7 +5283,8 @@ static fsi_status fsi__sh_check_places(const fsi__sh_impl *m, const char *fn)
     for (k = 0; k < 4; k++) for (i = 0; i < m->first_body; i++) for (a = 0; a < 3; a++) {
         const double value = of[k][3 * i + a];
         const int none = i < m->model.vertices ? m->model.dim == 2 && a == 2 : a > 0;
-        if (!(fabs(value) <= (none ? 0 : FSI__SH_FARTHEST))) return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, i, value, "the state's %s of %s %d is %g", name[k], i < m->model.vertices ? "vertex" : "twist", i < m->model.vertices ? i : m->model.twist_of[i - m->model.vertices], value);
+        const double most = none ? 0 : i >= m->model.vertices && k % 2 == 0 ? FSI__SH_MOST_TWIST : FSI__SH_FARTHEST;
+        if (!(fabs(value) <= most)) return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, i, value, "the state's %s of %s %d is %g", name[k], i < m->model.vertices ? "vertex" : "twist", i < m->model.vertices ? i : m->model.twist_of[i - m->model.vertices], value);
     }
     return FSI_OK;
 }

@@ -1733,14 +1733,16 @@ static fsi_status fsi__order_md_run(fsi_context *c, fsi__order_md *s, const fsi_
     return FSI_OK;
 }
 
-static fsi_status fsi__order_by_degree(fsi_context *c, const fsi__order_net *g, int *order)
+/* memory: kept by the caller, who frees it. */
+static fsi_status fsi__order_by_degree(fsi_context *c, const fsi__order_net *g, int *order, fsi__arena *memory)
 {
     fsi__order_md md;
     fsi_status status = FSI_OK;
     int count;
     memset(&md, 0, sizeof md);
+    md.memory = *memory;
     if (g->n > 0) status = fsi__order_md_run(c, &md, g, 1, order, &count);
-    fsi__arena_free(c, &md.memory);
+    *memory = md.memory;
     return status;
 }
 
@@ -2427,28 +2429,62 @@ static fsi_status fsi__order_dissect_ranks(fsi__order_nd *s)
     return fsi__order_dissect_pieces(s, count);
 }
 
-static fsi_status fsi__order_dissect(fsi_context *c, const fsi__order_net *g, int *order)
+/* Memory of an ordering that the next one may use: zeros at first. */
+typedef struct fsi__order_pool { fsi__arena memory, core, degrees; fsi__order_nd *nd; } fsi__order_pool;
+
+static void fsi__order_pool_free(fsi_context *c, fsi__order_pool *p)
 {
-    fsi__order_nd *s = (fsi__order_nd *)fsi__alloc(c, 1, sizeof *s);
-    fsi__arena measure = { NULL, 0, 0 };
-    fsi_status status;
     int k;
+    fsi__arena_free(c, &p->memory);
+    fsi__arena_free(c, &p->core);
+    fsi__arena_free(c, &p->degrees);
+    for (k = 0; p->nd && k <= FSI__ORDER_LEVELS; k++) fsi__arena_free(c, &p->nd->level[k].memory);
+    if (p->nd) {
+        fsi__arena_free(c, &p->nd->piece_memory);
+        fsi__arena_free(c, &p->nd->md.memory);
+        fsi__arena_free(c, &p->nd->memory);
+    }
+    fsi__free(c, p->nd, 1, sizeof *p->nd);
+    memset(p, 0, sizeof *p);
+}
+
+/* As fsi__order_reserve; zeros, as memory that is new. */
+static int fsi__order_reserve_zeros(fsi_context *c, fsi__arena *a, size_t size)
+{
+    if (!fsi__order_reserve(c, a, size)) return 0;
+    memset(a->base, 0, size);
+    return 1;
+}
+
+/* Nothing is left of the ordering before but its memory. */
+static void fsi__order_renew_nd(fsi__order_nd *s)
+{
+    fsi__arena level[FSI__ORDER_LEVELS + 1];
+    const fsi__arena memory = s->memory, piece = s->piece_memory, md = s->md.memory;
+    int k;
+    for (k = 0; k <= FSI__ORDER_LEVELS; k++) level[k] = s->level[k].memory;
+    memset(s, 0, sizeof *s);
+    for (k = 0; k <= FSI__ORDER_LEVELS; k++) s->level[k].memory = level[k];
+    s->memory = memory;
+    s->piece_memory = piece;
+    s->md.memory = md;
+}
+
+static fsi_status fsi__order_dissect(fsi_context *c, const fsi__order_net *g, int *order, fsi__order_pool *pool)
+{
+    fsi__arena measure = { NULL, 0, 0 };
+    fsi__order_nd *s;
+    if (!pool->nd) pool->nd = (fsi__order_nd *)fsi__alloc(c, 1, sizeof *s);
+    else fsi__order_renew_nd(pool->nd);
+    s = pool->nd;
     if (!s) return fsi__order_no_memory(c, g->n);
     s->c = c;
     s->g = g;
     s->list = order;
     fsi__order_nd_layout(s, &measure);
-    if (!fsi__arena_reserve(c, &s->memory, measure.used)) status = fsi__order_no_memory(c, g->n);
-    else {
-        fsi__order_nd_layout(s, &s->memory);
-        status = fsi__order_dissect_ranks(s);
-    }
-    for (k = 0; k <= FSI__ORDER_LEVELS; k++) fsi__arena_free(c, &s->level[k].memory);
-    fsi__arena_free(c, &s->piece_memory);
-    fsi__arena_free(c, &s->md.memory);
-    fsi__arena_free(c, &s->memory);
-    fsi__free(c, s, 1, sizeof *s);
-    return status;
+    if (!fsi__order_reserve_zeros(c, &s->memory, measure.used)) return fsi__order_no_memory(c, g->n);
+    fsi__order_nd_layout(s, &s->memory);
+    return fsi__order_dissect_ranks(s);
 }
 
 /* ---- >>order graph ---------------------------------------------------------------------------------------------- */
@@ -2561,13 +2597,13 @@ static fsi_status fsi__order_make_core(fsi__order_job *s)
     size_t edges;
     int64_t rows;
     fsi__order_job_layout(s, &measure);
-    if (!fsi__arena_reserve(s->c, &s->memory, measure.used)) return fsi__order_no_memory(s->c, s->n);
+    if (!fsi__order_reserve_zeros(s->c, &s->memory, measure.used)) return fsi__order_no_memory(s->c, s->n);
     fsi__order_job_layout(s, &s->memory);
     fsi__order_compress(s);
     edges = (size_t)fsi__order_number(s);
     measure.used = 0;
     fsi__order_net_layout(&s->core, &measure, (size_t)s->core.n, edges);
-    if (!fsi__arena_reserve(s->c, &s->core_memory, measure.used)) return fsi__order_no_memory(s->c, s->n);
+    if (!fsi__order_reserve_zeros(s->c, &s->core_memory, measure.used)) return fsi__order_no_memory(s->c, s->n);
     fsi__order_net_layout(&s->core, &s->core_memory, (size_t)s->core.n, edges);
     rows = fsi__order_fill_core(s);
     return rows > INT32_MAX ? fsi__order_too_large(s->c, rows) : FSI_OK;
@@ -2599,7 +2635,7 @@ static void fsi__order_natural(int n, const unsigned char *last, int *order)
 /* Orders a symmetric graph without self loops: neighbours of v are adj[start[v]] .. adj[start[v + 1] - 1], ascending.
    block: rows of the matrix that each stands for. last[v] nonzero (NULL: none): after all others. order[k] becomes the k-th vertex to
    eliminate. */
-static fsi_status fsi__order_graph(fsi_context *c, int n, const int *start, const int *adj, int block, const unsigned char *last, fsi_ldlt_order method, int *order)
+static fsi_status fsi__order_graph(fsi_context *c, int n, const int *start, const int *adj, int block, const unsigned char *last, fsi_ldlt_order method, fsi__order_pool *pool, int *order)
 {
     fsi__order_job s;
     fsi_status status;
@@ -2609,16 +2645,18 @@ static fsi_status fsi__order_graph(fsi_context *c, int n, const int *start, cons
         return FSI_OK;
     }
     memset(&s, 0, sizeof s);
+    s.memory = pool->memory;
+    s.core_memory = pool->core;
     s.c = c; s.n = n; s.start = start; s.adj = adj; s.block = block; s.last = last;
     status = fsi__order_make_core(&s);
-    if (status == FSI_OK) status = method == FSI_LDLT_DISSECTION && (double)n * block > FSI__ORDER_SMALL ? fsi__order_dissect(c, &s.core, s.list) : fsi__order_by_degree(c, &s.core, s.list);
+    if (status == FSI_OK) status = method == FSI_LDLT_DISSECTION && (double)n * block > FSI__ORDER_SMALL ? fsi__order_dissect(c, &s.core, s.list, pool) : fsi__order_by_degree(c, &s.core, s.list, &pool->degrees);
     if (status == FSI_OK) {
         int *vertex = s.core.start; /* of the core; its edges are no longer needed */
         for (v = 0; v < n; v++) if (s.number[v] >= 0) vertex[s.number[v]] = v;
         fsi__order_expand(&s, vertex, 1, order, fsi__order_expand(&s, vertex, 0, order, 0));
     }
-    fsi__arena_free(c, &s.memory);
-    fsi__arena_free(c, &s.core_memory);
+    pool->memory = s.memory;
+    pool->core = s.core_memory;
     return status;
 }
 
@@ -2694,6 +2732,9 @@ typedef struct fsi__ldlt_impl {
     double *product;           /* A x of a refinement, then the refined x */
     signed char *sign;         /* that pivots must have, NULL: any */
     fsi__arena memory[3];      /* of rows, of the structure, of numbers */
+    int keeps;                 /* the next two are kept for another pattern */
+    fsi__arena scratch;        /* of the analysis */
+    fsi__order_pool pool;
 } fsi__ldlt_impl;
 
 /* C -= (L D) L^T for one register tile of C: a holds MR rows of L D, b NR rows of L, k columns of each one after the other. A call of its
@@ -3438,6 +3479,13 @@ static void fsi__ldlt_lay_out(fsi__ldlt_impl *im, fsi__arena *m, int rows, int b
     im->sign = has_sign ? (signed char *)fsi__take(m, dofs, 1) : NULL;
 }
 
+/* Zeros; where memory is kept for other patterns, in big steps. */
+static int fsi__ldlt_reserve(const fsi_ldlt *f, fsi__arena *a, size_t size)
+{
+    const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
+    return im->keeps ? fsi__order_reserve_zeros(f->context, a, size) : fsi__arena_reserve(f->context, a, size);
+}
+
 /* Tree, supernodes and rows; node_of[k]: supernode of the k-th block row. */
 static fsi_status fsi__ldlt_symbolic(fsi_ldlt *f, fsi__ldlt_graph *g, const fsi_csr *a, int *node_of, fsi__ldlt_group *group)
 {
@@ -3457,7 +3505,7 @@ static fsi_status fsi__ldlt_symbolic(fsi_ldlt *f, fsi__ldlt_graph *g, const fsi_
     }
     im->entry_count = (size_t)(g->start[g->n] / 2 + g->n);
     fsi__ldlt_lay_out(im, &measure, f->rows, f->block, f->desc.pivots != FSI_LDLT_ANY);
-    if (!fsi__arena_reserve(f->context, &im->memory[1], measure.used)) return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, f->rows, "no memory for the structure of %d rows", f->rows);
+    if (!fsi__ldlt_reserve(f, &im->memory[1], measure.used)) return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, f->rows, "no memory for the structure of %d rows", f->rows);
     fsi__ldlt_lay_out(im, &im->memory[1], f->rows, f->block, f->desc.pivots != FSI_LDLT_ANY);
     fsi__ldlt_rows(g, im->node, node_of, im->node_count, im->row);
     fsi__ldlt_relate(im, im->node_count);
@@ -3519,37 +3567,45 @@ static fsi_status fsi__ldlt_plan(fsi_ldlt *f, double *work)
         im->panel = (double *)fsi__take(m, panel, sizeof(double));
         im->update = (double *)fsi__take(m, update, sizeof(double));
         im->pack = (double *)fsi__take(m, pack, sizeof(double));
-        if (!t && !fsi__arena_reserve(f->context, &im->memory[2], measure.used)) return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, (double)measure.used, "no memory for the factor, %.0f bytes", (double)measure.used);
+        if (!t && !fsi__ldlt_reserve(f, &im->memory[2], measure.used)) return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, (double)measure.used, "no memory for the factor, %.0f bytes", (double)measure.used);
     }
     return FSI_OK;
+}
+
+static void fsi__ldlt_free_scratch(fsi_ldlt *f)
+{
+    fsi__ldlt_impl *im = (fsi__ldlt_impl *)f->impl;
+    fsi__arena_free(f->context, &im->scratch);
+    fsi__order_pool_free(f->context, &im->pool);
 }
 
 static fsi_status fsi__ldlt_analyse(fsi_ldlt *f, const fsi_csr *a)
 {
     fsi__ldlt_impl *im = (fsi__ldlt_impl *)f->impl;
-    fsi__arena measure = { NULL, 0, 0 }, scratch = { NULL, 0, 0 };
+    fsi__arena measure = { NULL, 0, 0 };
     fsi__ldlt_graph g;
     fsi__ldlt_group *group = NULL;
     double *work = NULL, clock = fsi__now(f->context);
     int *node_of = NULL, pass, k;
     fsi_status status = FSI_OK;
     for (pass = 0; pass < 2; pass++) {
-        fsi__arena *m = pass ? &scratch : &measure;
+        fsi__arena *m = pass ? &im->scratch : &measure;
         fsi__ldlt_take_graph(m, &g, f->rows, a->start[a->rows]);
         node_of = (int *)fsi__take(m, (size_t)f->rows, sizeof(int));
         group = (fsi__ldlt_group *)fsi__take(m, (size_t)f->rows, sizeof *group);
         work = (double *)fsi__take(m, (size_t)f->rows, sizeof *work);
-        if (!pass && !fsi__arena_reserve(f->context, &scratch, measure.used)) return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, f->rows, "no memory to analyse %d rows", f->rows);
+        if (!pass && !fsi__ldlt_reserve(f, &im->scratch, measure.used)) return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, f->rows, "no memory to analyse %d rows", f->rows);
     }
     g.perm = im->perm;
     g.inverse = im->inverse;
     fsi__ldlt_make_graph(&g, a);
-    status = fsi__order_graph(f->context, f->rows, g.start, g.adj, f->block, f->desc.last, f->desc.order, im->perm);
+    status = fsi__order_graph(f->context, f->rows, g.start, g.adj, f->block, f->desc.last, f->desc.order, &im->pool, im->perm);
+    if (!im->keeps) fsi__order_pool_free(f->context, &im->pool);
     f->stats.seconds_order = fsi__now(f->context) - clock;
     for (k = 0; k < f->rows && status == FSI_OK; k++) im->inverse[im->perm[k]] = k;
     if (status == FSI_OK) status = fsi__ldlt_symbolic(f, &g, a, node_of, group);
     if (status == FSI_OK) status = fsi__ldlt_plan(f, work);
-    fsi__arena_free(f->context, &scratch);
+    if (!im->keeps) fsi__ldlt_free_scratch(f);
     f->stats.seconds_analyse = fsi__now(f->context) - clock;
     return status;
 }
@@ -3572,6 +3628,7 @@ FSI_API void fsi_ldlt_destroy(fsi_ldlt *f)
     if (!f || f->cookie != FSI__COOKIE('L', fsi_ldlt)) return;
     im = (fsi__ldlt_impl *)f->impl;
     for (k = 0; k < 3; k++) fsi__arena_free(f->context, &im->memory[k]);
+    fsi__ldlt_free_scratch(f);
     f->cookie = 0;
     fsi__free(f->context, f, 1, sizeof *f + sizeof *im);
 }
@@ -3600,50 +3657,80 @@ static fsi_status fsi__ldlt_check_desc(fsi_context *c, const fsi_ldlt_desc *d, c
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi_ldlt_create(fsi_ldlt **out, const fsi_csr *a, const fsi_ldlt_desc *desc)
+static fsi_status fsi__ldlt_check(const fsi_csr *a, const fsi_ldlt_desc *desc)
 {
     const char *fn = fsi__ldlt_create_name;
+    fsi_status status = fsi__csr_check(desc->context, fn, a);
+    if (status != FSI_OK) return status;
+    if (a->start[a->rows] > 1000000000) return fsi__fail(desc->context, FSI_ERROR_LIMIT, fn, -1, a->start[a->rows], "%d entries are more than can be analysed: 1e9", a->start[a->rows]);
+    return fsi__ldlt_check_desc(desc->context, desc, a);
+}
+
+/* All of f but its memory, for a pattern. */
+static fsi_status fsi__ldlt_fill(fsi_ldlt *f, const fsi_csr *a, const fsi_ldlt_desc *desc)
+{
+    fsi__ldlt_impl *im = (fsi__ldlt_impl *)f->impl;
     fsi__arena measure = { NULL, 0, 0 };
-    fsi_context *c;
-    fsi__ldlt_impl *im;
-    fsi_ldlt *f;
     fsi_status status;
     int k;
-    if (out) *out = NULL;
-    if (!desc || desc->cookie != FSI__COOKIE('l', fsi_ldlt_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
-    c = desc->context;
-    if (!out) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
-    status = fsi__csr_check(c, fn, a);
-    if (status == FSI_OK && a->start[a->rows] > 1000000000) status = fsi__fail(c, FSI_ERROR_LIMIT, fn, -1, a->start[a->rows], "%d entries are more than can be analysed: 1e9", a->start[a->rows]);
-    if (status == FSI_OK) status = fsi__ldlt_check_desc(c, desc, a);
-    if (status != FSI_OK) return status;
-    f = (fsi_ldlt *)fsi__alloc(c, 1, sizeof *f + sizeof *im);
-    if (!f) return fsi__fail(c, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the factorisation");
-    f->cookie = FSI__COOKIE('L', fsi_ldlt);
-    f->context = c;
     f->desc = *desc;
     f->rows = a->rows;
     f->block = a->block;
-    f->impl = im = (fsi__ldlt_impl *)(f + 1);
     im->tile = fsi__ldlt_best_tile();
     im->pattern = fsi__csr_hash(a);
     fsi__ldlt_lay_rows(im, &measure, (size_t)a->rows);
-    if (fsi__arena_reserve(c, &im->memory[0], measure.used)) {
-        fsi__ldlt_lay_rows(im, &im->memory[0], (size_t)a->rows);
-        status = fsi__ldlt_analyse(f, a);
-    } else status = fsi__fail(c, FSI_ERROR_MEMORY, fn, -1, a->rows, "no memory for %d rows", a->rows);
-    if (status != FSI_OK) {
-        fsi_ldlt_destroy(f);
-        return status;
-    }
+    if (!fsi__ldlt_reserve(f, &im->memory[0], measure.used)) return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, a->rows, "no memory for %d rows", a->rows);
+    fsi__ldlt_lay_rows(im, &im->memory[0], (size_t)a->rows);
+    status = fsi__ldlt_analyse(f, a);
+    if (status != FSI_OK) return status;
     for (k = 0; k < a->rows * a->block && im->sign; k++) im->sign[k] = desc->pivots == FSI_LDLT_POSITIVE ? 1 : desc->sign[im->perm[k / a->block] * a->block + k % a->block];
     for (k = 0; k < 3; k++) f->stats.bytes += im->memory[k].size;
     f->stats.bytes += sizeof *f + sizeof *im;
     f->stats.fronts = im->node_count;
     f->stats.tasks = im->task_count;
     f->stats.weakest_row = -1;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_ldlt_create(fsi_ldlt **out, const fsi_csr *a, const fsi_ldlt_desc *desc)
+{
+    fsi_context *c;
+    fsi_ldlt *f;
+    fsi_status status;
+    if (out) *out = NULL;
+    if (!desc || desc->cookie != FSI__COOKIE('l', fsi_ldlt_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
+    c = desc->context;
+    if (!out) return fsi__fail(c, FSI_ERROR_ARGUMENT, fsi__ldlt_create_name, -1, 0, "out is NULL");
+    status = fsi__ldlt_check(a, desc);
+    if (status != FSI_OK) return status;
+    f = (fsi_ldlt *)fsi__alloc(c, 1, sizeof *f + sizeof(fsi__ldlt_impl));
+    if (!f) return fsi__fail(c, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, 0, "no memory for the factorisation");
+    f->cookie = FSI__COOKIE('L', fsi_ldlt);
+    f->context = c;
+    f->impl = f + 1;
+    status = fsi__ldlt_fill(f, a, desc);
+    if (status != FSI_OK) {
+        fsi_ldlt_destroy(f);
+        return status;
+    }
     *out = f;
     return FSI_OK;
+}
+
+/* As fsi_ldlt_create, in the memory of an f of the same context, of which nothing else is left. On failure it is of no use but to be destroyed. */
+static fsi_status fsi__ldlt_renew(fsi_ldlt *f, const fsi_csr *a, const fsi_ldlt_desc *desc)
+{
+    fsi__ldlt_impl *im = (fsi__ldlt_impl *)f->impl, kept = *im;
+    fsi_status status = fsi__ldlt_check(a, desc);
+    if (status != FSI_OK) return status;
+    memset(im, 0, sizeof *im);
+    memset(&f->stats, 0, sizeof f->stats);
+    memcpy(im->memory, kept.memory, sizeof im->memory);
+    im->scratch = kept.scratch;
+    im->pool = kept.pool;
+    im->keeps = 1;
+    f->factored = f->factorings = 0;
+    return fsi__ldlt_fill(f, a, desc);
 }
 
 /* Largest entry of each row of the symmetric matrix, in elimination order. Returns a row with a number that is not finite, or -1. */
@@ -5376,7 +5463,7 @@ static fsi_status fsi__solver_keep(fsi_solver *s, size_t count)
     fsi__solver_impl *im = (fsi__solver_impl *)s->impl;
     fsi__arena measure = { NULL, 0, 0 };
     fsi__take(&measure, count, sizeof(double));
-    if (!fsi__arena_reserve(s->context, &im->kept_memory, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, fsi__solver_name, -1, (double)count, "no memory for %.0f values", (double)count);
+    if (!fsi__order_reserve(s->context, &im->kept_memory, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, fsi__solver_name, -1, (double)count, "no memory for %.0f values", (double)count);
     im->kept = (double *)fsi__take(&im->kept_memory, count, sizeof(double));
     return FSI_OK;
 }
@@ -5408,11 +5495,13 @@ static fsi_status fsi__solver_factor(fsi_solver *s, const fsi_system *y, const d
         d.last = y->last;
         d.pivots = y->pivots;
         d.sign = y->sign;
-        fsi_ldlt_destroy(im->ldlt);
-        im->ldlt = NULL;
         status = fsi__solver_keep(s, count);
-        if (status == FSI_OK) status = fsi_ldlt_create(&im->ldlt, a, &d);
-        if (status != FSI_OK) return status;
+        if (status == FSI_OK) status = im->ldlt ? fsi__ldlt_renew(im->ldlt, a, &d) : fsi_ldlt_create(&im->ldlt, a, &d);
+        if (status != FSI_OK) {
+            fsi_ldlt_destroy(im->ldlt);
+            im->ldlt = NULL;
+            return status;
+        }
         im->kind = kind;
         s->stats.analyses++;
     } else if (im->ldlt->factored && (count == 0 || !memcmp(im->kept, a->value, count * sizeof *im->kept))) return FSI_OK;

@@ -764,6 +764,38 @@ static void test_the_solver_keeps_what_still_holds(void)
     matrix_free(&other);
 }
 
+/* Patterns come and go, small ones and ones that are dissected: after the first round nothing is allocated, and the bits are those of solvers that know one only. */
+static void test_a_solver_has_memory_for_patterns_it_has_seen(void)
+{
+    fsi_context c = fsi_default_context();
+    matrix m[3];
+    fsi_system y = fsi_default_system();
+    fsi_solver *s = solver_of(&c, NULL, NULL, 0);
+    long long allocs = 0;
+    double *b = (double *)calloc(4000, sizeof(double)), *x = (double *)calloc(4000, sizeof(double)), *want = (double *)calloc(4000, sizeof(double));
+    int k, i;
+    m[0] = matrix_grid(12, 9, 1, 2, 3, 0.4);
+    m[1] = matrix_grid(60, 60, 1, 1, 1, 0.4);
+    m[2] = matrix_grid(58, 61, 1, 1, 1, 0.3);
+    for (i = 0; i < 4000; i++) b[i] = i % 7 - 3;
+    for (k = 0; k < 9; k++) {
+        const int n = m[k % 3].a.rows * m[k % 3].a.block;
+        fsi_solver *one = solver_of(NULL, NULL, NULL, 0);
+        if (k == 6) allocs = c.allocs;
+        y.matrix = &m[k % 3].a;
+        CHECK(fsi_solver_solve(s, &y, b, x) == FSI_OK && s->stats.analyses == k + 1);
+        CHECK(fsi_solver_solve(one, &y, b, want) == FSI_OK && memcmp(x, want, (size_t)n * sizeof *x) == 0);
+        fsi_solver_destroy(one);
+    }
+    CHECK(c.allocs == allocs);
+    fsi_solver_destroy(s);
+    CHECK(c.bytes == 0);
+    for (k = 0; k < 3; k++) matrix_free(&m[k]);
+    free(b);
+    free(x);
+    free(want);
+}
+
 /* With the factor of the matrix before as preconditioner: few iterations for a little change, a new factor for a large one. */
 static void test_an_old_factor_serves_matrices_near_it(void)
 {
@@ -1131,6 +1163,7 @@ int main(int argc, char **argv)
     RUN(test_updates_of_low_rank_need_no_new_factor);
     RUN(test_every_tile_gives_the_same_bits);
     RUN(test_the_solver_keeps_what_still_holds);
+    RUN(test_a_solver_has_memory_for_patterns_it_has_seen);
     RUN(test_an_old_factor_serves_matrices_near_it);
     RUN(test_operators_are_solved_by_iteration);
     RUN(test_the_hosts_solver_is_called_and_checked);
