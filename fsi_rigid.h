@@ -5184,12 +5184,12 @@ static int fsi__rg_pose_ok(fsi_pose p, int dim)
     return fsi__rg_within(p.position, 1e9) && fabs(n - 1) <= 1e-3 && (dim == 3 || (p.position.z == 0 && q.x == 0 && q.y == 0));
 }
 
-/* Forces and torques: finite, in the plane where that is all there is, and such that a body is within bounds after a second of them. */
+/* Forces and torques: finite, in the plane where that is all there is, and such that a body is within bounds after a millisecond of them. */
 static int fsi__rg_forces_ok(const fsi_rigid *w, int id, const fsi_vec3 *force, const fsi_vec3 *torque)
 {
     const fsi__rg_record *r = &fsi__rg_of(w)->record[id];
     const int moves = w->kind[id] == FSI_RIGID_DYNAMIC;
-    const double most = moves ? FSI__RG_FASTEST * r->mass : FSI__RG_STRONGEST, turn = moves ? FSI__RG_FASTEST / fsi__rg_turned_by(r) : FSI__RG_STRONGEST;
+    const double most = moves ? 1e3 * FSI__RG_FASTEST * r->mass : FSI__RG_STRONGEST, turn = moves ? 1e3 * FSI__RG_FASTEST / fsi__rg_turned_by(r) : FSI__RG_STRONGEST;
     return fsi__rg_within(*force, fmin(most, FSI__RG_STRONGEST)) && fsi__rg_within(*torque, fmin(turn, FSI__RG_STRONGEST))
         && (w->desc.dim == 3 || (force->z == 0 && torque->x == 0 && torque->y == 0));
 }

@@ -409,6 +409,7 @@ FSI__STRICT_BEGIN
 #define FSI__WC_MARGIN 0.3            /* how far lists of faces and samples reach beyond what must be known [dx] */
 #define FSI__WC_COLUMNS 13 /* of particles */
 #define FSI__WC_FASTEST 1e9 /* no particle, body or obstacle moves or turns faster [m/s, rad/s] */
+#define FSI__WC_STIFF 1.1   /* where Tait's equation goes over into its tangent [rho0] */
 #define FSI__WC_DENSEST 100 /* no density is above so many rho0, or below their inverse squared */
 
 /* ---- >>work space --------------------------------------------------------------------------------------------- */
@@ -815,11 +816,13 @@ FSI_FN void fsi__wc_kernel8(const fsi__record *z, const int *list, const fsi__re
 
 FSI_FN int fsi__wc_padded(int size) { return (size + FSI_LANES - 1) / FSI_LANES * FSI_LANES; }
 
-/* Tait (6), and p/rho^2. */
+/* Tait (6). Its speed of sound grows as rho^3, while the substep is chosen for c_s; so beyond FSI__WC_STIFF rho0, where only what is crushed
+   or was put upon each other is, it goes on along its tangent: such particles part at about c_s instead of a hundred times that. */
 FSI_FN double fsi__wc_tait(const fsi_wcsph *s, double rho)
 {
-    const double r = rho / (double)s->desc.density, r2 = r * r, b = (double)s->desc.density * (double)s->sound_speed * (double)s->sound_speed;
-    const double p = b / 7 * (r2 * r2 * r2 * r - 1), low = s->desc.clamp_pressure ? 0 : -0.02 * b;
+    const double full = rho / (double)s->desc.density, r = full < FSI__WC_STIFF ? full : FSI__WC_STIFF, r2 = r * r;
+    const double b = (double)s->desc.density * (double)s->sound_speed * (double)s->sound_speed;
+    const double p = b / 7 * (r2 * r2 * r2 * r - 1) + (full > r ? b * r2 * r2 * r2 * (full - r) : 0), low = s->desc.clamp_pressure ? 0 : -0.02 * b;
     return p < low ? low : p;
 }
 
@@ -1202,7 +1205,9 @@ static fsi__wc_touch fsi__wc_probe(const fsi__wc_run *run, int obstacle, int r, 
     const fsi_vec3 l0 = fsi__flatten(o->mesh->corners, o->body >= 0 ? fsi_pose_local(o->from, x0) : x0);
     const fsi_vec3 l = fsi__flatten(o->mesh->corners, o->body >= 0 ? fsi_pose_local(o->to, x) : x);
     const double way = (double)fsi_v3_norm(fsi_v3_sub(l, l0)) + (o->body < 0 ? o->motion : 0), dx = (double)run->s->desc.spacing;
-    const int layer = o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES, listed = r >= 0 && !run->starting && !o->moves;
+    const int layer = o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES;
+    const int lost = r >= 0 && !(known > 0); /* it may be in a solid, deeper than lists and searches for what is near reach: never taken for far off */
+    const int listed = r >= 0 && !lost && !run->starting && !o->moves;
     const fsi__wc_list *list = listed ? fsi__wc_find_list(run, r, obstacle) : NULL;
     const double off = list ? (double)fsi_v3_norm(fsi_v3_sub(l, list->at)) : 0;
     const double farthest = fmax(reach, listed ? fsi__wc_reach(run) : 0) + (layer ? o->gap : 0);
@@ -1223,7 +1228,7 @@ static fsi__wc_touch fsi__wc_probe(const fsi__wc_run *run, int obstacle, int r, 
             const double sure = fmin(reach, fsi__wc_matters(run, o) + FSI__WC_MARGIN * dx - off);
             hit = fsi__wc_closest_listed(run, o, list, l, off, sure);
             t.d = sure;
-        } else hit = fsi_mesh_closest(o->mesh, l, run->starting ? FSI_REAL_MAX : (fsi_real)farthest, -1);
+        } else hit = fsi_mesh_closest(o->mesh, l, run->starting || lost ? FSI_REAL_MAX : (fsi_real)farthest, -1);
         if (hit.face >= 0) {
             fsi__wc_near_mesh(o, l, &hit, &t);
             t.face = hit.face;
@@ -2328,6 +2333,12 @@ static double fsi__wc_clamp(const fsi_wcsph *s, fsi_vec3 *x, int push)
     return least;
 }
 
+/* No place that a particle may take lies outside the domain, whatever pushes. */
+static void fsi__wc_keep_in(const fsi__wc_run *run, fsi_vec3 *x)
+{
+    if (fsi__wc_has_domain(run->s) && fsi__wc_clamp(run->s, x, 0) < -fsi__wc_tolerance(run)) fsi__wc_clamp(run->s, x, 1);
+}
+
 /* One round over all surfaces: measures the place *x as it is found by each, and with `push` moves it out of each in turn. */
 static fsi__wc_place fsi__wc_round(const fsi__wc_run *run, const fsi__wc_around *a, int r, fsi_vec3 x0, double known, double reach, fsi_vec3 *x, int push)
 {
@@ -2370,7 +2381,9 @@ static fsi__wc_place fsi__wc_search(const fsi__wc_run *run, const fsi__wc_around
     int ring, k;
     for (ring = 1; ring <= 10; ring++) for (k = 0; k < 26; k++) {
         fsi_vec3 y = fsi_v3_madd(start, (fsi_real)(0.25 * dx * ring), fsi__wc_direction(k, run->s->desc.dim));
-        const fsi__wc_place p = fsi__wc_round(run, a, r, run->starting ? y : run->x[r], known, reach, &y, 0);
+        fsi__wc_place p;
+        fsi__wc_keep_in(run, &y);
+        p = fsi__wc_round(run, a, r, run->starting ? y : run->x[r], known, reach, &y, 0);
         if (p.crossed || !(p.slack > best.slack || best.crossed)) continue;
         best = p;
         *x = y;
@@ -2394,7 +2407,9 @@ static fsi__wc_place fsi__wc_correct(const fsi__wc_run *run, const fsi__wc_aroun
     top.crossed = 1;
     *pinched = 0;
     for (round = 0; round < FSI__WC_ROUNDS; round++) {
-        const fsi_vec3 at = y;
+        fsi_vec3 at;
+        fsi__wc_keep_in(run, &y);
+        at = y;
         p = fsi__wc_round(run, a, r, run->starting ? at : x0, known, reach, &y, 1);
         if ((!p.crossed && p.slack > top.slack) || round == 0) { top = p; best = at; }
         if (p.slack >= -eps && !p.crossed) break;
@@ -4496,7 +4511,7 @@ static fsi_status fsi__wc_check_content(const fsi_wcsph *s, const fsi__wc_head *
         return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is of other emitters or sinks than this liquid has");
     FSI__WC_TRY(fsi__wc_check_vectors(s, st, n, FSI__MESH_REACH, fsi_v3_sub(s->desc.origin, origin), "distance from the origin of particle"));
     FSI__WC_TRY(fsi__wc_check_vectors(s, st, n, FSI__WC_FASTEST * 1.8, none, "speed of particle"));
-    FSI__WC_TRY(fsi__wc_check_vectors(s, st, n, FSI__WC_FASTEST * (double)s->particle_mass, none, "force on particle"));
+    FSI__WC_TRY(fsi__wc_check_vectors(s, st, n, 1e3 * FSI__WC_FASTEST * (double)s->particle_mass, none, "force on particle"));
     FSI__WC_TRY(fsi__wc_check_scalars(s, st, n, next));
     st->used += n * (sizeof(uint32_t) + (size_t)s->desc.attribute_count * sizeof(fsi_real)); /* filters and attributes: any */
     FSI__WC_TRY(fsi__wc_check_held(s, st, n));

@@ -20,10 +20,12 @@ static int is_extreme(const fsi_rigid *w)
     for (id = 0; id < w->count; id++) if (w->body[id]) {
         const fsi_body *b = w->body[id];
         extreme |= (double)fsi_v3_norm(b->velocity) > 1e5 || (double)fsi_v3_norm(b->angular_velocity) > 1e5 || (double)fsi_v3_norm(b->pose.position) > 5e8;
-        extreme |= (double)fsi_v3_norm(w->force[id]) > 1e8 * (double)b->mass || (double)fsi_v3_norm(w->torque[id]) > 1e3;
+        const fsi_vec3 force = fsi_v3_add(w->force[id], fsi__rg_of(w)->record[id].once_force), torque = fsi_v3_add(w->torque[id], fsi__rg_of(w)->record[id].once_torque);
+        extreme |= (double)fsi_v3_norm(force) > 1e6 * (double)b->mass || (double)fsi_v3_norm(torque) > 1e3;
     }
     for (id = 0; id < w->tree_count; id++) {
         const fsi_rigid_tree *t = fsi_rigid_tree_at(w, id);
+        for (k = 0; t && k < t->link_count; k++) extreme |= fabs(fsi__rg_of(w)->tree[id]->link[k].force) > 1e3 || (t->scripted[t->column[k] < 0 ? 0 : t->column[k]] && fabs(fsi__rg_of(w)->tree[id]->link[k].target) > 100);
         for (k = 0; t && k < t->coordinates; k++) extreme |= fabs((double)t->q[k]) > 1e5 || fabs((double)t->rate[k]) > 1e5;
     }
     return extreme;

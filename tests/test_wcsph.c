@@ -811,7 +811,7 @@ static void try_absurd_step(fsi_wcsph *s, double dt)
         bad += !fsi_is_finite((double)s->pressure[i]) || !((double)s->density[i] > 0) || !fsi_is_finite((double)s->density[i]);
     }
     CHECK(bad == 0);
-    CHECK(fsi_wcsph_load(s, state, size) == FSI_OK || status != FSI_OK); /* what cannot be stepped is not loaded either */
+    if (!CHECK(fsi_wcsph_load(s, state, size) == FSI_OK || status != FSI_OK)) printf("      load: %s\n", fsi_wcsph_error(s)->message); /* what cannot be stepped is not loaded */
     free(state);
 }
 
