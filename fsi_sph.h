@@ -24,6 +24,10 @@
       }                                             // water->position[0 .. water->count-1] is yours to draw
       fsi_sph_destroy(water);
 
+   FILL AND ASK
+      fsi_sph_fill_box, _fill_sphere, _fill_mesh              lattices; what is outside, in obstacles or in liquid is left out
+      fsi_sph_velocity_at, _pressure_at, _fraction_at         of the liquid at a point
+
    WALLS ARE TRIANGLE MESHES
       fsi_mesh_desc m = fsi_mesh_default_desc();    // fsi.h: weld, check, repair
       m.vertices = v; m.vertex_count = nv; m.elements = triangles; m.element_count = nt;
