@@ -1769,11 +1769,9 @@ static fsi_status fsi__plan_fill(const fsi__fill *f, fsi__sites *sites)
 
 static fsi_vec3 fsi__fill_site(const fsi__fill *f, const fsi__sites *s, int i, int j, int k)
 {
-    const fsi_real half = (fsi_real)0.5;
-    const fsi_vec3 lo = fsi_v3((fsi_real)s->lo[0], (fsi_real)s->lo[1], (fsi_real)s->lo[2]);
-    fsi_vec3 x = fsi_v3_add(lo, fsi_v3(f->dx * ((fsi_real)(s->first[0] + i) + half), f->dx * ((fsi_real)(s->first[1] + j) + half), f->dx * ((fsi_real)(s->first[2] + k) + half)));
-    if (f->dim == 2) x.z = 0;
-    return x;
+    const double dx = (double)f->dx;
+    return fsi_v3((fsi_real)(s->lo[0] + dx * (s->first[0] + i + 0.5)), (fsi_real)(s->lo[1] + dx * (s->first[1] + j + 0.5)),
+        f->dim == 2 ? 0 : (fsi_real)(s->lo[2] + dx * (s->first[2] + k + 0.5)));
 }
 
 /* The cell of x, which lies within some cells of the sites; 2D: of z nothing is known. */

@@ -26,6 +26,10 @@
       }                                             // water->position[0 .. water->count-1] is yours to draw
       fsi_sph_destroy(water);
 
+   FILL AND ASK
+      fsi_sph_fill_box, _fill_sphere, _fill_mesh              lattices; what is outside, in obstacles or in liquid is left out
+      fsi_sph_velocity_at, _pressure_at, _fraction_at         of the liquid at a point
+
    WALLS ARE TRIANGLE MESHES
       fsi_mesh_desc m = fsi_mesh_default_desc();    // fsi.h: weld, check, repair
       m.vertices = v; m.vertex_count = nv; m.elements = triangles; m.element_count = nt;
@@ -44,7 +48,8 @@
       One liquid, incompressible up to desc.compressibility, free surface, 2D and 3D. A step minimises one energy: inertia,
       compression, contact (Liu et al., "A Semi-Analytical Energy Model for Particle-Based Fluid Simulation Involving Complex
       Moving Boundaries"; docs/sph.md tells what was mended). Steps as large as one particle spacing of motion stay stable;
-      no particle that starts outside a solid ends inside it. Viscosity in Pa s is implicit, with no-slip walls (after Weiler et
+      no particle that starts outside a solid ends inside it, unless solids leave it no room (stats.pinched), none leaves the domain.
+      Viscosity in Pa s is implicit, with no-slip walls (after Weiler et
       al., "A Physically Consistent Implicit Viscosity Solver for SPH Fluids"). Surface tension in N/m and contact angles.
       Numbers to choose: spacing, depth; all else has a default that works.
    WHAT IT DOES NOT DO (yet)
@@ -225,7 +230,8 @@ FSI_API const fsi_error *fsi_sph_error(const fsi_sph *s);
 
 /* Appends particles; `velocities` NULL: at rest. Arrays may move; the arguments must not point into them. What is put into
    a solid, here, by writing positions or by adding an obstacle over liquid, comes out within a step where the surface is
-   nearer than H; fsi_sph_count_inside finds the rest. Errors: NAN (names the particle), MEMORY, LIMIT (max_particles). */
+   nearer than H; the rest stays, counted in stats.pinched (and by fsi_sph_count_inside). What is put outside the domain is put back
+   just within its walls. Errors: NAN (names the particle), MEMORY, LIMIT (max_particles). */
 FSI_API fsi_status fsi_sph_add_particles(fsi_sph *s, const fsi_vec3 *positions, const fsi_vec3 *velocities, int count);
 /* Appends a lattice of spacing dx that fills a box, from its corner lo on; a sphere (2D: a disc), around its centre; what is at least
    dx/2 inside a closed mesh (of a container: in its liquid), from the corner of its box on. It moves with `velocity` [m/s]. Left out is
@@ -1937,14 +1943,21 @@ static int fsi__sph_is_outside(const fsi_sph *s, uint32_t filter, fsi_vec3 x)
     return !(x.x > d->lo.x && x.x < d->hi.x && x.y > d->lo.y && x.y < d->hi.y && (s->desc.dim == 2 || (x.z > d->lo.z && x.z < d->hi.z)));
 }
 
-/* The point nearest to x that lies a hair within those walls. */
+/* x between lo and hi, `gap` off both where there is room. */
+FSI_FN fsi_real fsi__sph_between(fsi_real x, fsi_real lo, fsi_real hi, fsi_real gap)
+{
+    return hi - lo > 2 * gap ? fsi_clamp(x, lo + gap, hi - gap) : (lo + hi) / 2;
+}
+
+/* The point nearest to x that lies within those walls and where they do not push yet. */
 static fsi_vec3 fsi__sph_into_domain(const fsi__sph_run *run, uint32_t filter, fsi_vec3 x)
 {
-    const fsi_box3 d = fsi_box3_inflate(run->s->desc.domain, (fsi_real)(-0.01 * run->dhat * run->h));
+    const fsi_box3 *d = &run->s->desc.domain;
+    const fsi_real gap = (fsi_real)(run->dhat * run->h);
     if (!fsi__sph_is_outside(run->s, filter, x)) return x;
-    x.x = fsi_max(d.lo.x, fsi_min(x.x, d.hi.x));
-    x.y = fsi_max(d.lo.y, fsi_min(x.y, d.hi.y));
-    if (run->s->desc.dim == 3) x.z = fsi_max(d.lo.z, fsi_min(x.z, d.hi.z));
+    x.x = fsi__sph_between(x.x, d->lo.x, d->hi.x, gap);
+    x.y = fsi__sph_between(x.y, d->lo.y, d->hi.y, gap);
+    if (run->s->desc.dim == 3) x.z = fsi__sph_between(x.z, d->lo.z, d->hi.z, gap);
     return x;
 }
 

@@ -32,6 +32,9 @@
       }                                             // water->position[0 .. water->count-1] is yours to draw
       fsi_wcsph_destroy(water);
 
+   FILL
+      fsi_wcsph_fill_box, _fill_sphere, _fill_mesh   lattices; what is outside, in obstacles or in liquid is left out
+
    WALLS AND BODIES ARE MESHES
       fsi_wcsph_add_mesh(water, mesh, NULL);    // static, or moved by fsi_mesh_move_rigid between steps
       fsi_wcsph_add_body(water, mesh, &body, NULL); // PRESCRIBED: one-way; COUPLED: two-way
