@@ -402,6 +402,11 @@ FSI__STRICT_BEGIN
 
 #define FSI__WC_TRY(call) do { fsi_status fsi__s = (call); if (fsi__s != FSI_OK) return fsi__s; } while (0)
 #define FSI__WC_GRAIN FSI__NB_GRAIN   /* ranks a chunk */
+/* What the passes over all particles take of one thread [nanoseconds a particle], as it was measured at least: fsi__parallel_work. */
+enum {
+    FSI__WC_NS_PAIRS = 100, FSI__WC_NS_DRIFT = 7, FSI__WC_NS_COPY = 1, FSI__WC_NS_RECORDS = 13, FSI__WC_NS_PRESSURES = 2, FSI__WC_NS_MOMENTUM = 3,
+    FSI__WC_NS_PREDICT = 2, FSI__WC_NS_DETECT = 10, FSI__WC_NS_RESPOND = 1, FSI__WC_NS_MEASURE = 5, FSI__WC_NS_INNER = 25, FSI__WC_NS_SCATTER = 18
+};
 #define FSI__WC_SUMS 24               /* partial sums a chunk */
 #ifndef FSI__WC_LISTED
 #define FSI__WC_LISTED (1 << 20)
@@ -593,7 +598,7 @@ static double *fsi__wc_parts(fsi__wc_run *run, int chunk)
     return p;
 }
 FSI_FN void fsi__wc_put(double *p, fsi__d3 a) { p[0] += a.x; p[1] += a.y; p[2] += a.z; }
-static void fsi__wc_parallel(fsi__wc_run *run, fsi__range_fn *fn) { fsi__parallel(run->s->context, run->n, FSI__WC_GRAIN, fn, run); }
+static void fsi__wc_parallel(fsi__wc_run *run, fsi__range_fn *fn, double work) { fsi__parallel_work(run->s->context, run->n, FSI__WC_GRAIN, work * run->n, fn, run); }
 static void fsi__wc_lap(const fsi__wc_run *run, double *phase, double *since)
 {
     double now = fsi__now(run->s->context);
@@ -734,7 +739,7 @@ static fsi_status fsi__wc_pairs(fsi__wc_run *run, fsi__wc_rank_fn *fn)
     fsi__wc_pass pass;
     pass.run = run;
     pass.fn = fn;
-    fsi__parallel(run->s->context, run->n, FSI__WC_GRAIN, run->b.list ? fsi__wc_listed : fsi__wc_found, &pass);
+    fsi__parallel_work(run->s->context, run->n, FSI__WC_GRAIN, FSI__WC_NS_PAIRS * (double)run->n, run->b.list ? fsi__wc_listed : fsi__wc_found, &pass);
     if (!(fsi__wc_sum(run, FSI__WC_SUMS - 1) > 0)) return FSI_OK;
     return fsi__fail(run->s->context, FSI_ERROR_LIMIT, run->fn, -1, FSI__WC_ROOM, "a particle has more than %d neighbours", FSI__WC_ROOM);
 }
@@ -1496,7 +1501,7 @@ static fsi_status fsi__wc_find_contacts(fsi__wc_run *run)
     int c, again = 1;
     while (again) {
         FSI__WC_TRY(fsi__wc_reserve_contacts(run));
-        fsi__wc_parallel(run, fsi__wc_detect);
+        fsi__wc_parallel(run, fsi__wc_detect, FSI__WC_NS_DETECT);
         for (c = again = 0; c < run->chunks; c++) {
             again |= run->used[c] > run->base[c + 1] - run->base[c];
             if (again || run->used[c] > run->im->need[c]) run->im->need[c] = run->used[c] > run->im->need[c] ? run->used[c] : run->im->need[c];
@@ -1968,7 +1973,7 @@ static void fsi__wc_measure_contacts(fsi__wc_run *run)
     fsi__d3 turn;
     double arms;
     int b;
-    fsi__wc_parallel(run, fsi__wc_account);
+    fsi__wc_parallel(run, fsi__wc_account, FSI__WC_NS_COPY);
     fsi__wc_put(st->wall_impulse, fsi__wc_sum3(run, 0));
     fsi__wc_put(st->body_impulse, fsi__wc_sum3(run, 3));
     st->tangential_impulse += fsi__wc_sum(run, 6);
@@ -2102,7 +2107,7 @@ static fsi_status fsi__wc_respond(fsi__wc_run *run)
 {
     const fsi_wcsph_desc *d = &run->s->desc;
     int b, several;
-    fsi__wc_parallel(run, fsi__wc_static_chunk);
+    fsi__wc_parallel(run, fsi__wc_static_chunk, FSI__WC_NS_RESPOND);
     several = fsi__wc_sum(run, 0) > 0;
     for (b = 0; b < run->body_count; b++) {
         run->body[b].impulse = run->body[b].moment = fsi__d3_make(0, 0, 0);
@@ -2111,7 +2116,7 @@ static fsi_status fsi__wc_respond(fsi__wc_run *run)
     run->stats.residual = 0;
     if (run->coupled_count > 0) {
         if (several && d->solver == FSI_WCSPH_GLOBAL) {
-            fsi__wc_parallel(run, fsi__wc_single_chunk);
+            fsi__wc_parallel(run, fsi__wc_single_chunk, FSI__WC_NS_RESPOND);
             several = 0;
         }
         fsi__wc_entangle(run, several && d->solver == FSI_WCSPH_AUTO);
@@ -2119,7 +2124,7 @@ static fsi_status fsi__wc_respond(fsi__wc_run *run)
         fsi__parallel(run->s->context, run->body_count, 1, fsi__wc_respond_body, run);
         if (run->im->world) FSI__WC_TRY(fsi__wc_solve_world(run));
         if (run->entangled) fsi__wc_pgs(run);
-        fsi__wc_parallel(run, fsi__wc_apply_chunk);
+        fsi__wc_parallel(run, fsi__wc_apply_chunk, FSI__WC_NS_RESPOND);
         for (b = 0; b < run->body_count; b++) {
             if (run->body[b].passes > run->stats.passes) run->stats.passes = run->body[b].passes;
             run->stats.released += run->body[b].released;
@@ -2540,7 +2545,7 @@ static fsi_status fsi__wc_renew_density(fsi__wc_run *run, double dt)
     const double rho0 = (double)run->s->desc.density, kept = run->dt;
     fsi_status status;
     double mean;
-    fsi__wc_parallel(run, fsi__wc_records);
+    fsi__wc_parallel(run, fsi__wc_records, FSI__WC_NS_RECORDS);
     run->dt = dt;
     status = fsi__wc_pairs(run, fsi__wc_density);
     run->dt = kept;
@@ -2555,7 +2560,7 @@ static fsi_status fsi__wc_renew_density(fsi__wc_run *run, double dt)
         run->rho_mean = 1 / mean;
         run->stats.density_resets++;
     }
-    fsi__wc_parallel(run, fsi__wc_take_density);
+    fsi__wc_parallel(run, fsi__wc_take_density, FSI__WC_NS_COPY);
     return FSI_OK;
 }
 
@@ -2606,7 +2611,7 @@ static fsi__wc_balance fsi__wc_weigh(fsi__wc_run *run)
 {
     fsi__wc_balance w;
     int b;
-    fsi__wc_parallel(run, fsi__wc_momentum_chunk);
+    fsi__wc_parallel(run, fsi__wc_momentum_chunk, FSI__WC_NS_MOMENTUM);
     w.p = fsi__wc_sum3(run, 0);
     w.size = fsi__wc_sum(run, 3);
     w.force = fsi__wc_sum3(run, 4);
@@ -2775,7 +2780,7 @@ static void fsi__wc_hold(fsi__wc_run *run)
 {
     int k;
     if (!run->source) return;
-    fsi__wc_parallel(run, fsi__wc_hold_range);
+    fsi__wc_parallel(run, fsi__wc_hold_range, FSI__WC_NS_PREDICT);
     fsi__wc_put(run->stats.source_impulse, fsi__wc_sum3(run, 0));
     for (k = 0; k < run->im->sources.emitter_count; k++) {
         const fsi_vec3 v = run->im->sources.emitter[k].desc.velocity;
@@ -2829,7 +2834,7 @@ static fsi_status fsi__wc_substep(fsi__wc_run *run, fsi__wc_balance before)
         body->center = fsi__d3_of(body->rg >= 0 ? body->from.position : body->to.position);
     }
     fsi__wc_move_obstacles(run, 0);
-    fsi__wc_parallel(run, fsi__wc_predict);
+    fsi__wc_parallel(run, fsi__wc_predict, FSI__WC_NS_PREDICT);
     fsi__wc_hold(run);
     fsi__wc_lap(run, &st->seconds_integrate, &clock);
     FSI__WC_TRY(fsi__wc_find_contacts(run));
@@ -2848,7 +2853,7 @@ static fsi_status fsi__wc_substep(fsi__wc_run *run, fsi__wc_balance before)
     fsi__wc_lap(run, &st->seconds_integrate, &clock);
     if (run->s->desc.position_two_way) fsi__wc_push_back(run);
     fsi__wc_move_obstacles(run, 1);
-    fsi__wc_parallel(run, fsi__wc_drift);
+    fsi__wc_parallel(run, fsi__wc_drift, FSI__WC_NS_DRIFT);
     st->pinched = (int)fsi__wc_sum(run, 0);
     st->inside = (int)fsi__wc_sum(run, 1);
     st->corrected += (int)fsi__wc_sum(run, 3);
@@ -2857,7 +2862,7 @@ static fsi_status fsi__wc_substep(fsi__wc_run *run, fsi__wc_balance before)
     st->angular_bound += fsi__wc_sum(run, 8);
     run->moved = sqrt(fsi__wc_largest(run, 9));
     if (fsi__wc_sum(run, 10) > 0) return fsi__wc_bad_number(run);
-    fsi__wc_parallel(run, fsi__wc_take_places);
+    fsi__wc_parallel(run, fsi__wc_take_places, FSI__WC_NS_COPY);
     if (run->im->world) fsi__rg_accept(run->im->world, run->dt);
     fsi__wc_lap(run, &st->seconds_correction, &clock);
     return FSI_OK;
@@ -2881,7 +2886,7 @@ static fsi_status fsi__wc_finish_substep(fsi__wc_run *run)
 static fsi_status fsi__wc_forces(fsi__wc_run *run)
 {
     double clock = fsi__now(run->s->context);
-    fsi__wc_parallel(run, fsi__wc_pressures);
+    fsi__wc_parallel(run, fsi__wc_pressures, FSI__WC_NS_PRESSURES);
     FSI__WC_TRY(fsi__wc_pairs(run, fsi__wc_force));
     run->amax = sqrt(fsi__wc_largest(run, 0));
     run->stats.max_speed = run->fastest = sqrt(fsi__wc_largest(run, 1));
@@ -3076,7 +3081,7 @@ static fsi_status fsi__wc_start_places(fsi__wc_run *run)
         } else o->box = o->mesh->box;
         fsi__wc_widen(run, o);
     }
-    fsi__wc_parallel(run, fsi__wc_drift);
+    fsi__wc_parallel(run, fsi__wc_drift, FSI__WC_NS_DRIFT);
     run->starting = 0;
     run->stats.displaced = (int)fsi__wc_sum(run, 11);
     if (run->s->desc.start_inside == FSI_WCSPH_REFUSE && run->stats.displaced > 0) {
@@ -3085,7 +3090,7 @@ static fsi_status fsi__wc_start_places(fsi__wc_run *run)
         return fsi__fail(run->s->context, FSI_ERROR_ARGUMENT, run->fn, worst, run->stats.displaced, "particle %d, and %d in all, are inside a solid", worst, run->stats.displaced);
     }
     run->moved = sqrt(fsi__wc_largest(run, 9));
-    fsi__wc_parallel(run, fsi__wc_take_places);
+    fsi__wc_parallel(run, fsi__wc_take_places, FSI__WC_NS_COPY);
     if (run->moved > 0.5 * run->skin) return fsi__wc_rebuild(run);
     return FSI_OK;
 }
@@ -3201,13 +3206,13 @@ static void fsi__wc_measure(fsi__wc_run *run)
     fsi_wcsph_stats *st = &run->stats;
     double gap = -FSI__HUGE;
     int c;
-    fsi__wc_parallel(run, fsi__wc_measure_chunk);
+    fsi__wc_parallel(run, fsi__wc_measure_chunk, FSI__WC_NS_MEASURE);
     fsi__wc_put(st->momentum, fsi__wc_sum3(run, 0));
     fsi__wc_put(st->angular_momentum, fsi__wc_sum3(run, 3));
     st->kinetic_energy = fsi__wc_sum(run, 6);
     st->potential_energy = fsi__wc_sum(run, 7);
     st->max_speed = sqrt(fsi__wc_largest(run, 8));
-    fsi__wc_parallel(run, fsi__wc_inner_chunk);
+    fsi__wc_parallel(run, fsi__wc_inner_chunk, FSI__WC_NS_INNER);
     st->density_ratio_inner = fsi__wc_largest(run, 0);
     st->lost = (int)fsi__wc_sum(run, 2);
     for (c = 0; c < run->chunks; c++) gap = fmax(gap, run->part[c * FSI__WC_SUMS + 1]);
@@ -3270,7 +3275,7 @@ static void fsi__wc_commit(fsi__wc_run *run, double dt)
 {
     fsi_wcsph *s = run->s;
     if (dt > 0) {
-        fsi__wc_parallel(run, fsi__wc_scatter);
+        fsi__wc_parallel(run, fsi__wc_scatter, FSI__WC_NS_SCATTER);
         fsi__wc_commit_sources(run);
         fsi__wc_commit_solids(run, dt);
         run->im->amax = run->amax;
@@ -3321,7 +3326,7 @@ FSI_API fsi_status fsi_wcsph_step(fsi_wcsph *s, fsi_real dt)
         fsi__wc_lap(&run, &run.stats.seconds_correction, &clock);
     }
     if (status == FSI_OK && run.n > 0 && (s->desc.density_mode != FSI_WCSPH_CONTINUITY || !(dt > 0))) status = fsi__wc_renew_density(&run, 0);
-    else if (status == FSI_OK) fsi__wc_parallel(&run, fsi__wc_records);
+    else if (status == FSI_OK) fsi__wc_parallel(&run, fsi__wc_records, FSI__WC_NS_RECORDS);
     if (status == FSI_OK && run.n > 0) fsi__wc_lap(&run, &run.stats.seconds_pairs, &clock);
     if (status == FSI_OK) status = fsi__wc_run_substeps(&run, (double)dt);
     if (status != FSI_OK) {

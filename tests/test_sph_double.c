@@ -109,7 +109,7 @@ static void check_gradient(int dim, fsi_sph_boundary formula, int full_diagonal)
     if (scene_attach(&a, 1e-3)) {
         scene_move(&a, 0.02);
         fsi__sph_energy(&a.run);
-        fsi__sph_parallel(&a.run, fsi__sph_gradient);
+        fsi__sph_parallel(&a.run, fsi__sph_gradient, FSI__SPH_NS_GRADIENT);
         for (r = 0; r < a.run.n; r++) {
             const fsi__lane4 t = a.run.step[r];
             CHECK(t.x * t.x + t.y * t.y + t.z * t.z < 0.99 * FSI__SPH_STEP_MAX * FSI__SPH_STEP_MAX);

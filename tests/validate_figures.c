@@ -30,24 +30,22 @@ static void open_solve(fsi__sph_run *run, fsi_sph *s, double dt, int place)
     run->kappa0 = run->mu * (double)s->desc.contact_stiffness;
     run->omega = 1;
     fsi__sph_move_obstacles(run, 0);
-    fsi__sph_parallel(run, fsi__sph_predict);
-    ex_check(&app, fsi_neighbors_build(run->im->neighbors, run->x, run->n, s->support, s->desc.dim));
+    fsi__sph_parallel(run, fsi__sph_start_range, FSI__SPH_NS_START);
+    ex_check(&app, fsi__neighbors_sort(run->im->neighbors, run->x, run->n, s->support, s->desc.dim));
     run->order = run->im->neighbors->order;
-    if (place) fsi__sph_parallel(run, fsi__sph_place_start);
-    ex_check(&app, fsi__sph_attach(run));
+    if (place) fsi__sph_parallel(run, fsi__sph_place_start, FSI__SPH_NS_PLACE);
+    ex_check(&app, fsi__sph_first_attach(run));
 }
 
 /* One sweep. `control` NULL: the bare iteration of equation 28, no step control. Returns the energy before it. */
 static double sweep(fsi__sph_run *run, fsi__sph_control *control)
 {
     fsi__sph_control none = { 1, 0, 0, 0 };
-    double e = fsi__sph_energy(run);
-    double drift;
-    int stale;
+    double e = fsi__sph_energy(run), drift;
+    if (control && run->refreshed) control->energy = HUGE_VAL; /* other walls: another energy */
     while (control && !fsi__sph_judge(run, control, e)) e = fsi__sph_energy(run);
-    fsi__sph_parallel(run, fsi__sph_gradient);
-    stale = fsi__sph_advance(run, control ? control : &none, control ? fsi__sph_sum(run, 0) : 0, &drift);
-    if (stale) fsi__sph_parallel(run, fsi__sph_refresh_walls);
+    fsi__sph_parallel(run, fsi__sph_gradient, FSI__SPH_NS_GRADIENT);
+    run->refresh = fsi__sph_advance(run, control ? control : &none, control ? fsi__sph_sum(run, 0) : 0, &drift);
     return e;
 }
 
