@@ -35,6 +35,7 @@ static void open_solve(fsi__sph_run *run, fsi_sph *s, double dt, int place)
     run->order = run->im->neighbors->order;
     if (place) fsi__sph_parallel(run, fsi__sph_place_start, FSI__SPH_NS_PLACE);
     ex_check(&app, fsi__sph_first_attach(run));
+    run->outset = FSI__SPH_AT_GUESS;
 }
 
 /* One sweep. `control` NULL: the bare iteration of equation 28, no step control. Returns the energy before it. */
@@ -42,6 +43,7 @@ static double sweep(fsi__sph_run *run, fsi__sph_control *control)
 {
     fsi__sph_control none = { 1, 0, 0, 0 };
     double e = fsi__sph_energy(run), drift;
+    run->outset = FSI__SPH_ON_THE_WAY;
     if (control && run->refreshed) control->energy = HUGE_VAL; /* other walls: another energy */
     while (control && !fsi__sph_judge(run, control, e)) e = fsi__sph_energy(run);
     fsi__sph_parallel(run, fsi__sph_gradient, FSI__SPH_NS_GRADIENT);
