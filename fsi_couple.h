@@ -1857,11 +1857,12 @@ static void fsi__co_note_times(fsi__co_impl *c)
     c->shell_time = c->shell->time;
 }
 
-/* One message for what a step did less well than asked; the liquid's own losses are the liquid's to tell. */
+/* One message for what a step did less well than asked; what the liquid lost or did in too long substeps is the liquid's to tell. */
 static void fsi__co_warn(const fsi__co_impl *c, const fsi_couple_stats *t)
 {
-    if (t->degraded == 0 && t->drowned == 0) return;
-    fsi__warn(c->context, "fsi_couple_step: %d of %d substeps degraded, %d samples between vertices in the liquid", t->degraded, t->substeps, t->drowned);
+    const int degraded = c->shell->stats.degraded;
+    if (degraded == 0 && t->drowned == 0) return;
+    fsi__warn(c->context, "fsi_couple_step: degraded: %d of %d substeps ended out of balance, %d samples between vertices lie in the liquid", degraded, t->substeps, t->drowned);
 }
 
 /* Who takes part in the shell's and the liquid's substeps. */
@@ -1897,6 +1898,7 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
     FSI__LS_TRY(fsi__check_dt(c->context, dt, fn));
     if (c->sh->bodies > 0) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, c->sh->bodies, "the shell has %d COUPLED bodies", c->sh->bodies);
     FSI__LS_TRY(fsi__co_check_together(c, fn));
+    c->density = (double)s->liquid->desc.density;
     status = fsi__sh_read_in(s->shell, c->sh, fn);
     if (status == FSI_OK) status = fsi__sh_read_obstacles(c->sh, fn);
 

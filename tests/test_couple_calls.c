@@ -425,6 +425,40 @@ static void test_failing_allocations_change_nothing(void)
     }
 }
 
+/* What has come to rest allocates nothing, in liquid, shell, their solvers and the coupling. */
+static void test_a_steady_state_allocates_nothing(void)
+{
+    int dim;
+    for (dim = 2; dim <= (TEST_SLOWED ? 2 : 3); dim++) {
+        long long allocs;
+        pair p;
+        make_fall(&p, dim);
+        steps_ok(&p, dim == 2 ? 200 : 50, 1e-3);
+        allocs = p.context.allocs;
+        steps_ok(&p, dim == 2 ? 100 : 40, 1e-3);
+        CHECK(p.both->stats.contacts > 0);
+        if (!CHECK(p.context.allocs == allocs)) printf("   %dD: %lld allocations\n", dim, p.context.allocs - allocs);
+        pair_end(&p);
+    }
+}
+
+/* A cloth of which a vertex is far away is long; what lies out of the box needs no samples. */
+static void test_what_is_stretched_out_of_the_box_costs_no_memory(void)
+{
+    size_t bytes;
+    pair p;
+    make_fall(&p, 3);
+    steps_ok(&p, 2, 1e-3);
+    bytes = p.context.bytes;
+    p.solid->position[35] = v3(0.01, 0.01, -200); /* 200,000 cells below */
+    p.solid->pinned[35] = 1;
+    p.solid->target[35] = p.solid->position[35];
+    CHECK(fsi_couple_step(p.both, 0) == FSI_OK);
+    printf("   %d samples, %.1f MB more\n", p.both->stats.samples, (double)(p.context.bytes - bytes) / 1e6);
+    CHECK(p.both->stats.samples < 5000 && p.context.bytes < bytes + 10000000);
+    pair_end(&p);
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -437,5 +471,7 @@ int main(int argc, char **argv)
     RUN(test_a_state_that_load_takes_can_be_used);
     RUN(test_a_state_with_the_solid_in_the_liquid_is_refused);
     RUN(test_failing_allocations_change_nothing);
+    RUN(test_a_steady_state_allocates_nothing);
+    RUN(test_what_is_stretched_out_of_the_box_costs_no_memory);
     return TEST_END();
 }

@@ -377,6 +377,161 @@ static void test_velocities_alone_let_liquid_through(void)
     }
 }
 
+/* ---- scratch has one owner ----------------------------------------------------------------------------------------- */
+
+/* Bytes of ones: NaN, and an index of nothing. */
+static void spoil(void *array, size_t count, size_t size)
+{
+    if (array && count > 0) memset(array, 0xff, count * size);
+}
+
+/* All of the shell that a step is to fill before it reads. */
+static void spoil_shell(fsi_shell *s)
+{
+    fsi__sh_impl *m = (fsi__sh_impl *)s->impl;
+    const fsi__sh_model *p = &m->model;
+    const size_t n = 3 * (size_t)m->nodes * sizeof(double), x = 3 * (size_t)m->points * sizeof(double), q = 3 * (size_t)m->first_body * sizeof(double), v = 3 * (size_t)p->vertices * sizeof(double);
+    void *const of_nodes[11] = { m->now.q, m->trial.q, m->start_q, m->end_q, m->aim, m->base, m->gradient, m->direction, m->fixed_step, m->lift, m->scratch };
+    void *const of_points[10] = { m->now.x, m->trial.x, m->start_x, m->end_x, m->go_x, m->stand_x, m->dx, m->felt, m->sum, m->around };
+    void *const of_state[4] = { m->next.x, m->next.v, m->next.x_before, m->next.v_before };
+    void *const of_vertices[3] = { m->force, m->pin_from, m->pin_to };
+    int i;
+    for (i = 0; i < 11; i++) spoil(of_nodes[i], 1, n);
+    for (i = 0; i < 10; i++) spoil(of_points[i], 1, x);
+    for (i = 0; i < 4; i++) spoil(of_state[i], 1, q);
+    for (i = 0; i < 3; i++) spoil(of_vertices[i], 1, v);
+    spoil(m->now.turn, (size_t)m->bodies, sizeof(fsi_quat));
+    spoil(m->trial.turn, (size_t)m->bodies, sizeof(fsi_quat));
+    spoil(m->fixed, 3 * (size_t)m->nodes, 1);
+    spoil(m->next.frame, (size_t)p->segments, sizeof *m->next.frame);
+    spoil(m->next.twist, (size_t)p->count[FSI__SH_JOINT], sizeof(double));
+    spoil(m->held, (size_t)p->vertices, 1);
+    spoil(m->twist_from, (size_t)p->segments, sizeof(double));
+    spoil(m->wind, 4 * (size_t)p->triangles, sizeof(double));
+    spoil(m->element_value, p->value_at[p->first[FSI__SH_KINDS]], sizeof(double));
+    spoil(m->element_vector, 3 * (size_t)p->start[p->first[FSI__SH_KINDS]], sizeof(double));
+    spoil(m->element_energy, (size_t)p->first[FSI__SH_KINDS], sizeof(double));
+    spoil(m->total_value, (size_t)m->total_capacity, 9 * sizeof(double));
+    spoil(m->total_col, (size_t)m->total_capacity, sizeof(int));
+    spoil(m->coupling, (size_t)m->coupling_capacity, 2 * sizeof(int));
+    spoil(m->pair, (size_t)m->pair_capacity, sizeof *m->pair);
+    spoil(m->active, (size_t)m->active_capacity, sizeof(int));
+    spoil(m->gap, (size_t)m->gap_capacity, sizeof(double));
+    spoil(m->pair_number, (size_t)m->pair_number_capacity, sizeof(double));
+    spoil(m->pair_block, (size_t)m->pair_block_capacity, 156 * sizeof(double));
+    spoil(m->rub, (size_t)m->rub_capacity, sizeof *m->rub);
+    spoil(m->own_features.box, 6 * (size_t)p->vertices, sizeof(double));
+    if (!m->damps) return;
+    spoil(m->damped.membrane, (size_t)p->count[FSI__SH_MEMBRANE], sizeof *p->membrane);
+    spoil(m->damped.fold, (size_t)p->count[FSI__SH_HINGE], sizeof *p->fold);
+    spoil(m->damped.bar, (size_t)p->count[FSI__SH_STRETCH], sizeof *p->bar);
+    spoil(m->damped.joint, (size_t)p->count[FSI__SH_JOINT], sizeof *p->joint);
+}
+
+/* And of the coupling; the number of rows and the like stay as they are. */
+static void spoil_couple(fsi_couple *s)
+{
+    fsi__co_impl *c = (fsi__co_impl *)s->impl;
+    const size_t n = (size_t)c->sh->model.vertices, cells = (size_t)c->liquid->grid->block_count * (size_t)c->liquid->grid->block_cells;
+    spoil(c->start->value, cells, sizeof(fsi_real));
+    spoil(c->sample, (size_t)c->sample_capacity, sizeof *c->sample);
+    spoil(c->pieces, (size_t)c->sh->model.edges + (size_t)c->sh->model.triangles, sizeof(int));
+    spoil(c->strength, 2 * n, sizeof(double));
+    spoil(c->next_carry, 3 * n, sizeof(double));
+    spoil(c->map, (size_t)c->map_room, sizeof(int));
+    spoil(c->cell, (size_t)c->cell_capacity, sizeof *c->cell);
+    spoil(c->part, (size_t)c->part_capacity, sizeof *c->part);
+    spoil(c->contact, (size_t)c->contact_capacity, sizeof *c->contact);
+    spoil(c->row, (size_t)c->row_capacity, sizeof(int));
+    spoil(c->reached, (size_t)c->reached_capacity, sizeof(int));
+    spoil(c->krylov, 7 * (size_t)c->krylov_capacity, sizeof(double));
+    spoil(c->way, 6 * (size_t)c->way_capacity, sizeof(double));
+    spoil(c->total_start, (size_t)c->total_rows_capacity, sizeof(int));
+    spoil(c->total_col, (size_t)c->total_capacity, sizeof(int));
+    spoil(c->total_map, (size_t)c->map_capacity, sizeof(int));
+    spoil(c->total_value, 9 * (size_t)c->value_capacity, sizeof(double));
+    spoil(c->right, 3 * (size_t)c->right_capacity, sizeof(double));
+    spoil(c->solution, 3 * (size_t)c->solution_capacity, sizeof(double));
+    spoil(c->key, (size_t)c->key_capacity, sizeof *c->key);
+    spoil(c->touch, (size_t)c->touch_capacity, sizeof *c->touch);
+    spoil(c->face, (size_t)c->face_capacity, sizeof *c->face);
+    spoil(c->share, (size_t)c->share_capacity, sizeof *c->share);
+    spoil(c->v, 3 * (size_t)c->v_capacity, sizeof(double));
+    spoil(c->load, 3 * (size_t)c->load_capacity, sizeof(double));
+    spoil(c->columns.base, c->columns.size, 1);
+    spoil(c->solid, (size_t)c->solid_capacity, sizeof *c->solid);
+    spoil_shell(s->shell);
+}
+
+/* A drop on a wetting string that touches itself nowhere; 3D: a ball on two layers of cloth, with friction and dampers. */
+static void spoiled_scene(pair *p, int dim, int counted)
+{
+    int i, first = 0;
+    pair_begin(p, dim == 2 ? 32 : 16);
+    if (counted) test_fail_allocator(&p->context, 0);
+    p->e.adhesion = REAL(20);
+    p->c.material[0].damping_stiffness = REAL(1e-4);
+    if (dim == 2) pair_string(p, 20, 6, 26, 10);
+    else {
+        p->l.dim = p->c.desc.dim = 3;
+        p->l.n[2] = 16;
+        p->l.gravity = p->c.desc.gravity = v3(0, 0, -9.81);
+        p->c.desc.contact = 1;
+        p->c.desc.friction = REAL(0.3);
+        p->c.desc.contact_range = REAL(0.6 * CELL);
+        first = scene_sheet(&p->c, EQUILATERAL, 4, 4, 10 * CELL, 10 * CELL);
+        i = scene_sheet(&p->c, EQUILATERAL, 4, 4, 9.5 * CELL, 9.5 * CELL);
+        scene_shift(&p->c, first, 3 * CELL, 3 * CELL, 5 * CELL);
+        scene_shift(&p->c, i, 0, 0, 0.5 * CELL);
+    }
+    pair_make(p);
+    for (i = 0; i < p->solid->vertex_count; i++) p->solid->pinned[i] = dim == 2 ? i % 20 == 0 : fabs((double)p->solid->position[i].x / CELL - 8) > 4.5;
+    if (dim == 2) pair_drop(p, 16.2, 17, 5, 0, -0.3);
+    else CHECK(fsi_levelset_fill_sphere(p->water, v3(8.1 * CELL, 8.2 * CELL, 9.5 * CELL), REAL(3 * CELL), v3(0, 0, -0.3), NULL) == FSI_OK);
+}
+
+/* Before each step, and after each step that memory failed, all scratch is spoilt: the bits are those of a run that nobody disturbed. */
+static void test_nothing_is_read_from_scratch_before_it_is_filled(void)
+{
+    int dim;
+    for (dim = 2; dim <= 3; dim++) {
+        uint64_t want[2], hash;
+        pair p, q;
+        int k, fails = 0;
+        spoiled_scene(&p, dim, 0);
+        spoiled_scene(&q, dim, 0);
+        for (k = 0; k < 8; k++) {
+            pair_step(&p, 2e-3);
+            spoil_couple(q.both);
+            pair_step(&q, 2e-3);
+            want[0] = fsi_couple_hash(p.both);
+            if (!CHECK(fsi_couple_hash(q.both) == want[0])) break;
+        }
+        CHECK(p.both->stats.contacts > 0);
+        pair_end(&p);
+        pair_end(&q);
+        spoiled_scene(&p, dim, 1); /* now with failures */
+        for (k = 0; k < 8; k++) {
+            long fail;
+            fsi_status status = FSI_ERROR_MEMORY;
+            hash = fsi_couple_hash(p.both);
+            for (fail = 1; status != FSI_OK && fail < 60; fail += dim == 3 ? 5 : 2) {
+                test_fail_allocator(&p.context, fail);
+                status = fsi_couple_step(p.both, REAL(2e-3));
+                test_fail_allocator(&p.context, 0);
+                if (status == FSI_OK) break;
+                fails++;
+                CHECK(status == FSI_ERROR_MEMORY && fsi_couple_hash(p.both) == hash);
+                spoil_couple(p.both);
+            }
+            if (status != FSI_OK) pair_step(&p, 2e-3);
+        }
+        want[1] = fsi_couple_hash(p.both);
+        CHECK(want[1] == want[0] && fails > 5);
+        pair_end(&p);
+    }
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -385,5 +540,6 @@ int main(int argc, char **argv)
     RUN(test_the_papers_correction_loses_momentum);
     RUN(test_newton_steps_by_uniform_mass_and_the_papers);
     RUN(test_velocities_alone_let_liquid_through);
+    RUN(test_nothing_is_read_from_scratch_before_it_is_filled);
     return TEST_END();
 }
