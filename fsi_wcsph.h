@@ -1953,7 +1953,7 @@ static void fsi__wc_entangle(fsi__wc_run *run, int several)
 static fsi_status fsi__wc_fill_rows(fsi__wc_run *run)
 {
     fsi_rigid *w = run->im->world;
-    fsi__rg_row *row;
+    fsi__rg_row *row = NULL;
     int c, k, rows = 0, guests = 0, last = -1;
     for (c = 0; c < run->chunks && run->entangled; c++) for (k = run->base[c]; k < run->base[c] + run->used[c]; k++) {
         fsi__wc_contact *t = &run->contact[k];
