@@ -41,7 +41,7 @@
       Contacts with solids are solved as velocity conditions with any slip and restitution, positions are corrected after
       (Becker, Tessendorf, Teschner, "Direct Forcing for Lagrangian Rigid-Fluid Coupling"; docs/wcsph.md tells what was mended).
       After every call no particle is nearer to a surface than r_F = dx/2 (minus 1e-5 dx; float 1e-3 dx, within 1000 dx of the origin), but those counted as
-      pinched in gaps narrower than dx; none is inside a solid, none is lost. Bodies of a fsi_rigid world that touch each
+      pinched in gaps narrower than dx, or buried; none else is inside a solid, none leaves the domain. Bodies of a fsi_rigid world that touch each
       other and the liquid are solved together (fsi_wcsph_set_world).
       Numbers to choose: spacing, depth or speed; all else has a default that works.
    WHAT IT DOES NOT DO
