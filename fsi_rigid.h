@@ -341,7 +341,7 @@ FSI_API int fsi_rigid_tree_force(const fsi_rigid *world, int tree, double *f, do
 /* State: bodies with poses, velocities, sleep, external forces, joints, contacts for the warm start, time. What a scene fixes is not
    saved: load into a world made alike (other bodies, trees or planes are refused). A state saved with another desc.origin is
    shifted to the present one. NULL buffer asks the size. A damaged or foreign buffer is refused, nothing changes, and so is one in
-   which a number is not finite or out of the range that steps take: what is loaded can be stepped. save: not between begin_step
+   which a number is not finite or out of the range that steps take, or would make a link faster by more than 1e6 m/s^2: what is loaded can be stepped. save: not between begin_step
    and end_step. */
 FSI_API fsi_status fsi_rigid_save(const fsi_rigid *world, void *buffer, size_t capacity, size_t *size);
 FSI_API fsi_status fsi_rigid_load(fsi_rigid *world, const void *buffer, size_t size);
@@ -5189,7 +5189,8 @@ static int fsi__rg_forces_ok(const fsi_rigid *w, int id, const fsi_vec3 *force, 
 {
     const fsi__rg_record *r = &fsi__rg_of(w)->record[id];
     const int moves = w->kind[id] == FSI_RIGID_DYNAMIC;
-    const double most = moves ? 1e3 * FSI__RG_FASTEST * r->mass : FSI__RG_STRONGEST, turn = moves ? 1e3 * FSI__RG_FASTEST / fsi__rg_turned_by(r) : FSI__RG_STRONGEST;
+    const double pull = r->tree >= 0 ? 1e6 : 1e3 * FSI__RG_FASTEST; /* [m/s^2, rad/s^2]; what links do to each other grows as their rates squared */
+    const double most = moves ? pull * r->mass : FSI__RG_STRONGEST, turn = moves ? pull / fsi__rg_turned_by(r) : FSI__RG_STRONGEST;
     return fsi__rg_within(*force, fmin(most, FSI__RG_STRONGEST)) && fsi__rg_within(*torque, fmin(turn, FSI__RG_STRONGEST))
         && (w->desc.dim == 3 || (force->z == 0 && torque->x == 0 && torque->y == 0));
 }
@@ -5275,7 +5276,7 @@ static fsi_status fsi__rg_check_saved_tree(const fsi_rigid *w, int tree, fsi__st
     }
     for (k = 0; k < t->view.link_count; k++) {
         const fsi__rg_record *r = &fsi__rg_of(w)->record[t->body[k]];
-        const double most = FSI__RG_FASTEST * (t->joint[k] == FSI_RIGID_PRISMATIC || !(r->reach > 0) ? r->mass : r->mass * r->reach * r->reach);
+        const double most = 1e6 * (t->joint[k] == FSI_RIGID_PRISMATIC || !(r->reach > 0) ? r->mass : r->mass * r->reach * r->reach);
         double x[2] = { 0, 0 }; /* target, force */
         fsi__bytes(st, x, sizeof x);
         if (!fsi__rg_number_ok(x[0], -FSI__RG_FASTEST, FSI__RG_FASTEST) || !fsi__rg_number_ok(x[1], -most, most)) return fsi__rg_bad_state(w, tree, "the target or force of a joint of tree %d in the state is not possible");

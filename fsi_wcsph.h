@@ -52,7 +52,7 @@
       Contacts with solids are solved as velocity conditions with any slip and restitution, positions are corrected after
       (Becker, Tessendorf, Teschner, "Direct Forcing for Lagrangian Rigid-Fluid Coupling"; docs/wcsph.md tells what was mended).
       After every call no particle is nearer to a surface than r_F = dx/2 (minus 1e-5 dx; float 1e-3 dx, within 1000 dx of the origin), but those counted as
-      pinched in gaps narrower than dx; none is inside a solid, none is lost. Bodies of a fsi_rigid world that touch each
+      pinched in gaps narrower than dx, or buried; none else is inside a solid, none leaves the domain. Bodies of a fsi_rigid world that touch each
       other and the liquid are solved together (fsi_wcsph_set_world).
       Numbers to choose: spacing, depth or speed; all else has a default that works.
    WHAT IT DOES NOT DO
@@ -2016,7 +2016,7 @@ static void fsi__wc_entangle(fsi__wc_run *run, int several)
 static fsi_status fsi__wc_fill_rows(fsi__wc_run *run)
 {
     fsi_rigid *w = run->im->world;
-    fsi__rg_row *row;
+    fsi__rg_row *row = NULL;
     int c, k, rows = 0, guests = 0, last = -1;
     for (c = 0; c < run->chunks && run->entangled; c++) for (k = run->base[c]; k < run->base[c] + run->used[c]; k++) {
         fsi__wc_contact *t = &run->contact[k];

@@ -17,6 +17,8 @@ static int small_add(fsi_rigid *w, fsi_rigid_shape s, fsi_vec3 at, fsi_rigid_kin
     return fsi_rigid_add_body(w, &b, id) == FSI_OK;
 }
 
+#ifndef FSI_TEST_SMALL_PARTS /* who only makes parts has no use for these */
+
 /* A free tree of four links: a hinge with limits, one that follows a track, a slide on a spring. */
 static int small_add_tree(fsi_rigid *w, int dim)
 {
@@ -76,5 +78,7 @@ static fsi_rigid *make_small_world(fsi_context *context, int dim)
     fsi_rigid_destroy(w);
     return NULL;
 }
+
+#endif /* parts */
 
 #endif /* FSI_TEST_RIGID_WORLDS_H */

@@ -4,6 +4,7 @@
 #define FSI_TEST_WCSPH_WORLDS_H
 
 #include "../fsi_wcsph.h"
+#define FSI_TEST_SMALL_PARTS
 #include "rigid_worlds.h"
 
 /* A liquid with attributes, a body that floats, a mesh that stands still, and a world (fsi_rigid.h) of which a box swims. */
