@@ -26,8 +26,10 @@ typedef struct squeeze {
     squeeze_solid solid[SQUEEZE_SOLIDS];
 } squeeze;
 
+static double squeeze_fine = 1; /* spacings are divided by this */
+
 /* What went wrong, over all steps of a case; pinched and placed as the header counts them. */
-typedef struct squeeze_result { int outside, inside, pinched, placed, lost, failed, uncounted; double excess; } squeeze_result;
+typedef struct squeeze_result { int outside, inside, pinched, placed, lost, failed, uncounted; double excess; uint64_t hash; } squeeze_result;
 
 TEST_FN double squeeze_between(squeeze *q, double lo, double hi) { return lo + (hi - lo) * test_random(&q->random); }
 
@@ -187,7 +189,7 @@ TEST_FN fsi_vec3 squeeze_size(squeeze *q)
 /* Liquid in the lower part of a tank, at rest; a solid or two in the empty upper part. */
 TEST_FN void squeeze_begin(squeeze *q, int dim, int kind, uint64_t seed, fsi_context *context)
 {
-    fsi_sph_desc d = make_desc(dim, dim == 2 ? 0.025 : 0.05);
+    fsi_sph_desc d = make_desc(dim, (dim == 2 ? 0.025 : 0.05) / squeeze_fine);
     static const int substeps[4] = { 50, 7, 1, 50 };
     memset(q, 0, sizeof *q);
     q->random = seed;
@@ -420,6 +422,7 @@ TEST_FN squeeze_result squeeze_run(int dim, int kind, uint64_t seed, fsi_context
     memset(&r, 0, sizeof r);
     squeeze_begin(&q, dim, kind, seed, context);
     run[kind](&q, &r);
+    r.hash = fsi_sph_hash(q.s);
     squeeze_end(&q);
     return r;
 }

@@ -58,6 +58,20 @@ static void test_what_is_put_outside_the_domain_is_put_in_again(void)
     }
 }
 
+/* Where particles are put does not hang on who looks at them when. */
+static void test_squeezes_are_the_same_with_threads(void)
+{
+    int k;
+    squeeze_fine = 2; /* more than one chunk of particles */
+    for (k = 0; k < SQUEEZE_KINDS; k += 3) {
+        fsi_context context = fsi_default_context();
+        const uint64_t alone = squeeze_run(2, k, 78, NULL).hash;
+        test_threads(&context, 3, 1);
+        CHECK(squeeze_run(2, k, 78, &context).hash == alone);
+    }
+    squeeze_fine = 1;
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 2 && strcmp(argv[1], "case") == 0) {
@@ -68,5 +82,6 @@ int main(int argc, char **argv)
     RUN(test_what_is_put_outside_the_domain_is_put_in_again);
     RUN_PHYSICS(test_squeezed_liquid_is_not_driven_by_its_smoothing);
     RUN(test_no_squeeze_drives_particles_through_walls);
+    RUN(test_squeezes_are_the_same_with_threads);
     return TEST_END();
 }
