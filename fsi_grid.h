@@ -1062,6 +1062,12 @@ typedef struct fsi__advect_block {
 /* Blocks a task, so that there are at most FSI__GRID_CHUNKS tasks. */
 static int fsi__grid_grain(const fsi_grid *g) { return g->block_count / FSI__GRID_CHUNKS + 1; }
 
+/* Runs a light loop over blocks: `work` nanoseconds for one of 8^3 cells (fsi__parallel_work). */
+static void fsi__grid_light(const fsi_grid *g, int grain, double work, fsi__range_fn *fn, void *arg)
+{
+    fsi__parallel_work(g->context, g->block_count, grain, work * g->block_count / (g->dim == 2 ? 8 : 1), fn, arg);
+}
+
 /* Range of the numbers of a block; 0 when one is not finite. */
 static int fsi__block_range(const fsi_real *v, int count, fsi_real *least, fsi_real *most)
 {
@@ -1583,14 +1589,14 @@ FSI_API fsi_status fsi_grid_extrapolate(fsi_field *f, unsigned char *known, int 
     job.next = (uint64_t *)fsi__take(&m->scratch, bytes, 1);
     grain = fsi__grid_grain(g);
     for (c = 0; c < FSI__GRID_CHUNKS; c++) job.bad[c] = -1;
-    fsi__parallel(g->context, g->block_count, grain, fsi__extrapolate_read, &job);
+    fsi__grid_light(g, grain, 400, fsi__extrapolate_read, &job);
     for (job.layer = 1; job.layer <= layers; job.layer++) {
         uint64_t *now = job.now;
-        fsi__parallel(g->context, g->block_count, grain, fsi__extrapolate_layer, &job);
+        fsi__grid_light(g, grain, 300, fsi__extrapolate_layer, &job);
         job.now = job.next;
         job.next = now;
     }
-    fsi__parallel(g->context, g->block_count, grain, fsi__extrapolate_rest, &job);
+    fsi__grid_light(g, grain, 300, fsi__extrapolate_rest, &job);
     for (c = 0; c < FSI__GRID_CHUNKS; c++)
         if (job.bad[c] >= 0)
             return fsi__fail(g->context, FSI_ERROR_NAN, name, job.bad[c], 0, "a known neighbour of entry %lld is not finite, or their sum", job.bad[c]);
@@ -1656,7 +1662,7 @@ static fsi_status fsi__mask_make(fsi__mask *m, const char *function)
     const fsi_grid *g = m->field->grid;
     int b;
     fsi_status status = FSI_OK;
-    fsi__parallel(g->context, g->block_count, 16, fsi__mask_fill, m);
+    fsi__grid_light(g, 16, 450, fsi__mask_fill, m);
     for (b = 0; b < g->block_count && status == FSI_OK; b++)
         if (m->bad[b]) status = fsi__grid_name_bad(g->context, m->field, b, "phi", function);
     return status;
@@ -2120,7 +2126,7 @@ static fsi_status fsi__waves_begin(fsi__waves *m, const char *function)
         fsi__waves_take(m, fsi__grid_scratch(g), sheets);
         status = fsi__mask_make(&m->mask, function);
         if (status != FSI_OK) return status;
-        fsi__parallel(g->context, g->block_count, 16, fsi__waves_sources, m);
+        fsi__grid_light(g, 16, 500, fsi__waves_sources, m);
         for (b = 0, m->first[0] = 0; b < g->block_count; b++) m->first[b + 1] += m->first[b];
         if ((size_t)m->first[g->block_count] <= sheets) return FSI_OK;
         sheets = (size_t)m->first[g->block_count];
@@ -2147,10 +2153,10 @@ FSI_API fsi_status fsi_grid_redistance(const fsi_field *phi, int band, fsi_field
     if (status != FSI_OK) return status;
     fsi__parallel(g->context, g->block_count, 4, fsi__waves_sheets, &m);
     for (m.colour = 0; idle < 2; m.colour ^= 1) { /* until a turn of each colour brings nothing */
-        fsi__parallel(g->context, g->block_count, 4, fsi__waves_turn, &m);
+        fsi__grid_light(g, 4, 40, fsi__waves_turn, &m);
         for (b = 0, idle++; b < g->block_count; b++) if (m.news[b] && (m.turn[b] & 1) == m.colour) idle = 0;
     }
-    fsi__parallel(g->context, g->block_count, 16, fsi__waves_write, &m);
+    fsi__grid_light(g, 16, 500, fsi__waves_write, &m);
     return FSI_OK;
 }
 
@@ -2342,7 +2348,7 @@ static fsi_status fsi__pieces_begin(fsi__pieces *m, const char *function)
         fsi__pieces_take(m, fsi__grid_scratch(g), pieces);
         status = fsi__mask_make(&m->mask, function);
         if (status != FSI_OK) return status;
-        fsi__parallel(g->context, g->block_count, 16, fsi__pieces_count, m);
+        fsi__grid_light(g, 16, 50, fsi__pieces_count, m);
         for (b = 0, m->first[0] = 0; b < g->block_count; b++) m->first[b + 1] += m->first[b];
         if ((size_t)m->first[g->block_count] <= pieces) return FSI_OK;
         pieces = (size_t)m->first[g->block_count];
@@ -2364,10 +2370,10 @@ FSI_API fsi_status fsi_grid_label(const fsi_field *phi, const unsigned char *sol
     m.label = label;
     status = fsi__pieces_begin(&m, f);
     if (status != FSI_OK) return status;
-    fsi__parallel(m.grid->context, m.grid->block_count, 16, fsi__pieces_mark, &m);
+    fsi__grid_light(m.grid, 16, 150, fsi__pieces_mark, &m);
     for (b = 0; b < m.grid->block_count; b++) fsi__pieces_touch(&m, b);
     n = fsi__pieces_number(&m);
-    fsi__parallel(m.grid->context, m.grid->block_count, 16, fsi__pieces_write, &m);
+    fsi__grid_light(m.grid, 16, 200, fsi__pieces_write, &m);
     if (count) *count = n;
     return FSI_OK;
 }
@@ -2470,9 +2476,9 @@ FSI_API fsi_status fsi_grid_grow_labels(int *label, const fsi_field *phi, int la
     status = fsi__mask_make(&m.mask, f);
     if (status != FSI_OK) return status;
     words = (size_t)g->block_count * (size_t)fsi__layers(g);
-    fsi__parallel(g->context, g->block_count, 16, fsi__growth_start, &m);
+    fsi__grid_light(g, 16, 300, fsi__growth_start, &m);
     for (; layers > 0; layers--) {
-        fsi__parallel(g->context, g->block_count, 16, fsi__growth_step, &m);
+        fsi__grid_light(g, 16, 250, fsi__growth_step, &m);
         for (k = 0; k < words; k++) m.mask.liquid[k] |= m.taken[k];
     }
     return FSI_OK;
@@ -4573,6 +4579,8 @@ FSI_API fsi_status fsi_grid_surface_update(fsi_grid_surface *s, const fsi_field 
 #define FSI__MG_LONGEST 64          /* bricks in a segment, and in the pad */
 #define FSI__MG_LEVELS 16
 #define FSI__MG_GRAIN 128           /* segments a task */
+#define FSI__MG_NS 20               /* nanoseconds a segment takes at least: fsi__parallel_work */
+#define FSI__MG_BRICK_NS 8          /* and a brick of a coarser level */
 #define FSI__MG_SWEEPS 2            /* before and after the coarser levels; one more on those */
 #define FSI__MG_WEIGHT 0.95f        /* with 1, chains of cells along x would not be smoothed */
 
@@ -4995,6 +5003,11 @@ static void fsi__mg_prolong(void *arg, int chunk, int begin, int end)
     }
 }
 
+static void fsi__mg_parallel(const fsi__mg *g, int segments, fsi__range_fn *fn, fsi__mg_job *job)
+{
+    fsi__parallel_work(g->context, segments, FSI__MG_GRAIN, FSI__MG_NS * (double)segments, fn, job);
+}
+
 /* One sweep over both colours, in the other order when `back`; x and t change places. */
 static void fsi__mg_sweep(fsi__mg *g, fsi__mg_level *m, int back, int zero)
 {
@@ -5011,7 +5024,7 @@ static void fsi__mg_sweep(fsi__mg *g, fsi__mg_level *m, int back, int zero)
         const int colour = pass ^ back;
         job.first = colour ? m->odd : 0;
         job.other = pass ? m->t : (zero ? NULL : x);
-        fsi__parallel(g->context, colour ? m->segments - m->odd : m->odd, FSI__MG_GRAIN, zero ? fsi__mg_relax_zero : fsi__mg_relax, &job);
+        fsi__mg_parallel(g, colour ? m->segments - m->odd : m->odd, zero ? fsi__mg_relax_zero : fsi__mg_relax, &job);
     }
     m->x = m->t;
     m->t = x;
@@ -5031,17 +5044,17 @@ static void fsi__mg_cycle(fsi__mg *g)
         job.m = m;
         job.own = m->x;
         job.out = m->t;
-        fsi__parallel(g->context, m->segments, FSI__MG_GRAIN, fsi__mg_residual, &job);
+        fsi__mg_parallel(g, m->segments, fsi__mg_residual, &job);
         job.m = m + 1;
         job.own = m->t;
-        fsi__parallel(g->context, job.m->bricks, FSI__MG_GRAIN, fsi__mg_restrict, &job);
+        fsi__parallel_work(g->context, job.m->bricks, FSI__MG_GRAIN, FSI__MG_BRICK_NS * job.m->bricks, fsi__mg_restrict, &job);
     }
     for (k = 0; k < 8; k++) g->level[l].x[FSI__MG_FRONT + k] = g->level[l].faces[FSI__MG_INVERSE * g->level[l].rough_cells + k] * g->level[l].r[FSI__MG_FRONT + k];
     while (l-- > 0) {
         fsi__mg_level *m = g->level + l;
         job.m = m + 1;
         job.out = m->x;
-        fsi__parallel(g->context, job.m->bricks, FSI__MG_GRAIN, fsi__mg_prolong, &job);
+        fsi__parallel_work(g->context, job.m->bricks, FSI__MG_GRAIN, FSI__MG_BRICK_NS * job.m->bricks, fsi__mg_prolong, &job);
         for (k = 0; k < (l == 0 ? FSI__MG_SWEEPS : FSI__MG_SWEEPS + 1); k++) fsi__mg_sweep(g, m, 1, 0);
     }
 }
@@ -5051,6 +5064,7 @@ static void fsi__mg_cycle(fsi__mg *g)
 #define FSI__PRESSURE_OPEN 1e-6     /* smaller open shares are closed */
 #define FSI__PRESSURE_ROUNDS 8      /* restarts from the true residual */
 #define FSI__PRESSURE_CHUNK 512      /* bricks a task */
+#define FSI__PRESSURE_NS 4           /* nanoseconds a brick */
 #define FSI__PRESSURE_RUNS 512      /* runs a task */
 #define FSI__PRESSURE_LIGHTEST 1e-5  /* a body has at least this share of the mass of the liquid that moves with it */
 #define FSI__PRESSURE_WAY_OUT 1e-3  /* a body lets liquid move whose faces do not cancel to within this share */
@@ -6494,7 +6508,7 @@ static double fsi__pressure_multiply(fsi__pressure_job *job, double *v)
     double sum;
     int k;
     job->from = v;
-    fsi__parallel(job->s->context, segments, FSI__MG_GRAIN, fsi__pressure_multiply_segments, job);
+    fsi__parallel_work(job->s->context, segments, FSI__MG_GRAIN, FSI__MG_NS * (double)segments, fsi__pressure_multiply_segments, job);
     sum = fsi__pressure_fold(m, fsi__chunks(segments, FSI__MG_GRAIN));
     if (m->first_pushed) sum += fsi__pressure_yield_to(job, v);
     if (m->bodies > 0) {
@@ -6553,7 +6567,7 @@ static void fsi__pressure_turn(void *arg, int chunk, int begin, int end)
 
 static void fsi__pressure_over_bricks(fsi__pressure_job *job, fsi__range_fn *fn)
 {
-    fsi__parallel(job->s->context, job->m->mg.level[0].bricks, FSI__PRESSURE_CHUNK, fn, job);
+    fsi__parallel_work(job->s->context, job->m->mg.level[0].bricks, FSI__PRESSURE_CHUNK, FSI__PRESSURE_NS * job->m->mg.level[0].bricks, fn, job);
 }
 
 /* Largest |r| after a step of length alpha. */

@@ -558,7 +558,8 @@ static void fsi__ls_lap(fsi__ls_run *run, double *seconds)
     run->clock = now;
 }
 
-static void fsi__ls_each_block(fsi__ls_run *run, fsi__range_fn *fn) { fsi__parallel(run->s->context, run->grid->block_count, FSI__LS_GRAIN, fn, run); }
+static void fsi__ls_each_block(fsi__ls_run *run, fsi__range_fn *fn) { fsi__grid_light(run->grid, FSI__LS_GRAIN, 300, fn, run); }
+static void fsi__ls_each_block_long(fsi__ls_run *run, fsi__range_fn *fn) { fsi__grid_light(run->grid, FSI__LS_GRAIN, 1000, fn, run); }
 
 /* ---- >>obstacles ------------------------------------------------------------------------------------------------- */
 
@@ -4267,7 +4268,7 @@ static fsi_status fsi__ls_project_last(fsi__ls_run *run)
     fsi__ls_weigh_carry(run, 1, 1);
     fsi__ls_keep_obstacles(run);
     run->carry_dt = run->guest ? 0 : run->dt; /* beside a solid that gives way it is out of time: couple.md 4 */
-    if (run->m->trial_carry[0] && !run->guest) fsi__ls_each_block(run, fsi__ls_keep_inside);
+    if (run->m->trial_carry[0] && !run->guest) fsi__ls_each_block_long(run, fsi__ls_keep_inside);
     return FSI_OK;
 }
 
@@ -4276,7 +4277,7 @@ static fsi_status fsi__ls_advect(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     const fsi_levelset_desc *d = &run->s->desc;
-    if (d->surface_tension > 0) fsi__ls_each_block(run, fsi__ls_relax);
+    if (d->surface_tension > 0) fsi__ls_each_block_long(run, fsi__ls_relax);
     fsi__ls_each_block(run, fsi__ls_mark_band);
     FSI__LS_TRY(fsi_grid_advect(m->trial_phi, m->trial_u, (fsi_real)run->dt, d->phi_scheme, 2, m->cell, m->next_phi));
     FSI__LS_TRY(fsi__ls_advect_velocity(run));
@@ -4329,8 +4330,8 @@ static fsi_status fsi__ls_force(fsi__ls_run *run)
     run->smooth = tension && run->dt > (d->dim == 3 ? 1.0001 : 1.5001) * fsi__ls_capillary_time(d);
     fsi__ls_each_block(run, fsi__ls_add_gravity);
     fsi__ls_push_bodies(run);
-    if (tension) fsi__ls_each_block(run, fsi__ls_curvatures);
-    if (tension && run->m->obstacle_count > 0) fsi__ls_each_block(run, fsi__ls_extend_curvature);
+    if (tension) fsi__ls_each_block_long(run, fsi__ls_curvatures);
+    if (tension && run->m->obstacle_count > 0) fsi__ls_each_block_long(run, fsi__ls_extend_curvature);
     if (delta) fsi__ls_each_block(run, fsi__ls_push);
     if (delta && run->smooth) {
         fsi__ls_each_block(run, fsi__ls_kinds);
@@ -4408,7 +4409,7 @@ static fsi_status fsi__ls_begin(fsi__ls_run *run)
         memcpy(m->trial.target, m->parts.target, (size_t)m->parts.count * sizeof *m->parts.target);
         memcpy(m->trial.shape, m->parts.shape, (size_t)m->parts.count * sizeof *m->parts.shape);
     }
-    fsi__ls_each_block(run, fsi__ls_copy_state);
+    fsi__ls_each_block_long(run, fsi__ls_copy_state);
     run->carry_dt = m->carry_dt;
     fsi__ls_begin_obstacles(run);
     fsi__ls_find_solids(run);
@@ -4503,7 +4504,7 @@ static fsi_status fsi__ls_find_energy(fsi__ls_run *run)
     const double dx = (double)run->grid->dx;
     int chunks, k;
     FSI__LS_TRY(fsi__ls_grow_sums(run, &chunks));
-    fsi__ls_each_block(run, fsi__ls_energies);
+    fsi__ls_each_block_long(run, fsi__ls_energies);
     for (k = 0, run->m->kinetic_energy = 0; k < chunks; k++) run->m->kinetic_energy += run->m->sum[k];
     run->m->kinetic_energy *= (double)run->s->desc.density * dx * dx * (run->grid->dim == 3 ? dx : 1);
     return FSI_OK;

@@ -240,14 +240,16 @@ static void test_what_is_dispatched_changes_no_bit_for_any_threads(void)
     int kind, dim, step, way;
     for (kind = 0; kind < SCENES; kind++) {
         for (dim = 2; dim <= (TEST_SLOWED ? 2 : 3); dim++) {
-            uint64_t hash[3];
+            uint64_t hash[3] = { 0, 0, 0 };
             for (way = 0; way < 3; way++) {
                 fsi_context context = fsi_default_context();
                 scene c;
+                hash[way] = hash[0];
+                if (TEST_SLOWED && (way == 1 || kind == DAM || kind == STICKY)) continue;
                 if (way) test_threads(&context, way == 1 ? 2 : 5, way == 2);
                 dispatch_worth = way == 2 ? 1 : 22e3;
                 scene_begin(&c, kind, dim, &context);
-                for (step = 1; step <= 2; step++) if (!scene_step(&c, step)) break;
+                for (step = 1; step <= (TEST_SLOWED ? 1 : 2); step++) if (!scene_step(&c, step)) break;
                 hash[way] = scene_end(&c);
             }
             if (!CHECK(hash[1] == hash[0]) || !CHECK(hash[2] == hash[0])) printf("%s, dim %d\n", scene_name[kind], dim);
