@@ -40,6 +40,7 @@
       fsi_levelset_step, _suggest_dt             advances; a step that fails changes nothing
       s->component, s->stats                     each part with volume, centre, momentum; energies, times a phase, iterations
       fsi_levelset_phi_at, _velocity_at, _pressure_at, _copy, _debug_draw       reading out; fsi_grid_surface_update(f, s->phi, 1) for a mesh
+      fsi_levelset_set_desc, _shift_origin       gravity, tension ... from now on; a world whose origin moves along
       fsi_levelset_save, _load, _hash            to the bit
    WHAT IT DOES NOT DO
       Air is a pressure of 0: no bubbles that keep their volume. Viscosity does not drag bodies: they feel pressure alone. Obstacles thinner than a
@@ -118,11 +119,12 @@ typedef struct fsi_levelset_stats {
     long long allocs;
 } fsi_levelset_stats;
 
-/* A liquid. Read everything; write only what is marked. Fields and arrays are others after every call that changes the liquid: fetch them anew. */
+/* A liquid. Read everything; write only what is marked. Fields and arrays are others after every call that changes the liquid: fetch them anew (`value` of
+   fields also after one that had no memory). */
 typedef struct fsi_levelset {
     uint32_t cookie;
     fsi_context *context;             /* never NULL */
-    fsi_levelset_desc desc;           /* as given */
+    fsi_levelset_desc desc;           /* as given; set_desc and shift_origin change it */
     fsi_grid *grid;                   /* which blocks there are; read only */
     const fsi_field *phi;             /* at cells [m]: negative in the liquid, distance to its surface up to 8 dx, +-8 dx beyond */
     fsi_field *u[3];                  /* on faces [m/s]; yours to write between steps; 2D: u[2] is NULL */
@@ -139,12 +141,16 @@ FSI_API fsi_levelset_desc fsi_levelset_default_desc(void); /* fills every field 
 /* An empty box. Errors: COOKIE, ARGUMENT, NAN (name the field of the desc), LIMIT, MEMORY; then *out is NULL. */
 FSI_API fsi_status fsi_levelset_create(fsi_levelset **out, const fsi_levelset_desc *desc);
 FSI_API void fsi_levelset_destroy(fsi_levelset *s); /* NULL is fine */
+/* Another desc from now on: gravity, tension, viscosity, open sides, steps, schemes, tolerances. What memory and state depend on stays: context, dim, n, dx,
+   origin, density, time_order, reserve. Errors: COOKIE, ARGUMENT and NAN (name the field); nothing has changed then. */
+FSI_API fsi_status fsi_levelset_set_desc(fsi_levelset *s, const fsi_levelset_desc *desc);
 /* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why. Never NULL. */
 FSI_API const fsi_error *fsi_levelset_error(const fsi_levelset *s);
 
 /* Adds liquid that moves with `velocity` [m/s]; where there is liquid already, it keeps its own. What lies outside of the box is left out. Targets grow by
-   what the new liquid measures, which is *added [m^3; 2D: m^2] (NULL is fine). center, radius, box in metres; the mesh is CLOSED. Sides of a box of liquid on the walls are no surface.
-   Errors: COOKIE, ARGUMENT (radius, empty box, mesh), NAN, MESH, LIMIT, MEMORY; nothing has changed then. */
+   what the new liquid measures, which is *added [m^3; 2D: m^2] (NULL is fine): 0, and a message of level 1, where nothing was added: outside of the box, where
+   there was liquid, smaller than a cell. At most 1e9 m/s. center, radius, box in metres; the mesh is CLOSED. Sides of a box of liquid on the walls are no surface.
+   Errors: COOKIE, ARGUMENT (radius, empty box, mesh, speed), NAN, MESH, LIMIT, MEMORY; nothing has changed then. */
 FSI_API fsi_status fsi_levelset_fill_sphere(fsi_levelset *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity, double *added);
 /* The same with a box. */
 FSI_API fsi_status fsi_levelset_fill_box(fsi_levelset *s, fsi_box3 box, fsi_vec3 velocity, double *added);
@@ -237,14 +243,20 @@ FSI_API fsi_status fsi_levelset_teleport_obstacle(fsi_levelset *s, int id);
 /* What the liquid's pressure did to an obstacle, mean over the last step: force [N], torque about the world's origin [N m]; 2D: a metre of depth. */
 FSI_API fsi_status fsi_levelset_obstacle_reaction(const fsi_levelset *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
 
-/* Advances exactly dt seconds, in substeps as the desc asks. A step of 0 s moves nothing and gives no impulse: reactions and impulses are 0 after it,
-   new velocities of COUPLED bodies those that they have. Errors: COOKIE, ARGUMENT (dt), NAN (names the entry of a velocity that is not finite),
-   CONVERGENCE (of the pressure or of viscosity), LIMIT, MEMORY; then nothing has changed.
+/* Advances exactly dt seconds (1e-12 to 1000), in substeps as the desc asks. A step of 0 s moves nothing and gives no impulse: reactions and impulses are 0 after it,
+   new velocities of COUPLED bodies those that they have. What went less well than asked (stats: degraded, thinned, lost_volume, a volume off by more than 1 %)
+   is told by one message of level 1. Errors: COOKIE, ARGUMENT (dt), NAN (names the entry of a velocity that is not finite),
+   CONVERGENCE (of the pressure or of viscosity), LIMIT (entries of u above 1e12 m/s, obstacles faster than 1e9), MEMORY; then nothing has changed.
    Where viscosity does not converge (spray with viscosity dt > 1e5 density dx^2), that substep is done with a hundredth of it, up to three times:
    small drops are as good as rigid then too, all keep their momentum, none gains energy, pools are thinner for that substep. stats.thinned counts. */
 FSI_API fsi_status fsi_levelset_step(fsi_levelset *s, fsi_real dt);
-/* The largest step that takes one substep now [s], if meshes and PRESCRIBED bodies move no faster than the liquid. */
+/* The largest step that takes one substep now [s], at most 1000, if meshes and PRESCRIBED bodies move no faster than the liquid. */
 FSI_API fsi_real fsi_levelset_suggest_dt(const fsi_levelset *s);
+
+/* Adds offset [m] to the box (desc.origin), emitters and sinks, and to where the last step left obstacles: a world whose origin moves along. Meshes and
+   bodies are yours: add it to them as well before the next call (fsi_mesh_set; pose and end). Apart from rounding, later steps go as without; states
+   that were saved before are refused until it is shifted back. Errors: COOKIE, NAN, LIMIT (the box would lie too far off); then nothing has changed. */
+FSI_API fsi_status fsi_levelset_shift_origin(fsi_levelset *s, fsi_vec3 offset);
 
 /* Linear between the entries; beyond the box as at its sides; 0 (phi: 8 dx) far from the liquid. phi [m], velocity [m/s], pressure [Pa]. */
 FSI_API fsi_real fsi_levelset_phi_at(const fsi_levelset *s, fsi_vec3 x);
@@ -339,8 +351,9 @@ static void fsi__viscosity_free(fsi__viscosity *s); /* the scratch; NULL is fine
 #define FSI__LS_FAR 7    /* layers of faces beyond the liquid that reach over 3.5 cells */
 #define FSI__LS_VISCOSITY_TOLERANCE 1e-4 /* error of what viscosity changes over that change */
 #define FSI__LS_THINNER 3 /* how often it may be lowered where it does not converge */
-#define FSI__LS_FASTEST 1e9  /* [m/s]: what is given as faster is taken for a mistake; what comes of it may be */
-#define FSI__LS_BURST 1e12   /* as fast */
+#define FSI__LS_FASTEST 1e9  /* [m/s]: what is given as faster is taken for a mistake; what liquid that is squeezed out reaches, */
+#define FSI__LS_BURST 1e12   /* and what u and states may hold; */
+#define FSI__LS_RUNAWAY (sizeof(fsi_real) == 8 ? 1e30 : 1e15) /* what a step may come to, whatever it was given */
 #define FSI__LS_MOST 1e30    /* of any other number of a state */
 #define FSI__LS_TRY(call) do { fsi_status status_ = (call); if (status_ != FSI_OK) return status_; } while (0)
 
@@ -649,6 +662,7 @@ static double fsi__ls_fastest(fsi_vec3 linear, fsi_vec3 angular, double reach) {
 /* Speed of the fastest point of an obstacle [m/s]. */
 static fsi_status fsi__ls_obstacle_speed(const fsi__ls_run *run, double *fastest)
 {
+    const double limit = run->stats.substeps == 0 ? FSI__LS_FASTEST : FSI__LS_RUNAWAY;
     double most = 0;
     int k, v;
     for (k = 0; k < run->m->obstacle_count; k++) {
@@ -660,8 +674,7 @@ static fsi_status fsi__ls_obstacle_speed(const fsi__ls_run *run, double *fastest
             const double way = (double)fsi_v3_norm(fsi_v3_sub(o->desc.mesh->vertices[v], o->rest[v])) / run->length;
             if (way > speed) speed = way;
         }
-        if (!(speed <= FSI__LS_FASTEST))
-            return fsi__fail(run->s->context, FSI_ERROR_LIMIT, "fsi_levelset_step", o->id, speed, "obstacle %d moves at %g m/s, at most %g is taken", o->id, speed, FSI__LS_FASTEST);
+        if (!(speed <= limit)) return fsi__fail(run->s->context, FSI_ERROR_LIMIT, "fsi_levelset_step", o->id, speed, "obstacle %d moves at %g m/s, at most %g is taken", o->id, speed, limit);
         if (speed > most) most = speed;
     }
     *fastest = most;
@@ -994,12 +1007,14 @@ static void fsi__ls_slip(fsi__ls_run *run)
 
 /* phi at x, inside a solid, from two points opposite, p and q, one and two cells out of it. Along the normal n, t cells out of the solid, it goes
    on as a straight line through both, phi = p + (q - p)(t - 1); under surface tension as the parabola through both whose slope at the solid is the
-   cosine of the contact angle, grad phi . n = s: phi = a + s t + c t^2, c = (q - p - s)/3, from t = -2 on straight. */
+   cosine of the contact angle, grad phi . n = s: phi = a + s t + c t^2, c = (q - p - s)/3, from t = -2 on straight. A surface along the solid, |q - p| = dx,
+   does not meet it: the parabola would fill a gap of half a cell with liquid, and dry a film. There the line stands, between both
+   w = min(1, 2 (1 - (q - p)^2/dx^2)/(1 - s^2/dx^2)) of the parabola. */
 static double fsi__ls_opposite(const fsi__ls_run *run, fsi_vec3 x, double psi, double cosine)
 {
     const fsi_field *phi = run->m->next_phi;
     const double dx = (double)run->grid->dx, t = psi / dx, s = cosine * dx, bend = t > -2 ? t : -2;
-    double p, q, c, slope;
+    double p, q, c, slope, line, meets;
     fsi_vec3 n;
     fsi_grid_sample_spline(run->m->psi, x, &n);
     n = fsi_v3_unit(n);
@@ -1007,9 +1022,12 @@ static double fsi__ls_opposite(const fsi__ls_run *run, fsi_vec3 x, double psi, d
     p = (double)fsi_grid_sample_linear(phi, x);
     q = (double)fsi_grid_sample_linear(phi, fsi_v3_madd(x, run->grid->dx, n));
     slope = q - p > dx ? dx : (q - p < -dx ? -dx : q - p);
-    if (!(run->s->desc.surface_tension > 0)) return p + slope * (t - 1);
+    line = p + slope * (t - 1);
+    if (!(run->s->desc.surface_tension > 0)) return line;
     c = (slope - s) / 3;
-    return p - s - c + s * t + c * bend * (2 * t - bend);
+    meets = 2 * (dx * dx - slope * slope) / (dx * dx - s * s);
+    if (meets >= 1) return p - s - c + s * t + c * bend * (2 * t - bend);
+    return line + meets * (p - s - c + s * t + c * bend * (2 * t - bend) - line);
 }
 
 static void fsi__ls_extend_phi(void *arg, int chunk, int begin, int end)
@@ -4628,8 +4646,8 @@ static fsi_status fsi__ls_find_speed(fsi__ls_run *run)
     fsi__ls_each_block(run, fsi__ls_speeds);
     run->stats.max_speed = fsi__ls_emitter_speed(run->m);
     for (k = 0; k < chunks; k++) run->stats.max_speed = run->m->sum[k] > run->stats.max_speed ? run->m->sum[k] : run->stats.max_speed;
-    if (run->stats.max_speed <= FSI__LS_BURST) return FSI_OK;
-    return fsi__fail(run->s->context, FSI_ERROR_LIMIT, "fsi_levelset_step", -1, run->stats.max_speed, "the liquid moves at %g m/s, at most %g is taken", run->stats.max_speed, FSI__LS_BURST);
+    if (run->stats.max_speed <= FSI__LS_RUNAWAY) return FSI_OK;
+    return fsi__fail(run->s->context, FSI_ERROR_LIMIT, "fsi_levelset_step", -1, run->stats.max_speed, "the liquid moves at %g m/s, at most %g is taken", run->stats.max_speed, FSI__LS_RUNAWAY);
 }
 
 /* The largest substep [s] that moves nothing farther than cfl dx, gravity counted, dt (v + g dt) = cfl dx, and that follows capillary waves. */
@@ -4680,6 +4698,16 @@ static fsi_status fsi__ls_finish(fsi__ls_run *run, fsi_status status)
     return status;
 }
 
+/* What a step did less than it was asked for. */
+static void fsi__ls_warn(const fsi__ls_run *run)
+{
+    const fsi_levelset_stats *t = &run->s->stats;
+    const double off = fabs(t->volume_error), lost = run->lost_volume;
+    if (!t->degraded && !(lost > 0) && !(off > 0.01)) return;
+    fsi__warn(run->s->context, "fsi_levelset_step to %g s: %s%d substeps, %d of them thinned, volume lost %g, off by %.2g %%", run->s->time,
+        t->degraded ? "degraded, " : "", t->substeps, t->thinned, lost, 100 * off);
+}
+
 /* fsi_levelset_step, alone or with a guest. */
 static fsi_status fsi__ls_step(fsi_levelset *s, fsi_real dt, const fsi__ls_guest *guest)
 {
@@ -4702,7 +4730,9 @@ static fsi_status fsi__ls_step(fsi_levelset *s, fsi_real dt, const fsi__ls_guest
         if (dt > 0) fsi__ls_commit_obstacle(&run.m->obstacle[k], (double)dt);
         else fsi__ls_calm_obstacle(&run.m->obstacle[k]);
     }
-    return fsi__ls_finish(&run, status);
+    status = fsi__ls_finish(&run, status);
+    if (status == FSI_OK) fsi__ls_warn(&run);
+    return status;
 }
 
 FSI_API fsi_status fsi_levelset_step(fsi_levelset *s, fsi_real dt) { return fsi__is_levelset(s) ? fsi__ls_step(s, dt, NULL) : FSI_ERROR_COOKIE; }
@@ -4722,7 +4752,7 @@ FSI_API fsi_real fsi_levelset_suggest_dt(const fsi_levelset *s)
         speed = v > speed ? v : speed;
     }
     dt = fsi__ls_largest_dt(&s->desc, speed);
-    return dt < (double)FSI_REAL_MAX ? (fsi_real)dt : FSI_REAL_MAX;
+    return dt < 1000 ? (dt > 1e-12 ? (fsi_real)dt : (fsi_real)1.001e-12) : 1000;
 }
 
 /* ---- >>fill ------------------------------------------------------------------------------------------------------ */
@@ -4866,6 +4896,7 @@ static fsi_status fsi__ls_fill(fsi_levelset *s, const fsi__ls_shape *shape, fsi_
     const double before = fsi__ls_all_targets(s);
     fsi__ls_run run;
     fsi_status status;
+    double more;
     if (added) *added = 0;
     if (!fsi_v3_is_finite(velocity)) return fsi__fail(s->context, FSI_ERROR_NAN, shape->function, -1, 0, "velocity is not finite");
     FSI__LS_TRY(fsi__ls_check_number(s->context, shape->function, "the speed", fsi__ls_speed(velocity), 0, FSI__LS_FASTEST));
@@ -4873,8 +4904,14 @@ static fsi_status fsi__ls_fill(fsi_levelset *s, const fsi__ls_shape *shape, fsi_
     status = fsi__ls_fill_trial(&run, shape, velocity);
     if (status == FSI_OK) s->stats.max_speed = run.stats.max_speed;
     status = fsi__ls_finish(&run, status);
-    if (added) *added = fsi__ls_all_targets(s) - before;
-    return status;
+    if (status != FSI_OK) return status;
+    more = fsi__ls_all_targets(s) - before;
+    if (!(more > 1e-6 * pow((double)s->grid->dx, s->grid->dim))) { /* rounding of the sums */
+        more = 0;
+        fsi__warn(s->context, "%s added nothing: the place is out of the box, full already, in a solid, or smaller than a cell", shape->function);
+    }
+    if (added) *added = more;
+    return FSI_OK;
 }
 
 FSI_API fsi_status fsi_levelset_fill_sphere(fsi_levelset *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity, double *added)
@@ -5841,9 +5878,8 @@ FSI_API fsi_status fsi_levelset_obstacle_reaction(const fsi_levelset *s, int id,
 
 /* ---- >>create ---------------------------------------------------------------------------------------------------- */
 
-static fsi_status fsi__ls_check_desc(const fsi_levelset_desc *d)
+static fsi_status fsi__ls_check_desc(fsi_context *context, const char *f, const fsi_levelset_desc *d)
 {
-    static const char *const f = "fsi_levelset_create";
     const struct { const char *name; double value, lo, hi; } range[] = {
         { "dim", (double)d->dim, 2, 3 },
         { "density", (double)d->density, 1e-6, 1e9 },
@@ -5867,13 +5903,96 @@ static fsi_status fsi__ls_check_desc(const fsi_levelset_desc *d)
     int side;
     for (k = 0; k < sizeof range / sizeof *range; k++)
         if (!(range[k].value >= range[k].lo && range[k].value <= range[k].hi))
-            return fsi__fail(d->context, range[k].value == range[k].value ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, f, (long long)k, range[k].value,
+            return fsi__fail(context, range[k].value == range[k].value ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, f, (long long)k, range[k].value,
                 "desc.%s is %g, must be %g to %g", range[k].name, range[k].value, range[k].lo, range[k].hi);
     for (side = 0; side < 6; side++)
         if (d->open_side[side] > 1 || d->no_slip[side] > 1)
-            return fsi__fail(d->context, FSI_ERROR_ARGUMENT, f, side, 0, "desc.open_side[%d] is %d and no_slip %d, must be 0 or 1", side, (int)d->open_side[side], (int)d->no_slip[side]);
-    if (!fsi_v3_is_finite(d->gravity)) return fsi__fail(d->context, FSI_ERROR_NAN, f, -1, 0, "desc.gravity is not finite");
-    if (d->dim == 2 && (d->gravity.z < 0 || d->gravity.z > 0)) return fsi__fail(d->context, FSI_ERROR_ARGUMENT, f, -1, (double)d->gravity.z, "desc.gravity.z is %g, but the plane of dim 2 is x, y", (double)d->gravity.z);
+            return fsi__fail(context, FSI_ERROR_ARGUMENT, f, side, 0, "desc.open_side[%d] is %d and no_slip %d, must be 0 or 1", side, (int)d->open_side[side], (int)d->no_slip[side]);
+    if (!fsi_v3_is_finite(d->gravity)) return fsi__fail(context, FSI_ERROR_NAN, f, -1, 0, "desc.gravity is not finite");
+    if (d->dim == 2 && (d->gravity.z < 0 || d->gravity.z > 0)) return fsi__fail(context, FSI_ERROR_ARGUMENT, f, -1, (double)d->gravity.z, "desc.gravity.z is %g, but the plane of dim 2 is x, y", (double)d->gravity.z);
+    return FSI_OK;
+}
+
+#define FSI__LS_FIXED(field) { #field, offsetof(fsi_levelset_desc, field), sizeof ((fsi_levelset_desc *)0)->field }
+
+FSI_API fsi_status fsi_levelset_set_desc(fsi_levelset *s, const fsi_levelset_desc *desc)
+{
+    static const char *const fn = "fsi_levelset_set_desc";
+    static const struct { const char *name; size_t offset, size; } fixed[] = {
+        FSI__LS_FIXED(context), FSI__LS_FIXED(dim), FSI__LS_FIXED(n), FSI__LS_FIXED(dx), FSI__LS_FIXED(origin), FSI__LS_FIXED(density),
+        FSI__LS_FIXED(time_order), FSI__LS_FIXED(reserve)
+    };
+    fsi__ls_impl *m;
+    int k;
+    if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
+    if (!desc || desc->cookie != FSI__COOKIE('L', fsi_levelset_desc)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc was not filled by fsi_levelset_default_desc of this version");
+    FSI__LS_TRY(fsi__ls_check_desc(s->context, fn, desc));
+    for (k = 0; k < (int)(sizeof fixed / sizeof *fixed); k++)
+        if (memcmp((const char *)desc + fixed[k].offset, (const char *)&s->desc + fixed[k].offset, fixed[k].size) != 0)
+            return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, k, 0, "desc.%s cannot change", fixed[k].name);
+    m = (fsi__ls_impl *)s->impl;
+    s->desc = *desc;
+    m->solver->desc.tolerance = desc->pressure_tolerance;
+    m->solver->desc.max_iters = desc->max_iters;
+    fsi__ls_publish(s);
+    return FSI_OK;
+}
+
+/* Where the last step left an obstacle. */
+static void fsi__ls_shift_obstacle(fsi__ls_impl *m, fsi__ls_obstacle *o, fsi_vec3 offset)
+{
+    int v;
+    for (v = 0; v < o->vertex_count && !o->desc.body; v++) o->rest[v] = fsi_v3_add(o->rest[v], offset);
+    o->at.position = fsi_v3_add(o->at.position, offset);
+    o->now = o->at;
+    o->stands = -1; /* nowhere: the next call makes it stand */
+    if (o->desc.body) fsi__mesh_follow_rigid(o->shadow, o->rest, o->at, o->at);
+    else fsi__mesh_follow(o->shadow, o->rest, o->rest, 0, 0);
+    m->stale_still = m->stale_faces = o->stale_faces = 1;
+}
+
+static void fsi__ls_shift_sources(fsi__ls_impl *m, fsi_vec3 offset)
+{
+    int k;
+    for (k = 0; k < m->emitter_count; k++) {
+        fsi__ls_emitter *e = &m->emitter[k];
+        e->desc.center = fsi_v3_add(e->desc.center, offset);
+        e->flow.center[0] += (double)offset.x;
+        e->flow.center[1] += (double)offset.y;
+        e->flow.center[2] += (double)offset.z;
+    }
+    for (k = 0; k < m->sink_count; k++) {
+        fsi_levelset_sink_desc *d = &m->sink[k].desc;
+        d->center = fsi_v3_add(d->center, offset);
+        d->box.lo = fsi_v3_add(d->box.lo, offset);
+        d->box.hi = fsi_v3_add(d->box.hi, offset);
+    }
+}
+
+FSI_API fsi_status fsi_levelset_shift_origin(fsi_levelset *s, fsi_vec3 offset)
+{
+    static const char *const fn = "fsi_levelset_shift_origin";
+    fsi__ls_impl *m;
+    fsi_vec3 origin;
+    int k;
+    if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
+    if (!fsi_v3_is_finite(offset)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the offset is not finite");
+    if (s->desc.dim == 2) offset.z = 0;
+    origin = fsi_v3_add(s->grid->origin, offset);
+    if (!((double)fsi_v3_norm(origin) <= FSI__MESH_REACH)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, (double)fsi_v3_norm(origin), "the box would lie %g m off", (double)fsi_v3_norm(origin));
+    m = (fsi__ls_impl *)s->impl;
+    s->grid->origin = origin;
+    s->desc.origin = fsi_v3_add(s->desc.origin, offset);
+    for (k = 0; k < m->obstacle_count; k++) fsi__ls_shift_obstacle(m, &m->obstacle[k], offset);
+    fsi__ls_shift_sources(m, offset);
+    for (k = 0; k < m->parts.count; k++) {
+        fsi_grid_component *p = &m->parts.shape[k];
+        if (!(p->volume > 0)) continue; /* centroid and box are 0 */
+        p->centroid = fsi_v3_add(p->centroid, offset);
+        p->box.lo = fsi_v3_add(p->box.lo, offset);
+        p->box.hi = fsi_v3_add(p->box.hi, offset);
+    }
+    fsi__ls_publish(s);
     return FSI_OK;
 }
 
@@ -5942,7 +6061,7 @@ FSI_API fsi_status fsi_levelset_create(fsi_levelset **out, const fsi_levelset_de
     if (!out) return FSI_ERROR_ARGUMENT;
     *out = NULL;
     if (!desc || desc->cookie != FSI__COOKIE('L', fsi_levelset_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
-    FSI__LS_TRY(fsi__ls_check_desc(desc));
+    FSI__LS_TRY(fsi__ls_check_desc(desc->context, "fsi_levelset_create", desc));
     s = (fsi_levelset *)fsi__alloc(desc->context, 1, sizeof *s + sizeof *m);
     if (!s) return fsi__fail(desc->context, FSI_ERROR_MEMORY, "fsi_levelset_create", -1, 0, "no memory for a simulator");
     m = (fsi__ls_impl *)(void *)(s + 1);
