@@ -31,7 +31,8 @@
       fsi_couple_create, _destroy, _error     joins a liquid and a shell, which go on by themselves in all but steps: fill, pin, attach, add obstacles to each
       s->carved_volume, desc.largest_loss     liquid that create took away where the solid stands; how much it may be
       fsi_couple_step, _suggest_dt            advances both; a step that fails changes neither, nor does one where one of them was stepped alone
-      fsi_couple_set_desc                     other settings from now on; gravity is each one's own: fsi_shell_set_desc, the liquid's desc
+      fsi_couple_set_desc                     other settings from now on; gravity is each one's own: fsi_shell_set_desc, fsi_levelset_set_desc
+      fsi_couple_shift_origin                 both, in a world whose origin moves along
       fsi_couple_debug_draw                   both, and where they touch
       fsi_couple_save, _load, _hash           to the bit
       s->adhesion                             what liquid at each vertex bears before it lets go: wetting and non-wetting parts
@@ -126,6 +127,9 @@ FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s);
 FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt);
 /* The largest step that takes one substep now [s], if pins and obstacles move no faster than liquid and vertices; at most FSI_REAL_MAX. 0: s is none. */
 FSI_API fsi_real fsi_couple_suggest_dt(const fsi_couple *s);
+/* Adds offset [m] to both: fsi_levelset_shift_origin and fsi_shell_shift_origin say what to do with meshes and bodies, and with states that were saved
+   before. Errors: COOKIE, NAN, LIMIT (one of both would be too far off); then nothing has changed. */
+FSI_API fsi_status fsi_couple_shift_origin(fsi_couple *s, fsi_vec3 offset);
 /* States of both, one after the other; what fsi_levelset_save and fsi_shell_save say holds. load also refuses (MESH, names the vertex) a solid that lies in the
    liquid, and then neither has changed. */
 FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t capacity, size_t *size);
@@ -1962,6 +1966,17 @@ FSI_API void fsi_couple_debug_draw(const fsi_couple *s, const fsi_debug_draw *dr
 }
 
 typedef struct fsi__co_head { uint64_t cookie, carry, liquid, shell, check; double time; } fsi__co_head; /* bytes of carry and of the states that follow; hash of time and carry */
+
+FSI_API fsi_status fsi_couple_shift_origin(fsi_couple *s, fsi_vec3 offset)
+{
+    fsi__co_impl *c = fsi__co_of(s);
+    fsi_status status;
+    if (!c) return FSI_ERROR_COOKIE;
+    status = fsi__sh_check_shift(s->shell, offset, "fsi_couple_shift_origin");
+    if (status != FSI_OK) s->context->error = s->shell->context->error;
+    if (status == FSI_OK) status = fsi_levelset_shift_origin(s->liquid, offset);
+    return status == FSI_OK ? fsi_shell_shift_origin(s->shell, offset) : status;
+}
 
 FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t capacity, size_t *size)
 {

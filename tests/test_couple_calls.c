@@ -207,6 +207,29 @@ static void test_a_suggested_step_is_one_substep(void)
     pair_end(&p);
 }
 
+/* A drop on a sheet goes on in a world that has moved as it would have gone on, but for rounding. */
+static void test_a_moving_origin_changes_nothing(void)
+{
+    const fsi_vec3 offset = v3(3, -2, 0);
+    pair p, q;
+    int i;
+    make_fall(&p, 2);
+    make_fall(&q, 2);
+    steps_ok(&p, 4, 0.004);
+    steps_ok(&q, 4, 0.004);
+    CHECK(fsi_couple_shift_origin(q.both, offset) == FSI_OK);
+    steps_ok(&p, 4, 0.004);
+    steps_ok(&q, 4, 0.004);
+    CHECK_NEAR(q.water->stats.volume, p.water->stats.volume, TOL(1e-9, 1e-4) * p.water->stats.volume);
+    for (i = 0; i < p.solid->vertex_count; i++)
+        CHECK_NEAR(fsi_v3_norm(fsi_v3_sub(fsi_v3_sub(q.solid->position[i], offset), p.solid->position[i])), 0, TOL(1e-7, 1e-3));
+    CHECK(fsi_couple_shift_origin(NULL, offset) == FSI_ERROR_COOKIE);
+    CHECK(fsi_couple_shift_origin(p.both, v3(0, test_nan(), 0)) == FSI_ERROR_NAN);
+    CHECK(fsi_couple_shift_origin(p.both, v3(1e15, 0, 0)) == FSI_ERROR_LIMIT);
+    pair_end(&p);
+    pair_end(&q);
+}
+
 static void count_point(void *user, fsi_vec3 x, fsi_real size, uint32_t color) { (void)x; (void)size; ((int *)user)[color == 0x00ffff ? 1 : 0]++; }
 static void count_line(void *user, fsi_vec3 a, fsi_vec3 b, uint32_t color) { (void)a; (void)b; (void)color; ((int *)user)[2]++; }
 
@@ -467,6 +490,7 @@ int main(int argc, char **argv)
     RUN(test_a_step_of_no_time_only_looks);
     RUN(test_settings_change_between_steps);
     RUN(test_a_suggested_step_is_one_substep);
+    RUN(test_a_moving_origin_changes_nothing);
     RUN(test_debug_draw_shows_both_and_where_they_touch);
     RUN(test_a_state_that_load_takes_can_be_used);
     RUN(test_a_state_with_the_solid_in_the_liquid_is_refused);
