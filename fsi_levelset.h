@@ -243,7 +243,7 @@ FSI_API fsi_status fsi_levelset_teleport_obstacle(fsi_levelset *s, int id);
 /* What the liquid's pressure did to an obstacle, mean over the last step: force [N], torque about the world's origin [N m]; 2D: a metre of depth. */
 FSI_API fsi_status fsi_levelset_obstacle_reaction(const fsi_levelset *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
 
-/* Advances exactly dt seconds (1e-12 to 1000), in substeps as the desc asks. A step of 0 s moves nothing and gives no impulse: reactions and impulses are 0 after it,
+/* Advances exactly dt seconds (1e-12 to 1000), in substeps as the desc asks. dt = 0 moves nothing and gives no impulse: reactions and impulses are 0 after it,
    new velocities of COUPLED bodies those that they have. What went less well than asked (stats: degraded, thinned, lost_volume, a volume off by more than 1 %)
    is told by one message of level 1. Errors: COOKIE, ARGUMENT (dt), NAN (names the entry of a velocity that is not finite),
    CONVERGENCE (of the pressure or of viscosity), LIMIT (entries of u above 1e12 m/s, obstacles faster than 1e9), MEMORY; then nothing has changed.
@@ -5925,7 +5925,7 @@ FSI_API fsi_status fsi_levelset_set_desc(fsi_levelset *s, const fsi_levelset_des
     fsi__ls_impl *m;
     int k;
     if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
-    if (!desc || desc->cookie != FSI__COOKIE('L', fsi_levelset_desc)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc was not filled by fsi_levelset_default_desc of this version");
+    FSI__LS_TRY(fsi__check_filled(s->context, fn, desc, FSI__COOKIE('L', fsi_levelset_desc), "fsi_levelset_default_desc"));
     FSI__LS_TRY(fsi__ls_check_desc(s->context, fn, desc));
     for (k = 0; k < (int)(sizeof fixed / sizeof *fixed); k++)
         if (memcmp((const char *)desc + fixed[k].offset, (const char *)&s->desc + fixed[k].offset, fixed[k].size) != 0)

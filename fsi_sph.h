@@ -127,7 +127,7 @@ typedef struct fsi_sph_desc {
                                 fsi_sph_suggest_dt says, if max_substeps allows */
     fsi_box3 domain;         /* solid walls around the liquid; default empty: none */
     fsi_vec3 origin;         /* where the world's first origin is now: fsi_sph_shift_origin moves it and the domain; default 0 */
-    fsi_real domain_friction, domain_contact_angle; /* of these walls, as an obstacle's; default 0, 180 */
+    fsi_real domain_friction, domain_contact_angle; /* of these walls, as an obstacle's; default 0, 180 degrees */
     int domain_no_slip;      /* default 1 */
     int reserve;             /* particles to make room for; default 0 */
     int max_particles;       /* budget of the whole simulator; default 0: no limit */
@@ -313,8 +313,8 @@ typedef enum fsi_sph_field {
    (unknown field, one that the desc did not ask for, stride too short, out NULL), NAN (origin). */
 FSI_API fsi_status fsi_sph_copy(const fsi_sph *s, fsi_sph_field field, fsi_vec3 origin, float *out, int stride);
 
-/* Advances exactly dt seconds, 1e-12 to 1000; 0: nothing moves, stats are filled. Errors: ARGUMENT (dt), NAN (names the particle and
-   what was not finite), MEMORY, LIMIT (a particle farther than 1e15 m from the origin, faster than 1e12 m/s or pulled by more than 1e18
+/* Advances exactly dt seconds, 1e-12 to 1000; dt = 0: nothing moves, stats are filled. Errors: ARGUMENT (dt), NAN (names the particle
+   and what was not finite), MEMORY, LIMIT (a particle farther than 1e15 m from the origin, faster than 1e12 m/s or pulled by more than 1e18
    m/s^2, an obstacle as fast, more than 2,048 faces near a particle); then nothing has changed. */
 FSI_API fsi_status fsi_sph_step(fsi_sph *s, fsi_real dt);
 /* The largest step that moves no particle farther than cfl * dx, keeps the stiffness number S = mu dt^2/(rho0 dx^2)
