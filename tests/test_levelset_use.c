@@ -302,18 +302,18 @@ static void test_a_lid_put_over_a_pool_changes_no_volume(void)
     for (dim = 2; dim <= 3; dim++)
         for (j = 0; j < 3; j++) {
             const int n = dim == 2 ? 24 : 12;
-            const double level = 2.1 / n, thick = 0.2;
+            const double level = (dim == 2 ? 3.65 : 2.6) / n, thick = 0.36;
             fsi_levelset_desc d = desc_of(dim, n);
             fsi_mesh *lid = make_block(dim, 0.42, thick, 0.42);
             fsi_levelset *s;
             d.surface_tension = 1;
             s = make(&d);
             fill_pool(s, 1, level);
-            mesh_to(lid, stand(dim, 0.5, level + thick + (0.4 + 0.15 * j) / n, 0));
+            mesh_to(lid, stand(dim, 0.91, level + thick + (0.5 + 0.08 * j) / n, 0));
             CHECK(fsi_levelset_add_mesh(s, lid, NULL) == FSI_OK);
             CHECK_NEAR(s->stats.target / level, 1, 5e-2);
             for (k = 0; k < 3; k++) {
-                CHECK(fsi_levelset_step(s, (fsi_real)0.005) == FSI_OK);
+                CHECK(fsi_levelset_step(s, (fsi_real)0.01) == FSI_OK);
                 CHECK_NEAR(s->stats.volume_error, 0, 2e-3);
             }
             fsi_levelset_destroy(s);
