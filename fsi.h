@@ -1446,7 +1446,7 @@ FSI_API fsi_status fsi__check_mesh(fsi_context *context, const char *function, c
 FSI_API fsi_status fsi__check_dt(fsi_context *context, fsi_real dt, const char *function)
 {
     const double seconds = (double)dt;
-    if (seconds == 0 || (seconds >= 1e-12 && seconds <= 1000)) return FSI_OK;
+    if (seconds == 0 || (dt >= (fsi_real)1e-12 && seconds <= 1000)) return FSI_OK;
     return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, seconds, "dt is %g seconds, must be 0 or 1e-12 to 1000", seconds);
 }
 
