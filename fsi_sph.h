@@ -2705,9 +2705,9 @@ static void fsi__sph_walls_range(void *arg, int chunk, int begin, int end)
 /* Nanoseconds of that a particle. */
 static double fsi__sph_wall_work(const fsi__sph_run *run)
 {
-    double work = FSI__SPH_NS_WALLS + FSI__SPH_NS_WALL * (double)run->wall_count / run->n;
-    if (run->fresh && run->tension) work += FSI__SPH_NS_NORMAL;
-    else if (run->fresh && run->s->desc.viscosity > 0) work += FSI__SPH_NS_BEGIN;
+    double work = (double)FSI__SPH_NS_WALLS + (double)FSI__SPH_NS_WALL * run->wall_count / run->n;
+    if (run->fresh && run->tension) work += (double)FSI__SPH_NS_NORMAL;
+    else if (run->fresh && run->s->desc.viscosity > 0) work += (double)FSI__SPH_NS_BEGIN;
     return work;
 }
 
@@ -5110,12 +5110,6 @@ static fsi_status fsi__sph_check_desc(fsi_context *context, const char *fn, cons
 static fsi_status fsi__sph_check_number(const fsi_sph *s, const char *fn, const char *name, double x, double lo, double hi)
 {
     return fsi__check_number(s->context, fn, name, x, lo, hi);
-}
-
-/* A vector that must be finite, and in 2D lie in the plane. */
-static fsi_status fsi__sph_check_vector(const fsi_sph *s, const char *fn, const char *name, fsi_vec3 x)
-{
-    return fsi__check_vector(s->context, fn, name, x, s->desc.dim);
 }
 
 /* Simulator and desc; its cookie stands first. `maker` is the function that fills it. */

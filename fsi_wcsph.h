@@ -739,7 +739,7 @@ static fsi_status fsi__wc_pairs(fsi__wc_run *run, fsi__wc_rank_fn *fn)
     fsi__wc_pass pass;
     pass.run = run;
     pass.fn = fn;
-    fsi__parallel_work(run->s->context, run->n, FSI__WC_GRAIN, FSI__WC_NS_PAIRS * (double)run->n, run->b.list ? fsi__wc_listed : fsi__wc_found, &pass);
+    fsi__parallel_work(run->s->context, run->n, FSI__WC_GRAIN, (double)FSI__WC_NS_PAIRS * run->n, run->b.list ? fsi__wc_listed : fsi__wc_found, &pass);
     if (!(fsi__wc_sum(run, FSI__WC_SUMS - 1) > 0)) return FSI_OK;
     return fsi__fail(run->s->context, FSI_ERROR_LIMIT, run->fn, -1, FSI__WC_ROOM, "a particle has more than %d neighbours", FSI__WC_ROOM);
 }
