@@ -145,7 +145,7 @@ static void test_what_a_desc_cannot_change_is_named(void)
     CHECK(fsi_levelset_set_desc(s, &bad) == FSI_ERROR_NAN && strstr(fsi_levelset_error(s)->message, "viscosity"));
     bad = s->desc;
     bad.cookie = 1;
-    CHECK(fsi_levelset_set_desc(s, &bad) == FSI_ERROR_COOKIE && fsi_levelset_set_desc(NULL, &d) == FSI_ERROR_COOKIE && fsi_levelset_set_desc(s, NULL) == FSI_ERROR_COOKIE);
+    CHECK(fsi_levelset_set_desc(s, &bad) == FSI_ERROR_COOKIE && fsi_levelset_set_desc(NULL, &d) == FSI_ERROR_COOKIE && fsi_levelset_set_desc(s, NULL) == FSI_ERROR_ARGUMENT);
     CHECK(s->desc.viscosity == 0 && fsi_levelset_set_desc(s, &d) == FSI_OK);
     fsi_levelset_destroy(s);
 }

@@ -41,11 +41,18 @@ static int scene_continue(scene *a, double dt)
 {
     fsi__sph_run *run = &a->run;
     double before[4];
+    int b;
     run->dt = dt;
     run->mu = (double)a->s->stiffness * dt * dt / ((double)a->s->desc.density * run->h * run->h);
     run->kappa0 = run->mu * (double)a->s->desc.contact_stiffness;
     run->omega = 1;
-    return CHECK(fsi__sph_start_substep(run, before) == FSI_OK) && CHECK(fsi__sph_attach(run) == FSI_OK);
+    if (!CHECK(fsi__sph_start_substep(run, before) == FSI_OK) || !CHECK(fsi__sph_first_attach(run) == FSI_OK)) return 0;
+    run->outset = FSI__SPH_AT_GUESS; /* the first energy takes iterates there */
+    for (b = 0; b < run->body_count; b++) memcpy(run->body[b].q, run->body[b].star, sizeof run->body[b].q);
+    fsi__sph_energy(run);
+    fsi__sph_reset_bodies(run, FSI__SPH_TO_GUESS);
+    run->outset = FSI__SPH_ON_THE_WAY;
+    return 1;
 }
 
 static int scene_attach(scene *a, double dt) { return CHECK(fsi__sph_begin(&a->run, a->s, dt) == FSI_OK) && scene_continue(a, dt); }
