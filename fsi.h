@@ -1746,6 +1746,7 @@ static fsi_status fsi__plan_fill(const fsi__fill *f, fsi__sites *sites)
     int k;
     if (f->mesh) size = fsi_v3_sub(b->hi, b->lo);
     along[0] = b ? (double)(size.x / f->dx) : 2 * (double)f->radius / dx;
+    if (!b && (double)f->radius < 0.5 * sqrt((double)f->dim) * dx) along[0] = fmin(along[0], 1); /* two sites would lie outside: one, at the centre */
     along[1] = b ? (double)(size.y / f->dx) : along[0];
     along[2] = b ? (double)(size.z / f->dx) : along[0];
     for (k = 0; k < 3; k++) {

@@ -5758,7 +5758,7 @@ static fsi_status fsi__ls_change_solids(fsi_levelset *s, const fsi_mesh *gone)
 
 FSI_API fsi_status fsi_levelset_add_obstacle(fsi_levelset *s, const fsi_levelset_obstacle_desc *desc, int *id)
 {
-    static const char f[] = "fsi_levelset_add_mesh";
+    static const char f[] = "fsi_levelset_add_obstacle";
     fsi__ls_impl *m;
     fsi__ls_obstacle *o;
     fsi_status status;

@@ -3126,7 +3126,7 @@ static void fsi__sph_find_normal(fsi__sph_run *run, int r, double *unused)
 }
 
 /* Work of adhesion over that of cohesion at this contact angle [degrees], 0 to 1 (Young and Dupre). */
-FSI_FN double fsi__sph_wetting(fsi_real angle) { return fmin(fmax((1 + fsi_cos((double)angle * (FSI_PI / 180))) / 2, 0), 1); }
+FSI__HOST_FN double fsi__sph_wetting(fsi_real angle) { return fmin(fmax((1 + fsi_cos((double)angle * (FSI_PI / 180))) / 2, 0), 1); }
 
 /* The wall's normal [into the liquid] at a particle and the mean wetting of its obstacles. */
 static double fsi__sph_mean_wetting(const fsi__sph_run *run, const fsi__sph_wall *w, double n[3])
@@ -5590,7 +5590,7 @@ static fsi_status fsi__sph_check_obstacle(const fsi_sph *s, const char *fn, cons
 
 FSI_API fsi_status fsi_sph_add_obstacle(fsi_sph *s, const fsi_sph_obstacle_desc *desc, int *id)
 {
-    static const char fn[] = "fsi_sph_add_mesh";
+    static const char fn[] = "fsi_sph_add_obstacle";
     fsi__sph_impl *im;
     fsi__sph_obstacle *o;
     FSI__SPH_TRY(fsi__sph_check_obstacle(s, fn, desc));

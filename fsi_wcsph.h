@@ -48,7 +48,8 @@
       fsi_wcsph_add_sink(water, &drain, NULL);
 
    WHAT IT DOES
-      One liquid with a free surface, 2D and 3D: WCSPH with Tait's equation, explicit kick and drift, substeps chosen inside.
+      One liquid with a free surface, 2D and 3D: WCSPH with Tait's equation (its tangent beyond 1.1 rho0),
+      explicit kick and drift, substeps chosen inside.
       Contacts with solids are solved as velocity conditions with any slip and restitution, positions are corrected after
       (Becker, Tessendorf, Teschner, "Direct Forcing for Lagrangian Rigid-Fluid Coupling"; docs/wcsph.md tells what was mended).
       After every call no particle is nearer to a surface than r_F = dx/2 (minus 1e-5 dx; float 1e-3 dx, within 1000 dx of the origin), but those counted as
@@ -416,6 +417,7 @@ enum {
 #define FSI__WC_NEAR 64               /* obstacles near one chunk of particles; more: each particle looks at all */
 #define FSI__WC_MARGIN 0.3            /* how far lists of faces and samples reach beyond what must be known [dx] */
 #define FSI__WC_COLUMNS 13 /* of particles */
+#define FSI__WC_FARTHEST (0.5 * FSI__MESH_REACH) /* no coordinate of a particle is beyond [m] */
 #define FSI__WC_FASTEST 1e9 /* no particle, body or obstacle moves or turns faster [m/s, rad/s] */
 #define FSI__WC_STIFF 1.1   /* where Tait's equation goes over into its tangent [rho0] */
 #define FSI__WC_DENSEST 100 /* no density is above so many rho0, or below their inverse squared */
@@ -510,6 +512,7 @@ typedef struct fsi__wc_impl {
     int64_t filter_count, filter_next; /* substeps since the Shepard filter: as of the last step, in this one */
     double amax;             /* greatest acceleration of the last substep */
     double wall_speed;       /* fastest point of an obstacle in the last step */
+    double sound_speed;      /* c of its last substep, less than the simulator's where that was degraded */
     int surfaces_changed;    /* obstacles were added, moved or removed: `room` means nothing */
     int *need, need_count;   /* contacts that chunks of the last substep had */
     fsi_vec3 domain_force, domain_torque;
@@ -835,12 +838,13 @@ FSI_FN double fsi__wc_tait(const fsi_wcsph *s, double rho)
 }
 
 /* Of the running substep: Tait's, or in softer ones p = c'^2 (rho - rho0). */
-FSI_FN double fsi__wc_pressure_of(const fsi__wc_run *run, double rho)
+FSI_FN double fsi__wc_pressure_at(const fsi_wcsph *s, double c, double rho)
 {
-    const double rho0 = (double)run->s->desc.density, p = run->c * run->c * (rho - rho0), low = run->s->desc.clamp_pressure ? 0 : -0.02 * rho0 * run->c * run->c;
-    if (!(run->c < (double)run->s->sound_speed)) return fsi__wc_tait(run->s, rho);
+    const double rho0 = (double)s->desc.density, p = c * c * (rho - rho0), low = s->desc.clamp_pressure ? 0 : -0.02 * rho0 * c * c;
+    if (!(c < (double)s->sound_speed)) return fsi__wc_tait(s, rho);
     return p < low ? low : p;
 }
+FSI_FN double fsi__wc_pressure_of(const fsi__wc_run *run, double rho) { return fsi__wc_pressure_at(run->s, run->c, rho); }
 
 /* The density that pressure is made of: rho, or where more particles meet than it knows of, theirs. */
 FSI_FN double fsi__wc_felt(const fsi_wcsph *s, double rho, double ratio)
@@ -2468,7 +2472,7 @@ static void fsi__wc_settle_place(fsi__wc_run *run, const fsi__wc_around *a, int 
 /* Finite, and within what the next step takes. */
 FSI_FN int fsi__wc_possible(fsi_vec3 x, fsi_vec3 v)
 {
-    const fsi_real most = (fsi_real)FSI__WC_FASTEST, off = (fsi_real)(0.5 * FSI__MESH_REACH);
+    const fsi_real most = (fsi_real)FSI__WC_FASTEST, off = (fsi_real)FSI__WC_FARTHEST;
     return x.x <= off && x.x >= -off && x.y <= off && x.y >= -off && x.z <= off && x.z >= -off
         && v.x <= most && v.x >= -most && v.y <= most && v.y >= -most && v.z <= most && v.z >= -most;
 }
@@ -2564,14 +2568,17 @@ static fsi_status fsi__wc_renew_density(fsi__wc_run *run, double dt)
     return FSI_OK;
 }
 
+/* Names the first particle, in creation order, whose new state is not finite, or beyond what a step takes. */
 static fsi_status fsi__wc_bad_number(const fsi__wc_run *run)
 {
-    int r, worst = 0x7fffffff;
+    int r, worst = -1, index = -1, finite;
     for (r = 0; r < run->n; r++) {
         const int bad = !fsi__wc_possible(run->x1[r], run->v[r]) || !fsi_v3_is_finite(run->a[r]) || !fsi_is_finite((double)run->rho[r]);
-        if (bad && run->src[r] < worst) worst = run->src[r];
+        if (bad && (worst < 0 || run->src[r] < index)) index = run->src[worst = r];
     }
-    return fsi__fail(run->s->context, FSI_ERROR_NAN, run->fn, worst < run->n ? worst : -1, 0, "particle %d: its new state is not finite, or faster than 1e9 m/s", worst < run->n ? worst : -1);
+    finite = worst >= 0 && fsi_v3_is_finite(run->x1[worst]) && fsi_v3_is_finite(run->v[worst]) && fsi_v3_is_finite(run->a[worst]) && fsi_is_finite((double)run->rho[worst]);
+    if (!finite) return fsi__fail(run->s->context, FSI_ERROR_NAN, run->fn, index, 0, "particle %d: its new state is not finite", index);
+    return fsi__fail(run->s->context, FSI_ERROR_LIMIT, run->fn, index, (double)fsi_v3_norm(run->v[worst]), "particle %d would be too far from the origin, or faster than %g m/s", index, FSI__WC_FASTEST);
 }
 
 /* Speed of the fastest point of an obstacle during the step [m/s]. */
@@ -2753,7 +2760,23 @@ static void fsi__wc_begin_sources(fsi__wc_run *run, double dt)
     }
 }
 
-/* Gives what emitters hold their velocity, and lets go of what is far enough. Sums: momentum that the emitters gave. */
+/* The velocity that an emitter gives to rank r, in *v; 0: none does any more. When it has stopped, what is still behind its plane stays
+   there, and what has come out moves on until a wall in the plane does not push it. */
+static int fsi__wc_held_velocity(const fsi__wc_run *run, int r, double clock, fsi_vec3 *v)
+{
+    const uint32_t held = run->source[run->src[r]];
+    const int k = held ? fsi__sources_find(&run->im->sources, (int64_t)held - 1) : -1;
+    const fsi__emitter *e = k >= 0 ? &run->im->sources.emitter[k] : NULL;
+    double along;
+    if (!e) return 0;
+    *v = fsi__emitter_velocity(e);
+    if (fsi__source_holder(&run->sources, held, run->x[r], clock)) return 1;
+    if (run->gone[run->src[r]] == FSI__WC_GHOST) *v = e->desc.velocity;
+    along = fsi__d3_dot(fsi__d3_sub(fsi__d3_of(run->x[r]), fsi__d3_at(run->sources.flow[k].center)), fsi__d3_of(e->desc.direction));
+    return clock >= e->desc.stop && along < (double)run->s->radius;
+}
+
+/* Gives what emitters hold their velocity, and lets go of the rest. Sums: momentum that the emitters gave. */
 static void fsi__wc_hold_range(void *arg, int chunk, int begin, int end)
 {
     fsi__wc_run *run = (fsi__wc_run *)arg;
@@ -2761,14 +2784,11 @@ static void fsi__wc_hold_range(void *arg, int chunk, int begin, int end)
     double *part = fsi__wc_parts(run, chunk);
     int r;
     for (r = begin; r < end; r++) {
-        const int i = run->src[r];
-        const fsi__emitter *e = fsi__source_holder(&run->sources, run->source[i], run->x[r], clock);
         fsi_vec3 v;
-        if (!e) {
-            run->source[i] = 0;
+        if (!fsi__wc_held_velocity(run, r, clock, &v)) {
+            run->source[run->src[r]] = 0;
             continue;
         }
-        v = fsi__emitter_velocity(e);
         fsi__wc_put(part, fsi__d3_scale(fsi__d3_of(fsi_v3_sub(v, run->v[r])), m));
         run->v[r] = v;
         run->x1[r] = fsi_v3_madd(run->x[r], (fsi_real)run->dt, v);
@@ -2778,10 +2798,15 @@ static void fsi__wc_hold_range(void *arg, int chunk, int begin, int end)
 /* After the prediction of a substep. */
 static void fsi__wc_hold(fsi__wc_run *run)
 {
-    int k;
     if (!run->source) return;
     fsi__wc_parallel(run, fsi__wc_hold_range, FSI__WC_NS_PREDICT);
     fsi__wc_put(run->stats.source_impulse, fsi__wc_sum3(run, 0));
+}
+
+/* At the end of a substep. */
+static void fsi__wc_move_emitters(fsi__wc_run *run)
+{
+    int k;
     for (k = 0; k < run->im->sources.emitter_count; k++) {
         const fsi_vec3 v = run->im->sources.emitter[k].desc.velocity;
         fsi__wc_put(run->sources.flow[k].center, fsi__d3_scale(fsi__d3_of(v), run->dt));
@@ -2939,6 +2964,7 @@ static fsi_status fsi__wc_run_substeps(fsi__wc_run *run, double dt)
             FSI__WC_TRY(fsi__wc_substep(run, before));
             FSI__WC_TRY(fsi__wc_finish_substep(run));
         } else FSI__WC_TRY(fsi__wc_drift_bodies(run));
+        fsi__wc_move_emitters(run);
         run->stats.substeps++;
         run->stats.substep = run->dt;
         left = count > 1 ? left - run->dt : 0;
@@ -3009,8 +3035,8 @@ static fsi_status fsi__wc_check_particle(const fsi_wcsph *s, int i, double dt, c
     if (what) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "particle %d: its %s is not finite", i, what);
     if (!(rho >= rho0 / (FSI__WC_DENSEST * FSI__WC_DENSEST) && rho <= 1.001 * FSI__WC_DENSEST * rho0))
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, i, rho, "particle %d: its density is %g, it must be %g to %g", i, rho, rho0 / (FSI__WC_DENSEST * FSI__WC_DENSEST), FSI__WC_DENSEST * rho0);
-    x = (double)fsi_v3_norm(s->position[i]);
-    if (!(x <= FSI__MESH_REACH)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, x, "particle %d is %g from the origin", i, x);
+    x = fsi__d3_norm(fsi__d3_of(s->position[i]));
+    if (!fsi__wc_within(s->position[i], FSI__WC_FARTHEST)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, x, "particle %d is %g from the origin", i, x);
     if (!fsi__wc_within(s->velocity[i], FSI__WC_FASTEST)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, (double)fsi_v3_norm(s->velocity[i]), "particle %d: its velocity is beyond %g m/s", i, FSI__WC_FASTEST);
     x = fsi__d3_norm(fsi__d3_of(s->force[i])) * dt / (double)s->particle_mass;
     return x <= FSI__WC_FASTEST ? FSI_OK : fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, x, "particle %d: its force would make it faster than %g m/s", i, FSI__WC_FASTEST);
@@ -3280,6 +3306,7 @@ static void fsi__wc_commit(fsi__wc_run *run, double dt)
         fsi__wc_commit_solids(run, dt);
         run->im->amax = run->amax;
         run->im->wall_speed = run->wall_speed;
+        run->im->sound_speed = run->c;
         run->im->filter_count = run->im->filter_next;
         run->im->surfaces_changed = 0;
     }
@@ -3420,6 +3447,7 @@ static void fsi__wc_derive(fsi_wcsph *s)
     s->radius = (fsi_real)(dx / 2);
     s->support = d->support * d->spacing;
     s->sound_speed = d->sound_speed > 0 ? d->sound_speed : (fsi_real)(10 * fmax((double)d->speed, fall));
+    ((fsi__wc_impl *)s->impl)->sound_speed = (double)s->sound_speed;
 }
 
 enum { FSI__WC_SAVED = 9 };
@@ -3981,7 +4009,7 @@ static fsi_status fsi__wc_check_obstacle(const fsi_wcsph *s, const char *fn, con
 
 FSI_API fsi_status fsi_wcsph_add_obstacle(fsi_wcsph *s, const fsi_wcsph_obstacle_desc *desc, int *id)
 {
-    static const char fn[] = "fsi_wcsph_add_mesh";
+    static const char fn[] = "fsi_wcsph_add_obstacle";
     fsi__wc_impl *im;
     fsi__wc_obstacle *o;
     FSI__WC_TRY(fsi__wc_check_obstacle(s, fn, desc));
@@ -4206,7 +4234,7 @@ FSI_API fsi_status fsi_wcsph_shift_origin(fsi_wcsph *s, fsi_vec3 offset)
     if (s->desc.dim == 2) offset.z = 0;
     if (!fsi__wc_within(fsi_v3_add(s->desc.origin, offset), 1e15)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, 0, "the first origin would lie too far off");
     for (i = 0; i < s->count; i++)
-        if (!fsi__wc_within(fsi_v3_add(s->position[i], offset), 0.5 * FSI__MESH_REACH)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, 0, "particle %d would lie too far off", i);
+        if (!fsi__wc_within(fsi_v3_add(s->position[i], offset), FSI__WC_FARTHEST)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, 0, "particle %d would lie too far off", i);
     im = (fsi__wc_impl *)s->impl;
     fsi__wc_shift_particles(s, offset);
     fsi__sources_shift(&im->sources, offset);
@@ -4363,6 +4391,7 @@ static void fsi__wc_state(fsi__stream *st, void *simulator)
     fsi__bytes(st, &s->time, sizeof s->time);
     fsi__bytes(st, &im->amax, sizeof im->amax);
     fsi__bytes(st, &im->wall_speed, sizeof im->wall_speed);
+    fsi__bytes(st, &im->sound_speed, sizeof im->sound_speed);
     fsi__bytes(st, &im->filter_count, sizeof im->filter_count);
     fsi__bytes(st, &im->next_particle, sizeof im->next_particle);
     fsi__sources_state(st, &im->sources);
@@ -4406,7 +4435,7 @@ static fsi_status fsi__wc_check_head(const fsi_wcsph *s, const fsi__wc_head *hea
     static const char fn[] = "fsi_wcsph_load";
     fsi__wc_head own = fsi__wc_make_head(s);
     fsi__column columns[FSI__WC_COLUMNS];
-    size_t row = 0, start = sizeof *head + sizeof(fsi_vec3) + 5 * sizeof(double) + (size_t)own.obstacles * sizeof(fsi_pose)
+    size_t row = 0, start = sizeof *head + sizeof(fsi_vec3) + 6 * sizeof(double) + (size_t)own.obstacles * sizeof(fsi_pose)
         + fsi__sources_state_size(&((const fsi__wc_impl *)s->impl)->sources);
     int k, saved;
     own.count = head->count;
@@ -4504,7 +4533,7 @@ static fsi_status fsi__wc_check_content(const fsi_wcsph *s, const fsi__wc_head *
     const size_t start = st->used, n = (size_t)head->count;
     const fsi__wc_impl *im = (const fsi__wc_impl *)s->impl;
     fsi_vec3 origin = fsi_v3(0, 0, 0), none = fsi_v3(0, 0, 0);
-    double first[3] = { 0, 0, 0 };
+    double first[4] = { 0, 0, 0, 0 };
     int64_t filter = 0;
     uint64_t next = 0;
     size_t k;
@@ -4513,13 +4542,13 @@ static fsi_status fsi__wc_check_content(const fsi_wcsph *s, const fsi__wc_head *
     fsi__bytes(st, &filter, sizeof filter);
     fsi__bytes(st, &next, sizeof next);
     if (!fsi__wc_within(origin, 1e15)) return fsi__wc_bad_state(s, 0, (double)fsi_v3_norm(origin), "origin");
-    for (k = 0; k < 3; k++) if (!(first[k] >= 0 && first[k] <= 1e60)) return fsi__wc_bad_state(s, (long long)k, first[k], "time or speed");
+    for (k = 0; k < 4; k++) if (!(first[k] >= 0 && first[k] <= 1e60)) return fsi__wc_bad_state(s, (long long)k, first[k], "time or speed");
     if (filter < 0 || filter > (int64_t)1 << 60 || next > 0xffffffffu) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, first[1], "the counts of the state are not possible");
     if (!fsi__sources_check_state(&im->sources, st))
         return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is of other emitters or sinks than this liquid has");
-    FSI__WC_TRY(fsi__wc_check_vectors(s, st, n, FSI__MESH_REACH, fsi_v3_sub(s->desc.origin, origin), "distance from the origin of particle"));
-    FSI__WC_TRY(fsi__wc_check_vectors(s, st, n, FSI__WC_FASTEST * 1.8, none, "speed of particle"));
-    FSI__WC_TRY(fsi__wc_check_vectors(s, st, n, 1e3 * FSI__WC_FASTEST * (double)s->particle_mass, none, "force on particle"));
+    FSI__WC_TRY(fsi__wc_check_vectors(s, st, n, FSI__WC_FARTHEST, fsi_v3_sub(s->desc.origin, origin), "distance from the origin of particle"));
+    FSI__WC_TRY(fsi__wc_check_vectors(s, st, n, FSI__WC_FASTEST, none, "speed of particle"));
+    FSI__WC_TRY(fsi__wc_check_vectors(s, st, n, 1e12 * FSI__WC_FASTEST * (double)s->particle_mass, none, "force on particle")); /* in the shortest step */
     FSI__WC_TRY(fsi__wc_check_scalars(s, st, n, next));
     st->used += n * (sizeof(uint32_t) + (size_t)s->desc.attribute_count * sizeof(fsi_real)); /* filters and attributes: any */
     FSI__WC_TRY(fsi__wc_check_held(s, st, n));
@@ -4565,7 +4594,7 @@ FSI_API fsi_status fsi_wcsph_load(fsi_wcsph *s, const void *buffer, size_t size)
         for (k = 0; k < im->obstacle_count; k++) im->obstacle[k].at.position = fsi_v3_add(im->obstacle[k].at.position, offset);
     }
     im->surfaces_changed = 1;
-    for (k = 0; k < s->count; k++) im->pressure[k] = (fsi_real)fsi__wc_tait(s, fsi__wc_felt(s, (double)s->density[k], (double)im->ratio[k]));
+    for (k = 0; k < s->count; k++) im->pressure[k] = (fsi_real)fsi__wc_pressure_at(s, im->sound_speed, fsi__wc_felt(s, (double)s->density[k], (double)im->ratio[k]));
     for (k = 0; k < im->obstacle_count; k++) fsi__wc_load_obstacle(s, &im->obstacle[k]);
     return FSI_OK;
 }

@@ -29,6 +29,31 @@ static fsi_wcsph *make_free(int dim, fsi_context *context)
     return make_wcsph(&d);
 }
 
+/* A tank with a tap above and a drain in a corner. */
+static fsi_wcsph *make_fountain(int dim, fsi_context *context)
+{
+    fsi_wcsph_desc d = make_desc(dim, DX);
+    fsi_emitter_desc e = fsi_emitter_default_desc();
+    fsi_sink_desc k = fsi_sink_default_desc();
+    fsi_wcsph *s;
+    d.context = context;
+    d.attribute_count = 1;
+    d.domain = room(dim, 0, 0, 0.2, 0.4, dim == 2 ? 0 : 0.1);
+    s = make_wcsph(&d);
+    fill(s, room(dim, 0, 0, 0.2, 0.04, dim == 2 ? 0 : 0.1), v3(0, 0, 0));
+    e.center = in_room(dim, 0.06, 0.2, dim == 2 ? 0 : 0.05);
+    e.direction = in_room(dim, 0.3, -1, 0);
+    e.velocity = in_room(dim, 0.05, 0, 0);
+    e.radius = (fsi_real)(2 * DX);
+    CHECK(fsi_wcsph_add_emitter(s, &e, NULL) == FSI_OK);
+    k.box = room(dim, 0.15, 0, 0.2, 0.02, 0.1);
+    k.rate = (fsi_real)(dim == 2 ? 0.02 : 0.0005);
+    CHECK(fsi_wcsph_add_sink(s, &k, NULL) == FSI_OK);
+    return s;
+}
+
+static void run_fountain(fsi_wcsph *s, int steps) { while (steps-- > 0) step_ok(s, 1.0 / 60); }
+
 /* ---- what comes out ------------------------------------------------------------------------------------------- */
 
 /* Area * speed * time to half a layer, however long the steps are; what is still held stands where the flow has taken it. */
@@ -166,6 +191,68 @@ static void test_a_jet_under_water_keeps_its_flow(void)
     jet_under_water(3, 1.0 / 60);
 }
 
+/* A tap in a wall of the tank that stops in the middle of a step: what is still behind the wall is not pushed onto what has come out. */
+static void test_a_tap_that_stops_in_a_step_shoots_nothing(void)
+{
+    fsi_wcsph_desc d = make_desc(2, DX);
+    fsi_emitter_desc e = fsi_emitter_default_desc();
+    int k;
+    d.gravity = v3(0, 0, 0);
+    d.speed = 2;
+    d.domain = box3(0, 0, 0, 0.6, 0.4, 0);
+    for (k = 0; k < 8; k++) {
+        fsi_wcsph *s = make_wcsph(&d);
+        int step;
+        e.center = v3(0, 0.2, 0);
+        e.radius = (fsi_real)(3 * DX);
+        e.stop = 0.2 + 0.0057 * k;
+        CHECK(fsi_wcsph_add_emitter(s, &e, NULL) == FSI_OK);
+        for (step = 0; step < 8; step++) {
+            step_ok(s, 0.05);
+            CHECK(s->stats.max_speed < 1.3 && s->stats.momentum_error < TOL(1e-12, 1e-5));
+        }
+        fsi_wcsph_destroy(s);
+    }
+}
+
+/* A moving tap moves also while there is no liquid; and with the world, where its origin is shifted. */
+static void test_taps_move_by_themselves_and_with_the_origin(void)
+{
+    fsi_wcsph *s = make_free(3, NULL);
+    fsi_emitter_desc e = make_tap(3, FSI_EMITTER_BOX, 1);
+    const fsi_vec3 offset = v3(4, -3, 2);
+    fsi_vec3 mean = v3(0, 0, 0);
+    int i, step;
+    e.start = 0.3;
+    e.velocity = v3(0, 1, 0);
+    CHECK(fsi_wcsph_add_emitter(s, &e, NULL) == FSI_OK);
+    for (step = 0; step < 15; step++) step_ok(s, 0.01);
+    CHECK(fsi_wcsph_shift_origin(s, offset) == FSI_OK);
+    for (step = 0; step < 17; step++) step_ok(s, 0.01);
+    CHECK(s->count == 35);
+    for (i = 0; i < s->count; i++) mean = fsi_v3_madd(mean, (fsi_real)(1.0 / 35), fsi_v3_sub(s->position[i], offset));
+    mean = fsi_v3_sub(mean, fsi_v3_madd(e.center, (fsi_real)0.01, fsi_v3_unit(e.direction))); /* 1 m/s since half a layer came out */
+    CHECK_NEAR(mean.x, 0, 1e-3);
+    CHECK_NEAR(mean.y, 0.32, 1e-3);
+    CHECK_NEAR(mean.z, 0, 1e-3);
+    fsi_wcsph_destroy(s);
+}
+
+/* Too few substeps make the liquid softer, not its tap. */
+static void test_a_degraded_step_lets_as_much_out(void)
+{
+    fsi_wcsph *s = make_fountain(2, NULL), *soft;
+    fsi_wcsph_desc d = s->desc;
+    soft = make_fountain(2, NULL);
+    d.max_substeps = 3;
+    CHECK(fsi_wcsph_set_desc(soft, &d) == FSI_OK);
+    run_fountain(s, 10);
+    run_fountain(soft, 10);
+    CHECK(soft->stats.degraded == 1 && soft->stats.emitted == s->stats.emitted && soft->stats.momentum_error < TOL(1e-12, 1e-5));
+    fsi_wcsph_destroy(s);
+    fsi_wcsph_destroy(soft);
+}
+
 /* ---- what goes away ------------------------------------------------------------------------------------------- */
 
 static void test_sinks_take_what_is_inside_at_their_rate(void)
@@ -196,31 +283,6 @@ static void test_sinks_take_what_is_inside_at_their_rate(void)
 }
 
 /* ---- state, threads, memory ------------------------------------------------------------------------------------ */
-
-/* A tank with a tap above and a drain in a corner. */
-static fsi_wcsph *make_fountain(int dim, fsi_context *context)
-{
-    fsi_wcsph_desc d = make_desc(dim, DX);
-    fsi_emitter_desc e = fsi_emitter_default_desc();
-    fsi_sink_desc k = fsi_sink_default_desc();
-    fsi_wcsph *s;
-    d.context = context;
-    d.attribute_count = 1;
-    d.domain = room(dim, 0, 0, 0.2, 0.4, dim == 2 ? 0 : 0.1);
-    s = make_wcsph(&d);
-    fill(s, room(dim, 0, 0, 0.2, 0.04, dim == 2 ? 0 : 0.1), v3(0, 0, 0));
-    e.center = in_room(dim, 0.06, 0.2, dim == 2 ? 0 : 0.05);
-    e.direction = in_room(dim, 0.3, -1, 0);
-    e.velocity = in_room(dim, 0.05, 0, 0);
-    e.radius = (fsi_real)(2 * DX);
-    CHECK(fsi_wcsph_add_emitter(s, &e, NULL) == FSI_OK);
-    k.box = room(dim, 0.15, 0, 0.2, 0.02, 0.1);
-    k.rate = (fsi_real)(dim == 2 ? 0.02 : 0.0005);
-    CHECK(fsi_wcsph_add_sink(s, &k, NULL) == FSI_OK);
-    return s;
-}
-
-static void run_fountain(fsi_wcsph *s, int steps) { while (steps-- > 0) step_ok(s, 1.0 / 60); }
 
 static void test_any_number_of_threads_gives_the_same_bits(void)
 {
@@ -359,6 +421,9 @@ int main(int argc, char **argv)
     RUN(test_emitters_start_stop_and_keep_their_budget);
     RUN(test_a_mesh_is_filled_again_and_again);
     RUN(test_a_jet_under_water_keeps_its_flow);
+    RUN(test_a_tap_that_stops_in_a_step_shoots_nothing);
+    RUN(test_taps_move_by_themselves_and_with_the_origin);
+    RUN(test_a_degraded_step_lets_as_much_out);
     RUN(test_sinks_take_what_is_inside_at_their_rate);
     RUN(test_any_number_of_threads_gives_the_same_bits);
     RUN(test_loading_continues_as_if_nothing_had_happened);

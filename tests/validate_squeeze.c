@@ -29,7 +29,7 @@ int main(void)
         printf("squeeze_%s_pinched %d particles, over all substeps\n", kind[k], sum[k].pinched);
         printf("squeeze_%s_placed %d particles, over all substeps\n", kind[k], sum[k].placed);
         printf("squeeze_%s_lost_or_failed %d particles and steps (must be 0)\n", kind[k], sum[k].lost + sum[k].failed);
-        printf("squeeze_%s_speed_over_bound %.3g of the bound (must be at most 1)\n", kind[k], sum[k].excess);
+        printf("squeeze_%s_rms_speed_over_bound %.3g of the bound (must be at most 1)\n", kind[k], sum[k].excess);
     }
     printf("squeeze_cases %d cases\nsqueeze_cases_bad %d cases (must be 0)\n", cases, bad);
     return bad > 0;
