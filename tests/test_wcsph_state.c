@@ -327,6 +327,60 @@ static void test_failing_memory_leaves_no_trace(void)
     CHECK(made > 10 && failures > 10);
 }
 
+/* Pressures after a load are those that the step published, also where it made the liquid softer. */
+static void test_pressures_of_soft_liquid_come_back(void)
+{
+    fsi_wcsph_desc d = make_desc(2, 0.02);
+    fsi_wcsph *s;
+    size_t size;
+    void *state;
+    double before;
+    d.max_substeps = 3;
+    d.domain = room(2, 0, 0, 0.4, 1, 0);
+    s = make_wcsph(&d);
+    fill(s, room(2, 0, 0, 0.4, 0.3, 0), v3(0, 0, 0));
+    for (size = 0; size < 5; size++) step_ok(s, 1.0 / 60);
+    CHECK(s->stats.degraded == 1);
+    before = (double)s->pressure[0];
+    CHECK(before > 0);
+    state = save_state(s, &size);
+    step_ok(s, 1.0 / 60);
+    CHECK(fsi_wcsph_load(s, state, size) == FSI_OK);
+    CHECK_NEAR(s->pressure[0], before, 0);
+    free(state);
+    fsi_wcsph_destroy(s);
+}
+
+/* What a load takes the shortest step takes: the bounds are the same. */
+static void test_bounds_of_states_are_those_of_steps(void)
+{
+    fsi_wcsph_desc d = make_desc(2, 0.02);
+    fsi_wcsph *s = make_wcsph(&d);
+    size_t size, k, taken = 0;
+    unsigned char *state;
+    add_one(s, v3(0.1, 0.1, 0), v3(0.5, 0, 0));
+    state = (unsigned char *)save_state(s, &size);
+    for (k = sizeof(fsi__state_header); k + sizeof(fsi_real) <= size; k += 4) {
+        static const double edge[3] = { 0.99e9, 1.5e9, 1e20 };
+        int e;
+        for (e = 0; e < 3; e++) {
+            unsigned char *bad = (unsigned char *)malloc(size);
+            const fsi_real x = (fsi_real)edge[e];
+            memcpy(bad, state, size);
+            memcpy(bad + k, &x, sizeof x);
+            refit(s, bad, size);
+            if (fsi_wcsph_load(s, bad, size) == FSI_OK) {
+                taken++;
+                if (!CHECK(fsi_wcsph_step(s, (fsi_real)1e-12) == FSI_OK)) printf("      byte %d, %g: %s\n", (int)k, edge[e], fsi_wcsph_error(s)->message);
+            }
+            free(bad);
+        }
+    }
+    CHECK(taken > 0);
+    free(state);
+    fsi_wcsph_destroy(s);
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -338,5 +392,7 @@ int main(int argc, char **argv)
     RUN(test_gravity_changes_between_steps);
     RUN(test_a_shifted_origin_changes_no_way);
     RUN(test_failing_memory_leaves_no_trace);
+    RUN(test_pressures_of_soft_liquid_come_back);
+    RUN(test_bounds_of_states_are_those_of_steps);
     return TEST_END();
 }
