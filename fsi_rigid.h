@@ -2689,12 +2689,8 @@ FSI_API void fsi__rg_push(fsi_rigid *w, int id, fsi__d3 impulse, fsi__d3 moment)
     m->w = fsi__d3_add(m->w, fsi__rg_mul(m->inverse_inertia, moment));
 }
 
-/* The most that a torque of 1 N m turns a body by [rad/s^2]; links: by what their joints hold, about. */
-static double fsi__rg_turned_by(const fsi__rg_record *r)
-{
-    if (r->tree >= 0 && r->reach > 0) return 1 / (r->mass * r->reach * r->reach);
-    return r->inverse[0] + r->inverse[4] + r->inverse[8];
-}
+/* The most that a torque of 1 N m turns a free body by [rad/s^2]. */
+static double fsi__rg_turned_by(const fsi__rg_record *r) { return r->inverse[0] + r->inverse[4] + r->inverse[8]; }
 
 /* Forces and targets that would make a body faster than any may be, in a step of dt. */
 static fsi_status fsi__rg_check_drive(const fsi_rigid *w, int id, double dt, const char *fn)
@@ -5184,13 +5180,40 @@ static int fsi__rg_pose_ok(fsi_pose p, int dim)
     return fsi__rg_within(p.position, 1e9) && fabs(n - 1) <= 1e-3 && (dim == 3 || (p.position.z == 0 && q.x == 0 && q.y == 0));
 }
 
+/* How far joints of a tree can be from each other, slides aside [m]. */
+static double fsi__rg_tree_size(const fsi__rg_tree *t)
+{
+    double size = 0;
+    int l;
+    for (l = 1; l < t->view.link_count; l++) size += fsi__d3_norm(t->link[l].from) + fsi__d3_norm(t->link[l].to);
+    return size;
+}
+
+/* The most that a state may have act on any link of a tree: force [N], moment [N m]. A light link may carry all others: it goes by the whole
+   tree; and what links do to each other grows as their rates squared: 1e6 m/s^2 or rad/s^2 of it. */
+static void fsi__rg_tree_bounds(const fsi_rigid *w, const fsi__rg_tree *t, double *force, double *moment)
+{
+    double mass = 0, reach = fsi__rg_tree_size(t);
+    int l;
+    for (l = 0; l < t->view.link_count; l++) {
+        const fsi__rg_record *r = &fsi__rg_of(w)->record[t->body[l]];
+        mass += r->mass;
+        reach += r->reach;
+    }
+    *force = fmin(1e6 * mass, FSI__RG_STRONGEST);
+    *moment = fmin(1e6 * mass * (reach > 0 ? reach * reach : 1), FSI__RG_STRONGEST);
+}
+
 /* Forces and torques: finite, in the plane where that is all there is, and such that a body is within bounds after a millisecond of them. */
 static int fsi__rg_forces_ok(const fsi_rigid *w, int id, const fsi_vec3 *force, const fsi_vec3 *torque)
 {
     const fsi__rg_record *r = &fsi__rg_of(w)->record[id];
-    const int moves = w->kind[id] == FSI_RIGID_DYNAMIC;
-    const double pull = r->tree >= 0 ? 1e6 : 1e3 * FSI__RG_FASTEST; /* [m/s^2, rad/s^2]; what links do to each other grows as their rates squared */
-    const double most = moves ? pull * r->mass : FSI__RG_STRONGEST, turn = moves ? pull / fsi__rg_turned_by(r) : FSI__RG_STRONGEST;
+    double most = FSI__RG_STRONGEST, turn = FSI__RG_STRONGEST;
+    if (r->tree >= 0) fsi__rg_tree_bounds(w, fsi__rg_of(w)->tree[r->tree], &most, &turn);
+    else if (w->kind[id] == FSI_RIGID_DYNAMIC) {
+        most = 1e3 * FSI__RG_FASTEST * r->mass;
+        turn = 1e3 * FSI__RG_FASTEST / fsi__rg_turned_by(r);
+    }
     return fsi__rg_within(*force, fmin(most, FSI__RG_STRONGEST)) && fsi__rg_within(*torque, fmin(turn, FSI__RG_STRONGEST))
         && (w->desc.dim == 3 || (force->z == 0 && torque->x == 0 && torque->y == 0));
 }
@@ -5207,9 +5230,8 @@ static void fsi__rg_note_link(fsi__rg_tree *t, int link, fsi_pose pose)
 /* Do links stand where the coordinates in q1 put them? But for rounding: 1 % of the tree's size is more than that can make. */
 static int fsi__rg_links_agree(fsi__rg_tree *t)
 {
-    double size = 0;
+    const double size = fsi__rg_tree_size(t);
     int l;
-    for (l = 1; l < t->view.link_count; l++) size += fsi__d3_norm(t->link[l].from) + fsi__d3_norm(t->link[l].to);
     fsi__rg_forward(t, t->q1);
     for (l = 1; l < t->view.link_count; l++) {
         const double slide = t->column[l] >= 0 ? fabs(t->q1[t->column[l]]) : 0;
@@ -5260,7 +5282,9 @@ static fsi_status fsi__rg_check_saved_tree(const fsi_rigid *w, int tree, fsi__st
 {
     fsi__rg_tree *t = fsi__rg_of(w)->tree[tree];
     const int n = t->view.coordinates;
+    double force, moment;
     int k;
+    fsi__rg_tree_bounds(w, t, &force, &moment);
     for (k = 0; k < 3 * n; k++) { /* values, rates, joint forces */
         const double most = k < 2 * n ? FSI__RG_FASTEST : (double)FSI_REAL_MAX;
         fsi_real x = 0;
@@ -5275,8 +5299,7 @@ static fsi_status fsi__rg_check_saved_tree(const fsi_rigid *w, int tree, fsi__st
         if (!fsi__rg_number_ok(x, -FSI__RG_STRONGEST, FSI__RG_STRONGEST)) return fsi__rg_bad_state(w, tree, "what holds a joint of tree %d in the state is not possible");
     }
     for (k = 0; k < t->view.link_count; k++) {
-        const fsi__rg_record *r = &fsi__rg_of(w)->record[t->body[k]];
-        const double most = 1e6 * (t->joint[k] == FSI_RIGID_PRISMATIC || !(r->reach > 0) ? r->mass : r->mass * r->reach * r->reach);
+        const double most = t->joint[k] == FSI_RIGID_PRISMATIC ? force : moment;
         double x[2] = { 0, 0 }; /* target, force */
         fsi__bytes(st, x, sizeof x);
         if (!fsi__rg_number_ok(x[0], -FSI__RG_FASTEST, FSI__RG_FASTEST) || !fsi__rg_number_ok(x[1], -most, most)) return fsi__rg_bad_state(w, tree, "the target or force of a joint of tree %d in the state is not possible");

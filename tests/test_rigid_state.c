@@ -85,6 +85,64 @@ static void test_a_loaded_state_can_be_stepped(void)
     CHECK(taken > tried / 50 && taken < tried * 9 / 10);
 }
 
+/* A hub of 11 g that turns about y on a fixed base, an arm of 27 kg welded onto it. hub, arm: ids of their bodies. */
+static int add_arm_on_a_hub(fsi_rigid *w, int *hub, int *arm)
+{
+    fsi_rigid_shape shape[3];
+    fsi_rigid_link_desc l[3];
+    fsi_rigid_tree_desc d = fsi_rigid_default_tree_desc();
+    int k, tree = -1;
+    shape[0] = shape[1] = fsi_rigid_sphere((fsi_real)0.01);
+    shape[1].density = 2600;
+    shape[2] = fsi_rigid_box(v3(0.3, 0.15, 0.15));
+    shape[2].density = 500;
+    for (k = 0; k < 3; k++) {
+        l[k] = fsi_rigid_default_link_desc();
+        l[k].body.shapes = &shape[k];
+        l[k].body.shape_count = 1;
+        l[k].body.pose.position = v3(k == 2 ? 0.31 : 0, 0, 2);
+        l[k].parent = k - 1;
+        l[k].joint = k == 1 ? FSI_RIGID_REVOLUTE : FSI_RIGID_WELD;
+        l[k].point = v3(0, 0, 2);
+        l[k].axis = v3(0, 1, 0);
+    }
+    d.links = l;
+    d.link_count = 3;
+    d.fixed = 1;
+    CHECK(fsi_rigid_add_tree(w, &d, &tree) == FSI_OK);
+    *hub = fsi_rigid_tree_at(w, tree)->body[1];
+    *arm = fsi_rigid_tree_at(w, tree)->body[2];
+    return tree;
+}
+
+/* What drives a light link carries all that hangs on it: forces of joints and of callers go by the tree. */
+static void test_motors_and_torques_on_light_links_are_saved_and_loaded(void)
+{
+    int k, hub, arm;
+    for (k = 0; k < 3; k++) {
+        fsi_rigid_desc d = fsi_rigid_default_desc();
+        fsi_rigid *w = NULL;
+        unsigned char *state;
+        size_t size;
+        uint64_t hash;
+        int tree;
+        CHECK(fsi_rigid_create(&w, &d) == FSI_OK);
+        tree = add_arm_on_a_hub(w, &hub, &arm);
+        CHECK((double)w->body[hub]->mass < 0.02 && (double)w->body[arm]->mass > 20);
+        if (k == 0) CHECK(fsi_rigid_set_joint_force(w, tree, 1, 20) == FSI_OK);
+        if (k == 1) w->torque[hub] = v3(0, -20, 0);
+        if (k == 2) w->force[hub] = v3(0, 0, 2e4);
+        CHECK(fsi_rigid_step(w, (fsi_real)0.01) == FSI_OK);
+        state = save_world(w, &size);
+        hash = fsi_rigid_hash(w);
+        CHECK(fsi_rigid_step(w, (fsi_real)0.01) == FSI_OK);
+        CHECK(fsi_rigid_load(w, state, size) == FSI_OK && fsi_rigid_hash(w) == hash);
+        CHECK(fsi_rigid_step(w, (fsi_real)0.01) == FSI_OK);
+        free(state);
+        fsi_rigid_destroy(w);
+    }
+}
+
 /* ---- speeds --------------------------------------------------------------------------------------------------- */
 
 static int refused(const fsi_rigid *w, fsi_status status, const char *word)
@@ -349,6 +407,7 @@ int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
     RUN(test_a_loaded_state_can_be_stepped);
+    RUN(test_motors_and_torques_on_light_links_are_saved_and_loaded);
     RUN(test_absurd_speeds_are_refused_by_name);
     RUN(test_a_step_of_no_time_only_looks);
     RUN(test_an_empty_world_steps);
