@@ -1378,6 +1378,7 @@ typedef struct fsi__rg_impl {
     int touch_count, last_count, carried, row_count;
     int touch_capacity, last_capacity, row_capacity;
     double last_dt, saved_dt;              /* that `last` was made with; that the published contacts were */
+    fsi__d3 origin;                        /* desc.origin, not rounded to fsi_real */
     int stage;                             /* 0: none; 1: begun */
     double begun;                          /* dt of begin_step, 0 none */
     int looking;                           /* begun with dt 0 */
@@ -3330,8 +3331,9 @@ FSI_API fsi_status fsi_rigid_shift_origin(fsi_rigid *w, fsi_vec3 offset)
     if (!fsi__rg_within(fsi_v3_add(w->desc.origin, offset), 1e30)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, -1, 0, "the first origin would lie too far off");
     fsi__rg_shift_places(w, offset);
     w->desc.domain = fsi__rg_shift_box(w->desc.domain, offset);
-    w->desc.origin = fsi_v3_add(w->desc.origin, offset);
-    for (k = 0; k < w->plane_count; k++) im->plane[k].offset = im->plane[k].first + fsi__d3_dot(im->plane[k].n, fsi__d3_of(w->desc.origin));
+    for (k = 0; k < w->plane_count; k++) im->plane[k].offset += fsi__d3_dot(im->plane[k].n, fsi__d3_of(offset));
+    im->origin = fsi__d3_add(im->origin, fsi__d3_of(offset)); /* in fsi_real it would not be the sum of what places went */
+    w->desc.origin = fsi__d3_real(im->origin);
     return FSI_OK;
 }
 
@@ -3888,7 +3890,7 @@ static fsi_status fsi__rg_put_plane(fsi_rigid *w, fsi__d3 n, double offset, doub
     p = &im->plane[k];
     p->alive = 1;
     p->n = n;
-    p->first = offset - fsi__d3_dot(n, fsi__d3_of(w->desc.origin));
+    p->first = offset - fsi__d3_dot(n, im->origin);
     p->offset = offset;
     p->friction = friction;
     p->restitution = restitution;
@@ -4017,6 +4019,7 @@ FSI_API fsi_status fsi_rigid_create(fsi_rigid **out, const fsi_rigid_desc *desc)
     w->context = desc->context ? desc->context : &im->own_context;
     w->desc = *desc;
     w->impl = im;
+    im->origin = fsi__d3_of(desc->origin);
     status = fsi__rg_make_domain(w, fn);
     if (status == FSI_OK) status = fsi__rg_reserve_bodies(w, desc->reserve_bodies, fn);
     if (status == FSI_OK) status = fsi__rg_reserve_contacts(w, desc->reserve_contacts, fn);
@@ -5068,7 +5071,7 @@ static void fsi__rg_state(fsi__stream *st, fsi_rigid *w)
     fsi__rg_impl *im = fsi__rg_of(w);
     int k;
     fsi__rg_state_scripts(st, w);
-    if (st->mode != FSI__HASH || fsi__rg_nonzero(w->desc.origin)) fsi__bytes(st, &w->desc.origin, sizeof w->desc.origin);
+    if (st->mode != FSI__HASH || fsi__rg_nonzero(w->desc.origin)) fsi__bytes(st, &im->origin, sizeof im->origin);
     fsi__bytes(st, &w->time, sizeof w->time);
     fsi__bytes(st, &im->saved_dt, sizeof im->saved_dt);
     for (k = 0; k < w->contact_count; k++) fsi__rg_state_contact(st, &im->contact[k]);
@@ -5307,20 +5310,28 @@ static fsi_status fsi__rg_check_saved_tree(const fsi_rigid *w, int tree, fsi__st
     return FSI_OK;
 }
 
+/* From where a state's first origin is to where the world's is. In the plane z means nothing. */
+static fsi_vec3 fsi__rg_from_origin(const fsi_rigid *w, fsi__d3 origin)
+{
+    fsi_vec3 offset = fsi__d3_real(fsi__d3_sub(fsi__rg_of(w)->origin, origin));
+    if (w->desc.dim == 2) offset.z = 0;
+    return offset;
+}
+
 /* Everything of a state, before any of it is taken. `st` stands behind the head. */
 static fsi_status fsi__rg_check_saved(const fsi_rigid *w, int contacts, fsi__stream st)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
     double time[2] = { -1, -1 };
-    fsi_vec3 origin = fsi_v3(0, 0, 0);
+    fsi__d3 origin = fsi__rg_zero();
     int k;
     FSI__RG_TRY(fsi__rg_check_scripts(w, &st));
     fsi__bytes(&st, &origin, sizeof origin);
     fsi__bytes(&st, time, sizeof time);
-    if (!fsi__rg_within(origin, 1e30) || (w->desc.dim == 2 && origin.z != 0)) return fsi__rg_bad_state(w, -1, "the origin of the state is not possible (%d)");
+    if (!(fsi__d3_norm(origin) <= 1e30)) return fsi__rg_bad_state(w, -1, "the origin of the state is not possible (%d)");
     if (!fsi__rg_number_ok(time[0], 0, 1e30) || !fsi__rg_number_ok(time[1], 0, 1000)) return fsi__rg_bad_state(w, -1, "the time or the step of the state is not possible (%d)");
     FSI__RG_TRY(fsi__rg_check_contacts(w, contacts, &st));
-    for (k = 0; k < w->count; k++) if (im->kind[k] != FSI_RIGID_NONE) FSI__RG_TRY(fsi__rg_check_saved_body(w, k, fsi_v3_sub(w->desc.origin, origin), &st));
+    for (k = 0; k < w->count; k++) if (im->kind[k] != FSI_RIGID_NONE) FSI__RG_TRY(fsi__rg_check_saved_body(w, k, fsi__rg_from_origin(w, origin), &st));
     for (k = 0; k < w->tree_count; k++) if (im->tree[k]) FSI__RG_TRY(fsi__rg_check_saved_tree(w, k, &st));
     if (!st.ok || st.used != st.capacity) return fsi__rg_bad_state(w, -1, "the state ends before or after what it announces (%d)");
     return FSI_OK;
@@ -5332,7 +5343,8 @@ FSI_API fsi_status fsi_rigid_load(fsi_rigid *w, const void *buffer, size_t size)
     fsi__rg_impl *im;
     fsi__rg_head head, own;
     fsi__stream st, again;
-    fsi_vec3 origin;
+    fsi__d3 origin, saved;
+    fsi_vec3 offset;
     int k;
     FSI__RG_TRY(fsi__rg_check(w));
     FSI__RG_TRY(fsi__load_begin(w->context, w->cookie, buffer, size, &st, fn));
@@ -5347,13 +5359,15 @@ FSI_API fsi_status fsi_rigid_load(fsi_rigid *w, const void *buffer, size_t size)
     FSI__RG_TRY(FSI__RG_ROOM(w, im->contact, w->contact_count, im->contact_capacity, (int)head.contacts, fn));
     fsi__rg_publish(w);
     w->contact_count = (int)head.contacts;
-    origin = w->desc.origin;
+    origin = im->origin;
     again = st;
     fsi__rg_state(&st, w);
     for (k = 0; k < w->tree_count; k++) if (im->tree[k]) fsi__rg_refresh_tree(w, im->tree[k]);
     fsi__rg_state(&again, w); /* links stand where they were saved, not where coordinates rounded to fsi_real put them */
-    if (fsi__rg_changed(w->desc.origin, origin)) fsi__rg_shift_places(w, fsi_v3_sub(origin, w->desc.origin));
-    w->desc.origin = origin;
+    saved = im->origin;
+    im->origin = origin;
+    offset = fsi__rg_from_origin(w, saved);
+    if (fsi__rg_nonzero(offset)) fsi__rg_shift_places(w, offset);
     for (k = 0; k < w->count; k++) if (im->body[k]) {
         im->body[k]->end = im->body[k]->pose;
         fsi__rg_forget_liquid(&im->record[k]);

@@ -307,6 +307,55 @@ static void test_a_shifted_origin_changes_no_way(void)
     }
 }
 
+/* Far off, an origin is rounded by more than a small offset: what lies on a plane lies on it still, in states from before too. */
+static void test_small_shifts_far_off_move_planes_with_bodies(void)
+{
+    fsi_rigid_desc d = fsi_rigid_default_desc();
+    fsi_rigid *w = NULL;
+    unsigned char *state;
+    size_t size;
+    int k;
+    d.origin = v3(0, 0, 1e5);
+    CHECK(fsi_rigid_create(&w, &d) == FSI_OK && fsi_rigid_add_plane(w, v3(0, 0, 1), 0, NULL, NULL) == FSI_OK);
+    CHECK(small_add(w, fsi_rigid_sphere((fsi_real)0.1), v3(0, 0, 0.1), FSI_RIGID_DYNAMIC, NULL));
+    state = save_world(w, &size);
+    for (k = 0; k < 100; k++) CHECK(fsi_rigid_shift_origin(w, v3(0, 0, 0.003)) == FSI_OK);
+    for (k = 0; k < 30; k++) CHECK(fsi_rigid_step(w, (fsi_real)0.01) == FSI_OK);
+    CHECK_NEAR(w->body[0]->pose.position.z, 0.4, 2e-3);
+    CHECK(fsi_rigid_load(w, state, size) == FSI_OK);
+    CHECK_NEAR(w->body[0]->pose.position.z, 0.4, 1e-4);
+    for (k = 0; k < 30; k++) CHECK(fsi_rigid_step(w, (fsi_real)0.01) == FSI_OK);
+    CHECK_NEAR(w->body[0]->pose.position.z, 0.4, 2e-3);
+    free(state);
+    fsi_rigid_destroy(w);
+}
+
+/* In the plane z of an origin means nothing: such a world loads its own states, and those of one made with another z. */
+static void test_z_of_an_origin_means_nothing_in_the_plane(void)
+{
+    fsi_rigid *w[2] = { NULL, NULL };
+    unsigned char *state;
+    size_t size;
+    int k;
+    for (k = 0; k < 2; k++) {
+        fsi_rigid_desc d = fsi_rigid_default_desc();
+        d.dim = 2;
+        d.gravity = v3(0, -9.81, 0);
+        d.origin = v3(1, 2, 5 - 7 * k);
+        CHECK(fsi_rigid_create(&w[k], &d) == FSI_OK && small_add(w[k], fsi_rigid_sphere((fsi_real)0.1), v3(0, 1, 0), FSI_RIGID_DYNAMIC, NULL));
+    }
+    CHECK(fsi_rigid_shift_origin(w[0], v3(0.5, 0, 3)) == FSI_OK);
+    CHECK_NEAR(w[0]->body[0]->pose.position.z, 0, 0);
+    state = save_world(w[0], &size);
+    for (k = 0; k < 2; k++) {
+        CHECK(fsi_rigid_load(w[k], state, size) == FSI_OK && fsi_rigid_step(w[k], (fsi_real)0.01) == FSI_OK);
+        CHECK_NEAR(w[k]->body[0]->pose.position.x, 0.5 - 0.5 * k, TOL(1e-12, 1e-6));
+        CHECK_NEAR(w[k]->body[0]->pose.position.z, 0, 0);
+    }
+    free(state);
+    for (k = 0; k < 2; k++) fsi_rigid_destroy(w[k]);
+}
+
 /* ---- messages ------------------------------------------------------------------------------------------------- */
 
 typedef struct heard { int count; char text[200]; } heard;
@@ -414,6 +463,8 @@ int main(int argc, char **argv)
     RUN(test_the_suggested_step_moves_half_a_body);
     RUN(test_gravity_changes_between_steps);
     RUN(test_a_shifted_origin_changes_no_way);
+    RUN(test_small_shifts_far_off_move_planes_with_bodies);
+    RUN(test_z_of_an_origin_means_nothing_in_the_plane);
     RUN(test_deep_overlap_is_told_once_a_step);
     RUN(test_failing_memory_leaves_no_trace);
     return TEST_END();
