@@ -254,7 +254,8 @@ FSI_API fsi_status fsi_rigid_shift_origin(fsi_rigid *world, fsi_vec3 offset);
    COUPLED ones gravity, external forces and those that contacts and joints will have without the liquid. Then liquids step, by
    the same dt. end: takes impulse and angular_impulse of each body, solves contacts and joints anew with them and moves
    the bodies. Several liquids act in turn: between them call take_liquid, which books what one has done, and adds it to
-   the force that the next one sees. begin once more without end begins anew, after a liquid's step has failed. desc.substeps: the impulse is spread over them evenly.
+   the force that the next one sees. begin once more without end begins anew, after a liquid's step has failed; one that
+   fails changes nothing. desc.substeps: the impulse is spread over them evenly.
    Stability: liquid and a free body are solved together by the liquid, any density ratio. What contacts and joints add is
    explicit in one step: a liquid that presses a body onto others, or a link, feels the rest of their mass one step
    later. That is stable where the added mass of the liquid on a link is less than about the mass it drags along, and where a pile
@@ -1455,11 +1456,11 @@ static fsi_status fsi__rg_room(fsi_rigid *w, void **array, size_t size, int rows
 /* What liquids have given in this step: booked, and of the last one. */
 static fsi_vec3 fsi__rg_liquid(const fsi__rg_impl *im, int id)
 {
-    return im->ending ? fsi_v3_add(im->record[id].liquid, im->body[id]->impulse) : im->record[id].liquid;
+    return im->ending ? fsi_v3_add(im->record[id].liquid, im->body[id]->impulse) : fsi_v3(0, 0, 0);
 }
 static fsi_vec3 fsi__rg_liquid_moment(const fsi__rg_impl *im, int id)
 {
-    return im->ending ? fsi_v3_add(im->record[id].liquid_moment, im->body[id]->angular_impulse) : im->record[id].liquid_moment;
+    return im->ending ? fsi_v3_add(im->record[id].liquid_moment, im->body[id]->angular_impulse) : fsi_v3(0, 0, 0);
 }
 
 static double fsi__rg_friction(const fsi_rigid *w, double own) { return own < 0 ? (double)w->desc.friction : own; }
@@ -3196,6 +3197,7 @@ FSI_API void fsi__rg_commit(fsi_rigid *w, double dt)
     im->stats.allocs = w->context->allocs;
     w->stats = im->stats;
     im->begun = 0;
+    im->looking = 0;
 }
 
 FSI_API void fsi__rg_drop(fsi_rigid *w) { fsi__rg_of(w)->touch_count = 0; }
@@ -3237,6 +3239,7 @@ static void fsi__rg_look(fsi_rigid *w)
     s->bytes = w->context->bytes;
     s->allocs = w->context->allocs;
     w->stats = *s;
+    im->looking = 0;
 }
 
 /* What a step did not do as it should have. */
@@ -3359,6 +3362,17 @@ static void fsi__rg_tell(fsi_rigid *w, int id, double dt)
 
 static void fsi__rg_forget_liquid(fsi__rg_record *r) { r->liquid = r->liquid_moment = fsi_v3(0, 0, 0); }
 
+/* The step without liquids, up to its velocities; all of it is scratch. */
+static fsi_status fsi__rg_foresee(fsi_rigid *w, double dt, const char *fn)
+{
+    FSI__RG_TRY(fsi__rg_begin(w, dt, fn));
+    fsi__rg_aim_kinematic(w, dt);
+    FSI__RG_TRY(fsi__rg_predict(w, dt, fn));
+    FSI__RG_TRY(fsi__rg_collide(w, dt, fn));
+    fsi__rg_solve(w, dt, NULL, 0);
+    return FSI_OK;
+}
+
 FSI_API fsi_status fsi_rigid_begin_step(fsi_rigid *w, fsi_real dt)
 {
     static const char fn[] = "fsi_rigid_begin_step";
@@ -3367,17 +3381,14 @@ FSI_API fsi_status fsi_rigid_begin_step(fsi_rigid *w, fsi_real dt)
     FSI__RG_TRY(fsi__rg_check(w));
     FSI__RG_TRY(fsi__check_dt(w->context, dt, fn));
     im = fsi__rg_of(w);
-    for (id = 0; id < w->count; id++) fsi__rg_forget_liquid(&im->record[id]);
-    im->begun = 0;
-    im->looking = !(dt > 0);
-    if (im->looking) return fsi__rg_check_inputs(w, 0, fn);
-    FSI__RG_TRY(fsi__rg_begin(w, (double)dt, fn));
-    fsi__rg_aim_kinematic(w, (double)dt);
-    FSI__RG_TRY(fsi__rg_predict(w, (double)dt, fn));
-    FSI__RG_TRY(fsi__rg_collide(w, (double)dt, fn));
-    fsi__rg_solve(w, (double)dt, NULL, 0);
-    for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) fsi__rg_tell(w, id, (double)dt);
+    if (dt > 0) FSI__RG_TRY(fsi__rg_foresee(w, (double)dt, fn));
+    else FSI__RG_TRY(fsi__rg_check_inputs(w, 0, fn));
+    for (id = 0; id < w->count; id++) {
+        fsi__rg_forget_liquid(&im->record[id]);
+        if (dt > 0 && im->kind[id] != FSI_RIGID_NONE) fsi__rg_tell(w, id, (double)dt);
+    }
     im->begun = (double)dt;
+    im->looking = !(dt > 0);
     return FSI_OK;
 }
 
@@ -3425,7 +3436,6 @@ FSI_API fsi_status fsi_rigid_end_step(fsi_rigid *w, fsi_real dt)
     FSI__RG_TRY(fsi__check_dt(w->context, dt, fn));
     im = fsi__rg_of(w);
     if (im->looking && !(dt > 0)) {
-        im->looking = 0;
         fsi__rg_look(w);
         return FSI_OK;
     }

@@ -223,6 +223,38 @@ static void test_a_step_of_no_time_only_looks(void)
     fsi_rigid_destroy(w);
 }
 
+/* A begin that fails begins nothing, and leaves alone what was begun before. */
+static void test_a_begin_that_fails_changes_nothing(void)
+{
+    fsi_rigid *w = make_small_world(NULL, 3);
+    const fsi_real dt = (fsi_real)0.005;
+    const int ball = 3;
+    fsi_vec3 v;
+    w->force[ball].x = (fsi_real)test_nan();
+    CHECK(fsi_rigid_begin_step(w, 0) == FSI_ERROR_NAN && fsi_rigid_end_step(w, 0) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_rigid_begin_step(w, dt) == FSI_ERROR_NAN && fsi_rigid_end_step(w, dt) == FSI_ERROR_ARGUMENT);
+    w->force[ball].x = 0;
+    CHECK(fsi_rigid_begin_step(w, 0) == FSI_OK && fsi_rigid_step(w, dt) == FSI_OK);
+    CHECK(fsi_rigid_end_step(w, 0) == FSI_ERROR_ARGUMENT && fsi_rigid_take_liquid(w) == FSI_ERROR_ARGUMENT); /* the step ended it */
+    CHECK(fsi_rigid_begin_step(w, 0) == FSI_OK && fsi_rigid_step(w, 0) == FSI_OK && fsi_rigid_end_step(w, 0) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_rigid_begin_step(w, dt) == FSI_OK);
+    w->body[ball]->impulse.x = w->body[ball]->mass; /* 1 m/s */
+    CHECK(fsi_rigid_take_liquid(w) == FSI_OK);
+    w->force[ball].x = (fsi_real)test_nan();
+    CHECK(fsi_rigid_begin_step(w, 0) == FSI_ERROR_NAN && fsi_rigid_begin_step(w, dt) == FSI_ERROR_NAN);
+    w->force[ball].x = 0;
+    v = w->body[ball]->velocity;
+    CHECK(fsi_rigid_end_step(w, dt) == FSI_OK);
+    CHECK_NEAR(w->body[ball]->velocity.x - v.x, 1, 0.2);
+    CHECK(fsi_rigid_begin_step(w, dt) == FSI_OK);
+    w->body[ball]->impulse.x = w->body[ball]->mass;
+    CHECK(fsi_rigid_take_liquid(w) == FSI_OK && fsi_rigid_begin_step(w, dt) == FSI_OK); /* begins anew: without that impulse */
+    v = w->body[ball]->velocity;
+    CHECK(fsi_rigid_end_step(w, dt) == FSI_OK);
+    CHECK_NEAR(w->body[ball]->velocity.x - v.x, 0, 0.2);
+    fsi_rigid_destroy(w);
+}
+
 /* A world without bodies, planes and contacts: nothing has rows. */
 static void test_an_empty_world_steps(void)
 {
@@ -459,6 +491,7 @@ int main(int argc, char **argv)
     RUN(test_motors_and_torques_on_light_links_are_saved_and_loaded);
     RUN(test_absurd_speeds_are_refused_by_name);
     RUN(test_a_step_of_no_time_only_looks);
+    RUN(test_a_begin_that_fails_changes_nothing);
     RUN(test_an_empty_world_steps);
     RUN(test_the_suggested_step_moves_half_a_body);
     RUN(test_gravity_changes_between_steps);
