@@ -3289,10 +3289,11 @@ FSI_API fsi_real fsi_rigid_suggest_dt(const fsi_rigid *w)
     g = (double)fsi_v3_norm(w->desc.gravity);
     for (id = 0; id < w->count; id++) {
         const int falls = im->kind[id] == FSI_RIGID_DYNAMIC;
-        const double way = im->record[id].thick, pull = falls ? g : 0; /* half its thickness: v t + g t^2/2 */
+        const double way = im->record[id].thick, pull = falls ? g * (2 * w->desc.substeps - 1) : 0; /* half its thickness: */
         double v;
         if ((!falls && im->kind[id] != FSI_RIGID_KINEMATIC) || im->asleep[id] || !(way > 0)) continue;
         v = (double)fsi_v3_norm(im->body[id]->velocity) + (double)fsi_v3_norm(im->body[id]->angular_velocity) * im->record[id].reach;
+        /* in the last of N substeps t: (v + g (N - 1) t) t + g t^2/2 */
         if (v > 0 || pull > 0) least = fmin(least, w->desc.substeps * 2 * way / (v + sqrt(v * v + 2 * pull * way)));
     }
     return (fsi_real)least;

@@ -291,6 +291,31 @@ static void test_the_suggested_step_moves_half_a_body(void)
     fsi_rigid_destroy(w);
 }
 
+/* What falls is fastest in the last substep: there it moves by half its thickness. */
+static void test_the_suggested_step_counts_the_last_substep(void)
+{
+    const double fast[2] = { 0, 3 };
+    int k, i;
+    for (k = 0; k < 2; k++) {
+        fsi_rigid_desc d = fsi_rigid_default_desc();
+        fsi_rigid *w = NULL;
+        double t, last;
+        d.substeps = 8;
+        CHECK(fsi_rigid_create(&w, &d) == FSI_OK && small_add(w, fsi_rigid_sphere((fsi_real)0.1), v3(0, 0, 5), FSI_RIGID_DYNAMIC, NULL));
+        CHECK(fsi_rigid_set_velocity(w, 0, v3(0, 0, -fast[k]), v3(0, 0, 0)) == FSI_OK);
+        t = (double)fsi_rigid_suggest_dt(w) / 8;
+        CHECK_NEAR((fast[k] + 7.5 * 9.81 * t) * t, 0.1, TOL(1e-9, 1e-6));
+        d.substeps = 1;
+        CHECK(fsi_rigid_set_desc(w, &d) == FSI_OK);
+        for (i = 0, last = 0; i < 8; i++) {
+            last = (double)w->body[0]->pose.position.z;
+            CHECK(fsi_rigid_step(w, (fsi_real)t) == FSI_OK);
+        }
+        CHECK_NEAR(last - (double)w->body[0]->pose.position.z, 0.1, 0.01);
+        fsi_rigid_destroy(w);
+    }
+}
+
 /* Gravity that turns round between steps: what lies falls up. */
 static void test_gravity_changes_between_steps(void)
 {
@@ -494,6 +519,7 @@ int main(int argc, char **argv)
     RUN(test_a_begin_that_fails_changes_nothing);
     RUN(test_an_empty_world_steps);
     RUN(test_the_suggested_step_moves_half_a_body);
+    RUN(test_the_suggested_step_counts_the_last_substep);
     RUN(test_gravity_changes_between_steps);
     RUN(test_a_shifted_origin_changes_no_way);
     RUN(test_small_shifts_far_off_move_planes_with_bodies);
