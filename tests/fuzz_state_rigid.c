@@ -31,10 +31,12 @@ static int is_extreme(const fsi_rigid *w)
     return extreme;
 }
 
-/* A step may refuse what a load took only for where it would bring a body: further or faster than any may be, in that time. */
+/* A step may refuse what a load took only for where it would bring a body: further or faster than any may be, in that time; or as links
+   that turn so fast do not take a step so long: their inertia is lost in rounding. */
 static int is_refused_for_its_way(const fsi_rigid *w, fsi_status status)
 {
     const char *message = fsi_rigid_error(w)->message;
+    if (status == FSI_ERROR_SINGULAR) return strstr(message, "inertia is singular") != NULL;
     return status == FSI_ERROR_LIMIT && (strstr(message, "would be faster") || strstr(message, "would be farther") || strstr(message, "would make it") || strstr(message, "target asks for"));
 }
 
