@@ -254,7 +254,8 @@ FSI_API fsi_status fsi_rigid_shift_origin(fsi_rigid *world, fsi_vec3 offset);
    COUPLED ones gravity, external forces and those that contacts and joints will have without the liquid. Then liquids step, by
    the same dt. end: takes impulse and angular_impulse of each body, solves contacts and joints anew with them and moves
    the bodies. Several liquids act in turn: between them call take_liquid, which books what one has done, and adds it to
-   the force that the next one sees. begin once more without end begins anew, after a liquid's step has failed. desc.substeps: the impulse is spread over them evenly.
+   the force that the next one sees. begin once more without end begins anew, after a liquid's step has failed; one that
+   fails changes nothing. desc.substeps: the impulse is spread over them evenly.
    Stability: liquid and a free body are solved together by the liquid, any density ratio. What contacts and joints add is
    explicit in one step: a liquid that presses a body onto others, or a link, feels the rest of their mass one step
    later. That is stable where the added mass of the liquid on a link is less than about the mass it drags along, and where a pile
@@ -1378,6 +1379,7 @@ typedef struct fsi__rg_impl {
     int touch_count, last_count, carried, row_count;
     int touch_capacity, last_capacity, row_capacity;
     double last_dt, saved_dt;              /* that `last` was made with; that the published contacts were */
+    fsi__d3 origin;                        /* desc.origin, not rounded to fsi_real */
     int stage;                             /* 0: none; 1: begun */
     double begun;                          /* dt of begin_step, 0 none */
     int looking;                           /* begun with dt 0 */
@@ -1454,11 +1456,11 @@ static fsi_status fsi__rg_room(fsi_rigid *w, void **array, size_t size, int rows
 /* What liquids have given in this step: booked, and of the last one. */
 static fsi_vec3 fsi__rg_liquid(const fsi__rg_impl *im, int id)
 {
-    return im->ending ? fsi_v3_add(im->record[id].liquid, im->body[id]->impulse) : im->record[id].liquid;
+    return im->ending ? fsi_v3_add(im->record[id].liquid, im->body[id]->impulse) : fsi_v3(0, 0, 0);
 }
 static fsi_vec3 fsi__rg_liquid_moment(const fsi__rg_impl *im, int id)
 {
-    return im->ending ? fsi_v3_add(im->record[id].liquid_moment, im->body[id]->angular_impulse) : im->record[id].liquid_moment;
+    return im->ending ? fsi_v3_add(im->record[id].liquid_moment, im->body[id]->angular_impulse) : fsi_v3(0, 0, 0);
 }
 
 static double fsi__rg_friction(const fsi_rigid *w, double own) { return own < 0 ? (double)w->desc.friction : own; }
@@ -2689,12 +2691,8 @@ FSI_API void fsi__rg_push(fsi_rigid *w, int id, fsi__d3 impulse, fsi__d3 moment)
     m->w = fsi__d3_add(m->w, fsi__rg_mul(m->inverse_inertia, moment));
 }
 
-/* The most that a torque of 1 N m turns a body by [rad/s^2]; links: by what their joints hold, about. */
-static double fsi__rg_turned_by(const fsi__rg_record *r)
-{
-    if (r->tree >= 0 && r->reach > 0) return 1 / (r->mass * r->reach * r->reach);
-    return r->inverse[0] + r->inverse[4] + r->inverse[8];
-}
+/* The most that a torque of 1 N m turns a free body by [rad/s^2]. */
+static double fsi__rg_turned_by(const fsi__rg_record *r) { return r->inverse[0] + r->inverse[4] + r->inverse[8]; }
 
 /* Forces and targets that would make a body faster than any may be, in a step of dt. */
 static fsi_status fsi__rg_check_drive(const fsi_rigid *w, int id, double dt, const char *fn)
@@ -3199,6 +3197,7 @@ FSI_API void fsi__rg_commit(fsi_rigid *w, double dt)
     im->stats.allocs = w->context->allocs;
     w->stats = im->stats;
     im->begun = 0;
+    im->looking = 0;
 }
 
 FSI_API void fsi__rg_drop(fsi_rigid *w) { fsi__rg_of(w)->touch_count = 0; }
@@ -3240,6 +3239,7 @@ static void fsi__rg_look(fsi_rigid *w)
     s->bytes = w->context->bytes;
     s->allocs = w->context->allocs;
     w->stats = *s;
+    im->looking = 0;
 }
 
 /* What a step did not do as it should have. */
@@ -3289,10 +3289,11 @@ FSI_API fsi_real fsi_rigid_suggest_dt(const fsi_rigid *w)
     g = (double)fsi_v3_norm(w->desc.gravity);
     for (id = 0; id < w->count; id++) {
         const int falls = im->kind[id] == FSI_RIGID_DYNAMIC;
-        const double way = im->record[id].thick, pull = falls ? g : 0; /* half its thickness: v t + g t^2/2 */
+        const double way = im->record[id].thick, pull = falls ? g * (2 * w->desc.substeps - 1) : 0; /* half its thickness: */
         double v;
         if ((!falls && im->kind[id] != FSI_RIGID_KINEMATIC) || im->asleep[id] || !(way > 0)) continue;
         v = (double)fsi_v3_norm(im->body[id]->velocity) + (double)fsi_v3_norm(im->body[id]->angular_velocity) * im->record[id].reach;
+        /* in the last of N substeps t: (v + g (N - 1) t) t + g t^2/2 */
         if (v > 0 || pull > 0) least = fmin(least, w->desc.substeps * 2 * way / (v + sqrt(v * v + 2 * pull * way)));
     }
     return (fsi_real)least;
@@ -3334,8 +3335,9 @@ FSI_API fsi_status fsi_rigid_shift_origin(fsi_rigid *w, fsi_vec3 offset)
     if (!fsi__rg_within(fsi_v3_add(w->desc.origin, offset), 1e30)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, -1, 0, "the first origin would lie too far off");
     fsi__rg_shift_places(w, offset);
     w->desc.domain = fsi__rg_shift_box(w->desc.domain, offset);
-    w->desc.origin = fsi_v3_add(w->desc.origin, offset);
-    for (k = 0; k < w->plane_count; k++) im->plane[k].offset = im->plane[k].first + fsi__d3_dot(im->plane[k].n, fsi__d3_of(w->desc.origin));
+    for (k = 0; k < w->plane_count; k++) im->plane[k].offset += fsi__d3_dot(im->plane[k].n, fsi__d3_of(offset));
+    im->origin = fsi__d3_add(im->origin, fsi__d3_of(offset)); /* in fsi_real it would not be the sum of what places went */
+    w->desc.origin = fsi__d3_real(im->origin);
     return FSI_OK;
 }
 
@@ -3361,6 +3363,17 @@ static void fsi__rg_tell(fsi_rigid *w, int id, double dt)
 
 static void fsi__rg_forget_liquid(fsi__rg_record *r) { r->liquid = r->liquid_moment = fsi_v3(0, 0, 0); }
 
+/* The step without liquids, up to its velocities; all of it is scratch. */
+static fsi_status fsi__rg_foresee(fsi_rigid *w, double dt, const char *fn)
+{
+    FSI__RG_TRY(fsi__rg_begin(w, dt, fn));
+    fsi__rg_aim_kinematic(w, dt);
+    FSI__RG_TRY(fsi__rg_predict(w, dt, fn));
+    FSI__RG_TRY(fsi__rg_collide(w, dt, fn));
+    fsi__rg_solve(w, dt, NULL, 0);
+    return FSI_OK;
+}
+
 FSI_API fsi_status fsi_rigid_begin_step(fsi_rigid *w, fsi_real dt)
 {
     static const char fn[] = "fsi_rigid_begin_step";
@@ -3369,17 +3382,14 @@ FSI_API fsi_status fsi_rigid_begin_step(fsi_rigid *w, fsi_real dt)
     FSI__RG_TRY(fsi__rg_check(w));
     FSI__RG_TRY(fsi__check_dt(w->context, dt, fn));
     im = fsi__rg_of(w);
-    for (id = 0; id < w->count; id++) fsi__rg_forget_liquid(&im->record[id]);
-    im->begun = 0;
-    im->looking = !(dt > 0);
-    if (im->looking) return fsi__rg_check_inputs(w, 0, fn);
-    FSI__RG_TRY(fsi__rg_begin(w, (double)dt, fn));
-    fsi__rg_aim_kinematic(w, (double)dt);
-    FSI__RG_TRY(fsi__rg_predict(w, (double)dt, fn));
-    FSI__RG_TRY(fsi__rg_collide(w, (double)dt, fn));
-    fsi__rg_solve(w, (double)dt, NULL, 0);
-    for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) fsi__rg_tell(w, id, (double)dt);
+    if (dt > 0) FSI__RG_TRY(fsi__rg_foresee(w, (double)dt, fn));
+    else FSI__RG_TRY(fsi__rg_check_inputs(w, 0, fn));
+    for (id = 0; id < w->count; id++) {
+        fsi__rg_forget_liquid(&im->record[id]);
+        if (dt > 0 && im->kind[id] != FSI_RIGID_NONE) fsi__rg_tell(w, id, (double)dt);
+    }
     im->begun = (double)dt;
+    im->looking = !(dt > 0);
     return FSI_OK;
 }
 
@@ -3427,7 +3437,6 @@ FSI_API fsi_status fsi_rigid_end_step(fsi_rigid *w, fsi_real dt)
     FSI__RG_TRY(fsi__check_dt(w->context, dt, fn));
     im = fsi__rg_of(w);
     if (im->looking && !(dt > 0)) {
-        im->looking = 0;
         fsi__rg_look(w);
         return FSI_OK;
     }
@@ -3892,7 +3901,7 @@ static fsi_status fsi__rg_put_plane(fsi_rigid *w, fsi__d3 n, double offset, doub
     p = &im->plane[k];
     p->alive = 1;
     p->n = n;
-    p->first = offset - fsi__d3_dot(n, fsi__d3_of(w->desc.origin));
+    p->first = offset - fsi__d3_dot(n, im->origin);
     p->offset = offset;
     p->friction = friction;
     p->restitution = restitution;
@@ -4021,6 +4030,7 @@ FSI_API fsi_status fsi_rigid_create(fsi_rigid **out, const fsi_rigid_desc *desc)
     w->context = desc->context ? desc->context : &im->own_context;
     w->desc = *desc;
     w->impl = im;
+    im->origin = fsi__d3_of(desc->origin);
     status = fsi__rg_make_domain(w, fn);
     if (status == FSI_OK) status = fsi__rg_reserve_bodies(w, desc->reserve_bodies, fn);
     if (status == FSI_OK) status = fsi__rg_reserve_contacts(w, desc->reserve_contacts, fn);
@@ -5072,7 +5082,7 @@ static void fsi__rg_state(fsi__stream *st, fsi_rigid *w)
     fsi__rg_impl *im = fsi__rg_of(w);
     int k;
     fsi__rg_state_scripts(st, w);
-    if (st->mode != FSI__HASH || fsi__rg_nonzero(w->desc.origin)) fsi__bytes(st, &w->desc.origin, sizeof w->desc.origin);
+    if (st->mode != FSI__HASH || fsi__rg_nonzero(w->desc.origin)) fsi__bytes(st, &im->origin, sizeof im->origin);
     fsi__bytes(st, &w->time, sizeof w->time);
     fsi__bytes(st, &im->saved_dt, sizeof im->saved_dt);
     for (k = 0; k < w->contact_count; k++) fsi__rg_state_contact(st, &im->contact[k]);
@@ -5184,13 +5194,40 @@ static int fsi__rg_pose_ok(fsi_pose p, int dim)
     return fsi__rg_within(p.position, 1e9) && fabs(n - 1) <= 1e-3 && (dim == 3 || (p.position.z == 0 && q.x == 0 && q.y == 0));
 }
 
+/* How far joints of a tree can be from each other, slides aside [m]. */
+static double fsi__rg_tree_size(const fsi__rg_tree *t)
+{
+    double size = 0;
+    int l;
+    for (l = 1; l < t->view.link_count; l++) size += fsi__d3_norm(t->link[l].from) + fsi__d3_norm(t->link[l].to);
+    return size;
+}
+
+/* The most that a state may have act on any link of a tree: force [N], moment [N m]. A light link may carry all others: it goes by the whole
+   tree; and what links do to each other grows as their rates squared: 1e6 m/s^2 or rad/s^2 of it. */
+static void fsi__rg_tree_bounds(const fsi_rigid *w, const fsi__rg_tree *t, double *force, double *moment)
+{
+    double mass = 0, reach = fsi__rg_tree_size(t);
+    int l;
+    for (l = 0; l < t->view.link_count; l++) {
+        const fsi__rg_record *r = &fsi__rg_of(w)->record[t->body[l]];
+        mass += r->mass;
+        reach += r->reach;
+    }
+    *force = fmin(1e6 * mass, FSI__RG_STRONGEST);
+    *moment = fmin(1e6 * mass * (reach > 0 ? reach * reach : 1), FSI__RG_STRONGEST);
+}
+
 /* Forces and torques: finite, in the plane where that is all there is, and such that a body is within bounds after a millisecond of them. */
 static int fsi__rg_forces_ok(const fsi_rigid *w, int id, const fsi_vec3 *force, const fsi_vec3 *torque)
 {
     const fsi__rg_record *r = &fsi__rg_of(w)->record[id];
-    const int moves = w->kind[id] == FSI_RIGID_DYNAMIC;
-    const double pull = r->tree >= 0 ? 1e6 : 1e3 * FSI__RG_FASTEST; /* [m/s^2, rad/s^2]; what links do to each other grows as their rates squared */
-    const double most = moves ? pull * r->mass : FSI__RG_STRONGEST, turn = moves ? pull / fsi__rg_turned_by(r) : FSI__RG_STRONGEST;
+    double most = FSI__RG_STRONGEST, turn = FSI__RG_STRONGEST;
+    if (r->tree >= 0) fsi__rg_tree_bounds(w, fsi__rg_of(w)->tree[r->tree], &most, &turn);
+    else if (w->kind[id] == FSI_RIGID_DYNAMIC) {
+        most = 1e3 * FSI__RG_FASTEST * r->mass;
+        turn = 1e3 * FSI__RG_FASTEST / fsi__rg_turned_by(r);
+    }
     return fsi__rg_within(*force, fmin(most, FSI__RG_STRONGEST)) && fsi__rg_within(*torque, fmin(turn, FSI__RG_STRONGEST))
         && (w->desc.dim == 3 || (force->z == 0 && torque->x == 0 && torque->y == 0));
 }
@@ -5207,9 +5244,8 @@ static void fsi__rg_note_link(fsi__rg_tree *t, int link, fsi_pose pose)
 /* Do links stand where the coordinates in q1 put them? But for rounding: 1 % of the tree's size is more than that can make. */
 static int fsi__rg_links_agree(fsi__rg_tree *t)
 {
-    double size = 0;
+    const double size = fsi__rg_tree_size(t);
     int l;
-    for (l = 1; l < t->view.link_count; l++) size += fsi__d3_norm(t->link[l].from) + fsi__d3_norm(t->link[l].to);
     fsi__rg_forward(t, t->q1);
     for (l = 1; l < t->view.link_count; l++) {
         const double slide = t->column[l] >= 0 ? fabs(t->q1[t->column[l]]) : 0;
@@ -5260,7 +5296,9 @@ static fsi_status fsi__rg_check_saved_tree(const fsi_rigid *w, int tree, fsi__st
 {
     fsi__rg_tree *t = fsi__rg_of(w)->tree[tree];
     const int n = t->view.coordinates;
+    double force, moment;
     int k;
+    fsi__rg_tree_bounds(w, t, &force, &moment);
     for (k = 0; k < 3 * n; k++) { /* values, rates, joint forces */
         const double most = k < 2 * n ? FSI__RG_FASTEST : (double)FSI_REAL_MAX;
         fsi_real x = 0;
@@ -5275,8 +5313,7 @@ static fsi_status fsi__rg_check_saved_tree(const fsi_rigid *w, int tree, fsi__st
         if (!fsi__rg_number_ok(x, -FSI__RG_STRONGEST, FSI__RG_STRONGEST)) return fsi__rg_bad_state(w, tree, "what holds a joint of tree %d in the state is not possible");
     }
     for (k = 0; k < t->view.link_count; k++) {
-        const fsi__rg_record *r = &fsi__rg_of(w)->record[t->body[k]];
-        const double most = 1e6 * (t->joint[k] == FSI_RIGID_PRISMATIC || !(r->reach > 0) ? r->mass : r->mass * r->reach * r->reach);
+        const double most = t->joint[k] == FSI_RIGID_PRISMATIC ? force : moment;
         double x[2] = { 0, 0 }; /* target, force */
         fsi__bytes(st, x, sizeof x);
         if (!fsi__rg_number_ok(x[0], -FSI__RG_FASTEST, FSI__RG_FASTEST) || !fsi__rg_number_ok(x[1], -most, most)) return fsi__rg_bad_state(w, tree, "the target or force of a joint of tree %d in the state is not possible");
@@ -5284,20 +5321,28 @@ static fsi_status fsi__rg_check_saved_tree(const fsi_rigid *w, int tree, fsi__st
     return FSI_OK;
 }
 
+/* From where a state's first origin is to where the world's is. In the plane z means nothing. */
+static fsi_vec3 fsi__rg_from_origin(const fsi_rigid *w, fsi__d3 origin)
+{
+    fsi_vec3 offset = fsi__d3_real(fsi__d3_sub(fsi__rg_of(w)->origin, origin));
+    if (w->desc.dim == 2) offset.z = 0;
+    return offset;
+}
+
 /* Everything of a state, before any of it is taken. `st` stands behind the head. */
 static fsi_status fsi__rg_check_saved(const fsi_rigid *w, int contacts, fsi__stream st)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
     double time[2] = { -1, -1 };
-    fsi_vec3 origin = fsi_v3(0, 0, 0);
+    fsi__d3 origin = fsi__rg_zero();
     int k;
     FSI__RG_TRY(fsi__rg_check_scripts(w, &st));
     fsi__bytes(&st, &origin, sizeof origin);
     fsi__bytes(&st, time, sizeof time);
-    if (!fsi__rg_within(origin, 1e30) || (w->desc.dim == 2 && origin.z != 0)) return fsi__rg_bad_state(w, -1, "the origin of the state is not possible (%d)");
+    if (!(fsi__d3_norm(origin) <= 1e30)) return fsi__rg_bad_state(w, -1, "the origin of the state is not possible (%d)");
     if (!fsi__rg_number_ok(time[0], 0, 1e30) || !fsi__rg_number_ok(time[1], 0, 1000)) return fsi__rg_bad_state(w, -1, "the time or the step of the state is not possible (%d)");
     FSI__RG_TRY(fsi__rg_check_contacts(w, contacts, &st));
-    for (k = 0; k < w->count; k++) if (im->kind[k] != FSI_RIGID_NONE) FSI__RG_TRY(fsi__rg_check_saved_body(w, k, fsi_v3_sub(w->desc.origin, origin), &st));
+    for (k = 0; k < w->count; k++) if (im->kind[k] != FSI_RIGID_NONE) FSI__RG_TRY(fsi__rg_check_saved_body(w, k, fsi__rg_from_origin(w, origin), &st));
     for (k = 0; k < w->tree_count; k++) if (im->tree[k]) FSI__RG_TRY(fsi__rg_check_saved_tree(w, k, &st));
     if (!st.ok || st.used != st.capacity) return fsi__rg_bad_state(w, -1, "the state ends before or after what it announces (%d)");
     return FSI_OK;
@@ -5309,7 +5354,8 @@ FSI_API fsi_status fsi_rigid_load(fsi_rigid *w, const void *buffer, size_t size)
     fsi__rg_impl *im;
     fsi__rg_head head, own;
     fsi__stream st, again;
-    fsi_vec3 origin;
+    fsi__d3 origin, saved;
+    fsi_vec3 offset;
     int k;
     FSI__RG_TRY(fsi__rg_check(w));
     FSI__RG_TRY(fsi__load_begin(w->context, w->cookie, buffer, size, &st, fn));
@@ -5324,13 +5370,15 @@ FSI_API fsi_status fsi_rigid_load(fsi_rigid *w, const void *buffer, size_t size)
     FSI__RG_TRY(FSI__RG_ROOM(w, im->contact, w->contact_count, im->contact_capacity, (int)head.contacts, fn));
     fsi__rg_publish(w);
     w->contact_count = (int)head.contacts;
-    origin = w->desc.origin;
+    origin = im->origin;
     again = st;
     fsi__rg_state(&st, w);
     for (k = 0; k < w->tree_count; k++) if (im->tree[k]) fsi__rg_refresh_tree(w, im->tree[k]);
     fsi__rg_state(&again, w); /* links stand where they were saved, not where coordinates rounded to fsi_real put them */
-    if (fsi__rg_changed(w->desc.origin, origin)) fsi__rg_shift_places(w, fsi_v3_sub(origin, w->desc.origin));
-    w->desc.origin = origin;
+    saved = im->origin;
+    im->origin = origin;
+    offset = fsi__rg_from_origin(w, saved);
+    if (fsi__rg_nonzero(offset)) fsi__rg_shift_places(w, offset);
     for (k = 0; k < w->count; k++) if (im->body[k]) {
         im->body[k]->end = im->body[k]->pose;
         fsi__rg_forget_liquid(&im->record[k]);

@@ -31,9 +31,19 @@ static int is_extreme(const fsi_rigid *w)
     return extreme;
 }
 
+/* A step may refuse what a load took only for where it would bring a body: further or faster than any may be, in that time; or as links
+   that turn so fast do not take a step so long: their inertia is lost in rounding. */
+static int is_refused_for_its_way(const fsi_rigid *w, fsi_status status)
+{
+    const char *message = fsi_rigid_error(w)->message;
+    if (status == FSI_ERROR_SINGULAR) return strstr(message, "inertia is singular") != NULL;
+    return status == FSI_ERROR_LIMIT && (strstr(message, "would be faster") || strstr(message, "would be farther") || strstr(message, "would make it") || strstr(message, "target asks for"));
+}
+
 static void try_load(fsi_rigid *w, const void *buffer, size_t size)
 {
     const uint64_t before = fsi_rigid_hash(w);
+    uint64_t loaded;
     fsi_status status;
     size_t need = 0;
     int id, extreme;
@@ -43,10 +53,13 @@ static void try_load(fsi_rigid *w, const void *buffer, size_t size)
     }
     MUST(fsi_rigid_save(w, NULL, 0, &need) == FSI_OK && need == size);
     extreme = is_extreme(w);
+    loaded = fsi_rigid_hash(w);
     status = fsi_rigid_step(w, (fsi_real)1e-3);
-    if (status != FSI_OK && !extreme) fprintf(stderr, "step: %s\n", fsi_rigid_error(w)->message);
-    MUST(status == FSI_OK || extreme);
-    MUST(status != FSI_ERROR_NAN);
+    if (status != FSI_OK) {
+        if (!extreme || !is_refused_for_its_way(w, status)) fprintf(stderr, "step: %s\n", fsi_rigid_error(w)->message);
+        MUST(extreme && is_refused_for_its_way(w, status));
+        MUST(fsi_rigid_hash(w) == loaded);
+    }
     for (id = 0; id < w->count; id++) MUST(!w->body[id] || (fsi_v3_is_finite(w->body[id]->pose.position) && fsi_v3_is_finite(w->body[id]->velocity)));
 }
 

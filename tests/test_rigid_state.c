@@ -85,6 +85,64 @@ static void test_a_loaded_state_can_be_stepped(void)
     CHECK(taken > tried / 50 && taken < tried * 9 / 10);
 }
 
+/* A hub of 11 g that turns about y on a fixed base, an arm of 27 kg welded onto it. hub, arm: ids of their bodies. */
+static int add_arm_on_a_hub(fsi_rigid *w, int *hub, int *arm)
+{
+    fsi_rigid_shape shape[3];
+    fsi_rigid_link_desc l[3];
+    fsi_rigid_tree_desc d = fsi_rigid_default_tree_desc();
+    int k, tree = -1;
+    shape[0] = shape[1] = fsi_rigid_sphere((fsi_real)0.01);
+    shape[1].density = 2600;
+    shape[2] = fsi_rigid_box(v3(0.3, 0.15, 0.15));
+    shape[2].density = 500;
+    for (k = 0; k < 3; k++) {
+        l[k] = fsi_rigid_default_link_desc();
+        l[k].body.shapes = &shape[k];
+        l[k].body.shape_count = 1;
+        l[k].body.pose.position = v3(k == 2 ? 0.31 : 0, 0, 2);
+        l[k].parent = k - 1;
+        l[k].joint = k == 1 ? FSI_RIGID_REVOLUTE : FSI_RIGID_WELD;
+        l[k].point = v3(0, 0, 2);
+        l[k].axis = v3(0, 1, 0);
+    }
+    d.links = l;
+    d.link_count = 3;
+    d.fixed = 1;
+    CHECK(fsi_rigid_add_tree(w, &d, &tree) == FSI_OK);
+    *hub = fsi_rigid_tree_at(w, tree)->body[1];
+    *arm = fsi_rigid_tree_at(w, tree)->body[2];
+    return tree;
+}
+
+/* What drives a light link carries all that hangs on it: forces of joints and of callers go by the tree. */
+static void test_motors_and_torques_on_light_links_are_saved_and_loaded(void)
+{
+    int k, hub, arm;
+    for (k = 0; k < 3; k++) {
+        fsi_rigid_desc d = fsi_rigid_default_desc();
+        fsi_rigid *w = NULL;
+        unsigned char *state;
+        size_t size;
+        uint64_t hash;
+        int tree;
+        CHECK(fsi_rigid_create(&w, &d) == FSI_OK);
+        tree = add_arm_on_a_hub(w, &hub, &arm);
+        CHECK((double)w->body[hub]->mass < 0.02 && (double)w->body[arm]->mass > 20);
+        if (k == 0) CHECK(fsi_rigid_set_joint_force(w, tree, 1, 20) == FSI_OK);
+        if (k == 1) w->torque[hub] = v3(0, -20, 0);
+        if (k == 2) w->force[hub] = v3(0, 0, 2e4);
+        CHECK(fsi_rigid_step(w, (fsi_real)0.01) == FSI_OK);
+        state = save_world(w, &size);
+        hash = fsi_rigid_hash(w);
+        CHECK(fsi_rigid_step(w, (fsi_real)0.01) == FSI_OK);
+        CHECK(fsi_rigid_load(w, state, size) == FSI_OK && fsi_rigid_hash(w) == hash);
+        CHECK(fsi_rigid_step(w, (fsi_real)0.01) == FSI_OK);
+        free(state);
+        fsi_rigid_destroy(w);
+    }
+}
+
 /* ---- speeds --------------------------------------------------------------------------------------------------- */
 
 static int refused(const fsi_rigid *w, fsi_status status, const char *word)
@@ -165,6 +223,38 @@ static void test_a_step_of_no_time_only_looks(void)
     fsi_rigid_destroy(w);
 }
 
+/* A begin that fails begins nothing, and leaves alone what was begun before. */
+static void test_a_begin_that_fails_changes_nothing(void)
+{
+    fsi_rigid *w = make_small_world(NULL, 3);
+    const fsi_real dt = (fsi_real)0.005;
+    const int ball = 3;
+    fsi_vec3 v;
+    w->force[ball].x = (fsi_real)test_nan();
+    CHECK(fsi_rigid_begin_step(w, 0) == FSI_ERROR_NAN && fsi_rigid_end_step(w, 0) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_rigid_begin_step(w, dt) == FSI_ERROR_NAN && fsi_rigid_end_step(w, dt) == FSI_ERROR_ARGUMENT);
+    w->force[ball].x = 0;
+    CHECK(fsi_rigid_begin_step(w, 0) == FSI_OK && fsi_rigid_step(w, dt) == FSI_OK);
+    CHECK(fsi_rigid_end_step(w, 0) == FSI_ERROR_ARGUMENT && fsi_rigid_take_liquid(w) == FSI_ERROR_ARGUMENT); /* the step ended it */
+    CHECK(fsi_rigid_begin_step(w, 0) == FSI_OK && fsi_rigid_step(w, 0) == FSI_OK && fsi_rigid_end_step(w, 0) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_rigid_begin_step(w, dt) == FSI_OK);
+    w->body[ball]->impulse.x = w->body[ball]->mass; /* 1 m/s */
+    CHECK(fsi_rigid_take_liquid(w) == FSI_OK);
+    w->force[ball].x = (fsi_real)test_nan();
+    CHECK(fsi_rigid_begin_step(w, 0) == FSI_ERROR_NAN && fsi_rigid_begin_step(w, dt) == FSI_ERROR_NAN);
+    w->force[ball].x = 0;
+    v = w->body[ball]->velocity;
+    CHECK(fsi_rigid_end_step(w, dt) == FSI_OK);
+    CHECK_NEAR(w->body[ball]->velocity.x - v.x, 1, 0.2);
+    CHECK(fsi_rigid_begin_step(w, dt) == FSI_OK);
+    w->body[ball]->impulse.x = w->body[ball]->mass;
+    CHECK(fsi_rigid_take_liquid(w) == FSI_OK && fsi_rigid_begin_step(w, dt) == FSI_OK); /* begins anew: without that impulse */
+    v = w->body[ball]->velocity;
+    CHECK(fsi_rigid_end_step(w, dt) == FSI_OK);
+    CHECK_NEAR(w->body[ball]->velocity.x - v.x, 0, 0.2);
+    fsi_rigid_destroy(w);
+}
+
 /* A world without bodies, planes and contacts: nothing has rows. */
 static void test_an_empty_world_steps(void)
 {
@@ -199,6 +289,31 @@ static void test_the_suggested_step_moves_half_a_body(void)
     CHECK(fsi_rigid_sleep(w, 0) == FSI_OK && fsi_rigid_suggest_dt(w) == 1000);
     CHECK(fsi_rigid_suggest_dt(NULL) == 0);
     fsi_rigid_destroy(w);
+}
+
+/* What falls is fastest in the last substep: there it moves by half its thickness. */
+static void test_the_suggested_step_counts_the_last_substep(void)
+{
+    const double fast[2] = { 0, 3 };
+    int k, i;
+    for (k = 0; k < 2; k++) {
+        fsi_rigid_desc d = fsi_rigid_default_desc();
+        fsi_rigid *w = NULL;
+        double t, last;
+        d.substeps = 8;
+        CHECK(fsi_rigid_create(&w, &d) == FSI_OK && small_add(w, fsi_rigid_sphere((fsi_real)0.1), v3(0, 0, 5), FSI_RIGID_DYNAMIC, NULL));
+        CHECK(fsi_rigid_set_velocity(w, 0, v3(0, 0, -fast[k]), v3(0, 0, 0)) == FSI_OK);
+        t = (double)fsi_rigid_suggest_dt(w) / 8;
+        CHECK_NEAR((fast[k] + 7.5 * 9.81 * t) * t, 0.1, TOL(1e-9, 1e-6));
+        d.substeps = 1;
+        CHECK(fsi_rigid_set_desc(w, &d) == FSI_OK);
+        for (i = 0, last = 0; i < 8; i++) {
+            last = (double)w->body[0]->pose.position.z;
+            CHECK(fsi_rigid_step(w, (fsi_real)t) == FSI_OK);
+        }
+        CHECK_NEAR(last - (double)w->body[0]->pose.position.z, 0.1, 0.01);
+        fsi_rigid_destroy(w);
+    }
 }
 
 /* Gravity that turns round between steps: what lies falls up. */
@@ -247,6 +362,55 @@ static void test_a_shifted_origin_changes_no_way(void)
         fsi_rigid_destroy(w);
         fsi_rigid_destroy(still);
     }
+}
+
+/* Far off, an origin is rounded by more than a small offset: what lies on a plane lies on it still, in states from before too. */
+static void test_small_shifts_far_off_move_planes_with_bodies(void)
+{
+    fsi_rigid_desc d = fsi_rigid_default_desc();
+    fsi_rigid *w = NULL;
+    unsigned char *state;
+    size_t size;
+    int k;
+    d.origin = v3(0, 0, 1e5);
+    CHECK(fsi_rigid_create(&w, &d) == FSI_OK && fsi_rigid_add_plane(w, v3(0, 0, 1), 0, NULL, NULL) == FSI_OK);
+    CHECK(small_add(w, fsi_rigid_sphere((fsi_real)0.1), v3(0, 0, 0.1), FSI_RIGID_DYNAMIC, NULL));
+    state = save_world(w, &size);
+    for (k = 0; k < 100; k++) CHECK(fsi_rigid_shift_origin(w, v3(0, 0, 0.003)) == FSI_OK);
+    for (k = 0; k < 30; k++) CHECK(fsi_rigid_step(w, (fsi_real)0.01) == FSI_OK);
+    CHECK_NEAR(w->body[0]->pose.position.z, 0.4, 2e-3);
+    CHECK(fsi_rigid_load(w, state, size) == FSI_OK);
+    CHECK_NEAR(w->body[0]->pose.position.z, 0.4, 1e-4);
+    for (k = 0; k < 30; k++) CHECK(fsi_rigid_step(w, (fsi_real)0.01) == FSI_OK);
+    CHECK_NEAR(w->body[0]->pose.position.z, 0.4, 2e-3);
+    free(state);
+    fsi_rigid_destroy(w);
+}
+
+/* In the plane z of an origin means nothing: such a world loads its own states, and those of one made with another z. */
+static void test_z_of_an_origin_means_nothing_in_the_plane(void)
+{
+    fsi_rigid *w[2] = { NULL, NULL };
+    unsigned char *state;
+    size_t size;
+    int k;
+    for (k = 0; k < 2; k++) {
+        fsi_rigid_desc d = fsi_rigid_default_desc();
+        d.dim = 2;
+        d.gravity = v3(0, -9.81, 0);
+        d.origin = v3(1, 2, 5 - 7 * k);
+        CHECK(fsi_rigid_create(&w[k], &d) == FSI_OK && small_add(w[k], fsi_rigid_sphere((fsi_real)0.1), v3(0, 1, 0), FSI_RIGID_DYNAMIC, NULL));
+    }
+    CHECK(fsi_rigid_shift_origin(w[0], v3(0.5, 0, 3)) == FSI_OK);
+    CHECK_NEAR(w[0]->body[0]->pose.position.z, 0, 0);
+    state = save_world(w[0], &size);
+    for (k = 0; k < 2; k++) {
+        CHECK(fsi_rigid_load(w[k], state, size) == FSI_OK && fsi_rigid_step(w[k], (fsi_real)0.01) == FSI_OK);
+        CHECK_NEAR(w[k]->body[0]->pose.position.x, 0.5 - 0.5 * k, TOL(1e-12, 1e-6));
+        CHECK_NEAR(w[k]->body[0]->pose.position.z, 0, 0);
+    }
+    free(state);
+    for (k = 0; k < 2; k++) fsi_rigid_destroy(w[k]);
 }
 
 /* ---- messages ------------------------------------------------------------------------------------------------- */
@@ -349,12 +513,17 @@ int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
     RUN(test_a_loaded_state_can_be_stepped);
+    RUN(test_motors_and_torques_on_light_links_are_saved_and_loaded);
     RUN(test_absurd_speeds_are_refused_by_name);
     RUN(test_a_step_of_no_time_only_looks);
+    RUN(test_a_begin_that_fails_changes_nothing);
     RUN(test_an_empty_world_steps);
     RUN(test_the_suggested_step_moves_half_a_body);
+    RUN(test_the_suggested_step_counts_the_last_substep);
     RUN(test_gravity_changes_between_steps);
     RUN(test_a_shifted_origin_changes_no_way);
+    RUN(test_small_shifts_far_off_move_planes_with_bodies);
+    RUN(test_z_of_an_origin_means_nothing_in_the_plane);
     RUN(test_deep_overlap_is_told_once_a_step);
     RUN(test_failing_memory_leaves_no_trace);
     return TEST_END();
