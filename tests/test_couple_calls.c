@@ -192,6 +192,33 @@ static void test_settings_change_between_steps(void)
     pair_end(&p);
 }
 
+/* What create asks of both parts a set_desc of one can take back: the next step says so, and goes on when it is as it was. */
+static void test_settings_of_one_part_that_a_coupling_cannot_have_are_refused(void)
+{
+    fsi_levelset_desc l;
+    fsi_shell_desc d;
+    uint64_t hash;
+    pair p;
+    make_fall(&p, 2);
+    steps_ok(&p, 1, 1e-3);
+    hash = fsi_couple_hash(p.both);
+    l = p.water->desc;
+    l.conserve_volume = 0;
+    CHECK(fsi_levelset_set_desc(p.water, &l) == FSI_OK);
+    expect(&p, fsi_couple_step(p.both, REAL(1e-3)), FSI_ERROR_ARGUMENT, "liquid has conserve_volume 0");
+    l.conserve_volume = 1;
+    CHECK(fsi_levelset_set_desc(p.water, &l) == FSI_OK);
+    d = p.solid->desc;
+    d.integrator = FSI_SHELL_BDF2;
+    CHECK(fsi_shell_set_desc(p.solid, &d) == FSI_OK);
+    expect(&p, fsi_couple_step(p.both, REAL(1e-3)), FSI_ERROR_ARGUMENT, "another integrator");
+    CHECK(fsi_couple_hash(p.both) == hash);
+    d.integrator = FSI_SHELL_BACKWARD_EULER;
+    CHECK(fsi_shell_set_desc(p.solid, &d) == FSI_OK);
+    steps_ok(&p, 1, 1e-3);
+    pair_end(&p);
+}
+
 static void test_a_suggested_step_is_one_substep(void)
 {
     double dt;
@@ -489,6 +516,7 @@ int main(int argc, char **argv)
     RUN(test_who_was_stepped_alone_is_noticed);
     RUN(test_a_step_of_no_time_only_looks);
     RUN(test_settings_change_between_steps);
+    RUN(test_settings_of_one_part_that_a_coupling_cannot_have_are_refused);
     RUN(test_a_suggested_step_is_one_substep);
     RUN(test_a_moving_origin_changes_nothing);
     RUN(test_debug_draw_shows_both_and_where_they_touch);
