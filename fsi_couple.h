@@ -125,7 +125,8 @@ FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s);
    refuses; or adhesion: names the vertex); MESH (a sample lies deep in the liquid: it was written there, or came from beyond a side of the box; names it), CONVERGENCE (a vertex could not be kept out of the
    liquid), NAN; then nothing has changed. */
 FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt);
-/* The largest step that takes one substep now [s], if pins and obstacles move no faster than liquid and vertices; at most FSI_REAL_MAX. 0: s is none. */
+/* The largest step that takes one substep now [s], if pins and obstacles move no faster than liquid and vertices; 1e-12 to 1000.
+   0: s is none. */
 FSI_API fsi_real fsi_couple_suggest_dt(const fsi_couple *s);
 /* Adds offset [m] to both: fsi_levelset_shift_origin and fsi_shell_shift_origin say what to do with meshes and bodies, and with states that were saved
    before. Errors: COOKIE, NAN, LIMIT (one of both would be too far off); then nothing has changed. */
@@ -1957,7 +1958,7 @@ FSI_API fsi_real fsi_couple_suggest_dt(const fsi_couple *s)
     if (!c) return 0;
     for (i = 0; i < s->shell->vertex_count; i++) most = fmax(most, (double)fsi_v3_norm(s->shell->velocity[i]));
     dt = fmin(fsi__ls_largest_dt(&s->liquid->desc, most), (double)fsi_levelset_suggest_dt(s->liquid));
-    return dt < (double)FSI_REAL_MAX ? (fsi_real)dt : FSI_REAL_MAX;
+    return dt < 1000 ? (dt > 1e-12 ? (fsi_real)dt : (fsi_real)1.001e-12) : 1000;
 }
 
 FSI_API void fsi_couple_debug_draw(const fsi_couple *s, const fsi_debug_draw *draw)
@@ -2153,7 +2154,8 @@ FSI_API fsi_status fsi_couple_set_desc(fsi_couple *s, const fsi_couple_desc *des
     fsi__co_impl *c = fsi__co_of(s);
     fsi_couple_desc d;
     int i;
-    if (!c || !desc || desc->cookie != FSI__COOKIE('c', fsi_couple_desc)) return FSI_ERROR_COOKIE;
+    if (!c) return FSI_ERROR_COOKIE;
+    FSI__LS_TRY(fsi__check_filled(c->context, "fsi_couple_set_desc", desc, FSI__COOKIE('c', fsi_couple_desc), "fsi_couple_default_desc"));
     d = *desc;
     d.liquid = s->desc.liquid;
     d.shell = s->desc.shell;

@@ -187,7 +187,10 @@ static void test_settings_change_between_steps(void)
     d.stiffness = REAL(test_nan());
     expect(&p, fsi_couple_set_desc(p.both, &d), FSI_ERROR_NAN, "stiffness");
     CHECK(p.both->desc.stiffness > 19);
-    CHECK(fsi_couple_set_desc(NULL, &d) == FSI_ERROR_COOKIE && fsi_couple_set_desc(p.both, NULL) == FSI_ERROR_COOKIE);
+    CHECK(fsi_couple_set_desc(NULL, &d) == FSI_ERROR_COOKIE);
+    expect(&p, fsi_couple_set_desc(p.both, NULL), FSI_ERROR_ARGUMENT, "desc is NULL");
+    d.cookie = 0;
+    expect(&p, fsi_couple_set_desc(p.both, &d), FSI_ERROR_COOKIE, "fsi_couple_default_desc");
     steps_ok(&p, 5, 2e-3);
     pair_end(&p);
 }
@@ -231,6 +234,18 @@ static void test_a_suggested_step_is_one_substep(void)
     steps_ok(&p, 1, dt);
     CHECK(p.both->stats.substeps == 1);
     CHECK_NEAR(fsi_couple_suggest_dt(NULL), 0, 0);
+    pair_end(&p);
+    pair_begin(&p, 16); /* nothing moves, nothing pulls: at most what a step takes */
+    p.l.gravity = p.c.desc.gravity = v3(0, 0, 0);
+    p.l.surface_tension = 0;
+    pair_string(&p, 4, 6, 10, 8);
+    pair_make(&p);
+    dt = (double)fsi_couple_suggest_dt(p.both);
+    CHECK(dt > 0 && dt <= 1000);
+    steps_ok(&p, 1, dt);
+    p.solid->velocity[1] = v3(0, REAL(1e11), 0);
+    dt = (double)fsi_couple_suggest_dt(p.both);
+    CHECK(dt >= 1e-12 && fsi__check_dt(&p.context, REAL(dt), "test") == FSI_OK);
     pair_end(&p);
 }
 
