@@ -121,11 +121,12 @@ FSI_API fsi_status fsi_couple_set_desc(fsi_couple *s, const fsi_couple_desc *des
 FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s);
 /* Advances both by exactly dt seconds, in substeps that the liquid's cfl asks for, vertices counted. dt = 0 only looks: nothing moves, stats are those of what
    there is. A call that did less than asked says so (level 1). Errors: those of fsi_levelset_step and fsi_shell_step; ARGUMENT (one of both was stepped or
-   loaded by itself, which may have brought liquid through the solid: load a state of both, or couple them anew; or adhesion: names the vertex); MESH (a sample
-   lies deep in the liquid: it was written there, or came from beyond a side of the box; names it), CONVERGENCE (a vertex could not be kept out of the
+   loaded by itself, which may have brought liquid through the solid: load a state of both, or couple them anew; or one has settings now that create
+   refuses; or adhesion: names the vertex); MESH (a sample lies deep in the liquid: it was written there, or came from beyond a side of the box; names it), CONVERGENCE (a vertex could not be kept out of the
    liquid), NAN; then nothing has changed. */
 FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt);
-/* The largest step that takes one substep now [s], if pins and obstacles move no faster than liquid and vertices; at most FSI_REAL_MAX. 0: s is none. */
+/* The largest step that takes one substep now [s], if pins and obstacles move no faster than liquid and vertices; 1e-12 to 1000.
+   0: s is none. */
 FSI_API fsi_real fsi_couple_suggest_dt(const fsi_couple *s);
 /* Adds offset [m] to both: fsi_levelset_shift_origin and fsi_shell_shift_origin say what to do with meshes and bodies, and with states that were saved
    before. Errors: COOKIE, NAN, LIMIT (one of both would be too far off); then nothing has changed. */
@@ -1845,6 +1846,14 @@ static fsi_status fsi__co_look(fsi__co_impl *c)
     return FSI_OK;
 }
 
+/* Settings that a coupling needs, which a set_desc of one part may have changed. */
+static fsi_status fsi__co_check_settings(fsi_context *c, const fsi_levelset *liquid, const fsi_shell *shell, const char *fn)
+{
+    if (shell->desc.integrator != FSI_SHELL_BACKWARD_EULER) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "shell has another integrator than BACKWARD_EULER");
+    if (!liquid->desc.conserve_volume) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "liquid has conserve_volume 0");
+    return FSI_OK;
+}
+
 /* Neither has been somewhere by itself. */
 static fsi_status fsi__co_check_together(const fsi__co_impl *c, const char *fn)
 {
@@ -1901,6 +1910,7 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
     if (!c) return FSI_ERROR_COOKIE;
     FSI__LS_TRY(fsi__check_dt(c->context, dt, fn));
     if (c->sh->bodies > 0) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, c->sh->bodies, "the shell has %d COUPLED bodies", c->sh->bodies);
+    FSI__LS_TRY(fsi__co_check_settings(c->context, s->liquid, s->shell, fn));
     FSI__LS_TRY(fsi__co_check_together(c, fn));
     c->density = (double)s->liquid->desc.density;
     status = fsi__sh_read_in(s->shell, c->sh, fn);
@@ -1948,7 +1958,7 @@ FSI_API fsi_real fsi_couple_suggest_dt(const fsi_couple *s)
     if (!c) return 0;
     for (i = 0; i < s->shell->vertex_count; i++) most = fmax(most, (double)fsi_v3_norm(s->shell->velocity[i]));
     dt = fmin(fsi__ls_largest_dt(&s->liquid->desc, most), (double)fsi_levelset_suggest_dt(s->liquid));
-    return dt < (double)FSI_REAL_MAX ? (fsi_real)dt : FSI_REAL_MAX;
+    return dt < 1000 ? (dt > 1e-12 ? (fsi_real)dt : (fsi_real)1.001e-12) : 1000;
 }
 
 FSI_API void fsi_couple_debug_draw(const fsi_couple *s, const fsi_debug_draw *draw)
@@ -2118,9 +2128,7 @@ static fsi_status fsi__co_check_pair(const fsi_couple_desc *d)
     if (!liquid) return fsi__fail(c, FSI_ERROR_COOKIE, fn, -1, 0, "liquid is %s", d->liquid ? "no fsi_levelset" : "NULL");
     if (!shell) return fsi__fail(c, FSI_ERROR_COOKIE, fn, -1, 0, "shell is %s", d->shell ? "no fsi_shell" : "NULL");
     if (d->liquid->desc.dim != d->shell->desc.dim) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->shell->desc.dim, "liquid has dim %d, shell %d", d->liquid->desc.dim, d->shell->desc.dim);
-    if (d->shell->desc.integrator != FSI_SHELL_BACKWARD_EULER) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "shell has another integrator than BACKWARD_EULER");
-    if (!d->liquid->desc.conserve_volume) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "liquid has conserve_volume 0");
-    return FSI_OK;
+    return fsi__co_check_settings(c, d->liquid, d->shell, fn);
 }
 
 /* The numbers, for a liquid of this cell width. */
@@ -2146,7 +2154,8 @@ FSI_API fsi_status fsi_couple_set_desc(fsi_couple *s, const fsi_couple_desc *des
     fsi__co_impl *c = fsi__co_of(s);
     fsi_couple_desc d;
     int i;
-    if (!c || !desc || desc->cookie != FSI__COOKIE('c', fsi_couple_desc)) return FSI_ERROR_COOKIE;
+    if (!c) return FSI_ERROR_COOKIE;
+    FSI__LS_TRY(fsi__check_filled(c->context, "fsi_couple_set_desc", desc, FSI__COOKIE('c', fsi_couple_desc), "fsi_couple_default_desc"));
     d = *desc;
     d.liquid = s->desc.liquid;
     d.shell = s->desc.shell;

@@ -246,7 +246,7 @@ FSI_API fsi_status fsi_levelset_obstacle_reaction(const fsi_levelset *s, int id,
 /* Advances exactly dt seconds (1e-12 to 1000), in substeps as the desc asks. dt = 0 moves nothing and gives no impulse: reactions and impulses are 0 after it,
    new velocities of COUPLED bodies those that they have. What went less well than asked (stats: degraded, thinned, lost_volume, a volume off by more than 1 %)
    is told by one message of level 1. Errors: COOKIE, ARGUMENT (dt), NAN (names the entry of a velocity that is not finite),
-   CONVERGENCE (of the pressure or of viscosity), LIMIT (entries of u above 1e12 m/s, obstacles faster than 1e9), MEMORY; then nothing has changed.
+   CONVERGENCE (of the pressure or of viscosity), LIMIT (entries of u above 1e12 m/s, before or after; obstacles faster than 1e9), MEMORY; then nothing has changed.
    Where viscosity does not converge (spray with viscosity dt > 1e5 density dx^2), that substep is done with a hundredth of it, up to three times:
    small drops are as good as rigid then too, all keep their momentum, none gains energy, pools are thinner for that substep. stats.thinned counts. */
 FSI_API fsi_status fsi_levelset_step(fsi_levelset *s, fsi_real dt);
@@ -501,6 +501,7 @@ typedef struct fsi__ls_run {
     double keep, add;                    /* of fsi__ls_weigh_carry */
     const fsi__ls_guest *guest;          /* NULL: the liquid is alone */
     int last;                            /* this is the substep's last projection */
+    const fsi_field *looked;            /* by fsi__ls_look_for_nan */
 } fsi__ls_run;
 
 /* A number that must lie between lo and hi. */
@@ -4611,30 +4612,47 @@ static void fsi__ls_speeds(void *arg, int chunk, int begin, int end)
     run->m->sum[chunk] = most;
 }
 
-/* Number of entries of a task's blocks up to the first one of u[axis] that is no velocity; -1: all are. */
+/* Number of entries of a task's blocks up to the first one of `looked` that is no velocity; -1: all are. */
 static void fsi__ls_look_for_nan(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
-    const fsi_real *u = run->m->u[run->axis]->value;
+    const fsi_real *u = run->looked->value;
     const size_t last = (size_t)end * (size_t)run->grid->block_cells;
     size_t e = (size_t)begin * (size_t)run->grid->block_cells;
     while (e < last && fabs((double)u[e]) <= FSI__LS_BURST) e++;
     run->m->sum[chunk] = e < last ? (double)e : -1;
 }
 
-/* The caller may have written velocities: all must be finite, and none absurd. */
-static fsi_status fsi__ls_check_velocity(fsi__ls_run *run)
+/* All entries of a field of velocities are finite, and none absurd. They are of u[axis]; `end` says when. */
+static fsi_status fsi__ls_check_entries(fsi__ls_run *run, const fsi_field *f, const char *end)
 {
     int chunks, k;
     FSI__LS_TRY(fsi__ls_grow_sums(run, &chunks));
+    run->looked = f;
+    fsi__ls_each_block(run, fsi__ls_look_for_nan);
+    for (k = 0; k < chunks; k++) {
+        const long long e = (long long)run->m->sum[k];
+        const double u = e < 0 ? 0 : (double)f->value[e];
+        if (e >= 0 && !fsi_is_finite(u)) return fsi__fail(run->s->context, FSI_ERROR_NAN, "fsi_levelset_step", e, u, "entry %lld of u[%d] is not finite%s", e, run->axis, end);
+        if (e >= 0) return fsi__fail(run->s->context, FSI_ERROR_LIMIT, "fsi_levelset_step", e, u, "entry %lld of u[%d] is %g m/s%s, at most %g is taken", e, run->axis, u, end, FSI__LS_BURST);
+    }
+    return FSI_OK;
+}
+
+/* The caller may have written velocities. */
+static fsi_status fsi__ls_check_velocity(fsi__ls_run *run)
+{
+    for (run->axis = 0; run->axis < run->grid->dim; run->axis++) FSI__LS_TRY(fsi__ls_check_entries(run, run->m->u[run->axis], ""));
+    return FSI_OK;
+}
+
+/* What a step leaves, the next one and a load must take. */
+static fsi_status fsi__ls_check_result(fsi__ls_run *run)
+{
+    static const char *const end = " after the step";
     for (run->axis = 0; run->axis < run->grid->dim; run->axis++) {
-        fsi__ls_each_block(run, fsi__ls_look_for_nan);
-        for (k = 0; k < chunks; k++) {
-            const long long e = (long long)run->m->sum[k];
-            const double u = e < 0 ? 0 : (double)run->m->u[run->axis]->value[e];
-            if (e >= 0 && !fsi_is_finite(u)) return fsi__fail(run->s->context, FSI_ERROR_NAN, "fsi_levelset_step", e, u, "entry %lld of u[%d] is not finite", e, run->axis);
-            if (e >= 0) return fsi__fail(run->s->context, FSI_ERROR_LIMIT, "fsi_levelset_step", e, u, "entry %lld of u[%d] is %g m/s, at most %g is taken", e, run->axis, u, FSI__LS_BURST);
-        }
+        FSI__LS_TRY(fsi__ls_check_entries(run, run->m->trial_u[run->axis], end));
+        if (run->m->trial_carry[run->axis]) FSI__LS_TRY(fsi__ls_check_entries(run, run->m->trial_carry[run->axis], end));
     }
     return FSI_OK;
 }
@@ -4687,6 +4705,7 @@ static fsi_status fsi__ls_run_substeps(fsi__ls_run *run, double dt)
     }
     FSI__LS_TRY(fsi__ls_find_speed(run));
     run->stats.cfl = run->stats.max_speed * run->dt / (double)d->dx;
+    FSI__LS_TRY(fsi__ls_check_result(run));
     return fsi__ls_commit(run);
 }
 

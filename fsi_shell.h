@@ -212,16 +212,17 @@ FSI_API fsi_status fsi_shell_set_desc(fsi_shell *s, const fsi_shell_desc *desc);
 FSI_API const fsi_error *fsi_shell_error(const fsi_shell *s);
 
 /* Advances exactly dt seconds, 1e-12 to 1000. dt = 0 only looks: what was written is taken, nothing moves, stats are those of what there is, forces, reactions
-   and impulses 0, new velocities of COUPLED bodies those that they have. Errors: ARGUMENT (dt); NAN (names vertex and array); LIMIT (a vertex beyond 1e12 m,
-   or one that would get beyond 5e11 m or m/s; a twist beyond 1e8); MESH (teleported into an intersection, named); CONVERGENCE (pins or obstacles cannot get where they should
-   without an intersection: names two vertices that are pinned to one point, or a pair in the way); MEMORY; SINGULAR; then nothing has changed. A step that ends with stats.degraded says so to the context's hook (level 1). */
+   and impulses 0, new velocities of COUPLED bodies those that they have. Errors: ARGUMENT (dt); NAN (names vertex and array); LIMIT (a vertex beyond
+   1e12 m, or one that would get beyond 5e11 m or m/s; a twist beyond 1e8); MESH (teleported into an intersection, named); CONVERGENCE (pins or
+   obstacles cannot get where they should without an intersection: names two vertices that are pinned to one point, or a pair in the way); MEMORY;
+   SINGULAR; then nothing has changed. A step that ends with stats.degraded says so to the context's hook (level 1). */
 FSI_API fsi_status fsi_shell_step(fsi_shell *s, fsi_real dt);
 /* The time in which the fastest vertex travels half a mean edge, once for each of desc.substeps [s], at most 1000 (all rest). Longer steps are stable and
    free of intersections too, but blur what moves. 0: s is none. */
 FSI_API fsi_real fsi_shell_suggest_dt(const fsi_shell *s);
 /* Adds offset [m] (2D: z is not looked at) to positions, targets, anchors of springs in space, and to where the last step left obstacles: a world whose origin
    moves along. Meshes and bodies are yours: add it to them as well before the next step (fsi_mesh_set; pose and end). Apart from rounding, later steps go as
-   without. Errors: COOKIE, NAN, LIMIT (a vertex would be beyond 1e12 m; names it); then nothing has changed. */
+   without. Errors: COOKIE, NAN, LIMIT (a vertex would get beyond 5e11 m; names it); then nothing has changed. */
 FSI_API fsi_status fsi_shell_shift_origin(fsi_shell *s, fsi_vec3 offset);
 /* Rest under gravity, forces, pins and contacts: minimises the energy without inertia, by steps of time that grow, velocities dropped, until no vertex
    moves farther than tolerance * mean edge in a step of 1000 s, at most max_steps of them. Errors: as step, and CONVERGENCE; then nothing has changed. */
@@ -4870,7 +4871,9 @@ FSI_API fsi_status fsi_shell_set_desc(fsi_shell *s, const fsi_shell_desc *desc)
     fsi__sh_impl *m = fsi__sh_of(s);
     fsi_shell_desc d;
     fsi_status status;
-    if (!m || !desc || desc->cookie != FSI__COOKIE('d', fsi_shell_desc)) return FSI_ERROR_COOKIE;
+    if (!m) return FSI_ERROR_COOKIE;
+    status = fsi__check_filled(m->context, "fsi_shell_set_desc", desc, FSI__COOKIE('d', fsi_shell_desc), "fsi_shell_default_desc");
+    if (status != FSI_OK) return status;
     status = fsi__sh_check_settings(m->context, "fsi_shell_set_desc", desc);
     if (status != FSI_OK) return status;
     d = m->settings;
@@ -5149,7 +5152,7 @@ static fsi_status fsi__sh_check_shift(const fsi_shell *s, fsi_vec3 offset, const
     if (!fsi_v3_is_finite(offset)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the offset is not finite");
     for (i = 0; i < s->vertex_count; i++) {
         const fsi_vec3 x = fsi_v3_add(s->position[i], offset);
-        if (!(fsi_v3_norm2(x) <= (fsi_real)1e23)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, (double)fsi_v3_norm(x), "vertex %d would be beyond 3e11 m", i);
+        if (!((double)fsi_v3_norm(x) <= FSI__SH_FARTHEST)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, i, (double)fsi_v3_norm(x), "vertex %d would get beyond %g m", i, FSI__SH_FARTHEST);
     }
     return FSI_OK;
 }
@@ -5300,7 +5303,7 @@ static fsi_status fsi__sh_check_frames(const fsi__sh_impl *m, const char *fn)
         fsi__shell_tangent(m->next.x + 3 * p->chain[2 * i], m->next.x + 3 * p->chain[2 * i + 1], t);
         off = p->twist_node[i] < 0 ? 0 : fsi__sh_apart(t, f->tangent) + fabs(fsi__sh_dot(f->director, f->tangent));
         if (!(off <= 1e-6) || (p->twist_node[i] >= 0 && !(fabs(size - 1) <= 1e-6)) || !(size + fsi__sh_dot(f->tangent, f->tangent) <= 3))
-            return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, i, off, "the state's frame of segment %d is none of it", i);
+            return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, i, off, "the state's frame of segment %d is not along the segment, or not of unit vectors across each other", i);
     }
     for (i = 0; i < p->count[FSI__SH_JOINT]; i++) if (!(fabs(m->next.twist[i]) <= 1e6))
         return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, p->joint_segment[2 * i], m->next.twist[i], "the state's twist between segments %d and %d is %g", p->joint_segment[2 * i], p->joint_segment[2 * i + 1], m->next.twist[i]);
@@ -5324,7 +5327,7 @@ static fsi_status fsi__sh_check_numbers(const fsi__sh_impl *m, const char *fn)
     for (i = 0; i < m->bodies && m->bodies_read; i++) {
         const fsi__sh_body *b = &m->body[i];
         const double turn = fabs(fsi__sh_quat_size2(b->turn) - 1);
-        if (!fsi__sh_is_finite(b->center, 3) || !(turn <= 1e-3)) return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, i, turn, "the state's place of COUPLED body %d is none", i);
+        if (!fsi__sh_is_finite(b->center, 3) || !(turn <= 1e-3)) return fsi__fail(m->context, FSI_ERROR_FORMAT, fn, i, turn, "the state's place of COUPLED body %d is not finite, or its orientation is no unit quaternion", i);
     }
     return FSI_OK;
 }

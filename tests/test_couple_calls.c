@@ -187,8 +187,38 @@ static void test_settings_change_between_steps(void)
     d.stiffness = REAL(test_nan());
     expect(&p, fsi_couple_set_desc(p.both, &d), FSI_ERROR_NAN, "stiffness");
     CHECK(p.both->desc.stiffness > 19);
-    CHECK(fsi_couple_set_desc(NULL, &d) == FSI_ERROR_COOKIE && fsi_couple_set_desc(p.both, NULL) == FSI_ERROR_COOKIE);
+    CHECK(fsi_couple_set_desc(NULL, &d) == FSI_ERROR_COOKIE);
+    expect(&p, fsi_couple_set_desc(p.both, NULL), FSI_ERROR_ARGUMENT, "desc is NULL");
+    d.cookie = 0;
+    expect(&p, fsi_couple_set_desc(p.both, &d), FSI_ERROR_COOKIE, "fsi_couple_default_desc");
     steps_ok(&p, 5, 2e-3);
+    pair_end(&p);
+}
+
+/* What create asks of both parts a set_desc of one can take back: the next step says so, and goes on when it is as it was. */
+static void test_settings_of_one_part_that_a_coupling_cannot_have_are_refused(void)
+{
+    fsi_levelset_desc l;
+    fsi_shell_desc d;
+    uint64_t hash;
+    pair p;
+    make_fall(&p, 2);
+    steps_ok(&p, 1, 1e-3);
+    hash = fsi_couple_hash(p.both);
+    l = p.water->desc;
+    l.conserve_volume = 0;
+    CHECK(fsi_levelset_set_desc(p.water, &l) == FSI_OK);
+    expect(&p, fsi_couple_step(p.both, REAL(1e-3)), FSI_ERROR_ARGUMENT, "liquid has conserve_volume 0");
+    l.conserve_volume = 1;
+    CHECK(fsi_levelset_set_desc(p.water, &l) == FSI_OK);
+    d = p.solid->desc;
+    d.integrator = FSI_SHELL_BDF2;
+    CHECK(fsi_shell_set_desc(p.solid, &d) == FSI_OK);
+    expect(&p, fsi_couple_step(p.both, REAL(1e-3)), FSI_ERROR_ARGUMENT, "another integrator");
+    CHECK(fsi_couple_hash(p.both) == hash);
+    d.integrator = FSI_SHELL_BACKWARD_EULER;
+    CHECK(fsi_shell_set_desc(p.solid, &d) == FSI_OK);
+    steps_ok(&p, 1, 1e-3);
     pair_end(&p);
 }
 
@@ -204,6 +234,18 @@ static void test_a_suggested_step_is_one_substep(void)
     steps_ok(&p, 1, dt);
     CHECK(p.both->stats.substeps == 1);
     CHECK_NEAR(fsi_couple_suggest_dt(NULL), 0, 0);
+    pair_end(&p);
+    pair_begin(&p, 16); /* nothing moves, nothing pulls: at most what a step takes */
+    p.l.gravity = p.c.desc.gravity = v3(0, 0, 0);
+    p.l.surface_tension = 0;
+    pair_string(&p, 4, 6, 10, 8);
+    pair_make(&p);
+    dt = (double)fsi_couple_suggest_dt(p.both);
+    CHECK(dt > 0 && dt <= 1000);
+    steps_ok(&p, 1, dt);
+    p.solid->velocity[1] = v3(0, REAL(1e11), 0);
+    dt = (double)fsi_couple_suggest_dt(p.both);
+    CHECK(dt >= 1e-12 && fsi__check_dt(&p.context, REAL(dt), "test") == FSI_OK);
     pair_end(&p);
 }
 
@@ -489,6 +531,7 @@ int main(int argc, char **argv)
     RUN(test_who_was_stepped_alone_is_noticed);
     RUN(test_a_step_of_no_time_only_looks);
     RUN(test_settings_change_between_steps);
+    RUN(test_settings_of_one_part_that_a_coupling_cannot_have_are_refused);
     RUN(test_a_suggested_step_is_one_substep);
     RUN(test_a_moving_origin_changes_nothing);
     RUN(test_debug_draw_shows_both_and_where_they_touch);

@@ -296,6 +296,44 @@ static void test_absurd_velocities_of_the_caller_are_named(void)
 /* ---- solids that cross liquid -------------------------------------------------------------------------------------- */
 
 /* A lid half a cell above a shallow pool, under surface tension: the liquid stays below it. */
+/* What a step leaves, the next one and a load take: one that would leave more is refused, and nothing has changed. */
+static void test_what_a_step_leaves_the_next_one_takes(void)
+{
+    int dim, seed, refused = 0;
+    for (dim = 2; dim <= 3; dim++)
+        for (seed = 0; seed < 4; seed++) {
+            fsi_levelset_desc d = desc_of(dim, 16);
+            fsi_levelset *s;
+            uint64_t hash, random = (uint64_t)seed + 1;
+            fsi_status status;
+            size_t e;
+            int a;
+            d.max_substeps = 2;
+            s = make(&d);
+            fill_pool(s, 1, 0.5);
+            for (a = 0; a < dim; a++)
+                for (e = 0; e < (size_t)s->grid->block_count * (size_t)s->grid->block_cells; e++)
+                    s->u[a]->value[e] = (fsi_real)((test_random(&random) < 0.5 ? -1 : 1) * (seed < 3 ? 0.99e12 : 1e10));
+            hash = fsi_levelset_hash(s);
+            status = fsi_levelset_step(s, (fsi_real)0.01);
+            if (status != FSI_OK) {
+                CHECK((status == FSI_ERROR_LIMIT || status == FSI_ERROR_CONVERGENCE) && fsi_levelset_hash(s) == hash);
+                refused++;
+            } else {
+                size_t size = 0;
+                void *state;
+                CHECK(fsi_levelset_save(s, NULL, 0, &size) == FSI_OK);
+                state = malloc(size);
+                CHECK(fsi_levelset_save(s, state, size, NULL) == FSI_OK && fsi_levelset_load(s, state, size) == FSI_OK);
+                free(state);
+                status = fsi_levelset_step(s, 0);
+                if (!CHECK(status == FSI_OK)) printf("   %s\n", fsi_levelset_error(s)->message);
+            }
+            fsi_levelset_destroy(s);
+        }
+    printf("   %d refused\n", refused);
+}
+
 static void test_a_lid_put_over_a_pool_changes_no_volume(void)
 {
     int dim, k, j;
@@ -499,6 +537,7 @@ int main(int argc, char **argv)
     RUN(test_a_world_moves_along);
     RUN(test_absurd_speeds_are_refused);
     RUN(test_absurd_velocities_of_the_caller_are_named);
+    RUN(test_what_a_step_leaves_the_next_one_takes);
     RUN(test_a_lid_put_over_a_pool_changes_no_volume);
     RUN(test_solids_that_cross_and_squeeze_leave_liquid_whole);
     RUN_PHYSICS(test_the_steady_state_allocates_nothing);

@@ -382,7 +382,7 @@ static void test_settings_change_between_steps(void)
     d.substeps = 0;
     CHECK(fsi_shell_set_desc(s, &d) == FSI_ERROR_ARGUMENT && s->desc.substeps == 3);
     d.cookie = 0;
-    CHECK(fsi_shell_set_desc(s, &d) == FSI_ERROR_COOKIE && fsi_shell_set_desc(s, NULL) == FSI_ERROR_COOKIE);
+    CHECK(fsi_shell_set_desc(s, &d) == FSI_ERROR_COOKIE && fsi_shell_set_desc(s, NULL) == FSI_ERROR_ARGUMENT);
     fsi_shell_destroy(s);
 }
 
