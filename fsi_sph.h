@@ -1273,7 +1273,7 @@ static fsi__lane fsi__sph_density_of(const fsi__sph_run *run, const fsi__record 
 FSI_FN fsi__lane fsi__sph_pressure_of(fsi__lane lambda) { return lambda <= 1 ? 0 : lambda - 1; } /* NaN stays NaN */
 
 /* Adds its part to the energy. */
-FSI_FN double fsi__sph_add_energy(const fsi__sph_run *run, double energy, int i, fsi__lane p, const fsi__lane4 *u, int which)
+FSI__HOST_FN double fsi__sph_add_energy(const fsi__sph_run *run, double energy, int i, fsi__lane p, const fsi__lane4 *u, int which)
 {
     const fsi__lane4 *star = &run->star[i];
     const fsi__lane dx = u->x - star->x, dy = u->y - star->y, dz = u->z - star->z;
