@@ -2042,59 +2042,46 @@ static fsi_status fsi__co_read_head(const fsi_couple *s, const void *buffer, siz
     return fsi__co_check_carry(s, (const unsigned char *)buffer + sizeof *head, carry / sizeof(double));
 }
 
-/* The solid of the state that was read is out of the liquid of the state that was loaded, or so little in it that a step puts it out. */
+/* The solid of the state that was read is out of its liquid, or so little in it that a step puts it out. */
 static fsi_status fsi__co_check_outside(const fsi__co_impl *c, const char *fn)
 {
     int i;
     for (i = 0; i < c->sh->model.vertices; i++) {
-        const double d = fsi__co_distance_in(c, c->ls->phi, c->sh->next.x + 3 * i);
+        const double d = fsi__co_distance_in(c, c->ls->trial_phi, c->sh->next.x + 3 * i);
         if (!(d > -c->dx)) return fsi__fail(c->context, FSI_ERROR_MESH, fn, i, d, "the solid is in the liquid at vertex %d: phi is %g there", i, d);
     }
     return FSI_OK;
 }
 
-/* The shell's state is read and judged, then the liquid is loaded; where the two do not go together it gets its old state back. */
+/* Both states are read and judged, each by itself and together, before one of them is taken. */
 FSI_API fsi_status fsi_couple_load(fsi_couple *s, const void *buffer, size_t size)
 {
     static const char *const fn = "fsi_couple_load";
     fsi__co_impl *c = fsi__co_of(s);
     const unsigned char *part;
+    double times[FSI__LS_SAVED] = { 0, 0, 0, 0 };
+    fsi__ls_run run;
     fsi__co_head head;
-    fsi_levelset_stats stats;
-    size_t old_size = 0, carry;
-    void *old;
+    size_t carry;
     fsi_status status;
     if (!c) return FSI_ERROR_COOKIE;
     carry = 3 * (size_t)c->sh->model.vertices * sizeof(double);
     FSI__LS_TRY(fsi__co_read_head(s, buffer, size, carry, &head));
     part = (const unsigned char *)buffer + sizeof head + carry;
-    FSI__LS_TRY(fsi_levelset_save(s->liquid, NULL, 0, &old_size));
-    old = fsi__alloc(s->context, old_size, 1);
-    if (!old) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, (double)old_size, "no memory for %.0f bytes", (double)old_size);
-    stats = s->liquid->stats;
-    status = fsi_levelset_save(s->liquid, old, old_size, NULL);
-    if (status == FSI_OK) {
-        status = fsi__sh_read_state(s->shell, part + head.liquid, (size_t)head.shell, fn);
-        if (status != FSI_OK) s->context->error = s->shell->context->error;
+    status = fsi__sh_read_state(s->shell, part + head.liquid, (size_t)head.shell, fn);
+    if (status != FSI_OK) {
+        s->context->error = s->shell->context->error;
+        return status;
     }
-    if (status == FSI_OK) {
-        status = fsi_levelset_load(s->liquid, part, (size_t)head.liquid);
-        if (status == FSI_OK && fsi__co_check_outside(c, fn) != FSI_OK) {
-            const fsi_error error = s->context->error;
-            fsi_levelset_load(s->liquid, old, old_size);
-            s->liquid->stats = stats;
-            s->context->error = error;
-            status = error.status;
-        }
-    }
-    if (status == FSI_OK) {
-        fsi__sh_take_state(s->shell);
-        s->time = head.time;
-        memcpy(c->carry, (const unsigned char *)buffer + sizeof head, carry);
-        fsi__co_note_times(c);
-    }
-    fsi__free(s->context, old, old_size, 1);
-    return status;
+    FSI__LS_TRY(fsi__ls_read_state(s->liquid, part, (size_t)head.liquid, &run, times));
+    status = fsi__co_check_outside(c, fn);
+    if (status != FSI_OK) return fsi__ls_finish(&run, status);
+    FSI__LS_TRY(fsi__ls_take_state(&run, times));
+    fsi__sh_take_state(s->shell);
+    s->time = head.time;
+    memcpy(c->carry, (const unsigned char *)buffer + sizeof head, carry);
+    fsi__co_note_times(c);
+    return FSI_OK;
 }
 
 FSI_API uint64_t fsi_couple_hash(const fsi_couple *s)
