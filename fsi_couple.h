@@ -120,8 +120,8 @@ FSI_API fsi_status fsi_couple_set_desc(fsi_couple *s, const fsi_couple_desc *des
 /* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why. Never NULL. */
 FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s);
 /* Advances both by exactly dt seconds, in substeps that the liquid's cfl asks for, vertices counted. dt = 0 only looks: nothing moves, stats are those of what
-   there is. A call that did less than asked says so (level 1). Errors: those of fsi_levelset_step and fsi_shell_step; ARGUMENT (one of both was stepped or
-   loaded by itself, which may have brought liquid through the solid: load a state of both, or couple them anew; or one has settings now that create
+   there is. A call that did less than asked says so (level 1). Errors: those of fsi_levelset_step and fsi_shell_step; ARGUMENT (one of both was stepped,
+   settled, loaded or shifted by itself, which may have brought liquid through the solid: load a state of both, or couple them anew; or one has settings now that create
    refuses; or adhesion: names the vertex); MESH (a sample lies deep in the liquid: it was written there, or came from beyond a side of the box; names it), CONVERGENCE (a vertex could not be kept out of the
    liquid), NAN; then nothing has changed. */
 FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt);
@@ -204,7 +204,7 @@ typedef struct fsi__co_impl {
     fsi__ls_impl *ls;
     fsi__sh_impl *sh;
     double dx, volume, density, range;
-    double liquid_time, shell_time; /* of each after the last call on both */
+    unsigned liquid_moves, shell_moves; /* of each after the last call on both */
     fsi_field *start;           /* phi where the substep began */
     fsi__co_sample *sample;
     int samples, sample_capacity;
@@ -1857,17 +1857,16 @@ static fsi_status fsi__co_check_settings(fsi_context *c, const fsi_levelset *liq
 /* Neither has been somewhere by itself. */
 static fsi_status fsi__co_check_together(const fsi__co_impl *c, const char *fn)
 {
-    static const char *const text = "the %s was stepped or loaded by itself while it was coupled: it is at %g s, the last step of both left it at %g s";
-    const double liquid = c->liquid->time, shell = c->shell->time;
-    if (liquid < c->liquid_time || liquid > c->liquid_time) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, liquid, text, "liquid", liquid, c->liquid_time);
-    if (shell < c->shell_time || shell > c->shell_time) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, shell, text, "shell", shell, c->shell_time);
+    static const char *const text = "the %s was moved by itself while it was coupled: stepped, settled, loaded, or its origin shifted";
+    if (c->ls->moves != c->liquid_moves) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, c->liquid->time, text, "liquid");
+    if (c->sh->moves != c->shell_moves) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, c->shell->time, text, "shell");
     return FSI_OK;
 }
 
-static void fsi__co_note_times(fsi__co_impl *c)
+static void fsi__co_note_moves(fsi__co_impl *c)
 {
-    c->liquid_time = c->liquid->time;
-    c->shell_time = c->shell->time;
+    c->liquid_moves = c->ls->moves;
+    c->shell_moves = c->sh->moves;
 }
 
 /* One message for what a step did less well than asked; what the liquid lost or did in too long substeps is the liquid's to tell. */
@@ -1938,7 +1937,7 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
     c->step.dt = (double)dt;
     fsi__sh_publish(s->shell, &c->step);
     s->time += (double)dt;
-    fsi__co_note_times(c);
+    fsi__co_note_moves(c);
     for (a = 0; a < 3; a++) c->stats.momentum[a] = s->liquid->stats.momentum[a] + s->shell->stats.momentum[a];
     c->stats.substeps = s->liquid->stats.substeps;
     c->stats.degraded = s->shell->stats.degraded + (s->liquid->stats.degraded != 0);
@@ -1985,7 +1984,10 @@ FSI_API fsi_status fsi_couple_shift_origin(fsi_couple *s, fsi_vec3 offset)
     status = fsi__sh_check_shift(s->shell, offset, "fsi_couple_shift_origin");
     if (status != FSI_OK) s->context->error = s->shell->context->error;
     if (status == FSI_OK) status = fsi_levelset_shift_origin(s->liquid, offset);
-    return status == FSI_OK ? fsi_shell_shift_origin(s->shell, offset) : status;
+    if (status != FSI_OK) return status;
+    c->liquid_moves++; /* and no more: what one did by itself before is still to be seen */
+    c->shell_moves++;
+    return fsi_shell_shift_origin(s->shell, offset);
 }
 
 FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t capacity, size_t *size)
@@ -2080,7 +2082,7 @@ FSI_API fsi_status fsi_couple_load(fsi_couple *s, const void *buffer, size_t siz
     fsi__sh_take_state(s->shell);
     s->time = head.time;
     memcpy(c->carry, (const unsigned char *)buffer + sizeof head, carry);
-    fsi__co_note_times(c);
+    fsi__co_note_moves(c);
     return FSI_OK;
 }
 
@@ -2242,7 +2244,7 @@ FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *de
     c->density = (double)desc->liquid->desc.density;
     c->range = desc->range > 0 ? (double)desc->range : c->dx;
     c->margin = 32 * c->dx;
-    fsi__co_note_times(c);
+    fsi__co_note_moves(c);
     solver.context = c->context;
     status = fsi__co_make_room(c);
     if (status == FSI_OK) status = fsi_solver_create(&c->inertial, &solver);

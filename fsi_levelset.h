@@ -424,6 +424,7 @@ typedef struct fsi__ls_obstacle {
 } fsi__ls_obstacle;
 
 typedef struct fsi__ls_impl {
+    unsigned moves;                      /* steps of some time, loads and shifts of the origin so far: who is coupled with it sees what he did not do */
     fsi_context own_context;
     fsi_pressure *solver;
     fsi__viscosity viscosity;
@@ -4742,6 +4743,7 @@ static fsi_status fsi__ls_step(fsi_levelset *s, fsi_real dt, const fsi__ls_guest
         fsi__ls_lap(&run, &run.stats.seconds_other);
         s->stats = run.stats;
         s->time += (double)dt;
+        run.m->moves += dt > 0;
     }
     for (k = 0; k < run.m->obstacle_count && status == FSI_OK; k++) fsi_body_begin_step(run.m->obstacle[k].desc.body, dt);
     for (k = 0; k < run.m->obstacle_count && status == FSI_OK; k++) {
@@ -5654,6 +5656,7 @@ static fsi_status fsi__ls_take_state(fsi__ls_run *run, const double *times)
         o->force = o->torque = fsi_v3(0, 0, 0);
     }
     if (status == FSI_OK) {
+        run->m->moves++;
         run->s->time = times[0];
         run->m->lost_volume = times[1];
         run->m->left_volume = times[2];
@@ -6012,6 +6015,7 @@ FSI_API fsi_status fsi_levelset_shift_origin(fsi_levelset *s, fsi_vec3 offset)
     origin = fsi_v3_add(s->grid->origin, offset);
     if (!((double)fsi_v3_norm(origin) <= FSI__MESH_REACH)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, (double)fsi_v3_norm(origin), "the box would lie %g m off", (double)fsi_v3_norm(origin));
     m = (fsi__ls_impl *)s->impl;
+    m->moves++;
     s->grid->origin = origin;
     s->desc.origin = fsi_v3_add(s->desc.origin, offset);
     for (k = 0; k < m->obstacle_count; k++) fsi__ls_shift_obstacle(m, &m->obstacle[k], offset);

@@ -128,13 +128,22 @@ static void test_who_was_stepped_alone_is_noticed(void)
     CHECK(fsi_couple_save(p.both, state, size, NULL) == FSI_OK);
     CHECK(fsi_levelset_step(p.water, REAL(1e-3)) == FSI_OK);
     hash = fsi_couple_hash(p.both);
-    expect(&p, fsi_couple_step(p.both, REAL(1e-3)), FSI_ERROR_ARGUMENT, "liquid was stepped or loaded by itself");
+    expect(&p, fsi_couple_step(p.both, REAL(1e-3)), FSI_ERROR_ARGUMENT, "liquid was moved by itself");
     CHECK(fsi_couple_hash(p.both) == hash);
     CHECK(fsi_couple_load(p.both, state, size) == FSI_OK);
     steps_ok(&p, 1, 1e-3);
     CHECK(fsi_shell_step(p.solid, REAL(1e-3)) == FSI_OK);
-    expect(&p, fsi_couple_step(p.both, REAL(1e-3)), FSI_ERROR_ARGUMENT, "shell was stepped or loaded by itself");
+    expect(&p, fsi_couple_step(p.both, REAL(1e-3)), FSI_ERROR_ARGUMENT, "shell was moved by itself");
     CHECK(fsi_couple_load(p.both, state, size) == FSI_OK);
+    CHECK(fsi_shell_settle(p.solid, 500) == FSI_OK);
+    expect(&p, fsi_couple_step(p.both, REAL(1e-3)), FSI_ERROR_ARGUMENT, "shell was moved by itself");
+    CHECK(fsi_couple_load(p.both, state, size) == FSI_OK);
+    CHECK(fsi_shell_shift_origin(p.solid, v3(0, CELL, 0)) == FSI_OK && fsi_couple_shift_origin(p.both, v3(0, CELL, 0)) == FSI_OK);
+    expect(&p, fsi_couple_step(p.both, REAL(1e-3)), FSI_ERROR_ARGUMENT, "shell was moved by itself");
+    CHECK(fsi_couple_shift_origin(p.both, v3(0, -CELL, 0)) == FSI_OK && fsi_couple_load(p.both, state, size) == FSI_OK);
+    CHECK(fsi_levelset_shift_origin(p.water, v3(CELL, 0, 0)) == FSI_OK);
+    expect(&p, fsi_couple_step(p.both, REAL(1e-3)), FSI_ERROR_ARGUMENT, "liquid was moved by itself");
+    CHECK(fsi_levelset_shift_origin(p.water, v3(-CELL, 0, 0)) == FSI_OK && fsi_couple_load(p.both, state, size) == FSI_OK);
     CHECK(fsi_levelset_step(p.water, 0) == FSI_OK && fsi_shell_step(p.solid, 0) == FSI_OK); /* looking is no step */
     steps_ok(&p, 1, 1e-3);
     free(state);
@@ -542,7 +551,7 @@ static void test_failing_allocations_change_nothing(void)
         }
         printf("   %dD: %ld allocations failed, in stages %ld %ld %ld %ld %ld\n", dim, failed, seen[0], seen[1], seen[2], seen[3], seen[4]);
         for (k = 0; k < 2; k++) CHECK(seen[k] > 0);
-        CHECK(done && (dim == 3 || TEST_SLOWED || seen[steps + 1] > 0));
+        CHECK(done); /* a load into a simulator that has been there needs no memory */
         free(state);
     }
 }
