@@ -120,8 +120,8 @@ FSI_API fsi_status fsi_couple_set_desc(fsi_couple *s, const fsi_couple_desc *des
 /* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why. Never NULL. */
 FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s);
 /* Advances both by exactly dt seconds, in substeps that the liquid's cfl asks for, vertices counted. dt = 0 only looks: nothing moves, stats are those of what
-   there is. A call that did less than asked says so (level 1). Errors: those of fsi_levelset_step and fsi_shell_step; ARGUMENT (one of both was stepped or
-   loaded by itself, which may have brought liquid through the solid: load a state of both, or couple them anew; or one has settings now that create
+   there is. A call that did less than asked says so (level 1). Errors: those of fsi_levelset_step and fsi_shell_step; ARGUMENT (one of both was stepped,
+   settled, loaded or shifted by itself, which may have brought liquid through the solid: load a state of both, or couple them anew; or one has settings now that create
    refuses; or adhesion: names the vertex); MESH (a sample lies deep in the liquid: it was written there, or came from beyond a side of the box; names it), CONVERGENCE (a vertex could not be kept out of the
    liquid), NAN; then nothing has changed. */
 FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt);
@@ -204,7 +204,7 @@ typedef struct fsi__co_impl {
     fsi__ls_impl *ls;
     fsi__sh_impl *sh;
     double dx, volume, density, range;
-    double liquid_time, shell_time; /* of each after the last call on both */
+    unsigned liquid_moves, shell_moves; /* of each after the last call on both */
     fsi_field *start;           /* phi where the substep began */
     fsi__co_sample *sample;
     int samples, sample_capacity;
@@ -1857,17 +1857,16 @@ static fsi_status fsi__co_check_settings(fsi_context *c, const fsi_levelset *liq
 /* Neither has been somewhere by itself. */
 static fsi_status fsi__co_check_together(const fsi__co_impl *c, const char *fn)
 {
-    static const char *const text = "the %s was stepped or loaded by itself while it was coupled: it is at %g s, the last step of both left it at %g s";
-    const double liquid = c->liquid->time, shell = c->shell->time;
-    if (liquid < c->liquid_time || liquid > c->liquid_time) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, liquid, text, "liquid", liquid, c->liquid_time);
-    if (shell < c->shell_time || shell > c->shell_time) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, shell, text, "shell", shell, c->shell_time);
+    static const char *const text = "the %s was moved by itself while it was coupled: stepped, settled, loaded, or its origin shifted";
+    if (c->ls->moves != c->liquid_moves) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, c->liquid->time, text, "liquid");
+    if (c->sh->moves != c->shell_moves) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, c->shell->time, text, "shell");
     return FSI_OK;
 }
 
-static void fsi__co_note_times(fsi__co_impl *c)
+static void fsi__co_note_moves(fsi__co_impl *c)
 {
-    c->liquid_time = c->liquid->time;
-    c->shell_time = c->shell->time;
+    c->liquid_moves = c->ls->moves;
+    c->shell_moves = c->sh->moves;
 }
 
 /* One message for what a step did less well than asked; what the liquid lost or did in too long substeps is the liquid's to tell. */
@@ -1938,7 +1937,7 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
     c->step.dt = (double)dt;
     fsi__sh_publish(s->shell, &c->step);
     s->time += (double)dt;
-    fsi__co_note_times(c);
+    fsi__co_note_moves(c);
     for (a = 0; a < 3; a++) c->stats.momentum[a] = s->liquid->stats.momentum[a] + s->shell->stats.momentum[a];
     c->stats.substeps = s->liquid->stats.substeps;
     c->stats.degraded = s->shell->stats.degraded + (s->liquid->stats.degraded != 0);
@@ -1985,7 +1984,10 @@ FSI_API fsi_status fsi_couple_shift_origin(fsi_couple *s, fsi_vec3 offset)
     status = fsi__sh_check_shift(s->shell, offset, "fsi_couple_shift_origin");
     if (status != FSI_OK) s->context->error = s->shell->context->error;
     if (status == FSI_OK) status = fsi_levelset_shift_origin(s->liquid, offset);
-    return status == FSI_OK ? fsi_shell_shift_origin(s->shell, offset) : status;
+    if (status != FSI_OK) return status;
+    c->liquid_moves++; /* and no more: what one did by itself before is still to be seen */
+    c->shell_moves++;
+    return fsi_shell_shift_origin(s->shell, offset);
 }
 
 FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t capacity, size_t *size)
@@ -2042,59 +2044,46 @@ static fsi_status fsi__co_read_head(const fsi_couple *s, const void *buffer, siz
     return fsi__co_check_carry(s, (const unsigned char *)buffer + sizeof *head, carry / sizeof(double));
 }
 
-/* The solid of the state that was read is out of the liquid of the state that was loaded, or so little in it that a step puts it out. */
+/* The solid of the state that was read is out of its liquid, or so little in it that a step puts it out. */
 static fsi_status fsi__co_check_outside(const fsi__co_impl *c, const char *fn)
 {
     int i;
     for (i = 0; i < c->sh->model.vertices; i++) {
-        const double d = fsi__co_distance_in(c, c->ls->phi, c->sh->next.x + 3 * i);
+        const double d = fsi__co_distance_in(c, c->ls->trial_phi, c->sh->next.x + 3 * i);
         if (!(d > -c->dx)) return fsi__fail(c->context, FSI_ERROR_MESH, fn, i, d, "the solid is in the liquid at vertex %d: phi is %g there", i, d);
     }
     return FSI_OK;
 }
 
-/* The shell's state is read and judged, then the liquid is loaded; where the two do not go together it gets its old state back. */
+/* Both states are read and judged, each by itself and together, before one of them is taken. */
 FSI_API fsi_status fsi_couple_load(fsi_couple *s, const void *buffer, size_t size)
 {
     static const char *const fn = "fsi_couple_load";
     fsi__co_impl *c = fsi__co_of(s);
     const unsigned char *part;
+    double times[FSI__LS_SAVED] = { 0, 0, 0, 0 };
+    fsi__ls_run run;
     fsi__co_head head;
-    fsi_levelset_stats stats;
-    size_t old_size = 0, carry;
-    void *old;
+    size_t carry;
     fsi_status status;
     if (!c) return FSI_ERROR_COOKIE;
     carry = 3 * (size_t)c->sh->model.vertices * sizeof(double);
     FSI__LS_TRY(fsi__co_read_head(s, buffer, size, carry, &head));
     part = (const unsigned char *)buffer + sizeof head + carry;
-    FSI__LS_TRY(fsi_levelset_save(s->liquid, NULL, 0, &old_size));
-    old = fsi__alloc(s->context, old_size, 1);
-    if (!old) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, (double)old_size, "no memory for %.0f bytes", (double)old_size);
-    stats = s->liquid->stats;
-    status = fsi_levelset_save(s->liquid, old, old_size, NULL);
-    if (status == FSI_OK) {
-        status = fsi__sh_read_state(s->shell, part + head.liquid, (size_t)head.shell, fn);
-        if (status != FSI_OK) s->context->error = s->shell->context->error;
+    status = fsi__sh_read_state(s->shell, part + head.liquid, (size_t)head.shell, fn);
+    if (status != FSI_OK) {
+        s->context->error = s->shell->context->error;
+        return status;
     }
-    if (status == FSI_OK) {
-        status = fsi_levelset_load(s->liquid, part, (size_t)head.liquid);
-        if (status == FSI_OK && fsi__co_check_outside(c, fn) != FSI_OK) {
-            const fsi_error error = s->context->error;
-            fsi_levelset_load(s->liquid, old, old_size);
-            s->liquid->stats = stats;
-            s->context->error = error;
-            status = error.status;
-        }
-    }
-    if (status == FSI_OK) {
-        fsi__sh_take_state(s->shell);
-        s->time = head.time;
-        memcpy(c->carry, (const unsigned char *)buffer + sizeof head, carry);
-        fsi__co_note_times(c);
-    }
-    fsi__free(s->context, old, old_size, 1);
-    return status;
+    FSI__LS_TRY(fsi__ls_read_state(s->liquid, part, (size_t)head.liquid, &run, times));
+    status = fsi__co_check_outside(c, fn);
+    if (status != FSI_OK) return fsi__ls_finish(&run, status);
+    FSI__LS_TRY(fsi__ls_take_state(&run, times));
+    fsi__sh_take_state(s->shell);
+    s->time = head.time;
+    memcpy(c->carry, (const unsigned char *)buffer + sizeof head, carry);
+    fsi__co_note_moves(c);
+    return FSI_OK;
 }
 
 FSI_API uint64_t fsi_couple_hash(const fsi_couple *s)
@@ -2255,7 +2244,7 @@ FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *de
     c->density = (double)desc->liquid->desc.density;
     c->range = desc->range > 0 ? (double)desc->range : c->dx;
     c->margin = 32 * c->dx;
-    fsi__co_note_times(c);
+    fsi__co_note_moves(c);
     solver.context = c->context;
     status = fsi__co_make_room(c);
     if (status == FSI_OK) status = fsi_solver_create(&c->inertial, &solver);

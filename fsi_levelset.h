@@ -36,7 +36,7 @@
       fsi_levelset_create, _destroy, _error      from a desc: size, gravity, surface tension, viscosity, open sides, contact angle, schemes
       fsi_levelset_fill_sphere, _box, _mesh      adds liquid
       fsi_levelset_add_emitter, _sink ...        taps and drains, with what has come and gone; _set_volume swells or shrinks a component
-      fsi_levelset_add_mesh, _desc ...       closed meshes that rest, move, carry an fsi_body or are carried by the liquid; _obstacle_reaction
+      fsi_levelset_add_obstacle, _add_mesh   closed meshes that rest, move, carry an fsi_body or are carried by the liquid; _obstacle_reaction
       fsi_levelset_step, _suggest_dt             advances; a step that fails changes nothing
       s->component, s->stats                     each part with volume, centre, momentum; energies, times a phase, iterations
       fsi_levelset_phi_at, _velocity_at, _pressure_at, _copy, _debug_draw       reading out; fsi_grid_surface_update(f, s->phi, 1) for a mesh
@@ -141,8 +141,8 @@ FSI_API fsi_levelset_desc fsi_levelset_default_desc(void); /* fills every field 
 /* An empty box. Errors: COOKIE, ARGUMENT, NAN (name the field of the desc), LIMIT, MEMORY; then *out is NULL. */
 FSI_API fsi_status fsi_levelset_create(fsi_levelset **out, const fsi_levelset_desc *desc);
 FSI_API void fsi_levelset_destroy(fsi_levelset *s); /* NULL is fine */
-/* Another desc from now on: gravity, tension, viscosity, open sides, steps, schemes, tolerances. What memory and state depend on stays: context, dim, n, dx,
-   origin, density, time_order, reserve. Errors: COOKIE, ARGUMENT and NAN (name the field); nothing has changed then. */
+/* Another desc from now on, start from s->desc: gravity, tension, viscosity, open sides, steps, schemes, tolerances. What memory and state depend on
+   stays: context, dim, n, dx, origin, density, time_order, reserve. Errors: COOKIE, ARGUMENT and NAN (name the field); nothing has changed then. */
 FSI_API fsi_status fsi_levelset_set_desc(fsi_levelset *s, const fsi_levelset_desc *desc);
 /* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why. Never NULL. */
 FSI_API const fsi_error *fsi_levelset_error(const fsi_levelset *s);
@@ -424,6 +424,7 @@ typedef struct fsi__ls_obstacle {
 } fsi__ls_obstacle;
 
 typedef struct fsi__ls_impl {
+    unsigned moves;                      /* steps of some time, loads and shifts of the origin so far: who is coupled with it sees what he did not do */
     fsi_context own_context;
     fsi_pressure *solver;
     fsi__viscosity viscosity;
@@ -801,7 +802,6 @@ static void fsi__ls_measure_obstacle(const fsi__ls_impl *m, int b, int k, fsi_fi
     job.grid = psi->grid;
     job.shape = fsi__shape_of_mesh(m->obstacle[k].shadow);
     job.limit = m->psi->background;
-    for (c = 0; c < cells; c++) distance[c] = job.limit; /* of cells beyond the box nobody asks */
     fsi__distance_block(&job, b, FSI__SIDE_CUT, distance);
     for (c = 0; c < cells; c++) {
         if (!(distance[c] < psi->value[first + c])) continue;
@@ -4743,6 +4743,7 @@ static fsi_status fsi__ls_step(fsi_levelset *s, fsi_real dt, const fsi__ls_guest
         fsi__ls_lap(&run, &run.stats.seconds_other);
         s->stats = run.stats;
         s->time += (double)dt;
+        run.m->moves += dt > 0;
     }
     for (k = 0; k < run.m->obstacle_count && status == FSI_OK; k++) fsi_body_begin_step(run.m->obstacle[k].desc.body, dt);
     for (k = 0; k < run.m->obstacle_count && status == FSI_OK; k++) {
@@ -5584,7 +5585,7 @@ static void fsi__ls_load_obstacle(const fsi__ls_run *run, fsi__ls_obstacle *o, f
     run->m->stale_still = run->m->stale_faces = o->stale_faces = 1;
 }
 
-/* The state becomes the trial, and the trial the state. */
+/* The state becomes the trial. */
 static fsi_status fsi__ls_load_trial(fsi__ls_run *run, const fsi__ls_head *head, fsi__stream *st, double *times)
 {
     static const char *const fn = "fsi_levelset_load";
@@ -5621,29 +5622,33 @@ static fsi_status fsi__ls_load_trial(fsi__ls_run *run, const fsi__ls_head *head,
     if (count != head->components) return fsi__fail(run->s->context, FSI_ERROR_FORMAT, fn, -1, count,
         "the liquid of the state is in %d components where obstacles stand now, and was in %d when it was saved: put obstacles back first", count, (int)head->components);
     m->trial.count = count;
-    FSI__LS_TRY(fsi__ls_find_speed(run));
-    return fsi__ls_commit(run);
+    return fsi__ls_find_speed(run);
 }
 
-FSI_API fsi_status fsi_levelset_load(fsi_levelset *s, const void *buffer, size_t size)
+/* Reads a state into the trial, and judges it: fsi__ls_take_state takes it, fsi__ls_finish with another status drops it. One that is refused is dropped. */
+static fsi_status fsi__ls_read_state(fsi_levelset *s, const void *buffer, size_t size, fsi__ls_run *run, double *times)
 {
     fsi__ls_head head;
-    fsi__ls_run run;
     fsi__stream st;
     fsi_status status;
-    double times[FSI__LS_SAVED] = { 0, 0, 0, 0 };
-    int k;
-    if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
     FSI__LS_TRY(fsi__ls_check_bodies(s, "fsi_levelset_load"));
     FSI__LS_TRY(fsi__load_begin(s->context, s->cookie, buffer, size, &st, "fsi_levelset_load"));
     memset(&head, 0, sizeof head);
     fsi__bytes(&st, &head, sizeof head);
     FSI__LS_TRY(fsi__ls_check_head(s, &head, &st));
     FSI__LS_TRY(fsi__ls_check_content(s, &head, &st));
-    run = fsi__ls_make_run(s);
-    status = fsi__ls_load_trial(&run, &head, &st, times);
-    for (k = 0; k < run.m->obstacle_count && status == FSI_OK; k++) {
-        fsi__ls_obstacle *o = &run.m->obstacle[k];
+    *run = fsi__ls_make_run(s);
+    status = fsi__ls_load_trial(run, &head, &st, times);
+    return status == FSI_OK ? FSI_OK : fsi__ls_finish(run, status);
+}
+
+/* The trial becomes the state. Errors: MEMORY; then nothing has changed. */
+static fsi_status fsi__ls_take_state(fsi__ls_run *run, const double *times)
+{
+    const fsi_status status = fsi__ls_commit(run);
+    int k;
+    for (k = 0; k < run->m->obstacle_count && status == FSI_OK; k++) {
+        fsi__ls_obstacle *o = &run->m->obstacle[k];
         if (o->desc.body) o->at = o->now;
         else memcpy(o->rest, o->desc.mesh->vertices, (size_t)o->vertex_count * sizeof *o->rest);
         o->moves = 0;
@@ -5651,12 +5656,22 @@ FSI_API fsi_status fsi_levelset_load(fsi_levelset *s, const void *buffer, size_t
         o->force = o->torque = fsi_v3(0, 0, 0);
     }
     if (status == FSI_OK) {
-        s->time = times[0];
-        run.m->lost_volume = times[1];
-        run.m->left_volume = times[2];
-        s->stats = run.stats;
+        run->m->moves++;
+        run->s->time = times[0];
+        run->m->lost_volume = times[1];
+        run->m->left_volume = times[2];
+        run->s->stats = run->stats;
     }
-    return fsi__ls_finish(&run, status);
+    return fsi__ls_finish(run, status);
+}
+
+FSI_API fsi_status fsi_levelset_load(fsi_levelset *s, const void *buffer, size_t size)
+{
+    fsi__ls_run run;
+    double times[FSI__LS_SAVED] = { 0, 0, 0, 0 };
+    if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
+    FSI__LS_TRY(fsi__ls_read_state(s, buffer, size, &run, times));
+    return fsi__ls_take_state(&run, times);
 }
 
 /* ---- >>obstacles, from outside ------------------------------------------------------------------------------------ */
@@ -6000,6 +6015,7 @@ FSI_API fsi_status fsi_levelset_shift_origin(fsi_levelset *s, fsi_vec3 offset)
     origin = fsi_v3_add(s->grid->origin, offset);
     if (!((double)fsi_v3_norm(origin) <= FSI__MESH_REACH)) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, (double)fsi_v3_norm(origin), "the box would lie %g m off", (double)fsi_v3_norm(origin));
     m = (fsi__ls_impl *)s->impl;
+    m->moves++;
     s->grid->origin = origin;
     s->desc.origin = fsi_v3_add(s->desc.origin, offset);
     for (k = 0; k < m->obstacle_count; k++) fsi__ls_shift_obstacle(m, &m->obstacle[k], offset);

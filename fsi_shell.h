@@ -2201,6 +2201,7 @@ typedef struct fsi__sh_attachment { int vertex, obstacle, face, was_pinned; doub
 typedef struct fsi__sh_close { int a, b; double d; } fsi__sh_close;
 
 typedef struct fsi__sh_impl {
+    unsigned moves;                     /* steps of some time, settles, loads and shifts of the origin so far */
     fsi_context own;
     fsi_context *context;
     fsi_shell *s;
@@ -4998,6 +4999,7 @@ static void fsi__sh_publish(fsi_shell *s, fsi__sh_step *w)
     fsi__sh_impl *m = w->m;
     const fsi__sh_state old = m->state;
     int i, o;
+    m->moves += w->dt > 0;
     fsi__sh_sum_up(w);
     w->stats.seconds_other += fsi__now(m->context) - w->lap;
     m->state = m->next;
@@ -5170,6 +5172,7 @@ FSI_API fsi_status fsi_shell_shift_origin(fsi_shell *s, fsi_vec3 offset)
         s->position[i] = fsi__sh_shifted(s->position[i], m->state.x + 3 * i, offset);
         s->target[i] = fsi__sh_shifted(s->target[i], m->state.x + 3 * i, offset);
     }
+    m->moves++;
     fsi__sh_add_offset(m->state.x, (size_t)m->model.vertices, offset);
     fsi__sh_add_offset(m->state.x_before, (size_t)m->model.vertices, offset);
     for (i = 0; i < m->obstacles; i++) if (m->obstacle[i].used) fsi__sh_add_offset(m->obstacle[i].stand, (size_t)m->obstacle[i].features.count[0], offset);
@@ -5390,6 +5393,7 @@ static void fsi__sh_take_state(fsi_shell *s)
     fsi__sh_impl *m = fsi__sh_of(s);
     const fsi__sh_state old = m->state;
     int i;
+    m->moves++;
     m->state = m->next;
     m->next = old;
     for (i = 0; i < s->vertex_count; i++) {

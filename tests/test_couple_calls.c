@@ -128,13 +128,22 @@ static void test_who_was_stepped_alone_is_noticed(void)
     CHECK(fsi_couple_save(p.both, state, size, NULL) == FSI_OK);
     CHECK(fsi_levelset_step(p.water, REAL(1e-3)) == FSI_OK);
     hash = fsi_couple_hash(p.both);
-    expect(&p, fsi_couple_step(p.both, REAL(1e-3)), FSI_ERROR_ARGUMENT, "liquid was stepped or loaded by itself");
+    expect(&p, fsi_couple_step(p.both, REAL(1e-3)), FSI_ERROR_ARGUMENT, "liquid was moved by itself");
     CHECK(fsi_couple_hash(p.both) == hash);
     CHECK(fsi_couple_load(p.both, state, size) == FSI_OK);
     steps_ok(&p, 1, 1e-3);
     CHECK(fsi_shell_step(p.solid, REAL(1e-3)) == FSI_OK);
-    expect(&p, fsi_couple_step(p.both, REAL(1e-3)), FSI_ERROR_ARGUMENT, "shell was stepped or loaded by itself");
+    expect(&p, fsi_couple_step(p.both, REAL(1e-3)), FSI_ERROR_ARGUMENT, "shell was moved by itself");
     CHECK(fsi_couple_load(p.both, state, size) == FSI_OK);
+    CHECK(fsi_shell_settle(p.solid, 500) == FSI_OK);
+    expect(&p, fsi_couple_step(p.both, REAL(1e-3)), FSI_ERROR_ARGUMENT, "shell was moved by itself");
+    CHECK(fsi_couple_load(p.both, state, size) == FSI_OK);
+    CHECK(fsi_shell_shift_origin(p.solid, v3(0, CELL, 0)) == FSI_OK && fsi_couple_shift_origin(p.both, v3(0, CELL, 0)) == FSI_OK);
+    expect(&p, fsi_couple_step(p.both, REAL(1e-3)), FSI_ERROR_ARGUMENT, "shell was moved by itself");
+    CHECK(fsi_couple_shift_origin(p.both, v3(0, -CELL, 0)) == FSI_OK && fsi_couple_load(p.both, state, size) == FSI_OK);
+    CHECK(fsi_levelset_shift_origin(p.water, v3(CELL, 0, 0)) == FSI_OK);
+    expect(&p, fsi_couple_step(p.both, REAL(1e-3)), FSI_ERROR_ARGUMENT, "liquid was moved by itself");
+    CHECK(fsi_levelset_shift_origin(p.water, v3(-CELL, 0, 0)) == FSI_OK && fsi_couple_load(p.both, state, size) == FSI_OK);
     CHECK(fsi_levelset_step(p.water, 0) == FSI_OK && fsi_shell_step(p.solid, 0) == FSI_OK); /* looking is no step */
     steps_ok(&p, 1, 1e-3);
     free(state);
@@ -401,6 +410,63 @@ static void test_a_state_with_the_solid_in_the_liquid_is_refused(void)
     pair_end(&p);
 }
 
+/* A square of 4 cells around (26, 24) cells. */
+static fsi_mesh *block_in_the_drop(void)
+{
+    static const int index[8] = { 1, 0, 2, 1, 3, 2, 0, 3 };
+    fsi_mesh_desc d = fsi_mesh_default_desc();
+    fsi_mesh *m = NULL;
+    fsi_vec3 x[4];
+    int i;
+    for (i = 0; i < 4; i++) x[i] = v3((i == 1 || i == 2 ? 28 : 24) * CELL, (i > 1 ? 26 : 22) * CELL, 0);
+    d.corners = 2;
+    d.vertices = x;
+    d.vertex_count = 4;
+    d.elements = index;
+    d.element_count = 4;
+    d.kind = FSI_MESH_CLOSED;
+    CHECK(fsi_mesh_create(&m, &d) == FSI_OK);
+    return m;
+}
+
+/* An obstacle that lies in liquid, what the liquid did to it, and a mesh that was moved since: a refused load touches none of it. */
+static void test_a_refused_load_leaves_obstacles_as_they_were(void)
+{
+    const double y = 17 * CELL;
+    fsi_vec3 was, now, torque;
+    unsigned char *state;
+    size_t size = 0;
+    fsi_mesh *m[2];
+    pair p[2];
+    head h;
+    int k, id[2];
+    for (k = 0; k < 2; k++) {
+        make_fall(&p[k], 2);
+        pair_drop(&p[k], 26, 24, 4, 0, 0);
+        m[k] = block_in_the_drop();
+        CHECK(fsi_levelset_add_mesh(p[k].water, m[k], &id[k]) == FSI_OK);
+        steps_ok(&p[k], 3, 1e-3);
+        CHECK(fsi_mesh_move_rigid(m[k], v3(0, 0.4 * CELL, 0), fsi_quat_identity()) == FSI_OK);
+    }
+    CHECK(fsi_couple_save(p[0].both, NULL, 0, &size) == FSI_OK);
+    state = (unsigned char *)malloc(size);
+    CHECK(fsi_couple_save(p[0].both, state, size, NULL) == FSI_OK);
+    memcpy(&h, state, sizeof h);
+    memcpy(state + sizeof h + h.carry + h.liquid + 32 + 12 + 24 * 10 + 8, &y, 8);
+    refit(state);
+    CHECK(fsi_levelset_obstacle_reaction(p[0].water, id[0], &was, &torque) == FSI_OK && fsi_v3_norm(was) > 0);
+    expect(&p[0], fsi_couple_load(p[0].both, state, size), FSI_ERROR_MESH, "vertex 10");
+    CHECK(fsi_levelset_obstacle_reaction(p[0].water, id[0], &now, &torque) == FSI_OK);
+    CHECK_NEAR(fsi_v3_norm(fsi_v3_sub(now, was)), 0, 0);
+    for (k = 0; k < 2; k++) steps_ok(&p[k], 1, 1e-3);
+    CHECK(fsi_couple_hash(p[0].both) == fsi_couple_hash(p[1].both));
+    free(state);
+    for (k = 0; k < 2; k++) {
+        pair_end(&p[k]);
+        fsi_mesh_destroy(m[k]);
+    }
+}
+
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 static void *fail_once(void *user, size_t size, size_t align)
@@ -485,7 +551,7 @@ static void test_failing_allocations_change_nothing(void)
         }
         printf("   %dD: %ld allocations failed, in stages %ld %ld %ld %ld %ld\n", dim, failed, seen[0], seen[1], seen[2], seen[3], seen[4]);
         for (k = 0; k < 2; k++) CHECK(seen[k] > 0);
-        CHECK(done && (dim == 3 || TEST_SLOWED || seen[steps + 1] > 0));
+        CHECK(done); /* a load into a simulator that has been there needs no memory */
         free(state);
     }
 }
@@ -538,6 +604,7 @@ int main(int argc, char **argv)
     RUN(test_debug_draw_shows_both_and_where_they_touch);
     RUN(test_a_state_that_load_takes_can_be_used);
     RUN(test_a_state_with_the_solid_in_the_liquid_is_refused);
+    RUN(test_a_refused_load_leaves_obstacles_as_they_were);
     RUN(test_failing_allocations_change_nothing);
     RUN(test_a_steady_state_allocates_nothing);
     RUN(test_what_is_stretched_out_of_the_box_costs_no_memory);
