@@ -86,7 +86,7 @@ static void scene_begin(scene *q, int dim, int kind, int n)
     d.surface_tension = kind & TENSION ? (kind & SMOOTH ? 40 : 2) : 0;
     d.tension = kind & DELTA ? FSI_LEVELSET_TENSION_DELTA : FSI_LEVELSET_TENSION_JUMP;
     d.capillary_cfl = kind & SMOOTH ? 3 : 1;
-    d.viscosity = kind & VISCOUS ? 2 : 0;
+    d.viscosity = (fsi_real)(kind & VISCOUS ? 2 : 0);
     d.time_order = kind & FIRST_ORDER ? 1 : 2;
     d.open_side[1] = (kind & DRAINED) != 0;
     d.pressure_tolerance = TOL(1e-6, 1e-5);
