@@ -5555,6 +5555,16 @@ static fsi_status fsi__ls_check_beyond(const fsi__ls_run *run)
     return FSI_OK;
 }
 
+/* The blocks that commit will want around the surface join them: those of a state that nobody saved may be too few. */
+static fsi_status fsi__ls_load_band(fsi__ls_run *run)
+{
+    fsi_status status;
+    fsi__ls_swap_fields(&run->m->next_phi, &run->m->trial_phi);
+    status = fsi__ls_make_blocks(run, 1);
+    fsi__ls_swap_fields(&run->m->next_phi, &run->m->trial_phi);
+    return status == FSI_OK ? fsi__ls_make_room(run->s, "fsi_levelset_load") : status;
+}
+
 /* The blocks of the state join those that there are. */
 static fsi_status fsi__ls_load_blocks(fsi__ls_run *run, fsi__stream *st, int blocks)
 {
@@ -5610,6 +5620,7 @@ static fsi_status fsi__ls_load_trial(fsi__ls_run *run, const fsi__ls_head *head,
     FSI__LS_TRY(fsi__ls_load_blocks(run, st, (int)head->blocks));
     fsi__ls_load_field(run, st, places, (int)head->blocks, m->trial_phi);
     FSI__LS_TRY(fsi__ls_check_beyond(run));
+    FSI__LS_TRY(fsi__ls_load_band(run));
     fsi__ls_load_field(run, st, places, (int)head->blocks, m->trial_pressure);
     if (m->carried) fsi__ls_load_field(run, st, places, (int)head->blocks, m->trial_carried);
     for (k = 0; k < run->grid->dim; k++) {
