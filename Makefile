@@ -19,14 +19,15 @@ WARN = -Wall -Wextra -pedantic -Wconversion -Wsign-conversion -Wshadow -Wdouble-
 FLAGS_plain    = -O2 $(WARN)
 FLAGS_float    = -O2 $(WARN) -DFSI_REAL_FLOAT -DTEST_SLOWED=1
 FLAGS_asan     = -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all
-FLAGS_tsan     = -O1 -g1 -fsanitize=thread
+FLAGS_tsan     = -O1 -g1 -fsanitize=thread -DFSI__DISPATCH_WORTH=1
 FLAGS_valgrind = -O1 -g1 -DTEST_SLOWED=2
-FLAGS_native   = -O3 -march=native
+FLAGS_native   = -O3 -march=native -DFSI__DISPATCH_WORTH=1
 FLAGS_validate = -O3 -march=native
 FLAGS_bench    = -O3 -march=native
 
 # Only tests that start threads are of use there: their names say so. They promise the same bits, so they also run as the
-# benches are built, where compilers contract and vectorise as they like.
+# benches are built, where compilers contract and vectorise as they like. There every loop is dispatched, however little
+# it carries.
 TSAN = $(basename $(notdir $(shell grep -l "_threads" tests/test_*.c)))
 
 # Programs that valgrind finishes within a minute, and that need no long double, which it rounds to 64 bits.

@@ -276,6 +276,11 @@ typedef struct fsi_debug_draw {
     void (*triangle)(void *user, fsi_vec3 a, fsi_vec3 b, fsi_vec3 c, uint32_t rgb);
 } fsi_debug_draw;
 
+/* ---- >>acceleration -------------------------------------------------------------------------------------------- */
+
+/* A field of accelerations [m/s^2] by the host: at x [m], at `time` [s]. Called from several threads at once; what it returns depends on its arguments alone. */
+typedef fsi_vec3 fsi_acceleration_fn(void *user, fsi_vec3 x, double time);
+
 /* ---- >>vectors ------------------------------------------------------------------------------------------------ */
 
 FSI__STRICT_FN_BEGIN
@@ -1200,6 +1205,14 @@ typedef struct fsi__column {
 } fsi__column;
 /* Grows all columns to `capacity` rows, keeping `rows`; all or none. New rows are zero. */
 FSI_API fsi_status fsi__grow(fsi_context *context, const fsi__column *columns, int column_count, int rows, int *capacity, int new_capacity, const char *function);
+/* Room for `need` rows, asked for seldom: a table that has fewer grows to `need`, a quarter more and 16. The first
+   `rows` rows stay. */
+FSI_API fsi_status fsi__room(fsi_context *context, const fsi__column *columns, int column_count, int rows,
+    int *capacity, int need, const char *function);
+/* The same for one array of rows of `size` bytes; `array` is the address of its pointer. */
+FSI_API fsi_status fsi__room_in(fsi_context *context, void *array, size_t size, int rows, int *capacity, int need,
+                                const char *function);
+/* Frees the arrays of a table of `capacity` rows. */
 FSI_API void fsi__free_columns(fsi_context *context, const fsi__column *columns, int column_count, int capacity);
 FSI_API int fsi__compact(const fsi__column *columns, int column_count, int rows, const unsigned char *gone); /* drops rows r with gone[r]; returns how many stay */
 FSI_API int fsi__owns(const fsi__column *columns, int column_count, int capacity, const void *p); /* does p point into an array that growing moves? */
@@ -1211,6 +1224,8 @@ typedef struct fsi__arena {
 } fsi__arena;
 FSI_API void *fsi__take(fsi__arena *arena, size_t count, size_t size);  /* 64-byte aligned; NULL while measuring */
 FSI_API int fsi__arena_reserve(fsi_context *context, fsi__arena *arena, size_t size); /* 1 when it holds `size`; contents are lost when it grows; used becomes 0 */
+/* The same, asked for seldom: an arena that is smaller grows to `size` and a quarter more, and 1 kB. */
+FSI_API int fsi__arena_room(fsi_context *context, fsi__arena *arena, size_t size);
 FSI_API void fsi__arena_free(fsi_context *context, fsi__arena *arena);
 
 /* Runs fn over 0..count-1 in chunks of `grain`: chunk c is [c*grain, min(count, (c+1)*grain)). */
@@ -1436,7 +1451,7 @@ FSI_API fsi_status fsi__check_mesh(fsi_context *context, const char *function, c
 {
     if (!mesh) return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, 0, "desc.mesh is NULL");
     if (mesh->cookie != FSI__COOKIE('m', fsi_mesh))
-        return fsi__fail(context, FSI_ERROR_COOKIE, function, -1, 0, "desc.mesh was not made by fsi_mesh_create of this version");
+        return fsi__fail(context, FSI_ERROR_COOKIE, function, -1, 0, "desc.mesh was not made by fsi_mesh_create of this version and precision");
     if (mesh->corners != dim)
         return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, mesh->corners, "desc.mesh: a %dD simulator needs %s", dim, dim == 3 ? "triangles" : "segments");
     if (closed && mesh->kind != FSI_MESH_CLOSED) return fsi__fail(context, FSI_ERROR_MESH, function, -1, 0, "desc.mesh is not closed: it has no inside");
@@ -1563,6 +1578,24 @@ FSI_API fsi_status fsi__grow(fsi_context *context, const fsi__column *columns, i
     return FSI_OK;
 }
 
+FSI_API fsi_status fsi__room(fsi_context *context, const fsi__column *columns, int column_count, int rows,
+    int *capacity,
+                             int need, const char *function)
+{
+    const int more = need / 4 + 16, most = 2147483647;
+    if (need <= *capacity) return FSI_OK;
+    return fsi__grow(context, columns, column_count, rows, capacity, need < most - more ? need + more : most, function);
+}
+
+FSI_API fsi_status fsi__room_in(fsi_context *context, void *array, size_t size, int rows, int *capacity, int need,
+                                const char *function)
+{
+    fsi__column column;
+    column.array = (void **)array;
+    column.size = size;
+    return fsi__room(context, &column, 1, rows, capacity, need, function);
+}
+
 FSI_API void *fsi__take(fsi__arena *arena, size_t count, size_t size)
 {
     const size_t most = (size_t)-1 / 2; /* sizes saturate here; no allocation of this size succeeds */
@@ -1589,6 +1622,12 @@ FSI_API int fsi__arena_reserve(fsi_context *context, fsi__arena *arena, size_t s
         arena->size = size ? size : 1;
     }
     return 1;
+}
+
+FSI_API int fsi__arena_room(fsi_context *context, fsi__arena *arena, size_t size)
+{
+    const int grows = size > arena->size && size < (size_t)-1 / 2; /* a larger size cannot be had */
+    return fsi__arena_reserve(context, arena, grows ? size + size / 4 + 1024 : size);
 }
 
 /* ---- >>parallel implementation -------------------------------------------------------------------------------- */
@@ -1724,7 +1763,7 @@ static fsi_status fsi__check_fill(const fsi__fill *f)
     const fsi_mesh *m = f->mesh;
     if (!fsi_v3_is_finite(f->velocity)) return fsi__fail(f->context, FSI_ERROR_NAN, f->function, -1, 0, "the velocity is not finite");
     if (f->box && !(fsi_v3_is_finite(f->box->lo) && fsi_v3_is_finite(f->box->hi))) return fsi__fail(f->context, FSI_ERROR_NAN, f->function, -1, 0, "the box is not finite");
-    if (m && m->cookie != FSI__COOKIE('m', fsi_mesh)) return fsi__fail(f->context, FSI_ERROR_COOKIE, f->function, -1, 0, "the mesh was not made by fsi_mesh_create of this version");
+    if (m && m->cookie != FSI__COOKIE('m', fsi_mesh)) return fsi__fail(f->context, FSI_ERROR_COOKIE, f->function, -1, 0, "the mesh was not made by fsi_mesh_create of this version and precision");
     if (m && m->corners != f->dim) return fsi__fail(f->context, FSI_ERROR_ARGUMENT, f->function, -1, m->corners, "the mesh: a %dD simulator needs %s", f->dim, f->dim == 3 ? "triangles" : "segments");
     if (m && m->kind != FSI_MESH_CLOSED) return fsi__fail(f->context, FSI_ERROR_MESH, f->function, -1, 0, "the mesh is not closed: it has no inside");
     if (f->box || m) return FSI_OK;
@@ -4026,7 +4065,7 @@ static fsi_status fsi__make_check(const fsi_mesh_desc *d)
     const char *wrong = NULL;
     if (!d) return FSI_ERROR_ARGUMENT;
     if (d->cookie != FSI__COOKIE('M', fsi_mesh_desc) || !fsi__is_context(d->context))
-        return fsi__fail(NULL, FSI_ERROR_COOKIE, FSI__MAKE, -1, 0, "desc was not made by fsi_mesh_default_desc");
+        return fsi__fail(NULL, FSI_ERROR_COOKIE, FSI__MAKE, -1, 0, "desc was not filled by fsi_mesh_default_desc of this version and precision");
     if (!d->vertices || !d->elements) wrong = "vertices or elements is NULL";
     else if (d->corners < 2 || d->corners > 4) wrong = "corners is not 2, 3 or 4";
     else if (d->vertex_count <= 0 || d->element_count <= 0) wrong = "the mesh is empty: a count is not positive";
@@ -4696,7 +4735,7 @@ FSI_API fsi_status fsi_body_check(fsi_context *context, const fsi_body *body, in
     if (!body) return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_body_check", index, 0, "body %d is NULL", index);
     if (body->cookie != FSI__COOKIE('b', fsi_body))
         return fsi__fail(context, FSI_ERROR_COOKIE, "fsi_body_check", index, 0,
-            "body %d was not made by fsi_default_body of this version and precision", index);
+            "body %d was not filled by fsi_default_body of this version and precision", index);
     if (body->mode != FSI_BODY_PRESCRIBED && body->mode != FSI_BODY_COUPLED)
         return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_body_check", index, (double)body->mode,
             "body %d: mode %d does not exist", index, (int)body->mode);
@@ -5076,14 +5115,13 @@ static int fsi__sf_table(fsi__sf_impl *s, int table, fsi__column *c)
     return n;
 }
 
-/* Makes room for `need` rows, and a quarter more when a table must grow; the first `keep` rows stay. */
+/* Makes room for `need` rows; the first `keep` rows stay. */
 static fsi_status fsi__sf_room(fsi_context *context, fsi__sf_impl *s, int table, int keep, size_t need)
 {
     fsi__column c[5];
     int n = fsi__sf_table(s, table, c);
-    if (need <= (size_t)s->rows[table]) return FSI_OK;
-    need = need + need / 4 < 0x7fffffff ? need + need / 4 : 0x7fffffff;
-    return fsi__grow(context, c, n, keep, &s->rows[table], (int)need, "fsi_surface_update");
+    if (need > 0x7fffffff) need = 0x7fffffff;
+    return fsi__room(context, c, n, keep, &s->rows[table], (int)need, "fsi_surface_update");
 }
 
 FSI_API void fsi_surface_destroy(fsi_surface *surface)

@@ -1527,7 +1527,7 @@ static void fsi__boxes_plant(fsi__boxes *im, int n)
     im->planted = 1;
 }
 
-enum { FSI__BOX_GRAIN = 256 }; /* packs a task */
+enum { FSI__BOX_GRAIN = 256, FSI__BOX_NS = 70 }; /* packs a task; nanoseconds a pack at least: fsi__parallel_work */
 
 static void fsi__boxes_fit_task(void *arg, int chunk, int begin, int end)
 {
@@ -1576,7 +1576,8 @@ static void fsi__boxes_fit_up(fsi__boxes *im, double *spread, double *boxes)
 static void fsi__boxes_fit(fsi_boxes *b, double *spread, double *boxes)
 {
     fsi__boxes *im = (fsi__boxes *)b->impl;
-    fsi__parallel(b->context, b->count ? im->packs[0] : 0, FSI__BOX_GRAIN, fsi__boxes_fit_task, b);
+    const int packs = b->count ? im->packs[0] : 0;
+    fsi__parallel_work(b->context, packs, FSI__BOX_GRAIN, (double)FSI__BOX_NS * packs, fsi__boxes_fit_task, b);
     fsi__boxes_fit_up(im, spread, boxes);
 }
 
@@ -1618,6 +1619,9 @@ FSI_API fsi_status fsi_boxes_update(fsi_boxes *b, const double *box)
    A task takes some packs of a and looks each up in the tree of b. What it finds goes to a stretch of memory of its own; when one is too
    short they are laid out anew by what each needs, and all is done again. Then a counting sort by i, and each row by j. */
 enum { FSI__HUNT_GRAIN = 16 }; /* packs a task */
+/* Nanoseconds at least: of the hunt, for a pack that meets nothing and for a pair; of the sort, for a row and for a
+   pair in it. fsi__parallel_work */
+enum { FSI__HUNT_NS_PACK = 60, FSI__HUNT_NS_PAIR = 40, FSI__PAIRS_NS_ROW = 2, FSI__PAIRS_NS_PAIR = 2 };
 typedef struct fsi__pairs {
     int *found, *index;    /* 2 * capacity */
     int capacity;
@@ -1854,7 +1858,9 @@ static fsi_status fsi__pairs_hunt(fsi_pairs *p, fsi__hunt *h, int chunks)
     }
     for (round = 0; round < 3; round++) {
         int64_t total = 0;
-        fsi__parallel(p->context, h->a->packs[0], FSI__HUNT_GRAIN, fsi__hunt_task, h);
+        const int packs = h->a->packs[0]; /* and about as many pairs as last time */
+        const double work = (double)FSI__HUNT_NS_PACK * packs + (double)FSI__HUNT_NS_PAIR * p->count;
+        fsi__parallel_work(p->context, packs, FSI__HUNT_GRAIN, work, fsi__hunt_task, h);
         for (k = short_of = 0; k < chunks; k++) {
             total += im->need[k];
             short_of |= im->need[k] > im->offset[k + 1] - im->offset[k];
@@ -1863,7 +1869,7 @@ static fsi_status fsi__pairs_hunt(fsi_pairs *p, fsi__hunt *h, int chunks)
         if (total > 1 << 29) return fsi__fail(p->context, FSI_ERROR_LIMIT, fsi__pairs_name, -1, (double)total, "%g pairs are too many", (double)total);
         if (total > im->capacity) {
             int *index = im->index; /* the last result stays until this call has succeeded */
-            fsi_status status = fsi__grow(p->context, c, 2, p->count, &im->capacity, (int)(total + total / 4) + 1024, fsi__pairs_name);
+            fsi_status status = fsi__room(p->context, c, 2, p->count, &im->capacity, (int)total, fsi__pairs_name);
             if (status != FSI_OK) return status;
             if (index != im->index) p->index = im->index;
         }
@@ -1893,6 +1899,7 @@ static void fsi__pairs_sort_task(void *arg, int chunk, int begin, int end)
 static int fsi__pairs_sort(fsi_pairs *p, int rows, int chunks)
 {
     fsi__pairs *im = (fsi__pairs *)p->impl;
+    double work;
     int c, k, i, sum = 0;
     for (i = 0; i <= rows; i++) im->start[i] = 0;
     for (c = 0; c < chunks; c++) for (k = 0; k < im->need[c]; k++) im->start[im->found[2 * (size_t)(im->offset[c] + k)]]++;
@@ -1910,7 +1917,8 @@ static int fsi__pairs_sort(fsi_pairs *p, int rows, int chunks)
     }
     for (i = rows; i > 0; i--) im->start[i] = im->start[i - 1];
     im->start[0] = 0;
-    fsi__parallel(p->context, rows, 4096, fsi__pairs_sort_task, im);
+    work = (double)FSI__PAIRS_NS_ROW * rows + (double)FSI__PAIRS_NS_PAIR * sum;
+    fsi__parallel_work(p->context, rows, 4096, work, fsi__pairs_sort_task, im);
     return sum;
 }
 
@@ -1935,7 +1943,7 @@ FSI_API fsi_status fsi_pairs_find(fsi_pairs *p, const fsi_boxes *a, const fsi_bo
     fsi_status status;
     int chunks;
     if (!p || p->cookie != FSI__COOKIE('p', fsi_pairs)) return FSI_ERROR_COOKIE;
-    if (!a || !b) return fsi__fail(p->context, FSI_ERROR_ARGUMENT, fsi__pairs_name, -1, 0, "boxes are NULL");
+    if (!a || !b) return fsi__fail(p->context, FSI_ERROR_ARGUMENT, fsi__pairs_name, -1, 0, "boxes is NULL");
     if (a->cookie != FSI__COOKIE('b', fsi_boxes) || b->cookie != FSI__COOKIE('b', fsi_boxes)) return FSI_ERROR_COOKIE;
     im = (fsi__pairs *)p->impl;
     h.a = (const fsi__boxes *)a->impl;

@@ -24,9 +24,9 @@
       fsi_couple_destroy(both);                            // then the other two
 
    HOW IT WORKS
-      A substep moves the liquid's level set and the solid by themselves, phi* and x*. Where they overlap then, one minimisation finds the smallest change
-      of both that keeps every sample of the solid outside of the liquid, by a barrier on phi at the sample, and every component's volume. Then velocities
-      are made to agree: faces of liquid cells at the solid move with it, in one solve with the pressure. docs/couple.md derives it.
+      Every projection is solved with the solid: faces of liquid cells at it move with it, and it gets the pressure's impulse. So liquid and solid move
+      together where they touch, phi* and x*. Where they overlap then, as in an impact, one minimisation finds the smallest change of both that keeps
+      every sample of the solid outside of the liquid, by a barrier on phi at the sample, and every component's volume. docs/couple.md derives it.
    WHAT IT DOES (search for it)
       fsi_couple_create, _destroy, _error     joins a liquid and a shell, which go on by themselves in all but steps: fill, pin, attach, add obstacles to each
       s->carved_volume, desc.largest_loss     liquid that create took away where the solid stands; how much it may be
@@ -64,7 +64,7 @@ typedef struct fsi_couple_desc {
     fsi_levelset *liquid;      /* referenced, as is shell; both must outlive the coupling, which alone may step them; no default */
     fsi_shell *shell;
     fsi_metric metric;         /* how phi is read at a sample; default SPLINE */
-    fsi_real range;            /* d_hat: the barrier begins at this distance [m]; default 0: dx */
+    fsi_real range;            /* d_hat: the barrier begins at this distance [m], or where liquid at rest already is nearer; default 0: dx */
     fsi_real stiffness;        /* c of kb = c rho V d_hat^2, V the volume of a cell; 0.1 to 100; default 5 */
     fsi_real sample_spacing;   /* of samples on edges and triangles, over dx, 0.2 to 10: edges longer than one and a half of it are divided; default 1; 0: vertices
                                   only, which leak where they are far apart */
@@ -86,9 +86,9 @@ typedef struct fsi_couple_stats {
     int samples, contacts;     /* samples of the solid; those within range at the end */
     int degraded;              /* substeps in which Newton's method of the shell ended out of balance; one more where the liquid's own stats.degraded is set */
     int drowned;               /* samples between vertices that stretching put into the liquid: left out until they are free; largest of the substeps */
-    int faces, released;       /* faces of liquid that moved with the solid, last substep; those that were let go because they would have pulled by more than adhesion */
+    int faces, released;       /* faces of liquid that moved with the solid at the end; those that were let go then, as they would have pulled by more than adhesion */
     double min_distance;       /* smallest phi at a sample after any substep [m]; 8 dx: far */
-    double volume_error;       /* of all liquid, at the end: volume / target - 1 */
+    double volume_error;       /* of all liquid, at the end, as fsi_levelset_stats has it */
     double momentum[3];        /* of liquid and solid, at the end [kg m/s] */
     double momentum_error;     /* MOMENTUM: what liquid and solid gained or lost together when velocities were made to agree, over what they exchanged; largest of
                                   the substeps; what is held is left out */
@@ -164,7 +164,7 @@ FSI__STRICT_BEGIN
 typedef struct fsi__co_sample {
     int node[3], drowned;       /* x = sum weight x[node]; -1: none; drowned: left out in this substep */
     double weight[3], area;
-    double hold;                /* the largest pull on it in this substep [N]; 0: it is dry, or no liquid was at it */
+    double range;               /* where its barrier begins in this substep [m] */
     fsi_stencil frozen;         /* LINEAR: its cells serve from when it is listed to the substep's end, as d has kinks between cells; dim 0: none yet */
 } fsi__co_sample;
 
@@ -175,7 +175,8 @@ typedef struct fsi__co_contact {
     double gradient[3];         /* of d to x */
     double bend[9];             /* what of -d'' is positive, second derivatives of d to x */
     double normal[3];           /* unit, from the liquid to the solid; 0: liquid is on both sides */
-    double root, pull;          /* sqrt(kb b''), kb b' <= 0, above 0 where adhesion holds it: 0 out of reach */
+    double root, pull;          /* sqrt(kb b''), kb b' <= 0: 0 out of reach */
+    double press[6], counted[6];  /* of its faces, on either side: pressures times weights; weights */
     int cell[27];               /* unknowns that d hangs on, -1: a cell that is none */
     double weight[27];
 } fsi__co_contact;
@@ -210,8 +211,6 @@ typedef struct fsi__co_impl {
     int samples, sample_capacity;
     double margin;              /* samples on elements farther out of the box than this are left out [m] */
     int *pieces;                /* edges + triangles: how many the samples divide each into */
-    double *strength;           /* 2 * vertices: what adhesion holds at most [N], over the sum of the samples' weights; this sum */
-    int wetting;                /* one is above 0 */
     int *map, map_room;         /* entries: unknown, -1: none */
     fsi__co_cell *cell;
     int cells, cell_capacity;
@@ -222,6 +221,7 @@ typedef struct fsi__co_impl {
     double moved, moved_before; /* largest step near the surface of this and the last iteration; 0: there was none */
     int ever_listed, listed;    /* in this substep; they are those of now, */
     double slack;               /* as long as nothing moves farther than this [m] */
+    double swept;               /* share of Newton's step that a sample is swept along */
     double inertia, stiffness;  /* D, kb of this substep, over its h^2 */
     /* Newton's system */
     int *row, rows, row_capacity; /* contacts within range */
@@ -247,12 +247,15 @@ typedef struct fsi__co_impl {
     int faces, face_capacity;
     struct fsi__co_share *share;
     int shares, share_capacity;
+    struct fsi__co_mass *mass;  /* of each component */
+    int mass_capacity;
     fsi_grid_faces list;
     fsi_solver *inertial;       /* of the solid's velocities */
     double *v, *load;           /* 3 * nodes: velocities before the pressure; the right side that they came from */
-    double *carry, *next_carry; /* 3 * vertices [N]: what elastic forces bear beside the barrier's push, see >>velocities; of the substep under way */
+    double *given;              /* 3 * vertices [N s]: what projections gave the solid in this substep before positions are sought */
     int v_capacity, load_capacity;
-    int pushed;                 /* samples within range or held */
+    int pushed;                 /* samples that the barrier pushes, or that are within its range */
+    int weighed, ended;         /* of this substep: the solid's matrix is that of its start; positions are found */
     fsi__arena columns;         /* what the pressure solver reads of faces */
     fsi_pressure_solid *solid;
     int solid_capacity;
@@ -262,11 +265,7 @@ static fsi__co_impl *fsi__co_of(const fsi_couple *s) { return s && s->cookie == 
 
 static fsi_status fsi__co_more(fsi__co_impl *c, void *array, size_t size, int rows, int *capacity, int need)
 {
-    fsi__column column;
-    if (need <= *capacity) return FSI_OK;
-    column.array = (void **)array;
-    column.size = size;
-    return fsi__grow(c->context, &column, 1, rows, capacity, need + need / 2 + 16, "fsi_couple");
+    return fsi__room_in(c->context, array, size, rows, capacity, need, "fsi_couple");
 }
 
 /* Into how many pieces an element of this length is to be divided; 1 when the samples it has are as many. */
@@ -290,7 +289,7 @@ static fsi_status fsi__co_add_sample(fsi__co_impl *c, const int *node, const dou
     }
     s->area = area;
     s->drowned = s->frozen.dim = 0;
-    s->hold = 0;
+    s->range = c->range;
     return FSI_OK;
 }
 
@@ -381,36 +380,24 @@ static fsi_status fsi__co_make_samples(fsi__co_impl *c, const double *x)
     return fsi__co_sample_elements(c, x);
 }
 
-/* A vertex has its parts of the elements at rest; a rod counts as a strip one cell wide. They are divided among the samples by weight, so that all hold what the whole does. */
-static void fsi__co_share_surface(const fsi__co_impl *c, double *share)
-{
-    const fsi__sh_model *m = &c->sh->model;
-    const double wide = m->dim == 3 ? c->dx : 1;
-    int i, k;
-    memset(share, 0, (size_t)m->vertices * sizeof(double));
-    for (i = 0; i < m->triangles; i++) for (k = 0; k < 3; k++) share[m->triangle[3 * i + k]] += m->area[i] / 3;
-    for (i = 0; i < m->edges; i++) for (k = 0; k < 2 && m->bare[i]; k++) share[m->edge[2 * i + k]] += sqrt(m->edge_length2[i]) / 2 * wide;
-    for (i = 0; i < m->points; i++) share[m->point[i]] += c->dx * wide;
-}
-
-static fsi_status fsi__co_read_adhesion(fsi__co_impl *c, const char *fn)
+static fsi_status fsi__co_check_adhesion(const fsi__co_impl *c, const char *fn)
 {
     const fsi_real *adhesion = c->s->adhesion;
-    const int n = c->sh->model.vertices;
-    double *weight = c->strength + n;
-    int i, k;
-    c->wetting = 0;
-    for (i = 0; i < n; i++) {
+    int i;
+    for (i = 0; i < c->sh->model.vertices; i++) {
         if (!fsi_is_finite((double)adhesion[i])) return fsi__fail(c->context, FSI_ERROR_NAN, fn, i, (double)adhesion[i], "adhesion of vertex %d is not finite", i);
         if (adhesion[i] < 0) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, i, (double)adhesion[i], "adhesion of vertex %d is %g Pa, must be at least 0", i, (double)adhesion[i]);
-        c->wetting |= adhesion[i] > 0;
     }
-    if (!c->wetting) return FSI_OK;
-    fsi__co_share_surface(c, c->strength);
-    memset(weight, 0, (size_t)n * sizeof(double));
-    for (i = 0; i < c->samples; i++) for (k = 0; k < 3 && c->sample[i].node[k] >= 0; k++) weight[c->sample[i].node[k]] += c->sample[i].weight[k];
-    for (i = 0; i < n; i++) c->strength[i] *= (double)adhesion[i] / weight[i];
     return FSI_OK;
+}
+
+/* What the solid bears there before liquid lets go [Pa]. */
+static double fsi__co_adhesion(const fsi__co_impl *c, const fsi__co_sample *s)
+{
+    double sum = 0;
+    int k;
+    for (k = 0; k < 3 && s->node[k] >= 0; k++) sum += s->weight[k] * (double)c->s->adhesion[s->node[k]];
+    return sum;
 }
 
 /* ---- >>contacts -------------------------------------------------------------------------------------------------- */
@@ -497,10 +484,10 @@ static double fsi__co_distance(const fsi__co_impl *c, const fsi_stencil *frozen,
     return value;
 }
 
-/* d at x by a field as it stands. */
-static double fsi__co_distance_in(const fsi__co_impl *c, const fsi_field *phi, const double *x)
+/* d at x by a field as it stands; gradient: 3 numbers, or NULL. */
+static double fsi__co_distance_in(const fsi__co_impl *c, const fsi_field *phi, const double *x, double *gradient)
 {
-    double local[3], value[27] = { 0 };
+    double local[3], value[27] = { 0 }, d;
     long long entry[27];
     fsi_stencil at;
     int k, n;
@@ -509,7 +496,10 @@ static double fsi__co_distance_in(const fsi__co_impl *c, const fsi_field *phi, c
     at = fsi_stencil_at(c->s->desc.metric, c->liquid->grid->dim, local, c->dx, NULL);
     n = fsi__co_entries(c, &at, entry);
     for (k = 0; k < n; k++) value[k] = (double)(entry[k] < 0 ? phi->background : phi->value[entry[k]]);
-    return fsi_stencil_value(&at, value, NULL, NULL);
+    n = c->liquid->grid->dim;
+    d = fsi_stencil_value(&at, value, gradient, NULL);
+    if (gradient && n == 2) gradient[2] = 0;
+    return d;
 }
 
 /* Puts a cell among the unknowns. */
@@ -560,36 +550,18 @@ static void fsi__co_raise(fsi__co_impl *c, const fsi__co_contact *t)
 /* Liquid nearer than this is at the solid: a little more than the barrier's range, so that what rests does not flicker. */
 static double fsi__co_touching(const fsi__co_impl *c) { return c->range + 0.25 * c->dx; }
 
-/* Positions bear so many times the adhesion, so that it is velocities that let go: a contact moves phi in its own cells alone, and redistancing takes back most of that, so
-   to keep hanging liquid where it is takes more than its weight. (With 1 and 2, a layer of 3 cells creeps off at 2 and 1.25 times the strength that holds it with 4.) */
-#define FSI__CO_HOLD 4
-
-/* The largest pull on a sample where liquid is at it. */
-static double fsi__co_largest_pull(const fsi__co_impl *c, const fsi__co_sample *s)
-{
-    double sum = 0;
-    int k;
-    for (k = 0; k < 3 && c->wetting && s->node[k] >= 0; k++) sum += s->weight[k] * c->strength[s->node[k]];
-    return FSI__CO_HOLD * sum;
-}
-
-/* What a contact adds to the energy, of d. Where liquid was at a wetting solid when the substep began it is held at the range: the first projection does not see the solid
-   and lets hanging liquid fall by g h^2 a substep. The pull grows as the barrier's scale has it and stays at the sample's largest. */
+/* What a contact adds to the energy, of d. */
 static fsi_barrier fsi__co_contact_energy(const fsi__co_impl *c, const fsi__co_sample *s, double d)
 {
-    const double stiff = c->stiffness / (c->range * c->range), stretch = d - c->range;
-    fsi_barrier b = fsi_barrier_at(d, c->range);
-    b.value *= c->stiffness;
-    b.slope *= c->stiffness;
-    b.curvature *= c->stiffness;
-    if (!(s->hold > 0) || !(stretch > 0)) return b;
-    b.curvature = stiff * stretch < s->hold ? stiff : 0;
-    b.slope = fmin(stiff * stretch, s->hold);
-    b.value = b.slope * (stretch - b.slope / (2 * stiff));
+    const double part = s->range / c->range, scale = c->stiffness * part * part;
+    fsi_barrier b = fsi_barrier_at(d, s->range);
+    b.value *= scale;
+    b.slope *= scale;
+    b.curvature *= scale;
     return b;
 }
 
-/* Lists the samples that may come within range, and those that are held, while nothing moves farther than `slack`. */
+/* Lists the samples that may come within range while nothing moves farther than `slack`. */
 static fsi_status fsi__co_list(fsi__co_impl *c, const double *x, double slack)
 {
     const double reach = c->range + slack;
@@ -601,12 +573,12 @@ static fsi_status fsi__co_list(fsi__co_impl *c, const double *x, double slack)
         fsi__co_contact *t;
         fsi_vec3 at;
         double p[3], local[3], d;
-        if (first) s->hold = s->drowned = s->frozen.dim = 0;
+        if (first) s->drowned = s->frozen.dim = 0;
         if (s->drowned) continue;
         fsi__co_place(s, x, p);
         at = fsi__sh_to(p);
         d = fmin((double)fsi_grid_sample_linear(c->start, at), (double)fsi_grid_sample_linear(c->ls->next_phi, at));
-        if (!(s->hold > 0) && d > reach + c->dx && fsi__co_distance(c, NULL, p, 0, NULL) > reach) continue;
+        if (d > reach + c->dx && fsi__co_distance(c, NULL, p, 0, NULL) > reach) continue;
         fsi__co_local(c, p, local);
         if (c->s->desc.metric == FSI_METRIC_LINEAR && s->frozen.dim == 0) s->frozen = fsi_stencil_at(FSI_METRIC_LINEAR, c->liquid->grid->dim, local, c->dx, NULL);
         FSI__LS_TRY(fsi__co_add_stencil(c, p));
@@ -614,7 +586,6 @@ static fsi_status fsi__co_list(fsi__co_impl *c, const double *x, double slack)
         t = &c->contact[c->contacts++];
         t->sample = k;
         t->d = fsi__co_distance(c, &s->frozen, p, 0, t);
-        if (first && t->d < fsi__co_touching(c)) s->hold = fsi__co_largest_pull(c, s);
         if (!first || t->d >= FSI__CO_LEAST * c->dx) continue;
         if (t->d > -c->dx) fsi__co_raise(c, t);
         else if (k >= c->sh->model.vertices) {
@@ -866,6 +837,7 @@ static fsi_status fsi__co_assemble(void *user, fsi__sh_step *w)
     fsi__sh_impl *m = c->sh;
     int k, i, a;
     if (!c->listed) FSI__LS_TRY(fsi__co_list(c, m->now.x, 2 * c->dx));
+    c->pushed = 0;
     fsi__co_liquid_energy(c, 0);
     for (i = 0; i < c->parts; i++) c->part[i].jj = c->part[i].jd = 0;
     for (i = 0; i < c->cells; i++) {
@@ -875,7 +847,7 @@ static fsi_status fsi__co_assemble(void *user, fsi__sh_step *w)
         p->slope = -2 * share * (1 - share) * p->weight / c->dx;
         p->step = 0;
     }
-    for (i = 0; i < 3 * m->model.vertices; i++) m->gradient[i] -= c->next_carry[i];
+    for (i = 0; i < 3 * m->model.vertices; i++) m->gradient[i] -= c->given[i] / c->step.h;
     for (k = 0; k < c->contacts; k++) {
         fsi__co_contact *t = &c->contact[k];
         const fsi__co_sample *s = &c->sample[t->sample];
@@ -883,11 +855,12 @@ static fsi_status fsi__co_assemble(void *user, fsi__sh_step *w)
         fsi__co_place(s, m->now.x, t->x);
         t->d = fsi__co_distance(c, &s->frozen, t->x, 0, t);
         t->root = t->pull = 0;
-        if (!(t->d < c->range) && !(s->hold > 0)) continue;
+        if (!(t->d < s->range)) continue;
         if (!(t->d > 0)) return fsi__fail(c->context, FSI_ERROR_MESH, "fsi_couple_step", t->sample, t->d, "the solid is in the liquid at vertex %d: phi is %g there", s->node[0], t->d);
         b = fsi__co_contact_energy(c, s, t->d);
         t->root = sqrt(b.curvature);
         t->pull = b.slope;
+        c->pushed++;
         for (i = 0; i < 3 && s->node[i] >= 0; i++) for (a = 0; a < 3; a++) m->gradient[3 * (size_t)s->node[i] + (size_t)a] += t->pull * s->weight[i] * t->gradient[a];
         for (i = 0; i < 27; i++) if (t->cell[i] >= 0) c->cell[t->cell[i]].gradient += t->pull * t->weight[i];
     }
@@ -932,7 +905,7 @@ static fsi_status fsi__co_solve(void *user, fsi__sh_step *w, double tolerance)
     return FSI_OK;
 }
 
-/* Cells for the sweep of a sample: values, and Newton's step of them. */
+/* Cells for the sweep of a sample: values, and how they change on the way that is swept. */
 static void fsi__co_read(void *user, const int base[3], const int count[3], double *phi, double *dphi)
 {
     const fsi__co_impl *c = (const fsi__co_impl *)user;
@@ -942,8 +915,23 @@ static void fsi__co_read(void *user, const int base[3], const int count[3], doub
         for (a = 0; a < 3; a++) cell[a] = base[a] + i[a];
         e = fsi__co_entry(c, cell);
         phi[k] = fsi__co_phi(c, e, 0);
-        dphi[k] = e >= 0 && c->map[e] >= 0 ? c->cell[c->map[e]].step : 0;
+        dphi[k] = e >= 0 && c->map[e] >= 0 ? c->swept * c->cell[c->map[e]].step : 0;
     }
+}
+
+/* Share of a way that may lead through the box, two cells of its surroundings with it: what has left them for good meets no
+   liquid, however far it goes. 0: it is out of them all the way. */
+static double fsi__co_way_in(const fsi__co_impl *c, const double *from, const double *move)
+{
+    double share = 1;
+    int a;
+    for (a = 0; a < c->liquid->grid->dim; a++) {
+        const double lo = -2 * c->dx, hi = (c->liquid->grid->n[a] + 2) * c->dx, to = from[a] + move[a];
+        if ((from[a] < lo && to < lo) || (from[a] > hi && to > hi)) return 0;
+        if (to > hi) share = fmin(share, (hi - from[a]) / move[a]);
+        if (to < lo) share = fmin(share, (lo - from[a]) / move[a]);
+    }
+    return share > 0 ? share : 0;
 }
 
 static fsi_status fsi__co_filter(void *user, fsi__sh_step *w, double *t)
@@ -965,11 +953,14 @@ static fsi_status fsi__co_filter(void *user, fsi__sh_step *w, double *t)
         double x[3], to[3], local[3], s;
         fsi__co_place(sample, m->now.x, x);
         fsi__co_place(sample, m->trial.x, to);
-        if (fsi__co_distance(c, &sample->frozen, x, 0, NULL) > most + 2 * fsi__sh_apart(x, to) + 0.1 * c->dx) continue;
+        if (fsi__co_distance(c, &sample->frozen, x, 0, NULL) > *t * (most + 2 * fsi__sh_apart(x, to)) + 0.1 * c->dx) continue;
         fsi__co_local(c, x, local);
         for (a = 0; a < 3; a++) to[a] -= x[a];
+        c->swept = fmin(*t, fsi__co_way_in(c, local, to)); /* what others bar need not be swept */
+        if (!(c->swept > 0)) continue;
+        for (a = 0; a < 3; a++) to[a] *= c->swept;
         s = fsi_levelset_ccd(c->s->desc.metric, c->liquid->grid->dim, c->dx, local, to, &reader, &sample->frozen, 0.1);
-        if (s < *t) *t = s;
+        if (s < 1) *t = s * c->swept;
     }
     return FSI_OK;
 }
@@ -981,7 +972,7 @@ static double fsi__co_energy(void *user, fsi__sh_step *w, const double *x, doubl
     int k;
     (void)w;
     for (k = 0; k < c->parts; k++) sum += c->part[k].mu * fabs(c->part[k].h);
-    for (k = 0; k < 3 * c->sh->model.vertices; k++) sum -= c->next_carry[k] * (x[k] - c->sh->start_q[k]);
+    for (k = 0; k < 3 * c->sh->model.vertices; k++) sum -= c->given[k] / c->step.h * (x[k] - c->sh->start_q[k]);
     for (k = 0; k < c->contacts; k++) {
         const fsi__co_sample *s = &c->sample[c->contact[k].sample];
         fsi__co_place(s, x, p);
@@ -1050,19 +1041,27 @@ static void fsi__co_repair(fsi__co_impl *c)
 
 /* ---- >>velocities ------------------------------------------------------------------------------------------------
 
-   Faces of liquid at the solid move with it, u = W v, W the mean of the nearest samples. MOMENTUM: v is solved for together with the pressure. A being the
-   solid's inertia with its stiffness, A = h^2 `total`, M the liquid's mass at each face and j the impulses of the pressure on them (coupling.md 7.3),
+   Faces of liquid at the solid move with it, u = W v, W the mean of the nearest samples. MOMENTUM: in each projection of a
+   substep v is solved for together with the pressure. A being the solid's inertia with its stiffness, A = h^2 `total`, M the
+   liquid's mass at each face, S what surface tension does there and j the impulses of the pressure on them (docs/couple.md 3),
 
-      (A + W' M W) v = A v1 - (what contacts gave) + W' M u* + W' j
+      (A + W' M W) v = r + W' (M u* + S + j)
+         before positions are sought   r = -h (the shell's own forces' gradient at the start) + given
+         after                         r = A v1 - h (their gradient at x) + given,   v1: where positions went
+      given += W' (j + S + M (u* - W v)),   which positions are sought with as a force, given / h
 
-   where v1 is where positions went and what contacts gave is minus the shell's own forces there, times h: both are in balance, or as far off as Newton's method
-   left them. Sums of rows of W are 1, of the stiffness 0: what the liquid loses the solid gains. */
+   At x the gradient is given / h and what contacts gave, or as far off as Newton's method left it: so contacts' push is taken
+   back. Sums of rows of W are 1, of the stiffness 0: what the liquid loses the solid gains. */
 
 typedef struct fsi__co_touch { int axis, entry, contact; double away, weight; } fsi__co_touch; /* a contact near a face that looks at it, so far from its middle */
 typedef struct fsi__co_share { int node; double weight; } fsi__co_share;   /* an entry of W */
 typedef struct fsi__co_face {
-    int axis, entry, first, end;  /* shares first .. end - 1 */
+    int axis, entry, label;       /* label: of its liquid */
+    int first, end;               /* shares first .. end - 1 */
+    int touch, touch_end;         /* its touches */
     double mass, before, hold;    /* of liquid there; u*; adhesion of what it moves with */
+    double skin;                  /* capillary pressure at the surface there [Pa] */
+    double push;                  /* M (u* - base), and S where the projection has tension [N s] */
     double base, along[3];        /* u = base + along . (mean of v): AXIS: 0 and the axis; slip: u*_a - n_a n.u* and n_a n */
 } fsi__co_face;
 
@@ -1103,8 +1102,8 @@ static void fsi__co_direct_contact(fsi__co_contact *t)
 static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell, int contact)
 {
     const fsi_grid *g = c->liquid->grid;
-    const int held = c->sample[c->contact[contact].sample].hold > 0; /* then liquid may hang a little farther off than the barrier reaches */
-    const double half = (held ? fsi__co_touching(c) : c->range) + c->dx / 2, *x = c->contact[contact].x, *normal = c->contact[contact].normal;
+    const int wets = fsi__co_adhesion(c, &c->sample[c->contact[contact].sample]) > 0; /* liquid may hang farther off than the barrier reaches */
+    const double half = (wets ? fsi__co_touching(c) : c->range) + c->dx / 2, *x = c->contact[contact].x, *normal = c->contact[contact].normal;
     const int round = !(fsi__sh_dot(normal, normal) > 0);
     double local[3];
     int axis, a, i[3], lo[3] = { 0, 0, 0 }, hi[3] = { 0, 0, 0 };
@@ -1137,12 +1136,66 @@ static fsi_status fsi__co_find_faces(fsi__co_impl *c, const unsigned char *cell,
     return FSI_OK;
 }
 
-/* Mass of liquid at a face, by the share of the way between the two centres that is wet. */
-static double fsi__co_face_mass(const fsi__co_impl *c, const fsi_field *phi, const fsi__co_face *f)
+/* How much of the way from a wet cell to a dry one is wet. */
+static double fsi__co_wet_share(double wet, double dry) { return fmax(0.1, wet / (wet - dry)); }
+
+/* Mass of liquid at a face, and what surface tension does at the surface there. */
+static void fsi__co_fill_face(const fsi__co_impl *c, const fsi_field *phi, fsi__co_face *f)
 {
-    const double upper = (double)phi->value[f->entry], lower = (double)phi->value[fsi__co_below(c->liquid->grid, f->entry, f->axis)];
-    const double wet = fmin(upper, lower), dry = fmax(upper, lower), share = wet / (wet - dry);
-    return c->density * c->volume * (share > 0.1 ? share : 0.1);
+    const fsi_levelset_desc *d = &c->liquid->desc;
+    const long long below = fsi__co_below(c->liquid->grid, f->entry, f->axis);
+    const double upper = (double)phi->value[f->entry], lower = (double)phi->value[below];
+    const double wet = fmin(upper, lower), share = wet / (wet - fmax(upper, lower)), up = upper < lower ? 1 - share : share;
+    const fsi_real *skin = c->ls->curvature->value;
+    f->mass = c->density * c->volume * fsi__co_wet_share(wet, fmax(upper, lower));
+    f->skin = 0;
+    if (d->surface_tension > 0 && d->tension == FSI_LEVELSET_TENSION_JUMP)
+        f->skin = up * (double)skin[f->entry] + (1 - up) * (double)skin[below];
+}
+
+/* Something is to be given, or positions were pushed, which is to be taken back. */
+static int fsi__co_exchanges(const fsi__co_impl *c)
+{
+    return (c->faces > 0 || (c->ended && c->pushed > 0)) && c->s->desc.correction == FSI_COUPLE_MOMENTUM;
+}
+
+/* What the faces of a component hold along each axis, and of that the faces that move with the solid [kg]. */
+typedef struct fsi__co_mass { double whole[3], solid[3]; int cut; } fsi__co_mass;
+
+/* Adds what a cell of liquid sees of the faces on one of its sides. */
+static void fsi__co_weigh_side(const fsi__co_impl *c, const fsi__ls_run *run, const fsi_pressure_flow *flow, int e, int side, fsi__co_mass *h)
+{
+    const double cell = c->density * c->volume;
+    long long at;
+    if (!fsi__ls_neighbor(run, e, side, &at) || flow->cell[at] == FSI_CELL_SOLID || flow->cell[at] == FSI_CELL_LIQUID) h->whole[side >> 1] += cell / 2;
+    else h->whole[side >> 1] += cell * fsi__co_wet_share((double)flow->phi->value[e], (double)flow->phi->value[at]);
+}
+
+/* Faces count a column whole where the middle of a cell is wet: a sheet of a cell or two with a rim would weigh 2 to 7 % too
+   much on what bears it. So those that move with the solid get what the other faces of their component leave of its mass, along
+   each axis. What touches an obstacle keeps its masses: obstacles cut faces. */
+static fsi_status fsi__co_balance_masses(fsi__co_impl *c, const fsi__ls_run *run, const fsi_pressure_flow *flow)
+{
+    const fsi__ls_impl *m = run->m;
+    const fsi_field *psi = fsi__ls_psi(m);
+    const int entries = run->grid->block_count * run->grid->block_cells, parts = m->trial.count;
+    int e, k, side;
+    FSI__LS_TRY(fsi__co_more(c, &c->mass, sizeof *c->mass, 0, &c->mass_capacity, parts + 1));
+    memset(c->mass, 0, ((size_t)parts + 1) * sizeof *c->mass);
+    for (e = 0; e < entries; e++) {
+        const int label = m->trial_label[e];
+        if (flow->cell[e] != FSI_CELL_LIQUID || label < 0 || label >= parts) continue;
+        for (side = 0; side < 2 * run->grid->dim; side++) fsi__co_weigh_side(c, run, flow, e, side, &c->mass[label]);
+        c->mass[label].cut |= psi && (double)psi->value[e] < c->dx;
+    }
+    for (k = 0; k < c->faces; k++) if (c->face[k].label >= 0) c->mass[c->face[k].label].solid[c->face[k].axis] += c->face[k].mass;
+    for (k = 0; k < c->faces; k++) {
+        fsi__co_face *f = &c->face[k];
+        const fsi__co_mass *h = &c->mass[f->label < 0 ? 0 : f->label];
+        const double own = h->solid[f->axis], rest = h->whole[f->axis] - own;
+        if (f->label >= 0 && !h->cut) f->mass *= fmax(0.5, fmin(1.5, (c->density * m->trial.target[f->label] - rest) / own));
+    }
+    return FSI_OK;
 }
 
 /* Weights of the touches of one face: by area, and none for what is more than half a cell farther away than the closest one. */
@@ -1167,6 +1220,7 @@ static fsi_status fsi__co_weigh_face(fsi__co_impl *c, fsi__co_face *f, int k, in
     for (j = k; j < end; j++) {
         const fsi__co_sample *s = &c->sample[c->contact[c->touch[j].contact].sample];
         if (!(c->touch[j].weight > 0)) continue;
+        f->hold += c->touch[j].weight * fsi__co_adhesion(c, s);
         for (i = 0; i < 3 && s->node[i] >= 0; i++) {
             for (n = f->first; n < c->shares && c->share[n].node != s->node[i]; n++) { }
             if (n == c->shares) {
@@ -1175,7 +1229,6 @@ static fsi_status fsi__co_weigh_face(fsi__co_impl *c, fsi__co_face *f, int k, in
                 c->share[c->shares++].weight = 0;
             }
             c->share[n].weight += c->touch[j].weight * s->weight[i];
-            f->hold += c->touch[j].weight * s->weight[i] * (double)c->s->adhesion[s->node[i]];
         }
     }
     f->end = c->shares;
@@ -1205,13 +1258,13 @@ static void fsi__co_direct_face(const fsi__co_impl *c, const fsi_pressure_flow *
 }
 
 /* All faces that move with the solid. */
-static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi_pressure_flow *flow)
+static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi__ls_run *run, const fsi_pressure_flow *flow)
 {
     int k, end;
-    c->touches = c->faces = c->shares = c->pushed = 0;
+    c->touches = c->faces = c->shares = 0;
     for (k = 0; k < c->contacts; k++) {
         fsi__co_contact *t = &c->contact[k];
-        c->pushed += t->d < c->range || c->sample[t->sample].hold > 0;
+        c->pushed += t->d < c->sample[t->sample].range;
         if (!(t->d < fsi__co_touching(c))) continue;
         fsi__co_direct_contact(t);
         FSI__LS_TRY(fsi__co_find_faces(c, flow->cell, k));
@@ -1221,13 +1274,23 @@ static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi_pressure_flow
     for (k = 0; k < c->touches; k = end) {
         fsi__co_face *f = &c->face[c->faces++];
         for (end = k + 1; end < c->touches && c->touch[end].axis == c->touch[k].axis && c->touch[end].entry == c->touch[k].entry; end++) { }
+        f->touch = k;
+        f->touch_end = end;
         f->axis = c->touch[k].axis;
         f->entry = c->touch[k].entry;
+        f->label = run->m->trial_label[flow->cell[f->entry] == FSI_CELL_LIQUID ? (long long)f->entry : fsi__co_below(run->grid, f->entry, f->axis)];
+        if (f->label >= run->m->trial.count) f->label = -1;
         f->before = (double)flow->u[f->axis]->value[f->entry];
         fsi__co_weigh_touches(c, k, end);
         fsi__co_direct_face(c, flow, f, k, end);
-        f->mass = fsi__co_face_mass(c, flow->phi, f);
+        fsi__co_fill_face(c, flow->phi, f);
         FSI__LS_TRY(fsi__co_weigh_face(c, f, k, end));
+    }
+    if (fsi__co_exchanges(c)) FSI__LS_TRY(fsi__co_balance_masses(c, run, flow));
+    for (k = 0; k < c->faces; k++) {
+        fsi__co_face *f = &c->face[k];
+        const double skin = (flow->cell[f->entry] == FSI_CELL_LIQUID ? 1 : -1) * f->skin * c->volume / c->dx * c->step.dt;
+        f->push = f->mass * (f->before - f->base) + (flow->surface_pressure ? skin : 0);
     }
     return FSI_OK;
 }
@@ -1248,19 +1311,29 @@ static void fsi__co_push_face(const fsi__co_impl *c, const fsi__co_face *f, doub
     for (i = f->first; i < f->end; i++) for (a = 0; a < 3; a++) if (!c->sh->fixed[3 * c->share[i].node + a]) out[3 * c->share[i].node + a] += c->share[i].weight * f->along[a] * j;
 }
 
-/* The shell's matrix at the end of a substep: inertia, elasticity and its own contacts, in `total`. */
+/* The shell's matrix where it is now, of inertia, elasticity and its own contacts, in `total`, and its own forces there. */
 static fsi_status fsi__co_weigh_solid(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
     const fsi__sh_guest *guest = w->guest;
     fsi_status status = fsi__sh_check_pattern(m, w->fn);
-    if (status == FSI_OK) status = fsi__sh_more(m, &m->pair_block, 156 * sizeof(double), 0, &m->pair_block_capacity, m->actives, w->fn);
+    if (status == FSI_OK) status = fsi__room_in(m->context, &m->pair_block, 156 * sizeof(double), 0,
+                                                   &m->pair_block_capacity, m->actives, w->fn);
     if (status != FSI_OK) return status;
     w->guest = NULL;
     w->exact = 0;
     status = fsi__sh_assemble(w);
     w->guest = guest;
     return status;
+}
+
+/* The same where a substep begins: once, for all projections before positions are sought. */
+static fsi_status fsi__co_weigh_start(fsi__co_impl *c)
+{
+    if (c->weighed) return FSI_OK;
+    FSI__LS_TRY(fsi__sh_lag_friction(&c->step));
+    c->weighed = 1;
+    return fsi__co_weigh_solid(&c->step);
 }
 
 static int fsi__co_compare_keys(const void *a, const void *b)
@@ -1349,12 +1422,19 @@ static void fsi__co_fill_inertia(fsi__co_impl *c)
         fsi__co_put_mass(c, &c->face[k], i, j);
 }
 
+/* Velocity in this substep of a coordinate that is held. */
+static double fsi__co_held_velocity(const fsi__co_impl *c, int i)
+{
+    return (c->sh->end_q[i] - c->sh->start_q[i]) / c->step.h;
+}
+
 /* What is held keeps its velocity: rows of the identity; what it does to others goes to the right side. */
 static void fsi__co_hold(fsi__co_impl *c)
 {
     const unsigned char *fixed = c->sh->fixed;
-    const double *v = c->sh->next.v;
+    double *v = c->solution;
     int r, e, a, b;
+    for (r = 0; r < 3 * c->total.rows; r++) v[r] = fixed[r] ? fsi__co_held_velocity(c, r) : 0;
     for (r = 0; r < c->total.rows; r++) for (e = c->total_start[r]; e < c->total_start[r + 1]; e++) for (a = 0; a < 3; a++) for (b = 0; b < 3; b++) {
         double *value = &c->total_value[9 * (size_t)e + (size_t)(3 * a + b)];
         const int i = 3 * r + a, j = 3 * c->total_col[e] + b;
@@ -1374,9 +1454,11 @@ static fsi_status fsi__co_predict(fsi__co_impl *c)
     double shift = 1e-10;
     int k, i;
     fsi__co_fill_inertia(c);
-    FSI__LS_TRY(fsi_csr_multiply(c->context, &c->sh->total, c->sh->next.v, c->right));
+    memset(c->right, 0, (size_t)n * sizeof *c->right);
+    if (c->ended) FSI__LS_TRY(fsi_csr_multiply(c->context, &c->sh->total, c->sh->next.v, c->right));
     for (i = 0; i < n; i++) c->right[i] = h2 * c->right[i] - c->step.h * c->sh->gradient[i];
-    for (k = 0; k < c->faces; k++) fsi__co_push_face(c, &c->face[k], c->face[k].mass * (c->face[k].before - c->face[k].base), c->right);
+    for (i = 0; i < 3 * c->sh->model.vertices; i++) c->right[i] += c->given[i];
+    for (k = 0; k < c->faces; k++) fsi__co_push_face(c, &c->face[k], c->face[k].push, c->right);
     fsi__co_hold(c);
     memcpy(c->load, c->right, (size_t)n * sizeof(double));
     system.matrix = &c->total;
@@ -1429,28 +1511,22 @@ static void fsi__co_estimate(fsi__co_impl *c, fsi_real *yielding)
     }
 }
 
-/* Something is to be given or taken back: there are faces, or positions were pushed. */
-static int fsi__co_exchanges(const fsi__co_impl *c)
-{
-    int i, pushed = c->faces > 0 || c->pushed > 0;
-    for (i = 0; i < 3 * c->sh->model.vertices && !pushed; i++) pushed = c->next_carry[i] < 0 || c->next_carry[i] > 0;
-    return pushed && c->s->desc.correction == FSI_COUPLE_MOMENTUM;
-}
-
 /* The faces as a solid that covers them wholly. */
 static fsi_status fsi__co_make_solid(fsi__co_impl *c, fsi__co_columns *columns, fsi_pressure_solid *solid)
 {
     const int momentum = c->s->desc.correction == FSI_COUPLE_MOMENTUM;
+    const double *v = c->ended ? c->sh->next.v : c->sh->scratch; /* of walls */
     int k, a = 0;
     memset(&c->list, 0, sizeof c->list);
     c->list.cookie = FSI__COOKIE('f', fsi_grid_faces);
     c->list.context = c->context;
     if (fsi__co_exchanges(c)) FSI__LS_TRY(fsi__co_predict(c));
+    if (momentum) v = c->v;
     for (k = 0; k < c->faces; k++) {
         while (a < c->face[k].axis) c->list.first[++a] = k;
         columns->entry[k] = c->face[k].entry;
         columns->solid[k] = 1;
-        columns->velocity[k] = (fsi_real)(c->face[k].base + fsi__co_face_velocity(c, &c->face[k], momentum ? c->v : c->sh->next.v));
+        columns->velocity[k] = (fsi_real)(c->face[k].base + fsi__co_face_velocity(c, &c->face[k], v));
     }
     while (a < 3) c->list.first[++a] = c->faces;
     c->list.count = c->faces;
@@ -1468,44 +1544,66 @@ static fsi_status fsi__co_make_solid(fsi__co_impl *c, fsi__co_columns *columns, 
     return FSI_OK;
 }
 
-/* Takes out the faces whose liquid would be pulled at by more than adhesion; returns how many. */
+/* How much more the liquid presses on a face than its surface would on air, in this substep so far [Pa]. */
+static double fsi__co_press(const fsi__co_impl *c, const fsi_field *pressure, const unsigned char *cell,
+    const fsi__co_face *f)
+{
+    const fsi__ls_impl *m = c->ls;
+    const long long below = fsi__co_below(c->liquid->grid, f->entry, f->axis);
+    const long long liquid = cell[f->entry] == FSI_CELL_LIQUID ? (long long)f->entry : below;
+    const double first = (double)m->trial_pressure->value[liquid];
+    const double later = pressure == m->trial_pressure ? 0 : (double)pressure->value[liquid];
+    return later + (first < 0 || first > 0 ? first - f->skin : 0); /* 0: it was no liquid at the first projection */
+}
+
+/* Which mean of a contact a face belongs to: the first; where liquid is on both sides of the solid, that of its direction. */
+static int fsi__co_side(const fsi__co_contact *t, const unsigned char *cell, const fsi__co_face *f)
+{
+    return fsi__sh_dot(t->normal, t->normal) > 0 ? 0 : 2 * f->axis + (cell[f->entry] != FSI_CELL_LIQUID);
+}
+
+/* What the liquid presses with on each contact: means of faces, by their weights. */
+static void fsi__co_press_contacts(fsi__co_impl *c, const fsi_field *pressure, const unsigned char *cell)
+{
+    int k, j;
+    for (k = 0; k < c->contacts; k++) {
+        memset(c->contact[k].press, 0, sizeof c->contact[k].press);
+        memset(c->contact[k].counted, 0, sizeof c->contact[k].counted);
+    }
+    for (k = 0; k < c->faces; k++) {
+        const double press = fsi__co_press(c, pressure, cell, &c->face[k]);
+        for (j = c->face[k].touch; j < c->face[k].touch_end; j++) {
+            fsi__co_contact *t = &c->contact[c->touch[j].contact];
+            const int side = fsi__co_side(t, cell, &c->face[k]);
+            t->press[side] += c->touch[j].weight * press;
+            t->counted[side] += c->touch[j].weight;
+        }
+    }
+}
+
+/* Takes out the faces whose liquid would be pulled at by more than adhesion; returns how many. The pressure at faces is as
+   uneven as the surface's staircase: contacts have means of it. */
 static int fsi__co_release(fsi__co_impl *c, const unsigned char *cell, const fsi_field *pressure)
 {
-    int k, kept = 0;
+    const fsi_levelset_desc *d = &c->liquid->desc;
+    const double dt = c->step.dt, rho = c->density, dx = c->dx, g = sqrt((double)fsi_v3_norm2(d->gravity));
+    /* rounding: moves liquid by 1e-6 dx, and is next to nothing beside weight and tension */
+    const double least = fmin(1e-6 * rho * dx * dx / (dt * dt), 1e-4 * (rho * g * dx + (double)d->surface_tension / dx));
+    int k, j, kept = 0;
+    fsi__co_press_contacts(c, pressure, cell);
     for (k = 0; k < c->faces; k++) {
         const fsi__co_face *f = &c->face[k];
-        const long long liquid = cell[f->entry] == FSI_CELL_LIQUID ? (long long)f->entry : fsi__co_below(c->liquid->grid, f->entry, f->axis);
-        if (!((double)pressure->value[liquid] < -f->hold)) c->face[kept++] = *f;
+        double press = 0;
+        for (j = f->touch; j < f->touch_end; j++) {
+            const fsi__co_contact *t = &c->contact[c->touch[j].contact];
+            const int side = fsi__co_side(t, cell, f);
+            if (c->touch[j].weight > 0) press += c->touch[j].weight * t->press[side] / t->counted[side];
+        }
+        if (!(press < -f->hold - least)) c->face[kept++] = *f;
     }
     k = c->faces - kept;
     c->faces = kept;
     return k;
-}
-
-/* What moves the solid's velocities from v1 to v bends it too, but positions know the barrier's push only: h K (v - v1), K = (A - M)/h^2, is a force in the
-   substeps to come. At rest v = v1 then: elastic forces bear what the liquid presses with, where they would bear the barrier's push (stiff ones a third less, measured).
-   A tenth of it is added in each substep and little forgotten, where there is contact: so statics find it, and impacts, which end sooner, do not (added whole, a light
-   web caught drops that else fall through). */
-#define FSI__CO_KEEP 0.998
-#define FSI__CO_GAIN 0.1
-
-static fsi_status fsi__co_update_carry(fsi__co_impl *c)
-{
-    const fsi__sh_impl *m = c->sh;
-    const double h = c->step.h;
-    double *wet = c->right; /* vertices */
-    int i, k;
-    for (i = 0; i < 3 * c->total.rows; i++) c->solution[i] = c->v[i] - m->next.v[i];
-    FSI__LS_TRY(fsi_csr_multiply(c->context, &m->total, c->solution, c->right));
-    for (i = 0; i < 3 * m->model.vertices; i++) c->next_carry[i] = FSI__CO_KEEP * c->next_carry[i] + FSI__CO_GAIN * (h * c->right[i] - m->model.mass[i / 3] * c->solution[i] / h);
-    memset(wet, 0, (size_t)m->model.vertices * sizeof *wet);
-    for (k = 0; k < c->shares; k++) wet[c->share[k].node] = 1;
-    for (k = 0; k < c->contacts; k++) {
-        const fsi__co_sample *s = &c->sample[c->contact[k].sample];
-        for (i = 0; c->contact[k].d < c->range && i < 3 && s->node[i] >= 0; i++) wet[s->node[i]] = 1;
-    }
-    for (i = 0; i < 3 * m->model.vertices; i++) if (m->fixed[i] || !(wet[i / 3] > 0)) c->next_carry[i] = 0;
-    return FSI_OK;
 }
 
 /* Velocities of the solid after the pressure. */
@@ -1517,12 +1615,13 @@ static fsi_status fsi__co_take_velocities(fsi__co_impl *c, const fsi__co_columns
     if (!fsi__co_exchanges(c)) return FSI_OK;
     FSI__LS_TRY(fsi__co_yield(c, columns->impulse)); /* of no face: 0; the barrier's push is taken back all the same */
     for (i = 0; i < 3 * c->total.rows; i++) c->v[i] += c->solution[i];
-    FSI__LS_TRY(fsi__co_update_carry(c));
-    for (i = 0; i < n; i++) if (!c->sh->fixed[i]) c->sh->next.v[i] = c->v[i];
+    for (i = 0; i < n && c->ended; i++) if (!c->sh->fixed[i]) c->sh->next.v[i] = c->v[i];
     FSI__LS_TRY(fsi_csr_multiply(c->context, &c->total, c->v, c->right));
     for (k = 0; k < c->faces; k++) {
+        const fsi__co_face *f = &c->face[k];
         exchanged += fabs(columns->impulse[k]);
-        fsi__co_push_face(c, &c->face[k], columns->impulse[k], c->load);
+        fsi__co_push_face(c, f, columns->impulse[k], c->load);
+        if (!c->ended) fsi__co_push_face(c, f, columns->impulse[k] + f->push - f->mass * fsi__co_face_velocity(c, f, c->v), c->given);
     }
     for (i = 0; i < 3 * c->sh->model.vertices; i++) if (!c->sh->fixed[i]) sum[i % 3] += c->right[i] - c->load[i];
     if (exchanged > 0) c->stats.momentum_error = fmax(c->stats.momentum_error, sqrt(fsi__sh_dot(sum, sum)) / exchanged);
@@ -1537,7 +1636,9 @@ static fsi_status fsi__co_lay_columns(fsi__co_impl *c, fsi__arena *arena, fsi__c
     memset(&measure, 0, sizeof measure);
     for (pass = 0; pass < 2; pass++) {
         fsi__arena *a = pass ? arena : &measure;
-        if (pass && !fsi__arena_reserve(c->context, arena, measure.used)) return fsi__fail(c->context, FSI_ERROR_MEMORY, "fsi_couple_step", -1, 0, "no memory for %d faces", c->faces);
+        if (pass && !fsi__arena_room(c->context, arena, measure.used))
+            return fsi__fail(c->context, FSI_ERROR_MEMORY, "fsi_couple_step", -1, 0, "no memory for %d faces",
+                c->faces);
         columns->entry = (int *)fsi__take(a, n, sizeof(int));
         columns->solid = (fsi_real *)fsi__take(a, n, sizeof(fsi_real));
         columns->velocity = (fsi_real *)fsi__take(a, n, sizeof(fsi_real));
@@ -1545,6 +1646,21 @@ static fsi_status fsi__co_lay_columns(fsi__co_impl *c, fsi__arena *arena, fsi__c
         columns->impulse = (double *)fsi__take(a, n, sizeof(double));
     }
     return FSI_OK;
+}
+
+/* PAPER, before positions are sought: only what is held is a wall. Its velocities go to the shell's scratch. */
+static void fsi__co_keep_held(fsi__co_impl *c)
+{
+    const fsi__sh_impl *m = c->sh;
+    int k, i, a, kept = 0;
+    for (i = 0; i < 3 * m->model.vertices; i++) m->scratch[i] = fsi__co_held_velocity(c, i);
+    for (k = 0; k < c->faces; k++) {
+        int held = 1;
+        for (i = c->face[k].first; i < c->face[k].end; i++)
+            for (a = 0; a < 3; a++) held &= m->fixed[3 * c->share[i].node + a];
+        if (held) c->face[kept++] = c->face[k];
+    }
+    c->faces = kept;
 }
 
 static fsi_status fsi__co_project(void *user, fsi__ls_run *run, fsi_pressure_flow *flow)
@@ -1556,7 +1672,10 @@ static fsi_status fsi__co_project(void *user, fsi__ls_run *run, fsi_pressure_flo
     const int count = flow->solid_count;
     fsi__co_columns columns;
     int pass, a, released = 1;
-    FSI__LS_TRY(fsi__co_collect_faces(c, flow));
+    FSI__LS_TRY(fsi__co_collect_faces(c, run, flow));
+    if (!c->ended && c->s->desc.correction == FSI_COUPLE_PAPER) fsi__co_keep_held(c);
+    if (!c->ended && c->faces == 0) return fsi_pressure_project(run->m->solver, flow);
+    if (!c->ended && fsi__co_exchanges(c)) FSI__LS_TRY(fsi__co_weigh_start(c));
     if (fsi__co_exchanges(c)) FSI__LS_TRY(fsi__co_lay_inertia(c));
     FSI__LS_TRY(fsi__co_lay_columns(c, &c->columns, &columns));
     FSI__LS_TRY(fsi__co_more(c, &c->solid, sizeof *c->solid, 0, &c->solid_capacity, count + 1));
@@ -1570,14 +1689,64 @@ static fsi_status fsi__co_project(void *user, fsi__ls_run *run, fsi_pressure_flo
         FSI__LS_TRY(fsi_pressure_project(run->m->solver, flow));
         c->stats.faces = c->faces;
         released = pass < 3 ? fsi__co_release(c, flow->cell, flow->pressure) : 0;
-        c->stats.released += released;
+        c->stats.released += c->ended ? released : 0;
     }
     FSI__LS_TRY(fsi__co_take_velocities(c, &columns));
-    FSI__LS_TRY(fsi__sh_check_result(c->sh, "fsi_couple_step"));
+    if (c->ended) FSI__LS_TRY(fsi__sh_check_result(c->sh, "fsi_couple_step"));
     if (count > 0) memcpy(solids, c->solid, (size_t)count * sizeof *solids);
     flow->solids = solids;
     flow->solid_count = count;
     return FSI_OK;
+}
+
+/* How much the surface beside a wet cell lies on the solid: 1 where phi grows towards it, 0 where it turns away by 40 degrees. */
+static double fsi__co_lies(const fsi__co_impl *c, const fsi__ls_run *run, const fsi__co_face *f, int wet)
+{
+    const fsi_real *phi = run->m->trial_phi->value;
+    double n[3] = { 0, 0, 0 }, g[3] = { 0, 0, 0 }, size;
+    int j, a;
+    for (j = f->touch; j < f->touch_end; j++) for (a = 0; a < 3; a++) n[a] += c->touch[j].weight * c->contact[c->touch[j].contact].normal[a];
+    for (a = 0; a < run->grid->dim; a++) {
+        long long lo, hi;
+        if (!fsi__ls_neighbor(run, wet, 2 * a, &lo)) lo = wet; /* a wall of the box: it goes on as it is */
+        if (!fsi__ls_neighbor(run, wet, 2 * a + 1, &hi)) hi = wet;
+        g[a] = ((double)phi[hi] - (double)phi[lo]) * (lo == wet || hi == wet ? 2 : 1);
+    }
+    size = sqrt(fsi__sh_dot(n, n) * fsi__sh_dot(g, g));
+    return size > 0 ? fmax(0, fmin(1, (fsi__sh_dot(n, g) / size - 0.77) / 0.2)) : 0;
+}
+
+/* The surface that lies on the solid at rest goes with it, where the first projection closed its faces: advected, it would go with what flows a part of a cell above them,
+   and creep (1e-3 of rho g H V in 15 s on a sprung chain; 1e-7 so). Not so where liquid goes past the solid by more than a tenth of a cell in the substep, and
+   what is two cells thick or less, whose phi tells of its other side too. */
+static void fsi__co_ride(void *user, fsi__ls_run *run)
+{
+    const fsi__co_impl *c = (const fsi__co_impl *)user;
+    const fsi_grid *g = run->grid;
+    const double *v = c->s->desc.correction == FSI_COUPLE_MOMENTUM ? c->v : c->sh->scratch;
+    const fsi_real *phi = run->m->trial_phi->value;
+    int k, i, a, part;
+    for (k = 0; k < c->faces; k++) {
+        const fsi__co_face *f = &c->face[k];
+        const long long below = fsi__co_below(g, f->entry, f->axis);
+        const int up = phi[f->entry] < 0; /* the liquid is above the face */
+        const long long wet = up ? f->entry : below, dry = up ? below : f->entry;
+        double way[3] = { 0, 0, 0 }, past[3], ride;
+        long long beyond;
+        if (!fsi__ls_neighbor(run, (int)wet, 2 * f->axis + up, &beyond)) continue;
+        for (i = f->first; i < f->end; i++) for (a = 0; a < 3; a++) way[a] += c->share[i].weight * v[3 * c->share[i].node + a] * run->dt;
+        fsi__sh_from(fsi_grid_sample_velocity(run->m->trial_u, fsi__ls_entry_position(g, FSI_CELLS, (int)wet)), past);
+        for (a = 0; a < 3; a++) past[a] = past[a] * run->dt - way[a];
+        ride = fmin(1, 2 - 20 * sqrt(fsi__sh_dot(past, past)) / c->dx);
+        ride = fmin(ride, 2.5 * ((double)(phi[wet] - phi[beyond]) / c->dx - 0.5));
+        if (ride > 0) ride *= fsi__co_lies(c, run, f, (int)wet);
+        for (part = 0; part < 2 && ride > 0; part++) {
+            const long long e = part ? wet : dry;
+            const fsi_vec3 from = fsi_v3_sub(fsi__ls_entry_position(g, FSI_CELLS, (int)e), fsi__sh_to(way));
+            fsi_real *to = &run->m->next_phi->value[e];
+            *to += (fsi_real)(ride * ((double)fsi_grid_sample_linear(run->m->trial_phi, from) - (double)*to));
+        }
+    }
 }
 
 /* ---- >>step ------------------------------------------------------------------------------------------------------ */
@@ -1597,14 +1766,42 @@ static double fsi__co_speed(void *user)
     return sqrt(most);
 }
 
+/* Samples at which there is liquid where the substep begins. One that is nearer than the range has its barrier begin where it
+   is, but no nearer than this share of the range: pushed off, liquid at rest would rise without velocities that know. */
+#define FSI__CO_NARROW 0.75
+
+static fsi_status fsi__co_find_touching(fsi__co_impl *c, const fsi_field *phi)
+{
+    int k;
+    c->contacts = 0;
+    for (k = 0; k < c->samples; k++) {
+        fsi__co_contact t;
+        memset(&t, 0, sizeof t);
+        t.sample = k;
+        fsi__co_place(&c->sample[k], c->sh->next.x, t.x);
+        t.d = fsi__co_distance_in(c, phi, t.x, t.gradient);
+        if (!(t.d < fsi__co_touching(c)) || (t.d <= -c->dx && k >= c->sh->model.vertices)) continue; /* those will be left out */
+        c->sample[k].range = fmax(FSI__CO_NARROW * c->range, fmin(c->range, t.d));
+        FSI__LS_TRY(fsi__co_more(c, &c->contact, sizeof *c->contact, c->contacts, &c->contact_capacity, c->contacts + 1));
+        c->contact[c->contacts++] = t;
+    }
+    return FSI_OK;
+}
+
 static fsi_status fsi__co_begin(void *user, fsi__ls_run *run)
 {
     fsi__co_impl *c = (fsi__co_impl *)user;
     memcpy(c->start->value, run->m->trial_phi->value, (size_t)run->grid->block_count * (size_t)run->grid->block_cells * sizeof(fsi_real));
     c->margin = 32 * c->dx + 4 * run->dt * fsi__co_speed(c);
+    c->step.dt = run->dt;
+    c->step.share = run->dt / c->dt;
+    c->weighed = c->ended = c->pushed = 0;
+    memset(c->given, 0, 3 * (size_t)c->sh->model.vertices * sizeof *c->given);
+    FSI__LS_TRY(fsi__sh_open_substep(&c->step, run->done));
     FSI__LS_TRY(fsi__co_make_samples(c, c->sh->next.x));
     c->stats.samples = c->samples;
-    return fsi__co_read_adhesion(c, "fsi_couple_step");
+    FSI__LS_TRY(fsi__co_check_adhesion(c, "fsi_couple_step"));
+    return fsi__co_find_touching(c, run->m->trial_phi);
 }
 
 /* Air cells beside liquid get no divergence (fsi__ls_mark_shore). Near the solid, what cannot pass it would be sent along it, faster, be taken up by the liquid in the
@@ -1753,10 +1950,9 @@ static fsi_status fsi__co_settle(void *user, fsi__ls_run *run)
     FSI__LS_TRY(fsi__co_collect(c, run));
     c->inertia = c->density * c->volume / (run->dt * run->dt);
     c->stiffness = (double)c->s->desc.stiffness * c->inertia * c->range * c->range;
-    c->step.dt = run->dt;
-    c->step.share = run->dt / c->dt;
     c->stats.contacts = 0;
-    FSI__LS_TRY(fsi__sh_substep(&c->step, run->done));
+    c->ended = 1;
+    FSI__LS_TRY(fsi__sh_close_substep(&c->step));
     if (c->s->desc.correction == FSI_COUPLE_MOMENTUM) FSI__LS_TRY(fsi__co_weigh_solid(&c->step));
     if (!c->listed) FSI__LS_TRY(fsi__co_list(c, c->sh->next.x, 2 * c->dx));
     FSI__LS_TRY(fsi__co_take(c, run));
@@ -1834,12 +2030,12 @@ static fsi_status fsi__co_look(fsi__co_impl *c)
     FSI__LS_TRY(fsi__sh_look(&c->step));
     c->margin = 32 * c->dx;
     FSI__LS_TRY(fsi__co_make_samples(c, c->sh->next.x));
-    FSI__LS_TRY(fsi__co_read_adhesion(c, "fsi_couple_step"));
+    FSI__LS_TRY(fsi__co_check_adhesion(c, "fsi_couple_step"));
     c->stats.samples = c->samples;
     for (k = 0; k < c->samples; k++) {
         double d;
         fsi__co_place(&c->sample[k], c->sh->next.x, x);
-        d = fsi__co_distance_in(c, c->ls->phi, x);
+        d = fsi__co_distance_in(c, c->ls->phi, x, NULL);
         c->stats.min_distance = fmin(c->stats.min_distance, d);
         c->stats.contacts += d < c->range;
     }
@@ -1891,6 +2087,7 @@ static void fsi__co_fill_guests(fsi__co_impl *c, fsi__sh_guest *with_shell, fsi_
     with_liquid->speed = fsi__co_speed;
     with_liquid->begin = fsi__co_begin;
     with_liquid->settle = fsi__co_settle;
+    with_liquid->ride = fsi__co_ride;
     with_liquid->project = fsi__co_project;
     with_liquid->bound_shore = fsi__co_bound_shore;
 }
@@ -1921,7 +2118,6 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
         memset(&c->stats, 0, sizeof c->stats);
         c->stats.min_distance = (double)c->ls->phi->background;
         c->dt = (double)dt;
-        memcpy(c->next_carry, c->carry, 3 * (size_t)c->sh->model.vertices * sizeof(double));
         fsi__sh_begin(&c->step, s->shell, c->sh, fn, (double)dt);
         c->step.guest = dt > 0 ? &with_shell : NULL;
         if (!(dt > 0)) status = fsi__co_look(c);
@@ -1933,7 +2129,6 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
     }
 
     /* what others see */
-    memcpy(c->carry, c->next_carry, 3 * (size_t)c->sh->model.vertices * sizeof(double));
     c->step.dt = (double)dt;
     fsi__sh_publish(s->shell, &c->step);
     s->time += (double)dt;
@@ -1956,7 +2151,7 @@ FSI_API fsi_real fsi_couple_suggest_dt(const fsi_couple *s)
     int i;
     if (!c) return 0;
     for (i = 0; i < s->shell->vertex_count; i++) most = fmax(most, (double)fsi_v3_norm(s->shell->velocity[i]));
-    dt = fmin(fsi__ls_largest_dt(&s->liquid->desc, most), (double)fsi_levelset_suggest_dt(s->liquid));
+    dt = fmin(fsi__ls_largest_dt(&s->liquid->desc, most, (double)fsi_v3_norm(s->liquid->desc.gravity)), (double)fsi_levelset_suggest_dt(s->liquid));
     return dt < 1000 ? (dt > 1e-12 ? (fsi_real)dt : (fsi_real)1.001e-12) : 1000;
 }
 
@@ -1970,11 +2165,11 @@ FSI_API void fsi_couple_debug_draw(const fsi_couple *s, const fsi_debug_draw *dr
     fsi_shell_debug_draw(s->shell, draw);
     for (k = 0; draw->point && k < c->samples; k++) {
         fsi__co_place(&c->sample[k], c->sh->state.x, x);
-        if (fsi__co_distance_in(c, c->ls->phi, x) < c->range) draw->point(draw->user, fsi__sh_to(x), (fsi_real)(c->dx / 5), 0x00ffff);
+        if (fsi__co_distance_in(c, c->ls->phi, x, NULL) < c->range) draw->point(draw->user, fsi__sh_to(x), (fsi_real)(c->dx / 5), 0x00ffff);
     }
 }
 
-typedef struct fsi__co_head { uint64_t cookie, carry, liquid, shell, check; double time; } fsi__co_head; /* bytes of carry and of the states that follow; hash of time and carry */
+typedef struct fsi__co_head { uint64_t cookie, liquid, shell, check; double time; } fsi__co_head; /* bytes of the states that follow; hash of time */
 
 FSI_API fsi_status fsi_couple_shift_origin(fsi_couple *s, fsi_vec3 offset)
 {
@@ -1995,53 +2190,36 @@ FSI_API fsi_status fsi_couple_save(const fsi_couple *s, void *buffer, size_t cap
     static const char *const fn = "fsi_couple_save";
     fsi__co_head head;
     const fsi__co_impl *c = fsi__co_of(s);
-    size_t carry, liquid = 0, shell = 0, need;
+    size_t liquid = 0, shell = 0, need;
     if (!c) return FSI_ERROR_COOKIE;
-    carry = 3 * (size_t)c->sh->model.vertices * sizeof(double);
     FSI__LS_TRY(fsi_levelset_save(s->liquid, NULL, 0, &liquid));
     FSI__LS_TRY(fsi_shell_save(s->shell, NULL, 0, &shell));
-    need = sizeof head + carry + liquid + shell;
+    need = sizeof head + liquid + shell;
     if (size) *size = need;
     if (!buffer) return size ? FSI_OK : fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "both buffer and size are NULL");
     if (capacity < need) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, (double)need, "the buffer holds %.0f bytes, the state needs %.0f", (double)capacity, (double)need);
     head.cookie = FSI__COOKIE('C', fsi_couple);
-    head.carry = carry;
     head.liquid = liquid;
     head.shell = shell;
     head.time = s->time;
-    head.check = fsi_hash(c->carry, carry, fsi_hash(&head.time, sizeof head.time, 0));
+    head.check = fsi_hash(&head.time, sizeof head.time, 0);
     memcpy(buffer, &head, sizeof head);
-    memcpy((unsigned char *)buffer + sizeof head, c->carry, carry);
-    FSI__LS_TRY(fsi_levelset_save(s->liquid, (unsigned char *)buffer + sizeof head + carry, liquid, NULL));
-    return fsi_shell_save(s->shell, (unsigned char *)buffer + sizeof head + carry + liquid, shell, NULL);
+    FSI__LS_TRY(fsi_levelset_save(s->liquid, (unsigned char *)buffer + sizeof head, liquid, NULL));
+    return fsi_shell_save(s->shell, (unsigned char *)buffer + sizeof head + liquid, shell, NULL);
 }
 
-/* Forces that a step can begin with: finite, and none that throws a vertex out of the world in a millisecond. */
-static fsi_status fsi__co_check_carry(const fsi_couple *s, const unsigned char *bytes, size_t count)
-{
-    const fsi__co_impl *c = fsi__co_of(s);
-    double force;
-    size_t i;
-    for (i = 0; i < count; i++) {
-        memcpy(&force, bytes + i * sizeof force, sizeof force);
-        if (!(fabs(force) <= 1e15 * c->sh->model.mass[i / 3])) return fsi__fail(s->context, FSI_ERROR_FORMAT, "fsi_couple_load", (long long)(i / 3), force, "the state's force of vertex %d is %g N", (int)(i / 3), force);
-    }
-    return FSI_OK;
-}
-
-static fsi_status fsi__co_read_head(const fsi_couple *s, const void *buffer, size_t size, size_t carry, fsi__co_head *head)
+static fsi_status fsi__co_read_head(const fsi_couple *s, const void *buffer, size_t size, fsi__co_head *head)
 {
     static const char *const fn = "fsi_couple_load";
     if (!buffer) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "buffer is NULL");
     if (size < sizeof *head) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, (long long)size, 0, "the buffer ends after %.0f bytes, inside its header", (double)size);
     memcpy(head, buffer, sizeof *head);
     if (head->cookie != FSI__COOKIE('C', fsi_couple)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, 0, 0, "the buffer does not start with a coupling's state");
-    if (head->carry != carry) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, (double)head->carry, "the state is of a shell with %.0f vertices", (double)head->carry / (3 * sizeof(double)));
-    if (size < sizeof *head + carry || head->liquid > size || head->shell > size || head->liquid + head->shell != size - sizeof *head - carry)
+    if (head->liquid > size || head->shell > size || head->liquid + head->shell != size - sizeof *head)
         return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, (long long)size, 0, "the parts of the state do not fill the buffer");
-    if (fsi_hash((const unsigned char *)buffer + sizeof *head, carry, fsi_hash(&head->time, sizeof head->time, 0)) != head->check) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is damaged: a checksum differs");
+    if (fsi_hash(&head->time, sizeof head->time, 0) != head->check) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state is damaged: a checksum differs");
     if (!(head->time >= 0 && head->time <= 1e15)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, 0, head->time, "the state's time is %g seconds", head->time);
-    return fsi__co_check_carry(s, (const unsigned char *)buffer + sizeof *head, carry / sizeof(double));
+    return FSI_OK;
 }
 
 /* The solid of the state that was read is out of its liquid, or so little in it that a step puts it out. */
@@ -2049,7 +2227,7 @@ static fsi_status fsi__co_check_outside(const fsi__co_impl *c, const char *fn)
 {
     int i;
     for (i = 0; i < c->sh->model.vertices; i++) {
-        const double d = fsi__co_distance_in(c, c->ls->trial_phi, c->sh->next.x + 3 * i);
+        const double d = fsi__co_distance_in(c, c->ls->trial_phi, c->sh->next.x + 3 * i, NULL);
         if (!(d > -c->dx)) return fsi__fail(c->context, FSI_ERROR_MESH, fn, i, d, "the solid is in the liquid at vertex %d: phi is %g there", i, d);
     }
     return FSI_OK;
@@ -2064,12 +2242,10 @@ FSI_API fsi_status fsi_couple_load(fsi_couple *s, const void *buffer, size_t siz
     double times[FSI__LS_SAVED] = { 0, 0, 0, 0 };
     fsi__ls_run run;
     fsi__co_head head;
-    size_t carry;
     fsi_status status;
     if (!c) return FSI_ERROR_COOKIE;
-    carry = 3 * (size_t)c->sh->model.vertices * sizeof(double);
-    FSI__LS_TRY(fsi__co_read_head(s, buffer, size, carry, &head));
-    part = (const unsigned char *)buffer + sizeof head + carry;
+    FSI__LS_TRY(fsi__co_read_head(s, buffer, size, &head));
+    part = (const unsigned char *)buffer + sizeof head;
     status = fsi__sh_read_state(s->shell, part + head.liquid, (size_t)head.shell, fn);
     if (status != FSI_OK) {
         s->context->error = s->shell->context->error;
@@ -2081,7 +2257,6 @@ FSI_API fsi_status fsi_couple_load(fsi_couple *s, const void *buffer, size_t siz
     FSI__LS_TRY(fsi__ls_take_state(&run, times));
     fsi__sh_take_state(s->shell);
     s->time = head.time;
-    memcpy(c->carry, (const unsigned char *)buffer + sizeof head, carry);
     fsi__co_note_moves(c);
     return FSI_OK;
 }
@@ -2090,7 +2265,7 @@ FSI_API uint64_t fsi_couple_hash(const fsi_couple *s)
 {
     const fsi__co_impl *c = fsi__co_of(s);
     if (!c) return 0;
-    return fsi_hash(c->carry, 3 * (size_t)c->sh->model.vertices * sizeof(double), fsi_levelset_hash(s->liquid) * 0x9e3779b97f4a7c15u ^ fsi_shell_hash(s->shell));
+    return fsi_levelset_hash(s->liquid) * 0x9e3779b97f4a7c15u ^ fsi_shell_hash(s->shell);
 }
 
 FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s) { return fsi__error_of(fsi__co_of(s) ? s->context : NULL); }
@@ -2165,7 +2340,6 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
     if (c->start) fsi_grid_remove_field(c->start);
     fsi__free(context, s->adhesion, (size_t)c->sh->model.vertices, sizeof *s->adhesion);
     fsi__free(context, c->pieces, (size_t)c->sh->model.edges + (size_t)c->sh->model.triangles, sizeof(int));
-    fsi__free(context, c->strength, 2 * (size_t)c->sh->model.vertices, sizeof *c->strength);
     fsi__free(context, c->sample, (size_t)c->sample_capacity, sizeof *c->sample);
     fsi__free(context, c->map, (size_t)c->map_room, sizeof(int));
     fsi__free(context, c->cell, (size_t)c->cell_capacity, sizeof *c->cell);
@@ -2186,9 +2360,10 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
     fsi__free(context, c->touch, (size_t)c->touch_capacity, sizeof *c->touch);
     fsi__free(context, c->face, (size_t)c->face_capacity, sizeof *c->face);
     fsi__free(context, c->share, (size_t)c->share_capacity, sizeof *c->share);
+    fsi__free(context, c->mass, (size_t)c->mass_capacity, sizeof *c->mass);
     fsi__free(context, c->v, (size_t)c->v_capacity, 3 * sizeof(double));
     fsi__free(context, c->load, (size_t)c->load_capacity, 3 * sizeof(double));
-    fsi__free(context, c->carry, (size_t)c->sh->model.vertices, 6 * sizeof(double));
+    fsi__free(context, c->given, (size_t)c->sh->model.vertices, 3 * sizeof(double));
     fsi__arena_free(context, &c->columns);
     fsi__free(context, c->solid, (size_t)c->solid_capacity, sizeof *c->solid);
     fsi__free(context, c, 1, sizeof *c);
@@ -2202,11 +2377,9 @@ static fsi_status fsi__co_make_room(fsi__co_impl *c)
     const int n = c->sh->model.vertices;
     int i;
     c->s->adhesion = (fsi_real *)fsi__alloc(c->context, (size_t)n, sizeof(fsi_real));
-    c->strength = (double *)fsi__alloc(c->context, 2 * (size_t)n, sizeof(double));
-    c->carry = (double *)fsi__alloc(c->context, (size_t)n, 6 * sizeof(double));
+    c->given = (double *)fsi__alloc(c->context, (size_t)n, 3 * sizeof(double));
     c->pieces = (int *)fsi__alloc(c->context, (size_t)c->sh->model.edges + (size_t)c->sh->model.triangles, sizeof(int));
-    if (!c->s->adhesion || !c->strength || !c->carry || !c->pieces) return fsi__fail(c->context, FSI_ERROR_MEMORY, "fsi_couple_create", -1, n, "no memory for %d vertices", n);
-    c->next_carry = c->carry + 3 * (size_t)n;
+    if (!c->s->adhesion || !c->given || !c->pieces) return fsi__fail(c->context, FSI_ERROR_MEMORY, "fsi_couple_create", -1, n, "no memory for %d vertices", n);
     for (i = 0; i < n; i++) c->s->adhesion[i] = c->s->desc.adhesion;
     return FSI_OK;
 }

@@ -1775,7 +1775,7 @@ static fsi_status fsi__io_check_mesh(fsi_context *context, const fsi_io_mesh *m,
     if (!m) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "mesh is NULL");
     if (m->cookie != FSI__COOKIE('i', fsi_io_mesh))
         return fsi__fail(context, FSI_ERROR_COOKIE, fn, -1, 0,
-                         "the mesh was not made by fsi_io_default_mesh or a reader");
+                         "the mesh was not filled by fsi_io_default_mesh of this version and precision");
     if (flags & ~(FSI_IO_ASCII | FSI_IO_SINGLE))
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, flags, "unknown flags in %d", flags);
     if (m->attribute_count < 0 || (m->attribute_count > 0 && !m->attributes))

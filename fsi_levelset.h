@@ -31,20 +31,22 @@
       The liquid is where phi < 0, on a sparse grid (fsi_grid.h). A step moves phi and the velocities along themselves, gives each connected
       component the volume that it should have by the smallest change of phi, and makes the velocities free of divergence, before and after
       (the fluid part of the paper on level-set liquid coupled to shells and rods). Targets of volumes follow the liquid through splits and
-      merges: their sum changes only where liquid is added or taken, or a component vanishes with none near (stats.lost_volume).
+      merges: their sum changes only where liquid is added or taken. A component that vanishes, too thin for the grid, goes on as droplets.
+      Walls of the box let go of liquid that they would pull at, where air gets between; obstacles that rest too, if asked to (desc.release).
    WHAT IT DOES (search for it)
       fsi_levelset_create, _destroy, _error      from a desc: size, gravity, surface tension, viscosity, open sides, contact angle, schemes
       fsi_levelset_fill_sphere, _box, _mesh      adds liquid
       fsi_levelset_add_emitter, _sink ...        taps and drains, with what has come and gone; _set_volume swells or shrinks a component
       fsi_levelset_add_obstacle, _add_mesh   closed meshes that rest, move, carry an fsi_body or are carried by the liquid; _obstacle_reaction
       fsi_levelset_step, _suggest_dt             advances; a step that fails changes nothing
-      s->component, s->stats                     each part with volume, centre, momentum; energies, times a phase, iterations
-      fsi_levelset_phi_at, _velocity_at, _pressure_at, _copy, _debug_draw       reading out; fsi_grid_surface_update(f, s->phi, 1) for a mesh
-      fsi_levelset_set_desc, _shift_origin       gravity, tension ... from now on; a world whose origin moves along
+      s->component, s->droplet, s->stats         each part with volume, centre, momentum; what is too small for the grid; energies, times a phase, iterations
+      fsi_levelset_phi_at, _velocity_at, _pressure_at, _copy, _debug_draw       reading out; _update_surface for a mesh
+      fsi_levelset_set_desc, _shift_origin       gravity, acceleration, tension ... from now on; a world whose origin moves along
       fsi_levelset_save, _load, _hash            to the bit
    WHAT IT DOES NOT DO
       Air is a pressure of 0: no bubbles that keep their volume. Viscosity does not drag bodies: they feel pressure alone. Obstacles thinner than a
-      cell may let liquid through. Films thinner than a cell are drops or nothing.
+      cell may let liquid through. Films thinner than half a cell become droplets: points that neither meet each other in flight nor feel tension, viscosity
+      or the shell of fsi_couple.h, and push no obstacle. Obstacles that move, coupled bodies, and beside a shell all walls, hold liquid that they would pull at.
    MACROS: those of fsi.h.
    UNITS: SI. In 2D volumes, masses and energies are per metre of depth.
    PRECISION: fields in fsi_real, sums and volumes in double. Recommended: double.
@@ -73,9 +75,16 @@ typedef struct fsi_levelset_desc {
     fsi_real surface_tension;  /* gamma [N/m]; default 0 */
     fsi_levelset_tension tension; /* default JUMP */
     fsi_vec3 gravity;          /* [m/s^2]; default (0, 0, -9.81) */
+    fsi_acceleration_fn *acceleration; /* of the liquid, beside gravity, as it depends on place and time; default NULL: none. Asked at the faces and cells in
+                                          and next to liquid, for the middle of each substep, and for its beginning, which chooses its length. COUPLED bodies
+                                          have theirs by body->force. Not saved; not in potential_energy. In 2D its z is not looked at */
+    void *acceleration_user;   /* its first argument; default NULL */
     unsigned char open_side[6];/* of the box, x-, x+, y-, y+, z-, z+: 1: liquid leaves there against air of pressure 0; default 0: a wall */
     unsigned char no_slip[6];  /* walls of the box where viscosity > 0: 1 (default): the liquid sticks, 0: it slides */
     fsi_real contact_angle;    /* of the walls of the box, through the liquid [degrees], 10 to 170; default 90 */
+    int release;               /* 1 (default): at the rim of the liquid, where air can get in, walls of the box do not pull at it by more than
+                                  surface_tension (1 + cos contact_angle)/dx; 2: nor do obstacles that rest, whose reaction in an impact is then up to 15 % more than
+                                  pressure_at adds up to; 0: liquid leaves them only as its surface moves along them */
     fsi_real cfl;              /* substeps are chosen so that nothing moves farther than cfl * dx in one, 0.05 to 4; default 0.7 */
     fsi_real capillary_cfl;    /* nor longer than this times sqrt(density dx^3/(4 pi surface_tension)), 0.05 to 5; default 1. Up to 1 (2D: 1.5) short
                                   waves are stable; longer substeps damp them at the price of a second projection */
@@ -95,6 +104,13 @@ typedef struct fsi_levelset_component {
     fsi_grid_component shape;  /* what its surface encloses now */
 } fsi_levelset_component;
 
+/* Liquid that the grid cannot hold: what a film thinner than half a cell, or a drop smaller than a cell, leaves where its cells become air. It flies as a
+   point, lies down on walls and obstacles, and joins liquid that it touches, or others, once they are enough for a drop of radius dx. */
+typedef struct fsi_levelset_droplet {
+    fsi_vec3 position, velocity;      /* [m], [m/s] */
+    double volume;                    /* [m^3]; 2D: area [m^2] */
+} fsi_levelset_droplet;
+
 /* What the last successful step did. Sums over its substeps unless said otherwise. */
 typedef struct fsi_levelset_stats {
     int substeps;
@@ -102,18 +118,20 @@ typedef struct fsi_levelset_stats {
     int pressure_iterations, volume_iterations, viscosity_iterations, smoothing_iterations;
     double divergence;                /* largest left over by a projection [1/s] */
     int degraded;                     /* 1: max_substeps left substeps longer than they should be, or some were `thinned` */
+    int released;                     /* faces of walls and obstacles that let go */
     int thinned;                      /* substeps whose viscosity did not converge and was lowered: see fsi_levelset_step */
     int splits, merges;               /* components that came from one, and that went into one */
-    double volume, target;            /* of all components, at the end [m^3] */
-    double volume_error;              /* volume / target - 1 */
-    double lost_volume;               /* of components that vanished with none near, since creation [m^3] */
+    double volume, target;            /* of all components and droplets, at the end [m^3] */
+    double droplet_volume;            /* of the droplets alone, which both contain [m^3] */
+    double volume_error;              /* volume / (target + lost_volume) - 1 */
+    double lost_volume;               /* since creation: of droplets that an obstacle came down on, and, without conserve_volume, of components that vanished [m^3] */
     double left_volume;               /* through open sides of the box, since creation [m^3] */
     double advection_loss;            /* what components had too much (< 0: lacked) after advection, before it was put right [m^3]: its errors, and
                                          what set_volume asks for and a substep cannot give at once */
     double smoothed_error;            /* largest |S - V0| / V0 after an optimisation */
     double max_speed, cfl;            /* at the end [m/s]; max_speed * substep / dx */
-    double momentum[3];               /* [kg m/s], at the end */
-    double kinetic_energy, potential_energy; /* [J], at the end; potential: -m g.x */
+    double momentum[3];               /* of components and droplets [kg m/s], at the end */
+    double kinetic_energy, potential_energy; /* likewise [J]; potential: -m g.x */
     double seconds_advection, seconds_distance, seconds_volume, seconds_pressure, seconds_extrapolation, seconds_viscosity, seconds_other;
     size_t bytes;                     /* held through its context */
     long long allocs;
@@ -126,12 +144,15 @@ typedef struct fsi_levelset {
     fsi_context *context;             /* never NULL */
     fsi_levelset_desc desc;           /* as given; set_desc and shift_origin change it */
     fsi_grid *grid;                   /* which blocks there are; read only */
-    const fsi_field *phi;             /* at cells [m]: negative in the liquid, distance to its surface up to 8 dx, +-8 dx beyond */
+    const fsi_field *phi;             /* at cells [m]: negative in the liquid, distance to its surface up to 8 dx, +-8 dx beyond; in obstacles it goes on
+                                         as interpolation beside them wants it, negative too: fsi_levelset_phi_at does not */
     fsi_field *u[3];                  /* on faces [m/s]; yours to write between steps; 2D: u[2] is NULL */
     const fsi_field *pressure;        /* at cells, of the last step [Pa]; 0 outside of the liquid */
     const int *label;                 /* entries of cells: component, also of the cells around it; -1 none */
     int component_count;
     const fsi_levelset_component *component;
+    int droplet_count;                /* phi, labels and components say nothing of droplets: draw them beside the surface, as balls of their volume */
+    const fsi_levelset_droplet *droplet;
     double time;                      /* [s] */
     fsi_levelset_stats stats;
     void *impl;
@@ -141,7 +162,7 @@ FSI_API fsi_levelset_desc fsi_levelset_default_desc(void); /* fills every field 
 /* An empty box. Errors: COOKIE, ARGUMENT, NAN (name the field of the desc), LIMIT, MEMORY; then *out is NULL. */
 FSI_API fsi_status fsi_levelset_create(fsi_levelset **out, const fsi_levelset_desc *desc);
 FSI_API void fsi_levelset_destroy(fsi_levelset *s); /* NULL is fine */
-/* Another desc from now on, start from s->desc: gravity, tension, viscosity, open sides, steps, schemes, tolerances. What memory and state depend on
+/* Another desc from now on, start from s->desc: gravity, acceleration, tension, viscosity, open sides, steps, schemes, tolerances. What memory and state depend on
    stays: context, dim, n, dx, origin, density, time_order, reserve. Errors: COOKIE, ARGUMENT and NAN (name the field); nothing has changed then. */
 FSI_API fsi_status fsi_levelset_set_desc(fsi_levelset *s, const fsi_levelset_desc *desc);
 /* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why. Never NULL. */
@@ -149,7 +170,8 @@ FSI_API const fsi_error *fsi_levelset_error(const fsi_levelset *s);
 
 /* Adds liquid that moves with `velocity` [m/s]; where there is liquid already, it keeps its own. What lies outside of the box is left out. Targets grow by
    what the new liquid measures, which is *added [m^3; 2D: m^2] (NULL is fine): 0, and a message of level 1, where nothing was added: outside of the box, where
-   there was liquid, smaller than a cell. At most 1e9 m/s. center, radius, box in metres; the mesh is CLOSED. Sides of a box of liquid on the walls are no surface.
+   there was liquid, smaller than a cell. At most 1e9 m/s. center, radius, box in metres; the mesh is CLOSED. Sides of a box of liquid on the walls are no surface, nor
+   is what lies within 0.02 dx of an obstacle, along it.
    Errors: COOKIE, ARGUMENT (radius, empty box, mesh, speed), NAN, MESH, LIMIT, MEMORY; nothing has changed then. */
 FSI_API fsi_status fsi_levelset_fill_sphere(fsi_levelset *s, fsi_vec3 center, fsi_real radius, fsi_vec3 velocity, double *added);
 /* The same with a box. */
@@ -226,7 +248,8 @@ typedef struct fsi_levelset_obstacle_desc {
     const fsi_mesh *mesh;
     fsi_body *body;          /* default NULL. As the mesh stands when it is added, so it is fixed to body->pose of that moment;
                                 the mesh itself is not looked at any more */
-    int no_slip;             /* where desc.viscosity > 0 the liquid moves with the wall, else it slides; default 1 */
+    int no_slip;             /* where desc.viscosity > 0 the liquid moves with the wall, else it slides; default 1. The wall is where the mesh is: to 0.03 dx where it
+                                lies along the grid, to 0.1 dx where it is tilted */
     fsi_real contact_angle;  /* through the liquid [degrees], 10 to 170; default 90 */
 } fsi_levelset_obstacle_desc;
 
@@ -245,12 +268,14 @@ FSI_API fsi_status fsi_levelset_obstacle_reaction(const fsi_levelset *s, int id,
 
 /* Advances exactly dt seconds (1e-12 to 1000), in substeps as the desc asks. dt = 0 moves nothing and gives no impulse: reactions and impulses are 0 after it,
    new velocities of COUPLED bodies those that they have. What went less well than asked (stats: degraded, thinned, lost_volume, a volume off by more than 1 %)
-   is told by one message of level 1. Errors: COOKIE, ARGUMENT (dt), NAN (names the entry of a velocity that is not finite),
+   is told by one message of level 1. Steps so long that max_substeps are too few (degraded) may throw liquid about, but lose none. Errors: COOKIE, ARGUMENT (dt), NAN (names the entry of a velocity that is not finite, or the place where
+   desc.acceleration is not),
    CONVERGENCE (of the pressure or of viscosity), LIMIT (entries of u above 1e12 m/s, before or after; obstacles faster than 1e9), MEMORY; then nothing has changed.
    Where viscosity does not converge (spray with viscosity dt > 1e5 density dx^2), that substep is done with a hundredth of it, up to three times:
    small drops are as good as rigid then too, all keep their momentum, none gains energy, pools are thinner for that substep. stats.thinned counts. */
 FSI_API fsi_status fsi_levelset_step(fsi_levelset *s, fsi_real dt);
-/* The largest step that takes one substep now [s], at most 1000, if meshes and PRESCRIBED bodies move no faster than the liquid. */
+/* The largest step that takes one substep now [s], at most 1000, if meshes and PRESCRIBED bodies move no faster than the liquid; 0 where
+   desc.acceleration is not finite. */
 FSI_API fsi_real fsi_levelset_suggest_dt(const fsi_levelset *s);
 
 /* Adds offset [m] to the box (desc.origin), emitters and sinks, and to where the last step left obstacles: a world whose origin moves along. Meshes and
@@ -258,7 +283,9 @@ FSI_API fsi_real fsi_levelset_suggest_dt(const fsi_levelset *s);
    that were saved before are refused until it is shifted back. Errors: COOKIE, NAN, LIMIT (the box would lie too far off); then nothing has changed. */
 FSI_API fsi_status fsi_levelset_shift_origin(fsi_levelset *s, fsi_vec3 offset);
 
-/* Linear between the entries; beyond the box as at its sides; 0 (phi: 8 dx) far from the liquid. phi [m], velocity [m/s], pressure [Pa]. */
+/* Linear between the entries; beyond the box as at its sides; 0 (phi: 8 dx) far from the liquid. phi [m], velocity [m/s], pressure [Pa]. Half a cell from an
+   obstacle pressure passes into that of the cell in front of the wall, which it is at the wall: its integral over a wall is the reaction. In an obstacle,
+   as the last call left it, phi is at least the depth below its surface, up to 6 dx: there is no liquid. */
 FSI_API fsi_real fsi_levelset_phi_at(const fsi_levelset *s, fsi_vec3 x);
 FSI_API fsi_vec3 fsi_levelset_velocity_at(const fsi_levelset *s, fsi_vec3 x);
 FSI_API fsi_real fsi_levelset_pressure_at(const fsi_levelset *s, fsi_vec3 x);
@@ -269,11 +296,16 @@ typedef enum fsi_levelset_field {
     FSI_LEVELSET_VELOCITY                    /* at the centre: 3 (in 2D too) */
 } fsi_levelset_field;
 /* Copies a field of the cells lo .. lo + n - 1 as packed floats, as a GPU or a file wants them: cell (i, j, k) of these at
-   out[(k n[1] + j) n[0] + i], 3 numbers each for velocities. lo and n NULL: the whole box, desc.n cells. In 2D lo[2] and n[2] are not looked at.
+   out[(k n[1] + j) n[0] + i], 3 numbers each for velocities; phi as fsi_levelset_phi_at has it. lo and n NULL: the whole box, desc.n cells. In 2D lo[2] and n[2] are not looked at.
    Errors: COOKIE, ARGUMENT (unknown field, cells beyond the box, out NULL). */
 FSI_API fsi_status fsi_levelset_copy(const fsi_levelset *s, fsi_levelset_field field, const int *lo, const int *n, float *out);
 
-/* State: blocks with level set, velocities and pressure, volumes that components are to have, time, how far emitters and sinks have come. Obstacles,
+/* The surface of the liquid for a picture, by fsi_grid_surface_update, whose page says what `capped` and the arrays are. Where an obstacle stands, as the
+   last call left it, the liquid ends dx/4 inside: the mesh closes there, hidden by the obstacle. Works in scratch of s: no other call on s at the same time.
+   Errors: COOKIE, and those of fsi_grid_surface_update; the former surface stays then. */
+FSI_API fsi_status fsi_levelset_update_surface(const fsi_levelset *s, fsi_grid_surface *surface, int capped);
+
+/* State: blocks with level set, velocities and pressure, volumes that components are to have, droplets, time, how far emitters and sinks have come. Obstacles,
    bodies, descs of emitters and sinks, and desc are not saved: load into a simulator made alike (another dim, n, dx, origin, time_order, other
    obstacles, emitters or sinks, by their ids, are refused), after putting moving meshes (fsi_mesh_set) and bodies back: load takes them for where they
    are then (bodies that are where they were, but for rounding, start from there to the bit), and refuses (FORMAT) a state whose liquid they cut into
@@ -284,7 +316,7 @@ FSI_API fsi_status fsi_levelset_load(fsi_levelset *s, const void *buffer, size_t
 /* Hash of what save writes. Equal after equal steps, for any number of threads. */
 FSI_API uint64_t fsi_levelset_hash(const fsi_levelset *s);
 
-/* The surface, coloured by component (3D: triangles, or their edges where there is no `triangle`; 2D: lines), and in grey the edges of blocks.
+/* The surface, coloured by component (3D: triangles, or their edges where there is no `triangle`; 2D: lines), droplets as points, and in grey the edges of blocks.
    Needs memory: draws blocks alone when there is none. */
 FSI_API void fsi_levelset_debug_draw(const fsi_levelset *s, const fsi_debug_draw *draw);
 
@@ -334,6 +366,7 @@ typedef struct fsi__viscosity_flow {
     fsi_vec3 wall_velocity[6];      /* velocity of a no-slip side; its normal part is not looked at [m/s] */
     const unsigned char *solid[3];  /* NULL: none; else one byte an entry of a face field: 0 liquid or air, 1 no slip, 2 free slip. Of both, u there
                                        is the solid's velocity and is kept; edges that touch a free-slip face carry no stress */
+    const fsi_field *psi;           /* NULL: no-slip faces hold the liquid where they stand; else distance to solids at cells [m], negative inside */
     double tolerance;               /* error of the change of u over that change, in the norm of J (an upper bound); 0 < tolerance < 1 */
     int max_iters;                  /* > 0; of vectors in float. As many times FSI__VISCOUS_EXACT more are done in double where these do not do */
 } fsi__viscosity_flow;
@@ -348,7 +381,10 @@ static void fsi__viscosity_free(fsi__viscosity *s); /* the scratch; NULL is fine
 
 #define FSI__LS_BAND 8   /* phi is a distance this many cells from the surface */
 #define FSI__LS_GRAIN 16 /* blocks a task */
+#define FSI__LS_MOST_GROWTH 0.2 /* cells that a surface is moved in a substep, to give a component its volume */
 #define FSI__LS_FAR 7    /* layers of faces beyond the liquid that reach over 3.5 cells */
+#define FSI__LS_FLUSH 0.02 /* [dx] liquid that is as near as that to a solid, along it, touches it */
+#define FSI__LS_TIE 1e-3 /* [dx] what is as near as that to a solid's surface is in it */
 #define FSI__LS_VISCOSITY_TOLERANCE 1e-4 /* error of what viscosity changes over that change */
 #define FSI__LS_THINNER 3 /* how often it may be lowered where it does not converge */
 #define FSI__LS_FASTEST 1e9  /* [m/s]: what is given as faster is taken for a mistake; what liquid that is squeezed out reaches, */
@@ -431,19 +467,24 @@ typedef struct fsi__ls_impl {
     fsi_grid_surface *surface;           /* for pictures */
     /* The state, as the caller sees it; the trial that a call works on, which becomes the state when the call succeeds; what a substep makes next. */
     fsi_field *phi, *trial_phi, *next_phi, *u[3], *trial_u[3], *next_u[3], *pressure, *trial_pressure;
-    fsi_field *curvature;                /* times the surface tension [Pa]: from fsi__ls_force to fsi__ls_relax, nobody else's */
+    fsi_field *curvature;                /* times the surface tension [Pa], of the surface where the substep began: from fsi__ls_force to its end */
     fsi_field *spare;                    /* pressure of a later projection until it is added, distances to a sink or a solid that is gone */
     int *label, *trial_label, *next_label; /* an int an entry */
     int *later_label;                    /* takes the place of a state's label that has become too small; else NULL */
     int label_room;                      /* blocks that the state's label has room for, the others have `room` */
     fsi__ls_parts parts, trial, next;
     unsigned char *cell, *known[3];      /* a byte an entry: kinds of cells for the pressure solver; faces whose velocity is known */
-    unsigned char *shore;                /* likewise: air beside liquid */
+    unsigned char *let_go;               /* likewise: of fsi_pressure_flow; read while run->released > 0 only */
+    struct fsi__ls_rim *rim;             /* faces of walls that air can get to */
+    int rim_count, rim_capacity;
+    unsigned char *shore;                /* likewise: air beside liquid; from advection until volumes are put right: liquid so far */
     int room;                            /* blocks that these arrays have room for */
     unsigned char *wanted, *before;      /* a byte a place of a block: those that are asked for, that there were before the call */
     int *uniform, *next_uniform;         /* of labels, a block: the only one in it, -1 none, -2 several */
     fsi_levelset_component *component;   /* what the caller sees */
     int component_capacity;
+    fsi_levelset_droplet *droplet, *trial_droplet;
+    int droplet_count, trial_droplet_count, droplet_capacity; /* of both */
     struct fsi__ls_cell *band;           /* cells of the volume constraint, by component; `piece`s of these */
     struct fsi__ls_piece *piece;
     int band_capacity, piece_capacity, piece_count;
@@ -479,8 +520,9 @@ typedef struct fsi__ls_guest {
     double (*speed)(void *user);                                        /* of its fastest point [m/s] */
     fsi_status (*begin)(void *user, struct fsi__ls_run *run);           /* a substep begins */
     fsi_status (*settle)(void *user, struct fsi__ls_run *run);          /* in place of fsi__ls_keep_volumes */
-    fsi_status (*project)(void *user, struct fsi__ls_run *run, fsi_pressure_flow *flow); /* in place of fsi_pressure_project, the last one of a substep */
+    fsi_status (*project)(void *user, struct fsi__ls_run *run, fsi_pressure_flow *flow); /* in place of fsi_pressure_project */
     void (*bound_shore)(void *user, struct fsi__ls_run *run);           /* makes 1 in m->shore 2 where no face may get faster than the fastest of its cell is */
+    void (*ride)(void *user, struct fsi__ls_run *run);                        /* phi was advected: what lies on it goes with it */
 } fsi__ls_guest;
 
 /* A call of fsi_levelset_step. */
@@ -496,12 +538,14 @@ typedef struct fsi__ls_run {
     int axis;
     int smooth;                          /* the substep is too long for surface tension by itself */
     double face_keep, face_add;          /* of a step of the smoothing */
+    int released;                        /* faces of walls that have let go in this substep */
+    int fills;                           /* targets are what components lack or have too much, as long as shapes are filled */
+    int flush;                           /* pass of fsi__ls_wet_solids, else 0 */
     int flipped;                         /* cells that changed sides when volumes were put right */
     double divergence;                   /* [1/s] that the first projection left: what the second one is to reach */
     double carry_dt, half;               /* of the substep that `carry` is of, 0: of none; half of this one's dt over it */
     double keep, add;                    /* of fsi__ls_weigh_carry */
     const fsi__ls_guest *guest;          /* NULL: the liquid is alone */
-    int last;                            /* this is the substep's last projection */
     const fsi_field *looked;            /* by fsi__ls_look_for_nan */
 } fsi__ls_run;
 
@@ -535,6 +579,7 @@ FSI_API fsi_levelset_desc fsi_levelset_default_desc(void)
     d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
     memset(d.no_slip, 1, sizeof d.no_slip);
     d.contact_angle = 90;
+    d.release = 1;
     d.time_order = 2;
     d.velocity_scheme = d.phi_scheme = FSI_ADVECT_CUBIC;
     d.capillary_cfl = 1;
@@ -559,11 +604,10 @@ static fsi__ls_run fsi__ls_make_run(fsi_levelset *s)
     return run;
 }
 
-/* Room for `count` rows of scratch, whose contents are lost when it grows: then by half more, so that it seldom has to. */
+/* Room for `count` rows of scratch and at least one, whose contents are lost when it grows. */
 static fsi_status fsi__ls_hold(fsi_context *context, const fsi__column *columns, int column_count, int *capacity, int count)
 {
-    if (count < *capacity) return FSI_OK;
-    return fsi__grow(context, columns, column_count, 0, capacity, count < 1400000000 ? count + count / 2 + 64 : 2147483647, "fsi_levelset_step");
+    return fsi__room(context, columns, column_count, 0, capacity, count > 0 ? count : 1, "fsi_levelset_step");
 }
 
 static void fsi__ls_lap(fsi__ls_run *run, double *seconds)
@@ -722,6 +766,13 @@ typedef struct fsi__ls_face_job {
     const fsi__ls_run *run;
     fsi__ls_obstacle *o;
 } fsi__ls_face_job;
+
+/* Runs a loop over the obstacle's faces that takes `work` nanoseconds at least for one: fsi__parallel_work. */
+static void fsi__ls_run_faces(fsi__ls_face_job *job, int grain, double work, fsi__range_fn *fn)
+{
+    const int count = job->o->faces->count;
+    fsi__parallel_work(job->run->s->context, count, grain, work * count, fn, job);
+}
 
 static void fsi__ls_face_velocities(void *arg, int chunk, int begin, int end)
 {
@@ -894,7 +945,7 @@ static void fsi__ls_offer_solids(fsi__ls_run *run, fsi_pressure_flow *flow)
             p->linear = o->work.new_velocity;
             p->angular = o->work.new_angular_velocity;
         } else if (o->moves) {
-            fsi__parallel(run->s->context, o->faces->count, 1024, fsi__ls_face_velocities, &job);
+            fsi__ls_run_faces(&job, 1024, 8, fsi__ls_face_velocities);
             p->velocity = o->velocity;
         }
     }
@@ -953,6 +1004,9 @@ static void fsi__ls_take_impulses(fsi__ls_run *run)
     }
 }
 
+/* Has the wall or obstacle at the face below cell e let go? */
+static int fsi__ls_has_let_go(const fsi__ls_run *run, int e, int axis) { return run->released > 0 && run->m->let_go[e] >> axis & 9; }
+
 /* Faces of axis run->axis that are all solid are not known: velocities go on into them. */
 static void fsi__ls_forget_solid_faces(const fsi__ls_run *run)
 {
@@ -961,7 +1015,7 @@ static void fsi__ls_forget_solid_faces(const fsi__ls_run *run)
     for (k = 0; k < m->obstacle_count && !m->stale_faces; k++) {
         const fsi_grid_faces *faces = m->obstacle[k].faces;
         for (f = faces->first[run->axis]; f < faces->first[run->axis + 1]; f++)
-            if (faces->solid[f] > (fsi_real)0.999) m->known[run->axis][faces->entry[f]] = 0;
+            if (faces->solid[f] > (fsi_real)0.999 && !fsi__ls_has_let_go(run, faces->entry[f], run->axis)) m->known[run->axis][faces->entry[f]] = 0;
     }
 }
 
@@ -980,7 +1034,7 @@ static void fsi__ls_slip_faces(void *arg, int chunk, int begin, int end)
         const fsi_vec3 x = fsi__ls_entry_position(run->grid, (fsi_grid_place)((int)FSI_FACES_X + axis), e);
         fsi_vec3 n, v, off;
         job->o->velocity[f] = run->m->trial_u[axis]->value[e];
-        if (!(faces->solid[f] > (fsi_real)0.999)) continue;
+        if (!(faces->solid[f] > (fsi_real)0.999) || fsi__ls_has_let_go(run, e, axis)) continue;
         v = fsi__ls_solid_velocity(run, job->o, f, x);
         if (sticks || run->m->psi->value[e] < deep) {
             job->o->velocity[f] = fsi__ls_component(v, axis);
@@ -1001,7 +1055,7 @@ static void fsi__ls_slip(fsi__ls_run *run)
     job.run = run;
     for (k = 0; k < m->obstacle_count && !m->stale_faces; k++) {
         fsi__ls_obstacle *o = job.o = &m->obstacle[k];
-        fsi__parallel(run->s->context, o->faces->count, 256, fsi__ls_slip_faces, &job);
+        fsi__ls_run_faces(&job, 256, 12, fsi__ls_slip_faces);
         for (f = 0; f < o->faces->count; f++) m->trial_u[fsi__ls_face_axis(o->faces, f)]->value[o->faces->entry[f]] = o->velocity[f];
     }
 }
@@ -1010,12 +1064,15 @@ static void fsi__ls_slip(fsi__ls_run *run)
    on as a straight line through both, phi = p + (q - p)(t - 1); under surface tension as the parabola through both whose slope at the solid is the
    cosine of the contact angle, grad phi . n = s: phi = a + s t + c t^2, c = (q - p - s)/3, from t = -2 on straight. A surface along the solid, |q - p| = dx,
    does not meet it: the parabola would fill a gap of half a cell with liquid, and dry a film. There the line stands, between both
-   w = min(1, 2 (1 - (q - p)^2/dx^2)/(1 - s^2/dx^2)) of the parabola. */
+   w = min(1, 2 (1 - (q - p)^2/dx^2)/(1 - s^2/dx^2)) of the parabola.
+
+   Nor is a surface along the solid one where liquid was poured flush with it, q - p = -dx and no gap at t = 0: phi stays p there, `along` tells how
+   much. The line would leave a surface at the solid, against which the liquid feels no pressure. */
 static double fsi__ls_opposite(const fsi__ls_run *run, fsi_vec3 x, double psi, double cosine)
 {
     const fsi_field *phi = run->m->next_phi;
     const double dx = (double)run->grid->dx, t = psi / dx, s = cosine * dx, bend = t > -2 ? t : -2;
-    double p, q, c, slope, line, meets;
+    double p, q, c, slope, line, meets, along;
     fsi_vec3 n;
     fsi_grid_sample_spline(run->m->psi, x, &n);
     n = fsi_v3_unit(n);
@@ -1023,12 +1080,22 @@ static double fsi__ls_opposite(const fsi__ls_run *run, fsi_vec3 x, double psi, d
     p = (double)fsi_grid_sample_linear(phi, x);
     q = (double)fsi_grid_sample_linear(phi, fsi_v3_madd(x, run->grid->dx, n));
     slope = q - p > dx ? dx : (q - p < -dx ? -dx : q - p);
-    line = p + slope * (t - 1);
-    if (!(run->s->desc.surface_tension > 0)) return line;
+    along = run->flush && p - slope < FSI__LS_FLUSH * dx ? fmin(fmax((-slope / dx - 0.3) / 0.2, 0), 1) : 0;
+    line = p + slope * (t - 1) * (1 - along);
+    if (along > 0 || !(run->s->desc.surface_tension > 0)) return line;
     c = (slope - s) / 3;
     meets = 2 * (dx * dx - slope * slope) / (dx * dx - s * s);
     if (meets >= 1) return p - s - c + s * t + c * bend * (2 * t - bend);
     return line + meets * (p - s - c + s * t + c * bend * (2 * t - bend) - line);
+}
+
+/* phi at cell e inside a solid. */
+static fsi_real fsi__ls_continued(const fsi__ls_run *run, int e, double psi)
+{
+    const fsi__ls_impl *m = run->m;
+    const double deep = FSI__LS_BAND * (double)run->grid->dx;
+    const double phi = fsi__ls_opposite(run, fsi__ls_entry_position(run->grid, FSI_CELLS, e), psi, m->obstacle[(int)m->owner->value[e]].slope);
+    return (fsi_real)fmin(fmax(phi, -deep), deep);
 }
 
 static void fsi__ls_extend_phi(void *arg, int chunk, int begin, int end)
@@ -1036,16 +1103,12 @@ static void fsi__ls_extend_phi(void *arg, int chunk, int begin, int end)
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
     const fsi__ls_impl *m = run->m;
     const fsi_grid *g = run->grid;
-    const double dx = (double)g->dx, deep = FSI__LS_BAND * dx, bottom = -(fsi__ls_reach(&run->s->desc) + 1) * dx;
+    const double dx = (double)g->dx, bottom = -(fsi__ls_reach(&run->s->desc) + 1) * dx;
     int e;
     (void)chunk;
     for (e = begin * g->block_cells; e < end * g->block_cells; e++) {
         const double psi = (double)m->psi->value[e];
-        double phi;
-        m->trial_phi->value[e] = m->next_phi->value[e];
-        if (!(psi < 0)) continue;
-        phi = psi < bottom ? deep : fsi__ls_opposite(run, fsi__ls_entry_position(g, FSI_CELLS, e), psi, m->obstacle[(int)m->owner->value[e]].slope);
-        m->trial_phi->value[e] = (fsi_real)(phi < -deep ? -deep : (phi > deep ? deep : phi));
+        m->trial_phi->value[e] = !(psi < FSI__LS_TIE * dx) ? m->next_phi->value[e] : psi < bottom ? (fsi_real)(FSI__LS_BAND * dx) : fsi__ls_continued(run, e, psi);
     }
 }
 
@@ -1068,6 +1131,51 @@ static void fsi__ls_extend_curvature(void *arg, int chunk, int begin, int end)
         at = fsi_grid_entry(g, (int)(x.x / g->dx), (int)(x.y / g->dx), g->dim == 3 ? (int)(x.z / g->dx) : 0);
         if (at >= 0 && fabs((double)m->trial_phi->value[at]) < 2 * (double)g->dx) m->curvature->value[e] = m->curvature->value[at];
     }
+}
+
+/* spare = next_phi, gone on into solids: what was poured, and liquid that is flush with a solid (all else went on in the last step); after the
+   first pass, everywhere. */
+static void fsi__ls_wet_solid(void *arg, int chunk, int begin, int end)
+{
+    const fsi__ls_run *run = (const fsi__ls_run *)arg;
+    const fsi__ls_impl *m = run->m;
+    const fsi_grid *g = run->grid;
+    const double most = FSI__LS_TIE * (double)g->dx, least = -2 * (double)g->dx;
+    int e;
+    (void)chunk;
+    for (e = begin * g->block_cells; e < end * g->block_cells; e++) {
+        const double psi = (double)m->psi->value[e];
+        const fsi_real before = m->next_phi->value[e];
+        const int all = run->flush > 1 || before < m->trial_phi->value[e];
+        fsi_real phi;
+        m->spare->value[e] = before;
+        if (!(psi < most && psi > least) || !(all || before > 0)) continue;
+        phi = fsi__ls_continued(run, e, psi);
+        if (all || phi < g->dx / -2) m->spare->value[e] = phi;
+    }
+}
+
+/* After a fill, or when solids have changed: next_phi has no surface where liquid is flush with a solid. Beside the rim of such a surface phi is the
+   distance to it until it is found anew without: then it can go on straight. */
+static fsi_status fsi__ls_wet_solids(fsi__ls_run *run)
+{
+    const fsi__ls_impl *m = run->m;
+    const size_t cells = (size_t)run->grid->block_count * (size_t)run->grid->block_cells;
+    size_t e;
+    if (m->obstacle_count == 0) return FSI_OK;
+    fsi__ls_find_solids(run);
+    for (run->flush = 1; run->flush < 4; run->flush++) {
+        int closed = 0;
+        fsi__ls_each_block(run, fsi__ls_wet_solid);
+        for (e = 0; e < cells; e++) {
+            closed |= m->next_phi->value[e] > 0 && m->spare->value[e] < run->grid->dx / -2;
+            m->next_phi->value[e] = m->spare->value[e];
+        }
+        if (!closed) break;
+        FSI__LS_TRY(fsi_grid_redistance(m->next_phi, FSI__LS_BAND, m->next_phi));
+    }
+    run->flush = 0;
+    return FSI_OK;
 }
 
 /* After advection: obstacles move, next_phi goes on into them. */
@@ -1138,7 +1246,7 @@ static void fsi__ls_tilt_walls(const fsi__ls_run *run, int b, fsi_real *box)
                   t            i + a: the next entry along axis a
 
    A is symmetric positive definite: conjugate gradients, preconditioned by its diagonal D, and by coarser grids where k is large (see "levels").
-   Prescribed faces have x = 0 and no row.
+   Prescribed faces have x = 0 and no row. A solid's surface between an unknown and a face inside draws the unknown by its true distance.
 
    Only blocks near liquid take part. Each is copied with one more entry a side into a dense box, as by fsi__grid_gather, and k is kept in that
    form. Full blocks that lie alike among the sides of the box share their coefficients, which stay in the cache. Vectors are float, but x and b are
@@ -1150,6 +1258,7 @@ enum { FSI__VISCOUS_GRAIN = 4, FSI__VISCOUS_SPAN = 1000, FSI__VISCOUS_HALVES = 2
 
 #define FSI__VISCOUS_STIFF 30.0   /* entry of D from which on a coarser grid pays */
 
+#define FSI__VISCOUS_GAP 0.03  /* [dx] a wall that is nearer to an unknown is taken for this far */
 #define FSI__VISCOUS_LEAST 0.01 /* least share of a face's cube: thin wisps get some mass, so that m stays far from singular */
 
 /* Coefficients of one block. k: in boxes of 10 entries an axis; the others: an axis after the other. */
@@ -1501,11 +1610,69 @@ static void fsi__viscous_find_solids(void *arg, int chunk, int begin, int end)
                 for (i = 0; i < w->cells; i++) w->solid[b] |= w->flow->solid[a][(size_t)b * (size_t)w->cells + (size_t)i] != 0;
 }
 
+/* psi, in a box of 12, at a face of a box of 10. */
+static double fsi__viscous_psi(const fsi__viscous *w, const fsi_real *psi, int axis, int i)
+{
+    static const int stride[3] = { 1, 12, 144 };
+    const int e = (w->dim == 3 ? (i / 100 + 1) * 144 : 0) + (i / 10 % 10 + 1) * 12 + i % 10 + 1;
+    return ((double)psi[e] + (double)psi[e - stride[axis]]) / 2;
+}
+
+/* How far from the face `unknown` towards its neighbour `held` the solid begins, over their distance; 1: not between them. */
+static double fsi__viscous_gap(const fsi__viscous *w, const fsi_real *psi, int axis, int unknown, int held)
+{
+    const double out = fsi__viscous_psi(w, psi, axis, unknown), in = fsi__viscous_psi(w, psi, axis, held);
+    if (!(out > 0 && in < 0)) return 1;
+    return out / (out - in) > FSI__VISCOUS_GAP ? out / (out - in) : FSI__VISCOUS_GAP;
+}
+
+/* The change of the solid's velocity from face `held` of the box of block b to a neighbour, `step` (+-1) along axis `along`, that is not held: as
+   much as from the face behind to `held`, if that is the solid's too. */
+static double fsi__viscous_lead(const fsi__viscous *w, int b, int axis, int held, int along, int step, double u)
+{
+    int cell[3], side;
+    long long e;
+    fsi_grid_corner(w->grid, b, cell);
+    cell[0] += held % 10 - 1;
+    cell[1] += held / 10 % 10 - 1;
+    cell[2] += w->dim == 3 ? held / 100 - 1 : 0;
+    cell[along] -= step;
+    if (fsi__viscous_face(w, axis, cell, &side) != FSI__VISCOUS_STICK || side >= 0) return 0;
+    e = fsi_grid_entry(w->grid, cell[0], cell[1], cell[2]);
+    return u - (double)w->flow->u[axis]->value[e];
+}
+
+/* A stress of k between an unknown and a face inside a solid takes the solid's velocity for that of the face, a cell away; it holds at gap times
+   that distance already. The stress there is k/gap, so the unknown is drawn by k (1/gap - 1) more, towards the velocity that the solid would have at it
+   (a liquid that turns with its solid feels nothing). */
+static void fsi__viscous_draw(const fsi__viscous *w, int b, const fsi__viscous_set *set, const fsi_real *psi, double (*u)[FSI__VISCOUS_SPAN],
+                              unsigned char (*kind)[FSI__VISCOUS_SPAN], float (*drag)[FSI__VISCOUS_SPAN], double (*pull)[FSI__VISCOUS_SPAN])
+{
+    const int *st = fsi__viscous_stride, first = w->dim == 3 ? 111 : 11;
+    int a, d, i, up;
+    for (a = 0; a < w->dim; a++) for (d = 0; d < w->dim; d++) {
+        const float *stress = d == a ? set->cell - st[a] : set->edge[a + d - 1]; /* between the faces i - st[d] and i */
+        for (i = first; i < w->span; i++) {
+            const int l = kind[a][i - st[d]], h = kind[a][i];
+            if (!(stress[i] > 0) || l + h != FSI__VISCOUS_FREE + FSI__VISCOUS_STICK || l == h) continue;
+            up = h == FSI__VISCOUS_FREE;
+            {
+                const int unknown = up ? i : i - st[d], held = up ? i - st[d] : i;
+                const double more = (double)stress[i] * (1 / fsi__viscous_gap(w, psi, a, unknown, held) - 1);
+                if (!(more > 0)) continue;
+                drag[a][unknown] += (float)more;
+                pull[a][unknown] += more * (u[a][held] + (d == a ? 0 : fsi__viscous_lead(w, b, a, held, d, up ? 1 : -1, u[a][held])) - u[a][unknown]);
+            }
+        }
+    }
+}
+
 /* Takes the stresses away that nobody is to feel. An edge between an unknown and a solid lies in the solid's surface if its two other faces are
    prescribed too: the solid's velocity holds there, half a cell from the unknown, on half the cube. That is a drag of 2k towards it, less the
-   half difference of the others; it goes to mass and b. Returns whether any unknown is held by something prescribed. */
+   half difference of the others; it goes to mass and b. Where psi crosses zero between the two, fsi__viscous_draw has the distance, and the stress
+   stays as it is. Returns whether any unknown is held by something prescribed. */
 static int fsi__viscous_prune(const fsi__viscous *w, const fsi__viscous_set *set, double (*u)[FSI__VISCOUS_SPAN], unsigned char (*kind)[FSI__VISCOUS_SPAN],
-                              float (*drag)[FSI__VISCOUS_SPAN], double (*pull)[FSI__VISCOUS_SPAN])
+                              const fsi_real *psi, float (*drag)[FSI__VISCOUS_SPAN], double (*pull)[FSI__VISCOUS_SPAN])
 {
     const int *st = fsi__viscous_stride, first = w->dim == 3 ? 111 : 11;
     int a, b, i, j, held = 0;
@@ -1530,6 +1697,7 @@ static int fsi__viscous_prune(const fsi__viscous *w, const fsi__viscous_set *set
             held = 1;
             if (count[FSI__VISCOUS_FREE] > 1) continue;
             for (j = 0; kind[axis[j]][at[j]] != FSI__VISCOUS_FREE; j++) continue;
+            if (psi && fsi__viscous_gap(w, psi, axis[j], at[j], at[j ^ 1]) < 1) continue;
             {
                 const int d = axis[j], o = axis[j ^ 2]; /* of the unknown, of the others */
                 const double turn = (u[o][i] - u[o][i - st[d]]) / 2, k2 = 2 * (double)k[i];
@@ -1592,7 +1760,8 @@ static long long fsi__viscous_assemble(const fsi__viscous *w, int b, const fsi__
     float half[FSI__VISCOUS_HALVES * FSI__VISCOUS_HALVES * FSI__VISCOUS_HALVES], mass[3][FSI__VISCOUS_SPAN], drag[3][FSI__VISCOUS_SPAN];
     unsigned char kind[3][FSI__VISCOUS_SPAN];
     const float times = w->flow->mu ? 0.125f : (float)(w->k / 8);
-    fsi_real phi[12 * 12 * 12];
+    const int place = fsi__viscous_place(w, b), near_solid = w->flow->psi && place == FSI__VISCOUS_ALIKE;
+    fsi_real phi[12 * 12 * 12], psi[12 * 12 * 12];
     long long bad = -1;
     int a, c;
     fsi__grid_gather(w->flow->phi, b, 2, phi);
@@ -1604,8 +1773,10 @@ static long long fsi__viscous_assemble(const fsi__viscous *w, int b, const fsi__
     if (w->flow->mu) bad = fsi__viscous_weigh(w, b, half);
     fsi__viscous_mean(w->dim, half, 0, 2 * times, set->cell);
     for (a = 0; a < w->dim; a++) for (c = a + 1; c < w->dim; c++) fsi__viscous_mean(w->dim, half, 1 << a | 1 << c, times, set->edge[a + c - 1]);
-    fsi__viscous_faces(w, b, fsi__viscous_place(w, b) == 0, u, kind);
-    *held = fsi__viscous_prune(w, set, u, kind, drag, pull);
+    fsi__viscous_faces(w, b, place == 0, u, kind);
+    if (near_solid) fsi__grid_gather(w->flow->psi, b, 2, psi);
+    *held = fsi__viscous_prune(w, set, u, kind, near_solid ? psi : NULL, drag, pull);
+    if (near_solid) fsi__viscous_draw(w, b, set, psi, u, kind, drag, pull);
     fsi__viscous_diagonals(w, set, kind, mass, drag);
     return bad;
 }
@@ -1628,7 +1799,7 @@ static void fsi__viscous_within(const fsi__viscous *w)
 }
 
 /* Coefficients and right side of the blocks that are solved in. part: b.m^-1 b; the same of D u*, of which rounding leaves some share; unknowns;
-   whether something holds them; the largest entry of D */
+   whether something holds them; the largest entry of D where m is 1: what holds an unknown fast needs no coarser grid */
 static void fsi__viscous_begin(void *arg, int chunk, int begin, int end)
 {
     fsi__viscous *w = (fsi__viscous *)arg;
@@ -1654,7 +1825,7 @@ static void fsi__viscous_begin(void *arg, int chunk, int begin, int end)
                 part[0] += b[o] * b[o] * m;
                 if (inverse > 0) part[1] += u[a][at] / inverse * (u[a][at] / inverse) * m;
                 part[2] += inverse > 0;
-                if (inverse > 0 && part[4] < 1 / inverse) part[4] = 1 / inverse;
+                if (inverse > 0 && part[4] < 1 / inverse - 1 / m + 1) part[4] = 1 / inverse - 1 / m + 1;
             }
         }
         if (w->bad[n] < 0 && !fsi_is_finite(part[0] + part[1])) w->bad[n] = -2;
@@ -1681,7 +1852,11 @@ static double fsi__viscous_sum(const fsi__viscous *w, int part)
     return sum;
 }
 
-static void fsi__viscous_run(fsi__viscous *w, fsi__range_fn *fn) { fsi__parallel(w->grid->context, w->count, FSI__VISCOUS_GRAIN, fn, w); }
+/* Runs a loop over blocks that takes `work` nanoseconds at least for a row: fsi__parallel_work. */
+static void fsi__viscous_run(fsi__viscous *w, double work, fsi__range_fn *fn)
+{
+    fsi__parallel_work(w->grid->context, w->count, FSI__VISCOUS_GRAIN, work * w->dim * w->cells * w->count, fn, w);
+}
 
 /* q = A p; part: p.q */
 static void fsi__viscous_multiply(void *arg, int chunk, int begin, int end)
@@ -1888,12 +2063,6 @@ static void fsi__viscous_turn_exact(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* An arena that holds `size`, and a quarter more when it has to grow. */
-static int fsi__viscous_reserve(fsi_context *context, fsi__arena *arena, size_t size)
-{
-    return fsi__arena_reserve(context, arena, arena->base && size <= arena->size ? size : size + size / 4);
-}
-
 static void fsi__viscous_layout_exact(fsi__viscous *w, fsi__arena *a)
 {
     const size_t n = (size_t)w->count, rows = (size_t)(w->dim * w->cells);
@@ -1909,7 +2078,9 @@ static fsi_status fsi__viscous_be_exact(fsi__viscous *w, fsi__viscosity *s)
     fsi__arena measure = { NULL, 0, 0 };
     fsi__viscous_layout_exact(w, &measure);
     s->bytes -= s->exact.size;
-    if (!fsi__viscous_reserve(s->context, &s->exact, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, "fsi__viscosity_solve", -1, (double)measure.used, "no memory for viscosity");
+    if (!fsi__arena_room(s->context, &s->exact, measure.used))
+        return fsi__fail(s->context, FSI_ERROR_MEMORY, "fsi__viscosity_solve", -1, (double)measure.used,
+            "no memory for viscosity");
     s->bytes += s->exact.size;
     fsi__viscous_layout_exact(w, &s->exact);
     memset(w->exact_q, 0, n * rows * sizeof *w->exact_q);
@@ -2065,7 +2236,8 @@ static void fsi__viscous_coarsest(const fsi__viscous *w)
 static void fsi__viscous_run_level(fsi__viscous *w, int at, int count, fsi__range_fn *fn)
 {
     w->at = at;
-    fsi__parallel(w->grid->context, count, FSI__VISCOUS_GRAIN, fn, w);
+    /* 2 ns at least for a row of the level that is written */
+    fsi__parallel_work(w->grid->context, count, FSI__VISCOUS_GRAIN, 2.0 * w->dim * w->cells * count, fn, w);
 }
 
 /* z = M^-1 r; the sum r.z */
@@ -2117,12 +2289,12 @@ static void fsi__viscous_weigh_levels(fsi__viscous *w)
 {
     int l, pass;
     size_t i;
-    fsi__viscous_run(w, fsi__viscous_ones);
-    fsi__viscous_run(w, fsi__viscous_multiply);
+    fsi__viscous_run(w, 0.2, fsi__viscous_ones);
+    fsi__viscous_run(w, 1, fsi__viscous_multiply);
     for (pass = 0; pass < 2; pass++) {
         float times = 1;
         w->turn = 1 - pass;
-        fsi__viscous_run(w, fsi__viscous_split);
+        fsi__viscous_run(w, 0.5, fsi__viscous_split);
         for (l = 0; l < w->levels; l++) {
             fsi__viscous_level *c = &w->level[l + 1];
             const size_t n = (size_t)c->count * (size_t)(w->dim * w->cells);
@@ -2151,13 +2323,13 @@ static double fsi__viscous_aim(fsi__viscous *w, double before)
     double rz = fsi__viscous_precondition(w);
     const int first = before == 0;
     if (w->exact_r) {
-        fsi__viscous_run(w, fsi__viscous_products_exact);
+        fsi__viscous_run(w, 1, fsi__viscous_products_exact);
         rz = fsi__viscous_sum(w, 0);
         w->turn = first ? 0 : -w->step * fsi__viscous_sum(w, 1) / before;
-        fsi__viscous_run(w, fsi__viscous_turn_exact);
+        fsi__viscous_run(w, 0.8, fsi__viscous_turn_exact);
     } else if (!first) {
         w->turn = rz / before;
-        fsi__viscous_run(w, fsi__viscous_turn);
+        fsi__viscous_run(w, 0.2, fsi__viscous_turn);
     } else if (w->levels) memcpy(w->p, w->z, (size_t)w->count * (size_t)(w->dim * w->cells) * sizeof *w->p);
     return rz;
 }
@@ -2169,7 +2341,7 @@ static fsi_status fsi__viscous_iterate(fsi__viscous *w, fsi__viscosity *s, doubl
     if (left <= least) return FSI_OK; /* a rigid motion */
     for (;;) {
         w->scale = left > 0 ? left : start;
-        fsi__viscous_run(w, fsi__viscous_start);
+        fsi__viscous_run(w, 1.5, fsi__viscous_start);
         left = sqrt(fsi__viscous_sum(w, 1)) * w->scale;
         s->residual = gained > 0 ? left / sqrt(gained) : 1;
         if (left <= fsi__viscous_target(w, gained, least)) return FSI_OK;
@@ -2185,16 +2357,16 @@ static fsi_status fsi__viscous_iterate(fsi__viscous *w, fsi__viscosity *s, doubl
         start = left;
         rz = fsi__viscous_aim(w, 0);
         while (left > fsi__viscous_target(w, gained, least) && left > (w->exact_r ? 1e-12 : 1e-6) * start && s->iterations < most) {
-            fsi__viscous_run(w, w->exact_r ? fsi__viscous_multiply_exact : fsi__viscous_multiply);
+            fsi__viscous_run(w, 1, w->exact_r ? fsi__viscous_multiply_exact : fsi__viscous_multiply);
             w->step = rz / fsi__viscous_sum(w, 0);
             if (!fsi_is_finite(w->step)) break;
-            fsi__viscous_run(w, w->exact_r ? fsi__viscous_advance_exact : fsi__viscous_advance);
+            fsi__viscous_run(w, 0.4, w->exact_r ? fsi__viscous_advance_exact : fsi__viscous_advance);
             gained += w->step * rz * w->scale * w->scale;
             left = sqrt(fsi__viscous_sum(w, 1)) * w->scale;
             rz = fsi__viscous_aim(w, rz);
             s->iterations++;
         }
-        if (!w->exact_r) fsi__viscous_run(w, fsi__viscous_settle);
+        if (!w->exact_r) fsi__viscous_run(w, 0.3, fsi__viscous_settle);
         w->moved = 1;
     }
 }
@@ -2273,7 +2445,7 @@ static void fsi__viscous_still(fsi__viscous *w, double *motion)
 {
     double sum[FSI__VISCOUS_PARTS];
     int k;
-    fsi__viscous_run(w, fsi__viscous_moments);
+    fsi__viscous_run(w, 2, fsi__viscous_moments);
     for (k = 0; k < FSI__VISCOUS_PARTS; k++) sum[k] = fsi__viscous_sum(w, k);
     fsi__viscous_solve_moments(w->dim == 3 ? 6 : 3, sum + 6, sum);
     memcpy(motion, sum, 6 * sizeof *motion);
@@ -2403,10 +2575,11 @@ static fsi_status fsi__viscous_prepare(fsi__viscous *w, fsi__viscosity *s)
     int b;
     memset(seen, 0, sizeof seen);
     fsi__viscous_plan(w, &measure);
-    if (!fsi__viscous_reserve(s->context, &s->plan, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, (double)measure.used, "no memory for viscosity");
+    if (!fsi__arena_room(s->context, &s->plan, measure.used))
+        return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, (double)measure.used, "no memory for viscosity");
     fsi__viscous_plan(w, &s->plan);
-    fsi__parallel(s->context, g->block_count, FSI__VISCOUS_GRAIN, fsi__viscous_find_solids, w);
-    fsi__parallel(s->context, g->block_count, FSI__VISCOUS_GRAIN, fsi__viscous_sort, w);
+    fsi__grid_light(g, FSI__VISCOUS_GRAIN, w->flow->solid[0] ? 300 : 2, fsi__viscous_find_solids, w);
+    fsi__grid_light(g, FSI__VISCOUS_GRAIN, 1500, fsi__viscous_sort, w);
     for (b = 0; b < g->block_count; b++) {
         if (w->kind[b] == FSI__VISCOUS_BROKEN) return fsi__fail(s->context, FSI_ERROR_NAN, f, b, 0, "phi near block %d is not finite", b);
         w->number[b] = w->kind[b] == FSI__VISCOUS_EMPTY ? -1 : w->count++;
@@ -2416,7 +2589,9 @@ static fsi_status fsi__viscous_prepare(fsi__viscous *w, fsi__viscosity *s)
     w->set_size = (size_t)(w->dim == 2 ? 2 : 4) * (size_t)w->span + 3 * (size_t)(w->dim * w->cells);
     memset(&measure, 0, sizeof measure);
     fsi__viscous_layout(w, &measure);
-    if (!fsi__viscous_reserve(s->context, &s->arena, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, (double)measure.used, "no memory for viscosity in %d blocks", w->count);
+    if (!fsi__arena_room(s->context, &s->arena, measure.used))
+        return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, (double)measure.used,
+            "no memory for viscosity in %d blocks", w->count);
     fsi__viscous_layout(w, &s->arena);
     s->bytes = s->plan.size + s->arena.size + s->exact.size;
     fsi__viscous_list(w);
@@ -2485,7 +2660,8 @@ static fsi_status fsi__viscous_make_levels(fsi__viscous *w, fsi__viscosity *s)
         for (a = 0; a < 3; a++) l[w->levels + 1].blocks[a] = a < w->dim ? (l[w->levels].blocks[a] + 1) / 2 + 2 : 1;
     if (w->levels == 0) return FSI_OK;
     fsi__viscous_layout_grids(w, &measure);
-    if (!fsi__viscous_reserve(s->context, &s->grids, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, (double)measure.used, "no memory for viscosity");
+    if (!fsi__arena_room(s->context, &s->grids, measure.used))
+        return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, (double)measure.used, "no memory for viscosity");
     fsi__viscous_layout_grids(w, &s->grids);
     l->count = w->count;
     l->r = w->r;
@@ -2494,7 +2670,8 @@ static fsi_status fsi__viscous_make_levels(fsi__viscous *w, fsi__viscosity *s)
     for (n = 0; n < w->levels; n++) fsi__viscous_coarsen(w, l + n, l + n + 1);
     memset(&measure, 0, sizeof measure);
     fsi__viscous_layout_levels(w, &measure);
-    if (!fsi__viscous_reserve(s->context, &s->coarse, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, (double)measure.used, "no memory for viscosity");
+    if (!fsi__arena_room(s->context, &s->coarse, measure.used))
+        return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, (double)measure.used, "no memory for viscosity");
     fsi__viscous_layout_levels(w, &s->coarse);
     s->bytes += s->grids.size + s->coarse.size;
     fsi__viscous_weigh_levels(w);
@@ -2527,7 +2704,7 @@ static fsi_status fsi__viscosity_solve(fsi__viscosity *s, fsi__viscosity_flow *f
     if (w.k == 0) return FSI_OK;
     status = fsi__viscous_prepare(&w, s);
     if (status != FSI_OK) return status;
-    fsi__viscous_run(&w, fsi__viscous_begin);
+    fsi__viscous_run(&w, 5, fsi__viscous_begin);
     for (n = 0; n < w.count; n++) {
         if (w.bad[n] >= 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, f, w.bad[n], (double)flow->mu[w.bad[n]], "mu[%lld] is %g", w.bad[n], (double)flow->mu[w.bad[n]]);
         if (w.bad[n] == -2) return fsi__fail(s->context, FSI_ERROR_NAN, f, w.block[n], 0, "u in or near block %d is not finite", w.block[n]);
@@ -2540,7 +2717,7 @@ static fsi_status fsi__viscosity_solve(fsi__viscosity *s, fsi__viscosity_flow *f
     if (status == FSI_OK) status = fsi__viscous_iterate(&w, s, left, least);
     if (status == FSI_OK && s->iterations > 0) {
         if (w.free) fsi__viscous_still(&w, w.motion);
-        fsi__viscous_run(&w, fsi__viscous_commit);
+        fsi__viscous_run(&w, 0.5, fsi__viscous_commit);
     }
     s->seconds = fsi__now(s->context) - start;
     return status;
@@ -2855,6 +3032,76 @@ static void fsi__ls_add_gravity(void *arg, int chunk, int begin, int end)
     }
 }
 
+/* desc.acceleration at x, and whether it is finite. */
+static int fsi__ls_acceleration(const fsi_levelset *s, fsi_vec3 x, double time, double a[3])
+{
+    const fsi_vec3 v = s->desc.acceleration(s->desc.acceleration_user, x, time);
+    a[0] = (double)v.x;
+    a[1] = (double)v.y;
+    a[2] = s->desc.dim == 3 ? (double)v.z : 0;
+    return fsi_is_finite(a[0]) && fsi_is_finite(a[1]) && fsi_is_finite(a[2]);
+}
+
+static fsi_status fsi__ls_bad_acceleration(const fsi_levelset *s, fsi_vec3 x, double time)
+{
+    return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_levelset_step", -1, time, "desc.acceleration is not finite at (%g, %g, %g), %g s", (double)x.x, (double)x.y, (double)x.z, time);
+}
+
+/* The largest acceleration of liquid [m/s^2] by gravity and desc.acceleration: at cells that phi is the level set of. */
+static fsi_status fsi__ls_strongest(const fsi_levelset *s, const fsi_field *phi, double time, double *most)
+{
+    const double g[3] = { (double)s->desc.gravity.x, (double)s->desc.gravity.y, (double)s->desc.gravity.z };
+    const int cells = s->grid->block_count * s->grid->block_cells;
+    double a[3];
+    int e;
+    *most = sqrt((double)fsi_v3_norm2(s->desc.gravity));
+    for (e = 0; e < cells && s->desc.acceleration; e++) {
+        fsi_vec3 x;
+        if (!(phi->value[e] < s->grid->dx)) continue;
+        x = fsi__ls_entry_position(s->grid, FSI_CELLS, e);
+        if (!fsi__ls_acceleration(s, x, time, a)) return fsi__ls_bad_acceleration(s, x, time);
+        *most = fmax(*most, sqrt((a[0] + g[0]) * (a[0] + g[0]) + (a[1] + g[1]) * (a[1] + g[1]) + (a[2] + g[2]) * (a[2] + g[2])));
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__ls_grow_sums(fsi__ls_run *run, int *chunks);
+static int fsi__ls_neighbor(const fsi__ls_run *run, int e, int side, long long *at);
+
+/* desc.acceleration on the faces of axis run->axis next to liquid. sum: the last one where that is not finite, -1: none. */
+static void fsi__ls_accelerate_blocks(void *arg, int chunk, int begin, int end)
+{
+    const fsi__ls_run *run = (const fsi__ls_run *)arg;
+    const int cells = run->grid->block_cells;
+    const double time = run->time + 0.5 * run->dt;
+    const fsi_real *phi = run->m->trial_phi->value;
+    fsi_real *u = run->m->trial_u[run->axis]->value;
+    long long below;
+    double a[3];
+    int e;
+    run->m->sum[chunk] = -1;
+    for (e = begin * cells; e < end * cells; e++) {
+        if (!(phi[e] < 2 * run->grid->dx) && !(fsi__ls_neighbor(run, e, 2 * run->axis, &below) && phi[below] < 2 * run->grid->dx)) continue;
+        if (!fsi__ls_acceleration(run->s, fsi__ls_entry_position(run->grid, run->m->trial_u[run->axis]->place, e), time, a)) run->m->sum[chunk] = e;
+        else u[e] += (fsi_real)(run->dt * a[run->axis]);
+    }
+}
+
+static fsi_status fsi__ls_accelerate(fsi__ls_run *run)
+{
+    int chunks, k;
+    fsi__grid_light(run->grid, FSI__LS_GRAIN, 150, fsi__ls_add_gravity, run);
+    if (!run->s->desc.acceleration) return FSI_OK;
+    FSI__LS_TRY(fsi__ls_grow_sums(run, &chunks));
+    for (run->axis = 0; run->axis < run->grid->dim; run->axis++) {
+        fsi__ls_each_block(run, fsi__ls_accelerate_blocks);
+        for (k = 0; k < chunks; k++)
+            if (run->m->sum[k] >= 0)
+                return fsi__ls_bad_acceleration(run->s, fsi__ls_entry_position(run->grid, run->m->trial_u[run->axis]->place, (int)run->m->sum[k]), run->time + 0.5 * run->dt);
+    }
+    return FSI_OK;
+}
+
 /* Curvature [1/m] of the surface where it is nearest, from phi around a cell by centred differences, g = grad phi, H its second derivatives.
    The level through the cell has the sum of curvatures kap = (g.g tr H - g.H g)/|g|^3 and the Gaussian curvature K = g.adj(H) g/|g|^4 (0 in 2D). The
    principal curvatures of parallel surfaces are k/(1 - k phi): the surface itself, phi away, has (kap - 2 K phi)/(1 - kap phi + K phi^2). Without
@@ -3015,7 +3262,7 @@ static void fsi__ls_known_faces(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* The normal velocity is 0 at the walls of the box. */
+/* The normal velocity is 0 at the walls of the box, but where they have let go. */
 static void fsi__ls_hold_walls(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
@@ -3030,7 +3277,7 @@ static void fsi__ls_hold_walls(void *arg, int chunk, int begin, int end)
                 fsi_real *u = run->m->trial_u[a]->value + (size_t)b * (size_t)g->block_cells;
                 if (layer < 0 || layer > 7 || run->s->desc.open_side[2 * a + side]) continue;
                 for (c = 0; c < g->block_cells; c++)
-                    if ((c >> (3 * a) & 7) == layer) u[c] = 0;
+                    if ((c >> (3 * a) & 7) == layer && !fsi__ls_has_let_go(run, b * g->block_cells + c, a)) u[c] = 0;
             }
     }
 }
@@ -3039,7 +3286,7 @@ static void fsi__ls_hold_walls(void *arg, int chunk, int begin, int end)
 static void fsi__ls_hold_faces(fsi__ls_run *run)
 {
     int a;
-    fsi__ls_each_block(run, fsi__ls_hold_walls);
+    fsi__grid_light(run->grid, FSI__LS_GRAIN, 65, fsi__ls_hold_walls, run);
     for (a = 0; a < run->grid->dim; a++) fsi__ls_hold_nozzles(run, a, NULL);
 }
 
@@ -3147,6 +3394,167 @@ static void fsi__ls_close_shore(void *arg, int chunk, int begin, int end)
     }
 }
 
+/* Walls that let go. A wall pushes liquid, and pulls at it through the liquid only: where air gets between both, it does not,
+
+       p >= -gamma (1 + cos angle)/dx   or   p = 0 and u.n <= 0        at the wall's face, n into the wall,
+
+   as a gap that is a cell wide costs what Young and Dupre say. Air gets in at the rim, where the liquid beside a wall has air beside it along the wall:
+
+               wall                          wall
+       ####################          ####################
+         air   |  liquid               air : gap  |              the gap's pressure is that of air; once it is half a cell wide
+               |______  ...                 \_____|_ ...          its cell is air, and the next one is at the rim
+
+   Inside, and where there is no air, liquid keeps what pressure it has. A film under a ceiling is peeled at sqrt(g dx) so, which goes to nothing on finer grids:
+   there the surface itself runs in along the wall, at half sqrt(g h) (Benjamin 1968), and waves on the film drip. The solve is made with walls that hold, and
+   repeated, at most thrice, with the faces that would pull let go and those that would be run into held. */
+typedef struct fsi__ls_rim {
+    int cell, face, side, let_go; /* side: of the cell, where the solid is */
+    fsi_real start;               /* velocity at the face before the projection */
+    fsi_real angle;               /* of contact [degrees] */
+} fsi__ls_rim;
+
+#define FSI__LS_RELEASES 3
+
+/* Adds the face on a side of cell e, behind which there is a solid, if it is at the rim. */
+static fsi_status fsi__ls_add_rim(fsi__ls_run *run, int e, int side, fsi_real angle)
+{
+    fsi__ls_impl *m = run->m;
+    const double in = -0.6 * (double)run->grid->dx; /* a solid that begins at a face, to rounding, counts */
+    fsi__ls_rim *rim;
+    long long face = e, at;
+    int k, air = 0;
+    if (m->cell[e] != FSI_CELL_LIQUID || (m->obstacle_count > 0 && (double)m->psi->value[e] < in)) return FSI_OK;
+    for (k = 0; k < 2 * run->grid->dim && !air; k++)
+        air = k >> 1 != side >> 1 && fsi__ls_neighbor(run, e, k, &at) && m->cell[at] == FSI_CELL_AIR && !(m->obstacle_count > 0 && (double)m->psi->value[at] < in);
+    if (side & 1) fsi__ls_neighbor(run, e, side, &face);
+    if (!air || face < 0) return FSI_OK;
+    FSI__LS_TRY(fsi__room_in(run->s->context, &m->rim, sizeof *m->rim, m->rim_count, &m->rim_capacity, m->rim_count + 1, "fsi_levelset_step"));
+    rim = &m->rim[m->rim_count++];
+    rim->cell = e;
+    rim->face = (int)face;
+    rim->side = side;
+    rim->let_go = 0;
+    rim->start = m->trial_u[side >> 1]->value[face];
+    rim->angle = angle;
+    return FSI_OK;
+}
+
+/* Faces of block b in a side of the box. */
+static fsi_status fsi__ls_find_wall_rims(fsi__ls_run *run, int b, int side)
+{
+    const fsi_grid *g = run->grid;
+    const int a = side >> 1, layer = side & 1 ? g->n[a] - 1 : 0;
+    int corner[3], c;
+    fsi_grid_corner(g, b, corner);
+    if (layer < corner[a] || layer > corner[a] + 7) return FSI_OK;
+    for (c = 0; c < g->block_cells; c++)
+        if (corner[a] + (c >> 3 * a & 7) == layer) FSI__LS_TRY(fsi__ls_add_rim(run, b * g->block_cells + c, side, run->s->desc.contact_angle));
+    return FSI_OK;
+}
+
+/* Faces that an obstacle covers which rests: of their cells, the one that is farther out of it. */
+static fsi_status fsi__ls_find_obstacle_rims(fsi__ls_run *run, const fsi__ls_obstacle *o)
+{
+    const fsi_real *psi = run->m->psi->value;
+    int f;
+    for (f = 0; f < o->faces->count; f++) {
+        const int a = fsi__ls_face_axis(o->faces, f), e = o->faces->entry[f];
+        long long below;
+        int upper;
+        if (!(o->faces->solid[f] > (fsi_real)0.999) || !fsi__ls_neighbor(run, e, 2 * a, &below)) continue;
+        upper = psi[e] > psi[below];
+        if (!(psi[upper ? below : e] < 0)) continue; /* thinner than a cell */
+        FSI__LS_TRY(fsi__ls_add_rim(run, upper ? e : (int)below, upper ? 2 * a : 2 * a + 1, o->desc.contact_angle));
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__ls_find_rims(fsi__ls_run *run)
+{
+    int b, k, side;
+    run->m->rim_count = run->released = 0;
+    if (!run->s->desc.release || run->guest) return FSI_OK;
+    for (side = 0; side < 2 * run->grid->dim; side++)
+        for (b = 0; b < run->grid->block_count && !run->s->desc.open_side[side]; b++) FSI__LS_TRY(fsi__ls_find_wall_rims(run, b, side));
+    for (k = 0; k < run->m->obstacle_count && run->s->desc.release > 1; k++)
+        if (!run->m->obstacle[k].moves) FSI__LS_TRY(fsi__ls_find_obstacle_rims(run, &run->m->obstacle[k]));
+    return FSI_OK;
+}
+
+/* Lets faces go and takes them back after a solve; `more`: new ones too. Returns how many have changed. The pressure at a wall that holds is what stops
+   the velocity there, (p - p_cell)/(dx/2) = rho u.n/dt; small pulls are rounding, and what goes on within a cell. */
+static int fsi__ls_judge_rims(fsi__ls_run *run, int first, int more)
+{
+    fsi__ls_impl *m = run->m;
+    const fsi_levelset_desc *d = &run->s->desc;
+    const double dx = (double)run->grid->dx, rho = (double)d->density, g = sqrt((double)fsi_v3_norm2(d->gravity));
+    const double least = 0.1 * rho * g * dx + 1e-3 * rho * dx * dx / (run->dt * run->dt);
+    int k, changed = 0;
+    for (k = 0; k < m->rim_count; k++) {
+        fsi__ls_rim *rim = &m->rim[k];
+        const double into = rim->side & 1 ? 1 : -1, u = into * (double)m->trial_u[rim->side >> 1]->value[rim->face];
+        const double p = (double)m->trial_pressure->value[rim->cell] + (first ? 0 : (double)m->spare->value[rim->cell]) + into * (double)rim->start * rho * dx / (2 * run->dt);
+        const double hold = (double)d->surface_tension * (1 + cos((double)rim->angle * FSI_PI / 180)) / dx;
+        const int go = rim->let_go ? !(u > 0) : more && p < -hold - least;
+        changed += go != rim->let_go;
+        rim->let_go = go;
+    }
+    return changed;
+}
+
+/* The velocities before the projection, which next_u has kept, and the faces that have let go. */
+static void fsi__ls_let_go(fsi__ls_run *run)
+{
+    fsi__ls_impl *m = run->m;
+    const size_t cells = (size_t)run->grid->block_count * (size_t)run->grid->block_cells;
+    int a, k;
+    for (a = 0; a < run->grid->dim; a++) memcpy(m->trial_u[a]->value, m->next_u[a]->value, cells * sizeof(fsi_real));
+    memset(m->let_go, 0, cells);
+    for (k = run->released = 0; k < m->rim_count; k++) {
+        const fsi__ls_rim *rim = &m->rim[k];
+        if (!rim->let_go) continue;
+        m->let_go[rim->face] |= (unsigned char)(1 << ((rim->side >> 1) + (rim->side & 1 ? 3 : 0)));
+        m->trial_u[rim->side >> 1]->value[rim->face] = rim->start;
+        run->released++;
+    }
+}
+
+/* Where a gap opens by more than a tenth of a cell in a substep the surface comes off the solid, which it does at the nearest centre out of it: nearer it
+   has no place on the grid. */
+static void fsi__ls_open_gaps(fsi__ls_run *run)
+{
+    fsi__ls_impl *m = run->m;
+    int k;
+    for (k = 0; k < m->rim_count && run->released > 0; k++) {
+        const fsi__ls_rim *rim = &m->rim[k];
+        const double gap = (rim->side & 1 ? -1 : 1) * (double)m->trial_u[rim->side >> 1]->value[rim->face] * run->dt;
+        long long at = rim->cell;
+        if (!rim->let_go || !(gap > 0.1 * (double)run->grid->dx)) continue;
+        if (m->obstacle_count > 0 && m->psi->value[at] < 0 && !fsi__ls_neighbor(run, rim->cell, rim->side ^ 1, &at)) continue;
+        if ((double)m->next_phi->value[at] < gap) m->next_phi->value[at] = (fsi_real)gap;
+    }
+}
+
+/* The projection, with walls that let go. */
+static fsi_status fsi__ls_project_rims(fsi__ls_run *run, fsi_pressure_flow *flow, int first)
+{
+    fsi__ls_impl *m = run->m;
+    const size_t cells = (size_t)run->grid->block_count * (size_t)run->grid->block_cells;
+    int a, pass;
+    if (run->guest) return run->guest->project(run->guest->user, run, flow);
+    for (a = 0; a < run->grid->dim && m->rim_count > 0; a++) memcpy(m->next_u[a]->value, m->trial_u[a]->value, cells * sizeof(fsi_real));
+    FSI__LS_TRY(fsi_pressure_project(m->solver, flow));
+    for (pass = 0; pass < FSI__LS_RELEASES && fsi__ls_judge_rims(run, first, pass < FSI__LS_RELEASES - 1) > 0; pass++) {
+        run->stats.pressure_iterations += m->solver->stats.iters;
+        fsi__ls_let_go(run);
+        fsi__ls_offer_solids(run, flow);
+        flow->let_go = run->released > 0 ? m->let_go : NULL;
+        FSI__LS_TRY(fsi_pressure_project(m->solver, flow));
+    }
+    return FSI_OK;
+}
+
 /* Makes trial_u free of divergence on trial_phi. The first projection of a substep carries gravity and surface tension; later ones
    start from what advection or smoothing left and add no force. */
 static fsi_status fsi__ls_project(fsi__ls_run *run, int first)
@@ -3161,16 +3569,18 @@ static fsi_status fsi__ls_project(fsi__ls_run *run, int first)
     flow.dt = (fsi_real)run->dt;
     if (run->smooth) flow.theta_min = (fsi_real)0.25; /* with thinner cells ripples grow at 5 capillary times, whatever the smoothing (measured) */
     memcpy(flow.open_side, s->desc.open_side, sizeof flow.open_side);
-    fsi__ls_hold_faces(run);
     fsi__ls_find_solids(run);
     FSI__LS_TRY(fsi__ls_find_faces(run));
     fsi__ls_offer_solids(run, &flow);
     fsi__ls_each_block(run, fsi__ls_kinds);
     fsi__ls_mark_nozzles(run);
+    FSI__LS_TRY(fsi__ls_find_rims(run));
+    fsi__ls_hold_faces(run);
     if (first && s->desc.surface_tension > 0 && s->desc.tension == FSI_LEVELSET_TENSION_JUMP) flow.surface_pressure = run->m->curvature;
     flow.pressure = first ? run->m->trial_pressure : run->m->spare;
     run->m->solver->desc.absolute = first ? 0 : run->divergence;
-    FSI__LS_TRY(run->guest && run->last ? run->guest->project(run->guest->user, run, &flow) : fsi_pressure_project(run->m->solver, &flow));
+    FSI__LS_TRY(fsi__ls_project_rims(run, &flow, first));
+    run->stats.released += run->released;
     if (!first) fsi__ls_each_block(run, fsi__ls_add_pressure);
     fsi__ls_take_impulses(run);
     run->divergence = run->m->solver->stats.divergence;
@@ -3239,7 +3649,8 @@ static fsi_status fsi__ls_number_faces(fsi__ls_run *run)
     for (b = count = 0; b < g->block_count; b++) {
         fsi_grid_corner(g, b, corner);
         if (m->face_capacity - count < g->block_cells)
-            FSI__LS_TRY(fsi__grow(run->s->context, columns, 3, count, &m->face_capacity, count + count / 2 + 16 * g->block_cells, "fsi_levelset_step"));
+            FSI__LS_TRY(fsi__room(run->s->context, columns, 3, count, &m->face_capacity, count + 16 * g->block_cells,
+                "fsi_levelset_step"));
         for (c = 0; c < g->block_cells; c++) {
             const double phi = fsi__ls_face_phi(run, b, c, corner);
             m->next_label[b * g->block_cells + c] = fabs(phi) < 3.5 ? count : -1;
@@ -3321,7 +3732,11 @@ static void fsi__ls_smooth_turn(void *arg, int chunk, int begin, int end)
     for (i = begin; i < end; i++) m->face_change[i] = run->face_keep * m->face_change[i] + run->face_add * m->face_left[i];
 }
 
-static void fsi__ls_each_face(fsi__ls_run *run, fsi__range_fn *fn) { fsi__parallel(run->s->context, run->m->face_count, FSI__LS_FACES, fn, run); }
+/* A face takes `work` nanoseconds at least: fsi__parallel_work. */
+static void fsi__ls_each_face(fsi__ls_run *run, double work, fsi__range_fn *fn)
+{
+    fsi__parallel_work(run->s->context, run->m->face_count, FSI__LS_FACES, work * run->m->face_count, fn, run);
+}
 
 /* With eigenvalues in [c - h, c + h], q = c/h: change_0 = left/c, change_k = r_k r_(k-1) change_(k-1) + 2 r_k/h left, r_0 = 1/q, r_k = 1/(2 q - r_(k-1));
    after n steps 2 (q + sqrt(q^2 - 1))^-n of the change is left at most. */
@@ -3341,13 +3756,13 @@ static void fsi__ls_smooth_axis(fsi__ls_run *run)
     r = 1 / q;
     need = fsi_log(2 / FSI__LS_SMOOTHED) / fsi_log(q + sqrt(q * q - 1));
     rounds = need < FSI__LS_SMOOTH_ROUNDS ? (int)ceil(need) : FSI__LS_SMOOTH_ROUNDS; /* substeps that are absurdly long */
-    fsi__ls_each_face(run, fsi__ls_smooth_start);
+    fsi__ls_each_face(run, 5, fsi__ls_smooth_start);
     run->face_keep = 0;
     run->face_add = 1 / c;
     for (k = 0; k < rounds; k++) {
         const double last = r;
-        fsi__ls_each_face(run, fsi__ls_smooth_turn);
-        fsi__ls_each_face(run, fsi__ls_smooth_apply);
+        fsi__ls_each_face(run, 0.5, fsi__ls_smooth_turn);
+        fsi__ls_each_face(run, 6, fsi__ls_smooth_apply);
         r = 1 / (2 * q - last);
         run->face_keep = r * last;
         run->face_add = 2 * r / h;
@@ -3360,7 +3775,7 @@ static fsi_status fsi__ls_smooth(fsi__ls_run *run)
 {
     for (run->axis = 0; run->axis < run->grid->dim; run->axis++) {
         FSI__LS_TRY(fsi__ls_number_faces(run));
-        fsi__ls_each_face(run, fsi__ls_link_faces);
+        fsi__ls_each_face(run, 20, fsi__ls_link_faces);
         fsi__ls_smooth_axis(run);
     }
     return FSI_OK;
@@ -3368,7 +3783,24 @@ static fsi_status fsi__ls_smooth(fsi__ls_run *run)
 
 /* ---- >>substep: viscosity ---------------------------------------------------------------------------------------- */
 
-/* Faces that are more solid than not are prescribed: 1 in `known` where liquid sticks, 2 where it slides. */
+/* Distance from the middle of a face to solids [m]. */
+static double fsi__ls_face_psi(const fsi__ls_run *run, int axis, int e)
+{
+    const fsi_grid *g = run->grid;
+    const int c = e % g->block_cells;
+    int at[3];
+    double below;
+    fsi_grid_corner(g, e / g->block_cells, at);
+    at[0] += c & 7;
+    at[1] += c >> 3 & 7;
+    at[2] += c >> 6;
+    at[axis]--;
+    below = at[axis] < 0 ? (double)run->m->psi->value[e] : (double)fsi_grid_at(run->m->psi, at[0], at[1], at[2]);
+    return ((double)run->m->psi->value[e] + below) / 2;
+}
+
+/* Faces with their middle in a solid, also in its surface, are prescribed, and so are those that it covers: 1 in `known` where liquid sticks, 2
+   where it slides. */
 static void fsi__ls_hold_solids(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
@@ -3377,10 +3809,10 @@ static void fsi__ls_hold_solids(fsi__ls_run *run)
     job.run = run;
     for (k = 0; k < m->obstacle_count; k++) {
         fsi__ls_obstacle *o = job.o = &m->obstacle[k];
-        fsi__parallel(run->s->context, o->faces->count, 1024, fsi__ls_face_velocities, &job);
+        fsi__ls_run_faces(&job, 1024, 8, fsi__ls_face_velocities);
         for (f = 0; f < o->faces->count; f++) {
             const int axis = fsi__ls_face_axis(o->faces, f), e = o->faces->entry[f];
-            if (!(o->faces->solid[f] > (fsi_real)0.5)) continue;
+            if (!(o->faces->solid[f] > (fsi_real)0.999) && fsi__ls_face_psi(run, axis, e) > FSI__LS_TIE * (double)run->grid->dx) continue;
             m->known[axis][e] = o->desc.no_slip ? 1 : 2;
             if (o->desc.no_slip) m->trial_u[axis]->value[e] = o->velocity[f];
         }
@@ -3406,6 +3838,7 @@ static fsi_status fsi__ls_thicken(fsi__ls_run *run)
         fsi__ls_hold_nozzles(run, a, m->known[a]);
     }
     flow.phi = m->trial_phi;
+    flow.psi = fsi__ls_psi(m);
     flow.viscosity = d->viscosity;
     flow.density = d->density;
     flow.dt = (fsi_real)run->dt;
@@ -3429,6 +3862,186 @@ static fsi_status fsi__ls_thicken(fsi__ls_run *run)
     return fsi__ls_project(run, 0);
 }
 
+/* ---- >>substep: droplets ------------------------------------------------------------------------------------------
+
+   A film thinner than half a cell has no cell centre in it: all of a component may vanish in one substep, with many cells of volume. What it was to have is
+   then shared among droplets, one a cell that was liquid, each with the velocity of its place. A droplet of volume V at x
+
+       flies          v += dt g, x += dt v; walls and obstacles stop what of v goes into them, open sides let it out
+       is taken up    where phi(x) < r(V), its radius: the component is to have V more, and the cell there, of volume C, V/(V + C) of the difference of velocities
+       condenses      with the others in the cells around it, once a ball of all their volume has a radius of dx                                          */
+
+static double fsi__ls_cell_volume(const fsi_grid *g) { return (double)g->dx * (double)g->dx * (g->dim == 3 ? (double)g->dx : 1); }
+
+static double fsi__ls_radius(int dim, double volume) { return dim == 3 ? pow(volume * 3 / (4 * FSI_PI), 1.0 / 3) : sqrt(volume / FSI_PI); }
+
+static long long fsi__ls_entry_at(const fsi_grid *g, fsi_vec3 x, int *cell)
+{
+    const double from[3] = { (double)(x.x - g->origin.x), (double)(x.y - g->origin.y), (double)(x.z - g->origin.z) };
+    int a;
+    for (a = 0; a < 3; a++) cell[a] = a < g->dim ? fsi__clamp_int((int)(from[a] / (double)g->dx), g->n[a] - 1) : 0;
+    return fsi_grid_entry(g, cell[0], cell[1], cell[2]);
+}
+
+/* Puts x on the near side of the obstacle that it is in; *depth: how far it was in it, 0: it is in none. Returns 0 where no way out is known. */
+static int fsi__ls_leave_solid(const fsi__ls_run *run, fsi_vec3 *x, fsi_vec3 *normal, double *depth)
+{
+    const double psi = run->m->obstacle_count > 0 ? (double)fsi_grid_sample_linear(run->m->psi, *x) : 0;
+    *depth = 0;
+    if (!(psi < 0)) return 1;
+    fsi_grid_sample_spline(run->m->psi, *x, normal);
+    if (!((double)fsi_v3_norm(*normal) > 0.5)) return 0;
+    *normal = fsi_v3_unit(*normal);
+    *depth = -psi;
+    *x = fsi_v3_madd(*x, (fsi_real)-psi, *normal);
+    return 1;
+}
+
+/* Moves a droplet to x as far as walls and obstacles let it; those leave the velocity normal to them with which it came to lie there. Returns 0 when it is
+   gone: out of the box through an open side, or where an obstacle is that came down on it. */
+static int fsi__ls_put_droplet(fsi__ls_run *run, fsi_levelset_droplet *p, fsi_vec3 x)
+{
+    const fsi_grid *g = run->grid;
+    const fsi_real per_dt = run->dt > 0 ? (fsi_real)(1 / run->dt) : 0;
+    fsi_real *to[3], *v[3];
+    const fsi_real from[3] = { p->position.x, p->position.y, p->position.z }, origin[3] = { g->origin.x, g->origin.y, g->origin.z };
+    fsi_vec3 normal = fsi_v3(0, 0, 0);
+    double depth;
+    int a, side, round;
+    to[0] = &x.x, to[1] = &x.y, to[2] = &x.z;
+    v[0] = &p->velocity.x, v[1] = &p->velocity.y, v[2] = &p->velocity.z;
+    for (round = 0; round < 2; round++) { /* the obstacle may have pushed it into a wall */
+        for (a = 0; a < g->dim; a++) {
+            const fsi_real end = origin[a] + (fsi_real)g->n[a] * g->dx;
+            side = *to[a] < origin[a] ? 2 * a : (*to[a] > end ? 2 * a + 1 : -1);
+            if (side < 0) continue;
+            if (run->s->desc.open_side[side]) {
+                run->left_volume += p->volume;
+                return 0;
+            }
+            *to[a] = side & 1 ? end : origin[a];
+            *v[a] = (*to[a] - from[a]) * per_dt;
+        }
+        if (round > 0) break;
+        if (!fsi__ls_leave_solid(run, &x, &normal, &depth)) {
+            run->lost_volume += p->volume;
+            return 0;
+        }
+        if (!(depth > 0)) break;
+        p->velocity = fsi_v3_madd(p->velocity, -fsi_v3_dot(p->velocity, normal), normal);
+        if (depth <= (double)g->dx) p->velocity = fsi_v3_madd(p->velocity, per_dt * fsi_v3_dot(fsi_v3_sub(x, p->position), normal), normal);
+    }
+    p->position = x;
+    return 1;
+}
+
+/* Room for `count` of them. */
+static fsi_status fsi__ls_grow_droplets(fsi__ls_run *run, int count)
+{
+    fsi__ls_impl *m = run->m;
+    fsi__column column[2];
+    fsi_status status;
+    column[0].array = (void **)&m->droplet;
+    column[1].array = (void **)&m->trial_droplet;
+    column[0].size = column[1].size = sizeof *m->droplet;
+    status = fsi__room(run->s->context, column, 2, m->droplet_capacity, &m->droplet_capacity, count, "fsi_levelset_step");
+    run->s->droplet = m->droplet;
+    return status;
+}
+
+/* Adds a droplet to the trial; `moves`: a substep takes it along from there. */
+static fsi_status fsi__ls_add_droplet(fsi__ls_run *run, fsi_vec3 x, double volume, int moves)
+{
+    fsi__ls_impl *m = run->m;
+    fsi_levelset_droplet p;
+    memset(&p, 0, sizeof p);
+    p.position = x;
+    p.velocity = fsi_grid_sample_velocity(m->trial_u, x);
+    p.volume = volume;
+    if (!(volume > 0) || !fsi__ls_put_droplet(run, &p, fsi_v3_madd(x, (fsi_real)(moves ? run->dt : 0), p.velocity))) return FSI_OK;
+    FSI__LS_TRY(fsi__ls_grow_droplets(run, m->trial_droplet_count + 1));
+    m->trial_droplet[m->trial_droplet_count++] = p;
+    return FSI_OK;
+}
+
+/* A component that vanished becomes droplets: where it was liquid, or in the middle of its label. */
+static fsi_status fsi__ls_shatter(fsi__ls_run *run, int component, int moves)
+{
+    const fsi__ls_impl *m = run->m;
+    const int end = run->grid->block_count * run->grid->block_cells;
+    fsi_vec3 middle = fsi_v3(0, 0, 0);
+    int e, count = 0, all = 0;
+    for (e = 0; e < end; e++) {
+        if (m->trial_label[e] != component) continue;
+        count += m->shore[e] != 0;
+        middle = fsi_v3_add(middle, fsi__ls_entry_position(run->grid, FSI_CELLS, e));
+        all++;
+    }
+    if (count == 0 && all > 0) return fsi__ls_add_droplet(run, fsi_v3_scale(middle, 1 / (fsi_real)all), m->trial.target[component], moves);
+    for (e = 0; e < end && count > 0; e++)
+        if (m->trial_label[e] == component && m->shore[e])
+            FSI__LS_TRY(fsi__ls_add_droplet(run, fsi__ls_entry_position(run->grid, FSI_CELLS, e), m->trial.target[component] / count, moves));
+    if (count == 0) run->lost_volume += m->trial.target[component];
+    return FSI_OK;
+}
+
+/* They fly for a substep. */
+static fsi_status fsi__ls_fly(fsi__ls_run *run)
+{
+    fsi__ls_impl *m = run->m;
+    const double time = run->time + 0.5 * run->dt;
+    int k, kept = 0;
+    for (k = 0; k < m->trial_droplet_count; k++) {
+        fsi_levelset_droplet *p = &m->trial_droplet[k];
+        double a[3] = { 0, 0, 0 };
+        if (run->s->desc.acceleration && !fsi__ls_acceleration(run->s, p->position, time, a)) return fsi__ls_bad_acceleration(run->s, p->position, time);
+        p->velocity = fsi_v3_madd(p->velocity, (fsi_real)run->dt, fsi_v3_add(run->s->desc.gravity, fsi_v3((fsi_real)a[0], (fsi_real)a[1], (fsi_real)a[2])));
+        if (fsi__ls_put_droplet(run, p, fsi_v3_madd(p->position, (fsi_real)run->dt, p->velocity))) m->trial_droplet[kept++] = *p;
+    }
+    m->trial_droplet_count = kept;
+    return FSI_OK;
+}
+
+/* Gives the cell at x of the next velocities a share of v. */
+static void fsi__ls_push_cell(fsi__ls_run *run, fsi_vec3 x, fsi_vec3 v, double share)
+{
+    int cell[3], a, side;
+    (void)fsi__ls_entry_at(run->grid, x, cell);
+    for (a = 0; a < run->grid->dim; a++)
+        for (side = 0; side < 2; side++) {
+            const long long at = fsi_grid_entry(run->grid, cell[0] + side * (a == 0), cell[1] + side * (a == 1), cell[2] + side * (a == 2));
+            fsi_real *u = at < 0 ? NULL : &run->m->next_u[a]->value[at];
+            if (u) *u += (fsi_real)(share * ((double)fsi__ls_component(v, a) - (double)*u));
+        }
+}
+
+/* Droplets that touch next_phi join its components, which have labels, shapes and targets by now: as far as those can grow in this substep. */
+static void fsi__ls_take_up(fsi__ls_run *run)
+{
+    fsi__ls_impl *m = run->m;
+    const double dx = (double)run->grid->dx, cell = fsi__ls_cell_volume(run->grid);
+    int k, kept = 0, place[3];
+    for (k = 0; k < m->trial_droplet_count; k++) {
+        fsi_levelset_droplet p = m->trial_droplet[k];
+        const double phi = (double)fsi_grid_sample_linear(m->next_phi, p.position);
+        const long long at = phi < fsi__ls_radius(run->grid->dim, p.volume) ? fsi__ls_entry_at(run->grid, p.position, place) : -1;
+        const int label = at < 0 ? -1 : m->next_label[at];
+        const double room = label < 0 ? 0 : m->next.shape[label].volume + FSI__LS_MOST_GROWTH * dx * m->next.shape[label].area - m->next.target[label];
+        const double part = room < p.volume ? room : p.volume;
+        fsi_vec3 out;
+        if (part > 0) {
+            m->next.target[label] += part;
+            m->next.parents[label]++;
+            fsi_grid_sample_spline(m->next_phi, p.position, &out);
+            fsi__ls_push_cell(run, fsi_v3_madd(p.position, (fsi_real)-fmax(phi + dx / 2, 0), fsi_v3_unit(out)), p.velocity, part / (part + cell));
+            p.volume -= part;
+        }
+        if (p.volume > 1e-9 * cell || !(part > 0)) m->trial_droplet[kept++] = p;
+        else m->next.target[label] += p.volume;
+    }
+    m->trial_droplet_count = kept;
+}
+
 /* ---- >>substep: components and their volumes ------------------------------------------------------------------- */
 
 /* Targets follow the liquid. n_ij counts the liquid cells of new component j that came from old component i (labels reach beyond the liquid, and where
@@ -3449,12 +4062,8 @@ static fsi_status fsi__ls_add_link(fsi__ls_run *run, int from, int to, int cells
     fsi__ls_impl *m = run->m;
     fsi__ls_link *last = m->link_count > 0 ? &m->link[m->link_count - 1] : NULL;
     if (!last || last->from != from || last->to != to) {
-        if (m->link_count == m->link_capacity) {
-            fsi__column column;
-            column.array = (void **)&m->link;
-            column.size = sizeof *m->link;
-            FSI__LS_TRY(fsi__grow(run->s->context, &column, 1, m->link_count, &m->link_capacity, 2 * m->link_capacity + 64, "fsi_levelset_step"));
-        }
+        FSI__LS_TRY(fsi__room_in(run->s->context, &m->link, sizeof *m->link, m->link_count, &m->link_capacity,
+            m->link_count + 1, "fsi_levelset_step"));
         last = &m->link[m->link_count++];
         last->from = from;
         last->to = to;
@@ -3554,22 +4163,24 @@ static fsi_status fsi__ls_link_components(fsi__ls_run *run, int trace)
 static double fsi__ls_flow(const fsi__ls_parts *next, const fsi__ls_link *l) { return next->shape[l->to].volume * l->cells / next->cells[l->to]; }
 
 /* What became of a component that nothing is linked to: if it was leaving through an open side, the rest has left too. Else the label next to where
-   it was gets its target, if there is one within three cells (labels are grown that far); else it is lost. */
-static void fsi__ls_bequeath(fsi__ls_run *run, int from)
+   it was gets its target, if there is one within three cells (labels are grown that far); else it becomes droplets, or is lost where volume is not kept. */
+static fsi_status fsi__ls_bequeath(fsi__ls_run *run, int from, int trace)
 {
     fsi__ls_impl *m = run->m;
     const size_t cells = (size_t)run->grid->block_count * (size_t)run->grid->block_cells;
     size_t e;
     if (m->trial.leaving[from] > 0) {
         run->left_volume += m->trial.target[from];
-        return;
+        return FSI_OK;
     }
     for (e = 0; e < cells; e++)
         if (m->trial_label[e] == from && m->next_label[e] >= 0) {
             m->next.target[m->next_label[e]] += m->trial.target[from];
-            return;
+            return FSI_OK;
         }
+    if (!run->fills && run->length > 0 && run->s->desc.conserve_volume) return fsi__ls_shatter(run, from, trace);
     run->lost_volume += m->trial.target[from];
+    return FSI_OK;
 }
 
 /* Links k to end are those of one old component: it hands its target on to the components that these lead to. */
@@ -3588,7 +4199,7 @@ static void fsi__ls_share_target(const fsi__ls_impl *m, int k, int end)
 }
 
 /* Targets of the next components from those of the present ones, by the links. Shapes of components count where one has split. */
-static void fsi__ls_hand_on_targets(fsi__ls_run *run)
+static fsi_status fsi__ls_hand_on_targets(fsi__ls_run *run, int trace)
 {
     fsi__ls_impl *m = run->m;
     fsi__ls_parts *next = &m->next;
@@ -3606,12 +4217,13 @@ static void fsi__ls_hand_on_targets(fsi__ls_run *run)
         from = m->link[k].from;
         for (end = k; end < m->link_count && m->link[end].from == from; end++) continue;
         if (from < 0) continue; /* liquid without a parent */
-        for (; expected < from; expected++) fsi__ls_bequeath(run, expected);
+        for (; expected < from; expected++) FSI__LS_TRY(fsi__ls_bequeath(run, expected, trace));
         expected = from + 1;
         run->stats.splits += end - k - 1;
         fsi__ls_share_target(m, k, end);
     }
-    for (; expected < m->trial.count; expected++) fsi__ls_bequeath(run, expected);
+    for (; expected < m->trial.count; expected++) FSI__LS_TRY(fsi__ls_bequeath(run, expected, trace));
+    return FSI_OK;
 }
 
 /* Liquid that came from nowhere (an artefact of interpolation) goes back there. Its cells become air. */
@@ -3661,6 +4273,8 @@ typedef struct fsi__ls_piece { /* up to FSI__LS_PIECE cells of one component: wh
 } fsi__ls_piece;
 
 #define FSI__LS_PIECE 4096
+#define FSI__LS_SUM_NS 1   /* nanoseconds that a cell of the band takes at least in sums, */
+#define FSI__LS_MOVE_NS 12 /* and when it is moved: fsi__parallel_work */
 #define FSI__LS_NEWTON 30
 
 FSI_FN double fsi__ls_heaviside(double y) { return 1 / (1 + fsi_exp(2 * y)); } /* (1 - tanh y)/2 */
@@ -3731,9 +4345,9 @@ static fsi_status fsi__ls_grow_parts(fsi__ls_run *run, int count)
     parts[2] = &run->m->next;
     for (k = 0; k < 3; k++) {
         fsi__ls_parts *p = parts[k];
-        if (count + 1 <= p->capacity) continue;
         fsi__ls_part_columns(p, columns);
-        FSI__LS_TRY(fsi__grow(run->s->context, columns, FSI__LS_PARTS, p->capacity, &p->capacity, count + count / 2 + 16, "fsi_levelset_step"));
+        FSI__LS_TRY(fsi__room(run->s->context, columns, FSI__LS_PARTS, p->capacity, &p->capacity, count + 1,
+            "fsi_levelset_step"));
     }
     return FSI_OK;
 }
@@ -3797,12 +4411,18 @@ static void fsi__ls_spare_nozzles(const fsi__ls_run *run)
         if (m->cell[m->band[i].entry]) m->band[i].weight = 0;
 }
 
+static void fsi__ls_run_pieces(fsi__ls_run *run, double work, fsi__range_fn *fn)
+{
+    const double cells = (double)run->m->next.first[run->m->next.count];
+    fsi__parallel_work(run->s->context, run->m->piece_count, 1, work * cells, fn, run);
+}
+
 /* Sums of every component. */
 static void fsi__ls_sum(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     int c, k;
-    fsi__parallel(run->s->context, m->piece_count, 1, fsi__ls_sum_pieces, run);
+    fsi__ls_run_pieces(run, FSI__LS_SUM_NS, fsi__ls_sum_pieces);
     for (c = 0; c < m->next.count; c++) m->next.fix[c].h = m->next.fix[c].jj = m->next.fix[c].jd = 0;
     for (k = 0; k < m->piece_count; k++) {
         fsi__ls_fix *f = &m->next.fix[m->piece[k].component];
@@ -3821,7 +4441,7 @@ static int fsi__ls_correct(fsi__ls_run *run)
     fsi__ls_sum(run);
     for (c = 0; c < m->next.count; c++) fix[c].h -= fix[c].missing, fix[c].moved = 0;
     for (c = 0; c < m->next.count; c++) fix[c].lam = fix[c].jj > 1e-12 ? (fix[c].h - fix[c].jd) / fix[c].jj : 0;
-    fsi__parallel(run->s->context, m->piece_count, 1, fsi__ls_move_pieces, run);
+    fsi__ls_run_pieces(run, FSI__LS_MOVE_NS, fsi__ls_move_pieces);
     for (k = 0; k < m->piece_count; k++) {
         fsi__ls_fix *f = &fix[m->piece[k].component];
         if (m->piece[k].moved > f->moved) f->moved = m->piece[k].moved;
@@ -3838,7 +4458,7 @@ static void fsi__ls_find_missing(fsi__ls_run *run, int first)
     int c;
     for (c = 0; c < m->next.count; c++) {
         fsi__ls_fix *f = &m->next.fix[c];
-        const double missing = m->next.target[c] - m->next.shape[c].volume, area = m->next.shape[c].area, most = 0.2 * dx * area;
+        const double missing = m->next.target[c] - m->next.shape[c].volume, area = m->next.shape[c].area, most = FSI__LS_MOST_GROWTH * dx * area;
         const double share = area > 0 ? 2 * f->jj * cell / (dx * area) : 1, part = missing > most ? most : (missing < -most ? -most : missing);
         f->missing = !first && f->spent ? 0 : part / cell * (share > 1 ? 1 : share);
         f->spent = first && fabs(missing) >= most;
@@ -3860,6 +4480,7 @@ static int fsi__ls_put_band(fsi__ls_run *run)
             fsi_real *phi = &m->next_phi->value[m->band[i].entry];
             const fsi_real value = (fsi_real)m->band[i].value * run->grid->dx;
             run->flipped += (value < 0) != (*phi < 0);
+            m->shore[m->band[i].entry] |= *phi < 0;
             *phi = value;
         }
         again |= !f->spent && f->volume > 8 && fabs(f->missing) > 0.01 * f->volume;
@@ -3918,8 +4539,7 @@ static fsi_status fsi__ls_follow_components(fsi__ls_run *run, int trace, int sha
     FSI__LS_TRY(fsi__ls_link_components(run, trace));
     for (k = 1; k < m->link_count; k++) shapes |= m->link[k].from == m->link[k - 1].from; /* a split */
     if (shapes) FSI__LS_TRY(fsi_grid_volumes(m->next_phi, m->next_label, m->next.count, NULL, fsi__ls_psi(m), m->next.shape));
-    fsi__ls_hand_on_targets(run);
-    return FSI_OK;
+    return fsi__ls_hand_on_targets(run, trace);
 }
 
 
@@ -3975,13 +4595,18 @@ static fsi_status fsi__ls_make_blocks(fsi__ls_run *run, int keep)
     int b;
     for (p = 0; p < places; p++) run->m->wanted[p] = (unsigned char)(keep && g->index[p] >= 0);
     for (b = 0; b < g->block_count; b++) fsi__ls_want_around(g, run->m->next_phi->value + (size_t)b * (size_t)g->block_cells, b, reach, run->m->wanted);
+    for (b = 0; b < run->m->trial_droplet_count; b++) {
+        int cell[3];
+        (void)fsi__ls_entry_at(g, run->m->trial_droplet[b].position, cell);
+        fsi__ls_want(g, cell, g->dim == 2 ? 0277 : 0777, 1, run->m->wanted);
+    }
     return fsi_grid_set_blocks(run->grid, run->m->wanted);
 }
 
 /* ---- >>step ------------------------------------------------------------------------------------------------------ */
 
 /* Arrays with entries for each block, beside the fields. */
-#define FSI__LS_ENTRIES 11
+#define FSI__LS_ENTRIES 12
 static void fsi__ls_entry_columns(fsi_levelset *s, fsi__column *c)
 {
     fsi__ls_impl *m = (fsi__ls_impl *)s->impl;
@@ -3997,18 +4622,20 @@ static void fsi__ls_entry_columns(fsi_levelset *s, fsi__column *c)
     c[8].array = (void **)&m->known[2];     c[8].size = cells;
     c[9].array = (void **)&m->shore;        c[9].size = cells;
     c[10].array = (void **)&m->built;       c[10].size = sizeof(int);
+    c[11].array = (void **)&m->let_go;      c[11].size = cells;
 }
 
-/* Room for an entry of each block that there is, and of one where there is none, in the arrays that are not fields. What stands in them is lost when they
-   grow. The state's label stays where it is: a call that fails moves nothing that the caller may look at. */
+/* Room for an entry of each block that there is, and of one where there is none, in the arrays that are not fields; as
+   much as the fields have. What stands in them is lost when they grow. The state's label stays where it is: a call that
+   fails moves nothing that the caller may look at. */
 static fsi_status fsi__ls_make_room(fsi_levelset *s, const char *function)
 {
     fsi__ls_impl *m = (fsi__ls_impl *)s->impl;
-    const int count = s->grid->block_count > 0 ? s->grid->block_count : 1;
+    const int capacity = ((fsi__grid_impl *)s->grid->impl)->capacity;
     fsi__column columns[FSI__LS_ENTRIES];
-    if (count <= m->room) return FSI_OK; /* an empty liquid has them too */
+    if (m->room > 0 && s->grid->block_count <= m->room) return FSI_OK; /* an empty liquid has them too */
     fsi__ls_entry_columns(s, columns);
-    FSI__LS_TRY(fsi__grow(s->context, columns, FSI__LS_ENTRIES, 0, &m->room, count + count / 4 + 1, function));
+    FSI__LS_TRY(fsi__grow(s->context, columns, FSI__LS_ENTRIES, 0, &m->room, capacity > 0 ? capacity : 1, function));
     m->built_count = -1;
     return FSI_OK;
 }
@@ -4038,7 +4665,7 @@ static void fsi__ls_take_next(fsi__ls_impl *m)
     fsi__ls_swap_labels(&m->trial_label, &m->next_label);
 }
 
-/* Cells whose level set matters after a substep: what the next surface may touch, and what it is fitted to. */
+/* Cells whose level set matters after a substep: what the next surface may touch, and what it is fitted to. And which are liquid. */
 static void fsi__ls_mark_band(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
@@ -4046,7 +4673,10 @@ static void fsi__ls_mark_band(void *arg, int chunk, int begin, int end)
     const fsi_real *phi = run->m->trial_phi->value, band = (4 + run->s->desc.cfl) * run->grid->dx;
     size_t e;
     (void)chunk;
-    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) run->m->cell[e] = (unsigned char)(phi[e] < band && phi[e] > -band);
+    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) {
+        run->m->cell[e] = (unsigned char)(phi[e] < band && phi[e] > -band);
+        run->m->shore[e] = (unsigned char)(phi[e] < 0 && !(run->m->obstacle_count > 0 && run->m->psi->value[e] < 0));
+    }
 }
 
 /* ---- >>substep: sinks -------------------------------------------------------------------------------------------- */
@@ -4092,7 +4722,7 @@ static fsi_status fsi__ls_find_sink(fsi__ls_drain *job, const fsi_levelset_sink_
         s->box.lo.z = -FSI_REAL_MAX / 4;
         s->box.hi.z = FSI_REAL_MAX / 4;
     }
-    fsi__parallel(job->run->s->context, g->block_count, FSI__LS_GRAIN, fsi__ls_measure_sink, job);
+    fsi__grid_light(g, FSI__LS_GRAIN, 4000, fsi__ls_measure_sink, job);
     return FSI_OK;
 }
 
@@ -4114,7 +4744,7 @@ static fsi_status fsi__ls_carve(fsi__ls_drain *job, double offset)
     fsi__ls_impl *m = run->m;
     int c;
     job->offset = offset;
-    fsi__parallel(run->s->context, run->grid->block_count, FSI__LS_GRAIN, fsi__ls_carve_blocks, job);
+    fsi__grid_light(run->grid, FSI__LS_GRAIN, 150, fsi__ls_carve_blocks, job);
     FSI__LS_TRY(fsi_grid_volumes(m->next_phi, m->trial_label, m->trial.count, NULL, fsi__ls_psi(m), m->next.shape));
     for (c = 0, job->taken = 0; c < m->trial.count; c++) job->taken += m->trial.shape[c].volume - m->next.shape[c].volume;
     return FSI_OK;
@@ -4171,16 +4801,41 @@ static double fsi__ls_lower_targets(fsi__ls_impl *m)
     return all;
 }
 
+/* Takes of the droplets in a sink what its rate lets it take in this substep. */
+static void fsi__ls_drain_droplets(fsi__ls_drain *job, fsi__ls_sink *sink)
+{
+    fsi__ls_impl *m = job->run->m;
+    double left = (double)sink->desc.rate > 0 ? sink->trial.pending + (double)sink->desc.rate * job->run->dt : HUGE_VAL;
+    int k, kept = 0, hint = -1;
+    for (k = 0; k < m->trial_droplet_count; k++) {
+        fsi_levelset_droplet p = m->trial_droplet[k];
+        const fsi_real d = sink->desc.shape == FSI_LEVELSET_SINK_MESH ? fsi_grid_sample_linear(m->spare, p.position) : job->shape.distance(&job->shape, p.position, &hint);
+        const double part = d < 0 ? fmax(0, fmin(p.volume, left)) : 0;
+        left -= part;
+        sink->trial.total += part;
+        sink->trial.pending -= (double)sink->desc.rate > 0 ? part : 0;
+        p.volume -= part;
+        if (p.volume > 0) m->trial_droplet[kept++] = p;
+    }
+    m->trial_droplet_count = kept;
+}
+
 static fsi_status fsi__ls_drain_sink(fsi__ls_run *run, fsi__ls_sink *sink)
 {
     fsi__ls_impl *m = run->m;
     fsi__ls_drain job;
     const double rate = (double)sink->desc.rate;
+    const int end = run->grid->block_count * run->grid->block_cells;
     double depth;
+    int e;
     job.run = run;
     FSI__LS_TRY(fsi__ls_find_sink(&job, &sink->desc));
+    fsi__ls_drain_droplets(&job, sink);
     depth = fsi__ls_depth_of_sink(run);
-    if (!(depth > 0)) return FSI_OK;
+    if (!(depth > 0)) {
+        sink->trial.pending = 0; /* what a sink does not use is not saved up */
+        return FSI_OK;
+    }
     FSI__LS_TRY(fsi__ls_grow_parts(run, m->trial.count));
     FSI__LS_TRY(fsi_grid_volumes(m->trial_phi, m->trial_label, m->trial.count, NULL, fsi__ls_psi(m), m->trial.shape));
     FSI__LS_TRY(fsi__ls_carve(&job, 0));
@@ -4191,6 +4846,7 @@ static fsi_status fsi__ls_drain_sink(fsi__ls_run *run, fsi__ls_sink *sink)
     } else sink->trial.pending = 0; /* what a sink does not use is not saved up */
     if (!(job.taken > 0)) return FSI_OK;
     sink->trial.total += fsi__ls_lower_targets(m);
+    for (e = 0; e < end; e++) m->shore[e] = m->trial_phi->value[e] < 0; /* where droplets of what vanishes are */
     FSI__LS_TRY(fsi__ls_follow_components(run, 0, 0));
     fsi__ls_take_next(m);
     fsi__ls_swap_fields(&m->trial_phi, &m->next_phi);
@@ -4281,9 +4937,7 @@ static fsi_status fsi__ls_project_last(fsi__ls_run *run)
 {
     fsi__ls_weigh_carry(run, 1, -1);
     fsi__ls_carry_obstacles(run, run->m->trial_carry[0] ? run->half : 0);
-    run->last = 1;
     FSI__LS_TRY(fsi__ls_project(run, 0));
-    run->last = 0;
     fsi__ls_weigh_carry(run, 1, 1);
     fsi__ls_keep_obstacles(run);
     run->carry_dt = run->guest ? 0 : run->dt; /* beside a solid that gives way it is out of time: couple.md 4 */
@@ -4299,9 +4953,11 @@ static fsi_status fsi__ls_advect(fsi__ls_run *run)
     if (d->surface_tension > 0) fsi__ls_each_block_long(run, fsi__ls_relax);
     fsi__ls_each_block(run, fsi__ls_mark_band);
     FSI__LS_TRY(fsi_grid_advect(m->trial_phi, m->trial_u, (fsi_real)run->dt, d->phi_scheme, 2, m->cell, m->next_phi));
+    if (run->guest) run->guest->ride(run->guest->user, run);
     FSI__LS_TRY(fsi__ls_advect_velocity(run));
     fsi__ls_fill_nozzles(run);
     if (fsi__ls_is_open(d)) fsi__ls_each_block(run, fsi__ls_let_air_in);
+    fsi__ls_open_gaps(run);
     fsi__ls_lap(run, &run->stats.seconds_advection);
     FSI__LS_TRY(fsi__ls_enter_solids(run));
     FSI__LS_TRY(fsi_grid_redistance(m->next_phi, FSI__LS_BAND, m->next_phi));
@@ -4314,8 +4970,11 @@ static fsi_status fsi__ls_conserve(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     run->flipped = 0;
-    FSI__LS_TRY(fsi__ls_follow_components(run, 1, run->s->desc.conserve_volume));
+    FSI__LS_TRY(fsi__ls_fly(run));
+    FSI__LS_TRY(fsi__ls_follow_components(run, 1, run->s->desc.conserve_volume || m->trial_droplet_count > 0));
+    fsi__ls_take_up(run);
     fsi__ls_drop_foundlings(run);
+    memset(m->shore, 0, (size_t)run->grid->block_count * (size_t)run->grid->block_cells);
     if (run->s->desc.conserve_volume) {
         FSI__LS_TRY(fsi_grid_grow_labels(m->next_label, m->next_phi, FSI__LS_BAND));
         FSI__LS_TRY(run->guest ? run->guest->settle(run->guest->user, run) : fsi__ls_keep_volumes(run));
@@ -4347,10 +5006,10 @@ static fsi_status fsi__ls_force(fsi__ls_run *run)
     const fsi_levelset_desc *d = &run->s->desc;
     const int tension = d->surface_tension > 0, delta = tension && d->tension == FSI_LEVELSET_TENSION_DELTA;
     run->smooth = tension && run->dt > (d->dim == 3 ? 1.0001 : 1.5001) * fsi__ls_capillary_time(d);
-    fsi__ls_each_block(run, fsi__ls_add_gravity);
+    FSI__LS_TRY(fsi__ls_accelerate(run));
     fsi__ls_push_bodies(run);
     if (tension) fsi__ls_each_block_long(run, fsi__ls_curvatures);
-    if (tension && run->m->obstacle_count > 0) fsi__ls_each_block_long(run, fsi__ls_extend_curvature);
+    if (tension && run->m->obstacle_count > 0) fsi__ls_each_block(run, fsi__ls_extend_curvature);
     if (delta) fsi__ls_each_block(run, fsi__ls_push);
     if (delta && run->smooth) {
         fsi__ls_each_block(run, fsi__ls_kinds);
@@ -4428,7 +5087,9 @@ static fsi_status fsi__ls_begin(fsi__ls_run *run)
         memcpy(m->trial.target, m->parts.target, (size_t)m->parts.count * sizeof *m->parts.target);
         memcpy(m->trial.shape, m->parts.shape, (size_t)m->parts.count * sizeof *m->parts.shape);
     }
-    fsi__ls_each_block_long(run, fsi__ls_copy_state);
+    m->trial_droplet_count = m->droplet_count;
+    if (m->droplet_count > 0) memcpy(m->trial_droplet, m->droplet, (size_t)m->droplet_count * sizeof *m->droplet);
+    fsi__grid_light(run->grid, FSI__LS_GRAIN, 700, fsi__ls_copy_state, run);
     run->carry_dt = m->carry_dt;
     fsi__ls_begin_obstacles(run);
     fsi__ls_find_solids(run);
@@ -4438,12 +5099,9 @@ static fsi_status fsi__ls_begin(fsi__ls_run *run)
 static fsi_status fsi__ls_grow_components(fsi_levelset *s, int count, const char *function)
 {
     fsi__ls_impl *m = (fsi__ls_impl *)s->impl;
-    fsi__column column;
-    fsi_status status;
-    column.array = (void **)&m->component;
-    column.size = sizeof *m->component;
-    if (count <= m->component_capacity) return FSI_OK;
-    status = fsi__grow(s->context, &column, 1, m->component_capacity, &m->component_capacity, count + count / 2 + 16, function);
+    const int rows = m->component_capacity;
+    const fsi_status status = fsi__room_in(s->context, &m->component, sizeof *m->component, rows,
+        &m->component_capacity, count, function);
     s->component = m->component;
     return status;
 }
@@ -4537,6 +5195,7 @@ static fsi_status fsi__ls_commit(fsi__ls_run *run)
     FSI__LS_TRY(fsi__ls_grow_components(run->s, m->trial.count, "fsi_levelset_step"));
     fsi__ls_swap_fields(&m->next_phi, &m->trial_phi);
     FSI__LS_TRY(fsi__ls_make_blocks(run, 0));
+    if (run->grid->block_count > m->room) FSI__LS_TRY(fsi__ls_make_room(run->s, "fsi_levelset_step")); /* of droplets that a sink made */
     fsi__ls_notice_blocks(m, run->grid);
     FSI__LS_TRY(fsi_grid_label(m->next_phi, fsi__ls_mask(run), m->trial_label, &count));
     FSI__LS_TRY(fsi_grid_grow_labels(m->trial_label, m->next_phi, 3));
@@ -4551,12 +5210,35 @@ static fsi_status fsi__ls_commit(fsi__ls_run *run)
     }
     m->carry_dt = run->carry_dt;
     fsi__ls_swap_parts(&m->trial, &m->parts);
+    m->droplet_count = m->trial_droplet_count;
+    if (m->droplet_count > 0) memcpy(m->droplet, m->trial_droplet, (size_t)m->droplet_count * sizeof *m->droplet);
     fsi__ls_take_labels(run->s);
     m->lost_volume += run->lost_volume;
     m->left_volume += run->left_volume;
     for (a = 0; a < m->emitter_count; a++) m->emitter[a].flow = m->emitter[a].trial;
     for (a = 0; a < m->sink_count; a++) m->sink[a].flow = m->sink[a].trial;
     return FSI_OK;
+}
+
+/* Adds the droplets to the figures. */
+static void fsi__ls_count_droplets(fsi_levelset *s)
+{
+    const fsi__ls_impl *m = (const fsi__ls_impl *)s->impl;
+    const double rho = (double)s->desc.density;
+    fsi_levelset_stats *t = &s->stats;
+    int k, a;
+    s->droplet_count = m->droplet_count;
+    s->droplet = m->droplet;
+    t->droplet_volume = 0;
+    for (k = 0; k < m->droplet_count; k++) {
+        const fsi_levelset_droplet *p = &m->droplet[k];
+        for (a = 0; a < s->desc.dim; a++) t->momentum[a] += rho * p->volume * (double)fsi__ls_component(p->velocity, a);
+        t->potential_energy -= rho * p->volume * (double)fsi_v3_dot(s->desc.gravity, p->position);
+        t->kinetic_energy += rho * p->volume * (double)fsi_v3_norm2(p->velocity) / 2;
+        t->droplet_volume += p->volume;
+    }
+    t->volume += t->droplet_volume;
+    t->target += t->droplet_volume;
 }
 
 /* What the caller sees of the state. */
@@ -4587,8 +5269,9 @@ static void fsi__ls_publish(fsi_levelset *s)
         }
     }
     t->kinetic_energy = m->kinetic_energy;
-    t->volume_error = t->target > 0 ? t->volume / t->target - 1 : 0;
+    fsi__ls_count_droplets(s);
     t->lost_volume = m->lost_volume;
+    t->volume_error = t->target + t->lost_volume > 0 ? t->volume / (t->target + t->lost_volume) - 1 : 0;
     t->left_volume = m->left_volume;
     t->blocks = s->grid->block_count;
     t->bytes = s->context->bytes;
@@ -4629,7 +5312,7 @@ static fsi_status fsi__ls_check_entries(fsi__ls_run *run, const fsi_field *f, co
     int chunks, k;
     FSI__LS_TRY(fsi__ls_grow_sums(run, &chunks));
     run->looked = f;
-    fsi__ls_each_block(run, fsi__ls_look_for_nan);
+    fsi__grid_light(run->grid, FSI__LS_GRAIN, 180, fsi__ls_look_for_nan, run);
     for (k = 0; k < chunks; k++) {
         const long long e = (long long)run->m->sum[k];
         const double u = e < 0 ? 0 : (double)f->value[e];
@@ -4664,20 +5347,22 @@ static fsi_status fsi__ls_find_speed(fsi__ls_run *run)
     fsi__ls_each_block(run, fsi__ls_speeds);
     run->stats.max_speed = fsi__ls_emitter_speed(run->m);
     for (k = 0; k < chunks; k++) run->stats.max_speed = run->m->sum[k] > run->stats.max_speed ? run->m->sum[k] : run->stats.max_speed;
+    for (k = 0; k < run->m->trial_droplet_count; k++) run->stats.max_speed = fmax(run->stats.max_speed, fsi__ls_speed(run->m->trial_droplet[k].velocity));
     if (run->stats.max_speed <= FSI__LS_RUNAWAY) return FSI_OK;
     return fsi__fail(run->s->context, FSI_ERROR_LIMIT, "fsi_levelset_step", -1, run->stats.max_speed, "the liquid moves at %g m/s, at most %g is taken", run->stats.max_speed, FSI__LS_RUNAWAY);
 }
 
-/* The largest substep [s] that moves nothing farther than cfl dx, gravity counted, dt (v + g dt) = cfl dx, and that follows capillary waves. */
-static double fsi__ls_largest_dt(const fsi_levelset_desc *d, double speed)
+/* The largest substep [s] that moves nothing farther than cfl dx, acceleration g counted, dt (v + g dt) = cfl dx, and that follows capillary waves. */
+static double fsi__ls_largest_dt(const fsi_levelset_desc *d, double speed, double g)
 {
-    const double dx = (double)d->dx, g = sqrt((double)fsi_v3_norm2(d->gravity)), way = (double)d->cfl * dx;
+    const double dx = (double)d->dx, way = (double)d->cfl * dx;
     const double plain = 2 * way / (speed + sqrt(speed * speed + 4 * g * way) + 1e-300);
     const double capillary = (double)d->capillary_cfl * fsi__ls_capillary_time(d);
     return plain < capillary ? plain : capillary;
 }
 
 static fsi_status fsi__ls_open_emitters(fsi__ls_run *run);
+static fsi_status fsi__ls_condense(fsi__ls_run *run);
 
 static fsi_status fsi__ls_run_substeps(fsi__ls_run *run, double dt)
 {
@@ -4686,13 +5371,15 @@ static fsi_status fsi__ls_run_substeps(fsi__ls_run *run, double dt)
     FSI__LS_TRY(fsi__ls_begin(run));
     FSI__LS_TRY(fsi__ls_check_velocity(run));
     while (left > 0) {
-        double count, speed = 0;
+        double count, speed = 0, strongest;
         const int spare = d->max_substeps - run->stats.substeps;
         FSI__LS_TRY(fsi__ls_open_emitters(run));
+        FSI__LS_TRY(fsi__ls_condense(run));
         FSI__LS_TRY(fsi__ls_find_speed(run));
         FSI__LS_TRY(fsi__ls_obstacle_speed(run, &speed));
         if (run->guest) speed = fmax(speed, run->guest->speed(run->guest->user));
-        count = ceil(left / fsi__ls_largest_dt(d, speed > run->stats.max_speed ? speed : run->stats.max_speed) - 1e-6); /* what suggest_dt rounded */
+        FSI__LS_TRY(fsi__ls_strongest(run->s, run->m->trial_phi, run->time, &strongest));
+        count = ceil(left / fsi__ls_largest_dt(d, speed > run->stats.max_speed ? speed : run->stats.max_speed, strongest) - 1e-6); /* what suggest_dt rounded */
         if (!(count >= 1)) count = 1;
         if (count > spare) count = spare, run->stats.degraded = 1;
         run->dt = left / count;
@@ -4709,11 +5396,19 @@ static fsi_status fsi__ls_run_substeps(fsi__ls_run *run, double dt)
     return fsi__ls_commit(run);
 }
 
+/* After a call that failed psi is again what it was before, which fsi_levelset_phi_at reads. */
+static void fsi__ls_look_back(fsi_levelset *s)
+{
+    fsi__ls_run run = fsi__ls_make_run(s);
+    fsi__ls_begin_obstacles(&run);
+    fsi__ls_find_solids(&run);
+}
+
 /* The end of a call that worked on the trial. One that failed leaves the blocks that there were: fewer than now, which cannot fail. */
 static fsi_status fsi__ls_finish(fsi__ls_run *run, fsi_status status)
 {
     if (status == FSI_OK) fsi__ls_publish(run->s);
-    else if (fsi_grid_set_blocks(run->grid, run->m->before) == FSI_OK) fsi__ls_notice_blocks(run->m, run->grid);
+    else if (fsi_grid_set_blocks(run->grid, run->m->before) == FSI_OK) fsi__ls_look_back(run->s);
     return status;
 }
 
@@ -4760,7 +5455,7 @@ FSI_API fsi_status fsi_levelset_step(fsi_levelset *s, fsi_real dt) { return fsi_
 FSI_API fsi_real fsi_levelset_suggest_dt(const fsi_levelset *s)
 {
     const fsi__ls_impl *m;
-    double speed, v, dt;
+    double speed, v, dt, strongest;
     int k;
     if (!fsi__is_levelset(s)) return 0;
     m = (const fsi__ls_impl *)s->impl;
@@ -4771,7 +5466,8 @@ FSI_API fsi_real fsi_levelset_suggest_dt(const fsi_levelset *s)
         v = body && body->mode == FSI_BODY_COUPLED ? fsi__ls_fastest(body->velocity, body->angular_velocity, m->obstacle[k].reach) : 0;
         speed = v > speed ? v : speed;
     }
-    dt = fsi__ls_largest_dt(&s->desc, speed);
+    if (fsi__ls_strongest(s, s->phi, s->time, &strongest) != FSI_OK) return 0;
+    dt = fsi__ls_largest_dt(&s->desc, speed, strongest);
     return dt < 1000 ? (dt > 1e-12 ? (fsi_real)dt : (fsi_real)1.001e-12) : 1000;
 }
 
@@ -4836,7 +5532,9 @@ static fsi_status fsi__ls_fill_targets(fsi__ls_run *run)
     fsi__ls_impl *m = run->m;
     int c;
     for (c = 0; c < m->trial.count; c++) m->trial.target[c] -= m->trial.shape[c].volume;
+    run->fills = 1;
     FSI__LS_TRY(fsi__ls_follow_components(run, 0, 1));
+    run->fills = 0;
     for (c = 0; c < m->next.count; c++) m->next.target[c] = fmax(m->next.target[c] + m->next.shape[c].volume, 0);
     fsi__ls_take_next(m);
     return FSI_OK;
@@ -4846,11 +5544,13 @@ static fsi_status fsi__ls_fill_targets(fsi__ls_run *run)
 static fsi_status fsi__ls_pour(fsi__ls_run *run, const fsi__ls_shape *shape, fsi_vec3 velocity)
 {
     fsi__ls_impl *m = run->m;
+    run->released = 0; /* faces have other numbers then */
     memcpy(m->next_phi->value, m->trial_phi->value, (size_t)run->grid->block_count * (size_t)run->grid->block_cells * sizeof(fsi_real));
     FSI__LS_TRY(shape->emitter ? fsi__ls_add_nozzle(run, shape->emitter) : fsi__ls_fill_shape(m->next_phi, shape));
     FSI__LS_TRY(fsi__ls_make_blocks(run, 1));
     FSI__LS_TRY(fsi__ls_make_room(run->s, shape->function));
     FSI__LS_TRY(fsi__ls_relabel(run));
+    FSI__LS_TRY(fsi__ls_wet_solids(run));
     FSI__LS_TRY(fsi__ls_fill_velocity(run, velocity));
     FSI__LS_TRY(fsi__ls_fill_targets(run));
     fsi__ls_swap_fields(&m->trial_phi, &m->next_phi);
@@ -4878,6 +5578,101 @@ static fsi_status fsi__ls_open_nozzle(fsi__ls_run *run, fsi__ls_emitter *e)
     FSI__LS_TRY(fsi__ls_pour(run, &shape, fsi_v3_madd(e->desc.velocity, e->desc.speed, e->desc.direction)));
     e->trial.total += fsi__ls_sum_targets(&m->trial) - before;
     e->trial.open = 1;
+    return FSI_OK;
+}
+
+/* x, moved so that a ball of this radius around it touches no wall and no obstacle that lets it. */
+static fsi_vec3 fsi__ls_make_way(const fsi__ls_run *run, fsi_vec3 x, double radius)
+{
+    const fsi_grid *g = run->grid;
+    const fsi_real r = (fsi_real)radius, dx = g->dx;
+    const double psi = run->m->obstacle_count > 0 ? (double)fsi_grid_sample_linear(run->m->psi, x) : radius;
+    fsi_vec3 n;
+    if (psi < radius) {
+        fsi_grid_sample_spline(run->m->psi, x, &n);
+        x = fsi_v3_madd(x, (fsi_real)(radius - psi), fsi_v3_unit(n));
+    }
+    x.x = fsi_max(g->origin.x + r, fsi_min(g->origin.x + (fsi_real)g->n[0] * dx - r, x.x));
+    x.y = fsi_max(g->origin.y + r, fsi_min(g->origin.y + (fsi_real)g->n[1] * dx - r, x.y));
+    if (g->dim == 3) x.z = fsi_max(g->origin.z + r, fsi_min(g->origin.z + (fsi_real)g->n[2] * dx - r, x.z));
+    return x;
+}
+
+/* Takes the droplets in the cells around `cell` out; *all: their volume, middle and mean velocity. */
+static void fsi__ls_gather_droplets(fsi__ls_run *run, const int *cell, fsi_levelset_droplet *all)
+{
+    fsi__ls_impl *m = run->m;
+    int k, a, kept = 0, at[3];
+    memset(all, 0, sizeof *all);
+    for (k = 0; k < m->trial_droplet_count; k++) {
+        const fsi_levelset_droplet p = m->trial_droplet[k];
+        int beside = 1;
+        (void)fsi__ls_entry_at(run->grid, p.position, at);
+        for (a = 0; a < 3; a++) beside &= at[a] >= cell[a] - 1 && at[a] <= cell[a] + 1;
+        if (!beside) {
+            m->trial_droplet[kept++] = p;
+            continue;
+        }
+        all->volume += p.volume;
+        all->position = fsi_v3_madd(all->position, (fsi_real)(p.volume / all->volume), fsi_v3_sub(p.position, all->position));
+        all->velocity = fsi_v3_madd(all->velocity, (fsi_real)(p.volume / all->volume), fsi_v3_sub(p.velocity, all->velocity));
+    }
+    m->trial_droplet_count = kept;
+}
+
+/* Makes one ball of the droplets in the cells around `cell`. Where no component comes of it, one droplet is left. */
+static fsi_status fsi__ls_condense_around(fsi__ls_run *run, const int *cell)
+{
+    fsi__ls_impl *m = run->m;
+    const double before = fsi__ls_sum_targets(&m->trial);
+    fsi_levelset_droplet all;
+    fsi__ls_shape shape;
+    int at[3];
+    long long entry;
+    fsi__ls_gather_droplets(run, cell, &all);
+    memset(&shape, 0, sizeof shape);
+    shape.function = "fsi_levelset_step";
+    shape.radius = (fsi_real)fsi__ls_radius(run->grid->dim, all.volume);
+    shape.center = fsi__ls_make_way(run, all.position, (double)shape.radius);
+    FSI__LS_TRY(fsi_grid_volumes(m->trial_phi, m->trial_label, m->trial.count, NULL, fsi__ls_psi(m), m->trial.shape));
+    FSI__LS_TRY(fsi__ls_pour(run, &shape, all.velocity));
+    all.volume -= fsi__ls_sum_targets(&m->trial) - before; /* what marching sees is not quite the ball's volume */
+    entry = fsi__ls_entry_at(run->grid, shape.center, at);
+    if (entry >= 0 && m->trial_label[entry] >= 0) m->trial.target[m->trial_label[entry]] += all.volume;
+    else if (all.volume > 0) m->trial_droplet[m->trial_droplet_count++] = all; /* where at least one stood before */
+    return FSI_OK;
+}
+
+/* Finds a cell around which droplets are enough for a ball of radius dx. spare: their volumes at cells. */
+static int fsi__ls_find_cluster(const fsi__ls_run *run, int *at)
+{
+    const fsi__ls_impl *m = run->m;
+    const fsi_grid *g = run->grid;
+    const double dx = (double)g->dx, enough = g->dim == 3 ? 4 * FSI_PI / 3 * dx * dx * dx : FSI_PI * dx * dx;
+    const int deep = g->dim == 3;
+    long long e;
+    int k, i, j, l;
+    memset(m->spare->value, 0, (size_t)g->block_count * (size_t)g->block_cells * sizeof(fsi_real));
+    for (k = 0; k < m->trial_droplet_count; k++)
+        if ((e = fsi__ls_entry_at(g, m->trial_droplet[k].position, at)) >= 0) m->spare->value[e] += (fsi_real)m->trial_droplet[k].volume;
+    for (k = 0; k < m->trial_droplet_count; k++) {
+        double sum = 0;
+        (void)fsi__ls_entry_at(g, m->trial_droplet[k].position, at);
+        for (l = -deep; l <= deep; l++) for (j = -1; j <= 1; j++) for (i = -1; i <= 1; i++)
+            sum += (e = fsi_grid_entry(g, at[0] + i, at[1] + j, at[2] + l)) < 0 ? 0 : (double)m->spare->value[e];
+        if (sum >= enough) return 1;
+    }
+    return 0;
+}
+
+/* Droplets that are close enough together become liquid on the grid. */
+static fsi_status fsi__ls_condense(fsi__ls_run *run)
+{
+    int at[3], before = run->m->trial_droplet_count + 1;
+    while (run->m->trial_droplet_count > 0 && run->m->trial_droplet_count < before && fsi__ls_find_cluster(run, at)) {
+        before = run->m->trial_droplet_count;
+        FSI__LS_TRY(fsi__ls_condense_around(run, at));
+    }
     return FSI_OK;
 }
 
@@ -5062,15 +5857,6 @@ static fsi_status fsi__ls_make_emitter(const fsi_levelset *s, const char *fn, co
     return fsi__ls_make_inlet(s, fn, e);
 }
 
-/* Room for one more in a list of emitters or sinks; `array` is the address of its pointer. */
-static fsi_status fsi__ls_grow_list(const fsi_levelset *s, const char *fn, void *array, size_t size, int count, int *capacity)
-{
-    fsi__column column;
-    column.array = (void **)array;
-    column.size = size;
-    return count < *capacity ? FSI_OK : fsi__grow(s->context, &column, 1, count, capacity, 2 * count + 2, fn);
-}
-
 FSI_API fsi_status fsi_levelset_add_emitter(fsi_levelset *s, const fsi_levelset_emitter_desc *desc, int *id)
 {
     static const char *const fn = "fsi_levelset_add_emitter";
@@ -5078,7 +5864,8 @@ FSI_API fsi_status fsi_levelset_add_emitter(fsi_levelset *s, const fsi_levelset_
     fsi__ls_impl *m;
     FSI__LS_TRY(fsi__ls_make_emitter(s, fn, desc, &e));
     m = (fsi__ls_impl *)s->impl;
-    FSI__LS_TRY(fsi__ls_grow_list(s, fn, &m->emitter, sizeof *m->emitter, m->emitter_count, &m->emitter_capacity));
+    FSI__LS_TRY(fsi__room_in(s->context, &m->emitter, sizeof *m->emitter, m->emitter_count, &m->emitter_capacity,
+        m->emitter_count + 1, fn));
     e.flow.id = m->next_emitter++;
     m->emitter[m->emitter_count++] = e;
     if (id) *id = (int)e.flow.id;
@@ -5140,7 +5927,7 @@ static fsi_status fsi__ls_check_sink(const fsi_levelset *s, const char *fn, cons
     FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "desc.rate", (double)d->rate, 0, 1e30));
     if (d->shape == FSI_LEVELSET_SINK_MESH) {
         const fsi_status status = fsi__grid_check_mesh(s->context, s->grid, d->mesh, fn);
-        return status == FSI_ERROR_COOKIE ? fsi__fail(s->context, status, fn, -1, 0, "desc.mesh was not made by fsi_mesh_create of this version") : status;
+        return status == FSI_ERROR_COOKIE ? fsi__fail(s->context, status, fn, -1, 0, "desc.mesh was not made by fsi_mesh_create of this version and precision") : status;
     }
     if (d->shape == FSI_LEVELSET_SINK_BOX) {
         if (b->lo.x <= b->hi.x && b->lo.y <= b->hi.y && (s->desc.dim == 2 || b->lo.z <= b->hi.z)) return FSI_OK;
@@ -5157,7 +5944,8 @@ FSI_API fsi_status fsi_levelset_add_sink(fsi_levelset *s, const fsi_levelset_sin
     fsi__ls_sink *sink;
     FSI__LS_TRY(fsi__ls_check_sink(s, fn, desc));
     m = (fsi__ls_impl *)s->impl;
-    FSI__LS_TRY(fsi__ls_grow_list(s, fn, &m->sink, sizeof *m->sink, m->sink_count, &m->sink_capacity));
+    FSI__LS_TRY(fsi__room_in(s->context, &m->sink, sizeof *m->sink, m->sink_count, &m->sink_capacity,
+        m->sink_count + 1, fn));
     sink = &m->sink[m->sink_count++];
     memset(sink, 0, sizeof *sink);
     sink->desc = *desc;
@@ -5217,8 +6005,53 @@ FSI_API fsi_status fsi_levelset_set_volume(fsi_levelset *s, int component, doubl
 
 /* ---- >>read out --------------------------------------------------------------------------------------------------- */
 
-FSI_API fsi_real fsi_levelset_phi_at(const fsi_levelset *s, fsi_vec3 x) { return fsi__is_levelset(s) ? fsi_grid_sample_linear(s->phi, x) : 0; }
-FSI_API fsi_real fsi_levelset_pressure_at(const fsi_levelset *s, fsi_vec3 x) { return fsi__is_levelset(s) ? fsi_grid_sample_linear(s->pressure, x) : 0; }
+/* phi without what goes on into solids deeper than `skin`. */
+FSI_FN fsi_real fsi__ls_outside(fsi_real phi, fsi_real psi, fsi_real skin) { return fsi_max(phi, -psi - skin); }
+
+FSI_API fsi_real fsi_levelset_phi_at(const fsi_levelset *s, fsi_vec3 x)
+{
+    const fsi_field *psi;
+    if (!fsi__is_levelset(s)) return 0;
+    psi = fsi__ls_psi((const fsi__ls_impl *)s->impl);
+    return psi ? fsi__ls_outside(fsi_grid_sample_linear(s->phi, x), fsi_grid_sample_linear(psi, x), 0) : fsi_grid_sample_linear(s->phi, x);
+}
+
+/* Of the cell that lies in front of the wall at x, psi from it, moved to x by rho g: what the cell pushes that part of the wall with. Interpolation there would
+   take in cells in the solid, which have no pressure, and at an edge those behind it. */
+static fsi_real fsi__ls_wall_pressure(const fsi_levelset *s, fsi_vec3 x, fsi_real psi)
+{
+    const fsi__ls_impl *m = (const fsi__ls_impl *)s->impl;
+    const fsi_grid *g = s->grid;
+    fsi_vec3 n, y;
+    int k;
+    fsi_grid_sample_spline(m->psi, x, &n);
+    n = fsi_v3_unit(n);
+    for (k = 0; k < 2; k++) { /* a cell that is all but covered has none either: the next one */
+        const fsi_real way = (fsi_real)(0.01 + 0.5 * k) * g->dx - (psi < 0 ? psi : 0);
+        long long at;
+        y = fsi_v3_scale(fsi_v3_sub(fsi_v3_madd(x, way, n), g->origin), 1 / g->dx);
+        at = y.x < 0 || y.y < 0 || y.z < 0 ? -1 : fsi_grid_entry(g, (int)y.x, (int)y.y, g->dim == 3 ? (int)y.z : 0);
+        if (at < 0 || !(fabs((double)s->pressure->value[at]) > 0)) continue;
+        y = fsi_v3_sub(x, fsi__ls_entry_position(g, FSI_CELLS, (int)at));
+        return s->pressure->value[at] + s->desc.density * fsi_v3_dot(s->desc.gravity, y);
+    }
+    return 0;
+}
+
+FSI_API fsi_real fsi_levelset_pressure_at(const fsi_levelset *s, fsi_vec3 x)
+{
+    const fsi__ls_impl *m;
+    fsi_real psi, w, p;
+    if (!fsi__is_levelset(s)) return 0;
+    m = (const fsi__ls_impl *)s->impl;
+    p = fsi_grid_sample_linear(s->pressure, x);
+    if (m->obstacle_count == 0 || !fsi_v3_is_finite(x)) return p;
+    psi = fsi_grid_sample_linear(m->psi, x);
+    w = 4 * psi / s->grid->dx - 1; /* around an edge psi between cells is up to 0.2 dx too large */
+    if (w >= 1 || psi < -s->grid->dx) return p;
+    return w > 0 ? w * p + (1 - w) * fsi__ls_wall_pressure(s, x, psi) : fsi__ls_wall_pressure(s, x, psi);
+}
+
 FSI_API fsi_vec3 fsi_levelset_velocity_at(const fsi_levelset *s, fsi_vec3 x) { return fsi__is_levelset(s) ? fsi_grid_sample_velocity(s->u, x) : fsi_v3(0, 0, 0); }
 
 typedef struct fsi__ls_copy {
@@ -5234,13 +6067,15 @@ static void fsi__ls_copy_rows(void *arg, int chunk, int begin, int end)
     const fsi__ls_copy *job = (const fsi__ls_copy *)arg;
     const fsi_levelset *s = job->s;
     const fsi_field *f = job->field == FSI_LEVELSET_PHI ? s->phi : s->pressure;
+    const fsi_field *psi = job->field == FSI_LEVELSET_PHI ? fsi__ls_psi((const fsi__ls_impl *)s->impl) : NULL;
     int row, i, a;
     (void)chunk;
     for (row = begin; row < end; row++) {
         const int j = job->lo[1] + row % job->n[1], k = job->lo[2] + row / job->n[1];
         float *out = job->out + (size_t)row * (size_t)job->n[0] * (job->field == FSI_LEVELSET_VELOCITY ? 3 : 1);
         for (i = job->lo[0]; i < job->lo[0] + job->n[0]; i++) {
-            if (job->field != FSI_LEVELSET_VELOCITY) *out++ = (float)fsi_grid_at(f, i, j, k);
+            if (psi) *out++ = (float)fsi__ls_outside(fsi_grid_at(f, i, j, k), fsi_grid_at(psi, i, j, k), 0);
+            else if (job->field != FSI_LEVELSET_VELOCITY) *out++ = (float)fsi_grid_at(f, i, j, k);
             else
                 for (a = 0; a < 3; a++) *out++ = s->u[a] ? (float)((fsi_grid_at(s->u[a], i, j, k) + fsi_grid_at(s->u[a], i + (a == 0), j + (a == 1), k + (a == 2))) / 2) : 0;
         }
@@ -5251,7 +6086,7 @@ FSI_API fsi_status fsi_levelset_copy(const fsi_levelset *s, fsi_levelset_field f
 {
     static const char *const fn = "fsi_levelset_copy";
     fsi__ls_copy job;
-    double rows;
+    double rows, work;
     int a;
     if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
     FSI__LS_TRY(fsi__ls_check_number(s->context, fn, "field", (double)(int)field, 0, 2));
@@ -5267,7 +6102,8 @@ FSI_API fsi_status fsi_levelset_copy(const fsi_levelset *s, fsi_levelset_field f
     }
     rows = (double)job.n[1] * job.n[2];
     if (rows > 2147483647.0) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, rows, "%g rows of cells are more than 2^31 - 1", rows);
-    fsi__parallel(s->context, (int)rows, 16, fsi__ls_copy_rows, &job);
+    work = (field == FSI_LEVELSET_VELOCITY ? 30.0 : 5.0) * rows * job.n[0]; /* nanoseconds at least */
+    fsi__parallel_work(s->context, (int)rows, 16, work, fsi__ls_copy_rows, &job);
     return FSI_OK;
 }
 
@@ -5325,21 +6161,40 @@ static void fsi__ls_draw_block(const fsi_levelset *s, const fsi_debug_draw *draw
         }
 }
 
+FSI_API fsi_status fsi_levelset_update_surface(const fsi_levelset *s, fsi_grid_surface *surface, int capped)
+{
+    const fsi__ls_impl *m;
+    const fsi_field *psi;
+    fsi_field shown;
+    size_t cells, e;
+    if (!fsi__is_levelset(s)) return FSI_ERROR_COOKIE;
+    m = (const fsi__ls_impl *)s->impl;
+    psi = fsi__ls_psi(m);
+    if (!psi) return fsi_grid_surface_update(surface, s->phi, capped);
+    shown = *m->spare;
+    shown.background = s->phi->background;
+    cells = (size_t)s->grid->block_count * (size_t)s->grid->block_cells;
+    for (e = 0; e < cells; e++) shown.value[e] = fsi__ls_outside(s->phi->value[e], psi->value[e], s->grid->dx / 4);
+    return fsi_grid_surface_update(surface, &shown, capped);
+}
+
 FSI_API void fsi_levelset_debug_draw(const fsi_levelset *s, const fsi_debug_draw *draw)
 {
     const fsi_grid_surface *f;
     int k;
     if (!draw || !fsi__is_levelset(s)) return;
     f = ((const fsi__ls_impl *)s->impl)->surface;
-    if (fsi_grid_surface_update(((fsi__ls_impl *)s->impl)->surface, s->phi, 1) == FSI_OK)
+    if (fsi_levelset_update_surface(s, ((fsi__ls_impl *)s->impl)->surface, 1) == FSI_OK)
         for (k = 0; k < f->element_count; k++) fsi__ls_draw_element(s, draw, f, f->elements + (size_t)f->corners * (size_t)k);
     for (k = 0; k < s->grid->block_count && draw->line; k++) fsi__ls_draw_block(s, draw, k);
+    for (k = 0; k < s->droplet_count && draw->point; k++)
+        draw->point(draw->user, s->droplet[k].position, (fsi_real)(2 * fsi__ls_radius(s->desc.dim, s->droplet[k].volume)), fsi__ls_color(0));
 }
 
 /* ---- >>state ------------------------------------------------------------------------------------------------------ */
 
 /* Stands first: loading refuses what was saved by an unlike simulator. No padding. */
-typedef struct fsi__ls_head { int64_t dim, n[3], time_order, blocks, components, emitters, sinks, obstacles; double dx, origin[3]; } fsi__ls_head;
+typedef struct fsi__ls_head { int64_t dim, n[3], time_order, blocks, components, emitters, sinks, obstacles, droplets; double dx, origin[3]; } fsi__ls_head;
 
 #define FSI__LS_SAVED 4 /* numbers that follow it: time, lost, left, carry_dt */
 #define FSI__LS_OBSTACLE_BYTES (sizeof(int64_t) + sizeof(fsi_pose) + 2 * sizeof(fsi_vec3))
@@ -5359,6 +6214,7 @@ static fsi__ls_head fsi__ls_make_head(const fsi_levelset *s)
     h.emitters = m->emitter_count;
     h.sinks = m->sink_count;
     h.obstacles = m->obstacle_count;
+    h.droplets = m->droplet_count;
     h.dx = (double)s->grid->dx;
     h.origin[0] = (double)s->grid->origin.x;
     h.origin[1] = (double)s->grid->origin.y;
@@ -5387,6 +6243,7 @@ static void fsi__ls_state(fsi__stream *st, void *simulator)
         fsi__bytes(st, m->obstacle[k].carry, sizeof m->obstacle[k].carry);
     }
     fsi__bytes(st, m->parts.target, (size_t)m->parts.count * sizeof *m->parts.target);
+    fsi__bytes(st, m->droplet, (size_t)m->droplet_count * sizeof *m->droplet);
     fsi__bytes(st, (void *)(uintptr_t)s->grid->place, (size_t)s->grid->block_count * sizeof *s->grid->place);
     fsi__bytes(st, m->phi->value, size);
     fsi__bytes(st, m->pressure->value, size);
@@ -5414,11 +6271,13 @@ static fsi_status fsi__ls_check_head(const fsi_levelset *s, const fsi__ls_head *
     size_t start;
     own.blocks = head->blocks;
     own.components = head->components;
+    own.droplets = head->droplets;
     if (st->ok && memcmp(head, &own, sizeof own) != 0)
         return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, head->dx, "the state is of a box of %d x %d x %d cells of %g with %d emitters, %d sinks and %d obstacles, or elsewhere: not of this one",
             (int)head->n[0], (int)head->n[1], (int)head->n[2], head->dx, (int)head->emitters, (int)head->sinks, (int)head->obstacles);
-    start = FSI__LS_SAVED * sizeof(double) + (size_t)(own.emitters + own.sinks) * sizeof(fsi__ls_source) + (size_t)own.obstacles * FSI__LS_OBSTACLE_BYTES + (size_t)(head->components & 0x7fffffff) * sizeof(double);
-    if (!st->ok || head->components < 0 || head->components > 0x7fffffff || head->blocks < 0 || head->blocks > 0x7fffffff || left < start || (left - start) % block || (left - start) / block != (size_t)head->blocks)
+    start = FSI__LS_SAVED * sizeof(double) + (size_t)(own.emitters + own.sinks) * sizeof(fsi__ls_source) + (size_t)own.obstacles * FSI__LS_OBSTACLE_BYTES + (size_t)(head->components & 0x7fffffff) * sizeof(double)
+        + (size_t)(head->droplets & 0x7fffffff) * sizeof(fsi_levelset_droplet);
+    if (!st->ok || head->components < 0 || head->components > 0x7fffffff || head->droplets < 0 || head->droplets > 0x7fffffff - 1000 || head->blocks < 0 || head->blocks > 0x7fffffff || left < start || (left - start) % block || (left - start) / block != (size_t)head->blocks)
         return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, -1, (double)head->blocks, "the state holds %.0f blocks in %.0f bytes, which do not agree", (double)head->blocks, (double)st->capacity);
     return FSI_OK;
 }
@@ -5500,6 +6359,22 @@ static fsi_status fsi__ls_check_place(const fsi_levelset *s, fsi__stream *st, co
     return fsi__ls_check_kick(s, st, o);
 }
 
+/* A droplet lies in the box, and is of some volume. */
+static fsi_status fsi__ls_check_droplet(const fsi_levelset *s, fsi__stream *st, int k)
+{
+    const fsi_grid *g = s->grid;
+    const double slack = 1e-3 * (double)g->dx;
+    fsi_levelset_droplet p;
+    fsi_vec3 off;
+    memset(&p, 0, sizeof p);
+    fsi__bytes(st, &p, sizeof p);
+    off = fsi_v3_sub(p.position, g->origin);
+    if ((double)off.x >= -slack && (double)off.x <= g->n[0] * (double)g->dx + slack && (double)off.y >= -slack && (double)off.y <= g->n[1] * (double)g->dx + slack
+        && (g->dim == 2 ? off.z * off.z <= 0 && p.velocity.z * p.velocity.z <= 0 : (double)off.z >= -slack && (double)off.z <= g->n[2] * (double)g->dx + slack)
+        && fsi__ls_speed(p.velocity) <= FSI__LS_BURST && p.volume > 0 && p.volume <= FSI__LS_MOST) return FSI_OK;
+    return fsi__fail(s->context, FSI_ERROR_FORMAT, "fsi_levelset_load", k, p.volume, "droplet %d of the state lies out of the box, is too fast, or of volume %g", k, p.volume);
+}
+
 /* Everything finite and possible that must be? `st` stands behind the head, and returns there. */
 static fsi_status fsi__ls_check_content(const fsi_levelset *s, const fsi__ls_head *head, fsi__stream *st)
 {
@@ -5514,6 +6389,7 @@ static fsi_status fsi__ls_check_content(const fsi_levelset *s, const fsi__ls_hea
     for (k = 0; k < m->sink_count; k++) FSI__LS_TRY(fsi__ls_check_flow(s, st, &m->sink[k].flow));
     for (k = 0; k < m->obstacle_count; k++) FSI__LS_TRY(fsi__ls_check_place(s, st, &m->obstacle[k]));
     FSI__LS_TRY(fsi__ls_check_range(s, st, (size_t)head->components, 0, FSI__LS_MOST));
+    for (k = 0; k < (int)head->droplets; k++) FSI__LS_TRY(fsi__ls_check_droplet(s, st, k));
     for (k = 0; k < (int)head->blocks; k++) {
         before = place;
         fsi__bytes(st, &place, sizeof place);
@@ -5616,6 +6492,9 @@ static fsi_status fsi__ls_load_trial(fsi__ls_run *run, const fsi__ls_head *head,
         fsi__ls_load_obstacle(run, &m->obstacle[k], saved);
     }
     fsi__bytes(st, m->trial.target, (size_t)head->components * sizeof *m->trial.target);
+    FSI__LS_TRY(fsi__ls_grow_droplets(run, (int)head->droplets));
+    fsi__bytes(st, m->trial_droplet, (size_t)head->droplets * sizeof *m->trial_droplet);
+    m->trial_droplet_count = (int)head->droplets;
     places = st->used;
     FSI__LS_TRY(fsi__ls_load_blocks(run, st, (int)head->blocks));
     fsi__ls_load_field(run, st, places, (int)head->blocks, m->trial_phi);
@@ -5763,8 +6642,7 @@ static fsi_status fsi__ls_grow_obstacles(fsi_levelset *s, const char *f)
     if (!m->owner) FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->owner));
     if (!m->still_psi) FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 2 * limit, &m->still_psi)); /* beyond what is measured */
     if (!m->still_owner) FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->still_owner));
-    if (m->obstacle_count < m->obstacle_capacity) return FSI_OK;
-    return fsi__grow(s->context, column, 2, m->obstacle_count, &m->obstacle_capacity, 2 * m->obstacle_capacity + 4, f);
+    return fsi__room(s->context, column, 2, m->obstacle_count, &m->obstacle_capacity, m->obstacle_count + 1, f);
 }
 
 /* Where a solid was is air. */
@@ -5787,7 +6665,7 @@ static fsi_status fsi__ls_meet_solids(fsi__ls_run *run, const fsi_mesh *gone)
     FSI__LS_TRY(fsi__ls_begin(run));
     memcpy(m->next_phi->value, m->trial_phi->value, (size_t)run->grid->block_count * (size_t)run->grid->block_cells * sizeof(fsi_real));
     if (gone) FSI__LS_TRY(fsi__ls_clear_solid(run, gone));
-    fsi__ls_find_solids(run);
+    FSI__LS_TRY(fsi__ls_wet_solids(run));
     FSI__LS_TRY(fsi__ls_fill_targets(run));
     fsi__ls_swap_fields(&m->trial_phi, &m->next_phi);
     return fsi__ls_commit(run);
@@ -5822,6 +6700,7 @@ FSI_API fsi_status fsi_levelset_add_obstacle(fsi_levelset *s, const fsi_levelset
         fsi__ls_free_obstacle(s->context, o);
         m->obstacle_count--;
         m->stale_still = 1;
+        fsi__ls_look_back(s);
         return status;
     }
     m->next_id++;
@@ -5868,6 +6747,7 @@ FSI_API fsi_status fsi_levelset_remove_obstacle(fsi_levelset *s, int id)
         *o = gone;
         m->obstacle_count++;
         m->stale_still = 1;
+        fsi__ls_look_back(s);
     }
     return status;
 }
@@ -5902,6 +6782,7 @@ FSI_API fsi_status fsi_levelset_teleport_obstacle(fsi_levelset *s, int id)
             *o = there;
             there = other;
             m->stale_still = 1;
+            fsi__ls_look_back(s);
         }
     }
     fsi__ls_free_obstacle(s->context, &there);
@@ -5935,6 +6816,7 @@ static fsi_status fsi__ls_check_desc(fsi_context *context, const char *f, const 
         { "capillary_cfl", (double)d->capillary_cfl, 0.05, 5 },
         { "cfl", (double)d->cfl, 0.05, 4 },
         { "max_substeps", (double)d->max_substeps, 1, 1e6 },
+        { "release", (double)d->release, 0, 2 },
         { "conserve_volume", (double)d->conserve_volume, 0, 1 },
         { "pressure_tolerance", d->pressure_tolerance, 1e-14, 0.1 },
         { "max_iters", (double)d->max_iters, 1, 1e6 },
@@ -6031,6 +6913,7 @@ FSI_API fsi_status fsi_levelset_shift_origin(fsi_levelset *s, fsi_vec3 offset)
     s->desc.origin = fsi_v3_add(s->desc.origin, offset);
     for (k = 0; k < m->obstacle_count; k++) fsi__ls_shift_obstacle(m, &m->obstacle[k], offset);
     fsi__ls_shift_sources(m, offset);
+    for (k = 0; k < m->droplet_count; k++) m->droplet[k].position = fsi_v3_add(m->droplet[k].position, offset);
     for (k = 0; k < m->parts.count; k++) {
         fsi_grid_component *p = &m->parts.shape[k];
         if (!(p->volume > 0)) continue; /* centroid and box are 0 */
@@ -6079,7 +6962,7 @@ static fsi_status fsi__ls_make(fsi_levelset *s, fsi__ls_impl *m)
     FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->trial_pressure));
     FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->curvature));
     FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->spare));
-    m->curvature->scratch = m->spare->scratch = 1;
+    m->spare->scratch = 1;
     if (s->desc.time_order == 2) {
         FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->carried));
         FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->trial_carried));
@@ -6149,6 +7032,9 @@ FSI_API void fsi_levelset_destroy(fsi_levelset *s)
         fsi__free_columns(s->context, columns, FSI__LS_PARTS, parts[k]->capacity);
     }
     fsi__free(s->context, m->component, (size_t)m->component_capacity, sizeof *m->component);
+    fsi__free(s->context, m->rim, (size_t)m->rim_capacity, sizeof *m->rim);
+    fsi__free(s->context, m->droplet, (size_t)m->droplet_capacity, sizeof *m->droplet);
+    fsi__free(s->context, m->trial_droplet, (size_t)m->droplet_capacity, sizeof *m->trial_droplet);
     fsi__free(s->context, m->link, (size_t)m->link_capacity, sizeof *m->link);
     fsi__free(s->context, m->band, (size_t)m->band_capacity, sizeof *m->band);
     fsi__free(s->context, m->piece, (size_t)m->piece_capacity, sizeof *m->piece);

@@ -1440,18 +1440,13 @@ static fsi_status fsi__rg_reserve_bodies(fsi_rigid *w, int n, const char *fn)
 }
 
 /* Room for n rows of one scratch array, keeping `rows`. */
-static fsi_status fsi__rg_room(fsi_rigid *w, void **array, size_t size, int rows, int *capacity, int n, const char *fn)
+static fsi_status fsi__rg_room(fsi_rigid *w, void *array, size_t size, int rows, int *capacity, int n, const char *fn)
 {
-    fsi__column c;
-    if (n <= *capacity) return FSI_OK;
     if (n > 1 << 28) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, -1, n, "%d contacts are too many", n);
-    if (n < *capacity + *capacity / 2) n = *capacity + *capacity / 2;
-    if (n < 64) n = 64;
-    c.array = array;
-    c.size = size;
-    return fsi__grow(w->context, &c, 1, rows, capacity, n, fn);
+    return fsi__room_in(w->context, array, size, rows, capacity, n, fn);
 }
-#define FSI__RG_ROOM(w, array, rows, capacity, n, fn) fsi__rg_room(w, (void **)(void *)&(array), sizeof *(array), rows, &(capacity), n, fn)
+#define FSI__RG_ROOM(w, array, rows, capacity, n, fn) \
+    fsi__rg_room(w, &(array), sizeof *(array), rows, &(capacity), n, fn)
 
 /* What liquids have given in this step: booked, and of the last one. */
 static fsi_vec3 fsi__rg_liquid(const fsi__rg_impl *im, int id)
@@ -2501,7 +2496,7 @@ static fsi_status fsi__rg_list_touches(fsi_rigid *w, const char *fn)
     int i, k, n = 0;
     for (i = 0; i < im->pair_count; i++) n += im->pair[i].count;
     FSI__RG_TRY(FSI__RG_ROOM(w, im->touch, 0, im->touch_capacity, n + im->last_count, fn)); /* with those that sleepers keep */
-    FSI__RG_TRY(FSI__RG_ROOM(w, im->last, im->last_count, im->last_capacity, im->touch_capacity, fn));
+    FSI__RG_TRY(FSI__RG_ROOM(w, im->last, im->last_count, im->last_capacity, n + im->last_count, fn)); /* they swap */
     im->touch_count = 0;
     for (i = 0; i < im->pair_count; i++) for (k = 0; k < im->pair[i].count; k++) {
         const fsi__rg_pair *pair = &im->pair[i];
@@ -2936,7 +2931,12 @@ static fsi_status fsi__rg_check_moved(const fsi_rigid *w, int id, const char *fn
 static fsi_status fsi__rg_ready(fsi_rigid *w, const char *fn)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    fsi_status status = FSI__RG_ROOM(w, im->contact, w->contact_count, im->contact_capacity, im->touch_capacity, fn);
+    const int most = im->touch_capacity > im->last_capacity ? im->touch_capacity : im->last_capacity;
+    fsi__column contacts;
+    fsi_status status;
+    contacts.array = (void **)&im->contact;
+    contacts.size = sizeof *im->contact;
+    status = fsi__grow(w->context, &contacts, 1, w->contact_count, &im->contact_capacity, most, fn);
     fsi__rg_publish(w);
     return status;
 }

@@ -2430,13 +2430,20 @@ static double fsi__sh_sum(const double *x, int n)
     return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
 }
 
+/* Nanoseconds that an element takes at least: its energy; its gradient too; its Hessian too. fsi__parallel_work */
+static double fsi__sh_element_ns(int what)
+{
+    return what >= FSI__SH_HESSIAN ? 200 : (what >= FSI__SH_GRADIENT ? 40 : 30);
+}
+
 static double fsi__sh_elements(fsi__sh_step *w, const double *q, int what)
 {
     fsi__sh_impl *m = w->m;
+    const int elements = m->model.first[FSI__SH_KINDS];
     w->q = q;
     w->what = what;
-    fsi__parallel(m->context, m->model.first[FSI__SH_KINDS], 128, fsi__sh_element_pass, w);
-    return fsi__sh_sum(m->element_energy, m->model.first[FSI__SH_KINDS]);
+    fsi__parallel_work(m->context, elements, 128, fsi__sh_element_ns(what) * elements, fsi__sh_element_pass, w);
+    return fsi__sh_sum(m->element_energy, elements);
 }
 
 /* ---- >>contacts --------------------------------------------------------------------------------------------------
@@ -2453,6 +2460,10 @@ static int fsi__sh_feature(const fsi__sh_features *f, int type, int i, int *node
     for (k = 0; k < n; k++) node[k] = f->first + (f->index[type] ? f->index[type][n * i + k] : i);
     return n;
 }
+
+/* Nanoseconds at least: a feature's box; the gap of a pair; its number, of a pair that is far and of one within range;
+   energy, gradient and Hessian of a contact. fsi__parallel_work */
+enum { FSI__SH_BOX_NS = 2, FSI__SH_GAP_NS = 25, FSI__SH_FAR_NS = 1, FSI__SH_NEAR_NS = 40, FSI__SH_CONTACT_NS = 400 };
 
 typedef struct fsi__sh_box_job { const fsi__sh_features *f; int type; const double *around; double *box; } fsi__sh_box_job;
 
@@ -2482,12 +2493,14 @@ static fsi_status fsi__sh_fit_trees(fsi__sh_impl *m, const fsi__sh_features *f, 
     for (type = 0; type < 3; type++) {
         fsi__sh_box_job job;
         fsi_status status;
+        double work;
         if (!f->tree[type]) continue;
         job.f = f;
         job.type = type;
         job.around = around;
         job.box = f->box;
-        fsi__parallel(m->context, f->count[type], 1024, fsi__sh_box_pass, &job);
+        work = (double)FSI__SH_BOX_NS * f->count[type];
+        fsi__parallel_work(m->context, f->count[type], 1024, work, fsi__sh_box_pass, &job);
         status = fsi_boxes_update(f->tree[type], f->box);
         if (status != FSI_OK) return status;
     }
@@ -2568,15 +2581,6 @@ static void fsi__sh_make_pair(const fsi__sh_meeting *t, int i, int j, fsi__sh_pa
     p->friction = t->obstacle ? (double)t->obstacle->desc.friction : m->friction;
 }
 
-static fsi_status fsi__sh_more(fsi__sh_impl *m, void *array, size_t size, int rows, int *capacity, int need, const char *fn)
-{
-    fsi__column column;
-    if (need <= *capacity) return FSI_OK;
-    column.array = (void **)array;
-    column.size = size;
-    return fsi__grow(m->context, &column, 1, rows, capacity, need + need / 2, fn);
-}
-
 static fsi_status fsi__sh_meet(fsi__sh_impl *m, const char *fn, const fsi__sh_features *a, int type_a, const fsi__sh_features *b, int type_b, fsi_pair kind, const fsi__sh_obstacle *o)
 {
     fsi__sh_meeting t;
@@ -2592,7 +2596,8 @@ static fsi_status fsi__sh_meet(fsi__sh_impl *m, const char *fn, const fsi__sh_fe
     t.obstacle = o;
     status = fsi_pairs_find(m->found, a->tree[type_a], b->tree[type_b], fsi__sh_accept, &t);
     if (status != FSI_OK) return status;
-    status = fsi__sh_more(m, &m->pair, sizeof *m->pair, m->pairs, &m->pair_capacity, m->pairs + m->found->count, fn);
+    status = fsi__room_in(m->context, &m->pair, sizeof *m->pair, m->pairs, &m->pair_capacity,
+        m->pairs + m->found->count, fn);
     if (status != FSI_OK) return status;
     for (k = 0; k < m->found->count; k++) fsi__sh_make_pair(&t, m->found->index[2 * k], m->found->index[2 * k + 1], &m->pair[m->pairs++]);
     return FSI_OK;
@@ -2664,9 +2669,11 @@ static fsi_status fsi__sh_find_pairs(fsi__sh_impl *m, const char *fn, const doub
         status = fsi__sh_fit_trees(m, &m->obstacle[i].features, m->around);
         if (status == FSI_OK) status = fsi__sh_meet_obstacle(m, fn, &m->obstacle[i]);
     }
-    if (status == FSI_OK) status = fsi__sh_more(m, &m->pair_number, sizeof(double), 0, &m->pair_number_capacity, m->pairs, fn);
-    if (status == FSI_OK) status = fsi__sh_more(m, &m->gap, sizeof(double), 0, &m->gap_capacity, m->pairs, fn);
-    if (status == FSI_OK) status = fsi__sh_more(m, &m->active, sizeof(int), 0, &m->active_capacity, m->pairs, fn);
+    if (status == FSI_OK) status = fsi__room_in(m->context, &m->pair_number, sizeof(double), 0,
+        &m->pair_number_capacity, m->pairs, fn);
+    if (status == FSI_OK) status = fsi__room_in(m->context, &m->gap, sizeof(double), 0, &m->gap_capacity, m->pairs, fn);
+    if (status == FSI_OK) status = fsi__room_in(m->context, &m->active, sizeof(int), 0, &m->active_capacity, m->pairs,
+        fn);
     m->list_holds = status == FSI_OK;
     return status;
 }
@@ -2702,13 +2709,15 @@ static void fsi__sh_pair_pass(void *arg, int chunk, int begin, int end)
 static void fsi__sh_pair_numbers(fsi__sh_impl *m, const double *x, const double *dx, double number, double longest, int what)
 {
     fsi__sh_pair_job job;
+    const double gaps = (double)FSI__SH_GAP_NS * m->pairs,
+        numbers = (double)FSI__SH_FAR_NS * m->pairs + (double)FSI__SH_NEAR_NS * m->actives;
     job.m = m;
     job.x = x;
     job.dx = dx;
     job.number = number;
     job.longest = longest;
     job.what = what;
-    fsi__parallel(m->context, m->pairs, 512, fsi__sh_pair_pass, &job);
+    fsi__parallel_work(m->context, m->pairs, 512, what == FSI__SH_PAIR_GAP ? gaps : numbers, fsi__sh_pair_pass, &job);
 }
 
 /* Gaps at x, where an iteration begins, and the pairs within range, in order. */
@@ -3029,7 +3038,7 @@ static void fsi__sh_add_contacts(fsi__sh_step *w)
     fsi__sh_impl *m = w->m;
     double g[12], h[144];
     int i;
-    fsi__parallel(m->context, m->actives, 64, fsi__sh_contact_pass, w);
+    fsi__parallel_work(m->context, m->actives, 64, (double)FSI__SH_CONTACT_NS * m->actives, fsi__sh_contact_pass, w);
     for (i = 0; i < m->actives; i++) {
         const fsi__sh_pair *p = &m->pair[m->active[i]];
         fsi__sh_add_points(w, p->node, fsi_pair_points(p->contact.kind), m->pair_block + 156 * (size_t)i, m->pair_block + 156 * (size_t)i + 12);
@@ -3066,7 +3075,8 @@ static fsi_status fsi__sh_couple(fsi__sh_impl *m, const char *fn, const int *poi
     int i, j, ki, kj;
     for (i = 0; i < n; i++) for (j = 0; j < n; j++) {
         const fsi__sh_hold p = fsi__sh_hold_of(m, &m->now, point[i]), q = fsi__sh_hold_of(m, &m->now, point[j]);
-        const fsi_status status = fsi__sh_more(m, &m->coupling, 2 * sizeof(int), m->couplings, &m->coupling_capacity, m->couplings + 4, fn); /* a pair of bodies couples four */
+        const fsi_status status = fsi__room_in(m->context, &m->coupling, 2 * sizeof(int), m->couplings,
+            &m->coupling_capacity, m->couplings + 4, fn); /* a pair of bodies couples four */
         if (status != FSI_OK) return status;
         for (ki = 0; ki < p.count; ki++) for (kj = 0; kj < q.count; kj++) {
             if (fsi__sh_entry(&m->elastic->matrix, p.node[ki], q.node[kj]) >= 0) continue;
@@ -3108,7 +3118,8 @@ static fsi_status fsi__sh_couple_all(fsi__sh_impl *m, const char *fn)
         status = fsi__sh_couple(m, fn, node, 2);
     }
     for (i = 0; i < m->bodies && status == FSI_OK; i++) { /* place and turn */
-        status = fsi__sh_more(m, &m->coupling, 2 * sizeof(int), m->couplings, &m->coupling_capacity, m->couplings + 4, fn);
+        status = fsi__room_in(m->context, &m->coupling, 2 * sizeof(int), m->couplings, &m->coupling_capacity,
+            m->couplings + 4, fn);
         for (k = 0; k < 4 && status == FSI_OK; k++) {
             m->coupling[2 * m->couplings] = m->first_body + 2 * i + k / 2;
             m->coupling[2 * m->couplings++ + 1] = m->first_body + 2 * i + k % 2;
@@ -3144,21 +3155,19 @@ static void fsi__sh_merge_rows(fsi__sh_impl *m)
 static fsi_status fsi__sh_make_pattern(fsi__sh_impl *m, const char *fn)
 {
     const fsi_csr *e = &m->elastic->matrix;
+    fsi__column column[2];
     fsi_status status = fsi__sh_couple_all(m, fn);
     int need;
     if (status != FSI_OK) return status;
     m->patterns++;
     if (m->couplings > 1) qsort(m->coupling, (size_t)m->couplings, 2 * sizeof(int), fsi__sh_compare_pairs);
     need = e->start[e->rows] + m->couplings;
-    if (need > m->total_capacity) {
-        fsi__column column[2];
-        column[0].array = (void **)&m->total_col;
-        column[0].size = sizeof(int);
-        column[1].array = (void **)&m->total_value;
-        column[1].size = 9 * sizeof(double);
-        status = fsi__grow(m->context, column, 2, 0, &m->total_capacity, need + need / 8, fn);
-        if (status != FSI_OK) return status;
-    }
+    column[0].array = (void **)&m->total_col;
+    column[0].size = sizeof(int);
+    column[1].array = (void **)&m->total_value;
+    column[1].size = 9 * sizeof(double);
+    status = fsi__room(m->context, column, 2, 0, &m->total_capacity, need, fn);
+    if (status != FSI_OK) return status;
     fsi__sh_merge_rows(m);
     m->total.rows = m->total.cols = m->nodes;
     m->total.block = 3;
@@ -3646,7 +3655,8 @@ static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int *done)
     if (status != FSI_OK) return status;
     if (m->contact) fsi__sh_measure(m, m->now.x);
     status = fsi__sh_check_pattern(m, w->fn);
-    if (status == FSI_OK) status = fsi__sh_more(m, &m->pair_block, 156 * sizeof(double), 0, &m->pair_block_capacity, m->actives, w->fn);
+    if (status == FSI_OK) status = fsi__room_in(m->context, &m->pair_block, 156 * sizeof(double), 0,
+        &m->pair_block_capacity, m->actives, w->fn);
     fsi__sh_lap(w, &w->stats.seconds_contact);
     if (status == FSI_OK) status = fsi__sh_direct(w);
     if (status != FSI_OK) return status;
@@ -3879,7 +3889,8 @@ static fsi_status fsi__sh_list_close(fsi__sh_impl *m, const char *fn)
         fsi__sh_gather(m->now.x, p->node, fsi_pair_points(p->contact.kind), x);
         d = fsi_distance_between(p->contact.kind, x).d;
         if (!(d > 1e-6 * m->model.mean_edge) || d >= p->contact.range + p->contact.thickness) continue;
-        status = fsi__sh_more(m, &m->close[set], sizeof(fsi__sh_close), m->closes[set], &m->close_capacity[set], m->closes[set] + 1, fn);
+        status = fsi__room_in(m->context, &m->close[set], sizeof(fsi__sh_close), m->closes[set],
+            &m->close_capacity[set], m->closes[set] + 1, fn);
         if (status != FSI_OK) break;
         m->close[set][m->closes[set]].a = p->feature[0];
         m->close[set][m->closes[set]].b = p->feature[1];
@@ -4042,7 +4053,7 @@ static fsi_status fsi__sh_lag_friction(fsi__sh_step *w)
     status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
     if (status != FSI_OK) return status;
     fsi__sh_measure(m, m->now.x);
-    status = fsi__sh_more(m, &m->rub, sizeof *m->rub, 0, &m->rub_capacity, m->actives, w->fn);
+    status = fsi__room_in(m->context, &m->rub, sizeof *m->rub, 0, &m->rub_capacity, m->actives, w->fn);
     for (i = 0; i < m->actives && status == FSI_OK; i++) {
         const fsi__sh_pair *p = &m->pair[m->active[i]];
         fsi__sh_rub *r = &m->rub[m->rubs];
@@ -4287,10 +4298,10 @@ static void fsi__sh_advance_state(fsi__sh_step *w)
     if (!w->settle) n->time += w->dt;
 }
 
-static fsi_status fsi__sh_substep(fsi__sh_step *w, double s)
+/* From the state to where a substep begins that ends at share s of the step: what is aimed at, held and lagged. */
+static fsi_status fsi__sh_open_substep(fsi__sh_step *w, double s)
 {
     fsi__sh_impl *m = w->m;
-    fsi_status status = FSI_OK;
     int i;
     w->at = s;
     fsi__sh_predict(w);
@@ -4307,7 +4318,15 @@ static fsi_status fsi__sh_substep(fsi__sh_step *w, double s)
     m->list_holds = m->pattern_holds = 0;
     w->slip = (double)m->settings.friction_speed * w->dt;
     fsi__sh_damp(w);
-    status = fsi__sh_begin_stiffness(w);
+    return fsi__sh_begin_stiffness(w);
+}
+
+/* From there to its end, which becomes the state. */
+static fsi_status fsi__sh_close_substep(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    fsi_status status = FSI_OK;
+    int i;
     for (i = 0; i < (w->settle ? 1 : m->settings.friction_iterations) && status == FSI_OK; i++) {
         status = fsi__sh_lag_friction(w);
         if (status == FSI_OK) status = fsi__sh_newton(w);
@@ -4320,6 +4339,12 @@ static fsi_status fsi__sh_substep(fsi__sh_step *w, double s)
     memcpy(m->stand_x, m->now.x, 3 * (size_t)m->points * sizeof(double));
     w->stats.substeps++;
     return FSI_OK;
+}
+
+static fsi_status fsi__sh_substep(fsi__sh_step *w, double s)
+{
+    const fsi_status status = fsi__sh_open_substep(w, s);
+    return status == FSI_OK ? fsi__sh_close_substep(w) : status;
 }
 
 /* ---- >>attachments and springs implementation -------------------------------------------------------------------- */
@@ -4457,7 +4482,7 @@ static fsi_status fsi__sh_find_body(fsi__sh_impl *m, const char *fn, fsi_body *b
         *index = i;
         return FSI_OK;
     }
-    status = fsi__sh_more(m, &m->body, sizeof *m->body, m->bodies, &m->body_capacity, m->bodies + 1, fn);
+    status = fsi__room_in(m->context, &m->body, sizeof *m->body, m->bodies, &m->body_capacity, m->bodies + 1, fn);
     if (status != FSI_OK) return status;
     memset(&m->body[m->bodies], 0, sizeof *m->body);
     m->body[m->bodies].body = body;
@@ -4521,7 +4546,8 @@ FSI_API fsi_status fsi_shell_add_obstacle(fsi_shell *s, const fsi_shell_obstacle
     status = fsi__sh_check_obstacle(m, fn, desc);
     if (status != FSI_OK) return status;
     for (k = 0; k < m->obstacles && m->obstacle[k].used; k++) {}
-    status = fsi__sh_more(m, &m->obstacle, sizeof *m->obstacle, m->obstacles, &m->obstacle_capacity, k + 1, fn);
+    status = fsi__room_in(m->context, &m->obstacle, sizeof *m->obstacle, m->obstacles, &m->obstacle_capacity, k + 1,
+        fn);
     if (status != FSI_OK) return status;
     if (k == m->obstacles) m->obstacles++;
     status = fsi__sh_fill_obstacle(m, fn, &m->obstacle[k], desc);
@@ -4643,7 +4669,7 @@ static fsi_status fsi__sh_read_obstacles(fsi__sh_impl *m, const char *fn)
             if ((ob->desc.body->mode == FSI_BODY_COUPLED) != (ob->body >= 0)) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, o, 0, "the body of obstacle %d changed its mode: remove the obstacle and add it again", o);
         }
         fsi__sh_place_obstacle(ob, ob->desc.body ? ob->desc.body->end : fsi_default_body().pose, m->go_x + 3 * (size_t)ob->features.first);
-        for (i = 0; i < 3 * ob->features.count[0]; i++) if (!fsi_is_finite(m->go_x[3 * (size_t)ob->features.first + (size_t)i])) return fsi__fail(m->context, FSI_ERROR_NAN, fn, o, 0, "obstacle %d is not where numbers are finite", o);
+        for (i = 0; i < 3 * ob->features.count[0]; i++) if (!fsi_is_finite(m->go_x[3 * (size_t)ob->features.first + (size_t)i])) return fsi__fail(m->context, FSI_ERROR_NAN, fn, o, 0, "obstacle %d: its place is not finite", o);
     }
     for (i = 0; i < m->bodies; i++) fsi__sh_read_body(&m->body[i]);
     for (i = 0; i < m->springs; i++) fsi__sh_place_anchor(m, &m->spring[i], 1, m->go_x, m->go_x + 3 * (size_t)(m->first_anchor + i));
@@ -4722,7 +4748,8 @@ FSI_API fsi_status fsi_shell_attach(fsi_shell *s, int vertex, int obstacle)
     if (!fsi_v3_is_finite(s->position[vertex])) return fsi__fail(m->context, FSI_ERROR_NAN, fn, vertex, 0, "the position of vertex %d is not finite", vertex);
     i = fsi__sh_find_attachment(m, vertex);
     if (i < 0) {
-        status = fsi__sh_more(m, &m->attachment, sizeof *m->attachment, m->attachments, &m->attachment_capacity, m->attachments + 1, fn);
+        status = fsi__room_in(m->context, &m->attachment, sizeof *m->attachment, m->attachments,
+            &m->attachment_capacity, m->attachments + 1, fn);
         if (status != FSI_OK) return status;
         i = m->attachments++;
         m->attachment[i].was_pinned = s->pinned[vertex];
@@ -4794,7 +4821,7 @@ FSI_API fsi_status fsi_shell_add_spring(fsi_shell *s, const fsi_shell_spring_des
     status = fsi__sh_check_spring(s, fn, desc);
     if (status != FSI_OK) return status;
     for (k = 0; k < m->springs && m->spring[k].used; k++) {}
-    status = fsi__sh_more(m, &m->spring, sizeof *m->spring, m->springs, &m->spring_capacity, k + 1, fn);
+    status = fsi__room_in(m->context, &m->spring, sizeof *m->spring, m->springs, &m->spring_capacity, k + 1, fn);
     if (status != FSI_OK) return status;
     if (k == m->springs) {
         m->springs++;
@@ -5382,7 +5409,7 @@ static fsi_status fsi__sh_read_state(fsi_shell *s, const void *buffer, size_t si
         const fsi__sh_obstacle *ob = &m->obstacle[o];
         if (!ob->used) continue;
         fsi__sh_load_obstacle(m, ob, m->stand_x + 3 * (size_t)ob->features.first);
-        if (!fsi__sh_is_finite(m->stand_x + 3 * (size_t)ob->features.first, 3 * ob->features.count[0])) return fsi__fail(m->context, FSI_ERROR_NAN, fn, o, 0, "obstacle %d is not where numbers are finite", o);
+        if (!fsi__sh_is_finite(m->stand_x + 3 * (size_t)ob->features.first, 3 * ob->features.count[0])) return fsi__fail(m->context, FSI_ERROR_NAN, fn, o, 0, "obstacle %d: its place is not finite", o);
     }
     return fsi__sh_check_apart(m, fn, m->stand_x);
 }

@@ -551,6 +551,14 @@ static void fsi__product_rows(void *arg, int chunk, int begin, int end)
     else fsi__product_rows_any(job, begin, end);
 }
 
+/* A block of b x b numbers takes 1/2 + b^2/2 ns at least of one thread. */
+static void fsi__product_run(fsi_context *context, fsi__product_job *job)
+{
+    const fsi_csr *a = job->a;
+    const double block = 0.5 + 0.5 * a->block * a->block, blocks = a->rows > 0 ? (double)a->start[a->rows] : 0;
+    fsi__parallel_work(context, a->rows, 1024, block * blocks * job->columns, fsi__product_rows, job);
+}
+
 FSI_API fsi_status fsi_csr_multiply(fsi_context *context, const fsi_csr *a, const double *x, double *y)
 {
     const char *fn = "fsi_csr_multiply";
@@ -564,7 +572,7 @@ FSI_API fsi_status fsi_csr_multiply(fsi_context *context, const fsi_csr *a, cons
     job.x = x;
     job.y = y;
     job.columns = 1;
-    fsi__parallel(context, a->rows, 1024, fsi__product_rows, &job);
+    fsi__product_run(context, &job);
     return FSI_OK;
 }
 
@@ -576,7 +584,7 @@ static fsi_status fsi__csr_apply(void *user, fsi_context *context, const double 
     job.x = x;
     job.y = y;
     job.columns = columns;
-    fsi__parallel(context, job.a->rows, 1024, fsi__product_rows, &job);
+    fsi__product_run(context, &job);
     return FSI_OK;
 }
 
@@ -908,13 +916,21 @@ static void fsi__assembly_vector_rows(void *arg, int chunk, int begin, int end)
     }
 }
 
-static void fsi__assembly_publish(void *arg, int chunk, int begin, int end)
+static void fsi__assembly_publish_rows(void *arg, int chunk, int begin, int end)
 {
     const fsi_assembly *s = (const fsi_assembly *)arg;
     const fsi__assembly_impl *im = (const fsi__assembly_impl *)s->impl;
     const size_t bb = (size_t)(s->block * s->block), from = (size_t)im->start[begin] * bb, to = (size_t)im->start[end] * bb;
     (void)chunk;
     memcpy(im->value + from, im->sum + from, (to - from) * sizeof(double));
+}
+
+/* The sum becomes the matrix; a number takes 0.3 ns at least. */
+static void fsi__assembly_publish(fsi_assembly *s)
+{
+    const fsi__assembly_impl *im = (const fsi__assembly_impl *)s->impl;
+    const double numbers = (double)im->start[s->vertices] * s->block * s->block;
+    fsi__parallel_work(s->context, s->vertices, FSI__ASSEMBLY_GRAIN, 0.17 * numbers, fsi__assembly_publish_rows, s);
 }
 
 /* Row r of the sum is not finite: names an element whose number is not, or the row. */
@@ -936,15 +952,18 @@ static fsi_status fsi__assembly_blame(const fsi_assembly *s, const char *fn, con
     return fsi__fail(s->context, FSI_ERROR_NAN, fn, r, 0, "the sum of the elements at vertex %d is larger than a double can hold", r);
 }
 
-/* Sums into im->sum. */
+/* Sums into im->sum. A slot takes 1/2 + b^2/2 ns at least of one thread, a strip of a vector 2. */
 static fsi_status fsi__assembly_sum(const fsi_assembly *s, const char *fn, const double *value, int is_matrix)
 {
     const fsi__assembly_impl *im = (const fsi__assembly_impl *)s->impl;
+    fsi__range_fn *const rows = is_matrix ? fsi__assembly_rows : fsi__assembly_vector_rows;
+    const double slot = 0.5 + 0.5 * s->block * s->block;
+    const double work = is_matrix ? slot * im->slot_at[s->vertices] : 2.0 * im->strip_at[s->vertices];
     fsi__assembly_job job;
     int k;
     job.s = s;
     job.value = value;
-    fsi__parallel(s->context, s->vertices, FSI__ASSEMBLY_GRAIN, is_matrix ? fsi__assembly_rows : fsi__assembly_vector_rows, &job);
+    fsi__parallel_work(s->context, s->vertices, FSI__ASSEMBLY_GRAIN, work, rows, &job);
     for (k = 0; k < fsi__chunks(s->vertices, FSI__ASSEMBLY_GRAIN); k++)
         if (im->bad[k] >= 0) return fsi__assembly_blame(s, fn, value, im->bad[k], is_matrix);
     return FSI_OK;
@@ -957,7 +976,7 @@ FSI_API fsi_status fsi_assembly_matrix(fsi_assembly *s, const double *value)
     if (!fsi__is_assembly(s)) return FSI_ERROR_COOKIE;
     if (s->numbers > 0 && !value) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "value is NULL");
     status = fsi__assembly_sum(s, fn, value, 1);
-    if (status == FSI_OK) fsi__parallel(s->context, s->vertices, FSI__ASSEMBLY_GRAIN, fsi__assembly_publish, s);
+    if (status == FSI_OK) fsi__assembly_publish(s);
     return status;
 }
 
@@ -1380,12 +1399,6 @@ static uint64_t fsi__order_mix(uint64_t x)
     return x ^ x >> 32;
 }
 
-/* Grows the arena in big steps, so that many pieces of about the same size share it. */
-static int fsi__order_reserve(fsi_context *c, fsi__arena *a, size_t size)
-{
-    return fsi__arena_reserve(c, a, size <= a->size ? size : size + size / 4);
-}
-
 /* ---- >>order minimum degree -------------------------------------------------------------------------------------
 
    The quotient graph. A vertex is a variable, not yet eliminated, or an element. Each has one list in q:
@@ -1489,7 +1502,7 @@ static fsi_status fsi__order_md_begin(fsi_context *c, fsi__order_md *s, const fs
     for (s->shift = 0; rows >> s->shift > 16 * (int64_t)g->n; s->shift++) {}
     heads = (int)(rows >> s->shift) + 1;
     fsi__order_md_layout(s, &measure, heads);
-    if (!fsi__order_reserve(c, &s->memory, measure.used)) return fsi__order_no_memory(c, g->n);
+    if (!fsi__arena_room(c, &s->memory, measure.used)) return fsi__order_no_memory(c, g->n);
     fsi__order_md_layout(s, &s->memory, heads);
     fsi__order_md_fill(s, g, heads);
     s->rank = g->rank;
@@ -2041,7 +2054,7 @@ static fsi_status fsi__order_level_reserve(fsi_context *c, fsi__order_level *g, 
 {
     fsi__arena measure = { NULL, 0, 0 };
     fsi__order_level_layout(g, &measure, (size_t)n, (size_t)edges);
-    if (!fsi__order_reserve(c, &g->memory, measure.used)) return fsi__order_no_memory(c, n);
+    if (!fsi__arena_room(c, &g->memory, measure.used)) return fsi__order_no_memory(c, n);
     fsi__order_level_layout(g, &g->memory, (size_t)n, (size_t)edges);
     g->n = n;
     return FSI_OK;
@@ -2330,7 +2343,7 @@ static fsi_status fsi__order_make_leaf(fsi__order_nd *s, int begin, int end)
     if (m > INT32_MAX / 2) return fsi__order_too_large(s->c, m);
     p->n = fsi__order_least(s->g->n - inner, m) + inner;
     fsi__order_net_layout(p, &measure, (size_t)p->n, 2 * (size_t)m);
-    if (!fsi__order_reserve(s->c, &s->piece_memory, measure.used)) return fsi__order_no_memory(s->c, p->n);
+    if (!fsi__arena_room(s->c, &s->piece_memory, measure.used)) return fsi__order_no_memory(s->c, p->n);
     fsi__order_net_layout(p, &s->piece_memory, (size_t)p->n, 2 * (size_t)m);
     p->n = inner;
     for (i = 0; i < inner; i++) {
@@ -2448,10 +2461,10 @@ static void fsi__order_pool_free(fsi_context *c, fsi__order_pool *p)
     memset(p, 0, sizeof *p);
 }
 
-/* As fsi__order_reserve; zeros, as memory that is new. */
+/* As fsi__arena_room; zeros, as memory that is new. */
 static int fsi__order_reserve_zeros(fsi_context *c, fsi__arena *a, size_t size)
 {
-    if (!fsi__order_reserve(c, a, size)) return 0;
+    if (!fsi__arena_room(c, a, size)) return 0;
     memset(a->base, 0, size);
     return 1;
 }
@@ -2684,6 +2697,8 @@ enum {
     FSI__LDLT_STRIP = 48,               /* columns of a product that are one task; a multiple of both sides of the tile */
     FSI__LDLT_MC = 256                  /* rows that stay in the second cache while columns go by */
 };
+#define FSI__LDLT_NS 0.055      /* nanoseconds at least that a product takes a term of its sums; */
+#define FSI__LDLT_NS_TAKE 0.25  /* and a number of an update that goes to the parent's: fsi__parallel_work */
 #define FSI__LDLT_FRONT 2000.0 /* what a front itself costs, beside its arithmetic */
 #define FSI__LDLT_SMALL 1e6  /* less work than this is one task */
 #define FSI__LDLT_SHARE 16.0 /* a subtree is a task when it is less than this part of the work */
@@ -2725,6 +2740,7 @@ typedef struct fsi__ldlt_impl {
     double *panel, *update, *pack;
     fsi__ldlt_task *task;      /* subtrees, and after them what is above */
     int node_count, task_count;
+    double task_work; /* additions and multiplications in all tasks */
     fsi__ldlt_verdict *verdict; /* of each task, and of what is above them */
     fsi__ldlt_tile_fn *tile;   /* the fastest that this machine has */
     uint64_t pattern;          /* hash of the matrix that was analysed */
@@ -2871,7 +2887,7 @@ static void fsi__ldlt_strip(void *arg, int chunk, int begin, int end)
 static void fsi__ldlt_product(const fsi_ldlt *f, double *c, int ldc, int m, int n, const double *l, const double *d, int ld, int k, double *pack, int shared)
 {
     fsi__ldlt_job job;
-    double *b = pack + (size_t)(m + FSI__LDLT_MR) * (size_t)(k < FSI__LDLT_KC ? k : FSI__LDLT_KC);
+    double *b = pack + (size_t)(m + FSI__LDLT_MR) * (size_t)(k < FSI__LDLT_KC ? k : FSI__LDLT_KC), work;
     int p;
     job.c = c;
     job.ldc = ldc;
@@ -2885,7 +2901,8 @@ static void fsi__ldlt_product(const fsi_ldlt *f, double *c, int ldc, int m, int 
         job.fresh = !ldc && p == 0;
         fsi__ldlt_pack(l + (size_t)p * (size_t)ld, ld, d + (size_t)p * ((size_t)ld + 1), m, job.depth, FSI__LDLT_MR, pack);
         fsi__ldlt_pack(l + (size_t)p * (size_t)ld, ld, NULL, n, job.depth, FSI__LDLT_NR, b);
-        if (shared) fsi__parallel(f->context, n, FSI__LDLT_STRIP, fsi__ldlt_strip, &job);
+        work = FSI__LDLT_NS * job.depth * n * (m - 0.5 * n);
+        if (shared) fsi__parallel_work(f->context, n, FSI__LDLT_STRIP, work, fsi__ldlt_strip, &job);
         else fsi__ldlt_strip(&job, 0, 0, n);
     }
 }
@@ -3233,6 +3250,19 @@ static void fsi__ldlt_take_columns(void *arg, int chunk, int begin, int end)
     }
 }
 
+/* Nanoseconds that this takes at least: of the update's rows, in order, those up to `split` are the parent's own. */
+static double fsi__ldlt_take_work(const fsi__ldlt_intake *job)
+{
+    const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)job->f->impl;
+    const int b = job->f->block, rows = job->child->rows, wide = fsi__ldlt_wide(job->f, job->node);
+    const int *at = im->at + job->child->row;
+    int split = 0;
+    double blocks;
+    while (split < rows && at[split] * b < wide) split++;
+    blocks = job->own ? split * (rows - 0.5 * split) : 0.5 * (rows - split) * (rows - split);
+    return FSI__LDLT_NS_TAKE * blocks * b * b;
+}
+
 /* Adds the updates of a front's children to its own columns, or to its update. */
 static void fsi__ldlt_take_in(const fsi_ldlt *f, const fsi__ldlt_node *node, int own, int shared)
 {
@@ -3243,9 +3273,11 @@ static void fsi__ldlt_take_in(const fsi_ldlt *f, const fsi__ldlt_node *node, int
     job.node = node;
     job.own = own;
     for (c = node->child; c >= 0; c = im->node[c].next) {
+        const int rows = im->node[c].rows;
         job.child = &im->node[c];
-        if (shared) fsi__parallel(f->context, im->node[c].rows, FSI__LDLT_STRIP, fsi__ldlt_take_columns, &job);
-        else fsi__ldlt_take_columns(&job, 0, 0, im->node[c].rows);
+        if (!shared) fsi__ldlt_take_columns(&job, 0, 0, rows);
+        else fsi__parallel_work(f->context, rows, FSI__LDLT_STRIP, fsi__ldlt_take_work(&job), fsi__ldlt_take_columns,
+            &job);
     }
 }
 
@@ -3560,6 +3592,7 @@ static fsi_status fsi__ldlt_plan(fsi_ldlt *f, double *work)
         im->node[s].panel = panel;
         panel += (size_t)fsi__ldlt_wide(f, node) * (size_t)fsi__ldlt_tall(f, node);
         f->stats.flops += fsi__ldlt_work(f, node) - FSI__LDLT_FRONT;
+        if (node->task >= 0) im->task_work += fsi__ldlt_work(f, node);
     }
     f->stats.entries = (double)panel;
     for (t = 0; t < 2; t++) {
@@ -3804,7 +3837,7 @@ FSI_API fsi_status fsi_ldlt_factor(fsi_ldlt *f, const fsi_csr *a)
     for (t = 0; t <= im->task_count; t++) im->verdict[t] = fsi__ldlt_no_verdict();
     run.f = f;
     run.a = a;
-    fsi__parallel(f->context, im->task_count, 1, fsi__ldlt_subtrees, &run);
+    fsi__parallel_work(f->context, im->task_count, 1, FSI__LDLT_NS / 2 * im->task_work, fsi__ldlt_subtrees, &run);
     ok = fsi__ldlt_fold(im).bad < 0;
     for (s = 0; s < im->node_count && ok; s++) if (im->node[s].task < 0) ok = fsi__ldlt_front(&run, &im->node[s], im->task_count, 1);
     all = fsi__ldlt_fold(im);
@@ -4157,11 +4190,22 @@ static fsi__krylov_job fsi__krylov_job_of(const fsi_krylov *k, double *y, double
     return job;
 }
 
+/* Nanoseconds a row at least: of a pass over vectors, of one that only reads, and of a term in a block's pass.
+   fsi__parallel_work */
+#define FSI__KRYLOV_NS 0.8
+#define FSI__KRYLOV_NS_READ 0.4
+#define FSI__KRYLOV_NS_TERM 0.15
+
+static void fsi__krylov_run(const fsi_krylov *k, double work, fsi__range_fn *rows, void *job)
+{
+    fsi__parallel_work(k->context, k->desc.rows, FSI__KRYLOV_CHUNK, work * k->desc.rows, rows, job);
+}
+
 /* Runs the pass; returns the first sum. */
 static double fsi__krylov_pass(const fsi_krylov *k, fsi__range_fn *rows, fsi__krylov_job *job)
 {
     double sum;
-    fsi__parallel(k->context, k->desc.rows, FSI__KRYLOV_CHUNK, rows, job);
+    fsi__krylov_run(k, FSI__KRYLOV_NS, rows, job);
     fsi__krylov_fold(k, 1, &sum);
     return sum;
 }
@@ -4187,14 +4231,14 @@ static void fsi__krylov_dots(const fsi_krylov *k, const double *x, const double 
 {
     fsi__krylov_job job = fsi__krylov_job_of(k, NULL, 0, x, 0);
     job.u = u;
-    fsi__parallel(k->context, k->desc.rows, FSI__KRYLOV_CHUNK, fsi__krylov_dots_rows, &job);
+    fsi__krylov_run(k, FSI__KRYLOV_NS, fsi__krylov_dots_rows, &job);
     fsi__krylov_fold(k, 3, sum);
 }
 
 static double fsi__krylov_largest(const fsi_krylov *k, const double *x)
 {
     fsi__krylov_job job = fsi__krylov_job_of(k, NULL, 0, x, 0);
-    fsi__parallel(k->context, k->desc.rows, FSI__KRYLOV_CHUNK, fsi__krylov_peak_rows, &job);
+    fsi__krylov_run(k, FSI__KRYLOV_NS_READ, fsi__krylov_peak_rows, &job);
     return fsi__krylov_peak(job.sum, fsi__chunks(k->desc.rows, FSI__KRYLOV_CHUNK));
 }
 
@@ -4470,7 +4514,7 @@ static int fsi__krylov_gram(const fsi_krylov *k, fsi__krylov_block_job *job, con
     int i, j, at = 0, good = 1;
     job->x = x;
     job->y = y;
-    fsi__parallel(k->context, job->rows, FSI__KRYLOV_CHUNK, pass, job);
+    fsi__krylov_run(k, FSI__KRYLOV_NS_TERM * job->wide * (job->wide + 1), pass, job);
     fsi__krylov_fold(k, FSI__KRYLOV_PAIRS, sum);
     for (i = 0; i < job->wide; i++) for (j = 0; j <= i; j++, at++) {
         good &= fsi_is_finite(sum[at]);
@@ -4558,7 +4602,7 @@ static fsi_status fsi__krylov_block(fsi_krylov *k)
 {
     fsi__krylov_impl *im = fsi__krylov_of(k);
     fsi__krylov_block_job job;
-    int i, j, good, full = 1;
+    int i, j, good, terms, full = 1;
     memset(&job, 0, sizeof job);
     job.im = im;
     job.sum = im->sum;
@@ -4571,7 +4615,8 @@ static fsi_status fsi__krylov_block(fsi_krylov *k)
         job.rank = 0;
         if (status == FSI_OK && full && k->stats.iters < im->limit && !fsi__krylov_arrived(&job)) status = fsi__krylov_orthonormal(k, &job);
         if (status != FSI_OK) return status;
-        fsi__parallel(k->context, job.rows, FSI__KRYLOV_CHUNK, fsi__krylov_advance_rows, &job);
+        terms = (job.wide + job.turned) * job.rank + job.turned * job.s;
+        fsi__krylov_run(k, FSI__KRYLOV_NS_TERM * terms, fsi__krylov_advance_rows, &job);
         if (job.rank == 0) return FSI_OK;
         job.turned = job.wide = job.rank;
         status = fsi__krylov_apply(k, im->a, im->p, im->q, job.wide);
@@ -5264,8 +5309,11 @@ static fsi_status fsi__precond_apply(void *user, fsi_context *c, const double *x
     job.p = p;
     job.x = x;
     job.y = y;
-    if (im->upper) fsi__parallel(c, columns, 1, fsi__ic_column, &job);
-    else for (k = 0; k < columns && n > 0; k++, job.x += n, job.y += n) fsi__parallel(c, (int)n / im->tile, FSI__PRECOND_GRAIN, fsi__precond_diagonal_rows, &job);
+    /* 1 ns at least for a number of a factor, which is read twice, 0.4 for one of D */
+    if (im->upper) fsi__parallel_work(c, columns, 1, p->stats.entries * columns, fsi__ic_column, &job);
+    else for (k = 0; k < columns && n > 0; k++, job.x += n, job.y += n)
+        fsi__parallel_work(c, (int)n / im->tile, FSI__PRECOND_GRAIN, 0.4 * im->tile * (double)n,
+            fsi__precond_diagonal_rows, &job);
     bad = fsi__precond_not_finite(y, n * (size_t)columns);
     if (bad >= 0) return fsi__fail(c, FSI_ERROR_NAN, fn, bad, 0, "number %lld of M^-1 x is not finite", bad);
     return FSI_OK;
@@ -5463,7 +5511,9 @@ static fsi_status fsi__solver_keep(fsi_solver *s, size_t count)
     fsi__solver_impl *im = (fsi__solver_impl *)s->impl;
     fsi__arena measure = { NULL, 0, 0 };
     fsi__take(&measure, count, sizeof(double));
-    if (!fsi__order_reserve(s->context, &im->kept_memory, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, fsi__solver_name, -1, (double)count, "no memory for %.0f values", (double)count);
+    if (!fsi__arena_room(s->context, &im->kept_memory, measure.used))
+        return fsi__fail(s->context, FSI_ERROR_MEMORY, fsi__solver_name, -1, (double)count,
+            "no memory for %.0f values", (double)count);
     im->kept = (double *)fsi__take(&im->kept_memory, count, sizeof(double));
     return FSI_OK;
 }

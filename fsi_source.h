@@ -418,21 +418,13 @@ static fsi_status fsi__sources_begin_emitter(fsi__sources *s, const char *fn, co
     return status;
 }
 
-/* Room for one more in a list; `array` is the address of its pointer. */
-static fsi_status fsi__sources_grow(fsi__sources *s, const char *fn, void *array, size_t size, int count, int *capacity)
-{
-    fsi__column column;
-    column.array = (void **)array;
-    column.size = size;
-    return count < *capacity ? FSI_OK : fsi__grow(s->context, &column, 1, count, capacity, 2 * count + 2, fn);
-}
-
 FSI_API fsi_status fsi__sources_add_emitter(fsi__sources *s, const char *fn, const fsi_emitter_desc *desc, int *id)
 {
     fsi__emitter e;
     fsi_status status;
     FSI__SOURCE_TRY(fsi__sources_begin_emitter(s, fn, desc, &e));
-    status = fsi__sources_grow(s, fn, &s->emitter, sizeof *s->emitter, s->emitter_count, &s->emitter_capacity);
+    status = fsi__room_in(s->context, &s->emitter, sizeof *s->emitter, s->emitter_count, &s->emitter_capacity,
+        s->emitter_count + 1, fn);
     if (status != FSI_OK) {
         fsi__sources_free_emitter(s, &e);
         return status;
@@ -516,7 +508,8 @@ FSI_API fsi_status fsi__sources_add_sink(fsi__sources *s, const char *fn, const 
     fsi__sink *sink;
     FSI__SOURCE_TRY(fsi__sources_check_sink(s, fn, desc));
     if (s->sink_count == FSI__SOURCE_SINKS) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, s->sink_count, "there are %d sinks already", s->sink_count);
-    FSI__SOURCE_TRY(fsi__sources_grow(s, fn, &s->sink, sizeof *s->sink, s->sink_count, &s->sink_capacity));
+    FSI__SOURCE_TRY(fsi__room_in(s->context, &s->sink, sizeof *s->sink, s->sink_count, &s->sink_capacity,
+        s->sink_count + 1, fn));
     sink = &s->sink[s->sink_count++];
     memset(sink, 0, sizeof *sink);
     sink->desc = *desc;

@@ -683,7 +683,7 @@ enum {
     FSI__SPH_NS_DENSITY = 16, FSI__SPH_NS_GRADIENT = 37, FSI__SPH_NS_UPDATE = 3, FSI__SPH_NS_RESET = 1,
     FSI__SPH_NS_NORMAL = 30, FSI__SPH_NS_SMOOTH_NORMAL = 6, FSI__SPH_NS_CURVATURE = 4, FSI__SPH_NS_PULL = 9, FSI__SPH_NS_APPLY = 5,
     FSI__SPH_NS_BEGIN = 10, FSI__SPH_NS_RESIDUAL = 100, FSI__SPH_NS_TURN = 2, FSI__SPH_NS_MULTIPLY = 28, FSI__SPH_NS_ADVANCE = 7,
-    FSI__SPH_NS_CORRECT = 2, FSI__SPH_NS_VISCOUS_END = 6, FSI__SPH_NS_FINISH = 19, FSI__SPH_NS_SMOOTH = 23, FSI__SPH_NS_MOMENTUM = 2,
+    FSI__SPH_NS_VISCOUS_END = 6, FSI__SPH_NS_FINISH = 12, FSI__SPH_NS_SMOOTH = 23, FSI__SPH_NS_MOMENTUM = 2,
     FSI__SPH_NS_SHIFT = 2, FSI__SPH_NS_GATHER = 1, FSI__SPH_NS_AIR = 35, FSI__SPH_NS_MARKERS = 7
 };
 #define FSI__SPH_VISCOUS 1e-3 /* iterations of viscosity end when what they leave over is this share of what it changes */
@@ -808,9 +808,15 @@ typedef struct fsi__sph_block { fsi__lane xx, yy, zz, xy, xz, yz; } fsi__sph_blo
 typedef struct fsi__sph_viscosity {
     double pair, wall;          /* weight of (1-q)(2-q), and of a wall's diagonal */
     double alpha, beta;
+    double taken;               /* share of the residual that the new velocity takes */
+    int round;                  /* exact residuals so far */
     fsi_vec3 *x;                /* where particles are */
     double (*before)[3], (*v)[3]; /* their velocity without viscosity, and with it */
     fsi__lane4 *d, *r, *p, *q;  /* correction of v, residual, direction, the operator on it */
+    double (*last_v)[3];        /* v and d of the round before: v = last_v + last_d */
+    fsi__lane4 *last_d;
+    double (*room_v[2])[3];     /* rounds have v and d here by turns; v of the first is `before` itself */
+    fsi__lane4 *room_d[2];
     fsi__sph_block *inverse;    /* of the operator's diagonal blocks */
 } fsi__sph_viscosity;
 
@@ -1090,6 +1096,7 @@ static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
 {
     fsi__sph_viscosity *o = &run->viscous;
     size_t n = (size_t)run->room;
+    int k;
     run->x = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
     run->v = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
     run->warm = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
@@ -1124,8 +1131,12 @@ static void fsi__sph_layout(fsi__sph_run *run, fsi__arena *a)
         run->drag = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
         o->x = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
         o->before = (double (*)[3])fsi__take(a, n, sizeof *o->before);
-        o->v = (double (*)[3])fsi__take(a, n, sizeof *o->v);
-        o->d = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+        for (k = 0; k < 2; k++) {
+            o->room_v[k] = (double (*)[3])fsi__take(a, n, sizeof *o->room_v[k]);
+            o->room_d[k] = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
+        }
+        o->v = o->before;
+        o->d = o->room_d[0];
         o->r = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
         o->p = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
         o->q = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
@@ -2635,15 +2646,13 @@ static void fsi__sph_cut_pairs(fsi__sph_run *run, int chunk, int begin, int end)
 /* Gives every group with faces in reach its walls. */
 static fsi_status fsi__sph_reserve_walls(fsi__sph_run *run)
 {
-    int g, room, count = 0;
+    int g, count = 0;
     for (g = 0; g < run->groups; g++) {
         if (run->group_slot[g] < 0) continue;
         run->group_slot[g] = count;
         count += FSI__SPH_GROUP;
     }
-    room = count;
-    if ((size_t)count * sizeof(fsi__sph_wall) > run->im->walls.size) room += count / 4 + 64; /* grow seldom */
-    if (!fsi__arena_reserve(run->s->context, &run->im->walls, (size_t)room * sizeof(fsi__sph_wall)))
+    if (!fsi__arena_room(run->s->context, &run->im->walls, (size_t)count * sizeof(fsi__sph_wall)))
         return fsi__fail(run->s->context, FSI_ERROR_MEMORY, "fsi_sph_step", -1, count, "no memory for the walls of %d particles", count);
     run->wall = (fsi__sph_wall *)fsi__take(&run->im->walls, (size_t)count, sizeof(fsi__sph_wall));
     run->wall_count = count;
@@ -2872,9 +2881,9 @@ static fsi_status fsi__sph_bad_number(const fsi__sph_run *run)
     for (r = 0; r < run->n; r++) {
         const fsi__lane4 *u = &run->uz[r];
         if (fsi_is_finite((double)run->lambda[r]) && fsi_is_finite((double)(u->x + u->y + u->z))) continue;
-        return fsi__fail(run->s->context, FSI_ERROR_NAN, "fsi_sph_step", run->order[r], (double)run->lambda[r], "particle %d: its density became infinite or NaN in the solve", run->order[r]);
+        return fsi__fail(run->s->context, FSI_ERROR_NAN, "fsi_sph_step", run->order[r], (double)run->lambda[r], "particle %d: its density in the solve is not finite", run->order[r]);
     }
-    return fsi__fail(run->s->context, FSI_ERROR_NAN, "fsi_sph_step", -1, 0, "the energy of the solve became infinite or NaN");
+    return fsi__fail(run->s->context, FSI_ERROR_NAN, "fsi_sph_step", -1, 0, "the energy of the solve is not finite");
 }
 
 /* Energy where the solve starts: cold, at x*, when the last correction added to it has more. */
@@ -3753,7 +3762,6 @@ static void fsi__sph_viscous_begin(fsi__sph_run *run, int r, double *unused)
     (void)unused;
     o->x[r] = run->x[i];
     fsi__sph_to_doubles(o->before[r], run->v[i], 1);
-    memcpy(o->v[r], o->before[r], sizeof o->v[r]);
     run->zp[r] = fsi__sph_record(run->x[i], 1 / run->h);
     for (k = 0; w && k < w->part_count; k++) {
         fsi__sph_part *part = &w->part[k];
@@ -3790,8 +3798,16 @@ static fsi__sph_block fsi__sph_block_inverse(const double m[6])
     return out;
 }
 
+/* The velocity of rank i with the last correction, if there is one. */
+FSI_FN void fsi__sph_viscous_velocity(const fsi__sph_viscosity *o, int i, int corrected, double v[3])
+{
+    v[0] = corrected ? o->last_v[i][0] + (double)o->last_d[i].x : o->v[i][0];
+    v[1] = corrected ? o->last_v[i][1] + (double)o->last_d[i].y : o->v[i][1];
+    v[2] = corrected ? o->last_v[i][2] + (double)o->last_d[i].z : o->v[i][2];
+}
+
 /* Adds sum_j k e e.(v_j - v_i) in double to `sum`, and the diagonal block, sum_j k e e^T. */
-static void fsi__sph_viscous_force(const fsi__sph_run *run, int i, double sum[3], double block[6])
+FSI_FN void fsi__sph_viscous_force(const fsi__sph_run *run, int i, int corrected, double sum[3], double block[6])
 {
     const fsi__sph_viscosity *o = &run->viscous;
     const int *list = run->list + run->first[i];
@@ -3799,10 +3815,10 @@ static void fsi__sph_viscous_force(const fsi__sph_run *run, int i, double sum[3]
     int k, size = run->size[i];
     for (k = 0; k < size; k++) {
         const fsi_vec3 *xj = &o->x[list[k]];
-        const double *vj = o->v[list[k]];
         double x = (double)(xj->x - o->x[i].x) * per_h, y = (double)(xj->y - o->x[i].y) * per_h, z = (double)(xj->z - o->x[i].z) * per_h;
-        double r2 = x * x + y * y + z * z, q = sqrt(r2), weight, along;
+        double r2 = x * x + y * y + z * z, q = sqrt(r2), weight, along, vj[3];
         if (!(q < 1 && q > 1e-6)) continue; /* as in the pressure: without a direction */
+        fsi__sph_viscous_velocity(o, list[k], corrected, vj);
         weight = o->pair * (1 - q) * (2 - q) / r2;
         along = weight * (x * (vj[0] - vi[0]) + y * (vj[1] - vi[1]) + z * (vj[2] - vi[2]));
         sum[0] += along * x;
@@ -3817,17 +3833,18 @@ static void fsi__sph_viscous_force(const fsi__sph_run *run, int i, double sum[3]
     }
 }
 
-static void fsi__sph_viscous_advance(fsi__sph_run *run, int i, double *sum);
-
-/* r = v* - v + dt nu L v, from which conjugate gradients start. Sums: |r|^2, |v + r - v*|^2, |v*|^2, what the walls give (3) [m/s]. */
+/* v takes the last correction. r = v* - v + dt nu L v, from which conjugate gradients start.
+   Sums: |r|^2, |v + r - v*|^2, |v*|^2, what the walls give (3) [m/s]. */
 static void fsi__sph_viscous_residual(fsi__sph_run *run, int i, double *sum)
 {
     fsi__sph_viscosity *o = &run->viscous;
-    double block[6] = { 0, 0, 0, 0, 0, 0 }, push[3], change[3], r[3];
-    const double stay = 1 + fsi__sph_viscous_push(run, i, o->v[i], 0, push);
+    double block[6] = { 0, 0, 0, 0, 0, 0 }, push[3], change[3], r[3], stay;
     int k;
+    if (o->round > 1) fsi__sph_viscous_velocity(o, i, 1, o->v[i]);
+    stay = 1 + fsi__sph_viscous_push(run, i, o->v[i], 0, push);
     memcpy(change, push, sizeof change);
-    fsi__sph_viscous_force(run, i, change, block);
+    if (o->round > 1) fsi__sph_viscous_force(run, i, 1, change, block);
+    else fsi__sph_viscous_force(run, i, 0, change, block);
     for (k = 0; k < 3; k++) {
         r[k] = o->before[i][k] - o->v[i][k] + change[k];
         block[k] += stay;
@@ -3838,23 +3855,7 @@ static void fsi__sph_viscous_residual(fsi__sph_run *run, int i, double *sum)
     }
     o->inverse[i] = fsi__sph_block_inverse(block);
     o->r[i] = fsi__lane4_make(r[0], r[1], r[2]);
-    o->d[i] = o->p[i] = o->q[i] = fsi__lane4_make(0, 0, 0);
-}
-
-/* With alpha 0: also the sums of a first advance, in banks 2 and 3. */
-static void fsi__sph_viscous_start(void *arg, int chunk, int begin, int end)
-{
-    fsi__sph_run *run = (fsi__sph_run *)arg;
-    fsi__sph_visit_range(run, fsi__sph_viscous_residual, chunk, 0, begin, end);
-    fsi__sph_visit_range(run, fsi__sph_viscous_advance, chunk, 2, begin, end);
-}
-
-/* The next direction, p = z + beta p with z = r over the diagonal blocks. */
-static void fsi__sph_viscous_turn(fsi__sph_run *run, int i, double *unused)
-{
-    fsi__sph_viscosity *o = &run->viscous;
-    (void)unused;
-    o->p[i] = fsi__lane4_madd(fsi__sph_block_mul(&o->inverse[i], o->r[i]), (fsi__lane)o->beta, o->p[i]);
+    o->d[i] = fsi__lane4_make(0, 0, 0);
 }
 
 /* The same pair sum in lanes: k e e.(p_j - p_i). */
@@ -3893,34 +3894,42 @@ static void fsi__sph_viscous_apply(fsi__sph_run *run, int i, double *total)
     total[0] += fsi__lane4_dot(p, o->q[i]);
 }
 
-/* d += alpha p, r -= alpha q. Sums: r.z, |r|^2, |v + d + r - v*|^2. */
+/* Adds up r.z, |r|^2, |v + d + r - v*|^2; returns z = r over the diagonal block. */
+FSI_FN fsi__lane4 fsi__sph_viscous_add_norms(const fsi__sph_viscosity *o, int i, double *sum)
+{
+    const fsi__lane4 d = o->d[i], r = o->r[i], z = fsi__sph_block_mul(&o->inverse[i], r);
+    double change[3];
+    change[0] = o->v[i][0] - o->before[i][0] + (double)(d.x + r.x);
+    change[1] = o->v[i][1] - o->before[i][1] + (double)(d.y + r.y);
+    change[2] = o->v[i][2] - o->before[i][2] + (double)(d.z + r.z);
+    sum[0] += fsi__lane4_dot(r, z);
+    sum[1] += fsi__lane4_dot(r, r);
+    sum[2] += fsi__sph_dot3(change, change);
+    return z;
+}
+
+/* The first direction, p = z. */
+static void fsi__sph_viscous_first_turn(fsi__sph_run *run, int i, double *sum) { run->viscous.p[i] = fsi__sph_viscous_add_norms(&run->viscous, i, sum); }
+
+/* The next one, p = z + beta p. */
+static void fsi__sph_viscous_turn(fsi__sph_run *run, int i, double *unused)
+{
+    fsi__sph_viscosity *o = &run->viscous;
+    (void)unused;
+    o->p[i] = fsi__lane4_madd(fsi__sph_block_mul(&o->inverse[i], o->r[i]), (fsi__lane)o->beta, o->p[i]);
+}
+
+/* d += alpha p, r -= alpha q. */
 static void fsi__sph_viscous_advance(fsi__sph_run *run, int i, double *sum)
 {
     fsi__sph_viscosity *o = &run->viscous;
     const fsi__lane alpha = (fsi__lane)o->alpha;
-    const fsi__lane4 d = fsi__lane4_madd(o->d[i], alpha, o->p[i]), r = fsi__lane4_madd(o->r[i], -alpha, o->q[i]);
-    double change[3];
-    o->d[i] = d;
-    o->r[i] = r;
-    sum[0] += fsi__lane4_dot(r, fsi__sph_block_mul(&o->inverse[i], r));
-    sum[1] += fsi__lane4_dot(r, r);
-    change[0] = o->v[i][0] - o->before[i][0] + (double)(d.x + r.x);
-    change[1] = o->v[i][1] - o->before[i][1] + (double)(d.y + r.y);
-    change[2] = o->v[i][2] - o->before[i][2] + (double)(d.z + r.z);
-    sum[2] += fsi__sph_dot3(change, change);
+    o->d[i] = fsi__lane4_madd(o->d[i], alpha, o->p[i]);
+    o->r[i] = fsi__lane4_madd(o->r[i], -alpha, o->q[i]);
+    (void)fsi__sph_viscous_add_norms(o, i, sum);
 }
 
-static void fsi__sph_viscous_correct(fsi__sph_run *run, int i, double *unused)
-{
-    double *v = run->viscous.v[i];
-    const fsi__lane4 d = run->viscous.d[i];
-    (void)unused;
-    v[0] += (double)d.x;
-    v[1] += (double)d.y;
-    v[2] += (double)d.z;
-}
-
-/* The new velocities and where they lead. beta: 1 takes what is left of the residual as well. */
+/* The new velocities and where they lead. The last call counts. */
 static void fsi__sph_viscous_end(fsi__sph_run *run, int r, double *unused)
 {
     const fsi__sph_viscosity *o = &run->viscous;
@@ -3930,15 +3939,26 @@ static void fsi__sph_viscous_end(fsi__sph_run *run, int r, double *unused)
     fsi_vec3 way;
     double v[3];
     (void)unused;
-    v[0] = o->v[r][0] + o->beta * (double)o->r[r].x;
-    v[1] = o->v[r][1] + o->beta * (double)o->r[r].y;
-    v[2] = o->v[r][2] + o->beta * (double)o->r[r].z;
-    run->drag[i] = fsi_v3_scale(fsi_v3_sub(fsi__sph_real3(v), run->v[i]), 1 / dt);
+    v[0] = o->v[r][0] + o->taken * (double)o->r[r].x;
+    v[1] = o->v[r][1] + o->taken * (double)o->r[r].y;
+    v[2] = o->v[r][2] + o->taken * (double)o->r[r].z;
+    run->drag[i] = fsi_v3_scale(fsi_v3_sub(fsi__sph_real3(v), fsi__sph_real3(o->before[r])), 1 / dt);
     run->v[i] = fsi__sph_real3(v);
     run->target[i] = fsi_v3_madd(run->x[i], dt, run->v[i]);
     way = fsi_v3_sub(run->target[i], run->guess[i]);
     run->star[r] = fsi__lane4_make((double)way.x * per_h, (double)way.y * per_h, (double)way.z * per_h);
     fsi__sph_unmove(run, r);
+}
+
+/* What needs no neighbours goes with the residual: in banks 2 and 3 the sums from which iterations start, with their first direction;
+   from the second round on, whose residual is expected to be the last, the new velocities. */
+static void fsi__sph_viscous_start(void *arg, int chunk, int begin, int end)
+{
+    fsi__sph_run *run = (fsi__sph_run *)arg;
+    int r;
+    fsi__sph_visit_range(run, fsi__sph_viscous_residual, chunk, 0, begin, end);
+    fsi__sph_visit_range(run, fsi__sph_viscous_first_turn, chunk, 2, begin, end);
+    for (r = begin; r < end && run->viscous.round > 1; r++) fsi__sph_viscous_end(run, r, NULL);
 }
 
 FSI_FN double fsi__sph_dot6(const double *a, const double *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3] + a[4] * b[4] + a[5] * b[5]; }
@@ -4054,7 +4074,7 @@ static void fsi__sph_body_drag_end(fsi__sph_run *run, fsi__sph_body *b, double *
     (void)unused;
     fsi__sph_solve6(b->inertia, b->drag.r, z);
     for (k = 0; k < 6; k++) {
-        change[k] = b->drag.v[k] + run->viscous.beta * z[k] - b->drag.before[k];
+        change[k] = b->drag.v[k] + run->viscous.taken * z[k] - b->drag.before[k];
         b->drag.d[k] = change[k] / (k < 3 ? run->dt : run->dt * run->h); /* acceleration, for the next start */
     }
     turn = fsi_m3_mul_v3(fsi_body_world_tensor(b->base.orientation, b->work.inertia), fsi_v3_scale(fsi__sph_real3(change + 3), (fsi_real)(1 / run->h)));
@@ -4082,15 +4102,23 @@ static void fsi__sph_viscous_pass(fsi__sph_run *run, fsi__sph_rank_fn *particle,
     fsi__sph_viscous_sum(run, 0, body, sum);
 }
 
-/* The residual, and all that a first advance needs but the bodies. */
-static void fsi__sph_viscous_measure(fsi__sph_run *run, double sum[6])
+/* The residual of v with the last round's correction, and all that a first advance needs but the bodies. Each round has its own v and d:
+   no pass may write what it reads of neighbours. */
+static void fsi__sph_viscous_measure(fsi__sph_run *run, int round, double sum[6])
 {
-    run->viscous.alpha = 0;
-    fsi__sph_parallel(run, fsi__sph_viscous_start, FSI__SPH_NS_RESIDUAL);
+    fsi__sph_viscosity *o = &run->viscous;
+    o->round = round;
+    o->last_v = o->v;
+    o->last_d = o->d;
+    o->v = round > 1 ? o->room_v[round & 1] : o->before;
+    o->d = o->room_d[round & 1];
+    o->alpha = 0;
+    o->taken = 1;
+    fsi__sph_parallel(run, fsi__sph_viscous_start, FSI__SPH_NS_RESIDUAL + (round > 1 ? FSI__SPH_NS_VISCOUS_END : 0));
     fsi__sph_viscous_sum(run, 0, fsi__sph_body_drag_residual, sum);
 }
 
-/* One run of conjugate gradients, from what was measured down to the residual |r| <= share |v - v*|; v takes the correction. */
+/* One run of conjugate gradients, from what was measured down to the residual |r| <= share |v - v*|; d is the correction. */
 static void fsi__sph_viscous_iterate(fsi__sph_run *run, int allowed, double share)
 {
     fsi__sph_viscosity *o = &run->viscous;
@@ -4101,14 +4129,15 @@ static void fsi__sph_viscous_iterate(fsi__sph_run *run, int allowed, double shar
         if (k == allowed || sum[1] <= share * share * sum[2]) break;
         o->beta = sum[0] / rz;
         rz = sum[0];
-        fsi__sph_viscous_pass(run, fsi__sph_viscous_turn, FSI__SPH_NS_TURN, fsi__sph_body_drag_turn, sum);
+        if (k > 0) fsi__sph_viscous_pass(run, fsi__sph_viscous_turn, FSI__SPH_NS_TURN, fsi__sph_body_drag_turn, sum);
+        else fsi__sph_viscous_sum(run, 0, fsi__sph_body_drag_turn, sum); /* the particles have their first direction */
         fsi__sph_viscous_pass(run, fsi__sph_viscous_apply, FSI__SPH_NS_MULTIPLY, fsi__sph_body_drag_apply, sum);
         if (!(sum[0] > 0)) break;
         o->alpha = rz / sum[0];
         fsi__sph_viscous_pass(run, fsi__sph_viscous_advance, FSI__SPH_NS_ADVANCE, fsi__sph_body_drag_advance, sum);
     }
     run->stats.viscosity_iterations += k;
-    fsi__sph_viscous_pass(run, fsi__sph_viscous_correct, FSI__SPH_NS_CORRECT, fsi__sph_body_drag_correct, sum);
+    fsi__sph_viscous_sum(run, 0, fsi__sph_body_drag_correct, sum); /* particles take theirs with the next residual */
 }
 
 /* Iterates until the residual is small; leaves it in `sum`. It ends early when this substep or this call may spend no more iterations. */
@@ -4119,8 +4148,8 @@ static fsi_status fsi__sph_viscous_solve(fsi__sph_run *run, double sum[6])
     const int start = run->stats.viscosity_iterations;
     int round, allowed;
     for (round = 1;; round++) {
-        fsi__sph_viscous_measure(run, sum);
-        if (!fsi_is_finite(sum[0] + sum[1])) return fsi__fail(run->s->context, FSI_ERROR_NAN, "fsi_sph_step", -1, sum[0], "the velocities became infinite or NaN in the viscosity");
+        fsi__sph_viscous_measure(run, round, sum);
+        if (!fsi_is_finite(sum[0] + sum[1])) return fsi__fail(run->s->context, FSI_ERROR_NAN, "fsi_sph_step", -1, sum[0], "the velocity that viscosity gives is not finite");
         if (sum[0] <= share * sum[1] + noise * sum[2]) return FSI_OK;
         allowed = start + run->sweeps - run->stats.viscosity_iterations;
         if (d->budget && d->budget - run->stats.viscosity_iterations < allowed) allowed = d->budget - run->stats.viscosity_iterations;
@@ -4156,9 +4185,10 @@ static fsi_status fsi__sph_add_viscosity(fsi__sph_run *run, double impulse[3])
     if (status != FSI_OK) return status;
     memcpy(impulse, sum + 3, 3 * sizeof *impulse);
     run->stats.viscosity_residual = sum[1] > 0 ? sqrt(sum[0] / sum[1]) : 0;
-    o->beta = sum[0] <= 0.25 * sum[1]; /* else what is left may hold more energy than was taken */
+    o->taken = sum[0] <= 0.25 * sum[1]; /* else what is left may hold more energy than was taken */
     fsi__sph_viscous_reactions(run);
-    fsi__sph_viscous_pass(run, fsi__sph_viscous_end, FSI__SPH_NS_VISCOUS_END, fsi__sph_body_drag_end, sum);
+    if (o->round == 1 || !(o->taken > 0)) fsi__sph_for_each(run, fsi__sph_viscous_end, FSI__SPH_NS_VISCOUS_END);
+    fsi__sph_viscous_sum(run, 0, fsi__sph_body_drag_end, sum);
     fsi__sph_lap(run, &run->stats.seconds_viscosity, &clock);
     return FSI_OK;
 }
@@ -5125,15 +5155,6 @@ static fsi_status fsi__sph_check_mesh(const fsi_sph *s, const char *fn, const fs
     return fsi__check_mesh(s->context, fn, mesh, s->desc.dim, closed);
 }
 
-/* Room for one more in a list of obstacles; `array` is the address of its pointer. */
-static fsi_status fsi__sph_grow_list(fsi_sph *s, const char *fn, void *array, size_t size, int count, int *capacity)
-{
-    fsi__column column;
-    column.array = (void **)array;
-    column.size = size;
-    return count < *capacity ? FSI_OK : fsi__grow(s->context, &column, 1, count, capacity, 2 * count + 2, fn);
-}
-
 FSI_API fsi_status fsi_sph_add_emitter(fsi_sph *s, const fsi_emitter_desc *desc, int *id)
 {
     FSI__SPH_TRY(fsi__sph_check(s));
@@ -5595,7 +5616,8 @@ FSI_API fsi_status fsi_sph_add_obstacle(fsi_sph *s, const fsi_sph_obstacle_desc 
     fsi__sph_obstacle *o;
     FSI__SPH_TRY(fsi__sph_check_obstacle(s, fn, desc));
     im = (fsi__sph_impl *)s->impl;
-    FSI__SPH_TRY(fsi__sph_grow_list(s, fn, &im->obstacle, sizeof *im->obstacle, im->obstacle_count, &im->obstacle_capacity));
+    FSI__SPH_TRY(fsi__room_in(s->context, &im->obstacle, sizeof *im->obstacle, im->obstacle_count,
+        &im->obstacle_capacity, im->obstacle_count + 1, fn));
     o = &im->obstacle[im->obstacle_count];
     memset(o, 0, sizeof *o);
     o->desc = *desc;
@@ -5704,7 +5726,7 @@ FSI_API fsi_status fsi_sph_shift_origin(fsi_sph *s, fsi_vec3 offset)
     if (!fsi_v3_is_finite(offset)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the offset is not finite");
     if (s->desc.dim == 2) offset.z = 0;
     for (i = 0; i < s->count; i++)
-        if (!fsi_v3_is_finite(fsi_v3_add(s->position[i], offset))) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "particle %d would not be at a finite place", i);
+        if (!fsi_v3_is_finite(fsi_v3_add(s->position[i], offset))) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "particle %d: its new place is not finite", i);
     im = (fsi__sph_impl *)s->impl;
     box = fsi__sph_shift_box(s->desc.domain, offset);
     if (im->domain) {

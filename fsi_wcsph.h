@@ -1490,7 +1490,7 @@ static fsi_status fsi__wc_reserve_contacts(fsi__wc_run *run)
     run->base[run->chunks] = total;
     for (pass = 0; pass < 2; pass++) {
         fsi__arena *to = pass ? a : &measure;
-        if (pass && !fsi__arena_reserve(run->s->context, a, a->size >= measure.used ? a->size : measure.used + measure.used / 4))
+        if (pass && !fsi__arena_room(run->s->context, a, measure.used))
             return fsi__fail(run->s->context, FSI_ERROR_MEMORY, run->fn, -1, total, "no memory for %d contacts", total);
         run->contact = (fsi__wc_contact *)fsi__take(to, (size_t)total, sizeof(fsi__wc_contact));
         run->by_body = (int *)fsi__take(to, (size_t)total, sizeof(int));
@@ -3517,13 +3517,10 @@ FSI_API fsi_status fsi_wcsph_create(fsi_wcsph **out, const fsi_wcsph_desc *desc)
     return FSI_OK;
 }
 
-static fsi_status fsi__wc_check_filled(const fsi_wcsph *s, const char *fn, const void *desc, uint32_t cookie, const char *kind)
+static fsi_status fsi__wc_check_filled(const fsi_wcsph *s, const char *fn, const void *desc, uint32_t cookie, const char *maker)
 {
-    uint32_t found;
     FSI__WC_TRY(fsi__wc_check(s));
-    if (!desc) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc is NULL");
-    memcpy(&found, desc, sizeof found);
-    return found == cookie ? FSI_OK : fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc was not made by fsi_wcsph_default_%sdesc", kind);
+    return fsi__check_filled(s->context, fn, desc, cookie, maker);
 }
 
 #define FSI__WC_FIXED(field) { #field, offsetof(fsi_wcsph_desc, field), sizeof ((fsi_wcsph_desc *)0)->field }
@@ -3535,7 +3532,7 @@ FSI_API fsi_status fsi_wcsph_set_desc(fsi_wcsph *s, const fsi_wcsph_desc *desc)
         FSI__WC_FIXED(attribute_count)
     };
     int k;
-    FSI__WC_TRY(fsi__wc_check_filled(s, fn, desc, FSI__COOKIE('e', fsi_wcsph_desc), ""));
+    FSI__WC_TRY(fsi__wc_check_filled(s, fn, desc, FSI__COOKIE('e', fsi_wcsph_desc), "fsi_wcsph_default_desc"));
     FSI__WC_TRY(fsi__wc_check_desc(s->context, fn, desc));
     for (k = 0; k < (int)(sizeof fixed / sizeof *fixed); k++)
         if (memcmp((const char *)desc + fixed[k].offset, (const char *)&s->desc + fixed[k].offset, fixed[k].size) != 0)
@@ -3994,7 +3991,7 @@ static fsi_status fsi__wc_check_number(const fsi_wcsph *s, const char *fn, const
 
 static fsi_status fsi__wc_check_obstacle(const fsi_wcsph *s, const char *fn, const fsi_wcsph_obstacle_desc *d)
 {
-    FSI__WC_TRY(fsi__wc_check_filled(s, fn, d, FSI__COOKIE('q', fsi_wcsph_obstacle_desc), "obstacle_"));
+    FSI__WC_TRY(fsi__wc_check_filled(s, fn, d, FSI__COOKIE('q', fsi_wcsph_obstacle_desc), "fsi_wcsph_default_obstacle_desc"));
     if (!d->mesh) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.mesh is NULL");
     if (d->mesh->cookie != FSI__COOKIE('m', fsi_mesh)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc.mesh was not made by fsi_mesh_create of this version and precision");
     if (d->mesh->corners != s->desc.dim) return fsi__fail(s->context, FSI_ERROR_MESH, fn, -1, d->mesh->corners, "desc.mesh has faces of %d corners, dim is %d", d->mesh->corners, s->desc.dim);
@@ -4014,13 +4011,8 @@ FSI_API fsi_status fsi_wcsph_add_obstacle(fsi_wcsph *s, const fsi_wcsph_obstacle
     fsi__wc_obstacle *o;
     FSI__WC_TRY(fsi__wc_check_obstacle(s, fn, desc));
     im = (fsi__wc_impl *)s->impl;
-    if (im->obstacle_count == im->obstacle_capacity) {
-        const int more = im->obstacle_capacity ? 2 * im->obstacle_capacity : 4;
-        fsi__column column;
-        column.array = (void **)(void *)&im->obstacle;
-        column.size = sizeof *im->obstacle;
-        FSI__WC_TRY(fsi__grow(s->context, &column, 1, im->obstacle_count, &im->obstacle_capacity, more, fn));
-    }
+    FSI__WC_TRY(fsi__room_in(s->context, &im->obstacle, sizeof *im->obstacle, im->obstacle_count,
+        &im->obstacle_capacity, im->obstacle_count + 1, fn));
     o = &im->obstacle[im->obstacle_count];
     memset(o, 0, sizeof *o);
     o->desc = *desc;

@@ -11,7 +11,7 @@
 /* The liquid's surface as it is now. */
 EX_FN void ex_draw_liquid(ex_app *app, ex_scene *scene, fsi_grid_surface *surface, const fsi_levelset *s)
 {
-    ex_check(app, fsi_grid_surface_update(surface, s->phi, 1));
+    ex_check(app, fsi_levelset_update_surface(s, surface, 1));
     ex_draw_surface(scene, surface->vertices, NULL, surface->vertex_count, surface->elements, surface->element_count);
 }
 

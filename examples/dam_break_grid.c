@@ -63,7 +63,7 @@ static void show(ex_app *app, ex_scene *scene, fsi_grid_surface *skin, const fsi
 {
     char text[64];
     ex_image *image;
-    ex_check(app, fsi_grid_surface_update(skin, s->phi, 1));
+    ex_check(app, fsi_levelset_update_surface(s, skin, 1));
     ex_write_triangles(app, "water", frame, skin->vertices, skin->vertex_count, skin->elements, skin->element_count);
     if (!app->images) return;
     ex_draw_surface(scene, skin->vertices, NULL, skin->vertex_count, skin->elements, skin->element_count);

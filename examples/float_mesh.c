@@ -158,7 +158,7 @@ static void show(ex_app *app, ex_scene *scene, fsi_grid_surface *skin, const fsi
 {
     ex_image *image;
     char text[64];
-    ex_check(app, fsi_grid_surface_update(skin, s->phi, 1));
+    ex_check(app, fsi_levelset_update_surface(s, skin, 1));
     ex_write_triangles(app, "water", frame, skin->vertices, skin->vertex_count, skin->elements, skin->element_count);
     ex_write_triangles(app, "body", frame, f->x, f->mesh->vertex_count, f->mesh->faces, f->mesh->face_count);
     if (!app->images) return;

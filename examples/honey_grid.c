@@ -62,7 +62,7 @@ static int add_nozzle(ex_app *app, fsi_levelset *s, double height, double speed,
 
 static void show(ex_app *app, ex_scene *scene, fsi_grid_surface *skin, const fsi_levelset *s, const fsi_mesh *cake, int frame)
 {
-    ex_check(app, fsi_grid_surface_update(skin, s->phi, 1));
+    ex_check(app, fsi_levelset_update_surface(s, skin, 1));
     ex_write_triangles(app, "honey", frame, skin->vertices, skin->vertex_count, skin->elements, skin->element_count);
     if (!app->images) return;
     ex_draw_surface(scene, skin->vertices, NULL, skin->vertex_count, skin->elements, skin->element_count);

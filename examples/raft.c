@@ -107,7 +107,7 @@ static void draw(ex_app *app, ex_scene *scene, const water *liquid, const fsi_ri
     char text[64];
     int k;
     if (liquid->grid) {
-        ex_check(app, fsi_grid_surface_update(liquid->level, liquid->grid->phi, 1));
+        ex_check(app, fsi_levelset_update_surface(liquid->grid, liquid->level, 1));
         ex_draw_surface(scene, liquid->level->vertices, NULL, liquid->level->vertex_count, liquid->level->elements, liquid->level->element_count);
     } else {
         ex_check(app, fsi_surface_update(liquid->skin, liquid->sph->position, liquid->sph->count, NULL));

@@ -383,7 +383,7 @@ EX_FN void ex_wcsph_step(ex_app *app, ex_wcsph_tally *t, fsi_wcsph *s, double dt
     t->cpu += ex_cpu_seconds() - cpu;
     ex__wcsph_times(t, s, ex_wall_seconds() - wall);
     ex__wcsph_check(app, t, s);
-    t->lost += before - s->count;
+    t->lost += before + q->emitted - q->removed - s->count;
     t->displaced += q->displaced;
     t->swept += q->swept;
     t->density_max = fmax(t->density_max, q->density_ratio_max);

@@ -55,13 +55,13 @@ TEST_FN double solid_momentum(const fsi__sh_impl *sh, int axis)
     return sum;
 }
 
-/* Of the solid before it met the liquid: where inertia and forces alone would have led it. */
+/* Of the solid before velocities are made to agree: where inertia, forces and what the substep's first projection gave it would have led it. */
 TEST_FN double predicted_momentum(const fsi__co_impl *c, int axis)
 {
     const fsi__sh_impl *m = c->sh;
     double sum = 0;
     int i;
-    for (i = 0; i < m->model.vertices; i++) sum += m->model.mass[i] * (m->fixed[3 * i + axis] ? m->next.v[3 * i + axis] : (m->aim[3 * i + axis] - m->start_q[3 * i + axis]) / c->step.h);
+    for (i = 0; i < m->model.vertices; i++) sum += m->model.mass[i] * (m->fixed[3 * i + axis] ? m->next.v[3 * i + axis] : (m->aim[3 * i + axis] - m->start_q[3 * i + axis]) / c->step.h) + c->given[3 * i + axis];
     return sum;
 }
 

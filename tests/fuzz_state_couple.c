@@ -124,10 +124,9 @@ static void refit(unsigned char *state, size_t size)
     int k;
     if (size < sizeof h) return;
     memcpy(&h, state, sizeof h);
-    if (h.carry > size - sizeof h) return;
-    h.check = fsi_hash(state + sizeof h, (size_t)h.carry, fsi_hash(&h.time, sizeof h.time, 0));
+    h.check = fsi_hash(&h.time, sizeof h.time, 0);
     memcpy(state, &h, sizeof h);
-    at = sizeof h + (size_t)h.carry;
+    at = sizeof h;
     rest[0] = (size_t)h.liquid;
     rest[1] = (size_t)h.shell;
     for (k = 0; k < 2; k++) {
@@ -191,11 +190,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     memcpy(c->crafted, c->state, c->size);
-    { /* of carry and liquid, or of the shell */
+    { /* of the liquid and the shell, or of the shell */
         fsi__co_head h;
         memcpy(&h, c->state, sizeof h);
-        start = (way >> 3) % 2 ? sizeof h : sizeof h + (size_t)h.carry + (size_t)h.liquid + sizeof(fsi__state_header) + 12;
-        count = ((way >> 3) % 2 && !FUZZ_LIQUID ? (size_t)h.carry : c->size - start) / 8;
+        start = (way >> 3) % 2 && FUZZ_LIQUID ? sizeof h : sizeof h + (size_t)h.liquid + sizeof(fsi__state_header) + 12;
+        count = (c->size - start) / 8;
     }
     edit(c->crafted + start, count, data, size);
     refit(c->crafted, c->size);

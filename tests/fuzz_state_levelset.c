@@ -119,6 +119,8 @@ static void check_finite(const fsi_levelset *s)
         MUST(fsi_is_finite((double)s->phi->value[e]) && fsi_is_finite((double)s->pressure->value[e]));
         for (a = 0; a < s->grid->dim; a++) MUST(fsi_is_finite((double)s->u[a]->value[e]));
     }
+    for (a = 0; a < s->droplet_count; a++)
+        MUST(fsi_v3_is_finite(s->droplet[a].position) && fsi_v3_is_finite(s->droplet[a].velocity) && s->droplet[a].volume > 0 && fsi_is_finite(s->droplet[a].volume));
     MUST(fsi_is_finite(s->stats.kinetic_energy) && fsi_is_finite(s->stats.potential_energy) && fsi_is_finite(s->stats.volume) && fsi_is_finite(s->stats.target));
     MUST(fsi_is_finite(s->stats.momentum[0]) && fsi_is_finite(s->stats.max_speed) && fsi_is_finite(s->time));
 }

@@ -13,18 +13,55 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define MUST(x) do { if (!(x)) { fprintf(stderr, "violated: %s\n", #x); abort(); } } while (0)
 
+static const double DT = 1e-3; /* the step that what was loaded must take [s] */
+
+/* What a moment or a force, at the end of its lever, may turn a link by in the step [rad]. */
+static double turned(const fsi__rg_record *r, double moment, double force)
+{
+    return (fabs(moment) + fabs(force) * r->reach) * fsi__rg_turned_by(r) * DT * DT;
+}
+
+/* May links of a tree turn by more than a radian in the step? What they do to each other grows as their rates squared
+   and is found by three passes of a fixed point, each of which multiplies rates by rate times dt: then they may go
+   anywhere. */
+static int links_whirl(const fsi_rigid *w, int tree)
+{
+    const fsi_rigid_tree *t = fsi_rigid_tree_at(w, tree);
+    const int turns = t->root == 6 ? 3 : t->root == 3; /* the root's turns stand before its way */
+    double turn = 0;
+    int k;
+    for (k = 0; k < turns; k++) turn += fabs((double)t->rate[k]) * DT;
+    for (k = 0; k < t->link_count; k++) {
+        const int id = t->body[k], c = t->column[k], slides = t->joint[k] == FSI_RIGID_PRISMATIC;
+        const fsi__rg_joint *link = &fsi__rg_of(w)->tree[tree]->link[k];
+        const fsi__rg_record *r = &fsi__rg_of(w)->record[id];
+        const double force = (double)fsi_v3_norm(fsi_v3_add(w->force[id], r->once_force));
+        turn += turned(r, (double)fsi_v3_norm(fsi_v3_add(w->torque[id], r->once_torque)), force);
+        turn += turned(r, slides ? 0 : link->force, slides ? link->force : 0);
+        if (c < 0 || slides) continue;
+        turn += fabs((double)t->rate[c]) * DT;
+        if (t->scripted[c]) turn += fabs(fsi__rg_script(link, w->time + DT) - (double)t->q[c]);
+    }
+    return turn > 1;
+}
+
 /* Does anything move so fast, or lie so far off, that a step may leave the range of numbers? */
 static int is_extreme(const fsi_rigid *w)
 {
     int id, k, extreme = 0;
     for (id = 0; id < w->count; id++) if (w->body[id]) {
         const fsi_body *b = w->body[id];
+        const fsi__rg_record *r = &fsi__rg_of(w)->record[id];
         extreme |= (double)fsi_v3_norm(b->velocity) > 1e5 || (double)fsi_v3_norm(b->angular_velocity) > 1e5 || (double)fsi_v3_norm(b->pose.position) > 5e8;
-        const fsi_vec3 force = fsi_v3_add(w->force[id], fsi__rg_of(w)->record[id].once_force), torque = fsi_v3_add(w->torque[id], fsi__rg_of(w)->record[id].once_torque);
+        const fsi_vec3 way = fsi_v3_sub(r->target.position, b->pose.position);
+        const fsi_vec3 force = fsi_v3_add(w->force[id], r->once_force);
+        const fsi_vec3 torque = fsi_v3_add(w->torque[id], r->once_torque);
+        extreme |= r->has_target && (double)fsi_v3_norm(way) > 1e5 * DT; /* what goes there in the step */
         extreme |= (double)fsi_v3_norm(force) > 1e6 * (double)b->mass || (double)fsi_v3_norm(torque) > 1e3;
     }
     for (id = 0; id < w->tree_count; id++) {
         const fsi_rigid_tree *t = fsi_rigid_tree_at(w, id);
+        if (t) extreme |= links_whirl(w, id);
         for (k = 0; t && k < t->link_count; k++) extreme |= fabs(fsi__rg_of(w)->tree[id]->link[k].force) > 1e3 || (t->scripted[t->column[k] < 0 ? 0 : t->column[k]] && fabs(fsi__rg_of(w)->tree[id]->link[k].target) > 100);
         for (k = 0; t && k < t->coordinates; k++) extreme |= fabs((double)t->q[k]) > 1e5 || fabs((double)t->rate[k]) > 1e5;
     }
@@ -54,7 +91,7 @@ static void try_load(fsi_rigid *w, const void *buffer, size_t size)
     MUST(fsi_rigid_save(w, NULL, 0, &need) == FSI_OK && need == size);
     extreme = is_extreme(w);
     loaded = fsi_rigid_hash(w);
-    status = fsi_rigid_step(w, (fsi_real)1e-3);
+    status = fsi_rigid_step(w, (fsi_real)DT);
     if (status != FSI_OK) {
         if (!extreme || !is_refused_for_its_way(w, status)) fprintf(stderr, "step: %s\n", fsi_rigid_error(w)->message);
         MUST(extreme && is_refused_for_its_way(w, status));

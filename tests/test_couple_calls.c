@@ -1,5 +1,6 @@
 /* test_couple_calls.c - what fsi_couple.h promises beside physics: nothing lost in silence, states that can be used, memory, calls that its siblings have
    SPDX-License-Identifier: MIT */
+#include <time.h>
 #include "test.h"
 #include "../fsi_couple.h"
 #include "test_shell.h"
@@ -271,7 +272,7 @@ static void test_a_moving_origin_changes_nothing(void)
     CHECK(fsi_couple_shift_origin(q.both, offset) == FSI_OK);
     steps_ok(&p, 4, 0.004);
     steps_ok(&q, 4, 0.004);
-    CHECK_NEAR(q.water->stats.volume, p.water->stats.volume, TOL(1e-9, 1e-4) * p.water->stats.volume);
+    CHECK_NEAR(q.water->stats.volume, p.water->stats.volume, TOL(1e-5, 1e-3) * p.water->stats.volume); /* a face at the edge of a reach is on either side of it */
     for (i = 0; i < p.solid->vertex_count; i++)
         CHECK_NEAR(fsi_v3_norm(fsi_v3_sub(fsi_v3_sub(q.solid->position[i], offset), p.solid->position[i])), 0, TOL(1e-7, 1e-3));
     CHECK(fsi_couple_shift_origin(NULL, offset) == FSI_ERROR_COOKIE);
@@ -304,10 +305,29 @@ static void test_debug_draw_shows_both_and_where_they_touch(void)
     pair_end(&p);
 }
 
+/* A vertex that is shot out of the box: what is out of it is not swept cell by cell. */
+static void test_a_vertex_that_flies_off_costs_little(void)
+{
+    clock_t before;
+    pair p;
+    int k;
+    make_fall(&p, 2);
+    steps_ok(&p, 4, 1e-3);
+    p.solid->velocity[10] = v3(0, -2e6, 0);
+    before = clock();
+    for (k = 0; k < 2; k++) {
+        const fsi_status status = fsi_couple_step(p.both, REAL(1e-3));
+        CHECK(status == FSI_OK || status == FSI_ERROR_CONVERGENCE || status == FSI_ERROR_LIMIT);
+    }
+    printf("   %.2f s\n", (double)(clock() - before) / CLOCKS_PER_SEC);
+    CHECK(clock() - before < (TEST_SLOWED ? 200 : 10) * CLOCKS_PER_SEC);
+    pair_end(&p);
+}
+
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
-/* Head: cookie, bytes of carry, of the liquid and of the shell, check, time; then carry, liquid, shell. Those two begin with 32 bytes: hash at 24. */
-typedef struct head { uint64_t cookie, carry, liquid, shell, check; double time; } head;
+/* Head: cookie, bytes of the liquid and of the shell, check, time; then liquid, shell. Those two begin with 32 bytes: hash at 24. */
+typedef struct head { uint64_t cookie, liquid, shell, check; double time; } head;
 
 static void refit(unsigned char *state)
 {
@@ -315,9 +335,9 @@ static void refit(unsigned char *state)
     uint64_t hash;
     unsigned char *part;
     memcpy(&h, state, sizeof h);
-    h.check = fsi_hash(state + sizeof h, (size_t)h.carry, fsi_hash(&h.time, sizeof h.time, 0));
+    h.check = fsi_hash(&h.time, sizeof h.time, 0);
     memcpy(state, &h, sizeof h);
-    part = state + sizeof h + h.carry;
+    part = state + sizeof h;
     hash = fsi_hash(part + 32, (size_t)h.liquid - 32, 0);
     memcpy(part + 24, &hash, 8);
     part += h.liquid;
@@ -325,32 +345,30 @@ static void refit(unsigned char *state)
     memcpy(part + 24, &hash, 8);
 }
 
-/* Words of carry, time and the shell's part become others: refused, and nothing changes, or the next step can be made. The liquid's part is the liquid's to judge. */
+/* Words of time and of the shell's part become others: refused, and nothing changes, or the next step can be made. The liquid's part is the liquid's to judge. */
 static void test_a_state_that_load_takes_can_be_used(void)
 {
     const double bad[6] = { test_nan(), test_inf(), 1e300, -1, 1e30, 1e-3 };
     unsigned char *state, *crafted;
-    size_t size = 0, liquid_at;
+    size_t size = 0;
     uint64_t random = 5, hash;
     int k, taken = 0, refused = 0;
     head h;
     pair p;
     make_fall(&p, 2);
     steps_ok(&p, 8, 2e-3);
-    CHECK(p.both->stats.contacts > 0);
+    CHECK(p.both->stats.faces > 0);
     CHECK(fsi_couple_save(p.both, NULL, 0, &size) == FSI_OK);
     state = (unsigned char *)malloc(size);
     crafted = (unsigned char *)malloc(size);
     CHECK(fsi_couple_save(p.both, state, size, NULL) == FSI_OK);
     memcpy(&h, state, sizeof h);
-    liquid_at = sizeof h + (size_t)h.carry;
     for (k = 0; k < (TEST_SLOWED ? 30 : 150); k++) {
-        const size_t shell_at = liquid_at + (size_t)h.liquid + 32 + 12, words = ((size_t)h.shell - 44) / 8;
+        const size_t shell_at = sizeof h + (size_t)h.liquid + 32 + 12, words = ((size_t)h.shell - 44) / 8;
         const double *value = &bad[k % 6];
         fsi_status status;
         memcpy(crafted, state, size);
         if (k < 6) memcpy(crafted + offsetof(head, time), value, 8);
-        else if (k % 3 == 0) memcpy(crafted + sizeof h + 8 * (size_t)(test_random(&random) * (double)(h.carry / 8)), value, 8);
         else memcpy(crafted + shell_at + 8 * (size_t)(test_random(&random) * (double)words), value, 8);
         refit(crafted);
         hash = fsi_couple_hash(p.both);
@@ -392,7 +410,7 @@ static void test_a_state_with_the_solid_in_the_liquid_is_refused(void)
     memcpy(&h, state, sizeof h);
     {
         const double y = 17 * CELL; /* the drop's middle */
-        unsigned char *x = state + sizeof h + h.carry + h.liquid + 32 + 12 + 24 * 10;
+        unsigned char *x = state + sizeof h + h.liquid + 32 + 12 + 24 * 10;
         memcpy(x + 8, &y, 8);
     }
     refit(state);
@@ -452,7 +470,7 @@ static void test_a_refused_load_leaves_obstacles_as_they_were(void)
     state = (unsigned char *)malloc(size);
     CHECK(fsi_couple_save(p[0].both, state, size, NULL) == FSI_OK);
     memcpy(&h, state, sizeof h);
-    memcpy(state + sizeof h + h.carry + h.liquid + 32 + 12 + 24 * 10 + 8, &y, 8);
+    memcpy(state + sizeof h + h.liquid + 32 + 12 + 24 * 10 + 8, &y, 8);
     refit(state);
     CHECK(fsi_levelset_obstacle_reaction(p[0].water, id[0], &was, &torque) == FSI_OK && fsi_v3_norm(was) > 0);
     expect(&p[0], fsi_couple_load(p[0].both, state, size), FSI_ERROR_MESH, "vertex 10");
@@ -567,7 +585,7 @@ static void test_a_steady_state_allocates_nothing(void)
         steps_ok(&p, dim == 2 ? 200 : 50, 1e-3);
         allocs = p.context.allocs;
         steps_ok(&p, dim == 2 ? 100 : 40, 1e-3);
-        CHECK(p.both->stats.contacts > 0);
+        CHECK(p.both->stats.faces > 0);
         /* in float a count reaches a new peak once */
         if (!CHECK(p.context.allocs - allocs <= TOL(0, 2))) printf("   %dD: %lld allocations\n", dim, p.context.allocs - allocs);
         pair_end(&p);
@@ -594,6 +612,7 @@ static void test_what_is_stretched_out_of_the_box_costs_no_memory(void)
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
+    RUN(test_a_vertex_that_flies_off_costs_little);
     RUN(test_liquid_that_create_takes_away_is_counted_told_and_refusable);
     RUN(test_who_was_stepped_alone_is_noticed);
     RUN(test_a_step_of_no_time_only_looks);

@@ -21,7 +21,8 @@ static void test_random_scenes_keep_every_promise(void)
         CHECK(t->refused == 0 && t->broken == 0 && t->unlike == 0 && t->leaking == 0);
         CHECK(t->least > 0 && t->dense_least > 0);
     }
-    CHECK(tally[0].threads + tally[1].threads > 0 && tally[0].loaded + tally[1].loaded > 0 && tally[0].failed + tally[1].failed > 0);
+    CHECK(tally[0].threads + tally[1].threads > 0 && tally[0].loaded + tally[1].loaded > 0);
+    CHECK(TEST_SLOWED || tally[0].failed + tally[1].failed > 0); /* in few steps none may ask for memory */
 }
 
 /* The paper's estimate of the time of impact stalls and misses where ours does neither. */
@@ -49,10 +50,13 @@ static void test_a_drop_rebounds_more_than_five_times(void)
 
 static void test_volume_at_five_metres_a_second(void)
 {
-    double least, error = impact_error(32, 1, TEST_SLOWED ? 30 : 100, &least);
-    printf("   volume error %.1e, smallest distance %.3f dx\n", error, least);
-    CHECK(error <= 0.03);
-    CHECK(least > 0);
+    int k;
+    for (k = 0; k < 2; k++) { /* a drop of 10 cells, where one cell is 1.5 %, and one of 19 */
+        double least, error = impact_error(k ? 64 : 32, 1, TEST_SLOWED ? 30 : 100, &least);
+        printf("   volume error %.1e, smallest distance %.3f dx\n", error, least);
+        CHECK(error <= (k ? 0.015 : 0.05));
+        CHECK(least > 0);
+    }
 }
 
 int main(int argc, char **argv)

@@ -636,7 +636,7 @@ static void count_calls(void *user, int count, void (*task)(void *arg, int index
 /* A body of `ratio` times the liquid's density is let go in a pool, or held up where that is 0. Returns the steps; *calls: how often its projection had work for threads. */
 static int steps_with_body(double (*share)(int axis, fsi_vec3 x, const double *arg), double ratio, double volume, int *calls)
 {
-    const int n = 32;
+    const int n = 48; /* else the loops of a cycle are too little for threads */
     const double dx = 1.0 / n, arg[6] = { 0.51, 0.48, 0.5, 0.2, dx, 3 }, level[1] = { 0.75 };
     scene t;
     solid b;
@@ -667,7 +667,7 @@ static void test_bodies_cost_few_cycles(void)
     static const double ratio[3] = { 1e-3, 0.05, 3 };
     int k, shape;
     for (shape = 0; shape < 2; shape++) {
-        const double volume = shape ? 4.0 / 9 / 32 : 4.19 * 0.008;
+        const double volume = shape ? 4.0 / 9 / 48 : 4.19 * 0.008;
         int held, calls;
         const int steps = steps_with_body(shape ? share_slab : share_ball, 0, volume, &held);
         for (k = 0; k < 3; k++) {

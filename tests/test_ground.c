@@ -236,7 +236,7 @@ static fsi_status drops_substep(drops_work *w)
     drops_solve_drag(w);
     fsi__parallel(context, w->d->count, DROPS_GRAIN, drops_move, w);
     for (c = 0; c < fsi__chunks(w->d->count, DROPS_GRAIN); c++)
-        if (w->bad[c] >= 0) return fsi__fail(context, FSI_ERROR_NAN, "drops_step", w->bad[c], w->substep, "drop %d became infinite or NaN in substep %d", w->bad[c], w->substep);
+        if (w->bad[c] >= 0) return fsi__fail(context, FSI_ERROR_NAN, "drops_step", w->bad[c], w->substep, "drop %d is not finite in substep %d", w->bad[c], w->substep);
     return FSI_OK;
 }
 

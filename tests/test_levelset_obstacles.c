@@ -51,6 +51,23 @@ TEST_FN fsi_mesh *make_cylinder(double x, double y, double radius, int n)
     return make_polygon(xy, n, 0);
 }
 
+/* In 3D, from corner lo to corner hi. */
+TEST_FN fsi_mesh *make_solid_box(fsi_vec3 lo, fsi_vec3 hi)
+{
+    static const int t[36] = { 0, 2, 1, 1, 2, 3, 4, 5, 6, 5, 7, 6, 0, 1, 4, 1, 5, 4, 2, 6, 3, 3, 6, 7, 0, 4, 2, 2, 4, 6, 1, 3, 5, 3, 7, 5 };
+    fsi_mesh_desc d = fsi_mesh_default_desc();
+    fsi_vec3 x[8];
+    fsi_mesh *m = NULL;
+    int k;
+    for (k = 0; k < 8; k++) x[k] = fsi_v3(k & 1 ? hi.x : lo.x, k & 2 ? hi.y : lo.y, k & 4 ? hi.z : lo.z);
+    d.vertices = x;
+    d.vertex_count = 8;
+    d.elements = t;
+    d.element_count = 12;
+    CHECK(fsi_mesh_create(&m, &d) == FSI_OK);
+    return m;
+}
+
 /* Half sizes a, b around (x, y), turned by `angle`. */
 TEST_FN fsi_mesh *make_block(double x, double y, double a, double b, double angle, int container)
 {
@@ -264,6 +281,72 @@ static void test_a_ball_under_water(void)
     fsi_mesh_destroy(m);
 }
 
+/* A column of 4 x 4 cells whose sides lie in the grid, or pass through its cells: `inside` of one. */
+static fsi_mesh *make_column(double dx, double inside)
+{
+    return make_solid_box(v3((14 + inside) * dx, (7 + inside) * dx, -3 * dx), v3((18 + inside) * dx, (11 + inside) * dx, 30 * dx));
+}
+
+/* Integral of the pressure over the two sides of that column across x. */
+static double column_pressure(const fsi_levelset *s, double inside)
+{
+    const double dx = (double)s->desc.dx, h = dx / 4;
+    double sum = 0;
+    int j, k;
+    for (j = 0; j < 16; j++)
+        for (k = 0; k < 4 * s->desc.n[2]; k++) {
+            const double y = (7 + inside) * dx + (j + 0.5) * h, z = (k + 0.5) * h;
+            sum += (double)fsi_levelset_pressure_at(s, v3((14 + inside) * dx, y, z)) - (double)fsi_levelset_pressure_at(s, v3((18 + inside) * dx, y, z));
+        }
+    return sum * h * h;
+}
+
+/* A drop hits a column in space: what the column got, what the pressure at its sides pushed it with, and what the drop lost along x [N s]. */
+static void hit_column(double inside, double *got, double *pushed, double *lost)
+{
+    const double dx = 0.03;
+    fsi_levelset_desc d = fsi_levelset_default_desc();
+    fsi_mesh *m = make_column(dx, inside);
+    fsi_levelset *s;
+    int id = 0, k;
+    d.n[0] = 28, d.n[1] = d.n[2] = 18;
+    d.dx = (fsi_real)dx;
+    d.gravity = v3(0, 0, 0);
+    memset(d.open_side, 1, sizeof d.open_side);
+    s = make_liquid(&d);
+    CHECK(fsi_levelset_add_mesh(s, m, &id) == FSI_OK);
+    CHECK(fsi_levelset_fill_sphere(s, v3(9.5 * dx, (9 + inside) * dx, 9 * dx), (fsi_real)(4 * dx), v3(2, 0, 0), NULL) == FSI_OK);
+    *got = *pushed = 0;
+    *lost = 2 * 1000 * s->stats.volume;
+    for (k = 0; k < 15; k++) {
+        fsi_vec3 force;
+        if (!step_ok(s, 0.005)) break;
+        CHECK(fsi_levelset_obstacle_reaction(s, id, &force, NULL) == FSI_OK);
+        *got += 0.005 * (double)force.x;
+        *pushed += 0.005 * column_pressure(s, inside);
+    }
+    *lost -= s->stats.momentum[0];
+    CHECK(s->stats.left_volume < 1e-3 * s->stats.volume);
+    fsi_levelset_destroy(s);
+    fsi_mesh_destroy(m);
+}
+
+/* What a column gets is what the pressure at its sides does and what the liquid loses (advection by itself loses some too), and does not hang on how its
+   sides lie in the grid by more than a cell does that the flow rounds its edges in. Where they lay in faces of the grid it got half: cells behind them were open. */
+static void test_a_drop_pushes_a_column_with_its_pressure(void)
+{
+    const double inside[3] = { 0, 0.5, 0.3 };
+    double got[3], pushed, lost;
+    int k;
+    for (k = 0; k < 3; k++) {
+        hit_column(inside[k], &got[k], &pushed, &lost);
+        printf("      sides %.1f cells inside: impulse %.3f N s, by its pressure %.3f, the drop lost %.3f\n", inside[k], got[k], pushed, lost);
+        CHECK_NEAR(pushed, got[k], 0.02 * got[k]);
+        CHECK_NEAR(got[k], lost, 0.07 * lost);
+        CHECK_NEAR(got[k], got[0], 0.3 * got[0]);
+    }
+}
+
 /* ---- obstacles that move ---- */
 
 /* A cylinder sets off and is dragged through a pool; returns the mean force that holds it back. */
@@ -342,9 +425,11 @@ static void test_a_dam_break_over_a_box_gains_no_energy(void)
 static void test_substeps_follow_fast_obstacles(void)
 {
     fsi_levelset_desc d = make_desc(64, 32, 1.0 / 32, 10);
-    fsi_levelset *s = make_liquid(&d);
+    fsi_levelset *s;
     fsi_mesh *m = make_block(0, 0, 0.06, 0.2, 0, 0);
     int k;
+    d.max_substeps = 100; /* splashes reach 15 to 45 m/s for a moment, whatever the liquid is disturbed by */
+    s = make_liquid(&d);
     for (k = 0; k < 2; k++) CHECK(fsi_mesh_move_rigid(m, v3(0.4, 0.3, 0), fsi_quat_identity()) == FSI_OK);
     (void)add_solid(s, m, NULL, 1, 90);
     fill(s, 2, 0.5);
@@ -476,7 +561,7 @@ static void test_a_body_as_light_as_air_stays_calm(void)
     double fastest = 0, off = draft_error(1, 1, &fastest);
     printf("      %.3f cells off, never faster than %.2f m/s\n", off, fastest);
     CHECK_NEAR(off, 0, 2);
-    CHECK(fastest < 3);
+    CHECK(fastest < TOL(3, 5));
 }
 
 /* A drop flies against a block that is free to move: what the one loses the other gains; the rest is what advection costs. */
@@ -1103,7 +1188,7 @@ static void test_spray_too_stiff_to_solve_is_thinned(void)
     CHECK(s->stats.thinned == 1 && s->stats.degraded == 1 && s->stats.substeps == 1);
     CHECK(fsi_levelset_error(s)->status == FSI_OK);
     CHECK(s->stats.kinetic_energy > 0 && s->stats.kinetic_energy < before); /* drops that overlap become one */
-    for (k = 0; k < 2; k++) CHECK_NEAR(s->stats.momentum[k], momentum[k], 0.05 * momentum[k]); /* the rest is that of the volumes */
+    for (k = 0; k < 2; k++) CHECK_NEAR(s->stats.momentum[k], momentum[k], 0.05 * hypot(momentum[0], momentum[1])); /* the rest is that of the volumes */
     fsi_levelset_destroy(s);
 }
 
@@ -1143,6 +1228,154 @@ static void test_honey_sticks_to_obstacles(void)
     }
 }
 
+/* Where the velocity between two plates, 8 cells and some apart along axis `across`, meets those of the plates: the larger depth in cells. The
+   lower one, at `low` cells, rests, the upper one slides. */
+static double depth_of_the_plates(int across, double low, double high)
+{
+    const double dx = 1.0 / 16, speed = 1e-3, middle = (low + high) / 2 * dx;
+    fsi_levelset_desc d = make_desc(across == 0 ? 16 : 64, across == 0 ? 64 : 16, dx, 0);
+    fsi_mesh *m[2];
+    fsi_levelset *s;
+    fsi_levelset_obstacle_desc o = fsi_levelset_default_obstacle_desc();
+    fsi_body plate = fsi_default_body();
+    double n = 0, x1 = 0, x2 = 0, u1 = 0, xu = 0, slope, start;
+    int k;
+    d.viscosity = 10000000;
+    s = make_liquid(&d);
+    for (k = 0; k < 2; k++) m[k] = across == 0 ? make_block((k ? high + 32 : low - 32) * dx, 2, 2, 20, 0, 0) : make_block(2, (k ? high + 32 : low - 32) * dx, 20, 2, 0, 0);
+    CHECK(fsi_levelset_add_mesh(s, m[0], NULL) == FSI_OK);
+    o.mesh = m[1];
+    o.body = &plate;
+    CHECK(fsi_levelset_add_obstacle(s, &o, NULL) == FSI_OK);
+    CHECK(fsi_levelset_fill_box(s, across == 0 ? box3(0, 0.5, 0, 1, 3.5, 0) : box3(0.5, 0, 0, 3.5, 1, 0), v3(0, 0, 0), NULL) == FSI_OK);
+    for (k = 0; k < 3; k++) {
+        plate.end.position = across == 0 ? v3(0, speed * 0.001 * (k + 1), 0) : v3(speed * 0.001 * (k + 1), 0, 0);
+        CHECK(step_ok(s, 0.001));
+        fsi_body_integrate(&plate, (fsi_real)0.001);
+    }
+    for (k = (int)ceil(low); k + 0.5 < high; k++) {
+        const double x = k + 0.5 - middle / dx, u = (double)(across == 0 ? fsi_grid_at(s->u[1], k, 32, 0) : fsi_grid_at(s->u[0], 32, k, 0)) / speed;
+        n++, x1 += x, x2 += x * x, u1 += u, xu += x * u;
+    }
+    slope = (n * xu - x1 * u1) / (n * x2 - x1 * x1);
+    start = (u1 - slope * x1) / n;
+    fsi_levelset_destroy(s);
+    for (k = 0; k < 2; k++) fsi_mesh_destroy(m[k]);
+    return fmax(fabs(-start / slope - (low - middle / dx)), fabs((1 - start) / slope - (high - middle / dx)));
+}
+
+/* Liquid sticks to a plate where the plate is, also where that is on a line of the grid: half a cell deeper is 5 % of a lid's speed in a cavity. */
+static void test_plates_hold_honey_where_they_are(void)
+{
+    static const double at[9] = { 0, 0.01, -0.01, 0.2, 0.4, 0.5, 0.51, 0.75, 0.99 };
+    double worst = 0;
+    int k;
+    for (k = 0; k < 9; k++) worst = fmax(worst, depth_of_the_plates(k % 2, 4 + at[k], 12 - at[k * 2 % 9]));
+    printf("      %.3f dx off\n", worst);
+    CHECK(worst < 0.05);
+}
+
+/* A wall from x = at on, in 2D or 3D; leaning back by `lean` in 2D. */
+TEST_FN fsi_mesh *make_wall(int dim, double at, double lean)
+{
+    double xy[8];
+    xy[0] = at - 5 * lean, xy[1] = -5, xy[2] = at + 5 * lean, xy[3] = 5, xy[4] = 20, xy[5] = 5, xy[6] = 20, xy[7] = -5;
+    return dim == 2 ? make_polygon(xy, 4, 0) : make_solid_box(v3(at, -5, -5), v3(at + 0.3, 5, 5));
+}
+
+/* A pool of depth 0.3 between the box and a wall: the share of its thrust that the wall bears in the first step, 1: all. Without gravity: how many
+   cells deep in the wall phi = 0 lies, 0 or less: at it or before it. */
+static double share_of_the_thrust(int dim, double at, double lean, int wall_last, double gravity)
+{
+    const double dx = 1.0 / 40;
+    fsi_levelset_desc d = make_desc(40, 20, dx, gravity);
+    fsi_levelset *s;
+    fsi_mesh *wall = make_wall(dim, at, lean), *pool;
+    fsi_vec3 force, torque;
+    double xy[8], share, added;
+    int id, k;
+    xy[0] = -1, xy[1] = -1, xy[2] = at - lean, xy[3] = -1, xy[4] = at + 0.3 * lean, xy[5] = 0.3, xy[6] = -1, xy[7] = 0.3;
+    pool = make_polygon(xy, 4, 0);
+    d.dim = dim;
+    d.n[2] = dim == 3 ? 8 : 1;
+    d.viscosity = gravity > 0 ? 0 : 1;
+    s = make_liquid(&d);
+    if (!wall_last) CHECK(fsi_levelset_add_mesh(s, wall, &id) == FSI_OK);
+    if (dim == 2) CHECK(fsi_levelset_fill_mesh(s, pool, v3(0, 0, 0), &added) == FSI_OK);
+    else CHECK(fsi_levelset_fill_box(s, box3(0, 0, 0, at, 0.3, 1), v3(0, 0, 0), &added) == FSI_OK);
+    if (wall_last) CHECK(fsi_levelset_add_mesh(s, wall, &id) == FSI_OK);
+    for (k = 0; k < (gravity > 0 ? 1 : 5); k++) CHECK(step_ok(s, 0.002));
+    CHECK(fsi_levelset_obstacle_reaction(s, id, &force, &torque) == FSI_OK);
+    share = gravity > 0 ? (double)force.x / (500 * gravity * 0.09 * (dim == 3 ? 8 * dx : 1)) : -(double)fsi_grid_sample_linear(s->phi, v3(at + 0.1 * lean, 0.1, 0.1)) / dx;
+    fsi_levelset_destroy(s);
+    fsi_mesh_destroy(wall);
+    fsi_mesh_destroy(pool);
+    return share;
+}
+
+/* Liquid that is poured flush with a wall, or that a wall is put flush against, has no surface there, as at the sides of the box. */
+static void test_liquid_flush_with_a_wall_leans_on_it(void)
+{
+    double least = 2, most = 0;
+    int k, last;
+    for (k = 0; k < 8; k++) for (last = 0; last < 2; last++) {
+        const double at = (20 + 0.15 * k) / 40, lean = k % 3 == 0 ? 0 : k % 3 == 1 ? 0.2 : -0.3;
+        const double share = share_of_the_thrust(2, at, lean, last, 9.81);
+        least = fmin(least, share);
+        most = fmax(most, share);
+        CHECK(share_of_the_thrust(2, at, lean, last, 0) > 1);
+    }
+    for (k = 0; k < 2; k++) {
+        const double share = share_of_the_thrust(3, (20 + 0.4 * k) / 40, 0, k, 9.81);
+        least = fmin(least, share);
+        most = fmax(most, share);
+    }
+    printf("      %.3f to %.3f of the thrust in the first step\n", least, most);
+    CHECK(least > TOL(0.97, 0.8) && most < 1.03); /* in float a wall on a line of the grid may be seen on the other side of it */
+}
+
+/* Distance to a block as of make_block, negative inside. */
+static double block_distance(fsi_vec3 x, double cx, double cy, double a, double b, double angle)
+{
+    const double dx = (double)x.x - cx, dy = (double)x.y - cy, u = fabs(dx * cos(angle) + dy * sin(angle)) - a, v = fabs(dy * cos(angle) - dx * sin(angle)) - b;
+    return u > 0 && v > 0 ? sqrt(u * u + v * v) : fmax(u, v);
+}
+
+/* Of pools that surge around blocks, what is shown and read out ends at the blocks: phi itself goes on into them, by several cells. */
+static void test_no_liquid_is_shown_inside_solids(void)
+{
+    const double dx = 1.0 / 32;
+    int k, i, step;
+    for (k = 0; k < 3; k++) {
+        const double angle = 0.35 * k, flat = k == 2 ? 0.04 : 0.15;
+        fsi_levelset_desc d = make_desc(32, 32, dx, 9.81);
+        fsi_levelset *s = make_liquid(&d);
+        fsi_mesh *m = make_block(0.6, 0.3, 0.2, flat, angle, 0);
+        fsi_grid_surface *surface = NULL;
+        double deepest = 0, wettest = 1, raw = 0;
+        CHECK(fsi_grid_surface_create(&surface, NULL) == FSI_OK);
+        CHECK(fsi_levelset_add_mesh(s, m, NULL) == FSI_OK);
+        fill(s, k == 1 ? 1 : 0.4, 0.5);
+        for (step = 0; step < 20; step++) {
+            CHECK(step_ok(s, 0.02));
+            CHECK(fsi_levelset_update_surface(s, surface, 1) == FSI_OK);
+            for (i = 0; i < surface->vertex_count; i++) deepest = fmin(deepest, block_distance(surface->vertices[i], 0.6, 0.3, 0.2, flat, angle));
+            CHECK(fsi_grid_surface_update(surface, s->phi, 1) == FSI_OK);
+            for (i = 0; i < surface->vertex_count; i++) raw = fmin(raw, block_distance(surface->vertices[i], 0.6, 0.3, 0.2, flat, angle));
+            for (i = 0; i < 400; i++) {
+                const fsi_vec3 x = v3(0.35 + 0.025 * (i % 20), 0.05 + 0.025 * (i / 20), 0);
+                if (block_distance(x, 0.6, 0.3, 0.2, flat, angle) < -0.5 * dx) wettest = fmin(wettest, (double)fsi_levelset_phi_at(s, x));
+            }
+        }
+        printf("      deepest %.2f dx, without %.2f dx\n", -deepest / dx, -raw / dx);
+        CHECK(deepest > -0.5 * dx && wettest > 0);
+        CHECK(fsi_levelset_update_surface(NULL, surface, 1) == FSI_ERROR_COOKIE && fsi_levelset_update_surface(s, NULL, 1) != FSI_OK);
+        fsi_grid_surface_destroy(surface);
+        fsi_levelset_destroy(s);
+        fsi_mesh_destroy(m);
+    }
+}
+
 static void test_the_steady_state_allocates_nothing(void)
 {
     scene q;
@@ -1162,6 +1395,7 @@ int main(int argc, char **argv)
     RUN(test_liquid_around_a_cylinder_rests_and_lifts_it);
     RUN(test_a_pool_in_a_container_is_still);
     RUN(test_a_ball_under_water);
+    RUN_PHYSICS(test_a_drop_pushes_a_column_with_its_pressure);
     RUN_PHYSICS(test_a_cylinder_dragged_through_liquid_is_held_back);
     RUN(test_a_dam_break_over_a_box_gains_no_energy);
     RUN(test_substeps_follow_fast_obstacles);
@@ -1190,6 +1424,9 @@ int main(int argc, char **argv)
     RUN(test_a_state_of_other_obstacles_is_refused);
     RUN(test_spray_too_stiff_to_solve_is_thinned);
     RUN(test_honey_sticks_to_obstacles);
+    RUN_PHYSICS(test_plates_hold_honey_where_they_are);
+    RUN(test_no_liquid_is_shown_inside_solids);
+    RUN_PHYSICS(test_liquid_flush_with_a_wall_leans_on_it);
     RUN(test_the_steady_state_allocates_nothing);
     return TEST_END();
 }

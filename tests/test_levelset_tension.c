@@ -195,7 +195,7 @@ static void test_smoothing_solves_its_equation(void)
     for (e = 0; e < cells; e++) run.m->trial_u[0]->value[e] = (fsi_real)(old[e] = (double)(fsi_real)test_random(&random));
     run.axis = 0;
     CHECK(fsi__ls_number_faces(&run) == FSI_OK);
-    fsi__ls_each_face(&run, fsi__ls_link_faces);
+    fsi__ls_each_face(&run, 20, fsi__ls_link_faces);
     fsi__ls_smooth_axis(&run);
     for (i = 0; i < run.m->face_count; i++) {
         const fsi__ls_face *f = &run.m->face[i];

@@ -122,6 +122,111 @@ static void test_gravity_changes_at_run_time(void)
     }
 }
 
+/* What a host pulls with: evenly, like a turning tank about x = 0.5, or to NaN where x > 0.5 after 0.015 s. */
+typedef struct pull { fsi_vec3 even; double turn; int nan; } pull;
+static fsi_vec3 pull_at(void *user, fsi_vec3 x, double time)
+{
+    const pull *p = (const pull *)user;
+    fsi_vec3 a = p->even;
+    a.x += (fsi_real)(p->turn * p->turn * ((double)x.x - 0.5));
+    if (p->nan && (double)x.x > 0.5 && time > 0.015) a.y = (fsi_real)test_nan();
+    return a;
+}
+
+/* The same everywhere, it is gravity. */
+static void test_an_even_acceleration_is_gravity(void)
+{
+    int dim, k;
+    for (dim = 2; dim <= 3; dim++) {
+        fsi_levelset_desc d = desc_of(dim, 16);
+        fsi_levelset *s = make(&d), *t;
+        pull p;
+        p.even = fsi_v3_add(d.gravity, v3(3, 0, 0));
+        p.turn = p.nan = 0;
+        d.gravity = v3(-3, 0, 0);
+        d.acceleration = pull_at;
+        d.acceleration_user = &p;
+        t = make(&d);
+        fill_pool(s, 0.4, 0.5);
+        fill_pool(t, 0.4, 0.5);
+        CHECK_NEAR(fsi_levelset_suggest_dt(s), fsi_levelset_suggest_dt(t), TOL(1e-9, 1e-6));
+        for (k = 0; k < 10; k++) CHECK(fsi_levelset_step(s, (fsi_real)0.02) == FSI_OK && fsi_levelset_step(t, (fsi_real)0.02) == FSI_OK && s->stats.substeps == t->stats.substeps);
+        for (k = 0; k < dim; k++) CHECK_NEAR(s->stats.momentum[k], t->stats.momentum[k], TOL(1e-6, 1));
+        CHECK_NEAR(s->component[0].shape.centroid.x, t->component[0].shape.centroid.x, TOL(1e-9, 1e-4));
+        fsi_levelset_destroy(s);
+        fsi_levelset_destroy(t);
+    }
+}
+
+/* Turned at omega, liquid rests with the surface y = y_0 + (omega^2/2g) (x - 1/2)^2. */
+static void test_a_turning_tank_keeps_its_parabola(void)
+{
+    const double turn = 3, low = 0.35;
+    double worst = 0;
+    int k, i;
+    for (k = 0; k < 2; k++) {
+        fsi_levelset_desc d = desc_of(2, k ? 32 : 24);
+        fsi_mesh_desc md = fsi_mesh_default_desc();
+        fsi_vec3 x[60];
+        int e[120], step;
+        fsi_levelset *s;
+        fsi_mesh *m = NULL;
+        pull p;
+        p.even = v3(0, 0, 0);
+        p.turn = turn;
+        p.nan = 0;
+        d.acceleration = pull_at;
+        d.acceleration_user = &p;
+        s = make(&d);
+        for (i = 0; i < 58; i++) {
+            const double at = 1.2 - 1.4 * i / 57;
+            x[i] = v3(at, low + turn * turn / (2 * 9.81) * (at - 0.5) * (at - 0.5), 0);
+        }
+        x[58] = v3(-0.2, -0.2, 0);
+        x[59] = v3(1.2, -0.2, 0);
+        for (i = 0; i < 60; i++) e[2 * i] = i, e[2 * i + 1] = (i + 59) % 60;
+        md.vertices = x;
+        md.vertex_count = md.element_count = 60;
+        md.elements = e;
+        md.corners = 2;
+        CHECK(fsi_mesh_create(&m, &md) == FSI_OK && fsi_levelset_fill_mesh(s, m, v3(0, 0, 0), NULL) == FSI_OK);
+        for (step = 0; step < 30; step++) {
+            CHECK(fsi_levelset_step(s, (fsi_real)0.02) == FSI_OK);
+            for (i = 1; i < 20; i++) {
+                const double at = i / 20.0;
+                worst = fmax(worst, fabs((double)fsi_levelset_phi_at(s, v3(at, low + turn * turn / (2 * 9.81) * (at - 0.5) * (at - 0.5), 0))) / (double)d.dx);
+            }
+            CHECK(s->stats.max_speed < 0.1);
+        }
+        fsi_levelset_destroy(s);
+        fsi_mesh_destroy(m);
+    }
+    printf("      %.3f dx off\n", worst);
+    CHECK(worst < 0.15);
+}
+
+static void test_an_acceleration_that_is_not_finite_is_named(void)
+{
+    fsi_levelset_desc d = desc_of(2, 16);
+    fsi_levelset *s;
+    pull p;
+    uint64_t hash;
+    p.even = v3(0, 0, 0);
+    p.turn = 0;
+    p.nan = 1;
+    d.acceleration = pull_at;
+    d.acceleration_user = &p;
+    s = make(&d);
+    fill_pool(s, 1, 0.5);
+    CHECK(fsi_levelset_step(s, (fsi_real)0.01) == FSI_OK);
+    hash = fsi_levelset_hash(s);
+    CHECK(fsi_levelset_step(s, (fsi_real)0.02) == FSI_ERROR_NAN && strstr(fsi_levelset_error(s)->message, "desc.acceleration is not finite at"));
+    CHECK(fsi_levelset_hash(s) == hash && fsi_levelset_suggest_dt(s) > 0);
+    p.nan = 0;
+    CHECK(fsi_levelset_step(s, (fsi_real)0.02) == FSI_OK);
+    fsi_levelset_destroy(s);
+}
+
 #define STAYS(field, value) do { fsi_levelset_desc d_ = s->desc; d_.field = (value); \
     CHECK(fsi_levelset_set_desc(s, &d_) == FSI_ERROR_ARGUMENT && strstr(fsi_levelset_error(s)->message, "desc." #field)); } while (0)
 
@@ -413,7 +518,7 @@ static void cross(int dim, uint64_t *random)
     fill_pool(s, 1, 0.3 + 0.3 * test_random(random));
     if (kind == 3) body.velocity = fsi_v3_scale(random_vector(random, dim), (fsi_real)(reach / 0.01));
     for (k = 0; k < steps; k++) {
-        const double before = targets_of(s), gone = s->stats.lost_volume;
+        const double before = targets_of(s) + s->stats.droplet_volume, gone = s->stats.lost_volume;
         const fsi_pose p = stand(dim, 0.5 + reach * (test_random(random) - 0.5), 0.5 + reach * (test_random(random) - 0.5), test_random(random));
         const uint64_t hash = fsi_levelset_hash(s);
         double taken = 0;
@@ -423,7 +528,7 @@ static void cross(int dim, uint64_t *random)
             if (kind == 1) {
                 status = fsi_levelset_teleport_obstacle(s, id);
                 if (!CHECK(status == FSI_OK)) break;
-                taken = before - targets_of(s);
+                taken = before - targets_of(s) - s->stats.droplet_volume;
                 CHECK(taken >= -0.04 * before); /* cells that a solid cut are measured otherwise when it has gone */
             }
         } else if (kind == 2) body.end = p;
@@ -436,10 +541,11 @@ static void cross(int dim, uint64_t *random)
             break;
         }
         CHECK(all_finite(s));
-        CHECK_NEAR(targets_of(s) + (s->stats.lost_volume - gone), before - taken, 1e-9 * before + 1e-12);
+        CHECK_NEAR(s->stats.target + (s->stats.lost_volume - gone), before - taken, 1e-9 * before + 1e-12);
         crossing.degraded += s->stats.degraded;
         if (fabs(volume_of(s) - targets_of(s)) > 0.01 * before + 1e-9) crossing.squeezed++;
-        CHECK(s->stats.volume_error == 0 || fabs(s->stats.volume_error - (volume_of(s) / targets_of(s) - 1)) <= 1e-9); /* what is off is told */
+        CHECK_NEAR(s->stats.volume, volume_of(s) + s->stats.droplet_volume, 1e-9 * before);
+        CHECK(s->stats.volume_error == 0 || fabs(s->stats.volume_error - (s->stats.volume / (s->stats.target + s->stats.lost_volume) - 1)) <= 1e-9); /* what is off is told */
         CHECK(s->stats.max_speed <= 20 * (reach / 0.01 + 10)); /* a solid kicks no liquid much faster than it moves itself */
         crossing.worst_kick = fmax(crossing.worst_kick, s->stats.max_speed * 0.01 / reach);
         if (kind == 3) fsi_body_integrate(&body, (fsi_real)0.01);
@@ -522,9 +628,40 @@ static void test_the_steady_state_allocates_nothing(void)
             for (sticky = 0; sticky < (dim == 2 ? 2 : 1); sticky++) {
                 long long later = -1;
                 CHECK(allocations(dim, scene, 0.5 * sticky, 0.1 * sticky, &later) == 0);
-                CHECK(later >= 0 && later <= 30); /* new blocks: 21 arrays grow once */
+                CHECK(later >= 0 && later <= 5); /* when the fields of all blocks grow it is 21 at once */
                 if (later > 0) printf("      %dD, scene %d: %d at new peaks\n", dim, scene, (int)later);
             }
+}
+
+/* A column of liquid falls into a pool and sloshes. It asks for memory with room to spare, so that it does so in few
+   steps: of the 150 after the first 50 in at most 3. */
+static void test_a_slosh_soon_asks_for_no_more_memory(void)
+{
+    int n, sticky;
+    for (n = 32; n <= 64; n += 32)
+        for (sticky = 0; sticky < 2; sticky++) {
+            fsi_context context = fsi_default_context();
+            fsi_levelset_desc d = desc_of(2, n);
+            long before = 0, after = 0;
+            int k, steps = 0;
+            fsi_levelset *s;
+            test_fail_allocator(&context, 0); /* fails never, counts */
+            d.context = &context;
+            d.surface_tension = (fsi_real)(0.05 * sticky);
+            s = make(&d);
+            fill_pool(s, 1, 0.3);
+            CHECK(fsi_levelset_fill_box(s, box3(0, 0.3, 0, 0.5, 0.6, 0), v3(0, 0, 0), NULL) == FSI_OK);
+            for (k = 0; k < 200; k++) {
+                before = test_alloc_count();
+                if (!CHECK(fsi_levelset_step(s, (fsi_real)0.01) == FSI_OK)) break;
+                steps += k >= 50 && test_alloc_count() > before;
+                after += k >= 50 ? test_alloc_count() - before : 0;
+            }
+            if (after > 0) printf("      %d cells, tension %d: %d allocations in %d steps\n", n, sticky, (int)after, steps);
+            CHECK(steps <= 3);
+            fsi_levelset_destroy(s);
+            CHECK(test_live_bytes() == 0);
+        }
 }
 
 int main(int argc, char **argv)
@@ -533,6 +670,9 @@ int main(int argc, char **argv)
     RUN(test_fills_that_add_nothing_say_so);
     RUN(test_a_step_that_did_less_says_so_once);
     RUN(test_gravity_changes_at_run_time);
+    RUN(test_an_even_acceleration_is_gravity);
+    RUN(test_a_turning_tank_keeps_its_parabola);
+    RUN(test_an_acceleration_that_is_not_finite_is_named);
     RUN(test_what_a_desc_cannot_change_is_named);
     RUN(test_a_world_moves_along);
     RUN(test_absurd_speeds_are_refused);
@@ -541,5 +681,6 @@ int main(int argc, char **argv)
     RUN(test_a_lid_put_over_a_pool_changes_no_volume);
     RUN(test_solids_that_cross_and_squeeze_leave_liquid_whole);
     RUN_PHYSICS(test_the_steady_state_allocates_nothing);
+    RUN_PHYSICS(test_a_slosh_soon_asks_for_no_more_memory);
     return TEST_END();
 }

@@ -1,6 +1,7 @@
 /* test_sph_dispatch.c - how a step of fsi_sph.h hands work to threads: few dispatches, none for little, the same bits.
    SPDX-License-Identifier: MIT */
 static double dispatch_worth = 22e3;
+#undef FSI__DISPATCH_WORTH /* the Makefile may have its own */
 #define FSI__DISPATCH_WORTH dispatch_worth
 #define FSI_STATIC
 #define FSI_IMPLEMENTATION
@@ -98,6 +99,15 @@ static void make_honey(scene *c, double dx, double tension, fsi_context *context
     CHECK(fsi_sph_add_emitter(c->s, &e, NULL) == FSI_OK);
 }
 
+/* So few iterations that viscosity leaves more than it may take for the new velocity. */
+static void cut_short(fsi_sph *s)
+{
+    fsi_sph_desc d = s->desc;
+    d.min_iters = d.max_iters = 2;
+    d.viscosity = 200;
+    CHECK(fsi_sph_set_desc(s, &d) == FSI_OK);
+}
+
 static void make_sheet_dam(scene *c, double dx, fsi_context *context)
 {
     shape_begin(c->dim);
@@ -111,8 +121,8 @@ static void make_sheet_dam(scene *c, double dx, fsi_context *context)
     c->s = make_dam(c->dim, dx, context, c->mesh[0]);
 }
 
-enum { DAM, MOVING, STICKY, DROP, FOUNTAIN, HONEY, HONEY_WITH_TENSION, SHEET, SCENES };
-static const char *const scene_name[SCENES] = { "dam", "moving", "sticky", "drop", "fountain", "honey", "honey with tension", "sheet" };
+enum { DAM, MOVING, STICKY, DROP, FOUNTAIN, HONEY, HONEY_WITH_TENSION, HONEY_CUT_SHORT, SHEET, SCENES };
+static const char *const scene_name[SCENES] = { "dam", "moving", "sticky", "drop", "fountain", "honey", "honey with tension", "honey cut short", "sheet" };
 
 static void scene_begin(scene *c, int kind, int dim, fsi_context *context)
 {
@@ -125,9 +135,10 @@ static void scene_begin(scene *c, int kind, int dim, fsi_context *context)
     if (kind == DROP) c->s = make_drop(context, dim, dim == 2 ? 40 : 14, 0.072, 2);
     if (kind == FOUNTAIN) c->s = (c->f = make_fountain(dim, dim == 2 ? 0.006 : 0.018, context)).s;
     if (kind == HONEY) make_honey(c, dx, 0, context);
-    if (kind == HONEY_WITH_TENSION) make_honey(c, dx, 0.03, context);
+    if (kind == HONEY_WITH_TENSION || kind == HONEY_CUT_SHORT) make_honey(c, dx, 0.03, context);
+    if (kind == HONEY_CUT_SHORT) cut_short(c->s);
     if (kind == SHEET) make_sheet_dam(c, dim == 2 ? 0.005 : 0.014, context);
-    if (kind == DROP || kind == HONEY_WITH_TENSION) c->dt = 2 * (double)fsi_sph_suggest_dt(c->s);
+    if (kind == DROP || kind == HONEY_WITH_TENSION || kind == HONEY_CUT_SHORT) c->dt = 2 * (double)fsi_sph_suggest_dt(c->s);
 }
 
 static int scene_step(scene *c, int step)
@@ -157,20 +168,25 @@ static uint64_t scene_end(scene *c)
 
 /* ---- few dispatches --------------------------------------------------------------------------------------------- */
 
-/* Every loop is dispatched that has more than one chunk. A sweep is a point at which the pressure solve takes the density, with the
-   step on from there or back; an iteration of conjugate gradients; an exact residual of viscosity, with the correction before it.
-   Making lists anew within a solve takes two more. */
+/* Every loop is dispatched that has more than one chunk. Of a sweep: a point at which the pressure solve takes the density, with
+   the step on from there or back; an iteration of conjugate gradients, of which the first has its direction from an exact residual
+   of viscosity. Making lists anew within a solve takes two more, and iterations cut short one: the new velocities once more. */
 static void check_step(const fsi_sph *s, int kind)
 {
-    const long points = calls_of(fsi__sph_density, NULL), pressure = points + calls_of(fsi__sph_gradient, NULL) + calls_of(fsi__sph_update, NULL) + calls_of(fsi__sph_reset_range, NULL);
-    const long rounds = calls_of(fsi__sph_visit, fsi__sph_viscous_turn), residuals = calls_of(fsi__sph_viscous_start, NULL);
-    const long viscous = rounds + calls_of(fsi__sph_visit, fsi__sph_viscous_apply) + calls_of(fsi__sph_visit, fsi__sph_viscous_advance);
-    const long exact = residuals + calls_of(fsi__sph_visit, fsi__sph_viscous_correct), others = seen.calls - pressure - viscous - exact;
-    const int ok = CHECK(pressure <= 3 * points) && CHECK(viscous <= 3 * rounds) && CHECK(exact <= 2 * residuals) &&
-                   CHECK(points >= s->stats.iterations) && CHECK(others <= 12 * s->stats.substeps + 2 * s->stats.rebuilds);
-    if (!ok) printf("%s, dim %d: %ld other dispatches in %d substeps with %d rebuilds\n", scene_name[kind], s->desc.dim, others, s->stats.substeps, s->stats.rebuilds);
+    const long points = calls_of(fsi__sph_density, NULL), steps = calls_of(fsi__sph_update, NULL) + calls_of(fsi__sph_reset_range, NULL);
+    const long pressure = points + calls_of(fsi__sph_gradient, NULL) + steps, substeps = s->stats.substeps;
+    const long rounds = calls_of(fsi__sph_visit, fsi__sph_viscous_apply), residuals = calls_of(fsi__sph_viscous_start, NULL);
+    const long turns = calls_of(fsi__sph_visit, fsi__sph_viscous_turn) + calls_of(fsi__sph_visit, fsi__sph_viscous_advance);
+    const long last = residuals ? substeps : 0, viscous = residuals + rounds + turns - last; /* the last residual is one of the others */
+    const long others = seen.calls - pressure - viscous, cut = kind == HONEY_CUT_SHORT;
+    const int ok = CHECK(pressure <= 3 * points) && CHECK(points >= s->stats.iterations) && CHECK(viscous <= 3 * rounds) &&
+                   CHECK(others <= (12 + cut) * substeps + 2 * s->stats.rebuilds);
+    if (!ok) printf("%s, dim %d: %ld dispatches of %ld points, %ld of %ld iterations of viscosity, %ld others in %ld substeps with %d rebuilds\n",
+        scene_name[kind], s->desc.dim, pressure, points, viscous, rounds, others, substeps, s->stats.rebuilds);
 }
 
+/* A sweep is a point at which the pressure solve takes the density or an iteration of conjugate gradients. The last point of a solve
+   takes two dispatches only, which leaves one for iterations that were cut short. */
 static void test_a_sweep_is_three_dispatches_and_a_substep_twelve_more(void)
 {
     int kind, dim, step;
@@ -187,7 +203,7 @@ static void test_a_sweep_is_three_dispatches_and_a_substep_twelve_more(void)
                 if (!scene_step(&c, step)) break;
                 check_step(c.s, kind);
                 calls += seen.calls;
-                sweeps += c.s->stats.iterations + c.s->stats.viscosity_iterations + calls_of(fsi__sph_viscous_start, NULL);
+                sweeps += calls_of(fsi__sph_density, NULL) + c.s->stats.viscosity_iterations;
                 substeps += c.s->stats.substeps;
             }
             CHECK(c.s->count > 1024);
@@ -198,9 +214,10 @@ static void test_a_sweep_is_three_dispatches_and_a_substep_twelve_more(void)
     dispatch_worth = 22e3;
 }
 
-/* On the average of each loop, as single times are at the mercy of the clock: 20 us where it was written, less on a faster machine. */
+/* On the average of each loop, as single times are at the mercy of the clock. */
 static void test_nothing_is_dispatched_for_little_work(void)
 {
+    const double bound = test_time_here(20e-6);
     int kind, dim, step, k;
     for (kind = 0; kind < SCENES; kind++) {
         for (dim = 2; dim <= 3; dim++) {
@@ -212,7 +229,7 @@ static void test_nothing_is_dispatched_for_little_work(void)
             for (step = 1; step <= 3; step++) if (!scene_step(&c, step)) break;
             for (k = 0; k < seen.loops; k++) {
                 const double mean = (double)seen.loop[k].time / CLOCKS_PER_SEC / (double)seen.loop[k].calls;
-                if (!CHECK(mean >= 12e-6)) printf("%s, dim %d, loop %d: %g s\n", scene_name[kind], dim, k, mean);
+                if (!CHECK(mean >= bound)) printf("%s, dim %d, loop %d: %g s\n", scene_name[kind], dim, k, mean);
             }
             CHECK(seen.calls > 0);
             scene_end(&c);

@@ -2,7 +2,7 @@
    SPDX-License-Identifier: MIT
 
    Volumes of a faucet, of a tap that drips, of a splash, of drops that meet and part, and of shapes carried in given flows; Laplace, Rayleigh, Prosperetti,
-   Lamb, Ritter, Martin & Moyce, Archimedes, added mass and Young.
+   Lamb, Ritter, Martin & Moyce, Archimedes, the force on a column, added mass and Young.
    Prints lines `key value unit`, and `key value unit reference tolerance pass|fail` where something is demanded. A word runs one part. */
 #define FSI_IMPLEMENTATION
 struct fsi__ls_run;
@@ -913,6 +913,67 @@ static fsi_mesh *make_ball(fsi_vec3 center, double radius)
     return mesh;
 }
 
+/* A column of 12 x 12 cm, its faces along the axes. */
+static fsi_mesh *make_column(double x, double y)
+{
+    static const int t[36] = { 0, 2, 1, 1, 2, 3, 4, 5, 6, 5, 7, 6, 0, 1, 4, 1, 5, 4, 2, 6, 3, 3, 6, 7, 0, 4, 2, 2, 4, 6, 1, 3, 5, 3, 7, 5 };
+    fsi_mesh_desc d = fsi_mesh_default_desc();
+    fsi_vec3 corner[8];
+    fsi_mesh *mesh;
+    int k;
+    for (k = 0; k < 8; k++) corner[k] = v3(k & 1 ? x + 0.12 : x, k & 2 ? y + 0.12 : y, k & 4 ? 0.75 : -0.1);
+    d.vertices = corner;
+    d.vertex_count = 8;
+    d.elements = t;
+    d.element_count = 12;
+    d.context = &app.context;
+    ex_check(&app, fsi_mesh_create(&mesh, &d));
+    return mesh;
+}
+
+/* A column of water of 0.4 x 0.6 x 0.3 m runs onto a square column 0.5 m away, over 1 cm of water: impulse by its reaction from before the impact to
+   0.5 s, that of the pressure at its sides over it, and that of the pressure half a cell in front of them. */
+static void column(double dx, double off)
+{
+    fsi_levelset_desc d = make_desc((int)(1.6 / dx + 0.5), (int)(0.6 / dx + 0.5), (int)(0.6 / dx + 0.5), dx, G);
+    const double x = 0.9 + off * dx, y = 0.24 + off * dx;
+    fsi_mesh *mesh = make_column(x, y);
+    fsi_levelset *s = make(&d);
+    const int across = 2 * (int)ceil(0.12 / dx);
+    const double h = 0.12 / across;
+    double got = 0, pushed[2] = { 0, 0 };
+    int id, j, k, l;
+    fill(s, box3(0.4, 0.6, 0.3));
+    fill(s, box3(1.6, 0.6, 0.01));
+    ex_check(&app, fsi_levelset_add_mesh(s, mesh, &id));
+    while (s->time < 0.5 - 1e-9) {
+        const double dt = fmin(fmin((double)fsi_levelset_suggest_dt(s), 0.005), 0.5 - s->time);
+        fsi_vec3 force;
+        step(s, dt);
+        ex_check(&app, fsi_levelset_obstacle_reaction(s, id, &force, NULL));
+        got += dt * (double)force.x;
+        for (l = 0; l < 2; l++)
+            for (j = 0; j < across; j++)
+                for (k = 0; k < (int)(0.6 / h); k++) {
+                    const double yy = y + (j + 0.5) * h, z = (k + 0.5) * h, out = 0.5 * l * dx;
+                    pushed[l] += dt * h * h * ((double)fsi_levelset_pressure_at(s, v3(x - out, yy, z)) - (double)fsi_levelset_pressure_at(s, v3(x + 0.12 + out, yy, z)));
+                }
+    }
+    printf("column_%.1f_mm_%.2f_cells_inside_impulse %.4g N_s\n", 1000 * dx, off, got);
+    must(pushed[0] / got, 1, off > 0 ? 0.05 : 0.03, "1", "column_%.1f_mm_%.2f_cells_inside_by_pressure_at_its_sides", 1000 * dx, off);
+    if (!(off > 0)) must(pushed[1] / got, 1, 0.03, "1", "column_%.1f_mm_by_pressure_half_a_cell_away", 1000 * dx);
+    fsi_levelset_destroy(s);
+    fsi_mesh_destroy(mesh);
+}
+
+static void run_column(void)
+{
+    column(0.02, 0);
+    column(0.02, 0.3);
+    column(0.02, 0.5);
+    column(0.0125, 0);
+}
+
 /* A COUPLED body at `density`, without forces. */
 static fsi_body make_body(const fsi_mesh *mesh, double density)
 {
@@ -1090,7 +1151,7 @@ int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*run)(void); } parts[] = {
         { "derivatives", run_derivatives }, { "volume", run_volume }, { "transport", run_transport }, { "laplace", run_laplace }, { "modes", run_modes }, { "wave", run_wave },
-        { "rest", run_rest }, { "slosh", run_slosh }, { "ritter", run_ritter }, { "martin", run_martin }, { "draft", run_draft },
+        { "rest", run_rest }, { "slosh", run_slosh }, { "ritter", run_ritter }, { "martin", run_martin }, { "draft", run_draft }, { "column", run_column },
         { "added_mass", run_added_mass }, { "angle", run_angle }
     };
     const int count = (int)(sizeof parts / sizeof parts[0]);
@@ -1101,7 +1162,7 @@ int main(int argc, char **argv)
     app.res_help = "per cent of the full number of steps";
     app.threads = 1;
     app.out = "docs";
-    ex_operand(&app, "part", &only, "derivatives, volume, transport, laplace, modes, wave, rest, slosh, ritter, martin, draft, added_mass or angle; none: all");
+    ex_operand(&app, "part", &only, "derivatives, volume, transport, laplace, modes, wave, rest, slosh, ritter, martin, draft, column, added_mass or angle; none: all");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     for (k = 0; k < count; k++) if (!only || strcmp(only, parts[k].name) == 0) parts[k].run();
     ex_pool_stop(&app.pool);

@@ -18,7 +18,7 @@ static void judge(double value, const char *unit, double want, double tolerance,
     va_start(args, key);
     vprintf(key, args);
     va_end(args);
-    printf(" %.4g %s %.4g %.2g %s\n", value, unit, want, tolerance, fabs(value - want) <= tolerance ? "ok" : "MISSED");
+    printf(" %.4g %s %.4g %.2g %s\n", value, unit, want, tolerance, fabs(value - want) <= tolerance ? "pass" : "fail");
     fflush(stdout);
 }
 
