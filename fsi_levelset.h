@@ -484,7 +484,7 @@ typedef struct fsi__ls_impl {
     fsi_levelset_component *component;   /* what the caller sees */
     int component_capacity;
     fsi_levelset_droplet *droplet, *trial_droplet;
-    int droplet_count, trial_droplet_count, droplet_capacity; /* of both */
+    int droplet_count, trial_droplet_count, droplet_capacity, trial_droplet_capacity;
     struct fsi__ls_cell *band;           /* cells of the volume constraint, by component; `piece`s of these */
     struct fsi__ls_piece *piece;
     int band_capacity, piece_capacity, piece_count;
@@ -3935,18 +3935,12 @@ static int fsi__ls_put_droplet(fsi__ls_run *run, fsi_levelset_droplet *p, fsi_ve
     return 1;
 }
 
-/* Room for `count` of them. */
+/* Room for `count` of the trial's, which commit makes the state's. */
 static fsi_status fsi__ls_grow_droplets(fsi__ls_run *run, int count)
 {
     fsi__ls_impl *m = run->m;
-    fsi__column column[2];
-    fsi_status status;
-    column[0].array = (void **)&m->droplet;
-    column[1].array = (void **)&m->trial_droplet;
-    column[0].size = column[1].size = sizeof *m->droplet;
-    status = fsi__room(run->s->context, column, 2, m->droplet_capacity, &m->droplet_capacity, count, "fsi_levelset_step");
-    run->s->droplet = m->droplet;
-    return status;
+    return fsi__room_in(run->s->context, &m->trial_droplet, sizeof *m->trial_droplet, m->trial_droplet_count, &m->trial_droplet_capacity, count,
+        "fsi_levelset_step");
 }
 
 /* Adds a droplet to the trial; `moves`: a substep takes it along from there. */
@@ -5087,6 +5081,8 @@ static fsi_status fsi__ls_begin(fsi__ls_run *run)
         memcpy(m->trial.target, m->parts.target, (size_t)m->parts.count * sizeof *m->parts.target);
         memcpy(m->trial.shape, m->parts.shape, (size_t)m->parts.count * sizeof *m->parts.shape);
     }
+    m->trial_droplet_count = 0;
+    FSI__LS_TRY(fsi__ls_grow_droplets(run, m->droplet_count));
     m->trial_droplet_count = m->droplet_count;
     if (m->droplet_count > 0) memcpy(m->trial_droplet, m->droplet, (size_t)m->droplet_count * sizeof *m->droplet);
     fsi__grid_light(run->grid, FSI__LS_GRAIN, 700, fsi__ls_copy_state, run);
@@ -5187,12 +5183,23 @@ static fsi_status fsi__ls_find_energy(fsi__ls_run *run)
     return FSI_OK;
 }
 
+/* The trial's droplets become the state's. */
+static void fsi__ls_swap_droplets(fsi__ls_impl *m)
+{
+    fsi_levelset_droplet *const droplet = m->droplet;
+    const int capacity = m->droplet_capacity;
+    m->droplet = m->trial_droplet;
+    m->droplet_count = m->trial_droplet_count;
+    m->droplet_capacity = m->trial_droplet_capacity;
+    m->trial_droplet = droplet;
+    m->trial_droplet_capacity = capacity;
+}
+
 /* The trial becomes the state, in the blocks that it needs. Once there is room for the components nothing can fail: fewer blocks need no memory. */
 static fsi_status fsi__ls_commit(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     int a, count;
-    FSI__LS_TRY(fsi__ls_grow_components(run->s, m->trial.count, "fsi_levelset_step"));
     fsi__ls_swap_fields(&m->next_phi, &m->trial_phi);
     FSI__LS_TRY(fsi__ls_make_blocks(run, 0));
     if (run->grid->block_count > m->room) FSI__LS_TRY(fsi__ls_make_room(run->s, "fsi_levelset_step")); /* of droplets that a sink made */
@@ -5201,6 +5208,7 @@ static fsi_status fsi__ls_commit(fsi__ls_run *run)
     FSI__LS_TRY(fsi_grid_grow_labels(m->trial_label, m->next_phi, 3));
     FSI__LS_TRY(fsi_grid_volumes(m->next_phi, m->trial_label, count, m->trial_u, fsi__ls_psi(m), m->trial.shape));
     FSI__LS_TRY(fsi__ls_find_energy(run));
+    FSI__LS_TRY(fsi__ls_grow_components(run->s, m->trial.count, "fsi_levelset_step")); /* last: the caller sees where they stand */
     fsi__ls_swap_fields(&m->next_phi, &m->phi);
     fsi__ls_swap_fields(&m->trial_pressure, &m->pressure);
     fsi__ls_swap_fields(&m->trial_carried, &m->carried);
@@ -5210,8 +5218,7 @@ static fsi_status fsi__ls_commit(fsi__ls_run *run)
     }
     m->carry_dt = run->carry_dt;
     fsi__ls_swap_parts(&m->trial, &m->parts);
-    m->droplet_count = m->trial_droplet_count;
-    if (m->droplet_count > 0) memcpy(m->droplet, m->trial_droplet, (size_t)m->droplet_count * sizeof *m->droplet);
+    fsi__ls_swap_droplets(m);
     fsi__ls_take_labels(run->s);
     m->lost_volume += run->lost_volume;
     m->left_volume += run->left_volume;
@@ -6492,6 +6499,7 @@ static fsi_status fsi__ls_load_trial(fsi__ls_run *run, const fsi__ls_head *head,
         fsi__ls_load_obstacle(run, &m->obstacle[k], saved);
     }
     fsi__bytes(st, m->trial.target, (size_t)head->components * sizeof *m->trial.target);
+    m->trial_droplet_count = 0;
     FSI__LS_TRY(fsi__ls_grow_droplets(run, (int)head->droplets));
     fsi__bytes(st, m->trial_droplet, (size_t)head->droplets * sizeof *m->trial_droplet);
     m->trial_droplet_count = (int)head->droplets;
@@ -7034,7 +7042,7 @@ FSI_API void fsi_levelset_destroy(fsi_levelset *s)
     fsi__free(s->context, m->component, (size_t)m->component_capacity, sizeof *m->component);
     fsi__free(s->context, m->rim, (size_t)m->rim_capacity, sizeof *m->rim);
     fsi__free(s->context, m->droplet, (size_t)m->droplet_capacity, sizeof *m->droplet);
-    fsi__free(s->context, m->trial_droplet, (size_t)m->droplet_capacity, sizeof *m->trial_droplet);
+    fsi__free(s->context, m->trial_droplet, (size_t)m->trial_droplet_capacity, sizeof *m->trial_droplet);
     fsi__free(s->context, m->link, (size_t)m->link_capacity, sizeof *m->link);
     fsi__free(s->context, m->band, (size_t)m->band_capacity, sizeof *m->band);
     fsi__free(s->context, m->piece, (size_t)m->piece_capacity, sizeof *m->piece);

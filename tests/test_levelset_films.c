@@ -275,6 +275,62 @@ static void test_droplets_are_state(void)
     }
 }
 
+/* What a caller sees of a liquid. */
+typedef struct view { const fsi_levelset_droplet *droplet; const fsi_levelset_component *component; int droplets, components; uint64_t hash; } view;
+static view view_of(const fsi_levelset *s)
+{
+    view v;
+    memset(&v, 0, sizeof v);
+    v.droplet = s->droplet;
+    v.component = s->component;
+    v.droplets = s->droplet_count;
+    v.components = s->component_count;
+    v.hash = fsi_levelset_hash(s);
+    return v;
+}
+
+/* Each allocation of a step that makes droplets is failed, in a simulator that has held none so far. */
+static void test_a_step_without_memory_moves_no_droplets(void)
+{
+    fsi_levelset_desc d = desc_of(NULL, 2, 28);
+    fsi_levelset *s = make(&d);
+    unsigned char *state = NULL;
+    size_t size = 0;
+    fsi_status status = FSI_ERROR_MEMORY;
+    int at, k;
+    CHECK(fsi_levelset_fill_box(s, box3(0.05, 0.05, 0, 0.07, 0.07, 1), v3(0, 1.5, 0), NULL) == FSI_OK);
+    for (k = 0; k < 12 && s->droplet_count == 0; k++) {
+        free(state);
+        CHECK(fsi_levelset_save(s, NULL, 0, &size) == FSI_OK);
+        state = (unsigned char *)malloc(size);
+        if (!state) exit(1);
+        CHECK(fsi_levelset_save(s, state, size, &size) == FSI_OK);
+        if (!step(s, 0.05)) break;
+    }
+    for (at = 1; at < 500 && CHECK(s->droplet_count > 0) && status != FSI_OK; at++) {
+        fsi_context context = fsi_default_context();
+        fsi_levelset *t;
+        view before, after;
+        d.context = &context;
+        test_fail_allocator(&context, 0);
+        t = make(&d);
+        CHECK(fsi_levelset_load(t, state, size) == FSI_OK);
+        before = view_of(t);
+        test_fail_allocator(&context, at);
+        status = fsi_levelset_step(t, (fsi_real)0.05);
+        test_fail_allocator(&context, 0);
+        after = view_of(t);
+        if (status != FSI_OK) CHECK(status == FSI_ERROR_MEMORY && memcmp(&before, &after, sizeof before) == 0);
+        CHECK(status == FSI_OK || fsi_levelset_step(t, (fsi_real)0.05) == FSI_OK);
+        CHECK(t->droplet_count == s->droplet_count && fsi_levelset_hash(t) == fsi_levelset_hash(s));
+        fsi_levelset_destroy(t);
+    }
+    printf("      %d failures, %d droplets\n", at - 2, s->droplet_count);
+    CHECK(status == FSI_OK && at > 10);
+    free(state);
+    fsi_levelset_destroy(s);
+}
+
 /* Where volume is not kept, what vanishes is lost: volume_error and a message say so. */
 static void test_a_loss_is_told(void)
 {
@@ -397,6 +453,7 @@ int main(int argc, char **argv)
     RUN(test_droplets_join_what_they_meet);
     RUN(test_droplets_condense);
     RUN(test_droplets_are_state);
+    RUN(test_a_step_without_memory_moves_no_droplets);
     RUN(test_a_loss_is_told);
     RUN_PHYSICS(test_a_slab_is_peeled_off_the_ceiling);
     RUN(test_tension_and_the_contact_angle_hold_liquid);
