@@ -126,7 +126,7 @@ FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s);
    liquid), NAN; then nothing has changed. */
 FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt);
 /* The largest step that takes one substep now [s], if pins and obstacles move no faster than liquid and vertices; 1e-12 to 1000.
-   0: s is none. */
+   0: s is none, or the liquid's desc.acceleration is not finite now, which fsi_couple_error tells. */
 FSI_API fsi_real fsi_couple_suggest_dt(const fsi_couple *s);
 /* Adds offset [m] to both: fsi_levelset_shift_origin and fsi_shell_shift_origin say what to do with meshes and bodies, and with states that were saved
    before. Errors: COOKIE, NAN, LIMIT (one of both would be too far off); then nothing has changed. */
@@ -2084,6 +2084,7 @@ static void fsi__co_fill_guests(fsi__co_impl *c, fsi__sh_guest *with_shell, fsi_
     with_shell->slope = fsi__co_slope;
     with_shell->accept = fsi__co_accept;
     with_shell->is_done = fsi__co_is_done;
+    with_liquid->function = "fsi_couple_step";
     with_liquid->speed = fsi__co_speed;
     with_liquid->begin = fsi__co_begin;
     with_liquid->settle = fsi__co_settle;
@@ -2147,12 +2148,11 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
 FSI_API fsi_real fsi_couple_suggest_dt(const fsi_couple *s)
 {
     const fsi__co_impl *c = fsi__co_of(s);
-    double most = 0, dt;
+    double most = 0;
     int i;
     if (!c) return 0;
     for (i = 0; i < s->shell->vertex_count; i++) most = fmax(most, (double)fsi_v3_norm(s->shell->velocity[i]));
-    dt = fmin(fsi__ls_largest_dt(&s->liquid->desc, most, (double)fsi_v3_norm(s->liquid->desc.gravity)), (double)fsi_levelset_suggest_dt(s->liquid));
-    return dt < 1000 ? (dt > 1e-12 ? (fsi_real)dt : (fsi_real)1.001e-12) : 1000;
+    return fsi__ls_suggest_dt(s->liquid, most, "fsi_couple_suggest_dt");
 }
 
 FSI_API void fsi_couple_debug_draw(const fsi_couple *s, const fsi_debug_draw *draw)

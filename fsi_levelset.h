@@ -274,8 +274,8 @@ FSI_API fsi_status fsi_levelset_obstacle_reaction(const fsi_levelset *s, int id,
    Where viscosity does not converge (spray with viscosity dt > 1e5 density dx^2), that substep is done with a hundredth of it, up to three times:
    small drops are as good as rigid then too, all keep their momentum, none gains energy, pools are thinner for that substep. stats.thinned counts. */
 FSI_API fsi_status fsi_levelset_step(fsi_levelset *s, fsi_real dt);
-/* The largest step that takes one substep now [s], at most 1000, if meshes and PRESCRIBED bodies move no faster than the liquid; 0 where
-   desc.acceleration is not finite. */
+/* The largest step that takes one substep now [s], 1e-12 to 1000, if meshes and PRESCRIBED bodies move no faster than the liquid; 0 where
+   desc.acceleration is not finite now, which fsi_levelset_error tells. */
 FSI_API fsi_real fsi_levelset_suggest_dt(const fsi_levelset *s);
 
 /* Adds offset [m] to the box (desc.origin), emitters and sinks, and to where the last step left obstacles: a world whose origin moves along. Meshes and
@@ -517,6 +517,7 @@ struct fsi__ls_run;
 /* Who is solved together with the liquid (fsi_couple.h). */
 typedef struct fsi__ls_guest {
     void *user;
+    const char *function;                                               /* that steps both, for messages */
     double (*speed)(void *user);                                        /* of its fastest point [m/s] */
     fsi_status (*begin)(void *user, struct fsi__ls_run *run);           /* a substep begins */
     fsi_status (*settle)(void *user, struct fsi__ls_run *run);          /* in place of fsi__ls_keep_volumes */
@@ -530,6 +531,7 @@ typedef struct fsi__ls_run {
     fsi_levelset *s;
     fsi__ls_impl *m;
     fsi_grid *grid;
+    const char *function;                /* that was called, for messages */
     fsi_levelset_stats stats;
     double time, dt;                     /* at the beginning of the substep; of it */
     double length, done;                 /* of the call [s], 0: it is none of fsi_levelset_step; share of it when the substep ends */
@@ -599,6 +601,7 @@ static fsi__ls_run fsi__ls_make_run(fsi_levelset *s)
     run.s = s;
     run.m = (fsi__ls_impl *)s->impl;
     run.grid = s->grid;
+    run.function = "fsi_levelset_step";
     run.time = s->time;
     run.clock = fsi__now(s->context);
     return run;
@@ -695,7 +698,7 @@ static fsi_status fsi__ls_move_obstacles(fsi__ls_run *run)
             fsi_body_integrate(&o->work, (fsi_real)run->dt);
             o->work.new_angular_velocity = o->work.angular_velocity;
             off = (double)fsi_v3_norm(o->work.pose.position) + (double)fsi_v3_norm(o->work.angular_velocity) * run->dt * o->reach;
-            if (!(off <= FSI__MESH_REACH)) return fsi__fail(run->s->context, FSI_ERROR_LIMIT, "fsi_levelset_step", o->id, off, "the body of obstacle %d went as far as %g m", o->id, off);
+            if (!(off <= FSI__MESH_REACH)) return fsi__fail(run->s->context, FSI_ERROR_LIMIT, run->function, o->id, off, "the body of obstacle %d went as far as %g m", o->id, off);
         }
         if (o->moves) fsi__ls_stand(run->m, o, run->done);
     }
@@ -720,7 +723,7 @@ static fsi_status fsi__ls_obstacle_speed(const fsi__ls_run *run, double *fastest
             const double way = (double)fsi_v3_norm(fsi_v3_sub(o->desc.mesh->vertices[v], o->rest[v])) / run->length;
             if (way > speed) speed = way;
         }
-        if (!(speed <= limit)) return fsi__fail(run->s->context, FSI_ERROR_LIMIT, "fsi_levelset_step", o->id, speed, "obstacle %d moves at %g m/s, at most %g is taken", o->id, speed, limit);
+        if (!(speed <= limit)) return fsi__fail(run->s->context, FSI_ERROR_LIMIT, run->function, o->id, speed, "obstacle %d moves at %g m/s, at most %g is taken", o->id, speed, limit);
         if (speed > most) most = speed;
     }
     *fastest = most;
@@ -3042,13 +3045,13 @@ static int fsi__ls_acceleration(const fsi_levelset *s, fsi_vec3 x, double time, 
     return fsi_is_finite(a[0]) && fsi_is_finite(a[1]) && fsi_is_finite(a[2]);
 }
 
-static fsi_status fsi__ls_bad_acceleration(const fsi_levelset *s, fsi_vec3 x, double time)
+static fsi_status fsi__ls_bad_acceleration(const fsi_levelset *s, const char *function, fsi_vec3 x, double time)
 {
-    return fsi__fail(s->context, FSI_ERROR_NAN, "fsi_levelset_step", -1, time, "desc.acceleration is not finite at (%g, %g, %g), %g s", (double)x.x, (double)x.y, (double)x.z, time);
+    return fsi__fail(s->context, FSI_ERROR_NAN, function, -1, time, "desc.acceleration is not finite at (%g, %g, %g), %g s", (double)x.x, (double)x.y, (double)x.z, time);
 }
 
 /* The largest acceleration of liquid [m/s^2] by gravity and desc.acceleration: at cells that phi is the level set of. */
-static fsi_status fsi__ls_strongest(const fsi_levelset *s, const fsi_field *phi, double time, double *most)
+static fsi_status fsi__ls_strongest(const fsi_levelset *s, const char *function, const fsi_field *phi, double time, double *most)
 {
     const double g[3] = { (double)s->desc.gravity.x, (double)s->desc.gravity.y, (double)s->desc.gravity.z };
     const int cells = s->grid->block_count * s->grid->block_cells;
@@ -3059,7 +3062,7 @@ static fsi_status fsi__ls_strongest(const fsi_levelset *s, const fsi_field *phi,
         fsi_vec3 x;
         if (!(phi->value[e] < s->grid->dx)) continue;
         x = fsi__ls_entry_position(s->grid, FSI_CELLS, e);
-        if (!fsi__ls_acceleration(s, x, time, a)) return fsi__ls_bad_acceleration(s, x, time);
+        if (!fsi__ls_acceleration(s, x, time, a)) return fsi__ls_bad_acceleration(s, function, x, time);
         *most = fmax(*most, sqrt((a[0] + g[0]) * (a[0] + g[0]) + (a[1] + g[1]) * (a[1] + g[1]) + (a[2] + g[2]) * (a[2] + g[2])));
     }
     return FSI_OK;
@@ -3097,7 +3100,7 @@ static fsi_status fsi__ls_accelerate(fsi__ls_run *run)
         fsi__ls_each_block(run, fsi__ls_accelerate_blocks);
         for (k = 0; k < chunks; k++)
             if (run->m->sum[k] >= 0)
-                return fsi__ls_bad_acceleration(run->s, fsi__ls_entry_position(run->grid, run->m->trial_u[run->axis]->place, (int)run->m->sum[k]), run->time + 0.5 * run->dt);
+                return fsi__ls_bad_acceleration(run->s, run->function, fsi__ls_entry_position(run->grid, run->m->trial_u[run->axis]->place, (int)run->m->sum[k]), run->time + 0.5 * run->dt);
     }
     return FSI_OK;
 }
@@ -3988,7 +3991,7 @@ static fsi_status fsi__ls_fly(fsi__ls_run *run)
     for (k = 0; k < m->trial_droplet_count; k++) {
         fsi_levelset_droplet *p = &m->trial_droplet[k];
         double a[3] = { 0, 0, 0 };
-        if (run->s->desc.acceleration && !fsi__ls_acceleration(run->s, p->position, time, a)) return fsi__ls_bad_acceleration(run->s, p->position, time);
+        if (run->s->desc.acceleration && !fsi__ls_acceleration(run->s, p->position, time, a)) return fsi__ls_bad_acceleration(run->s, run->function, p->position, time);
         p->velocity = fsi_v3_madd(p->velocity, (fsi_real)run->dt, fsi_v3_add(run->s->desc.gravity, fsi_v3((fsi_real)a[0], (fsi_real)a[1], (fsi_real)a[2])));
         if (fsi__ls_put_droplet(run, p, fsi_v3_madd(p->position, (fsi_real)run->dt, p->velocity))) m->trial_droplet[kept++] = *p;
     }
@@ -5323,8 +5326,8 @@ static fsi_status fsi__ls_check_entries(fsi__ls_run *run, const fsi_field *f, co
     for (k = 0; k < chunks; k++) {
         const long long e = (long long)run->m->sum[k];
         const double u = e < 0 ? 0 : (double)f->value[e];
-        if (e >= 0 && !fsi_is_finite(u)) return fsi__fail(run->s->context, FSI_ERROR_NAN, "fsi_levelset_step", e, u, "entry %lld of u[%d] is not finite%s", e, run->axis, end);
-        if (e >= 0) return fsi__fail(run->s->context, FSI_ERROR_LIMIT, "fsi_levelset_step", e, u, "entry %lld of u[%d] is %g m/s%s, at most %g is taken", e, run->axis, u, end, FSI__LS_BURST);
+        if (e >= 0 && !fsi_is_finite(u)) return fsi__fail(run->s->context, FSI_ERROR_NAN, run->function, e, u, "entry %lld of u[%d] is not finite%s", e, run->axis, end);
+        if (e >= 0) return fsi__fail(run->s->context, FSI_ERROR_LIMIT, run->function, e, u, "entry %lld of u[%d] is %g m/s%s, at most %g is taken", e, run->axis, u, end, FSI__LS_BURST);
     }
     return FSI_OK;
 }
@@ -5356,7 +5359,7 @@ static fsi_status fsi__ls_find_speed(fsi__ls_run *run)
     for (k = 0; k < chunks; k++) run->stats.max_speed = run->m->sum[k] > run->stats.max_speed ? run->m->sum[k] : run->stats.max_speed;
     for (k = 0; k < run->m->trial_droplet_count; k++) run->stats.max_speed = fmax(run->stats.max_speed, fsi__ls_speed(run->m->trial_droplet[k].velocity));
     if (run->stats.max_speed <= FSI__LS_RUNAWAY) return FSI_OK;
-    return fsi__fail(run->s->context, FSI_ERROR_LIMIT, "fsi_levelset_step", -1, run->stats.max_speed, "the liquid moves at %g m/s, at most %g is taken", run->stats.max_speed, FSI__LS_RUNAWAY);
+    return fsi__fail(run->s->context, FSI_ERROR_LIMIT, run->function, -1, run->stats.max_speed, "the liquid moves at %g m/s, at most %g is taken", run->stats.max_speed, FSI__LS_RUNAWAY);
 }
 
 /* The largest substep [s] that moves nothing farther than cfl dx, acceleration g counted, dt (v + g dt) = cfl dx, and that follows capillary waves. */
@@ -5385,7 +5388,7 @@ static fsi_status fsi__ls_run_substeps(fsi__ls_run *run, double dt)
         FSI__LS_TRY(fsi__ls_find_speed(run));
         FSI__LS_TRY(fsi__ls_obstacle_speed(run, &speed));
         if (run->guest) speed = fmax(speed, run->guest->speed(run->guest->user));
-        FSI__LS_TRY(fsi__ls_strongest(run->s, run->m->trial_phi, run->time, &strongest));
+        FSI__LS_TRY(fsi__ls_strongest(run->s, run->function, run->m->trial_phi, run->time, &strongest));
         count = ceil(left / fsi__ls_largest_dt(d, speed > run->stats.max_speed ? speed : run->stats.max_speed, strongest) - 1e-6); /* what suggest_dt rounded */
         if (!(count >= 1)) count = 1;
         if (count > spare) count = spare, run->stats.degraded = 1;
@@ -5440,6 +5443,7 @@ static fsi_status fsi__ls_step(fsi_levelset *s, fsi_real dt, const fsi__ls_guest
     run = fsi__ls_make_run(s);
     run.length = (double)dt;
     run.guest = guest;
+    if (guest) run.function = guest->function;
     status = fsi__ls_run_substeps(&run, (double)dt);
     if (status == FSI_OK) {
         fsi__ls_lap(&run, &run.stats.seconds_other);
@@ -5459,24 +5463,24 @@ static fsi_status fsi__ls_step(fsi_levelset *s, fsi_real dt, const fsi__ls_guest
 
 FSI_API fsi_status fsi_levelset_step(fsi_levelset *s, fsi_real dt) { return fsi__is_levelset(s) ? fsi__ls_step(s, dt, NULL) : FSI_ERROR_COOKIE; }
 
-FSI_API fsi_real fsi_levelset_suggest_dt(const fsi_levelset *s)
+/* The largest step that takes one substep where something else moves at `speed` [m/s]. */
+static fsi_real fsi__ls_suggest_dt(const fsi_levelset *s, double speed, const char *function)
 {
-    const fsi__ls_impl *m;
-    double speed, v, dt, strongest;
+    const fsi__ls_impl *m = (const fsi__ls_impl *)s->impl;
+    double v, dt, strongest;
     int k;
-    if (!fsi__is_levelset(s)) return 0;
-    m = (const fsi__ls_impl *)s->impl;
-    speed = fsi__ls_emitter_speed(m);
-    speed = s->stats.max_speed > speed ? s->stats.max_speed : speed;
+    speed = fmax(speed, fmax(fsi__ls_emitter_speed(m), s->stats.max_speed));
     for (k = 0; k < m->obstacle_count; k++) {
         const fsi_body *body = m->obstacle[k].desc.body;
         v = body && body->mode == FSI_BODY_COUPLED ? fsi__ls_fastest(body->velocity, body->angular_velocity, m->obstacle[k].reach) : 0;
         speed = v > speed ? v : speed;
     }
-    if (fsi__ls_strongest(s, s->phi, s->time, &strongest) != FSI_OK) return 0;
+    if (fsi__ls_strongest(s, function, s->phi, s->time, &strongest) != FSI_OK) return 0;
     dt = fsi__ls_largest_dt(&s->desc, speed, strongest);
     return dt < 1000 ? (dt > 1e-12 ? (fsi_real)dt : (fsi_real)1.001e-12) : 1000;
 }
+
+FSI_API fsi_real fsi_levelset_suggest_dt(const fsi_levelset *s) { return fsi__is_levelset(s) ? fsi__ls_suggest_dt(s, 0, "fsi_levelset_suggest_dt") : 0; }
 
 /* ---- >>fill ------------------------------------------------------------------------------------------------------ */
 
@@ -5723,6 +5727,7 @@ static fsi_status fsi__ls_fill(fsi_levelset *s, const fsi__ls_shape *shape, fsi_
     if (!fsi_v3_is_finite(velocity)) return fsi__fail(s->context, FSI_ERROR_NAN, shape->function, -1, 0, "velocity is not finite");
     FSI__LS_TRY(fsi__ls_check_number(s->context, shape->function, "the speed", fsi__ls_speed(velocity), 0, FSI__LS_FASTEST));
     run = fsi__ls_make_run(s);
+    run.function = shape->function;
     status = fsi__ls_fill_trial(&run, shape, velocity);
     if (status == FSI_OK) s->stats.max_speed = run.stats.max_speed;
     status = fsi__ls_finish(&run, status);
@@ -6536,6 +6541,7 @@ static fsi_status fsi__ls_read_state(fsi_levelset *s, const void *buffer, size_t
     FSI__LS_TRY(fsi__ls_check_head(s, &head, &st));
     FSI__LS_TRY(fsi__ls_check_content(s, &head, &st));
     *run = fsi__ls_make_run(s);
+    run->function = "fsi_levelset_load";
     status = fsi__ls_load_trial(run, &head, &st, times);
     return status == FSI_OK ? FSI_OK : fsi__ls_finish(run, status);
 }

@@ -259,6 +259,42 @@ static void test_a_suggested_step_is_one_substep(void)
     pair_end(&p);
 }
 
+/* A host that pulls sideways with *user m/s^2. */
+static fsi_vec3 pull_aside(void *user, fsi_vec3 x, double time)
+{
+    (void)x;
+    (void)time;
+    return v3(*(const double *)user, 0, 0);
+}
+
+/* The liquid's acceleration counts where vertices are faster than the liquid, too. */
+static void test_a_suggested_step_minds_the_acceleration(void)
+{
+    double pull = 0, dt, weak;
+    fsi_levelset_desc l;
+    pair p;
+    make_fall(&p, 2);
+    l = p.water->desc;
+    l.acceleration = pull_aside;
+    l.acceleration_user = &pull;
+    CHECK(fsi_levelset_set_desc(p.water, &l) == FSI_OK);
+    steps_ok(&p, 2, 1e-3);
+    p.solid->velocity[10] = v3(0, -3, 0);
+    weak = (double)fsi_couple_suggest_dt(p.both);
+    pull = 1e4;
+    dt = (double)fsi_couple_suggest_dt(p.both);
+    CHECK(dt > 0 && dt < 0.8 * weak);
+    steps_ok(&p, 1, dt);
+    CHECK(p.both->stats.substeps == 1);
+    pull = test_nan();
+    CHECK_NEAR(fsi_couple_suggest_dt(p.both), 0, 0);
+    CHECK(strstr(fsi_couple_error(p.both)->message, "desc.acceleration") && strcmp(fsi_couple_error(p.both)->function, "fsi_couple_suggest_dt") == 0);
+    CHECK_NEAR(fsi_levelset_suggest_dt(p.water), 0, 0);
+    CHECK(strcmp(fsi_couple_error(p.both)->function, "fsi_levelset_suggest_dt") == 0);
+    CHECK(fsi_couple_step(p.both, REAL(1e-3)) == FSI_ERROR_NAN && strcmp(fsi_couple_error(p.both)->function, "fsi_couple_step") == 0);
+    pair_end(&p);
+}
+
 /* A drop on a sheet goes on in a world that has moved as it would have gone on, but for rounding. */
 static void test_a_moving_origin_changes_nothing(void)
 {
@@ -619,6 +655,7 @@ int main(int argc, char **argv)
     RUN(test_settings_change_between_steps);
     RUN(test_settings_of_one_part_that_a_coupling_cannot_have_are_refused);
     RUN(test_a_suggested_step_is_one_substep);
+    RUN(test_a_suggested_step_minds_the_acceleration);
     RUN(test_a_moving_origin_changes_nothing);
     RUN(test_debug_draw_shows_both_and_where_they_touch);
     RUN(test_a_state_that_load_takes_can_be_used);

@@ -221,9 +221,13 @@ static void test_an_acceleration_that_is_not_finite_is_named(void)
     CHECK(fsi_levelset_step(s, (fsi_real)0.01) == FSI_OK);
     hash = fsi_levelset_hash(s);
     CHECK(fsi_levelset_step(s, (fsi_real)0.02) == FSI_ERROR_NAN && strstr(fsi_levelset_error(s)->message, "desc.acceleration is not finite at"));
+    CHECK(strcmp(fsi_levelset_error(s)->function, "fsi_levelset_step") == 0);
     CHECK(fsi_levelset_hash(s) == hash && fsi_levelset_suggest_dt(s) > 0);
     p.nan = 0;
     CHECK(fsi_levelset_step(s, (fsi_real)0.02) == FSI_OK);
+    p.nan = 1; /* now it is as late as that */
+    CHECK_NEAR(fsi_levelset_suggest_dt(s), 0, 0);
+    CHECK(strcmp(fsi_levelset_error(s)->function, "fsi_levelset_suggest_dt") == 0 && strstr(fsi_levelset_error(s)->message, "0.03 s"));
     fsi_levelset_destroy(s);
 }
 
