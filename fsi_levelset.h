@@ -283,7 +283,8 @@ FSI_API fsi_real fsi_levelset_suggest_dt(const fsi_levelset *s);
    that were saved before are refused until it is shifted back. Errors: COOKIE, NAN, LIMIT (the box would lie too far off); then nothing has changed. */
 FSI_API fsi_status fsi_levelset_shift_origin(fsi_levelset *s, fsi_vec3 offset);
 
-/* Linear between the entries; beyond the box as at its sides; 0 (phi: 8 dx) far from the liquid. phi [m], velocity [m/s], pressure [Pa]. Half a cell from an
+/* Linear between the entries; beyond the box as at its sides, where a coordinate is NaN as at its lower side; in 2D z is not looked at; 0 (phi: 8 dx) far from the
+   liquid. phi [m], velocity [m/s], pressure [Pa]. Half a cell from an
    obstacle pressure passes into that of the cell in front of the wall, which it is at the wall: its integral over a wall is the reaction. In an obstacle,
    as the last call left it, phi is at least the depth below its surface, up to 6 dx: there is no liquid. */
 FSI_API fsi_real fsi_levelset_phi_at(const fsi_levelset *s, fsi_vec3 x);
@@ -6050,14 +6051,24 @@ static fsi_real fsi__ls_wall_pressure(const fsi_levelset *s, fsi_vec3 x, fsi_rea
     return 0;
 }
 
+/* x, or the place in the box that is nearest; NaN: its lower corner. In 2D in the plane. */
+static fsi_vec3 fsi__ls_into_box(const fsi_grid *g, fsi_vec3 x)
+{
+    x.x = fsi__into(x.x, g->origin.x, g->origin.x + (fsi_real)g->n[0] * g->dx);
+    x.y = fsi__into(x.y, g->origin.y, g->origin.y + (fsi_real)g->n[1] * g->dx);
+    x.z = g->dim == 3 ? fsi__into(x.z, g->origin.z, g->origin.z + (fsi_real)g->n[2] * g->dx) : g->origin.z;
+    return x;
+}
+
 FSI_API fsi_real fsi_levelset_pressure_at(const fsi_levelset *s, fsi_vec3 x)
 {
     const fsi__ls_impl *m;
     fsi_real psi, w, p;
     if (!fsi__is_levelset(s)) return 0;
     m = (const fsi__ls_impl *)s->impl;
+    x = fsi__ls_into_box(s->grid, x);
     p = fsi_grid_sample_linear(s->pressure, x);
-    if (m->obstacle_count == 0 || !fsi_v3_is_finite(x)) return p;
+    if (m->obstacle_count == 0) return p;
     psi = fsi_grid_sample_linear(m->psi, x);
     w = 4 * psi / s->grid->dx - 1; /* around an edge psi between cells is up to 0.2 dx too large */
     if (w >= 1 || psi < -s->grid->dx) return p;

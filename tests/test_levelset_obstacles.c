@@ -1376,6 +1376,33 @@ static void test_no_liquid_is_shown_inside_solids(void)
     }
 }
 
+/* A block that stands in the left wall and ends at the surface of the box there: pressure is asked for on its top, in it, far beyond that side, and off the plane. */
+static void test_pressure_beyond_the_box_is_that_at_its_side(void)
+{
+    const double dx = 1.0 / 32, far_off[3] = { 0.3, 1e12, TOL(1e300, 1e30) };
+    fsi_levelset_desc d = make_desc(32, 32, dx, 9.81);
+    fsi_levelset *s = make_liquid(&d);
+    fsi_mesh *m = make_block(0, 0.3, 0.4, 0.1, 0, 0);
+    int k, i;
+    CHECK(fsi_levelset_add_mesh(s, m, NULL) == FSI_OK);
+    fill(s, 1, 0.8);
+    CHECK(step_ok(s, 0.01));
+    for (i = 0; i < 20; i++) {
+        const double y = 0.36 + 0.005 * i;
+        const double at_side = (double)fsi_levelset_pressure_at(s, v3(0, y, 0));
+        CHECK(at_side > 9810 * (0.8 - y) - 1.1 * 9810 * dx || y < 0.4 - dx / 2);
+        for (k = 0; k < 3; k++) CHECK_NEAR(fsi_levelset_pressure_at(s, v3(-far_off[k], y, 0)), at_side, 0);
+        CHECK_NEAR(fsi_levelset_pressure_at(s, v3(-test_inf(), y, 0)), at_side, 0);
+        CHECK_NEAR(fsi_levelset_pressure_at(s, v3(test_nan(), y, test_nan())), at_side, 0);
+        CHECK_NEAR(fsi_levelset_pressure_at(s, v3(0, y, -1)), at_side, 0);
+        CHECK_NEAR(fsi_levelset_pressure_at(s, v3(0, y, 1e12)), at_side, 0);
+    }
+    CHECK_NEAR(fsi_levelset_pressure_at(s, v3(0.5, -1e30, 0)), fsi_levelset_pressure_at(s, v3(0.5, 0, 0)), 0);
+    CHECK(fsi_is_finite((double)fsi_levelset_phi_at(s, v3(test_nan(), -1e30, 0))) && fsi_is_finite((double)fsi_levelset_velocity_at(s, v3(test_nan(), 1e30, 0)).x));
+    fsi_levelset_destroy(s);
+    fsi_mesh_destroy(m);
+}
+
 static void test_the_steady_state_allocates_nothing(void)
 {
     scene q;
@@ -1426,6 +1453,7 @@ int main(int argc, char **argv)
     RUN(test_honey_sticks_to_obstacles);
     RUN_PHYSICS(test_plates_hold_honey_where_they_are);
     RUN(test_no_liquid_is_shown_inside_solids);
+    RUN(test_pressure_beyond_the_box_is_that_at_its_side);
     RUN_PHYSICS(test_liquid_flush_with_a_wall_leans_on_it);
     RUN(test_the_steady_state_allocates_nothing);
     return TEST_END();
