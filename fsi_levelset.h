@@ -270,7 +270,8 @@ FSI_API fsi_status fsi_levelset_obstacle_reaction(const fsi_levelset *s, int id,
    new velocities of COUPLED bodies those that they have. What went less well than asked (stats: degraded, thinned, lost_volume, a volume off by more than 1 %)
    is told by one message of level 1. Steps so long that max_substeps are too few (degraded) may throw liquid about, but lose none. Errors: COOKIE, ARGUMENT (dt), NAN (names the entry of a velocity that is not finite, or the place where
    desc.acceleration is not),
-   CONVERGENCE (of the pressure or of viscosity), LIMIT (entries of u above 1e12 m/s, before or after; obstacles faster than 1e9), MEMORY; then nothing has changed.
+   CONVERGENCE (of the pressure or of viscosity), LIMIT (entries of u above 1e12 m/s, before or after, droplets after; obstacles faster than 1e9), MEMORY; then
+   nothing has changed.
    Where viscosity does not converge (spray with viscosity dt > 1e5 density dx^2), that substep is done with a hundredth of it, up to three times:
    small drops are as good as rigid then too, all keep their momentum, none gains energy, pools are thinner for that substep. stats.thinned counts. */
 FSI_API fsi_status fsi_levelset_step(fsi_levelset *s, fsi_real dt);
@@ -5344,9 +5345,15 @@ static fsi_status fsi__ls_check_velocity(fsi__ls_run *run)
 static fsi_status fsi__ls_check_result(fsi__ls_run *run)
 {
     static const char *const end = " after the step";
+    int k;
     for (run->axis = 0; run->axis < run->grid->dim; run->axis++) {
         FSI__LS_TRY(fsi__ls_check_entries(run, run->m->trial_u[run->axis], end));
         if (run->m->trial_carry[run->axis]) FSI__LS_TRY(fsi__ls_check_entries(run, run->m->trial_carry[run->axis], end));
+    }
+    for (k = 0; k < run->m->trial_droplet_count; k++) {
+        const double speed = fsi__ls_speed(run->m->trial_droplet[k].velocity);
+        if (!(speed <= FSI__LS_BURST)) return fsi__fail(run->s->context, FSI_ERROR_LIMIT, run->function, k, speed,
+            "droplet %d moves at %g m/s%s, at most %g is taken", k, speed, end, FSI__LS_BURST);
     }
     return FSI_OK;
 }

@@ -275,6 +275,37 @@ static void test_droplets_are_state(void)
     }
 }
 
+/* Saves, and loads that again. */
+static void check_it_loads(fsi_levelset *s)
+{
+    size_t size, at;
+    unsigned char *state = save_droplet(s, &size, &at);
+    CHECK(fsi_levelset_load(s, state, size) == FSI_OK);
+    free(state);
+}
+
+/* In a box of 24 m a pull of 1e23 m/s^2 takes a droplet beyond the 1e12 m/s that a state may hold: refused, and what a step takes loads. */
+static void test_a_droplet_too_fast_for_a_state_is_refused(void)
+{
+    fsi_levelset_desc d = desc_of(NULL, 2, 24);
+    fsi_levelset *s;
+    fsi_status status = FSI_OK;
+    uint64_t hash = 0;
+    int k;
+    d.dx = 1;
+    s = make_droplet(&d, v3(12, 20, 0), v3(0, 0, 0), 0.1);
+    d = s->desc;
+    d.gravity = v3(0, -1e23, 0);
+    CHECK(fsi_levelset_set_desc(s, &d) == FSI_OK);
+    for (k = 0; k < 20 && status == FSI_OK; k++) {
+        hash = fsi_levelset_hash(s);
+        status = fsi_levelset_step(s, (fsi_real)1e-12);
+        if (status == FSI_OK) check_it_loads(s);
+    }
+    CHECK(k > 5 && status == FSI_ERROR_LIMIT && fsi_levelset_hash(s) == hash && strstr(fsi_levelset_error(s)->message, "droplet 0"));
+    fsi_levelset_destroy(s);
+}
+
 /* What a caller sees of a liquid. */
 typedef struct view { const fsi_levelset_droplet *droplet; const fsi_levelset_component *component; int droplets, components; uint64_t hash; } view;
 static view view_of(const fsi_levelset *s)
@@ -453,6 +484,7 @@ int main(int argc, char **argv)
     RUN(test_droplets_join_what_they_meet);
     RUN(test_droplets_condense);
     RUN(test_droplets_are_state);
+    RUN(test_a_droplet_too_fast_for_a_state_is_refused);
     RUN(test_a_step_without_memory_moves_no_droplets);
     RUN(test_a_loss_is_told);
     RUN_PHYSICS(test_a_slab_is_peeled_off_the_ceiling);
