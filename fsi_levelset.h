@@ -123,7 +123,8 @@ typedef struct fsi_levelset_stats {
     int splits, merges;               /* components that came from one, and that went into one */
     double volume, target;            /* of all components and droplets, at the end [m^3] */
     double droplet_volume;            /* of the droplets alone, which both contain [m^3] */
-    double volume_error;              /* volume / (target + lost_volume) - 1 */
+    double volume_error;              /* (volume - target - lost_volume) over all liquid that there was: target, lost_volume, left_volume and what sinks took, but for
+                                         those removed since. What is lost stays in it */
     double lost_volume;               /* since creation: of droplets that an obstacle came down on, and, without conserve_volume, of components that vanished [m^3] */
     double left_volume;               /* through open sides of the box, since creation [m^3] */
     double advection_loss;            /* what components had too much (< 0: lacked) after advection, before it was put right [m^3]: its errors, and
@@ -267,8 +268,8 @@ FSI_API fsi_status fsi_levelset_teleport_obstacle(fsi_levelset *s, int id);
 FSI_API fsi_status fsi_levelset_obstacle_reaction(const fsi_levelset *s, int id, fsi_vec3 *force, fsi_vec3 *torque);
 
 /* Advances exactly dt seconds (1e-12 to 1000), in substeps as the desc asks. dt = 0 moves nothing and gives no impulse: reactions and impulses are 0 after it,
-   new velocities of COUPLED bodies those that they have. What went less well than asked (stats: degraded, thinned, lost_volume, a volume off by more than 1 %)
-   is told by one message of level 1. Steps so long that max_substeps are too few (degraded) may throw liquid about, but lose none. Errors: COOKIE, ARGUMENT (dt), NAN (names the entry of a velocity that is not finite, or the place where
+   new velocities of COUPLED bodies those that they have. What went less well than asked (stats: degraded, thinned, lost_volume, a volume_error
+   that has grown by 1 % since it was told) is told by one message of level 1. Steps so long that max_substeps are too few (degraded) may throw liquid about, but lose none. Errors: COOKIE, ARGUMENT (dt), NAN (names the entry of a velocity that is not finite, or the place where
    desc.acceleration is not),
    CONVERGENCE (of the pressure or of viscosity), LIMIT (entries of u above 1e12 m/s, before or after, droplets after; obstacles faster than 1e9), MEMORY; then
    nothing has changed.
@@ -498,6 +499,7 @@ typedef struct fsi__ls_impl {
     double *sum;                         /* one a task */
     int sum_capacity;
     double lost_volume, left_volume, kinetic_energy;
+    double told_error;                   /* volume_error in the last message that told it, 0: it was in order since; no state */
     fsi_field *carry[3], *trial_carry[3]; /* time_order 2: what pressure did to u in the last substep after advection [m/s]; else NULL */
     fsi_field *carried, *trial_carried;  /* that pressure [Pa] */
     double carry_dt;                     /* of that substep */
@@ -5259,6 +5261,7 @@ static void fsi__ls_publish(fsi_levelset *s)
     fsi__ls_impl *m = (fsi__ls_impl *)s->impl;
     const double rho = (double)s->desc.density, g[3] = { (double)s->desc.gravity.x, (double)s->desc.gravity.y, (double)s->desc.gravity.z };
     fsi_levelset_stats *t = &s->stats;
+    double given;
     int a, c;
     s->phi = m->phi;
     s->pressure = m->pressure;
@@ -5283,8 +5286,10 @@ static void fsi__ls_publish(fsi_levelset *s)
     t->kinetic_energy = m->kinetic_energy;
     fsi__ls_count_droplets(s);
     t->lost_volume = m->lost_volume;
-    t->volume_error = t->target + t->lost_volume > 0 ? t->volume / (t->target + t->lost_volume) - 1 : 0;
     t->left_volume = m->left_volume;
+    given = t->target + t->lost_volume + t->left_volume;
+    for (c = 0; c < m->sink_count; c++) given += m->sink[c].flow.total;
+    t->volume_error = given > 0 ? (t->volume - t->target - t->lost_volume) / given : 0;
     t->blocks = s->grid->block_count;
     t->bytes = s->context->bytes;
     t->allocs = s->context->allocs;
@@ -5430,12 +5435,15 @@ static fsi_status fsi__ls_finish(fsi__ls_run *run, fsi_status status)
     return status;
 }
 
-/* What a step did less than it was asked for. */
+/* What a step did less than it was asked for. A volume that is off is told when it has grown by 1 % since that was told last, or was in order since then. */
 static void fsi__ls_warn(const fsi__ls_run *run)
 {
     const fsi_levelset_stats *t = &run->s->stats;
     const double off = fabs(t->volume_error), lost = run->lost_volume;
-    if (!t->degraded && !(lost > 0) && !(off > 0.01)) return;
+    const int grew = off > run->m->told_error + 0.01;
+    if (!(off > 0.01)) run->m->told_error = 0;
+    if (!t->degraded && !(lost > 0) && !grew) return;
+    run->m->told_error = off > 0.01 ? off : 0;
     fsi__warn(run->s->context, "fsi_levelset_step to %g s: %s%d substeps, %d of them thinned, volume lost %g, off by %.2g %%", run->s->time,
         t->degraded ? "degraded, " : "", t->substeps, t->thinned, lost, 100 * off);
 }
