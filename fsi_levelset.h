@@ -3806,24 +3806,47 @@ static double fsi__ls_face_psi(const fsi__ls_run *run, int axis, int e)
     return ((double)run->m->psi->value[e] + below) / 2;
 }
 
-/* Faces with their middle in a solid, also in its surface, are prescribed, and so are those that it covers: 1 in `known` where liquid sticks, 2
-   where it slides. */
-static void fsi__ls_hold_solids(fsi__ls_run *run)
+/* A face with its middle in a solid, also in its surface, is prescribed, and so is one that it covers. */
+static int fsi__ls_holds_face(const fsi__ls_run *run, const fsi__ls_obstacle *o, int f)
+{
+    return o->faces->solid[f] > (fsi_real)0.999
+        || !(fsi__ls_face_psi(run, fsi__ls_face_axis(o->faces, f), o->faces->entry[f]) > FSI__LS_TIE * (double)run->grid->dx);
+}
+
+/* The prescribed faces of an axis: 1 in `known` where liquid sticks, 2 where it slides. Of several obstacles at a face each counts by the share that it
+   covers, whatever their order: the velocity is the mean of those that the liquid sticks to. */
+static void fsi__ls_hold_axis(fsi__ls_run *run, int axis)
 {
     fsi__ls_impl *m = run->m;
-    fsi__ls_face_job job;
-    int k, f;
-    job.run = run;
-    for (k = 0; k < m->obstacle_count; k++) {
-        fsi__ls_obstacle *o = job.o = &m->obstacle[k];
-        fsi__ls_run_faces(&job, 1024, 8, fsi__ls_face_velocities);
-        for (f = 0; f < o->faces->count; f++) {
-            const int axis = fsi__ls_face_axis(o->faces, f), e = o->faces->entry[f];
-            if (!(o->faces->solid[f] > (fsi_real)0.999) && fsi__ls_face_psi(run, axis, e) > FSI__LS_TIE * (double)run->grid->dx) continue;
-            m->known[axis][e] = o->desc.no_slip ? 1 : 2;
-            if (o->desc.no_slip) m->trial_u[axis]->value[e] = o->velocity[f];
+    fsi_real *const sum = m->next_u[axis]->value, *const stick = m->next_phi->value, *const slide = m->spare->value; /* none holds anything now */
+    int pass, k, f;
+    for (pass = 0; pass < 3; pass++)
+        for (k = 0; k < m->obstacle_count; k++) {
+            const fsi__ls_obstacle *o = &m->obstacle[k];
+            for (f = 0; f < o->faces->count; f++) {
+                const int e = o->faces->entry[f];
+                const fsi_real share = fsi_max(o->faces->solid[f], (fsi_real)1e-6);
+                if (fsi__ls_face_axis(o->faces, f) != axis || !fsi__ls_holds_face(run, o, f)) continue;
+                if (pass == 0) sum[e] = stick[e] = slide[e] = 0;
+                else if (pass == 1 && o->desc.no_slip) stick[e] += share, sum[e] += share * o->velocity[f];
+                else if (pass == 1) slide[e] += share;
+                else m->known[axis][e] = stick[e] < slide[e] ? 2 : 1;
+                if (pass < 2 || !o->desc.no_slip || m->known[axis][e] == 2) continue;
+                m->trial_u[axis]->value[e] = stick[e] > share ? sum[e] / stick[e] : o->velocity[f];
+            }
         }
+}
+
+static void fsi__ls_hold_solids(fsi__ls_run *run)
+{
+    fsi__ls_face_job job;
+    int k, axis;
+    job.run = run;
+    for (k = 0; k < run->m->obstacle_count; k++) {
+        job.o = &run->m->obstacle[k];
+        fsi__ls_run_faces(&job, 1024, 8, fsi__ls_face_velocities);
     }
+    for (axis = 0; axis < run->grid->dim && run->m->obstacle_count > 0; axis++) fsi__ls_hold_axis(run, axis);
 }
 
 /* One implicit step on the velocities of the trial, and away with the divergence that it made: liquid moves along what is both viscous and free of

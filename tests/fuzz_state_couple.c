@@ -63,6 +63,16 @@ static void make_solid(scene *c, int dim)
     for (i = 0; i < d.vertex_count; i++) c->solid->pinned[i] = dim == 2 ? i % 10 == 0 : i < 25 && (i % 5 == 0 || i % 5 == 4);
 }
 
+/* A drop that is to be a tenth of a cell vanishes, and leaves droplets. */
+static void add_droplets(scene *c, int dim)
+{
+    int k;
+    MUST(fsi_levelset_fill_sphere(c->water, dim == 2 ? v3(0.004, 0.020, 0) : v3(0.009, 0.003, 0.010), (fsi_real)1.2e-3, v3(0, 0, 0), NULL) == FSI_OK);
+    MUST(fsi_levelset_set_volume(c->water, 0, 0.1 * pow(1e-3, dim)) == FSI_OK);
+    for (k = 0; k < 30 && c->water->component_count > 0; k++) MUST(fsi_levelset_step(c->water, (fsi_real)1e-4) == FSI_OK);
+    MUST(c->water->droplet_count > 0);
+}
+
 static void make(scene *c, int dim)
 {
     fsi_levelset_desc l = fsi_levelset_default_desc();
@@ -76,6 +86,7 @@ static void make(scene *c, int dim)
     l.dx = (fsi_real)1e-3;
     l.gravity = dim == 2 ? v3(0, -9.81, 0) : v3(0, 0, -9.81);
     MUST(fsi_levelset_create(&c->water, &l) == FSI_OK);
+    add_droplets(c, dim);
     make_solid(c, dim);
     MUST(fsi_levelset_fill_sphere(c->water, dim == 2 ? v3(0.012, 0.014, 0) : v3(0.006, 0.006, 0.0075), (fsi_real)(dim == 2 ? 0.0045 : 0.0022), dim == 2 ? v3(0, -0.3, 0) : v3(0, 0, -0.3), NULL) == FSI_OK);
     e.liquid = c->water;
@@ -83,6 +94,7 @@ static void make(scene *c, int dim)
     e.adhesion = 50;
     MUST(fsi_couple_create(&c->both, &e) == FSI_OK);
     for (k = 0; k < 6; k++) MUST(fsi_couple_step(c->both, (fsi_real)1e-3) == FSI_OK);
+    MUST(c->water->droplet_count > 0);
     MUST(fsi_couple_save(c->both, NULL, 0, &c->size) == FSI_OK);
     c->state = (unsigned char *)malloc(c->size);
     c->crafted = (unsigned char *)malloc(c->size);

@@ -1275,6 +1275,56 @@ static void test_plates_hold_honey_where_they_are(void)
     CHECK(worst < 0.05);
 }
 
+/* Honey below two blocks that meet at `joint`, within a cell; the right one rests, the left one is pulled up, both stick. The velocity of the liquid half a cell
+   below the cell of the joint over that of the block; *sum: of all velocities, weighed. */
+static double pulled_at_a_joint(double joint, int swapped, double *sum)
+{
+    const double dx = 1.0 / 32, speed = 0.1;
+    fsi_levelset_desc d = make_desc(32, 32, dx, 0);
+    fsi_levelset *s;
+    fsi_mesh *m[2];
+    fsi_levelset_obstacle_desc o = fsi_levelset_default_obstacle_desc();
+    fsi_body up = fsi_default_body();
+    double at;
+    int k, a;
+    size_t e;
+    d.viscosity = 100000;
+    s = make_liquid(&d);
+    m[0] = make_block(joint - 0.5, 0.75, 0.5, 0.25, 0, 0);
+    m[1] = make_block(joint + 0.5, 0.75, 0.5, 0.25, 0, 0);
+    for (k = 0; k < 2; k++) {
+        o.mesh = m[k ^ swapped];
+        o.body = (k ^ swapped) == 0 ? &up : NULL;
+        CHECK(fsi_levelset_add_obstacle(s, &o, NULL) == FSI_OK);
+    }
+    CHECK(fsi_levelset_fill_box(s, box3(0.2, 0.2, 0, 0.8, 0.5, 0), v3(0, 0, 0), NULL) == FSI_OK);
+    for (k = 0; k < 2; k++) {
+        up.end.position = v3(0, speed * 1e-4 * (k + 1), 0);
+        CHECK(step_ok(s, 1e-4));
+        fsi_body_integrate(&up, (fsi_real)1e-4);
+    }
+    for (a = 0, *sum = 0; a < 2; a++)
+        for (e = 0; e < (size_t)s->grid->block_count * (size_t)s->grid->block_cells; e++) *sum += fabs((double)s->u[a]->value[e]) * (1 + (double)(e % 17));
+    at = (double)fsi_levelset_velocity_at(s, v3(16.5 * dx, 0.5 - dx / 2, 0)).y / speed;
+    fsi_levelset_destroy(s);
+    for (k = 0; k < 2; k++) fsi_mesh_destroy(m[k]);
+    return at;
+}
+
+/* What liquid does at a face that two obstacles cover does not hang on which was added first. */
+static void test_obstacles_that_meet_in_a_face_share_it(void)
+{
+    double at[5], sum[2];
+    int k;
+    for (k = 0; k < 5; k++) {
+        const double joint = (16.1 + 0.2 * k) / 32;
+        at[k] = pulled_at_a_joint(joint, 0, &sum[0]);
+        CHECK_NEAR(pulled_at_a_joint(joint, 1, &sum[1]), at[k], TOL(1e-9, 1e-3));
+        CHECK_NEAR(sum[0] / sum[1], 1, TOL(1e-9, 1e-3));
+        CHECK(at[k] > 0.3 && at[k] < 0.7);
+    }
+}
+
 /* A wall from x = at on, in 2D or 3D; leaning back by `lean` in 2D. */
 TEST_FN fsi_mesh *make_wall(int dim, double at, double lean)
 {
@@ -1452,6 +1502,7 @@ int main(int argc, char **argv)
     RUN(test_spray_too_stiff_to_solve_is_thinned);
     RUN(test_honey_sticks_to_obstacles);
     RUN_PHYSICS(test_plates_hold_honey_where_they_are);
+    RUN(test_obstacles_that_meet_in_a_face_share_it);
     RUN(test_no_liquid_is_shown_inside_solids);
     RUN(test_pressure_beyond_the_box_is_that_at_its_side);
     RUN_PHYSICS(test_liquid_flush_with_a_wall_leans_on_it);
