@@ -280,7 +280,7 @@ FSI_API fsi_status fsi_levelset_step(fsi_levelset *s, fsi_real dt);
    desc.acceleration is not finite now, which fsi_levelset_error tells. */
 FSI_API fsi_real fsi_levelset_suggest_dt(const fsi_levelset *s);
 
-/* Adds offset [m] to the box (desc.origin), emitters and sinks, and to where the last step left obstacles: a world whose origin moves along. Meshes and
+/* Adds offset [m] to the box (desc.origin), droplets, emitters and sinks, and to where the last step left obstacles: a world whose origin moves along. Meshes and
    bodies are yours: add it to them as well before the next call (fsi_mesh_set; pose and end). Apart from rounding, later steps go as without; states
    that were saved before are refused until it is shifted back. Errors: COOKIE, NAN, LIMIT (the box would lie too far off); then nothing has changed. */
 FSI_API fsi_status fsi_levelset_shift_origin(fsi_levelset *s, fsi_vec3 offset);

@@ -284,6 +284,29 @@ static void check_it_loads(fsi_levelset *s)
     free(state);
 }
 
+/* They go along with a world whose origin moves, and fly on as without. */
+static void test_droplets_move_with_the_world(void)
+{
+    int dim, k;
+    for (dim = 2; dim <= 3; dim++) {
+        const fsi_vec3 offset = dim == 2 ? v3(64, -32, 0) : v3(64, -32, 16);
+        fsi_levelset_desc d = desc_of(NULL, dim, 24);
+        fsi_levelset *s = make_droplet(&d, up(dim, 0.06, 0.09), v3(0.2, 0, 0), 0.1);
+        fsi_levelset *t = make_droplet(&d, up(dim, 0.06, 0.09), v3(0.2, 0, 0), 0.1);
+        CHECK(fsi_levelset_shift_origin(t, offset) == FSI_OK);
+        for (k = 0; k < 6; k++) {
+            const fsi_vec3 want = fsi_v3_add(s->droplet[0].position, offset), v = s->droplet[0].velocity;
+            CHECK(t->droplet_count == s->droplet_count);
+            CHECK_NEAR(fsi_v3_norm(fsi_v3_sub(t->droplet[0].position, want)), 0, TOL(1e-9, 1e-4));
+            CHECK_NEAR(fsi_v3_norm(fsi_v3_sub(t->droplet[0].velocity, v)), 0, TOL(1e-9, 1e-2));
+            check_it_loads(t);
+            if (!step(s, 0.01) || !step(t, 0.01)) break;
+        }
+        fsi_levelset_destroy(s);
+        fsi_levelset_destroy(t);
+    }
+}
+
 /* In a box of 24 m a pull of 1e23 m/s^2 takes a droplet beyond the 1e12 m/s that a state may hold: refused, and what a step takes loads. */
 static void test_a_droplet_too_fast_for_a_state_is_refused(void)
 {
@@ -494,6 +517,7 @@ int main(int argc, char **argv)
     RUN(test_droplets_join_what_they_meet);
     RUN(test_droplets_condense);
     RUN(test_droplets_are_state);
+    RUN(test_droplets_move_with_the_world);
     RUN(test_a_droplet_too_fast_for_a_state_is_refused);
     RUN(test_a_step_without_memory_moves_no_droplets);
     RUN(test_a_loss_is_told);
