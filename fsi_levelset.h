@@ -538,6 +538,7 @@ typedef struct fsi__ls_run {
     const char *function;                /* that was called, for messages */
     fsi_levelset_stats stats;
     double time, dt;                     /* at the beginning of the substep; of it */
+    double strongest;                    /* acceleration when the substep began [m/s^2] */
     double length, done;                 /* of the call [s], 0: it is none of fsi_levelset_step; share of it when the substep ends */
     double clock;                        /* of the last lap */
     double lost_volume, left_volume;
@@ -3495,7 +3496,7 @@ static int fsi__ls_judge_rims(fsi__ls_run *run, int first, int more)
 {
     fsi__ls_impl *m = run->m;
     const fsi_levelset_desc *d = &run->s->desc;
-    const double dx = (double)run->grid->dx, rho = (double)d->density, g = sqrt((double)fsi_v3_norm2(d->gravity));
+    const double dx = (double)run->grid->dx, rho = (double)d->density, g = run->strongest;
     const double least = 0.1 * rho * g * dx + 1e-3 * rho * dx * dx / (run->dt * run->dt);
     int k, changed = 0;
     for (k = 0; k < m->rim_count; k++) {
@@ -5417,15 +5418,15 @@ static fsi_status fsi__ls_run_substeps(fsi__ls_run *run, double dt)
     FSI__LS_TRY(fsi__ls_begin(run));
     FSI__LS_TRY(fsi__ls_check_velocity(run));
     while (left > 0) {
-        double count, speed = 0, strongest;
+        double count, speed = 0;
         const int spare = d->max_substeps - run->stats.substeps;
         FSI__LS_TRY(fsi__ls_open_emitters(run));
         FSI__LS_TRY(fsi__ls_condense(run));
         FSI__LS_TRY(fsi__ls_find_speed(run));
         FSI__LS_TRY(fsi__ls_obstacle_speed(run, &speed));
         if (run->guest) speed = fmax(speed, run->guest->speed(run->guest->user));
-        FSI__LS_TRY(fsi__ls_strongest(run->s, run->function, run->m->trial_phi, run->time, &strongest));
-        count = ceil(left / fsi__ls_largest_dt(d, speed > run->stats.max_speed ? speed : run->stats.max_speed, strongest) - 1e-6); /* what suggest_dt rounded */
+        FSI__LS_TRY(fsi__ls_strongest(run->s, run->function, run->m->trial_phi, run->time, &run->strongest));
+        count = ceil(left / fsi__ls_largest_dt(d, speed > run->stats.max_speed ? speed : run->stats.max_speed, run->strongest) - 1e-6); /* what suggest_dt rounded */
         if (!(count >= 1)) count = 1;
         if (count > spare) count = spare, run->stats.degraded = 1;
         run->dt = left / count;
@@ -6067,13 +6068,14 @@ FSI_API fsi_real fsi_levelset_phi_at(const fsi_levelset *s, fsi_vec3 x)
     return psi ? fsi__ls_outside(fsi_grid_sample_linear(s->phi, x), fsi_grid_sample_linear(psi, x), 0) : fsi_grid_sample_linear(s->phi, x);
 }
 
-/* Of the cell that lies in front of the wall at x, psi from it, moved to x by rho g: what the cell pushes that part of the wall with. Interpolation there would
+/* Of the cell that lies in front of the wall at x, psi from it, moved to x by rho g, desc.acceleration counted: what the cell pushes that part of the wall with. Interpolation there would
    take in cells in the solid, which have no pressure, and at an edge those behind it. */
 static fsi_real fsi__ls_wall_pressure(const fsi_levelset *s, fsi_vec3 x, fsi_real psi)
 {
     const fsi__ls_impl *m = (const fsi__ls_impl *)s->impl;
     const fsi_grid *g = s->grid;
-    fsi_vec3 n, y;
+    fsi_vec3 n, y, pull;
+    double a[3];
     int k;
     fsi_grid_sample_spline(m->psi, x, &n);
     n = fsi_v3_unit(n);
@@ -6084,7 +6086,9 @@ static fsi_real fsi__ls_wall_pressure(const fsi_levelset *s, fsi_vec3 x, fsi_rea
         at = y.x < 0 || y.y < 0 || y.z < 0 ? -1 : fsi_grid_entry(g, (int)y.x, (int)y.y, g->dim == 3 ? (int)y.z : 0);
         if (at < 0 || !(fabs((double)s->pressure->value[at]) > 0)) continue;
         y = fsi_v3_sub(x, fsi__ls_entry_position(g, FSI_CELLS, (int)at));
-        return s->pressure->value[at] + s->desc.density * fsi_v3_dot(s->desc.gravity, y);
+        pull = s->desc.gravity;
+        if (s->desc.acceleration && fsi__ls_acceleration(s, x, s->time, a)) pull = fsi_v3_add(pull, fsi_v3((fsi_real)a[0], (fsi_real)a[1], (fsi_real)a[2]));
+        return s->pressure->value[at] + s->desc.density * fsi_v3_dot(pull, y);
     }
     return 0;
 }

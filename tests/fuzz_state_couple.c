@@ -63,11 +63,11 @@ static void make_solid(scene *c, int dim)
     for (i = 0; i < d.vertex_count; i++) c->solid->pinned[i] = dim == 2 ? i % 10 == 0 : i < 25 && (i % 5 == 0 || i % 5 == 4);
 }
 
-/* A drop that is to be a tenth of a cell vanishes, and leaves droplets. */
+/* A drop that is to be a tenth of a cell vanishes between two centres of cells, and leaves droplets. */
 static void add_droplets(scene *c, int dim)
 {
     int k;
-    MUST(fsi_levelset_fill_sphere(c->water, dim == 2 ? v3(0.004, 0.020, 0) : v3(0.009, 0.003, 0.010), (fsi_real)1.2e-3, v3(0, 0, 0), NULL) == FSI_OK);
+    MUST(fsi_levelset_fill_sphere(c->water, dim == 2 ? v3(0.008, 0.020, 0) : v3(0.009, 0.003, 0.010), (fsi_real)1.2e-3, v3(-1, 0, 0), NULL) == FSI_OK);
     MUST(fsi_levelset_set_volume(c->water, 0, 0.1 * pow(1e-3, dim)) == FSI_OK);
     for (k = 0; k < 30 && c->water->component_count > 0; k++) MUST(fsi_levelset_step(c->water, (fsi_real)1e-4) == FSI_OK);
     MUST(c->water->droplet_count > 0);

@@ -133,28 +133,77 @@ static fsi_vec3 pull_at(void *user, fsi_vec3 x, double time)
     return a;
 }
 
+/* A pool; liquid under the ceiling, which lets it go; a pool beside an open side; one that stands on a block, which is asked for its pressure. */
+enum { POOL, CEILING, OPEN_SIDE, BLOCK, PLACES };
+
+static fsi_levelset *make_place(fsi_levelset_desc *d, int place, fsi_mesh *block)
+{
+    fsi_levelset *s;
+    d->open_side[1] = place == OPEN_SIDE;
+    s = make(d);
+    if (place == BLOCK) CHECK(fsi_levelset_add_mesh(s, block, NULL) == FSI_OK);
+    if (place != CEILING) fill_pool(s, place == POOL ? 0.4 : 1, 0.5);
+    else CHECK(fsi_levelset_fill_box(s, d->dim == 2 ? box3(0.25, 0.8, 0, 0.75, 1, 0) : box3(0.25, 0.25, 0.8, 0.75, 0.75, 1), v3(0, 0, 0), NULL) == FSI_OK);
+    return s;
+}
+
 /* The same everywhere, it is gravity. */
 static void test_an_even_acceleration_is_gravity(void)
 {
-    int dim, k;
+    int dim, place, k;
+    for (dim = 2; dim <= 3; dim++)
+        for (place = 0; place < PLACES; place++) {
+            fsi_levelset_desc d = desc_of(dim, 16);
+            fsi_mesh *block = make_block(dim, 0.2, 0.13, 0.2);
+            fsi_levelset *s, *t;
+            int released[2] = { 0, 0 };
+            pull p;
+            mesh_to(block, stand(dim, 0.5, 0.1, 0));
+            p.even = fsi_v3_add(d.gravity, v3(3, 0, 0));
+            p.turn = p.nan = 0;
+            s = make_place(&d, place, block);
+            d.gravity = v3(-3, 0, 0);
+            d.acceleration = pull_at;
+            d.acceleration_user = &p;
+            t = make_place(&d, place, block);
+            CHECK_NEAR(fsi_levelset_suggest_dt(s), fsi_levelset_suggest_dt(t), TOL(1e-9, 1e-6));
+            for (k = 0; k < 10; k++) {
+                CHECK(fsi_levelset_step(s, (fsi_real)0.02) == FSI_OK && fsi_levelset_step(t, (fsi_real)0.02) == FSI_OK);
+                CHECK(s->stats.substeps == t->stats.substeps);
+                released[0] += s->stats.released;
+                released[1] += t->stats.released;
+            }
+            for (k = 0; k < dim; k++) CHECK_NEAR(s->stats.momentum[k], t->stats.momentum[k], TOL(1e-6, 1));
+            CHECK_NEAR(s->component[0].shape.centroid.x, t->component[0].shape.centroid.x, TOL(1e-9, 1e-4));
+            CHECK_NEAR(s->stats.left_volume, t->stats.left_volume, TOL(1e-9, 1e-5));
+            for (k = 0; k < 5; k++) {
+                const fsi_vec3 x = up(dim, 0.5, 0.2 + 0.01 * k); /* on the block and beside it */
+                CHECK_NEAR(fsi_levelset_pressure_at(s, x), fsi_levelset_pressure_at(t, x), TOL(1e-5, 5));
+            }
+            CHECK(released[0] == released[1] && (place != CEILING || released[0] > 0) && (place != OPEN_SIDE || s->stats.left_volume > 0));
+            fsi_levelset_destroy(s);
+            fsi_levelset_destroy(t);
+            fsi_mesh_destroy(block);
+        }
+}
+
+/* Free in the air a drop at rest gets rho V g dt of the first projection, and keeps it: pressure within, and tension, give it none. */
+static void test_a_free_drop_gets_all_of_gravity(void)
+{
+    int dim, k, a;
     for (dim = 2; dim <= 3; dim++) {
         fsi_levelset_desc d = desc_of(dim, 16);
-        fsi_levelset *s = make(&d), *t;
-        pull p;
-        p.even = fsi_v3_add(d.gravity, v3(3, 0, 0));
-        p.turn = p.nan = 0;
-        d.gravity = v3(-3, 0, 0);
-        d.acceleration = pull_at;
-        d.acceleration_user = &p;
-        t = make(&d);
-        fill_pool(s, 0.4, 0.5);
-        fill_pool(t, 0.4, 0.5);
-        CHECK_NEAR(fsi_levelset_suggest_dt(s), fsi_levelset_suggest_dt(t), TOL(1e-9, 1e-6));
-        for (k = 0; k < 10; k++) CHECK(fsi_levelset_step(s, (fsi_real)0.02) == FSI_OK && fsi_levelset_step(t, (fsi_real)0.02) == FSI_OK && s->stats.substeps == t->stats.substeps);
-        for (k = 0; k < dim; k++) CHECK_NEAR(s->stats.momentum[k], t->stats.momentum[k], TOL(1e-6, 1));
-        CHECK_NEAR(s->component[0].shape.centroid.x, t->component[0].shape.centroid.x, TOL(1e-9, 1e-4));
+        fsi_levelset *s;
+        d.gravity = v3(2, -7, dim == 3 ? 3 : 0);
+        d.surface_tension = (fsi_real)0.07;
+        s = make(&d);
+        CHECK(fsi_levelset_fill_sphere(s, up(dim, 0.5, 0.5), (fsi_real)0.2, v3(0, 0, 0), NULL) == FSI_OK);
+        for (k = 1; k <= 3; k++) {
+            const double g[3] = { (double)d.gravity.x, (double)d.gravity.y, (double)d.gravity.z };
+            CHECK(fsi_levelset_step(s, (fsi_real)1e-3) == FSI_OK && s->stats.substeps == 1);
+            for (a = 0; a < dim; a++) CHECK_NEAR(s->stats.momentum[a] / (1000 * s->stats.volume * 1e-3 * k), g[a], TOL(1e-5, 1e-2));
+        }
         fsi_levelset_destroy(s);
-        fsi_levelset_destroy(t);
     }
 }
 
@@ -675,6 +724,7 @@ int main(int argc, char **argv)
     RUN(test_a_step_that_did_less_says_so_once);
     RUN(test_gravity_changes_at_run_time);
     RUN(test_an_even_acceleration_is_gravity);
+    RUN(test_a_free_drop_gets_all_of_gravity);
     RUN(test_a_turning_tank_keeps_its_parabola);
     RUN(test_an_acceleration_that_is_not_finite_is_named);
     RUN(test_what_a_desc_cannot_change_is_named);
