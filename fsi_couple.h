@@ -1937,6 +1937,7 @@ static fsi_status fsi__co_take(fsi__co_impl *c, fsi__ls_run *run)
     }
     for (i = 0; i < c->cells; i++) {
         run->flipped += (c->cell[i].value < 0) != (c->cell[i].target < 0);
+        c->ls->shore[c->cell[i].entry] |= c->cell[i].target < 0; /* where droplets are of what vanishes here */
         c->ls->next_phi->value[c->cell[i].entry] = (fsi_real)c->cell[i].value;
     }
     return FSI_OK;
