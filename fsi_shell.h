@@ -141,12 +141,13 @@ typedef struct fsi_shell_desc {
     fsi_shell_integrator integrator; /* default BACKWARD_EULER */
     int substeps;                    /* of each step, 1 to 1000; default 1 */
     int max_newton;                  /* Newton steps a substep; what they leave over is flagged in stats.degraded; default 100 */
-    fsi_real tolerance;              /* Newton ends when it would move no vertex farther than tolerance * mean edge; default 1e-3 */
+    fsi_real tolerance;              /* Newton ends when it moves no vertex farther than tolerance * mean edge, and misses, root mean square, no more
+                                        than this share of Coulomb's force; default 1e-3 */
     int contact;                     /* self-contact and obstacles; 0: everything passes through everything, and it is faster; default 1 */
     int self_contact;                /* 0: obstacles only; default 1 */
     fsi_real contact_range;          /* d_hat: repulsion begins at this gap [m]; default 0: 0.15 of the mean edge */
     fsi_real friction;               /* Coulomb's coefficient between its own parts, 0 to 10; default 0 */
-    fsi_real friction_speed;         /* slower than this counts as sticking [m/s], > 0; default 1e-3 */
+    fsi_real friction_speed;         /* slower than this counts as sticking [m/s], > 0; default 3e-4 */
     int friction_iterations;         /* solves a substep, each with the normal forces of the one before, 1 to 20; default 1 */
     fsi_vec3 wind;                   /* velocity of the air [m/s]; default 0 */
     fsi_real air_density;            /* [kg/m^3]; triangles feel the air, f = c/2 rho A |u_n| u_n along the normal; default 0: none; air: 1.2 */
@@ -192,7 +193,8 @@ typedef struct fsi_shell {
     fsi_real *twist;              /* segment_count: turn of the material about the segment [rad], up to 1e8, relative to a frame that is carried along without
                                      turning; yours to write while held */
     unsigned char *twist_held;    /* segment_count: 1: twist is what you wrote; default 0 */
-    const fsi_vec3 *contact_force;/* vertex_count: of contacts and friction, mean of the last step's substeps [N] */
+    const fsi_vec3 *contact_force;/* vertex_count: of contacts and friction, mean of the last step's substeps [N]; as the last Newton step had them, so that
+                                     the momenta of both sides change by them to rounding */
     const fsi_real *mass;         /* vertex_count [kg] */
     double time;                  /* seconds simulated */
     fsi_real mean_edge;           /* at rest [m] */
@@ -1276,7 +1278,7 @@ FSI_API fsi_shell_desc fsi_shell_default_desc(void)
     d.max_newton = 100;
     d.tolerance = (fsi_real)1e-3;
     d.contact = d.self_contact = 1;
-    d.friction_speed = (fsi_real)1e-3;
+    d.friction_speed = (fsi_real)3e-4;
     d.friction_iterations = 1;
     d.drag = (fsi_real)1.2;
     return d;
@@ -2230,6 +2232,7 @@ typedef struct fsi__sh_impl {
     unsigned char *fixed;               /* 3 * nodes */
     double *start_x, *end_x;            /* 3 * points */
     double *was_x, *go_x, *stand_x;     /* 3 * points: at the beginning and the end of a whole step, and between substeps */
+    double *foreseen_x;                 /* 3 * points: at the end of the substep, if all goes on as it did */
     double *dx, *felt, *sum, *local;    /* 3 * points; felt: forces of contacts and friction; sum: their mean */
     int *owner;                         /* points: COUPLED body, -1: none */
     double *reach;                      /* points: half the range, and its clearance */
@@ -2317,10 +2320,11 @@ typedef struct fsi__sh_step {
     double lean;            /* inertia added to exact Hessians, times that which is there */
     double lap;             /* the clock when the last phase ended */
     double moved;           /* farthest way of a vertex in the last substep [m] */
-    double *felt;           /* 3 * points: forces of what is added goes there too; NULL: not wanted */
+    int felt;               /* m->felt are the forces of contacts and friction by which the last Newton step was solved, and which it took whole */
     double tolerance;
     int max_newton, in_the_way;
     int settle;             /* 1: no velocities */
+    int foresees;           /* the first Newton step: friction's model is about `foreseen_x` */
     int exact, close;       /* exact Hessians; the last step was a small one */
     int crept;              /* steps in a row that the search cut to less than a thousandth */
     const fsi__sh_model *law; /* whose elements: `model`, or `damped` */
@@ -2948,7 +2952,6 @@ static void fsi__sh_add_points(fsi__sh_step *w, const int *node, int n, const do
     fsi__sh_hold hold[4];
     int i, j, ki, kj, a, c;
     for (i = 0; i < n; i++) hold[i] = fsi__sh_hold_of(m, &m->now, node[i]);
-    if (w->felt) for (i = 0; i < n; i++) for (a = 0; a < 3; a++) w->felt[3 * (size_t)node[i] + (size_t)a] -= g[3 * i + a];
     for (i = 0; i < n; i++) for (ki = 0; ki < hold[i].count; ki++) {
         double back[9], *out = m->gradient + 3 * (size_t)hold[i].node[ki];
         fsi__sh_pull_back(&hold[i], ki, g + 3 * i, back);
@@ -2994,6 +2997,20 @@ static double fsi__sh_rub_energy(const fsi__sh_step *w, const fsi__sh_rub *r, co
     fsi__sh_gather(x, r->node, r->points, at);
     fsi__sh_gather(w->m->start_x, r->node, r->points, was);
     return fsi_friction_energy(&r->friction, at, was, w->slip, g, h);
+}
+
+/* Derivatives at `now` of friction's quadratic model. The first Newton step of a substep takes it about where the points get if they go on as they did: about
+   rest all contacts stick. */
+static void fsi__sh_rub_model(const fsi__sh_step *w, const fsi__sh_rub *r, double *g, double *h)
+{
+    const int n = 3 * r->points;
+    double about[12], now[12];
+    int i, k;
+    fsi__sh_rub_energy(w, r, w->foresees ? w->m->foreseen_x : w->m->now.x, g, h);
+    if (!w->foresees) return;
+    fsi__sh_gather(w->m->foreseen_x, r->node, r->points, about);
+    fsi__sh_gather(w->m->now.x, r->node, r->points, now);
+    for (i = 0; i < n; i++) for (k = 0; k < n; k++) g[i] -= h[i * n + k] * (about[k] - now[k]);
 }
 
 /* A spring, 1/2 k (|r| - l)^2, r = x - y, and its damper, c/(2 dt) (|r| - |r0|)^2, as one: k' = k + c/dt, l' = (k l + c |r0| / dt) / k'. */
@@ -3044,7 +3061,7 @@ static void fsi__sh_add_contacts(fsi__sh_step *w)
         fsi__sh_add_points(w, p->node, fsi_pair_points(p->contact.kind), m->pair_block + 156 * (size_t)i, m->pair_block + 156 * (size_t)i + 12);
     }
     for (i = 0; i < m->rubs; i++) {
-        fsi__sh_rub_energy(w, &m->rub[i], m->now.x, g, h);
+        fsi__sh_rub_model(w, &m->rub[i], g, h);
         fsi__sh_add_points(w, m->rub[i].node, m->rub[i].points, g, h);
     }
 }
@@ -3421,10 +3438,7 @@ static fsi_status fsi__sh_assemble(fsi__sh_step *w)
         m->gradient[3 * r + a] += inertia * (q - m->aim[3 * r + a]) + drag * (q - m->base[3 * r + a]);
     }
     memset(m->lift, 0, 3 * (size_t)m->nodes * sizeof(double));
-    memset(m->felt, 0, 3 * (size_t)m->points * sizeof(double));
-    w->felt = m->felt;
     if (m->contact) fsi__sh_add_contacts(w);
-    w->felt = NULL;
     fsi__sh_add_springs(w);
     for (r = 0; r < m->bodies; r++) fsi__sh_add_body(w, r);
     return w->guest ? w->guest->assemble(w->guest->user, w) : FSI_OK;
@@ -3477,24 +3491,79 @@ static fsi_status fsi__sh_solve(fsi__sh_step *w)
     return status;
 }
 
+/* Where the direction takes a point; what is prescribed goes to its end if it moves in this Newton step. */
+static void fsi__sh_point_way(const fsi__sh_impl *m, int point, int moves, double *way)
+{
+    const fsi__sh_hold h = fsi__sh_hold_of(m, &m->now, point);
+    int a;
+    for (a = 0; a < 3; a++) way[a] = 0;
+    if (h.count > 1) fsi__sh_cross(m->direction + 3 * (size_t)h.node[1], h.arm, way);
+    if (h.count > 0) for (a = 0; a < 3; a++) way[a] += m->direction[3 * (size_t)h.node[0] + (size_t)a];
+    else if (moves) fsi__sh_sub(m->end_x + 3 * (size_t)point, m->now.x + 3 * (size_t)point, way);
+}
+
 /* Longest way along the direction of a free vertex, or of a point of a COUPLED body; a twist's is that of a point as far from its segment as an edge is long. */
 static double fsi__sh_longest(const fsi__sh_impl *m)
 {
     double longest = 0;
-    int i, a;
+    int i;
     for (i = 0; i < m->first_body; i++) {
         const double *d = m->direction + 3 * i, arm = i < m->model.vertices ? 1 : m->model.mean_edge, l = arm * arm * fsi__sh_dot(d, d);
         if (!m->fixed[3 * i] && l > longest) longest = l;
     }
     for (i = m->model.vertices; i < m->points; i++) {
-        const fsi__sh_hold h = fsi__sh_hold_of(m, &m->now, i);
         double way[3];
-        if (h.count < 2) continue;
-        fsi__sh_cross(m->direction + 3 * (size_t)h.node[1], h.arm, way);
-        for (a = 0; a < 3; a++) way[a] += m->direction[3 * (size_t)h.node[0] + (size_t)a];
+        if (m->owner[i] < 0) continue;
+        fsi__sh_point_way(m, i, 1, way);
         if (fsi__sh_dot(way, way) > longest) longest = fsi__sh_dot(way, way);
     }
     return sqrt(longest);
+}
+
+/* Gradient of a contact's linear model at the end of the direction: out = g + H way. */
+static void fsi__sh_follow_contact(const double *way, int n, const double *g, const double *h, double *out)
+{
+    int i, k;
+    for (i = 0; i < n; i++) for (out[i] = g[i], k = 0; k < n; k++) out[i] += h[i * n + k] * way[k];
+}
+
+/* Puts equal and opposite forces on the closest points of two features, with the total that the points of the first one have: their moments are opposite too. */
+static void fsi__sh_press_closest(fsi_pair kind, const double *x, double *f)
+{
+    const fsi_distance d = fsi_distance_between(kind, x);
+    const int n = fsi_pair_points(kind), first = kind == FSI_EDGE_EDGE ? 2 : 1;
+    double sum[3] = { 0, 0, 0 };
+    int i, a;
+    if (!(d.d > 0)) return;
+    for (i = 0; i < first; i++) for (a = 0; a < 3; a++) sum[a] += f[3 * i + a];
+    for (i = 0; i < n; i++) for (a = 0; a < 3; a++) f[3 * i + a] = d.weight[i] * sum[a];
+}
+
+/* Forces of contacts and friction, as this Newton step counts on them: they are what changes the momentum of both sides, to rounding, however far Newton's
+   method is from its end. */
+static void fsi__sh_feel_direction(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    double x[12], way[12], g[12], h[144], f[12];
+    int i, k, a;
+    w->felt = 0; /* until it is taken */
+    memset(m->felt, 0, 3 * (size_t)m->points * sizeof(double));
+    for (i = 0; m->contact && i < m->actives + m->rubs; i++) {
+        const fsi__sh_pair *p = i < m->actives ? &m->pair[m->active[i]] : NULL;
+        const fsi__sh_rub *r = p ? NULL : &m->rub[i - m->actives];
+        const int *node = p ? p->node : r->node, n = p ? fsi_pair_points(p->contact.kind) : r->points;
+        for (k = 0; k < n; k++) fsi__sh_point_way(m, node[k], w->remaining > 0, way + 3 * k);
+        if (p) {
+            fsi__sh_gather(m->now.x, node, n, x);
+            for (k = 0; k < 3 * n; k++) x[k] += way[k];
+            fsi__sh_follow_contact(way, 3 * n, m->pair_block + 156 * (size_t)i, m->pair_block + 156 * (size_t)i + 12, f);
+            fsi__sh_press_closest(p->contact.kind, x, f);
+        } else {
+            fsi__sh_rub_model(w, r, g, h);
+            fsi__sh_follow_contact(way, 3 * n, g, h, f);
+        }
+        for (k = 0; k < n; k++) for (a = 0; a < 3; a++) m->felt[3 * (size_t)node[k] + (size_t)a] -= f[3 * k + a];
+    }
 }
 
 /* How much of the straight way to `trial` nothing bars: *t. */
@@ -3591,6 +3660,7 @@ static fsi_status fsi__sh_search(fsi__sh_step *w, double t, int *found)
         t /= 2;
     }
     if (!*found) return FSI_OK;
+    w->felt = !(t < 1);
     w->remaining *= t < 1 ? 1 - t : 0;
     w->crept = t < 1e-3 ? w->crept + 1 : 0;
     if (w->guest) w->guest->accept(w->guest->user, t);
@@ -3642,6 +3712,26 @@ static fsi_status fsi__sh_direct(fsi__sh_step *w)
     return status;
 }
 
+/* Is friction at the end of the last step (from `trial` to `now`) what it was solved with? Sticking is stiff, 2 mu N/slip: a step from rest is short also
+   where a contact must slide. */
+static int fsi__sh_friction_agrees(const fsi__sh_step *w)
+{
+    const fsi__sh_impl *m = w->m;
+    double error = 0, all = 0;
+    int i;
+    for (i = 0; i < m->rubs; i++) {
+        const fsi__sh_rub *r = &m->rub[i];
+        double about[12], at[12], was[12], e;
+        fsi__sh_gather(w->foresees ? m->foreseen_x : m->trial.x, r->node, r->points, about);
+        fsi__sh_gather(m->now.x, r->node, r->points, at);
+        fsi__sh_gather(m->start_x, r->node, r->points, was);
+        e = r->friction.force * fsi_friction_error(&r->friction, about, at, was, w->slip);
+        error += e * e;
+        all += r->friction.force * r->friction.force;
+    }
+    return error <= w->tolerance * w->tolerance * all;
+}
+
 static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int *done)
 {
     fsi__sh_impl *m = w->m;
@@ -3660,6 +3750,7 @@ static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int *done)
     fsi__sh_lap(w, &w->stats.seconds_contact);
     if (status == FSI_OK) status = fsi__sh_direct(w);
     if (status != FSI_OK) return status;
+    fsi__sh_feel_direction(w);
     longest = fsi__sh_longest(m);
     w->stats.update = longest / m->model.mean_edge;
     status = fsi__sh_filter(w, &t);
@@ -3668,8 +3759,9 @@ static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int *done)
     next = w->guest && before > w->stats.update ? w->stats.update * w->stats.update / before : w->stats.update; /* a guest's steps cost more than its last one mends */
     *done = !(w->remaining > 0) && (w->guest ? w->guest->is_done(w->guest->user, next * m->model.mean_edge) : next <= w->tolerance);
     status = fsi__sh_search(w, t, &found);
+    if (*done && found && m->rubs > 0) *done = w->felt && fsi__sh_friction_agrees(w);
     if (!*done && w->guest && !(w->remaining > 0) && w->crept > 1) *done = 2; /* at a kink: a guest's energy need not be smooth */
-    if (!found && !*done && !w->exact) *done = 2; /* an exact direction that leads nowhere is followed by a projected one */
+    if (!found && !*done && !w->exact && !w->foresees) *done = 2; /* an exact direction, or one of what was foreseen, that leads nowhere is followed by another */
     w->close = found && !(w->remaining > 0) && w->stats.update < 0.01;
     fsi__sh_lap(w, &w->stats.seconds_search);
     return status;
@@ -3677,15 +3769,16 @@ static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int *done)
 
 static fsi_status fsi__sh_newton(fsi__sh_step *w)
 {
+    const fsi__sh_impl *m = w->m;
     int k, done = 0, stuck = 0;
     double left = 2;
     fsi_status status = FSI_OK;
-    w->close = 0;
+    w->close = w->crept = 0;
     w->lean = 0;
-    w->crept = 0;
     w->stats.update = 0;
     for (k = 0; !done && status == FSI_OK; k++) {
         if (k >= w->max_newton && !(w->remaining > 0)) break;
+        w->foresees = k == 0 && m->rubs > 0;
         status = fsi__sh_newton_step(w, &done);
         w->stats.newton++;
         stuck = w->remaining > 0 && w->remaining > 0.999 * left ? stuck + 1 : 0;
@@ -3759,7 +3852,7 @@ static void fsi__sh_lay_places(fsi__sh_impl *m, fsi__arena *a)
 {
     const size_t n = 3 * (size_t)m->nodes, p = 3 * (size_t)m->points, b = (size_t)m->bodies;
     double **const of_nodes[] = { &m->now.q, &m->trial.q, &m->start_q, &m->end_q, &m->aim, &m->base, &m->gradient, &m->direction, &m->fixed_step, &m->lift, &m->scratch };
-    double **const of_points[] = { &m->now.x, &m->trial.x, &m->start_x, &m->end_x, &m->was_x, &m->go_x, &m->stand_x, &m->dx, &m->felt, &m->sum, &m->local };
+    double **const of_points[] = { &m->now.x, &m->trial.x, &m->start_x, &m->end_x, &m->was_x, &m->go_x, &m->foreseen_x, &m->stand_x, &m->dx, &m->felt, &m->sum, &m->local };
     size_t k;
     for (k = 0; k < sizeof of_nodes / sizeof *of_nodes; k++) *of_nodes[k] = (double *)fsi__take(a, n, sizeof(double));
     for (k = 0; k < sizeof of_points / sizeof *of_points; k++) *of_points[k] = (double *)fsi__take(a, p, sizeof(double));
@@ -4041,6 +4134,23 @@ static void fsi__sh_lag_wind(fsi__sh_step *w)
     }
 }
 
+/* Where the points get by the end of the substep if they go on as they did; what is prescribed, where it must. */
+static void fsi__sh_foresee(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    int i, a;
+    memcpy(m->foreseen_x, m->end_x, 3 * (size_t)m->points * sizeof(double));
+    for (i = 0; i < 3 * m->model.vertices; i++) if (!m->fixed[i]) m->foreseen_x[i] = m->start_x[i] + w->dt * m->next.v[i];
+    for (i = m->model.vertices; i < m->points; i++) {
+        const fsi__sh_hold h = fsi__sh_hold_of(m, &m->now, i);
+        const fsi__sh_body *b = &m->body[m->owner[i] >= 0 ? m->owner[i] : 0];
+        double turn[3];
+        if (h.count < 2) continue;
+        fsi__sh_cross(b->spin, h.arm, turn);
+        for (a = 0; a < 3; a++) m->foreseen_x[3 * i + a] = m->start_x[3 * i + a] + w->dt * (b->velocity[a] + turn[a]);
+    }
+}
+
 /* Normal forces and tangents, at `now`, for friction until they are taken anew. */
 static fsi_status fsi__sh_lag_friction(fsi__sh_step *w)
 {
@@ -4145,16 +4255,13 @@ static void fsi__sh_feel_obstacles(fsi__sh_step *w)
     }
 }
 
-/* Forces of contacts and friction at the end, on every point, and the means of all forces that others ask for. */
-static fsi_status fsi__sh_feel(fsi__sh_step *w)
+/* Forces of contacts and friction at `now`. */
+static void fsi__sh_feel_contacts(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
     double x[12], g[12];
-    size_t j;
     int i, k, a;
     memset(m->felt, 0, 3 * (size_t)m->points * sizeof(double));
-    m->actives = 0;
-    if (m->contact) fsi__sh_measure(m, m->now.x);
     for (i = 0; i < m->actives; i++) {
         const fsi__sh_pair *p = &m->pair[m->active[i]];
         const int n = fsi_pair_points(p->contact.kind);
@@ -4166,6 +4273,17 @@ static fsi_status fsi__sh_feel(fsi__sh_step *w)
         fsi__sh_rub_energy(w, &m->rub[i], m->now.x, g, NULL);
         for (k = 0; k < m->rub[i].points; k++) for (a = 0; a < 3; a++) m->felt[3 * (size_t)m->rub[i].node[k] + (size_t)a] -= g[3 * k + a];
     }
+}
+
+/* Forces of contacts and friction on every point, and the means of all forces that others ask for. */
+static fsi_status fsi__sh_feel(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    size_t j;
+    int i;
+    m->actives = 0;
+    if (m->contact) fsi__sh_measure(m, m->now.x);
+    if (!w->felt) fsi__sh_feel_contacts(w);
     if (w->settle || w->stats.substeps == 0) { /* the first of a step */
         memset(m->sum, 0, 3 * (size_t)m->points * sizeof(double));
         for (i = 0; i < m->springs; i++) memset(m->spring[i].sum, 0, sizeof m->spring[i].sum);
@@ -4317,6 +4435,7 @@ static fsi_status fsi__sh_open_substep(fsi__sh_step *w, double s)
     for (i = 0; i < m->springs; i++) if (m->spring[i].used) m->spring[i].length_before = fsi__sh_apart(m->now.x + 3 * (size_t)m->spring[i].desc.vertex, m->now.x + 3 * (size_t)fsi__sh_spring_end(m, &m->spring[i]));
     m->list_holds = m->pattern_holds = 0;
     w->slip = (double)m->settings.friction_speed * w->dt;
+    fsi__sh_foresee(w);
     fsi__sh_damp(w);
     return fsi__sh_begin_stiffness(w);
 }

@@ -445,6 +445,31 @@ static void test_friction_is_coulombs_when_it_slips(void)
     for (k = 0; k < 12; k++) CHECK(g[k] == 0);
 }
 
+/* A quadratic model about rest, 2 u/slip, leaves out that friction ends at 1; one about where it slips is right. Less than 1 is what sticking can bear. */
+static void test_friction_says_what_its_model_missed(void)
+{
+    const double slip = 0.01;
+    double x0[12] = { 0.2, 0.2, 0.05,   0, 0, 0,   1, 0, 0,   0, 1, 0 }, far[12], x[12];
+    fsi_distance at = fsi_distance_between(FSI_POINT_TRIANGLE, x0);
+    fsi_friction f;
+    fsi_friction_lag(&f, FSI_POINT_TRIANGLE, &at, 3);
+    memcpy(x, x0, sizeof x);
+    memcpy(far, x0, sizeof far);
+    x[0] += 0.4 * slip;
+    CHECK(fsi_friction_error(&f, x0, x, x0, slip) == 0);
+    x[0] = x0[0] + 0.7 * slip; /* 1.4 of 1 */
+    CHECK_NEAR(fsi_friction_error(&f, x0, x, x0, slip), 0.4, 1e-12);
+    x[0] = x0[0] + 3 * slip;   /* 6 of 1 */
+    CHECK_NEAR(fsi_friction_error(&f, x0, x, x0, slip), 5, 1e-12);
+    far[0] = x0[0] + 2 * slip;
+    CHECK_NEAR(fsi_friction_error(&f, far, x, x0, slip), 0, 1e-12);
+    x[1] = x0[1] + 3 * slip;   /* the model: (1, 1.5); the law: (1, 1)/sqrt 2 */
+    CHECK_NEAR(fsi_friction_error(&f, far, x, x0, slip), sqrt(0.2928932188134525 * 0.2928932188134525 + 0.7928932188134525 * 0.7928932188134525), 1e-12);
+    CHECK(fsi_friction_error(NULL, far, x, x0, slip) == 0 && fsi_friction_error(&f, NULL, x, x0, slip) == 0 && fsi_friction_error(&f, far, x, x0, 0) == 0);
+    x[0] = test_nan();
+    CHECK(fsi_friction_error(&f, far, x, x0, slip) == 0);
+}
+
 static void test_friction_of_bad_input_is_none(void)
 {
     double x[12] = { 0.2, 0.2, 0.05,   0, 0, 0,   1, 0, 0,   0, 1, 0 }, y[12], g[12], h[144];
@@ -484,6 +509,7 @@ int main(int argc, char **argv)
     RUN(test_contact_of_bad_input_is_infinite);
     RUN(test_derivatives_of_friction);
     RUN(test_friction_is_coulombs_when_it_slips);
+    RUN(test_friction_says_what_its_model_missed);
     RUN(test_friction_of_bad_input_is_none);
     return TEST_END();
 }
