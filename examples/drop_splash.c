@@ -2,9 +2,10 @@
    SPDX-License-Identifier: MIT
 
    A drop of water, 6 mm wide, falls into a pool at 2.5 m/s: a crown rises and sinks, the crater closes, a jet shoots up out of it
-   and may let go of droplets, all of it on a level set with surface tension. volume_error= is the largest |volume/target - 1|
-   that any step ended with, drift= how far the volume is from that of the start in the end, lost= the share of liquid in droplets that vanished,
-   components= the most pieces there were at once. --free moves the same liquid without putting its volume right. */
+   and may let go of droplets, all of it on a level set with surface tension. What is too thin for the grid goes on as droplets, drawn as balls.
+   volume_error= is the largest |volume/target - 1| that any step ended with, drift= how far the volume is from that of the start in the end,
+   lost= the share of liquid that is gone for good, in_droplets= the largest share that was in droplets at once, components= the most pieces
+   there were at once. --free moves the same liquid without putting its volume right: there what is too thin is lost. */
 #define FSI_IMPLEMENTATION
 #include "example.h"
 #include "fsi_levelset.h"
@@ -40,10 +41,13 @@ static void draw(ex_app *app, ex_scene *scene, fsi_grid_surface *surface, const 
     fsi_box3 tank;
     ex_image *image;
     char text[64];
+    int k;
     tank.lo = fsi_v3(0, 0, 0);
     tank.hi = fsi_v3((fsi_real)BOX, (fsi_real)BOX, (fsi_real)(0.6 * BOX));
     ex_check(app, fsi_grid_surface_update(surface, s->phi, 1));
     ex_draw_surface(scene, surface->vertices, NULL, surface->vertex_count, surface->elements, surface->element_count);
+    for (k = 0; k < s->droplet_count; k++) /* balls of their volume */
+        ex_draw_spheres(scene, &s->droplet[k].position, 1, cbrt(3 * s->droplet[k].volume / (4 * FSI_PI)), NULL, 0x2f7fc4);
     ex_draw_box(scene, tank, 1.5, 0x7d8894);
     image = ex_render(scene);
     snprintf(text, sizeof text, "%.0f ms", 1000 * s->time);
@@ -58,7 +62,7 @@ int main(int argc, char **argv)
     fsi_levelset *s;
     fsi_grid_surface *surface;
     fsi_box3 view;
-    double speed = 2.5, tension = 0.0728, volume_error = 0, seconds = 0, start;
+    double speed = 2.5, tension = 0.0728, volume_error = 0, in_droplets = 0, seconds = 0, start;
     int free_volume = 0, components = 0, frame;
 
     ex_init(&app, "drop_splash", "A drop falls into a pool.");
@@ -86,6 +90,7 @@ int main(int argc, char **argv)
             seconds += ex_cpu_seconds() - before;
             app.steps += s->stats.substeps;
             volume_error = fmax(volume_error, fabs(s->stats.volume_error));
+            in_droplets = fmax(in_droplets, s->stats.droplet_volume / start);
             if (s->component_count > components) components = s->component_count;
         }
         app.sim_seconds = s->time;
@@ -97,6 +102,7 @@ int main(int argc, char **argv)
     ex_figure(&app, "volume_error", "%.2e", volume_error);
     ex_figure(&app, "drift", "%.2e", s->stats.volume / start - 1);
     ex_figure(&app, "lost", "%.1e", s->stats.lost_volume / start);
+    ex_figure(&app, "in_droplets", "%.1e", in_droplets);
     ex_figure(&app, "components", "%.0f", components);
     ex_figure(&app, "seconds_per_step", "%.4f", seconds / (double)app.steps);
     fsi_grid_surface_destroy(surface);

@@ -2,7 +2,7 @@
    SPDX-License-Identifier: MIT
 
    Volumes of a faucet, of a tap that drips, of a splash, of drops that meet and part, and of shapes carried in given flows; Laplace, Rayleigh, Prosperetti,
-   Lamb, Ritter, Martin & Moyce, Archimedes, the force on a column, added mass and Young.
+   Lamb, Ritter, Martin & Moyce, Archimedes, the force on a column, added mass, Young, and how round a crown is.
    Prints lines `key value unit`, and `key value unit reference tolerance pass|fail` where something is demanded. A word runs one part. */
 #define FSI_IMPLEMENTATION
 struct fsi__ls_run;
@@ -1147,12 +1147,77 @@ static void run_angle(void)
     }
 }
 
+/* ---- a crown ----------------------------------------------------------------------------------------------------- */
+
+#define CROWN_SECTORS 64
+
+/* Height of the liquid over `rest` in the direction `angle` from (x, y), from 1.2 radii of the drop outwards: of its highest point [m]. */
+static double rim_height(const fsi_levelset *s, double x, double y, double angle, double rest)
+{
+    const double h = (double)s->desc.dx / 4;
+    double best = 0, r, z;
+    int k;
+    for (r = 1.2 * 0.003; r < 0.016; r += h / 2)
+        for (z = 0.024; z > rest + best; z -= h) {
+            double in = z, out = z + h;
+            if (!(fsi_levelset_phi_at(s, v3(x + r * cos(angle), y + r * sin(angle), z)) < 0)) continue;
+            for (k = 0; k < 12; k++) {
+                const double mid = (in + out) / 2;
+                if (fsi_levelset_phi_at(s, v3(x + r * cos(angle), y + r * sin(angle), mid)) < 0) in = mid;
+                else out = mid;
+            }
+            best = in - rest;
+            break;
+        }
+    return best;
+}
+
+/* The scene of examples/drop_splash.c in frames of so many ms: mode 4 of the rim's height over its mean, largest in 30 ms where that is over two cells. */
+static void crown(int n, double frame)
+{
+    const double box = 0.04, x = 0.51 * box, y = 0.493 * box;
+    fsi_levelset_desc d = make_desc(n, n, n, box / n, G);
+    fsi_levelset *s;
+    double most = 0, at = 0, rest;
+    int k, f;
+    d.surface_tension = (fsi_real)0.0728;
+    d.cfl = (fsi_real)1.5;
+    s = make(&d);
+    fill(s, box3(box, box, 0.012));
+    drop(s, v3(x, y, 0.0165), 0.003, v3(0, 0, -2.5));
+    rest = s->stats.volume / (box * box);
+    for (f = 1; f * frame < 30.5; f++) {
+        double mean = 0, c = 0, t = 0;
+        while (s->time < 1e-3 * f * frame - 1e-9) step(s, fmin((double)fsi_levelset_suggest_dt(s), 1e-3 * f * frame - s->time));
+        for (k = 0; k < CROWN_SECTORS; k++) {
+            const double angle = 2 * FSI_PI * (k + 0.5) / CROWN_SECTORS, h = rim_height(s, x, y, angle, rest);
+            mean += h / CROWN_SECTORS;
+            c += 2 * h * cos(4 * angle) / CROWN_SECTORS;
+            t += 2 * h * sin(4 * angle) / CROWN_SECTORS;
+        }
+        if (mean > 2 * box / n && hypot(c, t) > most * mean) most = hypot(c, t) / mean, at = f * frame;
+    }
+    must(most, 0, 0.1, "1", "crown_%d_cells_frames_of_%g_ms_mode_4", n, frame);
+    say(at, "ms", "crown_%d_cells_frames_of_%g_ms_mode_4_at", n, frame);
+    fsi_levelset_destroy(s);
+}
+
+static void run_crown(void)
+{
+    static const int cells[4] = { 48, 56, 64, 88 };
+    int k;
+    for (k = 0; k < 4; k++) {
+        crown(cells[k], 2);
+        crown(cells[k], 1);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*run)(void); } parts[] = {
         { "derivatives", run_derivatives }, { "volume", run_volume }, { "transport", run_transport }, { "laplace", run_laplace }, { "modes", run_modes }, { "wave", run_wave },
         { "rest", run_rest }, { "slosh", run_slosh }, { "ritter", run_ritter }, { "martin", run_martin }, { "draft", run_draft }, { "column", run_column },
-        { "added_mass", run_added_mass }, { "angle", run_angle }
+        { "added_mass", run_added_mass }, { "angle", run_angle }, { "crown", run_crown }
     };
     const int count = (int)(sizeof parts / sizeof parts[0]);
     const char *only = NULL;
@@ -1162,7 +1227,7 @@ int main(int argc, char **argv)
     app.res_help = "per cent of the full number of steps";
     app.threads = 1;
     app.out = "docs";
-    ex_operand(&app, "part", &only, "derivatives, volume, transport, laplace, modes, wave, rest, slosh, ritter, martin, draft, column, added_mass or angle; none: all");
+    ex_operand(&app, "part", &only, "derivatives, volume, transport, laplace, modes, wave, rest, slosh, ritter, martin, draft, column, added_mass, angle or crown; none: all");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     for (k = 0; k < count; k++) if (!only || strcmp(only, parts[k].name) == 0) parts[k].run();
     ex_pool_stop(&app.pool);
