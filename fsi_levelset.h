@@ -3410,33 +3410,68 @@ static void fsi__ls_close_shore(void *arg, int chunk, int begin, int end)
    repeated, at most thrice, with the faces that would pull let go and those that would be run into held. */
 typedef struct fsi__ls_rim {
     int cell, face, side, let_go; /* side: of the cell, where the solid is */
-    fsi_real start;               /* velocity at the face before the projection */
-    fsi_real angle;               /* of contact [degrees] */
+    int obstacle, number;         /* whose face it is, and which of its faces; -1: a wall of the box */
+    double angle;                 /* of contact [degrees] */
+    double start;                 /* velocity at the face before the projection */
+    double more, force;           /* what the pressure at the solid has more than that of the cell [Pa]; size of the acceleration of all liquid there */
 } fsi__ls_rim;
 
 #define FSI__LS_RELEASES 3
 
-/* Adds the face on a side of cell e, behind which there is a solid, if it is at the rim. */
-static fsi_status fsi__ls_add_rim(fsi__ls_run *run, int e, int side, fsi_real angle)
+/* From here until a face lets go m->let_go holds the faces that obstacles cover, bit a of an entry: axis a. */
+static void fsi__ls_mark_covered_faces(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
-    const double in = -0.6 * (double)run->grid->dx; /* a solid that begins at a face, to rounding, counts */
+    int k, f;
+    if (m->obstacle_count > 0) memset(m->let_go, 0, (size_t)run->grid->block_count * (size_t)run->grid->block_cells);
+    for (k = 0; k < m->obstacle_count; k++) {
+        const fsi_grid_faces *faces = m->obstacle[k].faces;
+        for (f = 0; f < faces->count; f++)
+            if (faces->solid[f] > (fsi_real)0.999) m->let_go[faces->entry[f]] |= (unsigned char)(1 << fsi__ls_face_axis(faces, f));
+    }
+}
+
+/* Is a face of the cell open? Cells that obstacles shut in have an extended phi, but no liquid or air. */
+static int fsi__ls_is_clear(const fsi__ls_run *run, int e)
+{
+    long long at;
+    int side;
+    for (side = 0; side < 2 * run->grid->dim && run->m->obstacle_count > 0; side++)
+        if (fsi__ls_neighbor(run, e, side, &at) && !(run->m->let_go[side & 1 ? at : (long long)e] >> (side >> 1) & 1)) return 1;
+    return run->m->obstacle_count == 0;
+}
+
+/* Adds the face on a side of cell e, behind which there is a solid, if it is at the rim. */
+static fsi_status fsi__ls_add_rim(fsi__ls_run *run, int e, int side, const fsi__ls_obstacle *o, int number)
+{
+    fsi__ls_impl *m = run->m;
+    const fsi_levelset *s = run->s;
+    const double step = (side & 1 ? 0.5 : -0.5) * (double)s->desc.density * (double)run->grid->dx;
+    const double g[3] = { (double)s->desc.gravity.x, (double)s->desc.gravity.y, (double)s->desc.gravity.z };
+    fsi_vec3 x;
     fsi__ls_rim *rim;
+    double a[3] = { 0, 0, 0 };
     long long face = e, at;
     int k, air = 0;
-    if (m->cell[e] != FSI_CELL_LIQUID || (m->obstacle_count > 0 && (double)m->psi->value[e] < in)) return FSI_OK;
+    if (m->cell[e] != FSI_CELL_LIQUID) return FSI_OK;
     for (k = 0; k < 2 * run->grid->dim && !air; k++)
-        air = k >> 1 != side >> 1 && fsi__ls_neighbor(run, e, k, &at) && m->cell[at] == FSI_CELL_AIR && !(m->obstacle_count > 0 && (double)m->psi->value[at] < in);
+        air = k >> 1 != side >> 1 && fsi__ls_neighbor(run, e, k, &at) && m->cell[at] == FSI_CELL_AIR && fsi__ls_is_clear(run, (int)at);
     if (side & 1) fsi__ls_neighbor(run, e, side, &face);
-    if (!air || face < 0) return FSI_OK;
-    FSI__LS_TRY(fsi__room_in(run->s->context, &m->rim, sizeof *m->rim, m->rim_count, &m->rim_capacity, m->rim_count + 1, "fsi_levelset_step"));
+    if (!air || face < 0 || !fsi__ls_is_clear(run, e)) return FSI_OK;
+    x = fsi__ls_entry_position(run->grid, (fsi_grid_place)((int)FSI_FACES_X + (side >> 1)), (int)face);
+    if (s->desc.acceleration && !fsi__ls_acceleration(s, x, run->time + 0.5 * run->dt, a)) return fsi__ls_bad_acceleration(s, x, run->time + 0.5 * run->dt);
+    FSI__LS_TRY(fsi__room_in(s->context, &m->rim, sizeof *m->rim, m->rim_count, &m->rim_capacity, m->rim_count + 1, "fsi_levelset_step"));
     rim = &m->rim[m->rim_count++];
     rim->cell = e;
     rim->face = (int)face;
     rim->side = side;
     rim->let_go = 0;
-    rim->start = m->trial_u[side >> 1]->value[face];
-    rim->angle = angle;
+    rim->obstacle = o ? (int)(o - m->obstacle) : -1;
+    rim->number = number;
+    rim->start = (double)m->trial_u[side >> 1]->value[face];
+    rim->angle = (double)(o ? o->desc.contact_angle : s->desc.contact_angle);
+    rim->more = step * (g[side >> 1] + a[side >> 1]);
+    rim->force = sqrt((g[0] + a[0]) * (g[0] + a[0]) + (g[1] + a[1]) * (g[1] + a[1]) + (g[2] + a[2]) * (g[2] + a[2]));
     return FSI_OK;
 }
 
@@ -3449,23 +3484,20 @@ static fsi_status fsi__ls_find_wall_rims(fsi__ls_run *run, int b, int side)
     fsi_grid_corner(g, b, corner);
     if (layer < corner[a] || layer > corner[a] + 7) return FSI_OK;
     for (c = 0; c < g->block_cells; c++)
-        if (corner[a] + (c >> 3 * a & 7) == layer) FSI__LS_TRY(fsi__ls_add_rim(run, b * g->block_cells + c, side, run->s->desc.contact_angle));
+        if (corner[a] + (c >> 3 * a & 7) == layer) FSI__LS_TRY(fsi__ls_add_rim(run, b * g->block_cells + c, side, NULL, 0));
     return FSI_OK;
 }
 
-/* Faces that an obstacle covers which rests: of their cells, the one that is farther out of it. */
+/* Faces that an obstacle covers, of the cells on both sides. */
 static fsi_status fsi__ls_find_obstacle_rims(fsi__ls_run *run, const fsi__ls_obstacle *o)
 {
-    const fsi_real *psi = run->m->psi->value;
     int f;
     for (f = 0; f < o->faces->count; f++) {
         const int a = fsi__ls_face_axis(o->faces, f), e = o->faces->entry[f];
         long long below;
-        int upper;
         if (!(o->faces->solid[f] > (fsi_real)0.999) || !fsi__ls_neighbor(run, e, 2 * a, &below)) continue;
-        upper = psi[e] > psi[below];
-        if (!(psi[upper ? below : e] < 0)) continue; /* thinner than a cell */
-        FSI__LS_TRY(fsi__ls_add_rim(run, upper ? e : (int)below, upper ? 2 * a : 2 * a + 1, o->desc.contact_angle));
+        FSI__LS_TRY(fsi__ls_add_rim(run, e, 2 * a, o, f));
+        FSI__LS_TRY(fsi__ls_add_rim(run, (int)below, 2 * a + 1, o, f));
     }
     return FSI_OK;
 }
@@ -3475,6 +3507,7 @@ static fsi_status fsi__ls_find_rims(fsi__ls_run *run)
     int b, k, side;
     run->m->rim_count = run->released = 0;
     if (!run->s->desc.release || run->guest) return FSI_OK;
+    fsi__ls_mark_covered_faces(run);
     for (side = 0; side < 2 * run->grid->dim; side++)
         for (b = 0; b < run->grid->block_count && !run->s->desc.open_side[side]; b++) FSI__LS_TRY(fsi__ls_find_wall_rims(run, b, side));
     for (k = 0; k < run->m->obstacle_count && run->s->desc.release > 1; k++)
@@ -3482,21 +3515,38 @@ static fsi_status fsi__ls_find_rims(fsi__ls_run *run)
     return FSI_OK;
 }
 
-/* Lets faces go and takes them back after a solve; `more`: new ones too. Returns how many have changed. The pressure at a wall that holds is what stops
-   the velocity there, (p - p_cell)/(dx/2) = rho u.n/dt; small pulls are rounding, and what goes on within a cell. */
+/* Velocity of the solid at a rim's face, as the last solve left it. */
+static double fsi__ls_rim_velocity(const fsi__ls_run *run, const fsi__ls_rim *rim)
+{
+    const int axis = rim->side >> 1;
+    const fsi_pressure_solid *p = rim->obstacle < 0 ? NULL : &run->m->solid[rim->obstacle];
+    if (p && p->coupled) {
+        const fsi_vec3 x = fsi__ls_entry_position(run->grid, (fsi_grid_place)((int)FSI_FACES_X + axis), rim->face);
+        return (double)fsi__ls_component(fsi_rigid_velocity(p->linear, p->angular, p->center, x), axis);
+    }
+    return p && p->velocity ? (double)p->velocity[rim->number] : 0;
+}
+
+/* Velocity with which the liquid runs into the solid at a rim's face. */
+static double fsi__ls_rim_closing(const fsi__ls_run *run, const fsi__ls_rim *rim)
+{
+    return (rim->side & 1 ? 1 : -1) * ((double)run->m->trial_u[rim->side >> 1]->value[rim->face] - fsi__ls_rim_velocity(run, rim));
+}
+
+/* Lets faces go and takes them back after a solve; `more`: new ones too. Returns how many have changed. The pressure at a wall that holds is that of the cell,
+   of all projections of the substep so far, and its rise over half a cell, rho g.n dx/2. Small pulls are rounding, and what goes on within a cell. */
 static int fsi__ls_judge_rims(fsi__ls_run *run, int first, int more)
 {
     fsi__ls_impl *m = run->m;
     const fsi_levelset_desc *d = &run->s->desc;
-    const double dx = (double)run->grid->dx, rho = (double)d->density, g = sqrt((double)fsi_v3_norm2(d->gravity));
-    const double least = 0.1 * rho * g * dx + 1e-3 * rho * dx * dx / (run->dt * run->dt);
+    const double dx = (double)run->grid->dx, rho = (double)d->density;
     int k, changed = 0;
     for (k = 0; k < m->rim_count; k++) {
         fsi__ls_rim *rim = &m->rim[k];
-        const double into = rim->side & 1 ? 1 : -1, u = into * (double)m->trial_u[rim->side >> 1]->value[rim->face];
-        const double p = (double)m->trial_pressure->value[rim->cell] + (first ? 0 : (double)m->spare->value[rim->cell]) + into * (double)rim->start * rho * dx / (2 * run->dt);
-        const double hold = (double)d->surface_tension * (1 + cos((double)rim->angle * FSI_PI / 180)) / dx;
-        const int go = rim->let_go ? !(u > 0) : more && p < -hold - least;
+        const double p = (double)m->trial_pressure->value[rim->cell] + (first ? 0 : (double)m->spare->value[rim->cell]) + rim->more;
+        const double hold = (double)d->surface_tension * (1 + cos(rim->angle * FSI_PI / 180)) / dx;
+        const double least = 0.1 * rho * rim->force * dx + 1e-3 * rho * dx * dx / (run->dt * run->dt);
+        const int go = rim->let_go ? !(fsi__ls_rim_closing(run, rim) > 0) : more && p < -hold - least;
         changed += go != rim->let_go;
         rim->let_go = go;
     }
@@ -3515,7 +3565,7 @@ static void fsi__ls_let_go(fsi__ls_run *run)
         const fsi__ls_rim *rim = &m->rim[k];
         if (!rim->let_go) continue;
         m->let_go[rim->face] |= (unsigned char)(1 << ((rim->side >> 1) + (rim->side & 1 ? 3 : 0)));
-        m->trial_u[rim->side >> 1]->value[rim->face] = rim->start;
+        m->trial_u[rim->side >> 1]->value[rim->face] = (fsi_real)rim->start;
         run->released++;
     }
 }
@@ -3528,7 +3578,7 @@ static void fsi__ls_open_gaps(fsi__ls_run *run)
     int k;
     for (k = 0; k < m->rim_count && run->released > 0; k++) {
         const fsi__ls_rim *rim = &m->rim[k];
-        const double gap = (rim->side & 1 ? -1 : 1) * (double)m->trial_u[rim->side >> 1]->value[rim->face] * run->dt;
+        const double gap = -fsi__ls_rim_closing(run, rim) * run->dt;
         long long at = rim->cell;
         if (!rim->let_go || !(gap > 0.1 * (double)run->grid->dx)) continue;
         if (m->obstacle_count > 0 && m->psi->value[at] < 0 && !fsi__ls_neighbor(run, rim->cell, rim->side ^ 1, &at)) continue;
