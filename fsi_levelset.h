@@ -32,7 +32,7 @@
       component the volume that it should have by the smallest change of phi, and makes the velocities free of divergence, before and after
       (the fluid part of the paper on level-set liquid coupled to shells and rods). Targets of volumes follow the liquid through splits and
       merges: their sum changes only where liquid is added or taken. A component that vanishes, too thin for the grid, goes on as droplets.
-      Walls of the box let go of liquid that they would pull at, where air gets between; obstacles that rest too, if asked to (desc.release).
+      Walls and obstacles let go of liquid that they would pull at, where air gets between (desc.release).
    WHAT IT DOES (search for it)
       fsi_levelset_create, _destroy, _error      from a desc: size, gravity, surface tension, viscosity, open sides, contact angle, schemes
       fsi_levelset_fill_sphere, _box, _mesh      adds liquid
@@ -46,7 +46,7 @@
    WHAT IT DOES NOT DO
       Air is a pressure of 0: no bubbles that keep their volume. Viscosity does not drag bodies: they feel pressure alone. Obstacles thinner than a
       cell may let liquid through. Films thinner than half a cell become droplets: points that neither meet each other in flight nor feel tension, viscosity
-      or the shell of fsi_couple.h, and push no obstacle. Obstacles that move, coupled bodies, and beside a shell all walls, hold liquid that they would pull at.
+      or the shell of fsi_couple.h, and push no obstacle. COUPLED bodies, and beside a shell all walls, hold liquid that they would pull at.
    MACROS: those of fsi.h.
    UNITS: SI. In 2D volumes, masses and energies are per metre of depth.
    PRECISION: fields in fsi_real, sums and volumes in double. Recommended: double.
@@ -82,9 +82,9 @@ typedef struct fsi_levelset_desc {
     unsigned char open_side[6];/* of the box, x-, x+, y-, y+, z-, z+: 1: liquid leaves there against air of pressure 0; default 0: a wall */
     unsigned char no_slip[6];  /* walls of the box where viscosity > 0: 1 (default): the liquid sticks, 0: it slides */
     fsi_real contact_angle;    /* of the walls of the box, through the liquid [degrees], 10 to 170; default 90 */
-    int release;               /* 1 (default): at the rim of the liquid, where air can get in, walls of the box do not pull at it by more than
-                                  surface_tension (1 + cos contact_angle)/dx; 2: nor do obstacles that rest, whose reaction in an impact is then up to 15 % more than
-                                  pressure_at adds up to; 0: liquid leaves them only as its surface moves along them */
+    int release;               /* 1 (default): at the rim of the liquid, where air can get in, walls of the box, obstacles and PRESCRIBED bodies do not
+                                  pull at it by more than surface_tension (1 + cos contact_angle)/dx; 0: liquid leaves them only as its surface moves
+                                  along them. COUPLED bodies always hold it, and so do all beside the shell of fsi_couple.h */
     fsi_real cfl;              /* substeps are chosen so that nothing moves farther than cfl * dx in one, 0.05 to 4; default 0.7 */
     fsi_real capillary_cfl;    /* nor longer than this times sqrt(density dx^3/(4 pi surface_tension)), 0.05 to 5; default 1. Up to 1 (2D: 1.5) short
                                   waves are stable; longer substeps damp them at the price of a second projection */
@@ -284,7 +284,7 @@ FSI_API fsi_real fsi_levelset_suggest_dt(const fsi_levelset *s);
 FSI_API fsi_status fsi_levelset_shift_origin(fsi_levelset *s, fsi_vec3 offset);
 
 /* Linear between the entries; beyond the box as at its sides; 0 (phi: 8 dx) far from the liquid. phi [m], velocity [m/s], pressure [Pa]. Half a cell from an
-   obstacle pressure passes into that of the cell in front of the wall, which it is at the wall: its integral over a wall is the reaction. In an obstacle,
+   obstacle pressure passes into that of the cell in front of the wall (desc.acceleration is asked), which it is at the wall: its integral over a wall is the reaction. In an obstacle,
    as the last call left it, phi is at least the depth below its surface, up to 6 dx: there is no liquid. */
 FSI_API fsi_real fsi_levelset_phi_at(const fsi_levelset *s, fsi_vec3 x);
 FSI_API fsi_vec3 fsi_levelset_velocity_at(const fsi_levelset *s, fsi_vec3 x);
@@ -3412,8 +3412,8 @@ typedef struct fsi__ls_rim {
     int cell, face, side, let_go; /* side: of the cell, where the solid is */
     int obstacle, number;         /* whose face it is, and which of its faces; -1: a wall of the box */
     double angle;                 /* of contact [degrees] */
-    double start;                 /* velocity at the face before the projection */
-    double more, force;           /* what the pressure at the solid has more than that of the cell [Pa]; size of the acceleration of all liquid there */
+    double start, stop;           /* velocity at the face before the projection; its part normal to the solid, which that stops if it holds */
+    double pull, force;           /* acceleration by gravity and desc.acceleration: that part of it, and its size */
 } fsi__ls_rim;
 
 #define FSI__LS_RELEASES 3
@@ -3441,26 +3441,52 @@ static int fsi__ls_is_clear(const fsi__ls_run *run, int e)
     return run->m->obstacle_count == 0;
 }
 
-/* Adds the face on a side of cell e, behind which there is a solid, if it is at the rim. */
+/* Is the face on a side of liquid cell e, behind which there is a solid, at the rim, where there is air beside the cell? */
+static int fsi__ls_is_rim(const fsi__ls_run *run, int e, int side, long long *face)
+{
+    const fsi__ls_impl *m = run->m;
+    long long at;
+    int k, air = 0;
+    if (m->cell[e] != FSI_CELL_LIQUID) return 0;
+    for (k = 0; k < 2 * run->grid->dim && !air; k++)
+        air = k >> 1 != side >> 1 && fsi__ls_neighbor(run, e, k, &at) && m->cell[at] == FSI_CELL_AIR && fsi__ls_is_clear(run, (int)at);
+    *face = e;
+    if (side & 1) fsi__ls_neighbor(run, e, side, face);
+    return air && *face >= 0 && fsi__ls_is_clear(run, e);
+}
+
+/* Velocity and acceleration of the liquid at a rim's face, their parts normal to the solid. */
+static fsi_status fsi__ls_measure_rim(const fsi__ls_run *run, const fsi__ls_obstacle *o, fsi__ls_rim *rim)
+{
+    const fsi__ls_impl *m = run->m;
+    const fsi_levelset *s = run->s;
+    const int axis = rim->side >> 1;
+    const double time = run->time + 0.5 * run->dt;
+    const fsi_vec3 x = fsi__ls_entry_position(run->grid, (fsi_grid_place)((int)FSI_FACES_X + axis), rim->face);
+    fsi_vec3 n = fsi_v3(axis == 0, axis == 1, axis == 2), g = s->desc.gravity, off = fsi_v3(0, 0, 0);
+    double a[3] = { 0, 0, 0 };
+    if (s->desc.acceleration && !fsi__ls_acceleration(s, x, time, a)) return fsi__ls_bad_acceleration(s, x, time);
+    g = fsi_v3_add(g, fsi_v3((fsi_real)a[0], (fsi_real)a[1], (fsi_real)a[2]));
+    rim->force = (double)fsi_v3_norm(g);
+    rim->start = rim->stop = (double)m->trial_u[axis]->value[rim->face];
+    rim->pull = (double)fsi__ls_component(g, axis);
+    if (!o) return FSI_OK;
+    fsi_grid_sample_spline(m->psi, x, &n);
+    n = fsi_v3_unit(n);
+    off = fsi_v3_sub(fsi_grid_sample_velocity(m->trial_u, x), fsi__ls_solid_velocity(run, o, rim->number, x));
+    rim->stop = (double)(fsi__ls_component(n, axis) * fsi_v3_dot(n, off));
+    rim->pull = (double)(fsi__ls_component(n, axis) * fsi_v3_dot(n, g));
+    return FSI_OK;
+}
+
+/* Adds the face on a side of cell e if it is at the rim. */
 static fsi_status fsi__ls_add_rim(fsi__ls_run *run, int e, int side, const fsi__ls_obstacle *o, int number)
 {
     fsi__ls_impl *m = run->m;
-    const fsi_levelset *s = run->s;
-    const double step = (side & 1 ? 0.5 : -0.5) * (double)s->desc.density * (double)run->grid->dx;
-    const double g[3] = { (double)s->desc.gravity.x, (double)s->desc.gravity.y, (double)s->desc.gravity.z };
-    fsi_vec3 x;
+    long long face;
     fsi__ls_rim *rim;
-    double a[3] = { 0, 0, 0 };
-    long long face = e, at;
-    int k, air = 0;
-    if (m->cell[e] != FSI_CELL_LIQUID) return FSI_OK;
-    for (k = 0; k < 2 * run->grid->dim && !air; k++)
-        air = k >> 1 != side >> 1 && fsi__ls_neighbor(run, e, k, &at) && m->cell[at] == FSI_CELL_AIR && fsi__ls_is_clear(run, (int)at);
-    if (side & 1) fsi__ls_neighbor(run, e, side, &face);
-    if (!air || face < 0 || !fsi__ls_is_clear(run, e)) return FSI_OK;
-    x = fsi__ls_entry_position(run->grid, (fsi_grid_place)((int)FSI_FACES_X + (side >> 1)), (int)face);
-    if (s->desc.acceleration && !fsi__ls_acceleration(s, x, run->time + 0.5 * run->dt, a)) return fsi__ls_bad_acceleration(s, x, run->time + 0.5 * run->dt);
-    FSI__LS_TRY(fsi__room_in(s->context, &m->rim, sizeof *m->rim, m->rim_count, &m->rim_capacity, m->rim_count + 1, "fsi_levelset_step"));
+    if (!fsi__ls_is_rim(run, e, side, &face)) return FSI_OK;
+    FSI__LS_TRY(fsi__room_in(run->s->context, &m->rim, sizeof *m->rim, m->rim_count, &m->rim_capacity, m->rim_count + 1, "fsi_levelset_step"));
     rim = &m->rim[m->rim_count++];
     rim->cell = e;
     rim->face = (int)face;
@@ -3468,11 +3494,8 @@ static fsi_status fsi__ls_add_rim(fsi__ls_run *run, int e, int side, const fsi__
     rim->let_go = 0;
     rim->obstacle = o ? (int)(o - m->obstacle) : -1;
     rim->number = number;
-    rim->start = (double)m->trial_u[side >> 1]->value[face];
-    rim->angle = (double)(o ? o->desc.contact_angle : s->desc.contact_angle);
-    rim->more = step * (g[side >> 1] + a[side >> 1]);
-    rim->force = sqrt((g[0] + a[0]) * (g[0] + a[0]) + (g[1] + a[1]) * (g[1] + a[1]) + (g[2] + a[2]) * (g[2] + a[2]));
-    return FSI_OK;
+    rim->angle = (double)(o ? o->desc.contact_angle : run->s->desc.contact_angle);
+    return fsi__ls_measure_rim(run, o, rim);
 }
 
 /* Faces of block b in a side of the box. */
@@ -3510,8 +3533,8 @@ static fsi_status fsi__ls_find_rims(fsi__ls_run *run)
     fsi__ls_mark_covered_faces(run);
     for (side = 0; side < 2 * run->grid->dim; side++)
         for (b = 0; b < run->grid->block_count && !run->s->desc.open_side[side]; b++) FSI__LS_TRY(fsi__ls_find_wall_rims(run, b, side));
-    for (k = 0; k < run->m->obstacle_count && run->s->desc.release > 1; k++)
-        if (!run->m->obstacle[k].moves) FSI__LS_TRY(fsi__ls_find_obstacle_rims(run, &run->m->obstacle[k]));
+    for (k = 0; k < run->m->obstacle_count; k++)
+        if (!fsi__ls_is_coupled(&run->m->obstacle[k])) FSI__LS_TRY(fsi__ls_find_obstacle_rims(run, &run->m->obstacle[k]));
     return FSI_OK;
 }
 
@@ -3533,8 +3556,9 @@ static double fsi__ls_rim_closing(const fsi__ls_run *run, const fsi__ls_rim *rim
     return (rim->side & 1 ? 1 : -1) * ((double)run->m->trial_u[rim->side >> 1]->value[rim->face] - fsi__ls_rim_velocity(run, rim));
 }
 
-/* Lets faces go and takes them back after a solve; `more`: new ones too. Returns how many have changed. The pressure at a wall that holds is that of the cell,
-   of all projections of the substep so far, and its rise over half a cell, rho g.n dx/2. Small pulls are rounding, and what goes on within a cell. */
+/* Lets faces go and takes them back after a solve; `more`: new ones too. Returns how many have changed. The pressure at a wall that holds is that of the cell
+   and what stops the liquid between both, (p - p_cell)/(dx/2) = rho u.n/dt, in all projections of the substep so far: the first one's u.n is that of the
+   accelerations. Small pulls are rounding, and what goes on within a cell. */
 static int fsi__ls_judge_rims(fsi__ls_run *run, int first, int more)
 {
     fsi__ls_impl *m = run->m;
@@ -3543,7 +3567,8 @@ static int fsi__ls_judge_rims(fsi__ls_run *run, int first, int more)
     int k, changed = 0;
     for (k = 0; k < m->rim_count; k++) {
         fsi__ls_rim *rim = &m->rim[k];
-        const double p = (double)m->trial_pressure->value[rim->cell] + (first ? 0 : (double)m->spare->value[rim->cell]) + rim->more;
+        const double into = rim->side & 1 ? 1 : -1, stop = rim->stop + (first ? 0 : rim->pull * run->dt);
+        const double p = (double)m->trial_pressure->value[rim->cell] + (first ? 0 : (double)m->spare->value[rim->cell]) + into * stop * rho * dx / (2 * run->dt);
         const double hold = (double)d->surface_tension * (1 + cos(rim->angle * FSI_PI / 180)) / dx;
         const double least = 0.1 * rho * rim->force * dx + 1e-3 * rho * dx * dx / (run->dt * run->dt);
         const int go = rim->let_go ? !(fsi__ls_rim_closing(run, rim) > 0) : more && p < -hold - least;
@@ -6066,16 +6091,18 @@ FSI_API fsi_real fsi_levelset_phi_at(const fsi_levelset *s, fsi_vec3 x)
     return psi ? fsi__ls_outside(fsi_grid_sample_linear(s->phi, x), fsi_grid_sample_linear(psi, x), 0) : fsi_grid_sample_linear(s->phi, x);
 }
 
-/* Of the cell that lies in front of the wall at x, psi from it, moved to x by rho g: what the cell pushes that part of the wall with. Interpolation there would
-   take in cells in the solid, which have no pressure, and at an edge those behind it. */
+/* Of the cell that lies in front of the wall at x, psi from it, moved to x by rho g (desc.acceleration in it, as it is now): what the cell pushes that part of
+   the wall with. Interpolation there would take in cells in the solid, which have no pressure, and at an edge those behind it. */
 static fsi_real fsi__ls_wall_pressure(const fsi_levelset *s, fsi_vec3 x, fsi_real psi)
 {
     const fsi__ls_impl *m = (const fsi__ls_impl *)s->impl;
     const fsi_grid *g = s->grid;
-    fsi_vec3 n, y;
+    fsi_vec3 n, y, pull = s->desc.gravity;
+    double a[3];
     int k;
     fsi_grid_sample_spline(m->psi, x, &n);
     n = fsi_v3_unit(n);
+    if (s->desc.acceleration && fsi__ls_acceleration(s, x, s->time, a)) pull = fsi_v3_add(pull, fsi_v3((fsi_real)a[0], (fsi_real)a[1], (fsi_real)a[2]));
     for (k = 0; k < 2; k++) { /* a cell that is all but covered has none either: the next one */
         const fsi_real way = (fsi_real)(0.01 + 0.5 * k) * g->dx - (psi < 0 ? psi : 0);
         long long at;
@@ -6083,7 +6110,7 @@ static fsi_real fsi__ls_wall_pressure(const fsi_levelset *s, fsi_vec3 x, fsi_rea
         at = y.x < 0 || y.y < 0 || y.z < 0 ? -1 : fsi_grid_entry(g, (int)y.x, (int)y.y, g->dim == 3 ? (int)y.z : 0);
         if (at < 0 || !(fabs((double)s->pressure->value[at]) > 0)) continue;
         y = fsi_v3_sub(x, fsi__ls_entry_position(g, FSI_CELLS, (int)at));
-        return s->pressure->value[at] + s->desc.density * fsi_v3_dot(s->desc.gravity, y);
+        return s->pressure->value[at] + s->desc.density * fsi_v3_dot(pull, y);
     }
     return 0;
 }
@@ -6866,7 +6893,7 @@ static fsi_status fsi__ls_check_desc(fsi_context *context, const char *f, const 
         { "capillary_cfl", (double)d->capillary_cfl, 0.05, 5 },
         { "cfl", (double)d->cfl, 0.05, 4 },
         { "max_substeps", (double)d->max_substeps, 1, 1e6 },
-        { "release", (double)d->release, 0, 2 },
+        { "release", (double)d->release, 0, 1 },
         { "conserve_volume", (double)d->conserve_volume, 0, 1 },
         { "pressure_tolerance", d->pressure_tolerance, 1e-14, 0.1 },
         { "max_iters", (double)d->max_iters, 1, 1e6 },

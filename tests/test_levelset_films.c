@@ -311,7 +311,7 @@ static double fallen(int dim, int n, int release, int obstacle, double off, doub
     fsi_levelset *s;
     double sum = 0;
     int k, c;
-    d.release = release && obstacle ? 2 : release;
+    d.release = release;
     d.surface_tension = (fsi_real)tension;
     d.contact_angle = (fsi_real)angle;
     s = make(&d);
