@@ -3414,6 +3414,7 @@ typedef struct fsi__ls_rim {
     double angle;                 /* of contact [degrees] */
     double start, stop;           /* velocity at the face before the projection; its part normal to the solid, which that stops if it holds */
     double pull, force;           /* acceleration by gravity and desc.acceleration: that part of it, and its size */
+    double solid;                 /* velocity of the solid at the face, as the last solve left it */
 } fsi__ls_rim;
 
 #define FSI__LS_RELEASES 3
@@ -3455,26 +3456,40 @@ static int fsi__ls_is_rim(const fsi__ls_run *run, int e, int side, long long *fa
     return air && *face >= 0 && fsi__ls_is_clear(run, e);
 }
 
-/* Velocity and acceleration of the liquid at a rim's face, their parts normal to the solid. */
+/* Velocity of the liquid at a rim's face, by the faces of its cell, which are all known. */
+static fsi_vec3 fsi__ls_rim_flow(const fsi__ls_run *run, const fsi__ls_rim *rim)
+{
+    double v[3] = { 0, 0, 0 };
+    int a;
+    for (a = 0; a < run->grid->dim; a++) {
+        const fsi_real *u = run->m->trial_u[a]->value;
+        long long at;
+        v[a] = (double)u[a == rim->side >> 1 ? rim->face : rim->cell];
+        fsi__ls_neighbor(run, rim->cell, 2 * a + 1, &at);
+        if (a != rim->side >> 1 && at >= 0) v[a] = (v[a] + (double)u[at]) / 2;
+    }
+    return fsi_v3((fsi_real)v[0], (fsi_real)v[1], (fsi_real)v[2]);
+}
+
+/* That and the acceleration there, their parts normal to the solid. */
 static fsi_status fsi__ls_measure_rim(const fsi__ls_run *run, const fsi__ls_obstacle *o, fsi__ls_rim *rim)
 {
-    const fsi__ls_impl *m = run->m;
     const fsi_levelset *s = run->s;
     const int axis = rim->side >> 1;
     const double time = run->time + 0.5 * run->dt;
     const fsi_vec3 x = fsi__ls_entry_position(run->grid, (fsi_grid_place)((int)FSI_FACES_X + axis), rim->face);
-    fsi_vec3 n = fsi_v3(axis == 0, axis == 1, axis == 2), g = s->desc.gravity, off = fsi_v3(0, 0, 0);
+    fsi_vec3 n = fsi_v3(axis == 0, axis == 1, axis == 2), g = s->desc.gravity, v = fsi__ls_rim_flow(run, rim);
     double a[3] = { 0, 0, 0 };
     if (s->desc.acceleration && !fsi__ls_acceleration(s, x, time, a)) return fsi__ls_bad_acceleration(s, x, time);
     g = fsi_v3_add(g, fsi_v3((fsi_real)a[0], (fsi_real)a[1], (fsi_real)a[2]));
+    if (o) {
+        fsi_grid_sample_spline(run->m->psi, x, &n);
+        n = fsi_v3_unit(n);
+        v = fsi_v3_sub(v, fsi__ls_solid_velocity(run, o, rim->number, x));
+    }
     rim->force = (double)fsi_v3_norm(g);
-    rim->start = rim->stop = (double)m->trial_u[axis]->value[rim->face];
-    rim->pull = (double)fsi__ls_component(g, axis);
-    if (!o) return FSI_OK;
-    fsi_grid_sample_spline(m->psi, x, &n);
-    n = fsi_v3_unit(n);
-    off = fsi_v3_sub(fsi_grid_sample_velocity(m->trial_u, x), fsi__ls_solid_velocity(run, o, rim->number, x));
-    rim->stop = (double)(fsi__ls_component(n, axis) * fsi_v3_dot(n, off));
+    rim->start = (double)run->m->trial_u[axis]->value[rim->face];
+    rim->stop = (double)(fsi__ls_component(n, axis) * fsi_v3_dot(n, v));
     rim->pull = (double)(fsi__ls_component(n, axis) * fsi_v3_dot(n, g));
     return FSI_OK;
 }
@@ -3538,7 +3553,7 @@ static fsi_status fsi__ls_find_rims(fsi__ls_run *run)
     return FSI_OK;
 }
 
-/* Velocity of the solid at a rim's face, as the last solve left it. */
+/* Velocity of the solid at a rim's face after a solve. */
 static double fsi__ls_rim_velocity(const fsi__ls_run *run, const fsi__ls_rim *rim)
 {
     const int axis = rim->side >> 1;
@@ -3550,10 +3565,16 @@ static double fsi__ls_rim_velocity(const fsi__ls_run *run, const fsi__ls_rim *ri
     return p && p->velocity ? (double)p->velocity[rim->number] : 0;
 }
 
+static void fsi__ls_see_solids(fsi__ls_run *run)
+{
+    int k;
+    for (k = 0; k < run->m->rim_count; k++) run->m->rim[k].solid = fsi__ls_rim_velocity(run, &run->m->rim[k]);
+}
+
 /* Velocity with which the liquid runs into the solid at a rim's face. */
 static double fsi__ls_rim_closing(const fsi__ls_run *run, const fsi__ls_rim *rim)
 {
-    return (rim->side & 1 ? 1 : -1) * ((double)run->m->trial_u[rim->side >> 1]->value[rim->face] - fsi__ls_rim_velocity(run, rim));
+    return (rim->side & 1 ? 1 : -1) * ((double)run->m->trial_u[rim->side >> 1]->value[rim->face] - rim->solid);
 }
 
 /* Lets faces go and takes them back after a solve; `more`: new ones too. Returns how many have changed. The pressure at a wall that holds is that of the cell
@@ -3620,12 +3641,14 @@ static fsi_status fsi__ls_project_rims(fsi__ls_run *run, fsi_pressure_flow *flow
     if (run->guest) return run->guest->project(run->guest->user, run, flow);
     for (a = 0; a < run->grid->dim && m->rim_count > 0; a++) memcpy(m->next_u[a]->value, m->trial_u[a]->value, cells * sizeof(fsi_real));
     FSI__LS_TRY(fsi_pressure_project(m->solver, flow));
+    fsi__ls_see_solids(run);
     for (pass = 0; pass < FSI__LS_RELEASES && fsi__ls_judge_rims(run, first, pass < FSI__LS_RELEASES - 1) > 0; pass++) {
         run->stats.pressure_iterations += m->solver->stats.iters;
         fsi__ls_let_go(run);
         fsi__ls_offer_solids(run, flow);
         flow->let_go = run->released > 0 ? m->let_go : NULL;
         FSI__LS_TRY(fsi_pressure_project(m->solver, flow));
+        fsi__ls_see_solids(run);
     }
     return FSI_OK;
 }
@@ -4039,6 +4062,12 @@ static fsi_status fsi__ls_add_droplet(fsi__ls_run *run, fsi_vec3 x, double volum
     return FSI_OK;
 }
 
+/* Was the cell liquid when the substep began? In obstacles phi goes on, but nothing is there. */
+static int fsi__ls_was_liquid(const fsi__ls_impl *m, int e)
+{
+    return m->shore[e] && !(m->obstacle_count > 0 && m->psi->value[e] < -m->psi->grid->dx);
+}
+
 /* A component that vanished becomes droplets: where it was liquid, or in the middle of its label. */
 static fsi_status fsi__ls_shatter(fsi__ls_run *run, int component, int moves)
 {
@@ -4048,13 +4077,13 @@ static fsi_status fsi__ls_shatter(fsi__ls_run *run, int component, int moves)
     int e, count = 0, all = 0;
     for (e = 0; e < end; e++) {
         if (m->trial_label[e] != component) continue;
-        count += m->shore[e] != 0;
+        count += fsi__ls_was_liquid(m, e);
         middle = fsi_v3_add(middle, fsi__ls_entry_position(run->grid, FSI_CELLS, e));
         all++;
     }
     if (count == 0 && all > 0) return fsi__ls_add_droplet(run, fsi_v3_scale(middle, 1 / (fsi_real)all), m->trial.target[component], moves);
     for (e = 0; e < end && count > 0; e++)
-        if (m->trial_label[e] == component && m->shore[e])
+        if (m->trial_label[e] == component && fsi__ls_was_liquid(m, e))
             FSI__LS_TRY(fsi__ls_add_droplet(run, fsi__ls_entry_position(run->grid, FSI_CELLS, e), m->trial.target[component] / count, moves));
     if (count == 0) run->lost_volume += m->trial.target[component];
     return FSI_OK;
