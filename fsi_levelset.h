@@ -284,8 +284,8 @@ FSI_API fsi_real fsi_levelset_suggest_dt(const fsi_levelset *s);
 FSI_API fsi_status fsi_levelset_shift_origin(fsi_levelset *s, fsi_vec3 offset);
 
 /* Linear between the entries; beyond the box as at its sides; 0 (phi: 8 dx) far from the liquid. phi [m], velocity [m/s], pressure [Pa]. Half a cell from an
-   obstacle pressure passes into that of the cell in front of the wall (desc.acceleration is asked), which it is at the wall: its integral over a wall is the reaction. In an obstacle,
-   as the last call left it, phi is at least the depth below its surface, up to 6 dx: there is no liquid. */
+   obstacle pressure passes into that of the cell in front of the wall, which it is at the wall (desc.acceleration is asked there): its integral over a wall
+   is the reaction. In an obstacle, as the last call left it, phi is at least the depth below its surface, up to 6 dx: there is no liquid. */
 FSI_API fsi_real fsi_levelset_phi_at(const fsi_levelset *s, fsi_vec3 x);
 FSI_API fsi_vec3 fsi_levelset_velocity_at(const fsi_levelset *s, fsi_vec3 x);
 FSI_API fsi_real fsi_levelset_pressure_at(const fsi_levelset *s, fsi_vec3 x);
@@ -3589,7 +3589,8 @@ static int fsi__ls_judge_rims(fsi__ls_run *run, int first, int more)
     for (k = 0; k < m->rim_count; k++) {
         fsi__ls_rim *rim = &m->rim[k];
         const double into = rim->side & 1 ? 1 : -1, stop = rim->stop + (first ? 0 : rim->pull * run->dt);
-        const double p = (double)m->trial_pressure->value[rim->cell] + (first ? 0 : (double)m->spare->value[rim->cell]) + into * stop * rho * dx / (2 * run->dt);
+        const double cell = (double)m->trial_pressure->value[rim->cell] + (first ? 0 : (double)m->spare->value[rim->cell]);
+        const double p = cell + into * stop * rho * dx / (2 * run->dt);
         const double hold = (double)d->surface_tension * (1 + cos(rim->angle * FSI_PI / 180)) / dx;
         const double least = 0.1 * rho * rim->force * dx + 1e-3 * rho * dx * dx / (run->dt * run->dt);
         const int go = rim->let_go ? !(fsi__ls_rim_closing(run, rim) > 0) : more && p < -hold - least;

@@ -454,7 +454,8 @@ static void test_a_plate_lets_go_of_one_side(void)
 {
     int dim, coupled, i, j, k;
     for (dim = 2; dim <= 3; dim++) for (coupled = 0; coupled < 2; coupled++) {
-        const double dx = 1.0 / 16, g = 9.81, level = 0.83, arg[2] = { 0.5, 0.9995 }, m = 1000 * (level - 0.5 - dx / 2), mass = 200; /* half a cell at the plate counts as its */
+        const double dx = 1.0 / 16, g = 9.81, level = 0.83, arg[2] = { 0.5, 0.9995 };
+        const double m = 1000 * (level - 0.5 - dx / 2), mass = 200; /* half a cell at the plate goes with it */
         double below = 0, above = 0, fall = coupled ? g * m / (m + mass) : 0;
         unsigned char *let_go;
         scene t;
