@@ -5496,9 +5496,10 @@ static int fsi__pressure_reserve_cells(fsi__pressure_job *job)
 
 /* ---- >>pressure faces ----------------------------------------------------------------------------------------- */
 
-static int fsi__pressure_is_let_go(const fsi__pressure_job *job, long long entry, int axis)
+/* The sides at which a face has let go: bit 0 of the cell above it, bit 3 of the cell below it. */
+static int fsi__pressure_gone(const fsi__pressure_job *job, long long entry, int axis)
 {
-    return job->flow->let_go && job->flow->let_go[entry] >> axis & 9;
+    return job->flow->let_go && entry >= 0 ? job->flow->let_go[entry] >> axis & 9 : 0;
 }
 
 /* One face of a liquid cell. */
@@ -5544,7 +5545,7 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
     const fsi_pressure_flow *flow = job->flow;
     const fsi_grid *g = job->grid;
     const int a = d >> 1, place = h->place[a] + (a ? 0 : x);
-    int go, wall = d & 1 ? place + 1 >= g->n[a] : place == 0;
+    int gone, go, wall = d & 1 ? place + 1 >= g->n[a] : place == 0;
     const long long here = h->base + x;
     const long long there = d > 1 ? (h->row[d] < 0 ? -1 : h->row[d] + x) : (x != (d ? 7 : 0) ? here + (d ? 1 : -1) : (h->row[d] < 0 ? -1 : h->row[d] + (d ? 0 : 7)));
     double theta = 1, beta = 1;
@@ -5554,7 +5555,8 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
     s.open = 1;
     s.flux = s.beyond = 0;
     s.a = 0;
-    wall |= go = flow->let_go && s.entry >= 0 && flow->let_go[s.entry] >> (d & 1 ? 3 + a : a) & 1;
+    gone = fsi__pressure_gone(job, s.entry, a);
+    wall |= go = gone >> (d & 1 ? 3 : 0) & 1;
     s.cell = wall ? (flow->open_side[d] || go ? (int)FSI_CELL_AIR : (int)FSI_CELL_SOLID) : (there < 0 ? (int)FSI_CELL_AIR : (int)flow->cell[there]);
     s.air = s.cell == FSI_CELL_AIR;
     if (s.entry >= 0 && !go && job->m->cut[s.entry / g->block_cells] >= 0) {
@@ -5563,7 +5565,7 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
         const double closed = (double)cut->closed[a][e];
         s.open = closed < 1 ? 1 - closed : 0;
         s.flux = cut->flux[a][e] / (closed > 1 ? closed : 1);
-        if (s.open < FSI__PRESSURE_OPEN) s.open = 0;
+        if (s.open < FSI__PRESSURE_OPEN || gone) s.open = 0; /* what has let go of one side is closed to the other, whatever its share */
     }
     if (s.cell == FSI_CELL_SOLID || s.open == 0) {
         s.air = 0;
@@ -5783,7 +5785,7 @@ static void fsi__pressure_correct(void *arg, int chunk, int begin, int end)
                 double beyond;
                 if (s.entry < 0 || s.cell == FSI_CELL_SOLID || (d & 1 && s.cell == FSI_CELL_LIQUID)) continue;
                 if (!(s.open > 0)) {
-                    if (fsi__pressure_is_let_go(job, s.entry, d >> 1)) continue; /* the other side's */
+                    if (fsi__pressure_gone(job, s.entry, d >> 1)) continue; /* the other side's */
                     job->flow->u[d >> 1]->value[s.entry] = (fsi_real)s.flux;
                     continue;
                 }
@@ -5801,12 +5803,18 @@ static fsi_status fsi__pressure_refuse(fsi_pressure *s, fsi_status status, const
     return fsi__fail(s->context, status, "fsi_pressure_project", k, 0, "%s [%d]", what, k);
 }
 
+/* The cell above or below a solid's face which it pushes, -1: none, or it has let go of that. */
+static long long fsi__pressure_pushed(const fsi__pressure_job *job, long long entry, int axis, int upper)
+{
+    if (fsi__pressure_gone(job, entry, axis) & (upper ? 1 : 8)) return -1;
+    return upper ? entry : fsi__pressure_below(job, entry, axis);
+}
+
 /* Share of face f that its solid covers, when solids overlap there. */
 static double fsi__pressure_share(const fsi__pressure_job *job, const fsi_pressure_solid *b, int f, int axis)
 {
     const int entry = b->faces->entry[f], cut = job->m->cut[entry / job->grid->block_cells];
     const double closed = cut < 0 ? 0 : (double)job->m->cuts_of[cut].closed[axis][entry % job->grid->block_cells];
-    if (fsi__pressure_is_let_go(job, entry, axis)) return 0;
     return (double)b->faces->solid[f] / (closed > 1 ? closed : 1);
 }
 
@@ -5833,8 +5841,8 @@ static void fsi__pressure_list_yields(fsi__pressure_job *job)
         for (a = 0; a < job->grid->dim && b->respond; a++)
             for (f = b->faces->first[a]; f < b->faces->first[a + 1]; f++) {
                 fsi__pressure_yield *y = m->yield + count;
-                y->upper = fsi__pressure_equation(job, b->faces->entry[f]);
-                y->lower = fsi__pressure_equation(job, fsi__pressure_below(job, b->faces->entry[f], a));
+                y->upper = fsi__pressure_equation(job, fsi__pressure_pushed(job, b->faces->entry[f], a, 1));
+                y->lower = fsi__pressure_equation(job, fsi__pressure_pushed(job, b->faces->entry[f], a, 0));
                 y->at = m->first_pushed[k] + f;
                 y->share = fsi__pressure_share(job, b, f, a);
                 y->more = 0;
@@ -6421,8 +6429,8 @@ static int fsi__pressure_list_faces(fsi__pressure_job *job)
         for (a = 0; a < job->grid->dim && b->coupled; a++)
             for (f = b->faces->first[a]; f < b->faces->first[a + 1]; f++) {
                 fsi__pressure_face *row = m->face + count;
-                row->upper = fsi__pressure_equation(job, b->faces->entry[f]);
-                row->lower = fsi__pressure_equation(job, fsi__pressure_below(job, b->faces->entry[f], a));
+                row->upper = fsi__pressure_equation(job, fsi__pressure_pushed(job, b->faces->entry[f], a, 1));
+                row->lower = fsi__pressure_equation(job, fsi__pressure_pushed(job, b->faces->entry[f], a, 0));
                 if (row->upper < 0 && row->lower < 0) continue;
                 fsi__pressure_row(job, b, f, a, fsi__pressure_share(job, b, f, a), row->h);
                 count++;
@@ -6948,7 +6956,8 @@ static void fsi__pressure_push_solids(fsi__pressure_job *job)
         double p[3] = { 0, 0, 0 }, l[3] = { 0, 0, 0 };
         for (a = 0; a < job->grid->dim; a++)
             for (f = b->faces->first[a]; f < b->faces->first[a + 1]; f++) {
-                const int upper = fsi__pressure_unknown(job, b->faces->entry[f]), lower = fsi__pressure_unknown(job, fsi__pressure_below(job, b->faces->entry[f], a));
+                const int upper = fsi__pressure_unknown(job, fsi__pressure_pushed(job, b->faces->entry[f], a, 1));
+                const int lower = fsi__pressure_unknown(job, fsi__pressure_pushed(job, b->faces->entry[f], a, 0));
                 const double push = unit * fsi__pressure_share(job, b, f, a) * ((lower < 0 ? 0 : job->m->x[lower]) - (upper < 0 ? 0 : job->m->x[upper]));
                 const fsi_vec3 d = fsi_v3_sub(fsi__pressure_face_position(job->grid, b->faces->entry[f], a), b->center);
                 const double arm[3] = { (double)d.x, (double)d.y, (double)d.z };

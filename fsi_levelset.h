@@ -32,7 +32,7 @@
       component the volume that it should have by the smallest change of phi, and makes the velocities free of divergence, before and after
       (the fluid part of the paper on level-set liquid coupled to shells and rods). Targets of volumes follow the liquid through splits and
       merges: their sum changes only where liquid is added or taken. A component that vanishes, too thin for the grid, goes on as droplets.
-      Walls of the box let go of liquid that they would pull at, where air gets between; obstacles that rest too, if asked to (desc.release).
+      Walls and obstacles let go of liquid that they would pull at, where air gets between (desc.release).
    WHAT IT DOES (search for it)
       fsi_levelset_create, _destroy, _error      from a desc: size, gravity, surface tension, viscosity, open sides, contact angle, schemes
       fsi_levelset_fill_sphere, _box, _mesh      adds liquid
@@ -46,7 +46,7 @@
    WHAT IT DOES NOT DO
       Air is a pressure of 0: no bubbles that keep their volume. Viscosity does not drag bodies: they feel pressure alone. Obstacles thinner than a
       cell may let liquid through. Films thinner than half a cell become droplets: points that neither meet each other in flight nor feel tension, viscosity
-      or the shell of fsi_couple.h, and push no obstacle. Obstacles that move, coupled bodies, and beside a shell all walls, hold liquid that they would pull at.
+      or the shell of fsi_couple.h, and push no obstacle. COUPLED bodies, and beside a shell all walls, hold liquid that they would pull at.
    MACROS: those of fsi.h.
    UNITS: SI. In 2D volumes, masses and energies are per metre of depth.
    PRECISION: fields in fsi_real, sums and volumes in double. Recommended: double.
@@ -82,9 +82,9 @@ typedef struct fsi_levelset_desc {
     unsigned char open_side[6];/* of the box, x-, x+, y-, y+, z-, z+: 1: liquid leaves there against air of pressure 0; default 0: a wall */
     unsigned char no_slip[6];  /* walls of the box where viscosity > 0: 1 (default): the liquid sticks, 0: it slides */
     fsi_real contact_angle;    /* of the walls of the box, through the liquid [degrees], 10 to 170; default 90 */
-    int release;               /* 1 (default): at the rim of the liquid, where air can get in, walls of the box do not pull at it by more than
-                                  surface_tension (1 + cos contact_angle)/dx; 2: nor do obstacles that rest, whose reaction in an impact is then up to 15 % more than
-                                  pressure_at adds up to; 0: liquid leaves them only as its surface moves along them */
+    int release;               /* 1 (default): at the rim of the liquid, where air can get in, walls of the box, obstacles and PRESCRIBED bodies do not
+                                  pull at it by more than surface_tension (1 + cos contact_angle)/dx; 0: liquid leaves them only as its surface moves
+                                  along them. COUPLED bodies always hold it, and so do all beside the shell of fsi_couple.h */
     fsi_real cfl;              /* substeps are chosen so that nothing moves farther than cfl * dx in one, 0.05 to 4; default 0.7 */
     fsi_real capillary_cfl;    /* nor longer than this times sqrt(density dx^3/(4 pi surface_tension)), 0.05 to 5; default 1. Up to 1 (2D: 1.5) short
                                   waves are stable; longer substeps damp them at the price of a second projection */
@@ -286,9 +286,9 @@ FSI_API fsi_real fsi_levelset_suggest_dt(const fsi_levelset *s);
 FSI_API fsi_status fsi_levelset_shift_origin(fsi_levelset *s, fsi_vec3 offset);
 
 /* Linear between the entries; beyond the box as at its sides, where a coordinate is NaN as at its lower side; in 2D z is not looked at; 0 (phi: 8 dx) far from the
-   liquid. phi [m], velocity [m/s], pressure [Pa]. Half a cell from an
-   obstacle pressure passes into that of the cell in front of the wall, which it is at the wall: its integral over a wall is the reaction. In an obstacle,
-   as the last call left it, phi is at least the depth below its surface, up to 6 dx: there is no liquid. */
+   liquid. phi [m], velocity [m/s], pressure [Pa]. Half a cell from an obstacle pressure passes into that of the cell in front of the wall, which it is at the wall
+   (desc.acceleration is asked there): its integral over a wall is the reaction. In an obstacle, as the last call left it, phi is at least the depth below its
+   surface, up to 6 dx: there is no liquid. */
 FSI_API fsi_real fsi_levelset_phi_at(const fsi_levelset *s, fsi_vec3 x);
 FSI_API fsi_vec3 fsi_levelset_velocity_at(const fsi_levelset *s, fsi_vec3 x);
 FSI_API fsi_real fsi_levelset_pressure_at(const fsi_levelset *s, fsi_vec3 x);
@@ -3418,34 +3418,107 @@ static void fsi__ls_close_shore(void *arg, int chunk, int begin, int end)
    repeated, at most thrice, with the faces that would pull let go and those that would be run into held. */
 typedef struct fsi__ls_rim {
     int cell, face, side, let_go; /* side: of the cell, where the solid is */
-    fsi_real start;               /* velocity at the face before the projection */
-    fsi_real angle;               /* of contact [degrees] */
+    int obstacle, number;         /* whose face it is, and which of its faces; -1: a wall of the box */
+    double angle;                 /* of contact [degrees] */
+    double start, stop;           /* velocity at the face before the projection; its part normal to the solid, which that stops if it holds */
+    double pull, force;           /* acceleration by gravity and desc.acceleration: that part of it, and its size */
+    double solid;                 /* velocity of the solid at the face, as the last solve left it */
 } fsi__ls_rim;
 
 #define FSI__LS_RELEASES 3
 
-/* Adds the face on a side of cell e, behind which there is a solid, if it is at the rim. */
-static fsi_status fsi__ls_add_rim(fsi__ls_run *run, int e, int side, fsi_real angle)
+/* From here until a face lets go m->let_go holds the faces that obstacles cover, bit a of an entry: axis a. */
+static void fsi__ls_mark_covered_faces(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
-    const double in = -0.6 * (double)run->grid->dx; /* a solid that begins at a face, to rounding, counts */
-    fsi__ls_rim *rim;
-    long long face = e, at;
+    int k, f;
+    if (m->obstacle_count > 0) memset(m->let_go, 0, (size_t)run->grid->block_count * (size_t)run->grid->block_cells);
+    for (k = 0; k < m->obstacle_count; k++) {
+        const fsi_grid_faces *faces = m->obstacle[k].faces;
+        for (f = 0; f < faces->count; f++)
+            if (faces->solid[f] > (fsi_real)0.999) m->let_go[faces->entry[f]] |= (unsigned char)(1 << fsi__ls_face_axis(faces, f));
+    }
+}
+
+/* Is a face of the cell open? Cells that obstacles shut in have an extended phi, but no liquid or air. */
+static int fsi__ls_is_clear(const fsi__ls_run *run, int e)
+{
+    long long at;
+    int side;
+    for (side = 0; side < 2 * run->grid->dim && run->m->obstacle_count > 0; side++)
+        if (fsi__ls_neighbor(run, e, side, &at) && !(run->m->let_go[side & 1 ? at : (long long)e] >> (side >> 1) & 1)) return 1;
+    return run->m->obstacle_count == 0;
+}
+
+/* Is the face on a side of liquid cell e, behind which there is a solid, at the rim, where there is air beside the cell? */
+static int fsi__ls_is_rim(const fsi__ls_run *run, int e, int side, long long *face)
+{
+    const fsi__ls_impl *m = run->m;
+    long long at;
     int k, air = 0;
-    if (m->cell[e] != FSI_CELL_LIQUID || (m->obstacle_count > 0 && (double)m->psi->value[e] < in)) return FSI_OK;
+    if (m->cell[e] != FSI_CELL_LIQUID) return 0;
     for (k = 0; k < 2 * run->grid->dim && !air; k++)
-        air = k >> 1 != side >> 1 && fsi__ls_neighbor(run, e, k, &at) && m->cell[at] == FSI_CELL_AIR && !(m->obstacle_count > 0 && (double)m->psi->value[at] < in);
-    if (side & 1) fsi__ls_neighbor(run, e, side, &face);
-    if (!air || face < 0) return FSI_OK;
+        air = k >> 1 != side >> 1 && fsi__ls_neighbor(run, e, k, &at) && m->cell[at] == FSI_CELL_AIR && fsi__ls_is_clear(run, (int)at);
+    *face = e;
+    if (side & 1) fsi__ls_neighbor(run, e, side, face);
+    return air && *face >= 0 && fsi__ls_is_clear(run, e);
+}
+
+/* Velocity of the liquid at a rim's face, by the faces of its cell, which are all known. */
+static fsi_vec3 fsi__ls_rim_flow(const fsi__ls_run *run, const fsi__ls_rim *rim)
+{
+    double v[3] = { 0, 0, 0 };
+    int a;
+    for (a = 0; a < run->grid->dim; a++) {
+        const fsi_real *u = run->m->trial_u[a]->value;
+        long long at;
+        v[a] = (double)u[a == rim->side >> 1 ? rim->face : rim->cell];
+        fsi__ls_neighbor(run, rim->cell, 2 * a + 1, &at);
+        if (a != rim->side >> 1 && at >= 0) v[a] = (v[a] + (double)u[at]) / 2;
+    }
+    return fsi_v3((fsi_real)v[0], (fsi_real)v[1], (fsi_real)v[2]);
+}
+
+/* That and the acceleration there, their parts normal to the solid. */
+static fsi_status fsi__ls_measure_rim(const fsi__ls_run *run, const fsi__ls_obstacle *o, fsi__ls_rim *rim)
+{
+    const fsi_levelset *s = run->s;
+    const int axis = rim->side >> 1;
+    const double time = run->time + 0.5 * run->dt;
+    const fsi_vec3 x = fsi__ls_entry_position(run->grid, (fsi_grid_place)((int)FSI_FACES_X + axis), rim->face);
+    fsi_vec3 n = fsi_v3(axis == 0, axis == 1, axis == 2), g = s->desc.gravity, v = fsi__ls_rim_flow(run, rim);
+    double a[3] = { 0, 0, 0 };
+    if (s->desc.acceleration && !fsi__ls_acceleration(s, x, time, a)) return fsi__ls_bad_acceleration(s, x, time);
+    g = fsi_v3_add(g, fsi_v3((fsi_real)a[0], (fsi_real)a[1], (fsi_real)a[2]));
+    if (o) {
+        fsi_grid_sample_spline(run->m->psi, x, &n);
+        n = fsi_v3_unit(n);
+        v = fsi_v3_sub(v, fsi__ls_solid_velocity(run, o, rim->number, x));
+    }
+    rim->force = (double)fsi_v3_norm(g);
+    rim->start = (double)run->m->trial_u[axis]->value[rim->face];
+    rim->stop = (double)(fsi__ls_component(n, axis) * fsi_v3_dot(n, v));
+    rim->pull = (double)(fsi__ls_component(n, axis) * fsi_v3_dot(n, g));
+    return FSI_OK;
+}
+
+/* Adds the face on a side of cell e if it is at the rim. */
+static fsi_status fsi__ls_add_rim(fsi__ls_run *run, int e, int side, const fsi__ls_obstacle *o, int number)
+{
+    fsi__ls_impl *m = run->m;
+    long long face;
+    fsi__ls_rim *rim;
+    if (!fsi__ls_is_rim(run, e, side, &face)) return FSI_OK;
     FSI__LS_TRY(fsi__room_in(run->s->context, &m->rim, sizeof *m->rim, m->rim_count, &m->rim_capacity, m->rim_count + 1, "fsi_levelset_step"));
     rim = &m->rim[m->rim_count++];
     rim->cell = e;
     rim->face = (int)face;
     rim->side = side;
     rim->let_go = 0;
-    rim->start = m->trial_u[side >> 1]->value[face];
-    rim->angle = angle;
-    return FSI_OK;
+    rim->obstacle = o ? (int)(o - m->obstacle) : -1;
+    rim->number = number;
+    rim->angle = (double)(o ? o->desc.contact_angle : run->s->desc.contact_angle);
+    return fsi__ls_measure_rim(run, o, rim);
 }
 
 /* Faces of block b in a side of the box. */
@@ -3457,23 +3530,20 @@ static fsi_status fsi__ls_find_wall_rims(fsi__ls_run *run, int b, int side)
     fsi_grid_corner(g, b, corner);
     if (layer < corner[a] || layer > corner[a] + 7) return FSI_OK;
     for (c = 0; c < g->block_cells; c++)
-        if (corner[a] + (c >> 3 * a & 7) == layer) FSI__LS_TRY(fsi__ls_add_rim(run, b * g->block_cells + c, side, run->s->desc.contact_angle));
+        if (corner[a] + (c >> 3 * a & 7) == layer) FSI__LS_TRY(fsi__ls_add_rim(run, b * g->block_cells + c, side, NULL, 0));
     return FSI_OK;
 }
 
-/* Faces that an obstacle covers which rests: of their cells, the one that is farther out of it. */
+/* Faces that an obstacle covers, of the cells on both sides. */
 static fsi_status fsi__ls_find_obstacle_rims(fsi__ls_run *run, const fsi__ls_obstacle *o)
 {
-    const fsi_real *psi = run->m->psi->value;
     int f;
     for (f = 0; f < o->faces->count; f++) {
         const int a = fsi__ls_face_axis(o->faces, f), e = o->faces->entry[f];
         long long below;
-        int upper;
         if (!(o->faces->solid[f] > (fsi_real)0.999) || !fsi__ls_neighbor(run, e, 2 * a, &below)) continue;
-        upper = psi[e] > psi[below];
-        if (!(psi[upper ? below : e] < 0)) continue; /* thinner than a cell */
-        FSI__LS_TRY(fsi__ls_add_rim(run, upper ? e : (int)below, upper ? 2 * a : 2 * a + 1, o->desc.contact_angle));
+        FSI__LS_TRY(fsi__ls_add_rim(run, e, 2 * a, o, f));
+        FSI__LS_TRY(fsi__ls_add_rim(run, (int)below, 2 * a + 1, o, f));
     }
     return FSI_OK;
 }
@@ -3483,28 +3553,55 @@ static fsi_status fsi__ls_find_rims(fsi__ls_run *run)
     int b, k, side;
     run->m->rim_count = run->released = 0;
     if (!run->s->desc.release || run->guest) return FSI_OK;
+    fsi__ls_mark_covered_faces(run);
     for (side = 0; side < 2 * run->grid->dim; side++)
         for (b = 0; b < run->grid->block_count && !run->s->desc.open_side[side]; b++) FSI__LS_TRY(fsi__ls_find_wall_rims(run, b, side));
-    for (k = 0; k < run->m->obstacle_count && run->s->desc.release > 1; k++)
-        if (!run->m->obstacle[k].moves) FSI__LS_TRY(fsi__ls_find_obstacle_rims(run, &run->m->obstacle[k]));
+    for (k = 0; k < run->m->obstacle_count; k++)
+        if (!fsi__ls_is_coupled(&run->m->obstacle[k])) FSI__LS_TRY(fsi__ls_find_obstacle_rims(run, &run->m->obstacle[k]));
     return FSI_OK;
 }
 
-/* Lets faces go and takes them back after a solve; `more`: new ones too. Returns how many have changed. The pressure at a wall that holds is what stops
-   the velocity there, (p - p_cell)/(dx/2) = rho u.n/dt; small pulls are rounding, and what goes on within a cell. */
+/* Velocity of the solid at a rim's face after a solve. */
+static double fsi__ls_rim_velocity(const fsi__ls_run *run, const fsi__ls_rim *rim)
+{
+    const int axis = rim->side >> 1;
+    const fsi_pressure_solid *p = rim->obstacle < 0 ? NULL : &run->m->solid[rim->obstacle];
+    if (p && p->coupled) {
+        const fsi_vec3 x = fsi__ls_entry_position(run->grid, (fsi_grid_place)((int)FSI_FACES_X + axis), rim->face);
+        return (double)fsi__ls_component(fsi_rigid_velocity(p->linear, p->angular, p->center, x), axis);
+    }
+    return p && p->velocity ? (double)p->velocity[rim->number] : 0;
+}
+
+static void fsi__ls_see_solids(fsi__ls_run *run)
+{
+    int k;
+    for (k = 0; k < run->m->rim_count; k++) run->m->rim[k].solid = fsi__ls_rim_velocity(run, &run->m->rim[k]);
+}
+
+/* Velocity with which the liquid runs into the solid at a rim's face. */
+static double fsi__ls_rim_closing(const fsi__ls_run *run, const fsi__ls_rim *rim)
+{
+    return (rim->side & 1 ? 1 : -1) * ((double)run->m->trial_u[rim->side >> 1]->value[rim->face] - rim->solid);
+}
+
+/* Lets faces go and takes them back after a solve; `more`: new ones too. Returns how many have changed. The pressure at a wall that holds is that of the cell
+   and what stops the liquid between both, (p - p_cell)/(dx/2) = rho u.n/dt, in all projections of the substep so far: the first one's u.n is that of the
+   accelerations. Small pulls are rounding, and what goes on within a cell. */
 static int fsi__ls_judge_rims(fsi__ls_run *run, int first, int more)
 {
     fsi__ls_impl *m = run->m;
     const fsi_levelset_desc *d = &run->s->desc;
-    const double dx = (double)run->grid->dx, rho = (double)d->density, g = run->strongest;
-    const double least = 0.1 * rho * g * dx + 1e-3 * rho * dx * dx / (run->dt * run->dt);
+    const double dx = (double)run->grid->dx, rho = (double)d->density;
     int k, changed = 0;
     for (k = 0; k < m->rim_count; k++) {
         fsi__ls_rim *rim = &m->rim[k];
-        const double into = rim->side & 1 ? 1 : -1, u = into * (double)m->trial_u[rim->side >> 1]->value[rim->face];
-        const double p = (double)m->trial_pressure->value[rim->cell] + (first ? 0 : (double)m->spare->value[rim->cell]) + into * (double)rim->start * rho * dx / (2 * run->dt);
-        const double hold = (double)d->surface_tension * (1 + cos((double)rim->angle * FSI_PI / 180)) / dx;
-        const int go = rim->let_go ? !(u > 0) : more && p < -hold - least;
+        const double into = rim->side & 1 ? 1 : -1, stop = rim->stop + (first ? 0 : rim->pull * run->dt);
+        const double cell = (double)m->trial_pressure->value[rim->cell] + (first ? 0 : (double)m->spare->value[rim->cell]);
+        const double p = cell + into * stop * rho * dx / (2 * run->dt);
+        const double hold = (double)d->surface_tension * (1 + cos(rim->angle * FSI_PI / 180)) / dx;
+        const double least = 0.1 * rho * rim->force * dx + 1e-3 * rho * dx * dx / (run->dt * run->dt);
+        const int go = rim->let_go ? !(fsi__ls_rim_closing(run, rim) > 0) : more && p < -hold - least;
         changed += go != rim->let_go;
         rim->let_go = go;
     }
@@ -3523,7 +3620,7 @@ static void fsi__ls_let_go(fsi__ls_run *run)
         const fsi__ls_rim *rim = &m->rim[k];
         if (!rim->let_go) continue;
         m->let_go[rim->face] |= (unsigned char)(1 << ((rim->side >> 1) + (rim->side & 1 ? 3 : 0)));
-        m->trial_u[rim->side >> 1]->value[rim->face] = rim->start;
+        m->trial_u[rim->side >> 1]->value[rim->face] = (fsi_real)rim->start;
         run->released++;
     }
 }
@@ -3536,7 +3633,7 @@ static void fsi__ls_open_gaps(fsi__ls_run *run)
     int k;
     for (k = 0; k < m->rim_count && run->released > 0; k++) {
         const fsi__ls_rim *rim = &m->rim[k];
-        const double gap = (rim->side & 1 ? -1 : 1) * (double)m->trial_u[rim->side >> 1]->value[rim->face] * run->dt;
+        const double gap = -fsi__ls_rim_closing(run, rim) * run->dt;
         long long at = rim->cell;
         if (!rim->let_go || !(gap > 0.1 * (double)run->grid->dx)) continue;
         if (m->obstacle_count > 0 && m->psi->value[at] < 0 && !fsi__ls_neighbor(run, rim->cell, rim->side ^ 1, &at)) continue;
@@ -3553,12 +3650,14 @@ static fsi_status fsi__ls_project_rims(fsi__ls_run *run, fsi_pressure_flow *flow
     if (run->guest) return run->guest->project(run->guest->user, run, flow);
     for (a = 0; a < run->grid->dim && m->rim_count > 0; a++) memcpy(m->next_u[a]->value, m->trial_u[a]->value, cells * sizeof(fsi_real));
     FSI__LS_TRY(fsi_pressure_project(m->solver, flow));
+    fsi__ls_see_solids(run);
     for (pass = 0; pass < FSI__LS_RELEASES && fsi__ls_judge_rims(run, first, pass < FSI__LS_RELEASES - 1) > 0; pass++) {
         run->stats.pressure_iterations += m->solver->stats.iters;
         fsi__ls_let_go(run);
         fsi__ls_offer_solids(run, flow);
         flow->let_go = run->released > 0 ? m->let_go : NULL;
         FSI__LS_TRY(fsi_pressure_project(m->solver, flow));
+        fsi__ls_see_solids(run);
     }
     return FSI_OK;
 }
@@ -3989,6 +4088,12 @@ static fsi_status fsi__ls_add_droplet(fsi__ls_run *run, fsi_vec3 x, double volum
     return FSI_OK;
 }
 
+/* Was the cell liquid when the substep began? In obstacles phi goes on, but nothing is there. */
+static int fsi__ls_was_liquid(const fsi__ls_impl *m, int e)
+{
+    return m->shore[e] && !(m->obstacle_count > 0 && m->psi->value[e] < -m->psi->grid->dx);
+}
+
 /* A component that vanished becomes droplets: where it was liquid, or in the middle of its label. */
 static fsi_status fsi__ls_shatter(fsi__ls_run *run, int component, int moves)
 {
@@ -3998,13 +4103,13 @@ static fsi_status fsi__ls_shatter(fsi__ls_run *run, int component, int moves)
     int e, count = 0, all = 0;
     for (e = 0; e < end; e++) {
         if (m->trial_label[e] != component) continue;
-        count += m->shore[e] != 0;
+        count += fsi__ls_was_liquid(m, e);
         middle = fsi_v3_add(middle, fsi__ls_entry_position(run->grid, FSI_CELLS, e));
         all++;
     }
     if (count == 0 && all > 0) return fsi__ls_add_droplet(run, fsi_v3_scale(middle, 1 / (fsi_real)all), m->trial.target[component], moves);
     for (e = 0; e < end && count > 0; e++)
-        if (m->trial_label[e] == component && m->shore[e])
+        if (m->trial_label[e] == component && fsi__ls_was_liquid(m, e))
             FSI__LS_TRY(fsi__ls_add_droplet(run, fsi__ls_entry_position(run->grid, FSI_CELLS, e), m->trial.target[component] / count, moves));
     if (count == 0) run->lost_volume += m->trial.target[component];
     return FSI_OK;
@@ -6068,17 +6173,18 @@ FSI_API fsi_real fsi_levelset_phi_at(const fsi_levelset *s, fsi_vec3 x)
     return psi ? fsi__ls_outside(fsi_grid_sample_linear(s->phi, x), fsi_grid_sample_linear(psi, x), 0) : fsi_grid_sample_linear(s->phi, x);
 }
 
-/* Of the cell that lies in front of the wall at x, psi from it, moved to x by rho g, desc.acceleration counted: what the cell pushes that part of the wall with. Interpolation there would
-   take in cells in the solid, which have no pressure, and at an edge those behind it. */
+/* Of the cell that lies in front of the wall at x, psi from it, moved to x by rho g (desc.acceleration in it, as it is now): what the cell pushes that part of
+   the wall with. Interpolation there would take in cells in the solid, which have no pressure, and at an edge those behind it. */
 static fsi_real fsi__ls_wall_pressure(const fsi_levelset *s, fsi_vec3 x, fsi_real psi)
 {
     const fsi__ls_impl *m = (const fsi__ls_impl *)s->impl;
     const fsi_grid *g = s->grid;
-    fsi_vec3 n, y, pull;
+    fsi_vec3 n, y, pull = s->desc.gravity;
     double a[3];
     int k;
     fsi_grid_sample_spline(m->psi, x, &n);
     n = fsi_v3_unit(n);
+    if (s->desc.acceleration && fsi__ls_acceleration(s, x, s->time, a)) pull = fsi_v3_add(pull, fsi_v3((fsi_real)a[0], (fsi_real)a[1], (fsi_real)a[2]));
     for (k = 0; k < 2; k++) { /* a cell that is all but covered has none either: the next one */
         const fsi_real way = (fsi_real)(0.01 + 0.5 * k) * g->dx - (psi < 0 ? psi : 0);
         long long at;
@@ -6086,8 +6192,6 @@ static fsi_real fsi__ls_wall_pressure(const fsi_levelset *s, fsi_vec3 x, fsi_rea
         at = y.x < 0 || y.y < 0 || y.z < 0 ? -1 : fsi_grid_entry(g, (int)y.x, (int)y.y, g->dim == 3 ? (int)y.z : 0);
         if (at < 0 || !(fabs((double)s->pressure->value[at]) > 0)) continue;
         y = fsi_v3_sub(x, fsi__ls_entry_position(g, FSI_CELLS, (int)at));
-        pull = s->desc.gravity;
-        if (s->desc.acceleration && fsi__ls_acceleration(s, x, s->time, a)) pull = fsi_v3_add(pull, fsi_v3((fsi_real)a[0], (fsi_real)a[1], (fsi_real)a[2]));
         return s->pressure->value[at] + s->desc.density * fsi_v3_dot(pull, y);
     }
     return 0;
@@ -6883,7 +6987,7 @@ static fsi_status fsi__ls_check_desc(fsi_context *context, const char *f, const 
         { "capillary_cfl", (double)d->capillary_cfl, 0.05, 5 },
         { "cfl", (double)d->cfl, 0.05, 4 },
         { "max_substeps", (double)d->max_substeps, 1, 1e6 },
-        { "release", (double)d->release, 0, 2 },
+        { "release", (double)d->release, 0, 1 },
         { "conserve_volume", (double)d->conserve_volume, 0, 1 },
         { "pressure_tolerance", d->pressure_tolerance, 1e-14, 0.1 },
         { "max_iters", (double)d->max_iters, 1, 1e6 },

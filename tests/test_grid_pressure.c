@@ -446,6 +446,51 @@ static void test_buoyancy_is_the_weight_of_what_is_displaced(void)
     }
 }
 
+/* A plate across the tank, all but closed, that has let go of the liquid below it and bears what is above. Fixed: both rest, the lower one with pressure 0 at
+   the plate. Coupled, of mass M under a mass m: it falls with m at g m/(m + M), and the plate's impulse is what m loses. */
+static double share_plate(int axis, fsi_vec3 x, const double *arg) { return axis == 1 && fabs((double)x.y - arg[0]) < 1e-3 ? arg[1] : 0; }
+
+static void test_a_plate_lets_go_of_one_side(void)
+{
+    int dim, coupled, i, j, k;
+    for (dim = 2; dim <= 3; dim++) for (coupled = 0; coupled < 2; coupled++) {
+        const double dx = 1.0 / 16, g = 9.81, level = 0.83, arg[2] = { 0.5, 0.9995 };
+        const double m = 1000 * (level - 0.5 - dx / 2), mass = 200; /* half a cell at the plate goes with it */
+        double below = 0, above = 0, fall = coupled ? g * m / (m + mass) : 0;
+        unsigned char *let_go;
+        scene t;
+        solid b;
+        fsi_pressure_solid list;
+        scene_make(&t, dim, 16, 16, 16, dx);
+        scene_fill(&t, pool, &level);
+        scene_velocity(&t, 1, -g * (double)t.f.dt);
+        for (k = 0; k < t.g->n[2]; k++) for (i = 0; i < 16; i++) t.f.u[1]->value[entry_of(&t, i, 0, k)] = 0;
+        solid_make(&b, &t, share_plate, arg);
+        memset(&list, 0, sizeof list);
+        list.faces = &b.f;
+        if (coupled) list = body_of(&b, fsi_v3((fsi_real)0.5, (fsi_real)0.5, dim == 3 ? (fsi_real)0.5 : 0), mass, 1e3);
+        let_go = (unsigned char *)calloc(entries(&t), 1);
+        for (i = 0; i < b.f.count; i++) let_go[b.f.entry[i]] = 1 << 4; /* axis y, of the cell below */
+        t.f.solids = &list;
+        t.f.solid_count = 1;
+        t.f.let_go = let_go;
+        CHECK(fsi_pressure_project(t.s, &t.f) == FSI_OK && t.s->stats.pieces == 0);
+        EACH_CELL(&t, i, j, k) {
+            const size_t e = entry_of(&t, i, j, k);
+            const double y = (double)middle(&t, 0, i, j, k).y, p = (double)t.f.pressure->value[e] / (1000 * g);
+            if (t.cell[e] != FSI_CELL_LIQUID) continue;
+            if (y < 0.5) below = fmax(below, fabs(p - (0.5 - y)));
+            else above = fmax(above, fabs(p - (1 - fall / g) * (level - y)));
+        }
+        CHECK(below < TOL(1e-7, 1e-3) && above < 1e-3);
+        CHECK_NEAR((double)list.impulse.y, -(coupled ? mass * fall : g * m) * (double)t.f.dt, 2e-3 * 1000 * g * (double)t.f.dt);
+        if (coupled) CHECK_NEAR((double)list.linear.y, -fall * (double)t.f.dt, 1e-3 * g * (double)t.f.dt);
+        free(let_go);
+        solid_free(&b);
+        scene_free(&t);
+    }
+}
+
 /* A drop with two bodies in it: what the bodies gain the liquid loses. */
 static void test_liquid_and_bodies_keep_their_momentum(void)
 {
@@ -1139,6 +1184,7 @@ int main(int argc, char **argv)
     RUN_PHYSICS(test_added_mass_on_release_from_rest);
     RUN(test_balls_of_no_mass_rise);
     RUN(test_buoyancy_is_the_weight_of_what_is_displaced);
+    RUN(test_a_plate_lets_go_of_one_side);
     RUN(test_liquid_and_bodies_keep_their_momentum);
     RUN(test_a_piston_moves_with_the_water);
     RUN(test_few_iterations_whatever_the_shape);
