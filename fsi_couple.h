@@ -1144,13 +1144,14 @@ static void fsi__co_fill_face(const fsi__co_impl *c, const fsi_field *phi, fsi__
 {
     const fsi_levelset_desc *d = &c->liquid->desc;
     const long long below = fsi__co_below(c->liquid->grid, f->entry, f->axis);
-    const double upper = (double)phi->value[f->entry], lower = (double)phi->value[below];
-    const double wet = fmin(upper, lower), share = wet / (wet - fmax(upper, lower)), up = upper < lower ? 1 - share : share;
-    const fsi_real *skin = c->ls->curvature->value;
+    const double upper = (double)phi->value[f->entry], lower = (double)phi->value[below], wet = fmin(upper, lower);
+    fsi_pressure_flow skin;
     f->mass = c->density * c->volume * fsi__co_wet_share(wet, fmax(upper, lower));
     f->skin = 0;
-    if (d->surface_tension > 0 && d->tension == FSI_LEVELSET_TENSION_JUMP)
-        f->skin = up * (double)skin[f->entry] + (1 - up) * (double)skin[below];
+    if (!(d->surface_tension > 0) || d->tension != FSI_LEVELSET_TENSION_JUMP) return;
+    skin.surface_pressure = c->ls->curvature;
+    skin.surface_weight = c->ls->trust;
+    f->skin = fsi__pressure_of_surface(&skin, below, f->entry, lower / (lower - upper));
 }
 
 /* Something is to be given, or positions were pushed, which is to be taken back. */

@@ -374,6 +374,7 @@ typedef struct fsi_pressure_flow {
     const unsigned char *cell;               /* grid->block_count * block_cells: FSI_CELL_*; where no block is, there is air */
     const fsi_field *phi;                    /* at cells, negative in liquid [m]; NULL: theta = 1 */
     const fsi_field *surface_pressure;       /* at cells [Pa]: at a surface between cells i and j, (1 - theta) of i's + theta of j's; NULL: 0 */
+    const fsi_field *surface_weight;         /* at cells, > 0, its background too: of its surface_pressure in that mean; NULL: 1 */
     const fsi_field *inverse_density[3];     /* at faces, > 0 [m^3/kg], their backgrounds too; NULL (all): 1/density */
     fsi_real density;                        /* > 0 [kg/m^3]; default 1000; not read with inverse_density */
     fsi_real dt;                             /* > 0 [s] */
@@ -1813,13 +1814,20 @@ static double fsi__sheet_point(const fsi_real *u, const int stride[3], int dim, 
 #define FSI__SHEET_STEADY 0.05
 #define FSI__SHEET_REACH2 2.25f /* of smooth ones */
 
+/* What a cell takes, of the distances that it has and that it is to have. */
+FSI_FN double fsi__sheet_stays(double own, double to, double share)
+{
+    const double off = fabs(to - own) / (share * fabs(to) + 1e-30);
+    return off < 1 ? own + off * (to - own) : to;
+}
+
 /* The sheet that the cell at u sees, u being a layer of 2 cells around it. Returns its distance. With q phi for phi, q the
    reciprocal of the largest slope, g and H gradient and Hessian at x: the surface lies t along -g,
       phi - |g| t + n.Hn t^2 / 2 = 0;   it bends by P H P / |g|, P = 1 - n n^T. */
 static double fsi__sheet_fit(const fsi_real *u, const int stride[3], int dim, double dx, fsi__sheet *s)
 {
     const double c = (double)u[0], side = c < 0 ? -1 : 1;
-    double g[3] = { 0, 0, 0 }, h[6] = { 0, 0, 0, 0, 0, 0 }, n[3], w[3], most = 0, cross = 1, gg = 0, wn = 0, q, t, own, off, length, inverse, bend = 0, up[3], upup = 0;
+    double g[3] = { 0, 0, 0 }, h[6] = { 0, 0, 0, 0, 0, 0 }, n[3], w[3], most = 0, cross = 1, gg = 0, wn = 0, q, t, own, length, inverse, bend = 0, up[3], upup = 0;
     int a, smooth[3] = { 0, 0, 0 }, thin = 0, all = 1;
     memset(s, 0, sizeof *s);
     for (a = 0; a < dim; a++) {
@@ -1852,9 +1860,7 @@ static double fsi__sheet_fit(const fsi_real *u, const int stride[3], int dim, do
     t = 2 * c * q / (length + sqrt(t > gg / 4 ? t : gg / 4));
     cross = 1.25 * cross;
     if (!(fabs(t) <= cross)) t = side * cross;
-    own = c / dx;
-    off = fabs(t - own) / (FSI__SHEET_STEADY * fabs(t) + 1e-30);
-    own = off < 1 ? own + off * (t - own) : t;
+    own = fsi__sheet_stays(c / dx, t, FSI__SHEET_STEADY);
     for (a = 0; a < 3; a++) {
         up[a] = g[a] - t * w[a];
         upup += up[a] * up[a];
@@ -1962,7 +1968,10 @@ static void fsi__waves_sheets(void *arg, int chunk, int begin, int end)
 /* What the sources take. Where the fit is not smooth, at edges and in sheets of a cell or two, the cells on both sides of a crossing would move it, each in
    its own way, and wear the liquid away (measured: sheets of 1 to 1.4 dx lost 7 to 25 % of it in 100 times, at worst half; now 4 %). There each goes half the way to
    the distance at which its crossings stay, for those that its neighbours across found: two cells that do so keep theirs.
-   (After Hartmann, Meinke & Schroeder, J. Comput. Phys. 229 (2010), whose constraint is the whole of that way.) */
+   (After Hartmann, Meinke & Schroeder, J. Comput. Phys. 229 (2010), whose constraint is the whole of that way.) What is nearly
+   that distance stays: put back in each step to the shape that the fit likes, the rim of a thin puddle would be no shape at
+   which surface tension rests, which then drives an eddy there for ever (5 mm/s at a rim two cells high). */
+#define FSI__SHEET_KEPT 0.5
 static void fsi__waves_keep(void *arg, int chunk, int begin, int end)
 {
     const fsi__waves *m = (const fsi__waves *)arg;
@@ -1987,6 +1996,7 @@ static void fsi__waves_keep(void *arg, int chunk, int begin, int end)
             weight += t * t;
         }
         if (weight > 1e-12) m->exact[id] = (m->fitted[id] + sum / weight) / 2;
+        if (s->reach2 < FSI__SHEET_REACH2) m->exact[id] = fsi__sheet_stays(fabs(c) / (double)m->phi->grid->dx, m->exact[id], FSI__SHEET_KEPT);
     }
 }
 
@@ -5539,6 +5549,14 @@ static void fsi__pressure_look(const fsi__pressure_job *job, int row, fsi__press
 
 static double fsi__pressure_at(const fsi_field *f, long long entry) { return (double)(entry < 0 ? f->background : f->value[entry]); }
 
+/* surface_pressure at a surface `theta` of the way from one cell to the next. */
+static double fsi__pressure_of_surface(const fsi_pressure_flow *flow, long long from, long long to, double theta)
+{
+    const double a = (1 - theta) * (flow->surface_weight ? fsi__pressure_at(flow->surface_weight, from) : 1);
+    const double b = theta * (flow->surface_weight ? fsi__pressure_at(flow->surface_weight, to) : 1);
+    return (a * fsi__pressure_at(flow->surface_pressure, from) + b * fsi__pressure_at(flow->surface_pressure, to)) / (a + b);
+}
+
 /* Side d of cell x of the row: what stands there, and the coefficient open beta/theta. */
 static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, const fsi__pressure_here *h, int x, int d)
 {
@@ -5580,8 +5598,7 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
         if (theta < (double)flow->theta_min) theta = (double)flow->theta_min;
         theta += 0 * (in + out); /* keeps a NaN */
     }
-    if (s.air && !wall && flow->surface_pressure)
-        s.beyond = job->scale * ((1 - theta) * fsi__pressure_at(flow->surface_pressure, here) + theta * fsi__pressure_at(flow->surface_pressure, there));
+    if (s.air && !wall && flow->surface_pressure) s.beyond = job->scale * fsi__pressure_of_surface(flow, here, there, theta);
     s.a = s.open * beta / theta;
     if (!s.air) s.a = (double)(float)s.a;
     return s;
@@ -6837,6 +6854,8 @@ static fsi_status fsi__pressure_check(fsi_pressure *s, const fsi_pressure_flow *
     if (given % g->dim != 0) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "given along some axes only: inverse_density", given);
     if (flow->phi && !fsi__pressure_is_field(flow->phi, g, FSI_CELLS)) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "not a field at cells: phi", 0);
     if (flow->surface_pressure && !fsi__pressure_is_field(flow->surface_pressure, g, FSI_CELLS)) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "not a field at cells: surface_pressure", 0);
+    if (flow->surface_weight && !fsi__pressure_is_field(flow->surface_weight, g, FSI_CELLS))
+        return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "not a field at cells: surface_weight", 0);
     if (flow->pressure && !fsi__pressure_is_field(flow->pressure, g, FSI_CELLS)) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "not a field at cells: pressure", 0);
     if (flow->pressure && (flow->pressure == flow->phi || flow->pressure == flow->surface_pressure))
         return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "is phi or surface_pressure too: pressure", 0);

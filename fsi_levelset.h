@@ -471,6 +471,7 @@ typedef struct fsi__ls_impl {
     /* The state, as the caller sees it; the trial that a call works on, which becomes the state when the call succeeds; what a substep makes next. */
     fsi_field *phi, *trial_phi, *next_phi, *u[3], *trial_u[3], *next_u[3], *pressure, *trial_pressure;
     fsi_field *curvature;                /* times the surface tension [Pa], of the surface where the substep began: from fsi__ls_force to its end */
+    fsi_field *trust;                    /* in it, 0.01 to 1: low where phi has a ridge */
     fsi_field *spare;                    /* pressure of a later projection until it is added, distances to a sink or a solid that is gone */
     int *label, *trial_label, *next_label; /* an int an entry */
     int *later_label;                    /* takes the place of a state's label that has become too small; else NULL */
@@ -1137,7 +1138,9 @@ static void fsi__ls_extend_curvature(void *arg, int chunk, int begin, int end)
         fsi_grid_sample_spline(m->psi, x, &n);
         x = fsi_v3_sub(fsi_v3_madd(x, g->dx - psi, fsi_v3_unit(n)), g->origin);
         at = fsi_grid_entry(g, (int)(x.x / g->dx), (int)(x.y / g->dx), g->dim == 3 ? (int)(x.z / g->dx) : 0);
-        if (at >= 0 && fabs((double)m->trial_phi->value[at]) < 2 * (double)g->dx) m->curvature->value[e] = m->curvature->value[at];
+        if (at < 0 || !(fabs((double)m->trial_phi->value[at]) < 2 * (double)g->dx)) continue;
+        m->curvature->value[e] = m->curvature->value[at];
+        m->trust->value[e] = m->trust->value[at];
     }
 }
 
@@ -3141,6 +3144,20 @@ FSI_FN double fsi__ls_curvature(const fsi_real *p, int dim, const int *step, dou
     return kap > most ? most : (kap < -most ? -most : kap);
 }
 
+/* How far one surface alone is near a cell: the slope of phi across it is 1 there, but on a ridge between two surfaces, as in
+   a sheet of a cell or two or between drops. What is called curvature there is that of neither: the other side's is taken. */
+FSI_FN double fsi__ls_trust(const fsi_real *p, int dim, const int *step, double dx)
+{
+    double slope2 = 0, share;
+    int a;
+    for (a = 0; a < dim; a++) {
+        const double slope = ((double)p[step[a]] - (double)p[-step[a]]) / (2 * dx);
+        slope2 += slope * slope;
+    }
+    share = (slope2 - 0.5) / 0.4;
+    return share > 1 ? 1 : (share > 0.01 ? share : 0.01);
+}
+
 static void fsi__ls_curvatures(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
@@ -3153,6 +3170,7 @@ static void fsi__ls_curvatures(void *arg, int chunk, int begin, int end)
     (void)chunk;
     for (b = begin; b < end; b++) {
         fsi_real *out = run->m->curvature->value + (size_t)b * (size_t)g->block_cells;
+        fsi_real *trust = run->m->trust->value + (size_t)b * (size_t)g->block_cells;
         fsi__grid_gather(run->m->trial_phi, b, 1, box);
         fsi__ls_tilt_walls(run, b, box);
         for (z = 0; z < (g->dim == 3 ? 8 : 1); z++)
@@ -3160,6 +3178,7 @@ static void fsi__ls_curvatures(void *arg, int chunk, int begin, int end)
                 for (x = 0; x < 8; x++) {
                     const fsi_real *p = box + (g->dim == 3 ? (z + 1) * 100 : 0) + (y + 1) * 10 + x + 1;
                     *out++ = (fsi_real)(fabs((double)*p) < band ? gamma * fsi__ls_curvature(p, g->dim, step, dx) : 0);
+                    *trust++ = (fsi_real)fsi__ls_trust(p, g->dim, step, dx);
                 }
     }
 }
@@ -3181,6 +3200,32 @@ static double fsi__ls_capillary_time(const fsi_levelset_desc *d)
     return sqrt((double)d->density * dx * dx * dx / (4 * FSI_PI * ((double)d->surface_tension + 1e-300)));
 }
 
+/* Whether liquid and air are as deep as that on both sides of the surface that is nearest to a cell: there its curvature can
+   be told. A rim two cells high has no Laplacian of it, and would be driven round for ever. */
+#define FSI__LS_RESOLVED 1.5 /* [dx], two cells from the surface */
+static int fsi__ls_is_resolved(const fsi__ls_run *run, int e)
+{
+    const fsi_grid *g = run->grid;
+    const fsi_real *phi = run->m->trial_phi->value;
+    const double dx = (double)g->dx, here = (double)phi[e];
+    double n[3] = { 0, 0, 0 }, size, in, out;
+    fsi_vec3 x = fsi__ls_entry_position(g, FSI_CELLS, e), step;
+    int a;
+    for (a = 0; a < g->dim; a++) {
+        long long lo, hi;
+        if (!fsi__ls_neighbor(run, e, 2 * a, &lo)) lo = e;
+        if (!fsi__ls_neighbor(run, e, 2 * a + 1, &hi)) hi = e;
+        n[a] = (double)phi[hi] - (double)phi[lo];
+    }
+    size = sqrt(n[0] * n[0] + n[1] * n[1] + n[2] * n[2]);
+    if (!(size > 0)) return 0;
+    step = fsi_v3((fsi_real)(n[0] / size), (fsi_real)(n[1] / size), (fsi_real)(n[2] / size));
+    in = (double)fsi_grid_sample_linear(run->m->trial_phi, fsi_v3_madd(x, (fsi_real)(-here - 2 * dx), step));
+    out = (double)fsi_grid_sample_linear(run->m->trial_phi, fsi_v3_madd(x, (fsi_real)(-here + 2 * dx), step));
+    return in <= -FSI__LS_RESOLVED * dx && out >= FSI__LS_RESOLVED * dx;
+}
+
+/* From trial_phi into next_phi. */
 static void fsi__ls_relax(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
@@ -3192,16 +3237,19 @@ static void fsi__ls_relax(void *arg, int chunk, int begin, int end)
     int b, c, a;
     (void)chunk;
     for (b = begin; b < end; b++) {
-        fsi_real *phi = run->m->trial_phi->value + (size_t)b * (size_t)g->block_cells;
+        const fsi_real *phi = run->m->trial_phi->value + (size_t)b * (size_t)g->block_cells;
+        fsi_real *out = run->m->next_phi->value + (size_t)b * (size_t)g->block_cells;
         const fsi_real *psi = run->m->obstacle_count > 0 ? run->m->psi->value + (size_t)b * (size_t)g->block_cells : NULL;
+        memcpy(out, phi, (size_t)g->block_cells * sizeof *out);
         fsi__grid_gather(run->m->curvature, b, 1, box);
         for (c = 0; c < g->block_cells; c++) {
             const fsi_real *p = box + (g->dim == 3 ? ((c >> 6) + 1) * 100 : 0) + (((c >> 3) & 7) + 1) * 10 + (c & 7) + 1;
             double move = 0;
             if (!(fabs((double)phi[c]) < 2 * dx) || (psi && (double)psi[c] < 2 * dx)) continue; /* its curvature is bent by a solid nearby */
             for (a = 0; a < g->dim; a++) move += (double)p[step[a]] - 2 * (double)*p + (double)p[-step[a]];
+            if (!(move < 0 || move > 0) || !fsi__ls_is_resolved(run, b * g->block_cells + c)) continue;
             move *= weight;
-            phi[c] -= (fsi_real)(move > most ? most : (move < -most ? -most : move));
+            out[c] -= (fsi_real)(move > most ? most : (move < -most ? -most : move));
         }
     }
 }
@@ -3683,7 +3731,10 @@ static fsi_status fsi__ls_project(fsi__ls_run *run, int first)
     fsi__ls_mark_nozzles(run);
     FSI__LS_TRY(fsi__ls_find_rims(run));
     fsi__ls_hold_faces(run);
-    if (first && s->desc.surface_tension > 0 && s->desc.tension == FSI_LEVELSET_TENSION_JUMP) flow.surface_pressure = run->m->curvature;
+    if (first && s->desc.surface_tension > 0 && s->desc.tension == FSI_LEVELSET_TENSION_JUMP) {
+        flow.surface_pressure = run->m->curvature;
+        flow.surface_weight = run->m->trust;
+    }
     flow.pressure = first ? run->m->trial_pressure : run->m->spare;
     run->m->solver->desc.absolute = first ? 0 : run->divergence;
     FSI__LS_TRY(fsi__ls_project_rims(run, &flow, first));
@@ -5080,7 +5131,10 @@ static fsi_status fsi__ls_advect(fsi__ls_run *run)
 {
     fsi__ls_impl *m = run->m;
     const fsi_levelset_desc *d = &run->s->desc;
-    if (d->surface_tension > 0) fsi__ls_each_block_long(run, fsi__ls_relax);
+    if (d->surface_tension > 0) {
+        fsi__ls_each_block_long(run, fsi__ls_relax);
+        fsi__ls_swap_fields(&m->trial_phi, &m->next_phi);
+    }
     fsi__ls_each_block(run, fsi__ls_mark_band);
     FSI__LS_TRY(fsi_grid_advect(m->trial_phi, m->trial_u, (fsi_real)run->dt, d->phi_scheme, 2, m->cell, m->next_phi));
     if (run->guest) run->guest->ride(run->guest->user, run);
@@ -7132,6 +7186,7 @@ static fsi_status fsi__ls_make(fsi_levelset *s, fsi__ls_impl *m)
     FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->pressure));
     FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->trial_pressure));
     FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->curvature));
+    FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 1, &m->trust));
     FSI__LS_TRY(fsi_grid_add_field(s->grid, FSI_CELLS, 0, &m->spare));
     m->spare->scratch = 1;
     if (s->desc.time_order == 2) {
