@@ -3536,7 +3536,7 @@ static fsi_status fsi__ls_measure_rim(const fsi__ls_run *run, const fsi__ls_obst
     const fsi_vec3 x = fsi__ls_entry_position(run->grid, (fsi_grid_place)((int)FSI_FACES_X + axis), rim->face);
     fsi_vec3 n = fsi_v3(axis == 0, axis == 1, axis == 2), g = s->desc.gravity, v = fsi__ls_rim_flow(run, rim);
     double a[3] = { 0, 0, 0 };
-    if (s->desc.acceleration && !fsi__ls_acceleration(s, x, time, a)) return fsi__ls_bad_acceleration(s, x, time);
+    if (s->desc.acceleration && !fsi__ls_acceleration(s, x, time, a)) return fsi__ls_bad_acceleration(s, run->function, x, time);
     g = fsi_v3_add(g, fsi_v3((fsi_real)a[0], (fsi_real)a[1], (fsi_real)a[2]));
     if (o) {
         fsi_grid_sample_spline(run->m->psi, x, &n);
