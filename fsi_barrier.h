@@ -32,8 +32,8 @@
          fsi_ccd                     how far a pair may move: never through each other, never stuck while apart
          fsi_stencil_at              the distance of a point to a surface that a grid of signed distances describes (level set);
          fsi_levelset_ccd            how far the point and the grid's values may change together
-         fsi_friction_energy         smoothed Coulomb friction, lagged, with a Hessian that is positive semidefinite as it is; fsi_friction_error
-                                     says what a step that was solved with it missed
+         fsi_friction_energy         smoothed Coulomb friction, lagged, with an exact Hessian, positive semidefinite as it is, or one that does not
+                                     overshoot; fsi_friction_error says what a step that was solved with it missed
          fsi_pairs_find              all pairs of boxes that overlap: the broad phase
       The functions of one pair allocate nothing and touch nothing but their arguments: call them from any thread.
    WHAT IT DOES NOT DO
@@ -197,12 +197,13 @@ typedef struct fsi_friction {
 } fsi_friction;
 /* Fills *f from a distance and the force (coefficient times normal force; not finite or negative: 0). */
 FSI_API void fsi_friction_lag(fsi_friction *f, fsi_pair kind, const fsi_distance *at, double force);
-/* D [force unit * m], gradient (3n numbers, NULL ok), Hessian (3n x 3n numbers, NULL ok): exact and positive semidefinite. x, x0: now and when the
-   step began. slip [m] > 0: below it friction is weaker than Coulomb's: the speed that counts as sticking, times the time step. Bad input: 0. */
-FSI_API double fsi_friction_energy(const fsi_friction *f, const double *x, const double *x0, double slip, double *gradient, double *hessian);
+/* D [force unit * m], gradient (3n numbers, NULL ok), Hessian (3n x 3n numbers, NULL ok): EXACT, which is positive semidefinite too, or PROJECTED: along
+   the slip at least half as stiff as the parabola that touches D at x and is nowhere below it, so that Newton's steps from slip to rest hardly overshoot. x, x0: now
+   and when the step began. slip [m] > 0: below it friction is weaker than Coulomb's: the speed that counts as sticking, times the time step. Bad input: 0. */
+FSI_API double fsi_friction_energy(const fsi_friction *f, const double *x, const double *x0, double slip, double *gradient, double *hessian, fsi_hessian which);
 /* Error of the friction that a Newton step from `before` to x was solved with, over f->force: the linear model's force at x, less the nearest that Coulomb's law
    allows there: any up to f->force while |u| < slip, else that of the law. 0: in balance. As the other arguments of fsi_friction_energy. Bad input: 0. */
-FSI_API double fsi_friction_error(const fsi_friction *f, const double *before, const double *x, const double *x0, double slip);
+FSI_API double fsi_friction_error(const fsi_friction *f, const double *before, const double *x, const double *x0, double slip, fsi_hessian which);
 
 /* ---- >>boxes ----------------------------------------------------------------------------------------------------
 
@@ -1347,15 +1348,17 @@ static void fsi__friction_slip(const fsi_friction *f, const double *x, const dou
 }
 
 /* With y = |u|: dD/du = force f1/y u, f1(y) = f0'(y) = 2 y/e - y^2/e^2 or 1;  d2D/du2 = force (f1/y I + (f1' - f1/y) u u^T/y^2), whose eigenvalues
-   f1/y and f1' are >= 0. push = f1/y, bend = (f1' - f1/y)/y^2. */
-static void fsi__friction_law(double y, double slip, double *push, double *bend)
+   f1/y and f1' are >= 0. push = f1/y, bend = (f1' - f1/y)/y^2. As f0 is concave in y^2, D is nowhere above the parabola force f1/(2 y) |u|^2 + const
+   that touches it, bend = 0. With it Newton's method never overshoots, but creeps up to what slides; half-way is fastest in piles (docs/shell.md 5). */
+static void fsi__friction_law(double y, double slip, fsi_hessian which, double *push, double *bend)
 {
     *push = y < slip ? (2 - y / slip) / slip : 1 / y;
     *bend = y < slip ? (y > 0 ? -1 / (slip * slip * y) : 0) : -1 / (y * y * y);
+    if (which == FSI_HESSIAN_PROJECTED && *bend * y * y < -0.5 * *push) *bend = -0.5 * *push / (y * y);
 }
 
 /* To the points: (w_i w_j) T . T^T. */
-FSI_API double fsi_friction_energy(const fsi_friction *f, const double *x, const double *x0, double slip, double *gradient, double *hessian)
+FSI_API double fsi_friction_energy(const fsi_friction *f, const double *x, const double *x0, double slip, double *gradient, double *hessian, fsi_hessian which)
 {
     const int points = f && fsi__is_pair(f->kind) ? fsi_pair_points(f->kind) : 0, n = 3 * points;
     double u[2], y, push, bend, b[3][3];
@@ -1366,7 +1369,7 @@ FSI_API double fsi_friction_energy(const fsi_friction *f, const double *x, const
     fsi__friction_slip(f, x, x0, u);
     y = sqrt(u[0] * u[0] + u[1] * u[1]);
     if (!(y <= FSI__HUGE) || !(f->force > 0)) return 0;
-    fsi__friction_law(y, slip, &push, &bend);
+    fsi__friction_law(y, slip, which, &push, &bend);
     for (i = 0; gradient && i < n; i++) gradient[i] = f->force * push * f->weight[i / 3] * (u[0] * f->tangent[0][i % 3] + u[1] * f->tangent[1][i % 3]);
     for (p = 0; p < 3; p++) for (q = 0; q < 3; q++) {
         const double along_p = u[0] * f->tangent[0][p] + u[1] * f->tangent[1][p], along_q = u[0] * f->tangent[0][q] + u[1] * f->tangent[1][q];
@@ -1378,14 +1381,14 @@ FSI_API double fsi_friction_energy(const fsi_friction *f, const double *x, const
     return f->force * (y < slip ? y * y / slip - y * y * y / (3 * slip * slip) + slip / 3 : y);
 }
 
-FSI_API double fsi_friction_error(const fsi_friction *f, const double *before, const double *x, const double *x0, double slip)
+FSI_API double fsi_friction_error(const fsi_friction *f, const double *before, const double *x, const double *x0, double slip, fsi_hessian which)
 {
     double u[2], v[2], way[2], model[2], size, y, push, bend;
     int k;
     if (!f || !fsi__is_pair(f->kind) || !before || !x || !x0 || !(slip > 0)) return 0;
     fsi__friction_slip(f, before, x0, u);
     fsi__friction_slip(f, x, x0, v);
-    fsi__friction_law(sqrt(u[0] * u[0] + u[1] * u[1]), slip, &push, &bend);
+    fsi__friction_law(sqrt(u[0] * u[0] + u[1] * u[1]), slip, which, &push, &bend);
     for (k = 0; k < 2; k++) way[k] = v[k] - u[k];
     for (k = 0; k < 2; k++) model[k] = push * v[k] + bend * (u[0] * way[0] + u[1] * way[1]) * u[k];
     size = sqrt(model[0] * model[0] + model[1] * model[1]);

@@ -2996,7 +2996,7 @@ static double fsi__sh_rub_energy(const fsi__sh_step *w, const fsi__sh_rub *r, co
     double at[12], was[12];
     fsi__sh_gather(x, r->node, r->points, at);
     fsi__sh_gather(w->m->start_x, r->node, r->points, was);
-    return fsi_friction_energy(&r->friction, at, was, w->slip, g, h);
+    return fsi_friction_energy(&r->friction, at, was, w->slip, g, h, w->exact ? FSI_HESSIAN_EXACT : FSI_HESSIAN_PROJECTED);
 }
 
 /* Derivatives at `now` of friction's quadratic model. The first Newton step of a substep takes it about where the points get if they go on as they did: about
@@ -3725,7 +3725,7 @@ static int fsi__sh_friction_agrees(const fsi__sh_step *w)
         fsi__sh_gather(w->foresees ? m->foreseen_x : m->trial.x, r->node, r->points, about);
         fsi__sh_gather(m->now.x, r->node, r->points, at);
         fsi__sh_gather(m->start_x, r->node, r->points, was);
-        e = r->friction.force * fsi_friction_error(&r->friction, about, at, was, w->slip);
+        e = r->friction.force * fsi_friction_error(&r->friction, about, at, was, w->slip, w->exact ? FSI_HESSIAN_EXACT : FSI_HESSIAN_PROJECTED);
         error += e * e;
         all += r->friction.force * r->friction.force;
     }

@@ -76,14 +76,14 @@ static int gradient_of(void *user, const double *x, double *out)
 static int friction_of(void *user, const double *x, double *out)
 {
     subject *s = (subject *)user;
-    *out = fsi_friction_energy(&s->friction, x, s->x0, s->slip, NULL, NULL);
+    *out = fsi_friction_energy(&s->friction, x, s->x0, s->slip, NULL, NULL, FSI_HESSIAN_EXACT);
     return 1;
 }
 
 static int friction_gradient_of(void *user, const double *x, double *out)
 {
     subject *s = (subject *)user;
-    fsi_friction_energy(&s->friction, x, s->x0, s->slip, out, NULL);
+    fsi_friction_energy(&s->friction, x, s->x0, s->slip, out, NULL, FSI_HESSIAN_EXACT);
     return 1;
 }
 
@@ -415,7 +415,7 @@ static void test_derivatives_of_friction(void)
         s.x0 = q.x;
         s.slip = graded(&r, 0.05, 5);
         for (k = 0; k < 12; k++) x[k] = q.x[k] + between(&r, -0.5, 0.5);
-        fsi_friction_energy(&s.friction, x, q.x, s.slip, g, h);
+        fsi_friction_energy(&s.friction, x, q.x, s.slip, g, h, FSI_HESSIAN_EXACT);
         CHECK(is_semidefinite(h, n, 1e-13) && asymmetry(h, n) < 1e-14);
         worst = fmax(worst, deviation(friction_of, &s, x, n, 1, g, 1e-5));
         worst_second = fmax(worst_second, deviation(friction_gradient_of, &s, x, n, n, h, 1e-7) > 1e-5);
@@ -435,13 +435,13 @@ static void test_friction_is_coulombs_when_it_slips(void)
     x[0] += 0.03;
     x[1] += 0.04;
     x[2] += 7; /* along the normal: no friction */
-    CHECK_NEAR(fsi_friction_energy(&f, x, x0, 0.01, g, NULL), 3 * 0.05, 1e-14);
+    CHECK_NEAR(fsi_friction_energy(&f, x, x0, 0.01, g, NULL, FSI_HESSIAN_EXACT), 3 * 0.05, 1e-14);
     CHECK_NEAR(g[0], 3 * 0.6, 1e-13);
     CHECK_NEAR(g[1], 3 * 0.8, 1e-13);
     CHECK_NEAR(g[2], 0, 1e-13);
     for (k = 0; k < 12; k++) sum[k % 3] += g[k];
     for (k = 0; k < 3; k++) CHECK_NEAR(sum[k], 0, 1e-14);
-    CHECK(fsi_friction_energy(&f, x0, x0, 0.01, g, NULL) > 0);
+    CHECK(fsi_friction_energy(&f, x0, x0, 0.01, g, NULL, FSI_HESSIAN_EXACT) > 0);
     for (k = 0; k < 12; k++) CHECK(g[k] == 0);
 }
 
@@ -456,18 +456,23 @@ static void test_friction_says_what_its_model_missed(void)
     memcpy(x, x0, sizeof x);
     memcpy(far, x0, sizeof far);
     x[0] += 0.4 * slip;
-    CHECK(fsi_friction_error(&f, x0, x, x0, slip) == 0);
+    CHECK(fsi_friction_error(&f, x0, x, x0, slip, FSI_HESSIAN_EXACT) == 0);
     x[0] = x0[0] + 0.7 * slip; /* 1.4 of 1 */
-    CHECK_NEAR(fsi_friction_error(&f, x0, x, x0, slip), 0.4, 1e-12);
+    CHECK_NEAR(fsi_friction_error(&f, x0, x, x0, slip, FSI_HESSIAN_EXACT), 0.4, 1e-12);
     x[0] = x0[0] + 3 * slip;   /* 6 of 1 */
-    CHECK_NEAR(fsi_friction_error(&f, x0, x, x0, slip), 5, 1e-12);
+    CHECK_NEAR(fsi_friction_error(&f, x0, x, x0, slip, FSI_HESSIAN_EXACT), 5, 1e-12);
     far[0] = x0[0] + 2 * slip;
-    CHECK_NEAR(fsi_friction_error(&f, far, x, x0, slip), 0, 1e-12);
+    CHECK_NEAR(fsi_friction_error(&f, far, x, x0, slip, FSI_HESSIAN_EXACT), 0, 1e-12);
     x[1] = x0[1] + 3 * slip;   /* the model: (1, 1.5); the law: (1, 1)/sqrt 2 */
-    CHECK_NEAR(fsi_friction_error(&f, far, x, x0, slip), sqrt(0.2928932188134525 * 0.2928932188134525 + 0.7928932188134525 * 0.7928932188134525), 1e-12);
-    CHECK(fsi_friction_error(NULL, far, x, x0, slip) == 0 && fsi_friction_error(&f, NULL, x, x0, slip) == 0 && fsi_friction_error(&f, far, x, x0, 0) == 0);
+    CHECK_NEAR(fsi_friction_error(&f, far, x, x0, slip, FSI_HESSIAN_EXACT), sqrt(0.2928932188134525 * 0.2928932188134525 + 0.7928932188134525 * 0.7928932188134525), 1e-12);
+    x[1] = x0[1];
+    x[0] = x0[0] + slip;       /* half as stiff as the parabola: (1 + 1/2)/2 at half of 2 slip */
+    CHECK_NEAR(fsi_friction_error(&f, far, x, x0, slip, FSI_HESSIAN_PROJECTED), 0.25, 1e-12);
+    x[0] = x0[0] + 3 * slip;
+    CHECK_NEAR(fsi_friction_error(&f, far, x, x0, slip, FSI_HESSIAN_PROJECTED), 0.25, 1e-12);
+    CHECK(fsi_friction_error(NULL, far, x, x0, slip, FSI_HESSIAN_EXACT) == 0 && fsi_friction_error(&f, NULL, x, x0, slip, FSI_HESSIAN_EXACT) == 0 && fsi_friction_error(&f, far, x, x0, 0, FSI_HESSIAN_EXACT) == 0);
     x[0] = test_nan();
-    CHECK(fsi_friction_error(&f, far, x, x0, slip) == 0);
+    CHECK(fsi_friction_error(&f, far, x, x0, slip, FSI_HESSIAN_EXACT) == 0);
 }
 
 static void test_friction_of_bad_input_is_none(void)
@@ -481,13 +486,13 @@ static void test_friction_of_bad_input_is_none(void)
     y[0] += 1;
     for (k = 0; k < 3; k++) {
         fsi_friction_lag(&f, FSI_POINT_TRIANGLE, &at, bad[k]);
-        CHECK(fsi_friction_energy(&f, y, x, 0.1, g, h) == 0 && g[0] == 0 && h[0] == 0);
+        CHECK(fsi_friction_energy(&f, y, x, 0.1, g, h, FSI_HESSIAN_EXACT) == 0 && g[0] == 0 && h[0] == 0);
     }
     fsi_friction_lag(&f, FSI_POINT_TRIANGLE, &at, 1);
-    CHECK(fsi_friction_energy(&f, y, x, 0, g, h) == 0 && fsi_friction_energy(&f, y, x, test_nan(), g, h) == 0);
+    CHECK(fsi_friction_energy(&f, y, x, 0, g, h, FSI_HESSIAN_EXACT) == 0 && fsi_friction_energy(&f, y, x, test_nan(), g, h, FSI_HESSIAN_EXACT) == 0);
     y[3] = test_nan();
-    CHECK(fsi_friction_energy(&f, y, x, 0.1, g, h) == 0 && g[0] == 0);
-    CHECK(fsi_friction_energy(NULL, y, x, 0.1, NULL, NULL) == 0 && fsi_friction_energy(&f, NULL, x, 0.1, g, h) == 0);
+    CHECK(fsi_friction_energy(&f, y, x, 0.1, g, h, FSI_HESSIAN_EXACT) == 0 && g[0] == 0);
+    CHECK(fsi_friction_energy(NULL, y, x, 0.1, NULL, NULL, FSI_HESSIAN_EXACT) == 0 && fsi_friction_energy(&f, NULL, x, 0.1, g, h, FSI_HESSIAN_EXACT) == 0);
     fsi_friction_lag(&f, FSI_POINT_TRIANGLE, NULL, 1);
     CHECK(f.force == 0);
     fsi_friction_lag(NULL, FSI_POINT_TRIANGLE, NULL, 1);
