@@ -406,6 +406,7 @@ typedef struct fsi__rg_row {
     /* Made by solve: */
     fsi__d3 ra, rb;
     double kn, kt;                /* inverse of the mobility along n; of its largest eigenvalue across */
+    double change;                /* of the relative velocity in the last sweep */
     fsi__d3 from, way;            /* impulse before the last sweeps, direction of the search */
 } fsi__rg_row;
 
@@ -1351,6 +1352,32 @@ typedef struct fsi__rg_tree {
     fsi_quat *orientation;
 } fsi__rg_tree;
 
+/* An island for >>direct: where its bodies and rows begin and how many they are; multiplications that its matrix takes, 0: too many. */
+typedef struct fsi__rg_island { int body, bodies, row, rows; double work; } fsi__rg_island;
+
+/* A row of an island. a, b: places of bodies in the island's order, -1: it does not move. */
+typedef struct fsi__rg_cone {
+    int a, b;
+    fsi__d3 ra, rb, n;
+    fsi__d3 u, du;                         /* relative velocity minus what is wanted, before; its change along Newton's step */
+    fsi__d3 j0, j, z, p;                   /* impulse before, of the last round; z and P(z) */
+    double mu, rho, shift;                 /* shift: mu |u_t| */
+} fsi__rg_cone;
+
+/* Scratch of >>direct. */
+typedef struct fsi__rg_direct {
+    fsi__arena lists, numbers;
+    int islands, rows;                     /* rows: that it was laid out for */
+    fsi__rg_island *island;
+    int *body, *place, *first, *owner;     /* by islands in elimination order; of a body in its island, -1: none; first place that its envelope reaches; its island */
+    int *list;                             /* rows by islands */
+    int *begin, *next;                     /* neighbours of bodies: next[begin[id]] .. next[begin[id + 1] - 1] */
+    fsi__rg_cone *cone;
+    double *x, *step, *force;              /* 6 a body: change of (v, w); Newton's step; M x - J^T (p - j0) */
+    size_t *start;                         /* 6 a body: L(r, c) is value[start[r] + c] */
+    double *value;
+} fsi__rg_direct;
+
 typedef struct fsi__rg_impl {
     fsi_context own_context;
     fsi_body **body;
@@ -1378,6 +1405,7 @@ typedef struct fsi__rg_impl {
     fsi__rg_row *row;
     int touch_count, last_count, carried, row_count;
     int touch_capacity, last_capacity, row_capacity;
+    fsi__rg_direct direct;
     double last_dt, saved_dt;              /* that `last` was made with; that the published contacts were */
     fsi__d3 origin;                        /* desc.origin, not rounded to fsi_real */
     int stage;                             /* 0: none; 1: begun */
@@ -2024,7 +2052,9 @@ static double fsi__rg_relax_pair(fsi__rg_impl *im, int first, int n, int turn, f
     double most = 0, d;
     int pass, k;
     for (pass = 0; pass < (n > 1 ? FSI__RG_PASSES : 1); pass++) for (k = 0; k < n; k++) {
-        d = fsi__rg_relax(im, &im->row[first + ((pass + turn) % 2 ? n - 1 - k : k)], particle);
+        fsi__rg_row *row = &im->row[first + ((pass + turn) % 2 ? n - 1 - k : k)];
+        d = fsi__rg_relax(im, row, particle);
+        if (pass == 0) row->change = d;
         if (pass == 0 && d > most) most = d;
     }
     return most;
@@ -2116,16 +2146,460 @@ static double fsi__rg_start_solve(fsi_rigid *w, double dt, fsi__rg_particle *par
     return speed;
 }
 
+/* ---- >>direct: small islands by Newton's method ------------------------------------------------------------------ */
+
+/* A sweep carries an impulse from body to body and a heavy body's weight only by small shares through a light one. So islands that the first
+   sweeps leave unsolved are solved directly where their matrix is small. With u = J v - wanted the relative velocities of all rows, j their impulses,
+   P the projection on Coulomb's cones, v0 and j0 what there was before, all conditions of fsi__rg_row together are (De Saxce and Feng 1998)
+
+      M (v - v0) = J^T (j - j0),   j = P(j - rho (u + mu |u_t| n)),   any rho > 0
+
+   Held in rounds are, on the right side, j (multipliers) and |u_t| (Acary et al. 2011). Then v is where a convex function of it is least, and Newton's
+   method with an exact line search finds it. Its matrix M + J^T rho P' J has 6 x 6 blocks where bodies touch, however many rows they share, and
+   rows that depend on each other do no harm. It is factored within its envelope, in the order of Cuthill and McKee (1969). Sweeps go on
+   from the impulses that come out and judge them. */
+
+#define FSI__RG_STIFF 1e5      /* rho, by the row's effective mass: a round leaves less than 1/(1 + rho * mobility) of an error */
+#define FSI__RG_NEARLY 1e3     /* times what is wanted: a solution that is taken, for sweeps to go on from */
+#define FSI__RG_NEWTON 60      /* Newton's steps in all rounds together */
+#define FSI__RG_TRY_DIRECT 8   /* sweeps before an island is solved directly */
+#define FSI__RG_WORK 3e6       /* multiplications of a factorisation: islands that take more are left to the sweeps */
+
+/* Lists who touches whom among bodies that rows move. */
+static void fsi__rg_list_neighbors(fsi_rigid *w, fsi__rg_direct *d)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    int i, k, pass;
+    memset(d->begin, 0, ((size_t)w->count + 2) * sizeof *d->begin);
+    for (pass = 0; pass < 2; pass++) {
+        for (i = 0; i < im->row_count; i++) {
+            const fsi__rg_row *r = &im->row[i];
+            if (i > 0 && r[-1].a == r->a && r[-1].b == r->b) continue;
+            if (!fsi__rg_mobile(im, r->a) || !fsi__rg_mobile(im, r->b)) continue;
+            if (pass) {
+                d->next[d->begin[r->a + 1]++] = r->b;
+                d->next[d->begin[r->b + 1]++] = r->a;
+            } else {
+                d->begin[r->a + 2]++;
+                d->begin[r->b + 2]++;
+            }
+        }
+        for (k = 2; k <= w->count && !pass; k++) d->begin[k] += d->begin[k - 1];
+    }
+}
+
+/* Lists the bodies that are joined to one, breadth first, from d->body[at] on; they get the mark as place. Returns how many. */
+static int fsi__rg_spread_from(fsi__rg_direct *d, int id, int at, int mark)
+{
+    int n = 1, k, i;
+    d->body[at] = id;
+    d->place[id] = mark;
+    for (k = 0; k < n; k++) for (i = d->begin[d->body[at + k]]; i < d->begin[d->body[at + k] + 1]; i++) if (d->place[d->next[i]] != mark) {
+        d->place[d->next[i]] = mark;
+        d->body[at + n++] = d->next[i];
+    }
+    return n;
+}
+
+/* One island, of the bodies that are joined to `id`, with its order and envelope. Returns how many numbers the envelope holds. */
+static size_t fsi__rg_plan_island(fsi__rg_impl *im, fsi__rg_direct *d, int id, int at)
+{
+    fsi__rg_island *s = &d->island[d->islands];
+    int n = fsi__rg_spread_from(d, id, at, -2), k, i, fixed = 0;
+    size_t size = 0;
+    fsi__rg_spread_from(d, d->body[at + n - 1], at, -3); /* from an end to the other one */
+    for (k = 0; k < n / 2; k++) {
+        i = d->body[at + k];
+        d->body[at + k] = d->body[at + n - 1 - k];
+        d->body[at + n - 1 - k] = i;
+    }
+    memset(s, 0, sizeof *s);
+    s->body = at;
+    s->bodies = n;
+    for (k = 0; k < n; k++) {
+        d->place[d->body[at + k]] = k;
+        d->owner[d->body[at + k]] = d->islands;
+        fixed |= im->moving[d->body[at + k]].tree >= 0;
+    }
+    for (k = 0; k < n; k++) {
+        int first = k;
+        id = d->body[at + k];
+        for (i = d->begin[id]; i < d->begin[id + 1]; i++) first = d->place[d->next[i]] < first ? d->place[d->next[i]] : first;
+        d->first[at + k] = first;
+        s->work += 108.0 * (k - first + 1) * (k - first + 1);
+        size += 36 * (size_t)(k - first + 1);
+    }
+    if (fixed || s->work > FSI__RG_WORK) { /* trees have coordinates of their own */
+        s->work = 0;
+        size = 0;
+    }
+    d->islands++;
+    return size;
+}
+
+/* Rows by islands. */
+static void fsi__rg_plan_rows(fsi__rg_impl *im, fsi__rg_direct *d)
+{
+    int i, k, n = 0, pass;
+    for (pass = 0; pass < 2; pass++) {
+        for (i = 0; i < im->row_count; i++) {
+            const fsi__rg_row *r = &im->row[i];
+            int id = fsi__rg_mobile(im, r->a) ? r->a : (fsi__rg_mobile(im, r->b) ? r->b : -1);
+            if (id < 0) continue;
+            if (pass) d->list[d->island[d->owner[id]].row + d->island[d->owner[id]].rows] = i;
+            d->island[d->owner[id]].rows++;
+        }
+        for (k = 0; k < d->islands && !pass; k++) {
+            d->island[k].row = n;
+            n += d->island[k].rows;
+            d->island[k].rows = 0;
+        }
+    }
+}
+
+static void fsi__rg_direct_lists(fsi__rg_direct *d, fsi__arena *arena, size_t bodies, size_t rows)
+{
+    d->island = (fsi__rg_island *)fsi__take(arena, bodies + 1, sizeof *d->island);
+    d->body = (int *)fsi__take(arena, bodies + 1, sizeof(int));
+    d->place = (int *)fsi__take(arena, bodies + 1, sizeof(int));
+    d->first = (int *)fsi__take(arena, bodies + 1, sizeof(int));
+    d->owner = (int *)fsi__take(arena, bodies + 1, sizeof(int));
+    d->list = (int *)fsi__take(arena, rows + 1, sizeof(int));
+    d->begin = (int *)fsi__take(arena, bodies + 2, sizeof(int));
+    d->next = (int *)fsi__take(arena, 2 * rows + 1, sizeof(int));
+}
+
+static void fsi__rg_direct_numbers(fsi__rg_direct *d, fsi__arena *arena, size_t bodies, size_t rows, size_t value)
+{
+    d->cone = (fsi__rg_cone *)fsi__take(arena, rows, sizeof *d->cone);
+    d->x = (double *)fsi__take(arena, 6 * bodies, sizeof(double));
+    d->step = (double *)fsi__take(arena, 6 * bodies, sizeof(double));
+    d->force = (double *)fsi__take(arena, 6 * bodies, sizeof(double));
+    d->start = (size_t *)fsi__take(arena, 6 * bodies, sizeof(size_t));
+    d->value = (double *)fsi__take(arena, value, sizeof(double));
+}
+
+/* The islands of this substep's rows, and all memory that it can take to solve them. */
+static fsi_status fsi__rg_plan(fsi_rigid *w, const char *fn)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__rg_direct *d = &im->direct;
+    fsi__arena measure = { NULL, 0, 0 };
+    size_t size, value = 0, bodies = 0, rows = 0;
+    int id, k, at = 0;
+    d->rows = -1;
+    fsi__rg_direct_lists(d, &measure, (size_t)w->count, (size_t)im->row_count);
+    if (!fsi__arena_room(w->context, &d->lists, measure.used)) return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, -1, (double)measure.used, "no memory for islands");
+    fsi__rg_direct_lists(d, &d->lists, (size_t)w->count, (size_t)im->row_count);
+
+    d->islands = 0;
+    fsi__rg_list_neighbors(w, d);
+    for (id = 0; id < w->count; id++) d->place[id] = -1;
+    for (id = 0; id < w->count; id++) if (fsi__rg_mobile(im, id) && d->place[id] == -1) {
+        size = fsi__rg_plan_island(im, d, id, at);
+        at += d->island[d->islands - 1].bodies;
+        value = size > value ? size : value;
+    }
+    fsi__rg_plan_rows(im, d);
+    for (k = 0; k < d->islands; k++) if (d->island[k].work > 0) {
+        bodies = (size_t)d->island[k].bodies > bodies ? (size_t)d->island[k].bodies : bodies;
+        rows = (size_t)d->island[k].rows > rows ? (size_t)d->island[k].rows : rows;
+    }
+
+    memset(&measure, 0, sizeof measure);
+    fsi__rg_direct_numbers(d, &measure, bodies, rows, value);
+    if (!fsi__arena_room(w->context, &d->numbers, measure.used)) return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, -1, (double)measure.used, "no memory for islands");
+    fsi__rg_direct_numbers(d, &d->numbers, bodies, rows, value);
+    d->rows = im->row_count;
+    return FSI_OK;
+}
+
+/* The impulse in Coulomb's cone that is nearest to z; D: its derivative, symmetric. */
+static fsi__d3 fsi__rg_project(const fsi__rg_cone *r, fsi__d3 z, double *D)
+{
+    const double mu = r->mu, n = fsi__d3_dot(z, r->n);
+    fsi__d3 e = fsi__d3_madd(z, -n, r->n), edge;
+    const double size = fsi__d3_norm(e), along = (n + mu * size) / (1 + mu * mu);
+    double a, b;
+    int i, k;
+    if (D) memset(D, 0, 9 * sizeof *D);
+    if (size <= mu * n) {
+        if (D) D[0] = D[4] = D[8] = 1;
+        return z;
+    }
+    if (mu * size <= -n) return fsi__rg_zero();
+    e = fsi__d3_scale(e, 1 / size);
+    edge = fsi__d3_madd(r->n, mu, e);
+    a = 1 / (1 + mu * mu);
+    b = mu * along / size;
+    for (i = 0; i < 3 && D; i++) for (k = 0; k < 3; k++)
+        D[3 * i + k] = a * fsi__rg_at(edge, i) * fsi__rg_at(edge, k) + b * ((i == k) - fsi__rg_at(r->n, i) * fsi__rg_at(r->n, k) - fsi__rg_at(e, i) * fsi__rg_at(e, k));
+    return fsi__d3_scale(edge, along);
+}
+
+static fsi__d3 fsi__rg_get(const double *x) { return fsi__d3_make(x[0], x[1], x[2]); }
+static void fsi__rg_put(double *x, fsi__d3 v) { x[0] += v.x; x[1] += v.y; x[2] += v.z; }
+
+/* J x of a row. */
+static fsi__d3 fsi__rg_cone_velocity(const fsi__rg_cone *r, const double *x)
+{
+    fsi__d3 u = fsi__rg_zero();
+    if (r->a >= 0) u = fsi__d3_add(fsi__rg_get(x + 6 * r->a), fsi__d3_cross(fsi__rg_get(x + 6 * r->a + 3), r->ra));
+    if (r->b >= 0) u = fsi__d3_sub(u, fsi__d3_add(fsi__rg_get(x + 6 * r->b), fsi__d3_cross(fsi__rg_get(x + 6 * r->b + 3), r->rb)));
+    return u;
+}
+
+/* y += J^T j */
+static void fsi__rg_cone_spread(const fsi__rg_cone *r, fsi__d3 j, double *y)
+{
+    if (r->a >= 0) { fsi__rg_put(y + 6 * r->a, j); fsi__rg_put(y + 6 * r->a + 3, fsi__d3_cross(r->ra, j)); }
+    if (r->b >= 0) { fsi__rg_put(y + 6 * r->b, fsi__d3_scale(j, -1)); fsi__rg_put(y + 6 * r->b + 3, fsi__d3_cross(j, r->rb)); }
+}
+
+/* y = M x of a body. In the plane inertia is about z only; nothing turns about the other axes. */
+static void fsi__rg_body_times(const fsi__rg_impl *im, int id, const double *x, double *y)
+{
+    const fsi__rg_moving *m = &im->moving[id];
+    memset(y, 0, 6 * sizeof *y);
+    fsi__rg_put(y, fsi__d3_scale(fsi__rg_get(x), 1 / m->inverse_mass));
+    fsi__rg_put(y + 3, fsi__rg_mul(m->inertia, fsi__rg_get(x + 3)));
+}
+
+/* force = M x - J^T (p - j0), with z and p of all rows. */
+static void fsi__rg_direct_force(const fsi__rg_impl *im, const fsi__rg_island *s)
+{
+    const fsi__rg_direct *d = &im->direct;
+    int k;
+    for (k = 0; k < s->bodies; k++) fsi__rg_body_times(im, d->body[s->body + k], d->x + 6 * k, d->force + 6 * k);
+    for (k = 0; k < s->rows; k++) {
+        fsi__rg_cone *r = &d->cone[k];
+        fsi__d3 u = fsi__d3_add(r->u, fsi__rg_cone_velocity(r, d->x));
+        r->z = fsi__d3_madd(r->j, -r->rho, fsi__d3_madd(u, r->shift, r->n));
+        r->p = fsi__rg_project(r, r->z, NULL);
+        fsi__rg_cone_spread(r, fsi__d3_sub(r->j0, r->p), d->force);
+    }
+}
+
+/* Adds J_a^T B J_b, with sign, to the block (a, b) of the matrix. */
+static void fsi__rg_add_block(const fsi__rg_direct *d, int a, fsi__d3 ra, int b, fsi__d3 rb, const double *B, double sign)
+{
+    double C[18], E[36]; /* C = B J_b, E = J_a^T C */
+    int i, k;
+    for (i = 0; i < 3; i++) {
+        fsi__d3 row = fsi__d3_make(B[3 * i], B[3 * i + 1], B[3 * i + 2]), turn = fsi__d3_cross(rb, row);
+        C[6 * i] = row.x; C[6 * i + 1] = row.y; C[6 * i + 2] = row.z;
+        C[6 * i + 3] = turn.x; C[6 * i + 4] = turn.y; C[6 * i + 5] = turn.z;
+    }
+    for (k = 0; k < 6; k++) {
+        fsi__d3 col = fsi__d3_make(C[k], C[6 + k], C[12 + k]), turn = fsi__d3_cross(ra, col);
+        E[k] = col.x; E[6 + k] = col.y; E[12 + k] = col.z;
+        E[18 + k] = turn.x; E[24 + k] = turn.y; E[30 + k] = turn.z;
+    }
+    for (i = 0; i < 6; i++) for (k = 0; k < (a == b ? i + 1 : 6); k++) d->value[d->start[6 * a + i] + (size_t)(6 * b + k)] += sign * E[6 * i + k];
+}
+
+/* M + J^T rho P' J, its lower half. */
+static void fsi__rg_assemble(const fsi__rg_impl *im, const fsi__rg_island *s)
+{
+    const fsi__rg_direct *d = &im->direct;
+    size_t size = 0;
+    int k, i, l;
+    for (k = 0; k < 6 * s->bodies; k++) {
+        d->start[k] = size - (size_t)(6 * d->first[s->body + k / 6]);
+        size += (size_t)(k + 1 - 6 * d->first[s->body + k / 6]);
+    }
+    memset(d->value, 0, size * sizeof *d->value);
+    for (k = 0; k < s->bodies; k++) {
+        const fsi__rg_moving *m = &im->moving[d->body[s->body + k]];
+        for (i = 0; i < 3; i++) d->value[d->start[6 * k + i] + (size_t)(6 * k + i)] = 1 / m->inverse_mass;
+        for (i = 0; i < 3; i++) for (l = 0; l <= i; l++) d->value[d->start[6 * k + 3 + i] + (size_t)(6 * k + 3 + l)] = m->inertia[3 * i + l];
+    }
+    for (k = 0; k < s->rows; k++) {
+        const fsi__rg_cone *r = &d->cone[k];
+        double B[9];
+        fsi__rg_project(r, r->z, B);
+        for (i = 0; i < 9; i++) B[i] *= r->rho;
+        if (r->a >= 0) fsi__rg_add_block(d, r->a, r->ra, r->a, r->ra, B, 1);
+        if (r->b >= 0) fsi__rg_add_block(d, r->b, r->rb, r->b, r->rb, B, 1);
+        if (r->a >= 0 && r->b >= 0 && r->a > r->b) fsi__rg_add_block(d, r->a, r->ra, r->b, r->rb, B, -1);
+        if (r->a >= 0 && r->b >= 0 && r->a < r->b) fsi__rg_add_block(d, r->b, r->rb, r->a, r->ra, B, -1);
+    }
+}
+
+/* a . b in FSI_LANES partial sums. */
+static double fsi__rg_dot(const double *a, const double *b, int n)
+{
+    double lane[FSI_LANES] = { 0, 0, 0, 0, 0, 0, 0, 0 }, tail = 0;
+    int i, k;
+    for (i = 0; i + FSI_LANES <= n; i += FSI_LANES) for (k = 0; k < FSI_LANES; k++) lane[k] += a[i + k] * b[i + k];
+    for (; i < n; i++) tail += a[i] * b[i];
+    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7])) + tail;
+}
+
+/* step = -A^-1 force: A = L L^T within its envelope, 1/L(r, r) on the diagonal. 0: A is not positive. */
+static int fsi__rg_newton_step(const fsi__rg_direct *d, const fsi__rg_island *s)
+{
+    const int n = 6 * s->bodies;
+    int r, c;
+    for (r = 0; r < n; r++) {
+        double *row = d->value + d->start[r];
+        const int first = 6 * d->first[s->body + r / 6];
+        double sum;
+        for (c = first; c < r; c++) {
+            const int from = 6 * d->first[s->body + c / 6] > first ? 6 * d->first[s->body + c / 6] : first;
+            const double *other = d->value + d->start[c];
+            row[c] = (row[c] - fsi__rg_dot(row + from, other + from, c - from)) * other[c];
+        }
+        sum = row[r] - fsi__rg_dot(row + first, row + first, r - first);
+        if (!(sum > 1e-14 * row[r])) return 0;
+        row[r] = 1 / sqrt(sum);
+        d->step[r] = (-d->force[r] - fsi__rg_dot(row + first, d->step + first, r - first)) * row[r];
+    }
+    for (r = n - 1; r >= 0; r--) {
+        const double *row = d->value + d->start[r];
+        d->step[r] *= row[r];
+        for (c = 6 * d->first[s->body + r / 6]; c < r; c++) d->step[c] -= row[c] * d->step[r];
+    }
+    return 1;
+}
+
+/* How far to go along the step: where the function's slope  step . M (x + t step) - sum du . (P(z - t rho du) - j0)  is near 0 (Illinois).
+   largest: the largest change of a row's velocity in a whole step. */
+static double fsi__rg_step_length(const fsi__rg_impl *im, const fsi__rg_island *s, double *largest)
+{
+    const fsi__rg_direct *d = &im->direct;
+    double at0 = fsi__rg_dot(d->step, d->force, 6 * s->bodies), mx = 0, mm = 0, y[6], lo = 0, hi = 0, slope_lo = at0, slope_hi = 0, slope, t = 1;
+    int k, pass, i;
+    *largest = 0;
+    for (k = 0; k < s->bodies; k++) {
+        fsi__rg_body_times(im, d->body[s->body + k], d->step + 6 * k, y);
+        for (i = 0; i < 6; i++) { mm += y[i] * d->step[6 * k + i]; mx += y[i] * d->x[6 * k + i]; }
+    }
+    for (k = 0; k < s->rows; k++) {
+        d->cone[k].du = fsi__rg_cone_velocity(&d->cone[k], d->step);
+        *largest = fmax(*largest, fsi__d3_norm(d->cone[k].du));
+    }
+    for (pass = 0; pass < 30; pass++) {
+        slope = mx + t * mm;
+        for (k = 0; k < s->rows; k++) {
+            const fsi__rg_cone *r = &d->cone[k];
+            slope -= fsi__d3_dot(r->du, fsi__d3_sub(fsi__rg_project(r, fsi__d3_madd(r->z, -t * r->rho, r->du), NULL), r->j0));
+        }
+        if (fabs(slope) <= 0.1 * fabs(at0) || (pass == 0 && slope < 0)) break;
+        if (slope < 0) { lo = t; slope_lo = slope; slope_hi *= pass > 0 && hi > 0 ? 0.5 : 1; }
+        else { slope_lo *= hi > 0 ? 0.5 : 1; hi = t; slope_hi = slope; }
+        t = lo + (hi - lo) * slope_lo / (slope_lo - slope_hi);
+    }
+    return t;
+}
+
+static void fsi__rg_load_cones(fsi__rg_impl *im, const fsi__rg_island *s)
+{
+    fsi__rg_direct *d = &im->direct;
+    int k;
+    for (k = 0; k < s->rows; k++) {
+        const fsi__rg_row *row = &im->row[d->list[s->row + k]];
+        fsi__rg_cone *r = &d->cone[k];
+        memset(r, 0, sizeof *r);
+        r->a = fsi__rg_mobile(im, row->a) ? d->place[row->a] : -1;
+        r->b = fsi__rg_mobile(im, row->b) ? d->place[row->b] : -1;
+        r->ra = row->ra;
+        r->rb = row->rb;
+        r->n = row->n;
+        r->u = fsi__d3_sub(fsi__d3_madd(fsi__rg_relative(im, row, NULL), -row->aim, row->n), row->slide);
+        r->j0 = r->j = fsi__rg_impulse(row);
+        r->mu = row->friction;
+        r->rho = FSI__RG_STIFF * row->kn;
+        r->shift = r->mu * fsi__d3_norm(fsi__d3_madd(r->u, -fsi__d3_dot(r->u, r->n), r->n));
+    }
+    memset(d->x, 0, 6 * (size_t)s->bodies * sizeof *d->x);
+}
+
+/* A round: with j and |u_t| held, v. 0: Newton's steps ran out. */
+static int fsi__rg_direct_round(const fsi__rg_impl *im, const fsi__rg_island *s, double enough, int *left)
+{
+    const fsi__rg_direct *d = &im->direct;
+    double t, largest = 1e300;
+    int k;
+    while (largest > 0.01 * enough) {
+        if (--*left < 0) return 0;
+        fsi__rg_direct_force(im, s);
+        fsi__rg_assemble(im, s);
+        if (!fsi__rg_newton_step(d, s)) return 0;
+        t = fsi__rg_step_length(im, s, &largest);
+        for (k = 0; k < 6 * s->bodies; k++) d->x[k] += t * d->step[k];
+    }
+    fsi__rg_direct_force(im, s);
+    return 1;
+}
+
+/* The next round holds what the last one gave: j = P(z) and mu |u_t|. Returns the largest change, as a velocity [m/s]. */
+static double fsi__rg_next_round(const fsi__rg_direct *d, const fsi__rg_island *s)
+{
+    double off = 0;
+    int k;
+    for (k = 0; k < s->rows; k++) {
+        fsi__rg_cone *r = &d->cone[k];
+        const fsi__d3 u = fsi__d3_add(r->u, fsi__rg_cone_velocity(r, d->x));
+        const double shift = r->mu * fsi__d3_norm(fsi__d3_madd(u, -fsi__d3_dot(u, r->n), r->n));
+        off = fmax(off, fsi__d3_norm(fsi__d3_sub(r->p, r->j)) / r->rho);
+        if (fsi__d3_dot(r->p, r->p) > 0) off = fmax(off, fabs(shift - r->shift));
+        r->shift = shift;
+        r->j = r->p;
+    }
+    return off;
+}
+
+/* 0: the rounds do not converge, as where bodies are jammed between others that nothing can stop; then nothing has changed. */
+static int fsi__rg_solve_island(fsi__rg_impl *im, const fsi__rg_island *s, double enough)
+{
+    fsi__rg_direct *d = &im->direct;
+    int round, k, left = FSI__RG_NEWTON, slow = 0;
+    double off = 1e300, before;
+    fsi__rg_load_cones(im, s);
+    for (round = 0; off > 0.1 * enough && slow < 3 && fsi__rg_direct_round(im, s, enough, &left); round++) {
+        before = off;
+        off = fsi__rg_next_round(d, s);
+        slow += off > 0.5 * before;
+    }
+    if (!(off <= FSI__RG_NEARLY * enough)) return 0;
+    for (k = 0; k < s->rows; k++) fsi__rg_set_impulse(im, &im->row[d->list[s->row + k]], d->cone[k].j, NULL);
+    return 1;
+}
+
+/* Islands in which some velocity still changes by more than `enough` in a sweep. Returns how many were solved. */
+static int fsi__rg_solve_islands(fsi__rg_impl *im, double enough)
+{
+    fsi__rg_direct *d = &im->direct;
+    int i, k, n = 0;
+    if (d->rows != im->row_count) return 0; /* others have added rows: with particles */
+    for (i = 0; i < d->islands; i++) {
+        fsi__rg_island *s = &d->island[i];
+        double change = 0;
+        for (k = 0; k < s->rows; k++) change = fmax(change, im->row[d->list[s->row + k]].change);
+        if (!(s->work > 0) || !(change > enough)) continue;
+        if (fsi__rg_solve_island(im, s, enough)) n++;
+        else s->work = 0; /* not once more in this substep */
+    }
+    for (i = 0; i < im->row_count && n > 0; i++) { /* the search begins anew */
+        im->row[i].from = fsi__rg_impulse(&im->row[i]);
+        im->row[i].way = fsi__rg_zero();
+    }
+    return n;
+}
+
 FSI_API void fsi__rg_solve(fsi_rigid *w, double dt, fsi__rg_particle *particle, double enough)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     double clock = fsi__now(w->context), speed = fsi__rg_start_solve(w, dt, particle), change = 0, size = 0;
     int sweep = 0, k;
     while (sweep < w->desc.sweeps) {
+        const double done = fmax((double)w->desc.tolerance * speed, enough);
         change = fsi__rg_sweep(w, dt, sweep % 2, particle);
         sweep++;
-        if (sweep > 1 && w->desc.tolerance > 0 && change <= fmax((double)w->desc.tolerance * speed, enough)) break;
-        if (sweep % 2 == 0 && sweep + 2 <= w->desc.sweeps) size = fsi__rg_search(w, size, particle);
+        if (sweep > 1 && w->desc.tolerance > 0 && change <= done) break;
+        if (sweep % FSI__RG_TRY_DIRECT == 0 && !particle && fsi__rg_solve_islands(im, done)) size = 0;
+        else if (sweep % 2 == 0 && sweep + 2 <= w->desc.sweeps) size = fsi__rg_search(w, size, particle);
     }
     for (k = 0; k < w->tree_count; k++) if (im->tree[k] && fsi__rg_tree_awake(im, im->tree[k])) fsi__rg_tree_spread(im, im->tree[k], im->tree[k]->u);
     im->stats.sweeps += sweep;
@@ -2627,6 +3101,7 @@ FSI_API fsi_status fsi__rg_collide(fsi_rigid *w, double dt, const char *fn)
     FSI__RG_TRY(FSI__RG_ROOM(w, im->row, 0, im->row_capacity, im->touch_count, fn));
     for (i = 0; i < im->touch_count; i++) fsi__rg_touch_row(w, &im->touch[i], &im->row[i], dt);
     im->row_count = im->touch_count;
+    FSI__RG_TRY(fsi__rg_plan(w, fn));
     im->carried = 0;
     for (i = 0; i < im->last_count; i++) { /* contacts of sleepers stay as they were */
         const fsi__rg_touch *t = &im->last[i];
@@ -4088,6 +4563,8 @@ FSI_API void fsi_rigid_destroy(fsi_rigid *w)
     fsi__free(context, im->touch, (size_t)im->touch_capacity, sizeof *im->touch);
     fsi__free(context, im->last, (size_t)im->last_capacity, sizeof *im->last);
     fsi__free(context, im->row, (size_t)im->row_capacity, sizeof *im->row);
+    fsi__arena_free(context, &im->direct.lists);
+    fsi__arena_free(context, &im->direct.numbers);
     w->cookie = 0;
     fsi__free(w->desc.context, w, 1, sizeof *w + sizeof *im); /* not from the context that it may hold itself */
 }
