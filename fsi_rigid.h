@@ -1361,7 +1361,7 @@ typedef struct fsi__rg_cone {
     fsi__d3 ra, rb, n;
     fsi__d3 u, du;                         /* relative velocity minus what is wanted, before; its change along Newton's step */
     fsi__d3 j0, j, z, p;                   /* impulse before, of the last round; z and P(z) */
-    double mu, rho, shift;                 /* shift: mu |u_t| */
+    double mu, rho, shift, tau;            /* shift: mu |u_t|; tau: how far P is rounded off [N s] */
 } fsi__rg_cone;
 
 /* Scratch of >>direct. */
@@ -2160,8 +2160,10 @@ static double fsi__rg_start_solve(fsi_rigid *w, double dt, fsi__rg_particle *par
    from the impulses that come out and judge them. */
 
 #define FSI__RG_STIFF 1e5      /* rho, by the row's effective mass: a round leaves less than 1/(1 + rho * mobility) of an error */
-#define FSI__RG_NEARLY 1e3     /* times what is wanted: a solution that is taken, for sweeps to go on from */
-#define FSI__RG_NEWTON 60      /* Newton's steps in all rounds together */
+#define FSI__RG_NEARLY 1e3     /* times the accuracy wanted: a solution that is taken, for sweeps to go on from */
+#define FSI__RG_NEWTON 200     /* Newton's steps in all rounds together */
+#define FSI__RG_FEW 8          /* of these with one rounding */
+#define FSI__RG_TINY 3         /* short steps one after the other, by which Newton's method is seen to get nowhere */
 #define FSI__RG_TRY_DIRECT 8   /* sweeps before an island is solved directly */
 #define FSI__RG_WORK 3e6       /* multiplications of a factorisation: islands that take more are left to the sweeps */
 
@@ -2314,27 +2316,49 @@ static fsi_status fsi__rg_plan(fsi_rigid *w, const char *fn)
     return FSI_OK;
 }
 
-/* The impulse in Coulomb's cone that is nearest to z; D: its derivative, symmetric. */
-static fsi__d3 fsi__rg_project(const fsi__rg_cone *r, fsi__d3 z, double *D)
+/* max(x, 0), rounded off within tau (Chen and Harker, Kanzow, Smale): (x + root)/2, root = sqrt(x^2 + 4 tau^2). Its slope is this over root. */
+static double fsi__rg_plus(double x, double tau, double *slope)
 {
-    const double mu = r->mu, n = fsi__d3_dot(z, r->n);
-    fsi__d3 e = fsi__d3_madd(z, -n, r->n), edge;
-    const double size = fsi__d3_norm(e), along = (n + mu * size) / (1 + mu * mu);
-    double a, b;
+    const double root = sqrt(x * x + 4 * tau * tau), y = x > 0 ? 0.5 * (x + root) : (root > 0 ? 2 * tau * tau / (root - x) : 0);
+    *slope = root > 0 ? y / root : 0;
+    return y;
+}
+
+/* P of an impulse of normal part zn and tangential part zt, and B = -dP/du. With (mu zn, zt) Coulomb's cone is the cone |t| <= n, in which
+   (Fukushima, Luo and Tseng 2002) P is by the parts along its edges: with e = zt/|zt|
+
+      P = plus(n - |t|) (1, -e)/2 + plus(n + |t|) (1, e)/2
+
+   Without friction only n is left. B NULL: not wanted. */
+static fsi__d3 fsi__rg_project(const fsi__rg_cone *r, fsi__d3 z, double *B)
+{
+    const double mu = r->mu, zn = fsi__d3_dot(z, r->n);
+    const double n = mu > 0 ? mu * zn : zn, tau = mu > 0 ? mu * r->tau : r->tau;
+    fsi__d3 t = fsi__d3_madd(z, -zn, r->n), e;
+    const double size = mu > 0 ? fsi__d3_norm(t) : 0;
+    double low, high, slope_low, slope_high, nn, nt, across;
     int i, k;
-    if (D) memset(D, 0, 9 * sizeof *D);
-    if (size <= mu * n) {
-        if (D) D[0] = D[4] = D[8] = 1;
-        return z;
+    e = fsi__d3_scale(t, size > 0 ? 1 / size : 0);
+    low = fsi__rg_plus(n - size, tau, &slope_low);
+    high = fsi__rg_plus(n + size, tau, &slope_high);
+    if (B) {
+        nn = 0.5 * (slope_low + slope_high);
+        nt = mu > 0 ? 0.5 * mu * (slope_high - slope_low) : 0;
+        across = size > 1e-12 * high ? (high - low) / (2 * size) : slope_high;
+        for (i = 0; i < 3; i++) for (k = 0; k < 3; k++) {
+            const double ni = fsi__rg_at(r->n, i), nk = fsi__rg_at(r->n, k), ei = fsi__rg_at(e, i), ek = fsi__rg_at(e, k);
+            B[3 * i + k] = r->rho * (nn * ni * nk + nt * (ni * ek + ei * nk) + mu * mu * ((nn - across) * ei * ek + across * ((i == k) - ni * nk)));
+        }
     }
-    if (mu * size <= -n) return fsi__rg_zero();
-    e = fsi__d3_scale(e, 1 / size);
-    edge = fsi__d3_madd(r->n, mu, e);
-    a = 1 / (1 + mu * mu);
-    b = mu * along / size;
-    for (i = 0; i < 3 && D; i++) for (k = 0; k < 3; k++)
-        D[3 * i + k] = a * fsi__rg_at(edge, i) * fsi__rg_at(edge, k) + b * ((i == k) - fsi__rg_at(r->n, i) * fsi__rg_at(r->n, k) - fsi__rg_at(e, i) * fsi__rg_at(e, k));
-    return fsi__d3_scale(edge, along);
+    z = fsi__d3_scale(r->n, 0.5 * (low + high) / (mu > 0 ? mu : 1));
+    return fsi__d3_madd(z, 0.5 * (high - low), e);
+}
+
+/* z of a relative velocity u: j - rho (u.n + mu |u_t|) n - rho mu^2 u_t. */
+static fsi__d3 fsi__rg_cone_z(const fsi__rg_cone *r, fsi__d3 j, double shift, fsi__d3 u)
+{
+    const double un = fsi__d3_dot(u, r->n), soft = r->mu * r->mu;
+    return fsi__d3_sub(j, fsi__d3_scale(fsi__d3_madd(fsi__d3_scale(u, soft), (1 - soft) * un + shift, r->n), r->rho));
 }
 
 static fsi__d3 fsi__rg_get(const double *x) { return fsi__d3_make(x[0], x[1], x[2]); }
@@ -2374,7 +2398,7 @@ static void fsi__rg_direct_force(const fsi__rg_impl *im, const fsi__rg_island *s
     for (k = 0; k < s->rows; k++) {
         fsi__rg_cone *r = &d->cone[k];
         fsi__d3 u = fsi__d3_add(r->u, fsi__rg_cone_velocity(r, d->x));
-        r->z = fsi__d3_madd(r->j, -r->rho, fsi__d3_madd(u, r->shift, r->n));
+        r->z = fsi__rg_cone_z(r, r->j, r->shift, u);
         r->p = fsi__rg_project(r, r->z, NULL);
         fsi__rg_cone_spread(r, fsi__d3_sub(r->j0, r->p), d->force);
     }
@@ -2418,7 +2442,6 @@ static void fsi__rg_assemble(const fsi__rg_impl *im, const fsi__rg_island *s)
         const fsi__rg_cone *r = &d->cone[k];
         double B[9];
         fsi__rg_project(r, r->z, B);
-        for (i = 0; i < 9; i++) B[i] *= r->rho;
         if (r->a >= 0) fsi__rg_add_block(d, r->a, r->ra, r->a, r->ra, B, 1);
         if (r->b >= 0) fsi__rg_add_block(d, r->b, r->rb, r->b, r->rb, B, 1);
         if (r->a >= 0 && r->b >= 0 && r->a > r->b) fsi__rg_add_block(d, r->a, r->ra, r->b, r->rb, B, -1);
@@ -2483,7 +2506,7 @@ static double fsi__rg_step_length(const fsi__rg_impl *im, const fsi__rg_island *
         slope = mx + t * mm;
         for (k = 0; k < s->rows; k++) {
             const fsi__rg_cone *r = &d->cone[k];
-            slope -= fsi__d3_dot(r->du, fsi__d3_sub(fsi__rg_project(r, fsi__d3_madd(r->z, -t * r->rho, r->du), NULL), r->j0));
+            slope -= fsi__d3_dot(r->du, fsi__d3_sub(fsi__rg_project(r, fsi__rg_cone_z(r, r->z, 0, fsi__d3_scale(r->du, t)), NULL), r->j0));
         }
         if (fabs(slope) <= 0.1 * fabs(at0) || (pass == 0 && slope < 0)) break;
         if (slope < 0) { lo = t; slope_lo = slope; slope_hi *= pass > 0 && hi > 0 ? 0.5 : 1; }
@@ -2515,51 +2538,75 @@ static void fsi__rg_load_cones(fsi__rg_impl *im, const fsi__rg_island *s)
     memset(d->x, 0, 6 * (size_t)s->bodies * sizeof *d->x);
 }
 
-/* A round: with j and |u_t| held, v. 0: Newton's steps ran out. */
-static int fsi__rg_direct_round(const fsi__rg_impl *im, const fsi__rg_island *s, double enough, int *left)
+/* Newton's steps until one changes no velocity by more than `enough`. 0: they ran out; -1: they get nowhere. */
+static int fsi__rg_newton(const fsi__rg_impl *im, const fsi__rg_island *s, double enough, int *left)
 {
     const fsi__rg_direct *d = &im->direct;
     double t, largest = 1e300;
-    int k;
-    while (largest > 0.01 * enough) {
+    int k, tiny = 0;
+    while (largest > enough) {
         if (--*left < 0) return 0;
         fsi__rg_direct_force(im, s);
         fsi__rg_assemble(im, s);
         if (!fsi__rg_newton_step(d, s)) return 0;
         t = fsi__rg_step_length(im, s, &largest);
         for (k = 0; k < 6 * s->bodies; k++) d->x[k] += t * d->step[k];
+        tiny = t < 0.2 ? tiny + 1 : 0;
+        if (tiny >= FSI__RG_TINY && d->cone[0].tau <= 0) return -1;
     }
     fsi__rg_direct_force(im, s);
     return 1;
 }
 
-/* The next round holds what the last one gave: j = P(z) and mu |u_t|. Returns the largest change, as a velocity [m/s]. */
-static double fsi__rg_next_round(const fsi__rg_direct *d, const fsi__rg_island *s)
+/* The next round holds what the last one gave: j = P(z), or what it was before, and mu |u_t|. Returns the largest change, as a velocity [m/s]. */
+static double fsi__rg_next_round(const fsi__rg_direct *d, const fsi__rg_island *s, int hold)
 {
     double off = 0;
     int k;
     for (k = 0; k < s->rows; k++) {
         fsi__rg_cone *r = &d->cone[k];
-        const fsi__d3 u = fsi__d3_add(r->u, fsi__rg_cone_velocity(r, d->x));
-        const double shift = r->mu * fsi__d3_norm(fsi__d3_madd(u, -fsi__d3_dot(u, r->n), r->n));
-        off = fmax(off, fsi__d3_norm(fsi__d3_sub(r->p, r->j)) / r->rho);
+        const fsi__d3 u = fsi__d3_add(r->u, fsi__rg_cone_velocity(r, d->x)), change = fsi__d3_sub(r->p, r->j);
+        const double shift = r->mu * fsi__d3_norm(fsi__d3_madd(u, -fsi__d3_dot(u, r->n), r->n)), n = fsi__d3_dot(change, r->n);
+        off = fmax(off, fabs(n) / r->rho);
+        if (r->mu > 0) off = fmax(off, fsi__d3_norm(fsi__d3_madd(change, -n, r->n)) / (r->mu * r->mu * r->rho));
         if (fsi__d3_dot(r->p, r->p) > 0) off = fmax(off, fabs(shift - r->shift));
         r->shift = shift;
-        r->j = r->p;
+        if (!hold) r->j = r->p;
     }
     return off;
+}
+
+/* From far off: the function is rounded off, less and less, and Newton's steps follow its minimum. */
+static int fsi__rg_follow(const fsi__rg_impl *im, const fsi__rg_island *s, double speed, double enough, int *left)
+{
+    const fsi__rg_direct *d = &im->direct;
+    int k, few;
+    for (; speed > enough && *left > 0; speed *= few >= FSI__RG_FEW - 2 ? 0.1 : 0.3) {
+        for (k = 0; k < s->rows; k++) d->cone[k].tau = speed / sqrt(FSI__RG_STIFF) * d->cone[k].rho;
+        few = FSI__RG_FEW;
+        fsi__rg_newton(im, s, 0.1 * speed, &few);
+        *left -= FSI__RG_FEW - few;
+        fsi__rg_direct_force(im, s);
+        fsi__rg_next_round(d, s, 1);
+    }
+    for (k = 0; k < s->rows; k++) d->cone[k].tau = 0;
+    return *left > 0;
 }
 
 /* 0: the rounds do not converge, as where bodies are jammed between others that nothing can stop; then nothing has changed. */
 static int fsi__rg_solve_island(fsi__rg_impl *im, const fsi__rg_island *s, double enough)
 {
     fsi__rg_direct *d = &im->direct;
-    int round, k, left = FSI__RG_NEWTON, slow = 0;
-    double off = 1e300, before;
+    int round, k, left = FSI__RG_NEWTON, slow = 0, followed = 0, got;
+    double off = 1e300, before, speed = 0;
     fsi__rg_load_cones(im, s);
-    for (round = 0; off > 0.1 * enough && slow < 3 && fsi__rg_direct_round(im, s, enough, &left); round++) {
+    for (k = 0; k < s->rows; k++) speed = fmax(speed, fsi__d3_norm(d->cone[k].u));
+    for (round = 0; off > 0.1 * enough && slow < 3; round++) {
+        got = fsi__rg_newton(im, s, 0.01 * enough, &left);
+        if (got < 0 && followed++ < 3 && fsi__rg_follow(im, s, followed > 1 ? off : speed, enough, &left)) continue;
+        if (got <= 0) break;
         before = off;
-        off = fsi__rg_next_round(d, s);
+        off = fsi__rg_next_round(d, s, 0);
         slow += off > 0.5 * before;
     }
     if (!(off <= FSI__RG_NEARLY * enough)) return 0;
@@ -2911,18 +2958,99 @@ static int fsi__rg_meet_later(const fsi_rigid *w, const fsi__rg_placed *p, const
     return 1;
 }
 
+static int fsi__rg_root(int *parent, int k) /* of k's island, the path halved on the way */
+{
+    while (parent[k] != k) k = parent[k] = parent[parent[k]];
+    return k;
+}
+
+static void fsi__rg_join(int *parent, int a, int b) /* the smaller id stays the root */
+{
+    a = fsi__rg_root(parent, a);
+    b = fsi__rg_root(parent, b);
+    if (a < b) parent[b] = a;
+    else parent[a] = b;
+}
+
+/* The farthest that any point of a body would move in a second. */
+static double fsi__rg_speed(const fsi__rg_impl *im, int id)
+{
+    return fsi__d3_norm(im->moving[id].v) + fsi__d3_norm(im->moving[id].w) * im->record[id].reach;
+}
+
+/* Bodies that move alike come no nearer to each other until one of them is stopped, and what stops the lowest of a pile stops all of it within
+   the same step. So groups of bodies are found that may meet (pairs of the broad phase join them) and of which one may meet what moves otherwise:
+   then any of them may be stopped, or thrown back as fast. */
+static void fsi__rg_find_struck(fsi_rigid *w, double dt)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    unsigned char *struck = (unsigned char *)(void *)(im->parent + w->count); /* as fsi__rg_sleep_islands */
+    int pass, i, id;
+    if (w->count == 0) return;
+    memset(struck, 0, (size_t)w->count);
+    for (id = 0; id < w->count; id++) im->parent[id] = id;
+    for (pass = 0; pass < 2; pass++) {
+        for (i = 0; i < im->pair_count; i++) {
+            const fsi__rg_pair *pair = &im->pair[i];
+            const int a = im->placed[pair->p].body, b = pair->q < 0 ? -1 : im->placed[pair->q].body;
+            const int both = b >= 0 && fsi__rg_mobile(im, a) && fsi__rg_mobile(im, b);
+            const fsi__rg_moving *m = &im->moving[a], *n = &im->moving[b < 0 ? a : b];
+            if (pass == 0 && both) fsi__rg_join(im->parent, a, b);
+            if (pass == 0) continue;
+            id = fsi__rg_mobile(im, a) ? a : b;
+            if (id < 0) continue;
+            if (!both || (fsi__d3_norm(fsi__d3_sub(m->v, n->v)) + fsi__d3_norm(m->w) * im->record[a].reach + fsi__d3_norm(n->w) * im->record[b].reach) * dt
+                > fsi__rg_pair_margin(w, a, b)) struck[fsi__rg_root(im->parent, id)] = 1;
+        }
+    }
+    for (id = 0; id < w->count; id++) im->parent[id] = fsi__rg_root(im->parent, id); /* read by many threads from now on */
+}
+
+/* How fast two bodies may come nearer to each other once one of them is stopped; 0: neither can be. */
+static double fsi__rg_stop_speed(const fsi_rigid *w, int a, int b)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    const unsigned char *struck = (const unsigned char *)(const void *)(im->parent + w->count);
+    if (!fsi__rg_mobile(im, a) || !fsi__rg_mobile(im, b) || !struck[im->parent[a]]) return 0;
+    return fsi__rg_speed(im, a) + fsi__rg_speed(im, b);
+}
+
+/* Of spots as the bodies stand those that close when one body goes on and the other one is stopped or thrown back. */
+static void fsi__rg_keep_stopped(const fsi__rg_impl *im, int a, int b, double margin, double dt, fsi__rg_heap *h)
+{
+    const fsi__rg_moving *m = &im->moving[a], *o = &im->moving[b];
+    int k, n = 0;
+    for (k = 0; k < h->n; k++) {
+        const fsi__rg_spot *s = &h->spot[k];
+        const double va = fsi__d3_dot(fsi__d3_add(m->v, fsi__d3_cross(m->w, fsi__d3_sub(s->x, fsi__d3_of(m->start.position)))), s->n);
+        const double vb = fsi__d3_dot(fsi__d3_add(o->v, fsi__d3_cross(o->w, fsi__d3_sub(s->x, fsi__d3_of(o->start.position)))), s->n);
+        const double nearing = fmax(fabs(vb) - va, fabs(va) + vb);
+        if (-s->depth <= margin + nearing * dt) h->spot[n++] = *s;
+    }
+    h->n = n;
+}
+
 /* All spots of a pair of parts in this step. */
 static void fsi__rg_meet_parts(const fsi_rigid *w, const fsi__rg_placed *p, const fsi__rg_placed *q, double dt, fsi__rg_heap *h)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
     const fsi__rg_moving *a = &im->moving[p->body], *b = &im->moving[q->body];
-    const double margin = fsi__rg_pair_margin(w, p->body, q->body);
-    double speed = fsi__d3_norm(fsi__d3_sub(a->v, b->v)) + fsi__d3_norm(a->w) * im->record[p->body].reach + fsi__d3_norm(b->w) * im->record[q->body].reach;
-    h->margin = margin + speed * dt;
+    const double margin = fsi__rg_pair_margin(w, p->body, q->body), stop = fsi__rg_stop_speed(w, p->body, q->body);
+    double speed = fsi__d3_norm(fsi__d3_sub(a->v, b->v)) + fsi__d3_norm(a->w) * im->record[p->body].reach + fsi__d3_norm(b->w) * im->record[q->body].reach, gap;
+    h->margin = margin + fmax(speed, stop) * dt;
     fsi__rg_meet(h, p, q, w->desc.dim);
-    if (!(speed > 0) || fsi__rg_gap_of(h) > h->margin) return;
-    if (h->n > 0 && fsi__rg_gap_of(h) <= margin) fsi__rg_keep_near(h, margin);
-    else if (!fsi__rg_meet_later(w, p, q, dt, margin, speed, h)) h->n = 0;
+    gap = fsi__rg_gap_of(h);
+    if ((!(speed > 0) && !(stop > 0)) || gap > h->margin) return;
+    if (h->n > 0 && gap <= margin) {
+        fsi__rg_keep_near(h, margin);
+        return;
+    }
+    if (speed > 0 && gap <= margin + speed * dt && fsi__rg_meet_later(w, p, q, dt, margin, speed, h)) return;
+    h->n = 0;
+    if (!(stop > 0)) return;
+    h->margin = margin + stop * dt;
+    fsi__rg_meet(h, p, q, w->desc.dim);
+    fsi__rg_keep_stopped(im, p->body, q->body, margin, dt, h);
 }
 
 static void fsi__rg_meet_pairs(void *arg, int chunk, int begin, int end)
@@ -3081,6 +3209,7 @@ static fsi_status fsi__rg_narrow(fsi_rigid *w, double dt, const char *fn)
     FSI__RG_TRY(FSI__RG_ROOM(w, im->spot, 0, im->spot_capacity, n, fn));
     job.w = w;
     job.dt = dt;
+    fsi__rg_find_struck(w, dt);
     fsi__parallel(w->context, im->pair_count, 8, fsi__rg_meet_pairs, &job);
     return fsi__rg_list_touches(w, fn);
 }
@@ -3429,20 +3558,6 @@ FSI_API fsi_status fsi__rg_advance(fsi_rigid *w, double dt, const char *fn)
 }
 
 /* ---- >>islands and sleep ----------------------------------------------------------------------------------------- */
-
-static int fsi__rg_root(int *parent, int k) /* of k's island, the path halved on the way */
-{
-    while (parent[k] != k) k = parent[k] = parent[parent[k]];
-    return k;
-}
-
-static void fsi__rg_join(int *parent, int a, int b) /* the smaller id stays the root */
-{
-    a = fsi__rg_root(parent, a);
-    b = fsi__rg_root(parent, b);
-    if (a < b) parent[b] = a;
-    else parent[a] = b;
-}
 
 static void fsi__rg_make_islands(fsi_rigid *w)
 {
