@@ -2404,30 +2404,66 @@ static void fsi__rg_direct_force(const fsi__rg_impl *im, const fsi__rg_island *s
     }
 }
 
-/* Adds J_a^T B J_b, with sign, to the block (a, b) of the matrix. */
-static void fsi__rg_add_block(const fsi__rg_direct *d, int a, fsi__d3 ra, int b, fsi__d3 rb, const double *B, double sign)
+/* E += J_a^T B J_a, J_a = (1, -[r]x): 6 x 6. */
+static void fsi__rg_add_stiffness(fsi__d3 r, const double *B, double *E)
 {
-    double C[18], E[36]; /* C = B J_b, E = J_a^T C */
+    double C[18];
     int i, k;
     for (i = 0; i < 3; i++) {
-        fsi__d3 row = fsi__d3_make(B[3 * i], B[3 * i + 1], B[3 * i + 2]), turn = fsi__d3_cross(rb, row);
+        const fsi__d3 row = fsi__rg_get(B + 3 * i), turn = fsi__d3_cross(r, row);
         C[6 * i] = row.x; C[6 * i + 1] = row.y; C[6 * i + 2] = row.z;
         C[6 * i + 3] = turn.x; C[6 * i + 4] = turn.y; C[6 * i + 5] = turn.z;
     }
     for (k = 0; k < 6; k++) {
-        fsi__d3 col = fsi__d3_make(C[k], C[6 + k], C[12 + k]), turn = fsi__d3_cross(ra, col);
-        E[k] = col.x; E[6 + k] = col.y; E[12 + k] = col.z;
-        E[18 + k] = turn.x; E[24 + k] = turn.y; E[30 + k] = turn.z;
+        E[k] += C[k];
+        E[6 + k] += C[6 + k];
+        E[12 + k] += C[12 + k];
+        E[18 + k] += r.y * C[12 + k] - r.z * C[6 + k];
+        E[24 + k] += r.z * C[k] - r.x * C[12 + k];
+        E[30 + k] += r.x * C[6 + k] - r.y * C[k];
     }
-    for (i = 0; i < 6; i++) for (k = 0; k < (a == b ? i + 1 : 6); k++) d->value[d->start[6 * a + i] + (size_t)(6 * b + k)] += sign * E[6 * i + k];
+}
+
+/* The block (a, b) of the matrix += sign * E; of a block on the diagonal the lower half. */
+static void fsi__rg_add_block(const fsi__rg_direct *d, int a, int b, const double *E, double sign)
+{
+    int i, k;
+    for (i = 0; i < 6; i++) {
+        double *row = d->value + d->start[6 * a + i] + (size_t)(6 * b);
+        for (k = 0; k < (a == b ? i + 1 : 6); k++) row[k] += sign * E[6 * i + k];
+    }
+}
+
+/* What the rows of one pair add, E = sum J_a^T B J_a. With rb = ra + D it is J_b = J_a T, T = (1, -[D]x; 0, 1), so that E, -E T and T^T E T
+   are the blocks (a, a), (a, b) and (b, b). */
+static void fsi__rg_add_pair_blocks(const fsi__rg_direct *d, const fsi__rg_cone *r, const double *E)
+{
+    const fsi__d3 D = fsi__d3_sub(r->rb, r->ra);
+    double ET[36], F[36], back[36];
+    int i, k;
+    if (r->a >= 0) fsi__rg_add_block(d, r->a, r->a, E, 1);
+    if (r->b < 0) return;
+    memcpy(ET, E, sizeof ET);
+    for (i = 0; i < 6; i++) fsi__rg_put(ET + 6 * i + 3, fsi__d3_cross(D, fsi__rg_get(E + 6 * i)));
+    memcpy(F, ET, sizeof F);
+    for (k = 0; k < 6; k++) {
+        const fsi__d3 turn = fsi__d3_cross(D, fsi__d3_make(ET[k], ET[6 + k], ET[12 + k]));
+        F[18 + k] += turn.x; F[24 + k] += turn.y; F[30 + k] += turn.z;
+    }
+    fsi__rg_add_block(d, r->b, r->b, F, 1);
+    for (i = 0; i < 6; i++) for (k = 0; k < 6; k++) back[6 * k + i] = ET[6 * i + k];
+    if (r->a > r->b) fsi__rg_add_block(d, r->a, r->b, ET, -1);
+    else if (r->a >= 0) fsi__rg_add_block(d, r->b, r->a, back, -1);
 }
 
 /* M + J^T rho P' J, its lower half. */
 static void fsi__rg_assemble(const fsi__rg_impl *im, const fsi__rg_island *s)
 {
     const fsi__rg_direct *d = &im->direct;
+    double E[36];
     size_t size = 0;
     int k, i, l;
+    memset(E, 0, sizeof E);
     for (k = 0; k < 6 * s->bodies; k++) {
         d->start[k] = size - (size_t)(6 * d->first[s->body + k / 6]);
         size += (size_t)(k + 1 - 6 * d->first[s->body + k / 6]);
@@ -2442,10 +2478,11 @@ static void fsi__rg_assemble(const fsi__rg_impl *im, const fsi__rg_island *s)
         const fsi__rg_cone *r = &d->cone[k];
         double B[9];
         fsi__rg_project(r, r->z, B);
-        if (r->a >= 0) fsi__rg_add_block(d, r->a, r->ra, r->a, r->ra, B, 1);
-        if (r->b >= 0) fsi__rg_add_block(d, r->b, r->rb, r->b, r->rb, B, 1);
-        if (r->a >= 0 && r->b >= 0 && r->a > r->b) fsi__rg_add_block(d, r->a, r->ra, r->b, r->rb, B, -1);
-        if (r->a >= 0 && r->b >= 0 && r->a < r->b) fsi__rg_add_block(d, r->b, r->rb, r->a, r->ra, B, -1);
+        fsi__rg_add_stiffness(r->a >= 0 ? r->ra : r->rb, B, E);
+        if (k + 1 < s->rows && r[1].a == r->a && r[1].b == r->b) continue;
+        if (r->a >= 0) fsi__rg_add_pair_blocks(d, r, E);
+        else fsi__rg_add_block(d, r->b, r->b, E, 1);
+        memset(E, 0, sizeof E);
     }
 }
 
@@ -2601,9 +2638,9 @@ static int fsi__rg_solve_island(fsi__rg_impl *im, const fsi__rg_island *s, doubl
     double off = 1e300, before, speed = 0;
     fsi__rg_load_cones(im, s);
     for (k = 0; k < s->rows; k++) speed = fmax(speed, fsi__d3_norm(d->cone[k].u));
-    for (round = 0; off > 0.1 * enough && slow < 3; round++) {
-        got = fsi__rg_newton(im, s, 0.01 * enough, &left);
-        if (got < 0 && followed++ < 3 && fsi__rg_follow(im, s, followed > 1 ? off : speed, enough, &left)) continue;
+    for (round = 0; off > 0.3 * enough && slow < 3; round++) {
+        got = fsi__rg_newton(im, s, fmax(0.03 * enough, off < 1e300 ? 0.01 * off : 0), &left);
+        if (got < 0 && followed++ < 2 && fsi__rg_follow(im, s, followed > 1 ? off : speed, enough, &left)) continue;
         if (got <= 0) break;
         before = off;
         off = fsi__rg_next_round(d, s, 0);
