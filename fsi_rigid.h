@@ -378,6 +378,7 @@ typedef struct fsi__rg_moving {
     fsi_pose start, pose;         /* of the centre of mass: at the substep's start; predicted, then final */
     fsi__d3 v0, w0, v, w;         /* velocities at its start; predicted, then solved. Links: copies of what their tree says */
     fsi__d3 pv, pw;               /* of the split impulses */
+    fsi__d3 carried;              /* velocity of the fastest body that it may meet: what it may be given */
     fsi__d3 force, torque;        /* over this step: gravity, external, from liquids */
     fsi__d3 sum, moment;          /* impulse pushed since begin, moment about the centre at the time */
     double inverse_mass;          /* 0: not moved by contacts (links too: their tree is) */
@@ -2762,7 +2763,8 @@ static double fsi__rg_motion(const fsi__rg_impl *im, int id, double dt)
     const fsi__rg_moving *m = &im->moving[id];
     double turn = fsi__d3_norm(m->w) * dt;
     if (im->kind[id] == FSI_RIGID_STATIC || m->asleep) return 0;
-    return fsi__d3_norm(m->v) * dt + (turn < 2 ? turn : 2) * im->record[id].reach;
+    turn = fsi__d3_norm(m->v) * dt + (turn < 2 ? turn : 2) * im->record[id].reach;
+    return fmax(turn, fsi__d3_norm(m->carried) * dt);
 }
 
 /* Dynamic and awake, or kinematic and on its way. */
@@ -3009,10 +3011,34 @@ static void fsi__rg_join(int *parent, int a, int b) /* the smaller id stays the 
     else parent[a] = b;
 }
 
-/* The farthest that any point of a body would move in a second. */
+/* The farthest that any point of a body would move in a second, by itself or struck. */
 static double fsi__rg_speed(const fsi__rg_impl *im, int id)
 {
-    return fsi__d3_norm(im->moving[id].v) + fsi__d3_norm(im->moving[id].w) * im->record[id].reach;
+    const fsi__rg_moving *m = &im->moving[id];
+    return fmax(fsi__d3_norm(m->v) + fsi__d3_norm(m->w) * im->record[id].reach, fsi__d3_norm(m->carried));
+}
+
+/* A body that is struck may leave as fast as what strikes it, and meet the next one in the same step. Returns whether any may go farther so than
+   the pairs found allow for. */
+static int fsi__rg_find_carried(fsi_rigid *w, double dt)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int k, s, pass, changed = 1, farther = 0;
+    for (pass = 0; changed; pass++) for (k = 0, changed = 0; k < im->pair_count; k++) {
+        const fsi__rg_pair *pair = &im->pair[pass % 2 ? im->pair_count - 1 - k : k];
+        const int id[2] = { im->placed[pair->p].body, pair->q < 0 ? -1 : im->placed[pair->q].body };
+        for (s = 0; s < 2 && id[1] >= 0; s++) {
+            fsi__rg_moving *m = &im->moving[id[s]];
+            const fsi__rg_moving *o = &im->moving[id[1 - s]];
+            const fsi__d3 v = fsi__d3_dot(o->v, o->v) < fsi__d3_dot(o->carried, o->carried) ? o->carried : o->v;
+            const double room = fsi__rg_motion(im, id[s], dt) + fsi__rg_pair_margin(w, id[s], -1);
+            if (!fsi__rg_mobile(im, id[s]) || !(fsi__d3_norm(v) > fsi__d3_norm(m->carried))) continue;
+            farther |= fsi__d3_norm(v) * dt > room;
+            changed = 1;
+            m->carried = v;
+        }
+    }
+    return farther;
 }
 
 /* Bodies that move alike come no nearer to each other until one of them is stopped, and what stops the lowest of a pile stops all of it within
@@ -3052,17 +3078,21 @@ static double fsi__rg_stop_speed(const fsi_rigid *w, int a, int b)
     return fsi__rg_speed(im, a) + fsi__rg_speed(im, b);
 }
 
-/* Of spots as the bodies stand those that close when one body goes on and the other one is stopped or thrown back. */
+/* The velocity along n that a body may have at a point: the largest of its own, that one thrown back, and what it may be given. */
+static double fsi__rg_toward(const fsi__rg_moving *m, fsi__d3 x, fsi__d3 n)
+{
+    const double v = fsi__d3_dot(fsi__d3_add(m->v, fsi__d3_cross(m->w, fsi__d3_sub(x, fsi__d3_of(m->start.position)))), n);
+    return fmax(fabs(v), fsi__d3_dot(m->carried, n));
+}
+
+/* Of spots as the bodies stand those that close when one body goes on and the other one is stopped, thrown back or struck. */
 static void fsi__rg_keep_stopped(const fsi__rg_impl *im, int a, int b, double margin, double dt, fsi__rg_heap *h)
 {
-    const fsi__rg_moving *m = &im->moving[a], *o = &im->moving[b];
     int k, n = 0;
     for (k = 0; k < h->n; k++) {
-        const fsi__rg_spot *s = &h->spot[k];
-        const double va = fsi__d3_dot(fsi__d3_add(m->v, fsi__d3_cross(m->w, fsi__d3_sub(s->x, fsi__d3_of(m->start.position)))), s->n);
-        const double vb = fsi__d3_dot(fsi__d3_add(o->v, fsi__d3_cross(o->w, fsi__d3_sub(s->x, fsi__d3_of(o->start.position)))), s->n);
-        const double nearing = fmax(fabs(vb) - va, fabs(va) + vb);
-        if (-s->depth <= margin + nearing * dt) h->spot[n++] = *s;
+        const fsi__rg_spot s = h->spot[k];
+        const double nearing = fsi__rg_toward(&im->moving[b], s.x, s.n) + fsi__rg_toward(&im->moving[a], s.x, fsi__d3_scale(s.n, -1));
+        if (-s.depth <= margin + nearing * dt) h->spot[n++] = s;
     }
     h->n = n;
 }
@@ -3257,8 +3287,13 @@ FSI_API fsi_status fsi__rg_collide(fsi_rigid *w, double dt, const char *fn)
     double clock = fsi__now(w->context);
     int i, woke = 1;
     while (woke) { /* until what runs into sleepers has woken them all: each pass wakes one, or is the last */
+        for (i = 0; i < w->count; i++) im->moving[i].carried = fsi__rg_zero();
         FSI__RG_TRY(fsi__rg_place_all(w, dt, fn));
         FSI__RG_TRY(fsi__rg_find_pairs(w, fn));
+        if (fsi__rg_find_carried(w, dt)) {
+            FSI__RG_TRY(fsi__rg_place_all(w, dt, fn));
+            FSI__RG_TRY(fsi__rg_find_pairs(w, fn));
+        }
         FSI__RG_TRY(fsi__rg_narrow(w, dt, fn));
         woke = fsi__rg_wake_touched(w, dt);
         if (!woke) break;
