@@ -50,7 +50,7 @@
       A body thinner than it travels in a step is caught by contacts that look ahead, unless it meets a mesh edge on; spinning ones
       that meet fast can stand in each other by half their thickness for some steps. Nothing brakes what rolls. A blow on a row of bodies that
       touch is shared by all at once (Newton's law at the contact that closes): of five equal balls, e = 1, the first one comes back with
-      -0.6 of its speed and four leave with 0.4. A box put deep into one 300 times lighter that stands on a floor is not parted from it.
+      -0.6 of its speed and four leave with 0.4.
 
    MACROS: those of fsi.h.
    STACK: up to 48 kB in the caller's thread and in each of the context's.
@@ -2560,7 +2560,11 @@ static double fsi__rg_step_length(const fsi__rg_impl *im, const fsi__rg_island *
     return t;
 }
 
-static void fsi__rg_load_cones(fsi__rg_impl *im, const fsi__rg_island *s)
+static fsi__d3 fsi__rg_pseudo_velocity(const fsi__rg_impl *im, int side, fsi__d3 r);
+static void fsi__rg_pseudo_kick(fsi__rg_impl *im, int side, fsi__d3 r, fsi__d3 j);
+
+/* parting: for the split impulses, of normal parts and rows without a gap only. */
+static void fsi__rg_load_cones(fsi__rg_impl *im, const fsi__rg_island *s, int parting)
 {
     fsi__rg_direct *d = &im->direct;
     int k;
@@ -2578,6 +2582,12 @@ static void fsi__rg_load_cones(fsi__rg_impl *im, const fsi__rg_island *s)
         r->mu = row->friction;
         r->rho = FSI__RG_STIFF * row->kn;
         r->shift = r->mu * fsi__d3_norm(fsi__d3_madd(r->u, -fsi__d3_dot(r->u, r->n), r->n));
+        if (!parting) continue;
+        r->u = fsi__d3_sub(fsi__rg_pseudo_velocity(im, row->a, row->ra), fsi__rg_pseudo_velocity(im, row->b, row->rb));
+        r->u = fsi__d3_madd(r->u, -row->push, row->n);
+        r->j0 = r->j = fsi__d3_scale(row->n, row->jp);
+        r->mu = r->shift = 0;
+        if (row->depth < 0) r->rho = 0;
     }
     memset(d->x, 0, 6 * (size_t)s->bodies * sizeof *d->x);
 }
@@ -2611,7 +2621,7 @@ static double fsi__rg_next_round(const fsi__rg_direct *d, const fsi__rg_island *
         fsi__rg_cone *r = &d->cone[k];
         const fsi__d3 u = fsi__d3_add(r->u, fsi__rg_cone_velocity(r, d->x)), change = fsi__d3_sub(r->p, r->j);
         const double shift = r->mu * fsi__d3_norm(fsi__d3_madd(u, -fsi__d3_dot(u, r->n), r->n)), n = fsi__d3_dot(change, r->n);
-        off = fmax(off, fabs(n) / r->rho);
+        if (r->rho > 0) off = fmax(off, fabs(n) / r->rho);
         if (r->mu > 0) off = fmax(off, fsi__d3_norm(fsi__d3_madd(change, -n, r->n)) / (r->mu * r->mu * r->rho));
         if (fsi__d3_dot(r->p, r->p) > 0) off = fmax(off, fabs(shift - r->shift));
         r->shift = shift;
@@ -2638,12 +2648,12 @@ static int fsi__rg_follow(const fsi__rg_impl *im, const fsi__rg_island *s, doubl
 }
 
 /* 0: the rounds do not converge, as where bodies are jammed between others that nothing can stop; then nothing has changed. */
-static int fsi__rg_solve_island(fsi__rg_impl *im, const fsi__rg_island *s, double enough)
+static int fsi__rg_solve_island(fsi__rg_impl *im, const fsi__rg_island *s, double enough, int parting)
 {
     fsi__rg_direct *d = &im->direct;
     int round, k, left = FSI__RG_NEWTON, slow = 0, followed = 0, got;
     double off = 1e300, before, speed = 0;
-    fsi__rg_load_cones(im, s);
+    fsi__rg_load_cones(im, s, parting);
     for (k = 0; k < s->rows; k++) speed = fmax(speed, fsi__d3_norm(d->cone[k].u));
     for (round = 0; off > 0.3 * enough && slow < 3; round++) {
         got = fsi__rg_newton(im, s, fmax(0.03 * enough, off < 1e300 ? 0.01 * off : 0), &left);
@@ -2654,7 +2664,16 @@ static int fsi__rg_solve_island(fsi__rg_impl *im, const fsi__rg_island *s, doubl
         slow += off > 0.5 * before;
     }
     if (!(off <= FSI__RG_NEARLY * enough)) return 0;
-    for (k = 0; k < s->rows; k++) fsi__rg_set_impulse(im, &im->row[d->list[s->row + k]], d->cone[k].j, NULL);
+    for (k = 0; k < s->rows; k++) {
+        fsi__rg_row *row = &im->row[d->list[s->row + k]];
+        const double change = fmax(fsi__d3_dot(d->cone[k].j, row->n), 0) - row->jp;
+        if (!parting) fsi__rg_set_impulse(im, row, d->cone[k].j, NULL);
+        else {
+            fsi__rg_pseudo_kick(im, row->a, row->ra, fsi__d3_scale(row->n, change));
+            fsi__rg_pseudo_kick(im, row->b, row->rb, fsi__d3_scale(row->n, -change));
+            row->jp += change;
+        }
+    }
     return 1;
 }
 
@@ -2669,7 +2688,7 @@ static int fsi__rg_solve_islands(fsi__rg_impl *im, double enough)
         double change = 0;
         for (k = 0; k < s->rows; k++) change = fmax(change, im->row[d->list[s->row + k]].change);
         if (!(s->work > 0) || !(change > enough)) continue;
-        if (fsi__rg_solve_island(im, s, enough)) n++;
+        if (fsi__rg_solve_island(im, s, enough, 0)) n++;
         else s->work = 0; /* not once more in this substep */
     }
     for (i = 0; i < im->row_count && n > 0; i++) { /* the search begins anew */
@@ -2731,6 +2750,19 @@ static void fsi__rg_pseudo_kick(fsi__rg_impl *im, int side, fsi__d3 r, fsi__d3 j
     m->pw = fsi__d3_add(m->pw, fsi__rg_mul(m->inverse_inertia, fsi__d3_cross(r, j)));
 }
 
+/* Islands in which something is to be parted, directly. */
+static void fsi__rg_part_islands(fsi__rg_impl *im, double enough)
+{
+    const fsi__rg_direct *d = &im->direct;
+    int i, k;
+    for (i = 0; i < d->islands && d->rows == im->touch_count; i++) {
+        const fsi__rg_island *s = &d->island[i];
+        double push = 0;
+        for (k = 0; k < s->rows; k++) push = fmax(push, im->row[d->list[s->row + k]].push);
+        if (s->work > 0 && push > 0) fsi__rg_solve_island(im, s, enough, 1);
+    }
+}
+
 /* Pseudo-velocities that part what is deeper than its slop (Guendelman et al. 2003 call it push-out; this form is Catto's): normal rows only,
    u.n >= push. Rows between bodies that touch without overlap hold: u.n >= 0. */
 static void fsi__rg_separate(fsi_rigid *w)
@@ -2758,6 +2790,7 @@ static void fsi__rg_separate(fsi_rigid *w)
             *j = next;
         }
         if (change <= 1e-3 * most) break;
+        if (sweep + 1 == FSI__RG_TRY_DIRECT) fsi__rg_part_islands(im, 1e-4 * most);
     }
 }
 

@@ -319,6 +319,21 @@ static void test_towers_stand_whatever_their_size_and_weights(void)
     CHECK(creep_of_tower(10, 1, 100, 5, 60, &depth) <= 1e-3 && depth <= 1e-3);
 }
 
+/* A box put 0.3 of its side into one 1000 times lighter that stands on the floor. */
+static void test_a_heavy_box_is_parted_from_a_light_one(void)
+{
+    fsi_rigid_desc d = rigid_desc(3, 9.81);
+    fsi_rigid *w = make_world(&d);
+    fsi_rigid_shape s = box_shape(1, 1, 1);
+    add_floor(w);
+    add_shape(w, s, v3(0, 0, 0.5));
+    s.density *= 1000;
+    add_shape(w, s, v3(0, 0, 1.2));
+    advance_to(w, 1, 1.0 / 60);
+    CHECK(height_of(w, 1) - height_of(w, 0) > 0.99 && w->stats.max_depth <= 0.01);
+    fsi_rigid_destroy(w);
+}
+
 static void test_an_arch_stands_above_its_critical_thickness(void)
 {
     CHECK(fabs(sunk_arch(0.12, TEST_SLOWED ? 0.2 : 0.6)) <= 5e-3);
@@ -557,6 +572,7 @@ int main(int argc, char **argv)
     RUN(test_a_wall_of_bricks_stands_until_it_is_hit);
     RUN(test_tiles_that_fall_together_stop_together);
     RUN(test_towers_stand_whatever_their_size_and_weights);
+    RUN(test_a_heavy_box_is_parted_from_a_light_one);
     RUN(test_an_arch_stands_above_its_critical_thickness);
     RUN(test_unequal_masses_rest_on_each_other);
     RUN(test_a_heap_of_meshes_comes_to_rest);
