@@ -37,7 +37,9 @@
 
    WHAT IT DOES
       Spheres, capsules, boxes, cylinders, closed meshes and sums of them; static, kinematic (moving as told) and dynamic bodies;
-      planes; 2D and 3D. Contacts with Coulomb friction and restitution by projected Gauss-Seidel on impulses, warm-started;
+      planes; 2D and 3D. Contacts with Coulomb friction and restitution by projected Gauss-Seidel on impulses, warm-started; islands
+      of free bodies that sweeps leave unsolved, and whose matrix is small (a tower of thousands, a wall of 136 bricks), by Newton's method:
+      towers of small cubes, arches and 1000:1 stand. What falls together and is stopped at its lowest stops together;
       overlap is undone by split impulses, which add no energy and no momentum (but as they move bodies without speed, the angular
       momentum of bodies that fly changes with their places). Piles come to rest and fall asleep. Free turning keeps its
       angular momentum to rounding. Trees of links (revolute, prismatic, weld; root free or fixed) in reduced coordinates: joints
@@ -46,13 +48,16 @@
       Closed loops of joints; ropes; motors (script the joint or write a force). Meshes meet by samples: features smaller than the
       spacing of their samples (stats and fsi_rigid_shape.samples) may pass into each other.
       A body thinner than it travels in a step is caught by contacts that look ahead, unless it meets a mesh edge on; spinning ones
-      that meet fast can stand in each other by half their thickness for some steps. Nothing brakes what rolls.
+      that meet fast can stand in each other by half their thickness for some steps. Nothing brakes what rolls. A blow on a row of bodies that
+      touch is shared by all at once (Newton's law at the contact that closes): of five equal balls, e = 1, the first one comes back with
+      -0.6 of its speed and four leave with 0.4.
 
    MACROS: those of fsi.h.
    STACK: up to 48 kB in the caller's thread and in each of the context's.
    UNITS: SI. In 2D masses, forces and impulses are per metre of depth; bodies move in x and y and turn about z.
    PRECISION: state in fsi_real; velocities, impulses and trees are solved in double.
-   COST: about 0.5 us for a contact and sweep, 50 sweeps a step while things move and 2 when they rest; 2 us for a free body; see docs/rigid.md.
+   COST: about 0.5 us for a contact and sweep; at most 50 sweeps a step where islands are large, 2 to 10 where they are small or rest; 2 us for
+      a free body; see docs/rigid.md.
 */
 #ifndef FSI_RIGID_H
 #define FSI_RIGID_H
@@ -123,7 +128,8 @@ typedef struct fsi_rigid_desc {
     int dim;                   /* 3 (default) or 2 */
     fsi_vec3 gravity;          /* [m/s^2]; default (0, 0, -9.81); 2D: z must be 0 */
     int substeps;              /* of one call, 1 to 1000; default 1 */
-    int sweeps;                /* Gauss-Seidel sweeps a substep at most, there and back by turns; default 50 */
+    int sweeps;                /* Gauss-Seidel sweeps a substep at most, there and back by turns; default 50. From the eighth on small islands that
+                                  are not solved are solved directly: fewer than 8 means sweeps only */
     fsi_real tolerance;        /* they end when one changes no contact's relative velocity by more than this times |g| dt, or times the
                                   fastest contact's speed where there is no gravity [1]; default 1e-6; 0: always all sweeps */
     int warm_start;            /* start from the last step's impulses; default 1 */
@@ -378,6 +384,7 @@ typedef struct fsi__rg_moving {
     fsi_pose start, pose;         /* of the centre of mass: at the substep's start; predicted, then final */
     fsi__d3 v0, w0, v, w;         /* velocities at its start; predicted, then solved. Links: copies of what their tree says */
     fsi__d3 pv, pw;               /* of the split impulses */
+    fsi__d3 carried;              /* velocity of the fastest body that it may meet: what it may be given */
     fsi__d3 force, torque;        /* over this step: gravity, external, from liquids */
     fsi__d3 sum, moment;          /* impulse pushed since begin, moment about the centre at the time */
     double inverse_mass;          /* 0: not moved by contacts (links too: their tree is) */
@@ -406,6 +413,7 @@ typedef struct fsi__rg_row {
     /* Made by solve: */
     fsi__d3 ra, rb;
     double kn, kt;                /* inverse of the mobility along n; of its largest eigenvalue across */
+    double change;                /* of the relative velocity in the last sweep */
     fsi__d3 from, way;            /* impulse before the last sweeps, direction of the search */
 } fsi__rg_row;
 
@@ -1351,6 +1359,32 @@ typedef struct fsi__rg_tree {
     fsi_quat *orientation;
 } fsi__rg_tree;
 
+/* An island for >>direct: where its bodies and rows begin and how many they are; multiplications that its matrix takes, 0: too many. */
+typedef struct fsi__rg_island { int body, bodies, row, rows; double work; } fsi__rg_island;
+
+/* A row of an island. a, b: places of bodies in the island's order, -1: it does not move. */
+typedef struct fsi__rg_cone {
+    int a, b;
+    fsi__d3 ra, rb, n;
+    fsi__d3 u, du;                         /* relative velocity minus what is wanted, before; its change along Newton's step */
+    fsi__d3 j0, j, z, p;                   /* impulse before, of the last round; z and P(z) */
+    double mu, rho, shift, tau;            /* shift: mu |u_t|; tau: how far P is rounded off [N s] */
+} fsi__rg_cone;
+
+/* Scratch of >>direct. */
+typedef struct fsi__rg_direct {
+    fsi__arena lists, numbers;
+    int islands, rows;                     /* rows: that it was laid out for */
+    fsi__rg_island *island;
+    int *body, *place, *first, *owner;     /* by islands in elimination order; of a body in its island, -1: none; first place that its envelope reaches; its island */
+    int *list;                             /* rows by islands */
+    int *begin, *next;                     /* neighbours of bodies: next[begin[id]] .. next[begin[id + 1] - 1] */
+    fsi__rg_cone *cone;
+    double *x, *step, *force;              /* 6 a body: change of (v, w); Newton's step; M x - J^T (p - j0) */
+    size_t *start;                         /* 6 a body: L(r, c) is value[start[r] + c] */
+    double *value;
+} fsi__rg_direct;
+
 typedef struct fsi__rg_impl {
     fsi_context own_context;
     fsi_body **body;
@@ -1378,6 +1412,7 @@ typedef struct fsi__rg_impl {
     fsi__rg_row *row;
     int touch_count, last_count, carried, row_count;
     int touch_capacity, last_capacity, row_capacity;
+    fsi__rg_direct direct;
     double last_dt, saved_dt;              /* that `last` was made with; that the published contacts were */
     fsi__d3 origin;                        /* desc.origin, not rounded to fsi_real */
     int stage;                             /* 0: none; 1: begun */
@@ -2024,7 +2059,9 @@ static double fsi__rg_relax_pair(fsi__rg_impl *im, int first, int n, int turn, f
     double most = 0, d;
     int pass, k;
     for (pass = 0; pass < (n > 1 ? FSI__RG_PASSES : 1); pass++) for (k = 0; k < n; k++) {
-        d = fsi__rg_relax(im, &im->row[first + ((pass + turn) % 2 ? n - 1 - k : k)], particle);
+        fsi__rg_row *row = &im->row[first + ((pass + turn) % 2 ? n - 1 - k : k)];
+        d = fsi__rg_relax(im, row, particle);
+        if (pass == 0) row->change = d;
         if (pass == 0 && d > most) most = d;
     }
     return most;
@@ -2116,16 +2153,563 @@ static double fsi__rg_start_solve(fsi_rigid *w, double dt, fsi__rg_particle *par
     return speed;
 }
 
+/* ---- >>direct: small islands by Newton's method ------------------------------------------------------------------ */
+
+/* A sweep carries an impulse from body to body and a heavy body's weight only by small shares through a light one. So islands that the first
+   sweeps leave unsolved are solved directly where their matrix is small. With u = J v - wanted the relative velocities of all rows, j their impulses,
+   P the projection on Coulomb's cones, v0 and j0 what there was before, all conditions of fsi__rg_row together are (De Saxce and Feng 1998)
+
+      M (v - v0) = J^T (j - j0),   j = P(j - rho (u + mu |u_t| n)),   any rho > 0
+
+   Held in rounds are, on the right side, j (multipliers) and |u_t| (Acary et al. 2011). Then v is where a convex function of it is least, and Newton's
+   method with an exact line search finds it. Its matrix M + J^T rho P' J has 6 x 6 blocks where bodies touch, however many rows they share, and
+   rows that depend on each other do no harm. It is factored within its envelope, in the order of Cuthill and McKee (1969). Sweeps go on
+   from the impulses that come out and judge them. */
+
+#define FSI__RG_STIFF 1e5      /* rho, by the row's effective mass: a round leaves less than 1/(1 + rho * mobility) of an error */
+#define FSI__RG_NEARLY 1e3     /* times the accuracy wanted: a solution that is taken, for sweeps to go on from */
+#define FSI__RG_NEWTON 200     /* Newton's steps in all rounds together */
+#define FSI__RG_FEW 8          /* of these with one rounding */
+#define FSI__RG_TINY 3         /* short steps one after the other, by which Newton's method is seen to get nowhere */
+#define FSI__RG_TRY_DIRECT 8   /* sweeps before an island is solved directly */
+#define FSI__RG_WORK 3e6       /* multiplications of a factorisation: islands that take more are left to the sweeps */
+
+/* Lists who touches whom among bodies that rows move. */
+static void fsi__rg_list_neighbors(fsi_rigid *w, fsi__rg_direct *d)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    int i, k, pass;
+    memset(d->begin, 0, ((size_t)w->count + 2) * sizeof *d->begin);
+    for (pass = 0; pass < 2; pass++) {
+        for (i = 0; i < im->row_count; i++) {
+            const fsi__rg_row *r = &im->row[i];
+            if (i > 0 && r[-1].a == r->a && r[-1].b == r->b) continue;
+            if (!fsi__rg_mobile(im, r->a) || !fsi__rg_mobile(im, r->b)) continue;
+            if (pass) {
+                d->next[d->begin[r->a + 1]++] = r->b;
+                d->next[d->begin[r->b + 1]++] = r->a;
+            } else {
+                d->begin[r->a + 2]++;
+                d->begin[r->b + 2]++;
+            }
+        }
+        for (k = 2; k <= w->count && !pass; k++) d->begin[k] += d->begin[k - 1];
+    }
+}
+
+/* Lists the bodies that are joined to one, breadth first, from d->body[at] on; they get the mark as place. Returns how many. */
+static int fsi__rg_spread_from(fsi__rg_direct *d, int id, int at, int mark)
+{
+    int n = 1, k, i;
+    d->body[at] = id;
+    d->place[id] = mark;
+    for (k = 0; k < n; k++) for (i = d->begin[d->body[at + k]]; i < d->begin[d->body[at + k] + 1]; i++) if (d->place[d->next[i]] != mark) {
+        d->place[d->next[i]] = mark;
+        d->body[at + n++] = d->next[i];
+    }
+    return n;
+}
+
+/* One island, of the bodies that are joined to `id`, with its order and envelope. Returns how many numbers the envelope holds. */
+static size_t fsi__rg_plan_island(fsi__rg_impl *im, fsi__rg_direct *d, int id, int at)
+{
+    fsi__rg_island *s = &d->island[d->islands];
+    int n = fsi__rg_spread_from(d, id, at, -2), k, i, fixed = 0;
+    size_t size = 0;
+    fsi__rg_spread_from(d, d->body[at + n - 1], at, -3); /* from an end to the other one */
+    for (k = 0; k < n / 2; k++) {
+        i = d->body[at + k];
+        d->body[at + k] = d->body[at + n - 1 - k];
+        d->body[at + n - 1 - k] = i;
+    }
+    memset(s, 0, sizeof *s);
+    s->body = at;
+    s->bodies = n;
+    for (k = 0; k < n; k++) {
+        d->place[d->body[at + k]] = k;
+        d->owner[d->body[at + k]] = d->islands;
+        fixed |= im->moving[d->body[at + k]].tree >= 0;
+    }
+    for (k = 0; k < n; k++) {
+        int first = k;
+        id = d->body[at + k];
+        for (i = d->begin[id]; i < d->begin[id + 1]; i++) first = d->place[d->next[i]] < first ? d->place[d->next[i]] : first;
+        d->first[at + k] = first;
+        s->work += 108.0 * (k - first + 1) * (k - first + 1);
+        size += 36 * (size_t)(k - first + 1);
+    }
+    if (fixed || s->work > FSI__RG_WORK) { /* trees have coordinates of their own */
+        s->work = 0;
+        size = 0;
+    }
+    d->islands++;
+    return size;
+}
+
+/* Rows by islands. */
+static void fsi__rg_plan_rows(fsi__rg_impl *im, fsi__rg_direct *d)
+{
+    int i, k, n = 0, pass;
+    for (pass = 0; pass < 2; pass++) {
+        for (i = 0; i < im->row_count; i++) {
+            const fsi__rg_row *r = &im->row[i];
+            int id = fsi__rg_mobile(im, r->a) ? r->a : (fsi__rg_mobile(im, r->b) ? r->b : -1);
+            if (id < 0) continue;
+            if (pass) d->list[d->island[d->owner[id]].row + d->island[d->owner[id]].rows] = i;
+            d->island[d->owner[id]].rows++;
+        }
+        for (k = 0; k < d->islands && !pass; k++) {
+            d->island[k].row = n;
+            n += d->island[k].rows;
+            d->island[k].rows = 0;
+        }
+    }
+}
+
+static void fsi__rg_direct_lists(fsi__rg_direct *d, fsi__arena *arena, size_t bodies, size_t rows)
+{
+    d->island = (fsi__rg_island *)fsi__take(arena, bodies + 1, sizeof *d->island);
+    d->body = (int *)fsi__take(arena, bodies + 1, sizeof(int));
+    d->place = (int *)fsi__take(arena, bodies + 1, sizeof(int));
+    d->first = (int *)fsi__take(arena, bodies + 1, sizeof(int));
+    d->owner = (int *)fsi__take(arena, bodies + 1, sizeof(int));
+    d->list = (int *)fsi__take(arena, rows + 1, sizeof(int));
+    d->begin = (int *)fsi__take(arena, bodies + 2, sizeof(int));
+    d->next = (int *)fsi__take(arena, 2 * rows + 1, sizeof(int));
+}
+
+static void fsi__rg_direct_numbers(fsi__rg_direct *d, fsi__arena *arena, size_t bodies, size_t rows, size_t value)
+{
+    d->cone = (fsi__rg_cone *)fsi__take(arena, rows, sizeof *d->cone);
+    d->x = (double *)fsi__take(arena, 6 * bodies, sizeof(double));
+    d->step = (double *)fsi__take(arena, 6 * bodies, sizeof(double));
+    d->force = (double *)fsi__take(arena, 6 * bodies, sizeof(double));
+    d->start = (size_t *)fsi__take(arena, 6 * bodies, sizeof(size_t));
+    d->value = (double *)fsi__take(arena, value, sizeof(double));
+}
+
+/* The islands of this substep's rows, and all memory that it can take to solve them. */
+static fsi_status fsi__rg_plan(fsi_rigid *w, const char *fn)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__rg_direct *d = &im->direct;
+    fsi__arena measure = { NULL, 0, 0 };
+    size_t size, value = 0, bodies = 0, rows = 0;
+    int id, k, at = 0;
+    d->rows = -1;
+    fsi__rg_direct_lists(d, &measure, (size_t)w->count, (size_t)im->row_count);
+    if (!fsi__arena_room(w->context, &d->lists, measure.used)) return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, -1, (double)measure.used, "no memory for islands");
+    fsi__rg_direct_lists(d, &d->lists, (size_t)w->count, (size_t)im->row_count);
+
+    d->islands = 0;
+    fsi__rg_list_neighbors(w, d);
+    for (id = 0; id < w->count; id++) d->place[id] = -1;
+    for (id = 0; id < w->count; id++) if (fsi__rg_mobile(im, id) && d->place[id] == -1) {
+        size = fsi__rg_plan_island(im, d, id, at);
+        at += d->island[d->islands - 1].bodies;
+        value = size > value ? size : value;
+    }
+    fsi__rg_plan_rows(im, d);
+    for (k = 0; k < d->islands; k++) if (d->island[k].work > 0) {
+        bodies = (size_t)d->island[k].bodies > bodies ? (size_t)d->island[k].bodies : bodies;
+        rows = (size_t)d->island[k].rows > rows ? (size_t)d->island[k].rows : rows;
+    }
+
+    memset(&measure, 0, sizeof measure);
+    fsi__rg_direct_numbers(d, &measure, bodies, rows, value);
+    if (!fsi__arena_room(w->context, &d->numbers, measure.used)) return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, -1, (double)measure.used, "no memory for islands");
+    fsi__rg_direct_numbers(d, &d->numbers, bodies, rows, value);
+    d->rows = im->row_count;
+    return FSI_OK;
+}
+
+/* max(x, 0), rounded off within tau (Chen and Harker, Kanzow, Smale): (x + root)/2, root = sqrt(x^2 + 4 tau^2). Its slope is this over root. */
+static double fsi__rg_plus(double x, double tau, double *slope)
+{
+    const double root = sqrt(x * x + 4 * tau * tau), y = x > 0 ? 0.5 * (x + root) : (root > 0 ? 2 * tau * tau / (root - x) : 0);
+    *slope = root > 0 ? y / root : 0;
+    return y;
+}
+
+/* P of an impulse of normal part zn and tangential part zt, and B = -dP/du. With (mu zn, zt) Coulomb's cone is the cone |t| <= n, in which
+   (Fukushima, Luo and Tseng 2002) P is by the parts along its edges: with e = zt/|zt|
+
+      P = plus(n - |t|) (1, -e)/2 + plus(n + |t|) (1, e)/2
+
+   Without friction only n is left. B NULL: not wanted. */
+static fsi__d3 fsi__rg_project(const fsi__rg_cone *r, fsi__d3 z, double *B)
+{
+    const double mu = r->mu, zn = fsi__d3_dot(z, r->n);
+    const double n = mu > 0 ? mu * zn : zn, tau = mu > 0 ? mu * r->tau : r->tau;
+    fsi__d3 t = fsi__d3_madd(z, -zn, r->n), e;
+    const double size = mu > 0 ? fsi__d3_norm(t) : 0;
+    double low, high, slope_low, slope_high, nn, nt, across;
+    int i, k;
+    e = fsi__d3_scale(t, size > 0 ? 1 / size : 0);
+    low = fsi__rg_plus(n - size, tau, &slope_low);
+    high = fsi__rg_plus(n + size, tau, &slope_high);
+    if (B) {
+        nn = 0.5 * (slope_low + slope_high);
+        nt = mu > 0 ? 0.5 * mu * (slope_high - slope_low) : 0;
+        across = size > 1e-12 * high ? (high - low) / (2 * size) : slope_high;
+        for (i = 0; i < 3; i++) for (k = 0; k < 3; k++) {
+            const double ni = fsi__rg_at(r->n, i), nk = fsi__rg_at(r->n, k), ei = fsi__rg_at(e, i), ek = fsi__rg_at(e, k);
+            B[3 * i + k] = r->rho * (nn * ni * nk + nt * (ni * ek + ei * nk) + mu * mu * ((nn - across) * ei * ek + across * ((i == k) - ni * nk)));
+        }
+    }
+    z = fsi__d3_scale(r->n, 0.5 * (low + high) / (mu > 0 ? mu : 1));
+    return fsi__d3_madd(z, 0.5 * (high - low), e);
+}
+
+/* z of a relative velocity u: j - rho (u.n + mu |u_t|) n - rho mu^2 u_t. */
+static fsi__d3 fsi__rg_cone_z(const fsi__rg_cone *r, fsi__d3 j, double shift, fsi__d3 u)
+{
+    const double un = fsi__d3_dot(u, r->n), soft = r->mu * r->mu;
+    return fsi__d3_sub(j, fsi__d3_scale(fsi__d3_madd(fsi__d3_scale(u, soft), (1 - soft) * un + shift, r->n), r->rho));
+}
+
+static fsi__d3 fsi__rg_get(const double *x) { return fsi__d3_make(x[0], x[1], x[2]); }
+static void fsi__rg_put(double *x, fsi__d3 v) { x[0] += v.x; x[1] += v.y; x[2] += v.z; }
+
+/* J x of a row. */
+static fsi__d3 fsi__rg_cone_velocity(const fsi__rg_cone *r, const double *x)
+{
+    fsi__d3 u = fsi__rg_zero();
+    if (r->a >= 0) u = fsi__d3_add(fsi__rg_get(x + 6 * r->a), fsi__d3_cross(fsi__rg_get(x + 6 * r->a + 3), r->ra));
+    if (r->b >= 0) u = fsi__d3_sub(u, fsi__d3_add(fsi__rg_get(x + 6 * r->b), fsi__d3_cross(fsi__rg_get(x + 6 * r->b + 3), r->rb)));
+    return u;
+}
+
+/* y += J^T j */
+static void fsi__rg_cone_spread(const fsi__rg_cone *r, fsi__d3 j, double *y)
+{
+    if (r->a >= 0) { fsi__rg_put(y + 6 * r->a, j); fsi__rg_put(y + 6 * r->a + 3, fsi__d3_cross(r->ra, j)); }
+    if (r->b >= 0) { fsi__rg_put(y + 6 * r->b, fsi__d3_scale(j, -1)); fsi__rg_put(y + 6 * r->b + 3, fsi__d3_cross(j, r->rb)); }
+}
+
+/* y = M x of a body. In the plane inertia is about z only; nothing turns about the other axes. */
+static void fsi__rg_body_times(const fsi__rg_impl *im, int id, const double *x, double *y)
+{
+    const fsi__rg_moving *m = &im->moving[id];
+    memset(y, 0, 6 * sizeof *y);
+    fsi__rg_put(y, fsi__d3_scale(fsi__rg_get(x), 1 / m->inverse_mass));
+    fsi__rg_put(y + 3, fsi__rg_mul(m->inertia, fsi__rg_get(x + 3)));
+}
+
+/* force = M x - J^T (p - j0), with z and p of all rows. */
+static void fsi__rg_direct_force(const fsi__rg_impl *im, const fsi__rg_island *s)
+{
+    const fsi__rg_direct *d = &im->direct;
+    int k;
+    for (k = 0; k < s->bodies; k++) fsi__rg_body_times(im, d->body[s->body + k], d->x + 6 * k, d->force + 6 * k);
+    for (k = 0; k < s->rows; k++) {
+        fsi__rg_cone *r = &d->cone[k];
+        fsi__d3 u = fsi__d3_add(r->u, fsi__rg_cone_velocity(r, d->x));
+        r->z = fsi__rg_cone_z(r, r->j, r->shift, u);
+        r->p = fsi__rg_project(r, r->z, NULL);
+        fsi__rg_cone_spread(r, fsi__d3_sub(r->j0, r->p), d->force);
+    }
+}
+
+/* E += J_a^T B J_a, J_a = (1, -[r]x): 6 x 6. */
+static void fsi__rg_add_stiffness(fsi__d3 r, const double *B, double *E)
+{
+    double C[18];
+    int i, k;
+    for (i = 0; i < 3; i++) {
+        const fsi__d3 row = fsi__rg_get(B + 3 * i), turn = fsi__d3_cross(r, row);
+        C[6 * i] = row.x; C[6 * i + 1] = row.y; C[6 * i + 2] = row.z;
+        C[6 * i + 3] = turn.x; C[6 * i + 4] = turn.y; C[6 * i + 5] = turn.z;
+    }
+    for (k = 0; k < 6; k++) {
+        E[k] += C[k];
+        E[6 + k] += C[6 + k];
+        E[12 + k] += C[12 + k];
+        E[18 + k] += r.y * C[12 + k] - r.z * C[6 + k];
+        E[24 + k] += r.z * C[k] - r.x * C[12 + k];
+        E[30 + k] += r.x * C[6 + k] - r.y * C[k];
+    }
+}
+
+/* The block (a, b) of the matrix += sign * E; of a block on the diagonal the lower half. */
+static void fsi__rg_add_block(const fsi__rg_direct *d, int a, int b, const double *E, double sign)
+{
+    int i, k;
+    for (i = 0; i < 6; i++) {
+        double *row = d->value + d->start[6 * a + i] + (size_t)(6 * b);
+        for (k = 0; k < (a == b ? i + 1 : 6); k++) row[k] += sign * E[6 * i + k];
+    }
+}
+
+/* What the rows of one pair add, E = sum J_a^T B J_a. With rb = ra + D it is J_b = J_a T, T = (1, -[D]x; 0, 1), so that E, -E T and T^T E T
+   are the blocks (a, a), (a, b) and (b, b). */
+static void fsi__rg_add_pair_blocks(const fsi__rg_direct *d, const fsi__rg_cone *r, const double *E)
+{
+    const fsi__d3 D = fsi__d3_sub(r->rb, r->ra);
+    double ET[36], F[36], back[36];
+    int i, k;
+    if (r->a >= 0) fsi__rg_add_block(d, r->a, r->a, E, 1);
+    if (r->b < 0) return;
+    memcpy(ET, E, sizeof ET);
+    for (i = 0; i < 6; i++) fsi__rg_put(ET + 6 * i + 3, fsi__d3_cross(D, fsi__rg_get(E + 6 * i)));
+    memcpy(F, ET, sizeof F);
+    for (k = 0; k < 6; k++) {
+        const fsi__d3 turn = fsi__d3_cross(D, fsi__d3_make(ET[k], ET[6 + k], ET[12 + k]));
+        F[18 + k] += turn.x; F[24 + k] += turn.y; F[30 + k] += turn.z;
+    }
+    fsi__rg_add_block(d, r->b, r->b, F, 1);
+    for (i = 0; i < 6; i++) for (k = 0; k < 6; k++) back[6 * k + i] = ET[6 * i + k];
+    if (r->a > r->b) fsi__rg_add_block(d, r->a, r->b, ET, -1);
+    else if (r->a >= 0) fsi__rg_add_block(d, r->b, r->a, back, -1);
+}
+
+/* M + J^T rho P' J, its lower half. */
+static void fsi__rg_assemble(const fsi__rg_impl *im, const fsi__rg_island *s)
+{
+    const fsi__rg_direct *d = &im->direct;
+    double E[36];
+    size_t size = 0;
+    int k, i, l;
+    memset(E, 0, sizeof E);
+    for (k = 0; k < 6 * s->bodies; k++) {
+        d->start[k] = size - (size_t)(6 * d->first[s->body + k / 6]);
+        size += (size_t)(k + 1 - 6 * d->first[s->body + k / 6]);
+    }
+    memset(d->value, 0, size * sizeof *d->value);
+    for (k = 0; k < s->bodies; k++) {
+        const fsi__rg_moving *m = &im->moving[d->body[s->body + k]];
+        for (i = 0; i < 3; i++) d->value[d->start[6 * k + i] + (size_t)(6 * k + i)] = 1 / m->inverse_mass;
+        for (i = 0; i < 3; i++) for (l = 0; l <= i; l++) d->value[d->start[6 * k + 3 + i] + (size_t)(6 * k + 3 + l)] = m->inertia[3 * i + l];
+    }
+    for (k = 0; k < s->rows; k++) {
+        const fsi__rg_cone *r = &d->cone[k];
+        double B[9];
+        fsi__rg_project(r, r->z, B);
+        fsi__rg_add_stiffness(r->a >= 0 ? r->ra : r->rb, B, E);
+        if (k + 1 < s->rows && r[1].a == r->a && r[1].b == r->b) continue;
+        if (r->a >= 0) fsi__rg_add_pair_blocks(d, r, E);
+        else fsi__rg_add_block(d, r->b, r->b, E, 1);
+        memset(E, 0, sizeof E);
+    }
+}
+
+/* a . b in FSI_LANES partial sums. */
+static double fsi__rg_dot(const double *a, const double *b, int n)
+{
+    double lane[FSI_LANES] = { 0, 0, 0, 0, 0, 0, 0, 0 }, tail = 0;
+    int i, k;
+    for (i = 0; i + FSI_LANES <= n; i += FSI_LANES) for (k = 0; k < FSI_LANES; k++) lane[k] += a[i + k] * b[i + k];
+    for (; i < n; i++) tail += a[i] * b[i];
+    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7])) + tail;
+}
+
+/* step = -A^-1 force: A = L L^T within its envelope, 1/L(r, r) on the diagonal. 0: A is not positive. */
+static int fsi__rg_newton_step(const fsi__rg_direct *d, const fsi__rg_island *s)
+{
+    const int n = 6 * s->bodies;
+    int r, c;
+    for (r = 0; r < n; r++) {
+        double *row = d->value + d->start[r];
+        const int first = 6 * d->first[s->body + r / 6];
+        double sum;
+        for (c = first; c < r; c++) {
+            const int from = 6 * d->first[s->body + c / 6] > first ? 6 * d->first[s->body + c / 6] : first;
+            const double *other = d->value + d->start[c];
+            row[c] = (row[c] - fsi__rg_dot(row + from, other + from, c - from)) * other[c];
+        }
+        sum = row[r] - fsi__rg_dot(row + first, row + first, r - first);
+        if (!(sum > 1e-14 * row[r])) return 0;
+        row[r] = 1 / sqrt(sum);
+        d->step[r] = (-d->force[r] - fsi__rg_dot(row + first, d->step + first, r - first)) * row[r];
+    }
+    for (r = n - 1; r >= 0; r--) {
+        const double *row = d->value + d->start[r];
+        d->step[r] *= row[r];
+        for (c = 6 * d->first[s->body + r / 6]; c < r; c++) d->step[c] -= row[c] * d->step[r];
+    }
+    return 1;
+}
+
+/* How far to go along the step: where the function's slope  step . M (x + t step) - sum du . (P(z - t rho du) - j0)  is near 0 (Illinois).
+   largest: the largest change of a row's velocity in a whole step. */
+static double fsi__rg_step_length(const fsi__rg_impl *im, const fsi__rg_island *s, double *largest)
+{
+    const fsi__rg_direct *d = &im->direct;
+    double at0 = fsi__rg_dot(d->step, d->force, 6 * s->bodies), mx = 0, mm = 0, y[6], lo = 0, hi = 0, slope_lo = at0, slope_hi = 0, slope, t = 1;
+    int k, pass, i;
+    *largest = 0;
+    for (k = 0; k < s->bodies; k++) {
+        fsi__rg_body_times(im, d->body[s->body + k], d->step + 6 * k, y);
+        for (i = 0; i < 6; i++) { mm += y[i] * d->step[6 * k + i]; mx += y[i] * d->x[6 * k + i]; }
+    }
+    for (k = 0; k < s->rows; k++) {
+        d->cone[k].du = fsi__rg_cone_velocity(&d->cone[k], d->step);
+        *largest = fmax(*largest, fsi__d3_norm(d->cone[k].du));
+    }
+    for (pass = 0; pass < 30; pass++) {
+        slope = mx + t * mm;
+        for (k = 0; k < s->rows; k++) {
+            const fsi__rg_cone *r = &d->cone[k];
+            slope -= fsi__d3_dot(r->du, fsi__d3_sub(fsi__rg_project(r, fsi__rg_cone_z(r, r->z, 0, fsi__d3_scale(r->du, t)), NULL), r->j0));
+        }
+        if (fabs(slope) <= 0.1 * fabs(at0) || (pass == 0 && slope < 0)) break;
+        if (slope < 0) { lo = t; slope_lo = slope; slope_hi *= pass > 0 && hi > 0 ? 0.5 : 1; }
+        else { slope_lo *= hi > 0 ? 0.5 : 1; hi = t; slope_hi = slope; }
+        t = lo + (hi - lo) * slope_lo / (slope_lo - slope_hi);
+    }
+    return t;
+}
+
+static fsi__d3 fsi__rg_pseudo_velocity(const fsi__rg_impl *im, int side, fsi__d3 r);
+static void fsi__rg_pseudo_kick(fsi__rg_impl *im, int side, fsi__d3 r, fsi__d3 j);
+
+/* parting: for the split impulses, of normal parts and rows without a gap only. */
+static void fsi__rg_load_cones(fsi__rg_impl *im, const fsi__rg_island *s, int parting)
+{
+    fsi__rg_direct *d = &im->direct;
+    int k;
+    for (k = 0; k < s->rows; k++) {
+        const fsi__rg_row *row = &im->row[d->list[s->row + k]];
+        fsi__rg_cone *r = &d->cone[k];
+        memset(r, 0, sizeof *r);
+        r->a = fsi__rg_mobile(im, row->a) ? d->place[row->a] : -1;
+        r->b = fsi__rg_mobile(im, row->b) ? d->place[row->b] : -1;
+        r->ra = row->ra;
+        r->rb = row->rb;
+        r->n = row->n;
+        r->u = fsi__d3_sub(fsi__d3_madd(fsi__rg_relative(im, row, NULL), -row->aim, row->n), row->slide);
+        r->j0 = r->j = fsi__rg_impulse(row);
+        r->mu = row->friction;
+        r->rho = FSI__RG_STIFF * row->kn;
+        r->shift = r->mu * fsi__d3_norm(fsi__d3_madd(r->u, -fsi__d3_dot(r->u, r->n), r->n));
+        if (!parting) continue;
+        r->u = fsi__d3_sub(fsi__rg_pseudo_velocity(im, row->a, row->ra), fsi__rg_pseudo_velocity(im, row->b, row->rb));
+        r->u = fsi__d3_madd(r->u, -row->push, row->n);
+        r->j0 = r->j = fsi__d3_scale(row->n, row->jp);
+        r->mu = r->shift = 0;
+        if (row->depth < 0) r->rho = 0;
+    }
+    memset(d->x, 0, 6 * (size_t)s->bodies * sizeof *d->x);
+}
+
+/* Newton's steps until one changes no velocity by more than `enough`. 0: they ran out; -1: they get nowhere. */
+static int fsi__rg_newton(const fsi__rg_impl *im, const fsi__rg_island *s, double enough, int *left)
+{
+    const fsi__rg_direct *d = &im->direct;
+    double t, largest = 1e300;
+    int k, tiny = 0;
+    while (largest > enough) {
+        if (--*left < 0) return 0;
+        fsi__rg_direct_force(im, s);
+        fsi__rg_assemble(im, s);
+        if (!fsi__rg_newton_step(d, s)) return 0;
+        t = fsi__rg_step_length(im, s, &largest);
+        for (k = 0; k < 6 * s->bodies; k++) d->x[k] += t * d->step[k];
+        tiny = t < 0.2 ? tiny + 1 : 0;
+        if (tiny >= FSI__RG_TINY && d->cone[0].tau <= 0) return -1;
+    }
+    fsi__rg_direct_force(im, s);
+    return 1;
+}
+
+/* The next round holds what the last one gave: j = P(z), or what it was before, and mu |u_t|. Returns the largest change, as a velocity [m/s]. */
+static double fsi__rg_next_round(const fsi__rg_direct *d, const fsi__rg_island *s, int hold)
+{
+    double off = 0;
+    int k;
+    for (k = 0; k < s->rows; k++) {
+        fsi__rg_cone *r = &d->cone[k];
+        const fsi__d3 u = fsi__d3_add(r->u, fsi__rg_cone_velocity(r, d->x)), change = fsi__d3_sub(r->p, r->j);
+        const double shift = r->mu * fsi__d3_norm(fsi__d3_madd(u, -fsi__d3_dot(u, r->n), r->n)), n = fsi__d3_dot(change, r->n);
+        if (r->rho > 0) off = fmax(off, fabs(n) / r->rho);
+        if (r->mu > 0) off = fmax(off, fsi__d3_norm(fsi__d3_madd(change, -n, r->n)) / (r->mu * r->mu * r->rho));
+        if (fsi__d3_dot(r->p, r->p) > 0) off = fmax(off, fabs(shift - r->shift));
+        r->shift = shift;
+        if (!hold) r->j = r->p;
+    }
+    return off;
+}
+
+/* From far off: the function is rounded off, less and less, and Newton's steps follow its minimum. */
+static int fsi__rg_follow(const fsi__rg_impl *im, const fsi__rg_island *s, double speed, double enough, int *left)
+{
+    const fsi__rg_direct *d = &im->direct;
+    int k, few;
+    for (; speed > enough && *left > 0; speed *= few >= FSI__RG_FEW - 2 ? 0.1 : 0.3) {
+        for (k = 0; k < s->rows; k++) d->cone[k].tau = speed / sqrt(FSI__RG_STIFF) * d->cone[k].rho;
+        few = FSI__RG_FEW;
+        fsi__rg_newton(im, s, 0.1 * speed, &few);
+        *left -= FSI__RG_FEW - few;
+        fsi__rg_direct_force(im, s);
+        fsi__rg_next_round(d, s, 1);
+    }
+    for (k = 0; k < s->rows; k++) d->cone[k].tau = 0;
+    return *left > 0;
+}
+
+/* 0: the rounds do not converge, as where bodies are jammed between others that nothing can stop; then nothing has changed. */
+static int fsi__rg_solve_island(fsi__rg_impl *im, const fsi__rg_island *s, double enough, int parting)
+{
+    fsi__rg_direct *d = &im->direct;
+    int round, k, left = FSI__RG_NEWTON, slow = 0, followed = 0, got;
+    double off = 1e300, before, speed = 0;
+    fsi__rg_load_cones(im, s, parting);
+    for (k = 0; k < s->rows; k++) speed = fmax(speed, fsi__d3_norm(d->cone[k].u));
+    for (round = 0; off > 0.3 * enough && slow < 3; round++) {
+        got = fsi__rg_newton(im, s, fmax(0.03 * enough, off < 1e300 ? 0.01 * off : 0), &left);
+        if (got < 0 && followed++ < 2 && fsi__rg_follow(im, s, followed > 1 ? off : speed, enough, &left)) continue;
+        if (got <= 0) break;
+        before = off;
+        off = fsi__rg_next_round(d, s, 0);
+        slow += off > 0.5 * before;
+    }
+    if (!(off <= FSI__RG_NEARLY * enough)) return 0;
+    for (k = 0; k < s->rows; k++) {
+        fsi__rg_row *row = &im->row[d->list[s->row + k]];
+        const double change = fmax(fsi__d3_dot(d->cone[k].j, row->n), 0) - row->jp;
+        if (!parting) fsi__rg_set_impulse(im, row, d->cone[k].j, NULL);
+        else {
+            fsi__rg_pseudo_kick(im, row->a, row->ra, fsi__d3_scale(row->n, change));
+            fsi__rg_pseudo_kick(im, row->b, row->rb, fsi__d3_scale(row->n, -change));
+            row->jp += change;
+        }
+    }
+    return 1;
+}
+
+/* Islands in which some velocity still changes by more than `enough` in a sweep. Returns how many were solved. */
+static int fsi__rg_solve_islands(fsi__rg_impl *im, double enough)
+{
+    fsi__rg_direct *d = &im->direct;
+    int i, k, n = 0;
+    if (d->rows != im->row_count) return 0; /* others have added rows: with particles */
+    for (i = 0; i < d->islands; i++) {
+        fsi__rg_island *s = &d->island[i];
+        double change = 0;
+        for (k = 0; k < s->rows; k++) change = fmax(change, im->row[d->list[s->row + k]].change);
+        if (!(s->work > 0) || !(change > enough)) continue;
+        if (fsi__rg_solve_island(im, s, enough, 0)) n++;
+        else s->work = 0; /* not once more in this substep */
+    }
+    for (i = 0; i < im->row_count && n > 0; i++) { /* the search begins anew */
+        im->row[i].from = fsi__rg_impulse(&im->row[i]);
+        im->row[i].way = fsi__rg_zero();
+    }
+    return n;
+}
+
 FSI_API void fsi__rg_solve(fsi_rigid *w, double dt, fsi__rg_particle *particle, double enough)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     double clock = fsi__now(w->context), speed = fsi__rg_start_solve(w, dt, particle), change = 0, size = 0;
     int sweep = 0, k;
     while (sweep < w->desc.sweeps) {
+        const double done = fmax((double)w->desc.tolerance * speed, enough);
         change = fsi__rg_sweep(w, dt, sweep % 2, particle);
         sweep++;
-        if (sweep > 1 && w->desc.tolerance > 0 && change <= fmax((double)w->desc.tolerance * speed, enough)) break;
-        if (sweep % 2 == 0 && sweep + 2 <= w->desc.sweeps) size = fsi__rg_search(w, size, particle);
+        if (sweep > 1 && w->desc.tolerance > 0 && change <= done) break;
+        if (sweep % FSI__RG_TRY_DIRECT == 0 && !particle && fsi__rg_solve_islands(im, done)) size = 0;
+        else if (sweep % 2 == 0 && sweep + 2 <= w->desc.sweeps) size = fsi__rg_search(w, size, particle);
     }
     for (k = 0; k < w->tree_count; k++) if (im->tree[k] && fsi__rg_tree_awake(im, im->tree[k])) fsi__rg_tree_spread(im, im->tree[k], im->tree[k]->u);
     im->stats.sweeps += sweep;
@@ -2166,6 +2750,19 @@ static void fsi__rg_pseudo_kick(fsi__rg_impl *im, int side, fsi__d3 r, fsi__d3 j
     m->pw = fsi__d3_add(m->pw, fsi__rg_mul(m->inverse_inertia, fsi__d3_cross(r, j)));
 }
 
+/* Islands in which something is to be parted, directly. */
+static void fsi__rg_part_islands(fsi__rg_impl *im, double enough)
+{
+    const fsi__rg_direct *d = &im->direct;
+    int i, k;
+    for (i = 0; i < d->islands && d->rows == im->touch_count; i++) {
+        const fsi__rg_island *s = &d->island[i];
+        double push = 0;
+        for (k = 0; k < s->rows; k++) push = fmax(push, im->row[d->list[s->row + k]].push);
+        if (s->work > 0 && push > 0) fsi__rg_solve_island(im, s, enough, 1);
+    }
+}
+
 /* Pseudo-velocities that part what is deeper than its slop (Guendelman et al. 2003 call it push-out; this form is Catto's): normal rows only,
    u.n >= push. Rows between bodies that touch without overlap hold: u.n >= 0. */
 static void fsi__rg_separate(fsi_rigid *w)
@@ -2193,18 +2790,20 @@ static void fsi__rg_separate(fsi_rigid *w)
             *j = next;
         }
         if (change <= 1e-3 * most) break;
+        if (sweep + 1 == FSI__RG_TRY_DIRECT) fsi__rg_part_islands(im, 1e-4 * most);
     }
 }
 
 /* ---- >>broad phase ----------------------------------------------------------------------------------------------- */
 
-/* How far any point of the body may move in the step. */
+/* How far any point of the body may move in the step, by itself or struck. */
 static double fsi__rg_motion(const fsi__rg_impl *im, int id, double dt)
 {
     const fsi__rg_moving *m = &im->moving[id];
     double turn = fsi__d3_norm(m->w) * dt;
     if (im->kind[id] == FSI_RIGID_STATIC || m->asleep) return 0;
-    return fsi__d3_norm(m->v) * dt + (turn < 2 ? turn : 2) * im->record[id].reach;
+    turn = fsi__d3_norm(m->v) * dt + (turn < 2 ? turn : 2) * im->record[id].reach;
+    return fmax(turn, fsi__d3_norm(m->carried) * dt);
 }
 
 /* Dynamic and awake, or kinematic and on its way. */
@@ -2437,18 +3036,128 @@ static int fsi__rg_meet_later(const fsi_rigid *w, const fsi__rg_placed *p, const
     return 1;
 }
 
+static int fsi__rg_root(int *parent, int k) /* of k's island, the path halved on the way */
+{
+    while (parent[k] != k) k = parent[k] = parent[parent[k]];
+    return k;
+}
+
+static void fsi__rg_join(int *parent, int a, int b) /* the smaller id stays the root */
+{
+    a = fsi__rg_root(parent, a);
+    b = fsi__rg_root(parent, b);
+    if (a < b) parent[b] = a;
+    else parent[a] = b;
+}
+
+/* The farthest that any point of a body would move in a second, by itself or struck. */
+static double fsi__rg_speed(const fsi__rg_impl *im, int id)
+{
+    const fsi__rg_moving *m = &im->moving[id];
+    return fmax(fsi__d3_norm(m->v) + fsi__d3_norm(m->w) * im->record[id].reach, fsi__d3_norm(m->carried));
+}
+
+/* A body that is struck may leave as fast as what strikes it, and meet the next one in the same step. Returns whether any may go farther so than
+   the pairs found allow for. */
+static int fsi__rg_find_carried(fsi_rigid *w, double dt)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int k, s, pass, changed = 1, farther = 0;
+    for (pass = 0; changed; pass++) for (k = 0, changed = 0; k < im->pair_count; k++) {
+        const fsi__rg_pair *pair = &im->pair[pass % 2 ? im->pair_count - 1 - k : k];
+        const int id[2] = { im->placed[pair->p].body, pair->q < 0 ? -1 : im->placed[pair->q].body };
+        for (s = 0; s < 2 && id[1] >= 0; s++) {
+            fsi__rg_moving *m = &im->moving[id[s]];
+            const fsi__rg_moving *o = &im->moving[id[1 - s]];
+            const fsi__d3 v = fsi__d3_dot(o->v, o->v) < fsi__d3_dot(o->carried, o->carried) ? o->carried : o->v;
+            const double room = fsi__rg_motion(im, id[s], dt) + fsi__rg_pair_margin(w, id[s], -1);
+            if (!fsi__rg_mobile(im, id[s]) || !(fsi__d3_norm(v) > fsi__d3_norm(m->carried))) continue;
+            farther |= fsi__d3_norm(v) * dt > room;
+            changed = 1;
+            m->carried = v;
+        }
+    }
+    return farther;
+}
+
+/* Bodies that move alike come no nearer to each other until one of them is stopped, and what stops the lowest of a pile stops all of it within
+   the same step. So groups of bodies are found that may meet (pairs of the broad phase join them) and of which one may meet what moves otherwise:
+   then any of them may be stopped, or thrown back as fast. */
+static void fsi__rg_find_struck(fsi_rigid *w, double dt)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    unsigned char *struck = (unsigned char *)(void *)(im->parent + w->count); /* as fsi__rg_sleep_islands */
+    int pass, i, id;
+    if (w->count == 0) return;
+    memset(struck, 0, (size_t)w->count);
+    for (id = 0; id < w->count; id++) im->parent[id] = id;
+    for (pass = 0; pass < 2; pass++) {
+        for (i = 0; i < im->pair_count; i++) {
+            const fsi__rg_pair *pair = &im->pair[i];
+            const int a = im->placed[pair->p].body, b = pair->q < 0 ? -1 : im->placed[pair->q].body;
+            const int both = b >= 0 && fsi__rg_mobile(im, a) && fsi__rg_mobile(im, b);
+            const fsi__rg_moving *m = &im->moving[a], *n = &im->moving[b < 0 ? a : b];
+            if (pass == 0 && both) fsi__rg_join(im->parent, a, b);
+            if (pass == 0) continue;
+            id = fsi__rg_mobile(im, a) ? a : b;
+            if (id < 0) continue;
+            if (!both || (fsi__d3_norm(fsi__d3_sub(m->v, n->v)) + fsi__d3_norm(m->w) * im->record[a].reach + fsi__d3_norm(n->w) * im->record[b].reach) * dt
+                > fsi__rg_pair_margin(w, a, b)) struck[fsi__rg_root(im->parent, id)] = 1;
+        }
+    }
+    for (id = 0; id < w->count; id++) im->parent[id] = fsi__rg_root(im->parent, id); /* read by many threads from now on */
+}
+
+/* How fast two bodies may come nearer to each other once one of them is stopped; 0: neither can be. */
+static double fsi__rg_stop_speed(const fsi_rigid *w, int a, int b)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    const unsigned char *struck = (const unsigned char *)(const void *)(im->parent + w->count);
+    if (!fsi__rg_mobile(im, a) || !fsi__rg_mobile(im, b) || !struck[im->parent[a]]) return 0;
+    return fsi__rg_speed(im, a) + fsi__rg_speed(im, b);
+}
+
+/* The velocity along n that a body may have at a point: the largest of its own, that one thrown back, and what it may be given. */
+static double fsi__rg_toward(const fsi__rg_moving *m, fsi__d3 x, fsi__d3 n)
+{
+    const double v = fsi__d3_dot(fsi__d3_add(m->v, fsi__d3_cross(m->w, fsi__d3_sub(x, fsi__d3_of(m->start.position)))), n);
+    return fmax(fabs(v), fsi__d3_dot(m->carried, n));
+}
+
+/* Of spots as the bodies stand those that close when one body goes on and the other one is stopped, thrown back or struck. */
+static void fsi__rg_keep_stopped(const fsi__rg_impl *im, int a, int b, double margin, double dt, fsi__rg_heap *h)
+{
+    int k, n = 0;
+    for (k = 0; k < h->n; k++) {
+        const fsi__rg_spot s = h->spot[k];
+        const double nearing = fsi__rg_toward(&im->moving[b], s.x, s.n) + fsi__rg_toward(&im->moving[a], s.x, fsi__d3_scale(s.n, -1));
+        if (-s.depth <= margin + nearing * dt) h->spot[n++] = s;
+    }
+    h->n = n;
+}
+
 /* All spots of a pair of parts in this step. */
 static void fsi__rg_meet_parts(const fsi_rigid *w, const fsi__rg_placed *p, const fsi__rg_placed *q, double dt, fsi__rg_heap *h)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
     const fsi__rg_moving *a = &im->moving[p->body], *b = &im->moving[q->body];
-    const double margin = fsi__rg_pair_margin(w, p->body, q->body);
-    double speed = fsi__d3_norm(fsi__d3_sub(a->v, b->v)) + fsi__d3_norm(a->w) * im->record[p->body].reach + fsi__d3_norm(b->w) * im->record[q->body].reach;
-    h->margin = margin + speed * dt;
+    const double margin = fsi__rg_pair_margin(w, p->body, q->body), stop = fsi__rg_stop_speed(w, p->body, q->body);
+    double speed = fsi__d3_norm(fsi__d3_sub(a->v, b->v)) + fsi__d3_norm(a->w) * im->record[p->body].reach + fsi__d3_norm(b->w) * im->record[q->body].reach, gap;
+    h->margin = margin + fmax(speed, stop) * dt;
     fsi__rg_meet(h, p, q, w->desc.dim);
-    if (!(speed > 0) || fsi__rg_gap_of(h) > h->margin) return;
-    if (h->n > 0 && fsi__rg_gap_of(h) <= margin) fsi__rg_keep_near(h, margin);
-    else if (!fsi__rg_meet_later(w, p, q, dt, margin, speed, h)) h->n = 0;
+    gap = fsi__rg_gap_of(h);
+    if ((!(speed > 0) && !(stop > 0)) || gap > h->margin) return;
+    if (h->n > 0 && gap <= margin) {
+        fsi__rg_keep_near(h, margin);
+        return;
+    }
+    if (speed > 0 && gap <= margin + speed * dt) {
+        if (fsi__rg_meet_later(w, p, q, dt, margin, speed, h)) return;
+        h->n = 0;
+        h->margin = margin + stop * dt;
+        if (stop > 0) fsi__rg_meet(h, p, q, w->desc.dim);
+    }
+    fsi__rg_keep_stopped(im, p->body, q->body, margin, dt, h);
 }
 
 static void fsi__rg_meet_pairs(void *arg, int chunk, int begin, int end)
@@ -2607,6 +3316,7 @@ static fsi_status fsi__rg_narrow(fsi_rigid *w, double dt, const char *fn)
     FSI__RG_TRY(FSI__RG_ROOM(w, im->spot, 0, im->spot_capacity, n, fn));
     job.w = w;
     job.dt = dt;
+    fsi__rg_find_struck(w, dt);
     fsi__parallel(w->context, im->pair_count, 8, fsi__rg_meet_pairs, &job);
     return fsi__rg_list_touches(w, fn);
 }
@@ -2617,8 +3327,13 @@ FSI_API fsi_status fsi__rg_collide(fsi_rigid *w, double dt, const char *fn)
     double clock = fsi__now(w->context);
     int i, woke = 1;
     while (woke) { /* until what runs into sleepers has woken them all: each pass wakes one, or is the last */
+        for (i = 0; i < w->count; i++) im->moving[i].carried = fsi__rg_zero();
         FSI__RG_TRY(fsi__rg_place_all(w, dt, fn));
         FSI__RG_TRY(fsi__rg_find_pairs(w, fn));
+        if (fsi__rg_find_carried(w, dt)) {
+            FSI__RG_TRY(fsi__rg_place_all(w, dt, fn));
+            FSI__RG_TRY(fsi__rg_find_pairs(w, fn));
+        }
         FSI__RG_TRY(fsi__rg_narrow(w, dt, fn));
         woke = fsi__rg_wake_touched(w, dt);
         if (!woke) break;
@@ -2627,6 +3342,7 @@ FSI_API fsi_status fsi__rg_collide(fsi_rigid *w, double dt, const char *fn)
     FSI__RG_TRY(FSI__RG_ROOM(w, im->row, 0, im->row_capacity, im->touch_count, fn));
     for (i = 0; i < im->touch_count; i++) fsi__rg_touch_row(w, &im->touch[i], &im->row[i], dt);
     im->row_count = im->touch_count;
+    FSI__RG_TRY(fsi__rg_plan(w, fn));
     im->carried = 0;
     for (i = 0; i < im->last_count; i++) { /* contacts of sleepers stay as they were */
         const fsi__rg_touch *t = &im->last[i];
@@ -2954,20 +3670,6 @@ FSI_API fsi_status fsi__rg_advance(fsi_rigid *w, double dt, const char *fn)
 }
 
 /* ---- >>islands and sleep ----------------------------------------------------------------------------------------- */
-
-static int fsi__rg_root(int *parent, int k) /* of k's island, the path halved on the way */
-{
-    while (parent[k] != k) k = parent[k] = parent[parent[k]];
-    return k;
-}
-
-static void fsi__rg_join(int *parent, int a, int b) /* the smaller id stays the root */
-{
-    a = fsi__rg_root(parent, a);
-    b = fsi__rg_root(parent, b);
-    if (a < b) parent[b] = a;
-    else parent[a] = b;
-}
 
 static void fsi__rg_make_islands(fsi_rigid *w)
 {
@@ -4088,6 +4790,8 @@ FSI_API void fsi_rigid_destroy(fsi_rigid *w)
     fsi__free(context, im->touch, (size_t)im->touch_capacity, sizeof *im->touch);
     fsi__free(context, im->last, (size_t)im->last_capacity, sizeof *im->last);
     fsi__free(context, im->row, (size_t)im->row_capacity, sizeof *im->row);
+    fsi__arena_free(context, &im->direct.lists);
+    fsi__arena_free(context, &im->direct.numbers);
     w->cookie = 0;
     fsi__free(w->desc.context, w, 1, sizeof *w + sizeof *im); /* not from the context that it may hold itself */
 }

@@ -169,4 +169,91 @@ TEST_FN int add_tree(fsi_rigid *w, const fsi_rigid_link_desc *links, int count, 
     return id;
 }
 
+/* Overlap of n tiles of 200 x 200 x 40 mm that fall from 1 m, `gap` apart, in 2 s; 1 when two are out of order [m]. */
+TEST_FN double overlap_of_tiles(int n, double gap, double hz)
+{
+    fsi_rigid_desc d = rigid_desc(3, 9.81);
+    fsi_rigid *w;
+    double worst = 0, step;
+    int k;
+    d.sleep_time = (fsi_real)0.5;
+    w = make_world(&d);
+    add_floor(w);
+    for (k = 0; k < n; k++) add_shape(w, box_shape(0.2, 0.2, 0.04), v3(0, 0, 1.02 + k * (0.04 + gap)));
+    while (w->time < 2) {
+        if (!advance(w, 1 / hz)) break;
+        for (k = 0; k < n; k++) {
+            step = height_of(w, k) - (k ? height_of(w, k - 1) : -0.02);
+            worst = fmax(worst, step > 0 ? 0.04 - step : 1);
+        }
+    }
+    fsi_rigid_destroy(w);
+    return worst;
+}
+
+/* A tower of n cubes, each shifted by up to 1 % of the side and turned by up to 2 degrees, every second one `ratio` times as heavy: how far a cube has
+   moved after its first second, in sides; sleep off. *depth: the deepest overlap from then on, in sides. */
+TEST_FN double creep_of_tower(int n, double side, double ratio, double seconds, double hz, double *depth)
+{
+    fsi_rigid_desc d = rigid_desc(3, 9.81);
+    fsi_rigid *w = make_world(&d);
+    fsi_vec3 first[64];
+    double creep = 0;
+    uint64_t random = 3;
+    int k;
+    add_floor(w);
+    for (k = 0; k < n; k++) {
+        fsi_rigid_shape s = box_shape(side, side, side);
+        const double x = (2 * test_random(&random) - 1) * 0.01 * side, y = (2 * test_random(&random) - 1) * 0.01 * side;
+        if (k % 2) s.density *= (fsi_real)ratio;
+        add_turned(w, s, v3(x, y, (k + 0.5) * side), fsi_quat_from_axis_angle(v3(0, 0, 1), (fsi_real)((2 * test_random(&random) - 1) * 2 * PI / 180)));
+    }
+    *depth = 0;
+    advance_to(w, 1, 1 / hz);
+    for (k = 0; k < n; k++) first[k] = w->body[k]->pose.position;
+    while (w->time < seconds && creep < 0.5 && advance(w, 1 / hz)) {
+        *depth = fmax(*depth, w->stats.max_depth / side);
+        for (k = 0; k < n; k++) creep = fmax(creep, apart(w->body[k]->pose.position, first[k]) / side);
+    }
+    fsi_rigid_destroy(w);
+    return creep;
+}
+
+/* Half a circle of 15 stones of mean radius 1 m and thickness t, friction 0.7: how far its crown has sunk [m]. Below t = 0.1075 it cannot stand
+   (Milankovitch 1907). */
+TEST_FN double sunk_arch(double t, double seconds)
+{
+    static const int face[6][4] = { { 0, 2, 3, 1 }, { 4, 5, 7, 6 }, { 0, 1, 5, 4 }, { 2, 6, 7, 3 }, { 0, 4, 6, 2 }, { 1, 3, 7, 5 } };
+    fsi_rigid_desc d = rigid_desc(3, 9.81);
+    fsi_rigid *w;
+    double crown;
+    int k, i, f;
+    d.friction = (fsi_real)0.7;
+    w = make_world(&d);
+    add_floor(w);
+    for (k = 0; k < 15; k++) {
+        fsi_mesh_desc md = fsi_mesh_default_desc();
+        fsi_mesh *mesh = NULL;
+        fsi_vec3 x[8];
+        int corner[36];
+        for (i = 0; i < 8; i++) {
+            const double a = PI * (k + (i >> 1 & 1)) / 15, r = 1 + (i & 1 ? 0.5 : -0.5) * t;
+            x[i] = v3(r * cos(a), i >> 2 ? 0.15 : -0.15, r * sin(a));
+        }
+        for (f = 0; f < 6; f++) for (i = 0; i < 6; i++) corner[6 * f + i] = face[f][i < 3 ? i : (i == 3 ? 0 : i - 2)];
+        md.vertices = x;
+        md.vertex_count = 8;
+        md.elements = corner;
+        md.element_count = 12;
+        CHECK(fsi_mesh_create(&mesh, &md) == FSI_OK);
+        add_shape(w, fsi_rigid_mesh(mesh), v3(0, 0, 0));
+        fsi_mesh_destroy(mesh);
+    }
+    crown = height_of(w, 7);
+    while (w->time < seconds && crown - height_of(w, 7) < 0.1 && advance(w, 1.0 / 60)) { }
+    crown -= height_of(w, 7);
+    fsi_rigid_destroy(w);
+    return crown;
+}
+
 #endif

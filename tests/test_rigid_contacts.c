@@ -302,6 +302,44 @@ static void test_a_wall_of_bricks_stands_until_it_is_hit(void)
     fsi_rigid_destroy(w);
 }
 
+/* What stops the lowest one stops all within a step, thrown back or not. */
+static void test_tiles_that_fall_together_stop_together(void)
+{
+    CHECK(overlap_of_tiles(20, 0.5e-3, 60) <= 0.4e-3); /* contact_margin: 2 % of half the thickness */
+    CHECK(overlap_of_tiles(7, 2e-3, 30) <= 0.4e-3);
+    CHECK(overlap_of_tiles(20, 2e-3, 240) <= 0.4e-3);
+    CHECK(overlap_of_tiles(40, 10e-3, 60) <= 0.4e-3);
+}
+
+static void test_towers_stand_whatever_their_size_and_weights(void)
+{
+    double depth;
+    CHECK(creep_of_tower(20, 0.05, 1, 5, 60, &depth) <= 1e-3 && depth <= 1e-3);
+    CHECK(creep_of_tower(2, 1, 1000, 5, 60, &depth) <= 1e-3 && depth <= 1e-3);
+    CHECK(creep_of_tower(10, 1, 100, 5, 60, &depth) <= 1e-3 && depth <= 1e-3);
+}
+
+/* A box put 0.3 of its side into one 1000 times lighter that stands on the floor. */
+static void test_a_heavy_box_is_parted_from_a_light_one(void)
+{
+    fsi_rigid_desc d = rigid_desc(3, 9.81);
+    fsi_rigid *w = make_world(&d);
+    fsi_rigid_shape s = box_shape(1, 1, 1);
+    add_floor(w);
+    add_shape(w, s, v3(0, 0, 0.5));
+    s.density *= 1000;
+    add_shape(w, s, v3(0, 0, 1.2));
+    advance_to(w, 1, 1.0 / 60);
+    CHECK(height_of(w, 1) - height_of(w, 0) > 0.99 && w->stats.max_depth <= 0.01);
+    fsi_rigid_destroy(w);
+}
+
+static void test_an_arch_stands_above_its_critical_thickness(void)
+{
+    CHECK(fabs(sunk_arch(0.12, TEST_SLOWED ? 0.2 : 0.6)) <= 5e-3);
+    CHECK(TEST_SLOWED || sunk_arch(0.1, 1) > 0.05);
+}
+
 /* A heavy block on a light one, 100 to 1, and the other way round. */
 static void test_unequal_masses_rest_on_each_other(void)
 {
@@ -532,6 +570,10 @@ int main(int argc, char **argv)
     RUN(test_every_pair_of_shapes_meets);
     RUN(test_ten_boxes_stand_still_for_a_minute);
     RUN(test_a_wall_of_bricks_stands_until_it_is_hit);
+    RUN(test_tiles_that_fall_together_stop_together);
+    RUN(test_towers_stand_whatever_their_size_and_weights);
+    RUN(test_a_heavy_box_is_parted_from_a_light_one);
+    RUN(test_an_arch_stands_above_its_critical_thickness);
     RUN(test_unequal_masses_rest_on_each_other);
     RUN(test_a_heap_of_meshes_comes_to_rest);
     RUN(test_kinematic_bodies_push);

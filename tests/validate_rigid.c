@@ -1,7 +1,7 @@
-/* validate_rigid.c - fsi_rigid.h at full size: free turning and its order, the stack's minute, slopes, bounces, drafts at 20 spacings a side.
+/* validate_rigid.c - fsi_rigid.h at full size: free turning and its order, the stack's minute, piles, slopes, bounces, drafts at 20 spacings a side.
    SPDX-License-Identifier: MIT
 
-   Prints lines `key value unit`. --res 50 halves the number of particles and cells along each edge; a word (turning, stack, slopes, bounces,
+   Prints lines `key value unit`. --res 50 halves the number of particles and cells along each edge; a word (turning, stack, piles, slopes, bounces,
    drafts) runs one part. */
 #define FSI_IMPLEMENTATION
 #include "../examples/example.h"
@@ -101,6 +101,29 @@ static void run_stack(void)
     stack(3, 20, 1, 0, 0, "stack_20_3d_awake");
     stack(3, 10, 100, 0, 0, "stack_10_3d_100_to_1_awake");
     stack(3, 10, 100, 200, 0, "stack_10_3d_100_to_1_200_sweeps_awake");
+}
+
+/* Tiles that fall on each other, towers of cubes of all sizes and weights, arches. */
+static void run_piles(void)
+{
+    static const double side[4] = { 0.05, 0.2, 1, 2 }, ratio[2] = { 300, 1000 }, thick[3] = { 0.1, 0.12, 0.15 };
+    static const int count[4] = { 2, 7, 20, 40 }, hz[4] = { 30, 60, 120, 240 };
+    static const double gap[4] = { 0.1e-3, 0.5e-3, 2e-3, 10e-3 };
+    double depth, worst;
+    int i, k, l;
+    for (i = 0; i < 4; i++) {
+        for (worst = 0, k = 0; k < 4; k++) for (l = 0; l < 4; l++) worst = fmax(worst, overlap_of_tiles(count[i], gap[k], hz[l]));
+        say(1e3 * worst, "mm", "tiles_%d_overlap", count[i]);
+    }
+    for (i = 0; i < 4; i++) {
+        say(creep_of_tower(20, side[i], 1, 60, 60, &depth), "sides", "tower_20_side_%g_creep", side[i]);
+        say(depth, "sides", "tower_20_side_%g_depth", side[i]);
+    }
+    for (i = 0; i < 2; i++) {
+        say(creep_of_tower(2, 1, ratio[i], 60, 60, &depth), "sides", "tower_2_ratio_%g_creep", ratio[i]);
+        say(depth, "sides", "tower_2_ratio_%g_depth", ratio[i]);
+    }
+    for (i = 0; i < 3; i++) say(sunk_arch(thick[i], 5), "m", "arch_%g_sunk", thick[i]);
 }
 
 /* Acceleration on a slope over g (sin a - mu cos a), where it slides; speed after 10 s where it should not. */
@@ -246,10 +269,11 @@ int main(int argc, char **argv)
     ex_init(&app, "validate_rigid", "Rigid bodies at full size.");
     app.res = 100;
     app.res_help = "per cent of the full resolution";
-    ex_operand(&app, "part", &part, "turning, stack, slopes, bounces or drafts; none: all");
+    ex_operand(&app, "part", &part, "turning, stack, piles, slopes, bounces or drafts; none: all");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     if (!part || !strcmp(part, "turning")) run_turning();
     if (!part || !strcmp(part, "stack")) run_stack();
+    if (!part || !strcmp(part, "piles")) run_piles();
     if (!part || !strcmp(part, "slopes")) run_slopes();
     if (!part || !strcmp(part, "bounces")) run_bounces();
     if (!part || !strcmp(part, "drafts")) run_drafts();
