@@ -72,7 +72,7 @@ typedef struct fsi_shell_material {
     fsi_real radius_across;/* the other half axis; default 0: as radius */
     fsi_real young;        /* Young's modulus, along the warp [Pa], > 0; default 1e6 */
     fsi_real young_weft;   /* across it, triangles only; default 0: as young */
-    fsi_real poisson;      /* warp to weft, triangles; -1 < nu < 0.5; default 0.3 */
+    fsi_real poisson;      /* warp to weft, triangles; -0.999 to 0.5; default 0.3 */
     fsi_real shear;        /* shear modulus [Pa]; default 0: young / (2 (1 + nu)), of the softer direction */
     fsi_real bend, bend_weft; /* bending stiffness of triangles along warp and weft [N m]; default -1: E t^3 / (12 (1 - nu^2)). Woven cloth bends far
                                  more easily than that: measured values go here */
@@ -195,6 +195,8 @@ typedef struct fsi_shell {
     unsigned char *twist_held;    /* segment_count: 1: twist is what you wrote; default 0 */
     const fsi_vec3 *contact_force;/* vertex_count: of contacts and friction, mean of the last step's substeps [N]; as the last Newton step had them, so that
                                      the momenta of both sides change by them to rounding */
+    const fsi_vec3 *pin_force;    /* vertex_count: of what holds a pinned or attached vertex where it must be, mean of the last step's substeps [N]; 0 where
+                                     nothing does; in fsi_couple.h it does not count what the liquid pushes */
     const fsi_real *mass;         /* vertex_count [kg] */
     double time;                  /* seconds simulated */
     fsi_real mean_edge;           /* at rest [m] */
@@ -286,6 +288,10 @@ FSI_API fsi_status fsi_shell_remove_spring(fsi_shell *s, int id);
 FSI_API fsi_status fsi_shell_spring_force(const fsi_shell *s, int id, fsi_vec3 *force); /* on `vertex`, mean of the last step's substeps [N] */
 
 /* ---- >>looking at it ------------------------------------------------------------------------------------------- */
+
+/* Unit normals of the vertices where s->position is now: the mean of their triangles' normals, weighted by area; 2D: of their segments' normals, left of the way from first
+   to second vertex, weighted by length. out: vertex_count; 0 where a vertex has none, as in rods. Errors: COOKIE, ARGUMENT (out). */
+FSI_API fsi_status fsi_shell_vertex_normals(fsi_shell *s, fsi_vec3 *out);
 
 /* Pairs of an edge and a triangle (2D: of edges) that pass through each other, its own and obstacles', by exact arithmetic on `position`: 0 as long as contact is on (which
    it must be for this). What the solver does to keep them apart is not asked. -1: no memory. */
@@ -1242,17 +1248,17 @@ static fsi_status fsi__sh_check_material(fsi_context *c, const char *fn, const f
     int n = 0;
     fsi_status status;
 #define FSI__SH_RANGE(field, low, high) (r[n].name = #field, r[n].value = m->field, r[n].lo = (low), r[n].hi = (high), n++)
-    FSI__SH_RANGE(density, 1e-6, 1e6);
+    FSI__SH_RANGE(density, 1e-12, 1e20);
     FSI__SH_RANGE(thickness, 1e-9, 1e3);
     FSI__SH_RANGE(radius, 1e-9, 1e3);
     FSI__SH_RANGE(radius_across, 0, 1e3);
-    FSI__SH_RANGE(young, 1e-6, 1e15);
-    FSI__SH_RANGE(young_weft, 0, 1e15);
-    FSI__SH_RANGE(poisson, -0.999, 0.4999);
-    FSI__SH_RANGE(shear, 0, 1e15);
-    FSI__SH_RANGE(bend, -1, 1e15);
-    FSI__SH_RANGE(bend_weft, -1, 1e15);
-    FSI__SH_RANGE(bend_shear, -1, 1e15);
+    FSI__SH_RANGE(young, 1e-12, 1e20);
+    FSI__SH_RANGE(young_weft, 0, 1e20);
+    FSI__SH_RANGE(poisson, -0.999, 0.5);
+    FSI__SH_RANGE(shear, 0, 1e20);
+    FSI__SH_RANGE(bend, -1, 1e20);
+    FSI__SH_RANGE(bend_weft, -1, 1e20);
+    FSI__SH_RANGE(bend_shear, -1, 1e20);
     FSI__SH_RANGE(damping_mass, 0, 1e9);
     FSI__SH_RANGE(damping_stiffness, 0, 1e9);
     FSI__SH_RANGE(clearance, 0, 1e3);
@@ -2219,10 +2225,11 @@ typedef struct fsi__sh_impl {
     /* scratch of the size of the scene */
     unsigned char *held;                /* vertices: pinned or attached */
     double *force, *pin_from, *pin_to;  /* 3 * vertices */
+    double *hold_sum;                   /* 3 * vertices: mean of what holds them */
     double *twist_from;                 /* segments */
     double *wind;                       /* 4 * triangles: c of f = -c n (n.u), and n */
     double *element_value, *element_vector, *element_energy;
-    fsi_vec3 *contact_force;
+    fsi_vec3 *contact_force, *pin_force;
     fsi_real *public_mass;
     /* scratch that grows with obstacles and springs */
     fsi__sh_place now, trial;
@@ -3830,8 +3837,10 @@ static void fsi__sh_lay_fixed(fsi_shell *s, fsi__sh_impl *m, fsi__arena *a)
     s->twist = (fsi_real *)fsi__take(a, (size_t)p->segments, sizeof(fsi_real));
     s->twist_held = (unsigned char *)fsi__take(a, (size_t)p->segments, 1);
     s->contact_force = m->contact_force = (fsi_vec3 *)fsi__take(a, nv, sizeof(fsi_vec3));
+    s->pin_force = m->pin_force = (fsi_vec3 *)fsi__take(a, nv, sizeof(fsi_vec3));
     s->mass = m->public_mass = (fsi_real *)fsi__take(a, nv, sizeof(fsi_real));
     m->held = (unsigned char *)fsi__take(a, nv, 1);
+    m->hold_sum = (double *)fsi__take(a, 3 * nv, sizeof(double));
     m->force = (double *)fsi__take(a, 3 * nv, sizeof(double));
     m->pin_from = (double *)fsi__take(a, 3 * nv, sizeof(double));
     m->pin_to = (double *)fsi__take(a, 3 * nv, sizeof(double));
@@ -4204,32 +4213,42 @@ static void fsi__sh_press(const fsi__sh_step *w, int obstacle, double sign, cons
     }
 }
 
-/* What a held vertex needs besides contacts, friction and springs, with the opposite sign: elasticity, air, inertia. */
-static fsi_status fsi__sh_feel_attachments(fsi__sh_step *w)
+/* What holds each held vertex: the gradient of all energies there, contacts' by m->felt. Obstacles feel it, turned round, at what is attached to them. */
+static fsi_status fsi__sh_feel_held(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
     fsi_status status;
-    int i, k, a;
-    if (m->attachments == 0) return FSI_OK;
+    double g[6];
+    int i, k, a, held = 0;
+
+    for (i = 0; i < m->model.vertices; i++) held += m->held[i];
+    if (held == 0) return FSI_OK;
     fsi__sh_elements(w, m->now.q, FSI__SH_GRADIENT);
     status = fsi_assembly_vector(m->elastic, m->element_vector, m->gradient);
-    for (i = 0; i < m->attachments && status == FSI_OK; i++) {
-        const fsi__sh_attachment *t = &m->attachment[i];
-        double f[3];
-        for (a = 0; a < 3; a++) {
-            k = 3 * t->vertex + a;
-            f[a] = m->felt[k] - m->gradient[k] - m->model.mass[t->vertex] * (m->now.q[k] - m->aim[k]) / (w->h * w->h) - m->model.drag_mass[t->vertex] * (m->now.q[k] - m->base[k]) / w->h;
-        }
-        fsi__sh_press(w, t->obstacle, 1, f, m->now.q + 3 * t->vertex);
+    if (status != FSI_OK) return status;
+    for (i = 0; i < m->springs; i++) {
+        const fsi__sh_spring *s = &m->spring[i];
+        const int other = s->used ? fsi__sh_spring_end(m, s) : -1;
+        if (!s->used) continue;
+        fsi__sh_pull(w, s, m->now.x + 3 * (size_t)s->desc.vertex, m->now.x + 3 * (size_t)other, g, NULL);
+        for (a = 0; a < 3; a++) m->gradient[3 * s->desc.vertex + a] += g[a];
+        for (a = 0; a < 3 && other < m->model.vertices; a++) m->gradient[3 * other + a] += g[3 + a];
     }
-    return status;
+
+    for (i = 0; i < m->model.vertices; i++) for (a = 0; a < 3 && m->held[i]; a++) {
+        k = 3 * i + a;
+        m->gradient[k] += m->model.mass[i] * (m->now.q[k] - m->aim[k]) / (w->h * w->h) + m->model.drag_mass[i] * (m->now.q[k] - m->base[k]) / w->h - m->felt[k];
+        m->hold_sum[k] += w->share * m->gradient[k];
+    }
+    for (i = 0; i < m->attachments; i++) fsi__sh_press(w, m->attachment[i].obstacle, -1, m->gradient + 3 * m->attachment[i].vertex, m->now.q + 3 * m->attachment[i].vertex);
+    return FSI_OK;
 }
 
-/* Springs pull at the end: on what is attached, at their vertices, and on their anchors. */
+/* Springs pull on their anchors. */
 static void fsi__sh_feel_springs(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
-    int i, k, a;
+    int i, a;
     for (i = 0; i < m->springs; i++) {
         fsi__sh_spring *s = &m->spring[i];
         const int ends[2] = { s->desc.vertex, s->used ? fsi__sh_spring_end(m, s) : 0 };
@@ -4237,10 +4256,6 @@ static void fsi__sh_feel_springs(fsi__sh_step *w)
         if (!s->used) continue;
         fsi__sh_pull(w, s, m->now.x + 3 * (size_t)ends[0], m->now.x + 3 * (size_t)ends[1], g, NULL);
         for (a = 0; a < 3; a++) s->sum[a] -= w->share * g[a];
-        for (k = 0; k < 2; k++) {
-            const int held = ends[k] < m->model.vertices && m->held[ends[k]] ? fsi__sh_find_attachment(m, ends[k]) : -1;
-            if (held >= 0) fsi__sh_press(w, m->attachment[held].obstacle, -1, g + 3 * k, m->now.x + 3 * (size_t)ends[k]);
-        }
         if (s->desc.other < 0 && s->desc.obstacle >= 0) fsi__sh_press(w, s->desc.obstacle, -1, g + 3, m->now.x + 3 * (size_t)ends[1]);
     }
 }
@@ -4286,13 +4301,14 @@ static fsi_status fsi__sh_feel(fsi__sh_step *w)
     if (!w->felt) fsi__sh_feel_contacts(w);
     if (w->settle || w->stats.substeps == 0) { /* the first of a step */
         memset(m->sum, 0, 3 * (size_t)m->points * sizeof(double));
+        memset(m->hold_sum, 0, 3 * (size_t)m->model.vertices * sizeof(double));
         for (i = 0; i < m->springs; i++) memset(m->spring[i].sum, 0, sizeof m->spring[i].sum);
         for (i = 0; i < m->obstacles; i++) memset(m->obstacle[i].sum, 0, sizeof m->obstacle[i].sum);
     }
     for (j = 0; j < 3 * (size_t)m->points; j++) m->sum[j] += w->share * m->felt[j];
     fsi__sh_feel_obstacles(w);
     fsi__sh_feel_springs(w);
-    return fsi__sh_feel_attachments(w);
+    return fsi__sh_feel_held(w);
 }
 
 static double fsi__sh_min_gap(const fsi__sh_impl *m)
@@ -5154,6 +5170,7 @@ static void fsi__sh_publish(fsi_shell *s, fsi__sh_step *w)
         s->position[i] = fsi__sh_to(m->state.x + 3 * i);
         s->velocity[i] = fsi__sh_to(m->state.v + 3 * i);
         m->contact_force[i] = fsi__sh_to(m->sum + 3 * (size_t)i);
+        m->pin_force[i] = fsi__sh_to(m->hold_sum + 3 * (size_t)i);
         if (!s->pinned[i]) s->target[i] = s->position[i];
     }
     for (i = 0; i < s->segment_count; i++) if (m->model.twist_node[i] >= 0 && !s->twist_held[i]) s->twist[i] = (fsi_real)m->state.x[3 * m->model.twist_node[i]];
@@ -5221,6 +5238,7 @@ static fsi_status fsi__sh_look(fsi__sh_step *w)
     fsi__sh_spread_bodies(m, &m->now);
     memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
     memset(m->sum, 0, 3 * (size_t)m->points * sizeof(double));
+    memset(m->hold_sum, 0, nv * sizeof(double));
     for (i = 0; i < m->springs; i++) memset(m->spring[i].sum, 0, sizeof m->spring[i].sum);
     for (i = 0; i < m->obstacles; i++) memset(m->obstacle[i].sum, 0, sizeof m->obstacle[i].sum);
     m->rubs = m->actives = m->list_holds = 0;
@@ -5598,7 +5616,7 @@ FSI_API void fsi_shell_debug_draw(const fsi_shell *s, const fsi_debug_draw *draw
 
 typedef struct fsi__sh_skin { int *triangle; double *weight, *normal; int vertices, triangles; fsi__arena memory; } fsi__sh_skin;
 
-/* Normals of vertices, weighted by area. */
+/* Unit normals of vertices, weighted by area; in 2D of segments, by length. */
 static void fsi__sh_smooth(const fsi_shell *s, double *normal)
 {
     int t, k, a;
@@ -5612,10 +5630,26 @@ static void fsi__sh_smooth(const fsi_shell *s, double *normal)
         fsi__sh_cross(u, w, n);
         for (k = 0; k < 3; k++) for (a = 0; a < 3; a++) normal[3 * v[k] + a] += n[a];
     }
+    for (t = 0; t < s->segment_count && s->desc.dim == 2; t++) for (k = 0; k < 2; k++) {
+        const int *v = s->segments + 2 * t;
+        normal[3 * v[k]] -= (double)s->position[v[1]].y - (double)s->position[v[0]].y;
+        normal[3 * v[k] + 1] += (double)s->position[v[1]].x - (double)s->position[v[0]].x;
+    }
     for (t = 0; t < s->vertex_count; t++) {
         double *n = normal + 3 * t, l = sqrt(fsi__sh_dot(n, n));
         for (a = 0; a < 3; a++) n[a] = l > 0 ? n[a] / l : 0;
     }
+}
+
+FSI_API fsi_status fsi_shell_vertex_normals(fsi_shell *s, fsi_vec3 *out)
+{
+    fsi__sh_impl *m = fsi__sh_of(s);
+    int i;
+    if (!m) return FSI_ERROR_COOKIE;
+    if (!out) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, "fsi_shell_vertex_normals", -1, 0, "out is NULL");
+    fsi__sh_smooth(s, m->scratch);
+    for (i = 0; i < s->vertex_count; i++) out[i] = fsi__sh_to(m->scratch + 3 * (size_t)i);
+    return FSI_OK;
 }
 
 /* A point of a triangle's plane, and the smooth normal there. */
