@@ -36,6 +36,7 @@
       fsi_couple_debug_draw                   both, and where they touch
       fsi_couple_save, _load, _hash           to the bit
       s->adhesion                             what liquid at each vertex bears before it lets go: wetting and non-wetting parts
+      s->liquid_force                         on each vertex
       s->stats                                smallest distance, contacts, momentum, times a phase
    WHAT IT DOES NOT DO
       fsi_shell.h by BACKWARD_EULER only, substeps are the liquid's. No COUPLED bodies in the shell. Velocities of the liquid are of first order in time, whatever
@@ -105,6 +106,8 @@ typedef struct fsi_couple {
     double carved_volume;      /* liquid that create took away, as it was nearer than 1.5 dx to the solid [m^3; 2D: m^2] */
     fsi_real *adhesion;        /* of each vertex of the shell [Pa], at least 0, between vertices by their weights: write it between steps; a setting, which neither save,
                                   load nor hash know. rho g h holds a layer h thick; on a rod it acts on a strip two cells wide, which is what the liquid sees of it */
+    const fsi_vec3 *liquid_force; /* on each vertex of the shell, held ones included, mean of the last step [N]; times its dt: the impulse [N s]. What holds a pinned
+                                  vertex is shell->pin_force less this */
     fsi_couple_stats stats;
     void *impl;
 } fsi_couple;
@@ -253,7 +256,9 @@ typedef struct fsi__co_impl {
     fsi_solver *inertial;       /* of the solid's velocities */
     double *v, *load;           /* 3 * nodes: velocities before the pressure; the right side that they came from */
     double *given;              /* 3 * vertices [N s]: what projections gave the solid in this substep before positions are sought */
+    double *felt;               /* 3 * vertices [N s]: what the liquid gave all vertices in this step */
     int v_capacity, load_capacity;
+    fsi_vec3 *public_force;     /* vertices: liquid_force */
     int pushed;                 /* samples that the barrier pushes, or that are within its range */
     int weighed, ended;         /* of this substep: the solid's matrix is that of its start; positions are found */
     fsi__arena columns;         /* what the pressure solver reads of faces */
@@ -1306,10 +1311,10 @@ static double fsi__co_face_velocity(const fsi__co_impl *c, const fsi__co_face *f
 }
 
 /* out += W' j; nothing moves what is held. */
-static void fsi__co_push_face(const fsi__co_impl *c, const fsi__co_face *f, double j, double *out)
+static void fsi__co_push_face(const fsi__co_impl *c, const fsi__co_face *f, double j, int held, double *out)
 {
     int i, a;
-    for (i = f->first; i < f->end; i++) for (a = 0; a < 3; a++) if (!c->sh->fixed[3 * c->share[i].node + a]) out[3 * c->share[i].node + a] += c->share[i].weight * f->along[a] * j;
+    for (i = f->first; i < f->end; i++) for (a = 0; a < 3; a++) if (held || !c->sh->fixed[3 * c->share[i].node + a]) out[3 * c->share[i].node + a] += c->share[i].weight * f->along[a] * j;
 }
 
 /* The shell's matrix where it is now, of inertia, elasticity and its own contacts, in `total`, and its own forces there. */
@@ -1459,7 +1464,7 @@ static fsi_status fsi__co_predict(fsi__co_impl *c)
     if (c->ended) FSI__LS_TRY(fsi_csr_multiply(c->context, &c->sh->total, c->sh->next.v, c->right));
     for (i = 0; i < n; i++) c->right[i] = h2 * c->right[i] - c->step.h * c->sh->gradient[i];
     for (i = 0; i < 3 * c->sh->model.vertices; i++) c->right[i] += c->given[i];
-    for (k = 0; k < c->faces; k++) fsi__co_push_face(c, &c->face[k], c->face[k].push, c->right);
+    for (k = 0; k < c->faces; k++) fsi__co_push_face(c, &c->face[k], c->face[k].push, 0, c->right);
     fsi__co_hold(c);
     memcpy(c->load, c->right, (size_t)n * sizeof(double));
     system.matrix = &c->total;
@@ -1477,7 +1482,7 @@ static fsi_status fsi__co_yield(fsi__co_impl *c, const double *impulse)
     fsi_system system = fsi_default_system();
     int k;
     memset(c->right, 0, 3 * (size_t)c->total.rows * sizeof(double));
-    for (k = 0; k < c->faces; k++) fsi__co_push_face(c, &c->face[k], impulse[k], c->right);
+    for (k = 0; k < c->faces; k++) fsi__co_push_face(c, &c->face[k], impulse[k], 0, c->right);
     system.matrix = &c->total;
     system.tolerance = 1e-10;
     return fsi_solver_solve(c->inertial, &system, c->right, c->solution);
@@ -1500,7 +1505,7 @@ static void fsi__co_estimate(fsi__co_impl *c, fsi_real *yielding)
     double *pushed = c->solution;
     int k, i;
     memset(pushed, 0, 3 * (size_t)c->total.rows * sizeof(double));
-    for (k = 0; k < c->faces; k++) fsi__co_push_face(c, &c->face[k], 1, pushed);
+    for (k = 0; k < c->faces; k++) fsi__co_push_face(c, &c->face[k], 1, 0, pushed);
     for (k = 0; k < c->faces; k++) {
         const fsi__co_face *f = &c->face[k];
         double sum = 0;
@@ -1620,9 +1625,11 @@ static fsi_status fsi__co_take_velocities(fsi__co_impl *c, const fsi__co_columns
     FSI__LS_TRY(fsi_csr_multiply(c->context, &c->total, c->v, c->right));
     for (k = 0; k < c->faces; k++) {
         const fsi__co_face *f = &c->face[k];
+        const double gives = columns->impulse[k] + f->push - f->mass * fsi__co_face_velocity(c, f, c->v);
         exchanged += fabs(columns->impulse[k]);
-        fsi__co_push_face(c, f, columns->impulse[k], c->load);
-        if (!c->ended) fsi__co_push_face(c, f, columns->impulse[k] + f->push - f->mass * fsi__co_face_velocity(c, f, c->v), c->given);
+        fsi__co_push_face(c, f, columns->impulse[k], 0, c->load);
+        if (!c->ended) fsi__co_push_face(c, f, gives, 0, c->given);
+        fsi__co_push_face(c, f, gives, 1, c->felt);
     }
     for (i = 0; i < 3 * c->sh->model.vertices; i++) if (!c->sh->fixed[i]) sum[i % 3] += c->right[i] - c->load[i];
     if (exchanged > 0) c->stats.momentum_error = fmax(c->stats.momentum_error, sqrt(fsi__sh_dot(sum, sum)) / exchanged);
@@ -1944,6 +1951,24 @@ static fsi_status fsi__co_take(fsi__co_impl *c, fsi__ls_run *run)
     return FSI_OK;
 }
 
+/* PAPER: the barrier's push is all that the solid feels: what its own forces and inertia leave over, at what is held the barrier's. */
+static fsi_status fsi__co_feel_push(fsi__co_impl *c)
+{
+    const fsi__sh_impl *m = c->sh;
+    int k, i, a;
+    FSI__LS_TRY(fsi__co_weigh_solid(&c->step));
+    for (i = 0; i < 3 * m->model.vertices; i++) if (!m->fixed[i]) c->felt[i] += c->step.h * m->gradient[i];
+    for (k = 0; k < c->contacts; k++) {
+        const fsi__co_contact *t = &c->contact[k];
+        const fsi__co_sample *s = &c->sample[t->sample];
+        for (i = 0; i < 3 && s->node[i] >= 0; i++) for (a = 0; a < 3; a++) {
+            const size_t at = 3 * (size_t)s->node[i] + (size_t)a;
+            if (m->fixed[at]) c->felt[at] -= c->step.h * t->pull * s->weight[i] * t->gradient[a];
+        }
+    }
+    return FSI_OK;
+}
+
 static fsi_status fsi__co_settle(void *user, fsi__ls_run *run)
 {
     fsi__co_impl *c = (fsi__co_impl *)user;
@@ -1956,6 +1981,7 @@ static fsi_status fsi__co_settle(void *user, fsi__ls_run *run)
     c->ended = 1;
     FSI__LS_TRY(fsi__sh_close_substep(&c->step));
     if (c->s->desc.correction == FSI_COUPLE_MOMENTUM) FSI__LS_TRY(fsi__co_weigh_solid(&c->step));
+    else FSI__LS_TRY(fsi__co_feel_push(c));
     if (!c->listed) FSI__LS_TRY(fsi__co_list(c, c->sh->next.x, 2 * c->dx));
     FSI__LS_TRY(fsi__co_take(c, run));
     c->stats.newton += c->step.stats.newton - newton;
@@ -2103,7 +2129,7 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
     fsi__sh_guest with_shell;
     fsi__ls_guest with_liquid;
     fsi_status status;
-    int a;
+    int i, a;
 
     /* all that is asked for */
     if (!c) return FSI_ERROR_COOKIE;
@@ -2121,6 +2147,7 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
         memset(&c->stats, 0, sizeof c->stats);
         c->stats.min_distance = (double)c->ls->phi->background;
         c->dt = (double)dt;
+        memset(c->felt, 0, 3 * (size_t)c->sh->model.vertices * sizeof *c->felt);
         fsi__sh_begin(&c->step, s->shell, c->sh, fn, (double)dt);
         c->step.guest = dt > 0 ? &with_shell : NULL;
         if (!(dt > 0)) status = fsi__co_look(c);
@@ -2136,6 +2163,7 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
     fsi__sh_publish(s->shell, &c->step);
     s->time += (double)dt;
     fsi__co_note_moves(c);
+    for (i = 0; i < c->sh->model.vertices; i++) c->public_force[i] = dt > 0 ? fsi_v3_scale(fsi__sh_to(c->felt + 3 * (size_t)i), 1 / dt) : fsi_v3(0, 0, 0);
     for (a = 0; a < 3; a++) c->stats.momentum[a] = s->liquid->stats.momentum[a] + s->shell->stats.momentum[a];
     c->stats.substeps = s->liquid->stats.substeps;
     c->stats.degraded = s->shell->stats.degraded + (s->liquid->stats.degraded != 0);
@@ -2366,6 +2394,8 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
     fsi__free(context, c->v, (size_t)c->v_capacity, 3 * sizeof(double));
     fsi__free(context, c->load, (size_t)c->load_capacity, 3 * sizeof(double));
     fsi__free(context, c->given, (size_t)c->sh->model.vertices, 3 * sizeof(double));
+    fsi__free(context, c->felt, (size_t)c->sh->model.vertices, 3 * sizeof(double));
+    fsi__free(context, c->public_force, (size_t)c->sh->model.vertices, sizeof(fsi_vec3));
     fsi__arena_free(context, &c->columns);
     fsi__free(context, c->solid, (size_t)c->solid_capacity, sizeof *c->solid);
     fsi__free(context, c, 1, sizeof *c);
@@ -2380,9 +2410,14 @@ static fsi_status fsi__co_make_room(fsi__co_impl *c)
     int i;
     c->s->adhesion = (fsi_real *)fsi__alloc(c->context, (size_t)n, sizeof(fsi_real));
     c->given = (double *)fsi__alloc(c->context, (size_t)n, 3 * sizeof(double));
+    c->felt = (double *)fsi__alloc(c->context, (size_t)n, 3 * sizeof(double));
+    c->s->liquid_force = c->public_force = (fsi_vec3 *)fsi__alloc(c->context, (size_t)n, sizeof(fsi_vec3));
     c->pieces = (int *)fsi__alloc(c->context, (size_t)c->sh->model.edges + (size_t)c->sh->model.triangles, sizeof(int));
-    if (!c->s->adhesion || !c->given || !c->pieces) return fsi__fail(c->context, FSI_ERROR_MEMORY, "fsi_couple_create", -1, n, "no memory for %d vertices", n);
-    for (i = 0; i < n; i++) c->s->adhesion[i] = c->s->desc.adhesion;
+    if (!c->s->adhesion || !c->given || !c->felt || !c->public_force || !c->pieces) return fsi__fail(c->context, FSI_ERROR_MEMORY, "fsi_couple_create", -1, n, "no memory for %d vertices", n);
+    for (i = 0; i < n; i++) {
+        c->s->adhesion[i] = c->s->desc.adhesion;
+        c->public_force[i] = fsi_v3(0, 0, 0);
+    }
     return FSI_OK;
 }
 

@@ -193,8 +193,8 @@ typedef struct fsi_shell {
     fsi_real *twist;              /* segment_count: turn of the material about the segment [rad], up to 1e8, relative to a frame that is carried along without
                                      turning; yours to write while held */
     unsigned char *twist_held;    /* segment_count: 1: twist is what you wrote; default 0 */
-    const fsi_vec3 *contact_force;/* vertex_count: of contacts and friction, mean of the last step's substeps [N]; as the last Newton step had them, so that
-                                     the momenta of both sides change by them to rounding */
+    const fsi_vec3 *contact_force;/* vertex_count: of contacts and friction, mean of the last step's substeps [N]; as the last Newton step had them: by
+                                     backward Euler the momenta of both sides change by them to rounding */
     const fsi_vec3 *pin_force;    /* vertex_count: of what holds a pinned or attached vertex where it must be, mean of the last step's substeps [N]; 0 where
                                      nothing does; in fsi_couple.h it does not count what the liquid pushes */
     const fsi_real *mass;         /* vertex_count [kg] */
@@ -2331,6 +2331,7 @@ typedef struct fsi__sh_step {
     double tolerance;
     int max_newton, in_the_way;
     int settle;             /* 1: no velocities */
+    int hidden;             /* what the last direction promised is below the rounding of the energy */
     int foresees;           /* the first Newton step: friction's model is about `foreseen_x` */
     int exact, close;       /* exact Hessians; the last step was a small one */
     int crept;              /* steps in a row that the search cut to less than a thousandth */
@@ -3229,13 +3230,16 @@ static void fsi__sh_matrix_of(fsi_quat q, double *r)
     for (i = 0; i < 9; i++) r[i] = (double)t.m[i];
 }
 
+/* Of the turn 1/2 tr((R - A) J (R - A)^T): with the constant, whose rounding would hide what a light sheet on a heavy body changes. */
 static double fsi__sh_body_energy(const fsi__sh_step *w, const fsi__sh_body *b, const double *center, fsi_quat turn)
 {
-    double r[9], n[9], d[3];
+    double r[9], d[3], sum = 0;
+    int i, j, k;
     fsi__sh_sub(center, b->aim, d);
     fsi__sh_matrix_of(turn, r);
-    fsi__sh_turned(b, r, n);
-    return (b->mass / 2 * fsi__sh_dot(d, d) - (n[0] + n[4] + n[8])) / (w->dt * w->dt);
+    for (i = 0; i < 9; i++) r[i] -= b->aim_turn[i];
+    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) for (k = 0; k < 3; k++) sum += r[3 * i + j] * b->moment[3 * j + k] * r[3 * i + k];
+    return (b->mass * fsi__sh_dot(d, d) + sum) / (2 * w->dt * w->dt);
 }
 
 static void fsi__sh_add_body(fsi__sh_step *w, int i)
@@ -3654,6 +3658,7 @@ static fsi_status fsi__sh_search(fsi__sh_step *w, double t, int *found)
     const double slope = fsi__sh_slope(m) + (w->guest ? w->guest->slope(w->guest->user) : 0), before = fsi__sh_energy(w, &m->now, 0, 0);
     int k, is = 1;
     *found = 0;
+    w->hidden = !(-slope > 1e-11 * fabs(before));
     for (k = 0; k < 40 && !*found; k++) {
         double after;
         fsi_status status = FSI_OK;
@@ -3766,7 +3771,7 @@ static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int *done)
     next = w->guest && before > w->stats.update ? w->stats.update * w->stats.update / before : w->stats.update; /* a guest's steps cost more than its last one mends */
     *done = !(w->remaining > 0) && (w->guest ? w->guest->is_done(w->guest->user, next * m->model.mean_edge) : next <= w->tolerance);
     status = fsi__sh_search(w, t, &found);
-    if (*done && found && m->rubs > 0) *done = w->felt && fsi__sh_friction_agrees(w);
+    if (*done && found && m->rubs > 0 && (w->felt || w->foresees || !w->hidden)) *done = w->felt && fsi__sh_friction_agrees(w);
     if (!*done && w->guest && !(w->remaining > 0) && w->crept > 1) *done = 2; /* at a kink: a guest's energy need not be smooth */
     if (!found && !*done && !w->exact && !w->foresees) *done = 2; /* an exact direction, or one of what was foreseen, that leads nowhere is followed by another */
     w->close = found && !(w->remaining > 0) && w->stats.update < 0.01;
@@ -3774,7 +3779,8 @@ static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int *done)
     return status;
 }
 
-static fsi_status fsi__sh_newton(fsi__sh_step *w)
+/* solve: how many there were before in this substep. */
+static fsi_status fsi__sh_newton(fsi__sh_step *w, int solve)
 {
     const fsi__sh_impl *m = w->m;
     int k, done = 0, stuck = 0;
@@ -3785,7 +3791,7 @@ static fsi_status fsi__sh_newton(fsi__sh_step *w)
     w->stats.update = 0;
     for (k = 0; !done && status == FSI_OK; k++) {
         if (k >= w->max_newton && !(w->remaining > 0)) break;
-        w->foresees = k == 0 && m->rubs > 0;
+        w->foresees = k == 0 && solve == 0 && m->rubs > 0;
         status = fsi__sh_newton_step(w, &done);
         w->stats.newton++;
         stuck = w->remaining > 0 && w->remaining > 0.999 * left ? stuck + 1 : 0;
@@ -4464,7 +4470,7 @@ static fsi_status fsi__sh_close_substep(fsi__sh_step *w)
     int i;
     for (i = 0; i < (w->settle ? 1 : m->settings.friction_iterations) && status == FSI_OK; i++) {
         status = fsi__sh_lag_friction(w);
-        if (status == FSI_OK) status = fsi__sh_newton(w);
+        if (status == FSI_OK) status = fsi__sh_newton(w, i);
     }
     if (status != FSI_OK) return status;
     status = fsi__sh_feel(w);

@@ -337,7 +337,8 @@ static void test_the_papers_correction_loses_momentum(void)
     }
 }
 
-/* Newton steps a substep, a drop on a row of held points: an unknown that weighs as its share of liquid costs more of them, at large steps many more. */
+/* Newton steps a substep, a drop on a row of held points: an unknown that weighs as its share of liquid costs more of them, at large steps many more. (One
+   substep of some hundred at CFL 2 is hard by either mass, its search is cut 29 times: with steps of 4 ms there is one in these three.) */
 static void test_newton_steps_by_uniform_mass_and_the_papers(void)
 {
     static const double cfl[2] = { 0.7, 2 };
@@ -349,7 +350,7 @@ static void test_newton_steps_by_uniform_mass_and_the_papers(void)
         begin_row(&p, FSI_METRIC_SPLINE, cfl[k], 1, 1, 0);
         watch(&p);
         again = &t;
-        for (f = 0; f < (TEST_SLOWED ? 1 : 3); f++) if (!pair_step(&p, 4e-3)) break;
+        for (f = 0; f < (TEST_SLOWED ? 1 : 3); f++) if (!pair_step(&p, 3.8e-3)) break;
         again = NULL;
         watch(NULL);
         printf("   CFL %g: %d problems, Newton steps %.2f, to 1e-4 dx %.2f, by the paper's mass %.2f, cut %d and %d\n", cfl[k], t.problems, (double)p.newton / p.substeps,

@@ -99,6 +99,24 @@ static double support(const tank *t)
     return sum / t->weight;
 }
 
+/* Sum of what the liquid does to the sheet, downwards, over its weight. */
+static double felt(const tank *t)
+{
+    double sum = 0;
+    int i;
+    for (i = 0; i < t->p.solid->vertex_count; i++) sum -= (double)(t->dim == 3 ? t->p.both->liquid_force[i].z : t->p.both->liquid_force[i].y);
+    return sum / t->weight;
+}
+
+/* Sum of what holds the sheet against its own weight and the liquid, over both. */
+static double held(const tank *t)
+{
+    double sum = felt(t) * t->weight;
+    int i;
+    for (i = 0; i < t->p.solid->vertex_count; i++) sum += (double)(t->dim == 3 ? t->p.solid->pin_force[i].z : t->p.solid->pin_force[i].y);
+    return sum / (t->weight + t->load);
+}
+
 static double energy(const tank *t)
 {
     const fsi_levelset_stats *l = &t->p.water->stats;
@@ -142,8 +160,11 @@ static void test_a_pool_rests_on_a_held_chain(void)
         pair_pin(&t.p);
         tank_fill(&t);
         c = tank_run(&t, dt[k], k == 2 ? 4 : 10, 2);
-        printf("   %d cells, dt %.4f: kinetic energy %.1e of rho g H V, rises by %.1e, distance %.3f dx\n", t.n, dt[k], c.moves, c.rises, t.p.both->stats.min_distance * t.n);
+        printf("   %d cells, dt %.4f: kinetic energy %.1e of rho g H V, rises by %.1e, distance %.3f dx, pushes by %.5f of its weight\n", t.n, dt[k], c.moves, c.rises,
+               t.p.both->stats.min_distance * t.n, felt(&t));
         CHECK(c.moves <= TOL(1e-12, 1e-8) && c.rises <= 1e-4);
+        CHECK_NEAR(felt(&t), 1, 0.015); /* masses of faces where the surface cuts columns: a tenth of a cell in height */
+        CHECK_NEAR(held(&t), 1, 0.015);
         pair_end(&t.p);
     }
 }
@@ -202,6 +223,43 @@ static void test_a_pool_moves_with_its_floor(void)
     }
 }
 
+/* A drop falls on a string that flies: in every step the string's momentum changes by liquid_force and its own weight, by both corrections. */
+static void test_the_liquids_force_is_what_the_string_gets(void)
+{
+    int k;
+    for (k = 0; k < 2; k++) {
+        double before[3] = { 0, 0, 0 }, mass = 0, worst = 0, all = 0;
+        const double dt = 2e-3;
+        pair p;
+        int i, a, step;
+        pair_begin(&p, 32);
+        pair_string(&p, 24, 4, 28, 12);
+        p.e.correction = k ? FSI_COUPLE_PAPER : FSI_COUPLE_MOMENTUM;
+        pair_make_apart(&p);
+        pair_drop(&p, 14, 20, 5, 0, -2);
+        p.e.liquid = p.water;
+        p.e.shell = p.solid;
+        CHECK(fsi_couple_create(&p.both, &p.e) == FSI_OK);
+        for (i = 0; i < p.solid->vertex_count; i++) mass += (double)p.solid->mass[i];
+        for (step = 0; step < 12 && pair_step(&p, dt); step++) {
+            double sum[3] = { 0, 0, 0 };
+            for (i = 0; i < p.solid->vertex_count; i++) {
+                sum[0] += dt * (double)p.both->liquid_force[i].x;
+                sum[1] += dt * (double)p.both->liquid_force[i].y;
+            }
+            all += fabs(sum[1]);
+            for (a = 0; a < 2; a++) {
+                worst = fmax(worst, fabs(p.solid->stats.momentum[a] - before[a] - sum[a] + (a == 1 ? 9.81 * mass * dt : 0)));
+                before[a] = p.solid->stats.momentum[a];
+            }
+        }
+        printf("   %s: off by %.1e of %.3g N s that the string got\n", k ? "paper" : "momentum", worst / all, all);
+        CHECK(all > (k ? 1 : 10) * 9.81 * mass * dt && worst <= TOL(1e-9, 1e-3) * all);
+        CHECK(fsi_couple_step(p.both, 0) == FSI_OK && fsi_v3_norm(p.both->liquid_force[12]) == 0);
+        pair_end(&p);
+    }
+}
+
 static void test_a_pool_rests_on_a_held_cloth(void)
 {
     calm c;
@@ -227,6 +285,7 @@ static void test_springs_bear_the_weight_of_a_pool(void)
         tank_hang(&t, 2e5);
         tank_fill(&t);
         c = tank_run(&t, 1.0 / 60, TEST_SLOWED ? 3 : 6, TEST_SLOWED ? 2 : 3);
+        CHECK_NEAR(felt(&t), c.bears, 2e-3);
         printf("   %dD, %d cells: springs bear %.5f of the weight, kinetic energy %.1e of rho g H V, all rises by %.1e\n", dim, t.n, c.bears, c.moves, c.rises);
         CHECK_NEAR(c.bears, 1, 0.002);
         CHECK(c.moves <= 1e-6 && c.rises <= 1e-4);
@@ -317,6 +376,7 @@ int main(int argc, char **argv)
     RUN(test_a_pool_rests_on_a_held_chain);
     RUN(test_a_pool_rests_by_every_rule);
     RUN(test_a_pool_moves_with_its_floor);
+    RUN(test_the_liquids_force_is_what_the_string_gets);
     RUN(test_a_pool_rests_on_a_held_cloth);
     RUN(test_springs_bear_the_weight_of_a_pool);
     RUN_PHYSICS(test_a_sprung_pool_does_not_creep_up);
