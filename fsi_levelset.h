@@ -539,7 +539,6 @@ typedef struct fsi__ls_run {
     const char *function;                /* that was called, for messages */
     fsi_levelset_stats stats;
     double time, dt;                     /* at the beginning of the substep; of it */
-    double strongest;                    /* acceleration when the substep began [m/s^2] */
     double length, done;                 /* of the call [s], 0: it is none of fsi_levelset_step; share of it when the substep ends */
     double clock;                        /* of the last lap */
     double lost_volume, left_volume;
@@ -3557,7 +3556,7 @@ static fsi_status fsi__ls_add_rim(fsi__ls_run *run, int e, int side, const fsi__
     long long face;
     fsi__ls_rim *rim;
     if (!fsi__ls_is_rim(run, e, side, &face)) return FSI_OK;
-    FSI__LS_TRY(fsi__room_in(run->s->context, &m->rim, sizeof *m->rim, m->rim_count, &m->rim_capacity, m->rim_count + 1, "fsi_levelset_step"));
+    FSI__LS_TRY(fsi__room_in(run->s->context, &m->rim, sizeof *m->rim, m->rim_count, &m->rim_capacity, m->rim_count + 1, run->function));
     rim = &m->rim[m->rim_count++];
     rim->cell = e;
     rim->face = (int)face;
@@ -3808,7 +3807,7 @@ static fsi_status fsi__ls_number_faces(fsi__ls_run *run)
         fsi_grid_corner(g, b, corner);
         if (m->face_capacity - count < g->block_cells)
             FSI__LS_TRY(fsi__room(run->s->context, columns, 3, count, &m->face_capacity, count + 16 * g->block_cells,
-                "fsi_levelset_step"));
+                run->function));
         for (c = 0; c < g->block_cells; c++) {
             const double phi = fsi__ls_face_phi(run, b, c, corner);
             m->next_label[b * g->block_cells + c] = fabs(phi) < 3.5 ? count : -1;
@@ -4121,7 +4120,7 @@ static fsi_status fsi__ls_grow_droplets(fsi__ls_run *run, int count)
 {
     fsi__ls_impl *m = run->m;
     return fsi__room_in(run->s->context, &m->trial_droplet, sizeof *m->trial_droplet, m->trial_droplet_count, &m->trial_droplet_capacity, count,
-        "fsi_levelset_step");
+        run->function);
 }
 
 /* Adds a droplet to the trial; `moves`: a substep takes it along from there. */
@@ -4244,7 +4243,7 @@ static fsi_status fsi__ls_add_link(fsi__ls_run *run, int from, int to, int cells
     fsi__ls_link *last = m->link_count > 0 ? &m->link[m->link_count - 1] : NULL;
     if (!last || last->from != from || last->to != to) {
         FSI__LS_TRY(fsi__room_in(run->s->context, &m->link, sizeof *m->link, m->link_count, &m->link_capacity,
-            m->link_count + 1, "fsi_levelset_step"));
+            m->link_count + 1, run->function));
         last = &m->link[m->link_count++];
         last->from = from;
         last->to = to;
@@ -4528,7 +4527,7 @@ static fsi_status fsi__ls_grow_parts(fsi__ls_run *run, int count)
         fsi__ls_parts *p = parts[k];
         fsi__ls_part_columns(p, columns);
         FSI__LS_TRY(fsi__room(run->s->context, columns, FSI__LS_PARTS, p->capacity, &p->capacity, count + 1,
-            "fsi_levelset_step"));
+            run->function));
     }
     return FSI_OK;
 }
@@ -5176,7 +5175,7 @@ static fsi_status fsi__ls_conserve(fsi__ls_run *run)
 static fsi_status fsi__ls_relabel(fsi__ls_run *run)
 {
     int count;
-    FSI__LS_TRY(fsi__ls_make_room(run->s, "fsi_levelset_step"));
+    FSI__LS_TRY(fsi__ls_make_room(run->s, run->function));
     fsi__ls_find_solids(run);
     FSI__LS_TRY(fsi_grid_label(run->m->trial_phi, fsi__ls_mask(run), run->m->trial_label, &count));
     return fsi_grid_grow_labels(run->m->trial_label, run->m->trial_phi, 3);
@@ -5261,7 +5260,7 @@ static fsi_status fsi__ls_begin(fsi__ls_run *run)
     size_t p;
     int k;
     for (p = 0; p < places; p++) m->before[p] = run->grid->index[p] >= 0; /* first of all: what a failure goes back to */
-    FSI__LS_TRY(fsi__ls_make_room(run->s, "fsi_levelset_step"));
+    FSI__LS_TRY(fsi__ls_make_room(run->s, run->function));
     FSI__LS_TRY(fsi__ls_grow_parts(run, m->parts.count));
     for (k = 0; k < m->emitter_count; k++) m->emitter[k].trial = m->emitter[k].flow;
     for (k = 0; k < m->sink_count; k++) m->sink[k].trial = m->sink[k].flow;
@@ -5392,13 +5391,13 @@ static fsi_status fsi__ls_commit(fsi__ls_run *run)
     int a, count;
     fsi__ls_swap_fields(&m->next_phi, &m->trial_phi);
     FSI__LS_TRY(fsi__ls_make_blocks(run, 0));
-    if (run->grid->block_count > m->room) FSI__LS_TRY(fsi__ls_make_room(run->s, "fsi_levelset_step")); /* of droplets that a sink made */
+    if (run->grid->block_count > m->room) FSI__LS_TRY(fsi__ls_make_room(run->s, run->function)); /* of droplets that a sink made */
     fsi__ls_notice_blocks(m, run->grid);
     FSI__LS_TRY(fsi_grid_label(m->next_phi, fsi__ls_mask(run), m->trial_label, &count));
     FSI__LS_TRY(fsi_grid_grow_labels(m->trial_label, m->next_phi, 3));
     FSI__LS_TRY(fsi_grid_volumes(m->next_phi, m->trial_label, count, m->trial_u, fsi__ls_psi(m), m->trial.shape));
     FSI__LS_TRY(fsi__ls_find_energy(run));
-    FSI__LS_TRY(fsi__ls_grow_components(run->s, m->trial.count, "fsi_levelset_step")); /* last: the caller sees where they stand */
+    FSI__LS_TRY(fsi__ls_grow_components(run->s, m->trial.count, run->function)); /* last: the caller sees where they stand */
     fsi__ls_swap_fields(&m->next_phi, &m->phi);
     fsi__ls_swap_fields(&m->trial_pressure, &m->pressure);
     fsi__ls_swap_fields(&m->trial_carried, &m->carried);
@@ -5577,15 +5576,15 @@ static fsi_status fsi__ls_run_substeps(fsi__ls_run *run, double dt)
     FSI__LS_TRY(fsi__ls_begin(run));
     FSI__LS_TRY(fsi__ls_check_velocity(run));
     while (left > 0) {
-        double count, speed = 0;
+        double count, strongest, speed = 0;
         const int spare = d->max_substeps - run->stats.substeps;
         FSI__LS_TRY(fsi__ls_open_emitters(run));
         FSI__LS_TRY(fsi__ls_condense(run));
         FSI__LS_TRY(fsi__ls_find_speed(run));
         FSI__LS_TRY(fsi__ls_obstacle_speed(run, &speed));
         if (run->guest) speed = fmax(speed, run->guest->speed(run->guest->user));
-        FSI__LS_TRY(fsi__ls_strongest(run->s, run->function, run->m->trial_phi, run->time, &run->strongest));
-        count = ceil(left / fsi__ls_largest_dt(d, speed > run->stats.max_speed ? speed : run->stats.max_speed, run->strongest) - 1e-6); /* what suggest_dt rounded */
+        FSI__LS_TRY(fsi__ls_strongest(run->s, run->function, run->m->trial_phi, run->time, &strongest));
+        count = ceil(left / fsi__ls_largest_dt(d, speed > run->stats.max_speed ? speed : run->stats.max_speed, strongest) - 1e-6); /* what suggest_dt rounded */
         if (!(count >= 1)) count = 1;
         if (count > spare) count = spare, run->stats.degraded = 1;
         run->dt = left / count;
