@@ -3112,13 +3112,23 @@ static fsi_status fsi__ls_accelerate(fsi__ls_run *run)
     return FSI_OK;
 }
 
+/* A principal curvature of the surface, `phi` away from the level that has k there, all in cells: held within 1, what a grid
+   can tell. */
+FSI_FN double fsi__ls_principal(double k, double phi)
+{
+    const double shift = 1 - k * phi;
+    k /= shift > 0.25 ? shift : 0.25;
+    return k > 1 ? 1 : (k < -1 ? -1 : k);
+}
+
 /* Curvature [1/m] of the surface where it is nearest, from phi around a cell by centred differences, g = grad phi, H its second derivatives.
-   The level through the cell has the sum of curvatures kap = (g.g tr H - g.H g)/|g|^3 and the Gaussian curvature K = g.adj(H) g/|g|^4 (0 in 2D). The
-   principal curvatures of parallel surfaces are k/(1 - k phi): the surface itself, phi away, has (kap - 2 K phi)/(1 - kap phi + K phi^2). Without
-   that step the faces of a cell that is barely liquid would see different pressures over next to no distance. Held within (dim - 1)/dx. */
+   The level through the cell has the sum of curvatures kap = (g.g tr H - g.H g)/|g|^3 and the Gaussian curvature K = g.adj(H) g/|g|^4 (0 in 2D), so
+   the principal ones kap/2 +- sqrt(kap^2/4 - K). Those of parallel surfaces are k/(1 - k phi), phi away. Without
+   that step the faces of a cell that is barely liquid would see different pressures over next to no distance. Each is held by itself: the
+   rim of a puddle is bent once in 3D too, and with a bound of 2/dx on the sum it would be driven round. */
 FSI_FN double fsi__ls_curvature(const fsi_real *p, int dim, const int *step, double dx)
 {
-    double g[3] = { 0, 0, 0 }, h[3][3], g2 = 0, trace = 0, along = 0, adjoint = 0, most = (dim - 1) / dx, kap, gauss, phi, shift;
+    double g[3] = { 0, 0, 0 }, h[3][3], g2 = 0, trace = 0, along = 0, adjoint = 0, kap, phi, apart;
     int a, b;
     memset(h, 0, sizeof h);
     for (a = 0; a < dim; a++) {
@@ -3137,10 +3147,10 @@ FSI_FN double fsi__ls_curvature(const fsi_real *p, int dim, const int *step, dou
         }
     phi = (double)*p / dx; /* from here on, lengths in cells */
     kap = (g2 * trace - along) / (g2 * sqrt(g2));
-    gauss = dim == 3 ? adjoint / (g2 * g2) : 0;
-    shift = 1 - kap * phi + gauss * phi * phi;
-    kap = (kap - 2 * gauss * phi) / (shift > 0.25 ? shift : 0.25) / dx;
-    return kap > most ? most : (kap < -most ? -most : kap);
+    if (dim == 2) return fsi__ls_principal(kap, phi) / dx;
+    apart = kap * kap / 4 - adjoint / (g2 * g2);
+    apart = apart > 0 ? sqrt(apart) : 0;
+    return (fsi__ls_principal(kap / 2 + apart, phi) + fsi__ls_principal(kap / 2 - apart, phi)) / dx;
 }
 
 /* How far one surface alone is near a cell: the slope of phi across it is 1 there, but on a ridge between two surfaces, as in
