@@ -384,7 +384,7 @@ typedef struct fsi__rg_moving {
     fsi_pose start, pose;         /* of the centre of mass: at the substep's start; predicted, then final */
     fsi__d3 v0, w0, v, w;         /* velocities at its start; predicted, then solved. Links: copies of what their tree says */
     fsi__d3 pv, pw;               /* of the split impulses */
-    fsi__d3 carried;              /* velocity of the fastest body that it may meet: what it may be given */
+    fsi__d3 blow;                 /* velocity of the fastest body that it may meet: what it may be given */
     fsi__d3 force, torque;        /* over this step: gravity, external, from liquids */
     fsi__d3 sum, moment;          /* impulse pushed since begin, moment about the centre at the time */
     double inverse_mass;          /* 0: not moved by contacts (links too: their tree is) */
@@ -2803,7 +2803,7 @@ static double fsi__rg_motion(const fsi__rg_impl *im, int id, double dt)
     double turn = fsi__d3_norm(m->w) * dt;
     if (im->kind[id] == FSI_RIGID_STATIC || m->asleep) return 0;
     turn = fsi__d3_norm(m->v) * dt + (turn < 2 ? turn : 2) * im->record[id].reach;
-    return fmax(turn, fsi__d3_norm(m->carried) * dt);
+    return fmax(turn, fsi__d3_norm(m->blow) * dt);
 }
 
 /* Dynamic and awake, or kinematic and on its way. */
@@ -3054,12 +3054,12 @@ static void fsi__rg_join(int *parent, int a, int b) /* the smaller id stays the 
 static double fsi__rg_speed(const fsi__rg_impl *im, int id)
 {
     const fsi__rg_moving *m = &im->moving[id];
-    return fmax(fsi__d3_norm(m->v) + fsi__d3_norm(m->w) * im->record[id].reach, fsi__d3_norm(m->carried));
+    return fmax(fsi__d3_norm(m->v) + fsi__d3_norm(m->w) * im->record[id].reach, fsi__d3_norm(m->blow));
 }
 
 /* A body that is struck may leave as fast as what strikes it, and meet the next one in the same step. Returns whether any may go farther so than
    the pairs found allow for. */
-static int fsi__rg_find_carried(fsi_rigid *w, double dt)
+static int fsi__rg_find_blows(fsi_rigid *w, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     int k, s, pass, changed = 1, farther = 0;
@@ -3069,12 +3069,12 @@ static int fsi__rg_find_carried(fsi_rigid *w, double dt)
         for (s = 0; s < 2 && id[1] >= 0; s++) {
             fsi__rg_moving *m = &im->moving[id[s]];
             const fsi__rg_moving *o = &im->moving[id[1 - s]];
-            const fsi__d3 v = fsi__d3_dot(o->v, o->v) < fsi__d3_dot(o->carried, o->carried) ? o->carried : o->v;
+            const fsi__d3 v = fsi__d3_dot(o->v, o->v) < fsi__d3_dot(o->blow, o->blow) ? o->blow : o->v;
             const double room = fsi__rg_motion(im, id[s], dt) + fsi__rg_pair_margin(w, id[s], -1);
-            if (!fsi__rg_mobile(im, id[s]) || !(fsi__d3_norm(v) > fsi__d3_norm(m->carried))) continue;
+            if (!fsi__rg_mobile(im, id[s]) || !(fsi__d3_norm(v) > fsi__d3_norm(m->blow))) continue;
             farther |= fsi__d3_norm(v) * dt > room;
             changed = 1;
-            m->carried = v;
+            m->blow = v;
         }
     }
     return farther;
@@ -3121,7 +3121,7 @@ static double fsi__rg_stop_speed(const fsi_rigid *w, int a, int b)
 static double fsi__rg_toward(const fsi__rg_moving *m, fsi__d3 x, fsi__d3 n)
 {
     const double v = fsi__d3_dot(fsi__d3_add(m->v, fsi__d3_cross(m->w, fsi__d3_sub(x, fsi__d3_of(m->start.position)))), n);
-    return fmax(fabs(v), fsi__d3_dot(m->carried, n));
+    return fmax(fabs(v), fsi__d3_dot(m->blow, n));
 }
 
 /* Of spots as the bodies stand those that close when one body goes on and the other one is stopped, thrown back or struck. */
@@ -3327,10 +3327,10 @@ FSI_API fsi_status fsi__rg_collide(fsi_rigid *w, double dt, const char *fn)
     double clock = fsi__now(w->context);
     int i, woke = 1;
     while (woke) { /* until what runs into sleepers has woken them all: each pass wakes one, or is the last */
-        for (i = 0; i < w->count; i++) im->moving[i].carried = fsi__rg_zero();
+        for (i = 0; i < w->count; i++) im->moving[i].blow = fsi__rg_zero();
         FSI__RG_TRY(fsi__rg_place_all(w, dt, fn));
         FSI__RG_TRY(fsi__rg_find_pairs(w, fn));
-        if (fsi__rg_find_carried(w, dt)) {
+        while (fsi__rg_find_blows(w, dt)) { /* ends: each body takes on the velocity of an other one, ever faster */
             FSI__RG_TRY(fsi__rg_place_all(w, dt, fn));
             FSI__RG_TRY(fsi__rg_find_pairs(w, fn));
         }
