@@ -2167,6 +2167,7 @@ static double fsi__rg_start_solve(fsi_rigid *w, double dt, fsi__rg_particle *par
    from the impulses that come out and judge them. */
 
 #define FSI__RG_STIFF 1e5      /* rho, by the row's effective mass: a round leaves less than 1/(1 + rho * mobility) of an error */
+#define FSI__RG_HEAVY 1e2      /* rho at least, by the island's heaviest body, which may bear on the row */
 #define FSI__RG_NEARLY 1e3     /* times the accuracy wanted: a solution that is taken, for sweeps to go on from */
 #define FSI__RG_NEWTON 200     /* Newton's steps in all rounds together */
 #define FSI__RG_FEW 8          /* of these with one rounding */
@@ -2567,7 +2568,9 @@ static void fsi__rg_pseudo_kick(fsi__rg_impl *im, int side, fsi__d3 r, fsi__d3 j
 static void fsi__rg_load_cones(fsi__rg_impl *im, const fsi__rg_island *s, int parting)
 {
     fsi__rg_direct *d = &im->direct;
+    double heaviest = 0;
     int k;
+    for (k = 0; k < s->bodies; k++) heaviest = fmax(heaviest, 1 / im->moving[d->body[s->body + k]].inverse_mass);
     for (k = 0; k < s->rows; k++) {
         const fsi__rg_row *row = &im->row[d->list[s->row + k]];
         fsi__rg_cone *r = &d->cone[k];
@@ -2580,7 +2583,7 @@ static void fsi__rg_load_cones(fsi__rg_impl *im, const fsi__rg_island *s, int pa
         r->u = fsi__d3_sub(fsi__d3_madd(fsi__rg_relative(im, row, NULL), -row->aim, row->n), row->slide);
         r->j0 = r->j = fsi__rg_impulse(row);
         r->mu = row->friction;
-        r->rho = FSI__RG_STIFF * row->kn;
+        r->rho = fmax(FSI__RG_STIFF * row->kn, FSI__RG_HEAVY * heaviest);
         r->shift = r->mu * fsi__d3_norm(fsi__d3_madd(r->u, -fsi__d3_dot(r->u, r->n), r->n));
         if (!parting) continue;
         r->u = fsi__d3_sub(fsi__rg_pseudo_velocity(im, row->a, row->ra), fsi__rg_pseudo_velocity(im, row->b, row->rb));

@@ -341,6 +341,9 @@ static void test_towers_stand_whatever_their_size_and_weights(void)
     CHECK(creep_of_tower(20, 0.05, 1, 5, 60, &depth) <= 1e-3 && depth <= 1e-3);
     CHECK(creep_of_tower(2, 1, 1000, 5, 60, &depth) <= 1e-3 && depth <= 1e-3);
     CHECK(creep_of_tower(10, 1, 100, 5, 60, &depth) <= 1e-3 && depth <= 1e-3);
+    CHECK(creep_of_tower(2, 0.2, 1e5, 3, 60, &depth) <= 1e-3 && depth <= 1e-3);
+    CHECK(creep_of_tower(2, 0.2, 1e8, 3, 60, &depth) <= 1e-3 && depth <= 1e-3);
+    CHECK(creep_of_tower(6, 0.2, 1e6, 3, 60, &depth) <= 1e-3 && depth <= 1e-3);
 }
 
 /* A box put 0.3 of its side into one 1000 times lighter that stands on the floor. */
