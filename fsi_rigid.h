@@ -1359,8 +1359,9 @@ typedef struct fsi__rg_tree {
     fsi_quat *orientation;
 } fsi__rg_tree;
 
-/* An island for >>direct: where its bodies and rows begin and how many they are; multiplications that its matrix takes, 0: too many. */
-typedef struct fsi__rg_island { int body, bodies, row, rows; double work; } fsi__rg_island;
+/* An island for >>direct: where its bodies and rows begin and how many they are; how often its velocities may still be solved for in this
+   substep; multiplications that its matrix takes, 0: too many. */
+typedef struct fsi__rg_island { int body, bodies, row, rows, tries; double work; } fsi__rg_island;
 
 /* A row of an island. a, b: places of bodies in the island's order, -1: it does not move. */
 typedef struct fsi__rg_cone {
@@ -2169,9 +2170,11 @@ static double fsi__rg_start_solve(fsi_rigid *w, double dt, fsi__rg_particle *par
 #define FSI__RG_STIFF 1e5      /* rho, by the row's effective mass: a round leaves less than 1/(1 + rho * mobility) of an error */
 #define FSI__RG_HEAVY 1e2      /* rho at least, by the island's heaviest body, which may bear on the row */
 #define FSI__RG_NEARLY 1e3     /* times the accuracy wanted: a solution that is taken, for sweeps to go on from */
+#define FSI__RG_SHARE 1e-3     /* or of the fastest velocity that was to be stopped: far less than sweeps leave of it */
 #define FSI__RG_NEWTON 200     /* Newton's steps in all rounds together */
 #define FSI__RG_FEW 8          /* of these with one rounding */
 #define FSI__RG_TINY 3         /* short steps one after the other, by which Newton's method is seen to get nowhere */
+#define FSI__RG_TRIES 2        /* direct solutions of an island in a substep */
 #define FSI__RG_TRY_DIRECT 8   /* sweeps before an island is solved directly */
 #define FSI__RG_WORK 3e6       /* multiplications of a factorisation: islands that take more are left to the sweeps */
 
@@ -2226,6 +2229,7 @@ static size_t fsi__rg_plan_island(fsi__rg_impl *im, fsi__rg_direct *d, int id, i
     memset(s, 0, sizeof *s);
     s->body = at;
     s->bodies = n;
+    s->tries = FSI__RG_TRIES;
     for (k = 0; k < n; k++) {
         d->place[d->body[at + k]] = k;
         d->owner[d->body[at + k]] = d->islands;
@@ -2666,7 +2670,7 @@ static int fsi__rg_solve_island(fsi__rg_impl *im, const fsi__rg_island *s, doubl
         off = fsi__rg_next_round(d, s, 0);
         slow += off > 0.5 * before;
     }
-    if (!(off <= FSI__RG_NEARLY * enough)) return 0;
+    if (!(off <= fmax(FSI__RG_NEARLY * enough, FSI__RG_SHARE * speed))) return 0;
     for (k = 0; k < s->rows; k++) {
         fsi__rg_row *row = &im->row[d->list[s->row + k]];
         const double change = fmax(fsi__d3_dot(d->cone[k].j, row->n), 0) - row->jp;
@@ -2690,9 +2694,10 @@ static int fsi__rg_solve_islands(fsi__rg_impl *im, double enough)
         fsi__rg_island *s = &d->island[i];
         double change = 0;
         for (k = 0; k < s->rows; k++) change = fmax(change, im->row[d->list[s->row + k]].change);
-        if (!(s->work > 0) || !(change > enough)) continue;
+        if (!(s->work > 0) || s->tries == 0 || !(change > enough)) continue;
+        s->tries--;
         if (fsi__rg_solve_island(im, s, enough, 0)) n++;
-        else s->work = 0; /* not once more in this substep */
+        else s->tries = 0;
     }
     for (i = 0; i < im->row_count && n > 0; i++) { /* the search begins anew */
         im->row[i].from = fsi__rg_impulse(&im->row[i]);
@@ -3010,7 +3015,8 @@ static void fsi__rg_place_later(const fsi__rg_impl *im, const fsi__rg_placed *p,
 /* Two parts that are apart now: where they first come within the margin in this step, by conservative advancement (Mirtich 1996): no point
    comes nearer than by `speed`, so gap/speed seconds may pass at once. Spots of that moment are carried back to the step's start: their
    gap grows by what closes it until then, their points go back with the bodies that move. Returns 0 when they do not meet. */
-static int fsi__rg_meet_later(const fsi_rigid *w, const fsi__rg_placed *p, const fsi__rg_placed *q, double dt, double margin, double speed, fsi__rg_heap *h)
+static int fsi__rg_meet_later(const fsi_rigid *w, const fsi__rg_placed *p, const fsi__rg_placed *q, double dt, double margin,
+    double speed, double stop, fsi__rg_heap *h)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
     const fsi__rg_moving *a = &im->moving[p->body], *b = &im->moving[q->body];
@@ -3021,7 +3027,7 @@ static int fsi__rg_meet_later(const fsi_rigid *w, const fsi__rg_placed *p, const
         step = gap - 0.5 * margin;
         t += (h->n > 0 || step > 2 * margin ? step : 2 * margin) / speed; /* boxes may pass close by without a spot */
         if (t > dt) return 0;
-        h->margin = margin + speed * (dt - t);
+        h->margin = margin + fmax(speed * (dt - t), stop * dt); /* a stop may come at once */
         fsi__rg_place_later(im, p, t, h->margin, &pl);
         fsi__rg_place_later(im, q, t, h->margin, &ql);
         fsi__rg_meet(h, &pl, &ql, w->desc.dim);
@@ -3151,11 +3157,12 @@ static void fsi__rg_meet_parts(const fsi_rigid *w, const fsi__rg_placed *p, cons
     gap = fsi__rg_gap_of(h);
     if ((!(speed > 0) && !(stop > 0)) || gap > h->margin) return;
     if (h->n > 0 && gap <= margin) {
-        fsi__rg_keep_near(h, margin);
+        if (stop > 0) fsi__rg_keep_stopped(im, p->body, q->body, margin, dt, h);
+        else fsi__rg_keep_near(h, margin);
         return;
     }
     if (speed > 0 && gap <= margin + speed * dt) {
-        if (fsi__rg_meet_later(w, p, q, dt, margin, speed, h)) return;
+        if (fsi__rg_meet_later(w, p, q, dt, margin, speed, stop, h)) return;
         h->n = 0;
         h->margin = margin + stop * dt;
         if (stop > 0) fsi__rg_meet(h, p, q, w->desc.dim);

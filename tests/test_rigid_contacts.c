@@ -305,10 +305,12 @@ static void test_a_wall_of_bricks_stands_until_it_is_hit(void)
 /* What stops the lowest one stops all within a step, thrown back or not. */
 static void test_tiles_that_fall_together_stop_together(void)
 {
-    CHECK(overlap_of_tiles(20, 0.5e-3, 60) <= 0.4e-3); /* contact_margin: 2 % of half the thickness */
-    CHECK(overlap_of_tiles(7, 2e-3, 30) <= 0.4e-3);
-    CHECK(overlap_of_tiles(20, 2e-3, 240) <= 0.4e-3);
-    CHECK(overlap_of_tiles(40, 10e-3, 60) <= 0.4e-3);
+    CHECK(overlap_of_tiles(20, 0.5e-3, 60, 0, 0) <= 0.4e-3); /* contact_margin: 2 % of half the thickness */
+    CHECK(overlap_of_tiles(7, 2e-3, 30, 0, 0) <= 0.4e-3);
+    CHECK(overlap_of_tiles(20, 2e-3, 240, 0, 0) <= 0.4e-3);
+    CHECK(overlap_of_tiles(40, 10e-3, 60, 0, 0) <= 0.4e-3);
+    CHECK(overlap_of_tiles(20, 2e-3, 60, 5e-3, 1) <= 0.4e-3); /* of corners, aslant */
+    CHECK(overlap_of_tiles(20, 2e-3, 240, 5e-3, 1) <= 0.4e-3);
 }
 
 /* A ball runs at 50 m/s into a row of ten tiles 2 cm apart, which meet one after the other within one step: none passes into the next one, and
