@@ -384,7 +384,7 @@ typedef struct fsi__rg_moving {
     fsi_pose start, pose;         /* of the centre of mass: at the substep's start; predicted, then final */
     fsi__d3 v0, w0, v, w;         /* velocities at its start; predicted, then solved. Links: copies of what their tree says */
     fsi__d3 pv, pw;               /* of the split impulses */
-    fsi__d3 carried;              /* velocity of the fastest body that it may meet: what it may be given */
+    fsi__d3 blow;                 /* velocity of the fastest body that it may meet: what it may be given */
     fsi__d3 force, torque;        /* over this step: gravity, external, from liquids */
     fsi__d3 sum, moment;          /* impulse pushed since begin, moment about the centre at the time */
     double inverse_mass;          /* 0: not moved by contacts (links too: their tree is) */
@@ -1359,8 +1359,9 @@ typedef struct fsi__rg_tree {
     fsi_quat *orientation;
 } fsi__rg_tree;
 
-/* An island for >>direct: where its bodies and rows begin and how many they are; multiplications that its matrix takes, 0: too many. */
-typedef struct fsi__rg_island { int body, bodies, row, rows; double work; } fsi__rg_island;
+/* An island for >>direct: where its bodies and rows begin and how many they are; how often its velocities may still be solved for in this
+   substep; multiplications that its matrix takes, 0: too many. */
+typedef struct fsi__rg_island { int body, bodies, row, rows, tries; double work; } fsi__rg_island;
 
 /* A row of an island. a, b: places of bodies in the island's order, -1: it does not move. */
 typedef struct fsi__rg_cone {
@@ -2167,10 +2168,13 @@ static double fsi__rg_start_solve(fsi_rigid *w, double dt, fsi__rg_particle *par
    from the impulses that come out and judge them. */
 
 #define FSI__RG_STIFF 1e5      /* rho, by the row's effective mass: a round leaves less than 1/(1 + rho * mobility) of an error */
+#define FSI__RG_HEAVY 1e2      /* rho at least, by the island's heaviest body, which may bear on the row */
 #define FSI__RG_NEARLY 1e3     /* times the accuracy wanted: a solution that is taken, for sweeps to go on from */
+#define FSI__RG_SHARE 1e-3     /* or of the fastest velocity that was to be stopped: far less than sweeps leave of it */
 #define FSI__RG_NEWTON 200     /* Newton's steps in all rounds together */
 #define FSI__RG_FEW 8          /* of these with one rounding */
 #define FSI__RG_TINY 3         /* short steps one after the other, by which Newton's method is seen to get nowhere */
+#define FSI__RG_TRIES 2        /* direct solutions of an island in a substep */
 #define FSI__RG_TRY_DIRECT 8   /* sweeps before an island is solved directly */
 #define FSI__RG_WORK 3e6       /* multiplications of a factorisation: islands that take more are left to the sweeps */
 
@@ -2225,6 +2229,7 @@ static size_t fsi__rg_plan_island(fsi__rg_impl *im, fsi__rg_direct *d, int id, i
     memset(s, 0, sizeof *s);
     s->body = at;
     s->bodies = n;
+    s->tries = FSI__RG_TRIES;
     for (k = 0; k < n; k++) {
         d->place[d->body[at + k]] = k;
         d->owner[d->body[at + k]] = d->islands;
@@ -2567,7 +2572,9 @@ static void fsi__rg_pseudo_kick(fsi__rg_impl *im, int side, fsi__d3 r, fsi__d3 j
 static void fsi__rg_load_cones(fsi__rg_impl *im, const fsi__rg_island *s, int parting)
 {
     fsi__rg_direct *d = &im->direct;
+    double heaviest = 0;
     int k;
+    for (k = 0; k < s->bodies; k++) heaviest = fmax(heaviest, 1 / im->moving[d->body[s->body + k]].inverse_mass);
     for (k = 0; k < s->rows; k++) {
         const fsi__rg_row *row = &im->row[d->list[s->row + k]];
         fsi__rg_cone *r = &d->cone[k];
@@ -2580,7 +2587,7 @@ static void fsi__rg_load_cones(fsi__rg_impl *im, const fsi__rg_island *s, int pa
         r->u = fsi__d3_sub(fsi__d3_madd(fsi__rg_relative(im, row, NULL), -row->aim, row->n), row->slide);
         r->j0 = r->j = fsi__rg_impulse(row);
         r->mu = row->friction;
-        r->rho = FSI__RG_STIFF * row->kn;
+        r->rho = fmax(FSI__RG_STIFF * row->kn, FSI__RG_HEAVY * heaviest);
         r->shift = r->mu * fsi__d3_norm(fsi__d3_madd(r->u, -fsi__d3_dot(r->u, r->n), r->n));
         if (!parting) continue;
         r->u = fsi__d3_sub(fsi__rg_pseudo_velocity(im, row->a, row->ra), fsi__rg_pseudo_velocity(im, row->b, row->rb));
@@ -2663,7 +2670,7 @@ static int fsi__rg_solve_island(fsi__rg_impl *im, const fsi__rg_island *s, doubl
         off = fsi__rg_next_round(d, s, 0);
         slow += off > 0.5 * before;
     }
-    if (!(off <= FSI__RG_NEARLY * enough)) return 0;
+    if (!(off <= fmax(FSI__RG_NEARLY * enough, FSI__RG_SHARE * speed))) return 0;
     for (k = 0; k < s->rows; k++) {
         fsi__rg_row *row = &im->row[d->list[s->row + k]];
         const double change = fmax(fsi__d3_dot(d->cone[k].j, row->n), 0) - row->jp;
@@ -2687,9 +2694,10 @@ static int fsi__rg_solve_islands(fsi__rg_impl *im, double enough)
         fsi__rg_island *s = &d->island[i];
         double change = 0;
         for (k = 0; k < s->rows; k++) change = fmax(change, im->row[d->list[s->row + k]].change);
-        if (!(s->work > 0) || !(change > enough)) continue;
+        if (!(s->work > 0) || s->tries == 0 || !(change > enough)) continue;
+        s->tries--;
         if (fsi__rg_solve_island(im, s, enough, 0)) n++;
-        else s->work = 0; /* not once more in this substep */
+        else s->tries = 0;
     }
     for (i = 0; i < im->row_count && n > 0; i++) { /* the search begins anew */
         im->row[i].from = fsi__rg_impulse(&im->row[i]);
@@ -2803,7 +2811,7 @@ static double fsi__rg_motion(const fsi__rg_impl *im, int id, double dt)
     double turn = fsi__d3_norm(m->w) * dt;
     if (im->kind[id] == FSI_RIGID_STATIC || m->asleep) return 0;
     turn = fsi__d3_norm(m->v) * dt + (turn < 2 ? turn : 2) * im->record[id].reach;
-    return fmax(turn, fsi__d3_norm(m->carried) * dt);
+    return fmax(turn, fsi__d3_norm(m->blow) * dt);
 }
 
 /* Dynamic and awake, or kinematic and on its way. */
@@ -3007,7 +3015,8 @@ static void fsi__rg_place_later(const fsi__rg_impl *im, const fsi__rg_placed *p,
 /* Two parts that are apart now: where they first come within the margin in this step, by conservative advancement (Mirtich 1996): no point
    comes nearer than by `speed`, so gap/speed seconds may pass at once. Spots of that moment are carried back to the step's start: their
    gap grows by what closes it until then, their points go back with the bodies that move. Returns 0 when they do not meet. */
-static int fsi__rg_meet_later(const fsi_rigid *w, const fsi__rg_placed *p, const fsi__rg_placed *q, double dt, double margin, double speed, fsi__rg_heap *h)
+static int fsi__rg_meet_later(const fsi_rigid *w, const fsi__rg_placed *p, const fsi__rg_placed *q, double dt, double margin,
+    double speed, double stop, fsi__rg_heap *h)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
     const fsi__rg_moving *a = &im->moving[p->body], *b = &im->moving[q->body];
@@ -3018,7 +3027,7 @@ static int fsi__rg_meet_later(const fsi_rigid *w, const fsi__rg_placed *p, const
         step = gap - 0.5 * margin;
         t += (h->n > 0 || step > 2 * margin ? step : 2 * margin) / speed; /* boxes may pass close by without a spot */
         if (t > dt) return 0;
-        h->margin = margin + speed * (dt - t);
+        h->margin = margin + fmax(speed * (dt - t), stop * dt); /* a stop may come at once */
         fsi__rg_place_later(im, p, t, h->margin, &pl);
         fsi__rg_place_later(im, q, t, h->margin, &ql);
         fsi__rg_meet(h, &pl, &ql, w->desc.dim);
@@ -3054,12 +3063,12 @@ static void fsi__rg_join(int *parent, int a, int b) /* the smaller id stays the 
 static double fsi__rg_speed(const fsi__rg_impl *im, int id)
 {
     const fsi__rg_moving *m = &im->moving[id];
-    return fmax(fsi__d3_norm(m->v) + fsi__d3_norm(m->w) * im->record[id].reach, fsi__d3_norm(m->carried));
+    return fmax(fsi__d3_norm(m->v) + fsi__d3_norm(m->w) * im->record[id].reach, fsi__d3_norm(m->blow));
 }
 
 /* A body that is struck may leave as fast as what strikes it, and meet the next one in the same step. Returns whether any may go farther so than
    the pairs found allow for. */
-static int fsi__rg_find_carried(fsi_rigid *w, double dt)
+static int fsi__rg_find_blows(fsi_rigid *w, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     int k, s, pass, changed = 1, farther = 0;
@@ -3069,12 +3078,12 @@ static int fsi__rg_find_carried(fsi_rigid *w, double dt)
         for (s = 0; s < 2 && id[1] >= 0; s++) {
             fsi__rg_moving *m = &im->moving[id[s]];
             const fsi__rg_moving *o = &im->moving[id[1 - s]];
-            const fsi__d3 v = fsi__d3_dot(o->v, o->v) < fsi__d3_dot(o->carried, o->carried) ? o->carried : o->v;
+            const fsi__d3 v = fsi__d3_dot(o->v, o->v) < fsi__d3_dot(o->blow, o->blow) ? o->blow : o->v;
             const double room = fsi__rg_motion(im, id[s], dt) + fsi__rg_pair_margin(w, id[s], -1);
-            if (!fsi__rg_mobile(im, id[s]) || !(fsi__d3_norm(v) > fsi__d3_norm(m->carried))) continue;
+            if (!fsi__rg_mobile(im, id[s]) || !(fsi__d3_norm(v) > fsi__d3_norm(m->blow))) continue;
             farther |= fsi__d3_norm(v) * dt > room;
             changed = 1;
-            m->carried = v;
+            m->blow = v;
         }
     }
     return farther;
@@ -3121,7 +3130,7 @@ static double fsi__rg_stop_speed(const fsi_rigid *w, int a, int b)
 static double fsi__rg_toward(const fsi__rg_moving *m, fsi__d3 x, fsi__d3 n)
 {
     const double v = fsi__d3_dot(fsi__d3_add(m->v, fsi__d3_cross(m->w, fsi__d3_sub(x, fsi__d3_of(m->start.position)))), n);
-    return fmax(fabs(v), fsi__d3_dot(m->carried, n));
+    return fmax(fabs(v), fsi__d3_dot(m->blow, n));
 }
 
 /* Of spots as the bodies stand those that close when one body goes on and the other one is stopped, thrown back or struck. */
@@ -3148,11 +3157,12 @@ static void fsi__rg_meet_parts(const fsi_rigid *w, const fsi__rg_placed *p, cons
     gap = fsi__rg_gap_of(h);
     if ((!(speed > 0) && !(stop > 0)) || gap > h->margin) return;
     if (h->n > 0 && gap <= margin) {
-        fsi__rg_keep_near(h, margin);
+        if (stop > 0) fsi__rg_keep_stopped(im, p->body, q->body, margin, dt, h);
+        else fsi__rg_keep_near(h, margin);
         return;
     }
     if (speed > 0 && gap <= margin + speed * dt) {
-        if (fsi__rg_meet_later(w, p, q, dt, margin, speed, h)) return;
+        if (fsi__rg_meet_later(w, p, q, dt, margin, speed, stop, h)) return;
         h->n = 0;
         h->margin = margin + stop * dt;
         if (stop > 0) fsi__rg_meet(h, p, q, w->desc.dim);
@@ -3327,10 +3337,10 @@ FSI_API fsi_status fsi__rg_collide(fsi_rigid *w, double dt, const char *fn)
     double clock = fsi__now(w->context);
     int i, woke = 1;
     while (woke) { /* until what runs into sleepers has woken them all: each pass wakes one, or is the last */
-        for (i = 0; i < w->count; i++) im->moving[i].carried = fsi__rg_zero();
+        for (i = 0; i < w->count; i++) im->moving[i].blow = fsi__rg_zero();
         FSI__RG_TRY(fsi__rg_place_all(w, dt, fn));
         FSI__RG_TRY(fsi__rg_find_pairs(w, fn));
-        if (fsi__rg_find_carried(w, dt)) {
+        while (fsi__rg_find_blows(w, dt)) { /* ends: each body takes on the velocity of an other one, ever faster */
             FSI__RG_TRY(fsi__rg_place_all(w, dt, fn));
             FSI__RG_TRY(fsi__rg_find_pairs(w, fn));
         }

@@ -169,22 +169,44 @@ TEST_FN int add_tree(fsi_rigid *w, const fsi_rigid_link_desc *links, int count, 
     return id;
 }
 
-/* Overlap of n tiles of 200 x 200 x 40 mm that fall from 1 m, `gap` apart, in 2 s; 1 when two are out of order [m]. */
-TEST_FN double overlap_of_tiles(int n, double gap, double hz)
+/* How deep a corner of body a, a box with these half sides, stands in body b [m]; < 0: not in it. */
+TEST_FN double corner_depth(const fsi_rigid *w, int a, int b, fsi_vec3 half)
 {
+    double deepest = -1;
+    int k;
+    for (k = 0; k < 8; k++) {
+        const fsi_vec3 y = fsi_v3(k & 1 ? half.x : -half.x, k & 2 ? half.y : -half.y, k & 4 ? half.z : -half.z);
+        const fsi_pose pose = fsi_rigid_pose(w, a);
+        const fsi_vec3 x = fsi_v3_add(pose.position, fsi_quat_rotate(pose.orientation, y));
+        deepest = fmax(deepest, b < 0 ? -(double)x.z : -(double)fsi_rigid_distance(w, b, x));
+    }
+    return deepest;
+}
+
+/* Overlap of n tiles of 200 x 200 x 40 mm that fall from 1 m, `gap` apart, shifted by up to `shift` and tilted by up to `tilt` degrees, in 2 s; 1 when
+   two are out of order [m]. */
+TEST_FN double overlap_of_tiles(int n, double gap, double hz, double shift, double tilt)
+{
+    const double room = gap + 0.4 * sin(tilt * PI / 180);
     fsi_rigid_desc d = rigid_desc(3, 9.81);
     fsi_rigid *w;
-    double worst = 0, step;
+    double worst = 0;
+    uint64_t random = 1;
     int k;
     d.sleep_time = (fsi_real)0.5;
     w = make_world(&d);
     add_floor(w);
-    for (k = 0; k < n; k++) add_shape(w, box_shape(0.2, 0.2, 0.04), v3(0, 0, 1.02 + k * (0.04 + gap)));
+    for (k = 0; k < n; k++) {
+        const double x = (2 * test_random(&random) - 1) * shift, y = (2 * test_random(&random) - 1) * shift;
+        const double a = (2 * test_random(&random) - 1) * tilt * PI / 180, b = (2 * test_random(&random) - 1) * tilt * PI / 180;
+        add_turned(w, box_shape(0.2, 0.2, 0.04), v3(x, y, 1.02 + k * (0.04 + room)),
+            fsi_quat_mul(fsi_quat_from_axis_angle(v3(1, 0, 0), (fsi_real)a), fsi_quat_from_axis_angle(v3(0, 1, 0), (fsi_real)b)));
+    }
     while (w->time < 2) {
         if (!advance(w, 1 / hz)) break;
         for (k = 0; k < n; k++) {
-            step = height_of(w, k) - (k ? height_of(w, k - 1) : -0.02);
-            worst = fmax(worst, step > 0 ? 0.04 - step : 1);
+            worst = fmax(worst, corner_depth(w, k, k - 1, v3(0.1, 0.1, 0.02)));
+            if (k > 0 && height_of(w, k) < height_of(w, k - 1)) worst = 1;
         }
     }
     fsi_rigid_destroy(w);

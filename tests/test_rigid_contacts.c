@@ -305,10 +305,36 @@ static void test_a_wall_of_bricks_stands_until_it_is_hit(void)
 /* What stops the lowest one stops all within a step, thrown back or not. */
 static void test_tiles_that_fall_together_stop_together(void)
 {
-    CHECK(overlap_of_tiles(20, 0.5e-3, 60) <= 0.4e-3); /* contact_margin: 2 % of half the thickness */
-    CHECK(overlap_of_tiles(7, 2e-3, 30) <= 0.4e-3);
-    CHECK(overlap_of_tiles(20, 2e-3, 240) <= 0.4e-3);
-    CHECK(overlap_of_tiles(40, 10e-3, 60) <= 0.4e-3);
+    CHECK(overlap_of_tiles(20, 0.5e-3, 60, 0, 0) <= 0.4e-3); /* contact_margin: 2 % of half the thickness */
+    CHECK(overlap_of_tiles(7, 2e-3, 30, 0, 0) <= 0.4e-3);
+    CHECK(overlap_of_tiles(20, 2e-3, 240, 0, 0) <= 0.4e-3);
+    CHECK(overlap_of_tiles(40, 10e-3, 60, 0, 0) <= 0.4e-3);
+    CHECK(overlap_of_tiles(20, 2e-3, 60, 5e-3, 1) <= 0.4e-3); /* of corners, aslant */
+    CHECK(overlap_of_tiles(20, 2e-3, 240, 5e-3, 1) <= 0.4e-3);
+}
+
+/* A ball runs at 50 m/s into a row of ten tiles 2 cm apart, which meet one after the other within one step: none passes into the next one, and
+   nothing gains energy. */
+static void test_a_struck_row_of_tiles_keeps_its_order(void)
+{
+    fsi_rigid_desc d = rigid_desc(3, 0);
+    fsi_rigid *w;
+    double before;
+    int id, k, s;
+    d.friction = 0;
+    w = make_world(&d);
+    for (k = 0; k < 10; k++) add_shape(w, box_shape(0.04, 0.3, 0.3), v3(0.06 * k, 0, 0));
+    id = add_shape(w, ball_shape(0.1), v3(-0.5, 0, 0));
+    CHECK(fsi_rigid_set_velocity(w, id, v3(50, 0, 0), v3(0, 0, 0)) == FSI_OK);
+    before = 0.5 * (double)w->body[id]->mass * 50 * 50;
+    for (s = 0; s < 3; s++) {
+        advance(w, 1.0 / 60);
+        for (k = 1; k < 10; k++) {
+            CHECK((double)(w->body[k]->pose.position.x - w->body[k - 1]->pose.position.x) >= 0.04 - 0.4e-3);
+        }
+        CHECK(w->stats.kinetic_energy <= before * (1 + 1e-5));
+    }
+    fsi_rigid_destroy(w);
 }
 
 static void test_towers_stand_whatever_their_size_and_weights(void)
@@ -317,6 +343,9 @@ static void test_towers_stand_whatever_their_size_and_weights(void)
     CHECK(creep_of_tower(20, 0.05, 1, 5, 60, &depth) <= 1e-3 && depth <= 1e-3);
     CHECK(creep_of_tower(2, 1, 1000, 5, 60, &depth) <= 1e-3 && depth <= 1e-3);
     CHECK(creep_of_tower(10, 1, 100, 5, 60, &depth) <= 1e-3 && depth <= 1e-3);
+    CHECK(creep_of_tower(2, 0.2, 1e5, 3, 60, &depth) <= 1e-3 && depth <= 1e-3);
+    CHECK(creep_of_tower(2, 0.2, 1e8, 3, 60, &depth) <= 1e-3 && depth <= 1e-3);
+    CHECK(creep_of_tower(6, 0.2, 1e6, 3, 60, &depth) <= 1e-3 && depth <= 1e-3);
 }
 
 /* A box put 0.3 of its side into one 1000 times lighter that stands on the floor. */
@@ -571,6 +600,7 @@ int main(int argc, char **argv)
     RUN(test_ten_boxes_stand_still_for_a_minute);
     RUN(test_a_wall_of_bricks_stands_until_it_is_hit);
     RUN(test_tiles_that_fall_together_stop_together);
+    RUN(test_a_struck_row_of_tiles_keeps_its_order);
     RUN(test_towers_stand_whatever_their_size_and_weights);
     RUN(test_a_heavy_box_is_parted_from_a_light_one);
     RUN(test_an_arch_stands_above_its_critical_thickness);

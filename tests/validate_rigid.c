@@ -112,8 +112,12 @@ static void run_piles(void)
     double depth, worst;
     int i, k, l;
     for (i = 0; i < 4; i++) {
-        for (worst = 0, k = 0; k < 4; k++) for (l = 0; l < 4; l++) worst = fmax(worst, overlap_of_tiles(count[i], gap[k], hz[l]));
+        for (worst = 0, k = 0; k < 4; k++) for (l = 0; l < 4; l++) worst = fmax(worst, overlap_of_tiles(count[i], gap[k], hz[l], 0, 0));
         say(1e3 * worst, "mm", "tiles_%d_overlap", count[i]);
+    }
+    for (i = 0; i < 3; i++) { /* 5 mm aside, 1 degree aslant */
+        for (worst = 0, l = 0; l < 4; l++) worst = fmax(worst, overlap_of_tiles(count[i], 2e-3, hz[l], 5e-3, 1));
+        say(1e3 * worst, "mm", "tiles_%d_aslant_overlap", count[i]);
     }
     for (i = 0; i < 4; i++) {
         say(creep_of_tower(20, side[i], 1, 60, 60, &depth), "sides", "tower_20_side_%g_creep", side[i]);
