@@ -1360,8 +1360,8 @@ typedef struct fsi__rg_tree {
 } fsi__rg_tree;
 
 /* An island for >>direct: where its bodies and rows begin and how many they are; how often its velocities may still be solved for in this
-   substep; multiplications that its matrix takes, 0: too many. */
-typedef struct fsi__rg_island { int body, bodies, row, rows, tries; double work; } fsi__rg_island;
+   substep; whether a blow has hit it; multiplications that its matrix takes, 0: too many. */
+typedef struct fsi__rg_island { int body, bodies, row, rows, tries, hit; double work; } fsi__rg_island;
 
 /* A row of an island. a, b: places of bodies in the island's order, -1: it does not move. */
 typedef struct fsi__rg_cone {
@@ -2172,6 +2172,13 @@ static double fsi__rg_start_solve(fsi_rigid *w, double dt, fsi__rg_particle *par
 #define FSI__RG_NEARLY 1e3     /* times the accuracy wanted: a solution that is taken, for sweeps to go on from */
 #define FSI__RG_SHARE 1e-3     /* or of the fastest velocity that was to be stopped: far less than sweeps leave of it */
 #define FSI__RG_NEWTON 200     /* Newton's steps in all rounds together */
+/* Wide islands are heaps, where a body has many neighbours. Sweeps carry impulses well there and Newton's method poorly, so that it gets few steps,
+   unless a blow has hit the island that sweeps do not carry through, and it is so small that many steps are cheap. */
+#define FSI__RG_WIDE 1e3       /* multiplications a body of a factorisation: an island that takes more is wide */
+#define FSI__RG_QUICK 12       /* Newton's steps in a wide island */
+#define FSI__RG_HIT 4.5        /* times |g| dt: a blow, that changes a velocity by more in the eighth sweep */
+#define FSI__RG_SPEND 1.5e8    /* multiplications of a solution; and a hundredth of it of a step after a blow */
+#define FSI__RG_ROW_WORK 1500  /* multiplications that a row takes beside the factorisation, in a step */
 #define FSI__RG_FEW 8          /* of these with one rounding */
 #define FSI__RG_TINY 3         /* short steps one after the other, by which Newton's method is seen to get nowhere */
 #define FSI__RG_TRIES 2        /* direct solutions of an island in a substep */
@@ -2646,7 +2653,7 @@ static int fsi__rg_follow(const fsi__rg_impl *im, const fsi__rg_island *s, doubl
         for (k = 0; k < s->rows; k++) d->cone[k].tau = speed / sqrt(FSI__RG_STIFF) * d->cone[k].rho;
         few = FSI__RG_FEW;
         fsi__rg_newton(im, s, 0.1 * speed, &few);
-        *left -= FSI__RG_FEW - few;
+        *left -= few < 0 ? FSI__RG_FEW : FSI__RG_FEW - few;
         fsi__rg_direct_force(im, s);
         fsi__rg_next_round(d, s, 1);
     }
@@ -2654,11 +2661,24 @@ static int fsi__rg_follow(const fsi__rg_impl *im, const fsi__rg_island *s, doubl
     return *left > 0;
 }
 
-/* 0: the rounds do not converge, as where bodies are jammed between others that nothing can stop; then nothing has changed. */
-static int fsi__rg_solve_island(fsi__rg_impl *im, const fsi__rg_island *s, double enough, int parting)
+static int fsi__rg_wide(const fsi__rg_island *s) { return s->work > FSI__RG_WIDE * s->bodies; }
+
+/* Multiplications of one of Newton's steps. */
+static double fsi__rg_step_work(const fsi__rg_island *s) { return s->work + FSI__RG_ROW_WORK * (s->rows + 1.0); }
+
+/* How many of Newton's steps an island may take. */
+static int fsi__rg_newton_steps(const fsi__rg_island *s, int quick)
+{
+    const double most = FSI__RG_SPEND / fsi__rg_step_work(s);
+    const int steps = quick ? FSI__RG_QUICK : FSI__RG_NEWTON;
+    return most < steps ? (int)most : steps;
+}
+
+/* quick: only few steps, and none from far off. 0: the rounds do not converge, as where bodies are jammed between others that nothing can stop; then nothing has changed. */
+static int fsi__rg_solve_island(fsi__rg_impl *im, const fsi__rg_island *s, double enough, int parting, int quick)
 {
     fsi__rg_direct *d = &im->direct;
-    int round, k, left = FSI__RG_NEWTON, slow = 0, followed = 0, got;
+    int round, k, left = fsi__rg_newton_steps(s, quick), slow = 0, followed = quick ? 2 : 0, got;
     double off = 1e300, before, speed = 0;
     fsi__rg_load_cones(im, s, parting);
     for (k = 0; k < s->rows; k++) speed = fmax(speed, fsi__d3_norm(d->cone[k].u));
@@ -2684,19 +2704,22 @@ static int fsi__rg_solve_island(fsi__rg_impl *im, const fsi__rg_island *s, doubl
     return 1;
 }
 
-/* Islands in which some velocity still changes by more than `enough` in a sweep. Returns how many were solved. */
-static int fsi__rg_solve_islands(fsi__rg_impl *im, double enough)
+/* Islands in which some velocity still changes by more than `enough` in a sweep; by more than `blow`: hit. Returns how many were solved. */
+static int fsi__rg_solve_islands(fsi__rg_impl *im, double enough, double blow)
 {
     fsi__rg_direct *d = &im->direct;
-    int i, k, n = 0;
+    int i, k, n = 0, quick;
     if (d->rows != im->row_count) return 0; /* others have added rows: with particles */
     for (i = 0; i < d->islands; i++) {
         fsi__rg_island *s = &d->island[i];
         double change = 0;
         for (k = 0; k < s->rows; k++) change = fmax(change, im->row[d->list[s->row + k]].change);
         if (!(s->work > 0) || s->tries == 0 || !(change > enough)) continue;
-        s->tries--;
-        if (fsi__rg_solve_island(im, s, enough, 0)) n++;
+        s->hit |= change > blow && 100 * fsi__rg_step_work(s) <= FSI__RG_SPEND;
+        quick = fsi__rg_wide(s) && !s->hit;
+        s->tries = quick ? 0 : s->tries - 1;
+        if (quick && s->work > FSI__RG_ROW_WORK * s->rows) continue;
+        if (fsi__rg_solve_island(im, s, enough, 0, quick)) n++;
         else s->tries = 0;
     }
     for (i = 0; i < im->row_count && n > 0; i++) { /* the search begins anew */
@@ -2710,13 +2733,14 @@ FSI_API void fsi__rg_solve(fsi_rigid *w, double dt, fsi__rg_particle *particle, 
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     double clock = fsi__now(w->context), speed = fsi__rg_start_solve(w, dt, particle), change = 0, size = 0;
+    const double blow = FSI__RG_HIT * (double)fsi_v3_norm(w->desc.gravity) * dt;
     int sweep = 0, k;
     while (sweep < w->desc.sweeps) {
         const double done = fmax((double)w->desc.tolerance * speed, enough);
         change = fsi__rg_sweep(w, dt, sweep % 2, particle);
         sweep++;
         if (sweep > 1 && w->desc.tolerance > 0 && change <= done) break;
-        if (sweep % FSI__RG_TRY_DIRECT == 0 && !particle && fsi__rg_solve_islands(im, done)) size = 0;
+        if (sweep % FSI__RG_TRY_DIRECT == 0 && !particle && fsi__rg_solve_islands(im, fmax(done, 1e-9 * speed), blow)) size = 0;
         else if (sweep % 2 == 0 && sweep + 2 <= w->desc.sweeps) size = fsi__rg_search(w, size, particle);
     }
     for (k = 0; k < w->tree_count; k++) if (im->tree[k] && fsi__rg_tree_awake(im, im->tree[k])) fsi__rg_tree_spread(im, im->tree[k], im->tree[k]->u);
@@ -2767,7 +2791,7 @@ static void fsi__rg_part_islands(fsi__rg_impl *im, double enough)
         const fsi__rg_island *s = &d->island[i];
         double push = 0;
         for (k = 0; k < s->rows; k++) push = fmax(push, im->row[d->list[s->row + k]].push);
-        if (s->work > 0 && push > 0) fsi__rg_solve_island(im, s, enough, 1);
+        if (s->work > 0 && push > 0 && (s->hit || !fsi__rg_wide(s))) fsi__rg_solve_island(im, s, enough, 1, 0);
     }
 }
 

@@ -363,6 +363,24 @@ static void test_a_heavy_box_is_parted_from_a_light_one(void)
     fsi_rigid_destroy(w);
 }
 
+/* All sweeps, as tolerance 0 asks for, do not keep what was solved directly from being taken. */
+static void test_a_heavy_box_stands_on_a_light_one_without_a_tolerance(void)
+{
+    fsi_rigid_desc d = rigid_desc(3, 9.81);
+    fsi_rigid *w;
+    fsi_rigid_shape s = box_shape(1, 1, 1);
+    d.tolerance = 0;
+    w = make_world(&d);
+    add_floor(w);
+    add_shape(w, s, v3(0, 0, 0.5));
+    s.density *= 1000;
+    add_shape(w, s, v3(0.005, 0, 1.5));
+    advance_to(w, 2, 1.0 / 60);
+    CHECK_NEAR(height_of(w, 1), 1.5, 1e-3);
+    CHECK(w->stats.max_depth <= 1e-3);
+    fsi_rigid_destroy(w);
+}
+
 static void test_an_arch_stands_above_its_critical_thickness(void)
 {
     CHECK(fabs(sunk_arch(0.12, TEST_SLOWED ? 0.2 : 0.6)) <= 5e-3);
@@ -603,6 +621,7 @@ int main(int argc, char **argv)
     RUN(test_a_struck_row_of_tiles_keeps_its_order);
     RUN(test_towers_stand_whatever_their_size_and_weights);
     RUN(test_a_heavy_box_is_parted_from_a_light_one);
+    RUN(test_a_heavy_box_stands_on_a_light_one_without_a_tolerance);
     RUN(test_an_arch_stands_above_its_critical_thickness);
     RUN(test_unequal_masses_rest_on_each_other);
     RUN(test_a_heap_of_meshes_comes_to_rest);
