@@ -48,16 +48,17 @@
       Closed loops of joints; ropes; motors (script the joint or write a force). Meshes meet by samples: features smaller than the
       spacing of their samples (stats and fsi_rigid_shape.samples) may pass into each other.
       A body thinner than it travels in a step is caught by contacts that look ahead, unless it meets a mesh edge on; spinning ones
-      that meet fast can stand in each other by half their thickness for some steps. Nothing brakes what rolls. A blow on a row of bodies that
-      touch is shared by all at once (Newton's law at the contact that closes): of five equal balls, e = 1, the first one comes back with
-      -0.6 of its speed and four leave with 0.4.
+      that meet fast can stand in each other by half their thickness for some steps. Nothing brakes what rolls. A blow on a row of bodies
+      that touch is shared by all at once (Newton's law at the contact that closes): of five equal balls, e = 1, the first one comes back with
+      -0.6 of its speed and four leave with 0.4. One link of a tree leaves its whole island to the sweeps, and so do particles. In heaps of random
+      bodies Newton's method seldom ends in a dozen steps; there the sweeps are what they were.
 
    MACROS: those of fsi.h.
    STACK: up to 48 kB in the caller's thread and in each of the context's.
    UNITS: SI. In 2D masses, forces and impulses are per metre of depth; bodies move in x and y and turn about z.
    PRECISION: state in fsi_real; velocities, impulses and trees are solved in double.
-   COST: about 0.5 us for a contact and sweep; at most 50 sweeps a step where islands are large, 2 to 10 where they are small or rest; 2 us for
-      a free body; see docs/rigid.md.
+   COST: about 0.5 us for a contact and sweep; at most 50 sweeps a step where islands are large or heaps, 2 to 10 where they are
+      small or rest; about 1 us for a contact and Newton's step, up to 200 of them after a blow; 2 us for a free body; see docs/rigid.md.
 */
 #ifndef FSI_RIGID_H
 #define FSI_RIGID_H
@@ -1377,7 +1378,10 @@ typedef struct fsi__rg_direct {
     fsi__arena lists, numbers;
     int islands, rows;                     /* rows: that it was laid out for */
     fsi__rg_island *island;
-    int *body, *place, *first, *owner;     /* by islands in elimination order; of a body in its island, -1: none; first place that its envelope reaches; its island */
+    int *body;                             /* by islands, in elimination order */
+    int *place;                            /* of a body in its island, -1: none */
+    int *first;                            /* first place that its envelope reaches */
+    int *owner;                            /* its island */
     int *list;                             /* rows by islands */
     int *begin, *next;                     /* neighbours of bodies: next[begin[id]] .. next[begin[id + 1] - 1] */
     fsi__rg_cone *cone;
@@ -2162,7 +2166,7 @@ static double fsi__rg_start_solve(fsi_rigid *w, double dt, fsi__rg_particle *par
 
       M (v - v0) = J^T (j - j0),   j = P(j - rho (u + mu |u_t| n)),   any rho > 0
 
-   Held in rounds are, on the right side, j (multipliers) and |u_t| (Acary et al. 2011). Then v is where a convex function of it is least, and Newton's
+   Each round keeps j (multipliers) and |u_t| on the right side fixed (Acary et al. 2011). Then v is where a convex function of it is least, and Newton's
    method with an exact line search finds it. Its matrix M + J^T rho P' J has 6 x 6 blocks where bodies touch, however many rows they share, and
    rows that depend on each other do no harm. It is factored within its envelope, in the order of Cuthill and McKee (1969). Sweeps go on
    from the impulses that come out and judge them. */
@@ -2547,24 +2551,29 @@ static int fsi__rg_newton_step(const fsi__rg_direct *d, const fsi__rg_island *s)
 static double fsi__rg_step_length(const fsi__rg_impl *im, const fsi__rg_island *s, double *largest)
 {
     const fsi__rg_direct *d = &im->direct;
-    double at0 = fsi__rg_dot(d->step, d->force, 6 * s->bodies), mx = 0, mm = 0, y[6], lo = 0, hi = 0, slope_lo = at0, slope_hi = 0, slope, t = 1;
+    const double slope0 = fsi__rg_dot(d->step, d->force, 6 * s->bodies); /* at t = 0 */
+    double step_x = 0, step_step = 0, y[6]; /* step . M x, step . M step */
+    double lo = 0, hi = 0, slope_lo = slope0, slope_hi = 0, slope, t = 1;
     int k, pass, i;
     *largest = 0;
     for (k = 0; k < s->bodies; k++) {
         fsi__rg_body_times(im, d->body[s->body + k], d->step + 6 * k, y);
-        for (i = 0; i < 6; i++) { mm += y[i] * d->step[6 * k + i]; mx += y[i] * d->x[6 * k + i]; }
+        for (i = 0; i < 6; i++) {
+            step_step += y[i] * d->step[6 * k + i];
+            step_x += y[i] * d->x[6 * k + i];
+        }
     }
     for (k = 0; k < s->rows; k++) {
         d->cone[k].du = fsi__rg_cone_velocity(&d->cone[k], d->step);
         *largest = fmax(*largest, fsi__d3_norm(d->cone[k].du));
     }
     for (pass = 0; pass < 30; pass++) {
-        slope = mx + t * mm;
+        slope = step_x + t * step_step;
         for (k = 0; k < s->rows; k++) {
             const fsi__rg_cone *r = &d->cone[k];
             slope -= fsi__d3_dot(r->du, fsi__d3_sub(fsi__rg_project(r, fsi__rg_cone_z(r, r->z, 0, fsi__d3_scale(r->du, t)), NULL), r->j0));
         }
-        if (fabs(slope) <= 0.1 * fabs(at0) || (pass == 0 && slope < 0)) break;
+        if (fabs(slope) <= 0.1 * fabs(slope0) || (pass == 0 && slope < 0)) break;
         if (slope < 0) { lo = t; slope_lo = slope; slope_hi *= pass > 0 && hi > 0 ? 0.5 : 1; }
         else { slope_lo *= hi > 0 ? 0.5 : 1; hi = t; slope_hi = slope; }
         t = lo + (hi - lo) * slope_lo / (slope_lo - slope_hi);
@@ -2678,8 +2687,9 @@ static int fsi__rg_newton_steps(const fsi__rg_island *s, int quick)
 static int fsi__rg_solve_island(fsi__rg_impl *im, const fsi__rg_island *s, double enough, int parting, int quick)
 {
     fsi__rg_direct *d = &im->direct;
-    int round, k, left = fsi__rg_newton_steps(s, quick), slow = 0, followed = quick ? 2 : 0, got;
-    double off = 1e300, before, speed = 0;
+    int round, k, left = fsi__rg_newton_steps(s, quick), got;
+    int slow = 0, followed = quick ? 2 : 0; /* rounds that did not halve `off`; times that it was started from far off */
+    double off = 1e300, before, speed = 0;  /* off: the last round's change [m/s] */
     fsi__rg_load_cones(im, s, parting);
     for (k = 0; k < s->rows; k++) speed = fmax(speed, fsi__d3_norm(d->cone[k].u));
     for (round = 0; off > 0.3 * enough && slow < 3; round++) {
@@ -2832,10 +2842,9 @@ static void fsi__rg_separate(fsi_rigid *w)
 static double fsi__rg_motion(const fsi__rg_impl *im, int id, double dt)
 {
     const fsi__rg_moving *m = &im->moving[id];
-    double turn = fsi__d3_norm(m->w) * dt;
+    const double turn = fsi__d3_norm(m->w) * dt;
     if (im->kind[id] == FSI_RIGID_STATIC || m->asleep) return 0;
-    turn = fsi__d3_norm(m->v) * dt + (turn < 2 ? turn : 2) * im->record[id].reach;
-    return fmax(turn, fsi__d3_norm(m->blow) * dt);
+    return fmax(fsi__d3_norm(m->v) * dt + (turn < 2 ? turn : 2) * im->record[id].reach, fsi__d3_norm(m->blow) * dt);
 }
 
 /* Dynamic and awake, or kinematic and on its way. */
@@ -3090,8 +3099,8 @@ static double fsi__rg_speed(const fsi__rg_impl *im, int id)
     return fmax(fsi__d3_norm(m->v) + fsi__d3_norm(m->w) * im->record[id].reach, fsi__d3_norm(m->blow));
 }
 
-/* A body that is struck may leave as fast as what strikes it, and meet the next one in the same step. Returns whether any may go farther so than
-   the pairs found allow for. */
+/* A body that is struck may leave as fast as what strikes it, and meet the next one in the same step. Returns whether some body could then leave the
+   box that its pairs were found with. */
 static int fsi__rg_find_blows(fsi_rigid *w, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
@@ -3157,7 +3166,7 @@ static double fsi__rg_toward(const fsi__rg_moving *m, fsi__d3 x, fsi__d3 n)
     return fmax(fabs(v), fsi__d3_dot(m->blow, n));
 }
 
-/* Of spots as the bodies stand those that close when one body goes on and the other one is stopped, thrown back or struck. */
+/* Keeps the spots whose gap could close in dt if either body were stopped, thrown back or struck. */
 static void fsi__rg_keep_stopped(const fsi__rg_impl *im, int a, int b, double margin, double dt, fsi__rg_heap *h)
 {
     int k, n = 0;
