@@ -48,16 +48,18 @@
       Closed loops of joints; ropes; motors (script the joint or write a force). Meshes meet by samples: features smaller than the
       spacing of their samples (stats and fsi_rigid_shape.samples) may pass into each other.
       A body thinner than it travels in a step is caught by contacts that look ahead, unless it meets a mesh edge on; spinning ones
-      that meet fast can stand in each other by half their thickness for some steps. Nothing brakes what rolls. A blow on a row of bodies that
-      touch is shared by all at once (Newton's law at the contact that closes): of five equal balls, e = 1, the first one comes back with
-      -0.6 of its speed and four leave with 0.4.
+      that meet fast can stand in each other by half their thickness for some steps. Nothing brakes what rolls. A blow on a row of bodies
+      that touch is shared by all at once (Newton's law at the contact that closes): of five equal balls, e = 1, the first one comes back with
+      -0.6 of its speed and four leave with 0.4. One link of a tree leaves its whole island to the sweeps, and so do particles. In heaps of random
+      bodies Newton's method seldom ends in a dozen steps; there the sweeps are what they were;
+      so are they for piles of 40 tiles that land at 30 Hz, which pass into each other.
 
    MACROS: those of fsi.h.
    STACK: up to 48 kB in the caller's thread and in each of the context's.
    UNITS: SI. In 2D masses, forces and impulses are per metre of depth; bodies move in x and y and turn about z.
    PRECISION: state in fsi_real; velocities, impulses and trees are solved in double.
-   COST: about 0.5 us for a contact and sweep; at most 50 sweeps a step where islands are large, 2 to 10 where they are small or rest; 2 us for
-      a free body; see docs/rigid.md.
+   COST: about 0.5 us for a contact and sweep; at most 50 sweeps a step where islands are large or heaps, 2 to 10 where they are
+      small or rest; about 1 us for a contact and Newton's step, up to 200 of them after a blow; 2 us for a free body; see docs/rigid.md.
 */
 #ifndef FSI_RIGID_H
 #define FSI_RIGID_H
@@ -1360,8 +1362,8 @@ typedef struct fsi__rg_tree {
 } fsi__rg_tree;
 
 /* An island for >>direct: where its bodies and rows begin and how many they are; how often its velocities may still be solved for in this
-   substep; multiplications that its matrix takes, 0: too many. */
-typedef struct fsi__rg_island { int body, bodies, row, rows, tries; double work; } fsi__rg_island;
+   substep; whether a blow has hit it; multiplications that its matrix takes, 0: too many. */
+typedef struct fsi__rg_island { int body, bodies, row, rows, tries, hit; double work; } fsi__rg_island;
 
 /* A row of an island. a, b: places of bodies in the island's order, -1: it does not move. */
 typedef struct fsi__rg_cone {
@@ -1377,7 +1379,10 @@ typedef struct fsi__rg_direct {
     fsi__arena lists, numbers;
     int islands, rows;                     /* rows: that it was laid out for */
     fsi__rg_island *island;
-    int *body, *place, *first, *owner;     /* by islands in elimination order; of a body in its island, -1: none; first place that its envelope reaches; its island */
+    int *body;                             /* by islands, in elimination order */
+    int *place;                            /* of a body in its island, -1: none */
+    int *first;                            /* first place that its envelope reaches */
+    int *owner;                            /* its island */
     int *list;                             /* rows by islands */
     int *begin, *next;                     /* neighbours of bodies: next[begin[id]] .. next[begin[id + 1] - 1] */
     fsi__rg_cone *cone;
@@ -2162,7 +2167,7 @@ static double fsi__rg_start_solve(fsi_rigid *w, double dt, fsi__rg_particle *par
 
       M (v - v0) = J^T (j - j0),   j = P(j - rho (u + mu |u_t| n)),   any rho > 0
 
-   Held in rounds are, on the right side, j (multipliers) and |u_t| (Acary et al. 2011). Then v is where a convex function of it is least, and Newton's
+   Each round keeps j (multipliers) and |u_t| on the right side fixed (Acary et al. 2011). Then v is where a convex function of it is least, and Newton's
    method with an exact line search finds it. Its matrix M + J^T rho P' J has 6 x 6 blocks where bodies touch, however many rows they share, and
    rows that depend on each other do no harm. It is factored within its envelope, in the order of Cuthill and McKee (1969). Sweeps go on
    from the impulses that come out and judge them. */
@@ -2172,6 +2177,13 @@ static double fsi__rg_start_solve(fsi_rigid *w, double dt, fsi__rg_particle *par
 #define FSI__RG_NEARLY 1e3     /* times the accuracy wanted: a solution that is taken, for sweeps to go on from */
 #define FSI__RG_SHARE 1e-3     /* or of the fastest velocity that was to be stopped: far less than sweeps leave of it */
 #define FSI__RG_NEWTON 200     /* Newton's steps in all rounds together */
+/* Wide islands are heaps, where a body has many neighbours. Sweeps carry impulses well there and Newton's method poorly, so that it gets few steps,
+   unless a blow has hit the island that sweeps do not carry through, and it is so small that many steps are cheap. */
+#define FSI__RG_WIDE 1e3       /* multiplications a body of a factorisation: an island that takes more is wide */
+#define FSI__RG_QUICK 12       /* Newton's steps in a wide island */
+#define FSI__RG_HIT 4.5        /* times |g| dt: a blow, that changes a velocity by more in the eighth sweep */
+#define FSI__RG_SPEND 1.5e8    /* multiplications of a solution; and a hundredth of it of a step after a blow */
+#define FSI__RG_ROW_WORK 1500  /* multiplications that a row takes beside the factorisation, in a step */
 #define FSI__RG_FEW 8          /* of these with one rounding */
 #define FSI__RG_TINY 3         /* short steps one after the other, by which Newton's method is seen to get nowhere */
 #define FSI__RG_TRIES 2        /* direct solutions of an island in a substep */
@@ -2540,24 +2552,29 @@ static int fsi__rg_newton_step(const fsi__rg_direct *d, const fsi__rg_island *s)
 static double fsi__rg_step_length(const fsi__rg_impl *im, const fsi__rg_island *s, double *largest)
 {
     const fsi__rg_direct *d = &im->direct;
-    double at0 = fsi__rg_dot(d->step, d->force, 6 * s->bodies), mx = 0, mm = 0, y[6], lo = 0, hi = 0, slope_lo = at0, slope_hi = 0, slope, t = 1;
+    const double slope0 = fsi__rg_dot(d->step, d->force, 6 * s->bodies); /* at t = 0 */
+    double step_x = 0, step_step = 0, y[6]; /* step . M x, step . M step */
+    double lo = 0, hi = 0, slope_lo = slope0, slope_hi = 0, slope, t = 1;
     int k, pass, i;
     *largest = 0;
     for (k = 0; k < s->bodies; k++) {
         fsi__rg_body_times(im, d->body[s->body + k], d->step + 6 * k, y);
-        for (i = 0; i < 6; i++) { mm += y[i] * d->step[6 * k + i]; mx += y[i] * d->x[6 * k + i]; }
+        for (i = 0; i < 6; i++) {
+            step_step += y[i] * d->step[6 * k + i];
+            step_x += y[i] * d->x[6 * k + i];
+        }
     }
     for (k = 0; k < s->rows; k++) {
         d->cone[k].du = fsi__rg_cone_velocity(&d->cone[k], d->step);
         *largest = fmax(*largest, fsi__d3_norm(d->cone[k].du));
     }
     for (pass = 0; pass < 30; pass++) {
-        slope = mx + t * mm;
+        slope = step_x + t * step_step;
         for (k = 0; k < s->rows; k++) {
             const fsi__rg_cone *r = &d->cone[k];
             slope -= fsi__d3_dot(r->du, fsi__d3_sub(fsi__rg_project(r, fsi__rg_cone_z(r, r->z, 0, fsi__d3_scale(r->du, t)), NULL), r->j0));
         }
-        if (fabs(slope) <= 0.1 * fabs(at0) || (pass == 0 && slope < 0)) break;
+        if (fabs(slope) <= 0.1 * fabs(slope0) || (pass == 0 && slope < 0)) break;
         if (slope < 0) { lo = t; slope_lo = slope; slope_hi *= pass > 0 && hi > 0 ? 0.5 : 1; }
         else { slope_lo *= hi > 0 ? 0.5 : 1; hi = t; slope_hi = slope; }
         t = lo + (hi - lo) * slope_lo / (slope_lo - slope_hi);
@@ -2646,7 +2663,7 @@ static int fsi__rg_follow(const fsi__rg_impl *im, const fsi__rg_island *s, doubl
         for (k = 0; k < s->rows; k++) d->cone[k].tau = speed / sqrt(FSI__RG_STIFF) * d->cone[k].rho;
         few = FSI__RG_FEW;
         fsi__rg_newton(im, s, 0.1 * speed, &few);
-        *left -= FSI__RG_FEW - few;
+        *left -= few < 0 ? FSI__RG_FEW : FSI__RG_FEW - few;
         fsi__rg_direct_force(im, s);
         fsi__rg_next_round(d, s, 1);
     }
@@ -2654,12 +2671,26 @@ static int fsi__rg_follow(const fsi__rg_impl *im, const fsi__rg_island *s, doubl
     return *left > 0;
 }
 
-/* 0: the rounds do not converge, as where bodies are jammed between others that nothing can stop; then nothing has changed. */
-static int fsi__rg_solve_island(fsi__rg_impl *im, const fsi__rg_island *s, double enough, int parting)
+static int fsi__rg_wide(const fsi__rg_island *s) { return s->work > FSI__RG_WIDE * s->bodies; }
+
+/* Multiplications of one of Newton's steps. */
+static double fsi__rg_step_work(const fsi__rg_island *s) { return s->work + FSI__RG_ROW_WORK * (s->rows + 1.0); }
+
+/* How many of Newton's steps an island may take. */
+static int fsi__rg_newton_steps(const fsi__rg_island *s, int quick)
+{
+    const double most = FSI__RG_SPEND / fsi__rg_step_work(s);
+    const int steps = quick ? FSI__RG_QUICK : FSI__RG_NEWTON;
+    return most < steps ? (int)most : steps;
+}
+
+/* quick: only few steps, and none from far off. 0: the rounds do not converge, as where bodies are jammed between others that nothing can stop; then nothing has changed. */
+static int fsi__rg_solve_island(fsi__rg_impl *im, const fsi__rg_island *s, double enough, int parting, int quick)
 {
     fsi__rg_direct *d = &im->direct;
-    int round, k, left = FSI__RG_NEWTON, slow = 0, followed = 0, got;
-    double off = 1e300, before, speed = 0;
+    int round, k, left = fsi__rg_newton_steps(s, quick), got;
+    int slow = 0, followed = quick ? 2 : 0; /* rounds that did not halve `off`; times that it was started from far off */
+    double off = 1e300, before, speed = 0;  /* off: the last round's change [m/s] */
     fsi__rg_load_cones(im, s, parting);
     for (k = 0; k < s->rows; k++) speed = fmax(speed, fsi__d3_norm(d->cone[k].u));
     for (round = 0; off > 0.3 * enough && slow < 3; round++) {
@@ -2684,19 +2715,22 @@ static int fsi__rg_solve_island(fsi__rg_impl *im, const fsi__rg_island *s, doubl
     return 1;
 }
 
-/* Islands in which some velocity still changes by more than `enough` in a sweep. Returns how many were solved. */
-static int fsi__rg_solve_islands(fsi__rg_impl *im, double enough)
+/* Islands in which some velocity still changes by more than `enough` in a sweep; by more than `blow`: hit. Returns how many were solved. */
+static int fsi__rg_solve_islands(fsi__rg_impl *im, double enough, double blow)
 {
     fsi__rg_direct *d = &im->direct;
-    int i, k, n = 0;
+    int i, k, n = 0, quick;
     if (d->rows != im->row_count) return 0; /* others have added rows: with particles */
     for (i = 0; i < d->islands; i++) {
         fsi__rg_island *s = &d->island[i];
         double change = 0;
         for (k = 0; k < s->rows; k++) change = fmax(change, im->row[d->list[s->row + k]].change);
         if (!(s->work > 0) || s->tries == 0 || !(change > enough)) continue;
-        s->tries--;
-        if (fsi__rg_solve_island(im, s, enough, 0)) n++;
+        s->hit |= change > blow && 100 * fsi__rg_step_work(s) <= FSI__RG_SPEND;
+        quick = fsi__rg_wide(s) && !s->hit;
+        s->tries = quick ? 0 : s->tries - 1;
+        if (quick && s->work > FSI__RG_ROW_WORK * s->rows) continue;
+        if (fsi__rg_solve_island(im, s, enough, 0, quick)) n++;
         else s->tries = 0;
     }
     for (i = 0; i < im->row_count && n > 0; i++) { /* the search begins anew */
@@ -2710,13 +2744,14 @@ FSI_API void fsi__rg_solve(fsi_rigid *w, double dt, fsi__rg_particle *particle, 
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     double clock = fsi__now(w->context), speed = fsi__rg_start_solve(w, dt, particle), change = 0, size = 0;
+    const double blow = FSI__RG_HIT * (double)fsi_v3_norm(w->desc.gravity) * dt;
     int sweep = 0, k;
     while (sweep < w->desc.sweeps) {
         const double done = fmax((double)w->desc.tolerance * speed, enough);
         change = fsi__rg_sweep(w, dt, sweep % 2, particle);
         sweep++;
         if (sweep > 1 && w->desc.tolerance > 0 && change <= done) break;
-        if (sweep % FSI__RG_TRY_DIRECT == 0 && !particle && fsi__rg_solve_islands(im, done)) size = 0;
+        if (sweep % FSI__RG_TRY_DIRECT == 0 && !particle && fsi__rg_solve_islands(im, fmax(done, 1e-9 * speed), blow)) size = 0;
         else if (sweep % 2 == 0 && sweep + 2 <= w->desc.sweeps) size = fsi__rg_search(w, size, particle);
     }
     for (k = 0; k < w->tree_count; k++) if (im->tree[k] && fsi__rg_tree_awake(im, im->tree[k])) fsi__rg_tree_spread(im, im->tree[k], im->tree[k]->u);
@@ -2767,7 +2802,7 @@ static void fsi__rg_part_islands(fsi__rg_impl *im, double enough)
         const fsi__rg_island *s = &d->island[i];
         double push = 0;
         for (k = 0; k < s->rows; k++) push = fmax(push, im->row[d->list[s->row + k]].push);
-        if (s->work > 0 && push > 0) fsi__rg_solve_island(im, s, enough, 1);
+        if (s->work > 0 && push > 0 && (s->hit || !fsi__rg_wide(s))) fsi__rg_solve_island(im, s, enough, 1, 0);
     }
 }
 
@@ -2808,10 +2843,9 @@ static void fsi__rg_separate(fsi_rigid *w)
 static double fsi__rg_motion(const fsi__rg_impl *im, int id, double dt)
 {
     const fsi__rg_moving *m = &im->moving[id];
-    double turn = fsi__d3_norm(m->w) * dt;
+    const double turn = fsi__d3_norm(m->w) * dt;
     if (im->kind[id] == FSI_RIGID_STATIC || m->asleep) return 0;
-    turn = fsi__d3_norm(m->v) * dt + (turn < 2 ? turn : 2) * im->record[id].reach;
-    return fmax(turn, fsi__d3_norm(m->blow) * dt);
+    return fmax(fsi__d3_norm(m->v) * dt + (turn < 2 ? turn : 2) * im->record[id].reach, fsi__d3_norm(m->blow) * dt);
 }
 
 /* Dynamic and awake, or kinematic and on its way. */
@@ -3066,8 +3100,8 @@ static double fsi__rg_speed(const fsi__rg_impl *im, int id)
     return fmax(fsi__d3_norm(m->v) + fsi__d3_norm(m->w) * im->record[id].reach, fsi__d3_norm(m->blow));
 }
 
-/* A body that is struck may leave as fast as what strikes it, and meet the next one in the same step. Returns whether any may go farther so than
-   the pairs found allow for. */
+/* A body that is struck may leave as fast as what strikes it, and meet the next one in the same step. Returns whether some body could then leave the
+   box that its pairs were found with. */
 static int fsi__rg_find_blows(fsi_rigid *w, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
@@ -3133,7 +3167,7 @@ static double fsi__rg_toward(const fsi__rg_moving *m, fsi__d3 x, fsi__d3 n)
     return fmax(fabs(v), fsi__d3_dot(m->blow, n));
 }
 
-/* Of spots as the bodies stand those that close when one body goes on and the other one is stopped, thrown back or struck. */
+/* Keeps the spots whose gap could close in dt if either body were stopped, thrown back or struck. */
 static void fsi__rg_keep_stopped(const fsi__rg_impl *im, int a, int b, double margin, double dt, fsi__rg_heap *h)
 {
     int k, n = 0;
