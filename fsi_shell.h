@@ -3001,7 +3001,7 @@ static void fsi__sh_contact_pass(void *arg, int chunk, int begin, int end)
 
 static double fsi__sh_rub_energy(const fsi__sh_step *w, const fsi__sh_rub *r, const double *x, double *g, double *h)
 {
-    double at[12], was[12];
+    double at[12] = { 0 }, was[12] = { 0 }; /* g++ does not see that there are points */
     fsi__sh_gather(x, r->node, r->points, at);
     fsi__sh_gather(w->m->start_x, r->node, r->points, was);
     return fsi_friction_energy(&r->friction, at, was, w->slip, g, h, w->exact ? FSI_HESSIAN_EXACT : FSI_HESSIAN_PROJECTED);
