@@ -32,7 +32,7 @@
       one, two or more triangles, rods that branch, rods sewn to sheets. Membranes (St. Venant-Kirchhoff, orthotropic, or stable
       neo-Hookean), bending by hinges or by the shape operator of each triangle, rods that stretch, bend and twist. One implicit solve a
       step: Newton's method on the incremental potential with exact step filters (Li et al. 2020, 2021), so that nothing ever
-      passes through anything, whatever the step. Friction, pins, springs, wind, meshes and bodies as obstacles.
+      passes through anything, whatever the step. Friction, pins, springs, wind, meshes and bodies as obstacles. Forces of contacts, pins, springs; vertex normals.
    WHAT IT DOES NOT DO
       Plasticity, tearing, strain limiting: stretch is resisted, not forbidden. Obstacles do not collide with each other.
    UNITS
