@@ -395,6 +395,8 @@ typedef struct fsi__rg_moving {
     double still;                 /* seconds at rest */
     int tree, link;               /* -1: free */
     int asleep, group;            /* group: label of those that fell asleep together */
+    int struck;                   /* of an island's root: one of it may be stopped in this substep */
+    int pairs, first, other;      /* pairs of the broad phase that it is in; the first one where it is p, and where it is q; -1: none */
 } fsi__rg_moving;
 
 /* A particle that rows act on. */
@@ -801,7 +803,7 @@ static void fsi__rg_box_of(fsi__rg_placed *p, double grow)
 /* ---- >>contacts of one pair of shapes ---------------------------------------------------------------------------- */
 
 /* Where a and b may touch: between their surfaces, normal out of b, depth negative for a gap. */
-typedef struct fsi__rg_spot { fsi__d3 x, n; double depth; uint32_t feature; } fsi__rg_spot;
+typedef struct fsi__rg_spot { fsi__d3 x, n; double depth; uint32_t feature; int hidden; } fsi__rg_spot; /* hidden: see fsi__rg_hide_spots */
 
 /* Spots of one pair as they are found. Too many are thinned to what holds the bodies as well. */
 #define FSI__RG_SPOTS 128  /* room */
@@ -892,6 +894,7 @@ static void fsi__rg_add(fsi__rg_heap *h, fsi__d3 x, fsi__d3 n, double depth, uin
     s->n = n;
     s->depth = depth;
     s->feature = feature;
+    s->hidden = 0;
 }
 
 /* A ball about x (radius 0: a point) of one shape against the other shape b; `flip`: the ball is b's in the pair. */
@@ -1329,7 +1332,8 @@ typedef struct fsi__rg_touch {
     double depth, margin;
 } fsi__rg_touch;
 
-typedef struct fsi__rg_pair { int p, q; int first, most, count; } fsi__rg_pair; /* parts; q < 0: plane -1 - q */
+/* Two parts, p's body has the larger id; q < 0: plane -1 - q. Their spots; next: the next pair whose q is of the same body, -1: none. */
+typedef struct fsi__rg_pair { int p, q; int first, most, count; int next; } fsi__rg_pair;
 
 typedef struct fsi__rg_track { double *time; fsi_real *value; int count; double period; } fsi__rg_track;
 
@@ -3129,11 +3133,11 @@ static int fsi__rg_find_blows(fsi_rigid *w, double dt)
 static void fsi__rg_find_struck(fsi_rigid *w, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    unsigned char *struck = (unsigned char *)(void *)(im->parent + w->count); /* as fsi__rg_sleep_islands */
     int pass, i, id;
-    if (w->count == 0) return;
-    memset(struck, 0, (size_t)w->count);
-    for (id = 0; id < w->count; id++) im->parent[id] = id;
+    for (id = 0; id < w->count; id++) {
+        im->parent[id] = id;
+        im->moving[id].struck = 0;
+    }
     for (pass = 0; pass < 2; pass++) {
         for (i = 0; i < im->pair_count; i++) {
             const fsi__rg_pair *pair = &im->pair[i];
@@ -3145,7 +3149,7 @@ static void fsi__rg_find_struck(fsi_rigid *w, double dt)
             id = fsi__rg_mobile(im, a) ? a : b;
             if (id < 0) continue;
             if (!both || (fsi__d3_norm(fsi__d3_sub(m->v, n->v)) + fsi__d3_norm(m->w) * im->record[a].reach + fsi__d3_norm(n->w) * im->record[b].reach) * dt
-                > fsi__rg_pair_margin(w, a, b)) struck[fsi__rg_root(im->parent, id)] = 1;
+                > fsi__rg_pair_margin(w, a, b)) im->moving[fsi__rg_root(im->parent, id)].struck = 1;
         }
     }
     for (id = 0; id < w->count; id++) im->parent[id] = fsi__rg_root(im->parent, id); /* read by many threads from now on */
@@ -3155,8 +3159,7 @@ static void fsi__rg_find_struck(fsi_rigid *w, double dt)
 static double fsi__rg_stop_speed(const fsi_rigid *w, int a, int b)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
-    const unsigned char *struck = (const unsigned char *)(const void *)(im->parent + w->count);
-    if (!fsi__rg_mobile(im, a) || !fsi__rg_mobile(im, b) || !struck[im->parent[a]]) return 0;
+    if (!fsi__rg_mobile(im, a) || !fsi__rg_mobile(im, b) || !im->moving[im->parent[a]].struck) return 0;
     return fsi__rg_speed(im, a) + fsi__rg_speed(im, b);
 }
 
@@ -3225,6 +3228,118 @@ static void fsi__rg_meet_pairs(void *arg, int chunk, int begin, int end)
     }
 }
 
+/* Pairs by bodies: how many each is in, and where they begin. */
+static void fsi__rg_list_pairs(fsi_rigid *w)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int id, i;
+    for (id = 0; id < w->count; id++) {
+        im->moving[id].pairs = 0;
+        im->moving[id].first = im->moving[id].other = -1;
+    }
+    for (i = im->pair_count - 1; i >= 0; i--) {
+        fsi__rg_pair *pair = &im->pair[i];
+        fsi__rg_moving *m = &im->moving[im->placed[pair->p].body];
+        m->pairs++;
+        m->first = i;
+        if (pair->q < 0) continue;
+        m = &im->moving[im->placed[pair->q].body];
+        m->pairs++;
+        pair->next = m->other;
+        m->other = i;
+    }
+}
+
+static int fsi__rg_upper(const fsi__rg_impl *im, int i) { return im->placed[im->pair[i].p].body; }
+static int fsi__rg_lower(const fsi__rg_impl *im, int i) { return im->pair[i].q < 0 ? im->pair[i].q : im->placed[im->pair[i].q].body; }
+
+/* The pair behind the i-th of those that a body is in; -1: there is none. */
+static int fsi__rg_next_pair(const fsi__rg_impl *im, int id, int i)
+{
+    if (fsi__rg_upper(im, i) != id) return im->pair[i].next;
+    return i + 1 < im->pair_count && fsi__rg_upper(im, i + 1) == id ? i + 1 : im->moving[id].other;
+}
+
+/* The first pair of two bodies; b < 0: of a and a plane. Or the pair behind, where there is none. */
+static int fsi__rg_find_pair(const fsi__rg_impl *im, int a, int b)
+{
+    const int p = a > b ? a : b, q = a > b ? b : a;
+    int lo = 0, hi = im->pair_count;
+    while (lo < hi) {
+        const int mid = lo + (hi - lo) / 2, upper = fsi__rg_upper(im, mid);
+        if (upper < p || (upper == p && fsi__rg_lower(im, mid) < q)) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo;
+}
+
+/* Has the pair a spot with about the normal of s, out of body `from`, and a smaller gap? */
+static int fsi__rg_goes_with(const fsi__rg_impl *im, int i, int from, const fsi__rg_spot *s)
+{
+    const double sign = fsi__rg_lower(im, i) == from ? 1 : -1;
+    const fsi__rg_spot *t = im->spot + im->pair[i].first;
+    int k;
+    for (k = 0; k < im->pair[i].count; k++) if (t[k].depth > s->depth && sign * fsi__d3_dot(t[k].n, s->n) > 0.95) return 1;
+    return 0;
+}
+
+/* Does the gap of a spot lead through the part, or by it within half its thickness? Steps as long as the distance from it pass nothing by. */
+static int fsi__rg_crosses(const fsi__rg_placed *p, const fsi__rg_spot *s)
+{
+    const double gap = -s->depth;
+    double at = 0, d;
+    fsi__d3 out;
+    int pass;
+    for (pass = 0; pass < 32 && at <= gap; pass++) {
+        d = fsi__rg_distance(p, fsi__d3_madd(s->x, 0.5 * gap - at, s->n), 2 * gap, &out) - 0.5 * p->part->thick;
+        if (d <= 1e-3 * p->part->thick) return 1;
+        at += d;
+    }
+    return 0;
+}
+
+/* Do pair i, of body e and a body b, and a pair of b and f hold a spot of e and f? lower: the one of these out of which its normal points. */
+static int fsi__rg_holds(const fsi__rg_impl *im, int i, int e, int f, int lower, const fsi__rg_spot *s)
+{
+    const fsi__rg_placed *p = &im->placed[fsi__rg_upper(im, i) == e ? im->pair[i].q : im->pair[i].p];
+    const int b = p->body;
+    int k;
+    if (b == f || !fsi__rg_goes_with(im, i, lower == e ? e : b, s) || !fsi__rg_crosses(p, s)) return 0;
+    for (k = fsi__rg_find_pair(im, b, f); k < im->pair_count; k++) {
+        if (fsi__rg_upper(im, k) != (b > f ? b : f) || fsi__rg_lower(im, k) != (b > f ? f : b)) break;
+        if (fsi__rg_goes_with(im, k, lower == e ? b : f, s)) return 1;
+    }
+    return 0;
+}
+
+/* A gap ahead in which a third body stands closes only through it:
+
+        a ================     rows of a and b and rows of b and c hold a and c apart by b's thickness: a row of a and c
+        b    --- x ---         at x would say nothing new. Without such rows a pile of bodies that falls has rows between
+        c ================     neighbours only: its matrix is a narrow band, and Newton's method needs few steps.
+
+   The rows of b extend as planes beyond its edge; there they are off by what a and c turn against each other in the step times the distance
+   from that edge: half of b's thickness, so that its whole thickness is enough for turns of up to a radian. As gaps of the rows that hold are
+   smaller than the gap that they hold, the smallest of all are never hidden. */
+static void fsi__rg_hide_spots(void *arg, int chunk, int begin, int end)
+{
+    const fsi__rg_job *job = (const fsi__rg_job *)arg;
+    fsi__rg_impl *im = fsi__rg_of(job->w);
+    int i, k, j;
+    (void)chunk;
+    for (i = begin; i < end; i++) {
+        const int a = fsi__rg_upper(im, i), c = fsi__rg_lower(im, i);
+        const int e = c >= 0 && im->moving[c].pairs < im->moving[a].pairs ? c : a; /* whoever has fewer neighbours */
+        const double margin = fsi__rg_pair_margin(job->w, a, c);
+        for (k = 0; k < im->pair[i].count; k++) {
+            fsi__rg_spot *s = &im->spot[im->pair[i].first + k];
+            if (s->depth > -margin) continue;
+            for (j = im->moving[e].first >= 0 ? im->moving[e].first : im->moving[e].other; j >= 0 && !s->hidden; j = fsi__rg_next_pair(im, e, j))
+                s->hidden = im->pair[j].count > 0 && im->pair[j].q >= 0 && fsi__rg_holds(im, j, e, e == a ? c : a, c, s);
+        }
+    }
+}
+
 static int fsi__rg_touch_before(const fsi__rg_touch *s, const fsi__rg_touch *t)
 {
     if (s->a != t->a) return s->a < t->a;
@@ -3254,7 +3369,9 @@ static fsi_status fsi__rg_list_touches(fsi_rigid *w, const char *fn)
     for (i = 0; i < im->pair_count; i++) for (k = 0; k < im->pair[i].count; k++) {
         const fsi__rg_pair *pair = &im->pair[i];
         const fsi__rg_spot *s = &im->spot[pair->first + k];
-        fsi__rg_touch *t = &im->touch[im->touch_count++];
+        fsi__rg_touch *t = &im->touch[im->touch_count];
+        if (s->hidden) continue;
+        im->touch_count++;
         t->a = im->placed[pair->p].body;
         t->b = pair->q < 0 ? pair->q : im->placed[pair->q].body;
         t->key = (uint64_t)(uint32_t)im->placed[pair->p].index << 48 | (uint64_t)(pair->q < 0 ? 0 : (uint32_t)im->placed[pair->q].index & 0xfffu) << 32 | s->feature;
@@ -3362,6 +3479,8 @@ static fsi_status fsi__rg_narrow(fsi_rigid *w, double dt, const char *fn)
     job.dt = dt;
     fsi__rg_find_struck(w, dt);
     fsi__parallel(w->context, im->pair_count, 8, fsi__rg_meet_pairs, &job);
+    fsi__rg_list_pairs(w);
+    fsi__parallel_work(w->context, im->pair_count, 32, 10.0 * im->pair_count, fsi__rg_hide_spots, &job);
     return fsi__rg_list_touches(w, fn);
 }
 

@@ -311,6 +311,29 @@ static void test_tiles_that_fall_together_stop_together(void)
     CHECK(overlap_of_tiles(40, 10e-3, 60, 0, 0) <= 0.4e-3);
     CHECK(overlap_of_tiles(20, 2e-3, 60, 5e-3, 1) <= 0.4e-3); /* of corners, aslant */
     CHECK(overlap_of_tiles(20, 2e-3, 240, 5e-3, 1) <= 0.4e-3);
+    CHECK(overlap_of_tiles(40, 0.5e-3, 30, 0, 0) <= 0.4e-3); /* each falls through the places of three others in a step */
+    CHECK(overlap_of_tiles(40, 10e-3, 30, 0, 0) <= 0.4e-3);
+    CHECK(overlap_of_tiles(40, 2e-3, 30, 5e-3, 1) <= 0.4e-3);
+}
+
+/* A plate falls by twenty times its thickness in a step onto a floor on which a pebble lies, under its middle or under its edge: the pebble holds
+   it where it is, and does not keep the rest of it from meeting the floor. */
+static void test_a_pebble_does_not_hide_the_floor(void)
+{
+    int k, s, i;
+    for (k = 0; k < 3; k++) {
+        fsi_rigid_desc d = rigid_desc(3, 9.81);
+        fsi_rigid *w = make_world(&d);
+        const int plate = (add_floor(w), add_shape(w, box_shape(0.4, 0.4, 0.02), v3(0, 0, 0.3)));
+        add_shape(w, k == 2 ? ball_shape(0.01) : box_shape(0.02, 0.02, 0.02), v3(k == 1 ? 0.195 : 0, 0, 0.01));
+        CHECK(fsi_rigid_set_velocity(w, plate, v3(0, 0, -12), v3(k, 0.5, 0)) == FSI_OK);
+        for (s = 0; s < 10; s++) {
+            advance(w, 1.0 / 30);
+            for (i = 0; i < 2; i++) CHECK(height_of(w, i) > 0.005);
+            CHECK(corner_depth(w, plate, -1, v3(0.2, 0.2, 0.01)) <= 1e-2);
+        }
+        fsi_rigid_destroy(w);
+    }
 }
 
 /* A ball runs at 50 m/s into a row of ten tiles 2 cm apart, which meet one after the other within one step: none passes into the next one, and
@@ -657,6 +680,7 @@ int main(int argc, char **argv)
     RUN(test_ten_boxes_stand_still_for_a_minute);
     RUN(test_a_wall_of_bricks_stands_until_it_is_hit);
     RUN(test_tiles_that_fall_together_stop_together);
+    RUN(test_a_pebble_does_not_hide_the_floor);
     RUN(test_a_struck_row_of_tiles_keeps_its_order);
     RUN(test_towers_stand_whatever_their_size_and_weights);
     RUN(test_a_heavy_box_is_parted_from_a_light_one);
