@@ -51,8 +51,8 @@
       that meet fast can stand in each other by half their thickness for some steps. Nothing brakes what rolls. A blow on a row of bodies
       that touch is shared by all at once (Newton's law at the contact that closes): of five equal balls, e = 1, the first one comes back with
       -0.6 of its speed and four leave with 0.4. One link of a tree leaves its whole island to the sweeps, and so do particles. In heaps of random
-      bodies Newton's method seldom ends in a dozen steps; there the sweeps are what they were;
-      so are they for piles of 40 tiles that land at 30 Hz, which pass into each other.
+      bodies Newton's method seldom ends in a dozen steps; there the sweeps are what they were.
+      Piles aslant that rock by 8 degrees in a step close gaps by about 1 mm more than their rows, which are linear, allow.
 
    MACROS: those of fsi.h.
    STACK: up to 48 kB in the caller's thread and in each of the context's.
