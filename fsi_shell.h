@@ -4296,6 +4296,42 @@ static void fsi__sh_feel_contacts(fsi__sh_step *w)
     }
 }
 
+/* A guest changed velocities by `dv` at `now`, by the matrix that is in `total`. Contacts and friction, as all energies, exert g + h H dv then, on both sides: the
+   means get what was not in them yet. */
+static fsi_status fsi__sh_feel_change(fsi__sh_step *w, const double *dv)
+{
+    fsi__sh_impl *m = w->m;
+    fsi_status status;
+    double hold[3];
+    size_t j;
+    int i, k, a;
+
+    memcpy(m->dx, m->felt, 3 * (size_t)m->points * sizeof(double));
+    memset(m->direction, 0, 3 * (size_t)m->nodes * sizeof(double));
+    fsi__sh_feel_direction(w);
+    for (i = 0; i < 3 * m->model.vertices; i++) m->lift[i] = m->dx[i] - m->felt[i]; /* of what is held: total has contacts too, from g on */
+    for (i = 0; i < 3 * m->nodes; i++) m->direction[i] = w->h * dv[i];
+    fsi__sh_feel_direction(w);
+    status = fsi_csr_multiply(m->context, &m->total, m->direction, m->scratch);
+    if (status != FSI_OK) return status;
+
+    for (j = 0; j < 3 * (size_t)m->points; j++) {
+        m->dx[j] = m->felt[j] - m->dx[j];
+        m->sum[j] += w->share * m->dx[j];
+    }
+    for (k = 0; k < m->obstacles; k++) for (i = 0; m->obstacle[k].used && i < m->obstacle[k].features.count[0]; i++) {
+        const size_t at = 3 * (size_t)(m->obstacle[k].features.first + i);
+        fsi__sh_press(w, k, 1, m->dx + at, m->now.x + at);
+    }
+    for (i = 0; i < m->model.vertices; i++) {
+        if (!m->held[i]) continue;
+        k = fsi__sh_find_attachment(m, i);
+        for (a = 0; a < 3; a++) m->hold_sum[3 * i + a] += w->share * (hold[a] = m->scratch[3 * i + a] + m->lift[3 * i + a]);
+        if (k >= 0) fsi__sh_press(w, m->attachment[k].obstacle, -1, hold, m->now.x + 3 * i);
+    }
+    return FSI_OK;
+}
+
 /* Forces of contacts and friction on every point, and the means of all forces that others ask for. */
 static fsi_status fsi__sh_feel(fsi__sh_step *w)
 {
