@@ -36,11 +36,16 @@
       fsi_couple_debug_draw                   both, and where they touch
       fsi_couple_save, _load, _hash           to the bit
       s->adhesion                             what liquid at each vertex bears before it lets go: wetting and non-wetting parts
-      s->liquid_force                         on each vertex
+      s->liquid_force                         on each vertex and pin
+      bodies                                  an fsi_body may be an obstacle of the shell, of the liquid, or (added to each) of both: see below
       s->stats                                smallest distance, contacts, momentum, times a phase
    WHAT IT DOES NOT DO
-      fsi_shell.h by BACKWARD_EULER only, substeps are the liquid's. No COUPLED bodies in the shell. Velocities of the liquid are of first order in time, whatever
+      fsi_shell.h by BACKWARD_EULER only, substeps are the liquid's. Velocities of the liquid are of first order in time, whatever
       its time_order. Air between liquid and solid has no pressure. A wetting solid holds liquid (`adhesion`); nothing draws liquid along it: no contact angle.
+   BODIES: PRESCRIBED or COUPLED. One in both has the impulses of both, added up; obstacle_reaction of each has its own share. COUPLED in the
+      shell alone: solved with the shell's positions, then with the velocities of liquid and shell. COUPLED in both: one system of pressure, shell
+      and body, by correction MOMENTUM; use fsi_body_accept, as the shell leaves it where contacts let it go. Measured stable down to a
+      thousandth of the liquid's density (docs/couple.md 5).
    MACROS: those of fsi.h.
    UNITS: SI. In 2D volumes, masses and energies are per metre of depth.
    FIND IN HERE (search for >>)
@@ -90,7 +95,7 @@ typedef struct fsi_couple_stats {
     int faces, released;       /* faces of liquid that moved with the solid at the end; those that were let go then, as they would have pulled by more than adhesion */
     double min_distance;       /* smallest phi at a sample after any substep [m]; 8 dx: far */
     double volume_error;       /* of all liquid, at the end, as fsi_levelset_stats has it */
-    double momentum[3];        /* of liquid and solid, at the end [kg m/s] */
+    double momentum[3];        /* of liquid and solid, bodies not counted, at the end [kg m/s] */
     double momentum_error;     /* MOMENTUM: what liquid and solid gained or lost together when velocities were made to agree, over what they exchanged; largest of
                                   the substeps; what is held is left out */
     double seconds_newton, seconds_pressure, seconds; /* optimisation; projections; all */
@@ -106,8 +111,11 @@ typedef struct fsi_couple {
     double carved_volume;      /* liquid that create took away, as it was nearer than 1.5 dx to the solid [m^3; 2D: m^2] */
     fsi_real *adhesion;        /* of each vertex of the shell [Pa], at least 0, between vertices by their weights: write it between steps; a setting, which neither save,
                                   load nor hash know. rho g h holds a layer h thick; on a rod it acts on a strip two cells wide, which is what the liquid sees of it */
-    const fsi_vec3 *liquid_force; /* on each vertex of the shell, held ones included, mean of the last step [N]; times its dt: the impulse [N s]. What holds a pinned
-                                  vertex is shell->pin_force less this */
+    const fsi_vec3 *liquid_force; /* what the liquid does to each vertex of the shell, pinned ones included: its pressure, tension and adhesion at faces that
+                                     move with it; mean of the last step [N; 2D: N/m], world axes, times its dt the impulse [N s]; 0 after a step of 0 s. The
+                                     sum over all vertices, turned round, is what the liquid got. What holds a pinned vertex is shell->pin_force less
+                                     this; contacts are in shell->contact_force. With gravity, springs, wind and shell->force these are the change of
+                                     the shell's momentum, by MOMENTUM to rounding */
     fsi_couple_stats stats;
     void *impl;
 } fsi_couple;
@@ -122,13 +130,13 @@ FSI_API void fsi_couple_destroy(fsi_couple *s); /* liquid and shell stay; NULL i
 FSI_API fsi_status fsi_couple_set_desc(fsi_couple *s, const fsi_couple_desc *desc);
 /* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why. Never NULL. */
 FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s);
-/* Advances both by exactly dt seconds, in substeps that the liquid's cfl asks for, vertices counted. dt = 0 only looks: nothing moves, stats are those of what
-   there is. A call that did less than asked says so (level 1). Errors: those of fsi_levelset_step and fsi_shell_step; ARGUMENT (one of both was stepped,
+/* Advances both by exactly dt seconds, in substeps that the liquid's cfl asks for, vertices and COUPLED bodies counted. dt = 0 only looks: nothing
+   moves, stats are those of what there is. A call that did less than asked says so (level 1). Errors: those of fsi_levelset_step and fsi_shell_step; ARGUMENT (one of both was stepped,
    settled, loaded or shifted by itself, which may have brought liquid through the solid: load a state of both, or couple them anew; or one has settings now that create
    refuses; or adhesion: names the vertex); MESH (a sample lies deep in the liquid: it was written there, or came from beyond a side of the box; names it), CONVERGENCE (a vertex could not be kept out of the
-   liquid), NAN; then nothing has changed. */
+   liquid), NAN; ARGUMENT (a body COUPLED in both, with PAPER); then nothing has changed. */
 FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt);
-/* The largest step that takes one substep now [s], if pins and obstacles move no faster than liquid and vertices; 1e-12 to 1000.
+/* The largest step that takes one substep now [s], if pins and PRESCRIBED obstacles move no faster than liquid, vertices and COUPLED bodies; 1e-12 to 1000.
    0: s is none, or the liquid's desc.acceleration is not finite now, which fsi_couple_error tells. */
 FSI_API fsi_real fsi_couple_suggest_dt(const fsi_couple *s);
 /* Adds offset [m] to both: fsi_levelset_shift_origin and fsi_shell_shift_origin say what to do with meshes and bodies, and with states that were saved
@@ -1307,6 +1315,7 @@ static fsi_status fsi__co_add_body_face(fsi__co_impl *c, const fsi__ls_obstacle 
     int i;
     FSI__LS_TRY(fsi__co_more(c, &c->face, sizeof *c->face, c->faces, &c->face_capacity, c->faces + 1));
     FSI__LS_TRY(fsi__co_more(c, &c->share, sizeof *c->share, c->shares, &c->share_capacity, c->shares + 2));
+
     f = &c->face[c->faces++];
     memset(f, 0, sizeof *f);
     f->axis = axis;
@@ -1319,6 +1328,7 @@ static fsi_status fsi__co_add_body_face(fsi__co_impl *c, const fsi__ls_obstacle 
     fsi__sh_from(o->now.position, center);
     fsi__sh_sub(x, center, x);
     fsi__sh_cross(x, f->along, f->turn);
+
     f->first = c->shares;
     for (i = 0; i < 2; i++) {
         c->share[c->shares].node = node[i];
@@ -1739,6 +1749,8 @@ static fsi_status fsi__co_take_velocities(fsi__co_impl *c, const fsi__co_columns
     FSI__LS_TRY(fsi__co_yield(c, columns->impulse)); /* of no face: 0; the barrier's push is taken back all the same */
     for (i = 0; i < 3 * c->total.rows; i++) c->v[i] += c->solution[i];
     if (c->ended) FSI__LS_TRY(fsi__co_change_velocities(c));
+
+    /* what was exchanged, and what the solve gained */
     FSI__LS_TRY(fsi_csr_multiply(c->context, &c->total, c->v, c->right));
     for (k = 0; k < c->faces; k++) {
         const fsi__co_face *f = &c->face[k];

@@ -193,10 +193,11 @@ typedef struct fsi_shell {
     fsi_real *twist;              /* segment_count: turn of the material about the segment [rad], up to 1e8, relative to a frame that is carried along without
                                      turning; yours to write while held */
     unsigned char *twist_held;    /* segment_count: 1: twist is what you wrote; default 0 */
-    const fsi_vec3 *contact_force;/* vertex_count: of contacts and friction, mean of the last step's substeps [N]; as the last Newton step had them: by
-                                     backward Euler the momenta of both sides change by them to rounding */
+    const fsi_vec3 *contact_force;/* vertex_count: sum of what contacts (the barrier's push) and friction do to each vertex, of its own parts and of obstacles; mean
+                                     of the last step's substeps [N; 2D: N/m], world axes; not pins, springs, wind, nor liquid. As the last solve had them, in
+                                     fsi_couple.h that of velocities: the momenta of both sides change by them to rounding. Its own parts' sum to 0 */
     const fsi_vec3 *pin_force;    /* vertex_count: of what holds a pinned or attached vertex where it must be, mean of the last step's substeps [N]; 0 where
-                                     nothing does; in fsi_couple.h it does not count what the liquid pushes */
+                                     nothing does; in fsi_couple.h it does not count what the liquid pushes: less liquid_force there */
     const fsi_real *mass;         /* vertex_count [kg] */
     double time;                  /* seconds simulated */
     fsi_real mean_edge;           /* at rest [m] */
@@ -4298,7 +4299,7 @@ static void fsi__sh_feel_contacts(fsi__sh_step *w)
 
 /* A guest changed velocities by `dv` at `now`, by the matrix that is in `total`. Contacts and friction, as all energies, exert g + h H dv then, on both sides: the
    means get what was not in them yet. */
-static fsi_status fsi__sh_feel_change(fsi__sh_step *w, const double *dv)
+static FSI__UNUSED fsi_status fsi__sh_feel_change(fsi__sh_step *w, const double *dv)
 {
     fsi__sh_impl *m = w->m;
     fsi_status status;
