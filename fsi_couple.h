@@ -36,11 +36,16 @@
       fsi_couple_debug_draw                   both, and where they touch
       fsi_couple_save, _load, _hash           to the bit
       s->adhesion                             what liquid at each vertex bears before it lets go: wetting and non-wetting parts
-      s->liquid_force                         on each vertex
+      s->liquid_force                         on each vertex and pin
+      bodies                                  an fsi_body may be an obstacle of the shell, of the liquid, or (added to each) of both: see below
       s->stats                                smallest distance, contacts, momentum, times a phase
    WHAT IT DOES NOT DO
-      fsi_shell.h by BACKWARD_EULER only, substeps are the liquid's. No COUPLED bodies in the shell. Velocities of the liquid are of first order in time, whatever
+      fsi_shell.h by BACKWARD_EULER only, substeps are the liquid's. Velocities of the liquid are of first order in time, whatever
       its time_order. Air between liquid and solid has no pressure. A wetting solid holds liquid (`adhesion`); nothing draws liquid along it: no contact angle.
+   BODIES: PRESCRIBED or COUPLED. One in both has the impulses of both, added up; obstacle_reaction of each has its own share. COUPLED in the
+      shell alone: solved with the shell's positions, then with the velocities of liquid and shell. COUPLED in both: one system of pressure, shell
+      and body, by correction MOMENTUM; use fsi_body_accept, as the shell leaves it where contacts let it go. Measured stable down to a
+      thousandth of the liquid's density (docs/couple.md 5).
    MACROS: those of fsi.h.
    UNITS: SI. In 2D volumes, masses and energies are per metre of depth.
    FIND IN HERE (search for >>)
@@ -90,7 +95,7 @@ typedef struct fsi_couple_stats {
     int faces, released;       /* faces of liquid that moved with the solid at the end; those that were let go then, as they would have pulled by more than adhesion */
     double min_distance;       /* smallest phi at a sample after any substep [m]; 8 dx: far */
     double volume_error;       /* of all liquid, at the end, as fsi_levelset_stats has it */
-    double momentum[3];        /* of liquid and solid, at the end [kg m/s] */
+    double momentum[3];        /* of liquid and solid, bodies not counted, at the end [kg m/s] */
     double momentum_error;     /* MOMENTUM: what liquid and solid gained or lost together when velocities were made to agree, over what they exchanged; largest of
                                   the substeps; what is held is left out */
     double seconds_newton, seconds_pressure, seconds; /* optimisation; projections; all */
@@ -106,8 +111,11 @@ typedef struct fsi_couple {
     double carved_volume;      /* liquid that create took away, as it was nearer than 1.5 dx to the solid [m^3; 2D: m^2] */
     fsi_real *adhesion;        /* of each vertex of the shell [Pa], at least 0, between vertices by their weights: write it between steps; a setting, which neither save,
                                   load nor hash know. rho g h holds a layer h thick; on a rod it acts on a strip two cells wide, which is what the liquid sees of it */
-    const fsi_vec3 *liquid_force; /* on each vertex of the shell, held ones included, mean of the last step [N]; times its dt: the impulse [N s]. What holds a pinned
-                                  vertex is shell->pin_force less this */
+    const fsi_vec3 *liquid_force; /* what the liquid does to each vertex of the shell, pinned ones included: its pressure, tension and adhesion at faces that
+                                     move with it; mean of the last step [N; 2D: N/m], world axes, times its dt the impulse [N s]; 0 after a step of 0 s. The
+                                     sum over all vertices, turned round, is what the liquid got. What holds a pinned vertex is shell->pin_force less
+                                     this; contacts are in shell->contact_force. With gravity, springs, wind and shell->force these are the change of
+                                     the shell's momentum, by MOMENTUM to rounding */
     fsi_couple_stats stats;
     void *impl;
 } fsi_couple;
@@ -122,13 +130,13 @@ FSI_API void fsi_couple_destroy(fsi_couple *s); /* liquid and shell stay; NULL i
 FSI_API fsi_status fsi_couple_set_desc(fsi_couple *s, const fsi_couple_desc *desc);
 /* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why. Never NULL. */
 FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s);
-/* Advances both by exactly dt seconds, in substeps that the liquid's cfl asks for, vertices counted. dt = 0 only looks: nothing moves, stats are those of what
-   there is. A call that did less than asked says so (level 1). Errors: those of fsi_levelset_step and fsi_shell_step; ARGUMENT (one of both was stepped,
+/* Advances both by exactly dt seconds, in substeps that the liquid's cfl asks for, vertices and COUPLED bodies counted. dt = 0 only looks: nothing
+   moves, stats are those of what there is. A call that did less than asked says so (level 1). Errors: those of fsi_levelset_step and fsi_shell_step; ARGUMENT (one of both was stepped,
    settled, loaded or shifted by itself, which may have brought liquid through the solid: load a state of both, or couple them anew; or one has settings now that create
    refuses; or adhesion: names the vertex); MESH (a sample lies deep in the liquid: it was written there, or came from beyond a side of the box; names it), CONVERGENCE (a vertex could not be kept out of the
-   liquid), NAN; then nothing has changed. */
+   liquid), NAN; ARGUMENT (a body COUPLED in both, with PAPER); then nothing has changed. */
 FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt);
-/* The largest step that takes one substep now [s], if pins and obstacles move no faster than liquid and vertices; 1e-12 to 1000.
+/* The largest step that takes one substep now [s], if pins and PRESCRIBED obstacles move no faster than liquid, vertices and COUPLED bodies; 1e-12 to 1000.
    0: s is none, or the liquid's desc.acceleration is not finite now, which fsi_couple_error tells. */
 FSI_API fsi_real fsi_couple_suggest_dt(const fsi_couple *s);
 /* Adds offset [m] to both: fsi_levelset_shift_origin and fsi_shell_shift_origin say what to do with meshes and bodies, and with states that were saved
@@ -255,9 +263,9 @@ typedef struct fsi__co_impl {
     fsi_grid_faces list;
     fsi_solver *inertial;       /* of the solid's velocities */
     double *v, *load;           /* 3 * nodes: velocities before the pressure; the right side that they came from */
-    double *given;              /* 3 * vertices [N s]: what projections gave the solid in this substep before positions are sought */
-    double *felt;               /* 3 * vertices [N s]: what the liquid gave all vertices in this step */
-    int v_capacity, load_capacity;
+    double *given;              /* 3 * nodes [N s, N m s]: what projections gave the solid in this substep before positions are sought */
+    double *felt;               /* 3 * nodes: what the liquid gave all nodes in this step */
+    int v_capacity, load_capacity, given_capacity, felt_capacity;
     fsi_vec3 *public_force;     /* vertices: liquid_force */
     int pushed;                 /* samples that the barrier pushes, or that are within its range */
     int weighed, ended;         /* of this substep: the solid's matrix is that of its start; positions are found */
@@ -1056,7 +1064,10 @@ static void fsi__co_repair(fsi__co_impl *c)
       given += W' (j + S + M (u* - W v)),   which positions are sought with as a force, given / h
 
    At x the gradient is given / h and what contacts gave, or as far off as Newton's method left it: so contacts' push is taken
-   back. Sums of rows of W are 1, of the stiffness 0: what the liquid loses the solid gains. */
+   back. Sums of rows of W are 1, of the stiffness 0: what the liquid loses the solid gains.
+
+   The shell's COUPLED bodies are nodes of A. One that is an obstacle of the liquid too has its faces in W, u = n.v + (r x n).w, without mass:
+   liquid, shell and body are one system. Of what it is given follow its velocity and spin, from which positions are sought. */
 
 typedef struct fsi__co_touch { int axis, entry, contact; double away, weight; } fsi__co_touch; /* a contact near a face that looks at it, so far from its middle */
 typedef struct fsi__co_share { int node; double weight; } fsi__co_share;   /* an entry of W */
@@ -1068,10 +1079,23 @@ typedef struct fsi__co_face {
     double skin;                  /* capillary pressure at the surface there [Pa] */
     double push;                  /* M (u* - base), and S where the projection has tension [N s] */
     double base, along[3];        /* u = base + along . (mean of v): AXIS: 0 and the axis; slip: u*_a - n_a n.u* and n_a n */
+    int body;                     /* of the shell, whose face it is, in both; -1: a face that moves with the shell */
+    double turn[3], covered;      /* body: r x n, which goes with its spin; share of the face */
 } fsi__co_face;
 
 /* Columns of the faces that the pressure solver reads: one block, as its lists are. */
 typedef struct fsi__co_columns { int *entry; fsi_real *solid, *velocity, *yielding; double *impulse; } fsi__co_columns;
+
+/* What it moves with: a share's velocity, or, of a body, the second one's spin. */
+static const double *fsi__co_along(const fsi__co_face *f, int share) { return f->body >= 0 && share > f->first ? f->turn : f->along; }
+
+static int fsi__co_compare_faces(const void *a, const void *b)
+{
+    const fsi__co_face *p = (const fsi__co_face *)a, *q = (const fsi__co_face *)b;
+    if (p->axis != q->axis) return p->axis < q->axis ? -1 : 1;
+    if (p->body != q->body) return p->body < q->body ? -1 : 1;
+    return p->entry < q->entry ? -1 : p->entry > q->entry;
+}
 
 static int fsi__co_compare_touches(const void *a, const void *b)
 {
@@ -1263,6 +1287,78 @@ static void fsi__co_direct_face(const fsi__co_impl *c, const fsi_pressure_flow *
     f->base = f->before - fsi__sh_dot(f->along, v);
 }
 
+/* The shell's COUPLED body that this obstacle of the liquid is fixed to as well; -1: none. */
+static int fsi__co_shared_body(const fsi__co_impl *c, const fsi__ls_obstacle *o)
+{
+    int b;
+    for (b = 0; b < c->sh->bodies; b++) if (o->desc.body == c->sh->body[b].body) return b;
+    return -1;
+}
+
+/* Where its owner has a body is not where the last step left it: this is no velocity of it, but of the way that contacts see. */
+static void fsi__co_body_drift(const fsi__co_impl *c, const fsi__sh_body *b, double *drift)
+{
+    int a;
+    fsi__sh_from(fsi_quat_rotation_vector(fsi_quat_mul(b->owner_turn, fsi_quat_conj(b->turn))), drift + 3);
+    for (a = 0; a < 3; a++) {
+        drift[a] = (b->owner_center[a] - b->center[a]) / c->step.h;
+        drift[3 + a] /= c->step.h;
+    }
+}
+
+/* A face of an obstacle that is on a body of the shell. */
+static fsi_status fsi__co_add_body_face(fsi__co_impl *c, const fsi__ls_obstacle *o, int face, int axis, int body)
+{
+    const int node[2] = { c->sh->first_body + 2 * body, c->sh->first_body + 2 * body + 1 };
+    fsi__co_face *f;
+    double x[3], center[3], drift[6];
+    int i;
+    FSI__LS_TRY(fsi__co_more(c, &c->face, sizeof *c->face, c->faces, &c->face_capacity, c->faces + 1));
+    FSI__LS_TRY(fsi__co_more(c, &c->share, sizeof *c->share, c->shares, &c->share_capacity, c->shares + 2));
+
+    f = &c->face[c->faces++];
+    memset(f, 0, sizeof *f);
+    f->axis = axis;
+    f->entry = o->faces->entry[face];
+    f->label = -1;
+    f->body = body;
+    f->covered = (double)o->faces->solid[face];
+    f->along[axis] = 1;
+    fsi__sh_from(fsi__ls_entry_position(c->liquid->grid, (fsi_grid_place)((int)FSI_FACES_X + axis), f->entry), x);
+    fsi__sh_from(o->now.position, center);
+    fsi__sh_sub(x, center, x);
+    fsi__sh_cross(x, f->along, f->turn);
+
+    f->first = c->shares;
+    for (i = 0; i < 2; i++) {
+        c->share[c->shares].node = node[i];
+        c->share[c->shares++].weight = 1;
+    }
+    f->end = c->shares;
+    if (c->ended) return FSI_OK;
+    fsi__co_body_drift(c, &c->sh->body[body], drift);
+    f->base = -fsi__sh_dot(f->along, drift) - fsi__sh_dot(f->turn, drift + 3);
+    return FSI_OK;
+}
+
+/* Faces beside liquid of the bodies that are COUPLED in both: the shell's matrix answers for them. */
+static fsi_status fsi__co_collect_bodies(fsi__co_impl *c, const fsi__ls_run *run, const fsi_pressure_flow *flow)
+{
+    const int before = c->faces;
+    int k, a, f;
+    for (k = 0; k < run->m->obstacle_count && c->sh->bodies > 0; k++) {
+        const fsi__ls_obstacle *o = &run->m->obstacle[k];
+        const int body = fsi__co_shared_body(c, o);
+        for (a = 0; a < run->grid->dim && body >= 0; a++) for (f = o->faces->first[a]; f < o->faces->first[a + 1]; f++) {
+            const long long below = fsi__co_below(run->grid, o->faces->entry[f], a);
+            if (flow->cell[o->faces->entry[f]] == FSI_CELL_LIQUID || (below >= 0 && flow->cell[below] == FSI_CELL_LIQUID))
+                FSI__LS_TRY(fsi__co_add_body_face(c, o, f, a, body));
+        }
+    }
+    if (c->faces > before) qsort(c->face, (size_t)c->faces, sizeof *c->face, fsi__co_compare_faces); /* by axes */
+    return FSI_OK;
+}
+
 /* All faces that move with the solid. */
 static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi__ls_run *run, const fsi_pressure_flow *flow)
 {
@@ -1280,6 +1376,7 @@ static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi__ls_run *run,
     for (k = 0; k < c->touches; k = end) {
         fsi__co_face *f = &c->face[c->faces++];
         for (end = k + 1; end < c->touches && c->touch[end].axis == c->touch[k].axis && c->touch[end].entry == c->touch[k].entry; end++) { }
+        f->body = -1;
         f->touch = k;
         f->touch_end = end;
         f->axis = c->touch[k].axis;
@@ -1298,7 +1395,7 @@ static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi__ls_run *run,
         const double skin = (flow->cell[f->entry] == FSI_CELL_LIQUID ? 1 : -1) * f->skin * c->volume / c->dx * c->step.dt;
         f->push = f->mass * (f->before - f->base) + (flow->surface_pressure ? skin : 0);
     }
-    return FSI_OK;
+    return fsi__co_collect_bodies(c, run, flow);
 }
 
 /* W v of a face, without its base. */
@@ -1306,7 +1403,7 @@ static double fsi__co_face_velocity(const fsi__co_impl *c, const fsi__co_face *f
 {
     double sum = 0;
     int i;
-    for (i = f->first; i < f->end; i++) sum += c->share[i].weight * fsi__sh_dot(f->along, v + 3 * (size_t)c->share[i].node);
+    for (i = f->first; i < f->end; i++) sum += c->share[i].weight * fsi__sh_dot(fsi__co_along(f, i), v + 3 * (size_t)c->share[i].node);
     return sum;
 }
 
@@ -1314,7 +1411,8 @@ static double fsi__co_face_velocity(const fsi__co_impl *c, const fsi__co_face *f
 static void fsi__co_push_face(const fsi__co_impl *c, const fsi__co_face *f, double j, int held, double *out)
 {
     int i, a;
-    for (i = f->first; i < f->end; i++) for (a = 0; a < 3; a++) if (held || !c->sh->fixed[3 * c->share[i].node + a]) out[3 * c->share[i].node + a] += c->share[i].weight * f->along[a] * j;
+    for (i = f->first; i < f->end; i++) for (a = 0; a < 3; a++)
+        if (held || !c->sh->fixed[3 * c->share[i].node + a]) out[3 * c->share[i].node + a] += c->share[i].weight * fsi__co_along(f, i)[a] * j;
 }
 
 /* The shell's matrix where it is now, of inertia, elasticity and its own contacts, in `total`, and its own forces there. */
@@ -1383,7 +1481,7 @@ static fsi_status fsi__co_lay_inertia(fsi__co_impl *c)
     const fsi_csr *a = &c->sh->total;
     int k, i, j, e, at;
     c->keys = 0;
-    for (k = 0; k < c->faces; k++) for (i = c->face[k].first; i < c->face[k].end; i++) for (j = i + 1; j < c->face[k].end; j++)
+    for (k = 0; k < c->faces; k++) for (i = c->face[k].body < 0 ? c->face[k].first : c->face[k].end; i < c->face[k].end; i++) for (j = i + 1; j < c->face[k].end; j++)
         if (fsi__sh_entry(a, c->share[i].node, c->share[j].node) < 0) FSI__LS_TRY(fsi__co_add_key(c, c->share[i].node, c->share[j].node));
     fsi__co_unique_keys(c);
     FSI__LS_TRY(fsi__co_room(c, a->rows, a->start[a->rows] + c->keys, a->start[a->rows]));
@@ -1424,7 +1522,7 @@ static void fsi__co_fill_inertia(fsi__co_impl *c)
     int k, i, j;
     memset(c->total_value, 0, 9 * (size_t)c->total.start[c->total.rows] * sizeof(double));
     for (i = 0; i < a->start[a->rows]; i++) for (j = 0; j < 9; j++) c->total_value[9 * (size_t)c->total_map[i] + (size_t)j] = h2 * a->value[9 * (size_t)i + (size_t)j];
-    for (k = 0; k < c->faces; k++) for (i = c->face[k].first; i < c->face[k].end; i++) for (j = i; j < c->face[k].end; j++)
+    for (k = 0; k < c->faces; k++) for (i = c->face[k].first; i < c->face[k].end && c->face[k].mass > 0; i++) for (j = i; j < c->face[k].end; j++)
         fsi__co_put_mass(c, &c->face[k], i, j);
 }
 
@@ -1451,6 +1549,18 @@ static void fsi__co_hold(fsi__co_impl *c)
     for (r = 0; r < 3 * c->total.rows; r++) if (fixed[r]) c->right[r] = v[r];
 }
 
+/* Of all nodes, where positions have been found. */
+static void fsi__co_node_velocities(const fsi__co_impl *c, double *v)
+{
+    const int n = c->sh->first_body;
+    int b;
+    memcpy(v, c->sh->next.v, 3 * (size_t)n * sizeof *v);
+    for (b = 0; b < c->sh->bodies; b++) {
+        memcpy(v + 3 * (size_t)(n + 2 * b), c->sh->body[b].velocity, 3 * sizeof *v);
+        memcpy(v + 3 * (size_t)(n + 2 * b + 1), c->sh->body[b].spin, 3 * sizeof *v);
+    }
+}
+
 /* Velocities of the solid before the pressure, in c->v. */
 static fsi_status fsi__co_predict(fsi__co_impl *c)
 {
@@ -1461,9 +1571,10 @@ static fsi_status fsi__co_predict(fsi__co_impl *c)
     int k, i;
     fsi__co_fill_inertia(c);
     memset(c->right, 0, (size_t)n * sizeof *c->right);
-    if (c->ended) FSI__LS_TRY(fsi_csr_multiply(c->context, &c->sh->total, c->sh->next.v, c->right));
+    fsi__co_node_velocities(c, c->v);
+    if (c->ended) FSI__LS_TRY(fsi_csr_multiply(c->context, &c->sh->total, c->v, c->right));
     for (i = 0; i < n; i++) c->right[i] = h2 * c->right[i] - c->step.h * c->sh->gradient[i];
-    for (i = 0; i < 3 * c->sh->model.vertices; i++) c->right[i] += c->given[i];
+    for (i = 0; i < (c->ended ? 3 * c->sh->model.vertices : n); i++) c->right[i] += c->given[i]; /* of bodies it is in what they aim at then */
     for (k = 0; k < c->faces; k++) fsi__co_push_face(c, &c->face[k], c->face[k].push, 0, c->right);
     fsi__co_hold(c);
     memcpy(c->load, c->right, (size_t)n * sizeof(double));
@@ -1509,7 +1620,7 @@ static void fsi__co_estimate(fsi__co_impl *c, fsi_real *yielding)
     for (k = 0; k < c->faces; k++) {
         const fsi__co_face *f = &c->face[k];
         double sum = 0;
-        for (i = f->first; i < f->end; i++) {
+        for (i = f->first; i < f->end && f->body < 0; i++) { /* a body gives way to few pressures only, which the iteration finds */
             const double p = fabs(fsi__sh_dot(f->along, pushed + 3 * (size_t)c->share[i].node));
             sum += c->share[i].weight * p / (mass[c->share[i].node] + f->mass * p);
         }
@@ -1531,7 +1642,7 @@ static fsi_status fsi__co_make_solid(fsi__co_impl *c, fsi__co_columns *columns, 
     for (k = 0; k < c->faces; k++) {
         while (a < c->face[k].axis) c->list.first[++a] = k;
         columns->entry[k] = c->face[k].entry;
-        columns->solid[k] = 1;
+        columns->solid[k] = c->face[k].body < 0 ? 1 : (fsi_real)c->face[k].covered;
         columns->velocity[k] = (fsi_real)(c->face[k].base + fsi__co_face_velocity(c, &c->face[k], v));
     }
     while (a < 3) c->list.first[++a] = c->faces;
@@ -1577,7 +1688,7 @@ static void fsi__co_press_contacts(fsi__co_impl *c, const fsi_field *pressure, c
         memset(c->contact[k].counted, 0, sizeof c->contact[k].counted);
     }
     for (k = 0; k < c->faces; k++) {
-        const double press = fsi__co_press(c, pressure, cell, &c->face[k]);
+        const double press = c->face[k].body < 0 ? fsi__co_press(c, pressure, cell, &c->face[k]) : 0;
         for (j = c->face[k].touch; j < c->face[k].touch_end; j++) {
             fsi__co_contact *t = &c->contact[c->touch[j].contact];
             const int side = fsi__co_side(t, cell, &c->face[k]);
@@ -1612,16 +1723,34 @@ static int fsi__co_release(fsi__co_impl *c, const unsigned char *cell, const fsi
     return k;
 }
 
+/* The shell's velocities become those that it has together with the liquid; contacts and pins exert what goes with that. */
+static fsi_status fsi__co_change_velocities(fsi__co_impl *c)
+{
+    fsi__sh_impl *m = c->sh;
+    const int n = 3 * m->first_body;
+    int i, b, a;
+    fsi__co_node_velocities(c, c->solution);
+    for (i = 0; i < 3 * m->nodes; i++) c->solution[i] = m->fixed[i] ? 0 : c->v[i] - c->solution[i];
+    for (i = 0; i < n; i++) if (!m->fixed[i]) m->next.v[i] = c->v[i];
+    for (b = 0; b < m->bodies; b++) for (a = 0; a < 3; a++) {
+        m->body[b].velocity[a] = c->v[n + 6 * b + a];
+        m->body[b].spin[a] = c->v[n + 6 * b + 3 + a];
+    }
+    if (!fsi__sh_is_finite(c->v + n, 6 * m->bodies)) return fsi__fail(c->context, FSI_ERROR_NAN, "fsi_couple_step", -1, 0, "the velocity of a body is not finite");
+    return fsi__sh_feel_change(&c->step, c->solution);
+}
+
 /* Velocities of the solid after the pressure. */
 static fsi_status fsi__co_take_velocities(fsi__co_impl *c, const fsi__co_columns *columns)
 {
-    const int n = 3 * c->sh->first_body;
-    double sum[3] = { 0, 0, 0 }, exchanged = 0;
+    double sum[3] = { 0, 0, 0 }, exchanged = 0, whole = 0;
     int i, k;
     if (!fsi__co_exchanges(c)) return FSI_OK;
     FSI__LS_TRY(fsi__co_yield(c, columns->impulse)); /* of no face: 0; the barrier's push is taken back all the same */
     for (i = 0; i < 3 * c->total.rows; i++) c->v[i] += c->solution[i];
-    for (i = 0; i < n && c->ended; i++) if (!c->sh->fixed[i]) c->sh->next.v[i] = c->v[i];
+    if (c->ended) FSI__LS_TRY(fsi__co_change_velocities(c));
+
+    /* what was exchanged, and what the solve gained */
     FSI__LS_TRY(fsi_csr_multiply(c->context, &c->total, c->v, c->right));
     for (k = 0; k < c->faces; k++) {
         const fsi__co_face *f = &c->face[k];
@@ -1632,7 +1761,12 @@ static fsi_status fsi__co_take_velocities(fsi__co_impl *c, const fsi__co_columns
         fsi__co_push_face(c, f, gives, 1, c->felt);
     }
     for (i = 0; i < 3 * c->sh->model.vertices; i++) if (!c->sh->fixed[i]) sum[i % 3] += c->right[i] - c->load[i];
-    if (exchanged > 0) c->stats.momentum_error = fmax(c->stats.momentum_error, sqrt(fsi__sh_dot(sum, sum)) / exchanged);
+    for (i = 3 * c->sh->first_body; i < 3 * c->total.rows; i++) if ((i / 3 - c->sh->first_body) % 2 == 0) {
+        sum[i % 3] += c->right[i] - c->load[i];
+        whole += fabs(c->load[i]);
+    }
+    for (i = 0; i < 3 * c->sh->model.vertices; i++) whole += fabs(c->load[i]); /* of less than a share of it rounding is all */
+    if (exchanged > 1e-7 * whole) c->stats.momentum_error = fmax(c->stats.momentum_error, sqrt(fsi__sh_dot(sum, sum)) / exchanged);
     return FSI_OK;
 }
 
@@ -1671,6 +1805,51 @@ static void fsi__co_keep_held(fsi__co_impl *c)
     c->faces = kept;
 }
 
+/* The liquid's solids without those that are the shell's too, which it answers for if there are faces; back: what the projection left in them. Returns how many. */
+static int fsi__co_pick_solids(fsi__co_impl *c, const fsi__ls_run *run, fsi_pressure_solid *solids, int count, int back)
+{
+    int k, to = 0;
+    for (k = 0; k < count; k++) {
+        if (c->faces > 0 && fsi__co_shared_body(c, &run->m->obstacle[k]) >= 0) continue;
+        if (back) solids[k] = c->solid[to++];
+        else c->solid[to++] = solids[k];
+    }
+    return to;
+}
+
+/* What a projection did to a body that is COUPLED in both, for the liquid, which moves its obstacle by it. */
+static void fsi__co_report_body(const fsi__co_impl *c, const fsi__co_columns *columns, int body, fsi_pressure_solid *to)
+{
+    const double *v = c->v + 3 * (size_t)(c->sh->first_body + 2 * body);
+    double given[6] = { 0, 0, 0, 0, 0, 0 }, drift[6];
+    int k, a;
+    fsi__co_body_drift(c, &c->sh->body[body], drift);
+    for (k = 0; k < c->faces; k++) {
+        const fsi__co_face *f = &c->face[k];
+        for (a = 0; a < 3 && f->body == body; a++) {
+            given[a] += f->along[a] * columns->impulse[k];
+            given[3 + a] += f->turn[a] * columns->impulse[k];
+        }
+    }
+    for (a = 0; a < 6; a++) drift[a] = v[a] - (c->ended ? 0 : drift[a]);
+    to->impulse = fsi__sh_to(given);
+    to->angular_impulse = fsi__sh_to(given + 3);
+    to->linear = fsi__sh_to(drift);
+    to->angular = fsi__sh_to(drift + 3);
+}
+
+/* What the liquid carries along for such a body (time_order 2) came since positions were found. */
+static void fsi__co_read_bodies(fsi__co_impl *c, const fsi__ls_run *run, const fsi_pressure_solid *solids)
+{
+    int k;
+    for (k = 0; k < run->m->obstacle_count && c->ended; k++) {
+        const int body = fsi__co_shared_body(c, &run->m->obstacle[k]);
+        if (body < 0) continue;
+        fsi__sh_take(solids[k].linear, c->sh->body[body].velocity);
+        fsi__sh_take(solids[k].angular, c->sh->body[body].spin);
+    }
+}
+
 static fsi_status fsi__co_project(void *user, fsi__ls_run *run, fsi_pressure_flow *flow)
 {
     fsi__co_impl *c = (fsi__co_impl *)user;
@@ -1679,7 +1858,8 @@ static fsi_status fsi__co_project(void *user, fsi__ls_run *run, fsi_pressure_flo
     fsi_pressure_solid *solids = flow->solids;
     const int count = flow->solid_count;
     fsi__co_columns columns;
-    int pass, a, released = 1;
+    int pass, a, others, released = 1;
+    fsi__co_read_bodies(c, run, solids);
     FSI__LS_TRY(fsi__co_collect_faces(c, run, flow));
     if (!c->ended && c->s->desc.correction == FSI_COUPLE_PAPER) fsi__co_keep_held(c);
     if (!c->ended && c->faces == 0) return fsi_pressure_project(run->m->solver, flow);
@@ -1691,9 +1871,9 @@ static fsi_status fsi__co_project(void *user, fsi__ls_run *run, fsi_pressure_flo
     flow->solids = c->solid;
     for (pass = 0; pass < 4 && released > 0; pass++) {
         for (a = 0; a < g->dim && pass > 0; a++) memcpy(flow->u[a]->value, run->m->next_u[a]->value, bytes);
-        if (count > 0) memcpy(c->solid, solids, (size_t)count * sizeof *solids);
-        FSI__LS_TRY(fsi__co_make_solid(c, &columns, &c->solid[count]));
-        flow->solid_count = c->faces > 0 ? count + 1 : count;
+        others = fsi__co_pick_solids(c, run, solids, count, 0);
+        FSI__LS_TRY(fsi__co_make_solid(c, &columns, &c->solid[others]));
+        flow->solid_count = c->faces > 0 ? others + 1 : others;
         FSI__LS_TRY(fsi_pressure_project(run->m->solver, flow));
         c->stats.faces = c->faces;
         released = pass < 3 ? fsi__co_release(c, flow->cell, flow->pressure) : 0;
@@ -1701,7 +1881,11 @@ static fsi_status fsi__co_project(void *user, fsi__ls_run *run, fsi_pressure_flo
     }
     FSI__LS_TRY(fsi__co_take_velocities(c, &columns));
     if (c->ended) FSI__LS_TRY(fsi__sh_check_result(c->sh, "fsi_couple_step"));
-    if (count > 0) memcpy(solids, c->solid, (size_t)count * sizeof *solids);
+    fsi__co_pick_solids(c, run, solids, count, 1);
+    for (a = 0; a < count && c->faces > 0; a++) {
+        const int body = fsi__co_shared_body(c, &run->m->obstacle[a]);
+        if (body >= 0) fsi__co_report_body(c, &columns, body, &solids[a]);
+    }
     flow->solids = solids;
     flow->solid_count = count;
     return FSI_OK;
@@ -1741,7 +1925,7 @@ static void fsi__co_ride(void *user, fsi__ls_run *run)
         const long long wet = up ? f->entry : below, dry = up ? below : f->entry;
         double way[3] = { 0, 0, 0 }, past[3], ride;
         long long beyond;
-        if (!fsi__ls_neighbor(run, (int)wet, 2 * f->axis + up, &beyond)) continue;
+        if (f->body >= 0 || !fsi__ls_neighbor(run, (int)wet, 2 * f->axis + up, &beyond)) continue;
         for (i = f->first; i < f->end; i++) for (a = 0; a < 3; a++) way[a] += c->share[i].weight * v[3 * c->share[i].node + a] * run->dt;
         fsi__sh_from(fsi_grid_sample_velocity(run->m->trial_u, fsi__ls_entry_position(g, FSI_CELLS, (int)wet)), past);
         for (a = 0; a < 3; a++) past[a] = past[a] * run->dt - way[a];
@@ -1759,13 +1943,19 @@ static void fsi__co_ride(void *user, fsi__ls_run *run)
 
 /* ---- >>step ------------------------------------------------------------------------------------------------------ */
 
-/* Of vertices, and of the way that pins have to go. */
+/* Of vertices and points of COUPLED bodies, and of the way that pins have to go. */
 static double fsi__co_speed(void *user)
 {
     const fsi__co_impl *c = (const fsi__co_impl *)user;
     const fsi__sh_impl *m = c->sh;
     double most = 0;
     int i;
+    for (i = m->model.vertices; i < m->points && m->bodies > 0; i++) {
+        const fsi__sh_body *b = &m->body[m->owner[i] < 0 ? 0 : m->owner[i]];
+        const double arm = sqrt(fsi__sh_dot(m->local + 3 * (size_t)i, m->local + 3 * (size_t)i));
+        const double speed = sqrt(fsi__sh_dot(b->velocity, b->velocity)) + arm * sqrt(fsi__sh_dot(b->spin, b->spin));
+        if (m->owner[i] >= 0) most = fmax(most, speed * speed);
+    }
     for (i = 0; i < m->model.vertices; i++) {
         const double pin = fsi__sh_apart(m->pin_to + 3 * i, m->pin_from + 3 * i) / c->dt;
         most = fmax(most, fsi__sh_dot(m->next.v + 3 * i, m->next.v + 3 * i));
@@ -1796,15 +1986,35 @@ static fsi_status fsi__co_find_touching(fsi__co_impl *c, const fsi_field *phi)
     return FSI_OK;
 }
 
+/* The liquid's obstacles have the velocities, and when a substep begins the places, that contacts let their bodies have. Not earlier: the pieces of liquid are those that
+   the places before have parted. */
+static void fsi__co_move_bodies(const fsi__co_impl *c, fsi__ls_run *run, int begins)
+{
+    int k;
+    for (k = 0; k < run->m->obstacle_count; k++) {
+        fsi__ls_obstacle *o = &run->m->obstacle[k];
+        const int i = fsi__co_shared_body(c, o);
+        const fsi__sh_body *b = i < 0 ? NULL : &c->sh->body[i];
+        if (!b) continue;
+        o->work.velocity = o->work.new_velocity = fsi__sh_to(b->velocity);
+        o->work.angular_velocity = o->work.new_angular_velocity = fsi__sh_to(b->spin);
+        if (!begins) continue;
+        o->work.pose.position = fsi__sh_to(b->center);
+        o->work.pose.orientation = b->turn;
+        fsi__ls_stand(run->m, o, run->done);
+    }
+}
+
 static fsi_status fsi__co_begin(void *user, fsi__ls_run *run)
 {
     fsi__co_impl *c = (fsi__co_impl *)user;
+    if (run->stats.substeps > 0) fsi__co_move_bodies(c, run, 1);
     memcpy(c->start->value, run->m->trial_phi->value, (size_t)run->grid->block_count * (size_t)run->grid->block_cells * sizeof(fsi_real));
     c->margin = 32 * c->dx + 4 * run->dt * fsi__co_speed(c);
     c->step.dt = run->dt;
     c->step.share = run->dt / c->dt;
     c->weighed = c->ended = c->pushed = 0;
-    memset(c->given, 0, 3 * (size_t)c->sh->model.vertices * sizeof *c->given);
+    memset(c->given, 0, 3 * (size_t)c->sh->nodes * sizeof *c->given);
     FSI__LS_TRY(fsi__sh_open_substep(&c->step, run->done));
     FSI__LS_TRY(fsi__co_make_samples(c, c->sh->next.x));
     c->stats.samples = c->samples;
@@ -1969,6 +2179,24 @@ static fsi_status fsi__co_feel_push(fsi__co_impl *c)
     return FSI_OK;
 }
 
+/* What projections gave to bodies is in where inertia takes them. */
+static void fsi__co_push_bodies(fsi__co_impl *c)
+{
+    fsi__sh_impl *m = c->sh;
+    int i, a;
+    for (i = 0; i < m->bodies; i++) {
+        fsi__sh_body *b = &m->body[i];
+        const double *given = c->given + 3 * (size_t)(m->first_body + 2 * i);
+        double spin[3];
+        fsi__sh_from(fsi_m3_mul_v3(fsi_m3_inverse(fsi_body_world_tensor(b->owner_turn, b->body->inertia)), fsi__sh_to(given + 3)), spin);
+        for (a = 0; a < 3; a++) {
+            b->velocity[a] += given[a] / b->mass;
+            b->spin[a] += spin[a];
+        }
+    }
+    fsi__sh_predict_bodies(&c->step);
+}
+
 static fsi_status fsi__co_settle(void *user, fsi__ls_run *run)
 {
     fsi__co_impl *c = (fsi__co_impl *)user;
@@ -1979,7 +2207,9 @@ static fsi_status fsi__co_settle(void *user, fsi__ls_run *run)
     c->stiffness = (double)c->s->desc.stiffness * c->inertia * c->range * c->range;
     c->stats.contacts = 0;
     c->ended = 1;
+    fsi__co_push_bodies(c);
     FSI__LS_TRY(fsi__sh_close_substep(&c->step));
+    fsi__co_move_bodies(c, run, 0);
     if (c->s->desc.correction == FSI_COUPLE_MOMENTUM) FSI__LS_TRY(fsi__co_weigh_solid(&c->step));
     else FSI__LS_TRY(fsi__co_feel_push(c));
     if (!c->listed) FSI__LS_TRY(fsi__co_list(c, c->sh->next.x, 2 * c->dx));
@@ -2121,6 +2351,32 @@ static void fsi__co_fill_guests(fsi__co_impl *c, fsi__sh_guest *with_shell, fsi_
     with_liquid->bound_shore = fsi__co_bound_shore;
 }
 
+/* Room for what nodes are given, of which bodies have some. PAPER's walls do not give way. */
+static fsi_status fsi__co_make_step_room(fsi__co_impl *c, const char *fn)
+{
+    int k;
+    for (k = 0; k < c->ls->obstacle_count && c->s->desc.correction == FSI_COUPLE_PAPER; k++)
+        if (fsi__co_shared_body(c, &c->ls->obstacle[k]) >= 0)
+            return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, c->ls->obstacle[k].id, 0, "the body of the liquid's obstacle %d is COUPLED in liquid and shell: this needs correction MOMENTUM", c->ls->obstacle[k].id);
+    FSI__LS_TRY(fsi__co_more(c, &c->given, 3 * sizeof(double), 0, &c->given_capacity, c->sh->nodes));
+    return fsi__co_more(c, &c->felt, 3 * sizeof(double), 0, &c->felt_capacity, c->sh->nodes);
+}
+
+/* A PRESCRIBED body that is an obstacle of both has the impulses of both: the shell wrote its own last. */
+static void fsi__co_join_reactions(const fsi__co_impl *c, fsi_real dt)
+{
+    int k, o;
+    for (k = 0; k < c->ls->obstacle_count; k++) {
+        const fsi__ls_obstacle *p = &c->ls->obstacle[k];
+        fsi_body *body = p->desc.body;
+        for (o = 0; o < c->sh->obstacles && (!c->sh->obstacle[o].used || c->sh->obstacle[o].desc.body != body); o++) { }
+        if (!body || body->mode != FSI_BODY_PRESCRIBED || o == c->sh->obstacles) continue;
+        body->impulse = fsi_v3_add(body->impulse, p->impulse);
+        body->angular_impulse = fsi_v3_add(body->angular_impulse, p->spin);
+        fsi_body_end_step(body, dt);
+    }
+}
+
 FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
 {
     static const char *const fn = "fsi_couple_step";
@@ -2134,12 +2390,12 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
     /* all that is asked for */
     if (!c) return FSI_ERROR_COOKIE;
     FSI__LS_TRY(fsi__check_dt(c->context, dt, fn));
-    if (c->sh->bodies > 0) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, c->sh->bodies, "the shell has %d COUPLED bodies", c->sh->bodies);
     FSI__LS_TRY(fsi__co_check_settings(c->context, s->liquid, s->shell, fn));
     FSI__LS_TRY(fsi__co_check_together(c, fn));
     c->density = (double)s->liquid->desc.density;
     status = fsi__sh_read_in(s->shell, c->sh, fn);
     if (status == FSI_OK) status = fsi__sh_read_obstacles(c->sh, fn);
+    if (status == FSI_OK) status = fsi__co_make_step_room(c, fn);
 
     /* the liquid's substeps, the shell's within them */
     if (status == FSI_OK) {
@@ -2147,7 +2403,7 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
         memset(&c->stats, 0, sizeof c->stats);
         c->stats.min_distance = (double)c->ls->phi->background;
         c->dt = (double)dt;
-        memset(c->felt, 0, 3 * (size_t)c->sh->model.vertices * sizeof *c->felt);
+        memset(c->felt, 0, 3 * (size_t)c->sh->nodes * sizeof *c->felt);
         fsi__sh_begin(&c->step, s->shell, c->sh, fn, (double)dt);
         c->step.guest = dt > 0 ? &with_shell : NULL;
         if (!(dt > 0)) status = fsi__co_look(c);
@@ -2161,6 +2417,7 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
     /* what others see */
     c->step.dt = (double)dt;
     fsi__sh_publish(s->shell, &c->step);
+    if (dt > 0) fsi__co_join_reactions(c, dt);
     s->time += (double)dt;
     fsi__co_note_moves(c);
     for (i = 0; i < c->sh->model.vertices; i++) c->public_force[i] = dt > 0 ? fsi_v3_scale(fsi__sh_to(c->felt + 3 * (size_t)i), 1 / dt) : fsi_v3(0, 0, 0);
@@ -2182,6 +2439,11 @@ FSI_API fsi_real fsi_couple_suggest_dt(const fsi_couple *s)
     int i;
     if (!c) return 0;
     for (i = 0; i < s->shell->vertex_count; i++) most = fmax(most, (double)fsi_v3_norm(s->shell->velocity[i]));
+    for (i = c->sh->model.vertices; i < c->sh->points; i++) {
+        const fsi_body *body = c->sh->owner[i] < 0 ? NULL : c->sh->body[c->sh->owner[i]].body;
+        const double arm = sqrt(fsi__sh_dot(c->sh->local + 3 * (size_t)i, c->sh->local + 3 * (size_t)i));
+        if (body) most = fmax(most, fsi__ls_fastest(body->velocity, body->angular_velocity, arm));
+    }
     return fsi__ls_suggest_dt(s->liquid, most, "fsi_couple_suggest_dt");
 }
 
@@ -2393,8 +2655,8 @@ FSI_API void fsi_couple_destroy(fsi_couple *s)
     fsi__free(context, c->mass, (size_t)c->mass_capacity, sizeof *c->mass);
     fsi__free(context, c->v, (size_t)c->v_capacity, 3 * sizeof(double));
     fsi__free(context, c->load, (size_t)c->load_capacity, 3 * sizeof(double));
-    fsi__free(context, c->given, (size_t)c->sh->model.vertices, 3 * sizeof(double));
-    fsi__free(context, c->felt, (size_t)c->sh->model.vertices, 3 * sizeof(double));
+    fsi__free(context, c->given, (size_t)c->given_capacity, 3 * sizeof(double));
+    fsi__free(context, c->felt, (size_t)c->felt_capacity, 3 * sizeof(double));
     fsi__free(context, c->public_force, (size_t)c->sh->model.vertices, sizeof(fsi_vec3));
     fsi__arena_free(context, &c->columns);
     fsi__free(context, c->solid, (size_t)c->solid_capacity, sizeof *c->solid);
@@ -2409,11 +2671,9 @@ static fsi_status fsi__co_make_room(fsi__co_impl *c)
     const int n = c->sh->model.vertices;
     int i;
     c->s->adhesion = (fsi_real *)fsi__alloc(c->context, (size_t)n, sizeof(fsi_real));
-    c->given = (double *)fsi__alloc(c->context, (size_t)n, 3 * sizeof(double));
-    c->felt = (double *)fsi__alloc(c->context, (size_t)n, 3 * sizeof(double));
     c->s->liquid_force = c->public_force = (fsi_vec3 *)fsi__alloc(c->context, (size_t)n, sizeof(fsi_vec3));
     c->pieces = (int *)fsi__alloc(c->context, (size_t)c->sh->model.edges + (size_t)c->sh->model.triangles, sizeof(int));
-    if (!c->s->adhesion || !c->given || !c->felt || !c->public_force || !c->pieces) return fsi__fail(c->context, FSI_ERROR_MEMORY, "fsi_couple_create", -1, n, "no memory for %d vertices", n);
+    if (!c->s->adhesion || !c->public_force || !c->pieces) return fsi__fail(c->context, FSI_ERROR_MEMORY, "fsi_couple_create", -1, n, "no memory for %d vertices", n);
     for (i = 0; i < n; i++) {
         c->s->adhesion[i] = c->s->desc.adhesion;
         c->public_force[i] = fsi_v3(0, 0, 0);

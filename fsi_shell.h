@@ -193,10 +193,11 @@ typedef struct fsi_shell {
     fsi_real *twist;              /* segment_count: turn of the material about the segment [rad], up to 1e8, relative to a frame that is carried along without
                                      turning; yours to write while held */
     unsigned char *twist_held;    /* segment_count: 1: twist is what you wrote; default 0 */
-    const fsi_vec3 *contact_force;/* vertex_count: of contacts and friction, mean of the last step's substeps [N]; as the last Newton step had them: by
-                                     backward Euler the momenta of both sides change by them to rounding */
+    const fsi_vec3 *contact_force;/* vertex_count: sum of what contacts (the barrier's push) and friction do to each vertex, of its own parts and of obstacles; mean
+                                     of the last step's substeps [N; 2D: N/m], world axes; not pins, springs, wind, nor liquid. As the last solve had them, in
+                                     fsi_couple.h that of velocities: the momenta of both sides change by them to rounding. Its own parts' sum to 0 */
     const fsi_vec3 *pin_force;    /* vertex_count: of what holds a pinned or attached vertex where it must be, mean of the last step's substeps [N]; 0 where
-                                     nothing does; in fsi_couple.h it does not count what the liquid pushes */
+                                     nothing does; in fsi_couple.h it does not count what the liquid pushes: less liquid_force there */
     const fsi_real *mass;         /* vertex_count [kg] */
     double time;                  /* seconds simulated */
     fsi_real mean_edge;           /* at rest [m] */
@@ -4294,6 +4295,42 @@ static void fsi__sh_feel_contacts(fsi__sh_step *w)
         fsi__sh_rub_energy(w, &m->rub[i], m->now.x, g, NULL);
         for (k = 0; k < m->rub[i].points; k++) for (a = 0; a < 3; a++) m->felt[3 * (size_t)m->rub[i].node[k] + (size_t)a] -= g[3 * k + a];
     }
+}
+
+/* A guest changed velocities by `dv` at `now`, by the matrix that is in `total`. Contacts and friction, as all energies, exert g + h H dv then, on both sides: the
+   means get what was not in them yet. */
+static FSI__UNUSED fsi_status fsi__sh_feel_change(fsi__sh_step *w, const double *dv)
+{
+    fsi__sh_impl *m = w->m;
+    fsi_status status;
+    double hold[3];
+    size_t j;
+    int i, k, a;
+
+    memcpy(m->dx, m->felt, 3 * (size_t)m->points * sizeof(double));
+    memset(m->direction, 0, 3 * (size_t)m->nodes * sizeof(double));
+    fsi__sh_feel_direction(w);
+    for (i = 0; i < 3 * m->model.vertices; i++) m->lift[i] = m->dx[i] - m->felt[i]; /* of what is held: total has contacts too, from g on */
+    for (i = 0; i < 3 * m->nodes; i++) m->direction[i] = w->h * dv[i];
+    fsi__sh_feel_direction(w);
+    status = fsi_csr_multiply(m->context, &m->total, m->direction, m->scratch);
+    if (status != FSI_OK) return status;
+
+    for (j = 0; j < 3 * (size_t)m->points; j++) {
+        m->dx[j] = m->felt[j] - m->dx[j];
+        m->sum[j] += w->share * m->dx[j];
+    }
+    for (k = 0; k < m->obstacles; k++) for (i = 0; m->obstacle[k].used && i < m->obstacle[k].features.count[0]; i++) {
+        const size_t at = 3 * (size_t)(m->obstacle[k].features.first + i);
+        fsi__sh_press(w, k, 1, m->dx + at, m->now.x + at);
+    }
+    for (i = 0; i < m->model.vertices; i++) {
+        if (!m->held[i]) continue;
+        k = fsi__sh_find_attachment(m, i);
+        for (a = 0; a < 3; a++) m->hold_sum[3 * i + a] += w->share * (hold[a] = m->scratch[3 * i + a] + m->lift[3 * i + a]);
+        if (k >= 0) fsi__sh_press(w, m->attachment[k].obstacle, -1, hold, m->now.x + 3 * i);
+    }
+    return FSI_OK;
 }
 
 /* Forces of contacts and friction on every point, and the means of all forces that others ask for. */
