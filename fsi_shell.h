@@ -3136,7 +3136,7 @@ static void fsi__sh_add_springs(fsi__sh_step *w)
 
 /* Pairs get entries that are so many times their range apart: more of them make the factor dearer, fewer make another pattern more often. At 2,
    sheets in a pile are coupled with the next but one too, which doubles the work. */
-#define FSI__SH_NEARLY 1.1
+#define FSI__SH_NEARLY 1.05
 
 static fsi_status fsi__sh_couple(fsi__sh_impl *m, const char *fn, const int *point, int n)
 {

@@ -48,7 +48,7 @@
    WHAT IT DOES NOT DO
       Unsymmetric matrices. Pivoting in the sparse factorisation: a matrix that needs it is refused with the row that failed.
    MACROS YOU MAY DEFINE
-      FSI_NO_SIMD          no AVX2 (chosen at run time on x86-64; the same bits, a third of the speed)
+      FSI_NO_SIMD          no AVX2, no AVX-512 (chosen at run time on x86-64; the same bits, a third of the speed)
       and those of fsi.h.
    FIND IN HERE (search for >>)
       >>matrices  >>assembly  >>dense  >>factorisation  >>border  >>operators  >>iteration  >>preconditioners  >>solver, the API;
