@@ -2192,6 +2192,7 @@ typedef struct fsi__sh_pair {
     int feature[2];
     double mass;                  /* of the lighter one [kg] */
     double friction;
+    int coupled;                  /* 1: the matrix has entries for it */
 } fsi__sh_pair;
 
 /* Friction of a pair, with the normal force of the iteration before. */
@@ -2255,15 +2256,18 @@ typedef struct fsi__sh_impl {
     int *total_start, *total_col, *total_map;
     double *total_value;
     int total_capacity, pattern_holds, patterns, analyses_before; /* patterns: how many there were */
-    int *coupling, couplings, coupling_capacity;
+    int *coupling, couplings, coupling_capacity; /* rows and columns; behind them as much scratch, for sorting */
+    int *cursor;                        /* nodes */
     /* contacts */
     fsi__sh_features own_features, lone;
     fsi_pairs *found;
     fsi__sh_pair *pair;
     int pairs, pair_capacity, list_holds;
     int *active, actives, active_capacity;
-    double *gap, *pair_number, *pair_block;  /* pairs: gap where the iteration began, and scratch; active pairs: 12 + 144 numbers */
-    int gaps_hold, gap_capacity, pair_number_capacity, pair_block_capacity;
+    double *gap, *pair_number, *pair_block;  /* pairs: gap where the iteration began, or less where it is beyond the range, and scratch; active pairs:
+                                                12 + 144 numbers */
+    double *way;                        /* points: how far they went since gaps were measured */
+    int gaps_hold, gaps_were, gap_capacity, pair_number_capacity, pair_block_capacity;
     fsi__sh_rub *rub;
     int rubs, rub_capacity;
     fsi__sh_close *close[2];
@@ -2671,7 +2675,7 @@ static fsi_status fsi__sh_find_pairs(fsi__sh_impl *m, const char *fn, const doub
     fsi_status status;
     int i;
     if (m->list_holds && fsi__sh_list_holds(m, x, dx)) return FSI_OK;
-    m->list_holds = m->gaps_hold = 0;
+    m->list_holds = m->gaps_hold = m->gaps_were = 0;
     fsi__sh_draw_boxes(m, x, dx);
     m->pairs = 0;
     status = fsi__sh_fit_trees(m, &m->own_features, m->around);
@@ -2696,6 +2700,16 @@ static fsi_status fsi__sh_find_pairs(fsi__sh_impl *m, const char *fn, const doub
 typedef struct fsi__sh_pair_job { fsi__sh_impl *m; const double *x, *dx; double number, longest; int what; } fsi__sh_pair_job; /* number: kappa; share of a gap to keep */
 enum { FSI__SH_PAIR_GAP, FSI__SH_PAIR_ENERGY, FSI__SH_PAIR_SWEEP };
 
+/* How much nearer its features can have come since the gap was measured: points of a feature go no farther than its farthest vertex. */
+static double fsi__sh_nearer(const fsi__sh_impl *m, const fsi__sh_pair *p)
+{
+    const int n = fsi_pair_points(p->contact.kind), first = p->contact.kind == FSI_EDGE_EDGE ? 2 : 1;
+    double most[2] = { 0, 0 };
+    int k;
+    for (k = 0; k < n; k++) if (m->way[p->node[k]] > most[k >= first]) most[k >= first] = m->way[p->node[k]];
+    return most[0] + most[1];
+}
+
 static double fsi__sh_pair_number(const fsi__sh_pair_job *job, int i)
 {
     const fsi__sh_pair *p = &job->m->pair[i];
@@ -2703,6 +2717,10 @@ static double fsi__sh_pair_number(const fsi__sh_pair_job *job, int i)
     double x[12], dx[12];
     if (job->what == FSI__SH_PAIR_ENERGY && job->m->gap[i] - 2 * job->longest > p->contact.range) return 0;
     if (job->what == FSI__SH_PAIR_SWEEP && 0.9 * job->m->gap[i] > 2 * job->longest) return 1;
+    if (job->what == FSI__SH_PAIR_GAP && job->m->gaps_were) {
+        const double least = job->m->gap[i] - fsi__sh_nearer(job->m, p);
+        if (least > p->contact.range) return least;
+    }
     fsi__sh_gather(job->x, p->node, n, x);
     if (job->what == FSI__SH_PAIR_GAP) return fsi_distance_between(p->contact.kind, x).d - p->contact.thickness;
     if (job->what == FSI__SH_PAIR_ENERGY) return job->number * p->mass * fsi_contact_energy(&p->contact, x, NULL, NULL, FSI_HESSIAN_EXACT);
@@ -2739,6 +2757,7 @@ static void fsi__sh_measure(fsi__sh_impl *m, const double *x)
     int i;
     if (!m->gaps_hold) fsi__sh_pair_numbers(m, x, NULL, 0, 0, FSI__SH_PAIR_GAP);
     m->gaps_hold = 1;
+    m->gaps_were = 0;
     for (i = m->actives = 0; i < m->pairs; i++) if (m->gap[i] < m->pair[i].contact.range) m->active[m->actives++] = i;
 }
 
@@ -2932,6 +2951,10 @@ static void fsi__sh_pull_back_block(const fsi__sh_hold *hi, int ki, const fsi__s
 {
     double rows[9], column[3], back[3];
     int a, c;
+    if (ki == 0 && kj == 0) {
+        memcpy(out, b, 9 * sizeof *out);
+        return;
+    }
     for (c = 0; c < 3; c++) { /* J_i^T of each column */
         for (a = 0; a < 3; a++) column[a] = b[3 * a + c];
         fsi__sh_pull_back(hi, ki, column, back);
@@ -2954,7 +2977,7 @@ static int fsi__sh_entry(const fsi_csr *t, int row, int col) /* -1: there is non
     return lo < t->start[row + 1] && t->col[lo] == col ? lo : -1;
 }
 
-/* Adds the derivatives of an energy of n points: gradient 3n, Hessian 3n x 3n. What is prescribed moves on by dx in this step, and takes along what it touches. */
+/* Adds the derivatives of an energy of n points: gradient 3n, Hessian 3n x 3n, of which the lower triangle of the matrix gets its part. What is prescribed moves on by dx in this step, and takes along what it touches. */
 static void fsi__sh_add_points(fsi__sh_step *w, const int *node, int n, const double *g, const double *h)
 {
     fsi__sh_impl *m = w->m;
@@ -2969,7 +2992,9 @@ static void fsi__sh_add_points(fsi__sh_step *w, const int *node, int n, const do
             double b[9];
             for (a = 0; a < 3; a++) for (c = 0; c < 3; c++) b[3 * a + c] = h[(size_t)(3 * i + a) * (size_t)(3 * n) + (size_t)(3 * j + c)];
             for (kj = 0; kj < hold[j].count; kj++) {
-                double *value = m->total.value + 9 * (size_t)fsi__sh_entry(&m->total, hold[i].node[ki], hold[j].node[kj]);
+                double *value;
+                if (hold[j].node[kj] > hold[i].node[ki]) continue; /* fsi__sh_mirror */
+                value = m->total.value + 9 * (size_t)fsi__sh_entry(&m->total, hold[i].node[ki], hold[j].node[kj]);
                 fsi__sh_pull_back_block(&hold[i], ki, &hold[j], kj, b, back);
                 for (a = 0; a < 9; a++) value[a] += back[a];
             }
@@ -2981,6 +3006,20 @@ static void fsi__sh_add_points(fsi__sh_step *w, const int *node, int n, const do
                 for (a = 0; a < 3; a++) lift[a] += back[a];
             }
         }
+    }
+}
+
+/* The upper triangle from the lower one: rows ascend, so do the columns in each, so that a row's entries above the diagonal are met in order. */
+static void fsi__sh_mirror(fsi__sh_impl *m)
+{
+    const fsi_csr *t = &m->total;
+    int r, e, a, b;
+    for (r = 0; r < t->rows; r++) {
+        for (e = t->start[r]; t->col[e] < r; e++) {
+            double *up = t->value + 9 * (size_t)m->cursor[t->col[e]]++;
+            for (a = 0; a < 3; a++) for (b = 0; b < 3; b++) up[3 * a + b] = t->value[9 * (size_t)e + (size_t)(3 * b + a)];
+        }
+        m->cursor[r] = e + 1;
     }
 }
 
@@ -3096,12 +3135,16 @@ static void fsi__sh_add_springs(fsi__sh_step *w)
    pair needs an entry that is not there; with it come entries for all pairs nearly as close. Pairs within range get theirs also where nothing pushes them
    yet, as edges that are exactly parallel. */
 
+/* Pairs get entries that are so many times their range apart: more of them make the factor dearer, fewer make another pattern more often. At 2,
+   sheets in a pile are coupled with the next but one too, which doubles the work. */
+#define FSI__SH_NEARLY 1.05
+
 static fsi_status fsi__sh_couple(fsi__sh_impl *m, const char *fn, const int *point, int n)
 {
     int i, j, ki, kj;
     for (i = 0; i < n; i++) for (j = 0; j < n; j++) {
         const fsi__sh_hold p = fsi__sh_hold_of(m, &m->now, point[i]), q = fsi__sh_hold_of(m, &m->now, point[j]);
-        const fsi_status status = fsi__room_in(m->context, &m->coupling, 2 * sizeof(int), m->couplings,
+        const fsi_status status = fsi__room_in(m->context, &m->coupling, 4 * sizeof(int), m->couplings,
             &m->coupling_capacity, m->couplings + 4, fn); /* a pair of bodies couples four */
         if (status != FSI_OK) return status;
         for (ki = 0; ki < p.count; ki++) for (kj = 0; kj < q.count; kj++) {
@@ -3118,6 +3161,7 @@ static int fsi__sh_fits(const fsi__sh_impl *m, const int *point, int n)
     int i, j, ki, kj;
     for (i = 0; i < n; i++) for (j = 0; j < n; j++) {
         const fsi__sh_hold p = fsi__sh_hold_of(m, &m->now, point[i]), q = fsi__sh_hold_of(m, &m->now, point[j]);
+        if (point[j] > point[i]) continue; /* the pattern is symmetric */
         for (ki = 0; ki < p.count; ki++) for (kj = 0; kj < q.count; kj++) if (fsi__sh_entry(&m->total, p.node[ki], q.node[kj]) < 0) return 0;
     }
     return 1;
@@ -3129,12 +3173,16 @@ static fsi_status fsi__sh_couple_all(fsi__sh_impl *m, const char *fn)
     int i, k, node[2];
     m->couplings = 0;
     for (i = 0; i < m->pairs && status == FSI_OK; i++) {
-        const fsi__sh_pair *p = &m->pair[i];
+        fsi__sh_pair *p = &m->pair[i];
         fsi_contact wide = p->contact;
         double x[12];
-        wide.range *= 2;
-        fsi__sh_gather(m->now.x, p->node, fsi_pair_points(wide.kind), x);
-        if (m->gap[i] < p->contact.range || fsi_contact_push(&wide, x, NULL) > 0) status = fsi__sh_couple(m, fn, p->node, fsi_pair_points(wide.kind));
+        wide.range *= FSI__SH_NEARLY;
+        p->coupled = m->gap[i] < p->contact.range;
+        if (!p->coupled && m->gap[i] < wide.range) {
+            fsi__sh_gather(m->now.x, p->node, fsi_pair_points(wide.kind), x);
+            p->coupled = fsi_contact_push(&wide, x, NULL) > 0;
+        }
+        if (p->coupled) status = fsi__sh_couple(m, fn, p->node, fsi_pair_points(wide.kind));
     }
     for (i = 0; i < m->rubs && status == FSI_OK; i++) status = fsi__sh_couple(m, fn, m->rub[i].node, m->rub[i].points);
     for (i = 0; i < m->springs && status == FSI_OK; i++) {
@@ -3144,7 +3192,7 @@ static fsi_status fsi__sh_couple_all(fsi__sh_impl *m, const char *fn)
         status = fsi__sh_couple(m, fn, node, 2);
     }
     for (i = 0; i < m->bodies && status == FSI_OK; i++) { /* place and turn */
-        status = fsi__room_in(m->context, &m->coupling, 2 * sizeof(int), m->couplings, &m->coupling_capacity,
+        status = fsi__room_in(m->context, &m->coupling, 4 * sizeof(int), m->couplings, &m->coupling_capacity,
             m->couplings + 4, fn);
         for (k = 0; k < 4 && status == FSI_OK; k++) {
             m->coupling[2 * m->couplings] = m->first_body + 2 * i + k / 2;
@@ -3152,6 +3200,29 @@ static fsi_status fsi__sh_couple_all(fsi__sh_impl *m, const char *fn)
         }
     }
     return status;
+}
+
+/* Couplings by one of their numbers, in order of appearance where it is the same. */
+static void fsi__sh_sort_by(fsi__sh_impl *m, int which, const int *from, int *to)
+{
+    int *first = m->cursor, i, sum = 0;
+    memset(first, 0, (size_t)m->nodes * sizeof *first);
+    for (i = 0; i < m->couplings; i++) first[from[2 * i + which]]++;
+    for (i = 0; i < m->nodes; i++) {
+        const int count = first[i];
+        first[i] = sum;
+        sum += count;
+    }
+    for (i = 0; i < m->couplings; i++) memcpy(to + 2 * first[from[2 * i + which]]++, from + 2 * i, 2 * sizeof *to);
+}
+
+/* By rows, then columns. */
+static void fsi__sh_sort_couplings(fsi__sh_impl *m)
+{
+    int *scratch = m->coupling + 2 * (size_t)m->coupling_capacity;
+    if (m->couplings < 2) return;
+    fsi__sh_sort_by(m, 1, m->coupling, scratch);
+    fsi__sh_sort_by(m, 0, scratch, m->coupling);
 }
 
 /* Rows of the elements' matrix, and couplings sorted into them. */
@@ -3186,7 +3257,7 @@ static fsi_status fsi__sh_make_pattern(fsi__sh_impl *m, const char *fn)
     int need;
     if (status != FSI_OK) return status;
     m->patterns++;
-    if (m->couplings > 1) qsort(m->coupling, (size_t)m->couplings, 2 * sizeof(int), fsi__sh_compare_pairs);
+    fsi__sh_sort_couplings(m);
     need = e->start[e->rows] + m->couplings;
     column[0].array = (void **)&m->total_col;
     column[0].size = sizeof(int);
@@ -3206,7 +3277,10 @@ static fsi_status fsi__sh_make_pattern(fsi__sh_impl *m, const char *fn)
 static fsi_status fsi__sh_check_pattern(fsi__sh_impl *m, const char *fn)
 {
     int i, fits = m->total.start != NULL && m->pattern_holds;
-    for (i = 0; i < m->actives && fits; i++) fits = fsi__sh_fits(m, m->pair[m->active[i]].node, fsi_pair_points(m->pair[m->active[i]].contact.kind));
+    for (i = 0; i < m->actives && fits; i++) {
+        fsi__sh_pair *p = &m->pair[m->active[i]];
+        if (!p->coupled) p->coupled = fits = fsi__sh_fits(m, p->node, fsi_pair_points(p->contact.kind));
+    }
     m->pattern_holds = 1;
     return fits ? FSI_OK : fsi__sh_make_pattern(m, fn);
 }
@@ -3453,6 +3527,7 @@ static fsi_status fsi__sh_assemble(fsi__sh_step *w)
     if (m->contact) fsi__sh_add_contacts(w);
     fsi__sh_add_springs(w);
     for (r = 0; r < m->bodies; r++) fsi__sh_add_body(w, r);
+    fsi__sh_mirror(m);
     return w->guest ? w->guest->assemble(w->guest->user, w) : FSI_OK;
 }
 
@@ -3558,7 +3633,6 @@ static void fsi__sh_feel_direction(fsi__sh_step *w)
     fsi__sh_impl *m = w->m;
     double x[12], way[12], g[12], h[144], f[12];
     int i, k, a;
-    w->felt = 0; /* until it is taken */
     memset(m->felt, 0, 3 * (size_t)m->points * sizeof(double));
     for (i = 0; m->contact && i < m->actives + m->rubs; i++) {
         const fsi__sh_pair *p = i < m->actives ? &m->pair[m->active[i]] : NULL;
@@ -3576,6 +3650,7 @@ static void fsi__sh_feel_direction(fsi__sh_step *w)
         }
         for (k = 0; k < n; k++) for (a = 0; a < 3; a++) m->felt[3 * (size_t)node[k] + (size_t)a] -= f[3 * k + a];
     }
+    w->felt = 1; /* if all of the direction is taken */
 }
 
 /* How much of the straight way to `trial` nothing bars: *t. */
@@ -3672,13 +3747,15 @@ static fsi_status fsi__sh_search(fsi__sh_step *w, double t, int *found)
         w->stats.halvings++;
         t /= 2;
     }
+    w->felt = w->felt && *found && !(t < 1);
     if (!*found) return FSI_OK;
-    w->felt = !(t < 1);
     w->remaining *= t < 1 ? 1 - t : 0;
     w->crept = t < 1e-3 ? w->crept + 1 : 0;
     if (w->guest) w->guest->accept(w->guest->user, t);
     fsi__sh_swap(m);
     fsi__sh_carry(m);
+    for (k = 0; k < m->points; k++) m->way[k] = (1 + 1e-9) * fsi__sh_apart(m->now.x + 3 * (size_t)k, m->trial.x + 3 * (size_t)k);
+    m->gaps_were = m->gaps_hold; /* at `trial` */
     m->gaps_hold = 0;
     return FSI_OK;
 }
@@ -3745,7 +3822,8 @@ static int fsi__sh_friction_agrees(const fsi__sh_step *w)
     return error <= w->tolerance * w->tolerance * all;
 }
 
-static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int *done)
+/* last: there will be no other one if nothing prescribed is on its way. */
+static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int last, int *done)
 {
     fsi__sh_impl *m = w->m;
     const double before = w->stats.update;
@@ -3763,9 +3841,10 @@ static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int *done)
     fsi__sh_lap(w, &w->stats.seconds_contact);
     if (status == FSI_OK) status = fsi__sh_direct(w);
     if (status != FSI_OK) return status;
-    fsi__sh_feel_direction(w);
     longest = fsi__sh_longest(m);
     w->stats.update = longest / m->model.mean_edge;
+    w->felt = 0;
+    if (w->guest || last || w->stats.update <= w->tolerance) fsi__sh_feel_direction(w);
     status = fsi__sh_filter(w, &t);
     fsi__sh_lap(w, &w->stats.seconds_contact);
     if (status != FSI_OK) return status;
@@ -3793,7 +3872,7 @@ static fsi_status fsi__sh_newton(fsi__sh_step *w, int solve)
     for (k = 0; !done && status == FSI_OK; k++) {
         if (k >= w->max_newton && !(w->remaining > 0)) break;
         w->foresees = k == 0 && solve == 0 && m->rubs > 0;
-        status = fsi__sh_newton_step(w, &done);
+        status = fsi__sh_newton_step(w, k + 1 >= w->max_newton, &done);
         w->stats.newton++;
         stuck = w->remaining > 0 && w->remaining > 0.999 * left ? stuck + 1 : 0;
         if (w->remaining > 0 && (stuck > 30 || k > w->max_newton + 1000 || done == 2)) return fsi__sh_blocked(w);
@@ -3877,6 +3956,8 @@ static void fsi__sh_lay_places(fsi__sh_impl *m, fsi__arena *a)
     m->fixed = (unsigned char *)fsi__take(a, n, 1);
     m->owner = (int *)fsi__take(a, (size_t)m->points, sizeof(int));
     m->reach = (double *)fsi__take(a, (size_t)m->points, sizeof(double));
+    m->way = (double *)fsi__take(a, (size_t)m->points, sizeof(double));
+    m->cursor = (int *)fsi__take(a, (size_t)m->nodes, sizeof(int));
     m->around = (double *)fsi__take(a, 6 * (size_t)m->points, sizeof(double));
     m->total_start = (int *)fsi__take(a, (size_t)m->nodes + 1, sizeof(int));
 }
@@ -5860,6 +5941,7 @@ static fsi_status fsi__sh_make_solvers(fsi__sh_impl *m)
     a.elements = m->model.first[FSI__SH_KINDS];
     a.start = m->model.start;
     a.vertex = m->model.node;
+    if (m->contact && m->first_body < 3000) d.order = FSI_LDLT_MINIMUM_DEGREE; /* contacts change the pattern: order quickly */
     status = fsi_assembly_create(&m->elastic, &a);
     if (status == FSI_OK) status = fsi_solver_create(&m->solver, &d);
     if (status == FSI_OK) status = fsi_pairs_create(&m->found, m->context);
@@ -5955,7 +6037,7 @@ FSI_API void fsi_shell_destroy(fsi_shell *s)
     fsi__free(m->context, m->active, (size_t)m->active_capacity, sizeof(int));
     fsi__free(m->context, m->pair_block, (size_t)m->pair_block_capacity, 156 * sizeof(double));
     fsi__free(m->context, m->rub, (size_t)m->rub_capacity, sizeof *m->rub);
-    fsi__free(m->context, m->coupling, (size_t)m->coupling_capacity, 2 * sizeof(int));
+    fsi__free(m->context, m->coupling, (size_t)m->coupling_capacity, 4 * sizeof(int));
     fsi__free(m->context, m->total_col, (size_t)m->total_capacity, sizeof(int));
     fsi__free(m->context, m->total_value, (size_t)m->total_capacity, 9 * sizeof(double));
     for (i = 0; i < 2; i++) fsi__free(m->context, m->close[i], (size_t)m->close_capacity[i], sizeof(fsi__sh_close));

@@ -479,6 +479,80 @@ static void test_rolled_sheets_have_the_stiffness_of_theory(void)
     CHECK_NEAR(hi[1][0], 2.95, 0.1);
 }
 
+enum { SHEETS = 5, SIDE = 6, EACH = SIDE * SIDE };
+
+/* Sheets upon each other, 0.6 ranges apart, so that each is within range of the next, and not of the next but one. */
+static fsi_shell *pile(fsi_shell_desc *d)
+{
+    static fsi_vec3 x[SHEETS * EACH];
+    static int t[SHEETS * (SIDE - 1) * (SIDE - 1) * 6];
+    fsi_shell_material cotton = fsi_shell_preset(FSI_SHELL_COTTON);
+    fsi_shell *s = NULL;
+    int k, i, j, n = 0;
+    for (k = 0; k < SHEETS; k++) for (i = 0; i < SIDE; i++) for (j = 0; j < SIDE; j++) {
+        const int a = k * EACH + i * SIDE + j, quad[6] = { a, a + SIDE, a + 1, a + 1, a + SIDE, a + SIDE + 1 };
+        x[a] = fsi_v3((fsi_real)(0.05 * i + 0.011 * k), (fsi_real)(0.05 * j + 0.007 * k), (fsi_real)(0.6 * 0.0075 * k));
+        if (i + 1 < SIDE && j + 1 < SIDE) {
+            memcpy(t + n, quad, sizeof quad);
+            n += 6;
+        }
+    }
+    d->vertices = x;
+    d->vertex_count = SHEETS * EACH;
+    d->triangles = t;
+    d->triangle_count = n / 3;
+    d->materials = &cotton;
+    d->material_count = 1;
+    d->contact_range = (fsi_real)0.0075;
+    d->friction = (fsi_real)0.3;
+    CHECK(fsi_shell_create(&s, d) == FSI_OK);
+    return s;
+}
+
+/* Entries for pairs that are out of reach would double the work of a factorisation. */
+static void test_a_pile_couples_only_sheets_that_meet(void)
+{
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_shell *s = pile(&d);
+    const fsi__sh_impl *m = (const fsi__sh_impl *)s->impl;
+    int r, e, a, b, met = 0, far_apart = 0, skew = 0;
+    CHECK(fsi_shell_step(s, (fsi_real)1e-3) == FSI_OK && s->stats.contacts > 500);
+    for (r = 0; r < m->total.rows; r++) for (e = m->total.start[r]; e < m->total.start[r + 1]; e++) {
+        const int apart = (int)fabs((double)(r / EACH - m->total.col[e] / EACH)), back = fsi__sh_entry(&m->total, m->total.col[e], r);
+        met += apart == 1;
+        far_apart += apart > 1;
+        for (a = 0; a < 3 && back >= 0 && back != e; a++) for (b = 0; b < 3; b++)
+            skew += memcmp(&m->total.value[9 * e + 3 * a + b], &m->total.value[9 * back + 3 * b + a], sizeof(double)) != 0;
+        skew += back < 0;
+    }
+    CHECK(met > 8 * EACH && far_apart == 0);
+    CHECK(skew == 0); /* one triangle is the other's mirror image */
+    fsi_shell_destroy(s);
+}
+
+/* The gap of a pair that was far is not measured while it must still be beyond the range: what is kept of it must not be more than it is. */
+static void test_gaps_that_were_not_measured_are_no_larger(void)
+{
+    fsi_shell_desc d = fsi_shell_default_desc();
+    fsi_shell *s = pile(&d);
+    const fsi__sh_impl *m = (const fsi__sh_impl *)s->impl;
+    int k, i, kept = 0, wrong = 0;
+    for (k = 0; k < 8; k++) {
+        CHECK(fsi_shell_step(s, (fsi_real)(1 / 60.0)) == FSI_OK);
+        for (i = 0; i < m->pairs; i++) {
+            const fsi__sh_pair *p = &m->pair[i];
+            double x[12], gap;
+            fsi__sh_gather(m->now.x, p->node, fsi_pair_points(p->contact.kind), x);
+            gap = fsi_distance_between(p->contact.kind, x).d - p->contact.thickness;
+            wrong += !(m->gap[i] <= gap * (1 + 1e-9));
+            wrong += gap < p->contact.range && !(m->gap[i] >= gap * (1 - 1e-9));
+            kept += m->gap[i] < gap * (1 - 1e-6);
+        }
+    }
+    CHECK(wrong == 0 && kept > 100);
+    fsi_shell_destroy(s);
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -492,5 +566,7 @@ int main(int argc, char **argv)
     RUN(test_a_twisted_rod_stores_the_energy_of_torsion);
     RUN(test_a_frame_comes_back_turned_by_the_enclosed_area);
     RUN(test_rolled_sheets_have_the_stiffness_of_theory);
+    RUN(test_a_pile_couples_only_sheets_that_meet);
+    RUN(test_gaps_that_were_not_measured_are_no_larger);
     return TEST_END();
 }
