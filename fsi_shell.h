@@ -4018,11 +4018,21 @@ static double fsi__sh_base_stiffness(const fsi__sh_step *w)
     return 5 * range * (a > 10 ? a : 10);
 }
 
+/* Push of a pair [1/m], times the share of its points that are free: what is held needs no push, and would ask for more for ever. */
 static double fsi__sh_push(const fsi__sh_impl *m, const fsi__sh_pair *p)
 {
-    double x[12];
-    fsi__sh_gather(m->now.x, p->node, fsi_pair_points(p->contact.kind), x);
-    return fsi_contact_push(&p->contact, x, NULL);
+    const int n = fsi_pair_points(p->contact.kind);
+    double x[12], push, free = 0, own = 0;
+    fsi_distance at;
+    int k;
+    fsi__sh_gather(m->now.x, p->node, n, x);
+    push = fsi_contact_push(&p->contact, x, &at);
+    for (k = 0; k < n; k++) {
+        const int i = p->node[k], is_own = i < m->model.vertices || m->owner[i] >= 0;
+        own += is_own ? at.weight[k] * at.weight[k] : 0;
+        free += is_own && !(i < m->model.vertices && m->fixed[3 * i]) ? at.weight[k] * at.weight[k] : 0;
+    }
+    return free < own ? push * (free / own) : push;
 }
 
 /* As in the step before. Where nothing was in contact but something is now, its owner has put it there: it is not thrown apart, but pushed as by gravity. */
