@@ -697,7 +697,7 @@ static void test_each_input_that_is_no_number_is_named_and_changes_nothing(void)
     const int t[3] = { 0, 1, 2 }, segment[6] = { 3, 4, 4, 5, 5, 6 };
     fsi_shell_material m = fsi_shell_default_material();
     fsi_shell_desc d = fsi_shell_default_desc();
-    fsi_mesh *ground = make_box(fsi_v3(0, 0, -2), 9, 9, 1), *box = make_box(fsi_v3(0, (fsi_real)0.3, 1), 0.1, 0.1, 0.1), *hand = make_box(fsi_v3(0, 0, 3), 0.1, 0.1, 0.1);
+    fsi_mesh *floor = make_box(fsi_v3(0, 0, -2), 9, 9, 1), *box = make_box(fsi_v3(0, (fsi_real)0.3, 1), 0.1, 0.1, 0.1), *hand = make_box(fsi_v3(0, 0, 3), 0.1, 0.1, 0.1);
     fsi_body b = make_body(fsi_v3(0, (fsi_real)0.3, 1)), led = fsi_default_body();
     fsi_shell *s = NULL;
     fsi_vec3 corner[8], bad[8];
@@ -749,7 +749,7 @@ static void test_each_input_that_is_no_number_is_named_and_changes_nothing(void)
     CHECK(fsi_shell_hash(s) == hash);
     CHECK(fsi_shell_step(s, (fsi_real)0.01) == FSI_OK);
     fsi_shell_destroy(s);
-    fsi_mesh_destroy(ground);
+    fsi_mesh_destroy(floor);
     fsi_mesh_destroy(box);
     fsi_mesh_destroy(hand);
 }
@@ -937,7 +937,7 @@ static void test_what_is_held_at_a_wall_does_not_stiffen_contacts(void)
         most = fmax(most, s->stats.contact_stiffness);
     }
     printf("   stiffness %.3g m^2/s^2 at most\n", most);
-    CHECK(most > 0 && most < 100);
+    CHECK(most > 0 && most < 0.5); /* 2.2 where what is held counts */
     fsi_shell_destroy(s);
     fsi_mesh_destroy(ground);
 }
