@@ -2332,6 +2332,7 @@ typedef struct fsi__sh_step {
     double lean;            /* inertia added to exact Hessians, times that which is there */
     double lap;             /* the clock when the last phase ended */
     double moved;           /* farthest way of a vertex in the last substep [m] */
+    double least_gap;       /* over its range, of the last Newton step; 0: there was none */
     int felt;               /* m->felt are the forces of contacts and friction by which the last Newton step was solved, and which it took whole */
     double tolerance;
     int max_newton, in_the_way;
@@ -3822,6 +3823,48 @@ static int fsi__sh_friction_agrees(const fsi__sh_step *w)
     return error <= w->tolerance * w->tolerance * all;
 }
 
+/* How hard contacts push at first: a pair of mass m at half the range accelerates by some 5 max(range / dt^2, 10 m/s^2). Then what they need, which
+   state.stiffness keeps: it does not jump with dt, as that would throw apart what rests. */
+static double fsi__sh_base_stiffness(const fsi__sh_step *w)
+{
+    const double range = w->m->range, dt = w->settle ? 0.01 : w->dt, a = range / (dt * dt);
+    return 5 * range * (a > 10 ? a : 10);
+}
+
+/* Push of a pair [1/m], times the share of its points that are free: what is held needs no push, and would ask for more for ever. */
+static double fsi__sh_push(const fsi__sh_impl *m, const fsi__sh_pair *p)
+{
+    const int n = fsi_pair_points(p->contact.kind);
+    double x[12], push, free = 0, own = 0;
+    fsi_distance at;
+    int k;
+    fsi__sh_gather(m->now.x, p->node, n, x);
+    push = fsi_contact_push(&p->contact, x, &at);
+    for (k = 0; k < n; k++) {
+        const int i = p->node[k], is_own = i < m->model.vertices || m->owner[i] >= 0;
+        own += is_own ? at.weight[k] * at.weight[k] : 0;
+        free += is_own && !(i < m->model.vertices && m->fixed[3 * i]) ? at.weight[k] * at.weight[k] : 0;
+    }
+    return free < own ? push * (free / own) : push;
+}
+
+#define FSI__SH_NO_GAP 1e-3 /* of a pair's range */
+
+/* A barrier that is too soft, as of what began close together, yields nine tenths of a gap in each Newton step, and opens it by no more than twice: the
+   matrix loses all accuracy meanwhile. So while the smallest gap is next to none and falls, stiffness doubles (after Li et al. 2020, section 4.3). */
+static void fsi__sh_stiffen(fsi__sh_step *w)
+{
+    const fsi__sh_impl *m = w->m;
+    double least = 1;
+    int i;
+    for (i = 0; i < m->actives; i++) {
+        const double gap = m->gap[m->active[i]] / m->pair[m->active[i]].contact.range;
+        if (gap < least && fsi__sh_push(m, &m->pair[m->active[i]]) > 0) least = gap;
+    }
+    if (least < FSI__SH_NO_GAP && least < w->least_gap && w->kappa < 1e9 * fsi__sh_base_stiffness(w)) w->kappa *= 2;
+    w->least_gap = least;
+}
+
 /* last: there will be no other one if nothing prescribed is on its way. */
 static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int last, int *done)
 {
@@ -3835,6 +3878,7 @@ static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int last, int *done)
     status = m->contact ? fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx) : FSI_OK;
     if (status != FSI_OK) return status;
     if (m->contact) fsi__sh_measure(m, m->now.x);
+    if (m->contact) fsi__sh_stiffen(w);
     status = fsi__sh_check_pattern(m, w->fn);
     if (status == FSI_OK) status = fsi__room_in(m->context, &m->pair_block, 156 * sizeof(double), 0,
         &m->pair_block_capacity, m->actives, w->fn);
@@ -3867,6 +3911,7 @@ static fsi_status fsi__sh_newton(fsi__sh_step *w, int solve)
     double left = 2;
     fsi_status status = FSI_OK;
     w->close = w->crept = 0;
+    w->least_gap = 0;
     w->lean = 0;
     w->stats.update = 0;
     for (k = 0; !done && status == FSI_OK; k++) {
@@ -4091,21 +4136,6 @@ static fsi_status fsi__sh_list_close(fsi__sh_impl *m, const char *fn)
 }
 
 /* ---- >>stepping ------------------------------------------------------------------------------------------------- */
-
-/* How hard contacts push at first: a pair of mass m at half the range accelerates by some 5 max(range / dt^2, 10 m/s^2). Then what they need, which
-   state.stiffness keeps: it does not jump with dt, as that would throw apart what rests. */
-static double fsi__sh_base_stiffness(const fsi__sh_step *w)
-{
-    const double range = w->m->range, dt = w->settle ? 0.01 : w->dt, a = range / (dt * dt);
-    return 5 * range * (a > 10 ? a : 10);
-}
-
-static double fsi__sh_push(const fsi__sh_impl *m, const fsi__sh_pair *p)
-{
-    double x[12];
-    fsi__sh_gather(m->now.x, p->node, fsi_pair_points(p->contact.kind), x);
-    return fsi_contact_push(&p->contact, x, NULL);
-}
 
 /* As in the step before. Where nothing was in contact but something is now, its owner has put it there: it is not thrown apart, but pushed as by gravity. */
 static fsi_status fsi__sh_begin_stiffness(fsi__sh_step *w)

@@ -2,7 +2,7 @@
    SPDX-License-Identifier: MIT
 
    Prints lines `key value unit`, and `key value unit reference tolerance pass|fail` where something is demanded. A word runs one part:
-   scenes, sweeps, flight, newton, spacing, impact, momentum, monolithic. --res 10 takes a tenth of the random scenes and sweeps, and fewer steps. */
+   scenes, sheets, sweeps, flight, newton, spacing, impact, momentum, monolithic. --res 10 takes a tenth of the random scenes and sweeps, and fewer steps. */
 #define FSI_IMPLEMENTATION
 struct fsi__ls_run;
 static void look_in(struct fsi__ls_run *run, int phase);
@@ -13,6 +13,7 @@ static void look_in(struct fsi__ls_run *run, int phase);
 #include "test_shell.h"
 #include "test_couple.h"
 #include "couple_cases.h"
+#include "couple_sheets.h"
 #include "couple_inside.h"
 #include "couple_monolithic.h"
 #include "validate.h"
@@ -106,6 +107,22 @@ static void run_scenes(void)
         say(t->error, "1", "scenes_%s_volume_error", name);
         say(t->fastest, "1", "scenes_%s_speed_over_fall_and_throw", name);
     }
+}
+
+/* Sheets beside walls at 1/24 s. */
+static void run_sheets(void)
+{
+    sheet_tally t;
+    int k;
+    memset(&t, 0, sizeof t);
+    for (k = 0; k < scaled(500); k++) sheet_run(k, 16, &t);
+    say(t.scenes, "1", "sheets");
+    say(t.steps, "1", "sheets_steps");
+    say((double)t.newton / (double)t.substeps, "1", "sheets_newton");
+    say(t.degraded, "1", "sheets_substeps_out_of_balance");
+    at_most(t.refused, 0, "1", "sheets_steps_refused");
+    at_most(t.broken, 0, "1", "sheets_broken_promises");
+    at_most(t.slowest, 30, "1", "sheets_longest_step_over_median");
 }
 
 static void say_sweeps(const sweep_count *c, int pairs, const char *metric, const char *what)
@@ -294,8 +311,8 @@ static void run_monolithic(void)
 
 int main(int argc, char **argv)
 {
-    static const struct { const char *name; void (*run)(void); } parts[8] = {
-        { "scenes", run_scenes }, { "sweeps", run_sweeps }, { "flight", run_flight }, { "newton", run_newton }, { "spacing", run_spacing }, { "impact", run_impact }, { "momentum", run_momentum },
+    static const struct { const char *name; void (*run)(void); } parts[9] = {
+        { "scenes", run_scenes }, { "sheets", run_sheets }, { "sweeps", run_sweeps }, { "flight", run_flight }, { "newton", run_newton }, { "spacing", run_spacing }, { "impact", run_impact }, { "momentum", run_momentum },
         { "monolithic", run_monolithic }
     };
     const char *only = NULL;
@@ -304,9 +321,9 @@ int main(int argc, char **argv)
     app.res = 100;
     app.res_help = "per cent of the full number of cases";
     app.out = "docs";
-    ex_operand(&app, "part", &only, "scenes, sweeps, flight, newton, spacing, impact, momentum or monolithic; none: all");
+    ex_operand(&app, "part", &only, "scenes, sheets, sweeps, flight, newton, spacing, impact, momentum or monolithic; none: all");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
-    for (k = 0; k < 8; k++) if (!only || strcmp(only, parts[k].name) == 0) parts[k].run();
+    for (k = 0; k < 9; k++) if (!only || strcmp(only, parts[k].name) == 0) parts[k].run();
     ex_pool_stop(&app.pool);
     return test__run.faults > 0;
 }
