@@ -348,7 +348,7 @@ static view view_of(const fsi_levelset *s)
 /* Each allocation of a step that makes droplets is failed, in a simulator that has held none so far. */
 static void test_a_step_without_memory_moves_no_droplets(void)
 {
-    fsi_levelset_desc d = desc_of(NULL, 2, 28);
+    fsi_levelset_desc d = desc_of(NULL, 2, 30);
     fsi_levelset *s = make(&d);
     unsigned char *state = NULL;
     size_t size = 0;
