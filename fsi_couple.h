@@ -81,7 +81,7 @@ typedef struct fsi_couple_desc {
     fsi_real largest_loss;     /* create refuses (LIMIT) to take away more than this share of the liquid's volume, 0 to 1; default 1: it never refuses */
     int slip;                  /* 1: the liquid slides along the solid, only what is normal to its surface is shared; momentum is then kept to the error of the
                                   surface's staircase. Default 0: faces at the solid move with it along their axis, which holds the liquid back where the
-                                  solid lies across the grid; momentum is kept to rounding */
+                                  solid lies across the grid, and a viscous liquid sticks to it (couple.md 4); momentum is kept to rounding */
 } fsi_couple_desc;
 
 FSI_API fsi_couple_desc fsi_couple_default_desc(void); /* fills every field; set liquid and shell */
@@ -1891,6 +1891,105 @@ static fsi_status fsi__co_project(void *user, fsi__ls_run *run, fsi_pressure_flo
     return FSI_OK;
 }
 
+/* ---- >>viscous drag ----------------------------------------------------------------------------------------------
+
+   A viscous liquid sticks to the solid that it touches. In the layer of half a cell along the solid the shear is linear: a face that moves
+   with the solid, of area A = |n_axis| times a cell's, bears the traction
+
+      tau = mu (u(y) - W v) / (dx/2),   y = x - (phi + dx/2) n, half a cell inside the liquid
+
+   along each axis. Pair by pair, a face f near y and the nodes of W exchange the impulse of one implicit step, which no viscosity makes
+   overshoot: k = A mu dt w / (dx/2), w the weight of f in u(y), M the mass at f,
+
+      j = (u - W v) / (1/k + 1/M + sum W^2/m)
+
+   Twice in opposite orders, with half of k each. What the liquid loses the solid gains. */
+
+/* The faces of an axis around y, between two cells of liquid, with their weights of the velocity there. Returns how many. */
+static int fsi__co_faces_around(const fsi__co_impl *c, const double *y, int axis, int *face, double *weight)
+{
+    const fsi_grid *g = c->liquid->grid;
+    double local[3], part[3] = { 0, 0, 0 }, sum = 0;
+    int a, k, n = 0, low[3] = { 0, 0, 0 };
+    fsi__co_local(c, y, local);
+    for (a = 0; a < g->dim; a++) {
+        const double at = local[a] / c->dx - (a == axis ? 0 : 0.5);
+        low[a] = (int)floor(at);
+        part[a] = at - low[a];
+    }
+    for (k = 0; k < 1 << g->dim; k++) {
+        double w = 1;
+        int i[3], out = 0;
+        long long e, below;
+        for (a = 0; a < 3; a++) {
+            i[a] = low[a] + (k >> a & 1);
+            out |= i[a] < (a == axis ? 1 : 0) || i[a] > g->n[a] - 1;
+            if (a < g->dim) w *= k >> a & 1 ? part[a] : 1 - part[a];
+        }
+        if (out || !(w > 0)) continue;
+        e = fsi_grid_entry(g, i[0], i[1], i[2]);
+        below = fsi_grid_entry(g, i[0] - (axis == 0), i[1] - (axis == 1), i[2] - (axis == 2));
+        if (e < 0 || below < 0 || c->ls->cell[e] != FSI_CELL_LIQUID || c->ls->cell[below] != FSI_CELL_LIQUID) continue;
+        face[n] = (int)e;
+        weight[n++] = w;
+        sum += w;
+    }
+    for (k = 0; k < n; k++) weight[k] /= sum;
+    return n;
+}
+
+/* Liquid of velocity u and the nodes of a face exchange momentum along an axis. drag: k [kg]. */
+static void fsi__co_rub(fsi__co_impl *c, const fsi__co_face *f, int axis, double drag, fsi_real *u)
+{
+    const double mass = c->density * c->volume;
+    double v = 0, ease = 1 / mass + 1 / drag, j;
+    int i;
+    for (i = f->first; i < f->end; i++) {
+        const int at = 3 * c->share[i].node + axis;
+        v += c->share[i].weight * c->v[at];
+        if (!c->sh->fixed[at]) ease += c->share[i].weight * c->share[i].weight / c->sh->model.mass[c->share[i].node];
+    }
+    j = ((double)*u - v) / ease;
+    *u -= (fsi_real)(j / mass);
+    for (i = f->first; i < f->end; i++) {
+        const int at = 3 * c->share[i].node + axis;
+        const double gained = c->share[i].weight * j;
+        c->felt[at] += gained;
+        if (c->sh->fixed[at]) continue;
+        c->given[at] += gained;
+        c->v[at] += gained / c->sh->model.mass[c->share[i].node];
+    }
+}
+
+/* The drag of the layer at one face that moves with the solid. */
+static void fsi__co_rub_layer(fsi__co_impl *c, fsi__ls_run *run, const fsi__co_face *f)
+{
+    const fsi_real *phi = run->m->trial_phi->value;
+    const double depth = ((double)phi[f->entry] + (double)phi[fsi__co_below(run->grid, f->entry, f->axis)] + c->dx) / 2;
+    const double layer = (double)run->s->desc.viscosity * run->dt * c->volume / (c->dx * c->dx); /* half of mu dt / (dx/2), times a cell's area */
+    double n[3] = { 0, 0, 0 }, x[3], weight[8], size;
+    int face[8], axis, i, a;
+    for (i = f->touch; i < f->touch_end; i++) for (a = 0; a < 3; a++) n[a] += c->touch[i].weight * c->contact[c->touch[i].contact].normal[a];
+    size = sqrt(fsi__sh_dot(n, n));
+    if (!(size > 0)) return;
+    fsi__sh_from(fsi__ls_entry_position(run->grid, (fsi_grid_place)(FSI_FACES_X + f->axis), f->entry), x);
+    for (a = 0; a < 3; a++) x[a] -= depth * n[a] / size;
+    for (axis = 0; axis < run->grid->dim; axis++) {
+        const int count = fsi__co_faces_around(c, x, axis, face, weight);
+        for (i = 0; i < count; i++) fsi__co_rub(c, f, axis, layer * fabs(n[f->axis]) / size * weight[i], &run->m->trial_u[axis]->value[face[i]]);
+    }
+}
+
+/* The drag of the whole layer. The liquid's velocities of the trial change, and c->v, which is that of the last projection. */
+static void fsi__co_drag(void *user, fsi__ls_run *run)
+{
+    fsi__co_impl *c = (fsi__co_impl *)user;
+    int k;
+    if (c->s->desc.slip || !fsi__co_exchanges(c)) return;
+    for (k = 0; k < c->faces; k++) fsi__co_rub_layer(c, run, &c->face[k]);
+    for (k = c->faces - 1; k >= 0; k--) fsi__co_rub_layer(c, run, &c->face[k]);
+}
+
 /* How much the surface beside a wet cell lies on the solid: 1 where phi grows towards it, 0 where it turns away by 40 degrees. */
 static double fsi__co_lies(const fsi__co_impl *c, const fsi__ls_run *run, const fsi__co_face *f, int wet)
 {
@@ -2349,6 +2448,7 @@ static void fsi__co_fill_guests(fsi__co_impl *c, fsi__sh_guest *with_shell, fsi_
     with_liquid->ride = fsi__co_ride;
     with_liquid->project = fsi__co_project;
     with_liquid->bound_shore = fsi__co_bound_shore;
+    with_liquid->drag = fsi__co_drag;
 }
 
 /* Room for what nodes are given, of which bodies have some. PAPER's walls do not give way. */

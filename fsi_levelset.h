@@ -528,6 +528,7 @@ typedef struct fsi__ls_guest {
     fsi_status (*settle)(void *user, struct fsi__ls_run *run);          /* in place of fsi__ls_keep_volumes */
     fsi_status (*project)(void *user, struct fsi__ls_run *run, fsi_pressure_flow *flow); /* in place of fsi_pressure_project */
     void (*bound_shore)(void *user, struct fsi__ls_run *run);           /* makes 1 in m->shore 2 where no face may get faster than the fastest of its cell is */
+    void (*drag)(void *user, struct fsi__ls_run *run);                  /* viscous: velocities of the trial and the guest's stick to each other */
     void (*ride)(void *user, struct fsi__ls_run *run);                        /* phi was advected: what lies on it goes with it */
 } fsi__ls_guest;
 
@@ -4083,6 +4084,7 @@ static fsi_status fsi__ls_thicken(fsi__ls_run *run)
     flow.tolerance = FSI__LS_VISCOSITY_TOLERANCE;
     flow.max_iters = d->max_iters;
     fsi__ls_hold_solids(run);
+    if (run->guest) run->guest->drag(run->guest->user, run);
     for (tries = 0; tries == 0 || (status == FSI_ERROR_CONVERGENCE && tries <= FSI__LS_THINNER); tries++) {
         if (tries > 0) flow.viscosity /= 100;
         status = fsi__viscosity_solve(&m->viscosity, &flow);
