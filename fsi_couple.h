@@ -1986,8 +1986,8 @@ static void fsi__co_drag(void *user, fsi__ls_run *run)
     fsi__co_impl *c = (fsi__co_impl *)user;
     int k;
     if (c->s->desc.slip || !fsi__co_exchanges(c)) return;
-    for (k = 0; k < c->faces; k++) fsi__co_rub_layer(c, run, &c->face[k]);
-    for (k = c->faces - 1; k >= 0; k--) fsi__co_rub_layer(c, run, &c->face[k]);
+    for (k = 0; k < c->faces; k++) if (c->face[k].body < 0) fsi__co_rub_layer(c, run, &c->face[k]); /* to obstacles it sticks by itself */
+    for (k = c->faces - 1; k >= 0; k--) if (c->face[k].body < 0) fsi__co_rub_layer(c, run, &c->face[k]);
 }
 
 /* How much the surface beside a wet cell lies on the solid: 1 where phi grows towards it, 0 where it turns away by 40 degrees. */
