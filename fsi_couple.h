@@ -81,7 +81,7 @@ typedef struct fsi_couple_desc {
     fsi_real largest_loss;     /* create refuses (LIMIT) to take away more than this share of the liquid's volume, 0 to 1; default 1: it never refuses */
     int slip;                  /* 1: the liquid slides along the solid, only what is normal to its surface is shared; momentum is then kept to the error of the
                                   surface's staircase. Default 0: faces at the solid move with it along their axis, which holds the liquid back where the
-                                  solid lies across the grid, and a viscous liquid sticks to it (couple.md 4); momentum is kept to rounding */
+                                  solid lies across the grid, and a viscous liquid sticks to it by MOMENTUM (couple.md 4); momentum is kept to rounding */
 } fsi_couple_desc;
 
 FSI_API fsi_couple_desc fsi_couple_default_desc(void); /* fills every field; set liquid and shell */
@@ -114,8 +114,8 @@ typedef struct fsi_couple {
     const fsi_vec3 *liquid_force; /* what the liquid does to each vertex of the shell, pinned ones included: its pressure, tension and adhesion at faces that
                                      move with it; mean of the last step [N; 2D: N/m], world axes, times its dt the impulse [N s]; 0 after a step of 0 s. The
                                      sum over all vertices, turned round, is what the liquid got. What holds a pinned vertex is shell->pin_force less
-                                     this; contacts are in shell->contact_force. With gravity, springs, wind and shell->force these are the change of
-                                     the shell's momentum, by MOMENTUM to rounding */
+                                     this; contacts are in shell->contact_force. With gravity and shell->force these are the change of the shell's
+                                     momentum, by MOMENTUM to rounding; of springs and wind the forces are those where positions end */
     fsi_couple_stats stats;
     void *impl;
 } fsi_couple;
@@ -133,8 +133,8 @@ FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s);
 /* Advances both by exactly dt seconds, in substeps that the liquid's cfl asks for, vertices and COUPLED bodies counted. dt = 0 only looks: nothing
    moves, stats are those of what there is. A call that did less than asked says so (level 1). Errors: those of fsi_levelset_step and fsi_shell_step; ARGUMENT (one of both was stepped,
    settled, loaded or shifted by itself, which may have brought liquid through the solid: load a state of both, or couple them anew; or one has settings now that create
-   refuses; or adhesion: names the vertex); MESH (a sample lies deep in the liquid: it was written there, or came from beyond a side of the box; names it), CONVERGENCE (a vertex could not be kept out of the
-   liquid), NAN; ARGUMENT (a body COUPLED in both, with PAPER); then nothing has changed. */
+   refuses; or adhesion: names the vertex; or a body COUPLED in both, with PAPER); MESH (a sample lies deep in the liquid: it was written there, or came from beyond a side of the box; names it), CONVERGENCE (a vertex could not be kept out of the
+   liquid), NAN; then nothing has changed. */
 FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt);
 /* The largest step that takes one substep now [s], if pins and PRESCRIBED obstacles move no faster than liquid, vertices and COUPLED bodies; 1e-12 to 1000.
    0: s is none, or the liquid's desc.acceleration is not finite now, which fsi_couple_error tells. */
@@ -1929,7 +1929,7 @@ static int fsi__co_faces_around(const fsi__co_impl *c, const double *y, int axis
         if (out || !(w > 0)) continue;
         e = fsi_grid_entry(g, i[0], i[1], i[2]);
         below = fsi_grid_entry(g, i[0] - (axis == 0), i[1] - (axis == 1), i[2] - (axis == 2));
-        if (e < 0 || below < 0 || c->ls->cell[e] != FSI_CELL_LIQUID || c->ls->cell[below] != FSI_CELL_LIQUID) continue;
+        if (e < 0 || below < 0 || c->ls->cell[e] != FSI_CELL_LIQUID || c->ls->cell[below] != FSI_CELL_LIQUID || c->ls->known[axis][e]) continue; /* known: an obstacle's or a nozzle's */
         face[n] = (int)e;
         weight[n++] = w;
         sum += w;
@@ -1971,7 +1971,7 @@ static void fsi__co_rub_layer(fsi__co_impl *c, fsi__ls_run *run, const fsi__co_f
     int face[8], axis, i, a;
     for (i = f->touch; i < f->touch_end; i++) for (a = 0; a < 3; a++) n[a] += c->touch[i].weight * c->contact[c->touch[i].contact].normal[a];
     size = sqrt(fsi__sh_dot(n, n));
-    if (!(size > 0)) return;
+    if (!(size > 0)) size = 1, n[f->axis] = c->ls->cell[f->entry] == FSI_CELL_LIQUID ? -1 : 1; /* liquid is on both sides of the solid: this one's */
     fsi__sh_from(fsi__ls_entry_position(run->grid, (fsi_grid_place)(FSI_FACES_X + f->axis), f->entry), x);
     for (a = 0; a < 3; a++) x[a] -= depth * n[a] / size;
     for (axis = 0; axis < run->grid->dim; axis++) {

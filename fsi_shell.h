@@ -2741,7 +2741,7 @@ static void fsi__sh_pair_pass(void *arg, int chunk, int begin, int end)
 static void fsi__sh_pair_numbers(fsi__sh_impl *m, const double *x, const double *dx, double number, double longest, int what)
 {
     fsi__sh_pair_job job;
-    const double gaps = (double)FSI__SH_GAP_NS * m->pairs,
+    const double gaps = m->gaps_were ? (double)FSI__SH_FAR_NS * m->pairs + (double)FSI__SH_GAP_NS * m->actives : (double)FSI__SH_GAP_NS * m->pairs,
         numbers = (double)FSI__SH_FAR_NS * m->pairs + (double)FSI__SH_NEAR_NS * m->actives;
     job.m = m;
     job.x = x;

@@ -2804,7 +2804,9 @@ __attribute__((target("avx2"))) FSI__NOINLINE static void fsi__ldlt_tile_avx2(in
 #undef FSI__LDLT_PUT
 }
 
-/* And in vectors of eight: a column of the tile each. */
+/* And in vectors of eight: a column of the tile each. AVX-512 has fused multiply-adds, with which clang may contract in spite of its pragma. */
+#if !defined(__clang__) && __GNUC__ >= 5
+#define FSI__LDLT_AVX512
 typedef double fsi__ldlt_eight __attribute__((vector_size(64), aligned(8), may_alias));
 
 __attribute__((target("avx512f")))
@@ -2830,10 +2832,13 @@ FSI__NOINLINE static void fsi__ldlt_tile_avx512(int k, const double *a, const do
     *(fsi__ldlt_eight *)(c + 4 * ldc) -= s4;
     *(fsi__ldlt_eight *)(c + 5 * ldc) -= s5;
 }
+#endif
 
 static fsi__ldlt_tile_fn *fsi__ldlt_best_tile(void)
 {
+#ifdef FSI__LDLT_AVX512
     if (__builtin_cpu_supports("avx512f")) return fsi__ldlt_tile_avx512;
+#endif
     return __builtin_cpu_supports("avx2") ? fsi__ldlt_tile_avx2 : fsi__ldlt_tile;
 }
 #else

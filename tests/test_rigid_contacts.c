@@ -336,6 +336,36 @@ static void test_a_pebble_does_not_hide_the_floor(void)
     }
 }
 
+/* A weight falls on the end of a plank on a central leg, which turns about the leg: the leg does not hold what is ahead of the plank's end, or the weight's. */
+static void test_a_seesaw_does_not_hide_the_floor(void)
+{
+    int k, s;
+    for (k = 0; k < 3; k++) {
+        const double speed = k == 0 ? 15 : 12;
+        fsi_rigid_desc d = rigid_desc(3, 9.81);
+        fsi_rigid *w = make_world(&d);
+        fsi_rigid_body_desc b = fsi_rigid_default_body_desc();
+        fsi_rigid_shape parts[2];
+        int weight, id;
+        add_kind(w, box_shape(6, 6, 0.1), v3(0, 0, -0.05), FSI_RIGID_STATIC);
+        parts[0] = box_shape(2, 0.3, 0.03);
+        parts[1] = box_shape(0.05, 0.3, 0.1);
+        parts[1].pose.position = v3(0, 0, -0.065);
+        parts[0].density = parts[1].density = 100;
+        b.shapes = parts;
+        b.shape_count = 2;
+        b.pose.position = v3(0, 0, 0.115);
+        CHECK(fsi_rigid_add_body(w, &b, &id) == FSI_OK);
+        weight = add_shape(w, k == 1 ? box_shape(0.2, 0.2, 0.1) : ball_shape(0.12), v3(-0.85, 0, 0.26));
+        CHECK(fsi_rigid_set_velocity(w, weight, v3(0, 0, -speed), v3(0, 0, 0)) == FSI_OK);
+        for (s = 0; s < 30; s++) {
+            advance(w, 1.0 / 30);
+            CHECK(height_of(w, weight) > (k == 1 ? 0.045 : 0.11));
+        }
+        fsi_rigid_destroy(w);
+    }
+}
+
 /* A ball runs at 50 m/s into a row of ten tiles 2 cm apart, which meet one after the other within one step: none passes into the next one, and
    nothing gains energy. */
 static void test_a_struck_row_of_tiles_keeps_its_order(void)
@@ -681,6 +711,7 @@ int main(int argc, char **argv)
     RUN(test_a_wall_of_bricks_stands_until_it_is_hit);
     RUN(test_tiles_that_fall_together_stop_together);
     RUN(test_a_pebble_does_not_hide_the_floor);
+    RUN(test_a_seesaw_does_not_hide_the_floor);
     RUN(test_a_struck_row_of_tiles_keeps_its_order);
     RUN(test_towers_stand_whatever_their_size_and_weights);
     RUN(test_a_heavy_box_is_parted_from_a_light_one);

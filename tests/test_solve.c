@@ -696,19 +696,24 @@ static void test_updates_of_low_rank_need_no_new_factor(void)
     free(r);
 }
 
-/* The fast tile and the plain one. */
+/* The plain tile and all that this machine can run. */
 static void test_every_tile_gives_the_same_bits(void)
 {
     enum { K = 37 };
-    double a[K * FSI__LDLT_MR], b[K * FSI__LDLT_NR], c[2][FSI__LDLT_NR * 11];
+    double a[K * FSI__LDLT_MR], b[K * FSI__LDLT_NR], c[3][FSI__LDLT_NR * 11];
     uint64_t random = 3;
     int i;
     for (i = 0; i < K * FSI__LDLT_MR; i++) a[i] = test_random(&random) - 0.5;
     for (i = 0; i < K * FSI__LDLT_NR; i++) b[i] = test_random(&random) - 0.5;
-    for (i = 0; i < FSI__LDLT_NR * 11; i++) c[0][i] = c[1][i] = test_random(&random) - 0.5;
+    for (i = 0; i < FSI__LDLT_NR * 11; i++) c[0][i] = c[1][i] = c[2][i] = test_random(&random) - 0.5;
     fsi__ldlt_tile(K, a, b, c[0], 11);
     fsi__ldlt_best_tile()(K, a, b, c[1], 11);
     CHECK(!memcmp(c[0], c[1], sizeof c[0]));
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(__TINYC__)
+    if (!__builtin_cpu_supports("avx2")) return;
+    fsi__ldlt_tile_avx2(K, a, b, c[2], 11);
+    CHECK(!memcmp(c[0], c[2], sizeof c[0]));
+#endif
 }
 
 /* ---- one call for all ------------------------------------------------------------------------------------------ */
