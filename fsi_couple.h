@@ -1967,11 +1967,12 @@ static void fsi__co_rub_layer(fsi__co_impl *c, fsi__ls_run *run, const fsi__co_f
     const fsi_real *phi = run->m->trial_phi->value;
     const double depth = ((double)phi[f->entry] + (double)phi[fsi__co_below(run->grid, f->entry, f->axis)] + c->dx) / 2;
     const double layer = (double)run->s->desc.viscosity * run->dt * c->volume / (c->dx * c->dx); /* half of mu dt / (dx/2), times a cell's area */
+    const double side = c->ls->cell[f->entry] == FSI_CELL_LIQUID ? -1 : 1; /* of the solid, seen from the liquid */
     double n[3] = { 0, 0, 0 }, x[3], weight[8], size;
     int face[8], axis, i, a;
     for (i = f->touch; i < f->touch_end; i++) for (a = 0; a < 3; a++) n[a] += c->touch[i].weight * c->contact[c->touch[i].contact].normal[a];
+    if (!(n[f->axis] * side > 0)) for (a = 0; a < 3; a++) n[a] = a == f->axis ? side : 0; /* liquid is on both sides of the solid */
     size = sqrt(fsi__sh_dot(n, n));
-    if (!(size > 0)) size = 1, n[f->axis] = c->ls->cell[f->entry] == FSI_CELL_LIQUID ? -1 : 1; /* liquid is on both sides of the solid: this one's */
     fsi__sh_from(fsi__ls_entry_position(run->grid, (fsi_grid_place)(FSI_FACES_X + f->axis), f->entry), x);
     for (a = 0; a < 3; a++) x[a] -= depth * n[a] / size;
     for (axis = 0; axis < run->grid->dim; axis++) {

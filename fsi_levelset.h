@@ -6704,10 +6704,15 @@ static fsi_status fsi__ls_check_content(const fsi_levelset *s, const fsi__ls_hea
     static const char *const fn = "fsi_levelset_load";
     const fsi__ls_impl *m = (const fsi__ls_impl *)s->impl;
     const size_t start = st->used, cells = (size_t)head->blocks * (size_t)s->grid->block_cells;
-    const double most_pressure = (double)FSI_REAL_MAX / 16;
+    const double most_pressure = (double)FSI_REAL_MAX / 16, most_pull = 0.5 * FSI__LS_BURST / FSI__LS_UNLIKE; /* [m/s] that carried pressure gives in a substep */
+    double carry_dt = 0, most_carried;
+    fsi__stream peek;
     int k, place = -1, before;
     FSI__LS_TRY(fsi__ls_check_reals(s, st, FSI__LS_SAVED - 1, sizeof(double), FSI__LS_MOST));
+    peek = *st;
+    fsi__bytes(&peek, &carry_dt, sizeof carry_dt);
     FSI__LS_TRY(fsi__ls_check_range(s, st, 1, 0, 1000)); /* carry_dt */
+    most_carried = carry_dt > 0 ? fmin(most_pressure, most_pull * (double)s->desc.density * (double)s->grid->dx / carry_dt) : most_pressure;
     for (k = 0; k < m->emitter_count; k++) FSI__LS_TRY(fsi__ls_check_flow(s, st, &m->emitter[k].flow));
     for (k = 0; k < m->sink_count; k++) FSI__LS_TRY(fsi__ls_check_flow(s, st, &m->sink[k].flow));
     for (k = 0; k < m->obstacle_count; k++) FSI__LS_TRY(fsi__ls_check_place(s, st, &m->obstacle[k]));
@@ -6719,7 +6724,8 @@ static fsi_status fsi__ls_check_content(const fsi_levelset *s, const fsi__ls_hea
         if (place <= before || (size_t)place >= fsi__grid_places(s->grid)) return fsi__fail(s->context, FSI_ERROR_FORMAT, fn, k, place, "block %d of the state stands at place %d", k, place);
     }
     FSI__LS_TRY(fsi__ls_check_reals(s, st, cells, sizeof(fsi_real), 1.001 * FSI__LS_BAND * (double)s->grid->dx)); /* phi */
-    FSI__LS_TRY(fsi__ls_check_reals(s, st, cells * (m->carried ? 2 : 1), sizeof(fsi_real), most_pressure));
+    FSI__LS_TRY(fsi__ls_check_reals(s, st, cells, sizeof(fsi_real), most_pressure));
+    if (m->carried) FSI__LS_TRY(fsi__ls_check_reals(s, st, cells, sizeof(fsi_real), most_carried));
     FSI__LS_TRY(fsi__ls_check_reals(s, st, cells * (size_t)(s->grid->dim * (m->carried ? 2 : 1)), sizeof(fsi_real), FSI__LS_BURST));
     st->used = start;
     return FSI_OK;

@@ -711,7 +711,7 @@ static void test_a_slosh_soon_asks_for_no_more_memory(void)
                 after += k >= 50 ? test_alloc_count() - before : 0;
             }
             if (after > 0) printf("      %d cells, tension %d: %d allocations in %d steps\n", n, sticky, (int)after, steps);
-            CHECK(steps <= 3);
+            CHECK(steps <= (sizeof(fsi_real) == 4 ? 6 : 3)); /* a splash of its own in float */
             fsi_levelset_destroy(s);
             CHECK(test_live_bytes() == 0);
         }
