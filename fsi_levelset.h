@@ -481,7 +481,7 @@ typedef struct fsi__ls_impl {
     unsigned char *let_go;               /* likewise: of fsi_pressure_flow; read while run->released > 0 only */
     struct fsi__ls_rim *rim;             /* faces of walls that air can get to */
     int rim_count, rim_capacity;
-    unsigned char *shore;                /* likewise: air beside liquid; from advection until volumes are put right: liquid so far */
+    unsigned char *shore;                /* likewise: air beside liquid; from advection until volumes are put right: liquid so far; behind the last projection: faces that obstacles cover */
     int room;                            /* blocks that these arrays have room for */
     unsigned char *wanted, *before;      /* a byte a place of a block: those that are asked for, that there were before the call */
     int *uniform, *next_uniform;         /* of labels, a block: the only one in it, -1 none, -2 several */
@@ -5134,7 +5134,7 @@ static void fsi__ls_weigh_blocks(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* Is the liquid cell e at the surface: does the pressure of air stand behind one of its faces? m->shore: the faces that obstacles cover. */
+/* Is the liquid cell e at the surface: does the pressure of air stand behind one of its faces? */
 static int fsi__ls_is_surface(const fsi__ls_run *run, int e)
 {
     const fsi__ls_impl *m = run->m;
