@@ -45,7 +45,7 @@
 #ifndef FSI_GRID_H
 #define FSI_GRID_H
 
-#include "fsi.h"
+#include "fsi_surface.h"
 
 /* ---- >>grid --------------------------------------------------------------------------------------------------- */
 
@@ -438,7 +438,7 @@ FSI_API fsi_status fsi_pressure_project(fsi_pressure *s, fsi_pressure_flow *flow
 #define FSI_GRID_IMPLEMENTATION_DONE
 
 /* The bodies of the headers below, where these were only declared so far. */
-#include "fsi.h"
+#include "fsi_surface.h"
 
 FSI__STRICT_BEGIN
 

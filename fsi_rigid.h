@@ -64,7 +64,7 @@
 #ifndef FSI_RIGID_H
 #define FSI_RIGID_H
 
-#include "fsi.h"
+#include "fsi_mesh.h"
 
 /* What moves a body. DYNAMIC: forces and contacts. KINEMATIC: only what fsi_rigid_set_target or fsi_rigid_set_velocity says;
    nothing pushes it back. STATIC: nothing. NONE: a removed body's place in the arrays. */
@@ -446,7 +446,7 @@ FSI_API fsi__d3 fsi__rg_velocity_at(const fsi_rigid *world, int id, fsi__d3 x); 
 #define FSI_RIGID_IMPLEMENTATION_DONE
 
 /* The bodies of the headers below, where these were only declared so far. */
-#include "fsi.h"
+#include "fsi_mesh.h"
 
 FSI__STRICT_BEGIN
 

@@ -49,6 +49,7 @@
 #define FSI_SHELL_H
 
 #include "fsi_barrier.h"
+#include "fsi_mesh.h"
 #include "fsi_solve.h"
 
 /* ---- >>materials ----------------------------------------------------------------------------------------------- */
@@ -339,6 +340,7 @@ FSI_API void fsi_shell_debug_draw(const fsi_shell *s, const fsi_debug_draw *draw
 
 /* The bodies of the headers below, where these were only declared so far. */
 #include "fsi_barrier.h"
+#include "fsi_mesh.h"
 #include "fsi_solve.h"
 
 #include <stdlib.h>

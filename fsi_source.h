@@ -17,7 +17,7 @@
 #ifndef FSI_SOURCE_H
 #define FSI_SOURCE_H
 
-#include "fsi.h"
+#include "fsi_particles.h"
 
 /* ---- >>emitters ------------------------------------------------------------------------------------------------ */
 
@@ -179,7 +179,7 @@ FSI_API int fsi__source_drain(fsi__source_run *run, double dt, double particle_v
 #define FSI_SOURCE_IMPLEMENTATION_DONE
 
 /* The bodies of the headers below, where these were only declared so far. */
-#include "fsi.h"
+#include "fsi_particles.h"
 
 FSI__STRICT_BEGIN
 

@@ -2,7 +2,7 @@
    SPDX-License-Identifier: MIT
    cc -O3 bench/bench_mesh.c -lm -o bench_mesh && ./bench_mesh [faces, default 200000] */
 #define FSI_IMPLEMENTATION
-#include "../fsi.h"
+#include "../fsi_mesh.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -2,7 +2,7 @@
    SPDX-License-Identifier: MIT
    cc -O3 bench/bench_surface.c -lm -o bench_surface && ./bench_surface [particles along an edge, default 46] */
 #define FSI_IMPLEMENTATION
-#include "../fsi.h"
+#include "../fsi_surface.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -79,7 +79,7 @@
 #define EXAMPLE_NO_THREADS
 #endif
 
-#include "../fsi.h"
+#include "../fsi_surface.h"
 #include "../fsi_io.h"
 
 #include <errno.h>

@@ -5,7 +5,7 @@
    clang -g -O1 -fsanitize=fuzzer,address,undefined,float-cast-overflow tests/fuzz_mesh.c -o fuzz_mesh -lm && ./fuzz_mesh -max_len=400
    cc -DFSI_FUZZ_MAIN tests/fuzz_mesh.c -o replay -lm && ./replay file ... */
 #define FSI_IMPLEMENTATION
-#include "../fsi.h"
+#include "../fsi_mesh.h"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
 /* test_mesh.c - meshes: repair, tree, distances, motion, reduced-order collision, mass; against analytic values and brute force.
    SPDX-License-Identifier: MIT */
+#include "../fsi_mesh.h"
 #include "test.h"
 
 /* ---- shapes: a soup that the tests fill, break and hand over -------------------------------------------------- */

@@ -1,5 +1,6 @@
 /* test_neighbors.c - the neighbour search against brute force, in every awkward arrangement of points.
    SPDX-License-Identifier: MIT */
+#include "../fsi_particles.h"
 #include "test.h"
 
 enum { MANY = 3000 };

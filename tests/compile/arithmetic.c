@@ -4,6 +4,7 @@
 #define FSI_STATIC /* what is not called costs no time */
 #define FSI_IMPLEMENTATION
 #include FSI_HEADER
+#include "fsi_particles.h"
 #include <stdio.h>
 
 enum { COUNT = 2000 };

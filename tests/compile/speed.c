@@ -2,7 +2,7 @@
    SPDX-License-Identifier: MIT */
 #define FSI_STATIC /* what is not called costs no time */
 #define FSI_IMPLEMENTATION
-#include "fsi.h"
+#include "fsi_surface.h"
 #include <stdio.h>
 #include <time.h>
 

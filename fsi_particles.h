@@ -1,0 +1,1067 @@
+/* fsi_particles.h - particles: all pairs within a radius, lattices that fill a box or a mesh, eight pairs at a time.
+   SPDX-License-Identifier: MIT
+
+   DO THIS
+      in ONE source file:                         in every other file:
+         #define FSI_IMPLEMENTATION                  #include "fsi_particles.h"
+         #include "fsi_particles.h"
+
+   PARTICLES IN A BOX, AND WHO IS NEAR WHOM
+      fsi_vec3 x[1000];
+      fsi_box3 box;
+      fsi_neighbors *near_ones;
+      int count;
+      box.lo = fsi_v3(0, 0, 0);
+      box.hi = fsi_v3(1, 1, 1);
+      if (fsi_sample_box(NULL, box, 0.1f, 3, x, 1000, &count) != FSI_OK) return 1;       // 10 x 10 x 10
+      if (fsi_neighbors_create(&near_ones, NULL) != FSI_OK) return 1;
+      if (fsi_neighbors_build(near_ones, x, count, 0.15f, 3) != FSI_OK) return 1;
+      printf("%d particles, %d pairs\n", count, (int)near_ones->pair_count / 2);
+      fsi_neighbors_destroy(near_ones);
+
+   WHAT IS IN HERE (search for >>)
+      >>neighbours     all pairs within a radius, unbounded domain
+      >>lattices       particles that fill a box or a mesh
+      >>lanes          pair arithmetic, eight neighbours at a time;  >>stages  both for fsi's own headers, not for you
+   MACROS: those of fsi.h.
+   UNITS: SI.
+   PRECISION: positions in fsi_real, lanes in float (FSI_LANES_DOUBLE: double), sums of lanes in double.
+*/
+#ifndef FSI_PARTICLES_H
+#define FSI_PARTICLES_H
+
+#include "fsi_mesh.h"
+
+/* ---- >>neighbours --------------------------------------------------------------------------------------------- */
+
+/* All pairs of points closer than a radius, over an unbounded domain. Points are sorted by cell (rank space): rank r is
+   the caller's point order[r]. The neighbours of rank r are list[first[r]] .. list[first[r] + size[r] - 1], ranks in
+   ascending order, without r itself; behind them r is repeated up to the next multiple of FSI_LANES. Symmetric: b is in a's list exactly when a is in b's. Coincident points are neighbours. */
+typedef struct fsi_neighbors {
+    uint32_t cookie;
+    fsi_context *context;
+    int count;             /* points */
+    const int *order;      /* count: rank -> the caller's index; equal input gives equal order, ties in caller's order */
+    const int *first;      /* count: offsets into list, multiples of FSI_LANES; there may be gaps between lists */
+    const int *list;       /* ranks */
+    const int *size;       /* count: neighbours of each rank */
+    size_t pair_count;     /* sum of size */
+    void *impl;
+} fsi_neighbors;
+
+/* An empty search; memory comes from `context` (NULL: malloc). Destroying NULL is fine. */
+FSI_API fsi_status fsi_neighbors_create(fsi_neighbors **out, fsi_context *context);
+FSI_API void fsi_neighbors_destroy(fsi_neighbors *nb);
+/* Finds all pairs with |x_i - x_j| < radius among `count` points; dim is 2 (z is ignored) or 3. The arrays stay valid
+   until the next build. Errors: NAN (names the point), ARGUMENT, LIMIT (more than 2^31-1 pairs), MEMORY; then the
+   former result stays as it was. */
+FSI_API fsi_status fsi_neighbors_build(fsi_neighbors *nb, const fsi_vec3 *x, int count, fsi_real radius, int dim);
+
+/* ---- >>lattices ------------------------------------------------------------------------------------------- */
+
+/* Particles on a cubic lattice (2D: square, z = 0), half a spacing away from box.lo, as many as fit: along each axis the
+   number of whole spacings in the box. *count is how many there are; the first `capacity` of them are written to `out`
+   (NULL with capacity 0 only counts), x running fastest. Errors: ARGUMENT (empty box, spacing <= 0, dim), NAN, LIMIT;
+   context may be NULL. */
+FSI_API fsi_status fsi_sample_box(fsi_context *context, fsi_box3 box, fsi_real spacing, int dim, fsi_vec3 *out, int capacity, int *count);
+/* The points of that lattice over the mesh's bounding box that lie at least spacing/2 inside a closed mesh. */
+FSI_API fsi_status fsi_sample_mesh(const fsi_mesh *mesh, fsi_real spacing, fsi_vec3 *out, int capacity, int *count);
+
+/* ---- >>lanes: pair arithmetic, eight neighbours at a time (for fsi's own headers) ------------------------------- */
+
+/* Pair loops read neighbours through records of 16 bytes: three coordinates in fixed point and one number to ride along.
+   Differences of fixed-point coordinates are exact and wrap around: the same bits wherever the scene is, pair forces
+   exactly opposite, no loss far from the origin. FSI_LANES_DOUBLE does all this in double (verification; slower).
+   FSI_NO_SIMD uses plain C, with the same bits. */
+#if defined(FSI_LANES_DOUBLE)
+typedef double fsi__lane;
+typedef double fsi__coord;
+#define FSI__COORD_UNIT 1.0
+#else
+typedef float fsi__lane;
+typedef int32_t fsi__coord;
+#define FSI__COORD_UNIT 3.7252902984619141e-09 /* 2^-28: what one step of a coordinate is worth */
+#endif
+typedef struct fsi__record { fsi__coord x, y, z; fsi__lane w; } fsi__record;
+typedef struct fsi__lane4 { fsi__lane x, y, z, w; } fsi__lane4;
+
+#if defined(__SSE2__) && !defined(FSI_NO_SIMD) && !defined(FSI_LANES_DOUBLE) && !defined(__CUDACC__) && !defined(__TINYC__)
+#if defined(__AVX__)
+#define FSI__AVX
+#include <immintrin.h>
+#else
+#define FSI__SSE2
+#include <emmintrin.h>
+#endif
+#endif
+
+FSI__STRICT_FN_BEGIN
+
+/* A length as a coordinate, modulo the range. */
+FSI_FN fsi__coord fsi__to_coord(double x)
+{
+#if defined(FSI_LANES_DOUBLE)
+    return x;
+#else
+    double t = x * (1 / FSI__COORD_UNIT), turn = 4294967296.0;
+    uint32_t u;
+    int32_t i;
+    t = floor(t + 0.5);
+    t -= floor(t / turn) * turn;
+    u = (uint32_t)(t < turn ? t : 0);
+    memcpy(&i, &u, sizeof i);
+    return i;
+#endif
+}
+
+/* a - b in coordinate steps: exact before it is rounded to a lane. */
+FSI_FN fsi__lane fsi__coord_diff(fsi__coord a, fsi__coord b)
+{
+#if defined(FSI_LANES_DOUBLE)
+    return a - b;
+#else
+    uint32_t u = (uint32_t)a - (uint32_t)b;
+    int32_t i;
+    memcpy(&i, &u, sizeof i);
+    return (fsi__lane)i;
+#endif
+}
+
+/* Eight lanes. Every build computes the same bits: each operation is IEEE, and sums are folded in one order. */
+#if defined(FSI__AVX)
+typedef __m256 fsi__f8;
+FSI_FN fsi__f8 fsi__f8_set(fsi__lane a) { return _mm256_set1_ps(a); }
+FSI_FN fsi__f8 fsi__f8_add(fsi__f8 a, fsi__f8 b) { return _mm256_add_ps(a, b); }
+FSI_FN fsi__f8 fsi__f8_sub(fsi__f8 a, fsi__f8 b) { return _mm256_sub_ps(a, b); }
+FSI_FN fsi__f8 fsi__f8_mul(fsi__f8 a, fsi__f8 b) { return _mm256_mul_ps(a, b); }
+FSI_FN fsi__f8 fsi__f8_div(fsi__f8 a, fsi__f8 b) { return _mm256_div_ps(a, b); }
+FSI_FN fsi__f8 fsi__f8_max(fsi__f8 a, fsi__f8 b) { return _mm256_max_ps(a, b); }
+FSI_FN fsi__f8 fsi__f8_sqrt(fsi__f8 a) { return _mm256_sqrt_ps(a); }
+FSI_FN fsi__f8 fsi__f8_if_greater(fsi__f8 a, fsi__f8 b, fsi__f8 c) { return _mm256_and_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ), c); }
+FSI_FN fsi__lane fsi__f8_sum(fsi__f8 a)
+{
+    fsi__lane t[4];
+    _mm_storeu_ps(t, _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1)));
+    return (t[0] + t[2]) + (t[1] + t[3]);
+}
+/* Columns of eight rows of four floats: rows 0-3 go to the low half, 4-7 to the high half. */
+FSI_FN void fsi__f8_columns(const float *rows, const int *index, fsi__f8 *x, fsi__f8 *y, fsi__f8 *z, fsi__f8 *w)
+{
+#define FSI__ROWS(k) _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(rows + 4 * (size_t)index[k])), _mm_loadu_ps(rows + 4 * (size_t)index[k + 4]), 1)
+    __m256 a = FSI__ROWS(0), b = FSI__ROWS(1), c = FSI__ROWS(2), d = FSI__ROWS(3);
+    __m256 ab = _mm256_unpacklo_ps(a, b), cd = _mm256_unpacklo_ps(c, d), AB = _mm256_unpackhi_ps(a, b), CD = _mm256_unpackhi_ps(c, d);
+#undef FSI__ROWS
+    *x = _mm256_shuffle_ps(ab, cd, 0x44);
+    *y = _mm256_shuffle_ps(ab, cd, 0xee);
+    *z = _mm256_shuffle_ps(AB, CD, 0x44);
+    *w = _mm256_shuffle_ps(AB, CD, 0xee);
+}
+FSI_FN fsi__f8 fsi__f8_apart(fsi__f8 coordinate, int32_t at)
+{
+    __m256i i = _mm256_castps_si256(coordinate);
+    __m128i lo = _mm_sub_epi32(_mm256_castsi256_si128(i), _mm_set1_epi32(at)), hi = _mm_sub_epi32(_mm256_extractf128_si256(i, 1), _mm_set1_epi32(at));
+    return _mm256_cvtepi32_ps(_mm256_insertf128_si256(_mm256_castsi128_si256(lo), hi, 1));
+}
+#elif defined(FSI__SSE2)
+typedef struct fsi__f8 { __m128 a, b; } fsi__f8;
+FSI_FN fsi__f8 fsi__f8_make(__m128 a, __m128 b) { fsi__f8 r; r.a = a; r.b = b; return r; }
+FSI_FN fsi__f8 fsi__f8_set(fsi__lane a) { return fsi__f8_make(_mm_set1_ps(a), _mm_set1_ps(a)); }
+FSI_FN fsi__f8 fsi__f8_add(fsi__f8 a, fsi__f8 b) { return fsi__f8_make(_mm_add_ps(a.a, b.a), _mm_add_ps(a.b, b.b)); }
+FSI_FN fsi__f8 fsi__f8_sub(fsi__f8 a, fsi__f8 b) { return fsi__f8_make(_mm_sub_ps(a.a, b.a), _mm_sub_ps(a.b, b.b)); }
+FSI_FN fsi__f8 fsi__f8_mul(fsi__f8 a, fsi__f8 b) { return fsi__f8_make(_mm_mul_ps(a.a, b.a), _mm_mul_ps(a.b, b.b)); }
+FSI_FN fsi__f8 fsi__f8_div(fsi__f8 a, fsi__f8 b) { return fsi__f8_make(_mm_div_ps(a.a, b.a), _mm_div_ps(a.b, b.b)); }
+FSI_FN fsi__f8 fsi__f8_max(fsi__f8 a, fsi__f8 b) { return fsi__f8_make(_mm_max_ps(a.a, b.a), _mm_max_ps(a.b, b.b)); }
+FSI_FN fsi__f8 fsi__f8_sqrt(fsi__f8 a) { return fsi__f8_make(_mm_sqrt_ps(a.a), _mm_sqrt_ps(a.b)); }
+FSI_FN fsi__f8 fsi__f8_if_greater(fsi__f8 a, fsi__f8 b, fsi__f8 c) { return fsi__f8_make(_mm_and_ps(_mm_cmpgt_ps(a.a, b.a), c.a), _mm_and_ps(_mm_cmpgt_ps(a.b, b.b), c.b)); }
+FSI_FN fsi__lane fsi__f8_sum(fsi__f8 a)
+{
+    fsi__lane t[4];
+    _mm_storeu_ps(t, _mm_add_ps(a.a, a.b));
+    return (t[0] + t[2]) + (t[1] + t[3]);
+}
+FSI_FN void fsi__f8_columns(const float *rows, const int *index, fsi__f8 *x, fsi__f8 *y, fsi__f8 *z, fsi__f8 *w)
+{
+#define FSI__ROW(k) _mm_loadu_ps(rows + 4 * (size_t)index[k])
+    __m128 a = FSI__ROW(0), b = FSI__ROW(1), c = FSI__ROW(2), d = FSI__ROW(3), e = FSI__ROW(4), f = FSI__ROW(5), g = FSI__ROW(6), h = FSI__ROW(7);
+#undef FSI__ROW
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    _MM_TRANSPOSE4_PS(e, f, g, h);
+    *x = fsi__f8_make(a, e);
+    *y = fsi__f8_make(b, f);
+    *z = fsi__f8_make(c, g);
+    *w = fsi__f8_make(d, h);
+}
+FSI_FN fsi__f8 fsi__f8_apart(fsi__f8 c, int32_t at)
+{
+    const __m128i i = _mm_set1_epi32(at);
+    return fsi__f8_make(_mm_cvtepi32_ps(_mm_sub_epi32(_mm_castps_si128(c.a), i)), _mm_cvtepi32_ps(_mm_sub_epi32(_mm_castps_si128(c.b), i)));
+}
+#else
+typedef struct fsi__f8 { fsi__lane v[8]; } fsi__f8;
+#define FSI__F8(expression) fsi__f8 r; int k; for (k = 0; k < 8; k++) r.v[k] = (expression); return r
+FSI_FN fsi__f8 fsi__f8_set(fsi__lane a) { FSI__F8(a); }
+FSI_FN fsi__f8 fsi__f8_add(fsi__f8 a, fsi__f8 b) { FSI__F8(a.v[k] + b.v[k]); }
+FSI_FN fsi__f8 fsi__f8_sub(fsi__f8 a, fsi__f8 b) { FSI__F8(a.v[k] - b.v[k]); }
+FSI_FN fsi__f8 fsi__f8_mul(fsi__f8 a, fsi__f8 b) { FSI__F8(a.v[k] * b.v[k]); }
+FSI_FN fsi__f8 fsi__f8_div(fsi__f8 a, fsi__f8 b) { FSI__F8(a.v[k] / b.v[k]); }
+FSI_FN fsi__f8 fsi__f8_max(fsi__f8 a, fsi__f8 b) { FSI__F8(a.v[k] > b.v[k] ? a.v[k] : b.v[k]); }
+#if defined(FSI_LANES_DOUBLE)
+FSI_FN fsi__f8 fsi__f8_sqrt(fsi__f8 a) { FSI__F8(sqrt(a.v[k])); }
+#else
+FSI_FN fsi__f8 fsi__f8_sqrt(fsi__f8 a) { FSI__F8(sqrtf(a.v[k])); }
+#endif
+FSI_FN fsi__f8 fsi__f8_if_greater(fsi__f8 a, fsi__f8 b, fsi__f8 c) { FSI__F8(a.v[k] > b.v[k] ? c.v[k] : 0); }
+FSI_FN fsi__lane fsi__f8_sum(fsi__f8 a)
+{
+    return ((a.v[0] + a.v[4]) + (a.v[2] + a.v[6])) + ((a.v[1] + a.v[5]) + (a.v[3] + a.v[7]));
+}
+#endif
+
+/* Difference of eight records to `at` in coordinate steps, and what rides along. */
+FSI_FN void fsi__f8_gather(const fsi__record *records, const int *index, const fsi__record *at, fsi__f8 *dx, fsi__f8 *dy, fsi__f8 *dz, fsi__f8 *w)
+{
+#if defined(FSI__AVX) || defined(FSI__SSE2)
+    fsi__f8_columns((const float *)(const void *)records, index, dx, dy, dz, w);
+    *dx = fsi__f8_apart(*dx, at->x);
+    *dy = fsi__f8_apart(*dy, at->y);
+    *dz = fsi__f8_apart(*dz, at->z);
+#else
+    int k;
+    for (k = 0; k < 8; k++) {
+        const fsi__record *p = records + index[k];
+        dx->v[k] = fsi__coord_diff(p->x, at->x);
+        dy->v[k] = fsi__coord_diff(p->y, at->y);
+        dz->v[k] = fsi__coord_diff(p->z, at->z);
+        w->v[k] = p->w;
+    }
+#endif
+}
+
+/* Eight vectors, by component, and the number that rides along with each. */
+FSI_FN void fsi__f8_gather_four(const fsi__lane4 *from, const int *index, fsi__f8 *x, fsi__f8 *y, fsi__f8 *z, fsi__f8 *w)
+{
+#if defined(FSI__AVX) || defined(FSI__SSE2)
+    fsi__f8_columns(&from->x, index, x, y, z, w);
+#else
+    int k;
+    for (k = 0; k < 8; k++) {
+        x->v[k] = from[index[k]].x;
+        y->v[k] = from[index[k]].y;
+        z->v[k] = from[index[k]].z;
+        w->v[k] = from[index[k]].w;
+    }
+#endif
+}
+FSI_FN void fsi__f8_gather_vectors(const fsi__lane4 *from, const int *index, fsi__f8 *x, fsi__f8 *y, fsi__f8 *z)
+{
+    fsi__f8 w;
+    fsi__f8_gather_four(from, index, x, y, z, &w);
+}
+
+/* Sums of lanes in double: where opposite pair forces must cancel to rounding of double. Folded as fsi__f8_sum folds. */
+#if defined(FSI__AVX)
+typedef struct fsi__d8 { __m256d a, b; } fsi__d8;
+FSI_FN fsi__d8 fsi__d8_zero(void) { fsi__d8 r; r.a = r.b = _mm256_setzero_pd(); return r; }
+FSI_FN fsi__d8 fsi__d8_add(fsi__d8 s, fsi__f8 f)
+{
+    s.a = _mm256_add_pd(s.a, _mm256_cvtps_pd(_mm256_castps256_ps128(f)));
+    s.b = _mm256_add_pd(s.b, _mm256_cvtps_pd(_mm256_extractf128_ps(f, 1)));
+    return s;
+}
+FSI_FN double fsi__d8_sum(fsi__d8 s)
+{
+    double t[4];
+    _mm256_storeu_pd(t, _mm256_add_pd(s.a, s.b));
+    return (t[0] + t[2]) + (t[1] + t[3]);
+}
+#else
+typedef struct fsi__d8 { double v[8]; } fsi__d8;
+FSI_FN fsi__d8 fsi__d8_zero(void) { fsi__d8 r; int k; for (k = 0; k < 8; k++) r.v[k] = 0; return r; }
+FSI_FN fsi__d8 fsi__d8_add(fsi__d8 s, fsi__f8 f)
+{
+    int k;
+#if defined(FSI__SSE2)
+    float t[8];
+    _mm_storeu_ps(t, f.a);
+    _mm_storeu_ps(t + 4, f.b);
+    for (k = 0; k < 8; k++) s.v[k] += (double)t[k];
+#else
+    for (k = 0; k < 8; k++) s.v[k] += (double)f.v[k];
+#endif
+    return s;
+}
+FSI_FN double fsi__d8_sum(fsi__d8 s)
+{
+    return ((s.v[0] + s.v[4]) + (s.v[2] + s.v[6])) + ((s.v[1] + s.v[5]) + (s.v[3] + s.v[7]));
+}
+#endif
+
+FSI__STRICT_FN_END
+
+/* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------- */
+
+/* Sorts only: nb->order as fsi_neighbors_build makes it, no lists. */
+FSI_API fsi_status fsi__neighbors_sort(fsi_neighbors *nb, const fsi_vec3 *x, int count, fsi_real radius, int dim);
+/* fsi_neighbors_build that calls `also` for ranks begin .. end-1, in chunks that begin at multiples of 8, in its own parallel loop
+   (perhaps twice), and before that for none; order is what nb->order becomes. */
+typedef void fsi__ranks_fn(void *arg, const int *order, int begin, int end);
+FSI_API fsi_status fsi__neighbors_build_with(fsi_neighbors *nb, const fsi_vec3 *x, int count, fsi_real radius, int dim, fsi__ranks_fn *also, void *arg);
+
+typedef int fsi__free_fn(const void *simulator, fsi_vec3 x);
+typedef fsi_status fsi__site_fn(void *simulator, fsi_vec3 x, fsi_vec3 velocity);
+/* A shape that is filled with a lattice of spacing dx: a box, from its corner lo on; what is at least dx/2 inside a closed mesh (of a
+   container: in its liquid), from the corner of its box on; else a sphere, around its centre. */
+typedef struct fsi__fill {
+    fsi_context *context;
+    const char *function;
+    int dim;
+    fsi_real dx;
+    fsi_vec3 velocity;        /* of what is added */
+    const fsi_box3 *box;
+    const fsi_mesh *mesh;
+    fsi_vec3 center;
+    fsi_real radius;
+    fsi_box3 clip;            /* no site outside is looked at; fsi_box3_empty: no bounds */
+    const fsi_vec3 *position; /* count particles that are there: sites nearer than 0.6 dx to one of them stay empty */
+    int count;
+    fsi__free_fn *is_free;    /* may there be a particle at x? */
+    fsi__site_fn *add;
+    void *simulator;
+} fsi__fill;
+/* Calls add for every free site, x fastest, until it fails; warns when there is none. Errors: its own, COOKIE, NAN, ARGUMENT (the shape holds no site), MESH, LIMIT,
+   MEMORY. */
+FSI_API fsi_status fsi__fill_shape(const fsi__fill *fill);
+
+#endif /* FSI_PARTICLES_H */
+
+/* ==== Stop here if you only want the API. ====================================================================== */
+
+#ifdef FSI_IMPLEMENTATION
+#ifndef FSI_PARTICLES_IMPLEMENTATION_DONE
+#define FSI_PARTICLES_IMPLEMENTATION_DONE
+
+/* The bodies of the headers below, where these were only declared so far. */
+#include "fsi_mesh.h"
+
+FSI__STRICT_BEGIN
+
+/* ---- >>neighbours implementation ------------------------------------------------------------------------------ */
+
+/* Cells are cubes a hair wider than the radius. Points are radix-sorted by (z, y, x) of their cell, so that a row of
+   cells along x is one run of ranks, and so are any three adjacent cells of a row:
+
+        row (y+1):  . . . [a b c] . .        the 27 cells around a point are 9 runs, one for each
+        row (y)  :  . . . [d * f] . .        neighbouring row, found by binary search among the rows
+        row (y-1):  . . . [g h i] . .        that exist: empty space costs nothing, however large.
+
+   Cell coordinates count from the median point and are clamped to +-2^20: clamping keeps cells that were adjacent
+   adjacent, so that far outliers are slow at worst, never wrong. Distances are tested in float, relative to the cell;
+   pairs within rounding of the radius are tested again with the caller's numbers. */
+
+#define FSI__NB_GRAIN 1024     /* ranks a chunk */
+#define FSI__NB_WORK 60.0      /* nanoseconds a rank at least */
+#define FSI__NB_TILE 512       /* candidates tested at once */
+#define FSI__NB_CLAMP (1 << 20)
+#define FSI__NB_DIGIT 11       /* radix sort, bits a pass */
+#define FSI__NB_SAMPLE 101     /* points among which the median is taken */
+
+typedef struct fsi__nb_row {
+    int y, z;   /* cell coordinates */
+    int begin;  /* first rank */
+} fsi__nb_row;
+
+typedef struct fsi__nb_impl {
+    fsi__arena rows, lists;   /* per-rank arrays; neighbour lists */
+    fsi__arena fresh;         /* where the next build is made: swapped with `rows` when it succeeds */
+    fsi__arena fresh_lists;
+} fsi__nb_impl;
+
+/* One build. Arrays of `count` unless said otherwise. */
+typedef struct fsi__nb_build {
+    const fsi_vec3 *x;     /* the caller's points */
+    int count, dim, row_count, chunk_count;
+    double origin[3], inv_cell;
+    fsi_real radius2;
+    uint64_t *key, *key2;
+    int *order, *order2, *cell_x, *first, *size;
+    fsi_vec3 *sorted;      /* x[order[r]] */
+    fsi__nb_row *row;      /* row_count + 1 */
+    size_t *need, *base;   /* chunk_count (+1): list entries a chunk needs, where its lists start */
+    int *list;
+    int bits[3], low[3];   /* key layout: bits a coordinate, its lowest value */
+    fsi__ranks_fn *also;   /* or NULL: done to the ranks of a chunk along with their lists */
+    void *arg;
+} fsi__nb_build;
+
+FSI_API fsi_status fsi_neighbors_create(fsi_neighbors **out, fsi_context *context)
+{
+    fsi_neighbors *nb;
+    if (!fsi__is_context(context)) return FSI_ERROR_COOKIE;
+    if (!out) return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_neighbors_create", -1, 0, "out is NULL");
+    *out = NULL;
+    nb = (fsi_neighbors *)fsi__alloc(context, 1, sizeof *nb + sizeof(fsi__nb_impl));
+    if (!nb) return fsi__fail(context, FSI_ERROR_MEMORY, "fsi_neighbors_create", -1, 0, "no memory for the search");
+    nb->cookie = FSI__COOKIE('n', fsi_neighbors);
+    nb->context = context;
+    nb->impl = nb + 1;
+    *out = nb;
+    return FSI_OK;
+}
+
+FSI_API void fsi_neighbors_destroy(fsi_neighbors *nb)
+{
+    fsi__nb_impl *impl;
+    if (!nb) return;
+    impl = (fsi__nb_impl *)nb->impl;
+    fsi__arena_free(nb->context, &impl->rows);
+    fsi__arena_free(nb->context, &impl->lists);
+    fsi__arena_free(nb->context, &impl->fresh);
+    fsi__arena_free(nb->context, &impl->fresh_lists);
+    fsi__free(nb->context, nb, 1, sizeof *nb + sizeof *impl);
+}
+
+static void fsi__nb_layout(fsi__nb_build *b, fsi__arena *a)
+{
+    size_t n = (size_t)b->count, c = (size_t)b->chunk_count;
+    b->order = (int *)fsi__take(a, n, sizeof(int));
+    b->first = (int *)fsi__take(a, n, sizeof(int));
+    b->size = (int *)fsi__take(a, n, sizeof(int));
+    b->cell_x = (int *)fsi__take(a, n, sizeof(int));
+    b->order2 = (int *)fsi__take(a, n, sizeof(int));
+    b->key = (uint64_t *)fsi__take(a, n, sizeof(uint64_t));
+    b->key2 = (uint64_t *)fsi__take(a, n, sizeof(uint64_t));
+    b->sorted = (fsi_vec3 *)fsi__take(a, n, sizeof(fsi_vec3));
+    b->row = (fsi__nb_row *)fsi__take(a, n + 1, sizeof(fsi__nb_row));
+    b->need = (size_t *)fsi__take(a, c, sizeof(size_t));
+    b->base = (size_t *)fsi__take(a, c + 1, sizeof(size_t));
+}
+
+static double fsi__nb_axis(const fsi_vec3 *x, int axis) { return (double)(axis == 0 ? x->x : axis == 1 ? x->y : x->z); }
+
+/* The median of a sample, so that outliers do not move the origin. */
+static double fsi__nb_median(const fsi_vec3 *x, int count, int axis)
+{
+    double v[FSI__NB_SAMPLE];
+    int n = count < FSI__NB_SAMPLE ? count : FSI__NB_SAMPLE, i, k;
+    for (i = 0; i < n; i++) {
+        double s = fsi__nb_axis(&x[(size_t)i * (size_t)count / (size_t)n], axis);
+        for (k = i; k > 0 && v[k - 1] > s; k--) v[k] = v[k - 1];
+        v[k] = s;
+    }
+    return v[n / 2];
+}
+
+static int fsi__nb_cell(const fsi__nb_build *b, const fsi_vec3 *x, int axis)
+{
+    double c = floor((fsi__nb_axis(x, axis) - b->origin[axis]) * b->inv_cell);
+    if (axis == 2 && b->dim == 2) return 0;
+    return c < -FSI__NB_CLAMP ? -FSI__NB_CLAMP : c > FSI__NB_CLAMP - 1 ? FSI__NB_CLAMP - 1 : (int)c;
+}
+
+/* Cell coordinates, packed into the fewest bits that hold their range. */
+static void fsi__nb_make_keys(fsi__nb_build *b)
+{
+    int lo[3] = { FSI__NB_CLAMP, FSI__NB_CLAMP, FSI__NB_CLAMP }, hi[3] = { -FSI__NB_CLAMP, -FSI__NB_CLAMP, -FSI__NB_CLAMP };
+    int i, k, c[3];
+    for (i = 0; i < b->count; i++) {
+        for (k = 0; k < 3; k++) {
+            c[k] = fsi__nb_cell(b, &b->x[i], k);
+            if (c[k] < lo[k]) lo[k] = c[k];
+            if (c[k] > hi[k]) hi[k] = c[k];
+        }
+        b->key[i] = (uint64_t)(c[0] + FSI__NB_CLAMP) | (uint64_t)(c[1] + FSI__NB_CLAMP) << 21 | (uint64_t)(c[2] + FSI__NB_CLAMP) << 42;
+        b->order[i] = i;
+    }
+    for (k = 0; k < 3; k++) {
+        b->low[k] = lo[k];
+        for (b->bits[k] = 0; hi[k] - lo[k] >= 1 << b->bits[k]; b->bits[k]++) {}
+    }
+    for (i = 0; i < b->count; i++) {
+        uint64_t key = b->key[i];
+        for (k = 0; k < 3; k++) c[k] = (int)(key >> 21 * k & 0x1fffff) - FSI__NB_CLAMP - lo[k];
+        b->key[i] = (uint64_t)c[0] | (uint64_t)c[1] << b->bits[0] | (uint64_t)c[2] << (b->bits[0] + b->bits[1]);
+    }
+}
+
+/* Stable radix sort of (key, order) from the lowest digit up. */
+static void fsi__nb_sort(fsi__nb_build *b)
+{
+    int bits = b->bits[0] + b->bits[1] + b->bits[2], shift, i, sum, k;
+    int start[1 << FSI__NB_DIGIT];
+    for (shift = 0; shift < bits; shift += FSI__NB_DIGIT) {
+        uint64_t *key = b->key, *to_key = b->key2;
+        int *order = b->order, *to_order = b->order2;
+        memset(start, 0, sizeof start);
+        for (i = 0; i < b->count; i++) start[key[i] >> shift & ((1 << FSI__NB_DIGIT) - 1)]++;
+        for (k = 0, sum = 0; k < 1 << FSI__NB_DIGIT; k++) {
+            int n = start[k];
+            start[k] = sum;
+            sum += n;
+        }
+        for (i = 0; i < b->count; i++) {
+            int to = start[key[i] >> shift & ((1 << FSI__NB_DIGIT) - 1)]++;
+            to_key[to] = key[i];
+            to_order[to] = order[i];
+        }
+        b->key = to_key;
+        b->key2 = key;
+        b->order = to_order;
+        b->order2 = order;
+    }
+}
+
+/* Rows of cells that hold points, and each rank's place in its row. */
+static void fsi__nb_make_rows(fsi__nb_build *b)
+{
+    uint64_t last = 0;
+    int r;
+    b->row_count = 0;
+    for (r = 0; r < b->count; r++) {
+        uint64_t key = b->key[r], row = key >> b->bits[0];
+        b->sorted[r] = b->x[b->order[r]];
+        b->cell_x[r] = (int)(key & (((uint64_t)1 << b->bits[0]) - 1)) + b->low[0];
+        if (r == 0 || row != last) {
+            fsi__nb_row *to = &b->row[b->row_count++];
+            to->y = (int)(row & (((uint64_t)1 << b->bits[1]) - 1)) + b->low[1];
+            to->z = (int)(row >> b->bits[1]) + b->low[2];
+            to->begin = r;
+            last = row;
+        }
+    }
+    b->row[b->row_count].begin = b->count;
+}
+
+/* Sorts the points of a build that has been laid out. */
+static void fsi__nb_rank(fsi__nb_build *b)
+{
+    int k;
+    for (k = 0; k < b->dim && b->count > 0; k++) b->origin[k] = fsi__nb_median(b->x, b->count, k);
+    fsi__nb_make_keys(b);
+    fsi__nb_sort(b);
+    fsi__nb_make_rows(b);
+}
+
+/* The row with cell coordinates (y, z), or -1. */
+static int fsi__nb_find_row(const fsi__nb_build *b, int y, int z)
+{
+    int lo = 0, hi = b->row_count;
+    while (lo < hi) {
+        int mid = (lo + hi) / 2;
+        const fsi__nb_row *row = &b->row[mid];
+        if (row->z < z || (row->z == z && row->y < y)) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo < b->row_count && b->row[lo].y == y && b->row[lo].z == z ? lo : -1;
+}
+
+/* The runs of ranks that may hold neighbours of one cell. */
+typedef struct fsi__nb_runs {
+    int count, end[9];           /* rows around this one: where they end */
+    int begin[9], stop[9];       /* ranks of cells x-1 .. x+1, moving along with x */
+} fsi__nb_runs;
+
+static void fsi__nb_start_row(const fsi__nb_build *b, int row, int x, fsi__nb_runs *runs)
+{
+    int dy, dz, span = b->dim == 3;
+    runs->count = 0;
+    for (dz = -span; dz <= span; dz++) {
+        for (dy = -1; dy <= 1; dy++) {
+            int k = fsi__nb_find_row(b, b->row[row].y + dy, b->row[row].z + dz), lo, hi;
+            if (k < 0) continue;
+            lo = b->row[k].begin;
+            hi = b->row[k + 1].begin;
+            runs->end[runs->count] = hi;
+            while (lo < hi) { /* first rank in or behind cell x-1 */
+                int mid = (lo + hi) / 2;
+                if (b->cell_x[mid] < x - 1) lo = mid + 1;
+                else hi = mid;
+            }
+            runs->begin[runs->count] = runs->stop[runs->count] = lo;
+            runs->count++;
+        }
+    }
+}
+
+static int fsi__nb_advance(const fsi__nb_build *b, int x, fsi__nb_runs *runs)
+{
+    int k, total = 0;
+    for (k = 0; k < runs->count; k++) {
+        while (runs->begin[k] < runs->end[k] && b->cell_x[runs->begin[k]] < x - 1) runs->begin[k]++;
+        while (runs->stop[k] < runs->end[k] && b->cell_x[runs->stop[k]] <= x + 1) runs->stop[k]++;
+        total += runs->stop[k] - runs->begin[k];
+    }
+    return total;
+}
+
+/* Candidates of one cell, relative to `at`. */
+typedef struct fsi__nb_tile {
+    float x[FSI__NB_TILE], y[FSI__NB_TILE], z[FSI__NB_TILE];
+    int rank[FSI__NB_TILE];
+    int hit[FSI__NB_TILE];
+    int count;
+    int shift;  /* the cell's own points: rank + shift is their place in the tile */
+} fsi__nb_tile;
+
+/* Copies candidates number from .. from+TILE-1 of the runs, those around rank i. */
+static void fsi__nb_load(const fsi__nb_build *b, const fsi__nb_runs *runs, int from, int i, fsi_vec3 at, fsi__nb_tile *tile)
+{
+    int k, n = 0;
+    tile->shift = -i - 1; /* not in this tile */
+    for (k = 0; k < runs->count; k++) {
+        int j, run = runs->stop[k] - runs->begin[k];
+        int skip = from < run ? from : run;
+        from -= skip;
+        if (runs->begin[k] + skip <= i && i < runs->stop[k]) tile->shift = n - runs->begin[k] - skip;
+        for (j = runs->begin[k] + skip; j < runs->stop[k] && n < FSI__NB_TILE; j++, n++) {
+            tile->x[n] = (float)(b->sorted[j].x - at.x);
+            tile->y[n] = (float)(b->sorted[j].y - at.y);
+            tile->z[n] = b->dim == 3 ? (float)(b->sorted[j].z - at.z) : 0.0f;
+            tile->rank[n] = j;
+        }
+    }
+    tile->count = n;
+}
+
+static int fsi__nb_exact(const fsi__nb_build *b, int i, int j)
+{
+    fsi_vec3 d = fsi_v3_sub(b->sorted[i], b->sorted[j]);
+    if (b->dim == 2) d.z = 0;
+    return fsi_v3_norm2(d) < b->radius2;
+}
+
+/* Appends rank i's neighbours among the tile to list + m (as far as `room` goes) and returns the new m. `exact`: the
+   float test cannot be trusted here. */
+static size_t fsi__nb_test(const fsi__nb_build *b, fsi__nb_tile *tile, int i, fsi_vec3 at, int exact, int *list, size_t m, size_t room)
+{
+    const float x = (float)(b->sorted[i].x - at.x), y = (float)(b->sorted[i].y - at.y), z = b->dim == 3 ? (float)(b->sorted[i].z - at.z) : 0.0f;
+    const float sure = (float)b->radius2 * 0.99999f, maybe = (float)b->radius2 * 1.00001f;
+    int k, n = tile->count, unsure = 0, *to;
+    for (k = 0; k < n; k++) {
+        float dx = tile->x[k] - x, dy = tile->y[k] - y, dz = tile->z[k] - z;
+        float r2 = dx * dx + dy * dy + dz * dz;
+        tile->hit[k] = r2 < maybe;
+        unsure += (r2 >= sure) & (r2 < maybe);
+    }
+    if (unsure || exact) for (k = 0; k < n; k++) tile->hit[k] = fsi__nb_exact(b, i, tile->rank[k]);
+    if (i + tile->shift >= 0 && i + tile->shift < n) tile->hit[i + tile->shift] = 0; /* not its own neighbour */
+    if (m + (size_t)n + FSI_LANES > room) { /* counting only, or nearly full: never past the end */
+        for (k = 0; k < n; k++) {
+            if (!tile->hit[k]) continue;
+            if (m < room) list[m] = tile->rank[k];
+            m++;
+        }
+        return m;
+    }
+    to = list + m;
+    for (k = 0; k + 3 < n; k += 4) { /* no branch: what is no hit is overwritten */
+        *to = tile->rank[k];
+        to += tile->hit[k];
+        *to = tile->rank[k + 1];
+        to += tile->hit[k + 1];
+        *to = tile->rank[k + 2];
+        to += tile->hit[k + 2];
+        *to = tile->rank[k + 3];
+        to += tile->hit[k + 3];
+    }
+    for (; k < n; k++) {
+        *to = tile->rank[k];
+        to += tile->hit[k];
+    }
+    return (size_t)(to - list);
+}
+
+/* Is a rank's cell so near to where coordinates are clamped that floats cannot be trusted? */
+static int fsi__nb_clamped(const fsi__nb_build *b, int r)
+{
+    const fsi_vec3 *at = &b->sorted[r];
+    int exact = b->cell_x[r] <= 1 - FSI__NB_CLAMP || b->cell_x[r] >= FSI__NB_CLAMP - 2 || b->inv_cell > 1e15 || b->inv_cell < 1e-15;
+    exact |= fsi__nb_cell(b, at, 1) <= 1 - FSI__NB_CLAMP || fsi__nb_cell(b, at, 1) >= FSI__NB_CLAMP - 2;
+    exact |= fsi__nb_cell(b, at, 2) <= 1 - FSI__NB_CLAMP || fsi__nb_cell(b, at, 2) >= FSI__NB_CLAMP - 2;
+    return exact;
+}
+
+/* Lists of the ranks begin .. end-1 of one cell; `total` candidates. */
+static size_t fsi__nb_cell_lists(const fsi__nb_build *b, const fsi__nb_runs *runs, int total, int begin, int end, fsi__nb_tile *tile, int *list, size_t m, size_t room, size_t base)
+{
+    fsi_vec3 at = b->sorted[begin];
+    int i, from, exact = fsi__nb_clamped(b, begin);
+    for (i = begin; i < end; i++) {
+        size_t m0 = m;
+        for (from = 0; from < total; from += FSI__NB_TILE) {
+            if (total > FSI__NB_TILE || i == begin) fsi__nb_load(b, runs, from, i, at, tile);
+            m = fsi__nb_test(b, tile, i, at, exact, list, m, room);
+        }
+        b->first[i] = (int)(base + m0);
+        b->size[i] = (int)(m - m0);
+        for (; m % FSI_LANES; m++) if (m < room) list[m] = i; /* pad with itself: at distance 0, weighs nothing */
+    }
+    return m;
+}
+
+static void fsi__nb_chunk(void *arg, int chunk, int begin, int end)
+{
+    const fsi__nb_build *b = (const fsi__nb_build *)arg;
+    fsi__nb_tile tile;
+    fsi__nb_runs runs;
+    size_t m = 0, base = b->base[chunk], room = b->base[chunk + 1] - base;
+    int lo = 0, hi = b->row_count, r = begin;
+    tile.count = tile.shift = 0;
+    while (hi - lo > 1) { /* the row that holds `begin` */
+        int mid = (lo + hi) / 2;
+        if (b->row[mid].begin <= begin) lo = mid;
+        else hi = mid;
+    }
+    for (; r < end; lo++) {
+        int row_end = b->row[lo + 1].begin < end ? b->row[lo + 1].begin : end;
+        fsi__nb_start_row(b, lo, b->cell_x[r], &runs);
+        while (r < row_end) {
+            int x = b->cell_x[r], stop = r + 1, total = fsi__nb_advance(b, x, &runs);
+            while (stop < row_end && b->cell_x[stop] == x) stop++;
+            m = fsi__nb_cell_lists(b, &runs, total, r, stop, &tile, b->list + base, m, room, base);
+            r = stop;
+        }
+    }
+    b->need[chunk] = m;
+    if (b->also) b->also(b->arg, b->order, begin, end);
+}
+
+/* Gives every chunk room for its lists. The first try guesses; chunks that need more say so. */
+static fsi_status fsi__nb_make_lists(fsi_context *context, fsi__nb_build *b, fsi__arena *lists, const char *function)
+{
+    int c, try_again = 1;
+    for (c = 0; c < b->chunk_count; c++) b->need[c] = (size_t)FSI__NB_GRAIN * (b->dim == 3 ? 48 : 24);
+    while (try_again) {
+        uint64_t sum = 0;
+        b->base[0] = 0;
+        for (c = 0; c < b->chunk_count; c++) {
+            sum += (uint64_t)b->need[c] + b->need[c] / 8 / FSI_LANES * FSI_LANES + FSI__NB_TILE + FSI_LANES;
+            if (sum > 0x7fffffff || sum > (size_t)-1 / sizeof(int))
+                return fsi__fail(context, FSI_ERROR_LIMIT, function, -1, (double)sum,
+                    "more than 2^31 neighbours: the radius is too large for these points");
+            b->base[c + 1] = (size_t)sum;
+        }
+        if (!fsi__arena_reserve(context, lists, b->base[b->chunk_count] * sizeof(int))) return fsi__fail(context, FSI_ERROR_MEMORY, function, -1, 0, "no memory for the neighbour lists of %d points", b->count);
+        b->list = (int *)fsi__take(lists, b->base[b->chunk_count], sizeof(int));
+        fsi__parallel_work(context, b->count, FSI__NB_GRAIN, FSI__NB_WORK * b->count, fsi__nb_chunk, b);
+        for (c = 0, try_again = 0; c < b->chunk_count; c++) try_again |= b->need[c] > b->base[c + 1] - b->base[c];
+    }
+    return FSI_OK;
+}
+
+static fsi_status fsi__nb_check(fsi_neighbors *nb, const fsi_vec3 *x, int count, fsi_real radius, int dim)
+{
+    static const char fn[] = "fsi_neighbors_build";
+    int i;
+    if (nb->cookie != FSI__COOKIE('n', fsi_neighbors)) return FSI_ERROR_COOKIE;
+    if (count < 0 || (count > 0 && !x)) return fsi__fail(nb->context, FSI_ERROR_ARGUMENT, fn, -1, count, "count is %d, points are %s", count, x ? "given" : "NULL");
+    if (!(radius > 0) || !fsi_is_finite((double)radius) || !(radius * radius > 0) || !fsi_is_finite((double)(radius * radius))) return fsi__fail(nb->context, FSI_ERROR_ARGUMENT, fn, -1, (double)radius, "the radius %g is not a positive length", (double)radius);
+    if (dim != 2 && dim != 3) return fsi__fail(nb->context, FSI_ERROR_ARGUMENT, fn, -1, dim, "dim is %d, must be 2 or 3", dim);
+    for (i = 0; i < count; i++)
+        if (!fsi_v3_is_finite(x[i])) return fsi__fail(nb->context, FSI_ERROR_NAN, fn, i, 0, "point %d is not finite", i);
+    return FSI_OK;
+}
+
+/* Sorts the points of a build, in impl->fresh. */
+static fsi_status fsi__nb_begin(fsi_neighbors *nb, fsi__nb_build *b, const fsi_vec3 *x, int count, fsi_real radius, int dim)
+{
+    fsi__nb_impl *impl = (fsi__nb_impl *)nb->impl;
+    fsi__arena measure;
+    memset(b, 0, sizeof *b);
+    memset(&measure, 0, sizeof measure);
+    b->x = x;
+    b->count = count;
+    b->dim = dim;
+    b->radius2 = radius * radius;
+    b->inv_cell = 1 / ((double)radius * 1.00001);
+    b->chunk_count = fsi__chunks(count, FSI__NB_GRAIN);
+    fsi__nb_layout(b, &measure);
+    if (!fsi__arena_reserve(nb->context, &impl->fresh, measure.used)) return fsi__fail(nb->context, FSI_ERROR_MEMORY, "fsi_neighbors_build", -1, count, "no memory to sort %d points", count);
+    fsi__nb_layout(b, &impl->fresh);
+    fsi__nb_rank(b);
+    return FSI_OK;
+}
+
+/* What was built takes the place of what was there. */
+static void fsi__nb_publish(fsi_neighbors *nb, const fsi__nb_build *b)
+{
+    fsi__nb_impl *impl = (fsi__nb_impl *)nb->impl;
+    const fsi__arena rows = impl->rows;
+    impl->rows = impl->fresh;
+    impl->fresh = rows;
+    nb->count = b->count;
+    nb->order = b->order;
+    nb->first = b->list ? b->first : NULL;
+    nb->size = b->list ? b->size : NULL;
+    nb->list = b->list;
+    nb->pair_count = 0;
+}
+
+FSI_API fsi_status fsi__neighbors_sort(fsi_neighbors *nb, const fsi_vec3 *x, int count, fsi_real radius, int dim)
+{
+    fsi__nb_build b;
+    fsi_status status = fsi__nb_check(nb, x, count, radius, dim);
+    if (status == FSI_OK) status = fsi__nb_begin(nb, &b, x, count, radius, dim);
+    if (status == FSI_OK) fsi__nb_publish(nb, &b);
+    return status;
+}
+
+FSI_API fsi_status fsi_neighbors_build(fsi_neighbors *nb, const fsi_vec3 *x, int count, fsi_real radius, int dim)
+{
+    return fsi__neighbors_build_with(nb, x, count, radius, dim, NULL, NULL);
+}
+
+FSI_API fsi_status fsi__neighbors_build_with(fsi_neighbors *nb, const fsi_vec3 *x, int count, fsi_real radius, int dim, fsi__ranks_fn *also, void *arg)
+{
+    fsi__nb_impl *impl;
+    fsi__nb_build b;
+    fsi__arena lists;
+    fsi_status status;
+    int r;
+    if (!nb) return FSI_ERROR_ARGUMENT;
+    status = fsi__nb_check(nb, x, count, radius, dim);
+    if (status == FSI_OK) status = fsi__nb_begin(nb, &b, x, count, radius, dim);
+    if (status != FSI_OK) return status;
+    impl = (fsi__nb_impl *)nb->impl;
+    b.also = also;
+    b.arg = arg;
+    if (also) also(arg, b.order, 0, 0);
+    status = fsi__nb_make_lists(nb->context, &b, &impl->fresh_lists, "fsi_neighbors_build");
+    if (status != FSI_OK) return status;
+    lists = impl->lists; impl->lists = impl->fresh_lists; impl->fresh_lists = lists;
+    fsi__nb_publish(nb, &b);
+    for (r = 0; r < count; r++) nb->pair_count += (size_t)b.size[r];
+    return FSI_OK;
+}
+
+/* ---- >>lattices implementation ---------------------------------------------------------------------------- */
+
+/* The lattice of fsi_sample_box, without the points of which `mesh` (may be NULL) says that they are not well inside. */
+static fsi_status fsi__sample(fsi_context *context, const char *fn, fsi_box3 box, fsi_real spacing, int dim, const fsi_mesh *mesh,
+                              fsi_vec3 *out, int capacity, int *count)
+{
+    double n[3], s = (double)spacing, total;
+    int i, j, k, found = 0;
+    if (!count || capacity < 0 || (capacity > 0 && !out))
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, capacity,
+            "count or out is NULL, or capacity %d is negative", capacity);
+    *count = 0;
+    if (dim != 2 && dim != 3) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, dim, "dim is %d, it must be 2 or 3", dim);
+    if (dim == 2) box.lo.z = box.hi.z = 0;
+    if (!fsi_v3_is_finite(box.lo) || !fsi_v3_is_finite(box.hi) || !fsi_is_finite(s))
+        return fsi__fail(context, FSI_ERROR_NAN, fn, -1, s, "the box or the spacing is not finite");
+    if (!(s > 0)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, s, "spacing is %g, it must be positive", s);
+    n[0] = floor(((double)box.hi.x - (double)box.lo.x) / s + 1e-5); /* a box of whole spacings keeps all of them */
+    n[1] = floor(((double)box.hi.y - (double)box.lo.y) / s + 1e-5);
+    n[2] = dim == 2 ? 1 : floor(((double)box.hi.z - (double)box.lo.z) / s + 1e-5);
+    total = n[0] * n[1] * n[2];
+    if (n[0] < 0 || n[1] < 0 || n[2] < 0)
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "the box is empty: lo is above hi");
+    if (total < 1) return FSI_OK; /* thinner than a spacing */
+    if (total > 2147483647.0)
+        return fsi__fail(context, FSI_ERROR_LIMIT, fn, -1, total, "%g lattice points, more than 2^31 - 1", total);
+    for (k = 0; k < (int)n[2]; k++) for (j = 0; j < (int)n[1]; j++) for (i = 0; i < (int)n[0]; i++) {
+        fsi_vec3 p = fsi_v3((fsi_real)((double)box.lo.x + (i + 0.5) * s), (fsi_real)((double)box.lo.y + (j + 0.5) * s), 0);
+        if (dim == 3) p.z = (fsi_real)((double)box.lo.z + (k + 0.5) * s);
+        if (mesh) { /* in a container the liquid is outside the solid */
+            fsi_real inside = mesh->container ? fsi_mesh_signed_distance(mesh, p) : -fsi_mesh_signed_distance(mesh, p);
+            if (!(inside >= spacing / 2 * (fsi_real)0.999)) continue;
+        }
+        if (found < capacity) out[found] = p;
+        found++;
+    }
+    *count = found;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_sample_box(fsi_context *context, fsi_box3 box, fsi_real spacing, int dim, fsi_vec3 *out, int capacity,
+                                  int *count)
+{
+    return fsi__sample(context, "fsi_sample_box", box, spacing, dim, NULL, out, capacity, count);
+}
+
+FSI_API fsi_status fsi_sample_mesh(const fsi_mesh *mesh, fsi_real spacing, fsi_vec3 *out, int capacity, int *count)
+{
+    if (!fsi__is_mesh(mesh)) return mesh ? FSI_ERROR_COOKIE : FSI_ERROR_ARGUMENT;
+    if (mesh->kind != FSI_MESH_CLOSED)
+        return fsi__fail(mesh->context, FSI_ERROR_MESH, "fsi_sample_mesh", -1, 0,
+            "the mesh is not closed: it has no inside");
+    return fsi__sample(mesh->context, "fsi_sample_mesh", mesh->box, spacing, mesh->corners, mesh, out, capacity, count);
+}
+
+/* ---- >>filling shapes ------------------------------------------------------------------------------------- */
+
+/* The sites of a fill within its clip: of axis k those from first to first + n - 1, site i at lo + dx (i + 1/2). */
+typedef struct fsi__sites { double lo[3], first[3]; int n[3]; } fsi__sites;
+
+/* Particles that were there, by the cell of side dx that they are in, as seen from the first site. */
+typedef struct fsi__taken { const fsi_vec3 *position; int count, mask, *head, *next; } fsi__taken;
+
+static fsi_status fsi__check_fill(const fsi__fill *f)
+{
+    const fsi_mesh *m = f->mesh;
+    if (!fsi_v3_is_finite(f->velocity)) return fsi__fail(f->context, FSI_ERROR_NAN, f->function, -1, 0, "the velocity is not finite");
+    if (f->box && !(fsi_v3_is_finite(f->box->lo) && fsi_v3_is_finite(f->box->hi))) return fsi__fail(f->context, FSI_ERROR_NAN, f->function, -1, 0, "the box is not finite");
+    if (m && m->cookie != FSI__COOKIE('m', fsi_mesh)) return fsi__fail(f->context, FSI_ERROR_COOKIE, f->function, -1, 0, "the mesh was not made by fsi_mesh_create of this version and precision");
+    if (m && m->corners != f->dim) return fsi__fail(f->context, FSI_ERROR_ARGUMENT, f->function, -1, m->corners, "the mesh: a %dD simulator needs %s", f->dim, f->dim == 3 ? "triangles" : "segments");
+    if (m && m->kind != FSI_MESH_CLOSED) return fsi__fail(f->context, FSI_ERROR_MESH, f->function, -1, 0, "the mesh is not closed: it has no inside");
+    if (f->box || m) return FSI_OK;
+    if (!fsi_v3_is_finite(f->center) || !fsi_is_finite((double)f->radius)) return fsi__fail(f->context, FSI_ERROR_NAN, f->function, -1, (double)f->radius, "the sphere is not finite");
+    if (!(f->radius > 0)) return fsi__fail(f->context, FSI_ERROR_ARGUMENT, f->function, -1, (double)f->radius, "radius is %g, must be positive", (double)f->radius);
+    return FSI_OK;
+}
+
+/* Fills `sites`; n 0 where none is within the clip. */
+static fsi_status fsi__plan_fill(const fsi__fill *f, fsi__sites *sites)
+{
+    const fsi_box3 *b = f->box ? f->box : f->mesh ? &f->mesh->box : NULL;
+    const char *shape = f->box ? "box" : f->mesh ? "mesh" : "sphere";
+    const double dx = (double)f->dx, c[3] = { (double)f->center.x, (double)f->center.y, (double)f->center.z };
+    const double clip[6] = { (double)f->clip.lo.x, (double)f->clip.lo.y, (double)f->clip.lo.z, (double)f->clip.hi.x, (double)f->clip.hi.y, (double)f->clip.hi.z };
+    const int bounded = f->clip.lo.x <= f->clip.hi.x;
+    fsi_vec3 size = f->box ? fsi_v3_sub(b->hi, b->lo) : fsi_v3(0, 0, 0);
+    double along[3], total = 1;
+    int k;
+    if (f->mesh) size = fsi_v3_sub(b->hi, b->lo);
+    along[0] = b ? (double)(size.x / f->dx) : 2 * (double)f->radius / dx;
+    if (!b && (double)f->radius < 0.5 * sqrt((double)f->dim) * dx) along[0] = fmin(along[0], 1); /* two sites would lie outside: one, at the centre */
+    along[1] = b ? (double)(size.y / f->dx) : along[0];
+    along[2] = b ? (double)(size.z / f->dx) : along[0];
+    for (k = 0; k < 3; k++) {
+        double last;
+        along[k] = k == 2 && f->dim == 2 ? 1 : floor(along[k] + (f->mesh ? 1e-5 : 0.5));
+        if (!(along[k] >= 1)) return fsi__fail(f->context, FSI_ERROR_ARGUMENT, f->function, -1, along[k], "the %s holds no particle of spacing %g", shape, dx);
+        sites->lo[k] = !b ? c[k] - along[k] * dx / 2 : (double)(k == 0 ? b->lo.x : k == 1 ? b->lo.y : b->lo.z);
+        sites->first[k] = 0;
+        last = along[k] - 1;
+        if (bounded && !(k == 2 && f->dim == 2)) {
+            sites->first[k] = fmax(0, floor((clip[k] - sites->lo[k]) / dx - 0.5));
+            last = fmin(last, ceil((clip[k + 3] - sites->lo[k]) / dx - 0.5));
+        }
+        along[k] = fmax(last - sites->first[k] + 1, 0);
+        total *= along[k];
+    }
+    if (!(total <= 5e8)) return fsi__fail(f->context, FSI_ERROR_LIMIT, f->function, -1, total, "the %s holds %.0f particles", shape, total);
+    for (k = 0; k < 3; k++) sites->n[k] = total > 0 ? (int)along[k] : 0;
+    return FSI_OK;
+}
+
+static fsi_vec3 fsi__fill_site(const fsi__fill *f, const fsi__sites *s, int i, int j, int k)
+{
+    const double dx = (double)f->dx;
+    return fsi_v3((fsi_real)(s->lo[0] + dx * (s->first[0] + i + 0.5)), (fsi_real)(s->lo[1] + dx * (s->first[1] + j + 0.5)),
+        f->dim == 2 ? 0 : (fsi_real)(s->lo[2] + dx * (s->first[2] + k + 0.5)));
+}
+
+/* The cell of x, which lies within some cells of the sites; 2D: of z nothing is known. */
+static void fsi__taken_cell(const fsi__fill *f, const fsi__sites *s, fsi_vec3 x, int cell[3])
+{
+    const double dx = (double)f->dx;
+    cell[0] = (int)floor(((double)x.x - s->lo[0]) / dx - s->first[0]);
+    cell[1] = (int)floor(((double)x.y - s->lo[1]) / dx - s->first[1]);
+    cell[2] = f->dim == 2 ? 0 : (int)floor(((double)x.z - s->lo[2]) / dx - s->first[2]);
+}
+
+static uint32_t fsi__taken_key(const int cell[3]) { return (uint32_t)cell[0] * 73856093u ^ (uint32_t)cell[1] * 19349663u ^ (uint32_t)cell[2] * 83492791u; }
+
+/* Is x within a cell of the sites? Sites of a mesh and a sphere are fewer, no matter. */
+static int fsi__is_by_sites(const fsi__fill *f, const fsi__sites *s, fsi_vec3 x)
+{
+    const double at[3] = { (double)x.x, (double)x.y, (double)x.z };
+    int k;
+    for (k = 0; k < f->dim; k++) {
+        const double i = (at[k] - s->lo[k]) / (double)f->dx - s->first[k];
+        if (!(i > -1 && i < s->n[k] + 1)) return 0;
+    }
+    return 1;
+}
+
+/* Sorts a copy of the particles near the sites, as those of the simulator move when it grows; 0: no memory. */
+static int fsi__make_taken(const fsi__fill *f, const fsi__sites *s, fsi__taken *t, fsi_vec3 **copy)
+{
+    int i, n = 0;
+    *copy = NULL;
+    memset(t, 0, sizeof *t);
+    for (i = 0; i < f->count; i++) n += fsi__is_by_sites(f, s, f->position[i]);
+    if (n == 0) return 1;
+    for (t->mask = 1; t->mask < n && t->mask < 1 << 29; t->mask *= 2) {}
+    t->count = n;
+    *copy = (fsi_vec3 *)fsi__alloc(f->context, (size_t)n, sizeof **copy);
+    t->next = (int *)fsi__alloc(f->context, (size_t)n, sizeof(int));
+    t->head = (int *)fsi__alloc(f->context, (size_t)t->mask, sizeof(int));
+    t->position = *copy;
+    if (!*copy || !t->next || !t->head) return 0;
+    for (i = 0, n = 0; i < f->count; i++) {
+        int cell[3], *head;
+        if (!fsi__is_by_sites(f, s, f->position[i])) continue;
+        (*copy)[n] = f->position[i];
+        fsi__taken_cell(f, s, f->position[i], cell);
+        head = &t->head[fsi__taken_key(cell) & (uint32_t)(t->mask - 1)];
+        t->next[n] = *head;
+        *head = ++n; /* 0 ends a list */
+    }
+    return 1;
+}
+
+static void fsi__free_taken(const fsi__fill *f, fsi__taken *t, fsi_vec3 *copy)
+{
+    fsi__free(f->context, copy, (size_t)t->count, sizeof *copy);
+    fsi__free(f->context, t->next, (size_t)t->count, sizeof(int));
+    fsi__free(f->context, t->head, (size_t)t->mask, sizeof(int));
+}
+
+/* Is one of the particles that were there nearer to x than 0.6 dx? */
+static int fsi__is_taken(const fsi__fill *f, const fsi__sites *s, const fsi__taken *t, fsi_vec3 x)
+{
+    const double reach = 0.6 * (double)f->dx;
+    int own[3], cell[3], k, i;
+    if (t->count == 0) return 0;
+    fsi__taken_cell(f, s, x, own);
+    for (k = 0; k < 27; k++) {
+        cell[0] = own[0] + k % 3 - 1;
+        cell[1] = own[1] + k / 3 % 3 - 1;
+        cell[2] = own[2] + k / 9 - 1;
+        for (i = t->head[fsi__taken_key(cell) & (uint32_t)(t->mask - 1)]; i > 0; i = t->next[i - 1]) {
+            fsi_vec3 d = fsi_v3_sub(t->position[i - 1], x);
+            if (f->dim == 2) d.z = 0;
+            if ((double)fsi_v3_norm2(d) < reach * reach) return 1;
+        }
+    }
+    return 0;
+}
+
+static int fsi__is_in_shape(const fsi__fill *f, fsi_vec3 x)
+{
+    fsi_vec3 d = fsi_v3_sub(x, f->center);
+    fsi_real distance;
+    if (f->box) return 1;
+    if (f->dim == 2) d.z = 0;
+    if (!f->mesh) return fsi_v3_norm2(d) <= f->radius * f->radius;
+    distance = fsi_mesh_signed_distance(f->mesh, x);
+    return (f->mesh->container ? distance : -distance) >= f->dx / 2 * (fsi_real)0.999;
+}
+
+FSI_API fsi_status fsi__fill_shape(const fsi__fill *f)
+{
+    fsi__sites s;
+    fsi__taken taken;
+    fsi_vec3 *copy;
+    fsi_status status = fsi__check_fill(f);
+    int i, j, k, added = 0;
+    if (status == FSI_OK) status = fsi__plan_fill(f, &s);
+    if (status != FSI_OK) return status;
+    if (!fsi__make_taken(f, &s, &taken, &copy)) status = fsi__fail(f->context, FSI_ERROR_MEMORY, f->function, -1, taken.count, "no memory to look at %d particles", taken.count);
+    for (k = 0; k < s.n[2] && status == FSI_OK; k++) for (j = 0; j < s.n[1] && status == FSI_OK; j++) for (i = 0; i < s.n[0] && status == FSI_OK; i++) {
+        const fsi_vec3 x = fsi__fill_site(f, &s, i, j, k);
+        if (!fsi__is_in_shape(f, x) || fsi__is_taken(f, &s, &taken, x) || !f->is_free(f->simulator, x)) continue;
+        status = f->add(f->simulator, x, f->velocity);
+        added++;
+    }
+    fsi__free_taken(f, &taken, copy);
+    if (status == FSI_OK && added == 0) fsi__warn(f->context, "%s added nothing: all of it lies outside, in obstacles or in liquid", f->function);
+    return status;
+}
+
+FSI__STRICT_END
+
+#endif /* once */
+#endif /* FSI_IMPLEMENTATION */

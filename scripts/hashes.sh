@@ -1,0 +1,18 @@
+#!/bin/bash
+# Prints the hash that each example ends with: the same before and after a change that must not change results.
+# SPDX-License-Identifier: MIT
+#   scripts/hashes.sh [ARGUMENTS OF THE EXAMPLES]       default: --frames 2 --no-images
+# The bodies of the headers are compiled once, as the tests are; examples leave out theirs.
+cd "$(dirname "$0")/.." || exit 1
+work=build/hashes
+flags="-std=gnu99 -O2 -I."
+[ $# -gt 0 ] || set -- --frames 2 --no-images
+mkdir -p $work
+make -s build/plain/fsi.a || exit 1
+for done in $(sed -n 's/^#define \(FSI_[A-Z_]*IMPLEMENTATION_DONE\)$/\1/p' fsi*.h); do flags="$flags -D$done"; done
+for example in examples/*.c; do
+    name=$(basename $example .c)
+    ${CC:-cc} $flags $example build/plain/fsi.a -lm -pthread -o $work/$name || { echo "$name does not build"; continue; }
+    hash=$(cd $work && timeout 600 ./$name "$@" 2> /dev/null | grep -oE '(^| )hash=[0-9a-f]+' | tail -n 1)
+    echo "$name ${hash:-no hash}"
+done
