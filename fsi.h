@@ -760,6 +760,9 @@ FSI_API fsi_status fsi__save(fsi_context *context, uint32_t cookie, fsi__state_f
 FSI_API fsi_status fsi__load_begin(fsi_context *context, uint32_t cookie, const void *buffer, size_t size, fsi__stream *stream, const char *function);
 FSI_API uint64_t fsi__state_hash(fsi__state_fn *fn, void *simulator);
 
+FSI_FN int fsi__clamp_int(int i, int most) { return i < 0 ? 0 : (i > most ? most : i); }
+FSI_FN fsi_real fsi__axis(fsi_vec3 v, int axis) { return axis == 0 ? v.x : axis == 1 ? v.y : v.z; }
+
 /* Vectors in double, whatever fsi_real is. */
 typedef struct fsi__d3 { double x, y, z; } fsi__d3;
 FSI__STRICT_FN_BEGIN
@@ -772,6 +775,8 @@ FSI_FN fsi__d3 fsi__d3_add(fsi__d3 a, fsi__d3 b) { return fsi__d3_make(a.x + b.x
 FSI_FN fsi__d3 fsi__d3_sub(fsi__d3 a, fsi__d3 b) { return fsi__d3_make(a.x - b.x, a.y - b.y, a.z - b.z); }
 FSI_FN fsi__d3 fsi__d3_scale(fsi__d3 a, double s) { return fsi__d3_make(a.x * s, a.y * s, a.z * s); }
 FSI_FN fsi__d3 fsi__d3_madd(fsi__d3 a, double s, fsi__d3 b) { return fsi__d3_make(a.x + s * b.x, a.y + s * b.y, a.z + s * b.z); }
+FSI_FN fsi__d3 fsi__d3_diff(fsi_vec3 a, fsi_vec3 b) { return fsi__d3_sub(fsi__d3_of(a), fsi__d3_of(b)); }
+FSI_FN fsi__d3 fsi__d3_over(fsi__d3 a, double s) { return fsi__d3_make(a.x / s, a.y / s, a.z / s); }
 FSI_FN double fsi__d3_dot(fsi__d3 a, fsi__d3 b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
 FSI_FN fsi__d3 fsi__d3_cross(fsi__d3 a, fsi__d3 b) { return fsi__d3_make(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x); }
 FSI_FN double fsi__d3_norm(fsi__d3 a) { return sqrt(fsi__d3_dot(a, a)); }

@@ -56,7 +56,7 @@
 #ifndef FSI_LEVELSET_H
 #define FSI_LEVELSET_H
 
-#include "fsi_grid.h"
+#include "fsi_pressure.h"
 
 /* How surface tension acts. JUMP: the pressure jumps by gamma times curvature where the surface crosses a face (ghost fluid).
    DELTA: the paper's force, spread over a band of 6 cells (its equation 8, one-sided: half of it would act on air): noisy, for comparison. */
@@ -332,7 +332,7 @@ FSI_API void fsi_levelset_debug_draw(const fsi_levelset *s, const fsi_debug_draw
 #define FSI_LEVELSET_IMPLEMENTATION_DONE
 
 /* The bodies of the headers below, where these were only declared so far. */
-#include "fsi_grid.h"
+#include "fsi_pressure.h"
 
 FSI__STRICT_BEGIN
 
@@ -860,7 +860,7 @@ static void fsi__ls_measure_obstacle(const fsi__ls_impl *m, int b, int k, fsi_fi
     fsi__distance_job job;
     size_t c;
     job.grid = psi->grid;
-    job.shape = fsi__shape_of_mesh(m->obstacle[k].shadow);
+    job.shape = fsi_shape_mesh(m->obstacle[k].shadow);
     job.limit = m->psi->background;
     fsi__distance_block(&job, b, FSI__SIDE_CUT, distance);
     for (c = 0; c < cells; c++) {
@@ -1285,7 +1285,6 @@ static void fsi__ls_tilt_walls(const fsi__ls_run *run, int b, fsi_real *box)
                 if (c / step[a] % 10 == ghost) box[c] -= tilt;
         }
 }
-
 
 /* ---- >>viscosity implementation ---------------------------------------------------------------------------------
 
@@ -2851,7 +2850,6 @@ static int fsi__ls_nozzle_cell(const fsi__ls_emitter *e, const fsi_grid *g, long
     }
     return 0;
 }
-
 
 /* Velocity of faces of axis `axis` of an open nozzle. mark (NULL ok): becomes 1 there. */
 static void fsi__ls_hold_nozzle(const fsi__ls_run *run, const fsi__ls_emitter *e, int axis, unsigned char *mark)
@@ -4778,7 +4776,6 @@ static fsi_status fsi__ls_follow_components(fsi__ls_run *run, int trace, int sha
     return fsi__ls_hand_on_targets(run, trace);
 }
 
-
 /* ---- >>substep: blocks ------------------------------------------------------------------------------------------- */
 
 /* Which blocks must exist: those of every cell with phi < reach. A cell nearer to the surface than that by r cells
@@ -4867,7 +4864,7 @@ static void fsi__ls_entry_columns(fsi_levelset *s, fsi__column *c)
 static fsi_status fsi__ls_make_room(fsi_levelset *s, const char *function)
 {
     fsi__ls_impl *m = (fsi__ls_impl *)s->impl;
-    const int capacity = ((fsi__grid_impl *)s->grid->impl)->capacity;
+    const int capacity = fsi__grid_capacity(s->grid);
     fsi__column columns[FSI__LS_ENTRIES];
     if (m->room > 0 && s->grid->block_count <= m->room) return FSI_OK; /* an empty liquid has them too */
     fsi__ls_entry_columns(s, columns);
@@ -4920,7 +4917,7 @@ static void fsi__ls_mark_band(void *arg, int chunk, int begin, int end)
 /* One sink at work: the trial without what is deeper in it than `offset`, d < -offset, is next_phi. */
 typedef struct fsi__ls_drain {
     fsi__ls_run *run;
-    fsi__shape shape;
+    fsi_shape shape;
     double offset, taken; /* [m]; volume */
 } fsi__ls_drain;
 
@@ -4943,13 +4940,9 @@ static void fsi__ls_measure_sink(void *arg, int chunk, int begin, int end)
 static fsi_status fsi__ls_find_sink(fsi__ls_drain *job, const fsi_levelset_sink_desc *d)
 {
     const fsi_grid *g = job->run->grid;
-    fsi__shape *s = &job->shape;
+    fsi_shape *s = &job->shape;
     if (d->shape == FSI_LEVELSET_SINK_MESH) return fsi_grid_mesh_distance(job->run->m->spare, d->mesh, FSI__LS_BAND);
-    memset(s, 0, sizeof *s);
-    s->center = d->center;
-    s->radius = d->radius;
-    s->box = d->box;
-    s->distance = d->shape == FSI_LEVELSET_SINK_BOX ? fsi__shape_box : fsi__shape_sphere;
+    *s = d->shape == FSI_LEVELSET_SINK_BOX ? fsi_shape_box(d->box) : fsi_shape_sphere(d->center, d->radius);
     fsi__grid_fill_open_walls(g, 0, g->origin.x, &s->box.lo.x, &s->box.hi.x);
     fsi__grid_fill_open_walls(g, 1, g->origin.y, &s->box.lo.y, &s->box.hi.y);
     fsi__grid_fill_open_walls(g, 2, g->origin.z, &s->box.lo.z, &s->box.hi.z);

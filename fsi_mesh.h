@@ -237,6 +237,56 @@ FSI_API void fsi__mesh_follow_rigid(fsi_mesh *shadow, const fsi_vec3 *local, fsi
 /* Does the way from a to b pass through the face where it now is? */
 FSI_API int fsi__mesh_parts(const fsi_mesh *mesh, int face, fsi_vec3 a, fsi_vec3 b);
 
+#define FSI__MESH_STACK 64 /* a tree is never deeper: see fsi__plant */
+
+/* A leaf holds items first .. first + count - 1. An inner node has count 0, its left child follows it, `first` is the other. */
+typedef struct fsi__node {
+    fsi_box3 box;
+    int first, count;
+} fsi__node;
+
+/* Visits the items of a tree, leaf by leaf; leaves whose key is above `limit`, which may fall on the way, are left out. The key
+   of a box is 0 or infinite (does it meet a given one?), its squared distance to a point, or where a ray enters it. The
+   child with the lower key comes first, the left one of equals: so a box finds its items in ascending order. */
+enum { FSI__WALK_BOX, FSI__WALK_POINT, FSI__WALK_RAY };
+typedef struct fsi__walk {
+    const fsi__node *nodes;
+    int kind, item, end, top, stack[FSI__MESH_STACK];
+    double key[FSI__MESH_STACK];
+    fsi_box3 box;
+    fsi__d3 origin, direction;
+    fsi_vec3 point;
+} fsi__walk;
+
+#if defined(FSI_REAL_FLOAT)
+#define FSI__MESH_REACH 1e9
+#else
+#define FSI__MESH_REACH 1e75
+#endif
+
+/* Puts n items in order of up to three keys below key_count each, items with equal keys in ascending order. */
+typedef struct fsi__sorter { int *key[3], *order, *spare, *start, keys, key_count, n; } fsi__sorter;
+
+/* Closest point of a face to x: weights, squared distance, feature (0 face, 1 + k edge, 4 + k corner). */
+typedef struct fsi__foot { fsi_real bary[3], d2; fsi_vec3 offset; int feature; } fsi__foot;
+
+FSI__STRICT_FN_BEGIN
+FSI_FN int fsi__is_mesh(const fsi_mesh *mesh) { return mesh && mesh->cookie == FSI__COOKIE('m', fsi_mesh); }
+FSI_FN fsi_vec3 fsi__flatten(int corners, fsi_vec3 x) { return corners == 2 ? fsi_v3(x.x, x.y, 0) : x; } /* onto the plane of a mesh of segments */
+FSI__STRICT_FN_END
+/* The first item, -1: none. Set first what `kind` needs: box; point; origin and direction. */
+FSI_API int fsi__walk_begin(fsi__walk *w, int kind, const fsi__node *nodes, double limit);
+FSI_API int fsi__walk_next(fsi__walk *w, double limit); /* the next item, -1 at the end */
+FSI_API int fsi__walk_box(fsi__walk *w, const fsi__node *nodes, fsi_box3 box); /* the same for the items in a box */
+/* Box of faces begin .. end - 1 at positions x. */
+FSI_API fsi_box3 fsi__faces_box(const fsi_mesh *m, const fsi_vec3 *x, int begin, int end);
+FSI_API fsi_mesh_hit fsi__no_hit(void); /* face -1 */
+FSI_API fsi__foot fsi__closest_foot(const fsi_mesh *m, int face, fsi_vec3 x);
+/* What fsi_mesh_closest_on_face says of it: with normal and side. */
+FSI_API fsi_mesh_hit fsi__foot_hit(const fsi_mesh *m, int face, fsi_vec3 x, const fsi__foot *f);
+FSI_API const fsi__node *fsi__nodes(const fsi_mesh *mesh); /* the tree of its faces, as they are now */
+FSI_API void fsi__sort(fsi__sorter *s); /* a stable counting pass for each key, the last one first */
+
 #endif /* FSI_MESH_H */
 
 /* ==== Stop here if you only want the API. ====================================================================== */
@@ -261,14 +311,6 @@ FSI__STRICT_BEGIN
       twins   duplicates go                                           finish  shells within shells judged,
       split   faces joined, and cut where they have T-junctions               crossings counted, report written */
 
-#define FSI__MESH_STACK 64 /* a tree is never deeper: see fsi__plant */
-
-/* A leaf holds items first .. first + count - 1. An inner node has count 0, its left child follows it, `first` is the other. */
-typedef struct fsi__node {
-    fsi_box3 box;
-    int first, count;
-} fsi__node;
-
 typedef struct fsi__mesh {
     fsi_mesh pub;
     fsi__arena memory; /* all arrays, the public ones too */
@@ -278,44 +320,26 @@ typedef struct fsi__mesh {
     fsi_vec3 *vertices, *previous, *face_normals, *edge_normals, *vertex_normals; /* the public ones, to write to */
 } fsi__mesh;
 
-static int fsi__is_mesh(const fsi_mesh *mesh) { return mesh && mesh->cookie == FSI__COOKIE('m', fsi_mesh); }
 
 /* ---- >>mesh geometry ------------------------------------------------------------------------------------------ */
 
-/* Vectors in double, whatever fsi_real is: for volumes, crossings and everything that decides a topology. */
-typedef struct fsi__wide { double x, y, z; } fsi__wide;
-
-static fsi__wide fsi__w3(double x, double y, double z) { fsi__wide w; w.x = x; w.y = y; w.z = z; return w; }
-static fsi__wide fsi__w_of(fsi_vec3 a) { return fsi__w3((double)a.x, (double)a.y, (double)a.z); }
-static fsi__wide fsi__w_sub(fsi__wide a, fsi__wide b) { return fsi__w3(a.x - b.x, a.y - b.y, a.z - b.z); }
-static fsi__wide fsi__w_diff(fsi_vec3 a, fsi_vec3 b) { return fsi__w_sub(fsi__w_of(a), fsi__w_of(b)); }
-static fsi__wide fsi__w_madd(fsi__wide a, double s, fsi__wide b) { return fsi__w3(a.x + s * b.x, a.y + s * b.y, a.z + s * b.z); }
-static fsi__wide fsi__w_over(fsi__wide a, double s) { return fsi__w3(a.x / s, a.y / s, a.z / s); }
-static fsi__wide fsi__w_cross(fsi__wide a, fsi__wide b)
-{
-    return fsi__w3(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x);
-}
-static double fsi__w_dot(fsi__wide a, fsi__wide b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
-static double fsi__w_norm(fsi__wide a) { return sqrt(fsi__w_dot(a, a)); }
-static fsi_vec3 fsi__w_real(fsi__wide a) { return fsi_v3((fsi_real)a.x, (fsi_real)a.y, (fsi_real)a.z); }
-
 /* Normal of a face times its measure: twice the area, or the length (2D: the tangent turned left). */
-static fsi__wide fsi__w_normal(fsi__wide u, fsi__wide v, int corners)
+static fsi__d3 fsi__d3_normal(fsi__d3 u, fsi__d3 v, int corners)
 {
-    return corners == 3 ? fsi__w_cross(u, v) : fsi__w3(-u.y, u.x, 0);
+    return corners == 3 ? fsi__d3_cross(u, v) : fsi__d3_make(-u.y, u.x, 0);
 }
 
 /* Where the line o + t d meets a face with corners c[0 .. corners - 1]: parameter t and weights of the corners. Returns 0
    when it passes outside (a weight below -slack) or along it. From t d = p + u e1 + v e2 with p = c0 - o, N = e1 x e2:
       t = p.N / d.N,   u = (p x d).e2 / d.N,   v = -(p x d).e1 / d.N;   2D: u = -(p x d) / d.N   (Cramer's rule) */
-static int fsi__line_face(fsi__wide o, fsi__wide d, const fsi__wide *c, int corners, double slack, double *t, double *bary)
+static int fsi__line_face(fsi__d3 o, fsi__d3 d, const fsi__d3 *c, int corners, double slack, double *t, double *bary)
 {
-    fsi__wide p = fsi__w_sub(c[0], o), e1 = fsi__w_sub(c[1], c[0]), e2 = fsi__w_sub(c[corners - 1], c[0]),
-        n = fsi__w_normal(e1, e2, corners), turn = fsi__w_cross(p, d);
-    double along = fsi__w_dot(n, d), sign = along < 0 ? -1 : 1, size = fabs(along);
-    double u = sign * (corners == 3 ? fsi__w_dot(turn, e2) : -turn.z), v = corners == 3 ? -sign * fsi__w_dot(turn, e1) : 0;
+    fsi__d3 p = fsi__d3_sub(c[0], o), e1 = fsi__d3_sub(c[1], c[0]), e2 = fsi__d3_sub(c[corners - 1], c[0]),
+        n = fsi__d3_normal(e1, e2, corners), turn = fsi__d3_cross(p, d);
+    double along = fsi__d3_dot(n, d), sign = along < 0 ? -1 : 1, size = fabs(along);
+    double u = sign * (corners == 3 ? fsi__d3_dot(turn, e2) : -turn.z), v = corners == 3 ? -sign * fsi__d3_dot(turn, e1) : 0;
     if (!(size > 0) || u < -slack * size || (corners == 3 && v < -slack * size) || u + v > (1 + slack) * size) return 0;
-    *t = sign * fsi__w_dot(n, p) / size;
+    *t = sign * fsi__d3_dot(n, p) / size;
     bary[1] = u / size;
     bary[2] = v / size;
     bary[0] = 1 - bary[1] - bary[2];
@@ -325,7 +349,6 @@ static int fsi__line_face(fsi__wide o, fsi__wide d, const fsi__wide *c, int corn
 /* ---- >>mesh tree ---------------------------------------------------------------------------------------------- */
 
 static fsi_vec3 fsi__box_middle(fsi_box3 b) { return fsi_v3_scale(fsi_v3_add(b.lo, b.hi), (fsi_real)0.5); }
-static fsi_real fsi__axis(fsi_vec3 v, int axis) { return axis == 0 ? v.x : axis == 1 ? v.y : v.z; }
 
 static double fsi__box_area(fsi_box3 b) /* half the surface; boxes of flat scenes still count by their perimeter */
 {
@@ -418,19 +441,6 @@ static int fsi__plant(const fsi_box3 *boxes, int count, int *order, fsi__node *n
     return p.node_count;
 }
 
-/* Visits the items of a tree, leaf by leaf; leaves whose key is above `limit`, which may fall on the way, are left out. The key
-   of a box is 0 or infinite (does it meet a given one?), its squared distance to a point, or where a ray enters it. The
-   child with the lower key comes first, the left one of equals: so a box finds its items in ascending order. */
-enum { FSI__WALK_BOX, FSI__WALK_POINT, FSI__WALK_RAY };
-typedef struct fsi__walk {
-    const fsi__node *nodes;
-    int kind, item, end, top, stack[FSI__MESH_STACK];
-    double key[FSI__MESH_STACK];
-    fsi_box3 box;
-    fsi__wide origin, direction;
-    fsi_vec3 point;
-} fsi__walk;
-
 FSI_FN double fsi__box_distance2(const fsi_box3 *b, fsi_vec3 x)
 {
     fsi_real dx = fsi_max(fsi_max(b->lo.x - x.x, x.x - b->hi.x), 0), dy = fsi_max(fsi_max(b->lo.y - x.y, x.y - b->hi.y), 0),
@@ -439,7 +449,7 @@ FSI_FN double fsi__box_distance2(const fsi_box3 *b, fsi_vec3 x)
 }
 
 /* The last of the three slabs entered. */
-static double fsi__box_ray(const fsi_box3 *b, fsi__wide o, fsi__wide d, double limit)
+static double fsi__box_ray(const fsi_box3 *b, fsi__d3 o, fsi__d3 d, double limit)
 {
     const double lo[3] = { (double)b->lo.x - o.x, (double)b->lo.y - o.y, (double)b->lo.z - o.z };
     const double hi[3] = { (double)b->hi.x - o.x, (double)b->hi.y - o.y, (double)b->hi.z - o.z };
@@ -470,7 +480,7 @@ FSI__HOST_FN void fsi__walk_push(fsi__walk *w, int node, double key, double limi
     w->top += key <= limit;
 }
 
-static int fsi__walk_next(fsi__walk *w, double limit) /* the next item, -1 at the end */
+FSI_API int fsi__walk_next(fsi__walk *w, double limit)
 {
     while (w->item == w->end && w->top > 0) {
         int i = w->stack[--w->top];
@@ -486,8 +496,7 @@ static int fsi__walk_next(fsi__walk *w, double limit) /* the next item, -1 at th
     return w->item < w->end ? w->item++ : -1;
 }
 
-/* The first item. What `kind` asks for must have been set. */
-static int fsi__walk_begin(fsi__walk *w, int kind, const fsi__node *nodes, double limit)
+FSI_API int fsi__walk_begin(fsi__walk *w, int kind, const fsi__node *nodes, double limit)
 {
     w->nodes = nodes;
     w->kind = kind;
@@ -496,7 +505,7 @@ static int fsi__walk_begin(fsi__walk *w, int kind, const fsi__node *nodes, doubl
     return fsi__walk_next(w, limit);
 }
 
-static int fsi__walk_box(fsi__walk *w, const fsi__node *nodes, fsi_box3 box)
+FSI_API int fsi__walk_box(fsi__walk *w, const fsi__node *nodes, fsi_box3 box)
 {
     w->box = box;
     return fsi__walk_begin(w, FSI__WALK_BOX, nodes, 0);
@@ -544,15 +553,9 @@ static fsi_status fsi__refuse(fsi__maker *m, int element, double value, const ch
     return fsi__fail(m->context, FSI_ERROR_MESH, FSI__MAKE, element, value, "%s %d %s", m->noun, element, text);
 }
 
-static fsi_vec3 fsi__flatten(int corners, fsi_vec3 x) { return corners == 2 ? fsi_v3(x.x, x.y, 0) : x; }
 static fsi_vec3 fsi__given(const fsi__maker *m, int v) { return fsi__flatten(m->corners, m->desc->vertices[v]); }
 
 /* Beyond this, products of four lengths leave the range of fsi_real. */
-#if defined(FSI_REAL_FLOAT)
-#define FSI__MESH_REACH 1e9
-#else
-#define FSI__MESH_REACH 1e75
-#endif
 
 /* Is x a position that a mesh may have? */
 static fsi_status fsi__check_position(fsi_context *context, const char *function, fsi_vec3 x, int vertex)
@@ -585,7 +588,7 @@ static fsi_status fsi__make_read(fsi__maker *m)
     }
     for (v = 0; v < d->vertex_count; v++) m->report.unused_vertices += m->source_vertex[v] < 0;
     m->low = box.lo;
-    m->diagonal = fsi__w_norm(fsi__w_diff(box.hi, box.lo));
+    m->diagonal = fsi__d3_norm(fsi__d3_diff(box.hi, box.lo));
     m->weld = m->diagonal * (double)fsi_max(d->weld, (fsi_real)1e-15);
     if (m->diagonal > 0 && m->diagonal < 1 / FSI__MESH_REACH)
         return fsi__fail(m->context, FSI_ERROR_LIMIT, FSI__MAKE, -1, m->diagonal, "the mesh is only %g across", m->diagonal);
@@ -598,12 +601,12 @@ static fsi_status fsi__make_scale(fsi__maker *m)
 {
     const fsi_mesh_desc *d = m->desc;
     int octave[1024] = { 0 }, i, e, n = 0, far_vertex = 0;
-    fsi__wide mean = fsi__w3(0, 0, 0);
+    fsi__d3 mean = fsi__d3_make(0, 0, 0);
     double farthest = -1;
     for (i = 0; i < d->corners * d->element_count; i++) {
         int first = i / d->corners * d->corners, next = first + (i + 1 - first) % d->corners;
-        double length = fsi__w_norm(fsi__w_diff(fsi__given(m, d->elements[next]), fsi__given(m, d->elements[i])));
-        mean = fsi__w_madd(mean, 1.0 / (d->corners * d->element_count), fsi__w_of(d->vertices[d->elements[i]]));
+        double length = fsi__d3_norm(fsi__d3_diff(fsi__given(m, d->elements[next]), fsi__given(m, d->elements[i])));
+        mean = fsi__d3_madd(mean, 1.0 / (d->corners * d->element_count), fsi__d3_of(d->vertices[d->elements[i]]));
         if (!(length > 0)) continue;
         frexp(length, &e);
         octave[e < -511 ? 0 : e > 512 ? 1023 : e + 511]++;
@@ -612,7 +615,7 @@ static fsi_status fsi__make_scale(fsi__maker *m)
     for (e = 0, i = 0; e < 1024 && 2 * (i + octave[e]) < n; e++) i += octave[e];
     if (n == 0 || 10 * m->weld <= ldexp(0.5, e - 511)) return FSI_OK;
     for (i = 0; i < d->corners * d->element_count; i++) {
-        double r = fsi__w_norm(fsi__w_sub(fsi__w_of(d->vertices[d->elements[i]]), mean));
+        double r = fsi__d3_norm(fsi__d3_sub(fsi__d3_of(d->vertices[d->elements[i]]), mean));
         if (r > farthest) { farthest = r; far_vertex = i; }
     }
     return fsi__fail(m->context, FSI_ERROR_MESH, FSI__MAKE, far_vertex / d->corners, m->weld,
@@ -634,14 +637,14 @@ static int fsi__weld_slot(const fsi__weld_grid *g, double i, double j, double k)
 /* The lowest kept vertex within the welding distance of x, -1 when there is none. */
 static int fsi__weld_find(const fsi__maker *m, const fsi__weld_grid *g, fsi_vec3 x)
 {
-    fsi__wide p = fsi__w_diff(x, m->low);
+    fsi__d3 p = fsi__d3_diff(x, m->low);
     double w = m->weld, c = g->cell, i, j, k;
     int v, found = -1;
     for (i = floor((p.x - w) / c); i <= floor((p.x + w) / c); i++)
         for (j = floor((p.y - w) / c); j <= floor((p.y + w) / c); j++)
             for (k = floor((p.z - w) / c); k <= floor((p.z + w) / c); k++)
                 for (v = g->head[fsi__weld_slot(g, i, j, k)]; v >= 0; v = g->next[v])
-                    if ((found < 0 || v < found) && fsi__w_norm(fsi__w_diff(x, m->x[v])) <= w) found = v;
+                    if ((found < 0 || v < found) && fsi__d3_norm(fsi__d3_diff(x, m->x[v])) <= w) found = v;
     return found;
 }
 
@@ -665,7 +668,7 @@ static fsi_status fsi__make_weld(fsi__maker *m)
         int found = fsi__weld_find(m, &g, x);
         if (found >= 0) m->report.welded_vertices++;
         else {
-            fsi__wide p = fsi__w_diff(x, m->low);
+            fsi__d3 p = fsi__d3_diff(x, m->low);
             int *head = &g.head[fsi__weld_slot(&g, floor(p.x / g.cell), floor(p.y / g.cell), floor(p.z / g.cell))];
             found = m->vertex_count++;
             m->x[found] = x;
@@ -719,14 +722,14 @@ static fsi_status fsi__make_tet(fsi__maker *m, int element)
     static const int side[4][3] = { { 0, 2, 1 }, { 0, 1, 3 }, { 0, 3, 2 }, { 1, 2, 3 } };
     int *t = m->tet + 4 * m->tet_count, i, j;
     double six_volumes, longest = 0;
-    fsi__wide e[3];
+    fsi__d3 e[3];
     for (i = 0; i < 4; i++) t[i] = m->source_vertex[m->desc->elements[4 * element + i]];
     for (i = 0; i < 4; i++) for (j = 0; j < i; j++) {
-        longest = fmax(longest, fsi__w_norm(fsi__w_diff(m->x[t[i]], m->x[t[j]])));
+        longest = fmax(longest, fsi__d3_norm(fsi__d3_diff(m->x[t[i]], m->x[t[j]])));
         if (t[i] == t[j]) return fsi__drop_degenerate(m, element, "has two corners at one place");
     }
-    for (i = 0; i < 3; i++) e[i] = fsi__w_diff(m->x[t[i + 1]], m->x[t[0]]);
-    six_volumes = fsi__w_dot(fsi__w_cross(e[0], e[1]), e[2]);
+    for (i = 0; i < 3; i++) e[i] = fsi__d3_diff(m->x[t[i + 1]], m->x[t[0]]);
+    six_volumes = fsi__d3_dot(fsi__d3_cross(e[0], e[1]), e[2]);
     if (fabs(six_volumes) <= 1e-14 * longest * longest * longest)
         return fsi__refuse(m, element, six_volumes / 6, "is flat: it has no volume");
     if (six_volumes < 0) {
@@ -741,7 +744,7 @@ static fsi_status fsi__make_tet(fsi__maker *m, int element)
 
 static double fsi__maker_area(const fsi__maker *m, int a, int b, int c)
 {
-    return fsi__w_norm(fsi__w_cross(fsi__w_diff(m->x[b], m->x[a]), fsi__w_diff(m->x[c], m->x[a]))) / 2;
+    return fsi__d3_norm(fsi__d3_cross(fsi__d3_diff(m->x[b], m->x[a]), fsi__d3_diff(m->x[c], m->x[a]))) / 2;
 }
 
 static int fsi__is_flat(const fsi__maker *m, const int *c) /* corners of a face without area or length */
@@ -772,9 +775,6 @@ static fsi_status fsi__make_faces(fsi__maker *m)
     return s;
 }
 
-/* Puts n items in order of up to three keys below key_count each, items with equal keys in ascending order. */
-typedef struct fsi__sorter { int *key[3], *order, *spare, *start, keys, key_count, n; } fsi__sorter;
-
 static fsi_status fsi__sorter_begin(fsi__maker *m, fsi__sorter *s, int n, int keys, int key_count, size_t more)
 {
     int i;
@@ -790,7 +790,7 @@ static fsi_status fsi__sorter_begin(fsi__maker *m, fsi__sorter *s, int n, int ke
     return FSI_OK;
 }
 
-static void fsi__sort(fsi__sorter *s) /* a stable counting pass for each key, the last one first */
+FSI_API void fsi__sort(fsi__sorter *s)
 {
     int i, k;
     for (i = 0; i < s->n; i++) s->order[i] = i;
@@ -903,24 +903,24 @@ static int fsi__join_wedges(fsi__maker *m, const int *h, int n)
 {
     long long angle[FSI__WEDGE_FACES], a;
     int at[FSI__WEDGE_FACES], i, j, k, balance = 0;
-    fsi__wide axis = fsi__w3(0, 0, 1), u = axis, v = axis;
+    fsi__d3 axis = fsi__d3_make(0, 0, 1), u = axis, v = axis;
     if (n > FSI__WEDGE_FACES || n % 2) return 0;
     for (i = 0; i < n; i++) {
         const int *c = m->face[h[i] / m->corners].corner;
         int from = c[h[i] % m->corners], closes = fsi__forward(m, h[i]);
-        fsi__wide w = fsi__w_diff(m->x[m->corners == 2 ? c[1 - h[i] % 2] : c[(h[i] + 2) % 3]], m->x[from]);
+        fsi__d3 w = fsi__d3_diff(m->x[m->corners == 2 ? c[1 - h[i] % 2] : c[(h[i] + 2) % 3]], m->x[from]);
         if (m->corners == 3) { /* the part of w across the axis */
             int to = c[(h[i] % 3 + 1) % 3];
-            axis = fsi__w_diff(m->x[from < to ? to : from], m->x[from < to ? from : to]);
-            w = fsi__w_madd(w, -fsi__w_dot(w, axis) / fsi__w_dot(axis, axis), axis);
+            axis = fsi__d3_diff(m->x[from < to ? to : from], m->x[from < to ? from : to]);
+            w = fsi__d3_madd(w, -fsi__d3_dot(w, axis) / fsi__d3_dot(axis, axis), axis);
         }
         if (i == 0) {
-            u = fsi__w_over(w, fsi__w_norm(w));
-            v = fsi__w_cross(axis, u);
-            v = fsi__w_over(v, fsi__w_norm(v));
+            u = fsi__d3_over(w, fsi__d3_norm(w));
+            v = fsi__d3_cross(axis, u);
+            v = fsi__d3_over(v, fsi__d3_norm(v));
         }
         balance += closes ? 1 : -1;
-        a = (long long)floor(fsi_atan2(fsi__w_dot(w, v), fsi__w_dot(w, u)) * 1e8 + 0.5);
+        a = (long long)floor(fsi_atan2(fsi__d3_dot(w, v), fsi__d3_dot(w, u)) * 1e8 + 0.5);
         if (a <= -314159264) a = 314159265;
         a = 2 * a + !closes;
         for (j = i; j > 0 && angle[j - 1] > a; j--) { angle[j] = angle[j - 1]; at[j] = at[j - 1]; }
@@ -1005,10 +1005,10 @@ static void fsi__find_cut(const fsi__maker *m, int f, int v, double reach, fsi__
     int k;
     if (v == c[0] || v == c[1] || v == c[2]) return;
     for (k = 0; k < 3; k++) {
-        fsi__wide e = fsi__w_diff(m->x[c[(k + 1) % 3]], m->x[c[k]]), p = fsi__w_diff(m->x[v], m->x[c[k]]);
-        double length = fsi__w_norm(e), along = fsi__w_dot(e, p) / (length * length), off = fabs(along - 0.5);
+        fsi__d3 e = fsi__d3_diff(m->x[c[(k + 1) % 3]], m->x[c[k]]), p = fsi__d3_diff(m->x[v], m->x[c[k]]);
+        double length = fsi__d3_norm(e), along = fsi__d3_dot(e, p) / (length * length), off = fabs(along - 0.5);
         if (m->face[f].neighbor[k] >= 0 || along * length <= reach || (1 - along) * length <= reach) continue;
-        if (fsi__w_norm(fsi__w_madd(p, -along, e)) > reach || (cut->vertex >= 0 && cut->off <= off)) continue;
+        if (fsi__d3_norm(fsi__d3_madd(p, -along, e)) > reach || (cut->vertex >= 0 && cut->off <= off)) continue;
         cut->vertex = v;
         cut->k = k;
         cut->off = off;
@@ -1098,11 +1098,11 @@ static double fsi__shell_volume(const fsi__maker *m, const int *faces, int n, do
     int i;
     for (i = 0; i < n; i++) {
         const int *c = m->face[faces[i]].corner;
-        fsi__wide a = fsi__w_diff(m->x[c[0]], o), b = fsi__w_diff(m->x[c[1]], o);
-        sum += m->corners == 3 ? fsi__w_dot(a, fsi__w_cross(b, fsi__w_diff(m->x[c[2]], o))) / 6 : -fsi__w_cross(a, b).z / 2;
+        fsi__d3 a = fsi__d3_diff(m->x[c[0]], o), b = fsi__d3_diff(m->x[c[1]], o);
+        sum += m->corners == 3 ? fsi__d3_dot(a, fsi__d3_cross(b, fsi__d3_diff(m->x[c[2]], o))) / 6 : -fsi__d3_cross(a, b).z / 2;
         box = fsi_box3_join(box, fsi__maker_box(m, faces[i]));
     }
-    *size = fsi__w_norm(fsi__w_diff(box.hi, box.lo));
+    *size = fsi__d3_norm(fsi__d3_diff(box.hi, box.lo));
     return sum;
 }
 
@@ -1292,8 +1292,7 @@ static fsi_status fsi__make_order(fsi__maker *m)
 
 /* ---- >>mesh state --------------------------------------------------------------------------------------------- */
 
-/* Box of faces begin .. end - 1 at positions x. */
-static fsi_box3 fsi__faces_box(const fsi_mesh *m, const fsi_vec3 *x, int begin, int end)
+FSI_API fsi_box3 fsi__faces_box(const fsi_mesh *m, const fsi_vec3 *x, int begin, int end)
 {
     const int *c = m->faces + m->corners * begin, *last = m->faces + m->corners * end;
     fsi_box3 b;
@@ -1321,12 +1320,12 @@ static void fsi__mesh_refit(fsi__mesh *w)
 }
 
 /* Adds a face's normal to its edges, and to its vertices weighted by its angle there (segments: weight 1). */
-static void fsi__spread_normal(fsi__mesh *w, int f, const int *c, fsi_vec3 n, fsi__wide u, fsi__wide v, double twice_area)
+static void fsi__spread_normal(fsi__mesh *w, int f, const int *c, fsi_vec3 n, fsi__d3 u, fsi__d3 v, double twice_area)
 {
-    double dot = fsi__w_dot(u, v), angle[3];
+    double dot = fsi__d3_dot(u, v), angle[3];
     int k;
     angle[0] = fsi_atan2(twice_area, dot);
-    angle[1] = fsi_atan2(twice_area, fsi__w_dot(u, u) - dot); /* (b - a).(b - c) */
+    angle[1] = fsi_atan2(twice_area, fsi__d3_dot(u, u) - dot); /* (b - a).(b - c) */
     angle[2] = FSI_PI - angle[0] - angle[1];
     for (k = 0; k < 3; k++) {
         fsi_vec3 *edge = &w->edge_normals[w->pub.face_edge[3 * f + k]], *vertex = &w->vertex_normals[c[k]];
@@ -1348,9 +1347,9 @@ static void fsi__mesh_normals(fsi__mesh *w)
     for (f = 0; f < m->face_count; f++) {
         const int *c = m->faces + k * f;
         const fsi_vec3 *x = m->vertices;
-        fsi__wide u = fsi__w_diff(x[c[1]], x[c[0]]), v = fsi__w_diff(x[c[k - 1]], x[c[0]]), n = fsi__w_normal(u, v, k);
-        double size = fsi__w_norm(n);
-        if (size > 0) w->face_normals[f] = fsi__w_real(fsi__w_over(n, size));
+        fsi__d3 u = fsi__d3_diff(x[c[1]], x[c[0]]), v = fsi__d3_diff(x[c[k - 1]], x[c[0]]), n = fsi__d3_normal(u, v, k);
+        double size = fsi__d3_norm(n);
+        if (size > 0) w->face_normals[f] = fsi__d3_real(fsi__d3_over(n, size));
         if (k == 3) fsi__spread_normal(w, f, c, w->face_normals[f], u, v, size);
         else for (i = 0; i < 2; i++) w->vertex_normals[c[i]] = fsi_v3_add(w->vertex_normals[c[i]], w->face_normals[f]);
     }
@@ -1541,28 +1540,28 @@ static fsi_status fsi__judge_shells(fsi__maker *m, const fsi__mesh *w)
 /* ---- >>mesh crossings ----------------------------------------------------------------------------------------- */
 
 /* Does an edge of a pass through b, clear of its ends, of b's rim and of b's plane? Neighbours that only touch do not count. */
-static int fsi__edges_cross(const fsi__wide *a, const fsi__wide *b, int corners)
+static int fsi__edges_cross(const fsi__d3 *a, const fsi__d3 *b, int corners)
 {
-    fsi__wide n = fsi__w_normal(fsi__w_sub(b[1], b[0]), fsi__w_sub(b[corners - 1], b[0]), corners);
-    double t, bary[3], size = 1e-7 * fsi__w_norm(n);
+    fsi__d3 n = fsi__d3_normal(fsi__d3_sub(b[1], b[0]), fsi__d3_sub(b[corners - 1], b[0]), corners);
+    double t, bary[3], size = 1e-7 * fsi__d3_norm(n);
     int k;
     for (k = 0; k < 2 * corners - 3; k++) {
-        fsi__wide d = fsi__w_sub(a[(k + 1) % corners], a[k]);
+        fsi__d3 d = fsi__d3_sub(a[(k + 1) % corners], a[k]);
         if (fsi__line_face(a[k], d, b, corners, -1e-7, &t, bary) && t > 1e-7 && t < 1 - 1e-7
-            && fabs(fsi__w_dot(n, d)) > size * fsi__w_norm(d)) return 1;
+            && fabs(fsi__d3_dot(n, d)) > size * fsi__d3_norm(d)) return 1;
     }
     return 0;
 }
 
-static void fsi__face_corners(const fsi_mesh *m, const fsi_vec3 *x, int face, fsi__wide *c)
+static void fsi__face_corners(const fsi_mesh *m, const fsi_vec3 *x, int face, fsi__d3 *c)
 {
     int k;
-    for (k = 0; k < m->corners; k++) c[k] = fsi__w_of(x[m->faces[m->corners * face + k]]);
+    for (k = 0; k < m->corners; k++) c[k] = fsi__d3_of(x[m->faces[m->corners * face + k]]);
 }
 
 static int fsi__faces_cross(const fsi_mesh *m, int f, int g)
 {
-    fsi__wide a[3], b[3];
+    fsi__d3 a[3], b[3];
     fsi__face_corners(m, m->vertices, f, a);
     fsi__face_corners(m, m->vertices, g, b);
     return fsi__edges_cross(a, b, m->corners) || (m->corners == 3 && fsi__edges_cross(b, a, 3));
@@ -1855,15 +1854,15 @@ FSI_API void fsi__mesh_follow_rigid(fsi_mesh *shadow, const fsi_vec3 *local, fsi
 
 FSI_API int fsi__mesh_parts(const fsi_mesh *mesh, int face, fsi_vec3 a, fsi_vec3 b)
 {
-    fsi__wide c[3];
+    fsi__d3 c[3];
     double t, bary[3];
     fsi__face_corners(mesh, mesh->vertices, face, c);
-    return fsi__line_face(fsi__w_of(a), fsi__w_diff(b, a), c, mesh->corners, 1e-9, &t, bary) && t >= 0 && t <= 1;
+    return fsi__line_face(fsi__d3_of(a), fsi__d3_diff(b, a), c, mesh->corners, 1e-9, &t, bary) && t >= 0 && t <= 1;
 }
 
 /* ---- >>mesh queries ------------------------------------------------------------------------------------------- */
 
-static fsi_mesh_hit fsi__no_hit(void)
+FSI_API fsi_mesh_hit fsi__no_hit(void)
 {
     fsi_mesh_hit h;
     memset(&h, 0, sizeof h);
@@ -1872,10 +1871,7 @@ static fsi_mesh_hit fsi__no_hit(void)
     return h;
 }
 
-/* Closest point of a face to x: weights, squared distance, feature (0 face, 1 + k edge, 4 + k corner). */
-typedef struct fsi__foot { fsi_real bary[3], d2; fsi_vec3 offset; int feature; } fsi__foot;
-
-static fsi__foot fsi__closest_foot(const fsi_mesh *m, int face, fsi_vec3 x)
+FSI_API fsi__foot fsi__closest_foot(const fsi_mesh *m, int face, fsi_vec3 x)
 {
     const int *c = m->faces + m->corners * face;
     fsi_vec3 a = fsi_v3_sub(m->vertices[c[0]], x), b = fsi_v3_sub(m->vertices[c[1]], x), e;
@@ -1893,7 +1889,7 @@ static fsi__foot fsi__closest_foot(const fsi_mesh *m, int face, fsi_vec3 x)
     return f;
 }
 
-static fsi_mesh_hit fsi__foot_hit(const fsi_mesh *m, int face, fsi_vec3 x, const fsi__foot *f)
+FSI_API fsi_mesh_hit fsi__foot_hit(const fsi_mesh *m, int face, fsi_vec3 x, const fsi__foot *f)
 {
     fsi_mesh_hit h;
     h.face = face;
@@ -1916,7 +1912,7 @@ FSI_API fsi_mesh_hit fsi_mesh_closest_on_face(const fsi_mesh *mesh, int face, fs
     return fsi__foot_hit(mesh, face, x, &f);
 }
 
-static const fsi__node *fsi__nodes(const fsi_mesh *mesh) { return ((const fsi__mesh *)mesh->impl)->nodes; }
+FSI_API const fsi__node *fsi__nodes(const fsi_mesh *mesh) { return ((const fsi__mesh *)mesh->impl)->nodes; }
 
 FSI_API fsi_mesh_hit fsi_mesh_closest(const fsi_mesh *mesh, fsi_vec3 x, fsi_real max_distance, int group)
 {
@@ -1952,12 +1948,12 @@ FSI_API double fsi_mesh_winding_number(const fsi_mesh *mesh, fsi_vec3 x)
     if (!fsi__is_mesh(mesh) || !(fabs((double)x.x) + fabs((double)x.y) + fabs((double)x.z) < 1e100)) return 0;
     for (f = 0; f < mesh->face_count; f++) {
         const int *v = mesh->faces + mesh->corners * f;
-        fsi__wide a = fsi__w_diff(mesh->vertices[v[0]], x), b = fsi__w_diff(mesh->vertices[v[1]], x);
+        fsi__d3 a = fsi__d3_diff(mesh->vertices[v[0]], x), b = fsi__d3_diff(mesh->vertices[v[1]], x);
         if (mesh->corners == 3) {
-            fsi__wide c = fsi__w_diff(mesh->vertices[v[2]], x);
-            double la = fsi__w_norm(a), lb = fsi__w_norm(b), lc = fsi__w_norm(c);
-            sum += 2 * fsi_atan2(fsi__w_dot(a, fsi__w_cross(b, c)),
-                la * lb * lc + fsi__w_dot(a, b) * lc + fsi__w_dot(b, c) * la + fsi__w_dot(c, a) * lb);
+            fsi__d3 c = fsi__d3_diff(mesh->vertices[v[2]], x);
+            double la = fsi__d3_norm(a), lb = fsi__d3_norm(b), lc = fsi__d3_norm(c);
+            sum += 2 * fsi_atan2(fsi__d3_dot(a, fsi__d3_cross(b, c)),
+                la * lb * lc + fsi__d3_dot(a, b) * lc + fsi__d3_dot(b, c) * la + fsi__d3_dot(c, a) * lb);
         } else sum += fsi_atan2(a.y * b.x - a.x * b.y, a.x * b.x + a.y * b.y);
     }
     return sum / (mesh->corners == 2 ? 2 * FSI_PI : 4 * FSI_PI);
@@ -1967,12 +1963,12 @@ FSI_API fsi_mesh_hit fsi_mesh_ray(const fsi_mesh *mesh, fsi_vec3 origin, fsi_vec
 {
     fsi__walk w;
     fsi_mesh_hit h = fsi__no_hit();
-    fsi__wide c[3];
+    fsi__d3 c[3];
     double best = (double)t_max, t, bary[3];
     int f, k;
     if (!fsi__is_mesh(mesh) || !fsi_v3_is_finite(origin) || !fsi_v3_is_finite(direction) || !(t_max >= 0)) return h;
-    w.origin = fsi__w_of(fsi__flatten(mesh->corners, origin));
-    w.direction = fsi__w_of(fsi__flatten(mesh->corners, direction));
+    w.origin = fsi__d3_of(fsi__flatten(mesh->corners, origin));
+    w.direction = fsi__d3_of(fsi__flatten(mesh->corners, direction));
     for (f = fsi__walk_begin(&w, FSI__WALK_RAY, fsi__nodes(mesh), best); f >= 0; f = fsi__walk_next(&w, best)) {
         fsi__face_corners(mesh, mesh->vertices, f, c);
         if (!fsi__line_face(w.origin, w.direction, c, mesh->corners, 1e-9, &t, bary)) continue;
@@ -1983,9 +1979,9 @@ FSI_API fsi_mesh_hit fsi_mesh_ray(const fsi_mesh *mesh, fsi_vec3 origin, fsi_vec
     }
     if (h.face < 0) return h;
     h.t = (fsi_real)best;
-    h.point = fsi__w_real(fsi__w_madd(w.origin, best, w.direction));
+    h.point = fsi__d3_real(fsi__d3_madd(w.origin, best, w.direction));
     h.normal = mesh->face_normals[h.face];
-    h.side = fsi__w_dot(w.direction, fsi__w_of(h.normal)) <= 0 ? 1 : -1;
+    h.side = fsi__d3_dot(w.direction, fsi__d3_of(h.normal)) <= 0 ? 1 : -1;
     return h;
 }
 
@@ -2036,7 +2032,7 @@ FSI_API int fsi_mesh_query_swept_box(const fsi_mesh *mesh, fsi_box3 box, int *fa
 #endif
 
 typedef struct fsi__sweep {
-    fsi__wide p0, p1, u0, u1, v0, v1; /* point seen from corner a, edges: at the start, and their change */
+    fsi__d3 p0, p1, u0, u1, v0, v1; /* point seen from corner a, edges: at the start, and their change */
     double c[4], tolerance;
     int corners;
 } fsi__sweep;
@@ -2044,30 +2040,30 @@ typedef struct fsi__sweep {
 static fsi__sweep fsi__sweep_begin(const fsi_mesh *m, int face, fsi_vec3 x0, fsi_vec3 x1)
 {
     fsi__sweep s;
-    fsi__wide from[3], to[3], change, n0, n1, n2 = fsi__w3(0, 0, 0);
+    fsi__d3 from[3], to[3], change, n0, n1, n2 = fsi__d3_make(0, 0, 0);
     int last = m->corners - 1;
     fsi__face_corners(m, m->previous, face, from);
     fsi__face_corners(m, m->vertices, face, to);
-    change = fsi__w_sub(to[0], from[0]);
+    change = fsi__d3_sub(to[0], from[0]);
     s.corners = m->corners;
-    s.u0 = fsi__w_sub(from[1], from[0]);
-    s.u1 = fsi__w_sub(fsi__w_sub(to[1], from[1]), change);
-    s.v0 = fsi__w_sub(from[last], from[0]);
-    s.v1 = fsi__w_sub(fsi__w_sub(to[last], from[last]), change);
-    s.p0 = fsi__w_sub(fsi__w_of(x0), from[0]);
-    s.p1 = fsi__w_sub(fsi__w_diff(x1, x0), change);
-    n0 = fsi__w_normal(s.u0, s.v0, s.corners);
-    n1 = fsi__w_normal(s.u1, s.v0, s.corners);
+    s.u0 = fsi__d3_sub(from[1], from[0]);
+    s.u1 = fsi__d3_sub(fsi__d3_sub(to[1], from[1]), change);
+    s.v0 = fsi__d3_sub(from[last], from[0]);
+    s.v1 = fsi__d3_sub(fsi__d3_sub(to[last], from[last]), change);
+    s.p0 = fsi__d3_sub(fsi__d3_of(x0), from[0]);
+    s.p1 = fsi__d3_sub(fsi__d3_diff(x1, x0), change);
+    n0 = fsi__d3_normal(s.u0, s.v0, s.corners);
+    n1 = fsi__d3_normal(s.u1, s.v0, s.corners);
     if (s.corners == 3) {
-        n1 = fsi__w_madd(fsi__w_cross(s.u0, s.v1), 1, n1);
-        n2 = fsi__w_cross(s.u1, s.v1);
+        n1 = fsi__d3_madd(fsi__d3_cross(s.u0, s.v1), 1, n1);
+        n2 = fsi__d3_cross(s.u1, s.v1);
     }
-    s.c[0] = fsi__w_dot(s.p0, n0);
-    s.c[1] = fsi__w_dot(s.p0, n1) + fsi__w_dot(s.p1, n0);
-    s.c[2] = fsi__w_dot(s.p0, n2) + fsi__w_dot(s.p1, n1);
-    s.c[3] = fsi__w_dot(s.p1, n2);
-    s.tolerance = FSI__SWEEP_TOLERANCE * fsi__w_norm(n0) * (fsi__w_norm(fsi__w_of(x0)) + fsi__w_norm(fsi__w_diff(x1, x0))
-        + fsi__w_norm(from[0]) + fsi__w_norm(change) + fsi__w_norm(s.u0));
+    s.c[0] = fsi__d3_dot(s.p0, n0);
+    s.c[1] = fsi__d3_dot(s.p0, n1) + fsi__d3_dot(s.p1, n0);
+    s.c[2] = fsi__d3_dot(s.p0, n2) + fsi__d3_dot(s.p1, n1);
+    s.c[3] = fsi__d3_dot(s.p1, n2);
+    s.tolerance = FSI__SWEEP_TOLERANCE * fsi__d3_norm(n0) * (fsi__d3_norm(fsi__d3_of(x0)) + fsi__d3_norm(fsi__d3_diff(x1, x0))
+        + fsi__d3_norm(from[0]) + fsi__d3_norm(change) + fsi__d3_norm(s.u0));
     return s;
 }
 
@@ -2115,10 +2111,10 @@ static double fsi__sweep_root(const fsi__sweep *s, double sign, double lo, doubl
 /* Weights of the point at time t, when it is on the face (a face that has no area then counts as hit, in its middle). */
 static int fsi__sweep_on_face(const fsi__sweep *s, double t, double *bary)
 {
-    fsi__wide p = fsi__w_madd(s->p0, t, s->p1), u = fsi__w_madd(s->u0, t, s->u1), v = fsi__w_madd(s->v0, t, s->v1),
-        n = fsi__w_normal(u, v, s->corners);
-    double size = fsi__w_dot(n, n), b1 = s->corners == 3 ? fsi__w_dot(fsi__w_cross(p, v), n) : fsi__w_dot(p, u),
-        b2 = s->corners == 3 ? fsi__w_dot(fsi__w_cross(u, p), n) : 0;
+    fsi__d3 p = fsi__d3_madd(s->p0, t, s->p1), u = fsi__d3_madd(s->u0, t, s->u1), v = fsi__d3_madd(s->v0, t, s->v1),
+        n = fsi__d3_normal(u, v, s->corners);
+    double size = fsi__d3_dot(n, n), b1 = s->corners == 3 ? fsi__d3_dot(fsi__d3_cross(p, v), n) : fsi__d3_dot(p, u),
+        b2 = s->corners == 3 ? fsi__d3_dot(fsi__d3_cross(u, p), n) : 0;
     double b0 = size - b1 - b2, slack = -1e-4 * size;
     if (!(b0 >= slack && b1 >= slack && b2 >= slack)) return 0;
     b0 = fmax(b0, 0), b1 = fmax(b1, 0), b2 = fmax(b2, 0);
@@ -2195,15 +2191,15 @@ static void fsi__mass_add(const fsi_mesh *m, int face, fsi_vec3 origin, double *
     const int *v = m->faces + m->corners * face;
     int i, r, c, k = m->corners, n = m->kind == FSI_MESH_CLOSED ? k : k - 1;
     double a[3][3] = { { 0 } }, sum[3] = { 0, 0, 0 }, w;
-    fsi__wide p[3], normal;
+    fsi__d3 p[3], normal;
     for (i = 0; i < k; i++) {
-        p[i] = fsi__w_diff(m->vertices[v[i]], origin);
+        p[i] = fsi__d3_diff(m->vertices[v[i]], origin);
         a[i][0] = p[i].x, a[i][1] = p[i].y, a[i][2] = p[i].z;
         for (r = 0; r < 3; r++) sum[r] += a[i][r];
     }
-    normal = fsi__w_normal(fsi__w_sub(p[1], p[0]), fsi__w_sub(p[k - 1], p[0]), k);
-    if (m->kind == FSI_MESH_CLOSED) w = fsi__w_dot(p[0], normal) / (k == 3 ? 6 : 2);
-    else w = fsi__w_norm(normal) / (k == 3 ? 2 : 1);
+    normal = fsi__d3_normal(fsi__d3_sub(p[1], p[0]), fsi__d3_sub(p[k - 1], p[0]), k);
+    if (m->kind == FSI_MESH_CLOSED) w = fsi__d3_dot(p[0], normal) / (k == 3 ? 6 : 2);
+    else w = fsi__d3_norm(normal) / (k == 3 ? 2 : 1);
     *volume += w;
     for (r = 0; r < 3; r++) {
         first[r] += w * sum[r] / (n + 1);

@@ -332,21 +332,6 @@ typedef struct fsi__fill {
    MEMORY. */
 FSI_API fsi_status fsi__fill_shape(const fsi__fill *fill);
 
-#endif /* FSI_PARTICLES_H */
-
-/* ==== Stop here if you only want the API. ====================================================================== */
-
-#ifdef FSI_IMPLEMENTATION
-#ifndef FSI_PARTICLES_IMPLEMENTATION_DONE
-#define FSI_PARTICLES_IMPLEMENTATION_DONE
-
-/* The bodies of the headers below, where these were only declared so far. */
-#include "fsi_mesh.h"
-
-FSI__STRICT_BEGIN
-
-/* ---- >>neighbours implementation ------------------------------------------------------------------------------ */
-
 /* Cells are cubes a hair wider than the radius. Points are radix-sorted by (z, y, x) of their cell, so that a row of
    cells along x is one run of ranks, and so are any three adjacent cells of a row:
 
@@ -357,24 +342,12 @@ FSI__STRICT_BEGIN
    Cell coordinates count from the median point and are clamped to +-2^20: clamping keeps cells that were adjacent
    adjacent, so that far outliers are slow at worst, never wrong. Distances are tested in float, relative to the cell;
    pairs within rounding of the radius are tested again with the caller's numbers. */
-
 #define FSI__NB_GRAIN 1024     /* ranks a chunk */
-#define FSI__NB_WORK 60.0      /* nanoseconds a rank at least */
 #define FSI__NB_TILE 512       /* candidates tested at once */
-#define FSI__NB_CLAMP (1 << 20)
-#define FSI__NB_DIGIT 11       /* radix sort, bits a pass */
-#define FSI__NB_SAMPLE 101     /* points among which the median is taken */
-
 typedef struct fsi__nb_row {
     int y, z;   /* cell coordinates */
     int begin;  /* first rank */
 } fsi__nb_row;
-
-typedef struct fsi__nb_impl {
-    fsi__arena rows, lists;   /* per-rank arrays; neighbour lists */
-    fsi__arena fresh;         /* where the next build is made: swapped with `rows` when it succeeds */
-    fsi__arena fresh_lists;
-} fsi__nb_impl;
 
 /* One build. Arrays of `count` unless said otherwise. */
 typedef struct fsi__nb_build {
@@ -392,6 +365,65 @@ typedef struct fsi__nb_build {
     fsi__ranks_fn *also;   /* or NULL: done to the ranks of a chunk along with their lists */
     void *arg;
 } fsi__nb_build;
+
+/* The runs of ranks that may hold neighbours of one cell. */
+typedef struct fsi__nb_runs {
+    int count, end[9];           /* rows around this one: where they end */
+    int begin[9], stop[9];       /* ranks of cells x-1 .. x+1, moving along with x */
+} fsi__nb_runs;
+
+/* Candidates of one cell, relative to `at`. */
+typedef struct fsi__nb_tile {
+    float x[FSI__NB_TILE], y[FSI__NB_TILE], z[FSI__NB_TILE];
+    int rank[FSI__NB_TILE];
+    int hit[FSI__NB_TILE];
+    int count;
+    int shift;  /* the cell's own points: rank + shift is their place in the tile */
+} fsi__nb_tile;
+
+/* Appends rank i's neighbours among the tile to list + m (as far as `room` goes) and returns the new m. `exact`: the
+   float test cannot be trusted here. */
+FSI_API size_t fsi__nb_test(const fsi__nb_build *b, fsi__nb_tile *tile, int i, fsi_vec3 at, int exact, int *list, size_t m, size_t room);
+/* Moves the runs on to the cells x - 1 .. x + 1; returns how many candidates they hold. */
+FSI_API int fsi__nb_advance(const fsi__nb_build *b, int x, fsi__nb_runs *runs);
+/* Is a rank's cell so near to where coordinates are clamped that floats cannot be trusted? */
+FSI_API int fsi__nb_clamped(const fsi__nb_build *b, int r);
+FSI_API void fsi__nb_layout(fsi__nb_build *b, fsi__arena *a); /* its arrays, for b->count points */
+/* Copies candidates number from .. from+TILE-1 of the runs, those around rank i. */
+FSI_API void fsi__nb_load(const fsi__nb_build *b, const fsi__nb_runs *runs, int from, int i, fsi_vec3 at, fsi__nb_tile *tile);
+/* Gives every chunk room for its lists. The first try guesses; chunks that need more say so. */
+FSI_API fsi_status fsi__nb_make_lists(fsi_context *context, fsi__nb_build *b, fsi__arena *lists, const char *function);
+/* Sorts the points of a build that has been laid out. */
+FSI_API void fsi__nb_rank(fsi__nb_build *b);
+/* The runs around cell x of a row. */
+FSI_API void fsi__nb_start_row(const fsi__nb_build *b, int row, int x, fsi__nb_runs *runs);
+
+#endif /* FSI_PARTICLES_H */
+
+/* ==== Stop here if you only want the API. ====================================================================== */
+
+#ifdef FSI_IMPLEMENTATION
+#ifndef FSI_PARTICLES_IMPLEMENTATION_DONE
+#define FSI_PARTICLES_IMPLEMENTATION_DONE
+
+/* The bodies of the headers below, where these were only declared so far. */
+#include "fsi_mesh.h"
+
+FSI__STRICT_BEGIN
+
+/* ---- >>neighbours implementation ------------------------------------------------------------------------------ */
+
+#define FSI__NB_WORK 60.0      /* nanoseconds a rank at least */
+
+#define FSI__NB_CLAMP (1 << 20)
+#define FSI__NB_DIGIT 11       /* radix sort, bits a pass */
+#define FSI__NB_SAMPLE 101     /* points among which the median is taken */
+
+typedef struct fsi__nb_impl {
+    fsi__arena rows, lists;   /* per-rank arrays; neighbour lists */
+    fsi__arena fresh;         /* where the next build is made: swapped with `rows` when it succeeds */
+    fsi__arena fresh_lists;
+} fsi__nb_impl;
 
 FSI_API fsi_status fsi_neighbors_create(fsi_neighbors **out, fsi_context *context)
 {
@@ -420,7 +452,7 @@ FSI_API void fsi_neighbors_destroy(fsi_neighbors *nb)
     fsi__free(nb->context, nb, 1, sizeof *nb + sizeof *impl);
 }
 
-static void fsi__nb_layout(fsi__nb_build *b, fsi__arena *a)
+FSI_API void fsi__nb_layout(fsi__nb_build *b, fsi__arena *a)
 {
     size_t n = (size_t)b->count, c = (size_t)b->chunk_count;
     b->order = (int *)fsi__take(a, n, sizeof(int));
@@ -531,8 +563,7 @@ static void fsi__nb_make_rows(fsi__nb_build *b)
     b->row[b->row_count].begin = b->count;
 }
 
-/* Sorts the points of a build that has been laid out. */
-static void fsi__nb_rank(fsi__nb_build *b)
+FSI_API void fsi__nb_rank(fsi__nb_build *b)
 {
     int k;
     for (k = 0; k < b->dim && b->count > 0; k++) b->origin[k] = fsi__nb_median(b->x, b->count, k);
@@ -554,13 +585,7 @@ static int fsi__nb_find_row(const fsi__nb_build *b, int y, int z)
     return lo < b->row_count && b->row[lo].y == y && b->row[lo].z == z ? lo : -1;
 }
 
-/* The runs of ranks that may hold neighbours of one cell. */
-typedef struct fsi__nb_runs {
-    int count, end[9];           /* rows around this one: where they end */
-    int begin[9], stop[9];       /* ranks of cells x-1 .. x+1, moving along with x */
-} fsi__nb_runs;
-
-static void fsi__nb_start_row(const fsi__nb_build *b, int row, int x, fsi__nb_runs *runs)
+FSI_API void fsi__nb_start_row(const fsi__nb_build *b, int row, int x, fsi__nb_runs *runs)
 {
     int dy, dz, span = b->dim == 3;
     runs->count = 0;
@@ -582,7 +607,7 @@ static void fsi__nb_start_row(const fsi__nb_build *b, int row, int x, fsi__nb_ru
     }
 }
 
-static int fsi__nb_advance(const fsi__nb_build *b, int x, fsi__nb_runs *runs)
+FSI_API int fsi__nb_advance(const fsi__nb_build *b, int x, fsi__nb_runs *runs)
 {
     int k, total = 0;
     for (k = 0; k < runs->count; k++) {
@@ -593,17 +618,7 @@ static int fsi__nb_advance(const fsi__nb_build *b, int x, fsi__nb_runs *runs)
     return total;
 }
 
-/* Candidates of one cell, relative to `at`. */
-typedef struct fsi__nb_tile {
-    float x[FSI__NB_TILE], y[FSI__NB_TILE], z[FSI__NB_TILE];
-    int rank[FSI__NB_TILE];
-    int hit[FSI__NB_TILE];
-    int count;
-    int shift;  /* the cell's own points: rank + shift is their place in the tile */
-} fsi__nb_tile;
-
-/* Copies candidates number from .. from+TILE-1 of the runs, those around rank i. */
-static void fsi__nb_load(const fsi__nb_build *b, const fsi__nb_runs *runs, int from, int i, fsi_vec3 at, fsi__nb_tile *tile)
+FSI_API void fsi__nb_load(const fsi__nb_build *b, const fsi__nb_runs *runs, int from, int i, fsi_vec3 at, fsi__nb_tile *tile)
 {
     int k, n = 0;
     tile->shift = -i - 1; /* not in this tile */
@@ -629,9 +644,7 @@ static int fsi__nb_exact(const fsi__nb_build *b, int i, int j)
     return fsi_v3_norm2(d) < b->radius2;
 }
 
-/* Appends rank i's neighbours among the tile to list + m (as far as `room` goes) and returns the new m. `exact`: the
-   float test cannot be trusted here. */
-static size_t fsi__nb_test(const fsi__nb_build *b, fsi__nb_tile *tile, int i, fsi_vec3 at, int exact, int *list, size_t m, size_t room)
+FSI_API size_t fsi__nb_test(const fsi__nb_build *b, fsi__nb_tile *tile, int i, fsi_vec3 at, int exact, int *list, size_t m, size_t room)
 {
     const float x = (float)(b->sorted[i].x - at.x), y = (float)(b->sorted[i].y - at.y), z = b->dim == 3 ? (float)(b->sorted[i].z - at.z) : 0.0f;
     const float sure = (float)b->radius2 * 0.99999f, maybe = (float)b->radius2 * 1.00001f;
@@ -670,8 +683,7 @@ static size_t fsi__nb_test(const fsi__nb_build *b, fsi__nb_tile *tile, int i, fs
     return (size_t)(to - list);
 }
 
-/* Is a rank's cell so near to where coordinates are clamped that floats cannot be trusted? */
-static int fsi__nb_clamped(const fsi__nb_build *b, int r)
+FSI_API int fsi__nb_clamped(const fsi__nb_build *b, int r)
 {
     const fsi_vec3 *at = &b->sorted[r];
     int exact = b->cell_x[r] <= 1 - FSI__NB_CLAMP || b->cell_x[r] >= FSI__NB_CLAMP - 2 || b->inv_cell > 1e15 || b->inv_cell < 1e-15;
@@ -725,8 +737,7 @@ static void fsi__nb_chunk(void *arg, int chunk, int begin, int end)
     if (b->also) b->also(b->arg, b->order, begin, end);
 }
 
-/* Gives every chunk room for its lists. The first try guesses; chunks that need more say so. */
-static fsi_status fsi__nb_make_lists(fsi_context *context, fsi__nb_build *b, fsi__arena *lists, const char *function)
+FSI_API fsi_status fsi__nb_make_lists(fsi_context *context, fsi__nb_build *b, fsi__arena *lists, const char *function)
 {
     int c, try_again = 1;
     for (c = 0; c < b->chunk_count; c++) b->need[c] = (size_t)FSI__NB_GRAIN * (b->dim == 3 ? 48 : 24);

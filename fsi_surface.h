@@ -79,6 +79,12 @@ FSI_API void fsi_surface_destroy(fsi_surface *surface); /* NULL is fine */
    indices), MEMORY; the former surface then stays as it was. */
 FSI_API fsi_status fsi_surface_update(fsi_surface *surface, const fsi_vec3 *x, int count, const fsi_real *attributes);
 
+/* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
+
+FSI_API int fsi__sf_edge_low(int edge); /* its lower corner */
+/* One row of a table of cases. */
+FSI_API void fsi__sf_make_case(unsigned char cases[][16], int dim, int inside);
+
 #endif /* FSI_SURFACE_H */
 
 /* ==== Stop here if you only want the API. ====================================================================== */
@@ -172,7 +178,7 @@ static int fsi__sf_edge(int c, int d)
     int axis = (c ^ d) >> 1, low = c & d;
     return 4 * axis + (low >> (axis + 1) % 3 & 1) + 2 * (low >> (axis + 2) % 3 & 1);
 }
-static int fsi__sf_edge_low(int edge) /* its lower corner */
+FSI_API int fsi__sf_edge_low(int edge)
 {
     int axis = edge >> 2;
     return (edge & 1) << (axis + 1) % 3 | (edge >> 1 & 1) << (axis + 2) % 3;
@@ -220,8 +226,7 @@ static int fsi__sf_add_polygon(int *next, int start, unsigned char *out)
     return used;
 }
 
-/* One row of a table of cases. */
-static void fsi__sf_make_case(unsigned char cases[][16], int dim, int inside)
+FSI_API void fsi__sf_make_case(unsigned char cases[][16], int dim, int inside)
 {
     int next[12], axis, side, k, used = 0;
     for (k = 0; k < 12; k++) next[k] = -1;

@@ -1,7 +1,7 @@
 /* test_grid.c - the sparse grid itself: blocks that come and go, fields that stay.
    SPDX-License-Identifier: MIT */
 #include "test.h"
-#include "../fsi_grid.h"
+#include "../fsi_pressure.h"
 
 static uint64_t random_state;
 

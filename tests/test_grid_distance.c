@@ -2,7 +2,7 @@
    closed forms.
    SPDX-License-Identifier: MIT */
 #include "test.h"
-#include "../fsi_grid.h"
+#include "../fsi_phi.h"
 
 /* ---- grids and shapes ------------------------------------------------------------------------------------------- */
 

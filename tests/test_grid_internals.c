@@ -2,7 +2,7 @@
    SPDX-License-Identifier: MIT */
 #define FSI_STATIC
 #define FSI_IMPLEMENTATION
-#include "../fsi_grid.h"
+#include "../fsi_pressure.h"
 #include "test.h"
 
 /* ---- gathering ------------------------------------------------------------------------------------------------ */

@@ -1,7 +1,7 @@
 /* test_grid_mesh.c - what is put into a grid and read out of it: shapes, the faces that a mesh cuts, the surface of a level set.
    SPDX-License-Identifier: MIT */
 #include "test.h"
-#include "../fsi_grid.h"
+#include "../fsi_pressure.h"
 
 #define REAL(x) ((fsi_real)(x))
 
@@ -194,43 +194,6 @@ static void test_a_pool_between_walls_has_only_a_top(void)
             for (j = 0; j < g->n[1]; j++)
                 for (i = 0; i < g->n[0]; i++) worst = fmax(worst, fabs((double)fsi_grid_at(phi, i, j, k) - fmin(fmax((j + 0.5) * 0.05 - 0.81, -0.3), 0.3)));
         CHECK_NEAR(worst, 0, TOL(1e-12, 1e-6));
-        fsi_grid_destroy(g);
-    }
-}
-
-typedef struct cloud { const fsi_vec3 *x; int count; double radius; } cloud;
-static double distance_to_cloud(const void *shape, const fsi_grid *g, fsi_vec3 x)
-{
-    const cloud *c = (const cloud *)shape;
-    double best = 1e30;
-    int k;
-    for (k = 0; k < c->count; k++) {
-        fsi_vec3 d = fsi_v3_sub(x, c->x[k]);
-        if (g->dim == 2) d.z = 0;
-        best = fmin(best, (double)fsi_v3_norm(d) - c->radius);
-    }
-    return best;
-}
-
-static void test_particles_fill_to_the_union_of_balls(void)
-{
-    int dim, k;
-    for (dim = 2; dim <= 3; dim++) {
-        fsi_grid *g = grid_of(NULL, dim, 40, 30, 26, 0.1, fsi_v3(0, 0, 0));
-        fsi_field *phi = field_of(g, 0.3);
-        fsi_vec3 x[60];
-        cloud c;
-        uint64_t random = 5;
-        for (k = 0; k < 60; k++) x[k] = fsi_v3(REAL(5 * test_random(&random) - 0.5), REAL(3 * test_random(&random)), REAL(2.6 * test_random(&random)));
-        x[7] = fsi_v3(REAL(1e8), 0, 0); /* far away: costs nothing */
-        x[8] = fsi_v3(REAL(2), REAL(1.5), REAL(1.3));
-        x[9] = x[8];
-        c.x = x;
-        c.count = 60;
-        c.radius = 0.33;
-        CHECK(fsi_grid_fill_particles(phi, FSI_GRID_ADD, x, 0, REAL(0.33), 3) == FSI_OK && g->block_count == 0);
-        CHECK(fsi_grid_fill_particles(phi, FSI_GRID_ADD, x, 60, REAL(0.33), 3) == FSI_OK);
-        check_filled(phi, FSI_GRID_ADD, 3, 0.3, distance_to_cloud, &c, TOL(1e-12, 1e-4));
         fsi_grid_destroy(g);
     }
 }
@@ -789,7 +752,6 @@ static void test_a_ball_in_a_corner_is_an_eighth(void)
 /* Everything in a row; the hash of all results, 0 and the status when one failed. */
 static fsi_status everything(fsi_context *c, int dim, uint64_t *hash)
 {
-    const fsi_vec3 drops[3] = { { REAL(0.2), REAL(0.8), REAL(0.3) }, { REAL(0.7), REAL(0.85), REAL(0.6) }, { REAL(0.72), REAL(0.86), REAL(0.6) } };
     fsi_grid_desc d = fsi_grid_default_desc();
     fsi_grid *g = NULL;
     fsi_field *phi = NULL, *psi = NULL;
@@ -811,16 +773,15 @@ static fsi_status everything(fsi_context *c, int dim, uint64_t *hash)
     if (status == FSI_OK) status = fsi_grid_add_field(g, FSI_CELLS, REAL(0.1), &psi);
     if (status == FSI_OK) status = fsi_grid_faces_create(&f, c);
     if (status == FSI_OK) status = fsi_grid_surface_create(&s, c);
-    for (k = 0; k < 7 && status == FSI_OK; k++) { /* a call that fails leaves the level set as it was */
+    for (k = 0; k < 6 && status == FSI_OK; k++) { /* a call that fails leaves the level set as it was */
         const int blocks = g->block_count;
         const uint64_t before = fsi_hash(phi->value, (size_t)(blocks * g->block_cells) * sizeof(fsi_real), 1);
         if (k == 0) status = fsi_grid_fill_box(phi, FSI_GRID_ADD, pool, 4);
         if (k == 1) status = fsi_grid_fill_sphere(phi, FSI_GRID_ADD, fsi_v3(REAL(0.5), REAL(0.7), REAL(0.5)), REAL(0.2), 4);
-        if (k == 2) status = fsi_grid_fill_particles(phi, FSI_GRID_ADD, drops, 3, REAL(0.05), 4);
-        if (k == 3) status = fsi_grid_fill_mesh(phi, FSI_GRID_REMOVE, m, 4);
-        if (k == 4) status = fsi_grid_mesh_distance(psi, m, 3);
-        if (k == 5) status = fsi_grid_faces_build(f, g, m);
-        if (k == 6) status = fsi_grid_surface_update(s, phi, 1);
+        if (k == 2) status = fsi_grid_fill_mesh(phi, FSI_GRID_REMOVE, m, 4);
+        if (k == 3) status = fsi_grid_mesh_distance(psi, m, 3);
+        if (k == 4) status = fsi_grid_faces_build(f, g, m);
+        if (k == 5) status = fsi_grid_surface_update(s, phi, 1);
         if (status != FSI_OK) CHECK(g->block_count == blocks && before == fsi_hash(phi->value, (size_t)(blocks * g->block_cells) * sizeof(fsi_real), 1));
     }
     if (status == FSI_OK) {
@@ -1034,11 +995,6 @@ static void test_bad_input_is_named(void)
     CHECK(refused(&c, fsi_grid_fill_mesh(phi, FSI_GRID_ADD, NULL, 4), FSI_ERROR_COOKIE, ""));
     CHECK(refused(&c, fsi_grid_fill_mesh(phi, FSI_GRID_ADD, sheet, 4), FSI_ERROR_MESH, "closed"));
     CHECK(refused(&c, fsi_grid_fill_mesh(plane, FSI_GRID_ADD, m, 4), FSI_ERROR_ARGUMENT, "corners"));
-    CHECK(refused(&c, fsi_grid_fill_particles(NULL, FSI_GRID_ADD, &x, 1, 1, 4), FSI_ERROR_COOKIE, ""));
-    CHECK(refused(&c, fsi_grid_fill_particles(phi, FSI_GRID_ADD, NULL, 1, 1, 4), FSI_ERROR_ARGUMENT, "NULL"));
-    CHECK(refused(&c, fsi_grid_fill_particles(phi, FSI_GRID_ADD, &x, -1, 1, 4), FSI_ERROR_ARGUMENT, "count"));
-    CHECK(refused(&c, fsi_grid_fill_particles(phi, FSI_GRID_ADD, &nan3, 1, 1, 4), FSI_ERROR_NAN, "particle 0"));
-    CHECK(refused(&c, fsi_grid_fill_particles(phi, FSI_GRID_ADD, &x, 1, -1, 4), FSI_ERROR_ARGUMENT, "radius"));
     CHECK(refused(&c, fsi_grid_mesh_distance(NULL, m, 4), FSI_ERROR_COOKIE, ""));
     CHECK(refused(&c, fsi_grid_mesh_distance(face, m, 4), FSI_ERROR_ARGUMENT, "cells"));
     CHECK(refused(&c, fsi_grid_mesh_distance(phi, m, 1), FSI_ERROR_ARGUMENT, "band"));
@@ -1102,7 +1058,6 @@ int main(int argc, char **argv)
     RUN(test_balls_fill_to_their_distance);
     RUN(test_boxes_fill_and_empty_to_their_distance);
     RUN(test_a_pool_between_walls_has_only_a_top);
-    RUN(test_particles_fill_to_the_union_of_balls);
     RUN(test_meshes_fill_to_their_distance);
     RUN(test_the_distance_to_a_mesh_is_that_of_a_search);
     RUN(test_faces_cut_by_a_plane_are_exact);

@@ -1,7 +1,7 @@
 /* test_grid_pressure.c - the pressure of fsi_grid.h against hydrostatics, manufactured solutions, dense elimination, added masses and momentum.
    SPDX-License-Identifier: MIT */
 #include "test.h"
-#include "../fsi_grid.h"
+#include "../fsi_pressure.h"
 #include "test_pressure.h"
 
 /* ---- known solutions ------------------------------------------------------------------------------------------ */

@@ -1,7 +1,7 @@
 /* test_grid_yield.c - solids that yield in the pressure of fsi_grid.h: against coupled bodies, dense saddle systems, momentum and what must be refused.
    SPDX-License-Identifier: MIT */
 #include "test.h"
-#include "../fsi_grid.h"
+#include "../fsi_pressure.h"
 #include "test_pressure.h"
 
 /* ---- answers -------------------------------------------------------------------------------------------------- */
