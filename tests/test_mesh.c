@@ -1,7 +1,7 @@
 /* test_mesh.c - meshes: repair, tree, distances, motion, reduced-order collision, mass; against analytic values and brute force.
    SPDX-License-Identifier: MIT */
-#include "../fsi_mesh.h"
 #include "test.h"
+#include "../fsi_mesh.h"
 
 /* ---- shapes: a soup that the tests fill, break and hand over -------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* test_neighbors.c - the neighbour search against brute force, in every awkward arrangement of points.
    SPDX-License-Identifier: MIT */
-#include "../fsi_particles.h"
 #include "test.h"
+#include "../fsi_particles.h"
 
 enum { MANY = 3000 };
 static fsi_vec3 x[MANY];

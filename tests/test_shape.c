@@ -1,7 +1,7 @@
 /* test_shape.c - distances to balls, boxes and meshes against a search over points of their surfaces.
    SPDX-License-Identifier: MIT */
-#include "../fsi_shape.h"
 #include "test.h"
+#include "../fsi_shape.h"
 
 #define REAL(x) ((fsi_real)(x))
 

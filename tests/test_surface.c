@@ -1,7 +1,7 @@
 /* test_surface.c - surfaces from particles: closed, where they should be, the same for any number of threads; samples.
    SPDX-License-Identifier: MIT */
-#include "../fsi_surface.h"
 #include "test.h"
+#include "../fsi_surface.h"
 
 #define MAX_POINTS 40000
 
