@@ -17,5 +17,6 @@
 #include "fsi_solve.h"
 #include "fsi_source.h"
 #include "fsi_sph.h"
+#include "fsi_sph_walls.h"
 #include "fsi_surface.h"
 #include "fsi_wcsph.h"
