@@ -32,7 +32,9 @@
       >>context        services of the host;  >>status  what can go wrong;  >>debug draw
    Meshes are in fsi_mesh.h, neighbours and lattices in fsi_particles.h, surfaces to draw in fsi_surface.h.
    MACROS YOU MAY DEFINE (the same in every file that includes an fsi header)
-      FSI_IMPLEMENTATION   emit the function bodies here (in one file only)
+      FSI_IMPLEMENTATION   emit the function bodies here, of all headers that this file includes (in one file only)
+      FSI_SPH_IMPLEMENTATION, FSI_MESH_IMPLEMENTATION ...  emit those of fsi_sph.h, fsi_mesh.h ... alone, of this file
+                           FSI_GROUND_IMPLEMENTATION: for builds in parallel, each header's bodies in a file of its own
       FSI_STATIC           make everything private to this file
       FSI_REAL_FLOAT       fsi_real is float instead of double
       FSI_ASSERT(x)        bugs inside fsi only, never your data      default: nothing
@@ -786,7 +788,7 @@ FSI__STRICT_FN_END
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#ifdef FSI_IMPLEMENTATION
+#if defined(FSI_IMPLEMENTATION) || defined(FSI_GROUND_IMPLEMENTATION)
 #ifndef FSI_IMPLEMENTATION_DONE
 #define FSI_IMPLEMENTATION_DONE
 
@@ -1659,4 +1661,4 @@ FSI_API void fsi_body_accept(fsi_body *body)
 FSI__STRICT_END
 
 #endif /* once */
-#endif /* FSI_IMPLEMENTATION */
+#endif /* implementation */

@@ -245,7 +245,7 @@ FSI_API fsi_status fsi_pairs_find(fsi_pairs *p, const fsi_boxes *a, const fsi_bo
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#ifdef FSI_IMPLEMENTATION
+#if defined(FSI_IMPLEMENTATION) || defined(FSI_BARRIER_IMPLEMENTATION)
 #ifndef FSI_BARRIER_IMPLEMENTATION_DONE
 #define FSI_BARRIER_IMPLEMENTATION_DONE
 
@@ -2100,4 +2100,4 @@ FSI_API int fsi_edge_crosses_triangle(const double *x)
 FSI__STRICT_END
 
 #endif /* once */
-#endif /* FSI_IMPLEMENTATION */
+#endif /* implementation */

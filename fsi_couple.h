@@ -155,7 +155,7 @@ FSI_API void fsi_couple_debug_draw(const fsi_couple *s, const fsi_debug_draw *dr
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#ifdef FSI_IMPLEMENTATION
+#if defined(FSI_IMPLEMENTATION) || defined(FSI_COUPLE_IMPLEMENTATION)
 #ifndef FSI_COUPLE_IMPLEMENTATION_DONE
 #define FSI_COUPLE_IMPLEMENTATION_DONE
 
@@ -2836,4 +2836,4 @@ FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *de
 FSI__STRICT_END
 
 #endif /* FSI_COUPLE_IMPLEMENTATION_DONE */
-#endif /* FSI_IMPLEMENTATION */
+#endif /* implementation */

@@ -278,7 +278,7 @@ FSI__STRICT_FN_END
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#ifdef FSI_IMPLEMENTATION
+#if defined(FSI_IMPLEMENTATION) || defined(FSI_GRID_IMPLEMENTATION)
 #ifndef FSI_GRID_IMPLEMENTATION_DONE
 #define FSI_GRID_IMPLEMENTATION_DONE
 
@@ -1497,4 +1497,4 @@ FSI_API fsi_status fsi__grid_room(const fsi_grid *g, size_t size, const char *fu
 FSI__STRICT_END
 
 #endif /* FSI_GRID_IMPLEMENTATION_DONE */
-#endif /* FSI_IMPLEMENTATION */
+#endif /* implementation */

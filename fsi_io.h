@@ -186,7 +186,7 @@ FSI_API fsi_status fsi_io_write_png(fsi_io_out out, const void *pixels, int widt
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#ifdef FSI_IMPLEMENTATION
+#if defined(FSI_IMPLEMENTATION) || defined(FSI_IO_IMPLEMENTATION)
 #ifndef FSI_IO_IMPLEMENTATION_DONE
 #define FSI_IO_IMPLEMENTATION_DONE
 
@@ -2645,4 +2645,4 @@ FSI__STRICT_END
 #endif
 
 #endif /* once */
-#endif /* FSI_IMPLEMENTATION */
+#endif /* implementation */

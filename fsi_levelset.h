@@ -327,7 +327,7 @@ FSI_API void fsi_levelset_debug_draw(const fsi_levelset *s, const fsi_debug_draw
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#ifdef FSI_IMPLEMENTATION
+#if defined(FSI_IMPLEMENTATION) || defined(FSI_LEVELSET_IMPLEMENTATION)
 #ifndef FSI_LEVELSET_IMPLEMENTATION_DONE
 #define FSI_LEVELSET_IMPLEMENTATION_DONE
 
@@ -7382,4 +7382,4 @@ FSI_API void fsi_levelset_destroy(fsi_levelset *s)
 FSI__STRICT_END
 
 #endif /* FSI_LEVELSET_IMPLEMENTATION_DONE */
-#endif /* FSI_IMPLEMENTATION */
+#endif /* implementation */

@@ -291,12 +291,13 @@ FSI_API void fsi__sort(fsi__sorter *s); /* a stable counting pass for each key, 
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#ifdef FSI_IMPLEMENTATION
+#if defined(FSI_IMPLEMENTATION) || defined(FSI_MESH_IMPLEMENTATION)
 #ifndef FSI_MESH_IMPLEMENTATION_DONE
 #define FSI_MESH_IMPLEMENTATION_DONE
 
 /* The bodies of the headers below, where these were only declared so far. */
 #include "fsi.h"
+#include <stdio.h>
 
 FSI__STRICT_BEGIN
 
@@ -2255,4 +2256,4 @@ FSI_API fsi_status fsi__check_mesh(fsi_context *context, const char *function, c
 FSI__STRICT_END
 
 #endif /* once */
-#endif /* FSI_IMPLEMENTATION */
+#endif /* implementation */

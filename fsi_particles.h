@@ -402,7 +402,7 @@ FSI_API void fsi__nb_start_row(const fsi__nb_build *b, int row, int x, fsi__nb_r
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#ifdef FSI_IMPLEMENTATION
+#if defined(FSI_IMPLEMENTATION) || defined(FSI_PARTICLES_IMPLEMENTATION)
 #ifndef FSI_PARTICLES_IMPLEMENTATION_DONE
 #define FSI_PARTICLES_IMPLEMENTATION_DONE
 
@@ -1075,4 +1075,4 @@ FSI_API fsi_status fsi__fill_shape(const fsi__fill *f)
 FSI__STRICT_END
 
 #endif /* once */
-#endif /* FSI_IMPLEMENTATION */
+#endif /* implementation */

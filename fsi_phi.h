@@ -167,7 +167,7 @@ FSI_API int fsi__side_of_block(const fsi_grid *g, const fsi__sampling *s, int b,
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#ifdef FSI_IMPLEMENTATION
+#if defined(FSI_IMPLEMENTATION) || defined(FSI_PHI_IMPLEMENTATION)
 #ifndef FSI_PHI_IMPLEMENTATION_DONE
 #define FSI_PHI_IMPLEMENTATION_DONE
 
@@ -2459,4 +2459,4 @@ FSI_API fsi_status fsi_grid_surface_update(fsi_grid_surface *s, const fsi_field 
 FSI__STRICT_END
 
 #endif /* once */
-#endif /* FSI_IMPLEMENTATION */
+#endif /* implementation */

@@ -190,7 +190,7 @@ FSI_API double fsi__pressure_of_surface(const fsi_pressure_flow *flow, long long
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#ifdef FSI_IMPLEMENTATION
+#if defined(FSI_IMPLEMENTATION) || defined(FSI_PRESSURE_IMPLEMENTATION)
 #ifndef FSI_PRESSURE_IMPLEMENTATION_DONE
 #define FSI_PRESSURE_IMPLEMENTATION_DONE
 
@@ -2966,4 +2966,4 @@ FSI_API fsi_status fsi_pressure_project(fsi_pressure *s, fsi_pressure_flow *flow
 FSI__STRICT_END
 
 #endif /* once */
-#endif /* FSI_IMPLEMENTATION */
+#endif /* implementation */

@@ -441,12 +441,13 @@ FSI_API fsi__d3 fsi__rg_velocity_at(const fsi_rigid *world, int id, fsi__d3 x); 
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#ifdef FSI_IMPLEMENTATION
+#if defined(FSI_IMPLEMENTATION) || defined(FSI_RIGID_IMPLEMENTATION)
 #ifndef FSI_RIGID_IMPLEMENTATION_DONE
 #define FSI_RIGID_IMPLEMENTATION_DONE
 
 /* The bodies of the headers below, where these were only declared so far. */
 #include "fsi_mesh.h"
+#include <stdio.h>
 
 FSI__STRICT_BEGIN
 
@@ -6346,4 +6347,4 @@ FSI_API void fsi_rigid_debug_draw(const fsi_rigid *w, const fsi_debug_draw *draw
 FSI__STRICT_END
 
 #endif /* once */
-#endif /* FSI_IMPLEMENTATION */
+#endif /* implementation */

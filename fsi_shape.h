@@ -77,7 +77,7 @@ FSI_API fsi_box3 fsi__scatter_box(const fsi__sampling *s, const int *lo, const i
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#ifdef FSI_IMPLEMENTATION
+#if defined(FSI_IMPLEMENTATION) || defined(FSI_SHAPE_IMPLEMENTATION)
 #ifndef FSI_SHAPE_IMPLEMENTATION_DONE
 #define FSI_SHAPE_IMPLEMENTATION_DONE
 
@@ -329,4 +329,4 @@ FSI_API int fsi__sample_reaches(const fsi__sampling *s, const int *lo, const int
 FSI__STRICT_END
 
 #endif /* once */
-#endif /* FSI_IMPLEMENTATION */
+#endif /* implementation */

@@ -334,7 +334,7 @@ FSI_API void fsi_shell_debug_draw(const fsi_shell *s, const fsi_debug_draw *draw
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#ifdef FSI_IMPLEMENTATION
+#if defined(FSI_IMPLEMENTATION) || defined(FSI_SHELL_IMPLEMENTATION)
 #ifndef FSI_SHELL_IMPLEMENTATION_DONE
 #define FSI_SHELL_IMPLEMENTATION_DONE
 
@@ -6133,4 +6133,4 @@ FSI_API fsi_status fsi_shell_create(fsi_shell **out, const fsi_shell_desc *desc)
 FSI__STRICT_END
 
 #endif /* FSI_SHELL_IMPLEMENTATION_DONE */
-#endif /* FSI_IMPLEMENTATION */
+#endif /* implementation */

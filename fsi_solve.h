@@ -410,7 +410,7 @@ FSI_API fsi_status fsi_solver_solve(fsi_solver *s, const fsi_system *system, con
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#ifdef FSI_IMPLEMENTATION
+#if defined(FSI_IMPLEMENTATION) || defined(FSI_SOLVE_IMPLEMENTATION)
 #ifndef FSI_SOLVE_IMPLEMENTATION_DONE
 #define FSI_SOLVE_IMPLEMENTATION_DONE
 
@@ -5676,4 +5676,4 @@ FSI_API fsi_status fsi_solver_solve(fsi_solver *s, const fsi_system *system, con
 FSI__STRICT_END
 
 #endif /* once */
-#endif /* FSI_IMPLEMENTATION */
+#endif /* implementation */

@@ -174,7 +174,7 @@ FSI_API int fsi__source_drain(fsi__source_run *run, double dt, double particle_v
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#ifdef FSI_IMPLEMENTATION
+#if defined(FSI_IMPLEMENTATION) || defined(FSI_SOURCE_IMPLEMENTATION)
 #ifndef FSI_SOURCE_IMPLEMENTATION_DONE
 #define FSI_SOURCE_IMPLEMENTATION_DONE
 
@@ -775,4 +775,4 @@ FSI_API int fsi__source_drain(fsi__source_run *run, double dt, double particle_v
 FSI__STRICT_END
 
 #endif /* FSI_SOURCE_IMPLEMENTATION_DONE */
-#endif /* FSI_IMPLEMENTATION */
+#endif /* implementation */

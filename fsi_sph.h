@@ -350,7 +350,7 @@ FSI_API void fsi_sph_contact(double gamma, int first, int order, double *cm, dou
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#ifdef FSI_IMPLEMENTATION
+#if defined(FSI_IMPLEMENTATION) || defined(FSI_SPH_IMPLEMENTATION)
 #ifndef FSI_SPH_IMPLEMENTATION_DONE
 #define FSI_SPH_IMPLEMENTATION_DONE
 
@@ -5810,4 +5810,4 @@ FSI_API uint64_t fsi_sph_hash(const fsi_sph *s)
 FSI__STRICT_END
 
 #endif /* once */
-#endif /* FSI_IMPLEMENTATION */
+#endif /* implementation */

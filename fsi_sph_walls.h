@@ -96,7 +96,7 @@ FSI__STRICT_FN_END
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#ifdef FSI_IMPLEMENTATION
+#if defined(FSI_IMPLEMENTATION) || defined(FSI_SPH_WALLS_IMPLEMENTATION)
 #ifndef FSI_SPH_WALLS_IMPLEMENTATION_DONE
 #define FSI_SPH_WALLS_IMPLEMENTATION_DONE
 
@@ -377,4 +377,4 @@ FSI_API void fsi_sph_boundary_integral(const fsi_mesh *mesh, fsi_vec3 x, fsi_rea
 FSI__STRICT_END
 
 #endif /* once */
-#endif /* FSI_IMPLEMENTATION */
+#endif /* implementation */

@@ -89,7 +89,7 @@ FSI_API void fsi__sf_make_case(unsigned char cases[][16], int dim, int inside);
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#ifdef FSI_IMPLEMENTATION
+#if defined(FSI_IMPLEMENTATION) || defined(FSI_SURFACE_IMPLEMENTATION)
 #ifndef FSI_SURFACE_IMPLEMENTATION_DONE
 #define FSI_SURFACE_IMPLEMENTATION_DONE
 
@@ -921,4 +921,4 @@ FSI_API fsi_status fsi_surface_update(fsi_surface *surface, const fsi_vec3 *x, i
 FSI__STRICT_END
 
 #endif /* once */
-#endif /* FSI_IMPLEMENTATION */
+#endif /* implementation */

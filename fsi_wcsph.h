@@ -391,7 +391,7 @@ FSI_API fsi_status fsi_wcsph_solve_contacts(const fsi_wcsph_contact *contacts, i
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#ifdef FSI_IMPLEMENTATION
+#if defined(FSI_IMPLEMENTATION) || defined(FSI_WCSPH_IMPLEMENTATION)
 #ifndef FSI_WCSPH_IMPLEMENTATION_DONE
 #define FSI_WCSPH_IMPLEMENTATION_DONE
 
@@ -4599,4 +4599,4 @@ FSI_API uint64_t fsi_wcsph_hash(const fsi_wcsph *s)
 FSI__STRICT_END
 
 #endif /* once */
-#endif /* FSI_IMPLEMENTATION */
+#endif /* implementation */
