@@ -35,10 +35,9 @@
                        values change. For definite matrices, and quasi-definite ones, [H B^T; B -C] with H and C definite, whose
                        pivots keep their signs in any order; ANY others at your risk, which is told; counts negative pivots; names
                        the row that makes a matrix singular
-         fsi_border    a few dense rows around it, and updates of low rank
          fsi_krylov    conjugate gradients, of several right sides together, and MINRES, over any operator
          fsi_precond   for these: Jacobi, block Jacobi, incomplete Cholesky IC(0) and MIC(0)
-         fsi_dense     Cholesky, and L D L^T with pivoting, for small dense systems
+         fsi_dense     Cholesky for small dense systems
          fsi_solver    one call for these or for the host's solver; keeps the analysis, and an old factor as preconditioner
       All in double, whatever fsi_real is. Rows of products and assembly, subtrees and wide fronts are tasks of the context's
       parallel_for, with the same bits for any number of threads; analysis and triangular solves run on one.
@@ -51,7 +50,7 @@
       FSI_NO_SIMD          no AVX2, no AVX-512 (chosen at run time on x86-64; the same bits, a third of the speed)
       and those of fsi.h.
    FIND IN HERE (search for >>)
-      >>matrices  >>assembly  >>dense  >>factorisation  >>border  >>operators  >>iteration  >>preconditioners  >>solver, the API;
+      >>matrices  >>assembly  >>dense  >>factorisation  >>operators  >>iteration  >>preconditioners  >>solver, the API;
       then the implementation: the same, and  >>order  >>order minimum degree  >>order separators  >>order coarsening
       >>order nested dissection  >>order graph  >>fronts  >>symbolic  >>numeric  >>substitution  >>analysis  >>interface
 */
@@ -125,19 +124,11 @@ FSI_API size_t fsi_assembly_vector_offset(const fsi_assembly *s, int element);
 
 /* A = L L^T for definite A; L takes the place of the lower triangle, L^T is above. Errors: COOKIE, ARGUMENT, LIMIT, NAN (name the row), and
    SINGULAR (names the row whose pivot is not positive, or is nothing but rounding; where earlier pivots are small, a singular matrix may pass
-   for a nearly singular one, with fsi_dense_ldlt much less often). The lower triangle then is as it was; after SINGULAR the upper one is its
+   for a nearly singular one). The lower triangle then is as it was; after SINGULAR the upper one is its
    mirror image. */
 FSI_API fsi_status fsi_dense_cholesky(fsi_context *context, int n, double *a);
 /* x = A^-1 x, with what fsi_dense_cholesky made. Errors: ARGUMENT, NAN (x is not finite and stays; or A^-1 x overflows, x is 0 then). */
 FSI_API fsi_status fsi_dense_cholesky_solve(int n, const double *l, double *x);
-/* P A P^T = L D L^T for any symmetric A, with pivots of one and two rows that are chosen so that the numbers of L stay below 3. L^T and D take the
-   place of the diagonal and the upper triangle. pivot: n numbers that the solve needs. negative (NULL ok): how many eigenvalues are negative; the
-   others are positive. Errors: as fsi_dense_cholesky; after SINGULAR the diagonal, the upper triangle and pivot hold nothing of use; what is below
-   the diagonal is never written. */
-FSI_API fsi_status fsi_dense_ldlt(fsi_context *context, int n, double *a, int *pivot, int *negative);
-/* x = A^-1 x, with what fsi_dense_ldlt made. Errors: as fsi_dense_cholesky_solve. */
-FSI_API fsi_status fsi_dense_ldlt_solve(int n, const double *a, const int *pivot, double *x);
-
 /* ---- >>factorisation ------------------------------------------------------------------------------------------ */
 
 typedef enum fsi_ldlt_order { FSI_LDLT_DISSECTION, FSI_LDLT_MINIMUM_DEGREE, FSI_LDLT_NATURAL } fsi_ldlt_order;
@@ -200,37 +191,6 @@ FSI_API fsi_status fsi_ldlt_solve(fsi_ldlt *f, const double *b, double *x);
 /* One step of iterative refinement, x += A^-1 (b - A x), with A whole, both triangles, as it was given to create. *residual (NULL ok): the
    largest number of |b - A x| before. Errors: as factor for A, as solve for b; NAN (names a row of b - A x that is not finite, x stays). */
 FSI_API fsi_status fsi_ldlt_refine(fsi_ldlt *f, const fsi_csr *a, const double *b, double *x, double *residual);
-
-/* ---- >>border --------------------------------------------------------------------------------------------------
-
-   A few dense rows around a factorised matrix, by block elimination:
-
-      | A    B | |x|   |f|        S = C - B^T A^-1 B,   y = S^-1 (g - B^T A^-1 f),   x = A^-1 f - (A^-1 B) y
-      | B^T  C | |y| = |g|
-
-   An update of low rank, (A + U diag(s) U^T) x = f, is B = U, C = -diag(1 / s), g = 0. As accurate as A by itself is well
-   conditioned: where the border is what holds A, make it rows of the matrix, `last`. */
-typedef struct fsi_border {
-    uint32_t cookie;
-    fsi_context *context;
-    fsi_ldlt *ldlt;      /* the factor of A, yours; must outlive the border */
-    int columns;         /* of B */
-    int factored;        /* 1: solve may be called, unless the ldlt has been factorised since */
-    int negative;        /* negative eigenvalues of the whole matrix: of A, by its pivots, and of S */
-    size_t bytes;        /* held: columns + 1 vectors of A's rows, and S */
-    void *impl;
-} fsi_border;
-
-/* Room for `columns`, 1 to 1000. *out is NULL on failure. Errors: COOKIE, ARGUMENT, MEMORY. */
-FSI_API fsi_status fsi_border_create(fsi_border **out, fsi_ldlt *ldlt, int columns);
-FSI_API void fsi_border_destroy(fsi_border *s); /* NULL is fine */
-/* b: columns * rows * block numbers, one column after the other; c: columns x columns numbers row by row, whose lower triangle is read, NULL: 0.
-   To be called again when the ldlt is factorised anew. Neither is kept. Allocates nothing. Errors: COOKIE, ARGUMENT (the ldlt has no factor),
-   NAN, SINGULAR (names the column of B where S is singular). */
-FSI_API fsi_status fsi_border_factor(fsi_border *s, const double *b, const double *c);
-/* f, x: rows * block numbers; g, y: columns; x may be f, y may be g. g NULL: 0; y NULL: not wanted. Errors: COOKIE, ARGUMENT (no factor, or one of
-   an ldlt that has been factorised since), NAN; x and y stay. */
-FSI_API fsi_status fsi_border_solve(fsi_border *s, const double *f, const double *g, double *x, double *y);
 
 /* ---- >>operators ----------------------------------------------------------------------------------------------- */
 
@@ -1136,198 +1096,6 @@ FSI_API fsi_status fsi_dense_cholesky_solve(int n, const double *l, double *x)
         x[i] /= row[i];
         for (j = 0; j < i; j++) x[j] -= row[j] * x[i];
     }
-    return fsi__dense_result(n, x);
-}
-
-/* ---- >>dense indefinite ------------------------------------------------------------------------------------------
-
-   P A P^T = L D L^T by rows of L^T above the diagonal, from the top; what is left of A below and to the right of row k is
-
-        [ d  w^T ]   one row:   l = w / d,              C - l d l^T                 is left
-        [ w  C   ]   two rows:  [l m] = [w v] D^-1,     C - l w^T - m v^T           is left, D = [ d e; e f ]
-
-   A small d next to a large w would make a large l, and rounding of that size. Two rows will do where one does not: [0 1; 1 0]
-   (Bunch and Kaufman 1977). Which ones? A single row p is good when |d_p| >= alpha times the largest other number of its
-   row; a pair p, r when that largest is a_pr for both. From row k on, go to where the largest number is, and on from there,
-   until one or the other holds: the numbers grow on the way, so that it ends (Ashcraft, Grimes and Lewis 1998). Then |L|
-   stays below 1 / alpha for one row, and 1 / (1 - alpha) for two.
-
-   Which pivot is nothing but rounding? d = a_rr - sum of l^2 d_k: one below the rounding of the numbers that were subtracted. */
-#define FSI__DENSE_ALPHA 0.64038820320220757 /* (1 + sqrt 17) / 8: least growth over one step of two rows or two of one */
-
-/* Largest number of row r of what is left from row k on, but for its diagonal; *at: where, r: there is none. */
-static double fsi__dense_largest(size_t n, const double *a, size_t k, size_t r, size_t *at)
-{
-    double most = 0;
-    size_t i;
-    *at = r;
-    for (i = k; i < n; i++) {
-        const double v = i == r ? 0 : fabs(i < r ? a[i * n + r] : a[r * n + i]);
-        if (v <= most) continue;
-        most = v;
-        *at = i;
-    }
-    return most;
-}
-
-/* The next pivot: row *p alone when *r == *p, else both, *p < *r. */
-static void fsi__dense_choose(size_t n, const double *a, size_t k, size_t *p, size_t *r)
-{
-    size_t here = k, before = n, best;
-    double most, last = 0;
-    for (;;) {
-        most = fsi__dense_largest(n, a, k, here, &best);
-        if (best == here || fabs(a[here * n + here]) >= FSI__DENSE_ALPHA * most) {
-            *p = *r = here;
-            return;
-        }
-        if (before < n && most <= last) break;
-        before = here;
-        last = most;
-        here = best;
-    }
-    *p = before < here ? before : here;
-    *r = before < here ? here : before;
-}
-
-static void fsi__dense_exchange(double *x, double *y)
-{
-    const double t = *x;
-    *x = *y;
-    *y = t;
-}
-
-/* Exchanges rows and columns p <= q. */
-static void fsi__dense_swap(size_t n, double *a, size_t p, size_t q)
-{
-    size_t i;
-    if (p == q) return;
-    for (i = 0; i < p; i++) fsi__dense_exchange(&a[i * n + p], &a[i * n + q]);
-    for (i = p + 1; i < q; i++) fsi__dense_exchange(&a[p * n + i], &a[i * n + q]);
-    for (i = q + 1; i < n; i++) fsi__dense_exchange(&a[p * n + i], &a[q * n + i]);
-    fsi__dense_exchange(&a[p * n + p], &a[q * n + q]);
-}
-
-/* sum over k < end of |L_pk D_k L_qk|: what was subtracted to make the entry p, q. */
-static double fsi__dense_subtracted(size_t n, const double *a, const int *pivot, size_t end, size_t p, size_t q)
-{
-    double sum = 0;
-    size_t k;
-    for (k = 0; k < end; k++) {
-        const double *u = a + k * n;
-        sum += fabs(u[p] * u[k] * u[q]);
-        if (pivot[k] >= 0) continue;
-        sum += fabs(u[k + 1]) * (fabs(u[p] * u[n + q]) + fabs(u[n + p] * u[q])) + fabs(u[n + p] * u[n + k + 1] * u[n + q]);
-        k++;
-    }
-    return sum;
-}
-
-/* Eliminates one row. */
-static void fsi__dense_one(size_t n, double *a, size_t k)
-{
-    double *w = a + k * n;
-    size_t i, j;
-    for (j = k + 1; j < n; j++) {
-        const double l = w[j] / w[k];
-        double *row = a + j * n;
-        for (i = j; i < n; i++) row[i] -= l * w[i];
-        w[j] = l;
-    }
-}
-
-/* x = D^-1 x for two rows; both d and f are less than e, so that nothing overflows. */
-static void fsi__dense_two_solve(double d, double e, double f, double *x, double *y)
-{
-    const double p = d / e, q = f / e, s = *x / e, t = *y / e, determinant = p * q - 1;
-    *x = (q * s - t) / determinant;
-    *y = (p * t - s) / determinant;
-}
-
-/* Eliminates two rows. */
-static void fsi__dense_two(size_t n, double *a, size_t k)
-{
-    double *w = a + k * n, *v = w + n;
-    size_t i, j;
-    for (j = k + 2; j < n; j++) {
-        double *row = a + j * n, l = w[j], m = v[j];
-        fsi__dense_two_solve(w[k], w[k + 1], v[k + 1], &l, &m);
-        for (i = j; i < n; i++) row[i] -= l * w[i] + m * v[i];
-        w[j] = l;
-        v[j] = m;
-    }
-}
-
-/* The row of A that the first k exchanges brought to row r, from k on. */
-static int fsi__dense_origin(const int *pivot, int k, int r)
-{
-    while (k-- > 0) if (r == (pivot[k] < 0 ? -1 - pivot[k] : pivot[k])) r = k;
-    return r;
-}
-
-FSI_API fsi_status fsi_dense_ldlt(fsi_context *context, int n, double *a, int *pivot, int *negative)
-{
-    const char *fn = "fsi_dense_ldlt";
-    const fsi_status status = fsi__dense_check(context, fn, n, a);
-    const size_t w = (size_t)n;
-    size_t k, p, r;
-    int minus = 0;
-    if (status != FSI_OK) return status;
-    if (n > 0 && !pivot) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "pivot is NULL");
-    fsi__dense_mirror(w, a);
-    for (k = 0; k < w; k++) pivot[k] = n; /* which the solve refuses */
-    for (k = 0; k < w; k++) {
-        double *row = a + k * w, size;
-        fsi__dense_choose(w, a, k, &p, &r);
-        fsi__dense_swap(w, a, k, p);
-        if (p != r) fsi__dense_swap(w, a, k + 1, r);
-        pivot[k] = p == r ? (int)p : -1 - (int)p;
-        size = p == r ? row[k] : row[k + 1];
-        if (!(fabs(size) > (double)(k + 1) * FSI__DENSE_ROUNDING * fsi__dense_subtracted(w, a, pivot, k, k, p == r ? k : k + 1))) {
-            const int origin = fsi__dense_origin(pivot, (int)k, (int)p);
-            pivot[k] = n;
-            return fsi__fail(context, FSI_ERROR_SINGULAR, fn, origin, size, "row %d: its pivot is %g, nothing but rounding", origin, size);
-        }
-        if (p == r) {
-            minus += row[k] < 0;
-            fsi__dense_one(w, a, k);
-        } else {
-            minus++; /* d f < e^2: one of each sign */
-            fsi__dense_two(w, a, k);
-            pivot[++k] = -1 - (int)r;
-        }
-    }
-    if (negative) *negative = minus;
-    return FSI_OK;
-}
-
-FSI_API fsi_status fsi_dense_ldlt_solve(int n, const double *a, const int *pivot, double *x)
-{
-    const fsi_status status = n > 0 && !pivot ? FSI_ERROR_ARGUMENT : fsi__dense_ready(n, a, x);
-    const size_t w = (size_t)n;
-    int i, k;
-    if (status != FSI_OK) return status;
-    for (k = 0; k < n; k++) if (pivot[k] >= n || -1 - pivot[k] >= n || (pivot[k] < 0 && k + 1 == n && (k == 0 || pivot[k - 1] >= 0))) return FSI_ERROR_ARGUMENT;
-    for (k = 0; k < n; k++) fsi__dense_exchange(&x[k], &x[pivot[k] < 0 ? -1 - pivot[k] : pivot[k]]);
-    for (k = 0; k < n; k++) { /* L y = P b, D z = y */
-        const double *u = a + (size_t)k * w, *v = u + w;
-        if (pivot[k] >= 0) {
-            for (i = k + 1; i < n; i++) x[i] -= u[i] * x[k];
-            x[k] /= u[k];
-        } else {
-            for (i = k + 2; i < n; i++) x[i] -= u[i] * x[k] + v[i] * x[k + 1];
-            fsi__dense_two_solve(u[k], u[k + 1], v[k + 1], &x[k], &x[k + 1]);
-            k++;
-        }
-    }
-    for (k = n - 1; k >= 0; k--) { /* L^T P x = z */
-        const double *u = a + (size_t)k * w;
-        x[k] -= fsi__dot(u + k + 1, x + k + 1, n - 1 - k);
-        if (pivot[k] >= 0) continue;
-        k--;
-        x[k] -= fsi__dot(u - w + k + 2, x + k + 2, n - 2 - k);
-    }
-    for (k = n - 1; k >= 0; k--) fsi__dense_exchange(&x[k], &x[pivot[k] < 0 ? -1 - pivot[k] : pivot[k]]);
     return fsi__dense_result(n, x);
 }
 
@@ -3957,116 +3725,6 @@ FSI_API fsi_status fsi_ldlt_refine(fsi_ldlt *f, const fsi_csr *a, const double *
     for (k = 0; k < f->rows * f->block; k++) if (!fsi_is_finite(im->product[k])) return fsi__ldlt_overflow(f->context, fn);
     for (k = 0; k < f->rows * f->block; k++) x[k] = im->product[k];
     if (residual) *residual = worst;
-    return FSI_OK;
-}
-
-/* ---- >>border implementation ------------------------------------------------------------------------------------ */
-
-typedef struct fsi__border_impl {
-    double *z, *s, *t; /* A^-1 B, column after column; S and what the dense solver made of it; a vector of A's rows */
-    double *y;         /* columns */
-    int *pivot;
-    int factoring;     /* which of the ldlt's factorisations z belongs to */
-    fsi__arena memory;
-} fsi__border_impl;
-
-static void fsi__border_lay_out(fsi__border_impl *im, fsi__arena *m, size_t n, size_t k)
-{
-    im->z = (double *)fsi__take(m, n * k, sizeof(double));
-    im->s = (double *)fsi__take(m, k * k, sizeof(double));
-    im->t = (double *)fsi__take(m, n, sizeof(double));
-    im->y = (double *)fsi__take(m, k, sizeof(double));
-    im->pivot = (int *)fsi__take(m, k, sizeof(int));
-}
-
-FSI_API void fsi_border_destroy(fsi_border *s)
-{
-    if (!s || s->cookie != FSI__COOKIE('B', fsi_border)) return;
-    fsi__arena_free(s->context, &((fsi__border_impl *)s->impl)->memory);
-    s->cookie = 0;
-    fsi__free(s->context, s, 1, sizeof *s + sizeof(fsi__border_impl));
-}
-
-FSI_API fsi_status fsi_border_create(fsi_border **out, fsi_ldlt *ldlt, int columns)
-{
-    const char *fn = "fsi_border_create";
-    fsi__arena measure = { NULL, 0, 0 };
-    fsi__border_impl *im;
-    fsi_border *s;
-    size_t n;
-    if (out) *out = NULL;
-    if (!ldlt || ldlt->cookie != FSI__COOKIE('L', fsi_ldlt)) return FSI_ERROR_COOKIE;
-    if (!out) return fsi__fail(ldlt->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
-    if (columns < 1 || columns > 1000) return fsi__fail(ldlt->context, FSI_ERROR_ARGUMENT, fn, -1, columns, "columns is %d, must be 1 to 1000", columns);
-    n = (size_t)ldlt->rows * (size_t)ldlt->block;
-    if (n > (size_t)-1 / 64 / (size_t)columns) return fsi__fail(ldlt->context, FSI_ERROR_MEMORY, fn, -1, columns, "no memory for %d columns of so many rows", columns);
-    s = (fsi_border *)fsi__alloc(ldlt->context, 1, sizeof *s + sizeof *im);
-    if (!s) return fsi__fail(ldlt->context, FSI_ERROR_MEMORY, fn, -1, columns, "no memory for the border");
-    s->cookie = FSI__COOKIE('B', fsi_border);
-    s->context = ldlt->context;
-    s->ldlt = ldlt;
-    s->columns = columns;
-    s->impl = im = (fsi__border_impl *)(s + 1);
-    fsi__border_lay_out(im, &measure, n, (size_t)columns);
-    if (!fsi__arena_reserve(s->context, &im->memory, measure.used)) {
-        fsi_border_destroy(s);
-        return fsi__fail(ldlt->context, FSI_ERROR_MEMORY, fn, -1, columns, "no memory for %d columns", columns);
-    }
-    fsi__border_lay_out(im, &im->memory, n, (size_t)columns);
-    s->bytes = im->memory.size + sizeof *s + sizeof *im;
-    *out = s;
-    return FSI_OK;
-}
-
-FSI_API fsi_status fsi_border_factor(fsi_border *s, const double *b, const double *c)
-{
-    const char *fn = "fsi_border_factor";
-    fsi__border_impl *im;
-    fsi_status status;
-    int n, i, j, negative = 0;
-    if (!s || s->cookie != FSI__COOKIE('B', fsi_border)) return FSI_ERROR_COOKIE;
-    im = (fsi__border_impl *)s->impl;
-    n = s->ldlt->rows * s->ldlt->block;
-    s->factored = 0;
-    if (n > 0 && !b) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "b is NULL");
-    for (j = 0; j < s->columns; j++) {
-        const size_t at = (size_t)j * (size_t)n;
-        status = fsi_ldlt_solve(s->ldlt, n ? b + at : im->t, im->z + at);
-        if (status != FSI_OK) return status;
-        for (i = 0; i <= j; i++) { /* S is symmetric: B_j . A^-1 B_i */
-            const double entry = c ? c[(size_t)j * (size_t)s->columns + (size_t)i] : 0;
-            im->s[(size_t)j * (size_t)s->columns + (size_t)i] = entry - fsi__dot(b ? b + at : im->t, im->z + (size_t)i * (size_t)n, n);
-        }
-    }
-    status = fsi_dense_ldlt(s->context, s->columns, im->s, im->pivot, &negative);
-    if (status != FSI_OK) return status;
-    s->negative = s->ldlt->stats.negative + negative;
-    im->factoring = s->ldlt->factorings;
-    s->factored = 1;
-    return FSI_OK;
-}
-
-FSI_API fsi_status fsi_border_solve(fsi_border *s, const double *f, const double *g, double *x, double *y)
-{
-    const char *fn = "fsi_border_solve";
-    fsi__border_impl *im;
-    fsi_status status;
-    int n, i, j;
-    if (!s || s->cookie != FSI__COOKIE('B', fsi_border)) return FSI_ERROR_COOKIE;
-    im = (fsi__border_impl *)s->impl;
-    n = s->ldlt->rows * s->ldlt->block;
-    if (!s->factored || im->factoring != s->ldlt->factorings) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "there is no factor of the border for what the ldlt holds now");
-    if (n > 0 && (!f || !x)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "f or x is NULL");
-    for (j = 0; j < s->columns && g; j++) if (!fsi_is_finite(g[j])) return fsi__fail(s->context, FSI_ERROR_NAN, fn, j, 0, "g[%d] is not finite", j);
-    status = fsi_ldlt_solve(s->ldlt, n ? f : im->t, im->t);
-    if (status != FSI_OK) return status;
-    for (j = 0; j < s->columns; j++) im->y[j] = (g ? g[j] : 0) - fsi__dot(im->z + (size_t)j * (size_t)n, f ? f : im->t, n); /* B^T A^-1 f */
-    status = fsi_dense_ldlt_solve(s->columns, im->s, im->pivot, im->y);
-    if (status != FSI_OK) return fsi__fail(s->context, status, fn, -1, 0, "y is larger than a double can hold");
-    for (j = 0; j < s->columns; j++) for (i = 0; i < n; i++) im->t[i] -= im->z[(size_t)j * (size_t)n + (size_t)i] * im->y[j];
-    for (i = 0; i < n; i++) if (!fsi_is_finite(im->t[i])) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "the solution is larger than a double can hold");
-    for (i = 0; i < n; i++) x[i] = im->t[i];
-    for (j = 0; j < s->columns && y; j++) y[j] = im->y[j];
     return FSI_OK;
 }
 

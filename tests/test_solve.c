@@ -610,92 +610,6 @@ static void test_bad_input_is_named(void)
     matrix_free(&m);
 }
 
-/* The border's rows, tried against dense elimination of the whole, and the inertia of both. */
-static void test_borders_match_dense_elimination(void)
-{
-    uint64_t random = 5;
-    int round, i, j;
-    for (round = 0; round < 60; round++) {
-        const int n = (int)(test_random(&random) * 40) + 1, k = (int)(test_random(&random) * 6) + 1, all = n + k;
-        double *whole = (double *)calloc((size_t)(all * all), sizeof(double)), d[60 * 60], columns[6 * 60], corner[36], b[66], x[66], f[60], y[6];
-        fsi_ldlt_desc desc = fsi_ldlt_default_desc();
-        fsi_ldlt *ldlt;
-        fsi_border *border;
-        matrix m, w;
-        int negative;
-        random_dense(d, n, 0, 0.2, &random);
-        for (i = 0; i < n; i++) for (j = 0; j < n; j++) whole[i * all + j] = d[i * n + j];
-        for (j = 0; j < k; j++) for (i = 0; i < n; i++) columns[j * n + i] = whole[(n + j) * all + i] = whole[i * all + n + j] = test_random(&random) - 0.5;
-        for (i = 0; i < k; i++) for (j = 0; j <= i; j++) corner[i * k + j] = whole[(n + i) * all + n + j] = whole[(n + j) * all + n + i] = (test_random(&random) - 0.5) * (round % 3) - (i == j);
-        for (i = 0; i < all; i++) b[i] = test_random(&random) - 0.5;
-        m = matrix_from(d, n);
-        w = matrix_from(whole, all);
-        negative = dense_solve(&w.a, b, x);
-        ldlt = ldlt_of(&m.a, &desc);
-        if (!CHECK(fsi_border_create(&border, ldlt, k) == FSI_OK)) return;
-        CHECK(fsi_border_factor(border, columns, corner) == FSI_OK && border->negative == negative);
-        CHECK(fsi_border_solve(border, b, b + n, f, y) == FSI_OK);
-        for (i = 0; i < n; i++) CHECK_NEAR(f[i], x[i], 1e-9 * (1 + fabs(x[i])));
-        for (j = 0; j < k; j++) CHECK_NEAR(y[j], x[n + j], 1e-9 * (1 + fabs(x[n + j])));
-        fsi_border_destroy(border);
-        fsi_ldlt_destroy(ldlt);
-        matrix_free(&m);
-        matrix_free(&w);
-        free(whole);
-    }
-}
-
-/* (A + U diag(s) U^T) x = f by the old factor of A. */
-static void test_updates_of_low_rank_need_no_new_factor(void)
-{
-    enum { SIDE = 20, N = SIDE * SIDE, K = 3 };
-    matrix m = matrix_grid(SIDE, SIDE, 1, 1, 1, 0.5);
-    fsi_context c = fsi_default_context();
-    fsi_ldlt_desc d = fsi_ldlt_default_desc();
-    double *u = (double *)calloc(K * N, sizeof(double)), *b = (double *)calloc(N, sizeof(double)), *x = (double *)calloc(N, sizeof(double)), *r = (double *)calloc(N, sizeof(double));
-    double corner[K * K] = { 0 };
-    const double s[K] = { 5, 100, -0.01 };
-    uint64_t random = 9;
-    fsi_ldlt *f;
-    fsi_border *border;
-    int i, k;
-    d.context = &c;
-    f = ldlt_of(&m.a, &d);
-    for (i = 0; i < N; i++) b[i] = test_random(&random) - 0.5;
-    for (i = 0; i < K * N; i++) u[i] = test_random(&random) - 0.5;
-    for (k = 0; k < K; k++) corner[k * (K + 1)] = -1 / s[k];
-    CHECK(fsi_border_create(&border, f, K) == FSI_OK && fsi_border_factor(border, u, corner) == FSI_OK);
-    CHECK(fsi_border_solve(border, b, NULL, x, NULL) == FSI_OK);
-    CHECK(fsi_csr_multiply(NULL, &m.a, x, r) == FSI_OK);
-    for (k = 0; k < K; k++) {
-        double dot = 0;
-        for (i = 0; i < N; i++) dot += u[k * N + i] * x[i];
-        for (i = 0; i < N; i++) r[i] += s[k] * dot * u[k * N + i];
-    }
-    for (i = 0; i < N; i++) CHECK_NEAR(r[i], b[i], 1e-11);
-    /* what no longer fits is refused */
-    CHECK(fsi_ldlt_factor(f, &m.a) == FSI_OK && fsi_border_solve(border, b, NULL, x, NULL) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_border_factor(border, u, corner) == FSI_OK && fsi_border_solve(border, b, NULL, b, NULL) == FSI_OK);
-    for (i = 0; i < N; i++) CHECK(b[i] == x[i]);
-    for (i = 0; i < N; i++) u[2 * N + i] = u[i]; /* twice the same constraint */
-    CHECK(fsi_border_factor(border, u, NULL) == FSI_ERROR_SINGULAR && c.error.element >= 0 && c.error.element < K && !border->factored);
-    CHECK(fsi_border_solve(border, b, NULL, x, NULL) == FSI_ERROR_ARGUMENT);
-    u[7] = test_nan();
-    CHECK(fsi_border_factor(border, u, corner) == FSI_ERROR_NAN);
-    CHECK(fsi_border_factor(border, NULL, corner) == FSI_ERROR_ARGUMENT && fsi_border_factor(NULL, u, corner) == FSI_ERROR_COOKIE);
-    CHECK(fsi_border_solve(NULL, b, NULL, x, NULL) == FSI_ERROR_COOKIE);
-    fsi_border_destroy(border);
-    CHECK(fsi_border_create(&border, f, 0) == FSI_ERROR_ARGUMENT && border == NULL && fsi_border_create(NULL, f, 1) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_border_create(&border, NULL, 1) == FSI_ERROR_COOKIE);
-    fsi_border_destroy(NULL);
-    fsi_ldlt_destroy(f);
-    matrix_free(&m);
-    free(u);
-    free(b);
-    free(x);
-    free(r);
-}
-
 /* The plain tile and all that this machine can run. */
 static void test_every_tile_gives_the_same_bits(void)
 {
@@ -1111,7 +1025,6 @@ static void test_the_solver_survives_failing_allocations(void)
         fsi_solver_desc d = fsi_solver_default_desc();
         fsi_system y = fsi_default_system();
         fsi_solver *s = NULL;
-        fsi_border *border = NULL;
         int round;
         test_fail_allocator(&c, k);
         d.context = &c;
@@ -1124,9 +1037,7 @@ static void test_the_solver_survives_failing_allocations(void)
             status = fsi_solver_solve(s, &y, b, x);
             CHECK(status == FSI_OK || x[0] == 5);
         }
-        if (status == FSI_OK) status = fsi_border_create(&border, ((fsi__solver_impl *)s->impl)->ldlt, 2);
         CHECK(status == FSI_OK || c.error.status == FSI_ERROR_MEMORY);
-        fsi_border_destroy(border);
         fsi_solver_destroy(s);
         CHECK(test_live_bytes() == 0);
     }
@@ -1164,8 +1075,6 @@ int main(int argc, char **argv)
     RUN(test_any_number_of_threads_gives_the_same_bits);
     RUN(test_every_allocation_may_fail);
     RUN(test_bad_input_is_named);
-    RUN(test_borders_match_dense_elimination);
-    RUN(test_updates_of_low_rank_need_no_new_factor);
     RUN(test_every_tile_gives_the_same_bits);
     RUN(test_the_solver_keeps_what_still_holds);
     RUN(test_a_solver_has_memory_for_patterns_it_has_seen);
