@@ -37,12 +37,11 @@
                        the row that makes a matrix singular
          fsi_krylov    conjugate gradients, of several right sides together, and MINRES, over any operator
          fsi_precond   for these: Jacobi, block Jacobi, incomplete Cholesky IC(0) and MIC(0)
-         fsi_dense     Cholesky for small dense systems
          fsi_solver    one call for these or for the host's solver; keeps the analysis, and an old factor as preconditioner
       All in double, whatever fsi_real is. Rows of products and assembly, subtrees and wide fronts are tasks of the context's
       parallel_for, with the same bits for any number of threads; analysis and triangular solves run on one.
    WHICH TRIANGLE, WHAT UNITS
-      fsi_ldlt and fsi_dense read the lower triangle, IC(0) and MIC(0) the upper, products and fsi_solver the whole. rows and cols of a
+      fsi_ldlt reads the lower triangle, IC(0) and MIC(0) the upper, products and fsi_solver the whole. rows and cols of a
       matrix count blocks; vectors, fsi_operator.n and fsi_krylov_desc.rows count numbers. Whatever units the numbers have.
    WHAT IT DOES NOT DO
       Unsymmetric matrices. Pivoting in the sparse factorisation: a matrix that needs it is refused with the row that failed.
@@ -50,7 +49,7 @@
       FSI_NO_SIMD          no AVX2, no AVX-512 (chosen at run time on x86-64; the same bits, a third of the speed)
       and those of fsi.h.
    FIND IN HERE (search for >>)
-      >>matrices  >>assembly  >>dense  >>factorisation  >>operators  >>iteration  >>preconditioners  >>solver, the API;
+      >>matrices  >>assembly  >>factorisation  >>operators  >>iteration  >>preconditioners  >>solver, the API;
       then the implementation: the same, and  >>order  >>order minimum degree  >>order separators  >>order coarsening
       >>order nested dissection  >>order graph  >>fronts  >>symbolic  >>numeric  >>substitution  >>analysis  >>interface
 */
@@ -116,19 +115,6 @@ FSI_API fsi_status fsi_assembly_vector(fsi_assembly *s, const double *value, dou
 FSI_API size_t fsi_assembly_matrix_offset(const fsi_assembly *s, int element);
 FSI_API size_t fsi_assembly_vector_offset(const fsi_assembly *s, int element);
 
-/* ---- >>dense ----------------------------------------------------------------------------------------------------
-
-   Small dense symmetric systems, up to some hundred rows, in place, on one thread. a is n x n numbers row by row, of which what is on and
-   below the diagonal is read. It may hold numbers up to 1e280: beyond that, elimination could overflow. Nothing is allocated. context may be
-   NULL. */
-
-/* A = L L^T for definite A; L takes the place of the lower triangle, L^T is above. Errors: COOKIE, ARGUMENT, LIMIT, NAN (name the row), and
-   SINGULAR (names the row whose pivot is not positive, or is nothing but rounding; where earlier pivots are small, a singular matrix may pass
-   for a nearly singular one). The lower triangle then is as it was; after SINGULAR the upper one is its
-   mirror image. */
-FSI_API fsi_status fsi_dense_cholesky(fsi_context *context, int n, double *a);
-/* x = A^-1 x, with what fsi_dense_cholesky made. Errors: ARGUMENT, NAN (x is not finite and stays; or A^-1 x overflows, x is 0 then). */
-FSI_API fsi_status fsi_dense_cholesky_solve(int n, const double *l, double *x);
 /* ---- >>factorisation ------------------------------------------------------------------------------------------ */
 
 typedef enum fsi_ldlt_order { FSI_LDLT_DISSECTION, FSI_LDLT_MINIMUM_DEGREE, FSI_LDLT_NATURAL } fsi_ldlt_order;
@@ -381,28 +367,11 @@ FSI__STRICT_BEGIN
 
 /* ---- >>matrices implementation --------------------------------------------------------------------------------- */
 
-#if defined(__GNUC__) || defined(__clang__)
-#define FSI__NOINLINE __attribute__((noinline))
-#elif defined(_MSC_VER)
-#define FSI__NOINLINE __declspec(noinline)
-#else
-#define FSI__NOINLINE
-#endif
-
 #if defined(__GNUC__) && !defined(__TINYC__)
 #define FSI__PREFETCH(p) __builtin_prefetch(p)
 #else
 #define FSI__PREFETCH(p) ((void)(p))
 #endif
-
-static double fsi__dot(const double *x, const double *y, int n)
-{
-    double s[FSI_LANES] = { 0 };
-    int i, l;
-    for (i = 0; i + FSI_LANES <= n; i += FSI_LANES) for (l = 0; l < FSI_LANES; l++) s[l] += x[i + l] * y[i + l];
-    for (l = 0; i + l < n; l++) s[l] += x[i + l] * y[i + l];
-    return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
-}
 
 /* What would read out of bounds is found here. */
 static fsi_status fsi__csr_check(fsi_context *c, const char *fn, const fsi_csr *a)
@@ -966,138 +935,6 @@ static size_t fsi__assembly_offset(const fsi_assembly *s, const char *fn, int el
 
 FSI_API size_t fsi_assembly_matrix_offset(const fsi_assembly *s, int element) { return fsi__assembly_offset(s, "fsi_assembly_matrix_offset", element, 1); }
 FSI_API size_t fsi_assembly_vector_offset(const fsi_assembly *s, int element) { return fsi__assembly_offset(s, "fsi_assembly_vector_offset", element, 0); }
-
-/* ---- >>dense implementation -------------------------------------------------------------------------------------- */
-
-#define FSI__DENSE_ROUNDING 1.8e-15 /* eight roundings: a pivot below this, times rows so far, times what it was made of, counts as 0 */
-#define FSI__DENSE_LARGEST 1e280 /* of an entry: whatever elimination makes of it, by growth and squares of L, is finite */
-
-/* Tile of 4 x 8 sums over rows p of U: out_ij = sum of U_p,row+i U_p,column+j. A call of its own, so that the sums stay in registers. */
-enum { FSI__DENSE_ROWS = 4, FSI__DENSE_COLS = 8 };
-FSI__NOINLINE static void fsi__dense_tile(int k, size_t n, const double *row, const double *column, double *out)
-{
-    double sum[FSI__DENSE_ROWS][FSI__DENSE_COLS];
-    int i, j, p;
-    for (i = 0; i < FSI__DENSE_ROWS; i++) for (j = 0; j < FSI__DENSE_COLS; j++) sum[i][j] = 0;
-    for (p = 0; p < k; p++, row += n, column += n) {
-        for (i = 0; i < FSI__DENSE_ROWS; i++) {
-            const double u = row[i];
-            for (j = 0; j < FSI__DENSE_COLS; j++) sum[i][j] += u * column[j];
-        }
-    }
-    for (i = 0; i < FSI__DENSE_ROWS; i++) for (j = 0; j < FSI__DENSE_COLS; j++) out[i * FSI__DENSE_COLS + j] = sum[i][j];
-}
-
-/* The lower triangle is there, and elimination cannot overflow. */
-static fsi_status fsi__dense_check(fsi_context *c, const char *fn, int n, const double *a)
-{
-    int i, j;
-    if (!fsi__is_context(c)) return FSI_ERROR_COOKIE;
-    if (n < 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, n, "the matrix has %d rows", n);
-    if ((double)n * n > (double)((size_t)-1 / sizeof(double))) return fsi__fail(c, FSI_ERROR_LIMIT, fn, -1, n, "%d x %d numbers are more than can be addressed", n, n);
-    if (n > 0 && !a) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "the matrix is NULL");
-    for (i = 0; i < n; i++) for (j = 0; j <= i; j++) {
-        const double v = a[(size_t)i * (size_t)n + (size_t)j];
-        if (fabs(v) <= FSI__DENSE_LARGEST) continue;
-        return fsi__fail(c, fsi_is_finite(v) ? FSI_ERROR_LIMIT : FSI_ERROR_NAN, fn, i, v, "row %d holds %g in column %d", i, v, j);
-    }
-    return FSI_OK;
-}
-
-/* x may be solved for. */
-static fsi_status fsi__dense_ready(int n, const double *a, const double *x)
-{
-    int i;
-    if (n < 0 || (n > 0 && (!a || !x))) return FSI_ERROR_ARGUMENT;
-    for (i = 0; i < n; i++) if (!fsi_is_finite(x[i])) return FSI_ERROR_NAN;
-    return FSI_OK;
-}
-
-/* What has overflown becomes 0. */
-static fsi_status fsi__dense_result(int n, double *x)
-{
-    int i;
-    for (i = 0; i < n && fsi_is_finite(x[i]);) i++;
-    if (i == n) return FSI_OK;
-    memset(x, 0, (size_t)n * sizeof *x);
-    return FSI_ERROR_NAN;
-}
-
-static void fsi__dense_mirror(size_t n, double *a)
-{
-    size_t i, j;
-    for (i = 0; i < n; i++) for (j = 0; j < i; j++) a[j * n + i] = a[i * n + j];
-}
-
-/* A_jj - sum over k < j of U_kj^2, in the order of k. */
-static double fsi__dense_pivot(size_t n, const double *a, size_t j)
-{
-    double d = a[j * n + j];
-    size_t k;
-    for (k = 0; k < j; k++) d -= a[k * n + j] * a[k * n + j];
-    return d;
-}
-
-/* U_ji = A_ij - sum over k < top of U_kj U_ki for the rows j from top to bottom, i > j; what the rows from top on subtract, and the division by U_jj,
-   are yet to come. A tile may reach past the end of a row, into the next; what it sums there is not used. */
-static void fsi__dense_strip(size_t n, double *a, size_t top, size_t bottom)
-{
-    double sum[FSI__DENSE_ROWS * FSI__DENSE_COLS];
-    size_t i, j, left;
-    for (left = top; left < n; left += FSI__DENSE_COLS) {
-        const size_t right = n - left < FSI__DENSE_COLS ? n : left + FSI__DENSE_COLS;
-        fsi__dense_tile((int)top, n, a + top, a + left, sum);
-        for (j = top; j < bottom; j++) for (i = left > j ? left : j + 1; i < right; i++) a[j * n + i] = a[i * n + j] - sum[(j - top) * FSI__DENSE_COLS + i - left];
-    }
-}
-
-/* A = U^T U by rows of U = L^T above the diagonal (Cholesky): U_jj^2 = A_jj - sum over k < j of U_kj^2. A itself stays where it is until nothing can
-   fail any more; no room is left for U_jj meanwhile, which is found again at the end. */
-FSI_API fsi_status fsi_dense_cholesky(fsi_context *context, int n, double *a)
-{
-    const char *fn = "fsi_dense_cholesky";
-    const fsi_status status = fsi__dense_check(context, fn, n, a);
-    const size_t w = (size_t)n;
-    size_t top, bottom, i, j, k;
-    if (status != FSI_OK) return status;
-    for (top = 0; top < w; top = bottom) {
-        bottom = w - top < FSI__DENSE_ROWS ? w : top + FSI__DENSE_ROWS;
-        if (bottom > top + 1) fsi__dense_strip(w, a, top, bottom);
-        for (j = top; j < bottom; j++) {
-            const double d = fsi__dense_pivot(w, a, j);
-            double *row = a + j * w, inverse;
-            if (!(d > (double)(j + 1) * FSI__DENSE_ROUNDING * fabs(row[j]))) {
-                fsi__dense_mirror(w, a);
-                return fsi__fail(context, FSI_ERROR_SINGULAR, fn, (long long)j, d, "row %d: its pivot is %g, not positive or nothing but rounding", (int)j, d);
-            }
-            inverse = 1 / sqrt(d);
-            for (i = j + 1; i < w; i++) row[i] *= inverse;
-            for (k = j + 1; k < bottom; k++) for (i = k + 1; i < w; i++) a[k * w + i] -= row[k] * row[i];
-        }
-    }
-    for (j = 0; j < w; j++) {
-        a[j * w + j] = sqrt(fsi__dense_pivot(w, a, j));
-        for (i = 0; i < j; i++) a[j * w + i] = a[i * w + j];
-    }
-    return FSI_OK;
-}
-
-FSI_API fsi_status fsi_dense_cholesky_solve(int n, const double *l, double *x)
-{
-    const fsi_status status = fsi__dense_ready(n, l, x);
-    int i, j;
-    if (status != FSI_OK) return status;
-    for (i = 0; i < n; i++) { /* L y = b */
-        const double *row = l + (size_t)i * (size_t)n;
-        x[i] = (x[i] - fsi__dot(row, x, i)) / row[i];
-    }
-    for (i = n - 1; i >= 0; i--) { /* L^T x = y */
-        const double *row = l + (size_t)i * (size_t)n;
-        x[i] /= row[i];
-        for (j = 0; j < i; j++) x[j] -= row[j] * x[i];
-    }
-    return fsi__dense_result(n, x);
-}
 
 /* ---- >>order -----------------------------------------------------------------------------------------------------
 

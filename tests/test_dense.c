@@ -1,7 +1,7 @@
 /* test_dense.c - Cholesky of small dense systems against elimination with pivoting, and against what they were made of.
    SPDX-License-Identifier: MIT */
 #include "test.h"
-#include "../fsi_solve.h"
+#include "../fsi.h"
 #include "test_dense.h"
 
 enum { DENSE_MOST = 200 };
