@@ -6,6 +6,7 @@
 #include "fsi_couple.h"
 #include "fsi_grid.h"
 #include "fsi_io.h"
+#include "fsi_krylov.h"
 #include "fsi_levelset.h"
 #include "fsi_mesh.h"
 #include "fsi_particles.h"

@@ -3,7 +3,7 @@
    SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 199309L
 #define FSI_IMPLEMENTATION
-#include "../fsi_solve.h"
+#include "../fsi_krylov.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include "bench.h"

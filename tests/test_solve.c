@@ -2,7 +2,7 @@
    SPDX-License-Identifier: MIT */
 #define FSI_STATIC
 #define FSI_IMPLEMENTATION
-#include "../fsi_solve.h"
+#include "../fsi_krylov.h"
 #include "test.h"
 #include "test_solve.h"
 
@@ -639,6 +639,7 @@ static fsi_solver *solver_of(fsi_context *c, fsi_solve_fn *solve, void *user, in
     d.context = c;
     d.solve = solve;
     d.user = user;
+    d.iteration = fsi_krylov_iteration();
     d.reuse = reuse;
     CHECK(fsi_solver_create(&s, &d) == FSI_OK);
     return s;
@@ -873,8 +874,35 @@ static void test_the_solver_names_bad_systems(void)
     d.context = &c;
     d.reuse = -1;
     CHECK(fsi_solver_create(&s, &d) == FSI_ERROR_ARGUMENT && s == NULL && fsi_solver_create(NULL, &d) == FSI_ERROR_ARGUMENT);
+    d.reuse = 0;
     d.cookie++;
     CHECK(fsi_solver_create(&s, &d) == FSI_ERROR_COOKIE);
+    matrix_free(&m);
+}
+
+/* Without an iteration there is neither `reuse` nor an op, but for the host's solver. */
+static void test_a_solver_without_iteration_refuses_what_needs_one(void)
+{
+    matrix m = matrix_grid(4, 4, 1, 1, 1, 1);
+    fsi_context c = fsi_default_context();
+    fsi_system y = fsi_default_system();
+    fsi_solver_desc d = fsi_solver_default_desc();
+    const fsi_operator op = fsi_csr_operator(&m.a);
+    fsi_solver *s = NULL;
+    double b[16] = { 1 }, x[16] = { 3 };
+    d.context = &c;
+    d.reuse = 5;
+    CHECK(fsi_solver_create(&s, &d) == FSI_ERROR_ARGUMENT && s == NULL && strstr(c.error.message, "desc.reuse needs desc.iteration"));
+    d.reuse = 0;
+    if (!CHECK(fsi_solver_create(&s, &d) == FSI_OK)) return;
+    y.op = &op;
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_ERROR_ARGUMENT && x[0] == 3 && strstr(c.error.message, "system.op needs desc.iteration"));
+    y.op = NULL;
+    y.matrix = &m.a;
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_OK && left_over(&m.a, b, x) < 1e-14);
+    s->desc.reuse = 5;
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "desc.reuse needs desc.iteration"));
+    fsi_solver_destroy(s);
     matrix_free(&m);
 }
 
@@ -1028,6 +1056,7 @@ static void test_the_solver_survives_failing_allocations(void)
         int round;
         test_fail_allocator(&c, k);
         d.context = &c;
+        d.iteration = fsi_krylov_iteration();
         d.reuse = 5;
         y.matrix = &m.a;
         status = fsi_solver_create(&s, &d);
@@ -1082,6 +1111,7 @@ int main(int argc, char **argv)
     RUN(test_operators_are_solved_by_iteration);
     RUN(test_the_hosts_solver_is_called_and_checked);
     RUN(test_the_solver_names_bad_systems);
+    RUN(test_a_solver_without_iteration_refuses_what_needs_one);
     RUN(test_the_solver_tells_systems_apart);
     RUN(test_the_solver_refines);
     RUN(test_a_solver_at_work_refuses_calls);
