@@ -9,6 +9,7 @@
 #include "fsi_krylov.h"
 #include "fsi_levelset.h"
 #include "fsi_mesh.h"
+#include "fsi_order.h"
 #include "fsi_particles.h"
 #include "fsi_rigid.h"
 #include "fsi_shell.h"

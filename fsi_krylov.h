@@ -24,7 +24,8 @@
       b[99] = 101;
       d.context = f.context = &ctx;
       d.rows = 100;
-      if (fsi_precond_create(&p, &a, &f) != FSI_OK || fsi_precond_factor(p, &a) != FSI_OK || fsi_krylov_create(&k, &d) != FSI_OK) {
+      if (fsi_precond_create(&p, &a, &f) != FSI_OK || fsi_precond_factor(p, &a) != FSI_OK ||
+          fsi_krylov_create(&k, &d) != FSI_OK) {
           puts(ctx.error.message);
           return 1;
       }
@@ -39,16 +40,17 @@
       fsi_krylov           conjugate gradients, of several right sides together, and MINRES, over any fsi_operator
       fsi_precond          preconditioners: Jacobi, block Jacobi, incomplete Cholesky IC(0) and MIC(0)
       fsi_krylov_iteration for fsi_solver_desc.iteration: systems without a matrix, and old factors as preconditioners
-      All in double, whatever fsi_real is. Rows are tasks of the context's parallel_for, with the same bits for any number of
-      threads; the triangular solves of incomplete factors run on one thread a column.
+      All in double, whatever fsi_real is. Rows are tasks of the context's parallel_for, with the same bits for any
+      number of threads; the triangular solves of incomplete factors run on one thread a column.
       IC(0) and MIC(0) read the upper triangle, products the whole. fsi_krylov_desc.rows counts numbers, not blocks.
    WHAT IT DOES NOT DO
       Unsymmetric matrices. Algebraic multigrid: docs/solve.md says why.
    MACROS: those of fsi.h.
    FIND IN HERE (search for >>)
-      >>iteration  >>preconditioners  >>behind a solver, the API; then the implementation: >>iteration vectors  >>iteration single columns
-      >>iteration block  >>iteration rounds  >>iteration interface  >>preconditioners implementation  >>incomplete factors
-      >>preconditioners, made and applied  >>iteration behind a solver
+      >>iteration  >>preconditioners  >>behind a solver, the API; then the implementation: >>iteration vectors
+      >>iteration single columns  >>iteration block  >>iteration rounds  >>iteration interface
+      >>preconditioners implementation  >>incomplete factors  >>preconditioners, made and applied
+      >>iteration behind a solver
 */
 #ifndef FSI_KRYLOV_H
 #define FSI_KRYLOV_H
@@ -67,18 +69,20 @@ typedef struct fsi_krylov_desc {
     fsi_context *context;       /* default NULL */
     fsi_krylov_method method;   /* default CG */
     int rows;                   /* numbers of a vector, as fsi_operator.n; default 0 */
-    int columns;                /* right sides of a solve, 1 to 16, default 1. CG searches the sum of their spaces: fewer iterations, each of
-                                   which reads A once, but with work of its own that grows with `columns` a number: it pays where A and M
-                                   take some 100 operations a row or more. MINRES takes one after the other */
-    int max_iters;              /* 0 or more, default 1000. CG: of all columns together, then of each that these left unsolved without using
-                                   them up; MINRES: of each column */
+    int columns;                /* right sides of a solve, 1 to 16, default 1. CG searches the sum of their spaces:
+                                   fewer iterations, each of which reads A once, but with work of its own that grows
+                                   with `columns` a number: it pays where A and M take some 100 operations a row or
+                                   more. MINRES takes one after the other */
+    int max_iters;              /* 0 or more, default 1000. CG: of all columns together, then of each that these left
+                                   unsolved without using them up; MINRES: of each column */
     double tolerance;           /* default 1e-8: |b - A x| <= tolerance |b| in each column; 0 to 1 */
 } fsi_krylov_desc;
 
 typedef struct fsi_krylov_stats {
     int iters;                  /* of the last solve, those of all columns together counted once */
     int applied_a, applied_m;   /* vectors that A and M^-1 were applied to */
-    double residual;            /* true |b - A x| / |b|, the largest of the columns; infinite when a solve failed before it was taken */
+    double residual;            /* true |b - A x| / |b|, the largest of the columns; infinite when a solve failed before
+                                   it was taken */
     double seconds;             /* by the clock hook */
 } fsi_krylov_stats;
 
@@ -96,23 +100,25 @@ FSI_API fsi_krylov_desc fsi_krylov_default_desc(void); /* fills every field */
 /* *out is NULL on failure. Errors: COOKIE, ARGUMENT (names the field), MEMORY. */
 FSI_API fsi_status fsi_krylov_create(fsi_krylov **out, const fsi_krylov_desc *desc);
 FSI_API void fsi_krylov_destroy(fsi_krylov *k); /* NULL is fine */
-/* A x = b. m: y = M^-1 x, symmetric positive definite and like A^-1; NULL: none. b, x: columns * rows numbers, one column after the other;
-   x is a guess on entry (0 saves an application of A). Allocates nothing. Errors: COOKIE, ARGUMENT; NAN (in b, x, or out of A or M) and what A
-   or M return: x stays. CONVERGENCE (max_iters, or no progress: names the worst column) and SINGULAR (names the iteration: CG met a
-   direction p with p^T A p < 0, or r^T M^-1 r < 0): x is the best iterate whose true residual was taken, perhaps the guess. b may have any scale;
-   of A, squares are taken: NAN where its entries are above 1e150 (MINRES: 1e75), and MINRES gets nowhere where they are below 1e-100. */
+/* A x = b. m: y = M^-1 x, symmetric positive definite and like A^-1; NULL: none. b, x: columns * rows numbers, one
+   column after the other; x is a guess on entry (0 saves an application of A). Allocates nothing. Errors: COOKIE,
+   ARGUMENT; NAN (in b, x, or out of A or M) and what A or M return: x stays. CONVERGENCE (max_iters, or no progress:
+   names the worst column) and SINGULAR (names the iteration: CG met a direction p with p^T A p < 0, or r^T M^-1 r < 0):
+   x is the best iterate whose true residual was taken, perhaps the guess. b may have any scale; of A, squares are
+   taken: NAN where its entries are above 1e150 (MINRES: 1e75), and MINRES gets nowhere where they are below 1e-100. */
 FSI_API fsi_status fsi_krylov_solve(fsi_krylov *k, const fsi_operator *a, const fsi_operator *m, const double *b, double *x);
 
 /* ---- >>preconditioners ---------------------------------------------------------------------------------------- */
 
-/* Which M stands for A, symmetric and positive definite; MIC0 needs fewest iterations. `upper`: only entries with col >= row are looked at.
-   Several threads help the incomplete factors only where there are several columns. */
+/* Which M stands for A, symmetric and positive definite; MIC0 needs fewest iterations. `upper`: only entries with col
+   >= row are looked at. Several threads help the incomplete factors only where there are several columns. */
 typedef enum fsi_precond_kind {
     FSI_PRECOND_JACOBI,       /* the diagonal */
     FSI_PRECOND_BLOCK_JACOBI, /* the blocks on the diagonal */
-    FSI_PRECOND_IC0,          /* upper: L L^T with the blocks of A's pattern, equal to A there (Meijerink and van der Vorst 1977) */
-    FSI_PRECOND_MIC0          /* upper: the same, and what is dropped goes to the diagonal (Gustafsson 1978): keeps the sums of A's rows, for
-                                 blocks but for what is not symmetric in those that are dropped */
+    FSI_PRECOND_IC0,          /* upper: L L^T with the blocks of A's pattern, equal to A there (Meijerink and van der
+                                 Vorst 1977) */
+    FSI_PRECOND_MIC0          /* upper: the same, and what is dropped goes to the diagonal (Gustafsson 1978): keeps the
+                                 sums of A's rows, for blocks but for what is not symmetric in those that are dropped */
 } fsi_precond_kind;
 
 typedef struct fsi_precond_desc {
@@ -141,15 +147,16 @@ typedef struct fsi_precond {
 } fsi_precond;
 
 FSI_API fsi_precond_desc fsi_precond_default_desc(void); /* fills every field */
-/* Analyses the pattern of the whole of A; values are not looked at. A is not kept. *out is NULL on failure. Errors: COOKIE, ARGUMENT (names
-   the row: no diagonal, or an entry without its mirror image), LIMIT, MEMORY. */
+/* Analyses the pattern of the whole of A; values are not looked at. A is not kept. *out is NULL on failure. Errors:
+   COOKIE, ARGUMENT (names the row: no diagonal, or an entry without its mirror image), LIMIT, MEMORY. */
 FSI_API fsi_status fsi_precond_create(fsi_precond **out, const fsi_csr *a, const fsi_precond_desc *desc);
 FSI_API void fsi_precond_destroy(fsi_precond *p); /* NULL is fine */
-/* M for new values on the same pattern. Allocates nothing. Errors: COOKIE, ARGUMENT (another pattern), NAN and SINGULAR (name the row: its
-   diagonal or block is not positive definite; IC0, MIC0: no shift helps); then there is no M any more. */
+/* M for new values on the same pattern. Allocates nothing. Errors: COOKIE, ARGUMENT (another pattern), NAN and SINGULAR
+   (name the row: its diagonal or block is not positive definite; IC0, MIC0: no shift helps); then there is no M any
+   more. */
 FSI_API fsi_status fsi_precond_factor(fsi_precond *p, const fsi_csr *a);
-/* y = M^-1 x, linear, symmetric, positive definite. p must outlive it. Errors of apply: COOKIE, ARGUMENT, NAN (names the first number of y
-   that is not finite; y is spoilt). */
+/* y = M^-1 x, linear, symmetric, positive definite. p must outlive it. Errors of apply: COOKIE, ARGUMENT, NAN (names
+   the first number of y that is not finite; y is spoilt). */
 FSI_API fsi_operator fsi_precond_operator(fsi_precond *p);
 
 /* ---- >>behind a solver ------------------------------------------------------------------------------------------ */

@@ -1,4 +1,4 @@
-/* fsi_solve.h - sparse symmetric linear systems: assembled, factorised by A = L D L^T, iterated, or handed to the host's own solver
+/* fsi_solve.h - sparse symmetric linear systems: assembled, factorised by A = L D L^T, or handed to the host's solver
    SPDX-License-Identifier: MIT
 
    DO THIS
@@ -7,7 +7,7 @@
          #include "fsi_solve.h"
 
    A SYSTEM, ASSEMBLED AND SOLVED
-      int start[4] = { 0, 2, 4, 6 }, vertex[6] = { -1, 0, 0, 1, 1, 2 };     // three springs in a row, the first end is pinned
+      int start[4] = { 0, 2, 4, 6 }, vertex[6] = { -1, 0, 0, 1, 1, 2 };     // three springs, the first end is pinned
       double spring[12] = { 1, -1, -1, 1,   1, -1, -1, 1,   1, -1, -1, 1 }; // a 2 x 2 matrix each
       double force[3] = { 0, 0, 1 }, x[3] = { 0, 0, 0 };
       fsi_context ctx = fsi_default_context();
@@ -18,7 +18,8 @@
       fsi_solver *s;
       d.context = e.context = &ctx;
       d.vertices = 3; d.block = 1; d.elements = 3; d.start = start; d.vertex = vertex;
-      if (fsi_assembly_create(&k, &d) != FSI_OK || fsi_solver_create(&s, &e) != FSI_OK || fsi_assembly_matrix(k, spring) != FSI_OK) {
+      if (fsi_assembly_create(&k, &d) != FSI_OK || fsi_solver_create(&s, &e) != FSI_OK ||
+          fsi_assembly_matrix(k, spring) != FSI_OK) {
           puts(ctx.error.message);
           return 1;
       }
@@ -29,27 +30,29 @@
       fsi_assembly_destroy(k);
 
    WHAT IT DOES
-      Adds element matrices up to a matrix of numbers or of blocks (3 x 3 for vertices), by a pattern that is found once. Solves by
-      what fits, each of use by itself:
-         fsi_ldlt      multifrontal L D L^T: orders the rows so that L stays sparse, analyses the pattern once, factorises as often as
-                       values change. For definite matrices, and quasi-definite ones, [H B^T; B -C] with H and C definite, whose
-                       pivots keep their signs in any order; ANY others at your risk, which is told; counts negative pivots; names
-                       the row that makes a matrix singular
-         fsi_solver    one call for these or for the host's solver; keeps the analysis, and an old factor as preconditioner
-      All in double, whatever fsi_real is. Rows of products and assembly, subtrees and wide fronts are tasks of the context's
-      parallel_for, with the same bits for any number of threads; analysis and triangular solves run on one.
+      fsi_assembly  adds element matrices up to a matrix of numbers or of blocks (3 x 3 for vertices); finds the pattern
+                    once
+      fsi_ldlt      multifrontal L D L^T: orders the rows so that L stays sparse, analyses the pattern once, factorises
+                    as often as values change. For definite matrices, and quasi-definite ones, [H B^T; B -C] with H and
+                    C definite, whose pivots keep their signs in any order. ANY others at your risk: stats tell how well
+                    it went. Counts negative pivots; names the row that makes a matrix singular
+      fsi_solver    one call for LDL^T, an iteration or the host's solver; keeps the analysis and the factor
+      Two headers plug into descs: fsi_order.h (nested dissection, for large meshes: desc.ordering) and fsi_krylov.h
+      (CG, MINRES and preconditioners: desc.iteration). Programs that need neither do not include them.
+      All in double, whatever fsi_real is. Rows of products and assembly, subtrees and wide fronts are tasks of the
+      context's parallel_for, with the same bits for any number of threads; analysis and triangular solves run on one.
    WHICH TRIANGLE, WHAT UNITS
-      fsi_ldlt reads the lower triangle, products and fsi_solver the whole. rows and cols of a matrix count blocks; vectors and
-      fsi_operator.n count numbers. Whatever units the numbers have.
+      fsi_ldlt reads the lower triangle, products and fsi_solver the whole. rows and cols of a matrix count blocks;
+      vectors and fsi_operator.n count numbers. Numbers have any unit.
    WHAT IT DOES NOT DO
-      Unsymmetric matrices. Pivoting in the sparse factorisation: a matrix that needs it is refused with the row that failed.
+      Unsymmetric matrices. Pivoting: a matrix that needs it is refused with the row that failed. Dense systems: fsi.h.
    MACROS YOU MAY DEFINE
       FSI_NO_SIMD          no AVX2, no AVX-512 (chosen at run time on x86-64; the same bits, a third of the speed)
       and those of fsi.h.
    FIND IN HERE (search for >>)
-      >>matrices  >>assembly  >>factorisation  >>operators  >>solver  >>stages, the API;
-      then the implementation: the same, and  >>order  >>order minimum degree  >>order separators  >>order coarsening
-      >>order nested dissection  >>order graph  >>fronts  >>symbolic  >>numeric  >>substitution  >>analysis  >>interface
+      >>matrices  >>assembly  >>factorisation  >>operators  >>solver, the API;  >>stages  for fsi's own headers, not for
+      you; then the implementation: the same, and  >>order  >>order minimum degree  >>order graph  >>fronts  >>symbolic
+      >>numeric  >>substitution  >>analysis  >>interface
 */
 #ifndef FSI_SOLVE_H
 #define FSI_SOLVE_H
@@ -67,8 +70,8 @@ typedef struct fsi_csr {
     double *value;      /* block * block numbers an entry, row by row */
 } fsi_csr;
 
-/* y = A x; x: cols * block, y: rows * block numbers, apart. Errors: ARGUMENT (names the row), LIMIT. context may be NULL. The pattern is
-   checked at each call; fsi_csr_operator does so once. */
+/* y = A x; x: cols * block, y: rows * block numbers, apart. Errors: ARGUMENT (names the row), LIMIT. context may be
+   NULL. The pattern is checked at each call; fsi_csr_operator does so once. */
 FSI_API fsi_status fsi_csr_multiply(fsi_context *context, const fsi_csr *a, const double *x, double *y);
 
 /* ---- >>assembly ------------------------------------------------------------------------------------------------
@@ -81,8 +84,9 @@ typedef struct fsi_assembly_desc {
     int vertices;         /* block rows of the matrix; default 0 */
     int block;            /* rows and columns of a block, 1 to 16; default 3 */
     int elements;         /* default 0 */
-    const int *start;     /* elements + 1; an element has 0 to 64 vertices. Read by create, as is vertex; default NULL */
-    const int *vertex;    /* -1: pinned, its rows and columns are left out. One vertex may appear several times in an element */
+    const int *start;     /* elements + 1; of 0 to 64 vertices an element. Read by create, as is vertex; default NULL */
+    const int *vertex;    /* -1: pinned, its rows and columns are left out. One vertex may appear several times in an
+                             element */
 } fsi_assembly_desc;
 
 /* A pattern and the matrix on it. Read everything, write matrix.value[]. */
@@ -90,7 +94,8 @@ typedef struct fsi_assembly {
     uint32_t cookie;
     fsi_context *context;
     int vertices, block, elements;
-    fsi_csr matrix;        /* vertices x vertices blocks, every diagonal block among them; its values are yours to change and add to */
+    fsi_csr matrix;        /* vertices x vertices blocks, every diagonal block among them; its values are yours to
+                              change and add to */
     size_t numbers;        /* in all element matrices together */
     size_t vector_numbers; /* in all element vectors together */
     size_t bytes;          /* held */
@@ -98,24 +103,31 @@ typedef struct fsi_assembly {
 } fsi_assembly;
 
 FSI_API fsi_assembly_desc fsi_assembly_default_desc(void); /* fills every field */
-/* Finds the pattern, in time proportional to the element matrices; all values are 0. *out is NULL on failure. Errors: COOKIE, ARGUMENT (names
-   the element), LIMIT, MEMORY. */
+/* Finds the pattern, in time proportional to the element matrices; all values are 0. *out is NULL on failure. Errors:
+   COOKIE, ARGUMENT (names the element), LIMIT, MEMORY. */
 FSI_API fsi_status fsi_assembly_create(fsi_assembly **out, const fsi_assembly_desc *desc);
 FSI_API void fsi_assembly_destroy(fsi_assembly *s); /* NULL is fine */
-/* matrix.value = the sum of the element matrices. value: one after the other, that of m vertices as (m block) x (m block) numbers row by row;
-   what belongs to pinned vertices is not looked at. Each entry is summed in the order of the elements, whatever the number of threads. A sum of
-   symmetric matrices is symmetric to the bit, unless an element names a vertex twice: then to rounding. Allocates nothing. Errors: COOKIE,
-   ARGUMENT, NAN (names the element, or the row whose sum overflows; the matrix stays as it was). */
+/* matrix.value = the sum of the element matrices. value: one after the other, that of m vertices as (m block) x (m
+   block) numbers row by row; what belongs to pinned vertices is not looked at. Each entry is summed in the order of the
+   elements, whatever the number of threads. A sum of symmetric matrices is symmetric to the bit, unless an element
+   names a vertex twice: then to rounding. Allocates nothing. Errors: COOKIE, ARGUMENT, NAN (names the element, or the
+   row whose sum overflows; the matrix stays as it was). */
 FSI_API fsi_status fsi_assembly_matrix(fsi_assembly *s, const double *value);
-/* out (vertices * block) = the sum of the element vectors, m block numbers each. Errors: as fsi_assembly_matrix; out stays as it was. */
+/* out (vertices * block) = the sum of the element vectors, m block numbers each. Errors: as fsi_assembly_matrix; out
+   stays as it was. */
 FSI_API fsi_status fsi_assembly_vector(fsi_assembly *s, const double *value, double *out);
-/* Where the matrix, the vector of an element starts in value; (size_t)-1 and the context's error when there is no such element. */
+/* Where the matrix, the vector of an element starts in value; (size_t)-1 and the context's error when there is no such
+   element. */
 FSI_API size_t fsi_assembly_matrix_offset(const fsi_assembly *s, int element);
 FSI_API size_t fsi_assembly_vector_offset(const fsi_assembly *s, int element);
 
 /* ---- >>factorisation ------------------------------------------------------------------------------------------ */
 
-typedef enum fsi_ldlt_order { FSI_LDLT_DISSECTION, FSI_LDLT_MINIMUM_DEGREE, FSI_LDLT_NATURAL } fsi_ldlt_order;
+/* In which order the rows are eliminated: so that L stays sparse, or as they stand. */
+typedef enum fsi_ldlt_order { FSI_LDLT_MINIMUM_DEGREE, FSI_LDLT_NATURAL } fsi_ldlt_order;
+
+/* Finds another order than minimum degree: fsi_dissection() of fsi_order.h is one. */
+typedef struct fsi_ordering fsi_ordering;
 
 /* What is known of the pivots. What breaks it is refused. */
 typedef enum fsi_ldlt_pivots {
@@ -127,13 +139,14 @@ typedef enum fsi_ldlt_pivots {
 typedef struct fsi_ldlt_desc {
     uint32_t cookie;
     fsi_context *context;       /* default NULL */
-    fsi_ldlt_order order;       /* default DISSECTION: least work for large meshes (below 3000 rows it is minimum degree, which is as good there);
-                                   MINIMUM_DEGREE: a tenth of the time to find, better for rods and strips */
-    const unsigned char *last;  /* one for each block row, read by create: those with 1 are eliminated after all others, as dense rows and
-                                   multipliers should be; default NULL: none */
+    fsi_ldlt_order order;       /* default MINIMUM_DEGREE */
+    const fsi_ordering *ordering; /* of large matrices, in place of minimum degree; default NULL: minimum degree */
+    const unsigned char *last;  /* one for each block row, read by create: those with 1 are eliminated after all others,
+                                   as dense rows and multipliers should be; default NULL: none */
     fsi_ldlt_pivots pivots;     /* default POSITIVE */
     const signed char *sign;    /* SIGNED: 1 or -1 for each row (rows * block), read by create; default NULL */
-    double smallest_pivot;      /* a pivot d_k = a_kk - sum_j l_kj^2 d_j below this times |a_kk| + sum_j l_kj^2 |d_j| counts as 0: it is rounding; 0 to 1, default 1e-12 */
+    double smallest_pivot;      /* a pivot d_k = a_kk - sum_j l_kj^2 d_j below this times |a_kk| + sum_j l_kj^2 |d_j|
+                                   counts as 0: it is rounding; 0 to 1, default 1e-12 */
 } fsi_ldlt_desc;
 
 typedef struct fsi_ldlt_stats {
@@ -141,11 +154,13 @@ typedef struct fsi_ldlt_stats {
     double entries, flops;      /* numbers stored for L and D; additions and multiplications of a factorisation */
     size_t bytes;               /* held */
     int negative;               /* of the last factorisation: pivots that are negative */
-    int weakest_row;            /* row of A whose pivot is smallest over what it was made of, see smallest_pivot, -1: the matrix is empty; */
+    int weakest_row;            /* row of A whose pivot is smallest over what it was made of, see smallest_pivot, -1:
+                                   the matrix is empty; */
     double weakest_pivot;       /* that ratio */
-    double growth;              /* largest ratio of what a pivot was made of to the largest entry of its row: at most 2 for definite matrices.
-                                   Solutions are good to about growth * 1e-16 before refinement; where that is not far below weakest_pivot, with
-                                   ANY, neither they nor `negative` are certain */
+    double growth;              /* largest ratio of what a pivot was made of to the largest entry of its row: at most 2
+                                   for definite matrices. Solutions are good to about growth * 1e-16 before refinement;
+                                   where that is not far below weakest_pivot, with ANY, neither they nor `negative` are
+                                   certain */
     double seconds_order, seconds_analyse, seconds_factor; /* by the clock hook; analyse holds order */
 } fsi_ldlt_stats;
 
@@ -162,34 +177,37 @@ typedef struct fsi_ldlt {
 } fsi_ldlt;
 
 FSI_API fsi_ldlt_desc fsi_ldlt_default_desc(void); /* fills every field */
-/* Orders and analyses the pattern of A's lower triangle (entries with col <= row); values are not looked at. Entries may be zero, the
-   diagonal may be missing, where no pivot can come of it factor says so. Later calls take the same pattern, with or without the upper triangle
-   as here. A is not kept. *out is NULL on failure. Errors: COOKIE, ARGUMENT (names the block row), LIMIT, MEMORY. */
+/* Orders and analyses the pattern of A's lower triangle (entries with col <= row); values are not looked at. Entries
+   may be zero, the diagonal may be missing, where no pivot can come of it factor says so. Later calls take the same
+   pattern, with or without the upper triangle as here. A is not kept. *out is NULL on failure. Errors: COOKIE, ARGUMENT
+   (names the block row), LIMIT, MEMORY. */
 FSI_API fsi_status fsi_ldlt_create(fsi_ldlt **out, const fsi_csr *a, const fsi_ldlt_desc *desc);
 FSI_API void fsi_ldlt_destroy(fsi_ldlt *f); /* NULL is fine */
-/* A = L D L^T for new values on the same pattern. Allocates nothing. Errors: COOKIE, ARGUMENT (another pattern), NAN and SINGULAR (name the
-   row: its pivot is too small or has the wrong sign); then there is no factor any more. */
+/* A = L D L^T for new values on the same pattern. Allocates nothing. Errors: COOKIE, ARGUMENT (another pattern), NAN
+   and SINGULAR (name the row: its pivot is too small or has the wrong sign); then there is no factor any more. */
 FSI_API fsi_status fsi_ldlt_factor(fsi_ldlt *f, const fsi_csr *a);
-/* x = A^-1 b; rows * block numbers each; x may be b. Errors: COOKIE, ARGUMENT (no factor), NAN (names the row of b; x stays). */
+/* x = A^-1 b; rows * block numbers each; x may be b. Errors: COOKIE, ARGUMENT (no factor), NAN (names the row of b; x
+   stays). */
 FSI_API fsi_status fsi_ldlt_solve(fsi_ldlt *f, const double *b, double *x);
-/* One step of iterative refinement, x += A^-1 (b - A x), with A whole, both triangles, as it was given to create. *residual (NULL ok): the
-   largest number of |b - A x| before. Errors: as factor for A, as solve for b; NAN (names a row of b - A x that is not finite, x stays). */
+/* One step of iterative refinement, x += A^-1 (b - A x), with A whole, both triangles, as it was given to create.
+   *residual (NULL ok): the largest number of |b - A x| before. Errors: as factor for A, as solve for b; NAN (names a
+   row of b - A x that is not finite, x stays). */
 FSI_API fsi_status fsi_ldlt_refine(fsi_ldlt *f, const fsi_csr *a, const double *b, double *x, double *residual);
 
 /* ---- >>operators ----------------------------------------------------------------------------------------------- */
 
-/* A linear map, yours or of this header: apply writes y = A x for `columns` vectors of n numbers, one after the other; x and y are apart.
-   What it returns other than FSI_OK ends the solve with that status. */
+/* A linear map, yours or of this header: apply writes y = A x for `columns` vectors of n numbers, one after the other;
+   x and y are apart. What it returns other than FSI_OK ends the solve with that status. */
 typedef struct fsi_operator {
     int n;
     fsi_status (*apply)(void *user, fsi_context *context, const double *x, double *y, int columns);
     void *user;
 } fsi_operator;
-/* y = A x, the whole matrix (not its lower triangle), read once for all columns; a must outlive it, its pattern must stay. n is -1, and every
-   solve refuses it, when a is not square or not a matrix (fsi_csr_multiply tells why). */
+/* y = A x, the whole matrix (not its lower triangle), read once for all columns; a must outlive it, its pattern must
+   stay. n is -1, and every solve refuses it, when a is not square or not a matrix (fsi_csr_multiply tells why). */
 FSI_API fsi_operator fsi_csr_operator(const fsi_csr *a);
-/* y = (L |D| L^T)^-1 x of an ldlt that has a factor: A^-1 where A is definite, else positive definite all the same. As a preconditioner it
-   serves matrices near the one that was factorised. f must outlive it. */
+/* y = (L |D| L^T)^-1 x of an ldlt that has a factor: A^-1 where A is definite, else positive definite all the same. As
+   a preconditioner it serves matrices near the one that was factorised. f must outlive it. */
 FSI_API fsi_operator fsi_ldlt_operator(fsi_ldlt *f);
 
 /* ---- >>solver ---------------------------------------------------------------------------------------------------
@@ -201,19 +219,21 @@ typedef struct fsi_system {
     uint32_t cookie;
     const fsi_csr *matrix;          /* A; or NULL, then */
     const fsi_operator *op;         /* what applies A */
-    const fsi_operator *precond;    /* y = M^-1 x, positive definite; NULL: none. Looked at with op only, as is max_iters */
-    fsi_ldlt_pivots pivots;         /* POSITIVE: A is positive definite; SIGNED: quasi-definite; ANY: symmetric. Default POSITIVE */
+    const fsi_operator *precond;    /* y = M^-1 x, positive definite; NULL: none. Looked at with op only, as is
+                                       max_iters */
+    fsi_ldlt_pivots pivots;         /* POSITIVE: A is positive definite; SIGNED: quasi-definite; ANY: symmetric. Default
+                                       POSITIVE */
     const signed char *sign;        /* SIGNED with a matrix: as in fsi_ldlt_desc; default NULL */
     const unsigned char *last;      /* rows to be eliminated last, as in fsi_ldlt_desc; default NULL */
-    double tolerance;               /* |b - A x| <= tolerance |b| is asked; 0 to 1, default 1e-10. Of a matrix that is nearly singular, what
-                                       rounding allows is enough: each row's residual within 1e-13 of (|A| |x| + |b|) and |b - A x| within
-                                       1e-3 |b|; stats.residual tells */
+    double tolerance;               /* |b - A x| <= tolerance |b| is asked; 0 to 1, default 1e-10. Of a matrix that is
+                                       nearly singular, what rounding allows is enough: each row's residual within 1e-13
+                                       of (|A| |x| + |b|) and |b - A x| within 1e-3 |b|; stats.residual tells */
     int max_iters;                  /* of an iteration; default 1000 */
 } fsi_system;
 FSI_API fsi_system fsi_default_system(void); /* fills every field */
 
-/* The host's solver: x = A^-1 b, x holds a guess on entry. What it returns other than FSI_OK is passed on. Its x is checked: finite, and as
-   close as asked. Never called from a task. */
+/* The host's solver: x = A^-1 b, x holds a guess on entry. What it returns other than FSI_OK is passed on. Its x is
+   checked: finite, and as close as asked. Never called from a task. */
 typedef fsi_status fsi_solve_fn(void *user, fsi_context *context, const fsi_system *system, const double *b, double *x);
 
 /* CG and MINRES behind a solver: fsi_krylov_iteration() of fsi_krylov.h is one. */
@@ -224,10 +244,12 @@ typedef struct fsi_solver_desc {
     fsi_context *context;           /* default NULL */
     fsi_solve_fn *solve;            /* the host's; default NULL: fsi's own, LDL^T for a matrix, else desc.iteration */
     void *user;                     /* handed to solve */
-    fsi_ldlt_order order;           /* of LDL^T; default DISSECTION */
-    const fsi_iteration *iteration; /* default NULL: there is none, a system with an op is refused and reuse must be 0 */
-    int reuse;                      /* when values have changed on the same pattern: up to so many iterations of CG or MINRES with the old factor
-                                       as preconditioner are tried before the matrix is factorised anew; default 0: always anew */
+    fsi_ldlt_order order;           /* of LDL^T; default MINIMUM_DEGREE */
+    const fsi_ordering *ordering;   /* as in fsi_ldlt_desc; default NULL */
+    const fsi_iteration *iteration; /* default NULL: a system with an op is refused, and reuse must be 0 */
+    int reuse;                      /* when values have changed on the same pattern: up to so many iterations of CG or
+                                       MINRES with the old factor as preconditioner are tried before the matrix is
+                                       factorised anew; default 0: always anew */
 } fsi_solver_desc;
 
 typedef struct fsi_solver_stats {
@@ -251,28 +273,59 @@ FSI_API fsi_solver_desc fsi_solver_default_desc(void); /* fills every field */
 /* *out is NULL on failure. Errors: COOKIE, ARGUMENT, MEMORY. */
 FSI_API fsi_status fsi_solver_create(fsi_solver **out, const fsi_solver_desc *desc);
 FSI_API void fsi_solver_destroy(fsi_solver *s); /* NULL is fine */
-/* A x = b; b, x: as many numbers as A has rows; may be the same. x is a guess on entry for an op, the host's solver and `reuse`, else not looked
-   at. What this calls (op, precond, the host's solver) must not call it for the same solver. Allocates only when the pattern, the size or the kind
-   of system changed, and the first time that an old factor is tried. Errors: those of what is called, NAN, MEMORY, and CONVERGENCE where the
-   residual stays above the tolerance: whatever fails, x stays as it was. */
+/* A x = b; b, x: as many numbers as A has rows; may be the same. x is a guess on entry for an op, the host's solver and
+   `reuse`, else not looked at. What this calls (op, precond, the host's solver) must not call it for the same solver.
+   Allocates only when the pattern, the size or the kind of system changed, and the first time that an old factor is
+   tried. Errors: those of what is called, NAN, MEMORY, and CONVERGENCE where the residual stays above the tolerance:
+   whatever fails, x stays as it was. */
 FSI_API fsi_status fsi_solver_solve(fsi_solver *s, const fsi_system *system, const double *b, double *x);
 
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
 
-/* Refuses what would read out of bounds: a NULL array, rows that do not ascend, columns out of range. Errors: ARGUMENT, LIMIT. */
+/* Refuses what would read out of bounds: a NULL array, rows that do not ascend, columns out of range. Errors: ARGUMENT,
+   LIMIT. */
 FSI_API fsi_status fsi__csr_check(fsi_context *context, const char *function, const fsi_csr *a);
 FSI_API uint64_t fsi__csr_hash(const fsi_csr *a); /* of the pattern */
-/* Is a, for which something of `rows` rows was analysed, still on that pattern? Errors: those of fsi__csr_check, ARGUMENT. */
+/* Is a, for which something of `rows` rows was analysed, still on that pattern? Errors: those of fsi__csr_check,
+   ARGUMENT. */
 FSI_API fsi_status fsi__csr_same(fsi_context *context, const char *function, const fsi_csr *a, int rows, int block,
                                  uint64_t pattern);
 /* y = A x for `columns` vectors. An operator that fails without a message gets one, which names it `what`. */
 FSI_API fsi_status fsi__operate(fsi_context *context, const char *function, const fsi_operator *a, const double *x,
                                 double *y, int columns, const char *what);
 
+/* A graph to order. Neighbours of v: adj[start[v]] .. adj[start[v + 1] - 1]; weight: rows that a vertex stands for;
+   rank: all of rank 1 come after all of rank 0. */
+typedef struct fsi__order_net {
+    int n;
+    int *start, *adj, *weight;
+    unsigned char *rank;
+} fsi__order_net;
+
+/* An order as the analysis of fsi_ldlt asks for it. */
+struct fsi_ordering {
+    int small; /* a matrix of at most so many rows is ordered by minimum degree, which is as good there */
+    /* order[k]: the vertex to eliminate k-th. *state: memory kept between calls, NULL at first. LIMIT, MEMORY */
+    fsi_status (*find)(fsi_context *context, const fsi__order_net *g, int *order, void **state);
+    void (*release)(fsi_context *context, void *state); /* NULL is fine */
+};
+
+/* Lays out a graph of n vertices and m entries of adj. */
+FSI_API void fsi__order_net_layout(fsi__order_net *g, fsi__arena *arena, size_t n, size_t m);
+/* Minimum degree of the vertices of rank 0 .. top (0 or 1): those of higher rank count in the degrees, but are not
+   eliminated. *count: how many were ordered. memory: kept by the caller, who frees it. Errors: LIMIT, MEMORY. */
+FSI_API fsi_status fsi__order_by_degree(fsi_context *context, const fsi__order_net *g, int top, int *order, int *count,
+                                        fsi__arena *memory);
+FSI_API fsi_status fsi__order_no_memory(fsi_context *context, int n);        /* fails: n vertices */
+FSI_API fsi_status fsi__order_too_large(fsi_context *context, int64_t size); /* fails: rows or edges */
+FSI_API uint64_t fsi__order_mix(uint64_t x); /* a well mixed number: the finaliser of a 64-bit hash */
+/* As fsi__arena_room, and the first `size` bytes are 0. */
+FSI_API int fsi__order_reserve_zeros(fsi_context *context, fsi__arena *arena, size_t size);
+
 /* An iterative method as the solver calls it. */
 struct fsi_iteration {
-    /* Improves x until |b - A x| <= system->tolerance |b|, in at most max_iters steps, which are added to *iters. Converged or
-       not, x is the best iterate. m: M^-1 or NULL. *state: memory kept between calls, NULL at first. */
+    /* Improves x until |b - A x| <= system->tolerance |b|, in at most max_iters steps, which are added to *iters.
+       Converged or not, x is the best iterate. m: M^-1 or NULL. *state: memory kept between calls, NULL at first. */
     fsi_status (*solve)(fsi_context *context, const fsi_system *system, const fsi_operator *a, const fsi_operator *m,
                         int max_iters, const double *b, double *x, int *iters, void **state);
     void (*release)(void *state); /* NULL is fine */
@@ -864,40 +917,17 @@ FSI_API size_t fsi_assembly_vector_offset(const fsi_assembly *s, int element) { 
 
    In which order to eliminate the rows of a sparse symmetric matrix, so that its factor stays sparse.
 
-   Eliminating a vertex joins all its later neighbours pairwise (Parter 1961). Two ideas keep that fill low.
+   Eliminating a vertex joins all its later neighbours pairwise (Parter 1961).
 
-   NESTED DISSECTION (George 1973): a small separator S cuts the graph in two halves A and B that never fill each other;
-   order A, then B, then S last, and go on inside A and B. Separators come from the multilevel scheme (Hendrickson and
-   Leland 1995, Karypis and Kumar 1998):
-
-        coarsen: match each vertex with the      o-o o-o    o  o       the coarsest graph is cut by greedy growth from
-        neighbour of the heaviest edge, merge    |   |  -> |  |  ->..  several seeds; each finer graph inherits the cut
-        pairs, down to about sixty vertices      o-o o-o    o  o       and refines it
-
-   Refinement moves one separator vertex at a time to a side, pulling its neighbours on the other side into the separator
-   (Fiduccia and Mattheyses 1982, on vertices: Ashcraft and Liu 1998); the best state of a run of moves is kept. A piece of
-   about FSI__ORDER_LEAF rows is ordered by minimum degree, with the separators around it as a halo that counts in the
-   degrees but is not eliminated (Pellegrini, Roman and Amestoy 2000).
-
-   MINIMUM DEGREE (Tinney and Walker 1967): eliminate a vertex of least degree, again and again. The quotient graph (George
-   and Liu 1981) does so in the memory of the matrix: an eliminated vertex becomes an element, the list of those that it
-   joined. Degrees are bounded as by Amestoy, Davis and Duff (1996), see >>order minimum degree.
+   MINIMUM DEGREE (Tinney and Walker 1967) keeps that fill low: eliminate a vertex of least degree, again and again. The
+   quotient graph (George and Liu 1981) does so in the memory of the matrix: an eliminated vertex becomes an element, the
+   list of those that it joined. Degrees are bounded as by Amestoy, Davis and Duff (1996), see >>order minimum degree.
+   fsi_order.h has nested dissection.
 
    Before either, vertices with the same closed neighbourhood become one (Ashcraft 1995), and rows with more than
    10 sqrt(n) neighbours are put aside to the end. All decisions are made in integers: the same order on every platform. */
-#define FSI__ORDER_LEAF 500   /* rows of a piece that is not dissected further */
-#define FSI__ORDER_SMALL 3000 /* rows of a matrix for which minimum degree is as good */
-#define FSI__ORDER_LEVELS 48  /* of coarsening, at most */
 
-/* Neighbours of v: adj[start[v]] .. adj[start[v + 1] - 1]; weight: rows that a vertex stands for; rank: 1 comes after all
-   of rank 0. */
-typedef struct fsi__order_net {
-    int n;
-    int *start, *adj, *weight;
-    unsigned char *rank;
-} fsi__order_net;
-
-static void fsi__order_net_layout(fsi__order_net *g, fsi__arena *a, size_t n, size_t m)
+FSI_API void fsi__order_net_layout(fsi__order_net *g, fsi__arena *a, size_t n, size_t m)
 {
     g->start = (int *)fsi__take(a, n + 1, sizeof(int));
     g->adj = (int *)fsi__take(a, m, sizeof(int));
@@ -905,21 +935,17 @@ static void fsi__order_net_layout(fsi__order_net *g, fsi__arena *a, size_t n, si
     g->rank = (unsigned char *)fsi__take(a, n, 1);
 }
 
-static fsi_status fsi__order_no_memory(fsi_context *c, int n)
+FSI_API fsi_status fsi__order_no_memory(fsi_context *c, int n)
 {
     return fsi__fail(c, FSI_ERROR_MEMORY, "fsi_ldlt_create", -1, (double)n, "no memory to order %d vertices", n);
 }
 
-static fsi_status fsi__order_too_large(fsi_context *c, int64_t size)
+FSI_API fsi_status fsi__order_too_large(fsi_context *c, int64_t size)
 {
     return fsi__fail(c, FSI_ERROR_LIMIT, "fsi_ldlt_create", -1, (double)size, "%.0f rows or edges are more than an int counts", (double)size);
 }
 
-static int fsi__order_least(int a, int b) { return a < b ? a : b; }
-static int fsi__order_most(int a, int b) { return a > b ? a : b; }
-
-/* A well mixed number (the finaliser of a 64-bit hash). */
-static uint64_t fsi__order_mix(uint64_t x)
+FSI_API uint64_t fsi__order_mix(uint64_t x)
 {
     x ^= x >> 31;
     x *= 0x9e3779b97f4a7c15u;
@@ -1252,8 +1278,7 @@ static void fsi__order_md_eliminate(fsi__order_md *s, int p)
     fsi__order_md_settle(s, p);
 }
 
-/* Orders the vertices of rank 0 .. top (0 or 1); returns how many those are in *count. */
-static fsi_status fsi__order_md_run(fsi_context *c, fsi__order_md *s, const fsi__order_net *g, int top, int *order, int *count)
+static fsi_status fsi__order_md_run(fsi_context *c, fsi__order_md *s, const fsi__order_net *g, int top, int *order)
 {
     int i, p;
     fsi_status status = fsi__order_md_begin(c, s, g, order);
@@ -1271,765 +1296,46 @@ static fsi_status fsi__order_md_run(fsi_context *c, fsi__order_md *s, const fsi_
             fsi__order_md_eliminate(s, p);
         }
     }
-    *count = s->done;
     return FSI_OK;
 }
 
-/* memory: kept by the caller, who frees it. */
-static fsi_status fsi__order_by_degree(fsi_context *c, const fsi__order_net *g, int *order, fsi__arena *memory)
+FSI_API fsi_status fsi__order_by_degree(fsi_context *c, const fsi__order_net *g, int top, int *order, int *count,
+                                        fsi__arena *memory)
 {
     fsi__order_md md;
     fsi_status status = FSI_OK;
-    int count;
     memset(&md, 0, sizeof md);
     md.memory = *memory;
-    if (g->n > 0) status = fsi__order_md_run(c, &md, g, 1, order, &count);
+    if (g->n > 0) status = fsi__order_md_run(c, &md, g, top, order);
     *memory = md.memory;
+    *count = md.done;
     return status;
 }
 
-/* ---- >>order separators ----------------------------------------------------------------------------------------- */
+/* ---- >>order graph ---------------------------------------------------------------------------------------------- */
 
-enum { FSI__ORDER_LEFT, FSI__ORDER_RIGHT, FSI__ORDER_CUT }; /* the two sides and the separator */
-
-/* A graph of the multilevel scheme, with its cut. */
-typedef struct fsi__order_level {
-    fsi__arena memory;
-    int n, *start, *adj, *edge, *weight; /* edge: weight of adj[k]; weight: rows */
-    int *coarse;                         /* number of a vertex in the next level */
-    signed char *side;
-} fsi__order_level;
-
-typedef struct fsi__order_entry { int64_t key; int vertex; } fsi__order_entry;
-
-/* A binary heap of separator vertices; the first has the largest key. */
-typedef struct fsi__order_heap {
-    int count, *place;       /* place: of a vertex in the heap, -1 outside */
-    fsi__order_entry *entry; /* key: gain, then the later the better */
-} fsi__order_heap;
-
-/* The refinement of a cut. Moving v from the separator to side s pulls its neighbours on the other side into the
-   separator: gain[s] = weight(v) - pull[1 - s]. */
-typedef struct fsi__order_cut {
-    int *pull[2];            /* of a separator vertex: weight of its neighbours on a side */
-    fsi__order_heap heap[2]; /* by gain, for moves to that side */
-    int *list, count;        /* the separator */
-    int *trail, trail_count; /* what changed its side in this pass, and from which */
-    signed char *was;
-    unsigned char *locked;   /* moved in this pass */
-    int rows[3], most;       /* weight of sides and separator; most a side should have */
-    uint32_t tick;
-} fsi__order_cut;
-
-typedef struct fsi__order_nd {
-    fsi_context *c;
-    const fsi__order_net *g;
-    fsi__arena memory;
-    int *list;                                   /* the order; pieces are ranges of it */
-    int *local, *slot, *match, *turn;            /* number of a vertex in the piece, or -1; scratch */
-    signed char *best;
-    fsi__order_cut cut;
-    fsi__order_level level[FSI__ORDER_LEVELS + 1];
-    fsi__arena piece_memory;
-    fsi__order_net piece;                        /* a leaf and its halo */
-    fsi__order_md md;
-} fsi__order_nd;
-
-static void fsi__order_heap_set(fsi__order_heap *h, int i, fsi__order_entry e)
-{
-    h->entry[i] = e;
-    h->place[e.vertex] = i;
-}
-
-/* Puts v with its key at place i, or where it belongs above or below. */
-static void fsi__order_heap_sift(fsi__order_heap *h, int i, fsi__order_entry e)
-{
-    const fsi__order_entry *entry = h->entry;
-    int child;
-    while (i > 0 && entry[(i - 1) / 2].key < e.key) {
-        fsi__order_heap_set(h, i, entry[(i - 1) / 2]);
-        i = (i - 1) / 2;
-    }
-    while ((child = 2 * i + 1) < h->count) {
-        if (child + 1 < h->count && entry[child + 1].key > entry[child].key) child++;
-        if (entry[child].key <= e.key) break;
-        fsi__order_heap_set(h, i, entry[child]);
-        i = child;
-    }
-    fsi__order_heap_set(h, i, e);
-}
-
-static void fsi__order_heap_remove(fsi__order_heap *h, int v)
-{
-    int i = h->place[v];
-    if (i < 0) return;
-    h->place[v] = -1;
-    if (i < --h->count) fsi__order_heap_sift(h, i, h->entry[h->count]);
-}
-
-static void fsi__order_heap_clear(fsi__order_heap *h)
-{
-    while (h->count > 0) h->place[h->entry[--h->count].vertex] = -1;
-}
-
-/* Enters v, or corrects its key. */
-static void fsi__order_offer(fsi__order_cut *t, const fsi__order_level *g, int v, int to)
-{
-    fsi__order_heap *h = &t->heap[to];
-    fsi__order_entry e;
-    int i = h->place[v];
-    e.vertex = v;
-    e.key = ((int64_t)g->weight[v] - t->pull[1 - to][v]) * ((int64_t)1 << 32) + t->tick++;
-    fsi__order_heap_sift(h, i < 0 ? h->count++ : i, e);
-}
-
-/* The weight of the neighbours of a separator vertex on both sides. */
-static void fsi__order_count_pull(fsi__order_cut *t, const fsi__order_level *g, int v)
-{
-    int k, pull[3] = { 0, 0, 0 };
-    for (k = g->start[v]; k < g->start[v + 1]; k++) pull[g->side[g->adj[k]]] += g->weight[g->adj[k]];
-    t->pull[0][v] = pull[0];
-    t->pull[1][v] = pull[1];
-}
-
-/* Changes the side of a vertex and remembers it. */
-static void fsi__order_shift(fsi__order_cut *t, fsi__order_level *g, int v, int side)
-{
-    t->trail[t->trail_count] = v;
-    t->was[t->trail_count++] = g->side[v];
-    t->rows[g->side[v]] -= g->weight[v];
-    t->rows[side] += g->weight[v];
-    g->side[v] = (signed char)side;
-}
-
-/* Pulls u from side `from` into the separator. */
-static void fsi__order_pull(fsi__order_cut *t, fsi__order_level *g, int u, int from)
-{
-    int k, x, rows[3] = { 0, 0, 0 };
-    fsi__order_shift(t, g, u, FSI__ORDER_CUT);
-    for (k = g->start[u]; k < g->start[u + 1]; k++) {
-        x = g->adj[k];
-        rows[g->side[x]] += g->weight[x];
-        if (g->side[x] != FSI__ORDER_CUT) continue;
-        t->pull[from][x] -= g->weight[u];
-        if (t->heap[1 - from].place[x] >= 0) fsi__order_offer(t, g, x, 1 - from);
-    }
-    t->pull[0][u] = rows[0];
-    t->pull[1][u] = rows[1];
-    if (t->locked[u]) return;
-    fsi__order_offer(t, g, u, 0);
-    fsi__order_offer(t, g, u, 1);
-}
-
-/* Moves the separator vertex v to side `to`. */
-static void fsi__order_move(fsi__order_cut *t, fsi__order_level *g, int v, int to)
-{
-    int k, u;
-    fsi__order_heap_remove(&t->heap[0], v);
-    fsi__order_heap_remove(&t->heap[1], v);
-    fsi__order_shift(t, g, v, to);
-    t->locked[v] = 1;
-    for (k = g->start[v]; k < g->start[v + 1]; k++) {
-        u = g->adj[k];
-        if (g->side[u] == 1 - to) fsi__order_pull(t, g, u, 1 - to);
-        else if (g->side[u] == FSI__ORDER_CUT) {
-            t->pull[to][u] += g->weight[v];
-            if (t->heap[1 - to].place[u] >= 0) fsi__order_offer(t, g, u, 1 - to);
-        }
-    }
-}
-
-/* Takes back the changes after the first `keep`, and lists the separator that results. */
-static void fsi__order_rewind(fsi__order_cut *t, fsi__order_level *g, int keep)
-{
-    int k, v, old = t->count, total = t->trail_count;
-    while (t->trail_count > keep) {
-        v = t->trail[--t->trail_count];
-        t->rows[g->side[v]] -= g->weight[v];
-        t->rows[t->was[t->trail_count]] += g->weight[v];
-        g->side[v] = t->was[t->trail_count];
-    }
-    for (k = 0; k < total; k++) t->locked[t->trail[k]] = 2;
-    for (t->count = k = 0; k < old; k++) {
-        v = t->list[k];
-        if (g->side[v] == FSI__ORDER_CUT) {
-            t->list[t->count++] = v;
-            t->locked[v] = 0;
-        }
-    }
-    for (k = 0; k < total; k++) {
-        v = t->trail[k];
-        if (g->side[v] == FSI__ORDER_CUT && t->locked[v]) t->list[t->count++] = v;
-        t->locked[v] = 0;
-    }
-    t->trail_count = 0;
-}
-
-/* What a cut costs: its weight, more if a side is too heavy; among equals the balanced one. */
-static int64_t fsi__order_cost(const fsi__order_cut *t)
-{
-    int heavy = fsi__order_most(t->rows[0], t->rows[1]), light = fsi__order_least(t->rows[0], t->rows[1]);
-    int excess = fsi__order_most(heavy - t->most, 0);
-    return ((int64_t)t->rows[2] + excess) * ((int64_t)1 << 31) + (heavy - light);
-}
-
-/* The side to which the best move leads, -1: none is left. */
-static int fsi__order_choose(const fsi__order_cut *t, const fsi__order_level *g)
-{
-    int s, may[2];
-    int64_t gain[2];
-    for (s = 0; s < 2; s++) {
-        const fsi__order_heap *h = &t->heap[s];
-        may[s] = h->count > 0 && t->rows[s] + g->weight[h->entry[0].vertex] <= fsi__order_most(t->most, t->rows[1 - s]);
-        gain[s] = h->count > 0 ? (int64_t)g->weight[h->entry[0].vertex] - t->pull[1 - s][h->entry[0].vertex] : 0;
-    }
-    if (!may[0] || !may[1]) return may[0] ? 0 : may[1] ? 1 : -1;
-    if (gain[0] != gain[1]) return gain[0] > gain[1] ? 0 : 1;
-    return t->rows[0] <= t->rows[1] ? 0 : 1;
-}
-
-/* One pass of Fiduccia and Mattheyses: the best move, again and again, each vertex once; back to the best cut met. */
-static int fsi__order_pass(fsi__order_cut *t, fsi__order_level *g)
-{
-    int64_t first = fsi__order_cost(t), best = first, cost;
-    int k, to, keep = 0, vain = 0, patience = fsi__order_least(2 * t->count, 800) + 20;
-    t->tick = 0;
-    for (k = 0; k < t->count; k++) {
-        fsi__order_count_pull(t, g, t->list[k]);
-        fsi__order_offer(t, g, t->list[k], 0);
-        fsi__order_offer(t, g, t->list[k], 1);
-    }
-    while (vain <= patience && (to = fsi__order_choose(t, g)) >= 0) {
-        fsi__order_move(t, g, t->heap[to].entry[0].vertex, to);
-        cost = fsi__order_cost(t);
-        vain++;
-        if (cost >= best) continue;
-        vain = 0;
-        best = cost;
-        keep = t->trail_count;
-    }
-    fsi__order_heap_clear(&t->heap[0]);
-    fsi__order_heap_clear(&t->heap[1]);
-    fsi__order_rewind(t, g, keep);
-    return best < first;
-}
-
-/* Sums up and lists the cut in side[]. */
-static void fsi__order_take_cut(fsi__order_cut *t, const fsi__order_level *g)
-{
-    int v, total;
-    t->rows[0] = t->rows[1] = t->rows[2] = t->count = 0;
-    for (v = 0; v < g->n; v++) {
-        t->rows[g->side[v]] += g->weight[v];
-        if (g->side[v] == FSI__ORDER_CUT) t->list[t->count++] = v;
-    }
-    total = t->rows[0] + t->rows[1] + t->rows[2];
-    t->most = total - total / 100 * 28;
-}
-
-static void fsi__order_refine(fsi__order_cut *t, fsi__order_level *g, int passes)
-{
-    fsi__order_take_cut(t, g);
-    while (passes-- > 0 && fsi__order_pass(t, g)) {}
-}
-
-/* Grows the left side from v until it has half of the weight, always by the vertex that adds least to the separator. */
-static void fsi__order_grow(fsi__order_cut *t, fsi__order_level *g, int v)
-{
-    int half;
-    memset(g->side, FSI__ORDER_RIGHT, (size_t)g->n);
-    g->side[v] = FSI__ORDER_CUT;
-    fsi__order_take_cut(t, g);
-    half = (t->rows[0] + t->rows[1] + t->rows[2]) / 2;
-    t->tick = 0;
-    fsi__order_count_pull(t, g, v);
-    fsi__order_offer(t, g, v, 0);
-    while (t->rows[0] + t->rows[2] / 2 < half && t->heap[0].count > 0) fsi__order_move(t, g, t->heap[0].entry[0].vertex, 0);
-    fsi__order_heap_clear(&t->heap[0]);
-    fsi__order_heap_clear(&t->heap[1]);
-    fsi__order_rewind(t, g, t->trail_count);
-}
-
-/* Cuts the coarsest graph: the best of several growths. */
-static void fsi__order_first_cut(fsi__order_nd *s, fsi__order_level *g, uint64_t seed, int tries)
-{
-    int64_t cost, best = INT64_MAX;
-    signed char *keep = s->best + s->g->n;
-    int k;
-    for (k = 0; k < tries; k++) {
-        fsi__order_grow(&s->cut, g, (int)(fsi__order_mix(seed * 64 + (uint64_t)k) % (uint64_t)g->n));
-        fsi__order_refine(&s->cut, g, 2);
-        cost = fsi__order_cost(&s->cut);
-        if (cost >= best) continue;
-        best = cost;
-        memcpy(keep, g->side, (size_t)g->n);
-    }
-    memcpy(g->side, keep, (size_t)g->n);
-}
-
-/* ---- >>order coarsening ----------------------------------------------------------------------------------------- */
-
-static void fsi__order_level_layout(fsi__order_level *g, fsi__arena *a, size_t n, size_t m)
-{
-    g->start = (int *)fsi__take(a, n + 1, sizeof(int));
-    g->weight = (int *)fsi__take(a, n, sizeof(int));
-    g->coarse = (int *)fsi__take(a, n, sizeof(int));
-    g->adj = (int *)fsi__take(a, m, sizeof(int));
-    g->edge = (int *)fsi__take(a, m, sizeof(int));
-    g->side = (signed char *)fsi__take(a, n, 1);
-}
-
-static fsi_status fsi__order_level_reserve(fsi_context *c, fsi__order_level *g, int n, int edges)
-{
-    fsi__arena measure = { NULL, 0, 0 };
-    fsi__order_level_layout(g, &measure, (size_t)n, (size_t)edges);
-    if (!fsi__arena_room(c, &g->memory, measure.used)) return fsi__order_no_memory(c, n);
-    fsi__order_level_layout(g, &g->memory, (size_t)n, (size_t)edges);
-    g->n = n;
-    return FSI_OK;
-}
-
-/* The vertices in a random turn, those of few neighbours first: s->turn. */
-static void fsi__order_shuffle(fsi__order_nd *s, const fsi__order_level *g, uint64_t seed)
-{
-    int v, k, begin[33] = { 0 }, *turn = s->turn, *mixed = s->match;
-    for (v = 0; v < g->n; v++) {
-        k = (int)((fsi__order_mix(seed + (uint64_t)v) >> 32) * ((uint64_t)v + 1) >> 32);
-        mixed[v] = mixed[k];
-        mixed[k] = v;
-    }
-    for (v = 0; v < g->n; v++) begin[1 + fsi__order_least(g->start[v + 1] - g->start[v], 31)]++;
-    for (k = 0; k < 32; k++) begin[k + 1] += begin[k];
-    for (k = 0; k < g->n; k++) {
-        v = mixed[k];
-        turn[begin[fsi__order_least(g->start[v + 1] - g->start[v], 31)]++] = v;
-    }
-}
-
-/* The free neighbour of v with the heaviest edge for its weight, v if there is none. */
-static int fsi__order_partner(const fsi__order_level *g, const int *match, int v, int heavy)
-{
-    int k, u, best = v;
-    int64_t edge = 0, weight = 1;
-    for (k = g->start[v]; k < g->start[v + 1]; k++) {
-        u = g->adj[k];
-        if (match[u] >= 0 || g->weight[v] + g->weight[u] > heavy) continue;
-        if (g->edge[k] * weight <= edge * g->weight[u]) continue;
-        best = u;
-        edge = g->edge[k];
-        weight = g->weight[u];
-    }
-    return best;
-}
-
-/* Pairs what is left alone with the next one that is alone beside the same neighbour. */
-static void fsi__order_pair_alone(const fsi__order_level *g, int *match, int heavy)
-{
-    int v, u, k, alone;
-    for (v = 0; v < g->n; v++) {
-        for (alone = -1, k = g->start[v]; k < g->start[v + 1]; k++) {
-            u = g->adj[k];
-            if (match[u] != u) continue;
-            if (alone < 0 || g->weight[u] + g->weight[alone] > heavy) alone = u;
-            else {
-                match[u] = alone;
-                match[alone] = u;
-                alone = -1;
-            }
-        }
-    }
-}
-
-/* Matches, and numbers the vertices of the next level in g->coarse; returns how many there are. */
-static int fsi__order_match(fsi__order_nd *s, fsi__order_level *g, uint64_t seed)
-{
-    int v, u, k, count = 0, alone = 0, heavy, *match = s->match;
-    int64_t rows = 0;
-    fsi__order_shuffle(s, g, seed);
-    for (v = 0; v < g->n; v++) {
-        match[v] = -1;
-        rows += g->weight[v];
-    }
-    heavy = (int)(rows / 30 + 1);
-    for (k = 0; k < g->n; k++) {
-        v = s->turn[k];
-        if (match[v] >= 0) continue;
-        u = fsi__order_partner(g, match, v, heavy);
-        match[u] = v;
-        match[v] = u;
-        alone += u == v;
-    }
-    if (alone > g->n / 4) fsi__order_pair_alone(g, match, heavy);
-    for (v = 0; v < g->n; v++)
-        if (match[v] >= v) g->coarse[v] = g->coarse[match[v]] = count++;
-    return count;
-}
-
-/* Adds the edges of v to those of its coarse vertex, which begin at `begin`; returns the new end. */
-static int fsi__order_merge_edges(fsi__order_nd *s, const fsi__order_level *g, fsi__order_level *to, int v, int begin, int end)
-{
-    int k, d, *slot = s->slot, own = g->coarse[v];
-    for (k = g->start[v]; k < g->start[v + 1]; k++) {
-        d = g->coarse[g->adj[k]];
-        if (d == own) continue;
-        if (slot[d] >= begin) to->edge[slot[d]] += g->edge[k];
-        else {
-            slot[d] = end;
-            to->adj[end] = d;
-            to->edge[end++] = g->edge[k];
-        }
-    }
-    return end;
-}
-
-/* Makes level k + 1 from level k. *made: 0 when it is no use. */
-static fsi_status fsi__order_coarsen(fsi__order_nd *s, int k, uint64_t seed, int *made)
-{
-    fsi__order_level *g = &s->level[k], *to = &s->level[k + 1];
-    int v, end = 0, count, c = 0;
-    fsi_status status;
-    *made = 0;
-    if (k == FSI__ORDER_LEVELS || g->n <= 60) return FSI_OK;
-    count = fsi__order_match(s, g, seed);
-    if (count > g->n - g->n / 8) return FSI_OK;
-    status = fsi__order_level_reserve(s->c, to, count, g->start[g->n]);
-    if (status != FSI_OK) return status;
-    for (c = 0; c < count; c++) s->slot[c] = -1;
-    for (v = 0; v < g->n; v++) {
-        int pair = s->match[v], begin = end;
-        if (pair < v) continue;
-        c = g->coarse[v];
-        to->start[c] = begin;
-        to->weight[c] = g->weight[v] + (pair > v ? g->weight[pair] : 0);
-        end = fsi__order_merge_edges(s, g, to, v, begin, end);
-        if (pair > v) end = fsi__order_merge_edges(s, g, to, pair, begin, end);
-    }
-    to->start[count] = end;
-    *made = 1;
-    return FSI_OK;
-}
-
-/* Hands the cut of level k + 1 to level k and refines it. */
-static void fsi__order_uncoarsen(fsi__order_nd *s, int k)
-{
-    fsi__order_level *g = &s->level[k];
-    const fsi__order_level *from = &s->level[k + 1];
-    int v;
-    for (v = 0; v < g->n; v++) g->side[v] = from->side[g->coarse[v]];
-    fsi__order_refine(&s->cut, g, 3);
-}
-
-/* Cuts level `base` by way of coarser ones. */
-static fsi_status fsi__order_multilevel(fsi__order_nd *s, int base, uint64_t seed)
-{
-    int k = base, made;
-    do {
-        fsi_status status = fsi__order_coarsen(s, k, seed, &made);
-        if (status != FSI_OK) return status;
-        k += made;
-    } while (made);
-    fsi__order_first_cut(s, &s->level[k], seed, 6);
-    while (k-- > base) fsi__order_uncoarsen(s, k);
-    return FSI_OK;
-}
-
-/* Cuts level 0: coarsens to some thousand vertices, takes the best of several cuts of those, and refines it. */
-static fsi_status fsi__order_bisect(fsi__order_nd *s)
-{
-    int base = 0, made = 1, run, runs;
-    int64_t cost, best = INT64_MAX;
-    fsi_status status;
-    while (made && s->level[base].n > 2000) {
-        status = fsi__order_coarsen(s, base, 1, &made);
-        if (status != FSI_OK) return status;
-        base += made;
-    }
-    runs = s->level[0].n > 20000 ? 4 : s->level[0].n > 3000 ? 2 : 1; /* work lies in the large separators, time in the small ones */
-    for (run = 0; run < runs; run++) {
-        fsi__order_level *g = &s->level[base];
-        status = fsi__order_multilevel(s, base, (uint64_t)run + 2);
-        if (status != FSI_OK) return status;
-        cost = fsi__order_cost(&s->cut);
-        if (cost >= best) continue;
-        best = cost;
-        memcpy(s->best, g->side, (size_t)g->n);
-    }
-    memcpy(s->level[base].side, s->best, (size_t)s->level[base].n);
-    fsi__order_take_cut(&s->cut, &s->level[base]);
-    while (base-- > 0) fsi__order_uncoarsen(s, base);
-    return FSI_OK;
-}
-
-/* ---- >>order nested dissection ---------------------------------------------------------------------------------- */
-
-static void fsi__order_nd_layout(fsi__order_nd *s, fsi__arena *a)
-{
-    size_t n = (size_t)s->g->n;
-    int side;
-    s->local = (int *)fsi__take(a, n, sizeof(int));
-    s->slot = (int *)fsi__take(a, n, sizeof(int));
-    s->match = (int *)fsi__take(a, n, sizeof(int));
-    s->turn = (int *)fsi__take(a, n, sizeof(int));
-    s->best = (signed char *)fsi__take(a, 2 * n, 1);
-    s->cut.list = (int *)fsi__take(a, n, sizeof(int));
-    s->cut.trail = (int *)fsi__take(a, 3 * n, sizeof(int));
-    s->cut.was = (signed char *)fsi__take(a, 3 * n, 1);
-    s->cut.locked = (unsigned char *)fsi__take(a, n, 1);
-    for (side = 0; side < 2; side++) {
-        s->cut.pull[side] = (int *)fsi__take(a, n, sizeof(int));
-        s->cut.heap[side].entry = (fsi__order_entry *)fsi__take(a, n, sizeof(fsi__order_entry));
-        s->cut.heap[side].place = (int *)fsi__take(a, n, sizeof(int));
-    }
-}
-
-/* The piece list[begin] .. list[end - 1] becomes level 0. */
-static fsi_status fsi__order_extract(fsi__order_nd *s, int begin, int end)
-{
-    fsi__order_level *to = &s->level[0];
-    int i, k, m = 0;
-    fsi_status status;
-    for (i = begin; i < end; i++) m += s->g->start[s->list[i] + 1] - s->g->start[s->list[i]];
-    status = fsi__order_level_reserve(s->c, to, end - begin, m);
-    if (status != FSI_OK) return status;
-    for (i = begin; i < end; i++) s->local[s->list[i]] = i - begin;
-    for (m = 0, i = begin; i < end; i++) {
-        int v = s->list[i];
-        to->start[i - begin] = m;
-        to->weight[i - begin] = s->g->weight[v];
-        for (k = s->g->start[v]; k < s->g->start[v + 1]; k++) {
-            int u = s->local[s->g->adj[k]];
-            if (u < 0) continue;
-            to->adj[m] = u;
-            to->edge[m++] = 1;
-        }
-    }
-    to->start[end - begin] = m;
-    for (i = begin; i < end; i++) s->local[s->list[i]] = -1;
-    return FSI_OK;
-}
-
-/* Sides by components: the first ones, up to about half of the vertices, go left. 0 if there is but one component. */
-static int fsi__order_split_components(fsi__order_nd *s)
-{
-    fsi__order_level *g = &s->level[0];
-    int *queue = s->turn, tail = 0, seed, i, k, begin, side = FSI__ORDER_LEFT, components = 0;
-    memset(g->side, FSI__ORDER_CUT, (size_t)g->n);
-    for (seed = 0; seed < g->n; seed++) {
-        if (g->side[seed] != FSI__ORDER_CUT) continue;
-        components++;
-        begin = i = tail;
-        g->side[seed] = (signed char)side;
-        for (queue[tail++] = seed; i < tail; i++) {
-            for (k = g->start[queue[i]]; k < g->start[queue[i] + 1]; k++) {
-                if (g->side[g->adj[k]] != FSI__ORDER_CUT) continue;
-                g->side[g->adj[k]] = (signed char)side;
-                queue[tail++] = g->adj[k];
-            }
-        }
-        if (begin > 0 && side == FSI__ORDER_LEFT && tail - g->n / 2 > g->n / 2 - begin)
-            for (side = FSI__ORDER_RIGHT, i = begin; i < tail; i++) g->side[queue[i]] = FSI__ORDER_RIGHT;
-        if (tail >= g->n / 2) side = FSI__ORDER_RIGHT;
-    }
-    return components > 1;
-}
-
-/* Sorts the piece by side: left, right, separator; count[] of each. */
-static void fsi__order_part(fsi__order_nd *s, int begin, int end, int *count)
-{
-    const signed char *side = s->level[0].side;
-    int i, at[3];
-    count[0] = count[1] = count[2] = 0;
-    for (i = 0; i < end - begin; i++) count[side[i]]++;
-    at[0] = 0; at[1] = count[0]; at[2] = count[0] + count[1];
-    for (i = 0; i < end - begin; i++) s->turn[at[side[i]]++] = s->list[begin + i];
-    memcpy(s->list + begin, s->turn, (size_t)(end - begin) * sizeof(int));
-}
-
-/* Copies v's edges that stay in the piece or, for a vertex of the piece, lead to its halo, which grows. */
-static int fsi__order_copy_edges(fsi__order_nd *s, int v, int inner, int m)
-{
-    fsi__order_net *p = &s->piece;
-    int k, u;
-    for (k = s->g->start[v]; k < s->g->start[v + 1]; k++) {
-        u = s->g->adj[k];
-        if (s->local[u] < 0) {
-            if (s->local[v] >= inner) continue;
-            s->slot[p->n] = u;
-            s->local[u] = p->n++;
-        }
-        if (s->local[v] < inner || s->local[u] < inner) p->adj[m++] = s->local[u];
-    }
-    return m;
-}
-
-/* Makes the piece and its halo a graph of its own; slot[i] is the vertex that is i there. */
-static fsi_status fsi__order_make_leaf(fsi__order_nd *s, int begin, int end)
-{
-    fsi__arena measure = { NULL, 0, 0 };
-    fsi__order_net *p = &s->piece;
-    int i, m = 0, inner = end - begin;
-    for (i = begin; i < end; i++) m += s->g->start[s->list[i] + 1] - s->g->start[s->list[i]];
-    if (m > INT32_MAX / 2) return fsi__order_too_large(s->c, m);
-    p->n = fsi__order_least(s->g->n - inner, m) + inner;
-    fsi__order_net_layout(p, &measure, (size_t)p->n, 2 * (size_t)m);
-    if (!fsi__arena_room(s->c, &s->piece_memory, measure.used)) return fsi__order_no_memory(s->c, p->n);
-    fsi__order_net_layout(p, &s->piece_memory, (size_t)p->n, 2 * (size_t)m);
-    p->n = inner;
-    for (i = 0; i < inner; i++) {
-        s->slot[i] = s->list[begin + i];
-        s->local[s->slot[i]] = i;
-    }
-    for (m = i = 0; i < p->n; i++) { /* n grows on the way */
-        p->start[i] = m;
-        p->weight[i] = s->g->weight[s->slot[i]];
-        p->rank[i] = i >= inner;
-        m = fsi__order_copy_edges(s, s->slot[i], inner, m);
-    }
-    p->start[p->n] = m;
-    for (i = 0; i < p->n; i++) s->local[s->slot[i]] = -1;
-    return FSI_OK;
-}
-
-static fsi_status fsi__order_leaf(fsi__order_nd *s, int begin, int end)
-{
-    int i, count;
-    fsi_status status = fsi__order_make_leaf(s, begin, end);
-    if (status == FSI_OK) status = fsi__order_md_run(s->c, &s->md, &s->piece, 0, s->turn, &count);
-    if (status != FSI_OK) return status;
-    for (i = 0; i < count; i++) s->list[begin + i] = s->slot[s->turn[i]];
-    return FSI_OK;
-}
-
-/* Small, or so dense that no separator is worth it. */
-static int fsi__order_is_leaf(const fsi__order_nd *s, int begin, int end)
-{
-    int64_t rows = 0, edges = 0, n = end - begin;
-    int i;
-    for (i = begin; i < end; i++) rows += s->g->weight[s->list[i]];
-    if (rows <= FSI__ORDER_LEAF || n <= 20) return 1;
-    for (i = begin; i < end; i++) edges += s->g->start[s->list[i] + 1] - s->g->start[s->list[i]];
-    return edges > n * n / 2;
-}
-
-/* Cuts the piece; count[0] and count[1] are the sizes of the pieces that remain, both 0 after a leaf. */
-static fsi_status fsi__order_cut_piece(fsi__order_nd *s, int begin, int end, int *count)
-{
-    fsi_status status;
-    const int *rows = s->cut.rows;
-    count[0] = count[1] = 0;
-    if (fsi__order_is_leaf(s, begin, end)) return fsi__order_leaf(s, begin, end);
-    status = fsi__order_extract(s, begin, end);
-    if (status != FSI_OK) return status;
-    if (!fsi__order_split_components(s)) {
-        status = fsi__order_bisect(s);
-        if (status != FSI_OK) return status;
-        if (fsi__order_least(rows[0], rows[1]) < (rows[0] + rows[1] + rows[2]) / 16) return fsi__order_leaf(s, begin, end);
-    }
-    fsi__order_part(s, begin, end, count);
-    return FSI_OK;
-}
-
-/* Cuts the first n of the list, piece after piece; the smaller half is done first, so that at most log2 n wait. */
-static fsi_status fsi__order_dissect_pieces(fsi__order_nd *s, int n)
-{
-    int wait[64][2], waiting = 1, count[3];
-    wait[0][0] = 0;
-    wait[0][1] = n;
-    while (waiting > 0) {
-        int begin = wait[waiting - 1][0], end = wait[waiting - 1][1], first;
-        fsi_status status;
-        waiting--;
-        if (begin == end) continue;
-        status = fsi__order_cut_piece(s, begin, end, count);
-        if (status != FSI_OK) return status;
-        if (count[0] + count[1] == 0) continue;
-        first = count[0] > count[1]; /* the larger one waits below the smaller one */
-        wait[waiting + first][0] = begin + count[0];
-        wait[waiting + first][1] = begin + count[0] + count[1];
-        wait[waiting + 1 - first][0] = begin;
-        wait[waiting + 1 - first][1] = begin + count[0];
-        waiting += 2;
-    }
-    return FSI_OK;
-}
-
-/* Rank 0 is dissected. How rank 1 fills does not depend on the order of rank 0, so minimum degree tells its order. */
-static fsi_status fsi__order_dissect_ranks(fsi__order_nd *s)
-{
-    const fsi__order_net *g = s->g;
-    int i, k, count = 0;
-    fsi_status status;
-    for (i = 0; i < g->n; i++) {
-        s->local[i] = s->cut.heap[0].place[i] = s->cut.heap[1].place[i] = -1;
-        if (g->rank[i] == 0) s->list[count++] = i;
-    }
-    if (count < g->n) {
-        status = fsi__order_md_run(s->c, &s->md, g, 1, s->turn, &k);
-        if (status != FSI_OK) return status;
-        for (i = count; i < g->n; i++) s->list[i] = s->turn[i];
-    }
-    return fsi__order_dissect_pieces(s, count);
-}
-
-/* Memory of an ordering that the next one may use: zeros at first. */
-typedef struct fsi__order_pool { fsi__arena memory, core, degrees; fsi__order_nd *nd; } fsi__order_pool;
+/* Memory of an ordering that the next one may use: zeros at first. state: of `ordering`. */
+typedef struct fsi__order_pool {
+    fsi__arena memory, core, degrees;
+    const fsi_ordering *ordering;
+    void *state;
+} fsi__order_pool;
 
 static void fsi__order_pool_free(fsi_context *c, fsi__order_pool *p)
 {
-    int k;
     fsi__arena_free(c, &p->memory);
     fsi__arena_free(c, &p->core);
     fsi__arena_free(c, &p->degrees);
-    for (k = 0; p->nd && k <= FSI__ORDER_LEVELS; k++) fsi__arena_free(c, &p->nd->level[k].memory);
-    if (p->nd) {
-        fsi__arena_free(c, &p->nd->piece_memory);
-        fsi__arena_free(c, &p->nd->md.memory);
-        fsi__arena_free(c, &p->nd->memory);
-    }
-    fsi__free(c, p->nd, 1, sizeof *p->nd);
+    if (p->ordering) p->ordering->release(c, p->state);
     memset(p, 0, sizeof *p);
 }
 
-/* As fsi__arena_room; zeros, as memory that is new. */
-static int fsi__order_reserve_zeros(fsi_context *c, fsi__arena *a, size_t size)
+FSI_API int fsi__order_reserve_zeros(fsi_context *c, fsi__arena *a, size_t size)
 {
     if (!fsi__arena_room(c, a, size)) return 0;
     memset(a->base, 0, size);
     return 1;
 }
-
-/* Nothing is left of the ordering before but its memory. */
-static void fsi__order_renew_nd(fsi__order_nd *s)
-{
-    fsi__arena level[FSI__ORDER_LEVELS + 1];
-    const fsi__arena memory = s->memory, piece = s->piece_memory, md = s->md.memory;
-    int k;
-    for (k = 0; k <= FSI__ORDER_LEVELS; k++) level[k] = s->level[k].memory;
-    memset(s, 0, sizeof *s);
-    for (k = 0; k <= FSI__ORDER_LEVELS; k++) s->level[k].memory = level[k];
-    s->memory = memory;
-    s->piece_memory = piece;
-    s->md.memory = md;
-}
-
-static fsi_status fsi__order_dissect(fsi_context *c, const fsi__order_net *g, int *order, fsi__order_pool *pool)
-{
-    fsi__arena measure = { NULL, 0, 0 };
-    fsi__order_nd *s;
-    if (!pool->nd) pool->nd = (fsi__order_nd *)fsi__alloc(c, 1, sizeof *s);
-    else fsi__order_renew_nd(pool->nd);
-    s = pool->nd;
-    if (!s) return fsi__order_no_memory(c, g->n);
-    s->c = c;
-    s->g = g;
-    s->list = order;
-    fsi__order_nd_layout(s, &measure);
-    if (!fsi__order_reserve_zeros(c, &s->memory, measure.used)) return fsi__order_no_memory(c, g->n);
-    fsi__order_nd_layout(s, &s->memory);
-    return fsi__order_dissect_ranks(s);
-}
-
-/* ---- >>order graph ---------------------------------------------------------------------------------------------- */
 
 typedef struct fsi__order_job {
     fsi_context *c;
@@ -2174,24 +1480,39 @@ static void fsi__order_natural(int n, const unsigned char *last, int *order)
             if ((last && last[v]) == rank) order[done++] = v;
 }
 
+/* Orders the core: by minimum degree, or by d->ordering where the matrix has enough rows for it. */
+static fsi_status fsi__order_core(fsi__order_job *s, const fsi_ldlt_desc *d, fsi__order_pool *pool)
+{
+    int count;
+    if (!d->ordering || (double)s->n * s->block <= d->ordering->small)
+        return fsi__order_by_degree(s->c, &s->core, 1, s->list, &count, &pool->degrees);
+    if (pool->ordering && pool->ordering != d->ordering) {
+        pool->ordering->release(s->c, pool->state);
+        pool->state = NULL;
+    }
+    pool->ordering = d->ordering;
+    return d->ordering->find(s->c, &s->core, s->list, &pool->state);
+}
+
 /* Orders a symmetric graph without self loops: neighbours of v are adj[start[v]] .. adj[start[v + 1] - 1], ascending.
-   block: rows of the matrix that each stands for. last[v] nonzero (NULL: none): after all others. order[k] becomes the k-th vertex to
-   eliminate. */
-static fsi_status fsi__order_graph(fsi_context *c, int n, const int *start, const int *adj, int block, const unsigned char *last, fsi_ldlt_order method, fsi__order_pool *pool, int *order)
+   block: rows of the matrix that each stands for. d->last[v] nonzero: after all others. order[k] becomes the k-th vertex
+   to eliminate. */
+static fsi_status fsi__order_graph(fsi_context *c, int n, const int *start, const int *adj, int block,
+                                   const fsi_ldlt_desc *d, fsi__order_pool *pool, int *order)
 {
     fsi__order_job s;
     fsi_status status;
     int v;
-    if (method == FSI_LDLT_NATURAL || n == 0) {
-        fsi__order_natural(n, last, order);
+    if (d->order == FSI_LDLT_NATURAL || n == 0) {
+        fsi__order_natural(n, d->last, order);
         return FSI_OK;
     }
     memset(&s, 0, sizeof s);
     s.memory = pool->memory;
     s.core_memory = pool->core;
-    s.c = c; s.n = n; s.start = start; s.adj = adj; s.block = block; s.last = last;
+    s.c = c; s.n = n; s.start = start; s.adj = adj; s.block = block; s.last = d->last;
     status = fsi__order_make_core(&s);
-    if (status == FSI_OK) status = method == FSI_LDLT_DISSECTION && (double)n * block > FSI__ORDER_SMALL ? fsi__order_dissect(c, &s.core, s.list, pool) : fsi__order_by_degree(c, &s.core, s.list, &pool->degrees);
+    if (status == FSI_OK) status = fsi__order_core(&s, d, pool);
     if (status == FSI_OK) {
         int *vertex = s.core.start; /* of the core; its edges are no longer needed */
         for (v = 0; v < n; v++) if (s.number[v] >= 0) vertex[s.number[v]] = v;
@@ -3197,7 +2518,7 @@ static fsi_status fsi__ldlt_analyse(fsi_ldlt *f, const fsi_csr *a)
     g.perm = im->perm;
     g.inverse = im->inverse;
     fsi__ldlt_make_graph(&g, a);
-    status = fsi__order_graph(f->context, f->rows, g.start, g.adj, f->block, f->desc.last, f->desc.order, &im->pool, im->perm);
+    status = fsi__order_graph(f->context, f->rows, g.start, g.adj, f->block, &f->desc, &im->pool, im->perm);
     if (!im->keeps) fsi__order_pool_free(f->context, &im->pool);
     f->stats.seconds_order = fsi__now(f->context) - clock;
     for (k = 0; k < f->rows && status == FSI_OK; k++) im->inverse[im->perm[k]] = k;
@@ -3246,7 +2567,7 @@ static fsi_status fsi__ldlt_check_desc(fsi_context *c, const fsi_ldlt_desc *d, c
     const char *fn = fsi__ldlt_create_name;
     int k;
     if (a->rows != a->cols) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, a->rows, "the matrix has %d x %d blocks, must be square", a->rows, a->cols);
-    if ((int)d->order < 0 || d->order > FSI_LDLT_NATURAL) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->order, "desc.order is %d, must be 0 to 2", (int)d->order);
+    if ((int)d->order < 0 || d->order > FSI_LDLT_NATURAL) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->order, "desc.order is %d, must be 0 or 1", (int)d->order);
     if ((int)d->pivots < 0 || d->pivots > FSI_LDLT_ANY) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->pivots, "desc.pivots is %d, must be 0 to 2", (int)d->pivots);
     if (!(d->smallest_pivot >= 0 && d->smallest_pivot <= 1)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->smallest_pivot, "desc.smallest_pivot is %g, must be 0 to 1", d->smallest_pivot);
     if (d->pivots == FSI_LDLT_SIGNED && !d->sign && a->rows > 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.sign is NULL, but desc.pivots is SIGNED");
@@ -3572,7 +2893,7 @@ FSI_API fsi_status fsi_solver_create(fsi_solver **out, const fsi_solver_desc *de
     if (out) *out = NULL;
     if (!desc || desc->cookie != FSI__COOKIE('s', fsi_solver_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
     if (!out) return fsi__fail(desc->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
-    if ((int)desc->order < 0 || desc->order > FSI_LDLT_NATURAL) return fsi__fail(desc->context, FSI_ERROR_ARGUMENT, fn, -1, (double)desc->order, "desc.order is %d, must be 0 to 2", (int)desc->order);
+    if ((int)desc->order < 0 || desc->order > FSI_LDLT_NATURAL) return fsi__fail(desc->context, FSI_ERROR_ARGUMENT, fn, -1, (double)desc->order, "desc.order is %d, must be 0 or 1", (int)desc->order);
     if (desc->reuse < 0) return fsi__fail(desc->context, FSI_ERROR_ARGUMENT, fn, -1, desc->reuse, "desc.reuse is %d, must not be negative", desc->reuse);
     if (fsi__solver_check_iteration(desc->context, fn, desc, 0) != FSI_OK) return FSI_ERROR_ARGUMENT;
     s = (fsi_solver *)fsi__alloc(desc->context, 1, sizeof *s + sizeof(fsi__solver_impl));
@@ -3722,6 +3043,7 @@ static fsi_status fsi__solver_factor(fsi_solver *s, const fsi_system *y, const d
         fsi_ldlt_desc d = fsi_ldlt_default_desc();
         d.context = s->context;
         d.order = s->desc.order;
+        d.ordering = s->desc.ordering;
         d.last = y->last;
         d.pivots = y->pivots;
         d.sign = y->sign;

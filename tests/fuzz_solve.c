@@ -4,7 +4,7 @@
 
    clang -g -O1 -fsanitize=fuzzer,address,undefined tests/fuzz_solve.c -o fuzz_solve -lm && ./fuzz_solve -max_len=1024 */
 #define FSI_IMPLEMENTATION
-#include "../fsi_solve.h"
+#include "../fsi_order.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -177,7 +177,8 @@ static fsi_ldlt_desc read_desc(bytes *in, problem *p, fsi_context *c, int flags)
     fsi_ldlt_desc d = fsi_ldlt_default_desc();
     const int order = next_byte(in);
     d.context = c;
-    d.order = (fsi_ldlt_order)(order % 3);
+    if (order % 3 == 0) d.ordering = fsi_dissection();
+    if (order % 3 == 2) d.order = FSI_LDLT_NATURAL;
     d.pivots = flags & 2 ? FSI_LDLT_SIGNED : flags & 4 ? FSI_LDLT_ANY : FSI_LDLT_POSITIVE;
     d.sign = p->sign;
     if (flags & 8) d.last = p->last;

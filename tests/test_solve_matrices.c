@@ -3,7 +3,7 @@
 
    SOLVE_MATRICES_ONLY leaves out the tests: validate_solve.c takes matrices and references from here. */
 #include "test.h"
-#include "../fsi_solve.h"
+#include "../fsi_order.h"
 #include "test_dense.h"
 #include <float.h>
 
@@ -731,7 +731,8 @@ static fsi_ldlt_desc desc_of(fsi_context *c, int order, way how, const signed ch
 {
     fsi_ldlt_desc d = fsi_ldlt_default_desc();
     d.context = c;
-    d.order = (fsi_ldlt_order)order;
+    if (order == 0) d.ordering = fsi_dissection();
+    if (order == 2) d.order = FSI_LDLT_NATURAL;
     d.pivots = how == POSITIVE ? FSI_LDLT_POSITIVE : how == SIGNED ? FSI_LDLT_SIGNED : FSI_LDLT_ANY;
     d.sign = sign;
     return d;
