@@ -28,7 +28,7 @@
 
    WHAT IS IN HERE (search for >>)
       >>vectors >>elementary functions >>matrices    plain value types, no operator magic
-      >>bodies         what a rigid body and a liquid tell each other
+      >>bodies         what a rigid body and a liquid tell each other;  >>dense  Cholesky of small systems
       >>context        services of the host;  >>status  what can go wrong;  >>debug draw
    Meshes are in fsi_mesh.h, neighbours and lattices in fsi_particles.h, surfaces to draw in fsi_surface.h.
    MACROS YOU MAY DEFINE (the same in every file that includes an fsi header)
@@ -675,7 +675,29 @@ FSI_API void fsi_body_integrate(fsi_body *body, fsi_real dt);
    the angular momentum of new_angular_velocity. Then the body stands exactly where the simulator left it. */
 FSI_API void fsi_body_accept(fsi_body *body);
 
+/* ---- >>dense ----------------------------------------------------------------------------------------------------
+
+   Small dense definite systems in double, up to some hundred rows, in place, on one thread. a is n x n numbers row by row, of
+   which the lower triangle is read. Its numbers are at most 1e280: beyond that, elimination could overflow. Nothing is
+   allocated. context may be NULL. */
+
+/* A = L L^T for definite A; L takes the place of the lower triangle, L^T is above. Errors: COOKIE, ARGUMENT, LIMIT, NAN (name the row), and
+   SINGULAR (names the row whose pivot is not positive, or is nothing but rounding; where earlier pivots are small, a singular matrix may pass
+   for a nearly singular one). The lower triangle then is as it was; after SINGULAR the upper one is its
+   mirror image. */
+FSI_API fsi_status fsi_dense_cholesky(fsi_context *context, int n, double *a);
+/* x = A^-1 x, with what fsi_dense_cholesky made. Errors: ARGUMENT, NAN (x is not finite and stays; or A^-1 x overflows, x is 0 then). */
+FSI_API fsi_status fsi_dense_cholesky_solve(int n, const double *l, double *x);
 /* ---- >>shared ground: for fsi's own headers, not for you ------------------------------------------------------ */
+
+/* A function whose body stays its own: inlined, compilers vectorise the wrong loop of a kernel. */
+#if defined(__GNUC__) || defined(__clang__)
+#define FSI__NOINLINE __attribute__((noinline))
+#elif defined(_MSC_VER)
+#define FSI__NOINLINE __declspec(noinline)
+#else
+#define FSI__NOINLINE
+#endif
 
 /* Identifies a struct: kind, size, precision and version. First member of every desc and simulator. */
 #define FSI__COOKIE(tag, type) ((uint32_t)(0xF51u << 20) ^ ((uint32_t)(tag) << 12) ^ (uint32_t)sizeof(type) * 40503u ^ (uint32_t)(sizeof(fsi_real) << 8) ^ (uint32_t)FSI_VERSION)
@@ -783,6 +805,8 @@ FSI_FN double fsi__d3_dot(fsi__d3 a, fsi__d3 b) { return a.x * b.x + a.y * b.y +
 FSI_FN fsi__d3 fsi__d3_cross(fsi__d3 a, fsi__d3 b) { return fsi__d3_make(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x); }
 FSI_FN double fsi__d3_norm(fsi__d3 a) { return sqrt(fsi__d3_dot(a, a)); }
 FSI__STRICT_FN_END
+/* The dot product of n numbers, in FSI_LANES sums that are added pairwise: the same bits on every machine. */
+FSI_API double fsi__dot(const double *x, const double *y, int n);
 
 #endif /* FSI_H */
 
@@ -1467,6 +1491,147 @@ FSI_API void fsi_m3_polar(fsi_mat3 a, fsi_mat3 *rotation, fsi_mat3 *stretch)
     }
     *rotation = fsi__m3_from(r, scale == scale ? 1 : scale);
     if (stretch) *stretch = fsi__m3_from(s, scale);
+}
+
+/* ---- >>dense implementation -------------------------------------------------------------------------------------- */
+
+FSI_API double fsi__dot(const double *x, const double *y, int n)
+{
+    double s[FSI_LANES] = { 0 };
+    int i, l;
+    for (i = 0; i + FSI_LANES <= n; i += FSI_LANES) for (l = 0; l < FSI_LANES; l++) s[l] += x[i + l] * y[i + l];
+    for (l = 0; i + l < n; l++) s[l] += x[i + l] * y[i + l];
+    return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+}
+
+#define FSI__DENSE_ROUNDING 1.8e-15 /* eight roundings: a pivot below this, times rows so far, times what it was made of, counts as 0 */
+#define FSI__DENSE_LARGEST 1e280 /* of an entry: whatever elimination makes of it, by growth and squares of L, is finite */
+
+/* Tile of 4 x 8 sums over rows p of U: out_ij = sum of U_p,row+i U_p,column+j. A call of its own, so that the sums stay in registers. */
+enum { FSI__DENSE_ROWS = 4, FSI__DENSE_COLS = 8 };
+FSI__NOINLINE static void fsi__dense_tile(int k, size_t n, const double *row, const double *column, double *out)
+{
+    double sum[FSI__DENSE_ROWS][FSI__DENSE_COLS];
+    int i, j, p;
+    for (i = 0; i < FSI__DENSE_ROWS; i++) for (j = 0; j < FSI__DENSE_COLS; j++) sum[i][j] = 0;
+    for (p = 0; p < k; p++, row += n, column += n) {
+        for (i = 0; i < FSI__DENSE_ROWS; i++) {
+            const double u = row[i];
+            for (j = 0; j < FSI__DENSE_COLS; j++) sum[i][j] += u * column[j];
+        }
+    }
+    for (i = 0; i < FSI__DENSE_ROWS; i++) for (j = 0; j < FSI__DENSE_COLS; j++) out[i * FSI__DENSE_COLS + j] = sum[i][j];
+}
+
+/* The lower triangle is there, and elimination cannot overflow. */
+static fsi_status fsi__dense_check(fsi_context *c, const char *fn, int n, const double *a)
+{
+    int i, j;
+    if (!fsi__is_context(c)) return FSI_ERROR_COOKIE;
+    if (n < 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, n, "the matrix has %d rows", n);
+    if ((double)n * n > (double)((size_t)-1 / sizeof(double))) return fsi__fail(c, FSI_ERROR_LIMIT, fn, -1, n, "%d x %d numbers are more than can be addressed", n, n);
+    if (n > 0 && !a) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "the matrix is NULL");
+    for (i = 0; i < n; i++) for (j = 0; j <= i; j++) {
+        const double v = a[(size_t)i * (size_t)n + (size_t)j];
+        if (fabs(v) <= FSI__DENSE_LARGEST) continue;
+        return fsi__fail(c, fsi_is_finite(v) ? FSI_ERROR_LIMIT : FSI_ERROR_NAN, fn, i, v, "row %d holds %g in column %d", i, v, j);
+    }
+    return FSI_OK;
+}
+
+/* x may be solved for. */
+static fsi_status fsi__dense_ready(int n, const double *a, const double *x)
+{
+    int i;
+    if (n < 0 || (n > 0 && (!a || !x))) return FSI_ERROR_ARGUMENT;
+    for (i = 0; i < n; i++) if (!fsi_is_finite(x[i])) return FSI_ERROR_NAN;
+    return FSI_OK;
+}
+
+/* What has overflown becomes 0. */
+static fsi_status fsi__dense_result(int n, double *x)
+{
+    int i;
+    for (i = 0; i < n && fsi_is_finite(x[i]);) i++;
+    if (i == n) return FSI_OK;
+    memset(x, 0, (size_t)n * sizeof *x);
+    return FSI_ERROR_NAN;
+}
+
+static void fsi__dense_mirror(size_t n, double *a)
+{
+    size_t i, j;
+    for (i = 0; i < n; i++) for (j = 0; j < i; j++) a[j * n + i] = a[i * n + j];
+}
+
+/* A_jj - sum over k < j of U_kj^2, in the order of k. */
+static double fsi__dense_pivot(size_t n, const double *a, size_t j)
+{
+    double d = a[j * n + j];
+    size_t k;
+    for (k = 0; k < j; k++) d -= a[k * n + j] * a[k * n + j];
+    return d;
+}
+
+/* U_ji = A_ij - sum over k < top of U_kj U_ki for the rows j from top to bottom, i > j; what the rows from top on subtract, and the division by U_jj,
+   are yet to come. A tile may reach past the end of a row, into the next; what it sums there is not used. */
+static void fsi__dense_strip(size_t n, double *a, size_t top, size_t bottom)
+{
+    double sum[FSI__DENSE_ROWS * FSI__DENSE_COLS];
+    size_t i, j, left;
+    for (left = top; left < n; left += FSI__DENSE_COLS) {
+        const size_t right = n - left < FSI__DENSE_COLS ? n : left + FSI__DENSE_COLS;
+        fsi__dense_tile((int)top, n, a + top, a + left, sum);
+        for (j = top; j < bottom; j++) for (i = left > j ? left : j + 1; i < right; i++) a[j * n + i] = a[i * n + j] - sum[(j - top) * FSI__DENSE_COLS + i - left];
+    }
+}
+
+/* A = U^T U by rows of U = L^T above the diagonal (Cholesky): U_jj^2 = A_jj - sum over k < j of U_kj^2. A itself stays where it is until nothing can
+   fail any more; no room is left for U_jj meanwhile, which is found again at the end. */
+FSI_API fsi_status fsi_dense_cholesky(fsi_context *context, int n, double *a)
+{
+    const char *fn = "fsi_dense_cholesky";
+    const fsi_status status = fsi__dense_check(context, fn, n, a);
+    const size_t w = (size_t)n;
+    size_t top, bottom, i, j, k;
+    if (status != FSI_OK) return status;
+    for (top = 0; top < w; top = bottom) {
+        bottom = w - top < FSI__DENSE_ROWS ? w : top + FSI__DENSE_ROWS;
+        if (bottom > top + 1) fsi__dense_strip(w, a, top, bottom);
+        for (j = top; j < bottom; j++) {
+            const double d = fsi__dense_pivot(w, a, j);
+            double *row = a + j * w, inverse;
+            if (!(d > (double)(j + 1) * FSI__DENSE_ROUNDING * fabs(row[j]))) {
+                fsi__dense_mirror(w, a);
+                return fsi__fail(context, FSI_ERROR_SINGULAR, fn, (long long)j, d, "row %d: its pivot is %g, not positive or nothing but rounding", (int)j, d);
+            }
+            inverse = 1 / sqrt(d);
+            for (i = j + 1; i < w; i++) row[i] *= inverse;
+            for (k = j + 1; k < bottom; k++) for (i = k + 1; i < w; i++) a[k * w + i] -= row[k] * row[i];
+        }
+    }
+    for (j = 0; j < w; j++) {
+        a[j * w + j] = sqrt(fsi__dense_pivot(w, a, j));
+        for (i = 0; i < j; i++) a[j * w + i] = a[i * w + j];
+    }
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_dense_cholesky_solve(int n, const double *l, double *x)
+{
+    const fsi_status status = fsi__dense_ready(n, l, x);
+    int i, j;
+    if (status != FSI_OK) return status;
+    for (i = 0; i < n; i++) { /* L y = b */
+        const double *row = l + (size_t)i * (size_t)n;
+        x[i] = (x[i] - fsi__dot(row, x, i)) / row[i];
+    }
+    for (i = n - 1; i >= 0; i--) { /* L^T x = y */
+        const double *row = l + (size_t)i * (size_t)n;
+        x[i] /= row[i];
+        for (j = 0; j < i; j++) x[j] -= row[j] * x[i];
+    }
+    return fsi__dense_result(n, x);
 }
 
 /* ---- >>bodies implementation ------------------------------------------------------------------------------------ */

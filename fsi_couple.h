@@ -2817,6 +2817,7 @@ FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *de
     c->margin = 32 * c->dx;
     fsi__co_note_moves(c);
     solver.context = c->context;
+    solver.ordering = fsi_dissection();
     status = fsi__co_make_room(c);
     if (status == FSI_OK) status = fsi_solver_create(&c->inertial, &solver);
     if (status == FSI_OK) status = fsi_grid_add_field(desc->liquid->grid, FSI_CELLS, c->ls->phi->background, &c->start);

@@ -50,7 +50,7 @@
 
 #include "fsi_barrier.h"
 #include "fsi_mesh.h"
-#include "fsi_solve.h"
+#include "fsi_order.h"
 
 /* ---- >>materials ----------------------------------------------------------------------------------------------- */
 
@@ -341,7 +341,7 @@ FSI_API void fsi_shell_debug_draw(const fsi_shell *s, const fsi_debug_draw *draw
 /* The bodies of the headers below, where these were only declared so far. */
 #include "fsi_barrier.h"
 #include "fsi_mesh.h"
-#include "fsi_solve.h"
+#include "fsi_order.h"
 
 #include <stdlib.h>
 
@@ -5973,7 +5973,7 @@ static fsi_status fsi__sh_make_solvers(fsi__sh_impl *m)
     a.elements = m->model.first[FSI__SH_KINDS];
     a.start = m->model.start;
     a.vertex = m->model.node;
-    if (m->contact && m->first_body < 3000) d.order = FSI_LDLT_MINIMUM_DEGREE; /* contacts change the pattern: order quickly */
+    if (!m->contact || m->first_body >= 3000) d.ordering = fsi_dissection(); /* contacts change the pattern: order quickly */
     status = fsi_assembly_create(&m->elastic, &a);
     if (status == FSI_OK) status = fsi_solver_create(&m->solver, &d);
     if (status == FSI_OK) status = fsi_pairs_create(&m->found, m->context);

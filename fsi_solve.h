@@ -1,4 +1,4 @@
-/* fsi_solve.h - sparse symmetric linear systems: assembled, factorised by A = L D L^T, iterated, or handed to the host's own solver
+/* fsi_solve.h - sparse symmetric linear systems: assembled, factorised by A = L D L^T, or handed to the host's solver
    SPDX-License-Identifier: MIT
 
    DO THIS
@@ -7,7 +7,7 @@
          #include "fsi_solve.h"
 
    A SYSTEM, ASSEMBLED AND SOLVED
-      int start[4] = { 0, 2, 4, 6 }, vertex[6] = { -1, 0, 0, 1, 1, 2 };     // three springs in a row, the first end is pinned
+      int start[4] = { 0, 2, 4, 6 }, vertex[6] = { -1, 0, 0, 1, 1, 2 };     // three springs, the first end is pinned
       double spring[12] = { 1, -1, -1, 1,   1, -1, -1, 1,   1, -1, -1, 1 }; // a 2 x 2 matrix each
       double force[3] = { 0, 0, 1 }, x[3] = { 0, 0, 0 };
       fsi_context ctx = fsi_default_context();
@@ -18,7 +18,8 @@
       fsi_solver *s;
       d.context = e.context = &ctx;
       d.vertices = 3; d.block = 1; d.elements = 3; d.start = start; d.vertex = vertex;
-      if (fsi_assembly_create(&k, &d) != FSI_OK || fsi_solver_create(&s, &e) != FSI_OK || fsi_assembly_matrix(k, spring) != FSI_OK) {
+      if (fsi_assembly_create(&k, &d) != FSI_OK || fsi_solver_create(&s, &e) != FSI_OK ||
+          fsi_assembly_matrix(k, spring) != FSI_OK) {
           puts(ctx.error.message);
           return 1;
       }
@@ -29,31 +30,29 @@
       fsi_assembly_destroy(k);
 
    WHAT IT DOES
-      Adds element matrices up to a matrix of numbers or of blocks (3 x 3 for vertices), by a pattern that is found once. Solves by
-      what fits, each of use by itself:
-         fsi_ldlt      multifrontal L D L^T: orders the rows so that L stays sparse, analyses the pattern once, factorises as often as
-                       values change. For definite matrices, and quasi-definite ones, [H B^T; B -C] with H and C definite, whose
-                       pivots keep their signs in any order; ANY others at your risk, which is told; counts negative pivots; names
-                       the row that makes a matrix singular
-         fsi_border    a few dense rows around it, and updates of low rank
-         fsi_krylov    conjugate gradients, of several right sides together, and MINRES, over any operator
-         fsi_precond   for these: Jacobi, block Jacobi, incomplete Cholesky IC(0) and MIC(0)
-         fsi_dense     Cholesky, and L D L^T with pivoting, for small dense systems
-         fsi_solver    one call for these or for the host's solver; keeps the analysis, and an old factor as preconditioner
-      All in double, whatever fsi_real is. Rows of products and assembly, subtrees and wide fronts are tasks of the context's
-      parallel_for, with the same bits for any number of threads; analysis and triangular solves run on one.
+      fsi_assembly  adds element matrices up to a matrix of numbers or of blocks (3 x 3 for vertices); finds the pattern
+                    once
+      fsi_ldlt      multifrontal L D L^T: orders the rows so that L stays sparse, analyses the pattern once, factorises
+                    as often as values change. For definite matrices, and quasi-definite ones, [H B^T; B -C] with H and
+                    C definite, whose pivots keep their signs in any order. ANY others at your risk: stats tell how well
+                    it went. Counts negative pivots; names the row that makes a matrix singular
+      fsi_solver    one call for LDL^T, an iteration or the host's solver; keeps the analysis and the factor
+      Two headers plug into descs: fsi_order.h (nested dissection, for large meshes: desc.ordering) and fsi_krylov.h
+      (CG, MINRES and preconditioners: desc.iteration). Programs that need neither do not include them.
+      All in double, whatever fsi_real is. Rows of products and assembly, subtrees and wide fronts are tasks of the
+      context's parallel_for, with the same bits for any number of threads; analysis and triangular solves run on one.
    WHICH TRIANGLE, WHAT UNITS
-      fsi_ldlt and fsi_dense read the lower triangle, IC(0) and MIC(0) the upper, products and fsi_solver the whole. rows and cols of a
-      matrix count blocks; vectors, fsi_operator.n and fsi_krylov_desc.rows count numbers. Whatever units the numbers have.
+      fsi_ldlt reads the lower triangle, products and fsi_solver the whole. rows and cols of a matrix count blocks;
+      vectors and fsi_operator.n count numbers. Numbers have any unit.
    WHAT IT DOES NOT DO
-      Unsymmetric matrices. Pivoting in the sparse factorisation: a matrix that needs it is refused with the row that failed.
+      Unsymmetric matrices. Pivoting: a matrix that needs it is refused with the row that failed. Dense systems: fsi.h.
    MACROS YOU MAY DEFINE
       FSI_NO_SIMD          no AVX2, no AVX-512 (chosen at run time on x86-64; the same bits, a third of the speed)
       and those of fsi.h.
    FIND IN HERE (search for >>)
-      >>matrices  >>assembly  >>dense  >>factorisation  >>border  >>operators  >>iteration  >>preconditioners  >>solver, the API;
-      then the implementation: the same, and  >>order  >>order minimum degree  >>order separators  >>order coarsening
-      >>order nested dissection  >>order graph  >>fronts  >>symbolic  >>numeric  >>substitution  >>analysis  >>interface
+      >>matrices  >>assembly  >>factorisation  >>operators  >>solver, the API;  >>stages  for fsi's own headers, not for
+      you; then the implementation: the same, and  >>order  >>order minimum degree  >>order graph  >>fronts  >>symbolic
+      >>numeric  >>substitution  >>analysis  >>interface
 */
 #ifndef FSI_SOLVE_H
 #define FSI_SOLVE_H
@@ -71,8 +70,8 @@ typedef struct fsi_csr {
     double *value;      /* block * block numbers an entry, row by row */
 } fsi_csr;
 
-/* y = A x; x: cols * block, y: rows * block numbers, apart. Errors: ARGUMENT (names the row), LIMIT. context may be NULL. The pattern is
-   checked at each call; fsi_csr_operator does so once. */
+/* y = A x; x: cols * block, y: rows * block numbers, apart. Errors: ARGUMENT (names the row), LIMIT. context may be
+   NULL. The pattern is checked at each call; fsi_csr_operator does so once. */
 FSI_API fsi_status fsi_csr_multiply(fsi_context *context, const fsi_csr *a, const double *x, double *y);
 
 /* ---- >>assembly ------------------------------------------------------------------------------------------------
@@ -85,8 +84,9 @@ typedef struct fsi_assembly_desc {
     int vertices;         /* block rows of the matrix; default 0 */
     int block;            /* rows and columns of a block, 1 to 16; default 3 */
     int elements;         /* default 0 */
-    const int *start;     /* elements + 1; an element has 0 to 64 vertices. Read by create, as is vertex; default NULL */
-    const int *vertex;    /* -1: pinned, its rows and columns are left out. One vertex may appear several times in an element */
+    const int *start;     /* elements + 1; of 0 to 64 vertices an element. Read by create, as is vertex; default NULL */
+    const int *vertex;    /* -1: pinned, its rows and columns are left out. One vertex may appear several times in an
+                             element */
 } fsi_assembly_desc;
 
 /* A pattern and the matrix on it. Read everything, write matrix.value[]. */
@@ -94,7 +94,8 @@ typedef struct fsi_assembly {
     uint32_t cookie;
     fsi_context *context;
     int vertices, block, elements;
-    fsi_csr matrix;        /* vertices x vertices blocks, every diagonal block among them; its values are yours to change and add to */
+    fsi_csr matrix;        /* vertices x vertices blocks, every diagonal block among them; its values are yours to
+                              change and add to */
     size_t numbers;        /* in all element matrices together */
     size_t vector_numbers; /* in all element vectors together */
     size_t bytes;          /* held */
@@ -102,45 +103,31 @@ typedef struct fsi_assembly {
 } fsi_assembly;
 
 FSI_API fsi_assembly_desc fsi_assembly_default_desc(void); /* fills every field */
-/* Finds the pattern, in time proportional to the element matrices; all values are 0. *out is NULL on failure. Errors: COOKIE, ARGUMENT (names
-   the element), LIMIT, MEMORY. */
+/* Finds the pattern, in time proportional to the element matrices; all values are 0. *out is NULL on failure. Errors:
+   COOKIE, ARGUMENT (names the element), LIMIT, MEMORY. */
 FSI_API fsi_status fsi_assembly_create(fsi_assembly **out, const fsi_assembly_desc *desc);
 FSI_API void fsi_assembly_destroy(fsi_assembly *s); /* NULL is fine */
-/* matrix.value = the sum of the element matrices. value: one after the other, that of m vertices as (m block) x (m block) numbers row by row;
-   what belongs to pinned vertices is not looked at. Each entry is summed in the order of the elements, whatever the number of threads. A sum of
-   symmetric matrices is symmetric to the bit, unless an element names a vertex twice: then to rounding. Allocates nothing. Errors: COOKIE,
-   ARGUMENT, NAN (names the element, or the row whose sum overflows; the matrix stays as it was). */
+/* matrix.value = the sum of the element matrices. value: one after the other, that of m vertices as (m block) x (m
+   block) numbers row by row; what belongs to pinned vertices is not looked at. Each entry is summed in the order of the
+   elements, whatever the number of threads. A sum of symmetric matrices is symmetric to the bit, unless an element
+   names a vertex twice: then to rounding. Allocates nothing. Errors: COOKIE, ARGUMENT, NAN (names the element, or the
+   row whose sum overflows; the matrix stays as it was). */
 FSI_API fsi_status fsi_assembly_matrix(fsi_assembly *s, const double *value);
-/* out (vertices * block) = the sum of the element vectors, m block numbers each. Errors: as fsi_assembly_matrix; out stays as it was. */
+/* out (vertices * block) = the sum of the element vectors, m block numbers each. Errors: as fsi_assembly_matrix; out
+   stays as it was. */
 FSI_API fsi_status fsi_assembly_vector(fsi_assembly *s, const double *value, double *out);
-/* Where the matrix, the vector of an element starts in value; (size_t)-1 and the context's error when there is no such element. */
+/* Where the matrix, the vector of an element starts in value; (size_t)-1 and the context's error when there is no such
+   element. */
 FSI_API size_t fsi_assembly_matrix_offset(const fsi_assembly *s, int element);
 FSI_API size_t fsi_assembly_vector_offset(const fsi_assembly *s, int element);
 
-/* ---- >>dense ----------------------------------------------------------------------------------------------------
-
-   Small dense symmetric systems, up to some hundred rows, in place, on one thread. a is n x n numbers row by row, of which what is on and
-   below the diagonal is read. It may hold numbers up to 1e280: beyond that, elimination could overflow. Nothing is allocated. context may be
-   NULL. */
-
-/* A = L L^T for definite A; L takes the place of the lower triangle, L^T is above. Errors: COOKIE, ARGUMENT, LIMIT, NAN (name the row), and
-   SINGULAR (names the row whose pivot is not positive, or is nothing but rounding; where earlier pivots are small, a singular matrix may pass
-   for a nearly singular one, with fsi_dense_ldlt much less often). The lower triangle then is as it was; after SINGULAR the upper one is its
-   mirror image. */
-FSI_API fsi_status fsi_dense_cholesky(fsi_context *context, int n, double *a);
-/* x = A^-1 x, with what fsi_dense_cholesky made. Errors: ARGUMENT, NAN (x is not finite and stays; or A^-1 x overflows, x is 0 then). */
-FSI_API fsi_status fsi_dense_cholesky_solve(int n, const double *l, double *x);
-/* P A P^T = L D L^T for any symmetric A, with pivots of one and two rows that are chosen so that the numbers of L stay below 3. L^T and D take the
-   place of the diagonal and the upper triangle. pivot: n numbers that the solve needs. negative (NULL ok): how many eigenvalues are negative; the
-   others are positive. Errors: as fsi_dense_cholesky; after SINGULAR the diagonal, the upper triangle and pivot hold nothing of use; what is below
-   the diagonal is never written. */
-FSI_API fsi_status fsi_dense_ldlt(fsi_context *context, int n, double *a, int *pivot, int *negative);
-/* x = A^-1 x, with what fsi_dense_ldlt made. Errors: as fsi_dense_cholesky_solve. */
-FSI_API fsi_status fsi_dense_ldlt_solve(int n, const double *a, const int *pivot, double *x);
-
 /* ---- >>factorisation ------------------------------------------------------------------------------------------ */
 
-typedef enum fsi_ldlt_order { FSI_LDLT_DISSECTION, FSI_LDLT_MINIMUM_DEGREE, FSI_LDLT_NATURAL } fsi_ldlt_order;
+/* In which order the rows are eliminated: so that L stays sparse, or as they stand. */
+typedef enum fsi_ldlt_order { FSI_LDLT_MINIMUM_DEGREE, FSI_LDLT_NATURAL } fsi_ldlt_order;
+
+/* Finds another order than minimum degree: fsi_dissection() of fsi_order.h is one. */
+typedef struct fsi_ordering fsi_ordering;
 
 /* What is known of the pivots. What breaks it is refused. */
 typedef enum fsi_ldlt_pivots {
@@ -152,13 +139,14 @@ typedef enum fsi_ldlt_pivots {
 typedef struct fsi_ldlt_desc {
     uint32_t cookie;
     fsi_context *context;       /* default NULL */
-    fsi_ldlt_order order;       /* default DISSECTION: least work for large meshes (below 3000 rows it is minimum degree, which is as good there);
-                                   MINIMUM_DEGREE: a tenth of the time to find, better for rods and strips */
-    const unsigned char *last;  /* one for each block row, read by create: those with 1 are eliminated after all others, as dense rows and
-                                   multipliers should be; default NULL: none */
+    fsi_ldlt_order order;       /* default MINIMUM_DEGREE */
+    const fsi_ordering *ordering; /* of large matrices, in place of minimum degree; default NULL: minimum degree */
+    const unsigned char *last;  /* one for each block row, read by create: those with 1 are eliminated after all others,
+                                   as dense rows and multipliers should be; default NULL: none */
     fsi_ldlt_pivots pivots;     /* default POSITIVE */
     const signed char *sign;    /* SIGNED: 1 or -1 for each row (rows * block), read by create; default NULL */
-    double smallest_pivot;      /* a pivot d_k = a_kk - sum_j l_kj^2 d_j below this times |a_kk| + sum_j l_kj^2 |d_j| counts as 0: it is rounding; 0 to 1, default 1e-12 */
+    double smallest_pivot;      /* a pivot d_k = a_kk - sum_j l_kj^2 d_j below this times |a_kk| + sum_j l_kj^2 |d_j|
+                                   counts as 0: it is rounding; 0 to 1, default 1e-12 */
 } fsi_ldlt_desc;
 
 typedef struct fsi_ldlt_stats {
@@ -166,11 +154,13 @@ typedef struct fsi_ldlt_stats {
     double entries, flops;      /* numbers stored for L and D; additions and multiplications of a factorisation */
     size_t bytes;               /* held */
     int negative;               /* of the last factorisation: pivots that are negative */
-    int weakest_row;            /* row of A whose pivot is smallest over what it was made of, see smallest_pivot, -1: the matrix is empty; */
+    int weakest_row;            /* row of A whose pivot is smallest over what it was made of, see smallest_pivot, -1:
+                                   the matrix is empty; */
     double weakest_pivot;       /* that ratio */
-    double growth;              /* largest ratio of what a pivot was made of to the largest entry of its row: at most 2 for definite matrices.
-                                   Solutions are good to about growth * 1e-16 before refinement; where that is not far below weakest_pivot, with
-                                   ANY, neither they nor `negative` are certain */
+    double growth;              /* largest ratio of what a pivot was made of to the largest entry of its row: at most 2
+                                   for definite matrices. Solutions are good to about growth * 1e-16 before refinement;
+                                   where that is not far below weakest_pivot, with ANY, neither they nor `negative` are
+                                   certain */
     double seconds_order, seconds_analyse, seconds_factor; /* by the clock hook; analyse holds order */
 } fsi_ldlt_stats;
 
@@ -187,163 +177,38 @@ typedef struct fsi_ldlt {
 } fsi_ldlt;
 
 FSI_API fsi_ldlt_desc fsi_ldlt_default_desc(void); /* fills every field */
-/* Orders and analyses the pattern of A's lower triangle (entries with col <= row); values are not looked at. Entries may be zero, the
-   diagonal may be missing, where no pivot can come of it factor says so. Later calls take the same pattern, with or without the upper triangle
-   as here. A is not kept. *out is NULL on failure. Errors: COOKIE, ARGUMENT (names the block row), LIMIT, MEMORY. */
+/* Orders and analyses the pattern of A's lower triangle (entries with col <= row); values are not looked at. Entries
+   may be zero, the diagonal may be missing, where no pivot can come of it factor says so. Later calls take the same
+   pattern, with or without the upper triangle as here. A is not kept. *out is NULL on failure. Errors: COOKIE, ARGUMENT
+   (names the block row), LIMIT, MEMORY. */
 FSI_API fsi_status fsi_ldlt_create(fsi_ldlt **out, const fsi_csr *a, const fsi_ldlt_desc *desc);
 FSI_API void fsi_ldlt_destroy(fsi_ldlt *f); /* NULL is fine */
-/* A = L D L^T for new values on the same pattern. Allocates nothing. Errors: COOKIE, ARGUMENT (another pattern), NAN and SINGULAR (name the
-   row: its pivot is too small or has the wrong sign); then there is no factor any more. */
+/* A = L D L^T for new values on the same pattern. Allocates nothing. Errors: COOKIE, ARGUMENT (another pattern), NAN
+   and SINGULAR (name the row: its pivot is too small or has the wrong sign); then there is no factor any more. */
 FSI_API fsi_status fsi_ldlt_factor(fsi_ldlt *f, const fsi_csr *a);
-/* x = A^-1 b; rows * block numbers each; x may be b. Errors: COOKIE, ARGUMENT (no factor), NAN (names the row of b; x stays). */
+/* x = A^-1 b; rows * block numbers each; x may be b. Errors: COOKIE, ARGUMENT (no factor), NAN (names the row of b; x
+   stays). */
 FSI_API fsi_status fsi_ldlt_solve(fsi_ldlt *f, const double *b, double *x);
-/* One step of iterative refinement, x += A^-1 (b - A x), with A whole, both triangles, as it was given to create. *residual (NULL ok): the
-   largest number of |b - A x| before. Errors: as factor for A, as solve for b; NAN (names a row of b - A x that is not finite, x stays). */
+/* One step of iterative refinement, x += A^-1 (b - A x), with A whole, both triangles, as it was given to create.
+   *residual (NULL ok): the largest number of |b - A x| before. Errors: as factor for A, as solve for b; NAN (names a
+   row of b - A x that is not finite, x stays). */
 FSI_API fsi_status fsi_ldlt_refine(fsi_ldlt *f, const fsi_csr *a, const double *b, double *x, double *residual);
-
-/* ---- >>border --------------------------------------------------------------------------------------------------
-
-   A few dense rows around a factorised matrix, by block elimination:
-
-      | A    B | |x|   |f|        S = C - B^T A^-1 B,   y = S^-1 (g - B^T A^-1 f),   x = A^-1 f - (A^-1 B) y
-      | B^T  C | |y| = |g|
-
-   An update of low rank, (A + U diag(s) U^T) x = f, is B = U, C = -diag(1 / s), g = 0. As accurate as A by itself is well
-   conditioned: where the border is what holds A, make it rows of the matrix, `last`. */
-typedef struct fsi_border {
-    uint32_t cookie;
-    fsi_context *context;
-    fsi_ldlt *ldlt;      /* the factor of A, yours; must outlive the border */
-    int columns;         /* of B */
-    int factored;        /* 1: solve may be called, unless the ldlt has been factorised since */
-    int negative;        /* negative eigenvalues of the whole matrix: of A, by its pivots, and of S */
-    size_t bytes;        /* held: columns + 1 vectors of A's rows, and S */
-    void *impl;
-} fsi_border;
-
-/* Room for `columns`, 1 to 1000. *out is NULL on failure. Errors: COOKIE, ARGUMENT, MEMORY. */
-FSI_API fsi_status fsi_border_create(fsi_border **out, fsi_ldlt *ldlt, int columns);
-FSI_API void fsi_border_destroy(fsi_border *s); /* NULL is fine */
-/* b: columns * rows * block numbers, one column after the other; c: columns x columns numbers row by row, whose lower triangle is read, NULL: 0.
-   To be called again when the ldlt is factorised anew. Neither is kept. Allocates nothing. Errors: COOKIE, ARGUMENT (the ldlt has no factor),
-   NAN, SINGULAR (names the column of B where S is singular). */
-FSI_API fsi_status fsi_border_factor(fsi_border *s, const double *b, const double *c);
-/* f, x: rows * block numbers; g, y: columns; x may be f, y may be g. g NULL: 0; y NULL: not wanted. Errors: COOKIE, ARGUMENT (no factor, or one of
-   an ldlt that has been factorised since), NAN; x and y stay. */
-FSI_API fsi_status fsi_border_solve(fsi_border *s, const double *f, const double *g, double *x, double *y);
 
 /* ---- >>operators ----------------------------------------------------------------------------------------------- */
 
-/* A linear map, yours or of this header: apply writes y = A x for `columns` vectors of n numbers, one after the other; x and y are apart.
-   What it returns other than FSI_OK ends the solve with that status. */
+/* A linear map, yours or of this header: apply writes y = A x for `columns` vectors of n numbers, one after the other;
+   x and y are apart. What it returns other than FSI_OK ends the solve with that status. */
 typedef struct fsi_operator {
     int n;
     fsi_status (*apply)(void *user, fsi_context *context, const double *x, double *y, int columns);
     void *user;
 } fsi_operator;
-/* y = A x, the whole matrix (not its lower triangle), read once for all columns; a must outlive it, its pattern must stay. n is -1, and every
-   solve refuses it, when a is not square or not a matrix (fsi_csr_multiply tells why). */
+/* y = A x, the whole matrix (not its lower triangle), read once for all columns; a must outlive it, its pattern must
+   stay. n is -1, and every solve refuses it, when a is not square or not a matrix (fsi_csr_multiply tells why). */
 FSI_API fsi_operator fsi_csr_operator(const fsi_csr *a);
-/* y = (L |D| L^T)^-1 x of an ldlt that has a factor: A^-1 where A is definite, else positive definite all the same. As a preconditioner it
-   serves matrices near the one that was factorised. f must outlive it. */
+/* y = (L |D| L^T)^-1 x of an ldlt that has a factor: A^-1 where A is definite, else positive definite all the same. As
+   a preconditioner it serves matrices near the one that was factorised. f must outlive it. */
 FSI_API fsi_operator fsi_ldlt_operator(fsi_ldlt *f);
-
-/* ---- >>iteration ----------------------------------------------------------------------------------------------- */
-
-typedef enum fsi_krylov_method {
-    FSI_KRYLOV_CG,      /* conjugate gradients: A positive definite, or semidefinite with b in its range */
-    FSI_KRYLOV_MINRES   /* minimal residuals: A symmetric, b in its range */
-} fsi_krylov_method;
-
-typedef struct fsi_krylov_desc {
-    uint32_t cookie;
-    fsi_context *context;       /* default NULL */
-    fsi_krylov_method method;   /* default CG */
-    int rows;                   /* numbers of a vector, as fsi_operator.n; default 0 */
-    int columns;                /* right sides of a solve, 1 to 16, default 1. CG searches the sum of their spaces: fewer iterations, each of
-                                   which reads A once, but with work of its own that grows with `columns` a number: it pays where A and M
-                                   take some 100 operations a row or more. MINRES takes one after the other */
-    int max_iters;              /* 0 or more, default 1000. CG: of all columns together, then of each that these left unsolved without using
-                                   them up; MINRES: of each column */
-    double tolerance;           /* default 1e-8: |b - A x| <= tolerance |b| in each column; 0 to 1 */
-} fsi_krylov_desc;
-
-typedef struct fsi_krylov_stats {
-    int iters;                  /* of the last solve, those of all columns together counted once */
-    int applied_a, applied_m;   /* vectors that A and M^-1 were applied to */
-    double residual;            /* true |b - A x| / |b|, the largest of the columns; infinite when a solve failed before it was taken */
-    double seconds;             /* by the clock hook */
-} fsi_krylov_stats;
-
-/* A solver's memory. Read everything; one solve at a time. */
-typedef struct fsi_krylov {
-    uint32_t cookie;
-    fsi_context *context;
-    fsi_krylov_desc desc;       /* as given; tolerance and max_iters may be changed between solves */
-    fsi_krylov_stats stats;
-    size_t bytes;               /* held: CG 6 columns, MINRES columns + 9 vectors of rows numbers */
-    void *impl;
-} fsi_krylov;
-
-FSI_API fsi_krylov_desc fsi_krylov_default_desc(void); /* fills every field */
-/* *out is NULL on failure. Errors: COOKIE, ARGUMENT (names the field), MEMORY. */
-FSI_API fsi_status fsi_krylov_create(fsi_krylov **out, const fsi_krylov_desc *desc);
-FSI_API void fsi_krylov_destroy(fsi_krylov *k); /* NULL is fine */
-/* A x = b. m: y = M^-1 x, symmetric positive definite and like A^-1; NULL: none. b, x: columns * rows numbers, one column after the other;
-   x is a guess on entry (0 saves an application of A). Allocates nothing. Errors: COOKIE, ARGUMENT; NAN (in b, x, or out of A or M) and what A
-   or M return: x stays. CONVERGENCE (max_iters, or no progress: names the worst column) and SINGULAR (names the iteration: CG met a
-   direction p with p^T A p < 0, or r^T M^-1 r < 0): x is the best iterate whose true residual was taken, perhaps the guess. b may have any scale;
-   of A, squares are taken: NAN where its entries are above 1e150 (MINRES: 1e75), and MINRES gets nowhere where they are below 1e-100. */
-FSI_API fsi_status fsi_krylov_solve(fsi_krylov *k, const fsi_operator *a, const fsi_operator *m, const double *b, double *x);
-
-/* ---- >>preconditioners ---------------------------------------------------------------------------------------- */
-
-/* Which M stands for A, symmetric and positive definite; MIC0 needs fewest iterations. `upper`: only entries with col >= row are looked at.
-   Several threads help the incomplete factors only where there are several columns. */
-typedef enum fsi_precond_kind {
-    FSI_PRECOND_JACOBI,       /* the diagonal */
-    FSI_PRECOND_BLOCK_JACOBI, /* the blocks on the diagonal */
-    FSI_PRECOND_IC0,          /* upper: L L^T with the blocks of A's pattern, equal to A there (Meijerink and van der Vorst 1977) */
-    FSI_PRECOND_MIC0          /* upper: the same, and what is dropped goes to the diagonal (Gustafsson 1978): keeps the sums of A's rows, for
-                                 blocks but for what is not symmetric in those that are dropped */
-} fsi_precond_kind;
-
-typedef struct fsi_precond_desc {
-    uint32_t cookie;
-    fsi_context *context;     /* default NULL */
-    fsi_precond_kind kind;    /* default MIC0 */
-    double modification;      /* MIC0: share of the dropped entries that goes to the diagonal, 0 to 1, default 0.97 */
-} fsi_precond_desc;
-
-typedef struct fsi_precond_stats {
-    double shift;             /* IC0, MIC0: times A's diagonal, added to it for all pivots to be positive; mostly 0 */
-    double entries;           /* numbers of M^-1, which one application reads once or twice */
-    size_t bytes;             /* held */
-    double seconds;           /* of the last factorisation, by the clock hook */
-} fsi_precond_stats;
-
-/* M^-1, or at first only its memory. Read everything. */
-typedef struct fsi_precond {
-    uint32_t cookie;
-    fsi_context *context;
-    fsi_precond_desc desc;    /* as given */
-    int rows, block;
-    int factored;             /* 1: the operator may be applied */
-    fsi_precond_stats stats;
-    void *impl;
-} fsi_precond;
-
-FSI_API fsi_precond_desc fsi_precond_default_desc(void); /* fills every field */
-/* Analyses the pattern of the whole of A; values are not looked at. A is not kept. *out is NULL on failure. Errors: COOKIE, ARGUMENT (names
-   the row: no diagonal, or an entry without its mirror image), LIMIT, MEMORY. */
-FSI_API fsi_status fsi_precond_create(fsi_precond **out, const fsi_csr *a, const fsi_precond_desc *desc);
-FSI_API void fsi_precond_destroy(fsi_precond *p); /* NULL is fine */
-/* M for new values on the same pattern. Allocates nothing. Errors: COOKIE, ARGUMENT (another pattern), NAN and SINGULAR (name the row: its
-   diagonal or block is not positive definite; IC0, MIC0: no shift helps); then there is no M any more. */
-FSI_API fsi_status fsi_precond_factor(fsi_precond *p, const fsi_csr *a);
-/* y = M^-1 x, linear, symmetric, positive definite. p must outlive it. Errors of apply: COOKIE, ARGUMENT, NAN (names the first number of y
-   that is not finite; y is spoilt). */
-FSI_API fsi_operator fsi_precond_operator(fsi_precond *p);
 
 /* ---- >>solver ---------------------------------------------------------------------------------------------------
 
@@ -354,29 +219,37 @@ typedef struct fsi_system {
     uint32_t cookie;
     const fsi_csr *matrix;          /* A; or NULL, then */
     const fsi_operator *op;         /* what applies A */
-    const fsi_operator *precond;    /* y = M^-1 x, positive definite; NULL: none. Looked at with op only, as is max_iters */
-    fsi_ldlt_pivots pivots;         /* POSITIVE: A is positive definite; SIGNED: quasi-definite; ANY: symmetric. Default POSITIVE */
+    const fsi_operator *precond;    /* y = M^-1 x, positive definite; NULL: none. Looked at with op only, as is
+                                       max_iters */
+    fsi_ldlt_pivots pivots;         /* POSITIVE: A is positive definite; SIGNED: quasi-definite; ANY: symmetric. Default
+                                       POSITIVE */
     const signed char *sign;        /* SIGNED with a matrix: as in fsi_ldlt_desc; default NULL */
     const unsigned char *last;      /* rows to be eliminated last, as in fsi_ldlt_desc; default NULL */
-    double tolerance;               /* |b - A x| <= tolerance |b| is asked; 0 to 1, default 1e-10. Of a matrix that is nearly singular, what
-                                       rounding allows is enough: each row's residual within 1e-13 of (|A| |x| + |b|) and |b - A x| within
-                                       1e-3 |b|; stats.residual tells */
+    double tolerance;               /* |b - A x| <= tolerance |b| is asked; 0 to 1, default 1e-10. Of a matrix that is
+                                       nearly singular, what rounding allows is enough: each row's residual within 1e-13
+                                       of (|A| |x| + |b|) and |b - A x| within 1e-3 |b|; stats.residual tells */
     int max_iters;                  /* of an iteration; default 1000 */
 } fsi_system;
 FSI_API fsi_system fsi_default_system(void); /* fills every field */
 
-/* The host's solver: x = A^-1 b, x holds a guess on entry. What it returns other than FSI_OK is passed on. Its x is checked: finite, and as
-   close as asked. Never called from a task. */
+/* The host's solver: x = A^-1 b, x holds a guess on entry. What it returns other than FSI_OK is passed on. Its x is
+   checked: finite, and as close as asked. Never called from a task. */
 typedef fsi_status fsi_solve_fn(void *user, fsi_context *context, const fsi_system *system, const double *b, double *x);
+
+/* CG and MINRES behind a solver: fsi_krylov_iteration() of fsi_krylov.h is one. */
+typedef struct fsi_iteration fsi_iteration;
 
 typedef struct fsi_solver_desc {
     uint32_t cookie;
     fsi_context *context;           /* default NULL */
-    fsi_solve_fn *solve;            /* the host's; default NULL: fsi's own, LDL^T for a matrix, else CG (POSITIVE) or MINRES */
+    fsi_solve_fn *solve;            /* the host's; default NULL: fsi's own, LDL^T for a matrix, else desc.iteration */
     void *user;                     /* handed to solve */
-    fsi_ldlt_order order;           /* of LDL^T; default DISSECTION */
-    int reuse;                      /* when values have changed on the same pattern: up to so many iterations of CG or MINRES with the old factor
-                                       as preconditioner are tried before the matrix is factorised anew; default 0: always anew */
+    fsi_ldlt_order order;           /* of LDL^T; default MINIMUM_DEGREE */
+    const fsi_ordering *ordering;   /* as in fsi_ldlt_desc; default NULL */
+    const fsi_iteration *iteration; /* default NULL: a system with an op is refused, and reuse must be 0 */
+    int reuse;                      /* when values have changed on the same pattern: up to so many iterations of CG or
+                                       MINRES with the old factor as preconditioner are tried before the matrix is
+                                       factorised anew; default 0: always anew */
 } fsi_solver_desc;
 
 typedef struct fsi_solver_stats {
@@ -400,11 +273,63 @@ FSI_API fsi_solver_desc fsi_solver_default_desc(void); /* fills every field */
 /* *out is NULL on failure. Errors: COOKIE, ARGUMENT, MEMORY. */
 FSI_API fsi_status fsi_solver_create(fsi_solver **out, const fsi_solver_desc *desc);
 FSI_API void fsi_solver_destroy(fsi_solver *s); /* NULL is fine */
-/* A x = b; b, x: as many numbers as A has rows; may be the same. x is a guess on entry for an op, the host's solver and `reuse`, else not looked
-   at. What this calls (op, precond, the host's solver) must not call it for the same solver. Allocates only when the pattern, the size or the kind
-   of system changed, and the first time that an old factor is tried. Errors: those of what is called, NAN, MEMORY, and CONVERGENCE where the
-   residual stays above the tolerance: whatever fails, x stays as it was. */
+/* A x = b; b, x: as many numbers as A has rows; may be the same. x is a guess on entry for an op, the host's solver and
+   `reuse`, else not looked at. What this calls (op, precond, the host's solver) must not call it for the same solver.
+   Allocates only when the pattern, the size or the kind of system changed, and the first time that an old factor is
+   tried. Errors: those of what is called, NAN, MEMORY, and CONVERGENCE where the residual stays above the tolerance:
+   whatever fails, x stays as it was. */
 FSI_API fsi_status fsi_solver_solve(fsi_solver *s, const fsi_system *system, const double *b, double *x);
+
+/* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
+
+/* Refuses what would read out of bounds: a NULL array, rows that do not ascend, columns out of range. Errors: ARGUMENT,
+   LIMIT. */
+FSI_API fsi_status fsi__csr_check(fsi_context *context, const char *function, const fsi_csr *a);
+FSI_API uint64_t fsi__csr_hash(const fsi_csr *a); /* of the pattern */
+/* Is a, for which something of `rows` rows was analysed, still on that pattern? Errors: those of fsi__csr_check,
+   ARGUMENT. */
+FSI_API fsi_status fsi__csr_same(fsi_context *context, const char *function, const fsi_csr *a, int rows, int block,
+                                 uint64_t pattern);
+/* y = A x for `columns` vectors. An operator that fails without a message gets one, which names it `what`. */
+FSI_API fsi_status fsi__operate(fsi_context *context, const char *function, const fsi_operator *a, const double *x,
+                                double *y, int columns, const char *what);
+
+/* A graph to order. Neighbours of v: adj[start[v]] .. adj[start[v + 1] - 1]; weight: rows that a vertex stands for;
+   rank: all of rank 1 come after all of rank 0. */
+typedef struct fsi__order_net {
+    int n;
+    int *start, *adj, *weight;
+    unsigned char *rank;
+} fsi__order_net;
+
+/* An order as the analysis of fsi_ldlt asks for it. */
+struct fsi_ordering {
+    int small; /* a matrix of at most so many rows is ordered by minimum degree, which is as good there */
+    /* order[k]: the vertex to eliminate k-th. *state: memory kept between calls, NULL at first. LIMIT, MEMORY */
+    fsi_status (*find)(fsi_context *context, const fsi__order_net *g, int *order, void **state);
+    void (*release)(fsi_context *context, void *state); /* NULL is fine */
+};
+
+/* Lays out a graph of n vertices and m entries of adj. */
+FSI_API void fsi__order_net_layout(fsi__order_net *g, fsi__arena *arena, size_t n, size_t m);
+/* Minimum degree of the vertices of rank 0 .. top (0 or 1): those of higher rank count in the degrees, but are not
+   eliminated. *count: how many were ordered. memory: kept by the caller, who frees it. Errors: LIMIT, MEMORY. */
+FSI_API fsi_status fsi__order_by_degree(fsi_context *context, const fsi__order_net *g, int top, int *order, int *count,
+                                        fsi__arena *memory);
+FSI_API fsi_status fsi__order_no_memory(fsi_context *context, int n);        /* fails: n vertices */
+FSI_API fsi_status fsi__order_too_large(fsi_context *context, int64_t size); /* fails: rows or edges */
+FSI_API uint64_t fsi__order_mix(uint64_t x); /* a well mixed number: the finaliser of a 64-bit hash */
+/* As fsi__arena_room, and the first `size` bytes are 0. */
+FSI_API int fsi__order_reserve_zeros(fsi_context *context, fsi__arena *arena, size_t size);
+
+/* An iterative method as the solver calls it. */
+struct fsi_iteration {
+    /* Improves x until |b - A x| <= system->tolerance |b|, in at most max_iters steps, which are added to *iters.
+       Converged or not, x is the best iterate. m: M^-1 or NULL. *state: memory kept between calls, NULL at first. */
+    fsi_status (*solve)(fsi_context *context, const fsi_system *system, const fsi_operator *a, const fsi_operator *m,
+                        int max_iters, const double *b, double *x, int *iters, void **state);
+    void (*release)(void *state); /* NULL is fine */
+};
 
 #endif /* FSI_SOLVE_H */
 
@@ -421,31 +346,13 @@ FSI__STRICT_BEGIN
 
 /* ---- >>matrices implementation --------------------------------------------------------------------------------- */
 
-#if defined(__GNUC__) || defined(__clang__)
-#define FSI__NOINLINE __attribute__((noinline))
-#elif defined(_MSC_VER)
-#define FSI__NOINLINE __declspec(noinline)
-#else
-#define FSI__NOINLINE
-#endif
-
 #if defined(__GNUC__) && !defined(__TINYC__)
 #define FSI__PREFETCH(p) __builtin_prefetch(p)
 #else
 #define FSI__PREFETCH(p) ((void)(p))
 #endif
 
-static double fsi__dot(const double *x, const double *y, int n)
-{
-    double s[FSI_LANES] = { 0 };
-    int i, l;
-    for (i = 0; i + FSI_LANES <= n; i += FSI_LANES) for (l = 0; l < FSI_LANES; l++) s[l] += x[i + l] * y[i + l];
-    for (l = 0; i + l < n; l++) s[l] += x[i + l] * y[i + l];
-    return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
-}
-
-/* What would read out of bounds is found here. */
-static fsi_status fsi__csr_check(fsi_context *c, const char *fn, const fsi_csr *a)
+FSI_API fsi_status fsi__csr_check(fsi_context *c, const char *fn, const fsi_csr *a)
 {
     int r, e;
     if (!a || !a->start) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "the matrix or its start is NULL");
@@ -461,13 +368,12 @@ static fsi_status fsi__csr_check(fsi_context *c, const char *fn, const fsi_csr *
     return FSI_OK;
 }
 
-static uint64_t fsi__csr_hash(const fsi_csr *a)
+FSI_API uint64_t fsi__csr_hash(const fsi_csr *a)
 {
     return fsi_hash(a->col, (size_t)a->start[a->rows] * sizeof(int), fsi_hash(a->start, ((size_t)a->rows + 1) * sizeof(int), 0));
 }
 
-/* Is a, for which something of `rows` rows was analysed, still on that pattern? */
-static fsi_status fsi__csr_same(fsi_context *c, const char *fn, const fsi_csr *a, int rows, int block, uint64_t pattern)
+FSI_API fsi_status fsi__csr_same(fsi_context *c, const char *fn, const fsi_csr *a, int rows, int block, uint64_t pattern)
 {
     const fsi_status status = fsi__csr_check(c, fn, a);
     if (status != FSI_OK) return status;
@@ -617,7 +523,7 @@ static fsi_status fsi__callback_end(fsi_context *c, const char *fn, const fsi_er
     return status;
 }
 
-static fsi_status fsi__operate(fsi_context *c, const char *fn, const fsi_operator *o, const double *x, double *y, int columns, const char *what)
+FSI_API fsi_status fsi__operate(fsi_context *c, const char *fn, const fsi_operator *o, const double *x, double *y, int columns, const char *what)
 {
     const fsi_error before = fsi__callback_begin(c);
     return fsi__callback_end(c, fn, &before, o->apply(o->user, c, x, y, columns), what);
@@ -1007,368 +913,21 @@ static size_t fsi__assembly_offset(const fsi_assembly *s, const char *fn, int el
 FSI_API size_t fsi_assembly_matrix_offset(const fsi_assembly *s, int element) { return fsi__assembly_offset(s, "fsi_assembly_matrix_offset", element, 1); }
 FSI_API size_t fsi_assembly_vector_offset(const fsi_assembly *s, int element) { return fsi__assembly_offset(s, "fsi_assembly_vector_offset", element, 0); }
 
-/* ---- >>dense implementation -------------------------------------------------------------------------------------- */
-
-#define FSI__DENSE_ROUNDING 1.8e-15 /* eight roundings: a pivot below this, times rows so far, times what it was made of, counts as 0 */
-#define FSI__DENSE_LARGEST 1e280 /* of an entry: whatever elimination makes of it, by growth and squares of L, is finite */
-
-/* Tile of 4 x 8 sums over rows p of U: out_ij = sum of U_p,row+i U_p,column+j. A call of its own, so that the sums stay in registers. */
-enum { FSI__DENSE_ROWS = 4, FSI__DENSE_COLS = 8 };
-FSI__NOINLINE static void fsi__dense_tile(int k, size_t n, const double *row, const double *column, double *out)
-{
-    double sum[FSI__DENSE_ROWS][FSI__DENSE_COLS];
-    int i, j, p;
-    for (i = 0; i < FSI__DENSE_ROWS; i++) for (j = 0; j < FSI__DENSE_COLS; j++) sum[i][j] = 0;
-    for (p = 0; p < k; p++, row += n, column += n) {
-        for (i = 0; i < FSI__DENSE_ROWS; i++) {
-            const double u = row[i];
-            for (j = 0; j < FSI__DENSE_COLS; j++) sum[i][j] += u * column[j];
-        }
-    }
-    for (i = 0; i < FSI__DENSE_ROWS; i++) for (j = 0; j < FSI__DENSE_COLS; j++) out[i * FSI__DENSE_COLS + j] = sum[i][j];
-}
-
-/* The lower triangle is there, and elimination cannot overflow. */
-static fsi_status fsi__dense_check(fsi_context *c, const char *fn, int n, const double *a)
-{
-    int i, j;
-    if (!fsi__is_context(c)) return FSI_ERROR_COOKIE;
-    if (n < 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, n, "the matrix has %d rows", n);
-    if ((double)n * n > (double)((size_t)-1 / sizeof(double))) return fsi__fail(c, FSI_ERROR_LIMIT, fn, -1, n, "%d x %d numbers are more than can be addressed", n, n);
-    if (n > 0 && !a) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "the matrix is NULL");
-    for (i = 0; i < n; i++) for (j = 0; j <= i; j++) {
-        const double v = a[(size_t)i * (size_t)n + (size_t)j];
-        if (fabs(v) <= FSI__DENSE_LARGEST) continue;
-        return fsi__fail(c, fsi_is_finite(v) ? FSI_ERROR_LIMIT : FSI_ERROR_NAN, fn, i, v, "row %d holds %g in column %d", i, v, j);
-    }
-    return FSI_OK;
-}
-
-/* x may be solved for. */
-static fsi_status fsi__dense_ready(int n, const double *a, const double *x)
-{
-    int i;
-    if (n < 0 || (n > 0 && (!a || !x))) return FSI_ERROR_ARGUMENT;
-    for (i = 0; i < n; i++) if (!fsi_is_finite(x[i])) return FSI_ERROR_NAN;
-    return FSI_OK;
-}
-
-/* What has overflown becomes 0. */
-static fsi_status fsi__dense_result(int n, double *x)
-{
-    int i;
-    for (i = 0; i < n && fsi_is_finite(x[i]);) i++;
-    if (i == n) return FSI_OK;
-    memset(x, 0, (size_t)n * sizeof *x);
-    return FSI_ERROR_NAN;
-}
-
-static void fsi__dense_mirror(size_t n, double *a)
-{
-    size_t i, j;
-    for (i = 0; i < n; i++) for (j = 0; j < i; j++) a[j * n + i] = a[i * n + j];
-}
-
-/* A_jj - sum over k < j of U_kj^2, in the order of k. */
-static double fsi__dense_pivot(size_t n, const double *a, size_t j)
-{
-    double d = a[j * n + j];
-    size_t k;
-    for (k = 0; k < j; k++) d -= a[k * n + j] * a[k * n + j];
-    return d;
-}
-
-/* U_ji = A_ij - sum over k < top of U_kj U_ki for the rows j from top to bottom, i > j; what the rows from top on subtract, and the division by U_jj,
-   are yet to come. A tile may reach past the end of a row, into the next; what it sums there is not used. */
-static void fsi__dense_strip(size_t n, double *a, size_t top, size_t bottom)
-{
-    double sum[FSI__DENSE_ROWS * FSI__DENSE_COLS];
-    size_t i, j, left;
-    for (left = top; left < n; left += FSI__DENSE_COLS) {
-        const size_t right = n - left < FSI__DENSE_COLS ? n : left + FSI__DENSE_COLS;
-        fsi__dense_tile((int)top, n, a + top, a + left, sum);
-        for (j = top; j < bottom; j++) for (i = left > j ? left : j + 1; i < right; i++) a[j * n + i] = a[i * n + j] - sum[(j - top) * FSI__DENSE_COLS + i - left];
-    }
-}
-
-/* A = U^T U by rows of U = L^T above the diagonal (Cholesky): U_jj^2 = A_jj - sum over k < j of U_kj^2. A itself stays where it is until nothing can
-   fail any more; no room is left for U_jj meanwhile, which is found again at the end. */
-FSI_API fsi_status fsi_dense_cholesky(fsi_context *context, int n, double *a)
-{
-    const char *fn = "fsi_dense_cholesky";
-    const fsi_status status = fsi__dense_check(context, fn, n, a);
-    const size_t w = (size_t)n;
-    size_t top, bottom, i, j, k;
-    if (status != FSI_OK) return status;
-    for (top = 0; top < w; top = bottom) {
-        bottom = w - top < FSI__DENSE_ROWS ? w : top + FSI__DENSE_ROWS;
-        if (bottom > top + 1) fsi__dense_strip(w, a, top, bottom);
-        for (j = top; j < bottom; j++) {
-            const double d = fsi__dense_pivot(w, a, j);
-            double *row = a + j * w, inverse;
-            if (!(d > (double)(j + 1) * FSI__DENSE_ROUNDING * fabs(row[j]))) {
-                fsi__dense_mirror(w, a);
-                return fsi__fail(context, FSI_ERROR_SINGULAR, fn, (long long)j, d, "row %d: its pivot is %g, not positive or nothing but rounding", (int)j, d);
-            }
-            inverse = 1 / sqrt(d);
-            for (i = j + 1; i < w; i++) row[i] *= inverse;
-            for (k = j + 1; k < bottom; k++) for (i = k + 1; i < w; i++) a[k * w + i] -= row[k] * row[i];
-        }
-    }
-    for (j = 0; j < w; j++) {
-        a[j * w + j] = sqrt(fsi__dense_pivot(w, a, j));
-        for (i = 0; i < j; i++) a[j * w + i] = a[i * w + j];
-    }
-    return FSI_OK;
-}
-
-FSI_API fsi_status fsi_dense_cholesky_solve(int n, const double *l, double *x)
-{
-    const fsi_status status = fsi__dense_ready(n, l, x);
-    int i, j;
-    if (status != FSI_OK) return status;
-    for (i = 0; i < n; i++) { /* L y = b */
-        const double *row = l + (size_t)i * (size_t)n;
-        x[i] = (x[i] - fsi__dot(row, x, i)) / row[i];
-    }
-    for (i = n - 1; i >= 0; i--) { /* L^T x = y */
-        const double *row = l + (size_t)i * (size_t)n;
-        x[i] /= row[i];
-        for (j = 0; j < i; j++) x[j] -= row[j] * x[i];
-    }
-    return fsi__dense_result(n, x);
-}
-
-/* ---- >>dense indefinite ------------------------------------------------------------------------------------------
-
-   P A P^T = L D L^T by rows of L^T above the diagonal, from the top; what is left of A below and to the right of row k is
-
-        [ d  w^T ]   one row:   l = w / d,              C - l d l^T                 is left
-        [ w  C   ]   two rows:  [l m] = [w v] D^-1,     C - l w^T - m v^T           is left, D = [ d e; e f ]
-
-   A small d next to a large w would make a large l, and rounding of that size. Two rows will do where one does not: [0 1; 1 0]
-   (Bunch and Kaufman 1977). Which ones? A single row p is good when |d_p| >= alpha times the largest other number of its
-   row; a pair p, r when that largest is a_pr for both. From row k on, go to where the largest number is, and on from there,
-   until one or the other holds: the numbers grow on the way, so that it ends (Ashcraft, Grimes and Lewis 1998). Then |L|
-   stays below 1 / alpha for one row, and 1 / (1 - alpha) for two.
-
-   Which pivot is nothing but rounding? d = a_rr - sum of l^2 d_k: one below the rounding of the numbers that were subtracted. */
-#define FSI__DENSE_ALPHA 0.64038820320220757 /* (1 + sqrt 17) / 8: least growth over one step of two rows or two of one */
-
-/* Largest number of row r of what is left from row k on, but for its diagonal; *at: where, r: there is none. */
-static double fsi__dense_largest(size_t n, const double *a, size_t k, size_t r, size_t *at)
-{
-    double most = 0;
-    size_t i;
-    *at = r;
-    for (i = k; i < n; i++) {
-        const double v = i == r ? 0 : fabs(i < r ? a[i * n + r] : a[r * n + i]);
-        if (v <= most) continue;
-        most = v;
-        *at = i;
-    }
-    return most;
-}
-
-/* The next pivot: row *p alone when *r == *p, else both, *p < *r. */
-static void fsi__dense_choose(size_t n, const double *a, size_t k, size_t *p, size_t *r)
-{
-    size_t here = k, before = n, best;
-    double most, last = 0;
-    for (;;) {
-        most = fsi__dense_largest(n, a, k, here, &best);
-        if (best == here || fabs(a[here * n + here]) >= FSI__DENSE_ALPHA * most) {
-            *p = *r = here;
-            return;
-        }
-        if (before < n && most <= last) break;
-        before = here;
-        last = most;
-        here = best;
-    }
-    *p = before < here ? before : here;
-    *r = before < here ? here : before;
-}
-
-static void fsi__dense_exchange(double *x, double *y)
-{
-    const double t = *x;
-    *x = *y;
-    *y = t;
-}
-
-/* Exchanges rows and columns p <= q. */
-static void fsi__dense_swap(size_t n, double *a, size_t p, size_t q)
-{
-    size_t i;
-    if (p == q) return;
-    for (i = 0; i < p; i++) fsi__dense_exchange(&a[i * n + p], &a[i * n + q]);
-    for (i = p + 1; i < q; i++) fsi__dense_exchange(&a[p * n + i], &a[i * n + q]);
-    for (i = q + 1; i < n; i++) fsi__dense_exchange(&a[p * n + i], &a[q * n + i]);
-    fsi__dense_exchange(&a[p * n + p], &a[q * n + q]);
-}
-
-/* sum over k < end of |L_pk D_k L_qk|: what was subtracted to make the entry p, q. */
-static double fsi__dense_subtracted(size_t n, const double *a, const int *pivot, size_t end, size_t p, size_t q)
-{
-    double sum = 0;
-    size_t k;
-    for (k = 0; k < end; k++) {
-        const double *u = a + k * n;
-        sum += fabs(u[p] * u[k] * u[q]);
-        if (pivot[k] >= 0) continue;
-        sum += fabs(u[k + 1]) * (fabs(u[p] * u[n + q]) + fabs(u[n + p] * u[q])) + fabs(u[n + p] * u[n + k + 1] * u[n + q]);
-        k++;
-    }
-    return sum;
-}
-
-/* Eliminates one row. */
-static void fsi__dense_one(size_t n, double *a, size_t k)
-{
-    double *w = a + k * n;
-    size_t i, j;
-    for (j = k + 1; j < n; j++) {
-        const double l = w[j] / w[k];
-        double *row = a + j * n;
-        for (i = j; i < n; i++) row[i] -= l * w[i];
-        w[j] = l;
-    }
-}
-
-/* x = D^-1 x for two rows; both d and f are less than e, so that nothing overflows. */
-static void fsi__dense_two_solve(double d, double e, double f, double *x, double *y)
-{
-    const double p = d / e, q = f / e, s = *x / e, t = *y / e, determinant = p * q - 1;
-    *x = (q * s - t) / determinant;
-    *y = (p * t - s) / determinant;
-}
-
-/* Eliminates two rows. */
-static void fsi__dense_two(size_t n, double *a, size_t k)
-{
-    double *w = a + k * n, *v = w + n;
-    size_t i, j;
-    for (j = k + 2; j < n; j++) {
-        double *row = a + j * n, l = w[j], m = v[j];
-        fsi__dense_two_solve(w[k], w[k + 1], v[k + 1], &l, &m);
-        for (i = j; i < n; i++) row[i] -= l * w[i] + m * v[i];
-        w[j] = l;
-        v[j] = m;
-    }
-}
-
-/* The row of A that the first k exchanges brought to row r, from k on. */
-static int fsi__dense_origin(const int *pivot, int k, int r)
-{
-    while (k-- > 0) if (r == (pivot[k] < 0 ? -1 - pivot[k] : pivot[k])) r = k;
-    return r;
-}
-
-FSI_API fsi_status fsi_dense_ldlt(fsi_context *context, int n, double *a, int *pivot, int *negative)
-{
-    const char *fn = "fsi_dense_ldlt";
-    const fsi_status status = fsi__dense_check(context, fn, n, a);
-    const size_t w = (size_t)n;
-    size_t k, p, r;
-    int minus = 0;
-    if (status != FSI_OK) return status;
-    if (n > 0 && !pivot) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "pivot is NULL");
-    fsi__dense_mirror(w, a);
-    for (k = 0; k < w; k++) pivot[k] = n; /* which the solve refuses */
-    for (k = 0; k < w; k++) {
-        double *row = a + k * w, size;
-        fsi__dense_choose(w, a, k, &p, &r);
-        fsi__dense_swap(w, a, k, p);
-        if (p != r) fsi__dense_swap(w, a, k + 1, r);
-        pivot[k] = p == r ? (int)p : -1 - (int)p;
-        size = p == r ? row[k] : row[k + 1];
-        if (!(fabs(size) > (double)(k + 1) * FSI__DENSE_ROUNDING * fsi__dense_subtracted(w, a, pivot, k, k, p == r ? k : k + 1))) {
-            const int origin = fsi__dense_origin(pivot, (int)k, (int)p);
-            pivot[k] = n;
-            return fsi__fail(context, FSI_ERROR_SINGULAR, fn, origin, size, "row %d: its pivot is %g, nothing but rounding", origin, size);
-        }
-        if (p == r) {
-            minus += row[k] < 0;
-            fsi__dense_one(w, a, k);
-        } else {
-            minus++; /* d f < e^2: one of each sign */
-            fsi__dense_two(w, a, k);
-            pivot[++k] = -1 - (int)r;
-        }
-    }
-    if (negative) *negative = minus;
-    return FSI_OK;
-}
-
-FSI_API fsi_status fsi_dense_ldlt_solve(int n, const double *a, const int *pivot, double *x)
-{
-    const fsi_status status = n > 0 && !pivot ? FSI_ERROR_ARGUMENT : fsi__dense_ready(n, a, x);
-    const size_t w = (size_t)n;
-    int i, k;
-    if (status != FSI_OK) return status;
-    for (k = 0; k < n; k++) if (pivot[k] >= n || -1 - pivot[k] >= n || (pivot[k] < 0 && k + 1 == n && (k == 0 || pivot[k - 1] >= 0))) return FSI_ERROR_ARGUMENT;
-    for (k = 0; k < n; k++) fsi__dense_exchange(&x[k], &x[pivot[k] < 0 ? -1 - pivot[k] : pivot[k]]);
-    for (k = 0; k < n; k++) { /* L y = P b, D z = y */
-        const double *u = a + (size_t)k * w, *v = u + w;
-        if (pivot[k] >= 0) {
-            for (i = k + 1; i < n; i++) x[i] -= u[i] * x[k];
-            x[k] /= u[k];
-        } else {
-            for (i = k + 2; i < n; i++) x[i] -= u[i] * x[k] + v[i] * x[k + 1];
-            fsi__dense_two_solve(u[k], u[k + 1], v[k + 1], &x[k], &x[k + 1]);
-            k++;
-        }
-    }
-    for (k = n - 1; k >= 0; k--) { /* L^T P x = z */
-        const double *u = a + (size_t)k * w;
-        x[k] -= fsi__dot(u + k + 1, x + k + 1, n - 1 - k);
-        if (pivot[k] >= 0) continue;
-        k--;
-        x[k] -= fsi__dot(u - w + k + 2, x + k + 2, n - 2 - k);
-    }
-    for (k = n - 1; k >= 0; k--) fsi__dense_exchange(&x[k], &x[pivot[k] < 0 ? -1 - pivot[k] : pivot[k]]);
-    return fsi__dense_result(n, x);
-}
-
 /* ---- >>order -----------------------------------------------------------------------------------------------------
 
    In which order to eliminate the rows of a sparse symmetric matrix, so that its factor stays sparse.
 
-   Eliminating a vertex joins all its later neighbours pairwise (Parter 1961). Two ideas keep that fill low.
+   Eliminating a vertex joins all its later neighbours pairwise (Parter 1961).
 
-   NESTED DISSECTION (George 1973): a small separator S cuts the graph in two halves A and B that never fill each other;
-   order A, then B, then S last, and go on inside A and B. Separators come from the multilevel scheme (Hendrickson and
-   Leland 1995, Karypis and Kumar 1998):
-
-        coarsen: match each vertex with the      o-o o-o    o  o       the coarsest graph is cut by greedy growth from
-        neighbour of the heaviest edge, merge    |   |  -> |  |  ->..  several seeds; each finer graph inherits the cut
-        pairs, down to about sixty vertices      o-o o-o    o  o       and refines it
-
-   Refinement moves one separator vertex at a time to a side, pulling its neighbours on the other side into the separator
-   (Fiduccia and Mattheyses 1982, on vertices: Ashcraft and Liu 1998); the best state of a run of moves is kept. A piece of
-   about FSI__ORDER_LEAF rows is ordered by minimum degree, with the separators around it as a halo that counts in the
-   degrees but is not eliminated (Pellegrini, Roman and Amestoy 2000).
-
-   MINIMUM DEGREE (Tinney and Walker 1967): eliminate a vertex of least degree, again and again. The quotient graph (George
-   and Liu 1981) does so in the memory of the matrix: an eliminated vertex becomes an element, the list of those that it
-   joined. Degrees are bounded as by Amestoy, Davis and Duff (1996), see >>order minimum degree.
+   MINIMUM DEGREE (Tinney and Walker 1967) keeps that fill low: eliminate a vertex of least degree, again and again. The
+   quotient graph (George and Liu 1981) does so in the memory of the matrix: an eliminated vertex becomes an element, the
+   list of those that it joined. Degrees are bounded as by Amestoy, Davis and Duff (1996), see >>order minimum degree.
+   fsi_order.h has nested dissection.
 
    Before either, vertices with the same closed neighbourhood become one (Ashcraft 1995), and rows with more than
    10 sqrt(n) neighbours are put aside to the end. All decisions are made in integers: the same order on every platform. */
-#define FSI__ORDER_LEAF 500   /* rows of a piece that is not dissected further */
-#define FSI__ORDER_SMALL 3000 /* rows of a matrix for which minimum degree is as good */
-#define FSI__ORDER_LEVELS 48  /* of coarsening, at most */
 
-/* Neighbours of v: adj[start[v]] .. adj[start[v + 1] - 1]; weight: rows that a vertex stands for; rank: 1 comes after all
-   of rank 0. */
-typedef struct fsi__order_net {
-    int n;
-    int *start, *adj, *weight;
-    unsigned char *rank;
-} fsi__order_net;
-
-static void fsi__order_net_layout(fsi__order_net *g, fsi__arena *a, size_t n, size_t m)
+FSI_API void fsi__order_net_layout(fsi__order_net *g, fsi__arena *a, size_t n, size_t m)
 {
     g->start = (int *)fsi__take(a, n + 1, sizeof(int));
     g->adj = (int *)fsi__take(a, m, sizeof(int));
@@ -1376,21 +935,17 @@ static void fsi__order_net_layout(fsi__order_net *g, fsi__arena *a, size_t n, si
     g->rank = (unsigned char *)fsi__take(a, n, 1);
 }
 
-static fsi_status fsi__order_no_memory(fsi_context *c, int n)
+FSI_API fsi_status fsi__order_no_memory(fsi_context *c, int n)
 {
     return fsi__fail(c, FSI_ERROR_MEMORY, "fsi_ldlt_create", -1, (double)n, "no memory to order %d vertices", n);
 }
 
-static fsi_status fsi__order_too_large(fsi_context *c, int64_t size)
+FSI_API fsi_status fsi__order_too_large(fsi_context *c, int64_t size)
 {
     return fsi__fail(c, FSI_ERROR_LIMIT, "fsi_ldlt_create", -1, (double)size, "%.0f rows or edges are more than an int counts", (double)size);
 }
 
-static int fsi__order_least(int a, int b) { return a < b ? a : b; }
-static int fsi__order_most(int a, int b) { return a > b ? a : b; }
-
-/* A well mixed number (the finaliser of a 64-bit hash). */
-static uint64_t fsi__order_mix(uint64_t x)
+FSI_API uint64_t fsi__order_mix(uint64_t x)
 {
     x ^= x >> 31;
     x *= 0x9e3779b97f4a7c15u;
@@ -1723,8 +1278,7 @@ static void fsi__order_md_eliminate(fsi__order_md *s, int p)
     fsi__order_md_settle(s, p);
 }
 
-/* Orders the vertices of rank 0 .. top (0 or 1); returns how many those are in *count. */
-static fsi_status fsi__order_md_run(fsi_context *c, fsi__order_md *s, const fsi__order_net *g, int top, int *order, int *count)
+static fsi_status fsi__order_md_run(fsi_context *c, fsi__order_md *s, const fsi__order_net *g, int top, int *order)
 {
     int i, p;
     fsi_status status = fsi__order_md_begin(c, s, g, order);
@@ -1742,765 +1296,46 @@ static fsi_status fsi__order_md_run(fsi_context *c, fsi__order_md *s, const fsi_
             fsi__order_md_eliminate(s, p);
         }
     }
-    *count = s->done;
     return FSI_OK;
 }
 
-/* memory: kept by the caller, who frees it. */
-static fsi_status fsi__order_by_degree(fsi_context *c, const fsi__order_net *g, int *order, fsi__arena *memory)
+FSI_API fsi_status fsi__order_by_degree(fsi_context *c, const fsi__order_net *g, int top, int *order, int *count,
+                                        fsi__arena *memory)
 {
     fsi__order_md md;
     fsi_status status = FSI_OK;
-    int count;
     memset(&md, 0, sizeof md);
     md.memory = *memory;
-    if (g->n > 0) status = fsi__order_md_run(c, &md, g, 1, order, &count);
+    if (g->n > 0) status = fsi__order_md_run(c, &md, g, top, order);
     *memory = md.memory;
+    *count = md.done;
     return status;
 }
 
-/* ---- >>order separators ----------------------------------------------------------------------------------------- */
+/* ---- >>order graph ---------------------------------------------------------------------------------------------- */
 
-enum { FSI__ORDER_LEFT, FSI__ORDER_RIGHT, FSI__ORDER_CUT }; /* the two sides and the separator */
-
-/* A graph of the multilevel scheme, with its cut. */
-typedef struct fsi__order_level {
-    fsi__arena memory;
-    int n, *start, *adj, *edge, *weight; /* edge: weight of adj[k]; weight: rows */
-    int *coarse;                         /* number of a vertex in the next level */
-    signed char *side;
-} fsi__order_level;
-
-typedef struct fsi__order_entry { int64_t key; int vertex; } fsi__order_entry;
-
-/* A binary heap of separator vertices; the first has the largest key. */
-typedef struct fsi__order_heap {
-    int count, *place;       /* place: of a vertex in the heap, -1 outside */
-    fsi__order_entry *entry; /* key: gain, then the later the better */
-} fsi__order_heap;
-
-/* The refinement of a cut. Moving v from the separator to side s pulls its neighbours on the other side into the
-   separator: gain[s] = weight(v) - pull[1 - s]. */
-typedef struct fsi__order_cut {
-    int *pull[2];            /* of a separator vertex: weight of its neighbours on a side */
-    fsi__order_heap heap[2]; /* by gain, for moves to that side */
-    int *list, count;        /* the separator */
-    int *trail, trail_count; /* what changed its side in this pass, and from which */
-    signed char *was;
-    unsigned char *locked;   /* moved in this pass */
-    int rows[3], most;       /* weight of sides and separator; most a side should have */
-    uint32_t tick;
-} fsi__order_cut;
-
-typedef struct fsi__order_nd {
-    fsi_context *c;
-    const fsi__order_net *g;
-    fsi__arena memory;
-    int *list;                                   /* the order; pieces are ranges of it */
-    int *local, *slot, *match, *turn;            /* number of a vertex in the piece, or -1; scratch */
-    signed char *best;
-    fsi__order_cut cut;
-    fsi__order_level level[FSI__ORDER_LEVELS + 1];
-    fsi__arena piece_memory;
-    fsi__order_net piece;                        /* a leaf and its halo */
-    fsi__order_md md;
-} fsi__order_nd;
-
-static void fsi__order_heap_set(fsi__order_heap *h, int i, fsi__order_entry e)
-{
-    h->entry[i] = e;
-    h->place[e.vertex] = i;
-}
-
-/* Puts v with its key at place i, or where it belongs above or below. */
-static void fsi__order_heap_sift(fsi__order_heap *h, int i, fsi__order_entry e)
-{
-    const fsi__order_entry *entry = h->entry;
-    int child;
-    while (i > 0 && entry[(i - 1) / 2].key < e.key) {
-        fsi__order_heap_set(h, i, entry[(i - 1) / 2]);
-        i = (i - 1) / 2;
-    }
-    while ((child = 2 * i + 1) < h->count) {
-        if (child + 1 < h->count && entry[child + 1].key > entry[child].key) child++;
-        if (entry[child].key <= e.key) break;
-        fsi__order_heap_set(h, i, entry[child]);
-        i = child;
-    }
-    fsi__order_heap_set(h, i, e);
-}
-
-static void fsi__order_heap_remove(fsi__order_heap *h, int v)
-{
-    int i = h->place[v];
-    if (i < 0) return;
-    h->place[v] = -1;
-    if (i < --h->count) fsi__order_heap_sift(h, i, h->entry[h->count]);
-}
-
-static void fsi__order_heap_clear(fsi__order_heap *h)
-{
-    while (h->count > 0) h->place[h->entry[--h->count].vertex] = -1;
-}
-
-/* Enters v, or corrects its key. */
-static void fsi__order_offer(fsi__order_cut *t, const fsi__order_level *g, int v, int to)
-{
-    fsi__order_heap *h = &t->heap[to];
-    fsi__order_entry e;
-    int i = h->place[v];
-    e.vertex = v;
-    e.key = ((int64_t)g->weight[v] - t->pull[1 - to][v]) * ((int64_t)1 << 32) + t->tick++;
-    fsi__order_heap_sift(h, i < 0 ? h->count++ : i, e);
-}
-
-/* The weight of the neighbours of a separator vertex on both sides. */
-static void fsi__order_count_pull(fsi__order_cut *t, const fsi__order_level *g, int v)
-{
-    int k, pull[3] = { 0, 0, 0 };
-    for (k = g->start[v]; k < g->start[v + 1]; k++) pull[g->side[g->adj[k]]] += g->weight[g->adj[k]];
-    t->pull[0][v] = pull[0];
-    t->pull[1][v] = pull[1];
-}
-
-/* Changes the side of a vertex and remembers it. */
-static void fsi__order_shift(fsi__order_cut *t, fsi__order_level *g, int v, int side)
-{
-    t->trail[t->trail_count] = v;
-    t->was[t->trail_count++] = g->side[v];
-    t->rows[g->side[v]] -= g->weight[v];
-    t->rows[side] += g->weight[v];
-    g->side[v] = (signed char)side;
-}
-
-/* Pulls u from side `from` into the separator. */
-static void fsi__order_pull(fsi__order_cut *t, fsi__order_level *g, int u, int from)
-{
-    int k, x, rows[3] = { 0, 0, 0 };
-    fsi__order_shift(t, g, u, FSI__ORDER_CUT);
-    for (k = g->start[u]; k < g->start[u + 1]; k++) {
-        x = g->adj[k];
-        rows[g->side[x]] += g->weight[x];
-        if (g->side[x] != FSI__ORDER_CUT) continue;
-        t->pull[from][x] -= g->weight[u];
-        if (t->heap[1 - from].place[x] >= 0) fsi__order_offer(t, g, x, 1 - from);
-    }
-    t->pull[0][u] = rows[0];
-    t->pull[1][u] = rows[1];
-    if (t->locked[u]) return;
-    fsi__order_offer(t, g, u, 0);
-    fsi__order_offer(t, g, u, 1);
-}
-
-/* Moves the separator vertex v to side `to`. */
-static void fsi__order_move(fsi__order_cut *t, fsi__order_level *g, int v, int to)
-{
-    int k, u;
-    fsi__order_heap_remove(&t->heap[0], v);
-    fsi__order_heap_remove(&t->heap[1], v);
-    fsi__order_shift(t, g, v, to);
-    t->locked[v] = 1;
-    for (k = g->start[v]; k < g->start[v + 1]; k++) {
-        u = g->adj[k];
-        if (g->side[u] == 1 - to) fsi__order_pull(t, g, u, 1 - to);
-        else if (g->side[u] == FSI__ORDER_CUT) {
-            t->pull[to][u] += g->weight[v];
-            if (t->heap[1 - to].place[u] >= 0) fsi__order_offer(t, g, u, 1 - to);
-        }
-    }
-}
-
-/* Takes back the changes after the first `keep`, and lists the separator that results. */
-static void fsi__order_rewind(fsi__order_cut *t, fsi__order_level *g, int keep)
-{
-    int k, v, old = t->count, total = t->trail_count;
-    while (t->trail_count > keep) {
-        v = t->trail[--t->trail_count];
-        t->rows[g->side[v]] -= g->weight[v];
-        t->rows[t->was[t->trail_count]] += g->weight[v];
-        g->side[v] = t->was[t->trail_count];
-    }
-    for (k = 0; k < total; k++) t->locked[t->trail[k]] = 2;
-    for (t->count = k = 0; k < old; k++) {
-        v = t->list[k];
-        if (g->side[v] == FSI__ORDER_CUT) {
-            t->list[t->count++] = v;
-            t->locked[v] = 0;
-        }
-    }
-    for (k = 0; k < total; k++) {
-        v = t->trail[k];
-        if (g->side[v] == FSI__ORDER_CUT && t->locked[v]) t->list[t->count++] = v;
-        t->locked[v] = 0;
-    }
-    t->trail_count = 0;
-}
-
-/* What a cut costs: its weight, more if a side is too heavy; among equals the balanced one. */
-static int64_t fsi__order_cost(const fsi__order_cut *t)
-{
-    int heavy = fsi__order_most(t->rows[0], t->rows[1]), light = fsi__order_least(t->rows[0], t->rows[1]);
-    int excess = fsi__order_most(heavy - t->most, 0);
-    return ((int64_t)t->rows[2] + excess) * ((int64_t)1 << 31) + (heavy - light);
-}
-
-/* The side to which the best move leads, -1: none is left. */
-static int fsi__order_choose(const fsi__order_cut *t, const fsi__order_level *g)
-{
-    int s, may[2];
-    int64_t gain[2];
-    for (s = 0; s < 2; s++) {
-        const fsi__order_heap *h = &t->heap[s];
-        may[s] = h->count > 0 && t->rows[s] + g->weight[h->entry[0].vertex] <= fsi__order_most(t->most, t->rows[1 - s]);
-        gain[s] = h->count > 0 ? (int64_t)g->weight[h->entry[0].vertex] - t->pull[1 - s][h->entry[0].vertex] : 0;
-    }
-    if (!may[0] || !may[1]) return may[0] ? 0 : may[1] ? 1 : -1;
-    if (gain[0] != gain[1]) return gain[0] > gain[1] ? 0 : 1;
-    return t->rows[0] <= t->rows[1] ? 0 : 1;
-}
-
-/* One pass of Fiduccia and Mattheyses: the best move, again and again, each vertex once; back to the best cut met. */
-static int fsi__order_pass(fsi__order_cut *t, fsi__order_level *g)
-{
-    int64_t first = fsi__order_cost(t), best = first, cost;
-    int k, to, keep = 0, vain = 0, patience = fsi__order_least(2 * t->count, 800) + 20;
-    t->tick = 0;
-    for (k = 0; k < t->count; k++) {
-        fsi__order_count_pull(t, g, t->list[k]);
-        fsi__order_offer(t, g, t->list[k], 0);
-        fsi__order_offer(t, g, t->list[k], 1);
-    }
-    while (vain <= patience && (to = fsi__order_choose(t, g)) >= 0) {
-        fsi__order_move(t, g, t->heap[to].entry[0].vertex, to);
-        cost = fsi__order_cost(t);
-        vain++;
-        if (cost >= best) continue;
-        vain = 0;
-        best = cost;
-        keep = t->trail_count;
-    }
-    fsi__order_heap_clear(&t->heap[0]);
-    fsi__order_heap_clear(&t->heap[1]);
-    fsi__order_rewind(t, g, keep);
-    return best < first;
-}
-
-/* Sums up and lists the cut in side[]. */
-static void fsi__order_take_cut(fsi__order_cut *t, const fsi__order_level *g)
-{
-    int v, total;
-    t->rows[0] = t->rows[1] = t->rows[2] = t->count = 0;
-    for (v = 0; v < g->n; v++) {
-        t->rows[g->side[v]] += g->weight[v];
-        if (g->side[v] == FSI__ORDER_CUT) t->list[t->count++] = v;
-    }
-    total = t->rows[0] + t->rows[1] + t->rows[2];
-    t->most = total - total / 100 * 28;
-}
-
-static void fsi__order_refine(fsi__order_cut *t, fsi__order_level *g, int passes)
-{
-    fsi__order_take_cut(t, g);
-    while (passes-- > 0 && fsi__order_pass(t, g)) {}
-}
-
-/* Grows the left side from v until it has half of the weight, always by the vertex that adds least to the separator. */
-static void fsi__order_grow(fsi__order_cut *t, fsi__order_level *g, int v)
-{
-    int half;
-    memset(g->side, FSI__ORDER_RIGHT, (size_t)g->n);
-    g->side[v] = FSI__ORDER_CUT;
-    fsi__order_take_cut(t, g);
-    half = (t->rows[0] + t->rows[1] + t->rows[2]) / 2;
-    t->tick = 0;
-    fsi__order_count_pull(t, g, v);
-    fsi__order_offer(t, g, v, 0);
-    while (t->rows[0] + t->rows[2] / 2 < half && t->heap[0].count > 0) fsi__order_move(t, g, t->heap[0].entry[0].vertex, 0);
-    fsi__order_heap_clear(&t->heap[0]);
-    fsi__order_heap_clear(&t->heap[1]);
-    fsi__order_rewind(t, g, t->trail_count);
-}
-
-/* Cuts the coarsest graph: the best of several growths. */
-static void fsi__order_first_cut(fsi__order_nd *s, fsi__order_level *g, uint64_t seed, int tries)
-{
-    int64_t cost, best = INT64_MAX;
-    signed char *keep = s->best + s->g->n;
-    int k;
-    for (k = 0; k < tries; k++) {
-        fsi__order_grow(&s->cut, g, (int)(fsi__order_mix(seed * 64 + (uint64_t)k) % (uint64_t)g->n));
-        fsi__order_refine(&s->cut, g, 2);
-        cost = fsi__order_cost(&s->cut);
-        if (cost >= best) continue;
-        best = cost;
-        memcpy(keep, g->side, (size_t)g->n);
-    }
-    memcpy(g->side, keep, (size_t)g->n);
-}
-
-/* ---- >>order coarsening ----------------------------------------------------------------------------------------- */
-
-static void fsi__order_level_layout(fsi__order_level *g, fsi__arena *a, size_t n, size_t m)
-{
-    g->start = (int *)fsi__take(a, n + 1, sizeof(int));
-    g->weight = (int *)fsi__take(a, n, sizeof(int));
-    g->coarse = (int *)fsi__take(a, n, sizeof(int));
-    g->adj = (int *)fsi__take(a, m, sizeof(int));
-    g->edge = (int *)fsi__take(a, m, sizeof(int));
-    g->side = (signed char *)fsi__take(a, n, 1);
-}
-
-static fsi_status fsi__order_level_reserve(fsi_context *c, fsi__order_level *g, int n, int edges)
-{
-    fsi__arena measure = { NULL, 0, 0 };
-    fsi__order_level_layout(g, &measure, (size_t)n, (size_t)edges);
-    if (!fsi__arena_room(c, &g->memory, measure.used)) return fsi__order_no_memory(c, n);
-    fsi__order_level_layout(g, &g->memory, (size_t)n, (size_t)edges);
-    g->n = n;
-    return FSI_OK;
-}
-
-/* The vertices in a random turn, those of few neighbours first: s->turn. */
-static void fsi__order_shuffle(fsi__order_nd *s, const fsi__order_level *g, uint64_t seed)
-{
-    int v, k, begin[33] = { 0 }, *turn = s->turn, *mixed = s->match;
-    for (v = 0; v < g->n; v++) {
-        k = (int)((fsi__order_mix(seed + (uint64_t)v) >> 32) * ((uint64_t)v + 1) >> 32);
-        mixed[v] = mixed[k];
-        mixed[k] = v;
-    }
-    for (v = 0; v < g->n; v++) begin[1 + fsi__order_least(g->start[v + 1] - g->start[v], 31)]++;
-    for (k = 0; k < 32; k++) begin[k + 1] += begin[k];
-    for (k = 0; k < g->n; k++) {
-        v = mixed[k];
-        turn[begin[fsi__order_least(g->start[v + 1] - g->start[v], 31)]++] = v;
-    }
-}
-
-/* The free neighbour of v with the heaviest edge for its weight, v if there is none. */
-static int fsi__order_partner(const fsi__order_level *g, const int *match, int v, int heavy)
-{
-    int k, u, best = v;
-    int64_t edge = 0, weight = 1;
-    for (k = g->start[v]; k < g->start[v + 1]; k++) {
-        u = g->adj[k];
-        if (match[u] >= 0 || g->weight[v] + g->weight[u] > heavy) continue;
-        if (g->edge[k] * weight <= edge * g->weight[u]) continue;
-        best = u;
-        edge = g->edge[k];
-        weight = g->weight[u];
-    }
-    return best;
-}
-
-/* Pairs what is left alone with the next one that is alone beside the same neighbour. */
-static void fsi__order_pair_alone(const fsi__order_level *g, int *match, int heavy)
-{
-    int v, u, k, alone;
-    for (v = 0; v < g->n; v++) {
-        for (alone = -1, k = g->start[v]; k < g->start[v + 1]; k++) {
-            u = g->adj[k];
-            if (match[u] != u) continue;
-            if (alone < 0 || g->weight[u] + g->weight[alone] > heavy) alone = u;
-            else {
-                match[u] = alone;
-                match[alone] = u;
-                alone = -1;
-            }
-        }
-    }
-}
-
-/* Matches, and numbers the vertices of the next level in g->coarse; returns how many there are. */
-static int fsi__order_match(fsi__order_nd *s, fsi__order_level *g, uint64_t seed)
-{
-    int v, u, k, count = 0, alone = 0, heavy, *match = s->match;
-    int64_t rows = 0;
-    fsi__order_shuffle(s, g, seed);
-    for (v = 0; v < g->n; v++) {
-        match[v] = -1;
-        rows += g->weight[v];
-    }
-    heavy = (int)(rows / 30 + 1);
-    for (k = 0; k < g->n; k++) {
-        v = s->turn[k];
-        if (match[v] >= 0) continue;
-        u = fsi__order_partner(g, match, v, heavy);
-        match[u] = v;
-        match[v] = u;
-        alone += u == v;
-    }
-    if (alone > g->n / 4) fsi__order_pair_alone(g, match, heavy);
-    for (v = 0; v < g->n; v++)
-        if (match[v] >= v) g->coarse[v] = g->coarse[match[v]] = count++;
-    return count;
-}
-
-/* Adds the edges of v to those of its coarse vertex, which begin at `begin`; returns the new end. */
-static int fsi__order_merge_edges(fsi__order_nd *s, const fsi__order_level *g, fsi__order_level *to, int v, int begin, int end)
-{
-    int k, d, *slot = s->slot, own = g->coarse[v];
-    for (k = g->start[v]; k < g->start[v + 1]; k++) {
-        d = g->coarse[g->adj[k]];
-        if (d == own) continue;
-        if (slot[d] >= begin) to->edge[slot[d]] += g->edge[k];
-        else {
-            slot[d] = end;
-            to->adj[end] = d;
-            to->edge[end++] = g->edge[k];
-        }
-    }
-    return end;
-}
-
-/* Makes level k + 1 from level k. *made: 0 when it is no use. */
-static fsi_status fsi__order_coarsen(fsi__order_nd *s, int k, uint64_t seed, int *made)
-{
-    fsi__order_level *g = &s->level[k], *to = &s->level[k + 1];
-    int v, end = 0, count, c = 0;
-    fsi_status status;
-    *made = 0;
-    if (k == FSI__ORDER_LEVELS || g->n <= 60) return FSI_OK;
-    count = fsi__order_match(s, g, seed);
-    if (count > g->n - g->n / 8) return FSI_OK;
-    status = fsi__order_level_reserve(s->c, to, count, g->start[g->n]);
-    if (status != FSI_OK) return status;
-    for (c = 0; c < count; c++) s->slot[c] = -1;
-    for (v = 0; v < g->n; v++) {
-        int pair = s->match[v], begin = end;
-        if (pair < v) continue;
-        c = g->coarse[v];
-        to->start[c] = begin;
-        to->weight[c] = g->weight[v] + (pair > v ? g->weight[pair] : 0);
-        end = fsi__order_merge_edges(s, g, to, v, begin, end);
-        if (pair > v) end = fsi__order_merge_edges(s, g, to, pair, begin, end);
-    }
-    to->start[count] = end;
-    *made = 1;
-    return FSI_OK;
-}
-
-/* Hands the cut of level k + 1 to level k and refines it. */
-static void fsi__order_uncoarsen(fsi__order_nd *s, int k)
-{
-    fsi__order_level *g = &s->level[k];
-    const fsi__order_level *from = &s->level[k + 1];
-    int v;
-    for (v = 0; v < g->n; v++) g->side[v] = from->side[g->coarse[v]];
-    fsi__order_refine(&s->cut, g, 3);
-}
-
-/* Cuts level `base` by way of coarser ones. */
-static fsi_status fsi__order_multilevel(fsi__order_nd *s, int base, uint64_t seed)
-{
-    int k = base, made;
-    do {
-        fsi_status status = fsi__order_coarsen(s, k, seed, &made);
-        if (status != FSI_OK) return status;
-        k += made;
-    } while (made);
-    fsi__order_first_cut(s, &s->level[k], seed, 6);
-    while (k-- > base) fsi__order_uncoarsen(s, k);
-    return FSI_OK;
-}
-
-/* Cuts level 0: coarsens to some thousand vertices, takes the best of several cuts of those, and refines it. */
-static fsi_status fsi__order_bisect(fsi__order_nd *s)
-{
-    int base = 0, made = 1, run, runs;
-    int64_t cost, best = INT64_MAX;
-    fsi_status status;
-    while (made && s->level[base].n > 2000) {
-        status = fsi__order_coarsen(s, base, 1, &made);
-        if (status != FSI_OK) return status;
-        base += made;
-    }
-    runs = s->level[0].n > 20000 ? 4 : s->level[0].n > 3000 ? 2 : 1; /* work lies in the large separators, time in the small ones */
-    for (run = 0; run < runs; run++) {
-        fsi__order_level *g = &s->level[base];
-        status = fsi__order_multilevel(s, base, (uint64_t)run + 2);
-        if (status != FSI_OK) return status;
-        cost = fsi__order_cost(&s->cut);
-        if (cost >= best) continue;
-        best = cost;
-        memcpy(s->best, g->side, (size_t)g->n);
-    }
-    memcpy(s->level[base].side, s->best, (size_t)s->level[base].n);
-    fsi__order_take_cut(&s->cut, &s->level[base]);
-    while (base-- > 0) fsi__order_uncoarsen(s, base);
-    return FSI_OK;
-}
-
-/* ---- >>order nested dissection ---------------------------------------------------------------------------------- */
-
-static void fsi__order_nd_layout(fsi__order_nd *s, fsi__arena *a)
-{
-    size_t n = (size_t)s->g->n;
-    int side;
-    s->local = (int *)fsi__take(a, n, sizeof(int));
-    s->slot = (int *)fsi__take(a, n, sizeof(int));
-    s->match = (int *)fsi__take(a, n, sizeof(int));
-    s->turn = (int *)fsi__take(a, n, sizeof(int));
-    s->best = (signed char *)fsi__take(a, 2 * n, 1);
-    s->cut.list = (int *)fsi__take(a, n, sizeof(int));
-    s->cut.trail = (int *)fsi__take(a, 3 * n, sizeof(int));
-    s->cut.was = (signed char *)fsi__take(a, 3 * n, 1);
-    s->cut.locked = (unsigned char *)fsi__take(a, n, 1);
-    for (side = 0; side < 2; side++) {
-        s->cut.pull[side] = (int *)fsi__take(a, n, sizeof(int));
-        s->cut.heap[side].entry = (fsi__order_entry *)fsi__take(a, n, sizeof(fsi__order_entry));
-        s->cut.heap[side].place = (int *)fsi__take(a, n, sizeof(int));
-    }
-}
-
-/* The piece list[begin] .. list[end - 1] becomes level 0. */
-static fsi_status fsi__order_extract(fsi__order_nd *s, int begin, int end)
-{
-    fsi__order_level *to = &s->level[0];
-    int i, k, m = 0;
-    fsi_status status;
-    for (i = begin; i < end; i++) m += s->g->start[s->list[i] + 1] - s->g->start[s->list[i]];
-    status = fsi__order_level_reserve(s->c, to, end - begin, m);
-    if (status != FSI_OK) return status;
-    for (i = begin; i < end; i++) s->local[s->list[i]] = i - begin;
-    for (m = 0, i = begin; i < end; i++) {
-        int v = s->list[i];
-        to->start[i - begin] = m;
-        to->weight[i - begin] = s->g->weight[v];
-        for (k = s->g->start[v]; k < s->g->start[v + 1]; k++) {
-            int u = s->local[s->g->adj[k]];
-            if (u < 0) continue;
-            to->adj[m] = u;
-            to->edge[m++] = 1;
-        }
-    }
-    to->start[end - begin] = m;
-    for (i = begin; i < end; i++) s->local[s->list[i]] = -1;
-    return FSI_OK;
-}
-
-/* Sides by components: the first ones, up to about half of the vertices, go left. 0 if there is but one component. */
-static int fsi__order_split_components(fsi__order_nd *s)
-{
-    fsi__order_level *g = &s->level[0];
-    int *queue = s->turn, tail = 0, seed, i, k, begin, side = FSI__ORDER_LEFT, components = 0;
-    memset(g->side, FSI__ORDER_CUT, (size_t)g->n);
-    for (seed = 0; seed < g->n; seed++) {
-        if (g->side[seed] != FSI__ORDER_CUT) continue;
-        components++;
-        begin = i = tail;
-        g->side[seed] = (signed char)side;
-        for (queue[tail++] = seed; i < tail; i++) {
-            for (k = g->start[queue[i]]; k < g->start[queue[i] + 1]; k++) {
-                if (g->side[g->adj[k]] != FSI__ORDER_CUT) continue;
-                g->side[g->adj[k]] = (signed char)side;
-                queue[tail++] = g->adj[k];
-            }
-        }
-        if (begin > 0 && side == FSI__ORDER_LEFT && tail - g->n / 2 > g->n / 2 - begin)
-            for (side = FSI__ORDER_RIGHT, i = begin; i < tail; i++) g->side[queue[i]] = FSI__ORDER_RIGHT;
-        if (tail >= g->n / 2) side = FSI__ORDER_RIGHT;
-    }
-    return components > 1;
-}
-
-/* Sorts the piece by side: left, right, separator; count[] of each. */
-static void fsi__order_part(fsi__order_nd *s, int begin, int end, int *count)
-{
-    const signed char *side = s->level[0].side;
-    int i, at[3];
-    count[0] = count[1] = count[2] = 0;
-    for (i = 0; i < end - begin; i++) count[side[i]]++;
-    at[0] = 0; at[1] = count[0]; at[2] = count[0] + count[1];
-    for (i = 0; i < end - begin; i++) s->turn[at[side[i]]++] = s->list[begin + i];
-    memcpy(s->list + begin, s->turn, (size_t)(end - begin) * sizeof(int));
-}
-
-/* Copies v's edges that stay in the piece or, for a vertex of the piece, lead to its halo, which grows. */
-static int fsi__order_copy_edges(fsi__order_nd *s, int v, int inner, int m)
-{
-    fsi__order_net *p = &s->piece;
-    int k, u;
-    for (k = s->g->start[v]; k < s->g->start[v + 1]; k++) {
-        u = s->g->adj[k];
-        if (s->local[u] < 0) {
-            if (s->local[v] >= inner) continue;
-            s->slot[p->n] = u;
-            s->local[u] = p->n++;
-        }
-        if (s->local[v] < inner || s->local[u] < inner) p->adj[m++] = s->local[u];
-    }
-    return m;
-}
-
-/* Makes the piece and its halo a graph of its own; slot[i] is the vertex that is i there. */
-static fsi_status fsi__order_make_leaf(fsi__order_nd *s, int begin, int end)
-{
-    fsi__arena measure = { NULL, 0, 0 };
-    fsi__order_net *p = &s->piece;
-    int i, m = 0, inner = end - begin;
-    for (i = begin; i < end; i++) m += s->g->start[s->list[i] + 1] - s->g->start[s->list[i]];
-    if (m > INT32_MAX / 2) return fsi__order_too_large(s->c, m);
-    p->n = fsi__order_least(s->g->n - inner, m) + inner;
-    fsi__order_net_layout(p, &measure, (size_t)p->n, 2 * (size_t)m);
-    if (!fsi__arena_room(s->c, &s->piece_memory, measure.used)) return fsi__order_no_memory(s->c, p->n);
-    fsi__order_net_layout(p, &s->piece_memory, (size_t)p->n, 2 * (size_t)m);
-    p->n = inner;
-    for (i = 0; i < inner; i++) {
-        s->slot[i] = s->list[begin + i];
-        s->local[s->slot[i]] = i;
-    }
-    for (m = i = 0; i < p->n; i++) { /* n grows on the way */
-        p->start[i] = m;
-        p->weight[i] = s->g->weight[s->slot[i]];
-        p->rank[i] = i >= inner;
-        m = fsi__order_copy_edges(s, s->slot[i], inner, m);
-    }
-    p->start[p->n] = m;
-    for (i = 0; i < p->n; i++) s->local[s->slot[i]] = -1;
-    return FSI_OK;
-}
-
-static fsi_status fsi__order_leaf(fsi__order_nd *s, int begin, int end)
-{
-    int i, count;
-    fsi_status status = fsi__order_make_leaf(s, begin, end);
-    if (status == FSI_OK) status = fsi__order_md_run(s->c, &s->md, &s->piece, 0, s->turn, &count);
-    if (status != FSI_OK) return status;
-    for (i = 0; i < count; i++) s->list[begin + i] = s->slot[s->turn[i]];
-    return FSI_OK;
-}
-
-/* Small, or so dense that no separator is worth it. */
-static int fsi__order_is_leaf(const fsi__order_nd *s, int begin, int end)
-{
-    int64_t rows = 0, edges = 0, n = end - begin;
-    int i;
-    for (i = begin; i < end; i++) rows += s->g->weight[s->list[i]];
-    if (rows <= FSI__ORDER_LEAF || n <= 20) return 1;
-    for (i = begin; i < end; i++) edges += s->g->start[s->list[i] + 1] - s->g->start[s->list[i]];
-    return edges > n * n / 2;
-}
-
-/* Cuts the piece; count[0] and count[1] are the sizes of the pieces that remain, both 0 after a leaf. */
-static fsi_status fsi__order_cut_piece(fsi__order_nd *s, int begin, int end, int *count)
-{
-    fsi_status status;
-    const int *rows = s->cut.rows;
-    count[0] = count[1] = 0;
-    if (fsi__order_is_leaf(s, begin, end)) return fsi__order_leaf(s, begin, end);
-    status = fsi__order_extract(s, begin, end);
-    if (status != FSI_OK) return status;
-    if (!fsi__order_split_components(s)) {
-        status = fsi__order_bisect(s);
-        if (status != FSI_OK) return status;
-        if (fsi__order_least(rows[0], rows[1]) < (rows[0] + rows[1] + rows[2]) / 16) return fsi__order_leaf(s, begin, end);
-    }
-    fsi__order_part(s, begin, end, count);
-    return FSI_OK;
-}
-
-/* Cuts the first n of the list, piece after piece; the smaller half is done first, so that at most log2 n wait. */
-static fsi_status fsi__order_dissect_pieces(fsi__order_nd *s, int n)
-{
-    int wait[64][2], waiting = 1, count[3];
-    wait[0][0] = 0;
-    wait[0][1] = n;
-    while (waiting > 0) {
-        int begin = wait[waiting - 1][0], end = wait[waiting - 1][1], first;
-        fsi_status status;
-        waiting--;
-        if (begin == end) continue;
-        status = fsi__order_cut_piece(s, begin, end, count);
-        if (status != FSI_OK) return status;
-        if (count[0] + count[1] == 0) continue;
-        first = count[0] > count[1]; /* the larger one waits below the smaller one */
-        wait[waiting + first][0] = begin + count[0];
-        wait[waiting + first][1] = begin + count[0] + count[1];
-        wait[waiting + 1 - first][0] = begin;
-        wait[waiting + 1 - first][1] = begin + count[0];
-        waiting += 2;
-    }
-    return FSI_OK;
-}
-
-/* Rank 0 is dissected. How rank 1 fills does not depend on the order of rank 0, so minimum degree tells its order. */
-static fsi_status fsi__order_dissect_ranks(fsi__order_nd *s)
-{
-    const fsi__order_net *g = s->g;
-    int i, k, count = 0;
-    fsi_status status;
-    for (i = 0; i < g->n; i++) {
-        s->local[i] = s->cut.heap[0].place[i] = s->cut.heap[1].place[i] = -1;
-        if (g->rank[i] == 0) s->list[count++] = i;
-    }
-    if (count < g->n) {
-        status = fsi__order_md_run(s->c, &s->md, g, 1, s->turn, &k);
-        if (status != FSI_OK) return status;
-        for (i = count; i < g->n; i++) s->list[i] = s->turn[i];
-    }
-    return fsi__order_dissect_pieces(s, count);
-}
-
-/* Memory of an ordering that the next one may use: zeros at first. */
-typedef struct fsi__order_pool { fsi__arena memory, core, degrees; fsi__order_nd *nd; } fsi__order_pool;
+/* Memory of an ordering that the next one may use: zeros at first. state: of `ordering`. */
+typedef struct fsi__order_pool {
+    fsi__arena memory, core, degrees;
+    const fsi_ordering *ordering;
+    void *state;
+} fsi__order_pool;
 
 static void fsi__order_pool_free(fsi_context *c, fsi__order_pool *p)
 {
-    int k;
     fsi__arena_free(c, &p->memory);
     fsi__arena_free(c, &p->core);
     fsi__arena_free(c, &p->degrees);
-    for (k = 0; p->nd && k <= FSI__ORDER_LEVELS; k++) fsi__arena_free(c, &p->nd->level[k].memory);
-    if (p->nd) {
-        fsi__arena_free(c, &p->nd->piece_memory);
-        fsi__arena_free(c, &p->nd->md.memory);
-        fsi__arena_free(c, &p->nd->memory);
-    }
-    fsi__free(c, p->nd, 1, sizeof *p->nd);
+    if (p->ordering) p->ordering->release(c, p->state);
     memset(p, 0, sizeof *p);
 }
 
-/* As fsi__arena_room; zeros, as memory that is new. */
-static int fsi__order_reserve_zeros(fsi_context *c, fsi__arena *a, size_t size)
+FSI_API int fsi__order_reserve_zeros(fsi_context *c, fsi__arena *a, size_t size)
 {
     if (!fsi__arena_room(c, a, size)) return 0;
     memset(a->base, 0, size);
     return 1;
 }
-
-/* Nothing is left of the ordering before but its memory. */
-static void fsi__order_renew_nd(fsi__order_nd *s)
-{
-    fsi__arena level[FSI__ORDER_LEVELS + 1];
-    const fsi__arena memory = s->memory, piece = s->piece_memory, md = s->md.memory;
-    int k;
-    for (k = 0; k <= FSI__ORDER_LEVELS; k++) level[k] = s->level[k].memory;
-    memset(s, 0, sizeof *s);
-    for (k = 0; k <= FSI__ORDER_LEVELS; k++) s->level[k].memory = level[k];
-    s->memory = memory;
-    s->piece_memory = piece;
-    s->md.memory = md;
-}
-
-static fsi_status fsi__order_dissect(fsi_context *c, const fsi__order_net *g, int *order, fsi__order_pool *pool)
-{
-    fsi__arena measure = { NULL, 0, 0 };
-    fsi__order_nd *s;
-    if (!pool->nd) pool->nd = (fsi__order_nd *)fsi__alloc(c, 1, sizeof *s);
-    else fsi__order_renew_nd(pool->nd);
-    s = pool->nd;
-    if (!s) return fsi__order_no_memory(c, g->n);
-    s->c = c;
-    s->g = g;
-    s->list = order;
-    fsi__order_nd_layout(s, &measure);
-    if (!fsi__order_reserve_zeros(c, &s->memory, measure.used)) return fsi__order_no_memory(c, g->n);
-    fsi__order_nd_layout(s, &s->memory);
-    return fsi__order_dissect_ranks(s);
-}
-
-/* ---- >>order graph ---------------------------------------------------------------------------------------------- */
 
 typedef struct fsi__order_job {
     fsi_context *c;
@@ -2645,24 +1480,39 @@ static void fsi__order_natural(int n, const unsigned char *last, int *order)
             if ((last && last[v]) == rank) order[done++] = v;
 }
 
+/* Orders the core: by minimum degree, or by d->ordering where the matrix has enough rows for it. */
+static fsi_status fsi__order_core(fsi__order_job *s, const fsi_ldlt_desc *d, fsi__order_pool *pool)
+{
+    int count;
+    if (!d->ordering || (double)s->n * s->block <= d->ordering->small)
+        return fsi__order_by_degree(s->c, &s->core, 1, s->list, &count, &pool->degrees);
+    if (pool->ordering && pool->ordering != d->ordering) {
+        pool->ordering->release(s->c, pool->state);
+        pool->state = NULL;
+    }
+    pool->ordering = d->ordering;
+    return d->ordering->find(s->c, &s->core, s->list, &pool->state);
+}
+
 /* Orders a symmetric graph without self loops: neighbours of v are adj[start[v]] .. adj[start[v + 1] - 1], ascending.
-   block: rows of the matrix that each stands for. last[v] nonzero (NULL: none): after all others. order[k] becomes the k-th vertex to
-   eliminate. */
-static fsi_status fsi__order_graph(fsi_context *c, int n, const int *start, const int *adj, int block, const unsigned char *last, fsi_ldlt_order method, fsi__order_pool *pool, int *order)
+   block: rows of the matrix that each stands for. d->last[v] nonzero: after all others. order[k] becomes the k-th vertex
+   to eliminate. */
+static fsi_status fsi__order_graph(fsi_context *c, int n, const int *start, const int *adj, int block,
+                                   const fsi_ldlt_desc *d, fsi__order_pool *pool, int *order)
 {
     fsi__order_job s;
     fsi_status status;
     int v;
-    if (method == FSI_LDLT_NATURAL || n == 0) {
-        fsi__order_natural(n, last, order);
+    if (d->order == FSI_LDLT_NATURAL || n == 0) {
+        fsi__order_natural(n, d->last, order);
         return FSI_OK;
     }
     memset(&s, 0, sizeof s);
     s.memory = pool->memory;
     s.core_memory = pool->core;
-    s.c = c; s.n = n; s.start = start; s.adj = adj; s.block = block; s.last = last;
+    s.c = c; s.n = n; s.start = start; s.adj = adj; s.block = block; s.last = d->last;
     status = fsi__order_make_core(&s);
-    if (status == FSI_OK) status = method == FSI_LDLT_DISSECTION && (double)n * block > FSI__ORDER_SMALL ? fsi__order_dissect(c, &s.core, s.list, pool) : fsi__order_by_degree(c, &s.core, s.list, &pool->degrees);
+    if (status == FSI_OK) status = fsi__order_core(&s, d, pool);
     if (status == FSI_OK) {
         int *vertex = s.core.start; /* of the core; its edges are no longer needed */
         for (v = 0; v < n; v++) if (s.number[v] >= 0) vertex[s.number[v]] = v;
@@ -3668,7 +2518,7 @@ static fsi_status fsi__ldlt_analyse(fsi_ldlt *f, const fsi_csr *a)
     g.perm = im->perm;
     g.inverse = im->inverse;
     fsi__ldlt_make_graph(&g, a);
-    status = fsi__order_graph(f->context, f->rows, g.start, g.adj, f->block, f->desc.last, f->desc.order, &im->pool, im->perm);
+    status = fsi__order_graph(f->context, f->rows, g.start, g.adj, f->block, &f->desc, &im->pool, im->perm);
     if (!im->keeps) fsi__order_pool_free(f->context, &im->pool);
     f->stats.seconds_order = fsi__now(f->context) - clock;
     for (k = 0; k < f->rows && status == FSI_OK; k++) im->inverse[im->perm[k]] = k;
@@ -3717,7 +2567,7 @@ static fsi_status fsi__ldlt_check_desc(fsi_context *c, const fsi_ldlt_desc *d, c
     const char *fn = fsi__ldlt_create_name;
     int k;
     if (a->rows != a->cols) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, a->rows, "the matrix has %d x %d blocks, must be square", a->rows, a->cols);
-    if ((int)d->order < 0 || d->order > FSI_LDLT_NATURAL) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->order, "desc.order is %d, must be 0 to 2", (int)d->order);
+    if ((int)d->order < 0 || d->order > FSI_LDLT_NATURAL) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->order, "desc.order is %d, must be 0 or 1", (int)d->order);
     if ((int)d->pivots < 0 || d->pivots > FSI_LDLT_ANY) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->pivots, "desc.pivots is %d, must be 0 to 2", (int)d->pivots);
     if (!(d->smallest_pivot >= 0 && d->smallest_pivot <= 1)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->smallest_pivot, "desc.smallest_pivot is %g, must be 0 to 1", d->smallest_pivot);
     if (d->pivots == FSI_LDLT_SIGNED && !d->sign && a->rows > 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.sign is NULL, but desc.pivots is SIGNED");
@@ -3960,116 +2810,6 @@ FSI_API fsi_status fsi_ldlt_refine(fsi_ldlt *f, const fsi_csr *a, const double *
     return FSI_OK;
 }
 
-/* ---- >>border implementation ------------------------------------------------------------------------------------ */
-
-typedef struct fsi__border_impl {
-    double *z, *s, *t; /* A^-1 B, column after column; S and what the dense solver made of it; a vector of A's rows */
-    double *y;         /* columns */
-    int *pivot;
-    int factoring;     /* which of the ldlt's factorisations z belongs to */
-    fsi__arena memory;
-} fsi__border_impl;
-
-static void fsi__border_lay_out(fsi__border_impl *im, fsi__arena *m, size_t n, size_t k)
-{
-    im->z = (double *)fsi__take(m, n * k, sizeof(double));
-    im->s = (double *)fsi__take(m, k * k, sizeof(double));
-    im->t = (double *)fsi__take(m, n, sizeof(double));
-    im->y = (double *)fsi__take(m, k, sizeof(double));
-    im->pivot = (int *)fsi__take(m, k, sizeof(int));
-}
-
-FSI_API void fsi_border_destroy(fsi_border *s)
-{
-    if (!s || s->cookie != FSI__COOKIE('B', fsi_border)) return;
-    fsi__arena_free(s->context, &((fsi__border_impl *)s->impl)->memory);
-    s->cookie = 0;
-    fsi__free(s->context, s, 1, sizeof *s + sizeof(fsi__border_impl));
-}
-
-FSI_API fsi_status fsi_border_create(fsi_border **out, fsi_ldlt *ldlt, int columns)
-{
-    const char *fn = "fsi_border_create";
-    fsi__arena measure = { NULL, 0, 0 };
-    fsi__border_impl *im;
-    fsi_border *s;
-    size_t n;
-    if (out) *out = NULL;
-    if (!ldlt || ldlt->cookie != FSI__COOKIE('L', fsi_ldlt)) return FSI_ERROR_COOKIE;
-    if (!out) return fsi__fail(ldlt->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
-    if (columns < 1 || columns > 1000) return fsi__fail(ldlt->context, FSI_ERROR_ARGUMENT, fn, -1, columns, "columns is %d, must be 1 to 1000", columns);
-    n = (size_t)ldlt->rows * (size_t)ldlt->block;
-    if (n > (size_t)-1 / 64 / (size_t)columns) return fsi__fail(ldlt->context, FSI_ERROR_MEMORY, fn, -1, columns, "no memory for %d columns of so many rows", columns);
-    s = (fsi_border *)fsi__alloc(ldlt->context, 1, sizeof *s + sizeof *im);
-    if (!s) return fsi__fail(ldlt->context, FSI_ERROR_MEMORY, fn, -1, columns, "no memory for the border");
-    s->cookie = FSI__COOKIE('B', fsi_border);
-    s->context = ldlt->context;
-    s->ldlt = ldlt;
-    s->columns = columns;
-    s->impl = im = (fsi__border_impl *)(s + 1);
-    fsi__border_lay_out(im, &measure, n, (size_t)columns);
-    if (!fsi__arena_reserve(s->context, &im->memory, measure.used)) {
-        fsi_border_destroy(s);
-        return fsi__fail(ldlt->context, FSI_ERROR_MEMORY, fn, -1, columns, "no memory for %d columns", columns);
-    }
-    fsi__border_lay_out(im, &im->memory, n, (size_t)columns);
-    s->bytes = im->memory.size + sizeof *s + sizeof *im;
-    *out = s;
-    return FSI_OK;
-}
-
-FSI_API fsi_status fsi_border_factor(fsi_border *s, const double *b, const double *c)
-{
-    const char *fn = "fsi_border_factor";
-    fsi__border_impl *im;
-    fsi_status status;
-    int n, i, j, negative = 0;
-    if (!s || s->cookie != FSI__COOKIE('B', fsi_border)) return FSI_ERROR_COOKIE;
-    im = (fsi__border_impl *)s->impl;
-    n = s->ldlt->rows * s->ldlt->block;
-    s->factored = 0;
-    if (n > 0 && !b) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "b is NULL");
-    for (j = 0; j < s->columns; j++) {
-        const size_t at = (size_t)j * (size_t)n;
-        status = fsi_ldlt_solve(s->ldlt, n ? b + at : im->t, im->z + at);
-        if (status != FSI_OK) return status;
-        for (i = 0; i <= j; i++) { /* S is symmetric: B_j . A^-1 B_i */
-            const double entry = c ? c[(size_t)j * (size_t)s->columns + (size_t)i] : 0;
-            im->s[(size_t)j * (size_t)s->columns + (size_t)i] = entry - fsi__dot(b ? b + at : im->t, im->z + (size_t)i * (size_t)n, n);
-        }
-    }
-    status = fsi_dense_ldlt(s->context, s->columns, im->s, im->pivot, &negative);
-    if (status != FSI_OK) return status;
-    s->negative = s->ldlt->stats.negative + negative;
-    im->factoring = s->ldlt->factorings;
-    s->factored = 1;
-    return FSI_OK;
-}
-
-FSI_API fsi_status fsi_border_solve(fsi_border *s, const double *f, const double *g, double *x, double *y)
-{
-    const char *fn = "fsi_border_solve";
-    fsi__border_impl *im;
-    fsi_status status;
-    int n, i, j;
-    if (!s || s->cookie != FSI__COOKIE('B', fsi_border)) return FSI_ERROR_COOKIE;
-    im = (fsi__border_impl *)s->impl;
-    n = s->ldlt->rows * s->ldlt->block;
-    if (!s->factored || im->factoring != s->ldlt->factorings) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "there is no factor of the border for what the ldlt holds now");
-    if (n > 0 && (!f || !x)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "f or x is NULL");
-    for (j = 0; j < s->columns && g; j++) if (!fsi_is_finite(g[j])) return fsi__fail(s->context, FSI_ERROR_NAN, fn, j, 0, "g[%d] is not finite", j);
-    status = fsi_ldlt_solve(s->ldlt, n ? f : im->t, im->t);
-    if (status != FSI_OK) return status;
-    for (j = 0; j < s->columns; j++) im->y[j] = (g ? g[j] : 0) - fsi__dot(im->z + (size_t)j * (size_t)n, f ? f : im->t, n); /* B^T A^-1 f */
-    status = fsi_dense_ldlt_solve(s->columns, im->s, im->pivot, im->y);
-    if (status != FSI_OK) return fsi__fail(s->context, status, fn, -1, 0, "y is larger than a double can hold");
-    for (j = 0; j < s->columns; j++) for (i = 0; i < n; i++) im->t[i] -= im->z[(size_t)j * (size_t)n + (size_t)i] * im->y[j];
-    for (i = 0; i < n; i++) if (!fsi_is_finite(im->t[i])) return fsi__fail(s->context, FSI_ERROR_NAN, fn, i, 0, "the solution is larger than a double can hold");
-    for (i = 0; i < n; i++) x[i] = im->t[i];
-    for (j = 0; j < s->columns && y; j++) y[j] = im->y[j];
-    return FSI_OK;
-}
-
 /* ---- >>operators implementation --------------------------------------------------------------------------------- */
 
 static fsi_status fsi__ldlt_operate(void *user, fsi_context *context, const double *x, double *y, int columns)
@@ -4093,1282 +2833,11 @@ FSI_API fsi_operator fsi_ldlt_operator(fsi_ldlt *f)
     return o;
 }
 
-/* ---- >>iteration vectors ------------------------------------------------------------------------------------------
-
-   Each pass over vectors runs in chunks of FSI__KRYLOV_CHUNK rows. A chunk's sums go to a place of their own and are folded
-   in the order of the chunks: the same bits for any number of threads. */
-#define FSI__KRYLOV_CHUNK 2048
-#define FSI__KRYLOV_MOST 16 /* columns */
-#define FSI__KRYLOV_TILE 64 /* rows whose columns stay in the first cache */
-#define FSI__KRYLOV_PAIRS (FSI__KRYLOV_MOST * (FSI__KRYLOV_MOST + 1) / 2)
-
-typedef double fsi__krylov_matrix[FSI__KRYLOV_MOST][FSI__KRYLOV_MOST];
-
-/* Of a solve the columns 0 .. count - 1 are in work: those of b and x with number column[j], their vectors side by side in d, r, q, p, z. */
-typedef struct fsi__krylov_impl {
-    fsi__arena memory;
-    double *x;                          /* best iterate of each column of b */
-    double *d, *r, *q, *p, *z;          /* with x + sigma d the iterate, sigma r its residual; A times something; direction; M^-1 r */
-    double *v, *v_old, *z_next, *w, *w_old; /* MINRES: Lanczos vectors, M^-1 v, directions */
-    double *sum;                        /* what chunks add up */
-    const fsi_operator *a, *m;
-    const double *b;
-    int count, column[FSI__KRYLOV_MOST];
-    double sigma[FSI__KRYLOV_MOST], target[FSI__KRYLOV_MOST]; /* stop when |r| <= target */
-    double norm[FSI__KRYLOV_MOST];                            /* |r| */
-    double b_big[FSI__KRYLOV_MOST], b_norm[FSI__KRYLOV_MOST]; /* largest |entry| of b's columns; norm of b over that */
-    double residual[FSI__KRYLOV_MOST];                        /* true |b - A x| / |b| of x's columns */
-    double stiffest, a_norm;                                  /* largest p^T A p / p^T M p and |A p| / |p| met */
-    int limit;                                                /* of stats.iters */
-    fsi_status verdict;                                       /* SINGULAR: the matrices are not what they should be */
-} fsi__krylov_impl;
-
-typedef struct fsi__krylov_job {
-    const double *x, *u;
-    double *y, *d, *sum;
-    double a, b, c, e;
-} fsi__krylov_job;
-
-/* y = a x + b y; sum y^2. */
-static void fsi__krylov_combine_rows(void *arg, int chunk, int begin, int end)
-{
-    const fsi__krylov_job *j = (const fsi__krylov_job *)arg;
-    const double *x = j->x, a = j->a, b = j->b;
-    double *y = j->y;
-    int i;
-    for (i = begin; i < end; i++) y[i] = a * x[i] + b * y[i];
-    j->sum[chunk] = fsi__dot(y + begin, y + begin, end - begin);
-}
-
-/* y = a x + b u + c y; d += e y when there is a d; sum d^2 or y^2. */
-static void fsi__krylov_three_rows(void *arg, int chunk, int begin, int end)
-{
-    const fsi__krylov_job *j = (const fsi__krylov_job *)arg;
-    const double *x = j->x, *u = j->u, a = j->a, b = j->b, c = j->c, e = j->e;
-    double *y = j->y, *d = j->d;
-    int i;
-    for (i = begin; i < end; i++) y[i] = (a * x[i] + b * u[i]) + c * y[i];
-    if (d) for (i = begin; i < end; i++) d[i] += e * y[i];
-    j->sum[chunk] = fsi__dot((d ? d : y) + begin, (d ? d : y) + begin, end - begin);
-}
-
-/* d += a y; y = x + b y; sum d^2. */
-static void fsi__krylov_turn_rows(void *arg, int chunk, int begin, int end)
-{
-    const fsi__krylov_job *j = (const fsi__krylov_job *)arg;
-    const double *x = j->x, a = j->a, b = j->b;
-    double *y = j->y, *d = j->d;
-    int i;
-    for (i = begin; i < end; i++) {
-        const double old = y[i];
-        d[i] += a * old;
-        y[i] = x[i] + b * old;
-    }
-    j->sum[chunk] = fsi__dot(d + begin, d + begin, end - begin);
-}
-
-/* y = x / a; sum y^2. */
-static void fsi__krylov_shrink_rows(void *arg, int chunk, int begin, int end)
-{
-    const fsi__krylov_job *j = (const fsi__krylov_job *)arg;
-    int i;
-    for (i = begin; i < end; i++) j->y[i] = j->x[i] / j->a;
-    j->sum[chunk] = fsi__dot(j->y + begin, j->y + begin, end - begin);
-}
-
-/* Sums x u, x^2 and u^2. */
-static void fsi__krylov_dots_rows(void *arg, int chunk, int begin, int end)
-{
-    const fsi__krylov_job *j = (const fsi__krylov_job *)arg;
-    j->sum[3 * chunk] = fsi__dot(j->x + begin, j->u + begin, end - begin);
-    j->sum[3 * chunk + 1] = fsi__dot(j->x + begin, j->x + begin, end - begin);
-    j->sum[3 * chunk + 2] = fsi__dot(j->u + begin, j->u + begin, end - begin);
-}
-
-/* The largest |x|; NaN when one is not finite. */
-static double fsi__krylov_peak(const double *x, int n)
-{
-    double big = 0, poison = 0;
-    int i;
-    for (i = 0; i < n; i++) {
-        big = fabs(x[i]) > big ? fabs(x[i]) : big;
-        poison += x[i] - x[i];
-    }
-    return big + poison;
-}
-
-static void fsi__krylov_peak_rows(void *arg, int chunk, int begin, int end)
-{
-    const fsi__krylov_job *j = (const fsi__krylov_job *)arg;
-    j->sum[chunk] = fsi__krylov_peak(j->x + begin, end - begin);
-}
-
-static fsi__krylov_impl *fsi__krylov_of(const fsi_krylov *k) { return (fsi__krylov_impl *)k->impl; }
-
-/* out[i]: the i-th of the `sums` sums of all chunks. */
-static void fsi__krylov_fold(const fsi_krylov *k, int sums, double *out)
-{
-    const double *sum = fsi__krylov_of(k)->sum;
-    int c, i;
-    for (i = 0; i < sums; i++) out[i] = 0;
-    for (c = 0; c < fsi__chunks(k->desc.rows, FSI__KRYLOV_CHUNK); c++) for (i = 0; i < sums; i++) out[i] += sum[c * sums + i];
-}
-
-static fsi__krylov_job fsi__krylov_job_of(const fsi_krylov *k, double *y, double a, const double *x, double b)
-{
-    fsi__krylov_job job;
-    memset(&job, 0, sizeof job);
-    job.y = y;
-    job.x = x;
-    job.a = a;
-    job.b = b;
-    job.sum = fsi__krylov_of(k)->sum;
-    return job;
-}
-
-/* Nanoseconds a row at least: of a pass over vectors, of one that only reads, and of a term in a block's pass.
-   fsi__parallel_work */
-#define FSI__KRYLOV_NS 0.8
-#define FSI__KRYLOV_NS_READ 0.4
-#define FSI__KRYLOV_NS_TERM 0.15
-
-static void fsi__krylov_run(const fsi_krylov *k, double work, fsi__range_fn *rows, void *job)
-{
-    fsi__parallel_work(k->context, k->desc.rows, FSI__KRYLOV_CHUNK, work * k->desc.rows, rows, job);
-}
-
-/* Runs the pass; returns the first sum. */
-static double fsi__krylov_pass(const fsi_krylov *k, fsi__range_fn *rows, fsi__krylov_job *job)
-{
-    double sum;
-    fsi__krylov_run(k, FSI__KRYLOV_NS, rows, job);
-    fsi__krylov_fold(k, 1, &sum);
-    return sum;
-}
-
-static double fsi__krylov_combine(const fsi_krylov *k, double *y, double a, const double *x, double b)
-{
-    fsi__krylov_job job = fsi__krylov_job_of(k, y, a, x, b);
-    return fsi__krylov_pass(k, fsi__krylov_combine_rows, &job);
-}
-
-static double fsi__krylov_three(const fsi_krylov *k, double *y, double a, const double *x, double b, const double *u, double c, double *d, double e)
-{
-    fsi__krylov_job job = fsi__krylov_job_of(k, y, a, x, b);
-    job.u = u;
-    job.c = c;
-    job.d = d;
-    job.e = e;
-    return fsi__krylov_pass(k, fsi__krylov_three_rows, &job);
-}
-
-/* sum: x u, x x, u u. */
-static void fsi__krylov_dots(const fsi_krylov *k, const double *x, const double *u, double *sum)
-{
-    fsi__krylov_job job = fsi__krylov_job_of(k, NULL, 0, x, 0);
-    job.u = u;
-    fsi__krylov_run(k, FSI__KRYLOV_NS, fsi__krylov_dots_rows, &job);
-    fsi__krylov_fold(k, 3, sum);
-}
-
-static double fsi__krylov_largest(const fsi_krylov *k, const double *x)
-{
-    fsi__krylov_job job = fsi__krylov_job_of(k, NULL, 0, x, 0);
-    fsi__krylov_run(k, FSI__KRYLOV_NS_READ, fsi__krylov_peak_rows, &job);
-    return fsi__krylov_peak(job.sum, fsi__chunks(k->desc.rows, FSI__KRYLOV_CHUNK));
-}
-
-/* y = x / scale; returns |y|. */
-static double fsi__krylov_shrink(const fsi_krylov *k, double *y, const double *x, double scale)
-{
-    fsi__krylov_job job = fsi__krylov_job_of(k, y, scale, x, 0);
-    return sqrt(fsi__krylov_pass(k, fsi__krylov_shrink_rows, &job));
-}
-
-/* ---- >>iteration single columns ---------------------------------------------------------------------------------- */
-
-static const char *const fsi__krylov_solve_name = "fsi_krylov_solve";
-
-/* y = A x or M^-1 x. */
-static fsi_status fsi__krylov_apply(fsi_krylov *k, const fsi_operator *o, const double *x, double *y, int columns)
-{
-    const int is_a = o == fsi__krylov_of(k)->a;
-    *(is_a ? &k->stats.applied_a : &k->stats.applied_m) += columns;
-    return fsi__operate(k->context, fsi__krylov_solve_name, o, x, y, columns, is_a ? "A" : "M");
-}
-
-static fsi_status fsi__krylov_not_finite(fsi_krylov *k)
-{
-    return fsi__fail(k->context, FSI_ERROR_NAN, fsi__krylov_solve_name, k->stats.iters, 0, "iteration %d: what A or M gave is not finite, or its square is not", k->stats.iters);
-}
-
-/* z = M^-1 r; *rz = r z, 0 when it is not told from 0. */
-static fsi_status fsi__krylov_precondition(fsi_krylov *k, const double *r, double *z, double rr, double *rz)
-{
-    const fsi_operator *m = fsi__krylov_of(k)->m;
-    fsi_status status;
-    double sum[3];
-    *rz = rr;
-    if (!m) return FSI_OK;
-    status = fsi__krylov_apply(k, m, r, z, 1);
-    if (status != FSI_OK) return status;
-    fsi__krylov_dots(k, z, r, sum);
-    *rz = sum[0];
-    if (!fsi_is_finite(*rz) || !fsi_is_finite(sum[1])) return fsi__krylov_not_finite(k);
-    if (*rz < -1e-12 * sqrt(rr) * sqrt(sum[1]))
-        fsi__krylov_of(k)->verdict = fsi__fail(k->context, FSI_ERROR_SINGULAR, fsi__krylov_solve_name, k->stats.iters, *rz, "iteration %d: M is not positive definite: r^T M^-1 r is %g for a residual of %g", k->stats.iters, *rz, sqrt(rr));
-    if (*rz < 0) *rz = 0;
-    return FSI_OK;
-}
-
-/* q = A p, and sum: p q, p p, q q. */
-static fsi_status fsi__krylov_product(fsi_krylov *k, const double *p, double *q, double *sum)
-{
-    fsi__krylov_impl *im = fsi__krylov_of(k);
-    const fsi_status status = fsi__krylov_apply(k, im->a, p, q, 1);
-    if (status != FSI_OK) return status;
-    fsi__krylov_dots(k, p, q, sum);
-    if (!fsi_is_finite(sum[0]) || !fsi_is_finite(sum[2])) return fsi__krylov_not_finite(k);
-    if (sqrt(sum[2]) > im->a_norm * sqrt(sum[1])) im->a_norm = sqrt(sum[2]) / sqrt(sum[1]);
-    return FSI_OK;
-}
-
-/* Has rounding, eps |A| |d|, put as much between the residual and the true one as is left of it (Greenbaum 1997)? Then the recurrence tells
-   no more. Where b is not in the range of A, d grows until this ends it. */
-static int fsi__krylov_drifted(const fsi_krylov *k, double dd, double left)
-{
-    return 2.2e-16 * fsi__krylov_of(k)->a_norm * sqrt(dd) > left;
-}
-
-/* 1: p may be searched. p^T M p = r^T z + beta^2 (the same of the last p), as r is orthogonal to that (Steihaug 1983), so the curvature
-   p^T A p / p^T M p lies within the spectrum of M^-1 A. Below it is compared with the largest one met. */
-static int fsi__krylov_curves(fsi_krylov *k, double pap, double pmp)
-{
-    fsi__krylov_impl *im = fsi__krylov_of(k);
-    const double curvature = pap / pmp;
-    if (fabs(curvature) > im->stiffest) im->stiffest = fabs(curvature);
-    if (curvature < -1e-12 * im->stiffest)
-        im->verdict = fsi__fail(k->context, FSI_ERROR_SINGULAR, fsi__krylov_solve_name, k->stats.iters, curvature, "iteration %d: A is not positive definite: its curvature along the direction is %g", k->stats.iters, curvature);
-    return pap > 0;
-}
-
-/* Conjugate gradients (Hestenes and Stiefel 1952), preconditioned:
-       p = z + beta p, beta = r z / (r z before);  alpha = r z / p A p;  d += alpha p;  r -= alpha A p;  z = M^-1 r.
-   d waits for the next turn of p, which reads p anyway. */
-static fsi_status fsi__krylov_cg(fsi_krylov *k)
-{
-    fsi__krylov_impl *im = fsi__krylov_of(k);
-    double *d = im->d, *r = im->r, *p = im->p, *q = im->q, *z = im->m ? im->z : r;
-    double rr = im->norm[0] * im->norm[0], rz, before = 0, alpha = 0, pmp = 0, dd = 0, sum[3];
-    memset(p, 0, (size_t)k->desc.rows * sizeof *p);
-    while (sqrt(rr) > im->target[0] && k->stats.iters < im->limit && !fsi__krylov_drifted(k, dd, sqrt(rr))) {
-        fsi__krylov_job job;
-        double beta;
-        fsi_status status = fsi__krylov_precondition(k, r, z, rr, &rz);
-        if (status != FSI_OK) return status;
-        if (!(rz > 0) || im->verdict != FSI_OK) break;
-        beta = before > 0 ? rz / before : 0;
-        before = rz;
-        pmp = rz + beta * beta * pmp;
-        job = fsi__krylov_job_of(k, p, alpha, z, beta);
-        job.d = d;
-        dd = fsi__krylov_pass(k, fsi__krylov_turn_rows, &job);
-        alpha = 0;
-        status = fsi__krylov_product(k, p, q, sum);
-        if (status != FSI_OK) return status;
-        if (!fsi_is_finite(pmp)) return fsi__krylov_not_finite(k);
-        if (!fsi__krylov_curves(k, sum[0], pmp)) break;
-        alpha = rz / sum[0];
-        rr = fsi__krylov_combine(k, r, -alpha, q, 1);
-        if (!fsi_is_finite(rr)) return fsi__krylov_not_finite(k);
-        k->stats.iters++;
-    }
-    fsi__krylov_combine(k, d, alpha, p, 1);
-    return FSI_OK;
-}
-
-/* The rotation that MINRES is about to make, and those before. */
-typedef struct fsi__krylov_turns { double c, c_old, s, s_old; } fsi__krylov_turns;
-
-/* Minimal residuals (Paige and Saunders 1975), the Lanczos vectors v orthonormal in M^-1 as in Elman, Silvester and Wathen (2014, 4.1):
-       v_new = A z / g - (zAz / g^3) v - (g / g_old) v_old,   z_new = M^-1 v_new,   g_new^2 = v_new z_new,
-   a rotation a step makes the tridiagonal matrix triangular, with the columns (.., a3, a2, a1):
-       w_new = (z / g - a3 w_old - a2 w) / a1,   d += c eta w_new,   eta_new = -s eta = +-|r| in the norm of M^-1,
-   and the residual itself, for its 2-norm, follows by r_new = s^2 r + (c eta_new / g_new) v_new.
-   x follows its recurrence less closely than that of CG (Sleijpen, van der Vorst and Modersitzki 2000), so drift counts a hundredfold. */
-static fsi_status fsi__krylov_minres(fsi_krylov *k)
-{
-    fsi__krylov_impl *im = fsi__krylov_of(k);
-    const size_t bytes = (size_t)k->desc.rows * sizeof(double);
-    double *v = im->v, *v_old = im->v_old, *z = im->m ? im->z : v, *z_next = im->z_next, *w = im->w, *w_old = im->w_old, *q = im->q, *t;
-    double g = 0, g_old = 1, g_new, gg, vv, delta, eta, dd = 0, sum[3], left = im->norm[0];
-    fsi__krylov_turns turn = { 1, 1, 0, 0 };
-    fsi_status status;
-    memcpy(v, im->r, bytes);
-    memset(v_old, 0, bytes);
-    memset(w, 0, bytes);
-    memset(w_old, 0, bytes);
-    status = fsi__krylov_precondition(k, v, z, left * left, &gg);
-    g = eta = sqrt(gg);
-    while (status == FSI_OK && im->verdict == FSI_OK && g > 0 && left > im->target[0] && k->stats.iters < im->limit && !fsi__krylov_drifted(k, dd, 0.01 * left)) {
-        double a0, a1, a2, a3, c, s;
-        status = fsi__krylov_product(k, z, q, sum);
-        if (status != FSI_OK) break;
-        delta = sum[0] / g / g;
-        vv = fsi__krylov_three(k, v_old, 1 / g, q, -delta / g, v, -g / g_old, NULL, 0);
-        if (!fsi_is_finite(delta) || !fsi_is_finite(vv)) return fsi__krylov_not_finite(k);
-        t = v, v = v_old, v_old = t;
-        if (!im->m) z_next = v;
-        status = fsi__krylov_precondition(k, v, z_next, vv, &gg);
-        if (status != FSI_OK || im->verdict != FSI_OK) break;
-        g_new = sqrt(gg);
-        a0 = turn.c * delta - turn.c_old * turn.s * g;
-        a2 = turn.s * delta + turn.c_old * turn.c * g;
-        a3 = turn.s_old * g;
-        a1 = sqrt(a0 * a0 + gg);
-        if (!(a1 > 0)) break; /* A r = 0 */
-        c = a0 / a1;
-        s = g_new / a1;
-        dd = fsi__krylov_three(k, w_old, 1 / (g * a1), z, -a2 / a1, w, -a3 / a1, im->d, c * eta);
-        t = w, w = w_old, w_old = t;
-        eta *= -s;
-        left = fabs(eta);
-        if (im->m) left = g_new > 0 ? sqrt(fsi__krylov_combine(k, im->r, c * eta / g_new, v, s * s)) : 0;
-        turn.c_old = turn.c, turn.c = c;
-        turn.s_old = turn.s, turn.s = s;
-        g_old = g, g = g_new;
-        t = z, z = z_next, z_next = t;
-        k->stats.iters++;
-    }
-    return status;
-}
-
-/* ---- >>iteration block -------------------------------------------------------------------------------------------
-
-   Several right sides search together: after i iterations each column is the best within the sum of all columns' Krylov spaces (block
-   conjugate gradients, O'Leary 1980), so it needs fewer iterations. What breaks the plain method: its t x t matrices become singular when
-   residuals grow dependent, as they do when right sides are, or when one converges first. The way out (Dubrulle 2001) is to carry the
-   residuals R as a basis times coefficients,
-
-        R = Q C,   Q (n x t) orthonormal in M^-1,   C (t x s) small:        all that is tiny or dependent is in C,
-
-   P spans the directions and the steps are
-        alpha = (P^T A P)^-1                     P^T Q = 1, for P = M^-1 Q + P_old rho^T and P_old is orthogonal to Q
-        X += P alpha C
-        W = Q - A P alpha                        R = W C now, to be made orthonormal again:
-        W = Q_new rho,  C_new = rho C            pivoted Cholesky of W^T M^-1 W = rho^T rho
-        P_new = M^-1 Q_new + P rho^T
-   Where the pivots of the Cholesky factorisation end, the rest of W depends on the columns before; they are dropped and t is less from
-   then on. What is lost with them, 1e-7 of a residual at worst, the true residual brings back in the next round. */
-#define FSI__KRYLOV_DEPENDENT 1e-13 /* a pivot below this part of its diagonal is 0 */
-
-/* out += in c for `rows` rows: column j of out gets the columns of in times c[..][j]. */
-static void fsi__krylov_tile(int rows, int inner, int cols, const double *in, size_t stride, double (*c)[FSI__KRYLOV_MOST], double *out, size_t out_stride)
-{
-    int i, j, k;
-    for (j = 0; j < cols; j++) {
-        double *y = out + (size_t)j * out_stride;
-        for (k = 0; k + 4 <= inner; k += 4) {
-            const double *x = in + (size_t)k * stride, *x1 = x + stride, *x2 = x1 + stride, *x3 = x2 + stride;
-            const double c0 = c[k][j], c1 = c[k + 1][j], c2 = c[k + 2][j], c3 = c[k + 3][j];
-            for (i = 0; i < rows; i++) y[i] += (c0 * x[i] + c1 * x1[i]) + (c2 * x2[i] + c3 * x3[i]);
-        }
-        for (; k < inner; k++) {
-            const double *x = in + (size_t)k * stride, c0 = c[k][j];
-            for (i = 0; i < rows; i++) y[i] += c0 * x[i];
-        }
-    }
-}
-
-/* The matrices of a round, named as above. mix: W mix = Q; gamma: alpha C; rho_t: rho^T. */
-typedef struct fsi__krylov_block_job {
-    const fsi__krylov_impl *im;
-    const double *x, *y;
-    double *sum;
-    int rows, s, wide, turned, rank; /* columns of d, W, P and the next Q */
-    fsi__krylov_matrix alpha, gamma, mix, rho, rho_t, c, gram;
-} fsi__krylov_block_job;
-
-/* The lower triangle of x^T y. */
-static void fsi__krylov_gram_rows(void *arg, int chunk, int begin, int end)
-{
-    const fsi__krylov_block_job *job = (const fsi__krylov_block_job *)arg;
-    const size_t n = (size_t)job->rows;
-    double *sum = job->sum + chunk * FSI__KRYLOV_PAIRS;
-    int i, j, at, from;
-    memset(sum, 0, FSI__KRYLOV_PAIRS * sizeof *sum);
-    for (from = begin; from < end; from += FSI__KRYLOV_TILE) {
-        const int rows = end - from < FSI__KRYLOV_TILE ? end - from : FSI__KRYLOV_TILE;
-        for (i = 0, at = 0; i < job->wide; i++) for (j = 0; j <= i; j++) sum[at++] += fsi__dot(job->x + (size_t)i * n + from, job->y + (size_t)j * n + from, rows);
-    }
-}
-
-/* W = Q - A P alpha, then W^T W. */
-static void fsi__krylov_descend_rows(void *arg, int chunk, int begin, int end)
-{
-    const fsi__krylov_block_job *job = (const fsi__krylov_block_job *)arg;
-    const size_t n = (size_t)job->rows;
-    fsi__krylov_matrix minus;
-    int i, j, from;
-    for (i = 0; i < job->turned; i++) for (j = 0; j < job->wide; j++) minus[i][j] = -job->alpha[i][j];
-    for (from = begin; from < end; from += FSI__KRYLOV_TILE)
-        fsi__krylov_tile(end - from < FSI__KRYLOV_TILE ? end - from : FSI__KRYLOV_TILE, job->turned, job->wide, job->im->q + from, n, minus, job->im->r + from, n);
-    fsi__krylov_gram_rows(arg, chunk, begin, end);
-}
-
-static void fsi__krylov_store(double *out, size_t stride, double (*in)[FSI__KRYLOV_TILE], int rows, int columns)
-{
-    int j;
-    for (j = 0; j < columns; j++) memcpy(out + (size_t)j * stride, in[j], (size_t)rows * sizeof(double));
-}
-
-/* d += P gamma, Q = W mix, P = M^-1 Q + P rho^T. */
-static void fsi__krylov_advance_rows(void *arg, int chunk, int begin, int end)
-{
-    fsi__krylov_block_job *job = (fsi__krylov_block_job *)arg;
-    const fsi__krylov_impl *im = job->im;
-    const size_t n = (size_t)job->rows;
-    int from;
-    (void)chunk;
-    for (from = begin; from < end; from += FSI__KRYLOV_TILE) {
-        double q[FSI__KRYLOV_MOST][FSI__KRYLOV_TILE] = { { 0 } }, p[FSI__KRYLOV_MOST][FSI__KRYLOV_TILE] = { { 0 } };
-        const int rows = end - from < FSI__KRYLOV_TILE ? end - from : FSI__KRYLOV_TILE;
-        fsi__krylov_tile(rows, job->wide, job->rank, im->r + from, n, job->mix, q[0], FSI__KRYLOV_TILE);
-        if (im->m) fsi__krylov_tile(rows, job->wide, job->rank, im->z + from, n, job->mix, p[0], FSI__KRYLOV_TILE);
-        else memcpy(p, q, sizeof p);
-        fsi__krylov_tile(rows, job->turned, job->s, im->p + from, n, job->gamma, im->d + from, n);
-        fsi__krylov_tile(rows, job->turned, job->rank, im->p + from, n, job->rho_t, p[0], FSI__KRYLOV_TILE);
-        fsi__krylov_store(im->r + from, n, q, rows, job->rank);
-        fsi__krylov_store(im->p + from, n, p, rows, job->rank);
-    }
-}
-
-/* job->gram = x^T y after the pass. Returns 0 when it is not finite. */
-static int fsi__krylov_gram(const fsi_krylov *k, fsi__krylov_block_job *job, const double *x, const double *y, fsi__range_fn *pass)
-{
-    double sum[FSI__KRYLOV_PAIRS];
-    int i, j, at = 0, good = 1;
-    job->x = x;
-    job->y = y;
-    fsi__krylov_run(k, FSI__KRYLOV_NS_TERM * job->wide * (job->wide + 1), pass, job);
-    fsi__krylov_fold(k, FSI__KRYLOV_PAIRS, sum);
-    for (i = 0; i < job->wide; i++) for (j = 0; j <= i; j++, at++) {
-        good &= fsi_is_finite(sum[at]);
-        job->gram[i][j] = job->gram[j][i] = sum[at];
-    }
-    return good;
-}
-
-/* out = a b: rows x inner times inner x cols; out apart. */
-static void fsi__krylov_multiply(double (*out)[FSI__KRYLOV_MOST], double (*a)[FSI__KRYLOV_MOST], double (*b)[FSI__KRYLOV_MOST], int rows, int inner, int cols)
-{
-    int i, j, k;
-    for (i = 0; i < rows; i++) for (j = 0; j < cols; j++) {
-        out[i][j] = 0;
-        for (k = 0; k < inner; k++) out[i][j] += a[i][k] * b[k][j];
-    }
-}
-
-/* gram = rho^T rho (t x t), rho of rank x t, by Cholesky with the largest remaining pivot, relative to its diagonal, next; and mix with
-   mix^T gram mix = 1. Returns the rank. What gram is not positive along is left out. */
-static int fsi__krylov_rank(int t, double (*gram)[FSI__KRYLOV_MOST], double (*rho)[FSI__KRYLOV_MOST], double (*mix)[FSI__KRYLOV_MOST])
-{
-    double left[FSI__KRYLOV_MOST];
-    int pivot[FSI__KRYLOV_MOST], chosen[FSI__KRYLOV_MOST] = { 0 }, rank, i, j, l;
-    memset(rho, 0, sizeof(fsi__krylov_matrix));
-    memset(mix, 0, sizeof(fsi__krylov_matrix));
-    for (j = 0; j < t; j++) left[j] = gram[j][j] > 0 ? 1 : 0;
-    for (rank = 0; rank < t; rank++) {
-        double root;
-        int best = -1;
-        for (j = 0; j < t; j++) if (!chosen[j] && left[j] > FSI__KRYLOV_DEPENDENT && (best < 0 || left[j] > left[best])) best = j;
-        if (best < 0) break;
-        root = sqrt(left[best] * gram[best][best]);
-        pivot[rank] = best;
-        chosen[best] = 1;
-        rho[rank][best] = root;
-        for (j = 0; j < t; j++) if (!chosen[j] && gram[j][j] > 0) {
-            double sum = gram[best][j];
-            for (l = 0; l < rank; l++) sum -= rho[l][best] * rho[l][j];
-            rho[rank][j] = sum / root;
-            left[j] -= rho[rank][j] / gram[j][j] * rho[rank][j];
-        }
-    }
-    for (j = 0; j < rank; j++) for (i = j; i >= 0; i--) { /* the inverse of rho's chosen columns, a triangle */
-        double sum = i == j;
-        for (l = i + 1; l <= j; l++) sum -= rho[i][pivot[l]] * mix[pivot[l]][j];
-        mix[pivot[i]][j] = sum / rho[i][pivot[i]];
-    }
-    return rank;
-}
-
-/* Do all columns of R = W C have |r| <= target? gram is W^T W. */
-static int fsi__krylov_arrived(fsi__krylov_block_job *job)
-{
-    int i, j, l;
-    for (j = 0; j < job->s; j++) {
-        double sum = 0;
-        for (i = 0; i < job->wide; i++) for (l = 0; l < job->wide; l++) sum += job->c[i][j] * job->gram[i][l] * job->c[l][j];
-        if (sum > job->im->target[j] * job->im->target[j]) return 0;
-    }
-    return 1;
-}
-
-/* M^-1 W, then rho, mix and C for W = Q rho, Q = W mix. gram is W^T W. */
-static fsi_status fsi__krylov_orthonormal(fsi_krylov *k, fsi__krylov_block_job *job)
-{
-    fsi__krylov_impl *im = fsi__krylov_of(k);
-    fsi__krylov_matrix before;
-    int i, j;
-    if (im->m) {
-        const fsi_status status = fsi__krylov_apply(k, im->m, im->r, im->z, job->wide);
-        if (status != FSI_OK) return status;
-        if (!fsi__krylov_gram(k, job, im->r, im->z, fsi__krylov_gram_rows)) return fsi__krylov_not_finite(k);
-    }
-    job->rank = fsi__krylov_rank(job->wide, job->gram, job->rho, job->mix);
-    for (i = 0; i < job->rank; i++) for (j = 0; j < job->wide; j++) job->rho_t[j][i] = job->rho[i][j];
-    memcpy(before, job->c, sizeof before);
-    fsi__krylov_multiply(job->c, job->rho, before, job->rank, job->wide, job->s);
-    return FSI_OK;
-}
-
-/* Rounds until all columns have arrived, or one finds no direction that is told from the others. What d still lacks of the last round is
-   added by the next round's pass, or by one in which Q ends. */
-static fsi_status fsi__krylov_block(fsi_krylov *k)
-{
-    fsi__krylov_impl *im = fsi__krylov_of(k);
-    fsi__krylov_block_job job;
-    int i, j, good, terms, full = 1;
-    memset(&job, 0, sizeof job);
-    job.im = im;
-    job.sum = im->sum;
-    job.rows = k->desc.rows;
-    job.s = job.wide = im->count;
-    for (i = 0; i < job.s; i++) job.c[i][i] = 1;
-    good = fsi__krylov_gram(k, &job, im->r, im->r, fsi__krylov_gram_rows);
-    for (;;) {
-        fsi_status status = good ? FSI_OK : fsi__krylov_not_finite(k);
-        job.rank = 0;
-        if (status == FSI_OK && full && k->stats.iters < im->limit && !fsi__krylov_arrived(&job)) status = fsi__krylov_orthonormal(k, &job);
-        if (status != FSI_OK) return status;
-        terms = (job.wide + job.turned) * job.rank + job.turned * job.s;
-        fsi__krylov_run(k, FSI__KRYLOV_NS_TERM * terms, fsi__krylov_advance_rows, &job);
-        if (job.rank == 0) return FSI_OK;
-        job.turned = job.wide = job.rank;
-        status = fsi__krylov_apply(k, im->a, im->p, im->q, job.wide);
-        if (status != FSI_OK) return status;
-        if (!fsi__krylov_gram(k, &job, im->p, im->q, fsi__krylov_gram_rows)) return fsi__krylov_not_finite(k);
-        job.rank = fsi__krylov_rank(job.wide, job.gram, job.rho, job.mix);
-        full = job.rank == job.wide;
-        for (i = 0; i < job.rank; i++) for (j = 0; j < job.wide; j++) job.rho_t[i][j] = job.mix[j][i];
-        fsi__krylov_multiply(job.alpha, job.mix, job.rho_t, job.wide, job.rank, job.wide);
-        fsi__krylov_multiply(job.gamma, job.alpha, job.c, job.wide, job.wide, job.s);
-        good = fsi__krylov_gram(k, &job, im->r, im->r, fsi__krylov_descend_rows);
-        k->stats.iters++;
-    }
-}
-
-/* ---- >>iteration rounds ------------------------------------------------------------------------------------------
-
-   A recurrence's residual drifts from the true one, b - A x. So each round of a method solves A d = r / sigma with sigma the largest entry
-   of the true r, which also keeps squares within range, and ends with x + sigma d, whose true residual is the next r. It replaces x where it
-   is better. A column that a round did not bring down to half its residual is given up. */
-
-/* The true residual of x + sigma d in each column in work; those that need no more, or got no further, leave. */
-static fsi_status fsi__krylov_measure(fsi_krylov *k, int first)
-{
-    fsi__krylov_impl *im = fsi__krylov_of(k);
-    const size_t n = (size_t)k->desc.rows;
-    fsi_status status = FSI_OK;
-    int j, kept = 0, zero = 1;
-    for (j = 0; j < im->count; j++) {
-        double *d = im->d + (size_t)j * n;
-        const double *x = im->x + (size_t)im->column[j] * n;
-        double big;
-        fsi__krylov_combine(k, d, 1, x, im->sigma[j]);
-        big = fsi__krylov_largest(k, d);
-        if (!fsi_is_finite(big)) memcpy(d, x, n * sizeof *d);
-        zero &= big == 0;
-    }
-    if (zero) memset(im->q, 0, (size_t)im->count * n * sizeof(double));
-    else status = fsi__krylov_apply(k, im->a, im->d, im->q, im->count);
-    if (status != FSI_OK) return status;
-    for (j = 0; j < im->count; j++) {
-        const int c = im->column[j];
-        const double *d = im->d + (size_t)j * n;
-        double *q = im->q + (size_t)j * n, sigma, norm, residual;
-        fsi__krylov_combine(k, q, 1, im->b + (size_t)c * n, -1);
-        sigma = fsi__krylov_largest(k, q);
-        if (!fsi_is_finite(sigma)) return fsi__krylov_not_finite(k);
-        norm = sigma > 0 ? fsi__krylov_shrink(k, im->r + (size_t)kept * n, q, sigma) : 0;
-        residual = sigma / im->b_big[c] * (norm / im->b_norm[c]);
-        if (residual > k->desc.tolerance && (first || residual <= 0.5 * im->residual[c])) {
-            im->sigma[kept] = sigma;
-            im->norm[kept] = norm;
-            im->target[kept] = k->desc.tolerance / residual * norm;
-            im->column[kept++] = c;
-        }
-        if (!first && !(residual < im->residual[c])) continue;
-        memcpy(im->x + (size_t)c * n, d, n * sizeof *d);
-        im->residual[c] = residual;
-    }
-    im->count = kept;
-    memset(im->d, 0, (size_t)kept * n * sizeof(double));
-    return FSI_OK;
-}
-
-/* Rounds on the columns in work, with max_iters more iterations at most. What it returns leaves the caller's x as it was. */
-static fsi_status fsi__krylov_rounds(fsi_krylov *k)
-{
-    fsi__krylov_impl *im = fsi__krylov_of(k);
-    fsi_status status;
-    int j;
-    im->limit = k->desc.max_iters < 2147483647 - k->stats.iters ? k->stats.iters + k->desc.max_iters : 2147483647;
-    for (j = 0; j < im->count; j++) im->sigma[j] = 0;
-    memset(im->d, 0, (size_t)im->count * (size_t)k->desc.rows * sizeof(double));
-    status = fsi__krylov_measure(k, 1);
-    while (status == FSI_OK && im->verdict == FSI_OK && im->count > 0 && k->stats.iters < im->limit) {
-        status = im->count > 1 ? fsi__krylov_block(k) : k->desc.method == FSI_KRYLOV_CG ? fsi__krylov_cg(k) : fsi__krylov_minres(k);
-        if (status == FSI_OK) status = fsi__krylov_measure(k, 0);
-    }
-    return status;
-}
-
-/* All columns together, then those left one by one. */
-static fsi_status fsi__krylov_columns(fsi_krylov *k)
-{
-    fsi__krylov_impl *im = fsi__krylov_of(k);
-    fsi_status status = FSI_OK;
-    int c;
-    im->count = 0;
-    for (c = 0; c < k->desc.columns; c++) if (im->residual[c] > k->desc.tolerance) im->column[im->count++] = c;
-    if (k->desc.method == FSI_KRYLOV_CG && im->count > 1) {
-        status = fsi__krylov_rounds(k);
-        if (k->stats.iters >= im->limit) return status;
-    }
-    for (c = 0; c < k->desc.columns && status == FSI_OK; c++) if (im->residual[c] > k->desc.tolerance) {
-        im->count = 1;
-        im->column[0] = c;
-        status = fsi__krylov_rounds(k);
-    }
-    return status;
-}
-
-/* ---- >>iteration interface --------------------------------------------------------------------------------------- */
-
-FSI_API fsi_krylov_desc fsi_krylov_default_desc(void)
-{
-    fsi_krylov_desc d;
-    memset(&d, 0, sizeof d);
-    d.cookie = FSI__COOKIE('k', fsi_krylov_desc);
-    d.columns = 1;
-    d.max_iters = 1000;
-    d.tolerance = 1e-8;
-    return d;
-}
-
-static void fsi__krylov_lay_out(fsi__krylov_impl *im, fsi__arena *m, const fsi_krylov_desc *d)
-{
-    const int minres = d->method == FSI_KRYLOV_MINRES, pairs = d->columns > 1 && !minres;
-    const size_t n = (size_t)d->rows, all = n * (size_t)d->columns, some = minres ? n : all;
-    double **const wide[5] = { &im->d, &im->r, &im->q, &im->p, &im->z };
-    double **const lanczos[5] = { &im->v, &im->v_old, &im->z_next, &im->w, &im->w_old };
-    int i;
-    im->x = (double *)fsi__take(m, all, sizeof(double));
-    for (i = 0; i < 5; i++) if (!minres || wide[i] != &im->p) *wide[i] = (double *)fsi__take(m, some, sizeof(double));
-    for (i = 0; i < 5 && minres; i++) *lanczos[i] = (double *)fsi__take(m, n, sizeof(double));
-    im->sum = (double *)fsi__take(m, (size_t)fsi__chunks(d->rows, FSI__KRYLOV_CHUNK) * (pairs ? FSI__KRYLOV_PAIRS : 3), sizeof(double));
-}
-
-static fsi_status fsi__krylov_check_desc(const fsi_krylov_desc *d, const char *fn)
-{
-    fsi_context *c = d->context;
-    if ((int)d->method < 0 || d->method > FSI_KRYLOV_MINRES) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->method, "desc.method is %d, must be 0 or 1", (int)d->method);
-    if (d->rows < 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->rows, "desc.rows is %d, must be 0 or more", d->rows);
-    if (d->columns < 1 || d->columns > FSI__KRYLOV_MOST) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->columns, "desc.columns is %d, must be 1 to %d", d->columns, FSI__KRYLOV_MOST);
-    if (d->max_iters < 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->max_iters, "desc.max_iters is %d, must be 0 or more", d->max_iters);
-    if (!(d->tolerance >= 0 && d->tolerance <= 1)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->tolerance, "desc.tolerance is %g, must be 0 to 1", d->tolerance);
-    return FSI_OK;
-}
-
-FSI_API void fsi_krylov_destroy(fsi_krylov *k)
-{
-    if (!k || k->cookie != FSI__COOKIE('K', fsi_krylov)) return;
-    fsi__arena_free(k->context, &fsi__krylov_of(k)->memory);
-    k->cookie = 0;
-    fsi__free(k->context, k, 1, sizeof *k + sizeof(fsi__krylov_impl));
-}
-
-FSI_API fsi_status fsi_krylov_create(fsi_krylov **out, const fsi_krylov_desc *desc)
-{
-    const char *fn = "fsi_krylov_create";
-    fsi__arena measure = { NULL, 0, 0 };
-    fsi__krylov_impl *im;
-    fsi_krylov *k;
-    fsi_status status;
-    if (out) *out = NULL;
-    if (!desc || desc->cookie != FSI__COOKIE('k', fsi_krylov_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
-    if (!out) return fsi__fail(desc->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
-    status = fsi__krylov_check_desc(desc, fn);
-    if (status != FSI_OK) return status;
-    k = (fsi_krylov *)fsi__alloc(desc->context, 1, sizeof *k + sizeof *im);
-    if (!k) return fsi__fail(desc->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the solver");
-    k->cookie = FSI__COOKIE('K', fsi_krylov);
-    k->context = desc->context;
-    k->desc = *desc;
-    k->impl = im = (fsi__krylov_impl *)(k + 1);
-    fsi__krylov_lay_out(im, &measure, desc);
-    if (!fsi__arena_reserve(k->context, &im->memory, measure.used)) {
-        fsi_krylov_destroy(k);
-        return fsi__fail(desc->context, FSI_ERROR_MEMORY, fn, -1, desc->rows, "no memory for %d columns of %d rows", desc->columns, desc->rows);
-    }
-    fsi__krylov_lay_out(im, &im->memory, desc);
-    k->bytes = sizeof *k + sizeof *im + im->memory.size;
-    *out = k;
-    return FSI_OK;
-}
-
-static fsi_status fsi__krylov_check_operator(const fsi_krylov *k, const fsi_operator *o, const char *name)
-{
-    if (!o || !o->apply) return fsi__fail(k->context, FSI_ERROR_ARGUMENT, fsi__krylov_solve_name, -1, 0, "%s or its apply is NULL", name);
-    if (o->n != k->desc.rows) return fsi__fail(k->context, FSI_ERROR_ARGUMENT, fsi__krylov_solve_name, -1, o->n, "%s has %d rows, the solver was made for %d", name, o->n, k->desc.rows);
-    return FSI_OK;
-}
-
-/* Names the first number of v that is not finite. */
-static fsi_status fsi__krylov_check_vectors(const fsi_krylov *k, const double *v, const char *name)
-{
-    const size_t n = (size_t)k->desc.rows;
-    size_t i;
-    int c;
-    for (c = 0; c < k->desc.columns; c++) {
-        if (fsi_is_finite(fsi__krylov_largest(k, v + (size_t)c * n))) continue;
-        for (i = (size_t)c * n; fsi_is_finite(v[i]);) i++;
-        return fsi__fail(k->context, FSI_ERROR_NAN, fsi__krylov_solve_name, (long long)i, 0, "%s[%.0f] is not finite", name, (double)i);
-    }
-    return FSI_OK;
-}
-
-/* x: the guess, 0 where b is. */
-static void fsi__krylov_begin(fsi_krylov *k, const double *x)
-{
-    fsi__krylov_impl *im = fsi__krylov_of(k);
-    const size_t n = (size_t)k->desc.rows;
-    int c;
-    for (c = 0; c < k->desc.columns; c++) {
-        const double *b = im->b + (size_t)c * n;
-        double *mine = im->x + (size_t)c * n;
-        im->b_big[c] = fsi__krylov_largest(k, b);
-        im->residual[c] = im->b_big[c] > 0 ? HUGE_VAL : 0;
-        if (im->b_big[c] > 0) {
-            im->b_norm[c] = fsi__krylov_shrink(k, im->q, b, im->b_big[c]);
-            memcpy(mine, x + (size_t)c * n, n * sizeof *x);
-        } else if (n > 0) memset(mine, 0, n * sizeof *x);
-    }
-    im->stiffest = im->a_norm = 0;
-    im->verdict = FSI_OK;
-    memset(&k->stats, 0, sizeof k->stats);
-}
-
-FSI_API fsi_status fsi_krylov_solve(fsi_krylov *k, const fsi_operator *a, const fsi_operator *m, const double *b, double *x)
-{
-    const char *fn = fsi__krylov_solve_name;
-    fsi__krylov_impl *im;
-    fsi_status status;
-    double clock;
-    int c, worst = 0;
-    if (!k || k->cookie != FSI__COOKIE('K', fsi_krylov)) return FSI_ERROR_COOKIE;
-    clock = fsi__now(k->context);
-    im = fsi__krylov_of(k);
-    status = fsi__krylov_check_desc(&k->desc, fn);
-    if (status == FSI_OK) status = fsi__krylov_check_operator(k, a, "A");
-    if (status == FSI_OK && m) status = fsi__krylov_check_operator(k, m, "M");
-    if (status != FSI_OK) return status;
-    if (k->desc.rows > 0 && (!b || !x)) return fsi__fail(k->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "b or x is NULL");
-    if (k->desc.rows == 0) {
-        memset(&k->stats, 0, sizeof k->stats);
-        return FSI_OK;
-    }
-    status = fsi__krylov_check_vectors(k, b, "b");
-    if (status == FSI_OK) status = fsi__krylov_check_vectors(k, x, "x");
-    if (status != FSI_OK) return status;
-    im->a = a;
-    im->m = m;
-    im->b = b;
-    fsi__krylov_begin(k, x);
-    status = fsi__krylov_columns(k);
-    for (c = 0; c < k->desc.columns; c++) if (im->residual[c] > im->residual[worst]) worst = c;
-    k->stats.residual = im->residual[worst];
-    k->stats.seconds = fsi__now(k->context) - clock;
-    if (status != FSI_OK) return status;
-    memcpy(x, im->x, (size_t)k->desc.rows * (size_t)k->desc.columns * sizeof *x);
-    if (im->verdict != FSI_OK || k->stats.residual <= k->desc.tolerance) return im->verdict;
-    return fsi__fail(k->context, FSI_ERROR_CONVERGENCE, fn, worst, k->stats.residual, "column %d has a residual of %g |b| after %d iterations, tolerance %g", worst, k->stats.residual, k->stats.iters, k->desc.tolerance);
-}
-
-/* ---- >>preconditioners implementation --------------------------------------------------------------------------- */
-
-enum {
-    FSI__PRECOND_GRAIN = 1024, /* rows a chunk */
-    FSI__PRECOND_TRIES = 10    /* shifts of an incomplete factorisation */
-};
-
-/* c += s op(a) op(b), where op(a) is m x k and op(b) k x n; op transposes when its flag is 1. */
-static void fsi__block(int m, int n, int k, double s, const double *a, int ta, const double *b, int tb, double *c)
-{
-    const int ai = ta ? 1 : k, ap = ta ? m : 1, bp = tb ? 1 : n, bj = tb ? k : 1;
-    int i, j, p;
-    for (i = 0; i < m; i++) for (p = 0; p < k; p++) {
-        const double f = s * a[i * ai + p * ap];
-        for (j = 0; j < n; j++) c[i * n + j] += f * b[p * bp + j * bj];
-    }
-}
-
-/* D^-1 = G^T G with G = L^-1, where D = L L^T is b x b, in place. Returns -1 or the first row whose pivot is not above 1e-10 size[row]. */
-static int fsi__block_invert(int b, double *d, const double *size)
-{
-    double l[256], g[256];
-    int i, j, k;
-    memset(g, 0, sizeof(double) * (size_t)(b * b));
-    for (i = 0; i < b; i++) {
-        for (j = 0; j <= i; j++) {
-            double s = d[i * b + j];
-            for (k = 0; k < j; k++) s -= l[i * b + k] * l[j * b + k];
-            if (j < i) l[i * b + j] = s * g[j * b + j];
-            else if (!(s > 1e-10 * size[i]) || !fsi_is_finite(1 / s)) return i;
-            else g[i * b + i] = 1 / sqrt(s);
-        }
-        for (j = 0; j < i; j++) {
-            double s = 0;
-            for (k = j; k < i; k++) s -= l[i * b + k] * g[k * b + j];
-            g[i * b + j] = s * g[i * b + i];
-        }
-    }
-    memset(d, 0, sizeof(double) * (size_t)(b * b));
-    fsi__block(b, b, b, 1, g, 1, g, 0, d);
-    return -1;
-}
-
-typedef struct fsi__precond_impl {
-    uint64_t pattern;
-    fsi__arena memory;
-    int tile;                   /* rows of a block on the diagonal of M */
-    double *diagonal;           /* of A, each number */
-    double *inverse;            /* of the diagonal blocks of M */
-    int *start, *col;           /* IC0, MIC0: U above the diagonal, row by row */
-    double *upper, *row;        /* D^-1 times its blocks; the row at work */
-} fsi__precond_impl;
-
-static const char fsi__precond_create_name[] = "fsi_precond_create", fsi__precond_factor_name[] = "fsi_precond_factor";
-
-/* ---- >>incomplete factors ----------------------------------------------------------------------------------------
-
-   A = (U^T D^-1) U with U = D + what is above the diagonal, row by row from the top. Eliminating row k subtracts
-        F = A_kj^T D_k^-1 A_ki        from A_ji,    k < j <= i, both in row k.
-   IC(0) keeps what falls on an entry of A. What does not is dropped; MIC(0) subtracts it, times `modification`, from the diagonal of both
-   rows instead, so that M and A agree on constants: the condition of Laplacians falls from h^-2 to h^-1. A block is not symmetric, but its
-   diagonal must be: its symmetric part goes there. W = D^-1 A_k* is kept: M = (I + W)^T D (I + W).
-
-   A pivot that is not positive ends a try; the next one takes a larger diagonal, A + shift diag(A) (Manteuffel 1980): 0, 1e-3, 4e-3, ... 65.
-   At the last, a definite matrix of numbers with up to 65 neighbours a row is diagonally dominant, so that none can fail. */
-
-/* a_ji -= F or what is done about it. at: where to look for it in row j, moves on. */
-static void fsi__ic_update(fsi__precond_impl *im, int b, int j, int i, int *at, const double *f, double modification)
-{
-    const int bb = b * b;
-    double *to;
-    int x, y;
-    while (*at < im->start[j + 1] && im->col[*at] < i) (*at)++;
-    if (*at < im->start[j + 1] && im->col[*at] == i) {
-        to = im->upper + (size_t)*at * (size_t)bb;
-        for (x = 0; x < bb; x++) to[x] -= f[x];
-    } else if (modification > 0) {
-        for (x = 0; x < b; x++) for (y = 0; y < b; y++) {
-            const double s = 0.5 * modification * (f[x * b + y] + f[y * b + x]);
-            im->inverse[(size_t)j * (size_t)bb + (size_t)(x * b + y)] -= s;
-            im->inverse[(size_t)i * (size_t)bb + (size_t)(x * b + y)] -= s;
-        }
-    }
-}
-
-/* Row k, whose D^-1 is known. */
-static void fsi__ic_eliminate(fsi__precond_impl *im, int b, int k, double modification)
-{
-    const int bb = b * b, begin = im->start[k], end = im->start[k + 1];
-    const size_t size = (size_t)(end - begin) * (size_t)bb;
-    double *w = im->upper + (size_t)begin * (size_t)bb;
-    double f[256];
-    int p, q, at;
-    memcpy(im->row, w, size * sizeof(double));
-    memset(w, 0, size * sizeof(double));
-    for (p = begin; p < end; p++) fsi__block(b, b, b, 1, im->inverse + (size_t)k * (size_t)bb, 0, im->row + (p - begin) * bb, 0, w + (p - begin) * bb);
-    for (p = begin; p < end; p++) {
-        fsi__block(b, b, b, -1, im->row + (p - begin) * bb, 1, w + (p - begin) * bb, 0, im->inverse + (size_t)im->col[p] * (size_t)bb);
-        at = im->start[im->col[p]];
-        for (q = p + 1; q < end; q++) {
-            memset(f, 0, sizeof(double) * (size_t)bb);
-            fsi__block(b, b, b, 1, im->row + (p - begin) * bb, 1, w + (q - begin) * bb, 0, f);
-            fsi__ic_update(im, b, im->col[p], im->col[q], &at, f, modification);
-        }
-    }
-}
-
-/* Diagonal blocks, and what is above them if there is room, from A. */
-static void fsi__precond_load(fsi__precond_impl *im, const fsi_csr *a, double shift)
-{
-    const int b = a->block, bb = b * b;
-    int r, e, k, u = 0;
-    for (r = 0; r < a->rows; r++) for (e = a->start[r]; e < a->start[r + 1]; e++) {
-        const double *v = a->value + (size_t)e * (size_t)bb;
-        if (a->col[e] == r && im->tile == b) {
-            double *d = im->inverse + (size_t)r * (size_t)bb;
-            memcpy(d, v, sizeof(double) * (size_t)bb);
-            for (k = 0; k < b; k++) d[k * (b + 1)] += shift * d[k * (b + 1)];
-        } else if (a->col[e] == r) for (k = 0; k < b; k++) im->inverse[r * b + k] = v[k * (b + 1)];
-        else if (a->col[e] > r && im->upper) memcpy(im->upper + (size_t)u++ * (size_t)bb, v, sizeof(double) * (size_t)bb);
-    }
-}
-
-/* One try; returns -1 or the row that has no pivot. */
-static int fsi__precond_try(fsi_precond *p, const fsi_csr *a, double shift)
-{
-    fsi__precond_impl *im = (fsi__precond_impl *)p->impl;
-    const double modification = p->desc.kind == FSI_PRECOND_MIC0 ? p->desc.modification : 0;
-    const int rows = p->rows * (p->block / im->tile);
-    int k, bad;
-    fsi__precond_load(im, a, shift);
-    for (k = 0; k < rows; k++) {
-        bad = fsi__block_invert(im->tile, im->inverse + (size_t)k * (size_t)(im->tile * im->tile), im->diagonal + k * im->tile);
-        if (bad >= 0) return k * im->tile + bad;
-        if (im->upper) fsi__ic_eliminate(im, p->block, k, modification);
-    }
-    return -1;
-}
-
-typedef struct fsi__precond_job { const fsi_precond *p; const double *x; double *y; } fsi__precond_job;
-
-/* y = D^-1 x. */
-static void fsi__precond_diagonal_rows(void *arg, int chunk, int begin, int end)
-{
-    const fsi__precond_job *job = (const fsi__precond_job *)arg;
-    const fsi__precond_impl *im = (const fsi__precond_impl *)job->p->impl;
-    const int b = im->tile;
-    int r;
-    (void)chunk;
-    if (b == 1) for (r = begin; r < end; r++) job->y[r] = im->inverse[r] * job->x[r];
-    else for (r = begin; r < end; r++) {
-        memset(job->y + r * b, 0, sizeof(double) * (size_t)b);
-        fsi__block(b, 1, b, 1, im->inverse + (size_t)r * (size_t)(b * b), 0, job->x + r * b, 0, job->y + r * b);
-    }
-}
-
-/* y -= W^T z in the rows of W's columns, forward; y -= W y of those rows, backward. */
-static void fsi__ic_forward(const fsi__precond_impl *im, int b, int k, double *y)
-{
-    const double *w = im->upper + (size_t)im->start[k] * (size_t)(b * b), *z = y + k * b;
-    int e;
-    for (e = im->start[k]; e < im->start[k + 1]; e++, w += b * b) {
-        double *to = y + im->col[e] * b;
-        if (b == 3) {
-            to[0] -= w[0] * z[0] + w[3] * z[1] + w[6] * z[2];
-            to[1] -= w[1] * z[0] + w[4] * z[1] + w[7] * z[2];
-            to[2] -= w[2] * z[0] + w[5] * z[1] + w[8] * z[2];
-        } else fsi__block(b, 1, b, -1, w, 1, z, 0, to);
-    }
-}
-
-static void fsi__ic_backward(const fsi__precond_impl *im, int b, int k, double *y)
-{
-    const double *w = im->upper + (size_t)im->start[k] * (size_t)(b * b);
-    double sum[16] = { 0 };
-    int e;
-    fsi__block(b, 1, b, 1, im->inverse + (size_t)k * (size_t)(b * b), 0, y + k * b, 0, sum);
-    for (e = im->start[k]; e < im->start[k + 1]; e++, w += b * b) {
-        const double *from = y + im->col[e] * b;
-        if (b == 3) {
-            sum[0] -= w[0] * from[0] + w[1] * from[1] + w[2] * from[2];
-            sum[1] -= w[3] * from[0] + w[4] * from[1] + w[5] * from[2];
-            sum[2] -= w[6] * from[0] + w[7] * from[1] + w[8] * from[2];
-        } else fsi__block(b, 1, b, -1, w, 0, from, 0, sum);
-    }
-    memcpy(y + k * b, sum, sizeof(double) * (size_t)b);
-}
-
-/* One column: (I + W)^T z = x, then (I + W) y = D^-1 z, in place. */
-static void fsi__ic_column(void *arg, int chunk, int begin, int end)
-{
-    const fsi__precond_job *job = (const fsi__precond_job *)arg;
-    const fsi__precond_impl *im = (const fsi__precond_impl *)job->p->impl;
-    const int n = job->p->rows, b = job->p->block;
-    double *y = job->y + (size_t)begin * (size_t)(n * b);
-    int e, k;
-    (void)chunk;
-    (void)end;
-    memcpy(y, job->x + (size_t)begin * (size_t)(n * b), sizeof(double) * (size_t)(n * b));
-    if (b > 1) {
-        for (k = 0; k < n; k++) fsi__ic_forward(im, b, k, y);
-        for (k = n - 1; k >= 0; k--) fsi__ic_backward(im, b, k, y);
-        return;
-    }
-    for (k = 0; k < n; k++) for (e = im->start[k]; e < im->start[k + 1]; e++) y[im->col[e]] -= im->upper[e] * y[k];
-    for (k = n - 1; k >= 0; k--) {
-        double s = im->inverse[k] * y[k];
-        for (e = im->start[k]; e < im->start[k + 1]; e++) s -= im->upper[e] * y[im->col[e]];
-        y[k] = s;
-    }
-}
-
-/* ---- >>preconditioners, made and applied ------------------------------------------------------------------------ */
-
-FSI_API fsi_precond_desc fsi_precond_default_desc(void)
-{
-    fsi_precond_desc d;
-    memset(&d, 0, sizeof d);
-    d.cookie = FSI__COOKIE('q', fsi_precond_desc);
-    d.kind = FSI_PRECOND_MIC0;
-    d.modification = 0.97;
-    return d;
-}
-
-FSI_API void fsi_precond_destroy(fsi_precond *p)
-{
-    fsi__precond_impl *im;
-    if (!p || p->cookie != FSI__COOKIE('Q', fsi_precond)) return;
-    im = (fsi__precond_impl *)p->impl;
-    fsi__arena_free(p->context, &im->memory);
-    p->cookie = 0;
-    fsi__free(p->context, p, 1, sizeof *p + sizeof *im);
-}
-
-static fsi_status fsi__precond_check_desc(fsi_context *c, const fsi_precond_desc *d, const fsi_csr *a)
-{
-    const char *fn = fsi__precond_create_name;
-    if (a->rows != a->cols) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, a->rows, "the matrix has %d x %d blocks, must be square", a->rows, a->cols);
-    if ((int)d->kind < 0 || d->kind > FSI_PRECOND_MIC0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->kind, "desc.kind is %d, must be 0 to 3", (int)d->kind);
-    if (!(d->modification >= 0 && d->modification <= 1)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->modification, "desc.modification is %g, must be 0 to 1", d->modification);
-    return FSI_OK;
-}
-
-/* Each row needs its diagonal; whole: and each entry its mirror image. Entries come in such an order that next[j], the first of row j that
-   has not been seen from the other side, must be the image. Returns the first row that lacks one and in *lost its column, or -1. */
-static int fsi__precond_incomplete(const fsi_csr *a, int whole, int *next, int *lost)
-{
-    int r, e;
-    for (r = 0; r < a->rows; r++) {
-        for (e = a->start[r], *lost = r; e < a->start[r + 1] && a->col[e] != r;) e++;
-        if (e == a->start[r + 1]) return r;
-        next[r] = a->start[r];
-    }
-    for (r = 0; r < a->rows && whole; r++) {
-        if (a->col[next[r]] < r) { /* never seen from the other side */
-            *lost = r;
-            return a->col[next[r]];
-        }
-        for (e = next[r] + 1; e < a->start[r + 1]; e++) {
-            const int j = a->col[e];
-            if (a->col[next[j]] != r) {
-                *lost = a->col[next[j]] < r ? j : r;
-                return a->col[next[j]] < r ? a->col[next[j]] : j;
-            }
-            next[j]++;
-        }
-    }
-    return -1;
-}
-
-static fsi_status fsi__precond_check_pattern(fsi_context *c, const fsi_precond_desc *d, const fsi_csr *a)
-{
-    const char *fn = fsi__precond_create_name;
-    int *next = (int *)fsi__alloc(c, (size_t)a->rows, sizeof(int)), lost = 0, row;
-    if (!next) return fsi__fail(c, FSI_ERROR_MEMORY, fn, -1, a->rows, "no memory to check %d rows", a->rows);
-    row = fsi__precond_incomplete(a, d->kind >= FSI_PRECOND_IC0, next, &lost);
-    fsi__free(c, next, (size_t)a->rows, sizeof(int));
-    if (row >= 0 && row == lost) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, row, row, "block row %d has no entry on the diagonal", row);
-    if (row >= 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, row, lost, "block row %d has no column %d, but row %d has column %d: give the whole matrix", row, lost, lost, row);
-    return FSI_OK;
-}
-
-/* `upper` entries are kept above the diagonal, at most `most` in a row. */
-static void fsi__precond_lay_out(fsi__precond_impl *im, fsi__arena *m, const fsi_csr *a, size_t upper, size_t most)
-{
-    const size_t n = (size_t)a->rows, b = (size_t)a->block;
-    im->diagonal = (double *)fsi__take(m, n * b, sizeof(double));
-    im->inverse = (double *)fsi__take(m, n * b * (size_t)im->tile, sizeof(double));
-    if (!upper) return;
-    im->start = (int *)fsi__take(m, n + 1, sizeof(int));
-    im->col = (int *)fsi__take(m, upper, sizeof(int));
-    im->upper = (double *)fsi__take(m, upper * b * b, sizeof(double));
-    im->row = (double *)fsi__take(m, most * b * b, sizeof(double));
-}
-
-static fsi_status fsi__precond_analyse(fsi_precond *p, const fsi_csr *a)
-{
-    fsi__precond_impl *im = (fsi__precond_impl *)p->impl;
-    fsi__arena measure = { NULL, 0, 0 };
-    size_t upper = 0, most = 0;
-    int r, e, u = 0;
-    im->tile = p->desc.kind == FSI_PRECOND_JACOBI ? 1 : a->block;
-    for (r = 0; r < a->rows && p->desc.kind >= FSI_PRECOND_IC0; r++) {
-        size_t row = 0;
-        for (e = a->start[r]; e < a->start[r + 1]; e++) row += a->col[e] > r;
-        upper += row;
-        if (row > most) most = row;
-    }
-    fsi__precond_lay_out(im, &measure, a, upper, most);
-    if (!fsi__arena_reserve(p->context, &im->memory, measure.used)) return fsi__fail(p->context, FSI_ERROR_MEMORY, fsi__precond_create_name, -1, p->rows, "no memory for %d rows", p->rows);
-    fsi__precond_lay_out(im, &im->memory, a, upper, most);
-    p->stats.entries = (double)a->rows * a->block * im->tile + (double)upper * a->block * a->block;
-    if (upper) for (r = 0; r < a->rows; r++) {
-        for (e = a->start[r]; e < a->start[r + 1]; e++) if (a->col[e] > r) im->col[u++] = a->col[e];
-        im->start[r + 1] = u;
-    }
-    return FSI_OK;
-}
-
-FSI_API fsi_status fsi_precond_create(fsi_precond **out, const fsi_csr *a, const fsi_precond_desc *desc)
-{
-    fsi_context *c;
-    fsi__precond_impl *im;
-    fsi_precond *p;
-    fsi_status status;
-    if (out) *out = NULL;
-    if (!desc || desc->cookie != FSI__COOKIE('q', fsi_precond_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
-    c = desc->context;
-    if (!out) return fsi__fail(c, FSI_ERROR_ARGUMENT, fsi__precond_create_name, -1, 0, "out is NULL");
-    status = fsi__csr_check(c, fsi__precond_create_name, a);
-    if (status == FSI_OK) status = fsi__precond_check_desc(c, desc, a);
-    if (status == FSI_OK) status = fsi__precond_check_pattern(c, desc, a);
-    if (status != FSI_OK) return status;
-    p = (fsi_precond *)fsi__alloc(c, 1, sizeof *p + sizeof *im);
-    if (!p) return fsi__fail(c, FSI_ERROR_MEMORY, fsi__precond_create_name, -1, 0, "no memory for the preconditioner");
-    p->cookie = FSI__COOKIE('Q', fsi_precond);
-    p->context = c;
-    p->desc = *desc;
-    p->rows = a->rows;
-    p->block = a->block;
-    p->impl = im = (fsi__precond_impl *)(p + 1);
-    im->pattern = fsi__csr_hash(a);
-    status = fsi__precond_analyse(p, a);
-    if (status != FSI_OK) {
-        fsi_precond_destroy(p);
-        return status;
-    }
-    p->stats.bytes = sizeof *p + sizeof *im + im->memory.size;
-    *out = p;
-    return FSI_OK;
-}
-
-/* -1, or the first number that is not finite; 0 times any other is 0. */
-static long long fsi__precond_not_finite(const double *y, size_t n)
-{
-    double lane[FSI_LANES] = { 0 };
-    size_t i, k;
-    for (i = 0; i + FSI_LANES <= n; i += FSI_LANES) for (k = 0; k < FSI_LANES; k++) lane[k] += 0 * y[i + k];
-    for (; i < n; i++) lane[0] += 0 * y[i];
-    for (k = 1; k < FSI_LANES; k++) lane[0] += lane[k];
-    for (i = 0; i < n && !(lane[0] >= 0); i++) if (!fsi_is_finite(y[i])) return (long long)i;
-    return -1;
-}
-
-/* All is finite and the diagonal positive; keeps it. */
-static fsi_status fsi__precond_check_values(const fsi_precond *p, const fsi_csr *a)
-{
-    const char *fn = fsi__precond_factor_name;
-    fsi__precond_impl *im = (fsi__precond_impl *)p->impl;
-    const int b = a->block;
-    const long long bad = fsi__precond_not_finite(a->value, (size_t)a->start[a->rows] * (size_t)(b * b));
-    int r, e, i;
-    for (r = 0; r < a->rows; r++) for (e = a->start[r]; e < a->start[r + 1]; e++) {
-        const long long at = bad - (long long)e * b * b, row = (long long)r * b + (at < b * b ? at / b : 0);
-        const double *v = a->value + (size_t)e * (size_t)(b * b);
-        if (bad >= 0 && at < b * b) return fsi__fail(p->context, FSI_ERROR_NAN, fn, row, 0, "row %lld of the matrix holds a number that is not finite", row);
-        for (i = 0; i < b && a->col[e] == r; i++) {
-            const double d = v[i * (b + 1)];
-            if (!(d > 0)) return fsi__fail(p->context, FSI_ERROR_SINGULAR, fn, r * b + i, d, "row %d: its diagonal is %g, must be positive", r * b + i, d);
-            im->diagonal[r * b + i] = d;
-        }
-    }
-    return FSI_OK;
-}
-
-/* Tries shifts until one gives a factor. */
-static fsi_status fsi__precond_factorise(fsi_precond *p, const fsi_csr *a)
-{
-    const int tries = p->desc.kind >= FSI_PRECOND_IC0 ? FSI__PRECOND_TRIES : 1;
-    double shift = 0;
-    int k, bad = -1;
-    for (k = 0; k < tries; k++) {
-        bad = fsi__precond_try(p, a, shift);
-        if (bad < 0) {
-            p->stats.shift = shift;
-            return FSI_OK;
-        }
-        shift = k ? 4 * shift : 1e-3;
-    }
-    return fsi__fail(p->context, FSI_ERROR_SINGULAR, fsi__precond_factor_name, bad, 0, "row %d: no positive pivot, the matrix is not positive definite", bad);
-}
-
-FSI_API fsi_status fsi_precond_factor(fsi_precond *p, const fsi_csr *a)
-{
-    const char *fn = fsi__precond_factor_name;
-    fsi__precond_impl *im;
-    fsi_status status;
-    double clock;
-    if (!p || p->cookie != FSI__COOKIE('Q', fsi_precond)) return FSI_ERROR_COOKIE;
-    clock = fsi__now(p->context);
-    im = (fsi__precond_impl *)p->impl;
-    status = fsi__csr_same(p->context, fn, a, p->rows, p->block, im->pattern);
-    if (status != FSI_OK) return status;
-    p->factored = 0;
-    status = fsi__precond_check_values(p, a);
-    if (status == FSI_OK) status = fsi__precond_factorise(p, a);
-    if (status != FSI_OK) return status;
-    p->factored = 1;
-    p->stats.seconds = fsi__now(p->context) - clock;
-    return FSI_OK;
-}
-
-static fsi_status fsi__precond_apply(void *user, fsi_context *c, const double *x, double *y, int columns)
-{
-    const char *fn = "fsi_precond_operator";
-    fsi_precond *p = (fsi_precond *)user;
-    fsi__precond_impl *im;
-    fsi__precond_job job;
-    size_t n;
-    long long bad;
-    int k;
-    if (!p || p->cookie != FSI__COOKIE('Q', fsi_precond) || !fsi__is_context(c)) return FSI_ERROR_COOKIE;
-    if (!p->factored) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "there is no M: fsi_precond_factor has not succeeded");
-    n = (size_t)p->rows * (size_t)p->block;
-    if (columns < 0 || (n > 0 && columns > 0 && (!x || !y))) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, columns, "x or y is NULL, or there are %d columns", columns);
-    im = (fsi__precond_impl *)p->impl;
-    job.p = p;
-    job.x = x;
-    job.y = y;
-    /* 1 ns at least for a number of a factor, which is read twice, 0.4 for one of D */
-    if (im->upper) fsi__parallel_work(c, columns, 1, p->stats.entries * columns, fsi__ic_column, &job);
-    else for (k = 0; k < columns && n > 0; k++, job.x += n, job.y += n)
-        fsi__parallel_work(c, (int)n / im->tile, FSI__PRECOND_GRAIN, 0.4 * im->tile * (double)n,
-            fsi__precond_diagonal_rows, &job);
-    bad = fsi__precond_not_finite(y, n * (size_t)columns);
-    if (bad >= 0) return fsi__fail(c, FSI_ERROR_NAN, fn, bad, 0, "number %lld of M^-1 x is not finite", bad);
-    return FSI_OK;
-}
-
-FSI_API fsi_operator fsi_precond_operator(fsi_precond *p)
-{
-    fsi_operator o;
-    o.n = p && p->cookie == FSI__COOKIE('Q', fsi_precond) ? p->rows * p->block : -1;
-    o.apply = fsi__precond_apply;
-    o.user = p;
-    return o;
-}
-
 /* ---- >>solver implementation ------------------------------------------------------------------------------------ */
 
 typedef struct fsi__solver_impl {
     fsi_ldlt *ldlt;      /* of the last matrix, NULL: none */
-    fsi_krylov *krylov;
+    void *iteration;     /* memory of desc.iteration */
     uint64_t kind;       /* hash of what ldlt was analysed for */
     double *x, *r;       /* the iterate; b - A x */
     double *kept;        /* the values that ldlt holds the factor of */
@@ -5402,11 +2871,19 @@ FSI_API void fsi_solver_destroy(fsi_solver *s)
     if (!s || s->cookie != FSI__COOKIE('S', fsi_solver)) return;
     im = (fsi__solver_impl *)s->impl;
     fsi_ldlt_destroy(im->ldlt);
-    fsi_krylov_destroy(im->krylov);
+    if (s->desc.iteration) s->desc.iteration->release(im->iteration);
     fsi__arena_free(s->context, &im->memory);
     fsi__arena_free(s->context, &im->kept_memory);
     s->cookie = 0;
     fsi__free(s->context, s, 1, sizeof *s + sizeof *im);
+}
+
+/* Refuses what only an iteration can do where there is none. */
+static fsi_status fsi__solver_check_iteration(fsi_context *c, const char *fn, const fsi_solver_desc *d, int has_op)
+{
+    if (d->iteration || d->solve || (!has_op && d->reuse == 0)) return FSI_OK;
+    return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->reuse, "%s needs desc.iteration, which is NULL: "
+                     "set it to fsi_krylov_iteration() of fsi_krylov.h", has_op ? "system.op" : "desc.reuse");
 }
 
 FSI_API fsi_status fsi_solver_create(fsi_solver **out, const fsi_solver_desc *desc)
@@ -5416,8 +2893,9 @@ FSI_API fsi_status fsi_solver_create(fsi_solver **out, const fsi_solver_desc *de
     if (out) *out = NULL;
     if (!desc || desc->cookie != FSI__COOKIE('s', fsi_solver_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
     if (!out) return fsi__fail(desc->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
-    if ((int)desc->order < 0 || desc->order > FSI_LDLT_NATURAL) return fsi__fail(desc->context, FSI_ERROR_ARGUMENT, fn, -1, (double)desc->order, "desc.order is %d, must be 0 to 2", (int)desc->order);
+    if ((int)desc->order < 0 || desc->order > FSI_LDLT_NATURAL) return fsi__fail(desc->context, FSI_ERROR_ARGUMENT, fn, -1, (double)desc->order, "desc.order is %d, must be 0 or 1", (int)desc->order);
     if (desc->reuse < 0) return fsi__fail(desc->context, FSI_ERROR_ARGUMENT, fn, -1, desc->reuse, "desc.reuse is %d, must not be negative", desc->reuse);
+    if (fsi__solver_check_iteration(desc->context, fn, desc, 0) != FSI_OK) return FSI_ERROR_ARGUMENT;
     s = (fsi_solver *)fsi__alloc(desc->context, 1, sizeof *s + sizeof(fsi__solver_impl));
     if (!s) return fsi__fail(desc->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the solver");
     s->cookie = FSI__COOKIE('S', fsi_solver);
@@ -5444,6 +2922,7 @@ static fsi_status fsi__solver_check(fsi_solver *s, const fsi_system *y, const do
     if (status != FSI_OK) return status;
     if (y->matrix && y->matrix->rows != y->matrix->cols) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, y->matrix->rows, "the matrix has %d x %d blocks, must be square", y->matrix->rows, y->matrix->cols);
     if (y->op && (y->op->n < 0 || !y->op->apply)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, y->op->n, "system.op has %d rows%s", y->op->n, y->op->apply ? "" : " and no apply");
+    if (fsi__solver_check_iteration(s->context, fsi__solver_name, &s->desc, y->op != NULL) != FSI_OK) return FSI_ERROR_ARGUMENT;
     *rows = y->matrix ? y->matrix->rows * y->matrix->block : y->op->n;
     if (*rows > 0 && (!b || !x)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, 0, "b or x is NULL");
     for (r = 0; r < *rows; r++) {
@@ -5504,21 +2983,7 @@ static int fsi__solver_is_done(const fsi_solver *s, const fsi_system *y, const d
 static fsi_status fsi__solver_iterate(fsi_solver *s, const fsi_system *y, const fsi_operator *a, const fsi_operator *m, int max_iters, const double *b)
 {
     fsi__solver_impl *im = (fsi__solver_impl *)s->impl;
-    fsi_krylov_desc d = fsi_krylov_default_desc();
-    fsi_status status;
-    d.context = s->context;
-    d.method = y->pivots == FSI_LDLT_POSITIVE ? FSI_KRYLOV_CG : FSI_KRYLOV_MINRES;
-    d.rows = a->n;
-    if (!im->krylov || im->krylov->desc.rows != d.rows || im->krylov->desc.method != d.method) {
-        fsi_krylov_destroy(im->krylov);
-        status = fsi_krylov_create(&im->krylov, &d);
-        if (status != FSI_OK) return status;
-    }
-    im->krylov->desc.max_iters = max_iters;
-    im->krylov->desc.tolerance = y->tolerance;
-    status = fsi_krylov_solve(im->krylov, a, m, b, im->x);
-    s->stats.iters += im->krylov->stats.iters;
-    return status;
+    return s->desc.iteration->solve(s->context, y, a, m, max_iters, b, im->x, &s->stats.iters, &im->iteration);
 }
 
 /* A factor of other values on the same pattern, tried as preconditioner: 1 when that was enough. When not, that is no error. */
@@ -5578,6 +3043,7 @@ static fsi_status fsi__solver_factor(fsi_solver *s, const fsi_system *y, const d
         fsi_ldlt_desc d = fsi_ldlt_default_desc();
         d.context = s->context;
         d.order = s->desc.order;
+        d.ordering = s->desc.ordering;
         d.last = y->last;
         d.pivots = y->pivots;
         d.sign = y->sign;

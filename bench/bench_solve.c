@@ -3,7 +3,8 @@
    SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 199309L
 #define FSI_IMPLEMENTATION
-#include "../fsi_solve.h"
+#include "../fsi_krylov.h"
+#include "../fsi_order.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include "bench.h"
@@ -93,6 +94,7 @@ static void bench(const char *name, int nx, int ny, int nz, const stencil *s, in
     }
     c.now = bench_seconds;
     d.context = &c;
+    d.ordering = fsi_dissection();
     d.last = dense ? last : NULL;
     d.pivots = dense ? FSI_LDLT_SIGNED : FSI_LDLT_POSITIVE;
     d.sign = sign;

@@ -21,7 +21,8 @@
    pictures are longer. */
 #define FSI_IMPLEMENTATION
 #include "example.h"
-#include "fsi_solve.h"
+#include "fsi_krylov.h"
+#include "fsi_order.h"
 
 #define STRIDE 0.05      /* way of the fastest point and of the rings between two pictures, or */
 #define STEPS 60         /* as many steps */
@@ -437,6 +438,8 @@ int main(int argc, char **argv)
     app.res = 96;
     app.res_help = "points on a ring";
     app.frames = 46;
+    desc.ordering = fsi_dissection();
+    desc.iteration = fsi_krylov_iteration();
     desc.reuse = 6;
     ex_int(&app, "reuse", &desc.reuse, 0, 1000, "iterations that are tried with an old factor, 0: each step factorises");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;

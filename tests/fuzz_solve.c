@@ -4,7 +4,7 @@
 
    clang -g -O1 -fsanitize=fuzzer,address,undefined tests/fuzz_solve.c -o fuzz_solve -lm && ./fuzz_solve -max_len=1024 */
 #define FSI_IMPLEMENTATION
-#include "../fsi_solve.h"
+#include "../fsi_order.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define MUST(x) do { if (!(x)) { fprintf(stderr, "violated: %s\n", #x); abort(); } } while (0)
 
-enum { ROWS = 12, BLOCK = 4, NUMBERS = ROWS * BLOCK, ENTRIES = 80, COLUMNS = 3 };
+enum { ROWS = 12, BLOCK = 4, NUMBERS = ROWS * BLOCK, ENTRIES = 80 };
 
 /* Bytes in order, then zeros. */
 typedef struct bytes { const uint8_t *at; size_t left; } bytes;
@@ -158,23 +158,6 @@ static void check_residual(const problem *p, const fsi_ldlt *f, const double *b,
     }
 }
 
-static void use_border(bytes *in, fsi_ldlt *f, int n)
-{
-    double b[COLUMNS * NUMBERS], c[COLUMNS * COLUMNS], x[NUMBERS], y[COLUMNS];
-    const int columns = 1 + next_byte(in) % COLUMNS;
-    fsi_border *s;
-    MUST(fsi_border_create(&s, f, columns) == FSI_OK);
-    fill(in, b, columns * n);
-    fill(in, c, columns * columns);
-    if (fsi_border_factor(s, b, c) == FSI_OK) {
-        MUST(s->factored && s->negative >= 0 && s->negative <= n + columns);
-        fill(in, x, n);
-        fill(in, y, columns);
-        if (fsi_border_solve(s, x, y, x, y) == FSI_OK) MUST(all_finite(x, n) && all_finite(y, columns));
-    } else MUST(!s->factored && fsi_border_solve(s, x, y, x, y) != FSI_OK);
-    fsi_border_destroy(s);
-}
-
 static void use_factor(bytes *in, const problem *p, fsi_ldlt *f)
 {
     const int n = p->a.rows * p->a.block;
@@ -187,7 +170,6 @@ static void use_factor(bytes *in, const problem *p, fsi_ldlt *f)
         check_residual(p, f, b, x);
         if (fsi_ldlt_refine(f, &p->a, b, x, &left) == FSI_OK) MUST(all_finite(x, n) && left >= 0);
     } else MUST(all_finite(x, n));
-    use_border(in, f, n);
 }
 
 static fsi_ldlt_desc read_desc(bytes *in, problem *p, fsi_context *c, int flags)
@@ -195,7 +177,8 @@ static fsi_ldlt_desc read_desc(bytes *in, problem *p, fsi_context *c, int flags)
     fsi_ldlt_desc d = fsi_ldlt_default_desc();
     const int order = next_byte(in);
     d.context = c;
-    d.order = (fsi_ldlt_order)(order % 3);
+    if (order % 3 == 0) d.ordering = fsi_dissection();
+    if (order % 3 == 2) d.order = FSI_LDLT_NATURAL;
     d.pivots = flags & 2 ? FSI_LDLT_SIGNED : flags & 4 ? FSI_LDLT_ANY : FSI_LDLT_POSITIVE;
     d.sign = p->sign;
     if (flags & 8) d.last = p->last;
@@ -258,21 +241,14 @@ static void try_assembly(bytes *in, fsi_context *c)
 static void try_dense(bytes *in, fsi_context *c)
 {
     double a[16 * 16], l[16 * 16], b[16], x[16];
-    int pivot[16], negative = 0;
     const int n = next_byte(in) % 17;
-    int k, i;
+    int k;
     fill(in, a, n * n);
     fill(in, b, n);
     for (k = 0; k < n && next_byte(in) > 100; k++) a[k * n + k] = fabs(a[k * n + k]) + 4.0 * n;
     memcpy(l, a, sizeof l);
     memcpy(x, b, sizeof x);
     if (fsi_dense_cholesky(c, n, l) == FSI_OK && fsi_dense_cholesky_solve(n, l, x) == FSI_OK) MUST(all_finite(x, n));
-    memcpy(l, a, sizeof l);
-    memcpy(x, b, sizeof x);
-    if (fsi_dense_ldlt(c, n, l, pivot, &negative) != FSI_OK) return;
-    MUST(negative >= 0 && negative <= n);
-    for (k = 0; k < n; k++) for (i = 0; i < k; i++) MUST(l[k * n + i] == a[k * n + i]);
-    if (fsi_dense_ldlt_solve(n, l, pivot, x) == FSI_OK) MUST(all_finite(x, n));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

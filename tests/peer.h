@@ -89,6 +89,7 @@ TEST_FN void peer_compare(const char *name, peer_problem *m, fsi_ldlt_pivots piv
         fsi_solver *s = NULL;
         c.now = peer_clock;
         d.context = &c;
+        d.ordering = fsi_dissection();
         d.solve = k ? solve : NULL;
         d.user = user;
         y.matrix = &m->a;

@@ -4,7 +4,7 @@
    cc -std=c99 -O3 tests/peer_cholmod.c -o peer_cholmod -lcholmod -lm -pthread      (-DPEER_FULL: full size, with times) */
 #define _POSIX_C_SOURCE 199309L
 #define FSI_IMPLEMENTATION
-#include "../fsi_solve.h"
+#include "../fsi_order.h"
 #include "test.h"
 #include "peer.h"
 #include <suitesparse/cholmod.h>

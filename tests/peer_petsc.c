@@ -5,7 +5,7 @@
    mpicc -std=c99 -O3 tests/peer_petsc.c -o peer_petsc $(pkg-config --cflags --libs PETSc) -lm -pthread */
 #define _POSIX_C_SOURCE 199309L
 #define FSI_IMPLEMENTATION
-#include "../fsi_solve.h"
+#include "../fsi_order.h"
 #include "test.h"
 #include "peer.h"
 #include <petscksp.h>

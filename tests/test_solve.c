@@ -2,9 +2,25 @@
    SPDX-License-Identifier: MIT */
 #define FSI_STATIC
 #define FSI_IMPLEMENTATION
-#include "../fsi_solve.h"
+#include "../fsi_krylov.h"
+#include "../fsi_order.h"
 #include "test.h"
 #include "test_solve.h"
+
+/* By dissection, which is minimum degree up to 3000 rows. */
+static fsi_ldlt_desc dissecting(void)
+{
+    fsi_ldlt_desc d = fsi_ldlt_default_desc();
+    d.ordering = fsi_dissection();
+    return d;
+}
+
+/* 0: dissection, 1: minimum degree, 2: natural. */
+static void set_order(fsi_ldlt_desc *d, int order)
+{
+    d->ordering = order == 0 ? fsi_dissection() : NULL;
+    d->order = order == 2 ? FSI_LDLT_NATURAL : FSI_LDLT_MINIMUM_DEGREE;
+}
 
 /* ---- matrices ------------------------------------------------------------------------------------------------- */
 
@@ -177,12 +193,12 @@ static void test_small_systems_match_dense_elimination(void)
         const int n = (int)(test_random(&random) * 60) + 1, kind = round % 2;
         double d[60 * 60];
         signed char sign[60];
-        fsi_ldlt_desc desc = fsi_ldlt_default_desc();
+        fsi_ldlt_desc desc = dissecting();
         matrix m;
         random_dense(d, n, kind, 0.02 + 0.2 * test_random(&random), &random);
         for (k = 0; k < n; k++) sign[k] = kind && k >= n - n / 3 ? -1 : 1;
         m = matrix_from(d, n);
-        desc.order = (fsi_ldlt_order)(round / 2 % 3);
+        set_order(&desc, round / 2 % 3);
         desc.pivots = kind ? FSI_LDLT_SIGNED : FSI_LDLT_POSITIVE;
         desc.sign = kind ? sign : NULL;
         check_against_dense(&m.a, desc, &random, 1e-10);
@@ -198,7 +214,7 @@ static void test_blocks_are_as_good_as_numbers(void)
     for (b = 1; b <= 5; b++) {
         const int n = 12;
         double d[60 * 60];
-        fsi_ldlt_desc desc = fsi_ldlt_default_desc();
+        fsi_ldlt_desc desc = dissecting();
         matrix m = matrix_make(n, b, n * n);
         random_dense(d, n * b, 0, 0.05, &random);
         for (i = 0; i < n; i++) {
@@ -225,14 +241,14 @@ static void test_arrows_and_lone_rows(void)
         const int n = 50;
         double d[50 * 50] = { 0 };
         unsigned char last[50] = { 0 };
-        fsi_ldlt_desc desc = fsi_ldlt_default_desc();
+        fsi_ldlt_desc desc = dissecting();
         matrix m;
         for (i = 0; i < n; i++) d[i * n + i] = 2 + i % 3;
         for (i = 1; i < n && kind; i++) d[i] = d[i * n] = 0.1;
         d[0] = kind ? 5 : 2;
         last[0] = kind == 2;
         desc.last = kind >= 2 ? last : NULL;
-        desc.order = kind == 3 ? FSI_LDLT_NATURAL : FSI_LDLT_DISSECTION;
+        set_order(&desc, kind == 3 ? 2 : 0);
         m = matrix_from(d, n);
         check_against_dense(&m.a, desc, &random, 1e-13);
         if (kind == 1 || kind == 2) {
@@ -253,11 +269,11 @@ static void test_meshes_are_solved_to_rounding(void)
     for (k = 0; k < 5; k++) for (order = 0; order < 2; order++) {
         matrix m = matrix_grid(shape[k].nx, shape[k].ny, shape[k].nz, shape[k].reach, shape[k].block, 0.01);
         const int n = m.a.rows * m.a.block;
-        fsi_ldlt_desc d = fsi_ldlt_default_desc();
+        fsi_ldlt_desc d = dissecting();
         double *b = (double *)malloc(sizeof(double) * (size_t)n), *x = (double *)malloc(sizeof(double) * (size_t)n), *want = (double *)malloc(sizeof(double) * (size_t)n);
         double off = 0, left;
         fsi_ldlt *f;
-        d.order = (fsi_ldlt_order)order;
+        set_order(&d, order);
         f = ldlt_of(&m.a, &d);
         for (i = 0; i < n; i++) want[i] = sin(0.37 * i);
         CHECK(fsi_csr_multiply(NULL, &m.a, want, b) == FSI_OK);
@@ -317,7 +333,7 @@ static void refuse_factor(const fsi_csr *a, fsi_ldlt_desc d, fsi_status status, 
 static void test_singular_and_indefinite_matrices_name_a_row(void)
 {
     matrix m = matrix_grid(8, 8, 1, 1, 1, 0); /* the constant is in its null space */
-    fsi_ldlt_desc d = fsi_ldlt_default_desc();
+    fsi_ldlt_desc d = dissecting();
     signed char sign[64];
     int k;
     refuse_factor(&m.a, d, FSI_ERROR_SINGULAR, -1);
@@ -332,7 +348,7 @@ static void test_singular_and_indefinite_matrices_name_a_row(void)
     m = matrix_grid(8, 8, 1, 1, 1, 1);
     sign[33] = -1; /* said to be negative, but is not */
     refuse_factor(&m.a, d, FSI_ERROR_SINGULAR, -1);
-    d = fsi_ldlt_default_desc();
+    d = dissecting();
     m.value[m.start[12]] = test_nan();
     refuse_factor(&m.a, d, FSI_ERROR_NAN, 12);
     matrix_free(&m);
@@ -350,7 +366,7 @@ static void test_growth_is_told_and_its_rounding_is_no_pivot(void)
 {
     const double singular[9] = { 1e-7, 1, 3, 1, 0, 0, 3, 0, 0 }, saddle[4] = { 1e-9, 1, 1, 0 };
     fsi_context c = fsi_default_context();
-    fsi_ldlt_desc d = fsi_ldlt_default_desc();
+    fsi_ldlt_desc d = dissecting();
     matrix m = matrix_from(singular, 3), s = matrix_from(saddle, 2);
     fsi_ldlt *f;
     d.context = &c;
@@ -374,10 +390,10 @@ static void test_a_grid_that_nothing_holds_is_refused(void)
     for (k = 0; k < 6; k++) for (order = 0; order < (k < 4 ? 3 : 2); order++) {
         matrix m = matrix_grid(sides[k][0], sides[k][1], 1, 1, 1, 0);
         fsi_context c = fsi_default_context();
-        fsi_ldlt_desc d = fsi_ldlt_default_desc();
+        fsi_ldlt_desc d = dissecting();
         fsi_ldlt *f = NULL;
         d.context = &c;
-        d.order = (fsi_ldlt_order)order;
+        set_order(&d, order);
         CHECK(fsi_ldlt_create(&f, &m.a, &d) == FSI_OK && fsi_ldlt_factor(f, &m.a) == FSI_ERROR_SINGULAR);
         fsi_ldlt_destroy(f);
         matrix_free(&m);
@@ -389,7 +405,7 @@ static void test_a_failed_factorisation_leaves_no_factor(void)
 {
     matrix m = matrix_grid(9, 9, 1, 1, 1, 1);
     fsi_context c = fsi_default_context();
-    fsi_ldlt_desc d = fsi_ldlt_default_desc();
+    fsi_ldlt_desc d = dissecting();
     double b[81] = { 1 }, x[81];
     const double good = m.value[m.start[40] + 2];
     fsi_ldlt *f;
@@ -408,7 +424,7 @@ static void test_refinement_checks_what_it_is_given(void)
 {
     matrix m = matrix_grid(1, 1, 1, 0, 1, 1e-3);
     fsi_context c = fsi_default_context();
-    fsi_ldlt_desc d = fsi_ldlt_default_desc();
+    fsi_ldlt_desc d = dissecting();
     fsi_csr a = m.a;
     const double large = 1.7e308; /* not in the precision that 32-bit machines compare constants in */
     double b = 2.7e305, x = large;
@@ -434,7 +450,7 @@ static void test_dense_rows_are_found(void)
 {
     enum { N = 2000 };
     matrix m = matrix_make(N + 2, 1, 3 * N + 8);
-    fsi_ldlt_desc d = fsi_ldlt_default_desc();
+    fsi_ldlt_desc d = dissecting();
     fsi_ldlt *f;
     int order, i, k, e = 0;
     for (i = 0; i < N; i++) { /* the dense ones come first, their lower triangle down the columns */
@@ -445,7 +461,7 @@ static void test_dense_rows_are_found(void)
     }
     m.a.rows = m.a.cols = N;
     for (order = 0; order < 2; order++) {
-        d.order = (fsi_ldlt_order)order;
+        set_order(&d, order);
         f = ldlt_of(&m.a, &d);
         CHECK(f->stats.entries < 5 * N);
         fsi_ldlt_destroy(f);
@@ -459,7 +475,7 @@ static void test_nearly_singular_matrices_are_solved_and_told(void)
     double pull;
     for (pull = 1e-3; pull > 1e-10; pull *= 0.1) {
         matrix m = matrix_grid(12, 12, 1, 1, 1, pull);
-        fsi_ldlt_desc d = fsi_ldlt_default_desc();
+        fsi_ldlt_desc d = dissecting();
         double b[144], x[144];
         int i;
         fsi_ldlt *f = ldlt_of(&m.a, &d);
@@ -475,7 +491,7 @@ static void test_nearly_singular_matrices_are_solved_and_told(void)
 static void test_new_values_need_no_new_analysis(void)
 {
     fsi_context c = fsi_default_context();
-    fsi_ldlt_desc d = fsi_ldlt_default_desc();
+    fsi_ldlt_desc d = dissecting();
     matrix m = matrix_grid(30, 20, 1, 1, 1, 1), other = matrix_grid(20, 30, 1, 1, 1, 1);
     double b[600], x[600];
     fsi_ldlt *f;
@@ -504,7 +520,7 @@ static void test_new_values_need_no_new_analysis(void)
 static uint64_t solution_hash(fsi_context *c, const fsi_csr *a)
 {
     const int n = a->rows * a->block;
-    fsi_ldlt_desc d = fsi_ldlt_default_desc();
+    fsi_ldlt_desc d = dissecting();
     double *b = (double *)malloc(sizeof(double) * (size_t)n);
     uint64_t hash;
     fsi_ldlt *f;
@@ -541,7 +557,7 @@ static void test_every_allocation_may_fail(void)
     fsi_status status = FSI_ERROR_MEMORY;
     for (k = 1; status == FSI_ERROR_MEMORY && k < 500; k++) {
         fsi_context c = fsi_default_context();
-        fsi_ldlt_desc d = fsi_ldlt_default_desc();
+        fsi_ldlt_desc d = dissecting();
         fsi_ldlt *f = NULL;
         d.context = &c;
         test_fail_allocator(&c, k);
@@ -564,7 +580,7 @@ static void refuse_create(const fsi_csr *a, const fsi_ldlt_desc *d, fsi_context 
 static void test_bad_input_is_named(void)
 {
     fsi_context c = fsi_default_context();
-    fsi_ldlt_desc d = fsi_ldlt_default_desc(), e;
+    fsi_ldlt_desc d = dissecting(), e;
     matrix m = matrix_grid(4, 4, 1, 1, 1, 1);
     double x[16] = { 0 };
     signed char sign[16] = { 0 };
@@ -610,92 +626,6 @@ static void test_bad_input_is_named(void)
     matrix_free(&m);
 }
 
-/* The border's rows, tried against dense elimination of the whole, and the inertia of both. */
-static void test_borders_match_dense_elimination(void)
-{
-    uint64_t random = 5;
-    int round, i, j;
-    for (round = 0; round < 60; round++) {
-        const int n = (int)(test_random(&random) * 40) + 1, k = (int)(test_random(&random) * 6) + 1, all = n + k;
-        double *whole = (double *)calloc((size_t)(all * all), sizeof(double)), d[60 * 60], columns[6 * 60], corner[36], b[66], x[66], f[60], y[6];
-        fsi_ldlt_desc desc = fsi_ldlt_default_desc();
-        fsi_ldlt *ldlt;
-        fsi_border *border;
-        matrix m, w;
-        int negative;
-        random_dense(d, n, 0, 0.2, &random);
-        for (i = 0; i < n; i++) for (j = 0; j < n; j++) whole[i * all + j] = d[i * n + j];
-        for (j = 0; j < k; j++) for (i = 0; i < n; i++) columns[j * n + i] = whole[(n + j) * all + i] = whole[i * all + n + j] = test_random(&random) - 0.5;
-        for (i = 0; i < k; i++) for (j = 0; j <= i; j++) corner[i * k + j] = whole[(n + i) * all + n + j] = whole[(n + j) * all + n + i] = (test_random(&random) - 0.5) * (round % 3) - (i == j);
-        for (i = 0; i < all; i++) b[i] = test_random(&random) - 0.5;
-        m = matrix_from(d, n);
-        w = matrix_from(whole, all);
-        negative = dense_solve(&w.a, b, x);
-        ldlt = ldlt_of(&m.a, &desc);
-        if (!CHECK(fsi_border_create(&border, ldlt, k) == FSI_OK)) return;
-        CHECK(fsi_border_factor(border, columns, corner) == FSI_OK && border->negative == negative);
-        CHECK(fsi_border_solve(border, b, b + n, f, y) == FSI_OK);
-        for (i = 0; i < n; i++) CHECK_NEAR(f[i], x[i], 1e-9 * (1 + fabs(x[i])));
-        for (j = 0; j < k; j++) CHECK_NEAR(y[j], x[n + j], 1e-9 * (1 + fabs(x[n + j])));
-        fsi_border_destroy(border);
-        fsi_ldlt_destroy(ldlt);
-        matrix_free(&m);
-        matrix_free(&w);
-        free(whole);
-    }
-}
-
-/* (A + U diag(s) U^T) x = f by the old factor of A. */
-static void test_updates_of_low_rank_need_no_new_factor(void)
-{
-    enum { SIDE = 20, N = SIDE * SIDE, K = 3 };
-    matrix m = matrix_grid(SIDE, SIDE, 1, 1, 1, 0.5);
-    fsi_context c = fsi_default_context();
-    fsi_ldlt_desc d = fsi_ldlt_default_desc();
-    double *u = (double *)calloc(K * N, sizeof(double)), *b = (double *)calloc(N, sizeof(double)), *x = (double *)calloc(N, sizeof(double)), *r = (double *)calloc(N, sizeof(double));
-    double corner[K * K] = { 0 };
-    const double s[K] = { 5, 100, -0.01 };
-    uint64_t random = 9;
-    fsi_ldlt *f;
-    fsi_border *border;
-    int i, k;
-    d.context = &c;
-    f = ldlt_of(&m.a, &d);
-    for (i = 0; i < N; i++) b[i] = test_random(&random) - 0.5;
-    for (i = 0; i < K * N; i++) u[i] = test_random(&random) - 0.5;
-    for (k = 0; k < K; k++) corner[k * (K + 1)] = -1 / s[k];
-    CHECK(fsi_border_create(&border, f, K) == FSI_OK && fsi_border_factor(border, u, corner) == FSI_OK);
-    CHECK(fsi_border_solve(border, b, NULL, x, NULL) == FSI_OK);
-    CHECK(fsi_csr_multiply(NULL, &m.a, x, r) == FSI_OK);
-    for (k = 0; k < K; k++) {
-        double dot = 0;
-        for (i = 0; i < N; i++) dot += u[k * N + i] * x[i];
-        for (i = 0; i < N; i++) r[i] += s[k] * dot * u[k * N + i];
-    }
-    for (i = 0; i < N; i++) CHECK_NEAR(r[i], b[i], 1e-11);
-    /* what no longer fits is refused */
-    CHECK(fsi_ldlt_factor(f, &m.a) == FSI_OK && fsi_border_solve(border, b, NULL, x, NULL) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_border_factor(border, u, corner) == FSI_OK && fsi_border_solve(border, b, NULL, b, NULL) == FSI_OK);
-    for (i = 0; i < N; i++) CHECK(b[i] == x[i]);
-    for (i = 0; i < N; i++) u[2 * N + i] = u[i]; /* twice the same constraint */
-    CHECK(fsi_border_factor(border, u, NULL) == FSI_ERROR_SINGULAR && c.error.element >= 0 && c.error.element < K && !border->factored);
-    CHECK(fsi_border_solve(border, b, NULL, x, NULL) == FSI_ERROR_ARGUMENT);
-    u[7] = test_nan();
-    CHECK(fsi_border_factor(border, u, corner) == FSI_ERROR_NAN);
-    CHECK(fsi_border_factor(border, NULL, corner) == FSI_ERROR_ARGUMENT && fsi_border_factor(NULL, u, corner) == FSI_ERROR_COOKIE);
-    CHECK(fsi_border_solve(NULL, b, NULL, x, NULL) == FSI_ERROR_COOKIE);
-    fsi_border_destroy(border);
-    CHECK(fsi_border_create(&border, f, 0) == FSI_ERROR_ARGUMENT && border == NULL && fsi_border_create(NULL, f, 1) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_border_create(&border, NULL, 1) == FSI_ERROR_COOKIE);
-    fsi_border_destroy(NULL);
-    fsi_ldlt_destroy(f);
-    matrix_free(&m);
-    free(u);
-    free(b);
-    free(x);
-    free(r);
-}
-
 /* The plain tile and all that this machine can run. */
 static void test_every_tile_gives_the_same_bits(void)
 {
@@ -725,6 +655,8 @@ static fsi_solver *solver_of(fsi_context *c, fsi_solve_fn *solve, void *user, in
     d.context = c;
     d.solve = solve;
     d.user = user;
+    d.ordering = fsi_dissection();
+    d.iteration = fsi_krylov_iteration();
     d.reuse = reuse;
     CHECK(fsi_solver_create(&s, &d) == FSI_OK);
     return s;
@@ -959,8 +891,35 @@ static void test_the_solver_names_bad_systems(void)
     d.context = &c;
     d.reuse = -1;
     CHECK(fsi_solver_create(&s, &d) == FSI_ERROR_ARGUMENT && s == NULL && fsi_solver_create(NULL, &d) == FSI_ERROR_ARGUMENT);
+    d.reuse = 0;
     d.cookie++;
     CHECK(fsi_solver_create(&s, &d) == FSI_ERROR_COOKIE);
+    matrix_free(&m);
+}
+
+/* Without an iteration there is neither `reuse` nor an op, but for the host's solver. */
+static void test_a_solver_without_iteration_refuses_what_needs_one(void)
+{
+    matrix m = matrix_grid(4, 4, 1, 1, 1, 1);
+    fsi_context c = fsi_default_context();
+    fsi_system y = fsi_default_system();
+    fsi_solver_desc d = fsi_solver_default_desc();
+    const fsi_operator op = fsi_csr_operator(&m.a);
+    fsi_solver *s = NULL;
+    double b[16] = { 1 }, x[16] = { 3 };
+    d.context = &c;
+    d.reuse = 5;
+    CHECK(fsi_solver_create(&s, &d) == FSI_ERROR_ARGUMENT && s == NULL && strstr(c.error.message, "desc.reuse needs desc.iteration"));
+    d.reuse = 0;
+    if (!CHECK(fsi_solver_create(&s, &d) == FSI_OK)) return;
+    y.op = &op;
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_ERROR_ARGUMENT && x[0] == 3 && strstr(c.error.message, "system.op needs desc.iteration"));
+    y.op = NULL;
+    y.matrix = &m.a;
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_OK && left_over(&m.a, b, x) < 1e-14);
+    s->desc.reuse = 5;
+    CHECK(fsi_solver_solve(s, &y, b, x) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "desc.reuse needs desc.iteration"));
+    fsi_solver_destroy(s);
     matrix_free(&m);
 }
 
@@ -1111,10 +1070,10 @@ static void test_the_solver_survives_failing_allocations(void)
         fsi_solver_desc d = fsi_solver_default_desc();
         fsi_system y = fsi_default_system();
         fsi_solver *s = NULL;
-        fsi_border *border = NULL;
         int round;
         test_fail_allocator(&c, k);
         d.context = &c;
+        d.iteration = fsi_krylov_iteration();
         d.reuse = 5;
         y.matrix = &m.a;
         status = fsi_solver_create(&s, &d);
@@ -1124,9 +1083,7 @@ static void test_the_solver_survives_failing_allocations(void)
             status = fsi_solver_solve(s, &y, b, x);
             CHECK(status == FSI_OK || x[0] == 5);
         }
-        if (status == FSI_OK) status = fsi_border_create(&border, ((fsi__solver_impl *)s->impl)->ldlt, 2);
         CHECK(status == FSI_OK || c.error.status == FSI_ERROR_MEMORY);
-        fsi_border_destroy(border);
         fsi_solver_destroy(s);
         CHECK(test_live_bytes() == 0);
     }
@@ -1138,7 +1095,7 @@ static void test_the_solver_survives_failing_allocations(void)
 static void test_an_empty_system_is_solved(void)
 {
     matrix m = matrix_make(0, 1, 0);
-    fsi_ldlt_desc d = fsi_ldlt_default_desc();
+    fsi_ldlt_desc d = dissecting();
     fsi_ldlt *f = ldlt_of(&m.a, &d);
     CHECK(fsi_ldlt_solve(f, NULL, NULL) == FSI_OK && f->stats.weakest_row == -1);
     fsi_ldlt_destroy(f);
@@ -1164,8 +1121,6 @@ int main(int argc, char **argv)
     RUN(test_any_number_of_threads_gives_the_same_bits);
     RUN(test_every_allocation_may_fail);
     RUN(test_bad_input_is_named);
-    RUN(test_borders_match_dense_elimination);
-    RUN(test_updates_of_low_rank_need_no_new_factor);
     RUN(test_every_tile_gives_the_same_bits);
     RUN(test_the_solver_keeps_what_still_holds);
     RUN(test_a_solver_has_memory_for_patterns_it_has_seen);
@@ -1173,6 +1128,7 @@ int main(int argc, char **argv)
     RUN(test_operators_are_solved_by_iteration);
     RUN(test_the_hosts_solver_is_called_and_checked);
     RUN(test_the_solver_names_bad_systems);
+    RUN(test_a_solver_without_iteration_refuses_what_needs_one);
     RUN(test_the_solver_tells_systems_apart);
     RUN(test_the_solver_refines);
     RUN(test_a_solver_at_work_refuses_calls);

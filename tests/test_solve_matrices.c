@@ -3,7 +3,8 @@
 
    SOLVE_MATRICES_ONLY leaves out the tests: validate_solve.c takes matrices and references from here. */
 #include "test.h"
-#include "../fsi_solve.h"
+#include "../fsi_order.h"
+#include "test_dense.h"
 #include <float.h>
 
 #define EPS (DBL_EPSILON / 2)
@@ -730,7 +731,8 @@ static fsi_ldlt_desc desc_of(fsi_context *c, int order, way how, const signed ch
 {
     fsi_ldlt_desc d = fsi_ldlt_default_desc();
     d.context = c;
-    d.order = (fsi_ldlt_order)order;
+    if (order == 0) d.ordering = fsi_dissection();
+    if (order == 2) d.order = FSI_LDLT_NATURAL;
     d.pivots = how == POSITIVE ? FSI_LDLT_POSITIVE : how == SIGNED ? FSI_LDLT_SIGNED : FSI_LDLT_ANY;
     d.sign = sign;
     return d;
@@ -1030,27 +1032,6 @@ static void test_matrices_that_need_pivoting_are_refused(void)
     }
 }
 
-/* [0 B; B^T 0] has as many eigenvalues of either sign, and not a pivot on its diagonal: the dense factor takes two rows at a time. */
-static void test_what_needs_pivoting_is_solved_by_the_dense_factor(void)
-{
-    uint64_t random = 8;
-    int half, i, j;
-    for (half = 1; half <= 20; half++) {
-        const int n = 2 * half;
-        double whole[1600] = { 0 }, a[1600], b[40], x[40];
-        int pivot[40], negative = -1;
-        matrix m;
-        for (i = 0; i < half; i++) for (j = 0; j < half; j++) whole[i * n + half + j] = whole[(half + j) * n + i] = between(&random, -1, 1);
-        for (i = 0; i < n; i++) x[i] = b[i] = between(&random, -1, 1);
-        memcpy(a, whole, sizeof a);
-        m = matrix_from(n, whole, 1, 1);
-        CHECK(fsi_dense_ldlt(NULL, n, a, pivot, &negative) == FSI_OK && negative == half);
-        CHECK(fsi_dense_ldlt_solve(n, a, pivot, x) == FSI_OK);
-        CHECK_NEAR(backward_of(&m.a, b, x).whole, 0, 1e-14);
-        matrix_free(&m);
-    }
-}
-
 /* A wrong sign is found where it is: in a row that stands alone, or in the whole of what it is coupled with. */
 static void test_a_wrong_sign_is_named(void)
 {
@@ -1232,7 +1213,7 @@ static void test_any_values_are_solved_to_rounding_or_refused(void)
     }
 }
 
-/* ---- assembly, factor, border and dense factors together -------------------------------------------------------------- */
+/* ---- assembly, factor and dense factor together ---------------------------------------------------------------------- */
 
 /* A net of springs, triangles and lumped masses, two corners pinned, whose parts are held by constraints. */
 enum { SIDE = 7, FREE = SIDE * SIDE - 2, DOFS = 3 * FREE, CONSTRAINTS = 4, MOST_ELEMENTS = 400, WHOLE = DOFS + CONSTRAINTS };
@@ -1326,7 +1307,7 @@ static fsi_assembly *net_assemble(const net *s)
 }
 
 /* The Schur complement B^T A^-1 B by hand: its Cholesky factor gives the multipliers. */
-static void net_check_schur(fsi_ldlt *f, const double *columns, const double *b, const double *multiplier)
+static void net_check_schur(fsi_ldlt *f, const double *columns, const double *b, const long double *multiplier)
 {
     double z[DOFS], s[CONSTRAINTS * CONSTRAINTS], y[CONSTRAINTS];
     int i, j, k;
@@ -1336,47 +1317,46 @@ static void net_check_schur(fsi_ldlt *f, const double *columns, const double *b,
         for (y[j] = -b[DOFS + j], i = 0; i < DOFS; i++) y[j] += z[i] * b[i];
     }
     CHECK(fsi_dense_cholesky(NULL, CONSTRAINTS, s) == FSI_OK && fsi_dense_cholesky_solve(CONSTRAINTS, s, y) == FSI_OK);
-    for (j = 0; j < CONSTRAINTS; j++) CHECK_NEAR(y[j], multiplier[j], 1e-12 * (1 + fabs(y[j])));
+    for (j = 0; j < CONSTRAINTS; j++) CHECK_NEAR(y[j], (double)multiplier[j], 1e-12 * (1 + fabs(y[j])));
 }
 
-/* Border, the dense factor of the whole, and the sparse one of the whole with the multipliers last, against the reference. */
-static void net_check_whole(const double *whole, const double *b, const double *x, fsi_ldlt *f, int border_negative)
+/* The factor of the net alone against its dense one, and the whole, multipliers last, against elimination. */
+static void net_check_whole(const double *whole, const double *b, const long double *want, fsi_ldlt *f)
 {
-    double *a = need_numbers(WHOLE * WHOLE), y[WHOLE], off;
-    int pivot[WHOLE], negative = -1, i, j;
-    uint64_t random = 5;
-    matrix m = matrix_from(WHOLE, whole, 1, 1);
-    reference ref = reference_of(&m.a);
-    const backward e = backward_of(&m.a, b, x);
-    memcpy(a, whole, WHOLE * WHOLE * sizeof *a);
-    memcpy(y, b, sizeof y);
-    CHECK(fsi_dense_ldlt(NULL, WHOLE, a, pivot, &negative) == FSI_OK && fsi_dense_ldlt_solve(WHOLE, a, pivot, y) == FSI_OK);
-    CHECK(negative == CONSTRAINTS && border_negative == CONSTRAINTS && (!HAS_REFERENCE || ref.negative == CONSTRAINTS));
-    CHECK(e.whole <= 4e-15 && backward_of(&m.a, b, y).whole <= 4e-15);
-    if (HAS_REFERENCE) {
-        off = sensitivity(&ref, &m.a, b, x, &random);
-        CHECK_NEAR(forward_error(&ref, b, x) / off, 0, 20);
-        CHECK_NEAR(forward_error(&ref, b, y) / off, 0, 20);
-    }
+    double *a = need_numbers(WHOLE * WHOLE), y[WHOLE];
+    signed char sign[WHOLE];
+    unsigned char last[WHOLE];
+    fsi_ldlt_desc d = fsi_ldlt_default_desc();
+    fsi_ldlt *all = NULL;
+    matrix m;
+    int i, j;
     for (i = 0; i < DOFS; i++) for (j = 0; j < DOFS; j++) a[i * DOFS + j] = whole[i * WHOLE + j];
     memcpy(y, b, DOFS * sizeof *y);
     CHECK(fsi_dense_cholesky(NULL, DOFS, a) == FSI_OK && fsi_dense_cholesky_solve(DOFS, a, y) == FSI_OK);
     CHECK(fsi_ldlt_solve(f, b, a) == FSI_OK);
     for (i = 0; i < DOFS; i++) CHECK_NEAR(a[i], y[i], 1e-12);
-    free(a);
-    reference_free(&ref);
+    for (i = 0; i < WHOLE; i++) sign[i] = (signed char)((last[i] = i >= DOFS) ? -1 : 1);
+    d.pivots = FSI_LDLT_SIGNED;
+    d.sign = sign;
+    d.last = last;
+    m = matrix_from(WHOLE, whole, 1, 1);
+    CHECK(fsi_ldlt_create(&all, &m.a, &d) == FSI_OK && fsi_ldlt_factor(all, &m.a) == FSI_OK && all->stats.negative == CONSTRAINTS);
+    CHECK(fsi_ldlt_solve(all, b, y) == FSI_OK && backward_of(&m.a, b, y).whole <= 4e-15);
+    for (i = 0; i < WHOLE; i++) CHECK_NEAR(y[i], (double)want[i], 1e-12 * (1 + fabs(y[i])));
+    fsi_ldlt_destroy(all);
     matrix_free(&m);
+    free(a);
 }
 
 static void test_a_net_with_constraints_is_solved_alike_by_every_part(void)
 {
     static net s;
-    static double whole[WHOLE * WHOLE], columns[CONSTRAINTS * DOFS], b[WHOLE], x[WHOLE];
+    static double whole[WHOLE * WHOLE], columns[CONSTRAINTS * DOFS], b[WHOLE];
+    static long double x[WHOLE];
     uint64_t random = 12;
     fsi_assembly *a;
     fsi_ldlt_desc d = fsi_ldlt_default_desc();
     fsi_ldlt *f = NULL;
-    fsi_border *border = NULL;
     int i;
     net_make(&s, &random);
     for (i = 0; i < CONSTRAINTS * DOFS; i++) columns[i] = i % DOFS % 4 == i / DOFS ? between(&random, 0.5, 1) : 0;
@@ -1384,11 +1364,9 @@ static void test_a_net_with_constraints_is_solved_alike_by_every_part(void)
     net_dense(&s, columns, whole);
     a = net_assemble(&s);
     if (!a || !CHECK(fsi_ldlt_create(&f, &a->matrix, &d) == FSI_OK && fsi_ldlt_factor(f, &a->matrix) == FSI_OK)) return;
-    CHECK(fsi_border_create(&border, f, CONSTRAINTS) == FSI_OK && fsi_border_factor(border, columns, NULL) == FSI_OK);
-    CHECK(fsi_border_solve(border, b, b + DOFS, x, x + DOFS) == FSI_OK);
+    dense_eliminate(WHOLE, whole, b, x);
     net_check_schur(f, columns, b, x + DOFS);
-    net_check_whole(whole, b, x, f, border->negative);
-    fsi_border_destroy(border);
+    net_check_whole(whole, b, x, f);
     fsi_ldlt_destroy(f);
     fsi_assembly_destroy(a);
 }
@@ -1402,7 +1380,6 @@ int main(int argc, char **argv)
     RUN(test_saddle_points_keep_their_inertia);
     RUN(test_eigenvectors_of_poisson_are_solved_for);
     RUN(test_matrices_that_need_pivoting_are_refused);
-    RUN(test_what_needs_pivoting_is_solved_by_the_dense_factor);
     RUN(test_a_wrong_sign_is_named);
     RUN(test_singular_integers_pass_only_with_a_weak_pivot);
     RUN(test_any_values_are_solved_to_rounding_or_refused);

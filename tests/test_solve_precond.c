@@ -1,7 +1,7 @@
 /* test_solve_precond.c - preconditioners against what theory says that they are, and their promises.
    SPDX-License-Identifier: MIT */
 #include "test.h"
-#include "../fsi_solve.h"
+#include "../fsi_krylov.h"
 #include "test_solve.h"
 
 /* ---- matrices ------------------------------------------------------------------------------------------------- */
