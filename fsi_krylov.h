@@ -168,7 +168,7 @@ FSI_API const fsi_iteration *fsi_krylov_iteration(void);
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#ifdef FSI_IMPLEMENTATION
+#if defined(FSI_IMPLEMENTATION) || defined(FSI_KRYLOV_IMPLEMENTATION)
 #ifndef FSI_KRYLOV_IMPLEMENTATION_DONE
 #define FSI_KRYLOV_IMPLEMENTATION_DONE
 
@@ -1484,4 +1484,4 @@ FSI_API const fsi_iteration *fsi_krylov_iteration(void)
 FSI__STRICT_END
 
 #endif /* once */
-#endif /* FSI_IMPLEMENTATION */
+#endif /* implementation */

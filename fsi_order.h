@@ -43,7 +43,7 @@ FSI_API const fsi_ordering *fsi_dissection(void);
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#ifdef FSI_IMPLEMENTATION
+#if defined(FSI_IMPLEMENTATION) || defined(FSI_ORDER_IMPLEMENTATION)
 #ifndef FSI_ORDER_IMPLEMENTATION_DONE
 #define FSI_ORDER_IMPLEMENTATION_DONE
 
@@ -805,4 +805,4 @@ FSI_API const fsi_ordering *fsi_dissection(void)
 FSI__STRICT_END
 
 #endif /* once */
-#endif /* FSI_IMPLEMENTATION */
+#endif /* implementation */
