@@ -37,7 +37,7 @@ VALGRIND = test_body test_ground test_io test_mesh test_neighbors test_sph_doubl
 PEERS := $(shell $(CC) -E -include suitesparse/cholmod.h -x c /dev/null > /dev/null 2>&1 && echo peer_cholmod) \
          $(shell command -v mpicc > /dev/null && pkg-config --exists PETSc 2> /dev/null && echo peer_petsc)
 
-HEADERS := $(wildcard fsi*.h tests/*.h examples/*.h bench/*.h)
+HEADERS := $(wildcard fsi*.h tests/*.h examples/kit/*.h studies/*/*.h bench/*.h)
 TESTS   := $(basename $(notdir $(wildcard tests/test_*.c)))
 CASES   := $(basename $(notdir $(wildcard tests/validate_*.c)))
 BENCHES := $(basename $(notdir $(wildcard bench/*.c)))

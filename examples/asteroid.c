@@ -8,9 +8,9 @@
    impact is over; force_peak= the largest mean force of a step on the rock over rho v^2 pi r^2.
    --res 16 is the paper's size (930,000 particles). */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_wcsph.h"
-#include "wcsph_tally.h"
+#include "kit/wcsph_tally.h"
 
 #define RADIUS 0.28  /* of the rock, roughly [m] */
 #define SIDE 2.52    /* of the pool */

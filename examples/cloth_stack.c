@@ -7,9 +7,9 @@
    1997). intersections= is what it found over the whole run, and must be 0; tested= counts the pairs, an inner edge twice; min_gap= is what was left of the
    range of the contacts at the closest. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_shell.h"
-#include "shell_tally.h"
+#include "kit/shell_tally.h"
 
 #define SHEETS 5
 #define SIDE 0.62     /* of the lowest sheet [m] */

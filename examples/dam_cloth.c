@@ -11,9 +11,9 @@
    lost together when their velocities were made to agree, over what they exchanged; t_p=, t_n=, t_step= seconds a substep for projections, for the optimisation, and in
    all; newton_mean= its Newton steps. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
-#include "couple_tally.h"
-#include "couple_look.h"
+#include "kit/kit.h"
+#include "kit/couple_tally.h"
+#include "kit/couple_look.h"
 
 #define LONG 0.24    /* of the tank [m] */
 #define WIDE 0.12

@@ -8,9 +8,9 @@
    nothing= is how fast a sphere would sink without drag but for its buoyancy and half its own mass of liquid that it pushes along.
    --thick 3 is the paper's syrup: its time steps are three times as small again. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_wcsph.h"
-#include "wcsph_tally.h"
+#include "kit/wcsph_tally.h"
 
 #define RADIUS 0.1   /* of the spheres [m] */
 #define DENSITY 2000.0

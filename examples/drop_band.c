@@ -9,9 +9,9 @@
    over the size of a cell: above 0, nothing ever passed through. volume_error= the largest |volume/target - 1|; t_p=, t_n=, t_step= seconds a substep for projections, for the
    optimisation, and in all; newton_mean= its Newton steps. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
-#include "couple_tally.h"
-#include "couple_look.h"
+#include "kit/kit.h"
+#include "kit/couple_tally.h"
+#include "kit/couple_look.h"
 
 #define WIDTH 0.008   /* of the box, and length of the band [m] */
 #define TALL 0.012    /* height of the box */

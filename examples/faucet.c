@@ -8,7 +8,7 @@
    |volume/target - 1| of any step (of the first one, as long as all there is is what fills the nozzle), mean_error= the mean, balance= what
    targets are off what came in less what left and vanished, over what came in. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_levelset.h"
 
 #define WIDTH 0.008   /* of the box [m] */

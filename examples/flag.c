@@ -7,9 +7,9 @@
    amplitude= is the root of the mean square of the way across the wind of the free edge's middle, over the flag's length, and frequency= how often a second it
    crosses its mean from the same side, both over the last two thirds of the run; strouhal= is frequency times twice the amplitude in metres over the speed of the wind. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_shell.h"
-#include "shell_tally.h"
+#include "kit/shell_tally.h"
 
 #define LENGTH 0.9  /* [m] */
 #define WIDTH 0.6

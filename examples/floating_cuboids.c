@@ -11,10 +11,10 @@
    seconds until they touch the floor (0: not yet), low_1100= and low_3000= how high over it they are in the end [m].
    The middle one does not get there at --res 7: it stops 0.1 m above (docs/wcsph.md 8). --res 35 is the paper's size (2 million particles). */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_rigid.h"
 #include "fsi_wcsph.h"
-#include "wcsph_tally.h"
+#include "kit/wcsph_tally.h"
 
 #define SIDE 0.3     /* length and width of a block [m] */
 #define HEIGHT 0.2

@@ -10,11 +10,11 @@
    in the end: light as they are, for a moment.
    --res 144 is the paper's size: 2.6 million particles; compiled with -DFSI_REAL_FLOAT they take 630 MB. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_wcsph.h"
 #include "fsi_rigid.h"
-#include "shapes.h"
-#include "wcsph_tally.h"
+#include "kit/shapes.h"
+#include "kit/wcsph_tally.h"
 
 #define LENGTH 3.6  /* of the tank [m] */
 #define WIDTH 1.2

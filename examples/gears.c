@@ -8,9 +8,9 @@
    distance found between any two gears over a turn. inside= particles in a gear, by winding numbers, lost= out of the box,
    placed= pinched= those put back outside by the simulator, and of these those without a free place. */
 #define FSI_IMPLEMENTATION
-#include "shapes.h"
+#include "kit/shapes.h"
 #include "fsi_sph.h"
-#include "tally.h"
+#include "kit/sph_tally.h"
 
 #define GEARS 4
 #define TEETH 12             /* of the smaller gears; the first one has twice as many */

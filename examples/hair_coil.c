@@ -7,9 +7,9 @@
    turns= is how often it winds about its axis at the end, signed, over what its rest shape does (1: all of it); length_pulled= and
    length_free= are its heights, over the one at rest under its own weight, by fsi_shell_settle; min_gap= must stay above 0. --no-twist does without it. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_shell.h"
-#include "shell_tally.h"
+#include "kit/shell_tally.h"
 
 #define COIL 0.035     /* radius of the helix [m] */
 #define PITCH 0.009    /* its height a turn */

@@ -6,7 +6,7 @@
    liquid sticks to. coils= counts the turns of the thread about the axis, just above the heap, coil_mm= is their mean radius.
    There is no surface tension here: a thread that gravity stretches to twice its length tears (--speed 0.1 shows it). */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_sph.h"
 
 #define FRAME 0.0125   /* seconds between two pictures */

@@ -9,9 +9,9 @@
    and farthest apart; depth= how far the bands stand out at rest, from the highest to the lowest point of the crease over the card's width; stretch= the largest
    strain of an edge at any time: paper bends, and hardly stretches. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_shell.h"
-#include "shell_tally.h"
+#include "kit/shell_tally.h"
 
 #define SIDE 0.2        /* of the card [m] */
 #define THICK 0.0003

@@ -11,10 +11,10 @@
    what they exchanged; t_p=, t_n=, t_step= seconds a substep for projections, for the optimisation, and in all; newton_mean= its Newton steps.
    The paper's size is --res 192. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
-#include "couple_tally.h"
-#include "couple_look.h"
-#include "couple_rain.h"
+#include "kit/kit.h"
+#include "kit/couple_tally.h"
+#include "kit/couple_look.h"
+#include "../studies/couple/couple_rain.h"
 
 #define WIDE 0.06        /* of the box, along both sides [m] */
 #define TALL 0.039

@@ -7,9 +7,9 @@
    for a tight overhand knot, 2 less after each passage; clear= the smallest distance between parts farther apart along the rope than a half turn around it, less its thickness, over
    that, at any time: its own measurement, beside the simulator's min_gap=; both must stay above 0. tension= is the pull on an end at the end [N]. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_shell.h"
-#include "shell_tally.h"
+#include "kit/shell_tally.h"
 
 #define LENGTH 1.0   /* of the rope [m] */
 #define RADIUS 0.008

@@ -16,10 +16,10 @@ int main(void)
 }
 #else
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_sph.h"
-#include "tally.h"
-#include "crates.h"
+#include "kit/sph_tally.h"
+#include "kit/sph_crates.h"
 #include <ode/ode.h>
 
 #define FRAME 0.05

@@ -10,7 +10,7 @@
    a liquid without viscosity is the grid's doing. oscillating_drop.png shows the radius over time beside a sine of Rayleigh's period;
    --frames counts quarters of it. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_levelset.h"
 
 #define RADIUS 0.001  /* [m] */

@@ -9,10 +9,10 @@
    |volume/target - 1|; newton_mean= Newton steps a substep; t_p=, t_n=, t_step= seconds a substep for projections, for the optimisation, and in all.
    The point is held: it takes up momentum. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_couple.h"
-#include "couple_tally.h"
-#include "couple_flat.h"
+#include "kit/couple_tally.h"
+#include "../studies/couple/couple_flat.h"
 
 #define WIDTH 0.16   /* of the air [m] */
 #define HEIGHT 0.32

@@ -6,11 +6,11 @@
    calls a step. afloat= how many bodies' centres are above the bottom half of the water at the end; on_raft= those that touch
    the raft or what stands on it; max_depth= the deepest overlap of two bodies in the run [mm]. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_sph.h"
 #include "fsi_levelset.h"
 #include "fsi_rigid.h"
-#include "rigid_look.h"
+#include "kit/rigid_look.h"
 
 #define FRAME 0.05
 #define LENGTH 1.6 /* of the tank [m] */

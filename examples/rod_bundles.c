@@ -10,9 +10,9 @@
    volume_error= the largest |volume/target - 1|; momentum_error= what liquid and rods gained or lost together when their velocities were made to agree, over what
    they exchanged; t_p=, t_n=, t_step= seconds a substep for projections, for the optimisation, and in all; newton_mean= its Newton steps. The paper's size is --res 160. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
-#include "couple_tally.h"
-#include "couple_look.h"
+#include "kit/kit.h"
+#include "kit/couple_tally.h"
+#include "kit/couple_look.h"
 
 #define LONG 0.024     /* of the box along the rods, and its height [m] */
 #define WIDE 0.0105    /* of the box */

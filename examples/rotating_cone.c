@@ -11,10 +11,10 @@
           :             \ | /       axis z; the tank around it catches what is thrown out
            :             \|/                                                              */
 #define FSI_IMPLEMENTATION
-#include "example.h"
-#include "shapes.h"
+#include "kit/kit.h"
+#include "kit/shapes.h"
 #include "fsi_sph.h"
-#include "tally.h"
+#include "kit/sph_tally.h"
 
 #define FRAME 0.015      /* seconds between two pictures */
 #define RADIUS 0.1       /* of the corners of the rim [m] */

@@ -16,9 +16,9 @@
    numbers, and lost= outside the tank, summed over all steps (--full: inside at the end); placed= pinched= those that the
    simulator put back outside, and of these those without a free place. */
 #define FSI_IMPLEMENTATION
-#include "shapes.h"
+#include "kit/shapes.h"
 #include "fsi_sph.h"
-#include "tally.h"
+#include "kit/sph_tally.h"
 
 #define TIP 0.03             /* radius of the rotors before they are drawn in [m] */
 #define DEPTH (0.8 * TIP)    /* of the tank, along the axes */

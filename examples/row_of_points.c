@@ -7,10 +7,10 @@
    of the liquid under a row, at any time (when all are run, of rows whose points are less than 2 cells apart); volume_error= the largest |volume/target - 1|; newton_mean= Newton steps a
    substep, newton_most= of the hardest frame; t_p=, t_n=, t_step= seconds a substep for projections, for the optimisation, and in all. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_couple.h"
-#include "couple_tally.h"
-#include "couple_flat.h"
+#include "kit/couple_tally.h"
+#include "../studies/couple/couple_flat.h"
 
 #define BOX 0.2      /* of air [m] */
 #define ROW 0.075    /* height of the points */

@@ -11,9 +11,9 @@
    --penalty runs the same ship beside it with penalty forces (Monaghan 2005), as many would, and prints the same figures of it
    (penalty_...). These forces are in this example only. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_wcsph.h"
-#include "wcsph_tally.h"
+#include "kit/wcsph_tally.h"
 
 #define FRAME 0.05   /* seconds between two pictures */
 #define WIDTH 3.0    /* of the tank [m] */

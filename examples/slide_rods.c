@@ -10,9 +10,9 @@
    volume_error= the largest |volume/target - 1|; momentum_error= what liquid and rods gained or lost together when their velocities were made to agree, over what they
    exchanged; t_p=, t_n=, t_step= seconds a substep for projections, for the optimisation, and in all; newton_mean= its Newton steps. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
-#include "couple_tally.h"
-#include "couple_look.h"
+#include "kit/kit.h"
+#include "kit/couple_tally.h"
+#include "kit/couple_look.h"
 
 #define LONG 0.024     /* of the box, and length of the rods along x [m] */
 #define WIDE 0.009     /* of the box */

@@ -9,9 +9,9 @@
    from ramp to ramp. held= counts particles that were not emitted as others stood in their place. `--slip X` shows one ramp only.
    The paper's experiment is without figures ("Slip condition", its figure 7): what can be checked is the order. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_wcsph.h"
-#include "wcsph_tally.h"
+#include "kit/wcsph_tally.h"
 
 #define FRAME 0.05   /* seconds between two pictures */
 #define JET 0.1      /* thickness of the jet [m] */

@@ -20,7 +20,7 @@
    of least area, not the motion of a real film, which has inertia and moves air. Where little moves, steps and the times between
    pictures are longer. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_solve.h"
 
 #define STRIDE 0.05      /* way of the fastest point and of the rings between two pictures, or */

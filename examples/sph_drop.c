@@ -6,7 +6,7 @@
    the swing over Rayleigh's, 2 pi sqrt(rho R^3/(8 sigma)); pressure_ratio= the pressure in the calm drop over Laplace's,
    2 sigma/R; momentum_error= what the meeting drops gained in momentum, over what each brought along. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_sph.h"
 
 #define FRAME 0.0004 /* seconds between two pictures */

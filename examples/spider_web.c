@@ -8,9 +8,9 @@
    through. volume_error= the largest |volume/target - 1|; momentum_error= what liquid and web gained or lost together when their velocities were made to agree, over
    what they exchanged; t_p=, t_n=, t_step= seconds a substep for projections, for the optimisation, and in all; newton_mean= its Newton steps. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
-#include "couple_tally.h"
-#include "couple_look.h"
+#include "kit/kit.h"
+#include "kit/couple_tally.h"
+#include "kit/couple_look.h"
 
 #define WIDE 0.03      /* of the box [m] */
 #define HEIGHT 0.014   /* of the hub */

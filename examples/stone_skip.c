@@ -8,10 +8,10 @@
    --sweep throws until the least speed that bounces is known for seven attitudes, and prints a table: about forty throws.
    --res 14 is the paper's size (240,000 particles). */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_wcsph.h"
-#include "shapes.h"
-#include "wcsph_tally.h"
+#include "kit/shapes.h"
+#include "kit/wcsph_tally.h"
 
 #define RADIUS 0.025     /* of the stone [m] */
 #define THICKNESS 0.00275

@@ -13,11 +13,11 @@
    height over the rim, over what Poleni's formula has for the flow, (3 q/(2 0.6 sqrt(2 g)))^(2/3), q the flow over the width: balls
    that lie at the rim hold the water back. afloat= how many balls are not under the rim at the end. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_rigid.h"
 #include "fsi_wcsph.h"
-#include "shapes.h"
-#include "wcsph_tally.h"
+#include "kit/shapes.h"
+#include "kit/wcsph_tally.h"
 
 #define LENGTH 0.6   /* of the basin [m] */
 #define WIDTH 0.36

@@ -14,10 +14,10 @@
       |_______________|\_\|___\\_|____________________
       0              0.13       0.27                 0.47 m */
 #define FSI_IMPLEMENTATION
-#include "example.h"
-#include "shapes.h"
+#include "kit/kit.h"
+#include "kit/shapes.h"
 #include "fsi_sph.h"
-#include "tally.h"
+#include "kit/sph_tally.h"
 
 #define FRAME 0.003      /* seconds between two pictures */
 #define SPEED 87.2       /* of the runner [rad/s] */

@@ -8,9 +8,9 @@
    --fall is the paper's scene (its figure 6): the bowl, empty, falls into a basin, is moved by the liquid (two-way), floats, and stays
    dry as long as nothing comes over its rim: wet= counts particles in it; draft= is how deep it floats over what Archimedes asks. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_wcsph.h"
-#include "wcsph_tally.h"
+#include "kit/wcsph_tally.h"
 
 #define FRAME 0.05    /* seconds between two pictures */
 #define AROUND 40     /* corners of a ring */

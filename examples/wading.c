@@ -11,10 +11,10 @@
       bank \   /_|____\_   ->                     /
             \___O____O___________________________/      -0.7 m, water 0.5 m deep */
 #define FSI_IMPLEMENTATION
-#include "example.h"
-#include "shapes.h"
+#include "kit/kit.h"
+#include "kit/shapes.h"
 #include "fsi_sph.h"
-#include "tally.h"
+#include "kit/sph_tally.h"
 
 #define FRAME 0.054       /* seconds between two pictures: whole steps of 3, 6 and 9 ms */
 #define LENGTH 15.0       /* of the ford with its banks [m] */

@@ -6,7 +6,7 @@
    layer as thick as R. Here it is R/2, so that a gap of one R is just open; --dhat 1 closes it. passed_1= passed_2=
    passed_3= count the particles behind each wall, inside= those in a box. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_sph.h"
 
 #define FRAME 0.025 /* seconds between two pictures */

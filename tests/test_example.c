@@ -1,6 +1,6 @@
 /* test_example.c - what all examples rely on: command line, thread pool, renderer, plots, shapes.
    SPDX-License-Identifier: MIT */
-#include "../examples/example.h"
+#include "../examples/kit/kit.h"
 #include "test.h"
 #include "../fsi_io.h"
 

@@ -1,7 +1,7 @@
-/* test_shapes.c - the solids that the examples build (examples/shapes.h): closed, oriented, with the volume they should have.
+/* test_shapes.c - the solids that the examples build (examples/kit/shapes.h): closed, oriented, with the volume they should have.
    SPDX-License-Identifier: MIT */
-#include "../examples/example.h"
-#include "../examples/shapes.h"
+#include "../examples/kit/kit.h"
+#include "../examples/kit/shapes.h"
 #include "test.h"
 #include "../fsi_io.h"
 

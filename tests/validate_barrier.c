@@ -6,7 +6,7 @@
    long, far from the origin, rolling, sliding, head-on, on a lattice; all sizes from 1e-6 to 1e6, a third with a thickness. Prints lines `key value
    unit`. --res 50 halves the number; a word (sweeps, distances, hessians) runs one part, the name of a case that case. */
 #define FSI_IMPLEMENTATION
-#include "../examples/example.h"
+#include "../examples/kit/kit.h"
 #include "../fsi_barrier.h"
 #include "test.h"
 #include "barrier_cases.h"

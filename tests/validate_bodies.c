@@ -6,7 +6,7 @@
    Prints lines `key value unit`. --res 50 halves the number of particles along each edge; a word (drafts, hover, terminal, triangles)
    runs one part. */
 #define FSI_IMPLEMENTATION
-#include "../examples/example.h"
+#include "../examples/kit/kit.h"
 #include "../fsi_sph.h"
 #include "test.h"
 #include "test_sph.h"

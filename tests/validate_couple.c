@@ -7,7 +7,7 @@
 struct fsi__ls_run;
 static void look_in(struct fsi__ls_run *run, int phase);
 #define FSI__LS_AFTER_PHASE(run, phase) look_in(run, phase)
-#include "../examples/example.h"
+#include "../examples/kit/kit.h"
 #include "test.h"
 #include "../fsi_couple.h"
 #include "test_shell.h"

@@ -5,7 +5,7 @@
    gaps, dam) draws one figure only, --out chooses another folder. The text beside the figures is docs/sph.md. */
 #define FSI_IMPLEMENTATION
 #define FSI__SPH_SKIN 0.5 /* wide: the lists of the start serve all sweeps */
-#include "../examples/example.h"
+#include "../examples/kit/kit.h"
 #include "../fsi_sph.h"
 #include "test.h"
 #include "test_sph.h"

@@ -8,7 +8,7 @@
 struct fsi__ls_run;
 static void carry(struct fsi__ls_run *run, int phase);
 #define FSI__LS_AFTER_PHASE(run, phase) carry(run, phase)
-#include "../examples/example.h"
+#include "../examples/kit/kit.h"
 #include "../fsi_levelset.h"
 #include "validate.h"
 #include "validate_martin.h"

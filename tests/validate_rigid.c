@@ -4,7 +4,7 @@
    Prints lines `key value unit`. --res 50 halves the number of particles and cells along each edge; a word (turning, stack, piles, slopes, bounces,
    drafts) runs one part. */
 #define FSI_IMPLEMENTATION
-#include "../examples/example.h"
+#include "../examples/kit/kit.h"
 #include "../fsi_rigid.h"
 #include "../fsi_levelset.h"
 #include "test.h"

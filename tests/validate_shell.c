@@ -5,7 +5,7 @@
    plane and strips of four kinds of mesh, Poisson's ratio 0 and 0.3. Every figure is the error in per cent of theory. Cloth of 1k to 50k vertices: seconds and
    bytes. Prints lines `key value unit`. --res 50 halves the elements; a word (beams, buckling, plates, growth) runs one part. */
 #define FSI_IMPLEMENTATION
-#include "../examples/example.h"
+#include "../examples/kit/kit.h"
 #include "test.h"
 #include "../fsi_shell.h"
 #include "test_shell.h"

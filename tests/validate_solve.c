@@ -5,7 +5,7 @@
    regularisation; fill, arithmetic and time of shells and of Poisson's equation from 1k to 100k vertices, beside theory.
    Prints lines `key value unit`. --res 50 halves the rows; a word (kinds, large, saddle, growth) runs one part. */
 #define FSI_IMPLEMENTATION
-#include "../examples/example.h"
+#include "../examples/kit/kit.h"
 #define SOLVE_MATRICES_ONLY
 #include "test_solve_matrices.c"
 #include "validate.h"

@@ -7,7 +7,7 @@
    Prints lines `key value unit`. --res 50 halves the number of particles along each edge; a word (tank, tolerance, martin,
    ritter, boundary, sweep, growth, inside, drop) runs one part; three plots go to --out. MARIN's dam break is examples/dam_break.c. */
 #define FSI_IMPLEMENTATION
-#include "../examples/example.h"
+#include "../examples/kit/kit.h"
 #include "../fsi_sph.h"
 #include "test.h"
 #include "test_sph.h"

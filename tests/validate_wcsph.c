@@ -6,7 +6,7 @@
    Prints lines `key value unit`, or `key value unit reference tolerance verdict`. --res 50 halves the number of particles along each edge;
    a word (drafts, cubes, held, release, sinking, skipping, ramp, momentum) runs one part. */
 #define FSI_IMPLEMENTATION
-#include "../examples/example.h"
+#include "../examples/kit/kit.h"
 #include "../fsi_wcsph.h"
 #include "test.h"
 #include "test_wcsph_bodies.h"

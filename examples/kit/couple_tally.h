@@ -1,12 +1,12 @@
 /* couple_tally.h - what the examples of fsi_couple.h count in every step: how close liquid and solid came, volumes, Newton steps, seconds.
    SPDX-License-Identifier: MIT
 
-   Include it after example.h. ex_couple_step makes a step and counts it, ex_couple_figures and then ex_couple_end belong before ex_end. */
-#ifndef FSI_EXAMPLE_COUPLE_TALLY_H
-#define FSI_EXAMPLE_COUPLE_TALLY_H
+   Include it after kit.h. ex_couple_step makes a step and counts it, ex_couple_figures and then ex_couple_end belong before ex_end. */
+#ifndef FSI_KIT_COUPLE_TALLY_H
+#define FSI_KIT_COUPLE_TALLY_H
 
-#include "example.h"
-#include "../fsi_couple.h"
+#include "kit.h"
+#include "../../fsi_couple.h"
 
 /* Sums over all steps. Start from zeros. */
 typedef struct ex_couple_tally {
@@ -62,4 +62,4 @@ EX_FN void ex_couple_end(fsi_couple *s, fsi_grid_surface *surface, ex_scene *sce
     ex_scene_end(scene);
 }
 
-#endif /* FSI_EXAMPLE_COUPLE_TALLY_H */
+#endif /* FSI_KIT_COUPLE_TALLY_H */

@@ -1,12 +1,12 @@
 /* shell_tally.h - what the examples of fsi_shell.h count in every step: how Newton's method went, and how close things came.
    SPDX-License-Identifier: MIT
 
-   Include it after example.h. ex_shell_step makes a step and counts it, ex_shell_figures belongs before ex_end. */
-#ifndef FSI_EXAMPLE_SHELL_TALLY_H
-#define FSI_EXAMPLE_SHELL_TALLY_H
+   Include it after kit.h. ex_shell_step makes a step and counts it, ex_shell_figures belongs before ex_end. */
+#ifndef FSI_KIT_SHELL_TALLY_H
+#define FSI_KIT_SHELL_TALLY_H
 
-#include "example.h"
-#include "../fsi_shell.h"
+#include "kit.h"
+#include "../../fsi_shell.h"
 
 /* Sums over all steps. Start from zeros. */
 typedef struct ex_shell_tally {
@@ -43,4 +43,4 @@ EX_FN void ex_shell_figures(ex_app *app, const ex_shell_tally *t, const fsi_shel
     ex_figure(app, "t_step", "%.4f", t->seconds / steps);
 }
 
-#endif /* FSI_EXAMPLE_SHELL_TALLY_H */
+#endif /* FSI_KIT_SHELL_TALLY_H */

@@ -1,12 +1,12 @@
 /* couple_look.h - what several examples of fsi_couple.h draw and look at: liquid, a solid that is ringed by it, liquid that is one through a sheet.
    SPDX-License-Identifier: MIT
 
-   Include it after example.h. */
-#ifndef FSI_EXAMPLE_COUPLE_LOOK_H
-#define FSI_EXAMPLE_COUPLE_LOOK_H
+   Include it after kit.h. */
+#ifndef FSI_KIT_COUPLE_LOOK_H
+#define FSI_KIT_COUPLE_LOOK_H
 
-#include "example.h"
-#include "../fsi_levelset.h"
+#include "kit.h"
+#include "../../fsi_levelset.h"
 
 /* The liquid's surface as it is now. */
 EX_FN void ex_draw_liquid(ex_app *app, ex_scene *scene, fsi_grid_surface *surface, const fsi_levelset *s)
@@ -130,4 +130,4 @@ EX_FN int ex_count_pierced(const fsi_levelset *s, const fsi_vec3 *position, cons
     return count;
 }
 
-#endif /* FSI_EXAMPLE_COUPLE_LOOK_H */
+#endif /* FSI_KIT_COUPLE_LOOK_H */

@@ -1,7 +1,7 @@
 /* marin.h - the dam break of the Maritime Research Institute Netherlands: its geometry, what was measured, gauges, figures and plots.
    SPDX-License-Identifier: MIT
 
-   Kleefsman et al. 2005, J. Comput. Phys. 206, 363; SPHERIC benchmark 2. Include it after example.h. Each example fills a
+   Kleefsman et al. 2005, J. Comput. Phys. 206, 363; SPHERIC benchmark 2. Include it after kit.h. Each example fills a
    marin_record by its own reading of levels and pressures, and calls marin_figures at the end.
 
       z  |  tank 3.22 x 1 x 1 m                            |
@@ -11,10 +11,10 @@
          |       |  |  :              |                    |
          +-------+--+ P1--:-----------+----------:---------+-- x
          0       0.82 m  H2 0.99              H4 2.64   3.22 */
-#ifndef FSI_EXAMPLE_MARIN_H
-#define FSI_EXAMPLE_MARIN_H
+#ifndef FSI_KIT_MARIN_H
+#define FSI_KIT_MARIN_H
 
-#include "example.h"
+#include "kit.h"
 
 #define MARIN_SAMPLE 0.01 /* seconds between two readings of the gauges */
 #define MARIN_DEPTH 0.55
@@ -226,4 +226,4 @@ EX_FN void marin_figures(ex_app *app, const marin_record *r)
     ex_figure(app, "h4_rms", "%.4f", marin_level_rms(r, MARIN_H4, 2.4));
 }
 
-#endif /* FSI_EXAMPLE_MARIN_H */
+#endif /* FSI_KIT_MARIN_H */

@@ -1,12 +1,12 @@
 /* couple_rain.h - drops of random places and sizes that fall into a scene of fsi_couple.h, one after the other.
    SPDX-License-Identifier: MIT
 
-   Include it after example.h. Fill in the first fields of an ex_rain, the rest 0; ex_rain_let lets a drop go where there is room. */
-#ifndef FSI_EXAMPLE_COUPLE_RAIN_H
-#define FSI_EXAMPLE_COUPLE_RAIN_H
+   Include it after kit.h. Fill in the first fields of an ex_rain, the rest 0; ex_rain_let lets a drop go where there is room. */
+#ifndef FSI_STUDY_COUPLE_RAIN_H
+#define FSI_STUDY_COUPLE_RAIN_H
 
-#include "example.h"
-#include "../fsi_couple.h"
+#include "../../examples/kit/kit.h"
+#include "../../fsi_couple.h"
 
 typedef struct ex_rain {
     fsi_box3 centers;      /* where they begin [m] */
@@ -73,4 +73,4 @@ EX_FN double ex_rain_drop_error(const fsi_levelset *s)
     return most;
 }
 
-#endif /* FSI_EXAMPLE_COUPLE_RAIN_H */
+#endif /* FSI_STUDY_COUPLE_RAIN_H */

@@ -1,7 +1,7 @@
 /* shapes.h - solids for the examples, built in place: outlines, extrusions, surfaces of revolution, boxes.
    SPDX-License-Identifier: MIT
 
-   Include it after example.h. Every shape_... function below appends a closed shell to a list of vertices and triangles,
+   Include it after kit.h. Every shape_... function below appends a closed shell to a list of vertices and triangles,
    counter-clockwise seen from outside; several shells in one list make one mesh of several solids. Lengths in metres.
 
       outline o = outline_empty();                    // a ring of points in the plane
@@ -15,10 +15,10 @@
 
    A shell that stands inside another one and was turned over (shape_turn_over) is a cavity of it. With container = 1 the
    liquid is within the outermost shells, and a shell inside one of these, turned over, is a solid in the liquid. */
-#ifndef FSI_SHAPES_H
-#define FSI_SHAPES_H
+#ifndef FSI_KIT_SHAPES_H
+#define FSI_KIT_SHAPES_H
 
-#include "example.h"
+#include "kit.h"
 
 /* Vertices and triangles (three indices each). All zero is empty. */
 typedef struct shape {
@@ -377,4 +377,4 @@ EX_FN fsi_mesh *shape_mesh(ex_app *app, const shape *s, fsi_mesh_kind kind, int 
     return mesh;
 }
 
-#endif /* FSI_SHAPES_H */
+#endif /* FSI_KIT_SHAPES_H */

@@ -1,12 +1,12 @@
 /* couple_flat.h - pictures of the 2D examples of fsi_couple.h: filled liquid with its outline, points of the solid as dots.
    SPDX-License-Identifier: MIT
 
-   Include it after example.h. */
-#ifndef FSI_EXAMPLE_COUPLE_FLAT_H
-#define FSI_EXAMPLE_COUPLE_FLAT_H
+   Include it after kit.h. */
+#ifndef FSI_STUDY_COUPLE_FLAT_H
+#define FSI_STUDY_COUPLE_FLAT_H
 
-#include "example.h"
-#include "../fsi_couple.h"
+#include "../../examples/kit/kit.h"
+#include "../../fsi_couple.h"
 
 /* The whole box, `size` pixels high, one picture of a row of `count`, the index-th from the left. */
 EX_FN void ex_flat_draw(ex_image *im, const fsi_couple *s, int size, int count, int index, const char *text)
@@ -29,4 +29,4 @@ EX_FN void ex_flat_draw(ex_image *im, const fsi_couple *s, int size, int count, 
     ex_text(im, left + 10, 22, 10, EX_LEFT, 0x3a4550, text);
 }
 
-#endif /* FSI_EXAMPLE_COUPLE_FLAT_H */
+#endif /* FSI_STUDY_COUPLE_FLAT_H */

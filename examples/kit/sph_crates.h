@@ -1,12 +1,12 @@
-/* crates.h - the examples with cubes in a liquid of fsi_sph.h, whoever owns them: cubes as COUPLED bodies, and the picture.
+/* sph_crates.h - the examples with cubes in a liquid of fsi_sph.h, whoever owns them: cubes as COUPLED bodies, and the picture.
    SPDX-License-Identifier: MIT
 
-   Include it after example.h. ex_crate_add makes a cube that stands at the origin; set body.pose, then fsi_sph_teleport_obstacle. */
-#ifndef FSI_EXAMPLE_CRATES_H
-#define FSI_EXAMPLE_CRATES_H
+   Include it after kit.h. ex_crate_add makes a cube that stands at the origin; set body.pose, then fsi_sph_teleport_obstacle. */
+#ifndef FSI_KIT_SPH_CRATES_H
+#define FSI_KIT_SPH_CRATES_H
 
-#include "example.h"
-#include "../fsi_sph.h"
+#include "kit.h"
+#include "../../fsi_sph.h"
 
 typedef struct ex_crate {
     fsi_body body;
@@ -62,4 +62,4 @@ EX_FN void ex_crates_picture(ex_app *app, ex_scene *scene, fsi_surface *skin, co
     ex_save_frame(app, image, frame);
 }
 
-#endif /* FSI_EXAMPLE_CRATES_H */
+#endif /* FSI_KIT_SPH_CRATES_H */

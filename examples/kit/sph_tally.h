@@ -1,12 +1,12 @@
-/* tally.h - what the examples of fsi_sph.h count in every step: particles where none may be, and how the steps went.
+/* sph_tally.h - what the examples of fsi_sph.h count in every step: particles where none may be, and how the steps went.
    SPDX-License-Identifier: MIT
 
-   Include it after example.h. ex_tally_step belongs after each fsi_sph_step, ex_tally_figures before ex_end. */
-#ifndef FSI_EXAMPLE_TALLY_H
-#define FSI_EXAMPLE_TALLY_H
+   Include it after kit.h. ex_tally_step belongs after each fsi_sph_step, ex_tally_figures before ex_end. */
+#ifndef FSI_KIT_SPH_TALLY_H
+#define FSI_KIT_SPH_TALLY_H
 
-#include "example.h"
-#include "../fsi_sph.h"
+#include "kit.h"
+#include "../../fsi_sph.h"
 
 /* Sums over all steps. Start from zeros. */
 typedef struct ex_tally {
@@ -42,4 +42,4 @@ EX_FN void ex_tally_figures(ex_app *app, const ex_tally *t)
     if (t->calls > 0) ex_figure(app, "mean_compression", "%.5f", t->compression / (double)t->calls);
 }
 
-#endif /* FSI_EXAMPLE_TALLY_H */
+#endif /* FSI_KIT_SPH_TALLY_H */

@@ -2,7 +2,7 @@
    solid, or lost; and how the steps went.
    SPDX-License-Identifier: MIT
 
-   Include it after example.h. It measures by itself: every triangle (2D: segment) near a particle, one by one, in double, in the
+   Include it after kit.h. It measures by itself: every triangle (2D: segment) near a particle, one by one, in double, in the
    frame of the body; inside is what a ray leaves through an odd number of faces. Nothing of what the simulator found is used, but the
    number of particles that it calls pinched. Of a sheet that is a layer of samples these are taken, one by one, as balls of radius
    dx/2; of a solid whose surface is such a layer fsi_wcsph_distance is asked.
@@ -12,11 +12,11 @@
       ex_wcsph_step(&app, &tally, s, dt);             // makes a step, checks it, moves the bodies on (fsi_body_accept)
       ex_wcsph_figures(&app, &tally, s);              // adds to the last line, before ex_end
       ex_wcsph_tally_end(&tally); */
-#ifndef FSI_EXAMPLE_WCSPH_TALLY_H
-#define FSI_EXAMPLE_WCSPH_TALLY_H
+#ifndef FSI_KIT_WCSPH_TALLY_H
+#define FSI_KIT_WCSPH_TALLY_H
 
-#include "example.h"
-#include "../fsi_wcsph.h"
+#include "kit.h"
+#include "../../fsi_wcsph.h"
 
 #define EX_WATCH_CELLS 40 /* along the longest side of a mesh */
 
@@ -595,4 +595,4 @@ EX_FN fsi_mesh *ex_wcsph_mesh(ex_app *app, ex_mesh *m, fsi_mesh_kind kind)
     return mesh;
 }
 
-#endif /* FSI_EXAMPLE_WCSPH_TALLY_H */
+#endif /* FSI_KIT_WCSPH_TALLY_H */
