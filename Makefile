@@ -5,7 +5,7 @@
 #   make check-all   compile matrix, names, sanitizers, float, valgrind, other solvers where installed (under 30 minutes)
 #   make validate    figures at full size, hours; writes docs/validation.md
 #   make bench       time per unit of work
-#   make examples    builds every example by the cc line in its first comment
+#   make examples    builds every program of examples/ and studies/ by the cc line in its first comment
 #   make fuzz        clang's fuzzer on tests/fuzz_*.c, FUZZ_SECONDS each
 #   make clean
 
@@ -40,6 +40,7 @@ PEERS := $(shell $(CC) -E -include suitesparse/cholmod.h -x c /dev/null > /dev/n
 HEADERS := $(wildcard fsi*.h tests/*.h examples/kit/*.h studies/*/*.h bench/*.h)
 TESTS   := $(basename $(notdir $(wildcard tests/test_*.c)))
 CASES   := $(basename $(notdir $(wildcard tests/validate_*.c)))
+SCENES  := $(wildcard examples/*.c studies/*/*.c)
 BENCHES := $(basename $(notdir $(wildcard bench/*.c)))
 FUZZERS := $(basename $(notdir $(wildcard tests/fuzz_*.c)))
 SCRIPTS := compile_matrix names function_lengths header_table conventions
@@ -69,7 +70,7 @@ bench: $(BENCHES:%=build/bench/%.exe)
 	@for b in $^; do ./$$b || exit 1; done
 
 examples:
-	@for e in $(wildcard examples/*.c); do scripts/build_example.sh $$e || exit 1; done
+	@for e in $(SCENES); do scripts/build_example.sh $$e || exit 1; done
 
 fuzz: $(FUZZERS:%=build/fuzz/%.exe)
 	@for f in $^; do mkdir -p $$f.corpus; ./$$f -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 $$f.corpus || exit 1; done
@@ -94,11 +95,8 @@ build/native/%.log: build/native/%.exe FORCE
 build/%.log: build/%.exe FORCE
 	@./$< > $@ 2>&1; echo "exit $$?" >> $@
 
-build/validate/%.exe: examples/%.c $(HEADERS)
-	@mkdir -p $(@D)
-	$(CC) -std=c99 -I. $(FLAGS_validate) $< -o $@ -lm -pthread
-
-build/validate/%.exe: tests/%.c $(HEADERS)
+vpath %.c tests $(sort $(dir $(SCENES)))
+build/validate/%.exe: %.c $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) -std=c99 -I. $(FLAGS_validate) $< -o $@ -lm -pthread
 
