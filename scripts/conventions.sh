@@ -145,7 +145,7 @@ for e in examples/*.c studies/*/*.c; do
     git check-ignore -q "$out" 2> /dev/null || grep -qxE "/?$out" .gitignore || echo "$e: its cc line makes $out, which .gitignore does not know"
 done | found ".gitignore: programs that the cc lines of examples and studies make"
 
-git ls-files '*.md' | while IFS= read -r page; do
+for page in *.md docs/*.md; do
     grep -noE '\]\([^)# ]+' "$page" | sed 's/](//' | while IFS=: read -r line target; do
         case $target in http*|mailto:*) continue ;; esac
         [ -e "$(dirname "$page")/$target" ] || echo "$page:$line links to $target, which is not there"

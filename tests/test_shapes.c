@@ -2,7 +2,7 @@
    SPDX-License-Identifier: MIT */
 #include "../examples/kit/kit.h"
 #include "../examples/kit/shapes.h"
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_io.h"
 
 static fsi_mesh *mesh_of(const shape *s, int container)

@@ -3,8 +3,8 @@
 #define FSI_STATIC
 #define FSI_IMPLEMENTATION
 #include "../fsi_solve.h"
-#include "test.h"
-#include "test_solve.h"
+#include "kit/test.h"
+#include "kit/test_solve.h"
 
 /* ---- matrices ------------------------------------------------------------------------------------------------- */
 

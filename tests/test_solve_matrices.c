@@ -2,7 +2,7 @@
    SPDX-License-Identifier: MIT
 
    SOLVE_MATRICES_ONLY leaves out the tests: validate_solve.c takes matrices and references from here. */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_solve.h"
 #include <float.h>
 
