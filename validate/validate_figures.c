@@ -1,4 +1,4 @@
-/* validate_figures.c - the paper's figures 9, 10, 11, 13 and 14 d, e, redrawn from our own runs into docs/sph_*.png.
+/* validate_figures.c - the paper's figures 9, 10, 11, 13 and 14 d, e, redrawn from our own runs into docs/plots/sph_*.png.
    SPDX-License-Identifier: MIT
 
    Prints lines `key value unit`. --res 50 halves the number of particles along each edge, a word (contact, sweeps, path,
@@ -380,7 +380,7 @@ int main(int argc, char **argv)
     ex_init(&app, "validate_figures", "Redraws the paper's figures.");
     app.res = 100;
     app.res_help = "per cent of the full number of particles along an edge";
-    app.out = "docs";
+    app.out = "docs/plots";
     ex_operand(&app, "figure", &only, "contact, sweeps, path, gaps or dam; none: all");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     for (k = 0; k < 5; k++) if (!only || strcmp(only, figures[k].name) == 0) figures[k].draw();

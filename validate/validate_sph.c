@@ -756,7 +756,7 @@ int main(int argc, char **argv)
     ex_init(&app, "validate_sph", "The liquid against theory, experiment and slow references.");
     app.res = 100;
     app.res_help = "per cent of the full number of particles along an edge, and of the swept points";
-    app.out = "docs";
+    app.out = "docs/plots";
     ex_operand(&app, "part", &only, "tank, tolerance, martin, ritter, boundary, sweep, growth, inside or drop; none: all");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     for (k = 0; k < 9; k++) if (!only || strcmp(only, parts[k].name) == 0) parts[k].run();
