@@ -5,8 +5,8 @@
 #   make check-all   compile matrix, names, sanitizers, float, valgrind, other solvers where installed (under 30 minutes)
 #   make validate    figures at full size, hours; writes docs/validation.md
 #   make bench       time per unit of work
-#   make examples    builds every example by the cc line in its first comment
-#   make fuzz        clang's fuzzer on tests/fuzz_*.c, FUZZ_SECONDS each
+#   make examples    builds every program of examples/ and studies/ by the cc line in its first comment
+#   make fuzz        clang's fuzzer on tests/fuzz/*.c, FUZZ_SECONDS each
 #   make clean
 
 CC = cc
@@ -37,11 +37,12 @@ VALGRIND = test_body test_ground test_io test_mesh test_neighbors test_sph_doubl
 PEERS := $(shell $(CC) -E -include suitesparse/cholmod.h -x c /dev/null > /dev/null 2>&1 && echo peer_cholmod) \
          $(shell command -v mpicc > /dev/null && pkg-config --exists PETSc 2> /dev/null && echo peer_petsc)
 
-HEADERS := $(wildcard fsi*.h tests/*.h examples/*.h bench/*.h)
+HEADERS := $(wildcard fsi*.h tests/kit/*.h tests/peer/*.h validate/*.h examples/kit/*.h studies/*/*.h bench/*.h)
 TESTS   := $(basename $(notdir $(wildcard tests/test_*.c)))
-CASES   := $(basename $(notdir $(wildcard tests/validate_*.c)))
+CASES   := $(basename $(notdir $(wildcard validate/*.c)))
+SCENES  := $(wildcard examples/*.c studies/*/*.c)
 BENCHES := $(basename $(notdir $(wildcard bench/*.c)))
-FUZZERS := $(basename $(notdir $(wildcard tests/fuzz_*.c)))
+FUZZERS := $(basename $(notdir $(wildcard tests/fuzz/*.c)))
 SCRIPTS := compile_matrix names function_lengths header_table conventions
 
 logs = $(foreach name,$(2),build/$(1)/$(name).log)
@@ -60,16 +61,16 @@ test: $(TEST_LOGS)
 check-all: $(CHECK_LOGS)
 	@scripts/summary.sh $^
 
-VALIDATE := $(CASES) $(sort $(shell sed -n "s/^\([a-z][a-z_]*\).*/\1/p" tests/validate_runs.txt))
+VALIDATE := $(CASES) $(sort $(shell sed -n "s/^\([a-z][a-z_]*\).*/\1/p" validate/validate_runs.txt))
 
 validate: $(VALIDATE:%=build/validate/%.exe)
-	scripts/validate.sh docs/validation.md "$(CC) $(FLAGS_validate)" $(JOBS) tests/validate_runs.txt build/validate $(CASES)
+	scripts/validate.sh docs/validation.md "$(CC) $(FLAGS_validate)" $(JOBS) validate/validate_runs.txt build/validate $(CASES)
 
 bench: $(BENCHES:%=build/bench/%.exe)
 	@for b in $^; do ./$$b || exit 1; done
 
 examples:
-	@for e in $(wildcard examples/*.c); do scripts/build_example.sh $$e || exit 1; done
+	@for e in $(SCENES); do scripts/build_example.sh $$e || exit 1; done
 
 fuzz: $(FUZZERS:%=build/fuzz/%.exe)
 	@for f in $^; do mkdir -p $$f.corpus; ./$$f -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 $$f.corpus || exit 1; done
@@ -94,11 +95,8 @@ build/native/%.log: build/native/%.exe FORCE
 build/%.log: build/%.exe FORCE
 	@./$< > $@ 2>&1; echo "exit $$?" >> $@
 
-build/validate/%.exe: examples/%.c $(HEADERS)
-	@mkdir -p $(@D)
-	$(CC) -std=c99 -I. $(FLAGS_validate) $< -o $@ -lm -pthread
-
-build/validate/%.exe: tests/%.c $(HEADERS)
+vpath %.c validate $(sort $(dir $(SCENES)))
+build/validate/%.exe: %.c $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) -std=c99 -I. $(FLAGS_validate) $< -o $@ -lm -pthread
 
@@ -106,17 +104,17 @@ build/bench/%.exe: bench/%.c $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) -std=c99 $(FLAGS_bench) $< -o $@ -lm -pthread
 
-build/fuzz/%.exe: tests/%.c $(HEADERS)
+build/fuzz/%.exe: tests/fuzz/%.c $(HEADERS)
 	@mkdir -p $(@D)
 	clang -std=c99 -g -O1 -fsanitize=fuzzer,address,undefined,float-cast-overflow -fno-sanitize-recover=undefined,float-cast-overflow $< -o $@ -lm
 
 build/validate/validate_solve.exe: tests/test_solve_matrices.c
 
-build/peer/peer_cholmod.exe: tests/peer_cholmod.c $(HEADERS)
+build/peer/peer_cholmod.exe: tests/peer/peer_cholmod.c $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) -std=c99 -O2 $(WARN) $< -o $@ -lcholmod -lm -pthread
 
-build/peer/peer_petsc.exe: tests/peer_petsc.c $(HEADERS)
+build/peer/peer_petsc.exe: tests/peer/peer_petsc.c $(HEADERS)
 	@mkdir -p $(@D)
 	mpicc -std=c99 -O2 $$(pkg-config --cflags PETSc) $< -o $@ $$(pkg-config --libs PETSc) -lm -pthread
 

@@ -4,7 +4,7 @@
 #define _POSIX_C_SOURCE 199309L
 #define FSI_IMPLEMENTATION
 #include "../fsi_levelset.h"
-#include "../tests/test.h"
+#include "../tests/kit/test.h"
 #include "bench.h"
 
 enum { WARM = 4, STEPS = 9, PHASES = 8 };

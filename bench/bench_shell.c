@@ -4,7 +4,7 @@
 #define _POSIX_C_SOURCE 199309L
 #define FSI_IMPLEMENTATION
 #include "../fsi_shell.h"
-#include "../tests/test.h"
+#include "../tests/kit/test.h"
 #include "bench.h"
 
 enum { STEPS = 24 }; /* the ball arrives in the second */

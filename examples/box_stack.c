@@ -6,9 +6,9 @@
    first second, in sides of a box; asleep= how many of the ten slept when the ball came; max_depth= the deepest overlap of the
    run in sides; resting= how many of the eleven bodies sleep at the end. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_rigid.h"
-#include "rigid_look.h"
+#include "kit/rigid_look.h"
 
 #define FRAME (1.0 / 30)
 #define SIDE 0.5 /* of a box [m] */

@@ -7,9 +7,9 @@
 
    The tank and the gauges: marin.h. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_sph.h"
-#include "marin.h"
+#include "kit/marin.h"
 
 #define FRAME 0.04  /* seconds between two pictures */
 

@@ -7,9 +7,9 @@
    0.920 and 0.218 s), p1_error= and p3_error= the mean pressures from 0.6 to 0.9 s beside the measured ones. --dx 25 --frames 125
    is the size of the data's own recommendation, to 5 s. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_levelset.h"
-#include "marin.h"
+#include "kit/marin.h"
 
 #define FRAME 0.04 /* seconds between two pictures */
 #define WET 0.02   /* level at which the front has arrived */

@@ -9,10 +9,10 @@
    what they exchanged; t_p=, t_n=, t_step= seconds a substep for projections, for the optimisation, and in all; newton_mean= its Newton steps.
    --tension 0.5 --damping 0.002 is the paper's other drop, which comes to rest. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_couple.h"
-#include "couple_tally.h"
-#include "couple_look.h"
+#include "kit/couple_tally.h"
+#include "kit/couple_look.h"
 
 #define BOX 0.08      /* width and height of the air around it [m] */
 #define CLOTH 0.045   /* width of the cloth */

@@ -9,9 +9,9 @@
    lost together when their velocities were made to agree, over what they exchanged; t_p=, t_n=, t_step= seconds a substep for projections, for the optimisation, and in
    all; newton_mean= its Newton steps. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
-#include "couple_tally.h"
-#include "couple_look.h"
+#include "kit/kit.h"
+#include "kit/couple_tally.h"
+#include "kit/couple_look.h"
 
 #define WIDTH 0.008   /* of the box, and length of the rod [m] */
 #define TALL 0.012    /* height of the box */

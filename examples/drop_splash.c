@@ -7,7 +7,7 @@
    lost= the share of liquid that is gone for good, in_droplets= the largest share that was in droplets at once, components= the most pieces
    there were at once. --free moves the same liquid without putting its volume right: there what is too thin is lost. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_levelset.h"
 
 #define BOX 0.04      /* width of the tank [m] */

@@ -7,7 +7,7 @@
    hangs with how deep a body of that weight hangs in still water, turned as it is: both are means over the later part of
    the run, in which it still bobs. A --density above 1000 sinks, and rests on springs along the floor. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_levelset.h"
 
 #define FRAME 0.12  /* seconds between two pictures */

@@ -7,10 +7,10 @@
    A cube between a fifth and four fifths of the water's density floats on an edge or a corner, not upright. share_300= and
    share_700= are the shares of the floating ones below the mean water level, over those that their weight asks for. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_sph.h"
-#include "tally.h"
-#include "crates.h"
+#include "kit/sph_tally.h"
+#include "kit/sph_crates.h"
 
 #define FRAME 0.05  /* seconds between two pictures */
 #define SIDE 0.24   /* of a crate [m] */

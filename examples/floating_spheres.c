@@ -7,10 +7,10 @@
    balls float in the order of their densities.
    --res 50 is the paper's size (130,000 particles): cpu_step= is then the CPU time of a step, which the paper had at 1.14 s. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_rigid.h"
 #include "fsi_wcsph.h"
-#include "wcsph_tally.h"
+#include "kit/wcsph_tally.h"
 
 #define BALLS 12
 #define RADIUS 0.11  /* of a ball [m] */

@@ -6,9 +6,9 @@
    solve a step of 1/30 s. stretch= is the longest edge over its length at rest at any time, of all that Newton's tolerance leaves over too; sag= how
    deep the middle of the upper edge hangs below the corners [m]; intersections=, counted by exact arithmetic after each frame, must be 0. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_shell.h"
-#include "shell_tally.h"
+#include "kit/shell_tally.h"
 
 #define SIDE 1.0     /* of the cloth [m] */
 #define HEIGHT 1.15  /* of the corners */

@@ -6,9 +6,9 @@
    emitted_ml= is what the nozzle let out, volume_error= the largest difference from it that the honey ever had,
    relative; seconds_per_step= is CPU time a substep, without pictures. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_levelset.h"
-#include "shapes.h"
+#include "kit/shapes.h"
 
 #define FRAME 0.05   /* seconds between two pictures */
 #define WIDE 0.12    /* of the plate, and height of the room [m] */

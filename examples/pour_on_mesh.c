@@ -5,7 +5,7 @@
    file is scaled to fit, small holes are mended, and what was found is told in a note. A mesh that encloses nothing is
    refused with the reason. inside= counts, by winding numbers, the particles that got into the mesh: none. */
 #define FSI_IMPLEMENTATION
-#include "example.h"
+#include "kit/kit.h"
 #include "fsi_sph.h"
 
 #define FRAME 0.04      /* seconds between two pictures */

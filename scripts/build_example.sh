@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds one example into build/examples by the `cc` line in its first comment.
+# Builds one program of examples/ or studies/ into build/examples by the `cc` line in its first comment.
 # SPDX-License-Identifier: MIT
 set -e
 name=$(basename "$1" .c)

@@ -86,7 +86,7 @@ if [ "$(present g++)" ]; then
     try "g++ -O3 float" "g++ -std=c++11 $warn -x c++ -O3 -DFSI_REAL_FLOAT -I. -c -o $work/all_float.o $work/all.c"
 fi
 try "gcc -O3 -march=native" "gcc -std=c99 $cwarn -O3 -march=native -I. -c -o $work/o $work/all.c"
-for f in tests/validate_*.c tests/fuzz_*.c bench/*.c; do try "$f" "${CC:-gcc} -std=c99 $cwarn -I. -fsyntax-only $f"; done
+for f in validate/*.c tests/fuzz/*.c bench/*.c; do try "$f" "${CC:-gcc} -std=c99 $cwarn -I. -fsyntax-only $f"; done
 for c in $(present tcc); do for f in $sources; do try "tcc $f" "tcc -Wall -I. -c $work/$f -o $work/${f%.c}_tcc.o"; done; done
 
 # ---- every macro that users may define ------------------------------------------------------------------------------

@@ -138,12 +138,19 @@ awk -F ' *[|] *' '/[|] cost [|]$/ && !a++ { $0 = "| " $2 " | nan | | - | cost |"
     echo "$told" | grep -q '^no bound: .* x9 ' || echo "a figure without a bound passes"
 } | found "scripts/validate.sh: what must fail fails"
 
-# ---- files: what the examples leave behind is ignored --------------------------------------------------------------------
+# ---- files: what programs leave behind is ignored; links lead somewhere -----------------------------------------------
 
-for e in examples/*.c; do
+for e in examples/*.c studies/*/*.c; do
     out=$(sed -n 's/^[^a-z]*cc .* -o \([^ &]*\).*/\1/p' "$e" | head -n 1)
     git check-ignore -q "$out" 2> /dev/null || grep -qxE "/?$out" .gitignore || echo "$e: its cc line makes $out, which .gitignore does not know"
-done | found ".gitignore: programs that the examples' cc lines make"
+done | found ".gitignore: programs that the cc lines of examples and studies make"
+
+for page in *.md docs/*.md; do
+    grep -noE '\]\([^)# ]+' "$page" | sed 's/](//' | while IFS=: read -r line target; do
+        case $target in http*|mailto:*) continue ;; esac
+        [ -e "$(dirname "$page")/$target" ] || echo "$page:$line links to $target, which is not there"
+    done
+done | found "pages: links"
 
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ] && [ $passed -gt 0 ]

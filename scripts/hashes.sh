@@ -1,8 +1,8 @@
 #!/bin/bash
-# Prints the hash that each example ends with: the same before and after a change that must not change results.
+# Prints the hash that each program of examples/ and studies/ ends with: the same before and after a change that must not change results.
 # SPDX-License-Identifier: MIT
-#   scripts/hashes.sh [ARGUMENTS OF THE EXAMPLES]       default: --frames 2 --no-images
-# The bodies of the headers are compiled once, as the tests are; examples leave out theirs.
+#   [SCENES="examples/dam_break.c ..."] scripts/hashes.sh [ARGUMENTS OF THE PROGRAMS]       default: all, --frames 2 --no-images
+# The bodies of the headers are compiled once, as the tests are; the programs leave out theirs.
 cd "$(dirname "$0")/.." || exit 1
 work=build/hashes
 flags="-std=gnu99 -O2 -I."
@@ -10,9 +10,9 @@ flags="-std=gnu99 -O2 -I."
 mkdir -p $work
 make -s build/plain/fsi.a || exit 1
 for done in $(sed -n 's/^#define \(FSI_[A-Z_]*IMPLEMENTATION_DONE\)$/\1/p' fsi*.h); do flags="$flags -D$done"; done
-for example in examples/*.c; do
-    name=$(basename $example .c)
-    ${CC:-cc} $flags $example build/plain/fsi.a -lm -pthread -o $work/$name || { echo "$name does not build"; continue; }
+for scene in ${SCENES:-examples/*.c studies/*/*.c}; do
+    name=$(basename $scene .c)
+    ${CC:-cc} $flags $scene build/plain/fsi.a -lm -pthread -o $work/$name || { echo "$name does not build"; continue; }
     hash=$(cd $work && timeout 600 ./$name "$@" 2> /dev/null | grep -oE '(^| )hash=[0-9a-f]+' | tail -n 1)
     echo "$name ${hash:-no hash}"
 done

@@ -2,7 +2,7 @@
 # Runs the validation programs and examples, several at a time, and writes their figures, with date, compiler, flags and
 # machine, as a page. What has run since its program was built is not run again, so that hours cut short go on.
 # SPDX-License-Identifier: MIT
-# Each figure gets its bound from tests/validate_bounds.txt, and a verdict; fails when a figure is out of its bound and not known to be, when
+# Each figure gets its bound from validate/validate_bounds.txt, and a verdict; fails when a figure is out of its bound and not known to be, when
 # one has no bound, and when one that is known to fail does not.
 # usage: validate.sh verdicts PAGE      only gives the figures of a page that is there their bounds and verdicts
 #        validate.sh section - - - FOLDER "RUN"   prints the section of a program, or of an example with its switches, from its log in FOLDER
@@ -18,7 +18,7 @@ build=$2 jobs=$3 runs=$4 folder=$5
 
 # Rows of a page, as printed below or with an older verdict, with bounds and verdicts; the sums go to standard error.
 verdicts() {
-    awk -v bounds=tests/validate_bounds.txt '
+    awk -v bounds=validate/validate_bounds.txt '
         BEGIN {
             number = "[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)(e[-+]?[0-9]+)?"
             while ((getline line < bounds) > 0) {
@@ -61,7 +61,7 @@ verdicts() {
             part = $2; heading = substr($0, 4)
             sub(/ [(][0-9]* s[)]$/, "", heading)
             gsub(/ /, "_", heading)
-            run = system("test -f tests/validate_" part ".c") != 0
+            run = system("test -f validate/validate_" part ".c") != 0
         }
         /^[|] figure / { print "| figure | value | unit | bound | verdict |"; next }
         /^[|]---/ { print "|---|---|---|---|---|"; next }
@@ -140,7 +140,7 @@ mkdir -p "$(dirname "$page")"
     echo "# Validation: figures at full size"
     echo
     echo "Written by \`make validate\`, not by hand. Bounds, where they come from, and where failures that are known are told:"
-    echo "\`tests/validate_bounds.txt\`. A verdict other than ok and FAIL says why a figure has no bound: cost (time and memory of one"
+    echo "\`validate/validate_bounds.txt\`. A verdict other than ok and FAIL says why a figure has no bound: cost (time and memory of one"
     echo "machine), size (how much was run), compared (set beside another figure, method or paper in docs/; no promise by itself), judged"
     echo "(by another figure of the same run), scene (how it went; nobody promises a value), hash (no number)."
     echo

@@ -1,9 +1,9 @@
 /* test_barrier.c - barrier, distances, contact energies and friction of fsi_barrier.h: derivatives against differences, distances against
    a slow reference in higher precision, semidefinite Hessians, bad input.
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_barrier.h"
-#include "barrier_cases.h"
+#include "kit/barrier_cases.h"
 
 enum { STATES = TEST_SLOWED ? 300 : 3000 };
 

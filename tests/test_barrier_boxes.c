@@ -1,7 +1,7 @@
 /* test_barrier_boxes.c - the broad phase of fsi_barrier.h against brute force: random, clustered, flat, huge, empty and moving boxes, any number
    of threads, no allocation in the steady state, failing allocations, bad input.
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_barrier.h"
 
 enum { MANY = TEST_SLOWED ? 600 : 2500 };

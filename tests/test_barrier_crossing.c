@@ -1,6 +1,6 @@
 /* test_barrier_crossing.c - does an edge pass through a triangle? against whole numbers, where products are exact
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_barrier.h"
 
 static uint64_t seed = 7;

@@ -1,9 +1,9 @@
 /* test_barrier_sweeps.c - continuous collision detection of fsi_barrier.h against first times in higher precision, and its level-set filter
-   against fine sampling. tests/validate_barrier.c does the same ten million times.
+   against fine sampling. validate/validate_barrier.c does the same ten million times.
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_barrier.h"
-#include "barrier_cases.h"
+#include "kit/barrier_cases.h"
 
 enum { QUERIES = TEST_SLOWED ? 100 : 1500 };
 

@@ -1,6 +1,6 @@
 /* test_body.c - rigid-body exchange state: sweeps, impulses, free turning, refusal of impossible bodies.
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 
 #define EPS ((double)FSI_REAL_EPS)
 

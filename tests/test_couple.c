@@ -1,9 +1,9 @@
 /* test_couple.c - a liquid and thin solids that move together: nothing passes through, volumes stay, momentum is exchanged.
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_couple.h"
-#include "test_shell.h"
-#include "test_couple.h"
+#include "kit/test_shell.h"
+#include "kit/test_couple.h"
 
 /* ---- nothing passes through ---------------------------------------------------------------------------------------- */
 

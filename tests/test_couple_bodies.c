@@ -1,9 +1,9 @@
 /* test_couple_bodies.c - COUPLED and PRESCRIBED bodies that meet the shell, or shell and liquid, of fsi_couple.h.
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_couple.h"
-#include "test_shell.h"
-#include "test_couple.h"
+#include "kit/test_shell.h"
+#include "kit/test_couple.h"
 
 /* A square crate of sides 2 a, 2 b [cells] at (x, y), COUPLED, in the shell and, if asked, in the liquid. */
 typedef struct crate {

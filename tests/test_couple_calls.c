@@ -1,10 +1,10 @@
 /* test_couple_calls.c - what fsi_couple.h promises beside physics: nothing lost in silence, states that can be used, memory, calls that its siblings have
    SPDX-License-Identifier: MIT */
 #include <time.h>
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_couple.h"
-#include "test_shell.h"
-#include "test_couple.h"
+#include "kit/test_shell.h"
+#include "kit/test_couple.h"
 
 typedef struct heard { int warnings; char last[256]; } heard;
 

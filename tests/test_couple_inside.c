@@ -6,12 +6,12 @@ struct fsi__ls_run;
 static void look_in(struct fsi__ls_run *run, int phase);
 #define FSI__LS_AFTER_PHASE(run, phase) look_in(run, phase)
 #include "../fsi_couple.h"
-#include "test.h"
-#include "test_shell.h"
-#include "test_couple.h"
-#include "couple_cases.h"
-#include "couple_inside.h"
-#include "couple_monolithic.h"
+#include "kit/test.h"
+#include "kit/test_shell.h"
+#include "kit/test_couple.h"
+#include "kit/couple_cases.h"
+#include "kit/couple_inside.h"
+#include "kit/couple_monolithic.h"
 
 static newton_tally *again; /* each substep's problem is solved again, once; NULL: not */
 static int fresh;           /* it was not yet */

@@ -1,9 +1,9 @@
 /* test_couple_rest.c - liquid that rests on held and on sprung solids stays at rest, and weighs on them what it weighs.
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_couple.h"
-#include "test_shell.h"
-#include "test_couple.h"
+#include "kit/test_shell.h"
+#include "kit/test_couple.h"
 
 /* A pool on a sheet from wall to wall of a tank of 1 m (in 2D: on a chain); vertices one cell apart. */
 typedef struct tank {

@@ -1,11 +1,11 @@
 /* test_couple_scenes.c - random scenes of liquid and solids, the filter of Newton's steps beside the paper's, rebounds and impacts.
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_couple.h"
-#include "test_shell.h"
-#include "test_couple.h"
-#include "couple_cases.h"
-#include "couple_sheets.h"
+#include "kit/test_shell.h"
+#include "kit/test_couple.h"
+#include "kit/couple_cases.h"
+#include "kit/couple_sheets.h"
 
 static void test_random_scenes_keep_every_promise(void)
 {

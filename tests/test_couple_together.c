@@ -1,9 +1,9 @@
 /* test_couple_together.c - several features of fsi_couple.h at once: pressure across a sheet, obstacles and bodies in both simulators, self-contact, 3D.
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_couple.h"
-#include "test_shell.h"
-#include "test_couple.h"
+#include "kit/test_shell.h"
+#include "kit/test_couple.h"
 
 /* ---- a sheet between two liquids ------------------------------------------------------------------------------- */
 

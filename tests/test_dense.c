@@ -1,8 +1,8 @@
 /* test_dense.c - Cholesky of small dense systems against elimination with pivoting, and against what they were made of.
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi.h"
-#include "test_dense.h"
+#include "kit/test_dense.h"
 
 enum { DENSE_MOST = 200 };
 

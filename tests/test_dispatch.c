@@ -1,10 +1,10 @@
 /* test_dispatch.c - how steps of shells, level sets and both together hand work to threads: nothing is dispatched for
    little work. test_sph_dispatch.c asks fsi_sph.h the same, and more.
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_couple.h"
-#include "test_shell.h"
-#include "test_couple.h"
+#include "kit/test_shell.h"
+#include "kit/test_couple.h"
 
 /* ---- counting --------------------------------------------------------------------------------------------------- */
 

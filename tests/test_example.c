@@ -1,7 +1,7 @@
 /* test_example.c - what all examples rely on: command line, thread pool, renderer, plots, shapes.
    SPDX-License-Identifier: MIT */
-#include "../examples/example.h"
-#include "test.h"
+#include "../examples/kit/kit.h"
+#include "kit/test.h"
 #include "../fsi_io.h"
 
 /* ---- command line --------------------------------------------------------------------------------------------- */

@@ -1,9 +1,9 @@
 /* test_fills.c - boxes, spheres and meshes filled with particles, by both particle liquids: what is left out, and what is said about it.
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_sph.h"
 #include "../fsi_wcsph.h"
-#include "test_sph.h"
+#include "kit/test_sph.h"
 
 static int warnings;
 static void count_warning(void *user, int level, const char *text) { (void)user; (void)text; warnings += level == 1; }

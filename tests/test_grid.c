@@ -1,6 +1,6 @@
 /* test_grid.c - the sparse grid itself: blocks that come and go, fields that stay.
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_pressure.h"
 
 static uint64_t random_state;

@@ -1,6 +1,6 @@
 /* test_grid_advect.c - sampling, tracing, advection and extrapolation on the sparse grid against slow references and exact results.
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_grid.h"
 
 /* ---- a grid with fields --------------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 #define FSI_STATIC
 #define FSI_IMPLEMENTATION
 #include "../fsi_pressure.h"
-#include "test.h"
+#include "kit/test.h"
 
 /* ---- gathering ------------------------------------------------------------------------------------------------ */
 

@@ -1,6 +1,6 @@
 /* test_grid_mesh.c - what is put into a grid and read out of it: shapes, the faces that a mesh cuts, the surface of a level set.
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_pressure.h"
 
 #define REAL(x) ((fsi_real)(x))

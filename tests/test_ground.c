@@ -7,7 +7,7 @@
 #define FSI_STATIC
 #define FSI_IMPLEMENTATION
 #include "../fsi.h"
-#include "test.h"
+#include "kit/test.h"
 
 /* ---- the simulator -------------------------------------------------------------------------------------------- */
 

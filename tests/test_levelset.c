@@ -1,6 +1,6 @@
 /* test_levelset.c - the level-set liquid: falling, resting, swinging, meeting and parting, with its volume.
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_levelset.h"
 
 #define REAL(x) ((fsi_real)(x))

@@ -3,8 +3,8 @@
 #define FSI_STATIC
 #define FSI_IMPLEMENTATION
 #include "../fsi_levelset.h"
-#include "test.h"
-#include "test_meshes.h"
+#include "kit/test.h"
+#include "kit/test_meshes.h"
 
 /* A box of 0.12 m, n cells across, gravity down y in 2D, down z in 3D. */
 static fsi_levelset_desc desc_of(fsi_context *context, int dim, int n)

@@ -6,8 +6,8 @@ static void look_in(struct fsi__ls_run *run, int phase);
 #define FSI_STATIC
 #define FSI_IMPLEMENTATION
 #include "../fsi_levelset.h"
-#include "test.h"
-#include "test_meshes.h"
+#include "kit/test.h"
+#include "kit/test_meshes.h"
 
 static double largest, error; /* |carried impulse| of the obstacle, and how far that of the liquid is from it [N s] */
 

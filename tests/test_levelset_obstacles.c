@@ -1,6 +1,6 @@
 /* test_levelset_obstacles.c - solids in a level-set liquid: those that rest, those that move, bodies that the liquid moves, contact angles.
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_levelset.h"
 
 #define PI 3.14159265358979323846

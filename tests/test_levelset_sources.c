@@ -6,7 +6,7 @@ static void spoil_after_phase(struct fsi__ls_run *run, int phase);
 #define FSI_STATIC
 #define FSI_IMPLEMENTATION
 #include "../fsi_levelset.h"
-#include "test.h"
+#include "kit/test.h"
 
 static fsi_vec3 v3(double x, double y, double z) { return fsi_v3((fsi_real)x, (fsi_real)y, (fsi_real)z); }
 

@@ -6,8 +6,8 @@ static void poison_after_phase(struct fsi__ls_run *run, int phase);
 #define FSI_STATIC
 #define FSI_IMPLEMENTATION
 #include "../fsi_levelset.h"
-#include "test.h"
-#include "test_meshes.h"
+#include "kit/test.h"
+#include "kit/test_meshes.h"
 
 /* ---- scenes: a pool and a drop, solids and sources among them ---------------------------------------------------- */
 
@@ -560,7 +560,7 @@ static int refuses(scene *q, const unsigned char *payload, size_t size)
     return 0;
 }
 
-/* Small sibling of tests/fuzz_state_levelset.c: each word of the state's beginning, and some of its fields, become what nobody wrote. */
+/* Small sibling of tests/fuzz/fuzz_state_levelset.c: each word of the state's beginning, and some of its fields, become what nobody wrote. */
 static void test_a_state_that_loads_can_be_stepped(void)
 {
     static const double odd[8] = { 0, -1, 1e300, -1e300, 1e-300, 1e12, 1e18, 7 };

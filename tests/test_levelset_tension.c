@@ -3,7 +3,7 @@
 #define FSI_STATIC
 #define FSI_IMPLEMENTATION
 #include "../fsi_levelset.h"
-#include "test.h"
+#include "kit/test.h"
 
 static fsi_context test_context;
 

@@ -1,9 +1,9 @@
 /* test_levelset_use.c - the level-set liquid in the hands of a user: fills and steps that do nothing say so, the desc changes at run time, the world's origin
    moves along, absurd speeds are refused, solids that cross and squeeze liquid leave it whole, and a steady state asks for no memory.
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_levelset.h"
-#include "test_meshes.h"
+#include "kit/test_meshes.h"
 
 static fsi_levelset_desc desc_of(int dim, int n)
 {

@@ -1,6 +1,6 @@
 /* test_math.c - elementary functions against long double libm; matrices, decompositions and quaternions against identities.
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include <float.h>
 
 #define EPS ((double)FSI_REAL_EPS)

@@ -1,6 +1,6 @@
 /* test_mesh.c - meshes: repair, tree, distances, motion, reduced-order collision, mass; against analytic values and brute force.
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_mesh.h"
 
 /* ---- shapes: a soup that the tests fill, break and hand over -------------------------------------------------- */

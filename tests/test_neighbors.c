@@ -1,6 +1,6 @@
 /* test_neighbors.c - the neighbour search against brute force, in every awkward arrangement of points.
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_particles.h"
 
 enum { MANY = 3000 };

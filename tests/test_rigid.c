@@ -1,7 +1,7 @@
 /* test_rigid.c - fsi_rigid.h without contacts: masses, meshes of shapes, free motion, and what is promised of every simulator.
    SPDX-License-Identifier: MIT */
-#include "test.h"
-#include "test_rigid.h"
+#include "kit/test.h"
+#include "kit/test_rigid.h"
 
 /* ---- shapes ----------------------------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* test_rigid_contacts.c - bodies that touch: slopes, bounces, rolling, collisions, stacks and walls, meshes, sleep, overlap.
    SPDX-License-Identifier: MIT */
-#include "test.h"
-#include "test_rigid.h"
+#include "kit/test.h"
+#include "kit/test_rigid.h"
 
 /* ---- one contact, against analysis ------------------------------------------------------------------------------ */
 

@@ -1,7 +1,7 @@
 /* test_rigid_liquids.c - fsi_rigid.h as the owner of bodies in both liquids: drafts, a loaded raft, momentum, roll-back.
    SPDX-License-Identifier: MIT */
-#include "test.h"
-#include "test_rigid.h"
+#include "kit/test.h"
+#include "kit/test_rigid.h"
 #include "../fsi_levelset.h"
 
 /* Puts what the world calls `id` into a liquid, as it stands. The mesh is returned: it must outlive the liquid. */

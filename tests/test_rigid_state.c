@@ -2,9 +2,9 @@
    SPDX-License-Identifier: MIT */
 #define FSI_STATIC
 #define FSI_IMPLEMENTATION
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_rigid.h"
-#include "rigid_worlds.h"
+#include "kit/rigid_worlds.h"
 
 static fsi_vec3 v3(double x, double y, double z) { return fsi_v3((fsi_real)x, (fsi_real)y, (fsi_real)z); }
 

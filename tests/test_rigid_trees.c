@@ -1,8 +1,8 @@
 /* test_rigid_trees.c - trees of links in reduced coordinates: Jacobians, inertia and bias against differences, pendulums against
    analysis and Runge-Kutta, joints at rest, springs, limits, scripts, momentum.
    SPDX-License-Identifier: MIT */
-#include "test.h"
-#include "test_rigid.h"
+#include "kit/test.h"
+#include "kit/test_rigid.h"
 
 enum { MOST = 32 }; /* coordinates of a tree here */
 

@@ -1,6 +1,6 @@
 /* test_shape.c - distances to balls, boxes and meshes against a search over points of their surfaces.
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_shape.h"
 
 #define REAL(x) ((fsi_real)(x))

@@ -1,8 +1,8 @@
-/* test_shapes.c - the solids that the examples build (examples/shapes.h): closed, oriented, with the volume they should have.
+/* test_shapes.c - the solids that the examples build (examples/kit/shapes.h): closed, oriented, with the volume they should have.
    SPDX-License-Identifier: MIT */
-#include "../examples/example.h"
-#include "../examples/shapes.h"
-#include "test.h"
+#include "../examples/kit/kit.h"
+#include "../examples/kit/shapes.h"
+#include "kit/test.h"
 #include "../fsi_io.h"
 
 static fsi_mesh *mesh_of(const shape *s, int container)

@@ -1,8 +1,8 @@
 /* test_shell.c - what fsi_shell.h promises: bad input, memory, threads, state, obstacles, pins, springs, skins
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_shell.h"
-#include "test_shell.h"
+#include "kit/test_shell.h"
 
 /* ---- making one --------------------------------------------------------------------------------------------------- */
 

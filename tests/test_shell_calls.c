@@ -1,8 +1,8 @@
 /* test_shell_calls.c - calls of fsi_shell.h that its siblings have too: steps of no time, another origin, gravity, messages
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_shell.h"
-#include "test_shell.h"
+#include "kit/test_shell.h"
 
 /* A cloth that lies on a box, held by a corner, with a rod beside it, a spring in space; some steps on. */
 typedef struct lying { fsi_shell *s; fsi_mesh *box; fsi_body body; int id; } lying;

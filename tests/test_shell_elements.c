@@ -2,7 +2,7 @@
    SPDX-License-Identifier: MIT */
 #define FSI_STATIC
 #define FSI_IMPLEMENTATION
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_shell.h"
 
 #define MOST 18

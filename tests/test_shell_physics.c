@@ -2,10 +2,10 @@
    SPDX-License-Identifier: MIT
 
    The cases of shell_cases.h at the smallest size that shows them; validate_shell.c runs them at full size. */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_shell.h"
-#include "test_shell.h"
-#include "shell_cases.h"
+#include "kit/test_shell.h"
+#include "kit/shell_cases.h"
 
 static beam_kind rod(int n)
 {

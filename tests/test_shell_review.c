@@ -1,6 +1,6 @@
 /* test_shell_review.c - promises of fsi_shell.h that a review found broken: coupled bodies, second-order damping, crossings in the plane, ends of springs
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_shell.h"
 
 enum { SIDE = 7 };

@@ -1,8 +1,8 @@
 /* test_shell_state.c - what fsi_shell.h promises of saved states: what load takes a step can use, and goes on to the bit
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_shell.h"
-#include "test_shell.h"
+#include "kit/test_shell.h"
 
 /* Two cloths, one over the other, a rod sewn to the upper one, a point; a box below that moves, a body on top; a pin, an attached vertex, a spring. */
 typedef struct layers { fsi_shell *s; fsi_mesh *box, *weight; fsi_body body; int upper; } layers;

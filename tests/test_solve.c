@@ -4,8 +4,8 @@
 #define FSI_IMPLEMENTATION
 #include "../fsi_krylov.h"
 #include "../fsi_order.h"
-#include "test.h"
-#include "test_solve.h"
+#include "kit/test.h"
+#include "kit/test_solve.h"
 
 /* By dissection, which is minimum degree up to 3000 rows. */
 static fsi_ldlt_desc dissecting(void)

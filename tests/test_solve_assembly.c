@@ -1,6 +1,6 @@
 /* test_solve_assembly.c - matrices of element contributions against sums in long double.
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_solve.h"
 
 /* ---- elements -------------------------------------------------------------------------------------------------- */

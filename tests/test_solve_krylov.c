@@ -1,8 +1,8 @@
 /* test_solve_krylov.c - iterative solves against dense elimination in long double, theory's bounds, and the promises of fsi_solve.h.
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_krylov.h"
-#include "test_solve.h"
+#include "kit/test_solve.h"
 
 /* ---- matrices ------------------------------------------------------------------------------------------------- */
 

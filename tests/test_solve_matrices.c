@@ -2,9 +2,9 @@
    SPDX-License-Identifier: MIT
 
    SOLVE_MATRICES_ONLY leaves out the tests: validate_solve.c takes matrices and references from here. */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_order.h"
-#include "test_dense.h"
+#include "kit/test_dense.h"
 #include <float.h>
 
 #define EPS (DBL_EPSILON / 2)

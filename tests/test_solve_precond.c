@@ -1,8 +1,8 @@
 /* test_solve_precond.c - preconditioners against what theory says that they are, and their promises.
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_krylov.h"
-#include "test_solve.h"
+#include "kit/test_solve.h"
 
 /* ---- matrices ------------------------------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* test_sph.c - the liquid: energy, momentum, hydrostatics, dam breaks; and the promises: determinism, state, rollback, refusals.
    SPDX-License-Identifier: MIT */
-#include "test_sph_scenes.h"
+#include "kit/test_sph_scenes.h"
 
 /* ---- energy --------------------------------------------------------------------------------------------------- */
 

@@ -6,8 +6,8 @@ static double dispatch_worth = 22e3;
 #define FSI_STATIC
 #define FSI_IMPLEMENTATION
 #include "../fsi_sph.h"
-#include "test_sph_scenes.h"
-#include "test_bodies.h"
+#include "kit/test_sph_scenes.h"
+#include "kit/test_bodies.h"
 
 /* ---- counting --------------------------------------------------------------------------------------------------- */
 

@@ -4,8 +4,8 @@
 #define FSI_STATIC
 #define FSI_IMPLEMENTATION
 #include "../fsi_sph.h"
-#include "test.h"
-#include "test_sph.h"
+#include "kit/test.h"
+#include "kit/test_sph.h"
 
 /* ---- the energy, summed over all pairs ------------------------------------------------------------------------ */
 

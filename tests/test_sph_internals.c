@@ -6,7 +6,7 @@ static void spoil_after_pass(struct fsi__sph_run *run);
 #define FSI_STATIC
 #define FSI_IMPLEMENTATION
 #include "../fsi_sph.h"
-#include "test_sph_scenes.h"
+#include "kit/test_sph_scenes.h"
 
 /* ---- spoiled numbers ------------------------------------------------------------------------------------------ */
 

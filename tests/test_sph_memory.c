@@ -2,7 +2,7 @@
    and goes through as if it had not been tried when there is memory again. States that somebody wrote: what is loaded can be stepped.
    Numbers that mean nothing: refused.
    SPDX-License-Identifier: MIT */
-#include "test_sph_scenes.h"
+#include "kit/test_sph_scenes.h"
 
 static long only; /* this allocation fails, 1: the next; 0: none */
 

@@ -1,7 +1,7 @@
 /* test_sph_moving.c - obstacles that move and bodies that the liquid moves: nothing gets through, what one is given the other loses.
    SPDX-License-Identifier: MIT */
-#include "test_sph.h"
-#include "test_bodies.h"
+#include "kit/test_sph.h"
+#include "kit/test_bodies.h"
 
 /* A tank around the origin's quadrant, half filled: 0.64 x 0.32 (x 0.16) m. */
 static fsi_sph *make_tank(int dim, double dx, double level, fsi_context *context, int substeps)

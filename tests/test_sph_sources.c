@@ -1,6 +1,6 @@
 /* test_sph_sources.c - emitters and sinks, what particles carry, markers, a moving origin, copies.
    SPDX-License-Identifier: MIT */
-#include "test_sph_scenes.h"
+#include "kit/test_sph_scenes.h"
 
 enum { BOX, DISC, SHAPES };
 

@@ -1,8 +1,8 @@
 /* test_sph_squeeze.c - squeezed, swept over, stood upon: particles stay in the domain, and those in a solid are counted.
    SPDX-License-Identifier: MIT
 
-   "case 102" runs that one alone and tells about it; tests/validate_squeeze.c runs a thousand. */
-#include "sph_squeeze.h"
+   "case 102" runs that one alone and tells about it; validate/validate_squeeze.c runs a thousand. */
+#include "kit/sph_squeeze.h"
 
 static int cases = TEST_SLOWED ? 14 : 35;
 

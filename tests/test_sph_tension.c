@@ -1,6 +1,6 @@
 /* test_sph_tension.c - surface tension: periods, pressures and contact angles of drops in N/m without a factor to tune, and the promises.
    SPDX-License-Identifier: MIT */
-#include "test_sph.h"
+#include "kit/test_sph.h"
 
 #define WATER 0.0728 /* [N/m] */
 

@@ -1,6 +1,6 @@
 /* test_sph_viscosity.c - viscosity in Pa s: what it must keep, flows with a known solution, walls, bodies, and the promises.
    SPDX-License-Identifier: MIT */
-#include "test_sph_scenes.h"
+#include "kit/test_sph_scenes.h"
 
 /* A liquid of `viscosity` without gravity. */
 static fsi_sph_desc viscous_desc(int dim, double dx, double viscosity)

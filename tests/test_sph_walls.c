@@ -1,6 +1,6 @@
 /* test_sph_walls.c - liquid against meshes: boundary integrals, contact, and that nothing ever gets through.
    SPDX-License-Identifier: MIT */
-#include "test_sph.h"
+#include "kit/test_sph.h"
 
 /* ---- boundary integrals (sph.md 4) ---------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* test_surface.c - surfaces from particles: closed, where they should be, the same for any number of threads; samples.
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_surface.h"
 
 #define MAX_POINTS 40000

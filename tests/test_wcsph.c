@@ -1,6 +1,6 @@
 /* test_wcsph.c - the weakly compressible liquid: momentum, hydrostatics, density; and the promises: determinism, state, rollback, refusals.
    SPDX-License-Identifier: MIT */
-#include "test_wcsph.h"
+#include "kit/test_wcsph.h"
 
 /* ---- momentum --------------------------------------------------------------------------------------------------- */
 

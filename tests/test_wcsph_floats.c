@@ -1,6 +1,6 @@
 /* test_wcsph_floats.c - what floats and sinks in the liquid: drafts, buoyancy, sinking.
    SPDX-License-Identifier: MIT */
-#include "test_wcsph_bodies.h"
+#include "kit/test_wcsph_bodies.h"
 
 /* 3 % of the height and half a spacing. */
 static void check_draft(int dim, int n, double density, double seconds)

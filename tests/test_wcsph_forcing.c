@@ -1,8 +1,8 @@
 /* test_wcsph_forcing.c - the contact systems of direct forcing by themselves: against dense systems, and what they conserve.
    SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "kit/test.h"
 #include "../fsi_wcsph.h"
-#include "test_meshes.h"
+#include "kit/test_meshes.h"
 
 enum { MOST = 64 };
 

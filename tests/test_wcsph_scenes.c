@@ -1,6 +1,6 @@
 /* test_wcsph_scenes.c - what bodies and walls do to the liquid: added mass, drag, slip, skipping.
    SPDX-License-Identifier: MIT */
-#include "test_wcsph_bodies.h"
+#include "kit/test_wcsph_bodies.h"
 
 /* An ideal liquid lets a cylinder go at (1 - D)/(D + 1) g. Particles that rest on a lattice must shear first: about half of it is left, and
    the sign and the order; a light body does not run away, as it does in explicit coupling once D < 1. */

@@ -1,6 +1,6 @@
 /* test_wcsph_sources.c - taps and drains of fsi_wcsph.h: how much comes and goes, with which momentum, and what holds it.
    SPDX-License-Identifier: MIT */
-#include "test_wcsph.h"
+#include "kit/test_wcsph.h"
 
 static const double DX = 0.02;
 

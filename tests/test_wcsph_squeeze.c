@@ -7,7 +7,7 @@
    ./test_wcsph_squeeze one 417     one of them, told step by step */
 #define FSI_IMPLEMENTATION
 #define FSI_STATIC
-#include "test_wcsph.h"
+#include "kit/test_wcsph.h"
 
 /* ---- the judge: shares no code with the headers ---------------------------------------------------------------- */
 

@@ -2,8 +2,8 @@
    SPDX-License-Identifier: MIT */
 #define FSI_STATIC
 #define FSI_IMPLEMENTATION
-#include "test_wcsph.h"
-#include "wcsph_worlds.h"
+#include "kit/test_wcsph.h"
+#include "kit/wcsph_worlds.h"
 
 static void refit(const fsi_wcsph *s, unsigned char *state, size_t size)
 {

@@ -1,7 +1,7 @@
 /* test_wcsph_walls.c - nothing enters a solid: whole runs with static, moving, coupled, thin and sampled obstacles, looked at after every
    step with distances and winding numbers that owe nothing to the step.
    SPDX-License-Identifier: MIT */
-#include "test_wcsph.h"
+#include "kit/test_wcsph.h"
 
 /* A pool in a tank of 0.4 m, at least as deep as asked. */
 static scene make_tank(int dim, double dx, double speed, double level, fsi_context *context)

@@ -1,6 +1,6 @@
 /* test_wcsph_world.c - a liquid and a world of fsi_rigid.h advanced together: bodies that touch each other and share particles.
    SPDX-License-Identifier: MIT */
-#include "test_wcsph.h"
+#include "kit/test_wcsph.h"
 
 /* Boxes of a world, each an obstacle of the liquid. */
 typedef struct raft { scene t; fsi_rigid *world; fsi_mesh *mesh[6]; int id[6], count, dim; } raft;
