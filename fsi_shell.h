@@ -187,7 +187,8 @@ typedef struct fsi_shell {
     fsi_vec3 *position;           /* vertex_count [m]; yours to write between steps (teleport): the next step checks that nothing intersects */
     fsi_vec3 *velocity;           /* vertex_count [m/s]; yours to write */
     fsi_vec3 *force;              /* vertex_count, external force [N]; yours to write, kept from step to step */
-    unsigned char *pinned;        /* vertex_count: 1: held; yours to write */
+    unsigned char *pinned;        /* vertex_count: 1: held; yours to write. Two at the end of a rod clamp it, half an edge behind the inner
+                                     one; at the inner one if the segment between is far stiffer (shell.md 3) */
     fsi_vec3 *target;             /* vertex_count: where a pinned vertex is at the end of the coming step; at first, and after each step in which it was
                                      not pinned, its position; yours to write */
     fsi_real *twist;              /* segment_count: turn of the material about the segment [rad], up to 1e8, relative to a frame that is carried along without

@@ -1,7 +1,8 @@
-/* couple_gate.h - a column of water behind an elastic gate (Antoci et al. 2007: rubber, 79 mm high, 5 mm thick, 12 MPa, 0.1 m of water 0.14 m deep).
+/* couple_gate.h - a column of water behind an elastic gate.
    SPDX-License-Identifier: MIT
 
-   Include test_couple.h first. The gate is a chain, clamped at its top; the wall above it goes on as pinned vertices:
+   Antoci, Gallati and Sibilla 2007: rubber, 79 mm high, 5 mm thick, 12 MPa; 0.1 m of water, 0.14 m deep. Include
+   test_couple.h first. The gate is a chain, clamped at its top; the wall above it goes on as pinned vertices:
 
          |           :           H = 0.2 m
          |~~~~~~~~~~~:           depth 0.14 m
@@ -18,8 +19,9 @@
 
 typedef struct gate_kind {
     double dx;           /* of the liquid's cells; a segment of the chain is as long, or a little less or more [m] */
-    int rigid;           /* the wall above is of a material a million times stiffer: joints at the clamp bend over their free half alone; 0: of the gate's */
-    double layer;        /* the liquid is kept so far from the chain [cells]: the chain ends so far above the floor, the gate on it */
+    int rigid;           /* the wall above is a million times stiffer: the joint at the clamp bends over its free half alone;
+                            0: it is of the gate's material */
+    double layer;        /* the liquid is kept so far from the chain [cells], which ends so far above the floor */
 } gate_kind;
 
 /* Vertices of the gate from its free end up, at x; then those of the wall. Returns which one is the clamp. */
@@ -73,7 +75,7 @@ TEST_FN double gate_bent(const gate_kind *k, double load)
     return way;
 }
 
-/* EI theta'' = -load (GATE - s) cos theta from the clamp, which begins with theta' = bend: what is left of theta' at the free end; its way. */
+/* EI theta'' = -load (GATE - s) cos theta from the clamp, where theta' = bend. Returns theta' at the end; way: of that. */
 TEST_FN double gate__shoot(double load, double bend, double *way)
 {
     const int n = 2000;
@@ -81,7 +83,8 @@ TEST_FN double gate__shoot(double load, double bend, double *way)
     double angle = 0;
     int i;
     for (i = 0, *way = 0; i < n; i++) { /* midpoint rule */
-        const double half = angle + h / 2 * bend, half_bend = bend - h / 2 * load * (GATE - i * h) / GATE_EI * cos(angle);
+        const double half = angle + h / 2 * bend;
+        const double half_bend = bend - h / 2 * load * (GATE - i * h) / GATE_EI * cos(angle);
         bend -= h * load * (GATE - (i + 0.5) * h) / GATE_EI * cos(half);
         angle += h * half_bend;
         *way += h * sin(half);
@@ -89,7 +92,7 @@ TEST_FN double gate__shoot(double load, double bend, double *way)
     return bend;
 }
 
-/* The same of a beam that does not stretch, however far it bends. */
+/* Way of the free end of a beam that does not stretch, however far it bends. */
 TEST_FN double gate_elastica(double load)
 {
     double lo = 0, hi = load * GATE * GATE / GATE_EI, way;
@@ -107,7 +110,8 @@ TEST_FN double gate_elastica(double load)
 typedef struct gate_run {
     double peak, time;   /* farthest way of the gate's end, and when [m, s] */
     double held;         /* force on gate and wall before the gate is let go, over rho g h^2/2 */
-    double missing;      /* of the horizontal momentum of gate and pin forces, over what the liquid gave to them by then; largest */
+    double missing;      /* of the gate's momentum along x: change in a step less the impulses of liquid and pins, over those
+                            of the liquid so far; largest */
 } gate_run;
 
 /* The gate is held until the water rests, with a viscosity that lets it; then it is let go. */
@@ -135,31 +139,40 @@ TEST_FN double gate_way(const fsi_shell *s, double x, double layer)
     return (double)a.x - x + layer * (double)(a.x - b.x) / apart(a, b);
 }
 
-/* Until the gate has swung back for 30 ms. */
+/* A gate at x, and water up to it, which the coupling carves. Returns the vertex of the clamp. */
+TEST_FN int gate_begin(pair *p, const gate_kind *kind, double x)
+{
+    fsi_box3 box;
+    int clamp;
+    pair_begin(p, 0);
+    p->l.dx = REAL(kind->dx);
+    p->l.n[0] = (int)(0.4 / kind->dx + 0.5);
+    p->l.n[1] = (int)(0.2 / kind->dx + 0.5);
+    p->l.surface_tension = 0;
+    p->l.max_substeps = 1000;
+    p->l.open_side[1] = 1;
+    clamp = gate_chain(&p->c, kind, x, 0.2);
+    pair_make_apart(p);
+    box.lo = v3(0, 0, 0);
+    box.hi = v3(x, 0.14, 0);
+    CHECK(fsi_levelset_fill_box(p->water, box, v3(0, 0, 0), NULL) == FSI_OK);
+    p->e.liquid = p->water;
+    p->e.shell = p->solid;
+    if (!CHECK(fsi_couple_create(&p->both, &p->e) == FSI_OK)) exit(1);
+    p->least = 8;
+    return clamp;
+}
+
+/* Settles for some seconds, then runs until the gate has swung back for 30 ms. */
 TEST_FN gate_run gate_break(const gate_kind *kind, double settle)
 {
     const double h = 1e-3, x = 0.1 + kind->dx;
     gate_run r;
-    fsi_box3 box;
     pair p;
     double given = 0;
     int clamp, k, i;
     memset(&r, 0, sizeof r);
-    pair_begin(&p, 0);
-    p.l.dx = REAL(kind->dx);
-    p.l.n[0] = (int)(0.4 / kind->dx + 0.5);
-    p.l.n[1] = (int)(0.2 / kind->dx + 0.5);
-    p.l.surface_tension = 0;
-    p.l.max_substeps = 1000;
-    p.l.open_side[1] = 1;
-    clamp = gate_chain(&p.c, kind, x, 0.2);
-    pair_make_apart(&p);
-    box.lo = v3(0, 0, 0);
-    box.hi = v3(x, 0.14, 0);
-    CHECK(fsi_levelset_fill_box(p.water, box, v3(0, 0, 0), NULL) == FSI_OK);
-    p.e.liquid = p.water;
-    p.e.shell = p.solid;
-    if (!CHECK(fsi_couple_create(&p.both, &p.e) == FSI_OK)) exit(1);
+    clamp = gate_begin(&p, kind, x);
     gate_settle(&p, clamp, settle, &r);
 
     for (k = 1; k * h < r.time + 0.03; k++) {

@@ -73,7 +73,7 @@ static void test_volume_at_five_metres_a_second(void)
     }
 }
 
-/* Clamped by a wall of a far stiffer material the error is of second order in the edge, as for the curvature of chains: (edge / length)^2 of theory. */
+/* Clamped by a wall of a far stiffer material; the error is of second order in the edge, (edge / length)^2. */
 static void test_a_gate_bends_like_a_clamped_beam(void)
 {
     const double load = 1200; /* bends it by half of its height */
@@ -83,14 +83,15 @@ static void test_a_gate_bends_like_a_clamped_beam(void)
         const gate_kind kind = { k ? 2.5e-3 : 5e-3, 1, 0 };
         small[k] = gate_bent(&kind, 1) / (GATE * GATE * GATE * GATE / (8 * GATE_EI));
         large[k] = gate_bent(&kind, load) / gate_elastica(load);
-        printf("   edges of %g mm: %.5f of theory, %.5f bent by %.1f mm\n", 1e3 * kind.dx, small[k], large[k], 1e3 * gate_elastica(load));
+        printf("   edges of %g mm: %.5f of theory, %.5f where bent by %.1f mm\n", 1e3 * kind.dx, small[k], large[k],
+            1e3 * gate_elastica(load));
         CHECK(fabs(small[k] - 1) <= 1.3 * kind.dx * kind.dx / (GATE * GATE) + TOL(1e-5, 1e-3));
         CHECK(fabs(large[k] - 1) <= 1.3 * kind.dx * kind.dx / (GATE * GATE) + 1e-3); /* what it stretches by */
     }
     CHECK(gate_elastica(load) > 0.45 * GATE);
 }
 
-/* 38.9 mm: cells of 0.625 mm (docs/couple.md 5). With the chain's end on the floor they are 44.8 and 43.2 mm, clamped by pins alone 46.6 and 44.2 mm. */
+/* Cells of 0.625 mm give 38.9 mm. With the chain's end on the floor it is 44.8 and 42.4 mm here, clamped by pins alone 47.0 and 45.2 mm. */
 static void test_a_gate_under_a_dam_break_does_not_hang_on_the_cells(void)
 {
     gate_run r[2];
@@ -98,7 +99,8 @@ static void test_a_gate_under_a_dam_break_does_not_hang_on_the_cells(void)
     for (k = 0; k < (TEST_SLOWED ? 1 : 2); k++) {
         const gate_kind kind = { k ? 10e-3 / 3 : 5e-3, 1, 1 };
         r[k] = gate_break(&kind, 0.1);
-        printf("   cells of %.2f mm: %.2f mm at %.3f s, held %.4f of hydrostatics, momentum off by %.1e\n", 1e3 * kind.dx, 1e3 * r[k].peak, r[k].time, r[k].held, r[k].missing);
+        printf("   cells of %.2f mm: %.2f mm at %.3f s, held %.4f of hydrostatics, momentum off by %.1e\n", 1e3 * kind.dx,
+            1e3 * r[k].peak, r[k].time, r[k].held, r[k].missing);
         CHECK(fabs(r[k].held - 1) <= 0.03);
         CHECK(fabs(r[k].peak / 38.9e-3 - 1) <= 0.05);
         CHECK(r[k].missing <= TOL(1e-8, 1e-4));
