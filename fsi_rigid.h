@@ -1332,8 +1332,9 @@ typedef struct fsi__rg_touch {
     double depth, margin;
 } fsi__rg_touch;
 
-/* Two parts, p's body has the larger id; q < 0: plane -1 - q. Their spots; next: the next pair whose q is of the same body, -1: none. */
-typedef struct fsi__rg_pair { int p, q; int first, most, count; int next; } fsi__rg_pair;
+/* Two parts, p's body has the larger id; q < 0: plane -1 - q. Their spots; next: the next pair whose q is of the same body, -1: none; bent: turns
+   may close more of their gaps in this substep than their rows, which are linear, know. */
+typedef struct fsi__rg_pair { int p, q; int first, most, count; int next, bent; } fsi__rg_pair;
 
 typedef struct fsi__rg_track { double *time; fsi_real *value; int count; double period; } fsi__rg_track;
 
@@ -2589,7 +2590,7 @@ static double fsi__rg_step_length(const fsi__rg_impl *im, const fsi__rg_island *
 static fsi__d3 fsi__rg_pseudo_velocity(const fsi__rg_impl *im, int side, fsi__d3 r);
 static void fsi__rg_pseudo_kick(fsi__rg_impl *im, int side, fsi__d3 r, fsi__d3 j);
 
-/* parting: for the split impulses, of normal parts and rows without a gap only. */
+/* parting: for the split impulses, of normal parts only. */
 static void fsi__rg_load_cones(fsi__rg_impl *im, const fsi__rg_island *s, int parting)
 {
     fsi__rg_direct *d = &im->direct;
@@ -2613,9 +2614,9 @@ static void fsi__rg_load_cones(fsi__rg_impl *im, const fsi__rg_island *s, int pa
         if (!parting) continue;
         r->u = fsi__d3_sub(fsi__rg_pseudo_velocity(im, row->a, row->ra), fsi__rg_pseudo_velocity(im, row->b, row->rb));
         r->u = fsi__d3_madd(r->u, -row->push, row->n);
-        r->j0 = r->j = fsi__d3_scale(row->n, row->jp);
+        r->j0 = r->j = fsi__d3_scale(row->n, fmax(row->jp, 0));
         r->mu = r->shift = 0;
-        if (row->depth < 0) r->rho = 0;
+        if (row->jp < 0) r->rho = 0;
     }
     memset(d->x, 0, 6 * (size_t)s->bodies * sizeof *d->x);
 }
@@ -2708,7 +2709,8 @@ static int fsi__rg_solve_island(fsi__rg_impl *im, const fsi__rg_island *s, doubl
     if (!(off <= fmax(FSI__RG_NEARLY * enough, FSI__RG_SHARE * speed))) return 0;
     for (k = 0; k < s->rows; k++) {
         fsi__rg_row *row = &im->row[d->list[s->row + k]];
-        const double change = fmax(fsi__d3_dot(d->cone[k].j, row->n), 0) - row->jp;
+        const double change = fmax(fsi__d3_dot(d->cone[k].j, row->n), 0) - fmax(row->jp, 0);
+        if (parting && row->jp < 0) continue;
         if (!parting) fsi__rg_set_impulse(im, row, d->cone[k].j, NULL);
         else {
             fsi__rg_pseudo_kick(im, row->a, row->ra, fsi__d3_scale(row->n, change));
@@ -2810,34 +2812,61 @@ static void fsi__rg_part_islands(fsi__rg_impl *im, double enough)
     }
 }
 
+/* u.n of a row, of pseudo-velocities. */
+static double fsi__rg_pseudo_approach(const fsi__rg_impl *im, const fsi__rg_row *row)
+{
+    return fsi__d3_dot(fsi__d3_sub(fsi__rg_pseudo_velocity(im, row->a, row->ra), fsi__rg_pseudo_velocity(im, row->b, row->rb)), row->n);
+}
+
+/* One sweep of the split impulses. Returns the largest change of a pseudo-velocity. */
+static double fsi__rg_sweep_pushes(fsi__rg_impl *im, int back)
+{
+    double most = 0, change;
+    int i;
+    for (i = 0; i < im->touch_count; i++) {
+        fsi__rg_row *row = &im->row[back ? im->touch_count - 1 - i : i];
+        if (!(row->kn > 0) || row->jp < 0) continue;
+        change = fmax(row->kn * (row->push - fsi__rg_pseudo_approach(im, row)), -row->jp);
+        if (change < 0 || change > 0) {
+            fsi__rg_pseudo_kick(im, row->a, row->ra, fsi__d3_scale(row->n, change));
+            fsi__rg_pseudo_kick(im, row->b, row->rb, fsi__d3_scale(row->n, -change));
+        }
+        row->jp += change;
+        most = fmax(most, fabs(change) / row->kn);
+    }
+    return most;
+}
+
+/* Rows left out so far that would close by more than they may count from now on. Returns how many. */
+static int fsi__rg_rouse_rows(fsi__rg_impl *im, double enough)
+{
+    int i, n = 0;
+    for (i = 0; i < im->touch_count; i++) {
+        fsi__rg_row *row = &im->row[i];
+        if (row->jp >= 0 || !(row->kn > 0) || fsi__rg_pseudo_approach(im, row) >= row->push - enough) continue;
+        row->jp = 0;
+        n++;
+    }
+    return n;
+}
+
 /* Pseudo-velocities that part what is deeper than its slop (Guendelman et al. 2003 call it push-out; this form is Catto's): normal rows only,
-   u.n >= push. Rows between bodies that touch without overlap hold: u.n >= 0. */
-static void fsi__rg_separate(fsi_rigid *w)
+   u.n >= push. Rows between bodies that touch without overlap hold: u.n >= 0; a gap may close by what the step leaves of it. Wide gaps are left
+   out (jp < 0) until something would close them. */
+static void fsi__rg_separate(fsi_rigid *w, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    double *j, most = 0;
-    int i, sweep;
+    double most = 0, change;
+    int i, sweep, roused;
     for (i = 0; i < w->count; i++) im->moving[i].pv = im->moving[i].pw = fsi__rg_zero();
-    for (i = 0; i < im->touch_count; i++) if (im->row[i].kn > 0) most = im->row[i].push > most ? im->row[i].push : most;
+    for (i = 0; i < im->touch_count; i++) if (im->row[i].kn > 0) most = fmax(most, im->row[i].push);
     if (!(most > 0)) return;
-    for (i = 0; i < im->touch_count; i++) im->row[i].jp = 0;
-    for (sweep = 0; sweep < w->desc.sweeps; sweep++) {
-        double change = 0;
-        for (i = 0; i < im->touch_count; i++) {
-            fsi__rg_row *row = &im->row[sweep % 2 ? im->touch_count - 1 - i : i];
-            double u, next;
-            if (!(row->kn > 0) || row->depth < 0) continue;
-            j = &row->jp;
-            u = fsi__d3_dot(fsi__d3_sub(fsi__rg_pseudo_velocity(im, row->a, row->ra), fsi__rg_pseudo_velocity(im, row->b, row->rb)), row->n);
-            next = *j + row->kn * (row->push - u);
-            next = next > 0 ? next : 0;
-            if (fabs(next - *j) > change * row->kn) change = fabs(next - *j) / row->kn;
-            fsi__rg_pseudo_kick(im, row->a, row->ra, fsi__d3_scale(row->n, next - *j));
-            fsi__rg_pseudo_kick(im, row->b, row->rb, fsi__d3_scale(row->n, *j - next));
-            *j = next;
-        }
-        if (change <= 1e-3 * most) break;
-        if (sweep + 1 == FSI__RG_TRY_DIRECT) fsi__rg_part_islands(im, 1e-4 * most);
+    for (i = 0; i < im->touch_count; i++) im->row[i].jp = im->row[i].push < -fmin(most, im->touch[i].margin / dt) ? -1 : 0;
+    for (sweep = 1; sweep <= w->desc.sweeps; sweep++) {
+        change = fsi__rg_sweep_pushes(im, sweep % 2 == 0);
+        roused = (change <= 1e-3 * most || sweep % FSI__RG_TRY_DIRECT == 0) && fsi__rg_rouse_rows(im, 1e-3 * most);
+        if (change <= 1e-3 * most && !roused) break;
+        if (sweep % FSI__RG_TRY_DIRECT == 0 && (roused || sweep == FSI__RG_TRY_DIRECT)) fsi__rg_part_islands(im, 1e-4 * most);
     }
 }
 
@@ -3784,6 +3813,101 @@ static void fsi__rg_shift_body(fsi__rg_impl *im, int id, double dt)
     m->w = fsi__rg_mul(tensor, momentum);
 }
 
+#define FSI__RG_BENT 0.125 /* margins that a gap may close by more than its row says before it is looked at */
+
+/* Rows are linear. By how much more a gap may close at a relative velocity of `speed`: points of a body that turns by a stray by up to a^2 times
+   its reach from their line, part of it because the axis turns too, and its faces turn against what slides along them. */
+static double fsi__rg_bend(const fsi__rg_impl *im, int a, int b, double speed, double dt)
+{
+    const double turn_a = fsi__d3_norm(im->moving[a].w) * dt, turn_b = b < 0 ? 0 : fsi__d3_norm(im->moving[b].w) * dt;
+    return turn_a * turn_a * im->record[a].reach + (b < 0 ? 0 : turn_b * turn_b * im->record[b].reach) + (turn_a + turn_b) * speed * dt;
+}
+
+/* What split impulses may close of a gap: what the velocities as solved leave. Returns whether it is to be looked at where these take it; links
+   of trees are not: where they will be is not known yet. */
+static int fsi__rg_foresee_gap(const fsi_rigid *w, const fsi__rg_touch *t, fsi__rg_row *row, double dt)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__d3 u = fsi__rg_relative(im, row, NULL);
+    const double after = row->depth - dt * fsi__d3_dot(u, row->n), before = fmax(row->depth, fsi__rg_pair_slop(w, t->a, t->b));
+    if (row->depth < 0) row->push = fmin(0, after / dt);
+    if (im->moving[t->a].tree >= 0 || (t->b >= 0 && im->moving[t->b].tree >= 0)) return 0;
+    return after + fsi__rg_bend(im, t->a, t->b, fsi__d3_norm(u), dt) > before + FSI__RG_BENT * t->margin;
+}
+
+static void fsi__rg_foresee_gaps(fsi_rigid *w, double dt)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int i, k, at = 0;
+    for (i = 0; i < im->pair_count; i++) {
+        fsi__rg_pair *pair = &im->pair[i];
+        for (pair->bent = k = 0; k < pair->count; k++) if (!im->spot[pair->first + k].hidden) {
+            pair->bent |= fsi__rg_foresee_gap(w, &im->touch[at], &im->row[at], dt);
+            at++;
+        }
+    }
+}
+
+/* A part where the velocities as solved take it. */
+static void fsi__rg_place_at_end(const fsi__rg_impl *im, const fsi__rg_placed *p, double grow, fsi__rg_placed *end)
+{
+    double turn[9];
+    fsi__rg_matrix(im->moving[p->body].pose.orientation, turn);
+    *end = *p;
+    fsi__rg_place(p->part, fsi__d3_of(im->moving[p->body].pose.position), turn, end);
+    fsi__rg_box_of(end, grow);
+}
+
+/* The row among n of a pair that a spot at the step's end belongs to: of the same features, or the nearest one. */
+static int fsi__rg_row_of(const fsi__rg_touch *t, int n, const fsi__rg_spot *s)
+{
+    double least = 1e300;
+    int k, best = 0;
+    for (k = 0; k < n; k++) {
+        const fsi__d3 off = fsi__d3_sub(t[k].x, s->x);
+        if ((uint32_t)t[k].key == s->feature) return k;
+        if (fsi__d3_dot(off, off) < least) { least = fsi__d3_dot(off, off); best = k; }
+    }
+    return best;
+}
+
+/* Overlap that a step adds although its rows did not close is undone in the same step, what there was before by `push`. */
+static void fsi__rg_meet_at_end(const fsi_rigid *w, const fsi__rg_pair *pair, int first, int n, double dt)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__rg_placed *p = &im->placed[pair->p];
+    const double slop = fsi__rg_pair_slop(w, p->body, im->touch[first].b);
+    fsi__rg_placed pe, qe;
+    fsi__rg_heap h;
+    int k;
+    h.n = 0;
+    h.margin = im->touch[first].margin;
+    fsi__rg_place_at_end(im, p, h.margin, &pe);
+    if (pair->q < 0) fsi__rg_meet_plane(&h, &pe, im->plane[-1 - pair->q].n, im->plane[-1 - pair->q].offset, w->desc.dim);
+    else {
+        fsi__rg_place_at_end(im, &im->placed[pair->q], h.margin, &qe);
+        fsi__rg_meet(&h, &pe, &qe, w->desc.dim);
+    }
+    for (k = 0; k < h.n; k++) {
+        const fsi__rg_spot *s = &h.spot[k];
+        fsi__rg_row *row = &im->row[first + fsi__rg_row_of(im->touch + first, n, s)];
+        const double before = fmax(row->depth, slop), push = row->depth > slop ? (double)w->desc.push * (row->depth - slop) : 0;
+        if (!(fsi__d3_dot(row->n, s->n) > 0.7)) continue;
+        if (s->depth > before) row->push = fmax(row->push, (s->depth - before + push) / dt);
+        else if (row->depth < 0) row->push = fmax(row->push, fmin(0, s->depth / dt));
+    }
+}
+
+static void fsi__rg_find_bent(fsi_rigid *w, double dt)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int i, k, n, at = 0;
+    for (i = 0; i < im->pair_count; i++, at += n) {
+        for (n = k = 0; k < im->pair[i].count; k++) n += !im->spot[im->pair[i].first + k].hidden;
+        if (im->pair[i].bent) fsi__rg_meet_at_end(w, &im->pair[i], at, n, dt);
+    }
+}
+
 /* From the substep's start with the velocities as solved, by fsi_body_integrate. */
 static void fsi__rg_advance_body(fsi__rg_impl *im, int id, double dt)
 {
@@ -3796,7 +3920,6 @@ static void fsi__rg_advance_body(fsi__rg_impl *im, int id, double dt)
     fsi_body_integrate(&b, (fsi_real)dt);
     m->pose = b.pose;
     m->w = fsi__d3_of(b.angular_velocity);
-    fsi__rg_shift_body(im, id, dt);
 }
 
 static fsi_status fsi__rg_check_moved(const fsi_rigid *w, int id, const char *fn)
@@ -3830,8 +3953,11 @@ FSI_API fsi_status fsi__rg_advance(fsi_rigid *w, double dt, const char *fn)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     int id, k;
-    fsi__rg_separate(w);
+    if (w->desc.push > 0) fsi__rg_foresee_gaps(w, dt);
     for (id = 0; id < w->count; id++) if (fsi__rg_mobile(im, id) && im->moving[id].tree < 0) fsi__rg_advance_body(im, id, dt);
+    if (w->desc.push > 0) fsi__rg_find_bent(w, dt);
+    fsi__rg_separate(w, dt);
+    for (id = 0; id < w->count; id++) if (fsi__rg_mobile(im, id) && im->moving[id].tree < 0) fsi__rg_shift_body(im, id, dt);
     for (k = 0; k < w->tree_count; k++) if (im->tree[k] && fsi__rg_tree_awake(im, im->tree[k]) && !fsi__rg_tree_advance(w, im->tree[k], dt))
         return fsi__fail(w->context, FSI_ERROR_SINGULAR, fn, k, 0, "tree %d: its inertia is singular", k);
     for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) FSI__RG_TRY(fsi__rg_check_moved(w, id, fn));

@@ -314,6 +314,9 @@ static void test_tiles_that_fall_together_stop_together(void)
     CHECK(overlap_of_tiles(40, 0.5e-3, 30, 0, 0) <= 0.4e-3); /* each falls through the places of three others in a step */
     CHECK(overlap_of_tiles(40, 10e-3, 30, 0, 0) <= 0.4e-3);
     CHECK(overlap_of_tiles(40, 2e-3, 30, 5e-3, 1) <= 0.4e-3);
+    CHECK(overlap_of_tiles(7, 2e-3, 60, 5e-3, 1) <= 0.4e-3); /* they rock by 8 degrees in a step: rows are linear */
+    CHECK(overlap_of_tiles(40, 2e-3, 60, 5e-3, 1) <= 0.4e-3);
+    CHECK(overlap_of_tiles(40, 0.1e-3, 60, 0, 0) <= 0.4e-3); /* split impulses of tiles above do not close gaps below */
 }
 
 /* A plate falls by twenty times its thickness in a step onto a floor on which a pebble lies, under its middle or under its edge: the pebble holds
