@@ -38,8 +38,8 @@
    WHAT IT DOES
       Spheres, capsules, boxes, cylinders, closed meshes and sums of them; static, kinematic (moving as told) and dynamic bodies;
       planes; 2D and 3D. Contacts with Coulomb friction and restitution by projected Gauss-Seidel on impulses, warm-started; islands
-      of free bodies that sweeps leave unsolved, and whose matrix is small (a tower of thousands, a wall of 136 bricks), by Newton's method:
-      towers of small cubes, arches and 1000:1 stand. What falls together and is stopped at its lowest stops together;
+      of free bodies that sweeps leave unsolved, and whose matrix is small (desc.direct_work: a tower of thousands, a wall of 136 bricks), by
+      Newton's method (stats.direct; islands that are too large: stats.degraded): towers of small cubes, arches and 1000:1 stand. What falls together and is stopped at its lowest stops together;
       overlap is undone by split impulses, which add no energy and no momentum (but as they move bodies without speed, the angular
       momentum of bodies that fly changes with their places). Piles come to rest and fall asleep. Free turning keeps its
       angular momentum to rounding. Trees of links (revolute, prismatic, weld; root free or fixed) in reduced coordinates: joints
@@ -52,7 +52,6 @@
       that touch is shared by all at once (Newton's law at the contact that closes): of five equal balls, e = 1, the first one comes back with
       -0.6 of its speed and four leave with 0.4. One link of a tree leaves its whole island to the sweeps, and so do particles. In heaps of random
       bodies Newton's method seldom ends in a dozen steps; there the sweeps are what they were.
-      Piles aslant that rock by 8 degrees in a step close gaps by 1 to 2 mm more than their rows, which are linear, allow.
 
    MACROS: those of fsi.h.
    STACK: up to 48 kB in the caller's thread and in each of the context's.
@@ -132,6 +131,8 @@ typedef struct fsi_rigid_desc {
     int substeps;              /* of one call, 1 to 1000; default 1 */
     int sweeps;                /* Gauss-Seidel sweeps a substep at most, there and back by turns; default 50. From the eighth on small islands that
                                   are not solved are solved directly: fewer than 8 means sweeps only */
+    fsi_real direct_work;      /* multiplications that one factorisation of an island may take to be solved directly, at most 50 times that in
+                                  all; default 3e6 (a wall of 136 bricks); 0: sweeps only. Larger ones: stats.degraded */
     fsi_real tolerance;        /* they end when one changes no contact's relative velocity by more than this times |g| dt, or times the
                                   fastest contact's speed where there is no gravity [1]; default 1e-6; 0: always all sweeps */
     int warm_start;            /* start from the last step's impulses; default 1 */
@@ -166,6 +167,8 @@ typedef struct fsi_rigid_stats {
     int contacts, touching;       /* last substep: all, and those with an impulse */
     int overlapping;              /* pairs of bodies deeper in each other than 5 % of the smaller one's radius, last substep */
     int substeps, sweeps;         /* sweeps: sum over substeps */
+    int direct, direct_steps;     /* islands whose velocities were solved for directly; Newton's steps, those that led nowhere included; sums over substeps */
+    int degraded;                 /* islands that sweeps left unsolved, and larger than direct_work lets be solved directly; sum over substeps */
     int fell_asleep, woken;       /* bodies */
     double residual;              /* change of a contact's relative velocity in the last sweep, largest [m/s] */
     double max_depth;             /* deepest overlap before it was pushed, last substep [m] */
@@ -175,6 +178,7 @@ typedef struct fsi_rigid_stats {
     double contact_impulse[3];    /* that planes, static and kinematic bodies gave to dynamic ones [N s] */
     double liquid_impulse[3];     /* that was taken from liquids [N s] */
     double seconds_collide, seconds_solve, seconds_other; /* by the clock hook */
+    double seconds_direct;        /* of seconds_solve: for islands, directly */
     size_t bytes;                 /* held through its context */
     long long allocs;             /* allocations of the context so far */
 } fsi_rigid_stats;
@@ -1367,8 +1371,8 @@ typedef struct fsi__rg_tree {
 } fsi__rg_tree;
 
 /* An island for >>direct: where its bodies and rows begin and how many they are; how often its velocities may still be solved for in this
-   substep; whether a blow has hit it; multiplications that its matrix takes, 0: too many. */
-typedef struct fsi__rg_island { int body, bodies, row, rows, tries, hit; double work; } fsi__rg_island;
+   substep; whether a blow has hit it; whether it is too large; multiplications that its matrix takes, 0: it is not solved directly. */
+typedef struct fsi__rg_island { int body, bodies, row, rows, tries, hit, large; double work; } fsi__rg_island;
 
 /* A row of an island. a, b: places of bodies in the island's order, -1: it does not move. */
 typedef struct fsi__rg_cone {
@@ -1383,6 +1387,7 @@ typedef struct fsi__rg_cone {
 typedef struct fsi__rg_direct {
     fsi__arena lists, numbers;
     int islands, rows;                     /* rows: that it was laid out for */
+    double most;                           /* desc.direct_work */
     fsi__rg_island *island;
     int *body;                             /* by islands, in elimination order */
     int *place;                            /* of a body in its island, -1: none */
@@ -2187,13 +2192,12 @@ static double fsi__rg_start_solve(fsi_rigid *w, double dt, fsi__rg_particle *par
 #define FSI__RG_WIDE 1e3       /* multiplications a body of a factorisation: an island that takes more is wide */
 #define FSI__RG_QUICK 12       /* Newton's steps in a wide island */
 #define FSI__RG_HIT 4.5        /* times |g| dt: a blow, that changes a velocity by more in the eighth sweep */
-#define FSI__RG_SPEND 1.5e8    /* multiplications of a solution; and a hundredth of it of a step after a blow */
+#define FSI__RG_SPEND 50       /* times direct_work: multiplications of a solution; and half of direct_work of a step after a blow */
 #define FSI__RG_ROW_WORK 1500  /* multiplications that a row takes beside the factorisation, in a step */
 #define FSI__RG_FEW 8          /* of these with one rounding */
 #define FSI__RG_TINY 3         /* short steps one after the other, by which Newton's method is seen to get nowhere */
 #define FSI__RG_TRIES 2        /* direct solutions of an island in a substep */
 #define FSI__RG_TRY_DIRECT 8   /* sweeps before an island is solved directly */
-#define FSI__RG_WORK 3e6       /* multiplications of a factorisation: islands that take more are left to the sweeps */
 
 /* Lists who touches whom among bodies that rows move. */
 static void fsi__rg_list_neighbors(fsi_rigid *w, fsi__rg_direct *d)
@@ -2260,7 +2264,8 @@ static size_t fsi__rg_plan_island(fsi__rg_impl *im, fsi__rg_direct *d, int id, i
         s->work += 108.0 * (k - first + 1) * (k - first + 1);
         size += 36 * (size_t)(k - first + 1);
     }
-    if (fixed || s->work > FSI__RG_WORK) { /* trees have coordinates of their own */
+    s->large = !fixed && s->work > d->most;
+    if (fixed || s->large) { /* trees have coordinates of their own */
         s->work = 0;
         size = 0;
     }
@@ -2324,6 +2329,7 @@ static fsi_status fsi__rg_plan(fsi_rigid *w, const char *fn)
     fsi__rg_direct_lists(d, &d->lists, (size_t)w->count, (size_t)im->row_count);
 
     d->islands = 0;
+    d->most = (double)w->desc.direct_work;
     fsi__rg_list_neighbors(w, d);
     for (id = 0; id < w->count; id++) d->place[id] = -1;
     for (id = 0; id < w->count; id++) if (fsi__rg_mobile(im, id) && d->place[id] == -1) {
@@ -2682,9 +2688,9 @@ static int fsi__rg_wide(const fsi__rg_island *s) { return s->work > FSI__RG_WIDE
 static double fsi__rg_step_work(const fsi__rg_island *s) { return s->work + FSI__RG_ROW_WORK * (s->rows + 1.0); }
 
 /* How many of Newton's steps an island may take. */
-static int fsi__rg_newton_steps(const fsi__rg_island *s, int quick)
+static int fsi__rg_newton_steps(const fsi__rg_direct *d, const fsi__rg_island *s, int quick)
 {
-    const double most = FSI__RG_SPEND / fsi__rg_step_work(s);
+    const double most = FSI__RG_SPEND * d->most / fsi__rg_step_work(s);
     const int steps = quick ? FSI__RG_QUICK : FSI__RG_NEWTON;
     return most < steps ? (int)most : steps;
 }
@@ -2693,8 +2699,9 @@ static int fsi__rg_newton_steps(const fsi__rg_island *s, int quick)
 static int fsi__rg_solve_island(fsi__rg_impl *im, const fsi__rg_island *s, double enough, int parting, int quick)
 {
     fsi__rg_direct *d = &im->direct;
-    int round, k, left = fsi__rg_newton_steps(s, quick), got;
+    int round, k, left = fsi__rg_newton_steps(d, s, quick), got;
     int slow = 0, followed = quick ? 2 : 0; /* rounds that did not halve `off`; times that it was started from far off */
+    const int steps = left;
     double off = 1e300, before, speed = 0;  /* off: the last round's change [m/s] */
     fsi__rg_load_cones(im, s, parting);
     for (k = 0; k < s->rows; k++) speed = fmax(speed, fsi__d3_norm(d->cone[k].u));
@@ -2706,7 +2713,9 @@ static int fsi__rg_solve_island(fsi__rg_impl *im, const fsi__rg_island *s, doubl
         off = fsi__rg_next_round(d, s, 0);
         slow += off > 0.5 * before;
     }
+    im->stats.direct_steps += parting ? 0 : steps - (left > 0 ? left : 0);
     if (!(off <= fmax(FSI__RG_NEARLY * enough, FSI__RG_SHARE * speed))) return 0;
+    im->stats.direct += !parting;
     for (k = 0; k < s->rows; k++) {
         fsi__rg_row *row = &im->row[d->list[s->row + k]];
         const double change = fmax(fsi__d3_dot(d->cone[k].j, row->n), 0) - fmax(row->jp, 0);
@@ -2722,9 +2731,11 @@ static int fsi__rg_solve_island(fsi__rg_impl *im, const fsi__rg_island *s, doubl
 }
 
 /* Islands in which some velocity still changes by more than `enough` in a sweep; by more than `blow`: hit. Returns how many were solved. */
-static int fsi__rg_solve_islands(fsi__rg_impl *im, double enough, double blow)
+static int fsi__rg_solve_islands(fsi_rigid *w, double enough, double blow)
 {
+    fsi__rg_impl *im = fsi__rg_of(w);
     fsi__rg_direct *d = &im->direct;
+    double clock = fsi__now(w->context);
     int i, k, n = 0, quick;
     if (d->rows != im->row_count) return 0; /* others have added rows: with particles */
     for (i = 0; i < d->islands; i++) {
@@ -2732,7 +2743,7 @@ static int fsi__rg_solve_islands(fsi__rg_impl *im, double enough, double blow)
         double change = 0;
         for (k = 0; k < s->rows; k++) change = fmax(change, im->row[d->list[s->row + k]].change);
         if (!(s->work > 0) || s->tries == 0 || !(change > enough)) continue;
-        s->hit |= change > blow && 100 * fsi__rg_step_work(s) <= FSI__RG_SPEND;
+        s->hit |= change > blow && 100 * fsi__rg_step_work(s) <= FSI__RG_SPEND * d->most;
         quick = fsi__rg_wide(s) && !s->hit;
         s->tries = quick ? 0 : s->tries - 1;
         if (quick && s->work > FSI__RG_ROW_WORK * s->rows) continue;
@@ -2742,6 +2753,19 @@ static int fsi__rg_solve_islands(fsi__rg_impl *im, double enough, double blow)
     for (i = 0; i < im->row_count && n > 0; i++) { /* the search begins anew */
         im->row[i].from = fsi__rg_impulse(&im->row[i]);
         im->row[i].way = fsi__rg_zero();
+    }
+    im->stats.seconds_direct += fsi__now(w->context) - clock;
+    return n;
+}
+
+/* Islands too large to be solved directly, in which the last sweep has changed some velocity by more than `enough`. */
+static int fsi__rg_count_left(const fsi__rg_impl *im, double enough)
+{
+    const fsi__rg_direct *d = &im->direct;
+    int i, k, n = 0;
+    for (i = 0; i < d->islands && d->rows == im->row_count; i++) if (d->island[i].large) {
+        for (k = 0; k < d->island[i].rows && !(im->row[d->list[d->island[i].row + k]].change > enough); k++) {}
+        n += k < d->island[i].rows;
     }
     return n;
 }
@@ -2757,11 +2781,12 @@ FSI_API void fsi__rg_solve(fsi_rigid *w, double dt, fsi__rg_particle *particle, 
         change = fsi__rg_sweep(w, dt, sweep % 2, particle);
         sweep++;
         if (sweep > 1 && w->desc.tolerance > 0 && change <= done) break;
-        if (sweep % FSI__RG_TRY_DIRECT == 0 && !particle && fsi__rg_solve_islands(im, fmax(done, 1e-9 * speed), blow)) size = 0;
+        if (sweep % FSI__RG_TRY_DIRECT == 0 && !particle && fsi__rg_solve_islands(w, fmax(done, 1e-9 * speed), blow)) size = 0;
         else if (sweep % 2 == 0 && sweep + 2 <= w->desc.sweeps) size = fsi__rg_search(w, size, particle);
     }
     for (k = 0; k < w->tree_count; k++) if (im->tree[k] && fsi__rg_tree_awake(im, im->tree[k])) fsi__rg_tree_spread(im, im->tree[k], im->tree[k]->u);
     im->stats.sweeps += sweep;
+    im->stats.degraded += fsi__rg_count_left(im, fmax(fmax((double)w->desc.tolerance * speed, enough), 1e-9 * speed));
     im->stats.residual = change;
     im->stats.seconds_solve += fsi__now(w->context) - clock;
 }
@@ -4456,6 +4481,7 @@ FSI_API fsi_rigid_desc fsi_rigid_default_desc(void)
     d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
     d.substeps = 1;
     d.sweeps = 50;
+    d.direct_work = 3000000;
     d.tolerance = (fsi_real)1e-6;
     d.warm_start = 1;
     d.friction = (fsi_real)0.3;
@@ -4953,7 +4979,7 @@ FSI_API fsi_status fsi_rigid_remove_plane(fsi_rigid *w, int id)
 static fsi_status fsi__rg_check_desc(fsi_context *context, const char *fn, const fsi_rigid_desc *d)
 {
     const struct { const char *name; double x, lo, hi; } number[] = {
-        { "substeps", (double)d->substeps, 1, 1000 }, { "sweeps", (double)d->sweeps, 1, 1e6 }, { "tolerance", (double)d->tolerance, 0, 1 }, { "friction", (double)d->friction, 0, 100 },
+        { "substeps", (double)d->substeps, 1, 1000 }, { "sweeps", (double)d->sweeps, 1, 1e6 }, { "direct_work", (double)d->direct_work, 0, 1e15 }, { "tolerance", (double)d->tolerance, 0, 1 }, { "friction", (double)d->friction, 0, 100 },
         { "restitution", (double)d->restitution, 0, 1 }, { "restitution_speed", (double)d->restitution_speed, 0, 1e6 },
         { "contact_margin", (double)d->contact_margin, 0, 1e6 }, { "slop", (double)d->slop, 0, 1e6 }, { "push", (double)d->push, 0, 1 },
         { "sleep_speed", (double)d->sleep_speed, 0, 1e6 }, { "sleep_time", (double)d->sleep_time, 0, 1e6 },
