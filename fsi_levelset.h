@@ -1114,20 +1114,24 @@ static void fsi__ls_slip(fsi__ls_run *run)
     }
 }
 
-/* phi at x, inside a solid, from two points opposite, p half a cell out of it and q a cell farther. Along the normal n, t cells out of the solid, it goes
-   on as a straight line through both, phi = p + (q - p)(t - h), h = 1/2; under surface tension as the parabola through both whose slope at the solid
-   is the cosine of the contact angle, grad phi . n = s: phi = a + s t + c t^2, c = (q - p - s)/(2 h + 1), from t = -2 on straight. A surface along the
-   solid, |q - p| = dx, does not meet it: the parabola would fill a gap of half a cell with liquid, and dry a film. There the line stands, between both
-   w = min(1, 2 (1 - (q - p)^2/dx^2)/(1 - s^2/dx^2)) of the parabola. Half a cell out of a wall along the grid is the first centre. A line from a whole
-   cell out would count that by half only: liquid that arrives at a wall would lose volume there, and air beside an edge would fill with liquid.
+/* phi at x, inside a solid, from two points opposite, p half a cell out of it and q a cell farther. Along the normal
+   n, t cells out of the solid, it goes on as a straight line through both, phi = p + (q - p)(t - h), h = 1/2; under
+   surface tension as the parabola through both whose slope at the solid is the cosine of the contact angle,
+   grad phi . n = s: phi = a + s t + c t^2, c = (q - p - s)/(2 h + 1), from t = -2 on straight. A surface along the solid,
+   |q - p| = dx, does not meet it: the parabola would fill a gap of half a cell with liquid, and dry a film. There the
+   line stands, between both w = min(1, 2 (1 - (q - p)^2/dx^2)/(1 - s^2/dx^2)) of the parabola. Half a cell out of a wall
+   along the grid is the first centre. A line from a whole cell out would count that by half only: liquid that arrives
+   at a wall would lose volume there, and air beside an edge would fill with liquid.
 
-   Nor is a surface along the solid one where liquid was poured flush with it, q - p = -dx and no gap at t = 0: phi stays p there, `along` tells how
-   much. The line would leave a surface at the solid, against which the liquid feels no pressure. Half a cell out interpolation may still take in a cell
-   of the solid that has such a surface: while those are looked for h is 1. */
+   Nor is a surface along the solid one where liquid was poured flush with it, q - p = -dx and no gap at t = 0: phi
+   stays p there, `along` tells how much. The line would leave a surface at the solid, against which the liquid feels
+   no pressure. Half a cell out interpolation may still take in a cell of the solid that has such a surface: while
+   those are looked for h is 1. Beside a guest it is 1 too: a body between liquid and shell jumped. */
 static double fsi__ls_opposite(const fsi__ls_run *run, fsi_vec3 x, double psi, double cosine)
 {
     const fsi_field *phi = run->m->next_phi;
-    const double dx = (double)run->grid->dx, t = psi / dx, s = cosine * dx, bend = t > -2 ? t : -2, h = run->flush ? 1 : 0.5;
+    const double dx = (double)run->grid->dx, t = psi / dx, s = cosine * dx, bend = t > -2 ? t : -2;
+    const double h = run->flush || run->guest ? 1 : 0.5;
     double p, q, c, slope, line, meets, along;
     fsi_vec3 n;
     fsi_grid_sample_spline(run->m->psi, x, &n);
