@@ -114,8 +114,10 @@ typedef struct fsi_couple {
     const fsi_vec3 *liquid_force; /* what the liquid does to each vertex of the shell, pinned ones included: its pressure, tension and adhesion at faces that
                                      move with it; mean of the last step [N; 2D: N/m], world axes, times its dt the impulse [N s]; 0 after a step of 0 s. The
                                      sum over all vertices, turned round, is what the liquid got. What holds a pinned vertex is shell->pin_force less
-                                     this; contacts are in shell->contact_force. With gravity and shell->force these are the change of the shell's
-                                     momentum, by MOMENTUM to rounding; of springs and wind the forces are those where positions end */
+                                     this; contacts are in shell->contact_force. What a side of the box pushes out
+                                     is in here too, without a reaction of the liquid. With gravity and shell->force
+                                     these are the change of the shell's momentum, by MOMENTUM to rounding; of springs
+                                     and wind the forces are those where positions end */
     fsi_couple_stats stats;
     void *impl;
 } fsi_couple;
@@ -446,7 +448,8 @@ static double fsi__co_phi(const fsi__co_impl *c, long long entry, double way)
 /* The solid is out of the box: no liquid moves with it there. */
 static int fsi__co_is_out(const fsi__co_impl *c, const double *local) { return fsi__co_is_beyond(c, local, c->dx); }
 
-/* The box's sides are a cell thick: how far past them a sample is, which is put to their outer end; away: unit vector from there, or 0. */
+/* The box's sides are a cell thick: how far past them a sample is, which is put to their outer end; away: unit vector
+   from there, or 0. */
 static double fsi__co_past(const fsi__co_impl *c, double *local, double *away)
 {
     const fsi_grid *g = c->liquid->grid;
@@ -497,8 +500,9 @@ static double fsi__co_distance_past(double past, const double *away, double valu
     return value > 0 ? value + past : past;
 }
 
-/* d of a sample at x, `way` along Newton's step. frozen: of the contact; NULL: none. out, not NULL: what d hangs on. Past the sides it is max(phi, 0), which is the same along their
-   normal there, and the way to them: what comes back meets no jump where it is at air, and liquid, which the side holds, never. */
+/* d of a sample at x, `way` along Newton's step. frozen: of the contact; NULL: none. out, not NULL: what d hangs on.
+   Past the sides it is max(phi, 0), which is the same along their normal there, and the way to them: what comes back
+   meets no jump at air, and never liquid, which the side holds. */
 static double fsi__co_distance(const fsi__co_impl *c, const fsi_stencil *frozen, const double *x, double way, fsi__co_contact *out)
 {
     const int dim = c->liquid->grid->dim;
@@ -615,14 +619,15 @@ static fsi_status fsi__co_list(fsi__co_impl *c, const double *x, double slack)
         fsi__co_sample *s = &c->sample[k];
         fsi__co_contact *t;
         fsi_vec3 at;
-        double p[3], local[3], away[3], d;
+        double p[3], local[3], away[3], d, past;
         if (first) s->drowned = s->frozen.dim = 0;
         if (s->drowned) continue;
         fsi__co_place(s, x, p);
         at = fsi__sh_to(p);
         d = fmin((double)fsi_grid_sample_linear(c->start, at), (double)fsi_grid_sample_linear(c->ls->next_phi, at));
         fsi__co_local(c, p, local);
-        if ((d > reach + c->dx || fsi__co_past(c, local, away) > 0) && fsi__co_distance(c, NULL, p, 0, NULL) > reach) continue;
+        past = fsi__co_past(c, local, away);
+        if ((d > reach + c->dx || past > 0) && fsi__co_distance(c, NULL, p, 0, NULL) > reach) continue;
         if (c->s->desc.metric == FSI_METRIC_LINEAR && s->frozen.dim == 0) s->frozen = fsi_stencil_at(FSI_METRIC_LINEAR, c->liquid->grid->dim, local, c->dx, NULL);
         FSI__LS_TRY(fsi__co_add_stencil(c, p));
         FSI__LS_TRY(fsi__co_more(c, &c->contact, sizeof *c->contact, c->contacts, &c->contact_capacity, c->contacts + 1));
@@ -979,7 +984,8 @@ static int fsi__co_way_within(const fsi__co_impl *c, const double *from, const d
     return within[0] < within[1];
 }
 
-/* How much of the share t of Newton's step no liquid bars a sample that goes by `move` from x. Past the sides none does; before them it stops where liquid is at their inner face. */
+/* How much of the share t of Newton's step no liquid bars a sample that goes by `move` from x. Past the sides none
+   does; where it would come in to liquid it stops before them. */
 static double fsi__co_sweep(fsi__co_impl *c, const fsi__co_sample *sample, const double *x, double *move, double t)
 {
     double within[2], start[3], s;
@@ -988,7 +994,8 @@ static double fsi__co_sweep(fsi__co_impl *c, const fsi__co_sample *sample, const
     fsi__co_local(c, x, start);
     if (!fsi__co_way_within(c, start, move, within) || !(within[0] < t)) return t;
     for (a = 0; a < 3; a++) start[a] = x[a] + within[0] * move[a];
-    if (within[0] > 0 && fsi__co_distance(c, &sample->frozen, start, within[0], NULL) < FSI__CO_LEAST * c->dx) return 0.9 * within[0];
+    if (within[0] > 0 && fsi__co_distance(c, &sample->frozen, start, within[0], NULL) < FSI__CO_LEAST * c->dx)
+        return 0.9 * within[0];
     fsi__co_local(c, start, start);
     c->swept_from = within[0];
     c->swept = fmin(t, within[1]) - within[0]; /* what others bar need not be swept */
@@ -1012,11 +1019,12 @@ static fsi_status fsi__co_filter(void *user, fsi__sh_step *w, double *t)
     c->slack -= 2 * way + most;
     for (k = 0; k < c->contacts; k++) {
         const fsi__co_sample *sample = &c->sample[c->contact[k].sample];
-        double x[3], move[3];
+        double x[3], move[3], near;
         fsi__co_place(sample, m->now.x, x);
         fsi__co_place(sample, m->trial.x, move);
         fsi__sh_sub(move, x, move);
-        if (fsi__co_distance(c, &sample->frozen, x, 0, NULL) <= *t * (most + 2 * sqrt(fsi__sh_dot(move, move))) + 0.1 * c->dx) *t = fsi__co_sweep(c, sample, x, move, *t);
+        near = *t * (most + 2 * sqrt(fsi__sh_dot(move, move))) + 0.1 * c->dx;
+        if (fsi__co_distance(c, &sample->frozen, x, 0, NULL) <= near) *t = fsi__co_sweep(c, sample, x, move, *t);
     }
     return FSI_OK;
 }
@@ -2276,14 +2284,16 @@ static fsi_status fsi__co_list_stretched(fsi__co_impl *c)
     return FSI_OK;
 }
 
-/* What the sides of the box push a sample with stays when the barrier's push is taken back: no pressure takes its place. */
+/* What the sides of the box push a sample with stays when the barrier's push is taken back: no pressure takes its
+   place. */
 static void fsi__co_push_past(fsi__co_impl *c, const fsi__co_contact *t)
 {
     const fsi__co_sample *s = &c->sample[t->sample];
     double local[3], away[3], push;
     int i, a;
+    if (!(t->d < s->range) || c->s->desc.correction != FSI_COUPLE_MOMENTUM) return;
     fsi__co_local(c, t->x, local);
-    if (!(t->d < s->range) || !(fsi__co_past(c, local, away) > 0) || c->s->desc.correction != FSI_COUPLE_MOMENTUM) return;
+    if (!(fsi__co_past(c, local, away) > 0)) return;
     push = -c->step.h * fsi__co_contact_energy(c, s, t->d).slope;
     for (i = 0; i < 3 && s->node[i] >= 0; i++) for (a = 0; a < 3; a++) {
         const size_t at = 3 * (size_t)s->node[i] + (size_t)a;
