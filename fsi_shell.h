@@ -3851,18 +3851,22 @@ static double fsi__sh_push(const fsi__sh_impl *m, const fsi__sh_pair *p)
 
 #define FSI__SH_NO_GAP 1e-3 /* of a pair's range */
 
-/* A barrier that is too soft, as of what began close together, yields nine tenths of a gap in each Newton step, and opens it by no more than twice: the
-   matrix loses all accuracy meanwhile. So while the smallest gap is next to none and falls, stiffness doubles (after Li et al. 2020, section 4.3). */
+/* A barrier that is too soft, as of what began close together, yields nine tenths of a gap in each Newton step, and
+   opens it by no more than twice: the matrix loses all accuracy meanwhile. So where the smallest gap is next to none and
+   falls, softness ends at once: doubled, it lags behind a gap that falls tenfold. Then stiffness doubles while that
+   goes on (after Li et al. 2020, section 4.3). */
 static void fsi__sh_stiffen(fsi__sh_step *w)
 {
     const fsi__sh_impl *m = w->m;
+    const double base = fsi__sh_base_stiffness(w);
     double least = 1;
     int i;
     for (i = 0; i < m->actives; i++) {
         const double gap = m->gap[m->active[i]] / m->pair[m->active[i]].contact.range;
         if (gap < least && fsi__sh_push(m, &m->pair[m->active[i]]) > 0) least = gap;
     }
-    if (least < FSI__SH_NO_GAP && least < w->least_gap && w->kappa < 1e9 * fsi__sh_base_stiffness(w)) w->kappa *= 2;
+    if (least < FSI__SH_NO_GAP && least < w->least_gap && w->kappa < 1e9 * base)
+        w->kappa = w->kappa < base / 2 ? base : 2 * w->kappa;
     w->least_gap = least;
 }
 
