@@ -114,8 +114,10 @@ typedef struct fsi_couple {
     const fsi_vec3 *liquid_force; /* what the liquid does to each vertex of the shell, pinned ones included: its pressure, tension and adhesion at faces that
                                      move with it; mean of the last step [N; 2D: N/m], world axes, times its dt the impulse [N s]; 0 after a step of 0 s. The
                                      sum over all vertices, turned round, is what the liquid got. What holds a pinned vertex is shell->pin_force less
-                                     this; contacts are in shell->contact_force. With gravity and shell->force these are the change of the shell's
-                                     momentum, by MOMENTUM to rounding; of springs and wind the forces are those where positions end */
+                                     this; contacts are in shell->contact_force. What a side of the box pushes out
+                                     is in here too, without a reaction of the liquid. With gravity and shell->force
+                                     these are the change of the shell's momentum, by MOMENTUM to rounding; of springs
+                                     and wind the forces are those where positions end */
     fsi_couple_stats stats;
     void *impl;
 } fsi_couple;
@@ -232,7 +234,7 @@ typedef struct fsi__co_impl {
     double moved, moved_before; /* largest step near the surface of this and the last iteration; 0: there was none */
     int ever_listed, listed;    /* in this substep; they are those of now, */
     double slack;               /* as long as nothing moves farther than this [m] */
-    double swept;               /* share of Newton's step that a sample is swept along */
+    double swept_from, swept;   /* where on Newton's step the sweep of a sample begins, and its share */
     double inertia, stiffness;  /* D, kb of this substep, over its h^2 */
     /* Newton's system */
     int *row, rows, row_capacity; /* contacts within range */
@@ -443,8 +445,25 @@ static double fsi__co_phi(const fsi__co_impl *c, long long entry, double way)
     return (double)c->ls->next_phi->value[entry];
 }
 
-/* The solid is out of the box: nothing meets it there. */
+/* The solid is out of the box: no liquid moves with it there. */
 static int fsi__co_is_out(const fsi__co_impl *c, const double *local) { return fsi__co_is_beyond(c, local, c->dx); }
+
+/* The box's sides are a cell thick: how far past them a sample is, which is put to their outer end; away: unit vector
+   from there, or 0. */
+static double fsi__co_past(const fsi__co_impl *c, double *local, double *away)
+{
+    const fsi_grid *g = c->liquid->grid;
+    double size;
+    int a;
+    for (a = 0; a < 3; a++) {
+        const double end = a < g->dim ? fmax(-c->dx, fmin((g->n[a] + 1) * c->dx, local[a])) : local[a];
+        away[a] = local[a] - end;
+        local[a] = end;
+    }
+    size = sqrt(fsi__sh_dot(away, away));
+    for (a = 0; a < 3 && size > 0; a++) away[a] /= size;
+    return size;
+}
 
 /* What of -d'' is positive, phi being the values of a stencil. */
 static void fsi__co_bend(const fsi_stencil *at, const double *phi, double dx, double *out)
@@ -468,16 +487,31 @@ static void fsi__co_bend(const fsi_stencil *at, const double *phi, double dx, do
         for (out[3 * a + b] = 0, c = 0; c < 3; c++) if (part[c] > 0) out[3 * a + b] += part[c] / dx * (double)v.m[3 * a + c] * (double)v.m[3 * b + c];
 }
 
-/* d of a sample at x, `way` along Newton's step. frozen: of the contact; NULL: none. out, not NULL: what d hangs on. */
+/* d past the sides, phi being `value` at their end. */
+static double fsi__co_distance_past(double past, const double *away, double value, fsi__co_contact *out)
+{
+    int k, a;
+    if (!(value > 0) && out) {
+        memset(out->gradient, 0, sizeof out->gradient);
+        memset(out->bend, 0, sizeof out->bend);
+        for (k = 0; k < 27; k++) out->weight[k] = 0;
+    }
+    for (a = 0; a < 3 && out; a++) out->gradient[a] += away[a];
+    return value > 0 ? value + past : past;
+}
+
+/* d of a sample at x, `way` along Newton's step. frozen: of the contact; NULL: none. out, not NULL: what d hangs on.
+   Past the sides it is max(phi, 0), which is the same along their normal there, and the way to them: what comes back
+   meets no jump at air, and never liquid, which the side holds. */
 static double fsi__co_distance(const fsi__co_impl *c, const fsi_stencil *frozen, const double *x, double way, fsi__co_contact *out)
 {
     const int dim = c->liquid->grid->dim;
-    double local[3], phi[27] = { 0 }, value;
+    double local[3], away[3], phi[27] = { 0 }, value, past;
     long long entry[27];
     fsi_stencil at;
     int k, n;
     fsi__co_local(c, x, local);
-    if (fsi__co_is_out(c, local)) return (double)c->ls->phi->background;
+    past = fsi__co_past(c, local, away);
     at = fsi_stencil_at(c->s->desc.metric, dim, local, c->dx, frozen);
     n = fsi__co_entries(c, &at, entry);
     for (k = 0; k < n; k++) {
@@ -494,7 +528,7 @@ static double fsi__co_distance(const fsi__co_impl *c, const fsi_stencil *frozen,
             out->weight[k] = 0;
         }
     }
-    return value;
+    return past > 0 ? fsi__co_distance_past(past, away, value, out) : value;
 }
 
 /* d at x by a field as it stands; gradient: 3 numbers, or NULL. */
@@ -535,12 +569,12 @@ static fsi_status fsi__co_add_cell(fsi__co_impl *c, long long entry, int compone
 /* Cells that a sample at x hangs on. */
 static fsi_status fsi__co_add_stencil(fsi__co_impl *c, const double *x)
 {
-    double local[3];
+    double local[3], away[3];
     long long entry[27];
     fsi_stencil at;
     int k, n;
     fsi__co_local(c, x, local);
-    if (fsi__co_is_out(c, local)) return FSI_OK;
+    fsi__co_past(c, local, away);
     at = fsi_stencil_at(c->s->desc.metric, c->liquid->grid->dim, local, c->dx, NULL);
     n = fsi__co_entries(c, &at, entry);
     for (k = 0; k < n; k++) if (entry[k] >= 0 && c->map[entry[k]] < 0) FSI__LS_TRY(fsi__co_add_cell(c, entry[k], c->ls->next_label[entry[k]], 1));
@@ -585,14 +619,15 @@ static fsi_status fsi__co_list(fsi__co_impl *c, const double *x, double slack)
         fsi__co_sample *s = &c->sample[k];
         fsi__co_contact *t;
         fsi_vec3 at;
-        double p[3], local[3], d;
+        double p[3], local[3], away[3], d, past;
         if (first) s->drowned = s->frozen.dim = 0;
         if (s->drowned) continue;
         fsi__co_place(s, x, p);
         at = fsi__sh_to(p);
         d = fmin((double)fsi_grid_sample_linear(c->start, at), (double)fsi_grid_sample_linear(c->ls->next_phi, at));
-        if (d > reach + c->dx && fsi__co_distance(c, NULL, p, 0, NULL) > reach) continue;
         fsi__co_local(c, p, local);
+        past = fsi__co_past(c, local, away);
+        if ((d > reach + c->dx || past > 0) && fsi__co_distance(c, NULL, p, 0, NULL) > reach) continue;
         if (c->s->desc.metric == FSI_METRIC_LINEAR && s->frozen.dim == 0) s->frozen = fsi_stencil_at(FSI_METRIC_LINEAR, c->liquid->grid->dim, local, c->dx, NULL);
         FSI__LS_TRY(fsi__co_add_stencil(c, p));
         FSI__LS_TRY(fsi__co_more(c, &c->contact, sizeof *c->contact, c->contacts, &c->contact_capacity, c->contacts + 1));
@@ -927,35 +962,56 @@ static void fsi__co_read(void *user, const int base[3], const int count[3], doub
         long long e;
         for (a = 0; a < 3; a++) cell[a] = base[a] + i[a];
         e = fsi__co_entry(c, cell);
-        phi[k] = fsi__co_phi(c, e, 0);
+        phi[k] = fsi__co_phi(c, e, c->swept_from);
         dphi[k] = e >= 0 && c->map[e] >= 0 ? c->swept * c->cell[c->map[e]].step : 0;
     }
 }
 
-/* Share of a way that may lead through the box, two cells of its surroundings with it: what has left them for good meets no
-   liquid, however far it goes. 0: it is out of them all the way. */
-static double fsi__co_way_in(const fsi__co_impl *c, const double *from, const double *move)
+/* Which share of a way, from within[0] to within[1], leads through the box and its sides; 0 if none does. */
+static int fsi__co_way_within(const fsi__co_impl *c, const double *from, const double *move, double within[2])
 {
-    double share = 1;
     int a;
+    within[0] = 0;
+    within[1] = 1;
     for (a = 0; a < c->liquid->grid->dim; a++) {
-        const double lo = -2 * c->dx, hi = (c->liquid->grid->n[a] + 2) * c->dx, to = from[a] + move[a];
+        const double lo = -c->dx, hi = (c->liquid->grid->n[a] + 1) * c->dx, to = from[a] + move[a];
         if ((from[a] < lo && to < lo) || (from[a] > hi && to > hi)) return 0;
-        if (to > hi) share = fmin(share, (hi - from[a]) / move[a]);
-        if (to < lo) share = fmin(share, (lo - from[a]) / move[a]);
+        if (from[a] < lo) within[0] = fmax(within[0], (lo - from[a]) / move[a]);
+        if (from[a] > hi) within[0] = fmax(within[0], (hi - from[a]) / move[a]);
+        if (to < lo) within[1] = fmin(within[1], (lo - from[a]) / move[a]);
+        if (to > hi) within[1] = fmin(within[1], (hi - from[a]) / move[a]);
     }
-    return share > 0 ? share : 0;
+    return within[0] < within[1];
+}
+
+/* How much of the share t of Newton's step no liquid bars a sample that goes by `move` from x. Past the sides none
+   does; where it would come in to liquid it stops before them. */
+static double fsi__co_sweep(fsi__co_impl *c, const fsi__co_sample *sample, const double *x, double *move, double t)
+{
+    double within[2], start[3], s;
+    fsi_field_reader reader;
+    int a;
+    fsi__co_local(c, x, start);
+    if (!fsi__co_way_within(c, start, move, within) || !(within[0] < t)) return t;
+    for (a = 0; a < 3; a++) start[a] = x[a] + within[0] * move[a];
+    if (within[0] > 0 && fsi__co_distance(c, &sample->frozen, start, within[0], NULL) < FSI__CO_LEAST * c->dx)
+        return 0.9 * within[0];
+    fsi__co_local(c, start, start);
+    c->swept_from = within[0];
+    c->swept = fmin(t, within[1]) - within[0]; /* what others bar need not be swept */
+    for (a = 0; a < 3; a++) move[a] *= c->swept;
+    reader.user = c;
+    reader.read = fsi__co_read;
+    s = fsi_levelset_ccd(c->s->desc.metric, c->liquid->grid->dim, c->dx, start, move, &reader, &sample->frozen, 0.1);
+    return s < 1 ? within[0] + s * c->swept : t;
 }
 
 static fsi_status fsi__co_filter(void *user, fsi__sh_step *w, double *t)
 {
     fsi__co_impl *c = (fsi__co_impl *)user;
     const fsi__sh_impl *m = c->sh;
-    fsi_field_reader reader;
     double most = 0, way = 0;
-    int k, i, a;
-    reader.user = c;
-    reader.read = fsi__co_read;
+    int k, i;
     (void)w;
     for (i = 0; i < c->cells; i++) most = fmax(most, fabs(c->cell[i].step));
     for (i = 0; i < m->model.vertices; i++) way = fmax(way, fsi__sh_apart(m->trial.x + 3 * i, m->now.x + 3 * i));
@@ -963,17 +1019,12 @@ static fsi_status fsi__co_filter(void *user, fsi__sh_step *w, double *t)
     c->slack -= 2 * way + most;
     for (k = 0; k < c->contacts; k++) {
         const fsi__co_sample *sample = &c->sample[c->contact[k].sample];
-        double x[3], to[3], local[3], s;
+        double x[3], move[3], near;
         fsi__co_place(sample, m->now.x, x);
-        fsi__co_place(sample, m->trial.x, to);
-        if (fsi__co_distance(c, &sample->frozen, x, 0, NULL) > *t * (most + 2 * fsi__sh_apart(x, to)) + 0.1 * c->dx) continue;
-        fsi__co_local(c, x, local);
-        for (a = 0; a < 3; a++) to[a] -= x[a];
-        c->swept = fmin(*t, fsi__co_way_in(c, local, to)); /* what others bar need not be swept */
-        if (!(c->swept > 0)) continue;
-        for (a = 0; a < 3; a++) to[a] *= c->swept;
-        s = fsi_levelset_ccd(c->s->desc.metric, c->liquid->grid->dim, c->dx, local, to, &reader, &sample->frozen, 0.1);
-        if (s < 1) *t = s * c->swept;
+        fsi__co_place(sample, m->trial.x, move);
+        fsi__sh_sub(move, x, move);
+        near = *t * (most + 2 * sqrt(fsi__sh_dot(move, move))) + 0.1 * c->dx;
+        if (fsi__co_distance(c, &sample->frozen, x, 0, NULL) <= near) *t = fsi__co_sweep(c, sample, x, move, *t);
     }
     return FSI_OK;
 }
@@ -2233,6 +2284,24 @@ static fsi_status fsi__co_list_stretched(fsi__co_impl *c)
     return FSI_OK;
 }
 
+/* What the sides of the box push a sample with stays when the barrier's push is taken back: no pressure takes its
+   place. */
+static void fsi__co_push_past(fsi__co_impl *c, const fsi__co_contact *t)
+{
+    const fsi__co_sample *s = &c->sample[t->sample];
+    double local[3], away[3], push;
+    int i, a;
+    if (!(t->d < s->range) || c->s->desc.correction != FSI_COUPLE_MOMENTUM) return;
+    fsi__co_local(c, t->x, local);
+    if (!(fsi__co_past(c, local, away) > 0)) return;
+    push = -c->step.h * fsi__co_contact_energy(c, s, t->d).slope;
+    for (i = 0; i < 3 && s->node[i] >= 0; i++) for (a = 0; a < 3; a++) {
+        const size_t at = 3 * (size_t)s->node[i] + (size_t)a;
+        c->given[at] += push * s->weight[i] * away[a];
+        c->felt[at] += push * s->weight[i] * away[a];
+    }
+}
+
 /* Distances at the end; the level set becomes what was found. */
 static fsi_status fsi__co_take(fsi__co_impl *c, fsi__ls_run *run)
 {
@@ -2248,6 +2317,7 @@ static fsi_status fsi__co_take(fsi__co_impl *c, fsi__ls_run *run)
         if (!(t->d > 0) && t->sample < c->sh->model.vertices) return fsi__fail(c->context, FSI_ERROR_CONVERGENCE, "fsi_couple_step", t->sample, t->d, "vertex %d could not be kept out of the liquid: phi is %g there", t->sample, t->d);
         c->stats.min_distance = fmin(c->stats.min_distance, t->d);
         c->stats.contacts += t->d < c->range;
+        fsi__co_push_past(c, t);
     }
     for (i = 0; i < c->parts; i++) {
         const double volume = c->part[i].volume, error = volume > 0 ? fabs(c->part[i].h) / volume : 0;

@@ -1114,33 +1114,39 @@ static void fsi__ls_slip(fsi__ls_run *run)
     }
 }
 
-/* phi at x, inside a solid, from two points opposite, p and q, one and two cells out of it. Along the normal n, t cells out of the solid, it goes
-   on as a straight line through both, phi = p + (q - p)(t - 1); under surface tension as the parabola through both whose slope at the solid is the
-   cosine of the contact angle, grad phi . n = s: phi = a + s t + c t^2, c = (q - p - s)/3, from t = -2 on straight. A surface along the solid, |q - p| = dx,
-   does not meet it: the parabola would fill a gap of half a cell with liquid, and dry a film. There the line stands, between both
-   w = min(1, 2 (1 - (q - p)^2/dx^2)/(1 - s^2/dx^2)) of the parabola.
+/* phi at x, inside a solid, from two points opposite, p half a cell out of it and q a cell farther. Along the normal
+   n, t cells out of the solid, it goes on as a straight line through both, phi = p + (q - p)(t - h), h = 1/2; under
+   surface tension as the parabola through both whose slope at the solid is the cosine of the contact angle,
+   grad phi . n = s: phi = a + s t + c t^2, c = (q - p - s)/(2 h + 1), from t = -2 on straight. A surface along the solid,
+   |q - p| = dx, does not meet it: the parabola would fill a gap of half a cell with liquid, and dry a film. There the
+   line stands, between both w = min(1, 2 (1 - (q - p)^2/dx^2)/(1 - s^2/dx^2)) of the parabola. Half a cell out of a wall
+   along the grid is the first centre. A line from a whole cell out would count that by half only: liquid that arrives
+   at a wall would lose volume there, and air beside an edge would fill with liquid.
 
-   Nor is a surface along the solid one where liquid was poured flush with it, q - p = -dx and no gap at t = 0: phi stays p there, `along` tells how
-   much. The line would leave a surface at the solid, against which the liquid feels no pressure. */
+   Nor is a surface along the solid one where liquid was poured flush with it, q - p = -dx and no gap at t = 0: phi
+   stays p there, `along` tells how much. The line would leave a surface at the solid, against which the liquid feels
+   no pressure. Half a cell out interpolation may still take in a cell of the solid that has such a surface: while
+   those are looked for h is 1. Beside a guest it is 1 too: a body between liquid and shell jumped. */
 static double fsi__ls_opposite(const fsi__ls_run *run, fsi_vec3 x, double psi, double cosine)
 {
     const fsi_field *phi = run->m->next_phi;
     const double dx = (double)run->grid->dx, t = psi / dx, s = cosine * dx, bend = t > -2 ? t : -2;
+    const double h = run->flush || run->guest ? 1 : 0.5;
     double p, q, c, slope, line, meets, along;
     fsi_vec3 n;
     fsi_grid_sample_spline(run->m->psi, x, &n);
     n = fsi_v3_unit(n);
-    x = fsi_v3_madd(x, (fsi_real)(dx - psi), n);
+    x = fsi_v3_madd(x, (fsi_real)(h * dx - psi), n);
     p = (double)fsi_grid_sample_linear(phi, x);
     q = (double)fsi_grid_sample_linear(phi, fsi_v3_madd(x, run->grid->dx, n));
     slope = q - p > dx ? dx : (q - p < -dx ? -dx : q - p);
-    along = run->flush && p - slope < FSI__LS_FLUSH * dx ? fmin(fmax((-slope / dx - 0.3) / 0.2, 0), 1) : 0;
-    line = p + slope * (t - 1) * (1 - along);
+    along = run->flush && p - slope * h < FSI__LS_FLUSH * dx ? fmin(fmax((-slope / dx - 0.3) / 0.2, 0), 1) : 0;
+    line = p + slope * (t - h) * (1 - along);
     if (along > 0 || !(run->s->desc.surface_tension > 0)) return line;
-    c = (slope - s) / 3;
+    c = (slope - s) / (2 * h + 1);
     meets = 2 * (dx * dx - slope * slope) / (dx * dx - s * s);
-    if (meets >= 1) return p - s - c + s * t + c * bend * (2 * t - bend);
-    return line + meets * (p - s - c + s * t + c * bend * (2 * t - bend) - line);
+    p += c * (bend * (2 * t - bend) - h * h) + s * (t - h);
+    return meets >= 1 ? p : line + meets * (p - line);
 }
 
 /* phi at cell e inside a solid. */

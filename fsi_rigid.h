@@ -38,8 +38,8 @@
    WHAT IT DOES
       Spheres, capsules, boxes, cylinders, closed meshes and sums of them; static, kinematic (moving as told) and dynamic bodies;
       planes; 2D and 3D. Contacts with Coulomb friction and restitution by projected Gauss-Seidel on impulses, warm-started; islands
-      of free bodies that sweeps leave unsolved, and whose matrix is small (a tower of thousands, a wall of 136 bricks), by Newton's method:
-      towers of small cubes, arches and 1000:1 stand. What falls together and is stopped at its lowest stops together;
+      of free bodies that sweeps leave unsolved, and whose matrix is small (desc.direct_work: a tower of thousands, a wall of 136 bricks), by
+      Newton's method (stats.direct; islands that are too large: stats.degraded): towers of small cubes, arches and 1000:1 stand. What falls together and is stopped at its lowest stops together;
       overlap is undone by split impulses, which add no energy and no momentum (but as they move bodies without speed, the angular
       momentum of bodies that fly changes with their places). Piles come to rest and fall asleep. Free turning keeps its
       angular momentum to rounding. Trees of links (revolute, prismatic, weld; root free or fixed) in reduced coordinates: joints
@@ -52,7 +52,7 @@
       that touch is shared by all at once (Newton's law at the contact that closes): of five equal balls, e = 1, the first one comes back with
       -0.6 of its speed and four leave with 0.4. One link of a tree leaves its whole island to the sweeps, and so do particles. In heaps of random
       bodies Newton's method seldom ends in a dozen steps; there the sweeps are what they were.
-      Piles aslant that rock by 8 degrees in a step close gaps by 1 to 2 mm more than their rows, which are linear, allow.
+      Of 40 thin tiles that land aslant a first blow may leave 1 mm of overlap, where 50 sweeps leave it unsolved: see stats.residual.
 
    MACROS: those of fsi.h.
    STACK: up to 48 kB in the caller's thread and in each of the context's.
@@ -132,6 +132,8 @@ typedef struct fsi_rigid_desc {
     int substeps;              /* of one call, 1 to 1000; default 1 */
     int sweeps;                /* Gauss-Seidel sweeps a substep at most, there and back by turns; default 50. From the eighth on small islands that
                                   are not solved are solved directly: fewer than 8 means sweeps only */
+    fsi_real direct_work;      /* multiplications that one factorisation of an island may take to be solved directly, at most 50 times that in
+                                  all; default 3e6 (a wall of 136 bricks); 0: sweeps only. Larger ones: stats.degraded */
     fsi_real tolerance;        /* they end when one changes no contact's relative velocity by more than this times |g| dt, or times the
                                   fastest contact's speed where there is no gravity [1]; default 1e-6; 0: always all sweeps */
     int warm_start;            /* start from the last step's impulses; default 1 */
@@ -166,6 +168,8 @@ typedef struct fsi_rigid_stats {
     int contacts, touching;       /* last substep: all, and those with an impulse */
     int overlapping;              /* pairs of bodies deeper in each other than 5 % of the smaller one's radius, last substep */
     int substeps, sweeps;         /* sweeps: sum over substeps */
+    int direct, direct_steps;     /* islands whose velocities were solved for directly; Newton's steps, those that led nowhere included; sums over substeps */
+    int degraded;                 /* islands that sweeps left unsolved, and larger than direct_work lets be solved directly; sum over substeps */
     int fell_asleep, woken;       /* bodies */
     double residual;              /* change of a contact's relative velocity in the last sweep, largest [m/s] */
     double max_depth;             /* deepest overlap before it was pushed, last substep [m] */
@@ -175,6 +179,7 @@ typedef struct fsi_rigid_stats {
     double contact_impulse[3];    /* that planes, static and kinematic bodies gave to dynamic ones [N s] */
     double liquid_impulse[3];     /* that was taken from liquids [N s] */
     double seconds_collide, seconds_solve, seconds_other; /* by the clock hook */
+    double seconds_direct;        /* of seconds_solve: for islands, directly */
     size_t bytes;                 /* held through its context */
     long long allocs;             /* allocations of the context so far */
 } fsi_rigid_stats;
@@ -1333,8 +1338,9 @@ typedef struct fsi__rg_touch {
     double depth, margin;
 } fsi__rg_touch;
 
-/* Two parts, p's body has the larger id; q < 0: plane -1 - q. Their spots; next: the next pair whose q is of the same body, -1: none. */
-typedef struct fsi__rg_pair { int p, q; int first, most, count; int next; } fsi__rg_pair;
+/* Two parts, p's body has the larger id; q < 0: plane -1 - q. Their spots; next: the next pair whose q is of the same body, -1: none; bent: turns
+   may close more of their gaps in this substep than their rows, which are linear, know. */
+typedef struct fsi__rg_pair { int p, q; int first, most, count; int next, bent; } fsi__rg_pair;
 
 typedef struct fsi__rg_track { double *time; fsi_real *value; int count; double period; } fsi__rg_track;
 
@@ -1367,8 +1373,8 @@ typedef struct fsi__rg_tree {
 } fsi__rg_tree;
 
 /* An island for >>direct: where its bodies and rows begin and how many they are; how often its velocities may still be solved for in this
-   substep; whether a blow has hit it; multiplications that its matrix takes, 0: too many. */
-typedef struct fsi__rg_island { int body, bodies, row, rows, tries, hit; double work; } fsi__rg_island;
+   substep; whether a blow has hit it; whether it is too large; multiplications that its matrix takes, 0: it is not solved directly. */
+typedef struct fsi__rg_island { int body, bodies, row, rows, tries, hit, large; double work; } fsi__rg_island;
 
 /* A row of an island. a, b: places of bodies in the island's order, -1: it does not move. */
 typedef struct fsi__rg_cone {
@@ -1383,6 +1389,7 @@ typedef struct fsi__rg_cone {
 typedef struct fsi__rg_direct {
     fsi__arena lists, numbers;
     int islands, rows;                     /* rows: that it was laid out for */
+    double most;                           /* desc.direct_work */
     fsi__rg_island *island;
     int *body;                             /* by islands, in elimination order */
     int *place;                            /* of a body in its island, -1: none */
@@ -2187,13 +2194,12 @@ static double fsi__rg_start_solve(fsi_rigid *w, double dt, fsi__rg_particle *par
 #define FSI__RG_WIDE 1e3       /* multiplications a body of a factorisation: an island that takes more is wide */
 #define FSI__RG_QUICK 12       /* Newton's steps in a wide island */
 #define FSI__RG_HIT 4.5        /* times |g| dt: a blow, that changes a velocity by more in the eighth sweep */
-#define FSI__RG_SPEND 1.5e8    /* multiplications of a solution; and a hundredth of it of a step after a blow */
+#define FSI__RG_SPEND 50       /* times direct_work: multiplications of a solution; and half of direct_work of a step after a blow */
 #define FSI__RG_ROW_WORK 1500  /* multiplications that a row takes beside the factorisation, in a step */
 #define FSI__RG_FEW 8          /* of these with one rounding */
 #define FSI__RG_TINY 3         /* short steps one after the other, by which Newton's method is seen to get nowhere */
 #define FSI__RG_TRIES 2        /* direct solutions of an island in a substep */
 #define FSI__RG_TRY_DIRECT 8   /* sweeps before an island is solved directly */
-#define FSI__RG_WORK 3e6       /* multiplications of a factorisation: islands that take more are left to the sweeps */
 
 /* Lists who touches whom among bodies that rows move. */
 static void fsi__rg_list_neighbors(fsi_rigid *w, fsi__rg_direct *d)
@@ -2260,7 +2266,8 @@ static size_t fsi__rg_plan_island(fsi__rg_impl *im, fsi__rg_direct *d, int id, i
         s->work += 108.0 * (k - first + 1) * (k - first + 1);
         size += 36 * (size_t)(k - first + 1);
     }
-    if (fixed || s->work > FSI__RG_WORK) { /* trees have coordinates of their own */
+    s->large = !fixed && s->work > d->most;
+    if (fixed || s->large) { /* trees have coordinates of their own */
         s->work = 0;
         size = 0;
     }
@@ -2324,6 +2331,7 @@ static fsi_status fsi__rg_plan(fsi_rigid *w, const char *fn)
     fsi__rg_direct_lists(d, &d->lists, (size_t)w->count, (size_t)im->row_count);
 
     d->islands = 0;
+    d->most = (double)w->desc.direct_work;
     fsi__rg_list_neighbors(w, d);
     for (id = 0; id < w->count; id++) d->place[id] = -1;
     for (id = 0; id < w->count; id++) if (fsi__rg_mobile(im, id) && d->place[id] == -1) {
@@ -2590,7 +2598,7 @@ static double fsi__rg_step_length(const fsi__rg_impl *im, const fsi__rg_island *
 static fsi__d3 fsi__rg_pseudo_velocity(const fsi__rg_impl *im, int side, fsi__d3 r);
 static void fsi__rg_pseudo_kick(fsi__rg_impl *im, int side, fsi__d3 r, fsi__d3 j);
 
-/* parting: for the split impulses, of normal parts and rows without a gap only. */
+/* parting: for the split impulses, of normal parts only. */
 static void fsi__rg_load_cones(fsi__rg_impl *im, const fsi__rg_island *s, int parting)
 {
     fsi__rg_direct *d = &im->direct;
@@ -2614,9 +2622,9 @@ static void fsi__rg_load_cones(fsi__rg_impl *im, const fsi__rg_island *s, int pa
         if (!parting) continue;
         r->u = fsi__d3_sub(fsi__rg_pseudo_velocity(im, row->a, row->ra), fsi__rg_pseudo_velocity(im, row->b, row->rb));
         r->u = fsi__d3_madd(r->u, -row->push, row->n);
-        r->j0 = r->j = fsi__d3_scale(row->n, row->jp);
+        r->j0 = r->j = fsi__d3_scale(row->n, fmax(row->jp, 0));
         r->mu = r->shift = 0;
-        if (row->depth < 0) r->rho = 0;
+        if (row->jp < 0) r->rho = 0;
     }
     memset(d->x, 0, 6 * (size_t)s->bodies * sizeof *d->x);
 }
@@ -2682,9 +2690,9 @@ static int fsi__rg_wide(const fsi__rg_island *s) { return s->work > FSI__RG_WIDE
 static double fsi__rg_step_work(const fsi__rg_island *s) { return s->work + FSI__RG_ROW_WORK * (s->rows + 1.0); }
 
 /* How many of Newton's steps an island may take. */
-static int fsi__rg_newton_steps(const fsi__rg_island *s, int quick)
+static int fsi__rg_newton_steps(const fsi__rg_direct *d, const fsi__rg_island *s, int quick)
 {
-    const double most = FSI__RG_SPEND / fsi__rg_step_work(s);
+    const double most = FSI__RG_SPEND * d->most / fsi__rg_step_work(s);
     const int steps = quick ? FSI__RG_QUICK : FSI__RG_NEWTON;
     return most < steps ? (int)most : steps;
 }
@@ -2693,8 +2701,9 @@ static int fsi__rg_newton_steps(const fsi__rg_island *s, int quick)
 static int fsi__rg_solve_island(fsi__rg_impl *im, const fsi__rg_island *s, double enough, int parting, int quick)
 {
     fsi__rg_direct *d = &im->direct;
-    int round, k, left = fsi__rg_newton_steps(s, quick), got;
+    int round, k, left = fsi__rg_newton_steps(d, s, quick), got;
     int slow = 0, followed = quick ? 2 : 0; /* rounds that did not halve `off`; times that it was started from far off */
+    const int steps = left;
     double off = 1e300, before, speed = 0;  /* off: the last round's change [m/s] */
     fsi__rg_load_cones(im, s, parting);
     for (k = 0; k < s->rows; k++) speed = fmax(speed, fsi__d3_norm(d->cone[k].u));
@@ -2706,10 +2715,13 @@ static int fsi__rg_solve_island(fsi__rg_impl *im, const fsi__rg_island *s, doubl
         off = fsi__rg_next_round(d, s, 0);
         slow += off > 0.5 * before;
     }
+    im->stats.direct_steps += parting ? 0 : steps - (left > 0 ? left : 0);
     if (!(off <= fmax(FSI__RG_NEARLY * enough, FSI__RG_SHARE * speed))) return 0;
+    im->stats.direct += !parting;
     for (k = 0; k < s->rows; k++) {
         fsi__rg_row *row = &im->row[d->list[s->row + k]];
-        const double change = fmax(fsi__d3_dot(d->cone[k].j, row->n), 0) - row->jp;
+        const double change = fmax(fsi__d3_dot(d->cone[k].j, row->n), 0) - fmax(row->jp, 0);
+        if (parting && row->jp < 0) continue;
         if (!parting) fsi__rg_set_impulse(im, row, d->cone[k].j, NULL);
         else {
             fsi__rg_pseudo_kick(im, row->a, row->ra, fsi__d3_scale(row->n, change));
@@ -2721,9 +2733,11 @@ static int fsi__rg_solve_island(fsi__rg_impl *im, const fsi__rg_island *s, doubl
 }
 
 /* Islands in which some velocity still changes by more than `enough` in a sweep; by more than `blow`: hit. Returns how many were solved. */
-static int fsi__rg_solve_islands(fsi__rg_impl *im, double enough, double blow)
+static int fsi__rg_solve_islands(fsi_rigid *w, double enough, double blow)
 {
+    fsi__rg_impl *im = fsi__rg_of(w);
     fsi__rg_direct *d = &im->direct;
+    double clock = fsi__now(w->context);
     int i, k, n = 0, quick;
     if (d->rows != im->row_count) return 0; /* others have added rows: with particles */
     for (i = 0; i < d->islands; i++) {
@@ -2731,7 +2745,7 @@ static int fsi__rg_solve_islands(fsi__rg_impl *im, double enough, double blow)
         double change = 0;
         for (k = 0; k < s->rows; k++) change = fmax(change, im->row[d->list[s->row + k]].change);
         if (!(s->work > 0) || s->tries == 0 || !(change > enough)) continue;
-        s->hit |= change > blow && 100 * fsi__rg_step_work(s) <= FSI__RG_SPEND;
+        s->hit |= change > blow && 100 * fsi__rg_step_work(s) <= FSI__RG_SPEND * d->most;
         quick = fsi__rg_wide(s) && !s->hit;
         s->tries = quick ? 0 : s->tries - 1;
         if (quick && s->work > FSI__RG_ROW_WORK * s->rows) continue;
@@ -2741,6 +2755,19 @@ static int fsi__rg_solve_islands(fsi__rg_impl *im, double enough, double blow)
     for (i = 0; i < im->row_count && n > 0; i++) { /* the search begins anew */
         im->row[i].from = fsi__rg_impulse(&im->row[i]);
         im->row[i].way = fsi__rg_zero();
+    }
+    im->stats.seconds_direct += fsi__now(w->context) - clock;
+    return n;
+}
+
+/* Islands too large to be solved directly, in which the last sweep has changed some velocity by more than `enough`. */
+static int fsi__rg_count_left(const fsi__rg_impl *im, double enough)
+{
+    const fsi__rg_direct *d = &im->direct;
+    int i, k, n = 0;
+    for (i = 0; i < d->islands && d->rows == im->row_count; i++) if (d->island[i].large) {
+        for (k = 0; k < d->island[i].rows && !(im->row[d->list[d->island[i].row + k]].change > enough); k++) {}
+        n += k < d->island[i].rows;
     }
     return n;
 }
@@ -2756,11 +2783,12 @@ FSI_API void fsi__rg_solve(fsi_rigid *w, double dt, fsi__rg_particle *particle, 
         change = fsi__rg_sweep(w, dt, sweep % 2, particle);
         sweep++;
         if (sweep > 1 && w->desc.tolerance > 0 && change <= done) break;
-        if (sweep % FSI__RG_TRY_DIRECT == 0 && !particle && fsi__rg_solve_islands(im, fmax(done, 1e-9 * speed), blow)) size = 0;
+        if (sweep % FSI__RG_TRY_DIRECT == 0 && !particle && fsi__rg_solve_islands(w, fmax(done, 1e-9 * speed), blow)) size = 0;
         else if (sweep % 2 == 0 && sweep + 2 <= w->desc.sweeps) size = fsi__rg_search(w, size, particle);
     }
     for (k = 0; k < w->tree_count; k++) if (im->tree[k] && fsi__rg_tree_awake(im, im->tree[k])) fsi__rg_tree_spread(im, im->tree[k], im->tree[k]->u);
     im->stats.sweeps += sweep;
+    im->stats.degraded += fsi__rg_count_left(im, fmax(fmax((double)w->desc.tolerance * speed, enough), 1e-9 * speed));
     im->stats.residual = change;
     im->stats.seconds_solve += fsi__now(w->context) - clock;
 }
@@ -2811,34 +2839,61 @@ static void fsi__rg_part_islands(fsi__rg_impl *im, double enough)
     }
 }
 
+/* u.n of a row, of pseudo-velocities. */
+static double fsi__rg_pseudo_approach(const fsi__rg_impl *im, const fsi__rg_row *row)
+{
+    return fsi__d3_dot(fsi__d3_sub(fsi__rg_pseudo_velocity(im, row->a, row->ra), fsi__rg_pseudo_velocity(im, row->b, row->rb)), row->n);
+}
+
+/* One sweep of the split impulses. Returns the largest change of a pseudo-velocity. */
+static double fsi__rg_sweep_pushes(fsi__rg_impl *im, int back)
+{
+    double most = 0, change;
+    int i;
+    for (i = 0; i < im->touch_count; i++) {
+        fsi__rg_row *row = &im->row[back ? im->touch_count - 1 - i : i];
+        if (!(row->kn > 0) || row->jp < 0) continue;
+        change = fmax(row->kn * (row->push - fsi__rg_pseudo_approach(im, row)), -row->jp);
+        if (change < 0 || change > 0) {
+            fsi__rg_pseudo_kick(im, row->a, row->ra, fsi__d3_scale(row->n, change));
+            fsi__rg_pseudo_kick(im, row->b, row->rb, fsi__d3_scale(row->n, -change));
+        }
+        row->jp += change;
+        most = fmax(most, fabs(change) / row->kn);
+    }
+    return most;
+}
+
+/* Rows left out so far that would close by more than they may count from now on. Returns how many. */
+static int fsi__rg_rouse_rows(fsi__rg_impl *im, double enough)
+{
+    int i, n = 0;
+    for (i = 0; i < im->touch_count; i++) {
+        fsi__rg_row *row = &im->row[i];
+        if (row->jp >= 0 || !(row->kn > 0) || fsi__rg_pseudo_approach(im, row) >= row->push - enough) continue;
+        row->jp = 0;
+        n++;
+    }
+    return n;
+}
+
 /* Pseudo-velocities that part what is deeper than its slop (Guendelman et al. 2003 call it push-out; this form is Catto's): normal rows only,
-   u.n >= push. Rows between bodies that touch without overlap hold: u.n >= 0. */
-static void fsi__rg_separate(fsi_rigid *w)
+   u.n >= push. Rows between bodies that touch without overlap hold: u.n >= 0; a gap may close by what the step leaves of it. Wide gaps are left
+   out (jp < 0) until something would close them. */
+static void fsi__rg_separate(fsi_rigid *w, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    double *j, most = 0;
-    int i, sweep;
+    double most = 0, change;
+    int i, sweep, roused;
     for (i = 0; i < w->count; i++) im->moving[i].pv = im->moving[i].pw = fsi__rg_zero();
-    for (i = 0; i < im->touch_count; i++) if (im->row[i].kn > 0) most = im->row[i].push > most ? im->row[i].push : most;
+    for (i = 0; i < im->touch_count; i++) if (im->row[i].kn > 0) most = fmax(most, im->row[i].push);
     if (!(most > 0)) return;
-    for (i = 0; i < im->touch_count; i++) im->row[i].jp = 0;
-    for (sweep = 0; sweep < w->desc.sweeps; sweep++) {
-        double change = 0;
-        for (i = 0; i < im->touch_count; i++) {
-            fsi__rg_row *row = &im->row[sweep % 2 ? im->touch_count - 1 - i : i];
-            double u, next;
-            if (!(row->kn > 0) || row->depth < 0) continue;
-            j = &row->jp;
-            u = fsi__d3_dot(fsi__d3_sub(fsi__rg_pseudo_velocity(im, row->a, row->ra), fsi__rg_pseudo_velocity(im, row->b, row->rb)), row->n);
-            next = *j + row->kn * (row->push - u);
-            next = next > 0 ? next : 0;
-            if (fabs(next - *j) > change * row->kn) change = fabs(next - *j) / row->kn;
-            fsi__rg_pseudo_kick(im, row->a, row->ra, fsi__d3_scale(row->n, next - *j));
-            fsi__rg_pseudo_kick(im, row->b, row->rb, fsi__d3_scale(row->n, *j - next));
-            *j = next;
-        }
-        if (change <= 1e-3 * most) break;
-        if (sweep + 1 == FSI__RG_TRY_DIRECT) fsi__rg_part_islands(im, 1e-4 * most);
+    for (i = 0; i < im->touch_count; i++) im->row[i].jp = im->row[i].push < -fmin(most, im->touch[i].margin / dt) ? -1 : 0;
+    for (sweep = 1; sweep <= w->desc.sweeps; sweep++) {
+        change = fsi__rg_sweep_pushes(im, sweep % 2 == 0);
+        roused = (change <= 1e-3 * most || sweep % FSI__RG_TRY_DIRECT == 0) && fsi__rg_rouse_rows(im, 1e-3 * most);
+        if (change <= 1e-3 * most && !roused) break;
+        if (sweep % FSI__RG_TRY_DIRECT == 0 && (roused || sweep == FSI__RG_TRY_DIRECT)) fsi__rg_part_islands(im, 1e-4 * most);
     }
 }
 
@@ -3785,6 +3840,101 @@ static void fsi__rg_shift_body(fsi__rg_impl *im, int id, double dt)
     m->w = fsi__rg_mul(tensor, momentum);
 }
 
+#define FSI__RG_BENT 0.125 /* margins that a gap may close by more than its row says before it is looked at */
+
+/* Rows are linear. By how much more a gap may close at a relative velocity of `speed`: points of a body that turns by a stray by up to a^2 times
+   its reach from their line, part of it because the axis turns too, and its faces turn against what slides along them. */
+static double fsi__rg_bend(const fsi__rg_impl *im, int a, int b, double speed, double dt)
+{
+    const double turn_a = fsi__d3_norm(im->moving[a].w) * dt, turn_b = b < 0 ? 0 : fsi__d3_norm(im->moving[b].w) * dt;
+    return turn_a * turn_a * im->record[a].reach + (b < 0 ? 0 : turn_b * turn_b * im->record[b].reach) + (turn_a + turn_b) * speed * dt;
+}
+
+/* What split impulses may close of a gap: what the velocities as solved leave. Returns whether it is to be looked at where these take it; links
+   of trees are not: where they will be is not known yet. */
+static int fsi__rg_foresee_gap(const fsi_rigid *w, const fsi__rg_touch *t, fsi__rg_row *row, double dt)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__d3 u = fsi__rg_relative(im, row, NULL);
+    const double after = row->depth - dt * fsi__d3_dot(u, row->n), before = fmax(row->depth, fsi__rg_pair_slop(w, t->a, t->b));
+    if (row->depth < 0) row->push = fmin(0, after / dt);
+    if (im->moving[t->a].tree >= 0 || (t->b >= 0 && im->moving[t->b].tree >= 0)) return 0;
+    return after + fsi__rg_bend(im, t->a, t->b, fsi__d3_norm(u), dt) > before + FSI__RG_BENT * t->margin;
+}
+
+static void fsi__rg_foresee_gaps(fsi_rigid *w, double dt)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int i, k, at = 0;
+    for (i = 0; i < im->pair_count; i++) {
+        fsi__rg_pair *pair = &im->pair[i];
+        for (pair->bent = k = 0; k < pair->count; k++) if (!im->spot[pair->first + k].hidden) {
+            pair->bent |= fsi__rg_foresee_gap(w, &im->touch[at], &im->row[at], dt);
+            at++;
+        }
+    }
+}
+
+/* A part where the velocities as solved take it. */
+static void fsi__rg_place_at_end(const fsi__rg_impl *im, const fsi__rg_placed *p, double grow, fsi__rg_placed *end)
+{
+    double turn[9];
+    fsi__rg_matrix(im->moving[p->body].pose.orientation, turn);
+    *end = *p;
+    fsi__rg_place(p->part, fsi__d3_of(im->moving[p->body].pose.position), turn, end);
+    fsi__rg_box_of(end, grow);
+}
+
+/* The row among n of a pair that a spot at the step's end belongs to: of the same features, or the nearest one. */
+static int fsi__rg_row_of(const fsi__rg_touch *t, int n, const fsi__rg_spot *s)
+{
+    double least = 1e300;
+    int k, best = 0;
+    for (k = 0; k < n; k++) {
+        const fsi__d3 off = fsi__d3_sub(t[k].x, s->x);
+        if ((uint32_t)t[k].key == s->feature) return k;
+        if (fsi__d3_dot(off, off) < least) { least = fsi__d3_dot(off, off); best = k; }
+    }
+    return best;
+}
+
+/* Overlap that a step adds although its rows did not close is undone in the same step, what there was before by `push`. */
+static void fsi__rg_meet_at_end(const fsi_rigid *w, const fsi__rg_pair *pair, int first, int n, double dt)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__rg_placed *p = &im->placed[pair->p];
+    const double slop = fsi__rg_pair_slop(w, p->body, im->touch[first].b);
+    fsi__rg_placed pe, qe;
+    fsi__rg_heap h;
+    int k;
+    h.n = 0;
+    h.margin = im->touch[first].margin;
+    fsi__rg_place_at_end(im, p, h.margin, &pe);
+    if (pair->q < 0) fsi__rg_meet_plane(&h, &pe, im->plane[-1 - pair->q].n, im->plane[-1 - pair->q].offset, w->desc.dim);
+    else {
+        fsi__rg_place_at_end(im, &im->placed[pair->q], h.margin, &qe);
+        fsi__rg_meet(&h, &pe, &qe, w->desc.dim);
+    }
+    for (k = 0; k < h.n; k++) {
+        const fsi__rg_spot *s = &h.spot[k];
+        fsi__rg_row *row = &im->row[first + fsi__rg_row_of(im->touch + first, n, s)];
+        const double before = fmax(row->depth, slop), push = row->depth > slop ? (double)w->desc.push * (row->depth - slop) : 0;
+        if (!(fsi__d3_dot(row->n, s->n) > 0.7)) continue;
+        if (s->depth > before) row->push = fmax(row->push, (s->depth - before + push) / dt);
+        else if (row->depth < 0) row->push = fmax(row->push, fmin(0, s->depth / dt));
+    }
+}
+
+static void fsi__rg_find_bent(fsi_rigid *w, double dt)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int i, k, n, at = 0;
+    for (i = 0; i < im->pair_count; i++, at += n) {
+        for (n = k = 0; k < im->pair[i].count; k++) n += !im->spot[im->pair[i].first + k].hidden;
+        if (im->pair[i].bent) fsi__rg_meet_at_end(w, &im->pair[i], at, n, dt);
+    }
+}
+
 /* From the substep's start with the velocities as solved, by fsi_body_integrate. */
 static void fsi__rg_advance_body(fsi__rg_impl *im, int id, double dt)
 {
@@ -3797,7 +3947,6 @@ static void fsi__rg_advance_body(fsi__rg_impl *im, int id, double dt)
     fsi_body_integrate(&b, (fsi_real)dt);
     m->pose = b.pose;
     m->w = fsi__d3_of(b.angular_velocity);
-    fsi__rg_shift_body(im, id, dt);
 }
 
 static fsi_status fsi__rg_check_moved(const fsi_rigid *w, int id, const char *fn)
@@ -3831,8 +3980,11 @@ FSI_API fsi_status fsi__rg_advance(fsi_rigid *w, double dt, const char *fn)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     int id, k;
-    fsi__rg_separate(w);
+    if (w->desc.push > 0) fsi__rg_foresee_gaps(w, dt);
     for (id = 0; id < w->count; id++) if (fsi__rg_mobile(im, id) && im->moving[id].tree < 0) fsi__rg_advance_body(im, id, dt);
+    if (w->desc.push > 0) fsi__rg_find_bent(w, dt);
+    fsi__rg_separate(w, dt);
+    for (id = 0; id < w->count; id++) if (fsi__rg_mobile(im, id) && im->moving[id].tree < 0) fsi__rg_shift_body(im, id, dt);
     for (k = 0; k < w->tree_count; k++) if (im->tree[k] && fsi__rg_tree_awake(im, im->tree[k]) && !fsi__rg_tree_advance(w, im->tree[k], dt))
         return fsi__fail(w->context, FSI_ERROR_SINGULAR, fn, k, 0, "tree %d: its inertia is singular", k);
     for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) FSI__RG_TRY(fsi__rg_check_moved(w, id, fn));
@@ -4331,6 +4483,7 @@ FSI_API fsi_rigid_desc fsi_rigid_default_desc(void)
     d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
     d.substeps = 1;
     d.sweeps = 50;
+    d.direct_work = 3000000;
     d.tolerance = (fsi_real)1e-6;
     d.warm_start = 1;
     d.friction = (fsi_real)0.3;
@@ -4828,7 +4981,7 @@ FSI_API fsi_status fsi_rigid_remove_plane(fsi_rigid *w, int id)
 static fsi_status fsi__rg_check_desc(fsi_context *context, const char *fn, const fsi_rigid_desc *d)
 {
     const struct { const char *name; double x, lo, hi; } number[] = {
-        { "substeps", (double)d->substeps, 1, 1000 }, { "sweeps", (double)d->sweeps, 1, 1e6 }, { "tolerance", (double)d->tolerance, 0, 1 }, { "friction", (double)d->friction, 0, 100 },
+        { "substeps", (double)d->substeps, 1, 1000 }, { "sweeps", (double)d->sweeps, 1, 1e6 }, { "direct_work", (double)d->direct_work, 0, 1e15 }, { "tolerance", (double)d->tolerance, 0, 1 }, { "friction", (double)d->friction, 0, 100 },
         { "restitution", (double)d->restitution, 0, 1 }, { "restitution_speed", (double)d->restitution_speed, 0, 1e6 },
         { "contact_margin", (double)d->contact_margin, 0, 1e6 }, { "slop", (double)d->slop, 0, 1e6 }, { "push", (double)d->push, 0, 1 },
         { "sleep_speed", (double)d->sleep_speed, 0, 1e6 }, { "sleep_time", (double)d->sleep_time, 0, 1e6 },

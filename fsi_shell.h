@@ -188,7 +188,8 @@ typedef struct fsi_shell {
     fsi_vec3 *position;           /* vertex_count [m]; yours to write between steps (teleport): the next step checks that nothing intersects */
     fsi_vec3 *velocity;           /* vertex_count [m/s]; yours to write */
     fsi_vec3 *force;              /* vertex_count, external force [N]; yours to write, kept from step to step */
-    unsigned char *pinned;        /* vertex_count: 1: held; yours to write */
+    unsigned char *pinned;        /* vertex_count: 1: held; yours to write. Two at the end of a rod clamp it, half an edge behind the inner
+                                     one; at the inner one if the segment between is far stiffer (shell.md 3) */
     fsi_vec3 *target;             /* vertex_count: where a pinned vertex is at the end of the coming step; at first, and after each step in which it was
                                      not pinned, its position; yours to write */
     fsi_real *twist;              /* segment_count: turn of the material about the segment [rad], up to 1e8, relative to a frame that is carried along without
@@ -3852,18 +3853,22 @@ static double fsi__sh_push(const fsi__sh_impl *m, const fsi__sh_pair *p)
 
 #define FSI__SH_NO_GAP 1e-3 /* of a pair's range */
 
-/* A barrier that is too soft, as of what began close together, yields nine tenths of a gap in each Newton step, and opens it by no more than twice: the
-   matrix loses all accuracy meanwhile. So while the smallest gap is next to none and falls, stiffness doubles (after Li et al. 2020, section 4.3). */
+/* A barrier that is too soft, as of what began close together, yields nine tenths of a gap in each Newton step, and
+   opens it by no more than twice: the matrix loses all accuracy meanwhile. So where the smallest gap is next to none and
+   falls, softness ends at once: doubled, it lags behind a gap that falls tenfold. Then stiffness doubles while that
+   goes on (after Li et al. 2020, section 4.3). */
 static void fsi__sh_stiffen(fsi__sh_step *w)
 {
     const fsi__sh_impl *m = w->m;
+    const double base = fsi__sh_base_stiffness(w);
     double least = 1;
     int i;
     for (i = 0; i < m->actives; i++) {
         const double gap = m->gap[m->active[i]] / m->pair[m->active[i]].contact.range;
         if (gap < least && fsi__sh_push(m, &m->pair[m->active[i]]) > 0) least = gap;
     }
-    if (least < FSI__SH_NO_GAP && least < w->least_gap && w->kappa < 1e9 * fsi__sh_base_stiffness(w)) w->kappa *= 2;
+    if (least < FSI__SH_NO_GAP && least < w->least_gap && w->kappa < 1e9 * base)
+        w->kappa = w->kappa < base / 2 ? base : 2 * w->kappa;
     w->least_gap = least;
 }
 

@@ -6,6 +6,7 @@
 #include "kit/test_couple.h"
 #include "kit/couple_cases.h"
 #include "kit/couple_sheets.h"
+#include "kit/couple_gate.h"
 
 static void test_random_scenes_keep_every_promise(void)
 {
@@ -26,16 +27,20 @@ static void test_random_scenes_keep_every_promise(void)
     CHECK(TEST_SLOWED || tally[0].failed + tally[1].failed > 0); /* in few steps none may ask for memory */
 }
 
-/* Of 500 that `validate_couple sheets` runs: in the first step of 70 a sheet that began close to the floor is crushed in a pool, by a barrier that is soft still. */
+/* Of 500 that `validate_couple sheets` runs. In the first step of 70 and of 411 a sheet that began close to a wall is
+   crushed by a pool, the barrier being soft still: doubled in each Newton step, it lagged behind gaps that fell to 1e-8
+   of its range, and 411 was refused. The sheet of 243 swings out of the box and back into it. */
 static void test_steps_of_sheets_beside_walls_end(void)
 {
-    static const int number[7] = { 70, 4, 9, 14, 19, 24, 30 };
+    static const int number[9] = { 70, 4, 9, 14, 19, 24, 30, 411, 243 }, steps[9] = { 1, 8, 8, 8, 8, 8, 2, 1, 7 };
     sheet_tally t;
     int k;
     memset(&t, 0, sizeof t);
-    for (k = 0; k < (TEST_SLOWED ? 3 : 7); k++) sheet_run(number[k], number[k] % 5 == 4 ? 8 : number[k] == 70 ? 1 : 2, &t);
-    printf("   %d steps, %.1f Newton steps a substep, the longest step over the median %.1f\n", t.steps, (double)t.newton / (double)t.substeps, t.slowest);
+    for (k = 0; k < (TEST_SLOWED ? 3 : 9); k++) sheet_run(number[k], steps[k], &t);
+    printf("   %d steps, %.1f Newton steps a substep, %d substeps out of balance, longest step over median %.1f\n",
+        t.steps, (double)t.newton / (double)t.substeps, t.degraded, t.slowest);
     CHECK(t.refused == 0 && t.broken == 0);
+    CHECK(t.degraded <= 1);
 }
 
 /* The paper's estimate of the time of impact stalls and misses where ours does neither. */
@@ -50,6 +55,44 @@ static void test_sweeps_are_neither_stalled_nor_late(void)
         CHECK(t.ours.mean > 0.85);
         CHECK(t.printed.stalled > t.pairs / 10 && t.printed.late > t.pairs / 50);
     }
+}
+
+/* Points of 0.01 kg/m come at half a metre a second from beyond a side, at a pool 12 cells deep, just above it and far
+   above: a jump of the barrier held them, with all else, before the side. The side holds the liquid, so it holds out
+   what would come in there; the others go on. */
+static void test_what_comes_back_through_a_side(void)
+{
+    static const double height[3] = { 6, 12.7, 20 };
+    const double speed = 0.5, dt = 1e-3, mass = 0.01;
+    double gained = 0, given = 0;
+    fsi_box3 pool;
+    pair p;
+    int k;
+    pair_begin(&p, 24);
+    p.c.desc.gravity = v3(0, 0, 0);
+    for (k = 0; k < 3; k++) scene_point(&p.c, -4.3 * CELL, height[k] * CELL, 0, mass);
+    pair_make(&p);
+    pool.lo = v3(0, 0, 0);
+    pool.hi = v3(24 * CELL, 12 * CELL, 0);
+    CHECK(fsi_levelset_fill_box(p.water, pool, v3(0, 0, 0), NULL) == FSI_OK);
+    for (k = 0; k < 3; k++) p.solid->velocity[k] = v3(speed, 0, 0);
+    for (k = 0; k < 20; k++) {
+        const double before = mass * (double)p.solid->velocity[0].x;
+        if (!pair_step(&p, dt)) break;
+        CHECK(p.both->stats.degraded == 0);
+        CHECK((double)p.solid->position[0].x < -CELL && (double)p.solid->velocity[0].x <= speed);
+        gained += mass * (double)p.solid->velocity[0].x - before;
+        given += (double)p.both->liquid_force[0].x * dt;
+    }
+    printf("   speeds %.3f %.3f %.3f m/s; gained %.9f, liquid_force %.9f kg/s; liquid %.3f m/s\n",
+        (double)p.solid->velocity[0].x, (double)p.solid->velocity[1].x, (double)p.solid->velocity[2].x, gained, given,
+        p.water->stats.max_speed);
+    CHECK((double)p.solid->velocity[0].x < 0.01 * speed);
+    CHECK_NEAR(gained, given, TOL(1e-9, 1e-5) * mass * speed);
+    for (k = 1; k < 3; k++) CHECK((double)p.solid->position[k].x > 2 * CELL);
+    CHECK_NEAR((double)p.solid->velocity[2].x, speed, TOL(1e-9, 1e-5));
+    CHECK(p.water->stats.max_speed < 0.1 * speed);
+    pair_end(&p);
 }
 
 static void test_a_drop_rebounds_more_than_five_times(void)
@@ -72,13 +115,51 @@ static void test_volume_at_five_metres_a_second(void)
     }
 }
 
+/* Clamped by a wall of a far stiffer material; the error is of second order in the edge, (edge / length)^2. */
+static void test_a_gate_bends_like_a_clamped_beam(void)
+{
+    const double load = 1200; /* bends it by half of its height */
+    double small[2], large[2];
+    int k;
+    for (k = 0; k < 2; k++) {
+        const gate_kind kind = { k ? 2.5e-3 : 5e-3, 1, 0 };
+        small[k] = gate_bent(&kind, 1) / (GATE * GATE * GATE * GATE / (8 * GATE_EI));
+        large[k] = gate_bent(&kind, load) / gate_elastica(load);
+        printf("   edges of %g mm: %.5f of theory, %.5f where bent by %.1f mm\n", 1e3 * kind.dx, small[k], large[k],
+            1e3 * gate_elastica(load));
+        CHECK(fabs(small[k] - 1) <= 1.3 * kind.dx * kind.dx / (GATE * GATE) + TOL(1e-5, 1e-3));
+        CHECK(fabs(large[k] - 1) <= 1.3 * kind.dx * kind.dx / (GATE * GATE) + 1e-3); /* what it stretches by */
+    }
+    CHECK(gate_elastica(load) > 0.45 * GATE);
+}
+
+/* Cells of 0.625 mm give 39.0 mm. With the chain's end on the floor it is 44.8 and 42.4 mm here, clamped by pins alone 47.0 and 45.2 mm. */
+static void test_a_gate_under_a_dam_break_does_not_hang_on_the_cells(void)
+{
+    gate_run r[2];
+    int k;
+    for (k = 0; k < (TEST_SLOWED ? 1 : 2); k++) {
+        const gate_kind kind = { k ? 10e-3 / 3 : 5e-3, 1, 1 };
+        r[k] = gate_break(&kind, 0.1);
+        printf("   cells of %.2f mm: %.2f mm at %.3f s, held %.4f of hydrostatics, momentum off by %.1e\n", 1e3 * kind.dx,
+            1e3 * r[k].peak, r[k].time, r[k].held, r[k].missing);
+        CHECK(fabs(r[k].held - 1) <= 0.03);
+        CHECK(fabs(r[k].peak / 39e-3 - 1) <= 0.05);
+        CHECK(r[k].missing <= TOL(1e-8, 1e-4));
+    }
+    CHECK(k < 2 || fabs(r[1].peak / r[0].peak - 1) <= 0.04);
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
     RUN(test_random_scenes_keep_every_promise);
     RUN(test_steps_of_sheets_beside_walls_end);
+    RUN(test_what_comes_back_through_a_side);
     RUN(test_sweeps_are_neither_stalled_nor_late);
     RUN(test_a_drop_rebounds_more_than_five_times);
     RUN(test_volume_at_five_metres_a_second);
+    RUN(test_a_gate_bends_like_a_clamped_beam);
+    RUN(test_a_gate_under_a_dam_break_does_not_hang_on_the_cells);
     return TEST_END();
 }

@@ -83,10 +83,46 @@ static void test_a_drop_gives_a_column_what_it_loses(void)
     CHECK_NEAR(hit_column(2, 0), 1, TOL(0.03, 0.06));
 }
 
+/* A block of 12 x 12 x 20 cm flies at 3 m/s at a plate of 8 x 16 x 4 cm, cells of 2 cm: impulse that the plate got over what the block lost. */
+static double hit_plate(void)
+{
+    fsi_levelset_desc d = fsi_levelset_default_desc();
+    fsi_mesh *m = make_box(box3(0.28, 0.24, 0.24, 0.36, 0.4, 0.28));
+    fsi_levelset *s = NULL;
+    double got = 0, lost;
+    int id = 0, k;
+    d.n[0] = d.n[1] = d.n[2] = 32;
+    d.dx = (fsi_real)0.02;
+    d.gravity = v3(0, 0, 0);
+    memset(d.open_side, 1, sizeof d.open_side);
+    CHECK(fsi_levelset_create(&s, &d) == FSI_OK && fsi_levelset_add_mesh(s, m, &id) == FSI_OK);
+    CHECK(fsi_levelset_fill_box(s, box3(0.26, 0.26, 0.32, 0.38, 0.38, 0.52), v3(0, 0, -3), NULL) == FSI_OK);
+    lost = 3 * 1000 * s->stats.volume;
+    for (k = 0; k < 20; k++) {
+        fsi_vec3 force;
+        if (!CHECK(fsi_levelset_step(s, (fsi_real)0.004) == FSI_OK)) break;
+        CHECK(fsi_levelset_obstacle_reaction(s, id, &force, NULL) == FSI_OK);
+        got -= 0.004 * (double)force.z;
+    }
+    lost += s->stats.momentum[2];
+    printf("      the plate got %.3f N s, the block lost %.3f, %.1e of its volume left the box\n", got, lost, s->stats.left_volume / s->stats.target);
+    fsi_levelset_destroy(s);
+    fsi_mesh_destroy(m);
+    return got / lost;
+}
+
+/* phi went on into a solid by what it is a cell out of it, and not by the first centre: in the first cell before the plate 10 % of the block's volume went
+   missing, in that beside its edges 20 % came to be, and the plate got 14 % less than the block lost. */
+static void test_a_plate_gets_what_a_jet_loses(void)
+{
+    CHECK_NEAR(hit_plate(), 1, TOL(0.03, 0.05));
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
     RUN(test_what_is_carried_has_its_reaction);
     RUN(test_a_drop_gives_a_column_what_it_loses);
+    RUN(test_a_plate_gets_what_a_jet_loses);
     return TEST_END();
 }

@@ -314,6 +314,9 @@ static void test_tiles_that_fall_together_stop_together(void)
     CHECK(overlap_of_tiles(40, 0.5e-3, 30, 0, 0) <= 0.4e-3); /* each falls through the places of three others in a step */
     CHECK(overlap_of_tiles(40, 10e-3, 30, 0, 0) <= 0.4e-3);
     CHECK(overlap_of_tiles(40, 2e-3, 30, 5e-3, 1) <= 0.4e-3);
+    CHECK(overlap_of_tiles(7, 2e-3, 60, 5e-3, 1) <= 0.4e-3); /* they rock by 8 degrees in a step: rows are linear */
+    CHECK(overlap_of_tiles(40, 2e-3, 60, 5e-3, 1) <= 0.4e-3);
+    CHECK(overlap_of_tiles(40, 0.1e-3, 60, 0, 0) <= 0.4e-3); /* split impulses of tiles above do not close gaps below */
 }
 
 /* A plate falls by twenty times its thickness in a step onto a floor on which a pebble lies, under its middle or under its edge: the pebble holds
@@ -401,6 +404,33 @@ static void test_towers_stand_whatever_their_size_and_weights(void)
     CHECK(creep_of_tower(6, 0.2, 1e6, 3, 60, &depth) <= 1e-3 && depth <= 1e-3);
 }
 
+/* An island of 20 cubes that falls by 1 cm. Without a budget, or with one that is too small, it is left to the sweeps, which do not end. */
+static void test_direct_solutions_keep_their_budget(void)
+{
+    static const double work[4] = { 3e6, 1e3, 0, 1e9 };
+    int k, i, s, direct, steps, degraded;
+    for (k = 0; k < 4; k++) {
+        fsi_rigid_desc d = rigid_desc(3, 9.81);
+        fsi_rigid *w;
+        d.direct_work = (fsi_real)work[k];
+        w = make_world(&d);
+        add_floor(w);
+        for (i = 0; i < 20; i++) add_shape(w, box_shape(0.2, 0.2, 0.2), v3(0.002 * (i % 3), 0.002 * (i % 2), 0.11 + 0.2 * i));
+        for (s = direct = steps = degraded = 0; s < 30; s++) {
+            advance(w, 1.0 / 60);
+            direct += w->stats.direct;
+            steps += w->stats.direct_steps;
+            degraded += w->stats.degraded;
+        }
+        if (k == 0 || k == 3) CHECK(direct > 0 && steps >= direct && degraded == 0);
+        else CHECK(direct == 0 && steps == 0 && degraded > 0);
+        CHECK(w->stats.seconds_direct <= w->stats.seconds_solve);
+        d.direct_work = -1;
+        CHECK(fsi_rigid_set_desc(w, &d) == FSI_ERROR_ARGUMENT && strstr(fsi_rigid_error(w)->message, "direct_work"));
+        fsi_rigid_destroy(w);
+    }
+}
+
 /* A box put 0.3 of its side into one 1000 times lighter that stands on the floor. */
 static void test_a_heavy_box_is_parted_from_a_light_one(void)
 {
@@ -414,6 +444,27 @@ static void test_a_heavy_box_is_parted_from_a_light_one(void)
     advance_to(w, 1, 1.0 / 60);
     CHECK(height_of(w, 1) - height_of(w, 0) > 0.99 && w->stats.max_depth <= 0.01);
     fsi_rigid_destroy(w);
+}
+
+/* Two boxes whose centres coincide, alike or turned, of masses 1:1 to 1000:1. */
+static void test_boxes_at_one_place_are_counted_and_parted(void)
+{
+    static const double ratio[3] = { 1, 300, 1000 };
+    int k;
+    for (k = 0; k < 6; k++) {
+        fsi_rigid_desc d = rigid_desc(3, 9.81);
+        fsi_rigid *w = make_world(&d);
+        fsi_rigid_shape s = box_shape(1, 1, 1);
+        add_floor(w);
+        add_shape(w, s, v3(0, 0, 0.5));
+        s.density *= (fsi_real)ratio[k % 3];
+        add_turned(w, s, v3(0, 0, 0.5), fsi_quat_from_axis_angle(v3(1, 2, 3), (fsi_real)(k < 3 ? 0 : 0.3)));
+        advance(w, 1.0 / 60);
+        CHECK(w->stats.overlapping > 0);
+        advance_to(w, 2, 1.0 / 60);
+        CHECK(w->stats.overlapping == 0 && apart(w->body[0]->pose.position, w->body[1]->pose.position) > 0.99);
+        fsi_rigid_destroy(w);
+    }
 }
 
 /* CPU time of 40 random boxes that fall into a bin [s]. */
@@ -714,7 +765,9 @@ int main(int argc, char **argv)
     RUN(test_a_seesaw_does_not_hide_the_floor);
     RUN(test_a_struck_row_of_tiles_keeps_its_order);
     RUN(test_towers_stand_whatever_their_size_and_weights);
+    RUN(test_direct_solutions_keep_their_budget);
     RUN(test_a_heavy_box_is_parted_from_a_light_one);
+    RUN(test_boxes_at_one_place_are_counted_and_parted);
     RUN(test_a_heap_costs_little_more_than_its_sweeps);
     RUN(test_a_heavy_box_stands_on_a_light_one_without_a_tolerance);
     RUN(test_an_arch_stands_above_its_critical_thickness);

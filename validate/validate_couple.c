@@ -2,7 +2,8 @@
    SPDX-License-Identifier: MIT
 
    Prints lines `key value unit`, and `key value unit reference tolerance pass|fail` where something is demanded. A word runs one part:
-   scenes, sheets, sweeps, flight, newton, spacing, impact, momentum, monolithic. --res 10 takes a tenth of the random scenes and sweeps, and fewer steps. */
+   scenes, sheets, sweeps, flight, newton, spacing, impact, momentum, gate, monolithic. --res 10 takes a tenth of the
+   random scenes and sweeps, and fewer steps. */
 #define FSI_IMPLEMENTATION
 struct fsi__ls_run;
 static void look_in(struct fsi__ls_run *run, int phase);
@@ -15,6 +16,7 @@ static void look_in(struct fsi__ls_run *run, int phase);
 #include "../tests/kit/couple_cases.h"
 #include "../tests/kit/couple_sheets.h"
 #include "../tests/kit/couple_inside.h"
+#include "../tests/kit/couple_gate.h"
 #include "../tests/kit/couple_monolithic.h"
 #include "validate.h"
 
@@ -291,6 +293,32 @@ static void run_momentum(void)
     hit(4, 0.5, 0.4, 1, "slip_tilted_160");
 }
 
+/* An elastic gate under a dam break: clamped by pins alone, its chain ended on the floor; clamped by a rigid wall; and
+   ended a cell above the floor. */
+static void run_gate(void)
+{
+    const double small = GATE * GATE * GATE * GATE / (8 * GATE_EI), load = 1200;
+    static const char *const way[3] = { "pinned", "clamped", "above" };
+    static const double size[4] = { 5, 2.5, 1.25, 0.625 };
+    double peak[4] = { 0 };
+    int w, k;
+    for (w = 0; w < 3; w++) for (k = 0; k < (app.res < 100 ? 3 : 4); k++) {
+        const gate_kind kind = { 1e-3 * size[k], w > 0, w > 1 };
+        const gate_run r = gate_break(&kind, 0.2);
+        if (w < 2) {
+            say(gate_bent(&kind, 1) / small, "1", "gate_%s_%g_bent_over_theory", way[w], size[k]);
+            say(gate_bent(&kind, load) / gate_elastica(load), "1", "gate_%s_%g_bent_by_half_over_theory", way[w], size[k]);
+        }
+        say(r.held, "1", "gate_%s_%g_held_over_hydrostatics", way[w], size[k]);
+        say(1e3 * r.peak, "mm", "gate_%s_%g_peak", way[w], size[k]);
+        say(r.time, "s", "gate_%s_%g_time", way[w], size[k]);
+        at_most(r.missing, 1e-8, "1", "gate_%s_%g_momentum_missing", way[w], size[k]);
+        peak[k] = r.peak;
+        if (w < 2 || k < 2) continue;
+        at_most(fabs(peak[k] / peak[k - 1] - 1), 0.04, "1", "gate_above_%g_to_%g_change", size[k - 1], size[k]);
+    }
+}
+
 /* Positions in one optimisation beside velocities in one solve with the pressure; the free plate is still far from the floor at the end. */
 static void run_monolithic(void)
 {
@@ -311,9 +339,9 @@ static void run_monolithic(void)
 
 int main(int argc, char **argv)
 {
-    static const struct { const char *name; void (*run)(void); } parts[9] = {
+    static const struct { const char *name; void (*run)(void); } parts[10] = {
         { "scenes", run_scenes }, { "sheets", run_sheets }, { "sweeps", run_sweeps }, { "flight", run_flight }, { "newton", run_newton }, { "spacing", run_spacing }, { "impact", run_impact }, { "momentum", run_momentum },
-        { "monolithic", run_monolithic }
+        { "gate", run_gate }, { "monolithic", run_monolithic }
     };
     const char *only = NULL;
     int k;
@@ -321,9 +349,10 @@ int main(int argc, char **argv)
     app.res = 100;
     app.res_help = "per cent of the full number of cases";
     app.out = "docs";
-    ex_operand(&app, "part", &only, "scenes, sheets, sweeps, flight, newton, spacing, impact, momentum or monolithic; none: all");
+    ex_operand(&app, "part", &only,
+        "scenes, sheets, sweeps, flight, newton, spacing, impact, momentum, gate or monolithic; none: all");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
-    for (k = 0; k < 9; k++) if (!only || strcmp(only, parts[k].name) == 0) parts[k].run();
+    for (k = 0; k < 10; k++) if (!only || strcmp(only, parts[k].name) == 0) parts[k].run();
     ex_pool_stop(&app.pool);
     return test__run.faults > 0;
 }

@@ -115,7 +115,7 @@ static void run_piles(void)
         for (worst = 0, k = 0; k < 4; k++) for (l = 0; l < 4; l++) worst = fmax(worst, overlap_of_tiles(count[i], gap[k], hz[l], 0, 0));
         say(1e3 * worst, "mm", "tiles_%d_overlap", count[i]);
     }
-    for (i = 0; i < 3; i++) { /* 5 mm aside, 1 degree aslant */
+    for (i = 0; i < 4; i++) { /* 5 mm aside, 1 degree aslant */
         for (worst = 0, l = 0; l < 4; l++) worst = fmax(worst, overlap_of_tiles(count[i], 2e-3, hz[l], 5e-3, 1));
         say(1e3 * worst, "mm", "tiles_%d_aslant_overlap", count[i]);
     }
