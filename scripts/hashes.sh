@@ -1,7 +1,8 @@
 #!/bin/bash
-# Prints the hash that each program of examples/ and studies/ ends with: the same before and after a change that must not change results.
+# Prints the hash that each program of examples/ and studies/ ends with: a change that must not change results keeps it.
 # SPDX-License-Identifier: MIT
-#   [SCENES="examples/dam_break.c ..."] scripts/hashes.sh [ARGUMENTS OF THE PROGRAMS]       default: all, --frames 2 --no-images
+#   [SCENES="examples/dam_break.c ..."] scripts/hashes.sh [ARGUMENTS OF THE PROGRAMS]
+# SCENES: some of them, all by default. Arguments: --frames 2 --no-images by default.
 # The bodies of the headers are compiled once, as the tests are; the programs leave out theirs.
 cd "$(dirname "$0")/.." || exit 1
 work=build/hashes
