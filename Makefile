@@ -5,6 +5,7 @@
 #   make check-all   compile matrix, names, sanitizers, float, valgrind, other solvers where installed (under 30 minutes)
 #   make validate    figures at full size, hours; writes docs/validation.md
 #   make bench       time per unit of work
+#   make lib         build/lib/libfsi.a, the bodies of each header compiled by themselves
 #   make examples    builds every program of examples/ and studies/ by the cc line in its first comment
 #   make fuzz        clang's fuzzer on tests/fuzz/*.c, FUZZ_SECONDS each
 #   make clean
@@ -51,7 +52,7 @@ TEST_LOGS  = $(call logs,plain,$(TESTS))
 CHECK_LOGS = $(call logs,scripts,$(SCRIPTS)) $(call logs,valgrind,$(filter $(VALGRIND),$(TESTS))) $(call logs,peer,$(PEERS)) \
              $(call logs,tsan,$(TSAN)) $(call logs,native,$(TSAN)) $(call logs,asan,$(TESTS)) $(call logs,float,$(TESTS))
 
-.PHONY: test check-all validate bench examples fuzz clean FORCE
+.PHONY: test check-all lib validate bench examples fuzz clean FORCE
 .SECONDARY:
 .SECONDEXPANSION:
 
@@ -65,6 +66,15 @@ VALIDATE := $(CASES) $(sort $(shell sed -n "s/^\([a-z][a-z_]*\).*/\1/p" validate
 
 validate: $(VALIDATE:%=build/validate/%.exe)
 	scripts/validate.sh docs/validation.md "$(CC) $(FLAGS_validate)" $(JOBS) validate/validate_runs.txt build/validate $(CASES)
+
+# The bodies of fsi_levelset.h and fsi_shell.h are compiled with those of fsi_couple.h.
+UNITS := $(filter-out fsi_levelset fsi_shell,$(basename $(wildcard fsi*.h)))
+lib: build/lib/libfsi.a
+build/lib/libfsi.a: $(UNITS:%=build/lib/%.o)
+	@$(AR) rcs $@ $^
+build/lib/%.o: %.h $(wildcard fsi*.h)
+	@mkdir -p $(@D)
+	$(CC) -std=c99 -O2 $(if $(filter fsi,$*),-DFSI_GROUND_IMPLEMENTATION,-D$(shell echo $* | tr a-z A-Z)_IMPLEMENTATION) -x c -c $< -o $@
 
 bench: $(BENCHES:%=build/bench/%.exe)
 	@for b in $^; do ./$$b || exit 1; done

@@ -33,8 +33,10 @@
    Meshes are in fsi_mesh.h, neighbours and lattices in fsi_particles.h, surfaces to draw in fsi_surface.h.
    MACROS YOU MAY DEFINE (the same in every file that includes an fsi header)
       FSI_IMPLEMENTATION   emit the function bodies here, of all headers that this file includes (in one file only)
-      FSI_SPH_IMPLEMENTATION, FSI_MESH_IMPLEMENTATION ...  emit those of fsi_sph.h, fsi_mesh.h ... alone, of this file
-                           FSI_GROUND_IMPLEMENTATION: for builds in parallel, each header's bodies in a file of its own
+      FSI_SPH_IMPLEMENTATION, FSI_MESH_IMPLEMENTATION ...
+                           emit those of fsi_sph.h, fsi_mesh.h ... alone (this file: FSI_GROUND_IMPLEMENTATION), for builds
+                           in parallel, as `make lib` and CMakeLists.txt do. FSI_COUPLE_IMPLEMENTATION holds those of
+                           fsi_levelset.h and fsi_shell.h, on which it works from inside
       FSI_STATIC           make everything private to this file
       FSI_REAL_FLOAT       fsi_real is float instead of double
       FSI_ASSERT(x)        bugs inside fsi only, never your data      default: nothing

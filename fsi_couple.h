@@ -157,6 +157,13 @@ FSI_API void fsi_couple_debug_draw(const fsi_couple *s, const fsi_debug_draw *dr
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
+/* The bodies of fsi_levelset.h and fsi_shell.h are compiled with these. */
+#if defined(FSI_COUPLE_IMPLEMENTATION) && !defined(FSI_LEVELSET_IMPLEMENTATION)
+#define FSI_LEVELSET_IMPLEMENTATION
+#endif
+#if defined(FSI_COUPLE_IMPLEMENTATION) && !defined(FSI_SHELL_IMPLEMENTATION)
+#define FSI_SHELL_IMPLEMENTATION
+#endif
 #if defined(FSI_IMPLEMENTATION) || defined(FSI_COUPLE_IMPLEMENTATION)
 #ifndef FSI_COUPLE_IMPLEMENTATION_DONE
 #define FSI_COUPLE_IMPLEMENTATION_DONE

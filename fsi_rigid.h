@@ -438,9 +438,28 @@ FSI_API void fsi__rg_accept(fsi_rigid *world, double dt);
 FSI_API void fsi__rg_commit(fsi_rigid *world, double dt);
 FSI_API void fsi__rg_drop(fsi_rigid *world);
 FSI_API fsi__rg_moving *fsi__rg_bodies(const fsi_rigid *world);                 /* count of them; valid until commit or drop */
+/* What collide found and solve did. */
+typedef struct fsi__rg_contacts {
+    const fsi__rg_row *row;       /* contacts between bodies; the caller's rows stand behind them; NULL: there never was one */
+    int count;                    /* contacts between bodies */
+    int sweeps;                   /* since begin */
+    double residual;              /* of the last solve: largest change of a velocity in its last sweep [m/s] */
+    int begun;                    /* 1: fsi_rigid_begin_step was called, and not yet fsi_rigid_end_step */
+} fsi__rg_contacts;
+FSI_API fsi__rg_contacts fsi__rg_contacts_of(const fsi_rigid *world); /* NULL: none */
+FSI_API int fsi__rg_is_mobile(const fsi_rigid *world, int id);       /* moved by impulses: dynamic, and not asleep */
 FSI_API int fsi__rg_find(const fsi_rigid *world, const fsi_body *body);         /* id, or -1 */
 FSI_API void fsi__rg_push(fsi_rigid *world, int id, fsi__d3 impulse, fsi__d3 moment); /* moment about the centre; of links: the whole tree moves */
 FSI_API fsi__d3 fsi__rg_velocity_at(const fsi_rigid *world, int id, fsi__d3 x);  /* as solved so far, lever arm from the start's centre */
+
+/* Velocities of kinematic bodies that have a target, for a substep when `left` seconds are left: they are there exactly at the end. */
+FSI_API void fsi__rg_aim_kinematic(fsi_rigid *w, double left);
+FSI_API fsi_status fsi__rg_check(const fsi_rigid *w); /* ARGUMENT: NULL; COOKIE */
+/* Does this impulse of a substep push a body by more than rest allows? */
+FSI_API int fsi__rg_pushed(const fsi_rigid *w, int id, fsi__d3 impulse);
+FSI_API void fsi__rg_wake_group(fsi_rigid *w, int id); /* the body, and those that fell asleep with it */
+/* Tells the context what a step could not do as it should have (level 1), from its stats. */
+FSI_API void fsi__rg_warn(const fsi_rigid *w);
 
 #endif /* FSI_RIGID_H */
 
@@ -1443,7 +1462,7 @@ typedef struct fsi__rg_impl {
 
 #define FSI__RG_COLUMNS 10
 static fsi__rg_impl *fsi__rg_of(const fsi_rigid *w) { return (fsi__rg_impl *)w->impl; }
-static fsi_status fsi__rg_check(const fsi_rigid *w)
+FSI_API fsi_status fsi__rg_check(const fsi_rigid *w)
 {
     return !w ? FSI_ERROR_ARGUMENT : (w->cookie == FSI__COOKIE('W', fsi_rigid) ? FSI_OK : FSI_ERROR_COOKIE);
 }
@@ -3459,7 +3478,7 @@ static fsi__d3 fsi__rg_approach(const fsi__rg_impl *im, const fsi__rg_touch *t, 
     return u;
 }
 
-static void fsi__rg_wake_group(fsi_rigid *w, int id)
+FSI_API void fsi__rg_wake_group(fsi_rigid *w, int id)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     int k, group = im->moving[id].group;
@@ -3590,6 +3609,21 @@ FSI_API fsi_status fsi__rg_rows(fsi_rigid *w, int n, fsi__rg_row **rows, const c
 
 /* ---- >>stages implementation --------------------------------------------------------------------------------------- */
 
+FSI_API fsi__rg_contacts fsi__rg_contacts_of(const fsi_rigid *w)
+{
+    fsi__rg_contacts c;
+    const fsi__rg_impl *im = w ? fsi__rg_of(w) : NULL;
+    memset(&c, 0, sizeof c);
+    if (!im) return c;
+    c.row = im->row;
+    c.count = im->touch_count;
+    c.sweeps = im->stats.sweeps;
+    c.residual = im->stats.residual;
+    c.begun = im->begun > 0;
+    return c;
+}
+
+FSI_API int fsi__rg_is_mobile(const fsi_rigid *w, int id) { return fsi__rg_mobile(fsi__rg_of(w), id); }
 FSI_API fsi__rg_moving *fsi__rg_bodies(const fsi_rigid *w) { return fsi__rg_of(w)->moving; }
 
 FSI_API int fsi__rg_find(const fsi_rigid *w, const fsi_body *body)
@@ -3713,8 +3747,7 @@ static void fsi__rg_load_body(fsi_rigid *w, int id, double dt)
     fsi__rg_start_body(im, id);
 }
 
-/* Does a liquid push it by more than rest allows? */
-static int fsi__rg_pushed(const fsi_rigid *w, int id, fsi__d3 impulse)
+FSI_API int fsi__rg_pushed(const fsi_rigid *w, int id, fsi__d3 impulse)
 {
     return fsi__d3_norm(impulse) > 0.1 * (double)w->desc.sleep_speed * fsi__rg_of(w)->record[id].mass;
 }
@@ -3810,8 +3843,7 @@ FSI_API fsi_status fsi__rg_predict(fsi_rigid *w, double dt, const char *fn)
     return FSI_OK;
 }
 
-/* A kinematic body with a target is there exactly at the end of the last substep. */
-static void fsi__rg_aim_kinematic(fsi_rigid *w, double left)
+FSI_API void fsi__rg_aim_kinematic(fsi_rigid *w, double left)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     int id;
@@ -4266,8 +4298,7 @@ static void fsi__rg_look(fsi_rigid *w)
     im->looking = 0;
 }
 
-/* What a step did not do as it should have. */
-static void fsi__rg_warn(const fsi_rigid *w)
+FSI_API void fsi__rg_warn(const fsi_rigid *w)
 {
     const fsi_rigid_stats *s = &w->stats;
     if (s->overlapping > 0) fsi__warn(w->context, "fsi_rigid: %d pairs of bodies are deep in each other, the deepest by %g m, which is being undone", s->overlapping, s->max_depth);

@@ -344,6 +344,7 @@ FSI_API void fsi_shell_debug_draw(const fsi_shell *s, const fsi_debug_draw *draw
 #include "fsi_mesh.h"
 #include "fsi_order.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 FSI__STRICT_BEGIN

@@ -1994,15 +1994,16 @@ static void fsi__wc_measure_contacts(fsi__wc_run *run)
 static void fsi__wc_entangle(fsi__wc_run *run, int several)
 {
     const int all = run->s->desc.solver == FSI_WCSPH_PGS;
-    fsi__rg_impl *world = run->im->world ? fsi__rg_of(run->im->world) : NULL;
+    const fsi_rigid *world = run->im->world;
+    const fsi__rg_contacts touch = fsi__rg_contacts_of(world);
     int b, c, k, l, n;
     run->entangled = 0;
     for (b = 0; b < run->body_count; b++) {
         fsi__wc_body *body = &run->body[b];
         body->entangled = all;
         if (body->rg < 0 || !body->coupled) continue;
-        body->entangled |= world->moving[body->rg].tree >= 0;
-        for (k = 0; k < world->touch_count; k++) body->entangled |= world->row[k].a == body->rg || world->row[k].b == body->rg;
+        body->entangled |= fsi__rg_bodies(world)[body->rg].tree >= 0;
+        for (k = 0; k < touch.count; k++) body->entangled |= touch.row[k].a == body->rg || touch.row[k].b == body->rg;
     }
     for (c = 0; c < run->chunks && several; c++) for (k = run->base[c]; k < run->base[c] + run->used[c]; k += n) {
         int bodies = 0;
@@ -2056,6 +2057,7 @@ static fsi_status fsi__wc_solve_world(fsi__wc_run *run)
     fsi_rigid *w = run->im->world;
     fsi__rg_moving *moving;
     const fsi__rg_row *row;
+    fsi__rg_contacts touch;
     const double g = (double)fsi_v3_norm(w->desc.gravity);
     double speed = 0, enough;
     int b, k, sweeps;
@@ -2064,14 +2066,14 @@ static fsi_status fsi__wc_solve_world(fsi__wc_run *run)
     for (b = 0; b < run->body_count; b++) if (run->body[b].rg >= 0 && run->body[b].coupled && !run->body[b].entangled)
         fsi__rg_push(w, run->body[b].rg, run->body[b].impulse, run->body[b].moment);
     for (k = 0; k < run->row_count; k++) speed = fmax(speed, fsi__d3_norm(run->contact[run->row[k]].u));
-    sweeps = fsi__rg_of(w)->stats.sweeps;
+    sweeps = fsi__rg_contacts_of(w).sweeps;
     enough = (double)run->s->desc.tolerance * speed; /* 0: no rows of liquid */
     if (g > 0) enough = fmin(enough, 0.01 * g * run->dt);
     fsi__rg_solve(w, run->dt, run->guest, enough);
-    run->stats.sweeps += run->row_count > 0 ? fsi__rg_of(w)->stats.sweeps - sweeps : 0;
-    run->stats.residual = run->row_count > 0 && speed > 0 ? fsi__rg_of(w)->stats.residual / speed : 0;
-    row = fsi__rg_of(w)->row; /* NULL where there never was one */
-    if (row) row += fsi__rg_of(w)->touch_count;
+    touch = fsi__rg_contacts_of(w);
+    run->stats.sweeps += run->row_count > 0 ? touch.sweeps - sweeps : 0;
+    run->stats.residual = run->row_count > 0 && speed > 0 ? touch.residual / speed : 0;
+    row = touch.row ? touch.row + touch.count : NULL; /* NULL where there never was one */
     for (b = 0; b < run->body_count; b++) if (run->body[b].rg >= 0 && run->body[b].entangled) run->body[b].impulse = run->body[b].moment = fsi__d3_make(0, 0, 0);
     for (k = 0; k < run->row_count; k++) {
         fsi__wc_contact *t = &run->contact[run->row[k]];
@@ -2086,7 +2088,7 @@ static fsi_status fsi__wc_solve_world(fsi__wc_run *run)
         m->sum = fsi__d3_add(m->sum, run->body[b].impulse);
         m->moment = fsi__d3_add(m->moment, run->body[b].moment);
     }
-    run->stats.body_contacts = fsi__rg_of(w)->touch_count;
+    run->stats.body_contacts = touch.count;
     return FSI_OK;
 }
 
@@ -2235,7 +2237,7 @@ static fsi_status fsi__wc_predict_world(fsi__wc_run *run)
         const fsi__rg_moving *m;
         if (body->rg < 0) continue;
         m = &moving[body->rg];
-        body->coupled = fsi__rg_mobile(fsi__rg_of(w), body->rg); /* not while it sleeps */
+        body->coupled = fsi__rg_is_mobile(w, body->rg); /* not while it sleeps */
         body->from = m->start;
         body->to = m->pose;
         body->v0 = m->v0;
@@ -3047,7 +3049,7 @@ static fsi_status fsi__wc_check_state(const fsi_wcsph *s, fsi_real dt, const cha
     const fsi__wc_impl *im = (const fsi__wc_impl *)s->impl;
     int i;
     FSI__WC_TRY(fsi__check_dt(s->context, dt, fn));
-    if (im->world && fsi__rg_of(im->world)->begun > 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "the world has begun a step of its own: end it first");
+    if (im->world && fsi__rg_contacts_of(im->world).begun) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "the world has begun a step of its own: end it first");
     for (i = 0; i < im->obstacle_count; i++) {
         FSI__WC_TRY(fsi__wc_check_body(s, im->obstacle[i].desc.body, im->obstacle[i].id, fn));
         FSI__WC_TRY(fsi__wc_check_way(s, &im->obstacle[i], (double)dt, fn));
