@@ -21,4 +21,5 @@
 #include "fsi_sph.h"
 #include "fsi_sph_walls.h"
 #include "fsi_surface.h"
+#include "fsi_viscosity.h"
 #include "fsi_wcsph.h"
