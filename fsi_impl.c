@@ -3,6 +3,7 @@
 #define FSI_IMPLEMENTATION
 #include "fsi.h"
 #include "fsi_barrier.h"
+#include "fsi_collide.h"
 #include "fsi_couple.h"
 #include "fsi_grid.h"
 #include "fsi_io.h"

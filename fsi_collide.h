@@ -1,0 +1,955 @@
+/* fsi_collide.h - shapes of rigid bodies: balls, capsules, boxes, cylinders and meshes, their mass, and where two of them touch.
+   SPDX-License-Identifier: MIT
+
+   DO THIS
+      Nothing, mostly: fsi_rigid.h includes this file, and gives shapes to bodies. By itself:
+
+   WHAT A CYLINDER WEIGHS
+      fsi_rigid_shape can = fsi_rigid_cylinder(0.033f, 0.06f);       // radius, half its length [m]
+      fsi_mass_properties m;
+      if (fsi_rigid_shape_mass(NULL, &can, 3, &m) != FSI_OK) return 1;
+      printf("%g kg\n", (double)m.mass);                             // 1000 kg/m^3
+
+   WHAT IS IN HERE (search for >>)
+      >>shapes         kinds, makers, mass;  >>stages  distance, contacts of a pair, for fsi's own headers, not for you
+   MACROS: those of fsi.h.
+   UNITS: SI; in 2D, per metre of depth.
+   PRECISION: double.
+*/
+#ifndef FSI_COLLIDE_H
+#define FSI_COLLIDE_H
+
+#include "fsi_mesh.h"
+
+/* ---- >>shapes --------------------------------------------------------------------------------------------- */
+
+/* Axes of capsules and cylinders are the shape's x axis. 2D: a sphere is a disc, CYLINDER is refused, meshes are segments. */
+typedef enum fsi_rigid_shape_kind { FSI_RIGID_SPHERE, FSI_RIGID_CAPSULE, FSI_RIGID_BOX, FSI_RIGID_CYLINDER, FSI_RIGID_MESH } fsi_rigid_shape_kind;
+
+/* A part of a body. Make one with the functions below, then set what differs. */
+typedef struct fsi_rigid_shape {
+    fsi_rigid_shape_kind kind;
+    fsi_pose pose;           /* of the shape in the body's frame; default identity */
+    fsi_vec3 half;           /* BOX: half sides [m] (2D: z is not used) */
+    fsi_real radius;         /* SPHERE, CAPSULE, CYLINDER [m] */
+    fsi_real half_length;    /* CAPSULE: half the segment between its centres, CYLINDER: half its length [m] */
+    const fsi_mesh *mesh;    /* MESH: closed, no container; as it stands now; read by the call that it is given to, not kept */
+    fsi_real samples;        /* MESH: spacing of the samples on edges and faces by which it meets others [m];
+                                default 0: a twelfth of its bounding box's diagonal, or wider for about 4000 in all. Vertices are samples always */
+    fsi_real density;        /* [kg/m^3] (2D: [kg/m^2] per metre of depth); default 1000 */
+} fsi_rigid_shape;
+
+/* Shapes about their own middle, of density 1000. */
+FSI_API fsi_rigid_shape fsi_rigid_sphere(fsi_real radius);
+FSI_API fsi_rigid_shape fsi_rigid_capsule(fsi_real radius, fsi_real half_length);
+FSI_API fsi_rigid_shape fsi_rigid_box(fsi_vec3 half);
+FSI_API fsi_rigid_shape fsi_rigid_cylinder(fsi_real radius, fsi_real half_length);
+FSI_API fsi_rigid_shape fsi_rigid_mesh(const fsi_mesh *mesh);
+/* Volume, mass, centre and inertia about the centre, in the frame that shape.pose refers to: exact; of meshes by the divergence
+   theorem (fsi_mesh_mass). Errors (context may be NULL): ARGUMENT, NAN (name the field), MESH. */
+FSI_API fsi_status fsi_rigid_shape_mass(fsi_context *context, const fsi_rigid_shape *shape, int dim, fsi_mass_properties *out);
+
+/* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
+
+#define FSI__RG_TRY(call) do { fsi_status rg_status = (call); if (rg_status != FSI_OK) return rg_status; } while (0)
+
+/* A shape as it is kept: about the centre of mass, along body axes. */
+typedef struct fsi__rg_part {
+    fsi_rigid_shape_kind kind;
+    int corners;                  /* MESH: vertices; for memory's sake */
+    fsi__d3 at;                   /* its middle; MESH: of its box, vertices count from the centre of mass */
+    double turn[9];
+    fsi__d3 half;                 /* BOX (2D: z endless), MESH: of its box */
+    double radius, length;        /* length: half */
+    double thick;                 /* half its smallest extent */
+    double density;
+    fsi_mesh *mesh;
+    fsi__d3 *sample;              /* MESH: points on it, vertices first */
+    int samples;
+} fsi__rg_part;
+
+/* The same in the world. */
+typedef struct fsi__rg_placed {
+    const fsi__rg_part *part;
+    int body, index;
+    fsi__d3 c;                    /* middle; MESH: centre of mass */
+    double a[9];                  /* shape axes to world */
+    double lo[3], hi[3];          /* its box, with what it may reach in the step */
+} fsi__rg_placed;
+
+#define FSI__RG_STRONGEST 1e30 /* force, impulse, torque [SI] */
+
+#define FSI__RG_WARM 1e6       /* the most that one impulse of a warm start may change a speed by */
+
+/* No body moves or turns faster [m/s, rad/s]; what would make it do so is refused by name. */
+#define FSI__RG_FASTEST 1e9
+
+/* Where a and b may touch: between their surfaces, normal out of b, depth negative for a gap. */
+typedef struct fsi__rg_spot { fsi__d3 x, n; double depth; uint32_t feature; int hidden; } fsi__rg_spot; /* hidden: see fsi__rg_hide_spots */
+
+/* Spots of one pair as they are found. Too many are thinned to what holds the bodies as well. */
+#define FSI__RG_SPOTS 128  /* room */
+#define FSI__RG_PATCH 4    /* kept of one patch, a set of spots with about the same normal */
+typedef struct fsi__rg_heap {
+    fsi__rg_spot spot[FSI__RG_SPOTS];
+    int n;
+    double margin;         /* gaps beyond this are left out */
+    double bound;          /* where nothing was found: no gap is smaller */
+} fsi__rg_heap;
+
+/* Its box: middle and half sides. */
+FSI_API void fsi__rg_box_of(fsi__rg_placed *p, double grow);
+/* In the plane a body stays: z = 0, turned about z. */
+FSI_API fsi_status fsi__rg_check_flat(fsi_context *context, const char *fn, const char *what, int index, int dim, const fsi_pose *p);
+/* Refuses a pose that is none; what: "desc.pose", "shape 2: pose" ... */
+FSI_API fsi_status fsi__rg_check_pose(fsi_context *context, const char *fn, const char *what, int index, const fsi_pose *p);
+/* Refuses a shape that is none. Errors: ARGUMENT, NAN, COOKIE, MESH; name the shape and its field. */
+FSI_API fsi_status fsi__rg_check_shape(fsi_context *context, const char *fn, const fsi_rigid_shape *s, int index, int dim);
+/* Corner k of a box, in the world; 2D: k below 4. */
+FSI_API fsi__d3 fsi__rg_corner(const fsi__rg_placed *p, int k, int dim);
+/* Distance of the world point x from a part, negative inside; n: the way out. Meshes: 1e300 beyond `reach`. */
+FSI_API double fsi__rg_distance(const fsi__rg_placed *p, fsi__d3 x, double reach, fsi__d3 *n);
+FSI_API void fsi__rg_inverse(const double *a, double *out); /* of a symmetric positive definite matrix: cofactors over the determinant */
+FSI_API fsi__d3 fsi__rg_local(const fsi__rg_placed *p, double x, double y, double z); /* a point of its own frame, in the world */
+/* As fsi_quat_matrix, in double whatever the quaternion is stored in. */
+FSI_API void fsi__rg_matrix(fsi_quat q, double *m);
+/* All spots of two shapes. */
+FSI_API void fsi__rg_meet(fsi__rg_heap *h, const fsi__rg_placed *a, const fsi__rg_placed *b, int dim);
+/* Spots of a shape and the half-space n.x < offset. */
+FSI_API void fsi__rg_meet_plane(fsi__rg_heap *h, const fsi__rg_placed *a, fsi__d3 n, double offset, int dim);
+/* How many spots a pair of kinds can leave. */
+FSI_API int fsi__rg_most(fsi_rigid_shape_kind a, fsi_rigid_shape_kind b);
+/* In the frame of the shape itself, density 1. */
+FSI_API double fsi__rg_own_mass(const fsi_rigid_shape *s, int dim, double moment[3]);
+/* A part where its body stands. */
+FSI_API void fsi__rg_place(const fsi__rg_part *s, fsi__d3 center, const double *turn, fsi__rg_placed *p);
+/* Volume and principal moments over density of what is round about x: a middle piece of length 2 l and two ends, which together are a ball
+   (2D: a disc) and whose centres of mass lie d beyond the middle piece:
+      I across = (middle's) + ball (k r^2 + l^2 + 2 l d),  k = 2/5, d = 3 r/8;   2D: k = 1/2, d = 4 r/(3 pi) */
+FSI_API double fsi__rg_round(double r, double l, int ends, int dim, double *along, double *across);
+/* Patch by patch, deepest first, until `most` are kept; the rest of each patch is dropped. */
+FSI_API void fsi__rg_thin(fsi__rg_heap *h, int most);
+FSI_API int fsi__rg_within(fsi_vec3 v, double most); /* finite, and no component above `most` */
+FSI_API void fsi__rg_world(const double *turn, const double *a, double *out); /* R A R^T */
+
+FSI__STRICT_FN_BEGIN
+FSI_FN fsi__d3 fsi__rg_mul(const double *m, fsi__d3 v) /* M v */
+{
+    return fsi__d3_make(m[0] * v.x + m[1] * v.y + m[2] * v.z, m[3] * v.x + m[4] * v.y + m[5] * v.z, m[6] * v.x + m[7] * v.y + m[8] * v.z);
+}
+FSI_FN fsi__d3 fsi__rg_unit(fsi__d3 v) { double n = fsi__d3_norm(v); return fsi__d3_scale(v, n > 0 ? 1 / n : 0); }
+FSI_FN fsi__d3 fsi__rg_zero(void) { return fsi__d3_make(0, 0, 0); }
+FSI_FN fsi__d3 fsi__rg_back(const double *m, fsi__d3 v) /* M^T v */
+{
+    return fsi__d3_make(m[0] * v.x + m[3] * v.y + m[6] * v.z, m[1] * v.x + m[4] * v.y + m[7] * v.z, m[2] * v.x + m[5] * v.y + m[8] * v.z);
+}
+FSI_FN fsi__d3 fsi__rg_axis(const double *m, int k) { return fsi__d3_make(m[k], m[3 + k], m[6 + k]); } /* column k */
+FSI_FN double fsi__rg_at(fsi__d3 v, int k) { return k == 0 ? v.x : (k == 1 ? v.y : v.z); }
+/* Some unit vector normal to n: from the axis that is farthest from it. */
+FSI_FN fsi__d3 fsi__rg_across(fsi__d3 n)
+{
+    fsi__d3 e = fsi__d3_make(0, 0, 0);
+    if (fabs(n.x) <= fabs(n.y) && fabs(n.x) <= fabs(n.z)) e.x = 1;
+    else if (fabs(n.y) <= fabs(n.z)) e.y = 1;
+    else e.z = 1;
+    return fsi__rg_unit(fsi__d3_cross(n, e));
+}
+/* The corners of edge k of a box; 2D: k below 4. */
+FSI_FN const int *fsi__rg_box_edge(int k)
+{
+    static const int edge[12][2] = { { 0, 1 }, { 2, 3 }, { 0, 2 }, { 1, 3 },
+                                     { 4, 5 }, { 6, 7 }, { 4, 6 }, { 5, 7 }, { 0, 4 }, { 1, 5 }, { 2, 6 }, { 3, 7 } };
+    return edge[k];
+}
+FSI__STRICT_FN_END
+
+#endif /* FSI_COLLIDE_H */
+
+/* ==== Stop here if you only want the API. ====================================================================== */
+
+#ifdef FSI_IMPLEMENTATION
+#ifndef FSI_COLLIDE_IMPLEMENTATION_DONE
+#define FSI_COLLIDE_IMPLEMENTATION_DONE
+
+/* The bodies of the headers below, where these were only declared so far. */
+#include "fsi_mesh.h"
+#include <stdio.h>
+
+FSI__STRICT_BEGIN
+
+/* ---- >>matrices: 3 x 3 in double, row major -------------------------------------------------------------------- */
+
+FSI_API void fsi__rg_matrix(fsi_quat q, double *m)
+{
+    double x = (double)q.x, y = (double)q.y, z = (double)q.z, w = (double)q.w, s = 2 / (x * x + y * y + z * z + w * w);
+    m[0] = 1 - s * (y * y + z * z); m[1] = s * (x * y - z * w);     m[2] = s * (x * z + y * w);
+    m[3] = s * (x * y + z * w);     m[4] = 1 - s * (x * x + z * z); m[5] = s * (y * z - x * w);
+    m[6] = s * (x * z - y * w);     m[7] = s * (y * z + x * w);     m[8] = 1 - s * (x * x + y * y);
+}
+
+static void fsi__rg_product(const double *a, const double *b, double *out) /* A B */
+{
+    int i, j;
+    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++)
+        out[3 * i + j] = a[3 * i] * b[j] + a[3 * i + 1] * b[3 + j] + a[3 * i + 2] * b[6 + j];
+}
+
+FSI_API void fsi__rg_world(const double *turn, const double *a, double *out)
+{
+    double t[9];
+    int i, j;
+    fsi__rg_product(turn, a, t);
+    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++)
+        out[3 * i + j] = t[3 * i] * turn[3 * j] + t[3 * i + 1] * turn[3 * j + 1] + t[3 * i + 2] * turn[3 * j + 2];
+}
+
+FSI_API void fsi__rg_inverse(const double *a, double *out)
+{
+    double c[9], d;
+    int i, j;
+    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) {
+        int p = 3 * ((i + 1) % 3), q = 3 * ((i + 2) % 3), k = (j + 1) % 3, l = (j + 2) % 3;
+        c[3 * i + j] = a[p + k] * a[q + l] - a[p + l] * a[q + k];
+    }
+    d = a[0] * c[0] + a[1] * c[1] + a[2] * c[2];
+    for (i = 0; i < 9; i++) out[i] = c[3 * (i % 3) + i / 3] / d;
+}
+
+/* ---- >>shapes: mass, distance ----------------------------------------------------------------------------------- */
+
+FSI_API fsi_rigid_shape fsi_rigid_sphere(fsi_real radius)
+{
+    fsi_rigid_shape s;
+    memset(&s, 0, sizeof s);
+    s.kind = FSI_RIGID_SPHERE;
+    s.pose.orientation = fsi_quat_identity();
+    s.radius = radius;
+    s.density = 1000;
+    return s;
+}
+
+FSI_API fsi_rigid_shape fsi_rigid_capsule(fsi_real radius, fsi_real half_length)
+{
+    fsi_rigid_shape s = fsi_rigid_sphere(radius);
+    s.kind = FSI_RIGID_CAPSULE;
+    s.half_length = half_length;
+    return s;
+}
+
+FSI_API fsi_rigid_shape fsi_rigid_box(fsi_vec3 half)
+{
+    fsi_rigid_shape s = fsi_rigid_sphere(0);
+    s.kind = FSI_RIGID_BOX;
+    s.half = half;
+    return s;
+}
+
+FSI_API fsi_rigid_shape fsi_rigid_cylinder(fsi_real radius, fsi_real half_length)
+{
+    fsi_rigid_shape s = fsi_rigid_capsule(radius, half_length);
+    s.kind = FSI_RIGID_CYLINDER;
+    return s;
+}
+
+FSI_API fsi_rigid_shape fsi_rigid_mesh(const fsi_mesh *mesh)
+{
+    fsi_rigid_shape s = fsi_rigid_sphere(0);
+    s.kind = FSI_RIGID_MESH;
+    s.mesh = mesh;
+    return s;
+}
+
+FSI_API int fsi__rg_within(fsi_vec3 v, double most) { return fabs((double)v.x) <= most && fabs((double)v.y) <= most && fabs((double)v.z) <= most; }
+
+FSI_API fsi_status fsi__rg_check_pose(fsi_context *context, const char *fn, const char *what, int index, const fsi_pose *p)
+{
+    const fsi_quat q = p->orientation;
+    double n = sqrt((double)q.x * (double)q.x + (double)q.y * (double)q.y + (double)q.z * (double)q.z + (double)q.w * (double)q.w);
+    if (!fsi_v3_is_finite(p->position)) return fsi__fail(context, FSI_ERROR_NAN, fn, index, 0, "%s.position is not finite", what);
+    if (!fsi_is_finite(n)) return fsi__fail(context, FSI_ERROR_NAN, fn, index, n, "%s.orientation is not finite", what);
+    if (!(fabs(n - 1) <= 1e-3)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, n, "%s.orientation: the quaternion has length %g, not 1", what, n);
+    if (!(fabs((double)p->position.x) <= 1e9 && fabs((double)p->position.y) <= 1e9 && fabs((double)p->position.z) <= 1e9))
+        return fsi__fail(context, FSI_ERROR_LIMIT, fn, index, 0, "%s.position lies farther than 1e9 m from the origin", what);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__rg_check_flat(fsi_context *context, const char *fn, const char *what, int index, int dim, const fsi_pose *p)
+{
+    if (dim == 3 || (p->position.z == 0 && p->orientation.x == 0 && p->orientation.y == 0)) return FSI_OK;
+    return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, (double)p->position.z, "%s leaves the plane z = 0 of a 2D world", what);
+}
+
+static fsi_status fsi__rg_check_length(fsi_context *context, const char *fn, int index, const char *name, fsi_real x, int zero)
+{
+    if (!fsi_is_finite((double)x)) return fsi__fail(context, FSI_ERROR_NAN, fn, index, (double)x, "shape %d: %s is not finite", index, name);
+    if (!((double)x >= (zero ? 0 : 1e-9) && (double)x <= 1e8))
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, (double)x, "shape %d: %s is %g, it must be %s", index, name, (double)x, zero ? "0 to 1e8" : "1e-9 to 1e8");
+    return FSI_OK;
+}
+
+static fsi_status fsi__rg_check_mesh(fsi_context *context, const char *fn, int index, const fsi_rigid_shape *s, int dim)
+{
+    const fsi_mesh *m = s->mesh;
+    if (!m) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, 0, "shape %d: mesh is NULL", index);
+    if (m->cookie != FSI__COOKIE('m', fsi_mesh)) return fsi__fail(context, FSI_ERROR_COOKIE, fn, index, 0, "shape %d: mesh was not made by fsi_mesh_create of this version and precision", index);
+    if (m->corners != dim) return fsi__fail(context, FSI_ERROR_MESH, fn, index, m->corners, "shape %d: its mesh is made of %s, the world is %dD", index, m->corners == 3 ? "triangles" : "segments", dim);
+    if (m->kind != FSI_MESH_CLOSED || m->container) return fsi__fail(context, FSI_ERROR_MESH, fn, index, 0, "shape %d: its mesh is %s; a body is closed, with its normals outward", index, m->container ? "a container" : "open");
+    if (m->report.self_intersections > 0) return fsi__fail(context, FSI_ERROR_MESH, fn, index, m->report.first_intersection, "shape %d: its mesh crosses itself at triangle %d", index, m->report.first_intersection);
+    if (!(s->samples >= 0) || !fsi_is_finite((double)s->samples)) return fsi__fail(context, fsi_is_finite((double)s->samples) ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, index, (double)s->samples, "shape %d: samples is %g", index, (double)s->samples);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__rg_check_shape(fsi_context *context, const char *fn, const fsi_rigid_shape *s, int index, int dim)
+{
+    char what[32];
+    if (!s) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, 0, "shape %d is NULL", index);
+    snprintf(what, sizeof what, "shape %d: pose", index);
+    if ((int)s->kind < 0 || s->kind > FSI_RIGID_MESH) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, (double)s->kind, "shape %d: kind %d does not exist", index, (int)s->kind);
+    if (dim == 2 && s->kind == FSI_RIGID_CYLINDER) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, 0, "shape %d: there are no cylinders in 2D; take a box", index);
+    FSI__RG_TRY(fsi__rg_check_pose(context, fn, what, index, &s->pose));
+    FSI__RG_TRY(fsi__rg_check_flat(context, fn, what, index, dim, &s->pose));
+    if (!fsi_is_finite((double)s->density)) return fsi__fail(context, FSI_ERROR_NAN, fn, index, (double)s->density, "shape %d: density is not finite", index);
+    if (!(s->density > 0)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, (double)s->density, "shape %d: density is %g, it must be positive", index, (double)s->density);
+    if (s->kind == FSI_RIGID_MESH) return fsi__rg_check_mesh(context, fn, index, s, dim);
+    if (s->kind == FSI_RIGID_BOX) {
+        FSI__RG_TRY(fsi__rg_check_length(context, fn, index, "half.x", s->half.x, 0));
+        FSI__RG_TRY(fsi__rg_check_length(context, fn, index, "half.y", s->half.y, 0));
+        return dim == 3 ? fsi__rg_check_length(context, fn, index, "half.z", s->half.z, 0) : FSI_OK;
+    }
+    FSI__RG_TRY(fsi__rg_check_length(context, fn, index, "radius", s->radius, 0));
+    return s->kind == FSI_RIGID_SPHERE ? FSI_OK : fsi__rg_check_length(context, fn, index, "half_length", s->half_length, s->kind == FSI_RIGID_CAPSULE);
+}
+
+FSI_API double fsi__rg_round(double r, double l, int ends, int dim, double *along, double *across)
+{
+    double middle = dim == 3 ? FSI_PI * r * r * 2 * l : 4 * r * l;
+    double ball = !ends ? 0 : (dim == 3 ? FSI_PI * r * r * r * 4 / 3 : FSI_PI * r * r);
+    double k = dim == 3 ? 0.4 : 0.5, d = dim == 3 ? r * 3 / 8 : 4 * r / (3 * FSI_PI);
+    *along = middle * r * r / 2 + ball * k * r * r;
+    *across = middle * (dim == 3 ? r * r / 4 + l * l / 3 : (r * r + l * l) / 3) + ball * (k * r * r + l * l + 2 * l * d);
+    return middle + ball;
+}
+
+FSI_API double fsi__rg_own_mass(const fsi_rigid_shape *s, int dim, double moment[3])
+{
+    double v, x = (double)s->half.x, y = (double)s->half.y, z = (double)s->half.z;
+    if (s->kind == FSI_RIGID_BOX) {
+        if (dim == 2) z = 0;
+        v = dim == 3 ? 8 * x * y * z : 4 * x * y;
+        moment[0] = v * (y * y + z * z) / 3;
+        moment[1] = v * (x * x + z * z) / 3;
+        moment[2] = v * (x * x + y * y) / 3;
+    } else {
+        double l = s->kind == FSI_RIGID_SPHERE ? 0 : (double)s->half_length;
+        v = fsi__rg_round((double)s->radius, l, s->kind != FSI_RIGID_CYLINDER, dim, &moment[0], &moment[1]);
+        moment[2] = moment[1];
+    }
+    return v;
+}
+
+FSI_API fsi_status fsi_rigid_shape_mass(fsi_context *context, const fsi_rigid_shape *shape, int dim, fsi_mass_properties *out)
+{
+    static const char fn[] = "fsi_rigid_shape_mass";
+    double moment[3], v;
+    if (!out) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
+    if (dim != 2 && dim != 3) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, dim, "dim is %d, it must be 2 or 3", dim);
+    FSI__RG_TRY(fsi__rg_check_shape(context, fn, shape, 0, dim));
+    if (shape->kind == FSI_RIGID_MESH) {
+        FSI__RG_TRY(fsi_mesh_mass(shape->mesh, shape->density, 1, out));
+        out->center = fsi_pose_point(shape->pose, out->center);
+    } else {
+        v = fsi__rg_own_mass(shape, dim, moment);
+        out->volume = (fsi_real)v;
+        out->mass = (fsi_real)(v * (double)shape->density);
+        out->center = shape->pose.position;
+        out->inertia = fsi_m3_scale(fsi_m3_diagonal(fsi_v3((fsi_real)moment[0], (fsi_real)moment[1], (fsi_real)moment[2])), shape->density);
+    }
+    if (dim == 2) out->inertia = fsi_m3_diagonal(fsi_v3(out->inertia.m[8] / 2, out->inertia.m[8] / 2, out->inertia.m[8]));
+    else out->inertia = fsi_body_world_tensor(shape->pose.orientation, out->inertia);
+    return FSI_OK;
+}
+
+/* Distance of y from what spans |y_k| <= half_k, negative inside, and the outward normal n (exact, also at edges and corners). */
+static double fsi__rg_box_distance(fsi__d3 y, fsi__d3 half, fsi__d3 *n)
+{
+    double q[3], out[3], d, apart = 0;
+    int k, most = 0;
+    q[0] = fabs(y.x) - half.x; q[1] = fabs(y.y) - half.y; q[2] = fabs(y.z) - half.z;
+    for (k = 0; k < 3; k++) {
+        out[k] = q[k] > 0 ? q[k] : 0;
+        apart += out[k] * out[k];
+        if (q[k] > q[most]) most = k;
+    }
+    d = sqrt(apart);
+    if (!(d > 0)) {
+        out[0] = out[1] = out[2] = 0;
+        out[most] = 1;
+        apart = q[most];
+    } else {
+        for (k = 0; k < 3; k++) out[k] /= d;
+        apart = d;
+    }
+    *n = fsi__d3_make(y.x < 0 ? -out[0] : out[0], y.y < 0 ? -out[1] : out[1], y.z < 0 ? -out[2] : out[2]);
+    return apart;
+}
+
+static double fsi__rg_ball_distance(fsi__d3 y, double radius, fsi__d3 *n)
+{
+    double d = fsi__d3_norm(y);
+    *n = d > 0 ? fsi__d3_scale(y, 1 / d) : fsi__d3_make(0, 1, 0);
+    return d - radius;
+}
+
+/* A cylinder is a box in the half plane (x, distance from the axis). */
+static double fsi__rg_cylinder_distance(fsi__d3 y, double radius, double length, fsi__d3 *n)
+{
+    double s = sqrt(y.y * y.y + y.z * y.z), d;
+    fsi__d3 flat;
+    d = fsi__rg_box_distance(fsi__d3_make(y.x, s, 0), fsi__d3_make(length, radius, 1e150), &flat);
+    *n = fsi__d3_make(flat.x, s > 0 ? flat.y * y.y / s : flat.y, s > 0 ? flat.y * y.z / s : 0);
+    return d;
+}
+
+static double fsi__rg_mesh_distance(const fsi_mesh *mesh, fsi__d3 y, double reach, fsi__d3 *n)
+{
+    fsi_mesh_hit h = fsi_mesh_closest(mesh, fsi__d3_real(y), (fsi_real)reach, -1);
+    fsi__d3 away;
+    double d;
+    *n = fsi__d3_make(0, 1, 0);
+    if (h.face < 0) return 1e300;
+    away = fsi__d3_sub(y, fsi__d3_of(h.point));
+    d = fsi__d3_norm(away);
+    if (d > 1e-9 * (fabs(y.x) + fabs(y.y) + fabs(y.z)) && d > 0) *n = fsi__d3_scale(away, h.side / d);
+    else *n = fsi__d3_of(h.normal);
+    return h.side * d;
+}
+
+FSI_API double fsi__rg_distance(const fsi__rg_placed *p, fsi__d3 x, double reach, fsi__d3 *n)
+{
+    const fsi__rg_part *s = p->part;
+    fsi__d3 y = fsi__rg_back(p->a, fsi__d3_sub(x, p->c)), out;
+    double d, t;
+    switch (s->kind) {
+    case FSI_RIGID_BOX: d = fsi__rg_box_distance(y, s->half, &out); break;
+    case FSI_RIGID_CYLINDER: d = fsi__rg_cylinder_distance(y, s->radius, s->length, &out); break;
+    case FSI_RIGID_MESH: d = fsi__rg_mesh_distance(s->mesh, y, reach, &out); break;
+    default:
+        t = y.x < -s->length ? -s->length : (y.x > s->length ? s->length : y.x);
+        d = fsi__rg_ball_distance(fsi__d3_make(y.x - t, y.y, y.z), s->radius, &out);
+    }
+    *n = fsi__rg_mul(p->a, out);
+    return d;
+}
+
+FSI_API void fsi__rg_place(const fsi__rg_part *s, fsi__d3 center, const double *turn, fsi__rg_placed *p)
+{
+    p->part = s;
+    fsi__rg_product(turn, s->turn, p->a);
+    p->c = s->kind == FSI_RIGID_MESH ? center : fsi__d3_add(center, fsi__rg_mul(turn, s->at));
+}
+
+FSI_API void fsi__rg_box_of(fsi__rg_placed *p, double grow)
+{
+    const fsi__rg_part *s = p->part;
+    fsi__d3 m = s->kind == FSI_RIGID_MESH ? fsi__d3_add(p->c, fsi__rg_mul(p->a, s->at)) : p->c;
+    int k;
+    for (k = 0; k < 3; k++) {
+        const double *a = p->a + 3 * k; /* row: what shape axes have along world axis k */
+        double h;
+        if (s->kind == FSI_RIGID_BOX || s->kind == FSI_RIGID_MESH) h = fabs(a[0]) * s->half.x + fabs(a[1]) * s->half.y + fabs(a[2] * s->half.z);
+        else if (s->kind == FSI_RIGID_CYLINDER) h = fabs(a[0]) * s->length + s->radius * sqrt(a[1] * a[1] + a[2] * a[2]);
+        else h = fabs(a[0]) * s->length + s->radius;
+        p->lo[k] = fsi__rg_at(m, k) - h - grow;
+        p->hi[k] = fsi__rg_at(m, k) + h + grow;
+    }
+}
+
+/* ---- >>contacts of one pair of shapes ---------------------------------------------------------------------------- */
+
+#define FSI__RG_MOST 32    /* kept of one pair of shapes */
+
+/* Of a patch: one of the deepest, the one farthest from it, and those farthest to either side of the line between: they span the patch. Depth
+   counts as ten times its length, so that what holds a body up is not left out for what lies a little farther; but differences below a
+   thousandth of the patch's size count as none: of a body that trembles the same spots are chosen again. */
+static int fsi__rg_span(const fsi__rg_spot *s, const int *in, int n, int *out)
+{
+    int k, count = 0, best = 0, left = -1, right = -1;
+    double deep = -1e300, most = -1e300, high = -1e300, low = -1e300, size = 0, score, across;
+    fsi__d3 line, side;
+    for (k = 0; k < n; k++) {
+        score = fsi__d3_norm(fsi__d3_sub(s[in[k]].x, s[in[0]].x));
+        size = score > size ? score : size;
+        deep = s[in[k]].depth > deep ? s[in[k]].depth : deep;
+    }
+    deep -= 1e-3 * size; /* from here on depths beyond count as this */
+    while (s[in[best]].depth < deep) best++;
+    out[count++] = in[best];
+    for (k = 0; k < n; k++) if (in[k] != out[0]) {
+        score = fsi__d3_norm(fsi__d3_sub(s[in[k]].x, s[out[0]].x)) + 10 * (s[in[k]].depth < deep ? s[in[k]].depth - deep : 0);
+        if (score > most + 1e-6 * size) { most = score; best = k; }
+    }
+    if (in[best] == out[0]) return count;
+    out[count++] = in[best];
+    line = fsi__d3_sub(s[out[1]].x, s[out[0]].x);
+    side = fsi__rg_unit(fsi__d3_cross(s[out[0]].n, line));
+    for (k = 0; k < n; k++) if (in[k] != out[0] && in[k] != out[1]) {
+        across = fsi__d3_dot(fsi__d3_sub(s[in[k]].x, s[out[0]].x), side);
+        score = fabs(across) + 10 * (s[in[k]].depth < deep ? s[in[k]].depth - deep : 0);
+        if (across > 1e-3 * size && score > high + 1e-6 * size) { high = score; left = in[k]; }
+        if (across < -1e-3 * size && score > low + 1e-6 * size) { low = score; right = in[k]; }
+    }
+    if (left >= 0) out[count++] = left;
+    if (right >= 0) out[count++] = right;
+    return count;
+}
+
+static void fsi__rg_sort_spots(fsi__rg_spot *s, int n) /* by feature, each once */
+{
+    int i, k;
+    for (i = 1; i < n; i++) {
+        fsi__rg_spot t = s[i];
+        for (k = i; k > 0 && s[k - 1].feature > t.feature; k--) s[k] = s[k - 1];
+        s[k] = t;
+    }
+}
+
+FSI_API void fsi__rg_thin(fsi__rg_heap *h, int most)
+{
+    fsi__rg_spot kept[FSI__RG_SPOTS];
+    unsigned char done[FSI__RG_SPOTS];
+    int in[FSI__RG_SPOTS], pick[FSI__RG_PATCH], n = 0, k, i, seed, members;
+    memset(done, 0, sizeof done);
+    while (n + FSI__RG_PATCH <= most) {
+        for (k = 0, seed = -1; k < h->n; k++) if (!done[k] && (seed < 0 || h->spot[k].depth > h->spot[seed].depth)) seed = k;
+        if (seed < 0) break;
+        for (k = 0, members = 0; k < h->n; k++) {
+            if (done[k] || fsi__d3_dot(h->spot[k].n, h->spot[seed].n) < 0.95) continue;
+            done[k] = 1;
+            in[members++] = k;
+        }
+        members = fsi__rg_span(h->spot, in, members, pick);
+        for (i = 0; i < members; i++) kept[n++] = h->spot[pick[i]];
+    }
+    memcpy(h->spot, kept, (size_t)n * sizeof *kept);
+    h->n = n;
+    fsi__rg_sort_spots(h->spot, n);
+}
+
+static void fsi__rg_add(fsi__rg_heap *h, fsi__d3 x, fsi__d3 n, double depth, uint32_t feature)
+{
+    fsi__rg_spot *s;
+    if (!(depth > -h->margin)) return;
+    if (h->n == FSI__RG_SPOTS) fsi__rg_thin(h, FSI__RG_SPOTS / 2);
+    s = &h->spot[h->n++];
+    s->x = x;
+    s->n = n;
+    s->depth = depth;
+    s->feature = feature;
+    s->hidden = 0;
+}
+
+/* A ball about x (radius 0: a point) of one shape against the other shape b; `flip`: the ball is b's in the pair. */
+static void fsi__rg_ball(fsi__rg_heap *h, fsi__d3 x, double radius, const fsi__rg_placed *b, int flip, uint32_t feature)
+{
+    fsi__d3 n;
+    double d = fsi__rg_distance(b, x, radius + h->margin + 2 * b->part->thick, &n), depth = radius - d;
+    fsi__d3 at = fsi__d3_madd(x, -radius + depth / 2, n);
+    fsi__rg_add(h, at, flip ? fsi__d3_scale(n, -1) : n, depth, feature | (flip ? 0x80000000u : 0));
+}
+
+/* A ball in a groove of a mesh touches several faces: those whose inside is its foot. */
+static void fsi__rg_ball_mesh(fsi__rg_heap *h, fsi__d3 x, double radius, const fsi__rg_placed *b, int flip)
+{
+    int face[64], n, k;
+    fsi__d3 y = fsi__rg_back(b->a, fsi__d3_sub(x, b->c)), away;
+    fsi_real r = (fsi_real)(radius + h->margin);
+    fsi_box3 box = fsi_box3_inflate(fsi_box3_grow(fsi_box3_empty(), fsi__d3_real(y)), r);
+    fsi__rg_ball(h, x, radius, b, flip, 0);
+    n = fsi_mesh_query_box(b->part->mesh, box, face, 64);
+    for (k = 0; k < n && k < 64; k++) {
+        fsi_mesh_hit hit = fsi_mesh_closest_on_face(b->part->mesh, face[k], fsi__d3_real(y));
+        int inner = (double)hit.bary[0] > 1e-6 && (double)hit.bary[1] > 1e-6 && (b->part->mesh->corners == 2 || (double)hit.bary[2] > 1e-6);
+        double d = (double)hit.t, depth = radius - d;
+        if (hit.face < 0 || hit.side < 0 || !inner || !(d > 1e-9 * radius)) continue;
+        away = fsi__rg_mul(b->a, fsi__d3_scale(fsi__d3_sub(y, fsi__d3_of(hit.point)), 1 / d));
+        fsi__rg_add(h, fsi__d3_madd(x, -radius + depth / 2, away), flip ? fsi__d3_scale(away, -1) : away, depth, ((uint32_t)face[k] + 1) | (flip ? 0x80000000u : 0));
+    }
+}
+
+/* Where distance from the convex shape b is least on p + t d, 0 <= t <= 1 (it is a convex function there): golden section. */
+static double fsi__rg_least(fsi__d3 p, fsi__d3 d, const fsi__rg_placed *b)
+{
+    const double g = 0.6180339887498949;
+    double lo = 0, hi = 1, s = 1 - g, t = g, fs, ft;
+    fsi__d3 n;
+    int k;
+    fs = fsi__rg_distance(b, fsi__d3_madd(p, s, d), 1e300, &n);
+    ft = fsi__rg_distance(b, fsi__d3_madd(p, t, d), 1e300, &n);
+    for (k = 0; k < 36; k++) {
+        if (fs < ft) {
+            hi = t; t = s; ft = fs;
+            s = hi - g * (hi - lo);
+            fs = fsi__rg_distance(b, fsi__d3_madd(p, s, d), 1e300, &n);
+        } else {
+            lo = s; s = t; fs = ft;
+            t = lo + g * (hi - lo);
+            ft = fsi__rg_distance(b, fsi__d3_madd(p, t, d), 1e300, &n);
+        }
+    }
+    return (lo + hi) / 2;
+}
+
+/* A segment, thick by radius: its ends, and where between them it is nearest to b. */
+static void fsi__rg_edge(fsi__rg_heap *h, fsi__d3 p, fsi__d3 d, double radius, const fsi__rg_placed *b, int flip, int ends, uint32_t feature)
+{
+    double t;
+    if (ends) {
+        fsi__rg_ball(h, p, radius, b, flip, feature + 1);
+        fsi__rg_ball(h, fsi__d3_add(p, d), radius, b, flip, feature + 2);
+    }
+    if (b->part->kind == FSI_RIGID_MESH) return;
+    t = fsi__rg_least(p, d, b);
+    if (t > 0.01 && t < 0.99) fsi__rg_ball(h, fsi__d3_madd(p, t, d), radius, b, flip, feature);
+}
+
+FSI_API fsi__d3 fsi__rg_corner(const fsi__rg_placed *p, int k, int dim)
+{
+    const fsi__d3 *h = &p->part->half;
+    return fsi__d3_add(p->c, fsi__rg_mul(p->a, fsi__d3_make(k & 1 ? h->x : -h->x, k & 2 ? h->y : -h->y, dim == 2 ? 0 : (k & 4 ? h->z : -h->z))));
+}
+
+FSI_API fsi__d3 fsi__rg_local(const fsi__rg_placed *p, double x, double y, double z)
+{
+    return fsi__d3_add(p->c, fsi__rg_mul(p->a, fsi__d3_make(x, y, z)));
+}
+
+/* Point of a cylinder's rim: cap -1 or 1, angle. */
+static fsi__d3 fsi__rg_rim(const fsi__rg_placed *p, int cap, double angle)
+{
+    double s, c;
+    fsi_sincos(angle, &s, &c);
+    return fsi__rg_local(p, cap * p->part->length, p->part->radius * c, p->part->radius * s);
+}
+
+/* Number of points on a grid as fine as `step` along a length. */
+static int fsi__rg_steps(double length, double step)
+{
+    double n = ceil(length / step);
+    return n < 1 ? 1 : (n > 16 ? 16 : (int)n);
+}
+
+/* Points all over a box, for meshes to meet: corners, edges, faces. */
+static void fsi__rg_probe_box_grid(fsi__rg_heap *h, const fsi__rg_placed *a, const fsi__rg_placed *b, int flip, int dim)
+{
+    const fsi__d3 half = a->part->half;
+    const double step = b->part->thick < a->part->thick ? b->part->thick : a->part->thick;
+    const int n[3] = { fsi__rg_steps(2 * half.x, step), fsi__rg_steps(2 * half.y, step), dim == 2 ? 0 : fsi__rg_steps(2 * half.z, step) };
+    int i, j, k, at = 0;
+    for (k = 0; k <= n[2]; k++) for (j = 0; j <= n[1]; j++) for (i = 0; i <= n[0]; i++) {
+        int rim = i == 0 || i == n[0] || j == 0 || j == n[1] || (dim == 3 && (k == 0 || k == n[2]));
+        at++;
+        if (rim) fsi__rg_ball(h, fsi__rg_local(a, half.x * (2.0 * i / n[0] - 1), half.y * (2.0 * j / n[1] - 1), dim == 2 ? 0 : half.z * (2.0 * k / n[2] - 1)), 0, b, flip, (uint32_t)at);
+    }
+}
+
+/* Corners of a box's edges; 2D: of the first four. */
+
+static void fsi__rg_probe_box(fsi__rg_heap *h, const fsi__rg_placed *a, const fsi__rg_placed *b, int flip, int dim)
+{
+    int k;
+    if (b->part->kind == FSI_RIGID_MESH) {
+        fsi__rg_probe_box_grid(h, a, b, flip, dim);
+        return;
+    }
+    for (k = 0; k < (dim == 2 ? 4 : 8); k++) fsi__rg_ball(h, fsi__rg_corner(a, k, dim), 0, b, flip, (uint32_t)k);
+    for (k = 0; k < (dim == 2 ? 4 : 12); k++) {
+        fsi__d3 p = fsi__rg_corner(a, fsi__rg_box_edge(k)[0], dim), q = fsi__rg_corner(a, fsi__rg_box_edge(k)[1], dim);
+        fsi__rg_edge(h, p, fsi__d3_sub(q, p), 0, b, flip, 0, 8 + (uint32_t)k);
+    }
+}
+
+/* The rim's lowest point on b: of 12 around, then refined. */
+static double fsi__rg_low_rim(const fsi__rg_placed *a, int cap, const fsi__rg_placed *b)
+{
+    double best = 1e300, at = 0, width = FSI_PI / 6, d;
+    fsi__d3 n;
+    int k, pass;
+    for (k = 0; k < 12; k++) {
+        d = fsi__rg_distance(b, fsi__rg_rim(a, cap, k * FSI_PI / 6), 1e300, &n);
+        if (d < best) { best = d; at = k * FSI_PI / 6; }
+    }
+    for (pass = 0; pass < 24; pass++, width *= 0.6) for (k = -1; k <= 1; k += 2) {
+        d = fsi__rg_distance(b, fsi__rg_rim(a, cap, at + k * width), 1e300, &n);
+        if (d < best) { best = d; at += k * width; }
+    }
+    return at;
+}
+
+static void fsi__rg_probe_cylinder(fsi__rg_heap *h, const fsi__rg_placed *a, const fsi__rg_placed *b, int flip)
+{
+    const fsi__rg_part *s = a->part;
+    const int mesh = b->part->kind == FSI_RIGID_MESH, rows = mesh ? fsi__rg_steps(2 * s->length, s->thick < b->part->thick ? s->thick : b->part->thick) : 1;
+    fsi__d3 p, d, n;
+    int cap, k, lies;
+    fsi__rg_distance(b, a->c, 1e300, &n);
+    lies = !mesh && fabs(fsi__d3_dot(n, fsi__rg_axis(a->a, 0))) < 0.995; /* only what is lowest: points ahead on the rim would hold it as it rolls */
+    for (cap = 0; cap <= rows && !lies; cap++) for (k = 0; k < 12; k++) {
+        double z = s->length * (2.0 * cap / rows - 1), sine, cosine;
+        fsi_sincos(k * FSI_PI / 6, &sine, &cosine);
+        fsi__rg_ball(h, fsi__rg_local(a, z, s->radius * cosine, s->radius * sine), 0, b, flip, (uint32_t)(1 + 12 * cap + k));
+    }
+    fsi__rg_ball(h, fsi__rg_local(a, -s->length, 0, 0), 0, b, flip, 1000);
+    fsi__rg_ball(h, fsi__rg_local(a, s->length, 0, 0), 0, b, flip, 1001);
+    if (mesh) return;
+    for (cap = -1; cap <= 1 && lies; cap += 2) fsi__rg_ball(h, fsi__rg_rim(a, cap, fsi__rg_low_rim(a, cap, b)), 0, b, flip, (uint32_t)(1003 + cap));
+    /* crossed logs: from where the axis is nearest, across to the side */
+    p = fsi__rg_local(a, -s->length, 0, 0);
+    d = fsi__d3_scale(fsi__rg_axis(a->a, 0), 2 * s->length);
+    p = fsi__d3_madd(p, fsi__rg_least(p, d, b), d);
+    fsi__rg_distance(b, p, 1e300, &n);
+    d = fsi__rg_axis(a->a, 0);
+    n = fsi__rg_unit(fsi__d3_madd(n, -fsi__d3_dot(n, d), d));
+    fsi__rg_ball(h, fsi__d3_madd(p, -s->radius, n), 0, b, flip, 1005);
+}
+
+static void fsi__rg_probe_mesh(fsi__rg_heap *h, const fsi__rg_placed *a, const fsi__rg_placed *b, int flip)
+{
+    int k, i;
+    for (k = 0; k < a->part->samples; k++) {
+        fsi__d3 x = fsi__d3_add(a->c, fsi__rg_mul(a->a, a->part->sample[k]));
+        for (i = 0; i < 3; i++) if (fsi__rg_at(x, i) < b->lo[i] || fsi__rg_at(x, i) > b->hi[i]) break;
+        if (i == 3) fsi__rg_ball(h, x, 0, b, flip, (uint32_t)k);
+    }
+}
+
+/* What of a reaches into b. */
+static void fsi__rg_probe(fsi__rg_heap *h, const fsi__rg_placed *a, const fsi__rg_placed *b, int flip, int dim)
+{
+    const fsi__rg_part *s = a->part;
+    fsi__d3 p, d;
+    int k, n;
+    switch (s->kind) {
+    case FSI_RIGID_SPHERE:
+        if (b->part->kind == FSI_RIGID_MESH) fsi__rg_ball_mesh(h, a->c, s->radius, b, flip);
+        else fsi__rg_ball(h, a->c, s->radius, b, flip, 0);
+        break;
+    case FSI_RIGID_CAPSULE:
+        d = fsi__d3_scale(fsi__rg_axis(a->a, 0), 2 * s->length);
+        p = fsi__d3_madd(a->c, -0.5, d);
+        fsi__rg_edge(h, p, d, s->radius, b, flip, 1, 0);
+        if (b->part->kind != FSI_RIGID_MESH) break;
+        n = fsi__rg_steps(2 * s->length, s->radius / 2);
+        for (k = 1; k < n; k++) fsi__rg_ball(h, fsi__d3_madd(p, (double)k / n, d), s->radius, b, flip, (uint32_t)(2 + k));
+        break;
+    case FSI_RIGID_BOX: fsi__rg_probe_box(h, a, b, flip, dim); break;
+    case FSI_RIGID_CYLINDER: fsi__rg_probe_cylinder(h, a, b, flip); break;
+    default: fsi__rg_probe_mesh(h, a, b, flip);
+    }
+}
+
+/* Two boxes. The axis along which they overlap least decides (separating axes: face normals, and in 3D cross products of edges;
+   Gottschalk et al. 1996): a face and what of the other box's face lies over it, or two edges.
+
+        reference   +-----------+                 the other box's face is cut off at the planes
+                    |           |                 of the reference face's sides; corners of what is
+                    +--x-----x--+--.              left and their depths below that face are the spots
+                       |     |  :  |  incident
+*/
+typedef struct fsi__rg_overlap { double gap; fsi__d3 n; int axis, other; } fsi__rg_overlap; /* n from b to a */
+
+static double fsi__rg_extent(const fsi__rg_placed *p, fsi__d3 n, int dim) /* half of it along n */
+{
+    double r = p->part->half.x * fabs(fsi__d3_dot(fsi__rg_axis(p->a, 0), n)) + p->part->half.y * fabs(fsi__d3_dot(fsi__rg_axis(p->a, 1), n));
+    return dim == 2 ? r : r + p->part->half.z * fabs(fsi__d3_dot(fsi__rg_axis(p->a, 2), n));
+}
+
+static void fsi__rg_try_axis(const fsi__rg_placed *a, const fsi__rg_placed *b, fsi__d3 n, int axis, int other, int dim, double slack, fsi__rg_overlap *best)
+{
+    double t = fsi__d3_dot(fsi__d3_sub(a->c, b->c), n), gap = fabs(t) - fsi__rg_extent(a, n, dim) - fsi__rg_extent(b, n, dim);
+    if (!(gap > best->gap + slack)) return;
+    best->gap = gap;
+    best->n = t < 0 ? fsi__d3_scale(n, -1) : n;
+    best->axis = axis;
+    best->other = other;
+}
+
+/* Cuts the polygon (2 corners: a segment) at side . (x - c) <= half. */
+static int fsi__rg_cut(fsi__rg_spot *p, int n, fsi__d3 c, fsi__d3 side, double half, uint32_t plane)
+{
+    fsi__rg_spot out[16];
+    int k, m = 0, segment = n == 2;
+    for (k = 0; k < n; k++) {
+        const fsi__rg_spot *s = &p[k], *t = &p[(k + 1) % n];
+        double ds = fsi__d3_dot(fsi__d3_sub(s->x, c), side) - half, dt = fsi__d3_dot(fsi__d3_sub(t->x, c), side) - half;
+        if (ds <= 0) out[m++] = *s;
+        if (segment && k == 1) break;
+        if ((ds < 0 && dt > 0) || (ds > 0 && dt < 0)) {
+            out[m] = ds <= 0 ? *t : *s;
+            out[m].x = fsi__d3_madd(s->x, ds / (ds - dt), fsi__d3_sub(t->x, s->x));
+            out[m].feature = (out[m].feature * 8 + plane + 1) * 16 + (ds <= 0 ? 1 : 0);
+            m++;
+        }
+    }
+    memcpy(p, out, (size_t)m * sizeof *out);
+    return m;
+}
+
+/* Corners of the face of box p that looks most against n. */
+static int fsi__rg_incident(const fsi__rg_placed *p, fsi__d3 n, int dim, fsi__rg_spot *out)
+{
+    double best = -1, sign = 1;
+    int k, axis = 0, u, v, i;
+    for (k = 0; k < dim; k++) {
+        double c = fsi__d3_dot(fsi__rg_axis(p->a, k), n);
+        if (fabs(c) > best + 1e-9) { best = fabs(c); axis = k; sign = c > 0 ? -1 : 1; }
+    }
+    u = (axis + 1) % dim;
+    v = (axis + 2) % 3;
+    for (i = 0; i < (dim == 2 ? 2 : 4); i++) {
+        double y[3] = { 0, 0, 0 }, half[3];
+        fsi__d3_put(half, p->part->half);
+        y[axis] = sign * half[axis];
+        y[u] = i == 0 || i == 3 ? -half[u] : half[u];
+        if (dim == 3) y[v] = i < 2 ? -half[v] : half[v];
+        out[i].x = fsi__rg_local(p, y[0], y[1], y[2]);
+        out[i].feature = (uint32_t)(1 + i + 4 * axis + (sign > 0 ? 12 : 0));
+    }
+    return i;
+}
+
+/* r: the box whose face decides; n: out of it; flip: r is a. */
+static void fsi__rg_face(fsi__rg_heap *h, const fsi__rg_placed *r, const fsi__rg_placed *o, fsi__d3 n, int axis, int flip, int dim)
+{
+    fsi__rg_spot p[16];
+    double half[3], d;
+    int k, m = fsi__rg_incident(o, n, dim, p);
+    fsi__d3_put(half, r->part->half);
+    for (k = 1; k < dim && m > 0; k++) {
+        int side = (axis + k) % dim;
+        fsi__d3 s = fsi__rg_axis(r->a, side);
+        double room = half[side] * 1.005; /* boxes that stand flush keep their corners, and their names, when they tremble */
+        m = fsi__rg_cut(p, m, r->c, s, room, (uint32_t)(2 * k));
+        if (m > 0) m = fsi__rg_cut(p, m, r->c, fsi__d3_scale(s, -1), room, (uint32_t)(2 * k + 1));
+    }
+    for (k = 0; k < m; k++) {
+        d = half[axis] - fsi__d3_dot(fsi__d3_sub(p[k].x, r->c), n);
+        fsi__rg_add(h, fsi__d3_madd(p[k].x, d / 2, n), flip ? fsi__d3_scale(n, -1) : n, d, ((p[k].feature * 6 + (uint32_t)axis * 2 + (uint32_t)flip) & 0x7fffffffu));
+    }
+}
+
+/* Middle of the edge of box p along `axis` that lies farthest along n. */
+static fsi__d3 fsi__rg_edge_middle(const fsi__rg_placed *p, int axis, fsi__d3 n)
+{
+    double half[3];
+    fsi__d3 x = p->c;
+    int k;
+    fsi__d3_put(half, p->part->half);
+    for (k = 0; k < 3; k++) if (k != axis) {
+        fsi__d3 e = fsi__rg_axis(p->a, k);
+        x = fsi__d3_madd(x, fsi__d3_dot(e, n) > 0 ? half[k] : -half[k], e);
+    }
+    return x;
+}
+
+/* Two edges: the points of their lines that are closest, kept within them. */
+static void fsi__rg_edges(fsi__rg_heap *h, const fsi__rg_placed *a, const fsi__rg_placed *b, const fsi__rg_overlap *o)
+{
+    fsi__d3 u = fsi__rg_axis(a->a, o->axis), v = fsi__rg_axis(b->a, o->other);
+    fsi__d3 p = fsi__rg_edge_middle(a, o->axis, fsi__d3_scale(o->n, -1)), q = fsi__rg_edge_middle(b, o->other, o->n), w = fsi__d3_sub(p, q);
+    double c = fsi__d3_dot(u, v), k = 1 - c * c, half[3], s, t;
+    s = (c * fsi__d3_dot(v, w) - fsi__d3_dot(u, w)) / k;
+    fsi__d3_put(half, a->part->half);
+    s = s < -half[o->axis] ? -half[o->axis] : (s > half[o->axis] ? half[o->axis] : s);
+    t = fsi__d3_dot(v, w) + s * c;
+    fsi__d3_put(half, b->part->half);
+    t = t < -half[o->other] ? -half[o->other] : (t > half[o->other] ? half[o->other] : t);
+    p = fsi__d3_scale(fsi__d3_add(fsi__d3_madd(p, s, u), fsi__d3_madd(q, t, v)), 0.5);
+    fsi__rg_add(h, p, o->n, -o->gap, 0x40000000u + (uint32_t)(3 * o->axis + o->other));
+}
+
+static void fsi__rg_boxes(fsi__rg_heap *h, const fsi__rg_placed *a, const fsi__rg_placed *b, int dim)
+{
+    const double slack = 1e-2 * (a->part->thick < b->part->thick ? a->part->thick : b->part->thick);
+    fsi__rg_overlap face, edge;
+    int i, j, of_b;
+    face.gap = edge.gap = -1e300;
+    face.axis = face.other = edge.axis = edge.other = 0;
+    face.n = edge.n = fsi__d3_make(0, 0, 1);
+    for (i = 0; i < dim; i++) fsi__rg_try_axis(a, b, fsi__rg_axis(a->a, i), i, 0, dim, 0, &face);
+    for (i = 0; i < dim; i++) fsi__rg_try_axis(a, b, fsi__rg_axis(b->a, i), i, 1, dim, face.other == 1 ? 0 : slack / 4, &face);
+    of_b = face.other;
+    for (i = 0; i < 3 && dim == 3; i++) for (j = 0; j < 3; j++) {
+        fsi__d3 n = fsi__d3_cross(fsi__rg_axis(a->a, i), fsi__rg_axis(b->a, j));
+        double size = fsi__d3_norm(n);
+        if (size > 1e-3) fsi__rg_try_axis(a, b, fsi__d3_scale(n, 1 / size), i, j, dim, 0, &edge);
+    }
+    h->bound = face.gap > edge.gap ? face.gap : edge.gap;
+    if (h->bound > h->margin) return;
+    if (edge.gap > face.gap + slack) fsi__rg_edges(h, a, b, &edge);
+    else if (of_b) fsi__rg_face(h, b, a, face.n, face.axis, 0, dim);
+    else fsi__rg_face(h, a, b, fsi__d3_scale(face.n, -1), face.axis, 1, dim);
+}
+
+FSI_API int fsi__rg_most(fsi_rigid_shape_kind a, fsi_rigid_shape_kind b)
+{
+    if (a == FSI_RIGID_MESH || b == FSI_RIGID_MESH) return FSI__RG_MOST;
+    if (a == FSI_RIGID_SPHERE || b == FSI_RIGID_SPHERE) return FSI__RG_PATCH;
+    return 2 * FSI__RG_PATCH;
+}
+
+FSI_API void fsi__rg_meet(fsi__rg_heap *h, const fsi__rg_placed *a, const fsi__rg_placed *b, int dim)
+{
+    h->n = 0;
+    h->bound = h->margin;
+    if (a->part->kind == FSI_RIGID_BOX && b->part->kind == FSI_RIGID_BOX) fsi__rg_boxes(h, a, b, dim);
+    else if (a->part->kind == FSI_RIGID_SPHERE) fsi__rg_probe(h, a, b, 0, dim);
+    else if (b->part->kind == FSI_RIGID_SPHERE) fsi__rg_probe(h, b, a, 1, dim);
+    else {
+        fsi__rg_probe(h, a, b, 0, dim);
+        fsi__rg_probe(h, b, a, 1, dim);
+    }
+    if (h->n > 1) fsi__rg_thin(h, fsi__rg_most(a->part->kind, b->part->kind));
+}
+
+/* Against the half space n . x < offset. */
+static void fsi__rg_plane_point(fsi__rg_heap *h, fsi__d3 x, double radius, fsi__d3 n, double offset, uint32_t feature)
+{
+    double depth = offset - fsi__d3_dot(n, x) + radius;
+    fsi__rg_add(h, fsi__d3_madd(x, depth / 2 - radius, n), n, depth, feature);
+}
+
+static void fsi__rg_plane_cylinder(fsi__rg_heap *h, const fsi__rg_placed *a, fsi__d3 n, double offset)
+{
+    fsi__d3 down = fsi__rg_back(a->a, n);
+    double s = sqrt(down.y * down.y + down.z * down.z), low = s > 1e-9 ? fsi_atan2(-down.z, -down.y) : 0;
+    int cap, k;
+    for (cap = -1; cap <= 1; cap += 2) { /* lying, only what is lowest: points ahead on the rim would hold it as it rolls */
+        if (s > 1e-9) fsi__rg_plane_point(h, fsi__rg_rim(a, cap, low), 0, n, offset, (uint32_t)(101 + cap));
+        for (k = 0; k < 12 && s < 0.1; k++) fsi__rg_plane_point(h, fsi__rg_rim(a, cap, k * FSI_PI / 6), 0, n, offset, (uint32_t)(20 + 12 * cap + k));
+    }
+}
+
+FSI_API void fsi__rg_meet_plane(fsi__rg_heap *h, const fsi__rg_placed *a, fsi__d3 n, double offset, int dim)
+{
+    const fsi__rg_part *s = a->part;
+    int k;
+    switch (s->kind) {
+    case FSI_RIGID_SPHERE: fsi__rg_plane_point(h, a->c, s->radius, n, offset, 0); break;
+    case FSI_RIGID_CAPSULE:
+        for (k = -1; k <= 1; k += 2) fsi__rg_plane_point(h, fsi__rg_local(a, k * s->length, 0, 0), s->radius, n, offset, (uint32_t)(k + 1));
+        break;
+    case FSI_RIGID_BOX:
+        for (k = 0; k < (dim == 2 ? 4 : 8); k++) fsi__rg_plane_point(h, fsi__rg_corner(a, k, dim), 0, n, offset, (uint32_t)k);
+        break;
+    case FSI_RIGID_CYLINDER: fsi__rg_plane_cylinder(h, a, n, offset); break;
+    default:
+        for (k = 0; k < s->corners; k++)
+            fsi__rg_plane_point(h, fsi__d3_add(a->c, fsi__rg_mul(a->a, s->sample[k])), 0, n, offset, (uint32_t)k);
+    }
+    if (h->n > FSI__RG_PATCH) fsi__rg_thin(h, FSI__RG_PATCH);
+}
+
+FSI__STRICT_END
+
+#endif /* once */
+#endif /* FSI_IMPLEMENTATION */
