@@ -5,6 +5,7 @@
 #include "fsi_barrier.h"
 #include "fsi_collide.h"
 #include "fsi_couple.h"
+#include "fsi_elements.h"
 #include "fsi_grid.h"
 #include "fsi_io.h"
 #include "fsi_krylov.h"
