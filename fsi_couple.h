@@ -634,6 +634,7 @@ static fsi_status fsi__co_list(fsi__co_impl *c, const double *x, double slack)
         d = fmin((double)fsi_grid_sample_linear(c->start, at), (double)fsi_grid_sample_linear(c->ls->next_phi, at));
         fsi__co_local(c, p, local);
         past = fsi__co_past(c, local, away);
+        if (past > reach) continue;
         if ((d > reach + c->dx || past > 0) && fsi__co_distance(c, NULL, p, 0, NULL) > reach) continue;
         if (c->s->desc.metric == FSI_METRIC_LINEAR && s->frozen.dim == 0) s->frozen = fsi_stencil_at(FSI_METRIC_LINEAR, c->liquid->grid->dim, local, c->dx, NULL);
         FSI__LS_TRY(fsi__co_add_stencil(c, p));
@@ -2126,6 +2127,20 @@ static double fsi__co_speed(void *user)
    is, but no nearer than this share of the range: pushed off, liquid at rest would rise without velocities that know. */
 #define FSI__CO_NARROW 0.75
 
+/* Is the sample past a side of the box? Then its barrier begins where it is: what rests there is not pushed. */
+static int fsi__co_begin_past(fsi__co_impl *c, const fsi_field *phi, int sample, const double *x)
+{
+    double local[3], away[3], end[3], past, d;
+    int a;
+    fsi__co_local(c, x, local);
+    past = fsi__co_past(c, local, away);
+    if (!(past > 0)) return 0;
+    for (a = 0; a < 3; a++) end[a] = x[a] - (past + 1e-6 * c->dx) * away[a];
+    d = fsi__co_distance_past(past, away, fsi__co_distance_in(c, phi, end, NULL), NULL);
+    c->sample[sample].range = fmax(FSI__CO_LEAST * c->dx, fmin(c->range, d));
+    return 1;
+}
+
 static fsi_status fsi__co_find_touching(fsi__co_impl *c, const fsi_field *phi)
 {
     int k;
@@ -2135,6 +2150,7 @@ static fsi_status fsi__co_find_touching(fsi__co_impl *c, const fsi_field *phi)
         memset(&t, 0, sizeof t);
         t.sample = k;
         fsi__co_place(&c->sample[k], c->sh->next.x, t.x);
+        if (fsi__co_begin_past(c, phi, k, t.x)) continue;
         t.d = fsi__co_distance_in(c, phi, t.x, t.gradient);
         if (!(t.d < fsi__co_touching(c)) || (t.d <= -c->dx && k >= c->sh->model.vertices)) continue; /* those will be left out */
         c->sample[k].range = fmax(FSI__CO_NARROW * c->range, fmin(c->range, t.d));
@@ -2304,6 +2320,7 @@ static void fsi__co_push_past(fsi__co_impl *c, const fsi__co_contact *t)
     push = -c->step.h * fsi__co_contact_energy(c, s, t->d).slope;
     for (i = 0; i < 3 && s->node[i] >= 0; i++) for (a = 0; a < 3; a++) {
         const size_t at = 3 * (size_t)s->node[i] + (size_t)a;
+        if (c->sh->fixed[at]) continue;
         c->given[at] += push * s->weight[i] * away[a];
         c->felt[at] += push * s->weight[i] * away[a];
     }

@@ -118,7 +118,7 @@ FSI__STRICT_FN_END
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#ifdef FSI_IMPLEMENTATION
+#if defined(FSI_IMPLEMENTATION) || defined(FSI_ELEMENTS_IMPLEMENTATION)
 #ifndef FSI_ELEMENTS_IMPLEMENTATION_DONE
 #define FSI_ELEMENTS_IMPLEMENTATION_DONE
 
@@ -859,4 +859,4 @@ FSI_API double fsi__shell_joint_energy(const fsi__shell_joint *j, const fsi__she
 FSI__STRICT_END
 
 #endif /* once */
-#endif /* FSI_IMPLEMENTATION */
+#endif /* implementation */

@@ -5257,7 +5257,9 @@ static void fsi__ls_load_obstacle(const fsi__ls_run *run, fsi__ls_obstacle *o, f
     else {
         const double turn = (double)fsi_v3_norm(fsi_quat_rotation_vector(fsi_quat_mul(body->pose.orientation, fsi_quat_conj(saved.orientation))));
         const double off = (double)fsi_v3_norm(fsi_v3_sub(body->pose.position, saved.position)) + turn * o->reach;
-        o->now = off < 1e-3 * (double)run->grid->dx ? saved : body->pose;
+        /* A COUPLED body's owner may have it a bit aside of where the liquid had put it: the shell or joints had a say. */
+        const double aside = body->mode == FSI_BODY_COUPLED ? 0.1 : 1e-3;
+        o->now = off < aside * (double)run->grid->dx ? saved : body->pose;
         fsi__mesh_follow_rigid(o->shadow, o->rest, o->now, o->now);
     }
     o->stands = -1; /* neither where a step begins nor where one ends */

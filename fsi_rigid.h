@@ -1839,6 +1839,18 @@ static int fsi__rg_newton_steps(const fsi__rg_direct *d, const fsi__rg_island *s
     return most < steps ? (int)most : steps;
 }
 
+/* Rows of bodies deep in each other may contradict each other: what parts them all by Newton's method may take one far
+   away. Is a body moved farther than by all overlaps of its island together? Then sweeps part them, bit by bit. */
+static int fsi__rg_is_thrown(const fsi__rg_impl *im, const fsi__rg_island *s)
+{
+    const fsi__rg_direct *d = &im->direct;
+    double most = 0;
+    int k;
+    for (k = 0; k < s->rows; k++) most += fmax(im->row[d->list[s->row + k]].push, 0);
+    for (k = 0; k < s->bodies; k++) if (!(fsi__d3_norm(fsi__d3_at(d->x + 6 * k)) <= most)) return 1;
+    return 0;
+}
+
 /* quick: only few steps, and none from far off. 0: the rounds do not converge, as where bodies are jammed between others that nothing can stop; then nothing has changed. */
 static int fsi__rg_solve_island(fsi__rg_impl *im, const fsi__rg_island *s, double enough, int parting, int quick)
 {
@@ -1859,6 +1871,7 @@ static int fsi__rg_solve_island(fsi__rg_impl *im, const fsi__rg_island *s, doubl
     }
     im->stats.direct_steps += parting ? 0 : steps - (left > 0 ? left : 0);
     if (!(off <= fmax(FSI__RG_NEARLY * enough, FSI__RG_SHARE * speed))) return 0;
+    if (parting && fsi__rg_is_thrown(im, s)) return 0;
     im->stats.direct += !parting;
     for (k = 0; k < s->rows; k++) {
         fsi__rg_row *row = &im->row[d->list[s->row + k]];

@@ -110,7 +110,7 @@ FSI__STRICT_FN_END
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#ifdef FSI_IMPLEMENTATION
+#if defined(FSI_IMPLEMENTATION) || defined(FSI_VISCOSITY_IMPLEMENTATION)
 #ifndef FSI_VISCOSITY_IMPLEMENTATION_DONE
 #define FSI_VISCOSITY_IMPLEMENTATION_DONE
 
@@ -1644,4 +1644,4 @@ FSI_API fsi_status fsi_viscosity_solve(fsi_viscosity *viscosity, fsi_viscosity_f
 FSI__STRICT_END
 
 #endif /* once */
-#endif /* FSI_IMPLEMENTATION */
+#endif /* implementation */

@@ -333,19 +333,22 @@ static void test_a_saved_state_with_a_body_goes_on_to_the_bit(void)
     couple(&p);
     begin_pile(&q, &d, 0);
     couple(&q);
-    go_on(&p, &c, steps);
-    CHECK(fsi_couple_save(p.both, NULL, 0, &size) == FSI_OK);
-    state = malloc(size);
-    if (!state) abort();
-    CHECK(fsi_couple_save(p.both, state, size, NULL) == FSI_OK);
-    d.body = c.body;
-    CHECK(fsi_couple_load(q.both, state, size) == FSI_OK);
+    for (k = 0; k < steps; k++) { /* the crate's owner may have it a bit aside of where the liquid had put it */
+        go_on(&p, &c, 1);
+        CHECK(fsi_couple_save(p.both, NULL, 0, &size) == FSI_OK);
+        state = malloc(size);
+        if (!state) abort();
+        CHECK(fsi_couple_save(p.both, state, size, NULL) == FSI_OK);
+        d.body = c.body;
+        CHECK(fsi_couple_load(q.both, state, size) == FSI_OK);
+        CHECK(fsi_couple_hash(q.both) == fsi_couple_hash(p.both));
+        free(state);
+    }
     for (k = 0; k < 5; k++) {
         CHECK(fsi_couple_hash(q.both) == fsi_couple_hash(p.both) && memcmp(&c.body.pose, &d.body.pose, sizeof c.body.pose) == 0);
         go_on(&p, &c, 1);
         go_on(&q, &d, 1);
     }
-    free(state);
     end_pile(&p, &c);
     end_pile(&q, &d);
 }

@@ -463,6 +463,35 @@ static void test_boxes_at_one_place_are_counted_and_parted(void)
         CHECK(w->stats.overlapping > 0);
         advance_to(w, 2, 1.0 / 60);
         CHECK(w->stats.overlapping == 0 && apart(w->body[0]->pose.position, w->body[1]->pose.position) > 0.99);
+        CHECK(apart(w->body[0]->pose.position, w->body[1]->pose.position) < 3);
+        fsi_rigid_destroy(w);
+    }
+}
+
+/* Pairs of bodies of 0.6 m that begin anywhere in each other: none is moved by more than its size in a step. */
+static void test_bodies_deep_in_each_other_are_not_thrown(void)
+{
+    uint64_t random = 9;
+    int k, i, step, dim;
+    for (k = 0; k < 120; k++) {
+        fsi_rigid_desc d;
+        fsi_rigid *w;
+        double x[7];
+        dim = 2 + k % 2;
+        d = rigid_desc(dim, 0);
+        w = make_world(&d);
+        for (i = 0; i < 7; i++) x[i] = test_random(&random);
+        for (i = 0; i < 2; i++) {
+            fsi_rigid_shape s = (k / 2 + i) % 3 == 0 ? box_shape(0.6, 0.3, 0.6) : (k / 2 + i) % 3 == 1 ? fsi_rigid_capsule((fsi_real)0.15, (fsi_real)0.15) : ball_shape(0.3);
+            s.density *= i ? (fsi_real)pow(300, x[6]) : 1;
+            add_turned(w, s, i ? v3(0.2 * x[0], 0.2 * x[1], dim == 3 ? 0.2 * x[2] : 0) : v3(0, 0, 0),
+                fsi_quat_from_axis_angle(dim == 3 ? v3(1, x[4], x[5]) : v3(0, 0, 1), (fsi_real)(i ? 6 * x[3] : 0)));
+        }
+        for (step = 0; step < 20; step++) {
+            const fsi_vec3 from[2] = { w->body[0]->pose.position, w->body[1]->pose.position };
+            advance(w, 1.0 / 60);
+            for (i = 0; i < 2; i++) CHECK(apart(w->body[i]->pose.position, from[i]) <= 0.6 + speed_of(w, i) / 60);
+        }
         fsi_rigid_destroy(w);
     }
 }
@@ -768,6 +797,7 @@ int main(int argc, char **argv)
     RUN(test_direct_solutions_keep_their_budget);
     RUN(test_a_heavy_box_is_parted_from_a_light_one);
     RUN(test_boxes_at_one_place_are_counted_and_parted);
+    RUN(test_bodies_deep_in_each_other_are_not_thrown);
     RUN(test_a_heap_costs_little_more_than_its_sweeps);
     RUN(test_a_heavy_box_stands_on_a_light_one_without_a_tolerance);
     RUN(test_an_arch_stands_above_its_critical_thickness);
