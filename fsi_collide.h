@@ -167,7 +167,7 @@ FSI__STRICT_FN_END
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#ifdef FSI_IMPLEMENTATION
+#if defined(FSI_IMPLEMENTATION) || defined(FSI_COLLIDE_IMPLEMENTATION)
 #ifndef FSI_COLLIDE_IMPLEMENTATION_DONE
 #define FSI_COLLIDE_IMPLEMENTATION_DONE
 
@@ -952,4 +952,4 @@ FSI_API void fsi__rg_meet_plane(fsi__rg_heap *h, const fsi__rg_placed *a, fsi__d
 FSI__STRICT_END
 
 #endif /* once */
-#endif /* FSI_IMPLEMENTATION */
+#endif /* implementation */

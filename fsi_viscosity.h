@@ -33,7 +33,8 @@
       fsi_grid_destroy(grid);
 
    WHAT IS IN HERE (search for >>)
-      >>viscosity      the energy that is minimised, the solver; then its implementation
+      >>viscosity      the energy that is minimised, the solver;  >>stages  for fsi's own headers, not for you;
+      then its implementation
    WHAT IT DOES NOT DO
       Keep the flow free of divergence: project before and after (fsi_pressure.h). Viscosity that depends on the shear rate.
    MACROS: those of fsi.h.
@@ -110,7 +111,7 @@ FSI__STRICT_FN_END
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#ifdef FSI_IMPLEMENTATION
+#if defined(FSI_IMPLEMENTATION) || defined(FSI_VISCOSITY_IMPLEMENTATION)
 #ifndef FSI_VISCOSITY_IMPLEMENTATION_DONE
 #define FSI_VISCOSITY_IMPLEMENTATION_DONE
 
@@ -1644,4 +1645,4 @@ FSI_API fsi_status fsi_viscosity_solve(fsi_viscosity *viscosity, fsi_viscosity_f
 FSI__STRICT_END
 
 #endif /* once */
-#endif /* FSI_IMPLEMENTATION */
+#endif /* implementation */
