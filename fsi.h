@@ -79,6 +79,11 @@
 #ifndef FSI_H
 #define FSI_H
 
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
+#endif
+
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -812,6 +817,10 @@ FSI_FN double fsi__d3_norm(fsi__d3 a) { return sqrt(fsi__d3_dot(a, a)); }
 FSI__STRICT_FN_END
 /* The dot product of n numbers, in FSI_LANES sums that are added pairwise: the same bits on every machine. */
 FSI_API double fsi__dot(const double *x, const double *y, int n);
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 #endif /* FSI_H */
 

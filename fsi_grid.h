@@ -42,6 +42,11 @@
 #ifndef FSI_GRID_H
 #define FSI_GRID_H
 
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
+#endif
+
 #include "fsi.h"
 
 /* ---- >>grid --------------------------------------------------------------------------------------------------- */
@@ -275,6 +280,10 @@ FSI_FN long long fsi__entry_beside(const fsi_grid *g, int b, const int beside[6]
     return beside[side] < 0 ? -1 : (long long)beside[side] * g->block_cells + c - 7 * step[side];
 }
 FSI__STRICT_FN_END
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 #endif /* FSI_GRID_H */
 

@@ -38,6 +38,11 @@
 #ifndef FSI_MESH_H
 #define FSI_MESH_H
 
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
+#endif
+
 #include "fsi.h"
 
 /* ---- >>meshes ------------------------------------------------------------------------------------------------- */
@@ -288,6 +293,10 @@ FSI_API fsi__foot fsi__closest_foot(const fsi_mesh *m, int face, fsi_vec3 x); /*
 FSI_API fsi_mesh_hit fsi__foot_hit(const fsi_mesh *m, int face, fsi_vec3 x, const fsi__foot *f);
 FSI_API const fsi__node *fsi__nodes(const fsi_mesh *mesh); /* the tree of its faces, as they are now */
 FSI_API void fsi__sort(fsi__sorter *s); /* a stable counting pass for each key, the last one first */
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 #endif /* FSI_MESH_H */
 

@@ -30,6 +30,11 @@
 #ifndef FSI_PARTICLES_H
 #define FSI_PARTICLES_H
 
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
+#endif
+
 #include "fsi_mesh.h"
 
 /* ---- >>neighbours --------------------------------------------------------------------------------------------- */
@@ -398,6 +403,10 @@ FSI_API fsi_status fsi__nb_make_lists(fsi_context *context, fsi__nb_build *b, fs
 FSI_API void fsi__nb_rank(fsi__nb_build *b);
 /* The runs around cell x of a row. */
 FSI_API void fsi__nb_start_row(const fsi__nb_build *b, int row, int x, fsi__nb_runs *runs);
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 #endif /* FSI_PARTICLES_H */
 
