@@ -69,12 +69,13 @@ validate: $(VALIDATE:%=build/validate/%.exe)
 
 # The bodies of fsi_levelset.h and fsi_shell.h are compiled with those of fsi_couple.h.
 UNITS := $(filter-out fsi_levelset fsi_shell,$(basename $(wildcard fsi*.h)))
+LIB_FLAGS = -std=c99 -O2
 lib: build/lib/libfsi.a
 build/lib/libfsi.a: $(UNITS:%=build/lib/%.o)
-	@$(AR) rcs $@ $^
+	@rm -f $@; $(AR) rcs $@ $^
 build/lib/%.o: %.h $(wildcard fsi*.h)
 	@mkdir -p $(@D)
-	$(CC) -std=c99 -O2 $(if $(filter fsi,$*),-DFSI_GROUND_IMPLEMENTATION,-D$(shell echo $* | tr a-z A-Z)_IMPLEMENTATION) -x c -c $< -o $@
+	$(CC) $(LIB_FLAGS) -D$(if $(filter fsi,$*),FSI_GROUND,$(shell echo $* | tr a-z A-Z))_IMPLEMENTATION -x c -c $< -o $@
 
 bench: $(BENCHES:%=build/bench/%.exe)
 	@for b in $^; do ./$$b || exit 1; done
@@ -86,7 +87,7 @@ fuzz: $(FUZZERS:%=build/fuzz/%.exe)
 	@for f in $^; do mkdir -p $$f.corpus; ./$$f -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 $$f.corpus || exit 1; done
 
 clean:
-	rm -rf build
+	rm -rf build single
 
 # A log holds what a program printed and its exit status; summary.sh reads it. Logs are made anew every time.
 build/scripts/%.log: FORCE

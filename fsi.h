@@ -30,13 +30,15 @@
       >>vectors >>elementary functions >>matrices    plain value types, no operator magic
       >>bodies         what a rigid body and a liquid tell each other;  >>dense  Cholesky of small systems
       >>context        services of the host;  >>status  what can go wrong;  >>debug draw
+      >>acceleration   a field by the host;  >>stages  for fsi's own headers, not for you
    Meshes are in fsi_mesh.h, neighbours and lattices in fsi_particles.h, surfaces to draw in fsi_surface.h.
+
    MACROS YOU MAY DEFINE (the same in every file that includes an fsi header)
       FSI_IMPLEMENTATION   emit the function bodies here, of all headers that this file includes (in one file only)
       FSI_SPH_IMPLEMENTATION, FSI_MESH_IMPLEMENTATION ...
                            emit those of fsi_sph.h, fsi_mesh.h ... alone (this file: FSI_GROUND_IMPLEMENTATION), for builds
                            in parallel, as `make lib` and CMakeLists.txt do. FSI_COUPLE_IMPLEMENTATION holds those of
-                           fsi_levelset.h and fsi_shell.h, on which it works from inside
+                           fsi_levelset.h and fsi_shell.h, on which it works from inside. Not together with FSI_STATIC.
       FSI_STATIC           make everything private to this file
       FSI_REAL_FLOAT       fsi_real is float instead of double
       FSI_ASSERT(x)        bugs inside fsi only, never your data      default: nothing
@@ -76,6 +78,11 @@
 */
 #ifndef FSI_H
 #define FSI_H
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
+#endif
 
 #include <math.h>
 #include <stddef.h>
@@ -582,15 +589,6 @@ FSI_API void fsi_m3_polar(fsi_mat3 a, fsi_mat3 *rotation, fsi_mat3 *stretch);
 
 /* ---- >>bodies --------------------------------------------------------------------------------------------------- */
 
-/* A rigid body as liquids and engines exchange it. World axes unless said otherwise; torques, angular velocities and
-   angular impulses are about the centre of mass. One step goes like this:
-
-      owner       fills the inputs below
-      simulator   reads them; liquid and body meet; writes the outputs, all at once, when the step has succeeded
-      owner       hands the outputs to its engine, or calls fsi_body_integrate(&body, dt)
-
-   In 2D the body moves in x and y and turns about z; mass, inertia, forces and impulses are per metre of depth. */
-
 /* Where a rigid thing is. */
 typedef struct fsi_pose {
     fsi_vec3 position;     /* of a body's centre of mass; of the origin of a mesh's coordinates [m] */
@@ -604,6 +602,15 @@ typedef struct fsi_mass_properties {
     fsi_vec3 center;      /* centre of mass [m] */
     fsi_mat3 inertia;     /* about the centre [kg m^2] */
 } fsi_mass_properties;
+
+/* A rigid body as liquids and engines exchange it. World axes unless said otherwise; torques, angular velocities and
+   angular impulses are about the centre of mass. One step goes like this:
+
+      owner       fills the inputs below
+      simulator   reads them; liquid and body meet; writes the outputs, all at once, when the step has succeeded
+      owner       hands the outputs to its engine, or calls fsi_body_integrate(&body, dt)
+
+   In 2D the body moves in x and y and turns about z; mass, inertia, forces and impulses are per metre of depth. */
 
 typedef enum fsi_body_mode {
     FSI_BODY_PRESCRIBED,  /* moves from `pose` to `end` whatever the liquid does; the reaction is returned */
@@ -690,7 +697,8 @@ FSI_API void fsi_body_accept(fsi_body *body);
 FSI_API fsi_status fsi_dense_cholesky(fsi_context *context, int n, double *a);
 /* x = A^-1 x, with what fsi_dense_cholesky made. Errors: ARGUMENT, NAN (x is not finite and stays; or A^-1 x overflows, x is 0 then). */
 FSI_API fsi_status fsi_dense_cholesky_solve(int n, const double *l, double *x);
-/* ---- >>shared ground: for fsi's own headers, not for you ------------------------------------------------------ */
+
+/* ---- >>stages: for fsi's own headers, not for you ------------------------------------------------------------- */
 
 /* A function whose body stays its own: inlined, compilers vectorise the wrong loop of a kernel. */
 #if defined(__GNUC__) || defined(__clang__)
@@ -709,14 +717,14 @@ FSI_FN int fsi__is_context(const fsi_context *context) { return !context || cont
 
 /* Records a failure in `context` (may be NULL) and returns `status`. */
 FSI_API fsi_status fsi__fail(fsi_context *context, fsi_status status, const char *function, long long element, double value, const char *format, ...) FSI__PRINTF(6, 7);
-FSI_API void fsi__note(fsi_context *context, int level, const char *text);
+FSI_API void fsi__note(fsi_context *context, int level, const char *text); /* to the message hook, if there is one */
 /* What every fsi_*_error returns: the context's last failure; NULL: no simulator, a constant text that says where to read why. */
 FSI_API const fsi_error *fsi__error_of(const fsi_context *context);
 /* A warning (level 1), for a call that succeeds but did less than it was asked for: once a call, after its commit. */
 FSI_API void fsi__warn(fsi_context *context, const char *format, ...) FSI__PRINTF(2, 3);
 /* Fields of descs. A number from lo to hi; a vector that is finite and in 2D lies in the plane; one that has a direction as well;
-   a desc whose cookie stands first and is that of `maker`, the function that fills it; a mesh that suits a simulator of dimension
-   dim, and has an inside if `closed`. Errors: NAN, ARGUMENT, COOKIE, MESH; name the field. */
+   a desc whose cookie stands first and is that of `maker`, the function that fills it. Errors: NAN, ARGUMENT, COOKIE;
+   name the field. Meshes: fsi__check_mesh of fsi_mesh.h. */
 FSI_API fsi_status fsi__check_number(fsi_context *context, const char *function, const char *name, double x, double lo, double hi);
 FSI_API fsi_status fsi__check_vector(fsi_context *context, const char *function, const char *name, fsi_vec3 x, int dim);
 FSI_API fsi_status fsi__check_direction(fsi_context *context, const char *function, const char *name, fsi_vec3 x, int dim);
@@ -726,7 +734,7 @@ FSI_API fsi_status fsi__check_dt(fsi_context *context, fsi_real dt, const char *
 
 FSI_API void *fsi__alloc(fsi_context *context, size_t count, size_t size); /* 64-byte aligned, zeroed; NULL when it fails, overflows; count 0 is 1 */
 FSI_API void fsi__free(fsi_context *context, void *memory, size_t count, size_t size);
-FSI_API double fsi__now(const fsi_context *context);
+FSI_API double fsi__now(const fsi_context *context); /* seconds by the clock hook; 0: there is none */
 
 /* A column: one array of a table whose rows are particles, vertices, bodies ... */
 typedef struct fsi__column {
@@ -756,7 +764,7 @@ FSI_API void *fsi__take(fsi__arena *arena, size_t count, size_t size);  /* 64-by
 FSI_API int fsi__arena_reserve(fsi_context *context, fsi__arena *arena, size_t size); /* 1 when it holds `size`; contents are lost when it grows; used becomes 0 */
 /* The same, asked for seldom: an arena that is smaller grows to `size` and a quarter more, and 1 kB. */
 FSI_API int fsi__arena_room(fsi_context *context, fsi__arena *arena, size_t size);
-FSI_API void fsi__arena_free(fsi_context *context, fsi__arena *arena);
+FSI_API void fsi__arena_free(fsi_context *context, fsi__arena *arena); /* leaves it empty */
 
 /* Runs fn over 0..count-1 in chunks of `grain`: chunk c is [c*grain, min(count, (c+1)*grain)). */
 typedef void fsi__range_fn(void *arg, int chunk, int begin, int end);
@@ -784,7 +792,7 @@ FSI_API void fsi__bytes(fsi__stream *stream, void *data, size_t size); /* the ne
 FSI_API fsi_status fsi__save(fsi_context *context, uint32_t cookie, fsi__state_fn *fn, void *simulator, void *buffer, size_t capacity, size_t *size, const char *function);
 /* Checks header, length and checksum, and opens a stream on the payload; the simulator is not touched. */
 FSI_API fsi_status fsi__load_begin(fsi_context *context, uint32_t cookie, const void *buffer, size_t size, fsi__stream *stream, const char *function);
-FSI_API uint64_t fsi__state_hash(fsi__state_fn *fn, void *simulator);
+FSI_API uint64_t fsi__state_hash(fsi__state_fn *fn, void *simulator); /* of the bytes that fn names */
 
 FSI_FN int fsi__clamp_int(int i, int most) { return i < 0 ? 0 : (i > most ? most : i); }
 FSI_FN fsi_real fsi__axis(fsi_vec3 v, int axis) { return axis == 0 ? v.x : axis == 1 ? v.y : v.z; }
@@ -809,6 +817,10 @@ FSI_FN double fsi__d3_norm(fsi__d3 a) { return sqrt(fsi__d3_dot(a, a)); }
 FSI__STRICT_FN_END
 /* The dot product of n numbers, in FSI_LANES sums that are added pairwise: the same bits on every machine. */
 FSI_API double fsi__dot(const double *x, const double *y, int n);
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 #endif /* FSI_H */
 

@@ -49,8 +49,15 @@
    MACROS: those of fsi.h.
    UNITS: SI. In 2D volumes, masses and energies are per metre of depth.
    FIND IN HERE (search for >>)
-      >>coupling, the API; then  >>samples  >>contacts  >>system  >>newton  >>velocities  >>step
+      >>coupling, the API; then  >>samples  >>contacts  >>system  >>newton  >>velocities  >>viscous drag  >>step
 */
+/* The bodies of fsi_levelset.h and fsi_shell.h are compiled with those of this file: it works on them from inside. */
+#if defined(FSI_COUPLE_IMPLEMENTATION) && !defined(FSI_LEVELSET_IMPLEMENTATION)
+#define FSI_LEVELSET_IMPLEMENTATION
+#endif
+#if defined(FSI_COUPLE_IMPLEMENTATION) && !defined(FSI_SHELL_IMPLEMENTATION)
+#define FSI_SHELL_IMPLEMENTATION
+#endif
 #ifndef FSI_COUPLE_H
 #define FSI_COUPLE_H
 
@@ -157,13 +164,6 @@ FSI_API void fsi_couple_debug_draw(const fsi_couple *s, const fsi_debug_draw *dr
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-/* The bodies of fsi_levelset.h and fsi_shell.h are compiled with these. */
-#if defined(FSI_COUPLE_IMPLEMENTATION) && !defined(FSI_LEVELSET_IMPLEMENTATION)
-#define FSI_LEVELSET_IMPLEMENTATION
-#endif
-#if defined(FSI_COUPLE_IMPLEMENTATION) && !defined(FSI_SHELL_IMPLEMENTATION)
-#define FSI_SHELL_IMPLEMENTATION
-#endif
 #if defined(FSI_IMPLEMENTATION) || defined(FSI_COUPLE_IMPLEMENTATION)
 #ifndef FSI_COUPLE_IMPLEMENTATION_DONE
 #define FSI_COUPLE_IMPLEMENTATION_DONE
@@ -2930,5 +2930,5 @@ FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *de
 
 FSI__STRICT_END
 
-#endif /* FSI_COUPLE_IMPLEMENTATION_DONE */
+#endif /* once */
 #endif /* implementation */

@@ -42,6 +42,11 @@
 #ifndef FSI_GRID_H
 #define FSI_GRID_H
 
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
+#endif
+
 #include "fsi.h"
 
 /* ---- >>grid --------------------------------------------------------------------------------------------------- */
@@ -211,15 +216,16 @@ typedef struct fsi__mask {
     unsigned char *bad;     /* 1: the block holds a number that is not finite */
 } fsi__mask;
 
-FSI_API void fsi__grid_gather(const fsi_field *field, int b, int h, fsi_real *out);
 /* Runs a loop over blocks: at least `work` nanoseconds for one of 8^3 cells (fsi__parallel_work). */
 FSI_API void fsi__grid_light(const fsi_grid *g, int grain, double work, fsi__range_fn *fn, void *arg);
 /* Number of the block that lies one step away from block b, -1: there is none. */
 FSI_API int fsi__block_beside(const fsi_grid *g, int b, const int step[3]);
-FSI_API void fsi__blocks_beside(const fsi_grid *g, int b, int beside[6]);
+FSI_API void fsi__blocks_beside(const fsi_grid *g, int b, int beside[6]); /* on all six sides, ordered as fsi__step */
 /* A block, whose first cell is `corner` and which need not exist, with h more entries on each side (1 to 8):
        out[((z + h) * s + y + h) * s + x + h], s = 8 + 2h, -h <= x, y, z < 8 + h; in 2D one layer: out[(y + h) * s + x + h] */
 FSI_API void fsi__grid_gather_at(const fsi_field *field, const int *corner, int h, fsi_real *out);
+/* The same around block b. */
+FSI_API void fsi__grid_gather(const fsi_field *field, int b, int h, fsi_real *out);
 /* Stencils do not look across blocks: a box of entries is copied out of the blocks, and the loops run there, with constant strides.
    What lies outside of the box of the grid is the nearest value inside; what is in no block is the background.
 
@@ -229,7 +235,7 @@ FSI_API void fsi__grid_gather_box(const fsi_field *field, const int *lo, const i
 FSI_API fsi_status fsi__grid_name_bad(fsi_context *context, const fsi_field *field, int b, const char *what, const char *function);
 /* The grid's scratch, with room for `size` bytes and some growth. */
 FSI_API fsi_status fsi__grid_room(const fsi_grid *g, size_t size, const char *function);
-FSI_API fsi__arena *fsi__grid_scratch(const fsi_grid *g);
+FSI_API fsi__arena *fsi__grid_scratch(const fsi_grid *g); /* what fsi__grid_room made room in */
 FSI_API int fsi__grid_capacity(const fsi_grid *g); /* blocks that it has room for */
 /* What all functions here ask of phi. */
 FSI_API fsi_status fsi__level_set_check(const fsi_field *phi, const char *function);
@@ -237,6 +243,7 @@ FSI_API fsi_status fsi__level_set_check(const fsi_field *phi, const char *functi
 FSI_API uint64_t fsi__mask_beside(const fsi_grid *g, uint64_t *mask, int b, int beside, int z, int side);
 /* The entries (x, y) at `place` in layer z of the block at `corner` that stay in the box when they are moved by `step`. */
 FSI_API uint64_t fsi__mask_inside(const fsi_grid *g, fsi_grid_place place, const int corner[3], int z, const int step[3]);
+/* Fills m->liquid and m->bad, which have room, from field and solid. Errors: NAN (names the entry). */
 FSI_API fsi_status fsi__mask_make(fsi__mask *m, const char *function);
 
 FSI__STRICT_FN_BEGIN
@@ -273,6 +280,10 @@ FSI_FN long long fsi__entry_beside(const fsi_grid *g, int b, const int beside[6]
     return beside[side] < 0 ? -1 : (long long)beside[side] * g->block_cells + c - 7 * step[side];
 }
 FSI__STRICT_FN_END
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 #endif /* FSI_GRID_H */
 
@@ -1322,7 +1333,7 @@ static void fsi__extrapolate_read(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* Sum over the known neighbours of entry e of block b, in the order of fsi__steps; their number. */
+/* Sum over the known neighbours of entry e of block b, in the order of fsi__step; their number. */
 static int fsi__extrapolate_sum(const fsi_field *f, int b, const int *beside, const uint64_t *bits, int e, fsi_real *sum)
 {
     int side, count = 0;
@@ -1496,5 +1507,5 @@ FSI_API fsi_status fsi__grid_room(const fsi_grid *g, size_t size, const char *fu
 
 FSI__STRICT_END
 
-#endif /* FSI_GRID_IMPLEMENTATION_DONE */
+#endif /* once */
 #endif /* implementation */

@@ -52,6 +52,12 @@
 
    UNITS: none; numbers pass as they are. Files are little endian on every machine unless their header says otherwise.
    Paths go to fopen as they are. At most 16 KB of stack is used.
+
+   FIND IN HERE (search for >>)
+      >>meshes and particles  >>where bytes go  >>meshes out  >>time series  >>pictures, the API; then the
+      implementation: >>decimal numbers  >>attribute types  >>meshes being read  >>polygons to triangles
+      >>input  >>obj reader  >>ply reader  >>files  >>output  >>numbers out  >>what may be written
+      >>obj and ply writers  >>vtp writer  >>time series writers  >>deflate  >>png
 */
 #ifndef FSI_IO_H
 #define FSI_IO_H

@@ -52,6 +52,10 @@
    PRECISION: fields in fsi_real, sums and volumes in double. Recommended: double.
    STACK: up to 100 kB in the caller's thread and in each of the context's.
    COST: about 1.2 us a liquid cell and substep, two projections included; 330 bytes a cell of a block.
+   FIND IN HERE (search for >>), behind the API
+      >>simulator  >>obstacles  >>substep: emitters, open sides, kinds of cells, capillary smoothing, viscosity,
+      droplets, components and their volumes, the volume constraint, blocks, sinks  >>step  >>step: a substep; and
+      the functions that you call: >>fill  >>sources  >>read out  >>state  >>obstacles, from outside  >>create
 */
 #ifndef FSI_LEVELSET_H
 #define FSI_LEVELSET_H
@@ -335,6 +339,7 @@ FSI_API void fsi_levelset_debug_draw(const fsi_levelset *s, const fsi_debug_draw
 /* The bodies of the headers below, where these were only declared so far. */
 #include "fsi_pressure.h"
 #include "fsi_viscosity.h"
+#include <stdlib.h>
 
 FSI__STRICT_BEGIN
 
@@ -5855,5 +5860,5 @@ FSI_API void fsi_levelset_destroy(fsi_levelset *s)
 
 FSI__STRICT_END
 
-#endif /* FSI_LEVELSET_IMPLEMENTATION_DONE */
+#endif /* once */
 #endif /* implementation */

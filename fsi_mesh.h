@@ -26,8 +26,9 @@
    WHAT IS IN HERE (search for >>)
       >>meshes         descs, repair and its report, motion, queries, mass
       >>stages         what fsi's own headers call, not for you
-      then the implementation: >>mesh tree  >>mesh making  >>mesh topology  >>mesh holes  >>mesh state  >>mesh shells
-      >>mesh crossings  >>mesh create  >>mesh motion  >>mesh queries  >>mesh sweep  >>mesh mass
+      then the implementation: >>mesh geometry  >>mesh tree  >>mesh making  >>mesh topology  >>mesh holes
+      >>mesh state  >>mesh shells  >>mesh crossings  >>mesh create  >>mesh motion  >>mesh queries  >>mesh sweep
+      >>mesh mass  >>mesh checks
    WHAT IT DOES NOT DO
       Boolean operations, remeshing. Curved elements.
    MACROS: those of fsi.h.
@@ -36,6 +37,11 @@
 */
 #ifndef FSI_MESH_H
 #define FSI_MESH_H
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
+#endif
 
 #include "fsi.h"
 
@@ -258,6 +264,7 @@ typedef struct fsi__walk {
     fsi_vec3 point;
 } fsi__walk;
 
+/* Coordinates beyond this are refused: products of four lengths would leave the range of fsi_real. */
 #if defined(FSI_REAL_FLOAT)
 #define FSI__MESH_REACH 1e9
 #else
@@ -281,11 +288,15 @@ FSI_API int fsi__walk_box(fsi__walk *w, const fsi__node *nodes, fsi_box3 box); /
 /* Box of faces begin .. end - 1 at positions x. */
 FSI_API fsi_box3 fsi__faces_box(const fsi_mesh *m, const fsi_vec3 *x, int begin, int end);
 FSI_API fsi_mesh_hit fsi__no_hit(void); /* face -1 */
-FSI_API fsi__foot fsi__closest_foot(const fsi_mesh *m, int face, fsi_vec3 x);
+FSI_API fsi__foot fsi__closest_foot(const fsi_mesh *m, int face, fsi_vec3 x); /* of face `face` */
 /* What fsi_mesh_closest_on_face says of it: with normal and side. */
 FSI_API fsi_mesh_hit fsi__foot_hit(const fsi_mesh *m, int face, fsi_vec3 x, const fsi__foot *f);
 FSI_API const fsi__node *fsi__nodes(const fsi_mesh *mesh); /* the tree of its faces, as they are now */
 FSI_API void fsi__sort(fsi__sorter *s); /* a stable counting pass for each key, the last one first */
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 #endif /* FSI_MESH_H */
 
@@ -320,7 +331,6 @@ typedef struct fsi__mesh {
     fsi_vec3 *rest;    /* as it was made */
     fsi_vec3 *vertices, *previous, *face_normals, *edge_normals, *vertex_normals; /* the public ones, to write to */
 } fsi__mesh;
-
 
 /* ---- >>mesh geometry ------------------------------------------------------------------------------------------ */
 
@@ -555,8 +565,6 @@ static fsi_status fsi__refuse(fsi__maker *m, int element, double value, const ch
 }
 
 static fsi_vec3 fsi__given(const fsi__maker *m, int v) { return fsi__flatten(m->corners, m->desc->vertices[v]); }
-
-/* Beyond this, products of four lengths leave the range of fsi_real. */
 
 /* Is x a position that a mesh may have? */
 static fsi_status fsi__check_position(fsi_context *context, const char *function, fsi_vec3 x, int vertex)

@@ -30,6 +30,11 @@
 #ifndef FSI_PARTICLES_H
 #define FSI_PARTICLES_H
 
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
+#endif
+
 #include "fsi_mesh.h"
 
 /* ---- >>neighbours --------------------------------------------------------------------------------------------- */
@@ -307,7 +312,8 @@ FSI_API fsi_status fsi__neighbors_sort(fsi_neighbors *nb, const fsi_vec3 *x, int
 typedef void fsi__ranks_fn(void *arg, const int *order, int begin, int end);
 FSI_API fsi_status fsi__neighbors_build_with(fsi_neighbors *nb, const fsi_vec3 *x, int count, fsi_real radius, int dim, fsi__ranks_fn *also, void *arg);
 
-typedef int fsi__free_fn(const void *simulator, fsi_vec3 x);
+typedef int fsi__free_fn(const void *simulator, fsi_vec3 x); /* may there be a particle at x? */
+/* Adds one; what it returns other than FSI_OK ends the fill. */
 typedef fsi_status fsi__site_fn(void *simulator, fsi_vec3 x, fsi_vec3 velocity);
 /* A shape that is filled with a lattice of spacing dx: a box, from its corner lo on; what is at least dx/2 inside a closed mesh (of a
    container: in its liquid), from the corner of its box on; else a sphere, around its centre. */
@@ -398,6 +404,10 @@ FSI_API void fsi__nb_rank(fsi__nb_build *b);
 /* The runs around cell x of a row. */
 FSI_API void fsi__nb_start_row(const fsi__nb_build *b, int row, int x, fsi__nb_runs *runs);
 
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
+
 #endif /* FSI_PARTICLES_H */
 
 /* ==== Stop here if you only want the API. ====================================================================== */
@@ -414,7 +424,6 @@ FSI__STRICT_BEGIN
 /* ---- >>neighbours implementation ------------------------------------------------------------------------------ */
 
 #define FSI__NB_WORK 60.0      /* nanoseconds a rank at least */
-
 #define FSI__NB_CLAMP (1 << 20)
 #define FSI__NB_DIGIT 11       /* radix sort, bits a pass */
 #define FSI__NB_SAMPLE 101     /* points among which the median is taken */

@@ -28,10 +28,13 @@
       >>distance       redistancing, connected components, volumes by marching;  >>distance to meshes
       >>fill           balls, boxes, meshes into or out of a level set
       >>level set surface  watertight, with normals
-      then the implementation: >>redistance  >>components  >>growth  >>volumes  >>fill implementation ...
+      >>stages         for fsi's own headers, not for you
+      then the implementation: >>redistance  >>components  >>growth  >>volumes  >>shapes on the grid
+      >>fill implementation ...
    MACROS: those of fsi.h.
    UNITS: SI. In 2D volumes and areas are per metre of depth.
    PRECISION: phi in fsi_real; distances, volumes and sums in double. Recommended: double.
+   STACK: up to 52 kB in the caller's thread and in each of the context's.
    COST: docs/grid.md
 */
 #ifndef FSI_PHI_H
@@ -144,8 +147,10 @@ FSI_API fsi_status fsi_grid_surface_update(fsi_grid_surface *surface, const fsi_
 
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
 
+/* Where a block lies: see fsi__side_of_block. */
 enum { FSI__SIDE_OUTSIDE = -1, FSI__SIDE_INSIDE = -2, FSI__SIDE_CUT = -3 };
 
+/* psi becomes the distance to shape, clamped to +-limit, at the cells of the grid. */
 typedef struct fsi__distance_job {
     const fsi_grid *grid;
     fsi_field *psi;
@@ -544,7 +549,7 @@ static void fsi__wave_pass(const fsi__waves *m, int id, size_t e, const int corn
     if (fsi__wave_offer(m, id, e, cell, fsi__mask_at(m->mask.liquid, e) ? -1.0f : 1.0f)) fsi__wave_push(w, c);
 }
 
-/* The t-th cell on face `side` (of fsi__steps) of a block. */
+/* The t-th cell on face `side` (as of fsi__step) of a block. */
 static int fsi__face_cell(int side, int t)
 {
     switch (side >> 1) {
@@ -939,7 +944,7 @@ static void fsi__growth_start(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* The label that entry c of block b takes from its neighbours; `beside`: the blocks at fsi__steps, -1: none. */
+/* The label that entry c of block b takes from its neighbours; `beside`: the blocks at fsi__step, -1: none. */
 static int fsi__growth_choose(const fsi__growth *m, int b, const int beside[6], int c)
 {
     const fsi_grid *g = m->phi->grid;

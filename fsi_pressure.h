@@ -41,7 +41,7 @@
    WHAT IS IN HERE (search for >>)
       >>cut faces      what share of each face a mesh covers
       >>pressure       projection: free surface, walls, cut faces, variable density, rigid bodies, solids that yield; multigrid and conjugate gradients
-      >>stages         for fsi's own headers, not for you; then the implementation, by the same names
+      >>stages         for fsi's own headers, not for you; then the implementation, by the same names, and >>multigrid
    WHAT IT DOES NOT DO
       Thin sheets as obstacles: meshes must be closed. Grids of varying cell size.
    MACROS: those of fsi.h.

@@ -60,6 +60,11 @@
    PRECISION: state in fsi_real; velocities, impulses and trees are solved in double.
    COST: about 0.5 us for a contact and sweep; at most 50 sweeps a step where islands are large or heaps, 2 to 10 where they are
       small or rest; about 1 us for a contact and Newton's step, up to 200 of them after a blow; 2 us for a free body; see docs/rigid.md.
+   FIND IN HERE (search for >>)
+      >>trees  >>stages of a step, for fsi's own headers, not for you; then the implementation: >>world  >>trees
+      >>solver  >>direct  >>split impulses  >>broad phase  >>narrow phase  >>stages implementation
+      >>islands and sleep  >>commit  >>liquids  >>making bodies  >>planes  >>worlds  >>trees implementation
+      >>reading and setting bodies  >>tessellation  >>state implementation  >>debug draw implementation
 */
 #ifndef FSI_RIGID_H
 #define FSI_RIGID_H
@@ -315,7 +320,7 @@ FSI_API fsi_status fsi_rigid_set_joint_target(fsi_rigid *world, int tree, int li
 FSI_API fsi_status fsi_rigid_set_joint_track(fsi_rigid *world, int tree, int link, const double *times, const fsi_real *values, int count, double period);
 FSI_API fsi_status fsi_rigid_free_joint(fsi_rigid *world, int tree, int link);
 
-/* For those who assemble systems with trees (fsi_membrane.h): of a tree as it stands, n = coordinates, row-major. They allocate
+/* For those who assemble systems with trees: of a tree as it stands, n = coordinates, row-major. They allocate
    nothing. 0: no such tree or link, nothing is written; else 1.
    J (6 x n): (omega, v of the centre) of a link = J rates. Point (3 x n): velocity of the link's point at x = J rates.
    M (n x n): sum J' M_l J, symmetric, positive definite. f (n): forces and torques of gravity and `force`, `torque`, minus bias
@@ -356,7 +361,8 @@ FSI_API void fsi_rigid_debug_draw(const fsi_rigid *world, const fsi_debug_draw *
 
    A failure of any of them needs no drop. `push` may be called between predict and advance by who solves rows himself.
    fsi_rigid_step does the same. What rows with particles give to a body is not booked by itself: add it to `sum` and `moment`, which commit puts
-   into fsi_body's impulse. desc.substeps is not looked at. Kinematic bodies with a target: set v0 and w0 of `moving` before predict. Sides of a row: body ids; FSI__RG_WORLD; particles as FSI__RG_PARTICLE(index). */
+   into fsi_body's impulse. desc.substeps is not looked at. Kinematic bodies with a target: call fsi__rg_aim_kinematic
+   before each predict. Sides of a row: body ids; FSI__RG_WORLD; particles as FSI__RG_PARTICLE(index). */
 enum { FSI__RG_WORLD = -1 };
 #define FSI__RG_PARTICLE(index) (-2 - (index))
 
@@ -420,20 +426,20 @@ typedef struct fsi__rg_contacts {
     double residual;              /* of the last solve: largest change of a velocity in its last sweep [m/s] */
     int begun;                    /* 1: fsi_rigid_begin_step was called, and not yet fsi_rigid_end_step */
 } fsi__rg_contacts;
-FSI_API fsi__rg_contacts fsi__rg_contacts_of(const fsi_rigid *world); /* NULL: none */
+FSI_API fsi__rg_contacts fsi__rg_contacts_of(const fsi_rigid *world); /* all 0 where world is NULL */
 FSI_API int fsi__rg_is_mobile(const fsi_rigid *world, int id);       /* moved by impulses: dynamic, and not asleep */
 FSI_API int fsi__rg_find(const fsi_rigid *world, const fsi_body *body);         /* id, or -1 */
 FSI_API void fsi__rg_push(fsi_rigid *world, int id, fsi__d3 impulse, fsi__d3 moment); /* moment about the centre; of links: the whole tree moves */
 FSI_API fsi__d3 fsi__rg_velocity_at(const fsi_rigid *world, int id, fsi__d3 x);  /* as solved so far, lever arm from the start's centre */
 
 /* Velocities of kinematic bodies that have a target, for a substep when `left` seconds are left: they are there exactly at the end. */
-FSI_API void fsi__rg_aim_kinematic(fsi_rigid *w, double left);
-FSI_API fsi_status fsi__rg_check(const fsi_rigid *w); /* ARGUMENT: NULL; COOKIE */
+FSI_API void fsi__rg_aim_kinematic(fsi_rigid *world, double left);
+FSI_API fsi_status fsi__rg_check(const fsi_rigid *world); /* ARGUMENT: NULL; COOKIE */
 /* Does this impulse of a substep push a body by more than rest allows? */
-FSI_API int fsi__rg_pushed(const fsi_rigid *w, int id, fsi__d3 impulse);
-FSI_API void fsi__rg_wake_group(fsi_rigid *w, int id); /* the body, and those that fell asleep with it */
+FSI_API int fsi__rg_pushed(const fsi_rigid *world, int id, fsi__d3 impulse);
+FSI_API void fsi__rg_wake_group(fsi_rigid *world, int id); /* the body, and those that fell asleep with it */
 /* Tells the context what a step could not do as it should have (level 1), from its stats. */
-FSI_API void fsi__rg_warn(const fsi_rigid *w);
+FSI_API void fsi__rg_warn(const fsi_rigid *world);
 
 #endif /* FSI_RIGID_H */
 
@@ -448,7 +454,6 @@ FSI_API void fsi__rg_warn(const fsi_rigid *w);
 #include <stdio.h>
 
 FSI__STRICT_BEGIN
-
 
 /* ---- >>world: what is kept --------------------------------------------------------------------------------------- */
 

@@ -42,8 +42,8 @@
    MACROS YOU MAY DEFINE
       those of fsi.h and fsi_solve.h
    FIND IN HERE (search for >>)
-      >>materials  >>description  >>simulator  >>obstacles  >>springs  >>skins, the API; then the implementation: >>elements
-      >>topology  >>assembly  >>contacts  >>newton  >>stepping  >>state ...
+      >>materials  >>description  >>simulator  >>obstacles  >>springs  >>looking at it, the API; then the
+      implementation: >>elements  >>topology  >>assembly  >>contacts  >>newton  >>stepping  >>state ...
 */
 #ifndef FSI_SHELL_H
 #define FSI_SHELL_H
@@ -5352,5 +5352,5 @@ FSI_API fsi_status fsi_shell_create(fsi_shell **out, const fsi_shell_desc *desc)
 
 FSI__STRICT_END
 
-#endif /* FSI_SHELL_IMPLEMENTATION_DONE */
+#endif /* once */
 #endif /* implementation */

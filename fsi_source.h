@@ -118,7 +118,7 @@ typedef struct fsi__sources {
     int sink_count, sink_capacity, next_sink;
 } fsi__sources;
 
-/* What one step works on; taken over by fsi__sources_commit. */
+/* What one step works on; taken over by fsi__source_commit. */
 typedef struct fsi__source_run {
     fsi__sources *sources;
     fsi__flow *flow;         /* of the emitters; NULL: there are none */
@@ -136,8 +136,9 @@ FSI_API fsi_status fsi__sources_emitter_total(const fsi__sources *s, const char 
 FSI_API fsi_status fsi__sources_add_sink(fsi__sources *s, const char *fn, const fsi_sink_desc *desc, int *id);
 FSI_API fsi_status fsi__sources_remove_sink(fsi__sources *s, const char *fn, int id);
 FSI_API fsi_status fsi__sources_sink_total(const fsi__sources *s, const char *fn, int id, long long *removed);
-FSI_API void fsi__sources_free(fsi__sources *s);
+FSI_API void fsi__sources_free(fsi__sources *s); /* emitters and sinks, with their memory */
 FSI_API void fsi__sources_shift(fsi__sources *s, fsi_vec3 offset); /* everything but flow.center, which is state */
+/* The bytes of all flows and drains, and how many these are. */
 FSI_API void fsi__sources_state(fsi__stream *stream, fsi__sources *s);
 FSI_API size_t fsi__sources_state_size(const fsi__sources *s);
 /* Reads what fsi__sources_state wrote: could it have been written by these sources? */
@@ -157,6 +158,7 @@ FSI_API double fsi__emitter_advance(const fsi__emitter *e, const fsi__flow *flow
 /* Is its mesh to be filled between clock and now? Then flow->fills counts that. */
 FSI_API int fsi__emitter_fills(const fsi__emitter *e, fsi__flow *flow, double clock, double now);
 
+/* Takes the step's scratch out of the arena; copies flows and drains into it; gives them back. Cannot fail. */
 FSI_API void fsi__source_layout(fsi__source_run *run, fsi__arena *arena);
 FSI_API void fsi__source_begin(fsi__source_run *run);
 FSI_API void fsi__source_commit(fsi__source_run *run);
@@ -774,5 +776,5 @@ FSI_API int fsi__source_drain(fsi__source_run *run, double dt, double particle_v
 
 FSI__STRICT_END
 
-#endif /* FSI_SOURCE_IMPLEMENTATION_DONE */
+#endif /* once */
 #endif /* implementation */

@@ -31,7 +31,7 @@
       fsi_sph_velocity_at, _pressure_at, _fraction_at         of the liquid at a point
 
    WALLS ARE TRIANGLE MESHES
-      fsi_mesh_desc m = fsi_mesh_default_desc();    // fsi.h: weld, check, repair
+      fsi_mesh_desc m = fsi_mesh_default_desc();    // fsi_mesh.h: weld, check, repair
       m.vertices = v; m.vertex_count = nv; m.elements = triangles; m.element_count = nt;
       if (fsi_mesh_create(&mesh, &m) != FSI_OK) ...; // says which triangle is wrong
       fsi_sph_add_mesh(water, mesh, NULL);
@@ -63,6 +63,12 @@
    PRECISION: state in fsi_real; pair arithmetic in float on exact fixed-point differences, energies and sums in double,
       boundary integrals in double. Recommended: double (the default); float saves memory, not time.
    COST: about 0.2 us for a particle and sweep, 8 to 25 sweeps a substep (twice that with coupled bodies), 1.4 kB a particle; see docs/sph.md.
+   FIND IN HERE (search for >>), behind the API
+      >>work space  >>contact potential  >>pair sums  >>moving obstacles  >>coupled bodies
+      >>faces within reach  >>placement  >>walls of one particle  >>the solve  >>surface tension
+      >>after the solve  >>viscosity  >>emitters and sinks at work  >>markers  >>substep  >>step; and the
+      functions that you call: >>making and changing  >>emitters and sinks  >>particles  >>obstacles
+      >>origin and copies  >>questions  >>state
 */
 #ifndef FSI_SPH_H
 #define FSI_SPH_H

@@ -73,6 +73,7 @@ typedef struct fsi__sph_integral {
     double lambda, g[3], diagonal;
 } fsi__sph_integral;
 
+/* The constants for a support of `ratio` spacings. */
 FSI_API fsi__sph_kernel fsi__sph_calibrate(int dim, double ratio);
 /* Share of the kernel behind a plane at distance delta H >= 0 (sph.md 4.1, 4.3), and its slope -d/ddelta. */
 FSI_API double fsi__sph_plane(int dim, double delta, double *slope);
@@ -81,6 +82,7 @@ FSI_API fsi__sph_face fsi__sph_face_at(const fsi_mesh *mesh, int face, fsi_vec3 
 /* The paper's formula (12) for that, with its units mended (sph.md 4.1, 4.5): Wbar at the closest point times the cap's solid angle.
    Wbar(q) = int_q^1 W s^2 ds in 3D, int_q^1 W s ds in 2D; the cap is 2 pi (1 - delta), in 2D 2 acos delta. */
 FSI_API double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, double support, const fsi__sph_face *f);
+/* Adds a face with normal n; side is that of x, +1 or -1. */
 FSI_API void fsi__sph_add_face(fsi__sph_integral *sum, fsi__sph_face f, fsi_vec3 n, double side);
 
 FSI__STRICT_FN_BEGIN

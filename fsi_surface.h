@@ -23,6 +23,7 @@
 
    WHAT IS IN HERE (search for >>)
       >>surfaces       the desc, the mesh that comes out
+      >>stages         one table of cases, shared with fsi_phi.h
    MACROS: those of fsi.h.
    UNITS: SI.
 */
@@ -82,7 +83,8 @@ FSI_API fsi_status fsi_surface_update(fsi_surface *surface, const fsi_vec3 *x, i
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
 
 FSI_API int fsi__sf_edge_low(int edge); /* its lower corner */
-/* One row of a table of cases. */
+/* Row `inside` (bits: corners that are inside) of a table of cases: number of edges, then the edges, those of each
+   element in turn. */
 FSI_API void fsi__sf_make_case(unsigned char cases[][16], int dim, int inside);
 
 #endif /* FSI_SURFACE_H */

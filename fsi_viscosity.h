@@ -33,7 +33,8 @@
       fsi_grid_destroy(grid);
 
    WHAT IS IN HERE (search for >>)
-      >>viscosity      the energy that is minimised, the solver; then its implementation
+      >>viscosity      the energy that is minimised, the solver;  >>stages  for fsi's own headers, not for you;
+      then its implementation
    WHAT IT DOES NOT DO
       Keep the flow free of divergence: project before and after (fsi_pressure.h). Viscosity that depends on the shear rate.
    MACROS: those of fsi.h.

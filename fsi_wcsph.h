@@ -64,6 +64,11 @@
    PRECISION: state in fsi_real; pair arithmetic in float on exact fixed-point differences, contact systems and sums in double.
       Recommended: double; float needs half the memory: for millions of particles.
    COST: see docs/wcsph.md.
+   FIND IN HERE (search for >>), behind the API
+      >>work space  >>neighbours of a rank  >>pair sums  >>surfaces  >>contacts  >>contact systems  >>response
+      >>bodies in a step  >>position correction  >>substep  >>emitters and sinks at work  >>step; and the
+      functions that you call: >>making and changing  >>particles  >>emitters and sinks  >>obstacles
+      >>questions  >>contact systems by themselves  >>state
 */
 #ifndef FSI_WCSPH_H
 #define FSI_WCSPH_H

@@ -1,5 +1,6 @@
-/* Speed of the passes of fsi_grid.h over a ball above a pool in 128^3: each in ms, and times what memory would need to stream the fields that it
-   reads and writes, once each, in the blocks that exist. usage: bench_grid [cells along an edge].
+/* Speed of the passes of fsi_grid.h, fsi_phi.h and the cut faces of fsi_pressure.h over a ball above a pool in 128^3:
+   each in ms, and times what memory would need to stream the fields that it reads and writes, once each, in the blocks
+   that exist. usage: bench_grid [cells along an edge].
    SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 199309L
 #define FSI_IMPLEMENTATION

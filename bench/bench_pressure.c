@@ -1,5 +1,5 @@
-/* Speed of the pressure solver of fsi_grid.h: a ball above a pool, the same in air a thousand times lighter, growth, droplets; each beside the time in
-   which memory could stream what its iterations must read and write. usage: bench_pressure [full].
+/* Speed of fsi_pressure.h: a ball above a pool, the same in air a thousand times lighter, growth, droplets; each beside
+   the time in which memory could stream what its iterations must read and write. usage: bench_pressure [full].
    SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 199309L
 #define FSI_IMPLEMENTATION

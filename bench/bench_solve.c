@@ -1,5 +1,6 @@
-/* Speed of fsi_solve.h: factorisations of a shell, of the same with dense rows, of Poisson's equation in space, growth; assembly; iterations; each
-   beside the time in which memory could stream its bytes. usage: bench_solve [full]. With -fopenmp: by the wall's clock.
+/* Speed of fsi_solve.h with fsi_order.h and fsi_krylov.h: factorisations of a shell, of the same with dense rows, of
+   Poisson's equation in space, growth; assembly; iterations; each beside the time in which memory could stream its
+   bytes. usage: bench_solve [full]. With -fopenmp: by the wall's clock.
    SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 199309L
 #define FSI_IMPLEMENTATION

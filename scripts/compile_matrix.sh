@@ -20,7 +20,7 @@ try() {
 
 # present TOOL...: those that this machine has.
 present() { for t in "$@"; do command -v "$t" > /dev/null && echo "$t"; done; }
-for t in gcc g++ clang clang++ tcc nvcc; do [ "$(present $t)" ] || echo "skipped $t: not found"; done
+for t in gcc g++ clang clang++ tcc nvcc cmake pkg-config; do [ "$(present $t)" ] || echo "skipped $t: not found"; done
 
 # ---- inputs --------------------------------------------------------------------------------------------------------
 
@@ -81,6 +81,11 @@ for c in $(present gcc clang); do
     try "$c names that are macros elsewhere" "$c -std=c99 -I. -fsyntax-only $work/hostile.c"
 done
 for c in $(present g++ clang++); do languages $c "$warn -x c++" c++11 c++17 c++20; done
+include $headers > $work/included.c
+for c in $(present g++ clang++); do
+    try "$c: no old-style cast in declarations" \
+        "$c -std=c++11 -Wold-style-cast -Werror -I. -x c++ -fsyntax-only $work/included.c"
+done
 [ -f $work/all_gcc.o ] && try "a shared library" "gcc -shared $work/all_gcc.o -o $work/libfsi.so -lm"
 if [ "$(present g++)" ]; then
     try "g++ -O3 float" "g++ -std=c++11 $warn -x c++ -O3 -DFSI_REAL_FLOAT -I. -c -o $work/all_float.o $work/all.c"
@@ -111,6 +116,41 @@ for h in $headers; do
     [ "$(present g++)" ] && try "$h, plainly first, linked in C++" \
         "g++ -x c++ $warn -DFSI_NO_OPTIMIZE -I. $work/first_$n.c -lm -o $work/x && $work/x"
 done
+
+# ---- the bodies of each header by themselves; a simulator in one file -----------------------------------------------
+
+for h in $headers; do
+    case $h in fsi.h) m=FSI_GROUND ;; fsi_levelset.h|fsi_shell.h) continue ;; *) m=$(echo ${h%.h} | tr a-z A-Z) ;; esac
+    try "$h: its bodies alone" "$fastest -D${m}_IMPLEMENTATION -I. -x c -c $h -o $work/unit_${h%.h}.o"
+done
+try "bodies compiled by themselves link" "$fastest -I. $work/use_all.c $work/unit_*.o -lm -o $work/x && $work/x"
+for n in sph wcsph levelset shell rigid couple; do
+    scripts/single.sh $n > /dev/null
+    { implement fsi_$n.h; use single/fsi_$n.h; } > $work/single_$n.c
+    try "single/fsi_$n.h" "$fastest -Isingle $work/single_$n.c -lm -o $work/x && $work/x"
+done
+
+# ---- installed by cmake, for a project elsewhere ---------------------------------------------------------------------
+
+installed() {
+    cmake -S . -B $work/cmake -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS="-O0 -DFSI_NO_OPTIMIZE" &&
+    cmake --build $work/cmake && cmake --install $work/cmake --prefix $work/prefix
+}
+found() {
+    cmake -S $work/user -B $work/user/build -DCMAKE_PREFIX_PATH="$PWD/$work/prefix" &&
+    cmake --build $work/user/build && $work/user/build/user
+}
+quietly() { "$@" > $work/said 2>&1 || tail -n 5 $work/said; }
+if [ "$(present cmake)" ]; then
+    mkdir $work/user && cp tests/compile/cmake/CMakeLists.txt $work/use_all.c $work/user
+    try "cmake installs the library" "quietly installed"
+    try "find_package finds it" "quietly found"
+    pc=$(find $work/prefix -name fsi.pc | head -n 1)
+    [ "$(present pkg-config)" ] && try "pkg-config finds it" "export PKG_CONFIG_PATH=$(dirname "$pc"); \
+        gcc \$(pkg-config --cflags fsi) $work/user/use_all.c \$(pkg-config --libs fsi) -o $work/x && $work/x"
+fi
+
+# ---- mixed precision ------------------------------------------------------------------------------------------------
 
 # What was compiled for another precision does not link, and the linker's message says which it was.
 mixed() { # COMPILER USER-FLAGS WORD OTHER: an error that holds both words

@@ -9,7 +9,7 @@ work=build/hashes
 flags="-std=gnu99 -O2 -I."
 [ $# -gt 0 ] || set -- --frames 2 --no-images
 mkdir -p $work
-make -s build/plain/fsi.a || exit 1
+make -s ${CC:+CC="$CC"} build/plain/fsi.a || exit 1
 for done in $(sed -n 's/^#define \(FSI_[A-Z_]*IMPLEMENTATION_DONE\)$/\1/p' fsi*.h); do flags="$flags -D$done"; done
 for scene in ${SCENES:-examples/*.c studies/*/*.c}; do
     name=$(basename $scene .c)

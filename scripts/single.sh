@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: MIT
 #   scripts/single.sh sph          writes single/fsi_sph.h
 cd "$(dirname "$0")/.." || exit 1
-[ -f "fsi_$1.h" ] || { echo "usage: scripts/single.sh NAME, where fsi_NAME.h is a header"; exit 1; }
+[ -f "fsi_$1.h" ] || { echo "usage: scripts/single.sh NAME, where fsi_NAME.h is a header" >&2; exit 2; }
 mkdir -p single
 
 # What a header includes comes before it; each once. The declarations of all come first, then the bodies.
@@ -15,9 +15,12 @@ visit() {
 }
 visit "fsi_$1.h"
 {
-    echo "/* fsi_$1.h, in one file with$(echo "$order" | sed "s/ fsi_$1.h\$//; s/ \(fsi[a-z_]*\.h\)/ \1,/g; s/,\$//"). Made by scripts/single.sh."
+    echo "/* fsi_$1.h and all that it includes, in one file, made by scripts/single.sh:"
+    echo $order | fold -s -w 112 | sed 's/^/      /; s/ *$//'
+    echo "   The page of fsi_$1.h is the last one before \"bodies\"."
     echo "   SPDX-License-Identifier: MIT */"
     for h in $order; do sed '/^\/\* ==== Stop here/,$d; /^#include "fsi/d' "$h"; done
+    echo "/* ==== bodies: stop here if you only want the API ==== */"
     for h in $order; do sed '1,/^\/\* ==== Stop here/d; /^#include "fsi/d' "$h"; done
 } > "single/fsi_$1.h"
 echo "single/fsi_$1.h: $(wc -l < "single/fsi_$1.h") lines"

@@ -1,4 +1,5 @@
-/* test_grid_internals.c - what fsi_grid.h's algorithms stand on: gathers across blocks, and the share of a face that is cut.
+/* test_grid_internals.c - what algorithms on grids stand on: gathers across blocks (fsi_grid.h), and the share of a
+   face that is cut (fsi_pressure.h).
    SPDX-License-Identifier: MIT */
 #define FSI_STATIC
 #define FSI_IMPLEMENTATION

@@ -7,7 +7,8 @@
       static void look_in(struct fsi__ls_run *run, int phase);
       #define FSI__LS_AFTER_PHASE(run, phase) look_in(run, phase)
       #include "../fsi_couple.h"
-   then test.h, test_shell.h, test_couple.h and this. look_in is yours: it puts watching functions in place of the couple's own. */
+   then kit/test.h, kit/test_shell.h, kit/test_couple.h, kit/couple_cases.h and this. look_in is yours: it
+   puts watching functions in place of the couple's own. */
 #ifndef FSI_COUPLE_INSIDE_H
 #define FSI_COUPLE_INSIDE_H
 
