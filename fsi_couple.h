@@ -142,7 +142,7 @@ FSI_API const fsi_error *fsi_couple_error(const fsi_couple *s);
 /* Advances both by exactly dt seconds, in substeps that the liquid's cfl asks for, vertices and COUPLED bodies counted. dt = 0 only looks: nothing
    moves, stats are those of what there is. A call that did less than asked says so (level 1). Errors: those of fsi_levelset_step and fsi_shell_step; ARGUMENT (one of both was stepped,
    settled, loaded or shifted by itself, which may have brought liquid through the solid: load a state of both, or couple them anew; or one has settings now that create
-   refuses; or adhesion: names the vertex; or a body COUPLED in both, with PAPER); MESH (a sample lies deep in the liquid: it was written there, or came from beyond a side of the box; names it), CONVERGENCE (a vertex could not be kept out of the
+   refuses; or adhesion: names the vertex; or a body COUPLED in both, with PAPER); MESH (a sample lies deep in the liquid: it was written there; names it), CONVERGENCE (a vertex could not be kept out of the
    liquid), NAN; then nothing has changed. */
 FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt);
 /* The largest step that takes one substep now [s], if pins and PRESCRIBED obstacles move no faster than liquid, vertices and COUPLED bodies; 1e-12 to 1000.
@@ -1027,12 +1027,12 @@ static fsi_status fsi__co_filter(void *user, fsi__sh_step *w, double *t)
     c->slack -= 2 * way + most;
     for (k = 0; k < c->contacts; k++) {
         const fsi__co_sample *sample = &c->sample[c->contact[k].sample];
-        double x[3], move[3], near;
+        double x[3], move[3], reach;
         fsi__co_place(sample, m->now.x, x);
         fsi__co_place(sample, m->trial.x, move);
         fsi__sh_sub(move, x, move);
-        near = *t * (most + 2 * sqrt(fsi__sh_dot(move, move))) + 0.1 * c->dx;
-        if (fsi__co_distance(c, &sample->frozen, x, 0, NULL) <= near) *t = fsi__co_sweep(c, sample, x, move, *t);
+        reach = *t * (most + 2 * sqrt(fsi__sh_dot(move, move))) + 0.1 * c->dx;
+        if (fsi__co_distance(c, &sample->frozen, x, 0, NULL) <= reach) *t = fsi__co_sweep(c, sample, x, move, *t);
     }
     return FSI_OK;
 }

@@ -111,8 +111,8 @@ typedef struct fsi_rigid_desc {
     int substeps;              /* of one call, 1 to 1000; default 1 */
     int sweeps;                /* Gauss-Seidel sweeps a substep at most, there and back by turns; default 50. From the eighth on small islands that
                                   are not solved are solved directly: fewer than 8 means sweeps only */
-    fsi_real direct_work;      /* multiplications that one factorisation of an island may take to be solved directly, at most 50 times that in
-                                  all; default 3e6 (a wall of 136 bricks); 0: sweeps only. Larger ones: stats.degraded */
+    fsi_real direct_work;      /* multiplications that one factorisation of an island may take to be solved directly; a solution, of a few a
+                                  substep, at most 50 times that; default 3e6 (a wall of 136 bricks); 0: sweeps only. Larger ones: stats.degraded */
     fsi_real tolerance;        /* they end when one changes no contact's relative velocity by more than this times |g| dt, or times the
                                   fastest contact's speed where there is no gravity [1]; default 1e-6; 0: always all sweeps */
     int warm_start;            /* start from the last step's impulses; default 1 */
@@ -2043,6 +2043,7 @@ static int fsi__rg_rouse_rows(fsi__rg_impl *im, double enough)
 static void fsi__rg_separate(fsi_rigid *w, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
+    const int few = w->desc.sweeps < FSI__RG_TRY_DIRECT ? w->desc.sweeps / 2 * 2 : 0; /* rows are roused half way, then */
     double most = 0, change;
     int i, sweep, roused;
     for (i = 0; i < w->count; i++) im->moving[i].pv = im->moving[i].pw = fsi__rg_zero();
@@ -2051,7 +2052,7 @@ static void fsi__rg_separate(fsi_rigid *w, double dt)
     for (i = 0; i < im->touch_count; i++) im->row[i].jp = im->row[i].push < -fmin(most, im->touch[i].margin / dt) ? -1 : 0;
     for (sweep = 1; sweep <= w->desc.sweeps; sweep++) {
         change = fsi__rg_sweep_pushes(im, sweep % 2 == 0);
-        roused = (change <= 1e-3 * most || sweep % FSI__RG_TRY_DIRECT == 0) && fsi__rg_rouse_rows(im, 1e-3 * most);
+        roused = (change <= 1e-3 * most || sweep % FSI__RG_TRY_DIRECT == 0 || 2 * sweep == few) && fsi__rg_rouse_rows(im, 1e-3 * most);
         if (change <= 1e-3 * most && !roused) break;
         if (sweep % FSI__RG_TRY_DIRECT == 0 && (roused || sweep == FSI__RG_TRY_DIRECT)) fsi__rg_part_islands(im, 1e-4 * most);
     }

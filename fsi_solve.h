@@ -304,7 +304,7 @@ typedef struct fsi__order_net {
 
 /* An order as the analysis of fsi_ldlt asks for it. */
 struct fsi_ordering {
-    int small; /* a matrix of at most so many rows is ordered by minimum degree, which is as good there */
+    int least; /* a matrix of at most so many rows is ordered by minimum degree, which is as good there */
     /* order[k]: the vertex to eliminate k-th. *state: memory kept between calls, NULL at first. LIMIT, MEMORY */
     fsi_status (*find)(fsi_context *context, const fsi__order_net *g, int *order, void **state);
     void (*release)(fsi_context *context, void *state); /* NULL is fine */
@@ -1484,7 +1484,7 @@ static void fsi__order_natural(int n, const unsigned char *last, int *order)
 static fsi_status fsi__order_core(fsi__order_job *s, const fsi_ldlt_desc *d, fsi__order_pool *pool)
 {
     int count;
-    if (!d->ordering || (double)s->n * s->block <= d->ordering->small)
+    if (!d->ordering || (double)s->n * s->block <= d->ordering->least)
         return fsi__order_by_degree(s->c, &s->core, 1, s->list, &count, &pool->degrees);
     if (pool->ordering && pool->ordering != d->ordering) {
         pool->ordering->release(s->c, pool->state);
