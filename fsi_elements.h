@@ -13,6 +13,11 @@
 #ifndef FSI_ELEMENTS_H
 #define FSI_ELEMENTS_H
 
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* this is C: it has no other casts */
+#endif
+
 #include "fsi.h"
 
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
@@ -113,6 +118,10 @@ FSI_FN double fsi__shell_turn(double angle, double rest)
     return w > FSI_PI ? w - 2 * FSI_PI : w <= -FSI_PI ? w + 2 * FSI_PI : w;
 }
 FSI__STRICT_FN_END
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 #endif /* FSI_ELEMENTS_H */
 

@@ -236,11 +236,11 @@ static void spoil_always(fsi_levelset *s)
     spoil_solver(m->solver);
     spoil_arena(&((fsi__grid_impl *)s->grid->impl)->scratch);
     spoil(((fsi__grid_impl *)s->grid->impl)->next, (size_t)((fsi__grid_impl *)s->grid->impl)->capacity * sizeof(int));
-    spoil_arena(&m->viscosity.plan);
-    spoil_arena(&m->viscosity.arena);
-    spoil_arena(&m->viscosity.grids);
-    spoil_arena(&m->viscosity.coarse);
-    spoil_arena(&m->viscosity.exact);
+    spoil_arena(&((fsi__viscosity *)m->viscosity->impl)->plan);
+    spoil_arena(&((fsi__viscosity *)m->viscosity->impl)->arena);
+    spoil_arena(&((fsi__viscosity *)m->viscosity->impl)->grids);
+    spoil_arena(&((fsi__viscosity *)m->viscosity->impl)->coarse);
+    spoil_arena(&((fsi__viscosity *)m->viscosity->impl)->exact);
     spoil_field(m->spare);
     spoil(m->cell, cells);
     spoil(m->uniform, blocks * sizeof(int));
