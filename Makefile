@@ -25,6 +25,7 @@ FLAGS_valgrind = -O1 -g1 -DTEST_SLOWED=2
 FLAGS_native   = -O3 -march=native -DFSI__DISPATCH_WORTH=1
 FLAGS_validate = -O3 -march=native
 FLAGS_bench    = -O3 -march=native
+FLAGS_lib      = -O2
 
 # Only tests that start threads are of use there: their names say so. They promise the same bits, so they also run as the
 # benches are built, where compilers contract and vectorise as they like. There every loop is dispatched, however little
@@ -44,6 +45,9 @@ CASES   := $(basename $(notdir $(wildcard validate/*.c)))
 SCENES  := $(wildcard examples/*.c studies/*/*.c)
 BENCHES := $(basename $(notdir $(wildcard bench/*.c)))
 FUZZERS := $(basename $(notdir $(wildcard tests/fuzz/*.c)))
+# The bodies of fsi_levelset.h and fsi_shell.h are compiled with those of fsi_couple.h.
+UNITS   := $(filter-out fsi_levelset fsi_shell,$(basename $(wildcard fsi*.h)))
+bodies_of = $(if $(filter fsi,$(1)),FSI_GROUND,$(shell echo $(1) | tr a-z A-Z))_IMPLEMENTATION
 SCRIPTS := compile_matrix names function_lengths header_table conventions
 
 logs = $(foreach name,$(2),build/$(1)/$(name).log)
@@ -67,15 +71,9 @@ VALIDATE := $(CASES) $(sort $(shell sed -n "s/^\([a-z][a-z_]*\).*/\1/p" validate
 validate: $(VALIDATE:%=build/validate/%.exe)
 	scripts/validate.sh docs/validation.md "$(CC) $(FLAGS_validate)" $(JOBS) validate/validate_runs.txt build/validate $(CASES)
 
-# The bodies of fsi_levelset.h and fsi_shell.h are compiled with those of fsi_couple.h.
-UNITS := $(filter-out fsi_levelset fsi_shell,$(basename $(wildcard fsi*.h)))
-LIB_FLAGS = -std=c99 -O2
 lib: build/lib/libfsi.a
-build/lib/libfsi.a: $(UNITS:%=build/lib/%.o)
-	@rm -f $@; $(AR) rcs $@ $^
-build/lib/%.o: %.h $(wildcard fsi*.h)
-	@mkdir -p $(@D)
-	$(CC) $(LIB_FLAGS) -D$(if $(filter fsi,$*),FSI_GROUND,$(shell echo $* | tr a-z A-Z))_IMPLEMENTATION -x c -c $< -o $@
+build/lib/libfsi.a: build/lib/fsi.a
+	@cp $< $@
 
 bench: $(BENCHES:%=build/bench/%.exe)
 	@for b in $^; do ./$$b || exit 1; done
@@ -129,18 +127,18 @@ build/peer/peer_petsc.exe: tests/peer/peer_petsc.c $(HEADERS)
 	@mkdir -p $(@D)
 	mpicc -std=c99 -O2 $$(pkg-config --cflags PETSc) $< -o $@ $$(pkg-config --libs PETSc) -lm -pthread
 
-# The bodies of the headers are compiled once for all tests of a folder. From an archive the linker takes only what is
-# undefined: a test that brings its own bodies gets no second ones.
-build/%/fsi_impl.o: fsi_impl.c $(wildcard fsi*.h)
-	@mkdir -p $(@D)
-	$(CC) -std=c99 $(FLAGS_$*) -c $< -o $@
-
-build/%/fsi.a: build/%/fsi_impl.o
-	@$(AR) rcs $@ $<
-
+# The bodies of each header are compiled once for all tests of a folder. From an archive the linker takes only what is
+# undefined: a test that brings the bodies of one header, to look inside, gets no second ones.
 build/%.o: tests/$$(notdir $$*).c $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) -std=c99 $(FLAGS_$(notdir $(@D))) -DTEST_LINKED -c $< -o $@
+
+build/%.o: $$(notdir $$*).h $(wildcard fsi*.h)
+	@mkdir -p $(@D)
+	$(CC) -std=c99 $(FLAGS_$(notdir $(@D))) -D$(call bodies_of,$(notdir $*)) -x c -c $< -o $@
+
+build/%/fsi.a: $$(addprefix build/$$*/,$$(addsuffix .o,$$(UNITS)))
+	@rm -f $@; $(AR) rcs $@ $^
 
 build/%.exe: build/%.o build/$$(dir $$*)fsi.a
 	@$(CC) $(FLAGS_$(notdir $(@D))) $^ -o $@ -lm -pthread

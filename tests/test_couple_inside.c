@@ -1,12 +1,13 @@
 /* test_couple_inside.c - what Newton's system and the velocity correction of fsi_couple.h do inside of a substep.
    SPDX-License-Identifier: MIT */
-#define FSI_STATIC
-#define FSI_IMPLEMENTATION
+#define FSI_COUPLE_IMPLEMENTATION
+#define FSI_LEVELSET_IMPLEMENTATION
+#define FSI_SHELL_IMPLEMENTATION
 struct fsi__ls_run;
 static void look_in(struct fsi__ls_run *run, int phase);
 #define FSI__LS_AFTER_PHASE(run, phase) look_in(run, phase)
-#include "../fsi_couple.h"
 #include "kit/test.h"
+#include "../fsi_couple.h"
 #include "kit/test_shell.h"
 #include "kit/test_couple.h"
 #include "kit/couple_cases.h"

@@ -1,9 +1,8 @@
 /* test_levelset_films.c - what is thinner than the grid: droplets that films and small drops leave, and walls that let liquid go.
    SPDX-License-Identifier: MIT */
-#define FSI_STATIC
-#define FSI_IMPLEMENTATION
-#include "../fsi_levelset.h"
+#define FSI_GROUND_IMPLEMENTATION
 #include "kit/test.h"
+#include "../fsi_levelset.h"
 #include "kit/test_meshes.h"
 
 /* A box of 0.12 m, n cells across, gravity down y in 2D, down z in 3D. */

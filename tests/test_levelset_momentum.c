@@ -3,10 +3,9 @@
 struct fsi__ls_run;
 static void look_in(struct fsi__ls_run *run, int phase);
 #define FSI__LS_AFTER_PHASE(run, phase) look_in(run, phase)
-#define FSI_STATIC
-#define FSI_IMPLEMENTATION
-#include "../fsi_levelset.h"
+#define FSI_LEVELSET_IMPLEMENTATION
 #include "kit/test.h"
+#include "../fsi_levelset.h"
 #include "kit/test_meshes.h"
 
 static double largest, error; /* |carried impulse| of the obstacle, and how far that of the liquid is from it [N s] */

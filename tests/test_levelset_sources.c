@@ -3,10 +3,9 @@
 struct fsi__ls_run;
 static void spoil_after_phase(struct fsi__ls_run *run, int phase);
 #define FSI__LS_AFTER_PHASE(run, phase) spoil_after_phase(run, phase)
-#define FSI_STATIC
-#define FSI_IMPLEMENTATION
-#include "../fsi_levelset.h"
+#define FSI_LEVELSET_IMPLEMENTATION
 #include "kit/test.h"
+#include "../fsi_levelset.h"
 
 static fsi_vec3 v3(double x, double y, double z) { return fsi_v3((fsi_real)x, (fsi_real)y, (fsi_real)z); }
 

@@ -3,10 +3,13 @@
 struct fsi__ls_run;
 static void poison_after_phase(struct fsi__ls_run *run, int phase);
 #define FSI__LS_AFTER_PHASE(run, phase) poison_after_phase(run, phase)
-#define FSI_STATIC
-#define FSI_IMPLEMENTATION
-#include "../fsi_levelset.h"
+#define FSI_GROUND_IMPLEMENTATION
+#define FSI_GRID_IMPLEMENTATION
+#define FSI_PRESSURE_IMPLEMENTATION
+#define FSI_VISCOSITY_IMPLEMENTATION
+#define FSI_LEVELSET_IMPLEMENTATION
 #include "kit/test.h"
+#include "../fsi_levelset.h"
 #include "kit/test_meshes.h"
 
 /* ---- scenes: a pool and a drop, solids and sources among them ---------------------------------------------------- */

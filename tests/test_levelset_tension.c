@@ -1,9 +1,8 @@
 /* test_levelset_tension.c - surface tension of the level-set liquid: drops that rest and swing, Laplace pressure, capillary smoothing.
    SPDX-License-Identifier: MIT */
-#define FSI_STATIC
-#define FSI_IMPLEMENTATION
-#include "../fsi_levelset.h"
+#define FSI_LEVELSET_IMPLEMENTATION
 #include "kit/test.h"
+#include "../fsi_levelset.h"
 
 static fsi_context test_context;
 

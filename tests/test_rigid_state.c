@@ -1,7 +1,6 @@
 /* test_rigid_state.c - states of fsi_rigid.h that were tampered with, speeds and forces that nothing has, steps of no time, a moving origin.
    SPDX-License-Identifier: MIT */
-#define FSI_STATIC
-#define FSI_IMPLEMENTATION
+#define FSI_GROUND_IMPLEMENTATION
 #include "kit/test.h"
 #include "../fsi_rigid.h"
 #include "kit/rigid_worlds.h"

@@ -1,7 +1,7 @@
 /* test_shell_elements.c - energies of single elements: derivatives against differences, rigid motions, rolled sheets, twisted rods
    SPDX-License-Identifier: MIT */
-#define FSI_STATIC
-#define FSI_IMPLEMENTATION
+#define FSI_ELEMENTS_IMPLEMENTATION
+#define FSI_SHELL_IMPLEMENTATION
 #include "kit/test.h"
 #include "../fsi_shell.h"
 

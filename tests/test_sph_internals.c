@@ -3,10 +3,10 @@
 struct fsi__sph_run;
 static void spoil_after_pass(struct fsi__sph_run *run);
 #define FSI__SPH_AFTER_PASS(run) spoil_after_pass(run)
-#define FSI_STATIC
-#define FSI_IMPLEMENTATION
-#include "../fsi_sph.h"
+#define FSI_GROUND_IMPLEMENTATION
+#define FSI_SPH_IMPLEMENTATION
 #include "kit/test_sph_scenes.h"
+#include "../fsi_sph.h"
 
 /* ---- spoiled numbers ------------------------------------------------------------------------------------------ */
 

@@ -5,8 +5,6 @@
    ./test_wcsph_squeeze             98 cases
    ./test_wcsph_squeeze 1000        so many, 2D and 3D by turns
    ./test_wcsph_squeeze one 417     one of them, told step by step */
-#define FSI_IMPLEMENTATION
-#define FSI_STATIC
 #include "kit/test_wcsph.h"
 
 /* ---- the judge: shares no code with the headers ---------------------------------------------------------------- */

@@ -1,7 +1,6 @@
 /* test_wcsph_state.c - states of fsi_wcsph.h that were tampered with, speeds that nothing has, too few substeps, a moving origin, memory.
    SPDX-License-Identifier: MIT */
-#define FSI_STATIC
-#define FSI_IMPLEMENTATION
+#define FSI_GROUND_IMPLEMENTATION
 #include "kit/test_wcsph.h"
 #include "kit/wcsph_worlds.h"
 
