@@ -826,7 +826,11 @@ FSI_API double fsi__dot(const double *x, const double *y, int n);
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_GROUND_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_GROUND_IMPLEMENTATION
+#define FSI_GROUND_IMPLEMENTATION
+#endif
+#ifdef FSI_GROUND_IMPLEMENTATION
 #ifndef FSI_IMPLEMENTATION_DONE
 #define FSI_IMPLEMENTATION_DONE
 

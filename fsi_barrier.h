@@ -245,7 +245,11 @@ FSI_API fsi_status fsi_pairs_find(fsi_pairs *p, const fsi_boxes *a, const fsi_bo
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_BARRIER_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_BARRIER_IMPLEMENTATION
+#define FSI_BARRIER_IMPLEMENTATION
+#endif
+#ifdef FSI_BARRIER_IMPLEMENTATION
 #ifndef FSI_BARRIER_IMPLEMENTATION_DONE
 #define FSI_BARRIER_IMPLEMENTATION_DONE
 

@@ -167,7 +167,11 @@ FSI__STRICT_FN_END
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_COLLIDE_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_COLLIDE_IMPLEMENTATION
+#define FSI_COLLIDE_IMPLEMENTATION
+#endif
+#ifdef FSI_COLLIDE_IMPLEMENTATION
 #ifndef FSI_COLLIDE_IMPLEMENTATION_DONE
 #define FSI_COLLIDE_IMPLEMENTATION_DONE
 

@@ -164,7 +164,11 @@ FSI_API void fsi_couple_debug_draw(const fsi_couple *s, const fsi_debug_draw *dr
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_COUPLE_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_COUPLE_IMPLEMENTATION
+#define FSI_COUPLE_IMPLEMENTATION
+#endif
+#ifdef FSI_COUPLE_IMPLEMENTATION
 #ifndef FSI_COUPLE_IMPLEMENTATION_DONE
 #define FSI_COUPLE_IMPLEMENTATION_DONE
 

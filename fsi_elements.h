@@ -127,7 +127,11 @@ FSI__STRICT_FN_END
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_ELEMENTS_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_ELEMENTS_IMPLEMENTATION
+#define FSI_ELEMENTS_IMPLEMENTATION
+#endif
+#ifdef FSI_ELEMENTS_IMPLEMENTATION
 #ifndef FSI_ELEMENTS_IMPLEMENTATION_DONE
 #define FSI_ELEMENTS_IMPLEMENTATION_DONE
 

@@ -289,7 +289,11 @@ FSI__STRICT_FN_END
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_GRID_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_GRID_IMPLEMENTATION
+#define FSI_GRID_IMPLEMENTATION
+#endif
+#ifdef FSI_GRID_IMPLEMENTATION
 #ifndef FSI_GRID_IMPLEMENTATION_DONE
 #define FSI_GRID_IMPLEMENTATION_DONE
 

@@ -192,7 +192,11 @@ FSI_API fsi_status fsi_io_write_png(fsi_io_out out, const void *pixels, int widt
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_IO_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_IO_IMPLEMENTATION
+#define FSI_IO_IMPLEMENTATION
+#endif
+#ifdef FSI_IO_IMPLEMENTATION
 #ifndef FSI_IO_IMPLEMENTATION_DONE
 #define FSI_IO_IMPLEMENTATION_DONE
 

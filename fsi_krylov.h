@@ -168,7 +168,11 @@ FSI_API const fsi_iteration *fsi_krylov_iteration(void);
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_KRYLOV_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_KRYLOV_IMPLEMENTATION
+#define FSI_KRYLOV_IMPLEMENTATION
+#endif
+#ifdef FSI_KRYLOV_IMPLEMENTATION
 #ifndef FSI_KRYLOV_IMPLEMENTATION_DONE
 #define FSI_KRYLOV_IMPLEMENTATION_DONE
 

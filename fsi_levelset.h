@@ -332,7 +332,11 @@ FSI_API void fsi_levelset_debug_draw(const fsi_levelset *s, const fsi_debug_draw
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_LEVELSET_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_LEVELSET_IMPLEMENTATION
+#define FSI_LEVELSET_IMPLEMENTATION
+#endif
+#ifdef FSI_LEVELSET_IMPLEMENTATION
 #ifndef FSI_LEVELSET_IMPLEMENTATION_DONE
 #define FSI_LEVELSET_IMPLEMENTATION_DONE
 

@@ -302,7 +302,11 @@ FSI_API void fsi__sort(fsi__sorter *s); /* a stable counting pass for each key, 
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_MESH_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_MESH_IMPLEMENTATION
+#define FSI_MESH_IMPLEMENTATION
+#endif
+#ifdef FSI_MESH_IMPLEMENTATION
 #ifndef FSI_MESH_IMPLEMENTATION_DONE
 #define FSI_MESH_IMPLEMENTATION_DONE
 

@@ -43,7 +43,11 @@ FSI_API const fsi_ordering *fsi_dissection(void);
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_ORDER_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_ORDER_IMPLEMENTATION
+#define FSI_ORDER_IMPLEMENTATION
+#endif
+#ifdef FSI_ORDER_IMPLEMENTATION
 #ifndef FSI_ORDER_IMPLEMENTATION_DONE
 #define FSI_ORDER_IMPLEMENTATION_DONE
 

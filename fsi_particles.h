@@ -412,7 +412,11 @@ FSI_API void fsi__nb_start_row(const fsi__nb_build *b, int row, int x, fsi__nb_r
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_PARTICLES_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_PARTICLES_IMPLEMENTATION
+#define FSI_PARTICLES_IMPLEMENTATION
+#endif
+#ifdef FSI_PARTICLES_IMPLEMENTATION
 #ifndef FSI_PARTICLES_IMPLEMENTATION_DONE
 #define FSI_PARTICLES_IMPLEMENTATION_DONE
 

@@ -172,7 +172,11 @@ FSI_API int fsi__side_of_block(const fsi_grid *g, const fsi__sampling *s, int b,
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_PHI_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_PHI_IMPLEMENTATION
+#define FSI_PHI_IMPLEMENTATION
+#endif
+#ifdef FSI_PHI_IMPLEMENTATION
 #ifndef FSI_PHI_IMPLEMENTATION_DONE
 #define FSI_PHI_IMPLEMENTATION_DONE
 

@@ -190,7 +190,11 @@ FSI_API double fsi__pressure_of_surface(const fsi_pressure_flow *flow, long long
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_PRESSURE_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_PRESSURE_IMPLEMENTATION
+#define FSI_PRESSURE_IMPLEMENTATION
+#endif
+#ifdef FSI_PRESSURE_IMPLEMENTATION
 #ifndef FSI_PRESSURE_IMPLEMENTATION_DONE
 #define FSI_PRESSURE_IMPLEMENTATION_DONE
 

@@ -445,7 +445,11 @@ FSI_API void fsi__rg_warn(const fsi_rigid *world);
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_RIGID_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_RIGID_IMPLEMENTATION
+#define FSI_RIGID_IMPLEMENTATION
+#endif
+#ifdef FSI_RIGID_IMPLEMENTATION
 #ifndef FSI_RIGID_IMPLEMENTATION_DONE
 #define FSI_RIGID_IMPLEMENTATION_DONE
 

@@ -77,7 +77,11 @@ FSI_API fsi_box3 fsi__scatter_box(const fsi__sampling *s, const int *lo, const i
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_SHAPE_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_SHAPE_IMPLEMENTATION
+#define FSI_SHAPE_IMPLEMENTATION
+#endif
+#ifdef FSI_SHAPE_IMPLEMENTATION
 #ifndef FSI_SHAPE_IMPLEMENTATION_DONE
 #define FSI_SHAPE_IMPLEMENTATION_DONE
 

@@ -336,7 +336,11 @@ FSI_API void fsi_shell_debug_draw(const fsi_shell *s, const fsi_debug_draw *draw
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_SHELL_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_SHELL_IMPLEMENTATION
+#define FSI_SHELL_IMPLEMENTATION
+#endif
+#ifdef FSI_SHELL_IMPLEMENTATION
 #ifndef FSI_SHELL_IMPLEMENTATION_DONE
 #define FSI_SHELL_IMPLEMENTATION_DONE
 

@@ -335,7 +335,11 @@ struct fsi_iteration {
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_SOLVE_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_SOLVE_IMPLEMENTATION
+#define FSI_SOLVE_IMPLEMENTATION
+#endif
+#ifdef FSI_SOLVE_IMPLEMENTATION
 #ifndef FSI_SOLVE_IMPLEMENTATION_DONE
 #define FSI_SOLVE_IMPLEMENTATION_DONE
 

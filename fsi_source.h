@@ -176,7 +176,11 @@ FSI_API int fsi__source_drain(fsi__source_run *run, double dt, double particle_v
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_SOURCE_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_SOURCE_IMPLEMENTATION
+#define FSI_SOURCE_IMPLEMENTATION
+#endif
+#ifdef FSI_SOURCE_IMPLEMENTATION
 #ifndef FSI_SOURCE_IMPLEMENTATION_DONE
 #define FSI_SOURCE_IMPLEMENTATION_DONE
 

@@ -356,7 +356,11 @@ FSI_API void fsi_sph_contact(double gamma, int first, int order, double *cm, dou
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_SPH_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_SPH_IMPLEMENTATION
+#define FSI_SPH_IMPLEMENTATION
+#endif
+#ifdef FSI_SPH_IMPLEMENTATION
 #ifndef FSI_SPH_IMPLEMENTATION_DONE
 #define FSI_SPH_IMPLEMENTATION_DONE
 

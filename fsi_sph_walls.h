@@ -98,7 +98,11 @@ FSI__STRICT_FN_END
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_SPH_WALLS_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_SPH_WALLS_IMPLEMENTATION
+#define FSI_SPH_WALLS_IMPLEMENTATION
+#endif
+#ifdef FSI_SPH_WALLS_IMPLEMENTATION
 #ifndef FSI_SPH_WALLS_IMPLEMENTATION_DONE
 #define FSI_SPH_WALLS_IMPLEMENTATION_DONE
 

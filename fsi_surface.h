@@ -91,7 +91,11 @@ FSI_API void fsi__sf_make_case(unsigned char cases[][16], int dim, int inside);
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_SURFACE_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_SURFACE_IMPLEMENTATION
+#define FSI_SURFACE_IMPLEMENTATION
+#endif
+#ifdef FSI_SURFACE_IMPLEMENTATION
 #ifndef FSI_SURFACE_IMPLEMENTATION_DONE
 #define FSI_SURFACE_IMPLEMENTATION_DONE
 

@@ -111,7 +111,11 @@ FSI__STRICT_FN_END
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_VISCOSITY_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_VISCOSITY_IMPLEMENTATION
+#define FSI_VISCOSITY_IMPLEMENTATION
+#endif
+#ifdef FSI_VISCOSITY_IMPLEMENTATION
 #ifndef FSI_VISCOSITY_IMPLEMENTATION_DONE
 #define FSI_VISCOSITY_IMPLEMENTATION_DONE
 

@@ -396,7 +396,11 @@ FSI_API fsi_status fsi_wcsph_solve_contacts(const fsi_wcsph_contact *contacts, i
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
-#if defined(FSI_IMPLEMENTATION) || defined(FSI_WCSPH_IMPLEMENTATION)
+#ifdef FSI_IMPLEMENTATION
+#undef FSI_WCSPH_IMPLEMENTATION
+#define FSI_WCSPH_IMPLEMENTATION
+#endif
+#ifdef FSI_WCSPH_IMPLEMENTATION
 #ifndef FSI_WCSPH_IMPLEMENTATION_DONE
 #define FSI_WCSPH_IMPLEMENTATION_DONE
 
