@@ -22,7 +22,7 @@ FLAGS_float    = -O2 $(WARN) -DFSI_REAL_FLOAT -DTEST_SLOWED=1
 FLAGS_asan     = -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all
 FLAGS_tsan     = -O1 -g1 -fsanitize=thread -DFSI__DISPATCH_WORTH=1
 FLAGS_valgrind = -O1 -g1 -DTEST_SLOWED=2
-FLAGS_native   = -O3 -march=native -DFSI__DISPATCH_WORTH=1
+FLAGS_native   = -O3 -march=native $(WARN) -DFSI__DISPATCH_WORTH=1
 FLAGS_validate = -O3 -march=native
 FLAGS_bench    = -O3 -march=native
 FLAGS_lib      = -O2
@@ -127,11 +127,12 @@ build/peer/peer_petsc.exe: tests/peer/peer_petsc.c $(HEADERS)
 	@mkdir -p $(@D)
 	mpicc -std=c99 -O2 $$(pkg-config --cflags PETSc) $< -o $@ $$(pkg-config --libs PETSc) -lm -pthread
 
-# The bodies of each header are compiled once for all tests of a folder. From an archive the linker takes only what is
+# The bodies of each header are compiled once for all tests of a folder, which themselves take longer to compile than to
+# run: -O1 is enough for them. From an archive the linker takes only what is
 # undefined: a test that brings the bodies of one header, to look inside, gets no second ones.
 build/%.o: tests/$$(notdir $$*).c $(HEADERS)
 	@mkdir -p $(@D)
-	$(CC) -std=c99 $(FLAGS_$(notdir $(@D))) -DTEST_LINKED -c $< -o $@
+	$(CC) -std=c99 $(FLAGS_$(notdir $(@D))) -O1 -DTEST_LINKED -c $< -o $@
 
 build/%.o: $$(notdir $$*).h $(wildcard fsi*.h)
 	@mkdir -p $(@D)

@@ -66,8 +66,9 @@ is_top() { case " $(echo $tops) " in *" $1 "*) return 0 ;; esac; return 1; }
 # ---- every header alone, all together, reversed, twice, only declared, in each language and version -----------------
 
 # clang tells all it has to say from the syntax, gcc some of it only when it generates code, and some only when it optimises.
-# So all.c is generated for each language, at -O0 to be linked below, once as it is, then without the -O2 that fsi gives
-# itself there; -O2 in double is what the tests link, -O3 in float is done in C++. Private functions cost nothing from -O1 on, as nobody calls them.
+# So all.c is generated for each language, to be linked below, without the -O2 that fsi gives itself at -O0. What gcc says
+# at -O2, in double and float, and at -O3 -march=native, the tests' builds show. Private functions cost nothing from -O1
+# on, as nobody calls them.
 languages() { # COMPILER FLAGS STANDARD...
     local c=$1 flags=$2 std=$3 read=-fsyntax-only write="-c -o $work/o" f
     for f in $sources; do
@@ -76,9 +77,9 @@ languages() { # COMPILER FLAGS STANDARD...
         case $f in declared_*|reversed.c|twice.c) continue ;; esac # private functions need their bodies; order and repetition are the same
         try "$c $std $f float static" "$c -std=$std $flags -DFSI_REAL_FLOAT -DFSI_STATIC -O1 -I. $write $work/$f"
     done
-    try "$c $std all.c" "$c -std=$std $flags $([ $c = gcc ] || echo -DFSI_NO_OPTIMIZE) -fPIC -I. -c -o $work/all_$c.o $work/all.c"
+    try "$c $std all.c" "$c -std=$std $flags -DFSI_NO_OPTIMIZE -fPIC -I. -c -o $work/all_$c.o $work/all.c"
     for std in $4 $5; do try "$c $std" "$c -std=$std $flags -I. $read $work/all.c"; done
-    try "$c openmp" "$c -std=$3 $flags -DFSI_NO_OPTIMIZE -fopenmp -I. $([ $c = gcc ] && echo $write || echo $read) $work/all.c"
+    try "$c openmp" "$c -std=$3 $flags -DFSI_NO_OPTIMIZE -fopenmp -I. $read $work/all.c"
 }
 for c in $(present gcc clang); do
     languages $c "$cwarn" c99 c11 c17
@@ -92,9 +93,8 @@ for c in $(present g++ clang++); do
 done
 [ -f $work/all_gcc.o ] && try "a shared library" "gcc -shared $work/all_gcc.o -o $work/libfsi.so -lm"
 if [ "$(present g++)" ]; then
-    try "g++ -O3 float" "g++ -std=c++11 $warn -x c++ -O3 -DFSI_REAL_FLOAT -I. -c -o $work/all_float.o $work/all.c"
+    try "g++ float" "g++ -std=c++11 $warn -x c++ -DFSI_NO_OPTIMIZE -DFSI_REAL_FLOAT -I. -c -o $work/all_float.o $work/all.c"
 fi
-try "gcc -O3 -march=native" "gcc -std=c99 $cwarn -O3 -march=native -I. -c -o $work/o $work/all.c"
 for f in validate/*.c tests/fuzz/*.c bench/*.c; do try "$f" "${CC:-gcc} -std=c99 $cwarn -I. -fsyntax-only $f"; done
 for c in $(present tcc); do for f in $sources; do try "tcc $f" "tcc -Wall -I. -c $work/$f -o $work/${f%.c}_tcc.o"; done; done
 
@@ -205,7 +205,7 @@ fi
 if echo 'int main(void) { return 0; }' | gcc -m32 -x c - -o $work/x 2> /dev/null; then
     # Kernels without 32-bit emulation refuse the program that was linked for it.
     if $work/x 2> /dev/null; then run="&& $work/x"; else run=""; echo "skipped running what gcc -m32 built: this kernel has no 32-bit programs"; fi
-    try "gcc -m32" "gcc -m32 -msse2 -mfpmath=sse -std=c99 $cwarn -DFSI_STATIC -I. $work/use_static.c -lm -o $work/x $run"
+    try "gcc -m32" "gcc -m32 -msse2 -mfpmath=sse -std=c99 $cwarn -DFSI_NO_OPTIMIZE -DFSI_STATIC -I. $work/use_static.c -lm -o $work/x $run"
 else echo "skipped gcc -m32: its libraries are not found"; fi
 
 # ---- floating point: a*b+c is rounded twice inside fsi and as the user asked outside; NaN is seen -------------------
