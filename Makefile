@@ -130,13 +130,15 @@ build/peer/peer_petsc.exe: tests/peer/peer_petsc.c $(HEADERS)
 # The bodies of each header are compiled once for all tests of a folder, which themselves take longer to compile than to
 # run: -O1 is enough for them. From an archive the linker takes only what is
 # undefined: a test that brings the bodies of one header, to look inside, gets no second ones.
-build/%.o: tests/$$(notdir $$*).c $(HEADERS)
+build/%.o: tests/$$(notdir $$*).c
 	@mkdir -p $(@D)
-	$(CC) -std=c99 $(FLAGS_$(notdir $(@D))) -O1 -DTEST_LINKED -c $< -o $@
+	$(CC) -std=c99 $(FLAGS_$(notdir $(@D))) -O1 -DTEST_LINKED -MMD -MP -c $< -o $@
 
-build/%.o: $$(notdir $$*).h $(wildcard fsi*.h)
+build/%.o: $$(notdir $$*).h
 	@mkdir -p $(@D)
-	$(CC) -std=c99 $(FLAGS_$(notdir $(@D))) -D$(call bodies_of,$(notdir $*)) -x c -c $< -o $@
+	$(CC) -std=c99 $(FLAGS_$(notdir $(@D))) -D$(call bodies_of,$(notdir $*)) -MMD -MP -x c -c $< -o $@
+
+-include $(wildcard build/*/*.d)
 
 build/%/fsi.a: $$(addprefix build/$$*/,$$(addsuffix .o,$$(UNITS)))
 	@rm -f $@; $(AR) rcs $@ $^

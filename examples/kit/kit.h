@@ -50,6 +50,11 @@
 #ifndef FSI_KIT_H
 #define FSI_KIT_H
 
+/* A program of one file: what it does not call takes no time to compile. */
+#if defined(FSI_IMPLEMENTATION) && !defined(FSI_IMPLEMENTATION_DONE)
+#define FSI_STATIC
+#endif
+
 #include "host.h"
 #include "app.h"
 #include "image.h"
