@@ -722,12 +722,55 @@ FSI_API void fsi__note(fsi_context *context, int level, const char *text); /* to
 FSI_API const fsi_error *fsi__error_of(const fsi_context *context);
 /* A warning (level 1), for a call that succeeds but did less than it was asked for: once a call, after its commit. */
 FSI_API void fsi__warn(fsi_context *context, const char *format, ...) FSI__PRINTF(2, 3);
-/* Fields of descs. A number from lo to hi; a vector that is finite and in 2D lies in the plane; one that has a direction as well;
-   a desc whose cookie stands first and is that of `maker`, the function that fills it. Errors: NAN, ARGUMENT, COOKIE;
-   name the field. Meshes: fsi__check_mesh of fsi_mesh.h. */
+/* Passes a failure on: returns from the calling function with the status of `call` where that is not FSI_OK. */
+#define FSI__TRY(call) \
+    do { const fsi_status fsi__tried = (call); if (fsi__tried != FSI_OK) return fsi__tried; } while (0)
+
+/* Descs are checked by tables, a row a field: a number must be finite and lie from lo to hi, and so must the length of a
+   vector, which in 2D lies in the plane. An end beyond FSI__HUGE, as HUGE_VAL, is none. Flags change the range. */
+typedef enum fsi__field_kind {
+    FSI__INT,     /* int, and every enum */
+    FSI__LONG,    /* long long */
+    FSI__BYTE,    /* unsigned char */
+    FSI__REAL,    /* fsi_real; lo and hi are rounded to it */
+    FSI__DOUBLE,
+    FSI__VEC3
+} fsi__field_kind;
+enum {
+    FSI__ABOVE = 1,     /* lo itself is refused */
+    FSI__BELOW = 2,     /* hi itself is refused */
+    FSI__OR_ZERO = 4,   /* 0 is taken as well: automatic */
+    FSI__OR_UNSET = 8,  /* -1 is taken as well: not given */
+    FSI__FROM_LAST = 16, FSI__TO_LAST = 32 /* lo, hi is the value of the row before */
+};
+typedef struct fsi__field {
+    const char *name;
+    size_t offset;
+    int kind, flags;
+    double lo, hi;
+} fsi__field;
+/* A row for a field of a struct; also for `gravity.x` and for `n[0]`. */
+#define FSI__FIELD(type, field, kind, lo, hi, flags) { #field, offsetof(type, field), (int)(kind), (int)(flags), lo, hi }
+/* A row for a vector of any length. */
+#define FSI__FINITE(type, field) FSI__FIELD(type, field, FSI__VEC3, 0, HUGE_VAL, 0)
+/* A row for a direction: a vector with a length, whose square is an fsi_real. */
+#define FSI__DIRECTION(type, field) FSI__FIELD(type, field, FSI__VEC3, 1e-18, 1e18, 0)
+/* Whose desc it is, for messages. */
+typedef struct fsi__where {
+    const char *function; /* the public one */
+    const char *of;       /* stands before the names of fields: "desc.", "body 3: " */
+    long long element;    /* error.element */
+    int dim;              /* 2: vectors have z = 0 */
+} fsi__where;
+/* Errors: NAN, ARGUMENT; for the first row that is not kept. Texts: "desc.dx is not finite"; "desc.cfl is 5, must be 0 to 1". */
+FSI_API fsi_status fsi__check_rows(fsi_context *context, const fsi__where *where, const void *desc, const fsi__field *rows, int count);
+/* The same for all rows of an array. */
+#define FSI__CHECK_TABLE(context, where, desc, rows) \
+    fsi__check_rows(context, where, desc, rows, (int)(sizeof(rows) / sizeof *(rows)))
+/* A number that is no field, as one row. */
 FSI_API fsi_status fsi__check_number(fsi_context *context, const char *function, const char *name, double x, double lo, double hi);
-FSI_API fsi_status fsi__check_vector(fsi_context *context, const char *function, const char *name, fsi_vec3 x, int dim);
-FSI_API fsi_status fsi__check_direction(fsi_context *context, const char *function, const char *name, fsi_vec3 x, int dim);
+/* A desc whose cookie stands first and is that of `maker`, the function that fills it. Errors: ARGUMENT, COOKIE.
+   Meshes: fsi__check_mesh of fsi_mesh.h. */
 FSI_API fsi_status fsi__check_filled(fsi_context *context, const char *function, const void *desc, uint32_t cookie, const char *maker);
 /* Steps of all simulators: dt is 0 (nothing moves, stats are filled) or 1e-12 to 1000 s. Errors: ARGUMENT. */
 FSI_API fsi_status fsi__check_dt(fsi_context *context, fsi_real dt, const char *function);
@@ -930,26 +973,75 @@ FSI_API fsi_status fsi__fail(fsi_context *context, fsi_status status, const char
     return status;
 }
 
-FSI_API fsi_status fsi__check_number(fsi_context *context, const char *function, const char *name, double x, double lo, double hi)
+/* The value of a field, of a vector its length; NaN or infinite where the field is not finite, and only there. */
+static double fsi__field_value(const fsi__field *row, const void *desc)
 {
-    if (x >= lo && x <= hi) return FSI_OK;
-    return fsi__fail(context, x == x ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, function, -1, x, "desc.%s is %g, must be %g to %g", name, x, lo, hi);
+    const void *at = (const unsigned char *)desc + row->offset;
+    fsi_vec3 v;
+    int i;
+    switch (row->kind) {
+    case FSI__INT: memcpy(&i, at, sizeof i); return i; /* C++ has enums that are no alias of int */
+    case FSI__LONG: return (double)*(const long long *)at;
+    case FSI__BYTE: return *(const unsigned char *)at;
+    case FSI__REAL: return (double)*(const fsi_real *)at;
+    case FSI__DOUBLE: return *(const double *)at;
+    default: break;
+    }
+    v = *(const fsi_vec3 *)at;
+    return fsi_v3_is_finite(v) ? fmin(fsi__d3_norm(fsi__d3_of(v)), FSI__HUGE) : HUGE_VAL;
 }
 
-FSI_API fsi_status fsi__check_vector(fsi_context *context, const char *function, const char *name, fsi_vec3 x, int dim)
+/* "0 to 1", "2 or 3", "above 0", "at least 1, below 4", "1e-3 to 1, or 0". */
+static void fsi__range_text(char *text, size_t size, const fsi__field *row, double lo, double hi)
 {
-    if (!fsi_v3_is_finite(x)) return fsi__fail(context, FSI_ERROR_NAN, function, -1, 0, "desc.%s is not finite", name);
-    if (dim == 2 && (x.z < 0 || x.z > 0))
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, (double)x.z, "desc.%s.z is %g, but the plane of dim 2 is x, y", name, (double)x.z);
+    const int from = lo >= -FSI__HUGE, to = hi <= FSI__HUGE, open = (row->flags & (FSI__ABOVE | FSI__BELOW)) != 0;
+    const int two = row->kind == FSI__INT && hi - lo < 2;
+    const char *more = row->flags & FSI__OR_ZERO ? ", or 0" : row->flags & FSI__OR_UNSET ? ", or -1" : "";
+    const char *above = row->flags & FSI__ABOVE ? "above" : "at least", *below = row->flags & FSI__BELOW ? "below" : "at most";
+    if (from && to && !open) snprintf(text, size, "%g %s %g%s", lo, two ? "or" : "to", hi, more);
+    else if (from && to) snprintf(text, size, "%s %g, %s %g%s", above, lo, below, hi, more);
+    else if (from) snprintf(text, size, "%s %g%s", above, lo, more);
+    else snprintf(text, size, "%s %g%s", below, hi, more);
+}
+
+FSI_API fsi_status fsi__check_rows(fsi_context *context, const fsi__where *where, const void *desc, const fsi__field *rows, int count)
+{
+    const char *fn = where->function, *of = where->of, *what;
+    char range[80];
+    double last = 0;
+    int k;
+    for (k = 0; k < count; k++) {
+        const fsi__field *row = &rows[k];
+        const double x = fsi__field_value(row, desc);
+        double lo = row->flags & FSI__FROM_LAST ? last : row->lo, hi = row->flags & FSI__TO_LAST ? last : row->hi;
+        if (row->kind == FSI__REAL && lo >= -FSI__HUGE) lo = (double)(fsi_real)lo;
+        if (row->kind == FSI__REAL && hi <= FSI__HUGE) hi = (double)(fsi_real)hi;
+        last = x;
+
+        /* Finite, and in the plane. */
+        if (!fsi_is_finite(x)) return fsi__fail(context, FSI_ERROR_NAN, fn, where->element, x, "%s%s is not finite", of, row->name);
+        if (row->kind == FSI__VEC3 && where->dim == 2) {
+            const double z = (double)((const fsi_vec3 *)(const void *)((const unsigned char *)desc + row->offset))->z;
+            if (z < 0 || z > 0)
+                return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, where->element, z,
+                                 "%s%s.z is %g, but the plane of dim 2 is x, y", of, row->name, z);
+        }
+
+        /* In the range. */
+        if ((row->flags & FSI__ABOVE ? x > lo : x >= lo) && (row->flags & FSI__BELOW ? x < hi : x <= hi)) continue;
+        if ((row->flags & FSI__OR_ZERO && x == 0) || (row->flags & FSI__OR_UNSET && x == -1)) continue;
+        fsi__range_text(range, sizeof range, row, lo, hi);
+        what = row->kind == FSI__VEC3 ? "the length of " : "";
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, where->element, x, "%s%s%s is %g, must be %s", what, of, row->name, x, range);
+    }
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi__check_direction(fsi_context *context, const char *function, const char *name, fsi_vec3 x, int dim)
+FSI_API fsi_status fsi__check_number(fsi_context *context, const char *function, const char *name, double x, double lo, double hi)
 {
-    const fsi_status status = fsi__check_vector(context, function, name, x, dim);
-    if (status != FSI_OK) return status;
-    if (fsi_v3_norm(x) > 0 && fsi_is_finite((double)fsi_v3_norm2(x))) return FSI_OK;
-    return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, 0, "desc.%s has no length, or too much", name);
+    const fsi__where at = { function, "desc.", -1, 3 };
+    const fsi__field row = { name, 0, FSI__DOUBLE, 0, lo, hi };
+    return fsi__check_rows(context, &at, &x, &row, 1);
 }
 
 FSI_API fsi_status fsi__check_filled(fsi_context *context, const char *function, const void *desc, uint32_t cookie, const char *maker)
@@ -1718,32 +1810,24 @@ static fsi_status fsi__body_check_inertia(fsi_context *context, int index, fsi_m
 
 FSI_API fsi_status fsi_body_check(fsi_context *context, const fsi_body *body, int index)
 {
-    static const char *const names[] = { "velocity", "angular_velocity", "force", "torque" };
-    fsi_status status;
-    fsi_vec3 v[4];
-    int k;
-    if (!body) return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_body_check", index, 0, "body %d is NULL", index);
+    static const fsi__field mode[] = { FSI__FIELD(fsi_body, mode, FSI__INT, 0, 1, 0) };
+    static const fsi__field coupled[] = {
+        FSI__FINITE(fsi_body, velocity), FSI__FINITE(fsi_body, angular_velocity), FSI__FINITE(fsi_body, force),
+        FSI__FINITE(fsi_body, torque), FSI__FIELD(fsi_body, mass, FSI__REAL, 0, HUGE_VAL, FSI__ABOVE)
+    };
+    char of[32];
+    fsi__where at = { "fsi_body_check", NULL, 0, 3 };
+    at.of = of;
+    at.element = index;
+    snprintf(of, sizeof of, "body %d: ", index);
+    if (!body) return fsi__fail(context, FSI_ERROR_ARGUMENT, at.function, index, 0, "body %d is NULL", index);
     if (body->cookie != FSI__COOKIE('b', fsi_body))
-        return fsi__fail(context, FSI_ERROR_COOKIE, "fsi_body_check", index, 0,
+        return fsi__fail(context, FSI_ERROR_COOKIE, at.function, index, 0,
             "body %d was not filled by fsi_default_body of this version and precision", index);
-    if (body->mode != FSI_BODY_PRESCRIBED && body->mode != FSI_BODY_COUPLED)
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_body_check", index, (double)body->mode,
-            "body %d: mode %d does not exist", index, (int)body->mode);
-    status = fsi__body_check_pose(context, index, "pose", body->pose);
-    if (status != FSI_OK) return status;
+    FSI__TRY(FSI__CHECK_TABLE(context, &at, body, mode));
+    FSI__TRY(fsi__body_check_pose(context, index, "pose", body->pose));
     if (body->mode == FSI_BODY_PRESCRIBED) return fsi__body_check_pose(context, index, "end", body->end);
-    v[0] = body->velocity;
-    v[1] = body->angular_velocity;
-    v[2] = body->force;
-    v[3] = body->torque;
-    for (k = 0; k < 4; k++) if (!fsi_v3_is_finite(v[k]))
-        return fsi__fail(context, FSI_ERROR_NAN, "fsi_body_check", index, 0, "body %d: %s is not finite", index, names[k]);
-    if (!fsi_is_finite((double)body->mass))
-        return fsi__fail(context, FSI_ERROR_NAN, "fsi_body_check", index, (double)body->mass,
-            "body %d: mass is not finite", index);
-    if (!(body->mass > 0))
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_body_check", index, (double)body->mass,
-            "body %d: mass is %g, it must be positive", index, (double)body->mass);
+    FSI__TRY(FSI__CHECK_TABLE(context, &at, body, coupled));
     return fsi__body_check_inertia(context, index, body->inertia);
 }
 

@@ -105,12 +105,6 @@ typedef struct fsi_distance {
    the largest difference between points of both, wherever the origin is (largest one seen: 1.6e-15). Where all points are one: d = 0.
    NaN, infinity, an unknown kind or x NULL give d = 0, normal, weights and region 0. */
 FSI_API fsi_distance fsi_distance_between(fsi_pair kind, const double *x);
-/* The exact second derivative of d within the region of `at`, [1/m]: 3n x 3n numbers row by row for n points. 0 where d is 0.
-      h = d^2/2 = min over s of |r(s)|^2/2, r = sum w_i(s) x_i;  by the envelope theorem, with e_k = dr/ds_k, w_k = dw/ds_k, M_kl = e_k.e_l:
-      Hess h = (w w^T) x I - C M^-1 C^T,  C_k = w x e_k + w_k x r,   Hess d = (Hess h - grad d grad d^T)/d
-   of which, with orthonormal e_k, z_k instead of w_k, and t what is normal to n and to all e_k, there remains without cancellation
-      Hess d = (w w^T) x t t^T/d - sum_k [(w z_k^T) x e_k n^T + (z_k w^T) x n e_k^T] - d (z_k z_k^T) x n n^T                         */
-FSI_API void fsi_distance_hessian(fsi_pair kind, const double *x, const fsi_distance *at, double *h);
 
 /* ---- >>contact --------------------------------------------------------------------------------------------------
 
@@ -581,7 +575,11 @@ static void fsi__frame_of(fsi_pair kind, const double *x, const fsi_distance *at
       nn_ij n n^T + sum_k [side_k,ij axis_k n^T + side_k,ji n axis_k^T + across_k,ij axis_k axis_k^T] */
 typedef struct fsi__form { double nn[4][4], side[2][4][4], across[2][4][4]; } fsi__form;
 
-/* Adds slope * Hess d. */
+/* Adds slope * Hess d, the exact second derivative of d within the region of `at` [1/m]:
+      h = d^2/2 = min over s of |r(s)|^2/2, r = sum w_i(s) x_i;  by the envelope theorem, with e_k = dr/ds_k, w_k = dw/ds_k, M_kl = e_k.e_l:
+      Hess h = (w w^T) x I - C M^-1 C^T,  C_k = w x e_k + w_k x r,   Hess d = (Hess h - grad d grad d^T)/d
+   of which, with orthonormal e_k, z_k instead of w_k, and t what is normal to n and to all e_k, there remains without cancellation
+      Hess d = (w w^T) x t t^T/d - sum_k [(w z_k^T) x e_k n^T + (z_k w^T) x n e_k^T] - d (z_k z_k^T) x n n^T */
 static void fsi__form_distance(fsi__form *form, const fsi__frame *f, const fsi_distance *at, double slope)
 {
     const double *w = at->weight;
@@ -612,20 +610,6 @@ static void fsi__form_spread(const fsi__form *form, const fsi__frame *f, int poi
         }
         for (p = 0; p < 3; p++) for (q = 0; q < 3; q++) h[(3 * i + p) * row + 3 * j + q] += left[p] * n[q] + right[0][p] * axis[0][q] + right[1][p] * axis[1][q];
     }
-}
-
-FSI_API void fsi_distance_hessian(fsi_pair kind, const double *x, const fsi_distance *at, double *h)
-{
-    fsi__frame f;
-    fsi__form form;
-    int k, points = fsi__is_pair(kind) ? fsi_pair_points(kind) : 0;
-    if (!h) return;
-    for (k = 0; k < 9 * points * points; k++) h[k] = 0;
-    if (!x || !at || !points || !(at->d > 0)) return;
-    memset(&form, 0, sizeof form);
-    fsi__frame_of(kind, x, at, &f);
-    fsi__form_distance(&form, &f, at, 1);
-    fsi__form_spread(&form, &f, points, h);
 }
 
 /* ---- >>contact implementation ----------------------------------------------------------------------------------- */

@@ -154,8 +154,6 @@ FSI_API fsi_real fsi_grid_at(const fsi_field *field, int i, int j, int k);
 
 /* Linear in 2D between 4 entries, in 3D between 8. */
 FSI_API fsi_real fsi_grid_sample_linear(const fsi_field *f, fsi_vec3 x);
-/* Tensor product of Catmull-Rom cubics (exact for quadratics), clamped to the range of the 2^dim entries around x. */
-FSI_API fsi_real fsi_grid_sample_cubic(const fsi_field *f, fsi_vec3 x);
 /* Quadratic B-spline: C1 everywhere, does not interpolate: f + dx^2/8 Laplacian(f). gradient (NULL ok) is that of the value returned [1/m];
    in 2D its z is 0. It flattens over the outermost entry: at a wall, half a cell beyond the centres, the normal part is 0. */
 FSI_API fsi_real fsi_grid_sample_spline(const fsi_field *f, fsi_vec3 x, fsi_vec3 *gradient);
@@ -171,7 +169,8 @@ FSI_API fsi_vec3 fsi_grid_trace(fsi_field *const u[3], fsi_vec3 x, fsi_real dt, 
 /* How an advected field is read where the trace ends. */
 typedef enum fsi_grid_scheme {
     FSI_ADVECT_LINEAR,   /* as fsi_grid_sample_linear: smears */
-    FSI_ADVECT_CUBIC,    /* as fsi_grid_sample_cubic: never out of the range of the 2^dim entries around, at the price of clipped peaks */
+    FSI_ADVECT_CUBIC,    /* Catmull-Rom cubics along each axis (exact for quadratics), clamped to the range of the 2^dim entries
+                            around: no new extrema, at the price of clipped peaks */
     FSI_ADVECT_QUINTIC   /* 6 entries along each axis (Lagrange, exact for quintics), clamped to the range of the 4^dim around, widened by a
                             quarter: more than the crest of a wave of 4 cells needs. Keeps most energy and the sharpest corners */
 } fsi_grid_scheme;
@@ -328,18 +327,21 @@ FSI_API fsi_grid_desc fsi_grid_default_desc(void)
 
 static fsi_status fsi__grid_check(const fsi_grid_desc *d)
 {
-    static const char *const f = "fsi_grid_create";
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_grid_desc, dim, FSI__INT, 2, 3, 0),
+        FSI__FIELD(fsi_grid_desc, dx, FSI__REAL, 0, HUGE_VAL, FSI__ABOVE),
+        FSI__FINITE(fsi_grid_desc, origin),
+        FSI__FIELD(fsi_grid_desc, n[0], FSI__INT, 1, 16384, 0),
+        FSI__FIELD(fsi_grid_desc, n[1], FSI__INT, 1, 16384, 0),
+        FSI__FIELD(fsi_grid_desc, n[2], FSI__INT, 1, 16384, 0)
+    };
+    static const fsi__where at = { "fsi_grid_create", "desc.", -1, 3 };
     double places = 1;
     int a;
-    if (d->dim != 2 && d->dim != 3) return fsi__fail(d->context, FSI_ERROR_ARGUMENT, f, -1, d->dim, "dim is %d, not 2 or 3", d->dim);
-    for (a = 0; a < d->dim; a++) {
-        if (d->n[a] < 1 || d->n[a] > 16384) return fsi__fail(d->context, FSI_ERROR_ARGUMENT, f, a, d->n[a], "n[%d] is %d, not 1 to 16384", a, d->n[a]);
-        places *= (d->n[a] + FSI_GRID_BLOCK) / FSI_GRID_BLOCK;
-    }
-    if (!fsi_is_finite((double)d->dx)) return fsi__fail(d->context, FSI_ERROR_NAN, f, -1, (double)d->dx, "dx is not finite");
-    if (!(d->dx > 0)) return fsi__fail(d->context, FSI_ERROR_ARGUMENT, f, -1, (double)d->dx, "dx is %g, not above 0", (double)d->dx);
-    if (!fsi_v3_is_finite(d->origin)) return fsi__fail(d->context, FSI_ERROR_NAN, f, -1, 0, "origin is not finite");
-    if (places > 2147483647.0) return fsi__fail(d->context, FSI_ERROR_LIMIT, f, -1, places, "%g blocks in the box are more than 2^31 - 1", places);
+    FSI__TRY(fsi__check_rows(d->context, &at, d, rows, d->dim == 2 ? 5 : 6));
+    for (a = 0; a < d->dim; a++) places *= (d->n[a] + FSI_GRID_BLOCK) / FSI_GRID_BLOCK;
+    if (places > 2147483647.0)
+        return fsi__fail(d->context, FSI_ERROR_LIMIT, at.function, -1, places, "%g blocks in the box are more than 2^31 - 1", places);
     return FSI_OK;
 }
 
@@ -777,17 +779,14 @@ static void fsi__grid_cells(const fsi_grid *g, fsi_vec3 x, fsi_real *c)
     c[2] = g->dim == 3 ? fsi__into((x.z - g->origin.z) / g->dx, 0, (fsi_real)g->n[2]) : 0;
 }
 
-static fsi_real fsi__grid_sample_at(const fsi_field *f, fsi_vec3 x, int scheme)
+FSI_API fsi_real fsi_grid_sample_linear(const fsi_field *f, fsi_vec3 x)
 {
     const int corner[3] = { 0, 0, 0 };
     fsi_real c[3];
     if (!fsi__is_field(f)) return 0;
     fsi__grid_cells(f->grid, x, c);
-    return fsi__grid_sample(f, corner, c, scheme);
+    return fsi__grid_sample(f, corner, c, FSI_ADVECT_LINEAR);
 }
-
-FSI_API fsi_real fsi_grid_sample_linear(const fsi_field *f, fsi_vec3 x) { return fsi__grid_sample_at(f, x, FSI_ADVECT_LINEAR); }
-FSI_API fsi_real fsi_grid_sample_cubic(const fsi_field *f, fsi_vec3 x) { return fsi__grid_sample_at(f, x, FSI_ADVECT_CUBIC); }
 
 /* b = nearest entry, f = q - b:  w = { (1/2 - f)^2/2, 3/4 - f^2, (1/2 + f)^2/2 },  w' = { f - 1/2, -2f, f + 1/2 }/dx. Beyond the
    outermost entry its value repeats: there the spline flattens, and 3/2 entries farther out it is constant. */

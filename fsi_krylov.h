@@ -97,7 +97,7 @@ typedef struct fsi_krylov {
 } fsi_krylov;
 
 FSI_API fsi_krylov_desc fsi_krylov_default_desc(void); /* fills every field */
-/* *out is NULL on failure. Errors: COOKIE, ARGUMENT (names the field), MEMORY. */
+/* *out is NULL on failure. Errors: COOKIE, ARGUMENT or NAN (name the field), MEMORY. */
 FSI_API fsi_status fsi_krylov_create(fsi_krylov **out, const fsi_krylov_desc *desc);
 FSI_API void fsi_krylov_destroy(fsi_krylov *k); /* NULL is fine */
 /* A x = b. m: y = M^-1 x, symmetric positive definite and like A^-1; NULL: none. b, x: columns * rows numbers, one
@@ -870,13 +870,15 @@ static void fsi__krylov_lay_out(fsi__krylov_impl *im, fsi__arena *m, const fsi_k
 
 static fsi_status fsi__krylov_check_desc(const fsi_krylov_desc *d, const char *fn)
 {
-    fsi_context *c = d->context;
-    if ((int)d->method < 0 || d->method > FSI_KRYLOV_MINRES) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->method, "desc.method is %d, must be 0 or 1", (int)d->method);
-    if (d->rows < 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->rows, "desc.rows is %d, must be 0 or more", d->rows);
-    if (d->columns < 1 || d->columns > FSI__KRYLOV_MOST) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->columns, "desc.columns is %d, must be 1 to %d", d->columns, FSI__KRYLOV_MOST);
-    if (d->max_iters < 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->max_iters, "desc.max_iters is %d, must be 0 or more", d->max_iters);
-    if (!(d->tolerance >= 0 && d->tolerance <= 1)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->tolerance, "desc.tolerance is %g, must be 0 to 1", d->tolerance);
-    return FSI_OK;
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_krylov_desc, method, FSI__INT, 0, FSI_KRYLOV_MINRES, 0),
+        FSI__FIELD(fsi_krylov_desc, rows, FSI__INT, 0, HUGE_VAL, 0),
+        FSI__FIELD(fsi_krylov_desc, columns, FSI__INT, 1, FSI__KRYLOV_MOST, 0),
+        FSI__FIELD(fsi_krylov_desc, max_iters, FSI__INT, 0, HUGE_VAL, 0),
+        FSI__FIELD(fsi_krylov_desc, tolerance, FSI__DOUBLE, 0, 1, 0)
+    };
+    const fsi__where at = { fn, "desc.", -1, 3 };
+    return FSI__CHECK_TABLE(d->context, &at, d, rows);
 }
 
 FSI_API void fsi_krylov_destroy(fsi_krylov *k)
@@ -893,12 +895,10 @@ FSI_API fsi_status fsi_krylov_create(fsi_krylov **out, const fsi_krylov_desc *de
     fsi__arena measure = { NULL, 0, 0 };
     fsi__krylov_impl *im;
     fsi_krylov *k;
-    fsi_status status;
     if (out) *out = NULL;
     if (!desc || desc->cookie != FSI__COOKIE('k', fsi_krylov_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
     if (!out) return fsi__fail(desc->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
-    status = fsi__krylov_check_desc(desc, fn);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__krylov_check_desc(desc, fn));
     k = (fsi_krylov *)fsi__alloc(desc->context, 1, sizeof *k + sizeof *im);
     if (!k) return fsi__fail(desc->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the solver");
     k->cookie = FSI__COOKIE('K', fsi_krylov);
@@ -968,18 +968,16 @@ FSI_API fsi_status fsi_krylov_solve(fsi_krylov *k, const fsi_operator *a, const 
     if (!k || k->cookie != FSI__COOKIE('K', fsi_krylov)) return FSI_ERROR_COOKIE;
     clock = fsi__now(k->context);
     im = fsi__krylov_of(k);
-    status = fsi__krylov_check_desc(&k->desc, fn);
-    if (status == FSI_OK) status = fsi__krylov_check_operator(k, a, "A");
-    if (status == FSI_OK && m) status = fsi__krylov_check_operator(k, m, "M");
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__krylov_check_desc(&k->desc, fn));
+    FSI__TRY(fsi__krylov_check_operator(k, a, "A"));
+    if (m) FSI__TRY(fsi__krylov_check_operator(k, m, "M"));
     if (k->desc.rows > 0 && (!b || !x)) return fsi__fail(k->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "b or x is NULL");
     if (k->desc.rows == 0) {
         memset(&k->stats, 0, sizeof k->stats);
         return FSI_OK;
     }
-    status = fsi__krylov_check_vectors(k, b, "b");
-    if (status == FSI_OK) status = fsi__krylov_check_vectors(k, x, "x");
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__krylov_check_vectors(k, b, "b"));
+    FSI__TRY(fsi__krylov_check_vectors(k, x, "x"));
     im->a = a;
     im->m = m;
     im->b = b;

@@ -1655,18 +1655,25 @@ static fsi_status fsi__make_finish(fsi__maker *m, fsi__mesh *w)
 
 static fsi_status fsi__make_check(const fsi_mesh_desc *d)
 {
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_mesh_desc, corners, FSI__INT, 2, 4, 0),
+        FSI__FIELD(fsi_mesh_desc, vertex_count, FSI__INT, 1, HUGE_VAL, 0),
+        FSI__FIELD(fsi_mesh_desc, element_count, FSI__INT, 1, HUGE_VAL, 0),
+        FSI__FIELD(fsi_mesh_desc, weld, FSI__REAL, 0, 0.1, 0),
+        FSI__FIELD(fsi_mesh_desc, max_hole, FSI__INT, 0, 256, 0),
+        FSI__FIELD(fsi_mesh_desc, kind, FSI__INT, 0, 2, 0),
+        FSI__FIELD(fsi_mesh_desc, container, FSI__INT, 0, 1, 0)
+    };
+    static const fsi__where at = { FSI__MAKE, "desc.", -1, 3 };
     const char *wrong = NULL;
     if (!d) return FSI_ERROR_ARGUMENT;
     if (d->cookie != FSI__COOKIE('M', fsi_mesh_desc) || !fsi__is_context(d->context))
-        return fsi__fail(NULL, FSI_ERROR_COOKIE, FSI__MAKE, -1, 0, "desc was not filled by fsi_mesh_default_desc of this version and precision");
+        return fsi__fail(NULL, FSI_ERROR_COOKIE, FSI__MAKE, -1, 0,
+            "desc was not filled by fsi_mesh_default_desc of this version and precision");
+    FSI__TRY(FSI__CHECK_TABLE(d->context, &at, d, rows));
     if (!d->vertices || !d->elements) wrong = "vertices or elements is NULL";
-    else if (d->corners < 2 || d->corners > 4) wrong = "corners is not 2, 3 or 4";
-    else if (d->vertex_count <= 0 || d->element_count <= 0) wrong = "the mesh is empty: a count is not positive";
-    else if (!(d->weld >= 0 && d->weld <= (fsi_real)0.1)) wrong = "weld is not in [0, 0.1]";
-    else if (d->max_hole < 0 || d->max_hole > 256) wrong = "max_hole is not in 0 .. 256";
-    else if ((int)d->kind < 0 || (int)d->kind > 2) wrong = "kind is not an fsi_mesh_kind";
-    else if (d->container && (d->container != 1 || d->kind != FSI_MESH_CLOSED
-        || d->corners == 4)) wrong = "container is not 0 or 1, or not of closed triangles or segments";
+    else if (d->container && (d->kind != FSI_MESH_CLOSED || d->corners == 4))
+        wrong = "a container is made of triangles or segments that are closed";
     else if (d->corners == 4 && d->kind != FSI_MESH_CLOSED) wrong = "tetrahedra bound a solid: kind must be FSI_MESH_CLOSED";
     if (wrong) return fsi__fail(d->context, FSI_ERROR_ARGUMENT, FSI__MAKE, -1, 0, "%s", wrong);
     if (d->element_count > 100000000) return fsi__fail(d->context, FSI_ERROR_LIMIT, FSI__MAKE, -1, d->element_count,

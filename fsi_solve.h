@@ -180,7 +180,7 @@ FSI_API fsi_ldlt_desc fsi_ldlt_default_desc(void); /* fills every field */
 /* Orders and analyses the pattern of A's lower triangle (entries with col <= row); values are not looked at. Entries
    may be zero, the diagonal may be missing, where no pivot can come of it factor says so. Later calls take the same
    pattern, with or without the upper triangle as here. A is not kept. *out is NULL on failure. Errors: COOKIE, ARGUMENT
-   (names the block row), LIMIT, MEMORY. */
+   (names the block row or the field), NAN (a field), LIMIT, MEMORY. */
 FSI_API fsi_status fsi_ldlt_create(fsi_ldlt **out, const fsi_csr *a, const fsi_ldlt_desc *desc);
 FSI_API void fsi_ldlt_destroy(fsi_ldlt *f); /* NULL is fine */
 /* A = L D L^T for new values on the same pattern. Allocates nothing. Errors: COOKIE, ARGUMENT (another pattern), NAN
@@ -189,10 +189,6 @@ FSI_API fsi_status fsi_ldlt_factor(fsi_ldlt *f, const fsi_csr *a);
 /* x = A^-1 b; rows * block numbers each; x may be b. Errors: COOKIE, ARGUMENT (no factor), NAN (names the row of b; x
    stays). */
 FSI_API fsi_status fsi_ldlt_solve(fsi_ldlt *f, const double *b, double *x);
-/* One step of iterative refinement, x += A^-1 (b - A x), with A whole, both triangles, as it was given to create.
-   *residual (NULL ok): the largest number of |b - A x| before. Errors: as factor for A, as solve for b; NAN (names a
-   row of b - A x that is not finite, x stays). */
-FSI_API fsi_status fsi_ldlt_refine(fsi_ldlt *f, const fsi_csr *a, const double *b, double *x, double *residual);
 
 /* ---- >>operators ----------------------------------------------------------------------------------------------- */
 
@@ -270,7 +266,7 @@ typedef struct fsi_solver {
 } fsi_solver;
 
 FSI_API fsi_solver_desc fsi_solver_default_desc(void); /* fills every field */
-/* *out is NULL on failure. Errors: COOKIE, ARGUMENT, MEMORY. */
+/* *out is NULL on failure. Errors: COOKIE, ARGUMENT or NAN (name the field), MEMORY. */
 FSI_API fsi_status fsi_solver_create(fsi_solver **out, const fsi_solver_desc *desc);
 FSI_API void fsi_solver_destroy(fsi_solver *s); /* NULL is fine */
 /* A x = b; b, x: as many numbers as A has rows; may be the same. x is a guess on entry for an op, the host's solver and
@@ -1599,7 +1595,6 @@ typedef struct fsi__ldlt_impl {
     fsi__ldlt_tile_fn *tile;   /* the fastest that this machine has */
     uint64_t pattern;          /* hash of the matrix that was analysed */
     double *scale, *x;         /* in elimination order: largest entry of each row; what is solved for */
-    double *product;           /* A x of a refinement, then the refined x */
     signed char *sign;         /* that pivots must have, NULL: any */
     fsi__arena memory[3];      /* of rows, of the structure, of numbers */
     int keeps;                 /* the next two are kept for another pattern */
@@ -2397,7 +2392,6 @@ static void fsi__ldlt_lay_out(fsi__ldlt_impl *im, fsi__arena *m, int rows, int b
     im->run = (int *)fsi__take(m, im->row_count, sizeof(int));
     im->scale = (double *)fsi__take(m, dofs, sizeof(double));
     im->x = (double *)fsi__take(m, dofs, sizeof(double));
-    im->product = (double *)fsi__take(m, dofs, sizeof(double));
     im->sign = has_sign ? (signed char *)fsi__take(m, dofs, 1) : NULL;
 }
 
@@ -2568,12 +2562,16 @@ static void fsi__ldlt_lay_rows(fsi__ldlt_impl *im, fsi__arena *m, size_t n)
 
 static fsi_status fsi__ldlt_check_desc(fsi_context *c, const fsi_ldlt_desc *d, const fsi_csr *a)
 {
-    const char *fn = fsi__ldlt_create_name;
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_ldlt_desc, order, FSI__INT, 0, FSI_LDLT_NATURAL, 0),
+        FSI__FIELD(fsi_ldlt_desc, pivots, FSI__INT, 0, FSI_LDLT_ANY, 0),
+        FSI__FIELD(fsi_ldlt_desc, smallest_pivot, FSI__DOUBLE, 0, 1, 0)
+    };
+    static const fsi__where at = { "fsi_ldlt_create", "desc.", -1, 3 };
+    const char *fn = at.function;
     int k;
     if (a->rows != a->cols) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, a->rows, "the matrix has %d x %d blocks, must be square", a->rows, a->cols);
-    if ((int)d->order < 0 || d->order > FSI_LDLT_NATURAL) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->order, "desc.order is %d, must be 0 or 1", (int)d->order);
-    if ((int)d->pivots < 0 || d->pivots > FSI_LDLT_ANY) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->pivots, "desc.pivots is %d, must be 0 to 2", (int)d->pivots);
-    if (!(d->smallest_pivot >= 0 && d->smallest_pivot <= 1)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->smallest_pivot, "desc.smallest_pivot is %g, must be 0 to 1", d->smallest_pivot);
+    FSI__TRY(FSI__CHECK_TABLE(c, &at, d, rows));
     if (d->pivots == FSI_LDLT_SIGNED && !d->sign && a->rows > 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.sign is NULL, but desc.pivots is SIGNED");
     for (k = 0; k < a->rows * a->block && d->pivots == FSI_LDLT_SIGNED; k++)
         if (d->sign[k] != 1 && d->sign[k] != -1) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, k, d->sign[k], "desc.sign[%d] is %d, must be 1 or -1", k, d->sign[k]);
@@ -2744,7 +2742,7 @@ FSI_API fsi_status fsi_ldlt_factor(fsi_ldlt *f, const fsi_csr *a)
     return FSI_OK;
 }
 
-/* What solve and refine ask for. */
+/* What solve asks for. */
 static fsi_status fsi__ldlt_ready(const fsi_ldlt *f, fsi_context *c, const char *fn, const double *b, const double *x)
 {
     int r;
@@ -2786,33 +2784,6 @@ static fsi_status fsi__ldlt_apply_inverse(fsi_ldlt *f, fsi_context *c, const cha
 }
 
 FSI_API fsi_status fsi_ldlt_solve(fsi_ldlt *f, const double *b, double *x) { return f ? fsi__ldlt_apply_inverse(f, f->context, "fsi_ldlt_solve", b, x, 0) : FSI_ERROR_COOKIE; }
-
-FSI_API fsi_status fsi_ldlt_refine(fsi_ldlt *f, const fsi_csr *a, const double *b, double *x, double *residual)
-{
-    const char *fn = "fsi_ldlt_refine";
-    fsi_status status = f ? fsi__ldlt_ready(f, f->context, fn, b, x) : FSI_ERROR_COOKIE;
-    fsi__ldlt_impl *im;
-    double worst = 0;
-    int r, k;
-    if (status != FSI_OK) return status;
-    im = (fsi__ldlt_impl *)f->impl;
-    status = fsi__csr_same(f->context, fn, a, f->rows, f->block, im->pattern);
-    if (status != FSI_OK) return status;
-    fsi__csr_apply((void *)a, f->context, x, im->product, 1);
-    for (r = 0; r < f->rows; r++) for (k = 0; k < f->block; k++) {
-        const int row = r * f->block + k;
-        const double left = b[row] - im->product[row];
-        if (!fsi_is_finite(left)) return fsi__fail(f->context, FSI_ERROR_NAN, fn, row, left, "row %d of b - A x is not finite", row);
-        worst = fabs(left) > worst ? fabs(left) : worst;
-        im->x[im->inverse[r] * f->block + k] = left;
-    }
-    if (!fsi__ldlt_substitute(f, 0)) return fsi__ldlt_overflow(f->context, fn);
-    for (r = 0; r < f->rows; r++) for (k = 0; k < f->block; k++) im->product[r * f->block + k] = x[r * f->block + k] + im->x[im->inverse[r] * f->block + k];
-    for (k = 0; k < f->rows * f->block; k++) if (!fsi_is_finite(im->product[k])) return fsi__ldlt_overflow(f->context, fn);
-    for (k = 0; k < f->rows * f->block; k++) x[k] = im->product[k];
-    if (residual) *residual = worst;
-    return FSI_OK;
-}
 
 /* ---- >>operators implementation --------------------------------------------------------------------------------- */
 
@@ -2892,13 +2863,17 @@ static fsi_status fsi__solver_check_iteration(fsi_context *c, const char *fn, co
 
 FSI_API fsi_status fsi_solver_create(fsi_solver **out, const fsi_solver_desc *desc)
 {
-    const char *fn = "fsi_solver_create";
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_solver_desc, order, FSI__INT, 0, FSI_LDLT_NATURAL, 0),
+        FSI__FIELD(fsi_solver_desc, reuse, FSI__INT, 0, HUGE_VAL, 0)
+    };
+    static const fsi__where at = { "fsi_solver_create", "desc.", -1, 3 };
+    const char *fn = at.function;
     fsi_solver *s;
     if (out) *out = NULL;
     if (!desc || desc->cookie != FSI__COOKIE('s', fsi_solver_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
     if (!out) return fsi__fail(desc->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
-    if ((int)desc->order < 0 || desc->order > FSI_LDLT_NATURAL) return fsi__fail(desc->context, FSI_ERROR_ARGUMENT, fn, -1, (double)desc->order, "desc.order is %d, must be 0 or 1", (int)desc->order);
-    if (desc->reuse < 0) return fsi__fail(desc->context, FSI_ERROR_ARGUMENT, fn, -1, desc->reuse, "desc.reuse is %d, must not be negative", desc->reuse);
+    FSI__TRY(FSI__CHECK_TABLE(desc->context, &at, desc, rows));
     if (fsi__solver_check_iteration(desc->context, fn, desc, 0) != FSI_OK) return FSI_ERROR_ARGUMENT;
     s = (fsi_solver *)fsi__alloc(desc->context, 1, sizeof *s + sizeof(fsi__solver_impl));
     if (!s) return fsi__fail(desc->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the solver");
@@ -2913,23 +2888,25 @@ FSI_API fsi_status fsi_solver_create(fsi_solver **out, const fsi_solver_desc *de
 /* Is x looked at before it is written? */
 static int fsi__solver_guesses(const fsi_solver *s, const fsi_system *y) { return y->op || s->desc.solve || s->desc.reuse > 0; }
 
-static fsi_status fsi__solver_check(fsi_solver *s, const fsi_system *y, const double *b, const double *x, int *rows)
+static fsi_status fsi__solver_check(fsi_solver *s, const fsi_system *y, const double *b, const double *x, int *count)
 {
-    fsi_status status = FSI_OK;
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_system, tolerance, FSI__DOUBLE, 0, 1, 0),
+        FSI__FIELD(fsi_system, max_iters, FSI__INT, 0, HUGE_VAL, 0),
+        FSI__FIELD(fsi_system, pivots, FSI__INT, 0, FSI_LDLT_ANY, 0)
+    };
+    static const fsi__where at = { "fsi_solver_solve", "system.", -1, 3 };
     int r;
     if (!y || y->cookie != FSI__COOKIE('y', fsi_system)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fsi__solver_name, -1, 0, "the system is NULL, or was not filled by fsi_default_system of this version and precision");
     if (!y->matrix == !y->op) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, 0, "a system has a matrix or an op: here it has %s", y->op ? "both" : "none");
-    if (!(y->tolerance >= 0 && y->tolerance <= 1)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, y->tolerance, "system.tolerance is %g, must be 0 to 1", y->tolerance);
-    if (y->max_iters < 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, y->max_iters, "system.max_iters is %d, must not be negative", y->max_iters);
-    if ((int)y->pivots < 0 || y->pivots > FSI_LDLT_ANY) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, (double)y->pivots, "system.pivots is %d, must be 0 to 2", (int)y->pivots);
-    if (y->matrix) status = fsi__csr_check(s->context, fsi__solver_name, y->matrix);
-    if (status != FSI_OK) return status;
+    FSI__TRY(FSI__CHECK_TABLE(s->context, &at, y, rows));
+    if (y->matrix) FSI__TRY(fsi__csr_check(s->context, fsi__solver_name, y->matrix));
     if (y->matrix && y->matrix->rows != y->matrix->cols) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, y->matrix->rows, "the matrix has %d x %d blocks, must be square", y->matrix->rows, y->matrix->cols);
     if (y->op && (y->op->n < 0 || !y->op->apply)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, y->op->n, "system.op has %d rows%s", y->op->n, y->op->apply ? "" : " and no apply");
     if (fsi__solver_check_iteration(s->context, fsi__solver_name, &s->desc, y->op != NULL) != FSI_OK) return FSI_ERROR_ARGUMENT;
-    *rows = y->matrix ? y->matrix->rows * y->matrix->block : y->op->n;
-    if (*rows > 0 && (!b || !x)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, 0, "b or x is NULL");
-    for (r = 0; r < *rows; r++) {
+    *count = y->matrix ? y->matrix->rows * y->matrix->block : y->op->n;
+    if (*count > 0 && (!b || !x)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, 0, "b or x is NULL");
+    for (r = 0; r < *count; r++) {
         if (!fsi_is_finite(b[r])) return fsi__fail(s->context, FSI_ERROR_NAN, fsi__solver_name, r, 0, "b[%d] is not finite", r);
         if (fsi__solver_guesses(s, y) && !fsi_is_finite(x[r])) return fsi__fail(s->context, FSI_ERROR_NAN, fsi__solver_name, r, 0, "x[%d] is not finite", r);
     }

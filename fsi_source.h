@@ -189,7 +189,6 @@ FSI_API int fsi__source_drain(fsi__source_run *run, double dt, double particle_v
 
 FSI__STRICT_BEGIN
 
-#define FSI__SOURCE_TRY(call) do { const fsi_status source_status = (call); if (source_status != FSI_OK) return source_status; } while (0)
 
 /* ---- >>lattices of emitters ------------------------------------------------------------------------------------ */
 
@@ -335,32 +334,32 @@ FSI_API fsi_sink_desc fsi_sink_default_desc(void)
     return d;
 }
 
-static fsi_status fsi__sources_check_number(const fsi__sources *s, const char *fn, const char *name, double x, double lo, double hi)
-{
-    return fsi__check_number(s->context, fn, name, x, lo, hi);
-}
-
 static fsi_status fsi__sources_check_emitter(const fsi__sources *s, const char *fn, const fsi_emitter_desc *d)
 {
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_emitter_desc, shape, FSI__INT, 0, 2, 0),
+        FSI__FIELD(fsi_emitter_desc, center, FSI__VEC3, 0, FSI__SOURCE_FAR, 0),
+        FSI__DIRECTION(fsi_emitter_desc, direction),
+        FSI__FIELD(fsi_emitter_desc, velocity, FSI__VEC3, 0, 1e9, 0),
+        FSI__FIELD(fsi_emitter_desc, speed, FSI__REAL, 0, 1e9, 0),
+        FSI__FIELD(fsi_emitter_desc, start, FSI__DOUBLE, -HUGE_VAL, HUGE_VAL, 0),
+        FSI__FIELD(fsi_emitter_desc, stop, FSI__DOUBLE, -HUGE_VAL, HUGE_VAL, 0),
+        FSI__FIELD(fsi_emitter_desc, period, FSI__DOUBLE, 0, HUGE_VAL, 0),
+        FSI__FIELD(fsi_emitter_desc, budget, FSI__LONG, 0, 9e18, 0)
+    };
     const double least = 0.25 * (double)s->dx, most = 4096 * (double)s->dx;
-    FSI__SOURCE_TRY(fsi__check_filled(s->context, fn, d, FSI__COOKIE('e', fsi_emitter_desc), "fsi_emitter_default_desc"));
-    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "shape", (double)d->shape, 0, 2));
-    FSI__SOURCE_TRY(fsi__check_vector(s->context, fn, "center", d->center, s->dim));
-    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "center", fsi__d3_norm(fsi__d3_of(d->center)), 0, FSI__SOURCE_FAR));
-    FSI__SOURCE_TRY(fsi__check_direction(s->context, fn, "direction", d->direction, s->dim));
-    FSI__SOURCE_TRY(fsi__check_vector(s->context, fn, "velocity", d->velocity, s->dim));
-    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "velocity", fsi__d3_norm(fsi__d3_of(d->velocity)), 0, 1e9));
-    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "speed", (double)d->speed, 0, 1e9));
-    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "start", d->start, -FSI__HUGE, FSI__HUGE));
-    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "stop", d->stop, -FSI__HUGE, FSI__HUGE));
-    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "period", d->period, 0, FSI__HUGE));
-    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "budget", (double)d->budget, 0, 9e18));
+    const fsi__field size[] = {
+        FSI__FIELD(fsi_emitter_desc, radius, FSI__REAL, least, most, 0),
+        FSI__FIELD(fsi_emitter_desc, half_width, FSI__REAL, least, most, 0),
+        FSI__FIELD(fsi_emitter_desc, half_height, FSI__REAL, least, most, 0),
+        FSI__FINITE(fsi_emitter_desc, side)
+    };
+    const fsi__where at = { fn, "desc.", -1, s->dim };
+    FSI__TRY(fsi__check_filled(s->context, fn, d, FSI__COOKIE('e', fsi_emitter_desc), "fsi_emitter_default_desc"));
+    FSI__TRY(FSI__CHECK_TABLE(s->context, &at, d, rows));
     if (d->shape == FSI_EMITTER_MESH) return fsi__check_mesh(s->context, fn, d->mesh, s->dim, 1);
-    if (d->shape == FSI_EMITTER_DISC) return fsi__sources_check_number(s, fn, "radius", (double)d->radius, least, most);
-    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "half_width", (double)d->half_width, least, most));
-    if (s->dim == 2) return FSI_OK;
-    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "half_height", (double)d->half_height, least, most));
-    return fsi__check_vector(s->context, fn, "side", d->side, s->dim);
+    if (d->shape == FSI_EMITTER_DISC) return fsi__check_rows(s->context, &at, d, size, 1);
+    return fsi__check_rows(s->context, &at, d, size + 1, s->dim == 2 ? 1 : 3);
 }
 
 static void fsi__sources_free_emitter(fsi__sources *s, fsi__emitter *e)
@@ -379,7 +378,7 @@ static fsi_status fsi__sources_plan(const fsi__sources *s, const char *fn, fsi__
         if (d->shape == FSI_EMITTER_DISC) d->half_width = d->radius;
         if (d->shape == FSI_EMITTER_DISC) d->shape = FSI_EMITTER_BOX;
     }
-    FSI__SOURCE_TRY(fsi__emitter_make_axes(s, fn, e));
+    FSI__TRY(fsi__emitter_make_axes(s, fn, e));
     if (d->shape == FSI_EMITTER_MESH) fsi__emitter_plan_mesh(s, e);
     else if (d->shape == FSI_EMITTER_DISC) fsi__emitter_plan_disc(s, e);
     else fsi__emitter_plan_box(s, e);
@@ -392,7 +391,7 @@ static fsi_status fsi__sources_make_emitter(fsi__sources *s, const char *fn, fsi
     const size_t attributes = (size_t)s->attribute_count;
     fsi_emitter_desc *d = &e->desc;
     double cells;
-    FSI__SOURCE_TRY(fsi__sources_plan(s, fn, e));
+    FSI__TRY(fsi__sources_plan(s, fn, e));
     cells = (double)e->n[0] * e->n[1] * e->n[2];
     if (cells > 0x0fffffff) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, cells, "the emitter has %g sites", cells);
     e->present = (unsigned char *)fsi__alloc(s->context, (size_t)cells, 1);
@@ -417,7 +416,7 @@ static fsi_status fsi__sources_begin_emitter(fsi__sources *s, const char *fn, co
 {
     fsi_status status;
     memset(e, 0, sizeof *e);
-    FSI__SOURCE_TRY(fsi__sources_check_emitter(s, fn, d));
+    FSI__TRY(fsi__sources_check_emitter(s, fn, d));
     e->desc = *d;
     status = fsi__sources_make_emitter(s, fn, e);
     if (status != FSI_OK) fsi__sources_free_emitter(s, e);
@@ -428,7 +427,7 @@ FSI_API fsi_status fsi__sources_add_emitter(fsi__sources *s, const char *fn, con
 {
     fsi__emitter e;
     fsi_status status;
-    FSI__SOURCE_TRY(fsi__sources_begin_emitter(s, fn, desc, &e));
+    FSI__TRY(fsi__sources_begin_emitter(s, fn, desc, &e));
     status = fsi__room_in(s->context, &s->emitter, sizeof *s->emitter, s->emitter_count, &s->emitter_capacity,
         s->emitter_count + 1, fn);
     if (status != FSI_OK) {
@@ -460,8 +459,8 @@ static fsi_status fsi__sources_find_emitter(const fsi__sources *s, const char *f
 FSI_API fsi_status fsi__sources_set_emitter(fsi__sources *s, const char *fn, int id, const fsi_emitter_desc *desc)
 {
     fsi__emitter e, *old;
-    FSI__SOURCE_TRY(fsi__sources_find_emitter(s, fn, id, &old));
-    FSI__SOURCE_TRY(fsi__sources_begin_emitter(s, fn, desc, &e));
+    FSI__TRY(fsi__sources_find_emitter(s, fn, id, &old));
+    FSI__TRY(fsi__sources_begin_emitter(s, fn, desc, &e));
     memcpy(old->flow.center, e.flow.center, sizeof e.flow.center);
     e.flow = old->flow; /* the place is new, all else goes on */
     fsi__sources_free_emitter(s, old);
@@ -473,7 +472,7 @@ FSI_API fsi_status fsi__sources_remove_emitter(fsi__sources *s, const char *fn, 
 {
     fsi__emitter *e;
     int i;
-    FSI__SOURCE_TRY(fsi__sources_find_emitter(s, fn, id, &e));
+    FSI__TRY(fsi__sources_find_emitter(s, fn, id, &e));
     for (i = 0; i < count; i++) if (held[i] == (uint32_t)id + 1) held[i] = 0;
     fsi__sources_free_emitter(s, e);
     s->emitter_count--;
@@ -484,7 +483,7 @@ FSI_API fsi_status fsi__sources_remove_emitter(fsi__sources *s, const char *fn, 
 FSI_API fsi_status fsi__sources_emitter_total(const fsi__sources *s, const char *fn, int id, long long *emitted, long long *blocked, long long *refused)
 {
     fsi__emitter *e;
-    FSI__SOURCE_TRY(fsi__sources_find_emitter(s, fn, id, &e));
+    FSI__TRY(fsi__sources_find_emitter(s, fn, id, &e));
     if (emitted) *emitted = e->flow.emitted;
     if (blocked) *blocked = e->flow.blocked;
     if (refused) *refused = e->flow.refused;
@@ -493,28 +492,32 @@ FSI_API fsi_status fsi__sources_emitter_total(const fsi__sources *s, const char 
 
 static fsi_status fsi__sources_check_sink(const fsi__sources *s, const char *fn, const fsi_sink_desc *d)
 {
-    const fsi_box3 *b;
-    FSI__SOURCE_TRY(fsi__check_filled(s->context, fn, d, FSI__COOKIE('k', fsi_sink_desc), "fsi_sink_default_desc"));
-    b = &d->box;
-    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "shape", (double)d->shape, 0, 3));
-    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "rate", (double)d->rate, 0, 1e30));
-    FSI__SOURCE_TRY(fsi__check_direction(s->context, fn, "direction", d->direction, s->dim));
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_sink_desc, shape, FSI__INT, 0, 3, 0),
+        FSI__FIELD(fsi_sink_desc, rate, FSI__REAL, 0, 1e30, 0),
+        FSI__DIRECTION(fsi_sink_desc, direction)
+    };
+    static const fsi__field size[] = {
+        FSI__FINITE(fsi_sink_desc, center),
+        FSI__FIELD(fsi_sink_desc, radius, FSI__REAL, 1e-30, 1e30, 0),
+        FSI__FIELD(fsi_sink_desc, thickness, FSI__REAL, 1e-30, 1e30, 0)
+    };
+    const fsi__where at = { fn, "desc.", -1, s->dim };
+    const fsi_box3 *b = &d->box;
+    FSI__TRY(fsi__check_filled(s->context, fn, d, FSI__COOKIE('k', fsi_sink_desc), "fsi_sink_default_desc"));
+    FSI__TRY(FSI__CHECK_TABLE(s->context, &at, d, rows));
     if (d->shape == FSI_SINK_MESH) return fsi__check_mesh(s->context, fn, d->mesh, s->dim, 1);
-    if (d->shape == FSI_SINK_BOX) {
-        if (b->lo.x <= b->hi.x && b->lo.y <= b->hi.y && (s->dim == 2 || b->lo.z <= b->hi.z)) return FSI_OK;
-        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.box is not a box");
-    }
-    FSI__SOURCE_TRY(fsi__check_vector(s->context, fn, "center", d->center, s->dim));
-    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "radius", (double)d->radius, 1e-30, 1e30));
-    return d->shape == FSI_SINK_DISC ? fsi__sources_check_number(s, fn, "thickness", (double)d->thickness, 1e-30, 1e30) : FSI_OK;
+    if (d->shape != FSI_SINK_BOX) return fsi__check_rows(s->context, &at, d, size, d->shape == FSI_SINK_DISC ? 3 : 2);
+    if (b->lo.x <= b->hi.x && b->lo.y <= b->hi.y && (s->dim == 2 || b->lo.z <= b->hi.z)) return FSI_OK;
+    return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.box is not a box");
 }
 
 FSI_API fsi_status fsi__sources_add_sink(fsi__sources *s, const char *fn, const fsi_sink_desc *desc, int *id)
 {
     fsi__sink *sink;
-    FSI__SOURCE_TRY(fsi__sources_check_sink(s, fn, desc));
+    FSI__TRY(fsi__sources_check_sink(s, fn, desc));
     if (s->sink_count == FSI__SOURCE_SINKS) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, s->sink_count, "there are %d sinks already", s->sink_count);
-    FSI__SOURCE_TRY(fsi__room_in(s->context, &s->sink, sizeof *s->sink, s->sink_count, &s->sink_capacity,
+    FSI__TRY(fsi__room_in(s->context, &s->sink, sizeof *s->sink, s->sink_count, &s->sink_capacity,
         s->sink_count + 1, fn));
     sink = &s->sink[s->sink_count++];
     memset(sink, 0, sizeof *sink);
@@ -539,7 +542,7 @@ static fsi_status fsi__sources_find_sink(const fsi__sources *s, const char *fn, 
 FSI_API fsi_status fsi__sources_remove_sink(fsi__sources *s, const char *fn, int id)
 {
     fsi__sink *sink;
-    FSI__SOURCE_TRY(fsi__sources_find_sink(s, fn, id, &sink));
+    FSI__TRY(fsi__sources_find_sink(s, fn, id, &sink));
     s->sink_count--;
     memmove(sink, sink + 1, (size_t)(s->sink + s->sink_count - sink) * sizeof *sink);
     return FSI_OK;
@@ -548,7 +551,7 @@ FSI_API fsi_status fsi__sources_remove_sink(fsi__sources *s, const char *fn, int
 FSI_API fsi_status fsi__sources_sink_total(const fsi__sources *s, const char *fn, int id, long long *removed)
 {
     fsi__sink *sink;
-    FSI__SOURCE_TRY(fsi__sources_find_sink(s, fn, id, &sink));
+    FSI__TRY(fsi__sources_find_sink(s, fn, id, &sink));
     if (removed) *removed = sink->drain.removed;
     return FSI_OK;
 }

@@ -271,22 +271,15 @@ FSI_API fsi_surface_desc fsi_surface_default_desc(void)
 
 static fsi_status fsi__sf_check_desc(const fsi_surface_desc *d)
 {
-    static const char fn[] = "fsi_surface_create";
-    static const char *const name[] = { "spacing", "support", "cell" };
-    const double size[3] = { (double)d->spacing, (double)d->support, (double)d->cell };
-    fsi_context *c = d->context;
-    int k;
-    if (!fsi_is_finite(size[0]) || !fsi_is_finite(size[1]) || !fsi_is_finite(size[2]))
-        return fsi__fail(c, FSI_ERROR_NAN, fn, -1, 0, "spacing, support or cell is not finite");
-    if (d->dim != 2 && d->dim != 3)
-        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->dim, "dim is %d, it must be 2 or 3", d->dim);
-    for (k = 0; k < 3; k++) if (!(size[k] > 0) || (k == 1 && !(size[k] >= 1.5 && size[k] <= 6)))
-        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, size[k], "%s is %g, it must be %s", name[k], size[k],
-            k == 1 ? "1.5 to 6 spacings" : "positive");
-    if (d->attribute_count < 0 || d->attribute_count > 1024)
-        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->attribute_count,
-            "attribute_count is %d, it must be 0 to 1024", d->attribute_count);
-    return FSI_OK;
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_surface_desc, dim, FSI__INT, 2, 3, 0),
+        FSI__FIELD(fsi_surface_desc, spacing, FSI__REAL, 0, HUGE_VAL, FSI__ABOVE),
+        FSI__FIELD(fsi_surface_desc, support, FSI__REAL, 1.5, 6, 0),
+        FSI__FIELD(fsi_surface_desc, cell, FSI__REAL, 0, HUGE_VAL, FSI__ABOVE),
+        FSI__FIELD(fsi_surface_desc, attribute_count, FSI__INT, 0, 1024, 0)
+    };
+    static const fsi__where at = { "fsi_surface_create", "desc.", -1, 3 };
+    return FSI__CHECK_TABLE(d->context, &at, d, rows);
 }
 
 /* What depends on the desc alone: cells, r, and the two tables. */

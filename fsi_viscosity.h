@@ -1370,10 +1370,19 @@ static void fsi__viscous_commit(void *arg, int chunk, int begin, int end)
 
 static fsi_status fsi__viscous_check(const fsi_viscosity_flow *flow, fsi_context *context)
 {
-    static const char *const f = "fsi_viscosity_solve";
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_viscosity_flow, viscosity, FSI__REAL, 0, HUGE_VAL, 0),
+        FSI__FIELD(fsi_viscosity_flow, density, FSI__REAL, 0, HUGE_VAL, FSI__ABOVE),
+        FSI__FIELD(fsi_viscosity_flow, dt, FSI__REAL, 0, HUGE_VAL, 0),
+        FSI__FIELD(fsi_viscosity_flow, tolerance, FSI__DOUBLE, 0, 1, FSI__ABOVE | FSI__BELOW),
+        FSI__FIELD(fsi_viscosity_flow, max_iters, FSI__INT, 1, HUGE_VAL, 0),
+        FSI__FINITE(fsi_viscosity_flow, wall_velocity[0]), FSI__FINITE(fsi_viscosity_flow, wall_velocity[1]),
+        FSI__FINITE(fsi_viscosity_flow, wall_velocity[2]), FSI__FINITE(fsi_viscosity_flow, wall_velocity[3]),
+        FSI__FINITE(fsi_viscosity_flow, wall_velocity[4]), FSI__FINITE(fsi_viscosity_flow, wall_velocity[5])
+    };
+    static const fsi__where at = { "fsi_viscosity_solve", "flow.", -1, 3 };
+    const char *const f = at.function;
     const fsi_grid *g = flow->phi->grid;
-    const double numbers[3] = { (double)flow->viscosity, (double)flow->density, (double)flow->dt };
-    static const char *const names[3] = { "viscosity", "density", "dt" };
     double k;
     int a;
     for (a = 0; a < g->dim; a++) {
@@ -1382,15 +1391,8 @@ static fsi_status fsi__viscous_check(const fsi_viscosity_flow *flow, fsi_context
             return fsi__fail(context, FSI_ERROR_ARGUMENT, f, a, 0, "u[%d] is not on the faces of its axis in phi's grid", a);
     }
     if (flow->phi->place != FSI_CELLS) return fsi__fail(context, FSI_ERROR_ARGUMENT, f, -1, 0, "phi is not at cells");
-    for (a = flow->mu ? 1 : 0; a < 3; a++) {
-        if (!fsi_is_finite(numbers[a])) return fsi__fail(context, FSI_ERROR_NAN, f, -1, numbers[a], "%s is not finite", names[a]);
-        if (numbers[a] < 0 || (a == 1 && numbers[a] == 0)) return fsi__fail(context, FSI_ERROR_ARGUMENT, f, -1, numbers[a], "%s is %g", names[a], numbers[a]);
-    }
-    for (a = 0; a < 2 * g->dim; a++)
-        if (!fsi_v3_is_finite(flow->wall_velocity[a])) return fsi__fail(context, FSI_ERROR_NAN, f, a, 0, "wall_velocity[%d] is not finite", a);
-    if (!(flow->tolerance > 0 && flow->tolerance < 1)) return fsi__fail(context, FSI_ERROR_ARGUMENT, f, -1, flow->tolerance, "tolerance is %g, not in (0, 1)", flow->tolerance);
-    if (flow->max_iters < 1) return fsi__fail(context, FSI_ERROR_ARGUMENT, f, -1, flow->max_iters, "max_iters is %d, not above 0", flow->max_iters);
-    k = numbers[2] / (numbers[1] * (double)g->dx * (double)g->dx) * (flow->mu ? 1 : numbers[0]);
+    FSI__TRY(fsi__check_rows(context, &at, flow, flow->mu ? rows + 1 : rows, 4 + !flow->mu + 2 * g->dim));
+    k = (double)flow->dt / ((double)flow->density * (double)g->dx * (double)g->dx) * (flow->mu ? 1 : (double)flow->viscosity);
     if (!(k < 1e30)) return fsi__fail(context, FSI_ERROR_ARGUMENT, f, -1, k, "dt viscosity / (density dx^2) is %g, too much for a float", k);
     return FSI_OK;
 }
