@@ -42,13 +42,14 @@
       Out       OBJ; PLY ascii or binary; VTP (binary appended) for ParaView, PVD to string VTPs in time; PC2 (Blender's
                 mesh cache); PNG, compressed. Attributes go into PLY and VTP, texture coordinates into all three.
       Limits    2^31 - 1 of anything counted; PLY: 16 elements, 128 properties, names of 63 bytes. Files are read whole.
-      Files cut short, damaged or hostile are refused: no count in a file is trusted before the bytes behind it were seen.
-      An OBJ announces no counts, so one that was cut between two lines cannot be told from a shorter one.
-      NaN and infinity are refused in both directions, except in attributes that you write: those stay as they are.
+      Files cut short, damaged or hostile are refused: no count in a file is trusted before the bytes behind it were
+      seen. An OBJ announces no counts, so one that was cut between two lines cannot be told from a shorter one. NaN and
+      infinity are refused in both directions, except in attributes that you write: those stay as they are.
 
    NUMBERS
       Text is read and written the same way in every locale. What a writer prints is read back bit for bit. Decimals of
-      up to 15 digits with a power of ten within +-22 are rounded correctly, all others to 0.503 units in the last place.
+      up to 15 digits with a power of ten within +-22 are rounded correctly, all others to 0.503 units in the last
+      place.
 
    UNITS: none; numbers pass as they are. Files are little endian on every machine unless their header says otherwise.
    Paths go to fopen as they are. At most 16 KB of stack is used.
@@ -160,7 +161,8 @@ FSI_API fsi_status fsi_io_write_obj(fsi_io_out out, const fsi_io_mesh *mesh, int
 /* Texture coordinates: properties s and t of vertices, or a list texcoord of faces (empty as for OBJ). */
 FSI_API fsi_status fsi_io_write_ply(fsi_io_out out, const fsi_io_mesh *mesh, int flags);
 /* VTK PolyData: lines from segments, polygons from triangles; a mesh with neither becomes one vertex cell a particle.
-   Texture coordinates are the point data "uv" (TCoords); vertices whose corners have several are written several times. */
+   Texture coordinates are the point data "uv" (TCoords); vertices whose corners have several are written several
+   times. */
 FSI_API fsi_status fsi_io_write_vtp(fsi_io_out out, const fsi_io_mesh *mesh, int flags);
 
 /* ---- >>time series -------------------------------------------------------------------------------------------- */
@@ -171,8 +173,8 @@ FSI_API fsi_status fsi_io_write_pvd(fsi_io_out out, const double *times, const c
    that this function wrote. */
 FSI_API fsi_status fsi_io_append_pvd(fsi_context *context, const char *path, int frame, double time, const char *name);
 
-/* PC2: positions of a fixed number of vertices, one sample a frame, 4-byte floats. Into a function: the header once, with
-   the number of frames to come, and then each frame. */
+/* PC2: positions of a fixed number of vertices, one sample a frame, 4-byte floats. Into a function: the header once,
+   with the number of frames to come, and then each frame. */
 FSI_API fsi_status fsi_io_write_pc2_header(fsi_io_out out, int vertex_count, int frame_count);
 FSI_API fsi_status fsi_io_write_pc2_frame(fsi_io_out out, const fsi_vec3 *vertices, int vertex_count);
 /* Adds a frame to the PC2 at `path`, which is complete after each call. Frame 0 starts a new file. FORMAT: not a PC2 of
@@ -182,9 +184,10 @@ FSI_API fsi_status fsi_io_append_pc2(fsi_context *context, const char *path, int
 
 /* ---- >>pictures ----------------------------------------------------------------------------------------------- */
 
-/* PNG of 8 bits a channel, rows from top to bottom. channels: 1 grey, 2 grey + alpha, 3 RGB, 4 RGBA. row_bytes: from one
-   row to the next, 0 when packed, negative when the rows are stored upside down (pixels then points to the last in
-   memory). Width and height 1 to 65535, less than 2^31 bytes together. Holds one copy of the picture while it writes. */
+/* PNG of 8 bits a channel, rows from top to bottom. channels: 1 grey, 2 grey + alpha, 3 RGB, 4 RGBA. row_bytes: from
+   one row to the next, 0 when packed, negative when the rows are stored upside down (pixels then points to the last in
+   memory). Width and height 1 to 65535, less than 2^31 bytes together. Holds one copy of the picture while it
+   writes. */
 FSI_API fsi_status fsi_io_write_png(fsi_io_out out, const void *pixels, int width, int height, int channels,
                                     ptrdiff_t row_bytes);
 
@@ -660,7 +663,8 @@ static fsi_status fsi__store_resolve(fsi__io_store *s, int triangles)
         s->triangle_uv[i] = uv < s->uv_count ? uv : -1;
         mapped += s->triangle_uv[i] >= 0;
     }
-    if (missing > 0) fsi__note(s->context, 1, "some corners name texture coordinates that are not in the file: they have none");
+    if (missing > 0)
+        fsi__note(s->context, 1, "some corners name texture coordinates that are not in the file: they have none");
     if (mapped == 0 && s->uv_per_vertex == 0) s->uv_count = 0;
     return status;
 }
@@ -907,7 +911,8 @@ static fsi_status fsi__obj_index(fsi__io_input *in, long long *index)
     return in->p > first ? FSI_OK : FSI_ERROR_FORMAT;
 }
 
-/* v, v/vt, v//vn or v/vt/vn; the first must name a vertex, the others need only be numbers. *uv: -1 where vt names none. */
+/* v, v/vt, v//vn or v/vt/vn; the first must name a vertex, the others need only be numbers. *uv: -1 where vt names
+   none. */
 static fsi_status fsi__obj_corner(fsi__io_input *in, int *vertex, int *uv)
 {
     const fsi__io_store *s = in->store;
@@ -1149,8 +1154,8 @@ static fsi_status fsi__ply_header_format(fsi__ply *ply)
     return fsi__io_refuse_token(in, FSI_ERROR_FORMAT, "is no PLY version that is known");
 }
 
-/* The line ending after end_header. In a binary file a CR may be followed by data that looks like LF: then the first line
-   tells whether CR LF is one ending. */
+/* The line ending after end_header. In a binary file a CR may be followed by data that looks like LF: then the first
+   line tells whether CR LF is one ending. */
 static fsi_status fsi__ply_header_end(fsi__ply *ply)
 {
     fsi__io_input *in = &ply->in;
@@ -1296,7 +1301,8 @@ static fsi_status fsi__ply_plan(fsi__ply *ply)
     }
     if (need > here)
         return fsi__fail(in->store->context, FSI_ERROR_FORMAT, in->store->function, fsi__io_where(in), need,
-                         "the header announces at least %.0f bytes, but %.0f follow: the file is cut short", need, here);
+                         "the header announces at least %.0f bytes, but %.0f follow: the file is cut short", need,
+                             here);
     if (!vertices) return fsi__io_refuse(in, FSI_ERROR_FORMAT, 0, "there is no element vertex");
     return fsi__ply_plan_vertices(ply, vertices);
 }
@@ -1447,7 +1453,8 @@ static fsi_status fsi__ply_other_row(fsi__ply *ply, const fsi__ply_element *e)
         }
     }
     n = s->corner_count - corner;
-    if (status == FSI_OK && !s->uv_per_vertex && n > 0 && s->uv_count - uv == n) /* a pair for each corner: they belong together */
+    /* a pair for each corner: they belong together */
+    if (status == FSI_OK && !s->uv_per_vertex && n > 0 && s->uv_count - uv == n)
         for (i = 0; i < n && status == FSI_OK; i++) status = fsi__store_corner_uv(s, corner + i, uv + i);
     else if (!s->uv_per_vertex) s->uv_count = uv;
     if (status != FSI_OK || !is_edge) return status;
@@ -1739,7 +1746,8 @@ static int fsi__is_plain(const char *text, size_t longest, int is_name)
     for (n = 0; text && text[n]; n++) {
         char c = text[n];
         if (n == longest || c < ' ' || c > '~' || c == '<' || c == '>' || c == '&' || c == '"') return 0;
-        if (is_name && (c == ' ' || c == '\'' || c == '\\')) return 0; /* a line that ends in \ goes on in PLY as it is read */
+        /* a line that ends in \ goes on in PLY as it is read */
+        if (is_name && (c == ' ' || c == '\'' || c == '\\')) return 0;
     }
     return n > 0;
 }
@@ -1747,8 +1755,10 @@ static int fsi__is_plain(const char *text, size_t longest, int is_name)
 static fsi_status fsi__check_attribute(fsi_context *context, const fsi_io_attribute *a, int index, int vertex_count,
                                        const char *fn)
 {
-    if (!fsi__is_plain(a->name, 60, 1) || (a->name[0] >= 'x' && a->name[0] <= 'z' && !a->name[1])) /* x, y, z are taken */
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, 0, "the name of attribute %d cannot be written", index);
+    /* x, y, z are taken */
+    if (!fsi__is_plain(a->name, 60, 1) || (a->name[0] >= 'x' && a->name[0] <= 'z' && !a->name[1]))
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, 0, "the name of attribute %d cannot be written",
+            index);
     if ((int)a->type < 0 || a->type >= FSI_IO_TYPE_COUNT || a->components < 1 || a->components > 9)
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, a->components,
                          "attribute '%s' has an unknown type or not 1 to 9 components", a->name);
@@ -1765,11 +1775,13 @@ static fsi_status fsi__check_uv(fsi_context *context, const fsi_io_mesh *m, int 
                          "%d texture coordinates, but the array is NULL or the count negative", m->uv_count);
     if (m->uv_count > 0 && !m->triangle_uv && m->uv_count != m->vertex_count)
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, m->uv_count,
-                         "%d texture coordinates for %d vertices, and triangle_uv is NULL", m->uv_count, m->vertex_count);
+                         "%d texture coordinates for %d vertices, and triangle_uv is NULL", m->uv_count,
+                             m->vertex_count);
     for (i = 0; i < 2 * m->uv_count; i++) {
         double x = (double)m->uv[i];
         if (!fsi_is_finite(x) || (single && !fsi_is_finite((double)(float)x)))
-            return fsi__fail(context, FSI_ERROR_NAN, fn, i / 2, x, "texture coordinate %d is not finite, or too large", i / 2);
+            return fsi__fail(context, FSI_ERROR_NAN, fn, i / 2, x, "texture coordinate %d is not finite, or too large",
+                i / 2);
     }
     for (i = 0; m->triangle_uv && i < 3 * m->triangle_count; i++)
         if (m->triangle_uv[i] < -1 || m->triangle_uv[i] >= m->uv_count)
@@ -1970,11 +1982,13 @@ typedef struct fsi__vtp {
     const fsi_io_mesh *mesh;
     int arrays, flags;
     uint64_t offset;
-    int points;                               /* that are written: vertices, then copies of those with several texture coordinates */
+    int points;                               /* that are written: vertices, then copies of those with several texture
+                                                 coordinates */
     int *vertex, *uv, *next, *point, capacity; /* of points; of corners. NULL: points are vertices, with their pairs */
 } fsi__vtp;
 
-/* The point of `vertex` with this texture coordinate: the first free one in the vertex's list of points, or a new copy. */
+/* The point of `vertex` with this texture coordinate: the first free one in the vertex's list of points, or a new
+   copy. */
 static int fsi__vtp_point(fsi__vtp *v, int vertex, int uv)
 {
     int p = vertex;
@@ -2000,10 +2014,14 @@ static fsi_status fsi__vtp_split(fsi__vtp *v, fsi_io_out out)
     v->points = m->vertex_count;
     v->vertex = v->uv = v->next = v->point = NULL;
     if (m->uv_count == 0 || !m->triangle_uv) return FSI_OK;
-    if (most > 0x7FFFFFFF) return fsi__fail(out.context, FSI_ERROR_LIMIT, "fsi_io_write_vtp", -1, (double)most, "the mesh has too many corners");
+    if (most > 0x7FFFFFFF)
+        return fsi__fail(out.context, FSI_ERROR_LIMIT, "fsi_io_write_vtp", -1, (double)most,
+            "the mesh has too many corners");
     v->capacity = (int)most;
     v->vertex = (int *)fsi__alloc(out.context, (size_t)most, 4 * sizeof(int));
-    if (!v->vertex) return fsi__fail(out.context, FSI_ERROR_MEMORY, "fsi_io_write_vtp", -1, (double)most, "no memory for %.0f corners", (double)most);
+    if (!v->vertex)
+        return fsi__fail(out.context, FSI_ERROR_MEMORY, "fsi_io_write_vtp", -1, (double)most,
+            "no memory for %.0f corners", (double)most);
     v->uv = v->vertex + most;
     v->next = v->uv + most;
     v->point = v->next + most;
@@ -2054,7 +2072,8 @@ static void fsi__vtp_attribute(fsi__vtp *v, const fsi_io_attribute *a)
     if (!fsi__vtp_array(v, a->name, a->type, a->components, v->points)) return;
     for (i = 0; i < v->points; i++)
         for (k = 0; k < a->components; k++)
-            fsi__put_le(&v->w, (const char *)a->data + (size_t)fsi__vtp_vertex(v, i) * fsi__io_stride(a) + k * size, size);
+            fsi__put_le(&v->w, (const char *)a->data + (size_t)fsi__vtp_vertex(v, i) * fsi__io_stride(a) + k * size,
+                size);
 }
 
 static void fsi__vtp_walk(fsi__vtp *v, int particles)
@@ -2067,7 +2086,8 @@ static void fsi__vtp_walk(fsi__vtp *v, int particles)
     for (i = 0; i < m->attribute_count; i++) fsi__vtp_attribute(v, &m->attributes[i]);
     fsi__vtp_tag(v, "</PointData>\n<Points>\n");
     if (fsi__vtp_array(v, "Points", fsi__position_type(v->flags), 3, v->points))
-        for (i = 0; i < v->points; i++) fsi__put_position(&v->w, m->vertices[fsi__vtp_vertex(v, i)], v->flags & FSI_IO_SINGLE);
+        for (i = 0; i < v->points; i++)
+            fsi__put_position(&v->w, m->vertices[fsi__vtp_vertex(v, i)], v->flags & FSI_IO_SINGLE);
     fsi__vtp_tag(v, "</Points>\n<Verts>\n");
     fsi__vtp_cells(v, NULL, 1, particles);
     fsi__vtp_tag(v, "</Verts>\n<Lines>\n");
@@ -2110,7 +2130,8 @@ FSI_API fsi_status fsi_io_write_vtp(fsi_io_out out, const fsi_io_mesh *mesh, int
 /* ---- >>time series writers ------------------------------------------------------------------------------------ */
 
 static const char fsi__pvd_head[] =
-    "<?xml version=\"1.0\"?>\n<VTKFile type=\"Collection\" version=\"0.1\" byte_order=\"LittleEndian\">\n<Collection>\n";
+    "<?xml version=\"1.0\"?>\n<VTKFile type=\"Collection\" version=\"0.1\" byte_order=\"LittleEndian\">\n"
+    "<Collection>\n";
 static const char fsi__pvd_tail[] = "</Collection>\n</VTKFile>\n";
 
 static fsi_status fsi__check_frame(fsi_context *context, int frame, double time, const char *name, const char *fn)

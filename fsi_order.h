@@ -331,7 +331,8 @@ static void fsi__order_grow(fsi__order_cut *t, fsi__order_level *g, int v)
     t->tick = 0;
     fsi__order_count_pull(t, g, v);
     fsi__order_offer(t, g, v, 0);
-    while (t->rows[0] + t->rows[2] / 2 < half && t->heap[0].count > 0) fsi__order_move(t, g, t->heap[0].entry[0].vertex, 0);
+    while (t->rows[0] + t->rows[2] / 2 < half && t->heap[0].count > 0)
+        fsi__order_move(t, g, t->heap[0].entry[0].vertex, 0);
     fsi__order_heap_clear(&t->heap[0]);
     fsi__order_heap_clear(&t->heap[1]);
     fsi__order_rewind(t, g, t->trail_count);
@@ -453,7 +454,8 @@ static int fsi__order_match(fsi__order_nd *s, fsi__order_level *g, uint64_t seed
 }
 
 /* Adds the edges of v to those of its coarse vertex, which begin at `begin`; returns the new end. */
-static int fsi__order_merge_edges(fsi__order_nd *s, const fsi__order_level *g, fsi__order_level *to, int v, int begin, int end)
+static int fsi__order_merge_edges(fsi__order_nd *s, const fsi__order_level *g, fsi__order_level *to, int v, int begin,
+    int end)
 {
     int k, d, *slot = s->slot, own = g->coarse[v];
     for (k = g->start[v]; k < g->start[v + 1]; k++) {
@@ -531,7 +533,8 @@ static fsi_status fsi__order_bisect(fsi__order_nd *s)
         if (status != FSI_OK) return status;
         base += made;
     }
-    runs = s->level[0].n > 20000 ? 4 : s->level[0].n > 3000 ? 2 : 1; /* work lies in the large separators, time in the small ones */
+    /* work lies in the large separators, time in the small ones */
+    runs = s->level[0].n > 20000 ? 4 : s->level[0].n > 3000 ? 2 : 1;
     for (run = 0; run < runs; run++) {
         fsi__order_level *g = &s->level[base];
         status = fsi__order_multilevel(s, base, (uint64_t)run + 2);
@@ -710,7 +713,8 @@ static fsi_status fsi__order_cut_piece(fsi__order_nd *s, int begin, int end, int
     if (!fsi__order_split_components(s)) {
         status = fsi__order_bisect(s);
         if (status != FSI_OK) return status;
-        if (fsi__order_least(rows[0], rows[1]) < (rows[0] + rows[1] + rows[2]) / 16) return fsi__order_leaf(s, begin, end);
+        if (fsi__order_least(rows[0], rows[1]) < (rows[0] + rows[1] + rows[2]) / 16)
+            return fsi__order_leaf(s, begin, end);
     }
     fsi__order_part(s, begin, end, count);
     return FSI_OK;

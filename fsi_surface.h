@@ -46,9 +46,12 @@ typedef struct fsi_surface_desc {
     uint32_t cookie;
     fsi_context *context;  /* default NULL: malloc, silence */
     int dim;               /* 3 (default): triangles; 2: segments, z is ignored and comes out 0 */
-    fsi_real spacing;      /* of the particles when at rest: a particle stands for spacing^dim of liquid; > 0, no default [m] */
-    fsi_real support;      /* kernel radius in units of spacing, 1.5 to 6; default 3; larger is smoother, smaller keeps detail */
-    fsi_real cell;         /* cell size in units of spacing; default 0.5; rounded so that 2 to 8 cells make one support */
+    fsi_real spacing;      /* of the particles when at rest: a particle stands for spacing^dim of liquid; > 0, no
+                              default [m] */
+    fsi_real support;      /* kernel radius in units of spacing, 1.5 to 6; default 3; larger is smoother, smaller keeps
+                              detail */
+    fsi_real cell;         /* cell size in units of spacing; default 0.5; rounded so that 2 to 8 cells make one
+                              support */
     int attribute_count;   /* numbers a particle that are carried to the vertices (colour, age ...); default 0 */
 } fsi_surface_desc;
 
@@ -106,9 +109,9 @@ FSI__STRICT_BEGIN
 
 /* ---- >>surfaces implementation ---------------------------------------------------------------------------------- */
 
-/* Space is cut in blocks as wide as the support, each of n x n x n cells (n = 2 ... 8; 2D: n x n). A block owns the nodes
-   and edges at the lower end of its cells. Blocks live in a hash table; those with particles come first, those that the
-   surface can enter follow.
+/* Space is cut in blocks as wide as the support, each of n x n x n cells (n = 2 ... 8; 2D: n x n). A block owns the
+   nodes and edges at the lower end of its cells. Blocks live in a hash table; those with particles come first, those
+   that the surface can enter follow.
 
        . . . . . . .          o  block without particles: all its nodes are outside
        o e e e e e o          e  active, empty: some particle lies within FSI__SF_TOUCH of it
@@ -147,7 +150,8 @@ typedef struct fsi__sf_slot {
     int map;                /* where its edges' vertex numbers begin; -1 when it has none */
 } fsi__sf_slot;
 
-enum { FSI__SF_VERTICES, FSI__SF_ELEMENTS, FSI__SF_BLOCKS, FSI__SF_HASH, FSI__SF_PARTICLES, FSI__SF_SLOTS, FSI__SF_EDGES,
+enum { FSI__SF_VERTICES, FSI__SF_ELEMENTS, FSI__SF_BLOCKS, FSI__SF_HASH, FSI__SF_PARTICLES, FSI__SF_SLOTS,
+    FSI__SF_EDGES,
        FSI__SF_TABLES };
 typedef struct fsi__sf_impl fsi__sf_impl;
 typedef void fsi__sf_pass(fsi__sf_impl *s, fsi__sf_slot *slot);
@@ -292,17 +296,19 @@ static void fsi__sf_setup(fsi__sf_impl *s)
     s->support = (double)s->desc.support * (double)s->desc.spacing;
     s->offset = 0.3 / s->n; /* liquid filled on a lattice would have its surface just at nodes, with needless slivers */
     /* r: distance of the centroid of half a kernel from its flat side, (1/10)/(128/315), in 2D (1/9)/(35 pi/256); a sum
-       over layers at 1/2, 3/2 ... spacings exceeds it by k h^2, k = 1/(12 integral) (Euler-Maclaurin); 0.018 h lifts the
-       surface by 0.03 spacings, to share between flat and round what a ball of radius ten loses by its curvature. */
+       over layers at 1/2, 3/2 ... spacings exceeds it by k h^2, k = 1/(12 integral) (Euler-Maclaurin); 0.018 h lifts
+       the surface by 0.03 spacings, to share between flat and round what a ball of radius ten loses by its
+       curvature. */
     h = 1 / (double)s->desc.support;
     r = (s->desc.dim == 3 ? 0.24609375 + 0.10254 * h * h : 0.25869 + 0.09701 * h * h) + 0.018 * h;
-    /* growth: a lone particle becomes a ball (disc) of radius b, where r g = b: 0.62 (0.56) spacings for its own volume,
-       and more to make up for what its few facets cut off (measured at the default support and cell). */
+    /* growth: a lone particle becomes a ball (disc) of radius b, where r g = b: 0.62 (0.56) spacings for its own
+       volume, and more to make up for what its few facets cut off (measured at the default support and cell). */
     b = (s->desc.dim == 3 ? 0.755 : 0.64) * h;
     s->radius = (fsi__lane)r;
     s->growth = (fsi__lane)((1 + b / r) / pow(1 - b * b, 9));
     for (d = 0; d < 1 << (s->desc.dim == 3 ? 8 : 4); d++) fsi__sf_make_case(s->cases, s->desc.dim, d);
-    for (d = 0; d < 27; d++) for (o = 0; o < 8; o++) { /* of a neighbour at -1 its upper half counts, at +1 its lower, else all */
+    for (d = 0; d < 27; d++) for (o = 0; o < 8; o++) { /* of a neighbour at -1 its upper half counts, at +1 its lower,
+                                                          else all */
         int x = d % 3 - 1, y = d / 3 % 3 - 1, z = d / 9 - 1;
         if (x == (o & 1 ? 1 : -1) || y == (o & 2 ? 1 : -1) || z == (o & 4 ? 1 : -1)) continue;
         s->needed[d] = (unsigned char)(s->needed[d] | 1 << o);
@@ -320,7 +326,8 @@ FSI_API fsi_status fsi_surface_create(fsi_surface **out, const fsi_surface_desc 
     status = fsi__sf_check_desc(desc);
     if (status != FSI_OK) return status;
     surface = (fsi_surface *)fsi__alloc(desc->context, 1, sizeof *surface + sizeof *s);
-    if (!surface) return fsi__fail(desc->context, FSI_ERROR_MEMORY, "fsi_surface_create", -1, 0, "no memory for the surface");
+    if (!surface)
+        return fsi__fail(desc->context, FSI_ERROR_MEMORY, "fsi_surface_create", -1, 0, "no memory for the surface");
     s = (fsi__sf_impl *)(void *)(surface + 1);
     s->desc = *desc;
     fsi__sf_setup(s);
@@ -382,7 +389,8 @@ FSI_API void fsi_surface_destroy(fsi_surface *surface)
 
 /* ---- blocks ---- */
 
-/* Where block (x, y, z) stands in the hash table, or the free place where it belongs (linear probing, at most half full). */
+/* Where block (x, y, z) stands in the hash table, or the free place where it belongs (linear probing, at most half
+   full). */
 static int *fsi__sf_place(const fsi__sf_impl *s, int x, int y, int z)
 {
     const uint64_t k = 0x9E3779B97F4A7C15u; /* 2^64 / golden ratio */
@@ -400,7 +408,8 @@ static int fsi__sf_find(const fsi__sf_impl *s, int x, int y, int z) { return *fs
 /* Neighbour d of block `at`, 0 <= d < 27, x fastest, 13 is the block itself; -1 when there is none. */
 static int fsi__sf_around(const fsi__sf_impl *s, const int at[3], int d)
 {
-    return s->desc.dim == 2 && d / 9 != 1 ? -1 : fsi__sf_find(s, at[0] + d % 3 - 1, at[1] + d / 3 % 3 - 1, at[2] + d / 9 - 1);
+    return s->desc.dim == 2 && d / 9 != 1 ? -1
+        : fsi__sf_find(s, at[0] + d % 3 - 1, at[1] + d / 3 % 3 - 1, at[2] + d / 9 - 1);
 }
 
 /* Room for twice as many blocks; the hash table has four places (a power of two in all) for each row of blocks. */
@@ -409,12 +418,14 @@ static fsi_status fsi__sf_more_blocks(fsi_context *context, fsi__sf_impl *s)
     fsi__column blocks, hash;
     int *rows = s->rows, more = rows[FSI__SF_BLOCKS] ? 2 * rows[FSI__SF_BLOCKS] : 256, k;
     fsi_status status;
-    if (more > 1 << 28) return fsi__fail(context, FSI_ERROR_MEMORY, "fsi_surface_update", -1, more, "more than 2^28 blocks");
+    if (more > 1 << 28)
+        return fsi__fail(context, FSI_ERROR_MEMORY, "fsi_surface_update", -1, more, "more than 2^28 blocks");
     fsi__sf_table(s, FSI__SF_HASH, &hash);
     fsi__sf_table(s, FSI__SF_BLOCKS, &blocks);
     status = fsi__grow(context, &hash, 1, 0, &rows[FSI__SF_HASH], more, "fsi_surface_update");
     if (status != FSI_OK) return status;
-    for (k = 0; k < s->block_count; k++) *fsi__sf_place(s, s->blocks[k].at[0], s->blocks[k].at[1], s->blocks[k].at[2]) = k + 1;
+    for (k = 0; k < s->block_count; k++)
+        *fsi__sf_place(s, s->blocks[k].at[0], s->blocks[k].at[1], s->blocks[k].at[2]) = k + 1;
     return fsi__grow(context, &blocks, 1, s->block_count, &rows[FSI__SF_BLOCKS], more, "fsi_surface_update");
 }
 
@@ -462,7 +473,8 @@ static fsi_status fsi__sf_bin(fsi_context *context, fsi__sf_impl *s, const fsi_v
         if (fabs(c[0]) + fabs(c[1]) + fabs(c[2]) > 1073741824.0)
             return fsi__fail(context, FSI_ERROR_LIMIT, "fsi_surface_update", i, fabs(c[0]) + fabs(c[1]) + fabs(c[2]),
                 "particle %d is more than 2^30 supports away from the origin", i);
-        if (b < 0 || s->blocks[b].at[0] != (int)c[0] || s->blocks[b].at[1] != (int)c[1] || s->blocks[b].at[2] != (int)c[2])
+        if (b < 0 || s->blocks[b].at[0] != (int)c[0] || s->blocks[b].at[1] != (int)c[1]
+            || s->blocks[b].at[2] != (int)c[2])
             b = fsi__sf_add(context, s, (int)c[0], (int)c[1], (int)c[2]);
         if (b < 0) return FSI_ERROR_MEMORY;
         s->home[i] = b;
@@ -471,8 +483,8 @@ static fsi_status fsi__sf_bin(fsi_context *context, fsi__sf_impl *s, const fsi_v
     return FSI_OK;
 }
 
-/* Of the 27 neighbours, those that a particle at f touches along one axis: `low` are those below it, then come those level
-   with it and those above it, `stride` bits on each time. */
+/* Of the 27 neighbours, those that a particle at f touches along one axis: `low` are those below it, then come those
+   level with it and those above it, `stride` bits on each time. */
 static uint32_t fsi__sf_near(uint32_t low, int stride, fsi__lane f)
 {
     return low << stride | (f < FSI__SF_TOUCH ? low : 0) | (f > 1 - FSI__SF_TOUCH ? low << 2 * stride : 0);
@@ -657,8 +669,8 @@ static void fsi__sf_evaluate_slot(fsi__sf_impl *s, fsi__sf_slot *slot)
 
 /* ---- cells ---- */
 
-/* What one pass over the cells of a block needs: node values of the block and of the first layer of its upper neighbours,
-   (n+1)^dim of them, x fastest. */
+/* What one pass over the cells of a block needs: node values of the block and of the first layer of its upper
+   neighbours, (n+1)^dim of them, x fastest. */
 typedef struct fsi__sf_walk {
     fsi__lane v[FSI__SF_APRON];
     int stride[3];       /* along x, y, z in v */
@@ -710,9 +722,11 @@ static void fsi__sf_count_slot(fsi__sf_impl *s, fsi__sf_slot *slot)
 
 /* ---- vertices ---- */
 
-static fsi__lane fsi__sf_outside(fsi__lane x) { return x < 0 ? x : (x > 1 ? x - 1 : 0); } /* signed distance to [0, 1] */
+/* signed distance to [0, 1] */
+static fsi__lane fsi__sf_outside(fsi__lane x) { return x < 0 ? x : (x > 1 ? x - 1 : 0); }
 
-/* The normal at v: sum q (v - x_j), q = 1 - |v - x_j|^2, as wide a mean as the support allows; q^3 is too noisy for shading. */
+/* The normal at v: sum q (v - x_j), q = 1 - |v - x_j|^2, as wide a mean as the support allows; q^3 is too noisy for
+   shading. */
 static fsi_vec3 fsi__sf_normal(const fsi__sf_impl *s, const fsi__sf_hood *hood, const fsi__lane v[3])
 {
     static const fsi__lane lanes[8] = { 0, 1, 2, 3, 4, 5, 6, 7 };
@@ -739,7 +753,8 @@ static fsi_vec3 fsi__sf_normal(const fsi__sf_impl *s, const fsi__sf_hood *hood, 
 }
 
 /* sum w a_j / sum w */
-static void fsi__sf_mean_attributes(const fsi__sf_impl *s, const fsi__sf_hood *hood, const fsi__lane v[3], fsi_real *out)
+static void fsi__sf_mean_attributes(const fsi__sf_impl *s, const fsi__sf_hood *hood, const fsi__lane v[3],
+    fsi_real *out)
 {
     int b, p, k, n = s->desc.attribute_count;
     double total = 0;
@@ -752,7 +767,8 @@ static void fsi__sf_mean_attributes(const fsi__sf_impl *s, const fsi__sf_hood *h
             double w = q > 0 ? (double)(q * q * q) : 0;
             if (w <= 0) continue;
             total += w;
-            for (k = 0; k < n; k++) out[k] += (fsi_real)(w * (double)s->attributes[(size_t)s->source[p] * (size_t)n + (size_t)k]);
+            for (k = 0; k < n; k++)
+                out[k] += (fsi_real)(w * (double)s->attributes[(size_t)s->source[p] * (size_t)n + (size_t)k]);
         }
     for (k = 0; k < n && total > 0; k++) out[k] = (fsi_real)((double)out[k] / total);
 }
@@ -764,7 +780,8 @@ static void fsi__sf_put_vertex(fsi__sf_impl *s, const fsi__sf_block *block, cons
     fsi__lane v[3], t = a / (a - b);
     double x[3];
     int k;
-    t = t < (fsi__lane)1e-3 ? (fsi__lane)1e-3 : (t > 1 - (fsi__lane)1e-3 ? 1 - (fsi__lane)1e-3 : t); /* else triangles collapse */
+    /* else triangles collapse */
+    t = t < (fsi__lane)1e-3 ? (fsi__lane)1e-3 : (t > 1 - (fsi__lane)1e-3 ? 1 - (fsi__lane)1e-3 : t);
     for (k = 0; k < 3; k++) {
         v[k] = ((fsi__lane)node[k] + (k == axis ? t : 0)) / (fsi__lane)s->n;
         x[k] = (block->at[k] + (double)v[k] - s->offset) * s->support;
@@ -879,7 +896,8 @@ static fsi_status fsi__sf_prepare(fsi_context *context, fsi__sf_impl *s, const f
 static fsi_status fsi__sf_grow_results(fsi_surface *surface, fsi__sf_impl *s, const size_t totals[3])
 {
     fsi_status status = fsi__sf_room(surface->context, s, FSI__SF_VERTICES, surface->vertex_count, totals[0]);
-    if (status == FSI_OK) status = fsi__sf_room(surface->context, s, FSI__SF_ELEMENTS, surface->element_count, totals[1]);
+    if (status == FSI_OK)
+        status = fsi__sf_room(surface->context, s, FSI__SF_ELEMENTS, surface->element_count, totals[1]);
     surface->vertices = s->vertices;
     surface->normals = s->normals;
     surface->attributes = s->vertex_attributes;
