@@ -1852,10 +1852,9 @@ static void fsi__dense_strip(size_t n, double *a, size_t top, size_t bottom)
 FSI_API fsi_status fsi_dense_cholesky(fsi_context *context, int n, double *a)
 {
     const char *fn = "fsi_dense_cholesky";
-    const fsi_status status = fsi__dense_check(context, fn, n, a);
     const size_t w = (size_t)n;
     size_t top, bottom, i, j, k;
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__dense_check(context, fn, n, a));
     for (top = 0; top < w; top = bottom) {
         bottom = w - top < FSI__DENSE_ROWS ? w : top + FSI__DENSE_ROWS;
         if (bottom > top + 1) fsi__dense_strip(w, a, top, bottom);
@@ -1881,9 +1880,8 @@ FSI_API fsi_status fsi_dense_cholesky(fsi_context *context, int n, double *a)
 
 FSI_API fsi_status fsi_dense_cholesky_solve(int n, const double *l, double *x)
 {
-    const fsi_status status = fsi__dense_ready(n, l, x);
     int i, j;
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__dense_ready(n, l, x));
     for (i = 0; i < n; i++) { /* L y = b */
         const double *row = l + (size_t)i * (size_t)n;
         x[i] = (x[i] - fsi__dot(row, x, i)) / row[i];

@@ -2007,8 +2007,7 @@ static fsi_status fsi__pairs_hunt(fsi_pairs *p, fsi__hunt *h, int chunks)
                 (double)total);
         if (total > im->capacity) {
             int *index = im->index; /* the last result stays until this call has succeeded */
-            fsi_status status = fsi__room(p->context, c, 2, p->count, &im->capacity, (int)total, fsi__pairs_name);
-            if (status != FSI_OK) return status;
+            FSI__TRY(fsi__room(p->context, c, 2, p->count, &im->capacity, (int)total, fsi__pairs_name));
             if (index != im->index) p->index = im->index;
         }
         fsi__pairs_lay(im, chunks, total);

@@ -383,15 +383,13 @@ FSI_API fsi_status fsi_grid_create(fsi_grid **out, const fsi_grid_desc *desc)
     fsi_context *context;
     fsi__grid_impl *m;
     fsi_grid *g;
-    fsi_status status;
     size_t places, p;
     int a;
     if (!out) return FSI_ERROR_ARGUMENT;
     *out = NULL;
     if (!desc || desc->cookie != FSI__COOKIE('G', fsi_grid_desc) || !fsi__is_context(desc->context))
         return FSI_ERROR_COOKIE;
-    status = fsi__grid_check(desc);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__grid_check(desc));
     context = desc->context;
     g = (fsi_grid *)fsi__alloc(context, 1, sizeof *g);
     m = (fsi__grid_impl *)fsi__alloc(context, 1, sizeof *m);
@@ -565,7 +563,6 @@ FSI_API fsi_status fsi_grid_set_blocks(fsi_grid *g, const unsigned char *wanted)
     size_t p, places;
     double work;
     int b, *old;
-    fsi_status status;
     if (!fsi__is_grid(g)) return FSI_ERROR_COOKIE;
     if (!wanted) return fsi__fail(g->context, FSI_ERROR_ARGUMENT, f, -1, 0, "wanted is NULL");
     m = (fsi__grid_impl *)g->impl;
@@ -577,8 +574,7 @@ FSI_API fsi_status fsi_grid_set_blocks(fsi_grid *g, const unsigned char *wanted)
         job.kept += wanted[p] && m->index[p] >= 0;
     }
     if (job.count == job.kept && job.kept == g->block_count) return FSI_OK;
-    status = fsi__grid_reserve(g, job.count, f);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__grid_reserve(g, job.count, f));
     for (p = 0, b = job.moved = 0; p < places; p++)
         if (wanted[p]) {
             job.moved += m->index[p] != b;
@@ -1309,14 +1305,12 @@ static fsi_status fsi__advect_run(fsi__advect *job, fsi_field *const *u, fsi_rea
     int order, const char *f)
 {
     fsi_grid *g = job->to[0]->grid;
-    fsi_status status;
     int c;
     job->u = u;
     job->scheme = (int)scheme;
     job->order = order;
     job->scale = -dt / g->dx;
-    status = fsi__advect_check(job, dt, f);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__advect_check(job, dt, f));
     fsi__grid_light(g, fsi__grid_grain(g), 4000, fsi__advect_blocks, job);
     for (c = 0; c < fsi__chunks(g->block_count, fsi__grid_grain(g)); c++)
         if (job->bad[c] >= 0) return fsi__advect_refuse(job, job->bad[c], f);

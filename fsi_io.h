@@ -473,9 +473,8 @@ static fsi_status fsi__store_vertex(fsi__io_store *s, fsi_vec3 x)
 
 static fsi_status fsi__store_polygon(fsi__io_store *s, long long where)
 {
-    fsi_status status = fsi__store_reserve(s, &s->polygons, sizeof *s->polygons, s->polygon_count, 1,
-                                           &s->polygon_capacity);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__store_reserve(s, &s->polygons, sizeof *s->polygons, s->polygon_count, 1,
+        &s->polygon_capacity));
     s->polygons[s->polygon_count].where = where;
     s->polygons[s->polygon_count++].first = s->corner_count;
     return FSI_OK;
@@ -490,8 +489,7 @@ static fsi_status fsi__store_corner(fsi__io_store *s, int vertex)
 
 static fsi_status fsi__store_uv(fsi__io_store *s, double u, double v)
 {
-    fsi_status status = fsi__store_reserve(s, &s->uv, 2 * sizeof *s->uv, s->uv_count, 1, &s->uv_capacity);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__store_reserve(s, &s->uv, 2 * sizeof *s->uv, s->uv_count, 1, &s->uv_capacity));
     s->uv[2 * (size_t)s->uv_count] = (fsi_real)u;
     s->uv[2 * (size_t)s->uv_count++ + 1] = (fsi_real)v;
     return FSI_OK;
@@ -500,9 +498,8 @@ static fsi_status fsi__store_uv(fsi__io_store *s, double u, double v)
 /* The texture coordinate of a corner that has been stored. Corners before it that were given none get -1. */
 static fsi_status fsi__store_corner_uv(fsi__io_store *s, int corner, int uv)
 {
-    fsi_status status = fsi__store_reserve(s, &s->corner_uv, sizeof(int), s->corner_uv_count,
-                                           (long long)corner + 1 - s->corner_uv_count, &s->corner_uv_capacity);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__store_reserve(s, &s->corner_uv, sizeof(int), s->corner_uv_count,
+        (long long)corner + 1 - s->corner_uv_count, &s->corner_uv_capacity));
     while (s->corner_uv_count <= corner) s->corner_uv[s->corner_uv_count++] = -1;
     s->corner_uv[corner] = uv;
     return FSI_OK;
@@ -519,8 +516,7 @@ static fsi_status fsi__store_attribute(fsi__io_store *s, const char *name, fsi_i
                                        size_t offset)
 {
     fsi_io_attribute *a;
-    fsi_status status = fsi__store_reserve(s, &s->attributes, sizeof *a, s->attribute_count, 1, &s->attribute_capacity);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__store_reserve(s, &s->attributes, sizeof *a, s->attribute_count, 1, &s->attribute_capacity));
     a = &s->attributes[s->attribute_count++];
     a->name = name;
     a->type = type;
@@ -865,8 +861,7 @@ static fsi_status fsi__obj_vertex(fsi__io_input *in)
     double v[8];
     int n = 0, k, ok, rows;
     while (!fsi__obj_at_end(in) && n < 8) {
-        status = fsi__io_number(in, &v[n++]);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__io_number(in, &v[n++]));
     }
     if (n < 3 || n == 5 || n == 8)
         return fsi__io_refuse(in, FSI_ERROR_FORMAT, n, "a vertex needs 3 numbers, and may have a weight or a colour");
@@ -886,12 +881,10 @@ static fsi_status fsi__obj_vertex(fsi__io_input *in)
 /* vt u [v [w]] */
 static fsi_status fsi__obj_texture(fsi__io_input *in)
 {
-    fsi_status status;
     double v[3] = { 0, 0, 0 };
     int n = 0;
     while (!fsi__obj_at_end(in) && n < 3) {
-        status = fsi__io_number(in, &v[n++]);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__io_number(in, &v[n++]));
     }
     if (n == 0) return fsi__io_refuse(in, FSI_ERROR_FORMAT, n, "a texture coordinate needs a number");
     if (!fsi_is_finite((double)(fsi_real)v[0]) || !fsi_is_finite((double)(fsi_real)v[1]))
@@ -1023,8 +1016,8 @@ static fsi_status fsi__io_open(fsi__io_input *in, fsi_io_mesh *mesh, fsi_context
 FSI_API fsi_status fsi_io_read_obj(fsi_io_mesh *mesh, fsi_context *context, const void *data, size_t size)
 {
     fsi__io_input in;
-    fsi_status status = fsi__io_open(&in, mesh, context, data, size, "fsi_io_read_obj");
-    if (status != FSI_OK) return status;
+    fsi_status status;
+    FSI__TRY(fsi__io_open(&in, mesh, context, data, size, "fsi_io_read_obj"));
     in.store->value_size = 12;
     status = fsi__obj_statements(&in);
     if (status == FSI_OK) status = fsi__obj_colors(in.store);
@@ -1100,14 +1093,11 @@ static fsi_status fsi__ply_take_type(fsi__io_input *in, fsi_io_type *type)
 static fsi_status fsi__ply_header_element(fsi__ply *ply)
 {
     fsi__ply_element *e = &ply->elements[ply->element_count];
-    fsi_status status;
     if (ply->element_count == FSI__PLY_ELEMENTS)
         return fsi__io_refuse(&ply->in, FSI_ERROR_LIMIT, ply->element_count, "more than 16 elements");
-    status = fsi__ply_take_name(&ply->in, e->name);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__ply_take_name(&ply->in, e->name));
     fsi__io_skip_blanks(&ply->in, 0);
-    status = fsi__io_number(&ply->in, &e->count);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__io_number(&ply->in, &e->count));
     if (!(e->count >= 0 && e->count <= 4294967295.0) || e->count != floor(e->count))
         return fsi__io_refuse(&ply->in, FSI_ERROR_FORMAT, e->count,
                               "the count of an element is negative, too large or no whole number");
@@ -1333,13 +1323,11 @@ static fsi_status fsi__ply_binary(fsi__ply *ply, fsi_io_type type, double *value
 static fsi_status fsi__ply_ascii(fsi__ply *ply, fsi_io_type type, double *value)
 {
     fsi__io_input *in = &ply->in, at;
-    fsi_status status;
     int fits;
     fsi__io_skip_blanks(in, 1);
     if (in->p == in->end) return fsi__ply_cut(ply);
     at = *in;
-    status = fsi__io_number(in, value);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__io_number(in, value));
     if (type < FSI_IO_FLOAT)
         fits = *value >= fsi__io_types[type].lo && *value <= fsi__io_types[type].hi && *value == floor(*value);
     else fits = type == FSI_IO_DOUBLE || fsi_is_finite((double)(float)*value);
@@ -1382,9 +1370,8 @@ static fsi_status fsi__ply_texcoord(fsi__ply *ply, const fsi__ply_property *p, d
     fsi_status status = FSI_OK;
     if (count > 2 * FSI_IO_MAX_CORNERS || fmod(count, 2) != 0) return fsi__ply_skip(ply, p->type, count);
     for (k = 0; k < count && status == FSI_OK; k += 2) {
-        status = fsi__ply_value(ply, p->type, &pair[0]);
-        if (status == FSI_OK) status = fsi__ply_value(ply, p->type, &pair[1]);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__ply_value(ply, p->type, &pair[0]));
+        FSI__TRY(fsi__ply_value(ply, p->type, &pair[1]));
         if (!fsi_is_finite((double)(fsi_real)pair[0]) || !fsi_is_finite((double)(fsi_real)pair[1]))
             return fsi__io_refuse(&ply->in, FSI_ERROR_NAN, 0, "a texture coordinate is too large");
         status = fsi__store_uv(ply->in.store, pair[0], pair[1]);
@@ -1396,8 +1383,8 @@ static fsi_status fsi__ply_list(fsi__ply *ply, const fsi__ply_property *p)
 {
     long long where = fsi__io_where(&ply->in);
     double count, value, k;
-    fsi_status status = fsi__ply_value(ply, p->count_type, &count);
-    if (status != FSI_OK) return status;
+    fsi_status status;
+    FSI__TRY(fsi__ply_value(ply, p->count_type, &count));
     if (count < 0) return fsi__io_refuse(&ply->in, FSI_ERROR_FORMAT, count, "a list has a negative length");
     if (p->role == FSI__PLY_TEXCOORD && !ply->in.store->uv_per_vertex) return fsi__ply_texcoord(ply, p, count);
     if (p->role != FSI__PLY_CORNERS) return fsi__ply_skip(ply, p->type, count);
@@ -1421,8 +1408,7 @@ static fsi_status fsi__ply_vertex_row(fsi__ply *ply, const fsi__ply_element *e, 
     for (i = e->first; i < e->end && status == FSI_OK; i++) {
         const fsi__ply_property *p = &ply->properties[i];
         if (p->is_list) { status = fsi__ply_list(ply, p); continue; }
-        status = fsi__ply_value(ply, p->type, &value);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__ply_value(ply, p->type, &value));
         if (p->role == FSI__PLY_ATTRIBUTE)
             fsi__io_store_value(p->type, s->values + p->offset + (size_t)row * (size_t)fsi__io_types[p->type].size,
                                 value);
@@ -1483,8 +1469,7 @@ FSI_API fsi_status fsi_io_read_ply(fsi_io_mesh *mesh, fsi_context *context, cons
     fsi_status status = FSI_ERROR_MEMORY;
     fsi__io_input in;
     fsi__ply *ply;
-    status = fsi__io_open(&in, mesh, context, data, size, "fsi_io_read_ply");
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__io_open(&in, mesh, context, data, size, "fsi_io_read_ply"));
     ply = (fsi__ply *)fsi__alloc(context, 1, sizeof *ply);
     if (ply) {
         ply->in = in;
@@ -1863,9 +1848,8 @@ static void fsi__obj_put_face(fsi__io_writer *w, const fsi_io_mesh *m, int trian
 FSI_API fsi_status fsi_io_write_obj(fsi_io_out out, const fsi_io_mesh *mesh, int flags)
 {
     fsi__io_writer w;
-    fsi_status status = fsi__begin_mesh(&w, out, mesh, flags, "fsi_io_write_obj");
     int i;
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__begin_mesh(&w, out, mesh, flags, "fsi_io_write_obj"));
     for (i = 0; i < mesh->vertex_count; i++) {
         fsi__put_text(&w, "v ");
         fsi__put_position(&w, mesh->vertices[i], flags | FSI_IO_ASCII);
@@ -1963,9 +1947,8 @@ FSI_API fsi_status fsi_io_write_ply(fsi_io_out out, const fsi_io_mesh *mesh, int
 {
     static const char fn[] = "fsi_io_write_ply";
     fsi__io_writer w;
-    fsi_status status = fsi__begin_mesh(&w, out, mesh, flags, fn);
     int i;
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__begin_mesh(&w, out, mesh, flags, fn));
     fsi__ply_put_header(&w, mesh, flags);
     for (i = 0; i < mesh->vertex_count; i++) fsi__ply_put_vertex(&w, mesh, i, flags);
     for (i = 0; i < mesh->triangle_count; i++) fsi__ply_put_face(&w, mesh, i, flags);
@@ -2104,7 +2087,7 @@ FSI_API fsi_status fsi_io_write_vtp(fsi_io_out out, const fsi_io_mesh *mesh, int
     int particles;
     if (status != FSI_OK) return status;
     v.mesh = mesh;
-    if ((status = fsi__vtp_split(&v, out)) != FSI_OK) return status;
+    FSI__TRY(fsi__vtp_split(&v, out));
     if ((status = fsi__io_begin(&v.w, out, "fsi_io_write_vtp")) != FSI_OK) {
         fsi__free(out.context, v.vertex, (size_t)v.capacity, 4 * sizeof(int));
         return status;
@@ -2197,13 +2180,11 @@ FSI_API fsi_status fsi_io_append_pvd(fsi_context *context, const char *path, int
     const size_t tail = sizeof fsi__pvd_tail - 1;
     fsi__io_writer w;
     char last[sizeof fsi__pvd_tail];
-    fsi_status status = fsi__check_frame(context, frame, time, name, fn);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__check_frame(context, frame, time, name, fn));
     if (!path || frame < 0)
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, frame, frame, "path is NULL or frame %d negative", frame);
     if (frame == 0) return fsi_io_write_pvd(fsi_io_to_file(context, path), &time, &name, 1);
-    status = fsi__io_reopen(&w, fsi_io_to_file(context, path), -(long)tail, last, tail, fn);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__io_reopen(&w, fsi_io_to_file(context, path), -(long)tail, last, tail, fn));
     if (memcmp(last, fsi__pvd_tail, tail) != 0) return fsi__io_foreign(&w);
     fsi__pvd_put_frame(&w, time, name);
     fsi__put_text(&w, fsi__pvd_tail);
@@ -2234,13 +2215,11 @@ FSI_API fsi_status fsi_io_write_pc2_header(fsi_io_out out, int vertex_count, int
     static const char fn[] = "fsi_io_write_pc2_header";
     fsi__io_writer w;
     unsigned char header[FSI__PC2_HEADER];
-    fsi_status status;
     if (out.path || vertex_count < 1 || frame_count < 1)
         return fsi__fail(out.context, FSI_ERROR_ARGUMENT, fn, -1, 0,
                          "counts must be positive, and a file is written by fsi_io_append_pc2");
     fsi__pc2_header(header, vertex_count, frame_count);
-    status = fsi__io_begin(&w, out, fn);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__io_begin(&w, out, fn));
     fsi__io_put(&w, header, sizeof header);
     return fsi__io_end(&w);
 }
@@ -2249,11 +2228,10 @@ FSI_API fsi_status fsi_io_write_pc2_frame(fsi_io_out out, const fsi_vec3 *vertic
 {
     static const char fn[] = "fsi_io_write_pc2_frame";
     fsi__io_writer w;
-    fsi_status status = fsi__check_positions(out.context, vertices, vertex_count, 1, fn);
-    if (status == FSI_OK && out.path)
-        status = fsi__fail(out.context, FSI_ERROR_ARGUMENT, fn, -1, 0, "a file is written by fsi_io_append_pc2");
-    if (status == FSI_OK) status = fsi__io_begin(&w, out, fn);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__check_positions(out.context, vertices, vertex_count, 1, fn));
+    if (out.path)
+        FSI__TRY(fsi__fail(out.context, FSI_ERROR_ARGUMENT, fn, -1, 0, "a file is written by fsi_io_append_pc2"));
+    FSI__TRY(fsi__io_begin(&w, out, fn));
     fsi__pc2_put_frame(&w, vertices, vertex_count);
     return fsi__io_end(&w);
 }
@@ -2267,8 +2245,8 @@ FSI_API fsi_status fsi_io_append_pc2(fsi_context *context, const char *path, int
     unsigned char header[FSI__PC2_HEADER], found[FSI__PC2_HEADER];
     double offset = FSI__PC2_HEADER + 12.0 * frame * vertex_count;
     fsi__io_writer w;
-    fsi_status status = fsi__check_positions(context, vertices, vertex_count, 1, fn);
-    if (status != FSI_OK) return status;
+    fsi_status status;
+    FSI__TRY(fsi__check_positions(context, vertices, vertex_count, 1, fn));
     if (!path || frame < 0 || vertex_count < 1)
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, frame, frame, "path is NULL, frame %d negative, or no vertex",
                          frame);

@@ -400,12 +400,10 @@ static fsi_status fsi__krylov_not_finite(fsi_krylov *k)
 static fsi_status fsi__krylov_precondition(fsi_krylov *k, const double *r, double *z, double rr, double *rz)
 {
     const fsi_operator *m = fsi__krylov_of(k)->m;
-    fsi_status status;
     double sum[3];
     *rz = rr;
     if (!m) return FSI_OK;
-    status = fsi__krylov_apply(k, m, r, z, 1);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__krylov_apply(k, m, r, z, 1));
     fsi__krylov_dots(k, z, r, sum);
     *rz = sum[0];
     if (!fsi_is_finite(*rz) || !fsi_is_finite(sum[1])) return fsi__krylov_not_finite(k);
@@ -421,8 +419,7 @@ static fsi_status fsi__krylov_precondition(fsi_krylov *k, const double *r, doubl
 static fsi_status fsi__krylov_product(fsi_krylov *k, const double *p, double *q, double *sum)
 {
     fsi__krylov_impl *im = fsi__krylov_of(k);
-    const fsi_status status = fsi__krylov_apply(k, im->a, p, q, 1);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__krylov_apply(k, im->a, p, q, 1));
     fsi__krylov_dots(k, p, q, sum);
     if (!fsi_is_finite(sum[0]) || !fsi_is_finite(sum[2])) return fsi__krylov_not_finite(k);
     if (sqrt(sum[2]) > im->a_norm * sqrt(sum[1])) im->a_norm = sqrt(sum[2]) / sqrt(sum[1]);
@@ -463,8 +460,7 @@ static fsi_status fsi__krylov_cg(fsi_krylov *k)
     while (sqrt(rr) > im->target[0] && k->stats.iters < im->limit && !fsi__krylov_drifted(k, dd, sqrt(rr))) {
         fsi__krylov_job job;
         double beta;
-        fsi_status status = fsi__krylov_precondition(k, r, z, rr, &rz);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__krylov_precondition(k, r, z, rr, &rz));
         if (!(rz > 0) || im->verdict != FSI_OK) break;
         beta = before > 0 ? rz / before : 0;
         before = rz;
@@ -473,8 +469,7 @@ static fsi_status fsi__krylov_cg(fsi_krylov *k)
         job.d = d;
         dd = fsi__krylov_pass(k, fsi__krylov_turn_rows, &job);
         alpha = 0;
-        status = fsi__krylov_product(k, p, q, sum);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__krylov_product(k, p, q, sum));
         if (!fsi_is_finite(pmp)) return fsi__krylov_not_finite(k);
         if (!fsi__krylov_curves(k, sum[0], pmp)) break;
         alpha = rz / sum[0];
@@ -733,8 +728,7 @@ static fsi_status fsi__krylov_orthonormal(fsi_krylov *k, fsi__krylov_block_job *
     fsi__krylov_matrix before;
     int i, j;
     if (im->m) {
-        const fsi_status status = fsi__krylov_apply(k, im->m, im->r, im->z, job->wide);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__krylov_apply(k, im->m, im->r, im->z, job->wide));
         if (!fsi__krylov_gram(k, job, im->r, im->z, fsi__krylov_gram_rows)) return fsi__krylov_not_finite(k);
     }
     job->rank = fsi__krylov_rank(job->wide, job->gram, job->rho, job->mix);
@@ -768,8 +762,7 @@ static fsi_status fsi__krylov_block(fsi_krylov *k)
         fsi__krylov_run(k, FSI__KRYLOV_NS_TERM * terms, fsi__krylov_advance_rows, &job);
         if (job.rank == 0) return FSI_OK;
         job.turned = job.wide = job.rank;
-        status = fsi__krylov_apply(k, im->a, im->p, im->q, job.wide);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__krylov_apply(k, im->a, im->p, im->q, job.wide));
         if (!fsi__krylov_gram(k, &job, im->p, im->q, fsi__krylov_gram_rows)) return fsi__krylov_not_finite(k);
         job.rank = fsi__krylov_rank(job.wide, job.gram, job.rho, job.mix);
         full = job.rank == job.wide;
@@ -1381,10 +1374,9 @@ FSI_API fsi_status fsi_precond_create(fsi_precond **out, const fsi_csr *a, const
         return FSI_ERROR_COOKIE;
     c = desc->context;
     if (!out) return fsi__fail(c, FSI_ERROR_ARGUMENT, fsi__precond_create_name, -1, 0, "out is NULL");
-    status = fsi__csr_check(c, fsi__precond_create_name, a);
-    if (status == FSI_OK) status = fsi__precond_check_desc(c, desc, a);
-    if (status == FSI_OK) status = fsi__precond_check_pattern(c, desc, a);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__csr_check(c, fsi__precond_create_name, a));
+    FSI__TRY(fsi__precond_check_desc(c, desc, a));
+    FSI__TRY(fsi__precond_check_pattern(c, desc, a));
     p = (fsi_precond *)fsi__alloc(c, 1, sizeof *p + sizeof *im);
     if (!p) return fsi__fail(c, FSI_ERROR_MEMORY, fsi__precond_create_name, -1, 0, "no memory for the preconditioner");
     p->cookie = FSI__COOKIE('Q', fsi_precond);
@@ -1463,17 +1455,14 @@ FSI_API fsi_status fsi_precond_factor(fsi_precond *p, const fsi_csr *a)
 {
     const char *fn = fsi__precond_factor_name;
     fsi__precond_impl *im;
-    fsi_status status;
     double clock;
     if (!p || p->cookie != FSI__COOKIE('Q', fsi_precond)) return FSI_ERROR_COOKIE;
     clock = fsi__now(p->context);
     im = (fsi__precond_impl *)p->impl;
-    status = fsi__csr_same(p->context, fn, a, p->rows, p->block, im->pattern);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__csr_same(p->context, fn, a, p->rows, p->block, im->pattern));
     p->factored = 0;
-    status = fsi__precond_check_values(p, a);
-    if (status == FSI_OK) status = fsi__precond_factorise(p, a);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__precond_check_values(p, a));
+    FSI__TRY(fsi__precond_factorise(p, a));
     p->factored = 1;
     p->stats.seconds = fsi__now(p->context) - clock;
     return FSI_OK;

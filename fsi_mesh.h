@@ -608,7 +608,6 @@ static fsi_status fsi__make_read(fsi__maker *m)
 {
     const fsi_mesh_desc *d = m->desc;
     fsi_box3 box = fsi_box3_empty();
-    fsi_status s;
     int i, v;
     m->source_vertex = (int *)fsi__alloc(m->context, (size_t)d->vertex_count, sizeof(int));
     if (!m->source_vertex) return fsi__maker_memory(m);
@@ -618,8 +617,7 @@ static fsi_status fsi__make_read(fsi__maker *m)
         if (v < 0 || v >= d->vertex_count)
             return fsi__fail(m->context, FSI_ERROR_ARGUMENT, FSI__MAKE, i / d->corners, v,
                 "%s %d names vertex %d, but there are %d vertices", m->noun, i / d->corners, v, d->vertex_count);
-        s = fsi__check_position(m->context, FSI__MAKE, d->vertices[v], v);
-        if (s != FSI_OK) return s;
+        FSI__TRY(fsi__check_position(m->context, FSI__MAKE, d->vertices[v], v));
         m->source_vertex[v] = 0;
         box = fsi_box3_grow(box, fsi__given(m, v));
     }
@@ -989,8 +987,7 @@ static fsi_status fsi__make_link(fsi__maker *m)
 {
     fsi__sorter s;
     int h, i, j, k = m->corners, n = k * m->face_count;
-    fsi_status status = fsi__sorter_begin(m, &s, n, k - 1, m->vertex_count, 0);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__sorter_begin(m, &s, n, k - 1, m->vertex_count, 0));
     for (h = 0; h < n; h++) {
         const int *c = m->face[h / k].corner;
         int a = c[h % k], b = c[(h % k + 1) % k];
@@ -1097,7 +1094,7 @@ static fsi_status fsi__split_pass(fsi__maker *m, int *cuts)
     }
     for (f = 0; f < n; f++) *cuts += cut[f].vertex >= 0;
     if (!m->desc->repair || *cuts == 0) return FSI_OK;
-    if ((s = fsi__maker_room(m, n + *cuts)) != FSI_OK) return s;
+    FSI__TRY(fsi__maker_room(m, n + *cuts));
     for (f = 0; f < n; f++) if (cut[f].vertex >= 0) {
         int *c = m->face[f].corner, a = cut[f].k, b = (a + 1) % 3;
         fsi__add_face(m, cut[f].vertex, c[b], c[(a + 2) % 3], m->face[f].source);
@@ -1185,7 +1182,6 @@ static fsi_status fsi__make_orient(fsi__maker *m)
 {
     int f, i, n = 0, *queue;
     double volume, size;
-    fsi_status s;
     if (!fsi__arena_reserve(m->context, &m->scratch, (size_t)m->face_count * sizeof(int) + 64))
         return fsi__maker_memory(m);
     queue = (int *)fsi__take(&m->scratch, (size_t)m->face_count, sizeof(int));
@@ -1193,7 +1189,7 @@ static fsi_status fsi__make_orient(fsi__maker *m)
     for (f = 0; f < m->face_count; f++) m->face[f].group = -1;
     for (f = 0; f < m->face_count; f++) {
         if (m->face[f].group >= 0) continue;
-        if ((s = fsi__flood(m, f, queue, &n)) != FSI_OK) return s;
+        FSI__TRY(fsi__flood(m, f, queue, &n));
         m->group_count++;
         if (m->desc->kind != FSI_MESH_CLOSED) continue;
         volume = fsi__shell_volume(m, queue, n, &size);
@@ -1266,7 +1262,7 @@ static fsi_status fsi__make_fill(fsi__maker *m)
     fsi_status s;
     if (m->desc->kind != FSI_MESH_CLOSED || !m->desc->repair || m->corners == 2 || m->report.boundary_edges == 0
         || m->report.nonmanifold_edges > 0 || most < 3) return FSI_OK;
-    if ((s = fsi__maker_room(m, faces + m->report.boundary_edges)) != FSI_OK) return s;
+    FSI__TRY(fsi__maker_room(m, faces + m->report.boundary_edges));
     if (!fsi__arena_reserve(m->context, &m->scratch, square * (sizeof(double) + sizeof(int))
         + ((size_t)most + (size_t)m->group_count) * sizeof(int) + 512)) return fsi__maker_memory(m);
     cost = (double *)fsi__take(&m->scratch, square, sizeof(double));
@@ -1325,8 +1321,8 @@ static fsi_status fsi__make_order(fsi__maker *m)
 {
     int i, pass, *order;
     fsi__face *sorted;
-    fsi_status s = fsi__maker_plant(m, &order, 0);
-    if (s != FSI_OK) return s;
+    fsi_status s;
+    FSI__TRY(fsi__maker_plant(m, &order, 0));
     sorted = (fsi__face *)fsi__alloc(m->context, (size_t)m->face_count, sizeof(fsi__face));
     if (!sorted) return fsi__maker_memory(m);
     for (i = 0; i < m->face_count; i++) sorted[i] = m->face[order[i]];
@@ -1572,11 +1568,9 @@ static fsi_status fsi__judge_shells(fsi__maker *m, const fsi__mesh *w)
     fsi_box3 *boxes;
     int f, g, *order;
     size_t n = (size_t)m->group_count;
-    fsi_status status;
     if (n < 2 || m->desc->kind != FSI_MESH_CLOSED) return FSI_OK;
-    status = fsi__sorter_begin(m, &list, m->face_count, 1, m->group_count,
-        (n + 1) * (sizeof *s + sizeof *boxes + 2 * sizeof *nodes + sizeof *order) + 256);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__sorter_begin(m, &list, m->face_count, 1, m->group_count,
+        (n + 1) * (sizeof *s + sizeof *boxes + 2 * sizeof *nodes + sizeof *order) + 256));
     s = (fsi__shell *)fsi__take(&m->scratch, n + 1, sizeof *s);
     boxes = (fsi_box3 *)fsi__take(&m->scratch, n, sizeof *boxes);
     nodes = (fsi__node *)fsi__take(&m->scratch, 2 * n, sizeof *nodes);
@@ -1681,8 +1675,7 @@ static void fsi__write_report(fsi_mesh_report *r)
 static fsi_status fsi__make_finish(fsi__maker *m, fsi__mesh *w)
 {
     int f;
-    fsi_status s = fsi__judge_shells(m, w);
-    if (s != FSI_OK) return s;
+    FSI__TRY(fsi__judge_shells(m, w));
     for (f = 0; f < m->face_count && m->desc->container; f++) fsi__turn(m, f);
     if (m->stale) fsi__mesh_fill(w, m);
     for (f = 0; f < m->face_count; f++) {
@@ -1852,11 +1845,10 @@ FSI_API fsi_status fsi_mesh_move_rigid(fsi_mesh *mesh, fsi_vec3 position, fsi_qu
 {
     fsi__mesh *w;
     fsi_pose now;
-    fsi_status s;
     if (!fsi__is_mesh(mesh)) return FSI_ERROR_COOKIE;
     now.position = position;
     now.orientation = orientation;
-    if ((s = fsi__check_mesh_pose(mesh, &now, "fsi_mesh_move_rigid")) != FSI_OK) return s;
+    FSI__TRY(fsi__check_mesh_pose(mesh, &now, "fsi_mesh_move_rigid"));
     w = (fsi__mesh *)mesh->impl;
     memcpy(w->previous, w->vertices, (size_t)mesh->vertex_count * sizeof(fsi_vec3));
     fsi__mesh_posed(w, &now, w->vertices);
@@ -1867,10 +1859,9 @@ FSI_API fsi_status fsi_mesh_move_rigid(fsi_mesh *mesh, fsi_vec3 position, fsi_qu
 FSI_API fsi_status fsi_mesh_set_rigid(fsi_mesh *mesh, fsi_pose previous, fsi_pose now)
 {
     fsi__mesh *w;
-    fsi_status s;
     if (!fsi__is_mesh(mesh)) return FSI_ERROR_COOKIE;
-    if ((s = fsi__check_mesh_pose(mesh, &previous, "fsi_mesh_set_rigid")) != FSI_OK) return s;
-    if ((s = fsi__check_mesh_pose(mesh, &now, "fsi_mesh_set_rigid")) != FSI_OK) return s;
+    FSI__TRY(fsi__check_mesh_pose(mesh, &previous, "fsi_mesh_set_rigid"));
+    FSI__TRY(fsi__check_mesh_pose(mesh, &now, "fsi_mesh_set_rigid"));
     w = (fsi__mesh *)mesh->impl;
     fsi__mesh_posed(w, &previous, w->previous);
     fsi__mesh_posed(w, &now, w->vertices);

@@ -476,13 +476,11 @@ static fsi_status fsi__order_coarsen(fsi__order_nd *s, int k, uint64_t seed, int
 {
     fsi__order_level *g = &s->level[k], *to = &s->level[k + 1];
     int v, end = 0, count, c = 0;
-    fsi_status status;
     *made = 0;
     if (k == FSI__ORDER_LEVELS || g->n <= 60) return FSI_OK;
     count = fsi__order_match(s, g, seed);
     if (count > g->n - g->n / 8) return FSI_OK;
-    status = fsi__order_level_reserve(s->c, to, count, g->start[g->n]);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__order_level_reserve(s->c, to, count, g->start[g->n]));
     for (c = 0; c < count; c++) s->slot[c] = -1;
     for (v = 0; v < g->n; v++) {
         int pair = s->match[v], begin = end;
@@ -513,8 +511,7 @@ static fsi_status fsi__order_multilevel(fsi__order_nd *s, int base, uint64_t see
 {
     int k = base, made;
     do {
-        fsi_status status = fsi__order_coarsen(s, k, seed, &made);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__order_coarsen(s, k, seed, &made));
         k += made;
     } while (made);
     fsi__order_first_cut(s, &s->level[k], seed, 6);
@@ -527,18 +524,15 @@ static fsi_status fsi__order_bisect(fsi__order_nd *s)
 {
     int base = 0, made = 1, run, runs;
     int64_t cost, best = INT64_MAX;
-    fsi_status status;
     while (made && s->level[base].n > 2000) {
-        status = fsi__order_coarsen(s, base, 1, &made);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__order_coarsen(s, base, 1, &made));
         base += made;
     }
     /* work lies in the large separators, time in the small ones */
     runs = s->level[0].n > 20000 ? 4 : s->level[0].n > 3000 ? 2 : 1;
     for (run = 0; run < runs; run++) {
         fsi__order_level *g = &s->level[base];
-        status = fsi__order_multilevel(s, base, (uint64_t)run + 2);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__order_multilevel(s, base, (uint64_t)run + 2));
         cost = fsi__order_cost(&s->cut);
         if (cost >= best) continue;
         best = cost;
@@ -577,10 +571,8 @@ static fsi_status fsi__order_extract(fsi__order_nd *s, int begin, int end)
 {
     fsi__order_level *to = &s->level[0];
     int i, k, m = 0;
-    fsi_status status;
     for (i = begin; i < end; i++) m += s->g->start[s->list[i] + 1] - s->g->start[s->list[i]];
-    status = fsi__order_level_reserve(s->c, to, end - begin, m);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__order_level_reserve(s->c, to, end - begin, m));
     for (i = begin; i < end; i++) s->local[s->list[i]] = i - begin;
     for (m = 0, i = begin; i < end; i++) {
         int v = s->list[i];
@@ -683,9 +675,8 @@ static fsi_status fsi__order_make_leaf(fsi__order_nd *s, int begin, int end)
 static fsi_status fsi__order_leaf(fsi__order_nd *s, int begin, int end)
 {
     int i, count;
-    fsi_status status = fsi__order_make_leaf(s, begin, end);
-    if (status == FSI_OK) status = fsi__order_by_degree(s->c, &s->piece, 0, s->turn, &count, &s->degrees);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__order_make_leaf(s, begin, end));
+    FSI__TRY(fsi__order_by_degree(s->c, &s->piece, 0, s->turn, &count, &s->degrees));
     for (i = 0; i < count; i++) s->list[begin + i] = s->slot[s->turn[i]];
     return FSI_OK;
 }
@@ -704,15 +695,12 @@ static int fsi__order_is_leaf(const fsi__order_nd *s, int begin, int end)
 /* Cuts the piece; count[0] and count[1] are the sizes of the pieces that remain, both 0 after a leaf. */
 static fsi_status fsi__order_cut_piece(fsi__order_nd *s, int begin, int end, int *count)
 {
-    fsi_status status;
     const int *rows = s->cut.rows;
     count[0] = count[1] = 0;
     if (fsi__order_is_leaf(s, begin, end)) return fsi__order_leaf(s, begin, end);
-    status = fsi__order_extract(s, begin, end);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__order_extract(s, begin, end));
     if (!fsi__order_split_components(s)) {
-        status = fsi__order_bisect(s);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__order_bisect(s));
         if (fsi__order_least(rows[0], rows[1]) < (rows[0] + rows[1] + rows[2]) / 16)
             return fsi__order_leaf(s, begin, end);
     }
@@ -728,11 +716,9 @@ static fsi_status fsi__order_dissect_pieces(fsi__order_nd *s, int n)
     wait[0][1] = n;
     while (waiting > 0) {
         int begin = wait[waiting - 1][0], end = wait[waiting - 1][1], first;
-        fsi_status status;
         waiting--;
         if (begin == end) continue;
-        status = fsi__order_cut_piece(s, begin, end, count);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__order_cut_piece(s, begin, end, count));
         if (count[0] + count[1] == 0) continue;
         first = count[0] > count[1]; /* the larger one waits below the smaller one */
         wait[waiting + first][0] = begin + count[0];
@@ -749,14 +735,12 @@ static fsi_status fsi__order_dissect_ranks(fsi__order_nd *s)
 {
     const fsi__order_net *g = s->g;
     int i, k, count = 0;
-    fsi_status status;
     for (i = 0; i < g->n; i++) {
         s->local[i] = s->cut.heap[0].place[i] = s->cut.heap[1].place[i] = -1;
         if (g->rank[i] == 0) s->list[count++] = i;
     }
     if (count < g->n) {
-        status = fsi__order_by_degree(s->c, g, 1, s->turn, &k, &s->degrees);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__order_by_degree(s->c, g, 1, s->turn, &k, &s->degrees));
         for (i = count; i < g->n; i++) s->list[i] = s->turn[i];
     }
     return fsi__order_dissect_pieces(s, count);

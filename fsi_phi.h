@@ -704,14 +704,11 @@ static fsi_status fsi__waves_begin(fsi__waves *m, const char *function)
     int b;
     for (;;) {
         fsi__arena measure;
-        fsi_status status;
         memset(&measure, 0, sizeof measure);
         fsi__waves_take(m, &measure, sheets);
-        status = fsi__grid_room(g, measure.used, function);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__grid_room(g, measure.used, function));
         fsi__waves_take(m, fsi__grid_scratch(g), sheets);
-        status = fsi__mask_make(&m->mask, function);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__mask_make(&m->mask, function));
         fsi__grid_light(g, 16, 300, fsi__waves_sources, m);
         for (b = 0, m->first[0] = 0; b < g->block_count; b++) m->first[b + 1] += m->first[b];
         if ((size_t)m->first[g->block_count] <= sheets) return FSI_OK;
@@ -725,8 +722,7 @@ FSI_API fsi_status fsi_grid_redistance(const fsi_field *phi, int band, fsi_field
     const fsi_grid *g;
     fsi__waves m;
     int idle = 0, b;
-    fsi_status status = fsi__level_set_check(phi, f);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__level_set_check(phi, f));
     g = phi->grid;
     if (!fsi__is_field(out)) return FSI_ERROR_COOKIE;
     if (out->grid != g || out->place != FSI_CELLS)
@@ -737,8 +733,7 @@ FSI_API fsi_status fsi_grid_redistance(const fsi_field *phi, int band, fsi_field
     m.phi = m.mask.field = phi;
     m.out = out;
     m.band = band;
-    status = fsi__waves_begin(&m, f);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__waves_begin(&m, f));
     fsi__grid_light(g, 4, 800, fsi__waves_sheets, &m);
     fsi__grid_light(g, 16, 40, fsi__waves_keep, &m);
     for (m.colour = 0; idle < 2; m.colour ^= 1) { /* until a turn of each colour brings nothing */
@@ -931,14 +926,11 @@ static fsi_status fsi__pieces_begin(fsi__pieces *m, const char *function)
     int b;
     for (;;) {
         fsi__arena measure;
-        fsi_status status;
         memset(&measure, 0, sizeof measure);
         fsi__pieces_take(m, &measure, pieces);
-        status = fsi__grid_room(g, measure.used, function);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__grid_room(g, measure.used, function));
         fsi__pieces_take(m, fsi__grid_scratch(g), pieces);
-        status = fsi__mask_make(&m->mask, function);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__mask_make(&m->mask, function));
         fsi__grid_light(g, 16, 50, fsi__pieces_count, m);
         for (b = 0, m->first[0] = 0; b < g->block_count; b++) m->first[b + 1] += m->first[b];
         if ((size_t)m->first[g->block_count] <= pieces) return FSI_OK;
@@ -951,16 +943,14 @@ FSI_API fsi_status fsi_grid_label(const fsi_field *phi, const unsigned char *sol
     static const char *const f = "fsi_grid_label";
     fsi__pieces m;
     int b, n;
-    fsi_status status = fsi__level_set_check(phi, f);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__level_set_check(phi, f));
     if (!label) return fsi__fail(phi->grid->context, FSI_ERROR_ARGUMENT, f, -1, 0, "label is NULL");
     memset(&m, 0, sizeof m);
     m.grid = phi->grid;
     m.mask.field = phi;
     m.mask.solid = solid;
     m.label = label;
-    status = fsi__pieces_begin(&m, f);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__pieces_begin(&m, f));
     fsi__grid_light(m.grid, 16, 150, fsi__pieces_mark, &m);
     for (b = 0; b < m.grid->block_count; b++) fsi__pieces_touch(&m, b);
     n = fsi__pieces_number(&m);
@@ -1054,8 +1044,7 @@ FSI_API fsi_status fsi_grid_grow_labels(int *label, const fsi_field *phi, int la
     fsi__arena measure;
     fsi__growth m;
     size_t k, words;
-    fsi_status status = fsi__level_set_check(phi, f);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__level_set_check(phi, f));
     g = phi->grid;
     if (!label) return fsi__fail(g->context, FSI_ERROR_ARGUMENT, f, -1, 0, "label is NULL");
     if (layers < 0 || layers > 64)
@@ -1065,11 +1054,9 @@ FSI_API fsi_status fsi_grid_grow_labels(int *label, const fsi_field *phi, int la
     m.phi = m.mask.field = phi;
     m.label = label;
     fsi__growth_take(&m, &measure);
-    status = fsi__grid_room(g, measure.used, f);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__grid_room(g, measure.used, f));
     fsi__growth_take(&m, fsi__grid_scratch(g));
-    status = fsi__mask_make(&m.mask, f);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__mask_make(&m.mask, f));
     words = (size_t)g->block_count * (size_t)fsi__layers(g);
     fsi__grid_light(g, 16, 300, fsi__growth_start, &m);
     for (; layers > 0; layers--) {
@@ -1730,8 +1717,8 @@ FSI_API fsi_status fsi_grid_volumes(const fsi_field *phi, const int *label, int 
     fsi__marching m;
     fsi__arena measure;
     int a, b, k, sound = 1;
-    fsi_status status = fsi__level_set_check(phi, f);
-    if (status != FSI_OK) return status;
+    fsi_status status;
+    FSI__TRY(fsi__level_set_check(phi, f));
     memset(&m, 0, sizeof m);
     memset(&measure, 0, sizeof measure);
     m.phi = m.mask.field = phi;
@@ -1743,18 +1730,15 @@ FSI_API fsi_status fsi_grid_volumes(const fsi_field *phi, const int *label, int 
     if (status != FSI_OK || count == 0) return status;
     for (a = 0; a < phi->grid->dim && u; a++) m.u[a] = u[a];
     fsi__marching_take(&m, &measure);
-    status = fsi__grid_room(phi->grid, measure.used, f);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__grid_room(phi->grid, measure.used, f));
     fsi__marching_take(&m, fsi__grid_scratch(phi->grid));
-    status = fsi__mask_make(&m.mask, f);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__mask_make(&m.mask, f));
     fsi__grid_light(phi->grid, 4, 2000, fsi__march_blocks, &m);
     fsi__marching_fold(&m);
     for (k = 0; k < count; k++) for (a = 0; a < 3; a++) sound &= fsi_is_finite(m.total[k].momentum[a]);
     for (b = 0; b < phi->grid->block_count && !sound; b++)
         for (a = 0; a < phi->grid->dim && u; a++) {
-            status = fsi__grid_name_bad(phi->grid->context, u[a], b, "u", f);
-            if (status != FSI_OK) return status;
+            FSI__TRY(fsi__grid_name_bad(phi->grid->context, u[a], b, "u", f));
         }
     if (!sound) return fsi__fail(phi->grid->context, FSI_ERROR_NAN, f, -1, 0, "the momentum overflows");
     for (k = 0; k < count; k++) out[k] = fsi__sums_component(phi->grid, m.total + k);
@@ -1946,9 +1930,8 @@ FSI_API fsi_status fsi_grid_fill_sphere(fsi_field *phi, fsi_grid_operation opera
 {
     static const char *const f = "fsi_grid_fill_sphere";
     fsi_shape s;
-    fsi_status status = fsi__grid_fill_check(phi, operation, band, f);
-    if (status == FSI_OK) status = fsi__grid_fill_check_radius(phi->grid->context, radius, f);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__grid_fill_check(phi, operation, band, f));
+    FSI__TRY(fsi__grid_fill_check_radius(phi->grid->context, radius, f));
     if (phi->grid->dim == 2) center.z = 0;
     if (!fsi_v3_is_finite(center))
         return fsi__fail(phi->grid->context, FSI_ERROR_NAN, f, -1, 0, "center is not finite");
@@ -1968,8 +1951,7 @@ FSI_API fsi_status fsi_grid_fill_box(fsi_field *phi, fsi_grid_operation operatio
     static const char *const f = "fsi_grid_fill_box";
     const fsi_grid *g;
     fsi_shape s;
-    fsi_status status = fsi__grid_fill_check(phi, operation, band, f);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__grid_fill_check(phi, operation, band, f));
     g = phi->grid;
     if (g->dim == 2) {
         box.lo.z = -1;
@@ -1994,9 +1976,8 @@ FSI_API fsi_status fsi_grid_fill_mesh(fsi_field *phi, fsi_grid_operation operati
 {
     static const char *const f = "fsi_grid_fill_mesh";
     fsi_shape s;
-    fsi_status status = fsi__grid_fill_check(phi, operation, band, f);
-    if (status == FSI_OK) status = fsi__grid_check_mesh(phi->grid->context, phi->grid, mesh, f);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__grid_fill_check(phi, operation, band, f));
+    FSI__TRY(fsi__grid_check_mesh(phi->grid->context, phi->grid, mesh, f));
     s = fsi_shape_mesh(mesh);
     if (mesh->container) s.sign = -1;
     return fsi__grid_fill_shape(phi, operation, &s, band, f);
@@ -2045,15 +2026,13 @@ FSI_API fsi_status fsi_grid_mesh_distance(fsi_field *psi, const fsi_mesh *mesh, 
     static const char *const f = "fsi_grid_mesh_distance";
     fsi__distance_job job;
     fsi_context *c;
-    fsi_status status;
     if (!fsi__is_field(psi)) return FSI_ERROR_COOKIE;
     c = psi->grid->context;
     if (psi->place != FSI_CELLS)
         return fsi__fail(c, FSI_ERROR_ARGUMENT, f, -1, (double)(int)psi->place, "psi is not a field of cells");
     if (band < 2 || band > 16)
         return fsi__fail(c, FSI_ERROR_ARGUMENT, f, -1, band, "band is %d cells, not 2 to 16", band);
-    status = fsi__grid_check_mesh(c, psi->grid, mesh, f);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__grid_check_mesh(c, psi->grid, mesh, f));
     job.grid = psi->grid;
     job.psi = psi;
     job.shape = fsi_shape_mesh(mesh);
@@ -2531,8 +2510,7 @@ static fsi_status fsi__gs_find_slots(fsi_context *context, fsi__gs_impl *m)
             (double)places);
     m->map = (int *)fsi__take(&m->memory, places, sizeof *m->map);
     m->signs = (unsigned char *)fsi__take(&m->memory, blocks, 1);
-    status = fsi__gs_check_values(context, m);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__gs_check_values(context, m));
     for (p = 0; p < places; p++) m->map[p] = -1;
     for (b = 0; b < g->block_count; b++)
         if (m->signs[b] & 1) fsi__gs_mark(m, b);
@@ -2584,7 +2562,6 @@ FSI_API fsi_status fsi_grid_surface_update(fsi_grid_surface *s, const fsi_field 
     static const char *const f = "fsi_grid_surface_update";
     fsi__gs_impl *m;
     double work;
-    fsi_status status;
     if (!s || s->cookie != FSI__COOKIE('i', fsi_grid_surface) || !fsi__is_field(phi)) return FSI_ERROR_COOKIE;
     if (phi->place != FSI_CELLS)
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, f, -1, (double)(int)phi->place, "phi is not a field of cells");
@@ -2594,13 +2571,11 @@ FSI_API fsi_status fsi_grid_surface_update(fsi_grid_surface *s, const fsi_field 
     m = (fsi__gs_impl *)s->impl;
     m->phi = phi;
     m->capped = capped != 0;
-    status = fsi__gs_find_slots(s->context, m);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__gs_find_slots(s->context, m));
     work = (phi->grid->dim == 2 ? 200.0 : 1200.0) * m->slot_count; /* nanoseconds at least */
     fsi__parallel_work(s->context, m->slot_count, FSI__GS_GRAIN, work, fsi__gs_count_slots, m);
-    status = fsi__gs_number(s->context, m);
-    if (status == FSI_OK) status = fsi__gs_grow(s, m);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__gs_number(s->context, m));
+    FSI__TRY(fsi__gs_grow(s, m));
     fsi__parallel_work(s->context, m->slot_count, FSI__GS_GRAIN, work, fsi__gs_fill_slots, m);
     s->corners = phi->grid->dim;
     s->vertex_count = m->slots[m->slot_count].vertices;

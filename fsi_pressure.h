@@ -565,12 +565,10 @@ FSI_API fsi_status fsi_grid_faces_build(fsi_grid_faces *f, const fsi_grid *grid,
     static const char *const fn = "fsi_grid_faces_build";
     fsi__faces_impl *m;
     fsi__column c[2];
-    fsi_status status;
     long long total = 0;
     int first[4], a, b;
     if (!f || f->cookie != FSI__COOKIE('f', fsi_grid_faces) || !fsi__is_grid(grid)) return FSI_ERROR_COOKIE;
-    status = fsi__grid_check_mesh(f->context, grid, mesh, fn);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__grid_check_mesh(f->context, grid, mesh, fn));
     m = (fsi__faces_impl *)f->impl;
     m->grid = grid;
     m->shape = fsi_shape_mesh(mesh);
@@ -586,8 +584,7 @@ FSI_API fsi_status fsi_grid_faces_build(fsi_grid_faces *f, const fsi_grid *grid,
                 return fsi__fail(f->context, FSI_ERROR_LIMIT, fn, -1, (double)total, "more than 2^31 - 1 faces");
         }
     first[3] = (int)total;
-    status = fsi__room(f->context, c, fsi__faces_columns(m, c), f->count, &m->capacity, (int)total, fn);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__room(f->context, c, fsi__faces_columns(m, c), f->count, &m->capacity, (int)total, fn));
     fsi__parallel_work(f->context, grid->block_count, 4, fsi__faces_work(m, 3), fsi__faces_write, m);
     memcpy(f->first, first, sizeof first);
     f->count = (int)total;
@@ -3124,8 +3121,7 @@ FSI_API fsi_status fsi_pressure_project(fsi_pressure *s, fsi_pressure_flow *flow
     double reference = 0, limit, most, start;
     fsi_status status;
     if (!s || s->cookie != FSI__COOKIE('p', fsi_pressure)) return FSI_ERROR_COOKIE;
-    status = fsi__pressure_check(s, flow);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__pressure_check(s, flow));
     start = fsi__now(s->context);
     m = (fsi__pressure_impl *)s->impl;
     memset(&s->stats, 0, sizeof s->stats);
@@ -3141,12 +3137,10 @@ FSI_API fsi_status fsi_pressure_project(fsi_pressure *s, fsi_pressure_flow *flow
     m->mg.dim = job.grid->dim;
     if (!fsi__pressure_reserve_cells(&job))
         return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, 0, "no memory for lists of the liquid's cells");
-    status = fsi__pressure_measure(&job);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__pressure_measure(&job));
     if (!fsi__mg_reserve(&m->mg) || !fsi__pressure_reserve_vectors(&job))
         return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, 0, "no memory for the liquid's pressure");
-    status = fsi__pressure_assemble(&job, &reference);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__pressure_assemble(&job, &reference));
     fsi__pressure_list_yields(&job);
     if (!fsi__pressure_list_faces(&job) || !fsi__pressure_find_pieces(&job))
         return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, 0, "no memory for bodies and pieces of liquid");

@@ -389,8 +389,7 @@ FSI_API uint64_t fsi__csr_hash(const fsi_csr *a)
 FSI_API fsi_status fsi__csr_same(fsi_context *c, const char *fn, const fsi_csr *a, int rows, int block,
     uint64_t pattern)
 {
-    const fsi_status status = fsi__csr_check(c, fn, a);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__csr_check(c, fn, a));
     if (a->rows != rows || a->cols != rows || a->block != block || fsi__csr_hash(a) != pattern)
         return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, a->rows,
             "the matrix has another pattern than the one that was analysed");
@@ -485,10 +484,8 @@ FSI_API fsi_status fsi_csr_multiply(fsi_context *context, const fsi_csr *a, cons
 {
     const char *fn = "fsi_csr_multiply";
     fsi__product_job job;
-    fsi_status status;
     if (!fsi__is_context(context)) return FSI_ERROR_COOKIE;
-    status = fsi__csr_check(context, fn, a);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__csr_check(context, fn, a));
     if ((a->cols > 0 && !x) || (a->rows > 0 && !y))
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "x or y is NULL");
     job.a = a;
@@ -783,8 +780,7 @@ FSI_API fsi_status fsi_assembly_create(fsi_assembly **out, const fsi_assembly_de
         return FSI_ERROR_COOKIE;
     c = desc->context;
     if (!out) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
-    status = fsi__assembly_check(desc, fn, &blocks);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__assembly_check(desc, fn, &blocks));
     s = (fsi_assembly *)fsi__alloc(c, 1, sizeof *s + sizeof(fsi__assembly_impl));
     if (!s) return fsi__fail(c, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the assembly");
     s->cookie = FSI__COOKIE('A', fsi_assembly);
@@ -1341,8 +1337,7 @@ static void fsi__order_md_eliminate(fsi__order_md *s, int p)
 static fsi_status fsi__order_md_run(fsi_context *c, fsi__order_md *s, const fsi__order_net *g, int top, int *order)
 {
     int i, p;
-    fsi_status status = fsi__order_md_begin(c, s, g, order);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__order_md_begin(c, s, g, order));
     for (s->rank_now = 0; s->rank_now <= top; s->rank_now++) {
         for (s->waiting = 0, i = s->n - 1; i >= 0; i--) { /* the first index comes first among equals */
             if (s->rank[i] != s->rank_now || s->weight[i] == 0) continue;
@@ -2713,8 +2708,7 @@ static fsi_status fsi__ldlt_check_desc(fsi_context *c, const fsi_ldlt_desc *d, c
 static fsi_status fsi__ldlt_check(const fsi_csr *a, const fsi_ldlt_desc *desc)
 {
     const char *fn = fsi__ldlt_create_name;
-    fsi_status status = fsi__csr_check(desc->context, fn, a);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__csr_check(desc->context, fn, a));
     if (a->start[a->rows] > 1000000000)
         return fsi__fail(desc->context, FSI_ERROR_LIMIT, fn, -1, a->start[a->rows],
             "%d entries are more than can be analysed: 1e9", a->start[a->rows]);
@@ -2726,7 +2720,6 @@ static fsi_status fsi__ldlt_fill(fsi_ldlt *f, const fsi_csr *a, const fsi_ldlt_d
 {
     fsi__ldlt_impl *im = (fsi__ldlt_impl *)f->impl;
     fsi__arena measure = { NULL, 0, 0 };
-    fsi_status status;
     int k;
     f->desc = *desc;
     f->rows = a->rows;
@@ -2738,8 +2731,7 @@ static fsi_status fsi__ldlt_fill(fsi_ldlt *f, const fsi_csr *a, const fsi_ldlt_d
         return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, a->rows, "no memory for %d rows",
             a->rows);
     fsi__ldlt_lay_rows(im, &im->memory[0], (size_t)a->rows);
-    status = fsi__ldlt_analyse(f, a);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__ldlt_analyse(f, a));
     for (k = 0; k < a->rows * a->block && im->sign; k++)
         im->sign[k] = desc->pivots == FSI_LDLT_POSITIVE ? 1
             : desc->sign[im->perm[k / a->block] * a->block + k % a->block];
@@ -2761,8 +2753,7 @@ FSI_API fsi_status fsi_ldlt_create(fsi_ldlt **out, const fsi_csr *a, const fsi_l
         return FSI_ERROR_COOKIE;
     c = desc->context;
     if (!out) return fsi__fail(c, FSI_ERROR_ARGUMENT, fsi__ldlt_create_name, -1, 0, "out is NULL");
-    status = fsi__ldlt_check(a, desc);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__ldlt_check(a, desc));
     f = (fsi_ldlt *)fsi__alloc(c, 1, sizeof *f + sizeof(fsi__ldlt_impl));
     if (!f) return fsi__fail(c, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, 0, "no memory for the factorisation");
     f->cookie = FSI__COOKIE('L', fsi_ldlt);
@@ -2782,8 +2773,7 @@ FSI_API fsi_status fsi_ldlt_create(fsi_ldlt **out, const fsi_csr *a, const fsi_l
 static fsi_status fsi__ldlt_renew(fsi_ldlt *f, const fsi_csr *a, const fsi_ldlt_desc *desc)
 {
     fsi__ldlt_impl *im = (fsi__ldlt_impl *)f->impl, kept = *im;
-    fsi_status status = fsi__ldlt_check(a, desc);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__ldlt_check(a, desc));
     memset(im, 0, sizeof *im);
     memset(&f->stats, 0, sizeof f->stats);
     memcpy(im->memory, kept.memory, sizeof im->memory);
@@ -2854,14 +2844,12 @@ FSI_API fsi_status fsi_ldlt_factor(fsi_ldlt *f, const fsi_csr *a)
     fsi__ldlt_impl *im;
     fsi__ldlt_verdict all;
     fsi__ldlt_pass run;
-    fsi_status status;
     double clock;
     int t, s, row, ok;
     if (!f || f->cookie != FSI__COOKIE('L', fsi_ldlt)) return FSI_ERROR_COOKIE;
     clock = fsi__now(f->context);
     im = (fsi__ldlt_impl *)f->impl;
-    status = fsi__csr_same(f->context, fn, a, f->rows, f->block, im->pattern);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__csr_same(f->context, fn, a, f->rows, f->block, im->pattern));
     f->factored = 0;
     f->factorings++;
     row = fsi__ldlt_scales(f, a);
@@ -2924,10 +2912,9 @@ static fsi_status fsi__ldlt_overflow(fsi_context *c, const char *fn)
 static fsi_status fsi__ldlt_apply_inverse(fsi_ldlt *f, fsi_context *c, const char *fn, const double *b, double *x,
     int absolute)
 {
-    const fsi_status status = fsi__ldlt_ready(f, c, fn, b, x);
     fsi__ldlt_impl *im;
     int r, k;
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__ldlt_ready(f, c, fn, b, x));
     im = (fsi__ldlt_impl *)f->impl;
     for (r = 0; r < f->rows; r++) for (k = 0; k < f->block; k++)
         im->x[im->inverse[r] * f->block + k] = b[r * f->block + k];
@@ -3227,8 +3214,7 @@ static fsi_status fsi__solver_factor(fsi_solver *s, const fsi_system *y, const d
         return FSI_OK;
     }
     s->stats.iters = 0;
-    status = fsi_ldlt_factor(im->ldlt, a);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi_ldlt_factor(im->ldlt, a));
     if (count > 0) memcpy(im->kept, a->value, count * sizeof *im->kept);
     s->stats.negative = im->ldlt->stats.negative;
     s->stats.factorings++;
@@ -3241,8 +3227,8 @@ static fsi_status fsi__solver_direct(fsi_solver *s, const fsi_system *y, int row
     fsi__solver_impl *im = (fsi__solver_impl *)s->impl;
     double before = HUGE_VAL;
     int solved, k;
-    fsi_status status = fsi__solver_factor(s, y, b, &solved);
-    if (status != FSI_OK) return status;
+    fsi_status status;
+    FSI__TRY(fsi__solver_factor(s, y, b, &solved));
     if (solved) return fsi__solver_measure(s, y, rows, b);
     status = fsi_ldlt_solve(im->ldlt, b, im->x);
     while (status == FSI_OK) {
@@ -3287,8 +3273,7 @@ FSI_API fsi_status fsi_solver_solve(fsi_solver *s, const fsi_system *system, con
     if (im->busy)
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, 0,
             "this solver is at work: what it calls must not call it");
-    status = fsi__solver_check(s, system, b, x, &rows);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__solver_check(s, system, b, x, &rows));
     for (k = 0; k < 2; k++) {
         fsi__arena *m = k ? &im->memory : &measure;
         im->x = (double *)fsi__take(m, (size_t)rows, sizeof(double));

@@ -319,12 +319,10 @@ FSI_API fsi_status fsi_surface_create(fsi_surface **out, const fsi_surface_desc 
 {
     fsi_surface *surface;
     fsi__sf_impl *s;
-    fsi_status status;
     if (!out || !desc) return FSI_ERROR_ARGUMENT;
     *out = NULL;
     if (desc->cookie != FSI__COOKIE('S', fsi_surface_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
-    status = fsi__sf_check_desc(desc);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__sf_check_desc(desc));
     surface = (fsi_surface *)fsi__alloc(desc->context, 1, sizeof *surface + sizeof *s);
     if (!surface)
         return fsi__fail(desc->context, FSI_ERROR_MEMORY, "fsi_surface_create", -1, 0, "no memory for the surface");
@@ -417,13 +415,11 @@ static fsi_status fsi__sf_more_blocks(fsi_context *context, fsi__sf_impl *s)
 {
     fsi__column blocks, hash;
     int *rows = s->rows, more = rows[FSI__SF_BLOCKS] ? 2 * rows[FSI__SF_BLOCKS] : 256, k;
-    fsi_status status;
     if (more > 1 << 28)
         return fsi__fail(context, FSI_ERROR_MEMORY, "fsi_surface_update", -1, more, "more than 2^28 blocks");
     fsi__sf_table(s, FSI__SF_HASH, &hash);
     fsi__sf_table(s, FSI__SF_BLOCKS, &blocks);
-    status = fsi__grow(context, &hash, 1, 0, &rows[FSI__SF_HASH], more, "fsi_surface_update");
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__grow(context, &hash, 1, 0, &rows[FSI__SF_HASH], more, "fsi_surface_update"));
     for (k = 0; k < s->block_count; k++)
         *fsi__sf_place(s, s->blocks[k].at[0], s->blocks[k].at[1], s->blocks[k].at[2]) = k + 1;
     return fsi__grow(context, &blocks, 1, s->block_count, &rows[FSI__SF_BLOCKS], more, "fsi_surface_update");
@@ -870,17 +866,14 @@ static void fsi__sf_number(fsi__sf_impl *s, size_t totals[3])
 /* Bins, chooses blocks, evaluates and counts. No result is touched. */
 static fsi_status fsi__sf_prepare(fsi_context *context, fsi__sf_impl *s, const fsi_vec3 *x, int count, size_t totals[3])
 {
-    fsi_status status;
     int i;
     s->block_count = 0;
     if (s->hash) memset(s->hash, 0, (size_t)s->rows[FSI__SF_HASH] * 4 * sizeof(int));
-    status = fsi__sf_room(context, s, FSI__SF_PARTICLES, 0, (size_t)count + FSI_LANES);
-    if (status == FSI_OK) status = fsi__sf_bin(context, s, x, count);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__sf_room(context, s, FSI__SF_PARTICLES, 0, (size_t)count + FSI_LANES));
+    FSI__TRY(fsi__sf_bin(context, s, x, count));
     fsi__sf_sort(s, x, count);
-    status = fsi__sf_activate(context, s);
-    if (status == FSI_OK) status = fsi__sf_room(context, s, FSI__SF_SLOTS, 0, (size_t)s->slot_count);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__sf_activate(context, s));
+    FSI__TRY(fsi__sf_room(context, s, FSI__SF_SLOTS, 0, (size_t)s->slot_count));
     for (i = 0; i < s->block_count; i++)
         if (s->blocks[i].slot >= 0) s->slots[s->blocks[i].slot].block = i;
     fsi__sf_run(context, s, fsi__sf_evaluate_slot);
@@ -910,7 +903,6 @@ FSI_API fsi_status fsi_surface_update(fsi_surface *surface, const fsi_vec3 *x, i
     static const char fn[] = "fsi_surface_update";
     fsi_context *context;
     fsi__sf_impl *s;
-    fsi_status status;
     size_t totals[3];
     if (!surface) return fsi__fail(NULL, FSI_ERROR_ARGUMENT, fn, -1, 0, "surface is NULL");
     if (surface->cookie != FSI__COOKIE('f', fsi_surface))
@@ -924,9 +916,8 @@ FSI_API fsi_status fsi_surface_update(fsi_surface *surface, const fsi_vec3 *x, i
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0,
             "attributes is NULL, the desc asks for %d a particle", s->desc.attribute_count);
     s->attributes = attributes;
-    status = fsi__sf_prepare(context, s, x, count, totals);
-    if (status == FSI_OK) status = fsi__sf_grow_results(surface, s, totals);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__sf_prepare(context, s, x, count, totals));
+    FSI__TRY(fsi__sf_grow_results(surface, s, totals));
     fsi__sf_run(context, s, fsi__sf_vertices_of_slot);
     fsi__sf_run(context, s, fsi__sf_elements_of_slot);
     surface->vertex_count = (int)totals[0];

@@ -1750,16 +1750,14 @@ FSI_API fsi_status fsi_viscosity_solve(fsi_viscosity *viscosity, fsi_viscosity_f
     w.cells = w.grid->block_cells;
     w.layers = w.dim == 3 ? 8 : 1;
     w.span = w.dim == 3 ? 1000 : 100;
-    status = fsi__viscous_check(flow, s->pub.context);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__viscous_check(flow, s->pub.context));
     start = fsi__now(s->pub.context);
     s->pub.unknowns = s->pub.iterations = 0;
     s->pub.residual = s->pub.seconds = 0;
     w.k = (double)flow->dt / ((double)flow->density * (double)w.grid->dx * (double)w.grid->dx) * (flow->mu ? 1
         : (double)flow->viscosity);
     if (w.k == 0) return FSI_OK;
-    status = fsi__viscous_prepare(&w, s);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__viscous_prepare(&w, s));
     fsi__viscous_run(&w, 5, fsi__viscous_begin);
     for (n = 0; n < w.count; n++) {
         if (w.bad[n] >= 0)
