@@ -1527,6 +1527,8 @@ FSI_API fsi_status fsi__save(fsi_context *context, uint32_t cookie, fsi__state_f
     fsi__stream st;
     fsi__state_header h;
     size_t need;
+
+    /* The size. */
     memset(&st, 0, sizeof st);
     st.ok = 1;
     fn(&st, simulator);
@@ -1537,6 +1539,8 @@ FSI_API fsi_status fsi__save(fsi_context *context, uint32_t cookie, fsi__state_f
     if (capacity < need)
         return fsi__fail(context, FSI_ERROR_LIMIT, function, -1, (double)need,
             "the buffer holds %.0f bytes, the state needs %.0f", (double)capacity, (double)need);
+
+    /* Behind the header, which holds a hash of the state. */
     st.mode = FSI__WRITE;
     st.data = (unsigned char *)buffer + sizeof h;
     st.capacity = need - sizeof h;
@@ -1551,6 +1555,8 @@ FSI_API fsi_status fsi__load_begin(fsi_context *context, uint32_t cookie, const 
     fsi__stream *st, const char *function)
 {
     fsi__state_header h, want = fsi__make_state_header(cookie, 0, 0);
+
+    /* The header: this kind of state, this build. */
     if (!buffer) return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, 0, "buffer is NULL");
     if (size < sizeof h)
         return fsi__fail(context, FSI_ERROR_FORMAT, function, (long long)size, 0,
@@ -1569,6 +1575,8 @@ FSI_API fsi_status fsi__load_begin(fsi_context *context, uint32_t cookie, const 
     if (h.size != size - sizeof h)
         return fsi__fail(context, FSI_ERROR_FORMAT, function, (long long)size, (double)h.size,
             "the state announces %.0f bytes, the buffer holds %.0f", (double)h.size, (double)(size - sizeof h));
+
+    /* The state itself. */
     memset(st, 0, sizeof *st);
     st->data = (unsigned char *)(uintptr_t)buffer + sizeof h;
     st->capacity = size - sizeof h;
@@ -1704,6 +1712,8 @@ static double fsi__m3_svd(fsi_mat3 a, double *u, double sigma[3], double *v)
     double b[9], scale = fsi__m3_normalize(a, b), s, h;
     int sweep, p, q, k, turned = 1;
     memcpy(v, identity, sizeof identity);
+
+    /* Turn pairs of columns until all are orthogonal. */
     for (sweep = 0; sweep < 20 && turned; sweep++) {
         turned = 0;
         for (p = 0; p < 2; p++) for (q = p + 1; q < 3; q++) {
@@ -1717,6 +1727,8 @@ static double fsi__m3_svd(fsi_mat3 a, double *u, double sigma[3], double *v)
             fsi__m3_turn(v + p, v + q, 3, s, h);
         }
     }
+
+    /* Their lengths; the last one takes the sign of the determinant. */
     for (k = 0; k < 3; k++) sigma[k] = sqrt(b[k] * b[k] + b[k + 3] * b[k + 3] + b[k + 6] * b[k + 6]);
     fsi__m3_sort_columns(sigma, v, b);
     fsi__m3_frame(b, u);
@@ -1856,6 +1868,7 @@ FSI_API fsi_status fsi_dense_cholesky(fsi_context *context, int n, double *a)
     size_t top, bottom, i, j, k;
     FSI__TRY(fsi__dense_check(context, fn, n, a));
     for (top = 0; top < w; top = bottom) {
+        /* Strips of rows; within a strip row after row. */
         bottom = w - top < FSI__DENSE_ROWS ? w : top + FSI__DENSE_ROWS;
         if (bottom > top + 1) fsi__dense_strip(w, a, top, bottom);
         for (j = top; j < bottom; j++) {
@@ -1872,6 +1885,7 @@ FSI_API fsi_status fsi_dense_cholesky(fsi_context *context, int n, double *a)
         }
     }
     for (j = 0; j < w; j++) {
+        /* Nothing can fail now: U becomes L, in its place. */
         a[j * w + j] = sqrt(fsi__dense_pivot(w, a, j));
         for (i = 0; i < j; i++) a[j * w + i] = a[i * w + j];
     }

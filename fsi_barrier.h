@@ -314,6 +314,8 @@ FSI_FN void fsi__gap_of(fsi_pair kind, const double *x, fsi__gap *g)
     const double *p0 = x, *p1 = x + 3, *p2 = x + 6, *p3 = x + 9;
     int k;
     for (k = 0; k < FSI__GAP_NUMBERS; k++) g->v[k] = 0;
+
+    /* Edges: four differences span a parallelogram. */
     if (kind == FSI_EDGE_EDGE) {
         fsi__gap_set(g, 0, p0, p2);
         fsi__gap_set(g, 3, p0, p3);
@@ -323,6 +325,8 @@ FSI_FN void fsi__gap_of(fsi_pair kind, const double *x, fsi__gap *g)
         fsi__gap_set(g, FSI__GAP_SIDE + 3, p3, p2);
         return;
     }
+
+    /* A point: the differences to all corners of the other feature. */
     fsi__gap_set(g, 0, p0, p1);
     if (kind == FSI_POINT_POINT) return;
     fsi__gap_set(g, 3, p0, p2);
@@ -762,6 +766,8 @@ static void fsi__contact_hessian(const fsi_contact *c, const double *x, const fs
     const int points = fsi_pair_points(c->kind), projected = which == FSI_HESSIAN_PROJECTED;
     fsi__frame f;
     double k[3];
+
+    /* The part of m b, along the normal and across it. */
     fsi__frame_of(c->kind, x, at, &f);
     k[0] = m->m * b.curvature;
     k[1] = m->slope * b.slope;
@@ -774,6 +780,8 @@ static void fsi__contact_hessian(const fsi_contact *c, const double *x, const fs
         fsi__form_spread(&form, &f, points, h);
         if (!(m->slope > 0)) fsi__normal_spread(&f, at->weight, k[0], 0, points, h);
     }
+
+    /* The part of the mollifier: mixed terms, then its own curvature. */
     if (!(m->slope > 0)) return;
     if (projected) {
         double g2 = 0, c2 = 0;
@@ -1118,6 +1126,8 @@ static double fsi__ccd_search(fsi__ccd *s)
     for (s->turns = 0; s->turns < FSI__CCD_TURNS; s->turns++) {
         fsi__gap at;
         fsi__nearest n;
+
+        /* The distance at time t; at the start, the gap that is to be kept. */
         for (k = 0; k < FSI__GAP_NUMBERS; k++) at.v[k] = s->r.v[k] + t * s->v.v[k];
         fsi__nearest_of(s->kind, &at, &n);
         d = sqrt(n.rr);
@@ -1128,6 +1138,8 @@ static double fsi__ccd_search(fsi__ccd *s)
             g = s->thickness * (1 + 1e-15) + s->keep * gap;
             enough = s->thickness + (1 + FSI__CCD_SLACK) * s->keep * gap;
         } else if (d <= enough) return t;
+
+        /* The time up to which a plane keeps the features apart; failing that, a plane turned towards the motion. */
         until = fsi__ccd_advance(&s->r, &s->v, corners, fsi__d3_scale(n.r, 1 / d), r_error, v_error, g, t);
         if (!(until > t)) until = fsi__ccd_detour(&at, n.r, &s->r, &s->v, corners, r_error, v_error, g, t);
         if (until < 1 && s->turns >= FSI__CCD_PATIENCE) {
@@ -1279,11 +1291,15 @@ static double fsi__drift_polynomial(const fsi__drift *d, double from, double to,
     fsi__bernstein p[27], w[3];
     double error = 1, off = 0;
     int axis, i, j, n = d->dim == 3 ? d->width * d->width * d->width : d->width * d->width;
+
+    /* The corner values, linear in time. */
     for (i = 0; i < n; i++) {
         p[i].degree = 1;
         p[i].c[0] = d->phi[i] + from * d->dphi[i];
         p[i].c[1] = d->phi[i] + to * d->dphi[i];
     }
+
+    /* Their products with the weights of each axis. */
     for (axis = 0; axis < d->dim; axis++) {
         const double f0 = d->y[axis] - d->base[axis] + from * d->step[axis],
             f1 = d->y[axis] - d->base[axis] + to * d->step[axis];
@@ -1326,11 +1342,15 @@ static double fsi__drift_advance(const fsi__drift *d, double from, double to, do
     fsi__bernstein p;
     double error = fsi__drift_polynomial(d, from, to, &p), u, next, end = to;
     int turn;
+
+    /* The distance that is to be kept. */
     if (*g < 0) {
         if (!(p.c[0] > 0)) return from;
         *g = keep * (p.c[0] + error);
         *enough = 1.01 * *g;
     }
+
+    /* The safe time of the hull; what is left of the polynomial goes on from there. */
     for (turn = 0; turn < 128; turn++) {
         if (!(p.c[0] - error > *g)) return from;
         u = fsi__bernstein_reach(&p, *g + error);
@@ -1437,12 +1457,16 @@ FSI_API double fsi_friction_energy(const fsi_friction *f, const double *x, const
     const int points = f && fsi__is_pair(f->kind) ? fsi_pair_points(f->kind) : 0, n = 3 * points;
     double u[2], y, push, bend, b[3][3];
     int i, j, p, q;
+
+    /* What bad input returns. */
     for (i = 0; gradient && i < n; i++) gradient[i] = 0;
     for (i = 0; hessian && i < n * n; i++) hessian[i] = 0;
     if (!points || !x || !x0 || !(slip > 0)) return 0;
     fsi__friction_slip(f, x, x0, u);
     y = sqrt(u[0] * u[0] + u[1] * u[1]);
     if (!(y <= FSI__HUGE) || !(f->force > 0)) return 0;
+
+    /* D' = force push u, D'' = force (push + bend u u^T), in world axes. */
     fsi__friction_law(y, slip, which, &push, &bend);
     for (i = 0; gradient && i < n; i++)
         gradient[i] = f->force * push * f->weight[i / 3] * (u[0] * f->tangent[0][i % 3] + u[1] * f->tangent[1][i % 3]);
@@ -1452,10 +1476,11 @@ FSI_API double fsi_friction_energy(const fsi_friction *f, const double *x, const
         b[p][q] = f->force * (push * (f->tangent[0][p] * f->tangent[0][q] + f->tangent[1][p] * f->tangent[1][q])
             + bend * along_p * along_q);
     }
-    for (i = 0; hessian && i < points; i++) for (j = 0; j < points; j++) for (p = 0; p < 3; p++)
-        for (q = 0; q < 3; q++) {
-        hessian[(3 * i + p) * n + 3 * j + q] = f->weight[i] * f->weight[j] * b[p][q];
-    }
+
+    /* To the points. */
+    for (i = 0; hessian && i < points; i++) for (j = 0; j < points; j++)
+        for (p = 0; p < 3; p++) for (q = 0; q < 3; q++)
+            hessian[(3 * i + p) * n + 3 * j + q] = f->weight[i] * f->weight[j] * b[p][q];
     return f->force * (y < slip ? y * y / slip - y * y * y / (3 * slip * slip) + slip / 3 : y);
 }
 
@@ -1551,6 +1576,8 @@ FSI_API fsi_status fsi_boxes_create(fsi_boxes **out, fsi_context *context, int c
     fsi__arena measure = { NULL, 0, 0 };
     fsi_boxes *b;
     fsi__boxes *im;
+
+    /* Memory for boxes and tree, in one block. */
     if (out) *out = NULL;
     if (!fsi__is_context(context)) return FSI_ERROR_COOKIE;
     if (!out || count < 0)
@@ -1565,6 +1592,8 @@ FSI_API fsi_status fsi_boxes_create(fsi_boxes **out, fsi_context *context, int c
         return fsi__fail(context, FSI_ERROR_MEMORY, name, -1, count, "no memory for %d boxes", count);
     }
     fsi__boxes_lay(im, &im->memory, count);
+
+    /* Nothing can fail now. */
     b->cookie = FSI__COOKIE('b', fsi_boxes);
     b->context = context;
     b->count = count;
@@ -1603,6 +1632,8 @@ static void fsi__boxes_sort(fsi__boxes *im, int n)
     for (shift = 0; shift < 63; shift += 11) {
         int sum = 0, *o = im->order;
         uint64_t *k = im->key;
+
+        /* Counts of the digit; where each digit begins. */
         memset(start, 0, sizeof start);
         for (i = 0; i < n; i++) start[k[i] >> shift & 2047]++;
         if (start[k[0] >> shift & 2047] == n) continue;
@@ -1611,6 +1642,8 @@ static void fsi__boxes_sort(fsi__boxes *im, int n)
             start[digit] = sum;
             sum += here;
         }
+
+        /* A stable pass from one array to the other. */
         for (i = 0; i < n; i++) {
             const int to = start[k[i] >> shift & 2047]++;
             im->spare_key[to] = k[i];
@@ -1628,6 +1661,8 @@ static void fsi__boxes_plant(fsi__boxes *im, int n)
 {
     double lo[3], hi[3], scale[3];
     int i, k;
+
+    /* The box of the middles. */
     for (k = 0; k < 3; k++) lo[k] = FSI__HUGE, hi[k] = -FSI__HUGE;
     for (i = 0; i < n; i++) for (k = 0; k < 3; k++) {
         const double m = 0.5 * im->box[6 * i + k] + 0.5 * im->box[6 * i + 3 + k];
@@ -1638,6 +1673,8 @@ static void fsi__boxes_plant(fsi__boxes *im, int n)
         im->origin[k] = n > 0 ? 0.5 * lo[k] + 0.5 * hi[k] : 0;
         scale[k] = hi[k] * 0.5 - lo[k] * 0.5 > 1e-290 ? 1048575.9 / (hi[k] * 0.5 - lo[k] * 0.5) : 0;
     }
+
+    /* Morton codes of 20 bits an axis. */
     for (i = 0; i < n; i++) {
         uint64_t key = 0;
         for (k = 0; k < 3; k++) {
@@ -1992,6 +2029,8 @@ static fsi_status fsi__pairs_hunt(fsi_pairs *p, fsi__hunt *h, int chunks)
         for (k = 0; k < chunks; k++) im->need[k] = 0;
         fsi__pairs_lay(im, chunks, 0);
     }
+
+    /* A search with the room of the last one; where it is too small, a second search with enough. */
     for (round = 0; round < 3; round++) {
         int64_t total = 0;
         const int packs = h->a->packs[0]; /* and about as many pairs as last time */
@@ -2040,6 +2079,8 @@ static int fsi__pairs_sort(fsi_pairs *p, int rows, int chunks)
     fsi__pairs *im = (fsi__pairs *)p->impl;
     double work;
     int c, k, i, sum = 0;
+
+    /* Counts by the first of each pair, and where each row begins. */
     for (i = 0; i <= rows; i++) im->start[i] = 0;
     for (c = 0; c < chunks; c++) for (k = 0; k < im->need[c]; k++)
         im->start[im->found[2 * (size_t)(im->offset[c] + k)]]++;
@@ -2049,6 +2090,8 @@ static int fsi__pairs_sort(fsi_pairs *p, int rows, int chunks)
         sum += here;
     }
     im->start[rows] = sum;
+
+    /* Pairs to their rows; each row is sorted by its own task. */
     for (c = 0; c < chunks; c++) for (k = 0; k < im->need[c]; k++) {
         const int *pair = im->found + 2 * (size_t)(im->offset[c] + k);
         int *to = im->index + 2 * (size_t)im->start[pair[0]]++;
@@ -2086,6 +2129,8 @@ FSI_API fsi_status fsi_pairs_find(fsi_pairs *p, const fsi_boxes *a, const fsi_bo
     if (!p || p->cookie != FSI__COOKIE('p', fsi_pairs)) return FSI_ERROR_COOKIE;
     if (!a || !b) return fsi__fail(p->context, FSI_ERROR_ARGUMENT, fsi__pairs_name, -1, 0, "boxes is NULL");
     if (a->cookie != FSI__COOKIE('b', fsi_boxes) || b->cookie != FSI__COOKIE('b', fsi_boxes)) return FSI_ERROR_COOKIE;
+
+    /* What the tasks read. */
     im = (fsi__pairs *)p->impl;
     h.a = (const fsi__boxes *)a->impl;
     h.b = (const fsi__boxes *)b->impl;
@@ -2101,6 +2146,8 @@ FSI_API fsi_status fsi_pairs_find(fsi_pairs *p, const fsi_boxes *a, const fsi_bo
     if (!h.a->planted || !h.b->planted)
         return fsi__fail(p->context, FSI_ERROR_ARGUMENT, fsi__pairs_name, -1, 0,
             "boxes have no places yet: fsi_boxes_update comes first");
+
+    /* The search; then the result in order. */
     chunks = fsi__chunks(h.a->packs[0], FSI__HUNT_GRAIN);
     status = fsi__pairs_reserve(p, a->count, chunks);
     if (status == FSI_OK) status = fsi__pairs_hunt(p, &h, chunks);

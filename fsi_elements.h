@@ -289,6 +289,8 @@ static double fsi__shell_stvk(const fsi__shell_membrane *m, const double *x, dou
     double f[2][3], d[3][2], p[2][3], c[36], e[3];
     double s11, s22, s12;
     int a, b;
+
+    /* Strain and stress: E, then S and P = F S. */
     fsi__shell_strain(m, x, f, d);
     fsi__shell_green(f, m->strain, e);
     s11 = m->c11 * e[0] + m->c12 * e[1];
@@ -298,9 +300,11 @@ static double fsi__shell_stvk(const fsi__shell_membrane *m, const double *x, dou
         p[0][a] = s11 * f[0][a] + s12 * f[1][a];
         p[1][a] = s12 * f[0][a] + s22 * f[1][a];
     }
+
+    /* The Hessian to F: S dF, and F C dE. Projected, S is raised first. */
     if (h) {
-        if (!exact) { /* eigenvalues of volume D S D^T may be as low as -support: those of S as low as that over volume
-                         |D|^2 */
+        /* Eigenvalues of volume D S D^T may be as low as -support: those of S as low as that over volume |D|^2. */
+        if (!exact) {
             const double size = m->volume * (d[0][0] * d[0][0] + d[0][1] * d[0][1] + d[1][0] * d[1][0]
                 + d[1][1] * d[1][1] + d[2][0] * d[2][0] + d[2][1] * d[2][1]);
             fsi__shell_raise(&s11, &s22, &s12, -support / size);
@@ -327,14 +331,20 @@ static double fsi__shell_neo_hookean(const fsi__shell_membrane *m, const double 
     double f[2][3], d[3][2], p[2][3], c[36], n[3], j[2][3], area, slope, within;
     double across[3] = { 0, 0, 0 };
     int a, b, k;
+
+    /* F, the unit normal n and dJ/dF. */
     fsi__shell_strain(m, x, f, d);
     fsi__sh_cross(f[0], f[1], n);
     area = sqrt(fsi__sh_dot(n, n));
     for (a = 0; a < 3; a++) n[a] = area > 1e-150 ? n[a] / area : 0;
     fsi__sh_cross(f[1], n, j[0]);
     fsi__sh_cross(n, f[0], j[1]);
+
+    /* P = mu F + W'(J) dJ/dF. */
     slope = -m->mu + m->lambda * (area - 1);
     for (k = 0; k < 2; k++) for (a = 0; a < 3; a++) p[k][a] = m->mu * f[k][a] + slope * j[k][a];
+
+    /* The Hessian to F: within the plane, and across it. */
     if (h) {
         within = exact ? slope : slope > m->mu ? m->mu : slope < -m->mu ? -m->mu : slope;
         if (area > 1e-12) {
@@ -382,12 +392,16 @@ static void fsi__shell_angle_side(const double *e, const double *u, double l, co
     const double q = fsi__sh_dot(n, n), along = fsi__sh_dot(w, u), c[3] = { along - l, -along, l };
     double a[3], t[3], dc[3][3][3], dn[3][3][3], da[3][3][3];
     int i, j, k, r;
+
+    /* The gradient. */
     for (k = 0; k < 3; k++) {
         a[k] = n[k] / q;
         t[k] = (w[k] - along * u[k]) / l;
     }
     for (i = 0; i < 3; i++) for (k = 0; k < 3; k++) g[3 * at[i] + k] -= c[i] * a[k];
     if (!h) return;
+
+    /* The derivatives of c, of N and of A. */
     for (k = 0; k < 3; k++) { /* dc_i to x0, x1, p */
         dc[0][0][k] = -t[k];
         dc[0][1][k] = t[k] - u[k];
@@ -409,6 +423,8 @@ static void fsi__shell_angle_side(const double *e, const double *u, double l, co
         const double m = 2 * (a[0] * dn[j][0][r] + a[1] * dn[j][1][r] + a[2] * dn[j][2][r]);
         for (k = 0; k < 3; k++) da[j][k][r] = dn[j][k][r] / q - a[k] * m;
     }
+
+    /* Their product rule. */
     for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) for (k = 0; k < 3; k++) for (r = 0; r < 3; r++)
         h[12 * (3 * at[i] + k) + 3 * at[j] + r] -= a[k] * dc[i][j][r] + c[i] * da[j][k][r];
 }
@@ -487,6 +503,8 @@ FSI_API void fsi__shell_plate_rest(fsi__shell_plate *p, const double *rest, int 
     memset(p, 0, sizeof *p);
     p->missing = missing;
     if (!fsi__shell_axes(rest, warp, a, b, &area)) return;
+
+    /* For each side: its normal, its length over the mean height, and its angle at rest. */
     for (e = 0; e < 3; e++) {
         const double *x0 = rest + 3 * fsi__shell_flap[e][0], *x1 = rest + 3 * fsi__shell_flap[e][1];
         const double here = fsi__shell_height(x0, x1, rest + 3 * e),
@@ -503,6 +521,8 @@ FSI_API void fsi__shell_plate_rest(fsi__shell_plate *p, const double *rest, int 
         fsi__shell_gather_flap(rest, e, flap);
         p->rest[e] = missing >> e & 1 ? 0 : fsi__shell_angle(flap, NULL, NULL);
     }
+
+    /* The quadratic form of the three angles; sides without a neighbour are free to turn. */
     for (e = 0; e < 3; e++) for (i = 0; i < 3; i++)
         p->q[3 * e + i] = area * (d[0] * v[e][0] * v[i][0] + d[1] * v[e][1] * v[i][1]
             + d[2] * (v[e][0] * v[i][1] + v[e][1] * v[i][0]) + d[3] * v[e][2] * v[i][2]);
@@ -515,6 +535,8 @@ FSI_API double fsi__shell_plate_energy(const fsi__shell_plate *p, const double *
     double w[3], moment[3], slope[3][12], second[144], spread[3][18], sum = 0;
     int e, f, i, j;
     if (h) memset(h, 0, 324 * sizeof *h);
+
+    /* The three angles from rest, with their slopes in the 18 coordinates. */
     for (e = 0; e < 3; e++) {
         double flap[12];
         fsi__shell_gather_flap(x, e, flap);
@@ -524,11 +546,15 @@ FSI_API double fsi__shell_plate_energy(const fsi__shell_plate *p, const double *
         for (i = 0; i < 18; i++) spread[e][i] = 0;
         for (i = 0; (g || h) && i < 12; i++) spread[e][3 * fsi__shell_flap[e][i / 3] + i % 3] = slope[e][i];
     }
+
+    /* Moments, energy and gradient. */
     for (e = 0; e < 3; e++) {
         moment[e] = p->q[3 * e] * w[0] + p->q[3 * e + 1] * w[1] + p->q[3 * e + 2] * w[2];
         sum += moment[e] * w[e] / 2;
     }
     for (i = 0; g && i < 18; i++) g[i] = moment[0] * spread[0][i] + moment[1] * spread[1][i] + moment[2] * spread[2][i];
+
+    /* The Hessian: Q of the slopes, and the moments times the second derivatives of the angles. */
     for (e = 0; h && e < 3; e++) {
         double row[18], flap[12], share;
         for (i = 0; i < 18; i++) for (row[i] = 0, f = 0; f < 3; f++) row[i] += p->q[3 * e + f] * spread[f][i];
@@ -656,11 +682,15 @@ FSI_API double fsi__shell_bend(double stiffness, double rest, const double *x, d
         ratio = rest > 0 ? least / r : 0;
     double g6[6], h6[36], j[3][6], pull[6];
     int i, k, a;
+
+    /* The gradient. */
     fsi__shell_bent_slope(&b, j);
     for (i = 0; i < 6; i++) {
         pull[i] = b.kb[0] * j[0][i] + b.kb[1] * j[1][i] + b.kb[2] * j[2][i];
         g6[i] = stiffness * (1 - ratio) * pull[i];
     }
+
+    /* The Hessian. */
     if (h && exact) {
         const double chi = b.chi, du = -8 / (chi * chi), ddu = 16 / (chi * chi * chi),
             slope = stiffness / 2 * (1 - ratio), second = rest > 0 ? stiffness / 4 * least / (r * r * r) : 0;
@@ -849,6 +879,8 @@ static void fsi__shell_curvature_second(const fsi__shell_twisted *t, int k, doub
     const double kappa = t->kappa[k], ee = s / (b->le * b->le), ff = s / (b->lf * b->lf), ef = s / (b->le * b->lf);
     double u[3], mean[3], ce[3], cf[3];
     int i, j, side;
+
+    /* Terms of the two edges. */
     for (i = 0; i < 3; i++) {
         u[i] = (ue[i] + uf[i]) / b->chi;
         mean[i] = (b->te[i] + b->tf[i]) / b->chi;
@@ -868,6 +900,8 @@ static void fsi__shell_curvature_second(const fsi__shell_twisted *t, int k, doub
             h[8 * (3 + j) + i] += v;
         }
     }
+
+    /* Terms with the turn of each frame. */
     for (side = 0; side < 2; side++) {
         const double *w = side == 0 ? we : wf, turn = fsi__sh_dot(b->kb, w) / 2;
         double pe[3], pf[3];
@@ -917,15 +951,21 @@ FSI_API double fsi__shell_joint_energy(const fsi__shell_joint *j, const fsi__she
     const fsi__shell_twisted t = fsi__shell_twisted_at(frame, reference, x, theta);
     double slope[3][8], g8[8] = { 0 }, h8[64] = { 0 }, w[3], s[3], sum = 0;
     int i, k, a;
+
+    /* Strains from rest, and energy. */
     for (k = 0; k < 3; k++) {
         s[k] = (k < 2 ? j->bend[k] : j->twist) / j->length;
         w[k] = k < 2 ? t.kappa[k] - j->rest_curvature[k] : t.twist - j->rest_twist;
         sum += s[k] / 2 * w[k] * w[k];
     }
     if (!g && !h) return sum;
+
+    /* Their slopes in two edges and two angles. */
     fsi__shell_curvature_slope(&t, 0, slope[0]);
     fsi__shell_curvature_slope(&t, 1, slope[1]);
     fsi__shell_twist_slope(&t.b, slope[2]);
+
+    /* Gradient and Hessian in these. */
     for (k = 0; k < 3; k++) for (i = 0; i < 8; i++) g8[i] += s[k] * w[k] * slope[k][i];
     for (k = 0; h && k < 3; k++) for (i = 0; i < 8; i++) for (a = 0; a < 8; a++)
         h8[8 * i + a] += s[k] * slope[k][i] * slope[k][a];
@@ -933,6 +973,8 @@ FSI_API double fsi__shell_joint_energy(const fsi__shell_joint *j, const fsi__she
         for (k = 0; k < 2; k++) fsi__shell_curvature_second(&t, k, s[k] * w[k], h8);
         fsi__shell_twist_second(&t.b, s[2] * w[2], h8);
     }
+
+    /* To points and angles. */
     fsi__shell_from_edges(g8, h8, 8, g, h, 11);
     for (k = 0; k < 2; k++) {
         const double *row = h8 + 8 * (6 + k);

@@ -390,6 +390,8 @@ FSI_API fsi_status fsi_grid_create(fsi_grid **out, const fsi_grid_desc *desc)
     if (!desc || desc->cookie != FSI__COOKIE('G', fsi_grid_desc) || !fsi__is_context(desc->context))
         return FSI_ERROR_COOKIE;
     FSI__TRY(fsi__grid_check(desc));
+
+    /* The grid and its list of places. */
     context = desc->context;
     g = (fsi_grid *)fsi__alloc(context, 1, sizeof *g);
     m = (fsi__grid_impl *)fsi__alloc(context, 1, sizeof *m);
@@ -408,6 +410,8 @@ FSI_API fsi_status fsi_grid_create(fsi_grid **out, const fsi_grid_desc *desc)
     }
     places = g ? fsi__grid_places(g) : 0;
     if (g && m) m->index = (int *)fsi__alloc(context, places, sizeof *m->index);
+
+    /* All or nothing. */
     if (!g || !m || !m->index) {
         fsi__free(context, m, 1, sizeof *m);
         fsi__free(context, g, 1, sizeof *g);
@@ -443,6 +447,8 @@ FSI_API fsi_status fsi_grid_add_field(fsi_grid *g, fsi_grid_place place, fsi_rea
     fsi_field *field;
     size_t k, cells;
     if (out) *out = NULL;
+
+    /* Input. */
     if (!fsi__is_grid(g)) return FSI_ERROR_COOKIE;
     if (!out) return fsi__fail(g->context, FSI_ERROR_ARGUMENT, f, -1, 0, "out is NULL");
     if ((int)place < (int)FSI_CELLS || (int)place > (int)FSI_FACES_X + g->dim - 1)
@@ -454,6 +460,8 @@ FSI_API fsi_status fsi_grid_add_field(fsi_grid *g, fsi_grid_place place, fsi_rea
     if (m->field_count == FSI__GRID_FIELDS)
         return fsi__fail(g->context, FSI_ERROR_LIMIT, f, -1, FSI__GRID_FIELDS, "a grid has no more than %d fields",
             FSI__GRID_FIELDS);
+
+    /* The field, as large as all others. */
     field = (fsi_field *)fsi__alloc(g->context, 1, sizeof *field);
     if (field)
         field->value = (fsi_real *)fsi__alloc(g->context, (size_t)m->capacity,
@@ -462,6 +470,8 @@ FSI_API fsi_status fsi_grid_add_field(fsi_grid *g, fsi_grid_place place, fsi_rea
         fsi__free(g->context, field, 1, sizeof *field);
         return fsi__fail(g->context, FSI_ERROR_MEMORY, f, -1, 0, "no memory for a field");
     }
+
+    /* Nothing can fail now. */
     field->cookie = FSI__COOKIE('v', fsi_field);
     field->grid = g;
     field->place = place;
@@ -512,11 +522,15 @@ static void fsi__grid_move_fields(void *arg, int chunk, int begin, int end)
         fsi_real *v = m->fields[k]->value;
         const fsi_real background = m->fields[k]->background;
         if (m->fields[k]->scratch) continue;
+
+        /* Blocks that stay move to the front, in their order. */
         for (b = from = 0; from < job->grid->block_count; from++) {
             if (!job->wanted[m->place[from]]) continue;
             if (b != from) memcpy(v + (size_t)b * cells, v + (size_t)from * cells, bytes);
             b++;
         }
+
+        /* From the back to their new places; the others are filled with the background. */
         for (b = job->count - 1, from = job->kept - 1; b >= 0; b--) {
             if (m->index[m->next[b]] >= 0) {
                 if (b != from) memcpy(v + (size_t)b * cells, v + (size_t)from * cells, bytes);
@@ -537,10 +551,14 @@ static fsi_status fsi__grid_reserve(fsi_grid *g, int count, const char *function
     const size_t places = fsi__grid_places(g);
     int k, room;
     fsi_status status;
+
+    /* Is there room? */
     if (count > most)
         return fsi__fail(g->context, FSI_ERROR_LIMIT, function, -1, count, "%d blocks have more than 2^31 - 1 cells",
             count);
     if (count <= m->capacity) return FSI_OK;
+
+    /* Fields, and both lists of places. */
     for (k = 0; k < m->field_count; k++) {
         columns[k].array = (void **)&m->fields[k]->value;
         columns[k].size = (size_t)g->block_cells * sizeof(fsi_real);
@@ -563,10 +581,14 @@ FSI_API fsi_status fsi_grid_set_blocks(fsi_grid *g, const unsigned char *wanted)
     size_t p, places;
     double work;
     int b, *old;
+
+    /* Input. */
     if (!fsi__is_grid(g)) return FSI_ERROR_COOKIE;
     if (!wanted) return fsi__fail(g->context, FSI_ERROR_ARGUMENT, f, -1, 0, "wanted is NULL");
     m = (fsi__grid_impl *)g->impl;
     places = fsi__grid_places(g);
+
+    /* How many blocks will there be, and how many of them are there? */
     job.grid = g;
     job.wanted = wanted;
     for (p = 0, job.count = job.kept = 0; p < places; p++) {
@@ -575,6 +597,8 @@ FSI_API fsi_status fsi_grid_set_blocks(fsi_grid *g, const unsigned char *wanted)
     }
     if (job.count == job.kept && job.kept == g->block_count) return FSI_OK;
     FSI__TRY(fsi__grid_reserve(g, job.count, f));
+
+    /* Their places; fields move there. */
     for (p = 0, b = job.moved = 0; p < places; p++)
         if (wanted[p]) {
             job.moved += m->index[p] != b;
@@ -582,6 +606,8 @@ FSI_API fsi_status fsi_grid_set_blocks(fsi_grid *g, const unsigned char *wanted)
         }
     work = FSI__GRID_MOVE_NS * job.moved * g->block_cells * m->field_count;
     fsi__parallel_work(g->context, m->field_count, 1, work, fsi__grid_move_fields, &job);
+
+    /* The list of places is exchanged with its double. */
     for (b = 0; b < g->block_count; b++) m->index[m->place[b]] = -1;
     for (b = 0; b < job.count; b++) m->index[m->next[b]] = b;
     old = m->place;
@@ -854,6 +880,8 @@ FSI_API fsi_real fsi_grid_sample_spline(const fsi_field *f, fsi_vec3 x, fsi_vec3
     const fsi_real *v;
     int lo[3] = { 0, 0, 0 }, a, k, dim, sy, sz;
     const fsi_grid *g;
+
+    /* The place in cells. */
     if (gradient) *gradient = fsi_v3(0, 0, 0);
     if (!fsi__is_field(f)) return 0;
     g = f->grid;
@@ -861,6 +889,8 @@ FSI_API fsi_real fsi_grid_sample_spline(const fsi_field *f, fsi_vec3 x, fsi_vec3
     p[0] = (x.x - g->origin.x) / g->dx;
     p[1] = (x.y - g->origin.y) / g->dx;
     p[2] = (x.z - g->origin.z) / g->dx;
+
+    /* Weights of three entries along each axis, and their slopes. */
     for (a = 0; a < dim; a++) {
         const fsi_real q = fsi__into(p[a] - fsi__grid_offset(f->place, a), (fsi_real)-1.5,
             (fsi_real)fsi_grid_size(g, f->place, a) + half);
@@ -870,6 +900,8 @@ FSI_API fsi_real fsi_grid_sample_spline(const fsi_field *f, fsi_vec3 x, fsi_vec3
         lo[a] = (int)whole - 1;
         for (k = 0; k < 4; k++) memcpy(w[k][a], k == 1 + a ? slope : value, sizeof value);
     }
+
+    /* Products of the weights. */
     v = fsi__grid_patch(f, lo, 3, room, &sy, &sz);
     if (gradient) {
         for (a = 0; a < dim; a++)
@@ -1065,6 +1097,8 @@ FSI_FN void fsi__advect_velocity(const fsi__advect_block *s, fsi_real (*c)[64], 
     const fsi_real half = (fsi_real)0.5;
     fsi_real fw[3][64], fh[3][64], w[3][64], h[3][64]; /* fractions and whole parts of c and, h, of c - 1/2 */
     int o[3][64], a, t;
+
+    /* Fractions and whole parts. */
     for (a = 0; a < dim; a++) {
         const fsi_real lo = (fsi_real)s->u_reach.lo[a], most = (fsi_real)s->u_reach.n[a] - 1 - (fsi_real)0.001;
         for (t = 0; t < n; t++) {
@@ -1076,12 +1110,16 @@ FSI_FN void fsi__advect_velocity(const fsi__advect_block *s, fsi_real (*c)[64], 
             fh[a][t] = q - half - h[a][t];
         }
     }
+
+    /* First entries of the three components. */
     for (t = 0; t < n; t++) {
         const fsi_real zw = dim == 3 ? w[2][t] : 0, zh = dim == 3 ? h[2][t] : 0;
         o[0][t] = (int)(w[0][t] + (fsi_real)sy * h[1][t] + (fsi_real)sz * zh);
         o[1][t] = (int)(h[0][t] + (fsi_real)sy * w[1][t] + (fsi_real)sz * zh);
         o[2][t] = (int)(h[0][t] + (fsi_real)sy * h[1][t] + (fsi_real)sz * zw);
     }
+
+    /* The components. */
     for (t = 0; t < n; t++) {
         const fsi_real zh = dim == 3 ? fh[2][t] : 0;
         k[0][t] = fsi__interpolate_linear(s->u[0] + o[0][t], sy, sz, fw[0][t], fh[1][t], zh, dim);
@@ -1186,6 +1224,8 @@ static int fsi__advect_begin(const fsi__advect *job, fsi__advect_block *s)
     const fsi_real part = job->order == 3 ? (fsi_real)0.75 : (fsi_real)0.5;
     fsi_real least[3] = { 0, 0, 0 }, most[3] = { 0, 0, 0 }, x, y;
     int a, k, finite = 1;
+
+    /* The ranges of the block: are all its numbers finite? */
     for (k = 0; k < job->count; k++) finite &= fsi__block_range(job->from[k]->value + first, g->block_cells, &x, &y);
     for (a = 0; a < g->dim; a++) {
         finite &= fsi__block_range(job->u[a]->value + first, g->block_cells, &x, &y);
@@ -1196,6 +1236,8 @@ static int fsi__advect_begin(const fsi__advect *job, fsi__advect_block *s)
         most[a] += x;
         s->last[a] = (fsi_real)(g->n[a] - s->corner[a]);
     }
+
+    /* What the traces reach in `from`; and in u, for their middle points. */
     fsi__reach_of(&s->from_reach, least, most, 0, reach, reach + 1, FSI__ADVECT_FROM, g->dim);
     for (a = 0; a < 3; a++) {
         least[a] = fsi_min(part * least[a], 0);
@@ -1279,6 +1321,8 @@ static fsi_status fsi__advect_check(const fsi__advect *job, fsi_real dt, const c
 {
     fsi_context *context = job->to[0]->grid->context;
     int a, k;
+
+    /* Fields that fit each other. */
     if (fsi__velocity_grid(job->u) != job->to[0]->grid)
         return fsi__fail(context, FSI_ERROR_ARGUMENT, f, -1, 0, "u is no velocity on the grid of to");
     for (k = 0; k < job->count; k++) {
@@ -1293,6 +1337,8 @@ static fsi_status fsi__advect_check(const fsi__advect *job, fsi_real dt, const c
             if (job->to[k] == job->from[a] || (a < k && job->to[k] == job->to[a]))
                 return fsi__fail(context, FSI_ERROR_ARGUMENT, f, k, 0, "to[%d] is from[%d] or another of to", k, a);
     }
+
+    /* Numbers. */
     if (job->scheme < (int)FSI_ADVECT_LINEAR || job->scheme > (int)FSI_ADVECT_QUINTIC)
         return fsi__fail(context, FSI_ERROR_ARGUMENT, f, -1, job->scheme, "scheme is %d", job->scheme);
     if (job->order != 2 && job->order != 3)
@@ -1453,10 +1499,14 @@ static void fsi__extrapolate_layer(void *arg, int chunk, int begin, int end)
         fsi_real *value = job->f->value + (size_t)b * (size_t)g->block_cells, sum;
         unsigned char *known = job->known + (size_t)b * (size_t)g->block_cells;
         uint64_t all = ~(uint64_t)0;
+
+        /* Blocks that are all known have nothing to do. */
         for (z = 0; z < words; z++) all &= job->next[(size_t)b * (size_t)words + (size_t)z] = own[z];
         if (all == ~(uint64_t)0) continue;
         fsi_grid_corner(g, b, corner);
         fsi__blocks_beside(g, b, beside);
+
+        /* Entries beside known ones, a word of 64 bits at a time. */
         for (z = 0; z < words; z++) {
             uint64_t bits[6], fresh = 0;
             if (own[z] == ~(uint64_t)0) continue;
@@ -1465,6 +1515,8 @@ static void fsi__extrapolate_layer(void *arg, int chunk, int begin, int end)
             fresh &= ~own[z];
             if (fresh) fresh &= fsi__mask_inside(g, job->f->place, corner, z, stay);
             job->next[(size_t)b * (size_t)words + (size_t)z] |= fresh;
+
+            /* Each becomes the mean of its known neighbours. */
             for (e = z * 64; fresh; e++, fresh >>= 1) {
                 for (; !(fresh & 0xff); e += 8) fresh >>= 8;
                 if (!(fresh & 1)) continue;
@@ -1500,12 +1552,16 @@ FSI_API fsi_status fsi_grid_extrapolate(fsi_field *f, unsigned char *known, int 
     fsi_grid *g;
     size_t bytes;
     int c, grain;
+
+    /* Input. */
     if (!fsi__is_field(f)) return FSI_ERROR_COOKIE;
     g = f->grid;
     m = (fsi__grid_impl *)g->impl;
     if (!known) return fsi__fail(g->context, FSI_ERROR_ARGUMENT, name, -1, 0, "known is NULL");
     if (layers < 1 || layers > 254)
         return fsi__fail(g->context, FSI_ERROR_ARGUMENT, name, -1, layers, "layers is %d, not 1 to 254", layers);
+
+    /* Two masks of known entries, in turn. */
     bytes = (size_t)m->capacity * (size_t)fsi__layers(g) * sizeof *job.now;
     if (!fsi__arena_reserve(g->context, &m->scratch, 2 * bytes + 64))
         return fsi__fail(g->context, FSI_ERROR_MEMORY, name, -1, (double)bytes, "no memory for %d blocks", m->capacity);
@@ -1515,6 +1571,8 @@ FSI_API fsi_status fsi_grid_extrapolate(fsi_field *f, unsigned char *known, int 
     job.next = (uint64_t *)fsi__take(&m->scratch, bytes, 1);
     grain = fsi__grid_grain(g);
     for (c = 0; c < FSI__GRID_CHUNKS; c++) job.bad[c] = -1;
+
+    /* Layer after layer; then the entries that no layer reached. */
     fsi__grid_light(g, grain, 400, fsi__extrapolate_read, &job);
     for (job.layer = 1; job.layer <= layers; job.layer++) {
         uint64_t *now = job.now;
@@ -1546,8 +1604,12 @@ static void fsi__mask_fill(void *arg, int chunk, int begin, int end)
             const fsi_real *v = m->field->value + at;
             const uint64_t inside = fsi__mask_inside(g, FSI_CELLS, corner, z, stay);
             uint64_t w = 0;
+
+            /* Zeros, or NaN when an entry within the box is not finite. */
             if (inside == ~(uint64_t)0) for (y = 0; y < 64; y += 8) for (x = 0; x < 8; x++) sum[x] += v[y + x] * 0;
             else for (x = 0; x < 64; x++) if (inside >> x & 1) sum[0] += v[x] * 0;
+
+            /* Bits of the liquid. */
             for (y = 0; y < 64; y += 8) {
                 unsigned row = 0;
                 for (x = 0; x < 8; x++) row |= (unsigned)(v[y + x] < 0) << x;

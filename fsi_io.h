@@ -305,6 +305,8 @@ static const unsigned char *fsi__parse_number(const unsigned char *p, const unsi
     uint64_t mantissa = 0;
     long long q = 0, e = 0;
     int digits = 0, point = 0, negative = 0, e_negative = 0, used = 0;
+
+    /* Sign, digits and point. */
     if (p < end && (*p == '+' || *p == '-')) negative = *p++ == '-';
     for (; p < end; p++) {
         if (*p == '.' && !point) { point = 1; continue; }
@@ -314,6 +316,8 @@ static const unsigned char *fsi__parse_number(const unsigned char *p, const unsi
         else q += !point;
     }
     if (!digits) return NULL;
+
+    /* Exponent. */
     if (p < end && (*p == 'e' || *p == 'E')) {
         const unsigned char *first;
         p++;
@@ -618,6 +622,8 @@ static void fsi__project_polygon(const fsi__io_store *s, int first, int n, fsi__
     double area[3] = { 0, 0, 0 }, p[3], q[3], x[3];
     const fsi_vec3 *o = &s->vertices[corner[0]], *v;
     int i, axis, u, w;
+
+    /* Twice the area vector, from the first corner. */
     for (i = 0; i < n; i++) {
         v = &s->vertices[corner[i]];
         q[0] = (double)v->x - (double)o->x;
@@ -627,6 +633,8 @@ static void fsi__project_polygon(const fsi__io_store *s, int first, int n, fsi__
             area[axis] += p[(axis + 1) % 3] * q[(axis + 2) % 3] - p[(axis + 2) % 3] * q[(axis + 1) % 3];
         memcpy(p, q, sizeof p);
     }
+
+    /* The two coordinates that stay, so that the polygon turns counter-clockwise. */
     axis = fabs(area[0]) > fabs(area[1]) ? 0 : 1;
     if (fabs(area[2]) >= fabs(area[axis])) axis = 2;
     u = (axis + (area[axis] > 0 ? 1 : 2)) % 3;
@@ -672,6 +680,8 @@ static fsi_status fsi__store_triangulate(fsi__io_store *s, int largest)
     if (!scratch)
         return fsi__fail(s->context, FSI_ERROR_MEMORY, s->function, -1, largest,
                          "no memory for a polygon of %d corners", largest);
+
+    /* Polygons become triangles by cutting ears; what has two corners is a segment. */
     for (i = 0; i < s->polygon_count; i++) {
         const int *corner = s->corners + s->polygons[i].first;
         n = fsi__store_corners_of(s, i);
@@ -696,6 +706,8 @@ static fsi_status fsi__store_polygons_finish(fsi__io_store *s)
 {
     int i, k, n, largest = 0, triangles = 0, segments = 0;
     fsi_status status;
+
+    /* Corners must exist; sizes. */
     for (i = 0; i < s->polygon_count; i++) {
         const int *corner = s->corners + s->polygons[i].first;
         n = fsi__store_corners_of(s, i);
@@ -708,6 +720,8 @@ static fsi_status fsi__store_polygons_finish(fsi__io_store *s)
         if (n > 2) triangles += n - 2;
         else segments++;
     }
+
+    /* Room, then triangles and segments. */
     status = fsi__store_reserve(s, &s->triangles, 3 * sizeof(int), 0, triangles, &s->triangle_capacity);
     if (status == FSI_OK)
         status = fsi__store_reserve(s, &s->segments, 2 * sizeof(int), 0, segments, &s->segment_capacity);
@@ -1200,6 +1214,8 @@ static fsi_status fsi__ply_plan_attributes(fsi__ply *ply, const fsi__ply_element
     fsi__io_store *s = ply->in.store;
     fsi_status status;
     int i, size, used = 0;
+
+    /* Offsets by size. */
     for (size = 8; size > 0; size /= 2) {
         for (i = e->first; i < e->end; i++) {
             fsi__ply_property *p = &ply->properties[i];
@@ -1208,6 +1224,8 @@ static fsi_status fsi__ply_plan_attributes(fsi__ply *ply, const fsi__ply_element
             s->value_size += size;
         }
     }
+
+    /* Room for values and names; then the attributes themselves. */
     if (s->value_size == 0 || e->count == 0) return FSI_OK;
     status = fsi__store_reserve(s, &s->values, (size_t)s->value_size, 0, (long long)e->count, &s->value_capacity);
     if (status == FSI_OK)
@@ -1269,6 +1287,8 @@ static fsi_status fsi__ply_plan(fsi__ply *ply)
         fsi__ply_property *corners = fsi__ply_find(ply, e, "vertex_indices", 1);
         fsi__ply_property *start = fsi__ply_find(ply, e, "vertex1", 0), *end = fsi__ply_find(ply, e, "vertex2", 0);
         int is_vertex = strcmp(e->name, "vertex") == 0;
+
+        /* What an element must have, and how long it is at least. */
         if (e->count > 0 && e->first == e->end)
             return fsi__io_refuse(in, FSI_ERROR_FORMAT, 0, "an element has no property");
         if (is_vertex && vertices) return fsi__io_refuse(in, FSI_ERROR_FORMAT, 0, "the element vertex appears twice");
@@ -1278,6 +1298,8 @@ static fsi_status fsi__ply_plan(fsi__ply *ply)
             need += e->count * (in->binary ? fsi__io_types[p->is_list ? p->count_type : p->type].size : 2);
             p->role = FSI__PLY_SKIP;
         }
+
+        /* Faces and edges. */
         if (!corners) corners = fsi__ply_find(ply, e, "vertex_index", 1);
         if (corners && strcmp(e->name, "face") == 0) {
             fsi__ply_property *texture = fsi__ply_find(ply, e, "texcoord", 1);
@@ -1289,6 +1311,8 @@ static fsi_status fsi__ply_plan(fsi__ply *ply)
             end->role = FSI__PLY_EDGE_END;
         }
     }
+
+    /* Is the file long enough? */
     if (need > here)
         return fsi__fail(in->store->context, FSI_ERROR_FORMAT, in->store->function, fsi__io_where(in), need,
                          "the header announces at least %.0f bytes, but %.0f follow: the file is cut short", need,
@@ -1993,6 +2017,8 @@ static fsi_status fsi__vtp_split(fsi__vtp *v, fsi_io_out out)
     const fsi_io_mesh *m = v->mesh;
     const long long most = m->vertex_count + 3LL * m->triangle_count;
     int i;
+
+    /* No texture coordinates: points are vertices. */
     if (!fsi__is_context(out.context)) return FSI_ERROR_COOKIE;
     v->points = m->vertex_count;
     v->vertex = v->uv = v->next = v->point = NULL;
@@ -2000,6 +2026,8 @@ static fsi_status fsi__vtp_split(fsi__vtp *v, fsi_io_out out)
     if (most > 0x7FFFFFFF)
         return fsi__fail(out.context, FSI_ERROR_LIMIT, "fsi_io_write_vtp", -1, (double)most,
             "the mesh has too many corners");
+
+    /* Lists of the points that a vertex has become. */
     v->capacity = (int)most;
     v->vertex = (int *)fsi__alloc(out.context, (size_t)most, 4 * sizeof(int));
     if (!v->vertex)
@@ -2013,6 +2041,8 @@ static fsi_status fsi__vtp_split(fsi__vtp *v, fsi_io_out out)
         v->uv[i] = -2; /* not used yet */
         v->next[i] = -1;
     }
+
+    /* Each corner finds its point, or makes one. */
     for (i = 0; i < 3 * m->triangle_count; i++) v->point[i] = fsi__vtp_point(v, m->triangles[i], m->triangle_uv[i]);
     return FSI_OK;
 }
@@ -2086,12 +2116,16 @@ FSI_API fsi_status fsi_io_write_vtp(fsi_io_out out, const fsi_io_mesh *mesh, int
     fsi_status status = fsi__io_check_mesh(out.context, mesh, flags, "fsi_io_write_vtp");
     int particles;
     if (status != FSI_OK) return status;
+
+    /* Points, and the file. */
     v.mesh = mesh;
     FSI__TRY(fsi__vtp_split(&v, out));
     if ((status = fsi__io_begin(&v.w, out, "fsi_io_write_vtp")) != FSI_OK) {
         fsi__free(out.context, v.vertex, (size_t)v.capacity, 4 * sizeof(int));
         return status;
     }
+
+    /* Two walks: the first writes the description of all arrays, the second their numbers. */
     v.flags = flags;
     v.offset = 0;
     particles = mesh->triangle_count + mesh->segment_count > 0 ? 0 : mesh->vertex_count;
@@ -2246,6 +2280,8 @@ FSI_API fsi_status fsi_io_append_pc2(fsi_context *context, const char *path, int
     double offset = FSI__PC2_HEADER + 12.0 * frame * vertex_count;
     fsi__io_writer w;
     fsi_status status;
+
+    /* Input. */
     FSI__TRY(fsi__check_positions(context, vertices, vertex_count, 1, fn));
     if (!path || frame < 0 || vertex_count < 1)
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, frame, frame, "path is NULL, frame %d negative, or no vertex",
@@ -2253,12 +2289,16 @@ FSI_API fsi_status fsi_io_append_pc2(fsi_context *context, const char *path, int
     if (offset + 12.0 * vertex_count > (double)LONG_MAX)
         return fsi__fail(context, FSI_ERROR_LIMIT, fn, frame, offset, "frame %d lies beyond what fseek can reach",
                          frame);
+
+    /* The file as the frame before left it. */
     fsi__pc2_header(header, vertex_count, frame);
     status = frame == 0 ? fsi__io_begin(&w, out, fn) : fsi__io_reopen(&w, out, 0, found, sizeof found, fn);
     if (status != FSI_OK) return status;
     if (frame == 0) fsi__io_put(&w, header, sizeof header);
     else if (memcmp(header, found, sizeof header) != 0) return fsi__io_foreign(&w);
     else if (fseek(w.file, (long)offset, SEEK_SET) != 0) fsi__io_short_write(&w);
+
+    /* The frame; then the count. */
     fsi__pc2_put_frame(&w, vertices, vertex_count);
     fsi__io_flush(&w);
     if (fseek(w.file, 0, SEEK_SET) != 0) fsi__io_short_write(&w);
@@ -2467,6 +2507,8 @@ static void fsi__put_block(fsi__png *z, int last)
 {
     uint32_t literals[FSI__LZ_LITERALS], distances[FSI__LZ_DISTANCES];
     int i, extra;
+
+    /* How often each symbol occurs. */
     memset(literals, 0, sizeof literals);
     memset(distances, 0, sizeof distances);
     literals[256] = 1; /* end of block */
@@ -2475,6 +2517,8 @@ static void fsi__put_block(fsi__png *z, int last)
         literals[distance ? fsi__length_symbol(length, &extra) : length]++;
         if (distance) distances[fsi__octave_class(distance - 1, 1, &extra)]++;
     }
+
+    /* Codes, in front of the block; then the tokens. */
     fsi__huffman_build(&z->literals, literals, FSI__LZ_LITERALS, 15);
     fsi__huffman_build(&z->distances, distances, FSI__LZ_DISTANCES, 15);
     fsi__put_block_header(z, last);
@@ -2520,8 +2564,12 @@ static void fsi__zlib(fsi__png *z, const unsigned char *data, int size)
 {
     int at, length, distance = 0, next, next_distance = 0;
     uint32_t a = 1, b = 0;
+
+    /* The header. */
     fsi__png_byte(z, 0x78);
     fsi__png_byte(z, 0xDA);
+
+    /* Matches, of which the longer of two neighbours counts. */
     length = fsi__lz_match(z, data, 0, size, FSI__LZ_DEPTH, &distance);
     for (at = 0; at < size;) {
         next = fsi__lz_match(z, data, at + 1, size, FSI__LZ_DEPTH, &next_distance);
@@ -2536,6 +2584,8 @@ static void fsi__zlib(fsi__png *z, const unsigned char *data, int size)
         length = next;
         distance = next_distance;
     }
+
+    /* The rest of the last block, and the checksum. */
     fsi__put_block(z, 1);
     fsi__put_bits(z, 0, 7); /* fills the last byte */
     for (at = 0; at < size; at++) {
@@ -2621,6 +2671,8 @@ FSI_API fsi_status fsi_io_write_png(fsi_io_out out, const void *pixels, int widt
     unsigned char *rows;
     fsi__png *z;
     size_t size;
+
+    /* Input. */
     if (!pixels) return fsi__fail(out.context, FSI_ERROR_ARGUMENT, fn, -1, 0, "pixels is NULL");
     if (width < 1 || width > 65535 || height < 1 || height > 65535)
         return fsi__fail(out.context, FSI_ERROR_ARGUMENT, fn, -1, width,
@@ -2633,6 +2685,8 @@ FSI_API fsi_status fsi_io_write_png(fsi_io_out out, const void *pixels, int widt
     if ((uint64_t)(bytes + 1) * (uint64_t)height > 0x7FFFFFFFu)
         return fsi__fail(out.context, FSI_ERROR_LIMIT, fn, -1, (double)bytes * height,
                          "a picture of %d x %d x %d exceeds 2^31 bytes", width, height, channels);
+
+    /* Rows with their filters, compressed into the stream. */
     size = (size_t)(bytes + 1) * (size_t)height;
     rows = (unsigned char *)fsi__alloc(out.context, size, 1);
     z = (fsi__png *)fsi__alloc(out.context, 1, sizeof *z);

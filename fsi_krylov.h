@@ -460,6 +460,8 @@ static fsi_status fsi__krylov_cg(fsi_krylov *k)
     while (sqrt(rr) > im->target[0] && k->stats.iters < im->limit && !fsi__krylov_drifted(k, dd, sqrt(rr))) {
         fsi__krylov_job job;
         double beta;
+
+        /* z = M^-1 r and the new direction; the same pass adds the last one to d. */
         FSI__TRY(fsi__krylov_precondition(k, r, z, rr, &rz));
         if (!(rz > 0) || im->verdict != FSI_OK) break;
         beta = before > 0 ? rz / before : 0;
@@ -469,6 +471,8 @@ static fsi_status fsi__krylov_cg(fsi_krylov *k)
         job.d = d;
         dd = fsi__krylov_pass(k, fsi__krylov_turn_rows, &job);
         alpha = 0;
+
+        /* q = A p, the step along p, the new residual. */
         FSI__TRY(fsi__krylov_product(k, p, q, sum));
         if (!fsi_is_finite(pmp)) return fsi__krylov_not_finite(k);
         if (!fsi__krylov_curves(k, sum[0], pmp)) break;
@@ -501,6 +505,8 @@ static fsi_status fsi__krylov_minres(fsi_krylov *k)
     double g = 0, g_old = 1, g_new, gg, vv, delta, eta, dd = 0, sum[3], left = im->norm[0];
     fsi__krylov_turns turn = { 1, 1, 0, 0 };
     fsi_status status;
+
+    /* The first Lanczos vector. */
     memcpy(v, im->r, bytes);
     memset(v_old, 0, bytes);
     memset(w, 0, bytes);
@@ -512,6 +518,8 @@ static fsi_status fsi__krylov_minres(fsi_krylov *k)
         double a0, a1, a2, a3, c, s;
         status = fsi__krylov_product(k, z, q, sum);
         if (status != FSI_OK) break;
+
+        /* The next Lanczos vector. */
         delta = sum[0] / g / g;
         vv = fsi__krylov_three(k, v_old, 1 / g, q, -delta / g, v, -g / g_old, NULL, 0);
         if (!fsi_is_finite(delta) || !fsi_is_finite(vv)) return fsi__krylov_not_finite(k);
@@ -519,6 +527,8 @@ static fsi_status fsi__krylov_minres(fsi_krylov *k)
         if (!im->m) z_next = v;
         status = fsi__krylov_precondition(k, v, z_next, vv, &gg);
         if (status != FSI_OK || im->verdict != FSI_OK) break;
+
+        /* The rotation that makes the new column triangular. */
         g_new = sqrt(gg);
         a0 = turn.c * delta - turn.c_old * turn.s * g;
         a2 = turn.s * delta + turn.c_old * turn.c * g;
@@ -527,11 +537,15 @@ static fsi_status fsi__krylov_minres(fsi_krylov *k)
         if (!(a1 > 0)) break; /* A r = 0 */
         c = a0 / a1;
         s = g_new / a1;
+
+        /* The direction, the solution, the residual. */
         dd = fsi__krylov_three(k, w_old, 1 / (g * a1), z, -a2 / a1, w, -a3 / a1, im->d, c * eta);
         t = w, w = w_old, w_old = t;
         eta *= -s;
         left = fabs(eta);
         if (im->m) left = g_new > 0 ? sqrt(fsi__krylov_combine(k, im->r, c * eta / g_new, v, s * s)) : 0;
+
+        /* The next turn. */
         turn.c_old = turn.c, turn.c = c;
         turn.s_old = turn.s, turn.s = s;
         g_old = g, g = g_new;
@@ -682,6 +696,8 @@ static int fsi__krylov_rank(int t, double (*gram)[FSI__KRYLOV_MOST], double (*rh
     int pivot[FSI__KRYLOV_MOST], chosen[FSI__KRYLOV_MOST] = { 0 }, rank, i, j, l;
     memset(rho, 0, sizeof(fsi__krylov_matrix));
     memset(mix, 0, sizeof(fsi__krylov_matrix));
+
+    /* Pivot after pivot, by what is left of each diagonal entry relative to its beginning. */
     for (j = 0; j < t; j++) left[j] = gram[j][j] > 0 ? 1 : 0;
     for (rank = 0; rank < t; rank++) {
         double root;
@@ -745,6 +761,8 @@ static fsi_status fsi__krylov_block(fsi_krylov *k)
     fsi__krylov_impl *im = fsi__krylov_of(k);
     fsi__krylov_block_job job;
     int i, j, good, terms, full = 1;
+
+    /* All columns of r are directions at first. */
     memset(&job, 0, sizeof job);
     job.im = im;
     job.sum = im->sum;
@@ -754,6 +772,8 @@ static fsi_status fsi__krylov_block(fsi_krylov *k)
     good = fsi__krylov_gram(k, &job, im->r, im->r, fsi__krylov_gram_rows);
     for (;;) {
         fsi_status status = good ? FSI_OK : fsi__krylov_not_finite(k);
+
+        /* p and what d lacks; the pass also ends in rank 0. */
         job.rank = 0;
         if (status == FSI_OK && full && k->stats.iters < im->limit && !fsi__krylov_arrived(&job))
             status = fsi__krylov_orthonormal(k, &job);
@@ -762,6 +782,8 @@ static fsi_status fsi__krylov_block(fsi_krylov *k)
         fsi__krylov_run(k, FSI__KRYLOV_NS_TERM * terms, fsi__krylov_advance_rows, &job);
         if (job.rank == 0) return FSI_OK;
         job.turned = job.wide = job.rank;
+
+        /* Q = A P and the step; then the new residuals. */
         FSI__TRY(fsi__krylov_apply(k, im->a, im->p, im->q, job.wide));
         if (!fsi__krylov_gram(k, &job, im->p, im->q, fsi__krylov_gram_rows)) return fsi__krylov_not_finite(k);
         job.rank = fsi__krylov_rank(job.wide, job.gram, job.rho, job.mix);
@@ -788,6 +810,8 @@ static fsi_status fsi__krylov_measure(fsi_krylov *k, int first)
     const size_t n = (size_t)k->desc.rows;
     fsi_status status = FSI_OK;
     int j, kept = 0, zero = 1;
+
+    /* d becomes x + sigma d, q becomes A of that. */
     for (j = 0; j < im->count; j++) {
         double *d = im->d + (size_t)j * n;
         const double *x = im->x + (size_t)im->column[j] * n;
@@ -800,6 +824,8 @@ static fsi_status fsi__krylov_measure(fsi_krylov *k, int first)
     if (zero) memset(im->q, 0, (size_t)im->count * n * sizeof(double));
     else status = fsi__krylov_apply(k, im->a, im->d, im->q, im->count);
     if (status != FSI_OK) return status;
+
+    /* The residuals; columns that are worth another round move up. */
     for (j = 0; j < im->count; j++) {
         const int c = im->column[j];
         const double *d = im->d + (size_t)j * n;
@@ -922,6 +948,8 @@ FSI_API fsi_status fsi_krylov_create(fsi_krylov **out, const fsi_krylov_desc *de
         return FSI_ERROR_COOKIE;
     if (!out) return fsi__fail(desc->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
     FSI__TRY(fsi__krylov_check_desc(desc, fn));
+
+    /* The solver, then its vectors. */
     k = (fsi_krylov *)fsi__alloc(desc->context, 1, sizeof *k + sizeof *im);
     if (!k) return fsi__fail(desc->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the solver");
     k->cookie = FSI__COOKIE('K', fsi_krylov);
@@ -996,6 +1024,8 @@ FSI_API fsi_status fsi_krylov_solve(fsi_krylov *k, const fsi_operator *a, const 
     double clock;
     int c, worst = 0;
     if (!k || k->cookie != FSI__COOKIE('K', fsi_krylov)) return FSI_ERROR_COOKIE;
+
+    /* Input. */
     clock = fsi__now(k->context);
     im = fsi__krylov_of(k);
     FSI__TRY(fsi__krylov_check_desc(&k->desc, fn));
@@ -1008,6 +1038,8 @@ FSI_API fsi_status fsi_krylov_solve(fsi_krylov *k, const fsi_operator *a, const 
     }
     FSI__TRY(fsi__krylov_check_vectors(k, b, "b"));
     FSI__TRY(fsi__krylov_check_vectors(k, x, "x"));
+
+    /* All columns; x is written only when no call failed. */
     im->a = a;
     im->m = m;
     im->b = b;
@@ -1343,6 +1375,8 @@ static fsi_status fsi__precond_analyse(fsi_precond *p, const fsi_csr *a)
     fsi__arena measure = { NULL, 0, 0 };
     size_t upper = 0, most = 0;
     int r, e, u = 0;
+
+    /* Sizes: entries above the diagonal. */
     im->tile = p->desc.kind == FSI_PRECOND_JACOBI ? 1 : a->block;
     for (r = 0; r < a->rows && p->desc.kind >= FSI_PRECOND_IC0; r++) {
         size_t row = 0;
@@ -1350,6 +1384,8 @@ static fsi_status fsi__precond_analyse(fsi_precond *p, const fsi_csr *a)
         upper += row;
         if (row > most) most = row;
     }
+
+    /* Memory, and the pattern above the diagonal. */
     fsi__precond_lay_out(im, &measure, a, upper, most);
     if (!fsi__arena_reserve(p->context, &im->memory, measure.used))
         return fsi__fail(p->context, FSI_ERROR_MEMORY, fsi__precond_create_name, -1, p->rows, "no memory for %d rows",
@@ -1372,11 +1408,15 @@ FSI_API fsi_status fsi_precond_create(fsi_precond **out, const fsi_csr *a, const
     if (out) *out = NULL;
     if (!desc || desc->cookie != FSI__COOKIE('q', fsi_precond_desc) || !fsi__is_context(desc->context))
         return FSI_ERROR_COOKIE;
+
+    /* Input. */
     c = desc->context;
     if (!out) return fsi__fail(c, FSI_ERROR_ARGUMENT, fsi__precond_create_name, -1, 0, "out is NULL");
     FSI__TRY(fsi__csr_check(c, fsi__precond_create_name, a));
     FSI__TRY(fsi__precond_check_desc(c, desc, a));
     FSI__TRY(fsi__precond_check_pattern(c, desc, a));
+
+    /* The preconditioner, its pattern, its memory. */
     p = (fsi_precond *)fsi__alloc(c, 1, sizeof *p + sizeof *im);
     if (!p) return fsi__fail(c, FSI_ERROR_MEMORY, fsi__precond_create_name, -1, 0, "no memory for the preconditioner");
     p->cookie = FSI__COOKIE('Q', fsi_precond);

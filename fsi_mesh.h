@@ -407,19 +407,22 @@ static int fsi__plan_split(fsi__plan *p, int begin, int end, fsi_box3 centers, i
 {
     fsi_vec3 size = fsi_v3_sub(centers.hi, centers.lo);
     int axis = size.x >= size.y ? (size.x >= size.z ? 0 : 2) : (size.y >= size.z ? 1 : 2), i, b, best = 0,
-        left[FSI__BINS],
-        count[FSI__BINS] = { 0 };
+        left[FSI__BINS], count[FSI__BINS] = { 0 };
     fsi_real lo = fsi__axis(centers.lo, axis), scale = FSI__BINS / fsi__axis(size, axis);
     fsi_box3 box[FSI__BINS], run = fsi_box3_empty();
     double cost[FSI__BINS], least = 0;
     if (depth > 30 || !(scale <= FSI_REAL_MAX)) return begin + (end - begin) / 2;
 #define FSI__BIN_OF(item) ((int)fsi_min((fsi__axis(fsi__box_middle(p->boxes[item]), axis) - lo) * scale, FSI__BINS - 1))
+
+    /* Items and their box in each bin. */
     for (b = 0; b < FSI__BINS; b++) box[b] = fsi_box3_empty();
     for (i = begin; i < end; i++) {
         b = FSI__BIN_OF(p->order[i]);
         count[b]++;
         box[b] = fsi_box3_join(box[b], p->boxes[p->order[i]]);
     }
+
+    /* Costs from the left, then from the right: the cheapest plane. */
     for (b = 0, i = 0; b < FSI__BINS; b++) { /* left[b], cost[b]: bins 0 .. b together */
         run = fsi_box3_join(run, box[b]);
         left[b] = i += count[b];
@@ -609,6 +612,8 @@ static fsi_status fsi__make_read(fsi__maker *m)
     const fsi_mesh_desc *d = m->desc;
     fsi_box3 box = fsi_box3_empty();
     int i, v;
+
+    /* Which vertices are used, and their box. */
     m->source_vertex = (int *)fsi__alloc(m->context, (size_t)d->vertex_count, sizeof(int));
     if (!m->source_vertex) return fsi__maker_memory(m);
     for (v = 0; v < d->vertex_count; v++) m->source_vertex[v] = -1;
@@ -621,6 +626,8 @@ static fsi_status fsi__make_read(fsi__maker *m)
         m->source_vertex[v] = 0;
         box = fsi_box3_grow(box, fsi__given(m, v));
     }
+
+    /* Sizes. */
     for (v = 0; v < d->vertex_count; v++) m->report.unused_vertices += m->source_vertex[v] < 0;
     m->low = box.lo;
     m->diagonal = fsi__d3_norm(fsi__d3_diff(box.hi, box.lo));
@@ -639,6 +646,8 @@ static fsi_status fsi__make_scale(fsi__maker *m)
     int octave[1024] = { 0 }, i, e, n = 0, far_vertex = 0;
     fsi__d3 mean = fsi__d3_make(0, 0, 0);
     double farthest = -1;
+
+    /* Lengths by their exponent; the centroid. */
     for (i = 0; i < d->corners * d->element_count; i++) {
         int first = i / d->corners * d->corners, next = first + (i + 1 - first) % d->corners;
         double length = fsi__d3_norm(fsi__d3_diff(fsi__given(m, d->elements[next]), fsi__given(m, d->elements[i])));
@@ -648,16 +657,19 @@ static fsi_status fsi__make_scale(fsi__maker *m)
         octave[e < -511 ? 0 : e > 512 ? 1023 : e + 511]++;
         n++;
     }
+
+    /* The median; is it well above the welding distance? */
     for (e = 0, i = 0; e < 1024 && 2 * (i + octave[e]) < n; e++) i += octave[e];
     if (n == 0 || 10 * m->weld <= ldexp(0.5, e - 511)) return FSI_OK;
+
+    /* Else the farthest vertex is to blame. */
     for (i = 0; i < d->corners * d->element_count; i++) {
         double r = fsi__d3_norm(fsi__d3_sub(fsi__d3_of(d->vertices[d->elements[i]]), mean));
         if (r > farthest) { farthest = r; far_vertex = i; }
     }
     return fsi__fail(m->context, FSI_ERROR_MESH, FSI__MAKE, far_vertex / d->corners, m->weld,
         "vertex %d of %s %d lies far from the others: at %.3g across, welding over %.3g would merge edges "
-        "of about %.3g; "
-        "correct it, or lower desc.weld",
+        "of about %.3g; correct it, or lower desc.weld",
         d->elements[far_vertex], m->noun, far_vertex / d->corners, m->diagonal, m->weld, ldexp(0.5, e - 511));
 }
 
@@ -691,6 +703,8 @@ static fsi_status fsi__make_weld(fsi__maker *m)
 {
     fsi__weld_grid g;
     int v, used = m->desc->vertex_count - m->report.unused_vertices;
+
+    /* An empty hash table of cells that are four times the welding distance. */
     for (g.slots = 16; g.slots < 2 * used && g.slots < (1 << 30);) g.slots *= 2;
     g.cell = m->weld > 0 ? 4 * m->weld : 1;
     m->x = (fsi_vec3 *)fsi__alloc(m->context, (size_t)used, sizeof(fsi_vec3));
@@ -701,6 +715,8 @@ static fsi_status fsi__make_weld(fsi__maker *m)
     g.head = (int *)fsi__take(&m->scratch, (size_t)g.slots, sizeof(int));
     g.next = (int *)fsi__take(&m->scratch, (size_t)used, sizeof(int));
     for (v = 0; v < g.slots; v++) g.head[v] = -1;
+
+    /* Each vertex finds its cell, or adds itself to it. */
     for (v = 0; v < m->desc->vertex_count; v++) if (m->source_vertex[v] >= 0) {
         fsi_vec3 x = fsi__given(m, v);
         int found = fsi__weld_find(m, &g, x);
@@ -886,6 +902,8 @@ static fsi_status fsi__make_twins(fsi__maker *m)
     fsi__sorter s;
     int i, j, k = m->corners, left = 0;
     fsi_status status = fsi__sorter_begin(m, &s, m->face_count, k, m->vertex_count, 0);
+
+    /* Keys: the corners of a face in ascending order, so that twins are equal. */
     for (i = 0; i < m->face_count && status == FSI_OK; i++) {
         const int *c = m->face[i].corner;
         int lo = c[0] < c[1] ? c[0] : c[1], hi = c[0] + c[1] - lo;
@@ -893,12 +911,16 @@ static fsi_status fsi__make_twins(fsi__maker *m)
         s.key[k - 1][i] = k == 3 && c[2] > hi ? c[2] : hi;
         if (k == 3) s.key[1][i] = lo + hi + c[2] - s.key[0][i] - s.key[2][i];
     }
+
+    /* Runs of equal faces. */
     if (status == FSI_OK) fsi__sort(&s);
     for (i = 0; i < m->face_count && status == FSI_OK; i = j) {
         j = fsi__sort_run(&s, i);
         if (j > i + 1) status = fsi__judge_twins(m, &s, i, j);
     }
     if (status != FSI_OK) return status;
+
+    /* Faces that are left move up. */
     for (i = 0; i < m->face_count; i++) if (!m->face[i].dropped) m->face[left++] = m->face[i];
     m->face_count = left;
     if (left == 0) return fsi__fail(m->context, FSI_ERROR_MESH, FSI__MAKE, 0, 0,
@@ -947,6 +969,8 @@ static int fsi__join_wedges(fsi__maker *m, const int *h, int n)
     int at[FSI__WEDGE_FACES], i, j, k, balance = 0;
     fsi__d3 axis = fsi__d3_make(0, 0, 1), u = axis, v = axis;
     if (n > FSI__WEDGE_FACES || n % 2) return 0;
+
+    /* The faces by their angle around the edge, in steps of 1e-8; of equal ones those that open a wedge come last. */
     for (i = 0; i < n; i++) {
         const int *c = m->face[h[i] / m->corners].corner;
         int from = c[h[i] % m->corners], closes = fsi__forward(m, h[i]);
@@ -970,6 +994,8 @@ static int fsi__join_wedges(fsi__maker *m, const int *h, int n)
         at[j] = h[i];
     }
     if (balance != 0) return 0;
+
+    /* Each face that opens a wedge joins the one that closes it, as brackets do. */
     for (i = 0; i < n; i++) {
         int depth = 0;
         if (fsi__forward(m, at[i])) continue;
@@ -988,6 +1014,8 @@ static fsi_status fsi__make_link(fsi__maker *m)
     fsi__sorter s;
     int h, i, j, k = m->corners, n = k * m->face_count;
     FSI__TRY(fsi__sorter_begin(m, &s, n, k - 1, m->vertex_count, 0));
+
+    /* Keys: the ends of each edge, the lower one first. */
     for (h = 0; h < n; h++) {
         const int *c = m->face[h / k].corner;
         int a = c[h % k], b = c[(h % k + 1) % k];
@@ -996,6 +1024,8 @@ static fsi_status fsi__make_link(fsi__maker *m)
         m->face[h / k].neighbor[h % k] = -1;
     }
     fsi__sort(&s);
+
+    /* Runs of equal edges: one face is a rim, two are neighbours, more form wedges. */
     m->edge_count = m->report.boundary_edges = m->report.nonmanifold_edges = 0;
     m->open_face = m->crowded_face = -1;
     for (i = 0; i < n; i = j, m->edge_count++) {
@@ -1081,17 +1111,23 @@ static fsi_status fsi__split_pass(fsi__maker *m, int *cuts)
     fsi_status s = fsi__maker_plant(m, &order, (size_t)n * sizeof(fsi__cut) + (size_t)m->vertex_count + 128);
     *cuts = 0;
     if (s != FSI_OK) return s;
+
+    /* Vertices on the rim may lie on an open edge. */
     cut = (fsi__cut *)fsi__take(&m->scratch, (size_t)n, sizeof(fsi__cut));
     rim = (char *)fsi__take(&m->scratch, (size_t)m->vertex_count, 1);
     memset(rim, 0, (size_t)m->vertex_count);
     for (f = 0; f < n; f++) for (cut[f].vertex = -1, k = 0; k < 3; k++)
         if (m->face[f].neighbor[k] < 0) rim[m->face[f].corner[k]] = rim[m->face[f].corner[(k + 1) % 3]] = 1;
+
+    /* The faces near such a vertex. */
     for (v = 0; v < m->vertex_count; v++) if (rim[v]) {
         fsi__walk w;
         fsi_box3 box = fsi_box3_inflate(fsi_box3_grow(fsi_box3_empty(), m->x[v]), (fsi_real)reach);
         for (k = fsi__walk_box(&w, m->nodes, box); k >= 0; k = fsi__walk_next(&w, 0))
             fsi__find_cut(m, order[k], v, reach, &cut[order[k]]);
     }
+
+    /* Each face is cut at its vertex, in two. */
     for (f = 0; f < n; f++) *cuts += cut[f].vertex >= 0;
     if (!m->desc->repair || *cuts == 0) return FSI_OK;
     FSI__TRY(fsi__maker_room(m, n + *cuts));
@@ -1466,6 +1502,8 @@ static fsi__mesh *fsi__mesh_assemble(fsi__maker *m)
     fsi__mesh *w = (fsi__mesh *)fsi__alloc(m->context, 1, sizeof(fsi__mesh));
     fsi__arena measure;
     if (!w) return NULL;
+
+    /* What is known before there are arrays. */
     memset(&measure, 0, sizeof measure);
     w->node_count = m->node_count;
     w->pub.cookie = FSI__COOKIE('m', fsi_mesh);
@@ -1480,6 +1518,8 @@ static fsi__mesh *fsi__mesh_assemble(fsi__maker *m)
     w->pub.source_count = m->desc->vertex_count;
     w->pub.tet_count = m->tet_count;
     w->pub.impl = w;
+
+    /* The arrays. */
     fsi__mesh_layout(w, m, &measure);
     if (!fsi__arena_reserve(m->context, &w->memory, measure.used)) {
         fsi__free(m->context, w, 1, sizeof(fsi__mesh));
@@ -1571,12 +1611,16 @@ static fsi_status fsi__judge_shells(fsi__maker *m, const fsi__mesh *w)
     if (n < 2 || m->desc->kind != FSI_MESH_CLOSED) return FSI_OK;
     FSI__TRY(fsi__sorter_begin(m, &list, m->face_count, 1, m->group_count,
         (n + 1) * (sizeof *s + sizeof *boxes + 2 * sizeof *nodes + sizeof *order) + 256));
+
+    /* A tree over the boxes of the shells. */
     s = (fsi__shell *)fsi__take(&m->scratch, n + 1, sizeof *s);
     boxes = (fsi_box3 *)fsi__take(&m->scratch, n, sizeof *boxes);
     nodes = (fsi__node *)fsi__take(&m->scratch, 2 * n, sizeof *nodes);
     order = (int *)fsi__take(&m->scratch, n, sizeof *order);
     fsi__list_shells(m, &list, s, boxes);
     fsi__plant(boxes, m->group_count, order, nodes);
+
+    /* Each shell inside another one faces the other way. */
     fsi__nest_shells(&w->pub, list.order, s, boxes, nodes, order, 1e-9 * m->diagonal);
     for (g = 0; g < m->group_count; g++) if (s[g].holder >= 0 && (s[g].given > 0) == (s[s[g].holder].given > 0)) {
         int inner = m->face[list.order[s[g].first]].source, outer = m->face[list.order[s[s[g].holder].first]].source;
@@ -1584,6 +1628,8 @@ static fsi_status fsi__judge_shells(fsi__maker *m, const fsi__mesh *w)
             "the shell of %s %d lies inside the shell of %s %d and "
             "faces the same way: turn it over if it is a cavity, drop it if not", m->noun, inner, m->noun, outer);
     }
+
+    /* Shells of odd depth are cavities. */
     for (f = 0; f < m->face_count; f++) if (s[m->face[f].group].depth % 2) fsi__turn(m, f);
     return FSI_OK;
 }
@@ -1706,10 +1752,14 @@ static fsi_status fsi__make_check(const fsi_mesh_desc *d)
     };
     static const fsi__where at = { FSI__MAKE, "desc.", -1, 3 };
     const char *wrong = NULL;
+
+    /* Nothing to report to. */
     if (!d) return FSI_ERROR_ARGUMENT;
     if (d->cookie != FSI__COOKIE('M', fsi_mesh_desc) || !fsi__is_context(d->context))
         return fsi__fail(NULL, FSI_ERROR_COOKIE, FSI__MAKE, -1, 0,
             "desc was not filled by fsi_mesh_default_desc of this version and precision");
+
+    /* Fields, then fields together. */
     FSI__TRY(FSI__CHECK_TABLE(d->context, &at, d, rows));
     if (!d->vertices || !d->elements) wrong = "vertices or elements is NULL";
     else if (d->container && (d->kind != FSI_MESH_CLOSED || d->corners == 4))
@@ -1749,17 +1799,21 @@ static void fsi__maker_free(fsi__maker *m)
 FSI_API fsi_status fsi_mesh_create(fsi_mesh **out, const fsi_mesh_desc *desc)
 {
     typedef fsi_status fsi__stage(fsi__maker *m);
-    static fsi__stage *const stages[] = { fsi__make_read, fsi__make_scale, fsi__make_weld, fsi__make_faces,
-        fsi__make_twins,
-                                          fsi__make_split, fsi__make_orient, fsi__make_fill, fsi__make_closed,
-                                              fsi__make_order };
+    static fsi__stage *const stages[] = {
+        fsi__make_read, fsi__make_scale, fsi__make_weld, fsi__make_faces, fsi__make_twins,
+        fsi__make_split, fsi__make_orient, fsi__make_fill, fsi__make_closed, fsi__make_order
+    };
     fsi__maker m;
     fsi__mesh *w = NULL;
     size_t i;
+
+    /* The desc. */
     fsi_status s = fsi__make_check(desc);
     if (!out) return s == FSI_OK ? fsi__fail(desc->context, FSI_ERROR_ARGUMENT, FSI__MAKE, -1, 0, "out is NULL") : s;
     *out = NULL;
     if (s != FSI_OK) return s;
+
+    /* The stages, one after the other, up to the first that fails. */
     memset(&m, 0, sizeof m);
     m.desc = desc;
     m.context = desc->context;
@@ -1878,6 +1932,8 @@ FSI_API fsi_mesh *fsi__mesh_shadow(fsi_context *context, const fsi_mesh *mesh)
     fsi__arena measure = { NULL, 0, 0 }, *a = &measure;
     int pass;
     if (!w) return NULL;
+
+    /* A copy of the struct with arrays of its own; topology is shared. */
     *w = *of;
     w->pub.context = context;
     w->pub.impl = w;
@@ -2036,6 +2092,8 @@ FSI_API fsi_mesh_hit fsi_mesh_ray(const fsi_mesh *mesh, fsi_vec3 origin, fsi_vec
     double best = (double)t_max, t, bary[3];
     int f, k;
     if (!fsi__is_mesh(mesh) || !fsi_v3_is_finite(origin) || !fsi_v3_is_finite(direction) || !(t_max >= 0)) return h;
+
+    /* The nearest face along the ray. */
     w.origin = fsi__d3_of(fsi__flatten(mesh->corners, origin));
     w.direction = fsi__d3_of(fsi__flatten(mesh->corners, direction));
     for (f = fsi__walk_begin(&w, FSI__WALK_RAY, fsi__nodes(mesh), best); f >= 0; f = fsi__walk_next(&w, best)) {
@@ -2046,6 +2104,8 @@ FSI_API fsi_mesh_hit fsi_mesh_ray(const fsi_mesh *mesh, fsi_vec3 origin, fsi_vec
         h.face = f;
         for (k = 0; k < 3; k++) h.bary[k] = (fsi_real)bary[k];
     }
+
+    /* Where it is met. */
     if (h.face < 0) return h;
     h.t = (fsi_real)best;
     h.point = fsi__d3_real(fsi__d3_madd(w.origin, best, w.direction));
@@ -2111,6 +2171,8 @@ static fsi__sweep fsi__sweep_begin(const fsi_mesh *m, int face, fsi_vec3 x0, fsi
     fsi__sweep s;
     fsi__d3 from[3], to[3], change, n0, n1, n2 = fsi__d3_make(0, 0, 0);
     int last = m->corners - 1;
+
+    /* The face and the point relative to its first corner, linear in time. */
     fsi__face_corners(m, m->previous, face, from);
     fsi__face_corners(m, m->vertices, face, to);
     change = fsi__d3_sub(to[0], from[0]);
@@ -2121,12 +2183,16 @@ static fsi__sweep fsi__sweep_begin(const fsi_mesh *m, int face, fsi_vec3 x0, fsi
     s.v1 = fsi__d3_sub(fsi__d3_sub(to[last], from[last]), change);
     s.p0 = fsi__d3_sub(fsi__d3_of(x0), from[0]);
     s.p1 = fsi__d3_sub(fsi__d3_diff(x1, x0), change);
+
+    /* The normal, a quadratic in time. */
     n0 = fsi__d3_normal(s.u0, s.v0, s.corners);
     n1 = fsi__d3_normal(s.u1, s.v0, s.corners);
     if (s.corners == 3) {
         n1 = fsi__d3_madd(fsi__d3_cross(s.u0, s.v1), 1, n1);
         n2 = fsi__d3_cross(s.u1, s.v1);
     }
+
+    /* The height of the point above the face, a cubic in time: zero when all are in one plane. */
     s.c[0] = fsi__d3_dot(s.p0, n0);
     s.c[1] = fsi__d3_dot(s.p0, n1) + fsi__d3_dot(s.p1, n0);
     s.c[2] = fsi__d3_dot(s.p0, n2) + fsi__d3_dot(s.p1, n1);
@@ -2222,6 +2288,8 @@ FSI_API fsi_mesh_hit fsi_mesh_sweep_face(const fsi_mesh *mesh, int face, fsi_vec
     int k, from;
     if (!fsi__is_mesh(mesh) || face < 0 || face >= mesh->face_count || !fsi_v3_is_finite(x0) || !fsi_v3_is_finite(x1))
         return h;
+
+    /* From the front, from the back, or both: the earlier one. */
     s = fsi__sweep_begin(mesh, face, fsi__flatten(mesh->corners, x0), fsi__flatten(mesh->corners, x1));
     for (from = 1; from >= -1; from -= 2) {
         if (from > 0 ? side < 0 : side > 0) continue;
@@ -2233,6 +2301,8 @@ FSI_API fsi_mesh_hit fsi_mesh_sweep_face(const fsi_mesh *mesh, int face, fsi_vec
         h.t = (fsi_real)t;
         for (k = 0; k < 3; k++) h.bary[k] = (fsi_real)bary[k];
     }
+
+    /* Where the point then is. */
     if (h.face < 0) return h;
     h.normal = mesh->face_normals[face];
     for (k = 0; k < mesh->corners; k++)

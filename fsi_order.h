@@ -650,6 +650,8 @@ static fsi_status fsi__order_make_leaf(fsi__order_nd *s, int begin, int end)
     fsi__arena measure = { NULL, 0, 0 };
     fsi__order_net *p = &s->piece;
     int i, m = 0, inner = end - begin;
+
+    /* Room for the piece with its edges and at most all other vertices as halo. */
     for (i = begin; i < end; i++) m += s->g->start[s->list[i] + 1] - s->g->start[s->list[i]];
     if (m > INT32_MAX / 2) return fsi__order_too_large(s->c, m);
     p->n = fsi__order_least(s->g->n - inner, m) + inner;
@@ -657,6 +659,8 @@ static fsi_status fsi__order_make_leaf(fsi__order_nd *s, int begin, int end)
     if (!fsi__arena_room(s->c, &s->piece_memory, measure.used)) return fsi__order_no_memory(s->c, p->n);
     fsi__order_net_layout(p, &s->piece_memory, (size_t)p->n, 2 * (size_t)m);
     p->n = inner;
+
+    /* The vertices of the piece; the halo follows as edges lead there. */
     for (i = 0; i < inner; i++) {
         s->slot[i] = s->list[begin + i];
         s->local[s->slot[i]] = i;

@@ -341,6 +341,8 @@ static double fsi__sheet_fit(const fsi_real *u, const int stride[3], int dim, do
         length, inverse, bend = 0, up[3], upup = 0;
     int a, smooth[3] = { 0, 0, 0 }, thin = 0, all = 1;
     memset(s, 0, sizeof *s);
+
+    /* The largest slope, and the nearest crossing along an axis. */
     for (a = 0; a < dim; a++) {
         const double lo = (double)u[-stride[a]], hi = (double)u[stride[a]];
         most = most > fabs(c - lo) ? most : fabs(c - lo);
@@ -349,6 +351,8 @@ static double fsi__sheet_fit(const fsi_real *u, const int stride[3], int dim, do
         if ((hi < 0) != (c < 0) && c / (c - hi) < cross) cross = c / (c - hi);
     }
     q = 1 / (most + 1e-307);
+
+    /* Gradient and second derivatives, in units of the largest slope. */
     for (a = 0; a < dim; a++) {
         all &= smooth[a] = fsi__sheet_slope(u, stride[a], q, side, &g[a], &h[a]);
         gg += g[a] * g[a];
@@ -361,6 +365,8 @@ static double fsi__sheet_fit(const fsi_real *u, const int stride[3], int dim, do
         h[3 + a] = ((double)u[stride[i] + stride[j]] - (double)u[stride[i] - stride[j]]
             - (double)u[stride[j] - stride[i]] + (double)u[-stride[i] - stride[j]]) * q / 4;
     }
+
+    /* n, H n and n.Hn. */
     length = sqrt(gg);
     inverse = 1 / length;
     for (a = 0; a < 3; a++) n[a] = g[a] * inverse;
@@ -368,11 +374,15 @@ static double fsi__sheet_fit(const fsi_real *u, const int stride[3], int dim, do
         w[a] = h[a] * n[a] + h[3 + (a + 2) % 3] * n[(a + 1) % 3] + h[3 + (a + 1) % 3] * n[(a + 2) % 3];
         wn += w[a] * n[a];
     }
+
+    /* The root of the quadratic, no farther than the crossing. */
     t = gg - 2 * c * q * wn;
     t = 2 * c * q / (length + sqrt(t > gg / 4 ? t : gg / 4));
     cross = 1.25 * cross;
     if (!(fabs(t) <= cross)) t = side * cross;
     own = fsi__sheet_stays(c / dx, t, FSI__SHEET_STEADY);
+
+    /* Curvature across n, and the gradient at the foot. */
     for (a = 0; a < 3; a++) {
         up[a] = g[a] - t * w[a];
         upup += up[a] * up[a];
@@ -384,6 +394,8 @@ static double fsi__sheet_fit(const fsi_real *u, const int stride[3], int dim, do
     }
     bend = bend > 1 ? 1 / sqrt(bend) : 1;
     upup = 1 / sqrt(upup > gg / 4 ? upup : gg / 4);
+
+    /* The sheet. */
     for (a = 0; a < 3; a++) {
         s->foot[a] = (float)(-t * n[a]);
         s->normal[a] = (float)(up[a] * upup);
@@ -423,6 +435,7 @@ static void fsi__waves_sources(void *arg, int chunk, int begin, int end)
     int corner[3], b, z, side, count;
     (void)chunk;
     for (b = begin; b < end; b++) {
+        /* Cells with a neighbour of the other sign. */
         const uint64_t *own = fsi__mask_of(m->mask.liquid, g, b);
         uint64_t *source = fsi__mask_of(m->source, g, b);
         fsi_grid_corner(g, b, corner);
@@ -435,6 +448,8 @@ static void fsi__waves_sources(void *arg, int chunk, int begin, int end)
             source[z] &= fsi__mask_inside(g, FSI_CELLS, corner, z, stay);
             count += fsi__mask_count(source[z]);
         }
+
+        /* How many; the block's colour; no news. */
         m->first[b + 1] = count;
         m->turn[b] = (unsigned char)(((corner[0] ^ corner[1] ^ corner[2]) >> 3) & 1);
         m->news[b] = 0;
@@ -454,17 +469,23 @@ static void fsi__waves_sheets(void *arg, int chunk, int begin, int end)
         const uint64_t *source = fsi__mask_of(m->source, g, b);
         float *distance = m->distance + (size_t)b * (size_t)g->block_cells;
         int *nearest = m->nearest + (size_t)b * (size_t)g->block_cells;
+
+        /* Entries around the block, where it has sheets. */
         fsi_grid_corner(g, b, corner);
         id = m->first[b];
         if (m->first[b + 1] > id) {
             fsi__grid_gather(m->phi, b, 2, box);
             fsi__gather_extend(g, b, box);
         }
+
+        /* Entries start at the band, or beyond all that a wave brings when they are outside of the box. */
         for (z = 0; z < layers; z++) {
             const uint64_t inside = fsi__mask_inside(g, FSI_CELLS, corner, z, stay);
             for (c = 0; c < 64; c++) nearest[z * 64 + c] = -1;
             if (inside == ~(uint64_t)0) for (c = 0; c < 64; c++) distance[z * 64 + c] = (float)m->band;
             else for (c = 0; c < 64; c++) distance[z * 64 + c] = (inside >> c & 1) ? (float)m->band : -64;
+
+            /* A sheet for each source. */
             for (c = 0; c < 64 && source[z] >> c; c++) {
                 if (!(source[z] >> c & 1)) continue;
                 m->fitted[id] = fsi__sheet_fit(box + (c & 7) + 2 + ((c >> 3) + 2) * 12
@@ -494,11 +515,14 @@ static void fsi__waves_keep(void *arg, int chunk, int begin, int end)
     int id, side;
     (void)chunk;
     for (id = m->first[begin]; id < m->first[end]; id++) {
+        /* The sheet's own distance. */
         const fsi__sheet *s = m->sheet + id;
         const int i = (int)s->cell[0], j = (int)s->cell[1], k = (int)s->cell[2];
         const double c = (double)fsi_grid_at(m->phi, i, j, k);
         double sum = 0, weight = 0;
         m->exact[id] = m->fitted[id];
+
+        /* The mean with what neighbours across the surface say. */
         for (side = 0; side < 2 * g->dim && s->reach2 < FSI__SHEET_REACH2; side++) {
             const int *step = fsi__step(side);
             const long long e = fsi_grid_entry(g, i + step[0], j + step[1], k + step[2]);
@@ -614,8 +638,12 @@ static void fsi__wave_run(const fsi__waves *m, int b)
     int corner[3], side, t, c, to, edge, hit;
     fsi_grid_corner(g, b, corner);
     memset(&w, 0, sizeof w);
+
+    /* The block's own sources. */
     if (m->turn[b] < 2)
         for (c = 0; c < g->block_cells; c++) if (fsi__mask_at(m->source, own + (size_t)c)) fsi__wave_push(&w, c);
+
+    /* What came in through the faces. */
     for (side = 0; side < sides; side++) {
         const int other = m->beside[b * 6 + side];
         if (other < 0 || !(m->news[other] >> (side ^ 1) & 1)) continue;
@@ -626,6 +654,8 @@ static void fsi__wave_run(const fsi__waves *m, int b)
                 fsi__wave_pass(m, m->nearest[from], own + (size_t)to, corner, to, &w);
         }
     }
+
+    /* Entries that gained offer their sheet to the neighbours that could gain from it. */
     while (w.head != w.tail) {
         c = w.queue[w.head++ & 511];
         w.queued[c >> 6] &= ~((uint64_t)1 << (c & 63));
@@ -722,6 +752,8 @@ FSI_API fsi_status fsi_grid_redistance(const fsi_field *phi, int band, fsi_field
     const fsi_grid *g;
     fsi__waves m;
     int idle = 0, b;
+
+    /* Input. */
     FSI__TRY(fsi__level_set_check(phi, f));
     g = phi->grid;
     if (!fsi__is_field(out)) return FSI_ERROR_COOKIE;
@@ -729,11 +761,15 @@ FSI_API fsi_status fsi_grid_redistance(const fsi_field *phi, int band, fsi_field
         return fsi__fail(g->context, FSI_ERROR_ARGUMENT, f, -1, 0, "out is not a field of cells of phi's grid");
     if (band < 2 || band > 16)
         return fsi__fail(g->context, FSI_ERROR_ARGUMENT, f, -1, band, "band is %d, not 2 to 16", band);
+
+    /* Scratch, and the cells at the surface. */
     memset(&m, 0, sizeof m);
     m.phi = m.mask.field = phi;
     m.out = out;
     m.band = band;
     FSI__TRY(fsi__waves_begin(&m, f));
+
+    /* Sheets; then waves, of blocks of one colour at a time. */
     fsi__grid_light(g, 4, 800, fsi__waves_sheets, &m);
     fsi__grid_light(g, 16, 40, fsi__waves_keep, &m);
     for (m.colour = 0; idle < 2; m.colour ^= 1) { /* until a turn of each colour brings nothing */
@@ -809,10 +845,13 @@ static void fsi__pieces_mark(void *arg, int chunk, int begin, int end)
     int corner[3], b, c, p, z;
     (void)chunk;
     for (b = begin; b < end; b++) {
+        /* All liquid cells, of no piece yet. */
         int *label = m->label + (size_t)b * (size_t)g->block_cells;
         fsi_grid_corner(g, b, corner);
         memcpy(rest, fsi__mask_of(m->mask.liquid, g, b), (size_t)layers * sizeof *rest);
         for (c = 0; c < g->block_cells; c++) label[c] = -1;
+
+        /* Piece after piece: its cells, and the first of them. */
         for (p = m->first[b]; fsi__mask_flood(rest, piece, layers); p++) {
             m->lead[p] = p;
             m->at[0][p] = -1;
@@ -872,12 +911,16 @@ static int fsi__pieces_number(const fsi__pieces *m)
     const int pieces = m->first[m->grid->block_count];
     fsi__sorter s;
     int a, p, n = 0;
+
+    /* Leaders, each with its first cell. */
     for (p = 0; p < pieces; p++) m->leader[p] = fsi__pieces_leader(m, p);
     for (p = 0; p < pieces; p++) {
         if (m->leader[p] != p) continue;
         for (a = 0; a < 3; a++) m->at[a][n] = m->at[a][p]; /* leaders close up; the n-th keeps its own name in `lead` */
         m->lead[n++] = p;
     }
+
+    /* Sorted by that cell. */
     for (a = 0; a < 3; a++) s.key[a] = m->at[a];
     s.order = m->order;
     s.spare = m->spare;
@@ -887,6 +930,8 @@ static int fsi__pieces_number(const fsi__pieces *m)
     for (a = 1; a < 3; a++) if (s.key_count < m->grid->n[a]) s.key_count = m->grid->n[a];
     s.n = n;
     fsi__sort(&s);
+
+    /* Numbers of leaders, then of all pieces. */
     for (p = 0; p < n; p++) s.spare[s.order[p]] = p; /* number of the p-th leader; then by the name of the leader */
     for (p = n - 1; p >= 0; p--) m->at[0][m->lead[p]] = s.spare[p];
     for (p = 0; p < pieces; p++) m->lead[p] = m->at[0][m->leader[p]];
@@ -1044,11 +1089,15 @@ FSI_API fsi_status fsi_grid_grow_labels(int *label, const fsi_field *phi, int la
     fsi__arena measure;
     fsi__growth m;
     size_t k, words;
+
+    /* Input. */
     FSI__TRY(fsi__level_set_check(phi, f));
     g = phi->grid;
     if (!label) return fsi__fail(g->context, FSI_ERROR_ARGUMENT, f, -1, 0, "label is NULL");
     if (layers < 0 || layers > 64)
         return fsi__fail(g->context, FSI_ERROR_ARGUMENT, f, -1, layers, "layers is %d, not 0 to 64", layers);
+
+    /* Scratch. */
     memset(&m, 0, sizeof m);
     memset(&measure, 0, sizeof measure);
     m.phi = m.mask.field = phi;
@@ -1058,6 +1107,8 @@ FSI_API fsi_status fsi_grid_grow_labels(int *label, const fsi_field *phi, int la
     fsi__growth_take(&m, fsi__grid_scratch(g));
     FSI__TRY(fsi__mask_make(&m.mask, f));
     words = (size_t)g->block_count * (size_t)fsi__layers(g);
+
+    /* Layer after layer. */
     fsi__grid_light(g, 16, 300, fsi__growth_start, &m);
     for (; layers > 0; layers--) {
         fsi__grid_light(g, 16, 250, fsi__growth_step, &m);
@@ -1297,8 +1348,12 @@ static void fsi__cube_run(fsi__cube *q, int full)
     fsi__sums *s = NULL;
     double x[3], u[3] = { 0, 0, 0 }, sum, wet = 0;
     int c, k;
+
+    /* Is there liquid? */
     for (c = 0; c < 8; c++) if (q->phi[c] < 0 && q->sums[c]) s = q->sums[c];
     if (!s) return;
+
+    /* All liquid, of one component: the whole cube. */
     if (full && q->single && !q->cut) {
         for (k = 0; k < 3; k++) {
             x[k] = q->lower[k] + q->width[k] / 2;
@@ -1306,6 +1361,8 @@ static void fsi__cube_run(fsi__cube *q, int full)
                 + q->u[7][k]) / 8;
         }
         fsi__sums_add(s, volume, x, u);
+
+    /* Else the wet part of six tetrahedra. */
     } else {
         for (c = 0; c < 8; c++) q->weight[c] = 0;
         q->area = 0;
@@ -1326,6 +1383,8 @@ static void fsi__cube_run(fsi__cube *q, int full)
             s->area += q->area;
         }
     }
+
+    /* The box of the component. */
     for (k = 0; k < 3 && q->single && q->lower[k] >= s->lo[k] && q->lower[k] + q->width[k] <= s->hi[k]; k++) continue;
     if (k < 3) fsi__cube_reach(q);
 }
@@ -1443,12 +1502,16 @@ static void fsi__march_cube(fsi__march *m, const int l[3], const fsi_real *v, in
 {
     const int sz = m->all->phi->grid->dim == 3 ? 100 : 0;
     int c, first = -1, a;
+
+    /* The cube. */
     q->single = 1;
     q->cut = 0;
     for (c = 0; c < 3; c++) {
         q->lower[c] = m->lower[c][l[c]];
         q->width[c] = m->width[c][l[c]];
     }
+
+    /* Its corners. */
     for (c = 0; c < 8; c++) {
         q->phi[c] = (double)v[(c & 1) + (c >> 1 & 1) * 10 + (c >> 2) * sz];
         q->share[c] = m->cut ? (double)m->share[v - m->phi + (c & 1) + (c >> 1 & 1) * 10 + (c >> 2) * sz] : 1;
@@ -1490,6 +1553,8 @@ static void fsi__march_row(fsi__march *m, int l[3], const int owns[27], fsi__cub
     int liquid[10], n, k, whole = 0, sum = 0;
     double x[3], u[3] = { 0, 0, 0 };
     if (breadth == 0) return;
+
+    /* Liquid corners of each pair of cubes. */
     for (k = 0; k < 10; k++) liquid[k] = (v[k] < 0) + (v[k + 10] < 0) + (v[k + sz] < 0) + (v[k + sz + 10] < 0);
     for (k = 0; k < 9; k++) {
         n = liquid[k] + liquid[k + 1];
@@ -1503,6 +1568,8 @@ static void fsi__march_row(fsi__march *m, int l[3], const int owns[27], fsi__cub
         l[0] = k;
         fsi__march_cube(m, l, v + k, n == 8, q);
     }
+
+    /* Whole cubes together. */
     if (!whole) return;
     x[0] = m->corner[0] + (double)sum / whole;
     for (k = 1; k < 3; k++) x[k] = m->lower[k][l[k]] + m->width[k][l[k]] / 2;
@@ -1530,6 +1597,8 @@ static int fsi__march_label(const fsi__march *m)
     const int deep = g->dim == 3, layers = fsi__layers(g);
     int d[3], x, y, z, b, label = -2;
     if (!all->label) return 0;
+
+    /* The blocks around, as far as they touch this one. */
     for (d[2] = -deep; d[2] <= deep; d[2]++)
         for (d[1] = -1; d[1] <= 1; d[1]++)
             for (d[0] = -1; d[0] <= 1; d[0]++) {
@@ -1592,12 +1661,16 @@ static void fsi__march_block(fsi__march *m, int b)
     const size_t own = (size_t)b * (size_t)g->block_cells;
     fsi__sums *s;
     int a, c, kind, one;
+
+    /* Is the block within the box, and is there liquid? */
     m->block = b;
     all->used[b] = 0;
     fsi_grid_corner(g, b, m->corner);
     for (a = 0; a < 3; a++) if (m->corner[a] >= g->n[a]) return;
     kind = fsi__march_kind(m);
     if (kind == 0) return;
+
+    /* Components, and their cells. */
     one = fsi__march_label(m);
     m->only = one >= 0 ? fsi__march_sums(m, one) : NULL;
     for (c = 0; c < fsi__layers(g) && m->only; c++)
@@ -1608,6 +1681,8 @@ static void fsi__march_block(fsi__march *m, int b)
         if (s) s->cells++;
     }
     fsi__march_share(m);
+
+    /* Deep in the liquid: nothing but whole cubes. */
     if (kind == 2 && m->only && !all->with_u && !m->cut) {
         fsi__march_deep(m, m->only);
         return;
@@ -1636,7 +1711,11 @@ static void fsi__marching_fold(const fsi__marching *all)
     int b, k, a;
     m.all = all;
     m.overflow = 1;
+
+    /* Clear. */
     for (k = 0; k < all->count; k++) fsi__sums_clear(all->total + k, k);
+
+    /* Blocks that had too many components for their slots are summed again. */
     for (b = 0; b < all->phi->grid->block_count; b++) {
         if (all->used[b] > FSI__SUM_SLOTS) {
             fsi__march_block(&m, b);
@@ -1718,6 +1797,8 @@ FSI_API fsi_status fsi_grid_volumes(const fsi_field *phi, const int *label, int 
     fsi__arena measure;
     int a, b, k, sound = 1;
     fsi_status status;
+
+    /* Input. */
     FSI__TRY(fsi__level_set_check(phi, f));
     memset(&m, 0, sizeof m);
     memset(&measure, 0, sizeof measure);
@@ -1728,13 +1809,19 @@ FSI_API fsi_status fsi_grid_volumes(const fsi_field *phi, const int *label, int 
     m.with_u = u != NULL;
     status = fsi__marching_check(&m, u, out, f);
     if (status != FSI_OK || count == 0) return status;
+
+    /* Scratch. */
     for (a = 0; a < phi->grid->dim && u; a++) m.u[a] = u[a];
     fsi__marching_take(&m, &measure);
     FSI__TRY(fsi__grid_room(phi->grid, measure.used, f));
     fsi__marching_take(&m, fsi__grid_scratch(phi->grid));
     FSI__TRY(fsi__mask_make(&m.mask, f));
+
+    /* Blocks, and their sums in order. */
     fsi__grid_light(phi->grid, 4, 2000, fsi__march_blocks, &m);
     fsi__marching_fold(&m);
+
+    /* Are all sums finite? If not, which entry is to blame? */
     for (k = 0; k < count; k++) for (a = 0; a < 3; a++) sound &= fsi_is_finite(m.total[k].momentum[a]);
     for (b = 0; b < phi->grid->block_count && !sound; b++)
         for (a = 0; a < phi->grid->dim && u; a++) {
@@ -1869,6 +1956,8 @@ static fsi_status fsi__grid_fill_shape(fsi_field *phi, fsi_grid_operation operat
     size_t places = fsi__grid_places(g);
     fsi_status status;
     int b, count;
+
+    /* The cells that the shape may reach. */
     f.shape = shape;
     f.phi = phi;
     f.operation = operation;
@@ -1882,6 +1971,8 @@ static fsi_status fsi__grid_fill_shape(fsi_field *phi, fsi_grid_operation operat
     if (g->dim == 3
         && !fsi__grid_fill_range(&f, 2, (double)shape->box.lo.z, (double)shape->box.hi.z,
         (double)g->origin.z)) return FSI_OK;
+
+    /* Blocks for what is added. */
     count = f.size[0] * f.size[1] * f.size[2];
     if (operation == FSI_GRID_ADD) {
         f.wanted = (unsigned char *)fsi__alloc(g->context, places, 1);
@@ -1961,6 +2052,8 @@ FSI_API fsi_status fsi_grid_fill_box(fsi_field *phi, fsi_grid_operation operatio
         return fsi__fail(g->context, FSI_ERROR_NAN, f, -1, 0, "the box is not finite");
     if (!(box.lo.x < box.hi.x && box.lo.y < box.hi.y && box.lo.z < box.hi.z))
         return fsi__fail(g->context, FSI_ERROR_ARGUMENT, f, -1, 0, "the box is empty");
+
+    /* A box that reaches a wall of the grid extends beyond it. */
     s = fsi_shape_box(box);
     fsi__grid_fill_open_walls(g, 0, g->origin.x, &s.box.lo.x, &s.box.hi.x);
     fsi__grid_fill_open_walls(g, 1, g->origin.y, &s.box.lo.y, &s.box.hi.y);
@@ -2313,8 +2406,10 @@ static int fsi__gs_elements(const fsi__gs_impl *m, const fsi__gs_slot *s, int *o
             const unsigned some = (unsigned)(in[0] | in[1] | in[up] | in[up + 1]),
                 all = (unsigned)(in[0] & in[1] & in[up] & in[up + 1]);
             const int row_through = fsi__gs_caps(g, 1, s->at[1] + cube.y) || fsi__gs_caps(g, 2, s->at[2] + cube.z);
-            unsigned left = (some | some >> 1) & ~(all & all >> 1) & 255;
+            unsigned left = (some | some >> 1) & ~(all & all >> 1) & 255; /* cubes with corners on both sides */
             if (!m->capped) left &= row_through ? 0 : ~through;
+
+            /* One after the other. */
             for (; left; left &= left - 1) {
                 const int x = fsi__mask_count((left & (0u - left)) - 1);
                 unsigned inside = (in[0] >> x & 3u) | (in[1] >> x & 3u) << 2;
@@ -2568,6 +2663,8 @@ FSI_API fsi_status fsi_grid_surface_update(fsi_grid_surface *s, const fsi_field 
     if (!(phi->background >= 0))
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, f, -1, (double)phi->background,
             "the background of phi is %g: liquid where no block is", (double)phi->background);
+
+    /* Slots at the surface; how much each gives; room for all; then vertices and elements. */
     m = (fsi__gs_impl *)s->impl;
     m->phi = phi;
     m->capped = capped != 0;

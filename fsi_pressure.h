@@ -430,8 +430,11 @@ static void fsi__faces_count(void *arg, int chunk, int begin, int end)
     int corner[3], top[3], at[4], a, d, x, y, z;
     (void)chunk;
     for (; begin < end; begin++) {
+        /* Corners on the border come from the blocks beside. */
         const fsi__sampling s = fsi__faces_sampling(m, begin, corner);
         for (d = 1; s.out && d < 1 << g->dim; d++) fsi__faces_border(m, &s, corner, d);
+
+        /* Faces with a corner inside, or all of a block that is inside. */
         for (a = 0; a < g->dim; a++) {
             int n = 0;
             fsi__faces_top(g, corner, a, top);
@@ -567,14 +570,20 @@ FSI_API fsi_status fsi_grid_faces_build(fsi_grid_faces *f, const fsi_grid *grid,
     fsi__column c[2];
     long long total = 0;
     int first[4], a, b;
+
+    /* Input. */
     if (!f || f->cookie != FSI__COOKIE('f', fsi_grid_faces) || !fsi__is_grid(grid)) return FSI_ERROR_COOKIE;
     FSI__TRY(fsi__grid_check_mesh(f->context, grid, mesh, fn));
+
+    /* Distances at the corners; how many faces each block has. */
     m = (fsi__faces_impl *)f->impl;
     m->grid = grid;
     m->shape = fsi_shape_mesh(mesh);
     if (!fsi__faces_distances(f->context, m))
         return fsi__fail(f->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the corners of faces");
     fsi__parallel_work(f->context, grid->block_count, 4, fsi__faces_work(m, 2), fsi__faces_count, m);
+
+    /* Where the faces of each block begin, axis by axis. */
     for (a = 0; a < 3; a++)
         for (b = 0, first[a] = (int)total; a < grid->dim && b < grid->block_count; b++) {
             const int n = m->counts[a * grid->block_count + b];
@@ -584,6 +593,8 @@ FSI_API fsi_status fsi_grid_faces_build(fsi_grid_faces *f, const fsi_grid *grid,
                 return fsi__fail(f->context, FSI_ERROR_LIMIT, fn, -1, (double)total, "more than 2^31 - 1 faces");
         }
     first[3] = (int)total;
+
+    /* Room; then the faces. */
     FSI__TRY(fsi__room(f->context, c, fsi__faces_columns(m, c), f->count, &m->capacity, (int)total, fn));
     fsi__parallel_work(f->context, grid->block_count, 4, fsi__faces_work(m, 3), fsi__faces_write, m);
     memcpy(f->first, first, sizeof first);
@@ -707,12 +718,16 @@ static void fsi__mg_cut(fsi__mg_level *m, int odd)
                 fsi__mg_segment *s = m->segment + m->segments - 1;
                 int joins = b > m->row[r] && (m->rough[b] < 0) == (m->rough[b - 1] < 0)
                     && m->place[b] == m->place[b - 1] + 1 && s->n < 8 * FSI__MG_LONGEST;
+
+                /* The bricks beside: do they follow those of the brick before? */
                 for (d = 0; d < 4; d++) {
                     const int step = d & 1 ? 1 : -1;
                     now[d] = fsi__mg_find(m, y + (d < 2 ? step : 0), z + (d < 2 ? 0 : step), m->place[b], from + d);
                     joins = joins && (now[d] < 0 ? last[d] == -1 : now[d] == last[d] + 1 && last[d] >= 0);
                     last[d] = now[d];
                 }
+
+                /* If not, a new segment. */
                 if (!joins) {
                     s = m->segment + m->segments++;
                     s->at = fsi__mg_cell(b);
@@ -735,18 +750,24 @@ static int fsi__mg_merge(const fsi__mg_level *fine, fsi__mg_level *m, int childr
     for (z = 0; z < m->rows[1]; z++)
         for (y = 0; y < m->rows[0]; y++) {
             int at[4], end[4];
+
+            /* The four rows that merge. */
             for (q = 0; q < 4; q++) {
                 const int fy = 2 * y + (q & 1), fz = 2 * z + (q >> 1), there = fy < fine->rows[0] && fz < fine->rows[1];
                 at[q] = there ? fine->row[fz * fine->rows[0] + fy] : 0;
                 end[q] = there ? fine->row[fz * fine->rows[0] + fy + 1] : 0;
             }
             if (fill) m->row[z * m->rows[0] + y] = count;
+
+            /* The next place that any of them has. */
             for (;;) {
                 int first = -1, plain = 0;
                 for (q = 0; q < 4; q++)
                     if (at[q] < end[q] && (first < 0 || fine->place[at[q]] >> 1 < first))
                         first = fine->place[at[q]] >> 1;
                 if (first < 0) break;
+
+                /* Its eight children. */
                 for (q = 0; q < 4; q++)
                     for (half = 0; half < 2; half++) {
                         const int there = at[q] < end[q] && fine->place[at[q]] == 2 * first + half;
@@ -876,6 +897,8 @@ static void fsi__mg_coarsen(void *arg, int chunk, int begin, int end)
         int some[8] = { 0, 0, 0, 0, 0, 0, 0, 0 };
         if (m->rough[b] < 0) continue;
         memset(sum, 0, sizeof sum);
+
+        /* Sums over the faces of the children, over 2. */
         for (k = 0; k < 8; k++) {
             const int child = m->child[8 * b + k];
             const float *in = child < 0 || f->rough[child] < 0 ? NULL : f->faces + f->rough[child];
@@ -891,6 +914,8 @@ static void fsi__mg_coarsen(void *arg, int chunk, int begin, int end)
                 some[to] |= !in || in[FSI__MG_INVERSE * n + (size_t)c] > 0;
             }
         }
+
+        /* A cell without faces is tied down. */
         for (c = 0; c < 8; c++) {
             float all = 0;
             for (k = 0; k < FSI__MG_INVERSE; k++) all += sum[k][c];
@@ -949,6 +974,8 @@ static void fsi__mg_relax(void *arg, int chunk, int begin, int end)
     const float w = job->weight, unit = m->unit, keep = 1 - w, give = w / (job->faces * unit);
     int k, i;
     (void)chunk;
+
+    /* The segment and those beside it. */
     for (k = begin + job->first; k < end + job->first; k++) {
         const fsi__mg_segment *s = m->segment + k;
         const fsi__mg_names f = fsi__mg_name(m, s);
@@ -956,6 +983,8 @@ static void fsi__mg_relax(void *arg, int chunk, int begin, int end)
         const float *yl = job->other + s->lower[0], *yu = job->other + s->upper[0], *zl = job->other + s->lower[1],
             *zu = job->other + s->upper[1];
         float *out = job->out + s->at;
+
+        /* Plain bricks, rough bricks. */
         if (s->rough < 0)
             FSI__MG_APART
             for (i = 0; i < s->n; i++)
@@ -977,6 +1006,7 @@ static void fsi__mg_relax_zero(void *arg, int chunk, int begin, int end)
     int k, i;
     (void)chunk;
     for (k = begin + job->first; k < end + job->first; k++) {
+        /* The segment. */
         const fsi__mg_segment *s = m->segment + k;
         const fsi__mg_names f = fsi__mg_name(m, s);
         const float *r = m->r + s->at;
@@ -986,6 +1016,8 @@ static void fsi__mg_relax_zero(void *arg, int chunk, int begin, int end)
             for (i = 0; i < s->n; i++) out[i] = (s->rough < 0 ? give : w * f.inverse[i]) * r[i];
             continue;
         }
+
+        /* Plain bricks, rough bricks, beside those of the first colour. */
         yl = job->other + s->lower[0], yu = job->other + s->upper[0], zl = job->other + s->lower[1],
             zu = job->other + s->upper[1];
         if (s->rough < 0)
@@ -1008,12 +1040,15 @@ static void fsi__mg_residual(void *arg, int chunk, int begin, int end)
     int k, i;
     (void)chunk;
     for (k = begin; k < end; k++) {
+        /* The segment and those beside it. */
         const fsi__mg_segment *s = m->segment + k;
         const fsi__mg_names f = fsi__mg_name(m, s);
         const float *x = job->own + s->at, *r = m->r + s->at;
         const float *yl = job->own + s->lower[0], *yu = job->own + s->upper[0], *zl = job->own + s->lower[1],
             *zu = job->own + s->upper[1];
         float *out = job->out + s->at;
+
+        /* Plain bricks, rough bricks. */
         if (s->rough < 0)
             FSI__MG_APART
             for (i = 0; i < s->n; i++)
@@ -1023,8 +1058,7 @@ static void fsi__mg_residual(void *arg, int chunk, int begin, int end)
             for (i = 0; i < s->n; i++) {
                 const float v = x[i];
                 out[i] = r[i] - f.excess[i] * v - f.ax[i] * (v - x[i - 1]) - f.bx[i] * (v - x[i + 1])
-                    - f.ay[i] * (v - yl[i]) -
-                         f.by[i] * (v - yu[i]) - f.az[i] * (v - zl[i]) - f.bz[i] * (v - zu[i]);
+                    - f.ay[i] * (v - yl[i]) - f.by[i] * (v - yu[i]) - f.az[i] * (v - zl[i]) - f.bz[i] * (v - zu[i]);
             }
     }
 }
@@ -1100,6 +1134,8 @@ static void fsi__mg_cycle(fsi__mg *g)
     int l, k;
     memset(&job, 0, sizeof job);
     job.faces = 2 * (float)g->dim;
+
+    /* Down: sweeps from zero, the residual, its sums on the next level. */
     for (l = 0; l < g->levels - 1; l++) {
         fsi__mg_level *m = g->level + l;
         fsi__mg_sweep(g, m, 0, 1);
@@ -1113,9 +1149,13 @@ static void fsi__mg_cycle(fsi__mg *g)
         fsi__parallel_work(g->context, job.m->bricks, FSI__MG_GRAIN, FSI__MG_BRICK_NS * job.m->bricks,
             fsi__mg_restrict, &job);
     }
+
+    /* The coarsest level has one brick. */
     for (k = 0; k < 8; k++)
         g->level[l].x[FSI__MG_FRONT + k] = g->level[l].faces[FSI__MG_INVERSE * g->level[l].rough_cells + k]
             * g->level[l].r[FSI__MG_FRONT + k];
+
+    /* Up: values to all their cells, sweeps in reverse. */
     while (l-- > 0) {
         fsi__mg_level *m = g->level + l;
         job.m = m + 1;
@@ -1295,6 +1335,8 @@ static int fsi__pressure_scan(fsi__pressure_job *job, int fill)
             int from = first, to;
             for (; from < next; from = to) { /* of one line */
                 for (to = from; to < next && g->place[to] / plane == g->place[from] / plane; to++) continue;
+
+                /* The rows of 8 cells, in the order of x. */
                 for (y = 0; y < 8; y++)
                     for (b = from; b < to; b++) {
                         const int at = (z * 8 + y) * 8;
@@ -1318,6 +1360,8 @@ static int fsi__pressure_scan(fsi__pressure_job *job, int fill)
             }
         }
     }
+
+    /* Rows without bricks at the end. */
     while (fill && row <= m->rows[0] * m->rows[1]) m->row[row++] = count;
     return count;
 }
@@ -1410,9 +1454,13 @@ static int fsi__pressure_reserve_yields(fsi__pressure_job *job)
     fsi__pressure_impl *m = job->m;
     size_t faces = 0;
     int k, pass;
+
+    /* How many faces. */
     for (k = 0; k < flow->solid_count; k++) faces += flow->solids[k].respond ? (size_t)flow->solids[k].faces->count : 0;
     m->first_pushed = NULL;
     if (faces == 0) return 1;
+
+    /* Room for them. */
     for (pass = 0; pass < 2; pass++) {
         fsi__arena *arena = &m->yields_memory, measure;
         memset(&measure, 0, sizeof measure);
@@ -1424,6 +1472,8 @@ static int fsi__pressure_reserve_yields(fsi__pressure_job *job)
         m->first_pushed = (int *)fsi__take(arena, (size_t)flow->solid_count + 1, sizeof(int));
         if (!pass && !fsi__arena_room(job->s->context, &m->yields_memory, measure.used)) return 0;
     }
+
+    /* Nothing has been pushed yet. */
     for (k = m->first_pushed[0] = 0; k < flow->solid_count; k++)
         m->first_pushed[k + 1] = m->first_pushed[k] + (flow->solids[k].respond ? flow->solids[k].faces->count : 0);
     memset(m->pushed, 0, faces * sizeof(double));
@@ -1440,6 +1490,8 @@ static int fsi__pressure_reserve_cells(fsi__pressure_job *job)
     const size_t rows = (size_t)g->block_count * (size_t)(g->block_cells / 8);
     const int bricks = fsi__pressure_scan(job, 0);
     int k, a, f, b, d, pass, cuts = 0;
+
+    /* Room for lists. */
     for (pass = 0; pass < 2; pass++) {
         fsi__arena *lists = &m->lists_memory, measure;
         memset(&measure, 0, sizeof measure);
@@ -1450,12 +1502,16 @@ static int fsi__pressure_reserve_cells(fsi__pressure_job *job)
         m->row = (int *)fsi__take(lists, (size_t)bricks, sizeof(int));
         if (!pass && !fsi__arena_room(job->s->context, &m->lists_memory, measure.used)) return 0;
     }
+
+    /* Bricks, and the blocks beside each block. */
     if (!fsi__mg_reserve_lists(job->s->context, fine, bricks)) return 0;
     fsi__pressure_scan(job, 1);
     for (b = 0; b < g->block_count; b++) {
         m->cut[b] = -1;
         fsi__blocks_beside(g, b, m->beside + 6 * (size_t)b);
     }
+
+    /* Blocks with faces of solids; a cut for those that liquid is near. */
     for (k = 0; k < job->flow->solid_count; k++)
         for (a = 0; a < g->dim; a++)
             for (f = job->flow->solids[k].faces->first[a]; f < job->flow->solids[k].faces->first[a + 1]; f++)
@@ -1471,6 +1527,8 @@ static int fsi__pressure_reserve_cells(fsi__pressure_job *job)
         }
         m->cut[b] = wet ? cuts++ : -1;
     }
+
+    /* Cuts. */
     if (!fsi__arena_room(job->s->context, &m->cuts_memory, (size_t)cuts * sizeof(fsi__pressure_cut))) return 0;
     m->cuts_of = (fsi__pressure_cut *)fsi__take(&m->cuts_memory, (size_t)cuts, sizeof(fsi__pressure_cut));
     memset(m->cuts_of, 0, (size_t)cuts * sizeof(fsi__pressure_cut));
@@ -1714,6 +1772,8 @@ static void fsi__pressure_equations(void *arg, int chunk, int begin, int end)
     const size_t n = (size_t)fine->rough_cells;
     int brick, x, d;
     memset(partial, 0, 4 * sizeof *partial);
+
+    /* Bricks within the liquid. */
     for (brick = begin; brick < end; brick++) {
         const long long base = 8 * (long long)m->row[brick];
         fsi__pressure_look(job, m->row[brick], &h);
@@ -1726,6 +1786,8 @@ static void fsi__pressure_equations(void *arg, int chunk, int begin, int end)
             fsi__mg_invert(f, n);
             continue;
         }
+
+        /* Cell after cell: its sides. */
         for (x = 0; x < 8; x++) {
             const int at = fsi__mg_cell(brick) + x;
             double div = 0, known = 0, reference = 0, sum = 0;
@@ -1742,6 +1804,8 @@ static void fsi__pressure_equations(void *arg, int chunk, int begin, int end)
                     reference += s[d].beyond;
                 }
             }
+
+            /* The right side, and what the stop and the counts need. */
             m->b[at] = sum > 0 ? known - div / (double)g->dx : 0;
             reference = fabs(reference - div / (double)g->dx);
             partial[0] += fabs(m->b[at]) + fabs(div) + sum;
@@ -1781,6 +1845,8 @@ static void fsi__pressure_correct(void *arg, int chunk, int begin, int end)
     fsi__pressure_here h;
     int brick, x, d;
     (void)chunk;
+
+    /* Bricks within the liquid. */
     for (brick = begin; brick < end; brick++) {
         const long long base = 8 * (long long)m->row[brick];
         fsi__pressure_look(job, m->row[brick], &h);
@@ -1788,6 +1854,8 @@ static void fsi__pressure_correct(void *arg, int chunk, int begin, int end)
             fsi__pressure_inner_correct(job, &h, brick);
             continue;
         }
+
+        /* Cell after cell: its sides. */
         for (x = 0; x < 8; x++) {
             const double here = m->x[fsi__mg_cell(brick) + x];
             fsi__pressure_side side[6];
@@ -2203,6 +2271,8 @@ static int fsi__pressure_find_nulls(fsi__pressure_job *job, const int *label)
     fsi__pressure_impl *m = job->m;
     double *G = NULL, *own = NULL, *size = NULL, *own_size = NULL, *cells = NULL;
     int *pivot = NULL, p, q, n, pass;
+
+    /* Room. */
     fsi__pressure_number_touching(job, label);
     n = m->touching;
     for (pass = 0; pass < 2; pass++) {
@@ -2219,10 +2289,14 @@ static int fsi__pressure_find_nulls(fsi__pressure_job *job, const int *label)
         pivot = (int *)fsi__take(arena, numbers, sizeof(int));
         if (!pass && !fsi__arena_room(job->s->context, &m->nulls_memory, measure.used)) return 0;
     }
+
+    /* What bodies and solids feel of each piece. */
     memset(G, 0, (size_t)n * (size_t)n * sizeof *G);
     for (p = 0; p < n; p++) size[p] = 0;
     fsi__pressure_feel_bodies(m, label, G, size);
     fsi__pressure_feel_all_yields(job, label, G, size, own, own_size);
+
+    /* In units of the largest answers; what is left after elimination is felt by nobody. */
     for (p = 0; p < n; p++)
         for (q = 0; q < n; q++)
             if (size[p] > 0 && size[q] > 0) G[p * n + q] /= sqrt(size[p] * size[q]);
@@ -2241,6 +2315,8 @@ static void fsi__pressure_list_runs(fsi__pressure_impl *m, int *label, int fill)
     const size_t n = (size_t)f->rough_cells;
     int at, inside = 0;
     m->runs = 0;
+
+    /* A run begins where a cell has no face to the one before. */
     for (at = FSI__MG_FRONT; at < end; at++) {
         const float *faces = fsi__mg_faces(f, at);
         const int fresh = !inside || (faces && !(faces[FSI__MG_LOWER] > 0));
@@ -2249,6 +2325,8 @@ static void fsi__pressure_list_runs(fsi__pressure_impl *m, int *label, int fill)
         if (!inside) continue;
         if (fresh) m->runs++;
         if (!fill) continue;
+
+        /* The run of this cell. */
         run = m->run + (label[at] = m->runs - 1);
         if (fresh) {
             run->at = at;
@@ -2268,17 +2346,23 @@ static int fsi__pressure_find_pieces(fsi__pressure_job *job)
     fsi__pressure_impl *m = job->m;
     int *label = (int *)(void *)m->q;
     int k, runs;
+
+    /* Runs of cells, joined across faces. */
     fsi__pressure_list_runs(m, label, 0);
     if (!fsi__arena_room(job->s->context, &m->runs_memory, (size_t)m->runs * sizeof *m->run)) return 0;
     m->run = (fsi__pressure_run *)fsi__take(&m->runs_memory, (size_t)m->runs, sizeof *m->run);
     fsi__pressure_list_runs(m, label, 1);
     fsi__pressure_join(m, label);
+
+    /* The root of each run, with the excess of all: pieces without any are closed. */
     for (k = 0; k < m->runs; k++) {
         m->run[k].root = fsi__pressure_root(m->run, k);
         if (m->run[k].root < k) m->run[m->run[k].root].sum += m->run[k].sum;
     }
     for (k = m->pieces = 0; k < m->runs; k++)
         m->run[k].piece = m->run[k].root < k ? m->run[m->run[k].root].piece : (m->run[k].sum > 0 ? -1 : m->pieces++);
+
+    /* Pieces that bodies or solids join. */
     if (!fsi__arena_room(job->s->context, &m->pieces_memory, (size_t)m->pieces * sizeof *m->piece)) return 0;
     m->piece = (fsi__pressure_piece *)fsi__take(&m->pieces_memory, (size_t)m->pieces, sizeof *m->piece);
     memset(m->piece, 0, (size_t)m->pieces * sizeof *m->piece);
@@ -2290,6 +2374,8 @@ static int fsi__pressure_find_pieces(fsi__pressure_job *job)
         if (!fsi__pressure_find_nulls(job, label)) return 0;
         for (k = 0; k < m->pieces; k++) m->piece[k].cells = 0;
     } else fsi__pressure_group(m, label);
+
+    /* Runs of closed pieces stay. */
     for (k = runs = 0; k < m->runs; k++) {
         fsi__pressure_piece *group = m->run[k].piece < 0 ? NULL : m->piece + m->piece[m->run[k].piece].group;
         if (!group || group->free) continue;
@@ -2449,6 +2535,8 @@ static int fsi__pressure_list_faces(fsi__pressure_job *job)
     const size_t responses = (size_t)m->mg.level[0].cells * sizeof(float);
     size_t faces = 0, n;
     int k, a, f, count = 0, pass;
+
+    /* Bodies and their faces. */
     m->columns = 0;
     m->response = NULL;
     for (k = m->bodies = 0; k < job->flow->solid_count; k++) {
@@ -2456,6 +2544,8 @@ static int fsi__pressure_list_faces(fsi__pressure_job *job)
         m->bodies++;
         faces += (size_t)job->flow->solids[k].faces->count;
     }
+
+    /* Room. */
     n = 6 * (size_t)m->bodies;
     for (pass = 0; pass < 2; pass++) {
         fsi__arena *arena = &m->faces_memory, measure;
@@ -2469,6 +2559,8 @@ static int fsi__pressure_list_faces(fsi__pressure_job *job)
         m->column = (int *)fsi__take(arena, n, sizeof(int));
         if (!pass && !fsi__arena_room(job->s->context, &m->faces_memory, measure.used)) return 0;
     }
+
+    /* Rows of faces beside a liquid cell. */
     m->body_face[0] = 0;
     for (k = m->bodies = 0; k < job->flow->solid_count; k++) {
         const fsi_pressure_solid *b = job->flow->solids + k;
@@ -2483,6 +2575,8 @@ static int fsi__pressure_list_faces(fsi__pressure_job *job)
             }
         if (b->coupled) fsi__pressure_number_columns(job, b, count);
     }
+
+    /* Room for answers of the V-cycle, unless there are too many. */
     if (m->columns == 0 || m->columns > FSI__PRESSURE_RESPONSES) return 1;
     if (!fsi__arena_room(job->s->context, &m->responses_memory, responses * (size_t)m->columns)) return 0;
     m->response = (float *)(void *)m->responses_memory.base;
@@ -2545,6 +2639,8 @@ static void fsi__pressure_compliance(fsi__pressure_impl *m)
     const int n = 6 * m->bodies;
     fsi__mg_level *fine = m->mg.level;
     int i, j, f;
+
+    /* Scales. */
     memset(m->s, 0, (size_t)n * (size_t)n * sizeof *m->s);
     for (j = 0; j < n; j++)
         for (f = m->body_face[j / 6]; f < m->body_face[j / 6 + 1]; f++)
@@ -2553,6 +2649,8 @@ static void fsi__pressure_compliance(fsi__pressure_impl *m)
         m->heavier[j] = 1;
         fsi__pressure_weigh(m, j);
     }
+
+    /* Column after column: a V-cycle of H^T e_j. */
     for (j = 0; j < n; j++) {
         m->s[j * n + j] = 0;
         if (m->column[j] < 0) continue;
@@ -2616,9 +2714,13 @@ static void fsi__pressure_precondition(fsi__pressure_impl *m)
 {
     const int n = 6 * m->bodies;
     int i, k;
+
+    /* Without bodies, a V-cycle. */
     fsi__mg_cycle(&m->mg);
     if (m->columns == 0) return;
     fsi__pressure_push(m, NULL, m->mg.level[0].x);
+
+    /* S^-1 of what the bodies feel. */
     for (i = 0; i < n; i++) {
         if (m->column[i] < 0) m->h[i] = 0;
         for (k = 0; k < i; k++) m->h[i] -= m->s[i * n + k] * m->h[k];
@@ -2628,6 +2730,8 @@ static void fsi__pressure_precondition(fsi__pressure_impl *m)
         for (k = i + 1; k < n; k++) m->h[i] -= m->s[k * n + i] * m->h[k];
         m->h[i] /= m->s[i * n + i];
     }
+
+    /* The answer to that, from the stored ones, or by another V-cycle. */
     if (m->response) {
         const int bricks = m->mg.level[0].bricks;
         const double work = (double)FSI__PRESSURE_NS * (1 + m->bodies) * bricks;
@@ -2648,12 +2752,16 @@ static void fsi__pressure_multiply_segments(void *arg, int chunk, int begin, int
     const double faces = 2.0 * job->m->mg.dim;
     double dot[4] = { 0, 0, 0, 0 };
     int k, i, c;
+
+    /* The segment and those beside it. */
     for (k = begin; k < end; k++) {
         const fsi__mg_segment *s = m->segment + k;
         const fsi__mg_names f = fsi__mg_name(m, s);
         const double *x = job->from + s->at, *yl = job->from + s->lower[0], *yu = job->from + s->upper[0],
             *zl = job->from + s->lower[1], *zu = job->from + s->upper[1];
         double *out = job->m->q + s->at;
+
+        /* Plain bricks, rough bricks. */
         if (s->rough < 0)
             FSI__MG_APART
             for (i = 0; i < s->n; i++) out[i] = faces * x[i] - (x[i - 1] + x[i + 1] + yl[i] + yu[i] + zl[i] + zu[i]);
@@ -2661,11 +2769,12 @@ static void fsi__pressure_multiply_segments(void *arg, int chunk, int begin, int
             FSI__MG_APART
             for (i = 0; i < s->n; i++) {
                 const double v = x[i];
-                out[i] = (double)f.excess[i] * v + (double)f.ax[i] * (v - x[i - 1]) + (double)f.bx[i] * (v - x[i + 1]) +
-                                 (double)f.ay[i] * (v - yl[i]) + (double)f.by[i] * (v - yu[i])
-                                     + (double)f.az[i] * (v - zl[i]) +
-                                 (double)f.bz[i] * (v - zu[i]);
+                out[i] = (double)f.excess[i] * v + (double)f.ax[i] * (v - x[i - 1]) + (double)f.bx[i] * (v - x[i + 1])
+                    + (double)f.ay[i] * (v - yl[i]) + (double)f.by[i] * (v - yu[i])
+                    + (double)f.az[i] * (v - zl[i]) + (double)f.bz[i] * (v - zu[i]);
             }
+
+        /* The scalar product in four partial sums. */
         for (i = 0; i < s->n; i += 4)
             for (c = 0; c < 4; c++) dot[c] += x[i + c] * out[i + c];
     }
@@ -2807,8 +2916,11 @@ static double fsi__pressure_iterate(fsi__pressure_job *job, double limit)
     const int chunks = fsi__chunks(m->mg.level[0].bricks, FSI__PRESSURE_CHUNK);
     double most = fsi__pressure_first_residual(job), last;
     int *iters = &job->s->stats.iters, round;
+
+    /* Rounds, each from a true residual. */
     for (round = 0; round < FSI__PRESSURE_ROUNDS && most > limit && *iters < job->s->desc.max_iters
         && job->status == FSI_OK; round++) {
+        /* The preconditioned residual and the new direction. */
         for (last = 0; most > limit && *iters < job->s->desc.max_iters; ++*iters) {
             double rz, pq;
             fsi__pressure_precondition(m);
@@ -2818,6 +2930,8 @@ static double fsi__pressure_iterate(fsi__pressure_job *job, double limit)
             fsi__pressure_over_bricks(job, 1.8, fsi__pressure_turn);
             if (m->bodies > 0 || m->first_pushed) fsi__pressure_center(job, m->p);
             last = rz;
+
+            /* The step along it. */
             pq = fsi__pressure_multiply(job, m->p);
             if (!(pq > 0) || !(rz > 0) || job->status != FSI_OK) break;
             most = fsi__pressure_step(job, rz / pq);
@@ -2840,6 +2954,8 @@ static fsi_status fsi__pressure_check_solid(fsi_pressure *s, const fsi_pressure_
     const fsi_grid_faces *f = b->faces;
     const fsi_grid *g = flow->u[0]->grid;
     int i, a, wrong = 0;
+
+    /* Its faces. */
     if (!f || f->cookie != FSI__COOKIE('f', fsi_grid_faces))
         return fsi__pressure_refuse(s, FSI_ERROR_COOKIE,
             "faces was not made by fsi_grid_faces_create of this version and precision: solids", k);
@@ -2858,12 +2974,16 @@ static fsi_status fsi__pressure_check_solid(fsi_pressure *s, const fsi_pressure_
             if (b->respond && b->yielding && b->yielding[i] < 0)
                 return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "yielding is below 0: solids", k);
         }
+
+    /* A solid that yields. */
     if (b->respond && b->coupled)
         return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "both coupled and with a respond: solids", k);
     for (a = 0; a < g->dim && b->respond; a++)
         wrong |= f->first[a] < 0 || f->first[a] > f->first[a + 1] || f->first[a + 1] > f->count;
     if (wrong)
         return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "faces are not those of the grid as it is: solids", k);
+
+    /* A body. */
     if (!fsi_v3_is_finite(b->center)) return fsi__pressure_refuse(s, FSI_ERROR_NAN, "center is not finite: solids", k);
     if (!b->coupled) return FSI_OK;
     for (i = 0, a = 1; i < 9; i++) a = a && fsi_is_finite((double)b->inverse_inertia.m[i]);
@@ -2899,6 +3019,8 @@ static fsi_status fsi__pressure_check(fsi_pressure *s, const fsi_pressure_flow *
     const fsi_grid *g;
     int a, i, given = 0;
     fsi_status status = FSI_OK;
+
+    /* Velocities and densities. */
     if (!flow || flow->cookie != FSI__COOKIE('F', fsi_pressure_flow))
         return fsi__pressure_refuse(s, FSI_ERROR_COOKIE,
             "flow was not filled by fsi_pressure_default_flow of this version and precision", -1);
@@ -2915,6 +3037,8 @@ static fsi_status fsi__pressure_check(fsi_pressure *s, const fsi_pressure_flow *
     }
     if (given % g->dim != 0)
         return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "given along some axes only: inverse_density", given);
+
+    /* Fields at cells. */
     if (flow->phi && !fsi__pressure_is_field(flow->phi, g, FSI_CELLS))
         return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "not a field at cells: phi", 0);
     if (flow->surface_pressure && !fsi__pressure_is_field(flow->surface_pressure, g, FSI_CELLS))
@@ -2927,6 +3051,8 @@ static fsi_status fsi__pressure_check(fsi_pressure *s, const fsi_pressure_flow *
         return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "is phi or surface_pressure too: pressure", 0);
     if (flow->use_guess && !flow->pressure)
         return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "use_guess without pressure", 0);
+
+    /* Cells and numbers. */
     if (!flow->cell) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "NULL: cell", 0);
     if (!given && !fsi_is_finite((double)flow->density))
         return fsi__pressure_refuse(s, FSI_ERROR_NAN, "density is not finite", 0);
@@ -2938,6 +3064,8 @@ static fsi_status fsi__pressure_check(fsi_pressure *s, const fsi_pressure_flow *
     if (!(d->tolerance >= 0 && d->absolute >= 0 && d->tolerance + d->absolute < 1e300) || d->max_iters < 0)
         return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT,
             "tolerance, absolute or max_iters of the desc is below 0, or not finite", 0);
+
+    /* Sizes, then contents. */
     if (g->block_count > (1 << 27) / (g->block_cells / 8))
         return fsi__pressure_refuse(s, FSI_ERROR_LIMIT, "more than 2^30 cells: block_count", g->block_count);
     if (flow->solid_count < 0 || (flow->solid_count > 0 && !flow->solids))
@@ -3051,6 +3179,8 @@ static void fsi__pressure_push_solids(fsi__pressure_job *job)
     for (k = 0; k < job->flow->solid_count; k++) {
         fsi_pressure_solid *b = job->flow->solids + k;
         double p[3] = { 0, 0, 0 }, l[3] = { 0, 0, 0 };
+
+        /* Face after face. */
         for (a = 0; a < job->grid->dim; a++)
             for (f = b->faces->first[a]; f < b->faces->first[a + 1]; f++) {
                 const int upper = fsi__pressure_unknown(job, fsi__pressure_pushed(job, b->faces->entry[f], a, 1));
@@ -3064,9 +3194,13 @@ static void fsi__pressure_push_solids(fsi__pressure_job *job)
                 l[(a + 1) % 3] += push * arm[(a + 2) % 3];
                 l[(a + 2) % 3] -= push * arm[(a + 1) % 3];
             }
+
+        /* Sums. */
         b->impulse = fsi_v3((fsi_real)p[0], (fsi_real)p[1], (fsi_real)p[2]);
         b->angular_impulse = fsi_v3(job->grid->dim == 3 ? (fsi_real)l[0] : 0, job->grid->dim == 3 ? (fsi_real)l[1]
             : 0, (fsi_real)l[2]);
+
+        /* The new velocity. */
         if (!b->coupled) continue;
         for (i = 0; i < 3; i++) p[i] *= heavier[0] / b->mass;
         b->linear = fsi_v3_add(b->linear, fsi_v3((fsi_real)p[0], (fsi_real)p[1], (fsi_real)p[2]));
@@ -3113,9 +3247,42 @@ static void fsi__pressure_no_liquid(fsi_pressure_flow *flow)
         memset(flow->pressure->value, 0, (size_t)g->block_count * (size_t)g->block_cells * sizeof(fsi_real));
 }
 
-FSI_API fsi_status fsi_pressure_project(fsi_pressure *s, fsi_pressure_flow *flow)
+/* Cells, equations, bodies, pieces and levels of the liquid that there is. */
+static fsi_status fsi__pressure_prepare(fsi__pressure_job *job, double *reference)
 {
     static const char *const f = "fsi_pressure_project";
+    fsi_pressure *s = job->s;
+    fsi__pressure_impl *m = job->m;
+    m->mg.dim = job->grid->dim;
+
+    /* Cells and their equations. */
+    if (!fsi__pressure_reserve_cells(job))
+        return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, 0, "no memory for lists of the liquid's cells");
+    FSI__TRY(fsi__pressure_measure(job));
+    if (!fsi__mg_reserve(&m->mg) || !fsi__pressure_reserve_vectors(job))
+        return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, 0, "no memory for the liquid's pressure");
+    FSI__TRY(fsi__pressure_assemble(job, reference));
+
+    /* Bodies, solids that yield, and pieces of liquid that are closed. */
+    fsi__pressure_list_yields(job);
+    if (!fsi__pressure_list_faces(job) || !fsi__pressure_find_pieces(job))
+        return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, 0, "no memory for bodies and pieces of liquid");
+    if (job->status != FSI_OK) return job->status;
+
+    /* Coarse levels, the guess, and the preconditioner of bodies. */
+    fsi__pressure_soften(job);
+    fsi__mg_setup(&m->mg);
+    s->stats.removed = fsi__pressure_center(job, m->b) * (double)job->grid->dx * (double)job->grid->dx
+        * (job->grid->dim == 3 ? (double)job->grid->dx : 1);
+    fsi__pressure_take_guess(job);
+    fsi__pressure_factor(m);
+    s->stats.levels = m->mg.levels;
+    s->stats.bytes = fsi__pressure_bytes(m);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_pressure_project(fsi_pressure *s, fsi_pressure_flow *flow)
+{
     fsi__pressure_job job;
     fsi__pressure_impl *m;
     double reference = 0, limit, most, start;
@@ -3130,38 +3297,26 @@ FSI_API fsi_status fsi_pressure_project(fsi_pressure *s, fsi_pressure_flow *flow
     job.m = m;
     job.flow = flow;
     job.grid = flow->u[0]->grid;
+
+    /* The equations. */
     if (!fsi__pressure_bounds(&job)) {
         fsi__pressure_no_liquid(flow);
         return FSI_OK;
     }
-    m->mg.dim = job.grid->dim;
-    if (!fsi__pressure_reserve_cells(&job))
-        return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, 0, "no memory for lists of the liquid's cells");
-    FSI__TRY(fsi__pressure_measure(&job));
-    if (!fsi__mg_reserve(&m->mg) || !fsi__pressure_reserve_vectors(&job))
-        return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, 0, "no memory for the liquid's pressure");
-    FSI__TRY(fsi__pressure_assemble(&job, &reference));
-    fsi__pressure_list_yields(&job);
-    if (!fsi__pressure_list_faces(&job) || !fsi__pressure_find_pieces(&job))
-        return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, 0, "no memory for bodies and pieces of liquid");
-    if (job.status != FSI_OK) return job.status;
-    fsi__pressure_soften(&job);
-    fsi__mg_setup(&m->mg);
-    s->stats.removed = fsi__pressure_center(&job, m->b) * (double)job.grid->dx * (double)job.grid->dx
-        * (job.grid->dim == 3 ? (double)job.grid->dx : 1);
-    fsi__pressure_take_guess(&job);
-    fsi__pressure_factor(m);
-    s->stats.levels = m->mg.levels;
-    s->stats.bytes = fsi__pressure_bytes(m);
+    FSI__TRY(fsi__pressure_prepare(&job, &reference));
     s->stats.seconds_setup = fsi__now(s->context) - start;
+
+    /* Their solution. */
     job.factor = reference > 0 ? 1 / reference : 1;
     limit = s->desc.tolerance * reference > s->desc.absolute ? s->desc.tolerance * reference : s->desc.absolute;
     most = fsi__pressure_iterate(&job, limit);
     s->stats.divergence = most;
     s->stats.residual = reference > 0 ? most / reference : most;
+
+    /* Velocities, pressure and impulses, where it is good enough. */
     if (job.status != FSI_OK) status = job.status;
     else if (!(most <= limit))
-        status = fsi__fail(s->context, FSI_ERROR_CONVERGENCE, f, -1, most,
+        status = fsi__fail(s->context, FSI_ERROR_CONVERGENCE, "fsi_pressure_project", -1, most,
             "divergence is %g after %d iterations, not below %g", most, s->stats.iters, limit);
     else {
         fsi__pressure_center(&job, m->x);

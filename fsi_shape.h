@@ -225,10 +225,14 @@ static void fsi__scatter_face(const fsi__sampling *s, const int *lo, const int *
     fsi_vec3 at = s->at;
     fsi_real rr = 0, most;
     int k, x, y, z;
+
+    /* The disc that holds the face. */
     for (k = 0; k < mesh->corners; k++) at = fsi_v3_madd(at, -1 / (fsi_real)mesh->corners, mesh->vertices[c[k]]);
     for (k = 0; k < mesh->corners; k++)
         rr = fsi_max(rr, fsi_v3_norm2(fsi_v3_add(fsi_v3_sub(mesh->vertices[c[k]], s->at), at)));
     most = (s->limit + fsi_sqrt(rr)) * (s->limit + fsi_sqrt(rr));
+
+    /* Points of the lattice that may be nearer to the face. */
     for (z = lo[2]; z < hi[2]; z++)
         for (y = lo[1]; y < hi[1]; y++) {
             const fsi_real qy = at.y + (fsi_real)y * s->dx, qz = at.z + (fsi_real)z * s->dx, rest = qy * qy + qz * qz,

@@ -355,6 +355,8 @@ FSI__STRICT_BEGIN
 FSI_API fsi_status fsi__csr_check(fsi_context *c, const char *fn, const fsi_csr *a)
 {
     int r, e;
+
+    /* Sizes. */
     if (!a || !a->start) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "the matrix or its start is NULL");
     if (a->rows < 0 || a->cols < 0 || a->block < 1 || a->block > 16)
         return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, a->block,
@@ -362,6 +364,8 @@ FSI_API fsi_status fsi__csr_check(fsi_context *c, const char *fn, const fsi_csr 
     if ((double)a->rows * a->block > 2e9 || (double)a->cols * a->block > 2e9)
         return fsi__fail(c, FSI_ERROR_LIMIT, fn, -1, a->rows, "%d x %d blocks of %d rows are more than an int counts",
             a->rows, a->cols, a->block);
+
+    /* Rows. */
     if (a->start[0] != 0)
         return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, 0, a->start[0], "start[0] is %d, must be 0", a->start[0]);
     for (r = 0; r < a->rows; r++) if (a->start[r + 1] < a->start[r])
@@ -369,6 +373,8 @@ FSI_API fsi_status fsi__csr_check(fsi_context *c, const char *fn, const fsi_csr 
     if (a->start[a->rows] > 0 && (!a->col || !a->value))
         return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "col or value is NULL, but there are %d entries",
             a->start[a->rows]);
+
+    /* Columns: within the matrix, ascending. */
     for (r = 0; r < a->rows; r++) for (e = a->start[r]; e < a->start[r + 1]; e++) {
         if (a->col[e] < 0 || a->col[e] >= a->cols)
             return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, r, a->col[e], "block row %d names column %d of %d", r,
@@ -407,6 +413,8 @@ static void fsi__product_rows1(const fsi__product_job *job, int begin, int end)
     const double *x = job->x;
     double *y = job->y;
     int r, e, c;
+
+    /* Four columns of x at a time. */
     for (c = 0; c + 4 <= job->columns; c += 4, x += 4 * in, y += 4 * out) for (r = begin; r < end; r++) {
         double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
         for (e = a->start[r]; e < a->start[r + 1]; e++) {
@@ -421,6 +429,8 @@ static void fsi__product_rows1(const fsi__product_job *job, int begin, int end)
         y[2 * out + (size_t)r] = s2;
         y[3 * out + (size_t)r] = s3;
     }
+
+    /* The other ones. */
     for (; c < job->columns; c++, x += in, y += out) for (r = begin; r < end; r++) {
         double sum = 0;
         for (e = a->start[r]; e < a->start[r + 1]; e++) sum += a->value[e] * x[a->col[e]];
@@ -617,6 +627,8 @@ static fsi_status fsi__assembly_check(const fsi_assembly_desc *d, const char *fn
     fsi_context *c = d->context;
     int64_t sum = 0;
     int e, k;
+
+    /* Sizes. */
     if (d->vertices < 0 || d->elements < 0 || d->block < 1 || d->block > 16)
         return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->block,
             "there are %d vertices, %d elements and blocks of %d rows; blocks have 1 to 16", d->vertices, d->elements,
@@ -628,6 +640,8 @@ static fsi_status fsi__assembly_check(const fsi_assembly_desc *d, const char *fn
         return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "start is NULL, but there are %d elements", d->elements);
     if (d->elements > 0 && d->start[0] != 0)
         return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, 0, d->start[0], "start[0] is %d, must be 0", d->start[0]);
+
+    /* Vertices of each element; the blocks of all element matrices. */
     for (e = 0; e < d->elements; e++) {
         const int64_t m = (int64_t)d->start[e + 1] - d->start[e];
         if (m < 0 || m > FSI__ASSEMBLY_MOST)
@@ -639,6 +653,8 @@ static fsi_status fsi__assembly_check(const fsi_assembly_desc *d, const char *fn
         || ((double)sum + d->vertices) * d->block * d->block > (double)((size_t)-1 / (4 * sizeof(double))))
         return fsi__fail(c, FSI_ERROR_LIMIT, fn, -1, (double)sum,
             "the elements have %.0f blocks, more than can be counted", (double)sum);
+
+    /* Their names. */
     if (d->elements > 0 && d->start[d->elements] > 0 && !d->vertex)
         return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "vertex is NULL");
     for (e = 0; e < d->elements; e++) for (k = d->start[e]; k < d->start[e + 1]; k++)
@@ -653,6 +669,8 @@ static fsi_status fsi__assembly_check(const fsi_assembly_desc *d, const char *fn
 static void fsi__assembly_strips(fsi__assembly_impl *im, const fsi_assembly_desc *d)
 {
     int e, k, r;
+
+    /* How many strips and blocks each vertex has. */
     for (e = 0; e < d->elements; e++) {
         const int count = d->start[e + 1] - d->start[e];
         im->first[e + 1] = im->first[e] + count * count;
@@ -663,11 +681,15 @@ static void fsi__assembly_strips(fsi__assembly_impl *im, const fsi_assembly_desc
             im->slot_at[d->vertex[k] + 1] += count;
         }
     }
+
+    /* Where those of each vertex begin. */
     for (r = 0; r < d->vertices; r++) {
         im->strip_at[r + 1] += im->strip_at[r];
         im->slot_at[r + 1] += im->slot_at[r];
         im->place[r] = im->strip_at[r];
     }
+
+    /* The strips, by the corners of elements. */
     for (e = 0; e < d->elements; e++) for (k = d->start[e]; k < d->start[e + 1]; k++) {
         const int corner = k - d->start[e], count = d->start[e + 1] - d->start[e];
         fsi__assembly_strip *strip;
@@ -721,6 +743,8 @@ static fsi_status fsi__assembly_make(fsi_assembly *s, const fsi_assembly_desc *d
 {
     fsi__assembly_impl *im = (fsi__assembly_impl *)s->impl;
     fsi__arena measure = { NULL, 0, 0 }, measure_entries = { NULL, 0, 0 };
+
+    /* Corners by vertex, and columns of each row. */
     fsi__assembly_lay(im, &measure, d, blocks);
     if (!fsi__arena_reserve(d->context, &im->memory[0], measure.used))
         return fsi__fail(d->context, FSI_ERROR_MEMORY, fn, -1, d->elements, "no memory for the pattern of %d elements",
@@ -728,6 +752,8 @@ static fsi_status fsi__assembly_make(fsi_assembly *s, const fsi_assembly_desc *d
     fsi__assembly_lay(im, &im->memory[0], d, blocks);
     fsi__assembly_strips(im, d);
     fsi__assembly_columns(im, d, 0);
+
+    /* The matrix. */
     fsi__assembly_lay_entries(im, &measure_entries, (size_t)im->start[d->vertices], d->block);
     if (!fsi__arena_reserve(d->context, &im->memory[1], measure_entries.used))
         return fsi__fail(d->context, FSI_ERROR_MEMORY, fn, -1, im->start[d->vertices], "no memory for %d blocks",
@@ -735,6 +761,8 @@ static fsi_status fsi__assembly_make(fsi_assembly *s, const fsi_assembly_desc *d
     fsi__assembly_lay_entries(im, &im->memory[1], (size_t)im->start[d->vertices], d->block);
     fsi__assembly_columns(im, d, 1);
     fsi__assembly_slots(im, d);
+
+    /* What the caller reads. */
     s->matrix.rows = s->matrix.cols = d->vertices;
     s->matrix.block = d->block;
     s->matrix.start = im->start;
@@ -775,12 +803,16 @@ FSI_API fsi_status fsi_assembly_create(fsi_assembly **out, const fsi_assembly_de
     fsi_assembly *s;
     fsi_status status;
     int blocks = 0;
+
+    /* Input. */
     if (out) *out = NULL;
     if (!desc || desc->cookie != FSI__COOKIE('a', fsi_assembly_desc) || !fsi__is_context(desc->context))
         return FSI_ERROR_COOKIE;
     c = desc->context;
     if (!out) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
     FSI__TRY(fsi__assembly_check(desc, fn, &blocks));
+
+    /* The struct; then what depends on the pattern. */
     s = (fsi_assembly *)fsi__alloc(c, 1, sizeof *s + sizeof(fsi__assembly_impl));
     if (!s) return fsi__fail(c, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the assembly");
     s->cookie = FSI__COOKIE('A', fsi_assembly);
@@ -1207,6 +1239,8 @@ static int fsi__order_md_prune(fsi__order_md *s, int i, int p)
     int k, j, kept = 0, end, count = s->elements[i];
     unsigned hash = 0;
     int64_t degree = 0;
+
+    /* Elements that p does not absorb. */
     for (k = 0; k < count; k++) {
         j = own[k];
         if (s->mark[j] > s->now) {
@@ -1218,6 +1252,8 @@ static int fsi__order_md_prune(fsi__order_md *s, int i, int p)
             s->len[j] = 0;
         }
     }
+
+    /* Neighbours that p does not cover. */
     for (end = kept; k < s->len[i]; k++) {
         j = own[k];
         if (s->weight[j] <= 0) continue;
@@ -1225,6 +1261,8 @@ static int fsi__order_md_prune(fsi__order_md *s, int i, int p)
         hash += (unsigned)j;
         own[end++] = j;
     }
+
+    /* The bound of the degree; p joins the elements. */
     if (degree < s->degree[i]) s->degree[i] = (int)degree;
     own[end] = own[kept]; /* there is room: an absorbed element, or p itself, has gone */
     own[kept] = p;
@@ -1309,6 +1347,7 @@ static void fsi__order_md_settle(fsi__order_md *s, int p)
 
 static void fsi__order_md_eliminate(fsi__order_md *s, int p)
 {
+    /* p leaves the graph and becomes an element. */
     int k, i, rows = s->weight[p];
     s->weight[p] = 0;
     s->left -= rows;
@@ -1316,6 +1355,8 @@ static void fsi__order_md_eliminate(fsi__order_md *s, int p)
     fsi__order_md_output(s, p);
     fsi__order_md_join(s, p);
     fsi__order_md_outside(s, p);
+
+    /* Each neighbour loses what p covers; those that have nothing left follow, the others are sorted by hash. */
     for (k = 0; k < s->len[p]; k++) {
         i = s->q[s->at[p] + k];
         if (!fsi__order_md_prune(s, i, p) && s->rank[i] <= s->rank_now) {
@@ -1325,6 +1366,8 @@ static void fsi__order_md_eliminate(fsi__order_md *s, int p)
         s->next[i] = s->bucket[s->hash[i]];
         s->bucket[s->hash[i]] = i;
     }
+
+    /* Neighbours that see the same are merged; then degrees. */
     s->now += (int64_t)s->left + 1;
     for (k = 0; k < s->len[p]; k++) {
         i = s->q[s->at[p] + k];
@@ -1563,12 +1606,21 @@ static fsi_status fsi__order_graph(fsi_context *c, int n, const int *start, cons
         fsi__order_natural(n, d->last, order);
         return FSI_OK;
     }
+
+    /* The core, without dense rows, and its order. */
     memset(&s, 0, sizeof s);
     s.memory = pool->memory;
     s.core_memory = pool->core;
-    s.c = c; s.n = n; s.start = start; s.adj = adj; s.block = block; s.last = d->last;
+    s.c = c;
+    s.n = n;
+    s.start = start;
+    s.adj = adj;
+    s.block = block;
+    s.last = d->last;
     status = fsi__order_make_core(&s);
     if (status == FSI_OK) status = fsi__order_core(&s, d, pool);
+
+    /* Vertices in place of core vertices. */
     if (status == FSI_OK) {
         int *vertex = s.core.start; /* of the core; its edges are no longer needed */
         for (v = 0; v < n; v++) if (s.number[v] >= 0) vertex[s.number[v]] = v;
@@ -1894,6 +1946,8 @@ static int fsi__ldlt_eliminate(const fsi_ldlt *f, double *panel, int ld, int fro
     int i, j, k;
     for (j = from; j < to; j++) {
         double *c = panel + (size_t)j * (size_t)ld, inverse, size;
+
+        /* Subtracts the columns before it, four at a time. */
         for (k = from; k + 3 < j; k += 4) {
             const double *l0 = panel + (size_t)k * (size_t)ld, *l1 = l0 + ld, *l2 = l1 + ld, *l3 = l2 + ld;
             const double c0 = l0[j] * l0[k], c1 = l1[j] * l1[k + 1], c2 = l2[j] * l2[k + 2], c3 = l3[j] * l3[k + 3];
@@ -1903,6 +1957,8 @@ static int fsi__ldlt_eliminate(const fsi_ldlt *f, double *panel, int ld, int fro
             const double *l0 = panel + (size_t)k * (size_t)ld, c0 = l0[j] * l0[k];
             for (i = j; i < ld; i++) c[i] -= l0[i] * c0;
         }
+
+        /* The pivot; the column divided by it. */
         if (!fsi__ldlt_judge(f, v, first + j, c[j], made[j])) return 0;
         inverse = 1 / c[j];
         size = fabs(c[j]);
@@ -1946,6 +2002,8 @@ static void fsi__ldlt_postorder(fsi__ldlt_graph *g)
 {
     const int n = g->n;
     int *head = g->mark, *next = g->spare, *order = g->count, *fresh = g->inverse, k, v, done = 0;
+
+    /* Children of each vertex. */
     for (v = 0; v <= n; v++) head[v] = -1;
     for (v = n - 1; v >= 0; v--) { /* roots hang below n */
         const int p = g->parent[v] < 0 ? n : g->parent[v];
@@ -1966,6 +2024,8 @@ static void fsi__ldlt_postorder(fsi__ldlt_graph *g)
             v = p;
         }
     }
+
+    /* Names in the new order. */
     for (k = 0; k < n; k++) fresh[order[k]] = k; /* old place -> new place */
     for (k = 0; k < n; k++) next[k] = g->parent[order[k]] < 0 ? -1 : fresh[g->parent[order[k]]];
     for (k = 0; k < n; k++) head[k] = g->perm[order[k]];
@@ -2000,6 +2060,8 @@ static void fsi__ldlt_counts(fsi__ldlt_graph *g)
 {
     const int n = g->n;
     int *seen = g->mark, *ancestor = g->spare, *first = g->first, *leaf = g->leaf, k, e;
+
+    /* First descendants. */
     for (k = 0; k < n; k++) first[k] = leaf[k] = seen[k] = -1;
     for (k = 0; k < n; k++) {
         int j;
@@ -2007,6 +2069,8 @@ static void fsi__ldlt_counts(fsi__ldlt_graph *g)
         for (j = k; j >= 0 && first[j] < 0; j = g->parent[j]) first[j] = k;
         ancestor[k] = k;
     }
+
+    /* Leaves of the subtree of each row. */
     for (k = 0; k < n; k++) {
         const int row = g->perm[k];
         if (g->parent[k] >= 0) g->count[g->parent[k]]--;
@@ -2029,6 +2093,8 @@ static void fsi__ldlt_counts(fsi__ldlt_graph *g)
         }
         if (g->parent[k] >= 0) ancestor[k] = g->parent[k];
     }
+
+    /* Sums up the tree. */
     for (k = 0; k < n; k++) if (g->parent[k] >= 0) g->count[g->parent[k]] += g->count[k];
 }
 
@@ -2048,6 +2114,8 @@ static int fsi__ldlt_groups(const fsi__ldlt_graph *g, int block, fsi__ldlt_group
 {
     const int n = g->n;
     int count = 0, k, kept;
+
+    /* Chains of columns, each of which has the rows of the next one and itself. */
     for (k = 0; k < n; k++) {
         if (k == 0 || g->parent[k - 1] != k || g->count[k - 1] != g->count[k] + 1) {
             group[count].first = k;
@@ -2056,6 +2124,8 @@ static int fsi__ldlt_groups(const fsi__ldlt_graph *g, int block, fsi__ldlt_group
         }
         group[count - 1].last = k + 1;
     }
+
+    /* From the top: the last child joins its parent where that pays. */
     for (k = kept = count - 1; k > 0; k--) { /* group[kept] is the one that the last ones became */
         const fsi__ldlt_group *child = &group[k - 1];
         fsi__ldlt_group *parent = &group[kept], joint = *parent;
@@ -2148,6 +2218,7 @@ static void fsi__ldlt_route(fsi__ldlt_impl *im, const fsi_csr *a, const int *nod
     int pass, r, e, s;
     for (s = 0; s < node_count; s++) im->node[s].entries = 0;
     for (pass = 0; pass < 2; pass++) {
+        /* The lower triangle, in elimination order. */
         for (r = 0; r < a->rows; r++) {
             for (e = a->start[r]; e < a->start[r + 1] && a->col[e] <= r; e++) {
                 const int i = im->inverse[r], j = im->inverse[a->col[e]], column = i < j ? i : j, row = i < j ? j : i;
@@ -2162,6 +2233,8 @@ static void fsi__ldlt_route(fsi__ldlt_impl *im, const fsi_csr *a, const int *nod
                 node->entries++;
             }
         }
+
+        /* Where each front's entries begin. */
         for (s = 0; s < node_count && !pass; s++) {
             im->node[s].entry = sum;
             sum += im->node[s].entries;
@@ -2461,6 +2534,8 @@ static int fsi__ldlt_cut(fsi_ldlt *f, double *work)
     const int n = im->node_count;
     double all = 0, sum = 0, share;
     int s, count = 0;
+
+    /* Work of each subtree. */
     for (s = 0; s < n; s++) work[s] = 0;
     for (s = 0; s < n; s++) {
         work[s] += fsi__ldlt_work(f, &im->node[s]);
@@ -2518,11 +2593,15 @@ static fsi_status fsi__ldlt_symbolic(fsi_ldlt *f, fsi__ldlt_graph *g, const fsi_
     fsi__ldlt_impl *im = (fsi__ldlt_impl *)f->impl;
     fsi__arena measure = { NULL, 0, 0 };
     int s;
+
+    /* The tree and its supernodes. */
     fsi__ldlt_tree(g);
     fsi__ldlt_postorder(g);
     fsi__ldlt_counts(g);
     im->node_count = fsi__ldlt_groups(g, f->block, group);
     fsi__ldlt_link(g, group, im->node_count, im->node, node_of);
+
+    /* How many rows each has below it. */
     fsi__ldlt_rows(g, im->node, node_of, im->node_count, NULL);
     im->row_count = 0;
     for (s = 0; s < im->node_count; s++) {
@@ -2530,6 +2609,8 @@ static fsi_status fsi__ldlt_symbolic(fsi_ldlt *f, fsi__ldlt_graph *g, const fsi_
         im->row_count += (size_t)im->node[s].rows;
     }
     im->entry_count = (size_t)(g->start[g->n] / 2 + g->n);
+
+    /* Room for lists; then the lists. */
     fsi__ldlt_lay_out(im, &measure, f->rows, f->block, f->desc.pivots != FSI_LDLT_ANY);
     if (!fsi__ldlt_reserve(f, &im->memory[1], measure.used))
         return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, f->rows,
@@ -2573,12 +2654,16 @@ static fsi_status fsi__ldlt_plan(fsi_ldlt *f, double *work)
     fsi__arena measure = { NULL, 0, 0 };
     size_t panel = 0, update = 0, pack = 0;
     int s, t;
+
+    /* What is above all tasks comes last, as one more. */
     if (!fsi__ldlt_is_addressable(f))
         return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, f->rows,
             "no memory for the factor: its fronts are larger than can be addressed");
     im->task_count = fsi__ldlt_cut(f, work);
     im->task[im->task_count].begin = 0;
     im->task[im->task_count].end = im->node_count;
+
+    /* Updates and packed columns of each task. */
     for (t = 0; t <= im->task_count; t++) {
         const int id = t < im->task_count ? t : -1;
         size_t most = 0;
@@ -2589,6 +2674,8 @@ static fsi_status fsi__ldlt_plan(fsi_ldlt *f, double *work)
         im->task[t].pack = pack;
         pack += most;
     }
+
+    /* Panels. */
     for (s = 0; s < im->node_count; s++) {
         const fsi__ldlt_node *node = &im->node[s];
         im->node[s].panel = panel;
@@ -2596,6 +2683,8 @@ static fsi_status fsi__ldlt_plan(fsi_ldlt *f, double *work)
         f->stats.flops += fsi__ldlt_work(f, node) - FSI__LDLT_FRONT;
         if (node->task >= 0) im->task_work += fsi__ldlt_work(f, node);
     }
+
+    /* Memory for all. */
     f->stats.entries = (double)panel;
     for (t = 0; t < 2; t++) {
         fsi__arena *m = t ? &im->memory[2] : &measure;
@@ -2625,6 +2714,8 @@ static fsi_status fsi__ldlt_analyse(fsi_ldlt *f, const fsi_csr *a)
     double *work = NULL, clock = fsi__now(f->context);
     int *node_of = NULL, pass, k;
     fsi_status status = FSI_OK;
+
+    /* Scratch. */
     for (pass = 0; pass < 2; pass++) {
         fsi__arena *m = pass ? &im->scratch : &measure;
         fsi__ldlt_take_graph(m, &g, f->rows, a->start[a->rows]);
@@ -2635,6 +2726,8 @@ static fsi_status fsi__ldlt_analyse(fsi_ldlt *f, const fsi_csr *a)
             return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, f->rows,
                 "no memory to analyse %d rows", f->rows);
     }
+
+    /* The order; then the structure and the plan of memory. */
     g.perm = im->perm;
     g.inverse = im->inverse;
     fsi__ldlt_make_graph(&g, a);
@@ -2721,6 +2814,8 @@ static fsi_status fsi__ldlt_fill(fsi_ldlt *f, const fsi_csr *a, const fsi_ldlt_d
     fsi__ldlt_impl *im = (fsi__ldlt_impl *)f->impl;
     fsi__arena measure = { NULL, 0, 0 };
     int k;
+
+    /* Rows. */
     f->desc = *desc;
     f->rows = a->rows;
     f->block = a->block;
@@ -2731,10 +2826,14 @@ static fsi_status fsi__ldlt_fill(fsi_ldlt *f, const fsi_csr *a, const fsi_ldlt_d
         return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, a->rows, "no memory for %d rows",
             a->rows);
     fsi__ldlt_lay_rows(im, &im->memory[0], (size_t)a->rows);
+
+    /* The rest of the structure; signs in the order of elimination. */
     FSI__TRY(fsi__ldlt_analyse(f, a));
     for (k = 0; k < a->rows * a->block && im->sign; k++)
         im->sign[k] = desc->pivots == FSI_LDLT_POSITIVE ? 1
             : desc->sign[im->perm[k / a->block] * a->block + k % a->block];
+
+    /* Stats. */
     for (k = 0; k < 3; k++) f->stats.bytes += im->memory[k].size;
     f->stats.bytes += sizeof *f + sizeof *im;
     f->stats.fronts = im->node_count;
@@ -2846,16 +2945,22 @@ FSI_API fsi_status fsi_ldlt_factor(fsi_ldlt *f, const fsi_csr *a)
     fsi__ldlt_pass run;
     double clock;
     int t, s, row, ok;
+
+    /* Input. */
     if (!f || f->cookie != FSI__COOKIE('L', fsi_ldlt)) return FSI_ERROR_COOKIE;
     clock = fsi__now(f->context);
     im = (fsi__ldlt_impl *)f->impl;
     FSI__TRY(fsi__csr_same(f->context, fn, a, f->rows, f->block, im->pattern));
+
+    /* From here on there is no factor. */
     f->factored = 0;
     f->factorings++;
     row = fsi__ldlt_scales(f, a);
     if (row >= 0)
         return fsi__fail(f->context, FSI_ERROR_NAN, fn, row, 0,
             "row %d of the matrix holds a number that is not finite", row);
+
+    /* Subtrees side by side, then the fronts above them. */
     for (t = 0; t <= im->task_count; t++) im->verdict[t] = fsi__ldlt_no_verdict();
     run.f = f;
     run.a = a;
@@ -2863,12 +2968,16 @@ FSI_API fsi_status fsi_ldlt_factor(fsi_ldlt *f, const fsi_csr *a)
     ok = fsi__ldlt_fold(im).bad < 0;
     for (s = 0; s < im->node_count && ok; s++) if (im->node[s].task < 0)
         ok = fsi__ldlt_front(&run, &im->node[s], im->task_count, 1);
+
+    /* The verdict. */
     all = fsi__ldlt_fold(im);
     if (all.bad >= 0) {
         row = fsi__ldlt_row(f, all.bad);
         return fsi__fail(f->context, FSI_ERROR_SINGULAR, fn, row, all.pivot,
             "row %d: its pivot is %g, too small or of the wrong sign", row, all.pivot);
     }
+
+    /* Stats. */
     f->stats.negative = all.negative;
     f->stats.weakest_pivot = all.ratio;
     f->stats.growth = all.growth;
@@ -3046,6 +3155,8 @@ static fsi_status fsi__solver_check(fsi_solver *s, const fsi_system *y, const do
     };
     static const fsi__where at = { "fsi_solver_solve", "system.", -1, 3 };
     int r;
+
+    /* The system. */
     if (!y || y->cookie != FSI__COOKIE('y', fsi_system))
         return fsi__fail(s->context, FSI_ERROR_COOKIE, fsi__solver_name, -1, 0,
             "the system is NULL, or was not filled by fsi_default_system of this version and precision");
@@ -3053,6 +3164,8 @@ static fsi_status fsi__solver_check(fsi_solver *s, const fsi_system *y, const do
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, 0,
             "a system has a matrix or an op: here it has %s", y->op ? "both" : "none");
     FSI__TRY(FSI__CHECK_TABLE(s->context, &at, y, rows));
+
+    /* The matrix or the operator. */
     if (y->matrix) FSI__TRY(fsi__csr_check(s->context, fsi__solver_name, y->matrix));
     if (y->matrix && y->matrix->rows != y->matrix->cols)
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, y->matrix->rows,
@@ -3062,6 +3175,8 @@ static fsi_status fsi__solver_check(fsi_solver *s, const fsi_system *y, const do
             y->op->n, y->op->apply ? "" : " and no apply");
     if (fsi__solver_check_iteration(s->context, fsi__solver_name, &s->desc, y->op != NULL) != FSI_OK)
         return FSI_ERROR_ARGUMENT;
+
+    /* Vectors. */
     *count = y->matrix ? y->matrix->rows * y->matrix->block : y->op->n;
     if (*count > 0 && (!b || !x))
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, 0, "b or x is NULL");
@@ -3097,11 +3212,15 @@ static fsi_status fsi__solver_measure(fsi_solver *s, const fsi_system *y, int ro
     double big_r = 0, big_b = 0, rr = 0, bb = 0;
     fsi_status status;
     int k;
+
+    /* A x. */
     for (k = 0; k < rows; k++) if (!fsi_is_finite(im->x[k]))
         return fsi__fail(s->context, FSI_ERROR_NAN, fsi__solver_name, k, 0, "x[%d] of the solution is not finite", k);
     status = y->matrix ? fsi__csr_apply((void *)y->matrix, s->context, im->x, im->r, 1)
         : fsi__operate(s->context, fsi__solver_name, y->op, im->x, im->r, 1, "op");
     if (status != FSI_OK) return status;
+
+    /* What is left, and the largest numbers. */
     for (k = 0; k < rows; k++) {
         im->r[k] = b[k] - im->r[k];
         if (!fsi_is_finite(im->r[k]))
@@ -3109,6 +3228,8 @@ static fsi_status fsi__solver_measure(fsi_solver *s, const fsi_system *y, int ro
         if (fabs(im->r[k]) > big_r) big_r = fabs(im->r[k]);
         if (fabs(b[k]) > big_b) big_b = fabs(b[k]);
     }
+
+    /* Norms, scaled. */
     for (k = 0; k < rows; k++) {
         if (big_r > 0) rr += im->r[k] / big_r * (im->r[k] / big_r);
         if (big_b > 0) bb += b[k] / big_b * (b[k] / big_b);
@@ -3190,6 +3311,8 @@ static fsi_status fsi__solver_factor(fsi_solver *s, const fsi_system *y, const d
     const size_t count = (size_t)a->start[a->rows] * (size_t)(a->block * a->block);
     fsi_status status;
     *solved = 0;
+
+    /* Another pattern: a new analysis. */
     if (!im->ldlt || im->kind != kind) {
         fsi_ldlt_desc d = fsi_ldlt_default_desc();
         d.context = s->context;
@@ -3213,6 +3336,8 @@ static fsi_status fsi__solver_factor(fsi_solver *s, const fsi_system *y, const d
         *solved = 1;
         return FSI_OK;
     }
+
+    /* A new factor. */
     s->stats.iters = 0;
     FSI__TRY(fsi_ldlt_factor(im->ldlt, a));
     if (count > 0) memcpy(im->kept, a->value, count * sizeof *im->kept);
@@ -3267,6 +3392,8 @@ FSI_API fsi_status fsi_solver_solve(fsi_solver *s, const fsi_system *system, con
     fsi_status status;
     double clock;
     int rows = 0, k;
+
+    /* Input. */
     if (!s || s->cookie != FSI__COOKIE('S', fsi_solver)) return FSI_ERROR_COOKIE;
     clock = fsi__now(s->context);
     im = (fsi__solver_impl *)s->impl;
@@ -3274,6 +3401,8 @@ FSI_API fsi_status fsi_solver_solve(fsi_solver *s, const fsi_system *system, con
         return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, 0,
             "this solver is at work: what it calls must not call it");
     FSI__TRY(fsi__solver_check(s, system, b, x, &rows));
+
+    /* Room for x and r. */
     for (k = 0; k < 2; k++) {
         fsi__arena *m = k ? &im->memory : &measure;
         im->x = (double *)fsi__take(m, (size_t)rows, sizeof(double));
@@ -3281,12 +3410,16 @@ FSI_API fsi_status fsi_solver_solve(fsi_solver *s, const fsi_system *system, con
         if (!k && !fsi__arena_reserve(s->context, &im->memory, measure.used))
             return fsi__fail(s->context, FSI_ERROR_MEMORY, fsi__solver_name, -1, rows, "no memory for %d rows", rows);
     }
+
+    /* The solve; x of the caller is written when it has succeeded. */
     for (k = 0; k < rows; k++) im->x[k] = fsi__solver_guesses(s, system) ? x[k] : 0;
     s->stats.iters = 0;
     im->busy = 1;
     status = fsi__solver_run(s, system, rows, b);
     im->busy = 0;
     s->stats.seconds = fsi__now(s->context) - clock;
+
+    /* Is it good enough? */
     if (status != FSI_OK) return status;
     if (!fsi__solver_is_done(s, system, b))
         return fsi__fail(s->context, FSI_ERROR_CONVERGENCE, fsi__solver_name, -1, s->stats.residual,

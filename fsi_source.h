@@ -376,6 +376,8 @@ static fsi_status fsi__sources_check_emitter(const fsi__sources *s, const char *
         FSI__FINITE(fsi_emitter_desc, side)
     };
     const fsi__where at = { fn, "desc.", -1, s->dim };
+
+    /* What all shapes have; then the shape. */
     FSI__TRY(fsi__check_filled(s->context, fn, d, FSI__COOKIE('e', fsi_emitter_desc), "fsi_emitter_default_desc"));
     FSI__TRY(FSI__CHECK_TABLE(s->context, &at, d, rows));
     if (d->shape == FSI_EMITTER_MESH) return fsi__check_mesh(s->context, fn, d->mesh, s->dim, 1);
@@ -412,10 +414,14 @@ static fsi_status fsi__sources_make_emitter(fsi__sources *s, const char *fn, fsi
     const size_t attributes = (size_t)s->attribute_count;
     fsi_emitter_desc *d = &e->desc;
     double cells;
+
+    /* The lattice. */
     FSI__TRY(fsi__sources_plan(s, fn, e));
     cells = (double)e->n[0] * e->n[1] * e->n[2];
     if (cells > 0x0fffffff)
         return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, cells, "the emitter has %g sites", cells);
+
+    /* Which of its sites are there. */
     e->present = (unsigned char *)fsi__alloc(s->context, (size_t)cells, 1);
     e->attributes = (fsi_real *)fsi__alloc(s->context, attributes, sizeof *e->attributes);
     if (!e->present || !e->attributes)
@@ -427,6 +433,8 @@ static fsi_status fsi__sources_make_emitter(fsi__sources *s, const char *fn, fsi
     if (e->sites == 0)
         return fsi__fail(s->context, FSI_ERROR_MESH, fn, -1, 0, "desc.mesh holds no particle of spacing %g",
             (double)s->dx);
+
+    /* Where the flow begins. */
     e->flow.center[0] = (double)d->center.x;
     e->flow.center[1] = (double)d->center.y;
     e->flow.center[2] = (double)d->center.z;

@@ -168,6 +168,8 @@ static fsi__sph_lattice fsi__sph_sum_lattice(int dim, double ratio, int packed)
     const double slant = packed && dim == 2 ? 0.5 : 0; /* of a row against the one before */
     fsi__sph_lattice out = { 0, 0, 0, 0, 0 };
     int i, j, k, depth = dim == 3 ? 6 : 0;
+
+    /* Sums over the sites within the support; those of a half-space count as missing. */
     for (k = -depth; k <= depth; k++) {
         for (j = -6; j <= 6; j++) {
             for (i = -6; i <= 6; i++) {
@@ -209,6 +211,8 @@ static double fsi__sph_calibrate_sheet(int dim, double ratio, double *depth)
     const double c = 6 * fsi__sph_color_c(dim) / (dim == 3 ? ratio * ratio * ratio : ratio * ratio);
     double m[3], slope, weight, sum = 0, below = 0;
     int k, j;
+
+    /* Surface density of the layers: m. */
     for (k = 0; k < 3; k++) {
         double gradient = 0;
         for (j = -k; j <= 3; j++) {
@@ -217,6 +221,8 @@ static double fsi__sph_calibrate_sheet(int dim, double ratio, double *depth)
         }
         m[k] = fsi__sph_surface(gradient);
     }
+
+    /* Shares of the layers. */
     for (k = 0; k < 3; k++) {
         double b = 0;
         for (j = 0; j < 3; j++) {
@@ -288,6 +294,8 @@ static void fsi__sph_add_edge(fsi__sph_face *out, double delta, double p, double
         b1 = s1 < -chord ? -chord : s1 > chord ? chord : s1;
     const double whole = fsi__sph_turn(s0, p, s1, p);
     double inside = 0, flux = 0, weight = 0, area = 0;
+
+    /* Inside the disc. */
     if (b1 > b0) {
         const double r0 = sqrt(a2 + b0 * b0), r1 = sqrt(a2 + b1 * b1);
         const double K_1 = fsi__sph_asinh_step(a2, b0, r0, b1, r1), K0 = b1 - b0;
@@ -301,6 +309,8 @@ static void fsi__sph_add_edge(fsi__sph_face *out, double delta, double p, double
         weight = 15 / FSI_PI * (J2 / 2 - J3 + 0.75 * J4 - 0.2 * J5 - q0 * J0);
         area = p * K0 / 2;
     }
+
+    /* The rest lies beyond the disc. */
     out->L += side * (flux + (whole - inside) * (-3 * delta - dP) / (4 * FSI_PI));
     out->weight += side * (weight + (whole - inside) * 15 / FSI_PI * (0.05 - q0));
     out->area += side * (area + (whole - inside) * rd2 / 2);

@@ -358,6 +358,8 @@ static int fsi__sf_table(fsi__sf_impl *s, int table, fsi__column *c)
     };
     size_t k;
     int n = 0;
+
+    /* Those of the table that have rows of some size. */
     for (k = 0; k < sizeof all / sizeof *all; k++) if (all[k].table == table && all[k].size > 0) {
         c[n].array = all[k].array;
         c[n++].size = all[k].size;
@@ -490,12 +492,16 @@ static uint32_t fsi__sf_near(uint32_t low, int stride, fsi__lane f)
 static void fsi__sf_sort(fsi__sf_impl *s, const fsi_vec3 *x, int count)
 {
     int i, sum = 0;
+
+    /* Where the particles of each block begin. */
     for (i = 0; i < s->block_count; i++) {
         fsi__sf_block *b = &s->blocks[i];
         b->begin = sum;
         sum += b->end;
         b->end = b->begin;
     }
+
+    /* Particle after particle. */
     for (i = 0; i < count; i++) {
         fsi__sf_block *b = &s->blocks[s->home[i]];
         double c[3];
@@ -531,6 +537,8 @@ static fsi_status fsi__sf_activate(fsi_context *context, fsi__sf_impl *s)
 {
     int occupied = s->block_count, i, d, k;
     const int *at;
+
+    /* Blocks with particles, and empty ones that these come near. */
     for (i = 0; i < occupied; i++) {
         s->blocks[i].active = (unsigned char)!fsi__sf_is_deep(s, &s->blocks[i]);
         s->blocks[i].slot = FSI__SF_INSIDE;
@@ -543,6 +551,8 @@ static fsi_status fsi__sf_activate(fsi_context *context, fsi__sf_impl *s)
             if (k < 0) return FSI_ERROR_MEMORY;
             if (k >= occupied) s->blocks[k].active = 1;
         }
+
+    /* Slots. */
     s->slot_count = 0;
     for (i = 0; i < s->block_count; i++) { /* blocks added on the way are not active */
         if (!s->blocks[i].active) continue;
@@ -915,6 +925,8 @@ FSI_API fsi_status fsi_surface_update(fsi_surface *surface, const fsi_vec3 *x, i
     if (count > 0 && s->desc.attribute_count && !attributes)
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0,
             "attributes is NULL, the desc asks for %d a particle", s->desc.attribute_count);
+
+    /* Room for all; then vertices and elements. */
     s->attributes = attributes;
     FSI__TRY(fsi__sf_prepare(context, s, x, count, totals));
     FSI__TRY(fsi__sf_grow_results(surface, s, totals));

@@ -299,6 +299,8 @@ static void fsi__viscous_halves(const fsi__viscous *w, int b, const fsi_real *ph
     const int dim = w->dim, n = 1 << dim;
     int low[3], a, i, j, x, y, z, open = 0, dead[3][FSI__VISCOUS_HALVES];
     fsi_grid_corner(w->grid, b, low);
+
+    /* Which half cells lie beyond an open side. */
     for (a = 0; a < 3; a++)
         for (i = 0; i < FSI__VISCOUS_HALVES; i++) {
             const int cell = low[a] + ((i - 3) >> 1);
@@ -307,6 +309,8 @@ static void fsi__viscous_halves(const fsi__viscous *w, int b, const fsi_real *ph
                 || (cell >= w->grid->n[a] && !w->flow->wall_closed[2 * a + 1]));
             open |= dead[a][i];
         }
+
+    /* Shares by the corner values of each cell. */
     for (z = 0; z < (dim == 3 ? 10 : 1); z++) for (y = 0; y < 10; y++) for (x = 0; x < 10; x++) {
         double c[8], share[8];
         float *h = half + ((dim == 3 ? 2 * z : 0) * 20 + 2 * y) * 20 + 2 * x;
@@ -315,6 +319,8 @@ static void fsi__viscous_halves(const fsi__viscous *w, int b, const fsi_real *ph
         else fsi__viscous_shares(2, c, share);
         for (j = 0; j < n; j++) h[((j >> 2) * 20 + (j >> 1 & 1)) * 20 + (j & 1)] = (float)share[j];
     }
+
+    /* None beyond open sides. */
     if (open)
         for (z = 0, i = 0; z < (dim == 3 ? 20 : 1); z++) for (y = 0; y < 20; y++) for (x = 0; x < 20; x++, i++)
             if (dead[0][x] || dead[1][y] || (dim == 3 && dead[2][z])) half[i] = 0;
@@ -448,11 +454,15 @@ FSI_FN void fsi__viscous_rows(int dim, int a, int same, float all, const float *
     const int sa = a == 0 ? 1 : a == 1 ? 10 : 100, sb = b == 0 ? 1 : b == 1 ? 10 : 100,
         sc = c == 0 ? 1 : c == 1 ? 10 : 100;
     int n, x;
+
+    /* The row and those of the other components. */
     for (n = 0; n < (dim == 3 ? 64 : 8); n++) {
         const int first = fsi__viscous_row(dim, n & 7, n >> 3);
         const float *ua = u + a * FSI__VISCOUS_SPAN + first, *ub = u + b * FSI__VISCOUS_SPAN + first,
             *uc = u + c * FSI__VISCOUS_SPAN + first, *kr = k + first;
         float *o = out + n * 8;
+
+        /* At a surface or a solid; within the liquid. */
         if (!same)
             for (x = 0; x < 8; x++)
                 o[x] = m[n * 8 + x] * ua[x] + (kr[x - sa] * (ua[x] - ua[x - sa]) - kr[x] * (ua[x + sa] - ua[x])) +
@@ -533,6 +543,8 @@ static void fsi__viscous_sort(void *arg, int chunk, int begin, int end)
     const int size = fsi__gather_size(w->grid, 2);
     int b, i;
     (void)chunk;
+
+    /* Cells that no stress of the block sees. */
     for (i = 0; i < size; i++) {
         const int x = i % 12, y = i / 12 % 12, z = w->dim == 3 ? i / 144 : 0;
         rim[i] = x == 11 || y == 11 || z == 11;
@@ -540,12 +552,16 @@ static void fsi__viscous_sort(void *arg, int chunk, int begin, int end)
     for (b = begin; b < end; b++) {
         int liquid = 0, close = 0;
         fsi_real finite = 0; /* NaN once something is not */
+
+        /* Liquid in and near the block. */
         fsi__grid_gather(w->flow->phi, b, 2, phi);
         for (i = 0; i < size; i++) {
             liquid += phi[i] < 0;
             close += phi[i] < 0 && rim[i] == 0;
             finite += phi[i] * 0;
         }
+
+        /* Its kind. */
         w->kind[b] = close == 0 ? FSI__VISCOUS_EMPTY : FSI__VISCOUS_MIXED;
         if (liquid == size && !w->flow->mu && fsi__viscous_place(w, b) < FSI__VISCOUS_ALIKE)
             w->kind[b] = (unsigned char)fsi__viscous_place(w, b);
@@ -603,18 +619,21 @@ static double fsi__viscous_lead(const fsi__viscous *w, int b, int axis, int held
    (1/gap - 1) more, towards the velocity that the solid would have at it (a liquid that turns with its solid feels
    nothing). */
 static void fsi__viscous_draw(const fsi__viscous *w, int b, const fsi__viscous_set *set, const fsi_real *psi,
-    double (*u)[FSI__VISCOUS_SPAN],
-                              unsigned char (*kind)[FSI__VISCOUS_SPAN], float (*drag)[FSI__VISCOUS_SPAN],
-                                  double (*pull)[FSI__VISCOUS_SPAN])
+    double (*u)[FSI__VISCOUS_SPAN], unsigned char (*kind)[FSI__VISCOUS_SPAN], float (*drag)[FSI__VISCOUS_SPAN],
+    double (*pull)[FSI__VISCOUS_SPAN])
 {
     const int *st = fsi__viscous_stride, first = w->dim == 3 ? 111 : 11;
     int a, d, i, up;
+
+    /* Stresses between an unknown and a face that sticks. */
     for (a = 0; a < w->dim; a++) for (d = 0; d < w->dim; d++) {
         const float *stress = d == a ? set->cell - st[a] : set->edge[a + d - 1]; /* between the faces i - st[d] and i */
         for (i = first; i < w->span; i++) {
             const int l = kind[a][i - st[d]], h = kind[a][i];
             if (!(stress[i] > 0) || l + h != FSI__VISCOUS_FREE + FSI__VISCOUS_STICK || l == h) continue;
             up = h == FSI__VISCOUS_FREE;
+
+            /* What the distance to the surface adds. */
             {
                 const int unknown = up ? i : i - st[d], held = up ? i - st[d] : i;
                 const double more = (double)stress[i] * (1 / fsi__viscous_gap(w, psi, a, unknown, held) - 1);
@@ -634,11 +653,13 @@ static void fsi__viscous_draw(const fsi__viscous *w, int b, const fsi__viscous_s
    crosses zero between the two, fsi__viscous_draw has the distance, and the stress stays as it is. Returns whether any
    unknown is held by something prescribed. */
 static int fsi__viscous_prune(const fsi__viscous *w, const fsi__viscous_set *set, double (*u)[FSI__VISCOUS_SPAN],
-    unsigned char (*kind)[FSI__VISCOUS_SPAN],
-                              const fsi_real *psi, float (*drag)[FSI__VISCOUS_SPAN], double (*pull)[FSI__VISCOUS_SPAN])
+    unsigned char (*kind)[FSI__VISCOUS_SPAN], const fsi_real *psi, float (*drag)[FSI__VISCOUS_SPAN],
+    double (*pull)[FSI__VISCOUS_SPAN])
 {
     const int *st = fsi__viscous_stride, first = w->dim == 3 ? 111 : 11;
     int a, b, i, j, held = 0;
+
+    /* Stresses in cells. */
     for (i = 0; i + first < w->span; i++) { /* cells -1..8 but for the last ones, which no one reads */
         int prescribed = 0;
         for (a = 0; a < w->dim; a++) {
@@ -648,11 +669,15 @@ static int fsi__viscous_prune(const fsi__viscous *w, const fsi__viscous_set *set
         }
         held |= prescribed && set->cell[i] > 0;
     }
+
+    /* Stresses at edges. */
     for (a = 0; a < w->dim; a++) for (b = a + 1; b < w->dim; b++) {
         float *k = set->edge[a + b - 1];
         for (i = first; i < w->span; i++) {
             const int axis[4] = { a, a, b, b }, at[4] = { i, i - st[b], i, i - st[a] };
             int count[4] = { 0, 0, 0, 0 };
+
+            /* Which faces are prescribed, unknown, or neither. */
             if (k[i] == 0) continue;
             for (j = 0; j < 4; j++) count[kind[axis[j]][at[j]]]++;
             if (count[FSI__VISCOUS_NONE] || count[FSI__VISCOUS_SLIP]) k[i] = 0;
@@ -661,6 +686,8 @@ static int fsi__viscous_prune(const fsi__viscous *w, const fsi__viscous_set *set
             if (count[FSI__VISCOUS_FREE] > 1) continue;
             for (j = 0; kind[axis[j]][at[j]] != FSI__VISCOUS_FREE; j++) continue;
             if (psi && fsi__viscous_gap(w, psi, axis[j], at[j], at[j ^ 1]) < 1) continue;
+
+            /* A drag in place of the stress. */
             {
                 const int d = axis[j], o = axis[j ^ 2]; /* of the unknown, of the others */
                 const double turn = (u[o][i] - u[o][i - st[d]]) / 2, k2 = 2 * (double)k[i];
@@ -731,16 +758,22 @@ static long long fsi__viscous_assemble(const fsi__viscous *w, int b, const fsi__
     fsi_real phi[12 * 12 * 12], psi[12 * 12 * 12];
     long long bad = -1;
     int a, c;
+
+    /* Shares and masses. */
     fsi__grid_gather(w->flow->phi, b, 2, phi);
     fsi__viscous_halves(w, b, phi, half);
     memset(mass, 0, sizeof mass);
     memset(drag, 0, sizeof drag);
     memset(set->cell, 0, (size_t)(set->mass - set->cell) * sizeof(float));
     for (a = 0; a < w->dim; a++) fsi__viscous_mean(w->dim, half, 1 << a, 0.125f, mass[a]);
+
+    /* Stresses by the shares. */
     if (w->flow->mu) bad = fsi__viscous_weigh(w, b, half);
     fsi__viscous_mean(w->dim, half, 0, 2 * times, set->cell);
     for (a = 0; a < w->dim; a++) for (c = a + 1; c < w->dim; c++)
         fsi__viscous_mean(w->dim, half, 1 << a | 1 << c, times, set->edge[a + c - 1]);
+
+    /* Faces, solids, and what they prescribe. */
     fsi__viscous_faces(w, b, place == 0, u, kind);
     if (near_solid) fsi__grid_gather(w->flow->psi, b, 2, psi);
     *held = fsi__viscous_prune(w, set, u, kind, near_solid ? psi : NULL, drag, pull);
@@ -864,6 +897,7 @@ static void fsi__viscous_advance(void *arg, int chunk, int begin, int end)
     int n, i, j;
     (void)chunk;
     for (n = begin; n < end; n++) {
+        /* Sums of squares, in eight partial sums. */
         const fsi__viscous_set set = fsi__viscous_set_of(w, w->set[n]);
         const int rows = w->dim * w->cells;
         const size_t at = (size_t)n * (size_t)rows;
@@ -881,6 +915,8 @@ static void fsi__viscous_advance(void *arg, int chunk, int begin, int end)
             fsi__viscous_carry(rz, z);
             fsi__viscous_carry(rr, v);
         }
+
+        /* Their folds. */
         part[0] = fsi__viscous_fold(rz);
         part[1] = fsi__viscous_fold(rr);
     }
@@ -930,9 +966,13 @@ static void fsi__viscous_start(void *arg, int chunk, int begin, int end)
         part[0] = part[1] = 0;
         memset(out, 0, sizeof out);
         memset(w->d + at, 0, (size_t)(w->dim * w->cells) * sizeof *w->d);
+
+        /* A x, once x is not zero. */
         if (w->moved) for (a = 0; a < w->dim; a++) fsi__viscous_gather_double(w, w->x, n, a, u[a]);
         for (a = 0; a < w->dim; a++) {
             if (w->moved) fsi__viscous_apply_double(w->dim, &set, set.mass + a * w->cells, u, a, out);
+
+            /* Residual, direction and sums. */
             for (i = 0; i < w->cells; i++) {
                 const int o = a * w->cells + i;
                 const double inverse = (double)set.inverse_diagonal[o],
@@ -1193,6 +1233,8 @@ static void fsi__viscous_prolong(void *arg, int chunk, int begin, int end)
         const float *inverse = w->at ? fine->inverse + (size_t)n * (size_t)(dim * cells)
             : fsi__viscous_set_of(w, w->set[n]).inverse_diagonal;
         double sum[8] = { 0, 0, 0, 0, 0, 0, 0, 0 };
+
+        /* Component after component: the coarse entries around the block. */
         fsi__viscous_place_of(fine, n, at);
         for (a = 0; a < dim; a++) {
             const size_t first = ((size_t)n * (size_t)dim + (size_t)a) * (size_t)cells;
@@ -1203,12 +1245,16 @@ static void fsi__viscous_prolong(void *arg, int chunk, int begin, int end)
                     : coarse->r[((size_t)b * (size_t)dim + (size_t)a) * (size_t)cells
                     + (size_t)(((cz & 7) * 8 + (cy & 7)) * 8 + (cx & 7))];
             }
+
+            /* Between them, axis after axis. */
             for (i = 0; i < 6 * deep; i++)
                 fsi__viscous_expand(fsi__viscous_weight[a == 0], box + 6 * i, 1, 1, across + 8 * i, 1);
             for (z = 0; z < deep; z++)
                 fsi__viscous_expand(fsi__viscous_weight[a == 1], across + 48 * z, 8, 8, wide + 64 * z, 8);
             if (dim == 3) fsi__viscous_expand(fsi__viscous_weight[a == 2], wide, 64, 64, all, 64);
             else memcpy(all, wide, 64 * sizeof *all);
+
+            /* The sum with the diagonal's part. */
             for (i = 0; i < cells; i += 64) {
                 const float *r = fine->r + first + i, *d = inverse + a * cells + i;
                 float v[64];
@@ -1339,23 +1385,28 @@ static fsi_status fsi__viscous_iterate(fsi__viscous *w, fsi__viscosity *s, doubl
     int most = w->flow->max_iters;
     double gained = 0, start = HUGE_VAL, rz;
     if (left <= least) return FSI_OK; /* a rigid motion */
+
+    /* The true residual: is it small enough? */
     for (;;) {
         w->scale = left > 0 ? left : start;
         fsi__viscous_run(w, 1.5, fsi__viscous_start);
         left = sqrt(fsi__viscous_sum(w, 1)) * w->scale;
         s->pub.residual = gained > 0 ? left / sqrt(gained) : 1;
         if (left <= fsi__viscous_target(w, gained, least)) return FSI_OK;
+
+        /* No progress in float: go on in double. */
         if (s->pub.iterations >= most || !(left < start / 2)) {
             if (w->exact_r)
                 return fsi__fail(s->pub.context, FSI_ERROR_CONVERGENCE, "fsi_viscosity_solve", s->pub.iterations,
-                    s->pub.residual,
-                                 "viscosity: after %d iterations the residual is %g of the change, not %g",
-                                     s->pub.iterations, s->pub.residual, w->flow->tolerance);
+                    s->pub.residual, "viscosity: after %d iterations the residual is %g of the change, not %g",
+                    s->pub.iterations, s->pub.residual, w->flow->tolerance);
             if (fsi__viscous_be_exact(w, s) != FSI_OK) return FSI_ERROR_MEMORY;
             most = s->pub.iterations + FSI__VISCOUS_EXACT * w->flow->max_iters;
             start = HUGE_VAL;
             continue;
         }
+
+        /* Conjugate gradients from this residual. */
         start = left;
         rz = fsi__viscous_aim(w, 0);
         while (left > fsi__viscous_target(w, gained, least) && left > (w->exact_r ? 1e-12 : 1e-6) * start
@@ -1369,6 +1420,8 @@ static fsi_status fsi__viscous_iterate(fsi__viscous *w, fsi__viscosity *s, doubl
             rz = fsi__viscous_aim(w, rz);
             s->pub.iterations++;
         }
+
+        /* x becomes exact again. */
         if (!w->exact_r) fsi__viscous_run(w, 0.3, fsi__viscous_settle);
         w->moved = 1;
     }
@@ -1412,6 +1465,8 @@ static void fsi__viscous_moments(void *arg, int chunk, int begin, int end)
         const fsi__viscous_set set = fsi__viscous_set_of(w, w->set[n]);
         double *part = w->part + FSI__VISCOUS_PARTS * (size_t)n, *gram = part + 6;
         const double *x = w->x + (size_t)n * (size_t)(w->dim * w->cells);
+
+        /* Moments of each unknown about all rigid motions. */
         memset(part, 0, FSI__VISCOUS_PARTS * sizeof *part);
         for (a = 0; a < w->dim; a++) for (i = 0; i < w->cells; i++) {
             const int o = a * w->cells + i;
@@ -1503,6 +1558,8 @@ static fsi_status fsi__viscous_check(const fsi_viscosity_flow *flow, fsi_context
     const fsi_grid *g = flow->phi->grid;
     double k;
     int a;
+
+    /* Fields. */
     for (a = 0; a < g->dim; a++) {
         if (!fsi__is_field(flow->u[a])) return FSI_ERROR_COOKIE;
         if (flow->u[a]->grid != g || (int)flow->u[a]->place != (int)FSI_FACES_X + a)
@@ -1510,6 +1567,8 @@ static fsi_status fsi__viscous_check(const fsi_viscosity_flow *flow, fsi_context
                 "u[%d] is not on the faces of its axis in phi's grid", a);
     }
     if (flow->phi->place != FSI_CELLS) return fsi__fail(context, FSI_ERROR_ARGUMENT, f, -1, 0, "phi is not at cells");
+
+    /* Numbers. */
     FSI__TRY(fsi__check_rows(context, &at, flow, flow->mu ? rows + 1 : rows, 4 + !flow->mu + 2 * g->dim));
     k = (double)flow->dt / ((double)flow->density * (double)g->dx * (double)g->dx) * (flow->mu ? 1
         : (double)flow->viscosity);
@@ -1619,12 +1678,16 @@ static fsi_status fsi__viscous_prepare(fsi__viscous *w, fsi__viscosity *s)
     unsigned char seen[FSI__VISCOUS_ALIKE];
     int b;
     memset(seen, 0, sizeof seen);
+
+    /* Kinds of blocks. */
     fsi__viscous_plan(w, &measure);
     if (!fsi__arena_room(s->pub.context, &s->plan, measure.used))
         return fsi__fail(s->pub.context, FSI_ERROR_MEMORY, f, -1, (double)measure.used, "no memory for viscosity");
     fsi__viscous_plan(w, &s->plan);
     fsi__grid_light(g, FSI__VISCOUS_GRAIN, w->flow->solid[0] ? 300 : 2, fsi__viscous_find_solids, w);
     fsi__grid_light(g, FSI__VISCOUS_GRAIN, 1500, fsi__viscous_sort, w);
+
+    /* Numbers of blocks with unknowns. */
     for (b = 0; b < g->block_count; b++) {
         if (w->kind[b] == FSI__VISCOUS_BROKEN)
             return fsi__fail(s->pub.context, FSI_ERROR_NAN, f, b, 0, "phi near block %d is not finite", b);
@@ -1632,6 +1695,8 @@ static fsi_status fsi__viscous_prepare(fsi__viscous *w, fsi__viscosity *s)
         w->mixed += w->kind[b] == FSI__VISCOUS_MIXED || (w->kind[b] < FSI__VISCOUS_ALIKE && !seen[w->kind[b]]);
         if (w->kind[b] < FSI__VISCOUS_ALIKE) seen[w->kind[b]] = 1;
     }
+
+    /* Room for unknowns. */
     w->set_size = (size_t)(w->dim == 2 ? 2 : 4) * (size_t)w->span + 3 * (size_t)(w->dim * w->cells);
     memset(&measure, 0, sizeof measure);
     fsi__viscous_layout(w, &measure);
@@ -1704,12 +1769,16 @@ static fsi_status fsi__viscous_make_levels(fsi__viscous *w, fsi__viscosity *s)
     fsi__arena measure = { NULL, 0, 0 };
     double stiff = 0;
     int n, a;
+
+    /* The largest k, and how many levels that asks for. */
     for (n = 0; n < w->count; n++) if (stiff < w->part[FSI__VISCOUS_PARTS * (size_t)n + 4])
         stiff = w->part[FSI__VISCOUS_PARTS * (size_t)n + 4];
     for (a = 0; a < 3; a++) l->blocks[a] = w->grid->blocks[a];
     for (w->levels = 0; w->levels < FSI__VISCOUS_LEVELS && stiff > FSI__VISCOUS_STIFF; stiff /= 4, w->levels++)
         for (a = 0; a < 3; a++) l[w->levels + 1].blocks[a] = a < w->dim ? (l[w->levels].blocks[a] + 1) / 2 + 2 : 1;
     if (w->levels == 0) return FSI_OK;
+
+    /* Blocks of all levels. */
     fsi__viscous_layout_grids(w, &measure);
     if (!fsi__arena_room(s->pub.context, &s->grids, measure.used))
         return fsi__fail(s->pub.context, FSI_ERROR_MEMORY, f, -1, (double)measure.used, "no memory for viscosity");
@@ -1720,6 +1789,8 @@ static fsi_status fsi__viscous_make_levels(fsi__viscous *w, fsi__viscosity *s)
         l->index[n] = w->grid->index[n] < 0 ? -1 : w->number[w->grid->index[n]];
     for (n = 0; n < w->count; n++) l->place[n] = w->grid->place[w->block[n]];
     for (n = 0; n < w->levels; n++) fsi__viscous_coarsen(w, l + n, l + n + 1);
+
+    /* Unknowns of coarse levels. */
     memset(&measure, 0, sizeof measure);
     fsi__viscous_layout_levels(w, &measure);
     if (!fsi__arena_room(s->pub.context, &s->coarse, measure.used))
@@ -1738,6 +1809,8 @@ FSI_API fsi_status fsi_viscosity_solve(fsi_viscosity *viscosity, fsi_viscosity_f
     double start, left, least;
     int n;
     fsi__viscosity *s;
+
+    /* Input. */
     if (!viscosity || !flow) return FSI_ERROR_ARGUMENT;
     if (viscosity->cookie != FSI__COOKIE('q', fsi_viscosity) || flow->cookie != FSI__COOKIE('q', fsi_viscosity_flow)
         || !fsi__is_field(flow->phi))
@@ -1751,12 +1824,16 @@ FSI_API fsi_status fsi_viscosity_solve(fsi_viscosity *viscosity, fsi_viscosity_f
     w.layers = w.dim == 3 ? 8 : 1;
     w.span = w.dim == 3 ? 1000 : 100;
     FSI__TRY(fsi__viscous_check(flow, s->pub.context));
+
+    /* What one step changes. */
     start = fsi__now(s->pub.context);
     s->pub.unknowns = s->pub.iterations = 0;
     s->pub.residual = s->pub.seconds = 0;
     w.k = (double)flow->dt / ((double)flow->density * (double)w.grid->dx * (double)w.grid->dx) * (flow->mu ? 1
         : (double)flow->viscosity);
     if (w.k == 0) return FSI_OK;
+
+    /* The equations. */
     FSI__TRY(fsi__viscous_prepare(&w, s));
     fsi__viscous_run(&w, 5, fsi__viscous_begin);
     for (n = 0; n < w.count; n++) {
@@ -1767,6 +1844,8 @@ FSI_API fsi_status fsi_viscosity_solve(fsi_viscosity *viscosity, fsi_viscosity_f
             return fsi__fail(s->pub.context, FSI_ERROR_NAN, f, w.block[n], 0, "u in or near block %d is not finite",
                 w.block[n]);
     }
+
+    /* How large they are; coarse grids; the solve. */
     s->pub.unknowns = (int)fsi__viscous_sum(&w, 2);
     w.free = fsi__viscous_sum(&w, 3) == 0;
     left = sqrt(fsi__viscous_sum(&w, 0));
