@@ -34,7 +34,7 @@
          fsi_ccd                     how far a pair may move: never through each other, never stuck while apart
          fsi_stencil_at              the distance of a point to a surface that a grid of signed distances describes
                                      (level set)
-         fsi_levelset_ccd            how far the point and the grid's values may change together
+         fsi_stencil_ccd            how far the point and the grid's values may change together
          fsi_friction_energy         smoothed Coulomb friction, lagged, with an exact Hessian, positive semidefinite as
                                      it is, or one that does not overshoot; fsi_friction_error says what a step that was
                                      solved with it missed
@@ -197,7 +197,7 @@ typedef struct fsi_field_reader {
    changes, the next polynomial follows. t is 0 when d(0) is not positive beyond rounding, or for bad input; t < 1 means
    that d comes down to 1.01 keep d(0) there (or that 4096 stencils were passed). frozen: as in fsi_stencil_at; LINEAR
    without it keeps the base cell of x. */
-FSI_API double fsi_levelset_ccd(fsi_metric metric, int dim, double dx, const double *x, const double *move,
+FSI_API double fsi_stencil_ccd(fsi_metric metric, int dim, double dx, const double *x, const double *move,
     const fsi_field_reader *field, const fsi_stencil *frozen, double keep);
 
 /* ---- >>friction -------------------------------------------------------------------------------------------------
@@ -1393,7 +1393,7 @@ static double fsi__drift_run(fsi__drift *d, const fsi_field_reader *field, doubl
     return t;
 }
 
-FSI_API double fsi_levelset_ccd(fsi_metric metric, int dim, double dx, const double *x, const double *move,
+FSI_API double fsi_stencil_ccd(fsi_metric metric, int dim, double dx, const double *x, const double *move,
     const fsi_field_reader *field, const fsi_stencil *frozen, double keep)
 {
     fsi__drift d;

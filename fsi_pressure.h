@@ -212,7 +212,7 @@ FSI_API fsi_pressure_flow fsi_pressure_default_flow(void); /* fills every field;
 FSI_API fsi_status fsi_pressure_create(fsi_pressure **out, const fsi_pressure_desc *desc);
 FSI_API void fsi_pressure_destroy(fsi_pressure *s); /* NULL is fine */
 /* One projection, in time and memory proportional to the blocks that exist and the liquid cells (and 4 bytes a column
-   of the liquid's bounding box). Errors: COOKIE, ARGUMENT (names the field), NAN (names the cell), LIMIT, MEMORY,
+   of the liquid's bounding box). Errors: COOKIE, ARGUMENT (names the field), NAN (a field, a cell), LIMIT, MEMORY,
    CONVERGENCE (max_iters, or no progress); then fields and solids are as they were. */
 FSI_API fsi_status fsi_pressure_project(fsi_pressure *s, fsi_pressure_flow *flow);
 
@@ -3013,19 +3013,18 @@ static fsi_status fsi__pressure_check_cells(fsi_pressure *s, const fsi_grid *g, 
     return FSI_OK;
 }
 
-static fsi_status fsi__pressure_check(fsi_pressure *s, const fsi_pressure_flow *flow)
+/* Fields of the grid that u is on. */
+static fsi_status fsi__pressure_check_fields(fsi_pressure *s, const fsi_pressure_flow *flow)
 {
-    const fsi_pressure_desc *d = &s->desc;
-    const fsi_grid *g;
-    int a, i, given = 0;
-    fsi_status status = FSI_OK;
+    static const char *const not_cells[4] = {
+        "not a field at cells: phi", "not a field at cells: surface_pressure", "not a field at cells: surface_weight",
+        "not a field at cells: pressure"
+    };
+    const fsi_grid *g = flow->u[0]->grid;
+    const fsi_field *at_cells[4];
+    int a, given = 0;
 
     /* Velocities and densities. */
-    if (!flow || flow->cookie != FSI__COOKIE('F', fsi_pressure_flow))
-        return fsi__pressure_refuse(s, FSI_ERROR_COOKIE,
-            "flow was not filled by fsi_pressure_default_flow of this version and precision", -1);
-    if (!fsi__is_field(flow->u[0])) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "not a field: u", 0);
-    g = flow->u[0]->grid;
     for (a = 0; a < g->dim; a++) {
         if (!fsi__pressure_is_field(flow->u[a], g, FSI_FACES_X + a))
             return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "not a field of faces along its axis, on one grid: u",
@@ -3039,41 +3038,58 @@ static fsi_status fsi__pressure_check(fsi_pressure *s, const fsi_pressure_flow *
         return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "given along some axes only: inverse_density", given);
 
     /* Fields at cells. */
-    if (flow->phi && !fsi__pressure_is_field(flow->phi, g, FSI_CELLS))
-        return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "not a field at cells: phi", 0);
-    if (flow->surface_pressure && !fsi__pressure_is_field(flow->surface_pressure, g, FSI_CELLS))
-        return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "not a field at cells: surface_pressure", 0);
-    if (flow->surface_weight && !fsi__pressure_is_field(flow->surface_weight, g, FSI_CELLS))
-        return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "not a field at cells: surface_weight", 0);
-    if (flow->pressure && !fsi__pressure_is_field(flow->pressure, g, FSI_CELLS))
-        return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "not a field at cells: pressure", 0);
+    at_cells[0] = flow->phi;
+    at_cells[1] = flow->surface_pressure;
+    at_cells[2] = flow->surface_weight;
+    at_cells[3] = flow->pressure;
+    for (a = 0; a < 4; a++)
+        if (at_cells[a] && !fsi__pressure_is_field(at_cells[a], g, FSI_CELLS))
+            return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, not_cells[a], 0);
     if (flow->pressure && (flow->pressure == flow->phi || flow->pressure == flow->surface_pressure))
         return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "is phi or surface_pressure too: pressure", 0);
     if (flow->use_guess && !flow->pressure)
         return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "use_guess without pressure", 0);
+    return FSI_OK;
+}
 
-    /* Cells and numbers. */
+static fsi_status fsi__pressure_check(fsi_pressure *s, const fsi_pressure_flow *flow)
+{
+    static const fsi__field numbers[] = {
+        FSI__FIELD(fsi_pressure_flow, density, FSI__REAL, 0, HUGE_VAL, FSI__ABOVE),
+        FSI__FIELD(fsi_pressure_flow, dt, FSI__REAL, 0, HUGE_VAL, FSI__ABOVE),
+        FSI__FIELD(fsi_pressure_flow, theta_min, FSI__REAL, 0, 1, FSI__ABOVE)
+    };
+    static const fsi__field limits[] = {
+        FSI__FIELD(fsi_pressure_desc, tolerance, FSI__DOUBLE, 0, HUGE_VAL, 0),
+        FSI__FIELD(fsi_pressure_desc, absolute, FSI__DOUBLE, 0, HUGE_VAL, 0),
+        FSI__FIELD(fsi_pressure_desc, max_iters, FSI__INT, 0, HUGE_VAL, 0)
+    };
+    static const fsi__where of_flow = { "fsi_pressure_project", "flow.", -1, 3 };
+    static const fsi__where of_desc = { "fsi_pressure_project", "desc.", -1, 3 };
+    const fsi_grid *g;
+    int i, given;
+    if (!flow || flow->cookie != FSI__COOKIE('F', fsi_pressure_flow))
+        return fsi__pressure_refuse(s, FSI_ERROR_COOKIE,
+            "flow was not filled by fsi_pressure_default_flow of this version and precision", -1);
+    if (!fsi__is_field(flow->u[0])) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "not a field: u", 0);
+    FSI__TRY(fsi__pressure_check_fields(s, flow));
+
+    /* Numbers. */
+    given = flow->inverse_density[0] != NULL;
+    FSI__TRY(fsi__check_rows(s->context, &of_flow, flow, numbers + given, 3 - given));
+    FSI__TRY(FSI__CHECK_TABLE(s->context, &of_desc, &s->desc, limits));
+
+    /* Cells and solids. */
+    g = flow->u[0]->grid;
     if (!flow->cell) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "NULL: cell", 0);
-    if (!given && !fsi_is_finite((double)flow->density))
-        return fsi__pressure_refuse(s, FSI_ERROR_NAN, "density is not finite", 0);
-    if (!fsi_is_finite((double)flow->dt)) return fsi__pressure_refuse(s, FSI_ERROR_NAN, "dt is not finite", 0);
-    if (!given && !(flow->density > 0)) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "density is not above 0", 0);
-    if (!(flow->dt > 0)) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "dt is not above 0", 0);
-    if (!(flow->theta_min > 0 && flow->theta_min <= 1))
-        return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "theta_min is not within (0, 1]", 0);
-    if (!(d->tolerance >= 0 && d->absolute >= 0 && d->tolerance + d->absolute < 1e300) || d->max_iters < 0)
-        return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT,
-            "tolerance, absolute or max_iters of the desc is below 0, or not finite", 0);
-
-    /* Sizes, then contents. */
     if (g->block_count > (1 << 27) / (g->block_cells / 8))
         return fsi__pressure_refuse(s, FSI_ERROR_LIMIT, "more than 2^30 cells: block_count", g->block_count);
     if (flow->solid_count < 0 || (flow->solid_count > 0 && !flow->solids))
         return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "solids: there are not solid_count", flow->solid_count);
-    for (i = 0; i < g->block_count && status == FSI_OK; i++)
-        status = fsi__pressure_check_cells(s, g, flow->cell + (size_t)i * (size_t)g->block_cells, i);
-    for (i = 0; i < flow->solid_count && status == FSI_OK; i++) status = fsi__pressure_check_solid(s, flow, i);
-    return status;
+    for (i = 0; i < g->block_count; i++)
+        FSI__TRY(fsi__pressure_check_cells(s, g, flow->cell + (size_t)i * (size_t)g->block_cells, i));
+    for (i = 0; i < flow->solid_count; i++) FSI__TRY(fsi__pressure_check_solid(s, flow, i));
+    return FSI_OK;
 }
 
 /* Memory for the vectors of the iteration. */
