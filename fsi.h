@@ -1,4 +1,4 @@
-/* fsi.h - the ground that all fsi headers share: numbers, host services, errors, saved states, rigid bodies as liquids see them.
+/* fsi.h - the ground that all fsi headers share: numbers, host services, errors, saved states, rigid bodies.
    SPDX-License-Identifier: MIT
 
    DO THIS
@@ -36,9 +36,10 @@
    MACROS YOU MAY DEFINE (the same in every file that includes an fsi header)
       FSI_IMPLEMENTATION   emit the function bodies here, of all headers that this file includes (in one file only)
       FSI_SPH_IMPLEMENTATION, FSI_MESH_IMPLEMENTATION ...
-                           emit those of fsi_sph.h, fsi_mesh.h ... alone (this file: FSI_GROUND_IMPLEMENTATION), for builds
-                           in parallel, as `make lib` and CMakeLists.txt do. FSI_COUPLE_IMPLEMENTATION holds those of
-                           fsi_levelset.h and fsi_shell.h, on which it works from inside. Not together with FSI_STATIC.
+                           emit those of fsi_sph.h, fsi_mesh.h ... alone (this file: FSI_GROUND_IMPLEMENTATION), for
+                           builds in parallel, as `make lib` and CMakeLists.txt do. FSI_COUPLE_IMPLEMENTATION holds
+                           those of fsi_levelset.h and fsi_shell.h, on which it works from inside. Not together with
+                           FSI_STATIC.
       FSI_STATIC           make everything private to this file
       FSI_REAL_FLOAT       fsi_real is float instead of double
       FSI_ASSERT(x)        bugs inside fsi only, never your data      default: nothing
@@ -47,20 +48,20 @@
       FSI_ALLOW_FAST_MATH  build under -ffast-math all the same (no promise of determinism or of NaN checks)
       FSI_NO_OPTIMIZE      gcc -O0: leave fsi's own functions at -O0 too, to step through them (25 times slower).
                            Default: gcc builds them at -O2 where the command line does not optimise (__OPTIMIZE__ is not
-                           defined); your code stays at -O0. -Og and -O1 are kept as they are. clang, tcc and cl cannot do
-                           that from a header: in their debug builds compile fsi_impl.c, or the one file with
+                           defined); your code stays at -O0. -Og and -O1 are kept as they are. clang, tcc and cl cannot
+                           do that from a header: in their debug builds compile fsi_impl.c, or the one file with
                            FSI_IMPLEMENTATION, by itself: clang -O2 -c fsi_impl.c, and link it.
 
    UNITS
       SI everywhere: metres, kilograms, seconds, newtons, pascals. Right-handed axes; gravity decides what is up.
 
    THREADS
-      Loops go to context->parallel_for; NULL: to OpenMP when compiled with it (-fopenmp), else they run where they are. So do
-      loops of less than 20 us on one thread: a liquid of 500 particles wakes nobody. OpenMP's threads spin where they wait for
-      each other. On a machine that is busy with other programs that costs more than teams save: this is measured, and loops
-      then run on one thread, a second at a time. What no header can set: OMP_WAIT_POLICY=passive in the environment (or
-      GOMP_SPINCOUNT=0, KMP_BLOCKTIME=0) lets threads sleep at once, which suits programs that share a machine; the default is
-      faster where cores are free. Results have the same bits in all these cases.
+      Loops go to context->parallel_for; NULL: to OpenMP when compiled with it (-fopenmp), else they run where they are.
+      So do loops of less than 20 us on one thread: a liquid of 500 particles wakes nobody. OpenMP's threads spin where
+      they wait for each other. On a machine that is busy with other programs that costs more than teams save: this is
+      measured, and loops then run on one thread, a second at a time. What no header can set: OMP_WAIT_POLICY=passive in
+      the environment (or GOMP_SPINCOUNT=0, KMP_BLOCKTIME=0) lets threads sleep at once, which suits programs that share
+      a machine; the default is faster where cores are free. Results have the same bits in all these cases.
 
    DETERMINISM
       Same binary, same kind of CPU, same input: the same bits for any number of threads and any scheduler. Work is cut
@@ -71,9 +72,9 @@
    ERRORS
       What can fail returns fsi_status and fills context->error: status, function, element, value and a text that names
       the culprit (not where a cookie is wrong or the object NULL: then no context can be trusted). A call that fails
-      changes nothing. Nothing here prints, exits, or keeps a global: a create that fails leaves no object to ask, so give
-      every desc a context, and the text of any failure is in context.error.message.
-      Files that include fsi in float and in double, or in two versions, do not link: the linker names
+      changes nothing. Nothing here prints, exits, or keeps a global: a create that fails leaves no object to ask, so
+      give every desc a context, and the text of any failure is in context.error.message. Files that include fsi in
+      float and in double, or in two versions, do not link: the linker names
       fsi_this_file_is_float_0_1_0_but_FSI_IMPLEMENTATION_is_double_or_another_version, or the like.
 */
 #ifndef FSI_H
@@ -95,8 +96,9 @@
 #define FSI_VERSION (FSI_VERSION_MAJOR * 10000 + FSI_VERSION_MINOR * 100 + FSI_VERSION_PATCH)
 #define FSI_VERSION_STRING "0.1.0"
 
-#if (defined(__FAST_MATH__) || defined(_M_FP_FAST) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)) && !defined(FSI_ALLOW_FAST_MATH)
-#error "fsi: -ffast-math breaks NaN checks and determinism; drop it, or define FSI_ALLOW_FAST_MATH to go on without them"
+#if (defined(__FAST_MATH__) || defined(_M_FP_FAST) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)) \
+    && !defined(FSI_ALLOW_FAST_MATH)
+#error "fsi: -ffast-math breaks NaN checks and determinism; drop it, or define FSI_ALLOW_FAST_MATH and do without"
 #endif
 
 /* ---- >>linkage ------------------------------------------------------------------------------------------------ */
@@ -117,15 +119,17 @@
 #define FSI_API extern
 #endif
 
-/* Float and double, or two versions, in one program would pass structs of different layouts to each other. So every file
-   refers to one function of the implementation, whose name says what the file was compiled for; an implementation of another
-   precision or version has it not, and the linker prints the name. Declared here, it may also be looked up by other
-   languages (dlsym). A file with FSI_STATIC refers to nothing: define it also in a program that has no implementation
-   because it uses nothing but inline functions (FSI_FN). */
+/* Float and double, or two versions, in one program would pass structs of different layouts to each other. So every
+   file refers to one function of the implementation, whose name says what the file was compiled for; an implementation
+   of another precision or version has it not, and the linker prints the name. Declared here, it may also be looked up
+   by other languages (dlsym). A file with FSI_STATIC refers to nothing: define it also in a program that has no
+   implementation because it uses nothing but inline functions (FSI_FN). */
 #if defined(FSI_REAL_FLOAT)
-#define FSI__LINK_NAME(a, b, c) fsi_this_file_is_float_##a##_##b##_##c##_but_FSI_IMPLEMENTATION_is_double_or_another_version
+#define FSI__LINK_NAME(a, b, c) \
+    fsi_this_file_is_float_##a##_##b##_##c##_but_FSI_IMPLEMENTATION_is_double_or_another_version
 #else
-#define FSI__LINK_NAME(a, b, c) fsi_this_file_is_double_##a##_##b##_##c##_but_FSI_IMPLEMENTATION_is_float_or_another_version
+#define FSI__LINK_NAME(a, b, c) \
+    fsi_this_file_is_double_##a##_##b##_##c##_but_FSI_IMPLEMENTATION_is_float_or_another_version
 #endif
 #define FSI__LINK_NAME_OF(a, b, c) FSI__LINK_NAME(a, b, c) /* versions are expanded first */
 #define FSI__LINKED FSI__LINK_NAME_OF(FSI_VERSION_MAJOR, FSI_VERSION_MINOR, FSI_VERSION_PATCH)
@@ -141,7 +145,8 @@ __attribute__((used))
 static void (*const fsi__linked)(void) = FSI__LINKED;
 #endif
 
-/* FSI_FN marks the arithmetic of one pair, cell or contact: takes values, returns values, always inlined, CPU and GPU. */
+/* FSI_FN marks the arithmetic of one pair, cell or contact: takes values, returns values, always inlined, CPU and
+   GPU. */
 #if defined(__CUDACC__)
 #define FSI_FN static __host__ __device__ __forceinline__
 #elif defined(_MSC_VER) && !defined(__clang__)
@@ -166,7 +171,8 @@ static void (*const fsi__linked)(void) = FSI__LINKED;
 
 /* Floating-point contraction is switched off between FSI__STRICT_BEGIN and FSI__STRICT_END, so that a*b+c is rounded
    twice in every build. gcc reads the setting of the function that loops (helpers are inlined into it); clang reads it
-   where the expression is written, so there helpers stand inside a region of their own. no-math-errno lets sqrt vectorise. */
+   where the expression is written, so there helpers stand inside a region of their own. no-math-errno lets sqrt
+   vectorise. */
 #if defined(__clang__)
 #define FSI__STRICT_BEGIN _Pragma("STDC FP_CONTRACT OFF")
 #define FSI__STRICT_END _Pragma("STDC FP_CONTRACT DEFAULT")
@@ -176,7 +182,8 @@ static void (*const fsi__linked)(void) = FSI__LINKED;
 #if defined(__OPTIMIZE__) || defined(FSI_NO_OPTIMIZE)
 #define FSI__STRICT_BEGIN _Pragma("GCC push_options") _Pragma("GCC optimize(\"fp-contract=off\", \"no-math-errno\")")
 #else /* -O0: fsi at -O2 all the same, 25 times faster; the caller's own code stays as it is */
-#define FSI__STRICT_BEGIN _Pragma("GCC push_options") _Pragma("GCC optimize(\"O2\", \"fp-contract=off\", \"no-math-errno\")")
+#define FSI__STRICT_BEGIN \
+    _Pragma("GCC push_options") _Pragma("GCC optimize(\"O2\", \"fp-contract=off\", \"no-math-errno\")")
 #endif
 #define FSI__STRICT_END _Pragma("GCC pop_options")
 #define FSI__STRICT_FN_BEGIN
@@ -264,7 +271,8 @@ typedef struct fsi_context {
     size_t bytes;          /* held now through this context */
     size_t peak_bytes;
     long long allocs;      /* allocations so far */
-    double team_debt, team_rests; /* private: seconds that OpenMP's threads lost lately; until when loops run without them */
+    double team_debt, team_rests; /* private: seconds that OpenMP's threads lost lately; until when loops run without
+                                     them */
 } fsi_context;
 
 /* A context with default hooks. Copy the result, change the hooks, keep it alive longer than what is made with it. */
@@ -290,7 +298,8 @@ typedef struct fsi_debug_draw {
 
 /* ---- >>acceleration -------------------------------------------------------------------------------------------- */
 
-/* A field of accelerations [m/s^2] by the host: at x [m], at `time` [s]. Called from several threads at once; what it returns depends on its arguments alone. */
+/* A field of accelerations [m/s^2] by the host: at x [m], at `time` [s]. Called from several threads at once; what it
+   returns depends on its arguments alone. */
 typedef fsi_vec3 fsi_acceleration_fn(void *user, fsi_vec3 x, double time);
 
 /* ---- >>vectors ------------------------------------------------------------------------------------------------ */
@@ -322,11 +331,23 @@ FSI_FN fsi_vec3 fsi_v3(fsi_real x, fsi_real y, fsi_real z) { fsi_vec3 v; v.x = x
 FSI_FN fsi_vec3 fsi_v3_add(fsi_vec3 a, fsi_vec3 b) { return fsi_v3(a.x + b.x, a.y + b.y, a.z + b.z); }
 FSI_FN fsi_vec3 fsi_v3_sub(fsi_vec3 a, fsi_vec3 b) { return fsi_v3(a.x - b.x, a.y - b.y, a.z - b.z); }
 FSI_FN fsi_vec3 fsi_v3_scale(fsi_vec3 a, fsi_real s) { return fsi_v3(a.x * s, a.y * s, a.z * s); }
-FSI_FN fsi_vec3 fsi_v3_madd(fsi_vec3 a, fsi_real s, fsi_vec3 b) { return fsi_v3(a.x + s * b.x, a.y + s * b.y, a.z + s * b.z); } /* a + s b */
-FSI_FN fsi_vec3 fsi_v3_min(fsi_vec3 a, fsi_vec3 b) { return fsi_v3(fsi_min(a.x, b.x), fsi_min(a.y, b.y), fsi_min(a.z, b.z)); }
-FSI_FN fsi_vec3 fsi_v3_max(fsi_vec3 a, fsi_vec3 b) { return fsi_v3(fsi_max(a.x, b.x), fsi_max(a.y, b.y), fsi_max(a.z, b.z)); }
+FSI_FN fsi_vec3 fsi_v3_madd(fsi_vec3 a, fsi_real s, fsi_vec3 b) /* a + s b */
+{
+    return fsi_v3(a.x + s * b.x, a.y + s * b.y, a.z + s * b.z);
+}
+FSI_FN fsi_vec3 fsi_v3_min(fsi_vec3 a, fsi_vec3 b)
+{
+    return fsi_v3(fsi_min(a.x, b.x), fsi_min(a.y, b.y), fsi_min(a.z, b.z));
+}
+FSI_FN fsi_vec3 fsi_v3_max(fsi_vec3 a, fsi_vec3 b)
+{
+    return fsi_v3(fsi_max(a.x, b.x), fsi_max(a.y, b.y), fsi_max(a.z, b.z));
+}
 FSI_FN fsi_real fsi_v3_dot(fsi_vec3 a, fsi_vec3 b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
-FSI_FN fsi_vec3 fsi_v3_cross(fsi_vec3 a, fsi_vec3 b) { return fsi_v3(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x); }
+FSI_FN fsi_vec3 fsi_v3_cross(fsi_vec3 a, fsi_vec3 b)
+{
+    return fsi_v3(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x);
+}
 FSI_FN fsi_real fsi_v3_norm2(fsi_vec3 a) { return fsi_v3_dot(a, a); }
 FSI_FN fsi_real fsi_v3_norm(fsi_vec3 a) { return fsi_sqrt(fsi_v3_dot(a, a)); }
 FSI_FN fsi_vec3 fsi_v3_unit(fsi_vec3 a) /* a/|a|, or 0 when |a| is 0 */
@@ -334,15 +355,41 @@ FSI_FN fsi_vec3 fsi_v3_unit(fsi_vec3 a) /* a/|a|, or 0 when |a| is 0 */
     fsi_real n = fsi_v3_norm(a);
     return fsi_v3_scale(a, n > 0 ? 1 / n : 0);
 }
-FSI_FN int fsi_v3_is_finite(fsi_vec3 a) { return fsi_is_finite((double)a.x) && fsi_is_finite((double)a.y) && fsi_is_finite((double)a.z); }
+FSI_FN int fsi_v3_is_finite(fsi_vec3 a)
+{
+    return fsi_is_finite((double)a.x) && fsi_is_finite((double)a.y) && fsi_is_finite((double)a.z);
+}
 
-FSI_FN fsi_box3 fsi_box3_empty(void) { fsi_box3 b; b.lo = fsi_v3(FSI_REAL_MAX, FSI_REAL_MAX, FSI_REAL_MAX); b.hi = fsi_v3(-FSI_REAL_MAX, -FSI_REAL_MAX, -FSI_REAL_MAX); return b; }
-FSI_FN fsi_box3 fsi_box3_grow(fsi_box3 b, fsi_vec3 p) { b.lo = fsi_v3_min(b.lo, p); b.hi = fsi_v3_max(b.hi, p); return b; }
-FSI_FN fsi_box3 fsi_box3_join(fsi_box3 a, fsi_box3 b) { a.lo = fsi_v3_min(a.lo, b.lo); a.hi = fsi_v3_max(a.hi, b.hi); return a; }
-FSI_FN fsi_box3 fsi_box3_inflate(fsi_box3 b, fsi_real r) { fsi_vec3 d = fsi_v3(r, r, r); b.lo = fsi_v3_sub(b.lo, d); b.hi = fsi_v3_add(b.hi, d); return b; }
+FSI_FN fsi_box3 fsi_box3_empty(void)
+{
+    fsi_box3 b;
+    b.lo = fsi_v3(FSI_REAL_MAX, FSI_REAL_MAX, FSI_REAL_MAX);
+    b.hi = fsi_v3(-FSI_REAL_MAX, -FSI_REAL_MAX, -FSI_REAL_MAX);
+    return b;
+}
+FSI_FN fsi_box3 fsi_box3_grow(fsi_box3 b, fsi_vec3 p)
+{
+    b.lo = fsi_v3_min(b.lo, p);
+    b.hi = fsi_v3_max(b.hi, p);
+    return b;
+}
+FSI_FN fsi_box3 fsi_box3_join(fsi_box3 a, fsi_box3 b)
+{
+    a.lo = fsi_v3_min(a.lo, b.lo);
+    a.hi = fsi_v3_max(a.hi, b.hi);
+    return a;
+}
+FSI_FN fsi_box3 fsi_box3_inflate(fsi_box3 b, fsi_real r)
+{
+    fsi_vec3 d = fsi_v3(r, r, r);
+    b.lo = fsi_v3_sub(b.lo, d);
+    b.hi = fsi_v3_add(b.hi, d);
+    return b;
+}
 FSI_FN int fsi_box3_overlap(fsi_box3 a, fsi_box3 b)
 {
-    return a.lo.x <= b.hi.x && b.lo.x <= a.hi.x && a.lo.y <= b.hi.y && b.lo.y <= a.hi.y && a.lo.z <= b.hi.z && b.lo.z <= a.hi.z;
+    return a.lo.x <= b.hi.x && b.lo.x <= a.hi.x && a.lo.y <= b.hi.y && b.lo.y <= a.hi.y && a.lo.z <= b.hi.z
+        && b.lo.z <= a.hi.z;
 }
 
 FSI__STRICT_FN_END
@@ -365,7 +412,8 @@ FSI_FN double fsi__pick(uint64_t yes, double a, double b) /* yes ? a : b for yes
     uint64_t mask = (uint64_t)0 - yes;
     return fsi__from_bits((fsi__bits(a) & mask) | (fsi__bits(b) & ~mask));
 }
-/* x + 1.5 2^52: its last bits are the integer nearest to x, |x| < 2^31 (ties to even); minus FSI__ROUND it is that integer */
+/* x + 1.5 2^52: its last bits are the integer nearest to x, |x| < 2^31 (ties to even); minus FSI__ROUND it is that
+   integer */
 #define FSI__ROUND 6755399441055744.0
 FSI_FN uint64_t fsi__round_bits(double x) { return fsi__bits(x + FSI__ROUND); }
 FSI_FN double fsi__with_sign(double x, double s) /* x >= 0 with the sign of s */
@@ -383,8 +431,9 @@ FSI_FN double fsi_exp(double x)
     double k = fsi__from_bits(b) - FSI__ROUND;
     double hi = a - k * 0.6931471805598903, lo = k * 5.497923018708371e-14; /* ln 2 in two parts; k * first is exact */
     double r = hi - lo, tail = (hi - r) - lo;
-    double p = 1.0 / 2 + r * (1.0 / 6 + r * (1.0 / 24 + r * (1.0 / 120 + r * (1.0 / 720 + r * (1.0 / 5040 + r * (1.0 / 40320
-             + r * (1.0 / 362880 + r * (1.0 / 3628800 + r * (1.0 / 39916800 + r * (1.0 / 479001600 + r * (1 / 6227020800.0)))))))))));
+    double p = 1.0 / 2 + r * (1.0 / 6 + r * (1.0 / 24 + r * (1.0 / 120 + r * (1.0 / 720 + r * (1.0 / 5040
+             + r * (1.0 / 40320 + r * (1.0 / 362880 + r * (1.0 / 3628800 + r * (1.0 / 39916800
+             + r * (1.0 / 479001600 + r * (1 / 6227020800.0)))))))))));
     return (1 + (r + (r * r * p + tail))) * fsi__from_bits((half - 1) << 52) * fsi__from_bits((b + 2047 - half) << 52);
 }
 
@@ -407,7 +456,8 @@ FSI_FN double fsi_log(double x)
 {
     uint64_t tiny = x < FSI__TINY, positive = x > 0, finite = x <= FSI__HUGE;
     double up = x * 18014398509481984.0, y = fsi__pick(positive & finite, fsi__pick(tiny, up, x), 1); /* 2^54 */
-    double pole = fsi__pick((uint64_t)(x == 0), fsi__from_bits(0xfff0000000000000u), fsi__from_bits(0x7ff8000000000000u));
+    double pole = fsi__pick((uint64_t)(x == 0), fsi__from_bits(0xfff0000000000000u),
+        fsi__from_bits(0x7ff8000000000000u));
     return fsi__log_sum(y, 0, fsi__pick(tiny, -54, 0)) + fsi__pick(positive, fsi__pick(finite, 0, x), pole);
 }
 
@@ -430,14 +480,18 @@ FSI_FN double fsi_atan2(double y, double x)
 {
     double ax = fabs(x), ay = fabs(y);
     uint64_t steep = ay > ax, left = fsi__bits(x) >> 63, number = (uint64_t)(x == x) & (uint64_t)(y == y);
-    double big = fsi__pick(steep, ay, ax), few = fsi__pick(steep, ax, ay), scale = fsi__pick((uint64_t)(big > 1e300), 0.25, 1);
+    double big = fsi__pick(steep, ay, ax), few = fsi__pick(steep, ax, ay),
+        scale = fsi__pick((uint64_t)(big > 1e300), 0.25, 1);
     uint64_t huge = big > FSI__HUGE;
-    double a = fsi__pick(huge, fsi__pick((uint64_t)(few > FSI__HUGE), 1, 0), few * scale), b = fsi__pick(huge, 1, big * scale);
+    double a = fsi__pick(huge, fsi__pick((uint64_t)(few > FSI__HUGE), 1, 0), few * scale),
+        b = fsi__pick(huge, 1, big * scale);
     uint64_t upper = a > 0.41421356237309503 * b;
-    double z = (a - fsi__pick(upper, b, 0)) / (fsi__pick((uint64_t)(big > 0), b, 1) + fsi__pick(upper, a, 0)), u = z * z;
+    double z = (a - fsi__pick(upper, b, 0)) / (fsi__pick((uint64_t)(big > 0), b, 1) + fsi__pick(upper, a, 0)),
+        u = z * z;
     double p = -0.3333333333333333 + u * (0.19999999999998147 + u * (-0.14285714285436438 + u * (0.11111111090720936
-             + u * (-0.09090908224184224 + u * (0.07692284356081766 + u * (-0.06666248019245558 + u * (0.05877211846282284
-             + u * (-0.0521953249862126 + u * (0.045078148501680806 + u * (-0.03356744359012793 + u * 0.015284110721538641))))))))));
+             + u * (-0.09090908224184224 + u * (0.07692284356081766 + u * (-0.06666248019245558
+             + u * (0.05877211846282284 + u * (-0.0521953249862126 + u * (0.045078148501680806
+             + u * (-0.03356744359012793 + u * 0.015284110721538641))))))))));
     /* angle = turn pi/4 + sign atan z, mirrored at the y axis when x < 0; NaN is put back at the end */
     double octant = fsi__pick(upper, 1, fsi__pick(steep, 2, 0)), turn = fsi__pick(left, 4 - octant, octant);
     double sign = fsi__pick(steep ^ left, -1, 1), special = fsi__pick(number, 0, x + y);
@@ -445,8 +499,9 @@ FSI_FN double fsi_atan2(double y, double x)
     return fsi__with_sign(fabs(angle) + special, y);
 }
 
-/* Sine and cosine together. NaN for |x| > 1e9 and for inf; sin(-0) is +0; beyond 1e6 the error stays below that of one ulp of x.
-   x = k pi/2 + r, |r| <= pi/4, r = hi + lo (pi/2 in three parts, Cody and Waite 1980); Taylor to r^17 and r^18. */
+/* Sine and cosine together. NaN for |x| > 1e9 and for inf; sin(-0) is +0; beyond 1e6 the error stays below that of one
+   ulp of x. x = k pi/2 + r, |r| <= pi/4, r = hi + lo (pi/2 in three parts, Cody and Waite 1980); Taylor to r^17 and
+   r^18. */
 FSI_FN void fsi_sincos(double x, double *sine, double *cosine)
 {
     uint64_t good = fabs(x) <= 1e9;
@@ -455,11 +510,13 @@ FSI_FN void fsi_sincos(double x, double *sine, double *cosine)
     double k = fsi__from_bits(q) - FSI__ROUND;
     double t = a - k * 1.5707963267341256, w = k * 6.077100506303966e-11, w2 = k * 2.0222662487959506e-21;
     double t2 = t - w, r = t2 - w2, lo = ((t - t2) - w) + ((t2 - r) - w2), u = r * r;
-    double s = r + (lo + r * u * (-1.0 / 6 + u * (1.0 / 120 + u * (-1.0 / 5040 + u * (1.0 / 362880 + u * (-1.0 / 39916800
-             + u * (1.0 / 6227020800.0 + u * (-1.0 / 1307674368000.0 + u * (1 / 355687428096000.0)))))))));
+    double s = r + (lo + r * u * (-1.0 / 6 + u * (1.0 / 120 + u * (-1.0 / 5040 + u * (1.0 / 362880
+             + u * (-1.0 / 39916800 + u * (1.0 / 6227020800.0 + u * (-1.0 / 1307674368000.0
+             + u * (1 / 355687428096000.0)))))))));
     double h = 0.5 * u, c = 1 - h;
     c = c + (((1 - c) - h) - r * lo + u * u * (1.0 / 24 + u * (-1.0 / 720 + u * (1.0 / 40320 + u * (-1.0 / 3628800
-      + u * (1.0 / 479001600 + u * (-1.0 / 87178291200.0 + u * (1.0 / 20922789888000.0 - u * (1 / 6402373705728000.0)))))))));
+             + u * (1.0 / 479001600 + u * (-1.0 / 87178291200.0 + u * (1.0 / 20922789888000.0
+             - u * (1 / 6402373705728000.0)))))))));
     { /* odd quadrants swap the two; the sign is the second bit of the quadrant */
         uint64_t swap = (uint64_t)0 - (q & 1), both = (fsi__bits(s) ^ fsi__bits(c)) & swap;
         *sine = fsi__from_bits(fsi__bits(s) ^ both ^ ((q & 2) << 62));
@@ -481,8 +538,14 @@ FSI_FN fsi_mat3 fsi_m3_rows(fsi_vec3 a, fsi_vec3 b, fsi_vec3 c) /* the matrix wi
 }
 FSI_FN fsi_vec3 fsi_m3_row(fsi_mat3 a, int i) { return fsi_v3(a.m[3 * i], a.m[3 * i + 1], a.m[3 * i + 2]); }
 FSI_FN fsi_vec3 fsi_m3_column(fsi_mat3 a, int j) { return fsi_v3(a.m[j], a.m[j + 3], a.m[j + 6]); }
-FSI_FN fsi_mat3 fsi_m3_transpose(fsi_mat3 a) { return fsi_m3_rows(fsi_m3_column(a, 0), fsi_m3_column(a, 1), fsi_m3_column(a, 2)); }
-FSI_FN fsi_mat3 fsi_m3_diagonal(fsi_vec3 d) { return fsi_m3_rows(fsi_v3(d.x, 0, 0), fsi_v3(0, d.y, 0), fsi_v3(0, 0, d.z)); }
+FSI_FN fsi_mat3 fsi_m3_transpose(fsi_mat3 a)
+{
+    return fsi_m3_rows(fsi_m3_column(a, 0), fsi_m3_column(a, 1), fsi_m3_column(a, 2));
+}
+FSI_FN fsi_mat3 fsi_m3_diagonal(fsi_vec3 d)
+{
+    return fsi_m3_rows(fsi_v3(d.x, 0, 0), fsi_v3(0, d.y, 0), fsi_v3(0, 0, d.z));
+}
 FSI_FN fsi_mat3 fsi_m3_identity(void) { return fsi_m3_diagonal(fsi_v3(1, 1, 1)); }
 FSI_FN fsi_mat3 fsi_m3_outer(fsi_vec3 a, fsi_vec3 b) /* a b^T */
 {
@@ -502,9 +565,13 @@ FSI_FN fsi_vec3 fsi_m3_mul_v3(fsi_mat3 a, fsi_vec3 v) /* A v */
 FSI_FN fsi_mat3 fsi_m3_mul(fsi_mat3 a, fsi_mat3 b) /* A B */
 {
     fsi_mat3 t = fsi_m3_transpose(b);
-    return fsi_m3_rows(fsi_m3_mul_v3(t, fsi_m3_row(a, 0)), fsi_m3_mul_v3(t, fsi_m3_row(a, 1)), fsi_m3_mul_v3(t, fsi_m3_row(a, 2)));
+    return fsi_m3_rows(fsi_m3_mul_v3(t, fsi_m3_row(a, 0)), fsi_m3_mul_v3(t, fsi_m3_row(a, 1)),
+        fsi_m3_mul_v3(t, fsi_m3_row(a, 2)));
 }
-FSI_FN fsi_real fsi_m3_det(fsi_mat3 a) { return fsi_v3_dot(fsi_m3_row(a, 0), fsi_v3_cross(fsi_m3_row(a, 1), fsi_m3_row(a, 2))); }
+FSI_FN fsi_real fsi_m3_det(fsi_mat3 a)
+{
+    return fsi_v3_dot(fsi_m3_row(a, 0), fsi_v3_cross(fsi_m3_row(a, 1), fsi_m3_row(a, 2)));
+}
 /* Inverse: the cofactors over the determinant, in double; all zero when the determinant is 0. */
 FSI_FN fsi_mat3 fsi_m3_inverse(fsi_mat3 a)
 {
@@ -522,7 +589,15 @@ FSI_FN fsi_mat3 fsi_m3_inverse(fsi_mat3 a)
 }
 
 /* Quaternions stand for rotations: q and -q are the same one; a * b turns by b first, then by a. */
-FSI_FN fsi_quat fsi_quat_make(fsi_real x, fsi_real y, fsi_real z, fsi_real w) { fsi_quat q; q.x = x; q.y = y; q.z = z; q.w = w; return q; }
+FSI_FN fsi_quat fsi_quat_make(fsi_real x, fsi_real y, fsi_real z, fsi_real w)
+{
+    fsi_quat q;
+    q.x = x;
+    q.y = y;
+    q.z = z;
+    q.w = w;
+    return q;
+}
 FSI_FN fsi_quat fsi_quat_identity(void) { return fsi_quat_make(0, 0, 0, 1); }
 FSI_FN fsi_quat fsi_quat_conj(fsi_quat q) { return fsi_quat_make(-q.x, -q.y, -q.z, q.w); } /* the inverse rotation */
 FSI_FN fsi_quat fsi_quat_mul(fsi_quat a, fsi_quat b)
@@ -540,7 +615,8 @@ FSI_FN fsi_vec3 fsi_quat_rotate(fsi_quat q, fsi_vec3 v) /* q v q*;  v + 2 w (u x
     fsi_vec3 u = fsi_v3(q.x, q.y, q.z), t = fsi_v3_scale(fsi_v3_cross(u, v), 2);
     return fsi_v3_add(fsi_v3_madd(v, q.w, t), fsi_v3_cross(u, t));
 }
-/* R with R v = fsi_quat_rotate(q, v), but orthogonal to rounding for any q, unit or not: 1 + s (w [u]x + [u]x [u]x), s = 2/|q|^2. */
+/* R with R v = fsi_quat_rotate(q, v), but orthogonal to rounding for any q, unit or not: 1 + s (w [u]x + [u]x [u]x),
+   s = 2/|q|^2. */
 FSI_FN fsi_mat3 fsi_quat_matrix(fsi_quat q)
 {
     fsi_real s = 2 / (q.x * q.x + q.y * q.y + q.z * q.z + q.w * q.w), x = s * q.x, y = s * q.y, z = s * q.z;
@@ -556,7 +632,8 @@ FSI_FN fsi_quat fsi_quat_from_rotation_vector(fsi_vec3 r)
     s = n > 1e-150 ? s / n : 0.5; /* below, the square of n is lost; the sine is its argument long before */
     return fsi_quat_make((fsi_real)(s * x), (fsi_real)(s * y), (fsi_real)(s * z), (fsi_real)c);
 }
-FSI_FN fsi_quat fsi_quat_from_axis_angle(fsi_vec3 axis, fsi_real angle) /* axis need not be unit; identity when it is 0 */
+/* axis need not be unit; identity when it is 0 */
+FSI_FN fsi_quat fsi_quat_from_axis_angle(fsi_vec3 axis, fsi_real angle)
 {
     return fsi_quat_from_rotation_vector(fsi_v3_scale(fsi_v3_unit(axis), angle));
 }
@@ -581,7 +658,8 @@ FSI__STRICT_FN_END
    A symmetric (its upper triangle is not read): A = V diag(values) V^T, values descending, eigenvectors are the columns
    of V, det V = +1. vectors may be NULL. */
 FSI_API void fsi_m3_eigen(fsi_mat3 a, fsi_vec3 *values, fsi_mat3 *vectors);
-/* A = U diag(sigma) V^T with U and V rotations (det +1): sigma.x >= sigma.y >= |sigma.z|, sigma.z < 0 when det A < 0. */
+/* A = U diag(sigma) V^T with U and V rotations (det +1): sigma.x >= sigma.y >= |sigma.z|, sigma.z < 0 when det
+   A < 0. */
 FSI_API void fsi_m3_svd(fsi_mat3 a, fsi_mat3 *u, fsi_vec3 *sigma, fsi_mat3 *v);
 /* A = R S with det R = +1 always and S symmetric (with one negative eigenvalue when det A < 0): R is the rotation
    closest to A. Where it is not unique (rank below 2) it is some rotation. stretch may be NULL. */
@@ -622,19 +700,20 @@ typedef struct fsi_body {
     fsi_body_mode mode;        /* default FSI_BODY_PRESCRIBED */
     /* Inputs of a step. */
     fsi_pose pose;             /* at its beginning */
-    fsi_pose end;              /* at its end; PRESCRIBED: set it in every step; COUPLED: an output, where the simulator left it */
+    fsi_pose end;              /* at its end; PRESCRIBED: set it in every step; COUPLED: an output, where the simulator
+                                  left it */
     fsi_vec3 velocity;         /* of the centre at the beginning [m/s]: COUPLED only, as all that follows */
     fsi_vec3 angular_velocity; /* [rad/s] */
     fsi_real mass;             /* > 0 [kg]; default 1 */
-    fsi_mat3 inertia;          /* about the centre in BODY axes [kg m^2], symmetric, positive definite; default identity.
-                                  2D: moment I about z as fsi_m3_diagonal((I/2, I/2, I)) */
+    fsi_mat3 inertia;          /* about the centre in BODY axes [kg m^2], symmetric, positive definite; default
+                                  identity. 2D: moment I about z as fsi_m3_diagonal((I/2, I/2, I)) */
     fsi_vec3 force, torque;    /* of everything but the liquid, constant over the step, gravity included [N, N m] */
     /* Outputs of a step. */
     fsi_vec3 impulse, angular_impulse;               /* what the liquid gave to the body [N s, N m s] */
     fsi_vec3 reaction_force, reaction_torque;        /* the same, divided by the length of the step [N, N m] */
-    fsi_vec3 new_velocity, new_angular_velocity;     /* COUPLED: after `force`, `torque` and liquid, with the orientation of
-                                                        `pose` (the gyroscopic turn is left to who integrates the pose);
-                                                        PRESCRIBED: those of the sweep */
+    fsi_vec3 new_velocity, new_angular_velocity;     /* COUPLED: after `force`, `torque` and liquid, with the
+                                                        orientation of `pose` (the gyroscopic turn is left to who
+                                                        integrates the pose); PRESCRIBED: those of the sweep */
 } fsi_body;
 
 /* At the origin, unit mass and inertia, at rest, PRESCRIBED. */
@@ -643,7 +722,8 @@ FSI_API fsi_body fsi_default_body(void);
 FSI_API fsi_body fsi_body_from_mass(const fsi_mass_properties *properties);
 /* Refuses what a simulator cannot use. Errors, each naming body `index` (error.element) and the field: COOKIE; NAN;
    ARGUMENT: mode, quaternion off unit length by more than 1e-3, and for COUPLED mass <= 0, inertia not symmetric, not
-   positive definite, or with a principal moment above the sum of the two others (no body has that). context may be NULL. */
+   positive definite, or with a principal moment above the sum of the two others (no body has that). context may be
+   NULL. */
 FSI_API fsi_status fsi_body_check(fsi_context *context, const fsi_body *body, int index);
 
 FSI__STRICT_FN_BEGIN
@@ -680,22 +760,24 @@ FSI_API void fsi_body_end_step(fsi_body *body, fsi_real dt);
    Free turning keeps its angular momentum L to rounding and its energy without drift: with R_m the orientation half
    way, w_m = R_m I^-1 R_m^T L, turn by w_m dt; then w = R I^-1 R^T L (implicit midpoint, time-symmetric). */
 FSI_API void fsi_body_integrate(fsi_body *body, fsi_real dt);
-/* For owners who leave integration to a simulator that took substeps: `pose` becomes `end`, and the velocities are those there, with
-   the angular momentum of new_angular_velocity. Then the body stands exactly where the simulator left it. */
+/* For owners who leave integration to a simulator that took substeps: `pose` becomes `end`, and the velocities are
+   those there, with the angular momentum of new_angular_velocity. Then the body stands exactly where the simulator left
+   it. */
 FSI_API void fsi_body_accept(fsi_body *body);
 
 /* ---- >>dense ----------------------------------------------------------------------------------------------------
 
-   Small dense definite systems in double, up to some hundred rows, in place, on one thread. a is n x n numbers row by row, of
-   which the lower triangle is read. Its numbers are at most 1e280: beyond that, elimination could overflow. Nothing is
-   allocated. context may be NULL. */
+   Small dense definite systems in double, up to some hundred rows, in place, on one thread. a is n x n numbers row by
+   row, of which the lower triangle is read. Its numbers are at most 1e280: beyond that, elimination could overflow.
+   Nothing is allocated. context may be NULL. */
 
-/* A = L L^T for definite A; L takes the place of the lower triangle, L^T is above. Errors: COOKIE, ARGUMENT, LIMIT, NAN (name the row), and
-   SINGULAR (names the row whose pivot is not positive, or is nothing but rounding; where earlier pivots are small, a singular matrix may pass
-   for a nearly singular one). The lower triangle then is as it was; after SINGULAR the upper one is its
-   mirror image. */
+/* A = L L^T for definite A; L takes the place of the lower triangle, L^T is above. Errors: COOKIE, ARGUMENT, LIMIT, NAN
+   (name the row), and SINGULAR (names the row whose pivot is not positive, or is nothing but rounding; where earlier
+   pivots are small, a singular matrix may pass for a nearly singular one). The lower triangle then is as it was; after
+   SINGULAR the upper one is its mirror image. */
 FSI_API fsi_status fsi_dense_cholesky(fsi_context *context, int n, double *a);
-/* x = A^-1 x, with what fsi_dense_cholesky made. Errors: ARGUMENT, NAN (x is not finite and stays; or A^-1 x overflows, x is 0 then). */
+/* x = A^-1 x, with what fsi_dense_cholesky made. Errors: ARGUMENT, NAN (x is not finite and stays; or A^-1 x overflows,
+   x is 0 then). */
 FSI_API fsi_status fsi_dense_cholesky_solve(int n, const double *l, double *x);
 
 /* ---- >>stages: for fsi's own headers, not for you ------------------------------------------------------------- */
@@ -710,29 +792,84 @@ FSI_API fsi_status fsi_dense_cholesky_solve(int n, const double *l, double *x);
 #endif
 
 /* Identifies a struct: kind, size, precision and version. First member of every desc and simulator. */
-#define FSI__COOKIE(tag, type) ((uint32_t)(0xF51u << 20) ^ ((uint32_t)(tag) << 12) ^ (uint32_t)sizeof(type) * 40503u ^ (uint32_t)(sizeof(fsi_real) << 8) ^ (uint32_t)FSI_VERSION)
+#define FSI__COOKIE(tag, type) ((uint32_t)(0xF51u << 20) ^ ((uint32_t)(tag) << 12) ^ (uint32_t)sizeof(type) * 40503u \
+    ^ (uint32_t)(sizeof(fsi_real) << 8) ^ (uint32_t)FSI_VERSION)
 
 /* No context, or one that fsi_default_context made. */
-FSI_FN int fsi__is_context(const fsi_context *context) { return !context || context->cookie == FSI__COOKIE('c', fsi_context); }
+FSI_FN int fsi__is_context(const fsi_context *context)
+{
+    return !context || context->cookie == FSI__COOKIE('c', fsi_context);
+}
 
 /* Records a failure in `context` (may be NULL) and returns `status`. */
-FSI_API fsi_status fsi__fail(fsi_context *context, fsi_status status, const char *function, long long element, double value, const char *format, ...) FSI__PRINTF(6, 7);
+FSI_API fsi_status fsi__fail(fsi_context *context, fsi_status status, const char *function, long long element,
+    double value, const char *format, ...) FSI__PRINTF(6, 7);
 FSI_API void fsi__note(fsi_context *context, int level, const char *text); /* to the message hook, if there is one */
-/* What every fsi_*_error returns: the context's last failure; NULL: no simulator, a constant text that says where to read why. */
+/* What every fsi_*_error returns: the context's last failure; NULL: no simulator, a constant text that says where to
+   read why. */
 FSI_API const fsi_error *fsi__error_of(const fsi_context *context);
 /* A warning (level 1), for a call that succeeds but did less than it was asked for: once a call, after its commit. */
 FSI_API void fsi__warn(fsi_context *context, const char *format, ...) FSI__PRINTF(2, 3);
-/* Fields of descs. A number from lo to hi; a vector that is finite and in 2D lies in the plane; one that has a direction as well;
-   a desc whose cookie stands first and is that of `maker`, the function that fills it. Errors: NAN, ARGUMENT, COOKIE;
-   name the field. Meshes: fsi__check_mesh of fsi_mesh.h. */
-FSI_API fsi_status fsi__check_number(fsi_context *context, const char *function, const char *name, double x, double lo, double hi);
-FSI_API fsi_status fsi__check_vector(fsi_context *context, const char *function, const char *name, fsi_vec3 x, int dim);
-FSI_API fsi_status fsi__check_direction(fsi_context *context, const char *function, const char *name, fsi_vec3 x, int dim);
-FSI_API fsi_status fsi__check_filled(fsi_context *context, const char *function, const void *desc, uint32_t cookie, const char *maker);
+/* Passes a failure on: returns from the calling function with the status of `call` where that is not FSI_OK. */
+#define FSI__TRY(call) \
+    do { const fsi_status fsi__tried = (call); if (fsi__tried != FSI_OK) return fsi__tried; } while (0)
+
+/* Descs are checked by tables, a row a field: a number must be finite and lie from lo to hi, and so must the length of
+   a vector, which in 2D lies in the plane. An end beyond FSI__HUGE, as HUGE_VAL, is none. Flags change the range. */
+typedef enum fsi__field_kind {
+    FSI__INT,     /* int, and every enum */
+    FSI__LONG,    /* long long */
+    FSI__BYTE,    /* unsigned char */
+    FSI__REAL,    /* fsi_real; lo and hi are rounded to it */
+    FSI__DOUBLE,
+    FSI__VEC3
+} fsi__field_kind;
+enum {
+    FSI__ABOVE = 1,     /* lo itself is refused */
+    FSI__BELOW = 2,     /* hi itself is refused */
+    FSI__OR_ZERO = 4,   /* 0 is taken as well: automatic */
+    FSI__OR_UNSET = 8,  /* -1 is taken as well: not given */
+    FSI__FROM_LAST = 16, FSI__TO_LAST = 32 /* lo, hi is the value of the row before */
+};
+typedef struct fsi__field {
+    const char *name;
+    size_t offset;
+    int kind, flags;
+    double lo, hi;
+} fsi__field;
+/* A row for a field of a struct; also for `gravity.x` and for `n[0]`. */
+#define FSI__FIELD(type, field, kind, lo, hi, flags) \
+    { #field, offsetof(type, field), (int)(kind), (int)(flags), lo, hi }
+/* A row for a vector of any length. */
+#define FSI__FINITE(type, field) FSI__FIELD(type, field, FSI__VEC3, 0, HUGE_VAL, 0)
+/* A row for a direction: a vector with a length, whose square is an fsi_real. */
+#define FSI__DIRECTION(type, field) FSI__FIELD(type, field, FSI__VEC3, 1e-18, 1e18, 0)
+/* Whose desc it is, for messages. */
+typedef struct fsi__where {
+    const char *function; /* the public one */
+    const char *of;       /* stands before the names of fields: "desc.", "body 3: " */
+    long long element;    /* error.element */
+    int dim;              /* 2: vectors have z = 0 */
+} fsi__where;
+/* Errors: NAN, ARGUMENT; for the first row that is not kept. Texts: "desc.dx is not finite"; "desc.cfl is 5, must be 0
+   to 1". */
+FSI_API fsi_status fsi__check_rows(fsi_context *context, const fsi__where *where, const void *desc,
+    const fsi__field *rows, int count);
+/* The same for all rows of an array. */
+#define FSI__CHECK_TABLE(context, where, desc, rows) \
+    fsi__check_rows(context, where, desc, rows, (int)(sizeof(rows) / sizeof *(rows)))
+/* A number that is no field, as one row. */
+FSI_API fsi_status fsi__check_number(fsi_context *context, const char *function, const char *name, double x, double lo,
+    double hi);
+/* A desc whose cookie stands first and is that of `maker`, the function that fills it. Errors: ARGUMENT, COOKIE.
+   Meshes: fsi__check_mesh of fsi_mesh.h. */
+FSI_API fsi_status fsi__check_filled(fsi_context *context, const char *function, const void *desc, uint32_t cookie,
+    const char *maker);
 /* Steps of all simulators: dt is 0 (nothing moves, stats are filled) or 1e-12 to 1000 s. Errors: ARGUMENT. */
 FSI_API fsi_status fsi__check_dt(fsi_context *context, fsi_real dt, const char *function);
 
-FSI_API void *fsi__alloc(fsi_context *context, size_t count, size_t size); /* 64-byte aligned, zeroed; NULL when it fails, overflows; count 0 is 1 */
+/* 64-byte aligned, zeroed; NULL when it fails, overflows; count 0 is 1 */
+FSI_API void *fsi__alloc(fsi_context *context, size_t count, size_t size);
 FSI_API void fsi__free(fsi_context *context, void *memory, size_t count, size_t size);
 FSI_API double fsi__now(const fsi_context *context); /* seconds by the clock hook; 0: there is none */
 
@@ -742,7 +879,8 @@ typedef struct fsi__column {
     size_t size;   /* bytes per row */
 } fsi__column;
 /* Grows all columns to `capacity` rows, keeping `rows`; all or none. New rows are zero. */
-FSI_API fsi_status fsi__grow(fsi_context *context, const fsi__column *columns, int column_count, int rows, int *capacity, int new_capacity, const char *function);
+FSI_API fsi_status fsi__grow(fsi_context *context, const fsi__column *columns, int column_count, int rows,
+    int *capacity, int new_capacity, const char *function);
 /* Room for `need` rows, asked for seldom: a table that has fewer grows to `need`, a quarter more and 16. The first
    `rows` rows stay. */
 FSI_API fsi_status fsi__room(fsi_context *context, const fsi__column *columns, int column_count, int rows,
@@ -752,8 +890,10 @@ FSI_API fsi_status fsi__room_in(fsi_context *context, void *array, size_t size, 
                                 const char *function);
 /* Frees the arrays of a table of `capacity` rows. */
 FSI_API void fsi__free_columns(fsi_context *context, const fsi__column *columns, int column_count, int capacity);
-FSI_API int fsi__compact(const fsi__column *columns, int column_count, int rows, const unsigned char *gone); /* drops rows r with gone[r]; returns how many stay */
-FSI_API int fsi__owns(const fsi__column *columns, int column_count, int capacity, const void *p); /* does p point into an array that growing moves? */
+/* drops rows r with gone[r]; returns how many stay */
+FSI_API int fsi__compact(const fsi__column *columns, int column_count, int rows, const unsigned char *gone);
+/* does p point into an array that growing moves? */
+FSI_API int fsi__owns(const fsi__column *columns, int column_count, int capacity, const void *p);
 
 /* Scratch in one block. Lay it out twice: first measuring (base NULL), then for real. */
 typedef struct fsi__arena {
@@ -761,16 +901,18 @@ typedef struct fsi__arena {
     size_t size, used;
 } fsi__arena;
 FSI_API void *fsi__take(fsi__arena *arena, size_t count, size_t size);  /* 64-byte aligned; NULL while measuring */
-FSI_API int fsi__arena_reserve(fsi_context *context, fsi__arena *arena, size_t size); /* 1 when it holds `size`; contents are lost when it grows; used becomes 0 */
+/* 1 when it holds `size`; contents are lost when it grows; used becomes 0 */
+FSI_API int fsi__arena_reserve(fsi_context *context, fsi__arena *arena, size_t size);
 /* The same, asked for seldom: an arena that is smaller grows to `size` and a quarter more, and 1 kB. */
 FSI_API int fsi__arena_room(fsi_context *context, fsi__arena *arena, size_t size);
 FSI_API void fsi__arena_free(fsi_context *context, fsi__arena *arena); /* leaves it empty */
 
 /* Runs fn over 0..count-1 in chunks of `grain`: chunk c is [c*grain, min(count, (c+1)*grain)). */
 typedef void fsi__range_fn(void *arg, int chunk, int begin, int end);
-FSI_API void fsi__parallel(fsi_context *context, int count, int grain, fsi__range_fn *fn, void *arg); /* by the context's hook */
-/* The same where the work is known: that many nanoseconds on one thread, rather too few than too many. What takes less than
-   FSI__DISPATCH_WORTH runs here, chunk after chunk: waking other threads would take as long. */
+/* by the context's hook */
+FSI_API void fsi__parallel(fsi_context *context, int count, int grain, fsi__range_fn *fn, void *arg);
+/* The same where the work is known: that many nanoseconds on one thread, rather too few than too many. What takes less
+   than FSI__DISPATCH_WORTH runs here, chunk after chunk: waking other threads would take as long. */
 FSI_API void fsi__parallel_work(fsi_context *context, int count, int grain, double work, fsi__range_fn *fn, void *arg);
 FSI_FN int fsi__chunks(int count, int grain) { return count > 0 ? (count - 1) / grain + 1 : 0; }
 typedef int fsi__test_fn(const void *arg, int i);
@@ -789,9 +931,11 @@ enum { FSI__MEASURE, FSI__WRITE, FSI__READ, FSI__HASH };
 typedef void fsi__state_fn(fsi__stream *stream, void *simulator);
 FSI_API void fsi__bytes(fsi__stream *stream, void *data, size_t size); /* the next `size` bytes, to or from data */
 /* Writes header and state; buffer NULL only measures. */
-FSI_API fsi_status fsi__save(fsi_context *context, uint32_t cookie, fsi__state_fn *fn, void *simulator, void *buffer, size_t capacity, size_t *size, const char *function);
+FSI_API fsi_status fsi__save(fsi_context *context, uint32_t cookie, fsi__state_fn *fn, void *simulator, void *buffer,
+    size_t capacity, size_t *size, const char *function);
 /* Checks header, length and checksum, and opens a stream on the payload; the simulator is not touched. */
-FSI_API fsi_status fsi__load_begin(fsi_context *context, uint32_t cookie, const void *buffer, size_t size, fsi__stream *stream, const char *function);
+FSI_API fsi_status fsi__load_begin(fsi_context *context, uint32_t cookie, const void *buffer, size_t size,
+    fsi__stream *stream, const char *function);
 FSI_API uint64_t fsi__state_hash(fsi__state_fn *fn, void *simulator); /* of the bytes that fn names */
 
 FSI_FN int fsi__clamp_int(int i, int most) { return i < 0 ? 0 : (i > most ? most : i); }
@@ -808,11 +952,17 @@ FSI_FN fsi_vec3 fsi__d3_real(fsi__d3 a) { return fsi_v3((fsi_real)a.x, (fsi_real
 FSI_FN fsi__d3 fsi__d3_add(fsi__d3 a, fsi__d3 b) { return fsi__d3_make(a.x + b.x, a.y + b.y, a.z + b.z); }
 FSI_FN fsi__d3 fsi__d3_sub(fsi__d3 a, fsi__d3 b) { return fsi__d3_make(a.x - b.x, a.y - b.y, a.z - b.z); }
 FSI_FN fsi__d3 fsi__d3_scale(fsi__d3 a, double s) { return fsi__d3_make(a.x * s, a.y * s, a.z * s); }
-FSI_FN fsi__d3 fsi__d3_madd(fsi__d3 a, double s, fsi__d3 b) { return fsi__d3_make(a.x + s * b.x, a.y + s * b.y, a.z + s * b.z); }
+FSI_FN fsi__d3 fsi__d3_madd(fsi__d3 a, double s, fsi__d3 b)
+{
+    return fsi__d3_make(a.x + s * b.x, a.y + s * b.y, a.z + s * b.z);
+}
 FSI_FN fsi__d3 fsi__d3_diff(fsi_vec3 a, fsi_vec3 b) { return fsi__d3_sub(fsi__d3_of(a), fsi__d3_of(b)); }
 FSI_FN fsi__d3 fsi__d3_over(fsi__d3 a, double s) { return fsi__d3_make(a.x / s, a.y / s, a.z / s); }
 FSI_FN double fsi__d3_dot(fsi__d3 a, fsi__d3 b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
-FSI_FN fsi__d3 fsi__d3_cross(fsi__d3 a, fsi__d3 b) { return fsi__d3_make(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x); }
+FSI_FN fsi__d3 fsi__d3_cross(fsi__d3 a, fsi__d3 b)
+{
+    return fsi__d3_make(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x);
+}
 FSI_FN double fsi__d3_norm(fsi__d3 a) { return sqrt(fsi__d3_dot(a, a)); }
 FSI__STRICT_FN_END
 /* The dot product of n numbers, in FSI_LANES sums that are added pairwise: the same bits on every machine. */
@@ -913,7 +1063,8 @@ FSI_API void fsi__warn(fsi_context *context, const char *format, ...)
     fsi__note(context, 1, text);
 }
 
-FSI_API fsi_status fsi__fail(fsi_context *context, fsi_status status, const char *function, long long element, double value, const char *format, ...)
+FSI_API fsi_status fsi__fail(fsi_context *context, fsi_status status, const char *function, long long element,
+    double value, const char *format, ...)
 {
     va_list args;
     fsi_error *e;
@@ -930,48 +1081,105 @@ FSI_API fsi_status fsi__fail(fsi_context *context, fsi_status status, const char
     return status;
 }
 
-FSI_API fsi_status fsi__check_number(fsi_context *context, const char *function, const char *name, double x, double lo, double hi)
+/* The value of a field, of a vector its length; NaN or infinite where the field is not finite, and only there. */
+static double fsi__field_value(const fsi__field *row, const void *desc)
 {
-    if (x >= lo && x <= hi) return FSI_OK;
-    return fsi__fail(context, x == x ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, function, -1, x, "desc.%s is %g, must be %g to %g", name, x, lo, hi);
+    const void *at = (const unsigned char *)desc + row->offset;
+    fsi_vec3 v;
+    int i;
+    switch (row->kind) {
+    case FSI__INT: memcpy(&i, at, sizeof i); return i; /* C++ has enums that are no alias of int */
+    case FSI__LONG: return (double)*(const long long *)at;
+    case FSI__BYTE: return *(const unsigned char *)at;
+    case FSI__REAL: return (double)*(const fsi_real *)at;
+    case FSI__DOUBLE: return *(const double *)at;
+    default: break;
+    }
+    v = *(const fsi_vec3 *)at;
+    return fsi_v3_is_finite(v) ? fmin(fsi__d3_norm(fsi__d3_of(v)), FSI__HUGE) : HUGE_VAL;
 }
 
-FSI_API fsi_status fsi__check_vector(fsi_context *context, const char *function, const char *name, fsi_vec3 x, int dim)
+/* "0 to 1", "2 or 3", "above 0", "at least 1, below 4", "1e-3 to 1, or 0". */
+static void fsi__range_text(char *text, size_t size, const fsi__field *row, double lo, double hi)
 {
-    if (!fsi_v3_is_finite(x)) return fsi__fail(context, FSI_ERROR_NAN, function, -1, 0, "desc.%s is not finite", name);
-    if (dim == 2 && (x.z < 0 || x.z > 0))
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, (double)x.z, "desc.%s.z is %g, but the plane of dim 2 is x, y", name, (double)x.z);
+    const int from = lo >= -FSI__HUGE, to = hi <= FSI__HUGE, open = (row->flags & (FSI__ABOVE | FSI__BELOW)) != 0;
+    const int two = row->kind == FSI__INT && hi - lo < 2;
+    const char *more = row->flags & FSI__OR_ZERO ? ", or 0" : row->flags & FSI__OR_UNSET ? ", or -1" : "";
+    const char *above = row->flags & FSI__ABOVE ? "above" : "at least",
+        *below = row->flags & FSI__BELOW ? "below" : "at most";
+    if (from && to && !open) snprintf(text, size, "%g %s %g%s", lo, two ? "or" : "to", hi, more);
+    else if (from && to) snprintf(text, size, "%s %g, %s %g%s", above, lo, below, hi, more);
+    else if (from) snprintf(text, size, "%s %g%s", above, lo, more);
+    else snprintf(text, size, "%s %g%s", below, hi, more);
+}
+
+FSI_API fsi_status fsi__check_rows(fsi_context *context, const fsi__where *where, const void *desc,
+    const fsi__field *rows, int count)
+{
+    const char *fn = where->function, *of = where->of, *what;
+    char range[80];
+    double last = 0;
+    int k;
+    for (k = 0; k < count; k++) {
+        const fsi__field *row = &rows[k];
+        const double x = fsi__field_value(row, desc);
+        double lo = row->flags & FSI__FROM_LAST ? last : row->lo, hi = row->flags & FSI__TO_LAST ? last : row->hi;
+        if (row->kind == FSI__REAL && lo >= -FSI__HUGE) lo = (double)(fsi_real)lo;
+        if (row->kind == FSI__REAL && hi <= FSI__HUGE) hi = (double)(fsi_real)hi;
+        last = x;
+
+        /* Finite, and in the plane. */
+        if (!fsi_is_finite(x))
+            return fsi__fail(context, FSI_ERROR_NAN, fn, where->element, x, "%s%s is not finite", of, row->name);
+        if (row->kind == FSI__VEC3 && where->dim == 2) {
+            const double z = (double)((const fsi_vec3 *)(const void *)((const unsigned char *)desc + row->offset))->z;
+            if (z < 0 || z > 0)
+                return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, where->element, z,
+                                 "%s%s.z is %g, but the plane of dim 2 is x, y", of, row->name, z);
+        }
+
+        /* In the range. */
+        if ((row->flags & FSI__ABOVE ? x > lo : x >= lo) && (row->flags & FSI__BELOW ? x < hi : x <= hi)) continue;
+        if ((row->flags & FSI__OR_ZERO && x == 0) || (row->flags & FSI__OR_UNSET && x == -1)) continue;
+        fsi__range_text(range, sizeof range, row, lo, hi);
+        what = row->kind == FSI__VEC3 ? "the length of " : "";
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, where->element, x, "%s%s%s is %g, must be %s", what, of,
+            row->name, x, range);
+    }
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi__check_direction(fsi_context *context, const char *function, const char *name, fsi_vec3 x, int dim)
+FSI_API fsi_status fsi__check_number(fsi_context *context, const char *function, const char *name, double x, double lo,
+    double hi)
 {
-    const fsi_status status = fsi__check_vector(context, function, name, x, dim);
-    if (status != FSI_OK) return status;
-    if (fsi_v3_norm(x) > 0 && fsi_is_finite((double)fsi_v3_norm2(x))) return FSI_OK;
-    return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, 0, "desc.%s has no length, or too much", name);
+    const fsi__where at = { function, "desc.", -1, 3 };
+    const fsi__field row = { name, 0, FSI__DOUBLE, 0, lo, hi };
+    return fsi__check_rows(context, &at, &x, &row, 1);
 }
 
-FSI_API fsi_status fsi__check_filled(fsi_context *context, const char *function, const void *desc, uint32_t cookie, const char *maker)
+FSI_API fsi_status fsi__check_filled(fsi_context *context, const char *function, const void *desc, uint32_t cookie,
+    const char *maker)
 {
     if (!desc) return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, 0, "desc is NULL");
     if (*(const uint32_t *)desc == cookie) return FSI_OK;
-    return fsi__fail(context, FSI_ERROR_COOKIE, function, -1, 0, "desc was not filled by %s of this version and precision", maker);
+    return fsi__fail(context, FSI_ERROR_COOKIE, function, -1, 0,
+        "desc was not filled by %s of this version and precision", maker);
 }
 
 FSI_API fsi_status fsi__check_dt(fsi_context *context, fsi_real dt, const char *function)
 {
     const double seconds = (double)dt;
     if (seconds == 0 || (dt >= (fsi_real)1e-12 && seconds <= 1000)) return FSI_OK;
-    return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, seconds, "dt is %g seconds, must be 0 or 1e-12 to 1000", seconds);
+    return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, seconds,
+        "dt is %g seconds, must be 0 or 1e-12 to 1000", seconds);
 }
 
 /* ---- >>memory implementation ---------------------------------------------------------------------------------- */
 
 #define FSI__ALIGN 64
 
-/* calloc with alignment: the start of the block lies just below the address that is handed out. Large blocks come as untouched zero pages,
-   which a memset would touch once for nothing. */
+/* calloc with alignment: the start of the block lies just below the address that is handed out. Large blocks come as
+   untouched zero pages, which a memset would touch once for nothing. */
 static void *fsi__calloc_aligned(size_t size)
 {
     unsigned char *raw, *p;
@@ -1057,7 +1265,8 @@ FSI_API int fsi__owns(const fsi__column *columns, int column_count, int capacity
     return owns;
 }
 
-FSI_API fsi_status fsi__grow(fsi_context *context, const fsi__column *columns, int column_count, int rows, int *capacity, int new_capacity, const char *function)
+FSI_API fsi_status fsi__grow(fsi_context *context, const fsi__column *columns, int column_count, int rows,
+    int *capacity, int new_capacity, const char *function)
 {
     void *fresh[64];
     int k;
@@ -1067,7 +1276,8 @@ FSI_API fsi_status fsi__grow(fsi_context *context, const fsi__column *columns, i
         fresh[k] = fsi__alloc(context, (size_t)new_capacity, columns[k].size);
         if (!fresh[k]) {
             while (k-- > 0) fsi__free(context, fresh[k], (size_t)new_capacity, columns[k].size);
-            return fsi__fail(context, FSI_ERROR_MEMORY, function, -1, (double)new_capacity, "no memory for %d rows", new_capacity);
+            return fsi__fail(context, FSI_ERROR_MEMORY, function, -1, (double)new_capacity, "no memory for %d rows",
+                new_capacity);
         }
     }
     for (k = 0; k < column_count; k++) {
@@ -1164,9 +1374,10 @@ static void fsi__job_alone(fsi__job *job)
 #define FSI__TEAM_DEBT 4e-3 /* when teams have cost that much more than they saved, loops run alone */
 #define FSI__TEAM_REST 1.0  /* for that many seconds; then a team is tried again */
 
-/* The threads of a team spin, in the OpenMP runtime, where they wait for each other. On a machine that is busy with other
-   programs they wait until the scheduler gives a core to the one that is missing: milliseconds for loops of microseconds, with
-   the cores full. A header cannot set OMP_WAIT_POLICY, but it can see what teams save, and do without them where they do not. */
+/* The threads of a team spin, in the OpenMP runtime, where they wait for each other. On a machine that is busy with
+   other programs they wait until the scheduler gives a core to the one that is missing: milliseconds for loops of
+   microseconds, with the cores full. A header cannot set OMP_WAIT_POLICY, but it can see what teams save, and do
+   without them where they do not. */
 static void fsi__job_team(fsi_context *context, fsi__job *job, int threads)
 {
     const int chunks = fsi__chunks(job->count, job->grain);
@@ -1224,7 +1435,9 @@ FSI_API void fsi__parallel(fsi_context *context, int count, int grain, fsi__rang
 }
 
 #define FSI__CENSUS 64 /* tasks, whatever the number of threads */
-typedef struct fsi__census { fsi__test_fn *fn; const void *arg; int found[FSI__CENSUS], first[FSI__CENSUS]; } fsi__census;
+typedef struct fsi__census {
+    fsi__test_fn *fn; const void *arg; int found[FSI__CENSUS], first[FSI__CENSUS];
+} fsi__census;
 
 static void fsi__census_chunk(void *arg, int chunk, int begin, int end)
 {
@@ -1245,7 +1458,8 @@ FSI_API int fsi__count_where(fsi_context *context, int count, fsi__test_fn *fn, 
     memset(&c, 0, sizeof c);
     c.fn = fn;
     c.arg = arg;
-    fsi__parallel(context, count, count / FSI__CENSUS + 1, fsi__census_chunk, &c); /* never more chunks than there is room for */
+    /* never more chunks than there is room for */
+    fsi__parallel(context, count, count / FSI__CENSUS + 1, fsi__census_chunk, &c);
     for (k = 0; k < FSI__CENSUS; k++) {
         if (first && found == 0 && c.found[k] > 0) *first = c.first[k];
         found += c.found[k];
@@ -1307,18 +1521,26 @@ static fsi__state_header fsi__make_state_header(uint32_t cookie, uint64_t size, 
     return h;
 }
 
-FSI_API fsi_status fsi__save(fsi_context *context, uint32_t cookie, fsi__state_fn *fn, void *simulator, void *buffer, size_t capacity, size_t *size, const char *function)
+FSI_API fsi_status fsi__save(fsi_context *context, uint32_t cookie, fsi__state_fn *fn, void *simulator, void *buffer,
+    size_t capacity, size_t *size, const char *function)
 {
     fsi__stream st;
     fsi__state_header h;
     size_t need;
+
+    /* The size. */
     memset(&st, 0, sizeof st);
     st.ok = 1;
     fn(&st, simulator);
     need = st.used + sizeof h;
     if (size) *size = need;
-    if (!buffer) return size ? FSI_OK : fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, 0, "both buffer and size are NULL");
-    if (capacity < need) return fsi__fail(context, FSI_ERROR_LIMIT, function, -1, (double)need, "the buffer holds %.0f bytes, the state needs %.0f", (double)capacity, (double)need);
+    if (!buffer)
+        return size ? FSI_OK : fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, 0, "both buffer and size are NULL");
+    if (capacity < need)
+        return fsi__fail(context, FSI_ERROR_LIMIT, function, -1, (double)need,
+            "the buffer holds %.0f bytes, the state needs %.0f", (double)capacity, (double)need);
+
+    /* Behind the header, which holds a hash of the state. */
     st.mode = FSI__WRITE;
     st.data = (unsigned char *)buffer + sizeof h;
     st.capacity = need - sizeof h;
@@ -1329,22 +1551,39 @@ FSI_API fsi_status fsi__save(fsi_context *context, uint32_t cookie, fsi__state_f
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi__load_begin(fsi_context *context, uint32_t cookie, const void *buffer, size_t size, fsi__stream *st, const char *function)
+FSI_API fsi_status fsi__load_begin(fsi_context *context, uint32_t cookie, const void *buffer, size_t size,
+    fsi__stream *st, const char *function)
 {
     fsi__state_header h, want = fsi__make_state_header(cookie, 0, 0);
+
+    /* The header: this kind of state, this build. */
     if (!buffer) return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, 0, "buffer is NULL");
-    if (size < sizeof h) return fsi__fail(context, FSI_ERROR_FORMAT, function, (long long)size, 0, "the buffer ends after %.0f bytes, inside its header", (double)size);
+    if (size < sizeof h)
+        return fsi__fail(context, FSI_ERROR_FORMAT, function, (long long)size, 0,
+            "the buffer ends after %.0f bytes, inside its header", (double)size);
     memcpy(&h, buffer, sizeof h);
-    if (h.magic != want.magic) return fsi__fail(context, FSI_ERROR_FORMAT, function, 0, 0, "the buffer does not start with an fsi state of this byte order");
-    if (h.real_size != want.real_size) return fsi__fail(context, FSI_ERROR_FORMAT, function, -1, (double)h.real_size, "the state holds %u-byte reals, this build has %u-byte ones", (unsigned)h.real_size, (unsigned)want.real_size);
-    if (h.version != want.version || h.cookie != want.cookie) return fsi__fail(context, FSI_ERROR_FORMAT, function, -1, (double)h.version, "the state belongs to another simulator or to version %u", (unsigned)h.version);
-    if (h.size != size - sizeof h) return fsi__fail(context, FSI_ERROR_FORMAT, function, (long long)size, (double)h.size, "the state announces %.0f bytes, the buffer holds %.0f", (double)h.size, (double)(size - sizeof h));
+    if (h.magic != want.magic)
+        return fsi__fail(context, FSI_ERROR_FORMAT, function, 0, 0,
+            "the buffer does not start with an fsi state of this byte order");
+    if (h.real_size != want.real_size)
+        return fsi__fail(context, FSI_ERROR_FORMAT, function, -1, (double)h.real_size,
+            "the state holds %u-byte reals, this build has %u-byte ones", (unsigned)h.real_size,
+            (unsigned)want.real_size);
+    if (h.version != want.version || h.cookie != want.cookie)
+        return fsi__fail(context, FSI_ERROR_FORMAT, function, -1, (double)h.version,
+            "the state belongs to another simulator or to version %u", (unsigned)h.version);
+    if (h.size != size - sizeof h)
+        return fsi__fail(context, FSI_ERROR_FORMAT, function, (long long)size, (double)h.size,
+            "the state announces %.0f bytes, the buffer holds %.0f", (double)h.size, (double)(size - sizeof h));
+
+    /* The state itself. */
     memset(st, 0, sizeof *st);
     st->data = (unsigned char *)(uintptr_t)buffer + sizeof h;
     st->capacity = size - sizeof h;
     st->mode = FSI__READ;
     st->ok = 1;
-    if (fsi_hash(st->data, st->capacity, 0) != h.hash) return fsi__fail(context, FSI_ERROR_FORMAT, function, -1, 0, "the state is damaged: its checksum differs");
+    if (fsi_hash(st->data, st->capacity, 0) != h.hash)
+        return fsi__fail(context, FSI_ERROR_FORMAT, function, -1, 0, "the state is damaged: its checksum differs");
     return FSI_OK;
 }
 
@@ -1375,7 +1614,8 @@ static double fsi__m3_normalize(fsi_mat3 a, double out[9])
     return big;
 }
 
-/* (x, y) <- (c x - s y, s x + c y) for three pairs, `stride` apart; h = s/(1 + c) keeps what is lost in c (Rutishauser 1966). */
+/* (x, y) <- (c x - s y, s x + c y) for three pairs, `stride` apart; h = s/(1 + c) keeps what is lost in c (Rutishauser
+   1966). */
 static void fsi__m3_turn(double *x, double *y, int stride, double s, double h)
 {
     int k;
@@ -1386,10 +1626,12 @@ static void fsi__m3_turn(double *x, double *y, int stride, double s, double h)
     }
 }
 
-/* The rotation (s, h) that makes [[app, apq], [apq, aqq]] diagonal (Jacobi 1846): tan 2a = 2 apq/(aqq - app), |a| <= pi/4. */
+/* The rotation (s, h) that makes [[app, apq], [apq, aqq]] diagonal (Jacobi 1846): tan 2a = 2 apq/(aqq - app),
+   |a| <= pi/4. */
 static void fsi__jacobi(double app, double apq, double aqq, double *s, double *h)
 {
-    double d = 0.5 * (aqq - app), r = sqrt(d * d + apq * apq), t = fabs(apq) < 1e-150 ? 0 : apq / (d >= 0 ? d + r : d - r);
+    double d = 0.5 * (aqq - app), r = sqrt(d * d + apq * apq),
+        t = fabs(apq) < 1e-150 ? 0 : apq / (d >= 0 ? d + r : d - r);
     double c = 1 / sqrt(1 + t * t);
     *s = t * c;
     *h = *s / (1 + c);
@@ -1470,6 +1712,8 @@ static double fsi__m3_svd(fsi_mat3 a, double *u, double sigma[3], double *v)
     double b[9], scale = fsi__m3_normalize(a, b), s, h;
     int sweep, p, q, k, turned = 1;
     memcpy(v, identity, sizeof identity);
+
+    /* Turn pairs of columns until all are orthogonal. */
     for (sweep = 0; sweep < 20 && turned; sweep++) {
         turned = 0;
         for (p = 0; p < 2; p++) for (q = p + 1; q < 3; q++) {
@@ -1483,6 +1727,8 @@ static double fsi__m3_svd(fsi_mat3 a, double *u, double sigma[3], double *v)
             fsi__m3_turn(v + p, v + q, 3, s, h);
         }
     }
+
+    /* Their lengths; the last one takes the sign of the determinant. */
     for (k = 0; k < 3; k++) sigma[k] = sqrt(b[k] * b[k] + b[k + 3] * b[k + 3] + b[k + 6] * b[k + 6]);
     fsi__m3_sort_columns(sigma, v, b);
     fsi__m3_frame(b, u);
@@ -1505,7 +1751,8 @@ FSI_API void fsi_m3_polar(fsi_mat3 a, fsi_mat3 *rotation, fsi_mat3 *stretch)
     int i, j;
     for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) {
         r[3 * i + j] = u[3 * i] * v[3 * j] + u[3 * i + 1] * v[3 * j + 1] + u[3 * i + 2] * v[3 * j + 2];
-        s[3 * i + j] = v[3 * i] * v[3 * j] * d[0] + v[3 * i + 1] * v[3 * j + 1] * d[1] + v[3 * i + 2] * v[3 * j + 2] * d[2];
+        s[3 * i + j] = v[3 * i] * v[3 * j] * d[0] + v[3 * i + 1] * v[3 * j + 1] * d[1]
+            + v[3 * i + 2] * v[3 * j + 2] * d[2];
     }
     *rotation = fsi__m3_from(r, scale == scale ? 1 : scale);
     if (stretch) *stretch = fsi__m3_from(s, scale);
@@ -1522,10 +1769,13 @@ FSI_API double fsi__dot(const double *x, const double *y, int n)
     return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
 }
 
-#define FSI__DENSE_ROUNDING 1.8e-15 /* eight roundings: a pivot below this, times rows so far, times what it was made of, counts as 0 */
-#define FSI__DENSE_LARGEST 1e280 /* of an entry: whatever elimination makes of it, by growth and squares of L, is finite */
+/* Eight roundings: a pivot below this, times its row, times the entry that it was reduced from, counts as 0. */
+#define FSI__DENSE_ROUNDING 1.8e-15
+/* The largest entry: growth in the elimination and squares of L stay finite. */
+#define FSI__DENSE_LARGEST 1e280
 
-/* Tile of 4 x 8 sums over rows p of U: out_ij = sum of U_p,row+i U_p,column+j. A call of its own, so that the sums stay in registers. */
+/* Tile of 4 x 8 sums over rows p of U: out_ij = sum of U_p,row+i U_p,column+j. A call of its own, so that the sums stay
+   in registers. */
 enum { FSI__DENSE_ROWS = 4, FSI__DENSE_COLS = 8 };
 FSI__NOINLINE static void fsi__dense_tile(int k, size_t n, const double *row, const double *column, double *out)
 {
@@ -1538,7 +1788,8 @@ FSI__NOINLINE static void fsi__dense_tile(int k, size_t n, const double *row, co
             for (j = 0; j < FSI__DENSE_COLS; j++) sum[i][j] += u * column[j];
         }
     }
-    for (i = 0; i < FSI__DENSE_ROWS; i++) for (j = 0; j < FSI__DENSE_COLS; j++) out[i * FSI__DENSE_COLS + j] = sum[i][j];
+    for (i = 0; i < FSI__DENSE_ROWS; i++) for (j = 0; j < FSI__DENSE_COLS; j++)
+        out[i * FSI__DENSE_COLS + j] = sum[i][j];
 }
 
 /* The lower triangle is there, and elimination cannot overflow. */
@@ -1547,12 +1798,14 @@ static fsi_status fsi__dense_check(fsi_context *c, const char *fn, int n, const 
     int i, j;
     if (!fsi__is_context(c)) return FSI_ERROR_COOKIE;
     if (n < 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, n, "the matrix has %d rows", n);
-    if ((double)n * n > (double)((size_t)-1 / sizeof(double))) return fsi__fail(c, FSI_ERROR_LIMIT, fn, -1, n, "%d x %d numbers are more than can be addressed", n, n);
+    if ((double)n * n > (double)((size_t)-1 / sizeof(double)))
+        return fsi__fail(c, FSI_ERROR_LIMIT, fn, -1, n, "%d x %d numbers are more than can be addressed", n, n);
     if (n > 0 && !a) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "the matrix is NULL");
     for (i = 0; i < n; i++) for (j = 0; j <= i; j++) {
         const double v = a[(size_t)i * (size_t)n + (size_t)j];
         if (fabs(v) <= FSI__DENSE_LARGEST) continue;
-        return fsi__fail(c, fsi_is_finite(v) ? FSI_ERROR_LIMIT : FSI_ERROR_NAN, fn, i, v, "row %d holds %g in column %d", i, v, j);
+        return fsi__fail(c, fsi_is_finite(v) ? FSI_ERROR_LIMIT : FSI_ERROR_NAN, fn, i, v,
+            "row %d holds %g in column %d", i, v, j);
     }
     return FSI_OK;
 }
@@ -1591,8 +1844,9 @@ static double fsi__dense_pivot(size_t n, const double *a, size_t j)
     return d;
 }
 
-/* U_ji = A_ij - sum over k < top of U_kj U_ki for the rows j from top to bottom, i > j; what the rows from top on subtract, and the division by U_jj,
-   are yet to come. A tile may reach past the end of a row, into the next; what it sums there is not used. */
+/* U_ji = A_ij - sum over k < top of U_kj U_ki for the rows j from top to bottom, i > j; what the rows from top on
+   subtract, and the division by U_jj, are yet to come. A tile may reach past the end of a row, into the next; what it
+   sums there is not used. */
 static void fsi__dense_strip(size_t n, double *a, size_t top, size_t bottom)
 {
     double sum[FSI__DENSE_ROWS * FSI__DENSE_COLS];
@@ -1600,20 +1854,21 @@ static void fsi__dense_strip(size_t n, double *a, size_t top, size_t bottom)
     for (left = top; left < n; left += FSI__DENSE_COLS) {
         const size_t right = n - left < FSI__DENSE_COLS ? n : left + FSI__DENSE_COLS;
         fsi__dense_tile((int)top, n, a + top, a + left, sum);
-        for (j = top; j < bottom; j++) for (i = left > j ? left : j + 1; i < right; i++) a[j * n + i] = a[i * n + j] - sum[(j - top) * FSI__DENSE_COLS + i - left];
+        for (j = top; j < bottom; j++) for (i = left > j ? left : j + 1; i < right; i++)
+            a[j * n + i] = a[i * n + j] - sum[(j - top) * FSI__DENSE_COLS + i - left];
     }
 }
 
-/* A = U^T U by rows of U = L^T above the diagonal (Cholesky): U_jj^2 = A_jj - sum over k < j of U_kj^2. A itself stays where it is until nothing can
-   fail any more; no room is left for U_jj meanwhile, which is found again at the end. */
+/* A = U^T U by rows of U = L^T above the diagonal (Cholesky): U_jj^2 = A_jj - sum over k < j of U_kj^2. A itself stays
+   where it is until nothing can fail any more; no room is left for U_jj meanwhile, which is found again at the end. */
 FSI_API fsi_status fsi_dense_cholesky(fsi_context *context, int n, double *a)
 {
     const char *fn = "fsi_dense_cholesky";
-    const fsi_status status = fsi__dense_check(context, fn, n, a);
     const size_t w = (size_t)n;
     size_t top, bottom, i, j, k;
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__dense_check(context, fn, n, a));
     for (top = 0; top < w; top = bottom) {
+        /* Strips of rows; within a strip row after row. */
         bottom = w - top < FSI__DENSE_ROWS ? w : top + FSI__DENSE_ROWS;
         if (bottom > top + 1) fsi__dense_strip(w, a, top, bottom);
         for (j = top; j < bottom; j++) {
@@ -1621,7 +1876,8 @@ FSI_API fsi_status fsi_dense_cholesky(fsi_context *context, int n, double *a)
             double *row = a + j * w, inverse;
             if (!(d > (double)(j + 1) * FSI__DENSE_ROUNDING * fabs(row[j]))) {
                 fsi__dense_mirror(w, a);
-                return fsi__fail(context, FSI_ERROR_SINGULAR, fn, (long long)j, d, "row %d: its pivot is %g, not positive or nothing but rounding", (int)j, d);
+                return fsi__fail(context, FSI_ERROR_SINGULAR, fn, (long long)j, d,
+                    "row %d: its pivot is %g, not positive or nothing but rounding", (int)j, d);
             }
             inverse = 1 / sqrt(d);
             for (i = j + 1; i < w; i++) row[i] *= inverse;
@@ -1629,6 +1885,7 @@ FSI_API fsi_status fsi_dense_cholesky(fsi_context *context, int n, double *a)
         }
     }
     for (j = 0; j < w; j++) {
+        /* Nothing can fail now: U becomes L, in its place. */
         a[j * w + j] = sqrt(fsi__dense_pivot(w, a, j));
         for (i = 0; i < j; i++) a[j * w + i] = a[i * w + j];
     }
@@ -1637,9 +1894,8 @@ FSI_API fsi_status fsi_dense_cholesky(fsi_context *context, int n, double *a)
 
 FSI_API fsi_status fsi_dense_cholesky_solve(int n, const double *l, double *x)
 {
-    const fsi_status status = fsi__dense_ready(n, l, x);
     int i, j;
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__dense_ready(n, l, x));
     for (i = 0; i < n; i++) { /* L y = b */
         const double *row = l + (size_t)i * (size_t)n;
         x[i] = (x[i] - fsi__dot(row, x, i)) / row[i];
@@ -1684,7 +1940,8 @@ static fsi_status fsi__body_check_pose(fsi_context *context, int index, const ch
     fsi_quat q = p.orientation;
     double x = (double)q.x, y = (double)q.y, z = (double)q.z, w = (double)q.w, n = sqrt(x * x + y * y + z * z + w * w);
     if (!fsi_v3_is_finite(p.position))
-        return fsi__fail(context, FSI_ERROR_NAN, "fsi_body_check", index, 0, "body %d: %s.position is not finite", index, name);
+        return fsi__fail(context, FSI_ERROR_NAN, "fsi_body_check", index, 0, "body %d: %s.position is not finite",
+            index, name);
     if (!fsi_is_finite(n))
         return fsi__fail(context, FSI_ERROR_NAN, "fsi_body_check", index, n,
             "body %d: %s.orientation is not finite", index, name);
@@ -1702,9 +1959,11 @@ static fsi_status fsi__body_check_inertia(fsi_context *context, int index, fsi_m
     int k;
     for (k = 0; k < 9; k++) size += fabs((double)a.m[k]);
     if (!fsi_is_finite(size))
-        return fsi__fail(context, FSI_ERROR_NAN, "fsi_body_check", index, size, "body %d: inertia is not finite", index);
+        return fsi__fail(context, FSI_ERROR_NAN, "fsi_body_check", index, size, "body %d: inertia is not finite",
+            index);
     if (!(skew <= 1e-5 * size))
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_body_check", index, skew, "body %d: inertia is not symmetric", index);
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_body_check", index, skew,
+            "body %d: inertia is not symmetric", index);
     fsi_m3_eigen(a, &e, NULL);
     if (!((double)e.z > 1e-12 * (double)e.x))
         return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_body_check", index, (double)e.z,
@@ -1718,32 +1977,24 @@ static fsi_status fsi__body_check_inertia(fsi_context *context, int index, fsi_m
 
 FSI_API fsi_status fsi_body_check(fsi_context *context, const fsi_body *body, int index)
 {
-    static const char *const names[] = { "velocity", "angular_velocity", "force", "torque" };
-    fsi_status status;
-    fsi_vec3 v[4];
-    int k;
-    if (!body) return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_body_check", index, 0, "body %d is NULL", index);
+    static const fsi__field mode[] = { FSI__FIELD(fsi_body, mode, FSI__INT, 0, 1, 0) };
+    static const fsi__field coupled[] = {
+        FSI__FINITE(fsi_body, velocity), FSI__FINITE(fsi_body, angular_velocity), FSI__FINITE(fsi_body, force),
+        FSI__FINITE(fsi_body, torque), FSI__FIELD(fsi_body, mass, FSI__REAL, 0, HUGE_VAL, FSI__ABOVE)
+    };
+    char of[32];
+    fsi__where at = { "fsi_body_check", NULL, 0, 3 };
+    at.of = of;
+    at.element = index;
+    snprintf(of, sizeof of, "body %d: ", index);
+    if (!body) return fsi__fail(context, FSI_ERROR_ARGUMENT, at.function, index, 0, "body %d is NULL", index);
     if (body->cookie != FSI__COOKIE('b', fsi_body))
-        return fsi__fail(context, FSI_ERROR_COOKIE, "fsi_body_check", index, 0,
+        return fsi__fail(context, FSI_ERROR_COOKIE, at.function, index, 0,
             "body %d was not filled by fsi_default_body of this version and precision", index);
-    if (body->mode != FSI_BODY_PRESCRIBED && body->mode != FSI_BODY_COUPLED)
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_body_check", index, (double)body->mode,
-            "body %d: mode %d does not exist", index, (int)body->mode);
-    status = fsi__body_check_pose(context, index, "pose", body->pose);
-    if (status != FSI_OK) return status;
+    FSI__TRY(FSI__CHECK_TABLE(context, &at, body, mode));
+    FSI__TRY(fsi__body_check_pose(context, index, "pose", body->pose));
     if (body->mode == FSI_BODY_PRESCRIBED) return fsi__body_check_pose(context, index, "end", body->end);
-    v[0] = body->velocity;
-    v[1] = body->angular_velocity;
-    v[2] = body->force;
-    v[3] = body->torque;
-    for (k = 0; k < 4; k++) if (!fsi_v3_is_finite(v[k]))
-        return fsi__fail(context, FSI_ERROR_NAN, "fsi_body_check", index, 0, "body %d: %s is not finite", index, names[k]);
-    if (!fsi_is_finite((double)body->mass))
-        return fsi__fail(context, FSI_ERROR_NAN, "fsi_body_check", index, (double)body->mass,
-            "body %d: mass is not finite", index);
-    if (!(body->mass > 0))
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, "fsi_body_check", index, (double)body->mass,
-            "body %d: mass is %g, it must be positive", index, (double)body->mass);
+    FSI__TRY(FSI__CHECK_TABLE(context, &at, body, coupled));
     return fsi__body_check_inertia(context, index, body->inertia);
 }
 
@@ -1836,7 +2087,8 @@ FSI_API void fsi_body_accept(fsi_body *body)
     body->angular_velocity = body->new_angular_velocity;
     if (body->mode == FSI_BODY_COUPLED) { /* w = I^-1 L there, L = I w here */
         momentum = fsi_m3_mul_v3(fsi_body_world_tensor(body->pose.orientation, body->inertia), body->angular_velocity);
-        body->angular_velocity = fsi_m3_mul_v3(fsi_body_world_tensor(body->end.orientation, fsi_m3_inverse(body->inertia)), momentum);
+        body->angular_velocity =
+            fsi_m3_mul_v3(fsi_body_world_tensor(body->end.orientation, fsi_m3_inverse(body->inertia)), momentum);
     }
     body->pose = body->end;
 }

@@ -18,36 +18,42 @@
       c.parallel = 0;
       at = fsi_distance_between(c.kind, x);
       printf("%g m apart, along %g %g %g\n", at.d, at.normal[0], at.normal[1], at.normal[2]);    // 0.05 m, 0 0 1
-      printf("energy %g\n", fsi_contact_energy(&c, x, gradient, hessian, FSI_HESSIAN_PROJECTED)); // 0.17329, times a stiffness
+      // 0.17329, times a stiffness
+      printf("energy %g\n", fsi_contact_energy(&c, x, gradient, hessian, FSI_HESSIAN_PROJECTED));
       t = fsi_ccd(c.kind, x, move, c.thickness, 0.1);                       // 0.045: a tenth of the gap is left there
       for (k = 0; k < 12; k++) x[k] += t * move[k];
       printf("moved %g of the way, %g m are left\n", t, fsi_distance_between(c.kind, x).d);
 
    WHAT IT DOES
-      The pieces from which a simulator makes contact that never lets surfaces pass through each other, by incremental potential
-      contact (Li et al. 2020, "IPC"; 2021, "Codimensional IPC"):
+      The pieces from which a simulator makes contact that never lets surfaces pass through each other, by incremental
+      potential contact (Li et al. 2020, "IPC"; 2021, "Codimensional IPC"):
          fsi_barrier_at              the energy that grows without bound as a gap closes, and its derivatives
          fsi_distance_between        points, edges and triangles: closest points, and the derivatives of their distance
-         fsi_contact_energy          the barrier of such a pair with gradient and an exact or a positive semidefinite Hessian
+         fsi_contact_energy          the barrier of such a pair with gradient and an exact or a positive semidefinite
+                                     Hessian
          fsi_ccd                     how far a pair may move: never through each other, never stuck while apart
-         fsi_stencil_at              the distance of a point to a surface that a grid of signed distances describes (level set);
-         fsi_levelset_ccd            how far the point and the grid's values may change together
-         fsi_friction_energy         smoothed Coulomb friction, lagged, with an exact Hessian, positive semidefinite as it is, or one that does not
-                                     overshoot; fsi_friction_error says what a step that was solved with it missed
+         fsi_stencil_at              the distance of a point to a surface that a grid of signed distances describes
+                                     (level set)
+         fsi_stencil_ccd            how far the point and the grid's values may change together
+         fsi_friction_energy         smoothed Coulomb friction, lagged, with an exact Hessian, positive semidefinite as
+                                     it is, or one that does not overshoot; fsi_friction_error says what a step that was
+                                     solved with it missed
          fsi_pairs_find              all pairs of boxes that overlap: the broad phase
       The functions of one pair allocate nothing and touch nothing but their arguments: call them from any thread.
    WHAT IT DOES NOT DO
-      No solver and no step: fsi_shell.h and fsi_couple.h do that. The motion of fsi_ccd is straight, one step of x + t dx.
+      No solver and no step: fsi_shell.h and fsi_couple.h do that. The motion of fsi_ccd is straight, one step of x + t
+      dx.
    UNITS
-      Whatever your lengths are in; the comments say m. Barrier and mollifier have no unit, forces come from your stiffness.
-      All in double, whatever fsi_real is: positions are passed as 3 doubles a point.
+      Whatever your lengths are in; the comments say m. Barrier and mollifier have no unit, forces come from your
+      stiffness. All in double, whatever fsi_real is: positions are passed as 3 doubles a point.
    BAD INPUT
-      The functions of one pair return a safe value: what is not finite counts as touching (distance 0, energy infinite, no way to go).
-      They work for differences of coordinates between 1e-300 and 1e150 and treat smaller ones as 0.
+      The functions of one pair return a safe value: what is not finite counts as touching (distance 0, energy infinite,
+      no way to go). They work for differences of coordinates between 1e-300 and 1e150 and treat smaller ones as 0.
    MACROS YOU MAY DEFINE
       those of fsi.h; FSI_NO_SIMD: no SSE2 in the broad phase (the same result).
    FIND IN HERE (search for >>)
-      >>barrier  >>distances  >>contact  >>crossing  >>sweeps  >>level set  >>friction  >>boxes  >>pairs, the API; then the implementation: the same.
+      >>barrier  >>distances  >>contact  >>crossing  >>sweeps  >>level set  >>friction  >>boxes  >>pairs, the API; then
+      the implementation: the same.
 */
 #ifndef FSI_BARRIER_H
 #define FSI_BARRIER_H
@@ -63,8 +69,9 @@ typedef struct fsi_barrier {
 } fsi_barrier;
 
 FSI__STRICT_FN_BEGIN
-/* b(d) = -(y - 1)^2 ln y,  y = d/range,  for 0 < d < range, and 0 from there on, with two continuous derivatives (Li et al. 2020, eq. 6, on the
-   distance, not on its square). For d <= 0 or NaN: infinite, slope -infinite, curvature infinite. range <= 0 or NaN: all 0. */
+/* b(d) = -(y - 1)^2 ln y, y = d/range, for 0 < d < range, and 0 from there on, with two continuous derivatives (Li et
+   al. 2020, eq. 6, on the distance, not on its square). For d <= 0 or NaN: infinite, slope -infinite, curvature
+   infinite. range <= 0 or NaN: all 0. */
 FSI_FN fsi_barrier fsi_barrier_at(double d, double range)
 {
     fsi_barrier b;
@@ -95,46 +102,48 @@ FSI_FN int fsi_pair_points(fsi_pair kind) { return kind == FSI_POINT_POINT ? 2 :
 typedef struct fsi_distance {
     double d;          /* distance [m], >= 0 */
     double normal[3];  /* unit, from the second feature to the first; 0 when d is 0 */
-    double weight[4];  /* d * normal = sum of weight[i] x[i] over the points: for the first feature its barycentric coordinates, for the second
-                          minus its own. The gradient of d to point i is weight[i] * normal. Unused ones are 0 */
-    int region;        /* which points span the smallest corner, edge or face that holds the closest points: bit i for point i. A point above
-                          the middle of a triangle: binary 1111; nearest to its edge bc: 1101; to its corner a: 0011 */
+    double weight[4];  /* d * normal = sum of weight[i] x[i] over the points: for the first feature its barycentric
+                          coordinates, for the second minus its own. The gradient of d to point i is weight[i] * normal.
+                          Unused ones are 0 */
+    int region;        /* which points span the smallest corner, edge or face that holds the closest points: bit i for
+                          point i. A point above the middle of a triangle: binary 1111; nearest to its edge bc: 1101; to
+                          its corner a: 0011 */
 } fsi_distance;
-/* The distance between two features, in any position: degenerate ones (edges of no length, triangles of no area) and edges that are parallel
-   included. It is always the distance of two points of the features, to rounding the smallest one: the error of d is below 1e-14 times
-   the largest difference between points of both, wherever the origin is (largest one seen: 1.6e-15). Where all points are one: d = 0.
-   NaN, infinity, an unknown kind or x NULL give d = 0, normal, weights and region 0. */
+/* The distance between two features, in any position: degenerate ones (edges of no length, triangles of no area) and
+   edges that are parallel included. It is always the distance of two points of the features, to rounding the smallest
+   one: the error of d is below 1e-14 times the largest difference between points of both, wherever the origin is
+   (largest one seen: 1.6e-15). Where all points are one: d = 0. NaN, infinity, an unknown kind or x NULL give d = 0,
+   normal, weights and region 0. */
 FSI_API fsi_distance fsi_distance_between(fsi_pair kind, const double *x);
-/* The exact second derivative of d within the region of `at`, [1/m]: 3n x 3n numbers row by row for n points. 0 where d is 0.
-      h = d^2/2 = min over s of |r(s)|^2/2, r = sum w_i(s) x_i;  by the envelope theorem, with e_k = dr/ds_k, w_k = dw/ds_k, M_kl = e_k.e_l:
-      Hess h = (w w^T) x I - C M^-1 C^T,  C_k = w x e_k + w_k x r,   Hess d = (Hess h - grad d grad d^T)/d
-   of which, with orthonormal e_k, z_k instead of w_k, and t what is normal to n and to all e_k, there remains without cancellation
-      Hess d = (w w^T) x t t^T/d - sum_k [(w z_k^T) x e_k n^T + (z_k w^T) x n e_k^T] - d (z_k z_k^T) x n n^T                         */
-FSI_API void fsi_distance_hessian(fsi_pair kind, const double *x, const fsi_distance *at, double *h);
 
 /* ---- >>contact --------------------------------------------------------------------------------------------------
 
-   The potential of a pair: E = m b(d - thickness), b the barrier. For EDGE_EDGE m mollifies nearly parallel edges, at which the distance has a
-   kink: m(c) = (2 - c/e) c/e for c < e, else 1, with c = |u x v|^2 of the edges u, v and e = parallel (Li et al. 2020, eq. 24). Otherwise m = 1. */
+   The potential of a pair: E = m b(d - thickness), b the barrier. For EDGE_EDGE m mollifies nearly parallel edges, at
+   which the distance has a kink: m(c) = (2 - c/e) c/e for c < e, else 1, with c = |u x v|^2 of the edges u, v and
+   e = parallel (Li et al. 2020, eq. 24). Otherwise m = 1. */
 typedef struct fsi_contact {
     fsi_pair kind;
     double range;      /* the barrier begins at this gap [m], > 0 */
     double thickness;  /* the gap is d - thickness [m], >= 0 */
     double parallel;   /* e [m^4], EDGE_EDGE only: 1e-3 |u|^2 |v|^2 of the edges at rest; 0: no mollifier */
 } fsi_contact;
-/* EXACT: the second derivative as it is (within the region), indefinite in general. PROJECTED: positive semidefinite, close to it, and cheap. */
+/* EXACT: the second derivative as it is (within the region), indefinite in general. PROJECTED: positive semidefinite,
+   close to it, and cheap. */
 typedef enum fsi_hessian { FSI_HESSIAN_EXACT, FSI_HESSIAN_PROJECTED } fsi_hessian;
-/* The energy (no unit). gradient: 3n numbers [1/m], hessian: 3n x 3n numbers row by row [1/m^2]; each may be NULL. At a gap that is not positive,
-   and for bad input, the energy is infinite and the derivatives are 0. */
-FSI_API double fsi_contact_energy(const fsi_contact *c, const double *x, double *gradient, double *hessian, fsi_hessian which);
-/* The push that goes with it, -m db/dd >= 0 [1/m], to be multiplied by the stiffness: the normal force on the first feature is push * normal. at
-   (NULL ok): the distance. For friction and stats. Infinite at a gap that is not positive. */
+/* The energy (no unit). gradient: 3n numbers [1/m], hessian: 3n x 3n numbers row by row [1/m^2]; each may be NULL. At a
+   gap that is not positive, and for bad input, the energy is infinite and the derivatives are 0. */
+FSI_API double fsi_contact_energy(const fsi_contact *c, const double *x, double *gradient, double *hessian,
+    fsi_hessian which);
+/* The push that goes with it, -m db/dd >= 0 [1/m], to be multiplied by the stiffness: the normal force on the first
+   feature is push * normal. at (NULL ok): the distance. For friction and stats. Infinite at a gap that is not
+   positive. */
 FSI_API double fsi_contact_push(const fsi_contact *c, const double *x, fsi_distance *at);
 
 /* ---- >>crossing ------------------------------------------------------------------------------------------------- */
 
-/* Does an edge pass through a triangle? x: the edge's two points, the triangle's three, 3 doubles each. Exact for numbers between 1e-80 and 1e80; an edge that
-   ends on the triangle, or meets its rim, passes through it. Where both lie in one plane nothing passes: that is for fsi_distance_between to find. 0 for bad input. */
+/* Does an edge pass through a triangle? x: the edge's two points, the triangle's three, 3 doubles each. Exact for
+   numbers between 1e-80 and 1e80; an edge that ends on the triangle, or meets its rim, passes through it. Where both
+   lie in one plane nothing passes: that is for fsi_distance_between to find. 0 for bad input. */
 FSI_API int fsi_edge_crosses_triangle(const double *x);
 
 /* ---- >>sweeps ---------------------------------------------------------------------------------------------------
@@ -142,52 +151,59 @@ FSI_API int fsi_edge_crosses_triangle(const double *x);
    How far along the straight motion x + t dx, 0 <= t <= 1, may a pair go? Returns t such that at every time s in [0, t]
       gap(s) >= keep * gap(0),   gap = d - thickness,   0 < keep < 1 (typically 0.1).
    What is promised:
-   - Never too late: the inequality holds for the exact distance of the exact motion of the given numbers; rounding is accounted for. (Your own
-     x + t dx is rounded to a part in 1e16 of the coordinates: keep gaps above that.)
-   - Never stuck: t > 0 whenever the gap is resolved: gap(0) > 2e-14/(1 - keep) times the largest distance between a point of the one and a point of
-     the other feature, per coordinate. Below that t is 0, "they touch". So is it for bad input (NaN, infinity, NULL, keep outside (0, 1),
-     thickness < 0).
-   - Late enough: t is 1 when the gap stays above 1.25 keep gap(0), and else a time at which it has come down to that, unless the search is cut
-     short after 48 turns. */
+   - Never too late: the inequality holds for the exact distance of the exact motion of the given numbers; rounding is
+     accounted for. (Your own x + t dx is rounded to a part in 1e16 of the coordinates: keep gaps above that.)
+   - Never stuck: t > 0 whenever the gap is resolved: gap(0) > 2e-14/(1 - keep) times the largest distance between a
+     point of the one and a point of the other feature, per coordinate. Below that t is 0, "they touch". So is it for
+     bad input (NaN, infinity, NULL, keep outside (0, 1), thickness < 0).
+   - Late enough: t is 1 when the gap stays above 1.25 keep gap(0), and else a time at which it has come down to that,
+     unless the search is cut short after 48 turns. */
 FSI_API double fsi_ccd(fsi_pair kind, const double *x, const double *dx, double thickness, double keep);
 
 /* ---- >>level set ------------------------------------------------------------------------------------------------
 
-   The distance of a point from a surface that a grid of signed distances phi describes: phi interpolated at the point. */
+   The distance of a point from a surface that a grid of signed distances phi describes: phi interpolated at the
+   point. */
 typedef enum fsi_metric {
-    FSI_METRIC_LINEAR, /* 2 cells along each axis. Its gradient jumps between cells, so a step keeps the base cell that it began with, and extrapolates */
-    FSI_METRIC_SPLINE  /* quadratic B-spline, 3 cells along each axis: continuous gradient, so the cells are chosen anew at each iteration. Reads
-                          phi + dx^2/8 Laplacian(phi) */
+    FSI_METRIC_LINEAR, /* 2 cells along each axis. Its gradient jumps between cells, so a step keeps the base cell that
+                          it began with, and extrapolates */
+    FSI_METRIC_SPLINE  /* quadratic B-spline, 3 cells along each axis: continuous gradient, so the cells are chosen anew
+                          at each iteration. Reads phi + dx^2/8 Laplacian(phi) */
 } fsi_metric;
 typedef struct fsi_stencil {
-    int dim, width;         /* 2 or 3 dimensions; 2 (LINEAR) or 3 (SPLINE) cells along each axis. dim 0: bad input, its value is 0 */
+    int dim, width;         /* 2 or 3 dimensions; 2 (LINEAR) or 3 (SPLINE) cells along each axis. dim 0: bad input, its
+                               value is 0 */
     int base[3];            /* the lowest cell; 0 along unused axes */
     double weight[3][3];    /* [axis][cell] */
     double slope[3][3];     /* their derivatives [1/m] */
 } fsi_stencil;
-/* x: dim numbers in metres from the grid's lowest corner; dx: size of a cell [m]; the centre of cell i is at (i + 1/2) dx. frozen (NULL: none): a LINEAR
-   stencil from before, whose base is kept; ignored by SPLINE. Positions beyond 1e9 cells are bad input, as are NaN and dx <= 0. */
+/* x: dim numbers in metres from the grid's lowest corner; dx: size of a cell [m]; the centre of cell i is at (i + 1/2)
+   dx. frozen (NULL: none): a LINEAR stencil from before, whose base is kept; ignored by SPLINE. Positions beyond 1e9
+   cells are bad input, as are NaN and dx <= 0. */
 FSI_API fsi_stencil fsi_stencil_at(fsi_metric metric, int dim, const double *x, double dx, const fsi_stencil *frozen);
-/* The distance. phi: width^dim values, x fastest. gradient (NULL ok): dim numbers, to x. weights (NULL ok): width^dim products of the weights, the
-   gradient to phi. */
+/* The distance. phi: width^dim values, x fastest. gradient (NULL ok): dim numbers, to x. weights (NULL ok): width^dim
+   products of the weights, the gradient to phi. */
 FSI_API double fsi_stencil_value(const fsi_stencil *s, const double *phi, double *gradient, double *weights);
-/* A grid whose values change from phi to phi + dphi while samples move. read fills phi and dphi, count[0] * count[1] * count[2] <= 27 values
-   each, x fastest, of the cells base .. base + count - 1. Cells that do not exist: extrapolate, or give a large phi. */
+/* A grid whose values change from phi to phi + dphi while samples move. read fills phi and dphi,
+   count[0] * count[1] * count[2] <= 27 values each, x fastest, of the cells base .. base + count - 1. Cells that do not
+   exist: extrapolate, or give a large phi. */
 typedef struct fsi_field_reader {
     void *user;
     void (*read)(void *user, const int base[3], const int count[3], double *phi, double *dphi);
 } fsi_field_reader;
-/* As fsi_ccd for a sample that moves from x to x + move while phi changes: the largest t, nearly, with d(s) >= keep d(0) for all s <= t. Within the
-   cells of one stencil d is a polynomial of t, of degree 3 to 7, and lies above the hull of its Bernstein coefficients, whose zero is a safe time
-   from which the search goes on; where the stencil changes, the next polynomial follows. t is 0 when d(0) is not positive beyond rounding, or
-   for bad input; t < 1 means that d comes down to 1.01 keep d(0) there (or that 4096 stencils were passed). frozen: as in fsi_stencil_at; LINEAR
+/* As fsi_ccd for a sample that moves from x to x + move while phi changes: the largest t, nearly, with d(s) >= keep
+   d(0) for all s <= t. Within the cells of one stencil d is a polynomial of t, of degree 3 to 7, and lies above the
+   hull of its Bernstein coefficients, whose zero is a safe time from which the search goes on; where the stencil
+   changes, the next polynomial follows. t is 0 when d(0) is not positive beyond rounding, or for bad input; t < 1 means
+   that d comes down to 1.01 keep d(0) there (or that 4096 stencils were passed). frozen: as in fsi_stencil_at; LINEAR
    without it keeps the base cell of x. */
-FSI_API double fsi_levelset_ccd(fsi_metric metric, int dim, double dx, const double *x, const double *move, const fsi_field_reader *field, const fsi_stencil *frozen, double keep);
+FSI_API double fsi_stencil_ccd(fsi_metric metric, int dim, double dx, const double *x, const double *move,
+    const fsi_field_reader *field, const fsi_stencil *frozen, double keep);
 
 /* ---- >>friction -------------------------------------------------------------------------------------------------
 
-   Smoothed Coulomb friction (Li et al. 2020, section 5): D = force f0(|u|), u = T^T sum weight_i (x_i - x0_i), the tangential slip since the step began,
-      f0(y) = y^2/e - y^3/(3 e^2) + e/3 for y < e = slip, else y.
+   Smoothed Coulomb friction (Li et al. 2020, section 5): D = force f0(|u|), u = T^T sum weight_i (x_i - x0_i), the
+      tangential slip since the step began, f0(y) = y^2/e - y^3/(3 e^2) + e/3 for y < e = slip, else y.
    Force, weights and tangents T are lagged: taken from an earlier state, constants here. */
 typedef struct fsi_friction {
     fsi_pair kind;
@@ -197,13 +213,18 @@ typedef struct fsi_friction {
 } fsi_friction;
 /* Fills *f from a distance and the force (coefficient times normal force; not finite or negative: 0). */
 FSI_API void fsi_friction_lag(fsi_friction *f, fsi_pair kind, const fsi_distance *at, double force);
-/* D [force unit * m], gradient (3n numbers, NULL ok), Hessian (3n x 3n numbers, NULL ok): EXACT, which is positive semidefinite too, or PROJECTED: along
-   the slip at least half as stiff as the parabola that touches D at x and is nowhere below it, so that Newton's steps from slip to rest hardly overshoot. x, x0: now
-   and when the step began. slip [m] > 0: below it friction is weaker than Coulomb's: the speed that counts as sticking, times the time step. Bad input: 0. */
-FSI_API double fsi_friction_energy(const fsi_friction *f, const double *x, const double *x0, double slip, double *gradient, double *hessian, fsi_hessian which);
-/* Error of the friction that a Newton step from `before` to x was solved with, over f->force: the linear model's force at x, less the nearest that Coulomb's law
-   allows there: any up to f->force while |u| < slip, else that of the law. 0: in balance. As the other arguments of fsi_friction_energy. Bad input: 0. */
-FSI_API double fsi_friction_error(const fsi_friction *f, const double *before, const double *x, const double *x0, double slip, fsi_hessian which);
+/* D [force unit * m], gradient (3n numbers, NULL ok), Hessian (3n x 3n numbers, NULL ok): EXACT, which is positive
+   semidefinite too, or PROJECTED: along the slip at least half as stiff as the parabola that touches D at x and is
+   nowhere below it, so that Newton's steps from slip to rest hardly overshoot. x, x0: now and when the step began. slip
+   [m] > 0: below it friction is weaker than Coulomb's: the speed that counts as sticking, times the time step. Bad
+   input: 0. */
+FSI_API double fsi_friction_energy(const fsi_friction *f, const double *x, const double *x0, double slip,
+    double *gradient, double *hessian, fsi_hessian which);
+/* Error of the friction that a Newton step from `before` to x was solved with, over f->force: the linear model's force
+   at x, less the nearest that Coulomb's law allows there: any up to f->force while |u| < slip, else that of the law. 0:
+   in balance. As the other arguments of fsi_friction_energy. Bad input: 0. */
+FSI_API double fsi_friction_error(const fsi_friction *f, const double *before, const double *x, const double *x0,
+    double slip, fsi_hessian which);
 
 /* ---- >>boxes ----------------------------------------------------------------------------------------------------
 
@@ -216,11 +237,13 @@ typedef struct fsi_boxes {
     size_t bytes;          /* held */
     void *impl;
 } fsi_boxes;
-/* All memory is taken here. *out is NULL on failure. Errors: COOKIE, ARGUMENT (count < 0), LIMIT (count > 2^28), MEMORY. */
+/* All memory is taken here. *out is NULL on failure. Errors: COOKIE, ARGUMENT (count < 0), LIMIT (count > 2^28),
+   MEMORY. */
 FSI_API fsi_status fsi_boxes_create(fsi_boxes **out, fsi_context *context, int count);
 FSI_API void fsi_boxes_destroy(fsi_boxes *b); /* NULL is fine */
-/* New places: box: 6 numbers each, lowest corner, highest corner; copied. The tree is fitted to them, and made anew when it has become loose. Needed once
-   before fsi_pairs_find. Errors: COOKIE, ARGUMENT (NULL; a box with lo > hi, named), NAN (names the box): all stays as it was. */
+/* New places: box: 6 numbers each, lowest corner, highest corner; copied. The tree is fitted to them, and made anew
+   when it has become loose. Needed once before fsi_pairs_find. Errors: COOKIE, ARGUMENT (NULL; a box with lo > hi,
+   named), NAN (names the box): all stays as it was. */
 FSI_API fsi_status fsi_boxes_update(fsi_boxes *b, const double *box);
 
 /* ---- >>pairs -------------------------------------------------------------------------------------------------- */
@@ -235,11 +258,13 @@ typedef struct fsi_pairs {
 } fsi_pairs;
 FSI_API fsi_status fsi_pairs_create(fsi_pairs **out, fsi_context *context); /* Errors: COOKIE, MEMORY, ARGUMENT */
 FSI_API void fsi_pairs_destroy(fsi_pairs *p); /* NULL is fine */
-/* All pairs (i of a, j of b) whose boxes overlap or touch, each once; a == b: those with i < j. accept(user, i, j) != 0 keeps a pair; NULL keeps
-   all. It is called from tasks, maybe twice for a pair, and must say the same then. Sorted by i, then by j, whatever the number of threads. Allocates
-   only when there are more pairs than before. Errors: COOKIE, ARGUMENT (NULL; boxes that were never updated; accept changes its mind), LIMIT (more
-   than 2^29 pairs), MEMORY: the result of the last call stays. */
-FSI_API fsi_status fsi_pairs_find(fsi_pairs *p, const fsi_boxes *a, const fsi_boxes *b, int (*accept)(void *user, int i, int j), void *user);
+/* All pairs (i of a, j of b) whose boxes overlap or touch, each once; a == b: those with i < j. accept(user, i, j) != 0
+   keeps a pair; NULL keeps all. It is called from tasks, maybe twice for a pair, and must say the same then. Sorted by
+   i, then by j, whatever the number of threads. Allocates only when there are more pairs than before. Errors: COOKIE,
+   ARGUMENT (NULL; boxes that were never updated; accept changes its mind), LIMIT (more than 2^29 pairs), MEMORY: the
+   result of the last call stays. */
+FSI_API fsi_status fsi_pairs_find(fsi_pairs *p, const fsi_boxes *a, const fsi_boxes *b,
+    int (*accept)(void *user, int i, int j), void *user);
 
 #endif /* FSI_BARRIER_H */
 
@@ -265,12 +290,15 @@ FSI__STRICT_BEGIN
 
 /* ---- >>distances implementation --------------------------------------------------------------------------------- */
 
-/* The differences between the points of one feature and those of the other span a flat piece; the distance of the features is its
-   distance from the origin (the Minkowski difference). It is a point, an edge, a triangle or a parallelogram with these corners and sides:
-      POINT_POINT     p-q                     POINT_EDGE   p-a, p-b              side a-b (from the first corner to the second)
+/* The differences between the points of one feature and those of the other span a flat piece; the distance of the
+   features is its distance from the origin (the Minkowski difference). It is a point, an edge, a triangle or a
+   parallelogram with these corners and sides:
+      POINT_POINT     p-q                     POINT_EDGE   p-a, p-b              side a-b (from the first corner to the
+      second)
       POINT_TRIANGLE  p-a, p-b, p-c           sides b-a, c-a (the piece is p-a - s (b-a) - t (c-a))
       EDGE_EDGE       a-c, a-d, b-c, b-d      sides b-a, d-c (the piece is a-c + s (b-a) - t (d-c))
-   All are differences of the given numbers, so that a far origin costs nothing, and all are linear in time when the points are. */
+   All are differences of the given numbers, so that a far origin costs nothing, and all are linear in time when the
+   points are. */
 enum { FSI__GAP_SIDE = 12, FSI__GAP_NUMBERS = 18 };
 typedef struct fsi__gap { double v[FSI__GAP_NUMBERS]; } fsi__gap; /* four corners, two sides; unused ones are 0 */
 
@@ -286,6 +314,8 @@ FSI_FN void fsi__gap_of(fsi_pair kind, const double *x, fsi__gap *g)
     const double *p0 = x, *p1 = x + 3, *p2 = x + 6, *p3 = x + 9;
     int k;
     for (k = 0; k < FSI__GAP_NUMBERS; k++) g->v[k] = 0;
+
+    /* Edges: four differences span a parallelogram. */
     if (kind == FSI_EDGE_EDGE) {
         fsi__gap_set(g, 0, p0, p2);
         fsi__gap_set(g, 3, p0, p3);
@@ -295,6 +325,8 @@ FSI_FN void fsi__gap_of(fsi_pair kind, const double *x, fsi__gap *g)
         fsi__gap_set(g, FSI__GAP_SIDE + 3, p3, p2);
         return;
     }
+
+    /* A point: the differences to all corners of the other feature. */
     fsi__gap_set(g, 0, p0, p1);
     if (kind == FSI_POINT_POINT) return;
     fsi__gap_set(g, 3, p0, p2);
@@ -323,8 +355,8 @@ FSI_FN double fsi__gap_size(const fsi__gap *g)
 /* The point r of a piece that is closest to the origin, rr = |r|^2; s and t as above; region as in fsi_distance. */
 typedef struct fsi__nearest { fsi__d3 r; double s, t, rr; int region; } fsi__nearest;
 
-/* The edge from q0 to q1 = q0 + e: s in [0, 1]. Between them r is made normal to e once more, as what rounding leaves along e can be much of a
-   short r. */
+/* The edge from q0 to q1 = q0 + e: s in [0, 1]. Between them r is made normal to e once more, as what rounding leaves
+   along e can be much of a short r. */
 FSI_FN fsi__nearest fsi__nearest_segment(fsi__d3 q0, fsi__d3 q1, fsi__d3 e)
 {
     fsi__nearest n;
@@ -351,17 +383,21 @@ FSI_FN void fsi__nearest_side_of_triangle(const fsi__gap *g, int k, fsi__nearest
 {
     fsi__d3 a = fsi__d3_at(g->v), b = fsi__d3_at(g->v + 3), c = fsi__d3_at(g->v + 6);
     fsi__d3 e1 = fsi__d3_at(g->v + FSI__GAP_SIDE), e2 = fsi__d3_at(g->v + FSI__GAP_SIDE + 3);
-    fsi__nearest n = k == 0 ? fsi__nearest_segment(a, b, fsi__d3_scale(e1, -1)) : k == 1 ? fsi__nearest_segment(a, c, fsi__d3_scale(e2, -1))
-                                                                                         : fsi__nearest_segment(b, c, fsi__d3_sub(e1, e2));
+    fsi__nearest n = k == 0 ? fsi__nearest_segment(a, b, fsi__d3_scale(e1, -1)) : k == 1
+        ? fsi__nearest_segment(a, c, fsi__d3_scale(e2, -1))
+                                                                                         : fsi__nearest_segment(b, c,
+                                                                                             fsi__d3_sub(e1, e2));
     int first = n.region & 1, second = n.region >> 1;
     if (!(n.rr < best->rr)) return;
     *best = n;
-    best->region = 1 | (k == 0 ? first << 1 | second << 2 : k == 1 ? first << 1 | second << 3 : first << 2 | second << 3);
+    best->region = 1 | (k == 0 ? first << 1 | second << 2 : k == 1 ? first << 1 | second << 3
+        : first << 2 | second << 3);
     best->s = k == 0 ? n.s : k == 1 ? 0 : 1 - n.s;
     best->t = k == 0 ? 0 : n.s;
 }
 
-/* A parallelogram's edges: k = 0: point a, 1: b of the first feature beside the second; 2: point c, 3: d beside the first. */
+/* A parallelogram's edges: k = 0: point a, 1: b of the first feature beside the second; 2: point c, 3: d beside the
+   first. */
 FSI_FN void fsi__nearest_side_of_edges(const fsi__gap *g, int k, fsi__nearest *best)
 {
     fsi__d3 ac = fsi__d3_at(g->v), ad = fsi__d3_at(g->v + 3), bc = fsi__d3_at(g->v + 6), bd = fsi__d3_at(g->v + 9);
@@ -375,9 +411,10 @@ FSI_FN void fsi__nearest_side_of_edges(const fsi__gap *g, int k, fsi__nearest *b
     best->t = k < 2 ? n.s : k - 2;
 }
 
-/* The face of a degenerate piece, tried after its edges: q + s e1 + t e2 with 0 <= s, t and s + t <= 1 (triangle) or s, t <= 1. Once more from where
-   the first solve ends, as that is only as good as the angle between e1 and e2. Its normal is that of r or of the plane, whichever
-   rounding has harmed less: r by eps size/|r|, the plane's by eps/sin(angle). */
+/* The face of a degenerate piece, tried after its edges: q + s e1 + t e2 with 0 <= s, t and s + t <= 1 (triangle) or s,
+   t <= 1. Once more from where the first solve ends, as that is only as good as the angle between e1 and e2. Its normal
+   is that of r or of the plane, whichever rounding has harmed less: r by eps size/|r|, the plane's by
+   eps/sin(angle). */
 static void fsi__nearest_thin(fsi__d3 q, fsi__d3 e1, fsi__d3 e2, int triangle, fsi__nearest *best)
 {
     fsi__d3 big = fsi__d3_cross(e1, e2), r = q;
@@ -402,13 +439,14 @@ static void fsi__nearest_thin(fsi__d3 q, fsi__d3 e1, fsi__d3 e2, int triangle, f
 
 #define FSI__THIN 1e-6 /* a piece whose sine is below the root of this is degenerate */
 
-/* From barycentric coordinates: the point lies above the face, or beside the edges whose opposite corner has a negative one; the closest point
-   of a convex piece lies on an edge that can be seen from where one stands. */
+/* From barycentric coordinates: the point lies above the face, or beside the edges whose opposite corner has a negative
+   one; the closest point of a convex piece lies on an edge that can be seen from where one stands. */
 FSI__HOST_FN void fsi__nearest_triangle(const fsi__gap *g, fsi__nearest *n)
 {
     fsi__d3 q = fsi__d3_at(g->v), e1 = fsi__d3_at(g->v + FSI__GAP_SIDE), e2 = fsi__d3_at(g->v + FSI__GAP_SIDE + 3);
     fsi__d3 big = fsi__d3_cross(e1, e2), e3 = fsi__d3_sub(e2, e1);
-    double nn = fsi__d3_dot(big, big), l1 = fsi__d3_dot(e1, e1), l2 = fsi__d3_dot(e2, e2), l3 = fsi__d3_dot(e3, e3), most, s, t;
+    double nn = fsi__d3_dot(big, big), l1 = fsi__d3_dot(e1, e1), l2 = fsi__d3_dot(e2, e2), l3 = fsi__d3_dot(e3, e3),
+        most, s, t;
     most = l1 > l2 ? l1 : l2;
     most = l3 > most ? l3 : most;
     n->rr = FSI__HUGE;
@@ -435,7 +473,8 @@ FSI__HOST_FN void fsi__nearest_triangle(const fsi__gap *g, fsi__nearest *n)
 
 FSI__HOST_FN void fsi__nearest_edges(const fsi__gap *g, fsi__nearest *n)
 {
-    fsi__d3 q = fsi__d3_at(g->v), u = fsi__d3_at(g->v + FSI__GAP_SIDE), v = fsi__d3_at(g->v + FSI__GAP_SIDE + 3), big = fsi__d3_cross(u, v);
+    fsi__d3 q = fsi__d3_at(g->v), u = fsi__d3_at(g->v + FSI__GAP_SIDE), v = fsi__d3_at(g->v + FSI__GAP_SIDE + 3),
+        big = fsi__d3_cross(u, v);
     double nn = fsi__d3_dot(big, big), s, t;
     int k;
     n->rr = FSI__HUGE;
@@ -525,8 +564,8 @@ FSI_API fsi_distance fsi_distance_between(fsi_pair kind, const double *x)
 
 /* ---- >>frame -----------------------------------------------------------------------------------------------------
 
-   Where derivatives live: the normal n; m = 0 to 2 directions axis[0 .. m-1] along which the closest points can slide, unit, with z[k] = the
-   derivative of the weights along them; and what is left of the tangents, axis[m .. 1]. */
+   Where derivatives live: the normal n; m = 0 to 2 directions axis[0 .. m-1] along which the closest points can slide,
+   unit, with z[k] = the derivative of the weights along them; and what is left of the tangents, axis[m .. 1]. */
 typedef struct fsi__frame { double z[2][4]; fsi__d3 n, axis[2]; int free; } fsi__frame;
 
 /* Any two unit vectors normal to n and to each other. */
@@ -540,7 +579,8 @@ static void fsi__frame_tangents(fsi__d3 n, fsi__d3 *axis)
     axis[1] = fsi__d3_cross(n, axis[0]);
 }
 
-/* One more direction: the points `to` and `from` trade weight. sign: 1 within the first feature, -1 within the second. */
+/* One more direction: the points `to` and `from` trade weight. sign: 1 within the first feature, -1 within the
+   second. */
 static void fsi__frame_add(fsi__frame *f, const double *x, int from, int to, double sign)
 {
     fsi__d3 e = fsi__d3_scale(fsi__d3_sub(fsi__d3_at(x + 3 * to), fsi__d3_at(x + 3 * from)), sign), a;
@@ -581,7 +621,13 @@ static void fsi__frame_of(fsi_pair kind, const double *x, const fsi_distance *at
       nn_ij n n^T + sum_k [side_k,ij axis_k n^T + side_k,ji n axis_k^T + across_k,ij axis_k axis_k^T] */
 typedef struct fsi__form { double nn[4][4], side[2][4][4], across[2][4][4]; } fsi__form;
 
-/* Adds slope * Hess d. */
+/* Adds slope * Hess d, the exact second derivative of d within the region of `at` [1/m]:
+      h = d^2/2 = min over s of |r(s)|^2/2, r = sum w_i(s) x_i; by the envelope theorem, with e_k = dr/ds_k,
+      w_k = dw/ds_k, M_kl = e_k.e_l:
+      Hess h = (w w^T) x I - C M^-1 C^T,  C_k = w x e_k + w_k x r,   Hess d = (Hess h - grad d grad d^T)/d
+   of which, with orthonormal e_k, z_k instead of w_k, and t what is normal to n and to all e_k, there remains without
+      cancellation Hess d = (w w^T) x t t^T/d - sum_k [(w z_k^T) x e_k n^T + (z_k w^T) x n e_k^T] - d (z_k z_k^T) x n
+      n^T */
 static void fsi__form_distance(fsi__form *form, const fsi__frame *f, const fsi_distance *at, double slope)
 {
     const double *w = at->weight;
@@ -610,22 +656,9 @@ static void fsi__form_spread(const fsi__form *form, const fsi__frame *f, int poi
             left[p] = form->nn[i][j] * n[p] + form->side[0][i][j] * axis[0][p] + form->side[1][i][j] * axis[1][p];
             for (k = 0; k < 2; k++) right[k][p] = form->side[k][j][i] * n[p] + form->across[k][i][j] * axis[k][p];
         }
-        for (p = 0; p < 3; p++) for (q = 0; q < 3; q++) h[(3 * i + p) * row + 3 * j + q] += left[p] * n[q] + right[0][p] * axis[0][q] + right[1][p] * axis[1][q];
+        for (p = 0; p < 3; p++) for (q = 0; q < 3; q++)
+            h[(3 * i + p) * row + 3 * j + q] += left[p] * n[q] + right[0][p] * axis[0][q] + right[1][p] * axis[1][q];
     }
-}
-
-FSI_API void fsi_distance_hessian(fsi_pair kind, const double *x, const fsi_distance *at, double *h)
-{
-    fsi__frame f;
-    fsi__form form;
-    int k, points = fsi__is_pair(kind) ? fsi_pair_points(kind) : 0;
-    if (!h) return;
-    for (k = 0; k < 9 * points * points; k++) h[k] = 0;
-    if (!x || !at || !points || !(at->d > 0)) return;
-    memset(&form, 0, sizeof form);
-    fsi__frame_of(kind, x, at, &f);
-    fsi__form_distance(&form, &f, at, 1);
-    fsi__form_spread(&form, &f, points, h);
 }
 
 /* ---- >>contact implementation ----------------------------------------------------------------------------------- */
@@ -656,15 +689,16 @@ static fsi__mollifier fsi__mollifier_at(const fsi_contact *contact, const double
 static void fsi__mollifier_gradient(const fsi__mollifier *m, double *g)
 {
     double uv = fsi__d3_dot(m->u, m->v), uu = fsi__d3_dot(m->u, m->u), vv = fsi__d3_dot(m->v, m->v);
-    fsi__d3 du = fsi__d3_scale(fsi__d3_madd(fsi__d3_scale(m->u, vv), -uv, m->v), 2), dv = fsi__d3_scale(fsi__d3_madd(fsi__d3_scale(m->v, uu), -uv, m->u), 2);
+    fsi__d3 du = fsi__d3_scale(fsi__d3_madd(fsi__d3_scale(m->u, vv), -uv, m->v), 2),
+        dv = fsi__d3_scale(fsi__d3_madd(fsi__d3_scale(m->v, uu), -uv, m->u), 2);
     fsi__d3_put(g, fsi__d3_scale(du, -1));
     fsi__d3_put(g + 3, du);
     fsi__d3_put(g + 6, fsi__d3_scale(dv, -1));
     fsi__d3_put(g + 9, dv);
 }
 
-/* h += s * Hess c:  uu: 2 (|v|^2 I - v v^T),  vv: 2 (|u|^2 I - u u^T),  uv: 2 (2 u v^T - v u^T - (u.v) I). c is the square of u x v: with J the
-   derivative of that, Gauss and Newton's part is 2 J^T J, which has uv: 2 (u v^T - (u.v) I). */
+/* h += s * Hess c: uu: 2 (|v|^2 I - v v^T), vv: 2 (|u|^2 I - u u^T), uv: 2 (2 u v^T - v u^T - (u.v) I). c is the square
+   of u x v: with J the derivative of that, Gauss and Newton's part is 2 J^T J, which has uv: 2 (u v^T - (u.v) I). */
 static void fsi__mollifier_hessian(const fsi__mollifier *m, double s, int projected, double *h)
 {
     double u[3], v[3], uv = fsi__d3_dot(m->u, m->v), uu = fsi__d3_dot(m->u, m->u), vv = fsi__d3_dot(m->v, m->v);
@@ -677,7 +711,8 @@ static void fsi__mollifier_hessian(const fsi__mollifier *m, double s, int projec
         b[1][1] = 2 * s * (uu * one - u[p] * u[q]);
         b[0][1] = 2 * s * (u[p] * v[q] - uv * one + (projected ? 0 : u[p] * v[q] - v[p] * u[q]));
         b[1][0] = 2 * s * (v[p] * u[q] - uv * one + (projected ? 0 : v[p] * u[q] - u[p] * v[q]));
-        for (i = 0; i < 4; i++) for (j = 0; j < 4; j++) h[(3 * i + p) * 12 + 3 * j + q] += ((i ^ j) & 1 ? -1 : 1) * b[i >> 1][j >> 1];
+        for (i = 0; i < 4; i++) for (j = 0; j < 4; j++)
+            h[(3 * i + p) * 12 + 3 * j + q] += ((i ^ j) & 1 ? -1 : 1) * b[i >> 1][j >> 1];
     }
 }
 
@@ -702,14 +737,17 @@ static void fsi__two_spread(const fsi_distance *at, const double *c, const doubl
     double g[12];
     int i, j;
     for (i = 0; i < 12; i++) g[i] = at->weight[i / 3] * at->normal[i % 3];
-    for (i = 0; i < 12; i++) for (j = 0; j < 12; j++) h[12 * i + j] += k[0] * g[i] * g[j] + k[1] * (g[i] * c[j] + c[i] * g[j]) + k[2] * c[i] * c[j];
+    for (i = 0; i < 12; i++) for (j = 0; j < 12; j++)
+        h[12 * i + j] += k[0] * g[i] * g[j] + k[1] * (g[i] * c[j] + c[i] * g[j]) + k[2] * c[i] * c[j];
 }
 
-/* The positive part of k[0] g g^T + k[1] (g c^T + c g^T) + k[2] c c^T as if g and c were orthogonal, which they are above the insides of both
-   edges; else it is positive semidefinite all the same. With k in units of |g| and |c|: the larger eigenvalue l of a 2 x 2 matrix, l v v^T. */
+/* The positive part of k[0] g g^T + k[1] (g c^T + c g^T) + k[2] c c^T as if g and c were orthogonal, which they are
+   above the insides of both edges; else it is positive semidefinite all the same. With k in units of |g| and |c|: the
+   larger eigenvalue l of a 2 x 2 matrix, l v v^T. */
 static void fsi__two_clamp(double g2, double c2, double *k)
 {
-    const double g1 = sqrt(g2), c1 = sqrt(c2), a = k[0] * g2, b = k[1] * g1 * c1, c = k[2] * c2, half = 0.5 * (a - c), root = sqrt(half * half + b * b);
+    const double g1 = sqrt(g2), c1 = sqrt(c2), a = k[0] * g2, b = k[1] * g1 * c1, c = k[2] * c2, half = 0.5 * (a - c),
+        root = sqrt(half * half + b * b);
     double l = 0.5 * (a + c) + root, x = half + root, y = b, xy = x * x + y * y; /* v ~ (x, y), as a > 0 > c */
     if (!(l > 0) || !(xy > 0) || !(g1 > 0) || !(c1 > 0)) return;
     l /= xy;
@@ -718,14 +756,18 @@ static void fsi__two_clamp(double g2, double c2, double *k)
     k[2] = l * y * y / c2;
 }
 
-/* The Hessian of m b: m (b'' g g^T + b' Hess d) + m' b' (g c^T + c g^T) + b (m'' c c^T + m' Hess c), g = grad d = w x n, c = grad c. Projected:
-   of b' Hess d there stays -b' d (z_k z_k^T) x n n^T; what else there is, tangential, is small beside b'' or negative. Of the terms in g
-   and c the positive part; of Hess c, which is that of |u x v|^2, Gauss and Newton's part. */
-static void fsi__contact_hessian(const fsi_contact *c, const double *x, const fsi_distance *at, fsi_barrier b, const fsi__mollifier *m, const double *dc, double *h, fsi_hessian which)
+/* The Hessian of m b: m (b'' g g^T + b' Hess d) + m' b' (g c^T + c g^T) + b (m'' c c^T + m' Hess c), g = grad d = w x
+   n, c = grad c. Projected: of b' Hess d there stays -b' d (z_k z_k^T) x n n^T; what else there is, tangential, is
+   small beside b'' or negative. Of the terms in g and c the positive part; of Hess c, which is that of |u x v|^2, Gauss
+   and Newton's part. */
+static void fsi__contact_hessian(const fsi_contact *c, const double *x, const fsi_distance *at, fsi_barrier b,
+    const fsi__mollifier *m, const double *dc, double *h, fsi_hessian which)
 {
     const int points = fsi_pair_points(c->kind), projected = which == FSI_HESSIAN_PROJECTED;
     fsi__frame f;
     double k[3];
+
+    /* The part of m b, along the normal and across it. */
     fsi__frame_of(c->kind, x, at, &f);
     k[0] = m->m * b.curvature;
     k[1] = m->slope * b.slope;
@@ -738,6 +780,8 @@ static void fsi__contact_hessian(const fsi_contact *c, const double *x, const fs
         fsi__form_spread(&form, &f, points, h);
         if (!(m->slope > 0)) fsi__normal_spread(&f, at->weight, k[0], 0, points, h);
     }
+
+    /* The part of the mollifier: mixed terms, then its own curvature. */
     if (!(m->slope > 0)) return;
     if (projected) {
         double g2 = 0, c2 = 0;
@@ -764,7 +808,8 @@ static int fsi__contact_at(const fsi_contact *c, const double *x, fsi_distance *
     return b->value > 0 && b->value <= FSI__HUGE;
 }
 
-FSI_API double fsi_contact_energy(const fsi_contact *c, const double *x, double *gradient, double *hessian, fsi_hessian which)
+FSI_API double fsi_contact_energy(const fsi_contact *c, const double *x, double *gradient, double *hessian,
+    fsi_hessian which)
 {
     fsi_distance at;
     fsi_barrier b;
@@ -777,7 +822,8 @@ FSI_API double fsi_contact_energy(const fsi_contact *c, const double *x, double 
     m = fsi__mollifier_at(c, x);
     if (m.slope > 0) fsi__mollifier_gradient(&m, dc);
     else memset(dc, 0, sizeof dc);
-    for (k = 0; gradient && k < n; k++) gradient[k] = m.m * b.slope * at.weight[k / 3] * at.normal[k % 3] + b.value * m.slope * dc[k];
+    for (k = 0; gradient && k < n; k++)
+        gradient[k] = m.m * b.slope * at.weight[k / 3] * at.normal[k % 3] + b.value * m.slope * dc[k];
     if (hessian) fsi__contact_hessian(c, x, &at, b, &m, dc, hessian, which);
     return m.m * b.value;
 }
@@ -793,8 +839,9 @@ FSI_API double fsi_contact_push(const fsi_contact *c, const double *x, fsi_dista
 
 /* ---- >>polynomials ---------------------------------------------------------------------------------------------- */
 
-/* A polynomial on [0, 1], sum c[k] B_k, B_k = (degree choose k) u^k (1-u)^(degree-k): it lies within the hull of the points (k/degree, c[k]). While it
-   is being made the binomials stand in the numbers: then a product is a convolution. */
+/* A polynomial on [0, 1], sum c[k] B_k, B_k = (degree choose k) u^k (1-u)^(degree-k): it lies within the hull of the
+   points (k/degree, c[k]). While it is being made the binomials stand in the numbers: then a product is a
+   convolution. */
 typedef struct fsi__bernstein { int degree; double c[8]; } fsi__bernstein;
 
 /* sum += s a b */
@@ -848,12 +895,16 @@ static double fsi__bernstein_reach(const fsi__bernstein *p, double g)
 
 /* ---- >>sweeps implementation --------------------------------------------------------------------------------------
 
-   Conservative advancement along directions. Let n be a unit vector. Both features are convex, so they stay at least g apart as long as all
-   corners r_k(t) = r_k + t v_k of their difference (above) have n . r_k(t) >= g, and these are linear in t:
+   Conservative advancement along directions. Let n be a unit vector. Both features are convex, so they stay at least g
+   apart as long as all corners r_k(t) = r_k + t v_k of their difference (above) have n . r_k(t) >= g, and these are
+   linear in t:
 
-            |   / corner 3            At time t take n towards the closest point: the lowest corner stands as high as the distance.
-      n.r_k |  /   ____ corner 1      The first time at which a corner comes down to the height g is safe, found by a division each,
-            | /___/                   and the search goes on from there with a new n. It is over when the gap has come down to nearly
+            |   / corner 3            At time t take n towards the closest point: the lowest corner stands as high as
+                                      the distance.
+      n.r_k |  /   ____ corner 1      The first time at which a corner comes down to the height g is safe, found by a
+                                      division each,
+            | /___/                   and the search goes on from there with a new n. It is over when the gap has come
+                                      down to nearly
             |/   \                    g, or when no corner comes down within the step.
           g |.....\..............
             |      \ corner 2         A point heading straight for a face arrives at once; most pairs need one n.
@@ -868,23 +919,29 @@ static double fsi__bernstein_reach(const fsi__bernstein *p, double g)
 #define FSI__CCD_PATIENCE 4 /* turns with directions that stay, before others are tried as well */
 
 /* The first time after t at which a corner comes down to g in direction n; at most 1, and t when there is no way. */
-FSI_FN double fsi__ccd_advance(const fsi__gap *r, const fsi__gap *v, int corners, fsi__d3 n, double r_error, double v_error, double g, double t)
+FSI_FN double fsi__ccd_advance(const fsi__gap *r, const fsi__gap *v, int corners, fsi__d3 n, double r_error,
+    double v_error, double g, double t)
 {
     double until = 1;
     int k;
     for (k = 0; k < corners; k++) {
-        double height = fsi__d3_dot(n, fsi__d3_at(r->v + 3 * k)) - r_error - g, speed = fsi__d3_dot(n, fsi__d3_at(v->v + 3 * k)) - v_error;
+        double height = fsi__d3_dot(n, fsi__d3_at(r->v + 3 * k)) - r_error - g,
+            speed = fsi__d3_dot(n, fsi__d3_at(v->v + 3 * k)) - v_error;
         if (height + t * speed <= 0) return t;
         if (height + until * speed < 0) until = height / -speed * (1 - 1e-15);
     }
     return until;
 }
 
-static int fsi__ccd_corners(fsi_pair kind) { return kind == FSI_POINT_POINT ? 1 : kind == FSI_POINT_EDGE ? 2 : kind == FSI_POINT_TRIANGLE ? 3 : 4; }
+static int fsi__ccd_corners(fsi_pair kind)
+{
+    return kind == FSI_POINT_POINT ? 1 : kind == FSI_POINT_EDGE ? 2 : kind == FSI_POINT_TRIANGLE ? 3 : 4;
+}
 
-/* Where the closest points lie at the borders of a region and the gap is tiny, rounding turns n. Other candidates for it: the normal of the piece,
-   and r made normal to each side. The farthest that one of them leads. */
-static double fsi__ccd_detour(const fsi__gap *at, fsi__d3 r, const fsi__gap *from, const fsi__gap *v, int corners, double r_error, double v_error, double g, double t)
+/* Where the closest points lie at the borders of a region and the gap is tiny, rounding turns n. Other candidates for
+   it: the normal of the piece, and r made normal to each side. The farthest that one of them leads. */
+static double fsi__ccd_detour(const fsi__gap *at, fsi__d3 r, const fsi__gap *from, const fsi__gap *v, int corners,
+    double r_error, double v_error, double g, double t)
 {
     fsi__d3 e[3], n[4];
     double best = t;
@@ -905,11 +962,15 @@ static double fsi__ccd_detour(const fsi__gap *at, fsi__d3 r, const fsi__gap *fro
     return best;
 }
 
-/* A direction that stays while features turn about each other at a tiny gap leads nowhere; there n has to turn with them. As polynomials of time:
-      corner   n = q, a corner of the piece:               |q|^2 >= g^2,            and (q_j - q).q >= 0 for the other corners
-      side     n = (q x e) x -e, e a side from corner q:    |q x e|^2 >= g^2 |e|^2,  and f.n >= 0 for the side f that leaves it
+/* A direction that stays while features turn about each other at a tiny gap leads nowhere; there n has to turn with
+   them. As polynomials of time:
+      corner   n = q, a corner of the piece:               |q|^2 >= g^2,            and (q_j - q).q >= 0 for the other
+      corners
+      side     n = (q x e) x -e, e a side from corner q:    |q x e|^2 >= g^2 |e|^2, and f.n >= 0 for the side f that
+      leaves it
       face     n = e1 x e2:                                 |q.n| >= g |n|
-   Each condition keeps the piece g away from the origin: its corners have q_j.n >= g |n|. The hull of each polynomial tells how long it holds. */
+   Each condition keeps the piece g away from the origin: its corners have q_j.n >= g |n|. The hull of each polynomial
+   tells how long it holds. */
 typedef struct fsi__path { fsi__bernstein x[3]; double size; } fsi__path; /* a vector; largest coefficient */
 
 typedef struct fsi__turning {
@@ -924,7 +985,8 @@ static fsi__path fsi__path_between(const fsi__turning *c, int i, int j)
     int k;
     memset(&p, 0, sizeof p);
     for (k = 0; k < 3; k++) {
-        const double r = c->r->v[3 * j + k] - (i < 0 ? 0 : c->r->v[3 * i + k]), v = c->v->v[3 * j + k] - (i < 0 ? 0 : c->v->v[3 * i + k]);
+        const double r = c->r->v[3 * j + k] - (i < 0 ? 0 : c->r->v[3 * i + k]),
+            v = c->v->v[3 * j + k] - (i < 0 ? 0 : c->v->v[3 * i + k]);
         p.x[k].degree = 1;
         p.x[k].c[0] = r + c->from * v;
         p.x[k].c[1] = r + (c->from + c->width) * v;
@@ -1001,7 +1063,8 @@ static double fsi__turning_side(const fsi__turning *c, int i, int j, int k)
 
 static double fsi__turning_face(const fsi__turning *c, int i, int j, int k)
 {
-    fsi__path q = fsi__path_between(c, -1, i), e = fsi__path_between(c, i, j), f = fsi__path_between(c, i, k), n = fsi__path_cross(&e, &f);
+    fsi__path q = fsi__path_between(c, -1, i), e = fsi__path_between(c, i, j), f = fsi__path_between(c, i, k),
+        n = fsi__path_cross(&e, &f);
     fsi__bernstein h = fsi__path_dot(&q, &n), nn = fsi__path_dot(&n, &n);
     const double sign = h.c[0] < 0 ? -1 : 1;
     double most = 0;
@@ -1030,7 +1093,8 @@ static double fsi__turning_feature(const fsi__turning *c, fsi_pair kind, int reg
 }
 
 /* How far a turning direction leads: over all the rest of the time, or less, ever more closely. */
-static double fsi__ccd_turn(fsi_pair kind, int region, const fsi__gap *r, const fsi__gap *v, double r_size, double v_size, double g, double t)
+static double fsi__ccd_turn(fsi_pair kind, int region, const fsi__gap *r, const fsi__gap *v, double r_size,
+    double v_size, double g, double t)
 {
     fsi__turning c;
     double best = t;
@@ -1054,13 +1118,16 @@ typedef struct fsi__ccd { fsi_pair kind; fsi__gap r, v; double thickness, keep; 
 
 static double fsi__ccd_search(fsi__ccd *s)
 {
-    const double r_size = fsi__gap_size(&s->r), v_size = fsi__gap_size(&s->v), r_error = FSI__CCD_ERROR * r_size, v_error = FSI__CCD_ERROR * v_size;
+    const double r_size = fsi__gap_size(&s->r), v_size = fsi__gap_size(&s->v), r_error = FSI__CCD_ERROR * r_size,
+        v_error = FSI__CCD_ERROR * v_size;
     const int corners = fsi__ccd_corners(s->kind);
     double t = 0, g = 0, enough = 0, until, d;
     int k;
     for (s->turns = 0; s->turns < FSI__CCD_TURNS; s->turns++) {
         fsi__gap at;
         fsi__nearest n;
+
+        /* The distance at time t; at the start, the gap that is to be kept. */
         for (k = 0; k < FSI__GAP_NUMBERS; k++) at.v[k] = s->r.v[k] + t * s->v.v[k];
         fsi__nearest_of(s->kind, &at, &n);
         d = sqrt(n.rr);
@@ -1071,6 +1138,8 @@ static double fsi__ccd_search(fsi__ccd *s)
             g = s->thickness * (1 + 1e-15) + s->keep * gap;
             enough = s->thickness + (1 + FSI__CCD_SLACK) * s->keep * gap;
         } else if (d <= enough) return t;
+
+        /* The time up to which a plane keeps the features apart; failing that, a plane turned towards the motion. */
         until = fsi__ccd_advance(&s->r, &s->v, corners, fsi__d3_scale(n.r, 1 / d), r_error, v_error, g, t);
         if (!(until > t)) until = fsi__ccd_detour(&at, n.r, &s->r, &s->v, corners, r_error, v_error, g, t);
         if (until < 1 && s->turns >= FSI__CCD_PATIENCE) {
@@ -1124,7 +1193,8 @@ static void fsi__stencil_axis(fsi_stencil *s, int axis, double f, double dx)
 
 static int fsi__is_metric(fsi_metric metric, int dim, const double *x, double dx)
 {
-    int k, good = (metric == FSI_METRIC_LINEAR || metric == FSI_METRIC_SPLINE) && (dim == 2 || dim == 3) && x && dx > 0 && dx <= FSI__HUGE;
+    int k, good = (metric == FSI_METRIC_LINEAR || metric == FSI_METRIC_SPLINE) && (dim == 2 || dim == 3) && x && dx > 0
+        && dx <= FSI__HUGE;
     for (k = 0; good && k < dim; k++) good = fabs(x[k] / dx) <= 1e9;
     return good;
 }
@@ -1139,7 +1209,8 @@ FSI_API fsi_stencil fsi_stencil_at(fsi_metric metric, int dim, const double *x, 
     s.width = metric == FSI_METRIC_LINEAR ? 2 : 3;
     for (k = 0; k < dim; k++) {
         const double y = x[k] / dx, shift = s.width == 2 ? 0.5 : 1.5;
-        s.base[k] = frozen && frozen->dim == dim && s.width == 2 ? frozen->base[k] : s.width == 2 ? (int)floor(y - 0.5) : (int)floor(y) - 1;
+        s.base[k] = frozen && frozen->dim == dim && s.width == 2 ? frozen->base[k] : s.width == 2 ? (int)floor(y - 0.5)
+            : (int)floor(y) - 1;
         fsi__stencil_axis(&s, k, y - shift - s.base[k], dx);
     }
     return s;
@@ -1150,8 +1221,10 @@ FSI_API double fsi_stencil_value(const fsi_stencil *s, const double *phi, double
     double sum = 0, g[3] = { 0, 0, 0 };
     int i, j, k, at = 0, a;
     if (!s || s->dim < 2 || s->dim > 3 || s->width < 2 || s->width > 3 || !phi) return 0;
-    for (k = 0; k < (s->dim == 3 ? s->width : 1); k++) for (j = 0; j < s->width; j++) for (i = 0; i < s->width; i++, at++) {
-        const double wx = s->weight[0][i], wy = s->weight[1][j], wz = s->dim == 3 ? s->weight[2][k] : 1, w = wx * wy * wz;
+    for (k = 0; k < (s->dim == 3 ? s->width : 1); k++) for (j = 0; j < s->width; j++)
+        for (i = 0; i < s->width; i++, at++) {
+        const double wx = s->weight[0][i], wy = s->weight[1][j], wz = s->dim == 3 ? s->weight[2][k] : 1,
+            w = wx * wy * wz;
         sum += w * phi[at];
         g[0] += s->slope[0][i] * wy * wz * phi[at];
         g[1] += wx * s->slope[1][j] * wz * phi[at];
@@ -1162,7 +1235,8 @@ FSI_API double fsi_stencil_value(const fsi_stencil *s, const double *phi, double
     return sum;
 }
 
-/* The weights of an axis where f goes from f0 to f1, as polynomials with binomials inside; returns the largest sum of their absolute values. */
+/* The weights of an axis where f goes from f0 to f1, as polynomials with binomials inside; returns the largest sum of
+   their absolute values. */
 static double fsi__bernstein_weights(fsi__bernstein *w, int width, double f0, double f1)
 {
     const double most = fabs(f0) > fabs(f1) ? fabs(f0) : fabs(f1);
@@ -1176,7 +1250,8 @@ static double fsi__bernstein_weights(fsi__bernstein *w, int width, double f0, do
         return 1 + 2 * most;
     }
     for (k = 0; k < 3; k++) {
-        const double sign = k == 0 ? -1 : 1, a = k == 1 ? f0 : 0.5 + sign * f0, b = k == 1 ? f1 : 0.5 + sign * f1, s = k == 1 ? -1 : 0.5, one = k == 1 ? 0.75 : 0;
+        const double sign = k == 0 ? -1 : 1, a = k == 1 ? f0 : 0.5 + sign * f0, b = k == 1 ? f1 : 0.5 + sign * f1,
+            s = k == 1 ? -1 : 0.5, one = k == 1 ? 0.75 : 0;
         w[k].degree = 2;
         w[k].c[0] = one + s * a * a;
         w[k].c[1] = 2 * one + 2 * s * a * b;
@@ -1188,7 +1263,8 @@ static double fsi__bernstein_weights(fsi__bernstein *w, int width, double f0, do
 /* A sample on its way through the grid. */
 typedef struct fsi__drift {
     int dim, width, base[3];
-    double y[3], step[3];  /* place and move in cells, so that LINEAR has f = y + t step - base, SPLINE f = y + t step - base in [-1/2, 1/2] about */
+    double y[3], step[3];  /* place and move in cells, so that LINEAR has f = y + t step - base, SPLINE f = y + t
+                              step - base in [-1/2, 1/2] about */
     double phi[27], dphi[27];
     double most;           /* largest |phi| + |dphi| */
 } fsi__drift;
@@ -1215,13 +1291,18 @@ static double fsi__drift_polynomial(const fsi__drift *d, double from, double to,
     fsi__bernstein p[27], w[3];
     double error = 1, off = 0;
     int axis, i, j, n = d->dim == 3 ? d->width * d->width * d->width : d->width * d->width;
+
+    /* The corner values, linear in time. */
     for (i = 0; i < n; i++) {
         p[i].degree = 1;
         p[i].c[0] = d->phi[i] + from * d->dphi[i];
         p[i].c[1] = d->phi[i] + to * d->dphi[i];
     }
+
+    /* Their products with the weights of each axis. */
     for (axis = 0; axis < d->dim; axis++) {
-        const double f0 = d->y[axis] - d->base[axis] + from * d->step[axis], f1 = d->y[axis] - d->base[axis] + to * d->step[axis];
+        const double f0 = d->y[axis] - d->base[axis] + from * d->step[axis],
+            f1 = d->y[axis] - d->base[axis] + to * d->step[axis];
         error *= fsi__bernstein_weights(w, d->width, f0, f1);
         off += fabs(d->y[axis]) + fabs(d->step[axis]);
         n /= d->width;
@@ -1253,18 +1334,23 @@ static double fsi__drift_leave(const fsi__drift *d, int *axis)
     return first;
 }
 
-/* One stencil, from time `from` to `to`: the time that is reached. *g: what must be kept, found at the start of the sweep (*g < 0). Where the hull of
-   the whole leads nowhere, as LINEAR far from its cell is steep, that of the first half is taken, and so on. */
+/* One stencil, from time `from` to `to`: the time that is reached. *g: what must be kept, found at the start of the
+   sweep (*g < 0). Where the hull of the whole leads nowhere, as LINEAR far from its cell is steep, that of the first
+   half is taken, and so on. */
 static double fsi__drift_advance(const fsi__drift *d, double from, double to, double keep, double *g, double *enough)
 {
     fsi__bernstein p;
     double error = fsi__drift_polynomial(d, from, to, &p), u, next, end = to;
     int turn;
+
+    /* The distance that is to be kept. */
     if (*g < 0) {
         if (!(p.c[0] > 0)) return from;
         *g = keep * (p.c[0] + error);
         *enough = 1.01 * *g;
     }
+
+    /* The safe time of the hull; what is left of the polynomial goes on from there. */
     for (turn = 0; turn < 128; turn++) {
         if (!(p.c[0] - error > *g)) return from;
         u = fsi__bernstein_reach(&p, *g + error);
@@ -1307,12 +1393,14 @@ static double fsi__drift_run(fsi__drift *d, const fsi_field_reader *field, doubl
     return t;
 }
 
-FSI_API double fsi_levelset_ccd(fsi_metric metric, int dim, double dx, const double *x, const double *move, const fsi_field_reader *field, const fsi_stencil *frozen, double keep)
+FSI_API double fsi_stencil_ccd(fsi_metric metric, int dim, double dx, const double *x, const double *move,
+    const fsi_field_reader *field, const fsi_stencil *frozen, double keep)
 {
     fsi__drift d;
     fsi_stencil s;
     int k;
-    if (!fsi__is_metric(metric, dim, x, dx) || !fsi__is_metric(metric, dim, move, dx) || !field || !field->read || !(keep > 0 && keep < 1)) return 0;
+    if (!fsi__is_metric(metric, dim, x, dx) || !fsi__is_metric(metric, dim, move, dx) || !field || !field->read
+        || !(keep > 0 && keep < 1)) return 0;
     s = fsi_stencil_at(metric, dim, x, dx, frozen);
     memset(&d, 0, sizeof d);
     d.dim = dim;
@@ -1351,9 +1439,10 @@ static void fsi__friction_slip(const fsi_friction *f, const double *x, const dou
     }
 }
 
-/* With y = |u|: dD/du = force f1/y u, f1(y) = f0'(y) = 2 y/e - y^2/e^2 or 1;  d2D/du2 = force (f1/y I + (f1' - f1/y) u u^T/y^2), whose eigenvalues
-   f1/y and f1' are >= 0. push = f1/y, bend = (f1' - f1/y)/y^2. As f0 is concave in y^2, D is nowhere above the parabola force f1/(2 y) |u|^2 + const
-   that touches it, bend = 0. With it Newton's method never overshoots, but creeps up to what slides; half-way is fastest in piles (docs/shell.md 5). */
+/* With y = |u|: dD/du = force f1/y u, f1(y) = f0'(y) = 2 y/e - y^2/e^2 or 1; d2D/du2 = force (f1/y I + (f1' - f1/y) u
+   u^T/y^2), whose eigenvalues f1/y and f1' are >= 0. push = f1/y, bend = (f1' - f1/y)/y^2. As f0 is concave in y^2, D
+   is nowhere above the parabola force f1/(2 y) |u|^2 + const that touches it, bend = 0. With it Newton's method never
+   overshoots, but creeps up to what slides; half-way is fastest in piles (docs/shell.md 5). */
 static void fsi__friction_law(double y, double slip, fsi_hessian which, double *push, double *bend)
 {
     *push = y < slip ? (2 - y / slip) / slip : 1 / y;
@@ -1362,30 +1451,41 @@ static void fsi__friction_law(double y, double slip, fsi_hessian which, double *
 }
 
 /* To the points: (w_i w_j) T . T^T. */
-FSI_API double fsi_friction_energy(const fsi_friction *f, const double *x, const double *x0, double slip, double *gradient, double *hessian, fsi_hessian which)
+FSI_API double fsi_friction_energy(const fsi_friction *f, const double *x, const double *x0, double slip,
+    double *gradient, double *hessian, fsi_hessian which)
 {
     const int points = f && fsi__is_pair(f->kind) ? fsi_pair_points(f->kind) : 0, n = 3 * points;
     double u[2], y, push, bend, b[3][3];
     int i, j, p, q;
+
+    /* What bad input returns. */
     for (i = 0; gradient && i < n; i++) gradient[i] = 0;
     for (i = 0; hessian && i < n * n; i++) hessian[i] = 0;
     if (!points || !x || !x0 || !(slip > 0)) return 0;
     fsi__friction_slip(f, x, x0, u);
     y = sqrt(u[0] * u[0] + u[1] * u[1]);
     if (!(y <= FSI__HUGE) || !(f->force > 0)) return 0;
+
+    /* D' = force push u, D'' = force (push + bend u u^T), in world axes. */
     fsi__friction_law(y, slip, which, &push, &bend);
-    for (i = 0; gradient && i < n; i++) gradient[i] = f->force * push * f->weight[i / 3] * (u[0] * f->tangent[0][i % 3] + u[1] * f->tangent[1][i % 3]);
+    for (i = 0; gradient && i < n; i++)
+        gradient[i] = f->force * push * f->weight[i / 3] * (u[0] * f->tangent[0][i % 3] + u[1] * f->tangent[1][i % 3]);
     for (p = 0; p < 3; p++) for (q = 0; q < 3; q++) {
-        const double along_p = u[0] * f->tangent[0][p] + u[1] * f->tangent[1][p], along_q = u[0] * f->tangent[0][q] + u[1] * f->tangent[1][q];
-        b[p][q] = f->force * (push * (f->tangent[0][p] * f->tangent[0][q] + f->tangent[1][p] * f->tangent[1][q]) + bend * along_p * along_q);
+        const double along_p = u[0] * f->tangent[0][p] + u[1] * f->tangent[1][p],
+            along_q = u[0] * f->tangent[0][q] + u[1] * f->tangent[1][q];
+        b[p][q] = f->force * (push * (f->tangent[0][p] * f->tangent[0][q] + f->tangent[1][p] * f->tangent[1][q])
+            + bend * along_p * along_q);
     }
-    for (i = 0; hessian && i < points; i++) for (j = 0; j < points; j++) for (p = 0; p < 3; p++) for (q = 0; q < 3; q++) {
-        hessian[(3 * i + p) * n + 3 * j + q] = f->weight[i] * f->weight[j] * b[p][q];
-    }
+
+    /* To the points. */
+    for (i = 0; hessian && i < points; i++) for (j = 0; j < points; j++)
+        for (p = 0; p < 3; p++) for (q = 0; q < 3; q++)
+            hessian[(3 * i + p) * n + 3 * j + q] = f->weight[i] * f->weight[j] * b[p][q];
     return f->force * (y < slip ? y * y / slip - y * y * y / (3 * slip * slip) + slip / 3 : y);
 }
 
-FSI_API double fsi_friction_error(const fsi_friction *f, const double *before, const double *x, const double *x0, double slip, fsi_hessian which)
+FSI_API double fsi_friction_error(const fsi_friction *f, const double *before, const double *x, const double *x0,
+    double slip, fsi_hessian which)
 {
     double u[2], v[2], way[2], model[2], size, y, push, bend;
     int k;
@@ -1405,9 +1505,10 @@ FSI_API double fsi_friction_error(const fsi_friction *f, const double *before, c
 
 /* ---- >>boxes implementation ---------------------------------------------------------------------------------------
 
-   The boxes are put in the order of a space-filling curve, and every eight neighbours form a pack; every eight packs again one, up to the root. So
-   the tree needs no pointers, and a box is tested against eight at once. Packs hold floats, rounded outward, relative to the middle of all boxes;
-   they only sieve: what comes through is compared in double. */
+   The boxes are put in the order of a space-filling curve, and every eight neighbours form a pack; every eight packs
+   again one, up to the root. So the tree needs no pointers, and a box is tested against eight at once. Packs hold
+   floats, rounded outward, relative to the middle of all boxes; they only sieve: what comes through is compared in
+   double. */
 #define FSI__PACK 8
 typedef struct fsi__pack { float lo[3][FSI__PACK], hi[3][FSI__PACK]; } fsi__pack;
 
@@ -1426,10 +1527,12 @@ typedef struct fsi__boxes {
 
 #define FSI__FLOAT_MAX 3.402823466e38f
 
-/* The float next below (up = 0) or above x; beyond the largest: that one. Monotonic, so what overlaps in double does so in float. */
+/* The float next below (up = 0) or above x; beyond the largest: that one. Monotonic, so what overlaps in double does so
+   in float. */
 FSI_FN float fsi__outward(double x, int up)
 {
-    float f = x > 3.4028234e38 ? FSI__FLOAT_MAX : x < -3.4028234e38 ? -FSI__FLOAT_MAX : (float)x, step = (f < 0 ? -f : f) * 2.4e-7f + 1e-37f;
+    float f = x > 3.4028234e38 ? FSI__FLOAT_MAX : x < -3.4028234e38 ? -FSI__FLOAT_MAX : (float)x,
+        step = (f < 0 ? -f : f) * 2.4e-7f + 1e-37f;
     if (step > 1e31f) return f < 0 ? (up ? f * 0.999999f : -FSI__FLOAT_MAX) : (up ? FSI__FLOAT_MAX : f * 0.999999f);
     return up ? f + step : f - step;
 }
@@ -1473,9 +1576,12 @@ FSI_API fsi_status fsi_boxes_create(fsi_boxes **out, fsi_context *context, int c
     fsi__arena measure = { NULL, 0, 0 };
     fsi_boxes *b;
     fsi__boxes *im;
+
+    /* Memory for boxes and tree, in one block. */
     if (out) *out = NULL;
     if (!fsi__is_context(context)) return FSI_ERROR_COOKIE;
-    if (!out || count < 0) return fsi__fail(context, FSI_ERROR_ARGUMENT, name, -1, count, "out is NULL or count %d is negative", count);
+    if (!out || count < 0)
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, name, -1, count, "out is NULL or count %d is negative", count);
     if (count > 1 << 28) return fsi__fail(context, FSI_ERROR_LIMIT, name, -1, count, "%d boxes are too many", count);
     b = (fsi_boxes *)fsi__alloc(context, 1, sizeof *b);
     im = (fsi__boxes *)fsi__alloc(context, 1, sizeof *im);
@@ -1486,6 +1592,8 @@ FSI_API fsi_status fsi_boxes_create(fsi_boxes **out, fsi_context *context, int c
         return fsi__fail(context, FSI_ERROR_MEMORY, name, -1, count, "no memory for %d boxes", count);
     }
     fsi__boxes_lay(im, &im->memory, count);
+
+    /* Nothing can fail now. */
     b->cookie = FSI__COOKIE('b', fsi_boxes);
     b->context = context;
     b->count = count;
@@ -1524,6 +1632,8 @@ static void fsi__boxes_sort(fsi__boxes *im, int n)
     for (shift = 0; shift < 63; shift += 11) {
         int sum = 0, *o = im->order;
         uint64_t *k = im->key;
+
+        /* Counts of the digit; where each digit begins. */
         memset(start, 0, sizeof start);
         for (i = 0; i < n; i++) start[k[i] >> shift & 2047]++;
         if (start[k[0] >> shift & 2047] == n) continue;
@@ -1532,6 +1642,8 @@ static void fsi__boxes_sort(fsi__boxes *im, int n)
             start[digit] = sum;
             sum += here;
         }
+
+        /* A stable pass from one array to the other. */
         for (i = 0; i < n; i++) {
             const int to = start[k[i] >> shift & 2047]++;
             im->spare_key[to] = k[i];
@@ -1549,6 +1661,8 @@ static void fsi__boxes_plant(fsi__boxes *im, int n)
 {
     double lo[3], hi[3], scale[3];
     int i, k;
+
+    /* The box of the middles. */
     for (k = 0; k < 3; k++) lo[k] = FSI__HUGE, hi[k] = -FSI__HUGE;
     for (i = 0; i < n; i++) for (k = 0; k < 3; k++) {
         const double m = 0.5 * im->box[6 * i + k] + 0.5 * im->box[6 * i + 3 + k];
@@ -1559,6 +1673,8 @@ static void fsi__boxes_plant(fsi__boxes *im, int n)
         im->origin[k] = n > 0 ? 0.5 * lo[k] + 0.5 * hi[k] : 0;
         scale[k] = hi[k] * 0.5 - lo[k] * 0.5 > 1e-290 ? 1048575.9 / (hi[k] * 0.5 - lo[k] * 0.5) : 0;
     }
+
+    /* Morton codes of 20 bits an axis. */
     for (i = 0; i < n; i++) {
         uint64_t key = 0;
         for (k = 0; k < 3; k++) {
@@ -1608,7 +1724,8 @@ static void fsi__boxes_fit_up(fsi__boxes *im, double *spread, double *boxes)
             for (i = 0; i < FSI__PACK; i++) {
                 lo = from->lo[k][i] < lo ? from->lo[k][i] : lo;
                 hi = from->hi[k][i] > hi ? from->hi[k][i] : hi;
-                if (l == 0 && from->hi[k][i] >= from->lo[k][i]) *boxes += (double)from->hi[k][i] - (double)from->lo[k][i];
+                if (l == 0 && from->hi[k][i] >= from->lo[k][i])
+                    *boxes += (double)from->hi[k][i] - (double)from->lo[k][i];
             }
             if (l == 0 && hi >= lo) *spread += (double)hi - (double)lo;
             if (!to) continue;
@@ -1633,7 +1750,9 @@ static fsi_status fsi__boxes_check(const fsi_boxes *b, const double *box)
     if (!box && b->count) return fsi__fail(b->context, FSI_ERROR_ARGUMENT, name, -1, 0, "box is NULL");
     for (i = 0; i < b->count; i++) for (k = 0; k < 3; k++) {
         const double lo = box[6 * (size_t)i + (size_t)k], hi = box[6 * (size_t)i + (size_t)k + 3];
-        if (!fsi_is_finite(lo) || !fsi_is_finite(hi)) return fsi__fail(b->context, FSI_ERROR_NAN, name, i, fsi_is_finite(lo) ? hi : lo, "box %d is not finite", i);
+        if (!fsi_is_finite(lo) || !fsi_is_finite(hi))
+            return fsi__fail(b->context, FSI_ERROR_NAN, name, i, fsi_is_finite(lo) ? hi : lo, "box %d is not finite",
+                i);
         if (lo > hi) return fsi__fail(b->context, FSI_ERROR_ARGUMENT, name, i, lo, "box %d is turned inside out", i);
     }
     return FSI_OK;
@@ -1651,7 +1770,8 @@ FSI_API fsi_status fsi_boxes_update(fsi_boxes *b, const double *box)
     memcpy(im->box, box, sizeof(double) * 6 * (size_t)b->count);
     if (im->planted) {
         fsi__boxes_fit(b, &spread, &boxes);
-        if (!(spread * im->boxes > 1.3 * im->spread * boxes)) return FSI_OK; /* packs have not grown much beside their boxes */
+        /* packs have not grown much beside their boxes */
+        if (!(spread * im->boxes > 1.3 * im->spread * boxes)) return FSI_OK;
     }
     fsi__boxes_plant(im, b->count);
     fsi__boxes_fit(b, &im->spread, &im->boxes);
@@ -1661,8 +1781,9 @@ FSI_API fsi_status fsi_boxes_update(fsi_boxes *b, const double *box)
 
 /* ---- >>pairs implementation ---------------------------------------------------------------------------------------
 
-   A task takes some packs of a and looks each up in the tree of b. What it finds goes to a stretch of memory of its own; when one is too
-   short they are laid out anew by what each needs, and all is done again. Then a counting sort by i, and each row by j. */
+   A task takes some packs of a and looks each up in the tree of b. What it finds goes to a stretch of memory of its
+   own; when one is too short they are laid out anew by what each needs, and all is done again. Then a counting sort by
+   i, and each row by j. */
 enum { FSI__HUNT_GRAIN = 16 }; /* packs a task */
 /* Nanoseconds at least: of the hunt, for a pack that meets nothing and for a pair; of the sort, for a row and for a
    pair in it. fsi__parallel_work */
@@ -1742,7 +1863,8 @@ FSI_FN unsigned fsi__pack_test(const fsi__pack *p, const float *lo, const float 
     unsigned mask = 0;
     int half, k;
     for (half = 0; half < 2; half++) {
-        __m128 in = _mm_and_ps(_mm_cmple_ps(_mm_loadu_ps(p->lo[0] + 4 * half), _mm_set1_ps(hi[0])), _mm_cmpge_ps(_mm_loadu_ps(p->hi[0] + 4 * half), _mm_set1_ps(lo[0])));
+        __m128 in = _mm_and_ps(_mm_cmple_ps(_mm_loadu_ps(p->lo[0] + 4 * half), _mm_set1_ps(hi[0])),
+            _mm_cmpge_ps(_mm_loadu_ps(p->hi[0] + 4 * half), _mm_set1_ps(lo[0])));
         for (k = 1; k < 3; k++) {
             in = _mm_and_ps(in, _mm_cmple_ps(_mm_loadu_ps(p->lo[k] + 4 * half), _mm_set1_ps(hi[k])));
             in = _mm_and_ps(in, _mm_cmpge_ps(_mm_loadu_ps(p->hi[k] + 4 * half), _mm_set1_ps(lo[k])));
@@ -1757,7 +1879,9 @@ FSI_FN unsigned fsi__pack_test(const fsi__pack *p, const float *lo, const float 
     int hit[FSI__PACK], i;
     unsigned mask = 0;
     for (i = 0; i < FSI__PACK; i++) {
-        hit[i] = (p->lo[0][i] <= hi[0]) & (p->hi[0][i] >= lo[0]) & (p->lo[1][i] <= hi[1]) & (p->hi[1][i] >= lo[1]) & (p->lo[2][i] <= hi[2]) & (p->hi[2][i] >= lo[2]);
+        hit[i] =
+            (p->lo[0][i] <= hi[0]) & (p->hi[0][i] >= lo[0]) & (p->lo[1][i] <= hi[1]) & (p->hi[1][i] >= lo[1])
+            & (p->lo[2][i] <= hi[2]) & (p->hi[2][i] >= lo[2]);
     }
     for (i = 0; i < FSI__PACK; i++) mask |= (unsigned)hit[i] << i;
     return mask;
@@ -1765,7 +1889,9 @@ FSI_FN unsigned fsi__pack_test(const fsi__pack *p, const float *lo, const float 
 #endif
 
 /* Eight boxes of a, as the tree of b sees them. */
-typedef struct fsi__prey { fsi__pack pack; float lo[FSI__PACK][3], hi[FSI__PACK][3], all_lo[3], all_hi[3]; int first, count; } fsi__prey;
+typedef struct fsi__prey {
+    fsi__pack pack; float lo[FSI__PACK][3], hi[FSI__PACK][3], all_lo[3], all_hi[3]; int first, count;
+} fsi__prey;
 
 static void fsi__prey_of(const fsi__hunt *h, int pack, fsi__prey *q)
 {
@@ -1822,7 +1948,8 @@ static int fsi__hunt_pack(const fsi__hunt *h, const fsi__prey *q, int pack, int 
         for (mask = fsi__pack_test(&h->b->pack[pack], q->lo[i], q->hi[i]); mask; mask &= mask - 1) {
             const int at = pack * FSI__PACK + fsi__lowest_bit(mask);
             int x, y;
-            if ((self && at <= place) || !fsi__boxes_touch(h->a->at + 6 * (size_t)place, h->b->at + 6 * (size_t)at)) continue;
+            if ((self && at <= place) || !fsi__boxes_touch(h->a->at + 6 * (size_t)place, h->b->at + 6 * (size_t)at))
+                continue;
             x = h->a->order[place];
             y = h->b->order[at];
             if (self && x > y) { const int t = x; x = y; y = t; }
@@ -1837,7 +1964,8 @@ static int fsi__hunt_pack(const fsi__hunt *h, const fsi__prey *q, int pack, int 
     return n;
 }
 
-/* Down the tree of b, packs that lie wholly before q left out when a is b. A stack entry is a pack's number on its level. */
+/* Down the tree of b, packs that lie wholly before q left out when a is b. A stack entry is a pack's number on its
+   level. */
 static int fsi__hunt_tree(const fsi__hunt *h, const fsi__prey *q, int *out, int room, int n)
 {
     int stack[FSI__BOX_LEVELS * FSI__PACK], level[FSI__BOX_LEVELS * FSI__PACK], top = 0;
@@ -1901,6 +2029,8 @@ static fsi_status fsi__pairs_hunt(fsi_pairs *p, fsi__hunt *h, int chunks)
         for (k = 0; k < chunks; k++) im->need[k] = 0;
         fsi__pairs_lay(im, chunks, 0);
     }
+
+    /* A search with the room of the last one; where it is too small, a second search with enough. */
     for (round = 0; round < 3; round++) {
         int64_t total = 0;
         const int packs = h->a->packs[0]; /* and about as many pairs as last time */
@@ -1911,16 +2041,18 @@ static fsi_status fsi__pairs_hunt(fsi_pairs *p, fsi__hunt *h, int chunks)
             short_of |= im->need[k] > im->offset[k + 1] - im->offset[k];
         }
         if (!short_of) return FSI_OK;
-        if (total > 1 << 29) return fsi__fail(p->context, FSI_ERROR_LIMIT, fsi__pairs_name, -1, (double)total, "%g pairs are too many", (double)total);
+        if (total > 1 << 29)
+            return fsi__fail(p->context, FSI_ERROR_LIMIT, fsi__pairs_name, -1, (double)total, "%g pairs are too many",
+                (double)total);
         if (total > im->capacity) {
             int *index = im->index; /* the last result stays until this call has succeeded */
-            fsi_status status = fsi__room(p->context, c, 2, p->count, &im->capacity, (int)total, fsi__pairs_name);
-            if (status != FSI_OK) return status;
+            FSI__TRY(fsi__room(p->context, c, 2, p->count, &im->capacity, (int)total, fsi__pairs_name));
             if (index != im->index) p->index = im->index;
         }
         fsi__pairs_lay(im, chunks, total);
     }
-    return fsi__fail(p->context, FSI_ERROR_ARGUMENT, fsi__pairs_name, -1, 0, "accept does not say the same when it is asked again");
+    return fsi__fail(p->context, FSI_ERROR_ARGUMENT, fsi__pairs_name, -1, 0,
+        "accept does not say the same when it is asked again");
 }
 
 /* Each row by j: Shell's sort, of which short rows take the last pass only. */
@@ -1935,7 +2067,8 @@ static void fsi__pairs_sort_task(void *arg, int chunk, int begin, int end)
         int *row = n > 1 ? im->index + 2 * (size_t)first : NULL; /* of one there is nothing to sort */
         for (k = n > 32 ? 9 : 0; k >= 0; k--) for (a = gaps[k]; a < n; a++) {
             const int j = row[2 * a + 1];
-            for (b = a; b >= gaps[k] && row[2 * (b - gaps[k]) + 1] > j; b -= gaps[k]) row[2 * b + 1] = row[2 * (b - gaps[k]) + 1];
+            for (b = a; b >= gaps[k] && row[2 * (b - gaps[k]) + 1] > j; b -= gaps[k])
+                row[2 * b + 1] = row[2 * (b - gaps[k]) + 1];
             row[2 * b + 1] = j;
         }
     }
@@ -1946,14 +2079,19 @@ static int fsi__pairs_sort(fsi_pairs *p, int rows, int chunks)
     fsi__pairs *im = (fsi__pairs *)p->impl;
     double work;
     int c, k, i, sum = 0;
+
+    /* Counts by the first of each pair, and where each row begins. */
     for (i = 0; i <= rows; i++) im->start[i] = 0;
-    for (c = 0; c < chunks; c++) for (k = 0; k < im->need[c]; k++) im->start[im->found[2 * (size_t)(im->offset[c] + k)]]++;
+    for (c = 0; c < chunks; c++) for (k = 0; k < im->need[c]; k++)
+        im->start[im->found[2 * (size_t)(im->offset[c] + k)]]++;
     for (i = 0; i < rows; i++) {
         const int here = im->start[i];
         im->start[i] = sum;
         sum += here;
     }
     im->start[rows] = sum;
+
+    /* Pairs to their rows; each row is sorted by its own task. */
     for (c = 0; c < chunks; c++) for (k = 0; k < im->need[c]; k++) {
         const int *pair = im->found + 2 * (size_t)(im->offset[c] + k);
         int *to = im->index + 2 * (size_t)im->start[pair[0]]++;
@@ -1981,7 +2119,8 @@ static fsi_status fsi__pairs_reserve(fsi_pairs *p, int rows, int chunks)
     return status;
 }
 
-FSI_API fsi_status fsi_pairs_find(fsi_pairs *p, const fsi_boxes *a, const fsi_boxes *b, int (*accept)(void *user, int i, int j), void *user)
+FSI_API fsi_status fsi_pairs_find(fsi_pairs *p, const fsi_boxes *a, const fsi_boxes *b,
+    int (*accept)(void *user, int i, int j), void *user)
 {
     fsi__hunt h;
     fsi__pairs *im;
@@ -1990,6 +2129,8 @@ FSI_API fsi_status fsi_pairs_find(fsi_pairs *p, const fsi_boxes *a, const fsi_bo
     if (!p || p->cookie != FSI__COOKIE('p', fsi_pairs)) return FSI_ERROR_COOKIE;
     if (!a || !b) return fsi__fail(p->context, FSI_ERROR_ARGUMENT, fsi__pairs_name, -1, 0, "boxes is NULL");
     if (a->cookie != FSI__COOKIE('b', fsi_boxes) || b->cookie != FSI__COOKIE('b', fsi_boxes)) return FSI_ERROR_COOKIE;
+
+    /* What the tasks read. */
     im = (fsi__pairs *)p->impl;
     h.a = (const fsi__boxes *)a->impl;
     h.b = (const fsi__boxes *)b->impl;
@@ -2002,11 +2143,16 @@ FSI_API fsi_status fsi_pairs_find(fsi_pairs *p, const fsi_boxes *a, const fsi_bo
         p->count = 0;
         return FSI_OK;
     }
-    if (!h.a->planted || !h.b->planted) return fsi__fail(p->context, FSI_ERROR_ARGUMENT, fsi__pairs_name, -1, 0, "boxes have no places yet: fsi_boxes_update comes first");
+    if (!h.a->planted || !h.b->planted)
+        return fsi__fail(p->context, FSI_ERROR_ARGUMENT, fsi__pairs_name, -1, 0,
+            "boxes have no places yet: fsi_boxes_update comes first");
+
+    /* The search; then the result in order. */
     chunks = fsi__chunks(h.a->packs[0], FSI__HUNT_GRAIN);
     status = fsi__pairs_reserve(p, a->count, chunks);
     if (status == FSI_OK) status = fsi__pairs_hunt(p, &h, chunks);
-    p->bytes = sizeof *p + sizeof *im + (size_t)im->capacity * 4 * sizeof(int) + (size_t)im->rows * sizeof(int) + (size_t)im->chunks * 2 * sizeof(int);
+    p->bytes = sizeof *p + sizeof *im + (size_t)im->capacity * 4 * sizeof(int) + (size_t)im->rows * sizeof(int)
+        + (size_t)im->chunks * 2 * sizeof(int);
     if (status != FSI_OK) return status;
     p->count = fsi__pairs_sort(p, a->count, chunks);
     p->index = im->index;
@@ -2015,8 +2161,8 @@ FSI_API fsi_status fsi_pairs_find(fsi_pairs *p, const fsi_boxes *a, const fsi_bo
 
 /* ---- >>crossing implementation -----------------------------------------------------------------------------------
 
-   By signs of volumes, exact: where rounding could decide, all products are kept to the last bit and summed as an expansion, numbers that do not
-   overlap (Dekker 1971; Knuth; Shewchuk 1997). */
+   By signs of volumes, exact: where rounding could decide, all products are kept to the last bit and summed as an
+   expansion, numbers that do not overlap (Dekker 1971; Knuth; Shewchuk 1997). */
 
 static void fsi__two_sum(double a, double b, double *sum, double *rest)
 {
@@ -2027,7 +2173,8 @@ static void fsi__two_sum(double a, double b, double *sum, double *rest)
 
 static void fsi__two_product(double a, double b, double *product, double *rest)
 {
-    const double k = 134217729.0, p = a * b, ca = k * a, cb = k * b, ah = ca - (ca - a), bh = cb - (cb - b), al = a - ah, bl = b - bh;
+    const double k = 134217729.0, p = a * b, ca = k * a, cb = k * b, ah = ca - (ca - a), bh = cb - (cb - b),
+        al = a - ah, bl = b - bh;
     *rest = al * bl - (((p - ah * bh) - al * bh) - ah * bl);
     *product = p;
 }
@@ -2056,7 +2203,8 @@ static int fsi__exact_side(const double *const p[3], const double *d)
     e.count = 0;
     for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) fsi__two_sum(p[i][j], -d[j], &v[i][j][0], &v[i][j][1]);
     for (k = 0; k < 6; k++) for (i = 0; i < 8; i++) {
-        const double a = v[0][order[k][0]][i & 1], b = v[1][order[k][1]][i >> 1 & 1], c = k < 3 ? v[2][order[k][2]][i >> 2] : -v[2][order[k][2]][i >> 2];
+        const double a = v[0][order[k][0]][i & 1], b = v[1][order[k][1]][i >> 1 & 1],
+            c = k < 3 ? v[2][order[k][2]][i >> 2] : -v[2][order[k][2]][i >> 2];
         double ab[2], t[2];
         fsi__two_product(a, b, &ab[0], &ab[1]);
         for (j = 0; j < 2; j++) {
@@ -2080,7 +2228,8 @@ static int fsi__side_of(const double *a, const double *b, const double *c, const
     }
     for (i = 0; i < 3; i++) n[i] = v[(i + 1) % 3] * w[(i + 2) % 3] - v[(i + 2) % 3] * w[(i + 1) % 3];
     det = u[0] * n[0] + u[1] * n[1] + u[2] * n[2];
-    for (i = 0; i < 3; i++) size += fabs(u[i]) * (fabs(v[(i + 1) % 3] * w[(i + 2) % 3]) + fabs(v[(i + 2) % 3] * w[(i + 1) % 3]));
+    for (i = 0; i < 3; i++)
+        size += fabs(u[i]) * (fabs(v[(i + 1) % 3] * w[(i + 2) % 3]) + fabs(v[(i + 2) % 3] * w[(i + 1) % 3]));
     if (det > 1e-14 * size) return 1;
     if (det < -1e-14 * size) return -1;
     return fsi__exact_side(p, d);

@@ -1014,7 +1014,7 @@ static double fsi__co_sweep(fsi__co_impl *c, const fsi__co_sample *sample, const
     for (a = 0; a < 3; a++) move[a] *= c->swept;
     reader.user = c;
     reader.read = fsi__co_read;
-    s = fsi_levelset_ccd(c->s->desc.metric, c->liquid->grid->dim, c->dx, start, move, &reader, &sample->frozen, 0.1);
+    s = fsi_stencil_ccd(c->s->desc.metric, c->liquid->grid->dim, c->dx, start, move, &reader, &sample->frozen, 0.1);
     return s < 1 ? within[0] + s * c->swept : t;
 }
 

@@ -1,4 +1,4 @@
-/* fsi_grid.h - sparse MAC grid: blocks of cells that come and go, fields on cells and faces, sampling, advection, extrapolation.
+/* fsi_grid.h - sparse MAC grid: blocks that come and go, fields on cells and faces, sampling, advection, extrapolation
    SPDX-License-Identifier: MIT
 
    DO THIS
@@ -15,7 +15,8 @@
       int a;
       d.context = &ctx;
       if (fsi_grid_create(&grid, &d) != FSI_OK) { puts(ctx.error.message); return 1; }
-      if (fsi_grid_add_field(grid, FSI_CELLS, 0, &smoke) != FSI_OK || fsi_grid_add_field(grid, FSI_CELLS, 0, &moved) != FSI_OK) return 1;
+      if (fsi_grid_add_field(grid, FSI_CELLS, 0, &smoke) != FSI_OK
+          || fsi_grid_add_field(grid, FSI_CELLS, 0, &moved) != FSI_OK) return 1;
       for (a = 0; a < 3; a++)
           if (fsi_grid_add_field(grid, (fsi_grid_place)(FSI_FACES_X + a), a == 0, &u[a]) != FSI_OK) return 1;
       memset(all, 1, sizeof all);
@@ -58,9 +59,9 @@
                . . 7 8 . .      block b owns the entries [b * block_cells, (b + 1) * block_cells) of every field,
                                 cell (x, y, z) of it at (z * 8 + y) * 8 + x
 
-   Cell (i, j, k) has its centre at origin + (i + 1/2, j + 1/2, k + 1/2) dx. Its entry of a face field belongs to its LOWER
-   face: that of FSI_FACES_X stands at origin + (i, j + 1/2, k + 1/2) dx. So that the upper wall's faces have a place too,
-   the index covers one cell more than n along each axis. In 2D k = 0, n[2] = 1, z is not looked at. */
+   Cell (i, j, k) has its centre at origin + (i + 1/2, j + 1/2, k + 1/2) dx. Its entry of a face field belongs to its
+   LOWER face: that of FSI_FACES_X stands at origin + (i, j + 1/2, k + 1/2) dx. So that the upper wall's faces have a
+   place too, the index covers one cell more than n along each axis. In 2D k = 0, n[2] = 1, z is not looked at. */
 #define FSI_GRID_BLOCK 8 /* cells along an edge of a block */
 
 /* Where the numbers of a field stand. The axis of a face field is its value minus FSI_FACES_X. */
@@ -83,7 +84,8 @@ typedef struct fsi_field {
     fsi_grid *grid;
     fsi_grid_place place;
     fsi_real background;   /* what stands in blocks that do not exist, and what new blocks are filled with */
-    int scratch;           /* default 0; 1: what stands in it is not worth keeping when blocks come or go. Yours to write */
+    int scratch;           /* default 0; 1: what stands in it is not worth keeping when blocks come or go. Yours to
+                              write */
     fsi_real *value;       /* grid->block_count * grid->block_cells; yours to write */
 } fsi_field;
 
@@ -103,16 +105,17 @@ struct fsi_grid {
 };
 
 FSI_API fsi_grid_desc fsi_grid_default_desc(void); /* fills every field */
-/* An empty grid: no block, no field. Errors: COOKIE, ARGUMENT, NAN (name the field of the desc), LIMIT (more than 2^31-1
-   places of blocks), MEMORY; then *out is NULL. */
+/* An empty grid: no block, no field. Errors: COOKIE, ARGUMENT, NAN (name the field of the desc), LIMIT (more than
+   2^31-1 places of blocks), MEMORY; then *out is NULL. */
 FSI_API fsi_status fsi_grid_create(fsi_grid **out, const fsi_grid_desc *desc);
 FSI_API void fsi_grid_destroy(fsi_grid *grid); /* with its fields; NULL is fine */
-/* A field of `background` everywhere. Errors: COOKIE, ARGUMENT (place), NAN (background), LIMIT (60 fields), MEMORY; then *out is NULL. */
+/* A field of `background` everywhere. Errors: COOKIE, ARGUMENT (place), NAN (background), LIMIT (60 fields), MEMORY;
+   then *out is NULL. */
 FSI_API fsi_status fsi_grid_add_field(fsi_grid *grid, fsi_grid_place place, fsi_real background, fsi_field **out);
 FSI_API void fsi_grid_remove_field(fsi_field *field); /* NULL is fine */
-/* Makes exactly the blocks exist whose place has wanted[place] != 0 (as many entries as `index`). Fields keep what stood in blocks that
-   stay; new ones are filled with the background. Their arrays may move. Errors: COOKIE, ARGUMENT, LIMIT (2^31-1 cells), MEMORY;
-   nothing has changed then. O(places + entries that move). */
+/* Makes exactly the blocks exist whose place has wanted[place] != 0 (as many entries as `index`). Fields keep what
+   stood in blocks that stay; new ones are filled with the background. Their arrays may move. Errors: COOKIE, ARGUMENT,
+   LIMIT (2^31-1 cells), MEMORY; nothing has changed then. O(places + entries that move). */
 FSI_API fsi_status fsi_grid_set_blocks(fsi_grid *grid, const unsigned char *wanted);
 
 FSI__STRICT_FN_BEGIN
@@ -120,7 +123,8 @@ FSI__STRICT_FN_BEGIN
 FSI_FN fsi_vec3 fsi_grid_position(const fsi_grid *g, fsi_grid_place place, int i, int j, int k)
 {
     const fsi_real h = g->dx / 2;
-    return fsi_v3(g->origin.x + (fsi_real)i * g->dx + (place == FSI_FACES_X ? 0 : h), g->origin.y + (fsi_real)j * g->dx + (place == FSI_FACES_Y ? 0 : h),
+    return fsi_v3(g->origin.x + (fsi_real)i * g->dx + (place == FSI_FACES_X ? 0 : h), g->origin.y + (fsi_real)j * g->dx
+        + (place == FSI_FACES_Y ? 0 : h),
                   g->dim == 2 ? 0 : g->origin.z + (fsi_real)k * g->dx + (place == FSI_FACES_Z ? 0 : h));
 }
 /* Cell (i, j, k) of the corner of block b. */
@@ -141,7 +145,10 @@ FSI_FN long long fsi_grid_entry(const fsi_grid *g, int i, int j, int k)
     return b < 0 ? -1 : (long long)b * g->block_cells + (((k & 7) * 8 + (j & 7)) * 8 + (i & 7));
 }
 /* Number of entries that a field has along an axis within the box: n, or n + 1 faces along their own axis. */
-FSI_FN int fsi_grid_size(const fsi_grid *g, fsi_grid_place place, int axis) { return g->n[axis] + (axis + 1 == (int)place); }
+FSI_FN int fsi_grid_size(const fsi_grid *g, fsi_grid_place place, int axis)
+{
+    return g->n[axis] + (axis + 1 == (int)place);
+}
 FSI__STRICT_FN_END
 
 /* Value at (i, j, k), which is clamped into the box first; background where no block is. */
@@ -149,21 +156,21 @@ FSI_API fsi_real fsi_grid_at(const fsi_field *field, int i, int j, int k);
 
 /* ---- >>sampling -----------------------------------------------------------------------------------------------
 
-   Values between the entries. Beyond its outermost entries a field goes on as a constant; where no block is stands its background.
-   What is no field gives 0, a position that is NaN counts as the lower corner of the box. In 2D z is not looked at. */
+   Values between the entries. Beyond its outermost entries a field goes on as a constant; where no block is stands its
+   background. What is no field gives 0, a position that is NaN counts as the lower corner of the box. In 2D z is not
+   looked at. */
 
 /* Linear in 2D between 4 entries, in 3D between 8. */
 FSI_API fsi_real fsi_grid_sample_linear(const fsi_field *f, fsi_vec3 x);
-/* Tensor product of Catmull-Rom cubics (exact for quadratics), clamped to the range of the 2^dim entries around x. */
-FSI_API fsi_real fsi_grid_sample_cubic(const fsi_field *f, fsi_vec3 x);
-/* Quadratic B-spline: C1 everywhere, does not interpolate: f + dx^2/8 Laplacian(f). gradient (NULL ok) is that of the value returned [1/m];
-   in 2D its z is 0. It flattens over the outermost entry: at a wall, half a cell beyond the centres, the normal part is 0. */
+/* Quadratic B-spline: C1 everywhere, does not interpolate: f + dx^2/8 Laplacian(f). gradient (NULL ok) is that of the
+   value returned [1/m]; in 2D its z is 0. It flattens over the outermost entry: at a wall, half a cell beyond the
+   centres, the normal part is 0. */
 FSI_API fsi_real fsi_grid_sample_spline(const fsi_field *f, fsi_vec3 x, fsi_vec3 *gradient);
-/* Each component linear between its own faces. u: one field a place FSI_FACES_X, _Y, _Z, of one grid; in 2D u[2] is not looked at. What is
-   no such velocity counts as 0. */
+/* Each component linear between its own faces. u: one field a place FSI_FACES_X, _Y, _Z, of one grid; in 2D u[2] is not
+   looked at. What is no such velocity counts as 0. */
 FSI_API fsi_vec3 fsi_grid_sample_velocity(fsi_field *const u[3], fsi_vec3 x);
-/* Where x goes along u in dt seconds, back if dt < 0. order 2: midpoint rule, 3: Ralston (1962); else as 2. Every point on the way is clamped
-   into the box, x too. x comes back as it is when u is no velocity or dt is not finite. */
+/* Where x goes along u in dt seconds, back if dt < 0. order 2: midpoint rule, 3: Ralston (1962); else as 2. Every point
+   on the way is clamped into the box, x too. x comes back as it is when u is no velocity or dt is not finite. */
 FSI_API fsi_vec3 fsi_grid_trace(fsi_field *const u[3], fsi_vec3 x, fsi_real dt, int order);
 
 /* ---- >>advection ---------------------------------------------------------------------------------------------- */
@@ -171,41 +178,50 @@ FSI_API fsi_vec3 fsi_grid_trace(fsi_field *const u[3], fsi_vec3 x, fsi_real dt, 
 /* How an advected field is read where the trace ends. */
 typedef enum fsi_grid_scheme {
     FSI_ADVECT_LINEAR,   /* as fsi_grid_sample_linear: smears */
-    FSI_ADVECT_CUBIC,    /* as fsi_grid_sample_cubic: never out of the range of the 2^dim entries around, at the price of clipped peaks */
-    FSI_ADVECT_QUINTIC   /* 6 entries along each axis (Lagrange, exact for quintics), clamped to the range of the 4^dim around, widened by a
-                            quarter: more than the crest of a wave of 4 cells needs. Keeps most energy and the sharpest corners */
+    FSI_ADVECT_CUBIC,    /* Catmull-Rom cubics along each axis (exact for quadratics), clamped to the range of the 2^dim
+                            entries around: no new extrema, at the price of clipped peaks */
+    FSI_ADVECT_QUINTIC   /* 6 entries along each axis (Lagrange, exact for quintics), clamped to the range of the 4^dim
+                            around, widened by a quarter: more than the crest of a wave of 4 cells needs. Keeps most
+                            energy and the sharpest corners */
 } fsi_grid_scheme;
 
-/* to(x) = from(trace(x, -dt)) in every block: semi-Lagrangian transport (Staniforth and Cote 1991). `to` is another field at the place of
-   `from`, and none of u. where (NULL: everywhere): one byte an entry; entries with 0 take over their value of `from`, and rows and blocks of
-   them cost next to nothing: pass what fsi_grid_extrapolate made of `known`, or |phi| < band. order: as for fsi_grid_trace.
+/* to(x) = from(trace(x, -dt)) in every block: semi-Lagrangian transport (Staniforth and Cote 1991). `to` is another
+   field at the place of `from`, and none of u. where (NULL: everywhere): one byte an entry; entries with 0 take over
+   their value of `from`, and rows and blocks of them cost next to nothing: pass what fsi_grid_extrapolate made of
+   `known`, or |phi| < band. order: as for fsi_grid_trace.
 
-   `from` need not be the carrier u: where pressure acts, most energy is lost by splitting advection from projection, not by the scheme. With
-   from = 2 u - u*, u* being u before its last projection, the pressure of a step acts half before and half after the way, and vortices of 16
-   cells keep 99 instead of 46 % of their energy while the liquid goes 8 times as far as they are wide (the reflection of Zehnder, Narain and
-   Thomaszewski 2018, with one projection a step).
+   `from` need not be the carrier u: where pressure acts, most energy is lost by splitting advection from projection,
+   not by the scheme. With from = 2 u - u*, u* being u before its last projection, the pressure of a step acts half
+   before and half after the way, and vortices of 16 cells keep 99 instead of 46 % of their energy while the liquid goes
+   8 times as far as they are wide (the reflection of Zehnder, Narain and Thomaszewski 2018, with one projection a
+   step).
 
-   Allocates nothing. Errors: COOKIE, ARGUMENT (names what does not fit), NAN (dt; or names the entry of from or u that is not finite: `to` then
-   is of no use, but finite where it was). */
-FSI_API fsi_status fsi_grid_advect(const fsi_field *from, fsi_field *const u[3], fsi_real dt, fsi_grid_scheme scheme, int order, const unsigned char *where,
+   Allocates nothing. Errors: COOKIE, ARGUMENT (names what does not fit), NAN (dt; or names the entry of from or u that
+   is not finite: `to` then is of no use, but finite where it was). */
+FSI_API fsi_status fsi_grid_advect(const fsi_field *from, fsi_field *const u[3], fsi_real dt, fsi_grid_scheme scheme,
+    int order, const unsigned char *where,
                                    fsi_field *to);
-/* The same for the components of a velocity, which may be u itself, in three quarters of the time. where (NULL: everywhere): one list a component,
-   any may be NULL. Errors: as fsi_grid_advect; COOKIE also when `to` is no velocity. */
-FSI_API fsi_status fsi_grid_advect_velocity(fsi_field *const from[3], fsi_field *const u[3], fsi_real dt, fsi_grid_scheme scheme, int order,
+/* The same for the components of a velocity, which may be u itself, in three quarters of the time. where (NULL:
+   everywhere): one list a component, any may be NULL. Errors: as fsi_grid_advect; COOKIE also when `to` is no
+   velocity. */
+FSI_API fsi_status fsi_grid_advect_velocity(fsi_field *const from[3], fsi_field *const u[3], fsi_real dt,
+    fsi_grid_scheme scheme, int order,
                                             const unsigned char *const where[3], fsi_field *const to[3]);
 
 /* ---- >>extrapolation ------------------------------------------------------------------------------------------ */
 
-/* Carries f from where it is known into what lies around. known: one byte an entry, other than 0 where the value of f stands. Layer after
-   layer (1 to 254), each unknown entry of an existing block that has known face neighbours within the box gets their average; the order
-   within a layer does not matter. known becomes 1 where it was not 0, 1 + layer where f was set; what is left has f = background and 0.
-   Allocates only where there are more blocks than ever. Errors: COOKIE, ARGUMENT, MEMORY: nothing has changed; NAN (names an entry beside known
-   ones that are not finite, or whose sum is not): f and known are of no use. */
+/* Carries f from where it is known into what lies around. known: one byte an entry, other than 0 where the value of f
+   stands. Layer after layer (1 to 254), each unknown entry of an existing block that has known face neighbours within
+   the box gets their average; the order within a layer does not matter. known becomes 1 where it was not 0, 1 + layer
+   where f was set; what is left has f = background and 0. Allocates only where there are more blocks than ever. Errors:
+   COOKIE, ARGUMENT, MEMORY: nothing has changed; NAN (names an entry beside known ones that are not finite, or whose
+   sum is not): f and known are of no use. */
 FSI_API fsi_status fsi_grid_extrapolate(fsi_field *f, unsigned char *known, int layers);
 
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
 
-/* What holds for an entry or not (it is known, liquid, labelled), one bit each: a word for each layer z of a block, bit 8 y + x. Neighbours, borders and floods are shifts then. */
+/* What holds for an entry or not (it is known, liquid, labelled), one bit each: a word for each layer z of a block, bit
+   8 y + x. Neighbours, borders and floods are shifts then. */
 #define FSI__COLUMN (~(uint64_t)0 / 255) /* x = 0 */
 
 /* Which cells are liquid. */
@@ -222,17 +238,20 @@ FSI_API void fsi__grid_light(const fsi_grid *g, int grain, double work, fsi__ran
 FSI_API int fsi__block_beside(const fsi_grid *g, int b, const int step[3]);
 FSI_API void fsi__blocks_beside(const fsi_grid *g, int b, int beside[6]); /* on all six sides, ordered as fsi__step */
 /* A block, whose first cell is `corner` and which need not exist, with h more entries on each side (1 to 8):
-       out[((z + h) * s + y + h) * s + x + h], s = 8 + 2h, -h <= x, y, z < 8 + h; in 2D one layer: out[(y + h) * s + x + h] */
+       out[((z + h) * s + y + h) * s + x + h], s = 8 + 2h, -h <= x, y, z < 8 + h; in 2D one layer:
+       out[(y + h) * s + x + h] */
 FSI_API void fsi__grid_gather_at(const fsi_field *field, const int *corner, int h, fsi_real *out);
 /* The same around block b. */
 FSI_API void fsi__grid_gather(const fsi_field *field, int b, int h, fsi_real *out);
-/* Stencils do not look across blocks: a box of entries is copied out of the blocks, and the loops run there, with constant strides.
-   What lies outside of the box of the grid is the nearest value inside; what is in no block is the background.
+/* Stencils do not look across blocks: a box of entries is copied out of the blocks, and the loops run there, with
+   constant strides. What lies outside of the box of the grid is the nearest value inside; what is in no block is the
+   background.
 
        out[(z n[1] + y) n[0] + x] = entry lo + (x, y, z);  any lo, 0 <= x < n[0] and so on; in 2D lo[2] = 0, n[2] = 1 */
 FSI_API void fsi__grid_gather_box(const fsi_field *field, const int *lo, const int *n, fsi_real *out);
 /* Fails, naming the entry of the box where the field is not finite, if there is one in block b. */
-FSI_API fsi_status fsi__grid_name_bad(fsi_context *context, const fsi_field *field, int b, const char *what, const char *function);
+FSI_API fsi_status fsi__grid_name_bad(fsi_context *context, const fsi_field *field, int b, const char *what,
+    const char *function);
 /* The grid's scratch, with room for `size` bytes and some growth. */
 FSI_API fsi_status fsi__grid_room(const fsi_grid *g, size_t size, const char *function);
 FSI_API fsi__arena *fsi__grid_scratch(const fsi_grid *g); /* what fsi__grid_room made room in */
@@ -241,15 +260,20 @@ FSI_API int fsi__grid_capacity(const fsi_grid *g); /* blocks that it has room fo
 FSI_API fsi_status fsi__level_set_check(const fsi_field *phi, const char *function);
 /* For each cell of layer z of block b the bit of its neighbour at fsi__step(side); `beside` is the block there. */
 FSI_API uint64_t fsi__mask_beside(const fsi_grid *g, uint64_t *mask, int b, int beside, int z, int side);
-/* The entries (x, y) at `place` in layer z of the block at `corner` that stay in the box when they are moved by `step`. */
-FSI_API uint64_t fsi__mask_inside(const fsi_grid *g, fsi_grid_place place, const int corner[3], int z, const int step[3]);
+/* The entries (x, y) at `place` in layer z of the block at `corner` that stay in the box when they are moved by
+   `step`. */
+FSI_API uint64_t fsi__mask_inside(const fsi_grid *g, fsi_grid_place place, const int corner[3], int z,
+    const int step[3]);
 /* Fills m->liquid and m->bad, which have room, from field and solid. Errors: NAN (names the entry). */
 FSI_API fsi_status fsi__mask_make(fsi__mask *m, const char *function);
 
 FSI__STRICT_FN_BEGIN
 FSI_FN int fsi__is_grid(const fsi_grid *g) { return g && g->cookie == FSI__COOKIE('g', fsi_grid); }
 FSI_FN int fsi__is_field(const fsi_field *f) { return f && f->cookie == FSI__COOKIE('v', fsi_field); }
-FSI_FN size_t fsi__grid_places(const fsi_grid *g) { return (size_t)g->blocks[0] * (size_t)g->blocks[1] * (size_t)g->blocks[2]; }
+FSI_FN size_t fsi__grid_places(const fsi_grid *g)
+{
+    return (size_t)g->blocks[0] * (size_t)g->blocks[1] * (size_t)g->blocks[2];
+}
 FSI_FN int fsi__layers(const fsi_grid *g) { return g->block_cells / 64; } /* words of a mask that a block has */
 /* One step across side 0 .. 5 of a cell or block: -x, +x, -y ... */
 FSI_FN const int *fsi__step(int side)
@@ -257,14 +281,19 @@ FSI_FN const int *fsi__step(int side)
     static const int step[6][3] = { { -1, 0, 0 }, { 1, 0, 0 }, { 0, -1, 0 }, { 0, 1, 0 }, { 0, 0, -1 }, { 0, 0, 1 } };
     return step[side];
 }
-FSI_FN int fsi__gather_size(const fsi_grid *g, int h) { return (8 + 2 * h) * (8 + 2 * h) * (g->dim == 3 ? 8 + 2 * h : 1); }
+FSI_FN int fsi__gather_size(const fsi_grid *g, int h)
+{
+    return (8 + 2 * h) * (8 + 2 * h) * (g->dim == 3 ? 8 + 2 * h : 1);
+}
 /* x within lo to hi; NaN: lo. */
 FSI_FN fsi_real fsi__into(fsi_real x, fsi_real lo, fsi_real hi)
 {
     const fsi_real t = x > lo ? x : lo;
     return t < hi ? t : hi;
 }
-FSI__HOST_FN uint64_t *fsi__mask_of(uint64_t *mask, const fsi_grid *g, int b) { return mask + (size_t)b * (size_t)fsi__layers(g); }
+FSI__HOST_FN uint64_t *fsi__mask_of(uint64_t *mask, const fsi_grid *g, int b) {
+    return mask + (size_t)b * (size_t)fsi__layers(g);
+}
 FSI_FN int fsi__mask_at(const uint64_t *mask, size_t entry) { return (int)(mask[entry >> 6] >> (entry & 63) & 1); }
 FSI_FN int fsi__mask_count(uint64_t w) /* bits of w */
 {
@@ -311,7 +340,8 @@ typedef struct fsi__grid_impl {
     int field_count;
     int *index, *place;
     int *next;                       /* scratch: the next list of places */
-    fsi__arena scratch;              /* of one call: masks, sheets, distances; kept, so that the next one allocates nothing */
+    fsi__arena scratch;              /* of one call: masks, sheets, distances; kept, so that the next one allocates
+                                        nothing */
     int capacity;                    /* blocks that `place`, `next` and every field have room for */
 } fsi__grid_impl;
 
@@ -328,18 +358,22 @@ FSI_API fsi_grid_desc fsi_grid_default_desc(void)
 
 static fsi_status fsi__grid_check(const fsi_grid_desc *d)
 {
-    static const char *const f = "fsi_grid_create";
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_grid_desc, dim, FSI__INT, 2, 3, 0),
+        FSI__FIELD(fsi_grid_desc, dx, FSI__REAL, 0, HUGE_VAL, FSI__ABOVE),
+        FSI__FINITE(fsi_grid_desc, origin),
+        FSI__FIELD(fsi_grid_desc, n[0], FSI__INT, 1, 16384, 0),
+        FSI__FIELD(fsi_grid_desc, n[1], FSI__INT, 1, 16384, 0),
+        FSI__FIELD(fsi_grid_desc, n[2], FSI__INT, 1, 16384, 0)
+    };
+    static const fsi__where at = { "fsi_grid_create", "desc.", -1, 3 };
     double places = 1;
     int a;
-    if (d->dim != 2 && d->dim != 3) return fsi__fail(d->context, FSI_ERROR_ARGUMENT, f, -1, d->dim, "dim is %d, not 2 or 3", d->dim);
-    for (a = 0; a < d->dim; a++) {
-        if (d->n[a] < 1 || d->n[a] > 16384) return fsi__fail(d->context, FSI_ERROR_ARGUMENT, f, a, d->n[a], "n[%d] is %d, not 1 to 16384", a, d->n[a]);
-        places *= (d->n[a] + FSI_GRID_BLOCK) / FSI_GRID_BLOCK;
-    }
-    if (!fsi_is_finite((double)d->dx)) return fsi__fail(d->context, FSI_ERROR_NAN, f, -1, (double)d->dx, "dx is not finite");
-    if (!(d->dx > 0)) return fsi__fail(d->context, FSI_ERROR_ARGUMENT, f, -1, (double)d->dx, "dx is %g, not above 0", (double)d->dx);
-    if (!fsi_v3_is_finite(d->origin)) return fsi__fail(d->context, FSI_ERROR_NAN, f, -1, 0, "origin is not finite");
-    if (places > 2147483647.0) return fsi__fail(d->context, FSI_ERROR_LIMIT, f, -1, places, "%g blocks in the box are more than 2^31 - 1", places);
+    FSI__TRY(fsi__check_rows(d->context, &at, d, rows, d->dim == 2 ? 5 : 6));
+    for (a = 0; a < d->dim; a++) places *= (d->n[a] + FSI_GRID_BLOCK) / FSI_GRID_BLOCK;
+    if (places > 2147483647.0)
+        return fsi__fail(d->context, FSI_ERROR_LIMIT, at.function, -1, places,
+            "%g blocks in the box are more than 2^31 - 1", places);
     return FSI_OK;
 }
 
@@ -349,14 +383,15 @@ FSI_API fsi_status fsi_grid_create(fsi_grid **out, const fsi_grid_desc *desc)
     fsi_context *context;
     fsi__grid_impl *m;
     fsi_grid *g;
-    fsi_status status;
     size_t places, p;
     int a;
     if (!out) return FSI_ERROR_ARGUMENT;
     *out = NULL;
-    if (!desc || desc->cookie != FSI__COOKIE('G', fsi_grid_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
-    status = fsi__grid_check(desc);
-    if (status != FSI_OK) return status;
+    if (!desc || desc->cookie != FSI__COOKIE('G', fsi_grid_desc) || !fsi__is_context(desc->context))
+        return FSI_ERROR_COOKIE;
+    FSI__TRY(fsi__grid_check(desc));
+
+    /* The grid and its list of places. */
     context = desc->context;
     g = (fsi_grid *)fsi__alloc(context, 1, sizeof *g);
     m = (fsi__grid_impl *)fsi__alloc(context, 1, sizeof *m);
@@ -370,10 +405,13 @@ FSI_API fsi_status fsi_grid_create(fsi_grid **out, const fsi_grid_desc *desc)
             g->n[a] = a < g->dim ? desc->n[a] : 1;
             g->blocks[a] = a < g->dim ? (g->n[a] + FSI_GRID_BLOCK) / FSI_GRID_BLOCK : 1;
         }
-        g->block_cells = g->dim == 3 ? FSI_GRID_BLOCK * FSI_GRID_BLOCK * FSI_GRID_BLOCK : FSI_GRID_BLOCK * FSI_GRID_BLOCK;
+        g->block_cells = g->dim == 3 ? FSI_GRID_BLOCK * FSI_GRID_BLOCK * FSI_GRID_BLOCK
+            : FSI_GRID_BLOCK * FSI_GRID_BLOCK;
     }
     places = g ? fsi__grid_places(g) : 0;
     if (g && m) m->index = (int *)fsi__alloc(context, places, sizeof *m->index);
+
+    /* All or nothing. */
     if (!g || !m || !m->index) {
         fsi__free(context, m, 1, sizeof *m);
         fsi__free(context, g, 1, sizeof *g);
@@ -409,19 +447,31 @@ FSI_API fsi_status fsi_grid_add_field(fsi_grid *g, fsi_grid_place place, fsi_rea
     fsi_field *field;
     size_t k, cells;
     if (out) *out = NULL;
+
+    /* Input. */
     if (!fsi__is_grid(g)) return FSI_ERROR_COOKIE;
     if (!out) return fsi__fail(g->context, FSI_ERROR_ARGUMENT, f, -1, 0, "out is NULL");
     if ((int)place < (int)FSI_CELLS || (int)place > (int)FSI_FACES_X + g->dim - 1)
-        return fsi__fail(g->context, FSI_ERROR_ARGUMENT, f, -1, (double)(int)place, "place is %d, not one that a %dD grid has", (int)place, g->dim);
-    if (!fsi_is_finite((double)background)) return fsi__fail(g->context, FSI_ERROR_NAN, f, -1, (double)background, "background is not finite");
+        return fsi__fail(g->context, FSI_ERROR_ARGUMENT, f, -1, (double)(int)place,
+            "place is %d, not one that a %dD grid has", (int)place, g->dim);
+    if (!fsi_is_finite((double)background))
+        return fsi__fail(g->context, FSI_ERROR_NAN, f, -1, (double)background, "background is not finite");
     m = (fsi__grid_impl *)g->impl;
-    if (m->field_count == FSI__GRID_FIELDS) return fsi__fail(g->context, FSI_ERROR_LIMIT, f, -1, FSI__GRID_FIELDS, "a grid has no more than %d fields", FSI__GRID_FIELDS);
+    if (m->field_count == FSI__GRID_FIELDS)
+        return fsi__fail(g->context, FSI_ERROR_LIMIT, f, -1, FSI__GRID_FIELDS, "a grid has no more than %d fields",
+            FSI__GRID_FIELDS);
+
+    /* The field, as large as all others. */
     field = (fsi_field *)fsi__alloc(g->context, 1, sizeof *field);
-    if (field) field->value = (fsi_real *)fsi__alloc(g->context, (size_t)m->capacity, (size_t)g->block_cells * sizeof *field->value);
+    if (field)
+        field->value = (fsi_real *)fsi__alloc(g->context, (size_t)m->capacity,
+            (size_t)g->block_cells * sizeof *field->value);
     if (!field || !field->value) {
         fsi__free(g->context, field, 1, sizeof *field);
         return fsi__fail(g->context, FSI_ERROR_MEMORY, f, -1, 0, "no memory for a field");
     }
+
+    /* Nothing can fail now. */
     field->cookie = FSI__COOKIE('v', fsi_field);
     field->grid = g;
     field->place = place;
@@ -450,8 +500,9 @@ FSI_API void fsi_grid_remove_field(fsi_field *field)
 
 #define FSI__GRID_MOVE_NS 0.2 /* nanoseconds at least for a number: fsi__parallel_work */
 
-/* The move of one field from the old set of blocks to the new one, in place: what stays closes up to the left, in ascending order;
-   then it spreads to its new numbers, in descending order. Both lists ascend, so that neither overwrites what it needs. */
+/* The move of one field from the old set of blocks to the new one, in place: what stays closes up to the left, in
+   ascending order; then it spreads to its new numbers, in descending order. Both lists ascend, so that neither
+   overwrites what it needs. */
 typedef struct fsi__grid_move {
     fsi_grid *grid;
     const unsigned char *wanted;
@@ -471,11 +522,15 @@ static void fsi__grid_move_fields(void *arg, int chunk, int begin, int end)
         fsi_real *v = m->fields[k]->value;
         const fsi_real background = m->fields[k]->background;
         if (m->fields[k]->scratch) continue;
+
+        /* Blocks that stay move to the front, in their order. */
         for (b = from = 0; from < job->grid->block_count; from++) {
             if (!job->wanted[m->place[from]]) continue;
             if (b != from) memcpy(v + (size_t)b * cells, v + (size_t)from * cells, bytes);
             b++;
         }
+
+        /* From the back to their new places; the others are filled with the background. */
         for (b = job->count - 1, from = job->kept - 1; b >= 0; b--) {
             if (m->index[m->next[b]] >= 0) {
                 if (b != from) memcpy(v + (size_t)b * cells, v + (size_t)from * cells, bytes);
@@ -496,8 +551,14 @@ static fsi_status fsi__grid_reserve(fsi_grid *g, int count, const char *function
     const size_t places = fsi__grid_places(g);
     int k, room;
     fsi_status status;
-    if (count > most) return fsi__fail(g->context, FSI_ERROR_LIMIT, function, -1, count, "%d blocks have more than 2^31 - 1 cells", count);
+
+    /* Is there room? */
+    if (count > most)
+        return fsi__fail(g->context, FSI_ERROR_LIMIT, function, -1, count, "%d blocks have more than 2^31 - 1 cells",
+            count);
     if (count <= m->capacity) return FSI_OK;
+
+    /* Fields, and both lists of places. */
     for (k = 0; k < m->field_count; k++) {
         columns[k].array = (void **)&m->fields[k]->value;
         columns[k].size = (size_t)g->block_cells * sizeof(fsi_real);
@@ -520,11 +581,14 @@ FSI_API fsi_status fsi_grid_set_blocks(fsi_grid *g, const unsigned char *wanted)
     size_t p, places;
     double work;
     int b, *old;
-    fsi_status status;
+
+    /* Input. */
     if (!fsi__is_grid(g)) return FSI_ERROR_COOKIE;
     if (!wanted) return fsi__fail(g->context, FSI_ERROR_ARGUMENT, f, -1, 0, "wanted is NULL");
     m = (fsi__grid_impl *)g->impl;
     places = fsi__grid_places(g);
+
+    /* How many blocks will there be, and how many of them are there? */
     job.grid = g;
     job.wanted = wanted;
     for (p = 0, job.count = job.kept = 0; p < places; p++) {
@@ -532,8 +596,9 @@ FSI_API fsi_status fsi_grid_set_blocks(fsi_grid *g, const unsigned char *wanted)
         job.kept += wanted[p] && m->index[p] >= 0;
     }
     if (job.count == job.kept && job.kept == g->block_count) return FSI_OK;
-    status = fsi__grid_reserve(g, job.count, f);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__grid_reserve(g, job.count, f));
+
+    /* Their places; fields move there. */
     for (p = 0, b = job.moved = 0; p < places; p++)
         if (wanted[p]) {
             job.moved += m->index[p] != b;
@@ -541,6 +606,8 @@ FSI_API fsi_status fsi_grid_set_blocks(fsi_grid *g, const unsigned char *wanted)
         }
     work = FSI__GRID_MOVE_NS * job.moved * g->block_cells * m->field_count;
     fsi__parallel_work(g->context, m->field_count, 1, work, fsi__grid_move_fields, &job);
+
+    /* The list of places is exchanged with its double. */
     for (b = 0; b < g->block_count; b++) m->index[m->place[b]] = -1;
     for (b = 0; b < job.count; b++) m->index[m->next[b]] = b;
     old = m->place;
@@ -567,7 +634,8 @@ FSI_API fsi_real fsi_grid_at(const fsi_field *field, int i, int j, int k)
 /* ---- >>gather ------------------------------------------------------------------------------------------------- */
 
 /* Rows of a block, all of one length; source NULL: the background. */
-FSI_FN void fsi__gather_rows(const fsi_real *source, fsi_real background, fsi_real *out, int length, int ny, int nz, size_t sy, size_t sz)
+FSI_FN void fsi__gather_rows(const fsi_real *source, fsi_real background, fsi_real *out, int length, int ny, int nz,
+    size_t sy, size_t sz)
 {
     int x, y, z;
     for (z = 0; z < nz; z++)
@@ -581,7 +649,8 @@ FSI_API void fsi__grid_gather_box(const fsi_field *field, const int *lo, const i
 {
     const fsi_grid *g = field->grid;
     const size_t sy = (size_t)n[0], sz = (size_t)n[0] * (size_t)n[1];
-    int first[3], last[3], at[3], q[3], a, x, y, z, next[3]; /* first to last: inside; they stand in out from `at` to q */
+    /* first to last: inside; they stand in out from `at` to q */
+    int first[3], last[3], at[3], q[3], a, x, y, z, next[3];
     for (a = 0; a < 3; a++) {
         const int most = fsi_grid_size(g, field->place, a) - 1;
         first[a] = fsi__clamp_int(lo[a], most);
@@ -592,14 +661,18 @@ FSI_API void fsi__grid_gather_box(const fsi_field *field, const int *lo, const i
     for (z = first[2]; z <= last[2]; z = next[2]) { /* block by block: next is where the next one begins */
         next[2] = fsi__clamp_int((z | 7) + 1, last[2] + 1);
         for (y = first[1]; y <= last[1]; y = next[1]) {
-            const int *line = g->index + ((size_t)(z >> 3) * (size_t)g->blocks[1] + (size_t)(y >> 3)) * (size_t)g->blocks[0];
-            fsi_real *to = out + (size_t)(z - first[2] + at[2]) * sz + (size_t)(y - first[1] + at[1]) * sy + (size_t)at[0];
+            const int *line = g->index + ((size_t)(z >> 3) * (size_t)g->blocks[1] + (size_t)(y >> 3))
+                * (size_t)g->blocks[0];
+            fsi_real *to = out + (size_t)(z - first[2] + at[2]) * sz + (size_t)(y - first[1] + at[1]) * sy
+                + (size_t)at[0];
             next[1] = fsi__clamp_int((y | 7) + 1, last[1] + 1);
             for (x = first[0]; x <= last[0]; x = next[0]) {
                 const int b = line[x >> 3], ny = next[1] - y, nz = next[2] - z;
-                const fsi_real *source = b < 0 ? NULL : field->value + (size_t)b * (size_t)g->block_cells + (size_t)(((z & 7) * 8 + (y & 7)) * 8 + (x & 7));
+                const fsi_real *source = b < 0 ? NULL : field->value + (size_t)b * (size_t)g->block_cells
+                    + (size_t)(((z & 7) * 8 + (y & 7)) * 8 + (x & 7));
                 next[0] = fsi__clamp_int((x | 7) + 1, last[0] + 1);
-                if (source && next[0] - x == 8) fsi__gather_rows(source, 0, to, 8, ny, nz, sy, sz); /* lengths that the compiler knows */
+                /* lengths that the compiler knows */
+                if (source && next[0] - x == 8) fsi__gather_rows(source, 0, to, 8, ny, nz, sy, sz);
                 else if (source && next[0] - x == 1) fsi__gather_rows(source, 0, to, 1, ny, nz, sy, sz);
                 else if (source && next[0] - x == 2) fsi__gather_rows(source, 0, to, 2, ny, nz, sy, sz);
                 else fsi__gather_rows(source, field->background, to, next[0] - x, ny, nz, sy, sz);
@@ -614,9 +687,11 @@ FSI_API void fsi__grid_gather_box(const fsi_field *field, const int *lo, const i
     }
     if (at[1] > 0 || q[1] < n[1] - 1) for (z = at[2]; z <= q[2]; z++) {
         fsi_real *to = out + (size_t)z * sz;
-        for (y = 0; y < n[1]; y++) if (y < at[1] || y > q[1]) memcpy(to + (size_t)y * sy, to + (size_t)(y < at[1] ? at[1] : q[1]) * sy, sy * sizeof *to);
+        for (y = 0; y < n[1]; y++) if (y < at[1] || y > q[1])
+            memcpy(to + (size_t)y * sy, to + (size_t)(y < at[1] ? at[1] : q[1]) * sy, sy * sizeof *to);
     }
-    for (z = 0; z < n[2]; z++) if (z < at[2] || z > q[2]) memcpy(out + (size_t)z * sz, out + (size_t)(z < at[2] ? at[2] : q[2]) * sz, sz * sizeof *out);
+    for (z = 0; z < n[2]; z++) if (z < at[2] || z > q[2])
+        memcpy(out + (size_t)z * sz, out + (size_t)(z < at[2] ? at[2] : q[2]) * sz, sz * sizeof *out);
 }
 
 FSI_API void fsi__grid_gather_at(const fsi_field *field, const int *corner, int h, fsi_real *out)
@@ -638,7 +713,8 @@ FSI_API void fsi__grid_gather(const fsi_field *field, int b, int h, fsi_real *ou
 }
 
 /* `count` entries along each axis from lo: in place where one block holds them, else in `room` (count^dim). */
-static const fsi_real *fsi__grid_patch(const fsi_field *field, const int *lo, int count, fsi_real *room, int *sy, int *sz)
+static const fsi_real *fsi__grid_patch(const fsi_field *field, const int *lo, int count, fsi_real *room, int *sy,
+    int *sz)
 {
     const fsi_grid *g = field->grid;
     int n[3], a, inside = 1;
@@ -660,9 +736,10 @@ static const fsi_real *fsi__grid_patch(const fsi_field *field, const int *lo, in
 
 /* ---- >>interpolation ------------------------------------------------------------------------------------------ */
 
-/* The kernels: v is the first entry of a stencil in memory with strides 1, sy, sz. Two entries side by side go the same way until x is the
-   last axis left: that fills the lanes of a vector. */
-FSI_FN fsi_real fsi__interpolate_linear(const fsi_real *v, int sy, int sz, fsi_real fx, fsi_real fy, fsi_real fz, int dim)
+/* The kernels: v is the first entry of a stencil in memory with strides 1, sy, sz. Two entries side by side go the same
+   way until x is the last axis left: that fills the lanes of a vector. */
+FSI_FN fsi_real fsi__interpolate_linear(const fsi_real *v, int sy, int sz, fsi_real fx, fsi_real fy, fsi_real fz,
+    int dim)
 {
     fsi_real r[2];
     int a;
@@ -720,7 +797,8 @@ FSI_FN void fsi__weights_cubic(fsi_real f, fsi_real *w)
 /* Lagrange's polynomial through the entries -2 .. 3. */
 FSI_FN void fsi__weights_quintic(fsi_real f, fsi_real *w)
 {
-    const fsi_real a = f + 2, b = f + 1, d = f - 1, e = f - 2, h = f - 3, part = (fsi_real)(1.0 / 120), ab = a * b * part, fd = f * d, eh = e * h;
+    const fsi_real a = f + 2, b = f + 1, d = f - 1, e = f - 2, h = f - 3, part = (fsi_real)(1.0 / 120),
+        ab = a * b * part, fd = f * d, eh = e * h;
     w[0] = -b * part * fd * eh;
     w[1] = 5 * part * a * fd * eh;
     w[2] = -10 * ab * d * eh;
@@ -730,8 +808,12 @@ FSI_FN void fsi__weights_quintic(fsi_real f, fsi_real *w)
 }
 
 /* A scheme's value at fractions f past the entry v. Its stencil: entries -reach .. reach + 1. */
-FSI_FN int fsi__scheme_reach(int scheme) { return scheme == FSI_ADVECT_LINEAR ? 0 : scheme == FSI_ADVECT_CUBIC ? 1 : 2; }
-FSI_FN fsi_real fsi__interpolate(const fsi_real *v, int sy, int sz, fsi_real fx, fsi_real fy, fsi_real fz, int scheme, int dim)
+FSI_FN int fsi__scheme_reach(int scheme)
+{
+    return scheme == FSI_ADVECT_LINEAR ? 0 : scheme == FSI_ADVECT_CUBIC ? 1 : 2;
+}
+FSI_FN fsi_real fsi__interpolate(const fsi_real *v, int sy, int sz, fsi_real fx, fsi_real fy, fsi_real fz, int scheme,
+    int dim)
 {
     const int reach = fsi__scheme_reach(scheme);
     const fsi_real *first = v - reach - reach * sy - (dim == 3 ? reach * sz : 0), f[3] = { fx, fy, fz };
@@ -741,8 +823,10 @@ FSI_FN fsi_real fsi__interpolate(const fsi_real *v, int sy, int sz, fsi_real fx,
     for (a = 0; a < dim; a++)
         if (scheme == FSI_ADVECT_CUBIC) fsi__weights_cubic(f[a], w[a]);
         else fsi__weights_quintic(f[a], w[a]);
-    if (scheme == FSI_ADVECT_CUBIC) return fsi__limit(fsi__interpolate_tensor(first, sy, sz, w, 4, dim), v, sy, sz, 2, 0, dim);
-    return fsi__limit(fsi__interpolate_tensor(first, sy, sz, w, 6, dim), v - 1 - sy - (dim == 3 ? sz : 0), sy, sz, 4, (fsi_real)0.25, dim);
+    if (scheme == FSI_ADVECT_CUBIC)
+        return fsi__limit(fsi__interpolate_tensor(first, sy, sz, w, 4, dim), v, sy, sz, 2, 0, dim);
+    return fsi__limit(fsi__interpolate_tensor(first, sy, sz, w, 6, dim), v - 1 - sy - (dim == 3 ? sz : 0), sy, sz, 4,
+        (fsi_real)0.25, dim);
 }
 
 /* Distance of the entries of `place` from the lower corner of their cell along an axis, in cells. */
@@ -777,20 +861,18 @@ static void fsi__grid_cells(const fsi_grid *g, fsi_vec3 x, fsi_real *c)
     c[2] = g->dim == 3 ? fsi__into((x.z - g->origin.z) / g->dx, 0, (fsi_real)g->n[2]) : 0;
 }
 
-static fsi_real fsi__grid_sample_at(const fsi_field *f, fsi_vec3 x, int scheme)
+FSI_API fsi_real fsi_grid_sample_linear(const fsi_field *f, fsi_vec3 x)
 {
     const int corner[3] = { 0, 0, 0 };
     fsi_real c[3];
     if (!fsi__is_field(f)) return 0;
     fsi__grid_cells(f->grid, x, c);
-    return fsi__grid_sample(f, corner, c, scheme);
+    return fsi__grid_sample(f, corner, c, FSI_ADVECT_LINEAR);
 }
 
-FSI_API fsi_real fsi_grid_sample_linear(const fsi_field *f, fsi_vec3 x) { return fsi__grid_sample_at(f, x, FSI_ADVECT_LINEAR); }
-FSI_API fsi_real fsi_grid_sample_cubic(const fsi_field *f, fsi_vec3 x) { return fsi__grid_sample_at(f, x, FSI_ADVECT_CUBIC); }
-
-/* b = nearest entry, f = q - b:  w = { (1/2 - f)^2/2, 3/4 - f^2, (1/2 + f)^2/2 },  w' = { f - 1/2, -2f, f + 1/2 }/dx. Beyond the
-   outermost entry its value repeats: there the spline flattens, and 3/2 entries farther out it is constant. */
+/* b = nearest entry, f = q - b: w = { (1/2 - f)^2/2, 3/4 - f^2, (1/2 + f)^2/2 }, w' = { f - 1/2, -2f, f + 1/2 }/dx.
+   Beyond the outermost entry its value repeats: there the spline flattens, and 3/2 entries farther out it is
+   constant. */
 FSI_API fsi_real fsi_grid_sample_spline(const fsi_field *f, fsi_vec3 x, fsi_vec3 *gradient)
 {
     const fsi_real half = (fsi_real)0.5;
@@ -798,6 +880,8 @@ FSI_API fsi_real fsi_grid_sample_spline(const fsi_field *f, fsi_vec3 x, fsi_vec3
     const fsi_real *v;
     int lo[3] = { 0, 0, 0 }, a, k, dim, sy, sz;
     const fsi_grid *g;
+
+    /* The place in cells. */
     if (gradient) *gradient = fsi_v3(0, 0, 0);
     if (!fsi__is_field(f)) return 0;
     g = f->grid;
@@ -805,17 +889,24 @@ FSI_API fsi_real fsi_grid_sample_spline(const fsi_field *f, fsi_vec3 x, fsi_vec3
     p[0] = (x.x - g->origin.x) / g->dx;
     p[1] = (x.y - g->origin.y) / g->dx;
     p[2] = (x.z - g->origin.z) / g->dx;
+
+    /* Weights of three entries along each axis, and their slopes. */
     for (a = 0; a < dim; a++) {
-        const fsi_real q = fsi__into(p[a] - fsi__grid_offset(f->place, a), (fsi_real)-1.5, (fsi_real)fsi_grid_size(g, f->place, a) + half);
+        const fsi_real q = fsi__into(p[a] - fsi__grid_offset(f->place, a), (fsi_real)-1.5,
+            (fsi_real)fsi_grid_size(g, f->place, a) + half);
         const fsi_real whole = fsi_floor(q + half), t = q - whole;
         const fsi_real value[3] = { (half - t) * (half - t) / 2, (fsi_real)0.75 - t * t, (half + t) * (half + t) / 2 };
         const fsi_real slope[3] = { (t - half) / g->dx, -2 * t / g->dx, (t + half) / g->dx };
         lo[a] = (int)whole - 1;
         for (k = 0; k < 4; k++) memcpy(w[k][a], k == 1 + a ? slope : value, sizeof value);
     }
+
+    /* Products of the weights. */
     v = fsi__grid_patch(f, lo, 3, room, &sy, &sz);
     if (gradient) {
-        for (a = 0; a < dim; a++) p[a] = dim == 2 ? fsi__interpolate_tensor(v, sy, sz, w[1 + a], 3, 2) : fsi__interpolate_tensor(v, sy, sz, w[1 + a], 3, 3);
+        for (a = 0; a < dim; a++)
+            p[a] = dim == 2 ? fsi__interpolate_tensor(v, sy, sz, w[1 + a], 3, 2)
+                : fsi__interpolate_tensor(v, sy, sz, w[1 + a], 3, 3);
         *gradient = fsi_v3(p[0], p[1], dim == 3 ? p[2] : 0);
     }
     return dim == 2 ? fsi__interpolate_tensor(v, sy, sz, w[0], 3, 2) : fsi__interpolate_tensor(v, sy, sz, w[0], 3, 3);
@@ -834,7 +925,8 @@ static fsi_grid *fsi__velocity_grid(fsi_field *const *u)
 FSI_API fsi_vec3 fsi_grid_sample_velocity(fsi_field *const u[3], fsi_vec3 x)
 {
     if (!fsi__velocity_grid(u)) return fsi_v3(0, 0, 0);
-    return fsi_v3(fsi_grid_sample_linear(u[0], x), fsi_grid_sample_linear(u[1], x), u[0]->grid->dim == 3 ? fsi_grid_sample_linear(u[2], x) : 0);
+    return fsi_v3(fsi_grid_sample_linear(u[0], x), fsi_grid_sample_linear(u[1], x), u[0]->grid->dim == 3
+        ? fsi_grid_sample_linear(u[2], x) : 0);
 }
 
 /* ---- >>trace -------------------------------------------------------------------------------------------------- */
@@ -848,10 +940,12 @@ static void fsi__trace_velocity(fsi_field *const *u, const int *corner, const fs
     for (a = 0; a < u[0]->grid->dim; a++) k[a] = fsi__grid_sample(u[a], corner, c, FSI_ADVECT_LINEAR);
 }
 
-static void fsi__trace_move(const fsi_grid *g, const int *corner, const fsi_real *c, fsi_real part, const fsi_real *k, fsi_real *out)
+static void fsi__trace_move(const fsi_grid *g, const int *corner, const fsi_real *c, fsi_real part, const fsi_real *k,
+    fsi_real *out)
 {
     int a;
-    for (a = 0; a < g->dim; a++) out[a] = fsi__into(c[a] + part * k[a], (fsi_real)-corner[a], (fsi_real)(g->n[a] - corner[a]));
+    for (a = 0; a < g->dim; a++)
+        out[a] = fsi__into(c[a] + part * k[a], (fsi_real)-corner[a], (fsi_real)(g->n[a] - corner[a]));
 }
 
 static void fsi__trace(fsi_field *const *u, const int *corner, fsi_real *c, fsi_real scale, int order)
@@ -878,22 +972,28 @@ FSI_API fsi_vec3 fsi_grid_trace(fsi_field *const u[3], fsi_vec3 x, fsi_real dt, 
     if (!g || !fsi_is_finite((double)dt)) return x;
     fsi__grid_cells(g, x, c);
     fsi__trace(u, corner, c, dt / g->dx, order == 3 ? 3 : 2);
-    return fsi_v3(g->origin.x + c[0] * g->dx, g->origin.y + c[1] * g->dx, g->dim == 3 ? g->origin.z + c[2] * g->dx : x.z);
+    return fsi_v3(g->origin.x + c[0] * g->dx, g->origin.y + c[1] * g->dx, g->dim == 3 ? g->origin.z + c[2] * g->dx
+        : x.z);
 }
 
 /* ---- >>advection implementation --------------------------------------------------------------------------------
 
-   A block at a time. How far its traces go is known beforehand, from the range of its own velocity and a bit more: what they can meet is gathered
-   into boxes, and batches of 64 entries go through the stages side by side, in cells from the corner of the block.
+   A block at a time. How far its traces go is known beforehand, from the range of its own velocity and a bit more: what
+   they can meet is gathered into boxes, and batches of 64 entries go through the stages side by side, in cells from the
+   corner of the block.
 
-         u, where the stages are evaluated:        the field, where the traces end:       The few that leave a box, where the
-           +----------+                             +---------+                           velocity next door is higher or the way
-           | +-----+  |                             |     o   |                           is long, are done again one by one with
+         u, where the stages are evaluated:        the field, where the traces end:       The few that leave a box,
+         where the
+           +----------+                             +---------+                           velocity next door is higher
+           or the way
+           | +-----+  |                             |     o   |                           is long, are done again one by
+           one with
            | |block|  |    flow  <-----             | +---\-+ |                           what may look anywhere.
            | +-----+  |                             +-|    \|-+
-           +----------+                               |block|                                                                  */
+           +----------+                               |block| */
 
-enum { FSI__ADVECT_U = 2048, FSI__ADVECT_FROM = 4096, FSI__GRID_CHUNKS = 256 }; /* entries that the boxes have room for; tasks at most */
+/* entries that the boxes have room for; tasks at most */
+enum { FSI__ADVECT_U = 2048, FSI__ADVECT_FROM = 4096, FSI__GRID_CHUNKS = 256 };
 
 typedef struct fsi__reach { int lo[3], n[3]; } fsi__reach; /* a box of entries, counted from the corner of the block */
 
@@ -947,9 +1047,10 @@ static int fsi__block_range(const fsi_real *v, int count, fsi_real *least, fsi_r
     return fsi_is_finite((double)zero[0]);
 }
 
-/* The box of entries within `before` and `behind` of all places that are `shift` or less beside c, where c is what entries of the block reach on a
-   way of least to most cells along each axis. It is cut where there is no room. */
-static void fsi__reach_of(fsi__reach *r, const fsi_real *least, const fsi_real *most, fsi_real shift, int before, int behind, int room, int dim)
+/* The box of entries within `before` and `behind` of all places that are `shift` or less beside c, where c is what
+   entries of the block reach on a way of least to most cells along each axis. It is cut where there is no room. */
+static void fsi__reach_of(fsi__reach *r, const fsi_real *least, const fsi_real *most, fsi_real shift, int before,
+    int behind, int room, int dim)
 {
     int a;
     r->lo[2] = 0;
@@ -972,26 +1073,32 @@ static void fsi__advect_gather(const fsi_field *field, const fsi__advect_block *
     fsi__grid_gather_box(field, lo, r->n, out);
 }
 
-/* Velocity where the entries `at` of a row stand, without interpolation: a component on its own faces is itself, elsewhere the average of
-   those around, which are one step along its axis and one back along that of the row's own faces. */
+/* Velocity where the entries `at` of a row stand, without interpolation: a component on its own faces is itself,
+   elsewhere the average of those around, which are one step along its axis and one back along that of the row's own
+   faces. */
 FSI_FN void fsi__advect_start(const fsi__advect_block *s, int place, int at, fsi_real (*k)[64], int begin, int dim)
 {
     const int stride[3] = { 1, s->u_reach.n[0], s->u_reach.n[0] * s->u_reach.n[1] };
     int a, t;
     for (a = 0; a < dim; a++) {
-        const int own = place == FSI_FACES_X + a, along = own ? 0 : stride[a], back = own || place == FSI_CELLS ? 0 : -stride[place - FSI_FACES_X];
+        const int own = place == FSI_FACES_X + a, along = own ? 0 : stride[a],
+            back = own || place == FSI_CELLS ? 0 : -stride[place - FSI_FACES_X];
         const fsi_real *v = s->u[a] + at;
-        for (t = 0; t < 8; t++) k[a][begin + t] = (fsi_real)0.25 * ((v[t] + v[t + along]) + (v[t + back] + v[t + along + back]));
+        for (t = 0; t < 8; t++)
+            k[a][begin + t] = (fsi_real)0.25 * ((v[t] + v[t + along]) + (v[t + back] + v[t + along + back]));
     }
 }
 
 /* Velocity at n places c. lost: above 0 for those outside of the box. */
-FSI_FN void fsi__advect_velocity(const fsi__advect_block *s, fsi_real (*c)[64], fsi_real (*k)[64], fsi_real *lost, int n, int dim)
+FSI_FN void fsi__advect_velocity(const fsi__advect_block *s, fsi_real (*c)[64], fsi_real (*k)[64], fsi_real *lost,
+    int n, int dim)
 {
     const int sy = s->u_reach.n[0], sz = sy * s->u_reach.n[1];
     const fsi_real half = (fsi_real)0.5;
     fsi_real fw[3][64], fh[3][64], w[3][64], h[3][64]; /* fractions and whole parts of c and, h, of c - 1/2 */
     int o[3][64], a, t;
+
+    /* Fractions and whole parts. */
     for (a = 0; a < dim; a++) {
         const fsi_real lo = (fsi_real)s->u_reach.lo[a], most = (fsi_real)s->u_reach.n[a] - 1 - (fsi_real)0.001;
         for (t = 0; t < n; t++) {
@@ -1003,12 +1110,16 @@ FSI_FN void fsi__advect_velocity(const fsi__advect_block *s, fsi_real (*c)[64], 
             fh[a][t] = q - half - h[a][t];
         }
     }
+
+    /* First entries of the three components. */
     for (t = 0; t < n; t++) {
         const fsi_real zw = dim == 3 ? w[2][t] : 0, zh = dim == 3 ? h[2][t] : 0;
         o[0][t] = (int)(w[0][t] + (fsi_real)sy * h[1][t] + (fsi_real)sz * zh);
         o[1][t] = (int)(h[0][t] + (fsi_real)sy * w[1][t] + (fsi_real)sz * zh);
         o[2][t] = (int)(h[0][t] + (fsi_real)sy * h[1][t] + (fsi_real)sz * zw);
     }
+
+    /* The components. */
     for (t = 0; t < n; t++) {
         const fsi_real zh = dim == 3 ? fh[2][t] : 0;
         k[0][t] = fsi__interpolate_linear(s->u[0] + o[0][t], sy, sz, fw[0][t], fh[1][t], zh, dim);
@@ -1018,14 +1129,17 @@ FSI_FN void fsi__advect_velocity(const fsi__advect_block *s, fsi_real (*c)[64], 
 }
 
 /* The field at n places c. */
-FSI_FN void fsi__advect_sample(const fsi__advect_block *s, fsi_real (*c)[64], fsi_real *out, fsi_real *lost, int n, int scheme, int dim)
+FSI_FN void fsi__advect_sample(const fsi__advect_block *s, fsi_real (*c)[64], fsi_real *out, fsi_real *lost, int n,
+    int scheme, int dim)
 {
     const int sy = s->from_reach.n[0], sz = sy * s->from_reach.n[1], reach = fsi__scheme_reach(scheme);
     fsi_real f[3][64], w[3][64];
     int a, t;
     for (a = 0; a < dim; a++) {
-        const fsi_real offset = fsi__grid_offset(s->field->place, a), lo = (fsi_real)s->from_reach.lo[a], least = (fsi_real)reach;
-        const fsi_real most = (fsi_real)(s->from_reach.n[a] - 1 - reach) - (fsi_real)0.001, first = (fsi_real)-s->corner[a];
+        const fsi_real offset = fsi__grid_offset(s->field->place, a), lo = (fsi_real)s->from_reach.lo[a],
+            least = (fsi_real)reach;
+        const fsi_real most = (fsi_real)(s->from_reach.n[a] - 1 - reach) - (fsi_real)0.001,
+            first = (fsi_real)-s->corner[a];
         const fsi_real last = first + (fsi_real)(fsi_grid_size(s->field->grid, s->field->place, a) - 1);
         for (t = 0; t < n; t++) {
             const fsi_real p = fsi__into(c[a][t] - offset, first, last) - lo, q = fsi__into(p, least, most);
@@ -1041,7 +1155,8 @@ FSI_FN void fsi__advect_sample(const fsi__advect_block *s, fsi_real (*c)[64], fs
 }
 
 /* c + part k, within the box of the grid. */
-FSI_FN void fsi__advect_move(const fsi__advect_block *s, fsi_real (*c)[64], fsi_real part, fsi_real (*k)[64], fsi_real (*out)[64], int n, int dim)
+FSI_FN void fsi__advect_move(const fsi__advect_block *s, fsi_real (*c)[64], fsi_real part, fsi_real (*k)[64],
+    fsi_real (*out)[64], int n, int dim)
 {
     int a, t;
     for (a = 0; a < dim; a++) {
@@ -1051,10 +1166,12 @@ FSI_FN void fsi__advect_move(const fsi__advect_block *s, fsi_real (*c)[64], fsi_
 }
 
 /* `rows` of a block, up to 8: their entries one row after the other. */
-FSI__HOST_FN void fsi__advect_rows(const fsi__advect *job, const fsi__advect_block *s, const int *row, int rows, fsi_real *out, int dim)
+FSI__HOST_FN void fsi__advect_rows(const fsi__advect *job, const fsi__advect_block *s, const int *row, int rows,
+    fsi_real *out, int dim)
 {
     const fsi_grid_place place = s->field->place;
-    const int sy = s->u_reach.n[0], sz = sy * s->u_reach.n[1], start = -(s->u_reach.lo[0] + s->u_reach.lo[1] * sy + s->u_reach.lo[2] * sz), n = 8 * rows;
+    const int sy = s->u_reach.n[0], sz = sy * s->u_reach.n[1],
+        start = -(s->u_reach.lo[0] + s->u_reach.lo[1] * sy + s->u_reach.lo[2] * sz), n = 8 * rows;
     fsi_real c[3][64], at[3][64], k1[3][64], k2[3][64], k3[3][64], lost[64] = { 0 };
     int a, t, r;
     for (r = 0; r < rows; r++) {
@@ -1087,11 +1204,13 @@ FSI__HOST_FN void fsi__advect_rows(const fsi__advect *job, const fsi__advect_blo
 }
 
 /* With what the compiler can know of them. */
-static void fsi__advect_rows_2(const fsi__advect *job, const fsi__advect_block *s, const int *row, int rows, fsi_real *out)
+static void fsi__advect_rows_2(const fsi__advect *job, const fsi__advect_block *s, const int *row, int rows,
+    fsi_real *out)
 {
     fsi__advect_rows(job, s, row, rows, out, 2);
 }
-static void fsi__advect_rows_3(const fsi__advect *job, const fsi__advect_block *s, const int *row, int rows, fsi_real *out)
+static void fsi__advect_rows_3(const fsi__advect *job, const fsi__advect_block *s, const int *row, int rows,
+    fsi_real *out)
 {
     fsi__advect_rows(job, s, row, rows, out, 3);
 }
@@ -1105,6 +1224,8 @@ static int fsi__advect_begin(const fsi__advect *job, fsi__advect_block *s)
     const fsi_real part = job->order == 3 ? (fsi_real)0.75 : (fsi_real)0.5;
     fsi_real least[3] = { 0, 0, 0 }, most[3] = { 0, 0, 0 }, x, y;
     int a, k, finite = 1;
+
+    /* The ranges of the block: are all its numbers finite? */
     for (k = 0; k < job->count; k++) finite &= fsi__block_range(job->from[k]->value + first, g->block_cells, &x, &y);
     for (a = 0; a < g->dim; a++) {
         finite &= fsi__block_range(job->u[a]->value + first, g->block_cells, &x, &y);
@@ -1115,6 +1236,8 @@ static int fsi__advect_begin(const fsi__advect *job, fsi__advect_block *s)
         most[a] += x;
         s->last[a] = (fsi_real)(g->n[a] - s->corner[a]);
     }
+
+    /* What the traces reach in `from`; and in u, for their middle points. */
     fsi__reach_of(&s->from_reach, least, most, 0, reach, reach + 1, FSI__ADVECT_FROM, g->dim);
     for (a = 0; a < 3; a++) {
         least[a] = fsi_min(part * least[a], 0);
@@ -1145,7 +1268,8 @@ static void fsi__advect_field(const fsi__advect *job, fsi__advect_block *s, int 
     int wanted[64], row[8], rows, r, k, t, all = 0;
     s->field = job->from[field];
     memcpy(to, s->field->value + first, (size_t)g->block_cells * sizeof *to);
-    for (r = 0; r < g->block_cells / 8; r++) all |= wanted[r] = fsi__advect_wanted(s, r & 7, r >> 3, where ? where + r * 8 : NULL);
+    for (r = 0; r < g->block_cells / 8; r++)
+        all |= wanted[r] = fsi__advect_wanted(s, r & 7, r >> 3, where ? where + r * 8 : NULL);
     if (!all) return;
     for (k = 0; k < g->dim && !*ready; k++) fsi__advect_gather(job->u[k], s, &s->u_reach, s->u[k]);
     *ready = 1;
@@ -1186,7 +1310,8 @@ static fsi_status fsi__advect_refuse(const fsi__advect *job, long long b, const 
         const fsi_field *f = k < g->dim ? job->u[k] : job->from[k - g->dim];
         for (e = b * g->block_cells; e < (b + 1) * g->block_cells; e++)
             if (!fsi_is_finite((double)f->value[e]))
-                return fsi__fail(g->context, FSI_ERROR_NAN, function, e, (double)f->value[e], "%s[%d] is not finite at entry %lld", k < g->dim ? "u" : "from",
+                return fsi__fail(g->context, FSI_ERROR_NAN, function, e, (double)f->value[e],
+                    "%s[%d] is not finite at entry %lld", k < g->dim ? "u" : "from",
                                  k < g->dim ? k : k - g->dim, e);
     }
     return FSI_ERROR_NAN;
@@ -1196,41 +1321,50 @@ static fsi_status fsi__advect_check(const fsi__advect *job, fsi_real dt, const c
 {
     fsi_context *context = job->to[0]->grid->context;
     int a, k;
-    if (fsi__velocity_grid(job->u) != job->to[0]->grid) return fsi__fail(context, FSI_ERROR_ARGUMENT, f, -1, 0, "u is no velocity on the grid of to");
+
+    /* Fields that fit each other. */
+    if (fsi__velocity_grid(job->u) != job->to[0]->grid)
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, f, -1, 0, "u is no velocity on the grid of to");
     for (k = 0; k < job->count; k++) {
-        if (job->from[k]->grid != job->to[0]->grid || job->to[k]->grid != job->to[0]->grid || job->from[k]->place != job->to[k]->place)
-            return fsi__fail(context, FSI_ERROR_ARGUMENT, f, k, 0, "from[%d] and to[%d] are not at one place of one grid", k, k);
+        if (job->from[k]->grid != job->to[0]->grid || job->to[k]->grid != job->to[0]->grid
+            || job->from[k]->place != job->to[k]->place)
+            return fsi__fail(context, FSI_ERROR_ARGUMENT, f, k, 0,
+                "from[%d] and to[%d] are not at one place of one grid", k, k);
         for (a = 0; a < job->to[0]->grid->dim; a++)
-            if (job->to[k] == job->u[a]) return fsi__fail(context, FSI_ERROR_ARGUMENT, f, k, 0, "to[%d] is u[%d]", k, a);
+            if (job->to[k] == job->u[a])
+                return fsi__fail(context, FSI_ERROR_ARGUMENT, f, k, 0, "to[%d] is u[%d]", k, a);
         for (a = 0; a < job->count; a++)
             if (job->to[k] == job->from[a] || (a < k && job->to[k] == job->to[a]))
                 return fsi__fail(context, FSI_ERROR_ARGUMENT, f, k, 0, "to[%d] is from[%d] or another of to", k, a);
     }
+
+    /* Numbers. */
     if (job->scheme < (int)FSI_ADVECT_LINEAR || job->scheme > (int)FSI_ADVECT_QUINTIC)
         return fsi__fail(context, FSI_ERROR_ARGUMENT, f, -1, job->scheme, "scheme is %d", job->scheme);
-    if (job->order != 2 && job->order != 3) return fsi__fail(context, FSI_ERROR_ARGUMENT, f, -1, job->order, "order is %d, not 2 or 3", job->order);
+    if (job->order != 2 && job->order != 3)
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, f, -1, job->order, "order is %d, not 2 or 3", job->order);
     if (!fsi_is_finite((double)dt)) return fsi__fail(context, FSI_ERROR_NAN, f, -1, (double)dt, "dt is not finite");
     return FSI_OK;
 }
 
-static fsi_status fsi__advect_run(fsi__advect *job, fsi_field *const *u, fsi_real dt, fsi_grid_scheme scheme, int order, const char *f)
+static fsi_status fsi__advect_run(fsi__advect *job, fsi_field *const *u, fsi_real dt, fsi_grid_scheme scheme,
+    int order, const char *f)
 {
     fsi_grid *g = job->to[0]->grid;
-    fsi_status status;
     int c;
     job->u = u;
     job->scheme = (int)scheme;
     job->order = order;
     job->scale = -dt / g->dx;
-    status = fsi__advect_check(job, dt, f);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__advect_check(job, dt, f));
     fsi__grid_light(g, fsi__grid_grain(g), 4000, fsi__advect_blocks, job);
     for (c = 0; c < fsi__chunks(g->block_count, fsi__grid_grain(g)); c++)
         if (job->bad[c] >= 0) return fsi__advect_refuse(job, job->bad[c], f);
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi_grid_advect(const fsi_field *from, fsi_field *const u[3], fsi_real dt, fsi_grid_scheme scheme, int order, const unsigned char *where,
+FSI_API fsi_status fsi_grid_advect(const fsi_field *from, fsi_field *const u[3], fsi_real dt, fsi_grid_scheme scheme,
+    int order, const unsigned char *where,
                                    fsi_field *to)
 {
     fsi__advect job;
@@ -1242,7 +1376,8 @@ FSI_API fsi_status fsi_grid_advect(const fsi_field *from, fsi_field *const u[3],
     return fsi__advect_run(&job, u, dt, scheme, order, "fsi_grid_advect");
 }
 
-FSI_API fsi_status fsi_grid_advect_velocity(fsi_field *const from[3], fsi_field *const u[3], fsi_real dt, fsi_grid_scheme scheme, int order,
+FSI_API fsi_status fsi_grid_advect_velocity(fsi_field *const from[3], fsi_field *const u[3], fsi_real dt,
+    fsi_grid_scheme scheme, int order,
                                             const unsigned char *const where[3], fsi_field *const to[3])
 {
     static const char *const f = "fsi_grid_advect_velocity";
@@ -1250,7 +1385,8 @@ FSI_API fsi_status fsi_grid_advect_velocity(fsi_field *const from[3], fsi_field 
     fsi_grid *g = fsi__velocity_grid(to);
     int a;
     if (!g) return FSI_ERROR_COOKIE;
-    if (fsi__velocity_grid(from) != g) return fsi__fail(g->context, FSI_ERROR_ARGUMENT, f, -1, 0, "from is no velocity on the grid of to");
+    if (fsi__velocity_grid(from) != g)
+        return fsi__fail(g->context, FSI_ERROR_ARGUMENT, f, -1, 0, "from is no velocity on the grid of to");
     job.count = g->dim;
     for (a = 0; a < g->dim; a++) {
         job.from[a] = from[a];
@@ -1262,7 +1398,8 @@ FSI_API fsi_status fsi_grid_advect_velocity(fsi_field *const from[3], fsi_field 
 
 /* ---- >>masks ----------------------------------------------------------------------------------------------------- */
 
-FSI_API uint64_t fsi__mask_inside(const fsi_grid *g, fsi_grid_place place, const int corner[3], int z, const int step[3])
+FSI_API uint64_t fsi__mask_inside(const fsi_grid *g, fsi_grid_place place, const int corner[3], int z,
+    const int step[3])
 {
     int lo[2], hi[2], a;
     uint64_t row;
@@ -1308,7 +1445,8 @@ FSI_API uint64_t fsi__mask_beside(const fsi_grid *g, uint64_t *mask, int b, int 
 
 /* ---- >>extrapolation implementation ----------------------------------------------------------------------------
 
-   Only those entries are looked at that get a value. A layer reads the masks and values of the layers before it only, so that blocks can go in any order. */
+   Only those entries are looked at that get a value. A layer reads the masks and values of the layers before it only,
+   so that blocks can go in any order. */
 typedef struct fsi__extrapolate {
     fsi_field *f;
     unsigned char *known;
@@ -1338,7 +1476,8 @@ static void fsi__extrapolate_read(void *arg, int chunk, int begin, int end)
 }
 
 /* Sum over the known neighbours of entry e of block b, in the order of fsi__step; their number. */
-static int fsi__extrapolate_sum(const fsi_field *f, int b, const int *beside, const uint64_t *bits, int e, fsi_real *sum)
+static int fsi__extrapolate_sum(const fsi_field *f, int b, const int *beside, const uint64_t *bits, int e,
+    fsi_real *sum)
 {
     int side, count = 0;
     for (side = 0, *sum = 0; side < 6; side++) {
@@ -1360,24 +1499,32 @@ static void fsi__extrapolate_layer(void *arg, int chunk, int begin, int end)
         fsi_real *value = job->f->value + (size_t)b * (size_t)g->block_cells, sum;
         unsigned char *known = job->known + (size_t)b * (size_t)g->block_cells;
         uint64_t all = ~(uint64_t)0;
+
+        /* Blocks that are all known have nothing to do. */
         for (z = 0; z < words; z++) all &= job->next[(size_t)b * (size_t)words + (size_t)z] = own[z];
         if (all == ~(uint64_t)0) continue;
         fsi_grid_corner(g, b, corner);
         fsi__blocks_beside(g, b, beside);
+
+        /* Entries beside known ones, a word of 64 bits at a time. */
         for (z = 0; z < words; z++) {
             uint64_t bits[6], fresh = 0;
             if (own[z] == ~(uint64_t)0) continue;
-            for (side = 0; side < 6; side++) fresh |= bits[side] = fsi__mask_beside(g, job->now, b, beside[side], z, side);
+            for (side = 0; side < 6; side++)
+                fresh |= bits[side] = fsi__mask_beside(g, job->now, b, beside[side], z, side);
             fresh &= ~own[z];
             if (fresh) fresh &= fsi__mask_inside(g, job->f->place, corner, z, stay);
             job->next[(size_t)b * (size_t)words + (size_t)z] |= fresh;
+
+            /* Each becomes the mean of its known neighbours. */
             for (e = z * 64; fresh; e++, fresh >>= 1) {
                 for (; !(fresh & 0xff); e += 8) fresh >>= 8;
                 if (!(fresh & 1)) continue;
                 count = fsi__extrapolate_sum(job->f, b, beside, bits, e, &sum);
                 value[e] = sum / (fsi_real)count;
                 known[e] = (unsigned char)(1 + job->layer);
-                if (!fsi_is_finite((double)sum) && job->bad[chunk] < 0) job->bad[chunk] = (long long)b * g->block_cells + e;
+                if (!fsi_is_finite((double)sum) && job->bad[chunk] < 0)
+                    job->bad[chunk] = (long long)b * g->block_cells + e;
             }
         }
     }
@@ -1405,11 +1552,16 @@ FSI_API fsi_status fsi_grid_extrapolate(fsi_field *f, unsigned char *known, int 
     fsi_grid *g;
     size_t bytes;
     int c, grain;
+
+    /* Input. */
     if (!fsi__is_field(f)) return FSI_ERROR_COOKIE;
     g = f->grid;
     m = (fsi__grid_impl *)g->impl;
     if (!known) return fsi__fail(g->context, FSI_ERROR_ARGUMENT, name, -1, 0, "known is NULL");
-    if (layers < 1 || layers > 254) return fsi__fail(g->context, FSI_ERROR_ARGUMENT, name, -1, layers, "layers is %d, not 1 to 254", layers);
+    if (layers < 1 || layers > 254)
+        return fsi__fail(g->context, FSI_ERROR_ARGUMENT, name, -1, layers, "layers is %d, not 1 to 254", layers);
+
+    /* Two masks of known entries, in turn. */
     bytes = (size_t)m->capacity * (size_t)fsi__layers(g) * sizeof *job.now;
     if (!fsi__arena_reserve(g->context, &m->scratch, 2 * bytes + 64))
         return fsi__fail(g->context, FSI_ERROR_MEMORY, name, -1, (double)bytes, "no memory for %d blocks", m->capacity);
@@ -1419,6 +1571,8 @@ FSI_API fsi_status fsi_grid_extrapolate(fsi_field *f, unsigned char *known, int 
     job.next = (uint64_t *)fsi__take(&m->scratch, bytes, 1);
     grain = fsi__grid_grain(g);
     for (c = 0; c < FSI__GRID_CHUNKS; c++) job.bad[c] = -1;
+
+    /* Layer after layer; then the entries that no layer reached. */
     fsi__grid_light(g, grain, 400, fsi__extrapolate_read, &job);
     for (job.layer = 1; job.layer <= layers; job.layer++) {
         uint64_t *now = job.now;
@@ -1429,7 +1583,8 @@ FSI_API fsi_status fsi_grid_extrapolate(fsi_field *f, unsigned char *known, int 
     fsi__grid_light(g, grain, 110, fsi__extrapolate_rest, &job);
     for (c = 0; c < FSI__GRID_CHUNKS; c++)
         if (job.bad[c] >= 0)
-            return fsi__fail(g->context, FSI_ERROR_NAN, name, job.bad[c], 0, "a known neighbour of entry %lld is not finite, or their sum", job.bad[c]);
+            return fsi__fail(g->context, FSI_ERROR_NAN, name, job.bad[c], 0,
+                "a known neighbour of entry %lld is not finite, or their sum", job.bad[c]);
     return FSI_OK;
 }
 
@@ -1449,8 +1604,12 @@ static void fsi__mask_fill(void *arg, int chunk, int begin, int end)
             const fsi_real *v = m->field->value + at;
             const uint64_t inside = fsi__mask_inside(g, FSI_CELLS, corner, z, stay);
             uint64_t w = 0;
+
+            /* Zeros, or NaN when an entry within the box is not finite. */
             if (inside == ~(uint64_t)0) for (y = 0; y < 64; y += 8) for (x = 0; x < 8; x++) sum[x] += v[y + x] * 0;
             else for (x = 0; x < 64; x++) if (inside >> x & 1) sum[0] += v[x] * 0;
+
+            /* Bits of the liquid. */
             for (y = 0; y < 64; y += 8) {
                 unsigned row = 0;
                 for (x = 0; x < 8; x++) row |= (unsigned)(v[y + x] < 0) << x;
@@ -1463,7 +1622,8 @@ static void fsi__mask_fill(void *arg, int chunk, int begin, int end)
     }
 }
 
-FSI_API fsi_status fsi__grid_name_bad(fsi_context *context, const fsi_field *field, int b, const char *what, const char *function)
+FSI_API fsi_status fsi__grid_name_bad(fsi_context *context, const fsi_field *field, int b, const char *what,
+    const char *function)
 {
     const fsi_grid *g = field->grid;
     int corner[3], c;
@@ -1471,9 +1631,11 @@ FSI_API fsi_status fsi__grid_name_bad(fsi_context *context, const fsi_field *fie
     for (c = 0; c < g->block_cells; c++) {
         const size_t e = (size_t)b * (size_t)g->block_cells + (size_t)c;
         const int i = corner[0] + (c & 7), j = corner[1] + (c >> 3 & 7), k = corner[2] + (c >> 6);
-        if (i >= fsi_grid_size(g, field->place, 0) || j >= fsi_grid_size(g, field->place, 1) || k >= fsi_grid_size(g, field->place, 2)) continue;
+        if (i >= fsi_grid_size(g, field->place, 0) || j >= fsi_grid_size(g, field->place, 1)
+            || k >= fsi_grid_size(g, field->place, 2)) continue;
         if (!fsi_is_finite((double)field->value[e]))
-            return fsi__fail(context, FSI_ERROR_NAN, function, (long long)e, (double)field->value[e], "%s is not finite at (%d, %d, %d)", what, i, j, k);
+            return fsi__fail(context, FSI_ERROR_NAN, function, (long long)e, (double)field->value[e],
+                "%s is not finite at (%d, %d, %d)", what, i, j, k);
     }
     return FSI_OK;
 }
@@ -1492,9 +1654,12 @@ FSI_API fsi_status fsi__mask_make(fsi__mask *m, const char *function)
 FSI_API fsi_status fsi__level_set_check(const fsi_field *phi, const char *function)
 {
     if (!fsi__is_field(phi) || !fsi__is_grid(phi->grid)) return FSI_ERROR_COOKIE;
-    if (phi->place != FSI_CELLS) return fsi__fail(phi->grid->context, FSI_ERROR_ARGUMENT, function, -1, (double)(int)phi->place, "phi does not stand in cells");
+    if (phi->place != FSI_CELLS)
+        return fsi__fail(phi->grid->context, FSI_ERROR_ARGUMENT, function, -1, (double)(int)phi->place,
+            "phi does not stand in cells");
     if (!(phi->background > 0))
-        return fsi__fail(phi->grid->context, FSI_ERROR_ARGUMENT, function, -1, (double)phi->background, "phi's background is %g: what is in no block must be air, above 0",
+        return fsi__fail(phi->grid->context, FSI_ERROR_ARGUMENT, function, -1, (double)phi->background,
+            "phi's background is %g: what is in no block must be air, above 0",
                          (double)phi->background);
     return FSI_OK;
 }
@@ -1506,7 +1671,8 @@ FSI_API fsi_status fsi__grid_room(const fsi_grid *g, size_t size, const char *fu
 {
     fsi__arena *a = fsi__grid_scratch(g);
     if (fsi__arena_room(g->context, a, size)) return FSI_OK;
-    return fsi__fail(g->context, FSI_ERROR_MEMORY, function, -1, (double)size, "no memory for %g bytes of scratch", (double)size);
+    return fsi__fail(g->context, FSI_ERROR_MEMORY, function, -1, (double)size, "no memory for %g bytes of scratch",
+        (double)size);
 }
 
 FSI__STRICT_END

@@ -42,13 +42,14 @@
       Out       OBJ; PLY ascii or binary; VTP (binary appended) for ParaView, PVD to string VTPs in time; PC2 (Blender's
                 mesh cache); PNG, compressed. Attributes go into PLY and VTP, texture coordinates into all three.
       Limits    2^31 - 1 of anything counted; PLY: 16 elements, 128 properties, names of 63 bytes. Files are read whole.
-      Files cut short, damaged or hostile are refused: no count in a file is trusted before the bytes behind it were seen.
-      An OBJ announces no counts, so one that was cut between two lines cannot be told from a shorter one.
-      NaN and infinity are refused in both directions, except in attributes that you write: those stay as they are.
+      Files cut short, damaged or hostile are refused: no count in a file is trusted before the bytes behind it were
+      seen. An OBJ announces no counts, so one that was cut between two lines cannot be told from a shorter one. NaN and
+      infinity are refused in both directions, except in attributes that you write: those stay as they are.
 
    NUMBERS
       Text is read and written the same way in every locale. What a writer prints is read back bit for bit. Decimals of
-      up to 15 digits with a power of ten within +-22 are rounded correctly, all others to 0.503 units in the last place.
+      up to 15 digits with a power of ten within +-22 are rounded correctly, all others to 0.503 units in the last
+      place.
 
    UNITS: none; numbers pass as they are. Files are little endian on every machine unless their header says otherwise.
    Paths go to fopen as they are. At most 16 KB of stack is used.
@@ -160,7 +161,8 @@ FSI_API fsi_status fsi_io_write_obj(fsi_io_out out, const fsi_io_mesh *mesh, int
 /* Texture coordinates: properties s and t of vertices, or a list texcoord of faces (empty as for OBJ). */
 FSI_API fsi_status fsi_io_write_ply(fsi_io_out out, const fsi_io_mesh *mesh, int flags);
 /* VTK PolyData: lines from segments, polygons from triangles; a mesh with neither becomes one vertex cell a particle.
-   Texture coordinates are the point data "uv" (TCoords); vertices whose corners have several are written several times. */
+   Texture coordinates are the point data "uv" (TCoords); vertices whose corners have several are written several
+   times. */
 FSI_API fsi_status fsi_io_write_vtp(fsi_io_out out, const fsi_io_mesh *mesh, int flags);
 
 /* ---- >>time series -------------------------------------------------------------------------------------------- */
@@ -171,8 +173,8 @@ FSI_API fsi_status fsi_io_write_pvd(fsi_io_out out, const double *times, const c
    that this function wrote. */
 FSI_API fsi_status fsi_io_append_pvd(fsi_context *context, const char *path, int frame, double time, const char *name);
 
-/* PC2: positions of a fixed number of vertices, one sample a frame, 4-byte floats. Into a function: the header once, with
-   the number of frames to come, and then each frame. */
+/* PC2: positions of a fixed number of vertices, one sample a frame, 4-byte floats. Into a function: the header once,
+   with the number of frames to come, and then each frame. */
 FSI_API fsi_status fsi_io_write_pc2_header(fsi_io_out out, int vertex_count, int frame_count);
 FSI_API fsi_status fsi_io_write_pc2_frame(fsi_io_out out, const fsi_vec3 *vertices, int vertex_count);
 /* Adds a frame to the PC2 at `path`, which is complete after each call. Frame 0 starts a new file. FORMAT: not a PC2 of
@@ -182,9 +184,10 @@ FSI_API fsi_status fsi_io_append_pc2(fsi_context *context, const char *path, int
 
 /* ---- >>pictures ----------------------------------------------------------------------------------------------- */
 
-/* PNG of 8 bits a channel, rows from top to bottom. channels: 1 grey, 2 grey + alpha, 3 RGB, 4 RGBA. row_bytes: from one
-   row to the next, 0 when packed, negative when the rows are stored upside down (pixels then points to the last in
-   memory). Width and height 1 to 65535, less than 2^31 bytes together. Holds one copy of the picture while it writes. */
+/* PNG of 8 bits a channel, rows from top to bottom. channels: 1 grey, 2 grey + alpha, 3 RGB, 4 RGBA. row_bytes: from
+   one row to the next, 0 when packed, negative when the rows are stored upside down (pixels then points to the last in
+   memory). Width and height 1 to 65535, less than 2^31 bytes together. Holds one copy of the picture while it
+   writes. */
 FSI_API fsi_status fsi_io_write_png(fsi_io_out out, const void *pixels, int width, int height, int channels,
                                     ptrdiff_t row_bytes);
 
@@ -302,6 +305,8 @@ static const unsigned char *fsi__parse_number(const unsigned char *p, const unsi
     uint64_t mantissa = 0;
     long long q = 0, e = 0;
     int digits = 0, point = 0, negative = 0, e_negative = 0, used = 0;
+
+    /* Sign, digits and point. */
     if (p < end && (*p == '+' || *p == '-')) negative = *p++ == '-';
     for (; p < end; p++) {
         if (*p == '.' && !point) { point = 1; continue; }
@@ -311,6 +316,8 @@ static const unsigned char *fsi__parse_number(const unsigned char *p, const unsi
         else q += !point;
     }
     if (!digits) return NULL;
+
+    /* Exponent. */
     if (p < end && (*p == 'e' || *p == 'E')) {
         const unsigned char *first;
         p++;
@@ -470,9 +477,8 @@ static fsi_status fsi__store_vertex(fsi__io_store *s, fsi_vec3 x)
 
 static fsi_status fsi__store_polygon(fsi__io_store *s, long long where)
 {
-    fsi_status status = fsi__store_reserve(s, &s->polygons, sizeof *s->polygons, s->polygon_count, 1,
-                                           &s->polygon_capacity);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__store_reserve(s, &s->polygons, sizeof *s->polygons, s->polygon_count, 1,
+        &s->polygon_capacity));
     s->polygons[s->polygon_count].where = where;
     s->polygons[s->polygon_count++].first = s->corner_count;
     return FSI_OK;
@@ -487,8 +493,7 @@ static fsi_status fsi__store_corner(fsi__io_store *s, int vertex)
 
 static fsi_status fsi__store_uv(fsi__io_store *s, double u, double v)
 {
-    fsi_status status = fsi__store_reserve(s, &s->uv, 2 * sizeof *s->uv, s->uv_count, 1, &s->uv_capacity);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__store_reserve(s, &s->uv, 2 * sizeof *s->uv, s->uv_count, 1, &s->uv_capacity));
     s->uv[2 * (size_t)s->uv_count] = (fsi_real)u;
     s->uv[2 * (size_t)s->uv_count++ + 1] = (fsi_real)v;
     return FSI_OK;
@@ -497,9 +502,8 @@ static fsi_status fsi__store_uv(fsi__io_store *s, double u, double v)
 /* The texture coordinate of a corner that has been stored. Corners before it that were given none get -1. */
 static fsi_status fsi__store_corner_uv(fsi__io_store *s, int corner, int uv)
 {
-    fsi_status status = fsi__store_reserve(s, &s->corner_uv, sizeof(int), s->corner_uv_count,
-                                           (long long)corner + 1 - s->corner_uv_count, &s->corner_uv_capacity);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__store_reserve(s, &s->corner_uv, sizeof(int), s->corner_uv_count,
+        (long long)corner + 1 - s->corner_uv_count, &s->corner_uv_capacity));
     while (s->corner_uv_count <= corner) s->corner_uv[s->corner_uv_count++] = -1;
     s->corner_uv[corner] = uv;
     return FSI_OK;
@@ -516,8 +520,7 @@ static fsi_status fsi__store_attribute(fsi__io_store *s, const char *name, fsi_i
                                        size_t offset)
 {
     fsi_io_attribute *a;
-    fsi_status status = fsi__store_reserve(s, &s->attributes, sizeof *a, s->attribute_count, 1, &s->attribute_capacity);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__store_reserve(s, &s->attributes, sizeof *a, s->attribute_count, 1, &s->attribute_capacity));
     a = &s->attributes[s->attribute_count++];
     a->name = name;
     a->type = type;
@@ -619,6 +622,8 @@ static void fsi__project_polygon(const fsi__io_store *s, int first, int n, fsi__
     double area[3] = { 0, 0, 0 }, p[3], q[3], x[3];
     const fsi_vec3 *o = &s->vertices[corner[0]], *v;
     int i, axis, u, w;
+
+    /* Twice the area vector, from the first corner. */
     for (i = 0; i < n; i++) {
         v = &s->vertices[corner[i]];
         q[0] = (double)v->x - (double)o->x;
@@ -628,6 +633,8 @@ static void fsi__project_polygon(const fsi__io_store *s, int first, int n, fsi__
             area[axis] += p[(axis + 1) % 3] * q[(axis + 2) % 3] - p[(axis + 2) % 3] * q[(axis + 1) % 3];
         memcpy(p, q, sizeof p);
     }
+
+    /* The two coordinates that stay, so that the polygon turns counter-clockwise. */
     axis = fabs(area[0]) > fabs(area[1]) ? 0 : 1;
     if (fabs(area[2]) >= fabs(area[axis])) axis = 2;
     u = (axis + (area[axis] > 0 ? 1 : 2)) % 3;
@@ -660,7 +667,8 @@ static fsi_status fsi__store_resolve(fsi__io_store *s, int triangles)
         s->triangle_uv[i] = uv < s->uv_count ? uv : -1;
         mapped += s->triangle_uv[i] >= 0;
     }
-    if (missing > 0) fsi__note(s->context, 1, "some corners name texture coordinates that are not in the file: they have none");
+    if (missing > 0)
+        fsi__note(s->context, 1, "some corners name texture coordinates that are not in the file: they have none");
     if (mapped == 0 && s->uv_per_vertex == 0) s->uv_count = 0;
     return status;
 }
@@ -672,6 +680,8 @@ static fsi_status fsi__store_triangulate(fsi__io_store *s, int largest)
     if (!scratch)
         return fsi__fail(s->context, FSI_ERROR_MEMORY, s->function, -1, largest,
                          "no memory for a polygon of %d corners", largest);
+
+    /* Polygons become triangles by cutting ears; what has two corners is a segment. */
     for (i = 0; i < s->polygon_count; i++) {
         const int *corner = s->corners + s->polygons[i].first;
         n = fsi__store_corners_of(s, i);
@@ -696,6 +706,8 @@ static fsi_status fsi__store_polygons_finish(fsi__io_store *s)
 {
     int i, k, n, largest = 0, triangles = 0, segments = 0;
     fsi_status status;
+
+    /* Corners must exist; sizes. */
     for (i = 0; i < s->polygon_count; i++) {
         const int *corner = s->corners + s->polygons[i].first;
         n = fsi__store_corners_of(s, i);
@@ -708,6 +720,8 @@ static fsi_status fsi__store_polygons_finish(fsi__io_store *s)
         if (n > 2) triangles += n - 2;
         else segments++;
     }
+
+    /* Room, then triangles and segments. */
     status = fsi__store_reserve(s, &s->triangles, 3 * sizeof(int), 0, triangles, &s->triangle_capacity);
     if (status == FSI_OK)
         status = fsi__store_reserve(s, &s->segments, 2 * sizeof(int), 0, segments, &s->segment_capacity);
@@ -861,8 +875,7 @@ static fsi_status fsi__obj_vertex(fsi__io_input *in)
     double v[8];
     int n = 0, k, ok, rows;
     while (!fsi__obj_at_end(in) && n < 8) {
-        status = fsi__io_number(in, &v[n++]);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__io_number(in, &v[n++]));
     }
     if (n < 3 || n == 5 || n == 8)
         return fsi__io_refuse(in, FSI_ERROR_FORMAT, n, "a vertex needs 3 numbers, and may have a weight or a colour");
@@ -882,12 +895,10 @@ static fsi_status fsi__obj_vertex(fsi__io_input *in)
 /* vt u [v [w]] */
 static fsi_status fsi__obj_texture(fsi__io_input *in)
 {
-    fsi_status status;
     double v[3] = { 0, 0, 0 };
     int n = 0;
     while (!fsi__obj_at_end(in) && n < 3) {
-        status = fsi__io_number(in, &v[n++]);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__io_number(in, &v[n++]));
     }
     if (n == 0) return fsi__io_refuse(in, FSI_ERROR_FORMAT, n, "a texture coordinate needs a number");
     if (!fsi_is_finite((double)(fsi_real)v[0]) || !fsi_is_finite((double)(fsi_real)v[1]))
@@ -907,7 +918,8 @@ static fsi_status fsi__obj_index(fsi__io_input *in, long long *index)
     return in->p > first ? FSI_OK : FSI_ERROR_FORMAT;
 }
 
-/* v, v/vt, v//vn or v/vt/vn; the first must name a vertex, the others need only be numbers. *uv: -1 where vt names none. */
+/* v, v/vt, v//vn or v/vt/vn; the first must name a vertex, the others need only be numbers. *uv: -1 where vt names
+   none. */
 static fsi_status fsi__obj_corner(fsi__io_input *in, int *vertex, int *uv)
 {
     const fsi__io_store *s = in->store;
@@ -1018,8 +1030,8 @@ static fsi_status fsi__io_open(fsi__io_input *in, fsi_io_mesh *mesh, fsi_context
 FSI_API fsi_status fsi_io_read_obj(fsi_io_mesh *mesh, fsi_context *context, const void *data, size_t size)
 {
     fsi__io_input in;
-    fsi_status status = fsi__io_open(&in, mesh, context, data, size, "fsi_io_read_obj");
-    if (status != FSI_OK) return status;
+    fsi_status status;
+    FSI__TRY(fsi__io_open(&in, mesh, context, data, size, "fsi_io_read_obj"));
     in.store->value_size = 12;
     status = fsi__obj_statements(&in);
     if (status == FSI_OK) status = fsi__obj_colors(in.store);
@@ -1095,14 +1107,11 @@ static fsi_status fsi__ply_take_type(fsi__io_input *in, fsi_io_type *type)
 static fsi_status fsi__ply_header_element(fsi__ply *ply)
 {
     fsi__ply_element *e = &ply->elements[ply->element_count];
-    fsi_status status;
     if (ply->element_count == FSI__PLY_ELEMENTS)
         return fsi__io_refuse(&ply->in, FSI_ERROR_LIMIT, ply->element_count, "more than 16 elements");
-    status = fsi__ply_take_name(&ply->in, e->name);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__ply_take_name(&ply->in, e->name));
     fsi__io_skip_blanks(&ply->in, 0);
-    status = fsi__io_number(&ply->in, &e->count);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__io_number(&ply->in, &e->count));
     if (!(e->count >= 0 && e->count <= 4294967295.0) || e->count != floor(e->count))
         return fsi__io_refuse(&ply->in, FSI_ERROR_FORMAT, e->count,
                               "the count of an element is negative, too large or no whole number");
@@ -1149,8 +1158,8 @@ static fsi_status fsi__ply_header_format(fsi__ply *ply)
     return fsi__io_refuse_token(in, FSI_ERROR_FORMAT, "is no PLY version that is known");
 }
 
-/* The line ending after end_header. In a binary file a CR may be followed by data that looks like LF: then the first line
-   tells whether CR LF is one ending. */
+/* The line ending after end_header. In a binary file a CR may be followed by data that looks like LF: then the first
+   line tells whether CR LF is one ending. */
 static fsi_status fsi__ply_header_end(fsi__ply *ply)
 {
     fsi__io_input *in = &ply->in;
@@ -1205,6 +1214,8 @@ static fsi_status fsi__ply_plan_attributes(fsi__ply *ply, const fsi__ply_element
     fsi__io_store *s = ply->in.store;
     fsi_status status;
     int i, size, used = 0;
+
+    /* Offsets by size. */
     for (size = 8; size > 0; size /= 2) {
         for (i = e->first; i < e->end; i++) {
             fsi__ply_property *p = &ply->properties[i];
@@ -1213,6 +1224,8 @@ static fsi_status fsi__ply_plan_attributes(fsi__ply *ply, const fsi__ply_element
             s->value_size += size;
         }
     }
+
+    /* Room for values and names; then the attributes themselves. */
     if (s->value_size == 0 || e->count == 0) return FSI_OK;
     status = fsi__store_reserve(s, &s->values, (size_t)s->value_size, 0, (long long)e->count, &s->value_capacity);
     if (status == FSI_OK)
@@ -1274,6 +1287,8 @@ static fsi_status fsi__ply_plan(fsi__ply *ply)
         fsi__ply_property *corners = fsi__ply_find(ply, e, "vertex_indices", 1);
         fsi__ply_property *start = fsi__ply_find(ply, e, "vertex1", 0), *end = fsi__ply_find(ply, e, "vertex2", 0);
         int is_vertex = strcmp(e->name, "vertex") == 0;
+
+        /* What an element must have, and how long it is at least. */
         if (e->count > 0 && e->first == e->end)
             return fsi__io_refuse(in, FSI_ERROR_FORMAT, 0, "an element has no property");
         if (is_vertex && vertices) return fsi__io_refuse(in, FSI_ERROR_FORMAT, 0, "the element vertex appears twice");
@@ -1283,6 +1298,8 @@ static fsi_status fsi__ply_plan(fsi__ply *ply)
             need += e->count * (in->binary ? fsi__io_types[p->is_list ? p->count_type : p->type].size : 2);
             p->role = FSI__PLY_SKIP;
         }
+
+        /* Faces and edges. */
         if (!corners) corners = fsi__ply_find(ply, e, "vertex_index", 1);
         if (corners && strcmp(e->name, "face") == 0) {
             fsi__ply_property *texture = fsi__ply_find(ply, e, "texcoord", 1);
@@ -1294,9 +1311,12 @@ static fsi_status fsi__ply_plan(fsi__ply *ply)
             end->role = FSI__PLY_EDGE_END;
         }
     }
+
+    /* Is the file long enough? */
     if (need > here)
         return fsi__fail(in->store->context, FSI_ERROR_FORMAT, in->store->function, fsi__io_where(in), need,
-                         "the header announces at least %.0f bytes, but %.0f follow: the file is cut short", need, here);
+                         "the header announces at least %.0f bytes, but %.0f follow: the file is cut short", need,
+                             here);
     if (!vertices) return fsi__io_refuse(in, FSI_ERROR_FORMAT, 0, "there is no element vertex");
     return fsi__ply_plan_vertices(ply, vertices);
 }
@@ -1327,13 +1347,11 @@ static fsi_status fsi__ply_binary(fsi__ply *ply, fsi_io_type type, double *value
 static fsi_status fsi__ply_ascii(fsi__ply *ply, fsi_io_type type, double *value)
 {
     fsi__io_input *in = &ply->in, at;
-    fsi_status status;
     int fits;
     fsi__io_skip_blanks(in, 1);
     if (in->p == in->end) return fsi__ply_cut(ply);
     at = *in;
-    status = fsi__io_number(in, value);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__io_number(in, value));
     if (type < FSI_IO_FLOAT)
         fits = *value >= fsi__io_types[type].lo && *value <= fsi__io_types[type].hi && *value == floor(*value);
     else fits = type == FSI_IO_DOUBLE || fsi_is_finite((double)(float)*value);
@@ -1376,9 +1394,8 @@ static fsi_status fsi__ply_texcoord(fsi__ply *ply, const fsi__ply_property *p, d
     fsi_status status = FSI_OK;
     if (count > 2 * FSI_IO_MAX_CORNERS || fmod(count, 2) != 0) return fsi__ply_skip(ply, p->type, count);
     for (k = 0; k < count && status == FSI_OK; k += 2) {
-        status = fsi__ply_value(ply, p->type, &pair[0]);
-        if (status == FSI_OK) status = fsi__ply_value(ply, p->type, &pair[1]);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__ply_value(ply, p->type, &pair[0]));
+        FSI__TRY(fsi__ply_value(ply, p->type, &pair[1]));
         if (!fsi_is_finite((double)(fsi_real)pair[0]) || !fsi_is_finite((double)(fsi_real)pair[1]))
             return fsi__io_refuse(&ply->in, FSI_ERROR_NAN, 0, "a texture coordinate is too large");
         status = fsi__store_uv(ply->in.store, pair[0], pair[1]);
@@ -1390,8 +1407,8 @@ static fsi_status fsi__ply_list(fsi__ply *ply, const fsi__ply_property *p)
 {
     long long where = fsi__io_where(&ply->in);
     double count, value, k;
-    fsi_status status = fsi__ply_value(ply, p->count_type, &count);
-    if (status != FSI_OK) return status;
+    fsi_status status;
+    FSI__TRY(fsi__ply_value(ply, p->count_type, &count));
     if (count < 0) return fsi__io_refuse(&ply->in, FSI_ERROR_FORMAT, count, "a list has a negative length");
     if (p->role == FSI__PLY_TEXCOORD && !ply->in.store->uv_per_vertex) return fsi__ply_texcoord(ply, p, count);
     if (p->role != FSI__PLY_CORNERS) return fsi__ply_skip(ply, p->type, count);
@@ -1415,8 +1432,7 @@ static fsi_status fsi__ply_vertex_row(fsi__ply *ply, const fsi__ply_element *e, 
     for (i = e->first; i < e->end && status == FSI_OK; i++) {
         const fsi__ply_property *p = &ply->properties[i];
         if (p->is_list) { status = fsi__ply_list(ply, p); continue; }
-        status = fsi__ply_value(ply, p->type, &value);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__ply_value(ply, p->type, &value));
         if (p->role == FSI__PLY_ATTRIBUTE)
             fsi__io_store_value(p->type, s->values + p->offset + (size_t)row * (size_t)fsi__io_types[p->type].size,
                                 value);
@@ -1447,7 +1463,8 @@ static fsi_status fsi__ply_other_row(fsi__ply *ply, const fsi__ply_element *e)
         }
     }
     n = s->corner_count - corner;
-    if (status == FSI_OK && !s->uv_per_vertex && n > 0 && s->uv_count - uv == n) /* a pair for each corner: they belong together */
+    /* a pair for each corner: they belong together */
+    if (status == FSI_OK && !s->uv_per_vertex && n > 0 && s->uv_count - uv == n)
         for (i = 0; i < n && status == FSI_OK; i++) status = fsi__store_corner_uv(s, corner + i, uv + i);
     else if (!s->uv_per_vertex) s->uv_count = uv;
     if (status != FSI_OK || !is_edge) return status;
@@ -1476,8 +1493,7 @@ FSI_API fsi_status fsi_io_read_ply(fsi_io_mesh *mesh, fsi_context *context, cons
     fsi_status status = FSI_ERROR_MEMORY;
     fsi__io_input in;
     fsi__ply *ply;
-    status = fsi__io_open(&in, mesh, context, data, size, "fsi_io_read_ply");
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__io_open(&in, mesh, context, data, size, "fsi_io_read_ply"));
     ply = (fsi__ply *)fsi__alloc(context, 1, sizeof *ply);
     if (ply) {
         ply->in = in;
@@ -1739,7 +1755,8 @@ static int fsi__is_plain(const char *text, size_t longest, int is_name)
     for (n = 0; text && text[n]; n++) {
         char c = text[n];
         if (n == longest || c < ' ' || c > '~' || c == '<' || c == '>' || c == '&' || c == '"') return 0;
-        if (is_name && (c == ' ' || c == '\'' || c == '\\')) return 0; /* a line that ends in \ goes on in PLY as it is read */
+        /* a line that ends in \ goes on in PLY as it is read */
+        if (is_name && (c == ' ' || c == '\'' || c == '\\')) return 0;
     }
     return n > 0;
 }
@@ -1747,8 +1764,10 @@ static int fsi__is_plain(const char *text, size_t longest, int is_name)
 static fsi_status fsi__check_attribute(fsi_context *context, const fsi_io_attribute *a, int index, int vertex_count,
                                        const char *fn)
 {
-    if (!fsi__is_plain(a->name, 60, 1) || (a->name[0] >= 'x' && a->name[0] <= 'z' && !a->name[1])) /* x, y, z are taken */
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, 0, "the name of attribute %d cannot be written", index);
+    /* x, y, z are taken */
+    if (!fsi__is_plain(a->name, 60, 1) || (a->name[0] >= 'x' && a->name[0] <= 'z' && !a->name[1]))
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, 0, "the name of attribute %d cannot be written",
+            index);
     if ((int)a->type < 0 || a->type >= FSI_IO_TYPE_COUNT || a->components < 1 || a->components > 9)
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, a->components,
                          "attribute '%s' has an unknown type or not 1 to 9 components", a->name);
@@ -1765,11 +1784,13 @@ static fsi_status fsi__check_uv(fsi_context *context, const fsi_io_mesh *m, int 
                          "%d texture coordinates, but the array is NULL or the count negative", m->uv_count);
     if (m->uv_count > 0 && !m->triangle_uv && m->uv_count != m->vertex_count)
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, m->uv_count,
-                         "%d texture coordinates for %d vertices, and triangle_uv is NULL", m->uv_count, m->vertex_count);
+                         "%d texture coordinates for %d vertices, and triangle_uv is NULL", m->uv_count,
+                             m->vertex_count);
     for (i = 0; i < 2 * m->uv_count; i++) {
         double x = (double)m->uv[i];
         if (!fsi_is_finite(x) || (single && !fsi_is_finite((double)(float)x)))
-            return fsi__fail(context, FSI_ERROR_NAN, fn, i / 2, x, "texture coordinate %d is not finite, or too large", i / 2);
+            return fsi__fail(context, FSI_ERROR_NAN, fn, i / 2, x, "texture coordinate %d is not finite, or too large",
+                i / 2);
     }
     for (i = 0; m->triangle_uv && i < 3 * m->triangle_count; i++)
         if (m->triangle_uv[i] < -1 || m->triangle_uv[i] >= m->uv_count)
@@ -1851,9 +1872,8 @@ static void fsi__obj_put_face(fsi__io_writer *w, const fsi_io_mesh *m, int trian
 FSI_API fsi_status fsi_io_write_obj(fsi_io_out out, const fsi_io_mesh *mesh, int flags)
 {
     fsi__io_writer w;
-    fsi_status status = fsi__begin_mesh(&w, out, mesh, flags, "fsi_io_write_obj");
     int i;
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__begin_mesh(&w, out, mesh, flags, "fsi_io_write_obj"));
     for (i = 0; i < mesh->vertex_count; i++) {
         fsi__put_text(&w, "v ");
         fsi__put_position(&w, mesh->vertices[i], flags | FSI_IO_ASCII);
@@ -1951,9 +1971,8 @@ FSI_API fsi_status fsi_io_write_ply(fsi_io_out out, const fsi_io_mesh *mesh, int
 {
     static const char fn[] = "fsi_io_write_ply";
     fsi__io_writer w;
-    fsi_status status = fsi__begin_mesh(&w, out, mesh, flags, fn);
     int i;
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__begin_mesh(&w, out, mesh, flags, fn));
     fsi__ply_put_header(&w, mesh, flags);
     for (i = 0; i < mesh->vertex_count; i++) fsi__ply_put_vertex(&w, mesh, i, flags);
     for (i = 0; i < mesh->triangle_count; i++) fsi__ply_put_face(&w, mesh, i, flags);
@@ -1970,11 +1989,13 @@ typedef struct fsi__vtp {
     const fsi_io_mesh *mesh;
     int arrays, flags;
     uint64_t offset;
-    int points;                               /* that are written: vertices, then copies of those with several texture coordinates */
+    int points;                               /* that are written: vertices, then copies of those with several texture
+                                                 coordinates */
     int *vertex, *uv, *next, *point, capacity; /* of points; of corners. NULL: points are vertices, with their pairs */
 } fsi__vtp;
 
-/* The point of `vertex` with this texture coordinate: the first free one in the vertex's list of points, or a new copy. */
+/* The point of `vertex` with this texture coordinate: the first free one in the vertex's list of points, or a new
+   copy. */
 static int fsi__vtp_point(fsi__vtp *v, int vertex, int uv)
 {
     int p = vertex;
@@ -1996,14 +2017,22 @@ static fsi_status fsi__vtp_split(fsi__vtp *v, fsi_io_out out)
     const fsi_io_mesh *m = v->mesh;
     const long long most = m->vertex_count + 3LL * m->triangle_count;
     int i;
+
+    /* No texture coordinates: points are vertices. */
     if (!fsi__is_context(out.context)) return FSI_ERROR_COOKIE;
     v->points = m->vertex_count;
     v->vertex = v->uv = v->next = v->point = NULL;
     if (m->uv_count == 0 || !m->triangle_uv) return FSI_OK;
-    if (most > 0x7FFFFFFF) return fsi__fail(out.context, FSI_ERROR_LIMIT, "fsi_io_write_vtp", -1, (double)most, "the mesh has too many corners");
+    if (most > 0x7FFFFFFF)
+        return fsi__fail(out.context, FSI_ERROR_LIMIT, "fsi_io_write_vtp", -1, (double)most,
+            "the mesh has too many corners");
+
+    /* Lists of the points that a vertex has become. */
     v->capacity = (int)most;
     v->vertex = (int *)fsi__alloc(out.context, (size_t)most, 4 * sizeof(int));
-    if (!v->vertex) return fsi__fail(out.context, FSI_ERROR_MEMORY, "fsi_io_write_vtp", -1, (double)most, "no memory for %.0f corners", (double)most);
+    if (!v->vertex)
+        return fsi__fail(out.context, FSI_ERROR_MEMORY, "fsi_io_write_vtp", -1, (double)most,
+            "no memory for %.0f corners", (double)most);
     v->uv = v->vertex + most;
     v->next = v->uv + most;
     v->point = v->next + most;
@@ -2012,6 +2041,8 @@ static fsi_status fsi__vtp_split(fsi__vtp *v, fsi_io_out out)
         v->uv[i] = -2; /* not used yet */
         v->next[i] = -1;
     }
+
+    /* Each corner finds its point, or makes one. */
     for (i = 0; i < 3 * m->triangle_count; i++) v->point[i] = fsi__vtp_point(v, m->triangles[i], m->triangle_uv[i]);
     return FSI_OK;
 }
@@ -2054,7 +2085,8 @@ static void fsi__vtp_attribute(fsi__vtp *v, const fsi_io_attribute *a)
     if (!fsi__vtp_array(v, a->name, a->type, a->components, v->points)) return;
     for (i = 0; i < v->points; i++)
         for (k = 0; k < a->components; k++)
-            fsi__put_le(&v->w, (const char *)a->data + (size_t)fsi__vtp_vertex(v, i) * fsi__io_stride(a) + k * size, size);
+            fsi__put_le(&v->w, (const char *)a->data + (size_t)fsi__vtp_vertex(v, i) * fsi__io_stride(a) + k * size,
+                size);
 }
 
 static void fsi__vtp_walk(fsi__vtp *v, int particles)
@@ -2067,7 +2099,8 @@ static void fsi__vtp_walk(fsi__vtp *v, int particles)
     for (i = 0; i < m->attribute_count; i++) fsi__vtp_attribute(v, &m->attributes[i]);
     fsi__vtp_tag(v, "</PointData>\n<Points>\n");
     if (fsi__vtp_array(v, "Points", fsi__position_type(v->flags), 3, v->points))
-        for (i = 0; i < v->points; i++) fsi__put_position(&v->w, m->vertices[fsi__vtp_vertex(v, i)], v->flags & FSI_IO_SINGLE);
+        for (i = 0; i < v->points; i++)
+            fsi__put_position(&v->w, m->vertices[fsi__vtp_vertex(v, i)], v->flags & FSI_IO_SINGLE);
     fsi__vtp_tag(v, "</Points>\n<Verts>\n");
     fsi__vtp_cells(v, NULL, 1, particles);
     fsi__vtp_tag(v, "</Verts>\n<Lines>\n");
@@ -2083,12 +2116,16 @@ FSI_API fsi_status fsi_io_write_vtp(fsi_io_out out, const fsi_io_mesh *mesh, int
     fsi_status status = fsi__io_check_mesh(out.context, mesh, flags, "fsi_io_write_vtp");
     int particles;
     if (status != FSI_OK) return status;
+
+    /* Points, and the file. */
     v.mesh = mesh;
-    if ((status = fsi__vtp_split(&v, out)) != FSI_OK) return status;
+    FSI__TRY(fsi__vtp_split(&v, out));
     if ((status = fsi__io_begin(&v.w, out, "fsi_io_write_vtp")) != FSI_OK) {
         fsi__free(out.context, v.vertex, (size_t)v.capacity, 4 * sizeof(int));
         return status;
     }
+
+    /* Two walks: the first writes the description of all arrays, the second their numbers. */
     v.flags = flags;
     v.offset = 0;
     particles = mesh->triangle_count + mesh->segment_count > 0 ? 0 : mesh->vertex_count;
@@ -2110,7 +2147,8 @@ FSI_API fsi_status fsi_io_write_vtp(fsi_io_out out, const fsi_io_mesh *mesh, int
 /* ---- >>time series writers ------------------------------------------------------------------------------------ */
 
 static const char fsi__pvd_head[] =
-    "<?xml version=\"1.0\"?>\n<VTKFile type=\"Collection\" version=\"0.1\" byte_order=\"LittleEndian\">\n<Collection>\n";
+    "<?xml version=\"1.0\"?>\n<VTKFile type=\"Collection\" version=\"0.1\" byte_order=\"LittleEndian\">\n"
+    "<Collection>\n";
 static const char fsi__pvd_tail[] = "</Collection>\n</VTKFile>\n";
 
 static fsi_status fsi__check_frame(fsi_context *context, int frame, double time, const char *name, const char *fn)
@@ -2176,13 +2214,11 @@ FSI_API fsi_status fsi_io_append_pvd(fsi_context *context, const char *path, int
     const size_t tail = sizeof fsi__pvd_tail - 1;
     fsi__io_writer w;
     char last[sizeof fsi__pvd_tail];
-    fsi_status status = fsi__check_frame(context, frame, time, name, fn);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__check_frame(context, frame, time, name, fn));
     if (!path || frame < 0)
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, frame, frame, "path is NULL or frame %d negative", frame);
     if (frame == 0) return fsi_io_write_pvd(fsi_io_to_file(context, path), &time, &name, 1);
-    status = fsi__io_reopen(&w, fsi_io_to_file(context, path), -(long)tail, last, tail, fn);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__io_reopen(&w, fsi_io_to_file(context, path), -(long)tail, last, tail, fn));
     if (memcmp(last, fsi__pvd_tail, tail) != 0) return fsi__io_foreign(&w);
     fsi__pvd_put_frame(&w, time, name);
     fsi__put_text(&w, fsi__pvd_tail);
@@ -2213,13 +2249,11 @@ FSI_API fsi_status fsi_io_write_pc2_header(fsi_io_out out, int vertex_count, int
     static const char fn[] = "fsi_io_write_pc2_header";
     fsi__io_writer w;
     unsigned char header[FSI__PC2_HEADER];
-    fsi_status status;
     if (out.path || vertex_count < 1 || frame_count < 1)
         return fsi__fail(out.context, FSI_ERROR_ARGUMENT, fn, -1, 0,
                          "counts must be positive, and a file is written by fsi_io_append_pc2");
     fsi__pc2_header(header, vertex_count, frame_count);
-    status = fsi__io_begin(&w, out, fn);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__io_begin(&w, out, fn));
     fsi__io_put(&w, header, sizeof header);
     return fsi__io_end(&w);
 }
@@ -2228,11 +2262,10 @@ FSI_API fsi_status fsi_io_write_pc2_frame(fsi_io_out out, const fsi_vec3 *vertic
 {
     static const char fn[] = "fsi_io_write_pc2_frame";
     fsi__io_writer w;
-    fsi_status status = fsi__check_positions(out.context, vertices, vertex_count, 1, fn);
-    if (status == FSI_OK && out.path)
-        status = fsi__fail(out.context, FSI_ERROR_ARGUMENT, fn, -1, 0, "a file is written by fsi_io_append_pc2");
-    if (status == FSI_OK) status = fsi__io_begin(&w, out, fn);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__check_positions(out.context, vertices, vertex_count, 1, fn));
+    if (out.path)
+        FSI__TRY(fsi__fail(out.context, FSI_ERROR_ARGUMENT, fn, -1, 0, "a file is written by fsi_io_append_pc2"));
+    FSI__TRY(fsi__io_begin(&w, out, fn));
     fsi__pc2_put_frame(&w, vertices, vertex_count);
     return fsi__io_end(&w);
 }
@@ -2246,20 +2279,26 @@ FSI_API fsi_status fsi_io_append_pc2(fsi_context *context, const char *path, int
     unsigned char header[FSI__PC2_HEADER], found[FSI__PC2_HEADER];
     double offset = FSI__PC2_HEADER + 12.0 * frame * vertex_count;
     fsi__io_writer w;
-    fsi_status status = fsi__check_positions(context, vertices, vertex_count, 1, fn);
-    if (status != FSI_OK) return status;
+    fsi_status status;
+
+    /* Input. */
+    FSI__TRY(fsi__check_positions(context, vertices, vertex_count, 1, fn));
     if (!path || frame < 0 || vertex_count < 1)
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, frame, frame, "path is NULL, frame %d negative, or no vertex",
                          frame);
     if (offset + 12.0 * vertex_count > (double)LONG_MAX)
         return fsi__fail(context, FSI_ERROR_LIMIT, fn, frame, offset, "frame %d lies beyond what fseek can reach",
                          frame);
+
+    /* The file as the frame before left it. */
     fsi__pc2_header(header, vertex_count, frame);
     status = frame == 0 ? fsi__io_begin(&w, out, fn) : fsi__io_reopen(&w, out, 0, found, sizeof found, fn);
     if (status != FSI_OK) return status;
     if (frame == 0) fsi__io_put(&w, header, sizeof header);
     else if (memcmp(header, found, sizeof header) != 0) return fsi__io_foreign(&w);
     else if (fseek(w.file, (long)offset, SEEK_SET) != 0) fsi__io_short_write(&w);
+
+    /* The frame; then the count. */
     fsi__pc2_put_frame(&w, vertices, vertex_count);
     fsi__io_flush(&w);
     if (fseek(w.file, 0, SEEK_SET) != 0) fsi__io_short_write(&w);
@@ -2468,6 +2507,8 @@ static void fsi__put_block(fsi__png *z, int last)
 {
     uint32_t literals[FSI__LZ_LITERALS], distances[FSI__LZ_DISTANCES];
     int i, extra;
+
+    /* How often each symbol occurs. */
     memset(literals, 0, sizeof literals);
     memset(distances, 0, sizeof distances);
     literals[256] = 1; /* end of block */
@@ -2476,6 +2517,8 @@ static void fsi__put_block(fsi__png *z, int last)
         literals[distance ? fsi__length_symbol(length, &extra) : length]++;
         if (distance) distances[fsi__octave_class(distance - 1, 1, &extra)]++;
     }
+
+    /* Codes, in front of the block; then the tokens. */
     fsi__huffman_build(&z->literals, literals, FSI__LZ_LITERALS, 15);
     fsi__huffman_build(&z->distances, distances, FSI__LZ_DISTANCES, 15);
     fsi__put_block_header(z, last);
@@ -2521,8 +2564,12 @@ static void fsi__zlib(fsi__png *z, const unsigned char *data, int size)
 {
     int at, length, distance = 0, next, next_distance = 0;
     uint32_t a = 1, b = 0;
+
+    /* The header. */
     fsi__png_byte(z, 0x78);
     fsi__png_byte(z, 0xDA);
+
+    /* Matches, of which the longer of two neighbours counts. */
     length = fsi__lz_match(z, data, 0, size, FSI__LZ_DEPTH, &distance);
     for (at = 0; at < size;) {
         next = fsi__lz_match(z, data, at + 1, size, FSI__LZ_DEPTH, &next_distance);
@@ -2537,6 +2584,8 @@ static void fsi__zlib(fsi__png *z, const unsigned char *data, int size)
         length = next;
         distance = next_distance;
     }
+
+    /* The rest of the last block, and the checksum. */
     fsi__put_block(z, 1);
     fsi__put_bits(z, 0, 7); /* fills the last byte */
     for (at = 0; at < size; at++) {
@@ -2622,6 +2671,8 @@ FSI_API fsi_status fsi_io_write_png(fsi_io_out out, const void *pixels, int widt
     unsigned char *rows;
     fsi__png *z;
     size_t size;
+
+    /* Input. */
     if (!pixels) return fsi__fail(out.context, FSI_ERROR_ARGUMENT, fn, -1, 0, "pixels is NULL");
     if (width < 1 || width > 65535 || height < 1 || height > 65535)
         return fsi__fail(out.context, FSI_ERROR_ARGUMENT, fn, -1, width,
@@ -2634,6 +2685,8 @@ FSI_API fsi_status fsi_io_write_png(fsi_io_out out, const void *pixels, int widt
     if ((uint64_t)(bytes + 1) * (uint64_t)height > 0x7FFFFFFFu)
         return fsi__fail(out.context, FSI_ERROR_LIMIT, fn, -1, (double)bytes * height,
                          "a picture of %d x %d x %d exceeds 2^31 bytes", width, height, channels);
+
+    /* Rows with their filters, compressed into the stream. */
     size = (size_t)(bytes + 1) * (size_t)height;
     rows = (unsigned char *)fsi__alloc(out.context, size, 1);
     z = (fsi__png *)fsi__alloc(out.context, 1, sizeof *z);

@@ -97,7 +97,7 @@ typedef struct fsi_krylov {
 } fsi_krylov;
 
 FSI_API fsi_krylov_desc fsi_krylov_default_desc(void); /* fills every field */
-/* *out is NULL on failure. Errors: COOKIE, ARGUMENT (names the field), MEMORY. */
+/* *out is NULL on failure. Errors: COOKIE, ARGUMENT or NAN (name the field), MEMORY. */
 FSI_API fsi_status fsi_krylov_create(fsi_krylov **out, const fsi_krylov_desc *desc);
 FSI_API void fsi_krylov_destroy(fsi_krylov *k); /* NULL is fine */
 /* A x = b. m: y = M^-1 x, symmetric positive definite and like A^-1; NULL: none. b, x: columns * rows numbers, one
@@ -106,7 +106,8 @@ FSI_API void fsi_krylov_destroy(fsi_krylov *k); /* NULL is fine */
    names the worst column) and SINGULAR (names the iteration: CG met a direction p with p^T A p < 0, or r^T M^-1 r < 0):
    x is the best iterate whose true residual was taken, perhaps the guess. b may have any scale; of A, squares are
    taken: NAN where its entries are above 1e150 (MINRES: 1e75), and MINRES gets nowhere where they are below 1e-100. */
-FSI_API fsi_status fsi_krylov_solve(fsi_krylov *k, const fsi_operator *a, const fsi_operator *m, const double *b, double *x);
+FSI_API fsi_status fsi_krylov_solve(fsi_krylov *k, const fsi_operator *a, const fsi_operator *m, const double *b,
+    double *x);
 
 /* ---- >>preconditioners ---------------------------------------------------------------------------------------- */
 
@@ -183,8 +184,8 @@ FSI__STRICT_BEGIN
 
 /* ---- >>iteration vectors ------------------------------------------------------------------------------------------
 
-   Each pass over vectors runs in chunks of FSI__KRYLOV_CHUNK rows. A chunk's sums go to a place of their own and are folded
-   in the order of the chunks: the same bits for any number of threads. */
+   Each pass over vectors runs in chunks of FSI__KRYLOV_CHUNK rows. A chunk's sums go to a place of their own and are
+   folded in the order of the chunks: the same bits for any number of threads. */
 #define FSI__KRYLOV_CHUNK 2048
 #define FSI__KRYLOV_MOST 16 /* columns */
 #define FSI__KRYLOV_TILE 64 /* rows whose columns stay in the first cache */
@@ -192,11 +193,13 @@ FSI__STRICT_BEGIN
 
 typedef double fsi__krylov_matrix[FSI__KRYLOV_MOST][FSI__KRYLOV_MOST];
 
-/* Of a solve the columns 0 .. count - 1 are in work: those of b and x with number column[j], their vectors side by side in d, r, q, p, z. */
+/* Of a solve the columns 0 .. count - 1 are in work: those of b and x with number column[j], their vectors side by side
+   in d, r, q, p, z. */
 typedef struct fsi__krylov_impl {
     fsi__arena memory;
     double *x;                          /* best iterate of each column of b */
-    double *d, *r, *q, *p, *z;          /* with x + sigma d the iterate, sigma r its residual; A times something; direction; M^-1 r */
+    double *d, *r, *q, *p, *z;          /* with x + sigma d the iterate, sigma r its residual; A times something;
+                                           direction; M^-1 r */
     double *v, *v_old, *z_next, *w, *w_old; /* MINRES: Lanczos vectors, M^-1 v, directions */
     double *sum;                        /* what chunks add up */
     const fsi_operator *a, *m;
@@ -299,7 +302,8 @@ static void fsi__krylov_fold(const fsi_krylov *k, int sums, double *out)
     const double *sum = fsi__krylov_of(k)->sum;
     int c, i;
     for (i = 0; i < sums; i++) out[i] = 0;
-    for (c = 0; c < fsi__chunks(k->desc.rows, FSI__KRYLOV_CHUNK); c++) for (i = 0; i < sums; i++) out[i] += sum[c * sums + i];
+    for (c = 0; c < fsi__chunks(k->desc.rows, FSI__KRYLOV_CHUNK); c++) for (i = 0; i < sums; i++)
+        out[i] += sum[c * sums + i];
 }
 
 static fsi__krylov_job fsi__krylov_job_of(const fsi_krylov *k, double *y, double a, const double *x, double b)
@@ -340,7 +344,8 @@ static double fsi__krylov_combine(const fsi_krylov *k, double *y, double a, cons
     return fsi__krylov_pass(k, fsi__krylov_combine_rows, &job);
 }
 
-static double fsi__krylov_three(const fsi_krylov *k, double *y, double a, const double *x, double b, const double *u, double c, double *d, double e)
+static double fsi__krylov_three(const fsi_krylov *k, double *y, double a, const double *x, double b, const double *u,
+    double c, double *d, double e)
 {
     fsi__krylov_job job = fsi__krylov_job_of(k, y, a, x, b);
     job.u = u;
@@ -387,24 +392,25 @@ static fsi_status fsi__krylov_apply(fsi_krylov *k, const fsi_operator *o, const 
 
 static fsi_status fsi__krylov_not_finite(fsi_krylov *k)
 {
-    return fsi__fail(k->context, FSI_ERROR_NAN, fsi__krylov_solve_name, k->stats.iters, 0, "iteration %d: what A or M gave is not finite, or its square is not", k->stats.iters);
+    return fsi__fail(k->context, FSI_ERROR_NAN, fsi__krylov_solve_name, k->stats.iters, 0,
+        "iteration %d: what A or M gave is not finite, or its square is not", k->stats.iters);
 }
 
 /* z = M^-1 r; *rz = r z, 0 when it is not told from 0. */
 static fsi_status fsi__krylov_precondition(fsi_krylov *k, const double *r, double *z, double rr, double *rz)
 {
     const fsi_operator *m = fsi__krylov_of(k)->m;
-    fsi_status status;
     double sum[3];
     *rz = rr;
     if (!m) return FSI_OK;
-    status = fsi__krylov_apply(k, m, r, z, 1);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__krylov_apply(k, m, r, z, 1));
     fsi__krylov_dots(k, z, r, sum);
     *rz = sum[0];
     if (!fsi_is_finite(*rz) || !fsi_is_finite(sum[1])) return fsi__krylov_not_finite(k);
     if (*rz < -1e-12 * sqrt(rr) * sqrt(sum[1]))
-        fsi__krylov_of(k)->verdict = fsi__fail(k->context, FSI_ERROR_SINGULAR, fsi__krylov_solve_name, k->stats.iters, *rz, "iteration %d: M is not positive definite: r^T M^-1 r is %g for a residual of %g", k->stats.iters, *rz, sqrt(rr));
+        fsi__krylov_of(k)->verdict = fsi__fail(k->context, FSI_ERROR_SINGULAR, fsi__krylov_solve_name, k->stats.iters,
+            *rz, "iteration %d: M is not positive definite: r^T M^-1 r is %g for a residual of %g", k->stats.iters,
+            *rz, sqrt(rr));
     if (*rz < 0) *rz = 0;
     return FSI_OK;
 }
@@ -413,30 +419,32 @@ static fsi_status fsi__krylov_precondition(fsi_krylov *k, const double *r, doubl
 static fsi_status fsi__krylov_product(fsi_krylov *k, const double *p, double *q, double *sum)
 {
     fsi__krylov_impl *im = fsi__krylov_of(k);
-    const fsi_status status = fsi__krylov_apply(k, im->a, p, q, 1);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__krylov_apply(k, im->a, p, q, 1));
     fsi__krylov_dots(k, p, q, sum);
     if (!fsi_is_finite(sum[0]) || !fsi_is_finite(sum[2])) return fsi__krylov_not_finite(k);
     if (sqrt(sum[2]) > im->a_norm * sqrt(sum[1])) im->a_norm = sqrt(sum[2]) / sqrt(sum[1]);
     return FSI_OK;
 }
 
-/* Has rounding, eps |A| |d|, put as much between the residual and the true one as is left of it (Greenbaum 1997)? Then the recurrence tells
-   no more. Where b is not in the range of A, d grows until this ends it. */
+/* Has rounding, eps |A| |d|, put as much between the residual and the true one as is left of it (Greenbaum 1997)? Then
+   the recurrence tells no more. Where b is not in the range of A, d grows until this ends it. */
 static int fsi__krylov_drifted(const fsi_krylov *k, double dd, double left)
 {
     return 2.2e-16 * fsi__krylov_of(k)->a_norm * sqrt(dd) > left;
 }
 
-/* 1: p may be searched. p^T M p = r^T z + beta^2 (the same of the last p), as r is orthogonal to that (Steihaug 1983), so the curvature
-   p^T A p / p^T M p lies within the spectrum of M^-1 A. Below it is compared with the largest one met. */
+/* 1: p may be searched. p^T M p = r^T z + beta^2 (the same of the last p), as r is orthogonal to that (Steihaug 1983),
+   so the curvature p^T A p / p^T M p lies within the spectrum of M^-1 A. Below it is compared with the largest one
+   met. */
 static int fsi__krylov_curves(fsi_krylov *k, double pap, double pmp)
 {
     fsi__krylov_impl *im = fsi__krylov_of(k);
     const double curvature = pap / pmp;
     if (fabs(curvature) > im->stiffest) im->stiffest = fabs(curvature);
     if (curvature < -1e-12 * im->stiffest)
-        im->verdict = fsi__fail(k->context, FSI_ERROR_SINGULAR, fsi__krylov_solve_name, k->stats.iters, curvature, "iteration %d: A is not positive definite: its curvature along the direction is %g", k->stats.iters, curvature);
+        im->verdict = fsi__fail(k->context, FSI_ERROR_SINGULAR, fsi__krylov_solve_name, k->stats.iters, curvature,
+            "iteration %d: A is not positive definite: its curvature along the direction is %g", k->stats.iters,
+            curvature);
     return pap > 0;
 }
 
@@ -452,8 +460,9 @@ static fsi_status fsi__krylov_cg(fsi_krylov *k)
     while (sqrt(rr) > im->target[0] && k->stats.iters < im->limit && !fsi__krylov_drifted(k, dd, sqrt(rr))) {
         fsi__krylov_job job;
         double beta;
-        fsi_status status = fsi__krylov_precondition(k, r, z, rr, &rz);
-        if (status != FSI_OK) return status;
+
+        /* z = M^-1 r and the new direction; the same pass adds the last one to d. */
+        FSI__TRY(fsi__krylov_precondition(k, r, z, rr, &rz));
         if (!(rz > 0) || im->verdict != FSI_OK) break;
         beta = before > 0 ? rz / before : 0;
         before = rz;
@@ -462,8 +471,9 @@ static fsi_status fsi__krylov_cg(fsi_krylov *k)
         job.d = d;
         dd = fsi__krylov_pass(k, fsi__krylov_turn_rows, &job);
         alpha = 0;
-        status = fsi__krylov_product(k, p, q, sum);
-        if (status != FSI_OK) return status;
+
+        /* q = A p, the step along p, the new residual. */
+        FSI__TRY(fsi__krylov_product(k, p, q, sum));
         if (!fsi_is_finite(pmp)) return fsi__krylov_not_finite(k);
         if (!fsi__krylov_curves(k, sum[0], pmp)) break;
         alpha = rz / sum[0];
@@ -478,30 +488,38 @@ static fsi_status fsi__krylov_cg(fsi_krylov *k)
 /* The rotation that MINRES is about to make, and those before. */
 typedef struct fsi__krylov_turns { double c, c_old, s, s_old; } fsi__krylov_turns;
 
-/* Minimal residuals (Paige and Saunders 1975), the Lanczos vectors v orthonormal in M^-1 as in Elman, Silvester and Wathen (2014, 4.1):
+/* Minimal residuals (Paige and Saunders 1975), the Lanczos vectors v orthonormal in M^-1 as in Elman, Silvester and
+   Wathen (2014, 4.1):
        v_new = A z / g - (zAz / g^3) v - (g / g_old) v_old,   z_new = M^-1 v_new,   g_new^2 = v_new z_new,
    a rotation a step makes the tridiagonal matrix triangular, with the columns (.., a3, a2, a1):
        w_new = (z / g - a3 w_old - a2 w) / a1,   d += c eta w_new,   eta_new = -s eta = +-|r| in the norm of M^-1,
    and the residual itself, for its 2-norm, follows by r_new = s^2 r + (c eta_new / g_new) v_new.
-   x follows its recurrence less closely than that of CG (Sleijpen, van der Vorst and Modersitzki 2000), so drift counts a hundredfold. */
+   x follows its recurrence less closely than that of CG (Sleijpen, van der Vorst and Modersitzki 2000), so drift counts
+   a hundredfold. */
 static fsi_status fsi__krylov_minres(fsi_krylov *k)
 {
     fsi__krylov_impl *im = fsi__krylov_of(k);
     const size_t bytes = (size_t)k->desc.rows * sizeof(double);
-    double *v = im->v, *v_old = im->v_old, *z = im->m ? im->z : v, *z_next = im->z_next, *w = im->w, *w_old = im->w_old, *q = im->q, *t;
+    double *v = im->v, *v_old = im->v_old, *z = im->m ? im->z : v, *z_next = im->z_next, *w = im->w,
+        *w_old = im->w_old, *q = im->q, *t;
     double g = 0, g_old = 1, g_new, gg, vv, delta, eta, dd = 0, sum[3], left = im->norm[0];
     fsi__krylov_turns turn = { 1, 1, 0, 0 };
     fsi_status status;
+
+    /* The first Lanczos vector. */
     memcpy(v, im->r, bytes);
     memset(v_old, 0, bytes);
     memset(w, 0, bytes);
     memset(w_old, 0, bytes);
     status = fsi__krylov_precondition(k, v, z, left * left, &gg);
     g = eta = sqrt(gg);
-    while (status == FSI_OK && im->verdict == FSI_OK && g > 0 && left > im->target[0] && k->stats.iters < im->limit && !fsi__krylov_drifted(k, dd, 0.01 * left)) {
+    while (status == FSI_OK && im->verdict == FSI_OK && g > 0 && left > im->target[0] && k->stats.iters < im->limit
+        && !fsi__krylov_drifted(k, dd, 0.01 * left)) {
         double a0, a1, a2, a3, c, s;
         status = fsi__krylov_product(k, z, q, sum);
         if (status != FSI_OK) break;
+
+        /* The next Lanczos vector. */
         delta = sum[0] / g / g;
         vv = fsi__krylov_three(k, v_old, 1 / g, q, -delta / g, v, -g / g_old, NULL, 0);
         if (!fsi_is_finite(delta) || !fsi_is_finite(vv)) return fsi__krylov_not_finite(k);
@@ -509,6 +527,8 @@ static fsi_status fsi__krylov_minres(fsi_krylov *k)
         if (!im->m) z_next = v;
         status = fsi__krylov_precondition(k, v, z_next, vv, &gg);
         if (status != FSI_OK || im->verdict != FSI_OK) break;
+
+        /* The rotation that makes the new column triangular. */
         g_new = sqrt(gg);
         a0 = turn.c * delta - turn.c_old * turn.s * g;
         a2 = turn.s * delta + turn.c_old * turn.c * g;
@@ -517,11 +537,15 @@ static fsi_status fsi__krylov_minres(fsi_krylov *k)
         if (!(a1 > 0)) break; /* A r = 0 */
         c = a0 / a1;
         s = g_new / a1;
+
+        /* The direction, the solution, the residual. */
         dd = fsi__krylov_three(k, w_old, 1 / (g * a1), z, -a2 / a1, w, -a3 / a1, im->d, c * eta);
         t = w, w = w_old, w_old = t;
         eta *= -s;
         left = fabs(eta);
         if (im->m) left = g_new > 0 ? sqrt(fsi__krylov_combine(k, im->r, c * eta / g_new, v, s * s)) : 0;
+
+        /* The next turn. */
         turn.c_old = turn.c, turn.c = c;
         turn.s_old = turn.s, turn.s = s;
         g_old = g, g = g_new;
@@ -533,10 +557,10 @@ static fsi_status fsi__krylov_minres(fsi_krylov *k)
 
 /* ---- >>iteration block -------------------------------------------------------------------------------------------
 
-   Several right sides search together: after i iterations each column is the best within the sum of all columns' Krylov spaces (block
-   conjugate gradients, O'Leary 1980), so it needs fewer iterations. What breaks the plain method: its t x t matrices become singular when
-   residuals grow dependent, as they do when right sides are, or when one converges first. The way out (Dubrulle 2001) is to carry the
-   residuals R as a basis times coefficients,
+   Several right sides search together: after i iterations each column is the best within the sum of all columns' Krylov
+   spaces (block conjugate gradients, O'Leary 1980), so it needs fewer iterations. What breaks the plain method: its t x
+   t matrices become singular when residuals grow dependent, as they do when right sides are, or when one converges
+   first. The way out (Dubrulle 2001) is to carry the residuals R as a basis times coefficients,
 
         R = Q C,   Q (n x t) orthonormal in M^-1,   C (t x s) small:        all that is tiny or dependent is in C,
 
@@ -546,12 +570,14 @@ static fsi_status fsi__krylov_minres(fsi_krylov *k)
         W = Q - A P alpha                        R = W C now, to be made orthonormal again:
         W = Q_new rho,  C_new = rho C            pivoted Cholesky of W^T M^-1 W = rho^T rho
         P_new = M^-1 Q_new + P rho^T
-   Where the pivots of the Cholesky factorisation end, the rest of W depends on the columns before; they are dropped and t is less from
-   then on. What is lost with them, 1e-7 of a residual at worst, the true residual brings back in the next round. */
+   Where the pivots of the Cholesky factorisation end, the rest of W depends on the columns before; they are dropped and
+   t is less from then on. What is lost with them, 1e-7 of a residual at worst, the true residual brings back in the
+   next round. */
 #define FSI__KRYLOV_DEPENDENT 1e-13 /* a pivot below this part of its diagonal is 0 */
 
 /* out += in c for `rows` rows: column j of out gets the columns of in times c[..][j]. */
-static void fsi__krylov_tile(int rows, int inner, int cols, const double *in, size_t stride, double (*c)[FSI__KRYLOV_MOST], double *out, size_t out_stride)
+static void fsi__krylov_tile(int rows, int inner, int cols, const double *in, size_t stride,
+    double (*c)[FSI__KRYLOV_MOST], double *out, size_t out_stride)
 {
     int i, j, k;
     for (j = 0; j < cols; j++) {
@@ -587,7 +613,8 @@ static void fsi__krylov_gram_rows(void *arg, int chunk, int begin, int end)
     memset(sum, 0, FSI__KRYLOV_PAIRS * sizeof *sum);
     for (from = begin; from < end; from += FSI__KRYLOV_TILE) {
         const int rows = end - from < FSI__KRYLOV_TILE ? end - from : FSI__KRYLOV_TILE;
-        for (i = 0, at = 0; i < job->wide; i++) for (j = 0; j <= i; j++) sum[at++] += fsi__dot(job->x + (size_t)i * n + from, job->y + (size_t)j * n + from, rows);
+        for (i = 0, at = 0; i < job->wide; i++) for (j = 0; j <= i; j++)
+            sum[at++] += fsi__dot(job->x + (size_t)i * n + from, job->y + (size_t)j * n + from, rows);
     }
 }
 
@@ -600,7 +627,8 @@ static void fsi__krylov_descend_rows(void *arg, int chunk, int begin, int end)
     int i, j, from;
     for (i = 0; i < job->turned; i++) for (j = 0; j < job->wide; j++) minus[i][j] = -job->alpha[i][j];
     for (from = begin; from < end; from += FSI__KRYLOV_TILE)
-        fsi__krylov_tile(end - from < FSI__KRYLOV_TILE ? end - from : FSI__KRYLOV_TILE, job->turned, job->wide, job->im->q + from, n, minus, job->im->r + from, n);
+        fsi__krylov_tile(end - from < FSI__KRYLOV_TILE ? end - from : FSI__KRYLOV_TILE, job->turned, job->wide,
+            job->im->q + from, n, minus, job->im->r + from, n);
     fsi__krylov_gram_rows(arg, chunk, begin, end);
 }
 
@@ -632,7 +660,8 @@ static void fsi__krylov_advance_rows(void *arg, int chunk, int begin, int end)
 }
 
 /* job->gram = x^T y after the pass. Returns 0 when it is not finite. */
-static int fsi__krylov_gram(const fsi_krylov *k, fsi__krylov_block_job *job, const double *x, const double *y, fsi__range_fn *pass)
+static int fsi__krylov_gram(const fsi_krylov *k, fsi__krylov_block_job *job, const double *x, const double *y,
+    fsi__range_fn *pass)
 {
     double sum[FSI__KRYLOV_PAIRS];
     int i, j, at = 0, good = 1;
@@ -648,7 +677,8 @@ static int fsi__krylov_gram(const fsi_krylov *k, fsi__krylov_block_job *job, con
 }
 
 /* out = a b: rows x inner times inner x cols; out apart. */
-static void fsi__krylov_multiply(double (*out)[FSI__KRYLOV_MOST], double (*a)[FSI__KRYLOV_MOST], double (*b)[FSI__KRYLOV_MOST], int rows, int inner, int cols)
+static void fsi__krylov_multiply(double (*out)[FSI__KRYLOV_MOST], double (*a)[FSI__KRYLOV_MOST],
+    double (*b)[FSI__KRYLOV_MOST], int rows, int inner, int cols)
 {
     int i, j, k;
     for (i = 0; i < rows; i++) for (j = 0; j < cols; j++) {
@@ -657,19 +687,23 @@ static void fsi__krylov_multiply(double (*out)[FSI__KRYLOV_MOST], double (*a)[FS
     }
 }
 
-/* gram = rho^T rho (t x t), rho of rank x t, by Cholesky with the largest remaining pivot, relative to its diagonal, next; and mix with
-   mix^T gram mix = 1. Returns the rank. What gram is not positive along is left out. */
-static int fsi__krylov_rank(int t, double (*gram)[FSI__KRYLOV_MOST], double (*rho)[FSI__KRYLOV_MOST], double (*mix)[FSI__KRYLOV_MOST])
+/* gram = rho^T rho (t x t), rho of rank x t, by Cholesky with the largest remaining pivot, relative to its diagonal,
+   next; and mix with mix^T gram mix = 1. Returns the rank. What gram is not positive along is left out. */
+static int fsi__krylov_rank(int t, double (*gram)[FSI__KRYLOV_MOST], double (*rho)[FSI__KRYLOV_MOST],
+    double (*mix)[FSI__KRYLOV_MOST])
 {
     double left[FSI__KRYLOV_MOST];
     int pivot[FSI__KRYLOV_MOST], chosen[FSI__KRYLOV_MOST] = { 0 }, rank, i, j, l;
     memset(rho, 0, sizeof(fsi__krylov_matrix));
     memset(mix, 0, sizeof(fsi__krylov_matrix));
+
+    /* Pivot after pivot, by what is left of each diagonal entry relative to its beginning. */
     for (j = 0; j < t; j++) left[j] = gram[j][j] > 0 ? 1 : 0;
     for (rank = 0; rank < t; rank++) {
         double root;
         int best = -1;
-        for (j = 0; j < t; j++) if (!chosen[j] && left[j] > FSI__KRYLOV_DEPENDENT && (best < 0 || left[j] > left[best])) best = j;
+        for (j = 0; j < t; j++) if (!chosen[j] && left[j] > FSI__KRYLOV_DEPENDENT && (best < 0 || left[j] > left[best]))
+            best = j;
         if (best < 0) break;
         root = sqrt(left[best] * gram[best][best]);
         pivot[rank] = best;
@@ -696,7 +730,8 @@ static int fsi__krylov_arrived(fsi__krylov_block_job *job)
     int i, j, l;
     for (j = 0; j < job->s; j++) {
         double sum = 0;
-        for (i = 0; i < job->wide; i++) for (l = 0; l < job->wide; l++) sum += job->c[i][j] * job->gram[i][l] * job->c[l][j];
+        for (i = 0; i < job->wide; i++) for (l = 0; l < job->wide; l++)
+            sum += job->c[i][j] * job->gram[i][l] * job->c[l][j];
         if (sum > job->im->target[j] * job->im->target[j]) return 0;
     }
     return 1;
@@ -709,8 +744,7 @@ static fsi_status fsi__krylov_orthonormal(fsi_krylov *k, fsi__krylov_block_job *
     fsi__krylov_matrix before;
     int i, j;
     if (im->m) {
-        const fsi_status status = fsi__krylov_apply(k, im->m, im->r, im->z, job->wide);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__krylov_apply(k, im->m, im->r, im->z, job->wide));
         if (!fsi__krylov_gram(k, job, im->r, im->z, fsi__krylov_gram_rows)) return fsi__krylov_not_finite(k);
     }
     job->rank = fsi__krylov_rank(job->wide, job->gram, job->rho, job->mix);
@@ -720,13 +754,15 @@ static fsi_status fsi__krylov_orthonormal(fsi_krylov *k, fsi__krylov_block_job *
     return FSI_OK;
 }
 
-/* Rounds until all columns have arrived, or one finds no direction that is told from the others. What d still lacks of the last round is
-   added by the next round's pass, or by one in which Q ends. */
+/* Rounds until all columns have arrived, or one finds no direction that is told from the others. What d still lacks of
+   the last round is added by the next round's pass, or by one in which Q ends. */
 static fsi_status fsi__krylov_block(fsi_krylov *k)
 {
     fsi__krylov_impl *im = fsi__krylov_of(k);
     fsi__krylov_block_job job;
     int i, j, good, terms, full = 1;
+
+    /* All columns of r are directions at first. */
     memset(&job, 0, sizeof job);
     job.im = im;
     job.sum = im->sum;
@@ -736,15 +772,19 @@ static fsi_status fsi__krylov_block(fsi_krylov *k)
     good = fsi__krylov_gram(k, &job, im->r, im->r, fsi__krylov_gram_rows);
     for (;;) {
         fsi_status status = good ? FSI_OK : fsi__krylov_not_finite(k);
+
+        /* p and what d lacks; the pass also ends in rank 0. */
         job.rank = 0;
-        if (status == FSI_OK && full && k->stats.iters < im->limit && !fsi__krylov_arrived(&job)) status = fsi__krylov_orthonormal(k, &job);
+        if (status == FSI_OK && full && k->stats.iters < im->limit && !fsi__krylov_arrived(&job))
+            status = fsi__krylov_orthonormal(k, &job);
         if (status != FSI_OK) return status;
         terms = (job.wide + job.turned) * job.rank + job.turned * job.s;
         fsi__krylov_run(k, FSI__KRYLOV_NS_TERM * terms, fsi__krylov_advance_rows, &job);
         if (job.rank == 0) return FSI_OK;
         job.turned = job.wide = job.rank;
-        status = fsi__krylov_apply(k, im->a, im->p, im->q, job.wide);
-        if (status != FSI_OK) return status;
+
+        /* Q = A P and the step; then the new residuals. */
+        FSI__TRY(fsi__krylov_apply(k, im->a, im->p, im->q, job.wide));
         if (!fsi__krylov_gram(k, &job, im->p, im->q, fsi__krylov_gram_rows)) return fsi__krylov_not_finite(k);
         job.rank = fsi__krylov_rank(job.wide, job.gram, job.rho, job.mix);
         full = job.rank == job.wide;
@@ -758,9 +798,10 @@ static fsi_status fsi__krylov_block(fsi_krylov *k)
 
 /* ---- >>iteration rounds ------------------------------------------------------------------------------------------
 
-   A recurrence's residual drifts from the true one, b - A x. So each round of a method solves A d = r / sigma with sigma the largest entry
-   of the true r, which also keeps squares within range, and ends with x + sigma d, whose true residual is the next r. It replaces x where it
-   is better. A column that a round did not bring down to half its residual is given up. */
+   A recurrence's residual drifts from the true one, b - A x. So each round of a method solves A d = r / sigma with
+   sigma the largest entry of the true r, which also keeps squares within range, and ends with x + sigma d, whose true
+   residual is the next r. It replaces x where it is better. A column that a round did not bring down to half its
+   residual is given up. */
 
 /* The true residual of x + sigma d in each column in work; those that need no more, or got no further, leave. */
 static fsi_status fsi__krylov_measure(fsi_krylov *k, int first)
@@ -769,6 +810,8 @@ static fsi_status fsi__krylov_measure(fsi_krylov *k, int first)
     const size_t n = (size_t)k->desc.rows;
     fsi_status status = FSI_OK;
     int j, kept = 0, zero = 1;
+
+    /* d becomes x + sigma d, q becomes A of that. */
     for (j = 0; j < im->count; j++) {
         double *d = im->d + (size_t)j * n;
         const double *x = im->x + (size_t)im->column[j] * n;
@@ -781,6 +824,8 @@ static fsi_status fsi__krylov_measure(fsi_krylov *k, int first)
     if (zero) memset(im->q, 0, (size_t)im->count * n * sizeof(double));
     else status = fsi__krylov_apply(k, im->a, im->d, im->q, im->count);
     if (status != FSI_OK) return status;
+
+    /* The residuals; columns that are worth another round move up. */
     for (j = 0; j < im->count; j++) {
         const int c = im->column[j];
         const double *d = im->d + (size_t)j * n;
@@ -805,7 +850,8 @@ static fsi_status fsi__krylov_measure(fsi_krylov *k, int first)
     return FSI_OK;
 }
 
-/* Rounds on the columns in work, with max_iters more iterations at most. What it returns leaves the caller's x as it was. */
+/* Rounds on the columns in work, with max_iters more iterations at most. What it returns leaves the caller's x as it
+   was. */
 static fsi_status fsi__krylov_rounds(fsi_krylov *k)
 {
     fsi__krylov_impl *im = fsi__krylov_of(k);
@@ -816,7 +862,8 @@ static fsi_status fsi__krylov_rounds(fsi_krylov *k)
     memset(im->d, 0, (size_t)im->count * (size_t)k->desc.rows * sizeof(double));
     status = fsi__krylov_measure(k, 1);
     while (status == FSI_OK && im->verdict == FSI_OK && im->count > 0 && k->stats.iters < im->limit) {
-        status = im->count > 1 ? fsi__krylov_block(k) : k->desc.method == FSI_KRYLOV_CG ? fsi__krylov_cg(k) : fsi__krylov_minres(k);
+        status = im->count > 1 ? fsi__krylov_block(k) : k->desc.method == FSI_KRYLOV_CG ? fsi__krylov_cg(k)
+            : fsi__krylov_minres(k);
         if (status == FSI_OK) status = fsi__krylov_measure(k, 0);
     }
     return status;
@@ -865,18 +912,21 @@ static void fsi__krylov_lay_out(fsi__krylov_impl *im, fsi__arena *m, const fsi_k
     im->x = (double *)fsi__take(m, all, sizeof(double));
     for (i = 0; i < 5; i++) if (!minres || wide[i] != &im->p) *wide[i] = (double *)fsi__take(m, some, sizeof(double));
     for (i = 0; i < 5 && minres; i++) *lanczos[i] = (double *)fsi__take(m, n, sizeof(double));
-    im->sum = (double *)fsi__take(m, (size_t)fsi__chunks(d->rows, FSI__KRYLOV_CHUNK) * (pairs ? FSI__KRYLOV_PAIRS : 3), sizeof(double));
+    im->sum = (double *)fsi__take(m, (size_t)fsi__chunks(d->rows, FSI__KRYLOV_CHUNK) * (pairs ? FSI__KRYLOV_PAIRS : 3),
+        sizeof(double));
 }
 
 static fsi_status fsi__krylov_check_desc(const fsi_krylov_desc *d, const char *fn)
 {
-    fsi_context *c = d->context;
-    if ((int)d->method < 0 || d->method > FSI_KRYLOV_MINRES) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->method, "desc.method is %d, must be 0 or 1", (int)d->method);
-    if (d->rows < 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->rows, "desc.rows is %d, must be 0 or more", d->rows);
-    if (d->columns < 1 || d->columns > FSI__KRYLOV_MOST) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->columns, "desc.columns is %d, must be 1 to %d", d->columns, FSI__KRYLOV_MOST);
-    if (d->max_iters < 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->max_iters, "desc.max_iters is %d, must be 0 or more", d->max_iters);
-    if (!(d->tolerance >= 0 && d->tolerance <= 1)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->tolerance, "desc.tolerance is %g, must be 0 to 1", d->tolerance);
-    return FSI_OK;
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_krylov_desc, method, FSI__INT, 0, FSI_KRYLOV_MINRES, 0),
+        FSI__FIELD(fsi_krylov_desc, rows, FSI__INT, 0, HUGE_VAL, 0),
+        FSI__FIELD(fsi_krylov_desc, columns, FSI__INT, 1, FSI__KRYLOV_MOST, 0),
+        FSI__FIELD(fsi_krylov_desc, max_iters, FSI__INT, 0, HUGE_VAL, 0),
+        FSI__FIELD(fsi_krylov_desc, tolerance, FSI__DOUBLE, 0, 1, 0)
+    };
+    const fsi__where at = { fn, "desc.", -1, 3 };
+    return FSI__CHECK_TABLE(d->context, &at, d, rows);
 }
 
 FSI_API void fsi_krylov_destroy(fsi_krylov *k)
@@ -893,12 +943,13 @@ FSI_API fsi_status fsi_krylov_create(fsi_krylov **out, const fsi_krylov_desc *de
     fsi__arena measure = { NULL, 0, 0 };
     fsi__krylov_impl *im;
     fsi_krylov *k;
-    fsi_status status;
     if (out) *out = NULL;
-    if (!desc || desc->cookie != FSI__COOKIE('k', fsi_krylov_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
+    if (!desc || desc->cookie != FSI__COOKIE('k', fsi_krylov_desc) || !fsi__is_context(desc->context))
+        return FSI_ERROR_COOKIE;
     if (!out) return fsi__fail(desc->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
-    status = fsi__krylov_check_desc(desc, fn);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__krylov_check_desc(desc, fn));
+
+    /* The solver, then its vectors. */
     k = (fsi_krylov *)fsi__alloc(desc->context, 1, sizeof *k + sizeof *im);
     if (!k) return fsi__fail(desc->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the solver");
     k->cookie = FSI__COOKIE('K', fsi_krylov);
@@ -908,7 +959,8 @@ FSI_API fsi_status fsi_krylov_create(fsi_krylov **out, const fsi_krylov_desc *de
     fsi__krylov_lay_out(im, &measure, desc);
     if (!fsi__arena_reserve(k->context, &im->memory, measure.used)) {
         fsi_krylov_destroy(k);
-        return fsi__fail(desc->context, FSI_ERROR_MEMORY, fn, -1, desc->rows, "no memory for %d columns of %d rows", desc->columns, desc->rows);
+        return fsi__fail(desc->context, FSI_ERROR_MEMORY, fn, -1, desc->rows, "no memory for %d columns of %d rows",
+            desc->columns, desc->rows);
     }
     fsi__krylov_lay_out(im, &im->memory, desc);
     k->bytes = sizeof *k + sizeof *im + im->memory.size;
@@ -918,8 +970,12 @@ FSI_API fsi_status fsi_krylov_create(fsi_krylov **out, const fsi_krylov_desc *de
 
 static fsi_status fsi__krylov_check_operator(const fsi_krylov *k, const fsi_operator *o, const char *name)
 {
-    if (!o || !o->apply) return fsi__fail(k->context, FSI_ERROR_ARGUMENT, fsi__krylov_solve_name, -1, 0, "%s or its apply is NULL", name);
-    if (o->n != k->desc.rows) return fsi__fail(k->context, FSI_ERROR_ARGUMENT, fsi__krylov_solve_name, -1, o->n, "%s has %d rows, the solver was made for %d", name, o->n, k->desc.rows);
+    if (!o || !o->apply)
+        return fsi__fail(k->context, FSI_ERROR_ARGUMENT, fsi__krylov_solve_name, -1, 0, "%s or its apply is NULL",
+            name);
+    if (o->n != k->desc.rows)
+        return fsi__fail(k->context, FSI_ERROR_ARGUMENT, fsi__krylov_solve_name, -1, o->n,
+            "%s has %d rows, the solver was made for %d", name, o->n, k->desc.rows);
     return FSI_OK;
 }
 
@@ -932,7 +988,8 @@ static fsi_status fsi__krylov_check_vectors(const fsi_krylov *k, const double *v
     for (c = 0; c < k->desc.columns; c++) {
         if (fsi_is_finite(fsi__krylov_largest(k, v + (size_t)c * n))) continue;
         for (i = (size_t)c * n; fsi_is_finite(v[i]);) i++;
-        return fsi__fail(k->context, FSI_ERROR_NAN, fsi__krylov_solve_name, (long long)i, 0, "%s[%.0f] is not finite", name, (double)i);
+        return fsi__fail(k->context, FSI_ERROR_NAN, fsi__krylov_solve_name, (long long)i, 0, "%s[%.0f] is not finite",
+            name, (double)i);
     }
     return FSI_OK;
 }
@@ -958,7 +1015,8 @@ static void fsi__krylov_begin(fsi_krylov *k, const double *x)
     memset(&k->stats, 0, sizeof k->stats);
 }
 
-FSI_API fsi_status fsi_krylov_solve(fsi_krylov *k, const fsi_operator *a, const fsi_operator *m, const double *b, double *x)
+FSI_API fsi_status fsi_krylov_solve(fsi_krylov *k, const fsi_operator *a, const fsi_operator *m, const double *b,
+    double *x)
 {
     const char *fn = fsi__krylov_solve_name;
     fsi__krylov_impl *im;
@@ -966,20 +1024,22 @@ FSI_API fsi_status fsi_krylov_solve(fsi_krylov *k, const fsi_operator *a, const 
     double clock;
     int c, worst = 0;
     if (!k || k->cookie != FSI__COOKIE('K', fsi_krylov)) return FSI_ERROR_COOKIE;
+
+    /* Input. */
     clock = fsi__now(k->context);
     im = fsi__krylov_of(k);
-    status = fsi__krylov_check_desc(&k->desc, fn);
-    if (status == FSI_OK) status = fsi__krylov_check_operator(k, a, "A");
-    if (status == FSI_OK && m) status = fsi__krylov_check_operator(k, m, "M");
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__krylov_check_desc(&k->desc, fn));
+    FSI__TRY(fsi__krylov_check_operator(k, a, "A"));
+    if (m) FSI__TRY(fsi__krylov_check_operator(k, m, "M"));
     if (k->desc.rows > 0 && (!b || !x)) return fsi__fail(k->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "b or x is NULL");
     if (k->desc.rows == 0) {
         memset(&k->stats, 0, sizeof k->stats);
         return FSI_OK;
     }
-    status = fsi__krylov_check_vectors(k, b, "b");
-    if (status == FSI_OK) status = fsi__krylov_check_vectors(k, x, "x");
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__krylov_check_vectors(k, b, "b"));
+    FSI__TRY(fsi__krylov_check_vectors(k, x, "x"));
+
+    /* All columns; x is written only when no call failed. */
     im->a = a;
     im->m = m;
     im->b = b;
@@ -991,7 +1051,9 @@ FSI_API fsi_status fsi_krylov_solve(fsi_krylov *k, const fsi_operator *a, const 
     if (status != FSI_OK) return status;
     memcpy(x, im->x, (size_t)k->desc.rows * (size_t)k->desc.columns * sizeof *x);
     if (im->verdict != FSI_OK || k->stats.residual <= k->desc.tolerance) return im->verdict;
-    return fsi__fail(k->context, FSI_ERROR_CONVERGENCE, fn, worst, k->stats.residual, "column %d has a residual of %g |b| after %d iterations, tolerance %g", worst, k->stats.residual, k->stats.iters, k->desc.tolerance);
+    return fsi__fail(k->context, FSI_ERROR_CONVERGENCE, fn, worst, k->stats.residual,
+        "column %d has a residual of %g |b| after %d iterations, tolerance %g", worst, k->stats.residual,
+        k->stats.iters, k->desc.tolerance);
 }
 
 /* ---- >>preconditioners implementation --------------------------------------------------------------------------- */
@@ -1012,7 +1074,8 @@ static void fsi__block(int m, int n, int k, double s, const double *a, int ta, c
     }
 }
 
-/* D^-1 = G^T G with G = L^-1, where D = L L^T is b x b, in place. Returns -1 or the first row whose pivot is not above 1e-10 size[row]. */
+/* D^-1 = G^T G with G = L^-1, where D = L L^T is b x b, in place. Returns -1 or the first row whose pivot is not above
+   1e-10 size[row]. */
 static int fsi__block_invert(int b, double *d, const double *size)
 {
     double l[256], g[256];
@@ -1053,12 +1116,14 @@ static const char fsi__precond_create_name[] = "fsi_precond_create", fsi__precon
 
    A = (U^T D^-1) U with U = D + what is above the diagonal, row by row from the top. Eliminating row k subtracts
         F = A_kj^T D_k^-1 A_ki        from A_ji,    k < j <= i, both in row k.
-   IC(0) keeps what falls on an entry of A. What does not is dropped; MIC(0) subtracts it, times `modification`, from the diagonal of both
-   rows instead, so that M and A agree on constants: the condition of Laplacians falls from h^-2 to h^-1. A block is not symmetric, but its
-   diagonal must be: its symmetric part goes there. W = D^-1 A_k* is kept: M = (I + W)^T D (I + W).
+   IC(0) keeps what falls on an entry of A. What does not is dropped; MIC(0) subtracts it, times `modification`, from
+   the diagonal of both rows instead, so that M and A agree on constants: the condition of Laplacians falls from h^-2 to
+   h^-1. A block is not symmetric, but its diagonal must be: its symmetric part goes there. W = D^-1 A_k* is kept:
+   M = (I + W)^T D (I + W).
 
-   A pivot that is not positive ends a try; the next one takes a larger diagonal, A + shift diag(A) (Manteuffel 1980): 0, 1e-3, 4e-3, ... 65.
-   At the last, a definite matrix of numbers with up to 65 neighbours a row is diagonally dominant, so that none can fail. */
+   A pivot that is not positive ends a try; the next one takes a larger diagonal, A + shift diag(A) (Manteuffel 1980):
+   0, 1e-3, 4e-3, ... 65. At the last, a definite matrix of numbers with up to 65 neighbours a row is diagonally
+   dominant, so that none can fail. */
 
 /* a_ji -= F or what is done about it. at: where to look for it in row j, moves on. */
 static void fsi__ic_update(fsi__precond_impl *im, int b, int j, int i, int *at, const double *f, double modification)
@@ -1089,9 +1154,12 @@ static void fsi__ic_eliminate(fsi__precond_impl *im, int b, int k, double modifi
     int p, q, at;
     memcpy(im->row, w, size * sizeof(double));
     memset(w, 0, size * sizeof(double));
-    for (p = begin; p < end; p++) fsi__block(b, b, b, 1, im->inverse + (size_t)k * (size_t)bb, 0, im->row + (p - begin) * bb, 0, w + (p - begin) * bb);
+    for (p = begin; p < end; p++)
+        fsi__block(b, b, b, 1, im->inverse + (size_t)k * (size_t)bb, 0, im->row + (p - begin) * bb, 0,
+            w + (p - begin) * bb);
     for (p = begin; p < end; p++) {
-        fsi__block(b, b, b, -1, im->row + (p - begin) * bb, 1, w + (p - begin) * bb, 0, im->inverse + (size_t)im->col[p] * (size_t)bb);
+        fsi__block(b, b, b, -1, im->row + (p - begin) * bb, 1, w + (p - begin) * bb, 0,
+            im->inverse + (size_t)im->col[p] * (size_t)bb);
         at = im->start[im->col[p]];
         for (q = p + 1; q < end; q++) {
             memset(f, 0, sizeof(double) * (size_t)bb);
@@ -1113,7 +1181,8 @@ static void fsi__precond_load(fsi__precond_impl *im, const fsi_csr *a, double sh
             memcpy(d, v, sizeof(double) * (size_t)bb);
             for (k = 0; k < b; k++) d[k * (b + 1)] += shift * d[k * (b + 1)];
         } else if (a->col[e] == r) for (k = 0; k < b; k++) im->inverse[r * b + k] = v[k * (b + 1)];
-        else if (a->col[e] > r && im->upper) memcpy(im->upper + (size_t)u++ * (size_t)bb, v, sizeof(double) * (size_t)bb);
+        else if (a->col[e] > r && im->upper)
+            memcpy(im->upper + (size_t)u++ * (size_t)bb, v, sizeof(double) * (size_t)bb);
     }
 }
 
@@ -1126,7 +1195,8 @@ static int fsi__precond_try(fsi_precond *p, const fsi_csr *a, double shift)
     int k, bad;
     fsi__precond_load(im, a, shift);
     for (k = 0; k < rows; k++) {
-        bad = fsi__block_invert(im->tile, im->inverse + (size_t)k * (size_t)(im->tile * im->tile), im->diagonal + k * im->tile);
+        bad = fsi__block_invert(im->tile, im->inverse + (size_t)k * (size_t)(im->tile * im->tile),
+            im->diagonal + k * im->tile);
         if (bad >= 0) return k * im->tile + bad;
         if (im->upper) fsi__ic_eliminate(im, p->block, k, modification);
     }
@@ -1231,14 +1301,21 @@ FSI_API void fsi_precond_destroy(fsi_precond *p)
 static fsi_status fsi__precond_check_desc(fsi_context *c, const fsi_precond_desc *d, const fsi_csr *a)
 {
     const char *fn = fsi__precond_create_name;
-    if (a->rows != a->cols) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, a->rows, "the matrix has %d x %d blocks, must be square", a->rows, a->cols);
-    if ((int)d->kind < 0 || d->kind > FSI_PRECOND_MIC0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->kind, "desc.kind is %d, must be 0 to 3", (int)d->kind);
-    if (!(d->modification >= 0 && d->modification <= 1)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->modification, "desc.modification is %g, must be 0 to 1", d->modification);
+    if (a->rows != a->cols)
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, a->rows, "the matrix has %d x %d blocks, must be square",
+            a->rows, a->cols);
+    if ((int)d->kind < 0 || d->kind > FSI_PRECOND_MIC0)
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->kind, "desc.kind is %d, must be 0 to 3",
+            (int)d->kind);
+    if (!(d->modification >= 0 && d->modification <= 1))
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->modification, "desc.modification is %g, must be 0 to 1",
+            d->modification);
     return FSI_OK;
 }
 
-/* Each row needs its diagonal; whole: and each entry its mirror image. Entries come in such an order that next[j], the first of row j that
-   has not been seen from the other side, must be the image. Returns the first row that lacks one and in *lost its column, or -1. */
+/* Each row needs its diagonal; whole: and each entry its mirror image. Entries come in such an order that next[j], the
+   first of row j that has not been seen from the other side, must be the image. Returns the first row that lacks one
+   and in *lost its column, or -1. */
 static int fsi__precond_incomplete(const fsi_csr *a, int whole, int *next, int *lost)
 {
     int r, e;
@@ -1271,8 +1348,11 @@ static fsi_status fsi__precond_check_pattern(fsi_context *c, const fsi_precond_d
     if (!next) return fsi__fail(c, FSI_ERROR_MEMORY, fn, -1, a->rows, "no memory to check %d rows", a->rows);
     row = fsi__precond_incomplete(a, d->kind >= FSI_PRECOND_IC0, next, &lost);
     fsi__free(c, next, (size_t)a->rows, sizeof(int));
-    if (row >= 0 && row == lost) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, row, row, "block row %d has no entry on the diagonal", row);
-    if (row >= 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, row, lost, "block row %d has no column %d, but row %d has column %d: give the whole matrix", row, lost, lost, row);
+    if (row >= 0 && row == lost)
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, row, row, "block row %d has no entry on the diagonal", row);
+    if (row >= 0)
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, row, lost,
+            "block row %d has no column %d, but row %d has column %d: give the whole matrix", row, lost, lost, row);
     return FSI_OK;
 }
 
@@ -1295,6 +1375,8 @@ static fsi_status fsi__precond_analyse(fsi_precond *p, const fsi_csr *a)
     fsi__arena measure = { NULL, 0, 0 };
     size_t upper = 0, most = 0;
     int r, e, u = 0;
+
+    /* Sizes: entries above the diagonal. */
     im->tile = p->desc.kind == FSI_PRECOND_JACOBI ? 1 : a->block;
     for (r = 0; r < a->rows && p->desc.kind >= FSI_PRECOND_IC0; r++) {
         size_t row = 0;
@@ -1302,8 +1384,12 @@ static fsi_status fsi__precond_analyse(fsi_precond *p, const fsi_csr *a)
         upper += row;
         if (row > most) most = row;
     }
+
+    /* Memory, and the pattern above the diagonal. */
     fsi__precond_lay_out(im, &measure, a, upper, most);
-    if (!fsi__arena_reserve(p->context, &im->memory, measure.used)) return fsi__fail(p->context, FSI_ERROR_MEMORY, fsi__precond_create_name, -1, p->rows, "no memory for %d rows", p->rows);
+    if (!fsi__arena_reserve(p->context, &im->memory, measure.used))
+        return fsi__fail(p->context, FSI_ERROR_MEMORY, fsi__precond_create_name, -1, p->rows, "no memory for %d rows",
+            p->rows);
     fsi__precond_lay_out(im, &im->memory, a, upper, most);
     p->stats.entries = (double)a->rows * a->block * im->tile + (double)upper * a->block * a->block;
     if (upper) for (r = 0; r < a->rows; r++) {
@@ -1320,13 +1406,17 @@ FSI_API fsi_status fsi_precond_create(fsi_precond **out, const fsi_csr *a, const
     fsi_precond *p;
     fsi_status status;
     if (out) *out = NULL;
-    if (!desc || desc->cookie != FSI__COOKIE('q', fsi_precond_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
+    if (!desc || desc->cookie != FSI__COOKIE('q', fsi_precond_desc) || !fsi__is_context(desc->context))
+        return FSI_ERROR_COOKIE;
+
+    /* Input. */
     c = desc->context;
     if (!out) return fsi__fail(c, FSI_ERROR_ARGUMENT, fsi__precond_create_name, -1, 0, "out is NULL");
-    status = fsi__csr_check(c, fsi__precond_create_name, a);
-    if (status == FSI_OK) status = fsi__precond_check_desc(c, desc, a);
-    if (status == FSI_OK) status = fsi__precond_check_pattern(c, desc, a);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__csr_check(c, fsi__precond_create_name, a));
+    FSI__TRY(fsi__precond_check_desc(c, desc, a));
+    FSI__TRY(fsi__precond_check_pattern(c, desc, a));
+
+    /* The preconditioner, its pattern, its memory. */
     p = (fsi_precond *)fsi__alloc(c, 1, sizeof *p + sizeof *im);
     if (!p) return fsi__fail(c, FSI_ERROR_MEMORY, fsi__precond_create_name, -1, 0, "no memory for the preconditioner");
     p->cookie = FSI__COOKIE('Q', fsi_precond);
@@ -1369,10 +1459,14 @@ static fsi_status fsi__precond_check_values(const fsi_precond *p, const fsi_csr 
     for (r = 0; r < a->rows; r++) for (e = a->start[r]; e < a->start[r + 1]; e++) {
         const long long at = bad - (long long)e * b * b, row = (long long)r * b + (at < b * b ? at / b : 0);
         const double *v = a->value + (size_t)e * (size_t)(b * b);
-        if (bad >= 0 && at < b * b) return fsi__fail(p->context, FSI_ERROR_NAN, fn, row, 0, "row %lld of the matrix holds a number that is not finite", row);
+        if (bad >= 0 && at < b * b)
+            return fsi__fail(p->context, FSI_ERROR_NAN, fn, row, 0,
+                "row %lld of the matrix holds a number that is not finite", row);
         for (i = 0; i < b && a->col[e] == r; i++) {
             const double d = v[i * (b + 1)];
-            if (!(d > 0)) return fsi__fail(p->context, FSI_ERROR_SINGULAR, fn, r * b + i, d, "row %d: its diagonal is %g, must be positive", r * b + i, d);
+            if (!(d > 0))
+                return fsi__fail(p->context, FSI_ERROR_SINGULAR, fn, r * b + i, d,
+                    "row %d: its diagonal is %g, must be positive", r * b + i, d);
             im->diagonal[r * b + i] = d;
         }
     }
@@ -1393,24 +1487,22 @@ static fsi_status fsi__precond_factorise(fsi_precond *p, const fsi_csr *a)
         }
         shift = k ? 4 * shift : 1e-3;
     }
-    return fsi__fail(p->context, FSI_ERROR_SINGULAR, fsi__precond_factor_name, bad, 0, "row %d: no positive pivot, the matrix is not positive definite", bad);
+    return fsi__fail(p->context, FSI_ERROR_SINGULAR, fsi__precond_factor_name, bad, 0,
+        "row %d: no positive pivot, the matrix is not positive definite", bad);
 }
 
 FSI_API fsi_status fsi_precond_factor(fsi_precond *p, const fsi_csr *a)
 {
     const char *fn = fsi__precond_factor_name;
     fsi__precond_impl *im;
-    fsi_status status;
     double clock;
     if (!p || p->cookie != FSI__COOKIE('Q', fsi_precond)) return FSI_ERROR_COOKIE;
     clock = fsi__now(p->context);
     im = (fsi__precond_impl *)p->impl;
-    status = fsi__csr_same(p->context, fn, a, p->rows, p->block, im->pattern);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__csr_same(p->context, fn, a, p->rows, p->block, im->pattern));
     p->factored = 0;
-    status = fsi__precond_check_values(p, a);
-    if (status == FSI_OK) status = fsi__precond_factorise(p, a);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__precond_check_values(p, a));
+    FSI__TRY(fsi__precond_factorise(p, a));
     p->factored = 1;
     p->stats.seconds = fsi__now(p->context) - clock;
     return FSI_OK;
@@ -1426,9 +1518,11 @@ static fsi_status fsi__precond_apply(void *user, fsi_context *c, const double *x
     long long bad;
     int k;
     if (!p || p->cookie != FSI__COOKIE('Q', fsi_precond) || !fsi__is_context(c)) return FSI_ERROR_COOKIE;
-    if (!p->factored) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "there is no M: fsi_precond_factor has not succeeded");
+    if (!p->factored)
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "there is no M: fsi_precond_factor has not succeeded");
     n = (size_t)p->rows * (size_t)p->block;
-    if (columns < 0 || (n > 0 && columns > 0 && (!x || !y))) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, columns, "x or y is NULL, or there are %d columns", columns);
+    if (columns < 0 || (n > 0 && columns > 0 && (!x || !y)))
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, columns, "x or y is NULL, or there are %d columns", columns);
     im = (fsi__precond_impl *)p->impl;
     job.p = p;
     job.x = x;

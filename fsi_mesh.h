@@ -12,7 +12,8 @@
       fsi_context ctx = fsi_default_context();        // hooks for memory, threads, clock, messages: all optional
       fsi_mesh_desc d = fsi_mesh_default_desc();
       fsi_mesh *mesh;
-      corner[0] = fsi_v3(0, 0, 0); corner[1] = fsi_v3(1, 0, 0); corner[2] = fsi_v3(0, 1, 0); corner[3] = fsi_v3(0, 0, 1);
+      corner[0] = fsi_v3(0, 0, 0); corner[1] = fsi_v3(1, 0, 0); corner[2] = fsi_v3(0, 1, 0);
+          corner[3] = fsi_v3(0, 0, 1);
       d.context = &ctx;
       d.vertices = corner; d.vertex_count = 4;
       d.elements = face;   d.element_count = 4;
@@ -47,8 +48,9 @@
 
 /* ---- >>meshes ------------------------------------------------------------------------------------------------- */
 
-/* What a mesh may be. CLOSED bounds a solid: normals point out of it, and into its cavities. OPEN is one side of a wall: the liquid is on the
-   side the normals point to, and the rim must stay out of its reach. TWO_SIDED is a thin sheet with liquid on both sides. */
+/* What a mesh may be. CLOSED bounds a solid: normals point out of it, and into its cavities. OPEN is one side of a
+   wall: the liquid is on the side the normals point to, and the rim must stay out of its reach. TWO_SIDED is a thin
+   sheet with liquid on both sides. */
 typedef enum fsi_mesh_kind { FSI_MESH_CLOSED, FSI_MESH_OPEN, FSI_MESH_TWO_SIDED } fsi_mesh_kind;
 
 /* How to make a mesh. The caller's arrays are copied. Coordinates up to 1e75 (float: 1e9), no unit is assumed. */
@@ -62,10 +64,13 @@ typedef struct fsi_mesh_desc {
     int element_count;
     int corners;               /* 3 triangles (default), 2 segments for 2D (z = 0), 4 tetrahedra */
     fsi_mesh_kind kind;        /* default FSI_MESH_CLOSED; tetrahedra: their boundary must be closed */
-    fsi_real weld;             /* vertices closer than weld * (diagonal of the bounding box) become one; 0 to 0.1, default 1e-6 */
-    int container;             /* 1: CLOSED mesh with the liquid inside: normals point inward, cavities become solids; default 0 */
-    int repair;                /* default 1: drop duplicate and zero-area elements, cut faces at T-junctions, turn what faces
-                                  the wrong way, fill holes of closed meshes; 0: refuse what is not right as it stands */
+    fsi_real weld;             /* vertices closer than weld * (diagonal of the bounding box) become one; 0 to 0.1,
+                                  default 1e-6 */
+    int container;             /* 1: CLOSED mesh with the liquid inside: normals point inward, cavities become solids;
+                                  default 0 */
+    int repair;                /* default 1: drop duplicate and zero-area elements, cut faces at T-junctions, turn what
+                                  faces the wrong way, fill holes of closed meshes; 0: refuse what is not right as it
+                                  stands */
     int max_hole;              /* longest hole to fill, in edges; 0 to 256, default 8; none in 2D */
 } fsi_mesh_desc;
 
@@ -77,14 +82,15 @@ typedef struct fsi_mesh_report {
     int flipped, first_flipped;           /* elements turned over to agree with their neighbours or to face outward */
     int filled_holes, first_hole_element; /* an element at the first hole that was filled */
     int split_t_junctions;                /* faces cut in two at a vertex that lay on their edge */
-    int t_junctions, nonmanifold_edges, boundary_edges; /* left in the mesh that was made (refused when kind is CLOSED) */
+    int t_junctions, nonmanifold_edges, boundary_edges; /* left in the mesh that was made (refused when kind is
+                                                           CLOSED) */
     int self_intersections, first_intersection;         /* pairs of elements that cross; a warning, not a refusal */
     char text[200];                       /* one sentence about all of it, "" when nothing was found */
 } fsi_mesh_report;
 
 /* Triangles in 3D, segments in 2D, or tetrahedra. Everything may be read in place. For tetrahedra every array below
-   except `tets` describes the boundary triangles (`faces`). Faces stand in tree order: faces close in space are close in
-   memory, and face_source leads back to the caller's numbers. */
+   except `tets` describes the boundary triangles (`faces`). Faces stand in tree order: faces close in space are close
+   in memory, and face_source leads back to the caller's numbers. */
 typedef struct fsi_mesh {
     uint32_t cookie;
     fsi_context *context;
@@ -93,8 +99,8 @@ typedef struct fsi_mesh {
     int corners;                 /* of `faces`: 2 or 3 */
     int vertex_count, face_count, group_count, edge_count;
     const int *faces;            /* corners * face_count, after welding and repair */
-    const int *face_neighbor;    /* corners * face_count: triangle: face across edge (k, k+1); segment: segment at corner k; -1 none.
-                                    Where closed surfaces touch in an edge, that of the same solid */
+    const int *face_neighbor;    /* corners * face_count: triangle: face across edge (k, k+1); segment: segment at
+                                    corner k; -1 none. Where closed surfaces touch in an edge, that of the same solid */
     const int *face_edge;        /* 3 * face_count: edge id of (k, k+1); NULL for segments */
     const int *face_group;       /* face_count: connected group (by shared edge; by shared vertex for segments) */
     const int *face_source;      /* face_count: the caller's element, -1 for a face that filled a hole */
@@ -107,7 +113,8 @@ typedef struct fsi_mesh {
     const fsi_vec3 *vertices;        /* vertex_count: now */
     const fsi_vec3 *previous;        /* vertex_count: before the last move; same values as vertices for a static mesh */
     const fsi_vec3 *face_normals;    /* face_count, unit, out of the solid */
-    const fsi_vec3 *edge_normals;    /* edge_count, pseudonormals n_a + n_b, unit (Baerentzen and Aanaes 2005); NULL for segments */
+    const fsi_vec3 *edge_normals;    /* edge_count, pseudonormals n_a + n_b, unit (Baerentzen and Aanaes 2005); NULL for
+                                        segments */
     const fsi_vec3 *vertex_normals;  /* vertex_count, angle-weighted pseudonormals, unit */
     fsi_box3 box;                    /* of vertices and previous together */
     int moving;                      /* 1 when previous differs from vertices */
@@ -121,21 +128,21 @@ typedef struct fsi_mesh_hit {
     fsi_real t;           /* ray: parameter along it; sweep: fraction of the step; closest: distance >= 0 */
     fsi_real bary[3];     /* of the point on the face (segments: bary[2] = 0) */
     fsi_vec3 point;       /* on the mesh */
-    fsi_vec3 normal;      /* closest: unit pseudonormal of the feature (face, edge or vertex) that holds `point`; else face normal */
+    fsi_vec3 normal;      /* closest: unit pseudonormal of the feature (face, edge or vertex) that holds `point`; else
+                             face normal */
     int side;             /* closest: +1 the query point is outside or on the surface, -1 inside, by the pseudonormal;
                              ray and sweep: +1 the face is met from its front, -1 from its back */
 } fsi_mesh_hit;
 
 /* Fills every field; set vertices and elements. */
 FSI_API fsi_mesh_desc fsi_mesh_default_desc(void);
-/* Checks, welds, repairs and copies. Errors: COOKIE, ARGUMENT (counts, indices: names the element), NAN and LIMIT (name the
-   vertex), MESH (open, non-manifold, empty after cleaning ...: names the element), MEMORY. *out is NULL on failure.
-   A warning that is not a refusal stands in (*out)->report and goes to the message hook.
-   A closed shell is turned outward by its volume. A shell inside another one must have been given the other way round than
-   that one: it is a cavity, and stays one; a solid within a solid is refused. Solids that overlap, and surfaces that cross
-   or fold onto themselves, are counted in report.self_intersections (faces that overlap within one plane are not seen): the
-   sign of the distance is not reliable there.
-   About 2.5 us and 200 bytes a triangle; 450 bytes while it runs. */
+/* Checks, welds, repairs and copies. Errors: COOKIE, ARGUMENT (counts, indices: names the element), NAN and LIMIT (name
+   the vertex), MESH (open, non-manifold, empty after cleaning ...: names the element), MEMORY. *out is NULL on failure.
+   A warning that is not a refusal stands in (*out)->report and goes to the message hook. A closed shell is turned
+   outward by its volume. A shell inside another one must have been given the other way round than that one: it is a
+   cavity, and stays one; a solid within a solid is refused. Solids that overlap, and surfaces that cross or fold onto
+   themselves, are counted in report.self_intersections (faces that overlap within one plane are not seen): the sign of
+   the distance is not reliable there. About 2.5 us and 200 bytes a triangle; 450 bytes while it runs. */
 FSI_API fsi_status fsi_mesh_create(fsi_mesh **out, const fsi_mesh_desc *desc);
 FSI_API void fsi_mesh_destroy(fsi_mesh *mesh);
 
@@ -148,47 +155,50 @@ FSI_API fsi_status fsi_mesh_move(fsi_mesh *mesh, const fsi_vec3 *vertices, int c
 FSI_API fsi_status fsi_mesh_move_rigid(fsi_mesh *mesh, fsi_vec3 position, fsi_quat orientation);
 /* New positions without a sweep between (teleport): previous becomes equal to vertices. */
 FSI_API fsi_status fsi_mesh_set(fsi_mesh *mesh, const fsi_vec3 *vertices, int count);
-/* A mesh that moves with poses, as after fsi_mesh_move_rigid(previous) and fsi_mesh_move_rigid(now), to the bit, whatever it did
-   before: for rollback (a simulator's load brings back its own state, not the caller's meshes), keep the last two poses of each
-   mesh with the saved state. The same pose twice is a teleport. Errors as of fsi_mesh_move_rigid; the mesh is then unchanged. */
+/* A mesh that moves with poses, as after fsi_mesh_move_rigid(previous) and fsi_mesh_move_rigid(now), to the bit,
+   whatever it did before: for rollback (a simulator's load brings back its own state, not the caller's meshes), keep
+   the last two poses of each mesh with the saved state. The same pose twice is a teleport. Errors as of
+   fsi_mesh_move_rigid; the mesh is then unchanged. */
 FSI_API fsi_status fsi_mesh_set_rigid(fsi_mesh *mesh, fsi_pose previous, fsi_pose now);
 
-/* The functions below read only, allocate nothing and may be called from many threads at once. Given a NULL mesh, NaN, or
-   a face that does not exist, they find nothing: face -1, t = FSI_REAL_MAX. In 2D z is not looked at. */
+/* The functions below read only, allocate nothing and may be called from many threads at once. Given a NULL mesh, NaN,
+   or a face that does not exist, they find nothing: face -1, t = FSI_REAL_MAX. In 2D z is not looked at. */
 
 /* Closest point of one face to x, with its feature's pseudonormal and side. */
 FSI_API fsi_mesh_hit fsi_mesh_closest_on_face(const fsi_mesh *mesh, int face, fsi_vec3 x);
 /* Closest point of the mesh within max_distance; face -1 when there is none. group -1: any group. */
 FSI_API fsi_mesh_hit fsi_mesh_closest(const fsi_mesh *mesh, fsi_vec3 x, fsi_real max_distance, int group);
-/* Distance, negative inside the solid, by the pseudonormal of the closest feature: exact for a closed mesh that does not cross itself. */
+/* Distance, negative inside the solid, by the pseudonormal of the closest feature: exact for a closed mesh that does
+   not cross itself. */
 FSI_API fsi_real fsi_mesh_signed_distance(const fsi_mesh *mesh, fsi_vec3 x);
 /* Generalised winding number (Jacobson et al. 2013): 1 inside, 0 outside a closed mesh, fractional near holes.
-   Exact sum over all faces, O(face_count), independent of normals and tree. 2D: winding angle / 2 pi. A container gives -1
-   where the liquid is and 0 in its solid. */
+   Exact sum over all faces, O(face_count), independent of normals and tree. 2D: winding angle / 2 pi. A container gives
+   -1 where the liquid is and 0 in its solid. */
 FSI_API double fsi_mesh_winding_number(const fsi_mesh *mesh, fsi_vec3 x);
-/* First hit of origin + t * direction, t in [0, t_max]; both sides count. A ray within a face's plane does not meet it. */
+/* First hit of origin + t * direction, t in [0, t_max]; both sides count. A ray within a face's plane does not meet
+   it. */
 FSI_API fsi_mesh_hit fsi_mesh_ray(const fsi_mesh *mesh, fsi_vec3 origin, fsi_vec3 direction, fsi_real t_max);
 /* Faces whose box meets `box`, ascending order, the first `capacity` written; returns how many there are. */
 FSI_API int fsi_mesh_query_box(const fsi_mesh *mesh, fsi_box3 box, int *faces, int capacity);
 /* The same for the boxes that faces sweep from `previous` to `vertices`. */
 FSI_API int fsi_mesh_query_swept_box(const fsi_mesh *mesh, fsi_box3 box, int *faces, int capacity);
-/* Continuous collision (in place of Liu et al., section 6): first time t in [0,1] at which a point that moves from x0 to x1
-   passes through `face`, whose corners move in straight lines from `previous` to `vertices`. side +1: only from the front
-   (the side of the normal) to the back; -1: only back to front; 0: either. A point that starts on the plane (to rounding)
-   and leaves it to the back counts, with t = 0; one that moves off, slides in the plane or only touches does not. The cubic
-   is solved in full, not in the paper's reduced order, whose planes come apart at the edges of faces that turn: a point that
-   starts outside a closed mesh and ends inside is never missed. `point` and `normal` are of the END face. Corners in straight
-   lines: keep a body's turn in one move below 60 degrees. */
+/* Continuous collision (in place of Liu et al., section 6): first time t in [0,1] at which a point that moves from x0
+   to x1 passes through `face`, whose corners move in straight lines from `previous` to `vertices`. side +1: only from
+   the front (the side of the normal) to the back; -1: only back to front; 0: either. A point that starts on the plane
+   (to rounding) and leaves it to the back counts, with t = 0; one that moves off, slides in the plane or only touches
+   does not. The cubic is solved in full, not in the paper's reduced order, whose planes come apart at the edges of
+   faces that turn: a point that starts outside a closed mesh and ends inside is never missed. `point` and `normal` are
+   of the END face. Corners in straight lines: keep a body's turn in one move below 60 degrees. */
 FSI_API fsi_mesh_hit fsi_mesh_sweep_face(const fsi_mesh *mesh, int face, fsi_vec3 x0, fsi_vec3 x1, int side);
 /* The earliest of these over the whole mesh. */
 FSI_API fsi_mesh_hit fsi_mesh_sweep(const fsi_mesh *mesh, fsi_vec3 x0, fsi_vec3 x1, int side);
-/* density [kg/m^3]; thickness [m] is used for OPEN and TWO_SIDED meshes. Errors: COOKIE, ARGUMENT, MESH (a container, or moved
-   inside out). */
+/* density [kg/m^3]; thickness [m] is used for OPEN and TWO_SIDED meshes. Errors: COOKIE, ARGUMENT, MESH (a container,
+   or moved inside out). */
 FSI_API fsi_status fsi_mesh_mass(const fsi_mesh *mesh, fsi_real density, fsi_real thickness, fsi_mass_properties *out);
 
-/* Closest point of a triangle to the origin, by the regions that its edges and corners own (Ericson 2005, section 5.1.5).
-   Fills the weights of the corners and returns what holds the point: 0 the face, 1 + k edge (k, k+1), 4 + k corner k.
-   Areas are formed from edge vectors (Gram form), so that a point far away does not cancel them. */
+/* Closest point of a triangle to the origin, by the regions that its edges and corners own (Ericson 2005, section
+   5.1.5). Fills the weights of the corners and returns what holds the point: 0 the face, 1 + k edge (k, k+1), 4 + k
+   corner k. Areas are formed from edge vectors (Gram form), so that a point far away does not cancel them. */
 FSI__STRICT_FN_BEGIN
 FSI_FN int fsi__weights(fsi_real *bary, fsi_real b, fsi_real c, int feature)
 {
@@ -200,15 +210,18 @@ FSI_FN int fsi__weights(fsi_real *bary, fsi_real b, fsi_real c, int feature)
 FSI_FN int fsi__closest_triangle(fsi_vec3 a, fsi_vec3 b, fsi_vec3 c, fsi_real *bary)
 {
     fsi_vec3 u = fsi_v3_sub(b, a), v = fsi_v3_sub(c, a);
-    fsi_real uu = fsi_v3_norm2(u), vv = fsi_v3_norm2(v), uv = fsi_v3_dot(u, v), pu = -fsi_v3_dot(a, u), pv = -fsi_v3_dot(a, v);
-    fsi_real area = fsi_v3_norm2(fsi_v3_cross(u, v)), wb = vv * pu - uv * pv, wc = uu * pv - uv * pu; /* weights * area */
+    fsi_real uu = fsi_v3_norm2(u), vv = fsi_v3_norm2(v), uv = fsi_v3_dot(u, v), pu = -fsi_v3_dot(a, u),
+        pv = -fsi_v3_dot(a, v);
+    /* weights * area */
+    fsi_real area = fsi_v3_norm2(fsi_v3_cross(u, v)), wb = vv * pu - uv * pv, wc = uu * pv - uv * pu;
     fsi_real along = pv - uv - pu + uu, length = uu - 2 * uv + vv;                                   /* on edge b-c */
     if (pu <= 0 && pv <= 0) return fsi__weights(bary, 0, 0, 4);
     if (pu >= uu && pv - uv <= pu - uu) return fsi__weights(bary, 1, 0, 5);
     if (pv >= vv && pu - uv <= pv - vv) return fsi__weights(bary, 0, 1, 6);
     if (wc <= 0 && pu >= 0 && pu <= uu) return fsi__weights(bary, uu > 0 ? pu / uu : 0, 0, 1);
     if (wb <= 0 && pv >= 0 && pv <= vv) return fsi__weights(bary, 0, vv > 0 ? pv / vv : 0, 3);
-    if (wb + wc >= area) { /* edge b-c is all that is left; only rounding leads past its ends, and must not lead to the face */
+    if (wb + wc >= area) { /* edge b-c is all that is left; only rounding leads past its ends, and must not lead to the
+                              face */
         fsi_real t = length > 0 ? along / length : 0;
         if (t <= 0) return fsi__weights(bary, 1, 0, 5);
         if (t >= 1) return fsi__weights(bary, 0, 1, 6);
@@ -231,13 +244,15 @@ FSI__STRICT_FN_END
 
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------- */
 
-/* A mesh that suits a simulator of dimension dim, and has an inside if `closed`. Errors: ARGUMENT, COOKIE, MESH; name desc.mesh. */
-FSI_API fsi_status fsi__check_mesh(fsi_context *context, const char *function, const fsi_mesh *mesh, int dim, int closed);
+/* A mesh that suits a simulator of dimension dim, and has an inside if `closed`. Errors: ARGUMENT, COOKIE, MESH; name
+   desc.mesh. */
+FSI_API fsi_status fsi__check_mesh(fsi_context *context, const char *function, const fsi_mesh *mesh, int dim,
+    int closed);
 
 /* A mesh that moves by itself and shares the topology of its original, which must outlive it. NULL: no memory. */
 FSI_API fsi_mesh *fsi__mesh_shadow(fsi_context *context, const fsi_mesh *mesh);
-/* Makes a shadow sweep: between positions a and b (vertex_count each) from fraction s to t of the way; or from pose a to
-   pose b, applied to `local` (vertex_count). */
+/* Makes a shadow sweep: between positions a and b (vertex_count each) from fraction s to t of the way; or from pose a
+   to pose b, applied to `local` (vertex_count). */
 FSI_API void fsi__mesh_follow(fsi_mesh *shadow, const fsi_vec3 *a, const fsi_vec3 *b, fsi_real s, fsi_real t);
 FSI_API void fsi__mesh_follow_rigid(fsi_mesh *shadow, const fsi_vec3 *local, fsi_pose a, fsi_pose b);
 /* Does the way from a to b pass through the face where it now is? */
@@ -245,15 +260,16 @@ FSI_API int fsi__mesh_parts(const fsi_mesh *mesh, int face, fsi_vec3 a, fsi_vec3
 
 #define FSI__MESH_STACK 64 /* a tree is never deeper: see fsi__plant */
 
-/* A leaf holds items first .. first + count - 1. An inner node has count 0, its left child follows it, `first` is the other. */
+/* A leaf holds items first .. first + count - 1. An inner node has count 0, its left child follows it, `first` is the
+   other. */
 typedef struct fsi__node {
     fsi_box3 box;
     int first, count;
 } fsi__node;
 
-/* Visits the items of a tree, leaf by leaf; leaves whose key is above `limit`, which may fall on the way, are left out. The key
-   of a box is 0 or infinite (does it meet a given one?), its squared distance to a point, or where a ray enters it. The
-   child with the lower key comes first, the left one of equals: so a box finds its items in ascending order. */
+/* Visits the items of a tree, leaf by leaf; leaves whose key is above `limit`, which may fall on the way, are left out.
+   The key of a box is 0 or infinite (does it meet a given one?), its squared distance to a point, or where a ray enters
+   it. The child with the lower key comes first, the left one of equals: so a box finds its items in ascending order. */
 enum { FSI__WALK_BOX, FSI__WALK_POINT, FSI__WALK_RAY };
 typedef struct fsi__walk {
     const fsi__node *nodes;
@@ -279,7 +295,8 @@ typedef struct fsi__foot { fsi_real bary[3], d2; fsi_vec3 offset; int feature; }
 
 FSI__STRICT_FN_BEGIN
 FSI_FN int fsi__is_mesh(const fsi_mesh *mesh) { return mesh && mesh->cookie == FSI__COOKIE('m', fsi_mesh); }
-FSI_FN fsi_vec3 fsi__flatten(int corners, fsi_vec3 x) { return corners == 2 ? fsi_v3(x.x, x.y, 0) : x; } /* onto the plane of a mesh of segments */
+/* onto the plane of a mesh of segments */
+FSI_FN fsi_vec3 fsi__flatten(int corners, fsi_vec3 x) { return corners == 2 ? fsi_v3(x.x, x.y, 0) : x; }
 FSI__STRICT_FN_END
 /* The first item, -1: none. Set first what `kind` needs: box; point; origin and direction. */
 FSI_API int fsi__walk_begin(fsi__walk *w, int kind, const fsi__node *nodes, double limit);
@@ -344,15 +361,17 @@ static fsi__d3 fsi__d3_normal(fsi__d3 u, fsi__d3 v, int corners)
     return corners == 3 ? fsi__d3_cross(u, v) : fsi__d3_make(-u.y, u.x, 0);
 }
 
-/* Where the line o + t d meets a face with corners c[0 .. corners - 1]: parameter t and weights of the corners. Returns 0
-   when it passes outside (a weight below -slack) or along it. From t d = p + u e1 + v e2 with p = c0 - o, N = e1 x e2:
+/* Where the line o + t d meets a face with corners c[0 .. corners - 1]: parameter t and weights of the corners. Returns
+   0 when it passes outside (a weight below -slack) or along it. From t d = p + u e1 + v e2 with p = c0 - o, N = e1 x
+   e2:
       t = p.N / d.N,   u = (p x d).e2 / d.N,   v = -(p x d).e1 / d.N;   2D: u = -(p x d) / d.N   (Cramer's rule) */
 static int fsi__line_face(fsi__d3 o, fsi__d3 d, const fsi__d3 *c, int corners, double slack, double *t, double *bary)
 {
     fsi__d3 p = fsi__d3_sub(c[0], o), e1 = fsi__d3_sub(c[1], c[0]), e2 = fsi__d3_sub(c[corners - 1], c[0]),
         n = fsi__d3_normal(e1, e2, corners), turn = fsi__d3_cross(p, d);
     double along = fsi__d3_dot(n, d), sign = along < 0 ? -1 : 1, size = fabs(along);
-    double u = sign * (corners == 3 ? fsi__d3_dot(turn, e2) : -turn.z), v = corners == 3 ? -sign * fsi__d3_dot(turn, e1) : 0;
+    double u = sign * (corners == 3 ? fsi__d3_dot(turn, e2) : -turn.z),
+        v = corners == 3 ? -sign * fsi__d3_dot(turn, e1) : 0;
     if (!(size > 0) || u < -slack * size || (corners == 3 && v < -slack * size) || u + v > (1 + slack) * size) return 0;
     *t = sign * fsi__d3_dot(n, p) / size;
     bary[1] = u / size;
@@ -367,7 +386,8 @@ static fsi_vec3 fsi__box_middle(fsi_box3 b) { return fsi_v3_scale(fsi_v3_add(b.l
 
 static double fsi__box_area(fsi_box3 b) /* half the surface; boxes of flat scenes still count by their perimeter */
 {
-    double x = (double)b.hi.x - (double)b.lo.x, y = (double)b.hi.y - (double)b.lo.y, z = (double)b.hi.z - (double)b.lo.z;
+    double x = (double)b.hi.x - (double)b.lo.x, y = (double)b.hi.y - (double)b.lo.y,
+        z = (double)b.hi.z - (double)b.lo.z;
     return x * y + y * z + z * x + 1e-6 * (x * x + y * y + z * z);
 }
 
@@ -386,19 +406,23 @@ typedef struct fsi__plan {
 static int fsi__plan_split(fsi__plan *p, int begin, int end, fsi_box3 centers, int depth)
 {
     fsi_vec3 size = fsi_v3_sub(centers.hi, centers.lo);
-    int axis = size.x >= size.y ? (size.x >= size.z ? 0 : 2) : (size.y >= size.z ? 1 : 2), i, b, best = 0, left[FSI__BINS],
-        count[FSI__BINS] = { 0 };
+    int axis = size.x >= size.y ? (size.x >= size.z ? 0 : 2) : (size.y >= size.z ? 1 : 2), i, b, best = 0,
+        left[FSI__BINS], count[FSI__BINS] = { 0 };
     fsi_real lo = fsi__axis(centers.lo, axis), scale = FSI__BINS / fsi__axis(size, axis);
     fsi_box3 box[FSI__BINS], run = fsi_box3_empty();
     double cost[FSI__BINS], least = 0;
     if (depth > 30 || !(scale <= FSI_REAL_MAX)) return begin + (end - begin) / 2;
 #define FSI__BIN_OF(item) ((int)fsi_min((fsi__axis(fsi__box_middle(p->boxes[item]), axis) - lo) * scale, FSI__BINS - 1))
+
+    /* Items and their box in each bin. */
     for (b = 0; b < FSI__BINS; b++) box[b] = fsi_box3_empty();
     for (i = begin; i < end; i++) {
         b = FSI__BIN_OF(p->order[i]);
         count[b]++;
         box[b] = fsi_box3_join(box[b], p->boxes[p->order[i]]);
     }
+
+    /* Costs from the left, then from the right: the cheapest plane. */
     for (b = 0, i = 0; b < FSI__BINS; b++) { /* left[b], cost[b]: bins 0 .. b together */
         run = fsi_box3_join(run, box[b]);
         left[b] = i += count[b];
@@ -458,7 +482,8 @@ static int fsi__plant(const fsi_box3 *boxes, int count, int *order, fsi__node *n
 
 FSI_FN double fsi__box_distance2(const fsi_box3 *b, fsi_vec3 x)
 {
-    fsi_real dx = fsi_max(fsi_max(b->lo.x - x.x, x.x - b->hi.x), 0), dy = fsi_max(fsi_max(b->lo.y - x.y, x.y - b->hi.y), 0),
+    fsi_real dx = fsi_max(fsi_max(b->lo.x - x.x, x.x - b->hi.x), 0),
+        dy = fsi_max(fsi_max(b->lo.y - x.y, x.y - b->hi.y), 0),
         dz = fsi_max(fsi_max(b->lo.z - x.z, x.z - b->hi.z), 0);
     return (double)(dx * dx + dy * dy + dz * dz);
 }
@@ -485,7 +510,8 @@ FSI__HOST_FN double fsi__walk_key(const fsi__walk *w, int node, double limit)
 {
     const fsi_box3 *b = &w->nodes[node].box;
     if (w->kind == FSI__WALK_BOX) return fsi_box3_overlap(*b, w->box) ? 0 : HUGE_VAL;
-    return w->kind == FSI__WALK_POINT ? fsi__box_distance2(b, w->point) : fsi__box_ray(b, w->origin, w->direction, limit);
+    return w->kind == FSI__WALK_POINT ? fsi__box_distance2(b, w->point)
+        : fsi__box_ray(b, w->origin, w->direction, limit);
 }
 
 FSI__HOST_FN void fsi__walk_push(fsi__walk *w, int node, double key, double limit)
@@ -574,7 +600,8 @@ static fsi_vec3 fsi__given(const fsi__maker *m, int v) { return fsi__flatten(m->
 static fsi_status fsi__check_position(fsi_context *context, const char *function, fsi_vec3 x, int vertex)
 {
     double far_off = fmax(fmax(fabs((double)x.x), fabs((double)x.y)), fabs((double)x.z));
-    if (!fsi_v3_is_finite(x)) return fsi__fail(context, FSI_ERROR_NAN, function, vertex, 0, "vertex %d is not finite", vertex);
+    if (!fsi_v3_is_finite(x))
+        return fsi__fail(context, FSI_ERROR_NAN, function, vertex, 0, "vertex %d is not finite", vertex);
     if (far_off > FSI__MESH_REACH) return fsi__fail(context, FSI_ERROR_LIMIT, function, vertex, far_off,
         "vertex %d lies %g from the origin, the most is %g", vertex, far_off, FSI__MESH_REACH);
     return FSI_OK;
@@ -584,8 +611,9 @@ static fsi_status fsi__make_read(fsi__maker *m)
 {
     const fsi_mesh_desc *d = m->desc;
     fsi_box3 box = fsi_box3_empty();
-    fsi_status s;
     int i, v;
+
+    /* Which vertices are used, and their box. */
     m->source_vertex = (int *)fsi__alloc(m->context, (size_t)d->vertex_count, sizeof(int));
     if (!m->source_vertex) return fsi__maker_memory(m);
     for (v = 0; v < d->vertex_count; v++) m->source_vertex[v] = -1;
@@ -594,28 +622,32 @@ static fsi_status fsi__make_read(fsi__maker *m)
         if (v < 0 || v >= d->vertex_count)
             return fsi__fail(m->context, FSI_ERROR_ARGUMENT, FSI__MAKE, i / d->corners, v,
                 "%s %d names vertex %d, but there are %d vertices", m->noun, i / d->corners, v, d->vertex_count);
-        s = fsi__check_position(m->context, FSI__MAKE, d->vertices[v], v);
-        if (s != FSI_OK) return s;
+        FSI__TRY(fsi__check_position(m->context, FSI__MAKE, d->vertices[v], v));
         m->source_vertex[v] = 0;
         box = fsi_box3_grow(box, fsi__given(m, v));
     }
+
+    /* Sizes. */
     for (v = 0; v < d->vertex_count; v++) m->report.unused_vertices += m->source_vertex[v] < 0;
     m->low = box.lo;
     m->diagonal = fsi__d3_norm(fsi__d3_diff(box.hi, box.lo));
     m->weld = m->diagonal * (double)fsi_max(d->weld, (fsi_real)1e-15);
     if (m->diagonal > 0 && m->diagonal < 1 / FSI__MESH_REACH)
-        return fsi__fail(m->context, FSI_ERROR_LIMIT, FSI__MAKE, -1, m->diagonal, "the mesh is only %g across", m->diagonal);
+        return fsi__fail(m->context, FSI_ERROR_LIMIT, FSI__MAKE, -1, m->diagonal, "the mesh is only %g across",
+            m->diagonal);
     return FSI_OK;
 }
 
-/* A vertex that is far off by mistake makes the welding distance larger than the rest of the mesh. It shows in the median
-   edge (to a factor of two, by counting exponents). */
+/* A vertex that is far off by mistake makes the welding distance larger than the rest of the mesh. It shows in the
+   median edge (to a factor of two, by counting exponents). */
 static fsi_status fsi__make_scale(fsi__maker *m)
 {
     const fsi_mesh_desc *d = m->desc;
     int octave[1024] = { 0 }, i, e, n = 0, far_vertex = 0;
     fsi__d3 mean = fsi__d3_make(0, 0, 0);
     double farthest = -1;
+
+    /* Lengths by their exponent; the centroid. */
     for (i = 0; i < d->corners * d->element_count; i++) {
         int first = i / d->corners * d->corners, next = first + (i + 1 - first) % d->corners;
         double length = fsi__d3_norm(fsi__d3_diff(fsi__given(m, d->elements[next]), fsi__given(m, d->elements[i])));
@@ -625,19 +657,24 @@ static fsi_status fsi__make_scale(fsi__maker *m)
         octave[e < -511 ? 0 : e > 512 ? 1023 : e + 511]++;
         n++;
     }
+
+    /* The median; is it well above the welding distance? */
     for (e = 0, i = 0; e < 1024 && 2 * (i + octave[e]) < n; e++) i += octave[e];
     if (n == 0 || 10 * m->weld <= ldexp(0.5, e - 511)) return FSI_OK;
+
+    /* Else the farthest vertex is to blame. */
     for (i = 0; i < d->corners * d->element_count; i++) {
         double r = fsi__d3_norm(fsi__d3_sub(fsi__d3_of(d->vertices[d->elements[i]]), mean));
         if (r > farthest) { farthest = r; far_vertex = i; }
     }
     return fsi__fail(m->context, FSI_ERROR_MESH, FSI__MAKE, far_vertex / d->corners, m->weld,
-        "vertex %d of %s %d lies far from the others: at %.3g across, welding over %.3g would merge edges of about %.3g; "
-        "correct it, or lower desc.weld",
+        "vertex %d of %s %d lies far from the others: at %.3g across, welding over %.3g would merge edges "
+        "of about %.3g; correct it, or lower desc.weld",
         d->elements[far_vertex], m->noun, far_vertex / d->corners, m->diagonal, m->weld, ldexp(0.5, e - 511));
 }
 
-/* Kept vertices stand in a hashed grid with cells of four welding distances, so that a look-up reads one to eight cells. */
+/* Kept vertices stand in a hashed grid with cells of four welding distances, so that a look-up reads one to eight
+   cells. */
 typedef struct fsi__weld_grid { double cell; int slots, *head, *next; } fsi__weld_grid;
 
 static int fsi__weld_slot(const fsi__weld_grid *g, double i, double j, double k)
@@ -666,6 +703,8 @@ static fsi_status fsi__make_weld(fsi__maker *m)
 {
     fsi__weld_grid g;
     int v, used = m->desc->vertex_count - m->report.unused_vertices;
+
+    /* An empty hash table of cells that are four times the welding distance. */
     for (g.slots = 16; g.slots < 2 * used && g.slots < (1 << 30);) g.slots *= 2;
     g.cell = m->weld > 0 ? 4 * m->weld : 1;
     m->x = (fsi_vec3 *)fsi__alloc(m->context, (size_t)used, sizeof(fsi_vec3));
@@ -676,6 +715,8 @@ static fsi_status fsi__make_weld(fsi__maker *m)
     g.head = (int *)fsi__take(&m->scratch, (size_t)g.slots, sizeof(int));
     g.next = (int *)fsi__take(&m->scratch, (size_t)used, sizeof(int));
     for (v = 0; v < g.slots; v++) g.head[v] = -1;
+
+    /* Each vertex finds its cell, or adds itself to it. */
     for (v = 0; v < m->desc->vertex_count; v++) if (m->source_vertex[v] >= 0) {
         fsi_vec3 x = fsi__given(m, v);
         int found = fsi__weld_find(m, &g, x);
@@ -700,7 +741,8 @@ static fsi_status fsi__maker_room(fsi__maker *m, int room)
     fsi__column faces;
     faces.array = (void **)&m->face;
     faces.size = sizeof *m->face;
-    return room <= m->face_room ? FSI_OK : fsi__grow(m->context, &faces, 1, m->face_count, &m->face_room, room, FSI__MAKE);
+    return room <= m->face_room ? FSI_OK
+        : fsi__grow(m->context, &faces, 1, m->face_count, &m->face_room, room, FSI__MAKE);
 }
 
 static void fsi__add_face(fsi__maker *m, int a, int b, int c, int source)
@@ -762,7 +804,8 @@ static double fsi__maker_area(const fsi__maker *m, int a, int b, int c)
 
 static int fsi__is_flat(const fsi__maker *m, const int *c) /* corners of a face without area or length */
 {
-    return c[0] == c[1] || (m->corners == 3 && fsi__maker_area(m, c[0], c[1], c[2]) < 1e-14 * m->diagonal * m->diagonal);
+    return c[0] == c[1]
+        || (m->corners == 3 && fsi__maker_area(m, c[0], c[1], c[2]) < 1e-14 * m->diagonal * m->diagonal);
 }
 
 /* Takes one triangle or segment; zero-area ones go. */
@@ -827,8 +870,9 @@ static int fsi__sort_run(const fsi__sorter *s, int begin) /* end of the run of i
     return i;
 }
 
-/* Among faces with the same corners those that look one way cancel those that look the other. What is left of a boundary:
-   nothing, or one face. Sheets keep the first. Faces of tetrahedra cancel inside and must be single outside. */
+/* Among faces with the same corners those that look one way cancel those that look the other. What is left of a
+   boundary: nothing, or one face. Sheets keep the first. Faces of tetrahedra cancel inside and must be single
+   outside. */
 static fsi_status fsi__judge_twins(fsi__maker *m, const fsi__sorter *s, int begin, int end)
 {
     int i, net = 0, first[2] = { -1, -1 }, kept, tets = m->desc->corners == 4;
@@ -858,6 +902,8 @@ static fsi_status fsi__make_twins(fsi__maker *m)
     fsi__sorter s;
     int i, j, k = m->corners, left = 0;
     fsi_status status = fsi__sorter_begin(m, &s, m->face_count, k, m->vertex_count, 0);
+
+    /* Keys: the corners of a face in ascending order, so that twins are equal. */
     for (i = 0; i < m->face_count && status == FSI_OK; i++) {
         const int *c = m->face[i].corner;
         int lo = c[0] < c[1] ? c[0] : c[1], hi = c[0] + c[1] - lo;
@@ -865,23 +911,28 @@ static fsi_status fsi__make_twins(fsi__maker *m)
         s.key[k - 1][i] = k == 3 && c[2] > hi ? c[2] : hi;
         if (k == 3) s.key[1][i] = lo + hi + c[2] - s.key[0][i] - s.key[2][i];
     }
+
+    /* Runs of equal faces. */
     if (status == FSI_OK) fsi__sort(&s);
     for (i = 0; i < m->face_count && status == FSI_OK; i = j) {
         j = fsi__sort_run(&s, i);
         if (j > i + 1) status = fsi__judge_twins(m, &s, i, j);
     }
     if (status != FSI_OK) return status;
+
+    /* Faces that are left move up. */
     for (i = 0; i < m->face_count; i++) if (!m->face[i].dropped) m->face[left++] = m->face[i];
     m->face_count = left;
     if (left == 0) return fsi__fail(m->context, FSI_ERROR_MESH, FSI__MAKE, 0, 0,
-        "nothing is left of %s 0 and the others: they have no area, or cancel each other (a sheet is not closed)", m->noun);
+        "nothing is left of %s 0 and the others: they have no area, or cancel each other (a sheet is not closed)",
+            m->noun);
     return FSI_OK;
 }
 
 /* ---- >>mesh topology ------------------------------------------------------------------------------------------ */
 
-/* Direction of a half-edge: 1 from its lower to its higher vertex; for segments 1 where one starts. Neighbours that look
-   to the same side have different directions. */
+/* Direction of a half-edge: 1 from its lower to its higher vertex; for segments 1 where one starts. Neighbours that
+   look to the same side have different directions. */
 static int fsi__forward(const fsi__maker *m, int h)
 {
     const fsi__face *f = &m->face[h / m->corners];
@@ -918,6 +969,8 @@ static int fsi__join_wedges(fsi__maker *m, const int *h, int n)
     int at[FSI__WEDGE_FACES], i, j, k, balance = 0;
     fsi__d3 axis = fsi__d3_make(0, 0, 1), u = axis, v = axis;
     if (n > FSI__WEDGE_FACES || n % 2) return 0;
+
+    /* The faces by their angle around the edge, in steps of 1e-8; of equal ones those that open a wedge come last. */
     for (i = 0; i < n; i++) {
         const int *c = m->face[h[i] / m->corners].corner;
         int from = c[h[i] % m->corners], closes = fsi__forward(m, h[i]);
@@ -941,6 +994,8 @@ static int fsi__join_wedges(fsi__maker *m, const int *h, int n)
         at[j] = h[i];
     }
     if (balance != 0) return 0;
+
+    /* Each face that opens a wedge joins the one that closes it, as brackets do. */
     for (i = 0; i < n; i++) {
         int depth = 0;
         if (fsi__forward(m, at[i])) continue;
@@ -958,8 +1013,9 @@ static fsi_status fsi__make_link(fsi__maker *m)
 {
     fsi__sorter s;
     int h, i, j, k = m->corners, n = k * m->face_count;
-    fsi_status status = fsi__sorter_begin(m, &s, n, k - 1, m->vertex_count, 0);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__sorter_begin(m, &s, n, k - 1, m->vertex_count, 0));
+
+    /* Keys: the ends of each edge, the lower one first. */
     for (h = 0; h < n; h++) {
         const int *c = m->face[h / k].corner;
         int a = c[h % k], b = c[(h % k + 1) % k];
@@ -968,6 +1024,8 @@ static fsi_status fsi__make_link(fsi__maker *m)
         m->face[h / k].neighbor[h % k] = -1;
     }
     fsi__sort(&s);
+
+    /* Runs of equal edges: one face is a rim, two are neighbours, more form wedges. */
     m->edge_count = m->report.boundary_edges = m->report.nonmanifold_edges = 0;
     m->open_face = m->crowded_face = -1;
     for (i = 0; i < n; i = j, m->edge_count++) {
@@ -976,7 +1034,8 @@ static fsi_status fsi__make_link(fsi__maker *m)
         for (h = i; h < j; h++) m->face[s.order[h] / k].edge[s.order[h] % k] = m->edge_count;
         if (j == i + 1) fsi__count(&m->report.boundary_edges, &m->open_face, a / k);
         else if (j == i + 2) fsi__join(m, a, s.order[i + 1]);
-        else if (!fsi__join_wedges(m, s.order + i, j - i)) fsi__count(&m->report.nonmanifold_edges, &m->crowded_face, a / k);
+        else if (!fsi__join_wedges(m, s.order + i, j - i))
+            fsi__count(&m->report.nonmanifold_edges, &m->crowded_face, a / k);
     }
     return FSI_OK;
 }
@@ -996,7 +1055,8 @@ static fsi_status fsi__maker_plant(fsi__maker *m, int **order, size_t more)
     fsi__free(m->context, m->nodes, (size_t)m->node_room, sizeof(fsi__node));
     m->node_room = 2 * n;
     m->nodes = (fsi__node *)fsi__alloc(m->context, (size_t)m->node_room, sizeof(fsi__node));
-    if (!m->nodes || !fsi__arena_reserve(m->context, &m->scratch, (size_t)n * (sizeof(fsi_box3) + sizeof(int)) + more + 256))
+    if (!m->nodes
+        || !fsi__arena_reserve(m->context, &m->scratch, (size_t)n * (sizeof(fsi_box3) + sizeof(int)) + more + 256))
         return fsi__maker_memory(m);
     *order = (int *)fsi__take(&m->scratch, (size_t)n, sizeof(int));
     boxes = (fsi_box3 *)fsi__take(&m->scratch, (size_t)n, sizeof(fsi_box3));
@@ -1028,7 +1088,8 @@ static void fsi__find_cut(const fsi__maker *m, int f, int v, double reach, fsi__
     }
 }
 
-/* Cutting a needle at a vertex near its third corner leaves a part without area, which goes as it does when it was given. */
+/* Cutting a needle at a vertex near its third corner leaves a part without area, which goes as it does when it was
+   given. */
 static void fsi__drop_flat(fsi__maker *m)
 {
     int f, kept = 0;
@@ -1050,20 +1111,26 @@ static fsi_status fsi__split_pass(fsi__maker *m, int *cuts)
     fsi_status s = fsi__maker_plant(m, &order, (size_t)n * sizeof(fsi__cut) + (size_t)m->vertex_count + 128);
     *cuts = 0;
     if (s != FSI_OK) return s;
+
+    /* Vertices on the rim may lie on an open edge. */
     cut = (fsi__cut *)fsi__take(&m->scratch, (size_t)n, sizeof(fsi__cut));
     rim = (char *)fsi__take(&m->scratch, (size_t)m->vertex_count, 1);
     memset(rim, 0, (size_t)m->vertex_count);
     for (f = 0; f < n; f++) for (cut[f].vertex = -1, k = 0; k < 3; k++)
         if (m->face[f].neighbor[k] < 0) rim[m->face[f].corner[k]] = rim[m->face[f].corner[(k + 1) % 3]] = 1;
+
+    /* The faces near such a vertex. */
     for (v = 0; v < m->vertex_count; v++) if (rim[v]) {
         fsi__walk w;
         fsi_box3 box = fsi_box3_inflate(fsi_box3_grow(fsi_box3_empty(), m->x[v]), (fsi_real)reach);
         for (k = fsi__walk_box(&w, m->nodes, box); k >= 0; k = fsi__walk_next(&w, 0))
             fsi__find_cut(m, order[k], v, reach, &cut[order[k]]);
     }
+
+    /* Each face is cut at its vertex, in two. */
     for (f = 0; f < n; f++) *cuts += cut[f].vertex >= 0;
     if (!m->desc->repair || *cuts == 0) return FSI_OK;
-    if ((s = fsi__maker_room(m, n + *cuts)) != FSI_OK) return s;
+    FSI__TRY(fsi__maker_room(m, n + *cuts));
     for (f = 0; f < n; f++) if (cut[f].vertex >= 0) {
         int *c = m->face[f].corner, a = cut[f].k, b = (a + 1) % 3;
         fsi__add_face(m, cut[f].vertex, c[b], c[(a + 2) % 3], m->face[f].source);
@@ -1086,7 +1153,8 @@ static fsi_status fsi__make_split(fsi__maker *m)
         }
         m->report.split_t_junctions += cuts;
         fsi__drop_flat(m);
-        s = m->face_count > 0 ? fsi__make_link(m) : fsi__refuse(m, 0, 0, "and the others have no area: nothing is left");
+        s = m->face_count > 0 ? fsi__make_link(m)
+            : fsi__refuse(m, 0, 0, "and the others have no area: nothing is left");
     }
     return s;
 }
@@ -1102,7 +1170,8 @@ static void fsi__turn(fsi__maker *m, int face)
     m->stale = 1;
 }
 
-/* Volume enclosed by some faces, and the size of their box: sum of a.(b x c)/6; 2D: of -(a x b)/2 (the inside is right). */
+/* Volume enclosed by some faces, and the size of their box: sum of a.(b x c)/6; 2D: of -(a x b)/2 (the inside is
+   right). */
 static double fsi__shell_volume(const fsi__maker *m, const int *faces, int n, double *size)
 {
     fsi_box3 box = fsi_box3_empty();
@@ -1112,7 +1181,8 @@ static double fsi__shell_volume(const fsi__maker *m, const int *faces, int n, do
     for (i = 0; i < n; i++) {
         const int *c = m->face[faces[i]].corner;
         fsi__d3 a = fsi__d3_diff(m->x[c[0]], o), b = fsi__d3_diff(m->x[c[1]], o);
-        sum += m->corners == 3 ? fsi__d3_dot(a, fsi__d3_cross(b, fsi__d3_diff(m->x[c[2]], o))) / 6 : -fsi__d3_cross(a, b).z / 2;
+        sum += m->corners == 3 ? fsi__d3_dot(a, fsi__d3_cross(b, fsi__d3_diff(m->x[c[2]], o))) / 6
+            : -fsi__d3_cross(a, b).z / 2;
         box = fsi_box3_join(box, fsi__maker_box(m, faces[i]));
     }
     *size = fsi__d3_norm(fsi__d3_diff(box.hi, box.lo));
@@ -1148,14 +1218,14 @@ static fsi_status fsi__make_orient(fsi__maker *m)
 {
     int f, i, n = 0, *queue;
     double volume, size;
-    fsi_status s;
-    if (!fsi__arena_reserve(m->context, &m->scratch, (size_t)m->face_count * sizeof(int) + 64)) return fsi__maker_memory(m);
+    if (!fsi__arena_reserve(m->context, &m->scratch, (size_t)m->face_count * sizeof(int) + 64))
+        return fsi__maker_memory(m);
     queue = (int *)fsi__take(&m->scratch, (size_t)m->face_count, sizeof(int));
     m->group_count = 0;
     for (f = 0; f < m->face_count; f++) m->face[f].group = -1;
     for (f = 0; f < m->face_count; f++) {
         if (m->face[f].group >= 0) continue;
-        if ((s = fsi__flood(m, f, queue, &n)) != FSI_OK) return s;
+        FSI__TRY(fsi__flood(m, f, queue, &n));
         m->group_count++;
         if (m->desc->kind != FSI_MESH_CLOSED) continue;
         volume = fsi__shell_volume(m, queue, n, &size);
@@ -1228,7 +1298,7 @@ static fsi_status fsi__make_fill(fsi__maker *m)
     fsi_status s;
     if (m->desc->kind != FSI_MESH_CLOSED || !m->desc->repair || m->corners == 2 || m->report.boundary_edges == 0
         || m->report.nonmanifold_edges > 0 || most < 3) return FSI_OK;
-    if ((s = fsi__maker_room(m, faces + m->report.boundary_edges)) != FSI_OK) return s;
+    FSI__TRY(fsi__maker_room(m, faces + m->report.boundary_edges));
     if (!fsi__arena_reserve(m->context, &m->scratch, square * (sizeof(double) + sizeof(int))
         + ((size_t)most + (size_t)m->group_count) * sizeof(int) + 512)) return fsi__maker_memory(m);
     cost = (double *)fsi__take(&m->scratch, square, sizeof(double));
@@ -1281,14 +1351,14 @@ static int fsi__is_grouped(const fsi__maker *m) /* are all that are joined in on
     return 1;
 }
 
-/* Puts the faces in tree order, then joins and groups them once more in that order. Where surfaces touch, faces that were turned
-   are joined to others than before: then groups are found again. */
+/* Puts the faces in tree order, then joins and groups them once more in that order. Where surfaces touch, faces that
+   were turned are joined to others than before: then groups are found again. */
 static fsi_status fsi__make_order(fsi__maker *m)
 {
     int i, pass, *order;
     fsi__face *sorted;
-    fsi_status s = fsi__maker_plant(m, &order, 0);
-    if (s != FSI_OK) return s;
+    fsi_status s;
+    FSI__TRY(fsi__maker_plant(m, &order, 0));
     sorted = (fsi__face *)fsi__alloc(m->context, (size_t)m->face_count, sizeof(fsi__face));
     if (!sorted) return fsi__maker_memory(m);
     for (i = 0; i < m->face_count; i++) sorted[i] = m->face[order[i]];
@@ -1347,10 +1417,11 @@ static void fsi__spread_normal(fsi__mesh *w, int f, const int *c, fsi_vec3 n, fs
     }
 }
 
-/* Face normals and pseudonormals (Baerentzen and Aanaes 2005): sums over all faces at an edge or vertex, also where surfaces
-   only touch. Such a sum is, up to a factor, minus the integral of the direction over the part of a small sphere that is
-   solid. When the closest point of x is there, that part lies on the far side of it (x outside), or is all but a piece of
-   the far side (x inside): so the sign of the dot product with x is right. A collapsed face keeps its former normal. */
+/* Face normals and pseudonormals (Baerentzen and Aanaes 2005): sums over all faces at an edge or vertex, also where
+   surfaces only touch. Such a sum is, up to a factor, minus the integral of the direction over the part of a small
+   sphere that is solid. When the closest point of x is there, that part lies on the far side of it (x outside), or is
+   all but a piece of the far side (x inside): so the sign of the dot product with x is right. A collapsed face keeps
+   its former normal. */
 static void fsi__mesh_normals(fsi__mesh *w)
 {
     const fsi_mesh *m = &w->pub;
@@ -1431,6 +1502,8 @@ static fsi__mesh *fsi__mesh_assemble(fsi__maker *m)
     fsi__mesh *w = (fsi__mesh *)fsi__alloc(m->context, 1, sizeof(fsi__mesh));
     fsi__arena measure;
     if (!w) return NULL;
+
+    /* What is known before there are arrays. */
     memset(&measure, 0, sizeof measure);
     w->node_count = m->node_count;
     w->pub.cookie = FSI__COOKIE('m', fsi_mesh);
@@ -1445,6 +1518,8 @@ static fsi__mesh *fsi__mesh_assemble(fsi__maker *m)
     w->pub.source_count = m->desc->vertex_count;
     w->pub.tet_count = m->tet_count;
     w->pub.impl = w;
+
+    /* The arrays. */
     fsi__mesh_layout(w, m, &measure);
     if (!fsi__arena_reserve(m->context, &w->memory, measure.used)) {
         fsi__free(m->context, w, 1, sizeof(fsi__mesh));
@@ -1467,14 +1542,16 @@ static fsi__mesh *fsi__mesh_assemble(fsi__maker *m)
       |  `---'  |      given inward in outward: a cavity, turned inward again
       `---------'      both inside-out: turned over together                                                    */
 typedef struct fsi__shell {
-    int first, given, depth, holder; /* range in the list of faces by group starts at first; given: 1 outward, -1 inward */
+    int first, given, depth, holder; /* range in the list of faces by group starts at first; given: 1 outward, -1
+                                        inward */
 } fsi__shell;
 
 static int fsi__shell_inside(const fsi_mesh *mesh, const int *list, const fsi__shell *s, int g, int h, double tolerance)
 {
     int i, k, inside = 0;
     for (i = s[g].first; i < s[g + 1].first; i++) for (k = 0; k < mesh->corners; k++) {
-        fsi_mesh_hit hit = fsi_mesh_closest(mesh, mesh->vertices[mesh->faces[mesh->corners * list[i] + k]], FSI_REAL_MAX, h);
+        fsi_mesh_hit hit = fsi_mesh_closest(mesh, mesh->vertices[mesh->faces[mesh->corners * list[i] + k]],
+            FSI_REAL_MAX, h);
         if ((double)hit.t <= tolerance) continue; /* touching says nothing */
         if (hit.side > 0) return 0;
         inside = 1;
@@ -1483,7 +1560,8 @@ static int fsi__shell_inside(const fsi_mesh *mesh, const int *list, const fsi__s
 }
 
 /* Depth and holder (the smallest group around it) of every group. */
-static void fsi__nest_shells(const fsi_mesh *mesh, const int *list, fsi__shell *s, const fsi_box3 *boxes, const fsi__node *nodes,
+static void fsi__nest_shells(const fsi_mesh *mesh, const int *list, fsi__shell *s, const fsi_box3 *boxes,
+    const fsi__node *nodes,
     const int *order, double tolerance)
 {
     int g, i;
@@ -1495,7 +1573,8 @@ static void fsi__nest_shells(const fsi_mesh *mesh, const int *list, fsi__shell *
             int h = order[i];
             double size = fsi__box_area(boxes[h]);
             fsi_box3 both = fsi_box3_join(boxes[g], boxes[h]);
-            if (h == g || memcmp(&both, &boxes[h], sizeof both) != 0 || !fsi__shell_inside(mesh, list, s, g, h, tolerance))
+            if (h == g || memcmp(&both, &boxes[h], sizeof both) != 0
+                || !fsi__shell_inside(mesh, list, s, g, h, tolerance))
                 continue;
             s[g].depth++;
             if (least >= 0 && size >= least) continue;
@@ -1529,30 +1608,36 @@ static fsi_status fsi__judge_shells(fsi__maker *m, const fsi__mesh *w)
     fsi_box3 *boxes;
     int f, g, *order;
     size_t n = (size_t)m->group_count;
-    fsi_status status;
     if (n < 2 || m->desc->kind != FSI_MESH_CLOSED) return FSI_OK;
-    status = fsi__sorter_begin(m, &list, m->face_count, 1, m->group_count,
-        (n + 1) * (sizeof *s + sizeof *boxes + 2 * sizeof *nodes + sizeof *order) + 256);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__sorter_begin(m, &list, m->face_count, 1, m->group_count,
+        (n + 1) * (sizeof *s + sizeof *boxes + 2 * sizeof *nodes + sizeof *order) + 256));
+
+    /* A tree over the boxes of the shells. */
     s = (fsi__shell *)fsi__take(&m->scratch, n + 1, sizeof *s);
     boxes = (fsi_box3 *)fsi__take(&m->scratch, n, sizeof *boxes);
     nodes = (fsi__node *)fsi__take(&m->scratch, 2 * n, sizeof *nodes);
     order = (int *)fsi__take(&m->scratch, n, sizeof *order);
     fsi__list_shells(m, &list, s, boxes);
     fsi__plant(boxes, m->group_count, order, nodes);
+
+    /* Each shell inside another one faces the other way. */
     fsi__nest_shells(&w->pub, list.order, s, boxes, nodes, order, 1e-9 * m->diagonal);
     for (g = 0; g < m->group_count; g++) if (s[g].holder >= 0 && (s[g].given > 0) == (s[s[g].holder].given > 0)) {
         int inner = m->face[list.order[s[g].first]].source, outer = m->face[list.order[s[s[g].holder].first]].source;
-        return fsi__fail(m->context, FSI_ERROR_MESH, FSI__MAKE, inner, 0, "the shell of %s %d lies inside the shell of %s %d and "
+        return fsi__fail(m->context, FSI_ERROR_MESH, FSI__MAKE, inner, 0,
+            "the shell of %s %d lies inside the shell of %s %d and "
             "faces the same way: turn it over if it is a cavity, drop it if not", m->noun, inner, m->noun, outer);
     }
+
+    /* Shells of odd depth are cavities. */
     for (f = 0; f < m->face_count; f++) if (s[m->face[f].group].depth % 2) fsi__turn(m, f);
     return FSI_OK;
 }
 
 /* ---- >>mesh crossings ----------------------------------------------------------------------------------------- */
 
-/* Does an edge of a pass through b, clear of its ends, of b's rim and of b's plane? Neighbours that only touch do not count. */
+/* Does an edge of a pass through b, clear of its ends, of b's rim and of b's plane? Neighbours that only touch do not
+   count. */
 static int fsi__edges_cross(const fsi__d3 *a, const fsi__d3 *b, int corners)
 {
     fsi__d3 n = fsi__d3_normal(fsi__d3_sub(b[1], b[0]), fsi__d3_sub(b[corners - 1], b[0]), corners);
@@ -1592,14 +1677,16 @@ static void fsi__count_crossings(const fsi__mesh *w, fsi_mesh_report *r)
         int source = m->face_source[f], before = r->self_intersections;
         for (k = 0; k < m->corners; k++) {
             g = m->face_neighbor[m->corners * f + k];
-            r->self_intersections += g > f && fsi_v3_dot(m->face_normals[f], m->face_normals[g]) < -1 + 128 * FSI_REAL_EPS;
+            r->self_intersections += g > f && fsi_v3_dot(m->face_normals[f], m->face_normals[g]) < -1
+                + 128 * FSI_REAL_EPS;
         }
         for (g = fsi__walk_box(&walk, w->nodes, box); g >= 0; g = fsi__walk_next(&walk, 0)) {
             if (g <= f || !fsi_box3_overlap(box, fsi__faces_box(m, m->vertices, g, g + 1))) continue;
             budget--;
             r->self_intersections += fsi__faces_cross(m, f, g);
         }
-        if (r->self_intersections > before && source >= 0 && (r->first_intersection < 0 || source < r->first_intersection))
+        if (r->self_intersections > before && source >= 0
+            && (r->first_intersection < 0 || source < r->first_intersection))
             r->first_intersection = source;
     }
 }
@@ -1634,8 +1721,7 @@ static void fsi__write_report(fsi_mesh_report *r)
 static fsi_status fsi__make_finish(fsi__maker *m, fsi__mesh *w)
 {
     int f;
-    fsi_status s = fsi__judge_shells(m, w);
-    if (s != FSI_OK) return s;
+    FSI__TRY(fsi__judge_shells(m, w));
     for (f = 0; f < m->face_count && m->desc->container; f++) fsi__turn(m, f);
     if (m->stale) fsi__mesh_fill(w, m);
     for (f = 0; f < m->face_count; f++) {
@@ -1655,19 +1741,31 @@ static fsi_status fsi__make_finish(fsi__maker *m, fsi__mesh *w)
 
 static fsi_status fsi__make_check(const fsi_mesh_desc *d)
 {
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_mesh_desc, corners, FSI__INT, 2, 4, 0),
+        FSI__FIELD(fsi_mesh_desc, vertex_count, FSI__INT, 1, HUGE_VAL, 0),
+        FSI__FIELD(fsi_mesh_desc, element_count, FSI__INT, 1, HUGE_VAL, 0),
+        FSI__FIELD(fsi_mesh_desc, weld, FSI__REAL, 0, 0.1, 0),
+        FSI__FIELD(fsi_mesh_desc, max_hole, FSI__INT, 0, 256, 0),
+        FSI__FIELD(fsi_mesh_desc, kind, FSI__INT, 0, 2, 0),
+        FSI__FIELD(fsi_mesh_desc, container, FSI__INT, 0, 1, 0)
+    };
+    static const fsi__where at = { FSI__MAKE, "desc.", -1, 3 };
     const char *wrong = NULL;
+
+    /* Nothing to report to. */
     if (!d) return FSI_ERROR_ARGUMENT;
     if (d->cookie != FSI__COOKIE('M', fsi_mesh_desc) || !fsi__is_context(d->context))
-        return fsi__fail(NULL, FSI_ERROR_COOKIE, FSI__MAKE, -1, 0, "desc was not filled by fsi_mesh_default_desc of this version and precision");
+        return fsi__fail(NULL, FSI_ERROR_COOKIE, FSI__MAKE, -1, 0,
+            "desc was not filled by fsi_mesh_default_desc of this version and precision");
+
+    /* Fields, then fields together. */
+    FSI__TRY(FSI__CHECK_TABLE(d->context, &at, d, rows));
     if (!d->vertices || !d->elements) wrong = "vertices or elements is NULL";
-    else if (d->corners < 2 || d->corners > 4) wrong = "corners is not 2, 3 or 4";
-    else if (d->vertex_count <= 0 || d->element_count <= 0) wrong = "the mesh is empty: a count is not positive";
-    else if (!(d->weld >= 0 && d->weld <= (fsi_real)0.1)) wrong = "weld is not in [0, 0.1]";
-    else if (d->max_hole < 0 || d->max_hole > 256) wrong = "max_hole is not in 0 .. 256";
-    else if ((int)d->kind < 0 || (int)d->kind > 2) wrong = "kind is not an fsi_mesh_kind";
-    else if (d->container && (d->container != 1 || d->kind != FSI_MESH_CLOSED
-        || d->corners == 4)) wrong = "container is not 0 or 1, or not of closed triangles or segments";
-    else if (d->corners == 4 && d->kind != FSI_MESH_CLOSED) wrong = "tetrahedra bound a solid: kind must be FSI_MESH_CLOSED";
+    else if (d->container && (d->kind != FSI_MESH_CLOSED || d->corners == 4))
+        wrong = "a container is made of triangles or segments that are closed";
+    else if (d->corners == 4 && d->kind != FSI_MESH_CLOSED)
+        wrong = "tetrahedra bound a solid: kind must be FSI_MESH_CLOSED";
     if (wrong) return fsi__fail(d->context, FSI_ERROR_ARGUMENT, FSI__MAKE, -1, 0, "%s", wrong);
     if (d->element_count > 100000000) return fsi__fail(d->context, FSI_ERROR_LIMIT, FSI__MAKE, -1, d->element_count,
         "%d elements are more than 100 million", d->element_count);
@@ -1701,15 +1799,21 @@ static void fsi__maker_free(fsi__maker *m)
 FSI_API fsi_status fsi_mesh_create(fsi_mesh **out, const fsi_mesh_desc *desc)
 {
     typedef fsi_status fsi__stage(fsi__maker *m);
-    static fsi__stage *const stages[] = { fsi__make_read, fsi__make_scale, fsi__make_weld, fsi__make_faces, fsi__make_twins,
-                                          fsi__make_split, fsi__make_orient, fsi__make_fill, fsi__make_closed, fsi__make_order };
+    static fsi__stage *const stages[] = {
+        fsi__make_read, fsi__make_scale, fsi__make_weld, fsi__make_faces, fsi__make_twins,
+        fsi__make_split, fsi__make_orient, fsi__make_fill, fsi__make_closed, fsi__make_order
+    };
     fsi__maker m;
     fsi__mesh *w = NULL;
     size_t i;
+
+    /* The desc. */
     fsi_status s = fsi__make_check(desc);
     if (!out) return s == FSI_OK ? fsi__fail(desc->context, FSI_ERROR_ARGUMENT, FSI__MAKE, -1, 0, "out is NULL") : s;
     *out = NULL;
     if (s != FSI_OK) return s;
+
+    /* The stages, one after the other, up to the first that fails. */
     memset(&m, 0, sizeof m);
     m.desc = desc;
     m.context = desc->context;
@@ -1761,8 +1865,14 @@ static fsi_status fsi__mesh_place(fsi_mesh *mesh, const fsi_vec3 *x, int count, 
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi_mesh_move(fsi_mesh *m, const fsi_vec3 *x, int n) { return fsi__mesh_place(m, x, n, 1, "fsi_mesh_move"); }
-FSI_API fsi_status fsi_mesh_set(fsi_mesh *m, const fsi_vec3 *x, int n) { return fsi__mesh_place(m, x, n, 0, "fsi_mesh_set"); }
+FSI_API fsi_status fsi_mesh_move(fsi_mesh *m, const fsi_vec3 *x, int n)
+{
+    return fsi__mesh_place(m, x, n, 1, "fsi_mesh_move");
+}
+FSI_API fsi_status fsi_mesh_set(fsi_mesh *m, const fsi_vec3 *x, int n)
+{
+    return fsi__mesh_place(m, x, n, 0, "fsi_mesh_set");
+}
 
 static fsi_status fsi__check_mesh_pose(const fsi_mesh *mesh, const fsi_pose *p, const char *name)
 {
@@ -1789,11 +1899,10 @@ FSI_API fsi_status fsi_mesh_move_rigid(fsi_mesh *mesh, fsi_vec3 position, fsi_qu
 {
     fsi__mesh *w;
     fsi_pose now;
-    fsi_status s;
     if (!fsi__is_mesh(mesh)) return FSI_ERROR_COOKIE;
     now.position = position;
     now.orientation = orientation;
-    if ((s = fsi__check_mesh_pose(mesh, &now, "fsi_mesh_move_rigid")) != FSI_OK) return s;
+    FSI__TRY(fsi__check_mesh_pose(mesh, &now, "fsi_mesh_move_rigid"));
     w = (fsi__mesh *)mesh->impl;
     memcpy(w->previous, w->vertices, (size_t)mesh->vertex_count * sizeof(fsi_vec3));
     fsi__mesh_posed(w, &now, w->vertices);
@@ -1804,10 +1913,9 @@ FSI_API fsi_status fsi_mesh_move_rigid(fsi_mesh *mesh, fsi_vec3 position, fsi_qu
 FSI_API fsi_status fsi_mesh_set_rigid(fsi_mesh *mesh, fsi_pose previous, fsi_pose now)
 {
     fsi__mesh *w;
-    fsi_status s;
     if (!fsi__is_mesh(mesh)) return FSI_ERROR_COOKIE;
-    if ((s = fsi__check_mesh_pose(mesh, &previous, "fsi_mesh_set_rigid")) != FSI_OK) return s;
-    if ((s = fsi__check_mesh_pose(mesh, &now, "fsi_mesh_set_rigid")) != FSI_OK) return s;
+    FSI__TRY(fsi__check_mesh_pose(mesh, &previous, "fsi_mesh_set_rigid"));
+    FSI__TRY(fsi__check_mesh_pose(mesh, &now, "fsi_mesh_set_rigid"));
     w = (fsi__mesh *)mesh->impl;
     fsi__mesh_posed(w, &previous, w->previous);
     fsi__mesh_posed(w, &now, w->vertices);
@@ -1819,10 +1927,13 @@ FSI_API fsi_mesh *fsi__mesh_shadow(fsi_context *context, const fsi_mesh *mesh)
 {
     const fsi__mesh *of = (const fsi__mesh *)mesh->impl;
     fsi__mesh *w = (fsi__mesh *)fsi__alloc(context, 1, sizeof *w);
-    size_t v = (size_t)mesh->vertex_count, f = (size_t)mesh->face_count, e = (size_t)mesh->edge_count, real = sizeof(fsi_vec3);
+    size_t v = (size_t)mesh->vertex_count, f = (size_t)mesh->face_count, e = (size_t)mesh->edge_count,
+        real = sizeof(fsi_vec3);
     fsi__arena measure = { NULL, 0, 0 }, *a = &measure;
     int pass;
     if (!w) return NULL;
+
+    /* A copy of the struct with arrays of its own; topology is shared. */
     *w = *of;
     w->pub.context = context;
     w->pub.impl = w;
@@ -1837,7 +1948,8 @@ FSI_API fsi_mesh *fsi__mesh_shadow(fsi_context *context, const fsi_mesh *mesh)
         w->pub.previous = w->previous = (fsi_vec3 *)fsi__put(a, of->previous, v, real);
         w->pub.face_normals = w->face_normals = (fsi_vec3 *)fsi__put(a, of->face_normals, f, real);
         w->pub.vertex_normals = w->vertex_normals = (fsi_vec3 *)fsi__put(a, of->vertex_normals, v, real);
-        if (mesh->corners == 3) w->pub.edge_normals = w->edge_normals = (fsi_vec3 *)fsi__put(a, of->edge_normals, e, real);
+        if (mesh->corners == 3)
+            w->pub.edge_normals = w->edge_normals = (fsi_vec3 *)fsi__put(a, of->edge_normals, e, real);
     }
     return &w->pub;
 }
@@ -1980,6 +2092,8 @@ FSI_API fsi_mesh_hit fsi_mesh_ray(const fsi_mesh *mesh, fsi_vec3 origin, fsi_vec
     double best = (double)t_max, t, bary[3];
     int f, k;
     if (!fsi__is_mesh(mesh) || !fsi_v3_is_finite(origin) || !fsi_v3_is_finite(direction) || !(t_max >= 0)) return h;
+
+    /* The nearest face along the ray. */
     w.origin = fsi__d3_of(fsi__flatten(mesh->corners, origin));
     w.direction = fsi__d3_of(fsi__flatten(mesh->corners, direction));
     for (f = fsi__walk_begin(&w, FSI__WALK_RAY, fsi__nodes(mesh), best); f >= 0; f = fsi__walk_next(&w, best)) {
@@ -1990,6 +2104,8 @@ FSI_API fsi_mesh_hit fsi_mesh_ray(const fsi_mesh *mesh, fsi_vec3 origin, fsi_vec
         h.face = f;
         for (k = 0; k < 3; k++) h.bary[k] = (fsi_real)bary[k];
     }
+
+    /* Where it is met. */
     if (h.face < 0) return h;
     h.t = (fsi_real)best;
     h.point = fsi__d3_real(fsi__d3_madd(w.origin, best, w.direction));
@@ -2032,9 +2148,9 @@ FSI_API int fsi_mesh_query_swept_box(const fsi_mesh *mesh, fsi_box3 box, int *fa
       f(t) = p(t).N(t) = c0 + c1 t + c2 t^2 + c3 t^3,      2D: N(t) is the tangent u0 + t u1 turned left, c3 = 0
 
    is positive in front of the face's plane, negative behind it. The paper (Liu et al., section 6) blends unit normals
-   about the centroid instead, which leaves a quadratic, but on turning meshes also cracks between neighbouring faces, whose
-   planes no longer meet in the common edge: points slip through. The cubic's surfaces share their edges at every t.
-   A face that does not turn has c2 = c3 = 0.
+   about the centroid instead, which leaves a quadratic, but on turning meshes also cracks between neighbouring faces,
+   whose planes no longer meet in the common edge: points slip through. The cubic's surfaces share their edges at every
+   t. A face that does not turn has c2 = c3 = 0.
 
    f is split at its extrema into monotone pieces; a piece that goes from >= 0 to < 0 holds one root, found by Newton's
    method kept within the bracket. No division by a small number decides anything. */
@@ -2055,6 +2171,8 @@ static fsi__sweep fsi__sweep_begin(const fsi_mesh *m, int face, fsi_vec3 x0, fsi
     fsi__sweep s;
     fsi__d3 from[3], to[3], change, n0, n1, n2 = fsi__d3_make(0, 0, 0);
     int last = m->corners - 1;
+
+    /* The face and the point relative to its first corner, linear in time. */
     fsi__face_corners(m, m->previous, face, from);
     fsi__face_corners(m, m->vertices, face, to);
     change = fsi__d3_sub(to[0], from[0]);
@@ -2065,22 +2183,30 @@ static fsi__sweep fsi__sweep_begin(const fsi_mesh *m, int face, fsi_vec3 x0, fsi
     s.v1 = fsi__d3_sub(fsi__d3_sub(to[last], from[last]), change);
     s.p0 = fsi__d3_sub(fsi__d3_of(x0), from[0]);
     s.p1 = fsi__d3_sub(fsi__d3_diff(x1, x0), change);
+
+    /* The normal, a quadratic in time. */
     n0 = fsi__d3_normal(s.u0, s.v0, s.corners);
     n1 = fsi__d3_normal(s.u1, s.v0, s.corners);
     if (s.corners == 3) {
         n1 = fsi__d3_madd(fsi__d3_cross(s.u0, s.v1), 1, n1);
         n2 = fsi__d3_cross(s.u1, s.v1);
     }
+
+    /* The height of the point above the face, a cubic in time: zero when all are in one plane. */
     s.c[0] = fsi__d3_dot(s.p0, n0);
     s.c[1] = fsi__d3_dot(s.p0, n1) + fsi__d3_dot(s.p1, n0);
     s.c[2] = fsi__d3_dot(s.p0, n2) + fsi__d3_dot(s.p1, n1);
     s.c[3] = fsi__d3_dot(s.p1, n2);
-    s.tolerance = FSI__SWEEP_TOLERANCE * fsi__d3_norm(n0) * (fsi__d3_norm(fsi__d3_of(x0)) + fsi__d3_norm(fsi__d3_diff(x1, x0))
+    s.tolerance = FSI__SWEEP_TOLERANCE * fsi__d3_norm(n0)
+        * (fsi__d3_norm(fsi__d3_of(x0)) + fsi__d3_norm(fsi__d3_diff(x1, x0))
         + fsi__d3_norm(from[0]) + fsi__d3_norm(change) + fsi__d3_norm(s.u0));
     return s;
 }
 
-static double fsi__sweep_value(const fsi__sweep *s, double t) { return ((s->c[3] * t + s->c[2]) * t + s->c[1]) * t + s->c[0]; }
+static double fsi__sweep_value(const fsi__sweep *s, double t)
+{
+    return ((s->c[3] * t + s->c[2]) * t + s->c[1]) * t + s->c[0];
+}
 
 /* Extrema of f inside (0, 1), ascending, between 0 and 1: fills knot[0 .. n], returns n >= 1. */
 static int fsi__sweep_knots(const fsi__sweep *s, double *knot)
@@ -2121,7 +2247,8 @@ static double fsi__sweep_root(const fsi__sweep *s, double sign, double lo, doubl
     return t;
 }
 
-/* Weights of the point at time t, when it is on the face (a face that has no area then counts as hit, in its middle). */
+/* Weights of the point at time t, when it is on the face (a face that has no area then counts as hit, in its
+   middle). */
 static int fsi__sweep_on_face(const fsi__sweep *s, double t, double *bary)
 {
     fsi__d3 p = fsi__d3_madd(s->p0, t, s->p1), u = fsi__d3_madd(s->u0, t, s->u1), v = fsi__d3_madd(s->v0, t, s->v1),
@@ -2138,7 +2265,8 @@ static int fsi__sweep_on_face(const fsi__sweep *s, double t, double *bary)
     return 1;
 }
 
-/* First t at which sign * f goes from front to back on the face; -1 none. A start within rounding of the plane is in front. */
+/* First t at which sign * f goes from front to back on the face; -1 none. A start within rounding of the plane is in
+   front. */
 static double fsi__sweep_side(const fsi__sweep *s, double sign, double *bary)
 {
     double knot[4], from = sign * s->c[0], to, t;
@@ -2158,7 +2286,10 @@ FSI_API fsi_mesh_hit fsi_mesh_sweep_face(const fsi_mesh *mesh, int face, fsi_vec
     fsi__sweep s;
     double t, best = 2, bary[3];
     int k, from;
-    if (!fsi__is_mesh(mesh) || face < 0 || face >= mesh->face_count || !fsi_v3_is_finite(x0) || !fsi_v3_is_finite(x1)) return h;
+    if (!fsi__is_mesh(mesh) || face < 0 || face >= mesh->face_count || !fsi_v3_is_finite(x0) || !fsi_v3_is_finite(x1))
+        return h;
+
+    /* From the front, from the back, or both: the earlier one. */
     s = fsi__sweep_begin(mesh, face, fsi__flatten(mesh->corners, x0), fsi__flatten(mesh->corners, x1));
     for (from = 1; from >= -1; from -= 2) {
         if (from > 0 ? side < 0 : side > 0) continue;
@@ -2170,6 +2301,8 @@ FSI_API fsi_mesh_hit fsi_mesh_sweep_face(const fsi_mesh *mesh, int face, fsi_vec
         h.t = (fsi_real)t;
         for (k = 0; k < 3; k++) h.bary[k] = (fsi_real)bary[k];
     }
+
+    /* Where the point then is. */
     if (h.face < 0) return h;
     h.normal = mesh->face_normals[face];
     for (k = 0; k < mesh->corners; k++)
@@ -2184,8 +2317,10 @@ FSI_API fsi_mesh_hit fsi_mesh_sweep(const fsi_mesh *mesh, fsi_vec3 x0, fsi_vec3 
     fsi_box3 box;
     int f;
     if (!fsi__is_mesh(mesh) || !fsi_v3_is_finite(x0) || !fsi_v3_is_finite(x1)) return best;
-    box = fsi_box3_grow(fsi_box3_grow(fsi_box3_empty(), fsi__flatten(mesh->corners, x0)), fsi__flatten(mesh->corners, x1));
-    box = fsi_box3_inflate(box, (fsi_real)FSI__SWEEP_TOLERANCE * (fsi_v3_norm(mesh->box.lo) + fsi_v3_norm(mesh->box.hi)));
+    box = fsi_box3_grow(fsi_box3_grow(fsi_box3_empty(), fsi__flatten(mesh->corners, x0)),
+        fsi__flatten(mesh->corners, x1));
+    box = fsi_box3_inflate(box,
+        (fsi_real)FSI__SWEEP_TOLERANCE * (fsi_v3_norm(mesh->box.lo) + fsi_v3_norm(mesh->box.hi)));
     for (f = fsi__walk_box(&w, fsi__nodes(mesh), box); f >= 0; f = fsi__walk_next(&w, 0)) {
         if (!fsi_box3_overlap(box, fsi__faces_swept_box(mesh, f, f + 1))) continue;
         h = fsi_mesh_sweep_face(mesh, f, x0, x1, side);
@@ -2247,21 +2382,26 @@ FSI_API fsi_status fsi_mesh_mass(const fsi_mesh *mesh, fsi_real density, fsi_rea
     out->mass = (fsi_real)(volume * mass);
     out->center = fsi_v3_add(origin, fsi_v3((fsi_real)c[0], (fsi_real)c[1], (fsi_real)c[2]));
     for (k = 0; k < 9; k++) out->inertia.m[k] = (fsi_real)(mass * ((k % 4 == 0 ? trace : 0) - second[k]));
-    if (mesh->corners == 2) out->inertia.m[0] = out->inertia.m[4] = out->inertia.m[8] / 2; /* only the last counts in 2D */
+    /* only the last counts in 2D */
+    if (mesh->corners == 2) out->inertia.m[0] = out->inertia.m[4] = out->inertia.m[8] / 2;
     if (mesh->corners == 2) out->inertia.m[1] = out->inertia.m[3] = 0;
     return FSI_OK;
 }
 
 /* ---- >>mesh checks ---------------------------------------------------------------------------------------- */
 
-FSI_API fsi_status fsi__check_mesh(fsi_context *context, const char *function, const fsi_mesh *mesh, int dim, int closed)
+FSI_API fsi_status fsi__check_mesh(fsi_context *context, const char *function, const fsi_mesh *mesh, int dim,
+    int closed)
 {
     if (!mesh) return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, 0, "desc.mesh is NULL");
     if (mesh->cookie != FSI__COOKIE('m', fsi_mesh))
-        return fsi__fail(context, FSI_ERROR_COOKIE, function, -1, 0, "desc.mesh was not made by fsi_mesh_create of this version and precision");
+        return fsi__fail(context, FSI_ERROR_COOKIE, function, -1, 0,
+            "desc.mesh was not made by fsi_mesh_create of this version and precision");
     if (mesh->corners != dim)
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, mesh->corners, "desc.mesh: a %dD simulator needs %s", dim, dim == 3 ? "triangles" : "segments");
-    if (closed && mesh->kind != FSI_MESH_CLOSED) return fsi__fail(context, FSI_ERROR_MESH, function, -1, 0, "desc.mesh is not closed: it has no inside");
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, mesh->corners,
+            "desc.mesh: a %dD simulator needs %s", dim, dim == 3 ? "triangles" : "segments");
+    if (closed && mesh->kind != FSI_MESH_CLOSED)
+        return fsi__fail(context, FSI_ERROR_MESH, function, -1, 0, "desc.mesh is not closed: it has no inside");
     return FSI_OK;
 }
 

@@ -331,7 +331,8 @@ static void fsi__order_grow(fsi__order_cut *t, fsi__order_level *g, int v)
     t->tick = 0;
     fsi__order_count_pull(t, g, v);
     fsi__order_offer(t, g, v, 0);
-    while (t->rows[0] + t->rows[2] / 2 < half && t->heap[0].count > 0) fsi__order_move(t, g, t->heap[0].entry[0].vertex, 0);
+    while (t->rows[0] + t->rows[2] / 2 < half && t->heap[0].count > 0)
+        fsi__order_move(t, g, t->heap[0].entry[0].vertex, 0);
     fsi__order_heap_clear(&t->heap[0]);
     fsi__order_heap_clear(&t->heap[1]);
     fsi__order_rewind(t, g, t->trail_count);
@@ -453,7 +454,8 @@ static int fsi__order_match(fsi__order_nd *s, fsi__order_level *g, uint64_t seed
 }
 
 /* Adds the edges of v to those of its coarse vertex, which begin at `begin`; returns the new end. */
-static int fsi__order_merge_edges(fsi__order_nd *s, const fsi__order_level *g, fsi__order_level *to, int v, int begin, int end)
+static int fsi__order_merge_edges(fsi__order_nd *s, const fsi__order_level *g, fsi__order_level *to, int v, int begin,
+    int end)
 {
     int k, d, *slot = s->slot, own = g->coarse[v];
     for (k = g->start[v]; k < g->start[v + 1]; k++) {
@@ -474,13 +476,11 @@ static fsi_status fsi__order_coarsen(fsi__order_nd *s, int k, uint64_t seed, int
 {
     fsi__order_level *g = &s->level[k], *to = &s->level[k + 1];
     int v, end = 0, count, c = 0;
-    fsi_status status;
     *made = 0;
     if (k == FSI__ORDER_LEVELS || g->n <= 60) return FSI_OK;
     count = fsi__order_match(s, g, seed);
     if (count > g->n - g->n / 8) return FSI_OK;
-    status = fsi__order_level_reserve(s->c, to, count, g->start[g->n]);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__order_level_reserve(s->c, to, count, g->start[g->n]));
     for (c = 0; c < count; c++) s->slot[c] = -1;
     for (v = 0; v < g->n; v++) {
         int pair = s->match[v], begin = end;
@@ -511,8 +511,7 @@ static fsi_status fsi__order_multilevel(fsi__order_nd *s, int base, uint64_t see
 {
     int k = base, made;
     do {
-        fsi_status status = fsi__order_coarsen(s, k, seed, &made);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__order_coarsen(s, k, seed, &made));
         k += made;
     } while (made);
     fsi__order_first_cut(s, &s->level[k], seed, 6);
@@ -525,17 +524,15 @@ static fsi_status fsi__order_bisect(fsi__order_nd *s)
 {
     int base = 0, made = 1, run, runs;
     int64_t cost, best = INT64_MAX;
-    fsi_status status;
     while (made && s->level[base].n > 2000) {
-        status = fsi__order_coarsen(s, base, 1, &made);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__order_coarsen(s, base, 1, &made));
         base += made;
     }
-    runs = s->level[0].n > 20000 ? 4 : s->level[0].n > 3000 ? 2 : 1; /* work lies in the large separators, time in the small ones */
+    /* work lies in the large separators, time in the small ones */
+    runs = s->level[0].n > 20000 ? 4 : s->level[0].n > 3000 ? 2 : 1;
     for (run = 0; run < runs; run++) {
         fsi__order_level *g = &s->level[base];
-        status = fsi__order_multilevel(s, base, (uint64_t)run + 2);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__order_multilevel(s, base, (uint64_t)run + 2));
         cost = fsi__order_cost(&s->cut);
         if (cost >= best) continue;
         best = cost;
@@ -574,10 +571,8 @@ static fsi_status fsi__order_extract(fsi__order_nd *s, int begin, int end)
 {
     fsi__order_level *to = &s->level[0];
     int i, k, m = 0;
-    fsi_status status;
     for (i = begin; i < end; i++) m += s->g->start[s->list[i] + 1] - s->g->start[s->list[i]];
-    status = fsi__order_level_reserve(s->c, to, end - begin, m);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__order_level_reserve(s->c, to, end - begin, m));
     for (i = begin; i < end; i++) s->local[s->list[i]] = i - begin;
     for (m = 0, i = begin; i < end; i++) {
         int v = s->list[i];
@@ -655,6 +650,8 @@ static fsi_status fsi__order_make_leaf(fsi__order_nd *s, int begin, int end)
     fsi__arena measure = { NULL, 0, 0 };
     fsi__order_net *p = &s->piece;
     int i, m = 0, inner = end - begin;
+
+    /* Room for the piece with its edges and at most all other vertices as halo. */
     for (i = begin; i < end; i++) m += s->g->start[s->list[i] + 1] - s->g->start[s->list[i]];
     if (m > INT32_MAX / 2) return fsi__order_too_large(s->c, m);
     p->n = fsi__order_least(s->g->n - inner, m) + inner;
@@ -662,6 +659,8 @@ static fsi_status fsi__order_make_leaf(fsi__order_nd *s, int begin, int end)
     if (!fsi__arena_room(s->c, &s->piece_memory, measure.used)) return fsi__order_no_memory(s->c, p->n);
     fsi__order_net_layout(p, &s->piece_memory, (size_t)p->n, 2 * (size_t)m);
     p->n = inner;
+
+    /* The vertices of the piece; the halo follows as edges lead there. */
     for (i = 0; i < inner; i++) {
         s->slot[i] = s->list[begin + i];
         s->local[s->slot[i]] = i;
@@ -680,9 +679,8 @@ static fsi_status fsi__order_make_leaf(fsi__order_nd *s, int begin, int end)
 static fsi_status fsi__order_leaf(fsi__order_nd *s, int begin, int end)
 {
     int i, count;
-    fsi_status status = fsi__order_make_leaf(s, begin, end);
-    if (status == FSI_OK) status = fsi__order_by_degree(s->c, &s->piece, 0, s->turn, &count, &s->degrees);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__order_make_leaf(s, begin, end));
+    FSI__TRY(fsi__order_by_degree(s->c, &s->piece, 0, s->turn, &count, &s->degrees));
     for (i = 0; i < count; i++) s->list[begin + i] = s->slot[s->turn[i]];
     return FSI_OK;
 }
@@ -701,16 +699,14 @@ static int fsi__order_is_leaf(const fsi__order_nd *s, int begin, int end)
 /* Cuts the piece; count[0] and count[1] are the sizes of the pieces that remain, both 0 after a leaf. */
 static fsi_status fsi__order_cut_piece(fsi__order_nd *s, int begin, int end, int *count)
 {
-    fsi_status status;
     const int *rows = s->cut.rows;
     count[0] = count[1] = 0;
     if (fsi__order_is_leaf(s, begin, end)) return fsi__order_leaf(s, begin, end);
-    status = fsi__order_extract(s, begin, end);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__order_extract(s, begin, end));
     if (!fsi__order_split_components(s)) {
-        status = fsi__order_bisect(s);
-        if (status != FSI_OK) return status;
-        if (fsi__order_least(rows[0], rows[1]) < (rows[0] + rows[1] + rows[2]) / 16) return fsi__order_leaf(s, begin, end);
+        FSI__TRY(fsi__order_bisect(s));
+        if (fsi__order_least(rows[0], rows[1]) < (rows[0] + rows[1] + rows[2]) / 16)
+            return fsi__order_leaf(s, begin, end);
     }
     fsi__order_part(s, begin, end, count);
     return FSI_OK;
@@ -724,11 +720,9 @@ static fsi_status fsi__order_dissect_pieces(fsi__order_nd *s, int n)
     wait[0][1] = n;
     while (waiting > 0) {
         int begin = wait[waiting - 1][0], end = wait[waiting - 1][1], first;
-        fsi_status status;
         waiting--;
         if (begin == end) continue;
-        status = fsi__order_cut_piece(s, begin, end, count);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__order_cut_piece(s, begin, end, count));
         if (count[0] + count[1] == 0) continue;
         first = count[0] > count[1]; /* the larger one waits below the smaller one */
         wait[waiting + first][0] = begin + count[0];
@@ -745,14 +739,12 @@ static fsi_status fsi__order_dissect_ranks(fsi__order_nd *s)
 {
     const fsi__order_net *g = s->g;
     int i, k, count = 0;
-    fsi_status status;
     for (i = 0; i < g->n; i++) {
         s->local[i] = s->cut.heap[0].place[i] = s->cut.heap[1].place[i] = -1;
         if (g->rank[i] == 0) s->list[count++] = i;
     }
     if (count < g->n) {
-        status = fsi__order_by_degree(s->c, g, 1, s->turn, &k, &s->degrees);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__order_by_degree(s->c, g, 1, s->turn, &k, &s->degrees));
         for (i = count; i < g->n; i++) s->list[i] = s->turn[i];
     }
     return fsi__order_dissect_pieces(s, count);

@@ -1,4 +1,4 @@
-/* fsi_phi.h - level sets on a sparse grid: distance, components, volumes, shapes put in and taken out, the surface to draw.
+/* fsi_phi.h - level sets on a sparse grid: distance, components, volumes, shapes added and removed, their surface
    SPDX-License-Identifier: MIT
 
    DO THIS
@@ -46,28 +46,32 @@
 
 /* ---- >>distance ------------------------------------------------------------------------------------------------ */
 
-/* A level set phi lives in FSI_CELLS: below 0 in liquid. What stands in no block is air, so its background must be above 0. What lies beyond
-   the walls of the box is never looked at. All of these work in scratch that the grid keeps: once it is as large as it gets, they allocate
-   nothing. One of them at a time on one grid. */
+/* A level set phi lives in FSI_CELLS: below 0 in liquid. What stands in no block is air, so its background must be
+   above 0. What lies beyond the walls of the box is never looked at. All of these work in scratch that the grid keeps:
+   once it is as large as it gets, they allocate nothing. One of them at a time on one grid. */
 
-/* out = the signed distance |grad out| = 1 to the surface phi = 0 where it is nearer than band * dx, +-band * dx elsewhere; band is 2 to 16 cells.
-   Cells with a neighbour on the other side find their distance by a quadratic fit to phi; from there the nearest points of the surface are
-   handed on from cell to cell. The surface stays: to third order in dx where it is smooth and its radius is above 2 dx (a ball of 8 dx that is
-   a distance already stays within 1e-3 dx), to a fraction of a cell at edges and in sheets and drops of one or two cells, which keep their volume when this is
-   done again and again: 100 times: sheets of 1.2 dx and more to 6 %, along diagonals in 2D to 20 %. Farther off values
-   are good to 2e-3 dx beside that. No sign changes: what is liquid (phi < 0) stays liquid. Entries beyond the box become +band * dx. out may be
-   phi. Errors: COOKIE, ARGUMENT (band, place, grid, background), NAN (names the entry), MEMORY; out stays as it was. */
+/* out = the signed distance |grad out| = 1 to the surface phi = 0 where it is nearer than band * dx, +-band * dx
+   elsewhere; band is 2 to 16 cells. Cells with a neighbour on the other side find their distance by a quadratic fit to
+   phi; from there the nearest points of the surface are handed on from cell to cell. The surface stays: to third order
+   in dx where it is smooth and its radius is above 2 dx (a ball of 8 dx that is a distance already stays within 1e-3
+   dx), to a fraction of a cell at edges and in sheets and drops of one or two cells, which keep their volume when this
+   is done again and again: 100 times: sheets of 1.2 dx and more to 6 %, along diagonals in 2D to 20 %. Farther off
+   values are good to 2e-3 dx beside that. No sign changes: what is liquid (phi < 0) stays liquid. Entries beyond the
+   box become +band * dx. out may be phi. Errors: COOKIE, ARGUMENT (band, place, grid, background), NAN (names the
+   entry), MEMORY; out stays as it was. */
 FSI_API fsi_status fsi_grid_redistance(const fsi_field *phi, int band, fsi_field *out);
 
-/* label[entry] (block_count * block_cells) = number of the component that the entry's cell belongs to, -1: not liquid. Liquid is phi < 0 within the
-   box where solid (NULL ok, one byte an entry) is 0; components hold together by faces of cells. They are numbered in the order of
-   their first cells, ascending in (k, j, i), whatever the blocks. count (NULL ok): how many. Errors: COOKIE, ARGUMENT (place, background, label is
-   NULL), NAN (names the entry), MEMORY; label stays as it was. */
+/* label[entry] (block_count * block_cells) = number of the component that the entry's cell belongs to, -1: not liquid.
+   Liquid is phi < 0 within the box where solid (NULL ok, one byte an entry) is 0; components hold together by faces of
+   cells. They are numbered in the order of their first cells, ascending in (k, j, i), whatever the blocks. count (NULL
+   ok): how many. Errors: COOKIE, ARGUMENT (place, background, label is NULL), NAN (names the entry), MEMORY; label
+   stays as it was. */
 FSI_API fsi_status fsi_grid_label(const fsi_field *phi, const unsigned char *solid, int *label, int *count);
 
-/* Entries within the box that have no label (any below 0) and are at most `layers` steps across faces away from one that has, take the label
-   that comes over the fewest steps; of several, that of the neighbour with the smallest phi; of equal ones, the smallest label. layers: 0 to
-   64. Errors: COOKIE, ARGUMENT (place, layers, label is NULL), NAN (names the entry), MEMORY; label stays as it was. */
+/* Entries within the box that have no label (any below 0) and are at most `layers` steps across faces away from one
+   that has, take the label that comes over the fewest steps; of several, that of the neighbour with the smallest phi;
+   of equal ones, the smallest label. layers: 0 to 64. Errors: COOKIE, ARGUMENT (place, layers, label is NULL), NAN
+   (names the entry), MEMORY; label stays as it was. */
 FSI_API fsi_status fsi_grid_grow_labels(int *label, const fsi_field *phi, int layers);
 
 /* What one component holds. */
@@ -75,74 +79,86 @@ typedef struct fsi_grid_component {
     double volume;         /* [m^3]; 2D: [m^2] */
     double area;           /* of its free surface [m^2], without what wets walls; 2D: [m] */
     fsi_vec3 centroid;     /* [m] */
-    fsi_vec3 momentum;     /* over density: volume times the velocity of liquid cells, the mean of their faces [m^4/s]; 2D: [m^3/s]; 0 without u */
+    fsi_vec3 momentum;     /* over density: volume times the velocity of liquid cells, the mean of their faces [m^4/s];
+                              2D: [m^3/s]; 0 without u */
     fsi_box3 box;          /* the smallest one around it [m]; centroid and box are 0 where there is no volume */
     int cells;             /* entries with its label and phi < 0 */
 } fsi_grid_component;
 
-/* out[c] for the components 0 .. count-1 that label (as fsi_grid_label made it, grown or not; other numbers are left out; NULL: all is component
-   0) tells apart. Volume is where phi < 0, phi being linear in the 6 tetrahedra (2D: 2 triangles) of each cube between 8 cell centres, and
-   over the half cell from the last centre to a wall as between the last two. Where the liquid
-   corners of a tetrahedron bear several labels, it is shared among them in equal parts; what is liquid at a wall only bears the label, if grown, of the cell
-   there. solid (NULL: there is none): a field of cells that holds
-   the distance to solids as fsi_grid_mesh_distance makes it; of a cell counts the share clamp(1/2 + solid/dx, 0, 1), linear between centres as
-   phi is. A sphere of radius R comes out smaller by (dx/R)^2 / 2,
-   a circle by (dx/R)^2 / 6, planes are exact.
-   u (NULL ok): fields of the face velocities of all axes, on the same grid. Errors: COOKIE, ARGUMENT (place, background, count < 0, out is
-   NULL), NAN (names the entry of phi or u), MEMORY; out stays as it was. */
-FSI_API fsi_status fsi_grid_volumes(const fsi_field *phi, const int *label, int count, fsi_field *const u[3], const fsi_field *solid, fsi_grid_component *out);
+/* out[c] for the components 0 .. count-1 that label (as fsi_grid_label made it, grown or not; other numbers are left
+   out; NULL: all is component 0) tells apart. Volume is where phi < 0, phi being linear in the 6 tetrahedra (2D: 2
+   triangles) of each cube between 8 cell centres, and over the half cell from the last centre to a wall as between the
+   last two. Where the liquid corners of a tetrahedron bear several labels, it is shared among them in equal parts; what
+   is liquid at a wall only bears the label, if grown, of the cell there. solid (NULL: there is none): a field of cells
+   that holds the distance to solids as fsi_grid_mesh_distance makes it; of a cell counts the share
+   clamp(1/2 + solid/dx, 0, 1), linear between centres as phi is. A sphere of radius R comes out smaller by
+   (dx/R)^2 / 2, a circle by (dx/R)^2 / 6, planes are exact. u (NULL ok): fields of the face velocities of all axes, on
+   the same grid. Errors: COOKIE, ARGUMENT (place, background, count < 0, out is NULL), NAN (names the entry of phi or
+   u), MEMORY; out stays as it was. */
+FSI_API fsi_status fsi_grid_volumes(const fsi_field *phi, const int *label, int count, fsi_field *const u[3],
+    const fsi_field *solid, fsi_grid_component *out);
 
 /* ---- >>fill ---------------------------------------------------------------------------------------------------- */
 
-/* Puts liquid into a level set, or takes it out. phi [m]: a field of cells, negative in the liquid, whose background is at least
-   band dx. With d the signed distance to a shape, negative inside, clamped to +-band dx (band: cells, 2 to 16):
+/* Puts liquid into a level set, or takes it out. phi [m]: a field of cells, negative in the liquid, whose background is
+   at least band dx. With d the signed distance to a shape, negative inside, clamped to +-band dx (band: cells, 2 to
+   16):
 
-      FSI_GRID_ADD      phi = min(phi, d)     union; makes the blocks that hold a cell with d < band dx, also deep inside
+      FSI_GRID_ADD      phi = min(phi, d)     union; makes the blocks that hold a cell with d < band dx, also deep
+                                              inside
       FSI_GRID_REMOVE   phi = max(phi, -d)    difference; no block comes or goes
 
-   What is further than band dx from the surface is filled by its sign, block by block. Where shapes meet, phi is the distance to the nearer
-   one only: redistance it. In 2D z is not looked at. Errors: COOKIE, ARGUMENT (names what is out of its range), NAN, LIMIT, MEMORY;
-   nothing has changed then. */
+   What is further than band dx from the surface is filled by its sign, block by block. Where shapes meet, phi is the
+   distance to the nearer one only: redistance it. In 2D z is not looked at. Errors: COOKIE, ARGUMENT (names what is out
+   of its range), NAN, LIMIT, MEMORY; nothing has changed then. */
 typedef enum fsi_grid_operation { FSI_GRID_ADD, FSI_GRID_REMOVE } fsi_grid_operation;
 
 /* A ball; in 2D a disc. radius > 0. */
-FSI_API fsi_status fsi_grid_fill_sphere(fsi_field *phi, fsi_grid_operation operation, fsi_vec3 center, fsi_real radius, int band);
-/* A side of the box that lies on a wall of the grid (to dx/1000) or beyond it is no surface: of a pool against the walls, phi is the
-   distance to its top alone. */
+FSI_API fsi_status fsi_grid_fill_sphere(fsi_field *phi, fsi_grid_operation operation, fsi_vec3 center, fsi_real radius,
+    int band);
+/* A side of the box that lies on a wall of the grid (to dx/1000) or beyond it is no surface: of a pool against the
+   walls, phi is the distance to its top alone. */
 FSI_API fsi_status fsi_grid_fill_box(fsi_field *phi, fsi_grid_operation operation, fsi_box3 box, int band);
-/* A CLOSED mesh of the grid's dimension (else MESH, ARGUMENT): what it encloses; that is the liquid of a container too. */
+/* A CLOSED mesh of the grid's dimension (else MESH, ARGUMENT): what it encloses; that is the liquid of a container
+   too. */
 FSI_API fsi_status fsi_grid_fill_mesh(fsi_field *phi, fsi_grid_operation operation, const fsi_mesh *mesh, int band);
 
 /* ---- >>distance to meshes -------------------------------------------------------------------------------- */
 
-/* psi [m], a field of cells: the signed distance to a CLOSED mesh at the centres of the cells of all blocks, negative in the solid (that is
-   outside of a container), clamped to +-band dx, 2 to 16. Exact; costs 1 to 2 us a cell in the band, next to nothing beyond. Errors: COOKIE, ARGUMENT (place, band, dimension), MESH (not closed); psi stays as it was. */
+/* psi [m], a field of cells: the signed distance to a CLOSED mesh at the centres of the cells of all blocks, negative
+   in the solid (that is outside of a container), clamped to +-band dx, 2 to 16. Exact; costs 1 to 2 us a cell in the
+   band, next to nothing beyond. Errors: COOKIE, ARGUMENT (place, band, dimension), MESH (not closed); psi stays as it
+   was. */
 FSI_API fsi_status fsi_grid_mesh_distance(fsi_field *psi, const fsi_mesh *mesh, int band);
 
 /* ---- >>level set surface ----------------------------------------------------------------------------------------- */
 
-/* The surface phi = 0 of a field of cells, made of triangles (2D: segments) by marching cubes over the cubes whose corners are centres of
-   cells; where it meets the walls of the box it goes on to them, phi continued without gradient. Arrays stay valid until the next update.
-   Capped, every edge belongs to exactly two triangles (2D: every vertex to two segments). No two vertices of an element are closer than
-   dx/2000, no element is without area, as far as fsi_real tells positions there apart. */
+/* The surface phi = 0 of a field of cells, made of triangles (2D: segments) by marching cubes over the cubes whose
+   corners are centres of cells; where it meets the walls of the box it goes on to them, phi continued without gradient.
+   Arrays stay valid until the next update. Capped, every edge belongs to exactly two triangles (2D: every vertex to two
+   segments). No two vertices of an element are closer than dx/2000, no element is without area, as far as fsi_real
+   tells positions there apart. */
 typedef struct fsi_grid_surface {
     uint32_t cookie;
     fsi_context *context;
     int corners;                 /* of an element, as the last field has dimensions: 3 or 2 */
     int vertex_count, element_count;
     const fsi_vec3 *vertices;    /* vertex_count [m] */
-    const fsi_vec3 *normals;     /* vertex_count, unit, out of the liquid, along the gradient of phi; on caps that of the wall */
-    const int *elements;         /* corners * element_count; triangles counter-clockwise seen from outside, segments with the outside on
-                                    their left (as fsi_mesh_desc wants them) */
+    const fsi_vec3 *normals;     /* vertex_count, unit, out of the liquid, along the gradient of phi; on caps that of
+                                    the wall */
+    const int *elements;         /* corners * element_count; triangles counter-clockwise seen from outside, segments
+                                    with the outside on their left (as fsi_mesh_desc wants them) */
     void *impl;
 } fsi_grid_surface;
 
-/* An empty surface; memory comes from `context` (NULL: malloc). Errors: COOKIE, MEMORY; then *out is NULL. Destroying NULL is fine. */
+/* An empty surface; memory comes from `context` (NULL: malloc). Errors: COOKIE, MEMORY; then *out is NULL. Destroying
+   NULL is fine. */
 FSI_API fsi_status fsi_grid_surface_create(fsi_grid_surface **out, fsi_context *context);
 FSI_API void fsi_grid_surface_destroy(fsi_grid_surface *surface);
-/* phi [m], a field of cells, negative in the liquid, with a background >= 0. capped: 1 closes the liquid at the walls, 0 leaves its sides there
-   open, for a picture of liquid behind glass. Same field, same bits for any number of threads. Errors: COOKIE, ARGUMENT (place, background),
-   NAN (names the cell), LIMIT (2^31 - 1 vertices or indices), MEMORY; the former surface then stays as it was. */
+/* phi [m], a field of cells, negative in the liquid, with a background >= 0. capped: 1 closes the liquid at the walls,
+   0 leaves its sides there open, for a picture of liquid behind glass. Same field, same bits for any number of threads.
+   Errors: COOKIE, ARGUMENT (place, background), NAN (names the cell), LIMIT (2^31 - 1 vertices or indices), MEMORY; the
+   former surface then stays as it was. */
 FSI_API fsi_status fsi_grid_surface_update(fsi_grid_surface *surface, const fsi_field *phi, int capped);
 
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
@@ -158,14 +174,16 @@ typedef struct fsi__distance_job {
     fsi_real limit;
 } fsi__distance_job;
 
-/* Distances at the cells of block b. before: what was returned for the block b - 1, or FSI__SIDE_CUT. Returns where the block lies. */
+/* Distances at the cells of block b. before: what was returned for the block b - 1, or FSI__SIDE_CUT. Returns where the
+   block lies. */
 FSI_API int fsi__distance_block(const fsi__distance_job *job, int b, int before, fsi_real *out);
 /* What can be wrong with a mesh that shall be the boundary of something on a grid. */
 FSI_API fsi_status fsi__grid_check_mesh(fsi_context *context, const fsi_grid *g, const fsi_mesh *mesh, const char *f);
 /* Moves the ends of an interval that reach the walls far away. */
 FSI_API void fsi__grid_fill_open_walls(const fsi_grid *g, int axis, fsi_real origin, fsi_real *lo, fsi_real *hi);
-/* Where a block lies: all of its points 0 .. top - 1 outside of the mesh or inside, further than the limit, or maybe not so. `before` is what was
-   said of the block b - 1: where no face is near to either of two neighbours both are on one side, and the mesh need not be searched. */
+/* Where a block lies: all of its points 0 .. top - 1 outside of the mesh or inside, further than the limit, or maybe
+   not so. `before` is what was said of the block b - 1: where no face is near to either of two neighbours both are on
+   one side, and the mesh need not be searched. */
 FSI_API int fsi__side_of_block(const fsi_grid *g, const fsi__sampling *s, int b, const int *top, int before);
 
 #endif /* FSI_PHI_H */
@@ -189,8 +207,9 @@ FSI__STRICT_BEGIN
 
 /* ---- >>redistance ----------------------------------------------------------------------------------------------- */
 
-/* Each cell that has a neighbour on the other side of the surface fits a SHEET to it: the nearest point p of the surface, its
-   normal n there, and how it bends. Every other cell of the band needs to know one sheet only, that which lies nearest:
+/* Each cell that has a neighbour on the other side of the surface fits a SHEET to it: the nearest point p of the
+   surface, its normal n there, and how it bends. Every other cell of the band needs to know one sheet only, that which
+   lies nearest:
 
               x  .                       r = x - p       z = n . r       t = |r - z n|
               |   .  z                   K = curvature of the sheet along t
@@ -198,12 +217,13 @@ FSI__STRICT_BEGIN
           ..--+--..                      the distance from x to the sheet, either side: a circle's to fourth order
         .'         '.
 
-   so that it need not lie right below x. Outside of its reach a sheet is only its point p, or corners would grow wings. Which sheet is
-   the nearest spreads like a wave: a cell that has found one offers it to its neighbours farther out. These ask at once for the sheet of the
-   cell where the point of that one nearest to them lies, take what brings them nearer than they were, and offer it on. Inside of a block this is a
-   queue; blocks take turns like the squares of a chess board and look only at the faces of those of the other colour, until none has
-   news. So the result depends on no schedule. (Sheets: Chopp, SIAM J. Sci. Comput. 23 (2001), with a Taylor expansion in
-   place of a bicubic; the wave: Danielsson, Comput. Graphics Image Process. 14 (1980), with sheets in place of points.) */
+   so that it need not lie right below x. Outside of its reach a sheet is only its point p, or corners would grow wings.
+   Which sheet is the nearest spreads like a wave: a cell that has found one offers it to its neighbours farther out.
+   These ask at once for the sheet of the cell where the point of that one nearest to them lies, take what brings them
+   nearer than they were, and offer it on. Inside of a block this is a queue; blocks take turns like the squares of a
+   chess board and look only at the faces of those of the other colour, until none has news. So the result depends on no
+   schedule. (Sheets: Chopp, SIAM J. Sci. Comput. 23 (2001), with a Taylor expansion in place of a bicubic; the wave:
+   Danielsson, Comput. Graphics Image Process. 14 (1980), with sheets in place of points.) */
 
 /* In cells; single precision is 1e-6 cells here. One line of cache. */
 typedef struct fsi__sheet {
@@ -222,22 +242,25 @@ typedef struct fsi__waves {
     int *first;                 /* block_count + 1: number of each block's first sheet */
     fsi__sheet *sheet;
     double *fitted, *exact;     /* distance of the cell that made it, in cells: to it; what the cell takes */
-    float *distance;            /* each entry: in cells, up to `band`; below 0 what keeps it: minus that of sources, -64 beyond the box */
+    float *distance;            /* each entry: in cells, up to `band`; below 0 what keeps it: minus that of sources, -64
+                                   beyond the box */
     int *nearest;               /* each entry: its sheet; -1: none yet */
     int *beside;                /* 6 a block */
-    unsigned char *news, *turn; /* each block: faces (bits) behind which cells came nearer in its last turn; colour, + 2: it had its first turn */
+    unsigned char *news, *turn; /* each block: faces (bits) behind which cells came nearer in its last turn;
+                                   colour, + 2: it had its first turn */
     int colour;
 } fsi__waves;
 
-/* Distance of a point (relative to the centre of its cell) to s; positive on `side` +-1. *guess: the same of a sheet without end; *slide: how far
-   along t its nearest point lies, over t. */
+/* Distance of a point (relative to the centre of its cell) to s; positive on `side` +-1. *guess: the same of a sheet
+   without end; *slide: how far along t its nearest point lies, over t. */
 FSI_FN float fsi__sheet_distance(const fsi__sheet *s, const float at[3], float side, float *guess, float *slide)
 {
     const float *n = s->normal, *k = s->bend;
     const float x = at[0] - s->foot[0], y = at[1] - s->foot[1], z = at[2] - s->foot[2];
     const float up = n[0] * x + n[1] * y + n[2] * z, rr = x * x + y * y + z * z;
     const float bend = k[0] * x * x + k[1] * y * y + k[2] * z * z + 2 * (k[3] * y * z + k[4] * x * z + k[5] * x * y);
-    const float tt = rr - up * up > 1e-9f ? rr - up * up : 1e-9f, den = tt + (n[0] * at[0] + n[1] * at[1] + n[2] * at[2]) * bend;
+    const float tt = rr - up * up > 1e-9f ? rr - up * up : 1e-9f,
+        den = tt + (n[0] * at[0] + n[1] * at[1] + n[2] * at[2]) * bend;
     *slide = tt / (den > 0.25f * tt ? den : 0.25f * tt);
     *guess = (up + 0.5f * bend * *slide) * side;
     return tt * *slide * *slide <= s->reach2 && *guess > 0 ? *guess : sqrtf(rr);
@@ -245,11 +268,13 @@ FSI_FN float fsi__sheet_distance(const fsi__sheet *s, const float at[3], float s
 
 static double fsi__minmod(double a, double b) { return a * b <= 0 ? 0 : (fabs(a) < fabs(b) ? a : b); }
 
-/* Slope and curvature of phi (times q) along one axis, for a cell on side +-1: fourth order where phi is smooth there, else from the side
-   that goes down to the surface (ENO), or, where a sheet of one cell lies across, which bends phi there, from the other. 0: not smooth. */
+/* Slope and curvature of phi (times q) along one axis, for a cell on side +-1: fourth order where phi is smooth there,
+   else from the side that goes down to the surface (ENO), or, where a sheet of one cell lies across, which bends phi
+   there, from the other. 0: not smooth. */
 static int fsi__sheet_slope(const fsi_real *u, int stride, double q, double side, double *slope, double *curve)
 {
-    const double a = (double)u[-2 * stride] * q, b = (double)u[-stride] * q, c = (double)u[0] * q, d = (double)u[stride] * q, e = (double)u[2 * stride] * q;
+    const double a = (double)u[-2 * stride] * q, b = (double)u[-stride] * q, c = (double)u[0] * q,
+        d = (double)u[stride] * q, e = (double)u[2 * stride] * q;
     const double s0 = b - 2 * c + d, sb = a - 2 * b + c, sd = c - 2 * d + e;
     const int lower = side * b < side * d, sheet = (c < 0) != ((lower ? b : d) < 0) && (c < 0) == ((lower ? a : e) < 0);
     if (fabs(s0) <= 0.5 && fabs(sb - 2 * s0 + sd) <= 0.25) {
@@ -277,7 +302,8 @@ static double fsi__sheet_point(const fsi_real *u, const int stride[3], int dim, 
         for (d[1] = -1; d[1] <= 1; d[1]++)
             for (d[0] = -1; d[0] <= 1; d[0]++) {
                 const double o = (double)u[d[0] * stride[0] + d[1] * stride[1] + d[2] * stride[2]];
-                const double t = (o < 0) == (c < 0) ? 4 : c / (c - o), length = t * sqrt((double)(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]));
+                const double t = (o < 0) == (c < 0) ? 4 : c / (c - o),
+                    length = t * sqrt((double)(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]));
                 if (!(t <= 1 && length < best)) continue;
                 best = length;
                 for (a = 0; a < 3; a++) {
@@ -285,12 +311,16 @@ static double fsi__sheet_point(const fsi_real *u, const int stride[3], int dim, 
                     s->foot[a] = (float)(t * d[a]);
                 }
             }
-    for (a = 0; a < 3; a++) s->normal[a] = (float)((c < 0 ? found[a] : -found[a]) / sqrt((double)(found[0] * found[0] + found[1] * found[1] + found[2] * found[2])));
+    for (a = 0; a < 3; a++)
+        s->normal[a] =
+            (float)((c < 0 ? found[a] : -found[a])
+            / sqrt((double)(found[0] * found[0] + found[1] * found[1] + found[2] * found[2])));
     return best;
 }
 
-/* Fits done over and over on what they made would carry the surface away, a checkerboard first (measured: 5e-5 dx the first time, 5e-2 dx after
-   300). So a cell that is off its distance by less than this share of it goes only part of the way, as far as it is off: what is a distance stays. */
+/* Fits done over and over on what they made would carry the surface away, a checkerboard first (measured: 5e-5 dx the
+   first time, 5e-2 dx after 300). So a cell that is off its distance by less than this share of it goes only part of
+   the way, as far as it is off: what is a distance stays. */
 #define FSI__SHEET_STEADY 0.05
 #define FSI__SHEET_REACH2 2.25f /* of smooth ones */
 
@@ -301,15 +331,18 @@ FSI_FN double fsi__sheet_stays(double own, double to, double share)
     return off < 1 ? own + off * (to - own) : to;
 }
 
-/* The sheet that the cell at u sees, u being a layer of 2 cells around it. Returns its distance. With q phi for phi, q the
-   reciprocal of the largest slope, g and H gradient and Hessian at x: the surface lies t along -g,
+/* The sheet that the cell at u sees, u being a layer of 2 cells around it. Returns its distance. With q phi for phi, q
+   the reciprocal of the largest slope, g and H gradient and Hessian at x: the surface lies t along -g,
       phi - |g| t + n.Hn t^2 / 2 = 0;   it bends by P H P / |g|, P = 1 - n n^T. */
 static double fsi__sheet_fit(const fsi_real *u, const int stride[3], int dim, double dx, fsi__sheet *s)
 {
     const double c = (double)u[0], side = c < 0 ? -1 : 1;
-    double g[3] = { 0, 0, 0 }, h[6] = { 0, 0, 0, 0, 0, 0 }, n[3], w[3], most = 0, cross = 1, gg = 0, wn = 0, q, t, own, length, inverse, bend = 0, up[3], upup = 0;
+    double g[3] = { 0, 0, 0 }, h[6] = { 0, 0, 0, 0, 0, 0 }, n[3], w[3], most = 0, cross = 1, gg = 0, wn = 0, q, t, own,
+        length, inverse, bend = 0, up[3], upup = 0;
     int a, smooth[3] = { 0, 0, 0 }, thin = 0, all = 1;
     memset(s, 0, sizeof *s);
+
+    /* The largest slope, and the nearest crossing along an axis. */
     for (a = 0; a < dim; a++) {
         const double lo = (double)u[-stride[a]], hi = (double)u[stride[a]];
         most = most > fabs(c - lo) ? most : fabs(c - lo);
@@ -318,6 +351,8 @@ static double fsi__sheet_fit(const fsi_real *u, const int stride[3], int dim, do
         if ((hi < 0) != (c < 0) && c / (c - hi) < cross) cross = c / (c - hi);
     }
     q = 1 / (most + 1e-307);
+
+    /* Gradient and second derivatives, in units of the largest slope. */
     for (a = 0; a < dim; a++) {
         all &= smooth[a] = fsi__sheet_slope(u, stride[a], q, side, &g[a], &h[a]);
         gg += g[a] * g[a];
@@ -327,8 +362,11 @@ static double fsi__sheet_fit(const fsi_real *u, const int stride[3], int dim, do
     for (a = 0; a < 3; a++) {
         const int i = (a + 1) % 3, j = (a + 2) % 3;
         if (!smooth[i] || !smooth[j]) continue;
-        h[3 + a] = ((double)u[stride[i] + stride[j]] - (double)u[stride[i] - stride[j]] - (double)u[stride[j] - stride[i]] + (double)u[-stride[i] - stride[j]]) * q / 4;
+        h[3 + a] = ((double)u[stride[i] + stride[j]] - (double)u[stride[i] - stride[j]]
+            - (double)u[stride[j] - stride[i]] + (double)u[-stride[i] - stride[j]]) * q / 4;
     }
+
+    /* n, H n and n.Hn. */
     length = sqrt(gg);
     inverse = 1 / length;
     for (a = 0; a < 3; a++) n[a] = g[a] * inverse;
@@ -336,11 +374,15 @@ static double fsi__sheet_fit(const fsi_real *u, const int stride[3], int dim, do
         w[a] = h[a] * n[a] + h[3 + (a + 2) % 3] * n[(a + 1) % 3] + h[3 + (a + 1) % 3] * n[(a + 2) % 3];
         wn += w[a] * n[a];
     }
+
+    /* The root of the quadratic, no farther than the crossing. */
     t = gg - 2 * c * q * wn;
     t = 2 * c * q / (length + sqrt(t > gg / 4 ? t : gg / 4));
     cross = 1.25 * cross;
     if (!(fabs(t) <= cross)) t = side * cross;
     own = fsi__sheet_stays(c / dx, t, FSI__SHEET_STEADY);
+
+    /* Curvature across n, and the gradient at the foot. */
     for (a = 0; a < 3; a++) {
         up[a] = g[a] - t * w[a];
         upup += up[a] * up[a];
@@ -352,6 +394,8 @@ static double fsi__sheet_fit(const fsi_real *u, const int stride[3], int dim, do
     }
     bend = bend > 1 ? 1 / sqrt(bend) : 1;
     upup = 1 / sqrt(upup > gg / 4 ? upup : gg / 4);
+
+    /* The sheet. */
     for (a = 0; a < 3; a++) {
         s->foot[a] = (float)(-t * n[a]);
         s->normal[a] = (float)(up[a] * upup);
@@ -361,7 +405,8 @@ static double fsi__sheet_fit(const fsi_real *u, const int stride[3], int dim, do
     return fabs(own);
 }
 
-/* Beyond the walls a gathered box goes on linearly, so that a surface that meets a wall at an angle keeps its slope. h = 2. */
+/* Beyond the walls a gathered box goes on linearly, so that a surface that meets a wall at an angle keeps its slope.
+   h = 2. */
 static void fsi__gather_extend(const fsi_grid *g, int b, fsi_real *box)
 {
     const int s = 12, layers = g->dim == 3 ? s : 1, size[3] = { s, s, layers }, stride[3] = { 1, s, s * s };
@@ -390,6 +435,7 @@ static void fsi__waves_sources(void *arg, int chunk, int begin, int end)
     int corner[3], b, z, side, count;
     (void)chunk;
     for (b = begin; b < end; b++) {
+        /* Cells with a neighbour of the other sign. */
         const uint64_t *own = fsi__mask_of(m->mask.liquid, g, b);
         uint64_t *source = fsi__mask_of(m->source, g, b);
         fsi_grid_corner(g, b, corner);
@@ -402,6 +448,8 @@ static void fsi__waves_sources(void *arg, int chunk, int begin, int end)
             source[z] &= fsi__mask_inside(g, FSI_CELLS, corner, z, stay);
             count += fsi__mask_count(source[z]);
         }
+
+        /* How many; the block's colour; no news. */
         m->first[b + 1] = count;
         m->turn[b] = (unsigned char)(((corner[0] ^ corner[1] ^ corner[2]) >> 3) & 1);
         m->news[b] = 0;
@@ -421,20 +469,27 @@ static void fsi__waves_sheets(void *arg, int chunk, int begin, int end)
         const uint64_t *source = fsi__mask_of(m->source, g, b);
         float *distance = m->distance + (size_t)b * (size_t)g->block_cells;
         int *nearest = m->nearest + (size_t)b * (size_t)g->block_cells;
+
+        /* Entries around the block, where it has sheets. */
         fsi_grid_corner(g, b, corner);
         id = m->first[b];
         if (m->first[b + 1] > id) {
             fsi__grid_gather(m->phi, b, 2, box);
             fsi__gather_extend(g, b, box);
         }
+
+        /* Entries start at the band, or beyond all that a wave brings when they are outside of the box. */
         for (z = 0; z < layers; z++) {
             const uint64_t inside = fsi__mask_inside(g, FSI_CELLS, corner, z, stay);
             for (c = 0; c < 64; c++) nearest[z * 64 + c] = -1;
             if (inside == ~(uint64_t)0) for (c = 0; c < 64; c++) distance[z * 64 + c] = (float)m->band;
             else for (c = 0; c < 64; c++) distance[z * 64 + c] = (inside >> c & 1) ? (float)m->band : -64;
+
+            /* A sheet for each source. */
             for (c = 0; c < 64 && source[z] >> c; c++) {
                 if (!(source[z] >> c & 1)) continue;
-                m->fitted[id] = fsi__sheet_fit(box + (c & 7) + 2 + ((c >> 3) + 2) * 12 + (g->dim == 3 ? (z + 2) * 144 : 0), stride, g->dim, (double)g->dx, m->sheet + id);
+                m->fitted[id] = fsi__sheet_fit(box + (c & 7) + 2 + ((c >> 3) + 2) * 12
+                    + (g->dim == 3 ? (z + 2) * 144 : 0), stride, g->dim, (double)g->dx, m->sheet + id);
                 m->sheet[id].cell[0] = (float)(corner[0] + (c & 7));
                 m->sheet[id].cell[1] = (float)(corner[1] + (c >> 3));
                 m->sheet[id].cell[2] = (float)(corner[2] + z);
@@ -445,12 +500,13 @@ static void fsi__waves_sheets(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* What the sources take. Where the fit is not smooth, at edges and in sheets of a cell or two, the cells on both sides of a crossing would move it, each in
-   its own way, and wear the liquid away (measured: sheets of 1 to 1.4 dx lost 7 to 25 % of it in 100 times, at worst half; now 4 %). There each goes half the way to
-   the distance at which its crossings stay, for those that its neighbours across found: two cells that do so keep theirs.
-   (After Hartmann, Meinke & Schroeder, J. Comput. Phys. 229 (2010), whose constraint is the whole of that way.) What is nearly
-   that distance stays: put back in each step to the shape that the fit likes, the rim of a thin puddle would be no shape at
-   which surface tension rests, which then drives an eddy there for ever (5 mm/s at a rim two cells high). */
+/* What the sources take. Where the fit is not smooth, at edges and in sheets of a cell or two, the cells on both sides
+   of a crossing would move it, each in its own way, and wear the liquid away (measured: sheets of 1 to 1.4 dx lost 7 to
+   25 % of it in 100 times, at worst half; now 4 %). There each goes half the way to the distance at which its crossings
+   stay, for those that its neighbours across found: two cells that do so keep theirs. (After Hartmann, Meinke &
+   Schroeder, J. Comput. Phys. 229 (2010), whose constraint is the whole of that way.) What is nearly that distance
+   stays: put back in each step to the shape that the fit likes, the rim of a thin puddle would be no shape at which
+   surface tension rests, which then drives an eddy there for ever (5 mm/s at a rim two cells high). */
 #define FSI__SHEET_KEPT 0.5
 static void fsi__waves_keep(void *arg, int chunk, int begin, int end)
 {
@@ -459,11 +515,14 @@ static void fsi__waves_keep(void *arg, int chunk, int begin, int end)
     int id, side;
     (void)chunk;
     for (id = m->first[begin]; id < m->first[end]; id++) {
+        /* The sheet's own distance. */
         const fsi__sheet *s = m->sheet + id;
         const int i = (int)s->cell[0], j = (int)s->cell[1], k = (int)s->cell[2];
         const double c = (double)fsi_grid_at(m->phi, i, j, k);
         double sum = 0, weight = 0;
         m->exact[id] = m->fitted[id];
+
+        /* The mean with what neighbours across the surface say. */
         for (side = 0; side < 2 * g->dim && s->reach2 < FSI__SHEET_REACH2; side++) {
             const int *step = fsi__step(side);
             const long long e = fsi_grid_entry(g, i + step[0], j + step[1], k + step[2]);
@@ -476,15 +535,17 @@ static void fsi__waves_keep(void *arg, int chunk, int begin, int end)
             weight += t * t;
         }
         if (weight > 1e-12) m->exact[id] = (m->fitted[id] + sum / weight) / 2;
-        if (s->reach2 < FSI__SHEET_REACH2) m->exact[id] = fsi__sheet_stays(fabs(c) / (double)m->phi->grid->dx, m->exact[id], FSI__SHEET_KEPT);
+        if (s->reach2 < FSI__SHEET_REACH2)
+            m->exact[id] = fsi__sheet_stays(fabs(c) / (double)m->phi->grid->dx, m->exact[id], FSI__SHEET_KEPT);
     }
 }
 
 #define FSI__WAVE_GAIN 1e-3f  /* cells: coming nearer by less is not worth a change */
-#define FSI__WAVE_SLOPE 0.52f /* one of its neighbours is nearer than a cell by 1/sqrt(3), less what the surface bends */
+/* One neighbour is nearer than the cell by dx/sqrt(3) at least, less the curvature of the surface. */
+#define FSI__WAVE_SLOPE 0.52f
 
-/* The sheet of the cell that holds the nearest point of s to `at` (relative to the centre of its cell), -1: there is none. If that cell makes no
-   sheet the surface cuts a corner off it only: then the next cell across makes one. */
+/* The sheet of the cell that holds the nearest point of s to `at` (relative to the centre of its cell), -1: there is
+   none. If that cell makes no sheet the surface cuts a corner off it only: then the next cell across makes one. */
 static int fsi__wave_below(const fsi__waves *m, const fsi__sheet *s, const float at[3], float slide)
 {
     const float *n = s->normal;
@@ -501,7 +562,8 @@ static int fsi__wave_below(const fsi__waves *m, const fsi__sheet *s, const float
     return e >= 0 && fsi__mask_at(m->source, (size_t)e) ? m->nearest[e] : -1;
 }
 
-/* Offers sheet `id` to the cell with entry e. If that brings it nearer it takes it, or better the sheet of the cell below which it lies. */
+/* Offers sheet `id` to the cell with entry e. If that brings it nearer it takes it, or better the sheet of the cell
+   below which it lies. */
 static int fsi__wave_offer(const fsi__waves *m, int id, size_t e, const float cell[3], float side)
 {
     const fsi__sheet *s = m->sheet + id;
@@ -563,7 +625,8 @@ static int fsi__face_cell(int side, int t)
     }
 }
 
-/* Block b takes its turn: its own sources offer the first time, the faces of its neighbours where they have news, then all who gained. */
+/* Block b takes its turn: its own sources offer the first time, the faces of its neighbours where they have news, then
+   all who gained. */
 static void fsi__wave_run(const fsi__waves *m, int b)
 {
     static const int step[6] = { -1, 1, -8, 8, -64, 64 }, faces[8] = { 1, 0, 0, 0, 0, 0, 0, 2 };
@@ -575,25 +638,35 @@ static void fsi__wave_run(const fsi__waves *m, int b)
     int corner[3], side, t, c, to, edge, hit;
     fsi_grid_corner(g, b, corner);
     memset(&w, 0, sizeof w);
+
+    /* The block's own sources. */
     if (m->turn[b] < 2)
         for (c = 0; c < g->block_cells; c++) if (fsi__mask_at(m->source, own + (size_t)c)) fsi__wave_push(&w, c);
+
+    /* What came in through the faces. */
     for (side = 0; side < sides; side++) {
         const int other = m->beside[b * 6 + side];
         if (other < 0 || !(m->news[other] >> (side ^ 1) & 1)) continue;
         for (t = 0; t < face; t++) {
             const size_t from = (size_t)other * (size_t)g->block_cells + (size_t)fsi__face_cell(side ^ 1, t);
             to = fsi__face_cell(side, t);
-            if (fabsf(m->distance[from]) + FSI__WAVE_SLOPE < distance[to]) fsi__wave_pass(m, m->nearest[from], own + (size_t)to, corner, to, &w);
+            if (fabsf(m->distance[from]) + FSI__WAVE_SLOPE < distance[to])
+                fsi__wave_pass(m, m->nearest[from], own + (size_t)to, corner, to, &w);
         }
     }
+
+    /* Entries that gained offer their sheet to the neighbours that could gain from it. */
     while (w.head != w.tail) {
         c = w.queue[w.head++ & 511];
         w.queued[c >> 6] &= ~((uint64_t)1 << (c & 63));
         edge = faces[c & 7] | faces[c >> 3 & 7] << 2 | faces[c >> 6] << 4;
         w.news |= edge;
-        for (side = hit = 0; side < sides; side++) hit |= (fabsf(distance[c]) + FSI__WAVE_SLOPE < distance[c + (edge >> side & 1 ? 0 : step[side])]) << side;
+        for (side = hit = 0; side < sides; side++)
+            hit |= (fabsf(distance[c]) + FSI__WAVE_SLOPE < distance[c + (edge >> side & 1 ? 0 : step[side])]) << side;
         for (side = 0; hit >> side; side++)
-            if (hit >> side & 1) fsi__wave_pass(m, m->nearest[own + (size_t)c], own + (size_t)(c + step[side]), corner, c + step[side], &w);
+            if (hit >> side & 1)
+                fsi__wave_pass(m, m->nearest[own + (size_t)c], own + (size_t)(c + step[side]), corner, c + step[side],
+                    &w);
     }
     m->news[b] = (unsigned char)w.news;
 }
@@ -607,7 +680,8 @@ static void fsi__waves_turn(void *arg, int chunk, int begin, int end)
     for (b = begin; b < end; b++) {
         if ((m->turn[b] & 1) != m->colour) continue;
         wake = m->turn[b] < 2 && m->first[b + 1] > m->first[b];
-        for (side = 0; side < 2 * m->phi->grid->dim; side++) wake |= m->beside[b * 6 + side] >= 0 && (m->news[m->beside[b * 6 + side]] >> (side ^ 1) & 1);
+        for (side = 0; side < 2 * m->phi->grid->dim; side++)
+            wake |= m->beside[b * 6 + side] >= 0 && (m->news[m->beside[b * 6 + side]] >> (side ^ 1) & 1);
         m->news[b] = 0;
         if (wake) fsi__wave_run(m, b);
         m->turn[b] |= 2;
@@ -651,7 +725,8 @@ static void fsi__waves_take(fsi__waves *m, fsi__arena *a, size_t sheets)
     m->exact = (double *)fsi__take(a, sheets, sizeof(double));
 }
 
-/* Scratch, bits and sources. How many sheets there are shows only when the sources are known: if they do not fit, once more. */
+/* Scratch, bits and sources. How many sheets there are shows only when the sources are known: if they do not fit, once
+   more. */
 static fsi_status fsi__waves_begin(fsi__waves *m, const char *function)
 {
     const fsi_grid *g = m->phi->grid;
@@ -659,14 +734,11 @@ static fsi_status fsi__waves_begin(fsi__waves *m, const char *function)
     int b;
     for (;;) {
         fsi__arena measure;
-        fsi_status status;
         memset(&measure, 0, sizeof measure);
         fsi__waves_take(m, &measure, sheets);
-        status = fsi__grid_room(g, measure.used, function);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__grid_room(g, measure.used, function));
         fsi__waves_take(m, fsi__grid_scratch(g), sheets);
-        status = fsi__mask_make(&m->mask, function);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__mask_make(&m->mask, function));
         fsi__grid_light(g, 16, 300, fsi__waves_sources, m);
         for (b = 0, m->first[0] = 0; b < g->block_count; b++) m->first[b + 1] += m->first[b];
         if ((size_t)m->first[g->block_count] <= sheets) return FSI_OK;
@@ -680,18 +752,24 @@ FSI_API fsi_status fsi_grid_redistance(const fsi_field *phi, int band, fsi_field
     const fsi_grid *g;
     fsi__waves m;
     int idle = 0, b;
-    fsi_status status = fsi__level_set_check(phi, f);
-    if (status != FSI_OK) return status;
+
+    /* Input. */
+    FSI__TRY(fsi__level_set_check(phi, f));
     g = phi->grid;
     if (!fsi__is_field(out)) return FSI_ERROR_COOKIE;
-    if (out->grid != g || out->place != FSI_CELLS) return fsi__fail(g->context, FSI_ERROR_ARGUMENT, f, -1, 0, "out is not a field of cells of phi's grid");
-    if (band < 2 || band > 16) return fsi__fail(g->context, FSI_ERROR_ARGUMENT, f, -1, band, "band is %d, not 2 to 16", band);
+    if (out->grid != g || out->place != FSI_CELLS)
+        return fsi__fail(g->context, FSI_ERROR_ARGUMENT, f, -1, 0, "out is not a field of cells of phi's grid");
+    if (band < 2 || band > 16)
+        return fsi__fail(g->context, FSI_ERROR_ARGUMENT, f, -1, band, "band is %d, not 2 to 16", band);
+
+    /* Scratch, and the cells at the surface. */
     memset(&m, 0, sizeof m);
     m.phi = m.mask.field = phi;
     m.out = out;
     m.band = band;
-    status = fsi__waves_begin(&m, f);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__waves_begin(&m, f));
+
+    /* Sheets; then waves, of blocks of one colour at a time. */
     fsi__grid_light(g, 4, 800, fsi__waves_sheets, &m);
     fsi__grid_light(g, 16, 40, fsi__waves_keep, &m);
     for (m.colour = 0; idle < 2; m.colour ^= 1) { /* until a turn of each colour brings nothing */
@@ -704,14 +782,15 @@ FSI_API fsi_status fsi_grid_redistance(const fsi_field *phi, int band, fsi_field
 
 /* ---- >>components ----------------------------------------------------------------------------------------------- */
 
-/* Each block floods its own bits; the pieces are joined across faces of blocks by union-find, the piece with the earlier first cell leading,
-   and the leaders are numbered in the order of their first cells. */
+/* Each block floods its own bits; the pieces are joined across faces of blocks by union-find, the piece with the
+   earlier first cell leading, and the leaders are numbered in the order of their first cells. */
 typedef struct fsi__pieces {
     const fsi_grid *grid;
     fsi__mask mask;
     int *label;
     int *first;     /* block_count + 1: number of each block's first piece */
-    int *lead;      /* each piece: one that comes before it and hangs together with it, itself if there is none; at last its component */
+    int *lead;      /* each piece: one that comes before it and hangs together with it, itself if there is none; at last
+                       its component */
     int *at[3];     /* each piece: k, j, i of its first cell */
     int *order, *spare, *start, *leader;
 } fsi__pieces;
@@ -766,10 +845,13 @@ static void fsi__pieces_mark(void *arg, int chunk, int begin, int end)
     int corner[3], b, c, p, z;
     (void)chunk;
     for (b = begin; b < end; b++) {
+        /* All liquid cells, of no piece yet. */
         int *label = m->label + (size_t)b * (size_t)g->block_cells;
         fsi_grid_corner(g, b, corner);
         memcpy(rest, fsi__mask_of(m->mask.liquid, g, b), (size_t)layers * sizeof *rest);
         for (c = 0; c < g->block_cells; c++) label[c] = -1;
+
+        /* Piece after piece: its cells, and the first of them. */
         for (p = m->first[b]; fsi__mask_flood(rest, piece, layers); p++) {
             m->lead[p] = p;
             m->at[0][p] = -1;
@@ -829,12 +911,16 @@ static int fsi__pieces_number(const fsi__pieces *m)
     const int pieces = m->first[m->grid->block_count];
     fsi__sorter s;
     int a, p, n = 0;
+
+    /* Leaders, each with its first cell. */
     for (p = 0; p < pieces; p++) m->leader[p] = fsi__pieces_leader(m, p);
     for (p = 0; p < pieces; p++) {
         if (m->leader[p] != p) continue;
         for (a = 0; a < 3; a++) m->at[a][n] = m->at[a][p]; /* leaders close up; the n-th keeps its own name in `lead` */
         m->lead[n++] = p;
     }
+
+    /* Sorted by that cell. */
     for (a = 0; a < 3; a++) s.key[a] = m->at[a];
     s.order = m->order;
     s.spare = m->spare;
@@ -844,6 +930,8 @@ static int fsi__pieces_number(const fsi__pieces *m)
     for (a = 1; a < 3; a++) if (s.key_count < m->grid->n[a]) s.key_count = m->grid->n[a];
     s.n = n;
     fsi__sort(&s);
+
+    /* Numbers of leaders, then of all pieces. */
     for (p = 0; p < n; p++) s.spare[s.order[p]] = p; /* number of the p-th leader; then by the name of the leader */
     for (p = n - 1; p >= 0; p--) m->at[0][m->lead[p]] = s.spare[p];
     for (p = 0; p < pieces; p++) m->lead[p] = m->at[0][m->leader[p]];
@@ -856,7 +944,8 @@ static void fsi__pieces_write(void *arg, int chunk, int begin, int end)
     const size_t cells = (size_t)m->grid->block_cells;
     size_t e;
     (void)chunk;
-    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) if (m->label[e] >= 0) m->label[e] = m->lead[m->label[e]];
+    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) if (m->label[e] >= 0)
+        m->label[e] = m->lead[m->label[e]];
 }
 
 static void fsi__pieces_take(fsi__pieces *m, fsi__arena *a, size_t pieces)
@@ -882,14 +971,11 @@ static fsi_status fsi__pieces_begin(fsi__pieces *m, const char *function)
     int b;
     for (;;) {
         fsi__arena measure;
-        fsi_status status;
         memset(&measure, 0, sizeof measure);
         fsi__pieces_take(m, &measure, pieces);
-        status = fsi__grid_room(g, measure.used, function);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__grid_room(g, measure.used, function));
         fsi__pieces_take(m, fsi__grid_scratch(g), pieces);
-        status = fsi__mask_make(&m->mask, function);
-        if (status != FSI_OK) return status;
+        FSI__TRY(fsi__mask_make(&m->mask, function));
         fsi__grid_light(g, 16, 50, fsi__pieces_count, m);
         for (b = 0, m->first[0] = 0; b < g->block_count; b++) m->first[b + 1] += m->first[b];
         if ((size_t)m->first[g->block_count] <= pieces) return FSI_OK;
@@ -902,16 +988,14 @@ FSI_API fsi_status fsi_grid_label(const fsi_field *phi, const unsigned char *sol
     static const char *const f = "fsi_grid_label";
     fsi__pieces m;
     int b, n;
-    fsi_status status = fsi__level_set_check(phi, f);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__level_set_check(phi, f));
     if (!label) return fsi__fail(phi->grid->context, FSI_ERROR_ARGUMENT, f, -1, 0, "label is NULL");
     memset(&m, 0, sizeof m);
     m.grid = phi->grid;
     m.mask.field = phi;
     m.mask.solid = solid;
     m.label = label;
-    status = fsi__pieces_begin(&m, f);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__pieces_begin(&m, f));
     fsi__grid_light(m.grid, 16, 150, fsi__pieces_mark, &m);
     for (b = 0; b < m.grid->block_count; b++) fsi__pieces_touch(&m, b);
     n = fsi__pieces_number(&m);
@@ -978,11 +1062,14 @@ static void fsi__growth_step(void *arg, int chunk, int begin, int end)
         fsi__blocks_beside(g, b, beside);
         for (z = 0; z < fsi__layers(g); z++) {
             uint64_t w = 0;
-            for (side = 0; side < 2 * g->dim; side++) w |= fsi__mask_beside(g, m->mask.liquid, b, beside[side], z, side);
+            for (side = 0; side < 2 * g->dim; side++)
+                w |= fsi__mask_beside(g, m->mask.liquid, b, beside[side], z, side);
             w &= fsi__mask_inside(g, FSI_CELLS, corner, z, stay) & ~fsi__mask_of(m->mask.liquid, g, b)[z];
             fsi__mask_of(m->taken, g, b)[z] = w;
             for (c = 0; c < 64 && w >> c; c++)
-                if (w >> c & 1) m->label[(size_t)b * (size_t)g->block_cells + (size_t)(z * 64 + c)] = fsi__growth_choose(m, b, beside, z * 64 + c);
+                if (w >> c & 1)
+                    m->label[(size_t)b * (size_t)g->block_cells + (size_t)(z * 64 + c)] = fsi__growth_choose(m, b,
+                        beside, z * 64 + c);
         }
     }
 }
@@ -1002,22 +1089,26 @@ FSI_API fsi_status fsi_grid_grow_labels(int *label, const fsi_field *phi, int la
     fsi__arena measure;
     fsi__growth m;
     size_t k, words;
-    fsi_status status = fsi__level_set_check(phi, f);
-    if (status != FSI_OK) return status;
+
+    /* Input. */
+    FSI__TRY(fsi__level_set_check(phi, f));
     g = phi->grid;
     if (!label) return fsi__fail(g->context, FSI_ERROR_ARGUMENT, f, -1, 0, "label is NULL");
-    if (layers < 0 || layers > 64) return fsi__fail(g->context, FSI_ERROR_ARGUMENT, f, -1, layers, "layers is %d, not 0 to 64", layers);
+    if (layers < 0 || layers > 64)
+        return fsi__fail(g->context, FSI_ERROR_ARGUMENT, f, -1, layers, "layers is %d, not 0 to 64", layers);
+
+    /* Scratch. */
     memset(&m, 0, sizeof m);
     memset(&measure, 0, sizeof measure);
     m.phi = m.mask.field = phi;
     m.label = label;
     fsi__growth_take(&m, &measure);
-    status = fsi__grid_room(g, measure.used, f);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__grid_room(g, measure.used, f));
     fsi__growth_take(&m, fsi__grid_scratch(g));
-    status = fsi__mask_make(&m.mask, f);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__mask_make(&m.mask, f));
     words = (size_t)g->block_count * (size_t)fsi__layers(g);
+
+    /* Layer after layer. */
     fsi__grid_light(g, 16, 300, fsi__growth_start, &m);
     for (; layers > 0; layers--) {
         fsi__grid_light(g, 16, 250, fsi__growth_step, &m);
@@ -1028,13 +1119,15 @@ FSI_API fsi_status fsi_grid_grow_labels(int *label, const fsi_field *phi, int la
 
 /* ---- >>volumes -------------------------------------------------------------------------------------------------- */
 
-/* phi is linear in each of the 6 tetrahedra that the diagonal from (0,0,0) to (1,1,1) cuts a cube between 8 cell centres into, and its
-   liquid part, a tetrahedron or a prism (3 tetrahedra), has closed forms (Kuhn, IBM J. 4 (1960); spec: marching tetrahedra). In 2D the cube is
-   one layer thick with the same values above and below, which gives the two triangles' own numbers.
+/* phi is linear in each of the 6 tetrahedra that the diagonal from (0,0,0) to (1,1,1) cuts a cube between 8 cell
+   centres into, and its liquid part, a tetrahedron or a prism (3 tetrahedra), has closed forms (Kuhn, IBM J. 4 (1960);
+   spec: marching tetrahedra). In 2D the cube is one layer thick with the same values above and below, which gives the
+   two triangles' own numbers.
 
-   Cube (I, J, K) lies between the cells I - 1 and I of each axis. It counts for the last of the blocks that hold its 8 cells, so each counts once
-   whichever blocks exist. In the box the first and the last cubes of an axis reach from a wall to half a cell, and phi goes on to the wall as it runs
-   between the last two centres: a film that thins away on a wall loses its volume steadily, and not half a cell at once. */
+   Cube (I, J, K) lies between the cells I - 1 and I of each axis. It counts for the last of the blocks that hold its 8
+   cells, so each counts once whichever blocks exist. In the box the first and the last cubes of an axis reach from a
+   wall to half a cell, and phi goes on to the wall as it runs between the last two centres: a film that thins away on a
+   wall loses its volume steadily, and not half a cell at once. */
 typedef struct fsi__sums {
     int label;
     double volume, area, moment[3], momentum[3], lo[3], hi[3]; /* in cells; momentum: volume times [m/s] */
@@ -1051,7 +1144,8 @@ typedef struct fsi__marching {
     int count, with_u;
     fsi__mask mask;
     fsi__sums *slot;        /* FSI__SUM_SLOTS a block */
-    unsigned char *used;    /* slots that a block took; FSI__SUM_SLOTS + 1: too few, it is done again when the sums are folded */
+    unsigned char *used;    /* slots that a block took; FSI__SUM_SLOTS + 1: too few, it is done again when the sums are
+                               folded */
     fsi__sums *total;       /* count */
 } fsi__marching;
 
@@ -1061,7 +1155,8 @@ typedef struct fsi__march {
     int block, corner[3], overflow;
     int cut;                           /* 1: a solid takes up part of some cell in or around the block */
     fsi__sums *only;                   /* when all liquid around bears one label: its sums */
-    double lower[3][9], width[3][9];   /* of the cubes along each axis: lower corner from that of the box, edge; width 0: none there */
+    double lower[3][9], width[3][9];   /* of the cubes along each axis: lower corner from that of the box, edge; width
+                                          0: none there */
     fsi_real phi[1000], share[1000];   /* gathered, 1 cell around; share of a cell that is no solid, when cut */
     double u[3][1000];                 /* likewise, when asked for: velocity, the mean of a cell's faces */
 } fsi__march;
@@ -1102,10 +1197,12 @@ static void fsi__sums_reach(fsi__sums *s, const double x[3])
     }
 }
 
-/* One cube: corner c is at lower + (c & 1, c >> 1 & 1, c >> 2) width; its sums are those of its cell's label, NULL: none. */
+/* One cube: corner c is at lower + (c & 1, c >> 1 & 1, c >> 2) width; its sums are those of its cell's label, NULL:
+   none. */
 typedef struct fsi__cube {
     double lower[3], width[3], phi[8], u[8][3], share[8];
-    double weight[8];   /* liquid as sum of weight times corner, which holds its volume and its first moment, 24 times */
+    double weight[8];   /* liquid as sum of weight times corner, which holds its volume and its first moment, 24
+                           times */
     double area;
     fsi__sums *sums[8];
     int single;         /* all liquid corners share their sums: `weight` and `area` collect all */
@@ -1129,10 +1226,14 @@ static void fsi__sums_add(fsi__sums *s, double volume, const double x[3], const 
     }
 }
 
-/* A tetrahedron of liquid: its share of that between the corners v, and four times the barycentric coordinates of its centre in that. */
-static void fsi__cube_piece(fsi__cube *q, const int v[4], int n, double share, double m0, double m1, double m2, double m3)
+/* A tetrahedron of liquid: its share of that between the corners v, and four times the barycentric coordinates of its
+   centre in that. */
+static void fsi__cube_piece(fsi__cube *q, const int v[4], int n, double share, double m0, double m1, double m2,
+    double m3)
 {
-    const double m[4] = { m0, m1, m2, m3 }, clear = !q->cut ? 1 : (m0 * q->share[v[0]] + m1 * q->share[v[1]] + m2 * q->share[v[2]] + m3 * q->share[v[3]]) / 4;
+    const double m[4] = { m0, m1, m2, m3 },
+        clear = !q->cut ? 1 : (m0 * q->share[v[0]] + m1 * q->share[v[1]] + m2 * q->share[v[2]] + m3 * q->share[v[3]])
+        / 4;
     const double volume = clear * share / 6 * q->width[0] * q->width[1] * q->width[2];
     double x[3] = { 0, 0, 0 }, y[3];
     int a, k;
@@ -1150,7 +1251,8 @@ static void fsi__cube_piece(fsi__cube *q, const int v[4], int n, double share, d
     }
 }
 
-/* The liquid in the tetrahedron between four corners. With t the cuts of its edges, as shares of them from the liquid end, liquid are
+/* The liquid in the tetrahedron between four corners. With t the cuts of its edges, as shares of them from the liquid
+   end, liquid are
 
       1 corner:  a, ab, ac, ad;   2: the prism (a, ac, ad), (b, bc, bd);   3: the prism (a, b, c), (ad, bd, cd)
 
@@ -1158,9 +1260,12 @@ static void fsi__cube_piece(fsi__cube *q, const int v[4], int n, double share, d
 static void fsi__cube_tetrahedron(fsi__cube *q, const int corner[4])
 {
     /* for each set of liquid corners: how many, and all corners, liquid ones first */
-    static const unsigned char sorted[16][5] = { { 0, 0, 1, 2, 3 }, { 1, 0, 1, 2, 3 }, { 1, 1, 0, 2, 3 }, { 2, 0, 1, 2, 3 }, { 1, 2, 0, 1, 3 }, { 2, 0, 2, 1, 3 },
-                                                 { 2, 1, 2, 0, 3 }, { 3, 0, 1, 2, 3 }, { 1, 3, 0, 1, 2 }, { 2, 0, 3, 1, 2 }, { 2, 1, 3, 0, 2 }, { 3, 0, 1, 3, 2 },
-                                                 { 2, 2, 3, 0, 1 }, { 3, 0, 2, 3, 1 }, { 3, 1, 2, 3, 0 }, { 4, 0, 1, 2, 3 } };
+    static const unsigned char sorted[16][5] = { { 0, 0, 1, 2, 3 }, { 1, 0, 1, 2, 3 }, { 1, 1, 0, 2, 3 },
+        { 2, 0, 1, 2, 3 }, { 1, 2, 0, 1, 3 }, { 2, 0, 2, 1, 3 },
+                                                 { 2, 1, 2, 0, 3 }, { 3, 0, 1, 2, 3 }, { 1, 3, 0, 1, 2 },
+                                                     { 2, 0, 3, 1, 2 }, { 2, 1, 3, 0, 2 }, { 3, 0, 1, 3, 2 },
+                                                 { 2, 2, 3, 0, 1 }, { 3, 0, 2, 3, 1 }, { 3, 1, 2, 3, 0 },
+                                                     { 4, 0, 1, 2, 3 } };
     double f[4], t[4], rate = 0, slope = 0;
     int v[4], n, set = 0, k;
     for (k = 0; k < 4; k++) set |= (q->phi[corner[k]] < 0) << k;
@@ -1177,7 +1282,8 @@ static void fsi__cube_tetrahedron(fsi__cube *q, const int corner[4])
         fsi__cube_piece(q, v, n, t[1] * t[2] * t[3], 4 - t[1] - t[2] - t[3], t[1], t[2], t[3]);
         rate = -3 * t[1] * t[2] * t[3] / f[0];
     } else if (n == 2) {
-        const double ac = 1 / (f[2] - f[0]), ad = 1 / (f[3] - f[0]), bc = 1 / (f[2] - f[1]), bd = 1 / (f[3] - f[1]); /* rates of: */
+        /* rates of: */
+        const double ac = 1 / (f[2] - f[0]), ad = 1 / (f[3] - f[0]), bc = 1 / (f[2] - f[1]), bd = 1 / (f[3] - f[1]);
         const double p = -f[0] * ac, r = -f[0] * ad, s = -f[1] * bc, w = -f[1] * bd;
         fsi__cube_piece(q, v, n, p * r, 3 - p - r, 1, p, r);
         fsi__cube_piece(q, v, n, (1 - p) * r * s, 2 - p - r, 2 - s, p + s, r);
@@ -1194,7 +1300,8 @@ static void fsi__cube_tetrahedron(fsi__cube *q, const int corner[4])
         const double d = (q->phi[corner[k + 1]] - q->phi[corner[k]]) / q->width[(corner[k + 1] - corner[k]) >> 1];
         slope += d * d;
     }
-    rate *= sqrt(slope) / 6 * q->width[0] * q->width[1] * q->width[2] * (q->share[v[0]] + q->share[v[1]] + q->share[v[2]] + q->share[v[3]]) / 4;
+    rate *= sqrt(slope) / 6 * q->width[0] * q->width[1] * q->width[2]
+        * (q->share[v[0]] + q->share[v[1]] + q->share[v[2]] + q->share[v[3]]) / 4;
     q->area += rate;
     for (k = 0; k < n && !q->single; k++) if (q->sums[v[k]]) q->sums[v[k]]->area += rate / n;
 }
@@ -1235,19 +1342,27 @@ static void fsi__cube_scale(fsi__cube *q)
 
 static void fsi__cube_run(fsi__cube *q, int full)
 {
-    static const int corner[6][4] = { { 0, 1, 3, 7 }, { 0, 1, 5, 7 }, { 0, 2, 3, 7 }, { 0, 2, 6, 7 }, { 0, 4, 5, 7 }, { 0, 4, 6, 7 } };
+    static const int corner[6][4] = { { 0, 1, 3, 7 }, { 0, 1, 5, 7 }, { 0, 2, 3, 7 }, { 0, 2, 6, 7 }, { 0, 4, 5, 7 },
+        { 0, 4, 6, 7 } };
     const double *w = q->weight, volume = q->width[0] * q->width[1] * q->width[2];
     fsi__sums *s = NULL;
     double x[3], u[3] = { 0, 0, 0 }, sum, wet = 0;
     int c, k;
+
+    /* Is there liquid? */
     for (c = 0; c < 8; c++) if (q->phi[c] < 0 && q->sums[c]) s = q->sums[c];
     if (!s) return;
+
+    /* All liquid, of one component: the whole cube. */
     if (full && q->single && !q->cut) {
         for (k = 0; k < 3; k++) {
             x[k] = q->lower[k] + q->width[k] / 2;
-            u[k] = (q->u[0][k] + q->u[1][k] + q->u[2][k] + q->u[3][k] + q->u[4][k] + q->u[5][k] + q->u[6][k] + q->u[7][k]) / 8;
+            u[k] = (q->u[0][k] + q->u[1][k] + q->u[2][k] + q->u[3][k] + q->u[4][k] + q->u[5][k] + q->u[6][k]
+                + q->u[7][k]) / 8;
         }
         fsi__sums_add(s, volume, x, u);
+
+    /* Else the wet part of six tetrahedra. */
     } else {
         for (c = 0; c < 8; c++) q->weight[c] = 0;
         q->area = 0;
@@ -1268,6 +1383,8 @@ static void fsi__cube_run(fsi__cube *q, int full)
             s->area += q->area;
         }
     }
+
+    /* The box of the component. */
     for (k = 0; k < 3 && q->single && q->lower[k] >= s->lo[k] && q->lower[k] + q->width[k] <= s->hi[k]; k++) continue;
     if (k < 3) fsi__cube_reach(q);
 }
@@ -1305,11 +1422,13 @@ static void fsi__march_velocities(fsi__march *m, int axis)
     for (z = 0; z < (g->dim == 3 ? 10 : 1); z++)
         for (y = 0; y < 10; y++) {
             const fsi_real *f = face + (z * n[1] + y) * n[0];
-            for (x = 0; x < 10; x++) m->u[axis][z * step[2] + y * step[1] + x] = ((double)f[x] + (double)f[x + beside]) / 2;
+            for (x = 0; x < 10; x++)
+                m->u[axis][z * step[2] + y * step[1] + x] = ((double)f[x] + (double)f[x + beside]) / 2;
         }
 }
 
-/* Does block b own the cubes of region r of each axis, 0: the first, shared with the block before, 1: those inside, 2: that shared with the next? */
+/* Does block b own the cubes of region r of each axis, 0: the first, shared with the block before, 1: those inside, 2:
+   that shared with the next? */
 static int fsi__march_owns(const fsi__march *m, int rx, int ry, int rz)
 {
     const fsi_grid *g = m->all->phi->grid;
@@ -1322,7 +1441,8 @@ static int fsi__march_owns(const fsi__march *m, int rx, int ry, int rz)
     for (d[2] = lo[2]; d[2] <= hi[2]; d[2]++)
         for (d[1] = lo[1]; d[1] <= hi[1]; d[1]++)
             for (d[0] = lo[0]; d[0] <= hi[0]; d[0]++)
-                if ((d[2] > 0 || (d[2] == 0 && (d[1] > 0 || (d[1] == 0 && d[0] > 0)))) && fsi__block_beside(g, m->block, d) >= 0) return 0;
+                if ((d[2] > 0 || (d[2] == 0 && (d[1] > 0 || (d[1] == 0 && d[0] > 0))))
+                    && fsi__block_beside(g, m->block, d) >= 0) return 0;
     return 1;
 }
 
@@ -1382,19 +1502,24 @@ static void fsi__march_cube(fsi__march *m, const int l[3], const fsi_real *v, in
 {
     const int sz = m->all->phi->grid->dim == 3 ? 100 : 0;
     int c, first = -1, a;
+
+    /* The cube. */
     q->single = 1;
     q->cut = 0;
     for (c = 0; c < 3; c++) {
         q->lower[c] = m->lower[c][l[c]];
         q->width[c] = m->width[c][l[c]];
     }
+
+    /* Its corners. */
     for (c = 0; c < 8; c++) {
         q->phi[c] = (double)v[(c & 1) + (c >> 1 & 1) * 10 + (c >> 2) * sz];
         q->share[c] = m->cut ? (double)m->share[v - m->phi + (c & 1) + (c >> 1 & 1) * 10 + (c >> 2) * sz] : 1;
         q->cut |= q->share[c] < 1;
         q->sums[c] = q->phi[c] < 0 ? m->only : NULL;
         if (!(q->phi[c] < 0)) continue;
-        for (a = 0; a < m->all->phi->grid->dim && m->all->with_u; a++) q->u[c][a] = m->u[a][v - m->phi + (c & 1) + (c >> 1 & 1) * 10 + (c >> 2) * sz];
+        for (a = 0; a < m->all->phi->grid->dim && m->all->with_u; a++)
+            q->u[c][a] = m->u[a][v - m->phi + (c & 1) + (c >> 1 & 1) * 10 + (c >> 2) * sz];
         if (m->only) continue;
         q->sums[c] = fsi__march_corner(m, l, c);
         if (first < 0) first = c;
@@ -1403,7 +1528,8 @@ static void fsi__march_cube(fsi__march *m, const int l[3], const fsi_real *v, in
     fsi__cube_run(q, full);
 }
 
-/* Sum over the whole cubes of a row of the means of their corners' velocities; v: first corner of the row in the gathered box. */
+/* Sum over the whole cubes of a row of the means of their corners' velocities; v: first corner of the row in the
+   gathered box. */
 static void fsi__march_whole(const fsi__march *m, int v, const unsigned char whole[9], double u[3])
 {
     const int dim = m->all->phi->grid->dim, sz = dim == 3 ? 100 : 0;
@@ -1419,13 +1545,16 @@ static void fsi__march_whole(const fsi__march *m, int v, const unsigned char who
 /* The cubes of a row along x. Whole ones in the midst of one component are added up first. */
 static void fsi__march_row(fsi__march *m, int l[3], const int owns[27], fsi__cube *q)
 {
-    const int sz = m->all->phi->grid->dim == 3 ? 100 : 0, region = 3 * ((l[1] > 0) + (l[1] > 7)) + 9 * ((l[2] > 0) + (l[2] > 7));
+    const int sz = m->all->phi->grid->dim == 3 ? 100 : 0,
+        region = 3 * ((l[1] > 0) + (l[1] > 7)) + 9 * ((l[2] > 0) + (l[2] > 7));
     const fsi_real *v = m->phi + l[1] * 10 + l[2] * sz;
     const double breadth = m->width[1][l[1]] * m->width[2][l[2]];
     unsigned char is_whole[9] = { 0 };
     int liquid[10], n, k, whole = 0, sum = 0;
     double x[3], u[3] = { 0, 0, 0 };
     if (breadth == 0) return;
+
+    /* Liquid corners of each pair of cubes. */
     for (k = 0; k < 10; k++) liquid[k] = (v[k] < 0) + (v[k + 10] < 0) + (v[k + sz] < 0) + (v[k + sz + 10] < 0);
     for (k = 0; k < 9; k++) {
         n = liquid[k] + liquid[k + 1];
@@ -1439,6 +1568,8 @@ static void fsi__march_row(fsi__march *m, int l[3], const int owns[27], fsi__cub
         l[0] = k;
         fsi__march_cube(m, l, v + k, n == 8, q);
     }
+
+    /* Whole cubes together. */
     if (!whole) return;
     x[0] = m->corner[0] + (double)sum / whole;
     for (k = 1; k < 3; k++) x[k] = m->lower[k][l[k]] + m->width[k][l[k]] / 2;
@@ -1466,6 +1597,8 @@ static int fsi__march_label(const fsi__march *m)
     const int deep = g->dim == 3, layers = fsi__layers(g);
     int d[3], x, y, z, b, label = -2;
     if (!all->label) return 0;
+
+    /* The blocks around, as far as they touch this one. */
     for (d[2] = -deep; d[2] <= deep; d[2]++)
         for (d[1] = -1; d[1] <= 1; d[1]++)
             for (d[0] = -1; d[0] <= 1; d[0]++) {
@@ -1509,7 +1642,8 @@ static void fsi__march_walls(fsi__march *m)
     int a, side, i, j;
     for (a = 0; a < g->dim; a++)
         for (side = 0; side < 2; side++) {
-            const int p = (a + 1) % 3, q = (a + 2) % 3, wall = side ? g->n[a] + 1 - m->corner[a] : -m->corner[a], in = side ? -stride[a] : stride[a];
+            const int p = (a + 1) % 3, q = (a + 2) % 3, wall = side ? g->n[a] + 1 - m->corner[a] : -m->corner[a],
+                in = side ? -stride[a] : stride[a];
             if (wall < 0 || wall > 9 || g->n[a] < 2) continue;
             for (j = 0; j < size[q]; j++)
                 for (i = 0; i < size[p]; i++) {
@@ -1527,21 +1661,28 @@ static void fsi__march_block(fsi__march *m, int b)
     const size_t own = (size_t)b * (size_t)g->block_cells;
     fsi__sums *s;
     int a, c, kind, one;
+
+    /* Is the block within the box, and is there liquid? */
     m->block = b;
     all->used[b] = 0;
     fsi_grid_corner(g, b, m->corner);
     for (a = 0; a < 3; a++) if (m->corner[a] >= g->n[a]) return;
     kind = fsi__march_kind(m);
     if (kind == 0) return;
+
+    /* Components, and their cells. */
     one = fsi__march_label(m);
     m->only = one >= 0 ? fsi__march_sums(m, one) : NULL;
-    for (c = 0; c < fsi__layers(g) && m->only; c++) m->only->cells += fsi__mask_count(fsi__mask_of(all->mask.liquid, g, b)[c]);
+    for (c = 0; c < fsi__layers(g) && m->only; c++)
+        m->only->cells += fsi__mask_count(fsi__mask_of(all->mask.liquid, g, b)[c]);
     for (c = 0; c < g->block_cells && !m->only; c++) {
         if (!fsi__mask_at(all->mask.liquid, own + (size_t)c)) continue;
         s = fsi__march_sums(m, all->label ? all->label[own + (size_t)c] : 0);
         if (s) s->cells++;
     }
     fsi__march_share(m);
+
+    /* Deep in the liquid: nothing but whole cubes. */
     if (kind == 2 && m->only && !all->with_u && !m->cut) {
         fsi__march_deep(m, m->only);
         return;
@@ -1570,7 +1711,11 @@ static void fsi__marching_fold(const fsi__marching *all)
     int b, k, a;
     m.all = all;
     m.overflow = 1;
+
+    /* Clear. */
     for (k = 0; k < all->count; k++) fsi__sums_clear(all->total + k, k);
+
+    /* Blocks that had too many components for their slots are summed again. */
     for (b = 0; b < all->phi->grid->block_count; b++) {
         if (all->used[b] > FSI__SUM_SLOTS) {
             fsi__march_block(&m, b);
@@ -1624,11 +1769,13 @@ static void fsi__marching_take(fsi__marching *m, fsi__arena *a)
     m->total = (fsi__sums *)fsi__take(a, (size_t)m->count, sizeof(fsi__sums));
 }
 
-static fsi_status fsi__marching_check(const fsi__marching *m, fsi_field *const u[3], const fsi_grid_component *out, const char *function)
+static fsi_status fsi__marching_check(const fsi__marching *m, fsi_field *const u[3], const fsi_grid_component *out,
+    const char *function)
 {
     fsi_context *context = m->phi->grid->context;
     int a;
-    if (m->count < 0) return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, m->count, "count is %d, below 0", m->count);
+    if (m->count < 0)
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, m->count, "count is %d, below 0", m->count);
     if (!out && m->count > 0) return fsi__fail(context, FSI_ERROR_ARGUMENT, function, -1, 0, "out is NULL");
     if (m->solid && !fsi__is_field(m->solid)) return FSI_ERROR_COOKIE;
     if (m->solid && (m->solid->grid != m->phi->grid || m->solid->place != FSI_CELLS))
@@ -1636,19 +1783,23 @@ static fsi_status fsi__marching_check(const fsi__marching *m, fsi_field *const u
     for (a = 0; a < m->phi->grid->dim && u; a++) {
         if (!fsi__is_field(u[a])) return FSI_ERROR_COOKIE;
         if (u[a]->grid != m->phi->grid || (int)u[a]->place != (int)FSI_FACES_X + a)
-            return fsi__fail(context, FSI_ERROR_ARGUMENT, function, a, 0, "u[%d] is not the field of these faces of phi's grid", a);
+            return fsi__fail(context, FSI_ERROR_ARGUMENT, function, a, 0,
+                "u[%d] is not the field of these faces of phi's grid", a);
     }
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi_grid_volumes(const fsi_field *phi, const int *label, int count, fsi_field *const u[3], const fsi_field *solid, fsi_grid_component *out)
+FSI_API fsi_status fsi_grid_volumes(const fsi_field *phi, const int *label, int count, fsi_field *const u[3],
+    const fsi_field *solid, fsi_grid_component *out)
 {
     static const char *const f = "fsi_grid_volumes";
     fsi__marching m;
     fsi__arena measure;
     int a, b, k, sound = 1;
-    fsi_status status = fsi__level_set_check(phi, f);
-    if (status != FSI_OK) return status;
+    fsi_status status;
+
+    /* Input. */
+    FSI__TRY(fsi__level_set_check(phi, f));
     memset(&m, 0, sizeof m);
     memset(&measure, 0, sizeof measure);
     m.phi = m.mask.field = phi;
@@ -1658,20 +1809,23 @@ FSI_API fsi_status fsi_grid_volumes(const fsi_field *phi, const int *label, int 
     m.with_u = u != NULL;
     status = fsi__marching_check(&m, u, out, f);
     if (status != FSI_OK || count == 0) return status;
+
+    /* Scratch. */
     for (a = 0; a < phi->grid->dim && u; a++) m.u[a] = u[a];
     fsi__marching_take(&m, &measure);
-    status = fsi__grid_room(phi->grid, measure.used, f);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__grid_room(phi->grid, measure.used, f));
     fsi__marching_take(&m, fsi__grid_scratch(phi->grid));
-    status = fsi__mask_make(&m.mask, f);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__mask_make(&m.mask, f));
+
+    /* Blocks, and their sums in order. */
     fsi__grid_light(phi->grid, 4, 2000, fsi__march_blocks, &m);
     fsi__marching_fold(&m);
+
+    /* Are all sums finite? If not, which entry is to blame? */
     for (k = 0; k < count; k++) for (a = 0; a < 3; a++) sound &= fsi_is_finite(m.total[k].momentum[a]);
     for (b = 0; b < phi->grid->block_count && !sound; b++)
         for (a = 0; a < phi->grid->dim && u; a++) {
-            status = fsi__grid_name_bad(phi->grid->context, u[a], b, "u", f);
-            if (status != FSI_OK) return status;
+            FSI__TRY(fsi__grid_name_bad(phi->grid->context, u[a], b, "u", f));
         }
     if (!sound) return fsi__fail(phi->grid->context, FSI_ERROR_NAN, f, -1, 0, "the momentum overflows");
     for (k = 0; k < count; k++) out[k] = fsi__sums_component(phi->grid, m.total + k);
@@ -1684,13 +1838,17 @@ FSI_API fsi_status fsi__grid_check_mesh(fsi_context *context, const fsi_grid *g,
 {
     if (!fsi__is_mesh(mesh)) return FSI_ERROR_COOKIE;
     if (mesh->corners != g->dim)
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, f, -1, mesh->corners, "elements of %d corners do not bound anything in %dD", mesh->corners, g->dim);
-    if (mesh->kind != FSI_MESH_CLOSED) return fsi__fail(context, FSI_ERROR_MESH, f, -1, 0, "the mesh is not closed: it has no inside");
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, f, -1, mesh->corners,
+            "elements of %d corners do not bound anything in %dD", mesh->corners, g->dim);
+    if (mesh->kind != FSI_MESH_CLOSED)
+        return fsi__fail(context, FSI_ERROR_MESH, f, -1, 0, "the mesh is not closed: it has no inside");
     return FSI_OK;
 }
 
-/* The cells of the block whose corner is cell `corner`: their box is (0, 0, 0) .. top - 1, within the box of the grid. */
-static fsi__sampling fsi__sample_cells(const fsi_grid *g, const fsi_shape *shape, const int *corner, fsi_real limit, int *top)
+/* The cells of the block whose corner is cell `corner`: their box is (0, 0, 0) .. top - 1, within the box of the
+   grid. */
+static fsi__sampling fsi__sample_cells(const fsi_grid *g, const fsi_shape *shape, const int *corner, fsi_real limit,
+    int *top)
 {
     fsi__sampling s;
     int a;
@@ -1731,7 +1889,8 @@ typedef struct fsi__grid_fill {
 static size_t fsi__grid_fill_place(const fsi__grid_fill *f, int k, int *corner)
 {
     const fsi_grid *g = f->phi->grid;
-    const int x = f->lo[0] + k % f->size[0], y = f->lo[1] + k / f->size[0] % f->size[1], z = f->lo[2] + k / f->size[0] / f->size[1];
+    const int x = f->lo[0] + k % f->size[0], y = f->lo[1] + k / f->size[0] % f->size[1],
+        z = f->lo[2] + k / f->size[0] / f->size[1];
     corner[0] = x * FSI_GRID_BLOCK;
     corner[1] = y * FSI_GRID_BLOCK;
     corner[2] = z * FSI_GRID_BLOCK;
@@ -1789,26 +1948,37 @@ static int fsi__grid_fill_range(fsi__grid_fill *f, int axis, double lo, double h
     return 1;
 }
 
-static fsi_status fsi__grid_fill_shape(fsi_field *phi, fsi_grid_operation operation, const fsi_shape *shape, int band, const char *function)
+static fsi_status fsi__grid_fill_shape(fsi_field *phi, fsi_grid_operation operation, const fsi_shape *shape, int band,
+    const char *function)
 {
     fsi_grid *g = phi->grid;
     fsi__grid_fill f;
     size_t places = fsi__grid_places(g);
     fsi_status status;
     int b, count;
+
+    /* The cells that the shape may reach. */
     f.shape = shape;
     f.phi = phi;
     f.operation = operation;
     f.limit = (fsi_real)band * g->dx;
-    if (!fsi__grid_fill_range(&f, 0, (double)shape->box.lo.x, (double)shape->box.hi.x, (double)g->origin.x)) return FSI_OK;
-    if (!fsi__grid_fill_range(&f, 1, (double)shape->box.lo.y, (double)shape->box.hi.y, (double)g->origin.y)) return FSI_OK;
+    if (!fsi__grid_fill_range(&f, 0, (double)shape->box.lo.x, (double)shape->box.hi.x, (double)g->origin.x))
+        return FSI_OK;
+    if (!fsi__grid_fill_range(&f, 1, (double)shape->box.lo.y, (double)shape->box.hi.y, (double)g->origin.y))
+        return FSI_OK;
     f.lo[2] = 0;
     f.size[2] = 1;
-    if (g->dim == 3 && !fsi__grid_fill_range(&f, 2, (double)shape->box.lo.z, (double)shape->box.hi.z, (double)g->origin.z)) return FSI_OK;
+    if (g->dim == 3
+        && !fsi__grid_fill_range(&f, 2, (double)shape->box.lo.z, (double)shape->box.hi.z,
+        (double)g->origin.z)) return FSI_OK;
+
+    /* Blocks for what is added. */
     count = f.size[0] * f.size[1] * f.size[2];
     if (operation == FSI_GRID_ADD) {
         f.wanted = (unsigned char *)fsi__alloc(g->context, places, 1);
-        if (!f.wanted) return fsi__fail(g->context, FSI_ERROR_MEMORY, function, -1, 0, "no memory for %g places of blocks", (double)places);
+        if (!f.wanted)
+            return fsi__fail(g->context, FSI_ERROR_MEMORY, function, -1, 0, "no memory for %g places of blocks",
+                (double)places);
         for (b = 0; b < g->block_count; b++) f.wanted[g->place[b]] = 1;
         fsi__parallel_work(g->context, count, 4, 100.0 * count, fsi__grid_fill_want, &f);
         status = fsi_grid_set_blocks(g, f.wanted);
@@ -1825,31 +1995,37 @@ static fsi_status fsi__grid_fill_check(const fsi_field *phi, fsi_grid_operation 
     fsi_context *c;
     if (!fsi__is_field(phi)) return FSI_ERROR_COOKIE;
     c = phi->grid->context;
-    if (phi->place != FSI_CELLS) return fsi__fail(c, FSI_ERROR_ARGUMENT, f, -1, (double)(int)phi->place, "phi is not a field of cells");
+    if (phi->place != FSI_CELLS)
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, f, -1, (double)(int)phi->place, "phi is not a field of cells");
     if (operation != FSI_GRID_ADD && operation != FSI_GRID_REMOVE)
         return fsi__fail(c, FSI_ERROR_ARGUMENT, f, -1, (double)(int)operation, "operation is %d", (int)operation);
-    if (band < 2 || band > 16) return fsi__fail(c, FSI_ERROR_ARGUMENT, f, -1, band, "band is %d cells, not 2 to 16", band);
+    if (band < 2 || band > 16)
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, f, -1, band, "band is %d cells, not 2 to 16", band);
     if (!(phi->background >= (fsi_real)0.999 * (fsi_real)band * phi->grid->dx))
-        return fsi__fail(c, FSI_ERROR_ARGUMENT, f, -1, (double)phi->background, "the background of phi is %g, below band dx", (double)phi->background);
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, f, -1, (double)phi->background,
+            "the background of phi is %g, below band dx", (double)phi->background);
     return FSI_OK;
 }
 
 static fsi_status fsi__grid_fill_check_radius(fsi_context *c, fsi_real radius, const char *f)
 {
-    if (!fsi_is_finite((double)radius)) return fsi__fail(c, FSI_ERROR_NAN, f, -1, (double)radius, "radius is not finite");
-    if (!(radius > 0)) return fsi__fail(c, FSI_ERROR_ARGUMENT, f, -1, (double)radius, "radius is %g, not above 0", (double)radius);
+    if (!fsi_is_finite((double)radius))
+        return fsi__fail(c, FSI_ERROR_NAN, f, -1, (double)radius, "radius is not finite");
+    if (!(radius > 0))
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, f, -1, (double)radius, "radius is %g, not above 0", (double)radius);
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi_grid_fill_sphere(fsi_field *phi, fsi_grid_operation operation, fsi_vec3 center, fsi_real radius, int band)
+FSI_API fsi_status fsi_grid_fill_sphere(fsi_field *phi, fsi_grid_operation operation, fsi_vec3 center, fsi_real radius,
+    int band)
 {
     static const char *const f = "fsi_grid_fill_sphere";
     fsi_shape s;
-    fsi_status status = fsi__grid_fill_check(phi, operation, band, f);
-    if (status == FSI_OK) status = fsi__grid_fill_check_radius(phi->grid->context, radius, f);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__grid_fill_check(phi, operation, band, f));
+    FSI__TRY(fsi__grid_fill_check_radius(phi->grid->context, radius, f));
     if (phi->grid->dim == 2) center.z = 0;
-    if (!fsi_v3_is_finite(center)) return fsi__fail(phi->grid->context, FSI_ERROR_NAN, f, -1, 0, "center is not finite");
+    if (!fsi_v3_is_finite(center))
+        return fsi__fail(phi->grid->context, FSI_ERROR_NAN, f, -1, 0, "center is not finite");
     s = fsi_shape_sphere(center, radius);
     return fsi__grid_fill_shape(phi, operation, &s, band, f);
 }
@@ -1866,15 +2042,18 @@ FSI_API fsi_status fsi_grid_fill_box(fsi_field *phi, fsi_grid_operation operatio
     static const char *const f = "fsi_grid_fill_box";
     const fsi_grid *g;
     fsi_shape s;
-    fsi_status status = fsi__grid_fill_check(phi, operation, band, f);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__grid_fill_check(phi, operation, band, f));
     g = phi->grid;
     if (g->dim == 2) {
         box.lo.z = -1;
         box.hi.z = 1;
     }
-    if (!fsi_v3_is_finite(box.lo) || !fsi_v3_is_finite(box.hi)) return fsi__fail(g->context, FSI_ERROR_NAN, f, -1, 0, "the box is not finite");
-    if (!(box.lo.x < box.hi.x && box.lo.y < box.hi.y && box.lo.z < box.hi.z)) return fsi__fail(g->context, FSI_ERROR_ARGUMENT, f, -1, 0, "the box is empty");
+    if (!fsi_v3_is_finite(box.lo) || !fsi_v3_is_finite(box.hi))
+        return fsi__fail(g->context, FSI_ERROR_NAN, f, -1, 0, "the box is not finite");
+    if (!(box.lo.x < box.hi.x && box.lo.y < box.hi.y && box.lo.z < box.hi.z))
+        return fsi__fail(g->context, FSI_ERROR_ARGUMENT, f, -1, 0, "the box is empty");
+
+    /* A box that reaches a wall of the grid extends beyond it. */
     s = fsi_shape_box(box);
     fsi__grid_fill_open_walls(g, 0, g->origin.x, &s.box.lo.x, &s.box.hi.x);
     fsi__grid_fill_open_walls(g, 1, g->origin.y, &s.box.lo.y, &s.box.hi.y);
@@ -1890,9 +2069,8 @@ FSI_API fsi_status fsi_grid_fill_mesh(fsi_field *phi, fsi_grid_operation operati
 {
     static const char *const f = "fsi_grid_fill_mesh";
     fsi_shape s;
-    fsi_status status = fsi__grid_fill_check(phi, operation, band, f);
-    if (status == FSI_OK) status = fsi__grid_check_mesh(phi->grid->context, phi->grid, mesh, f);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__grid_fill_check(phi, operation, band, f));
+    FSI__TRY(fsi__grid_check_mesh(phi->grid->context, phi->grid, mesh, f));
     s = fsi_shape_mesh(mesh);
     if (mesh->container) s.sign = -1;
     return fsi__grid_fill_shape(phi, operation, &s, band, f);
@@ -1909,7 +2087,8 @@ FSI_API int fsi__distance_block(const fsi__distance_job *job, int b, int before,
     s = fsi__sample_cells(job->grid, &job->shape, corner, job->limit, top);
     s.out = out;
     side = top[0] * top[1] * top[2] == 0 ? FSI__SIDE_OUTSIDE : fsi__side_of_block(job->grid, &s, b, top, before);
-    for (c = 0; c < job->grid->block_cells; c++) out[c] = side == FSI__SIDE_INSIDE ? -s.limit : s.limit; /* beyond the box too */
+    /* beyond the box too */
+    for (c = 0; c < job->grid->block_cells; c++) out[c] = side == FSI__SIDE_INSIDE ? -s.limit : s.limit;
     if (side == FSI__SIDE_CUT) fsi__sample_lattice(&s, none, top);
     return side;
 }
@@ -1919,7 +2098,8 @@ static void fsi__distance_blocks(void *arg, int chunk, int begin, int end)
     const fsi__distance_job *job = (const fsi__distance_job *)arg;
     int b, side = FSI__SIDE_CUT;
     (void)chunk;
-    for (b = begin; b < end; b++) side = fsi__distance_block(job, b, side, job->psi->value + (size_t)b * (size_t)job->grid->block_cells);
+    for (b = begin; b < end; b++)
+        side = fsi__distance_block(job, b, side, job->psi->value + (size_t)b * (size_t)job->grid->block_cells);
 }
 
 /* Nanoseconds at least: 100 for a block; 5 for a cell within reach of the mesh's box, as far as there are blocks. */
@@ -1939,13 +2119,13 @@ FSI_API fsi_status fsi_grid_mesh_distance(fsi_field *psi, const fsi_mesh *mesh, 
     static const char *const f = "fsi_grid_mesh_distance";
     fsi__distance_job job;
     fsi_context *c;
-    fsi_status status;
     if (!fsi__is_field(psi)) return FSI_ERROR_COOKIE;
     c = psi->grid->context;
-    if (psi->place != FSI_CELLS) return fsi__fail(c, FSI_ERROR_ARGUMENT, f, -1, (double)(int)psi->place, "psi is not a field of cells");
-    if (band < 2 || band > 16) return fsi__fail(c, FSI_ERROR_ARGUMENT, f, -1, band, "band is %d cells, not 2 to 16", band);
-    status = fsi__grid_check_mesh(c, psi->grid, mesh, f);
-    if (status != FSI_OK) return status;
+    if (psi->place != FSI_CELLS)
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, f, -1, (double)(int)psi->place, "psi is not a field of cells");
+    if (band < 2 || band > 16)
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, f, -1, band, "band is %d cells, not 2 to 16", band);
+    FSI__TRY(fsi__grid_check_mesh(c, psi->grid, mesh, f));
     job.grid = psi->grid;
     job.psi = psi;
     job.shape = fsi_shape_mesh(mesh);
@@ -1959,15 +2139,19 @@ FSI_API fsi_status fsi_grid_mesh_distance(fsi_field *psi, const fsi_mesh *mesh, 
 /* Nodes are the centres of cells, and two more layers at each wall:
 
        node     -2|-1    0     1            n-1    n|n+1
-                  |   .     .     .      .     .    |            the wall stands at | : nodes -2 and -1 are at the same place
-       phi      + | phi  phi   phi          phi  phi| +          -1 has the value of 0, n that of n-1; -2 and n+1 are outside
+                  |   .     .     .      .     .    |            the wall stands at | : nodes -2 and -1 are at the same
+                  place
+       phi      + | phi  phi   phi          phi  phi| +          -1 has the value of 0, n that of n-1; -2 and n+1 are
+       outside
 
-   so that the cubes between -2 and -1, which have no thickness, hold the caps. An edge from a node on the wall, in the liquid, to one of those
-   outside has its vertex at the node. Where walls meet, a node has several such edges: they share one vertex, and what collapses is left out.
+   so that the cubes between -2 and -1, which have no thickness, hold the caps. An edge from a node on the wall, in the
+   liquid, to one of those outside has its vertex at the node. Where walls meet, a node has several such edges: they
+   share one vertex, and what collapses is left out.
 
-   A slot is 8 x 8 x 8 nodes (2D: 8 x 8), placed like the blocks of the grid, one layer of slots more at the lower walls: the edges from its
-   nodes upwards and the cubes above them are its own. Only slots that the surface can pass through exist. A vertex has no entry in any map: its
-   number is the first one of its row, and how many bits of the row's mask are set below its own. */
+   A slot is 8 x 8 x 8 nodes (2D: 8 x 8), placed like the blocks of the grid, one layer of slots more at the lower
+   walls: the edges from its nodes upwards and the cubes above them are its own. Only slots that the surface can pass
+   through exist. A vertex has no entry in any map: its number is the first one of its row, and how many bits of the
+   row's mask are set below its own. */
 #define FSI__GS_APART 1e-3 /* of an edge: a vertex keeps this much away from its ends, lest triangles collapse */
 #define FSI__GS_GRAIN 8    /* slots a chunk */
 
@@ -1977,15 +2161,18 @@ typedef struct fsi__gs_slot {
     int vertices, elements;       /* how many it owns, then where its own begin */
     uint16_t inside[81];          /* bit x of row z * 9 + y: node (x, y, z) is in the liquid */
     uint16_t start[64];           /* vertices in the rows before row z * 8 + y */
-    uint32_t vertex[64];          /* bit 8 a + x: there is one on the edge of node (x, y, z) along axis a; 24 + x: at the node, on the wall */
+    uint32_t vertex[64];          /* bit 8 a + x: there is one on the edge of node (x, y, z) along axis a; 24 + x: at
+                                     the node, on the wall */
 } fsi__gs_slot;
 
 typedef struct fsi__gs_impl {
-    unsigned char cases[2][256][16]; /* in 2D and 3D: number of edges, then the edges, `corners` an element; by corners inside */
+    unsigned char cases[2][256][16]; /* in 2D and 3D: number of edges, then the edges, `corners` an element; by corners
+                                        inside */
     const fsi_field *phi;
     int capped;
     fsi__arena memory;               /* of the next two */
-    unsigned char *signs;            /* of each block: bit 0 some cell is inside, 1 some is outside, 2 some is not finite */
+    unsigned char *signs;            /* of each block: bit 0 some cell is inside, 1 some is outside, 2 some is not
+                                        finite */
     int *map;                        /* slot at each place of the slots, -1 none; x fastest */
     fsi__gs_slot *slots;
     int slot_count, slot_capacity, vertex_capacity, element_capacity;
@@ -2028,11 +2215,13 @@ static int fsi__gs_places(const fsi_grid *g, int axis) { return axis < g->dim ? 
 /* The place of the slot whose first node is `at`. */
 static size_t fsi__gs_place(const fsi_grid *g, const int *at)
 {
-    const size_t x = (size_t)(at[0] / 8 + 1), y = (size_t)(at[1] / 8 + 1), z = (size_t)(g->dim == 3 ? at[2] / 8 + 1 : 0);
+    const size_t x = (size_t)(at[0] / 8 + 1), y = (size_t)(at[1] / 8 + 1),
+        z = (size_t)(g->dim == 3 ? at[2] / 8 + 1 : 0);
     return (z * (size_t)fsi__gs_places(g, 1) + y) * (size_t)fsi__gs_places(g, 0) + x;
 }
 
-/* Marks the slots with edges or cubes that have one of a block's nodes at an end: its own, those below, and those above that a wall is in. */
+/* Marks the slots with edges or cubes that have one of a block's nodes at an end: its own, those below, and those above
+   that a wall is in. */
 static void fsi__gs_mark(fsi__gs_impl *m, int b)
 {
     const fsi_grid *g = m->phi->grid;
@@ -2047,7 +2236,8 @@ static void fsi__gs_mark(fsi__gs_impl *m, int b)
             for (at[0] = lo[0]; at[0] <= hi[0]; at[0] += 8) m->map[fsi__gs_place(g, at)] = 1;
 }
 
-/* Can the surface pass through this slot? Away from the walls that is so when the blocks its cubes reach have both signs. */
+/* Can the surface pass through this slot? Away from the walls that is so when the blocks its cubes reach have both
+   signs. */
 static int fsi__gs_is_mixed(const fsi__gs_impl *m, const int *at)
 {
     const fsi_grid *g = m->phi->grid;
@@ -2084,9 +2274,15 @@ static int fsi__gs_number_slots(fsi__gs_impl *m, int fill)
 /* ---- one slot ---- */
 
 static int fsi__gs_within(const fsi_grid *g, int axis, int node) { return node >= -1 && node <= g->n[axis]; }
-static int fsi__gs_on_wall(const fsi_grid *g, int axis, int node) { return axis < g->dim && (node == -1 || node == g->n[axis]); }
+static int fsi__gs_on_wall(const fsi_grid *g, int axis, int node)
+{
+    return axis < g->dim && (node == -1 || node == g->n[axis]);
+}
 /* Does the edge from this node upwards lead through a wall? */
-static int fsi__gs_caps(const fsi_grid *g, int axis, int node) { return axis < g->dim && (node == -2 || node == g->n[axis]); }
+static int fsi__gs_caps(const fsi_grid *g, int axis, int node)
+{
+    return axis < g->dim && (node == -2 || node == g->n[axis]);
+}
 
 /* Bits x = 0 ... 8 of the nodes at + x for which test holds. */
 static unsigned fsi__gs_mask(const fsi_grid *g, int at, int (*test)(const fsi_grid *g, int axis, int node))
@@ -2140,7 +2336,8 @@ static void fsi__gs_mark_vertices(const fsi__gs_impl *m, fsi__gs_slot *s)
     s->vertices = count;
 }
 
-/* A cube: its first node and its axes along which it leads through a wall: bit a through the lower one, 3 + a the upper. */
+/* A cube: its first node and its axes along which it leads through a wall: bit a through the lower one, 3 + a the
+   upper. */
 typedef struct fsi__gs_cube {
     int x, y, z, through;
 } fsi__gs_cube;
@@ -2155,15 +2352,18 @@ static int fsi__gs_key(int edge, int through)
 
 static int fsi__gs_collapsed(const unsigned char *edges, int corners, int through)
 {
-    const int a = fsi__gs_key(edges[0], through), b = fsi__gs_key(edges[1], through), c = fsi__gs_key(edges[corners - 1], through);
+    const int a = fsi__gs_key(edges[0], through), b = fsi__gs_key(edges[1], through),
+        c = fsi__gs_key(edges[corners - 1], through);
     return a == b || (corners == 3 && (b == c || c == a));
 }
 
 /* Number of the vertex on an edge of a cube. */
 static int fsi__gs_vertex(const fsi__gs_impl *m, const fsi__gs_slot *s, const fsi__gs_cube *cube, int edge)
 {
-    const int key = cube->through ? fsi__gs_key(edge, cube->through) : 8 + edge, corner = key < 8 ? key : fsi__sf_edge_low(edge);
-    const int x = cube->x + (corner & 1), y = cube->y + (corner >> 1 & 1), z = cube->z + (corner >> 2), bit = (key < 8 ? 24 : edge >> 2 << 3) + (x & 7);
+    const int key = cube->through ? fsi__gs_key(edge, cube->through) : 8 + edge,
+        corner = key < 8 ? key : fsi__sf_edge_low(edge);
+    const int x = cube->x + (corner & 1), y = cube->y + (corner >> 1 & 1), z = cube->z + (corner >> 2),
+        bit = (key < 8 ? 24 : edge >> 2 << 3) + (x & 7);
     const fsi__gs_slot *owner = m->slots + s->up[x >> 3 | y >> 3 << 1 | z >> 3 << 2];
     const int row = (z & 7) * 8 + (y & 7);
     return owner->vertices + owner->start[row] + fsi__mask_count(owner->vertex[row] & ((1u << bit) - 1));
@@ -2178,7 +2378,8 @@ static int fsi__gs_through(const fsi_grid *g, const int *at, const fsi__gs_cube 
 }
 
 /* Elements of a cube with these corners inside; NULL only counts them. */
-static int fsi__gs_cube_elements(const fsi__gs_impl *m, const fsi__gs_slot *s, const fsi__gs_cube *cube, unsigned inside, int *out)
+static int fsi__gs_cube_elements(const fsi__gs_impl *m, const fsi__gs_slot *s, const fsi__gs_cube *cube,
+    unsigned inside, int *out)
 {
     const int corners = m->phi->grid->dim;
     const unsigned char *edges = m->cases[corners - 2][inside];
@@ -2202,10 +2403,13 @@ static int fsi__gs_elements(const fsi__gs_impl *m, const fsi__gs_slot *s, int *o
     for (cube.z = 0; cube.z < (g->dim == 3 ? 8 : 1); cube.z++)
         for (cube.y = 0; cube.y < 8; cube.y++) {
             const uint16_t *in = s->inside + cube.z * 9 + cube.y;
-            const unsigned some = (unsigned)(in[0] | in[1] | in[up] | in[up + 1]), all = (unsigned)(in[0] & in[1] & in[up] & in[up + 1]);
+            const unsigned some = (unsigned)(in[0] | in[1] | in[up] | in[up + 1]),
+                all = (unsigned)(in[0] & in[1] & in[up] & in[up + 1]);
             const int row_through = fsi__gs_caps(g, 1, s->at[1] + cube.y) || fsi__gs_caps(g, 2, s->at[2] + cube.z);
-            unsigned left = (some | some >> 1) & ~(all & all >> 1) & 255;
+            unsigned left = (some | some >> 1) & ~(all & all >> 1) & 255; /* cubes with corners on both sides */
             if (!m->capped) left &= row_through ? 0 : ~through;
+
+            /* One after the other. */
             for (; left; left &= left - 1) {
                 const int x = fsi__mask_count((left & (0u - left)) - 1);
                 unsigned inside = (in[0] >> x & 3u) | (in[1] >> x & 3u) << 2;
@@ -2227,7 +2431,8 @@ static fsi_real fsi__gs_coordinate(const fsi_grid *g, int axis, int node) /* in 
 
 static fsi_vec3 fsi__gs_gradient(const fsi_real *v, const int *stride, int dim)
 {
-    return fsi_v3(v[stride[0]] - v[-stride[0]], v[stride[1]] - v[-stride[1]], dim == 3 ? v[stride[2]] - v[-stride[2]] : 0);
+    return fsi_v3(v[stride[0]] - v[-stride[0]], v[stride[1]] - v[-stride[1]], dim == 3 ? v[stride[2]] - v[-stride[2]]
+        : 0);
 }
 
 /* The vertex of a node along an axis, from the values around it; axis 3: at the node itself, on the wall. */
@@ -2240,14 +2445,16 @@ static void fsi__gs_put_vertex(fsi__gs_impl *m, const int *node, int axis, const
     int a;
     for (a = 0; a < 3; a++) {
         x[a] = a < g->dim ? fsi__gs_coordinate(g, a, node[a]) : 0;
-        n[a] = axis < 3 ? (fsi_real)(a == axis ? (v[0] < 0 ? 1 : -1) : 0) : (fsi_real)(a >= g->dim ? 0 : node[a] == -1 ? -1 : node[a] == g->n[a] ? 1 : 0);
+        n[a] = axis < 3 ? (fsi_real)(a == axis ? (v[0] < 0 ? 1 : -1) : 0)
+            : (fsi_real)(a >= g->dim ? 0 : node[a] == -1 ? -1 : node[a] == g->n[a] ? 1 : 0);
     }
     normal = fsi_v3_unit(fsi_v3(n[0], n[1], n[2]));
     if (axis < 3) {
         const fsi_real end = v[stride[axis]], t = fsi_clamp(v[0] / (v[0] - end), apart, 1 - apart);
         const fsi_vec3 p = fsi__gs_gradient(v, stride, g->dim), q = fsi__gs_gradient(v + stride[axis], stride, g->dim);
         const fsi_vec3 gradient = fsi_v3_unit(fsi_v3_add(fsi_v3_scale(p, 1 - t), fsi_v3_scale(q, t)));
-        if (fsi_v3_norm2(gradient) > (fsi_real)0.5) normal = gradient; /* not so where it is 0, or its square too small or large for a number */
+        /* not so where it is 0, or its square too small or large for a number */
+        if (fsi_v3_norm2(gradient) > (fsi_real)0.5) normal = gradient;
         x[axis] += t * (fsi__gs_coordinate(g, axis, node[axis] + 1) - x[axis]);
     }
     m->vertices[id] = fsi_v3_madd(g->origin, g->dx, fsi_v3(x[0], x[1], x[2]));
@@ -2269,7 +2476,8 @@ static void fsi__gs_vertices(fsi__gs_impl *m, const fsi__gs_slot *s)
                 node[0] = s->at[0] + x;
                 node[1] = s->at[1] + y;
                 node[2] = s->at[2] + z;
-                fsi__gs_put_vertex(m, node, bit >> 3, v + ((g->dim == 3 ? z + 2 : 0) * 12 + y + 2) * 12 + x + 2, stride, id++);
+                fsi__gs_put_vertex(m, node, bit >> 3, v + ((g->dim == 3 ? z + 2 : 0) * 12 + y + 2) * 12 + x + 2,
+                    stride, id++);
             }
         }
 }
@@ -2365,7 +2573,8 @@ FSI_API void fsi_grid_surface_destroy(fsi_grid_surface *s)
 }
 
 /* Room for `need` rows, of which the first `keep` stay. */
-static fsi_status fsi__gs_room(fsi_context *context, const fsi__column *c, int columns, int keep, int *capacity, int need)
+static fsi_status fsi__gs_room(fsi_context *context, const fsi__column *c, int columns, int keep, int *capacity,
+    int need)
 {
     return fsi__room(context, c, columns, keep, capacity, need, "fsi_grid_surface_update");
 }
@@ -2385,22 +2594,24 @@ static fsi_status fsi__gs_check_values(fsi_context *context, fsi__gs_impl *m)
 static fsi_status fsi__gs_find_slots(fsi_context *context, fsi__gs_impl *m)
 {
     const fsi_grid *g = m->phi->grid;
-    const size_t blocks = (size_t)g->block_count, places = (size_t)fsi__gs_places(g, 0) * (size_t)fsi__gs_places(g, 1) * (size_t)fsi__gs_places(g, 2);
+    const size_t blocks = (size_t)g->block_count,
+        places = (size_t)fsi__gs_places(g, 0) * (size_t)fsi__gs_places(g, 1) * (size_t)fsi__gs_places(g, 2);
     fsi__column c[1];
     fsi_status status;
     size_t p;
     int b;
     if (!fsi__arena_room(context, &m->memory, blocks + places * sizeof *m->map + 128))
-        return fsi__fail(context, FSI_ERROR_MEMORY, "fsi_grid_surface_update", -1, 0, "no memory for %g places", (double)places);
+        return fsi__fail(context, FSI_ERROR_MEMORY, "fsi_grid_surface_update", -1, 0, "no memory for %g places",
+            (double)places);
     m->map = (int *)fsi__take(&m->memory, places, sizeof *m->map);
     m->signs = (unsigned char *)fsi__take(&m->memory, blocks, 1);
-    status = fsi__gs_check_values(context, m);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__gs_check_values(context, m));
     for (p = 0; p < places; p++) m->map[p] = -1;
     for (b = 0; b < g->block_count; b++)
         if (m->signs[b] & 1) fsi__gs_mark(m, b);
     m->slot_count = fsi__gs_number_slots(m, 0);
-    status = fsi__gs_room(context, c, fsi__gs_column((void **)&m->slots, sizeof *m->slots, c), 0, &m->slot_capacity, m->slot_count + 1);
+    status = fsi__gs_room(context, c, fsi__gs_column((void **)&m->slots, sizeof *m->slots, c), 0, &m->slot_capacity,
+        m->slot_count + 1);
     if (status == FSI_OK) fsi__gs_number_slots(m, 1);
     return status;
 }
@@ -2419,7 +2630,8 @@ static fsi_status fsi__gs_number(fsi_context *context, fsi__gs_impl *m)
         vertices += v;
         elements += e;
         if (vertices > 2147483647 || elements * corners > 2147483647)
-            return fsi__fail(context, FSI_ERROR_LIMIT, "fsi_grid_surface_update", -1, (double)elements, "the surface has more than 2^31 - 1 vertices or indices");
+            return fsi__fail(context, FSI_ERROR_LIMIT, "fsi_grid_surface_update", -1, (double)elements,
+                "the surface has more than 2^31 - 1 vertices or indices");
     }
     return FSI_OK;
 }
@@ -2429,9 +2641,11 @@ static fsi_status fsi__gs_grow(fsi_grid_surface *s, fsi__gs_impl *m)
 {
     const fsi__gs_slot *end = m->slots + m->slot_count;
     fsi__column c[2];
-    fsi_status status = fsi__gs_room(s->context, c, fsi__gs_vertex_columns(m, c), s->vertex_count, &m->vertex_capacity, end->vertices);
+    fsi_status status = fsi__gs_room(s->context, c, fsi__gs_vertex_columns(m, c), s->vertex_count, &m->vertex_capacity,
+        end->vertices);
     if (status == FSI_OK)
-        status = fsi__gs_room(s->context, c, fsi__gs_column((void **)&m->elements, sizeof(int), c), s->element_count * s->corners, &m->element_capacity, end->elements * m->phi->grid->dim);
+        status = fsi__gs_room(s->context, c, fsi__gs_column((void **)&m->elements, sizeof(int), c),
+            s->element_count * s->corners, &m->element_capacity, end->elements * m->phi->grid->dim);
     s->vertices = m->vertices;
     s->normals = m->normals;
     s->elements = m->elements;
@@ -2443,21 +2657,22 @@ FSI_API fsi_status fsi_grid_surface_update(fsi_grid_surface *s, const fsi_field 
     static const char *const f = "fsi_grid_surface_update";
     fsi__gs_impl *m;
     double work;
-    fsi_status status;
     if (!s || s->cookie != FSI__COOKIE('i', fsi_grid_surface) || !fsi__is_field(phi)) return FSI_ERROR_COOKIE;
-    if (phi->place != FSI_CELLS) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, f, -1, (double)(int)phi->place, "phi is not a field of cells");
+    if (phi->place != FSI_CELLS)
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, f, -1, (double)(int)phi->place, "phi is not a field of cells");
     if (!(phi->background >= 0))
-        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, f, -1, (double)phi->background, "the background of phi is %g: liquid where no block is", (double)phi->background);
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, f, -1, (double)phi->background,
+            "the background of phi is %g: liquid where no block is", (double)phi->background);
+
+    /* Slots at the surface; how much each gives; room for all; then vertices and elements. */
     m = (fsi__gs_impl *)s->impl;
     m->phi = phi;
     m->capped = capped != 0;
-    status = fsi__gs_find_slots(s->context, m);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__gs_find_slots(s->context, m));
     work = (phi->grid->dim == 2 ? 200.0 : 1200.0) * m->slot_count; /* nanoseconds at least */
     fsi__parallel_work(s->context, m->slot_count, FSI__GS_GRAIN, work, fsi__gs_count_slots, m);
-    status = fsi__gs_number(s->context, m);
-    if (status == FSI_OK) status = fsi__gs_grow(s, m);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__gs_number(s->context, m));
+    FSI__TRY(fsi__gs_grow(s, m));
     fsi__parallel_work(s->context, m->slot_count, FSI__GS_GRAIN, work, fsi__gs_fill_slots, m);
     s->corners = phi->grid->dim;
     s->vertex_count = m->slots[m->slot_count].vertices;

@@ -21,14 +21,18 @@
       d.context = e.context = &ctx;
       pool.lo = fsi_v3(0, 0, 0);
       pool.hi = fsi_v3(1, 1, 0.25f);
-      if (fsi_grid_create(&grid, &d) != FSI_OK || fsi_grid_add_field(grid, FSI_CELLS, 8 * grid->dx, &phi) != FSI_OK) return 1;
+      if (fsi_grid_create(&grid, &d) != FSI_OK || fsi_grid_add_field(grid, FSI_CELLS, 8 * grid->dx, &phi) != FSI_OK)
+          return 1;
       for (a = 0; a < 3; a++)                              // 0.1 m/s downwards, and no wind
-          if (fsi_grid_add_field(grid, (fsi_grid_place)(FSI_FACES_X + a), a == 2 ? -0.1f : 0, &flow.u[a]) != FSI_OK) return 1;
-      if (fsi_grid_fill_box(phi, FSI_GRID_ADD, pool, 8) != FSI_OK || fsi_pressure_create(&solver, &e) != FSI_OK) return 1;
+          if (fsi_grid_add_field(grid, (fsi_grid_place)(FSI_FACES_X + a), a == 2 ? -0.1f : 0, &flow.u[a]) != FSI_OK)
+              return 1;
+      if (fsi_grid_fill_box(phi, FSI_GRID_ADD, pool, 8) != FSI_OK || fsi_pressure_create(&solver, &e) != FSI_OK)
+          return 1;
       n = (size_t)grid->block_count * (size_t)grid->block_cells;
       cell = (unsigned char *)malloc(n);
       for (i = 0; i < n; i++) cell[i] = phi->value[i] < 0 ? FSI_CELL_LIQUID : FSI_CELL_AIR;
-      for (i = 0; i < 64 * 64; i++) flow.u[2]->value[fsi_grid_entry(grid, (int)i % 64, (int)i / 64, 0)] = 0; // the floor stands
+      // the floor stands
+      for (i = 0; i < 64 * 64; i++) flow.u[2]->value[fsi_grid_entry(grid, (int)i % 64, (int)i / 64, 0)] = 0;
       flow.cell = cell;
       flow.phi = phi;
       flow.dt = 0.01f;
@@ -40,7 +44,8 @@
 
    WHAT IS IN HERE (search for >>)
       >>cut faces      what share of each face a mesh covers
-      >>pressure       projection: free surface, walls, cut faces, variable density, rigid bodies, solids that yield; multigrid and conjugate gradients
+      >>pressure       projection: free surface, walls, cut faces, variable density, rigid bodies, solids that yield;
+                       multigrid and conjugate gradients
       >>stages         for fsi's own headers, not for you; then the implementation, by the same names, and >>multigrid
    WHAT IT DOES NOT DO
       Thin sheets as obstacles: meshes must be closed. Grids of varying cell size.
@@ -57,8 +62,8 @@
 
 /* ---- >>cut faces ------------------------------------------------------------------------------------------------ */
 
-/* The faces of a grid that lie wholly or partly in a solid; those of blocks that exist. Arrays stay valid until the next build; entries
-   mean something as long as the grid keeps its blocks. */
+/* The faces of a grid that lie wholly or partly in a solid; those of blocks that exist. Arrays stay valid until the
+   next build; entries mean something as long as the grid keeps its blocks. */
 typedef struct fsi_grid_faces {
     uint32_t cookie;
     fsi_context *context;
@@ -69,92 +74,122 @@ typedef struct fsi_grid_faces {
     void *impl;
 } fsi_grid_faces;
 
-/* An empty list; memory comes from `context` (NULL: malloc). Errors: COOKIE, MEMORY; then *out is NULL. Destroying NULL is fine. */
+/* An empty list; memory comes from `context` (NULL: malloc). Errors: COOKIE, MEMORY; then *out is NULL. Destroying NULL
+   is fine. */
 FSI_API fsi_status fsi_grid_faces_create(fsi_grid_faces **out, fsi_context *context);
 FSI_API void fsi_grid_faces_destroy(fsi_grid_faces *faces);
-/* Finds the faces that a CLOSED mesh (of a container: what is outside of it) covers where it now is. The share of a face is that of the
-   polygon through the points where the mesh crosses its sides between corners inside and outside (found by rays within a block of an edge of the mesh,
-   from the distances at the corners else): exact for a plane, second order else. A corner on the
-   surface, or outside of it by less than 1e-5 dx (float: 1e-4), counts as inside: a face that lies in the surface is covered, or behind each wall that lies
-   in the grid there would be cells open to the liquid, and at the edges of a column a way through. What is thinner than a cell may pass
-   between corners unseen. Cells see the same corners where they share them. Costs half a microsecond a corner within dx of the mesh, a query for each row of blocks that are all inside or outside, and the writing of
-   what is deep inside.
-   Errors: COOKIE, ARGUMENT (dimension), MESH (not closed), LIMIT, MEMORY; the former list then stays as it was. */
+/* Finds the faces that a CLOSED mesh (of a container: what is outside of it) covers where it now is. The share of a
+   face is that of the polygon through the points where the mesh crosses its sides between corners inside and outside
+   (found by rays within a block of an edge of the mesh, from the distances at the corners else): exact for a plane,
+   second order else. A corner on the surface, or outside of it by less than 1e-5 dx (float: 1e-4), counts as inside: a
+   face that lies in the surface is covered, or behind each wall that lies in the grid there would be cells open to the
+   liquid, and at the edges of a column a way through. What is thinner than a cell may pass between corners unseen.
+   Cells see the same corners where they share them. Costs half a microsecond a corner within dx of the mesh, a query
+   for each row of blocks that are all inside or outside, and the writing of what is deep inside. Errors: COOKIE,
+   ARGUMENT (dimension), MESH (not closed), LIMIT, MEMORY; the former list then stays as it was. */
 FSI_API fsi_status fsi_grid_faces_build(fsi_grid_faces *faces, const fsi_grid *grid, const fsi_mesh *mesh);
 
 /* ---- >>pressure ----------------------------------------------------------------------------------------------- */
 
-/* The pressure that makes a liquid divergence-free, on the liquid's cells only (Batty, Bertails and Bridson 2007 for cut faces and bodies,
-   Gibou et al. 2002 for the free surface). With the share `open` of a face that no solid covers, and beta = 1/density there,
+/* The pressure that makes a liquid divergence-free, on the liquid's cells only (Batty, Bertails and Bridson 2007 for
+   cut faces and bodies, Gibou et al. 2002 for the free surface). With the share `open` of a face that no solid covers,
+   and beta = 1/density there,
 
-      dt/dx^2 sum over faces of open beta (p_i - p_nb)/theta = -div_i,       div_i = 1/dx sum of +-(open u + sum over solids of share v)
-      u -= dt beta (p_upper - p_lower)/(theta dx),                           bodies gain dt sum of share dx^(d-1) (p_lower - p_upper) n
+      dt/dx^2 sum over faces of open beta (p_i - p_nb)/theta = -div_i,       div_i = 1/dx sum of +-(open u + sum over
+      solids of share v)
+      u -= dt beta (p_upper - p_lower)/(theta dx),                           bodies gain dt sum of share dx^(d-1)
+      (p_lower - p_upper) n
 
-   theta is 1, but where a liquid cell i meets an air cell j: phi_i/(phi_i - phi_j), at least theta_min, and p_nb is the pressure at the surface.
-   Coupled bodies, and solids that yield, move with what they gain in the same solve: added mass, whatever their density. */
-enum { FSI_CELL_AIR, FSI_CELL_LIQUID, FSI_CELL_SOLID }; /* pressure known, unknown, and no flow: the faces of a solid cell are walls. What the faces of a
-                                                           solid cover in part only are no solid cells: they stay what they are */
+   theta is 1, but where a liquid cell i meets an air cell j: phi_i/(phi_i - phi_j), at least theta_min, and p_nb is the
+   pressure at the surface. Coupled bodies, and solids that yield, move with what they gain in the same solve: added
+   mass, whatever their density. */
+enum { FSI_CELL_AIR, FSI_CELL_LIQUID, FSI_CELL_SOLID }; /* pressure known, unknown, and no flow: the faces of a solid
+                                                           cell are walls. What the faces of a solid cover in part only
+                                                           are no solid cells: they stay what they are */
 
-/* One solid that meets the liquid. Where the shares of several solids in a face sum up to more than 1, they are scaled to 1. */
+/* One solid that meets the liquid. Where the shares of several solids in a face sum up to more than 1, they are scaled
+   to 1. */
 typedef struct fsi_pressure_solid {
     const fsi_grid_faces *faces;       /* built on the grid as it is now */
-    const fsi_real *velocity;          /* faces->count: normal velocity of the solid at each face [m/s]; NULL: 0. Not read when coupled */
-    int coupled;                       /* 1: a free rigid body, solved together with the liquid; what follows up to `angular` is read then only */
-    double mass;                       /* > 0 [kg; 2D: kg/m]; below 1e-5 of the liquid that moves with it, it counts as that */
-    fsi_mat3 inverse_inertia;          /* world axes, symmetric, positive semidefinite: 0 does not turn [1/(kg m^2)]; 2D: m[8] */
+    const fsi_real *velocity;          /* faces->count: normal velocity of the solid at each face [m/s]; NULL: 0. Not
+                                          read when coupled */
+    int coupled;                       /* 1: a free rigid body, solved together with the liquid; what follows up to
+                                          `angular` is read then only */
+    double mass;                       /* > 0 [kg; 2D: kg/m]; below 1e-5 of the liquid that moves with it, it counts as
+                                          that */
+    fsi_mat3 inverse_inertia;          /* world axes, symmetric, positive semidefinite: 0 does not turn [1/(kg m^2)];
+                                          2D: m[8] */
     fsi_vec3 center;                   /* of mass, now [m]; read for others too: the moment is about it */
     fsi_vec3 linear, angular;          /* in: after all other forces; out: after the liquid too [m/s, rad/s] */
-    fsi_vec3 impulse, angular_impulse; /* out, for every solid: what the liquid's pressure gave to it [N s, N m s; 2D: a metre of depth] */
-    double *face_impulse;              /* out, for every solid: the same for each of its faces along the face's axis, faces->count; NULL: not wanted */
-    /* A solid that yields, cloth say, is solved together with the liquid by what it does when its faces are pushed. Given the impulses of all its faces,
-       counted as face_impulse is, respond writes the change of each one's velocity [m/s]: a linear, symmetric, positive semidefinite map R. `velocity` is
-       that before the pressure. The liquid that a face carries with it counts in R and velocity, nowhere else: with weights W of faces in the solid's
-       velocities v, its matrix A (masses, dt^2 stiffness) and the masses M of liquid at its faces, R = W (A + W^T M W)^-1 W^T and
-       velocity = W (A + W^T M W)^-1 (A v + W^T M u). Faces away from liquid get impulse 0. Called from the calling thread: once an iteration, a few times more,
-       and twice for each piece of liquid without another way out. Anything but FSI_OK that it returns ends the projection, with that status. */
-    fsi_status (*respond)(void *user, fsi_context *context, const double *impulse, double *change); /* default NULL: does not yield. Not with `coupled` */
+    fsi_vec3 impulse, angular_impulse; /* out, for every solid: what the liquid's pressure gave to it [N s, N m s; 2D: a
+                                          metre of depth] */
+    double *face_impulse;              /* out, for every solid: the same for each of its faces along the face's axis,
+                                          faces->count; NULL: not wanted */
+    /* A solid that yields, cloth say, is solved together with the liquid by what it does when its faces are pushed.
+       Given the impulses of all its faces, counted as face_impulse is, respond writes the change of each one's velocity
+       [m/s]: a linear, symmetric, positive semidefinite map R. `velocity` is that before the pressure. The liquid that
+       a face carries with it counts in R and velocity, nowhere else: with weights W of faces in the solid's velocities
+       v, its matrix A (masses, dt^2 stiffness) and the masses M of liquid at its faces, R = W (A + W^T M W)^-1 W^T and
+       velocity = W (A + W^T M W)^-1 (A v + W^T M u). Faces away from liquid get impulse 0. Called from the calling
+       thread: once an iteration, a few times more, and twice for each piece of liquid without another way out. Anything
+       but FSI_OK that it returns ends the projection, with that status. */
+    /* default NULL: does not yield. Not with `coupled` */
+    fsi_status (*respond)(void *user, fsi_context *context, const double *impulse, double *change);
     void *user;
-    const fsi_real *yielding;          /* faces->count, >= 0: how readily each face gives way: 0 as a wall, 1 (or more) as freely as the liquid. Only the number of
-                                          iterations depends on it. Limp cloth: M/(M + its mass at the face), or density dx^d times R's row sum there (not its
-                                          diagonal); a rigid plate: NULL, which is 0. Read with respond only */
+    const fsi_real *yielding;          /* faces->count, >= 0: how readily each face gives way: 0 as a wall, 1 (or more)
+                                          as freely as the liquid. Only the number of iterations depends on it. Limp
+                                          cloth: M/(M + its mass at the face), or density dx^d times R's row sum there
+                                          (not its diagonal); a rigid plate: NULL, which is 0. Read with respond only */
 } fsi_pressure_solid;
 
 typedef struct fsi_pressure_flow {
     uint32_t cookie;
-    fsi_field *u[3];                         /* velocities on faces [m/s]. In: predicted. Out: faces next to liquid cells: divergence-free; those that
-                                                solids cover wholly: the solid's velocity. Faces of walls and of solid cells are read, not written */
-    const unsigned char *cell;               /* grid->block_count * block_cells: FSI_CELL_*; where no block is, there is air */
+    fsi_field *u[3];                         /* velocities on faces [m/s]. In: predicted. Out: faces next to liquid
+                                                cells: divergence-free; those that solids cover wholly: the solid's
+                                                velocity. Faces of walls and of solid cells are read, not written */
+    const unsigned char *cell;               /* grid->block_count * block_cells: FSI_CELL_*; where no block is, there is
+                                                air */
     const fsi_field *phi;                    /* at cells, negative in liquid [m]; NULL: theta = 1 */
-    const fsi_field *surface_pressure;       /* at cells [Pa]: at a surface between cells i and j, (1 - theta) of i's + theta of j's; NULL: 0 */
-    const fsi_field *surface_weight;         /* at cells, > 0, its background too: of its surface_pressure in that mean; NULL: 1 */
+    const fsi_field *surface_pressure;       /* at cells [Pa]: at a surface between cells i and j, (1 - theta) of
+                                                i's + theta of j's; NULL: 0 */
+    const fsi_field *surface_weight;         /* at cells, > 0, its background too: of its surface_pressure in that mean;
+                                                NULL: 1 */
     const fsi_field *inverse_density[3];     /* at faces, > 0 [m^3/kg], their backgrounds too; NULL (all): 1/density */
     fsi_real density;                        /* > 0 [kg/m^3]; default 1000; not read with inverse_density */
     fsi_real dt;                             /* > 0 [s] */
     fsi_real theta_min;                      /* 0 to 1, not 0; default 0.01 */
-    unsigned char open_side[6];              /* x-, x+, y-, ...: 1: air of pressure 0 beyond this side of the box, which is its surface; 0 (default): a
-                                                wall, its normal velocity stands in u at its faces (inflow too) */
-    int use_guess;                           /* 1: the solve starts from `pressure`, unless that is worse than 0; default 0 */
+    unsigned char open_side[6];              /* x-, x+, y-, ...: 1: air of pressure 0 beyond this side of the box, which
+                                                is its surface; 0 (default): a wall, its normal velocity stands in u at
+                                                its faces (inflow too) */
+    int use_guess;                           /* 1: the solve starts from `pressure`, unless that is worse than 0;
+                                                default 0 */
     fsi_pressure_solid *solids;              /* solid_count */
     int solid_count;
-    const unsigned char *let_go;             /* at cells: the wall or solid at the face below along axis a does not hold liquid in the cell above that face, bit a, or
-                                                below it, bit 3 + a. For that cell it is as an open side, with its velocity in u; the solid gets no impulse there; NULL: all hold */
-    fsi_field *pressure;                     /* out: at liquid cells [Pa], 0 in all others; none of the fields above; NULL: not wanted */
+    const unsigned char *let_go;             /* at cells: the wall or solid at the face below along axis a does not hold
+                                                liquid in the cell above that face, bit a, or below it, bit 3 + a. For
+                                                that cell it is as an open side, with its velocity in u; the solid gets
+                                                no impulse there; NULL: all hold */
+    fsi_field *pressure;                     /* out: at liquid cells [Pa], 0 in all others; none of the fields above;
+                                                NULL: not wanted */
 } fsi_pressure_flow;
 
 typedef struct fsi_pressure_desc {
     uint32_t cookie;
     fsi_context *context; /* default NULL */
-    double tolerance;     /* done when the largest divergence left is below tolerance * the largest right side (surface pressures counted with theta 1), */
-    double absolute;      /* or below this [1/s]. Defaults 1e-8 (float: 1e-6) and 0. A second projection asks for the first one's
-                             stats.divergence */
+    double tolerance;     /* done when the largest divergence left is below tolerance * the largest right side (surface
+                             pressures counted with theta 1), */
+    double absolute;      /* or below this [1/s]. Defaults 1e-8 (float: 1e-6) and 0. A second projection asks for the
+                             first one's stats.divergence */
     int max_iters;        /* default 200 */
 } fsi_pressure_desc;
 
 typedef struct fsi_pressure_stats { /* of the last projection */
     long long unknowns;         /* liquid cells with an open face */
     int enclosed;               /* liquid cells without, even if a solid at their faces yields; their pressure is 0 */
-    int pieces;                 /* connected pieces of liquid without a free surface or other way out: the pressure of each has mean 0, */
-    double removed;             /* and their net inflow cannot be met: sum over the pieces of its amount [m^3/s; 2D m^2/s], which spreads over their cells */
+    int pieces;                 /* connected pieces of liquid without a free surface or other way out: the pressure of
+                                   each has mean 0, */
+    double removed;             /* and their net inflow cannot be met: sum over the pieces of its amount [m^3/s; 2D
+                                   m^2/s], which spreads over their cells */
     int iters, levels;
     double residual;            /* largest |divergence| left over the largest right side, */
     double divergence;          /* and by itself [1/s], but for what was removed */
@@ -176,9 +211,9 @@ FSI_API fsi_pressure_flow fsi_pressure_default_flow(void); /* fills every field;
 /* *out is NULL on failure. Errors: COOKIE, ARGUMENT, MEMORY. */
 FSI_API fsi_status fsi_pressure_create(fsi_pressure **out, const fsi_pressure_desc *desc);
 FSI_API void fsi_pressure_destroy(fsi_pressure *s); /* NULL is fine */
-/* One projection, in time and memory proportional to the blocks that exist and the liquid cells (and 4 bytes a column of the liquid's bounding box).
-   Errors: COOKIE, ARGUMENT (names the field), NAN (names the cell), LIMIT, MEMORY, CONVERGENCE (max_iters, or no progress); then fields and solids
-   are as they were. */
+/* One projection, in time and memory proportional to the blocks that exist and the liquid cells (and 4 bytes a column
+   of the liquid's bounding box). Errors: COOKIE, ARGUMENT (names the field), NAN (a field, a cell), LIMIT, MEMORY,
+   CONVERGENCE (max_iters, or no progress); then fields and solids are as they were. */
 FSI_API fsi_status fsi_pressure_project(fsi_pressure *s, fsi_pressure_flow *flow);
 
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
@@ -206,10 +241,12 @@ FSI__STRICT_BEGIN
 /* ---- >>cut faces implementation ---------------------------------------------------------------------------------- */
 
 #define FSI__FACES_SIDE 9    /* corners along a block, those of the upper ends of its cells with them */
-#define FSI__FACES_TOUCH (sizeof(fsi_real) == 8 ? (fsi_real)1e-5 : (fsi_real)1e-4) /* corners that lie that many cells outside of the mesh count as inside */
+/* Corners that lie that many cells outside of the mesh count as inside. */
+#define FSI__FACES_TOUCH (sizeof(fsi_real) == 8 ? (fsi_real)1e-5 : (fsi_real)1e-4)
 
-/* The corners of a block that the mesh comes near to have a slot of 9 x 9 x 9 distances (2D: 9 x 9). Those that belong to the next block
-   are copied from there; a block that is not near stands for its sign; where no block is, they are computed. */
+/* The corners of a block that the mesh comes near to have a slot of 9 x 9 x 9 distances (2D: 9 x 9). Those that belong
+   to the next block are copied from there; a block that is not near stands for its sign; where no block is, they are
+   computed. */
 typedef struct fsi__faces_impl {
     const fsi_grid *grid;
     fsi_shape shape;
@@ -272,7 +309,8 @@ static void fsi__faces_sample(void *arg, int chunk, int begin, int end)
 {
     static const int none[3] = { 0, 0, 0 };
     fsi__faces_impl *m = (fsi__faces_impl *)arg;
-    const int own[3] = { 8, 8, m->grid->dim == 3 ? 8 : 1 }, all[3] = { FSI__FACES_SIDE, FSI__FACES_SIDE, FSI__FACES_SIDE };
+    const int own[3] = { 8, 8, m->grid->dim == 3 ? 8 : 1 },
+        all[3] = { FSI__FACES_SIDE, FSI__FACES_SIDE, FSI__FACES_SIDE };
     int corner[3];
     (void)chunk;
     for (; begin < end; begin++) {
@@ -288,7 +326,8 @@ static void fsi__faces_border(const fsi__faces_impl *m, const fsi__sampling *s, 
 {
     const fsi_grid *g = m->grid;
     int lo[3], hi[3], a, x, y, z;
-    const long long entry = fsi_grid_entry(g, corner[0] + (d & 1) * 8, corner[1] + (d >> 1 & 1) * 8, corner[2] + (d >> 2) * 8);
+    const long long entry = fsi_grid_entry(g, corner[0] + (d & 1) * 8, corner[1] + (d >> 1 & 1) * 8,
+        corner[2] + (d >> 2) * 8);
     const int state = entry < 0 ? FSI__SIDE_CUT : m->state[entry / g->block_cells];
     const fsi_real *from = state < 0 ? NULL : m->values + (size_t)state * m->slot_size;
     for (a = 0; a < 3; a++) {
@@ -302,12 +341,15 @@ static void fsi__faces_border(const fsi__faces_impl *m, const fsi__sampling *s, 
     for (z = lo[2]; z < hi[2]; z++)
         for (y = lo[1]; y < hi[1]; y++)
             for (x = lo[0]; x < hi[0]; x++)
-                s->out[z * s->stride[2] + y * s->stride[1] + x] = from ? from[(z & 7) * s->stride[2] + (y & 7) * s->stride[1] + (x & 7)]
-                                                                       : state == FSI__SIDE_INSIDE ? -s->limit : s->limit;
+                s->out[z * s->stride[2] + y * s->stride[1] + x] = from
+                    ? from[(z & 7) * s->stride[2] + (y & 7) * s->stride[1] + (x & 7)]
+                                                                       : state == FSI__SIDE_INSIDE ? -s->limit
+                                                                           : s->limit;
 }
 
-/* Share of a square where values at its corners, in order around it, are negative, as some but not all are: corners cut off by straight lines. Its side
-   from corner k to k + 1 is cut at t[k] of its length. Where opposite corners are inside, the mean of all four tells whether they are one. */
+/* Share of a square where values at its corners, in order around it, are negative, as some but not all are: corners cut
+   off by straight lines. Its side from corner k to k + 1 is cut at t[k] of its length. Where opposite corners are
+   inside, the mean of all four tells whether they are one. */
 static fsi_real fsi__faces_share(const fsi_real *v, const fsi_real *t)
 {
     fsi_real cut = 0;
@@ -324,8 +366,9 @@ static fsi_real fsi__faces_share(const fsi_real *v, const fsi_real *t)
     return fsi_max(inside ? cut : 1 - cut, FSI_REAL_EPS); /* never 0 where a corner is inside */
 }
 
-/* Share in the solid of the side from corner p to p + dx along an axis, a and b the distances at its ends: up to where the mesh crosses it. Where it is
-   smooth, distances tell as well as a ray and are faster; around edges they are not straight, and a wall 0.15 dx behind a corner was seen at 0.5 dx. */
+/* Share in the solid of the side from corner p to p + dx along an axis, a and b the distances at its ends: up to where
+   the mesh crosses it. Where it is smooth, distances tell as well as a ray and are faster; around edges they are not
+   straight, and a wall 0.15 dx behind a corner was seen at 0.5 dx. */
 static fsi_real fsi__faces_crossing(const fsi__faces_impl *m, fsi_vec3 p, int axis, int smooth, fsi_real a, fsi_real b)
 {
     const fsi_real dx = m->grid->dx;
@@ -341,16 +384,19 @@ static fsi_real fsi__faces_crossing(const fsi__faces_impl *m, fsi_vec3 p, int ax
     return fsi_max(hit.face >= 0 ? hit.t : (a < 0 ? a / (a - b) : b / (b - a)), FSI_REAL_EPS);
 }
 
-/* Where the mesh cuts the sides of a face of an axis, v at its corners in order around it from the one at p: fsi__faces_share. */
+/* Where the mesh cuts the sides of a face of an axis, v at its corners in order around it from the one at p:
+   fsi__faces_share. */
 static void fsi__faces_cuts(const fsi__faces_impl *m, fsi_vec3 p, int axis, int smooth, const fsi_real *v, fsi_real *t)
 {
     const fsi_real dx = m->grid->dx;
     const int along[2] = { (axis + 1) % 3, (axis + 2) % 3 };
     int k;
     for (k = 0; k < 4; k++) {
-        const int next = (k + 1) & 3, low = k < 2 ? k : next, high = k < 2 ? next : k, far_side = k == 1 || k == 2, side = along[k & 1], across = along[~k & 1];
+        const int next = (k + 1) & 3, low = k < 2 ? k : next, high = k < 2 ? next : k, far_side = k == 1 || k == 2,
+            side = along[k & 1], across = along[~k & 1];
         const fsi_vec3 shift = fsi_v3(across == 0 ? dx : 0, across == 1 ? dx : 0, across == 2 ? dx : 0);
-        const fsi_real share = (v[k] < 0) == (v[next] < 0) ? 0 : fsi__faces_crossing(m, far_side ? fsi_v3_add(p, shift) : p, side, smooth, v[low], v[high]);
+        const fsi_real share = (v[k] < 0) == (v[next] < 0) ? 0
+            : fsi__faces_crossing(m, far_side ? fsi_v3_add(p, shift) : p, side, smooth, v[low], v[high]);
         t[k] = v[k] < 0 ? share : 1 - share;
     }
 }
@@ -359,7 +405,9 @@ static void fsi__faces_cuts(const fsi__faces_impl *m, fsi_vec3 p, int axis, int 
 static void fsi__faces_top(const fsi_grid *g, const int *corner, int axis, int *top)
 {
     int a;
-    for (a = 0; a < 3; a++) top[a] = fsi__clamp_int(fsi_grid_size(g, (fsi_grid_place)(FSI_FACES_X + axis), a) - corner[a], a < g->dim ? 8 : 1);
+    for (a = 0; a < 3; a++)
+        top[a] = fsi__clamp_int(fsi_grid_size(g, (fsi_grid_place)(FSI_FACES_X + axis), a) - corner[a], a < g->dim ? 8
+            : 1);
     for (a = 0; a < 3; a++)
         if (top[a] < 0) top[a] = 0;
 }
@@ -382,8 +430,11 @@ static void fsi__faces_count(void *arg, int chunk, int begin, int end)
     int corner[3], top[3], at[4], a, d, x, y, z;
     (void)chunk;
     for (; begin < end; begin++) {
+        /* Corners on the border come from the blocks beside. */
         const fsi__sampling s = fsi__faces_sampling(m, begin, corner);
         for (d = 1; s.out && d < 1 << g->dim; d++) fsi__faces_border(m, &s, corner, d);
+
+        /* Faces with a corner inside, or all of a block that is inside. */
         for (a = 0; a < g->dim; a++) {
             int n = 0;
             fsi__faces_top(g, corner, a, top);
@@ -402,7 +453,8 @@ static void fsi__faces_count(void *arg, int chunk, int begin, int end)
 }
 
 /* Share of face (x, y, z) of an axis from the distances of its block's slot. */
-static fsi_real fsi__faces_of_slot(const fsi__faces_impl *m, const fsi__sampling *s, int smooth, int axis, const int *at, int x, int y, int z)
+static fsi_real fsi__faces_of_slot(const fsi__faces_impl *m, const fsi__sampling *s, int smooth, int axis,
+    const int *at, int x, int y, int z)
 {
     const fsi_real *p = s->out + z * s->stride[2] + y * s->stride[1] + x;
     const fsi_vec3 low = fsi_v3_madd(s->at, s->dx, fsi_v3((fsi_real)x, (fsi_real)y, (fsi_real)z));
@@ -452,7 +504,8 @@ FSI_API fsi_status fsi_grid_faces_create(fsi_grid_faces **out, fsi_context *cont
     *out = NULL;
     if (!fsi__is_context(context)) return FSI_ERROR_COOKIE;
     f = (fsi_grid_faces *)fsi__alloc(context, 1, sizeof *f + sizeof(fsi__faces_impl));
-    if (!f) return fsi__fail(context, FSI_ERROR_MEMORY, "fsi_grid_faces_create", -1, 0, "no memory for a list of faces");
+    if (!f)
+        return fsi__fail(context, FSI_ERROR_MEMORY, "fsi_grid_faces_create", -1, 0, "no memory for a list of faces");
     f->cookie = FSI__COOKIE('f', fsi_grid_faces);
     f->context = context;
     f->impl = f + 1;
@@ -515,27 +568,34 @@ FSI_API fsi_status fsi_grid_faces_build(fsi_grid_faces *f, const fsi_grid *grid,
     static const char *const fn = "fsi_grid_faces_build";
     fsi__faces_impl *m;
     fsi__column c[2];
-    fsi_status status;
     long long total = 0;
     int first[4], a, b;
+
+    /* Input. */
     if (!f || f->cookie != FSI__COOKIE('f', fsi_grid_faces) || !fsi__is_grid(grid)) return FSI_ERROR_COOKIE;
-    status = fsi__grid_check_mesh(f->context, grid, mesh, fn);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__grid_check_mesh(f->context, grid, mesh, fn));
+
+    /* Distances at the corners; how many faces each block has. */
     m = (fsi__faces_impl *)f->impl;
     m->grid = grid;
     m->shape = fsi_shape_mesh(mesh);
-    if (!fsi__faces_distances(f->context, m)) return fsi__fail(f->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the corners of faces");
+    if (!fsi__faces_distances(f->context, m))
+        return fsi__fail(f->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the corners of faces");
     fsi__parallel_work(f->context, grid->block_count, 4, fsi__faces_work(m, 2), fsi__faces_count, m);
+
+    /* Where the faces of each block begin, axis by axis. */
     for (a = 0; a < 3; a++)
         for (b = 0, first[a] = (int)total; a < grid->dim && b < grid->block_count; b++) {
             const int n = m->counts[a * grid->block_count + b];
             m->counts[a * grid->block_count + b] = (int)total;
             total += n;
-            if (total > 2147483647) return fsi__fail(f->context, FSI_ERROR_LIMIT, fn, -1, (double)total, "more than 2^31 - 1 faces");
+            if (total > 2147483647)
+                return fsi__fail(f->context, FSI_ERROR_LIMIT, fn, -1, (double)total, "more than 2^31 - 1 faces");
         }
     first[3] = (int)total;
-    status = fsi__room(f->context, c, fsi__faces_columns(m, c), f->count, &m->capacity, (int)total, fn);
-    if (status != FSI_OK) return status;
+
+    /* Room; then the faces. */
+    FSI__TRY(fsi__room(f->context, c, fsi__faces_columns(m, c), f->count, &m->capacity, (int)total, fn));
     fsi__parallel_work(f->context, grid->block_count, 4, fsi__faces_work(m, 3), fsi__faces_write, m);
     memcpy(f->first, first, sizeof first);
     f->count = (int)total;
@@ -550,20 +610,22 @@ FSI_API fsi_status fsi_grid_faces_build(fsi_grid_faces *f, const fsi_grid *grid,
 
       excess x_i + sum over neighbours of a_face (x_i - x_nb) = r_i,      a_face >= 0, excess >= 0
 
-   Cells are stored in bricks of 8 along x, in the order of z, y, x, and only bricks with a liquid cell exist. A segment is a
-   range of bricks, side by side, whose neighbours in y and z are side by side too, so that every loop runs over contiguous
-   numbers; neighbours that do not exist are read from a pad of zeros behind the last brick.
+   Cells are stored in bricks of 8 along x, in the order of z, y, x, and only bricks with a liquid cell exist. A segment
+   is a range of bricks, side by side, whose neighbours in y and z are side by side too, so that every loop runs over
+   contiguous numbers; neighbours that do not exist are read from a pad of zeros behind the last brick.
 
         row y + 1        |-----brick----|-----brick----|                        upper[0]
-        row y                           |-----brick----|-----brick----|         at     two segments: what is below the first
-        row y - 1                       |-----brick----|  zeros ...             lower[0]  does not go on below the second
+        row y                           |-----brick----|-----brick----|         at     two segments: what is below the
+        first
+        row y - 1                       |-----brick----|  zeros ...             lower[0] does not go on below the second
 
-   The preconditioner of conjugate gradients is a V-cycle in float. A coarse cell is 2 x 2 x 2 cells; its faces are the sums of theirs over 2,
-   for the distance between centres is twice as far. Its value goes to all its cells: with two sweeps that is as good as linear interpolation, and does not
-   mind jumps of the density by 1000. A sweep takes the rows with y + z even, then the odd ones: x of a row from old values of the row and the newest of
-   those around it. */
+   The preconditioner of conjugate gradients is a V-cycle in float. A coarse cell is 2 x 2 x 2 cells; its faces are the
+   sums of theirs over 2, for the distance between centres is twice as far. Its value goes to all its cells: with two
+   sweeps that is as good as linear interpolation, and does not mind jumps of the density by 1000. A sweep takes the
+   rows with y + z even, then the odd ones: x of a row from old values of the row and the newest of those around it. */
 
-/* What a loop writes is apart from all that it reads: spares the compiler a check of every pair of arrays, or giving up. */
+/* What a loop writes is apart from all that it reads: spares the compiler a check of every pair of arrays, or giving
+   up. */
 #if defined(__clang__)
 #define FSI__MG_APART _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)
@@ -589,9 +651,11 @@ typedef struct fsi__mg_segment {
     int rough;                     /* where its arrays start in `faces`, -1: plain */
 } fsi__mg_segment;
 
-/* What the equations of rough bricks are made of: eight arrays in their order. A face between two cells stands in both. Plain bricks, inside a liquid of one
-   density, have none: all their faces are the level's `unit`, and there is no excess. */
-enum { FSI__MG_LOWER = 0, FSI__MG_UPPER = 3, FSI__MG_EXCESS = 6, FSI__MG_INVERSE = 7, FSI__MG_ARRAYS = 8 }; /* inverse: 1/diagonal, 0: no equation */
+/* What the equations of rough bricks are made of: eight arrays in their order. A face between two cells stands in both.
+   Plain bricks, inside a liquid of one density, have none: all their faces are the level's `unit`, and there is no
+   excess. */
+/* inverse: 1/diagonal, 0: no equation */
+enum { FSI__MG_LOWER = 0, FSI__MG_UPPER = 3, FSI__MG_EXCESS = 6, FSI__MG_INVERSE = 7, FSI__MG_ARRAYS = 8 };
 
 typedef struct fsi__mg_level {
     fsi__arena lists_memory, numbers_memory;
@@ -652,27 +716,33 @@ static void fsi__mg_cut(fsi__mg_level *m, int odd)
             int from[4] = { 0, 0, 0, 0 }, now[4], last[4] = { -2, -2, -2, -2 };
             for (b = m->row[r]; b < m->row[r + 1]; b++) {
                 fsi__mg_segment *s = m->segment + m->segments - 1;
-                int joins = b > m->row[r] && (m->rough[b] < 0) == (m->rough[b - 1] < 0) && m->place[b] == m->place[b - 1] + 1 && s->n < 8 * FSI__MG_LONGEST;
+                int joins = b > m->row[r] && (m->rough[b] < 0) == (m->rough[b - 1] < 0)
+                    && m->place[b] == m->place[b - 1] + 1 && s->n < 8 * FSI__MG_LONGEST;
+
+                /* The bricks beside: do they follow those of the brick before? */
                 for (d = 0; d < 4; d++) {
                     const int step = d & 1 ? 1 : -1;
                     now[d] = fsi__mg_find(m, y + (d < 2 ? step : 0), z + (d < 2 ? 0 : step), m->place[b], from + d);
                     joins = joins && (now[d] < 0 ? last[d] == -1 : now[d] == last[d] + 1 && last[d] >= 0);
                     last[d] = now[d];
                 }
+
+                /* If not, a new segment. */
                 if (!joins) {
                     s = m->segment + m->segments++;
                     s->at = fsi__mg_cell(b);
                     s->n = 0;
                     s->rough = m->rough[b];
-                    for (d = 0; d < 4; d++) (d & 1 ? s->upper : s->lower)[d >> 1] = fsi__mg_cell(now[d] < 0 ? m->bricks : now[d]);
+                    for (d = 0; d < 4; d++)
+                        (d & 1 ? s->upper : s->lower)[d >> 1] = fsi__mg_cell(now[d] < 0 ? m->bricks : now[d]);
                 }
                 s->n += 8;
             }
         }
 }
 
-/* Merges the rows of the finer level, two by two in y and z, into the bricks of m: counts them; fills the lists if `fill`. Those whose children are all there
-   and plain are plain: `children` of them. */
+/* Merges the rows of the finer level, two by two in y and z, into the bricks of m: counts them; fills the lists if
+   `fill`. Those whose children are all there and plain are plain: `children` of them. */
 static int fsi__mg_merge(const fsi__mg_level *fine, fsi__mg_level *m, int children, int fill)
 {
     int y, z, q, half, count = 0;
@@ -680,17 +750,24 @@ static int fsi__mg_merge(const fsi__mg_level *fine, fsi__mg_level *m, int childr
     for (z = 0; z < m->rows[1]; z++)
         for (y = 0; y < m->rows[0]; y++) {
             int at[4], end[4];
+
+            /* The four rows that merge. */
             for (q = 0; q < 4; q++) {
                 const int fy = 2 * y + (q & 1), fz = 2 * z + (q >> 1), there = fy < fine->rows[0] && fz < fine->rows[1];
                 at[q] = there ? fine->row[fz * fine->rows[0] + fy] : 0;
                 end[q] = there ? fine->row[fz * fine->rows[0] + fy + 1] : 0;
             }
             if (fill) m->row[z * m->rows[0] + y] = count;
+
+            /* The next place that any of them has. */
             for (;;) {
                 int first = -1, plain = 0;
                 for (q = 0; q < 4; q++)
-                    if (at[q] < end[q] && (first < 0 || fine->place[at[q]] >> 1 < first)) first = fine->place[at[q]] >> 1;
+                    if (at[q] < end[q] && (first < 0 || fine->place[at[q]] >> 1 < first))
+                        first = fine->place[at[q]] >> 1;
                 if (first < 0) break;
+
+                /* Its eight children. */
                 for (q = 0; q < 4; q++)
                     for (half = 0; half < 2; half++) {
                         const int there = at[q] < end[q] && fine->place[at[q]] == 2 * first + half;
@@ -804,9 +881,10 @@ static void fsi__mg_invert(float *f, size_t n)
     for (c = 0; c < 8; c++) f[FSI__MG_INVERSE * n + (size_t)c] = d[c] > 0 ? 1 / d[c] : 0;
 }
 
-/* The faces of coarse cells. A free surface, at the distance h/excess from a fine centre, lies h/2 further from the coarse one. A closed piece of liquid
-   that is one coarse cell has no faces left: it is tied down as if it had some excess, or sweeps would forget what coarser levels, which mix
-   it with others, bring it, and the cycle would not be symmetric. Where such a piece moves a light body, that ends the iteration. */
+/* The faces of coarse cells. A free surface, at the distance h/excess from a fine centre, lies h/2 further from the
+   coarse one. A closed piece of liquid that is one coarse cell has no faces left: it is tied down as if it had some
+   excess, or sweeps would forget what coarser levels, which mix it with others, bring it, and the cycle would not be
+   symmetric. Where such a piece moves a light body, that ends the iteration. */
 static void fsi__mg_coarsen(void *arg, int chunk, int begin, int end)
 {
     const fsi__mg_job *job = (const fsi__mg_job *)arg;
@@ -819,6 +897,8 @@ static void fsi__mg_coarsen(void *arg, int chunk, int begin, int end)
         int some[8] = { 0, 0, 0, 0, 0, 0, 0, 0 };
         if (m->rough[b] < 0) continue;
         memset(sum, 0, sizeof sum);
+
+        /* Sums over the faces of the children, over 2. */
         for (k = 0; k < 8; k++) {
             const int child = m->child[8 * b + k];
             const float *in = child < 0 || f->rough[child] < 0 ? NULL : f->faces + f->rough[child];
@@ -834,12 +914,15 @@ static void fsi__mg_coarsen(void *arg, int chunk, int begin, int end)
                 some[to] |= !in || in[FSI__MG_INVERSE * n + (size_t)c] > 0;
             }
         }
+
+        /* A cell without faces is tied down. */
         for (c = 0; c < 8; c++) {
             float all = 0;
             for (k = 0; k < FSI__MG_INVERSE; k++) all += sum[k][c];
             if (some[c] && !(all > 0)) sum[FSI__MG_EXCESS][c] = m->unit;
         }
-        for (k = 0; k < FSI__MG_ARRAYS; k++) memcpy(m->faces + (size_t)k * (size_t)m->rough_cells + m->rough[b], sum[k], sizeof sum[k]);
+        for (k = 0; k < FSI__MG_ARRAYS; k++)
+            memcpy(m->faces + (size_t)k * (size_t)m->rough_cells + m->rough[b], sum[k], sizeof sum[k]);
         fsi__mg_invert(m->faces + m->rough[b], (size_t)m->rough_cells);
     }
 }
@@ -891,19 +974,26 @@ static void fsi__mg_relax(void *arg, int chunk, int begin, int end)
     const float w = job->weight, unit = m->unit, keep = 1 - w, give = w / (job->faces * unit);
     int k, i;
     (void)chunk;
+
+    /* The segment and those beside it. */
     for (k = begin + job->first; k < end + job->first; k++) {
         const fsi__mg_segment *s = m->segment + k;
         const fsi__mg_names f = fsi__mg_name(m, s);
         const float *x = job->own + s->at, *r = m->r + s->at;
-        const float *yl = job->other + s->lower[0], *yu = job->other + s->upper[0], *zl = job->other + s->lower[1], *zu = job->other + s->upper[1];
+        const float *yl = job->other + s->lower[0], *yu = job->other + s->upper[0], *zl = job->other + s->lower[1],
+            *zu = job->other + s->upper[1];
         float *out = job->out + s->at;
+
+        /* Plain bricks, rough bricks. */
         if (s->rough < 0)
             FSI__MG_APART
-            for (i = 0; i < s->n; i++) out[i] = keep * x[i] + give * (r[i] + unit * (x[i - 1] + x[i + 1] + yl[i] + yu[i] + zl[i] + zu[i]));
+            for (i = 0; i < s->n; i++)
+                out[i] = keep * x[i] + give * (r[i] + unit * (x[i - 1] + x[i + 1] + yl[i] + yu[i] + zl[i] + zu[i]));
         else
             FSI__MG_APART
             for (i = 0; i < s->n; i++)
-                out[i] = keep * x[i] + w * f.inverse[i] * (r[i] + f.ax[i] * x[i - 1] + f.bx[i] * x[i + 1] + f.ay[i] * yl[i] + f.by[i] * yu[i] + f.az[i] * zl[i] + f.bz[i] * zu[i]);
+                out[i] = keep * x[i] + w * f.inverse[i] * (r[i] + f.ax[i] * x[i - 1] + f.bx[i] * x[i + 1]
+                    + f.ay[i] * yl[i] + f.by[i] * yu[i] + f.az[i] * zl[i] + f.bz[i] * zu[i]);
     }
 }
 
@@ -916,6 +1006,7 @@ static void fsi__mg_relax_zero(void *arg, int chunk, int begin, int end)
     int k, i;
     (void)chunk;
     for (k = begin + job->first; k < end + job->first; k++) {
+        /* The segment. */
         const fsi__mg_segment *s = m->segment + k;
         const fsi__mg_names f = fsi__mg_name(m, s);
         const float *r = m->r + s->at;
@@ -925,14 +1016,18 @@ static void fsi__mg_relax_zero(void *arg, int chunk, int begin, int end)
             for (i = 0; i < s->n; i++) out[i] = (s->rough < 0 ? give : w * f.inverse[i]) * r[i];
             continue;
         }
-        yl = job->other + s->lower[0], yu = job->other + s->upper[0], zl = job->other + s->lower[1], zu = job->other + s->upper[1];
+
+        /* Plain bricks, rough bricks, beside those of the first colour. */
+        yl = job->other + s->lower[0], yu = job->other + s->upper[0], zl = job->other + s->lower[1],
+            zu = job->other + s->upper[1];
         if (s->rough < 0)
             FSI__MG_APART
             for (i = 0; i < s->n; i++) out[i] = give * (r[i] + unit * (yl[i] + yu[i] + zl[i] + zu[i]));
         else
             FSI__MG_APART
             for (i = 0; i < s->n; i++)
-                out[i] = w * f.inverse[i] * (r[i] + f.ay[i] * yl[i] + f.by[i] * yu[i] + f.az[i] * zl[i] + f.bz[i] * zu[i]);
+                out[i] = w * f.inverse[i] * (r[i] + f.ay[i] * yl[i] + f.by[i] * yu[i] + f.az[i] * zl[i]
+                    + f.bz[i] * zu[i]);
     }
 }
 
@@ -945,20 +1040,25 @@ static void fsi__mg_residual(void *arg, int chunk, int begin, int end)
     int k, i;
     (void)chunk;
     for (k = begin; k < end; k++) {
+        /* The segment and those beside it. */
         const fsi__mg_segment *s = m->segment + k;
         const fsi__mg_names f = fsi__mg_name(m, s);
         const float *x = job->own + s->at, *r = m->r + s->at;
-        const float *yl = job->own + s->lower[0], *yu = job->own + s->upper[0], *zl = job->own + s->lower[1], *zu = job->own + s->upper[1];
+        const float *yl = job->own + s->lower[0], *yu = job->own + s->upper[0], *zl = job->own + s->lower[1],
+            *zu = job->own + s->upper[1];
         float *out = job->out + s->at;
+
+        /* Plain bricks, rough bricks. */
         if (s->rough < 0)
             FSI__MG_APART
-            for (i = 0; i < s->n; i++) out[i] = r[i] - unit * (faces * x[i] - (x[i - 1] + x[i + 1] + yl[i] + yu[i] + zl[i] + zu[i]));
+            for (i = 0; i < s->n; i++)
+                out[i] = r[i] - unit * (faces * x[i] - (x[i - 1] + x[i + 1] + yl[i] + yu[i] + zl[i] + zu[i]));
         else
             FSI__MG_APART
             for (i = 0; i < s->n; i++) {
                 const float v = x[i];
-                out[i] = r[i] - f.excess[i] * v - f.ax[i] * (v - x[i - 1]) - f.bx[i] * (v - x[i + 1]) - f.ay[i] * (v - yl[i]) -
-                         f.by[i] * (v - yu[i]) - f.az[i] * (v - zl[i]) - f.bz[i] * (v - zu[i]);
+                out[i] = r[i] - f.excess[i] * v - f.ax[i] * (v - x[i - 1]) - f.bx[i] * (v - x[i + 1])
+                    - f.ay[i] * (v - yl[i]) - f.by[i] * (v - yu[i]) - f.az[i] * (v - zl[i]) - f.bz[i] * (v - zu[i]);
             }
     }
 }
@@ -1026,13 +1126,16 @@ static void fsi__mg_sweep(fsi__mg *g, fsi__mg_level *m, int back, int zero)
     m->t = x;
 }
 
-/* level[0].x = an approximation of A^-1 level[0].r: one V-cycle. What comes after the coarse levels is the adjoint of what comes before. */
+/* level[0].x = an approximation of A^-1 level[0].r: one V-cycle. What comes after the coarse levels is the adjoint of
+   what comes before. */
 static void fsi__mg_cycle(fsi__mg *g)
 {
     fsi__mg_job job;
     int l, k;
     memset(&job, 0, sizeof job);
     job.faces = 2 * (float)g->dim;
+
+    /* Down: sweeps from zero, the residual, its sums on the next level. */
     for (l = 0; l < g->levels - 1; l++) {
         fsi__mg_level *m = g->level + l;
         fsi__mg_sweep(g, m, 0, 1);
@@ -1043,14 +1146,22 @@ static void fsi__mg_cycle(fsi__mg *g)
         fsi__mg_parallel(g, m->segments, fsi__mg_residual, &job);
         job.m = m + 1;
         job.own = m->t;
-        fsi__parallel_work(g->context, job.m->bricks, FSI__MG_GRAIN, FSI__MG_BRICK_NS * job.m->bricks, fsi__mg_restrict, &job);
+        fsi__parallel_work(g->context, job.m->bricks, FSI__MG_GRAIN, FSI__MG_BRICK_NS * job.m->bricks,
+            fsi__mg_restrict, &job);
     }
-    for (k = 0; k < 8; k++) g->level[l].x[FSI__MG_FRONT + k] = g->level[l].faces[FSI__MG_INVERSE * g->level[l].rough_cells + k] * g->level[l].r[FSI__MG_FRONT + k];
+
+    /* The coarsest level has one brick. */
+    for (k = 0; k < 8; k++)
+        g->level[l].x[FSI__MG_FRONT + k] = g->level[l].faces[FSI__MG_INVERSE * g->level[l].rough_cells + k]
+            * g->level[l].r[FSI__MG_FRONT + k];
+
+    /* Up: values to all their cells, sweeps in reverse. */
     while (l-- > 0) {
         fsi__mg_level *m = g->level + l;
         job.m = m + 1;
         job.out = m->x;
-        fsi__parallel_work(g->context, job.m->bricks, FSI__MG_GRAIN, FSI__MG_BRICK_NS * job.m->bricks, fsi__mg_prolong, &job);
+        fsi__parallel_work(g->context, job.m->bricks, FSI__MG_GRAIN, FSI__MG_BRICK_NS * job.m->bricks, fsi__mg_prolong,
+            &job);
         for (k = 0; k < (l == 0 ? FSI__MG_SWEEPS : FSI__MG_SWEEPS + 1); k++) fsi__mg_sweep(g, m, 1, 0);
     }
 }
@@ -1081,7 +1192,9 @@ typedef struct fsi__pressure_face {
 
 /* Cells side by side along x, joined by open faces. */
 typedef struct fsi__pressure_run { int at, n, root, piece; double sum; } fsi__pressure_run;
-typedef struct fsi__pressure_piece { int group, joined, free, touching; double cells, mean, way[6], size[6]; } fsi__pressure_piece;
+typedef struct fsi__pressure_piece {
+    int group, joined, free, touching; double cells, mean, way[6], size[6];
+} fsi__pressure_piece;
 
 /* A face of a solid that yields, with an unknown beside it. */
 typedef struct fsi__pressure_yield {
@@ -1091,7 +1204,8 @@ typedef struct fsi__pressure_yield {
 
 typedef struct fsi__pressure_impl {
     fsi__mg mg;
-    fsi__arena lists_memory, cuts_memory, vectors_memory, faces_memory, responses_memory, yields_memory, runs_memory, pieces_memory, nulls_memory;
+    fsi__arena lists_memory, cuts_memory, vectors_memory, faces_memory, responses_memory, yields_memory, runs_memory,
+        pieces_memory, nulls_memory;
     int *brick;                     /* for each row of 8 cells of each block its brick, or -1 */
     int *row;                       /* the reverse */
     int *cut;                       /* for each block its fsi__pressure_cut, or -1 */
@@ -1108,18 +1222,23 @@ typedef struct fsi__pressure_impl {
     int *body_face;                 /* those of body k from body_face[k] on */
     int bodies;
     double *h, *s;                  /* 6 a body; (6 bodies)^2: the Cholesky factor of 1 + H V H^T */
-    int *column, columns;           /* 6 a body: the column of V H^T that a row of H has, -1: the preconditioner leaves it out */
+    int *column, columns;           /* 6 a body: the column of V H^T that a row of H has, -1: the preconditioner leaves
+                                       it out */
     float *response;                /* these columns, one after the other; NULL: none, or too many to keep */
-    double *heavier;                /* 2 a body: the share of its inverse mass and inverse inertia that counts, below 1 where these are huge */
+    double *heavier;                /* 2 a body: the share of its inverse mass and inverse inertia that counts, below 1
+                                       where these are huge */
     fsi__pressure_yield *yield;     /* of solids that yield, */
     int *first_yield;               /* those of solid k from first_yield[k] on; */
     int *first_pushed;              /* solid_count + 1: where its faces start in the next two, which hold all of them */
     double *pushed, *change;        /* impulse and response of each face */
-    double *null;                   /* nulls of `touching` numbers, one a piece: pressures of pieces that nothing feels; orthonormal over the cells */
-    int touching, nulls;            /* touching: pieces that meet a body or a solid that yields; 0 where no solid yields */
+    double *null;                   /* nulls of `touching` numbers, one a piece: pressures of pieces that nothing feels;
+                                       orthonormal over the cells */
+    int touching, nulls;            /* touching: pieces that meet a body or a solid that yields; 0 where no solid
+                                       yields */
 } fsi__pressure_impl;
 
-/* What the tasks of one projection share. Pressures are q = p dt/(density dx^2) [1/s], and beta is relative to the largest one. */
+/* What the tasks of one projection share. Pressures are q = p dt/(density dx^2) [1/s], and beta is relative to the
+   largest one. */
 typedef struct fsi__pressure_job {
     fsi_pressure *s;
     fsi__pressure_impl *m;
@@ -1158,13 +1277,15 @@ FSI_API fsi_status fsi_pressure_create(fsi_pressure **out, const fsi_pressure_de
     fsi_pressure *s;
     if (!out) return FSI_ERROR_ARGUMENT;
     *out = NULL;
-    if (!desc || desc->cookie != FSI__COOKIE('P', fsi_pressure_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
+    if (!desc || desc->cookie != FSI__COOKIE('P', fsi_pressure_desc) || !fsi__is_context(desc->context))
+        return FSI_ERROR_COOKIE;
     s = (fsi_pressure *)fsi__alloc(desc->context, 1, sizeof *s);
     m = (fsi__pressure_impl *)fsi__alloc(desc->context, 1, sizeof *m);
     if (!s || !m) {
         fsi__free(desc->context, m, 1, sizeof *m);
         fsi__free(desc->context, s, 1, sizeof *s);
-        return fsi__fail(desc->context, FSI_ERROR_MEMORY, "fsi_pressure_create", -1, 0, "no memory for a pressure solver");
+        return fsi__fail(desc->context, FSI_ERROR_MEMORY, "fsi_pressure_create", -1, 0,
+            "no memory for a pressure solver");
     }
     s->cookie = FSI__COOKIE('p', fsi_pressure);
     s->context = m->mg.context = desc->context;
@@ -1200,7 +1321,8 @@ FSI_API void fsi_pressure_destroy(fsi_pressure *s)
 
 /* ---- >>pressure cells ----------------------------------------------------------------------------------------- */
 
-/* Rows of 8 cells with a liquid one, in the order of z, y, x: counts them; fills the lists of the finest level if `fill`. */
+/* Rows of 8 cells with a liquid one, in the order of z, y, x: counts them; fills the lists of the finest level if
+   `fill`. */
 static int fsi__pressure_scan(fsi__pressure_job *job, int fill)
 {
     const fsi_grid *g = job->grid;
@@ -1213,17 +1335,22 @@ static int fsi__pressure_scan(fsi__pressure_job *job, int fill)
             int from = first, to;
             for (; from < next; from = to) { /* of one line */
                 for (to = from; to < next && g->place[to] / plane == g->place[from] / plane; to++) continue;
+
+                /* The rows of 8 cells, in the order of x. */
                 for (y = 0; y < 8; y++)
                     for (b = from; b < to; b++) {
                         const int at = (z * 8 + y) * 8;
                         const unsigned char *cell = job->flow->cell + (size_t)b * (size_t)g->block_cells + at;
                         int wet = 0;
                         for (c = 0; c < 8; c++) wet |= cell[c] == FSI_CELL_LIQUID;
-                        if (fill) job->m->brick[(size_t)b * (size_t)(g->block_cells / 8) + (size_t)(at / 8)] = wet ? count : -1;
+                        if (fill)
+                            job->m->brick[(size_t)b * (size_t)(g->block_cells / 8) + (size_t)(at / 8)] = wet ? count
+                                : -1;
                         if (fill && wet) {
                             int corner[3], here;
                             fsi_grid_corner(g, b, corner);
-                            here = (corner[2] + z - 8 * job->m->first_block[2]) * m->rows[0] + corner[1] + y - 8 * job->m->first_block[1];
+                            here = (corner[2] + z - 8 * job->m->first_block[2]) * m->rows[0] + corner[1] + y
+                                - 8 * job->m->first_block[1];
                             while (row <= here) m->row[row++] = count;
                             m->place[count] = corner[0] / 8 - job->m->first_block[0];
                             job->m->row[count] = b * (g->block_cells / 8) + at / 8;
@@ -1233,6 +1360,8 @@ static int fsi__pressure_scan(fsi__pressure_job *job, int fill)
             }
         }
     }
+
+    /* Rows without bricks at the end. */
     while (fill && row <= m->rows[0] * m->rows[1]) m->row[row++] = count;
     return count;
 }
@@ -1245,7 +1374,8 @@ static int fsi__pressure_bounds(fsi__pressure_job *job)
     int lo[3] = { 1 << 30, 1 << 30, 1 << 30 }, hi[3] = { -1, -1, -1 }, b, a;
     for (b = 0; b < g->block_count; b++) {
         int corner[3];
-        if (!memchr(job->flow->cell + (size_t)b * (size_t)g->block_cells, FSI_CELL_LIQUID, (size_t)g->block_cells)) continue;
+        if (!memchr(job->flow->cell + (size_t)b * (size_t)g->block_cells, FSI_CELL_LIQUID, (size_t)g->block_cells))
+            continue;
         fsi_grid_corner(g, b, corner);
         for (a = 0; a < 3; a++) {
             if (corner[a] / 8 < lo[a]) lo[a] = corner[a] / 8;
@@ -1281,16 +1411,20 @@ static fsi_vec3 fsi__pressure_face_position(const fsi_grid *g, long long entry, 
     const int c = (int)(entry % g->block_cells);
     int corner[3];
     fsi_grid_corner(g, (int)(entry / g->block_cells), corner);
-    return fsi_grid_position(g, (fsi_grid_place)(FSI_FACES_X + axis), corner[0] + (c & 7), corner[1] + (c >> 3 & 7), corner[2] + (c >> 6));
+    return fsi_grid_position(g, (fsi_grid_place)(FSI_FACES_X + axis), corner[0] + (c & 7), corner[1] + (c >> 3 & 7),
+        corner[2] + (c >> 6));
 }
 
 /* Velocity of solid b along the axis of its face f. */
 static double fsi__pressure_solid_velocity(const fsi__pressure_job *job, const fsi_pressure_solid *b, int f, int axis)
 {
     fsi_vec3 v;
-    if (b->respond) return (b->velocity ? (double)b->velocity[f] : 0) + job->m->change[job->m->first_pushed[b - job->flow->solids] + f];
+    if (b->respond)
+        return (b->velocity ? (double)b->velocity[f] : 0)
+            + job->m->change[job->m->first_pushed[b - job->flow->solids] + f];
     if (!b->coupled) return b->velocity ? (double)b->velocity[f] : 0;
-    v = fsi_rigid_velocity(b->linear, b->angular, b->center, fsi__pressure_face_position(job->grid, b->faces->entry[f], axis));
+    v = fsi_rigid_velocity(b->linear, b->angular, b->center,
+        fsi__pressure_face_position(job->grid, b->faces->entry[f], axis));
     return (double)(axis == 0 ? v.x : (axis == 1 ? v.y : v.z));
 }
 
@@ -1303,10 +1437,12 @@ static void fsi__pressure_add_solids(fsi__pressure_job *job)
         const fsi_pressure_solid *b = job->flow->solids + k;
         for (a = 0; a < g->dim; a++)
             for (f = b->faces->first[a]; f < b->faces->first[a + 1]; f++) {
-                const int c = b->faces->entry[f] % g->block_cells, cut = job->m->cut[b->faces->entry[f] / g->block_cells];
+                const int c = b->faces->entry[f] % g->block_cells,
+                    cut = job->m->cut[b->faces->entry[f] / g->block_cells];
                 if (cut < 0) continue;
                 job->m->cuts_of[cut].closed[a][c] += b->faces->solid[f];
-                job->m->cuts_of[cut].flux[a][c] += (double)b->faces->solid[f] * fsi__pressure_solid_velocity(job, b, f, a);
+                job->m->cuts_of[cut].flux[a][c] += (double)b->faces->solid[f] * fsi__pressure_solid_velocity(job, b, f,
+                    a);
             }
     }
 }
@@ -1318,9 +1454,13 @@ static int fsi__pressure_reserve_yields(fsi__pressure_job *job)
     fsi__pressure_impl *m = job->m;
     size_t faces = 0;
     int k, pass;
+
+    /* How many faces. */
     for (k = 0; k < flow->solid_count; k++) faces += flow->solids[k].respond ? (size_t)flow->solids[k].faces->count : 0;
     m->first_pushed = NULL;
     if (faces == 0) return 1;
+
+    /* Room for them. */
     for (pass = 0; pass < 2; pass++) {
         fsi__arena *arena = &m->yields_memory, measure;
         memset(&measure, 0, sizeof measure);
@@ -1332,6 +1472,8 @@ static int fsi__pressure_reserve_yields(fsi__pressure_job *job)
         m->first_pushed = (int *)fsi__take(arena, (size_t)flow->solid_count + 1, sizeof(int));
         if (!pass && !fsi__arena_room(job->s->context, &m->yields_memory, measure.used)) return 0;
     }
+
+    /* Nothing has been pushed yet. */
     for (k = m->first_pushed[0] = 0; k < flow->solid_count; k++)
         m->first_pushed[k + 1] = m->first_pushed[k] + (flow->solids[k].respond ? flow->solids[k].faces->count : 0);
     memset(m->pushed, 0, faces * sizeof(double));
@@ -1348,6 +1490,8 @@ static int fsi__pressure_reserve_cells(fsi__pressure_job *job)
     const size_t rows = (size_t)g->block_count * (size_t)(g->block_cells / 8);
     const int bricks = fsi__pressure_scan(job, 0);
     int k, a, f, b, d, pass, cuts = 0;
+
+    /* Room for lists. */
     for (pass = 0; pass < 2; pass++) {
         fsi__arena *lists = &m->lists_memory, measure;
         memset(&measure, 0, sizeof measure);
@@ -1358,24 +1502,33 @@ static int fsi__pressure_reserve_cells(fsi__pressure_job *job)
         m->row = (int *)fsi__take(lists, (size_t)bricks, sizeof(int));
         if (!pass && !fsi__arena_room(job->s->context, &m->lists_memory, measure.used)) return 0;
     }
+
+    /* Bricks, and the blocks beside each block. */
     if (!fsi__mg_reserve_lists(job->s->context, fine, bricks)) return 0;
     fsi__pressure_scan(job, 1);
     for (b = 0; b < g->block_count; b++) {
         m->cut[b] = -1;
         fsi__blocks_beside(g, b, m->beside + 6 * (size_t)b);
     }
+
+    /* Blocks with faces of solids; a cut for those that liquid is near. */
     for (k = 0; k < job->flow->solid_count; k++)
         for (a = 0; a < g->dim; a++)
-            for (f = job->flow->solids[k].faces->first[a]; f < job->flow->solids[k].faces->first[a + 1]; f++) m->cut[job->flow->solids[k].faces->entry[f] / g->block_cells] = -2;
+            for (f = job->flow->solids[k].faces->first[a]; f < job->flow->solids[k].faces->first[a + 1]; f++)
+                m->cut[job->flow->solids[k].faces->entry[f] / g->block_cells] = -2;
     for (b = 0; b < g->block_count; b++) {
         int wet = 0;
         if (m->cut[b] != -2) continue;
         for (d = -1; d < 2 * g->dim && !wet; d++) {
             const int n = d < 0 ? b : m->beside[6 * (size_t)b + (size_t)d];
-            wet = n >= 0 && memchr(job->flow->cell + (size_t)n * (size_t)g->block_cells, FSI_CELL_LIQUID, (size_t)g->block_cells) != NULL;
+            wet = n >= 0
+                && memchr(job->flow->cell + (size_t)n * (size_t)g->block_cells, FSI_CELL_LIQUID,
+                (size_t)g->block_cells) != NULL;
         }
         m->cut[b] = wet ? cuts++ : -1;
     }
+
+    /* Cuts. */
     if (!fsi__arena_room(job->s->context, &m->cuts_memory, (size_t)cuts * sizeof(fsi__pressure_cut))) return 0;
     m->cuts_of = (fsi__pressure_cut *)fsi__take(&m->cuts_memory, (size_t)cuts, sizeof(fsi__pressure_cut));
     memset(m->cuts_of, 0, (size_t)cuts * sizeof(fsi__pressure_cut));
@@ -1422,29 +1575,37 @@ static void fsi__pressure_look(const fsi__pressure_job *job, int row, fsi__press
     h->place[2] += c >> 6;
     h->base = 8 * (long long)row;
     for (d = 0; d < 6; d++) {
-        const int step = d & 1 ? stride[d >> 1] : -stride[d >> 1], inside = d > 1 && (h->place[d >> 1] & 7) != (d & 1 ? 7 : 0);
-        h->row[d] = inside ? h->base + step : (beside[d] < 0 ? -1 : (long long)beside[d] * g->block_cells + c - 7 * step);
+        const int step = d & 1 ? stride[d >> 1] : -stride[d >> 1],
+            inside = d > 1 && (h->place[d >> 1] & 7) != (d & 1 ? 7 : 0);
+        h->row[d] = inside ? h->base + step
+            : (beside[d] < 0 ? -1 : (long long)beside[d] * g->block_cells + c - 7 * step);
     }
 }
 
-static double fsi__pressure_at(const fsi_field *f, long long entry) { return (double)(entry < 0 ? f->background : f->value[entry]); }
+static double fsi__pressure_at(const fsi_field *f, long long entry)
+{
+    return (double)(entry < 0 ? f->background : f->value[entry]);
+}
 
 FSI_API double fsi__pressure_of_surface(const fsi_pressure_flow *flow, long long from, long long to, double theta)
 {
     const double a = (1 - theta) * (flow->surface_weight ? fsi__pressure_at(flow->surface_weight, from) : 1);
     const double b = theta * (flow->surface_weight ? fsi__pressure_at(flow->surface_weight, to) : 1);
-    return (a * fsi__pressure_at(flow->surface_pressure, from) + b * fsi__pressure_at(flow->surface_pressure, to)) / (a + b);
+    return (a * fsi__pressure_at(flow->surface_pressure, from) + b * fsi__pressure_at(flow->surface_pressure, to))
+        / (a + b);
 }
 
 /* Side d of cell x of the row: what stands there, and the coefficient open beta/theta. */
-static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, const fsi__pressure_here *h, int x, int d)
+static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, const fsi__pressure_here *h, int x,
+    int d)
 {
     const fsi_pressure_flow *flow = job->flow;
     const fsi_grid *g = job->grid;
     const int a = d >> 1, place = h->place[a] + (a ? 0 : x);
     int gone, go, wall = d & 1 ? place + 1 >= g->n[a] : place == 0;
     const long long here = h->base + x;
-    const long long there = d > 1 ? (h->row[d] < 0 ? -1 : h->row[d] + x) : (x != (d ? 7 : 0) ? here + (d ? 1 : -1) : (h->row[d] < 0 ? -1 : h->row[d] + (d ? 0 : 7)));
+    const long long there = d > 1 ? (h->row[d] < 0 ? -1 : h->row[d] + x)
+        : (x != (d ? 7 : 0) ? here + (d ? 1 : -1) : (h->row[d] < 0 ? -1 : h->row[d] + (d ? 0 : 7)));
     double theta = 1, beta = 1;
     fsi__pressure_side s;
     s.entry = d & 1 ? there : here;
@@ -1454,7 +1615,8 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
     s.a = 0;
     gone = fsi__pressure_gone(job, s.entry, a);
     wall |= go = gone >> (d & 1 ? 3 : 0) & 1;
-    s.cell = wall ? (flow->open_side[d] || go ? (int)FSI_CELL_AIR : (int)FSI_CELL_SOLID) : (there < 0 ? (int)FSI_CELL_AIR : (int)flow->cell[there]);
+    s.cell = wall ? (flow->open_side[d] || go ? (int)FSI_CELL_AIR : (int)FSI_CELL_SOLID)
+        : (there < 0 ? (int)FSI_CELL_AIR : (int)flow->cell[there]);
     s.air = s.cell == FSI_CELL_AIR;
     if (s.entry >= 0 && !go && job->m->cut[s.entry / g->block_cells] >= 0) {
         const fsi__pressure_cut *cut = job->m->cuts_of + job->m->cut[s.entry / g->block_cells];
@@ -1462,7 +1624,8 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
         const double closed = (double)cut->closed[a][e];
         s.open = closed < 1 ? 1 - closed : 0;
         s.flux = cut->flux[a][e] / (closed > 1 ? closed : 1);
-        if (s.open < FSI__PRESSURE_OPEN || gone) s.open = 0; /* what has let go of one side is closed to the other, whatever its share */
+        /* what has let go of one side is closed to the other, whatever its share */
+        if (s.open < FSI__PRESSURE_OPEN || gone) s.open = 0;
     }
     if (s.cell == FSI_CELL_SOLID || s.open == 0) {
         s.air = 0;
@@ -1477,15 +1640,17 @@ static fsi__pressure_side fsi__pressure_look_side(const fsi__pressure_job *job, 
         if (theta < (double)flow->theta_min) theta = (double)flow->theta_min;
         theta += 0 * (in + out); /* keeps a NaN */
     }
-    if (s.air && !wall && flow->surface_pressure) s.beyond = job->scale * fsi__pressure_of_surface(flow, here, there, theta);
+    if (s.air && !wall && flow->surface_pressure)
+        s.beyond = job->scale * fsi__pressure_of_surface(flow, here, there, theta);
     s.a = s.open * beta / theta;
     if (!s.air) s.a = (double)(float)s.a;
     return s;
 }
 
-/* All sides. Matrix and velocities see the same coefficients, to the last bit of a double: those between unknowns are floats, those to air have a sum
-   that is a float, which is returned. */
-static float fsi__pressure_look_sides(const fsi__pressure_job *job, const fsi__pressure_here *h, int x, fsi__pressure_side *s)
+/* All sides. Matrix and velocities see the same coefficients, to the last bit of a double: those between unknowns are
+   floats, those to air have a sum that is a float, which is returned. */
+static float fsi__pressure_look_sides(const fsi__pressure_job *job, const fsi__pressure_here *h, int x,
+    fsi__pressure_side *s)
 {
     const int sides = 2 * job->grid->dim;
     double sum = 0;
@@ -1516,7 +1681,8 @@ static int fsi__pressure_is_inner(const fsi__pressure_job *job, const fsi__press
     for (d = 0; d < 2 * g->dim; d++) {
         if (h->row[d] < 0 || (d & 1 ? h->place[d >> 1] + 1 >= g->n[d >> 1] : h->place[d >> 1] == 0)) return 0;
         if (d & 1 && job->m->cut[h->row[d] / g->block_cells] >= 0) return 0;
-        if (d < 2 ? cell[h->row[d] + (d ? 0 : 7)] != FSI_CELL_LIQUID : !fsi__pressure_all_liquid(cell + h->row[d])) return 0;
+        if (d < 2 ? cell[h->row[d] + (d ? 0 : 7)] != FSI_CELL_LIQUID : !fsi__pressure_all_liquid(cell + h->row[d]))
+            return 0;
     }
     return 1;
 }
@@ -1526,10 +1692,12 @@ static void fsi__pressure_inner_faces(const fsi__pressure_job *job, const fsi__p
 {
     int a, c;
     for (a = 0; a < job->grid->dim; a++) {
-        const fsi_real *lower = job->flow->inverse_density[a]->value + h->base, *last = job->flow->inverse_density[a]->value + h->row[2 * a + 1];
+        const fsi_real *lower = job->flow->inverse_density[a]->value + h->base,
+            *last = job->flow->inverse_density[a]->value + h->row[2 * a + 1];
         for (c = 0; c < 8; c++) {
             f[(size_t)(FSI__MG_LOWER + a) * n + (size_t)c] = (float)((double)lower[c] * job->density);
-            f[(size_t)(FSI__MG_UPPER + a) * n + (size_t)c] = (float)((double)(a ? last[c] : (c < 7 ? lower[c + 1] : *last)) * job->density);
+            f[(size_t)(FSI__MG_UPPER + a) * n + (size_t)c] =
+                (float)((double)(a ? last[c] : (c < 7 ? lower[c + 1] : *last)) * job->density);
         }
     }
 }
@@ -1553,7 +1721,8 @@ static void fsi__pressure_classify(void *arg, int chunk, int begin, int end)
     (void)chunk;
     for (brick = begin; brick < end; brick++) {
         fsi__pressure_look(job, job->m->row[brick], &h);
-        job->m->mg.level[0].rough[brick] = fsi__pressure_is_inner(job, &h) && (!job->flow->inverse_density[0] || fsi__pressure_is_lightest(job, &h)) ? -1 : 0;
+        job->m->mg.level[0].rough[brick] = fsi__pressure_is_inner(job, &h)
+            && (!job->flow->inverse_density[0] || fsi__pressure_is_lightest(job, &h)) ? -1 : 0;
     }
 }
 
@@ -1571,7 +1740,8 @@ static void fsi__pressure_find_plain(fsi__pressure_job *job)
 }
 
 /* The right side of an inner row. */
-static void fsi__pressure_inner_equations(const fsi__pressure_job *job, const fsi__pressure_here *h, int brick, double *partial)
+static void fsi__pressure_inner_equations(const fsi__pressure_job *job, const fsi__pressure_here *h, int brick,
+    double *partial)
 {
     const fsi_pressure_flow *flow = job->flow;
     double div[8] = { 0, 0, 0, 0, 0, 0, 0, 0 }, *b = job->m->b + fsi__mg_cell(brick);
@@ -1588,7 +1758,8 @@ static void fsi__pressure_inner_equations(const fsi__pressure_job *job, const fs
     partial[2] += 8;
 }
 
-/* Equations of the bricks of one chunk. partial: sum of |b| (not finite when anything is not), largest b with theta = 1, unknowns, enclosed cells. */
+/* Equations of the bricks of one chunk. partial: sum of |b| (not finite when anything is not), largest b with
+   theta = 1, unknowns, enclosed cells. */
 static void fsi__pressure_equations(void *arg, int chunk, int begin, int end)
 {
     const fsi__pressure_job *job = (const fsi__pressure_job *)arg;
@@ -1601,6 +1772,8 @@ static void fsi__pressure_equations(void *arg, int chunk, int begin, int end)
     const size_t n = (size_t)fine->rough_cells;
     int brick, x, d;
     memset(partial, 0, 4 * sizeof *partial);
+
+    /* Bricks within the liquid. */
     for (brick = begin; brick < end; brick++) {
         const long long base = 8 * (long long)m->row[brick];
         fsi__pressure_look(job, m->row[brick], &h);
@@ -1613,6 +1786,8 @@ static void fsi__pressure_equations(void *arg, int chunk, int begin, int end)
             fsi__mg_invert(f, n);
             continue;
         }
+
+        /* Cell after cell: its sides. */
         for (x = 0; x < 8; x++) {
             const int at = fsi__mg_cell(brick) + x;
             double div = 0, known = 0, reference = 0, sum = 0;
@@ -1620,13 +1795,17 @@ static void fsi__pressure_equations(void *arg, int chunk, int begin, int end)
             if (job->flow->cell[base + x] == FSI_CELL_LIQUID) {
                 f[FSI__MG_EXCESS * n + (size_t)x] = fsi__pressure_look_sides(job, &h, x, s);
                 for (d = 0; d < 2 * g->dim; d++) {
-                    div += (d & 1 ? 1 : -1) * (s[d].open * fsi__pressure_at(job->flow->u[d >> 1], s[d].entry) + s[d].flux);
+                    div += (d & 1 ? 1 : -1) * (s[d].open * fsi__pressure_at(job->flow->u[d >> 1], s[d].entry)
+                        + s[d].flux);
                     sum += s[d].a;
-                    if (!s[d].air) f[(size_t)((d & 1 ? FSI__MG_UPPER : FSI__MG_LOWER) + (d >> 1)) * n + (size_t)x] = (float)s[d].a;
+                    if (!s[d].air)
+                        f[(size_t)((d & 1 ? FSI__MG_UPPER : FSI__MG_LOWER) + (d >> 1)) * n + (size_t)x] = (float)s[d].a;
                     known += s[d].air ? s[d].a * s[d].beyond : 0;
                     reference += s[d].beyond;
                 }
             }
+
+            /* The right side, and what the stop and the counts need. */
             m->b[at] = sum > 0 ? known - div / (double)g->dx : 0;
             reference = fabs(reference - div / (double)g->dx);
             partial[0] += fabs(m->b[at]) + fabs(div) + sum;
@@ -1649,12 +1828,15 @@ static void fsi__pressure_inner_correct(const fsi__pressure_job *job, const fsi_
         const float *share = faces ? faces + (size_t)(FSI__MG_LOWER + a) * (size_t)m->mg.level[0].rough_cells : NULL;
         const double *below = a ? m->x + fsi__mg_cell(m->brick[h->row[2 * a] >> 3]) : q - 1;
         fsi_real *u = job->flow->u[a]->value + h->base;
-        for (c = 0; c < 8; c++) u[c] = (fsi_real)((double)u[c] - dx * (share ? (double)share[c] : 1) * (q[c] - below[c]));
+        for (c = 0; c < 8; c++)
+            u[c] = (fsi_real)((double)u[c] - dx * (share ? (double)share[c] : 1) * (q[c] - below[c]));
     }
-    for (c = 0; c < 8 && job->flow->pressure; c++) job->flow->pressure->value[h->base + c] = (fsi_real)(q[c] / job->scale);
+    for (c = 0; c < 8 && job->flow->pressure; c++)
+        job->flow->pressure->value[h->base + c] = (fsi_real)(q[c] / job->scale);
 }
 
-/* u -= dx a/open (q_upper - q_lower), on the faces of the bricks' liquid cells; a face between two of them is the upper one's. */
+/* u -= dx a/open (q_upper - q_lower), on the faces of the bricks' liquid cells; a face between two of them is the upper
+   one's. */
 static void fsi__pressure_correct(void *arg, int chunk, int begin, int end)
 {
     const fsi__pressure_job *job = (const fsi__pressure_job *)arg;
@@ -1663,6 +1845,8 @@ static void fsi__pressure_correct(void *arg, int chunk, int begin, int end)
     fsi__pressure_here h;
     int brick, x, d;
     (void)chunk;
+
+    /* Bricks within the liquid. */
     for (brick = begin; brick < end; brick++) {
         const long long base = 8 * (long long)m->row[brick];
         fsi__pressure_look(job, m->row[brick], &h);
@@ -1670,6 +1854,8 @@ static void fsi__pressure_correct(void *arg, int chunk, int begin, int end)
             fsi__pressure_inner_correct(job, &h, brick);
             continue;
         }
+
+        /* Cell after cell: its sides. */
         for (x = 0; x < 8; x++) {
             const double here = m->x[fsi__mg_cell(brick) + x];
             fsi__pressure_side side[6];
@@ -1686,7 +1872,8 @@ static void fsi__pressure_correct(void *arg, int chunk, int begin, int end)
                     continue;
                 }
                 beyond = s.air ? s.beyond : m->x[fsi__pressure_unknown(job, s.there)];
-                job->flow->u[d >> 1]->value[s.entry] = (fsi_real)((double)job->flow->u[d >> 1]->value[s.entry] - (double)g->dx * s.a / s.open * (d & 1 ? beyond - here : here - beyond));
+                job->flow->u[d >> 1]->value[s.entry] = (fsi_real)((double)job->flow->u[d >> 1]->value[s.entry]
+                    - (double)g->dx * s.a / s.open * (d & 1 ? beyond - here : here - beyond));
             }
         }
     }
@@ -1720,11 +1907,12 @@ static int fsi__pressure_equation(const fsi__pressure_job *job, long long entry)
     return at >= 0 && fsi__mg_has(job->m->mg.level, at) ? at : -1;
 }
 
-/* A solid that yields adds K = S^T R S/dx to the matrix: S takes the pressures of the cells beside its faces to impulses, R is its respond. A face that gives
-   way as freely as the liquid (density dx^d R = 1) is to the cells what an open face of coefficient 1 is, towards the cell beyond or, where that is air, a
-   surface a cell away. So the multigrid's matrix gets share^2 yielding there. A itself stays what it is: the iteration takes `more` out again. Multigrid
-   is there for smooth pressures, to which R answers by its row sums: with these as estimates light cloth in a liquid of 64^3 cells takes 9
-   iterations, with the diagonal up to 25, without 30, and more on finer grids. */
+/* A solid that yields adds K = S^T R S/dx to the matrix: S takes the pressures of the cells beside its faces to
+   impulses, R is its respond. A face that gives way as freely as the liquid (density dx^d R = 1) is to the cells what
+   an open face of coefficient 1 is, towards the cell beyond or, where that is air, a surface a cell away. So the
+   multigrid's matrix gets share^2 yielding there. A itself stays what it is: the iteration takes `more` out again.
+   Multigrid is there for smooth pressures, to which R answers by its row sums: with these as estimates light cloth in a
+   liquid of 64^3 cells takes 9 iterations, with the diagonal up to 25, without 30, and more on finer grids. */
 
 /* The faces with an unknown beside them, in the order of the solids. */
 static void fsi__pressure_list_yields(fsi__pressure_job *job)
@@ -1748,12 +1936,14 @@ static void fsi__pressure_list_yields(fsi__pressure_job *job)
     }
 }
 
-/* What the multigrid's matrix gets at a face along axis a: at both cells' side of it, or as an excess of the only one. */
+/* What the multigrid's matrix gets at a face along axis a: at both cells' side of it, or as an excess of the only
+   one. */
 static void fsi__pressure_soften_face(fsi__pressure_impl *m, fsi__pressure_yield *y, int a, double give)
 {
     const fsi__mg_level *fine = m->mg.level;
     const size_t n = (size_t)fine->rough_cells;
-    const int only = y->upper < 0 ? y->lower : y->upper, both = y->lower >= 0 && y->upper >= 0, below = both ? y->lower : only;
+    const int only = y->upper < 0 ? y->lower : y->upper, both = y->lower >= 0 && y->upper >= 0,
+        below = both ? y->lower : only;
     float *f = fsi__mg_faces(fine, only), *g = fsi__mg_faces(fine, below), *to;
     double was;
     if (!f || !g) return;
@@ -1776,7 +1966,8 @@ static void fsi__pressure_soften(fsi__pressure_job *job)
             const int f = m->yield[y].at - m->first_pushed[k];
             double give = fmin((double)b->yielding[f], 1) * m->yield[y].share * m->yield[y].share;
             while (f >= b->faces->first[a + 1]) a++;
-            if (job->flow->inverse_density[0]) give *= fmin((double)job->flow->inverse_density[a]->value[b->faces->entry[f]] * job->density, 1);
+            if (job->flow->inverse_density[0])
+                give *= fmin((double)job->flow->inverse_density[a]->value[b->faces->entry[f]] * job->density, 1);
             if (give > 0) fsi__pressure_soften_face(m, m->yield + y, a, give);
         }
     }
@@ -1796,10 +1987,13 @@ static fsi_status fsi__pressure_ask(fsi__pressure_job *job, int k)
     if (c) before = c->error;
     if (c) c->error.status = FSI_OK;
     job->status = b->respond(b->user, c, m->pushed + m->first_pushed[k], change);
-    if (job->status != FSI_OK) return !c || c->error.status == FSI_OK ? fsi__pressure_refuse(job->s, job->status, "respond failed: solids", k) : job->status;
+    if (job->status != FSI_OK)
+        return !c || c->error.status == FSI_OK ? fsi__pressure_refuse(job->s, job->status, "respond failed: solids", k)
+            : job->status;
     if (c) c->error = before;
     for (f = 0; f < n; f++) finite &= fsi_is_finite(change[f]);
-    return job->status = finite ? FSI_OK : fsi__pressure_refuse(job->s, FSI_ERROR_NAN, "what respond wrote is not finite: solids", k);
+    return job->status = finite ? FSI_OK
+        : fsi__pressure_refuse(job->s, FSI_ERROR_NAN, "what respond wrote is not finite: solids", k);
 }
 
 /* The impulses of pressures v, and what all solids that yield make of them. */
@@ -1818,7 +2012,8 @@ static fsi_status fsi__pressure_ask_all(fsi__pressure_job *job, const double *v)
     return job->status;
 }
 
-/* Coarse levels leave a little in cells without an equation, which have no pressure. It cancels in a solid's total, but not face by face. */
+/* Coarse levels leave a little in cells without an equation, which have no pressure. It cancels in a solid's total, but
+   not face by face. */
 static void fsi__pressure_clear_enclosed(fsi__pressure_job *job)
 {
     const fsi__mg_level *fine = job->m->mg.level;
@@ -1866,8 +2061,10 @@ static void fsi__pressure_join(fsi__pressure_impl *m, int *label)
             const int *here = label + s->at, *below = label + s->lower[a - 1];
             int last = -1, last_below = -1;
             for (i = 0; i < s->n; i++)
-                if ((s->rough < 0 || f->faces[(size_t)a * (size_t)f->rough_cells + (size_t)(s->rough + i)] > 0) && (here[i] != last || below[i] != last_below)) {
-                    const int p = fsi__pressure_root(m->run, last = here[i]), q = fsi__pressure_root(m->run, last_below = below[i]);
+                if ((s->rough < 0 || f->faces[(size_t)a * (size_t)f->rough_cells + (size_t)(s->rough + i)] > 0)
+                    && (here[i] != last || below[i] != last_below)) {
+                    const int p = fsi__pressure_root(m->run, last = here[i]),
+                        q = fsi__pressure_root(m->run, last_below = below[i]);
                     m->run[p > q ? p : q].root = p > q ? q : p;
                 }
         }
@@ -1901,8 +2098,9 @@ static int fsi__pressure_joined(const fsi__pressure_impl *m, int p)
     return p;
 }
 
-/* A piece that moves a body, because its faces there do not cancel (a piston), is not closed: its pressure is what the body makes it. But all
-   pieces together that move the same bodies may well be (the chambers on both sides of the piston): they form a group, which is tried again. */
+/* A piece that moves a body, because its faces there do not cancel (a piston), is not closed: its pressure is what the
+   body makes it. But all pieces together that move the same bodies may well be (the chambers on both sides of the
+   piston): they form a group, which is tried again. */
 static void fsi__pressure_group(fsi__pressure_impl *m, const int *label)
 {
     int b, k, p, pass;
@@ -1927,7 +2125,10 @@ static void fsi__pressure_group(fsi__pressure_impl *m, const int *label)
     }
 }
 
-static int fsi__pressure_piece_at(const fsi__pressure_impl *m, const int *label, int at) { return at < 0 ? -1 : m->run[label[at]].piece; }
+static int fsi__pressure_piece_at(const fsi__pressure_impl *m, const int *label, int at)
+{
+    return at < 0 ? -1 : m->run[label[at]].piece;
+}
 
 /* Numbers the pieces that a body or a solid that yields meets. */
 static void fsi__pressure_number_touching(fsi__pressure_job *job, const int *label)
@@ -1937,7 +2138,8 @@ static void fsi__pressure_number_touching(fsi__pressure_job *job, const int *lab
     int i, p, side;
     for (i = 0; i < faces + yields; i++)
         for (side = 0; side < 2; side++) {
-            const int lower = i < faces ? m->face[i].lower : m->yield[i - faces].lower, upper = i < faces ? m->face[i].upper : m->yield[i - faces].upper;
+            const int lower = i < faces ? m->face[i].lower : m->yield[i - faces].lower,
+                upper = i < faces ? m->face[i].upper : m->yield[i - faces].upper;
             p = fsi__pressure_piece_at(m, label, side ? upper : lower);
             if (p >= 0) m->piece[p].touching = 0;
         }
@@ -1945,7 +2147,8 @@ static void fsi__pressure_number_touching(fsi__pressure_job *job, const int *lab
         if (m->piece[p].touching == 0) m->piece[p].touching = m->touching++;
 }
 
-/* G += what bodies feel of the touching pieces, each row in units of the largest that could be felt; size[p]: what piece p could make them feel. */
+/* G += what bodies feel of the touching pieces, each row in units of the largest that could be felt; size[p]: what
+   piece p could make them feel. */
 static void fsi__pressure_feel_bodies(fsi__pressure_impl *m, const int *label, double *G, double *size)
 {
     int b, k, p, q;
@@ -1959,14 +2162,16 @@ static void fsi__pressure_feel_bodies(fsi__pressure_impl *m, const int *label, d
                 if (m->piece[p].touching < 0) continue;
                 size[m->piece[p].touching] += m->piece[p].size[k] * m->piece[p].size[k] / most;
                 for (q = 0; q < m->pieces; q++)
-                    if (m->piece[q].touching >= 0) G[m->piece[p].touching * m->touching + m->piece[q].touching] += m->piece[p].way[k] * m->piece[q].way[k] / most;
+                    if (m->piece[q].touching >= 0)
+                        G[m->piece[p].touching * m->touching + m->piece[q].touching] += m->piece[p].way[k]
+                            * m->piece[q].way[k] / most;
             }
         }
     }
 }
 
-/* Row p of the same for solid k that yields, in its own units: what its answer to the pressure 1 in touching piece p does to each piece. Returns what it would
-   do with all signs made equal, when `equal`: then nothing is written. */
+/* Row p of the same for solid k that yields, in its own units: what its answer to the pressure 1 in touching piece p
+   does to each piece. Returns what it would do with all signs made equal, when `equal`: then nothing is written. */
 static double fsi__pressure_feel_yields(fsi__pressure_job *job, const int *label, int k, int p, int equal, double *row)
 {
     fsi__pressure_impl *m = job->m;
@@ -1974,7 +2179,8 @@ static double fsi__pressure_feel_yields(fsi__pressure_job *job, const int *label
     int i, some = 0;
     for (i = m->first_yield[k]; i < m->first_yield[k + 1]; i++) {
         const fsi__pressure_yield *y = m->yield + i;
-        const int lower = fsi__pressure_piece_at(m, label, y->lower), upper = fsi__pressure_piece_at(m, label, y->upper);
+        const int lower = fsi__pressure_piece_at(m, label, y->lower),
+            upper = fsi__pressure_piece_at(m, label, y->upper);
         const int sign = (lower >= 0 && m->piece[lower].touching == p) - (upper >= 0 && m->piece[upper].touching == p);
         m->pushed[y->at] = y->share * (equal ? sign * sign : sign);
         some |= sign;
@@ -1982,7 +2188,8 @@ static double fsi__pressure_feel_yields(fsi__pressure_job *job, const int *label
     if (!some || fsi__pressure_ask(job, k) != FSI_OK) return 0;
     for (i = m->first_yield[k]; i < m->first_yield[k + 1]; i++) {
         const fsi__pressure_yield *y = m->yield + i;
-        const int lower = fsi__pressure_piece_at(m, label, y->lower), upper = fsi__pressure_piece_at(m, label, y->upper);
+        const int lower = fsi__pressure_piece_at(m, label, y->lower),
+            upper = fsi__pressure_piece_at(m, label, y->upper);
         all += m->pushed[y->at] * m->change[y->at];
         if (lower >= 0 && !equal) row[m->piece[lower].touching] += y->share * m->change[y->at];
         if (upper >= 0 && !equal) row[m->piece[upper].touching] -= y->share * m->change[y->at];
@@ -1990,8 +2197,10 @@ static double fsi__pressure_feel_yields(fsi__pressure_job *job, const int *label
     return all;
 }
 
-/* The same for all solids that yield, each in units of the largest that could be felt; own and own_size are room for one of them. */
-static void fsi__pressure_feel_all_yields(fsi__pressure_job *job, const int *label, double *G, double *size, double *own, double *own_size)
+/* The same for all solids that yield, each in units of the largest that could be felt; own and own_size are room for
+   one of them. */
+static void fsi__pressure_feel_all_yields(fsi__pressure_job *job, const int *label, double *G, double *size,
+    double *own, double *own_size)
 {
     const fsi__pressure_impl *m = job->m;
     const int n = m->touching;
@@ -2000,7 +2209,8 @@ static void fsi__pressure_feel_all_yields(fsi__pressure_job *job, const int *lab
         double most = 0;
         memset(own, 0, (size_t)n * (size_t)n * sizeof *own);
         for (p = 0; p < n && job->status == FSI_OK; p++) {
-            own_size[p] = fmax(fsi__pressure_feel_yields(job, label, k, p, 0, own + p * n), fsi__pressure_feel_yields(job, label, k, p, 1, NULL));
+            own_size[p] = fmax(fsi__pressure_feel_yields(job, label, k, p, 0, own + p * n),
+                fsi__pressure_feel_yields(job, label, k, p, 1, NULL));
             most = fmax(most, own_size[p]);
         }
         for (p = 0; p < n && most > 0; p++) size[p] += own_size[p] / most;
@@ -2009,8 +2219,9 @@ static void fsi__pressure_feel_all_yields(fsi__pressure_job *job, const int *lab
     memset(m->change, 0, (size_t)m->first_pushed[job->flow->solid_count] * sizeof *m->change);
 }
 
-/* Gauss-Jordan elimination of the symmetric G, largest number of the diagonal first, until nothing is left but rounding. Rows without a pivot then each
-   stand for a vector that G takes to 0: 1 there, minus its column at the pivots. */
+/* Gauss-Jordan elimination of the symmetric G, largest number of the diagonal first, until nothing is left but
+   rounding. Rows without a pivot then each stand for a vector that G takes to 0: 1 there, minus its column at the
+   pivots. */
 static void fsi__pressure_eliminate(double *G, int n, int *pivot)
 {
     int i, j, step;
@@ -2032,7 +2243,8 @@ static void fsi__pressure_eliminate(double *G, int n, int *pivot)
 }
 
 /* m->null from what is left of G, with cells[p] cells a piece. */
-static void fsi__pressure_collect_nulls(fsi__pressure_impl *m, const double *G, const double *size, const double *cells, const int *pivot)
+static void fsi__pressure_collect_nulls(fsi__pressure_impl *m, const double *G, const double *size,
+    const double *cells, const int *pivot)
 {
     const int n = m->touching;
     int i, j, k;
@@ -2051,13 +2263,16 @@ static void fsi__pressure_collect_nulls(fsi__pressure_impl *m, const double *G, 
     }
 }
 
-/* Where solids yield: the pressures of pieces, one number a piece, that neither they nor bodies feel. What a face of a solid does to others is in its
-   answer only, so it is asked, once for each piece; the signs made equal tell how large an answer could be, and with it what is none. */
+/* Where solids yield: the pressures of pieces, one number a piece, that neither they nor bodies feel. What a face of a
+   solid does to others is in its answer only, so it is asked, once for each piece; the signs made equal tell how large
+   an answer could be, and with it what is none. */
 static int fsi__pressure_find_nulls(fsi__pressure_job *job, const int *label)
 {
     fsi__pressure_impl *m = job->m;
     double *G = NULL, *own = NULL, *size = NULL, *own_size = NULL, *cells = NULL;
     int *pivot = NULL, p, q, n, pass;
+
+    /* Room. */
     fsi__pressure_number_touching(job, label);
     n = m->touching;
     for (pass = 0; pass < 2; pass++) {
@@ -2074,10 +2289,14 @@ static int fsi__pressure_find_nulls(fsi__pressure_job *job, const int *label)
         pivot = (int *)fsi__take(arena, numbers, sizeof(int));
         if (!pass && !fsi__arena_room(job->s->context, &m->nulls_memory, measure.used)) return 0;
     }
+
+    /* What bodies and solids feel of each piece. */
     memset(G, 0, (size_t)n * (size_t)n * sizeof *G);
     for (p = 0; p < n; p++) size[p] = 0;
     fsi__pressure_feel_bodies(m, label, G, size);
     fsi__pressure_feel_all_yields(job, label, G, size, own, own_size);
+
+    /* In units of the largest answers; what is left after elimination is felt by nobody. */
     for (p = 0; p < n; p++)
         for (q = 0; q < n; q++)
             if (size[p] > 0 && size[q] > 0) G[p * n + q] /= sqrt(size[p] * size[q]);
@@ -2096,6 +2315,8 @@ static void fsi__pressure_list_runs(fsi__pressure_impl *m, int *label, int fill)
     const size_t n = (size_t)f->rough_cells;
     int at, inside = 0;
     m->runs = 0;
+
+    /* A run begins where a cell has no face to the one before. */
     for (at = FSI__MG_FRONT; at < end; at++) {
         const float *faces = fsi__mg_faces(f, at);
         const int fresh = !inside || (faces && !(faces[FSI__MG_LOWER] > 0));
@@ -2104,6 +2325,8 @@ static void fsi__pressure_list_runs(fsi__pressure_impl *m, int *label, int fill)
         if (!inside) continue;
         if (fresh) m->runs++;
         if (!fill) continue;
+
+        /* The run of this cell. */
         run = m->run + (label[at] = m->runs - 1);
         if (fresh) {
             run->at = at;
@@ -2116,23 +2339,30 @@ static void fsi__pressure_list_runs(fsi__pressure_impl *m, int *label, int fill)
     }
 }
 
-/* Flood fill: the pieces (groups of them, where bodies join them) without a free surface or another way out, for which the pressure is known up to a constant; keeps the runs of these. */
+/* Flood fill: the pieces (groups of them, where bodies join them) without a free surface or another way out, for which
+   the pressure is known up to a constant; keeps the runs of these. */
 static int fsi__pressure_find_pieces(fsi__pressure_job *job)
 {
     fsi__pressure_impl *m = job->m;
     int *label = (int *)(void *)m->q;
     int k, runs;
+
+    /* Runs of cells, joined across faces. */
     fsi__pressure_list_runs(m, label, 0);
     if (!fsi__arena_room(job->s->context, &m->runs_memory, (size_t)m->runs * sizeof *m->run)) return 0;
     m->run = (fsi__pressure_run *)fsi__take(&m->runs_memory, (size_t)m->runs, sizeof *m->run);
     fsi__pressure_list_runs(m, label, 1);
     fsi__pressure_join(m, label);
+
+    /* The root of each run, with the excess of all: pieces without any are closed. */
     for (k = 0; k < m->runs; k++) {
         m->run[k].root = fsi__pressure_root(m->run, k);
         if (m->run[k].root < k) m->run[m->run[k].root].sum += m->run[k].sum;
     }
     for (k = m->pieces = 0; k < m->runs; k++)
         m->run[k].piece = m->run[k].root < k ? m->run[m->run[k].root].piece : (m->run[k].sum > 0 ? -1 : m->pieces++);
+
+    /* Pieces that bodies or solids join. */
     if (!fsi__arena_room(job->s->context, &m->pieces_memory, (size_t)m->pieces * sizeof *m->piece)) return 0;
     m->piece = (fsi__pressure_piece *)fsi__take(&m->pieces_memory, (size_t)m->pieces, sizeof *m->piece);
     memset(m->piece, 0, (size_t)m->pieces * sizeof *m->piece);
@@ -2144,6 +2374,8 @@ static int fsi__pressure_find_pieces(fsi__pressure_job *job)
         if (!fsi__pressure_find_nulls(job, label)) return 0;
         for (k = 0; k < m->pieces; k++) m->piece[k].cells = 0;
     } else fsi__pressure_group(m, label);
+
+    /* Runs of closed pieces stay. */
     for (k = runs = 0; k < m->runs; k++) {
         fsi__pressure_piece *group = m->run[k].piece < 0 ? NULL : m->piece + m->piece[m->run[k].piece].group;
         if (!group || group->free) continue;
@@ -2152,7 +2384,8 @@ static int fsi__pressure_find_pieces(fsi__pressure_job *job)
         m->run[runs++].piece = (int)(group - m->piece);
     }
     m->runs = runs;
-    for (k = 0, job->s->stats.pieces = m->nulls; k < m->pieces; k++) job->s->stats.pieces += m->piece[k].cells > 0 && m->piece[k].touching < 0;
+    for (k = 0, job->s->stats.pieces = m->nulls; k < m->pieces; k++)
+        job->s->stats.pieces += m->piece[k].cells > 0 && m->piece[k].touching < 0;
     return 1;
 }
 
@@ -2236,20 +2469,23 @@ static double fsi__pressure_center(fsi__pressure_job *job, double *v)
 
 /* ---- >>pressure bodies ---------------------------------------------------------------------------------------- */
 
-/* Coupled bodies add K = H^T H to the matrix. With J p the force and torque of pressures p on a body of mass matrix M, M^-1 = B B^T, H = B^T J in
-   the units of q: six rows a body, with numbers only at the cells around it. A body that weighs next to nothing makes K huge, where the V-cycle V ~ A^-1
-   knows nothing of it. By Woodbury's formula
+/* Coupled bodies add K = H^T H to the matrix. With J p the force and torque of pressures p on a body of mass matrix M,
+   M^-1 = B B^T, H = B^T J in the units of q: six rows a body, with numbers only at the cells around it. A body that
+   weighs next to nothing makes K huge, where the V-cycle V ~ A^-1 knows nothing of it. By Woodbury's formula
 
       (V^-1 + H^T H)^-1 = V - V H^T (1 + H V H^T)^-1 H V
 
-   is as good for A + K as V is for A, whatever the masses. It takes a cycle for each row of H before the iteration; V H^T is kept, or for many bodies, where
-   that would be a lot to read in each step, a second cycle stands for it. Rows of heavy bodies are left out of it: conjugate gradients need fewer steps
-   more than the cycles that these rows would take (measured, a ball: 1 or 2 at half the density of the liquid, 2 at a quarter, 3 at a tenth). */
+   is as good for A + K as V is for A, whatever the masses. It takes a cycle for each row of H before the iteration; V
+   H^T is kept, or for many bodies, where that would be a lot to read in each step, a second cycle stands for it. Rows
+   of heavy bodies are left out of it: conjugate gradients need fewer steps more than the cycles that these rows would
+   take (measured, a ball: 1 or 2 at half the density of the liquid, 2 at a quarter, 3 at a tenth). */
 #define FSI__PRESSURE_RESPONSES 24   /* columns of V H^T that are kept */
 #define FSI__PRESSURE_HEAVY 4        /* no heavy body displaces more than this many times its mass */
 
-/* H of a face: its share times the normal n and its moment x n, through B; B's block for turning is the Cholesky factor of the inverse inertia. */
-static void fsi__pressure_row(const fsi__pressure_job *job, const fsi_pressure_solid *b, int f, int axis, double share, double *h)
+/* H of a face: its share times the normal n and its moment x n, through B; B's block for turning is the Cholesky factor
+   of the inverse inertia. */
+static void fsi__pressure_row(const fsi__pressure_job *job, const fsi_pressure_solid *b, int f, int axis, double share,
+    double *h)
 {
     const fsi_vec3 d = fsi_v3_sub(fsi__pressure_face_position(job->grid, b->faces->entry[f], axis), b->center);
     const fsi_vec3 n = fsi_v3(axis == 0, axis == 1, axis == 2), t = fsi_v3_cross(d, n);
@@ -2271,8 +2507,8 @@ static void fsi__pressure_row(const fsi__pressure_job *job, const fsi_pressure_s
     }
 }
 
-/* The columns of the next body, whose faces end at `end`: none where it is heavy, or a row has no numbers, like three of a body in 2D. The squares of what is
-   in its rows tell how much lighter it is to turn than to shift. */
+/* The columns of the next body, whose faces end at `end`: none where it is heavy, or a row has no numbers, like three
+   of a body in 2D. The squares of what is in its rows tell how much lighter it is to turn than to shift. */
 static void fsi__pressure_number_columns(fsi__pressure_job *job, const fsi_pressure_solid *b, int end)
 {
     fsi__pressure_impl *m = job->m;
@@ -2299,6 +2535,8 @@ static int fsi__pressure_list_faces(fsi__pressure_job *job)
     const size_t responses = (size_t)m->mg.level[0].cells * sizeof(float);
     size_t faces = 0, n;
     int k, a, f, count = 0, pass;
+
+    /* Bodies and their faces. */
     m->columns = 0;
     m->response = NULL;
     for (k = m->bodies = 0; k < job->flow->solid_count; k++) {
@@ -2306,6 +2544,8 @@ static int fsi__pressure_list_faces(fsi__pressure_job *job)
         m->bodies++;
         faces += (size_t)job->flow->solids[k].faces->count;
     }
+
+    /* Room. */
     n = 6 * (size_t)m->bodies;
     for (pass = 0; pass < 2; pass++) {
         fsi__arena *arena = &m->faces_memory, measure;
@@ -2319,6 +2559,8 @@ static int fsi__pressure_list_faces(fsi__pressure_job *job)
         m->column = (int *)fsi__take(arena, n, sizeof(int));
         if (!pass && !fsi__arena_room(job->s->context, &m->faces_memory, measure.used)) return 0;
     }
+
+    /* Rows of faces beside a liquid cell. */
     m->body_face[0] = 0;
     for (k = m->bodies = 0; k < job->flow->solid_count; k++) {
         const fsi_pressure_solid *b = job->flow->solids + k;
@@ -2333,6 +2575,8 @@ static int fsi__pressure_list_faces(fsi__pressure_job *job)
             }
         if (b->coupled) fsi__pressure_number_columns(job, b, count);
     }
+
+    /* Room for answers of the V-cycle, unless there are too many. */
     if (m->columns == 0 || m->columns > FSI__PRESSURE_RESPONSES) return 1;
     if (!fsi__arena_room(job->s->context, &m->responses_memory, responses * (size_t)m->columns)) return 0;
     m->response = (float *)(void *)m->responses_memory.base;
@@ -2373,8 +2617,8 @@ static void fsi__pressure_pull(fsi__pressure_impl *m, double factor, double *v, 
         }
 }
 
-/* Floats cannot carry bodies of no mass at all: where the largest number on the diagonal of s is too large in three rows (j) these are scaled down, which
-   makes the body heavier. Returns the share of its inverse mass that is left. */
+/* Floats cannot carry bodies of no mass at all: where the largest number on the diagonal of s is too large in three
+   rows (j) these are scaled down, which makes the body heavier. Returns the share of its inverse mass that is left. */
 static double fsi__pressure_weigh(fsi__pressure_impl *m, int j)
 {
     const int n = 6 * m->bodies;
@@ -2388,20 +2632,25 @@ static double fsi__pressure_weigh(fsi__pressure_impl *m, int j)
     return share;
 }
 
-/* s = H V H^T, column by column. The torque on a ball is small beside the torques on its faces: so rows are scaled by the sum of their squares first, or the
-   rounding of the V-cycle would be larger than what is left. */
+/* s = H V H^T, column by column. The torque on a ball is small beside the torques on its faces: so rows are scaled by
+   the sum of their squares first, or the rounding of the V-cycle would be larger than what is left. */
 static void fsi__pressure_compliance(fsi__pressure_impl *m)
 {
     const int n = 6 * m->bodies;
     fsi__mg_level *fine = m->mg.level;
     int i, j, f;
+
+    /* Scales. */
     memset(m->s, 0, (size_t)n * (size_t)n * sizeof *m->s);
     for (j = 0; j < n; j++)
-        for (f = m->body_face[j / 6]; f < m->body_face[j / 6 + 1]; f++) m->s[j * n + j] += m->face[f].h[j % 6] * m->face[f].h[j % 6];
+        for (f = m->body_face[j / 6]; f < m->body_face[j / 6 + 1]; f++)
+            m->s[j * n + j] += m->face[f].h[j % 6] * m->face[f].h[j % 6];
     for (j = 0; j < 2 * m->bodies; j++) {
         m->heavier[j] = 1;
         fsi__pressure_weigh(m, j);
     }
+
+    /* Column after column: a V-cycle of H^T e_j. */
     for (j = 0; j < n; j++) {
         m->s[j * n + j] = 0;
         if (m->column[j] < 0) continue;
@@ -2411,7 +2660,9 @@ static void fsi__pressure_compliance(fsi__pressure_impl *m)
         fsi__mg_cycle(&m->mg);
         fsi__pressure_push(m, NULL, fine->x);
         for (i = j; i < n; i++) m->s[i * n + j] = m->column[i] < 0 ? 0 : m->h[i];
-        if (m->response) memcpy(m->response + (size_t)m->column[j] * (size_t)fine->cells, fine->x, (size_t)fine->cells * sizeof(float));
+        if (m->response)
+            memcpy(m->response + (size_t)m->column[j] * (size_t)fine->cells, fine->x,
+                (size_t)fine->cells * sizeof(float));
     }
 }
 
@@ -2425,7 +2676,8 @@ static void fsi__pressure_factor(fsi__pressure_impl *m)
     fsi__pressure_compliance(m);
     for (j = 0; j < 2 * m->bodies; j++) m->h[j] = fsi__pressure_weigh(m, j);
     for (j = 0; j < n && m->response; j++)
-        for (e = 0; e < cells && m->column[j] >= 0 && m->h[j / 3] < 1; e++) m->response[cells * (size_t)m->column[j] + e] *= (float)sqrt(m->h[j / 3]);
+        for (e = 0; e < cells && m->column[j] >= 0 && m->h[j / 3] < 1; e++)
+            m->response[cells * (size_t)m->column[j] + e] *= (float)sqrt(m->h[j / 3]);
     for (j = 0; j < n; j++)
         for (i = j; i < n; i++) m->s[i * n + j] = m->s[i * n + j] * sqrt(m->h[i / 3] * m->h[j / 3]) + (i == j);
     for (j = 0; j < n; j++)
@@ -2449,7 +2701,8 @@ static void fsi__pressure_respond(void *arg, int chunk, int begin, int end)
         double sum[8];
         for (c = 0; c < 8; c++) sum[c] = (double)x[c];
         for (j = 0; j < n; j++) {
-            const float *v = m->response + (size_t)(m->column[j] < 0 ? 0 : m->column[j]) * (size_t)fine->cells + fsi__mg_cell(brick);
+            const float *v = m->response + (size_t)(m->column[j] < 0 ? 0 : m->column[j]) * (size_t)fine->cells
+                + fsi__mg_cell(brick);
             for (c = 0; c < 8 && m->column[j] >= 0; c++) sum[c] -= m->h[j] * (double)v[c];
         }
         for (c = 0; c < 8; c++) x[c] = (float)sum[c];
@@ -2461,9 +2714,13 @@ static void fsi__pressure_precondition(fsi__pressure_impl *m)
 {
     const int n = 6 * m->bodies;
     int i, k;
+
+    /* Without bodies, a V-cycle. */
     fsi__mg_cycle(&m->mg);
     if (m->columns == 0) return;
     fsi__pressure_push(m, NULL, m->mg.level[0].x);
+
+    /* S^-1 of what the bodies feel. */
     for (i = 0; i < n; i++) {
         if (m->column[i] < 0) m->h[i] = 0;
         for (k = 0; k < i; k++) m->h[i] -= m->s[i * n + k] * m->h[k];
@@ -2473,6 +2730,8 @@ static void fsi__pressure_precondition(fsi__pressure_impl *m)
         for (k = i + 1; k < n; k++) m->h[i] -= m->s[k * n + i] * m->h[k];
         m->h[i] /= m->s[i * n + i];
     }
+
+    /* The answer to that, from the stored ones, or by another V-cycle. */
     if (m->response) {
         const int bricks = m->mg.level[0].bricks;
         const double work = (double)FSI__PRESSURE_NS * (1 + m->bodies) * bricks;
@@ -2493,11 +2752,16 @@ static void fsi__pressure_multiply_segments(void *arg, int chunk, int begin, int
     const double faces = 2.0 * job->m->mg.dim;
     double dot[4] = { 0, 0, 0, 0 };
     int k, i, c;
+
+    /* The segment and those beside it. */
     for (k = begin; k < end; k++) {
         const fsi__mg_segment *s = m->segment + k;
         const fsi__mg_names f = fsi__mg_name(m, s);
-        const double *x = job->from + s->at, *yl = job->from + s->lower[0], *yu = job->from + s->upper[0], *zl = job->from + s->lower[1], *zu = job->from + s->upper[1];
+        const double *x = job->from + s->at, *yl = job->from + s->lower[0], *yu = job->from + s->upper[0],
+            *zl = job->from + s->lower[1], *zu = job->from + s->upper[1];
         double *out = job->m->q + s->at;
+
+        /* Plain bricks, rough bricks. */
         if (s->rough < 0)
             FSI__MG_APART
             for (i = 0; i < s->n; i++) out[i] = faces * x[i] - (x[i - 1] + x[i + 1] + yl[i] + yu[i] + zl[i] + zu[i]);
@@ -2505,10 +2769,12 @@ static void fsi__pressure_multiply_segments(void *arg, int chunk, int begin, int
             FSI__MG_APART
             for (i = 0; i < s->n; i++) {
                 const double v = x[i];
-                out[i] = (double)f.excess[i] * v + (double)f.ax[i] * (v - x[i - 1]) + (double)f.bx[i] * (v - x[i + 1]) +
-                                 (double)f.ay[i] * (v - yl[i]) + (double)f.by[i] * (v - yu[i]) + (double)f.az[i] * (v - zl[i]) +
-                                 (double)f.bz[i] * (v - zu[i]);
+                out[i] = (double)f.excess[i] * v + (double)f.ax[i] * (v - x[i - 1]) + (double)f.bx[i] * (v - x[i + 1])
+                    + (double)f.ay[i] * (v - yl[i]) + (double)f.by[i] * (v - yu[i])
+                    + (double)f.az[i] * (v - zl[i]) + (double)f.bz[i] * (v - zu[i]);
             }
+
+        /* The scalar product in four partial sums. */
         for (i = 0; i < s->n; i += 4)
             for (c = 0; c < 4; c++) dot[c] += x[i + c] * out[i + c];
     }
@@ -2531,7 +2797,8 @@ static double fsi__pressure_multiply(fsi__pressure_job *job, double *v)
     double sum;
     int k;
     job->from = v;
-    fsi__parallel_work(job->s->context, segments, FSI__MG_GRAIN, FSI__MG_NS_EXACT * (double)segments, fsi__pressure_multiply_segments, job);
+    fsi__parallel_work(job->s->context, segments, FSI__MG_GRAIN, FSI__MG_NS_EXACT * (double)segments,
+        fsi__pressure_multiply_segments, job);
     sum = fsi__pressure_fold(m, fsi__chunks(segments, FSI__MG_GRAIN));
     if (m->first_pushed) sum += fsi__pressure_yield_to(job, v);
     if (m->bodies > 0) {
@@ -2591,7 +2858,8 @@ static void fsi__pressure_turn(void *arg, int chunk, int begin, int end)
 /* A loop that takes `work` nanoseconds a brick, at least. */
 static void fsi__pressure_over_bricks(fsi__pressure_job *job, double work, fsi__range_fn *fn)
 {
-    fsi__parallel_work(job->s->context, job->m->mg.level[0].bricks, FSI__PRESSURE_CHUNK, work * job->m->mg.level[0].bricks, fn, job);
+    fsi__parallel_work(job->s->context, job->m->mg.level[0].bricks, FSI__PRESSURE_CHUNK,
+        work * job->m->mg.level[0].bricks, fn, job);
 }
 
 /* Largest |r| after a step of length alpha. */
@@ -2624,7 +2892,8 @@ static double fsi__pressure_residual(fsi__pressure_job *job)
     return fsi__pressure_step(job, 1);
 }
 
-/* The residual of the guess. One that is worse than none is dropped: where the right side is 0 nothing else would be good enough. */
+/* The residual of the guess. One that is worse than none is dropped: where the right side is 0 nothing else would be
+   good enough. */
 static double fsi__pressure_first_residual(fsi__pressure_job *job)
 {
     const fsi__mg_level *f = job->m->mg.level;
@@ -2632,20 +2901,26 @@ static double fsi__pressure_first_residual(fsi__pressure_job *job)
     double right = 0;
     int k;
     if (!job->flow->use_guess) return most;
-    for (k = FSI__MG_FRONT; k < fsi__mg_cell(f->bricks); k++) right = fabs(job->m->b[k]) > right ? fabs(job->m->b[k]) : right;
+    for (k = FSI__MG_FRONT; k < fsi__mg_cell(f->bricks); k++)
+        right = fabs(job->m->b[k]) > right ? fabs(job->m->b[k]) : right;
     if (most <= right) return most;
     memset(job->m->x, 0, (size_t)f->cells * sizeof(double));
     return fsi__pressure_residual(job);
 }
 
-/* Conjugate gradients in double, preconditioned in float, until the true residual is below `limit`. Returns the largest residual. */
+/* Conjugate gradients in double, preconditioned in float, until the true residual is below `limit`. Returns the largest
+   residual. */
 static double fsi__pressure_iterate(fsi__pressure_job *job, double limit)
 {
     fsi__pressure_impl *m = job->m;
     const int chunks = fsi__chunks(m->mg.level[0].bricks, FSI__PRESSURE_CHUNK);
     double most = fsi__pressure_first_residual(job), last;
     int *iters = &job->s->stats.iters, round;
-    for (round = 0; round < FSI__PRESSURE_ROUNDS && most > limit && *iters < job->s->desc.max_iters && job->status == FSI_OK; round++) {
+
+    /* Rounds, each from a true residual. */
+    for (round = 0; round < FSI__PRESSURE_ROUNDS && most > limit && *iters < job->s->desc.max_iters
+        && job->status == FSI_OK; round++) {
+        /* The preconditioned residual and the new direction. */
         for (last = 0; most > limit && *iters < job->s->desc.max_iters; ++*iters) {
             double rz, pq;
             fsi__pressure_precondition(m);
@@ -2655,6 +2930,8 @@ static double fsi__pressure_iterate(fsi__pressure_job *job, double limit)
             fsi__pressure_over_bricks(job, 1.8, fsi__pressure_turn);
             if (m->bodies > 0 || m->first_pushed) fsi__pressure_center(job, m->p);
             last = rz;
+
+            /* The step along it. */
             pq = fsi__pressure_multiply(job, m->p);
             if (!(pq > 0) || !(rz > 0) || job->status != FSI_OK) break;
             most = fsi__pressure_step(job, rz / pq);
@@ -2666,7 +2943,10 @@ static double fsi__pressure_iterate(fsi__pressure_job *job, double limit)
 
 /* ---- >>pressure projection ------------------------------------------------------------------------------------ */
 
-static int fsi__pressure_is_field(const fsi_field *f, const fsi_grid *g, int place) { return fsi__is_field(f) && f->grid == g && (int)f->place == place; }
+static int fsi__pressure_is_field(const fsi_field *f, const fsi_grid *g, int place)
+{
+    return fsi__is_field(f) && f->grid == g && (int)f->place == place;
+}
 
 static fsi_status fsi__pressure_check_solid(fsi_pressure *s, const fsi_pressure_flow *flow, int k)
 {
@@ -2674,20 +2954,36 @@ static fsi_status fsi__pressure_check_solid(fsi_pressure *s, const fsi_pressure_
     const fsi_grid_faces *f = b->faces;
     const fsi_grid *g = flow->u[0]->grid;
     int i, a, wrong = 0;
-    if (!f || f->cookie != FSI__COOKIE('f', fsi_grid_faces)) return fsi__pressure_refuse(s, FSI_ERROR_COOKIE, "faces was not made by fsi_grid_faces_create of this version and precision: solids", k);
+
+    /* Its faces. */
+    if (!f || f->cookie != FSI__COOKIE('f', fsi_grid_faces))
+        return fsi__pressure_refuse(s, FSI_ERROR_COOKIE,
+            "faces was not made by fsi_grid_faces_create of this version and precision: solids", k);
     for (a = 0; a < g->dim; a++)
         for (i = f->first[a]; i < f->first[a + 1]; i++) {
             if (i < 0 || i >= f->count || f->entry[i] < 0 || f->entry[i] / g->block_cells >= g->block_count)
-                return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "faces are not those of the grid as it is: solids", k);
-            if (!fsi_is_finite((double)f->solid[i]) || (b->velocity && !b->coupled && !fsi_is_finite((double)b->velocity[i])))
+                return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "faces are not those of the grid as it is: solids",
+                    k);
+            if (!fsi_is_finite((double)f->solid[i])
+                || (b->velocity && !b->coupled && !fsi_is_finite((double)b->velocity[i])))
                 return fsi__pressure_refuse(s, FSI_ERROR_NAN, "a share or velocity is not finite: solids", k);
-            if (!(f->solid[i] > 0 && f->solid[i] <= (fsi_real)1.001)) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "a share is not within (0, 1]: solids", k);
-            if (b->respond && b->yielding && !fsi_is_finite((double)b->yielding[i])) return fsi__pressure_refuse(s, FSI_ERROR_NAN, "yielding is not finite: solids", k);
-            if (b->respond && b->yielding && b->yielding[i] < 0) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "yielding is below 0: solids", k);
+            if (!(f->solid[i] > 0 && f->solid[i] <= (fsi_real)1.001))
+                return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "a share is not within (0, 1]: solids", k);
+            if (b->respond && b->yielding && !fsi_is_finite((double)b->yielding[i]))
+                return fsi__pressure_refuse(s, FSI_ERROR_NAN, "yielding is not finite: solids", k);
+            if (b->respond && b->yielding && b->yielding[i] < 0)
+                return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "yielding is below 0: solids", k);
         }
-    if (b->respond && b->coupled) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "both coupled and with a respond: solids", k);
-    for (a = 0; a < g->dim && b->respond; a++) wrong |= f->first[a] < 0 || f->first[a] > f->first[a + 1] || f->first[a + 1] > f->count;
-    if (wrong) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "faces are not those of the grid as it is: solids", k);
+
+    /* A solid that yields. */
+    if (b->respond && b->coupled)
+        return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "both coupled and with a respond: solids", k);
+    for (a = 0; a < g->dim && b->respond; a++)
+        wrong |= f->first[a] < 0 || f->first[a] > f->first[a + 1] || f->first[a + 1] > f->count;
+    if (wrong)
+        return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "faces are not those of the grid as it is: solids", k);
+
+    /* A body. */
     if (!fsi_v3_is_finite(b->center)) return fsi__pressure_refuse(s, FSI_ERROR_NAN, "center is not finite: solids", k);
     if (!b->coupled) return FSI_OK;
     for (i = 0, a = 1; i < 9; i++) a = a && fsi_is_finite((double)b->inverse_inertia.m[i]);
@@ -2695,7 +2991,9 @@ static fsi_status fsi__pressure_check_solid(fsi_pressure *s, const fsi_pressure_
         return fsi__pressure_refuse(s, FSI_ERROR_NAN, "mass, inverse_inertia or a velocity is not finite: solids", k);
     if (!(b->mass > 0)) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "mass is not above 0: solids", k);
     for (i = 0; i < 3; i++)
-        if (b->inverse_inertia.m[4 * i] < 0) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "inverse_inertia is not positive semidefinite: solids", k);
+        if (b->inverse_inertia.m[4 * i] < 0)
+            return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "inverse_inertia is not positive semidefinite: solids",
+                k);
     return FSI_OK;
 }
 
@@ -2709,48 +3007,89 @@ static fsi_status fsi__pressure_check_cells(fsi_pressure *s, const fsi_grid *g, 
     for (a = 0; a < g->dim; a++) {
         if (corner[a] + 8 <= g->n[a]) continue;
         for (k = 0; k < g->block_cells; k++)
-            if (cell[k] == FSI_CELL_LIQUID && corner[a] + (k >> (3 * a) & 7) >= g->n[a]) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "a liquid cell is beyond the box: block", b);
+            if (cell[k] == FSI_CELL_LIQUID && corner[a] + (k >> (3 * a) & 7) >= g->n[a])
+                return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "a liquid cell is beyond the box: block", b);
     }
+    return FSI_OK;
+}
+
+/* Fields of the grid that u is on. */
+static fsi_status fsi__pressure_check_fields(fsi_pressure *s, const fsi_pressure_flow *flow)
+{
+    static const char *const not_cells[4] = {
+        "not a field at cells: phi", "not a field at cells: surface_pressure", "not a field at cells: surface_weight",
+        "not a field at cells: pressure"
+    };
+    const fsi_grid *g = flow->u[0]->grid;
+    const fsi_field *at_cells[4];
+    int a, given = 0;
+
+    /* Velocities and densities. */
+    for (a = 0; a < g->dim; a++) {
+        if (!fsi__pressure_is_field(flow->u[a], g, FSI_FACES_X + a))
+            return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "not a field of faces along its axis, on one grid: u",
+                a);
+        given += flow->inverse_density[a] != NULL;
+        if (flow->inverse_density[a] && !fsi__pressure_is_field(flow->inverse_density[a], g, FSI_FACES_X + a))
+            return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "not a field of faces along its axis: inverse_density",
+                a);
+    }
+    if (given % g->dim != 0)
+        return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "given along some axes only: inverse_density", given);
+
+    /* Fields at cells. */
+    at_cells[0] = flow->phi;
+    at_cells[1] = flow->surface_pressure;
+    at_cells[2] = flow->surface_weight;
+    at_cells[3] = flow->pressure;
+    for (a = 0; a < 4; a++)
+        if (at_cells[a] && !fsi__pressure_is_field(at_cells[a], g, FSI_CELLS))
+            return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, not_cells[a], 0);
+    if (flow->pressure && (flow->pressure == flow->phi || flow->pressure == flow->surface_pressure))
+        return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "is phi or surface_pressure too: pressure", 0);
+    if (flow->use_guess && !flow->pressure)
+        return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "use_guess without pressure", 0);
     return FSI_OK;
 }
 
 static fsi_status fsi__pressure_check(fsi_pressure *s, const fsi_pressure_flow *flow)
 {
-    const fsi_pressure_desc *d = &s->desc;
+    static const fsi__field numbers[] = {
+        FSI__FIELD(fsi_pressure_flow, density, FSI__REAL, 0, HUGE_VAL, FSI__ABOVE),
+        FSI__FIELD(fsi_pressure_flow, dt, FSI__REAL, 0, HUGE_VAL, FSI__ABOVE),
+        FSI__FIELD(fsi_pressure_flow, theta_min, FSI__REAL, 0, 1, FSI__ABOVE)
+    };
+    static const fsi__field limits[] = {
+        FSI__FIELD(fsi_pressure_desc, tolerance, FSI__DOUBLE, 0, HUGE_VAL, 0),
+        FSI__FIELD(fsi_pressure_desc, absolute, FSI__DOUBLE, 0, HUGE_VAL, 0),
+        FSI__FIELD(fsi_pressure_desc, max_iters, FSI__INT, 0, HUGE_VAL, 0)
+    };
+    static const fsi__where of_flow = { "fsi_pressure_project", "flow.", -1, 3 };
+    static const fsi__where of_desc = { "fsi_pressure_project", "desc.", -1, 3 };
     const fsi_grid *g;
-    int a, i, given = 0;
-    fsi_status status = FSI_OK;
-    if (!flow || flow->cookie != FSI__COOKIE('F', fsi_pressure_flow)) return fsi__pressure_refuse(s, FSI_ERROR_COOKIE, "flow was not filled by fsi_pressure_default_flow of this version and precision", -1);
+    int i, given;
+    if (!flow || flow->cookie != FSI__COOKIE('F', fsi_pressure_flow))
+        return fsi__pressure_refuse(s, FSI_ERROR_COOKIE,
+            "flow was not filled by fsi_pressure_default_flow of this version and precision", -1);
     if (!fsi__is_field(flow->u[0])) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "not a field: u", 0);
+    FSI__TRY(fsi__pressure_check_fields(s, flow));
+
+    /* Numbers. */
+    given = flow->inverse_density[0] != NULL;
+    FSI__TRY(fsi__check_rows(s->context, &of_flow, flow, numbers + given, 3 - given));
+    FSI__TRY(FSI__CHECK_TABLE(s->context, &of_desc, &s->desc, limits));
+
+    /* Cells and solids. */
     g = flow->u[0]->grid;
-    for (a = 0; a < g->dim; a++) {
-        if (!fsi__pressure_is_field(flow->u[a], g, FSI_FACES_X + a)) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "not a field of faces along its axis, on one grid: u", a);
-        given += flow->inverse_density[a] != NULL;
-        if (flow->inverse_density[a] && !fsi__pressure_is_field(flow->inverse_density[a], g, FSI_FACES_X + a))
-            return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "not a field of faces along its axis: inverse_density", a);
-    }
-    if (given % g->dim != 0) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "given along some axes only: inverse_density", given);
-    if (flow->phi && !fsi__pressure_is_field(flow->phi, g, FSI_CELLS)) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "not a field at cells: phi", 0);
-    if (flow->surface_pressure && !fsi__pressure_is_field(flow->surface_pressure, g, FSI_CELLS)) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "not a field at cells: surface_pressure", 0);
-    if (flow->surface_weight && !fsi__pressure_is_field(flow->surface_weight, g, FSI_CELLS))
-        return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "not a field at cells: surface_weight", 0);
-    if (flow->pressure && !fsi__pressure_is_field(flow->pressure, g, FSI_CELLS)) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "not a field at cells: pressure", 0);
-    if (flow->pressure && (flow->pressure == flow->phi || flow->pressure == flow->surface_pressure))
-        return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "is phi or surface_pressure too: pressure", 0);
-    if (flow->use_guess && !flow->pressure) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "use_guess without pressure", 0);
     if (!flow->cell) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "NULL: cell", 0);
-    if (!given && !fsi_is_finite((double)flow->density)) return fsi__pressure_refuse(s, FSI_ERROR_NAN, "density is not finite", 0);
-    if (!fsi_is_finite((double)flow->dt)) return fsi__pressure_refuse(s, FSI_ERROR_NAN, "dt is not finite", 0);
-    if (!given && !(flow->density > 0)) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "density is not above 0", 0);
-    if (!(flow->dt > 0)) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "dt is not above 0", 0);
-    if (!(flow->theta_min > 0 && flow->theta_min <= 1)) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "theta_min is not within (0, 1]", 0);
-    if (!(d->tolerance >= 0 && d->absolute >= 0 && d->tolerance + d->absolute < 1e300) || d->max_iters < 0)
-        return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "tolerance, absolute or max_iters of the desc is below 0, or not finite", 0);
-    if (g->block_count > (1 << 27) / (g->block_cells / 8)) return fsi__pressure_refuse(s, FSI_ERROR_LIMIT, "more than 2^30 cells: block_count", g->block_count);
-    if (flow->solid_count < 0 || (flow->solid_count > 0 && !flow->solids)) return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "solids: there are not solid_count", flow->solid_count);
-    for (i = 0; i < g->block_count && status == FSI_OK; i++) status = fsi__pressure_check_cells(s, g, flow->cell + (size_t)i * (size_t)g->block_cells, i);
-    for (i = 0; i < flow->solid_count && status == FSI_OK; i++) status = fsi__pressure_check_solid(s, flow, i);
-    return status;
+    if (g->block_count > (1 << 27) / (g->block_cells / 8))
+        return fsi__pressure_refuse(s, FSI_ERROR_LIMIT, "more than 2^30 cells: block_count", g->block_count);
+    if (flow->solid_count < 0 || (flow->solid_count > 0 && !flow->solids))
+        return fsi__pressure_refuse(s, FSI_ERROR_ARGUMENT, "solids: there are not solid_count", flow->solid_count);
+    for (i = 0; i < g->block_count; i++)
+        FSI__TRY(fsi__pressure_check_cells(s, g, flow->cell + (size_t)i * (size_t)g->block_cells, i));
+    for (i = 0; i < flow->solid_count; i++) FSI__TRY(fsi__pressure_check_solid(s, flow, i));
+    return FSI_OK;
 }
 
 /* Memory for the vectors of the iteration. */
@@ -2799,7 +3138,9 @@ static fsi_status fsi__pressure_measure(fsi__pressure_job *job)
     job->density = (double)job->flow->density;
     if (job->flow->inverse_density[0]) {
         const double beta = fsi__pressure_largest_beta(job);
-        if (!(beta > 0)) return fsi__pressure_refuse(job->s, FSI_ERROR_ARGUMENT, "a number next to liquid is not above 0 and finite: inverse_density", 0);
+        if (!(beta > 0))
+            return fsi__pressure_refuse(job->s, FSI_ERROR_ARGUMENT,
+                "a number next to liquid is not above 0 and finite: inverse_density", 0);
         job->density = 1 / beta;
     }
     job->scale = (double)job->flow->dt / (job->density * (double)job->grid->dx * (double)job->grid->dx);
@@ -2823,7 +3164,10 @@ static fsi_status fsi__pressure_assemble(fsi__pressure_job *job, double *referen
         if (m->partial[4 * k + 1] > *reference) *reference = m->partial[4 * k + 1];
         stats->unknowns += (long long)m->partial[4 * k + 2];
         stats->enclosed += (int)m->partial[4 * k + 3];
-        if (!fsi_is_finite(sum)) return fsi__pressure_refuse(job->s, FSI_ERROR_NAN, "u, phi, surface_pressure or inverse_density is not finite, or the last not above 0, near row of cells", m->row[k * FSI__PRESSURE_CHUNK]);
+        if (!fsi_is_finite(sum))
+            return fsi__pressure_refuse(job->s, FSI_ERROR_NAN,
+                "u, phi, surface_pressure or inverse_density is not finite, or the last not above 0, "
+                "near row of cells", m->row[k * FSI__PRESSURE_CHUNK]);
     }
     return FSI_OK;
 }
@@ -2851,11 +3195,14 @@ static void fsi__pressure_push_solids(fsi__pressure_job *job)
     for (k = 0; k < job->flow->solid_count; k++) {
         fsi_pressure_solid *b = job->flow->solids + k;
         double p[3] = { 0, 0, 0 }, l[3] = { 0, 0, 0 };
+
+        /* Face after face. */
         for (a = 0; a < job->grid->dim; a++)
             for (f = b->faces->first[a]; f < b->faces->first[a + 1]; f++) {
                 const int upper = fsi__pressure_unknown(job, fsi__pressure_pushed(job, b->faces->entry[f], a, 1));
                 const int lower = fsi__pressure_unknown(job, fsi__pressure_pushed(job, b->faces->entry[f], a, 0));
-                const double push = unit * fsi__pressure_share(job, b, f, a) * ((lower < 0 ? 0 : job->m->x[lower]) - (upper < 0 ? 0 : job->m->x[upper]));
+                const double push = unit * fsi__pressure_share(job, b, f, a) * ((lower < 0 ? 0 : job->m->x[lower])
+                    - (upper < 0 ? 0 : job->m->x[upper]));
                 const fsi_vec3 d = fsi_v3_sub(fsi__pressure_face_position(job->grid, b->faces->entry[f], a), b->center);
                 const double arm[3] = { (double)d.x, (double)d.y, (double)d.z };
                 if (b->face_impulse) b->face_impulse[f] = push;
@@ -2863,13 +3210,19 @@ static void fsi__pressure_push_solids(fsi__pressure_job *job)
                 l[(a + 1) % 3] += push * arm[(a + 2) % 3];
                 l[(a + 2) % 3] -= push * arm[(a + 1) % 3];
             }
+
+        /* Sums. */
         b->impulse = fsi_v3((fsi_real)p[0], (fsi_real)p[1], (fsi_real)p[2]);
-        b->angular_impulse = fsi_v3(job->grid->dim == 3 ? (fsi_real)l[0] : 0, job->grid->dim == 3 ? (fsi_real)l[1] : 0, (fsi_real)l[2]);
+        b->angular_impulse = fsi_v3(job->grid->dim == 3 ? (fsi_real)l[0] : 0, job->grid->dim == 3 ? (fsi_real)l[1]
+            : 0, (fsi_real)l[2]);
+
+        /* The new velocity. */
         if (!b->coupled) continue;
         for (i = 0; i < 3; i++) p[i] *= heavier[0] / b->mass;
         b->linear = fsi_v3_add(b->linear, fsi_v3((fsi_real)p[0], (fsi_real)p[1], (fsi_real)p[2]));
         if (job->grid->dim == 2) b->angular.z += (fsi_real)heavier[1] * b->inverse_inertia.m[8] * b->angular_impulse.z;
-        else b->angular = fsi_v3_madd(b->angular, (fsi_real)heavier[1], fsi_m3_mul_v3(b->inverse_inertia, b->angular_impulse));
+        else b->angular = fsi_v3_madd(b->angular, (fsi_real)heavier[1],
+            fsi_m3_mul_v3(b->inverse_inertia, b->angular_impulse));
         heavier += 2;
     }
 }
@@ -2882,13 +3235,16 @@ static void fsi__pressure_commit(fsi__pressure_job *job)
     fsi__pressure_push_solids(job);
     memset(m->cuts_of, 0, m->cuts_memory.used);
     fsi__pressure_add_solids(job);
-    if (job->flow->pressure) memset(job->flow->pressure->value, 0, (size_t)g->block_count * (size_t)g->block_cells * sizeof(fsi_real));
+    if (job->flow->pressure)
+        memset(job->flow->pressure->value, 0, (size_t)g->block_count * (size_t)g->block_cells * sizeof(fsi_real));
     fsi__pressure_over_bricks(job, 100, fsi__pressure_correct);
 }
 
 static size_t fsi__pressure_bytes(const fsi__pressure_impl *m)
 {
-    size_t bytes = sizeof *m + m->lists_memory.size + m->cuts_memory.size + m->vectors_memory.size + m->faces_memory.size + m->responses_memory.size + m->yields_memory.size + m->runs_memory.size + m->pieces_memory.size + m->nulls_memory.size;
+    size_t bytes = sizeof *m + m->lists_memory.size + m->cuts_memory.size + m->vectors_memory.size
+        + m->faces_memory.size + m->responses_memory.size + m->yields_memory.size + m->runs_memory.size
+        + m->pieces_memory.size + m->nulls_memory.size;
     int l;
     for (l = 0; l < FSI__MG_LEVELS; l++) bytes += m->mg.level[l].lists_memory.size + m->mg.level[l].numbers_memory.size;
     return bytes;
@@ -2903,19 +3259,52 @@ static void fsi__pressure_no_liquid(fsi_pressure_flow *flow)
         b->impulse = b->angular_impulse = fsi_v3(0, 0, 0);
         if (b->face_impulse) memset(b->face_impulse, 0, (size_t)b->faces->count * sizeof(double));
     }
-    if (flow->pressure) memset(flow->pressure->value, 0, (size_t)g->block_count * (size_t)g->block_cells * sizeof(fsi_real));
+    if (flow->pressure)
+        memset(flow->pressure->value, 0, (size_t)g->block_count * (size_t)g->block_cells * sizeof(fsi_real));
+}
+
+/* Cells, equations, bodies, pieces and levels of the liquid that there is. */
+static fsi_status fsi__pressure_prepare(fsi__pressure_job *job, double *reference)
+{
+    static const char *const f = "fsi_pressure_project";
+    fsi_pressure *s = job->s;
+    fsi__pressure_impl *m = job->m;
+    m->mg.dim = job->grid->dim;
+
+    /* Cells and their equations. */
+    if (!fsi__pressure_reserve_cells(job))
+        return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, 0, "no memory for lists of the liquid's cells");
+    FSI__TRY(fsi__pressure_measure(job));
+    if (!fsi__mg_reserve(&m->mg) || !fsi__pressure_reserve_vectors(job))
+        return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, 0, "no memory for the liquid's pressure");
+    FSI__TRY(fsi__pressure_assemble(job, reference));
+
+    /* Bodies, solids that yield, and pieces of liquid that are closed. */
+    fsi__pressure_list_yields(job);
+    if (!fsi__pressure_list_faces(job) || !fsi__pressure_find_pieces(job))
+        return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, 0, "no memory for bodies and pieces of liquid");
+    if (job->status != FSI_OK) return job->status;
+
+    /* Coarse levels, the guess, and the preconditioner of bodies. */
+    fsi__pressure_soften(job);
+    fsi__mg_setup(&m->mg);
+    s->stats.removed = fsi__pressure_center(job, m->b) * (double)job->grid->dx * (double)job->grid->dx
+        * (job->grid->dim == 3 ? (double)job->grid->dx : 1);
+    fsi__pressure_take_guess(job);
+    fsi__pressure_factor(m);
+    s->stats.levels = m->mg.levels;
+    s->stats.bytes = fsi__pressure_bytes(m);
+    return FSI_OK;
 }
 
 FSI_API fsi_status fsi_pressure_project(fsi_pressure *s, fsi_pressure_flow *flow)
 {
-    static const char *const f = "fsi_pressure_project";
     fsi__pressure_job job;
     fsi__pressure_impl *m;
     double reference = 0, limit, most, start;
     fsi_status status;
     if (!s || s->cookie != FSI__COOKIE('p', fsi_pressure)) return FSI_ERROR_COOKIE;
-    status = fsi__pressure_check(s, flow);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__pressure_check(s, flow));
     start = fsi__now(s->context);
     m = (fsi__pressure_impl *)s->impl;
     memset(&s->stats, 0, sizeof s->stats);
@@ -2924,39 +3313,27 @@ FSI_API fsi_status fsi_pressure_project(fsi_pressure *s, fsi_pressure_flow *flow
     job.m = m;
     job.flow = flow;
     job.grid = flow->u[0]->grid;
+
+    /* The equations. */
     if (!fsi__pressure_bounds(&job)) {
         fsi__pressure_no_liquid(flow);
         return FSI_OK;
     }
-    m->mg.dim = job.grid->dim;
-    if (!fsi__pressure_reserve_cells(&job))
-        return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, 0, "no memory for lists of the liquid's cells");
-    status = fsi__pressure_measure(&job);
-    if (status != FSI_OK) return status;
-    if (!fsi__mg_reserve(&m->mg) || !fsi__pressure_reserve_vectors(&job))
-        return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, 0, "no memory for the liquid's pressure");
-    status = fsi__pressure_assemble(&job, &reference);
-    if (status != FSI_OK) return status;
-    fsi__pressure_list_yields(&job);
-    if (!fsi__pressure_list_faces(&job) || !fsi__pressure_find_pieces(&job))
-        return fsi__fail(s->context, FSI_ERROR_MEMORY, f, -1, 0, "no memory for bodies and pieces of liquid");
-    if (job.status != FSI_OK) return job.status;
-    fsi__pressure_soften(&job);
-    fsi__mg_setup(&m->mg);
-    s->stats.removed = fsi__pressure_center(&job, m->b) * (double)job.grid->dx * (double)job.grid->dx * (job.grid->dim == 3 ? (double)job.grid->dx : 1);
-    fsi__pressure_take_guess(&job);
-    fsi__pressure_factor(m);
-    s->stats.levels = m->mg.levels;
-    s->stats.bytes = fsi__pressure_bytes(m);
+    FSI__TRY(fsi__pressure_prepare(&job, &reference));
     s->stats.seconds_setup = fsi__now(s->context) - start;
+
+    /* Their solution. */
     job.factor = reference > 0 ? 1 / reference : 1;
     limit = s->desc.tolerance * reference > s->desc.absolute ? s->desc.tolerance * reference : s->desc.absolute;
     most = fsi__pressure_iterate(&job, limit);
     s->stats.divergence = most;
     s->stats.residual = reference > 0 ? most / reference : most;
+
+    /* Velocities, pressure and impulses, where it is good enough. */
     if (job.status != FSI_OK) status = job.status;
     else if (!(most <= limit))
-        status = fsi__fail(s->context, FSI_ERROR_CONVERGENCE, f, -1, most, "divergence is %g after %d iterations, not below %g", most, s->stats.iters, limit);
+        status = fsi__fail(s->context, FSI_ERROR_CONVERGENCE, "fsi_pressure_project", -1, most,
+            "divergence is %g after %d iterations, not below %g", most, s->stats.iters, limit);
     else {
         fsi__pressure_center(&job, m->x);
         fsi__pressure_clear_enclosed(&job);

@@ -11,7 +11,8 @@
       printf("%g m\n", (double)fsi_shape_distance(&ball, fsi_v3(0, 0, 0)));        // 0.5
 
    WHAT IS IN HERE (search for >>)
-      >>shapes         ball, box, mesh;  >>stages  their distances at the points of lattices, for fsi's own headers, not for you
+      >>shapes         ball, box, mesh; >>stages their distances at the points of lattices, for fsi's own headers, not
+                       for you
    MACROS: those of fsi.h.
    UNITS: SI.
 */
@@ -34,9 +35,11 @@ struct fsi_shape {
     const fsi_mesh *mesh;     /* yours: it must outlive the shape */
 };
 
-FSI_API fsi_shape fsi_shape_sphere(fsi_vec3 center, fsi_real radius); /* a ball, radius > 0 [m]; in 2D with equal z a disc */
+/* a ball, radius > 0 [m]; in 2D with equal z a disc */
+FSI_API fsi_shape fsi_shape_sphere(fsi_vec3 center, fsi_real radius);
 FSI_API fsi_shape fsi_shape_box(fsi_box3 box);                        /* along the axes, not empty */
-FSI_API fsi_shape fsi_shape_mesh(const fsi_mesh *mesh);               /* the solid of a CLOSED mesh, as it is now; of a container, what is outside of it */
+/* the solid of a CLOSED mesh, as it is now; of a container, what is outside of it */
+FSI_API fsi_shape fsi_shape_mesh(const fsi_mesh *mesh);
 /* Signed distance [m] at x: exact, but inside of a mesh that crosses itself. FSI_REAL_MAX where x is
    not finite, where the shape is NULL, or made of no mesh. */
 FSI_API fsi_real fsi_shape_distance(const fsi_shape *shape, fsi_vec3 x);
@@ -51,9 +54,11 @@ FSI_API fsi_real fsi_shape_distance(const fsi_shape *shape, fsi_vec3 x);
        . . . .  |d|   \
        . . . .         )  surface
 
-   A mesh whose faces are not much smaller than cells is faster from the other end: each face goes to the points that it may be nearest to.
+   A mesh whose faces are not much smaller than cells is faster from the other end: each face goes to the points that it
+   may be nearest to.
 
-   Entry (x, y, z) of the lattice stands at `at` + (x, y, z) dx and goes to out[x stride[0] + y stride[1] + z stride[2]]. */
+   Entry (x, y, z) of the lattice stands at `at` + (x, y, z) dx and goes to out[x stride[0] + y stride[1] + z
+   stride[2]]. */
 typedef struct fsi__sampling {
     const fsi_shape *shape;
     fsi_vec3 at;
@@ -117,7 +122,8 @@ static fsi_real fsi__distance_to_mesh(const fsi_shape *s, fsi_vec3 x, int *hint)
     if (*hint < 0) *hint = 0;
     best = fsi__closest_foot(s->mesh, *hint, x);
     w.point = x;
-    for (g = fsi__walk_begin(&w, FSI__WALK_POINT, nodes, (double)best.d2); g >= 0; g = fsi__walk_next(&w, (double)best.d2)) {
+    for (g = fsi__walk_begin(&w, FSI__WALK_POINT, nodes, (double)best.d2); g >= 0;
+        g = fsi__walk_next(&w, (double)best.d2)) {
         f = fsi__closest_foot(s->mesh, g, x);
         if (!(f.d2 < best.d2)) continue;
         best = f;
@@ -169,13 +175,16 @@ FSI_API fsi_real fsi_shape_distance(const fsi_shape *shape, fsi_vec3 x)
 
 /* ---- >>lattices of distances ------------------------------------------------------------------------------------ */
 
-#define FSI__SCATTER_LOOKS 500 /* a search in the tree takes about as long as looking at so many faces that are not near */
+/* A search in the tree takes about as long as the test of so many faces that are not near. */
+#define FSI__SCATTER_LOOKS 500
 
 FSI_API fsi_real fsi__sample_middle(const fsi__sampling *s, const int *lo, const int *hi, int *hint, fsi_real *r)
 {
     const fsi_real h = s->dx / 2;
-    const fsi_vec3 size = fsi_v3((fsi_real)(hi[0] - lo[0] - 1), (fsi_real)(hi[1] - lo[1] - 1), (fsi_real)(hi[2] - lo[2] - 1));
-    const fsi_vec3 twice = fsi_v3((fsi_real)(hi[0] + lo[0] - 1), (fsi_real)(hi[1] + lo[1] - 1), (fsi_real)(hi[2] + lo[2] - 1));
+    const fsi_vec3 size = fsi_v3((fsi_real)(hi[0] - lo[0] - 1), (fsi_real)(hi[1] - lo[1] - 1),
+        (fsi_real)(hi[2] - lo[2] - 1));
+    const fsi_vec3 twice = fsi_v3((fsi_real)(hi[0] + lo[0] - 1), (fsi_real)(hi[1] + lo[1] - 1),
+        (fsi_real)(hi[2] + lo[2] - 1));
     *r = fsi_v3_norm(size) * h;
     return s->shape->distance(s->shape, fsi_v3_madd(s->at, h, twice), hint);
 }
@@ -200,12 +209,14 @@ static void fsi__scatter_point(const fsi__sampling *s, int face, int x, int y, i
     const fsi_vec3 p = fsi_v3_madd(s->at, s->dx, fsi_v3((fsi_real)x, (fsi_real)y, (fsi_real)z));
     const fsi__foot foot = fsi__closest_foot(mesh, face, p);
     fsi_real *out = s->out + x + y * s->stride[1] + z * s->stride[2];
-    if (foot.d2 < *out * *out) *out = (fsi_real)fsi__foot_hit(mesh, face, p, &foot).side * s->shape->sign * fsi_sqrt(foot.d2);
+    if (foot.d2 < *out * *out)
+        *out = (fsi_real)fsi__foot_hit(mesh, face, p, &foot).side * s->shape->sign * fsi_sqrt(foot.d2);
 }
 
-/* The face goes to those points lo .. hi - 1 that are nearer to it than to what they know of. It lies in a disc of its plane, which tells of most
-   points that they are not: with h the distance to the plane and t that to the axis of the disc, d^2 >= h^2 + max(t - radius, 0)^2, which is
-   below best^2 = h^2 + left when u = t^2 - radius^2 - left is below 2 radius sqrt(left). */
+/* The face goes to those points lo .. hi - 1 that are nearer to it than to what they know of. It lies in a disc of its
+   plane, which tells of most points that they are not: with h the distance to the plane and t that to the axis of the
+   disc, d^2 >= h^2 + max(t - radius, 0)^2, which is below best^2 = h^2 + left when u = t^2 - radius^2 - left is below 2
+   radius sqrt(left). */
 static void fsi__scatter_face(const fsi__sampling *s, const int *lo, const int *hi, int face)
 {
     const fsi_mesh *mesh = s->shape->mesh;
@@ -214,12 +225,18 @@ static void fsi__scatter_face(const fsi__sampling *s, const int *lo, const int *
     fsi_vec3 at = s->at;
     fsi_real rr = 0, most;
     int k, x, y, z;
+
+    /* The disc that holds the face. */
     for (k = 0; k < mesh->corners; k++) at = fsi_v3_madd(at, -1 / (fsi_real)mesh->corners, mesh->vertices[c[k]]);
-    for (k = 0; k < mesh->corners; k++) rr = fsi_max(rr, fsi_v3_norm2(fsi_v3_add(fsi_v3_sub(mesh->vertices[c[k]], s->at), at)));
+    for (k = 0; k < mesh->corners; k++)
+        rr = fsi_max(rr, fsi_v3_norm2(fsi_v3_add(fsi_v3_sub(mesh->vertices[c[k]], s->at), at)));
     most = (s->limit + fsi_sqrt(rr)) * (s->limit + fsi_sqrt(rr));
+
+    /* Points of the lattice that may be nearer to the face. */
     for (z = lo[2]; z < hi[2]; z++)
         for (y = lo[1]; y < hi[1]; y++) {
-            const fsi_real qy = at.y + (fsi_real)y * s->dx, qz = at.z + (fsi_real)z * s->dx, rest = qy * qy + qz * qz, level = qy * n.y + qz * n.z;
+            const fsi_real qy = at.y + (fsi_real)y * s->dx, qz = at.z + (fsi_real)z * s->dx, rest = qy * qy + qz * qz,
+                level = qy * n.y + qz * n.z;
             const fsi_real *out = s->out + y * s->stride[1] + z * s->stride[2];
             if (rest >= most) continue;
             for (x = lo[0]; x < hi[0]; x++) {
@@ -233,11 +250,13 @@ static void fsi__scatter_face(const fsi__sampling *s, const int *lo, const int *
 /* Points that a face can reach: its box and the limit around it, within lo .. hi - 1; returns how many. */
 static int fsi__scatter_range(const fsi__sampling *s, int face, const int *lo, const int *hi, int *from, int *to)
 {
-    const fsi_box3 box = fsi_box3_inflate(fsi__faces_box(s->shape->mesh, s->shape->mesh->vertices, face, face + 1), s->limit);
+    const fsi_box3 box = fsi_box3_inflate(fsi__faces_box(s->shape->mesh, s->shape->mesh->vertices, face, face + 1),
+        s->limit);
     const fsi_real scale = 1 / s->dx;
     int a, count = 1;
     for (a = 0; a < 3; a++) {
-        const fsi_real origin = fsi__axis(s->at, a), below = (fsi__axis(box.lo, a) - origin) * scale, above = (fsi__axis(box.hi, a) - origin) * scale;
+        const fsi_real origin = fsi__axis(s->at, a), below = (fsi__axis(box.lo, a) - origin) * scale,
+            above = (fsi__axis(box.hi, a) - origin) * scale;
         from[a] = below > (fsi_real)lo[a] ? (below < (fsi_real)hi[a] ? (int)below : hi[a]) : lo[a];
         to[a] = above < (fsi_real)(hi[a] - 1) ? (above > (fsi_real)(lo[a] - 1) ? (int)(above + 1) : lo[a]) : hi[a];
         count *= to[a] > from[a] ? to[a] - from[a] : 0;
@@ -263,8 +282,8 @@ FSI_API int fsi__scatter_is_near(const fsi__sampling *s, const int *lo, const in
     return f >= 0;
 }
 
-/* No face passes between a point that none came near to (limit > dx) and the one before it along some axis: it has the same sign. Only for the
-   first of all points the mesh must be searched. */
+/* No face passes between a point that none came near to (limit > dx) and the one before it along some axis: it has the
+   same sign. Only for the first of all points the mesh must be searched. */
 static void fsi__scatter_signs(const fsi__sampling *s, const int *lo, const int *hi)
 {
     int x, y, z, hint = -1;
@@ -276,7 +295,8 @@ static void fsi__scatter_signs(const fsi__sampling *s, const int *lo, const int 
                 if (x > lo[0]) before = out[-s->stride[0]];
                 else if (y > lo[1]) before = out[-s->stride[1]];
                 else if (z > lo[2]) before = out[-s->stride[2]];
-                else before = s->shape->distance(s->shape, fsi_v3_madd(s->at, s->dx, fsi_v3((fsi_real)x, (fsi_real)y, (fsi_real)z)), &hint);
+                else before = s->shape->distance(s->shape,
+                    fsi_v3_madd(s->at, s->dx, fsi_v3((fsi_real)x, (fsi_real)y, (fsi_real)z)), &hint);
                 *out = before < 0 ? -s->limit : s->limit;
             }
 }
@@ -289,7 +309,8 @@ static int fsi__scatter(const fsi__sampling *s, const int *lo, const int *hi)
     for (z = lo[2]; z < hi[2]; z++)
         for (y = lo[1]; y < hi[1]; y++)
             for (x = lo[0]; x < hi[0]; x++) s->out[x * s->stride[0] + y * s->stride[1] + z * s->stride[2]] = s->limit;
-    for (f = fsi__walk_box(&w, fsi__nodes(s->shape->mesh), fsi__scatter_box(s, lo, hi)); f >= 0; f = fsi__walk_next(&w, 0)) {
+    for (f = fsi__walk_box(&w, fsi__nodes(s->shape->mesh), fsi__scatter_box(s, lo, hi)); f >= 0;
+        f = fsi__walk_next(&w, 0)) {
         const int looks = fsi__scatter_range(s, f, lo, hi, from, to);
         left -= looks;
         if (left < 0) return 0;
@@ -326,7 +347,8 @@ FSI_API int fsi__sample_reaches(const fsi__sampling *s, const int *lo, const int
     fsi_real r, d = fsi__sample_middle(s, lo, hi, &hint, &r);
     if (d >= r + s->limit) return 0;
     if (!(r > 0) || d + (fsi_real)0.87 * s->dx < s->limit) return 1;
-    for (c = 0; c < 8 && !found; c++) found = fsi__sample_part(lo, hi, c, from, to) && fsi__sample_reaches(s, from, to, hint);
+    for (c = 0; c < 8 && !found; c++)
+        found = fsi__sample_part(lo, hi, c, from, to) && fsi__sample_reaches(s, from, to, hint);
     return found;
 }
 

@@ -76,8 +76,8 @@ FSI_API fsi_status fsi_csr_multiply(fsi_context *context, const fsi_csr *a, cons
 
 /* ---- >>assembly ------------------------------------------------------------------------------------------------
 
-   A matrix as the sum of small dense ones. Element e couples the vertices vertex[start[e]] .. vertex[start[e+1]-1]; which
-   entries of the matrix that makes is found once, and used for as many sets of values as there are. */
+   A matrix as the sum of small dense ones. Element e couples the vertices vertex[start[e]] .. vertex[start[e+1]-1];
+   which entries of the matrix that makes is found once, and used for as many sets of values as there are. */
 typedef struct fsi_assembly_desc {
     uint32_t cookie;
     fsi_context *context; /* default NULL */
@@ -180,7 +180,7 @@ FSI_API fsi_ldlt_desc fsi_ldlt_default_desc(void); /* fills every field */
 /* Orders and analyses the pattern of A's lower triangle (entries with col <= row); values are not looked at. Entries
    may be zero, the diagonal may be missing, where no pivot can come of it factor says so. Later calls take the same
    pattern, with or without the upper triangle as here. A is not kept. *out is NULL on failure. Errors: COOKIE, ARGUMENT
-   (names the block row), LIMIT, MEMORY. */
+   (names the block row or the field), NAN (a field), LIMIT, MEMORY. */
 FSI_API fsi_status fsi_ldlt_create(fsi_ldlt **out, const fsi_csr *a, const fsi_ldlt_desc *desc);
 FSI_API void fsi_ldlt_destroy(fsi_ldlt *f); /* NULL is fine */
 /* A = L D L^T for new values on the same pattern. Allocates nothing. Errors: COOKIE, ARGUMENT (another pattern), NAN
@@ -189,10 +189,6 @@ FSI_API fsi_status fsi_ldlt_factor(fsi_ldlt *f, const fsi_csr *a);
 /* x = A^-1 b; rows * block numbers each; x may be b. Errors: COOKIE, ARGUMENT (no factor), NAN (names the row of b; x
    stays). */
 FSI_API fsi_status fsi_ldlt_solve(fsi_ldlt *f, const double *b, double *x);
-/* One step of iterative refinement, x += A^-1 (b - A x), with A whole, both triangles, as it was given to create.
-   *residual (NULL ok): the largest number of |b - A x| before. Errors: as factor for A, as solve for b; NAN (names a
-   row of b - A x that is not finite, x stays). */
-FSI_API fsi_status fsi_ldlt_refine(fsi_ldlt *f, const fsi_csr *a, const double *b, double *x, double *residual);
 
 /* ---- >>operators ----------------------------------------------------------------------------------------------- */
 
@@ -270,7 +266,7 @@ typedef struct fsi_solver {
 } fsi_solver;
 
 FSI_API fsi_solver_desc fsi_solver_default_desc(void); /* fills every field */
-/* *out is NULL on failure. Errors: COOKIE, ARGUMENT, MEMORY. */
+/* *out is NULL on failure. Errors: COOKIE, ARGUMENT or NAN (name the field), MEMORY. */
 FSI_API fsi_status fsi_solver_create(fsi_solver **out, const fsi_solver_desc *desc);
 FSI_API void fsi_solver_destroy(fsi_solver *s); /* NULL is fine */
 /* A x = b; b, x: as many numbers as A has rows; may be the same. x is a guess on entry for an op, the host's solver and
@@ -359,36 +355,57 @@ FSI__STRICT_BEGIN
 FSI_API fsi_status fsi__csr_check(fsi_context *c, const char *fn, const fsi_csr *a)
 {
     int r, e;
+
+    /* Sizes. */
     if (!a || !a->start) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "the matrix or its start is NULL");
-    if (a->rows < 0 || a->cols < 0 || a->block < 1 || a->block > 16) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, a->block, "the matrix has %d x %d blocks of %d rows; blocks have 1 to 16", a->rows, a->cols, a->block);
-    if ((double)a->rows * a->block > 2e9 || (double)a->cols * a->block > 2e9) return fsi__fail(c, FSI_ERROR_LIMIT, fn, -1, a->rows, "%d x %d blocks of %d rows are more than an int counts", a->rows, a->cols, a->block);
-    if (a->start[0] != 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, 0, a->start[0], "start[0] is %d, must be 0", a->start[0]);
-    for (r = 0; r < a->rows; r++) if (a->start[r + 1] < a->start[r]) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, r, a->start[r + 1], "block row %d ends before it starts", r);
-    if (a->start[a->rows] > 0 && (!a->col || !a->value)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "col or value is NULL, but there are %d entries", a->start[a->rows]);
+    if (a->rows < 0 || a->cols < 0 || a->block < 1 || a->block > 16)
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, a->block,
+            "the matrix has %d x %d blocks of %d rows; blocks have 1 to 16", a->rows, a->cols, a->block);
+    if ((double)a->rows * a->block > 2e9 || (double)a->cols * a->block > 2e9)
+        return fsi__fail(c, FSI_ERROR_LIMIT, fn, -1, a->rows, "%d x %d blocks of %d rows are more than an int counts",
+            a->rows, a->cols, a->block);
+
+    /* Rows. */
+    if (a->start[0] != 0)
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, 0, a->start[0], "start[0] is %d, must be 0", a->start[0]);
+    for (r = 0; r < a->rows; r++) if (a->start[r + 1] < a->start[r])
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, r, a->start[r + 1], "block row %d ends before it starts", r);
+    if (a->start[a->rows] > 0 && (!a->col || !a->value))
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "col or value is NULL, but there are %d entries",
+            a->start[a->rows]);
+
+    /* Columns: within the matrix, ascending. */
     for (r = 0; r < a->rows; r++) for (e = a->start[r]; e < a->start[r + 1]; e++) {
-        if (a->col[e] < 0 || a->col[e] >= a->cols) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, r, a->col[e], "block row %d names column %d of %d", r, a->col[e], a->cols);
-        if (e > a->start[r] && a->col[e] <= a->col[e - 1]) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, r, a->col[e], "the columns of block row %d do not ascend: %d after %d", r, a->col[e], a->col[e - 1]);
+        if (a->col[e] < 0 || a->col[e] >= a->cols)
+            return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, r, a->col[e], "block row %d names column %d of %d", r,
+                a->col[e], a->cols);
+        if (e > a->start[r] && a->col[e] <= a->col[e - 1])
+            return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, r, a->col[e],
+                "the columns of block row %d do not ascend: %d after %d", r, a->col[e], a->col[e - 1]);
     }
     return FSI_OK;
 }
 
 FSI_API uint64_t fsi__csr_hash(const fsi_csr *a)
 {
-    return fsi_hash(a->col, (size_t)a->start[a->rows] * sizeof(int), fsi_hash(a->start, ((size_t)a->rows + 1) * sizeof(int), 0));
+    return fsi_hash(a->col, (size_t)a->start[a->rows] * sizeof(int),
+        fsi_hash(a->start, ((size_t)a->rows + 1) * sizeof(int), 0));
 }
 
-FSI_API fsi_status fsi__csr_same(fsi_context *c, const char *fn, const fsi_csr *a, int rows, int block, uint64_t pattern)
+FSI_API fsi_status fsi__csr_same(fsi_context *c, const char *fn, const fsi_csr *a, int rows, int block,
+    uint64_t pattern)
 {
-    const fsi_status status = fsi__csr_check(c, fn, a);
-    if (status != FSI_OK) return status;
-    if (a->rows != rows || a->cols != rows || a->block != block || fsi__csr_hash(a) != pattern) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, a->rows, "the matrix has another pattern than the one that was analysed");
+    FSI__TRY(fsi__csr_check(c, fn, a));
+    if (a->rows != rows || a->cols != rows || a->block != block || fsi__csr_hash(a) != pattern)
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, a->rows,
+            "the matrix has another pattern than the one that was analysed");
     return FSI_OK;
 }
 
 typedef struct fsi__product_job { const fsi_csr *a; const double *x; double *y; int columns; } fsi__product_job;
 
-/* Rows of numbers: four columns at a time share the loads of the matrix, which stays in cache for the next four; each sum is in the order of
-   the entries. */
+/* Rows of numbers: four columns at a time share the loads of the matrix, which stays in cache for the next four; each
+   sum is in the order of the entries. */
 static void fsi__product_rows1(const fsi__product_job *job, int begin, int end)
 {
     const fsi_csr *a = job->a;
@@ -396,6 +413,8 @@ static void fsi__product_rows1(const fsi__product_job *job, int begin, int end)
     const double *x = job->x;
     double *y = job->y;
     int r, e, c;
+
+    /* Four columns of x at a time. */
     for (c = 0; c + 4 <= job->columns; c += 4, x += 4 * in, y += 4 * out) for (r = begin; r < end; r++) {
         double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
         for (e = a->start[r]; e < a->start[r + 1]; e++) {
@@ -410,6 +429,8 @@ static void fsi__product_rows1(const fsi__product_job *job, int begin, int end)
         y[2 * out + (size_t)r] = s2;
         y[3 * out + (size_t)r] = s3;
     }
+
+    /* The other ones. */
     for (; c < job->columns; c++, x += in, y += out) for (r = begin; r < end; r++) {
         double sum = 0;
         for (e = a->start[r]; e < a->start[r + 1]; e++) sum += a->value[e] * x[a->col[e]];
@@ -473,11 +494,10 @@ FSI_API fsi_status fsi_csr_multiply(fsi_context *context, const fsi_csr *a, cons
 {
     const char *fn = "fsi_csr_multiply";
     fsi__product_job job;
-    fsi_status status;
     if (!fsi__is_context(context)) return FSI_ERROR_COOKIE;
-    status = fsi__csr_check(context, fn, a);
-    if (status != FSI_OK) return status;
-    if ((a->cols > 0 && !x) || (a->rows > 0 && !y)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "x or y is NULL");
+    FSI__TRY(fsi__csr_check(context, fn, a));
+    if ((a->cols > 0 && !x) || (a->rows > 0 && !y))
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "x or y is NULL");
     job.a = a;
     job.x = x;
     job.y = y;
@@ -508,7 +528,8 @@ FSI_API fsi_operator fsi_csr_operator(const fsi_csr *a)
     return o;
 }
 
-/* Around a call of the host's: of what fails there is a message afterwards, its own or this one; what does not fail leaves the last one alone. */
+/* Around a call of the host's: of what fails there is a message afterwards, its own or this one; what does not fail
+   leaves the last one alone. */
 static fsi_error fsi__callback_begin(fsi_context *c)
 {
     fsi_error before;
@@ -519,7 +540,8 @@ static fsi_error fsi__callback_begin(fsi_context *c)
     return before;
 }
 
-static fsi_status fsi__callback_end(fsi_context *c, const char *fn, const fsi_error *before, fsi_status status, const char *what)
+static fsi_status fsi__callback_end(fsi_context *c, const char *fn, const fsi_error *before, fsi_status status,
+    const char *what)
 {
     if (!c) return status;
     if (status == FSI_OK) c->error = *before;
@@ -527,7 +549,8 @@ static fsi_status fsi__callback_end(fsi_context *c, const char *fn, const fsi_er
     return status;
 }
 
-FSI_API fsi_status fsi__operate(fsi_context *c, const char *fn, const fsi_operator *o, const double *x, double *y, int columns, const char *what)
+FSI_API fsi_status fsi__operate(fsi_context *c, const char *fn, const fsi_operator *o, const double *x, double *y,
+    int columns, const char *what)
 {
     const fsi_error before = fsi__callback_begin(c);
     return fsi__callback_end(c, fn, &before, o->apply(o->user, c, x, y, columns), what);
@@ -535,19 +558,20 @@ FSI_API fsi_status fsi__operate(fsi_context *c, const char *fn, const fsi_operat
 
 /* ---- >>assembly implementation ----------------------------------------------------------------------------------
 
-   Which contributions make an entry? Asked for each entry alone, a gather of blocks from all over the element matrices. But
-   the block row that a vertex has in the matrix of an element lies in one piece, a strip, and what the strips of a vertex
-   are added to, its row of the matrix, stays in the cache:
+   Which contributions make an entry? Asked for each entry alone, a gather of blocks from all over the element matrices.
+   But the block row that a vertex has in the matrix of an element lies in one piece, a strip, and what the strips of a
+   vertex are added to, its row of the matrix, stays in the cache:
 
         element e:  a b c              strip of b        row of b:   [ a   b   c   d ]    slots: entries that the blocks
                a  [ . . . ]    e:    [  v   v   v  ] ->     +   +   +                     of its strips go to
                b  [ v v v ]    next: [  v       v  ] ->         +       +
                c  [ . . . ]
 
-   So the matrix is made row by row from strips in the order of elements: every number is read once, in pieces, every entry
-   is written once, and rows are independent of each other. Sums go to a second set of values first, which becomes the matrix
-   when all are finite. (To look through the element matrices instead would move them twice; a matrix is smaller.) Where
-   strips lie is known long before they are read, but not to the processor: it is told sixteen strips ahead. */
+   So the matrix is made row by row from strips in the order of elements: every number is read once, in pieces, every
+   entry is written once, and rows are independent of each other. Sums go to a second set of values first, which becomes
+   the matrix when all are finite. (To look through the element matrices instead would move them twice; a matrix is
+   smaller.) Where strips lie is known long before they are read, but not to the processor: it is told sixteen strips
+   ahead. */
 
 enum {
     FSI__ASSEMBLY_MOST = 64,   /* vertices of an element */
@@ -585,7 +609,8 @@ static void fsi__assembly_lay(fsi__assembly_impl *im, fsi__arena *m, const fsi_a
     im->seen = (int *)fsi__take(m, n, sizeof(int));
     im->place = (int *)fsi__take(m, n, sizeof(int));
     im->bad = (int *)fsi__take(m, (size_t)fsi__chunks(d->vertices, FSI__ASSEMBLY_GRAIN), sizeof(int));
-    im->strip = (fsi__assembly_strip *)fsi__take(m, (d->elements ? (size_t)d->start[d->elements] : 0) + FSI__ASSEMBLY_AHEAD, sizeof *im->strip);
+    im->strip = (fsi__assembly_strip *)fsi__take(m, (d->elements ? (size_t)d->start[d->elements] : 0)
+        + FSI__ASSEMBLY_AHEAD, sizeof *im->strip);
     im->slot = (int *)fsi__take(m, (size_t)blocks, sizeof(int));
 }
 
@@ -602,20 +627,40 @@ static fsi_status fsi__assembly_check(const fsi_assembly_desc *d, const char *fn
     fsi_context *c = d->context;
     int64_t sum = 0;
     int e, k;
-    if (d->vertices < 0 || d->elements < 0 || d->block < 1 || d->block > 16) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->block, "there are %d vertices, %d elements and blocks of %d rows; blocks have 1 to 16", d->vertices, d->elements, d->block);
-    if ((double)d->vertices * d->block > 2e9) return fsi__fail(c, FSI_ERROR_LIMIT, fn, -1, d->vertices, "%d blocks of %d rows are more than an int counts", d->vertices, d->block);
-    if (d->elements > 0 && !d->start) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "start is NULL, but there are %d elements", d->elements);
-    if (d->elements > 0 && d->start[0] != 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, 0, d->start[0], "start[0] is %d, must be 0", d->start[0]);
+
+    /* Sizes. */
+    if (d->vertices < 0 || d->elements < 0 || d->block < 1 || d->block > 16)
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->block,
+            "there are %d vertices, %d elements and blocks of %d rows; blocks have 1 to 16", d->vertices, d->elements,
+            d->block);
+    if ((double)d->vertices * d->block > 2e9)
+        return fsi__fail(c, FSI_ERROR_LIMIT, fn, -1, d->vertices, "%d blocks of %d rows are more than an int counts",
+            d->vertices, d->block);
+    if (d->elements > 0 && !d->start)
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "start is NULL, but there are %d elements", d->elements);
+    if (d->elements > 0 && d->start[0] != 0)
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, 0, d->start[0], "start[0] is %d, must be 0", d->start[0]);
+
+    /* Vertices of each element; the blocks of all element matrices. */
     for (e = 0; e < d->elements; e++) {
         const int64_t m = (int64_t)d->start[e + 1] - d->start[e];
-        if (m < 0 || m > FSI__ASSEMBLY_MOST) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, e, (double)m, "element %d has %.0f vertices, must have 0 to %d", e, (double)m, FSI__ASSEMBLY_MOST);
+        if (m < 0 || m > FSI__ASSEMBLY_MOST)
+            return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, e, (double)m,
+                "element %d has %.0f vertices, must have 0 to %d", e, (double)m, FSI__ASSEMBLY_MOST);
         sum += m * m;
     }
-    if (sum + d->vertices > 2147483647 || ((double)sum + d->vertices) * d->block * d->block > (double)((size_t)-1 / (4 * sizeof(double))))
-        return fsi__fail(c, FSI_ERROR_LIMIT, fn, -1, (double)sum, "the elements have %.0f blocks, more than can be counted", (double)sum);
-    if (d->elements > 0 && d->start[d->elements] > 0 && !d->vertex) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "vertex is NULL");
+    if (sum + d->vertices > 2147483647
+        || ((double)sum + d->vertices) * d->block * d->block > (double)((size_t)-1 / (4 * sizeof(double))))
+        return fsi__fail(c, FSI_ERROR_LIMIT, fn, -1, (double)sum,
+            "the elements have %.0f blocks, more than can be counted", (double)sum);
+
+    /* Their names. */
+    if (d->elements > 0 && d->start[d->elements] > 0 && !d->vertex)
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "vertex is NULL");
     for (e = 0; e < d->elements; e++) for (k = d->start[e]; k < d->start[e + 1]; k++)
-        if (d->vertex[k] < -1 || d->vertex[k] >= d->vertices) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, e, d->vertex[k], "element %d names vertex %d of %d", e, d->vertex[k], d->vertices);
+        if (d->vertex[k] < -1 || d->vertex[k] >= d->vertices)
+            return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, e, d->vertex[k], "element %d names vertex %d of %d", e,
+                d->vertex[k], d->vertices);
     *blocks = (int)sum;
     return FSI_OK;
 }
@@ -624,6 +669,8 @@ static fsi_status fsi__assembly_check(const fsi_assembly_desc *d, const char *fn
 static void fsi__assembly_strips(fsi__assembly_impl *im, const fsi_assembly_desc *d)
 {
     int e, k, r;
+
+    /* How many strips and blocks each vertex has. */
     for (e = 0; e < d->elements; e++) {
         const int count = d->start[e + 1] - d->start[e];
         im->first[e + 1] = im->first[e] + count * count;
@@ -634,11 +681,15 @@ static void fsi__assembly_strips(fsi__assembly_impl *im, const fsi_assembly_desc
             im->slot_at[d->vertex[k] + 1] += count;
         }
     }
+
+    /* Where those of each vertex begin. */
     for (r = 0; r < d->vertices; r++) {
         im->strip_at[r + 1] += im->strip_at[r];
         im->slot_at[r + 1] += im->slot_at[r];
         im->place[r] = im->strip_at[r];
     }
+
+    /* The strips, by the corners of elements. */
     for (e = 0; e < d->elements; e++) for (k = d->start[e]; k < d->start[e + 1]; k++) {
         const int corner = k - d->start[e], count = d->start[e + 1] - d->start[e];
         fsi__assembly_strip *strip;
@@ -651,8 +702,8 @@ static void fsi__assembly_strips(fsi__assembly_impl *im, const fsi_assembly_desc
     }
 }
 
-/* Row r meets itself and the vertices of its strips, once each; they meet r. fill 0: counts them. fill 1: appends r to the rows of all whom it
-   meets: as r ascends, so do the columns of every row, without a sort. */
+/* Row r meets itself and the vertices of its strips, once each; they meet r. fill 0: counts them. fill 1: appends r to
+   the rows of all whom it meets: as r ascends, so do the columns of every row, without a sort. */
 static void fsi__assembly_columns(fsi__assembly_impl *im, const fsi_assembly_desc *d, int fill)
 {
     int r, t, j;
@@ -692,16 +743,26 @@ static fsi_status fsi__assembly_make(fsi_assembly *s, const fsi_assembly_desc *d
 {
     fsi__assembly_impl *im = (fsi__assembly_impl *)s->impl;
     fsi__arena measure = { NULL, 0, 0 }, measure_entries = { NULL, 0, 0 };
+
+    /* Corners by vertex, and columns of each row. */
     fsi__assembly_lay(im, &measure, d, blocks);
-    if (!fsi__arena_reserve(d->context, &im->memory[0], measure.used)) return fsi__fail(d->context, FSI_ERROR_MEMORY, fn, -1, d->elements, "no memory for the pattern of %d elements", d->elements);
+    if (!fsi__arena_reserve(d->context, &im->memory[0], measure.used))
+        return fsi__fail(d->context, FSI_ERROR_MEMORY, fn, -1, d->elements, "no memory for the pattern of %d elements",
+            d->elements);
     fsi__assembly_lay(im, &im->memory[0], d, blocks);
     fsi__assembly_strips(im, d);
     fsi__assembly_columns(im, d, 0);
+
+    /* The matrix. */
     fsi__assembly_lay_entries(im, &measure_entries, (size_t)im->start[d->vertices], d->block);
-    if (!fsi__arena_reserve(d->context, &im->memory[1], measure_entries.used)) return fsi__fail(d->context, FSI_ERROR_MEMORY, fn, -1, im->start[d->vertices], "no memory for %d blocks", im->start[d->vertices]);
+    if (!fsi__arena_reserve(d->context, &im->memory[1], measure_entries.used))
+        return fsi__fail(d->context, FSI_ERROR_MEMORY, fn, -1, im->start[d->vertices], "no memory for %d blocks",
+            im->start[d->vertices]);
     fsi__assembly_lay_entries(im, &im->memory[1], (size_t)im->start[d->vertices], d->block);
     fsi__assembly_columns(im, d, 1);
     fsi__assembly_slots(im, d);
+
+    /* What the caller reads. */
     s->matrix.rows = s->matrix.cols = d->vertices;
     s->matrix.block = d->block;
     s->matrix.start = im->start;
@@ -742,12 +803,16 @@ FSI_API fsi_status fsi_assembly_create(fsi_assembly **out, const fsi_assembly_de
     fsi_assembly *s;
     fsi_status status;
     int blocks = 0;
+
+    /* Input. */
     if (out) *out = NULL;
-    if (!desc || desc->cookie != FSI__COOKIE('a', fsi_assembly_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
+    if (!desc || desc->cookie != FSI__COOKIE('a', fsi_assembly_desc) || !fsi__is_context(desc->context))
+        return FSI_ERROR_COOKIE;
     c = desc->context;
     if (!out) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
-    status = fsi__assembly_check(desc, fn, &blocks);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__assembly_check(desc, fn, &blocks));
+
+    /* The struct; then what depends on the pattern. */
     s = (fsi_assembly *)fsi__alloc(c, 1, sizeof *s + sizeof(fsi__assembly_impl));
     if (!s) return fsi__fail(c, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the assembly");
     s->cookie = FSI__COOKIE('A', fsi_assembly);
@@ -793,12 +858,14 @@ static void fsi__assembly_rows(void *arg, int chunk, int begin, int end)
     int r, t, k;
     im->bad[chunk] = -1;
     for (r = begin; r < end; r++) {
-        double *row = im->sum + (size_t)im->start[r] * (size_t)bb, *stop = im->sum + (size_t)im->start[r + 1] * (size_t)bb;
+        double *row = im->sum + (size_t)im->start[r] * (size_t)bb,
+            *stop = im->sum + (size_t)im->start[r + 1] * (size_t)bb;
         int finite = 1;
         memset(row, 0, (size_t)(stop - row) * sizeof *row);
         for (t = im->strip_at[r]; t < im->strip_at[r + 1]; slot += im->strip[t++].count) {
             const fsi__assembly_strip *strip = &im->strip[t], *later = strip + FSI__ASSEMBLY_AHEAD;
-            for (k = 0; k < later->count * bb; k += 8) FSI__PREFETCH(job->value + (size_t)later->block * (size_t)bb + k);
+            for (k = 0; k < later->count * bb; k += 8)
+                FSI__PREFETCH(job->value + (size_t)later->block * (size_t)bb + k);
             fsi__assembly_add(im->sum, slot, job->value + (size_t)strip->block * (size_t)bb, strip->count, b);
         }
         for (; row < stop; row++) finite &= fsi_is_finite(*row);
@@ -830,7 +897,8 @@ static void fsi__assembly_publish_rows(void *arg, int chunk, int begin, int end)
 {
     const fsi_assembly *s = (const fsi_assembly *)arg;
     const fsi__assembly_impl *im = (const fsi__assembly_impl *)s->impl;
-    const size_t bb = (size_t)(s->block * s->block), from = (size_t)im->start[begin] * bb, to = (size_t)im->start[end] * bb;
+    const size_t bb = (size_t)(s->block * s->block), from = (size_t)im->start[begin] * bb,
+        to = (size_t)im->start[end] * bb;
     (void)chunk;
     memcpy(im->value + from, im->sum + from, (to - from) * sizeof(double));
 }
@@ -856,10 +924,12 @@ static fsi_status fsi__assembly_blame(const fsi_assembly *s, const char *fn, con
         for (p = 0; p < b; p++) for (j = 0; j < wide; j++) {
             if (fsi_is_finite(v[p * wide + j]) || (is_matrix && slot[j / b] < 0)) continue;
             for (e = 0; im->begin[e + 1] <= corner;) e++;
-            return fsi__fail(s->context, FSI_ERROR_NAN, fn, e, 0, "element %d has a number that is not finite, at its vertex %d", e, strip->corner);
+            return fsi__fail(s->context, FSI_ERROR_NAN, fn, e, 0,
+                "element %d has a number that is not finite, at its vertex %d", e, strip->corner);
         }
     }
-    return fsi__fail(s->context, FSI_ERROR_NAN, fn, r, 0, "the sum of the elements at vertex %d is larger than a double can hold", r);
+    return fsi__fail(s->context, FSI_ERROR_NAN, fn, r, 0,
+        "the sum of the elements at vertex %d is larger than a double can hold", r);
 }
 
 /* Sums into im->sum. A slot takes 1/2 + b^2/2 ns at least of one thread, a strip of a vector 2. */
@@ -895,9 +965,11 @@ FSI_API fsi_status fsi_assembly_vector(fsi_assembly *s, const double *value, dou
     const char *fn = "fsi_assembly_vector";
     fsi_status status;
     if (!fsi__is_assembly(s)) return FSI_ERROR_COOKIE;
-    if ((s->vector_numbers > 0 && !value) || (s->vertices > 0 && !out)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "value or out is NULL");
+    if ((s->vector_numbers > 0 && !value) || (s->vertices > 0 && !out))
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "value or out is NULL");
     status = fsi__assembly_sum(s, fn, value, 0);
-    if (status == FSI_OK && s->vertices > 0) memcpy(out, ((const fsi__assembly_impl *)s->impl)->sum, (size_t)s->vertices * (size_t)s->block * sizeof *out);
+    if (status == FSI_OK && s->vertices > 0)
+        memcpy(out, ((const fsi__assembly_impl *)s->impl)->sum, (size_t)s->vertices * (size_t)s->block * sizeof *out);
     return status;
 }
 
@@ -907,15 +979,23 @@ static size_t fsi__assembly_offset(const fsi_assembly *s, const char *fn, int el
     const fsi__assembly_impl *im;
     if (!fsi__is_assembly(s)) return (size_t)-1;
     if (element < 0 || element >= s->elements) {
-        fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, element, 0, "there is no element %d, they are %d", element, s->elements);
+        fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, element, 0, "there is no element %d, they are %d", element,
+            s->elements);
         return (size_t)-1;
     }
     im = (const fsi__assembly_impl *)s->impl;
-    return is_matrix ? (size_t)im->first[element] * (size_t)(s->block * s->block) : (size_t)im->begin[element] * (size_t)s->block;
+    return is_matrix ? (size_t)im->first[element] * (size_t)(s->block * s->block)
+        : (size_t)im->begin[element] * (size_t)s->block;
 }
 
-FSI_API size_t fsi_assembly_matrix_offset(const fsi_assembly *s, int element) { return fsi__assembly_offset(s, "fsi_assembly_matrix_offset", element, 1); }
-FSI_API size_t fsi_assembly_vector_offset(const fsi_assembly *s, int element) { return fsi__assembly_offset(s, "fsi_assembly_vector_offset", element, 0); }
+FSI_API size_t fsi_assembly_matrix_offset(const fsi_assembly *s, int element)
+{
+    return fsi__assembly_offset(s, "fsi_assembly_matrix_offset", element, 1);
+}
+FSI_API size_t fsi_assembly_vector_offset(const fsi_assembly *s, int element)
+{
+    return fsi__assembly_offset(s, "fsi_assembly_vector_offset", element, 0);
+}
 
 /* ---- >>order -----------------------------------------------------------------------------------------------------
 
@@ -924,12 +1004,13 @@ FSI_API size_t fsi_assembly_vector_offset(const fsi_assembly *s, int element) { 
    Eliminating a vertex joins all its later neighbours pairwise (Parter 1961).
 
    MINIMUM DEGREE (Tinney and Walker 1967) keeps that fill low: eliminate a vertex of least degree, again and again. The
-   quotient graph (George and Liu 1981) does so in the memory of the matrix: an eliminated vertex becomes an element, the
-   list of those that it joined. Degrees are bounded as by Amestoy, Davis and Duff (1996), see >>order minimum degree.
-   fsi_order.h has nested dissection.
+   quotient graph (George and Liu 1981) does so in the memory of the matrix: an eliminated vertex becomes an element,
+   the list of those that it joined. Degrees are bounded as by Amestoy, Davis and Duff (1996), see >>order minimum
+   degree. fsi_order.h has nested dissection.
 
    Before either, vertices with the same closed neighbourhood become one (Ashcraft 1995), and rows with more than
-   10 sqrt(n) neighbours are put aside to the end. All decisions are made in integers: the same order on every platform. */
+   10 sqrt(n) neighbours are put aside to the end. All decisions are made in integers: the same order on every
+   platform. */
 
 FSI_API void fsi__order_net_layout(fsi__order_net *g, fsi__arena *a, size_t n, size_t m)
 {
@@ -946,7 +1027,8 @@ FSI_API fsi_status fsi__order_no_memory(fsi_context *c, int n)
 
 FSI_API fsi_status fsi__order_too_large(fsi_context *c, int64_t size)
 {
-    return fsi__fail(c, FSI_ERROR_LIMIT, "fsi_ldlt_create", -1, (double)size, "%.0f rows or edges are more than an int counts", (double)size);
+    return fsi__fail(c, FSI_ERROR_LIMIT, "fsi_ldlt_create", -1, (double)size,
+        "%.0f rows or edges are more than an int counts", (double)size);
 }
 
 FSI_API uint64_t fsi__order_mix(uint64_t x)
@@ -962,19 +1044,21 @@ FSI_API uint64_t fsi__order_mix(uint64_t x)
 
    The quotient graph. A vertex is a variable, not yet eliminated, or an element. Each has one list in q:
 
-        variable i:  elements E(i) | variables A(i)      joined to A(i) by an edge of the matrix, to the rest through E(i)
+        variable i:  elements E(i) | variables A(i)      joined to A(i) by an edge of the matrix, to the rest through
+                                                         E(i)
         element e:   variables L(e)                      the rows of its column of the factor
 
    Eliminating p makes the element L(p) = A(p) + union of L(e), e in E(p), which absorbs those elements. Each i in L(p)
    then drops from A(i) what L(p) joins it to. Its degree is bounded from above by the least of
         rows left,    old degree + |L(p) - i|,    |A(i)| + |L(p) - i| + sum over e in E(i) of |L(e) - L(p)|,
    where all |L(e) - L(p)| come from one sweep over L(p): start at |L(e)|, subtract each i that is met. If it is 0, p
-   absorbs e too (aggressively); if nothing is left of E(i) and A(i), i is eliminated with p (mass elimination). Variables
-   of L(p) with the same list become one (found by a hash): their weight is the number of rows. */
+   absorbs e too (aggressively); if nothing is left of E(i) and A(i), i is eliminated with p (mass elimination).
+   Variables of L(p) with the same list become one (found by a hash): their weight is the number of rows. */
 typedef struct fsi__order_md {
     fsi__arena memory;
     int n, room, used, *q;    /* q[0] .. q[room - 1], filled up to used */
-    int *at, *len, *elements; /* the list of a vertex in q: where, how long; of a variable, how many elements come first */
+    int *at, *len, *elements; /* the list of a vertex in q: where, how long; of a variable, how many elements come
+                                 first */
     int *weight;              /* rows of a variable, negative while it is in the new element; 0: merged or eliminated */
     int *degree;              /* of a variable the bound, of an element |L(e)| */
     int *head, *next, *prev;  /* lists of the variables of equal degree; prev -2: in none */
@@ -1155,6 +1239,8 @@ static int fsi__order_md_prune(fsi__order_md *s, int i, int p)
     int k, j, kept = 0, end, count = s->elements[i];
     unsigned hash = 0;
     int64_t degree = 0;
+
+    /* Elements that p does not absorb. */
     for (k = 0; k < count; k++) {
         j = own[k];
         if (s->mark[j] > s->now) {
@@ -1166,6 +1252,8 @@ static int fsi__order_md_prune(fsi__order_md *s, int i, int p)
             s->len[j] = 0;
         }
     }
+
+    /* Neighbours that p does not cover. */
     for (end = kept; k < s->len[i]; k++) {
         j = own[k];
         if (s->weight[j] <= 0) continue;
@@ -1173,6 +1261,8 @@ static int fsi__order_md_prune(fsi__order_md *s, int i, int p)
         hash += (unsigned)j;
         own[end++] = j;
     }
+
+    /* The bound of the degree; p joins the elements. */
     if (degree < s->degree[i]) s->degree[i] = (int)degree;
     own[end] = own[kept]; /* there is room: an absorbed element, or p itself, has gone */
     own[kept] = p;
@@ -1257,6 +1347,7 @@ static void fsi__order_md_settle(fsi__order_md *s, int p)
 
 static void fsi__order_md_eliminate(fsi__order_md *s, int p)
 {
+    /* p leaves the graph and becomes an element. */
     int k, i, rows = s->weight[p];
     s->weight[p] = 0;
     s->left -= rows;
@@ -1264,6 +1355,8 @@ static void fsi__order_md_eliminate(fsi__order_md *s, int p)
     fsi__order_md_output(s, p);
     fsi__order_md_join(s, p);
     fsi__order_md_outside(s, p);
+
+    /* Each neighbour loses what p covers; those that have nothing left follow, the others are sorted by hash. */
     for (k = 0; k < s->len[p]; k++) {
         i = s->q[s->at[p] + k];
         if (!fsi__order_md_prune(s, i, p) && s->rank[i] <= s->rank_now) {
@@ -1273,6 +1366,8 @@ static void fsi__order_md_eliminate(fsi__order_md *s, int p)
         s->next[i] = s->bucket[s->hash[i]];
         s->bucket[s->hash[i]] = i;
     }
+
+    /* Neighbours that see the same are merged; then degrees. */
     s->now += (int64_t)s->left + 1;
     for (k = 0; k < s->len[p]; k++) {
         i = s->q[s->at[p] + k];
@@ -1285,8 +1380,7 @@ static void fsi__order_md_eliminate(fsi__order_md *s, int p)
 static fsi_status fsi__order_md_run(fsi_context *c, fsi__order_md *s, const fsi__order_net *g, int top, int *order)
 {
     int i, p;
-    fsi_status status = fsi__order_md_begin(c, s, g, order);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__order_md_begin(c, s, g, order));
     for (s->rank_now = 0; s->rank_now <= top; s->rank_now++) {
         for (s->waiting = 0, i = s->n - 1; i >= 0; i--) { /* the first index comes first among equals */
             if (s->rank[i] != s->rank_now || s->weight[i] == 0) continue;
@@ -1349,7 +1443,8 @@ typedef struct fsi__order_job {
     const unsigned char *last;
     fsi__arena memory, core_memory;
     uint64_t *key;       /* hash of the closed neighbourhood */
-    int *owner, *sibling, *number, *list; /* representative; next vertex of the same; its number in the core, -1 set aside */
+    int *owner, *sibling, *number, *list; /* representative; next vertex of the same; its number in the core, -1 set
+                                             aside */
     int64_t dense;       /* vertices with more neighbours than the root of this are set aside */
     fsi__order_net core; /* what remains: one vertex for each representative */
 } fsi__order_job;
@@ -1499,8 +1594,8 @@ static fsi_status fsi__order_core(fsi__order_job *s, const fsi_ldlt_desc *d, fsi
 }
 
 /* Orders a symmetric graph without self loops: neighbours of v are adj[start[v]] .. adj[start[v + 1] - 1], ascending.
-   block: rows of the matrix that each stands for. d->last[v] nonzero: after all others. order[k] becomes the k-th vertex
-   to eliminate. */
+   block: rows of the matrix that each stands for. d->last[v] nonzero: after all others. order[k] becomes the k-th
+   vertex to eliminate. */
 static fsi_status fsi__order_graph(fsi_context *c, int n, const int *start, const int *adj, int block,
                                    const fsi_ldlt_desc *d, fsi__order_pool *pool, int *order)
 {
@@ -1511,12 +1606,21 @@ static fsi_status fsi__order_graph(fsi_context *c, int n, const int *start, cons
         fsi__order_natural(n, d->last, order);
         return FSI_OK;
     }
+
+    /* The core, without dense rows, and its order. */
     memset(&s, 0, sizeof s);
     s.memory = pool->memory;
     s.core_memory = pool->core;
-    s.c = c; s.n = n; s.start = start; s.adj = adj; s.block = block; s.last = d->last;
+    s.c = c;
+    s.n = n;
+    s.start = start;
+    s.adj = adj;
+    s.block = block;
+    s.last = d->last;
     status = fsi__order_make_core(&s);
     if (status == FSI_OK) status = fsi__order_core(&s, d, pool);
+
+    /* Vertices in place of core vertices. */
     if (status == FSI_OK) {
         int *vertex = s.core.start; /* of the core; its edges are no longer needed */
         for (v = 0; v < n; v++) if (s.number[v] >= 0) vertex[s.number[v]] = v;
@@ -1529,26 +1633,29 @@ static fsi_status fsi__order_graph(fsi_context *c, int n, const int *start, cons
 
 /* ---- >>fronts ---------------------------------------------------------------------------------------------------
 
-   P A P^T = L D L^T by fronts (Duff and Reid's multifrontal method). Columns whose structure below the diagonal is the same
-   form a supernode; its front is a small dense symmetric matrix over its own columns and the rows below:
+   P A P^T = L D L^T by fronts (Duff and Reid's multifrontal method). Columns whose structure below the diagonal is the
+   same form a supernode; its front is a small dense symmetric matrix over its own columns and the rows below:
 
             own   rows below
-      own  [ F11           ]   F is A's entries there plus what the children in the elimination tree left over. Eliminating the
-      rows [ F21   F22     ]   own columns gives columns of L, kept in the panel [L11; L21], and F22 - L21 D L21^T, the update
-                               that the parent takes in at the rows that it knows them by.
+      own  [ F11           ]   F is A's entries there plus what the children in the elimination tree left over.
+                               Eliminating the
+      rows [ F21   F22     ]   own columns gives columns of L, kept in the panel [L11; L21], and F22 - L21 D L21^T, the
+                               update that the parent takes in at the rows that it knows them by.
 
-   Everything that depends on the pattern alone is found once: the order, the tree, the supernodes, where each entry of A and
-   of each update goes, and where updates lie in memory. They lie on two stacks: a front and its children on different ones,
-   so that a child's update is at the top of its stack when the parent takes it in, and nothing moves.
+   Everything that depends on the pattern alone is found once: the order, the tree, the supernodes, where each entry of
+   A and of each update goes, and where updates lie in memory. They lie on two stacks: a front and its children on
+   different ones, so that a child's update is at the top of its stack when the parent takes it in, and nothing moves.
 
-   Whole subtrees are tasks; the fronts above them come one after the other, each cut into strips. Every number is computed in
-   the same order whoever does it. */
+   Whole subtrees are tasks; the fronts above them come one after the other, each cut into strips. Every number is
+   computed in the same order whoever does it. */
 
 enum {
     FSI__LDLT_MR = 8, FSI__LDLT_NR = 6, /* register tile */
     FSI__LDLT_KC = 128,                 /* columns of L that a product takes at a time */
-    FSI__LDLT_PANEL = 32,               /* columns that are eliminated before the rest of the panel is brought up to date */
-    FSI__LDLT_STRIP = 48,               /* columns of a product that are one task; a multiple of both sides of the tile */
+    FSI__LDLT_PANEL = 32,               /* columns that are eliminated before the rest of the panel is brought up to
+                                           date */
+    FSI__LDLT_STRIP = 48,               /* columns of a product that are one task; a multiple of both sides of the
+                                           tile */
     FSI__LDLT_MC = 256                  /* rows that stay in the second cache while columns go by */
 };
 #define FSI__LDLT_NS 0.055      /* nanoseconds at least that a product takes a term of its sums; */
@@ -1588,7 +1695,8 @@ typedef void fsi__ldlt_tile_fn(int k, const double *a, const double *b, double *
 typedef struct fsi__ldlt_impl {
     int *perm, *inverse;       /* perm[k]: block row of A that is eliminated k-th */
     fsi__ldlt_node *node;
-    int *row, *at, *run;       /* rows of fronts; where the parent knows them, and how many from each on are neighbours there too */
+    int *row, *at, *run;       /* rows of fronts; where the parent knows them, and how many from each on are neighbours
+                                  there too */
     fsi__ldlt_entry *entry;
     size_t row_count, entry_count;
     double *panel, *update, *pack;
@@ -1599,7 +1707,6 @@ typedef struct fsi__ldlt_impl {
     fsi__ldlt_tile_fn *tile;   /* the fastest that this machine has */
     uint64_t pattern;          /* hash of the matrix that was analysed */
     double *scale, *x;         /* in elimination order: largest entry of each row; what is solved for */
-    double *product;           /* A x of a refinement, then the refined x */
     signed char *sign;         /* that pivots must have, NULL: any */
     fsi__arena memory[3];      /* of rows, of the structure, of numbers */
     int keeps;                 /* the next two are kept for another pattern */
@@ -1607,8 +1714,8 @@ typedef struct fsi__ldlt_impl {
     fsi__order_pool pool;
 } fsi__ldlt_impl;
 
-/* C -= (L D) L^T for one register tile of C: a holds MR rows of L D, b NR rows of L, k columns of each one after the other. A call of its
-   own: inlined, gcc vectorises it across the wrong loop, at a third of the speed. */
+/* C -= (L D) L^T for one register tile of C: a holds MR rows of L D, b NR rows of L, k columns of each one after the
+   other. A call of its own: inlined, gcc vectorises it across the wrong loop, at a third of the speed. */
 FSI__NOINLINE static void fsi__ldlt_tile(int k, const double *a, const double *b, double *c, size_t ldc)
 {
     double sum[FSI__LDLT_NR][FSI__LDLT_MR];
@@ -1623,13 +1730,16 @@ FSI__NOINLINE static void fsi__ldlt_tile(int k, const double *a, const double *b
     for (j = 0; j < FSI__LDLT_NR; j++) for (i = 0; i < FSI__LDLT_MR; i++) c[(size_t)j * ldc + (size_t)i] -= sum[j][i];
 }
 
-/* The same arithmetic, so the same bits, in vectors of four: three times as fast where the machine has them, which is asked at run time. */
+/* The same arithmetic, so the same bits, in vectors of four: three times as fast where the machine has them, which is
+   asked at run time. */
 #if defined(__GNUC__) && defined(__x86_64__) && !defined(__TINYC__) && !defined(__CUDACC__) && !defined(FSI_NO_SIMD)
 typedef double fsi__ldlt_four __attribute__((vector_size(32), aligned(8), may_alias));
 
-__attribute__((target("avx2"))) FSI__NOINLINE static void fsi__ldlt_tile_avx2(int k, const double *a, const double *b, double *c, size_t ldc)
+__attribute__((target("avx2"))) FSI__NOINLINE static void fsi__ldlt_tile_avx2(int k, const double *a, const double *b,
+    double *c, size_t ldc)
 {
-    fsi__ldlt_four s0 = { 0, 0, 0, 0 }, s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, t0 = s0, t1 = s0, t2 = s0, t3 = s0, t4 = s0, t5 = s0;
+    fsi__ldlt_four s0 = { 0, 0, 0, 0 }, s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, t0 = s0, t1 = s0, t2 = s0,
+        t3 = s0, t4 = s0, t5 = s0;
     int j;
     const double *end = a + (size_t)k * FSI__LDLT_MR;
     for (j = 0; j < FSI__LDLT_NR; j++) FSI__PREFETCH(c + (size_t)j * ldc + 4);
@@ -1658,7 +1768,8 @@ __attribute__((target("avx2"))) FSI__NOINLINE static void fsi__ldlt_tile_avx2(in
 #undef FSI__LDLT_PUT
 }
 
-/* And in vectors of eight: a column of the tile each. AVX-512 has fused multiply-adds, with which clang may contract in spite of its pragma. */
+/* And in vectors of eight: a column of the tile each. AVX-512 has fused multiply-adds, with which clang may contract in
+   spite of its pragma. */
 #if !defined(__clang__) && __GNUC__ >= 5
 #define FSI__LDLT_AVX512
 typedef double fsi__ldlt_eight __attribute__((vector_size(64), aligned(8), may_alias));
@@ -1699,7 +1810,8 @@ static fsi__ldlt_tile_fn *fsi__ldlt_best_tile(void)
 static fsi__ldlt_tile_fn *fsi__ldlt_best_tile(void) { return fsi__ldlt_tile; }
 #endif
 
-/* Rows of L in strips of `width` rows, column after column; times D when d is given. What is missing in the last strip is 0. */
+/* Rows of L in strips of `width` rows, column after column; times D when d is given. What is missing in the last strip
+   is 0. */
 static void fsi__ldlt_pack(const double *l, int ld, const double *d, int rows, int k, int width, double *out)
 {
     int r, p, i;
@@ -1716,9 +1828,12 @@ static void fsi__ldlt_pack(const double *l, int ld, const double *d, int rows, i
 }
 
 /* `depth` columns of a product at work: a and b packed; fresh: C is made, not changed. */
-typedef struct fsi__ldlt_job { double *c; const double *a, *b; int ldc, m, n, depth, fresh; fsi__ldlt_tile_fn *tile; } fsi__ldlt_job;
+typedef struct fsi__ldlt_job {
+    double *c; const double *a, *b; int ldc, m, n, depth, fresh; fsi__ldlt_tile_fn *tile;
+} fsi__ldlt_job;
 
-/* An update of `side` rows is kept as its lower triangle, in strips of columns that start at the row of the strip's first:
+/* An update of `side` rows is kept as its lower triangle, in strips of columns that start at the row of the strip's
+   first:
 
         |\
         |_\         p[i], p what this returns, is row i of column j
@@ -1727,7 +1842,8 @@ typedef struct fsi__ldlt_job { double *c; const double *a, *b; int ldc, m, n, de
 static double *fsi__ldlt_column(double *update, int side, int j)
 {
     const size_t first = (size_t)(j / FSI__LDLT_STRIP * FSI__LDLT_STRIP), n = (size_t)side;
-    return update + (first * n - first * (first - (size_t)FSI__LDLT_STRIP) / 2 + ((size_t)j - first) * (n - first) - first);
+    return update + (first * n - first * (first - (size_t)FSI__LDLT_STRIP) / 2 + ((size_t)j - first) * (n - first)
+        - first);
 }
 
 static size_t fsi__ldlt_update_size(int side)
@@ -1741,7 +1857,8 @@ static void fsi__ldlt_edge(const fsi__ldlt_job *job, int i, int j, double *c, si
 {
     double tile[FSI__LDLT_MR * FSI__LDLT_NR] = { 0 };
     int x, y;
-    job->tile(job->depth, job->a + (size_t)i * (size_t)job->depth, job->b + (size_t)j * (size_t)job->depth, tile, FSI__LDLT_MR);
+    job->tile(job->depth, job->a + (size_t)i * (size_t)job->depth, job->b + (size_t)j * (size_t)job->depth, tile,
+        FSI__LDLT_MR);
     for (y = 0; y < FSI__LDLT_NR && j + y < job->n; y++)
         for (x = i < j + y ? j + y - i : 0; x < FSI__LDLT_MR && i + x < job->m; x++) {
             double *out = c + (size_t)y * ldc + (size_t)x;
@@ -1765,16 +1882,19 @@ static void fsi__ldlt_strip(void *arg, int chunk, int begin, int end)
                     fsi__ldlt_edge(job, i, j, c + i, ldc);
                     continue;
                 }
-                for (y = 0; y < FSI__LDLT_NR && job->fresh; y++) memset(c + i + (size_t)y * ldc, 0, FSI__LDLT_MR * sizeof *c);
+                for (y = 0; y < FSI__LDLT_NR && job->fresh; y++)
+                    memset(c + i + (size_t)y * ldc, 0, FSI__LDLT_MR * sizeof *c);
                 job->tile(job->depth, job->a + (size_t)i * depth, job->b + (size_t)j * depth, c + i, ldc);
             }
         }
     }
 }
 
-/* C -= L D L^T, or C = -L D L^T when ldc is 0 and C an update: C has m rows and n <= m columns, of which what is on or below the diagonal
-   counts; L the same m rows, k columns; D the diagonal of d. pack: (2 m + MR + NR) min(k, KC) numbers. shared: among the context's threads. */
-static void fsi__ldlt_product(const fsi_ldlt *f, double *c, int ldc, int m, int n, const double *l, const double *d, int ld, int k, double *pack, int shared)
+/* C -= L D L^T, or C = -L D L^T when ldc is 0 and C an update: C has m rows and n <= m columns, of which what is on or
+   below the diagonal counts; L the same m rows, k columns; D the diagonal of d. pack: (2 m + MR + NR) min(k, KC)
+   numbers. shared: among the context's threads. */
+static void fsi__ldlt_product(const fsi_ldlt *f, double *c, int ldc, int m, int n, const double *l, const double *d,
+    int ld, int k, double *pack, int shared)
 {
     fsi__ldlt_job job;
     double *b = pack + (size_t)(m + FSI__LDLT_MR) * (size_t)(k < FSI__LDLT_KC ? k : FSI__LDLT_KC), work;
@@ -1789,7 +1909,8 @@ static void fsi__ldlt_product(const fsi_ldlt *f, double *c, int ldc, int m, int 
     for (p = 0; p < k; p += FSI__LDLT_KC) {
         job.depth = k - p < FSI__LDLT_KC ? k - p : FSI__LDLT_KC;
         job.fresh = !ldc && p == 0;
-        fsi__ldlt_pack(l + (size_t)p * (size_t)ld, ld, d + (size_t)p * ((size_t)ld + 1), m, job.depth, FSI__LDLT_MR, pack);
+        fsi__ldlt_pack(l + (size_t)p * (size_t)ld, ld, d + (size_t)p * ((size_t)ld + 1), m, job.depth, FSI__LDLT_MR,
+            pack);
         fsi__ldlt_pack(l + (size_t)p * (size_t)ld, ld, NULL, n, job.depth, FSI__LDLT_NR, b);
         work = FSI__LDLT_NS * job.depth * n * (m - 0.5 * n);
         if (shared) fsi__parallel_work(f->context, n, FSI__LDLT_STRIP, work, fsi__ldlt_strip, &job);
@@ -1797,7 +1918,8 @@ static void fsi__ldlt_product(const fsi_ldlt *f, double *c, int ldc, int m, int 
     }
 }
 
-/* May d be the pivot of row k? It is a_kk less the sum of l_kj^2 d_j; made = |a_kk| + sum of l_kj^2 |d_j| is what its rounding goes by. */
+/* May d be the pivot of row k? It is a_kk less the sum of l_kj^2 d_j; made = |a_kk| + sum of l_kj^2 |d_j| is what its
+   rounding goes by. */
 static int fsi__ldlt_judge(const fsi_ldlt *f, fsi__ldlt_verdict *v, int k, double d, double made)
 {
     const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
@@ -1816,13 +1938,16 @@ static int fsi__ldlt_judge(const fsi_ldlt *f, fsi__ldlt_verdict *v, int k, doubl
     return 1;
 }
 
-/* Eliminates columns [from, to) of a panel of `ld` rows, which hold what the columns before `from` left. first: row of the panel's top; made:
-   of the panel's rows, see fsi__ldlt_judge. Returns 0 when a pivot is refused. */
-static int fsi__ldlt_eliminate(const fsi_ldlt *f, double *panel, int ld, int from, int to, fsi__ldlt_verdict *v, int first, double *made)
+/* Eliminates columns [from, to) of a panel of `ld` rows, which hold what the columns before `from` left. first: row of
+   the panel's top; made: of the panel's rows, see fsi__ldlt_judge. Returns 0 when a pivot is refused. */
+static int fsi__ldlt_eliminate(const fsi_ldlt *f, double *panel, int ld, int from, int to, fsi__ldlt_verdict *v,
+    int first, double *made)
 {
     int i, j, k;
     for (j = from; j < to; j++) {
         double *c = panel + (size_t)j * (size_t)ld, inverse, size;
+
+        /* Subtracts the columns before it, four at a time. */
         for (k = from; k + 3 < j; k += 4) {
             const double *l0 = panel + (size_t)k * (size_t)ld, *l1 = l0 + ld, *l2 = l1 + ld, *l3 = l2 + ld;
             const double c0 = l0[j] * l0[k], c1 = l1[j] * l1[k + 1], c2 = l2[j] * l2[k + 2], c3 = l3[j] * l3[k + 3];
@@ -1832,6 +1957,8 @@ static int fsi__ldlt_eliminate(const fsi_ldlt *f, double *panel, int ld, int fro
             const double *l0 = panel + (size_t)k * (size_t)ld, c0 = l0[j] * l0[k];
             for (i = j; i < ld; i++) c[i] -= l0[i] * c0;
         }
+
+        /* The pivot; the column divided by it. */
         if (!fsi__ldlt_judge(f, v, first + j, c[j], made[j])) return 0;
         inverse = 1 / c[j];
         size = fabs(c[j]);
@@ -1844,14 +1971,17 @@ static int fsi__ldlt_eliminate(const fsi_ldlt *f, double *panel, int ld, int fro
 }
 
 /* The panel of a front: n own columns of ld rows. */
-static int fsi__ldlt_factor_panel(const fsi_ldlt *f, double *panel, int ld, int n, fsi__ldlt_verdict *v, int first, double *made, double *pack, int shared)
+static int fsi__ldlt_factor_panel(const fsi_ldlt *f, double *panel, int ld, int n, fsi__ldlt_verdict *v, int first,
+    double *made, double *pack, int shared)
 {
     int from, to;
     for (from = 0; from < n; from = to) {
         const double *l = panel + (size_t)from * (size_t)ld + from;
         to = n - from <= FSI__LDLT_PANEL + FSI__LDLT_PANEL / 2 ? n : from + FSI__LDLT_PANEL;
         if (!fsi__ldlt_eliminate(f, panel, ld, from, to, v, first, made)) return 0;
-        if (to < n) fsi__ldlt_product(f, panel + (size_t)to * (size_t)ld + to, ld, ld - to, n - to, l + (to - from), l, ld, to - from, pack, shared);
+        if (to < n)
+            fsi__ldlt_product(f, panel + (size_t)to * (size_t)ld + to, ld, ld - to, n - to, l + (to - from), l, ld,
+                to - from, pack, shared);
     }
     return 1;
 }
@@ -1862,7 +1992,8 @@ static int fsi__ldlt_factor_panel(const fsi_ldlt *f, double *panel, int ld, int 
 typedef struct fsi__ldlt_graph {
     int n, *start, *adj;       /* neighbours of row r: adj[start[r] .. start[r+1]-1], ascending, without r */
     int *perm, *inverse;
-    int *parent, *count;       /* elimination tree, in elimination order; block rows of each column of L, its own included */
+    int *parent, *count;       /* elimination tree, in elimination order; block rows of each column of L, its own
+                                  included */
     int *mark, *spare, *first, *leaf;
 } fsi__ldlt_graph;
 
@@ -1871,6 +2002,8 @@ static void fsi__ldlt_postorder(fsi__ldlt_graph *g)
 {
     const int n = g->n;
     int *head = g->mark, *next = g->spare, *order = g->count, *fresh = g->inverse, k, v, done = 0;
+
+    /* Children of each vertex. */
     for (v = 0; v <= n; v++) head[v] = -1;
     for (v = n - 1; v >= 0; v--) { /* roots hang below n */
         const int p = g->parent[v] < 0 ? n : g->parent[v];
@@ -1891,6 +2024,8 @@ static void fsi__ldlt_postorder(fsi__ldlt_graph *g)
             v = p;
         }
     }
+
+    /* Names in the new order. */
     for (k = 0; k < n; k++) fresh[order[k]] = k; /* old place -> new place */
     for (k = 0; k < n; k++) next[k] = g->parent[order[k]] < 0 ? -1 : fresh[g->parent[order[k]]];
     for (k = 0; k < n; k++) head[k] = g->perm[order[k]];
@@ -1918,12 +2053,15 @@ static void fsi__ldlt_tree(fsi__ldlt_graph *g)
     }
 }
 
-/* Sizes of L's columns without forming them (Gilbert, Ng and Peyton, 1994): row i of L is a subtree of the elimination tree, whose
-   leaves are found by first descendants; each adds one, and each branching takes the doubly counted path off. */
+/* Sizes of L's columns without forming them (Gilbert, Ng and Peyton, 1994): row i of L is a subtree of the elimination
+   tree, whose leaves are found by first descendants; each adds one, and each branching takes the doubly counted path
+   off. */
 static void fsi__ldlt_counts(fsi__ldlt_graph *g)
 {
     const int n = g->n;
     int *seen = g->mark, *ancestor = g->spare, *first = g->first, *leaf = g->leaf, k, e;
+
+    /* First descendants. */
     for (k = 0; k < n; k++) first[k] = leaf[k] = seen[k] = -1;
     for (k = 0; k < n; k++) {
         int j;
@@ -1931,6 +2069,8 @@ static void fsi__ldlt_counts(fsi__ldlt_graph *g)
         for (j = k; j >= 0 && first[j] < 0; j = g->parent[j]) first[j] = k;
         ancestor[k] = k;
     }
+
+    /* Leaves of the subtree of each row. */
     for (k = 0; k < n; k++) {
         const int row = g->perm[k];
         if (g->parent[k] >= 0) g->count[g->parent[k]]--;
@@ -1953,20 +2093,29 @@ static void fsi__ldlt_counts(fsi__ldlt_graph *g)
         }
         if (g->parent[k] >= 0) ancestor[k] = g->parent[k];
     }
+
+    /* Sums up the tree. */
     for (k = 0; k < n; k++) if (g->parent[k] >= 0) g->count[g->parent[k]] += g->count[k];
 }
 
 /* Columns [first, last) of a supernode in the making, and the entries of L that are zero but stored. */
 typedef struct fsi__ldlt_group { int first, last; double zeros; } fsi__ldlt_group;
 
-/* May a supernode of `n` columns carry this share of zeros? Few columns may be half empty: what they cost is overhead. */
-static int fsi__ldlt_is_worth_it(int n, double share) { return n <= 4 || (n <= 16 && share < 0.8) || (n <= 48 && share < 0.1) || share < 0.05; }
+/* May a supernode of `n` columns carry this share of zeros? Few columns may be half empty: what they cost is
+   overhead. */
+static int fsi__ldlt_is_worth_it(int n, double share)
+{
+    return n <= 4 || (n <= 16 && share < 0.8) || (n <= 48 && share < 0.1) || share < 0.05;
+}
 
-/* Supernodes, of which the last child joins its parent where that adds few zeros. Returns their number; group[0 .. number-1]. */
+/* Supernodes, of which the last child joins its parent where that adds few zeros. Returns their number;
+   group[0 .. number-1]. */
 static int fsi__ldlt_groups(const fsi__ldlt_graph *g, int block, fsi__ldlt_group *group)
 {
     const int n = g->n;
     int count = 0, k, kept;
+
+    /* Chains of columns, each of which has the rows of the next one and itself. */
     for (k = 0; k < n; k++) {
         if (k == 0 || g->parent[k - 1] != k || g->count[k - 1] != g->count[k] + 1) {
             group[count].first = k;
@@ -1975,15 +2124,19 @@ static int fsi__ldlt_groups(const fsi__ldlt_graph *g, int block, fsi__ldlt_group
         }
         group[count - 1].last = k + 1;
     }
+
+    /* From the top: the last child joins its parent where that pays. */
     for (k = kept = count - 1; k > 0; k--) { /* group[kept] is the one that the last ones became */
         const fsi__ldlt_group *child = &group[k - 1];
         fsi__ldlt_group *parent = &group[kept], joint = *parent;
-        const int own = child->last - child->first, all = parent->last - child->first, below = g->count[parent->last - 1] - 1;
+        const int own = child->last - child->first, all = parent->last - child->first,
+            below = g->count[parent->last - 1] - 1;
         const double size = 0.5 * all * (all + 1.0) + (double)all * below;
         const int up = g->parent[child->last - 1];
         joint.first = child->first;
         joint.zeros += child->zeros + (double)own * (all + below - g->count[child->first]);
-        if (up >= 0 && up < parent->last && up >= parent->first && fsi__ldlt_is_worth_it(all * block, joint.zeros / size)) *parent = joint;
+        if (up >= 0 && up < parent->last && up >= parent->first
+            && fsi__ldlt_is_worth_it(all * block, joint.zeros / size)) *parent = joint;
         else group[--kept] = *child;
     }
     memmove(group, group + kept, (size_t)(n ? count - kept : 0) * sizeof *group);
@@ -1991,7 +2144,8 @@ static int fsi__ldlt_groups(const fsi__ldlt_graph *g, int block, fsi__ldlt_group
 }
 
 /* Tree of supernodes. */
-static void fsi__ldlt_link(const fsi__ldlt_graph *g, const fsi__ldlt_group *group, int count, fsi__ldlt_node *node, int *node_of)
+static void fsi__ldlt_link(const fsi__ldlt_graph *g, const fsi__ldlt_group *group, int count, fsi__ldlt_node *node,
+    int *node_of)
 {
     int s, k;
     for (s = 0; s < count; s++) {
@@ -2009,7 +2163,8 @@ static void fsi__ldlt_link(const fsi__ldlt_graph *g, const fsi__ldlt_group *grou
     }
 }
 
-/* Rows below each supernode, ascending: row i is below those on the ways from its neighbours j < i up to its own. rows NULL: counts. */
+/* Rows below each supernode, ascending: row i is below those on the ways from its neighbours j < i up to its own. rows
+   NULL: counts. */
 static void fsi__ldlt_rows(const fsi__ldlt_graph *g, fsi__ldlt_node *node, const int *node_of, int count, int *rows)
 {
     int *mark = g->mark, i, e, s;
@@ -2033,8 +2188,14 @@ static void fsi__ldlt_rows(const fsi__ldlt_graph *g, fsi__ldlt_node *node, const
 
 /* ---- >>numeric ------------------------------------------------------------------------------------------------- */
 
-static int fsi__ldlt_wide(const fsi_ldlt *f, const fsi__ldlt_node *node) { return (node->last - node->first) * f->block; }
-static int fsi__ldlt_tall(const fsi_ldlt *f, const fsi__ldlt_node *node) { return (node->last - node->first + node->rows) * f->block; }
+static int fsi__ldlt_wide(const fsi_ldlt *f, const fsi__ldlt_node *node)
+{
+    return (node->last - node->first) * f->block;
+}
+static int fsi__ldlt_tall(const fsi_ldlt *f, const fsi__ldlt_node *node)
+{
+    return (node->last - node->first + node->rows) * f->block;
+}
 
 /* Place of block row i in a front. */
 static int fsi__ldlt_place(const fsi__ldlt_impl *im, const fsi__ldlt_node *node, int i)
@@ -2057,6 +2218,7 @@ static void fsi__ldlt_route(fsi__ldlt_impl *im, const fsi_csr *a, const int *nod
     int pass, r, e, s;
     for (s = 0; s < node_count; s++) im->node[s].entries = 0;
     for (pass = 0; pass < 2; pass++) {
+        /* The lower triangle, in elimination order. */
         for (r = 0; r < a->rows; r++) {
             for (e = a->start[r]; e < a->start[r + 1] && a->col[e] <= r; e++) {
                 const int i = im->inverse[r], j = im->inverse[a->col[e]], column = i < j ? i : j, row = i < j ? j : i;
@@ -2071,6 +2233,8 @@ static void fsi__ldlt_route(fsi__ldlt_impl *im, const fsi_csr *a, const int *nod
                 node->entries++;
             }
         }
+
+        /* Where each front's entries begin. */
         for (s = 0; s < node_count && !pass; s++) {
             im->node[s].entry = sum;
             sum += im->node[s].entries;
@@ -2093,8 +2257,8 @@ static void fsi__ldlt_relate(fsi__ldlt_impl *im, int node_count)
     }
 }
 
-/* Lays the updates of a task's nodes on two stacks, from `base` on, and returns where they end. Children, which lie on the other stack,
-   leave it when their parent is done. */
+/* Lays the updates of a task's nodes on two stacks, from `base` on, and returns where they end. Children, which lie on
+   the other stack, leave it when their parent is done. */
 static size_t fsi__ldlt_stack(fsi_ldlt *f, int task, int begin, int end, size_t base)
 {
     fsi__ldlt_impl *im = (fsi__ldlt_impl *)f->impl;
@@ -2111,18 +2275,21 @@ static size_t fsi__ldlt_stack(fsi_ldlt *f, int task, int begin, int end, size_t 
             if (child->task == task && child->update < top[child->stack]) top[child->stack] = child->update;
         }
     }
-    for (s = begin; s < end; s++) if (im->node[s].task == task) im->node[s].update += base + (im->node[s].stack ? most[0] : 0);
+    for (s = begin; s < end; s++) if (im->node[s].task == task)
+        im->node[s].update += base + (im->node[s].stack ? most[0] : 0);
     return base + most[0] + most[1];
 }
 
-/* Where a child's update goes: columns begin .. end-1, of which those in the parent's own columns when `own`, else the others. */
+/* Where a child's update goes: columns begin .. end-1, of which those in the parent's own columns when `own`, else the
+   others. */
 typedef struct fsi__ldlt_intake { const fsi_ldlt *f; const fsi__ldlt_node *child, *node; int own; } fsi__ldlt_intake;
 
 static void fsi__ldlt_take_columns(void *arg, int chunk, int begin, int end)
 {
     const fsi__ldlt_intake *job = (const fsi__ldlt_intake *)arg;
     const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)job->f->impl;
-    const int b = job->f->block, rows = job->child->rows, wide = fsi__ldlt_wide(job->f, job->node), tall = fsi__ldlt_tall(job->f, job->node);
+    const int b = job->f->block, rows = job->child->rows, wide = fsi__ldlt_wide(job->f, job->node),
+        tall = fsi__ldlt_tall(job->f, job->node);
     const int lift = job->own ? 0 : wide; /* rows that the update lacks */
     const int *at = im->at + job->child->row, *run = im->run + job->child->row;
     int i, j, x, y;
@@ -2190,13 +2357,15 @@ static void fsi__ldlt_assemble(const fsi_ldlt *f, const fsi_csr *a, const fsi__l
         const fsi__ldlt_entry *to = &im->entry[e];
         const double *v = a->value + (size_t)to->a * (size_t)(b * b);
         double *out = panel + (size_t)(to->column * b) * (size_t)tall + to->row * b;
-        for (y = 0; y < b; y++) for (x = 0; x < b; x++) out[(size_t)y * (size_t)tall + (size_t)x] = to->transposed ? v[y * b + x] : v[x * b + y];
+        for (y = 0; y < b; y++) for (x = 0; x < b; x++)
+            out[(size_t)y * (size_t)tall + (size_t)x] = to->transposed ? v[y * b + x] : v[x * b + y];
     }
     for (x = 0; x < tall; x++) made[x] = x < wide ? fabs(panel[(size_t)x * ((size_t)tall + 1)]) : 0;
     for (c = node->child; c >= 0; c = im->node[c].next) {
         const fsi__ldlt_node *child = &im->node[c];
         const double *from = fsi__ldlt_made(f, child) + fsi__ldlt_wide(f, child);
-        for (x = 0; x < child->rows; x++) for (y = 0; y < b; y++) made[im->at[child->row + (size_t)x] * b + y] += from[x * b + y];
+        for (x = 0; x < child->rows; x++) for (y = 0; y < b; y++)
+            made[im->at[child->row + (size_t)x] * b + y] += from[x * b + y];
     }
     fsi__ldlt_take_in(f, node, 1, shared);
 }
@@ -2215,8 +2384,10 @@ static int fsi__ldlt_front(const fsi__ldlt_pass *run, const fsi__ldlt_node *node
     const int wide = fsi__ldlt_wide(f, node), tall = fsi__ldlt_tall(f, node), below = tall - wide;
     double *panel = im->panel + node->panel, *pack = im->pack + im->task[task].pack, *made = fsi__ldlt_made(f, node);
     fsi__ldlt_assemble(f, run->a, node, shared);
-    if (!fsi__ldlt_factor_panel(f, panel, tall, wide, &im->verdict[task], node->first * f->block, made, pack, shared)) return 0;
-    if (below > 0) fsi__ldlt_product(f, im->update + node->update, 0, below, below, panel + wide, panel, tall, wide, pack, shared);
+    if (!fsi__ldlt_factor_panel(f, panel, tall, wide, &im->verdict[task], node->first * f->block, made, pack, shared))
+        return 0;
+    if (below > 0)
+        fsi__ldlt_product(f, im->update + node->update, 0, below, below, panel + wide, panel, tall, wide, pack, shared);
     fsi__ldlt_take_in(f, node, 0, shared);
     return 1;
 }
@@ -2251,20 +2422,25 @@ static void fsi__ldlt_forward(const fsi_ldlt *f, const fsi__ldlt_node *node, dou
             y[k] = own[j + k];
             for (i = j + k + 1; i < j + most; i++) own[i] -= c[k][i] * y[k];
         }
-        for (i = j + most; i < wide; i++) own[i] -= (c[0][i] * y[0] + c[1][i] * y[1]) + (c[2][i] * y[2] + c[3][i] * y[3]);
-        for (i = wide; i < tall; i++) t[i - wide] += (c[0][i] * y[0] + c[1][i] * y[1]) + (c[2][i] * y[2] + c[3][i] * y[3]);
+        for (i = j + most; i < wide; i++)
+            own[i] -= (c[0][i] * y[0] + c[1][i] * y[1]) + (c[2][i] * y[2] + c[3][i] * y[3]);
+        for (i = wide; i < tall; i++)
+            t[i - wide] += (c[0][i] * y[0] + c[1][i] * y[1]) + (c[2][i] * y[2] + c[3][i] * y[3]);
     }
     for (k = 0; k < node->rows; k++) for (i = 0; i < b; i++) x[row[k] * b + i] -= t[k * b + i];
 }
 
-/* sum[q] = c_q . t over [from, to), for four columns c, c + ld, ..., in four partial sums each; the next ones start at `coming`. */
-static void fsi__ldlt_dots(const double *c, const double *coming, size_t ld, const double *t, int from, int to, double *sum)
+/* sum[q] = c_q . t over [from, to), for four columns c, c + ld, ..., in four partial sums each; the next ones start at
+   `coming`. */
+static void fsi__ldlt_dots(const double *c, const double *coming, size_t ld, const double *t, int from, int to,
+    double *sum)
 {
     const double *c0 = c, *c1 = c0 + ld, *c2 = c1 + ld, *c3 = c2 + ld;
     double s0[4] = { 0, 0, 0, 0 }, s1[4] = { 0, 0, 0, 0 }, s2[4] = { 0, 0, 0, 0 }, s3[4] = { 0, 0, 0, 0 };
     int i, k;
     for (i = from; i + 4 <= to; i += 4) {
-        for (k = 0; k < 4; k++) FSI__PREFETCH(coming + i + (size_t)k * ld); /* against the stream, caches do not see it come */
+        /* against the stream, caches do not see it come */
+        for (k = 0; k < 4; k++) FSI__PREFETCH(coming + i + (size_t)k * ld);
         for (k = 0; k < 4; k++) s0[k] += c0[i + k] * t[i + k];
         for (k = 0; k < 4; k++) s1[k] += c1[i + k] * t[i + k];
         for (k = 0; k < 4; k++) s2[k] += c2[i + k] * t[i + k];
@@ -2297,7 +2473,8 @@ static void fsi__ldlt_backward(const fsi_ldlt *f, const fsi__ldlt_node *node, do
         const double *c = panel + (size_t)first * (size_t)tall;
         double sum[4] = { 0, 0, 0, 0 };
         if (j >= 4) fsi__ldlt_dots(c, first >= 4 ? c - 4 * (size_t)tall : panel, (size_t)tall, t, j, tall, sum);
-        else for (k = 0; k < j; k++) for (i = j; i < tall; i++) sum[k] += c[(size_t)k * (size_t)tall + (size_t)i] * t[i];
+        else for (k = 0; k < j; k++) for (i = j; i < tall; i++)
+            sum[k] += c[(size_t)k * (size_t)tall + (size_t)i] * t[i];
         for (k = j - 1; k >= first; k--) {
             const double *column = panel + (size_t)k * (size_t)tall;
             for (i = k + 1; i < j; i++) sum[k - first] += column[i] * t[i];
@@ -2357,6 +2534,8 @@ static int fsi__ldlt_cut(fsi_ldlt *f, double *work)
     const int n = im->node_count;
     double all = 0, sum = 0, share;
     int s, count = 0;
+
+    /* Work of each subtree. */
     for (s = 0; s < n; s++) work[s] = 0;
     for (s = 0; s < n; s++) {
         work[s] += fsi__ldlt_work(f, &im->node[s]);
@@ -2397,7 +2576,6 @@ static void fsi__ldlt_lay_out(fsi__ldlt_impl *im, fsi__arena *m, int rows, int b
     im->run = (int *)fsi__take(m, im->row_count, sizeof(int));
     im->scale = (double *)fsi__take(m, dofs, sizeof(double));
     im->x = (double *)fsi__take(m, dofs, sizeof(double));
-    im->product = (double *)fsi__take(m, dofs, sizeof(double));
     im->sign = has_sign ? (signed char *)fsi__take(m, dofs, 1) : NULL;
 }
 
@@ -2409,16 +2587,21 @@ static int fsi__ldlt_reserve(const fsi_ldlt *f, fsi__arena *a, size_t size)
 }
 
 /* Tree, supernodes and rows; node_of[k]: supernode of the k-th block row. */
-static fsi_status fsi__ldlt_symbolic(fsi_ldlt *f, fsi__ldlt_graph *g, const fsi_csr *a, int *node_of, fsi__ldlt_group *group)
+static fsi_status fsi__ldlt_symbolic(fsi_ldlt *f, fsi__ldlt_graph *g, const fsi_csr *a, int *node_of,
+    fsi__ldlt_group *group)
 {
     fsi__ldlt_impl *im = (fsi__ldlt_impl *)f->impl;
     fsi__arena measure = { NULL, 0, 0 };
     int s;
+
+    /* The tree and its supernodes. */
     fsi__ldlt_tree(g);
     fsi__ldlt_postorder(g);
     fsi__ldlt_counts(g);
     im->node_count = fsi__ldlt_groups(g, f->block, group);
     fsi__ldlt_link(g, group, im->node_count, im->node, node_of);
+
+    /* How many rows each has below it. */
     fsi__ldlt_rows(g, im->node, node_of, im->node_count, NULL);
     im->row_count = 0;
     for (s = 0; s < im->node_count; s++) {
@@ -2426,8 +2609,12 @@ static fsi_status fsi__ldlt_symbolic(fsi_ldlt *f, fsi__ldlt_graph *g, const fsi_
         im->row_count += (size_t)im->node[s].rows;
     }
     im->entry_count = (size_t)(g->start[g->n] / 2 + g->n);
+
+    /* Room for lists; then the lists. */
     fsi__ldlt_lay_out(im, &measure, f->rows, f->block, f->desc.pivots != FSI_LDLT_ANY);
-    if (!fsi__ldlt_reserve(f, &im->memory[1], measure.used)) return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, f->rows, "no memory for the structure of %d rows", f->rows);
+    if (!fsi__ldlt_reserve(f, &im->memory[1], measure.used))
+        return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, f->rows,
+            "no memory for the structure of %d rows", f->rows);
     fsi__ldlt_lay_out(im, &im->memory[1], f->rows, f->block, f->desc.pivots != FSI_LDLT_ANY);
     fsi__ldlt_rows(g, im->node, node_of, im->node_count, im->row);
     fsi__ldlt_relate(im, im->node_count);
@@ -2439,10 +2626,12 @@ static fsi_status fsi__ldlt_symbolic(fsi_ldlt *f, fsi__ldlt_graph *g, const fsi_
 static size_t fsi__ldlt_pack_size(const fsi_ldlt *f, const fsi__ldlt_node *node)
 {
     const int wide = fsi__ldlt_wide(f, node);
-    return (2 * (size_t)fsi__ldlt_tall(f, node) + FSI__LDLT_MR + FSI__LDLT_NR) * (size_t)(wide < FSI__LDLT_KC ? wide : FSI__LDLT_KC);
+    return (2 * (size_t)fsi__ldlt_tall(f, node) + FSI__LDLT_MR + FSI__LDLT_NR) * (size_t)(wide < FSI__LDLT_KC ? wide
+        : FSI__LDLT_KC);
 }
 
-/* Where memory is addressed by 32 bits, sizes could wrap around before it runs out: no front, nor all panels, may come near. */
+/* Where memory is addressed by 32 bits, sizes could wrap around before it runs out: no front, nor all panels, may come
+   near. */
 static int fsi__ldlt_is_addressable(const fsi_ldlt *f)
 {
     const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
@@ -2452,7 +2641,8 @@ static int fsi__ldlt_is_addressable(const fsi_ldlt *f)
     for (s = 0; s < im->node_count; s++) {
         const double wide = fsi__ldlt_wide(f, &im->node[s]), tall = fsi__ldlt_tall(f, &im->node[s]);
         panels += wide * tall;
-        if (panels > limit || (2 * tall + 16) * (tall < (double)FSI__LDLT_KC ? (double)FSI__LDLT_KC : tall) > limit) return 0;
+        if (panels > limit || (2 * tall + 16) * (tall < (double)FSI__LDLT_KC ? (double)FSI__LDLT_KC : tall) > limit)
+            return 0;
     }
     return 1;
 }
@@ -2464,19 +2654,28 @@ static fsi_status fsi__ldlt_plan(fsi_ldlt *f, double *work)
     fsi__arena measure = { NULL, 0, 0 };
     size_t panel = 0, update = 0, pack = 0;
     int s, t;
-    if (!fsi__ldlt_is_addressable(f)) return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, f->rows, "no memory for the factor: its fronts are larger than can be addressed");
+
+    /* What is above all tasks comes last, as one more. */
+    if (!fsi__ldlt_is_addressable(f))
+        return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, f->rows,
+            "no memory for the factor: its fronts are larger than can be addressed");
     im->task_count = fsi__ldlt_cut(f, work);
     im->task[im->task_count].begin = 0;
     im->task[im->task_count].end = im->node_count;
+
+    /* Updates and packed columns of each task. */
     for (t = 0; t <= im->task_count; t++) {
         const int id = t < im->task_count ? t : -1;
         size_t most = 0;
         update = fsi__ldlt_stack(f, id, im->task[t].begin, im->task[t].end, update);
         for (s = im->task[t].begin; s < im->task[t].end; s++)
-            if (im->node[s].task == id && fsi__ldlt_pack_size(f, &im->node[s]) > most) most = fsi__ldlt_pack_size(f, &im->node[s]);
+            if (im->node[s].task == id && fsi__ldlt_pack_size(f, &im->node[s]) > most)
+                most = fsi__ldlt_pack_size(f, &im->node[s]);
         im->task[t].pack = pack;
         pack += most;
     }
+
+    /* Panels. */
     for (s = 0; s < im->node_count; s++) {
         const fsi__ldlt_node *node = &im->node[s];
         im->node[s].panel = panel;
@@ -2484,13 +2683,17 @@ static fsi_status fsi__ldlt_plan(fsi_ldlt *f, double *work)
         f->stats.flops += fsi__ldlt_work(f, node) - FSI__LDLT_FRONT;
         if (node->task >= 0) im->task_work += fsi__ldlt_work(f, node);
     }
+
+    /* Memory for all. */
     f->stats.entries = (double)panel;
     for (t = 0; t < 2; t++) {
         fsi__arena *m = t ? &im->memory[2] : &measure;
         im->panel = (double *)fsi__take(m, panel, sizeof(double));
         im->update = (double *)fsi__take(m, update, sizeof(double));
         im->pack = (double *)fsi__take(m, pack, sizeof(double));
-        if (!t && !fsi__ldlt_reserve(f, &im->memory[2], measure.used)) return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, (double)measure.used, "no memory for the factor, %.0f bytes", (double)measure.used);
+        if (!t && !fsi__ldlt_reserve(f, &im->memory[2], measure.used))
+            return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, (double)measure.used,
+                "no memory for the factor, %.0f bytes", (double)measure.used);
     }
     return FSI_OK;
 }
@@ -2511,14 +2714,20 @@ static fsi_status fsi__ldlt_analyse(fsi_ldlt *f, const fsi_csr *a)
     double *work = NULL, clock = fsi__now(f->context);
     int *node_of = NULL, pass, k;
     fsi_status status = FSI_OK;
+
+    /* Scratch. */
     for (pass = 0; pass < 2; pass++) {
         fsi__arena *m = pass ? &im->scratch : &measure;
         fsi__ldlt_take_graph(m, &g, f->rows, a->start[a->rows]);
         node_of = (int *)fsi__take(m, (size_t)f->rows, sizeof(int));
         group = (fsi__ldlt_group *)fsi__take(m, (size_t)f->rows, sizeof *group);
         work = (double *)fsi__take(m, (size_t)f->rows, sizeof *work);
-        if (!pass && !fsi__ldlt_reserve(f, &im->scratch, measure.used)) return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, f->rows, "no memory to analyse %d rows", f->rows);
+        if (!pass && !fsi__ldlt_reserve(f, &im->scratch, measure.used))
+            return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, f->rows,
+                "no memory to analyse %d rows", f->rows);
     }
+
+    /* The order; then the structure and the plan of memory. */
     g.perm = im->perm;
     g.inverse = im->inverse;
     fsi__ldlt_make_graph(&g, a);
@@ -2568,24 +2777,34 @@ static void fsi__ldlt_lay_rows(fsi__ldlt_impl *im, fsi__arena *m, size_t n)
 
 static fsi_status fsi__ldlt_check_desc(fsi_context *c, const fsi_ldlt_desc *d, const fsi_csr *a)
 {
-    const char *fn = fsi__ldlt_create_name;
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_ldlt_desc, order, FSI__INT, 0, FSI_LDLT_NATURAL, 0),
+        FSI__FIELD(fsi_ldlt_desc, pivots, FSI__INT, 0, FSI_LDLT_ANY, 0),
+        FSI__FIELD(fsi_ldlt_desc, smallest_pivot, FSI__DOUBLE, 0, 1, 0)
+    };
+    static const fsi__where at = { "fsi_ldlt_create", "desc.", -1, 3 };
+    const char *fn = at.function;
     int k;
-    if (a->rows != a->cols) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, a->rows, "the matrix has %d x %d blocks, must be square", a->rows, a->cols);
-    if ((int)d->order < 0 || d->order > FSI_LDLT_NATURAL) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->order, "desc.order is %d, must be 0 or 1", (int)d->order);
-    if ((int)d->pivots < 0 || d->pivots > FSI_LDLT_ANY) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, (double)d->pivots, "desc.pivots is %d, must be 0 to 2", (int)d->pivots);
-    if (!(d->smallest_pivot >= 0 && d->smallest_pivot <= 1)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->smallest_pivot, "desc.smallest_pivot is %g, must be 0 to 1", d->smallest_pivot);
-    if (d->pivots == FSI_LDLT_SIGNED && !d->sign && a->rows > 0) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.sign is NULL, but desc.pivots is SIGNED");
+    if (a->rows != a->cols)
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, a->rows, "the matrix has %d x %d blocks, must be square",
+            a->rows, a->cols);
+    FSI__TRY(FSI__CHECK_TABLE(c, &at, d, rows));
+    if (d->pivots == FSI_LDLT_SIGNED && !d->sign && a->rows > 0)
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.sign is NULL, but desc.pivots is SIGNED");
     for (k = 0; k < a->rows * a->block && d->pivots == FSI_LDLT_SIGNED; k++)
-        if (d->sign[k] != 1 && d->sign[k] != -1) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, k, d->sign[k], "desc.sign[%d] is %d, must be 1 or -1", k, d->sign[k]);
+        if (d->sign[k] != 1 && d->sign[k] != -1)
+            return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, k, d->sign[k], "desc.sign[%d] is %d, must be 1 or -1", k,
+                d->sign[k]);
     return FSI_OK;
 }
 
 static fsi_status fsi__ldlt_check(const fsi_csr *a, const fsi_ldlt_desc *desc)
 {
     const char *fn = fsi__ldlt_create_name;
-    fsi_status status = fsi__csr_check(desc->context, fn, a);
-    if (status != FSI_OK) return status;
-    if (a->start[a->rows] > 1000000000) return fsi__fail(desc->context, FSI_ERROR_LIMIT, fn, -1, a->start[a->rows], "%d entries are more than can be analysed: 1e9", a->start[a->rows]);
+    FSI__TRY(fsi__csr_check(desc->context, fn, a));
+    if (a->start[a->rows] > 1000000000)
+        return fsi__fail(desc->context, FSI_ERROR_LIMIT, fn, -1, a->start[a->rows],
+            "%d entries are more than can be analysed: 1e9", a->start[a->rows]);
     return fsi__ldlt_check_desc(desc->context, desc, a);
 }
 
@@ -2594,19 +2813,27 @@ static fsi_status fsi__ldlt_fill(fsi_ldlt *f, const fsi_csr *a, const fsi_ldlt_d
 {
     fsi__ldlt_impl *im = (fsi__ldlt_impl *)f->impl;
     fsi__arena measure = { NULL, 0, 0 };
-    fsi_status status;
     int k;
+
+    /* Rows. */
     f->desc = *desc;
     f->rows = a->rows;
     f->block = a->block;
     im->tile = fsi__ldlt_best_tile();
     im->pattern = fsi__csr_hash(a);
     fsi__ldlt_lay_rows(im, &measure, (size_t)a->rows);
-    if (!fsi__ldlt_reserve(f, &im->memory[0], measure.used)) return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, a->rows, "no memory for %d rows", a->rows);
+    if (!fsi__ldlt_reserve(f, &im->memory[0], measure.used))
+        return fsi__fail(f->context, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, a->rows, "no memory for %d rows",
+            a->rows);
     fsi__ldlt_lay_rows(im, &im->memory[0], (size_t)a->rows);
-    status = fsi__ldlt_analyse(f, a);
-    if (status != FSI_OK) return status;
-    for (k = 0; k < a->rows * a->block && im->sign; k++) im->sign[k] = desc->pivots == FSI_LDLT_POSITIVE ? 1 : desc->sign[im->perm[k / a->block] * a->block + k % a->block];
+
+    /* The rest of the structure; signs in the order of elimination. */
+    FSI__TRY(fsi__ldlt_analyse(f, a));
+    for (k = 0; k < a->rows * a->block && im->sign; k++)
+        im->sign[k] = desc->pivots == FSI_LDLT_POSITIVE ? 1
+            : desc->sign[im->perm[k / a->block] * a->block + k % a->block];
+
+    /* Stats. */
     for (k = 0; k < 3; k++) f->stats.bytes += im->memory[k].size;
     f->stats.bytes += sizeof *f + sizeof *im;
     f->stats.fronts = im->node_count;
@@ -2621,11 +2848,11 @@ FSI_API fsi_status fsi_ldlt_create(fsi_ldlt **out, const fsi_csr *a, const fsi_l
     fsi_ldlt *f;
     fsi_status status;
     if (out) *out = NULL;
-    if (!desc || desc->cookie != FSI__COOKIE('l', fsi_ldlt_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
+    if (!desc || desc->cookie != FSI__COOKIE('l', fsi_ldlt_desc) || !fsi__is_context(desc->context))
+        return FSI_ERROR_COOKIE;
     c = desc->context;
     if (!out) return fsi__fail(c, FSI_ERROR_ARGUMENT, fsi__ldlt_create_name, -1, 0, "out is NULL");
-    status = fsi__ldlt_check(a, desc);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__ldlt_check(a, desc));
     f = (fsi_ldlt *)fsi__alloc(c, 1, sizeof *f + sizeof(fsi__ldlt_impl));
     if (!f) return fsi__fail(c, FSI_ERROR_MEMORY, fsi__ldlt_create_name, -1, 0, "no memory for the factorisation");
     f->cookie = FSI__COOKIE('L', fsi_ldlt);
@@ -2640,12 +2867,12 @@ FSI_API fsi_status fsi_ldlt_create(fsi_ldlt **out, const fsi_csr *a, const fsi_l
     return FSI_OK;
 }
 
-/* As fsi_ldlt_create, in the memory of an f of the same context, of which nothing else is left. On failure it is of no use but to be destroyed. */
+/* As fsi_ldlt_create, in the memory of an f of the same context, of which nothing else is left. On failure it is of no
+   use but to be destroyed. */
 static fsi_status fsi__ldlt_renew(fsi_ldlt *f, const fsi_csr *a, const fsi_ldlt_desc *desc)
 {
     fsi__ldlt_impl *im = (fsi__ldlt_impl *)f->impl, kept = *im;
-    fsi_status status = fsi__ldlt_check(a, desc);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__ldlt_check(a, desc));
     memset(im, 0, sizeof *im);
     memset(&f->stats, 0, sizeof f->stats);
     memcpy(im->memory, kept.memory, sizeof im->memory);
@@ -2656,7 +2883,8 @@ static fsi_status fsi__ldlt_renew(fsi_ldlt *f, const fsi_csr *a, const fsi_ldlt_
     return fsi__ldlt_fill(f, a, desc);
 }
 
-/* Largest entry of each row of the symmetric matrix, in elimination order. Returns a row with a number that is not finite, or -1. */
+/* Largest entry of each row of the symmetric matrix, in elimination order. Returns a row with a number that is not
+   finite, or -1. */
 static int fsi__ldlt_scales(fsi_ldlt *f, const fsi_csr *a)
 {
     fsi__ldlt_impl *im = (fsi__ldlt_impl *)f->impl;
@@ -2677,7 +2905,10 @@ static int fsi__ldlt_scales(fsi_ldlt *f, const fsi_csr *a)
 }
 
 /* Row of A that is k-th in elimination order. */
-static int fsi__ldlt_row(const fsi_ldlt *f, int k) { return ((const fsi__ldlt_impl *)f->impl)->perm[k / f->block] * f->block + k % f->block; }
+static int fsi__ldlt_row(const fsi_ldlt *f, int k)
+{
+    return ((const fsi__ldlt_impl *)f->impl)->perm[k / f->block] * f->block + k % f->block;
+}
 
 static fsi__ldlt_verdict fsi__ldlt_no_verdict(void)
 {
@@ -2712,29 +2943,41 @@ FSI_API fsi_status fsi_ldlt_factor(fsi_ldlt *f, const fsi_csr *a)
     fsi__ldlt_impl *im;
     fsi__ldlt_verdict all;
     fsi__ldlt_pass run;
-    fsi_status status;
     double clock;
     int t, s, row, ok;
+
+    /* Input. */
     if (!f || f->cookie != FSI__COOKIE('L', fsi_ldlt)) return FSI_ERROR_COOKIE;
     clock = fsi__now(f->context);
     im = (fsi__ldlt_impl *)f->impl;
-    status = fsi__csr_same(f->context, fn, a, f->rows, f->block, im->pattern);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__csr_same(f->context, fn, a, f->rows, f->block, im->pattern));
+
+    /* From here on there is no factor. */
     f->factored = 0;
     f->factorings++;
     row = fsi__ldlt_scales(f, a);
-    if (row >= 0) return fsi__fail(f->context, FSI_ERROR_NAN, fn, row, 0, "row %d of the matrix holds a number that is not finite", row);
+    if (row >= 0)
+        return fsi__fail(f->context, FSI_ERROR_NAN, fn, row, 0,
+            "row %d of the matrix holds a number that is not finite", row);
+
+    /* Subtrees side by side, then the fronts above them. */
     for (t = 0; t <= im->task_count; t++) im->verdict[t] = fsi__ldlt_no_verdict();
     run.f = f;
     run.a = a;
     fsi__parallel_work(f->context, im->task_count, 1, FSI__LDLT_NS / 2 * im->task_work, fsi__ldlt_subtrees, &run);
     ok = fsi__ldlt_fold(im).bad < 0;
-    for (s = 0; s < im->node_count && ok; s++) if (im->node[s].task < 0) ok = fsi__ldlt_front(&run, &im->node[s], im->task_count, 1);
+    for (s = 0; s < im->node_count && ok; s++) if (im->node[s].task < 0)
+        ok = fsi__ldlt_front(&run, &im->node[s], im->task_count, 1);
+
+    /* The verdict. */
     all = fsi__ldlt_fold(im);
     if (all.bad >= 0) {
         row = fsi__ldlt_row(f, all.bad);
-        return fsi__fail(f->context, FSI_ERROR_SINGULAR, fn, row, all.pivot, "row %d: its pivot is %g, too small or of the wrong sign", row, all.pivot);
+        return fsi__fail(f->context, FSI_ERROR_SINGULAR, fn, row, all.pivot,
+            "row %d: its pivot is %g, too small or of the wrong sign", row, all.pivot);
     }
+
+    /* Stats. */
     f->stats.negative = all.negative;
     f->stats.weakest_pivot = all.ratio;
     f->stats.growth = all.growth;
@@ -2744,18 +2987,21 @@ FSI_API fsi_status fsi_ldlt_factor(fsi_ldlt *f, const fsi_csr *a)
     return FSI_OK;
 }
 
-/* What solve and refine ask for. */
+/* What solve asks for. */
 static fsi_status fsi__ldlt_ready(const fsi_ldlt *f, fsi_context *c, const char *fn, const double *b, const double *x)
 {
     int r;
     if (!f || f->cookie != FSI__COOKIE('L', fsi_ldlt)) return FSI_ERROR_COOKIE;
-    if (!f->factored) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "there is no factor: fsi_ldlt_factor has not succeeded");
+    if (!f->factored)
+        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "there is no factor: fsi_ldlt_factor has not succeeded");
     if (f->rows > 0 && (!b || !x)) return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, 0, "b or x is NULL");
-    for (r = 0; r < f->rows * f->block; r++) if (!fsi_is_finite(b[r])) return fsi__fail(c, FSI_ERROR_NAN, fn, r, 0, "b[%d] is not finite", r);
+    for (r = 0; r < f->rows * f->block; r++) if (!fsi_is_finite(b[r]))
+        return fsi__fail(c, FSI_ERROR_NAN, fn, r, 0, "b[%d] is not finite", r);
     return FSI_OK;
 }
 
-/* im->x, in elimination order, becomes the solution, for |D| instead of D when `absolute`. Returns 0 when it is not finite. */
+/* im->x, in elimination order, becomes the solution, for |D| instead of D when `absolute`. Returns 0 when it is not
+   finite. */
 static int fsi__ldlt_substitute(const fsi_ldlt *f, int absolute)
 {
     const fsi__ldlt_impl *im = (const fsi__ldlt_impl *)f->impl;
@@ -2772,46 +3018,24 @@ static fsi_status fsi__ldlt_overflow(fsi_context *c, const char *fn)
 }
 
 /* What solve and the operator do. */
-static fsi_status fsi__ldlt_apply_inverse(fsi_ldlt *f, fsi_context *c, const char *fn, const double *b, double *x, int absolute)
+static fsi_status fsi__ldlt_apply_inverse(fsi_ldlt *f, fsi_context *c, const char *fn, const double *b, double *x,
+    int absolute)
 {
-    const fsi_status status = fsi__ldlt_ready(f, c, fn, b, x);
     fsi__ldlt_impl *im;
     int r, k;
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__ldlt_ready(f, c, fn, b, x));
     im = (fsi__ldlt_impl *)f->impl;
-    for (r = 0; r < f->rows; r++) for (k = 0; k < f->block; k++) im->x[im->inverse[r] * f->block + k] = b[r * f->block + k];
+    for (r = 0; r < f->rows; r++) for (k = 0; k < f->block; k++)
+        im->x[im->inverse[r] * f->block + k] = b[r * f->block + k];
     if (!fsi__ldlt_substitute(f, absolute)) return fsi__ldlt_overflow(c, fn);
-    for (r = 0; r < f->rows; r++) for (k = 0; k < f->block; k++) x[r * f->block + k] = im->x[im->inverse[r] * f->block + k];
+    for (r = 0; r < f->rows; r++) for (k = 0; k < f->block; k++)
+        x[r * f->block + k] = im->x[im->inverse[r] * f->block + k];
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi_ldlt_solve(fsi_ldlt *f, const double *b, double *x) { return f ? fsi__ldlt_apply_inverse(f, f->context, "fsi_ldlt_solve", b, x, 0) : FSI_ERROR_COOKIE; }
-
-FSI_API fsi_status fsi_ldlt_refine(fsi_ldlt *f, const fsi_csr *a, const double *b, double *x, double *residual)
+FSI_API fsi_status fsi_ldlt_solve(fsi_ldlt *f, const double *b, double *x)
 {
-    const char *fn = "fsi_ldlt_refine";
-    fsi_status status = f ? fsi__ldlt_ready(f, f->context, fn, b, x) : FSI_ERROR_COOKIE;
-    fsi__ldlt_impl *im;
-    double worst = 0;
-    int r, k;
-    if (status != FSI_OK) return status;
-    im = (fsi__ldlt_impl *)f->impl;
-    status = fsi__csr_same(f->context, fn, a, f->rows, f->block, im->pattern);
-    if (status != FSI_OK) return status;
-    fsi__csr_apply((void *)a, f->context, x, im->product, 1);
-    for (r = 0; r < f->rows; r++) for (k = 0; k < f->block; k++) {
-        const int row = r * f->block + k;
-        const double left = b[row] - im->product[row];
-        if (!fsi_is_finite(left)) return fsi__fail(f->context, FSI_ERROR_NAN, fn, row, left, "row %d of b - A x is not finite", row);
-        worst = fabs(left) > worst ? fabs(left) : worst;
-        im->x[im->inverse[r] * f->block + k] = left;
-    }
-    if (!fsi__ldlt_substitute(f, 0)) return fsi__ldlt_overflow(f->context, fn);
-    for (r = 0; r < f->rows; r++) for (k = 0; k < f->block; k++) im->product[r * f->block + k] = x[r * f->block + k] + im->x[im->inverse[r] * f->block + k];
-    for (k = 0; k < f->rows * f->block; k++) if (!fsi_is_finite(im->product[k])) return fsi__ldlt_overflow(f->context, fn);
-    for (k = 0; k < f->rows * f->block; k++) x[k] = im->product[k];
-    if (residual) *residual = worst;
-    return FSI_OK;
+    return f ? fsi__ldlt_apply_inverse(f, f->context, "fsi_ldlt_solve", b, x, 0) : FSI_ERROR_COOKIE;
 }
 
 /* ---- >>operators implementation --------------------------------------------------------------------------------- */
@@ -2824,7 +3048,8 @@ static fsi_status fsi__ldlt_operate(void *user, fsi_context *context, const doub
     int k;
     if (!f || f->cookie != FSI__COOKIE('L', fsi_ldlt)) return FSI_ERROR_COOKIE;
     n = (size_t)f->rows * (size_t)f->block;
-    for (k = 0; k < columns && status == FSI_OK; k++) status = fsi__ldlt_apply_inverse(f, context, "fsi_ldlt_operator", x + (size_t)k * n, y + (size_t)k * n, 1);
+    for (k = 0; k < columns && status == FSI_OK; k++)
+        status = fsi__ldlt_apply_inverse(f, context, "fsi_ldlt_operator", x + (size_t)k * n, y + (size_t)k * n, 1);
     return status;
 }
 
@@ -2892,13 +3117,18 @@ static fsi_status fsi__solver_check_iteration(fsi_context *c, const char *fn, co
 
 FSI_API fsi_status fsi_solver_create(fsi_solver **out, const fsi_solver_desc *desc)
 {
-    const char *fn = "fsi_solver_create";
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_solver_desc, order, FSI__INT, 0, FSI_LDLT_NATURAL, 0),
+        FSI__FIELD(fsi_solver_desc, reuse, FSI__INT, 0, HUGE_VAL, 0)
+    };
+    static const fsi__where at = { "fsi_solver_create", "desc.", -1, 3 };
+    const char *fn = at.function;
     fsi_solver *s;
     if (out) *out = NULL;
-    if (!desc || desc->cookie != FSI__COOKIE('s', fsi_solver_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
+    if (!desc || desc->cookie != FSI__COOKIE('s', fsi_solver_desc) || !fsi__is_context(desc->context))
+        return FSI_ERROR_COOKIE;
     if (!out) return fsi__fail(desc->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
-    if ((int)desc->order < 0 || desc->order > FSI_LDLT_NATURAL) return fsi__fail(desc->context, FSI_ERROR_ARGUMENT, fn, -1, (double)desc->order, "desc.order is %d, must be 0 or 1", (int)desc->order);
-    if (desc->reuse < 0) return fsi__fail(desc->context, FSI_ERROR_ARGUMENT, fn, -1, desc->reuse, "desc.reuse is %d, must not be negative", desc->reuse);
+    FSI__TRY(FSI__CHECK_TABLE(desc->context, &at, desc, rows));
     if (fsi__solver_check_iteration(desc->context, fn, desc, 0) != FSI_OK) return FSI_ERROR_ARGUMENT;
     s = (fsi_solver *)fsi__alloc(desc->context, 1, sizeof *s + sizeof(fsi__solver_impl));
     if (!s) return fsi__fail(desc->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the solver");
@@ -2911,27 +3141,50 @@ FSI_API fsi_status fsi_solver_create(fsi_solver **out, const fsi_solver_desc *de
 }
 
 /* Is x looked at before it is written? */
-static int fsi__solver_guesses(const fsi_solver *s, const fsi_system *y) { return y->op || s->desc.solve || s->desc.reuse > 0; }
-
-static fsi_status fsi__solver_check(fsi_solver *s, const fsi_system *y, const double *b, const double *x, int *rows)
+static int fsi__solver_guesses(const fsi_solver *s, const fsi_system *y)
 {
-    fsi_status status = FSI_OK;
+    return y->op || s->desc.solve || s->desc.reuse > 0;
+}
+
+static fsi_status fsi__solver_check(fsi_solver *s, const fsi_system *y, const double *b, const double *x, int *count)
+{
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_system, tolerance, FSI__DOUBLE, 0, 1, 0),
+        FSI__FIELD(fsi_system, max_iters, FSI__INT, 0, HUGE_VAL, 0),
+        FSI__FIELD(fsi_system, pivots, FSI__INT, 0, FSI_LDLT_ANY, 0)
+    };
+    static const fsi__where at = { "fsi_solver_solve", "system.", -1, 3 };
     int r;
-    if (!y || y->cookie != FSI__COOKIE('y', fsi_system)) return fsi__fail(s->context, FSI_ERROR_COOKIE, fsi__solver_name, -1, 0, "the system is NULL, or was not filled by fsi_default_system of this version and precision");
-    if (!y->matrix == !y->op) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, 0, "a system has a matrix or an op: here it has %s", y->op ? "both" : "none");
-    if (!(y->tolerance >= 0 && y->tolerance <= 1)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, y->tolerance, "system.tolerance is %g, must be 0 to 1", y->tolerance);
-    if (y->max_iters < 0) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, y->max_iters, "system.max_iters is %d, must not be negative", y->max_iters);
-    if ((int)y->pivots < 0 || y->pivots > FSI_LDLT_ANY) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, (double)y->pivots, "system.pivots is %d, must be 0 to 2", (int)y->pivots);
-    if (y->matrix) status = fsi__csr_check(s->context, fsi__solver_name, y->matrix);
-    if (status != FSI_OK) return status;
-    if (y->matrix && y->matrix->rows != y->matrix->cols) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, y->matrix->rows, "the matrix has %d x %d blocks, must be square", y->matrix->rows, y->matrix->cols);
-    if (y->op && (y->op->n < 0 || !y->op->apply)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, y->op->n, "system.op has %d rows%s", y->op->n, y->op->apply ? "" : " and no apply");
-    if (fsi__solver_check_iteration(s->context, fsi__solver_name, &s->desc, y->op != NULL) != FSI_OK) return FSI_ERROR_ARGUMENT;
-    *rows = y->matrix ? y->matrix->rows * y->matrix->block : y->op->n;
-    if (*rows > 0 && (!b || !x)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, 0, "b or x is NULL");
-    for (r = 0; r < *rows; r++) {
-        if (!fsi_is_finite(b[r])) return fsi__fail(s->context, FSI_ERROR_NAN, fsi__solver_name, r, 0, "b[%d] is not finite", r);
-        if (fsi__solver_guesses(s, y) && !fsi_is_finite(x[r])) return fsi__fail(s->context, FSI_ERROR_NAN, fsi__solver_name, r, 0, "x[%d] is not finite", r);
+
+    /* The system. */
+    if (!y || y->cookie != FSI__COOKIE('y', fsi_system))
+        return fsi__fail(s->context, FSI_ERROR_COOKIE, fsi__solver_name, -1, 0,
+            "the system is NULL, or was not filled by fsi_default_system of this version and precision");
+    if (!y->matrix == !y->op)
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, 0,
+            "a system has a matrix or an op: here it has %s", y->op ? "both" : "none");
+    FSI__TRY(FSI__CHECK_TABLE(s->context, &at, y, rows));
+
+    /* The matrix or the operator. */
+    if (y->matrix) FSI__TRY(fsi__csr_check(s->context, fsi__solver_name, y->matrix));
+    if (y->matrix && y->matrix->rows != y->matrix->cols)
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, y->matrix->rows,
+            "the matrix has %d x %d blocks, must be square", y->matrix->rows, y->matrix->cols);
+    if (y->op && (y->op->n < 0 || !y->op->apply))
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, y->op->n, "system.op has %d rows%s",
+            y->op->n, y->op->apply ? "" : " and no apply");
+    if (fsi__solver_check_iteration(s->context, fsi__solver_name, &s->desc, y->op != NULL) != FSI_OK)
+        return FSI_ERROR_ARGUMENT;
+
+    /* Vectors. */
+    *count = y->matrix ? y->matrix->rows * y->matrix->block : y->op->n;
+    if (*count > 0 && (!b || !x))
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, 0, "b or x is NULL");
+    for (r = 0; r < *count; r++) {
+        if (!fsi_is_finite(b[r]))
+            return fsi__fail(s->context, FSI_ERROR_NAN, fsi__solver_name, r, 0, "b[%d] is not finite", r);
+        if (fsi__solver_guesses(s, y) && !fsi_is_finite(x[r]))
+            return fsi__fail(s->context, FSI_ERROR_NAN, fsi__solver_name, r, 0, "x[%d] is not finite", r);
     }
     return FSI_OK;
 }
@@ -2944,8 +3197,10 @@ static double fsi__solver_backward(const fsi_csr *a, const double *x, const doub
     int row, e, i, j;
     for (row = 0; row < a->rows; row++) for (i = 0; i < n; i++) {
         double size = fabs(b[row * n + i]);
-        for (e = a->start[row]; e < a->start[row + 1]; e++) for (j = 0; j < n; j++) size += fabs(a->value[((size_t)e * (size_t)n + (size_t)i) * (size_t)n + (size_t)j] * x[a->col[e] * n + j]);
-        if (!(fabs(r[row * n + i]) <= most * size)) most = size > 0 && fsi_is_finite(size) ? fabs(r[row * n + i]) / size : 1;
+        for (e = a->start[row]; e < a->start[row + 1]; e++) for (j = 0; j < n; j++)
+            size += fabs(a->value[((size_t)e * (size_t)n + (size_t)i) * (size_t)n + (size_t)j] * x[a->col[e] * n + j]);
+        if (!(fabs(r[row * n + i]) <= most * size))
+            most = size > 0 && fsi_is_finite(size) ? fabs(r[row * n + i]) / size : 1;
     }
     return most;
 }
@@ -2957,15 +3212,24 @@ static fsi_status fsi__solver_measure(fsi_solver *s, const fsi_system *y, int ro
     double big_r = 0, big_b = 0, rr = 0, bb = 0;
     fsi_status status;
     int k;
-    for (k = 0; k < rows; k++) if (!fsi_is_finite(im->x[k])) return fsi__fail(s->context, FSI_ERROR_NAN, fsi__solver_name, k, 0, "x[%d] of the solution is not finite", k);
-    status = y->matrix ? fsi__csr_apply((void *)y->matrix, s->context, im->x, im->r, 1) : fsi__operate(s->context, fsi__solver_name, y->op, im->x, im->r, 1, "op");
+
+    /* A x. */
+    for (k = 0; k < rows; k++) if (!fsi_is_finite(im->x[k]))
+        return fsi__fail(s->context, FSI_ERROR_NAN, fsi__solver_name, k, 0, "x[%d] of the solution is not finite", k);
+    status = y->matrix ? fsi__csr_apply((void *)y->matrix, s->context, im->x, im->r, 1)
+        : fsi__operate(s->context, fsi__solver_name, y->op, im->x, im->r, 1, "op");
     if (status != FSI_OK) return status;
+
+    /* What is left, and the largest numbers. */
     for (k = 0; k < rows; k++) {
         im->r[k] = b[k] - im->r[k];
-        if (!fsi_is_finite(im->r[k])) return fsi__fail(s->context, FSI_ERROR_NAN, fsi__solver_name, k, 0, "row %d of A x is not finite", k);
+        if (!fsi_is_finite(im->r[k]))
+            return fsi__fail(s->context, FSI_ERROR_NAN, fsi__solver_name, k, 0, "row %d of A x is not finite", k);
         if (fabs(im->r[k]) > big_r) big_r = fabs(im->r[k]);
         if (fabs(b[k]) > big_b) big_b = fabs(b[k]);
     }
+
+    /* Norms, scaled. */
     for (k = 0; k < rows; k++) {
         if (big_r > 0) rr += im->r[k] / big_r * (im->r[k] / big_r);
         if (big_b > 0) bb += b[k] / big_b * (b[k] / big_b);
@@ -2974,8 +3238,9 @@ static fsi_status fsi__solver_measure(fsi_solver *s, const fsi_system *y, int ro
     return FSI_OK;
 }
 
-/* As asked (to the rounding of sums), or, for a matrix that is nearly singular, as near as rounding lets it be: what a backward stable solve
-   leaves in each row is 1e-14 or less. Of a singular one x is so large that this says nothing; hence the other bound. */
+/* As asked (to the rounding of sums), or, for a matrix that is nearly singular, as near as rounding lets it be: what a
+   backward stable solve leaves in each row is 1e-14 or less. Of a singular one x is so large that this says nothing;
+   hence the other bound. */
 static int fsi__solver_is_done(const fsi_solver *s, const fsi_system *y, const double *b)
 {
     const fsi__solver_impl *im = (const fsi__solver_impl *)s->impl;
@@ -2984,13 +3249,15 @@ static int fsi__solver_is_done(const fsi_solver *s, const fsi_system *y, const d
 }
 
 /* An iteration from im->x; converged or not, im->x is the best iterate. */
-static fsi_status fsi__solver_iterate(fsi_solver *s, const fsi_system *y, const fsi_operator *a, const fsi_operator *m, int max_iters, const double *b)
+static fsi_status fsi__solver_iterate(fsi_solver *s, const fsi_system *y, const fsi_operator *a, const fsi_operator *m,
+    int max_iters, const double *b)
 {
     fsi__solver_impl *im = (fsi__solver_impl *)s->impl;
     return s->desc.iteration->solve(s->context, y, a, m, max_iters, b, im->x, &s->stats.iters, &im->iteration);
 }
 
-/* A factor of other values on the same pattern, tried as preconditioner: 1 when that was enough. When not, that is no error. */
+/* A factor of other values on the same pattern, tried as preconditioner: 1 when that was enough. When not, that is no
+   error. */
 static int fsi__solver_try_old(fsi_solver *s, const fsi_system *y, const double *b)
 {
     fsi__solver_impl *im = (fsi__solver_impl *)s->impl;
@@ -3034,7 +3301,8 @@ static uint64_t fsi__solver_kind(const fsi_solver *s, const fsi_system *y)
     return h;
 }
 
-/* A factor of the matrix at hand, by way of what is left of the last one. *solved: 1 when an old factor was enough and im->x is the solution. */
+/* A factor of the matrix at hand, by way of what is left of the last one. *solved: 1 when an old factor was enough and
+   im->x is the solution. */
 static fsi_status fsi__solver_factor(fsi_solver *s, const fsi_system *y, const double *b, int *solved)
 {
     fsi__solver_impl *im = (fsi__solver_impl *)s->impl;
@@ -3043,6 +3311,8 @@ static fsi_status fsi__solver_factor(fsi_solver *s, const fsi_system *y, const d
     const size_t count = (size_t)a->start[a->rows] * (size_t)(a->block * a->block);
     fsi_status status;
     *solved = 0;
+
+    /* Another pattern: a new analysis. */
     if (!im->ldlt || im->kind != kind) {
         fsi_ldlt_desc d = fsi_ldlt_default_desc();
         d.context = s->context;
@@ -3060,14 +3330,16 @@ static fsi_status fsi__solver_factor(fsi_solver *s, const fsi_system *y, const d
         }
         im->kind = kind;
         s->stats.analyses++;
-    } else if (im->ldlt->factored && (count == 0 || !memcmp(im->kept, a->value, count * sizeof *im->kept))) return FSI_OK;
+    } else if (im->ldlt->factored && (count == 0 || !memcmp(im->kept, a->value, count * sizeof *im->kept)))
+        return FSI_OK;
     else if (fsi__solver_try_old(s, y, b)) {
         *solved = 1;
         return FSI_OK;
     }
+
+    /* A new factor. */
     s->stats.iters = 0;
-    status = fsi_ldlt_factor(im->ldlt, a);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi_ldlt_factor(im->ldlt, a));
     if (count > 0) memcpy(im->kept, a->value, count * sizeof *im->kept);
     s->stats.negative = im->ldlt->stats.negative;
     s->stats.factorings++;
@@ -3080,13 +3352,14 @@ static fsi_status fsi__solver_direct(fsi_solver *s, const fsi_system *y, int row
     fsi__solver_impl *im = (fsi__solver_impl *)s->impl;
     double before = HUGE_VAL;
     int solved, k;
-    fsi_status status = fsi__solver_factor(s, y, b, &solved);
-    if (status != FSI_OK) return status;
+    fsi_status status;
+    FSI__TRY(fsi__solver_factor(s, y, b, &solved));
     if (solved) return fsi__solver_measure(s, y, rows, b);
     status = fsi_ldlt_solve(im->ldlt, b, im->x);
     while (status == FSI_OK) {
         status = fsi__solver_measure(s, y, rows, b);
-        if (status != FSI_OK || s->stats.iters == 5 || !(s->stats.residual <= 0.5 * before) || fsi__solver_is_done(s, y, b)) break;
+        if (status != FSI_OK || s->stats.iters == 5 || !(s->stats.residual <= 0.5 * before)
+            || fsi__solver_is_done(s, y, b)) break;
         before = s->stats.residual;
         s->stats.iters++;
         status = fsi_ldlt_solve(im->ldlt, im->r, im->r);
@@ -3099,7 +3372,8 @@ static fsi_status fsi__solver_host(fsi_solver *s, const fsi_system *y, const dou
 {
     fsi__solver_impl *im = (fsi__solver_impl *)s->impl;
     const fsi_error before = fsi__callback_begin(s->context);
-    return fsi__callback_end(s->context, fsi__solver_name, &before, s->desc.solve(s->desc.user, s->context, y, b, im->x), "the host's solver");
+    return fsi__callback_end(s->context, fsi__solver_name, &before,
+        s->desc.solve(s->desc.user, s->context, y, b, im->x), "the host's solver");
 }
 
 /* im->x becomes the solution, im->r what is left of b. */
@@ -3118,26 +3392,39 @@ FSI_API fsi_status fsi_solver_solve(fsi_solver *s, const fsi_system *system, con
     fsi_status status;
     double clock;
     int rows = 0, k;
+
+    /* Input. */
     if (!s || s->cookie != FSI__COOKIE('S', fsi_solver)) return FSI_ERROR_COOKIE;
     clock = fsi__now(s->context);
     im = (fsi__solver_impl *)s->impl;
-    if (im->busy) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, 0, "this solver is at work: what it calls must not call it");
-    status = fsi__solver_check(s, system, b, x, &rows);
-    if (status != FSI_OK) return status;
+    if (im->busy)
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fsi__solver_name, -1, 0,
+            "this solver is at work: what it calls must not call it");
+    FSI__TRY(fsi__solver_check(s, system, b, x, &rows));
+
+    /* Room for x and r. */
     for (k = 0; k < 2; k++) {
         fsi__arena *m = k ? &im->memory : &measure;
         im->x = (double *)fsi__take(m, (size_t)rows, sizeof(double));
         im->r = (double *)fsi__take(m, (size_t)rows, sizeof(double));
-        if (!k && !fsi__arena_reserve(s->context, &im->memory, measure.used)) return fsi__fail(s->context, FSI_ERROR_MEMORY, fsi__solver_name, -1, rows, "no memory for %d rows", rows);
+        if (!k && !fsi__arena_reserve(s->context, &im->memory, measure.used))
+            return fsi__fail(s->context, FSI_ERROR_MEMORY, fsi__solver_name, -1, rows, "no memory for %d rows", rows);
     }
+
+    /* The solve; x of the caller is written when it has succeeded. */
     for (k = 0; k < rows; k++) im->x[k] = fsi__solver_guesses(s, system) ? x[k] : 0;
     s->stats.iters = 0;
     im->busy = 1;
     status = fsi__solver_run(s, system, rows, b);
     im->busy = 0;
     s->stats.seconds = fsi__now(s->context) - clock;
+
+    /* Is it good enough? */
     if (status != FSI_OK) return status;
-    if (!fsi__solver_is_done(s, system, b)) return fsi__fail(s->context, FSI_ERROR_CONVERGENCE, fsi__solver_name, -1, s->stats.residual, "the %s leaves %g of b, asked was %g", s->desc.solve ? "host's solver" : "solve", s->stats.residual, system->tolerance);
+    if (!fsi__solver_is_done(s, system, b))
+        return fsi__fail(s->context, FSI_ERROR_CONVERGENCE, fsi__solver_name, -1, s->stats.residual,
+            "the %s leaves %g of b, asked was %g", s->desc.solve ? "host's solver" : "solve", s->stats.residual,
+            system->tolerance);
     for (k = 0; k < rows; k++) x[k] = im->x[k];
     s->stats.solves++;
     return FSI_OK;

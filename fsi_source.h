@@ -21,14 +21,15 @@
 
 /* ---- >>emitters ------------------------------------------------------------------------------------------------ */
 
-/* BOX and DISC let liquid out in layers: a square lattice of spacing dx across the flow, the next layer each time the flow has advanced
-   by dx. What the lattice cannot hit is made up for: a box whose sides are no multiples of dx stretches the lattice, a disc takes as
-   many of the sites nearest to its axis as its area holds, and layers follow each other a little closer or farther: the volume is
-   area * speed * time, to half a layer. Until it is 2 dx away from the plane what came out moves on like a piston, at the emitter's
-   velocity, whatever pushes. MESH fills a closed mesh with a lattice of particles of that velocity, once or every `period` seconds; it holds nothing.
-   Sites of which a particle is nearer than 0.6 dx stay empty (stats.blocked): BOX and DISC take that particle along instead.
-   So do all that a budget does not allow (stats.refused). Obstacles are not looked at: the plane may lie in a wall, but the way out
-   must be free. */
+/* BOX and DISC let liquid out in layers: a square lattice of spacing dx across the flow, the next layer each time the
+   flow has advanced by dx. What the lattice cannot hit is made up for: a box whose sides are no multiples of dx
+   stretches the lattice, a disc takes as many of the sites nearest to its axis as its area holds, and layers follow
+   each other a little closer or farther: the volume is area * speed * time, to half a layer. Until it is 2 dx away from
+   the plane what came out moves on like a piston, at the emitter's velocity, whatever pushes. MESH fills a closed mesh
+   with a lattice of particles of that velocity, once or every `period` seconds; it holds nothing. Sites of which a
+   particle is nearer than 0.6 dx stay empty (stats.blocked): BOX and DISC take that particle along instead. So do all
+   that a budget does not allow (stats.refused). Obstacles are not looked at: the plane may lie in a wall, but the way
+   out must be free. */
 typedef enum fsi_emitter_shape { FSI_EMITTER_DISC, FSI_EMITTER_BOX, FSI_EMITTER_MESH } fsi_emitter_shape;
 
 typedef struct fsi_emitter_desc {
@@ -37,11 +38,14 @@ typedef struct fsi_emitter_desc {
     fsi_vec3 center;                   /* of the inlet [m]; 2D: z = 0; MESH: not used */
     fsi_vec3 direction;                /* of the flow, any length but 0; default (1, 0, 0); 2D: z = 0 */
     fsi_real radius;                   /* DISC; 2D: half the width of the slot [m], 0.25 to 4096 dx; no default */
-    fsi_real half_width, half_height;  /* BOX, along `side` and across it; 2D: half_height is not used [m]; no default */
-    fsi_vec3 side;                     /* BOX: made perpendicular to direction; default 0: some direction; 2D: not used */
+    fsi_real half_width, half_height;  /* BOX, along `side` and across it; 2D: half_height is not used [m]; no
+                                          default */
+    fsi_vec3 side;                     /* BOX: made perpendicular to direction; default 0: some direction; 2D: not
+                                          used */
     const fsi_mesh *mesh;              /* MESH: read by the call that it is given to, not kept */
     fsi_real speed;                    /* of the flow along direction, 0 to 1e9 [m/s]; 0: shut; default 1 */
-    fsi_vec3 velocity;                 /* of the emitter itself, which moves along and adds it to the liquid's [m/s]; default 0 */
+    fsi_vec3 velocity;                 /* of the emitter itself, which moves along and adds it to the liquid's [m/s];
+                                          default 0 */
     double start, stop;                /* from and until this `time` [s]; default 0, no end */
     double period;                     /* MESH: fills again after so long [s]; default 0: once */
     long long budget;                  /* most particles it may emit in all; default 0: no limit */
@@ -65,7 +69,8 @@ typedef struct fsi_sink_desc {
     fsi_real radius;                   /* SPHERE, DISC [m]; no default */
     fsi_real thickness;                /* DISC: along its axis, half of it on either side [m]; no default */
     const fsi_mesh *mesh;              /* MESH: closed; referenced, must outlive the sink, may be moved between steps */
-    fsi_real rate;                     /* most liquid it takes [m^3/s] (2D: [m^2/s]), oldest particles first; default 0: no limit */
+    fsi_real rate;                     /* most liquid it takes [m^3/s] (2D: [m^2/s]), oldest particles first; default 0:
+                                          no limit */
 } fsi_sink_desc;
 
 FSI_API fsi_sink_desc fsi_sink_default_desc(void); /* fills every field */
@@ -90,8 +95,8 @@ typedef struct fsi__drain {
     int64_t id, removed;
 } fsi__drain;
 
-/* Site (i, j, k) stands at center + corner + i pitch[0] axis[0] + ..., where `present`. The last axis is the flow's; what
-   comes in layers has n[2] = 1. */
+/* Site (i, j, k) stands at center + corner + i pitch[0] axis[0] + ..., where `present`. The last axis is the flow's;
+   what comes in layers has n[2] = 1. */
 typedef struct fsi__emitter {
     fsi_emitter_desc desc;
     fsi_vec3 axis[3], corner;
@@ -124,7 +129,8 @@ typedef struct fsi__source_run {
     fsi__flow *flow;         /* of the emitters; NULL: there are none */
     fsi__drain *drain;       /* of the sinks; NULL: there are none */
     unsigned char *blocked;  /* cells */
-    size_t cells;            /* sites of all layers that one emitter may let out at once, and of those that wait behind them */
+    size_t cells;            /* sites of all layers that one emitter may let out at once, and of those that wait behind
+                                them */
 } fsi__source_run;
 
 /* The calls of a liquid's API, by the same names; fn is that of the public function. */
@@ -132,7 +138,8 @@ FSI_API fsi_status fsi__sources_add_emitter(fsi__sources *s, const char *fn, con
 FSI_API fsi_status fsi__sources_set_emitter(fsi__sources *s, const char *fn, int id, const fsi_emitter_desc *desc);
 /* held: of `count` particles, 1 + id of the emitter that holds them, 0 none; it lets go of them. */
 FSI_API fsi_status fsi__sources_remove_emitter(fsi__sources *s, const char *fn, int id, uint32_t *held, int count);
-FSI_API fsi_status fsi__sources_emitter_total(const fsi__sources *s, const char *fn, int id, long long *emitted, long long *blocked, long long *refused);
+FSI_API fsi_status fsi__sources_emitter_total(const fsi__sources *s, const char *fn, int id, long long *emitted,
+    long long *blocked, long long *refused);
 FSI_API fsi_status fsi__sources_add_sink(fsi__sources *s, const char *fn, const fsi_sink_desc *desc, int *id);
 FSI_API fsi_status fsi__sources_remove_sink(fsi__sources *s, const char *fn, int id);
 FSI_API fsi_status fsi__sources_sink_total(const fsi__sources *s, const char *fn, int id, long long *removed);
@@ -143,7 +150,8 @@ FSI_API void fsi__sources_state(fsi__stream *stream, fsi__sources *s);
 FSI_API size_t fsi__sources_state_size(const fsi__sources *s);
 /* Reads what fsi__sources_state wrote: could it have been written by these sources? */
 FSI_API int fsi__sources_check_state(const fsi__sources *s, fsi__stream *stream);
-FSI_API int fsi__sources_find(const fsi__sources *s, int64_t id); /* index of an emitter, -1 when there is none of that id */
+/* index of an emitter, -1 when there is none of that id */
+FSI_API int fsi__sources_find(const fsi__sources *s, int64_t id);
 FSI_API double fsi__sources_fastest(const fsi__sources *s, double speed); /* of speed and what emitters let out [m/s] */
 
 /* The layers, or fills, that an emitter lets out at most in dt seconds, filled at most `fills` times. */
@@ -153,7 +161,8 @@ FSI_API fsi_vec3 fsi__emitter_velocity(const fsi__emitter *e); /* of what it let
 FSI_API int fsi__emitter_flows(const fsi__emitter *e, double clock); /* does it let layers out at that time? */
 /* Site c of copies of the lattice behind each other, of which site 0 stands at o. */
 FSI_API fsi_vec3 fsi__emitter_site(const fsi__emitter *e, fsi_vec3 o, size_t c);
-/* Where its flow has advanced to after `until` [s], in layers, from `clock` on: flow.advance when no layer comes out. */
+/* Where its flow has advanced to after `until` [s], in layers, from `clock` on: flow.advance when no layer comes
+   out. */
 FSI_API double fsi__emitter_advance(const fsi__emitter *e, const fsi__flow *flow, double clock, double until);
 /* Is its mesh to be filled between clock and now? Then flow->fills counts that. */
 FSI_API int fsi__emitter_fills(const fsi__emitter *e, fsi__flow *flow, double clock, double now);
@@ -164,13 +173,16 @@ FSI_API void fsi__source_begin(fsi__source_run *run);
 FSI_API void fsi__source_commit(fsi__source_run *run);
 /* Where site 0 of emitter k is when the flow has taken it `advance` layers along. */
 FSI_API fsi_vec3 fsi__source_first_site(const fsi__source_run *run, int k, double advance);
-/* Marks the sites of `layers` lattices of emitter k from o on that one of the particles x[0 .. n-1] is near; held (NULL ok): and takes
-   along who is not held yet, or it would stand there for ever. */
-FSI_API void fsi__source_block(fsi__source_run *run, int k, int layers, fsi_vec3 o, const fsi_vec3 *x, int n, uint32_t *held);
+/* Marks the sites of `layers` lattices of emitter k from o on that one of the particles x[0 .. n-1] is near; held (NULL
+   ok): and takes along who is not held yet, or it would stand there for ever. */
+FSI_API void fsi__source_block(fsi__source_run *run, int k, int layers, fsi_vec3 o, const fsi_vec3 *x, int n,
+    uint32_t *held);
 /* The emitter that at time `clock` still pushes a particle at x which `held` says it holds; NULL: none. */
 FSI_API const fsi__emitter *fsi__source_holder(const fsi__source_run *run, uint32_t held, fsi_vec3 x, double clock);
-/* gone[i] = 1 + sink that takes particle i, 0: none; how many in all. Entries that are already 255 stay, and count no more. */
-FSI_API int fsi__source_drain(fsi__source_run *run, double dt, double particle_volume, const fsi_vec3 *x, int n, unsigned char *gone);
+/* gone[i] = 1 + sink that takes particle i, 0: none; how many in all. Entries that are already 255 stay, and count no
+   more. */
+FSI_API int fsi__source_drain(fsi__source_run *run, double dt, double particle_volume, const fsi_vec3 *x, int n,
+    unsigned char *gone);
 
 #endif /* FSI_SOURCE_H */
 
@@ -189,13 +201,18 @@ FSI_API int fsi__source_drain(fsi__source_run *run, double dt, double particle_v
 
 FSI__STRICT_BEGIN
 
-#define FSI__SOURCE_TRY(call) do { const fsi_status source_status = (call); if (source_status != FSI_OK) return source_status; } while (0)
 
 /* ---- >>lattices of emitters ------------------------------------------------------------------------------------ */
 
-FSI_API size_t fsi__emitter_site_count(const fsi__emitter *e) { return (size_t)e->n[0] * (size_t)e->n[1] * (size_t)e->n[2]; }
+FSI_API size_t fsi__emitter_site_count(const fsi__emitter *e)
+{
+    return (size_t)e->n[0] * (size_t)e->n[1] * (size_t)e->n[2];
+}
 
-FSI_API fsi_vec3 fsi__emitter_velocity(const fsi__emitter *e) { return fsi_v3_madd(e->desc.velocity, e->desc.speed, e->desc.direction); }
+FSI_API fsi_vec3 fsi__emitter_velocity(const fsi__emitter *e)
+{
+    return fsi_v3_madd(e->desc.velocity, e->desc.speed, e->desc.direction);
+}
 
 FSI_API fsi_vec3 fsi__emitter_site(const fsi__emitter *e, fsi_vec3 o, size_t c)
 {
@@ -205,19 +222,22 @@ FSI_API fsi_vec3 fsi__emitter_site(const fsi__emitter *e, fsi_vec3 o, size_t c)
     return fsi_v3_madd(o, (fsi_real)((double)(row / (size_t)e->n[1]) * e->pitch[2]), e->axis[2]);
 }
 
-/* Axes of the lattice: the last along the flow, the first along `side`, or where there is none along the coordinate axis
-   that is farthest from the flow. */
+/* Axes of the lattice: the last along the flow, the first along `side`, or where there is none along the coordinate
+   axis that is farthest from the flow. */
 static fsi_status fsi__emitter_make_axes(const fsi__sources *s, const char *fn, fsi__emitter *e)
 {
     fsi_vec3 flow = e->desc.direction, side = e->desc.side;
     const fsi_vec3 size = fsi_v3(fsi_abs(flow.x), fsi_abs(flow.y), fsi_abs(flow.z));
     if (s->dim == 2) side = fsi_v3(-flow.y, flow.x, 0);
     else if (e->desc.shape != FSI_EMITTER_BOX || !(fsi_v3_norm2(side) > 0)) {
-        side = size.x <= size.y && size.x <= size.z ? fsi_v3(1, 0, 0) : size.y <= size.z ? fsi_v3(0, 1, 0) : fsi_v3(0, 0, 1);
+        side = size.x <= size.y && size.x <= size.z ? fsi_v3(1, 0, 0) : size.y <= size.z ? fsi_v3(0, 1, 0)
+            : fsi_v3(0, 0, 1);
     }
     side = fsi_v3_unit(side);
     side = fsi_v3_madd(side, -fsi_v3_dot(side, flow), flow);
-    if (!(fsi_v3_norm2(side) > (fsi_real)1e-6)) return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.side is parallel to the direction, or too long");
+    if (!(fsi_v3_norm2(side) > (fsi_real)1e-6))
+        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0,
+            "desc.side is parallel to the direction, or too long");
     e->axis[0] = fsi_v3_unit(side);
     e->axis[1] = s->dim == 2 ? fsi_v3(0, 0, 1) : fsi_v3_cross(flow, e->axis[0]);
     e->axis[2] = flow;
@@ -335,32 +355,34 @@ FSI_API fsi_sink_desc fsi_sink_default_desc(void)
     return d;
 }
 
-static fsi_status fsi__sources_check_number(const fsi__sources *s, const char *fn, const char *name, double x, double lo, double hi)
-{
-    return fsi__check_number(s->context, fn, name, x, lo, hi);
-}
-
 static fsi_status fsi__sources_check_emitter(const fsi__sources *s, const char *fn, const fsi_emitter_desc *d)
 {
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_emitter_desc, shape, FSI__INT, 0, 2, 0),
+        FSI__FIELD(fsi_emitter_desc, center, FSI__VEC3, 0, FSI__SOURCE_FAR, 0),
+        FSI__DIRECTION(fsi_emitter_desc, direction),
+        FSI__FIELD(fsi_emitter_desc, velocity, FSI__VEC3, 0, 1e9, 0),
+        FSI__FIELD(fsi_emitter_desc, speed, FSI__REAL, 0, 1e9, 0),
+        FSI__FIELD(fsi_emitter_desc, start, FSI__DOUBLE, -HUGE_VAL, HUGE_VAL, 0),
+        FSI__FIELD(fsi_emitter_desc, stop, FSI__DOUBLE, -HUGE_VAL, HUGE_VAL, 0),
+        FSI__FIELD(fsi_emitter_desc, period, FSI__DOUBLE, 0, HUGE_VAL, 0),
+        FSI__FIELD(fsi_emitter_desc, budget, FSI__LONG, 0, 9e18, 0)
+    };
     const double least = 0.25 * (double)s->dx, most = 4096 * (double)s->dx;
-    FSI__SOURCE_TRY(fsi__check_filled(s->context, fn, d, FSI__COOKIE('e', fsi_emitter_desc), "fsi_emitter_default_desc"));
-    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "shape", (double)d->shape, 0, 2));
-    FSI__SOURCE_TRY(fsi__check_vector(s->context, fn, "center", d->center, s->dim));
-    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "center", fsi__d3_norm(fsi__d3_of(d->center)), 0, FSI__SOURCE_FAR));
-    FSI__SOURCE_TRY(fsi__check_direction(s->context, fn, "direction", d->direction, s->dim));
-    FSI__SOURCE_TRY(fsi__check_vector(s->context, fn, "velocity", d->velocity, s->dim));
-    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "velocity", fsi__d3_norm(fsi__d3_of(d->velocity)), 0, 1e9));
-    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "speed", (double)d->speed, 0, 1e9));
-    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "start", d->start, -FSI__HUGE, FSI__HUGE));
-    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "stop", d->stop, -FSI__HUGE, FSI__HUGE));
-    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "period", d->period, 0, FSI__HUGE));
-    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "budget", (double)d->budget, 0, 9e18));
+    const fsi__field size[] = {
+        FSI__FIELD(fsi_emitter_desc, radius, FSI__REAL, least, most, 0),
+        FSI__FIELD(fsi_emitter_desc, half_width, FSI__REAL, least, most, 0),
+        FSI__FIELD(fsi_emitter_desc, half_height, FSI__REAL, least, most, 0),
+        FSI__FINITE(fsi_emitter_desc, side)
+    };
+    const fsi__where at = { fn, "desc.", -1, s->dim };
+
+    /* What all shapes have; then the shape. */
+    FSI__TRY(fsi__check_filled(s->context, fn, d, FSI__COOKIE('e', fsi_emitter_desc), "fsi_emitter_default_desc"));
+    FSI__TRY(FSI__CHECK_TABLE(s->context, &at, d, rows));
     if (d->shape == FSI_EMITTER_MESH) return fsi__check_mesh(s->context, fn, d->mesh, s->dim, 1);
-    if (d->shape == FSI_EMITTER_DISC) return fsi__sources_check_number(s, fn, "radius", (double)d->radius, least, most);
-    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "half_width", (double)d->half_width, least, most));
-    if (s->dim == 2) return FSI_OK;
-    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "half_height", (double)d->half_height, least, most));
-    return fsi__check_vector(s->context, fn, "side", d->side, s->dim);
+    if (d->shape == FSI_EMITTER_DISC) return fsi__check_rows(s->context, &at, d, size, 1);
+    return fsi__check_rows(s->context, &at, d, size + 1, s->dim == 2 ? 1 : 3);
 }
 
 static void fsi__sources_free_emitter(fsi__sources *s, fsi__emitter *e)
@@ -379,7 +401,7 @@ static fsi_status fsi__sources_plan(const fsi__sources *s, const char *fn, fsi__
         if (d->shape == FSI_EMITTER_DISC) d->half_width = d->radius;
         if (d->shape == FSI_EMITTER_DISC) d->shape = FSI_EMITTER_BOX;
     }
-    FSI__SOURCE_TRY(fsi__emitter_make_axes(s, fn, e));
+    FSI__TRY(fsi__emitter_make_axes(s, fn, e));
     if (d->shape == FSI_EMITTER_MESH) fsi__emitter_plan_mesh(s, e);
     else if (d->shape == FSI_EMITTER_DISC) fsi__emitter_plan_disc(s, e);
     else fsi__emitter_plan_box(s, e);
@@ -392,17 +414,27 @@ static fsi_status fsi__sources_make_emitter(fsi__sources *s, const char *fn, fsi
     const size_t attributes = (size_t)s->attribute_count;
     fsi_emitter_desc *d = &e->desc;
     double cells;
-    FSI__SOURCE_TRY(fsi__sources_plan(s, fn, e));
+
+    /* The lattice. */
+    FSI__TRY(fsi__sources_plan(s, fn, e));
     cells = (double)e->n[0] * e->n[1] * e->n[2];
-    if (cells > 0x0fffffff) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, cells, "the emitter has %g sites", cells);
+    if (cells > 0x0fffffff)
+        return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, cells, "the emitter has %g sites", cells);
+
+    /* Which of its sites are there. */
     e->present = (unsigned char *)fsi__alloc(s->context, (size_t)cells, 1);
     e->attributes = (fsi_real *)fsi__alloc(s->context, attributes, sizeof *e->attributes);
-    if (!e->present || !e->attributes) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, cells, "no memory for an emitter of %g sites", cells);
+    if (!e->present || !e->attributes)
+        return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, -1, cells, "no memory for an emitter of %g sites", cells);
     if (d->attributes && attributes > 0) memcpy(e->attributes, d->attributes, attributes * sizeof *e->attributes);
     if (d->shape == FSI_EMITTER_MESH) fsi__emitter_mark_mesh(s, e);
     else if (d->shape == FSI_EMITTER_DISC) fsi__emitter_mark_disc(e);
     else memset(e->present, 1, (size_t)(e->sites = e->n[0] * e->n[1]));
-    if (e->sites == 0) return fsi__fail(s->context, FSI_ERROR_MESH, fn, -1, 0, "desc.mesh holds no particle of spacing %g", (double)s->dx);
+    if (e->sites == 0)
+        return fsi__fail(s->context, FSI_ERROR_MESH, fn, -1, 0, "desc.mesh holds no particle of spacing %g",
+            (double)s->dx);
+
+    /* Where the flow begins. */
     e->flow.center[0] = (double)d->center.x;
     e->flow.center[1] = (double)d->center.y;
     e->flow.center[2] = (double)d->center.z;
@@ -413,11 +445,12 @@ static fsi_status fsi__sources_make_emitter(fsi__sources *s, const char *fn, fsi
 }
 
 /* A new emitter from a desc of the caller's; nothing is left to free after an error. */
-static fsi_status fsi__sources_begin_emitter(fsi__sources *s, const char *fn, const fsi_emitter_desc *d, fsi__emitter *e)
+static fsi_status fsi__sources_begin_emitter(fsi__sources *s, const char *fn, const fsi_emitter_desc *d,
+    fsi__emitter *e)
 {
     fsi_status status;
     memset(e, 0, sizeof *e);
-    FSI__SOURCE_TRY(fsi__sources_check_emitter(s, fn, d));
+    FSI__TRY(fsi__sources_check_emitter(s, fn, d));
     e->desc = *d;
     status = fsi__sources_make_emitter(s, fn, e);
     if (status != FSI_OK) fsi__sources_free_emitter(s, e);
@@ -428,7 +461,7 @@ FSI_API fsi_status fsi__sources_add_emitter(fsi__sources *s, const char *fn, con
 {
     fsi__emitter e;
     fsi_status status;
-    FSI__SOURCE_TRY(fsi__sources_begin_emitter(s, fn, desc, &e));
+    FSI__TRY(fsi__sources_begin_emitter(s, fn, desc, &e));
     status = fsi__room_in(s->context, &s->emitter, sizeof *s->emitter, s->emitter_count, &s->emitter_capacity,
         s->emitter_count + 1, fn);
     if (status != FSI_OK) {
@@ -460,8 +493,8 @@ static fsi_status fsi__sources_find_emitter(const fsi__sources *s, const char *f
 FSI_API fsi_status fsi__sources_set_emitter(fsi__sources *s, const char *fn, int id, const fsi_emitter_desc *desc)
 {
     fsi__emitter e, *old;
-    FSI__SOURCE_TRY(fsi__sources_find_emitter(s, fn, id, &old));
-    FSI__SOURCE_TRY(fsi__sources_begin_emitter(s, fn, desc, &e));
+    FSI__TRY(fsi__sources_find_emitter(s, fn, id, &old));
+    FSI__TRY(fsi__sources_begin_emitter(s, fn, desc, &e));
     memcpy(old->flow.center, e.flow.center, sizeof e.flow.center);
     e.flow = old->flow; /* the place is new, all else goes on */
     fsi__sources_free_emitter(s, old);
@@ -473,7 +506,7 @@ FSI_API fsi_status fsi__sources_remove_emitter(fsi__sources *s, const char *fn, 
 {
     fsi__emitter *e;
     int i;
-    FSI__SOURCE_TRY(fsi__sources_find_emitter(s, fn, id, &e));
+    FSI__TRY(fsi__sources_find_emitter(s, fn, id, &e));
     for (i = 0; i < count; i++) if (held[i] == (uint32_t)id + 1) held[i] = 0;
     fsi__sources_free_emitter(s, e);
     s->emitter_count--;
@@ -481,10 +514,11 @@ FSI_API fsi_status fsi__sources_remove_emitter(fsi__sources *s, const char *fn, 
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi__sources_emitter_total(const fsi__sources *s, const char *fn, int id, long long *emitted, long long *blocked, long long *refused)
+FSI_API fsi_status fsi__sources_emitter_total(const fsi__sources *s, const char *fn, int id, long long *emitted,
+    long long *blocked, long long *refused)
 {
     fsi__emitter *e;
-    FSI__SOURCE_TRY(fsi__sources_find_emitter(s, fn, id, &e));
+    FSI__TRY(fsi__sources_find_emitter(s, fn, id, &e));
     if (emitted) *emitted = e->flow.emitted;
     if (blocked) *blocked = e->flow.blocked;
     if (refused) *refused = e->flow.refused;
@@ -493,28 +527,34 @@ FSI_API fsi_status fsi__sources_emitter_total(const fsi__sources *s, const char 
 
 static fsi_status fsi__sources_check_sink(const fsi__sources *s, const char *fn, const fsi_sink_desc *d)
 {
-    const fsi_box3 *b;
-    FSI__SOURCE_TRY(fsi__check_filled(s->context, fn, d, FSI__COOKIE('k', fsi_sink_desc), "fsi_sink_default_desc"));
-    b = &d->box;
-    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "shape", (double)d->shape, 0, 3));
-    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "rate", (double)d->rate, 0, 1e30));
-    FSI__SOURCE_TRY(fsi__check_direction(s->context, fn, "direction", d->direction, s->dim));
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_sink_desc, shape, FSI__INT, 0, 3, 0),
+        FSI__FIELD(fsi_sink_desc, rate, FSI__REAL, 0, 1e30, 0),
+        FSI__DIRECTION(fsi_sink_desc, direction)
+    };
+    static const fsi__field size[] = {
+        FSI__FINITE(fsi_sink_desc, center),
+        FSI__FIELD(fsi_sink_desc, radius, FSI__REAL, 1e-30, 1e30, 0),
+        FSI__FIELD(fsi_sink_desc, thickness, FSI__REAL, 1e-30, 1e30, 0)
+    };
+    const fsi__where at = { fn, "desc.", -1, s->dim };
+    const fsi_box3 *b = &d->box;
+    FSI__TRY(fsi__check_filled(s->context, fn, d, FSI__COOKIE('k', fsi_sink_desc), "fsi_sink_default_desc"));
+    FSI__TRY(FSI__CHECK_TABLE(s->context, &at, d, rows));
     if (d->shape == FSI_SINK_MESH) return fsi__check_mesh(s->context, fn, d->mesh, s->dim, 1);
-    if (d->shape == FSI_SINK_BOX) {
-        if (b->lo.x <= b->hi.x && b->lo.y <= b->hi.y && (s->dim == 2 || b->lo.z <= b->hi.z)) return FSI_OK;
-        return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.box is not a box");
-    }
-    FSI__SOURCE_TRY(fsi__check_vector(s->context, fn, "center", d->center, s->dim));
-    FSI__SOURCE_TRY(fsi__sources_check_number(s, fn, "radius", (double)d->radius, 1e-30, 1e30));
-    return d->shape == FSI_SINK_DISC ? fsi__sources_check_number(s, fn, "thickness", (double)d->thickness, 1e-30, 1e30) : FSI_OK;
+    if (d->shape != FSI_SINK_BOX) return fsi__check_rows(s->context, &at, d, size, d->shape == FSI_SINK_DISC ? 3 : 2);
+    if (b->lo.x <= b->hi.x && b->lo.y <= b->hi.y && (s->dim == 2 || b->lo.z <= b->hi.z)) return FSI_OK;
+    return fsi__fail(s->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.box is not a box");
 }
 
 FSI_API fsi_status fsi__sources_add_sink(fsi__sources *s, const char *fn, const fsi_sink_desc *desc, int *id)
 {
     fsi__sink *sink;
-    FSI__SOURCE_TRY(fsi__sources_check_sink(s, fn, desc));
-    if (s->sink_count == FSI__SOURCE_SINKS) return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, s->sink_count, "there are %d sinks already", s->sink_count);
-    FSI__SOURCE_TRY(fsi__room_in(s->context, &s->sink, sizeof *s->sink, s->sink_count, &s->sink_capacity,
+    FSI__TRY(fsi__sources_check_sink(s, fn, desc));
+    if (s->sink_count == FSI__SOURCE_SINKS)
+        return fsi__fail(s->context, FSI_ERROR_LIMIT, fn, -1, s->sink_count, "there are %d sinks already",
+            s->sink_count);
+    FSI__TRY(fsi__room_in(s->context, &s->sink, sizeof *s->sink, s->sink_count, &s->sink_capacity,
         s->sink_count + 1, fn));
     sink = &s->sink[s->sink_count++];
     memset(sink, 0, sizeof *sink);
@@ -539,7 +579,7 @@ static fsi_status fsi__sources_find_sink(const fsi__sources *s, const char *fn, 
 FSI_API fsi_status fsi__sources_remove_sink(fsi__sources *s, const char *fn, int id)
 {
     fsi__sink *sink;
-    FSI__SOURCE_TRY(fsi__sources_find_sink(s, fn, id, &sink));
+    FSI__TRY(fsi__sources_find_sink(s, fn, id, &sink));
     s->sink_count--;
     memmove(sink, sink + 1, (size_t)(s->sink + s->sink_count - sink) * sizeof *sink);
     return FSI_OK;
@@ -548,7 +588,7 @@ FSI_API fsi_status fsi__sources_remove_sink(fsi__sources *s, const char *fn, int
 FSI_API fsi_status fsi__sources_sink_total(const fsi__sources *s, const char *fn, int id, long long *removed)
 {
     fsi__sink *sink;
-    FSI__SOURCE_TRY(fsi__sources_find_sink(s, fn, id, &sink));
+    FSI__TRY(fsi__sources_find_sink(s, fn, id, &sink));
     if (removed) *removed = sink->drain.removed;
     return FSI_OK;
 }
@@ -602,7 +642,8 @@ FSI_API int fsi__sources_check_state(const fsi__sources *s, fsi__stream *stream)
     for (k = 0; k < s->sink_count; k++) {
         fsi__drain f = s->sink[k].drain;
         fsi__bytes(stream, &f, sizeof f);
-        good &= f.id == s->sink[k].drain.id && f.removed >= 0 && f.removed < many && f.allowance >= 0 && f.allowance < 1e15;
+        good &= f.id == s->sink[k].drain.id && f.removed >= 0 && f.removed < many && f.allowance >= 0
+            && f.allowance < 1e15;
     }
     return stream->ok && good;
 }
@@ -612,7 +653,8 @@ FSI_API int fsi__sources_check_state(const fsi__sources *s, fsi__stream *stream)
 FSI_API double fsi__sources_fastest(const fsi__sources *s, double speed)
 {
     int k;
-    for (k = 0; k < s->emitter_count; k++) speed = fmax(speed, (double)fsi_v3_norm(fsi__emitter_velocity(&s->emitter[k])));
+    for (k = 0; k < s->emitter_count; k++)
+        speed = fmax(speed, (double)fsi_v3_norm(fsi__emitter_velocity(&s->emitter[k])));
     return speed;
 }
 
@@ -679,13 +721,15 @@ FSI_API const fsi__emitter *fsi__source_holder(const fsi__source_run *run, uint3
     const int k = held ? fsi__sources_find(run->sources, (int64_t)held - 1) : -1;
     const fsi__emitter *e = k >= 0 ? &run->sources->emitter[k] : NULL;
     if (!e || !fsi__emitter_flows(e, clock)) return NULL;
-    return fsi_v3_dot(fsi_v3_sub(x, fsi__source_center(run, k)), e->desc.direction) < FSI__SOURCE_PISTON * run->sources->dx ? e : NULL;
+    return fsi_v3_dot(fsi_v3_sub(x, fsi__source_center(run, k)), e->desc.direction) < FSI__SOURCE_PISTON
+        * run->sources->dx ? e : NULL;
 }
 
 FSI_API fsi_vec3 fsi__source_first_site(const fsi__source_run *run, int k, double advance)
 {
     const fsi__emitter *e = &run->sources->emitter[k];
-    return fsi_v3_madd(fsi_v3_add(fsi__source_center(run, k), e->corner), (fsi_real)(advance * e->pitch[2]), e->axis[2]);
+    return fsi_v3_madd(fsi_v3_add(fsi__source_center(run, k), e->corner), (fsi_real)(advance * e->pitch[2]),
+        e->axis[2]);
 }
 
 /* Marks the sites of `layers` lattices from o on that are near x; 1 when there is one. */
@@ -711,7 +755,8 @@ static int fsi__source_block_near(fsi__source_run *run, const fsi__emitter *e, i
     return found;
 }
 
-FSI_API void fsi__source_block(fsi__source_run *run, int k, int layers, fsi_vec3 o, const fsi_vec3 *x, int n, uint32_t *held)
+FSI_API void fsi__source_block(fsi__source_run *run, int k, int layers, fsi_vec3 o, const fsi_vec3 *x, int n,
+    uint32_t *held)
 {
     const fsi__emitter *e = &run->sources->emitter[k];
     int i;
@@ -725,10 +770,12 @@ static int fsi__sink_holds(const fsi_sink_desc *d, int dim, fsi_vec3 x)
     fsi_vec3 r = fsi_v3_sub(x, d->center);
     fsi_real along = fsi_v3_dot(r, d->direction), distance;
     if (d->shape == FSI_SINK_BOX)
-        return x.x >= d->box.lo.x && x.x <= d->box.hi.x && x.y >= d->box.lo.y && x.y <= d->box.hi.y && (dim == 2 || (x.z >= d->box.lo.z && x.z <= d->box.hi.z));
+        return x.x >= d->box.lo.x && x.x <= d->box.hi.x && x.y >= d->box.lo.y && x.y <= d->box.hi.y
+            && (dim == 2 || (x.z >= d->box.lo.z && x.z <= d->box.hi.z));
     if (d->shape == FSI_SINK_SPHERE) return fsi_v3_norm2(r) <= d->radius * d->radius;
     if (d->shape == FSI_SINK_DISC)
-        return fsi_abs(along) <= d->thickness / 2 && fsi_v3_norm2(fsi_v3_madd(r, -along, d->direction)) <= d->radius * d->radius;
+        return fsi_abs(along) <= d->thickness / 2
+            && fsi_v3_norm2(fsi_v3_madd(r, -along, d->direction)) <= d->radius * d->radius;
     if (!fsi_box3_overlap(d->mesh->box, fsi_box3_grow(fsi_box3_empty(), x))) return 0;
     distance = fsi_mesh_signed_distance(d->mesh, x);
     return d->mesh->container ? distance > 0 : distance < 0;
@@ -741,7 +788,9 @@ static int fsi__source_next_sink(const fsi__sources *s, fsi_vec3 x, int k)
     return 0;
 }
 
-typedef struct fsi__source_search { const fsi__sources *sources; const fsi_vec3 *x; unsigned char *gone; } fsi__source_search;
+typedef struct fsi__source_search {
+    const fsi__sources *sources; const fsi_vec3 *x; unsigned char *gone;
+} fsi__source_search;
 
 static void fsi__source_find_sinks(void *arg, int chunk, int begin, int end)
 {
@@ -749,11 +798,13 @@ static void fsi__source_find_sinks(void *arg, int chunk, int begin, int end)
     int i;
     (void)chunk;
     for (i = begin; i < end; i++)
-        if (search->gone[i] != 255) search->gone[i] = (unsigned char)fsi__source_next_sink(search->sources, search->x[i], 0);
+        if (search->gone[i] != 255)
+            search->gone[i] = (unsigned char)fsi__source_next_sink(search->sources, search->x[i], 0);
 }
 
 /* What a sink with a rate does not use is not saved up, except for a part of a particle. */
-FSI_API int fsi__source_drain(fsi__source_run *run, double dt, double particle_volume, const fsi_vec3 *x, int n, unsigned char *gone)
+FSI_API int fsi__source_drain(fsi__source_run *run, double dt, double particle_volume, const fsi_vec3 *x, int n,
+    unsigned char *gone)
 {
     const fsi__sources *s = run->sources;
     fsi__source_search search;
@@ -761,12 +812,15 @@ FSI_API int fsi__source_drain(fsi__source_run *run, double dt, double particle_v
     search.sources = s;
     search.x = x;
     search.gone = gone;
-    fsi__parallel_work(s->context, n, 512, 3.0 * n * s->sink_count, fsi__source_find_sinks, &search); /* 3 ns a particle and sink */
+    /* 3 ns a particle and sink */
+    fsi__parallel_work(s->context, n, 512, 3.0 * n * s->sink_count, fsi__source_find_sinks, &search);
     for (k = 0; k < s->sink_count; k++) run->drain[k].allowance += dt * (double)s->sink[k].desc.rate / particle_volume;
     for (i = 0; i < n; i++) {
         int sink = gone[i];
         if (sink == 255) continue;
-        while (sink && s->sink[sink - 1].desc.rate > 0 && run->drain[sink - 1].allowance < 1) sink = fsi__source_next_sink(s, x[i], sink); /* full */
+        /* full */
+        while (sink && s->sink[sink - 1].desc.rate > 0 && run->drain[sink - 1].allowance < 1)
+            sink = fsi__source_next_sink(s, x[i], sink);
         gone[i] = (unsigned char)sink;
         if (!sink) continue;
         k = sink - 1;

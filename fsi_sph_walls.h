@@ -22,9 +22,10 @@
       fsi_mesh_destroy(wall);
 
    WHAT IT DOES
-      The semi-analytical boundary of Liu et al. ("A Semi-Analytical Energy Model for Particle-Based Fluid Simulation Involving
-      Complex Moving Boundaries"), its integrals exact instead of by one point; docs/sph.md derives them. For your own particles:
-      fsi_sph.h is built on it. The kernel is the spiky one, W(r) = c (1 - r/support)^3. 2D (segments) and 3D (triangles).
+      The semi-analytical boundary of Liu et al. ("A Semi-Analytical Energy Model for Particle-Based Fluid Simulation
+      Involving Complex Moving Boundaries"), its integrals exact instead of by one point; docs/sph.md derives them. For
+      your own particles: fsi_sph.h is built on it. The kernel is the spiky one, W(r) = c (1 - r/support)^3. 2D
+      (segments) and 3D (triangles).
    WHAT IS IN HERE (search for >>)
       >>boundary       the integral;  >>stages  for fsi's own headers, not for you;  >>kernel  >>boundary integrals
    MACROS: those of fsi.h.
@@ -38,12 +39,13 @@
 
 /* ---- >>boundary ------------------------------------------------------------------------------------------- */
 
-/* Which boundary integral. EXACT: the kernel's volume integral over the solid, sph.md 4.2. PAPER: the closest-point formula
-   of the paper (equations 12, 13), for comparison: over-estimates by 1.25 to 2.75 near a wall. */
+/* Which boundary integral. EXACT: the kernel's volume integral over the solid, sph.md 4.2. PAPER: the closest-point
+   formula of the paper (equations 12, 13), for comparison: over-estimates by 1.25 to 2.75 near a wall. */
 typedef enum fsi_sph_boundary { FSI_SPH_BOUNDARY_EXACT, FSI_SPH_BOUNDARY_PAPER } fsi_sph_boundary;
 
 /* The boundary integrals by themselves (sph.md 4): lambda = solid's share of the kernel at x, gradient [1/m]. */
-FSI_API void fsi_sph_boundary_integral(const fsi_mesh *mesh, fsi_vec3 x, fsi_real support, fsi_sph_boundary formula, double *lambda, double gradient[3]);
+FSI_API void fsi_sph_boundary_integral(const fsi_mesh *mesh, fsi_vec3 x, fsi_real support, fsi_sph_boundary formula,
+    double *lambda, double gradient[3]);
 
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
 
@@ -59,13 +61,14 @@ typedef struct fsi__sph_kernel {
     double depth;   /* of those particles below the surface, mean by area [H] */
     double wall;    /* s_B: what a lattice at dx/2 from a wall misses, over the exact integral there */
     double viscous; /* weight of (1-q)(2-q) in the viscous operator, that makes it the Laplacian in a settled liquid */
-    double drag;    /* what a lattice at dx/2 from a wall misses of that operator, over the integral's slope per distance there */
+    double drag;    /* what a lattice at dx/2 from a wall misses of that operator, over the integral's slope per
+                       distance there */
 } fsi__sph_kernel;
 
 #define FSI__SPH_SURFACE 0.4 /* least gradient of the colour at a surface [1/H] */
 
-/* What one face contributes: its signed share of the kernel L, the weight of its normal (I in sph.md), the area within the disc
-   (2D: length), and the distance of its plane. */
+/* What one face contributes: its signed share of the kernel L, the weight of its normal (I in sph.md), the area within
+   the disc (2D: length), and the distance of its plane. */
 typedef struct fsi__sph_face { double L, weight, area, delta; } fsi__sph_face;
 
 /* Sum over faces of the boundary integral. */
@@ -79,8 +82,9 @@ FSI_API fsi__sph_kernel fsi__sph_calibrate(int dim, double ratio);
 FSI_API double fsi__sph_plane(int dim, double delta, double *slope);
 /* What a face contributes at x. */
 FSI_API fsi__sph_face fsi__sph_face_at(const fsi_mesh *mesh, int face, fsi_vec3 x, fsi_real inv_support);
-/* The paper's formula (12) for that, with its units mended (sph.md 4.1, 4.5): Wbar at the closest point times the cap's solid angle.
-   Wbar(q) = int_q^1 W s^2 ds in 3D, int_q^1 W s ds in 2D; the cap is 2 pi (1 - delta), in 2D 2 acos delta. */
+/* The paper's formula (12) for that, with its units mended (sph.md 4.1, 4.5): Wbar at the closest point times the cap's
+   solid angle. Wbar(q) = int_q^1 W s^2 ds in 3D, int_q^1 W s ds in 2D; the cap is 2 pi (1 - delta), in 2D 2 acos
+   delta. */
 FSI_API double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, double support, const fsi__sph_face *f);
 /* Adds a face with normal n; side is that of x, +1 or -1. */
 FSI_API void fsi__sph_add_face(fsi__sph_integral *sum, fsi__sph_face f, fsi_vec3 n, double side);
@@ -89,9 +93,12 @@ FSI__STRICT_FN_BEGIN
 FSI_FN double fsi__sph_c(int dim) { return (dim == 3 ? 15 : 10) / FSI_PI; }
 /* A smooth kernel for the surface's normal: W(q) = c (1-q^2)^3 in units of H. */
 FSI_FN double fsi__sph_color_c(int dim) { return dim == 3 ? 315 / (64 * FSI_PI) : 4 / FSI_PI; }
-/* How much surface passes through a particle where the gradient of sum V W has this length [1/H]: about 1.2 on it, 0.4 and less
-   two layers below, where the direction is noise. */
-FSI_FN double fsi__sph_surface(double gradient) { return gradient > FSI__SPH_SURFACE ? (gradient - FSI__SPH_SURFACE) * (gradient - FSI__SPH_SURFACE) : 0; }
+/* How much surface passes through a particle where the gradient of sum V W has this length [1/H]: about 1.2 on it, 0.4
+   and less two layers below, where the direction is noise. */
+FSI_FN double fsi__sph_surface(double gradient)
+{
+    return gradient > FSI__SPH_SURFACE ? (gradient - FSI__SPH_SURFACE) * (gradient - FSI__SPH_SURFACE) : 0;
+}
 FSI__STRICT_FN_END
 
 #endif /* FSI_SPH_WALLS_H */
@@ -113,7 +120,8 @@ FSI__STRICT_BEGIN
 
 /* ---- >>kernel ------------------------------------------------------------------------------------------------- */
 
-/* Along a line at distance delta H (2D, sph.md 4.3), from its foot to s: int r^n ds for n = 0 to 3, r^2 = delta^2 + s^2, and the angle. */
+/* Along a line at distance delta H (2D, sph.md 4.3), from its foot to s: int r^n ds for n = 0 to 3,
+   r^2 = delta^2 + s^2, and the angle. */
 static void fsi__sph_line_moments(double delta, double s, double r, double m[5])
 {
     const double d2 = delta * delta;
@@ -146,19 +154,22 @@ FSI_API double fsi__sph_plane(int dim, double delta, double *slope)
     return 2 * half;
 }
 
-/* Sums over a lattice of spacing dx = 1/ratio (in units of H): the kernel itself, r|dW/dr|/dim, and the half that a wall at
-   dx/2 cuts off (sph.md 2, 4.4). viscous: (1-q)(2-q) q^2; drag: of the half behind the wall, (1-q)(2-q) (x/r)^2 times what
-   mirrored rows move against a particle that slides along x, over its velocity. packed: the closest packing of the same density
-   instead, hexagonal or face-centred cubic. */
+/* Sums over a lattice of spacing dx = 1/ratio (in units of H): the kernel itself, r|dW/dr|/dim, and the half that a
+   wall at dx/2 cuts off (sph.md 2, 4.4). viscous: (1-q)(2-q) q^2; drag: of the half behind the wall, (1-q)(2-q) (x/r)^2
+   times what mirrored rows move against a particle that slides along x, over its velocity. packed: the closest packing
+   of the same density instead, hexagonal or face-centred cubic. */
 typedef struct fsi__sph_lattice { double sum, gradient, miss, viscous, drag; } fsi__sph_lattice;
 
 static fsi__sph_lattice fsi__sph_sum_lattice(int dim, double ratio, int packed)
 {
     const double c = fsi__sph_c(dim), hexagon = sqrt(2 / sqrt(3.0)), cubic = 0.5 * 1.5874010519681994; /* 4^(1/3) / 2 */
-    const double pitch = !packed ? 1 : dim == 2 ? hexagon : cubic, row = packed && dim == 2 ? hexagon * sqrt(0.75) : pitch;
+    const double pitch = !packed ? 1 : dim == 2 ? hexagon : cubic, row = packed && dim == 2 ? hexagon * sqrt(0.75)
+        : pitch;
     const double slant = packed && dim == 2 ? 0.5 : 0; /* of a row against the one before */
     fsi__sph_lattice out = { 0, 0, 0, 0, 0 };
     int i, j, k, depth = dim == 3 ? 6 : 0;
+
+    /* Sums over the sites within the support; those of a half-space count as missing. */
     for (k = -depth; k <= depth; k++) {
         for (j = -6; j <= 6; j++) {
             for (i = -6; i <= 6; i++) {
@@ -193,13 +204,15 @@ static void fsi__sph_sum_plane(int dim, double ratio, double z, double *slope, d
     }
 }
 
-/* A column of a lattice below a plane surface: particles at depth (k + 1/2) dx. The area of one is proportional to m/b, its m over the
-   sum b of m (1-q^2)^3 around it; the factor makes sum V m/b over the column its cross-section. */
+/* A column of a lattice below a plane surface: particles at depth (k + 1/2) dx. The area of one is proportional to m/b,
+   its m over the sum b of m (1-q^2)^3 around it; the factor makes sum V m/b over the column its cross-section. */
 static double fsi__sph_calibrate_sheet(int dim, double ratio, double *depth)
 {
     const double c = 6 * fsi__sph_color_c(dim) / (dim == 3 ? ratio * ratio * ratio : ratio * ratio);
     double m[3], slope, weight, sum = 0, below = 0;
     int k, j;
+
+    /* Surface density of the layers: m. */
     for (k = 0; k < 3; k++) {
         double gradient = 0;
         for (j = -k; j <= 3; j++) {
@@ -208,6 +221,8 @@ static double fsi__sph_calibrate_sheet(int dim, double ratio, double *depth)
         }
         m[k] = fsi__sph_surface(gradient);
     }
+
+    /* Shares of the layers. */
     for (k = 0; k < 3; k++) {
         double b = 0;
         for (j = 0; j < 3; j++) {
@@ -241,8 +256,8 @@ FSI_API fsi__sph_kernel fsi__sph_calibrate(int dim, double ratio)
 
 /* ---- >>boundary integrals ------------------------------------------------------------------------------------- */
 
-/* The solid's share of the kernel is a volume integral; the divergence theorem turns it into a sum over faces, and Green's
-   theorem each face into a sum over its edges (sph.md 4.2). Seen along the plane of a face, f the foot of x:
+/* The solid's share of the kernel is a volume integral; the divergence theorem turns it into a sum over faces, and
+   Green's theorem each face into a sum over its edges (sph.md 4.2). Seen along the plane of a face, f the foot of x:
 
             u ______________ w        the part of the edge inside the support disc (radius Rd) from b0 to b1,
              \  b0     b1   /         outside it the integrand is constant in the angle
@@ -256,7 +271,10 @@ FSI_FN double fsi__sph_P(double q) { return -1 + q * q * q * (-10 + q * (15 + q 
 FSI_FN double fsi__sph_Q(double q) { double q2 = q * q; return q2 * (0.5 - q + 0.75 * q2 - 0.2 * q2 * q); }
 
 /* Angle from direction (c0, s0) to (c1, s1), less than half a turn. */
-FSI_FN double fsi__sph_turn(double s0, double c0, double s1, double c1) { return fsi_atan2(s1 * c0 - s0 * c1, c1 * c0 + s1 * s0); }
+FSI_FN double fsi__sph_turn(double s0, double c0, double s1, double c1)
+{
+    return fsi_atan2(s1 * c0 - s0 * c1, c1 * c0 + s1 * s0);
+}
 
 /* asinh(s1/a) - asinh(s0/a) with r = sqrt(s^2 + a2), a2 > 0: log of (s1 + r1)/(s0 + r0), without cancellation. */
 FSI_FN double fsi__sph_asinh_step(double a2, double s0, double r0, double s1, double r1)
@@ -265,15 +283,19 @@ FSI_FN double fsi__sph_asinh_step(double a2, double s0, double r0, double s1, do
     return s0 >= 0 ? fsi_log((s1 + r1) / (s0 + r0)) : fsi_log((s1 + r1) * (r0 - s0) / a2);
 }
 
-/* Adds the integrals over the triangle (f, u, w), of F and G of sph.md 4.2 dtheta, and its area within the disc, times `side`. p > 0
-   is the distance of f from the edge line, s0 < s1 the ends along it. Inside the disc J_n = int r^n p / (p^2 + s^2) ds. */
+/* Adds the integrals over the triangle (f, u, w), of F and G of sph.md 4.2 dtheta, and its area within the disc, times
+   `side`. p > 0 is the distance of f from the edge line, s0 < s1 the ends along it. Inside the disc J_n = int r^n
+   p / (p^2 + s^2) ds. */
 static void fsi__sph_add_edge(fsi__sph_face *out, double delta, double p, double s0, double s1, double side)
 {
     const double d2 = delta * delta, rd2 = 1 - d2, a2 = d2 + p * p, dP = fsi__sph_P(delta), q0 = fsi__sph_Q(delta);
     const double chord = p * p < rd2 ? sqrt(rd2 - p * p) : 0;
-    const double b0 = s0 < -chord ? -chord : s0 > chord ? chord : s0, b1 = s1 < -chord ? -chord : s1 > chord ? chord : s1;
+    const double b0 = s0 < -chord ? -chord : s0 > chord ? chord : s0,
+        b1 = s1 < -chord ? -chord : s1 > chord ? chord : s1;
     const double whole = fsi__sph_turn(s0, p, s1, p);
     double inside = 0, flux = 0, weight = 0, area = 0;
+
+    /* Inside the disc. */
     if (b1 > b0) {
         const double r0 = sqrt(a2 + b0 * b0), r1 = sqrt(a2 + b1 * b1);
         const double K_1 = fsi__sph_asinh_step(a2, b0, r0, b1, r1), K0 = b1 - b0;
@@ -287,6 +309,8 @@ static void fsi__sph_add_edge(fsi__sph_face *out, double delta, double p, double
         weight = 15 / FSI_PI * (J2 / 2 - J3 + 0.75 * J4 - 0.2 * J5 - q0 * J0);
         area = p * K0 / 2;
     }
+
+    /* The rest lies beyond the disc. */
     out->L += side * (flux + (whole - inside) * (-3 * delta - dP) / (4 * FSI_PI));
     out->weight += side * (weight + (whole - inside) * 15 / FSI_PI * (0.05 - q0));
     out->area += side * (area + (whole - inside) * rd2 / 2);
@@ -298,7 +322,8 @@ static void fsi__sph_triangle(const fsi_vec3 *corner, fsi_vec3 n, fsi__sph_face 
     int k;
     for (k = 0; k < 3; k++) {
         fsi_vec3 u = corner[k], w = corner[k == 2 ? 0 : k + 1], t = fsi_v3_unit(fsi_v3_sub(w, u));
-        double s0 = (double)fsi_v3_dot(u, t), s1 = (double)fsi_v3_dot(w, t), p = (double)fsi_v3_dot(fsi_v3_cross(u, t), n);
+        double s0 = (double)fsi_v3_dot(u, t), s1 = (double)fsi_v3_dot(w, t),
+            p = (double)fsi_v3_dot(fsi_v3_cross(u, t), n);
         if (!(fabs(p) < 1e-12)) fsi__sph_add_edge(out, out->delta, fabs(p), s0, s1, p < 0 ? -1 : 1);
     }
 }
@@ -328,7 +353,8 @@ FSI_API fsi__sph_face fsi__sph_face_at(const fsi_mesh *mesh, int face, fsi_vec3 
     fsi_vec3 corner[3];
     fsi_real d;
     int k;
-    for (k = 0; k < mesh->corners; k++) corner[k] = fsi_v3_scale(fsi_v3_sub(mesh->vertices[mesh->faces[mesh->corners * face + k]], x), inv_support);
+    for (k = 0; k < mesh->corners; k++)
+        corner[k] = fsi_v3_scale(fsi_v3_sub(mesh->vertices[mesh->faces[mesh->corners * face + k]], x), inv_support);
     d = -fsi_v3_dot(corner[0], n);
     out.delta = fabs((double)d);
     if (out.delta >= 1) return out;
@@ -340,7 +366,8 @@ FSI_API fsi__sph_face fsi__sph_face_at(const fsi_mesh *mesh, int face, fsi_vec3 
 
 FSI_API double fsi__sph_paper_at(const fsi_mesh *mesh, int face, fsi_vec3 x, double support, const fsi__sph_face *f)
 {
-    const double q = (double)fsi_mesh_closest_on_face(mesh, face, x).t / support, q3 = q * q * q, d2 = f->delta * f->delta;
+    const double q = (double)fsi_mesh_closest_on_face(mesh, face, x).t / support, q3 = q * q * q,
+        d2 = f->delta * f->delta;
     const double cosine = q > 0 ? f->delta / q : 1, side = f->L < 0 ? -1 : 1;
     double wbar;
     if (q >= 1 || f->delta >= 1) return 0;
@@ -362,14 +389,16 @@ FSI_API void fsi__sph_add_face(fsi__sph_integral *sum, fsi__sph_face f, fsi_vec3
     sum->diagonal += f.weight / delta;
 }
 
-FSI_API void fsi_sph_boundary_integral(const fsi_mesh *mesh, fsi_vec3 x, fsi_real support, fsi_sph_boundary formula, double *lambda, double gradient[3])
+FSI_API void fsi_sph_boundary_integral(const fsi_mesh *mesh, fsi_vec3 x, fsi_real support, fsi_sph_boundary formula,
+    double *lambda, double gradient[3])
 {
     fsi_mesh_hit closest;
     fsi__sph_integral sum = { 0, { 0, 0, 0 }, 0 };
     int face, k;
     if (!lambda || !gradient) return;
     *lambda = gradient[0] = gradient[1] = gradient[2] = 0;
-    if (!mesh || mesh->cookie != FSI__COOKIE('m', fsi_mesh) || !fsi_v3_is_finite(x) || !(support > 0) || !fsi_is_finite((double)support)) return;
+    if (!mesh || mesh->cookie != FSI__COOKIE('m', fsi_mesh) || !fsi_v3_is_finite(x) || !(support > 0)
+        || !fsi_is_finite((double)support)) return;
     closest = fsi_mesh_closest(mesh, x, FSI_REAL_MAX, -1);
     for (face = 0; face < mesh->face_count; face++) {
         fsi__sph_face f = fsi__sph_face_at(mesh, face, x, 1 / support);

@@ -46,9 +46,12 @@ typedef struct fsi_surface_desc {
     uint32_t cookie;
     fsi_context *context;  /* default NULL: malloc, silence */
     int dim;               /* 3 (default): triangles; 2: segments, z is ignored and comes out 0 */
-    fsi_real spacing;      /* of the particles when at rest: a particle stands for spacing^dim of liquid; > 0, no default [m] */
-    fsi_real support;      /* kernel radius in units of spacing, 1.5 to 6; default 3; larger is smoother, smaller keeps detail */
-    fsi_real cell;         /* cell size in units of spacing; default 0.5; rounded so that 2 to 8 cells make one support */
+    fsi_real spacing;      /* of the particles when at rest: a particle stands for spacing^dim of liquid; > 0, no
+                              default [m] */
+    fsi_real support;      /* kernel radius in units of spacing, 1.5 to 6; default 3; larger is smoother, smaller keeps
+                              detail */
+    fsi_real cell;         /* cell size in units of spacing; default 0.5; rounded so that 2 to 8 cells make one
+                              support */
     int attribute_count;   /* numbers a particle that are carried to the vertices (colour, age ...); default 0 */
 } fsi_surface_desc;
 
@@ -106,9 +109,9 @@ FSI__STRICT_BEGIN
 
 /* ---- >>surfaces implementation ---------------------------------------------------------------------------------- */
 
-/* Space is cut in blocks as wide as the support, each of n x n x n cells (n = 2 ... 8; 2D: n x n). A block owns the nodes
-   and edges at the lower end of its cells. Blocks live in a hash table; those with particles come first, those that the
-   surface can enter follow.
+/* Space is cut in blocks as wide as the support, each of n x n x n cells (n = 2 ... 8; 2D: n x n). A block owns the
+   nodes and edges at the lower end of its cells. Blocks live in a hash table; those with particles come first, those
+   that the surface can enter follow.
 
        . . . . . . .          o  block without particles: all its nodes are outside
        o e e e e e o          e  active, empty: some particle lies within FSI__SF_TOUCH of it
@@ -147,7 +150,8 @@ typedef struct fsi__sf_slot {
     int map;                /* where its edges' vertex numbers begin; -1 when it has none */
 } fsi__sf_slot;
 
-enum { FSI__SF_VERTICES, FSI__SF_ELEMENTS, FSI__SF_BLOCKS, FSI__SF_HASH, FSI__SF_PARTICLES, FSI__SF_SLOTS, FSI__SF_EDGES,
+enum { FSI__SF_VERTICES, FSI__SF_ELEMENTS, FSI__SF_BLOCKS, FSI__SF_HASH, FSI__SF_PARTICLES, FSI__SF_SLOTS,
+    FSI__SF_EDGES,
        FSI__SF_TABLES };
 typedef struct fsi__sf_impl fsi__sf_impl;
 typedef void fsi__sf_pass(fsi__sf_impl *s, fsi__sf_slot *slot);
@@ -271,22 +275,15 @@ FSI_API fsi_surface_desc fsi_surface_default_desc(void)
 
 static fsi_status fsi__sf_check_desc(const fsi_surface_desc *d)
 {
-    static const char fn[] = "fsi_surface_create";
-    static const char *const name[] = { "spacing", "support", "cell" };
-    const double size[3] = { (double)d->spacing, (double)d->support, (double)d->cell };
-    fsi_context *c = d->context;
-    int k;
-    if (!fsi_is_finite(size[0]) || !fsi_is_finite(size[1]) || !fsi_is_finite(size[2]))
-        return fsi__fail(c, FSI_ERROR_NAN, fn, -1, 0, "spacing, support or cell is not finite");
-    if (d->dim != 2 && d->dim != 3)
-        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->dim, "dim is %d, it must be 2 or 3", d->dim);
-    for (k = 0; k < 3; k++) if (!(size[k] > 0) || (k == 1 && !(size[k] >= 1.5 && size[k] <= 6)))
-        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, size[k], "%s is %g, it must be %s", name[k], size[k],
-            k == 1 ? "1.5 to 6 spacings" : "positive");
-    if (d->attribute_count < 0 || d->attribute_count > 1024)
-        return fsi__fail(c, FSI_ERROR_ARGUMENT, fn, -1, d->attribute_count,
-            "attribute_count is %d, it must be 0 to 1024", d->attribute_count);
-    return FSI_OK;
+    static const fsi__field rows[] = {
+        FSI__FIELD(fsi_surface_desc, dim, FSI__INT, 2, 3, 0),
+        FSI__FIELD(fsi_surface_desc, spacing, FSI__REAL, 0, HUGE_VAL, FSI__ABOVE),
+        FSI__FIELD(fsi_surface_desc, support, FSI__REAL, 1.5, 6, 0),
+        FSI__FIELD(fsi_surface_desc, cell, FSI__REAL, 0, HUGE_VAL, FSI__ABOVE),
+        FSI__FIELD(fsi_surface_desc, attribute_count, FSI__INT, 0, 1024, 0)
+    };
+    static const fsi__where at = { "fsi_surface_create", "desc.", -1, 3 };
+    return FSI__CHECK_TABLE(d->context, &at, d, rows);
 }
 
 /* What depends on the desc alone: cells, r, and the two tables. */
@@ -299,17 +296,19 @@ static void fsi__sf_setup(fsi__sf_impl *s)
     s->support = (double)s->desc.support * (double)s->desc.spacing;
     s->offset = 0.3 / s->n; /* liquid filled on a lattice would have its surface just at nodes, with needless slivers */
     /* r: distance of the centroid of half a kernel from its flat side, (1/10)/(128/315), in 2D (1/9)/(35 pi/256); a sum
-       over layers at 1/2, 3/2 ... spacings exceeds it by k h^2, k = 1/(12 integral) (Euler-Maclaurin); 0.018 h lifts the
-       surface by 0.03 spacings, to share between flat and round what a ball of radius ten loses by its curvature. */
+       over layers at 1/2, 3/2 ... spacings exceeds it by k h^2, k = 1/(12 integral) (Euler-Maclaurin); 0.018 h lifts
+       the surface by 0.03 spacings, to share between flat and round what a ball of radius ten loses by its
+       curvature. */
     h = 1 / (double)s->desc.support;
     r = (s->desc.dim == 3 ? 0.24609375 + 0.10254 * h * h : 0.25869 + 0.09701 * h * h) + 0.018 * h;
-    /* growth: a lone particle becomes a ball (disc) of radius b, where r g = b: 0.62 (0.56) spacings for its own volume,
-       and more to make up for what its few facets cut off (measured at the default support and cell). */
+    /* growth: a lone particle becomes a ball (disc) of radius b, where r g = b: 0.62 (0.56) spacings for its own
+       volume, and more to make up for what its few facets cut off (measured at the default support and cell). */
     b = (s->desc.dim == 3 ? 0.755 : 0.64) * h;
     s->radius = (fsi__lane)r;
     s->growth = (fsi__lane)((1 + b / r) / pow(1 - b * b, 9));
     for (d = 0; d < 1 << (s->desc.dim == 3 ? 8 : 4); d++) fsi__sf_make_case(s->cases, s->desc.dim, d);
-    for (d = 0; d < 27; d++) for (o = 0; o < 8; o++) { /* of a neighbour at -1 its upper half counts, at +1 its lower, else all */
+    for (d = 0; d < 27; d++) for (o = 0; o < 8; o++) { /* of a neighbour at -1 its upper half counts, at +1 its lower,
+                                                          else all */
         int x = d % 3 - 1, y = d / 3 % 3 - 1, z = d / 9 - 1;
         if (x == (o & 1 ? 1 : -1) || y == (o & 2 ? 1 : -1) || z == (o & 4 ? 1 : -1)) continue;
         s->needed[d] = (unsigned char)(s->needed[d] | 1 << o);
@@ -320,14 +319,13 @@ FSI_API fsi_status fsi_surface_create(fsi_surface **out, const fsi_surface_desc 
 {
     fsi_surface *surface;
     fsi__sf_impl *s;
-    fsi_status status;
     if (!out || !desc) return FSI_ERROR_ARGUMENT;
     *out = NULL;
     if (desc->cookie != FSI__COOKIE('S', fsi_surface_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
-    status = fsi__sf_check_desc(desc);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__sf_check_desc(desc));
     surface = (fsi_surface *)fsi__alloc(desc->context, 1, sizeof *surface + sizeof *s);
-    if (!surface) return fsi__fail(desc->context, FSI_ERROR_MEMORY, "fsi_surface_create", -1, 0, "no memory for the surface");
+    if (!surface)
+        return fsi__fail(desc->context, FSI_ERROR_MEMORY, "fsi_surface_create", -1, 0, "no memory for the surface");
     s = (fsi__sf_impl *)(void *)(surface + 1);
     s->desc = *desc;
     fsi__sf_setup(s);
@@ -360,6 +358,8 @@ static int fsi__sf_table(fsi__sf_impl *s, int table, fsi__column *c)
     };
     size_t k;
     int n = 0;
+
+    /* Those of the table that have rows of some size. */
     for (k = 0; k < sizeof all / sizeof *all; k++) if (all[k].table == table && all[k].size > 0) {
         c[n].array = all[k].array;
         c[n++].size = all[k].size;
@@ -389,7 +389,8 @@ FSI_API void fsi_surface_destroy(fsi_surface *surface)
 
 /* ---- blocks ---- */
 
-/* Where block (x, y, z) stands in the hash table, or the free place where it belongs (linear probing, at most half full). */
+/* Where block (x, y, z) stands in the hash table, or the free place where it belongs (linear probing, at most half
+   full). */
 static int *fsi__sf_place(const fsi__sf_impl *s, int x, int y, int z)
 {
     const uint64_t k = 0x9E3779B97F4A7C15u; /* 2^64 / golden ratio */
@@ -407,7 +408,8 @@ static int fsi__sf_find(const fsi__sf_impl *s, int x, int y, int z) { return *fs
 /* Neighbour d of block `at`, 0 <= d < 27, x fastest, 13 is the block itself; -1 when there is none. */
 static int fsi__sf_around(const fsi__sf_impl *s, const int at[3], int d)
 {
-    return s->desc.dim == 2 && d / 9 != 1 ? -1 : fsi__sf_find(s, at[0] + d % 3 - 1, at[1] + d / 3 % 3 - 1, at[2] + d / 9 - 1);
+    return s->desc.dim == 2 && d / 9 != 1 ? -1
+        : fsi__sf_find(s, at[0] + d % 3 - 1, at[1] + d / 3 % 3 - 1, at[2] + d / 9 - 1);
 }
 
 /* Room for twice as many blocks; the hash table has four places (a power of two in all) for each row of blocks. */
@@ -415,13 +417,13 @@ static fsi_status fsi__sf_more_blocks(fsi_context *context, fsi__sf_impl *s)
 {
     fsi__column blocks, hash;
     int *rows = s->rows, more = rows[FSI__SF_BLOCKS] ? 2 * rows[FSI__SF_BLOCKS] : 256, k;
-    fsi_status status;
-    if (more > 1 << 28) return fsi__fail(context, FSI_ERROR_MEMORY, "fsi_surface_update", -1, more, "more than 2^28 blocks");
+    if (more > 1 << 28)
+        return fsi__fail(context, FSI_ERROR_MEMORY, "fsi_surface_update", -1, more, "more than 2^28 blocks");
     fsi__sf_table(s, FSI__SF_HASH, &hash);
     fsi__sf_table(s, FSI__SF_BLOCKS, &blocks);
-    status = fsi__grow(context, &hash, 1, 0, &rows[FSI__SF_HASH], more, "fsi_surface_update");
-    if (status != FSI_OK) return status;
-    for (k = 0; k < s->block_count; k++) *fsi__sf_place(s, s->blocks[k].at[0], s->blocks[k].at[1], s->blocks[k].at[2]) = k + 1;
+    FSI__TRY(fsi__grow(context, &hash, 1, 0, &rows[FSI__SF_HASH], more, "fsi_surface_update"));
+    for (k = 0; k < s->block_count; k++)
+        *fsi__sf_place(s, s->blocks[k].at[0], s->blocks[k].at[1], s->blocks[k].at[2]) = k + 1;
     return fsi__grow(context, &blocks, 1, s->block_count, &rows[FSI__SF_BLOCKS], more, "fsi_surface_update");
 }
 
@@ -469,7 +471,8 @@ static fsi_status fsi__sf_bin(fsi_context *context, fsi__sf_impl *s, const fsi_v
         if (fabs(c[0]) + fabs(c[1]) + fabs(c[2]) > 1073741824.0)
             return fsi__fail(context, FSI_ERROR_LIMIT, "fsi_surface_update", i, fabs(c[0]) + fabs(c[1]) + fabs(c[2]),
                 "particle %d is more than 2^30 supports away from the origin", i);
-        if (b < 0 || s->blocks[b].at[0] != (int)c[0] || s->blocks[b].at[1] != (int)c[1] || s->blocks[b].at[2] != (int)c[2])
+        if (b < 0 || s->blocks[b].at[0] != (int)c[0] || s->blocks[b].at[1] != (int)c[1]
+            || s->blocks[b].at[2] != (int)c[2])
             b = fsi__sf_add(context, s, (int)c[0], (int)c[1], (int)c[2]);
         if (b < 0) return FSI_ERROR_MEMORY;
         s->home[i] = b;
@@ -478,8 +481,8 @@ static fsi_status fsi__sf_bin(fsi_context *context, fsi__sf_impl *s, const fsi_v
     return FSI_OK;
 }
 
-/* Of the 27 neighbours, those that a particle at f touches along one axis: `low` are those below it, then come those level
-   with it and those above it, `stride` bits on each time. */
+/* Of the 27 neighbours, those that a particle at f touches along one axis: `low` are those below it, then come those
+   level with it and those above it, `stride` bits on each time. */
 static uint32_t fsi__sf_near(uint32_t low, int stride, fsi__lane f)
 {
     return low << stride | (f < FSI__SF_TOUCH ? low : 0) | (f > 1 - FSI__SF_TOUCH ? low << 2 * stride : 0);
@@ -489,12 +492,16 @@ static uint32_t fsi__sf_near(uint32_t low, int stride, fsi__lane f)
 static void fsi__sf_sort(fsi__sf_impl *s, const fsi_vec3 *x, int count)
 {
     int i, sum = 0;
+
+    /* Where the particles of each block begin. */
     for (i = 0; i < s->block_count; i++) {
         fsi__sf_block *b = &s->blocks[i];
         b->begin = sum;
         sum += b->end;
         b->end = b->begin;
     }
+
+    /* Particle after particle. */
     for (i = 0; i < count; i++) {
         fsi__sf_block *b = &s->blocks[s->home[i]];
         double c[3];
@@ -530,6 +537,8 @@ static fsi_status fsi__sf_activate(fsi_context *context, fsi__sf_impl *s)
 {
     int occupied = s->block_count, i, d, k;
     const int *at;
+
+    /* Blocks with particles, and empty ones that these come near. */
     for (i = 0; i < occupied; i++) {
         s->blocks[i].active = (unsigned char)!fsi__sf_is_deep(s, &s->blocks[i]);
         s->blocks[i].slot = FSI__SF_INSIDE;
@@ -542,6 +551,8 @@ static fsi_status fsi__sf_activate(fsi_context *context, fsi__sf_impl *s)
             if (k < 0) return FSI_ERROR_MEMORY;
             if (k >= occupied) s->blocks[k].active = 1;
         }
+
+    /* Slots. */
     s->slot_count = 0;
     for (i = 0; i < s->block_count; i++) { /* blocks added on the way are not active */
         if (!s->blocks[i].active) continue;
@@ -664,8 +675,8 @@ static void fsi__sf_evaluate_slot(fsi__sf_impl *s, fsi__sf_slot *slot)
 
 /* ---- cells ---- */
 
-/* What one pass over the cells of a block needs: node values of the block and of the first layer of its upper neighbours,
-   (n+1)^dim of them, x fastest. */
+/* What one pass over the cells of a block needs: node values of the block and of the first layer of its upper
+   neighbours, (n+1)^dim of them, x fastest. */
 typedef struct fsi__sf_walk {
     fsi__lane v[FSI__SF_APRON];
     int stride[3];       /* along x, y, z in v */
@@ -717,9 +728,11 @@ static void fsi__sf_count_slot(fsi__sf_impl *s, fsi__sf_slot *slot)
 
 /* ---- vertices ---- */
 
-static fsi__lane fsi__sf_outside(fsi__lane x) { return x < 0 ? x : (x > 1 ? x - 1 : 0); } /* signed distance to [0, 1] */
+/* signed distance to [0, 1] */
+static fsi__lane fsi__sf_outside(fsi__lane x) { return x < 0 ? x : (x > 1 ? x - 1 : 0); }
 
-/* The normal at v: sum q (v - x_j), q = 1 - |v - x_j|^2, as wide a mean as the support allows; q^3 is too noisy for shading. */
+/* The normal at v: sum q (v - x_j), q = 1 - |v - x_j|^2, as wide a mean as the support allows; q^3 is too noisy for
+   shading. */
 static fsi_vec3 fsi__sf_normal(const fsi__sf_impl *s, const fsi__sf_hood *hood, const fsi__lane v[3])
 {
     static const fsi__lane lanes[8] = { 0, 1, 2, 3, 4, 5, 6, 7 };
@@ -746,7 +759,8 @@ static fsi_vec3 fsi__sf_normal(const fsi__sf_impl *s, const fsi__sf_hood *hood, 
 }
 
 /* sum w a_j / sum w */
-static void fsi__sf_mean_attributes(const fsi__sf_impl *s, const fsi__sf_hood *hood, const fsi__lane v[3], fsi_real *out)
+static void fsi__sf_mean_attributes(const fsi__sf_impl *s, const fsi__sf_hood *hood, const fsi__lane v[3],
+    fsi_real *out)
 {
     int b, p, k, n = s->desc.attribute_count;
     double total = 0;
@@ -759,7 +773,8 @@ static void fsi__sf_mean_attributes(const fsi__sf_impl *s, const fsi__sf_hood *h
             double w = q > 0 ? (double)(q * q * q) : 0;
             if (w <= 0) continue;
             total += w;
-            for (k = 0; k < n; k++) out[k] += (fsi_real)(w * (double)s->attributes[(size_t)s->source[p] * (size_t)n + (size_t)k]);
+            for (k = 0; k < n; k++)
+                out[k] += (fsi_real)(w * (double)s->attributes[(size_t)s->source[p] * (size_t)n + (size_t)k]);
         }
     for (k = 0; k < n && total > 0; k++) out[k] = (fsi_real)((double)out[k] / total);
 }
@@ -771,7 +786,8 @@ static void fsi__sf_put_vertex(fsi__sf_impl *s, const fsi__sf_block *block, cons
     fsi__lane v[3], t = a / (a - b);
     double x[3];
     int k;
-    t = t < (fsi__lane)1e-3 ? (fsi__lane)1e-3 : (t > 1 - (fsi__lane)1e-3 ? 1 - (fsi__lane)1e-3 : t); /* else triangles collapse */
+    /* else triangles collapse */
+    t = t < (fsi__lane)1e-3 ? (fsi__lane)1e-3 : (t > 1 - (fsi__lane)1e-3 ? 1 - (fsi__lane)1e-3 : t);
     for (k = 0; k < 3; k++) {
         v[k] = ((fsi__lane)node[k] + (k == axis ? t : 0)) / (fsi__lane)s->n;
         x[k] = (block->at[k] + (double)v[k] - s->offset) * s->support;
@@ -860,17 +876,14 @@ static void fsi__sf_number(fsi__sf_impl *s, size_t totals[3])
 /* Bins, chooses blocks, evaluates and counts. No result is touched. */
 static fsi_status fsi__sf_prepare(fsi_context *context, fsi__sf_impl *s, const fsi_vec3 *x, int count, size_t totals[3])
 {
-    fsi_status status;
     int i;
     s->block_count = 0;
     if (s->hash) memset(s->hash, 0, (size_t)s->rows[FSI__SF_HASH] * 4 * sizeof(int));
-    status = fsi__sf_room(context, s, FSI__SF_PARTICLES, 0, (size_t)count + FSI_LANES);
-    if (status == FSI_OK) status = fsi__sf_bin(context, s, x, count);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__sf_room(context, s, FSI__SF_PARTICLES, 0, (size_t)count + FSI_LANES));
+    FSI__TRY(fsi__sf_bin(context, s, x, count));
     fsi__sf_sort(s, x, count);
-    status = fsi__sf_activate(context, s);
-    if (status == FSI_OK) status = fsi__sf_room(context, s, FSI__SF_SLOTS, 0, (size_t)s->slot_count);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__sf_activate(context, s));
+    FSI__TRY(fsi__sf_room(context, s, FSI__SF_SLOTS, 0, (size_t)s->slot_count));
     for (i = 0; i < s->block_count; i++)
         if (s->blocks[i].slot >= 0) s->slots[s->blocks[i].slot].block = i;
     fsi__sf_run(context, s, fsi__sf_evaluate_slot);
@@ -886,7 +899,8 @@ static fsi_status fsi__sf_prepare(fsi_context *context, fsi__sf_impl *s, const f
 static fsi_status fsi__sf_grow_results(fsi_surface *surface, fsi__sf_impl *s, const size_t totals[3])
 {
     fsi_status status = fsi__sf_room(surface->context, s, FSI__SF_VERTICES, surface->vertex_count, totals[0]);
-    if (status == FSI_OK) status = fsi__sf_room(surface->context, s, FSI__SF_ELEMENTS, surface->element_count, totals[1]);
+    if (status == FSI_OK)
+        status = fsi__sf_room(surface->context, s, FSI__SF_ELEMENTS, surface->element_count, totals[1]);
     surface->vertices = s->vertices;
     surface->normals = s->normals;
     surface->attributes = s->vertex_attributes;
@@ -899,7 +913,6 @@ FSI_API fsi_status fsi_surface_update(fsi_surface *surface, const fsi_vec3 *x, i
     static const char fn[] = "fsi_surface_update";
     fsi_context *context;
     fsi__sf_impl *s;
-    fsi_status status;
     size_t totals[3];
     if (!surface) return fsi__fail(NULL, FSI_ERROR_ARGUMENT, fn, -1, 0, "surface is NULL");
     if (surface->cookie != FSI__COOKIE('f', fsi_surface))
@@ -912,10 +925,11 @@ FSI_API fsi_status fsi_surface_update(fsi_surface *surface, const fsi_vec3 *x, i
     if (count > 0 && s->desc.attribute_count && !attributes)
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0,
             "attributes is NULL, the desc asks for %d a particle", s->desc.attribute_count);
+
+    /* Room for all; then vertices and elements. */
     s->attributes = attributes;
-    status = fsi__sf_prepare(context, s, x, count, totals);
-    if (status == FSI_OK) status = fsi__sf_grow_results(surface, s, totals);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__sf_prepare(context, s, x, count, totals));
+    FSI__TRY(fsi__sf_grow_results(surface, s, totals));
     fsi__sf_run(context, s, fsi__sf_vertices_of_slot);
     fsi__sf_run(context, s, fsi__sf_elements_of_slot);
     surface->vertex_count = (int)totals[0];

@@ -186,7 +186,7 @@ static void bench_levelset(void)
                     x[k] = uniform(3, 4.5);
                     move[k] = uniform(-0.7, 0.2);
                 }
-                sink += fsi_levelset_ccd((fsi_metric)metric, 3, 1, x, move, &field, NULL, 0.1);
+                sink += fsi_stencil_ccd((fsi_metric)metric, 3, 1, x, move, &field, NULL, 0.1);
             }
             times[r] = (cpu_seconds(NULL) - start) / QUERIES;
         }

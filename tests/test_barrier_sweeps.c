@@ -252,7 +252,7 @@ static void test_levelset_filter_is_safe_and_does_not_stall(void)
         }
         if (dim == 2) x[2] = move[2] = 0;
         d0 = distance_at(&g, (fsi_metric)metric, dim, x, move, 0, &s);
-        t = fsi_levelset_ccd((fsi_metric)metric, dim, 0.1, x, move, &field, i % 2 ? &s : NULL, keep);
+        t = fsi_stencil_ccd((fsi_metric)metric, dim, 0.1, x, move, &field, i % 2 ? &s : NULL, keep);
         CHECK(d0 > 1e-12 ? t > 0 && t <= 1 : d0 > 0 || t == 0);
         if (!(d0 > 0)) continue;
         for (k = 0; k <= 200; k++) if (!CHECK(distance_at(&g, (fsi_metric)metric, dim, x, move, t * k / 200, &s) >= keep * d0 * (1 - 1e-9))) break;
@@ -279,7 +279,7 @@ static void test_levelset_filter_of_fixed_samples_is_a_division(void)
     }
     for (k = 0; k < 4; k++) {
         g.reads = 0;
-        CHECK_NEAR(fsi_levelset_ccd((fsi_metric)(k & 1), 2 + k / 2, 0.1, x, none, &field, NULL, 0.1), 0.45, 1e-9);
+        CHECK_NEAR(fsi_stencil_ccd((fsi_metric)(k & 1), 2 + k / 2, 0.1, x, none, &field, NULL, 0.1), 0.45, 1e-9);
         CHECK(g.reads == 1);
     }
 }
@@ -297,25 +297,25 @@ static void test_levelset_filter_of_bad_input_goes_nowhere(void)
     field.read = read_grid;
     make_grid(&g, &r, 0);
     for (k = 0; k < ROW * ROW * ROW; k++) g.phi[k] = 1;
-    CHECK(fsi_levelset_ccd(FSI_METRIC_SPLINE, 3, 0.1, x, move, &field, NULL, 0.1) == 1);
+    CHECK(fsi_stencil_ccd(FSI_METRIC_SPLINE, 3, 0.1, x, move, &field, NULL, 0.1) == 1);
     for (k = 0; k < 9; k++) {
         double *p = k < 3 ? &x[k] : k < 6 ? &move[k - 3] : &g.phi[((1 + N) * ROW + N) * ROW + N + 1], keep = *p;
         *p = bad[k % 3];
-        CHECK(fsi_levelset_ccd(FSI_METRIC_SPLINE, 3, 0.1, x, move, &field, NULL, 0.1) == 0);
+        CHECK(fsi_stencil_ccd(FSI_METRIC_SPLINE, 3, 0.1, x, move, &field, NULL, 0.1) == 0);
         if (k < 3) {
             s = fsi_stencil_at(FSI_METRIC_SPLINE, 3, x, 0.1, NULL);
             CHECK(s.dim == 0 && fsi_stencil_value(&s, g.phi, NULL, NULL) == 0);
         }
         *p = keep;
     }
-    CHECK(fsi_levelset_ccd(FSI_METRIC_SPLINE, 4, 0.1, x, move, &field, NULL, 0.1) == 0);
-    CHECK(fsi_levelset_ccd(FSI_METRIC_SPLINE, 3, 0, x, move, &field, NULL, 0.1) == 0);
-    CHECK(fsi_levelset_ccd(FSI_METRIC_SPLINE, 3, 0.1, x, move, NULL, NULL, 0.1) == 0);
-    CHECK(fsi_levelset_ccd(FSI_METRIC_SPLINE, 3, 0.1, NULL, move, &field, NULL, 0.1) == 0);
-    CHECK(fsi_levelset_ccd(FSI_METRIC_SPLINE, 3, 0.1, x, NULL, &field, NULL, 0.1) == 0);
-    CHECK(fsi_levelset_ccd(FSI_METRIC_SPLINE, 3, 0.1, x, move, &field, NULL, 1) == 0);
+    CHECK(fsi_stencil_ccd(FSI_METRIC_SPLINE, 4, 0.1, x, move, &field, NULL, 0.1) == 0);
+    CHECK(fsi_stencil_ccd(FSI_METRIC_SPLINE, 3, 0, x, move, &field, NULL, 0.1) == 0);
+    CHECK(fsi_stencil_ccd(FSI_METRIC_SPLINE, 3, 0.1, x, move, NULL, NULL, 0.1) == 0);
+    CHECK(fsi_stencil_ccd(FSI_METRIC_SPLINE, 3, 0.1, NULL, move, &field, NULL, 0.1) == 0);
+    CHECK(fsi_stencil_ccd(FSI_METRIC_SPLINE, 3, 0.1, x, NULL, &field, NULL, 0.1) == 0);
+    CHECK(fsi_stencil_ccd(FSI_METRIC_SPLINE, 3, 0.1, x, move, &field, NULL, 1) == 0);
     field.read = NULL;
-    CHECK(fsi_levelset_ccd(FSI_METRIC_SPLINE, 3, 0.1, x, move, &field, NULL, 0.1) == 0);
+    CHECK(fsi_stencil_ccd(FSI_METRIC_SPLINE, 3, 0.1, x, move, &field, NULL, 0.1) == 0);
     CHECK(fsi_stencil_value(NULL, NULL, NULL, NULL) == 0);
     s = fsi_stencil_at((fsi_metric)5, 3, x, 0.1, NULL);
     CHECK(s.dim == 0);

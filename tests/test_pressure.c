@@ -1127,7 +1127,7 @@ static void test_bad_input_is_named(void)
     REFUSE(m.t.f.dt = 0, FSI_ERROR_ARGUMENT, "dt");
     REFUSE(m.t.f.dt = bad, FSI_ERROR_NAN, "dt");
     REFUSE(m.t.f.theta_min = 0, FSI_ERROR_ARGUMENT, "theta_min");
-    REFUSE(m.t.f.theta_min = bad, FSI_ERROR_ARGUMENT, "theta_min");
+    REFUSE(m.t.f.theta_min = bad, FSI_ERROR_NAN, "theta_min");
     REFUSE(m.t.f.solid_count = -1, FSI_ERROR_ARGUMENT, "solid_count");
     REFUSE(m.t.f.solids = NULL, FSI_ERROR_ARGUMENT, "solid_count");
     REFUSE(m.list[0].faces = NULL, FSI_ERROR_COOKIE, "solids [0]");
@@ -1136,7 +1136,7 @@ static void test_bad_input_is_named(void)
     REFUSE(m.list[1].mass = test_inf(), FSI_ERROR_NAN, "mass");
     REFUSE(m.list[1].linear.y = bad, FSI_ERROR_NAN, "solids [1]");
     REFUSE(m.list[1].inverse_inertia.m[4] = -1, FSI_ERROR_ARGUMENT, "inverse_inertia");
-    m.t.s->desc.tolerance = test_nan(), refused(&m, FSI_ERROR_ARGUMENT, "tolerance"), m.t.s->desc.tolerance = 1e-6;
+    m.t.s->desc.tolerance = test_nan(), refused(&m, FSI_ERROR_NAN, "desc.tolerance"), m.t.s->desc.tolerance = 1e-6;
     m.t.s->desc.max_iters = -1, refused(&m, FSI_ERROR_ARGUMENT, "max_iters"), m.t.s->desc.max_iters = 100;
     keep = m.b[0].share[5], m.b[0].share[5] = bad, refused(&m, FSI_ERROR_NAN, "share"), m.b[0].share[5] = 2, refused(&m, FSI_ERROR_ARGUMENT, "share"), m.b[0].share[5] = keep;
     m.b[0].entry[5] -= 1 << 30, refused(&m, FSI_ERROR_ARGUMENT, "faces"), m.b[0].entry[5] += 1 << 30;

@@ -271,7 +271,7 @@ static void test_meshes_are_solved_to_rounding(void)
         const int n = m.a.rows * m.a.block;
         fsi_ldlt_desc d = dissecting();
         double *b = (double *)malloc(sizeof(double) * (size_t)n), *x = (double *)malloc(sizeof(double) * (size_t)n), *want = (double *)malloc(sizeof(double) * (size_t)n);
-        double off = 0, left;
+        double off = 0;
         fsi_ldlt *f;
         set_order(&d, order);
         f = ldlt_of(&m.a, &d);
@@ -279,9 +279,8 @@ static void test_meshes_are_solved_to_rounding(void)
         CHECK(fsi_csr_multiply(NULL, &m.a, want, b) == FSI_OK);
         CHECK(fsi_ldlt_solve(f, b, x) == FSI_OK);
         CHECK(residual_of(&m.a, b, x) < 1e-14);
-        CHECK(fsi_ldlt_refine(f, &m.a, b, x, &left) == FSI_OK && left < 1e-11);
         for (i = 0; i < n; i++) off = fmax(off, fabs(x[i] - want[i]));
-        CHECK_NEAR(off, 0, 1e-11);
+        CHECK_NEAR(off, 0, 1e-9);
         CHECK(f->stats.negative == 0 && f->stats.weakest_pivot > 0.02 && f->stats.growth <= 2 && f->stats.weakest_row >= 0);
         CHECK(fsi_ldlt_solve(f, b, b) == FSI_OK); /* in place */
         for (i = 0; i < n; i++) CHECK_NEAR(b[i], want[i], 1e-9);
@@ -416,31 +415,6 @@ static void test_a_failed_factorisation_leaves_no_factor(void)
     CHECK(fsi_ldlt_factor(f, &m.a) == FSI_ERROR_SINGULAR && c.error.element == 40 && fsi_ldlt_solve(f, b, x) == FSI_ERROR_ARGUMENT);
     m.value[m.start[40] + 2] = good;
     CHECK(fsi_ldlt_factor(f, &m.a) == FSI_OK && fsi_ldlt_solve(f, b, x) == FSI_OK);
-    fsi_ldlt_destroy(f);
-    matrix_free(&m);
-}
-
-static void test_refinement_checks_what_it_is_given(void)
-{
-    matrix m = matrix_grid(1, 1, 1, 0, 1, 1e-3);
-    fsi_context c = fsi_default_context();
-    fsi_ldlt_desc d = dissecting();
-    fsi_csr a = m.a;
-    const double large = 1.7e308; /* not in the precision that 32-bit machines compare constants in */
-    double b = 2.7e305, x = large;
-    fsi_ldlt *f;
-    d.context = &c;
-    f = ldlt_of(&m.a, &d);
-    CHECK(fsi_ldlt_refine(f, &a, &b, &x, NULL) == FSI_ERROR_NAN && x == large); /* the sum overflows */
-    x = test_nan();
-    CHECK(fsi_ldlt_refine(f, &a, &b, &x, NULL) == FSI_ERROR_NAN && c.error.element == 0 && strstr(c.error.message, "b - A x") != NULL);
-    x = 0;
-    a.start = NULL;
-    CHECK(fsi_ldlt_refine(f, &a, &b, &x, NULL) == FSI_ERROR_ARGUMENT && x == 0);
-    a = m.a;
-    a.cols = 2;
-    CHECK(fsi_ldlt_refine(f, &a, &b, &x, NULL) == FSI_ERROR_ARGUMENT);
-    CHECK(fsi_ldlt_refine(NULL, &a, &b, &x, NULL) == FSI_ERROR_COOKIE);
     fsi_ldlt_destroy(f);
     matrix_free(&m);
 }
@@ -592,7 +566,7 @@ static void test_bad_input_is_named(void)
     refuse_create(NULL, &d, &c, "NULL", FSI_ERROR_ARGUMENT);
     e = d, e.order = (fsi_ldlt_order)7, refuse_create(&a, &e, &c, "order", FSI_ERROR_ARGUMENT);
     e = d, e.pivots = (fsi_ldlt_pivots)7, refuse_create(&a, &e, &c, "pivots", FSI_ERROR_ARGUMENT);
-    e = d, e.smallest_pivot = test_nan(), refuse_create(&a, &e, &c, "smallest_pivot", FSI_ERROR_ARGUMENT);
+    e = d, e.smallest_pivot = test_nan(), refuse_create(&a, &e, &c, "smallest_pivot is not finite", FSI_ERROR_NAN);
     e = d, e.pivots = FSI_LDLT_SIGNED, refuse_create(&a, &e, &c, "sign", FSI_ERROR_ARGUMENT);
     e.sign = sign, refuse_create(&a, &e, &c, "sign[0]", FSI_ERROR_ARGUMENT);
     a = m.a, a.cols = 17, refuse_create(&a, &d, &c, "square", FSI_ERROR_ARGUMENT);
@@ -617,9 +591,7 @@ static void test_bad_input_is_named(void)
     CHECK(fsi_ldlt_solve(f, NULL, x) == FSI_ERROR_ARGUMENT && fsi_ldlt_solve(NULL, x, x) == FSI_ERROR_COOKIE);
     x[5] = test_inf();
     CHECK(fsi_ldlt_solve(f, x, x) == FSI_ERROR_NAN && c.error.element == 5);
-    CHECK(fsi_ldlt_refine(f, &a, x, x, NULL) == FSI_ERROR_NAN);
     x[5] = 1e308;
-    CHECK(fsi_ldlt_refine(f, NULL, x, x, NULL) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_csr_multiply(&c, &a, NULL, x) == FSI_ERROR_ARGUMENT && fsi_csr_multiply(&c, NULL, x, x) == FSI_ERROR_ARGUMENT);
     fsi_ldlt_destroy(f);
     fsi_ldlt_destroy(NULL);
@@ -871,7 +843,7 @@ static void test_the_solver_names_bad_systems(void)
     z.matrix = NULL;
     CHECK(fsi_solver_solve(s, &z, b, x) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "apply"));
     z = y, z.tolerance = test_nan();
-    CHECK(fsi_solver_solve(s, &z, b, x) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "tolerance"));
+    CHECK(fsi_solver_solve(s, &z, b, x) == FSI_ERROR_NAN && strstr(c.error.message, "system.tolerance"));
     z = y, z.max_iters = -1;
     CHECK(fsi_solver_solve(s, &z, b, x) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "max_iters"));
     z = y, z.pivots = FSI_LDLT_SIGNED;
@@ -1114,7 +1086,6 @@ int main(int argc, char **argv)
     RUN(test_growth_is_told_and_its_rounding_is_no_pivot);
     RUN(test_a_grid_that_nothing_holds_is_refused);
     RUN(test_a_failed_factorisation_leaves_no_factor);
-    RUN(test_refinement_checks_what_it_is_given);
     RUN(test_dense_rows_are_found);
     RUN(test_nearly_singular_matrices_are_solved_and_told);
     RUN(test_new_values_need_no_new_analysis);

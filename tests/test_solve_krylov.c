@@ -770,7 +770,7 @@ static void test_bad_input_is_named(void)
     e = d, e.columns = 0, refuse_create(&e, &c, "columns", FSI_ERROR_ARGUMENT);
     e = d, e.columns = 17, refuse_create(&e, &c, "columns", FSI_ERROR_ARGUMENT);
     e = d, e.max_iters = -1, refuse_create(&e, &c, "max_iters", FSI_ERROR_ARGUMENT);
-    e = d, e.tolerance = test_nan(), refuse_create(&e, &c, "tolerance", FSI_ERROR_ARGUMENT);
+    e = d, e.tolerance = test_nan(), refuse_create(&e, &c, "tolerance", FSI_ERROR_NAN);
     e = d, e.tolerance = -1, refuse_create(&e, &c, "tolerance", FSI_ERROR_ARGUMENT);
     e = d, e.tolerance = 2, refuse_create(&e, &c, "tolerance", FSI_ERROR_ARGUMENT);
     CHECK(fsi_krylov_create(NULL, &d) == FSI_ERROR_ARGUMENT);
@@ -782,7 +782,7 @@ static void test_bad_input_is_named(void)
     refuse_solve(k, &a, NULL, NULL, x, FSI_ERROR_ARGUMENT, "NULL"), refuse_solve(k, &a, NULL, b, NULL, FSI_ERROR_ARGUMENT, "NULL");
     b[20] = test_inf(), refuse_solve(k, &a, NULL, b, x, FSI_ERROR_NAN, "b[20]"), b[20] = 0;
     x[17] = test_nan(), refuse_solve(k, &a, NULL, b, x, FSI_ERROR_NAN, "x[17]"), x[17] = 0;
-    k->desc.tolerance = test_nan(), refuse_solve(k, &a, NULL, b, x, FSI_ERROR_ARGUMENT, "tolerance"), k->desc.tolerance = 1e-8;
+    k->desc.tolerance = test_nan(), refuse_solve(k, &a, NULL, b, x, FSI_ERROR_NAN, "desc.tolerance"), k->desc.tolerance = 1e-8;
     CHECK(fsi_csr_operator(NULL).n == -1);
     bad.cols = 17, CHECK(fsi_csr_operator(&bad).n == -1);
     bad = m.a, m.col[2] = 99, CHECK(fsi_csr_operator(&bad).n == -1);

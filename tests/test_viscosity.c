@@ -1027,7 +1027,7 @@ static void test_bad_input_is_named(void)
         f = s.flow, f.viscosity = wrong[k], refuse(&s, &f, want, "viscosity");
         f = s.flow, f.density = wrong[k], refuse(&s, &f, want, "density");
         f = s.flow, f.dt = wrong[k], refuse(&s, &f, want, "dt");
-        f = s.flow, f.tolerance = (double)wrong[k], refuse(&s, &f, FSI_ERROR_ARGUMENT, "tolerance");
+        f = s.flow, f.tolerance = (double)wrong[k], refuse(&s, &f, want, "tolerance");
         mu[e] = wrong[k];
         f = s.flow, f.mu = mu, refuse(&s, &f, FSI_ERROR_ARGUMENT, "mu[");
         CHECK(s.context.error.element == e);

@@ -537,7 +537,7 @@ TEST_FN sweep_tally compare_sweeps(fsi_metric metric, int pairs)
         if (!(sweep_distance(&s, 0, x, NULL) > 0.01) || (touch = first_touch(&s)) > 1) continue;
         reader.user = (void *)(size_t)&s;
         reader.read = read_sweep;
-        ours = fsi_levelset_ccd(metric, 2, 1, s.x, s.move, &reader, &s.first, 0.1);
+        ours = fsi_stencil_ccd(metric, 2, 1, s.x, s.move, &reader, &s.first, 0.1);
         if (sweep_distance(&s, 1, x, NULL) > 0) {
             t.crossed++;
             t.crossed_late += ours > touch + 1e-9;
