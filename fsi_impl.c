@@ -6,6 +6,7 @@
 #include "fsi_collide.h"
 #include "fsi_contact.h"
 #include "fsi_couple.h"
+#include "fsi_detect.h"
 #include "fsi_elements.h"
 #include "fsi_grid.h"
 #include "fsi_io.h"

@@ -69,12 +69,7 @@
 #ifndef FSI_RIGID_H
 #define FSI_RIGID_H
 
-#include "fsi_collide.h"
-#include "fsi_contact.h"
-
-/* What moves a body. DYNAMIC: forces and contacts. KINEMATIC: only what fsi_rigid_set_target or fsi_rigid_set_velocity says;
-   nothing pushes it back. STATIC: nothing. NONE: a removed body's place in the arrays. */
-typedef enum fsi_rigid_kind { FSI_RIGID_NONE, FSI_RIGID_STATIC, FSI_RIGID_KINEMATIC, FSI_RIGID_DYNAMIC } fsi_rigid_kind;
+#include "fsi_detect.h"
 
 /* A body to be added. Start from fsi_rigid_default_body_desc(). */
 typedef struct fsi_rigid_body_desc {
@@ -394,33 +389,25 @@ FSI_API void fsi__rg_warn(const fsi_rigid *world);
 #define FSI_RIGID_IMPLEMENTATION_DONE
 
 /* The bodies of the headers below, where these were only declared so far. */
-#include "fsi_collide.h"
-#include "fsi_contact.h"
+#include "fsi_detect.h"
 #include <stdio.h>
 
 FSI__STRICT_BEGIN
 
 /* ---- >>world: what is kept - */
 
-/* A body, beside its fsi_body. */
+/* A body, beside its fsi_body and its parts. */
 typedef struct fsi__rg_record {
-    fsi__col_part *part;
-    int parts;
     double mass, inertia[9], inverse[9];   /* inertia about the centre, body axes */
     double friction, restitution;          /* -1: the world's */
-    double reach, thick;                   /* of the farthest point from the centre; half the smallest extent of its largest part */
-    uint32_t filter, mask;
-    int tree, link;                        /* -1: free */
     /* State. */
     int group, has_target;
     double still;
     fsi_pose target;                       /* KINEMATIC, of the centre */
     fsi_vec3 once_force, once_torque;      /* of apply_force */
     fsi_vec3 seen_force, seen_torque;      /* external ones of the last step: a change wakes */
-    fsi_vec3 liquid, liquid_moment;        /* taken since begin_step [N s, N m s] */
+    fsi_vec3 liquid, liquid_moment;        /* from liquids since begin_step [N s, N m s] */
 } fsi__rg_record;
-
-typedef struct fsi__rg_plane { int alive; fsi__d3 n; double first, offset, friction, restitution; } fsi__rg_plane; /* first: offset from the first origin */
 
 /* A contact during a step. */
 typedef struct fsi__rg_touch {
@@ -430,18 +417,8 @@ typedef struct fsi__rg_touch {
     double depth, margin;
 } fsi__rg_touch;
 
-/* Two parts, p's body has the larger id; q < 0: plane -1 - q. Their spots; next: the next pair whose q is of the same body, -1: none; bent: turns
-   may close more of their gaps in this substep than their rows, which are linear, know. */
-typedef struct fsi__rg_pair { int p, q; int first, most, count; int next, bent; } fsi__rg_pair;
-
-/* A body in the search for contacts and in its sleep, by id. */
-typedef struct fsi__rg_note {
-    fsi__d3 blow;                          /* velocity of the fastest body that may hit it: what it may be given */
-    int pairs, first, other;               /* pairs of the broad phase: how many; the first where it is p, where it is q */
-    int struck;                            /* of an island's root: some body of it may be stopped in this substep */
-    int asleep, group;                     /* group: label of those that fell asleep together */
-    double still;                          /* seconds at rest */
-} fsi__rg_note;
+/* How a body rests, during a step. */
+typedef struct fsi__rg_rest { int asleep, group; double still; } fsi__rg_rest; /* group: those that fell asleep together; still: [s] */
 
 typedef struct fsi__rg_impl {
     fsi_context own_context;
@@ -450,23 +427,20 @@ typedef struct fsi__rg_impl {
     fsi_vec3 *center, *force, *torque;
     int *link;
     fsi__rg_record *record;
+    fsi__cd_solid *solid;
     fsi__ct_body *moving;
-    fsi__rg_note *note;
+    fsi__rg_rest *rest;
+    fsi__cd_note *note;
     int *parent;                           /* islands */
-    fsi__rg_plane *plane;
+    unsigned char *verdict;                /* on islands, see fsi__rg_judge */
+    fsi__cd_plane *plane;
     int plane_capacity, walls;
     fsi__jt_tree **tree;
     int tree_capacity;
     fsi_rigid_contact *contact;
     int contact_capacity;
     /* Scratch of a step. */
-    fsi__col_placed *placed;
-    int *order;
-    int placed_count, placed_capacity, order_count, order_capacity;
-    fsi__rg_pair *pair;
-    int pair_count, pair_capacity;
-    fsi__col_point *point;
-    int point_count, point_capacity;
+    fsi__cd_found found;
     fsi__rg_touch *touch, *last;           /* of this substep; of the one before, sorted */
     fsi__ct_row *row;
     int touch_count, last_count, carried, row_count;
@@ -483,7 +457,7 @@ typedef struct fsi__rg_impl {
     double now;                            /* time at the start of the substep */
 } fsi__rg_impl;
 
-#define FSI__RG_COLUMNS 11
+#define FSI__RG_COLUMNS 14
 static fsi__rg_impl *fsi__rg_of(const fsi_rigid *w) { return (fsi__rg_impl *)w->impl; }
 FSI_API fsi_status fsi__rg_check(const fsi_rigid *w)
 {
@@ -514,6 +488,28 @@ static fsi__ct_system fsi__rg_system(const fsi_rigid *w)
     return s;
 }
 
+/* What the search for contacts reads. */
+static fsi__cd_scene fsi__rg_scene(const fsi_rigid *w)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__cd_scene s;
+    s.context = w->context;
+    s.dim = w->desc.dim;
+    s.bodies = w->count;
+    s.planes = w->plane_count;
+    s.contact_margin = (double)w->desc.contact_margin;
+    s.kind = im->kind;
+    s.solid = im->solid;
+    s.tree_of = im->link;
+    s.moving = im->moving;
+    s.tree = im->tree;
+    s.plane = im->plane;
+    s.note = im->note;
+    s.parent = im->parent;
+    s.found = &im->found;
+    return s;
+}
+
 static int fsi__rg_mobile(const fsi__rg_impl *im, int id) { return id >= 0 && im->moving[id].mobile; }
 
 /* The next tree from place k on that is there, awake only when `awake` is 1; NULL: none. */
@@ -526,15 +522,6 @@ static fsi__jt_tree *fsi__rg_next_tree(const fsi_rigid *w, int *k, int awake)
     }
     return NULL;
 }
-
-/* Room for n rows of one scratch array, keeping `rows`. */
-static fsi_status fsi__rg_room(fsi_rigid *w, void *array, size_t size, int rows, int *capacity, int n, const char *fn)
-{
-    if (n > 1 << 28) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, -1, n, "%d contacts are too many", n);
-    return fsi__room_in(w->context, array, size, rows, capacity, n, fn);
-}
-#define FSI__RG_ROOM(w, array, rows, capacity, n, fn) \
-    fsi__rg_room(w, &(array), sizeof *(array), rows, &(capacity), n, fn)
 
 /* What liquids have given in this step: booked, and of the last one. */
 static fsi_vec3 fsi__rg_liquid(const fsi__rg_impl *im, int id)
@@ -549,29 +536,10 @@ static fsi_vec3 fsi__rg_liquid_moment(const fsi__rg_impl *im, int id)
 static double fsi__rg_friction(const fsi_rigid *w, double own) { return own < 0 ? (double)w->desc.friction : own; }
 static double fsi__rg_restitution(const fsi_rigid *w, double own) { return own < 0 ? (double)w->desc.restitution : own; }
 
-/* The smaller thickness of two bodies; b < 0: a plane. */
-static double fsi__rg_thickness(const fsi__rg_impl *im, int a, int b)
-{
-    const double r = im->record[a].thick;
-    return b >= 0 && im->record[b].thick < r ? im->record[b].thick : r;
-}
-
-static double fsi__rg_pair_margin(const fsi_rigid *w, int a, int b)
-{
-    return w->desc.contact_margin > 0 ? (double)w->desc.contact_margin : 0.02 * fsi__rg_thickness(fsi__rg_of(w), a, b);
-}
-
 static double fsi__rg_pair_slop(const fsi_rigid *w, int a, int b)
 {
-    return w->desc.slop > 0 ? (double)w->desc.slop : 0.002 * fsi__rg_thickness(fsi__rg_of(w), a, b);
-}
-
-/* Dynamic and awake, or kinematic and on its way. */
-static int fsi__rg_active(const fsi__rg_impl *im, int id)
-{
-    const fsi__ct_body *m = &im->moving[id];
-    if (im->kind[id] == FSI_RIGID_KINEMATIC) return fsi__d3_dot(m->v, m->v) > 0 || fsi__d3_dot(m->w, m->w) > 0;
-    return fsi__rg_mobile(im, id);
+    const fsi__cd_scene scene = fsi__rg_scene(w);
+    return w->desc.slop > 0 ? (double)w->desc.slop : 0.002 * fsi__cd_thickness(&scene, a, b);
 }
 
 /* ---- >>begin: state into scratch - */
@@ -592,7 +560,7 @@ static fsi_status fsi__rg_check_drive(const fsi_rigid *w, int id, double dt, con
         if (!(speed <= FSI__RG_FASTEST)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, speed, "body %d: its target asks for %g m/s, the most is %g", id, speed, FSI__RG_FASTEST);
     }
     if (im->kind[id] != FSI_RIGID_DYNAMIC) return FSI_OK;
-    if (r->tree < 0) {
+    if (im->link[id] < 0) {
         speed = fsi__d3_norm(force) * dt / r->mass;
         spin = fsi__d3_norm(torque) * dt * fsi__rg_turned_by(r);
     }
@@ -646,18 +614,18 @@ static void fsi__rg_load_body(fsi_rigid *w, int id, double dt)
     const fsi__rg_record *r = &im->record[id];
     const fsi_body *b = im->body[id];
     fsi__ct_body *m = &im->moving[id];
-    fsi__rg_note *note = &im->note[id];
+    fsi__rg_rest *rest = &im->rest[id];
     memset(m, 0, sizeof *m);
     m->start = m->pose = b->pose;
     m->v0 = m->v = fsi__d3_of(b->velocity);
     m->w0 = m->w = fsi__d3_of(b->angular_velocity);
-    m->tree = r->tree;
-    m->link = r->link;
-    memset(note, 0, sizeof *note);
-    note->asleep = im->asleep[id];
-    note->group = r->group;
-    note->still = r->still;
-    m->mobile = im->kind[id] == FSI_RIGID_DYNAMIC && !note->asleep;
+    m->tree = im->link[id];
+    m->link = im->solid[id].link;
+    memset(rest, 0, sizeof *rest);
+    rest->asleep = im->asleep[id];
+    rest->group = r->group;
+    rest->still = r->still;
+    m->mobile = im->kind[id] == FSI_RIGID_DYNAMIC && !rest->asleep;
     m->force = fsi__d3_madd(fsi__d3_of(fsi_v3_add(im->force[id], r->once_force)), r->mass, fsi__d3_of(w->desc.gravity));
     m->torque = fsi__d3_of(fsi_v3_add(im->torque[id], r->once_torque));
     m->force = fsi__d3_madd(m->force, 1 / dt, fsi__d3_of(fsi__rg_liquid(im, id)));
@@ -668,11 +636,11 @@ static void fsi__rg_load_body(fsi_rigid *w, int id, double dt)
 static void fsi__rg_wake_group(fsi_rigid *w, int id)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    int k, group = im->note[id].group;
-    for (k = 0; k < w->count; k++) if (im->kind[k] == FSI_RIGID_DYNAMIC && im->note[k].asleep && (k == id || im->note[k].group == group)) {
-        im->note[k].asleep = 0;
+    int k, group = im->rest[id].group;
+    for (k = 0; k < w->count; k++) if (im->kind[k] == FSI_RIGID_DYNAMIC && im->rest[k].asleep && (k == id || im->rest[k].group == group)) {
+        im->rest[k].asleep = 0;
         im->moving[k].mobile = 1;
-        im->note[k].still = 0;
+        im->rest[k].still = 0;
         im->stats.woken++;
     }
 }
@@ -685,7 +653,7 @@ static int fsi__rg_pushed(const fsi_rigid *w, int id, fsi__d3 impulse)
 FSI_API void fsi__rg_wake_pushed(fsi_rigid *w, int id)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    if (im->note[id].asleep && fsi__rg_pushed(w, id, im->moving[id].sum)) fsi__rg_wake_group(w, id);
+    if (im->rest[id].asleep && fsi__rg_pushed(w, id, im->moving[id].sum)) fsi__rg_wake_group(w, id);
 }
 
 static void fsi__rg_load_tree(fsi__jt_tree *t)
@@ -704,7 +672,7 @@ static fsi_status fsi__rg_load_contacts(fsi_rigid *w, const char *fn)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     int i;
-    FSI__TRY(FSI__RG_ROOM(w, im->last, 0, im->last_capacity, w->contact_count, fn));
+    FSI__TRY(FSI__CD_ROOM(w->context, im->last, 0, im->last_capacity, w->contact_count, fn));
     for (i = 0; i < w->contact_count; i++) {
         const fsi_rigid_contact *c = &im->contact[i];
         fsi__rg_touch *t = &im->last[i];
@@ -735,7 +703,7 @@ FSI_API fsi_status fsi__rg_begin(fsi_rigid *w, double dt, const char *fn)
     for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) fsi__rg_load_body(w, id, dt);
     for (id = 0; id < w->count; id++) {
         const fsi__rg_record *r = &im->record[id];
-        if (im->kind[id] != FSI_RIGID_DYNAMIC || !im->note[id].asleep) continue;
+        if (im->kind[id] != FSI_RIGID_DYNAMIC || !im->rest[id].asleep) continue;
         if (fsi__rg_changed(im->force[id], r->seen_force) || fsi__rg_changed(im->torque[id], r->seen_torque) || fsi__rg_nonzero(r->once_force)
             || fsi__rg_nonzero(r->once_torque) || fsi__rg_pushed(w, id, fsi__d3_of(fsi__rg_liquid(im, id)))) fsi__rg_wake_group(w, id);
     }
@@ -765,7 +733,7 @@ static void fsi__rg_predict_body(fsi_rigid *w, int id, double dt)
     m->v = m->v0;
     m->w = m->w0;
     m->pose = m->start;
-    if (im->kind[id] == FSI_RIGID_STATIC || im->note[id].asleep) m->v = m->w = fsi__d3_zero();
+    if (im->kind[id] == FSI_RIGID_STATIC || im->rest[id].asleep) m->v = m->w = fsi__d3_zero();
     if (!fsi__rg_mobile(im, id) || m->tree >= 0) {
         if (im->kind[id] != FSI_RIGID_KINEMATIC) return;
     } else {
@@ -809,487 +777,9 @@ FSI_API fsi_status fsi__rg_predict(fsi_rigid *w, double dt, const char *fn)
 
 /* ---- >>broad phase: pairs of parts that may meet - */
 
-/* How far any point of the body may move in the step, by itself or when it is hit. */
-static double fsi__rg_motion(const fsi__rg_impl *im, int id, double dt)
-{
-    const fsi__ct_body *m = &im->moving[id];
-    const double turn = fsi__d3_norm(m->w) * dt, own = fsi__d3_norm(m->v) * dt + (turn < 2 ? turn : 2) * im->record[id].reach;
-    if (im->kind[id] == FSI_RIGID_STATIC || im->note[id].asleep) return 0;
-    return fmax(own, fsi__d3_norm(im->note[id].blow) * dt);
-}
-
-static int fsi__rg_placed_before(const fsi__col_placed *a, const fsi__col_placed *b, int axis)
-{
-    if (a->lo[axis] < b->lo[axis] || a->lo[axis] > b->lo[axis]) return a->lo[axis] < b->lo[axis];
-    return a->body != b->body ? a->body < b->body : a->index < b->index;
-}
-
-/* Shell sort (Ciura's gaps): in place, the same everywhere; quick where little has changed. */
-static const int fsi__rg_gap[] = { 1750000, 773000, 343000, 152000, 67500, 30000, 13300, 5900, 2600, 1160, 510, 301, 132, 57, 23, 10, 4, 1 };
-#define FSI__RG_GAPS ((int)(sizeof fsi__rg_gap / sizeof *fsi__rg_gap))
-
-static void fsi__rg_sort_placed(fsi__rg_impl *im, int axis)
-{
-    int g, i, k, gap;
-    for (i = 0; i < im->placed_count && im->order_count != im->placed_count; i++) im->order[i] = i; /* else from the last step's order */
-    im->order_count = im->placed_count;
-    for (g = 0; g < FSI__RG_GAPS; g++) for (gap = fsi__rg_gap[g], i = gap; i < im->placed_count; i++) {
-        int t = im->order[i];
-        for (k = i; k >= gap && fsi__rg_placed_before(&im->placed[t], &im->placed[im->order[k - gap]], axis); k -= gap) im->order[k] = im->order[k - gap];
-        im->order[k] = t;
-    }
-}
-
-static int fsi__rg_pair_before(const fsi__rg_impl *im, const fsi__rg_pair *s, const fsi__rg_pair *t)
-{
-    int sa = im->placed[s->p].body, ta = im->placed[t->p].body;
-    int sb = s->q < 0 ? s->q : im->placed[s->q].body, tb = t->q < 0 ? t->q : im->placed[t->q].body;
-    if (sa != ta) return sa < ta;
-    if (sb != tb) return sb < tb;
-    return s->p != t->p ? s->p < t->p : s->q < t->q;
-}
-
-static void fsi__rg_sort_pairs(fsi__rg_impl *im)
-{
-    int g, i, k, gap;
-    for (g = 0; g < FSI__RG_GAPS; g++) for (gap = fsi__rg_gap[g], i = gap; i < im->pair_count; i++) {
-        fsi__rg_pair t = im->pair[i];
-        for (k = i; k >= gap && fsi__rg_pair_before(im, &t, &im->pair[k - gap]); k -= gap) im->pair[k] = im->pair[k - gap];
-        im->pair[k] = t;
-    }
-}
-
-/* May they touch at all? */
-static int fsi__rg_may_meet(const fsi__rg_impl *im, int a, int b)
-{
-    const fsi__rg_record *r = &im->record[a], *s = &im->record[b];
-    if (a == b || (im->kind[a] != FSI_RIGID_DYNAMIC && im->kind[b] != FSI_RIGID_DYNAMIC)) return 0;
-    if (!(r->filter & s->mask) || !(s->filter & r->mask)) return 0;
-    if (r->tree < 0 || r->tree != s->tree) return 1;
-    return im->tree[r->tree]->parent[r->link] != s->link && im->tree[r->tree]->parent[s->link] != r->link;
-}
-
-static fsi_status fsi__rg_add_pair(fsi_rigid *w, int p, int q, int most, const char *fn)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    fsi__rg_pair *pair;
-    FSI__TRY(FSI__RG_ROOM(w, im->pair, im->pair_count, im->pair_capacity, im->pair_count + 1, fn));
-    pair = &im->pair[im->pair_count++];
-    pair->p = p;
-    pair->q = q;
-    pair->most = most;
-    pair->count = 0;
-    return FSI_OK;
-}
-
-/* All parts of bodies where they start the substep, with boxes that hold where they may go. */
-static fsi_status fsi__rg_place_all(fsi_rigid *w, double dt, const char *fn)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    int id, k, n = 0;
-    for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) n += im->record[id].parts;
-    FSI__TRY(FSI__RG_ROOM(w, im->placed, 0, im->placed_capacity, n, fn));
-    FSI__TRY(FSI__RG_ROOM(w, im->order, 0, im->order_capacity, n, fn));
-    im->placed_count = 0;
-    for (id = 0; id < w->count; id++) {
-        const fsi__rg_record *r = &im->record[id];
-        double grow = im->kind[id] == FSI_RIGID_NONE ? 0 : fsi__rg_motion(im, id, dt) + (w->desc.contact_margin > 0 ? (double)w->desc.contact_margin : 0.02 * r->thick);
-        for (k = 0; im->kind[id] != FSI_RIGID_NONE && k < r->parts; k++) {
-            fsi__col_placed *p = &im->placed[im->placed_count++];
-            fsi__col_place(&r->part[k], fsi__d3_of(im->moving[id].start.position), im->moving[id].turn, p);
-            p->body = id;
-            p->index = k;
-            fsi__col_bound(p, grow);
-        }
-    }
-    return FSI_OK;
-}
-
-/* The world axis along which parts are spread most. */
-static int fsi__rg_spread_axis(const fsi__rg_impl *im, int dim)
-{
-    double best = -1;
-    int axis = 0, k, i;
-    for (k = 0; k < dim; k++) {
-        double s = 0, ss = 0, n = im->placed_count;
-        for (i = 0; i < im->placed_count; i++) {
-            double x = 0.5 * (im->placed[i].lo[k] + im->placed[i].hi[k]) - im->placed[0].lo[k];
-            s += x;
-            ss += x * x;
-        }
-        if (n > 0 && ss - s * s / n > best) { best = ss - s * s / n; axis = k; }
-    }
-    return axis;
-}
-
-/* Sweep along one axis (sweep and prune): pairs whose boxes meet and of which one is active; planes against all that is active. */
-static fsi_status fsi__rg_find_pairs(fsi_rigid *w, const char *fn)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    const int axis = fsi__rg_spread_axis(im, w->desc.dim);
-    int i, j, k;
-    fsi__rg_sort_placed(im, axis);
-    im->pair_count = 0;
-    for (i = 0; i < im->placed_count; i++) {
-        const fsi__col_placed *p = &im->placed[im->order[i]];
-        const int active = fsi__rg_active(im, p->body);
-        for (j = i + 1; j < im->placed_count; j++) {
-            const fsi__col_placed *q = &im->placed[im->order[j]];
-            if (q->lo[axis] > p->hi[axis]) break;
-            if (!active && !fsi__rg_active(im, q->body)) continue;
-            for (k = 0; k < w->desc.dim; k++) if (p->lo[k] > q->hi[k] || q->lo[k] > p->hi[k]) break;
-            if (k < w->desc.dim || !fsi__rg_may_meet(im, p->body, q->body)) continue;
-            k = p->body > q->body;
-            FSI__TRY(fsi__rg_add_pair(w, im->order[k ? i : j], im->order[k ? j : i], fsi__col_capacity(p->part->kind, q->part->kind), fn));
-        }
-        for (k = 0; k < w->plane_count && fsi__rg_mobile(im, p->body); k++) {
-            const fsi__rg_plane *f = &im->plane[k];
-            double low = (f->n.x > 0 ? p->lo[0] : p->hi[0]) * f->n.x + (f->n.y > 0 ? p->lo[1] : p->hi[1]) * f->n.y;
-            if (w->desc.dim == 3) low += (f->n.z > 0 ? p->lo[2] : p->hi[2]) * f->n.z;
-            if (f->alive && low < f->offset) FSI__TRY(fsi__rg_add_pair(w, im->order[i], -1 - k, FSI__COL_PATCH, fn));
-        }
-    }
-    fsi__rg_sort_pairs(im);
-    return FSI_OK;
-}
-
-/* A body that is struck may leave as fast as what strikes it, and meet the next one in the same step. Returns whether some body could then leave the
-   box that its pairs were found with. */
-static int fsi__rg_find_blows(fsi_rigid *w, double dt)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    int k, s, pass, changed = 1, farther = 0;
-    for (pass = 0; changed; pass++) for (k = 0, changed = 0; k < im->pair_count; k++) {
-        const fsi__rg_pair *pair = &im->pair[pass % 2 ? im->pair_count - 1 - k : k];
-        const int id[2] = { im->placed[pair->p].body, pair->q < 0 ? -1 : im->placed[pair->q].body };
-        for (s = 0; s < 2 && id[1] >= 0; s++) {
-            fsi__d3 *own = &im->note[id[s]].blow;
-            const fsi__d3 u = im->moving[id[1 - s]].v, blow = im->note[id[1 - s]].blow;
-            const fsi__d3 v = fsi__d3_dot(u, u) < fsi__d3_dot(blow, blow) ? blow : u;
-            const double room = fsi__rg_motion(im, id[s], dt) + fsi__rg_pair_margin(w, id[s], -1);
-            if (!fsi__rg_mobile(im, id[s]) || !(fsi__d3_norm(v) > fsi__d3_norm(*own))) continue;
-            farther |= fsi__d3_norm(v) * dt > room;
-            changed = 1;
-            *own = v;
-        }
-    }
-    return farther;
-}
-
 /* ---- >>narrow phase: contact points of pairs - */
 
-static int fsi__rg_root(int *parent, int k) /* of k's island, the path halved on the way */
-{
-    while (parent[k] != k) k = parent[k] = parent[parent[k]];
-    return k;
-}
-
-static void fsi__rg_join(int *parent, int a, int b) /* the smaller id stays the root */
-{
-    a = fsi__rg_root(parent, a);
-    b = fsi__rg_root(parent, b);
-    if (a < b) parent[b] = a;
-    else parent[a] = b;
-}
-
-typedef struct fsi__rg_job { fsi_rigid *w; double dt; } fsi__rg_job;
-
-/* Of spots beyond the margin, where there are some within it, those are kept that go with these by their normal, or are nearly there: others
-   would be walls in mid-air. Returns how many are within. */
-static int fsi__rg_keep_near(fsi__col_manifold *h, double margin)
-{
-    fsi__col_point kept[FSI__COL_POINTS];
-    int k, i, n = 0, in_reach = 0;
-    for (k = 0; k < h->n; k++) in_reach += h->point[k].depth > -margin;
-    for (k = 0; k < h->n; k++) {
-        for (i = 0; i < h->n; i++) if (h->point[i].depth > -margin && (i == k || fsi__d3_dot(h->point[i].n, h->point[k].n) > 0.95)) break;
-        if (i < h->n || (in_reach > 0 && h->point[k].depth > -5 * margin)) kept[n++] = h->point[k];
-    }
-    memcpy(h->point, kept, (size_t)n * sizeof *kept);
-    h->n = n;
-    return in_reach;
-}
-
-static double fsi__rg_gap_of(const fsi__col_manifold *h)
-{
-    double gap = h->n > 0 ? 1e300 : h->bound;
-    int k;
-    for (k = 0; k < h->n; k++) gap = -h->point[k].depth < gap ? -h->point[k].depth : gap;
-    return gap;
-}
-
-/* A part as it will stand after t seconds, as predicted. */
-static void fsi__rg_place_later(const fsi__rg_impl *im, const fsi__col_placed *p, double t, double grow, fsi__col_placed *later)
-{
-    const fsi__ct_body *m = &im->moving[p->body];
-    double turn[9];
-    fsi__d9_of_quat(fsi_quat_integrate(m->start.orientation, fsi__d3_real(m->w), (fsi_real)t), turn);
-    *later = *p;
-    fsi__col_place(p->part, fsi__d3_madd(fsi__d3_of(m->start.position), t, m->v), turn, later);
-    fsi__col_bound(later, grow);
-}
-
-/* Two parts that are apart now: where they first come within the margin in this step, by conservative advancement (Mirtich 1996): no point
-   comes nearer than by `speed`, so gap/speed seconds may pass at once. Spots of that moment are carried back to the step's start: their
-   gap grows by what closes it until then, their points go back with the bodies that move. Returns 0 when they do not meet. */
-static int fsi__rg_meet_later(const fsi_rigid *w, const fsi__col_placed *p, const fsi__col_placed *q, double dt, double margin,
-    double speed, double stop, fsi__col_manifold *h)
-{
-    const fsi__rg_impl *im = fsi__rg_of(w);
-    const fsi__ct_body *a = &im->moving[p->body], *b = &im->moving[q->body];
-    fsi__col_placed pl, ql;
-    double t = 0, gap = fsi__rg_gap_of(h), step;
-    int pass, k, moves_a = fsi__rg_active(im, p->body), moves_b = fsi__rg_active(im, q->body);
-    for (pass = 0; pass < 60 && (gap > margin || h->n == 0); pass++) {
-        step = gap - 0.5 * margin;
-        t += (h->n > 0 || step > 2 * margin ? step : 2 * margin) / speed; /* boxes may pass close by without a spot */
-        if (t > dt) return 0;
-        h->margin = margin + fmax(speed * (dt - t), stop * dt); /* a stop may come at once */
-        fsi__rg_place_later(im, p, t, h->margin, &pl);
-        fsi__rg_place_later(im, q, t, h->margin, &ql);
-        fsi__col_collide(h, &pl, &ql, w->desc.dim);
-        gap = fsi__rg_gap_of(h);
-    }
-    if (h->n == 0 || !(gap <= 4 * margin) || fsi__rg_keep_near(h, gap > margin ? 4 * margin : margin) == 0) return 0;
-    for (k = 0; k < h->n; k++) {
-        fsi__col_point *s = &h->point[k];
-        fsi__d3 ra = fsi__d3_sub(s->x, fsi__d3_madd(fsi__d3_of(a->start.position), t, a->v)), rb = fsi__d3_sub(s->x, fsi__d3_madd(fsi__d3_of(b->start.position), t, b->v));
-        fsi__d3 va = fsi__d3_add(a->v, fsi__d3_cross(a->w, ra)), vb = fsi__d3_add(b->v, fsi__d3_cross(b->w, rb));
-        s->depth += t * fsi__d3_dot(fsi__d3_sub(va, vb), s->n);
-        s->x = fsi__d3_madd(s->x, -t * (moves_a ? (moves_b ? 0.5 : 1) : 0), va);
-        s->x = fsi__d3_madd(s->x, -t * (moves_b ? (moves_a ? 0.5 : 1) : 0), vb);
-    }
-    return 1;
-}
-
-/* The farthest that any point of a body would move in a second, by itself or struck. */
-static double fsi__rg_speed(const fsi__rg_impl *im, int id)
-{
-    const fsi__ct_body *m = &im->moving[id];
-    return fmax(fsi__d3_norm(m->v) + fsi__d3_norm(m->w) * im->record[id].reach, fsi__d3_norm(im->note[id].blow));
-}
-
-/* Bodies that move alike come no nearer to each other until one of them is stopped, and what stops the lowest of a pile stops all of it within
-   the same step. So groups of bodies are found that may meet (pairs of the broad phase join them) and of which one may meet what moves otherwise:
-   then any of them may be stopped, or thrown back as fast. */
-static void fsi__rg_find_struck(fsi_rigid *w, double dt)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    int pass, i, id;
-    for (id = 0; id < w->count; id++) {
-        im->parent[id] = id;
-        im->note[id].struck = 0;
-    }
-    for (pass = 0; pass < 2; pass++) {
-        for (i = 0; i < im->pair_count; i++) {
-            const fsi__rg_pair *pair = &im->pair[i];
-            const int a = im->placed[pair->p].body, b = pair->q < 0 ? -1 : im->placed[pair->q].body;
-            const int both = b >= 0 && fsi__rg_mobile(im, a) && fsi__rg_mobile(im, b);
-            const fsi__ct_body *m = &im->moving[a], *n = &im->moving[b < 0 ? a : b];
-            if (pass == 0 && both) fsi__rg_join(im->parent, a, b);
-            if (pass == 0) continue;
-            id = fsi__rg_mobile(im, a) ? a : b;
-            if (id < 0) continue;
-            if (!both || (fsi__d3_norm(fsi__d3_sub(m->v, n->v)) + fsi__d3_norm(m->w) * im->record[a].reach + fsi__d3_norm(n->w) * im->record[b].reach) * dt
-                > fsi__rg_pair_margin(w, a, b)) im->note[fsi__rg_root(im->parent, id)].struck = 1;
-        }
-    }
-    for (id = 0; id < w->count; id++) im->parent[id] = fsi__rg_root(im->parent, id); /* read by many threads from now on */
-}
-
-/* How fast two bodies may come nearer to each other once one of them is stopped; 0: neither can be. */
-static double fsi__rg_stop_speed(const fsi_rigid *w, int a, int b)
-{
-    const fsi__rg_impl *im = fsi__rg_of(w);
-    if (!fsi__rg_mobile(im, a) || !fsi__rg_mobile(im, b) || !im->note[im->parent[a]].struck) return 0;
-    return fsi__rg_speed(im, a) + fsi__rg_speed(im, b);
-}
-
-/* The velocity along n that body id may have at a point: its own or its negative, or what it may be given by a hit. */
-static double fsi__rg_toward(const fsi__rg_impl *im, int id, fsi__d3 x, fsi__d3 n)
-{
-    const fsi__ct_body *m = &im->moving[id];
-    const fsi__d3 r = fsi__d3_sub(x, fsi__d3_of(m->start.position));
-    return fmax(fabs(fsi__d3_dot(fsi__d3_add(m->v, fsi__d3_cross(m->w, r)), n)), fsi__d3_dot(im->note[id].blow, n));
-}
-
-/* Keeps the spots whose gap could close in dt if either body were stopped, thrown back or struck. */
-static void fsi__rg_keep_stopped(const fsi__rg_impl *im, int a, int b, double margin, double dt, fsi__col_manifold *h)
-{
-    int k, n = 0;
-    for (k = 0; k < h->n; k++) {
-        const fsi__col_point s = h->point[k];
-        const double nearing = fsi__rg_toward(im, b, s.x, s.n) + fsi__rg_toward(im, a, s.x, fsi__d3_scale(s.n, -1));
-        if (-s.depth <= margin + nearing * dt) h->point[n++] = s;
-    }
-    h->n = n;
-}
-
-/* All spots of a pair of parts in this step. */
-static void fsi__rg_meet_parts(const fsi_rigid *w, const fsi__col_placed *p, const fsi__col_placed *q, double dt, fsi__col_manifold *h)
-{
-    const fsi__rg_impl *im = fsi__rg_of(w);
-    const fsi__ct_body *a = &im->moving[p->body], *b = &im->moving[q->body];
-    const double margin = fsi__rg_pair_margin(w, p->body, q->body), stop = fsi__rg_stop_speed(w, p->body, q->body);
-    double speed = fsi__d3_norm(fsi__d3_sub(a->v, b->v)) + fsi__d3_norm(a->w) * im->record[p->body].reach + fsi__d3_norm(b->w) * im->record[q->body].reach, gap;
-    h->margin = margin + fmax(speed, stop) * dt;
-    fsi__col_collide(h, p, q, w->desc.dim);
-    gap = fsi__rg_gap_of(h);
-    if ((!(speed > 0) && !(stop > 0)) || gap > h->margin) return;
-    if (h->n > 0 && gap <= margin) {
-        if (stop > 0) fsi__rg_keep_stopped(im, p->body, q->body, margin, dt, h);
-        else fsi__rg_keep_near(h, margin);
-        return;
-    }
-    if (speed > 0 && gap <= margin + speed * dt) {
-        if (fsi__rg_meet_later(w, p, q, dt, margin, speed, stop, h)) return;
-        h->n = 0;
-        h->margin = margin + stop * dt;
-        if (stop > 0) fsi__col_collide(h, p, q, w->desc.dim);
-    }
-    fsi__rg_keep_stopped(im, p->body, q->body, margin, dt, h);
-}
-
-static void fsi__rg_meet_pairs(void *arg, int chunk, int begin, int end)
-{
-    const fsi__rg_job *job = (const fsi__rg_job *)arg;
-    const fsi_rigid *w = job->w;
-    fsi__rg_impl *im = fsi__rg_of(w);
-    fsi__col_manifold h;
-    int i;
-    (void)chunk;
-    for (i = begin; i < end; i++) {
-        fsi__rg_pair *pair = &im->pair[i];
-        const fsi__col_placed *p = &im->placed[pair->p], *q = pair->q < 0 ? NULL : &im->placed[pair->q];
-        h.n = 0;
-        h.margin = fsi__rg_pair_margin(w, p->body, -1) + fsi__rg_motion(im, p->body, job->dt);
-        if (q) fsi__rg_meet_parts(w, p, q, job->dt, &h);
-        else fsi__col_collide_plane(&h, p, im->plane[-1 - pair->q].n, im->plane[-1 - pair->q].offset, w->desc.dim);
-        if (h.n > pair->most) fsi__col_reduce(&h, pair->most);
-        pair->count = h.n;
-        memcpy(im->point + pair->first, h.point, (size_t)h.n * sizeof *h.point);
-    }
-}
-
 /* ---- >>hidden contacts - */
-
-/* Pairs by bodies: how many each is in, and where they begin. */
-static void fsi__rg_list_pairs(fsi_rigid *w)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    int id, i;
-    for (id = 0; id < w->count; id++) {
-        im->note[id].pairs = 0;
-        im->note[id].first = im->note[id].other = -1;
-    }
-    for (i = im->pair_count - 1; i >= 0; i--) {
-        fsi__rg_pair *pair = &im->pair[i];
-        fsi__rg_note *m = &im->note[im->placed[pair->p].body];
-        m->pairs++;
-        m->first = i;
-        if (pair->q < 0) continue;
-        m = &im->note[im->placed[pair->q].body];
-        m->pairs++;
-        pair->next = m->other;
-        m->other = i;
-    }
-}
-
-static int fsi__rg_upper(const fsi__rg_impl *im, int i) { return im->placed[im->pair[i].p].body; }
-static int fsi__rg_lower(const fsi__rg_impl *im, int i) { return im->pair[i].q < 0 ? im->pair[i].q : im->placed[im->pair[i].q].body; }
-
-/* The pair behind the i-th of those that a body is in; -1: there is none. */
-static int fsi__rg_next_pair(const fsi__rg_impl *im, int id, int i)
-{
-    if (fsi__rg_upper(im, i) != id) return im->pair[i].next;
-    return i + 1 < im->pair_count && fsi__rg_upper(im, i + 1) == id ? i + 1 : im->note[id].other;
-}
-
-/* The first pair of two bodies; b < 0: of a and a plane. Or the pair behind, where there is none. */
-static int fsi__rg_find_pair(const fsi__rg_impl *im, int a, int b)
-{
-    const int p = a > b ? a : b, q = a > b ? b : a;
-    int lo = 0, hi = im->pair_count;
-    while (lo < hi) {
-        const int mid = lo + (hi - lo) / 2, upper = fsi__rg_upper(im, mid);
-        if (upper < p || (upper == p && fsi__rg_lower(im, mid) < q)) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo;
-}
-
-/* Has the pair a spot with the normal of s (within 2.5 degrees), out of body `from`, a smaller gap, and no farther than `aside` from its line? */
-static int fsi__rg_goes_with(const fsi__rg_impl *im, int i, int from, const fsi__col_point *s, double aside)
-{
-    const double sign = fsi__rg_lower(im, i) == from ? 1 : -1;
-    const fsi__col_point *t = im->point + im->pair[i].first;
-    int k;
-    for (k = 0; k < im->pair[i].count; k++) {
-        const fsi__d3 off = fsi__d3_sub(t[k].x, s->x);
-        const double along = fsi__d3_dot(off, s->n);
-        if (t[k].depth > s->depth && sign * fsi__d3_dot(t[k].n, s->n) > 0.999 && fsi__d3_dot(off, off) - along * along <= aside * aside) return 1;
-    }
-    return 0;
-}
-
-/* Does the gap of a spot lead through the part, or by it within half its thickness? Steps as long as the distance from it pass nothing by. */
-static int fsi__rg_crosses(const fsi__col_placed *p, const fsi__col_point *s)
-{
-    const double gap = -s->depth;
-    double at = 0, d;
-    fsi__d3 out;
-    int pass;
-    for (pass = 0; pass < 32 && at <= gap; pass++) {
-        d = fsi__col_distance(p, fsi__d3_madd(s->x, 0.5 * gap - at, s->n), 2 * gap, &out) - 0.5 * p->part->thick;
-        if (d <= 1e-3 * p->part->thick) return 1;
-        at += d;
-    }
-    return 0;
-}
-
-/* Do pair i, of body e and a body b, and a pair of b and f hold a spot of e and f? lower: the one of these out of which its normal points. */
-static int fsi__rg_holds(const fsi__rg_impl *im, int i, int e, int f, int lower, const fsi__col_point *s)
-{
-    const fsi__col_placed *p = &im->placed[fsi__rg_upper(im, i) == e ? im->pair[i].q : im->pair[i].p];
-    const double aside = 2 * p->part->thick;
-    const int b = p->body;
-    int k;
-    if (b == f || p->part->kind == FSI_RIGID_MESH || !fsi__rg_goes_with(im, i, lower == e ? e : b, s, aside) || !fsi__rg_crosses(p, s)) return 0;
-    for (k = fsi__rg_find_pair(im, b, f); k < im->pair_count; k++) {
-        if (fsi__rg_upper(im, k) != (b > f ? b : f) || fsi__rg_lower(im, k) != (b > f ? f : b)) break;
-        if (fsi__rg_goes_with(im, k, lower == e ? b : f, s, aside)) return 1;
-    }
-    return 0;
-}
-
-/* A gap ahead in which a third body stands closes only through it:
-
-        a ================     rows of a and b and rows of b and c hold a and c apart by b's thickness: a row of a and c
-        b    --- x ---         at x would say nothing new. Without such rows a pile of bodies that falls has rows between
-        c ================     neighbours only: its matrix is a narrow band, and Newton's method needs few steps.
-
-   Near the line of that row, else b could tilt between them, as a seesaw does; and meshes, which may be hollow, hide nothing.
-   The rows of b extend as planes beyond its edge; there they are off by what a and c turn against each other in the step times the distance
-   from that edge: half of b's thickness, so that its whole thickness is enough for turns of up to a radian. As gaps of the rows that hold are
-   smaller than the gap that they hold, the smallest of all are never hidden. */
-static void fsi__rg_hide_spots(void *arg, int chunk, int begin, int end)
-{
-    const fsi__rg_job *job = (const fsi__rg_job *)arg;
-    fsi__rg_impl *im = fsi__rg_of(job->w);
-    int i, k, j;
-    (void)chunk;
-    for (i = begin; i < end; i++) {
-        const int a = fsi__rg_upper(im, i), c = fsi__rg_lower(im, i);
-        const int e = c >= 0 && im->note[c].pairs < im->note[a].pairs ? c : a; /* whoever has fewer neighbours */
-        const double margin = fsi__rg_pair_margin(job->w, a, c);
-        for (k = 0; k < im->pair[i].count; k++) {
-            fsi__col_point *s = &im->point[im->pair[i].first + k];
-            if (s->depth > -margin) continue;
-            for (j = im->note[e].first >= 0 ? im->note[e].first : im->note[e].other; j >= 0 && !s->hidden; j = fsi__rg_next_pair(im, e, j))
-                s->hidden = im->pair[j].count > 0 && im->pair[j].q >= 0 && fsi__rg_holds(im, j, e, e == a ? c : a, c, s);
-        }
-    }
-}
 
 /* ---- >>rows: contacts of the substep - */
 
@@ -1303,7 +793,7 @@ static int fsi__rg_touch_before(const fsi__rg_touch *s, const fsi__rg_touch *t)
 static void fsi__rg_sort_touches(fsi__rg_touch *touch, int n)
 {
     int g, i, k, gap;
-    for (g = 0; g < FSI__RG_GAPS; g++) for (gap = fsi__rg_gap[g], i = gap; i < n; i++) {
+    for (g = 0; g < FSI__CD_GAPS; g++) for (gap = fsi__cd_shell_gaps()[g], i = gap; i < n; i++) {
         fsi__rg_touch t = touch[i];
         for (k = i; k >= gap && fsi__rg_touch_before(&t, &touch[k - gap]); k -= gap) touch[k] = touch[k - gap];
         touch[k] = t;
@@ -1314,25 +804,26 @@ static void fsi__rg_sort_touches(fsi__rg_touch *touch, int n)
 static fsi_status fsi__rg_list_touches(fsi_rigid *w, const char *fn)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__cd_scene scene = fsi__rg_scene(w);
     int i, k, n = 0;
-    for (i = 0; i < im->pair_count; i++) n += im->pair[i].count;
-    FSI__TRY(FSI__RG_ROOM(w, im->touch, 0, im->touch_capacity, n + im->last_count, fn)); /* with those that sleepers keep */
-    FSI__TRY(FSI__RG_ROOM(w, im->last, im->last_count, im->last_capacity, n + im->last_count, fn)); /* they swap */
+    for (i = 0; i < im->found.pair_count; i++) n += im->found.pair[i].count;
+    FSI__TRY(FSI__CD_ROOM(w->context, im->touch, 0, im->touch_capacity, n + im->last_count, fn)); /* with those that sleepers keep */
+    FSI__TRY(FSI__CD_ROOM(w->context, im->last, im->last_count, im->last_capacity, n + im->last_count, fn)); /* they swap */
     im->touch_count = 0;
-    for (i = 0; i < im->pair_count; i++) for (k = 0; k < im->pair[i].count; k++) {
-        const fsi__rg_pair *pair = &im->pair[i];
-        const fsi__col_point *s = &im->point[pair->first + k];
+    for (i = 0; i < im->found.pair_count; i++) for (k = 0; k < im->found.pair[i].count; k++) {
+        const fsi__cd_pair *pair = &im->found.pair[i];
+        const fsi__col_point *s = &im->found.point[pair->first + k];
         fsi__rg_touch *t = &im->touch[im->touch_count];
         if (s->hidden) continue;
         im->touch_count++;
-        t->a = im->placed[pair->p].body;
-        t->b = pair->q < 0 ? pair->q : im->placed[pair->q].body;
-        t->key = (uint64_t)(uint32_t)im->placed[pair->p].index << 48 | (uint64_t)(pair->q < 0 ? 0 : (uint32_t)im->placed[pair->q].index & 0xfffu) << 32 | s->feature;
+        t->a = im->found.placed[pair->p].body;
+        t->b = pair->q < 0 ? pair->q : im->found.placed[pair->q].body;
+        t->key = (uint64_t)(uint32_t)im->found.placed[pair->p].index << 48 | (uint64_t)(pair->q < 0 ? 0 : (uint32_t)im->found.placed[pair->q].index & 0xfffu) << 32 | s->feature;
         t->x = s->x;
         t->n = s->n;
         t->depth = s->depth;
         t->impulse = fsi__d3_zero();
-        t->margin = fsi__rg_pair_margin(w, t->a, t->b);
+        t->margin = fsi__cd_margin(&scene, t->a, t->b);
     }
     return FSI_OK;
 }
@@ -1357,7 +848,7 @@ static int fsi__rg_wake_touched(fsi_rigid *w, double dt)
     int i, before = im->stats.woken;
     for (i = 0; i < im->touch_count; i++) {
         const fsi__rg_touch *t = &im->touch[i];
-        int sleeper = im->note[t->a].asleep ? t->a : (t->b >= 0 && im->note[t->b].asleep ? t->b : -1);
+        int sleeper = im->rest[t->a].asleep ? t->a : (t->b >= 0 && im->rest[t->b].asleep ? t->b : -1);
         int other = sleeper == t->a ? t->b : t->a, carried = sleeper >= 0 && other >= 0 && im->kind[other] == FSI_RIGID_KINEMATIC && t->depth > -t->margin;
         if (sleeper < 0) continue;
         if (!carried && t->depth < 0 && !(fsi__d3_dot(fsi__rg_approach(im, t, 0), t->n) * dt < t->depth)) continue;
@@ -1382,7 +873,7 @@ static void fsi__rg_touch_row(const fsi_rigid *w, const fsi__rg_touch *t, fsi__c
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
     const fsi__rg_record *a = &im->record[t->a], *b = t->b >= 0 ? &im->record[t->b] : NULL;
-    const fsi__rg_plane *p = b ? NULL : &im->plane[-1 - t->b];
+    const fsi__cd_plane *p = b ? NULL : &im->plane[-1 - t->b];
     const fsi__rg_touch *last = w->desc.warm_start ? fsi__rg_find_last(im, t) : NULL;
     double ea = fsi__rg_restitution(w, a->restitution), eb = fsi__rg_restitution(w, b ? b->restitution : p->restitution);
     double speed = -fsi__d3_dot(fsi__rg_approach(im, t, 1), t->n), slop = fsi__rg_pair_slop(w, t->a, t->b);
@@ -1407,46 +898,21 @@ static void fsi__rg_touch_row(const fsi_rigid *w, const fsi__rg_touch *t, fsi__c
     }
 }
 
-static fsi_status fsi__rg_narrow(fsi_rigid *w, double dt, const char *fn)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    fsi__rg_job job;
-    int i, n = 0;
-    for (i = 0; i < im->pair_count; i++) {
-        im->pair[i].first = n;
-        if (n > (1 << 28)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, -1, n, "too many bodies touch");
-        n += im->pair[i].most;
-    }
-    FSI__TRY(FSI__RG_ROOM(w, im->point, 0, im->point_capacity, n, fn));
-    job.w = w;
-    job.dt = dt;
-    fsi__rg_find_struck(w, dt);
-    fsi__parallel(w->context, im->pair_count, 8, fsi__rg_meet_pairs, &job);
-    fsi__rg_list_pairs(w);
-    fsi__parallel_work(w->context, im->pair_count, 32, 10.0 * im->pair_count, fsi__rg_hide_spots, &job);
-    return fsi__rg_list_touches(w, fn);
-}
-
 FSI_API fsi_status fsi__rg_collide(fsi_rigid *w, double dt, const char *fn)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__cd_scene scene = fsi__rg_scene(w);
     double clock = fsi__now(w->context);
     fsi__ct_system s;
     int i, woke = 1;
     while (woke) { /* until what runs into sleepers has woken them all: each pass wakes one, or is the last */
-        for (i = 0; i < w->count; i++) im->note[i].blow = fsi__d3_zero();
-        FSI__TRY(fsi__rg_place_all(w, dt, fn));
-        FSI__TRY(fsi__rg_find_pairs(w, fn));
-        while (fsi__rg_find_blows(w, dt)) { /* ends: each body takes on the velocity of an other one, ever faster */
-            FSI__TRY(fsi__rg_place_all(w, dt, fn));
-            FSI__TRY(fsi__rg_find_pairs(w, fn));
-        }
-        FSI__TRY(fsi__rg_narrow(w, dt, fn));
+        FSI__TRY(fsi__cd_search(&scene, dt, fn));
+        FSI__TRY(fsi__rg_list_touches(w, fn));
         woke = fsi__rg_wake_touched(w, dt);
         if (!woke) break;
         FSI__TRY(fsi__rg_predict(w, dt, fn));
     }
-    FSI__TRY(FSI__RG_ROOM(w, im->row, 0, im->row_capacity, im->touch_count, fn));
+    FSI__TRY(FSI__CD_ROOM(w->context, im->row, 0, im->row_capacity, im->touch_count, fn));
     for (i = 0; i < im->touch_count; i++) fsi__rg_touch_row(w, &im->touch[i], &im->row[i], dt);
     im->row_count = im->touch_count;
     s = fsi__rg_system(w);
@@ -1454,7 +920,7 @@ FSI_API fsi_status fsi__rg_collide(fsi_rigid *w, double dt, const char *fn)
     im->carried = 0;
     for (i = 0; i < im->last_count; i++) { /* contacts of sleepers stay as they were */
         const fsi__rg_touch *t = &im->last[i];
-        int a = fsi__rg_active(im, t->a), b = t->b >= 0 && fsi__rg_active(im, t->b);
+        int a = fsi__cd_active(&scene, t->a), b = t->b >= 0 && fsi__cd_active(&scene, t->b);
         if (!a && !b && im->kind[t->a] != FSI_RIGID_NONE) im->touch[im->touch_count + im->carried++] = *t;
     }
     im->stats.seconds_collide += fsi__now(w->context) - clock;
@@ -1464,7 +930,7 @@ FSI_API fsi_status fsi__rg_collide(fsi_rigid *w, double dt, const char *fn)
 FSI_API fsi_status fsi__rg_rows(fsi_rigid *w, int n, fsi__ct_row **rows, const char *fn)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    FSI__TRY(FSI__RG_ROOM(w, im->row, im->touch_count, im->row_capacity, im->touch_count + n, fn));
+    FSI__TRY(FSI__CD_ROOM(w->context, im->row, im->touch_count, im->row_capacity, im->touch_count + n, fn));
     if (n > 0) memset(im->row + im->touch_count, 0, (size_t)n * sizeof *im->row);
     im->row_count = im->touch_count + n;
     *rows = im->row ? im->row + im->touch_count : NULL;
@@ -1542,7 +1008,7 @@ static void fsi__rg_shift_body(fsi__rg_impl *im, int id, double dt)
 static double fsi__rg_bend(const fsi__rg_impl *im, int a, int b, double speed, double dt)
 {
     const double turn_a = fsi__d3_norm(im->moving[a].w) * dt, turn_b = b < 0 ? 0 : fsi__d3_norm(im->moving[b].w) * dt;
-    return turn_a * turn_a * im->record[a].reach + (b < 0 ? 0 : turn_b * turn_b * im->record[b].reach) + (turn_a + turn_b) * speed * dt;
+    return turn_a * turn_a * im->solid[a].reach + (b < 0 ? 0 : turn_b * turn_b * im->solid[b].reach) + (turn_a + turn_b) * speed * dt;
 }
 
 /* What split impulses may close of a gap: what the velocities as solved leave. Returns whether it is to be looked at where these take it; links
@@ -1562,9 +1028,9 @@ static void fsi__rg_foresee_gaps(fsi_rigid *w, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     int i, k, at = 0;
-    for (i = 0; i < im->pair_count; i++) {
-        fsi__rg_pair *pair = &im->pair[i];
-        for (pair->bent = k = 0; k < pair->count; k++) if (!im->point[pair->first + k].hidden) {
+    for (i = 0; i < im->found.pair_count; i++) {
+        fsi__cd_pair *pair = &im->found.pair[i];
+        for (pair->bent = k = 0; k < pair->count; k++) if (!im->found.point[pair->first + k].hidden) {
             pair->bent |= fsi__rg_foresee_gap(w, &im->touch[at], &im->row[at], dt);
             at++;
         }
@@ -1595,10 +1061,10 @@ static int fsi__rg_row_of(const fsi__rg_touch *t, int n, const fsi__col_point *s
 }
 
 /* Overlap that a step adds although its rows did not close is undone in the same step, what there was before by `push`. */
-static void fsi__rg_meet_at_end(const fsi_rigid *w, const fsi__rg_pair *pair, int first, int n, double dt)
+static void fsi__rg_meet_at_end(const fsi_rigid *w, const fsi__cd_pair *pair, int first, int n, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    const fsi__col_placed *p = &im->placed[pair->p];
+    const fsi__col_placed *p = &im->found.placed[pair->p];
     const double slop = fsi__rg_pair_slop(w, p->body, im->touch[first].b);
     fsi__col_placed pe, qe;
     fsi__col_manifold h;
@@ -1608,7 +1074,7 @@ static void fsi__rg_meet_at_end(const fsi_rigid *w, const fsi__rg_pair *pair, in
     fsi__rg_place_at_end(im, p, h.margin, &pe);
     if (pair->q < 0) fsi__col_collide_plane(&h, &pe, im->plane[-1 - pair->q].n, im->plane[-1 - pair->q].offset, w->desc.dim);
     else {
-        fsi__rg_place_at_end(im, &im->placed[pair->q], h.margin, &qe);
+        fsi__rg_place_at_end(im, &im->found.placed[pair->q], h.margin, &qe);
         fsi__col_collide(&h, &pe, &qe, w->desc.dim);
     }
     for (k = 0; k < h.n; k++) {
@@ -1625,9 +1091,9 @@ static void fsi__rg_find_bent(fsi_rigid *w, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     int i, k, n, at = 0;
-    for (i = 0; i < im->pair_count; i++, at += n) {
-        for (n = k = 0; k < im->pair[i].count; k++) n += !im->point[im->pair[i].first + k].hidden;
-        if (im->pair[i].bent) fsi__rg_meet_at_end(w, &im->pair[i], at, n, dt);
+    for (i = 0; i < im->found.pair_count; i++, at += n) {
+        for (n = k = 0; k < im->found.pair[i].count; k++) n += !im->found.point[im->found.pair[i].first + k].hidden;
+        if (im->found.pair[i].bent) fsi__rg_meet_at_end(w, &im->found.pair[i], at, n, dt);
     }
 }
 
@@ -1727,42 +1193,43 @@ static void fsi__rg_make_islands(fsi_rigid *w)
     for (i = 0; i < w->count; i++) im->parent[i] = i;
     for (i = 0; i < im->touch_count; i++) {
         const fsi__rg_touch *t = &im->touch[i];
-        if (im->row[i].jn > 0 && t->b >= 0 && fsi__rg_mobile(im, t->a) && fsi__rg_mobile(im, t->b)) fsi__rg_join(im->parent, t->a, t->b);
+        if (im->row[i].jn > 0 && t->b >= 0 && fsi__rg_mobile(im, t->a) && fsi__rg_mobile(im, t->b)) fsi__cd_join(im->parent, t->a, t->b);
     }
     for (k = 0; k < w->tree_count; k++) for (l = 0, i = -1; im->tree[k] && l < im->tree[k]->view.link_count; l++) {
         const int id = im->tree[k]->body[l];
         if (!fsi__rg_mobile(im, id)) continue;
         if (i < 0) i = id; /* a tree sleeps as a whole */
-        fsi__rg_join(im->parent, id, i);
+        fsi__cd_join(im->parent, id, i);
     }
 }
 
 /* What keeps an island up or awake: bit 1: something that stands still carries it; bit 2: something in it is not at rest. */
-static void fsi__rg_judge(fsi_rigid *w, double dt, unsigned char *verdict)
+static void fsi__rg_judge(fsi_rigid *w, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__cd_scene scene = fsi__rg_scene(w);
     int id, i, k, l;
-    if (w->count > 0) memset(verdict, 0, (size_t)w->count);
+    if (w->count > 0) memset(im->verdict, 0, (size_t)w->count);
     for (id = 0; id < w->count; id++) if (fsi__rg_mobile(im, id)) {
         const fsi__ct_body *m = &im->moving[id];
-        fsi__rg_note *note = &im->note[id];
-        double speed = fsi__d3_norm(m->v) + fsi__d3_norm(m->w) * im->record[id].reach;
-        note->still = speed < (double)w->desc.sleep_speed ? note->still + dt : 0;
-        if (fsi__rg_pushed(w, id, m->sum) || fsi__rg_pushed(w, id, fsi__d3_of(fsi__rg_liquid(im, id)))) note->still = 0;
-        if (note->still < (double)w->desc.sleep_time) verdict[fsi__rg_root(im->parent, id)] |= 2;
+        fsi__rg_rest *rest = &im->rest[id];
+        double speed = fsi__d3_norm(m->v) + fsi__d3_norm(m->w) * im->solid[id].reach;
+        rest->still = speed < (double)w->desc.sleep_speed ? rest->still + dt : 0;
+        if (fsi__rg_pushed(w, id, m->sum) || fsi__rg_pushed(w, id, fsi__d3_of(fsi__rg_liquid(im, id)))) rest->still = 0;
+        if (rest->still < (double)w->desc.sleep_time) im->verdict[fsi__cd_root(im->parent, id)] |= 2;
     }
     for (i = 0; i < im->touch_count; i++) if (im->row[i].jn > 0) {
         const fsi__rg_touch *t = &im->touch[i];
         int mover = fsi__rg_mobile(im, t->a) ? t->a : t->b, other = mover == t->a ? t->b : t->a;
         if (mover < 0 || (other >= 0 && fsi__rg_mobile(im, other))) continue;
-        verdict[fsi__rg_root(im->parent, mover)] = (unsigned char)(verdict[fsi__rg_root(im->parent, mover)] | (other >= 0 && fsi__rg_active(im, other) ? 2 : 1));
+        im->verdict[fsi__cd_root(im->parent, mover)] = (unsigned char)(im->verdict[fsi__cd_root(im->parent, mover)] | (other >= 0 && fsi__cd_active(&scene, other) ? 2 : 1));
     }
     for (k = 0; k < w->tree_count; k++) for (l = 0; im->tree[k] && l < im->tree[k]->view.link_count; l++) {
         const fsi__jt_tree *t = im->tree[k];
         id = t->body[l];
         if (!fsi__rg_mobile(im, id)) continue;
-        if (t->fixed) verdict[fsi__rg_root(im->parent, id)] |= 1;
-        if (t->link[l].script == FSI__JT_TRACK) verdict[fsi__rg_root(im->parent, id)] |= 2;
+        if (t->fixed) im->verdict[fsi__cd_root(im->parent, id)] |= 1;
+        if (t->link[l].script == FSI__JT_TRACK) im->verdict[fsi__cd_root(im->parent, id)] |= 2;
     }
 }
 
@@ -1771,8 +1238,8 @@ static void fsi__rg_fall_asleep(fsi_rigid *w, int id)
     fsi__rg_impl *im = fsi__rg_of(w);
     fsi__ct_body *m = &im->moving[id];
     int k;
-    im->note[id].group = fsi__rg_root(im->parent, id);
-    im->note[id].asleep = 1;
+    im->rest[id].group = fsi__cd_root(im->parent, id);
+    im->rest[id].asleep = 1;
     m->mobile = 0;
     m->v = m->w = fsi__d3_zero();
     if (m->tree >= 0) for (k = 0; k < im->tree[m->tree]->view.coordinates; k++) im->tree[m->tree]->u[k] = 0;
@@ -1782,15 +1249,12 @@ static void fsi__rg_fall_asleep(fsi_rigid *w, int id)
 static void fsi__rg_sleep_islands(fsi_rigid *w, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    unsigned char *verdict;
     int id;
     im->stats.islands = im->stats.awake = 0;
-    if (w->count == 0) return; /* no rows: not even the address of one */
-    verdict = (unsigned char *)(void *)(im->parent + w->count); /* the other half of its rows */
     fsi__rg_make_islands(w);
-    fsi__rg_judge(w, dt, verdict);
+    fsi__rg_judge(w, dt);
     for (id = 0; id < w->count; id++) if (fsi__rg_mobile(im, id)) {
-        int sleeps = w->desc.sleep_time > 0 && verdict[fsi__rg_root(im->parent, id)] == 1;
+        int sleeps = w->desc.sleep_time > 0 && im->verdict[fsi__cd_root(im->parent, id)] == 1;
         if (sleeps) fsi__rg_fall_asleep(w, id);
         im->stats.awake += !sleeps;
         im->stats.islands += !sleeps && im->parent[id] == id;
@@ -1801,6 +1265,7 @@ static void fsi__rg_sleep_islands(fsi_rigid *w, double dt)
 static void fsi__rg_count_contacts(fsi_rigid *w)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__cd_scene scene = fsi__rg_scene(w);
     int i;
     im->stats.contacts = im->touch_count + im->carried;
     im->stats.touching = im->stats.overlapping = 0;
@@ -1808,7 +1273,7 @@ static void fsi__rg_count_contacts(fsi_rigid *w)
     for (i = 0; i < im->touch_count; i++) {
         fsi__rg_touch *t = &im->touch[i];
         const fsi__ct_row *row = &im->row[i];
-        const double thick = fsi__rg_thickness(im, t->a, t->b);
+        const double thick = fsi__cd_thickness(&scene, t->a, t->b);
         int a = fsi__rg_mobile(im, t->a), b = t->b >= 0 && fsi__rg_mobile(im, t->b), k;
         t->impulse = fsi__d3_madd(row->jt, row->jn, row->n);
         im->stats.touching += row->jn > 0;
@@ -1884,9 +1349,9 @@ static void fsi__rg_commit_body(fsi_rigid *w, int id, double dt)
     b->reaction_force = fsi_v3_scale(b->impulse, (fsi_real)(1 / dt));
     b->reaction_torque = fsi_v3_scale(b->angular_impulse, (fsi_real)(1 / dt));
     b->force = b->torque = zero;
-    im->asleep[id] = (unsigned char)(im->note[id].asleep != 0);
-    r->group = im->note[id].group;
-    r->still = im->note[id].still;
+    im->asleep[id] = (unsigned char)(im->rest[id].asleep != 0);
+    r->group = im->rest[id].group;
+    r->still = im->rest[id].still;
     r->has_target = 0;
     r->once_force = r->once_torque = r->liquid = r->liquid_moment = zero;
     r->seen_force = im->force[id];
@@ -1996,6 +1461,7 @@ FSI_API void fsi__rg_warn(const fsi_rigid *w)
 static void fsi__rg_look(fsi_rigid *w)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__cd_scene scene = fsi__rg_scene(w);
     fsi_rigid_stats *s = &im->stats;
     int i, id;
     memset(s, 0, sizeof *s);
@@ -2006,12 +1472,12 @@ static void fsi__rg_look(fsi_rigid *w)
     for (i = 0; i < w->contact_count; i++) {
         const fsi_rigid_contact *c = &im->contact[i];
         const int pair = i > 0 && c->a == c[-1].a && c->b == c[-1].b; /* sorted: no contact of another pair stands between */
-        const double thick = fsi__rg_thickness(im, c->a, c->b);
+        const double thick = fsi__cd_thickness(&scene, c->a, c->b);
         s->contacts++;
         s->touching += fsi_v3_dot(c->impulse, c->normal) > 0;
         s->max_depth = fmax(s->max_depth, (double)c->depth);
         s->overlapping += (double)c->depth > 0.05 * thick && !(pair && (double)c[-1].depth > 0.05 * thick);
-        if (c->b >= 0 && im->kind[c->a] == FSI_RIGID_DYNAMIC && im->kind[c->b] == FSI_RIGID_DYNAMIC) fsi__rg_join(im->parent, c->a, c->b);
+        if (c->b >= 0 && im->kind[c->a] == FSI_RIGID_DYNAMIC && im->kind[c->b] == FSI_RIGID_DYNAMIC) fsi__cd_join(im->parent, c->a, c->b);
     }
     for (id = 0; id < w->count; id++) s->islands += im->kind[id] == FSI_RIGID_DYNAMIC && !im->asleep[id] && im->parent[id] == id;
     fsi__rg_measure(w, s);
@@ -2062,10 +1528,10 @@ FSI_API fsi_real fsi_rigid_suggest_dt(const fsi_rigid *w)
     g = (double)fsi_v3_norm(w->desc.gravity);
     for (id = 0; id < w->count; id++) {
         const int falls = im->kind[id] == FSI_RIGID_DYNAMIC;
-        const double way = im->record[id].thick, pull = falls ? g * (2 * w->desc.substeps - 1) : 0; /* half its thickness: */
+        const double way = im->solid[id].thick, pull = falls ? g * (2 * w->desc.substeps - 1) : 0; /* half its thickness: */
         double v;
         if ((!falls && im->kind[id] != FSI_RIGID_KINEMATIC) || im->asleep[id] || !(way > 0)) continue;
-        v = (double)fsi_v3_norm(im->body[id]->velocity) + (double)fsi_v3_norm(im->body[id]->angular_velocity) * im->record[id].reach;
+        v = (double)fsi_v3_norm(im->body[id]->velocity) + (double)fsi_v3_norm(im->body[id]->angular_velocity) * im->solid[id].reach;
         /* in the last of N substeps t: (v + g (N - 1) t) t + g t^2/2 */
         if (v > 0 || pull > 0) least = fmin(least, w->desc.substeps * 2 * way / (v + sqrt(v * v + 2 * pull * way)));
     }
@@ -2208,13 +1674,15 @@ FSI_API fsi_pose fsi_rigid_pose(const fsi_rigid *w, int id)
 FSI_API fsi_status fsi_rigid_mass(const fsi_rigid *w, int id, fsi_mass_properties *out)
 {
     static const char fn[] = "fsi_rigid_mass";
+    const fsi__cd_solid *solid;
     const fsi__rg_record *r;
     double volume = 0;
     int k;
     FSI__TRY(fsi__rg_check_id(w, id, fn));
     if (!out) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "out is NULL");
     r = &fsi__rg_of(w)->record[id];
-    for (k = 0; k < r->parts; k++) volume += fsi__col_volume(&r->part[k], w->desc.dim);
+    solid = &fsi__rg_of(w)->solid[id];
+    for (k = 0; k < solid->parts; k++) volume += fsi__col_volume(&solid->part[k], w->desc.dim);
     out->volume = (fsi_real)volume;
     out->mass = (fsi_real)r->mass;
     out->center = w->body[id]->pose.position;
@@ -2231,8 +1699,8 @@ FSI_API fsi_real fsi_rigid_distance(const fsi_rigid *w, int id, fsi_vec3 x)
     int k;
     if (fsi__rg_check(w) != FSI_OK || !fsi__rg_is_body(w, id) || !fsi_v3_is_finite(x)) return FSI_REAL_MAX;
     fsi__d9_of_quat(w->body[id]->pose.orientation, turn);
-    for (k = 0; k < fsi__rg_of(w)->record[id].parts; k++) {
-        fsi__col_place(&fsi__rg_of(w)->record[id].part[k], fsi__d3_of(w->body[id]->pose.position), turn, &p);
+    for (k = 0; k < fsi__rg_of(w)->solid[id].parts; k++) {
+        fsi__col_place(&fsi__rg_of(w)->solid[id].part[k], fsi__d3_of(w->body[id]->pose.position), turn, &p);
         d = fsi__col_distance(&p, fsi__d3_of(x), (double)FSI_REAL_MAX, &n);
         best = d < best ? d : best;
     }
@@ -2276,15 +1744,15 @@ static void fsi__rg_wake_tree(fsi_rigid *w, const fsi__jt_tree *t)
 static void fsi__rg_disturb(fsi_rigid *w, int id, int parts)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    if (im->record[id].tree >= 0) fsi__rg_wake_tree(w, im->tree[im->record[id].tree]);
+    if (im->link[id] >= 0) fsi__rg_wake_tree(w, im->tree[im->link[id]]);
     fsi__rg_wake_now(w, id);
     if (parts) fsi__rg_part_contacts(w, id);
 }
 
 static int fsi__rg_is_joined(const fsi_rigid *w, int id) /* a link, but no free root */
 {
-    const fsi__rg_record *r = &fsi__rg_of(w)->record[id];
-    return r->tree >= 0 && (r->link > 0 || fsi__rg_of(w)->tree[r->tree]->fixed);
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    return w->link[id] >= 0 && (im->solid[id].link > 0 || im->tree[w->link[id]]->fixed);
 }
 
 static fsi__jt_tree *fsi__rg_tree_of(const fsi_rigid *w, int tree)
@@ -2340,18 +1808,19 @@ static void fsi__rg_set_root_rates(fsi__jt_tree *t, fsi_vec3 velocity, fsi_vec3 
 static double fsi__rg_deepest(const fsi_rigid *w, int id, int *other)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__cd_scene scene = fsi__rg_scene(w);
     fsi__col_placed p, q;
     fsi__col_manifold h;
     double a[9], b[9], worst = 0;
     int k, i, j, s;
     *other = -1;
     fsi__d9_of_quat(im->body[id]->pose.orientation, a);
-    for (k = 0; k < w->count; k++) if (k != id && im->kind[k] != FSI_RIGID_NONE && fsi__rg_may_meet(im, id, k)) {
-        const double thick = fsi__rg_thickness(im, id, k);
+    for (k = 0; k < w->count; k++) if (k != id && im->kind[k] != FSI_RIGID_NONE && fsi__cd_may_meet(&scene, id, k)) {
+        const double thick = fsi__cd_thickness(&scene, id, k);
         fsi__d9_of_quat(im->body[k]->pose.orientation, b);
-        for (i = 0; i < im->record[id].parts; i++) for (j = 0; j < im->record[k].parts; j++) {
-            fsi__col_place(&im->record[id].part[i], fsi__d3_of(im->body[id]->pose.position), a, &p);
-            fsi__col_place(&im->record[k].part[j], fsi__d3_of(im->body[k]->pose.position), b, &q);
+        for (i = 0; i < im->solid[id].parts; i++) for (j = 0; j < im->solid[k].parts; j++) {
+            fsi__col_place(&im->solid[id].part[i], fsi__d3_of(im->body[id]->pose.position), a, &p);
+            fsi__col_place(&im->solid[k].part[j], fsi__d3_of(im->body[k]->pose.position), b, &q);
             fsi__col_bound(&p, 0);
             fsi__col_bound(&q, 0);
             for (s = 0; s < w->desc.dim; s++) if (p.lo[s] > q.hi[s] || q.lo[s] > p.hi[s]) break;
@@ -2448,13 +1917,13 @@ static fsi__jt_tree *fsi__rg_tree_now(const fsi_rigid *w, int tree)
 static int fsi__rg_kick_tree(fsi_rigid *w, int id, fsi__d3 moment, fsi__d3 j)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    fsi__jt_tree *t = fsi__rg_tree_now(w, im->record[id].tree);
+    fsi__jt_tree *t = fsi__rg_tree_now(w, im->link[id]);
     const int n = t->view.coordinates;
     const double *y;
     int k;
     fsi__jt_mass(t);
     if (!fsi__jt_factor_mass(t)) return 0;
-    y = fsi__jt_response(t, im->record[id].link, moment, j);
+    y = fsi__jt_response(t, im->solid[id].link, moment, j);
     for (k = 0; k < n; k++) if (!(fabs((double)t->rate[k] + y[k]) <= FSI__RG_FASTEST)) return 0;
     for (k = 0; k < n; k++) t->rate[k] = (fsi_real)((double)t->rate[k] + y[k]);
     fsi__rg_refresh_tree(w, t);
@@ -2555,7 +2024,7 @@ FSI_API fsi_status fsi_rigid_sleep(fsi_rigid *w, int id)
 
 static void fsi__rg_skin_body(const fsi_rigid *w, int id, int shape, double edge, fsi__col_skin *s)
 {
-    const fsi__rg_record *r = &fsi__rg_of(w)->record[id];
+    const fsi__cd_solid *r = &fsi__rg_of(w)->solid[id];
     fsi__col_placed p;
     double turn[9];
     int k;
@@ -2577,8 +2046,8 @@ FSI_API fsi_status fsi_rigid_tessellate(fsi_rigid *w, int id, int shape, fsi_rea
     if (out) *out = NULL;
     FSI__TRY(fsi__rg_check_id(w, id, fn));
     if (!out) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "out is NULL");
-    if (shape < -1 || shape >= fsi__rg_of(w)->record[id].parts) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, shape, shape, "body %d has no shape %d", id, shape);
-    if (fsi__rg_of(w)->record[id].parts == 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d has no shapes", id);
+    if (shape < -1 || shape >= fsi__rg_of(w)->solid[id].parts) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, shape, shape, "body %d has no shape %d", id, shape);
+    if (fsi__rg_of(w)->solid[id].parts == 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d has no shapes", id);
     if (!fsi_is_finite((double)edge) || edge < 0) return fsi__fail(w->context, fsi_is_finite((double)edge) ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, id, (double)edge, "edge is %g", (double)edge);
     memset(&s, 0, sizeof s);
     fsi__rg_skin_body(w, id, shape, (double)edge, &s);
@@ -2612,15 +2081,15 @@ FSI_API void fsi_rigid_debug_draw(const fsi_rigid *w, const fsi_debug_draw *draw
     im = fsi__rg_of(w);
     for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) {
         fsi__d9_of_quat(im->body[id]->pose.orientation, turn);
-        for (k = 0; k < im->record[id].parts; k++) {
-            fsi__col_place(&im->record[id].part[k], fsi__d3_of(im->body[id]->pose.position), turn, &p);
+        for (k = 0; k < im->solid[id].parts; k++) {
+            fsi__col_place(&im->solid[id].part[k], fsi__d3_of(im->body[id]->pose.position), turn, &p);
             fsi__col_draw_part(draw, &p, w->desc.dim, im->asleep[id] ? 0x909090 : colour[im->kind[id]]);
         }
     }
     for (k = 0; k < w->contact_count; k++) {
         const fsi_rigid_contact *c = &im->contact[k];
         if (draw->point) draw->point(draw->user, c->point, (fsi_real)0.01, 0xff0000);
-        fsi__col_draw_line(draw, fsi__d3_of(c->point), fsi__d3_madd(fsi__d3_of(c->point), 0.2 * im->record[c->a].thick, fsi__d3_of(c->normal)), 0xff0000);
+        fsi__col_draw_line(draw, fsi__d3_of(c->point), fsi__d3_madd(fsi__d3_of(c->point), 0.2 * im->solid[c->a].thick, fsi__d3_of(c->normal)), 0xff0000);
     }
     for (id = 0; id < w->tree_count; id++) for (k = 1; im->tree[id] && k < im->tree[id]->view.link_count; k++)
         fsi__col_draw_line(draw, fsi__d3_of(im->body[im->tree[id]->body[im->tree[id]->parent[k]]]->pose.position), fsi__d3_of(im->body[im->tree[id]->body[k]]->pose.position), 0x20c060);
@@ -2641,12 +2110,12 @@ FSI_API fsi_rigid_body_desc fsi_rigid_default_body_desc(void)
     return d;
 }
 
-static void fsi__rg_free_record(fsi_rigid *w, fsi__rg_record *r)
+static void fsi__rg_free_solid(fsi_rigid *w, fsi__cd_solid *s)
 {
     int k;
-    for (k = 0; k < r->parts; k++) fsi__col_free_part(w->context, &r->part[k]);
-    fsi__free(w->context, r->part, (size_t)r->parts, sizeof *r->part);
-    memset(r, 0, sizeof *r);
+    for (k = 0; k < s->parts; k++) fsi__col_free_part(w->context, &s->part[k]);
+    fsi__free(w->context, s->part, (size_t)s->parts, sizeof *s->part);
+    memset(s, 0, sizeof *s);
 }
 
 /* Mass, centre and inertia of a body: those given, or the sum over its shapes (parallel axes). */
@@ -2719,26 +2188,34 @@ static fsi_status fsi__rg_check_body_desc(const fsi_rigid *w, const fsi_rigid_bo
     return FSI_OK;
 }
 
-static fsi_status fsi__rg_make_record(fsi_rigid *w, const fsi_rigid_body_desc *d, fsi__rg_record *r, const fsi_mass_properties *mass, const char *fn)
+static fsi_status fsi__rg_make_solid(fsi_rigid *w, const fsi_rigid_body_desc *d, fsi__cd_solid *s, fsi_vec3 center,
+    const char *fn)
 {
     int k;
-    r->part = (fsi__col_part *)fsi__alloc(w->context, (size_t)d->shape_count, sizeof *r->part);
-    if (!r->part) return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, -1, d->shape_count, "no memory for %d shapes", d->shape_count);
-    r->parts = d->shape_count;
-    for (k = 0; k < r->parts; k++) {
-        FSI__TRY(fsi__col_make_part(w->context, &r->part[k], &d->shapes[k], fsi__d3_of(mass->center), w->desc.dim, fn, k));
-        if (r->part[k].thick > r->thick) r->thick = r->part[k].thick;
-        if (r->part[k].reach > r->reach) r->reach = r->part[k].reach;
+    s->part = (fsi__col_part *)fsi__alloc(w->context, (size_t)d->shape_count, sizeof *s->part);
+    if (!s->part) return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, -1, d->shape_count, "no memory for %d shapes", d->shape_count);
+    s->parts = d->shape_count;
+    for (k = 0; k < s->parts; k++) {
+        FSI__TRY(fsi__col_make_part(w->context, &s->part[k], &d->shapes[k], fsi__d3_of(center), w->desc.dim, fn, k));
+        if (s->part[k].thick > s->thick) s->thick = s->part[k].thick;
+        if (s->part[k].reach > s->reach) s->reach = s->part[k].reach;
     }
+    s->filter = d->filter;
+    s->mask = d->mask;
+    s->link = -1;
+    return FSI_OK;
+}
+
+static void fsi__rg_make_record(const fsi_rigid_body_desc *d, const fsi_mass_properties *mass, int id, fsi__rg_record *r)
+{
+    int k;
+    memset(r, 0, sizeof *r);
     r->mass = (double)mass->mass;
     for (k = 0; k < 9; k++) r->inertia[k] = (double)mass->inertia.m[k];
     if (d->kind == FSI_RIGID_DYNAMIC) fsi__d9_inverse(r->inertia, r->inverse);
     r->friction = (double)d->friction;
     r->restitution = (double)d->restitution;
-    r->filter = d->filter;
-    r->mask = d->mask;
-    r->tree = r->link = -1;
-    return FSI_OK;
+    r->group = id;
 }
 
 /* The fsi_body of a desc; refuses mass and inertia that no body has. */
@@ -2763,19 +2240,16 @@ static fsi_status fsi__rg_make_body(fsi_rigid *w, const fsi_rigid_body_desc *d, 
 
 static int fsi__rg_columns(fsi__rg_impl *im, fsi__column *c)
 {
-    int n = 0;
-    c[n].array = (void **)(void *)&im->body; c[n++].size = sizeof *im->body;
-    c[n].array = (void **)(void *)&im->kind; c[n++].size = sizeof *im->kind;
-    c[n].array = (void **)(void *)&im->asleep; c[n++].size = sizeof *im->asleep;
-    c[n].array = (void **)(void *)&im->center; c[n++].size = sizeof *im->center;
-    c[n].array = (void **)(void *)&im->force; c[n++].size = sizeof *im->force;
-    c[n].array = (void **)(void *)&im->torque; c[n++].size = sizeof *im->torque;
-    c[n].array = (void **)(void *)&im->link; c[n++].size = sizeof *im->link;
-    c[n].array = (void **)(void *)&im->record; c[n++].size = sizeof *im->record;
-    c[n].array = (void **)(void *)&im->moving; c[n++].size = sizeof *im->moving;
-    c[n].array = (void **)(void *)&im->note; c[n++].size = sizeof *im->note;
-    c[n].array = (void **)(void *)&im->parent; c[n++].size = 2 * sizeof *im->parent; /* and a byte a body, see fsi__rg_sleep_islands */
-    return n;
+#define FSI__RG_COLUMN(array) { (void **)(void *)&(array), sizeof *(array) }
+    const fsi__column all[FSI__RG_COLUMNS] = {
+        FSI__RG_COLUMN(im->body), FSI__RG_COLUMN(im->kind), FSI__RG_COLUMN(im->asleep), FSI__RG_COLUMN(im->center),
+        FSI__RG_COLUMN(im->force), FSI__RG_COLUMN(im->torque), FSI__RG_COLUMN(im->link), FSI__RG_COLUMN(im->record),
+        FSI__RG_COLUMN(im->solid), FSI__RG_COLUMN(im->moving), FSI__RG_COLUMN(im->note), FSI__RG_COLUMN(im->rest),
+        FSI__RG_COLUMN(im->parent), FSI__RG_COLUMN(im->verdict)
+    };
+#undef FSI__RG_COLUMN
+    memcpy(c, all, sizeof all);
+    return FSI__RG_COLUMNS;
 }
 
 static fsi_status fsi__rg_reserve_bodies(fsi_rigid *w, int n, const char *fn)
@@ -2797,22 +2271,26 @@ static fsi_status fsi__rg_put_body(fsi_rigid *w, const fsi_rigid_body_desc *d, i
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     fsi_mass_properties mass;
-    fsi__rg_record r;
+    fsi__cd_solid solid;
     fsi_body *b;
     fsi_status status;
-    memset(&r, 0, sizeof r);
+    memset(&solid, 0, sizeof solid);
     FSI__TRY(fsi__rg_body_mass(w, d, &mass));
+
+    /* what may fail */
     b = (fsi_body *)fsi__alloc(w->context, 1, sizeof *b);
     if (!b) return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, index, 0, "no memory for a body");
     status = fsi__rg_make_body(w, d, &mass, b, fn, index);
-    if (status == FSI_OK) status = fsi__rg_make_record(w, d, &r, &mass, fn);
+    if (status == FSI_OK) status = fsi__rg_make_solid(w, d, &solid, mass.center, fn);
     if (status != FSI_OK) {
-        fsi__rg_free_record(w, &r);
+        fsi__rg_free_solid(w, &solid);
         fsi__free(w->context, b, 1, sizeof *b);
         return status;
     }
-    r.group = id;
-    im->record[id] = r;
+
+    /* its row of the arrays */
+    fsi__rg_make_record(d, &mass, id, &im->record[id]);
+    im->solid[id] = solid;
     im->body[id] = b;
     im->kind[id] = (unsigned char)d->kind;
     im->asleep[id] = (unsigned char)(d->kind == FSI_RIGID_DYNAMIC && d->asleep);
@@ -2835,7 +2313,8 @@ static void fsi__rg_drop_body(fsi_rigid *w, int id)
     fsi__rg_impl *im = fsi__rg_of(w);
     fsi__rg_wake_now(w, id);
     fsi__rg_part_contacts(w, id);
-    fsi__rg_free_record(w, &im->record[id]);
+    fsi__rg_free_solid(w, &im->solid[id]);
+    memset(&im->record[id], 0, sizeof im->record[id]);
     fsi__free(w->context, im->body[id], 1, sizeof *im->body[id]);
     im->body[id] = NULL;
     im->kind[id] = FSI_RIGID_NONE;
@@ -2855,7 +2334,7 @@ static void fsi__rg_join_sleepers(fsi_rigid *w, int id)
     for (k = 0; k < w->count; k++) if (k != id && im->asleep[k] && im->record[k].group != im->record[id].group) {
         const int old = im->record[k].group;
         double apart = fsi__d3_norm(fsi__d3_sub(fsi__d3_of(im->body[k]->pose.position), fsi__d3_of(im->body[id]->pose.position)));
-        if (apart > im->record[k].reach + im->record[id].reach) continue;
+        if (apart > im->solid[k].reach + im->solid[id].reach) continue;
         for (i = 0; i < w->count; i++) if (im->asleep[i] && im->record[i].group == old) im->record[i].group = im->record[id].group;
     }
 }
@@ -2894,10 +2373,10 @@ FSI_API fsi_status fsi_rigid_remove_body(fsi_rigid *w, int id)
 static fsi_status fsi__rg_put_plane(fsi_rigid *w, fsi__d3 n, double offset, double friction, double restitution, int *id, const char *fn)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    fsi__rg_plane *p;
+    fsi__cd_plane *p;
     int k = 0;
     while (k < w->plane_count && im->plane[k].alive) k++;
-    FSI__TRY(FSI__RG_ROOM(w, im->plane, w->plane_count, im->plane_capacity, k + 1, fn));
+    FSI__TRY(FSI__CD_ROOM(w->context, im->plane, w->plane_count, im->plane_capacity, k + 1, fn));
     p = &im->plane[k];
     p->alive = 1;
     p->n = n;
@@ -3084,8 +2563,7 @@ static fsi_status fsi__rg_put_links(fsi_rigid *w, fsi__jt_tree *t, const fsi_rig
         t->mass[l] = im->record[place].mass;
         memcpy(t->tensor + 9 * l, im->record[place].inertia, 9 * sizeof(double));
         im->link[place] = tree;
-        im->record[place].tree = tree;
-        im->record[place].link = l;
+        im->solid[place].link = l;
         if (!fsi__rg_grounded(d, l)) continue;
         im->kind[place] = FSI_RIGID_STATIC;
         im->body[place]->mode = FSI_BODY_PRESCRIBED;
@@ -3104,7 +2582,7 @@ FSI_API fsi_status fsi_rigid_add_tree(fsi_rigid *w, const fsi_rigid_tree_desc *d
     FSI__TRY(fsi__rg_check_tree_desc(w, desc, fn));
     im = fsi__rg_of(w);
     while (id < w->tree_count && im->tree[id]) id++;
-    FSI__TRY(FSI__RG_ROOM(w, im->tree, w->tree_count, im->tree_capacity, id + 1, fn));
+    FSI__TRY(FSI__CD_ROOM(w->context, im->tree, w->tree_count, im->tree_capacity, id + 1, fn));
     FSI__TRY(fsi__rg_reserve_bodies(w, w->count + desc->link_count, fn));
     t = fsi__rg_new_tree(w, desc);
     if (!t) return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, -1, desc->link_count, "no memory for a tree of %d links", desc->link_count);
@@ -3389,12 +2867,12 @@ static fsi_status fsi__rg_reserve_contacts(fsi_rigid *w, int n, const char *fn)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     if (n <= 0) return FSI_OK;
-    FSI__TRY(FSI__RG_ROOM(w, im->touch, 0, im->touch_capacity, n, fn));
-    FSI__TRY(FSI__RG_ROOM(w, im->last, 0, im->last_capacity, n, fn));
-    FSI__TRY(FSI__RG_ROOM(w, im->row, 0, im->row_capacity, n, fn));
-    FSI__TRY(FSI__RG_ROOM(w, im->point, 0, im->point_capacity, n, fn));
-    FSI__TRY(FSI__RG_ROOM(w, im->pair, 0, im->pair_capacity, n, fn));
-    return FSI__RG_ROOM(w, im->contact, 0, im->contact_capacity, n, fn);
+    FSI__TRY(FSI__CD_ROOM(w->context, im->touch, 0, im->touch_capacity, n, fn));
+    FSI__TRY(FSI__CD_ROOM(w->context, im->last, 0, im->last_capacity, n, fn));
+    FSI__TRY(FSI__CD_ROOM(w->context, im->row, 0, im->row_capacity, n, fn));
+    FSI__TRY(FSI__CD_ROOM(w->context, im->found.point, 0, im->found.point_capacity, n, fn));
+    FSI__TRY(FSI__CD_ROOM(w->context, im->found.pair, 0, im->found.pair_capacity, n, fn));
+    return FSI__CD_ROOM(w->context, im->contact, 0, im->contact_capacity, n, fn);
 }
 
 FSI_API fsi_status fsi_rigid_create(fsi_rigid **out, const fsi_rigid_desc *desc)
@@ -3457,17 +2935,14 @@ FSI_API void fsi_rigid_destroy(fsi_rigid *w)
     context = w->context;
     for (k = 0; k < w->tree_count; k++) fsi__jt_destroy(context, im->tree[k]);
     for (k = 0; k < w->count; k++) if (im->kind[k] != FSI_RIGID_NONE) {
-        fsi__rg_free_record(w, &im->record[k]);
+        fsi__rg_free_solid(w, &im->solid[k]);
         fsi__free(context, im->body[k], 1, sizeof *im->body[k]);
     }
     fsi__free_columns(context, columns, fsi__rg_columns(im, columns), w->capacity);
     fsi__free(context, im->plane, (size_t)im->plane_capacity, sizeof *im->plane);
     fsi__free(context, im->tree, (size_t)im->tree_capacity, sizeof *im->tree);
     fsi__free(context, im->contact, (size_t)im->contact_capacity, sizeof *im->contact);
-    fsi__free(context, im->placed, (size_t)im->placed_capacity, sizeof *im->placed);
-    fsi__free(context, im->order, (size_t)im->order_capacity, sizeof *im->order);
-    fsi__free(context, im->pair, (size_t)im->pair_capacity, sizeof *im->pair);
-    fsi__free(context, im->point, (size_t)im->point_capacity, sizeof *im->point);
+    fsi__cd_free(context, &im->found);
     fsi__free(context, im->touch, (size_t)im->touch_capacity, sizeof *im->touch);
     fsi__free(context, im->last, (size_t)im->last_capacity, sizeof *im->last);
     fsi__free(context, im->row, (size_t)im->row_capacity, sizeof *im->row);
@@ -3611,7 +3086,7 @@ static fsi__rg_head fsi__rg_make_head(const fsi_rigid *w)
         head.scene = fsi_hash(&im->kind[k], 1, head.scene);
         head.scene = fsi_hash(&r->mass, sizeof r->mass, head.scene);
         head.scene = fsi_hash(r->inertia, sizeof r->inertia, head.scene);
-        head.scene = fsi_hash(&r->parts, sizeof r->parts, head.scene);
+        head.scene = fsi_hash(&im->solid[k].parts, sizeof im->solid[k].parts, head.scene);
     }
     for (k = 0; k < w->tree_count; k++) for (l = 0; im->tree[k] && l < im->tree[k]->view.link_count; l++) {
         const fsi__jt_tree *t = im->tree[k];
@@ -3619,7 +3094,7 @@ static fsi__rg_head fsi__rg_make_head(const fsi_rigid *w)
         head.scene = fsi_hash(&t->parent[l], sizeof t->parent[l], head.scene);
     }
     for (k = 0; k < w->plane_count; k++) {
-        const fsi__rg_plane *p = &im->plane[k];
+        const fsi__cd_plane *p = &im->plane[k];
         head.scene = fsi_hash(&p->alive, sizeof p->alive, head.scene);
         head.scene = fsi_hash(&p->n, sizeof p->n, head.scene);
         head.scene = fsi_hash(&p->first, sizeof p->first, head.scene);
@@ -3714,9 +3189,8 @@ static void fsi__rg_tree_bounds(const fsi_rigid *w, const fsi__jt_tree *t, doubl
     double mass = 0, reach = fsi__rg_tree_size(t);
     int l;
     for (l = 0; l < t->view.link_count; l++) {
-        const fsi__rg_record *r = &fsi__rg_of(w)->record[t->body[l]];
-        mass += r->mass;
-        reach += r->reach;
+        mass += t->mass[l];
+        reach += fsi__rg_of(w)->solid[t->body[l]].reach;
     }
     *force = fmin(1e6 * mass, FSI__RG_STRONGEST);
     *moment = fmin(1e6 * mass * (reach > 0 ? reach * reach : 1), FSI__RG_STRONGEST);
@@ -3727,7 +3201,7 @@ static int fsi__rg_forces_ok(const fsi_rigid *w, int id, const fsi_vec3 *force, 
 {
     const fsi__rg_record *r = &fsi__rg_of(w)->record[id];
     double most = FSI__RG_STRONGEST, turn = FSI__RG_STRONGEST;
-    if (r->tree >= 0) fsi__rg_tree_bounds(w, fsi__rg_of(w)->tree[r->tree], &most, &turn);
+    if (w->link[id] >= 0) fsi__rg_tree_bounds(w, fsi__rg_of(w)->tree[w->link[id]], &most, &turn);
     else if (w->kind[id] == FSI_RIGID_DYNAMIC) {
         most = 1e3 * FSI__RG_FASTEST * r->mass;
         turn = 1e3 * FSI__RG_FASTEST / fsi__rg_turned_by(r);
@@ -3737,7 +3211,7 @@ static int fsi__rg_forces_ok(const fsi_rigid *w, int id, const fsi_vec3 *force, 
 }
 
 /* A link's place in a state that is being checked, in the tree's scratch. */
-static void fsi__rg_note_link(fsi__jt_tree *t, int link, fsi_pose pose)
+static void fsi__rg_rest_link(fsi__jt_tree *t, int link, fsi_pose pose)
 {
     t->bias[link] = fsi__d3_of(pose.position);
     if (link > 0) return;
@@ -3775,7 +3249,7 @@ static fsi_status fsi__rg_check_saved_body(const fsi_rigid *w, int id, fsi_vec3 
     memset(g, 0, sizeof g);
     fsi__bytes(st, &pose, sizeof pose);
     if (!fsi__rg_pose_ok(pose, dim) || !fsi__col_within(fsi_v3_add(pose.position, offset), 1e9)) return fsi__rg_bad_state(w, id, "the pose of body %d in the state is not possible");
-    if (im->record[id].tree >= 0) fsi__rg_note_link(im->tree[im->record[id].tree], im->record[id].link, pose);
+    if (im->link[id] >= 0) fsi__rg_rest_link(im->tree[im->link[id]], im->solid[id].link, pose);
     fsi__bytes(st, v, sizeof v);
     if (!fsi__col_within(v[0], FSI__RG_FASTEST) || !fsi__col_within(v[1], FSI__RG_FASTEST) || (dim == 2 && (v[0].z != 0 || v[1].x != 0 || v[1].y != 0)))
         return fsi__rg_bad_state(w, id, "the velocity of body %d in the state is not possible");
@@ -3871,7 +3345,7 @@ FSI_API fsi_status fsi_rigid_load(fsi_rigid *w, const void *buffer, size_t size)
     if (head.contacts < 0 || head.contacts > 1 << 28) return fsi__fail(w->context, FSI_ERROR_FORMAT, fn, -1, (double)head.contacts, "the state announces %.0f contacts", (double)head.contacts);
     im = fsi__rg_of(w);
     FSI__TRY(fsi__rg_check_saved(w, (int)head.contacts, st));
-    FSI__TRY(FSI__RG_ROOM(w, im->contact, w->contact_count, im->contact_capacity, (int)head.contacts, fn));
+    FSI__TRY(FSI__CD_ROOM(w->context, im->contact, w->contact_count, im->contact_capacity, (int)head.contacts, fn));
     fsi__rg_publish(w);
     w->contact_count = (int)head.contacts;
     origin = im->origin;
