@@ -1,5 +1,5 @@
-/* fsi_collide.h - shapes of rigid bodies: balls, capsules, boxes, cylinders and meshes, their mass, and where two of them touch.
-   SPDX-License-Identifier: MIT
+/* fsi_collide.h - shapes of rigid bodies: balls, capsules, boxes, cylinders and meshes, their mass, and where two of
+   them touch. SPDX-License-Identifier: MIT
 
    DO THIS
       Nothing, mostly: fsi_rigid.h includes this file, and gives shapes to bodies. By itself:
@@ -14,17 +14,19 @@
       >>shapes         kinds, makers, mass;  >>stages  distance, contacts of a pair, for fsi's own headers, not for you
    MACROS: those of fsi.h.
    UNITS: SI; in 2D, per metre of depth.
-   PRECISION: double.
-*/
+   PRECISION:
+   double. */
 #ifndef FSI_COLLIDE_H
 #define FSI_COLLIDE_H
 
 #include "fsi_mesh.h"
 
-/* ---- >>shapes --------------------------------------------------------------------------------------------- */
+/* ---- >>shapes ---------------------------------------------------------------------------------------------------- */
 
-/* Axes of capsules and cylinders are the shape's x axis. 2D: a sphere is a disc, CYLINDER is refused, meshes are segments. */
-typedef enum fsi_rigid_shape_kind { FSI_RIGID_SPHERE, FSI_RIGID_CAPSULE, FSI_RIGID_BOX, FSI_RIGID_CYLINDER, FSI_RIGID_MESH } fsi_rigid_shape_kind;
+/* Axes of capsules and cylinders are the shape's x axis. 2D: a sphere is a disc, CYLINDER is refused, meshes are
+   segments. */
+typedef enum fsi_rigid_shape_kind { FSI_RIGID_SPHERE, FSI_RIGID_CAPSULE, FSI_RIGID_BOX, FSI_RIGID_CYLINDER,
+    FSI_RIGID_MESH } fsi_rigid_shape_kind;
 
 /* A part of a body. Make one with the functions below, then set what differs. */
 typedef struct fsi_rigid_shape {
@@ -33,9 +35,11 @@ typedef struct fsi_rigid_shape {
     fsi_vec3 half;           /* BOX: half sides [m] (2D: z is not used) */
     fsi_real radius;         /* SPHERE, CAPSULE, CYLINDER [m] */
     fsi_real half_length;    /* CAPSULE: half the segment between its centres, CYLINDER: half its length [m] */
-    const fsi_mesh *mesh;    /* MESH: closed, no container; as it stands now; read by the call that it is given to, not kept */
+    /* MESH: closed, no container; as it stands now; read by the call that it is given to, not kept */
+    const fsi_mesh *mesh;
     fsi_real samples;        /* MESH: spacing of the samples on edges and faces by which it meets others [m];
-                                default 0: a twelfth of its bounding box's diagonal, or wider for about 4000 in all. Vertices are samples always */
+                                default 0: a twelfth of its bounding box's diagonal, or wider for about 4000 in all.
+                                Vertices are samples always */
     fsi_real density;        /* [kg/m^3] (2D: [kg/m^2] per metre of depth); default 1000 */
 } fsi_rigid_shape;
 
@@ -45,11 +49,12 @@ FSI_API fsi_rigid_shape fsi_rigid_capsule(fsi_real radius, fsi_real half_length)
 FSI_API fsi_rigid_shape fsi_rigid_box(fsi_vec3 half);
 FSI_API fsi_rigid_shape fsi_rigid_cylinder(fsi_real radius, fsi_real half_length);
 FSI_API fsi_rigid_shape fsi_rigid_mesh(const fsi_mesh *mesh);
-/* Volume, mass, centre and inertia about the centre, in the frame that shape.pose refers to: exact; of meshes by the divergence
-   theorem (fsi_mesh_mass). Errors (context may be NULL): ARGUMENT, NAN (name the field), MESH. */
-FSI_API fsi_status fsi_rigid_shape_mass(fsi_context *context, const fsi_rigid_shape *shape, int dim, fsi_mass_properties *out);
+/* Volume, mass, centre and inertia about the centre, in the frame that shape.pose refers to: exact; of meshes by the
+   divergence theorem (fsi_mesh_mass). Errors (context may be NULL): ARGUMENT, NAN (name the field), MESH. */
+FSI_API fsi_status fsi_rigid_shape_mass(fsi_context *context, const fsi_rigid_shape *shape, int dim,
+    fsi_mass_properties *out);
 
-/* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
+/* ---- >>stages: for fsi's own headers, not for you ---------------------------------------------------------------- */
 
 /* A shape as a body keeps it: about the centre of mass, along body axes. */
 typedef struct fsi__col_part {
@@ -74,12 +79,12 @@ typedef struct fsi__col_placed {
     double lo[3], hi[3];          /* bounding box, with the region that it may reach in the step */
 } fsi__col_placed;
 
-/* A contact point of a and b: midway between their surfaces, normal out of b, depth negative for a gap. feature: names the
-   pair of features. hidden: the owner needs no row for it. */
+/* A contact point of a and b: midway between their surfaces, normal out of b, depth negative for a gap. feature: names
+   the pair of features. hidden: the owner needs no row for it. */
 typedef struct fsi__col_point { fsi__d3 x, n; double depth; uint32_t feature; int hidden; } fsi__col_point;
 
-/* Contact points of one pair of parts. Those of about the same normal are a patch; a patch is reduced to the points that
-   span it. */
+/* Contact points of one pair of parts. Those of about the same normal are a patch; a patch is reduced to the points
+   that span it. */
 #define FSI__COL_POINTS 128  /* room */
 #define FSI__COL_PATCH 4     /* points that are kept of a patch */
 typedef struct fsi__col_manifold {
@@ -89,16 +94,20 @@ typedef struct fsi__col_manifold {
     double bound;          /* where no point was found: a lower bound of the gap */
 } fsi__col_manifold;
 
-/* Checks. what: "desc.pose", "shape 2: pose" ... flat: in 2D, the pose lies in the plane z = 0. Errors: ARGUMENT, NAN, LIMIT;
-   of shapes also COOKIE, MESH; name the field. */
-FSI_API fsi_status fsi__col_check_pose(fsi_context *context, const char *fn, const char *what, int index, const fsi_pose *p);
-FSI_API fsi_status fsi__col_check_flat(fsi_context *context, const char *fn, const char *what, int index, int dim, const fsi_pose *p);
-FSI_API fsi_status fsi__col_check_shape(fsi_context *context, const char *fn, const fsi_rigid_shape *s, int index, int dim);
+/* Checks. what: "desc.pose", "shape 2: pose" ... flat: in 2D, the pose lies in the plane z = 0. Errors: ARGUMENT, NAN,
+   LIMIT; of shapes also COOKIE, MESH; name the field. */
+FSI_API fsi_status fsi__col_check_pose(fsi_context *context, const char *fn, const char *what, int index,
+    const fsi_pose *p);
+FSI_API fsi_status fsi__col_check_flat(fsi_context *context, const char *fn, const char *what, int index, int dim,
+    const fsi_pose *p);
+FSI_API fsi_status fsi__col_check_shape(fsi_context *context, const char *fn, const fsi_rigid_shape *s, int index,
+    int dim);
 FSI_API int fsi__col_within(fsi_vec3 v, double most); /* finite, and no component above `most` */
 
-/* The part of a body with its centre of mass at `center` of the frame of the shape's pose. Errors: MEMORY, LIMIT (samples),
-   those of fsi_mesh_create; then part holds what is to be freed. */
-FSI_API fsi_status fsi__col_make_part(fsi_context *context, fsi__col_part *part, const fsi_rigid_shape *s, fsi__d3 center,
+/* The part of a body with its centre of mass at `center` of the frame of the shape's pose. Errors: MEMORY, LIMIT
+   (samples), those of fsi_mesh_create; then part holds what is to be freed. */
+FSI_API fsi_status fsi__col_make_part(fsi_context *context, fsi__col_part *part, const fsi_rigid_shape *s,
+    fsi__d3 center,
     int dim, const char *fn, int index);
 FSI_API void fsi__col_free_part(fsi_context *context, fsi__col_part *part);
 FSI_API double fsi__col_volume(const fsi__col_part *part, int dim);
@@ -139,7 +148,7 @@ FSI_API void fsi__col_draw_line(const fsi_debug_draw *d, fsi__d3 a, fsi__d3 b, u
 
 FSI__STRICT_BEGIN
 
-/* ---- >>shapes: mass, distance ----------------------------------------------------------------------------------- */
+/* ---- >>shapes: mass, distance ------------------------------------------------------------------------------------ */
 
 FSI_API fsi_rigid_shape fsi_rigid_sphere(fsi_real radius)
 {
@@ -183,57 +192,92 @@ FSI_API fsi_rigid_shape fsi_rigid_mesh(const fsi_mesh *mesh)
     return s;
 }
 
-FSI_API int fsi__col_within(fsi_vec3 v, double most) { return fabs((double)v.x) <= most && fabs((double)v.y) <= most && fabs((double)v.z) <= most; }
+FSI_API int fsi__col_within(fsi_vec3 v, double most) { return fabs((double)v.x) <= most && fabs((double)v.y) <= most
+    && fabs((double)v.z) <= most; }
 
-FSI_API fsi_status fsi__col_check_pose(fsi_context *context, const char *fn, const char *what, int index, const fsi_pose *p)
+FSI_API fsi_status fsi__col_check_pose(fsi_context *context, const char *fn, const char *what, int index,
+    const fsi_pose *p)
 {
     const fsi_quat q = p->orientation;
-    double n = sqrt((double)q.x * (double)q.x + (double)q.y * (double)q.y + (double)q.z * (double)q.z + (double)q.w * (double)q.w);
-    if (!fsi_v3_is_finite(p->position)) return fsi__fail(context, FSI_ERROR_NAN, fn, index, 0, "%s.position is not finite", what);
+    double n = sqrt((double)q.x * (double)q.x + (double)q.y * (double)q.y + (double)q.z * (double)q.z
+        + (double)q.w * (double)q.w);
+    if (!fsi_v3_is_finite(p->position))
+        return fsi__fail(context, FSI_ERROR_NAN, fn, index, 0, "%s.position is not finite", what);
     if (!fsi_is_finite(n)) return fsi__fail(context, FSI_ERROR_NAN, fn, index, n, "%s.orientation is not finite", what);
-    if (!(fabs(n - 1) <= 1e-3)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, n, "%s.orientation: the quaternion has length %g, not 1", what, n);
-    if (!(fabs((double)p->position.x) <= 1e9 && fabs((double)p->position.y) <= 1e9 && fabs((double)p->position.z) <= 1e9))
-        return fsi__fail(context, FSI_ERROR_LIMIT, fn, index, 0, "%s.position lies farther than 1e9 m from the origin", what);
+    if (!(fabs(n - 1) <= 1e-3))
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, n,
+            "%s.orientation: the quaternion has length %g, not 1", what, n);
+    if (!(fabs((double)p->position.x) <= 1e9 && fabs((double)p->position.y) <= 1e9
+        && fabs((double)p->position.z) <= 1e9))
+        return fsi__fail(context, FSI_ERROR_LIMIT, fn, index, 0, "%s.position lies farther than 1e9 m from the origin",
+            what);
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi__col_check_flat(fsi_context *context, const char *fn, const char *what, int index, int dim, const fsi_pose *p)
+FSI_API fsi_status fsi__col_check_flat(fsi_context *context, const char *fn, const char *what, int index, int dim,
+    const fsi_pose *p)
 {
     if (dim == 3 || (p->position.z == 0 && p->orientation.x == 0 && p->orientation.y == 0)) return FSI_OK;
-    return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, (double)p->position.z, "%s leaves the plane z = 0 of a 2D world", what);
+    return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, (double)p->position.z,
+        "%s leaves the plane z = 0 of a 2D world", what);
 }
 
-static fsi_status fsi__col_check_length(fsi_context *context, const char *fn, int index, const char *name, fsi_real x, int zero)
+static fsi_status fsi__col_check_length(fsi_context *context, const char *fn, int index, const char *name, fsi_real x,
+    int zero)
 {
-    if (!fsi_is_finite((double)x)) return fsi__fail(context, FSI_ERROR_NAN, fn, index, (double)x, "shape %d: %s is not finite", index, name);
+    if (!fsi_is_finite((double)x))
+        return fsi__fail(context, FSI_ERROR_NAN, fn, index, (double)x, "shape %d: %s is not finite", index, name);
     if (!((double)x >= (zero ? 0 : 1e-9) && (double)x <= 1e8))
-        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, (double)x, "shape %d: %s is %g, it must be %s", index, name, (double)x, zero ? "0 to 1e8" : "1e-9 to 1e8");
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, (double)x, "shape %d: %s is %g, it must be %s", index,
+            name, (double)x, zero ? "0 to 1e8" : "1e-9 to 1e8");
     return FSI_OK;
 }
 
-static fsi_status fsi__col_check_mesh(fsi_context *context, const char *fn, int index, const fsi_rigid_shape *s, int dim)
+static fsi_status fsi__col_check_mesh(fsi_context *context, const char *fn, int index, const fsi_rigid_shape *s,
+    int dim)
 {
     const fsi_mesh *m = s->mesh;
     if (!m) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, 0, "shape %d: mesh is NULL", index);
-    if (m->cookie != FSI__COOKIE('m', fsi_mesh)) return fsi__fail(context, FSI_ERROR_COOKIE, fn, index, 0, "shape %d: mesh was not made by fsi_mesh_create of this version and precision", index);
-    if (m->corners != dim) return fsi__fail(context, FSI_ERROR_MESH, fn, index, m->corners, "shape %d: its mesh is made of %s, the world is %dD", index, m->corners == 3 ? "triangles" : "segments", dim);
-    if (m->kind != FSI_MESH_CLOSED || m->container) return fsi__fail(context, FSI_ERROR_MESH, fn, index, 0, "shape %d: its mesh is %s; a body is closed, with its normals outward", index, m->container ? "a container" : "open");
-    if (m->report.self_intersections > 0) return fsi__fail(context, FSI_ERROR_MESH, fn, index, m->report.first_intersection, "shape %d: its mesh crosses itself at triangle %d", index, m->report.first_intersection);
-    if (!(s->samples >= 0) || !fsi_is_finite((double)s->samples)) return fsi__fail(context, fsi_is_finite((double)s->samples) ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, index, (double)s->samples, "shape %d: samples is %g", index, (double)s->samples);
+    if (m->cookie != FSI__COOKIE('m', fsi_mesh))
+        return fsi__fail(context, FSI_ERROR_COOKIE, fn, index, 0,
+            "shape %d: mesh was not made by fsi_mesh_create of this version and precision", index);
+    if (m->corners != dim)
+        return fsi__fail(context, FSI_ERROR_MESH, fn, index, m->corners,
+            "shape %d: its mesh is made of %s, the world is %dD", index, m->corners == 3 ? "triangles" : "segments",
+            dim);
+    if (m->kind != FSI_MESH_CLOSED || m->container)
+        return fsi__fail(context, FSI_ERROR_MESH, fn, index, 0,
+            "shape %d: its mesh is %s; a body is closed, with its normals outward", index,
+            m->container ? "a container" : "open");
+    if (m->report.self_intersections > 0)
+        return fsi__fail(context, FSI_ERROR_MESH, fn, index, m->report.first_intersection,
+            "shape %d: its mesh crosses itself at triangle %d", index, m->report.first_intersection);
+    if (!(s->samples >= 0) || !fsi_is_finite((double)s->samples))
+        return fsi__fail(context, fsi_is_finite((double)s->samples) ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, index,
+            (double)s->samples, "shape %d: samples is %g", index, (double)s->samples);
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi__col_check_shape(fsi_context *context, const char *fn, const fsi_rigid_shape *s, int index, int dim)
+FSI_API fsi_status fsi__col_check_shape(fsi_context *context, const char *fn, const fsi_rigid_shape *s, int index,
+    int dim)
 {
     char what[32];
     if (!s) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, 0, "shape %d is NULL", index);
     snprintf(what, sizeof what, "shape %d: pose", index);
-    if ((int)s->kind < 0 || s->kind > FSI_RIGID_MESH) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, (double)s->kind, "shape %d: kind %d does not exist", index, (int)s->kind);
-    if (dim == 2 && s->kind == FSI_RIGID_CYLINDER) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, 0, "shape %d: there are no cylinders in 2D; take a box", index);
+    if ((int)s->kind < 0 || s->kind > FSI_RIGID_MESH)
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, (double)s->kind, "shape %d: kind %d does not exist",
+            index, (int)s->kind);
+    if (dim == 2 && s->kind == FSI_RIGID_CYLINDER)
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, 0,
+            "shape %d: there are no cylinders in 2D; take a box", index);
     FSI__TRY(fsi__col_check_pose(context, fn, what, index, &s->pose));
     FSI__TRY(fsi__col_check_flat(context, fn, what, index, dim, &s->pose));
-    if (!fsi_is_finite((double)s->density)) return fsi__fail(context, FSI_ERROR_NAN, fn, index, (double)s->density, "shape %d: density is not finite", index);
-    if (!(s->density > 0)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, (double)s->density, "shape %d: density is %g, it must be positive", index, (double)s->density);
+    if (!fsi_is_finite((double)s->density))
+        return fsi__fail(context, FSI_ERROR_NAN, fn, index, (double)s->density, "shape %d: density is not finite",
+            index);
+    if (!(s->density > 0))
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, (double)s->density,
+            "shape %d: density is %g, it must be positive", index, (double)s->density);
     if (s->kind == FSI_RIGID_MESH) return fsi__col_check_mesh(context, fn, index, s, dim);
     if (s->kind == FSI_RIGID_BOX) {
         FSI__TRY(fsi__col_check_length(context, fn, index, "half.x", s->half.x, 0));
@@ -241,7 +285,8 @@ FSI_API fsi_status fsi__col_check_shape(fsi_context *context, const char *fn, co
         return dim == 3 ? fsi__col_check_length(context, fn, index, "half.z", s->half.z, 0) : FSI_OK;
     }
     FSI__TRY(fsi__col_check_length(context, fn, index, "radius", s->radius, 0));
-    return s->kind == FSI_RIGID_SPHERE ? FSI_OK : fsi__col_check_length(context, fn, index, "half_length", s->half_length, s->kind == FSI_RIGID_CAPSULE);
+    return s->kind == FSI_RIGID_SPHERE ? FSI_OK
+        : fsi__col_check_length(context, fn, index, "half_length", s->half_length, s->kind == FSI_RIGID_CAPSULE);
 }
 
 /* Volume and principal moments over density of what is round about x: a middle piece of length 2 l and two ends, which
@@ -253,7 +298,8 @@ static double fsi__col_round_mass(double r, double l, int ends, int dim, double 
     double ball = !ends ? 0 : (dim == 3 ? FSI_PI * r * r * r * 4 / 3 : FSI_PI * r * r);
     double k = dim == 3 ? 0.4 : 0.5, d = dim == 3 ? r * 3 / 8 : 4 * r / (3 * FSI_PI);
     *along = middle * r * r / 2 + ball * k * r * r;
-    *across = middle * (dim == 3 ? r * r / 4 + l * l / 3 : (r * r + l * l) / 3) + ball * (k * r * r + l * l + 2 * l * d);
+    *across = middle * (dim == 3 ? r * r / 4 + l * l / 3 : (r * r + l * l) / 3)
+        + ball * (k * r * r + l * l + 2 * l * d);
     return middle + ball;
 }
 
@@ -275,12 +321,14 @@ static double fsi__col_mass(const fsi_rigid_shape *s, int dim, double moment[3])
     return v;
 }
 
-FSI_API fsi_status fsi_rigid_shape_mass(fsi_context *context, const fsi_rigid_shape *shape, int dim, fsi_mass_properties *out)
+FSI_API fsi_status fsi_rigid_shape_mass(fsi_context *context, const fsi_rigid_shape *shape, int dim,
+    fsi_mass_properties *out)
 {
     static const char fn[] = "fsi_rigid_shape_mass";
     double moment[3], v;
     if (!out) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, 0, "out is NULL");
-    if (dim != 2 && dim != 3) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, dim, "dim is %d, it must be 2 or 3", dim);
+    if (dim != 2 && dim != 3)
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, dim, "dim is %d, it must be 2 or 3", dim);
     FSI__TRY(fsi__col_check_shape(context, fn, shape, 0, dim));
     if (shape->kind == FSI_RIGID_MESH) {
         FSI__TRY(fsi_mesh_mass(shape->mesh, shape->density, 1, out));
@@ -290,14 +338,18 @@ FSI_API fsi_status fsi_rigid_shape_mass(fsi_context *context, const fsi_rigid_sh
         out->volume = (fsi_real)v;
         out->mass = (fsi_real)(v * (double)shape->density);
         out->center = shape->pose.position;
-        out->inertia = fsi_m3_scale(fsi_m3_diagonal(fsi_v3((fsi_real)moment[0], (fsi_real)moment[1], (fsi_real)moment[2])), shape->density);
+        out->inertia =
+            fsi_m3_scale(fsi_m3_diagonal(fsi_v3((fsi_real)moment[0], (fsi_real)moment[1], (fsi_real)moment[2])),
+            shape->density);
     }
-    if (dim == 2) out->inertia = fsi_m3_diagonal(fsi_v3(out->inertia.m[8] / 2, out->inertia.m[8] / 2, out->inertia.m[8]));
+    if (dim == 2)
+        out->inertia = fsi_m3_diagonal(fsi_v3(out->inertia.m[8] / 2, out->inertia.m[8] / 2, out->inertia.m[8]));
     else out->inertia = fsi_body_world_tensor(shape->pose.orientation, out->inertia);
     return FSI_OK;
 }
 
-/* Distance of y from what spans |y_k| <= half_k, negative inside, and the outward normal n (exact, also at edges and corners). */
+/* Distance of y from what spans |y_k| <= half_k, negative inside, and the outward normal n (exact, also at edges and
+   corners). */
 static double fsi__col_box_distance(fsi__d3 y, fsi__d3 half, fsi__d3 *n)
 {
     double q[3], out[3], d, apart = 0;
@@ -384,8 +436,10 @@ FSI_API void fsi__col_bound(fsi__col_placed *p, double grow)
     for (k = 0; k < 3; k++) {
         const double *a = p->a + 3 * k; /* row: what shape axes have along world axis k */
         double h;
-        if (s->kind == FSI_RIGID_BOX || s->kind == FSI_RIGID_MESH) h = fabs(a[0]) * s->half.x + fabs(a[1]) * s->half.y + fabs(a[2] * s->half.z);
-        else if (s->kind == FSI_RIGID_CYLINDER) h = fabs(a[0]) * s->length + s->radius * sqrt(a[1] * a[1] + a[2] * a[2]);
+        if (s->kind == FSI_RIGID_BOX || s->kind == FSI_RIGID_MESH)
+            h = fabs(a[0]) * s->half.x + fabs(a[1]) * s->half.y + fabs(a[2] * s->half.z);
+        else if (s->kind == FSI_RIGID_CYLINDER)
+            h = fabs(a[0]) * s->length + s->radius * sqrt(a[1] * a[1] + a[2] * a[2]);
         else h = fabs(a[0]) * s->length + s->radius;
         p->lo[k] = fsi__d3_axis(m, k) - h - grow;
         p->hi[k] = fsi__d3_axis(m, k) + h + grow;
@@ -396,9 +450,10 @@ FSI_API void fsi__col_bound(fsi__col_placed *p, double grow)
 
 #define FSI__COL_MOST 32    /* kept of one pair of shapes */
 
-/* Of a patch: one of the deepest, the one farthest from it, and those farthest to either side of the line between: they span the patch. Depth
-   counts as ten times its length, so that what holds a body up is not left out for what lies a little farther; but differences below a
-   thousandth of the patch's size count as none: of a body that trembles the same spots are chosen again. */
+/* Of a patch: one of the deepest, the one farthest from it, and those farthest to either side of the line between: they
+   span the patch. Depth counts as ten times its length, so that what holds a body up is not left out for what lies a
+   little farther; but differences below a thousandth of the patch's size count as none: of a body that trembles the
+   same spots are chosen again. */
 static int fsi__col_choose(const fsi__col_point *s, const int *in, int n, int *out)
 {
     int k, count = 0, best = 0, left = -1, right = -1;
@@ -413,7 +468,8 @@ static int fsi__col_choose(const fsi__col_point *s, const int *in, int n, int *o
     while (s[in[best]].depth < deep) best++;
     out[count++] = in[best];
     for (k = 0; k < n; k++) if (in[k] != out[0]) {
-        score = fsi__d3_norm(fsi__d3_sub(s[in[k]].x, s[out[0]].x)) + 10 * (s[in[k]].depth < deep ? s[in[k]].depth - deep : 0);
+        score = fsi__d3_norm(fsi__d3_sub(s[in[k]].x, s[out[0]].x))
+            + 10 * (s[in[k]].depth < deep ? s[in[k]].depth - deep : 0);
         if (score > most + 1e-6 * size) { most = score; best = k; }
     }
     if (in[best] == out[0]) return count;
@@ -448,7 +504,8 @@ FSI_API void fsi__col_reduce(fsi__col_manifold *h, int most)
     int in[FSI__COL_POINTS], pick[FSI__COL_PATCH], n = 0, k, i, seed, members;
     memset(done, 0, sizeof done);
     while (n + FSI__COL_PATCH <= most) {
-        for (k = 0, seed = -1; k < h->n; k++) if (!done[k] && (seed < 0 || h->point[k].depth > h->point[seed].depth)) seed = k;
+        for (k = 0, seed = -1; k < h->n; k++)
+            if (!done[k] && (seed < 0 || h->point[k].depth > h->point[seed].depth)) seed = k;
         if (seed < 0) break;
         for (k = 0, members = 0; k < h->n; k++) {
             if (done[k] || fsi__d3_dot(h->point[k].n, h->point[seed].n) < 0.95) continue;
@@ -477,7 +534,8 @@ static void fsi__col_add(fsi__col_manifold *h, fsi__d3 x, fsi__d3 n, double dept
 }
 
 /* A ball about x (radius 0: a point) of one shape against the other shape b; `flip`: the ball is b's in the pair. */
-static void fsi__col_ball(fsi__col_manifold *h, fsi__d3 x, double radius, const fsi__col_placed *b, int flip, uint32_t feature)
+static void fsi__col_ball(fsi__col_manifold *h, fsi__d3 x, double radius, const fsi__col_placed *b, int flip,
+    uint32_t feature)
 {
     fsi__d3 n;
     double d = fsi__col_distance(b, x, radius + h->margin + 2 * b->part->thick, &n), depth = radius - d;
@@ -496,15 +554,18 @@ static void fsi__col_ball_mesh(fsi__col_manifold *h, fsi__d3 x, double radius, c
     n = fsi_mesh_query_box(b->part->mesh, box, face, 64);
     for (k = 0; k < n && k < 64; k++) {
         fsi_mesh_hit hit = fsi_mesh_closest_on_face(b->part->mesh, face[k], fsi__d3_real(y));
-        int inner = (double)hit.bary[0] > 1e-6 && (double)hit.bary[1] > 1e-6 && (b->part->mesh->corners == 2 || (double)hit.bary[2] > 1e-6);
+        int inner = (double)hit.bary[0] > 1e-6 && (double)hit.bary[1] > 1e-6
+            && (b->part->mesh->corners == 2 || (double)hit.bary[2] > 1e-6);
         double d = (double)hit.t, depth = radius - d;
         if (hit.face < 0 || hit.side < 0 || !inner || !(d > 1e-9 * radius)) continue;
         away = fsi__d9_mul(b->a, fsi__d3_scale(fsi__d3_sub(y, fsi__d3_of(hit.point)), 1 / d));
-        fsi__col_add(h, fsi__d3_madd(x, -radius + depth / 2, away), flip ? fsi__d3_scale(away, -1) : away, depth, ((uint32_t)face[k] + 1) | (flip ? 0x80000000u : 0));
+        fsi__col_add(h, fsi__d3_madd(x, -radius + depth / 2, away), flip ? fsi__d3_scale(away, -1) : away, depth,
+            ((uint32_t)face[k] + 1) | (flip ? 0x80000000u : 0));
     }
 }
 
-/* Where distance from the convex shape b is least on p + t d, 0 <= t <= 1 (it is a convex function there): golden section. */
+/* Where distance from the convex shape b is least on p + t d, 0 <= t <= 1 (it is a convex function there): golden
+   section. */
 static double fsi__col_least(fsi__d3 p, fsi__d3 d, const fsi__col_placed *b)
 {
     const double g = 0.6180339887498949;
@@ -528,7 +589,8 @@ static double fsi__col_least(fsi__d3 p, fsi__d3 d, const fsi__col_placed *b)
 }
 
 /* A segment, thick by radius: its ends, and where between them it is nearest to b. */
-static void fsi__col_edge(fsi__col_manifold *h, fsi__d3 p, fsi__d3 d, double radius, const fsi__col_placed *b, int flip, int ends, uint32_t feature)
+static void fsi__col_edge(fsi__col_manifold *h, fsi__d3 p, fsi__d3 d, double radius, const fsi__col_placed *b, int flip,
+    int ends, uint32_t feature)
 {
     double t;
     if (ends) {
@@ -543,7 +605,9 @@ static void fsi__col_edge(fsi__col_manifold *h, fsi__d3 p, fsi__d3 d, double rad
 static fsi__d3 fsi__col_corner(const fsi__col_placed *p, int k, int dim)
 {
     const fsi__d3 *h = &p->part->half;
-    return fsi__d3_add(p->c, fsi__d9_mul(p->a, fsi__d3_make(k & 1 ? h->x : -h->x, k & 2 ? h->y : -h->y, dim == 2 ? 0 : (k & 4 ? h->z : -h->z))));
+    return fsi__d3_add(p->c,
+        fsi__d9_mul(p->a, fsi__d3_make(k & 1 ? h->x : -h->x, k & 2 ? h->y : -h->y,
+        dim == 2 ? 0 : (k & 4 ? h->z : -h->z))));
 }
 
 static fsi__d3 fsi__col_world_point(const fsi__col_placed *p, double x, double y, double z)
@@ -571,20 +635,25 @@ static const int fsi__col_box_edge[12][2] = { { 0, 1 }, { 2, 3 }, { 0, 2 }, { 1,
                                               { 4, 6 }, { 5, 7 }, { 0, 4 }, { 1, 5 }, { 2, 6 }, { 3, 7 } };
 
 /* Points all over a box, for meshes to meet: corners, edges, faces. */
-static void fsi__col_probe_box_grid(fsi__col_manifold *h, const fsi__col_placed *a, const fsi__col_placed *b, int flip, int dim)
+static void fsi__col_probe_box_grid(fsi__col_manifold *h, const fsi__col_placed *a, const fsi__col_placed *b, int flip,
+    int dim)
 {
     const fsi__d3 half = a->part->half;
     const double step = b->part->thick < a->part->thick ? b->part->thick : a->part->thick;
-    const int n[3] = { fsi__col_steps(2 * half.x, step), fsi__col_steps(2 * half.y, step), dim == 2 ? 0 : fsi__col_steps(2 * half.z, step) };
+    const int n[3] = { fsi__col_steps(2 * half.x, step), fsi__col_steps(2 * half.y, step),
+        dim == 2 ? 0 : fsi__col_steps(2 * half.z, step) };
     int i, j, k, at = 0;
     for (k = 0; k <= n[2]; k++) for (j = 0; j <= n[1]; j++) for (i = 0; i <= n[0]; i++) {
         int rim = i == 0 || i == n[0] || j == 0 || j == n[1] || (dim == 3 && (k == 0 || k == n[2]));
         at++;
-        if (rim) fsi__col_ball(h, fsi__col_world_point(a, half.x * (2.0 * i / n[0] - 1), half.y * (2.0 * j / n[1] - 1), dim == 2 ? 0 : half.z * (2.0 * k / n[2] - 1)), 0, b, flip, (uint32_t)at);
+        if (rim)
+            fsi__col_ball(h, fsi__col_world_point(a, half.x * (2.0 * i / n[0] - 1), half.y * (2.0 * j / n[1] - 1),
+                dim == 2 ? 0 : half.z * (2.0 * k / n[2] - 1)), 0, b, flip, (uint32_t)at);
     }
 }
 
-static void fsi__col_probe_box(fsi__col_manifold *h, const fsi__col_placed *a, const fsi__col_placed *b, int flip, int dim)
+static void fsi__col_probe_box(fsi__col_manifold *h, const fsi__col_placed *a, const fsi__col_placed *b, int flip,
+    int dim)
 {
     int k;
     if (b->part->kind == FSI_RIGID_MESH) {
@@ -593,7 +662,8 @@ static void fsi__col_probe_box(fsi__col_manifold *h, const fsi__col_placed *a, c
     }
     for (k = 0; k < (dim == 2 ? 4 : 8); k++) fsi__col_ball(h, fsi__col_corner(a, k, dim), 0, b, flip, (uint32_t)k);
     for (k = 0; k < (dim == 2 ? 4 : 12); k++) {
-        fsi__d3 p = fsi__col_corner(a, fsi__col_box_edge[k][0], dim), q = fsi__col_corner(a, fsi__col_box_edge[k][1], dim);
+        fsi__d3 p = fsi__col_corner(a, fsi__col_box_edge[k][0], dim),
+            q = fsi__col_corner(a, fsi__col_box_edge[k][1], dim);
         fsi__col_edge(h, p, fsi__d3_sub(q, p), 0, b, flip, 0, 8 + (uint32_t)k);
     }
 }
@@ -618,20 +688,24 @@ static double fsi__col_low_rim(const fsi__col_placed *a, int cap, const fsi__col
 static void fsi__col_probe_cylinder(fsi__col_manifold *h, const fsi__col_placed *a, const fsi__col_placed *b, int flip)
 {
     const fsi__col_part *s = a->part;
-    const int mesh = b->part->kind == FSI_RIGID_MESH, rows = mesh ? fsi__col_steps(2 * s->length, s->thick < b->part->thick ? s->thick : b->part->thick) : 1;
+    const int mesh = b->part->kind == FSI_RIGID_MESH,
+        rows = mesh ? fsi__col_steps(2 * s->length, s->thick < b->part->thick ? s->thick : b->part->thick) : 1;
     fsi__d3 p, d, n;
     int cap, k, lies;
     fsi__col_distance(b, a->c, 1e300, &n);
-    lies = !mesh && fabs(fsi__d3_dot(n, fsi__d9_column(a->a, 0))) < 0.995; /* only what is lowest: points ahead on the rim would hold it as it rolls */
+    /* only what is lowest: points ahead on the rim would hold it as it rolls */
+    lies = !mesh && fabs(fsi__d3_dot(n, fsi__d9_column(a->a, 0))) < 0.995;
     for (cap = 0; cap <= rows && !lies; cap++) for (k = 0; k < 12; k++) {
         double z = s->length * (2.0 * cap / rows - 1), sine, cosine;
         fsi_sincos(k * FSI_PI / 6, &sine, &cosine);
-        fsi__col_ball(h, fsi__col_world_point(a, z, s->radius * cosine, s->radius * sine), 0, b, flip, (uint32_t)(1 + 12 * cap + k));
+        fsi__col_ball(h, fsi__col_world_point(a, z, s->radius * cosine, s->radius * sine), 0, b, flip,
+            (uint32_t)(1 + 12 * cap + k));
     }
     fsi__col_ball(h, fsi__col_world_point(a, -s->length, 0, 0), 0, b, flip, 1000);
     fsi__col_ball(h, fsi__col_world_point(a, s->length, 0, 0), 0, b, flip, 1001);
     if (mesh) return;
-    for (cap = -1; cap <= 1 && lies; cap += 2) fsi__col_ball(h, fsi__col_rim(a, cap, fsi__col_low_rim(a, cap, b)), 0, b, flip, (uint32_t)(1003 + cap));
+    for (cap = -1; cap <= 1 && lies; cap += 2)
+        fsi__col_ball(h, fsi__col_rim(a, cap, fsi__col_low_rim(a, cap, b)), 0, b, flip, (uint32_t)(1003 + cap));
     /* crossed logs: from where the axis is nearest, across to the side */
     p = fsi__col_world_point(a, -s->length, 0, 0);
     d = fsi__d3_scale(fsi__d9_column(a->a, 0), 2 * s->length);
@@ -669,7 +743,8 @@ static void fsi__col_probe(fsi__col_manifold *h, const fsi__col_placed *a, const
         fsi__col_edge(h, p, d, s->radius, b, flip, 1, 0);
         if (b->part->kind != FSI_RIGID_MESH) break;
         n = fsi__col_steps(2 * s->length, s->radius / 2);
-        for (k = 1; k < n; k++) fsi__col_ball(h, fsi__d3_madd(p, (double)k / n, d), s->radius, b, flip, (uint32_t)(2 + k));
+        for (k = 1; k < n; k++)
+            fsi__col_ball(h, fsi__d3_madd(p, (double)k / n, d), s->radius, b, flip, (uint32_t)(2 + k));
         break;
     case FSI_RIGID_BOX: fsi__col_probe_box(h, a, b, flip, dim); break;
     case FSI_RIGID_CYLINDER: fsi__col_probe_cylinder(h, a, b, flip); break;
@@ -677,25 +752,28 @@ static void fsi__col_probe(fsi__col_manifold *h, const fsi__col_placed *a, const
     }
 }
 
-/* Two boxes. The axis along which they overlap least decides (separating axes: face normals, and in 3D cross products of edges;
-   Gottschalk et al. 1996): a face and what of the other box's face lies over it, or two edges.
+/* Two boxes. The axis along which they overlap least decides (separating axes: face normals, and in 3D cross products
+   of edges; Gottschalk et al. 1996): a face and what of the other box's face lies over it, or two edges.
 
         reference   +-----------+                 the other box's face is cut off at the planes
                     |           |                 of the reference face's sides; corners of what is
                     +--x-----x--+--.              left and their depths below that face are the spots
-                       |     |  :  |  incident
-*/
+                       |     |  :  |
+   incident */
 typedef struct fsi__col_overlap { double gap; fsi__d3 n; int axis, other; } fsi__col_overlap; /* n from b to a */
 
 static double fsi__col_extent(const fsi__col_placed *p, fsi__d3 n, int dim) /* half of it along n */
 {
-    double r = p->part->half.x * fabs(fsi__d3_dot(fsi__d9_column(p->a, 0), n)) + p->part->half.y * fabs(fsi__d3_dot(fsi__d9_column(p->a, 1), n));
+    double r = p->part->half.x * fabs(fsi__d3_dot(fsi__d9_column(p->a, 0), n))
+        + p->part->half.y * fabs(fsi__d3_dot(fsi__d9_column(p->a, 1), n));
     return dim == 2 ? r : r + p->part->half.z * fabs(fsi__d3_dot(fsi__d9_column(p->a, 2), n));
 }
 
-static void fsi__col_try_axis(const fsi__col_placed *a, const fsi__col_placed *b, fsi__d3 n, int axis, int other, int dim, double slack, fsi__col_overlap *best)
+static void fsi__col_try_axis(const fsi__col_placed *a, const fsi__col_placed *b, fsi__d3 n, int axis, int other,
+    int dim, double slack, fsi__col_overlap *best)
 {
-    double t = fsi__d3_dot(fsi__d3_sub(a->c, b->c), n), gap = fabs(t) - fsi__col_extent(a, n, dim) - fsi__col_extent(b, n, dim);
+    double t = fsi__d3_dot(fsi__d3_sub(a->c, b->c), n),
+        gap = fabs(t) - fsi__col_extent(a, n, dim) - fsi__col_extent(b, n, dim);
     if (!(gap > best->gap + slack)) return;
     best->gap = gap;
     best->n = t < 0 ? fsi__d3_scale(n, -1) : n;
@@ -748,7 +826,8 @@ static int fsi__col_incident(const fsi__col_placed *p, fsi__d3 n, int dim, fsi__
 }
 
 /* r: the box whose face decides; n: out of it; flip: r is a. */
-static void fsi__col_face(fsi__col_manifold *h, const fsi__col_placed *r, const fsi__col_placed *o, fsi__d3 n, int axis, int flip, int dim)
+static void fsi__col_face(fsi__col_manifold *h, const fsi__col_placed *r, const fsi__col_placed *o, fsi__d3 n, int axis,
+    int flip, int dim)
 {
     fsi__col_point p[16];
     double half[3], d;
@@ -757,13 +836,15 @@ static void fsi__col_face(fsi__col_manifold *h, const fsi__col_placed *r, const 
     for (k = 1; k < dim && m > 0; k++) {
         int side = (axis + k) % dim;
         fsi__d3 s = fsi__d9_column(r->a, side);
-        double room = half[side] * 1.005; /* boxes that stand flush keep their corners, and their names, when they tremble */
+        /* boxes that stand flush keep their corners, and their names, when they tremble */
+        double room = half[side] * 1.005;
         m = fsi__col_cut(p, m, r->c, s, room, (uint32_t)(2 * k));
         if (m > 0) m = fsi__col_cut(p, m, r->c, fsi__d3_scale(s, -1), room, (uint32_t)(2 * k + 1));
     }
     for (k = 0; k < m; k++) {
         d = half[axis] - fsi__d3_dot(fsi__d3_sub(p[k].x, r->c), n);
-        fsi__col_add(h, fsi__d3_madd(p[k].x, d / 2, n), flip ? fsi__d3_scale(n, -1) : n, d, ((p[k].feature * 6 + (uint32_t)axis * 2 + (uint32_t)flip) & 0x7fffffffu));
+        fsi__col_add(h, fsi__d3_madd(p[k].x, d / 2, n), flip ? fsi__d3_scale(n, -1) : n, d,
+            ((p[k].feature * 6 + (uint32_t)axis * 2 + (uint32_t)flip) & 0x7fffffffu));
     }
 }
 
@@ -782,10 +863,12 @@ static fsi__d3 fsi__col_edge_middle(const fsi__col_placed *p, int axis, fsi__d3 
 }
 
 /* Two edges: the points of their lines that are closest, kept within them. */
-static void fsi__col_edges(fsi__col_manifold *h, const fsi__col_placed *a, const fsi__col_placed *b, const fsi__col_overlap *o)
+static void fsi__col_edges(fsi__col_manifold *h, const fsi__col_placed *a, const fsi__col_placed *b,
+    const fsi__col_overlap *o)
 {
     fsi__d3 u = fsi__d9_column(a->a, o->axis), v = fsi__d9_column(b->a, o->other);
-    fsi__d3 p = fsi__col_edge_middle(a, o->axis, fsi__d3_scale(o->n, -1)), q = fsi__col_edge_middle(b, o->other, o->n), w = fsi__d3_sub(p, q);
+    fsi__d3 p = fsi__col_edge_middle(a, o->axis, fsi__d3_scale(o->n, -1)), q = fsi__col_edge_middle(b, o->other, o->n),
+        w = fsi__d3_sub(p, q);
     double c = fsi__d3_dot(u, v), k = 1 - c * c, half[3], s, t;
     s = (c * fsi__d3_dot(v, w) - fsi__d3_dot(u, w)) / k;
     fsi__d3_put(half, a->part->half);
@@ -806,7 +889,8 @@ static void fsi__col_boxes(fsi__col_manifold *h, const fsi__col_placed *a, const
     face.axis = face.other = edge.axis = edge.other = 0;
     face.n = edge.n = fsi__d3_make(0, 0, 1);
     for (i = 0; i < dim; i++) fsi__col_try_axis(a, b, fsi__d9_column(a->a, i), i, 0, dim, 0, &face);
-    for (i = 0; i < dim; i++) fsi__col_try_axis(a, b, fsi__d9_column(b->a, i), i, 1, dim, face.other == 1 ? 0 : slack / 4, &face);
+    for (i = 0; i < dim; i++)
+        fsi__col_try_axis(a, b, fsi__d9_column(b->a, i), i, 1, dim, face.other == 1 ? 0 : slack / 4, &face);
     of_b = face.other;
     for (i = 0; i < 3 && dim == 3; i++) for (j = 0; j < 3; j++) {
         fsi__d3 n = fsi__d3_cross(fsi__d9_column(a->a, i), fsi__d9_column(b->a, j));
@@ -842,7 +926,8 @@ FSI_API void fsi__col_collide(fsi__col_manifold *h, const fsi__col_placed *a, co
 }
 
 /* Against the half space n . x < offset. */
-static void fsi__col_plane_point(fsi__col_manifold *h, fsi__d3 x, double radius, fsi__d3 n, double offset, uint32_t feature)
+static void fsi__col_plane_point(fsi__col_manifold *h, fsi__d3 x, double radius, fsi__d3 n, double offset,
+    uint32_t feature)
 {
     double depth = offset - fsi__d3_dot(n, x) + radius;
     fsi__col_add(h, fsi__d3_madd(x, depth / 2 - radius, n), n, depth, feature);
@@ -853,9 +938,11 @@ static void fsi__col_plane_cylinder(fsi__col_manifold *h, const fsi__col_placed 
     fsi__d3 down = fsi__d9_mul_t(a->a, n);
     double s = sqrt(down.y * down.y + down.z * down.z), low = s > 1e-9 ? fsi_atan2(-down.z, -down.y) : 0;
     int cap, k;
-    for (cap = -1; cap <= 1; cap += 2) { /* lying, only what is lowest: points ahead on the rim would hold it as it rolls */
+    /* lying, only what is lowest: points ahead on the rim would hold it as it rolls */
+    for (cap = -1; cap <= 1; cap += 2) {
         if (s > 1e-9) fsi__col_plane_point(h, fsi__col_rim(a, cap, low), 0, n, offset, (uint32_t)(101 + cap));
-        for (k = 0; k < 12 && s < 0.1; k++) fsi__col_plane_point(h, fsi__col_rim(a, cap, k * FSI_PI / 6), 0, n, offset, (uint32_t)(20 + 12 * cap + k));
+        for (k = 0; k < 12 && s < 0.1; k++)
+            fsi__col_plane_point(h, fsi__col_rim(a, cap, k * FSI_PI / 6), 0, n, offset, (uint32_t)(20 + 12 * cap + k));
     }
 }
 
@@ -866,10 +953,13 @@ FSI_API void fsi__col_collide_plane(fsi__col_manifold *h, const fsi__col_placed 
     switch (s->kind) {
     case FSI_RIGID_SPHERE: fsi__col_plane_point(h, a->c, s->radius, n, offset, 0); break;
     case FSI_RIGID_CAPSULE:
-        for (k = -1; k <= 1; k += 2) fsi__col_plane_point(h, fsi__col_world_point(a, k * s->length, 0, 0), s->radius, n, offset, (uint32_t)(k + 1));
+        for (k = -1; k <= 1; k += 2)
+            fsi__col_plane_point(h, fsi__col_world_point(a, k * s->length, 0, 0), s->radius, n, offset,
+                (uint32_t)(k + 1));
         break;
     case FSI_RIGID_BOX:
-        for (k = 0; k < (dim == 2 ? 4 : 8); k++) fsi__col_plane_point(h, fsi__col_corner(a, k, dim), 0, n, offset, (uint32_t)k);
+        for (k = 0; k < (dim == 2 ? 4 : 8); k++)
+            fsi__col_plane_point(h, fsi__col_corner(a, k, dim), 0, n, offset, (uint32_t)k);
         break;
     case FSI_RIGID_CYLINDER: fsi__col_plane_cylinder(h, a, n, offset); break;
     default:
@@ -879,7 +969,7 @@ FSI_API void fsi__col_collide_plane(fsi__col_manifold *h, const fsi__col_placed 
     if (h->n > FSI__COL_PATCH) fsi__col_reduce(h, FSI__COL_PATCH);
 }
 
-/* ---- >>parts: shapes as a body keeps them ---- */
+/* ---- >>parts: shapes as a body keeps them ------------------------------------------------------------------------ */
 
 /* Points on edges and faces no farther apart than `step`, behind the vertices; out NULL only counts. */
 static int fsi__col_sample_face(const fsi_mesh *m, int f, double step, fsi__d3 *out)
@@ -893,12 +983,14 @@ static int fsi__col_sample_face(const fsi_mesh *m, int f, double step, fsi__d3 *
         double steps = ceil(fsi__d3_norm(d) / step);
         n = steps > 4096 ? 4096 : (int)steps;
         most = n > most ? n : most;
-        if (m->corners == 3 && m->face_neighbor[3 * f + k] >= 0 && m->face_neighbor[3 * f + k] < f) continue; /* its neighbour's */
+        /* its neighbour's */
+        if (m->corners == 3 && m->face_neighbor[3 * f + k] >= 0 && m->face_neighbor[3 * f + k] < f) continue;
         for (i = 1; i < n; i++, count++) if (out) out[count] = fsi__d3_madd(p[k], (double)i / n, d);
     }
     if (m->corners == 2) return count;
     for (i = 1; i < most; i++) for (j = 1; i + j < most; j++, count++) if (out)
-        out[count] = fsi__d3_madd(fsi__d3_madd(p[0], (double)i / most, fsi__d3_sub(p[1], p[0])), (double)j / most, fsi__d3_sub(p[2], p[0]));
+        out[count] = fsi__d3_madd(fsi__d3_madd(p[0], (double)i / most, fsi__d3_sub(p[1], p[0])), (double)j / most,
+            fsi__d3_sub(p[2], p[0]));
     return count;
 }
 
@@ -914,9 +1006,12 @@ static fsi_status fsi__col_sample_mesh(fsi_context *context, fsi__col_part *p, d
         if (chosen || n <= 4000 || n < 1.5 * m->vertex_count) break;
         step *= 1.3;
     }
-    if (n > 4e6) return fsi__fail(context, FSI_ERROR_LIMIT, fn, index, step, "shape %d: samples every %g m are more than 4 million", index, step);
+    if (n > 4e6)
+        return fsi__fail(context, FSI_ERROR_LIMIT, fn, index, step,
+            "shape %d: samples every %g m are more than 4 million", index, step);
     p->sample = (fsi__d3 *)fsi__alloc(context, (size_t)n, sizeof *p->sample);
-    if (!p->sample) return fsi__fail(context, FSI_ERROR_MEMORY, fn, index, n, "no memory for %.0f samples of shape %d", n, index);
+    if (!p->sample)
+        return fsi__fail(context, FSI_ERROR_MEMORY, fn, index, n, "no memory for %.0f samples of shape %d", n, index);
     p->samples = (int)n;
     p->corners = m->vertex_count;
     for (k = 0; k < m->vertex_count; k++) p->sample[k] = fsi__d3_of(m->vertices[k]);
@@ -925,7 +1020,8 @@ static fsi_status fsi__col_sample_mesh(fsi_context *context, fsi__col_part *p, d
 }
 
 /* A copy of the caller's mesh about the centre of mass, in body axes. */
-static fsi_status fsi__col_copy_mesh(fsi_context *context, const fsi_rigid_shape *s, fsi__d3 center, fsi__col_part *p, const char *fn, int index)
+static fsi_status fsi__col_copy_mesh(fsi_context *context, const fsi_rigid_shape *s, fsi__d3 center, fsi__col_part *p,
+    const char *fn, int index)
 {
     fsi_mesh_desc d = fsi_mesh_default_desc();
     const fsi_mesh *m = s->mesh;
@@ -933,7 +1029,8 @@ static fsi_status fsi__col_copy_mesh(fsi_context *context, const fsi_rigid_shape
     fsi_status status;
     int k;
     if (!v) return fsi__fail(context, FSI_ERROR_MEMORY, fn, index, 0, "no memory for the mesh of shape %d", index);
-    for (k = 0; k < m->vertex_count; k++) v[k] = fsi_v3_sub(fsi_pose_point(s->pose, m->vertices[k]), fsi__d3_real(center));
+    for (k = 0; k < m->vertex_count; k++)
+        v[k] = fsi_v3_sub(fsi_pose_point(s->pose, m->vertices[k]), fsi__d3_real(center));
     d.context = context;
     d.vertices = v;
     d.vertex_count = m->vertex_count;
@@ -970,7 +1067,8 @@ static void fsi__col_measure_part(fsi__col_part *p, int dim)
     p->reach = size + fsi__d3_norm(p->at);
 }
 
-FSI_API fsi_status fsi__col_make_part(fsi_context *context, fsi__col_part *part, const fsi_rigid_shape *s, fsi__d3 center,
+FSI_API fsi_status fsi__col_make_part(fsi_context *context, fsi__col_part *part, const fsi_rigid_shape *s,
+    fsi__d3 center,
     int dim, const char *fn, int index)
 {
     part->kind = s->kind;
@@ -1003,7 +1101,7 @@ FSI_API double fsi__col_volume(const fsi__col_part *part, int dim)
     return fsi__col_mass(&s, dim, moment);
 }
 
-/* ---- >>skins: meshes of shapes ---- */
+/* ---- >>skins: meshes of shapes ----------------------------------------------------------------------------------- */
 
 static void fsi__col_vertex(fsi__col_skin *s, const fsi__col_placed *p, double x, double y, double z)
 {
@@ -1023,12 +1121,15 @@ static void fsi__col_element(fsi__col_skin *s, int corners, int a, int b, int c)
 
 static void fsi__col_skin_box(fsi__col_skin *s, const fsi__col_placed *p, int dim)
 {
-    static const int triangle[36] = { 0, 4, 6, 0, 6, 2, 1, 3, 7, 1, 7, 5, 0, 1, 5, 0, 5, 4, 2, 7, 3, 2, 6, 7, 0, 3, 1, 0, 2, 3, 4, 5, 7, 4, 7, 6 };
+    static const int triangle[36] = { 0, 4, 6, 0, 6, 2, 1, 3, 7, 1, 7, 5, 0, 1, 5, 0, 5, 4, 2, 7, 3, 2, 6, 7, 0, 3, 1,
+        0, 2, 3, 4, 5, 7, 4, 7, 6 };
     static const int side[8] = { 0, 2, 2, 3, 3, 1, 1, 0 }; /* clockwise: the liquid on their left */
     const fsi__d3 h = p->part->half;
     int k, at = s->vertices;
-    for (k = 0; k < (dim == 3 ? 8 : 4); k++) fsi__col_vertex(s, p, k & 1 ? h.x : -h.x, k & 2 ? h.y : -h.y, dim == 2 ? 0 : (k & 4 ? h.z : -h.z));
-    for (k = 0; k < 12 && dim == 3; k++) fsi__col_element(s, 3, at + triangle[3 * k], at + triangle[3 * k + 1], at + triangle[3 * k + 2]);
+    for (k = 0; k < (dim == 3 ? 8 : 4); k++)
+        fsi__col_vertex(s, p, k & 1 ? h.x : -h.x, k & 2 ? h.y : -h.y, dim == 2 ? 0 : (k & 4 ? h.z : -h.z));
+    for (k = 0; k < 12 && dim == 3; k++)
+        fsi__col_element(s, 3, at + triangle[3 * k], at + triangle[3 * k + 1], at + triangle[3 * k + 2]);
     for (k = 0; k < 4 && dim == 2; k++) fsi__col_element(s, 2, at + side[2 * k], at + side[2 * k + 1], 0);
 }
 
@@ -1036,7 +1137,8 @@ static void fsi__col_skin_mesh(fsi__col_skin *s, const fsi__col_placed *p)
 {
     const fsi_mesh *m = p->part->mesh;
     int k, at = s->vertices;
-    for (k = 0; k < m->vertex_count; k++) fsi__col_vertex(s, p, (double)m->vertices[k].x, (double)m->vertices[k].y, (double)m->vertices[k].z);
+    for (k = 0; k < m->vertex_count; k++)
+        fsi__col_vertex(s, p, (double)m->vertices[k].x, (double)m->vertices[k].y, (double)m->vertices[k].z);
     for (k = 0; k < m->face_count; k++) {
         const int *f = m->faces + m->corners * k;
         fsi__col_element(s, m->corners, at + f[0], at + f[1], m->corners == 3 ? at + f[2] : 0);
@@ -1067,7 +1169,8 @@ static void fsi__col_ring(const fsi__col_part *p, int k, int caps, int rows, dou
     *r = radius;
 }
 
-/* Volume of rings of n corners joined: sum h/3 (a + sqrt(a b) + b) over areas a = n/2 sin(2 pi/n) r^2; 2D: the profile's area. */
+/* Volume of rings of n corners joined: sum h/3 (a + sqrt(a b) + b) over areas a = n/2 sin(2 pi/n) r^2; 2D: the
+   profile's area. */
 static double fsi__col_ring_volume(const fsi__col_part *p, int caps, int rows, int n, int dim, double grow)
 {
     const int rings = p->kind == FSI_RIGID_CYLINDER ? rows : 2 * caps + rows;
@@ -1076,7 +1179,8 @@ static double fsi__col_ring_volume(const fsi__col_part *p, int caps, int rows, i
     for (k = 0; k < rings; k++) {
         fsi__col_ring(p, k, caps, rows, grow, &x0, &r0);
         fsi__col_ring(p, k + 1, caps, rows, grow, &x1, &r1);
-        sum += dim == 2 ? (x1 - x0) * (r0 + r1) : (x1 - x0) * (r0 * r0 + r0 * r1 + r1 * r1) / 3 * (0.5 * n * fsi_sin(2 * FSI_PI / n));
+        sum += dim == 2 ? (x1 - x0) * (r0 + r1)
+            : (x1 - x0) * (r0 * r0 + r0 * r1 + r1 * r1) / 3 * (0.5 * n * fsi_sin(2 * FSI_PI / n));
     }
     return sum;
 }
@@ -1084,7 +1188,8 @@ static double fsi__col_ring_volume(const fsi__col_part *p, int caps, int rows, i
 /* By how much corners are moved out for the right volume: bisection. */
 static double fsi__col_ring_growth(const fsi__col_part *p, int caps, int rows, int n, int dim)
 {
-    double lo = 1, hi = 1.5, moment[2], want = fsi__col_round_mass(p->radius, p->length, p->kind != FSI_RIGID_CYLINDER, dim, &moment[0], &moment[1]);
+    double lo = 1, hi = 1.5, moment[2],
+        want = fsi__col_round_mass(p->radius, p->length, p->kind != FSI_RIGID_CYLINDER, dim, &moment[0], &moment[1]);
     int k;
     for (k = 0; k < 50; k++) {
         double mid = 0.5 * (lo + hi);
@@ -1114,9 +1219,11 @@ static void fsi__col_skin_round(fsi__col_skin *s, const fsi__col_placed *p, doub
 {
     const fsi__col_part *part = p->part;
     const int closed = part->kind == FSI_RIGID_CYLINDER;
-    double around = edge > 0 ? ceil(2 * FSI_PI * part->radius / edge) : 24, along = edge > 0 ? ceil(2 * part->length / edge) : 1, x, r, grow, sine, cosine;
+    double around = edge > 0 ? ceil(2 * FSI_PI * part->radius / edge) : 24,
+        along = edge > 0 ? ceil(2 * part->length / edge) : 1, x, r, grow, sine, cosine;
     const int n = around < 8 ? 8 : (around > 512 ? 512 : (int)around), caps = (n + 3) / 4;
-    const int rows = part->length > 0 ? (along < 1 ? 1 : (along > 1024 ? 1024 : (int)along)) : 0, rings = closed ? rows : 2 * caps + rows;
+    const int rows = part->length > 0 ? (along < 1 ? 1 : (along > 1024 ? 1024 : (int)along)) : 0,
+        rings = closed ? rows : 2 * caps + rows;
     int k, i, at, first;
     grow = fsi__col_ring_growth(part, caps, rows, n, dim);
     if (dim == 2) {
@@ -1151,14 +1258,15 @@ FSI_API void fsi__col_skin_part(fsi__col_skin *s, const fsi__col_placed *p, doub
     else fsi__col_skin_round(s, p, edge, dim);
 }
 
-/* ---- >>drawing ---- */
+/* ---- >>drawing --------------------------------------------------------------------------------------------------- */
 
 FSI_API void fsi__col_draw_line(const fsi_debug_draw *d, fsi__d3 a, fsi__d3 b, uint32_t rgb)
 {
     if (d->line) d->line(d->user, fsi__d3_real(a), fsi__d3_real(b), rgb);
 }
 
-static void fsi__col_draw_circle(const fsi_debug_draw *d, const fsi__col_placed *p, double x, int u, int v, double r, uint32_t rgb)
+static void fsi__col_draw_circle(const fsi_debug_draw *d, const fsi__col_placed *p, double x, int u, int v, double r,
+    uint32_t rgb)
 {
     double s, c, at[3], before[3] = { 0, 0, 0 };
     int k;
@@ -1168,7 +1276,9 @@ static void fsi__col_draw_circle(const fsi_debug_draw *d, const fsi__col_placed 
         at[3 - u - v] = x;
         at[u] += r * c;
         at[v] += r * s;
-        if (k > 0) fsi__col_draw_line(d, fsi__col_world_point(p, before[0], before[1], before[2]), fsi__col_world_point(p, at[0], at[1], at[2]), rgb);
+        if (k > 0)
+            fsi__col_draw_line(d, fsi__col_world_point(p, before[0], before[1], before[2]),
+                fsi__col_world_point(p, at[0], at[1], at[2]), rgb);
         memcpy(before, at, sizeof at);
     }
 }
@@ -1178,7 +1288,8 @@ static void fsi__col_draw_mesh(const fsi_debug_draw *d, const fsi__col_placed *p
     const fsi_mesh *m = p->part->mesh;
     int f, k;
     for (f = 0; f < m->face_count; f++) for (k = 0; k < (m->corners == 3 ? 3 : 1); k++) {
-        const fsi__d3 a = fsi__d3_of(m->vertices[m->faces[m->corners * f + k]]), b = fsi__d3_of(m->vertices[m->faces[m->corners * f + (k + 1) % m->corners]]);
+        const fsi__d3 a = fsi__d3_of(m->vertices[m->faces[m->corners * f + k]]),
+            b = fsi__d3_of(m->vertices[m->faces[m->corners * f + (k + 1) % m->corners]]);
         fsi__col_draw_line(d, fsi__col_world_point(p, a.x, a.y, a.z), fsi__col_world_point(p, b.x, b.y, b.z), rgb);
     }
 }
@@ -1188,11 +1299,17 @@ FSI_API void fsi__col_draw_part(const fsi_debug_draw *d, const fsi__col_placed *
     const fsi__col_part *s = p->part;
     int k, i;
     if (s->kind == FSI_RIGID_MESH) fsi__col_draw_mesh(d, p, rgb);
-    else if (s->kind == FSI_RIGID_BOX) for (k = 0; k < (dim == 2 ? 4 : 12); k++) fsi__col_draw_line(d, fsi__col_corner(p, fsi__col_box_edge[k][0], dim), fsi__col_corner(p, fsi__col_box_edge[k][1], dim), rgb);
+    else if (s->kind == FSI_RIGID_BOX)
+        for (k = 0; k < (dim == 2 ? 4 : 12); k++)
+            fsi__col_draw_line(d, fsi__col_corner(p, fsi__col_box_edge[k][0], dim),
+                fsi__col_corner(p, fsi__col_box_edge[k][1], dim), rgb);
     else for (i = -1; i <= 1; i += 2) {
         if (dim == 3) fsi__col_draw_circle(d, p, i * s->length, 1, 2, s->radius, rgb);
-        fsi__col_draw_line(d, fsi__col_world_point(p, -s->length, i * s->radius, 0), fsi__col_world_point(p, s->length, i * s->radius, 0), rgb);
-        if (dim == 3) fsi__col_draw_line(d, fsi__col_world_point(p, -s->length, 0, i * s->radius), fsi__col_world_point(p, s->length, 0, i * s->radius), rgb);
+        fsi__col_draw_line(d, fsi__col_world_point(p, -s->length, i * s->radius, 0),
+            fsi__col_world_point(p, s->length, i * s->radius, 0), rgb);
+        if (dim == 3)
+            fsi__col_draw_line(d, fsi__col_world_point(p, -s->length, 0, i * s->radius),
+                fsi__col_world_point(p, s->length, 0, i * s->radius), rgb);
         if (s->kind == FSI_RIGID_CYLINDER) continue;
         {
             fsi__col_placed end = *p;

@@ -1,4 +1,4 @@
-/* fsi_rigid.h - rigid bodies and articulated trees: mass properties, contacts with friction, joints; owner of fsi_bodys for the liquids.
+/* fsi_rigid.h - rigid bodies and articulated trees: contacts with friction, joints; the owner of fsi_bodys for liquids.
    SPDX-License-Identifier: MIT
 
    DO THIS
@@ -32,69 +32,79 @@
       fsi_sph_add_obstacle(water, &o, NULL);       // or fsi_levelset_add_obstacle
       each step:
          fsi_rigid_begin_step(world, dt);               // forces, poses and velocities for the liquid to read
-         fsi_sph_step(water, dt);                       // liquid and bodies meet
-         fsi_rigid_end_step(world, dt);                 // contacts and joints with what the liquid gave; bodies move
+         fsi_sph_step(water, dt);                       // liquid and bodies exchange impulses
+         fsi_rigid_end_step(world, dt);                 // contacts and joints with these impulses; bodies move
 
    WHAT IT DOES
-      Spheres, capsules, boxes, cylinders, closed meshes and sums of them; static, kinematic (moving as told) and dynamic bodies;
-      planes; 2D and 3D. Contacts with Coulomb friction and restitution by projected Gauss-Seidel on impulses, warm-started; islands
-      of free bodies that sweeps leave unsolved, and whose matrix is small (desc.direct_work: a tower of thousands, a wall of 136 bricks), by
-      Newton's method (stats.direct; islands that are too large: stats.degraded): towers of small cubes, arches and 1000:1 stand. What falls together and is stopped at its lowest stops together;
-      overlap is undone by split impulses, which add no energy and no momentum (but as they move bodies without speed, the angular
-      momentum of bodies that fly changes with their places). Piles come to rest and fall asleep. Free turning keeps its
-      angular momentum to rounding. Trees of links (revolute, prismatic, weld; root free or fixed) in reduced coordinates: joints
-      hold exactly; springs, dampers, limits, scripted joints. Their Jacobians, inertia and bias forces can be had by themselves.
+      Spheres, capsules, boxes, cylinders, closed meshes and sums of them; static, kinematic (with a prescribed motion)
+      and dynamic bodies; planes; 2D and 3D. Contacts with Coulomb friction and restitution by projected Gauss-Seidel on
+      impulses, warm-started. Islands (bodies connected by contacts) of free bodies that the sweeps leave unsolved, and
+      whose matrix is small (desc.direct_work: a tower of thousands, a wall of 136 bricks), by Newton's method
+      (stats.direct; islands that are too large: stats.degraded): towers of small cubes, arches and mass ratios of 1000
+      stand. Bodies that fall together stop together, in the step in which the lowest one is stopped. Overlap is undone
+      by split impulses, which add no energy and no momentum; but as they move bodies without a velocity, the angular
+      momentum of flying bodies about a fixed point changes with their positions. Piles come to rest and fall asleep.
+      Torque-free rotation keeps its angular momentum to rounding. Trees of links (revolute, prismatic, weld; root free
+      or fixed) in reduced coordinates: joints hold exactly; springs, dampers, limits, scripted joints. Their Jacobians,
+      inertia and bias forces can be read.
    WHAT IT DOES NOT DO
-      Closed loops of joints; ropes; motors (script the joint or write a force). Meshes meet by samples: features smaller than the
-      spacing of their samples (stats and fsi_rigid_shape.samples) may pass into each other.
-      A body thinner than it travels in a step is caught by contacts that look ahead, unless it meets a mesh edge on; spinning ones
-      that meet fast can stand in each other by half their thickness for some steps. Nothing brakes what rolls. A blow on a row of bodies
-      that touch is shared by all at once (Newton's law at the contact that closes): of five equal balls, e = 1, the first one comes back with
-      -0.6 of its speed and four leave with 0.4. One link of a tree leaves its whole island to the sweeps, and so do particles. In heaps of random
-      bodies Newton's method seldom ends in a dozen steps; there the sweeps are what they were.
-      Of 40 thin tiles that land aslant a first blow may leave 1 mm of overlap, where 50 sweeps leave it unsolved: see stats.residual.
+      Closed loops of joints; ropes; motors (script the joint or write a force). Meshes are in contact by samples:
+      features smaller than the spacing of their samples (fsi_rigid_shape.samples) may pass into each other. Contacts
+      look ahead within the step, so that a body thinner than its path in a step does not pass through others, unless it
+      hits a mesh edge on; spinning ones that collide fast can overlap by half their thickness for some steps. There is
+      no rolling friction. An impact on a row of bodies that touch acts on all of them at once (Newton's law at the
+      contact that closes): of five equal balls, e = 1, the first one returns with 0.6 of its speed and four leave with
+      0.4. An island with one link of a tree, or with particles, is left to the sweeps. In heaps of random bodies
+      Newton's method seldom converges in a dozen steps; then the sweeps' result stands. Of 40 thin tiles that land
+      tilted the first impact may leave 1 mm of overlap, where 50 sweeps do not converge: see stats.residual.
 
    MACROS: those of fsi.h.
    STACK: up to 48 kB in the caller's thread and in each of the context's.
    UNITS: SI. In 2D masses, forces and impulses are per metre of depth; bodies move in x and y and turn about z.
    PRECISION: state in fsi_real; velocities, impulses and trees are solved in double.
-   COST: about 0.5 us for a contact and sweep; at most 50 sweeps a step where islands are large or heaps, 2 to 10 where they are
-      small or rest; about 1 us for a contact and Newton's step, up to 200 of them after a blow; 2 us for a free body; see docs/rigid.md.
+   COST: about 0.5 us for a contact and sweep; at most 50 sweeps a step where islands are large or heaps, 2 to 10 where
+      they are small or at rest; about 1 us for a contact and Newton step, up to 200 of them after an impact; 2 us for a
+      free body; see docs/rigid.md.
    FIND IN HERE (search for >>)
-      >>trees  >>stages of a step, for fsi's own headers, not for you; then the implementation: >>world  >>trees
-      >>solver  >>direct  >>split impulses  >>broad phase  >>narrow phase  >>stages implementation
-      >>islands and sleep  >>commit  >>liquids  >>making bodies  >>planes  >>worlds  >>trees implementation
-      >>reading and setting bodies  >>tessellation  >>state implementation  >>debug draw implementation
-*/
+      >>bodies and worlds, the API  >>trees, the API  >>stages of a step, for fsi's own headers, not for you; then in
+      the order of the step: >>world  >>begin  >>predict  >>collide  >>solve  >>advance  >>accept  >>commit  >>step
+      >>liquids  >>reading and setting bodies  >>tessellation and drawing  >>adding and removing bodies  >>planes
+      >>trees implementation  >>worlds  >>state implementation
+   Shapes are in fsi_collide.h, the search for contacts in fsi_detect.h, the contact solver in fsi_contact.h, trees of
+   links in
+   fsi_joints.h. */
 #ifndef FSI_RIGID_H
 #define FSI_RIGID_H
 
 #include "fsi_detect.h"
 
+/* ---- >>bodies and worlds, the API -------------------------------------------------------------------------------- */
+
 /* A body to be added. Start from fsi_rigid_default_body_desc(). */
 typedef struct fsi_rigid_body_desc {
     uint32_t cookie;
-    fsi_rigid_kind kind;                /* default DYNAMIC */
-    const fsi_rigid_shape *shapes;      /* copied; they may overlap: then their masses add up */
-    int shape_count;                    /* 0 to 4096; 0: a body that touches nothing, its mass and inertia must be given */
-    fsi_pose pose;                      /* of the body's frame in the world; default identity. fsi_body.pose is that of the centre of
-                                           mass: the same orientation, another position unless world->center[id] is 0 */
-    fsi_vec3 velocity;                  /* of the centre of mass [m/s] */
-    fsi_vec3 angular_velocity;          /* [rad/s] */
-    fsi_real mass;                      /* [kg]; default 0: by the shapes' densities; else these are scaled to give it */
-    int inertia_given;                  /* 1: `center` and `inertia` are used instead of the shapes'; mass must be given; default 0 */
-    fsi_vec3 center;                    /* of mass, in the body's frame [m] */
-    fsi_mat3 inertia;                   /* about the centre, axes of the body's frame [kg m^2]; 2D: only m[8] is used */
-    fsi_real friction;                  /* Coulomb's coefficient; two bodies: sqrt(a b); default -1: the world's */
-    fsi_real restitution;               /* 0 to 1; two bodies: the larger one; default -1: the world's */
-    uint32_t filter, mask;              /* two bodies meet when a.filter & b.mask and b.filter & a.mask; planes and domain meet all;
-                                           default 0xffffffff */
-    int asleep;                         /* 1: starts asleep (DYNAMIC, at rest); default 0 */
+    fsi_rigid_kind kind;           /* default DYNAMIC */
+    const fsi_rigid_shape *shapes; /* copied; they may overlap: then their masses add up */
+    int shape_count;               /* 0 to 4096; 0: a body without contacts, its mass and inertia must be given */
+    fsi_pose pose;                 /* of the body's frame in the world; default identity. fsi_body.pose is that of the
+                                      centre of mass: the same orientation, another position unless world->center[id]
+                                      is 0 */
+    fsi_vec3 velocity;             /* of the centre of mass [m/s] */
+    fsi_vec3 angular_velocity;     /* [rad/s] */
+    fsi_real mass;                 /* [kg]; default 0: by the shapes' densities; else these are scaled to give it */
+    int inertia_given;             /* 1: `center` and `inertia` replace the shapes'; mass must be given; default 0 */
+    fsi_vec3 center;               /* of mass, in the body's frame [m] */
+    fsi_mat3 inertia;              /* about the centre, axes of the body's frame [kg m^2]; 2D: only m[8] is used */
+    fsi_real friction;             /* Coulomb's coefficient; two bodies: sqrt(a b); default -1: the world's */
+    fsi_real restitution;          /* 0 to 1; two bodies: the larger one; default -1: the world's */
+    uint32_t filter, mask;         /* two bodies may be in contact when a.filter & b.mask and b.filter & a.mask; planes
+                                      and domain ignore them; default 0xffffffff */
+    int asleep;                    /* 1: starts asleep (DYNAMIC, at rest); default 0 */
 } fsi_rigid_body_desc;
 
-/* What to do with bodies that are added inside others. */
+/* Bodies that are added where they overlap others. */
 typedef enum fsi_rigid_overlap {
-    FSI_RIGID_OVERLAP_RESOLVE,  /* counted in stats.overlapping, pushed apart by split impulses without a jerk */
+    FSI_RIGID_OVERLAP_RESOLVE,  /* counted in stats.overlapping, separated by split impulses without a jerk */
     FSI_RIGID_OVERLAP_REFUSE    /* fsi_rigid_add_body, add_tree and teleport fail and name the two bodies */
 } fsi_rigid_overlap;
 
@@ -105,56 +115,69 @@ typedef struct fsi_rigid_desc {
     int dim;                   /* 3 (default) or 2 */
     fsi_vec3 gravity;          /* [m/s^2]; default (0, 0, -9.81); 2D: z must be 0 */
     int substeps;              /* of one call, 1 to 1000; default 1 */
-    int sweeps;                /* Gauss-Seidel sweeps a substep at most, there and back by turns; default 50. From the eighth on small islands that
-                                  are not solved are solved directly: fewer than 8 means sweeps only */
-    fsi_real direct_work;      /* multiplications that one factorisation of an island may take to be solved directly; a solution, of a few a
-                                  substep, at most 50 times that; default 3e6 (a wall of 136 bricks); 0: sweeps only. Larger ones: stats.degraded */
-    fsi_real tolerance;        /* they end when one changes no contact's relative velocity by more than this times |g| dt, or times the
-                                  fastest contact's speed where there is no gravity [1]; default 1e-6; 0: always all sweeps */
+    int sweeps;                /* Gauss-Seidel sweeps a substep at most, alternately forward and backward; default 50.
+                                  From the eighth on small islands that are not solved are solved directly: fewer than 8
+                                  means sweeps only */
+    fsi_real direct_work;      /* multiplications that one factorisation of an island may take to be solved directly; a
+                                  solution takes at most 50 times that, and there are a few a substep; default 3e6 (a
+                                  wall of 136 bricks); 0: sweeps only. Larger islands: stats.degraded */
+    fsi_real tolerance;        /* sweeps end when one changes no contact's relative velocity by more than this times |g|
+                                  dt, or times the fastest contact's speed where there is no gravity [1]; default 1e-6;
+                                  0: all sweeps run */
     int warm_start;            /* start from the last step's impulses; default 1 */
     fsi_real friction;         /* default 0.3 */
     fsi_real restitution;      /* default 0.2 */
-    fsi_real restitution_speed;/* contacts that meet more slowly do not bounce [m/s]; default 0.5 */
-    fsi_real contact_margin;   /* bodies closer than this are in contact's reach [m]; default 0: 2 % of the smaller one's radius */
-    fsi_real slop;             /* overlap, or gap, that is left alone where bodies touch [m]; default 0: 0.2 % of the smaller one's radius */
-    fsi_real push;             /* share of the overlap beyond slop that split impulses undo in a substep, 0 to 1; default 0.2 */
+    fsi_real restitution_speed;/* slower impacts do not bounce [m/s]; default 0.5 */
+    fsi_real contact_margin;   /* bodies closer than this are in contact [m]; default 0: 2 % of the smaller one's
+                                  radius */
+    fsi_real slop;             /* overlap, or gap, that is not corrected where bodies touch [m]; default 0: 0.2 % of the
+                                  smaller one's radius */
+    fsi_real push;             /* fraction of the overlap beyond slop that split impulses undo in a substep, 0 to 1;
+                                  default 0.2 */
     fsi_rigid_overlap overlap; /* default RESOLVE */
     fsi_real sleep_speed;      /* bodies no point of which moves faster fall asleep [m/s]; default 0.02 */
-    fsi_real sleep_time;       /* when all that they touch has been so for this long [s]; default 0.5; 0: never */
+    fsi_real sleep_time;       /* when all bodies of their island have been so for this long [s]; default 0.5; 0:
+                                  never */
     fsi_box3 domain;           /* six walls around all (2D: four); default empty: none */
-    fsi_vec3 origin;           /* where the world's first origin is now: fsi_rigid_shift_origin moves it and all places; default 0 */
+    fsi_vec3 origin;           /* present position of the world's first origin: fsi_rigid_shift_origin moves it and all
+                                  positions; default 0 */
     fsi_real domain_friction, domain_restitution; /* default -1: the world's */
     int reserve_bodies, reserve_contacts;         /* to make room for; default 0 */
 } fsi_rigid_desc;
 
-/* A point where two bodies touch, or are about to. `b` < 0: -1 - k is plane k, see fsi_rigid_add_plane. */
+/* A contact point of two bodies that touch, or may touch within the step. `b` < 0: -1 - k is plane k, see
+   fsi_rigid_add_plane. */
 typedef struct fsi_rigid_contact {
     int a, b;                  /* body ids, a > b */
     fsi_vec3 point;            /* [m] */
     fsi_vec3 normal;           /* unit, out of b, towards a */
     fsi_real depth;            /* [m]; negative: a gap */
     fsi_vec3 impulse;          /* on a, -impulse on b, friction included; last substep [N s] */
-    uint64_t key;              /* names the pair of features: equal from step to step while they stay in touch */
+    uint64_t key;              /* names the pair of features: equal from step to step while they stay in contact */
 } fsi_rigid_contact;
 
 /* What the last successful step did. */
 typedef struct fsi_rigid_stats {
-    int bodies, awake, islands;   /* bodies that are not removed; dynamic ones awake; groups of awake bodies that touch */
+    int bodies, awake, islands;   /* bodies that are not removed; dynamic ones awake; groups of awake bodies in
+                                     contact */
     int contacts, touching;       /* last substep: all, and those with an impulse */
-    int overlapping;              /* pairs of bodies deeper in each other than 5 % of the smaller one's radius, last substep */
+    int overlapping;              /* pairs of bodies that overlap by more than 5 % of the smaller one's radius, last
+                                     substep */
     int substeps, sweeps;         /* sweeps: sum over substeps */
-    int direct, direct_steps;     /* islands whose velocities were solved for directly; Newton's steps, those that led nowhere included; sums over substeps */
-    int degraded;                 /* islands that sweeps left unsolved, and larger than direct_work lets be solved directly; sum over substeps */
+    int direct, direct_steps;     /* islands that Newton's method has solved; Newton steps, without success included;
+                                     sums over substeps */
+    int degraded;                 /* islands that sweeps left unsolved, and larger than direct_work allows; sum over
+                                     substeps */
     int fell_asleep, woken;       /* bodies */
-    double residual;              /* change of a contact's relative velocity in the last sweep, largest [m/s] */
-    double max_depth;             /* deepest overlap before it was pushed, last substep [m] */
+    double residual;              /* largest change of a contact's relative velocity in the last sweep [m/s] */
+    double max_depth;             /* deepest overlap before it was undone, last substep [m] */
     double max_speed;             /* of a centre of mass [m/s] */
     double momentum[3], angular_momentum[3];  /* of dynamic bodies; about the world's origin [N s, N m s] */
     double kinetic_energy, potential_energy;  /* of dynamic bodies [J]; potential: -m g.x and springs */
-    double contact_impulse[3];    /* that planes, static and kinematic bodies gave to dynamic ones [N s] */
-    double liquid_impulse[3];     /* that was taken from liquids [N s] */
+    double contact_impulse[3];    /* of planes, static and kinematic bodies on dynamic ones [N s] */
+    double liquid_impulse[3];     /* of liquids on bodies [N s] */
     double seconds_collide, seconds_solve, seconds_other; /* by the clock hook */
-    double seconds_direct;        /* of seconds_solve: for islands, directly */
+    double seconds_direct;        /* of seconds_solve: Newton's method */
     size_t bytes;                 /* held through its context */
     long long allocs;             /* allocations of the context so far */
 } fsi_rigid_stats;
@@ -164,14 +187,16 @@ typedef struct fsi_rigid {
     uint32_t cookie;
     fsi_context *context;               /* never NULL */
     fsi_rigid_desc desc;
-    int count, capacity;                /* bodies' places: ids are 0 .. count-1; removed ones have kind NONE and are used again */
-    fsi_body *const *body;              /* count: state as liquids see it (fsi.h), `pose` and `velocity` now; NULL where removed */
+    int count, capacity;                /* bodies' places: ids are 0 .. count-1; removed ones have kind NONE and are
+                                           used again */
+    fsi_body *const *body;              /* count: state as liquids see it (fsi.h), with the present `pose` and
+                                           `velocity`; NULL where removed */
     const unsigned char *kind;          /* count: fsi_rigid_kind */
     const unsigned char *asleep;        /* count: 1 asleep */
     const fsi_vec3 *center;             /* count: centre of mass in the body's frame [m] */
     const int *link;                    /* count: tree that the body is a link of, or -1 */
-    fsi_vec3 *force, *torque;           /* count: external, about the centre, kept from step to step, gravity not included; yours to
-                                           write [N, N m]; a change wakes the body */
+    fsi_vec3 *force, *torque;           /* count: external, about the centre, kept from step to step, gravity not
+                                           included; yours to write [N, N m]; a change wakes the body */
     int contact_count;
     const fsi_rigid_contact *contact;   /* contact_count, of the last substep; sorted by (a, b, key) */
     int plane_count;                    /* the first six (2D: four) are the domain's where there is one */
@@ -186,84 +211,99 @@ FSI_API fsi_rigid_body_desc fsi_rigid_default_body_desc(void); /* fills every fi
 /* Errors: COOKIE, ARGUMENT (names the field), NAN, MEMORY. *out is NULL on failure. */
 FSI_API fsi_status fsi_rigid_create(fsi_rigid **out, const fsi_rigid_desc *desc);
 FSI_API void fsi_rigid_destroy(fsi_rigid *world); /* NULL is fine */
-/* Other settings from now on: start from world->desc. All but cookie, context, dim, domain and origin may change; reserve means nothing
-   here. Wakes all. Errors: COOKIE, ARGUMENT, NAN (name the field). */
+/* Other settings from now on: start from world->desc. All but cookie, context, dim, domain and origin may change;
+   reserve is ignored. Wakes all. Errors: COOKIE, ARGUMENT, NAN (name the field). */
 FSI_API fsi_status fsi_rigid_set_desc(fsi_rigid *world, const fsi_rigid_desc *desc);
-/* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why. Never NULL. */
+/* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why.
+   Never NULL. */
 FSI_API const fsi_error *fsi_rigid_error(const fsi_rigid *world);
 
-/* *id (NULL ok) names it in calls below. Errors: COOKIE; NAN and ARGUMENT (name the field, the shape): quaternion off unit length by
-   more than 1e-3, sizes, mass <= 0, inertia that no body has; MESH: open, a container, crossing itself; MEMORY; with
-   OVERLAP_REFUSE ARGUMENT (names the other body). */
+/* *id (NULL ok) names it in calls below. Errors: COOKIE; NAN and ARGUMENT (name the field, the shape): quaternion off
+   unit length by more than 1e-3, sizes, mass <= 0, inertia that no body has; MESH: open, a container, crossing itself;
+   MEMORY; with OVERLAP_REFUSE ARGUMENT (names the other body). */
 FSI_API fsi_status fsi_rigid_add_body(fsi_rigid *world, const fsi_rigid_body_desc *desc, int *id);
-/* Wakes what it touched. Its fsi_body ends: remove it from liquids first. Links are refused: remove their tree. */
+/* Wakes the bodies in contact with it. Its fsi_body ends: remove it from liquids first. Links are refused: remove their
+   tree. */
 FSI_API fsi_status fsi_rigid_remove_body(fsi_rigid *world, int id);
-/* The half space normal.x < offset is solid. options: friction and restitution are read (NULL: the world's). *id (NULL ok): plane k
-   is contact.b = -1 - k. normal: any length but 0. */
-FSI_API fsi_status fsi_rigid_add_plane(fsi_rigid *world, fsi_vec3 normal, fsi_real offset, const fsi_rigid_body_desc *options, int *id);
-FSI_API fsi_status fsi_rigid_remove_plane(fsi_rigid *world, int id); /* ids of the others stay; the domain's are refused */
+/* The half space normal.x < offset is solid. options: friction and restitution are read (NULL: the world's). *id (NULL
+   ok): plane k is contact.b = -1 - k. normal: any length but 0. */
+FSI_API fsi_status fsi_rigid_add_plane(fsi_rigid *world, fsi_vec3 normal, fsi_real offset,
+    const fsi_rigid_body_desc *options, int *id);
+/* Ids of the others stay; the domain's planes are refused. */
+FSI_API fsi_status fsi_rigid_remove_plane(fsi_rigid *world, int id);
 
-/* The body for a liquid's obstacle desc; stays at its address until it is removed. DYNAMIC ones are COUPLED, others PRESCRIBED. */
-FSI_API fsi_body *fsi_rigid_body(fsi_rigid *world, int id); /* NULL: no such body */
+/* The body for a liquid's obstacle desc; stays at its address until it is removed. DYNAMIC ones are COUPLED, others
+   PRESCRIBED. NULL: no such body. */
+FSI_API fsi_body *fsi_rigid_body(fsi_rigid *world, int id);
 /* Pose of the body's frame, in which shapes were given. Identity: no such body. */
 FSI_API fsi_pose fsi_rigid_pose(const fsi_rigid *world, int id);
-/* A closed mesh, in world coordinates as the body stands now, of its shape number `shape`; -1: of all in one mesh (the same as adding one
-   obstacle for each, unless they overlap: then add one for each). edge: longest edge on curved shapes [m]; 0: 24 around; flat faces
-   are cut in as few as there are. Corners of curved shapes are moved out so that the volume is right. Yours to destroy: before
-   the world, unless desc.context was given. */
+/* A closed mesh, in world coordinates as the body stands now, of its shape number `shape`; -1: of all in one mesh (the
+   same as adding one obstacle for each, unless they overlap: then add one for each). edge: longest edge on curved
+   shapes [m]; 0: 24 around; flat faces have as few as possible. Corners of curved shapes are moved outwards so that the
+   volume is right. Yours to destroy: before the world, unless desc.context was given. */
 FSI_API fsi_status fsi_rigid_tessellate(fsi_rigid *world, int id, int shape, fsi_real edge, fsi_mesh **out);
 /* Volume, mass, centre (world) and inertia (about it, world axes) as the body stands. */
 FSI_API fsi_status fsi_rigid_mass(const fsi_rigid *world, int id, fsi_mass_properties *out);
 /* Distance of x from the body's surface [m], negative inside; FSI_REAL_MAX where there is none. */
 FSI_API fsi_real fsi_rigid_distance(const fsi_rigid *world, int id, fsi_vec3 x);
 
-/* All of these wake the body and its island. Errors: ARGUMENT (no such body, wrong kind, a link where said), NAN. */
-FSI_API fsi_status fsi_rigid_teleport(fsi_rigid *world, int id, fsi_pose pose); /* of its frame; velocities stay; of a link: only of a free root, the tree comes along */
-FSI_API fsi_status fsi_rigid_set_velocity(fsi_rigid *world, int id, fsi_vec3 velocity, fsi_vec3 angular_velocity); /* KINEMATIC: it moves so from now on; links: free roots only, joints keep their rates */
-FSI_API fsi_status fsi_rigid_apply_impulse(fsi_rigid *world, int id, fsi_vec3 impulse, fsi_vec3 x);  /* [N s] at the world point x: changes velocities at once, of a whole tree */
-FSI_API fsi_status fsi_rigid_apply_force(fsi_rigid *world, int id, fsi_vec3 force, fsi_vec3 x);      /* [N] at x as it is now, during the next step only; adds up */
-FSI_API fsi_status fsi_rigid_set_target(fsi_rigid *world, int id, fsi_pose pose); /* KINEMATIC: its frame is there at the end of the next step, and rests then */
-FSI_API fsi_status fsi_rigid_wake(fsi_rigid *world, int id);
-FSI_API fsi_status fsi_rigid_sleep(fsi_rigid *world, int id); /* DYNAMIC: at rest from now on, until something wakes it */
+/* All of these wake the body and its island. Errors: ARGUMENT (no such body, wrong kind, a link where said), NAN.
 
-/* Advances exactly dt seconds, 1e-12 to 1000, without liquids; dt 0 only looks: it fills stats. Errors: ARGUMENT (dt), NAN (names the
-   body and what was not finite), MEMORY, LIMIT (a coordinate beyond 1e9 m; a speed beyond 1e9 m/s or rad/s, or a force, impulse or
-   target that would give it: names the body and which); then nothing has changed. */
+   teleport: of the body's frame; velocities stay; of a link: only of a free root, the tree comes along. */
+FSI_API fsi_status fsi_rigid_teleport(fsi_rigid *world, int id, fsi_pose pose);
+/* KINEMATIC: it moves so from now on; links: free roots only, joints keep their rates. */
+FSI_API fsi_status fsi_rigid_set_velocity(fsi_rigid *world, int id, fsi_vec3 velocity, fsi_vec3 angular_velocity);
+/* [N s] at the world point x: changes velocities at once, of a whole tree. */
+FSI_API fsi_status fsi_rigid_apply_impulse(fsi_rigid *world, int id, fsi_vec3 impulse, fsi_vec3 x);
+/* [N] at x, at the body's present pose, during the next step only; forces add up. */
+FSI_API fsi_status fsi_rigid_apply_force(fsi_rigid *world, int id, fsi_vec3 force, fsi_vec3 x);
+/* KINEMATIC: its frame is there at the end of the next step, and rests then. */
+FSI_API fsi_status fsi_rigid_set_target(fsi_rigid *world, int id, fsi_pose pose);
+FSI_API fsi_status fsi_rigid_wake(fsi_rigid *world, int id);
+/* DYNAMIC: at rest from now on, until something wakes it. */
+FSI_API fsi_status fsi_rigid_sleep(fsi_rigid *world, int id);
+
+/* Advances exactly dt seconds, 1e-12 to 1000, without liquids; dt 0 only fills stats. Errors: ARGUMENT (dt), NAN (names
+   the body and what was not finite), MEMORY, LIMIT (a coordinate beyond 1e9 m; a speed beyond 1e9 m/s or rad/s, or a
+   force, impulse or target that would give it: names the body and which); then nothing has changed. */
 FSI_API fsi_status fsi_rigid_step(fsi_rigid *world, fsi_real dt);
-/* The longest step in which no awake body moves in a substep by more than half its thickness, falls included [s]; 1000 where nothing
-   moves. Longer ones are no error: contacts look ahead. */
+/* The longest step in which no awake body moves in a substep by more than half its thickness, free fall included [s];
+   1000 where nothing moves. Longer ones are no error: contacts look ahead. */
 FSI_API fsi_real fsi_rigid_suggest_dt(const fsi_rigid *world);
-/* Adds offset [m] to all places: bodies, targets, contacts, planes, domain: a world whose origin moves along. Liquids around it are
-   shifted by their own functions; obstacles that are fixed to bodies of the world need no more than that. Apart from rounding, later steps
-   go as without. Not between begin_step and end_step. Errors: NAN, ARGUMENT, LIMIT (a body would be beyond 1e9 m); then nothing has changed. */
+/* Adds offset [m] to all positions: bodies, targets, contacts, planes, domain: a world whose origin moves along.
+   Liquids around it are shifted by their own functions; obstacles that are fixed to bodies of the world need no more
+   than that. Apart from rounding, later steps are the same as without. Not between begin_step and end_step. Errors:
+   NAN, ARGUMENT, LIMIT (a body would be beyond 1e9 m); then nothing has changed. */
 FSI_API fsi_status fsi_rigid_shift_origin(fsi_rigid *world, fsi_vec3 offset);
 
-/* Around a liquid's step. begin: fills the inputs of all fsi_bodys: pose, velocity, `end` of PRESCRIBED ones, and as force and torque of
-   COUPLED ones gravity, external forces and those that contacts and joints will have without the liquid. Then liquids step, by
-   the same dt. end: takes impulse and angular_impulse of each body, solves contacts and joints anew with them and moves
-   the bodies. Several liquids act in turn: between them call take_liquid, which books what one has done, and adds it to
-   the force that the next one sees. begin once more without end begins anew, after a liquid's step has failed; one that
-   fails changes nothing. desc.substeps: the impulse is spread over them evenly.
-   Stability: liquid and a free body are solved together by the liquid, any density ratio. What contacts and joints add is
-   explicit in one step: a liquid that presses a body onto others, or a link, feels the rest of their mass one step
-   later. That is stable where the added mass of the liquid on a link is less than about the mass it drags along, and where a pile
-   under water settles; else take fsi_wcsph.h, which solves contacts of both kinds together. dt 0 in both only looks.
-   A body that a liquid pushes stays awake. Errors: ARGUMENT (dt; end without begin), NAN (names the body); MEMORY. */
+/* Around a liquid's step. begin: fills the inputs of all fsi_bodys: pose, velocity, `end` of PRESCRIBED ones, and as
+   force and torque of COUPLED ones gravity, external forces and those of contacts and joints in a step without the
+   liquid. Then liquids step, by the same dt. end: takes impulse and angular_impulse of each body, solves contacts and
+   joints anew with them and moves the bodies. Several liquids act in turn: between them call take_liquid, which books
+   the impulses of the last one and adds them to the force that the next one sees. begin once more without end begins
+   anew, after a liquid's step has failed; one that fails changes nothing. desc.substeps: the impulse is spread over
+   them evenly. Stability: liquid and a free body are solved together by the liquid, any density ratio. Contacts and
+   joints are explicit in one step: a liquid that presses a body onto others, or a link, feels the rest of their mass
+   one step later. That is stable where the added mass of the liquid on a link is less than about the mass of the links
+   that move with it, and where a pile under water settles; else use fsi_wcsph.h, which solves contacts of both kinds
+   together. dt 0 in both only fills stats. A body that a liquid pushes stays awake. Errors: ARGUMENT (dt; end without
+   begin), NAN (names the body); MEMORY. */
 FSI_API fsi_status fsi_rigid_begin_step(fsi_rigid *world, fsi_real dt);
 FSI_API fsi_status fsi_rigid_take_liquid(fsi_rigid *world);
 FSI_API fsi_status fsi_rigid_end_step(fsi_rigid *world, fsi_real dt);
 
-/* ---- >>trees: articulated bodies in reduced coordinates (spec membrane.md 6) */
+/* ---- >>trees, the API: articulated bodies in reduced coordinates (spec membrane.md 6) ---------------------------- */
 
 /* Joints and trees to read (fsi_rigid_joint_kind, fsi_rigid_tree) are declared in fsi_joints.h. */
 
 typedef struct fsi_rigid_link_desc {
     uint32_t cookie;
-    fsi_rigid_body_desc body;    /* where it stands in the tree's starting position; kind and velocities are not looked at */
+    fsi_rigid_body_desc body;    /* in the tree's initial position; kind and velocities are ignored */
     int parent;                  /* an earlier link; -1: the root, link 0 only */
     fsi_rigid_joint_kind joint;  /* default REVOLUTE */
     fsi_vec3 point;              /* on the axis, world, in that position [m] */
-    fsi_vec3 axis;               /* world, any length but 0; default z; 2D: REVOLUTE is always about z, PRISMATIC in the plane */
+    fsi_vec3 axis;               /* world, any length but 0; default z; 2D: REVOLUTE is always about z, PRISMATIC in the
+                                    plane */
     fsi_real q;                  /* the coordinate's value in that position; default 0 */
     fsi_real rate;               /* and its rate; default 0 */
     fsi_real stiffness, rest;    /* spring: -stiffness (q - rest) [N m/rad or N/m]; default 0, 0 */
@@ -276,45 +316,49 @@ typedef struct fsi_rigid_tree_desc {
     uint32_t cookie;
     const fsi_rigid_link_desc *links;  /* copied */
     int link_count;                    /* 1 to 256 */
-    int fixed;                         /* 1: the root stands where it is; default 0: it is free */
+    int fixed;                         /* 1: the root does not move; default 0: it is free */
     fsi_vec3 velocity, angular_velocity; /* of the free root's centre */
 } fsi_rigid_tree_desc;
 
 FSI_API fsi_rigid_link_desc fsi_rigid_default_link_desc(void); /* fills every field */
 FSI_API fsi_rigid_tree_desc fsi_rigid_default_tree_desc(void);
-/* Links become bodies with ids of their own, DYNAMIC (the fixed root and what is welded to it: STATIC); parent and child do not meet.
-   Errors: those of fsi_rigid_add_body (element: the link), ARGUMENT (parent is not an earlier link: cycles are refused so). */
+/* Links become bodies with ids of their own, DYNAMIC (the fixed root and what is welded to it: STATIC); there are no
+   contacts between parent and child. Errors: those of fsi_rigid_add_body (element: the link), ARGUMENT (parent is not
+   an earlier link: cycles are refused so). */
 FSI_API fsi_status fsi_rigid_add_tree(fsi_rigid *world, const fsi_rigid_tree_desc *desc, int *tree);
 FSI_API fsi_status fsi_rigid_remove_tree(fsi_rigid *world, int tree); /* and its bodies */
-FSI_API const fsi_rigid_tree *fsi_rigid_tree_at(const fsi_rigid *world, int tree); /* NULL: no such tree; valid until it is removed */
+/* NULL: no such tree; valid until it is removed. */
+FSI_API const fsi_rigid_tree *fsi_rigid_tree_at(const fsi_rigid *world, int tree);
 /* Sets a joint's coordinate and rate (teleport). Errors: ARGUMENT (no such joint), NAN. */
 FSI_API fsi_status fsi_rigid_set_joint(fsi_rigid *world, int tree, int link, fsi_real q, fsi_real rate);
 /* Generalised force on a joint, kept from step to step [N m or N]; default 0. */
 FSI_API fsi_status fsi_rigid_set_joint_force(fsi_rigid *world, int tree, int link, fsi_real force);
-/* Scripted joints: the rate of a step is (q(t + dt) - q(t))/dt, so that q arrives; what turns them, joint_force, acts between links
-   only: a free root's momentum is kept. target: q at the end of the next step, held after. track: count (>= 1) keys, ascending
-   times [s] of world->time, cubic between them with zero slopes at keys; before and after them the first and last value; period
-   > 0 [s]: repeated, keys within 0 .. period. Copied; which joints are scripted and targets are saved, the keys of tracks are not. free: the joint is no longer scripted. */
+/* Scripted joints: the rate of a step is (q(t + dt) - q(t))/dt, so that q is reached; its force, joint_force, acts
+   between links only: a free root's momentum is kept. target: q at the end of the next step, held after. track: count
+   (>= 1) keys, ascending times [s] of world->time, cubic between them with zero slopes at keys; before and after them
+   the first and last value; period > 0 [s]: repeated, keys within 0 .. period. Copied; which joints are scripted and
+   targets are saved, the keys of tracks are not. free: the joint is no longer scripted. */
 FSI_API fsi_status fsi_rigid_set_joint_target(fsi_rigid *world, int tree, int link, fsi_real q);
-FSI_API fsi_status fsi_rigid_set_joint_track(fsi_rigid *world, int tree, int link, const double *times, const fsi_real *values, int count, double period);
+FSI_API fsi_status fsi_rigid_set_joint_track(fsi_rigid *world, int tree, int link, const double *times,
+    const fsi_real *values, int count, double period);
 FSI_API fsi_status fsi_rigid_free_joint(fsi_rigid *world, int tree, int link);
 
-/* For those who assemble systems with trees: of a tree as it stands, n = coordinates, row-major. They allocate
-   nothing. 0: no such tree or link, nothing is written; else 1.
+/* For those who assemble systems with trees: of a tree as it stands, n = coordinates, row-major. They allocate nothing.
+   0: no such tree or link, nothing is written; else 1.
    J (6 x n): (omega, v of the centre) of a link = J rates. Point (3 x n): velocity of the link's point at x = J rates.
-   M (n x n): sum J' M_l J, symmetric, positive definite. f (n): forces and torques of gravity and `force`, `torque`, minus bias
-   (omega x I omega; accelerations with all qdd zero), minus stiffness (q - rest), minus damping qd, plus joint forces: M qdd = f.
-   K, D (n, NULL ok): diagonals of stiffness and damping, for implicit steps. */
+   M (n x n): sum J' M_l J, symmetric, positive definite. f (n): forces and torques of gravity and `force`, `torque`,
+   minus bias (omega x I omega; accelerations with all qdd zero), minus stiffness (q - rest), minus damping qd, plus
+   joint forces: M qdd = f. K, D (n, NULL ok): diagonals of stiffness and damping, for implicit steps. */
 FSI_API int fsi_rigid_tree_jacobian(const fsi_rigid *world, int tree, int link, double *J);
 FSI_API int fsi_rigid_tree_point_jacobian(const fsi_rigid *world, int tree, int link, fsi_vec3 x, double *J);
 FSI_API int fsi_rigid_tree_inertia(const fsi_rigid *world, int tree, double *M);
 FSI_API int fsi_rigid_tree_force(const fsi_rigid *world, int tree, double *f, double *K, double *D);
 
-/* State: bodies with poses, velocities, sleep, external forces, joints, contacts for the warm start, time. What a scene fixes is not
-   saved: load into a world made alike (other bodies, trees or planes are refused). A state saved with another desc.origin is
-   shifted to the present one. NULL buffer asks the size. A damaged or foreign buffer is refused, nothing changes, and so is one in
-   which a number is not finite or out of the range that steps take, or would make a link faster by more than 1e6 m/s^2: what is loaded can be stepped. save: not between begin_step
-   and end_step. */
+/* State: bodies with poses, velocities, sleep, external forces, joints, contacts for the warm start, time. The scene is
+   not saved: load into a world made alike (other bodies, trees or planes are refused). A state saved with another
+   desc.origin is shifted to the present one. NULL buffer asks the size. A damaged or foreign buffer is refused, nothing
+   changes, and so is one in which a number is not finite or out of the range that steps accept, or would accelerate a
+   link by more than 1e6 m/s^2: a loaded state can be stepped. save: not between begin_step and end_step. */
 FSI_API fsi_status fsi_rigid_save(const fsi_rigid *world, void *buffer, size_t capacity, size_t *size);
 FSI_API fsi_status fsi_rigid_load(fsi_rigid *world, const void *buffer, size_t size);
 /* Hash of what save writes. Equal after equal steps, for any number of threads. */
@@ -333,14 +377,14 @@ FSI_API void fsi_rigid_debug_draw(const fsi_rigid *world, const fsi_debug_draw *
          collide            contacts between bodies, found at the substep's start and looking ahead by their gaps
          rows               makes room for n more rows; the caller fills them in: sides, point, normal, ...
          solve              all rows together, from their initial impulses; velocities of bodies and particles change
-         advance            poses from the substep's start by the velocities as solved; overlap is undone (split impulses)
+         advance            poses by the velocities as solved; overlap is undone (split impulses)
          accept             the result is the start of the next substep
       commit                everything is published at once; or
       drop                  nothing is published
 
-   After a failure no drop is needed. `push` may be called between predict and advance by a caller that solves rows of his
-   own. fsi_rigid_step does the same. What rows with particles give to a body is not booked: add it to `sum` and `moment`,
-   which commit adds to fsi_body's impulse. desc.substeps is not used. Kinematic bodies with a target: call
+   After a failure no drop is needed. `push` may be called between predict and advance by a caller that solves rows of
+   his own. fsi_rigid_step does the same. What rows with particles give to a body is not booked: add it to `sum` and
+   `moment`, which commit adds to fsi_body's impulse. desc.substeps is not used. Kinematic bodies with a target: call
    fsi__rg_aim_kinematic before each predict. */
 
 #define FSI__RG_STRONGEST 1e30 /* the largest force, impulse or torque [SI] */
@@ -350,9 +394,10 @@ FSI_API void fsi_rigid_debug_draw(const fsi_rigid *world, const fsi_debug_draw *
 FSI_API fsi_status fsi__rg_begin(fsi_rigid *world, double dt, const char *fn);
 FSI_API fsi_status fsi__rg_predict(fsi_rigid *world, double dt, const char *fn);
 FSI_API fsi_status fsi__rg_collide(fsi_rigid *world, double dt, const char *fn);
-FSI_API fsi_status fsi__rg_rows(fsi_rigid *world, int n, fsi__ct_row **rows, const char *fn); /* behind those of collide */
-/* particles NULL: no row has one. Ends when a sweep changes no velocity by more than desc.tolerance says, or by `enough`
-   [m/s]. */
+/* The n rows stand behind those of collide. */
+FSI_API fsi_status fsi__rg_rows(fsi_rigid *world, int n, fsi__ct_row **rows, const char *fn);
+/* particles NULL: no row has one. Ends when a sweep changes no velocity by more than desc.tolerance says, or by
+   `enough` [m/s]. */
 FSI_API void fsi__rg_solve(fsi_rigid *world, double dt, fsi__ct_particle *particles, double enough);
 FSI_API fsi_status fsi__rg_advance(fsi_rigid *world, double dt, const char *fn);
 FSI_API void fsi__rg_accept(fsi_rigid *world, double dt);
@@ -361,7 +406,7 @@ FSI_API void fsi__rg_drop(fsi_rigid *world);
 FSI_API fsi__ct_body *fsi__rg_bodies(const fsi_rigid *world); /* count of them; valid until commit or drop */
 /* What collide found and solve did. */
 typedef struct fsi__rg_contacts {
-    const fsi__ct_row *row;       /* contacts between bodies; the caller's rows stand behind them; NULL: there are none */
+    const fsi__ct_row *row;       /* contacts between bodies, then the caller's rows; NULL: there are none */
     int count;                    /* contacts between bodies */
     int sweeps;                   /* since begin */
     double residual;              /* of the last solve: largest change of a velocity in its last sweep [m/s] */
@@ -371,8 +416,8 @@ FSI_API fsi__rg_contacts fsi__rg_contacts_of(const fsi_rigid *world); /* all 0 w
 FSI_API int fsi__rg_find(const fsi_rigid *world, const fsi_body *body); /* id, or -1 */
 /* An impulse, and its moment about the centre; of links: the whole tree moves. */
 FSI_API void fsi__rg_push(fsi_rigid *world, int id, fsi__d3 impulse, fsi__d3 moment);
-/* Velocities of kinematic bodies that have a target, for a substep when `left` seconds are left: at the end they are there
-   exactly. */
+/* Velocities of kinematic bodies that have a target, for a substep when `left` seconds are left: at the end they are
+   there exactly. */
 FSI_API void fsi__rg_aim_kinematic(fsi_rigid *world, double left);
 FSI_API fsi_status fsi__rg_check(const fsi_rigid *world); /* ARGUMENT: NULL; COOKIE */
 /* Wakes a sleeping body, and those that fell asleep with it, when its `sum` is more than rest allows. */
@@ -388,13 +433,32 @@ FSI_API void fsi__rg_warn(const fsi_rigid *world);
 #ifndef FSI_RIGID_IMPLEMENTATION_DONE
 #define FSI_RIGID_IMPLEMENTATION_DONE
 
+/* A step:
+
+      fsi_rigid_step
+          fsi__rg_begin                  check the inputs, copy state into scratch, wake bodies that are pushed
+          for each substep
+              fsi__rg_aim_kinematic      velocities of bodies that have a target
+              fsi__rg_predict            v += dt f / m; trees: fsi__jt_predict
+              fsi__rg_collide
+                  fsi__cd_search         contact points, until no sleeping body is hit (fsi__rg_wake_touched)
+                  fsi__rg_touch_row      a row each: gap, friction, restitution, impulse of the substep before
+                  fsi__ct_plan           islands, memory of the direct solution
+              fsi__rg_solve              fsi__ct_solve: velocities that satisfy all rows
+              fsi__rg_advance
+                  fsi__rg_advance_body   poses by these velocities; trees: fsi__jt_advance
+                  fsi__rg_find_bent      overlap that the linear rows have not seen
+                  fsi__ct_separate       split impulses; fsi__rg_shift_body moves the bodies by them
+              fsi__rg_accept             islands at rest fall asleep; the next substep starts here
+          fsi__rg_commit                 publish the results; cannot fail */
+
 /* The bodies of the headers below, where these were only declared so far. */
 #include "fsi_detect.h"
 #include <stdio.h>
 
 FSI__STRICT_BEGIN
 
-/* ---- >>world: what is kept - */
+/* ---- >>world: what is kept --------------------------------------------------------------------------------------- */
 
 /* A body, beside its fsi_body and its parts. */
 typedef struct fsi__rg_record {
@@ -409,7 +473,7 @@ typedef struct fsi__rg_record {
     fsi_vec3 liquid, liquid_moment;        /* from liquids since begin_step [N s, N m s] */
 } fsi__rg_record;
 
-/* A contact during a step. */
+/* A contact point during a step; b < 0: plane -1 - b. */
 typedef struct fsi__rg_touch {
     int a, b;
     uint64_t key;
@@ -417,11 +481,13 @@ typedef struct fsi__rg_touch {
     double depth, margin;
 } fsi__rg_touch;
 
-/* How a body rests, during a step. */
-typedef struct fsi__rg_rest { int asleep, group; double still; } fsi__rg_rest; /* group: those that fell asleep together; still: [s] */
+/* Sleep of a body, during a step: bodies that fell asleep together have one group; still: how long it is at rest
+   [s]. */
+typedef struct fsi__rg_rest { int asleep, group; double still; } fsi__rg_rest;
 
 typedef struct fsi__rg_impl {
     fsi_context own_context;
+    /* Bodies, by id: */
     fsi_body **body;
     unsigned char *kind, *asleep;
     fsi_vec3 *center, *force, *torque;
@@ -432,7 +498,8 @@ typedef struct fsi__rg_impl {
     fsi__rg_rest *rest;
     fsi__cd_note *note;
     int *parent;                           /* islands */
-    unsigned char *verdict;                /* on islands, see fsi__rg_judge */
+    unsigned char *verdict;                /* may an island sleep? See fsi__rg_judge */
+    /* Planes, trees, published contacts: */
     fsi__cd_plane *plane;
     int plane_capacity, walls;
     fsi__jt_tree **tree;
@@ -447,12 +514,11 @@ typedef struct fsi__rg_impl {
     int touch_capacity, last_capacity, row_capacity;
     fsi__ct_direct direct;
     fsi__ct_report report;                 /* of the solver, since begin */
-    double last_dt, saved_dt;              /* that `last` was made with; that the published contacts were */
+    double last_dt, saved_dt;              /* dt of `last`; of the published contacts */
     fsi__d3 origin;                        /* desc.origin, not rounded to fsi_real */
-    int stage;                             /* 0: none; 1: begun */
-    double begun;                          /* dt of begin_step, 0 none */
-    int looking;                           /* begun with dt 0 */
-    int ending;                            /* 1 in end_step: what the last liquid wrote into bodies counts */
+    double begun;                          /* dt of begin_step; 0: none */
+    int looking;                           /* 1: begun with dt 0 */
+    int ending;                            /* 1: in end_step, the impulses that the last liquid wrote count */
     fsi_rigid_stats stats;
     double now;                            /* time at the start of the substep */
 } fsi__rg_impl;
@@ -512,7 +578,7 @@ static fsi__cd_scene fsi__rg_scene(const fsi_rigid *w)
 
 static int fsi__rg_mobile(const fsi__rg_impl *im, int id) { return id >= 0 && im->moving[id].mobile; }
 
-/* The next tree from place k on that is there, awake only when `awake` is 1; NULL: none. */
+/* The next tree from place k on, k moves behind it; awake 1: the next one that is awake. NULL: none. */
 static fsi__jt_tree *fsi__rg_next_tree(const fsi_rigid *w, int *k, int awake)
 {
     const fsi__ct_system s = fsi__rg_system(w);
@@ -523,7 +589,7 @@ static fsi__jt_tree *fsi__rg_next_tree(const fsi_rigid *w, int *k, int awake)
     return NULL;
 }
 
-/* What liquids have given in this step: booked, and of the last one. */
+/* Impulse of liquids in this step: those that are booked, and that of the last one. */
 static fsi_vec3 fsi__rg_liquid(const fsi__rg_impl *im, int id)
 {
     return im->ending ? fsi_v3_add(im->record[id].liquid, im->body[id]->impulse) : fsi_v3(0, 0, 0);
@@ -534,7 +600,10 @@ static fsi_vec3 fsi__rg_liquid_moment(const fsi__rg_impl *im, int id)
 }
 
 static double fsi__rg_friction(const fsi_rigid *w, double own) { return own < 0 ? (double)w->desc.friction : own; }
-static double fsi__rg_restitution(const fsi_rigid *w, double own) { return own < 0 ? (double)w->desc.restitution : own; }
+static double fsi__rg_restitution(const fsi_rigid *w, double own)
+{
+    return own < 0 ? (double)w->desc.restitution : own;
+}
 
 static double fsi__rg_pair_slop(const fsi_rigid *w, int a, int b)
 {
@@ -542,36 +611,43 @@ static double fsi__rg_pair_slop(const fsi_rigid *w, int a, int b)
     return w->desc.slop > 0 ? (double)w->desc.slop : 0.002 * fsi__cd_thickness(&scene, a, b);
 }
 
-/* ---- >>begin: state into scratch - */
+/* ---- >>begin: check inputs, copy state into scratch -------------------------------------------------------------- */
 
-/* The most that a torque of 1 N m turns a free body by [rad/s^2]. */
+/* An upper bound of the angular acceleration by a torque of 1 N m [rad/s^2]. */
 static double fsi__rg_turned_by(const fsi__rg_record *r) { return r->inverse[0] + r->inverse[4] + r->inverse[8]; }
 
-/* Forces and targets that would make a body faster than any may be, in a step of dt. */
+static fsi_status fsi__rg_check_target(const fsi_rigid *w, int id, double dt, const char *fn)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__d3 from = fsi__d3_of(im->body[id]->pose.position), to = fsi__d3_of(im->record[id].target.position);
+    const double speed = dt > 0 ? fsi__d3_norm(fsi__d3_sub(to, from)) / dt : 0;
+    if (speed <= FSI__RG_FASTEST) return FSI_OK;
+    return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, speed,
+        "body %d: its target asks for %g m/s, the most is %g", id, speed, FSI__RG_FASTEST);
+}
+
+/* Refuses forces and targets that would make a body too fast in a step of dt. */
 static fsi_status fsi__rg_check_drive(const fsi_rigid *w, int id, double dt, const char *fn)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
     const fsi__rg_record *r = &im->record[id];
-    const fsi__d3 force = fsi__d3_add(fsi__d3_of(im->force[id]), fsi__d3_of(r->once_force));
-    const fsi__d3 torque = fsi__d3_add(fsi__d3_of(im->torque[id]), fsi__d3_of(r->once_torque));
-    double speed = 0, spin = 0;
-    if (im->kind[id] == FSI_RIGID_KINEMATIC && r->has_target && dt > 0) {
-        speed = fsi__d3_norm(fsi__d3_sub(fsi__d3_of(r->target.position), fsi__d3_of(im->body[id]->pose.position))) / dt;
-        if (!(speed <= FSI__RG_FASTEST)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, speed, "body %d: its target asks for %g m/s, the most is %g", id, speed, FSI__RG_FASTEST);
-    }
+    const double force = fsi__d3_norm(fsi__d3_add(fsi__d3_of(im->force[id]), fsi__d3_of(r->once_force)));
+    const double torque = fsi__d3_norm(fsi__d3_add(fsi__d3_of(im->torque[id]), fsi__d3_of(r->once_torque)));
+    const int is_free = im->link[id] < 0;
+    if (im->kind[id] == FSI_RIGID_KINEMATIC && r->has_target) return fsi__rg_check_target(w, id, dt, fn);
     if (im->kind[id] != FSI_RIGID_DYNAMIC) return FSI_OK;
-    if (im->link[id] < 0) {
-        speed = fsi__d3_norm(force) * dt / r->mass;
-        spin = fsi__d3_norm(torque) * dt * fsi__rg_turned_by(r);
-    }
-    if (!(speed <= FSI__RG_FASTEST && fsi__d3_norm(force) <= FSI__RG_STRONGEST))
-        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, fsi__d3_norm(force), "body %d: its force of %g N is beyond %g, or would make it faster than %g m/s", id, fsi__d3_norm(force), FSI__RG_STRONGEST, FSI__RG_FASTEST);
-    if (!(spin <= FSI__RG_FASTEST && fsi__d3_norm(torque) <= FSI__RG_STRONGEST))
-        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, fsi__d3_norm(torque), "body %d: its torque of %g N m is beyond %g, or would make it turn faster than %g rad/s", id, fsi__d3_norm(torque), FSI__RG_STRONGEST, FSI__RG_FASTEST);
+    if (!(force <= FSI__RG_STRONGEST && (!is_free || force * dt / r->mass <= FSI__RG_FASTEST)))
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, force,
+            "body %d: its force of %g N is beyond %g, or would make it faster than %g m/s", id, force,
+            FSI__RG_STRONGEST, FSI__RG_FASTEST);
+    if (!(torque <= FSI__RG_STRONGEST && (!is_free || torque * dt * fsi__rg_turned_by(r) <= FSI__RG_FASTEST)))
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, torque,
+            "body %d: its torque of %g N m is beyond %g, or would make it turn faster than %g rad/s", id, torque,
+            FSI__RG_STRONGEST, FSI__RG_FASTEST);
     return FSI_OK;
 }
 
-/* Everything that a caller may have written is looked at. */
+/* Checks all that a caller may have written. */
 static fsi_status fsi__rg_check_inputs(const fsi_rigid *w, double dt, const char *fn)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
@@ -579,20 +655,25 @@ static fsi_status fsi__rg_check_inputs(const fsi_rigid *w, double dt, const char
     for (id = 0; id < w->count; id++) {
         const fsi_body *b = im->body[id];
         if (im->kind[id] == FSI_RIGID_NONE) continue;
-        if (!fsi_v3_is_finite(im->force[id])) return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "body %d: force is not finite", id);
-        if (!fsi_v3_is_finite(im->torque[id])) return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "body %d: torque is not finite", id);
-        if (!fsi_v3_is_finite(b->velocity) || !fsi_v3_is_finite(b->angular_velocity)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "body %d: its velocity is not finite", id);
+        if (!fsi_v3_is_finite(im->force[id]))
+            return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "body %d: force is not finite", id);
+        if (!fsi_v3_is_finite(im->torque[id]))
+            return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "body %d: torque is not finite", id);
+        if (!fsi_v3_is_finite(b->velocity) || !fsi_v3_is_finite(b->angular_velocity))
+            return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "body %d: its velocity is not finite", id);
         if (w->desc.dim == 2 && (im->force[id].z != 0 || im->torque[id].x != 0 || im->torque[id].y != 0))
-            return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d: force or torque leaves the plane z = 0 of a 2D world", id);
+            return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0,
+                "body %d: force or torque leaves the plane z = 0 of a 2D world", id);
         FSI__TRY(fsi_body_check(w->context, b, id));
         if (!fsi__col_within(b->velocity, FSI__RG_FASTEST) || !fsi__col_within(b->angular_velocity, FSI__RG_FASTEST))
-            return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)fsi_v3_norm(b->velocity), "body %d: its velocity is beyond %g m/s or rad/s", id, FSI__RG_FASTEST);
+            return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)fsi_v3_norm(b->velocity),
+                "body %d: its velocity is beyond %g m/s or rad/s", id, FSI__RG_FASTEST);
         FSI__TRY(fsi__rg_check_drive(w, id, dt, fn));
     }
     return FSI_OK;
 }
 
-/* Turn matrices and inertias of a body where it starts. */
+/* Rotation matrix, mass and inertia of a body at the start of the substep. */
 static void fsi__rg_start_body(fsi__rg_impl *im, int id)
 {
     fsi__ct_body *m = &im->moving[id];
@@ -604,8 +685,11 @@ static void fsi__rg_start_body(fsi__rg_impl *im, int id)
     fsi__d9_turn(m->turn, im->record[id].inverse, m->inverse_inertia);
 }
 
-/* A force that was changed since the last step wakes; one that stays does not. */
-static int fsi__rg_changed(fsi_vec3 a, fsi_vec3 b) { return a.x < b.x || a.x > b.x || a.y < b.y || a.y > b.y || a.z < b.z || a.z > b.z; }
+/* A force that has changed since the last step wakes a body; one that stays does not. */
+static int fsi__rg_changed(fsi_vec3 a, fsi_vec3 b)
+{
+    return a.x < b.x || a.x > b.x || a.y < b.y || a.y > b.y || a.z < b.z || a.z > b.z;
+}
 static int fsi__rg_nonzero(fsi_vec3 a) { return fsi__rg_changed(a, fsi_v3(0, 0, 0)); }
 
 static void fsi__rg_load_body(fsi_rigid *w, int id, double dt)
@@ -633,18 +717,23 @@ static void fsi__rg_load_body(fsi_rigid *w, int id, double dt)
     fsi__rg_start_body(im, id);
 }
 
+/* Wakes the body, and those that fell asleep with it. */
 static void fsi__rg_wake_group(fsi_rigid *w, int id)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    int k, group = im->rest[id].group;
-    for (k = 0; k < w->count; k++) if (im->kind[k] == FSI_RIGID_DYNAMIC && im->rest[k].asleep && (k == id || im->rest[k].group == group)) {
+    const int group = im->rest[id].group;
+    int k;
+    for (k = 0; k < w->count; k++) {
+        if (im->kind[k] != FSI_RIGID_DYNAMIC || !im->rest[k].asleep) continue;
+        if (k != id && im->rest[k].group != group) continue;
         im->rest[k].asleep = 0;
-        im->moving[k].mobile = 1;
         im->rest[k].still = 0;
+        im->moving[k].mobile = 1;
         im->stats.woken++;
     }
 }
 
+/* Is the impulse of a step more than rest allows? */
 static int fsi__rg_pushed(const fsi_rigid *w, int id, fsi__d3 impulse)
 {
     return fsi__d3_norm(impulse) > 0.1 * (double)w->desc.sleep_speed * fsi__rg_of(w)->record[id].mass;
@@ -690,9 +779,20 @@ static fsi_status fsi__rg_load_contacts(fsi_rigid *w, const char *fn)
     return FSI_OK;
 }
 
+/* Do forces or liquids wake the sleeping body? */
+static int fsi__rg_is_woken(const fsi_rigid *w, int id)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__rg_record *r = &im->record[id];
+    if (fsi__rg_changed(im->force[id], r->seen_force) || fsi__rg_changed(im->torque[id], r->seen_torque)) return 1;
+    if (fsi__rg_nonzero(r->once_force) || fsi__rg_nonzero(r->once_torque)) return 1;
+    return fsi__rg_pushed(w, id, fsi__d3_of(fsi__rg_liquid(im, id)));
+}
+
 FSI_API fsi_status fsi__rg_begin(fsi_rigid *w, double dt, const char *fn)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__jt_tree *t;
     int id, k;
     FSI__TRY(fsi__rg_check_inputs(w, dt, fn));
     FSI__TRY(fsi__rg_load_contacts(w, fn));
@@ -702,16 +802,14 @@ FSI_API fsi_status fsi__rg_begin(fsi_rigid *w, double dt, const char *fn)
     im->now = w->time;
     for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) fsi__rg_load_body(w, id, dt);
     for (id = 0; id < w->count; id++) {
-        const fsi__rg_record *r = &im->record[id];
         if (im->kind[id] != FSI_RIGID_DYNAMIC || !im->rest[id].asleep) continue;
-        if (fsi__rg_changed(im->force[id], r->seen_force) || fsi__rg_changed(im->torque[id], r->seen_torque) || fsi__rg_nonzero(r->once_force)
-            || fsi__rg_nonzero(r->once_torque) || fsi__rg_pushed(w, id, fsi__d3_of(fsi__rg_liquid(im, id)))) fsi__rg_wake_group(w, id);
+        if (fsi__rg_is_woken(w, id)) fsi__rg_wake_group(w, id);
     }
-    for (k = 0; k < w->tree_count; k++) if (im->tree[k]) fsi__rg_load_tree(im->tree[k]);
+    for (k = 0; (t = fsi__rg_next_tree(w, &k, 0)) != NULL;) fsi__rg_load_tree(t);
     return FSI_OK;
 }
 
-/* ---- >>predict: velocities without contacts - */
+/* ---- >>predict: velocities without contacts ---------------------------------------------------------------------- */
 
 FSI_API void fsi__rg_aim_kinematic(fsi_rigid *w, double left)
 {
@@ -719,13 +817,21 @@ FSI_API void fsi__rg_aim_kinematic(fsi_rigid *w, double left)
     int id;
     for (id = 0; id < w->count; id++) if (im->kind[id] == FSI_RIGID_KINEMATIC && im->record[id].has_target) {
         fsi__ct_body *m = &im->moving[id];
-        fsi_quat turn = fsi_quat_mul(im->record[id].target.orientation, fsi_quat_conj(m->start.orientation));
-        m->v0 = fsi__d3_scale(fsi__d3_sub(fsi__d3_of(im->record[id].target.position), fsi__d3_of(m->start.position)), 1 / left);
+        const fsi_pose *to = &im->record[id].target;
+        const fsi_quat turn = fsi_quat_mul(to->orientation, fsi_quat_conj(m->start.orientation));
+        m->v0 = fsi__d3_scale(fsi__d3_sub(fsi__d3_of(to->position), fsi__d3_of(m->start.position)), 1 / left);
         m->w0 = fsi__d3_scale(fsi__d3_of(fsi_quat_rotation_vector(turn)), 1 / left);
     }
 }
 
-/* Without contacts: v += dt F/m, omega += dt I^-1 tau (the gyroscopic turn is exact in fsi_body_integrate). Kinematic: where told. */
+/* The orientation after dt at the angular velocity w. Never inlined: it is long. */
+FSI__NOINLINE static fsi_quat fsi__rg_rotate(fsi_quat q, fsi__d3 w, double dt)
+{
+    return fsi_quat_integrate(q, fsi__d3_real(w), (fsi_real)dt);
+}
+
+/* Without contacts: v += dt F/m, omega += dt I^-1 tau; fsi_body_integrate adds the gyroscopic effect, exactly.
+   Kinematic bodies keep their prescribed velocity. */
 static void fsi__rg_predict_body(fsi_rigid *w, int id, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
@@ -741,7 +847,7 @@ static void fsi__rg_predict_body(fsi_rigid *w, int id, double dt)
         m->w = fsi__d3_madd(m->w, dt, fsi__d9_mul(m->inverse_inertia, m->torque));
     }
     m->pose.position = fsi__d3_real(fsi__d3_madd(fsi__d3_of(m->start.position), dt, m->v));
-    m->pose.orientation = fsi_quat_integrate(m->start.orientation, fsi__d3_real(m->w), (fsi_real)dt);
+    m->pose.orientation = fsi__rg_rotate(m->start.orientation, m->w, dt);
 }
 
 /* A tree without contacts. */
@@ -755,12 +861,13 @@ static fsi_status fsi__rg_predict_tree(fsi_rigid *w, fsi__jt_tree *t, int index,
         t->torque[l] = im->moving[t->body[l]].torque;
     }
     fsi__jt_place_root(t, &im->moving[t->body[0]].start);
-    if (!fsi__jt_predict(t, dt, im->now + dt)) return fsi__fail(w->context, FSI_ERROR_SINGULAR, fn, index, 0, "tree %d: its inertia is singular", index);
+    if (!fsi__jt_predict(t, dt, im->now + dt))
+        return fsi__fail(w->context, FSI_ERROR_SINGULAR, fn, index, 0, "tree %d: its inertia is singular", index);
     fsi__ct_spread(&s, t);
     for (l = t->fixed; l < t->view.link_count; l++) {
         fsi__ct_body *m = &im->moving[t->body[l]];
         m->pose.position = fsi__d3_real(fsi__d3_madd(t->c[l], dt, m->v));
-        m->pose.orientation = fsi_quat_integrate(t->orientation[l], fsi__d3_real(m->w), (fsi_real)dt);
+        m->pose.orientation = fsi__rg_rotate(t->orientation[l], m->w, dt);
     }
     return FSI_OK;
 }
@@ -775,13 +882,7 @@ FSI_API fsi_status fsi__rg_predict(fsi_rigid *w, double dt, const char *fn)
     return FSI_OK;
 }
 
-/* ---- >>broad phase: pairs of parts that may meet - */
-
-/* ---- >>narrow phase: contact points of pairs - */
-
-/* ---- >>hidden contacts - */
-
-/* ---- >>rows: contacts of the substep - */
+/* ---- >>collide: contact points become rows ----------------------------------------------------------------------- */
 
 static int fsi__rg_touch_before(const fsi__rg_touch *s, const fsi__rg_touch *t)
 {
@@ -800,25 +901,37 @@ static void fsi__rg_sort_touches(fsi__rg_touch *touch, int n)
     }
 }
 
-/* Spots become touches, in order of pairs. */
+/* Names the features of a contact point: part of a, part of b, feature. */
+static uint64_t fsi__rg_key(const fsi__cd_found *f, const fsi__cd_pair *pair, uint32_t feature)
+{
+    const uint32_t p = (uint32_t)f->placed[pair->p].index;
+    const uint32_t q = pair->q < 0 ? 0 : (uint32_t)f->placed[pair->q].index & 0xfffu;
+    return (uint64_t)p << 48 | (uint64_t)q << 32 | feature;
+}
+
+/* Contact points become touches, in order of pairs. There is room for those that sleeping bodies keep; touch and last
+   are swapped later. */
 static fsi_status fsi__rg_list_touches(fsi_rigid *w, const char *fn)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     const fsi__cd_scene scene = fsi__rg_scene(w);
-    int i, k, n = 0;
-    for (i = 0; i < im->found.pair_count; i++) n += im->found.pair[i].count;
-    FSI__TRY(FSI__CD_ROOM(w->context, im->touch, 0, im->touch_capacity, n + im->last_count, fn)); /* with those that sleepers keep */
-    FSI__TRY(FSI__CD_ROOM(w->context, im->last, im->last_count, im->last_capacity, n + im->last_count, fn)); /* they swap */
+    const fsi__cd_found *f = &im->found;
+    int i, k, n = im->last_count;
+    for (i = 0; i < f->pair_count; i++) n += f->pair[i].count;
+    FSI__TRY(FSI__CD_ROOM(w->context, im->touch, 0, im->touch_capacity, n, fn));
+    FSI__TRY(FSI__CD_ROOM(w->context, im->last, im->last_count, im->last_capacity, n, fn));
+
+    /* all that are not hidden */
     im->touch_count = 0;
-    for (i = 0; i < im->found.pair_count; i++) for (k = 0; k < im->found.pair[i].count; k++) {
-        const fsi__cd_pair *pair = &im->found.pair[i];
-        const fsi__col_point *s = &im->found.point[pair->first + k];
+    for (i = 0; i < f->pair_count; i++) for (k = 0; k < f->pair[i].count; k++) {
+        const fsi__cd_pair *pair = &f->pair[i];
+        const fsi__col_point *s = &f->point[pair->first + k];
         fsi__rg_touch *t = &im->touch[im->touch_count];
         if (s->hidden) continue;
         im->touch_count++;
-        t->a = im->found.placed[pair->p].body;
-        t->b = pair->q < 0 ? pair->q : im->found.placed[pair->q].body;
-        t->key = (uint64_t)(uint32_t)im->found.placed[pair->p].index << 48 | (uint64_t)(pair->q < 0 ? 0 : (uint32_t)im->found.placed[pair->q].index & 0xfffu) << 32 | s->feature;
+        t->a = f->placed[pair->p].body;
+        t->b = pair->q < 0 ? pair->q : f->placed[pair->q].body;
+        t->key = fsi__rg_key(f, pair, s->feature);
         t->x = s->x;
         t->n = s->n;
         t->depth = s->depth;
@@ -828,7 +941,7 @@ static fsi_status fsi__rg_list_touches(fsi_rigid *w, const char *fn)
     return FSI_OK;
 }
 
-/* Relative velocity of two bodies at a point: predicted, or at the substep's start. */
+/* Relative velocity of two bodies at a contact: predicted, or at the substep's start. */
 static fsi__d3 fsi__rg_approach(const fsi__rg_impl *im, const fsi__rg_touch *t, int at_start)
 {
     fsi__d3 u = fsi__d3_zero();
@@ -836,20 +949,23 @@ static fsi__d3 fsi__rg_approach(const fsi__rg_impl *im, const fsi__rg_touch *t, 
     for (s = 0; s < 2; s++) if ((id = s ? t->b : t->a) >= 0) {
         const fsi__ct_body *m = &im->moving[id];
         fsi__d3 r = fsi__d3_sub(t->x, fsi__d3_of(m->start.position));
-        u = fsi__d3_madd(u, s ? -1 : 1, fsi__d3_add(at_start ? m->v0 : m->v, fsi__d3_cross(at_start ? m->w0 : m->w, r)));
+        u = fsi__d3_madd(u, s ? -1 : 1,
+            fsi__d3_add(at_start ? m->v0 : m->v, fsi__d3_cross(at_start ? m->w0 : m->w, r)));
     }
     return u;
 }
 
-/* Sleepers that something active runs into wake. Returns how many did. */
+/* Wakes sleeping bodies that an active one hits, or that a kinematic one carries. Returns how many woke. */
 static int fsi__rg_wake_touched(fsi_rigid *w, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    int i, before = im->stats.woken;
+    const int before = im->stats.woken;
+    int i;
     for (i = 0; i < im->touch_count; i++) {
         const fsi__rg_touch *t = &im->touch[i];
-        int sleeper = im->rest[t->a].asleep ? t->a : (t->b >= 0 && im->rest[t->b].asleep ? t->b : -1);
-        int other = sleeper == t->a ? t->b : t->a, carried = sleeper >= 0 && other >= 0 && im->kind[other] == FSI_RIGID_KINEMATIC && t->depth > -t->margin;
+        const int sleeper = im->rest[t->a].asleep ? t->a : (t->b >= 0 && im->rest[t->b].asleep ? t->b : -1);
+        const int other = sleeper == t->a ? t->b : t->a;
+        const int carried = other >= 0 && im->kind[other] == FSI_RIGID_KINEMATIC && t->depth > -t->margin;
         if (sleeper < 0) continue;
         if (!carried && t->depth < 0 && !(fsi__d3_dot(fsi__rg_approach(im, t, 0), t->n) * dt < t->depth)) continue;
         fsi__rg_wake_group(w, sleeper);
@@ -857,27 +973,45 @@ static int fsi__rg_wake_touched(fsi_rigid *w, double dt)
     return im->stats.woken - before;
 }
 
+/* The same contact in the substep before; NULL: there was none. */
 static const fsi__rg_touch *fsi__rg_find_last(const fsi__rg_impl *im, const fsi__rg_touch *t)
 {
     int lo = 0, hi = im->last_count;
     while (lo < hi) {
-        int mid = lo + (hi - lo) / 2;
+        const int mid = lo + (hi - lo) / 2;
         if (fsi__rg_touch_before(&im->last[mid], t)) lo = mid + 1;
         else hi = mid;
     }
     return lo < im->last_count && !fsi__rg_touch_before(t, &im->last[lo]) ? &im->last[lo] : NULL;
 }
 
-/* A touch as a row: a gap may close but for the slop, u.n >= -(gap - slop)/dt (within the slop contacts hold, so that they do not come and go); bounces back with e |u.n| what arrives faster than restitution_speed. */
+/* Initial impulse of a row: that of the substep before, for this one's dt. */
+static void fsi__rg_warm_row(const fsi__rg_impl *im, const fsi__rg_touch *t, double dt, fsi__ct_row *row)
+{
+    const fsi__rg_touch *last = fsi__rg_find_last(im, t);
+    const double scale = im->last_dt > 0 ? dt / im->last_dt : 1;
+    if (!last) return;
+    row->jn = scale * fsi__d3_dot(last->impulse, t->n);
+    row->jt = fsi__d3_scale(last->impulse, scale);
+    if (!(row->jn > 0)) { row->jn = 0; row->jt = fsi__d3_zero(); }
+}
+
+/* A contact as a row. A gap may close except for the slop, u.n >= -(gap - slop)/dt: within the slop contacts persist,
+   so that they do not come and go. An impact that is faster than restitution_speed leaves with e |u.n|, and is not
+   slowed down before the gap has closed. */
 static void fsi__rg_touch_row(const fsi_rigid *w, const fsi__rg_touch *t, fsi__ct_row *row, double dt)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
     const fsi__rg_record *a = &im->record[t->a], *b = t->b >= 0 ? &im->record[t->b] : NULL;
     const fsi__cd_plane *p = b ? NULL : &im->plane[-1 - t->b];
-    const fsi__rg_touch *last = w->desc.warm_start ? fsi__rg_find_last(im, t) : NULL;
-    double ea = fsi__rg_restitution(w, a->restitution), eb = fsi__rg_restitution(w, b ? b->restitution : p->restitution);
-    double speed = -fsi__d3_dot(fsi__rg_approach(im, t, 1), t->n), slop = fsi__rg_pair_slop(w, t->a, t->b);
-    int closing = -t->depth + dt * fsi__d3_dot(fsi__rg_approach(im, t, 0), t->n) < 0;
+    const double ea = fsi__rg_restitution(w, a->restitution);
+    const double eb = fsi__rg_restitution(w, b ? b->restitution : p->restitution);
+    const double slop = fsi__rg_pair_slop(w, t->a, t->b);
+    const double speed = -fsi__d3_dot(fsi__rg_approach(im, t, 1), t->n);
+    const int closing = -t->depth + dt * fsi__d3_dot(fsi__rg_approach(im, t, 0), t->n) < 0;
+    const int fast = speed > (double)w->desc.restitution_speed;
+
+    /* geometry */
     memset(row, 0, sizeof *row);
     row->a = t->a;
     row->b = t->b < 0 ? FSI__CT_WORLD : t->b;
@@ -885,16 +1019,27 @@ static void fsi__rg_touch_row(const fsi_rigid *w, const fsi__rg_touch *t, fsi__c
     row->n = t->n;
     row->depth = t->depth;
     row->margin = t->margin;
+
+    /* velocity wanted, friction, separation */
     row->aim = t->depth < -slop ? (t->depth + slop) / dt : 0;
-    if (speed > (double)w->desc.restitution_speed) row->aim = t->depth < 0 ? t->depth / dt : 0; /* not slowed before it touches */
-    if (closing && speed > (double)w->desc.restitution_speed) row->aim = (ea > eb ? ea : eb) * speed;
+    if (fast) row->aim = t->depth < 0 ? t->depth / dt : 0;
+    if (fast && closing) row->aim = (ea > eb ? ea : eb) * speed;
     row->friction = sqrt(fsi__rg_friction(w, a->friction) * fsi__rg_friction(w, b ? b->friction : p->friction));
     if (t->depth > slop) row->push = (double)w->desc.push * (t->depth - slop) / dt;
-    if (last) {
-        double scale = im->last_dt > 0 ? dt / im->last_dt : 1;
-        row->jn = scale * fsi__d3_dot(last->impulse, t->n);
-        row->jt = fsi__d3_scale(last->impulse, scale);
-        if (!(row->jn > 0)) { row->jn = 0; row->jt = fsi__d3_zero(); }
+    if (w->desc.warm_start) fsi__rg_warm_row(im, t, dt, row);
+}
+
+/* Contacts of sleeping bodies stay as they are, behind the others. */
+static void fsi__rg_carry_touches(fsi_rigid *w)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__cd_scene scene = fsi__rg_scene(w);
+    int i;
+    im->carried = 0;
+    for (i = 0; i < im->last_count; i++) {
+        const fsi__rg_touch *t = &im->last[i];
+        const int active = fsi__cd_active(&scene, t->a) || (t->b >= 0 && fsi__cd_active(&scene, t->b));
+        if (!active && im->kind[t->a] != FSI_RIGID_NONE) im->touch[im->touch_count + im->carried++] = *t;
     }
 }
 
@@ -902,27 +1047,25 @@ FSI_API fsi_status fsi__rg_collide(fsi_rigid *w, double dt, const char *fn)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     const fsi__cd_scene scene = fsi__rg_scene(w);
-    double clock = fsi__now(w->context);
+    const double clock = fsi__now(w->context);
     fsi__ct_system s;
-    int i, woke = 1;
-    while (woke) { /* until what runs into sleepers has woken them all: each pass wakes one, or is the last */
+    int i;
+
+    /* ends: each pass wakes some body, or is the last */
+    for (;;) {
         FSI__TRY(fsi__cd_search(&scene, dt, fn));
         FSI__TRY(fsi__rg_list_touches(w, fn));
-        woke = fsi__rg_wake_touched(w, dt);
-        if (!woke) break;
+        if (!fsi__rg_wake_touched(w, dt)) break;
         FSI__TRY(fsi__rg_predict(w, dt, fn));
     }
+
+    /* rows and islands */
     FSI__TRY(FSI__CD_ROOM(w->context, im->row, 0, im->row_capacity, im->touch_count, fn));
     for (i = 0; i < im->touch_count; i++) fsi__rg_touch_row(w, &im->touch[i], &im->row[i], dt);
     im->row_count = im->touch_count;
     s = fsi__rg_system(w);
     FSI__TRY(fsi__ct_plan(&s, fn));
-    im->carried = 0;
-    for (i = 0; i < im->last_count; i++) { /* contacts of sleepers stay as they were */
-        const fsi__rg_touch *t = &im->last[i];
-        int a = fsi__cd_active(&scene, t->a), b = t->b >= 0 && fsi__cd_active(&scene, t->b);
-        if (!a && !b && im->kind[t->a] != FSI_RIGID_NONE) im->touch[im->touch_count + im->carried++] = *t;
-    }
+    fsi__rg_carry_touches(w);
     im->stats.seconds_collide += fsi__now(w->context) - clock;
     return FSI_OK;
 }
@@ -937,7 +1080,7 @@ FSI_API fsi_status fsi__rg_rows(fsi_rigid *w, int n, fsi__ct_row **rows, const c
     return FSI_OK;
 }
 
-/* ---- >>solve - */
+/* ---- >>solve, and what drivers ask for --------------------------------------------------------------------------- */
 
 FSI_API void fsi__rg_solve(fsi_rigid *w, double dt, fsi__ct_particle *particles, double enough)
 {
@@ -982,9 +1125,9 @@ FSI_API void fsi__rg_push(fsi_rigid *w, int id, fsi__d3 impulse, fsi__d3 moment)
     if (m->tree >= 0) fsi__ct_spread(&s, s.tree[m->tree]);
 }
 
-/* ---- >>advance: poses - */
+/* ---- >>advance: poses -------------------------------------------------------------------------------------------- */
 
-/* Turns a body by its pseudo-velocity; its angular momentum stays. */
+/* Moves a body by its pseudo-velocities; its angular momentum about its centre stays. */
 static void fsi__rg_shift_body(fsi__rg_impl *im, int id, double dt)
 {
     fsi__ct_body *m = &im->moving[id];
@@ -995,30 +1138,33 @@ static void fsi__rg_shift_body(fsi__rg_impl *im, int id, double dt)
     fsi__d9_turn(turn, im->record[id].inertia, tensor);
     momentum = fsi__d9_mul(tensor, m->w);
     m->pose.position = fsi__d3_real(fsi__d3_madd(fsi__d3_of(m->pose.position), dt, m->pv));
-    m->pose.orientation = fsi_quat_integrate(m->pose.orientation, fsi__d3_real(m->pw), (fsi_real)dt);
+    m->pose.orientation = fsi__rg_rotate(m->pose.orientation, m->pw, dt);
     fsi__d9_of_quat(m->pose.orientation, turn);
     fsi__d9_turn(turn, im->record[id].inverse, tensor);
     m->w = fsi__d9_mul(tensor, momentum);
 }
 
-#define FSI__RG_BENT 0.125 /* margins that a gap may close by more than its row says before it is looked at */
+#define FSI__RG_BENT 0.125 /* margins: a gap that closes by more than its row predicts is checked at the end pose */
 
-/* Rows are linear. By how much more a gap may close at a relative velocity of `speed`: points of a body that turns by a stray by up to a^2 times
-   its reach from their line, part of it because the axis turns too, and its faces turn against what slides along them. */
+/* Rows are linear. A bound of how much more a gap may close at a relative velocity of `speed`: points of a body that
+   rotates by an angle a leave their line by up to a^2 times its reach, partly because the axis turns too, and its faces
+   rotate against what slides along them. */
 static double fsi__rg_bend(const fsi__rg_impl *im, int a, int b, double speed, double dt)
 {
     const double turn_a = fsi__d3_norm(im->moving[a].w) * dt, turn_b = b < 0 ? 0 : fsi__d3_norm(im->moving[b].w) * dt;
-    return turn_a * turn_a * im->solid[a].reach + (b < 0 ? 0 : turn_b * turn_b * im->solid[b].reach) + (turn_a + turn_b) * speed * dt;
+    return turn_a * turn_a * im->solid[a].reach + (b < 0 ? 0 : turn_b * turn_b * im->solid[b].reach)
+        + (turn_a + turn_b) * speed * dt;
 }
 
-/* What split impulses may close of a gap: what the velocities as solved leave. Returns whether it is to be looked at where these take it; links
-   of trees are not: where they will be is not known yet. */
+/* Split impulses may close a gap by what the velocities as solved leave of it. Returns whether the gap must be checked
+   at the end poses; those of links are not known yet. */
 static int fsi__rg_foresee_gap(const fsi_rigid *w, const fsi__rg_touch *t, fsi__ct_row *row, double dt)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
     const fsi__ct_system s = fsi__rg_system(w);
     const fsi__d3 u = fsi__ct_relative(&s, row);
-    const double after = row->depth - dt * fsi__d3_dot(u, row->n), before = fmax(row->depth, fsi__rg_pair_slop(w, t->a, t->b));
+    const double before = fmax(row->depth, fsi__rg_pair_slop(w, t->a, t->b));
+    const double after = row->depth - dt * fsi__d3_dot(u, row->n);
     if (row->depth < 0) row->push = fmin(0, after / dt);
     if (im->moving[t->a].tree >= 0 || (t->b >= 0 && im->moving[t->b].tree >= 0)) return 0;
     return after + fsi__rg_bend(im, t->a, t->b, fsi__d3_norm(u), dt) > before + FSI__RG_BENT * t->margin;
@@ -1037,7 +1183,7 @@ static void fsi__rg_foresee_gaps(fsi_rigid *w, double dt)
     }
 }
 
-/* A part where the velocities as solved take it. */
+/* A part at its end pose, by the velocities as solved. */
 static void fsi__rg_place_at_end(const fsi__rg_impl *im, const fsi__col_placed *p, double grow, fsi__col_placed *end)
 {
     double turn[9];
@@ -1047,7 +1193,7 @@ static void fsi__rg_place_at_end(const fsi__rg_impl *im, const fsi__col_placed *
     fsi__col_bound(end, grow);
 }
 
-/* The row among n of a pair that a spot at the step's end belongs to: of the same features, or the nearest one. */
+/* The row among n of a pair that belongs to a contact point at the end poses: of the same features, or the nearest. */
 static int fsi__rg_row_of(const fsi__rg_touch *t, int n, const fsi__col_point *s)
 {
     double least = 1e300;
@@ -1060,40 +1206,52 @@ static int fsi__rg_row_of(const fsi__rg_touch *t, int n, const fsi__col_point *s
     return best;
 }
 
-/* Overlap that a step adds although its rows did not close is undone in the same step, what there was before by `push`. */
+/* Contact points of a pair at the end poses. */
+static void fsi__rg_collide_at_end(const fsi_rigid *w, const fsi__cd_pair *pair, fsi__col_manifold *h)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__col_placed p, q;
+    h->n = 0;
+    fsi__rg_place_at_end(im, &im->found.placed[pair->p], h->margin, &p);
+    if (pair->q < 0) {
+        const fsi__cd_plane *plane = &im->plane[-1 - pair->q];
+        fsi__col_collide_plane(h, &p, plane->n, plane->offset, w->desc.dim);
+    } else {
+        fsi__rg_place_at_end(im, &im->found.placed[pair->q], h->margin, &q);
+        fsi__col_collide(h, &p, &q, w->desc.dim);
+    }
+}
+
+/* Overlap that a step adds although its rows did not close is undone in the same step; overlap of before, by `push`. */
 static void fsi__rg_meet_at_end(const fsi_rigid *w, const fsi__cd_pair *pair, int first, int n, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    const fsi__col_placed *p = &im->found.placed[pair->p];
-    const double slop = fsi__rg_pair_slop(w, p->body, im->touch[first].b);
-    fsi__col_placed pe, qe;
+    const fsi__rg_touch *touch = im->touch + first;
+    const double slop = fsi__rg_pair_slop(w, touch->a, touch->b);
     fsi__col_manifold h;
     int k;
-    h.n = 0;
-    h.margin = im->touch[first].margin;
-    fsi__rg_place_at_end(im, p, h.margin, &pe);
-    if (pair->q < 0) fsi__col_collide_plane(&h, &pe, im->plane[-1 - pair->q].n, im->plane[-1 - pair->q].offset, w->desc.dim);
-    else {
-        fsi__rg_place_at_end(im, &im->found.placed[pair->q], h.margin, &qe);
-        fsi__col_collide(&h, &pe, &qe, w->desc.dim);
-    }
+    h.margin = touch->margin;
+    fsi__rg_collide_at_end(w, pair, &h);
     for (k = 0; k < h.n; k++) {
         const fsi__col_point *s = &h.point[k];
-        fsi__ct_row *row = &im->row[first + fsi__rg_row_of(im->touch + first, n, s)];
-        const double before = fmax(row->depth, slop), push = row->depth > slop ? (double)w->desc.push * (row->depth - slop) : 0;
+        fsi__ct_row *row = &im->row[first + fsi__rg_row_of(touch, n, s)];
+        const double before = fmax(row->depth, slop);
+        const double push = row->depth > slop ? (double)w->desc.push * (row->depth - slop) : 0;
         if (!(fsi__d3_dot(row->n, s->n) > 0.7)) continue;
         if (s->depth > before) row->push = fmax(row->push, (s->depth - before + push) / dt);
         else if (row->depth < 0) row->push = fmax(row->push, fmin(0, s->depth / dt));
     }
 }
 
+/* The pairs whose gaps must be checked. */
 static void fsi__rg_find_bent(fsi_rigid *w, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     int i, k, n, at = 0;
     for (i = 0; i < im->found.pair_count; i++, at += n) {
-        for (n = k = 0; k < im->found.pair[i].count; k++) n += !im->found.point[im->found.pair[i].first + k].hidden;
-        if (im->found.pair[i].bent) fsi__rg_meet_at_end(w, &im->found.pair[i], at, n, dt);
+        const fsi__cd_pair *pair = &im->found.pair[i];
+        for (n = k = 0; k < pair->count; k++) n += !im->found.point[pair->first + k].hidden;
+        if (pair->bent) fsi__rg_meet_at_end(w, pair, at, n, dt);
     }
 }
 
@@ -1116,15 +1274,22 @@ static fsi_status fsi__rg_check_moved(const fsi_rigid *w, int id, const char *fn
     const fsi__ct_body *m = &fsi__rg_of(w)->moving[id];
     const fsi_vec3 x = m->pose.position;
     const fsi_quat q = m->pose.orientation;
-    double v = fsi__d3_dot(m->v, m->v) + fsi__d3_dot(m->w, m->w), s = (double)q.x + (double)q.y + (double)q.z + (double)q.w;
-    if (!fsi_is_finite(v) || !fsi_is_finite(s) || !fsi_v3_is_finite(x)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, v, "body %d: its velocity or position is not finite after the step", id);
-    if (!(v <= 2 * FSI__RG_FASTEST * FSI__RG_FASTEST) || !fsi__col_within(fsi__d3_real(m->v), FSI__RG_FASTEST) || !fsi__col_within(fsi__d3_real(m->w), FSI__RG_FASTEST))
-        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, sqrt(v), "body %d would be faster than %g m/s or rad/s", id, FSI__RG_FASTEST);
-    if (!fsi__col_within(x, 1e9)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)x.x, "body %d would be farther than 1e9 m from the origin", id);
+    double v = fsi__d3_dot(m->v, m->v) + fsi__d3_dot(m->w, m->w),
+        s = (double)q.x + (double)q.y + (double)q.z + (double)q.w;
+    if (!fsi_is_finite(v) || !fsi_is_finite(s) || !fsi_v3_is_finite(x))
+        return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, v,
+            "body %d: its velocity or position is not finite after the step", id);
+    if (!(v <= 2 * FSI__RG_FASTEST * FSI__RG_FASTEST) || !fsi__col_within(fsi__d3_real(m->v), FSI__RG_FASTEST)
+        || !fsi__col_within(fsi__d3_real(m->w), FSI__RG_FASTEST))
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, sqrt(v), "body %d would be faster than %g m/s or rad/s",
+            id, FSI__RG_FASTEST);
+    if (!fsi__col_within(x, 1e9))
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)x.x,
+            "body %d would be farther than 1e9 m from the origin", id);
     return FSI_OK;
 }
 
-/* Makes the public pointers point to what the private ones do. */
+/* Public pointers to the arrays, which may have moved. */
 static void fsi__rg_publish(fsi_rigid *w)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
@@ -1138,7 +1303,7 @@ static void fsi__rg_publish(fsi_rigid *w)
     w->contact = im->contact;
 }
 
-/* What is published must have room before anything is: contacts, of which there may be more than before. */
+/* Room for the contacts to be published: commit cannot fail. */
 static fsi_status fsi__rg_ready(fsi_rigid *w, const char *fn)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
@@ -1152,13 +1317,14 @@ static fsi_status fsi__rg_ready(fsi_rigid *w, const char *fn)
     return status;
 }
 
-/* A tree by the rates as solved. */
+/* A tree, by the rates as solved. */
 static fsi_status fsi__rg_advance_tree(fsi_rigid *w, fsi__jt_tree *t, int index, double dt, const char *fn)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     const fsi__ct_system s = fsi__rg_system(w);
     int l;
-    if (!fsi__jt_advance(t, dt, im->now + dt)) return fsi__fail(w->context, FSI_ERROR_SINGULAR, fn, index, 0, "tree %d: its inertia is singular", index);
+    if (!fsi__jt_advance(t, dt, im->now + dt))
+        return fsi__fail(w->context, FSI_ERROR_SINGULAR, fn, index, 0, "tree %d: its inertia is singular", index);
     for (l = t->fixed; l < t->view.link_count; l++) {
         im->moving[t->body[l]].pose.position = fsi__d3_real(t->c[l]);
         im->moving[t->body[l]].pose.orientation = t->orientation[l];
@@ -1174,62 +1340,81 @@ FSI_API fsi_status fsi__rg_advance(fsi_rigid *w, double dt, const char *fn)
     fsi__jt_tree *t;
     int id, k;
     if (w->desc.push > 0) fsi__rg_foresee_gaps(w, dt);
-    for (id = 0; id < w->count; id++) if (fsi__rg_mobile(im, id) && im->moving[id].tree < 0) fsi__rg_advance_body(im, id, dt);
+    for (id = 0; id < w->count; id++)
+        if (fsi__rg_mobile(im, id) && im->moving[id].tree < 0) fsi__rg_advance_body(im, id, dt);
     if (w->desc.push > 0) fsi__rg_find_bent(w, dt);
     s = fsi__rg_system(w);
     fsi__ct_separate(&s, dt);
-    for (id = 0; id < w->count; id++) if (fsi__rg_mobile(im, id) && im->moving[id].tree < 0) fsi__rg_shift_body(im, id, dt);
+    for (id = 0; id < w->count; id++)
+        if (fsi__rg_mobile(im, id) && im->moving[id].tree < 0) fsi__rg_shift_body(im, id, dt);
     for (k = 0; (t = fsi__rg_next_tree(w, &k, 1)) != NULL;) FSI__TRY(fsi__rg_advance_tree(w, t, k - 1, dt, fn));
     for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) FSI__TRY(fsi__rg_check_moved(w, id, fn));
     return fsi__rg_ready(w, fn);
 }
 
-/* ---- >>accept: islands and sleep - */
+/* ---- >>accept: islands and sleep --------------------------------------------------------------------------------- */
 
+/* Islands: bodies that touch with an impulse; links of a tree, which sleeps as a whole. */
 static void fsi__rg_make_islands(fsi_rigid *w)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    int i, k, l;
+    fsi__jt_tree *tree;
+    int i, k, l, first;
     for (i = 0; i < w->count; i++) im->parent[i] = i;
     for (i = 0; i < im->touch_count; i++) {
         const fsi__rg_touch *t = &im->touch[i];
-        if (im->row[i].jn > 0 && t->b >= 0 && fsi__rg_mobile(im, t->a) && fsi__rg_mobile(im, t->b)) fsi__cd_join(im->parent, t->a, t->b);
+        if (im->row[i].jn > 0 && t->b >= 0 && fsi__rg_mobile(im, t->a) && fsi__rg_mobile(im, t->b))
+            fsi__cd_join(im->parent, t->a, t->b);
     }
-    for (k = 0; k < w->tree_count; k++) for (l = 0, i = -1; im->tree[k] && l < im->tree[k]->view.link_count; l++) {
-        const int id = im->tree[k]->body[l];
-        if (!fsi__rg_mobile(im, id)) continue;
-        if (i < 0) i = id; /* a tree sleeps as a whole */
-        fsi__cd_join(im->parent, id, i);
+    for (k = 0; (tree = fsi__rg_next_tree(w, &k, 1)) != NULL;) for (l = 0, first = -1; l < tree->view.link_count; l++) {
+        if (!fsi__rg_mobile(im, tree->body[l])) continue;
+        if (first < 0) first = tree->body[l];
+        fsi__cd_join(im->parent, tree->body[l], first);
     }
 }
 
-/* What keeps an island up or awake: bit 1: something that stands still carries it; bit 2: something in it is not at rest. */
+/* Reasons for and against sleep, by the root of an island: */
+enum { FSI__RG_CARRIED = 1, FSI__RG_RESTLESS = 2 }; /* a body that stands still carries it; some body is not at rest */
+
+static void fsi__rg_add_verdict(fsi__rg_impl *im, int id, int reason)
+{
+    unsigned char *verdict = &im->verdict[fsi__cd_root(im->parent, id)];
+    *verdict = (unsigned char)(*verdict | reason);
+}
+
+/* May the islands sleep? */
 static void fsi__rg_judge(fsi_rigid *w, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     const fsi__cd_scene scene = fsi__rg_scene(w);
+    fsi__jt_tree *tree;
     int id, i, k, l;
     if (w->count > 0) memset(im->verdict, 0, (size_t)w->count);
+
+    /* bodies that move, or are pushed */
     for (id = 0; id < w->count; id++) if (fsi__rg_mobile(im, id)) {
         const fsi__ct_body *m = &im->moving[id];
-        fsi__rg_rest *rest = &im->rest[id];
-        double speed = fsi__d3_norm(m->v) + fsi__d3_norm(m->w) * im->solid[id].reach;
-        rest->still = speed < (double)w->desc.sleep_speed ? rest->still + dt : 0;
-        if (fsi__rg_pushed(w, id, m->sum) || fsi__rg_pushed(w, id, fsi__d3_of(fsi__rg_liquid(im, id)))) rest->still = 0;
-        if (rest->still < (double)w->desc.sleep_time) im->verdict[fsi__cd_root(im->parent, id)] |= 2;
+        double *still = &im->rest[id].still;
+        const double speed = fsi__d3_norm(m->v) + fsi__d3_norm(m->w) * im->solid[id].reach;
+        *still = speed < (double)w->desc.sleep_speed ? *still + dt : 0;
+        if (fsi__rg_pushed(w, id, m->sum) || fsi__rg_pushed(w, id, fsi__d3_of(fsi__rg_liquid(im, id)))) *still = 0;
+        if (*still < (double)w->desc.sleep_time) fsi__rg_add_verdict(im, id, FSI__RG_RESTLESS);
     }
+
+    /* what carries them: planes, static, kinematic and sleeping bodies */
     for (i = 0; i < im->touch_count; i++) if (im->row[i].jn > 0) {
         const fsi__rg_touch *t = &im->touch[i];
-        int mover = fsi__rg_mobile(im, t->a) ? t->a : t->b, other = mover == t->a ? t->b : t->a;
+        const int mover = fsi__rg_mobile(im, t->a) ? t->a : t->b, other = mover == t->a ? t->b : t->a;
         if (mover < 0 || (other >= 0 && fsi__rg_mobile(im, other))) continue;
-        im->verdict[fsi__cd_root(im->parent, mover)] = (unsigned char)(im->verdict[fsi__cd_root(im->parent, mover)] | (other >= 0 && fsi__cd_active(&scene, other) ? 2 : 1));
+        k = other >= 0 && fsi__cd_active(&scene, other);
+        fsi__rg_add_verdict(im, mover, k ? FSI__RG_RESTLESS : FSI__RG_CARRIED);
     }
-    for (k = 0; k < w->tree_count; k++) for (l = 0; im->tree[k] && l < im->tree[k]->view.link_count; l++) {
-        const fsi__jt_tree *t = im->tree[k];
-        id = t->body[l];
-        if (!fsi__rg_mobile(im, id)) continue;
-        if (t->fixed) im->verdict[fsi__cd_root(im->parent, id)] |= 1;
-        if (t->link[l].script == FSI__JT_TRACK) im->verdict[fsi__cd_root(im->parent, id)] |= 2;
+
+    /* trees: a fixed root carries, a track moves */
+    for (k = 0; (tree = fsi__rg_next_tree(w, &k, 1)) != NULL;) for (l = 0; l < tree->view.link_count; l++) {
+        if (!fsi__rg_mobile(im, tree->body[l])) continue;
+        if (tree->fixed) fsi__rg_add_verdict(im, tree->body[l], FSI__RG_CARRIED);
+        if (tree->link[l].script == FSI__JT_TRACK) fsi__rg_add_verdict(im, tree->body[l], FSI__RG_RESTLESS);
     }
 }
 
@@ -1254,32 +1439,34 @@ static void fsi__rg_sleep_islands(fsi_rigid *w, double dt)
     fsi__rg_make_islands(w);
     fsi__rg_judge(w, dt);
     for (id = 0; id < w->count; id++) if (fsi__rg_mobile(im, id)) {
-        int sleeps = w->desc.sleep_time > 0 && im->verdict[fsi__cd_root(im->parent, id)] == 1;
+        int sleeps = w->desc.sleep_time > 0 && im->verdict[fsi__cd_root(im->parent, id)] == FSI__RG_CARRIED;
         if (sleeps) fsi__rg_fall_asleep(w, id);
         im->stats.awake += !sleeps;
         im->stats.islands += !sleeps && im->parent[id] == id;
     }
 }
 
-/* What this substep's contacts did, before they become the last ones. */
+/* Stats of this substep's contacts, and their impulses. */
 static void fsi__rg_count_contacts(fsi_rigid *w)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     const fsi__cd_scene scene = fsi__rg_scene(w);
-    int i;
-    im->stats.contacts = im->touch_count + im->carried;
-    im->stats.touching = im->stats.overlapping = 0;
-    im->stats.max_depth = 0;
+    fsi_rigid_stats *s = &im->stats;
+    int i, k;
+    s->contacts = im->touch_count + im->carried;
+    s->touching = s->overlapping = 0;
+    s->max_depth = 0;
     for (i = 0; i < im->touch_count; i++) {
         fsi__rg_touch *t = &im->touch[i];
         const fsi__ct_row *row = &im->row[i];
-        const double thick = fsi__cd_thickness(&scene, t->a, t->b);
-        int a = fsi__rg_mobile(im, t->a), b = t->b >= 0 && fsi__rg_mobile(im, t->b), k;
+        const double deep = 0.05 * fsi__cd_thickness(&scene, t->a, t->b);
+        const int a = fsi__rg_mobile(im, t->a), b = fsi__rg_mobile(im, t->b);
+        const int same = i > 0 && t[-1].a == t->a && t[-1].b == t->b; /* the pair of the one before */
         t->impulse = fsi__d3_madd(row->jt, row->jn, row->n);
-        im->stats.touching += row->jn > 0;
-        if (t->depth > im->stats.max_depth) im->stats.max_depth = t->depth;
-        if (t->depth > 0.05 * thick && (i == 0 || im->touch[i - 1].a != t->a || im->touch[i - 1].b != t->b || !(im->touch[i - 1].depth > 0.05 * thick))) im->stats.overlapping++;
-        for (k = 0; k < 3 && a != b; k++) im->stats.contact_impulse[k] += (a ? 1 : -1) * fsi__d3_axis(t->impulse, k);
+        s->touching += row->jn > 0;
+        s->max_depth = fmax(s->max_depth, t->depth);
+        s->overlapping += t->depth > deep && !(same && t[-1].depth > deep);
+        for (k = 0; k < 3 && a != b; k++) s->contact_impulse[k] += (a ? 1 : -1) * fsi__d3_axis(t->impulse, k);
     }
 }
 
@@ -1331,7 +1518,7 @@ FSI_API void fsi__rg_accept(fsi_rigid *w, double dt)
     im->stats.substeps++;
 }
 
-/* ---- >>commit - */
+/* ---- >>commit ---------------------------------------------------------------------------------------------------- */
 
 static void fsi__rg_commit_body(fsi_rigid *w, int id, double dt)
 {
@@ -1371,44 +1558,52 @@ static void fsi__rg_commit_tree(fsi__jt_tree *t)
     for (k = 0; k < t->view.root; k++) t->q[k] = 0;
 }
 
-/* Momentum, energy and speeds of what is published. */
-static void fsi__rg_measure(fsi_rigid *w, fsi_rigid_stats *s)
+/* Momentum and energy of a dynamic body as published. */
+static void fsi__rg_measure_body(const fsi_rigid *w, int id, fsi_rigid_stats *s)
+{
+    const fsi__rg_record *r = &fsi__rg_of(w)->record[id];
+    const fsi_body *b = w->body[id];
+    const fsi__d3 v = fsi__d3_of(b->velocity), o = fsi__d3_of(b->angular_velocity), x = fsi__d3_of(b->pose.position);
+    double turn[9], tensor[9];
+    fsi__d3 spin;
+    int k;
+    fsi__d9_of_quat(b->pose.orientation, turn);
+    fsi__d9_turn(turn, r->inertia, tensor);
+    spin = fsi__d9_mul(tensor, o);
+    s->kinetic_energy += 0.5 * (r->mass * fsi__d3_dot(v, v) + fsi__d3_dot(o, spin));
+    s->potential_energy -= r->mass * fsi__d3_dot(fsi__d3_of(w->desc.gravity), x);
+    spin = fsi__d3_madd(spin, r->mass, fsi__d3_cross(x, v));
+    for (k = 0; k < 3; k++) {
+        s->momentum[k] += r->mass * fsi__d3_axis(v, k);
+        s->angular_momentum[k] += fsi__d3_axis(spin, k);
+    }
+    s->max_speed = fmax(s->max_speed, fsi__d3_norm(v));
+}
+
+/* Momentum, energy and speeds as published; memory. */
+static void fsi__rg_measure(const fsi_rigid *w, fsi_rigid_stats *s)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
-    double turn[9], tensor[9];
+    const fsi__jt_tree *t;
     int id, k, l;
     s->bodies = 0;
     for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) {
-        const fsi_body *b = im->body[id];
-        fsi__d3 v = fsi__d3_of(b->velocity), o = fsi__d3_of(b->angular_velocity), x = fsi__d3_of(b->pose.position), l0;
-        double m = im->record[id].mass;
         s->bodies++;
-        for (k = 0; k < 3; k++) s->liquid_impulse[k] += fsi__d3_axis(fsi__d3_of(b->impulse), k);
-        if (im->kind[id] != FSI_RIGID_DYNAMIC) continue;
-        fsi__d9_of_quat(b->pose.orientation, turn);
-        fsi__d9_turn(turn, im->record[id].inertia, tensor);
-        l0 = fsi__d9_mul(tensor, o);
-        s->kinetic_energy += 0.5 * (m * fsi__d3_dot(v, v) + fsi__d3_dot(o, l0));
-        s->potential_energy -= m * fsi__d3_dot(fsi__d3_of(w->desc.gravity), x);
-        l0 = fsi__d3_madd(l0, m, fsi__d3_cross(x, v));
-        for (k = 0; k < 3; k++) {
-            s->momentum[k] += m * fsi__d3_axis(v, k);
-            s->angular_momentum[k] += fsi__d3_axis(l0, k);
-        }
-        if (fsi__d3_norm(v) > s->max_speed) s->max_speed = fsi__d3_norm(v);
+        for (k = 0; k < 3; k++) s->liquid_impulse[k] += fsi__d3_axis(fsi__d3_of(im->body[id]->impulse), k);
+        if (im->kind[id] == FSI_RIGID_DYNAMIC) fsi__rg_measure_body(w, id, s);
     }
-    for (id = 0; id < w->tree_count; id++) for (l = 0; im->tree[id] && l < im->tree[id]->view.link_count; l++) if ((k = im->tree[id]->column[l]) >= 0) {
-        double d = (double)im->tree[id]->q[k] - im->tree[id]->link[l].rest;
-        s->potential_energy += 0.5 * im->tree[id]->link[l].stiffness * d * d;
+    for (k = 0; (t = fsi__rg_next_tree(w, &k, 0)) != NULL;) for (l = 0; l < t->view.link_count; l++) {
+        const double d = t->column[l] < 0 ? 0 : (double)t->q[t->column[l]] - t->link[l].rest;
+        s->potential_energy += 0.5 * t->link[l].stiffness * d * d;
     }
+    s->bytes = w->context->bytes;
+    s->allocs = w->context->allocs;
 }
 
-FSI_API void fsi__rg_commit(fsi_rigid *w, double dt)
+static void fsi__rg_commit_contacts(fsi_rigid *w)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    int id, k, i;
-    for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) fsi__rg_commit_body(w, id, dt);
-    for (k = 0; k < w->tree_count; k++) if (im->tree[k]) fsi__rg_commit_tree(im->tree[k]);
+    int i;
     for (i = 0; i < im->last_count; i++) {
         const fsi__rg_touch *t = &im->last[i];
         fsi_rigid_contact *c = &im->contact[i];
@@ -1423,16 +1618,24 @@ FSI_API void fsi__rg_commit(fsi_rigid *w, double dt)
     }
     w->contact_count = im->last_count;
     im->saved_dt = im->last_dt;
+}
+
+FSI_API void fsi__rg_commit(fsi_rigid *w, double dt)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__jt_tree *t;
+    int id, k;
+    for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) fsi__rg_commit_body(w, id, dt);
+    for (k = 0; (t = fsi__rg_next_tree(w, &k, 0)) != NULL;) fsi__rg_commit_tree(t);
+    fsi__rg_commit_contacts(w);
     w->time += dt;
-    fsi__rg_measure(w, &im->stats);
     im->stats.sweeps = im->report.sweeps;
     im->stats.direct = im->report.direct;
     im->stats.direct_steps = im->report.direct_steps;
     im->stats.degraded = im->report.degraded;
     im->stats.residual = im->report.residual;
     im->stats.seconds_direct = im->report.seconds_direct;
-    im->stats.bytes = w->context->bytes;
-    im->stats.allocs = w->context->allocs;
+    fsi__rg_measure(w, &im->stats);
     w->stats = im->stats;
     im->begun = 0;
     im->looking = 0;
@@ -1440,7 +1643,7 @@ FSI_API void fsi__rg_commit(fsi_rigid *w, double dt)
 
 FSI_API void fsi__rg_drop(fsi_rigid *w) { fsi__rg_of(w)->touch_count = 0; }
 
-/* ---- >>step - */
+/* ---- >>step ------------------------------------------------------------------------------------------------------ */
 
 /* One substep by itself. */
 static fsi_status fsi__rg_substep(fsi_rigid *w, double dt, const char *fn)
@@ -1454,10 +1657,13 @@ static fsi_status fsi__rg_substep(fsi_rigid *w, double dt, const char *fn)
 FSI_API void fsi__rg_warn(const fsi_rigid *w)
 {
     const fsi_rigid_stats *s = &w->stats;
-    if (s->overlapping > 0) fsi__warn(w->context, "fsi_rigid: %d pairs of bodies are deep in each other, the deepest by %g m, which is being undone", s->overlapping, s->max_depth);
+    if (s->overlapping > 0)
+        fsi__warn(w->context,
+            "fsi_rigid: %d pairs of bodies overlap deeply, by up to %g m, which is being undone",
+            s->overlapping, s->max_depth);
 }
 
-/* What a step of no time tells of what is published. */
+/* The stats of a step with dt 0: of what is published. */
 static void fsi__rg_look(fsi_rigid *w)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
@@ -1465,25 +1671,28 @@ static void fsi__rg_look(fsi_rigid *w)
     fsi_rigid_stats *s = &im->stats;
     int i, id;
     memset(s, 0, sizeof *s);
-    for (id = 0; id < w->count; id++) {
-        im->parent[id] = id;
-        s->awake += im->kind[id] == FSI_RIGID_DYNAMIC && !im->asleep[id];
-    }
+    for (id = 0; id < w->count; id++) im->parent[id] = id;
+
+    /* contacts are sorted: those of one pair stand together */
     for (i = 0; i < w->contact_count; i++) {
         const fsi_rigid_contact *c = &im->contact[i];
-        const int pair = i > 0 && c->a == c[-1].a && c->b == c[-1].b; /* sorted: no contact of another pair stands between */
-        const double thick = fsi__cd_thickness(&scene, c->a, c->b);
+        const int same = i > 0 && c->a == c[-1].a && c->b == c[-1].b;
+        const double deep = 0.05 * fsi__cd_thickness(&scene, c->a, c->b);
         s->contacts++;
         s->touching += fsi_v3_dot(c->impulse, c->normal) > 0;
         s->max_depth = fmax(s->max_depth, (double)c->depth);
-        s->overlapping += (double)c->depth > 0.05 * thick && !(pair && (double)c[-1].depth > 0.05 * thick);
-        if (c->b >= 0 && im->kind[c->a] == FSI_RIGID_DYNAMIC && im->kind[c->b] == FSI_RIGID_DYNAMIC) fsi__cd_join(im->parent, c->a, c->b);
+        s->overlapping += (double)c->depth > deep && !(same && (double)c[-1].depth > deep);
+        if (c->b >= 0 && im->kind[c->a] == FSI_RIGID_DYNAMIC && im->kind[c->b] == FSI_RIGID_DYNAMIC)
+            fsi__cd_join(im->parent, c->a, c->b);
     }
-    for (id = 0; id < w->count; id++) s->islands += im->kind[id] == FSI_RIGID_DYNAMIC && !im->asleep[id] && im->parent[id] == id;
+
+    /* bodies and islands awake */
+    for (id = 0; id < w->count; id++) if (im->kind[id] == FSI_RIGID_DYNAMIC && !im->asleep[id]) {
+        s->awake++;
+        s->islands += im->parent[id] == id;
+    }
     fsi__rg_measure(w, s);
     memset(s->liquid_impulse, 0, sizeof s->liquid_impulse);
-    s->bytes = w->context->bytes;
-    s->allocs = w->context->allocs;
     w->stats = *s;
     im->looking = 0;
 }
@@ -1511,7 +1720,9 @@ FSI_API fsi_status fsi_rigid_step(fsi_rigid *w, fsi_real dt)
     static const char fn[] = "fsi_rigid_step";
     FSI__TRY(fsi__rg_check(w));
     FSI__TRY(fsi__check_dt(w->context, dt, fn));
-    if (fsi__rg_of(w)->begun > 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "a step was begun by fsi_rigid_begin_step: end it first");
+    if (fsi__rg_of(w)->begun > 0)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0,
+            "a step was begun by fsi_rigid_begin_step: end it first");
     if (dt > 0) return fsi__rg_run(w, (double)dt, fn);
     FSI__TRY(fsi__rg_check_inputs(w, 0, fn));
     fsi__rg_look(w);
@@ -1528,19 +1739,22 @@ FSI_API fsi_real fsi_rigid_suggest_dt(const fsi_rigid *w)
     g = (double)fsi_v3_norm(w->desc.gravity);
     for (id = 0; id < w->count; id++) {
         const int falls = im->kind[id] == FSI_RIGID_DYNAMIC;
-        const double way = im->solid[id].thick, pull = falls ? g * (2 * w->desc.substeps - 1) : 0; /* half its thickness: */
+        /* half its thickness: */
+        const double way = im->solid[id].thick, pull = falls ? g * (2 * w->desc.substeps - 1) : 0;
         double v;
         if ((!falls && im->kind[id] != FSI_RIGID_KINEMATIC) || im->asleep[id] || !(way > 0)) continue;
-        v = (double)fsi_v3_norm(im->body[id]->velocity) + (double)fsi_v3_norm(im->body[id]->angular_velocity) * im->solid[id].reach;
+        v = (double)fsi_v3_norm(im->body[id]->velocity)
+            + (double)fsi_v3_norm(im->body[id]->angular_velocity) * im->solid[id].reach;
         /* in the last of N substeps t: (v + g (N - 1) t) t + g t^2/2 */
         if (v > 0 || pull > 0) least = fmin(least, w->desc.substeps * 2 * way / (v + sqrt(v * v + 2 * pull * way)));
     }
     return (fsi_real)least;
 }
 
-/* ---- >>liquids - */
+/* ---- >>liquids --------------------------------------------------------------------------------------------------- */
 
-/* What a liquid is told: the forces that contacts and joints will give without it, F = m (v - v0)/dt, and its sum with all others. */
+/* What a liquid is told: the forces that contacts and joints will give without it, F = m (v - v0)/dt, and its sum with
+   all others. */
 static void fsi__rg_tell(fsi_rigid *w, int id, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
@@ -1548,7 +1762,8 @@ static void fsi__rg_tell(fsi_rigid *w, int id, double dt)
     const fsi__rg_record *r = &im->record[id];
     fsi_body *b = im->body[id];
     double tensor[9];
-    fsi__d3 f = fsi__d3_scale(fsi__d3_sub(m->v, m->v0), r->mass / dt), o = fsi__d3_scale(fsi__d3_sub(m->w, m->w0), 1 / dt);
+    fsi__d3 f = fsi__d3_scale(fsi__d3_sub(m->v, m->v0), r->mass / dt),
+        o = fsi__d3_scale(fsi__d3_sub(m->w, m->w0), 1 / dt);
     fsi__d9_turn(m->turn, r->inertia, tensor);
     b->impulse = b->angular_impulse = b->reaction_force = b->reaction_torque = fsi_v3(0, 0, 0);
     b->force = im->kind[id] == FSI_RIGID_DYNAMIC ? fsi__d3_real(f) : fsi_v3(0, 0, 0);
@@ -1594,13 +1809,17 @@ static fsi_status fsi__rg_check_liquid(const fsi_rigid *w, const char *fn)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
     int id;
-    if (!(im->begun > 0)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "no step was begun: call fsi_rigid_begin_step first");
+    if (!(im->begun > 0))
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0,
+            "no step was begun: call fsi_rigid_begin_step first");
     for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) {
         const fsi_body *b = im->body[id];
         if (!fsi_v3_is_finite(b->impulse) || !fsi_v3_is_finite(b->angular_impulse))
-            return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "body %d: the impulse of the liquid is not finite", id);
+            return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "body %d: the impulse of the liquid is not finite",
+                id);
         if (!fsi__col_within(b->impulse, FSI__RG_STRONGEST) || !fsi__col_within(b->angular_impulse, FSI__RG_STRONGEST))
-            return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)b->impulse.x, "body %d: the impulse of the liquid is beyond %g", id, FSI__RG_STRONGEST);
+            return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)b->impulse.x,
+                "body %d: the impulse of the liquid is beyond %g", id, FSI__RG_STRONGEST);
     }
     return FSI_OK;
 }
@@ -1638,21 +1857,25 @@ FSI_API fsi_status fsi_rigid_end_step(fsi_rigid *w, fsi_real dt)
         return FSI_OK;
     }
     FSI__TRY(fsi__rg_check_liquid(w, fn));
-    if (fabs((double)dt - im->begun) > 1e-6 * im->begun) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, (double)dt, "dt is %g, the step was begun with %g", (double)dt, im->begun);
+    if (fabs((double)dt - im->begun) > 1e-6 * im->begun)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, (double)dt, "dt is %g, the step was begun with %g",
+            (double)dt, im->begun);
     im->ending = 1;
     status = fsi__rg_run(w, (double)dt, fn);
     im->ending = 0;
     return status;
 }
 
-/* ---- >>reading and setting bodies - */
+/* ---- >>reading and setting bodies -------------------------------------------------------------------------------- */
 
-static int fsi__rg_is_body(const fsi_rigid *w, int id) { return id >= 0 && id < w->count && w->kind[id] != FSI_RIGID_NONE; }
+static int fsi__rg_is_body(const fsi_rigid *w, int id) { return id >= 0 && id < w->count
+    && w->kind[id] != FSI_RIGID_NONE; }
 
 static fsi_status fsi__rg_check_id(const fsi_rigid *w, int id, const char *fn)
 {
     FSI__TRY(fsi__rg_check(w));
-    return fsi__rg_is_body(w, id) ? FSI_OK : fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, id, "there is no body %d", id);
+    return fsi__rg_is_body(w, id) ? FSI_OK : fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, id,
+        "there is no body %d", id);
 }
 
 FSI_API fsi_body *fsi_rigid_body(fsi_rigid *w, int id)
@@ -1828,7 +2051,9 @@ static double fsi__rg_deepest(const fsi_rigid *w, int id, int *other)
             h.n = 0;
             h.margin = 0;
             fsi__col_collide(&h, &p, &q, w->desc.dim);
-            for (s = 0; s < h.n; s++) if (h.point[s].depth > 0.05 * thick && h.point[s].depth > worst) { worst = h.point[s].depth; *other = k; }
+            for (s = 0; s < h.n; s++)
+                if (h.point[s].depth > 0.05 * thick && h.point[s].depth > worst) { worst = h.point[s].depth; *other = k;
+                }
         }
     }
     return worst;
@@ -1841,7 +2066,8 @@ static fsi_status fsi__rg_check_overlap(fsi_rigid *w, int id, const char *fn)
     if (w->desc.overlap != FSI_RIGID_OVERLAP_REFUSE) return FSI_OK;
     depth = fsi__rg_deepest(w, id, &other);
     if (other < 0) return FSI_OK;
-    return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, other, depth, "the body would be %g m deep in body %d", depth, other);
+    return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, other, depth, "the body would be %g m deep in body %d", depth,
+        other);
 }
 
 FSI_API fsi_status fsi_rigid_teleport(fsi_rigid *w, int id, fsi_pose pose)
@@ -1854,7 +2080,9 @@ FSI_API fsi_status fsi_rigid_teleport(fsi_rigid *w, int id, fsi_pose pose)
     FSI__TRY(fsi__rg_check_id(w, id, fn));
     FSI__TRY(fsi__col_check_pose(w->context, fn, "pose", id, &pose));
     FSI__TRY(fsi__col_check_flat(w->context, fn, "pose", id, w->desc.dim, &pose));
-    if (fsi__rg_is_joined(w, id)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d is a link of tree %d: only a free root can be set", id, w->link[id]);
+    if (fsi__rg_is_joined(w, id))
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0,
+            "body %d is a link of tree %d: only a free root can be set", id, w->link[id]);
     im = fsi__rg_of(w);
     b = im->body[id];
     old = *b;
@@ -1870,17 +2098,25 @@ FSI_API fsi_status fsi_rigid_teleport(fsi_rigid *w, int id, fsi_pose pose)
     fsi__rg_disturb(w, id, 1);
     if (w->link[id] < 0) return FSI_OK;
     fsi__rg_refresh_tree(w, im->tree[w->link[id]]);
-    for (l = 0; l < im->tree[w->link[id]]->view.link_count; l++) fsi__rg_part_contacts(w, im->tree[w->link[id]]->body[l]);
+    for (l = 0; l < im->tree[w->link[id]]->view.link_count; l++)
+        fsi__rg_part_contacts(w, im->tree[w->link[id]]->body[l]);
     return FSI_OK;
 }
 
 static fsi_status fsi__rg_check_motion(const fsi_rigid *w, const char *fn, int index, fsi_vec3 v, fsi_vec3 o)
 {
     if (!fsi_v3_is_finite(v)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, index, 0, "velocity is not finite");
-    if (!fsi_v3_is_finite(o)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, index, 0, "angular_velocity is not finite");
-    if (!fsi__col_within(v, FSI__RG_FASTEST)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, index, (double)v.x, "velocity is beyond %g m/s", FSI__RG_FASTEST);
-    if (!fsi__col_within(o, FSI__RG_FASTEST)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, index, (double)o.x, "angular_velocity is beyond %g rad/s", FSI__RG_FASTEST);
-    if (w->desc.dim == 2 && (v.z != 0 || o.x != 0 || o.y != 0)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, 0, "a velocity leaves the plane z = 0 of a 2D world");
+    if (!fsi_v3_is_finite(o))
+        return fsi__fail(w->context, FSI_ERROR_NAN, fn, index, 0, "angular_velocity is not finite");
+    if (!fsi__col_within(v, FSI__RG_FASTEST))
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, index, (double)v.x, "velocity is beyond %g m/s",
+            FSI__RG_FASTEST);
+    if (!fsi__col_within(o, FSI__RG_FASTEST))
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, index, (double)o.x, "angular_velocity is beyond %g rad/s",
+            FSI__RG_FASTEST);
+    if (w->desc.dim == 2 && (v.z != 0 || o.x != 0 || o.y != 0))
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, 0,
+            "a velocity leaves the plane z = 0 of a 2D world");
     return FSI_OK;
 }
 
@@ -1891,7 +2127,9 @@ FSI_API fsi_status fsi_rigid_set_velocity(fsi_rigid *w, int id, fsi_vec3 velocit
     fsi_body *b;
     FSI__TRY(fsi__rg_check_id(w, id, fn));
     FSI__TRY(fsi__rg_check_motion(w, fn, id, velocity, angular_velocity));
-    if (w->kind[id] == FSI_RIGID_STATIC || fsi__rg_is_joined(w, id)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d is %s", id, w->kind[id] == FSI_RIGID_STATIC ? "static" : "a link: only a free root can be set");
+    if (w->kind[id] == FSI_RIGID_STATIC || fsi__rg_is_joined(w, id))
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d is %s", id,
+            w->kind[id] == FSI_RIGID_STATIC ? "static" : "a link: only a free root can be set");
     im = fsi__rg_of(w);
     fsi__rg_disturb(w, id, 0);
     b = im->body[id];
@@ -1913,7 +2151,8 @@ static fsi__jt_tree *fsi__rg_tree_now(const fsi_rigid *w, int tree)
     return t;
 }
 
-/* An impulse on a link changes all rates: M du = J^T (moment, j), scripted joints held. 0: beyond the limit of rates. */
+/* An impulse on a link changes all rates: M du = J^T (moment, j), scripted joints held. 0: beyond the limit of
+   rates. */
 static int fsi__rg_kick_tree(fsi_rigid *w, int id, fsi__d3 moment, fsi__d3 j)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
@@ -1933,11 +2172,19 @@ static int fsi__rg_kick_tree(fsi_rigid *w, int id, fsi__d3 moment, fsi__d3 j)
 static fsi_status fsi__rg_check_push(const fsi_rigid *w, int id, fsi_vec3 j, fsi_vec3 x, const char *fn)
 {
     FSI__TRY(fsi__rg_check_id(w, id, fn));
-    if (w->kind[id] != FSI_RIGID_DYNAMIC) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, (double)w->kind[id], "body %d is not dynamic", id);
-    if (!fsi_v3_is_finite(j) || !fsi_v3_is_finite(x)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "%s is not finite", fsi_v3_is_finite(x) ? "what pushes" : "x");
-    if (w->desc.dim == 2 && (j.z != 0 || x.z != 0)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "what pushes leaves the plane z = 0 of a 2D world");
-    if (!fsi__col_within(x, 1e9)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)fsi_v3_norm(x), "x lies farther than 1e9 m from the origin");
-    if (!fsi__col_within(j, FSI__RG_STRONGEST)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)j.x, "what pushes is beyond %g", FSI__RG_STRONGEST);
+    if (w->kind[id] != FSI_RIGID_DYNAMIC)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, (double)w->kind[id], "body %d is not dynamic", id);
+    if (!fsi_v3_is_finite(j) || !fsi_v3_is_finite(x))
+        return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "%s is not finite",
+            fsi_v3_is_finite(x) ? "what pushes" : "x");
+    if (w->desc.dim == 2 && (j.z != 0 || x.z != 0))
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "what pushes leaves the plane z = 0 of a 2D world");
+    if (!fsi__col_within(x, 1e9))
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)fsi_v3_norm(x),
+            "x lies farther than 1e9 m from the origin");
+    if (!fsi__col_within(j, FSI__RG_STRONGEST))
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)j.x, "what pushes is beyond %g",
+            FSI__RG_STRONGEST);
     return FSI_OK;
 }
 
@@ -1957,8 +2204,11 @@ FSI_API fsi_status fsi_rigid_apply_impulse(fsi_rigid *w, int id, fsi_vec3 impuls
     fsi__d9_turn(turn, im->record[id].inverse, inverse);
     v = fsi__d3_madd(fsi__d3_of(b->velocity), 1 / im->record[id].mass, j);
     o = fsi__d3_add(fsi__d3_of(b->angular_velocity), fsi__d9_mul(inverse, moment));
-    slow = w->link[id] >= 0 ? fsi__rg_kick_tree(w, id, moment, j) : fsi__d3_norm(v) <= FSI__RG_FASTEST && fsi__d3_norm(o) <= FSI__RG_FASTEST;
-    if (!slow) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, fsi__d3_norm(j), "the impulse would make body %d faster than %g m/s or rad/s", id, FSI__RG_FASTEST);
+    slow = w->link[id] >= 0 ? fsi__rg_kick_tree(w, id, moment, j) : fsi__d3_norm(v) <= FSI__RG_FASTEST
+        && fsi__d3_norm(o) <= FSI__RG_FASTEST;
+    if (!slow)
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, fsi__d3_norm(j),
+            "the impulse would make body %d faster than %g m/s or rad/s", id, FSI__RG_FASTEST);
     fsi__rg_disturb(w, id, 0);
     if (w->link[id] >= 0) return FSI_OK;
     b->velocity = b->new_velocity = fsi__d3_real(v);
@@ -1976,7 +2226,8 @@ FSI_API fsi_status fsi_rigid_apply_force(fsi_rigid *w, int id, fsi_vec3 force, f
     sum = fsi_v3_add(r->once_force, force);
     turn = fsi_v3_add(r->once_torque, fsi_v3_cross(fsi_v3_sub(x, w->body[id]->pose.position), force));
     if (!fsi__col_within(sum, FSI__RG_STRONGEST) || !fsi__col_within(turn, FSI__RG_STRONGEST))
-        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)fsi_v3_norm(force), "the forces on body %d, or their torque, add up to more than %g", id, FSI__RG_STRONGEST);
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)fsi_v3_norm(force),
+            "the forces on body %d, or their torque, add up to more than %g", id, FSI__RG_STRONGEST);
     fsi__rg_disturb(w, id, 0);
     r->once_force = sum;
     r->once_torque = turn;
@@ -1988,7 +2239,8 @@ FSI_API fsi_status fsi_rigid_set_target(fsi_rigid *w, int id, fsi_pose pose)
     static const char fn[] = "fsi_rigid_set_target";
     fsi__rg_record *r;
     FSI__TRY(fsi__rg_check_id(w, id, fn));
-    if (w->kind[id] != FSI_RIGID_KINEMATIC) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, (double)w->kind[id], "body %d is not kinematic", id);
+    if (w->kind[id] != FSI_RIGID_KINEMATIC)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, (double)w->kind[id], "body %d is not kinematic", id);
     FSI__TRY(fsi__col_check_pose(w->context, fn, "pose", id, &pose));
     FSI__TRY(fsi__col_check_flat(w->context, fn, "pose", id, w->desc.dim, &pose));
     pose.position = fsi_pose_point(pose, w->center[id]);
@@ -2012,7 +2264,9 @@ FSI_API fsi_status fsi_rigid_sleep(fsi_rigid *w, int id)
     static const char fn[] = "fsi_rigid_sleep";
     fsi_body *b;
     FSI__TRY(fsi__rg_check_id(w, id, fn));
-    if (w->kind[id] != FSI_RIGID_DYNAMIC || w->link[id] >= 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d is %s", id, w->link[id] >= 0 ? "a link" : "not dynamic");
+    if (w->kind[id] != FSI_RIGID_DYNAMIC || w->link[id] >= 0)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d is %s", id,
+            w->link[id] >= 0 ? "a link" : "not dynamic");
     b = w->body[id];
     b->velocity = b->angular_velocity = b->new_velocity = b->new_angular_velocity = fsi_v3(0, 0, 0);
     if (!w->asleep[id]) fsi__rg_of(w)->record[id].group = id;
@@ -2020,7 +2274,7 @@ FSI_API fsi_status fsi_rigid_sleep(fsi_rigid *w, int id)
     return FSI_OK;
 }
 
-/* ---- >>tessellation and drawing - */
+/* ---- >>tessellation and drawing ---------------------------------------------------------------------------------- */
 
 static void fsi__rg_skin_body(const fsi_rigid *w, int id, int shape, double edge, fsi__col_skin *s)
 {
@@ -2046,9 +2300,13 @@ FSI_API fsi_status fsi_rigid_tessellate(fsi_rigid *w, int id, int shape, fsi_rea
     if (out) *out = NULL;
     FSI__TRY(fsi__rg_check_id(w, id, fn));
     if (!out) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "out is NULL");
-    if (shape < -1 || shape >= fsi__rg_of(w)->solid[id].parts) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, shape, shape, "body %d has no shape %d", id, shape);
-    if (fsi__rg_of(w)->solid[id].parts == 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d has no shapes", id);
-    if (!fsi_is_finite((double)edge) || edge < 0) return fsi__fail(w->context, fsi_is_finite((double)edge) ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, id, (double)edge, "edge is %g", (double)edge);
+    if (shape < -1 || shape >= fsi__rg_of(w)->solid[id].parts)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, shape, shape, "body %d has no shape %d", id, shape);
+    if (fsi__rg_of(w)->solid[id].parts == 0)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d has no shapes", id);
+    if (!fsi_is_finite((double)edge) || edge < 0)
+        return fsi__fail(w->context, fsi_is_finite((double)edge) ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, id,
+            (double)edge, "edge is %g", (double)edge);
     memset(&s, 0, sizeof s);
     fsi__rg_skin_body(w, id, shape, (double)edge, &s);
     corners = (size_t)w->desc.dim * (size_t)s.elements;
@@ -2064,7 +2322,8 @@ FSI_API fsi_status fsi_rigid_tessellate(fsi_rigid *w, int id, int shape, fsi_rea
         d.corners = w->desc.dim;
         d.weld = 0;
         status = fsi_mesh_create(out, &d);
-    } else status = fsi__fail(w->context, FSI_ERROR_MEMORY, fn, id, d.vertex_count, "no memory for a mesh of %d vertices", d.vertex_count);
+    } else status = fsi__fail(w->context, FSI_ERROR_MEMORY, fn, id, d.vertex_count,
+        "no memory for a mesh of %d vertices", d.vertex_count);
     fsi__free(w->context, s.vertex, (size_t)d.vertex_count, sizeof *s.vertex);
     fsi__free(w->context, s.element, corners, sizeof *s.element);
     return status;
@@ -2089,13 +2348,15 @@ FSI_API void fsi_rigid_debug_draw(const fsi_rigid *w, const fsi_debug_draw *draw
     for (k = 0; k < w->contact_count; k++) {
         const fsi_rigid_contact *c = &im->contact[k];
         if (draw->point) draw->point(draw->user, c->point, (fsi_real)0.01, 0xff0000);
-        fsi__col_draw_line(draw, fsi__d3_of(c->point), fsi__d3_madd(fsi__d3_of(c->point), 0.2 * im->solid[c->a].thick, fsi__d3_of(c->normal)), 0xff0000);
+        fsi__col_draw_line(draw, fsi__d3_of(c->point),
+            fsi__d3_madd(fsi__d3_of(c->point), 0.2 * im->solid[c->a].thick, fsi__d3_of(c->normal)), 0xff0000);
     }
     for (id = 0; id < w->tree_count; id++) for (k = 1; im->tree[id] && k < im->tree[id]->view.link_count; k++)
-        fsi__col_draw_line(draw, fsi__d3_of(im->body[im->tree[id]->body[im->tree[id]->parent[k]]]->pose.position), fsi__d3_of(im->body[im->tree[id]->body[k]]->pose.position), 0x20c060);
+        fsi__col_draw_line(draw, fsi__d3_of(im->body[im->tree[id]->body[im->tree[id]->parent[k]]]->pose.position),
+            fsi__d3_of(im->body[im->tree[id]->body[k]]->pose.position), 0x20c060);
 }
 
-/* ---- >>adding and removing bodies - */
+/* ---- >>adding and removing bodies -------------------------------------------------------------------------------- */
 
 FSI_API fsi_rigid_body_desc fsi_rigid_default_body_desc(void)
 {
@@ -2137,32 +2398,43 @@ static fsi_status fsi__rg_body_mass(fsi_rigid *w, const fsi_rigid_body_desc *d, 
         }
         r = fsi__d3_sub(fsi__d3_of(p.center), fsi__d3_make(first[0] / total, first[1] / total, first[2] / total));
         for (i = 0; i < 9; i++)
-            inertia[i] += (double)p.inertia.m[i] + (double)p.mass * ((i % 4 ? 0 : fsi__d3_dot(r, r)) - fsi__d3_axis(r, i / 3) * fsi__d3_axis(r, i % 3));
+            inertia[i] += (double)p.inertia.m[i]
+                + (double)p.mass * ((i % 4 ? 0 : fsi__d3_dot(r, r)) - fsi__d3_axis(r, i / 3) * fsi__d3_axis(r, i % 3));
     }
     scale = d->mass > 0 && total > 0 ? (double)d->mass / total : 1;
     sum->mass = (fsi_real)(d->mass > 0 ? (double)d->mass : total);
-    if (total > 0) sum->center = fsi_v3((fsi_real)(first[0] / total), (fsi_real)(first[1] / total), (fsi_real)(first[2] / total));
+    if (total > 0)
+        sum->center = fsi_v3((fsi_real)(first[0] / total), (fsi_real)(first[1] / total), (fsi_real)(first[2] / total));
     for (i = 0; i < 9; i++) sum->inertia.m[i] = (fsi_real)(scale * inertia[i]);
     if (d->inertia_given) {
         sum->center = d->center;
         sum->inertia = d->inertia;
     }
-    if (w->desc.dim == 2) sum->inertia = fsi_m3_diagonal(fsi_v3(sum->inertia.m[8] / 2, sum->inertia.m[8] / 2, sum->inertia.m[8]));
+    if (w->desc.dim == 2)
+        sum->inertia = fsi_m3_diagonal(fsi_v3(sum->inertia.m[8] / 2, sum->inertia.m[8] / 2, sum->inertia.m[8]));
     return FSI_OK;
 }
 
-static fsi_status fsi__rg_check_number(const fsi_rigid *w, const char *fn, int index, const char *name, fsi_real x, fsi_real lo, fsi_real hi)
+static fsi_status fsi__rg_check_number(const fsi_rigid *w, const char *fn, int index, const char *name, fsi_real x,
+    fsi_real lo, fsi_real hi)
 {
-    if (!fsi_is_finite((double)x)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, index, (double)x, "desc.%s is not finite", name);
-    if (!(x >= lo && x <= hi)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, (double)x, "desc.%s is %g, it must be %g to %g", name, (double)x, (double)lo, (double)hi);
+    if (!fsi_is_finite((double)x))
+        return fsi__fail(w->context, FSI_ERROR_NAN, fn, index, (double)x, "desc.%s is not finite", name);
+    if (!(x >= lo && x <= hi))
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, (double)x, "desc.%s is %g, it must be %g to %g",
+            name, (double)x, (double)lo, (double)hi);
     return FSI_OK;
 }
 
 /* A coefficient of its own, or -1: the world's. */
-static fsi_status fsi__rg_check_own(fsi_context *context, const char *fn, int index, const char *name, fsi_real x, double hi)
+static fsi_status fsi__rg_check_own(fsi_context *context, const char *fn, int index, const char *name, fsi_real x,
+    double hi)
 {
-    if (!fsi_is_finite((double)x)) return fsi__fail(context, FSI_ERROR_NAN, fn, index, (double)x, "desc.%s is not finite", name);
-    if (!((x >= 0 || x == -1) && (double)x <= hi)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, (double)x, "desc.%s is %g, it must be 0 to %g, or -1: the world's", name, (double)x, hi);
+    if (!fsi_is_finite((double)x))
+        return fsi__fail(context, FSI_ERROR_NAN, fn, index, (double)x, "desc.%s is not finite", name);
+    if (!((x >= 0 || x == -1) && (double)x <= hi))
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, (double)x,
+            "desc.%s is %g, it must be 0 to %g, or -1: the world's", name, (double)x, hi);
     return FSI_OK;
 }
 
@@ -2170,10 +2442,15 @@ static fsi_status fsi__rg_check_body_desc(const fsi_rigid *w, const fsi_rigid_bo
 {
     int k;
     if (!d) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, 0, "desc is NULL");
-    if (d->cookie != FSI__COOKIE('B', fsi_rigid_body_desc)) return fsi__fail(w->context, FSI_ERROR_COOKIE, fn, index, 0, "desc was not filled by fsi_rigid_default_body_desc of this version and precision");
-    if (d->kind < FSI_RIGID_STATIC || d->kind > FSI_RIGID_DYNAMIC) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, (double)d->kind, "desc.kind %d does not exist", (int)d->kind);
+    if (d->cookie != FSI__COOKIE('B', fsi_rigid_body_desc))
+        return fsi__fail(w->context, FSI_ERROR_COOKIE, fn, index, 0,
+            "desc was not filled by fsi_rigid_default_body_desc of this version and precision");
+    if (d->kind < FSI_RIGID_STATIC || d->kind > FSI_RIGID_DYNAMIC)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, (double)d->kind, "desc.kind %d does not exist",
+            (int)d->kind);
     if (d->shape_count < 0 || d->shape_count > 4096 || (d->shape_count > 0 && !d->shapes))
-        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, d->shape_count, "desc.shape_count is %d, it must be 0 to 4096 and shapes be there", d->shape_count);
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, d->shape_count,
+            "desc.shape_count is %d, it must be 0 to 4096 and shapes be there", d->shape_count);
     for (k = 0; k < d->shape_count; k++) FSI__TRY(fsi__col_check_shape(w->context, fn, &d->shapes[k], k, w->desc.dim));
     FSI__TRY(fsi__col_check_pose(w->context, fn, "desc.pose", index, &d->pose));
     FSI__TRY(fsi__col_check_flat(w->context, fn, "desc.pose", index, w->desc.dim, &d->pose));
@@ -2181,10 +2458,17 @@ static fsi_status fsi__rg_check_body_desc(const fsi_rigid *w, const fsi_rigid_bo
     FSI__TRY(fsi__rg_check_number(w, fn, index, "mass", d->mass, 0, (fsi_real)1e30));
     FSI__TRY(fsi__rg_check_own(w->context, fn, index, "friction", d->friction, 100));
     FSI__TRY(fsi__rg_check_own(w->context, fn, index, "restitution", d->restitution, 1));
-    if (!fsi_v3_is_finite(d->center)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, index, 0, "desc.center is not finite");
-    if (!((double)fsi_v3_norm(d->center) <= 1e8)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, (double)fsi_v3_norm(d->center), "desc.center lies %g m from the body's frame, it must be within 1e8", (double)fsi_v3_norm(d->center));
-    if (d->inertia_given && !(d->mass > 0)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, (double)d->mass, "desc.mass is %g: where inertia is given it must be positive", (double)d->mass);
-    if (d->kind == FSI_RIGID_DYNAMIC && d->shape_count == 0 && !d->inertia_given) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, 0, "a dynamic body without shapes must be given mass and inertia");
+    if (!fsi_v3_is_finite(d->center))
+        return fsi__fail(w->context, FSI_ERROR_NAN, fn, index, 0, "desc.center is not finite");
+    if (!((double)fsi_v3_norm(d->center) <= 1e8))
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, (double)fsi_v3_norm(d->center),
+            "desc.center lies %g m from the body's frame, it must be within 1e8", (double)fsi_v3_norm(d->center));
+    if (d->inertia_given && !(d->mass > 0))
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, (double)d->mass,
+            "desc.mass is %g: where inertia is given it must be positive", (double)d->mass);
+    if (d->kind == FSI_RIGID_DYNAMIC && d->shape_count == 0 && !d->inertia_given)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, 0,
+            "a dynamic body without shapes must be given mass and inertia");
     return FSI_OK;
 }
 
@@ -2193,7 +2477,9 @@ static fsi_status fsi__rg_make_solid(fsi_rigid *w, const fsi_rigid_body_desc *d,
 {
     int k;
     s->part = (fsi__col_part *)fsi__alloc(w->context, (size_t)d->shape_count, sizeof *s->part);
-    if (!s->part) return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, -1, d->shape_count, "no memory for %d shapes", d->shape_count);
+    if (!s->part)
+        return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, -1, d->shape_count, "no memory for %d shapes",
+            d->shape_count);
     s->parts = d->shape_count;
     for (k = 0; k < s->parts; k++) {
         FSI__TRY(fsi__col_make_part(w->context, &s->part[k], &d->shapes[k], fsi__d3_of(center), w->desc.dim, fn, k));
@@ -2206,7 +2492,8 @@ static fsi_status fsi__rg_make_solid(fsi_rigid *w, const fsi_rigid_body_desc *d,
     return FSI_OK;
 }
 
-static void fsi__rg_make_record(const fsi_rigid_body_desc *d, const fsi_mass_properties *mass, int id, fsi__rg_record *r)
+static void fsi__rg_make_record(const fsi_rigid_body_desc *d, const fsi_mass_properties *mass, int id,
+    fsi__rg_record *r)
 {
     int k;
     memset(r, 0, sizeof *r);
@@ -2219,7 +2506,8 @@ static void fsi__rg_make_record(const fsi_rigid_body_desc *d, const fsi_mass_pro
 }
 
 /* The fsi_body of a desc; refuses mass and inertia that no body has. */
-static fsi_status fsi__rg_make_body(fsi_rigid *w, const fsi_rigid_body_desc *d, const fsi_mass_properties *mass, fsi_body *b, const char *fn, int index)
+static fsi_status fsi__rg_make_body(fsi_rigid *w, const fsi_rigid_body_desc *d, const fsi_mass_properties *mass,
+    fsi_body *b, const char *fn, int index)
 {
     fsi_status status;
     *b = fsi_default_body();
@@ -2333,9 +2621,11 @@ static void fsi__rg_join_sleepers(fsi_rigid *w, int id)
     int k, i;
     for (k = 0; k < w->count; k++) if (k != id && im->asleep[k] && im->record[k].group != im->record[id].group) {
         const int old = im->record[k].group;
-        double apart = fsi__d3_norm(fsi__d3_sub(fsi__d3_of(im->body[k]->pose.position), fsi__d3_of(im->body[id]->pose.position)));
+        double apart =
+            fsi__d3_norm(fsi__d3_sub(fsi__d3_of(im->body[k]->pose.position), fsi__d3_of(im->body[id]->pose.position)));
         if (apart > im->solid[k].reach + im->solid[id].reach) continue;
-        for (i = 0; i < w->count; i++) if (im->asleep[i] && im->record[i].group == old) im->record[i].group = im->record[id].group;
+        for (i = 0; i < w->count; i++)
+            if (im->asleep[i] && im->record[i].group == old) im->record[i].group = im->record[id].group;
     }
 }
 
@@ -2363,14 +2653,17 @@ FSI_API fsi_status fsi_rigid_remove_body(fsi_rigid *w, int id)
 {
     static const char fn[] = "fsi_rigid_remove_body";
     FSI__TRY(fsi__rg_check_id(w, id, fn));
-    if (w->link[id] >= 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d is a link of tree %d: remove the tree", id, w->link[id]);
+    if (w->link[id] >= 0)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d is a link of tree %d: remove the tree", id,
+            w->link[id]);
     fsi__rg_drop_body(w, id);
     return FSI_OK;
 }
 
-/* ---- >>planes - */
+/* ---- >>planes ---------------------------------------------------------------------------------------------------- */
 
-static fsi_status fsi__rg_put_plane(fsi_rigid *w, fsi__d3 n, double offset, double friction, double restitution, int *id, const char *fn)
+static fsi_status fsi__rg_put_plane(fsi_rigid *w, fsi__d3 n, double offset, double friction, double restitution,
+    int *id, const char *fn)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     fsi__cd_plane *p;
@@ -2399,17 +2692,23 @@ static void fsi__rg_wake_all(fsi_rigid *w)
     }
 }
 
-FSI_API fsi_status fsi_rigid_add_plane(fsi_rigid *w, fsi_vec3 normal, fsi_real offset, const fsi_rigid_body_desc *options, int *id)
+FSI_API fsi_status fsi_rigid_add_plane(fsi_rigid *w, fsi_vec3 normal, fsi_real offset,
+    const fsi_rigid_body_desc *options, int *id)
 {
     static const char fn[] = "fsi_rigid_add_plane";
     double size = fsi__d3_norm(fsi__d3_of(normal));
     FSI__TRY(fsi__rg_check(w));
-    if (!fsi_v3_is_finite(normal) || !fsi_is_finite((double)offset)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, -1, 0, "%s is not finite", fsi_v3_is_finite(normal) ? "offset" : "normal");
+    if (!fsi_v3_is_finite(normal) || !fsi_is_finite((double)offset))
+        return fsi__fail(w->context, FSI_ERROR_NAN, fn, -1, 0, "%s is not finite",
+            fsi_v3_is_finite(normal) ? "offset" : "normal");
     if (!(size > 1e-150)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, size, "normal has no length");
-    if (w->desc.dim == 2 && normal.z != 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, (double)normal.z, "normal leaves the plane z = 0 of a 2D world");
+    if (w->desc.dim == 2 && normal.z != 0)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, (double)normal.z,
+            "normal leaves the plane z = 0 of a 2D world");
     if (options) FSI__TRY(fsi__rg_check_own(w->context, fn, -1, "friction", options->friction, 100));
     if (options) FSI__TRY(fsi__rg_check_own(w->context, fn, -1, "restitution", options->restitution, 1));
-    FSI__TRY(fsi__rg_put_plane(w, fsi__d3_scale(fsi__d3_of(normal), 1 / size), (double)offset / size, options ? (double)options->friction : -1, options ? (double)options->restitution : -1, id, fn));
+    FSI__TRY(fsi__rg_put_plane(w, fsi__d3_scale(fsi__d3_of(normal), 1 / size), (double)offset / size,
+        options ? (double)options->friction : -1, options ? (double)options->restitution : -1, id, fn));
     fsi__rg_wake_all(w);
     return FSI_OK;
 }
@@ -2421,8 +2720,10 @@ FSI_API fsi_status fsi_rigid_remove_plane(fsi_rigid *w, int id)
     int i, n = 0;
     FSI__TRY(fsi__rg_check(w));
     im = fsi__rg_of(w);
-    if (id < 0 || id >= w->plane_count || !im->plane[id].alive) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, id, "there is no plane %d", id);
-    if (id < im->walls) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, id, "plane %d is a wall of the domain", id);
+    if (id < 0 || id >= w->plane_count || !im->plane[id].alive)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, id, "there is no plane %d", id);
+    if (id < im->walls)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, id, "plane %d is a wall of the domain", id);
     im->plane[id].alive = 0;
     for (i = 0; i < w->contact_count; i++) if (im->contact[i].b != -1 - id) im->contact[n++] = im->contact[i];
     w->contact_count = n;
@@ -2430,7 +2731,7 @@ FSI_API fsi_status fsi_rigid_remove_plane(fsi_rigid *w, int id)
     return FSI_OK;
 }
 
-/* ---- >>trees implementation - */
+/* ---- >>trees implementation -------------------------------------------------------------------------------------- */
 
 FSI_API fsi_rigid_link_desc fsi_rigid_default_link_desc(void)
 {
@@ -2462,17 +2763,29 @@ static int fsi__rg_tree_coordinates(const fsi_rigid_tree_desc *d, int dim)
 static fsi_status fsi__rg_check_link(const fsi_rigid *w, const fsi_rigid_link_desc *d, int l, const char *fn)
 {
     double size;
-    if (d->cookie != FSI__COOKIE('L', fsi_rigid_link_desc)) return fsi__fail(w->context, FSI_ERROR_COOKIE, fn, l, 0, "link %d was not filled by fsi_rigid_default_link_desc of this version and precision", l);
+    if (d->cookie != FSI__COOKIE('L', fsi_rigid_link_desc))
+        return fsi__fail(w->context, FSI_ERROR_COOKIE, fn, l, 0,
+            "link %d was not filled by fsi_rigid_default_link_desc of this version and precision", l);
     if (l == 0 ? d->parent != -1 : d->parent < 0 || d->parent >= l)
-        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, d->parent, "link %d: parent %d is not %s", l, d->parent, l == 0 ? "-1: link 0 is the root" : "an earlier link");
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, d->parent, "link %d: parent %d is not %s", l, d->parent,
+            l == 0 ? "-1: link 0 is the root" : "an earlier link");
     FSI__TRY(fsi__rg_check_body_desc(w, &d->body, fn, l));
-    if (d->body.shape_count == 0 && !d->body.inertia_given) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, 0, "link %d: without shapes it must be given mass and inertia", l);
+    if (d->body.shape_count == 0 && !d->body.inertia_given)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, 0,
+            "link %d: without shapes it must be given mass and inertia", l);
     if (l == 0) return FSI_OK;
-    if ((int)d->joint < 0 || d->joint > FSI_RIGID_WELD) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, (double)d->joint, "link %d: joint %d does not exist", l, (int)d->joint);
-    if (!fsi_v3_is_finite(d->point) || !fsi_v3_is_finite(d->axis)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, l, 0, "link %d: %s is not finite", l, fsi_v3_is_finite(d->point) ? "axis" : "point");
+    if ((int)d->joint < 0 || d->joint > FSI_RIGID_WELD)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, (double)d->joint, "link %d: joint %d does not exist", l,
+            (int)d->joint);
+    if (!fsi_v3_is_finite(d->point) || !fsi_v3_is_finite(d->axis))
+        return fsi__fail(w->context, FSI_ERROR_NAN, fn, l, 0, "link %d: %s is not finite", l,
+            fsi_v3_is_finite(d->point) ? "axis" : "point");
     size = fsi__d3_norm(fsi__d3_of(d->axis));
-    if (d->joint != FSI_RIGID_WELD && !(size > 1e-150)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, size, "link %d: axis has no length", l);
-    if (w->desc.dim == 2 && d->joint == FSI_RIGID_PRISMATIC && d->axis.z != 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, (double)d->axis.z, "link %d: axis leaves the plane z = 0 of a 2D world", l);
+    if (d->joint != FSI_RIGID_WELD && !(size > 1e-150))
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, size, "link %d: axis has no length", l);
+    if (w->desc.dim == 2 && d->joint == FSI_RIGID_PRISMATIC && d->axis.z != 0)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, (double)d->axis.z,
+            "link %d: axis leaves the plane z = 0 of a 2D world", l);
     FSI__TRY(fsi__rg_check_number(w, fn, l, "q", d->q, (fsi_real)-1e9, (fsi_real)1e9));
     FSI__TRY(fsi__rg_check_number(w, fn, l, "rate", d->rate, (fsi_real)-1e9, (fsi_real)1e9));
     FSI__TRY(fsi__rg_check_number(w, fn, l, "stiffness", d->stiffness, 0, (fsi_real)1e30));
@@ -2487,8 +2800,12 @@ static fsi_status fsi__rg_check_tree_desc(const fsi_rigid *w, const fsi_rigid_tr
 {
     int l;
     if (!d) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc is NULL");
-    if (d->cookie != FSI__COOKIE('T', fsi_rigid_tree_desc)) return fsi__fail(w->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc was not filled by fsi_rigid_default_tree_desc of this version and precision");
-    if (d->link_count < 1 || d->link_count > 256 || !d->links) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, d->link_count, "desc.link_count is %d, it must be 1 to 256 and links be there", d->link_count);
+    if (d->cookie != FSI__COOKIE('T', fsi_rigid_tree_desc))
+        return fsi__fail(w->context, FSI_ERROR_COOKIE, fn, -1, 0,
+            "desc was not filled by fsi_rigid_default_tree_desc of this version and precision");
+    if (d->link_count < 1 || d->link_count > 256 || !d->links)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, d->link_count,
+            "desc.link_count is %d, it must be 1 to 256 and links be there", d->link_count);
     FSI__TRY(fsi__rg_check_motion(w, fn, -1, d->velocity, d->angular_velocity));
     for (l = 0; l < d->link_count; l++) FSI__TRY(fsi__rg_check_link(w, &d->links[l], l, fn));
     return FSI_OK;
@@ -2506,7 +2823,8 @@ static void fsi__rg_make_joint(const fsi_rigid *w, fsi__jt_tree *t, const fsi_ri
 {
     fsi__jt_joint *j = &t->link[l];
     const fsi_body *own = w->body[t->body[l]], *up = w->body[t->body[t->parent[l]]];
-    fsi__d3 axis = w->desc.dim == 2 && d->joint == FSI_RIGID_REVOLUTE ? fsi__d3_make(0, 0, d->axis.z < 0 ? -1 : 1) : fsi__d3_unit(fsi__d3_of(d->axis)), point = fsi__d3_of(d->point);
+    fsi__d3 axis = w->desc.dim == 2 && d->joint == FSI_RIGID_REVOLUTE ? fsi__d3_make(0, 0, d->axis.z < 0 ? -1 : 1)
+        : fsi__d3_unit(fsi__d3_of(d->axis)), point = fsi__d3_of(d->point);
     double a[9], b[9];
     fsi__d9_of_quat(up->pose.orientation, a);
     fsi__d9_of_quat(own->pose.orientation, b);
@@ -2547,7 +2865,8 @@ static fsi__jt_tree *fsi__rg_new_tree(fsi_rigid *w, const fsi_rigid_tree_desc *d
     return t;
 }
 
-static fsi_status fsi__rg_put_links(fsi_rigid *w, fsi__jt_tree *t, const fsi_rigid_tree_desc *d, int tree, int *made, const char *fn)
+static fsi_status fsi__rg_put_links(fsi_rigid *w, fsi__jt_tree *t, const fsi_rigid_tree_desc *d, int tree, int *made,
+    const char *fn)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     int l;
@@ -2585,7 +2904,9 @@ FSI_API fsi_status fsi_rigid_add_tree(fsi_rigid *w, const fsi_rigid_tree_desc *d
     FSI__TRY(FSI__CD_ROOM(w->context, im->tree, w->tree_count, im->tree_capacity, id + 1, fn));
     FSI__TRY(fsi__rg_reserve_bodies(w, w->count + desc->link_count, fn));
     t = fsi__rg_new_tree(w, desc);
-    if (!t) return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, -1, desc->link_count, "no memory for a tree of %d links", desc->link_count);
+    if (!t)
+        return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, -1, desc->link_count, "no memory for a tree of %d links",
+            desc->link_count);
     im->tree[id] = t;
     fsi__rg_number_joints(w, t, desc);
     status = fsi__rg_put_links(w, t, desc, id, &made, fn);
@@ -2612,7 +2933,8 @@ FSI_API const fsi_rigid_tree *fsi_rigid_tree_at(const fsi_rigid *w, int tree)
 static fsi_status fsi__rg_check_tree(const fsi_rigid *w, int tree, const char *fn)
 {
     FSI__TRY(fsi__rg_check(w));
-    return fsi__rg_tree_of(w, tree) ? FSI_OK : fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, tree, tree, "there is no tree %d", tree);
+    return fsi__rg_tree_of(w, tree) ? FSI_OK : fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, tree, tree,
+        "there is no tree %d", tree);
 }
 
 FSI_API fsi_status fsi_rigid_remove_tree(fsi_rigid *w, int tree)
@@ -2635,14 +2957,17 @@ static fsi_status fsi__rg_check_joint(const fsi_rigid *w, int tree, int link, co
     const fsi__jt_tree *t;
     FSI__TRY(fsi__rg_check_tree(w, tree, fn));
     t = fsi__rg_tree_of(w, tree);
-    if (link < 0 || link >= t->view.link_count || t->column[link] < 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, link, link, "link %d of tree %d has no joint that moves", link, tree);
+    if (link < 0 || link >= t->view.link_count || t->column[link] < 0)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, link, link, "link %d of tree %d has no joint that moves",
+            link, tree);
     return FSI_OK;
 }
 
 static fsi_status fsi__rg_check_value(const fsi_rigid *w, const char *fn, const char *name, double x)
 {
     if (!fsi_is_finite(x)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, -1, x, "%s is not finite", name);
-    return fabs(x) <= 1e9 ? FSI_OK : fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, x, "%s is %g, it must be within +-1e9", name, x);
+    return fabs(x) <= 1e9 ? FSI_OK : fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, x,
+        "%s is %g, it must be within +-1e9", name, x);
 }
 
 FSI_API fsi_status fsi_rigid_set_joint(fsi_rigid *w, int tree, int link, fsi_real q, fsi_real rate)
@@ -2666,8 +2991,11 @@ FSI_API fsi_status fsi_rigid_set_joint_force(fsi_rigid *w, int tree, int link, f
     static const char fn[] = "fsi_rigid_set_joint_force";
     fsi__jt_tree *t;
     FSI__TRY(fsi__rg_check_joint(w, tree, link, fn));
-    if (!fsi_is_finite((double)force)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, link, (double)force, "force is not finite");
-    if (!(fabs((double)force) <= FSI__RG_STRONGEST)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, link, (double)force, "force is %g, it must be within +-%g", (double)force, FSI__RG_STRONGEST);
+    if (!fsi_is_finite((double)force))
+        return fsi__fail(w->context, FSI_ERROR_NAN, fn, link, (double)force, "force is not finite");
+    if (!(fabs((double)force) <= FSI__RG_STRONGEST))
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, link, (double)force, "force is %g, it must be within +-%g",
+            (double)force, FSI__RG_STRONGEST);
     t = fsi__rg_tree_of(w, tree);
     fsi__rg_wake_tree(w, t);
     t->link[link].force = (double)force;
@@ -2695,19 +3023,26 @@ FSI_API fsi_status fsi_rigid_set_joint_target(fsi_rigid *w, int tree, int link, 
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi_rigid_set_joint_track(fsi_rigid *w, int tree, int link, const double *times, const fsi_real *values, int count, double period)
+FSI_API fsi_status fsi_rigid_set_joint_track(fsi_rigid *w, int tree, int link, const double *times,
+    const fsi_real *values, int count, double period)
 {
     static const char fn[] = "fsi_rigid_set_joint_track";
     fsi__jt_tree *t;
     fsi__jt_track k;
     int i;
     FSI__TRY(fsi__rg_check_joint(w, tree, link, fn));
-    if (!times || !values || count < 1 || count > 1 << 24) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, count, "a track of %d keys is none, or its times or values are missing", count);
-    if (!fsi_is_finite(period) || period < 0) return fsi__fail(w->context, fsi_is_finite(period) ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, -1, period, "period is %g", period);
+    if (!times || !values || count < 1 || count > 1 << 24)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, count,
+            "a track of %d keys is none, or its times or values are missing", count);
+    if (!fsi_is_finite(period) || period < 0)
+        return fsi__fail(w->context, fsi_is_finite(period) ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, -1, period,
+            "period is %g", period);
     for (i = 0; i < count; i++) {
-        if (!fsi_is_finite(times[i])) return fsi__fail(w->context, FSI_ERROR_NAN, fn, i, times[i], "time %d is not finite", i);
+        if (!fsi_is_finite(times[i]))
+            return fsi__fail(w->context, FSI_ERROR_NAN, fn, i, times[i], "time %d is not finite", i);
         if (!(i == 0 || times[i] > times[i - 1]) || (period > 0 && !(times[i] >= 0 && times[i] <= period)))
-            return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, i, times[i], "time %d, %g s, does not come after the one before, or lies outside the period", i, times[i]);
+            return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, i, times[i],
+                "time %d, %g s, does not come after the one before, or lies outside the period", i, times[i]);
         FSI__TRY(fsi__rg_check_value(w, fn, "a value", (double)values[i]));
     }
     k.count = count;
@@ -2791,7 +3126,7 @@ FSI_API int fsi_rigid_tree_force(const fsi_rigid *w, int tree, double *f, double
     return 1;
 }
 
-/* ---- >>worlds: create, settings, destroy - */
+/* ---- >>worlds: create, settings, destroy ------------------------------------------------------------------------- */
 
 FSI_API fsi_rigid_desc fsi_rigid_default_desc(void)
 {
@@ -2819,25 +3154,36 @@ FSI_API fsi_rigid_desc fsi_rigid_default_desc(void)
 static fsi_status fsi__rg_check_desc(fsi_context *context, const char *fn, const fsi_rigid_desc *d)
 {
     const struct { const char *name; double x, lo, hi; } number[] = {
-        { "substeps", (double)d->substeps, 1, 1000 }, { "sweeps", (double)d->sweeps, 1, 1e6 }, { "direct_work", (double)d->direct_work, 0, 1e15 }, { "tolerance", (double)d->tolerance, 0, 1 }, { "friction", (double)d->friction, 0, 100 },
+        { "substeps", (double)d->substeps, 1, 1000 }, { "sweeps", (double)d->sweeps, 1, 1e6 },
+            { "direct_work", (double)d->direct_work, 0, 1e15 }, { "tolerance", (double)d->tolerance, 0, 1 },
+            { "friction", (double)d->friction, 0, 100 },
         { "restitution", (double)d->restitution, 0, 1 }, { "restitution_speed", (double)d->restitution_speed, 0, 1e6 },
-        { "contact_margin", (double)d->contact_margin, 0, 1e6 }, { "slop", (double)d->slop, 0, 1e6 }, { "push", (double)d->push, 0, 1 },
+        { "contact_margin", (double)d->contact_margin, 0, 1e6 }, { "slop", (double)d->slop, 0, 1e6 },
+            { "push", (double)d->push, 0, 1 },
         { "sleep_speed", (double)d->sleep_speed, 0, 1e6 }, { "sleep_time", (double)d->sleep_time, 0, 1e6 },
-        { "reserve_bodies", (double)d->reserve_bodies, 0, 1 << 27 }, { "reserve_contacts", (double)d->reserve_contacts, 0, 1 << 27 },
+        { "reserve_bodies", (double)d->reserve_bodies, 0, 1 << 27 },
+            { "reserve_contacts", (double)d->reserve_contacts, 0, 1 << 27 },
         { "overlap", (double)d->overlap, 0, 1 }, { "dim", (double)d->dim, 2, 3 }
     };
     int k;
     for (k = 0; k < (int)(sizeof number / sizeof *number); k++) {
-        if (!fsi_is_finite(number[k].x)) return fsi__fail(context, FSI_ERROR_NAN, fn, -1, number[k].x, "desc.%s is not finite", number[k].name);
+        if (!fsi_is_finite(number[k].x))
+            return fsi__fail(context, FSI_ERROR_NAN, fn, -1, number[k].x, "desc.%s is not finite", number[k].name);
         if (!(number[k].x >= number[k].lo && number[k].x <= number[k].hi))
-            return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, number[k].x, "desc.%s is %g, it must be %g to %g", number[k].name, number[k].x, number[k].lo, number[k].hi);
+            return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, number[k].x, "desc.%s is %g, it must be %g to %g",
+                number[k].name, number[k].x, number[k].lo, number[k].hi);
     }
     FSI__TRY(fsi__rg_check_own(context, fn, -1, "domain_friction", d->domain_friction, 100));
     FSI__TRY(fsi__rg_check_own(context, fn, -1, "domain_restitution", d->domain_restitution, 1));
-    if (!fsi_v3_is_finite(d->gravity)) return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "desc.gravity is not finite");
-    if (!fsi__col_within(d->gravity, 1e6)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)fsi_v3_norm(d->gravity), "desc.gravity is beyond 1e6 m/s^2");
+    if (!fsi_v3_is_finite(d->gravity))
+        return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "desc.gravity is not finite");
+    if (!fsi__col_within(d->gravity, 1e6))
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)fsi_v3_norm(d->gravity),
+            "desc.gravity is beyond 1e6 m/s^2");
     if (!fsi_v3_is_finite(d->origin)) return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "desc.origin is not finite");
-    if (d->dim == 2 && d->gravity.z != 0) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->gravity.z, "desc.gravity.z is %g: a 2D world moves in x and y", (double)d->gravity.z);
+    if (d->dim == 2 && d->gravity.z != 0)
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->gravity.z,
+            "desc.gravity.z is %g: a 2D world moves in x and y", (double)d->gravity.z);
     return FSI_OK;
 }
 
@@ -2852,7 +3198,8 @@ static fsi_status fsi__rg_make_domain(fsi_rigid *w, const char *fn)
     fsi__d3_put(hi, fsi__d3_of(b->hi));
     for (k = 0; k < w->desc.dim; k++) {
         double n[3] = { 0, 0, 0 };
-        if (!fsi_is_finite(lo[k]) || !fsi_is_finite(hi[k])) return fsi__fail(w->context, FSI_ERROR_NAN, fn, -1, 0, "desc.domain is not finite");
+        if (!fsi_is_finite(lo[k]) || !fsi_is_finite(hi[k]))
+            return fsi__fail(w->context, FSI_ERROR_NAN, fn, -1, 0, "desc.domain is not finite");
         if (!(lo[k] < hi[k])) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.domain is not a box");
         n[k] = 1;
         FSI__TRY(fsi__rg_put_plane(w, fsi__d3_at(n), lo[k], f, e, NULL, fn));
@@ -2883,7 +3230,8 @@ FSI_API fsi_status fsi_rigid_create(fsi_rigid **out, const fsi_rigid_desc *desc)
     fsi_status status;
     if (out) *out = NULL;
     if (!out || !desc) return FSI_ERROR_ARGUMENT;
-    if (desc->cookie != FSI__COOKIE('R', fsi_rigid_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE; /* its context cannot be trusted either */
+    /* its context cannot be trusted either */
+    if (desc->cookie != FSI__COOKIE('R', fsi_rigid_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
     FSI__TRY(fsi__rg_check_desc(desc->context, fn, desc));
     w = (fsi_rigid *)fsi__alloc(desc->context, 1, sizeof *w + sizeof *im);
     if (!w) return fsi__fail(desc->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the world");
@@ -2909,12 +3257,19 @@ FSI_API fsi_status fsi_rigid_set_desc(fsi_rigid *w, const fsi_rigid_desc *desc)
     int k;
     FSI__TRY(fsi__rg_check(w));
     if (!desc) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc is NULL");
-    if (desc->cookie != FSI__COOKIE('R', fsi_rigid_desc)) return fsi__fail(w->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc was not filled by fsi_rigid_default_desc of this version and precision");
+    if (desc->cookie != FSI__COOKIE('R', fsi_rigid_desc))
+        return fsi__fail(w->context, FSI_ERROR_COOKIE, fn, -1, 0,
+            "desc was not filled by fsi_rigid_default_desc of this version and precision");
     FSI__TRY(fsi__rg_check_desc(w->context, fn, desc));
-    if (desc->context != w->desc.context) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.context cannot change");
-    if (desc->dim != w->desc.dim) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, desc->dim, "desc.dim cannot change");
-    if (memcmp(&desc->domain, &w->desc.domain, sizeof desc->domain) != 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.domain cannot change");
-    if (memcmp(&desc->origin, &w->desc.origin, sizeof desc->origin) != 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.origin cannot change: call fsi_rigid_shift_origin");
+    if (desc->context != w->desc.context)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.context cannot change");
+    if (desc->dim != w->desc.dim)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, desc->dim, "desc.dim cannot change");
+    if (memcmp(&desc->domain, &w->desc.domain, sizeof desc->domain) != 0)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.domain cannot change");
+    if (memcmp(&desc->origin, &w->desc.origin, sizeof desc->origin) != 0)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0,
+            "desc.origin cannot change: call fsi_rigid_shift_origin");
     w->desc = *desc;
     for (k = 0; k < fsi__rg_of(w)->walls; k++) {
         fsi__rg_of(w)->plane[k].friction = (double)desc->domain_friction;
@@ -2981,21 +3336,27 @@ FSI_API fsi_status fsi_rigid_shift_origin(fsi_rigid *w, fsi_vec3 offset)
     int k;
     FSI__TRY(fsi__rg_check(w));
     im = fsi__rg_of(w);
-    if (im->begun > 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "a step was begun by fsi_rigid_begin_step: end it first");
+    if (im->begun > 0)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0,
+            "a step was begun by fsi_rigid_begin_step: end it first");
     if (!fsi_v3_is_finite(offset)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, -1, 0, "the offset is not finite");
     if (w->desc.dim == 2) offset.z = 0;
-    for (k = 0; k < w->count; k++) if (im->kind[k] != FSI_RIGID_NONE && !fsi__col_within(fsi_v3_add(im->body[k]->pose.position, offset), 1e9))
-        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, k, 0, "body %d would be farther than 1e9 m from the origin", k);
-    if (!fsi__col_within(fsi_v3_add(w->desc.origin, offset), 1e30)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, -1, 0, "the first origin would lie too far off");
+    for (k = 0; k < w->count; k++)
+        if (im->kind[k] != FSI_RIGID_NONE && !fsi__col_within(fsi_v3_add(im->body[k]->pose.position, offset), 1e9))
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, k, 0, "body %d would be farther than 1e9 m from the origin",
+            k);
+    if (!fsi__col_within(fsi_v3_add(w->desc.origin, offset), 1e30))
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, -1, 0, "the first origin would lie too far off");
     fsi__rg_shift_places(w, offset);
     w->desc.domain = fsi__rg_shift_box(w->desc.domain, offset);
     for (k = 0; k < w->plane_count; k++) im->plane[k].offset += fsi__d3_dot(im->plane[k].n, fsi__d3_of(offset));
-    im->origin = fsi__d3_add(im->origin, fsi__d3_of(offset)); /* in fsi_real it would not be the sum of what places went */
+    /* in fsi_real it would not be the sum of what places went */
+    im->origin = fsi__d3_add(im->origin, fsi__d3_of(offset));
     w->desc.origin = fsi__d3_real(im->origin);
     return FSI_OK;
 }
 
-/* ---- >>state implementation - */
+/* ---- >>state implementation -------------------------------------------------------------------------------------- */
 
 static void fsi__rg_state_body(fsi__stream *st, fsi_rigid *w, int id)
 {
@@ -3113,8 +3474,11 @@ static void fsi__rg_state_counted(fsi__stream *st, void *simulator)
 FSI_API fsi_status fsi_rigid_save(const fsi_rigid *w, void *buffer, size_t capacity, size_t *size)
 {
     FSI__TRY(fsi__rg_check(w));
-    if (fsi__rg_of(w)->begun > 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, "fsi_rigid_save", -1, 0, "a step was begun by fsi_rigid_begin_step: end it first");
-    return fsi__save(w->context, w->cookie, fsi__rg_state_counted, (void *)(uintptr_t)w, buffer, capacity, size, "fsi_rigid_save");
+    if (fsi__rg_of(w)->begun > 0)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, "fsi_rigid_save", -1, 0,
+            "a step was begun by fsi_rigid_begin_step: end it first");
+    return fsi__save(w->context, w->cookie, fsi__rg_state_counted, (void *)(uintptr_t)w, buffer, capacity, size,
+        "fsi_rigid_save");
 }
 
 /* A number of a state that is not what a step could have left, or can start from. */
@@ -3129,12 +3493,15 @@ static int fsi__rg_number_ok(double x, double lo, double hi) { return x >= lo &&
 static fsi_status fsi__rg_check_scripts(const fsi_rigid *w, fsi__stream *st)
 {
     int k, l, script;
-    for (k = 0; k < w->tree_count; k++) for (l = 0; fsi__rg_of(w)->tree[k] && l < fsi__rg_of(w)->tree[k]->view.link_count; l++) {
+    for (k = 0; k < w->tree_count; k++)
+        for (l = 0; fsi__rg_of(w)->tree[k] && l < fsi__rg_of(w)->tree[k]->view.link_count; l++) {
         const fsi__jt_tree *t = fsi__rg_of(w)->tree[k];
         script = 0;
         fsi__bytes(st, &script, sizeof script);
-        if (script < 0 || script > 2 || (script > 0 && t->column[l] < 0) || (script == FSI__JT_TRACK && t->link[l].track.count == 0))
-            return fsi__fail(w->context, FSI_ERROR_FORMAT, "fsi_rigid_load", l, script, "the state has link %d of tree %d follow a track, which this world does not have", l, k);
+        if (script < 0 || script > 2 || (script > 0 && t->column[l] < 0)
+            || (script == FSI__JT_TRACK && t->link[l].track.count == 0))
+            return fsi__fail(w->context, FSI_ERROR_FORMAT, "fsi_rigid_load", l, script,
+                "the state has link %d of tree %d follow a track, which this world does not have", l, k);
     }
     return FSI_OK;
 }
@@ -3152,15 +3519,19 @@ static fsi_status fsi__rg_check_contacts(const fsi_rigid *w, int n, fsi__stream 
     for (k = 0; k < n; k++) {
         double length;
         fsi__rg_state_contact(st, &c);
-        if (!st->ok || !fsi__rg_is_body(w, c.a) || c.a <= c.b || (c.b >= 0 ? !fsi__rg_is_body(w, c.b) : c.b < -w->plane_count || !im->plane[-1 - c.b].alive))
-            return fsi__rg_bad_state(w, k, "contact %d of the state is between bodies or planes that this world does not have");
+        if (!st->ok || !fsi__rg_is_body(w, c.a) || c.a <= c.b
+            || (c.b >= 0 ? !fsi__rg_is_body(w, c.b) : c.b < -w->plane_count || !im->plane[-1 - c.b].alive))
+            return fsi__rg_bad_state(w, k,
+                "contact %d of the state is between bodies or planes that this world does not have");
         length = fsi__d3_norm(fsi__d3_of(c.normal));
-        if (!fsi__col_within(c.point, 2e9) || !fsi__rg_number_ok(length, 1 - 1e-3, 1 + 1e-3) || !fsi__rg_number_ok((double)c.depth, -2e9, 2e9) || !fsi__col_within(c.impulse, FSI__RG_STRONGEST))
+        if (!fsi__col_within(c.point, 2e9) || !fsi__rg_number_ok(length, 1 - 1e-3, 1 + 1e-3)
+            || !fsi__rg_number_ok((double)c.depth, -2e9, 2e9) || !fsi__col_within(c.impulse, FSI__RG_STRONGEST))
             return fsi__rg_bad_state(w, k, "contact %d of the state is not possible");
         now.a = c.a;
         now.b = c.b;
         now.key = c.key;
-        if (k > 0 && fsi__rg_touch_before(&now, &before)) return fsi__rg_bad_state(w, k, "contact %d of the state is not in order");
+        if (k > 0 && fsi__rg_touch_before(&now, &before))
+            return fsi__rg_bad_state(w, k, "contact %d of the state is not in order");
         before = now;
     }
     return FSI_OK;
@@ -3169,8 +3540,10 @@ static fsi_status fsi__rg_check_contacts(const fsi_rigid *w, int n, fsi__stream 
 static int fsi__rg_pose_ok(fsi_pose p, int dim)
 {
     const fsi_quat q = p.orientation;
-    const double n = sqrt((double)q.x * (double)q.x + (double)q.y * (double)q.y + (double)q.z * (double)q.z + (double)q.w * (double)q.w);
-    return fsi__col_within(p.position, 1e9) && fabs(n - 1) <= 1e-3 && (dim == 3 || (p.position.z == 0 && q.x == 0 && q.y == 0));
+    const double n = sqrt((double)q.x * (double)q.x + (double)q.y * (double)q.y + (double)q.z * (double)q.z
+        + (double)q.w * (double)q.w);
+    return fsi__col_within(p.position, 1e9) && fabs(n - 1) <= 1e-3
+        && (dim == 3 || (p.position.z == 0 && q.x == 0 && q.y == 0));
 }
 
 /* How far joints of a tree can be from each other, without slides [m]. */
@@ -3182,8 +3555,9 @@ static double fsi__rg_tree_size(const fsi__jt_tree *t)
     return size;
 }
 
-/* The most that a state may have act on any link of a tree: force [N], moment [N m]. A light link may carry all others: it goes by the whole
-   tree; and what links do to each other grows as their rates squared: 1e6 m/s^2 or rad/s^2 of it. */
+/* The most that a state may have act on any link of a tree: force [N], moment [N m]. A light link may carry all others:
+   it goes by the whole tree; and what links do to each other grows as their rates squared: 1e6 m/s^2 or rad/s^2 of
+   it. */
 static void fsi__rg_tree_bounds(const fsi_rigid *w, const fsi__jt_tree *t, double *force, double *moment)
 {
     double mass = 0, reach = fsi__rg_tree_size(t);
@@ -3196,7 +3570,8 @@ static void fsi__rg_tree_bounds(const fsi_rigid *w, const fsi__jt_tree *t, doubl
     *moment = fmin(1e6 * mass * (reach > 0 ? reach * reach : 1), FSI__RG_STRONGEST);
 }
 
-/* Forces and torques: finite, in the plane where that is all there is, and such that a body is within bounds after a millisecond of them. */
+/* Forces and torques: finite, in the plane where that is all there is, and such that a body is within bounds after a
+   millisecond of them. */
 static int fsi__rg_forces_ok(const fsi_rigid *w, int id, const fsi_vec3 *force, const fsi_vec3 *torque)
 {
     const fsi__rg_record *r = &fsi__rg_of(w)->record[id];
@@ -3206,7 +3581,8 @@ static int fsi__rg_forces_ok(const fsi_rigid *w, int id, const fsi_vec3 *force, 
         most = 1e3 * FSI__RG_FASTEST * r->mass;
         turn = 1e3 * FSI__RG_FASTEST / fsi__rg_turned_by(r);
     }
-    return fsi__col_within(*force, fmin(most, FSI__RG_STRONGEST)) && fsi__col_within(*torque, fmin(turn, FSI__RG_STRONGEST))
+    return fsi__col_within(*force, fmin(most, FSI__RG_STRONGEST))
+        && fsi__col_within(*torque, fmin(turn, FSI__RG_STRONGEST))
         && (w->desc.dim == 3 || (force->z == 0 && torque->x == 0 && torque->y == 0));
 }
 
@@ -3219,7 +3595,8 @@ static void fsi__rg_rest_link(fsi__jt_tree *t, int link, fsi_pose pose)
     t->orientation[0] = pose.orientation;
 }
 
-/* Do links stand where the coordinates in q1 put them? But for rounding: 1 % of the tree's size is more than that can make. */
+/* Do links stand where the coordinates in q1 put them? But for rounding: 1 % of the tree's size is more than that can
+   make. */
 static int fsi__rg_links_agree(fsi__jt_tree *t)
 {
     const double size = fsi__rg_tree_size(t);
@@ -3248,24 +3625,31 @@ static fsi_status fsi__rg_check_saved_body(const fsi_rigid *w, int id, fsi_vec3 
     memset(f, 0, sizeof f);
     memset(g, 0, sizeof g);
     fsi__bytes(st, &pose, sizeof pose);
-    if (!fsi__rg_pose_ok(pose, dim) || !fsi__col_within(fsi_v3_add(pose.position, offset), 1e9)) return fsi__rg_bad_state(w, id, "the pose of body %d in the state is not possible");
+    if (!fsi__rg_pose_ok(pose, dim) || !fsi__col_within(fsi_v3_add(pose.position, offset), 1e9))
+        return fsi__rg_bad_state(w, id, "the pose of body %d in the state is not possible");
     if (im->link[id] >= 0) fsi__rg_rest_link(im->tree[im->link[id]], im->solid[id].link, pose);
     fsi__bytes(st, v, sizeof v);
-    if (!fsi__col_within(v[0], FSI__RG_FASTEST) || !fsi__col_within(v[1], FSI__RG_FASTEST) || (dim == 2 && (v[0].z != 0 || v[1].x != 0 || v[1].y != 0)))
+    if (!fsi__col_within(v[0], FSI__RG_FASTEST) || !fsi__col_within(v[1], FSI__RG_FASTEST)
+        || (dim == 2 && (v[0].z != 0 || v[1].x != 0 || v[1].y != 0)))
         return fsi__rg_bad_state(w, id, "the velocity of body %d in the state is not possible");
     fsi__bytes(st, &asleep, 1);
-    if (asleep > 1 || (asleep && im->kind[id] != FSI_RIGID_DYNAMIC)) return fsi__rg_bad_state(w, id, "body %d cannot sleep as the state has it");
+    if (asleep > 1 || (asleep && im->kind[id] != FSI_RIGID_DYNAMIC))
+        return fsi__rg_bad_state(w, id, "body %d cannot sleep as the state has it");
     fsi__bytes(st, f, sizeof f);
-    if (!fsi__rg_forces_ok(w, id, &f[0], &f[1])) return fsi__rg_bad_state(w, id, "the force or torque of body %d in the state is not possible");
+    if (!fsi__rg_forces_ok(w, id, &f[0], &f[1]))
+        return fsi__rg_bad_state(w, id, "the force or torque of body %d in the state is not possible");
     fsi__bytes(st, &group, sizeof group);
     fsi__bytes(st, &has_target, sizeof has_target);
     fsi__bytes(st, &still, sizeof still);
-    if (group < 0 || group >= w->count || has_target < 0 || has_target > 1 || (has_target && im->kind[id] != FSI_RIGID_KINEMATIC) || !fsi__rg_number_ok(still, 0, 1e30))
+    if (group < 0 || group >= w->count || has_target < 0 || has_target > 1
+        || (has_target && im->kind[id] != FSI_RIGID_KINEMATIC) || !fsi__rg_number_ok(still, 0, 1e30))
         return fsi__rg_bad_state(w, id, "what body %d rests on, or its target, is not possible in the state");
     if (has_target) fsi__bytes(st, &pose, sizeof pose);
-    if (!fsi__rg_pose_ok(pose, dim)) return fsi__rg_bad_state(w, id, "the target of body %d in the state is not possible");
+    if (!fsi__rg_pose_ok(pose, dim))
+        return fsi__rg_bad_state(w, id, "the target of body %d in the state is not possible");
     fsi__bytes(st, g, sizeof g);
-    if (!fsi__rg_forces_ok(w, id, &g[0], &g[1]) || !fsi__rg_forces_ok(w, id, &g[2], &g[3])) return fsi__rg_bad_state(w, id, "a force on body %d in the state is not possible");
+    if (!fsi__rg_forces_ok(w, id, &g[0], &g[1]) || !fsi__rg_forces_ok(w, id, &g[2], &g[3]))
+        return fsi__rg_bad_state(w, id, "a force on body %d in the state is not possible");
     return FSI_OK;
 }
 
@@ -3281,20 +3665,24 @@ static fsi_status fsi__rg_check_saved_tree(const fsi_rigid *w, int tree, fsi__st
         const double most = k < 2 * n ? FSI__RG_FASTEST : (double)FSI_REAL_MAX;
         fsi_real x = 0;
         fsi__bytes(st, &x, sizeof x);
-        if (!fsi__rg_number_ok((double)x, -most, most)) return fsi__rg_bad_state(w, tree, "a joint of tree %d in the state is not possible");
+        if (!fsi__rg_number_ok((double)x, -most, most))
+            return fsi__rg_bad_state(w, tree, "a joint of tree %d in the state is not possible");
         if (k < n) t->q1[k] = (double)x;
     }
-    if (!fsi__rg_links_agree(t)) return fsi__rg_bad_state(w, tree, "links of tree %d in the state are not where their joints put them");
+    if (!fsi__rg_links_agree(t))
+        return fsi__rg_bad_state(w, tree, "links of tree %d in the state are not where their joints put them");
     for (k = 0; k < n; k++) { /* impulses that hold */
         double x = 0;
         fsi__bytes(st, &x, sizeof x);
-        if (!fsi__rg_number_ok(x, -FSI__RG_STRONGEST, FSI__RG_STRONGEST)) return fsi__rg_bad_state(w, tree, "what holds a joint of tree %d in the state is not possible");
+        if (!fsi__rg_number_ok(x, -FSI__RG_STRONGEST, FSI__RG_STRONGEST))
+            return fsi__rg_bad_state(w, tree, "what holds a joint of tree %d in the state is not possible");
     }
     for (k = 0; k < t->view.link_count; k++) {
         const double most = t->joint[k] == FSI_RIGID_PRISMATIC ? force : moment;
         double x[2] = { 0, 0 }; /* target, force */
         fsi__bytes(st, x, sizeof x);
-        if (!fsi__rg_number_ok(x[0], -FSI__RG_FASTEST, FSI__RG_FASTEST) || !fsi__rg_number_ok(x[1], -most, most)) return fsi__rg_bad_state(w, tree, "the target or force of a joint of tree %d in the state is not possible");
+        if (!fsi__rg_number_ok(x[0], -FSI__RG_FASTEST, FSI__RG_FASTEST) || !fsi__rg_number_ok(x[1], -most, most))
+            return fsi__rg_bad_state(w, tree, "the target or force of a joint of tree %d in the state is not possible");
     }
     return FSI_OK;
 }
@@ -3317,12 +3705,17 @@ static fsi_status fsi__rg_check_saved(const fsi_rigid *w, int contacts, fsi__str
     FSI__TRY(fsi__rg_check_scripts(w, &st));
     fsi__bytes(&st, &origin, sizeof origin);
     fsi__bytes(&st, time, sizeof time);
-    if (!(fsi__d3_norm(origin) <= 1e30)) return fsi__rg_bad_state(w, -1, "the origin of the state is not possible (%d)");
-    if (!fsi__rg_number_ok(time[0], 0, 1e30) || !fsi__rg_number_ok(time[1], 0, 1000)) return fsi__rg_bad_state(w, -1, "the time or the step of the state is not possible (%d)");
+    if (!(fsi__d3_norm(origin) <= 1e30))
+        return fsi__rg_bad_state(w, -1, "the origin of the state is not possible (%d)");
+    if (!fsi__rg_number_ok(time[0], 0, 1e30) || !fsi__rg_number_ok(time[1], 0, 1000))
+        return fsi__rg_bad_state(w, -1, "the time or the step of the state is not possible (%d)");
     FSI__TRY(fsi__rg_check_contacts(w, contacts, &st));
-    for (k = 0; k < w->count; k++) if (im->kind[k] != FSI_RIGID_NONE) FSI__TRY(fsi__rg_check_saved_body(w, k, fsi__rg_from_origin(w, origin), &st));
+    for (k = 0; k < w->count; k++)
+        if (im->kind[k] != FSI_RIGID_NONE)
+            FSI__TRY(fsi__rg_check_saved_body(w, k, fsi__rg_from_origin(w, origin), &st));
     for (k = 0; k < w->tree_count; k++) if (im->tree[k]) FSI__TRY(fsi__rg_check_saved_tree(w, k, &st));
-    if (!st.ok || st.used != st.capacity) return fsi__rg_bad_state(w, -1, "the state ends before or after what it announces (%d)");
+    if (!st.ok || st.used != st.capacity)
+        return fsi__rg_bad_state(w, -1, "the state ends before or after what it announces (%d)");
     return FSI_OK;
 }
 
@@ -3340,9 +3733,15 @@ FSI_API fsi_status fsi_rigid_load(fsi_rigid *w, const void *buffer, size_t size)
     memset(&head, 0, sizeof head);
     fsi__bytes(&st, &head, sizeof head);
     own = fsi__rg_make_head(w);
-    if (!st.ok || head.count != own.count) return fsi__fail(w->context, FSI_ERROR_FORMAT, fn, -1, (double)head.count, "the state holds %.0f bodies' places, the world has %d", (double)head.count, w->count);
-    if (head.scene != own.scene) return fsi__fail(w->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state belongs to a world with other bodies, trees or planes");
-    if (head.contacts < 0 || head.contacts > 1 << 28) return fsi__fail(w->context, FSI_ERROR_FORMAT, fn, -1, (double)head.contacts, "the state announces %.0f contacts", (double)head.contacts);
+    if (!st.ok || head.count != own.count)
+        return fsi__fail(w->context, FSI_ERROR_FORMAT, fn, -1, (double)head.count,
+            "the state holds %.0f bodies' places, the world has %d", (double)head.count, w->count);
+    if (head.scene != own.scene)
+        return fsi__fail(w->context, FSI_ERROR_FORMAT, fn, -1, 0,
+            "the state belongs to a world with other bodies, trees or planes");
+    if (head.contacts < 0 || head.contacts > 1 << 28)
+        return fsi__fail(w->context, FSI_ERROR_FORMAT, fn, -1, (double)head.contacts,
+            "the state announces %.0f contacts", (double)head.contacts);
     im = fsi__rg_of(w);
     FSI__TRY(fsi__rg_check_saved(w, (int)head.contacts, st));
     FSI__TRY(FSI__CD_ROOM(w->context, im->contact, w->contact_count, im->contact_capacity, (int)head.contacts, fn));
@@ -3352,7 +3751,8 @@ FSI_API fsi_status fsi_rigid_load(fsi_rigid *w, const void *buffer, size_t size)
     again = st;
     fsi__rg_state(&st, w);
     for (k = 0; k < w->tree_count; k++) if (im->tree[k]) fsi__rg_refresh_tree(w, im->tree[k]);
-    fsi__rg_state(&again, w); /* links stand where they were saved, not where coordinates rounded to fsi_real put them */
+    /* links stand where they were saved, not where coordinates rounded to fsi_real put them */
+    fsi__rg_state(&again, w);
     saved = im->origin;
     im->origin = origin;
     offset = fsi__rg_from_origin(w, saved);
