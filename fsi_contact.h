@@ -135,8 +135,8 @@ FSI_API void fsi__ct_free(fsi_context *context, fsi__ct_direct *direct);
 FSI_API fsi__d3 fsi__ct_relative(const fsi__ct_system *s, const fsi__ct_row *row);
 FSI_API fsi__d3 fsi__ct_velocity(const fsi__ct_system *s, int side, fsi__d3 r); /* of a side at lever arm r */
 FSI_API void fsi__ct_push(const fsi__ct_system *s, int id, fsi__d3 impulse, fsi__d3 moment); /* on a mobile body */
-FSI_API int fsi__ct_tree_awake(const fsi__ct_system *s, const fsi__jt_tree *t); /* 1: some link is mobile */
-FSI_API void fsi__ct_spread(const fsi__ct_system *s, const fsi__jt_tree *t);   /* velocities of links from the rates */
+FSI_API int fsi__ct_tree_awake(const fsi__ct_body *body, const fsi__jt_tree *t); /* 1: some link is mobile */
+FSI_API void fsi__ct_spread(fsi__ct_body *body, const fsi__jt_tree *t);   /* velocities of links from the rates */
 
 #endif /* FSI_CONTACT_H */
 
@@ -166,18 +166,18 @@ FSI__STRICT_BEGIN
 
 static int fsi__ct_mobile(const fsi__ct_system *s, int id) { return id >= 0 && s->body[id].mobile; }
 
-FSI_API int fsi__ct_tree_awake(const fsi__ct_system *s, const fsi__jt_tree *t)
+FSI_API int fsi__ct_tree_awake(const fsi__ct_body *body, const fsi__jt_tree *t)
 {
     int l;
-    for (l = 0; l < t->view.link_count; l++) if (s->body[t->body[l]].mobile) return 1;
+    for (l = 0; l < t->view.link_count; l++) if (body[t->body[l]].mobile) return 1;
     return 0;
 }
 
-FSI_API void fsi__ct_spread(const fsi__ct_system *s, const fsi__jt_tree *t)
+FSI_API void fsi__ct_spread(fsi__ct_body *body, const fsi__jt_tree *t)
 {
     int l;
     for (l = 0; l < t->view.link_count; l++) {
-        fsi__ct_body *b = &s->body[t->body[l]];
+        fsi__ct_body *b = &body[t->body[l]];
         b->w = fsi__jt_angular(t, l, t->u);
         b->v = fsi__jt_linear(t, l, t->u);
     }
@@ -188,7 +188,7 @@ static fsi__jt_tree *fsi__ct_next_tree(const fsi__ct_system *s, int *k)
 {
     while (*k < s->trees) {
         fsi__jt_tree *t = s->tree[(*k)++];
-        if (t && fsi__ct_tree_awake(s, t)) return t;
+        if (t && fsi__ct_tree_awake(s->body, t)) return t;
     }
     return NULL;
 }
@@ -1212,7 +1212,7 @@ FSI_API void fsi__ct_solve(const fsi__ct_system *s, double dt, double enough)
         if (sweep % FSI__CT_TRY_DIRECT == 0 && !s->particle && fsi__ct_solve_islands(s, direct, impact)) size = 0;
         else if (sweep % 2 == 0 && sweep + 2 <= s->sweeps) size = fsi__ct_accelerate(s, size);
     }
-    for (k = 0; (t = fsi__ct_next_tree(s, &k)) != NULL;) fsi__ct_spread(s, t);
+    for (k = 0; (t = fsi__ct_next_tree(s, &k)) != NULL;) fsi__ct_spread(s->body, t);
     s->report->sweeps += sweep;
     s->report->degraded += fsi__ct_count_unsolved(s, direct);
     s->report->residual = change;

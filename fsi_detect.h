@@ -88,6 +88,7 @@ FSI_API fsi_status fsi__cd_search(const fsi__cd_scene *w, double dt, const char 
 FSI_API void fsi__cd_free(fsi_context *context, fsi__cd_found *found);
 FSI_API int fsi__cd_active(const fsi__cd_scene *w, int id);   /* dynamic and awake, or kinematic with a velocity */
 FSI_API int fsi__cd_may_meet(const fsi__cd_scene *w, int a, int b); /* by kinds, filters, and no joint between them */
+FSI_API int fsi__cd_boxes_meet(const fsi__col_placed *p, const fsi__col_placed *q, int dim);
 FSI_API double fsi__cd_thickness(const fsi__cd_scene *w, int a, int b); /* the smaller one; b < 0: a plane */
 FSI_API double fsi__cd_margin(const fsi__cd_scene *w, int a, int b);  /* closer bodies are in contact [m] */
 /* Union-find: parent[k] == k is the root of a group, its smallest member. */
@@ -290,7 +291,7 @@ static fsi_status fsi__cd_add_pair(const fsi__cd_scene *w, int p, int q, int mos
     return FSI_OK;
 }
 
-static int fsi__cd_boxes_meet(const fsi__col_placed *p, const fsi__col_placed *q, int dim)
+FSI_API int fsi__cd_boxes_meet(const fsi__col_placed *p, const fsi__col_placed *q, int dim)
 {
     int k;
     for (k = 0; k < dim; k++) if (p->lo[k] > q->hi[k] || q->lo[k] > p->hi[k]) return 0;

@@ -581,10 +581,10 @@ static int fsi__rg_mobile(const fsi__rg_impl *im, int id) { return id >= 0 && im
 /* The next tree from place k on, k moves behind it; awake 1: the next one that is awake. NULL: none. */
 static fsi__jt_tree *fsi__rg_next_tree(const fsi_rigid *w, int *k, int awake)
 {
-    const fsi__ct_system s = fsi__rg_system(w);
+    const fsi__rg_impl *im = fsi__rg_of(w);
     while (*k < w->tree_count) {
-        fsi__jt_tree *t = fsi__rg_of(w)->tree[(*k)++];
-        if (t && (!awake || fsi__ct_tree_awake(&s, t))) return t;
+        fsi__jt_tree *t = im->tree[(*k)++];
+        if (t && (!awake || fsi__ct_tree_awake(im->moving, t))) return t;
     }
     return NULL;
 }
@@ -609,6 +609,14 @@ static double fsi__rg_pair_slop(const fsi_rigid *w, int a, int b)
 {
     const fsi__cd_scene scene = fsi__rg_scene(w);
     return w->desc.slop > 0 ? (double)w->desc.slop : 0.002 * fsi__cd_thickness(&scene, a, b);
+}
+
+/* Refuses a call between fsi_rigid_begin_step and fsi_rigid_end_step. */
+static fsi_status fsi__rg_check_not_begun(const fsi_rigid *w, const char *fn)
+{
+    if (!(fsi__rg_of(w)->begun > 0)) return FSI_OK;
+    return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0,
+        "a step was begun by fsi_rigid_begin_step: end it first");
 }
 
 /* ---- >>begin: check inputs, copy state into scratch -------------------------------------------------------------- */
@@ -854,7 +862,6 @@ static void fsi__rg_predict_body(fsi_rigid *w, int id, double dt)
 static fsi_status fsi__rg_predict_tree(fsi_rigid *w, fsi__jt_tree *t, int index, double dt, const char *fn)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    const fsi__ct_system s = fsi__rg_system(w);
     int l;
     for (l = 0; l < t->view.link_count; l++) {
         t->force[l] = im->moving[t->body[l]].force;
@@ -863,7 +870,7 @@ static fsi_status fsi__rg_predict_tree(fsi_rigid *w, fsi__jt_tree *t, int index,
     fsi__jt_place_root(t, &im->moving[t->body[0]].start);
     if (!fsi__jt_predict(t, dt, im->now + dt))
         return fsi__fail(w->context, FSI_ERROR_SINGULAR, fn, index, 0, "tree %d: its inertia is singular", index);
-    fsi__ct_spread(&s, t);
+    fsi__ct_spread(im->moving, t);
     for (l = t->fixed; l < t->view.link_count; l++) {
         fsi__ct_body *m = &im->moving[t->body[l]];
         m->pose.position = fsi__d3_real(fsi__d3_madd(t->c[l], dt, m->v));
@@ -1122,7 +1129,7 @@ FSI_API void fsi__rg_push(fsi_rigid *w, int id, fsi__d3 impulse, fsi__d3 moment)
     m->moment = fsi__d3_add(m->moment, moment);
     if (!m->mobile) return;
     fsi__ct_push(&s, id, impulse, moment);
-    if (m->tree >= 0) fsi__ct_spread(&s, s.tree[m->tree]);
+    if (m->tree >= 0) fsi__ct_spread(s.body, s.tree[m->tree]);
 }
 
 /* ---- >>advance: poses -------------------------------------------------------------------------------------------- */
@@ -1321,7 +1328,6 @@ static fsi_status fsi__rg_ready(fsi_rigid *w, const char *fn)
 static fsi_status fsi__rg_advance_tree(fsi_rigid *w, fsi__jt_tree *t, int index, double dt, const char *fn)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    const fsi__ct_system s = fsi__rg_system(w);
     int l;
     if (!fsi__jt_advance(t, dt, im->now + dt))
         return fsi__fail(w->context, FSI_ERROR_SINGULAR, fn, index, 0, "tree %d: its inertia is singular", index);
@@ -1329,7 +1335,7 @@ static fsi_status fsi__rg_advance_tree(fsi_rigid *w, fsi__jt_tree *t, int index,
         im->moving[t->body[l]].pose.position = fsi__d3_real(t->c[l]);
         im->moving[t->body[l]].pose.orientation = t->orientation[l];
     }
-    fsi__ct_spread(&s, t);
+    fsi__ct_spread(im->moving, t);
     return FSI_OK;
 }
 
@@ -1473,11 +1479,10 @@ static void fsi__rg_count_contacts(fsi_rigid *w)
 /* Rates at the start of the next substep; those of sleeping trees are 0. */
 static void fsi__rg_accept_rates(fsi_rigid *w, int awake)
 {
-    const fsi__ct_system s = fsi__rg_system(w);
     fsi__jt_tree *t;
     int k, i;
     for (k = 0; (t = fsi__rg_next_tree(w, &k, awake)) != NULL;) {
-        if (!awake && fsi__ct_tree_awake(&s, t)) continue;
+        if (!awake && fsi__ct_tree_awake(fsi__rg_of(w)->moving, t)) continue;
         for (i = 0; i < t->view.coordinates; i++) t->u0[i] = t->u[i] = awake ? t->u[i] : 0;
     }
 }
@@ -1720,9 +1725,7 @@ FSI_API fsi_status fsi_rigid_step(fsi_rigid *w, fsi_real dt)
     static const char fn[] = "fsi_rigid_step";
     FSI__TRY(fsi__rg_check(w));
     FSI__TRY(fsi__check_dt(w->context, dt, fn));
-    if (fsi__rg_of(w)->begun > 0)
-        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0,
-            "a step was begun by fsi_rigid_begin_step: end it first");
+    FSI__TRY(fsi__rg_check_not_begun(w, fn));
     if (dt > 0) return fsi__rg_run(w, (double)dt, fn);
     FSI__TRY(fsi__rg_check_inputs(w, 0, fn));
     fsi__rg_look(w);
@@ -1753,8 +1756,7 @@ FSI_API fsi_real fsi_rigid_suggest_dt(const fsi_rigid *w)
 
 /* ---- >>liquids --------------------------------------------------------------------------------------------------- */
 
-/* What a liquid is told: the forces that contacts and joints will give without it, F = m (v - v0)/dt, and its sum with
-   all others. */
+/* Tells a liquid the force that contacts and joints will have without it, in sum with all others: F = m (v - v0)/dt. */
 static void fsi__rg_tell(fsi_rigid *w, int id, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
@@ -1830,7 +1832,7 @@ FSI_API fsi_status fsi_rigid_take_liquid(fsi_rigid *w)
     int id;
     FSI__TRY(fsi__rg_check(w));
     im = fsi__rg_of(w);
-    if (im->looking) return FSI_OK; /* of no time there is no impulse */
+    if (im->looking) return FSI_OK; /* dt 0: there is no impulse */
     FSI__TRY(fsi__rg_check_liquid(w, "fsi_rigid_take_liquid"));
     for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) {
         fsi_body *b = im->body[id];
@@ -1868,14 +1870,16 @@ FSI_API fsi_status fsi_rigid_end_step(fsi_rigid *w, fsi_real dt)
 
 /* ---- >>reading and setting bodies -------------------------------------------------------------------------------- */
 
-static int fsi__rg_is_body(const fsi_rigid *w, int id) { return id >= 0 && id < w->count
-    && w->kind[id] != FSI_RIGID_NONE; }
+static int fsi__rg_is_body(const fsi_rigid *w, int id)
+{
+    return id >= 0 && id < w->count && w->kind[id] != FSI_RIGID_NONE;
+}
 
 static fsi_status fsi__rg_check_id(const fsi_rigid *w, int id, const char *fn)
 {
     FSI__TRY(fsi__rg_check(w));
-    return fsi__rg_is_body(w, id) ? FSI_OK : fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, id,
-        "there is no body %d", id);
+    if (fsi__rg_is_body(w, id)) return FSI_OK;
+    return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, id, "there is no body %d", id);
 }
 
 FSI_API fsi_body *fsi_rigid_body(fsi_rigid *w, int id)
@@ -1943,7 +1947,7 @@ static void fsi__rg_wake_now(fsi_rigid *w, int id)
     }
 }
 
-/* Forgets the contacts of a body and wakes what it touched. */
+/* Ends the contacts of a body and wakes the bodies in contact with it. */
 static void fsi__rg_part_contacts(fsi_rigid *w, int id)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
@@ -1963,7 +1967,7 @@ static void fsi__rg_wake_tree(fsi_rigid *w, const fsi__jt_tree *t)
     for (l = 0; l < t->view.link_count; l++) fsi__rg_wake_now(w, t->body[l]);
 }
 
-/* Common to all that set something: the body, awake, in touch with nothing. */
+/* Before a body is set: wakes it; parts 1: its contacts end. */
 static void fsi__rg_disturb(fsi_rigid *w, int id, int parts)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
@@ -2027,34 +2031,40 @@ static void fsi__rg_set_root_rates(fsi__jt_tree *t, fsi_vec3 velocity, fsi_vec3 
     }
 }
 
-/* Deepest overlap of a body with another one that it may meet; *other: which. */
-static double fsi__rg_deepest(const fsi_rigid *w, int id, int *other)
+/* The deepest contact point of two bodies as published; 0: none. */
+static double fsi__rg_overlap_of(const fsi_rigid *w, int a, int b)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
-    const fsi__cd_scene scene = fsi__rg_scene(w);
+    double turn[2][9], deepest = 0;
     fsi__col_placed p, q;
     fsi__col_manifold h;
-    double a[9], b[9], worst = 0;
-    int k, i, j, s;
+    int i, j, k;
+    fsi__d9_of_quat(im->body[a]->pose.orientation, turn[0]);
+    fsi__d9_of_quat(im->body[b]->pose.orientation, turn[1]);
+    for (i = 0; i < im->solid[a].parts; i++) for (j = 0; j < im->solid[b].parts; j++) {
+        fsi__col_place(&im->solid[a].part[i], fsi__d3_of(im->body[a]->pose.position), turn[0], &p);
+        fsi__col_place(&im->solid[b].part[j], fsi__d3_of(im->body[b]->pose.position), turn[1], &q);
+        fsi__col_bound(&p, 0);
+        fsi__col_bound(&q, 0);
+        if (!fsi__cd_boxes_meet(&p, &q, w->desc.dim)) continue;
+        h.margin = 0;
+        fsi__col_collide(&h, &p, &q, w->desc.dim);
+        for (k = 0; k < h.n; k++) deepest = fmax(deepest, h.point[k].depth);
+    }
+    return deepest;
+}
+
+/* The deepest overlap of a body with another one, if it is more than 5 % of the smaller thickness; *other: which. */
+static double fsi__rg_deepest(const fsi_rigid *w, int id, int *other)
+{
+    const fsi__cd_scene scene = fsi__rg_scene(w);
+    double worst = 0, depth;
+    int k;
     *other = -1;
-    fsi__d9_of_quat(im->body[id]->pose.orientation, a);
-    for (k = 0; k < w->count; k++) if (k != id && im->kind[k] != FSI_RIGID_NONE && fsi__cd_may_meet(&scene, id, k)) {
-        const double thick = fsi__cd_thickness(&scene, id, k);
-        fsi__d9_of_quat(im->body[k]->pose.orientation, b);
-        for (i = 0; i < im->solid[id].parts; i++) for (j = 0; j < im->solid[k].parts; j++) {
-            fsi__col_place(&im->solid[id].part[i], fsi__d3_of(im->body[id]->pose.position), a, &p);
-            fsi__col_place(&im->solid[k].part[j], fsi__d3_of(im->body[k]->pose.position), b, &q);
-            fsi__col_bound(&p, 0);
-            fsi__col_bound(&q, 0);
-            for (s = 0; s < w->desc.dim; s++) if (p.lo[s] > q.hi[s] || q.lo[s] > p.hi[s]) break;
-            if (s < w->desc.dim) continue;
-            h.n = 0;
-            h.margin = 0;
-            fsi__col_collide(&h, &p, &q, w->desc.dim);
-            for (s = 0; s < h.n; s++)
-                if (h.point[s].depth > 0.05 * thick && h.point[s].depth > worst) { worst = h.point[s].depth; *other = k;
-                }
-        }
+    for (k = 0; k < w->count; k++) {
+        if (k == id || w->kind[k] == FSI_RIGID_NONE || !fsi__cd_may_meet(&scene, id, k)) continue;
+        depth = fsi__rg_overlap_of(w, id, k);
+        if (depth > 0.05 * fsi__cd_thickness(&scene, id, k) && depth > worst) { worst = depth; *other = k; }
     }
     return worst;
 }
@@ -2066,14 +2076,14 @@ static fsi_status fsi__rg_check_overlap(fsi_rigid *w, int id, const char *fn)
     if (w->desc.overlap != FSI_RIGID_OVERLAP_REFUSE) return FSI_OK;
     depth = fsi__rg_deepest(w, id, &other);
     if (other < 0) return FSI_OK;
-    return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, other, depth, "the body would be %g m deep in body %d", depth,
-        other);
+    return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, other, depth, "the body would overlap body %d by %g m", other,
+        depth);
 }
 
 FSI_API fsi_status fsi_rigid_teleport(fsi_rigid *w, int id, fsi_pose pose)
 {
     static const char fn[] = "fsi_rigid_teleport";
-    fsi__rg_impl *im;
+    fsi__jt_tree *t;
     fsi_body *b, old;
     fsi_status status;
     int l;
@@ -2083,8 +2093,9 @@ FSI_API fsi_status fsi_rigid_teleport(fsi_rigid *w, int id, fsi_pose pose)
     if (fsi__rg_is_joined(w, id))
         return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0,
             "body %d is a link of tree %d: only a free root can be set", id, w->link[id]);
-    im = fsi__rg_of(w);
-    b = im->body[id];
+
+    /* the new pose, unless it overlaps another body */
+    b = w->body[id];
     old = *b;
     b->pose.orientation = fsi_quat_unit(pose.orientation);
     b->pose.position = fsi_pose_point(pose, w->center[id]);
@@ -2094,12 +2105,14 @@ FSI_API fsi_status fsi_rigid_teleport(fsi_rigid *w, int id, fsi_pose pose)
         *b = old;
         return status;
     }
+
+    /* contacts end; a tree follows its root */
     b->end = b->pose;
     fsi__rg_disturb(w, id, 1);
     if (w->link[id] < 0) return FSI_OK;
-    fsi__rg_refresh_tree(w, im->tree[w->link[id]]);
-    for (l = 0; l < im->tree[w->link[id]]->view.link_count; l++)
-        fsi__rg_part_contacts(w, im->tree[w->link[id]]->body[l]);
+    t = fsi__rg_of(w)->tree[w->link[id]];
+    fsi__rg_refresh_tree(w, t);
+    for (l = 0; l < t->view.link_count; l++) fsi__rg_part_contacts(w, t->body[l]);
     return FSI_OK;
 }
 
@@ -2176,14 +2189,15 @@ static fsi_status fsi__rg_check_push(const fsi_rigid *w, int id, fsi_vec3 j, fsi
         return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, (double)w->kind[id], "body %d is not dynamic", id);
     if (!fsi_v3_is_finite(j) || !fsi_v3_is_finite(x))
         return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "%s is not finite",
-            fsi_v3_is_finite(x) ? "what pushes" : "x");
+            fsi_v3_is_finite(x) ? "the force or impulse" : "x");
     if (w->desc.dim == 2 && (j.z != 0 || x.z != 0))
-        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "what pushes leaves the plane z = 0 of a 2D world");
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0,
+            "the force or impulse leaves the plane z = 0 of a 2D world");
     if (!fsi__col_within(x, 1e9))
         return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)fsi_v3_norm(x),
             "x lies farther than 1e9 m from the origin");
     if (!fsi__col_within(j, FSI__RG_STRONGEST))
-        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)j.x, "what pushes is beyond %g",
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)j.x, "the force or impulse is beyond %g",
             FSI__RG_STRONGEST);
     return FSI_OK;
 }
@@ -2191,24 +2205,28 @@ static fsi_status fsi__rg_check_push(const fsi_rigid *w, int id, fsi_vec3 j, fsi
 FSI_API fsi_status fsi_rigid_apply_impulse(fsi_rigid *w, int id, fsi_vec3 impulse, fsi_vec3 x)
 {
     static const char fn[] = "fsi_rigid_apply_impulse";
-    fsi__rg_impl *im;
+    const fsi__rg_record *r;
     fsi_body *b;
     fsi__d3 moment, v, o, j = fsi__d3_of(impulse);
     double turn[9], inverse[9];
     int slow;
     FSI__TRY(fsi__rg_check_push(w, id, impulse, x, fn));
-    im = fsi__rg_of(w);
-    b = im->body[id];
+
+    /* of a link: the whole tree; else v += j/m, omega += I^-1 moment */
+    r = &fsi__rg_of(w)->record[id];
+    b = w->body[id];
     moment = fsi__d3_cross(fsi__d3_sub(fsi__d3_of(x), fsi__d3_of(b->pose.position)), j);
     fsi__d9_of_quat(b->pose.orientation, turn);
-    fsi__d9_turn(turn, im->record[id].inverse, inverse);
-    v = fsi__d3_madd(fsi__d3_of(b->velocity), 1 / im->record[id].mass, j);
+    fsi__d9_turn(turn, r->inverse, inverse);
+    v = fsi__d3_madd(fsi__d3_of(b->velocity), 1 / r->mass, j);
     o = fsi__d3_add(fsi__d3_of(b->angular_velocity), fsi__d9_mul(inverse, moment));
-    slow = w->link[id] >= 0 ? fsi__rg_kick_tree(w, id, moment, j) : fsi__d3_norm(v) <= FSI__RG_FASTEST
-        && fsi__d3_norm(o) <= FSI__RG_FASTEST;
+    if (w->link[id] >= 0) slow = fsi__rg_kick_tree(w, id, moment, j);
+    else slow = fsi__d3_norm(v) <= FSI__RG_FASTEST && fsi__d3_norm(o) <= FSI__RG_FASTEST;
     if (!slow)
         return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, fsi__d3_norm(j),
             "the impulse would make body %d faster than %g m/s or rad/s", id, FSI__RG_FASTEST);
+
+    /* accepted */
     fsi__rg_disturb(w, id, 0);
     if (w->link[id] >= 0) return FSI_OK;
     b->velocity = b->new_velocity = fsi__d3_real(v);
@@ -2290,13 +2308,37 @@ static void fsi__rg_skin_body(const fsi_rigid *w, int id, int shape, double edge
     }
 }
 
+/* The mesh of a skin that has been counted. */
+static fsi_status fsi__rg_make_skin(fsi_rigid *w, int id, int shape, double edge, fsi__col_skin s, fsi_mesh **out,
+    const char *fn)
+{
+    const size_t vertices = (size_t)s.vertices, corners = (size_t)w->desc.dim * (size_t)s.elements;
+    fsi_mesh_desc d = fsi_mesh_default_desc();
+    fsi_status status;
+    s.vertex = (fsi_vec3 *)fsi__alloc(w->context, vertices, sizeof *s.vertex);
+    s.element = (int *)fsi__alloc(w->context, corners, sizeof *s.element);
+    if (s.vertex && s.element) {
+        fsi__rg_skin_body(w, id, shape, edge, &s);
+        d.context = w->context;
+        d.vertices = s.vertex;
+        d.vertex_count = s.vertices;
+        d.elements = s.element;
+        d.element_count = s.elements;
+        d.corners = w->desc.dim;
+        d.weld = 0;
+        status = fsi_mesh_create(out, &d);
+    } else status = fsi__fail(w->context, FSI_ERROR_MEMORY, fn, id, s.vertices, "no memory for a mesh of %d vertices",
+        s.vertices);
+    fsi__free(w->context, s.vertex, vertices, sizeof *s.vertex);
+    fsi__free(w->context, s.element, corners, sizeof *s.element);
+    return status;
+}
+
 FSI_API fsi_status fsi_rigid_tessellate(fsi_rigid *w, int id, int shape, fsi_real edge, fsi_mesh **out)
 {
     static const char fn[] = "fsi_rigid_tessellate";
-    fsi_mesh_desc d = fsi_mesh_default_desc();
+    const fsi_status odd = fsi_is_finite((double)edge) ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN;
     fsi__col_skin s;
-    fsi_status status;
-    size_t corners;
     if (out) *out = NULL;
     FSI__TRY(fsi__rg_check_id(w, id, fn));
     if (!out) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "out is NULL");
@@ -2304,56 +2346,45 @@ FSI_API fsi_status fsi_rigid_tessellate(fsi_rigid *w, int id, int shape, fsi_rea
         return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, shape, shape, "body %d has no shape %d", id, shape);
     if (fsi__rg_of(w)->solid[id].parts == 0)
         return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d has no shapes", id);
-    if (!fsi_is_finite((double)edge) || edge < 0)
-        return fsi__fail(w->context, fsi_is_finite((double)edge) ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, id,
-            (double)edge, "edge is %g", (double)edge);
+    if (odd == FSI_ERROR_NAN || edge < 0)
+        return fsi__fail(w->context, odd, fn, id, (double)edge, "edge is %g", (double)edge);
     memset(&s, 0, sizeof s);
     fsi__rg_skin_body(w, id, shape, (double)edge, &s);
-    corners = (size_t)w->desc.dim * (size_t)s.elements;
-    d.vertex_count = s.vertices;
-    s.vertex = (fsi_vec3 *)fsi__alloc(w->context, (size_t)d.vertex_count, sizeof *s.vertex);
-    s.element = (int *)fsi__alloc(w->context, corners, sizeof *s.element);
-    if (s.vertex && s.element) {
-        fsi__rg_skin_body(w, id, shape, (double)edge, &s);
-        d.context = w->context;
-        d.vertices = s.vertex;
-        d.elements = s.element;
-        d.element_count = s.elements;
-        d.corners = w->desc.dim;
-        d.weld = 0;
-        status = fsi_mesh_create(out, &d);
-    } else status = fsi__fail(w->context, FSI_ERROR_MEMORY, fn, id, d.vertex_count,
-        "no memory for a mesh of %d vertices", d.vertex_count);
-    fsi__free(w->context, s.vertex, (size_t)d.vertex_count, sizeof *s.vertex);
-    fsi__free(w->context, s.element, corners, sizeof *s.element);
-    return status;
+    return fsi__rg_make_skin(w, id, shape, (double)edge, s, out, fn);
+}
+
+static void fsi__rg_draw_body(const fsi_rigid *w, int id, const fsi_debug_draw *draw)
+{
+    static const uint32_t colour[4] = { 0, 0x606060, 0x2060c0, 0xe0a020 };
+    const fsi__cd_solid *solid = &fsi__rg_of(w)->solid[id];
+    const fsi_pose *pose = &w->body[id]->pose;
+    fsi__col_placed p;
+    double turn[9];
+    int k;
+    fsi__d9_of_quat(pose->orientation, turn);
+    for (k = 0; k < solid->parts; k++) {
+        fsi__col_place(&solid->part[k], fsi__d3_of(pose->position), turn, &p);
+        fsi__col_draw_part(draw, &p, w->desc.dim, w->asleep[id] ? 0x909090 : colour[w->kind[id]]);
+    }
 }
 
 FSI_API void fsi_rigid_debug_draw(const fsi_rigid *w, const fsi_debug_draw *draw)
 {
-    static const uint32_t colour[4] = { 0, 0x606060, 0x2060c0, 0xe0a020 };
-    const fsi__rg_impl *im;
-    fsi__col_placed p;
-    double turn[9];
+    const fsi__jt_tree *t;
     int id, k;
     if (fsi__rg_check(w) != FSI_OK || !draw) return;
-    im = fsi__rg_of(w);
-    for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) {
-        fsi__d9_of_quat(im->body[id]->pose.orientation, turn);
-        for (k = 0; k < im->solid[id].parts; k++) {
-            fsi__col_place(&im->solid[id].part[k], fsi__d3_of(im->body[id]->pose.position), turn, &p);
-            fsi__col_draw_part(draw, &p, w->desc.dim, im->asleep[id] ? 0x909090 : colour[im->kind[id]]);
-        }
-    }
+    for (id = 0; id < w->count; id++) if (w->kind[id] != FSI_RIGID_NONE) fsi__rg_draw_body(w, id, draw);
     for (k = 0; k < w->contact_count; k++) {
-        const fsi_rigid_contact *c = &im->contact[k];
+        const fsi_rigid_contact *c = &w->contact[k];
+        const double length = 0.2 * fsi__rg_of(w)->solid[c->a].thick;
+        const fsi__d3 x = fsi__d3_of(c->point);
         if (draw->point) draw->point(draw->user, c->point, (fsi_real)0.01, 0xff0000);
-        fsi__col_draw_line(draw, fsi__d3_of(c->point),
-            fsi__d3_madd(fsi__d3_of(c->point), 0.2 * im->solid[c->a].thick, fsi__d3_of(c->normal)), 0xff0000);
+        fsi__col_draw_line(draw, x, fsi__d3_madd(x, length, fsi__d3_of(c->normal)), 0xff0000);
     }
-    for (id = 0; id < w->tree_count; id++) for (k = 1; im->tree[id] && k < im->tree[id]->view.link_count; k++)
-        fsi__col_draw_line(draw, fsi__d3_of(im->body[im->tree[id]->body[im->tree[id]->parent[k]]]->pose.position),
-            fsi__d3_of(im->body[im->tree[id]->body[k]]->pose.position), 0x20c060);
+    for (id = 0; (t = fsi__rg_next_tree(w, &id, 0)) != NULL;) for (k = 1; k < t->view.link_count; k++) {
+        const fsi_body *own = w->body[t->body[k]], *up = w->body[t->body[t->parent[k]]];
+        fsi__col_draw_line(draw, fsi__d3_of(up->pose.position), fsi__d3_of(own->pose.position), 0x20c060);
+    }
 }
 
 /* ---- >>adding and removing bodies -------------------------------------------------------------------------------- */
@@ -2379,12 +2410,14 @@ static void fsi__rg_free_solid(fsi_rigid *w, fsi__cd_solid *s)
     memset(s, 0, sizeof *s);
 }
 
-/* Mass, centre and inertia of a body: those given, or the sum over its shapes (parallel axes). */
+/* Mass, centre and inertia of a body: those given, or the sum over its shapes by the parallel axis theorem. */
 static fsi_status fsi__rg_body_mass(fsi_rigid *w, const fsi_rigid_body_desc *d, fsi_mass_properties *sum)
 {
     double total = 0, first[3] = { 0, 0, 0 }, inertia[9] = { 0 }, scale;
     int k, i, pass;
     memset(sum, 0, sizeof *sum);
+
+    /* the first pass finds mass and centre, the second the inertia about it */
     for (pass = 0; pass < 2; pass++) for (k = 0; k < d->shape_count; k++) {
         fsi_mass_properties p;
         fsi__d3 r;
@@ -2397,15 +2430,19 @@ static fsi_status fsi__rg_body_mass(fsi_rigid *w, const fsi_rigid_body_desc *d, 
             continue;
         }
         r = fsi__d3_sub(fsi__d3_of(p.center), fsi__d3_make(first[0] / total, first[1] / total, first[2] / total));
-        for (i = 0; i < 9; i++)
-            inertia[i] += (double)p.inertia.m[i]
-                + (double)p.mass * ((i % 4 ? 0 : fsi__d3_dot(r, r)) - fsi__d3_axis(r, i / 3) * fsi__d3_axis(r, i % 3));
+        for (i = 0; i < 9; i++) {
+            const double moved = (i % 4 ? 0 : fsi__d3_dot(r, r)) - fsi__d3_axis(r, i / 3) * fsi__d3_axis(r, i % 3);
+            inertia[i] += (double)p.inertia.m[i] + (double)p.mass * moved;
+        }
     }
+
+    /* scaled to the mass that is given */
     scale = d->mass > 0 && total > 0 ? (double)d->mass / total : 1;
     sum->mass = (fsi_real)(d->mass > 0 ? (double)d->mass : total);
-    if (total > 0)
-        sum->center = fsi_v3((fsi_real)(first[0] / total), (fsi_real)(first[1] / total), (fsi_real)(first[2] / total));
+    if (total > 0) sum->center = fsi__d3_real(fsi__d3_make(first[0] / total, first[1] / total, first[2] / total));
     for (i = 0; i < 9; i++) sum->inertia.m[i] = (fsi_real)(scale * inertia[i]);
+
+    /* or given as a whole; in 2D only the moment about z counts */
     if (d->inertia_given) {
         sum->center = d->center;
         sum->inertia = d->inertia;
@@ -2451,6 +2488,8 @@ static fsi_status fsi__rg_check_body_desc(const fsi_rigid *w, const fsi_rigid_bo
     if (d->shape_count < 0 || d->shape_count > 4096 || (d->shape_count > 0 && !d->shapes))
         return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, d->shape_count,
             "desc.shape_count is %d, it must be 0 to 4096 and shapes be there", d->shape_count);
+
+    /* fields one by one */
     for (k = 0; k < d->shape_count; k++) FSI__TRY(fsi__col_check_shape(w->context, fn, &d->shapes[k], k, w->desc.dim));
     FSI__TRY(fsi__col_check_pose(w->context, fn, "desc.pose", index, &d->pose));
     FSI__TRY(fsi__col_check_flat(w->context, fn, "desc.pose", index, w->desc.dim, &d->pose));
@@ -2463,6 +2502,8 @@ static fsi_status fsi__rg_check_body_desc(const fsi_rigid *w, const fsi_rigid_bo
     if (!((double)fsi_v3_norm(d->center) <= 1e8))
         return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, (double)fsi_v3_norm(d->center),
             "desc.center lies %g m from the body's frame, it must be within 1e8", (double)fsi_v3_norm(d->center));
+
+    /* mass and inertia together */
     if (d->inertia_given && !(d->mass > 0))
         return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, (double)d->mass,
             "desc.mass is %g: where inertia is given it must be positive", (double)d->mass);
@@ -2611,18 +2652,19 @@ static void fsi__rg_drop_body(fsi_rigid *w, int id)
     im->link[id] = -1;
     memset(&im->moving[id], 0, sizeof im->moving[id]);
     memset(&im->note[id], 0, sizeof im->note[id]);
+    memset(&im->rest[id], 0, sizeof im->rest[id]);
     while (w->count > 0 && im->kind[w->count - 1] == FSI_RIGID_NONE) w->count--;
 }
 
-/* Bodies that are added asleep close to each other wake together: those whose balls meet get one label. */
+/* Bodies that are added asleep close to each other wake together: those whose bounding spheres meet form one group. */
 static void fsi__rg_join_sleepers(fsi_rigid *w, int id)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     int k, i;
     for (k = 0; k < w->count; k++) if (k != id && im->asleep[k] && im->record[k].group != im->record[id].group) {
         const int old = im->record[k].group;
-        double apart =
-            fsi__d3_norm(fsi__d3_sub(fsi__d3_of(im->body[k]->pose.position), fsi__d3_of(im->body[id]->pose.position)));
+        const fsi__d3 own = fsi__d3_of(im->body[id]->pose.position), its = fsi__d3_of(im->body[k]->pose.position);
+        const double apart = fsi__d3_norm(fsi__d3_sub(its, own));
         if (apart > im->solid[k].reach + im->solid[id].reach) continue;
         for (i = 0; i < w->count; i++)
             if (im->asleep[i] && im->record[i].group == old) im->record[i].group = im->record[id].group;
@@ -2774,6 +2816,8 @@ static fsi_status fsi__rg_check_link(const fsi_rigid *w, const fsi_rigid_link_de
         return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, 0,
             "link %d: without shapes it must be given mass and inertia", l);
     if (l == 0) return FSI_OK;
+
+    /* the joint's geometry */
     if ((int)d->joint < 0 || d->joint > FSI_RIGID_WELD)
         return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, (double)d->joint, "link %d: joint %d does not exist", l,
             (int)d->joint);
@@ -2786,6 +2830,8 @@ static fsi_status fsi__rg_check_link(const fsi_rigid *w, const fsi_rigid_link_de
     if (w->desc.dim == 2 && d->joint == FSI_RIGID_PRISMATIC && d->axis.z != 0)
         return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, (double)d->axis.z,
             "link %d: axis leaves the plane z = 0 of a 2D world", l);
+
+    /* its coordinate, spring and limits */
     FSI__TRY(fsi__rg_check_number(w, fn, l, "q", d->q, (fsi_real)-1e9, (fsi_real)1e9));
     FSI__TRY(fsi__rg_check_number(w, fn, l, "rate", d->rate, (fsi_real)-1e9, (fsi_real)1e9));
     FSI__TRY(fsi__rg_check_number(w, fn, l, "stiffness", d->stiffness, 0, (fsi_real)1e30));
@@ -2822,17 +2868,17 @@ static int fsi__rg_grounded(const fsi_rigid_tree_desc *d, int l)
 static void fsi__rg_make_joint(const fsi_rigid *w, fsi__jt_tree *t, const fsi_rigid_link_desc *d, int l)
 {
     fsi__jt_joint *j = &t->link[l];
-    const fsi_body *own = w->body[t->body[l]], *up = w->body[t->body[t->parent[l]]];
-    fsi__d3 axis = w->desc.dim == 2 && d->joint == FSI_RIGID_REVOLUTE ? fsi__d3_make(0, 0, d->axis.z < 0 ? -1 : 1)
-        : fsi__d3_unit(fsi__d3_of(d->axis)), point = fsi__d3_of(d->point);
+    const fsi_pose own = w->body[t->body[l]]->pose, up = w->body[t->body[t->parent[l]]]->pose;
+    fsi__d3 axis = fsi__d3_unit(fsi__d3_of(d->axis)), point = fsi__d3_of(d->point);
     double a[9], b[9];
-    fsi__d9_of_quat(up->pose.orientation, a);
-    fsi__d9_of_quat(own->pose.orientation, b);
+    fsi__d9_of_quat(up.orientation, a);
+    fsi__d9_of_quat(own.orientation, b);
+    if (w->desc.dim == 2 && d->joint == FSI_RIGID_REVOLUTE) axis = fsi__d3_make(0, 0, d->axis.z < 0 ? -1 : 1);
     if (w->desc.dim == 2) point.z = 0;
     j->axis = fsi__d9_mul_t(a, axis);
-    j->from = fsi__d9_mul_t(a, fsi__d3_sub(point, fsi__d3_of(up->pose.position)));
-    j->to = fsi__d9_mul_t(b, fsi__d3_sub(fsi__d3_of(own->pose.position), point));
-    j->turn = fsi_quat_mul(fsi_quat_conj(up->pose.orientation), own->pose.orientation);
+    j->from = fsi__d9_mul_t(a, fsi__d3_sub(point, fsi__d3_of(up.position)));
+    j->to = fsi__d9_mul_t(b, fsi__d3_sub(fsi__d3_of(own.position), point));
+    j->turn = fsi_quat_mul(fsi_quat_conj(up.orientation), own.orientation);
     j->q0 = (double)d->q;
     j->stiffness = (double)d->stiffness;
     j->rest = (double)d->rest;
@@ -2890,15 +2936,30 @@ static fsi_status fsi__rg_put_links(fsi_rigid *w, fsi__jt_tree *t, const fsi_rig
     return FSI_OK;
 }
 
+/* Bodies, joints and poses of a tree; *made: links that have become bodies. */
+static fsi_status fsi__rg_build_tree(fsi_rigid *w, fsi__jt_tree *t, const fsi_rigid_tree_desc *d, int tree, int *made,
+    const char *fn)
+{
+    int l;
+    fsi__rg_number_joints(w, t, d);
+    FSI__TRY(fsi__rg_put_links(w, t, d, tree, made, fn));
+    for (l = 1; l < d->link_count; l++) fsi__rg_make_joint(w, t, &d->links[l], l);
+    fsi__rg_refresh_tree(w, t);
+    for (l = 0; l < d->link_count; l++) FSI__TRY(fsi__rg_check_overlap(w, t->body[l], fn));
+    return FSI_OK;
+}
+
 FSI_API fsi_status fsi_rigid_add_tree(fsi_rigid *w, const fsi_rigid_tree_desc *desc, int *tree)
 {
     static const char fn[] = "fsi_rigid_add_tree";
     fsi__rg_impl *im;
     fsi__jt_tree *t;
     fsi_status status;
-    int id = 0, l, made = 0;
+    int id = 0, made = 0;
     FSI__TRY(fsi__rg_check(w));
     FSI__TRY(fsi__rg_check_tree_desc(w, desc, fn));
+
+    /* room */
     im = fsi__rg_of(w);
     while (id < w->tree_count && im->tree[id]) id++;
     FSI__TRY(FSI__CD_ROOM(w->context, im->tree, w->tree_count, im->tree_capacity, id + 1, fn));
@@ -2907,12 +2968,10 @@ FSI_API fsi_status fsi_rigid_add_tree(fsi_rigid *w, const fsi_rigid_tree_desc *d
     if (!t)
         return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, -1, desc->link_count, "no memory for a tree of %d links",
             desc->link_count);
+
+    /* all of it or nothing */
     im->tree[id] = t;
-    fsi__rg_number_joints(w, t, desc);
-    status = fsi__rg_put_links(w, t, desc, id, &made, fn);
-    for (l = 1; status == FSI_OK && l < desc->link_count; l++) fsi__rg_make_joint(w, t, &desc->links[l], l);
-    if (status == FSI_OK) fsi__rg_refresh_tree(w, t);
-    for (l = 0; status == FSI_OK && l < desc->link_count; l++) status = fsi__rg_check_overlap(w, t->body[l], fn);
+    status = fsi__rg_build_tree(w, t, desc, id, &made, fn);
     if (status != FSI_OK) {
         while (made-- > 0) fsi__rg_drop_body(w, t->body[made]);
         im->tree[id] = NULL;
@@ -2933,8 +2992,8 @@ FSI_API const fsi_rigid_tree *fsi_rigid_tree_at(const fsi_rigid *w, int tree)
 static fsi_status fsi__rg_check_tree(const fsi_rigid *w, int tree, const char *fn)
 {
     FSI__TRY(fsi__rg_check(w));
-    return fsi__rg_tree_of(w, tree) ? FSI_OK : fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, tree, tree,
-        "there is no tree %d", tree);
+    if (fsi__rg_tree_of(w, tree)) return FSI_OK;
+    return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, tree, tree, "there is no tree %d", tree);
 }
 
 FSI_API fsi_status fsi_rigid_remove_tree(fsi_rigid *w, int tree)
@@ -2966,8 +3025,8 @@ static fsi_status fsi__rg_check_joint(const fsi_rigid *w, int tree, int link, co
 static fsi_status fsi__rg_check_value(const fsi_rigid *w, const char *fn, const char *name, double x)
 {
     if (!fsi_is_finite(x)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, -1, x, "%s is not finite", name);
-    return fabs(x) <= 1e9 ? FSI_OK : fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, x,
-        "%s is %g, it must be within +-1e9", name, x);
+    if (fabs(x) <= 1e9) return FSI_OK;
+    return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, x, "%s is %g, it must be within +-1e9", name, x);
 }
 
 FSI_API fsi_status fsi_rigid_set_joint(fsi_rigid *w, int tree, int link, fsi_real q, fsi_real rate)
@@ -3023,20 +3082,15 @@ FSI_API fsi_status fsi_rigid_set_joint_target(fsi_rigid *w, int tree, int link, 
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi_rigid_set_joint_track(fsi_rigid *w, int tree, int link, const double *times,
-    const fsi_real *values, int count, double period)
+static fsi_status fsi__rg_check_track(const fsi_rigid *w, const double *times, const fsi_real *values, int count,
+    double period, const char *fn)
 {
-    static const char fn[] = "fsi_rigid_set_joint_track";
-    fsi__jt_tree *t;
-    fsi__jt_track k;
+    const fsi_status odd = fsi_is_finite(period) ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN;
     int i;
-    FSI__TRY(fsi__rg_check_joint(w, tree, link, fn));
     if (!times || !values || count < 1 || count > 1 << 24)
         return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, count,
             "a track of %d keys is none, or its times or values are missing", count);
-    if (!fsi_is_finite(period) || period < 0)
-        return fsi__fail(w->context, fsi_is_finite(period) ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, -1, period,
-            "period is %g", period);
+    if (odd == FSI_ERROR_NAN || period < 0) return fsi__fail(w->context, odd, fn, -1, period, "period is %g", period);
     for (i = 0; i < count; i++) {
         if (!fsi_is_finite(times[i]))
             return fsi__fail(w->context, FSI_ERROR_NAN, fn, i, times[i], "time %d is not finite", i);
@@ -3045,6 +3099,16 @@ FSI_API fsi_status fsi_rigid_set_joint_track(fsi_rigid *w, int tree, int link, c
                 "time %d, %g s, does not come after the one before, or lies outside the period", i, times[i]);
         FSI__TRY(fsi__rg_check_value(w, fn, "a value", (double)values[i]));
     }
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_set_joint_track(fsi_rigid *w, int tree, int link, const double *times,
+    const fsi_real *values, int count, double period)
+{
+    static const char fn[] = "fsi_rigid_set_joint_track";
+    fsi__jt_track k, *own;
+    FSI__TRY(fsi__rg_check_joint(w, tree, link, fn));
+    FSI__TRY(fsi__rg_check_track(w, times, values, count, period, fn));
     k.count = count;
     k.period = period;
     k.time = (double *)fsi__alloc(w->context, (size_t)count, sizeof *k.time);
@@ -3055,11 +3119,11 @@ FSI_API fsi_status fsi_rigid_set_joint_track(fsi_rigid *w, int tree, int link, c
     }
     memcpy(k.time, times, (size_t)count * sizeof *times);
     memcpy(k.value, values, (size_t)count * sizeof *values);
-    t = fsi__rg_tree_of(w, tree);
-    fsi__free(w->context, t->link[link].track.time, (size_t)t->link[link].track.count, sizeof *k.time);
-    fsi__free(w->context, t->link[link].track.value, (size_t)t->link[link].track.count, sizeof *k.value);
-    t->link[link].track = k;
-    fsi__rg_set_script(w, t, link, FSI__JT_TRACK);
+    own = &fsi__rg_tree_of(w, tree)->link[link].track;
+    fsi__free(w->context, own->time, (size_t)own->count, sizeof *k.time);
+    fsi__free(w->context, own->value, (size_t)own->count, sizeof *k.value);
+    *own = k;
+    fsi__rg_set_script(w, fsi__rg_tree_of(w, tree), link, FSI__JT_TRACK);
     return FSI_OK;
 }
 
@@ -3154,18 +3218,26 @@ FSI_API fsi_rigid_desc fsi_rigid_default_desc(void)
 static fsi_status fsi__rg_check_desc(fsi_context *context, const char *fn, const fsi_rigid_desc *d)
 {
     const struct { const char *name; double x, lo, hi; } number[] = {
-        { "substeps", (double)d->substeps, 1, 1000 }, { "sweeps", (double)d->sweeps, 1, 1e6 },
-            { "direct_work", (double)d->direct_work, 0, 1e15 }, { "tolerance", (double)d->tolerance, 0, 1 },
-            { "friction", (double)d->friction, 0, 100 },
-        { "restitution", (double)d->restitution, 0, 1 }, { "restitution_speed", (double)d->restitution_speed, 0, 1e6 },
-        { "contact_margin", (double)d->contact_margin, 0, 1e6 }, { "slop", (double)d->slop, 0, 1e6 },
-            { "push", (double)d->push, 0, 1 },
-        { "sleep_speed", (double)d->sleep_speed, 0, 1e6 }, { "sleep_time", (double)d->sleep_time, 0, 1e6 },
+        { "substeps", (double)d->substeps, 1, 1000 },
+        { "sweeps", (double)d->sweeps, 1, 1e6 },
+        { "direct_work", (double)d->direct_work, 0, 1e15 },
+        { "tolerance", (double)d->tolerance, 0, 1 },
+        { "friction", (double)d->friction, 0, 100 },
+        { "restitution", (double)d->restitution, 0, 1 },
+        { "restitution_speed", (double)d->restitution_speed, 0, 1e6 },
+        { "contact_margin", (double)d->contact_margin, 0, 1e6 },
+        { "slop", (double)d->slop, 0, 1e6 },
+        { "push", (double)d->push, 0, 1 },
+        { "sleep_speed", (double)d->sleep_speed, 0, 1e6 },
+        { "sleep_time", (double)d->sleep_time, 0, 1e6 },
         { "reserve_bodies", (double)d->reserve_bodies, 0, 1 << 27 },
-            { "reserve_contacts", (double)d->reserve_contacts, 0, 1 << 27 },
-        { "overlap", (double)d->overlap, 0, 1 }, { "dim", (double)d->dim, 2, 3 }
+        { "reserve_contacts", (double)d->reserve_contacts, 0, 1 << 27 },
+        { "overlap", (double)d->overlap, 0, 1 },
+        { "dim", (double)d->dim, 2, 3 }
     };
     int k;
+
+    /* numbers */
     for (k = 0; k < (int)(sizeof number / sizeof *number); k++) {
         if (!fsi_is_finite(number[k].x))
             return fsi__fail(context, FSI_ERROR_NAN, fn, -1, number[k].x, "desc.%s is not finite", number[k].name);
@@ -3173,6 +3245,8 @@ static fsi_status fsi__rg_check_desc(fsi_context *context, const char *fn, const
             return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, number[k].x, "desc.%s is %g, it must be %g to %g",
                 number[k].name, number[k].x, number[k].lo, number[k].hi);
     }
+
+    /* coefficients and vectors */
     FSI__TRY(fsi__rg_check_own(context, fn, -1, "domain_friction", d->domain_friction, 100));
     FSI__TRY(fsi__rg_check_own(context, fn, -1, "domain_restitution", d->domain_restitution, 1));
     if (!fsi_v3_is_finite(d->gravity))
@@ -3233,6 +3307,8 @@ FSI_API fsi_status fsi_rigid_create(fsi_rigid **out, const fsi_rigid_desc *desc)
     /* its context cannot be trusted either */
     if (desc->cookie != FSI__COOKIE('R', fsi_rigid_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
     FSI__TRY(fsi__rg_check_desc(desc->context, fn, desc));
+
+    /* the world and its private part in one block */
     w = (fsi_rigid *)fsi__alloc(desc->context, 1, sizeof *w + sizeof *im);
     if (!w) return fsi__fail(desc->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the world");
     im = (fsi__rg_impl *)(void *)(w + 1);
@@ -3242,6 +3318,8 @@ FSI_API fsi_status fsi_rigid_create(fsi_rigid **out, const fsi_rigid_desc *desc)
     w->desc = *desc;
     w->impl = im;
     im->origin = fsi__d3_of(desc->origin);
+
+    /* its domain and reserves */
     status = fsi__rg_make_domain(w, fn);
     if (status == FSI_OK) status = fsi__rg_reserve_bodies(w, desc->reserve_bodies, fn);
     if (status == FSI_OK) status = fsi__rg_reserve_contacts(w, desc->reserve_contacts, fn);
@@ -3261,6 +3339,8 @@ FSI_API fsi_status fsi_rigid_set_desc(fsi_rigid *w, const fsi_rigid_desc *desc)
         return fsi__fail(w->context, FSI_ERROR_COOKIE, fn, -1, 0,
             "desc was not filled by fsi_rigid_default_desc of this version and precision");
     FSI__TRY(fsi__rg_check_desc(w->context, fn, desc));
+
+    /* what is fixed */
     if (desc->context != w->desc.context)
         return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.context cannot change");
     if (desc->dim != w->desc.dim)
@@ -3270,6 +3350,8 @@ FSI_API fsi_status fsi_rigid_set_desc(fsi_rigid *w, const fsi_rigid_desc *desc)
     if (memcmp(&desc->origin, &w->desc.origin, sizeof desc->origin) != 0)
         return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0,
             "desc.origin cannot change: call fsi_rigid_shift_origin");
+
+    /* the domain's walls, and all bodies awake */
     w->desc = *desc;
     for (k = 0; k < fsi__rg_of(w)->walls; k++) {
         fsi__rg_of(w)->plane[k].friction = (double)desc->domain_friction;
@@ -3293,6 +3375,8 @@ FSI_API void fsi_rigid_destroy(fsi_rigid *w)
         fsi__rg_free_solid(w, &im->solid[k]);
         fsi__free(context, im->body[k], 1, sizeof *im->body[k]);
     }
+
+    /* arrays and scratch */
     fsi__free_columns(context, columns, fsi__rg_columns(im, columns), w->capacity);
     fsi__free(context, im->plane, (size_t)im->plane_capacity, sizeof *im->plane);
     fsi__free(context, im->tree, (size_t)im->tree_capacity, sizeof *im->tree);
@@ -3316,7 +3400,7 @@ static fsi_box3 fsi__rg_shift_box(fsi_box3 box, fsi_vec3 offset)
     return box;
 }
 
-/* What a state holds of places. */
+/* Shifts all positions of a state. */
 static void fsi__rg_shift_places(fsi_rigid *w, fsi_vec3 offset)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
@@ -3335,22 +3419,22 @@ FSI_API fsi_status fsi_rigid_shift_origin(fsi_rigid *w, fsi_vec3 offset)
     fsi__rg_impl *im;
     int k;
     FSI__TRY(fsi__rg_check(w));
+    FSI__TRY(fsi__rg_check_not_begun(w, fn));
     im = fsi__rg_of(w);
-    if (im->begun > 0)
-        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0,
-            "a step was begun by fsi_rigid_begin_step: end it first");
     if (!fsi_v3_is_finite(offset)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, -1, 0, "the offset is not finite");
     if (w->desc.dim == 2) offset.z = 0;
-    for (k = 0; k < w->count; k++)
-        if (im->kind[k] != FSI_RIGID_NONE && !fsi__col_within(fsi_v3_add(im->body[k]->pose.position, offset), 1e9))
+    for (k = 0; k < w->count; k++) {
+        if (!w->body[k] || fsi__col_within(fsi_v3_add(w->body[k]->pose.position, offset), 1e9)) continue;
         return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, k, 0, "body %d would be farther than 1e9 m from the origin",
             k);
+    }
     if (!fsi__col_within(fsi_v3_add(w->desc.origin, offset), 1e30))
         return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, -1, 0, "the first origin would lie too far off");
+
+    /* bodies, domain, planes; the origin in double, as the sum of all offsets */
     fsi__rg_shift_places(w, offset);
     w->desc.domain = fsi__rg_shift_box(w->desc.domain, offset);
     for (k = 0; k < w->plane_count; k++) im->plane[k].offset += fsi__d3_dot(im->plane[k].n, fsi__d3_of(offset));
-    /* in fsi_real it would not be the sum of what places went */
     im->origin = fsi__d3_add(im->origin, fsi__d3_of(offset));
     w->desc.origin = fsi__d3_real(im->origin);
     return FSI_OK;
@@ -3405,13 +3489,12 @@ static void fsi__rg_state_contact(fsi__stream *st, fsi_rigid_contact *c)
     fsi__bytes(st, &c->key, sizeof c->key);
 }
 
-/* How joints are scripted; stands first, as not every world can take it. */
+/* How joints are scripted; comes first, as it decides whether this world can load the state. */
 static void fsi__rg_state_scripts(fsi__stream *st, fsi_rigid *w)
 {
-    fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__jt_tree *t;
     int k, l;
-    for (k = 0; k < w->tree_count; k++) for (l = 0; im->tree[k] && l < im->tree[k]->view.link_count; l++) {
-        fsi__jt_tree *t = im->tree[k];
+    for (k = 0; (t = fsi__rg_next_tree(w, &k, 0)) != NULL;) for (l = 0; l < t->view.link_count; l++) {
         fsi__bytes(st, &t->link[l].script, sizeof t->link[l].script);
         if (t->column[l] >= 0) t->scripted[t->column[l]] = (unsigned char)(t->link[l].script != 0);
     }
@@ -3430,36 +3513,39 @@ static void fsi__rg_state(fsi__stream *st, fsi_rigid *w)
     for (k = 0; k < w->tree_count; k++) if (im->tree[k]) fsi__rg_state_tree(st, im->tree[k]);
 }
 
-/* How the world is made; contacts are counted beside it. */
+/* A hash of the scene, and the number of contacts and bodies. */
 typedef struct fsi__rg_head { uint64_t scene; int64_t contacts, count; } fsi__rg_head;
 
 static fsi__rg_head fsi__rg_make_head(const fsi_rigid *w)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__jt_tree *t;
     fsi__rg_head head;
+    uint64_t scene = fsi_hash(&w->desc.dim, sizeof w->desc.dim, 0);
     int k, l;
-    memset(&head, 0, sizeof head);
-    head.contacts = w->contact_count;
-    head.count = w->count;
-    head.scene = fsi_hash(&w->desc.dim, sizeof w->desc.dim, 0);
+
+    /* bodies */
     for (k = 0; k < w->count; k++) {
-        const fsi__rg_record *r = &im->record[k];
-        head.scene = fsi_hash(&im->kind[k], 1, head.scene);
-        head.scene = fsi_hash(&r->mass, sizeof r->mass, head.scene);
-        head.scene = fsi_hash(r->inertia, sizeof r->inertia, head.scene);
-        head.scene = fsi_hash(&im->solid[k].parts, sizeof im->solid[k].parts, head.scene);
+        scene = fsi_hash(&im->kind[k], 1, scene);
+        scene = fsi_hash(&im->record[k].mass, sizeof(double), scene);
+        scene = fsi_hash(im->record[k].inertia, 9 * sizeof(double), scene);
+        scene = fsi_hash(&im->solid[k].parts, sizeof(int), scene);
     }
-    for (k = 0; k < w->tree_count; k++) for (l = 0; im->tree[k] && l < im->tree[k]->view.link_count; l++) {
-        const fsi__jt_tree *t = im->tree[k];
-        head.scene = fsi_hash(&t->body[l], sizeof t->body[l], head.scene);
-        head.scene = fsi_hash(&t->parent[l], sizeof t->parent[l], head.scene);
+
+    /* trees and planes */
+    for (k = 0; (t = fsi__rg_next_tree(w, &k, 0)) != NULL;) for (l = 0; l < t->view.link_count; l++) {
+        scene = fsi_hash(&t->body[l], sizeof(int), scene);
+        scene = fsi_hash(&t->parent[l], sizeof(int), scene);
     }
     for (k = 0; k < w->plane_count; k++) {
-        const fsi__cd_plane *p = &im->plane[k];
-        head.scene = fsi_hash(&p->alive, sizeof p->alive, head.scene);
-        head.scene = fsi_hash(&p->n, sizeof p->n, head.scene);
-        head.scene = fsi_hash(&p->first, sizeof p->first, head.scene);
+        scene = fsi_hash(&im->plane[k].alive, sizeof(int), scene);
+        scene = fsi_hash(&im->plane[k].n, sizeof(fsi__d3), scene);
+        scene = fsi_hash(&im->plane[k].first, sizeof(double), scene);
     }
+    memset(&head, 0, sizeof head);
+    head.scene = scene;
+    head.contacts = w->contact_count;
+    head.count = w->count;
     return head;
 }
 
@@ -3473,15 +3559,14 @@ static void fsi__rg_state_counted(fsi__stream *st, void *simulator)
 
 FSI_API fsi_status fsi_rigid_save(const fsi_rigid *w, void *buffer, size_t capacity, size_t *size)
 {
+    static const char fn[] = "fsi_rigid_save";
+    void *world = (void *)(uintptr_t)w; /* written streams read it only */
     FSI__TRY(fsi__rg_check(w));
-    if (fsi__rg_of(w)->begun > 0)
-        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, "fsi_rigid_save", -1, 0,
-            "a step was begun by fsi_rigid_begin_step: end it first");
-    return fsi__save(w->context, w->cookie, fsi__rg_state_counted, (void *)(uintptr_t)w, buffer, capacity, size,
-        "fsi_rigid_save");
+    FSI__TRY(fsi__rg_check_not_begun(w, fn));
+    return fsi__save(w->context, w->cookie, fsi__rg_state_counted, world, buffer, capacity, size, fn);
 }
 
-/* A number of a state that is not what a step could have left, or can start from. */
+/* Refuses a number of a state that no step gives or can start from. */
 static fsi_status fsi__rg_bad_state(const fsi_rigid *w, int index, const char *what)
 {
     return fsi__fail(w->context, FSI_ERROR_FORMAT, "fsi_rigid_load", index, 0, what, index);
@@ -3489,50 +3574,55 @@ static fsi_status fsi__rg_bad_state(const fsi_rigid *w, int index, const char *w
 
 static int fsi__rg_number_ok(double x, double lo, double hi) { return x >= lo && x <= hi; }
 
-/* Scripts name tracks: those of a state must be there. */
+/* Scripts of a state may follow only tracks that this world has. */
 static fsi_status fsi__rg_check_scripts(const fsi_rigid *w, fsi__stream *st)
 {
-    int k, l, script;
-    for (k = 0; k < w->tree_count; k++)
-        for (l = 0; fsi__rg_of(w)->tree[k] && l < fsi__rg_of(w)->tree[k]->view.link_count; l++) {
-        const fsi__jt_tree *t = fsi__rg_of(w)->tree[k];
-        script = 0;
+    const fsi__jt_tree *t;
+    int k, l;
+    for (k = 0; (t = fsi__rg_next_tree(w, &k, 0)) != NULL;) for (l = 0; l < t->view.link_count; l++) {
+        int script = 0, track;
         fsi__bytes(st, &script, sizeof script);
-        if (script < 0 || script > 2 || (script > 0 && t->column[l] < 0)
-            || (script == FSI__JT_TRACK && t->link[l].track.count == 0))
-            return fsi__fail(w->context, FSI_ERROR_FORMAT, "fsi_rigid_load", l, script,
-                "the state has link %d of tree %d follow a track, which this world does not have", l, k);
+        track = script == FSI__JT_TRACK;
+        if (script >= 0 && script <= FSI__JT_TRACK && (script == 0 || t->column[l] >= 0)
+            && !(track && t->link[l].track.count == 0)) continue;
+        return fsi__fail(w->context, FSI_ERROR_FORMAT, "fsi_rigid_load", l, script,
+            "the state has link %d of tree %d follow a track, which this world does not have", l, k - 1);
     }
     return FSI_OK;
 }
 
-/* Contacts name bodies and planes, and stand sorted, as the search for the last impulses needs them. */
+static int fsi__rg_contact_ok(const fsi_rigid_contact *c)
+{
+    const double length = fsi__d3_norm(fsi__d3_of(c->normal));
+    return fsi__col_within(c->point, 2e9) && fsi__rg_number_ok(length, 1 - 1e-3, 1 + 1e-3)
+        && fsi__rg_number_ok((double)c->depth, -2e9, 2e9) && fsi__col_within(c->impulse, FSI__RG_STRONGEST);
+}
+
+static int fsi__rg_is_partner(const fsi_rigid *w, int b) /* a body or a plane */
+{
+    return b >= 0 ? fsi__rg_is_body(w, b) : b >= -w->plane_count && fsi__rg_of(w)->plane[-1 - b].alive;
+}
+
+/* Contacts name bodies and planes of this world; they are sorted, for fsi__rg_find_last. */
 static fsi_status fsi__rg_check_contacts(const fsi_rigid *w, int n, fsi__stream *st)
 {
-    const fsi__rg_impl *im = fsi__rg_of(w);
     fsi_rigid_contact c;
     fsi__rg_touch before, now;
     int k;
     memset(&c, 0, sizeof c);
     memset(&before, 0, sizeof before);
     memset(&now, 0, sizeof now);
-    for (k = 0; k < n; k++) {
-        double length;
+    for (k = 0; k < n; k++, before = now) {
         fsi__rg_state_contact(st, &c);
-        if (!st->ok || !fsi__rg_is_body(w, c.a) || c.a <= c.b
-            || (c.b >= 0 ? !fsi__rg_is_body(w, c.b) : c.b < -w->plane_count || !im->plane[-1 - c.b].alive))
+        if (!st->ok || !fsi__rg_is_body(w, c.a) || c.a <= c.b || !fsi__rg_is_partner(w, c.b))
             return fsi__rg_bad_state(w, k,
                 "contact %d of the state is between bodies or planes that this world does not have");
-        length = fsi__d3_norm(fsi__d3_of(c.normal));
-        if (!fsi__col_within(c.point, 2e9) || !fsi__rg_number_ok(length, 1 - 1e-3, 1 + 1e-3)
-            || !fsi__rg_number_ok((double)c.depth, -2e9, 2e9) || !fsi__col_within(c.impulse, FSI__RG_STRONGEST))
-            return fsi__rg_bad_state(w, k, "contact %d of the state is not possible");
+        if (!fsi__rg_contact_ok(&c)) return fsi__rg_bad_state(w, k, "contact %d of the state is not possible");
         now.a = c.a;
         now.b = c.b;
         now.key = c.key;
         if (k > 0 && fsi__rg_touch_before(&now, &before))
             return fsi__rg_bad_state(w, k, "contact %d of the state is not in order");
-        before = now;
     }
     return FSI_OK;
 }
@@ -3555,9 +3645,8 @@ static double fsi__rg_tree_size(const fsi__jt_tree *t)
     return size;
 }
 
-/* The most that a state may have act on any link of a tree: force [N], moment [N m]. A light link may carry all others:
-   it goes by the whole tree; and what links do to each other grows as their rates squared: 1e6 m/s^2 or rad/s^2 of
-   it. */
+/* Bounds of force [N] and moment [N m] on a link in a state: 1e6 m/s^2 or rad/s^2 of the whole tree, as a light link
+   may carry all others, and as forces between links grow with the square of their rates. */
 static void fsi__rg_tree_bounds(const fsi_rigid *w, const fsi__jt_tree *t, double *force, double *moment)
 {
     double mass = 0, reach = fsi__rg_tree_size(t);
@@ -3570,8 +3659,8 @@ static void fsi__rg_tree_bounds(const fsi_rigid *w, const fsi__jt_tree *t, doubl
     *moment = fmin(1e6 * mass * (reach > 0 ? reach * reach : 1), FSI__RG_STRONGEST);
 }
 
-/* Forces and torques: finite, in the plane where that is all there is, and such that a body is within bounds after a
-   millisecond of them. */
+/* Forces and torques of a state: finite, in 2D in the plane, and such that a body stays within the limits of speed for
+   a millisecond. */
 static int fsi__rg_forces_ok(const fsi_rigid *w, int id, const fsi_vec3 *force, const fsi_vec3 *torque)
 {
     const fsi__rg_record *r = &fsi__rg_of(w)->record[id];
@@ -3586,8 +3675,8 @@ static int fsi__rg_forces_ok(const fsi_rigid *w, int id, const fsi_vec3 *force, 
         && (w->desc.dim == 3 || (force->z == 0 && torque->x == 0 && torque->y == 0));
 }
 
-/* A link's place in a state that is being checked, in the tree's scratch. */
-static void fsi__rg_rest_link(fsi__jt_tree *t, int link, fsi_pose pose)
+/* Notes the pose of a link in a state that is being checked, in the tree's scratch. */
+static void fsi__rg_note_pose(fsi__jt_tree *t, int link, fsi_pose pose)
 {
     t->bias[link] = fsi__d3_of(pose.position);
     if (link > 0) return;
@@ -3595,8 +3684,7 @@ static void fsi__rg_rest_link(fsi__jt_tree *t, int link, fsi_pose pose)
     t->orientation[0] = pose.orientation;
 }
 
-/* Do links stand where the coordinates in q1 put them? But for rounding: 1 % of the tree's size is more than that can
-   make. */
+/* Do the links' positions agree with the coordinates q1? Within 1 % of the tree's size, which is more than rounding. */
 static int fsi__rg_links_agree(fsi__jt_tree *t)
 {
     const double size = fsi__rg_tree_size(t);
@@ -3610,50 +3698,70 @@ static int fsi__rg_links_agree(fsi__jt_tree *t)
     return 1;
 }
 
-/* What fsi__rg_state_body would read. offset: by which the state will be shifted. */
-static fsi_status fsi__rg_check_saved_body(const fsi_rigid *w, int id, fsi_vec3 offset, fsi__stream *st)
+/* Pose and velocities. */
+static fsi_status fsi__rg_check_saved_motion(const fsi_rigid *w, int id, fsi_vec3 offset, fsi__stream *st)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
     const int dim = w->desc.dim;
     fsi_pose pose;
-    fsi_vec3 v[2], f[2], g[4];
-    unsigned char asleep = 0;
-    int group = -1, has_target = -1;
-    double still = -1;
+    fsi_vec3 v[2];
     memset(&pose, 0, sizeof pose);
     memset(v, 0, sizeof v);
-    memset(f, 0, sizeof f);
-    memset(g, 0, sizeof g);
     fsi__bytes(st, &pose, sizeof pose);
     if (!fsi__rg_pose_ok(pose, dim) || !fsi__col_within(fsi_v3_add(pose.position, offset), 1e9))
         return fsi__rg_bad_state(w, id, "the pose of body %d in the state is not possible");
-    if (im->link[id] >= 0) fsi__rg_rest_link(im->tree[im->link[id]], im->solid[id].link, pose);
+    if (im->link[id] >= 0) fsi__rg_note_pose(im->tree[im->link[id]], im->solid[id].link, pose);
     fsi__bytes(st, v, sizeof v);
     if (!fsi__col_within(v[0], FSI__RG_FASTEST) || !fsi__col_within(v[1], FSI__RG_FASTEST)
         || (dim == 2 && (v[0].z != 0 || v[1].x != 0 || v[1].y != 0)))
         return fsi__rg_bad_state(w, id, "the velocity of body %d in the state is not possible");
+    return FSI_OK;
+}
+
+/* Sleep, external forces, target. */
+static fsi_status fsi__rg_check_saved_rest(const fsi_rigid *w, int id, fsi__stream *st)
+{
+    const int kind = w->kind[id];
+    fsi_pose target = w->body[id]->pose;
+    fsi_vec3 f[2];
+    unsigned char asleep = 0;
+    int group = -1, has_target = -1;
+    double still = -1;
+    memset(f, 0, sizeof f);
     fsi__bytes(st, &asleep, 1);
-    if (asleep > 1 || (asleep && im->kind[id] != FSI_RIGID_DYNAMIC))
+    if (asleep > 1 || (asleep && kind != FSI_RIGID_DYNAMIC))
         return fsi__rg_bad_state(w, id, "body %d cannot sleep as the state has it");
     fsi__bytes(st, f, sizeof f);
     if (!fsi__rg_forces_ok(w, id, &f[0], &f[1]))
         return fsi__rg_bad_state(w, id, "the force or torque of body %d in the state is not possible");
+
+    /* the group is the id of a body */
     fsi__bytes(st, &group, sizeof group);
     fsi__bytes(st, &has_target, sizeof has_target);
     fsi__bytes(st, &still, sizeof still);
     if (group < 0 || group >= w->count || has_target < 0 || has_target > 1
-        || (has_target && im->kind[id] != FSI_RIGID_KINEMATIC) || !fsi__rg_number_ok(still, 0, 1e30))
-        return fsi__rg_bad_state(w, id, "what body %d rests on, or its target, is not possible in the state");
-    if (has_target) fsi__bytes(st, &pose, sizeof pose);
-    if (!fsi__rg_pose_ok(pose, dim))
+        || (has_target && kind != FSI_RIGID_KINEMATIC) || !fsi__rg_number_ok(still, 0, 1e30))
+        return fsi__rg_bad_state(w, id, "the sleep of body %d, or its target, is not possible in the state");
+    if (has_target) fsi__bytes(st, &target, sizeof target);
+    if (has_target && !fsi__rg_pose_ok(target, w->desc.dim))
         return fsi__rg_bad_state(w, id, "the target of body %d in the state is not possible");
+    return FSI_OK;
+}
+
+/* Checks what fsi__rg_state_body would read. offset: by which the state will be shifted. */
+static fsi_status fsi__rg_check_saved_body(const fsi_rigid *w, int id, fsi_vec3 offset, fsi__stream *st)
+{
+    fsi_vec3 g[4];
+    memset(g, 0, sizeof g);
+    FSI__TRY(fsi__rg_check_saved_motion(w, id, offset, st));
+    FSI__TRY(fsi__rg_check_saved_rest(w, id, st));
     fsi__bytes(st, g, sizeof g);
     if (!fsi__rg_forces_ok(w, id, &g[0], &g[1]) || !fsi__rg_forces_ok(w, id, &g[2], &g[3]))
         return fsi__rg_bad_state(w, id, "a force on body %d in the state is not possible");
     return FSI_OK;
 }
 
-/* What fsi__rg_state_tree would read. */
+/* Checks what fsi__rg_state_tree would read. */
 static fsi_status fsi__rg_check_saved_tree(const fsi_rigid *w, int tree, fsi__stream *st)
 {
     fsi__jt_tree *t = fsi__rg_of(w)->tree[tree];
@@ -3661,7 +3769,9 @@ static fsi_status fsi__rg_check_saved_tree(const fsi_rigid *w, int tree, fsi__st
     double force, moment;
     int k;
     fsi__rg_tree_bounds(w, t, &force, &moment);
-    for (k = 0; k < 3 * n; k++) { /* values, rates, joint forces */
+
+    /* values, rates, joint forces */
+    for (k = 0; k < 3 * n; k++) {
         const double most = k < 2 * n ? FSI__RG_FASTEST : (double)FSI_REAL_MAX;
         fsi_real x = 0;
         fsi__bytes(st, &x, sizeof x);
@@ -3671,15 +3781,19 @@ static fsi_status fsi__rg_check_saved_tree(const fsi_rigid *w, int tree, fsi__st
     }
     if (!fsi__rg_links_agree(t))
         return fsi__rg_bad_state(w, tree, "links of tree %d in the state are not where their joints put them");
-    for (k = 0; k < n; k++) { /* impulses that hold */
+
+    /* impulses of limits */
+    for (k = 0; k < n; k++) {
         double x = 0;
         fsi__bytes(st, &x, sizeof x);
         if (!fsi__rg_number_ok(x, -FSI__RG_STRONGEST, FSI__RG_STRONGEST))
-            return fsi__rg_bad_state(w, tree, "what holds a joint of tree %d in the state is not possible");
+            return fsi__rg_bad_state(w, tree, "an impulse of a limit of tree %d in the state is not possible");
     }
+
+    /* target and force of joints */
     for (k = 0; k < t->view.link_count; k++) {
         const double most = t->joint[k] == FSI_RIGID_PRISMATIC ? force : moment;
-        double x[2] = { 0, 0 }; /* target, force */
+        double x[2] = { 0, 0 };
         fsi__bytes(st, x, sizeof x);
         if (!fsi__rg_number_ok(x[0], -FSI__RG_FASTEST, FSI__RG_FASTEST) || !fsi__rg_number_ok(x[1], -most, most))
             return fsi__rg_bad_state(w, tree, "the target or force of a joint of tree %d in the state is not possible");
@@ -3687,7 +3801,7 @@ static fsi_status fsi__rg_check_saved_tree(const fsi_rigid *w, int tree, fsi__st
     return FSI_OK;
 }
 
-/* From where a state's first origin is to where the world's is. In the plane z means nothing. */
+/* From a state's first origin to the world's. In 2D without z. */
 static fsi_vec3 fsi__rg_from_origin(const fsi_rigid *w, fsi__d3 origin)
 {
     fsi_vec3 offset = fsi__d3_real(fsi__d3_sub(fsi__rg_of(w)->origin, origin));
@@ -3695,7 +3809,7 @@ static fsi_vec3 fsi__rg_from_origin(const fsi_rigid *w, fsi__d3 origin)
     return offset;
 }
 
-/* Everything of a state, before any of it is taken. `st` stands behind the head. */
+/* Checks all of a state before any of it is loaded. `st` is behind the head. */
 static fsi_status fsi__rg_check_saved(const fsi_rigid *w, int contacts, fsi__stream st)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
@@ -3719,21 +3833,14 @@ static fsi_status fsi__rg_check_saved(const fsi_rigid *w, int contacts, fsi__str
     return FSI_OK;
 }
 
-FSI_API fsi_status fsi_rigid_load(fsi_rigid *w, const void *buffer, size_t size)
+/* The head of a state: does it belong to a world made alike? */
+static fsi_status fsi__rg_check_head(const fsi_rigid *w, fsi__stream *st, int *contacts, const char *fn)
 {
-    static const char fn[] = "fsi_rigid_load";
-    fsi__rg_impl *im;
-    fsi__rg_head head, own;
-    fsi__stream st, again;
-    fsi__d3 origin, saved;
-    fsi_vec3 offset;
-    int k;
-    FSI__TRY(fsi__rg_check(w));
-    FSI__TRY(fsi__load_begin(w->context, w->cookie, buffer, size, &st, fn));
+    const fsi__rg_head own = fsi__rg_make_head(w);
+    fsi__rg_head head;
     memset(&head, 0, sizeof head);
-    fsi__bytes(&st, &head, sizeof head);
-    own = fsi__rg_make_head(w);
-    if (!st.ok || head.count != own.count)
+    fsi__bytes(st, &head, sizeof head);
+    if (!st->ok || head.count != own.count)
         return fsi__fail(w->context, FSI_ERROR_FORMAT, fn, -1, (double)head.count,
             "the state holds %.0f bodies' places, the world has %d", (double)head.count, w->count);
     if (head.scene != own.scene)
@@ -3742,17 +3849,36 @@ FSI_API fsi_status fsi_rigid_load(fsi_rigid *w, const void *buffer, size_t size)
     if (head.contacts < 0 || head.contacts > 1 << 28)
         return fsi__fail(w->context, FSI_ERROR_FORMAT, fn, -1, (double)head.contacts,
             "the state announces %.0f contacts", (double)head.contacts);
+    *contacts = (int)head.contacts;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_load(fsi_rigid *w, const void *buffer, size_t size)
+{
+    static const char fn[] = "fsi_rigid_load";
+    fsi__rg_impl *im;
+    fsi__stream st, again;
+    fsi__jt_tree *t;
+    fsi__d3 origin, saved;
+    fsi_vec3 offset;
+    int k, contacts = 0;
+    FSI__TRY(fsi__rg_check(w));
+    FSI__TRY(fsi__load_begin(w->context, w->cookie, buffer, size, &st, fn));
+    FSI__TRY(fsi__rg_check_head(w, &st, &contacts, fn));
+    FSI__TRY(fsi__rg_check_saved(w, contacts, st));
+
+    /* read twice: the links' poses are those that were saved, not those of coordinates rounded to fsi_real */
     im = fsi__rg_of(w);
-    FSI__TRY(fsi__rg_check_saved(w, (int)head.contacts, st));
-    FSI__TRY(FSI__CD_ROOM(w->context, im->contact, w->contact_count, im->contact_capacity, (int)head.contacts, fn));
+    FSI__TRY(FSI__CD_ROOM(w->context, im->contact, w->contact_count, im->contact_capacity, contacts, fn));
     fsi__rg_publish(w);
-    w->contact_count = (int)head.contacts;
+    w->contact_count = contacts;
     origin = im->origin;
     again = st;
     fsi__rg_state(&st, w);
-    for (k = 0; k < w->tree_count; k++) if (im->tree[k]) fsi__rg_refresh_tree(w, im->tree[k]);
-    /* links stand where they were saved, not where coordinates rounded to fsi_real put them */
+    for (k = 0; (t = fsi__rg_next_tree(w, &k, 0)) != NULL;) fsi__rg_refresh_tree(w, t);
     fsi__rg_state(&again, w);
+
+    /* shifted to this world's origin; no step is begun */
     saved = im->origin;
     im->origin = origin;
     offset = fsi__rg_from_origin(w, saved);
