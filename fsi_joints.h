@@ -11,7 +11,7 @@
 
    WHAT IS IN HERE (search for >>)
       >>trees          joints, a tree to read;  >>stages  for fsi's own headers, not for you;  then >>prediction
-      >>impulses  >>advance  >>tree memory
+      >>impulses  >>advance  >>published state  >>tree memory
    MACROS: those of fsi.h.
    UNITS: SI; in 2D, per metre of depth.
    PRECISION: double; the coordinates that are published in
@@ -125,6 +125,23 @@ FSI_API void fsi__jt_pseudo_kick(fsi__jt_tree *t, int l, fsi__d3 moment, fsi__d3
 /* Limits lower <= q + dt qd <= upper by one impulse each of either sign. Returns the largest change of a rate. */
 FSI_API double fsi__jt_relax_limits(fsi__jt_tree *t, double dt);
 FSI_API void fsi__jt_warm_limits(fsi__jt_tree *t);      /* applies the impulses of the substep before */
+
+/* Published state. begin: copies it into the step's numbers; commit: back. place: kinematics of it. */
+FSI_API void fsi__jt_begin(fsi__jt_tree *t);
+FSI_API void fsi__jt_commit(fsi__jt_tree *t);
+FSI_API void fsi__jt_place(fsi__jt_tree *t, const fsi_pose *root);
+FSI_API void fsi__jt_set_root_rates(fsi__jt_tree *t, fsi_vec3 velocity, fsi_vec3 angular_velocity); /* of a free root */
+/* Geometry of a joint between two poses; point and axis in the world. */
+FSI_API void fsi__jt_hang(fsi__jt_joint *j, const fsi_pose *parent, const fsi_pose *own, fsi_vec3 point, fsi_vec3 axis);
+/* Copies a track, which replaces the one before. 0: no memory, nothing has changed. */
+FSI_API int fsi__jt_set_track(fsi_context *context, fsi__jt_track *track, const double *times, const fsi_real *values,
+    int count, double period);
+FSI_API void fsi__jt_state(fsi__stream *st, fsi__jt_tree *t);
+FSI_API void fsi__jt_state_scripts(fsi__stream *st, fsi__jt_tree *t);
+/* Does a saved state agree with itself? note_pose: the pose of each link; agrees: with the coordinates in q1. */
+FSI_API void fsi__jt_note_pose(fsi__jt_tree *t, int link, fsi_pose pose);
+FSI_API int fsi__jt_agrees(fsi__jt_tree *t);
+FSI_API double fsi__jt_size(const fsi__jt_tree *t); /* how far its joints can be from each other, without slides [m] */
 
 #endif /* FSI_JOINTS_H */
 
@@ -612,6 +629,150 @@ FSI_API int fsi__jt_advance(fsi__jt_tree *t, double dt, double end)
     return fsi__jt_keep_momentum(t, h, old);
 }
 
+/* ---- >>published state: set, saved, checked ---------------------------------------------------------------------- */
+
+FSI_API void fsi__jt_begin(fsi__jt_tree *t)
+{
+    const int n = t->view.coordinates;
+    int k;
+    for (k = 0; k < n; k++) {
+        t->q1[k] = (double)t->q[k];
+        t->u0[k] = t->u[k] = (double)t->rate[k];
+        t->hold1[k] = t->hold[k];
+    }
+}
+
+FSI_API void fsi__jt_commit(fsi__jt_tree *t)
+{
+    const int n = t->view.coordinates;
+    int k;
+    for (k = 0; k < n; k++) {
+        t->q[k] = (fsi_real)t->q1[k];
+        t->rate[k] = (fsi_real)t->u0[k];
+        t->joint_force[k] = (fsi_real)t->jforce1[k];
+        t->hold[k] = t->hold1[k];
+    }
+    for (k = 0; k < t->view.root; k++) t->q[k] = 0;
+}
+
+/* Kinematics of the published coordinates. */
+FSI_API void fsi__jt_place(fsi__jt_tree *t, const fsi_pose *root)
+{
+    int k;
+    for (k = 0; k < t->view.coordinates; k++) {
+        t->q1[k] = (double)t->q[k];
+        t->u[k] = (double)t->rate[k];
+    }
+    fsi__jt_place_root(t, root);
+    fsi__jt_forward(t, t->q1);
+    fsi__jt_jacobians(t);
+}
+
+/* The rates of a free root. */
+FSI_API void fsi__jt_set_root_rates(fsi__jt_tree *t, fsi_vec3 velocity, fsi_vec3 angular_velocity)
+{
+    const fsi_vec3 v = velocity, o = angular_velocity;
+    if (t->view.root == 6) {
+        t->rate[0] = o.x; t->rate[1] = o.y; t->rate[2] = o.z;
+        t->rate[3] = v.x; t->rate[4] = v.y; t->rate[5] = v.z;
+    } else if (t->view.root == 3) {
+        t->rate[0] = o.z; t->rate[1] = v.x; t->rate[2] = v.y;
+    }
+}
+
+FSI_API void fsi__jt_hang(fsi__jt_joint *j, const fsi_pose *parent, const fsi_pose *own, fsi_vec3 point, fsi_vec3 axis)
+{
+    const fsi__d3 x = fsi__d3_of(point);
+    double a[9], b[9];
+    fsi__d9_of_quat(parent->orientation, a);
+    fsi__d9_of_quat(own->orientation, b);
+    j->axis = fsi__d9_mul_t(a, fsi__d3_unit(fsi__d3_of(axis)));
+    j->from = fsi__d9_mul_t(a, fsi__d3_sub(x, fsi__d3_of(parent->position)));
+    j->to = fsi__d9_mul_t(b, fsi__d3_sub(fsi__d3_of(own->position), x));
+    j->turn = fsi_quat_mul(fsi_quat_conj(parent->orientation), own->orientation);
+}
+
+static void fsi__jt_free_track(fsi_context *context, fsi__jt_track *k)
+{
+    fsi__free(context, k->time, (size_t)k->count, sizeof *k->time);
+    fsi__free(context, k->value, (size_t)k->count, sizeof *k->value);
+}
+
+FSI_API int fsi__jt_set_track(fsi_context *context, fsi__jt_track *track, const double *times, const fsi_real *values,
+    int count, double period)
+{
+    fsi__jt_track k;
+    k.count = count;
+    k.period = period;
+    k.time = (double *)fsi__alloc(context, (size_t)count, sizeof *k.time);
+    k.value = k.time ? (fsi_real *)fsi__alloc(context, (size_t)count, sizeof *k.value) : NULL;
+    if (!k.value) {
+        fsi__free(context, k.time, (size_t)count, sizeof *k.time);
+        return 0;
+    }
+    memcpy(k.time, times, (size_t)count * sizeof *times);
+    memcpy(k.value, values, (size_t)count * sizeof *values);
+    fsi__jt_free_track(context, track);
+    *track = k;
+    return 1;
+}
+
+/* How joints are scripted; comes first in a state, as it decides whether a world can load it. */
+FSI_API void fsi__jt_state_scripts(fsi__stream *st, fsi__jt_tree *t)
+{
+    int l;
+    for (l = 0; l < t->view.link_count; l++) {
+        fsi__bytes(st, &t->link[l].script, sizeof t->link[l].script);
+        if (t->column[l] >= 0) t->scripted[t->column[l]] = (unsigned char)(t->link[l].script != 0);
+    }
+}
+
+FSI_API void fsi__jt_state(fsi__stream *st, fsi__jt_tree *t)
+{
+    const size_t n = (size_t)t->view.coordinates;
+    int l;
+    fsi__bytes(st, t->q, n * sizeof *t->q);
+    fsi__bytes(st, t->rate, n * sizeof *t->rate);
+    fsi__bytes(st, t->joint_force, n * sizeof *t->joint_force);
+    fsi__bytes(st, t->hold, n * sizeof *t->hold);
+    for (l = 0; l < t->view.link_count; l++) {
+        fsi__bytes(st, &t->link[l].target, sizeof(double));
+        fsi__bytes(st, &t->link[l].force, sizeof(double));
+    }
+}
+
+/* How far joints of a tree can be from each other, without slides [m]. */
+FSI_API double fsi__jt_size(const fsi__jt_tree *t)
+{
+    double size = 0;
+    int l;
+    for (l = 1; l < t->view.link_count; l++) size += fsi__d3_norm(t->link[l].from) + fsi__d3_norm(t->link[l].to);
+    return size;
+}
+
+/* Notes the pose of a link in a state that is being checked, in the tree's scratch. */
+FSI_API void fsi__jt_note_pose(fsi__jt_tree *t, int link, fsi_pose pose)
+{
+    t->bias[link] = fsi__d3_of(pose.position);
+    if (link > 0) return;
+    t->c[0] = t->bias[0];
+    t->orientation[0] = pose.orientation;
+}
+
+/* Do the links' positions agree with the coordinates q1? Within 1 % of the tree's size, which is more than rounding. */
+FSI_API int fsi__jt_agrees(fsi__jt_tree *t)
+{
+    const double size = fsi__jt_size(t);
+    int l;
+    fsi__jt_forward(t, t->q1);
+    for (l = 1; l < t->view.link_count; l++) {
+        const double slide = t->column[l] >= 0 ? fabs(t->q1[t->column[l]]) : 0;
+        const double most = 0.01 * size + 64 * (double)FSI_REAL_EPS * (fsi__d3_norm(t->bias[l]) + slide * (1 + size));
+        if (!(fsi__d3_norm(fsi__d3_sub(t->c[l], t->bias[l])) <= most)) return 0;
+    }
+    return 1;
+}
+
 /* ---- >>tree memory ----------------------------------------------------------------------------------------------- */
 
 /* Lays out a tree's arrays in its block. */
@@ -684,11 +845,7 @@ FSI_API fsi__jt_tree *fsi__jt_create(fsi_context *context, int links, int n)
 FSI_API void fsi__jt_destroy(fsi_context *context, fsi__jt_tree *t)
 {
     int l;
-    for (l = 0; t && l < t->view.link_count; l++) {
-        fsi__jt_track *k = &t->link[l].track;
-        fsi__free(context, k->time, (size_t)k->count, sizeof *k->time);
-        fsi__free(context, k->value, (size_t)k->count, sizeof *k->value);
-    }
+    for (l = 0; t && l < t->view.link_count; l++) fsi__jt_free_track(context, &t->link[l].track);
     if (t) fsi__arena_free(context, &t->memory);
     fsi__free(context, t, 1, sizeof *t);
 }

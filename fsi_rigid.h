@@ -531,7 +531,7 @@ FSI_API fsi_status fsi__rg_check(const fsi_rigid *w)
 }
 
 /* The contact problem as it stands. */
-static fsi__ct_system fsi__rg_system(const fsi_rigid *w)
+FSI__NOINLINE static fsi__ct_system fsi__rg_system(const fsi_rigid *w)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     fsi__ct_system s;
@@ -555,7 +555,7 @@ static fsi__ct_system fsi__rg_system(const fsi_rigid *w)
 }
 
 /* What the search for contacts reads. */
-static fsi__cd_scene fsi__rg_scene(const fsi_rigid *w)
+FSI__NOINLINE static fsi__cd_scene fsi__rg_scene(const fsi_rigid *w)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     fsi__cd_scene s;
@@ -579,7 +579,7 @@ static fsi__cd_scene fsi__rg_scene(const fsi_rigid *w)
 static int fsi__rg_mobile(const fsi__rg_impl *im, int id) { return id >= 0 && im->moving[id].mobile; }
 
 /* The next tree from place k on, k moves behind it; awake 1: the next one that is awake. NULL: none. */
-static fsi__jt_tree *fsi__rg_next_tree(const fsi_rigid *w, int *k, int awake)
+FSI__NOINLINE static fsi__jt_tree *fsi__rg_next_tree(const fsi_rigid *w, int *k, int awake)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
     while (*k < w->tree_count) {
@@ -753,17 +753,6 @@ FSI_API void fsi__rg_wake_pushed(fsi_rigid *w, int id)
     if (im->rest[id].asleep && fsi__rg_pushed(w, id, im->moving[id].sum)) fsi__rg_wake_group(w, id);
 }
 
-static void fsi__rg_load_tree(fsi__jt_tree *t)
-{
-    const int n = t->view.coordinates;
-    int k;
-    for (k = 0; k < n; k++) {
-        t->q1[k] = (double)t->q[k];
-        t->u0[k] = t->u[k] = (double)t->rate[k];
-        t->hold1[k] = t->hold[k];
-    }
-}
-
 /* The published contacts as those of the last substep. */
 static fsi_status fsi__rg_load_contacts(fsi_rigid *w, const char *fn)
 {
@@ -813,7 +802,7 @@ FSI_API fsi_status fsi__rg_begin(fsi_rigid *w, double dt, const char *fn)
         if (im->kind[id] != FSI_RIGID_DYNAMIC || !im->rest[id].asleep) continue;
         if (fsi__rg_is_woken(w, id)) fsi__rg_wake_group(w, id);
     }
-    for (k = 0; (t = fsi__rg_next_tree(w, &k, 0)) != NULL;) fsi__rg_load_tree(t);
+    for (k = 0; (t = fsi__rg_next_tree(w, &k, 0)) != NULL;) fsi__jt_begin(t);
     return FSI_OK;
 }
 
@@ -1550,19 +1539,6 @@ static void fsi__rg_commit_body(fsi_rigid *w, int id, double dt)
     r->seen_torque = im->torque[id];
 }
 
-static void fsi__rg_commit_tree(fsi__jt_tree *t)
-{
-    const int n = t->view.coordinates;
-    int k;
-    for (k = 0; k < n; k++) {
-        t->q[k] = (fsi_real)t->q1[k];
-        t->rate[k] = (fsi_real)t->u0[k];
-        t->joint_force[k] = (fsi_real)t->jforce1[k];
-        t->hold[k] = t->hold1[k];
-    }
-    for (k = 0; k < t->view.root; k++) t->q[k] = 0;
-}
-
 /* Momentum and energy of a dynamic body as published. */
 static void fsi__rg_measure_body(const fsi_rigid *w, int id, fsi_rigid_stats *s)
 {
@@ -1631,7 +1607,7 @@ FSI_API void fsi__rg_commit(fsi_rigid *w, double dt)
     fsi__jt_tree *t;
     int id, k;
     for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) fsi__rg_commit_body(w, id, dt);
-    for (k = 0; (t = fsi__rg_next_tree(w, &k, 0)) != NULL;) fsi__rg_commit_tree(t);
+    for (k = 0; (t = fsi__rg_next_tree(w, &k, 0)) != NULL;) fsi__jt_commit(t);
     fsi__rg_commit_contacts(w);
     w->time += dt;
     im->stats.sweeps = im->report.sweeps;
@@ -1988,25 +1964,12 @@ static fsi__jt_tree *fsi__rg_tree_of(const fsi_rigid *w, int tree)
     return fsi__rg_of(w)->tree[tree];
 }
 
-/* Kinematics of a tree as published. */
-static void fsi__rg_place_tree(const fsi_rigid *w, fsi__jt_tree *t)
-{
-    int k;
-    for (k = 0; k < t->view.coordinates; k++) {
-        t->q1[k] = (double)t->q[k];
-        t->u[k] = (double)t->rate[k];
-    }
-    fsi__jt_place_root(t, &w->body[t->body[0]]->pose);
-    fsi__jt_forward(t, t->q1);
-    fsi__jt_jacobians(t);
-}
-
 /* Poses and velocities of links from root, coordinates and rates, as published. */
 static void fsi__rg_refresh_tree(fsi_rigid *w, fsi__jt_tree *t)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     int l;
-    fsi__rg_place_tree(w, t);
+    fsi__jt_place(t, &w->body[t->body[0]]->pose);
     for (l = 0; l < t->view.link_count; l++) {
         fsi_body *b = im->body[t->body[l]];
         if (l > 0) {
@@ -2016,18 +1979,6 @@ static void fsi__rg_refresh_tree(fsi_rigid *w, fsi__jt_tree *t)
         b->end = b->pose;
         b->velocity = b->new_velocity = fsi__d3_real(fsi__jt_linear(t, l, t->u));
         b->angular_velocity = b->new_angular_velocity = fsi__d3_real(fsi__jt_angular(t, l, t->u));
-    }
-}
-
-/* The rates of a free root. */
-static void fsi__rg_set_root_rates(fsi__jt_tree *t, fsi_vec3 velocity, fsi_vec3 angular_velocity)
-{
-    const fsi_vec3 v = velocity, o = angular_velocity;
-    if (t->view.root == 6) {
-        t->rate[0] = o.x; t->rate[1] = o.y; t->rate[2] = o.z;
-        t->rate[3] = v.x; t->rate[4] = v.y; t->rate[5] = v.z;
-    } else if (t->view.root == 3) {
-        t->rate[0] = o.z; t->rate[1] = v.x; t->rate[2] = v.y;
     }
 }
 
@@ -2150,7 +2101,7 @@ FSI_API fsi_status fsi_rigid_set_velocity(fsi_rigid *w, int id, fsi_vec3 velocit
     b->angular_velocity = b->new_angular_velocity = angular_velocity;
     if (w->link[id] >= 0) {
         fsi__jt_tree *t = im->tree[w->link[id]];
-        fsi__rg_set_root_rates(t, velocity, angular_velocity);
+        fsi__jt_set_root_rates(t, velocity, angular_velocity);
         fsi__rg_refresh_tree(w, t);
     }
     return FSI_OK;
@@ -2160,7 +2111,7 @@ FSI_API fsi_status fsi_rigid_set_velocity(fsi_rigid *w, int id, fsi_vec3 velocit
 static fsi__jt_tree *fsi__rg_tree_now(const fsi_rigid *w, int tree)
 {
     fsi__jt_tree *t = fsi__rg_tree_of(w, tree);
-    if (t) fsi__rg_place_tree(w, t);
+    if (t) fsi__jt_place(t, &w->body[t->body[0]]->pose);
     return t;
 }
 
@@ -2864,21 +2815,14 @@ static int fsi__rg_grounded(const fsi_rigid_tree_desc *d, int l)
     return l == 0 && d->fixed;
 }
 
-/* The joint of link l in its parent's axes, from the poses that the links were added with. */
+/* The joint of link l, from the poses that the links were added with. */
 static void fsi__rg_make_joint(const fsi_rigid *w, fsi__jt_tree *t, const fsi_rigid_link_desc *d, int l)
 {
     fsi__jt_joint *j = &t->link[l];
-    const fsi_pose own = w->body[t->body[l]]->pose, up = w->body[t->body[t->parent[l]]]->pose;
-    fsi__d3 axis = fsi__d3_unit(fsi__d3_of(d->axis)), point = fsi__d3_of(d->point);
-    double a[9], b[9];
-    fsi__d9_of_quat(up.orientation, a);
-    fsi__d9_of_quat(own.orientation, b);
-    if (w->desc.dim == 2 && d->joint == FSI_RIGID_REVOLUTE) axis = fsi__d3_make(0, 0, d->axis.z < 0 ? -1 : 1);
+    fsi_vec3 axis = d->axis, point = d->point;
+    if (w->desc.dim == 2 && d->joint == FSI_RIGID_REVOLUTE) axis = fsi_v3(0, 0, d->axis.z < 0 ? -1 : 1);
     if (w->desc.dim == 2) point.z = 0;
-    j->axis = fsi__d9_mul_t(a, axis);
-    j->from = fsi__d9_mul_t(a, fsi__d3_sub(point, fsi__d3_of(up.position)));
-    j->to = fsi__d9_mul_t(b, fsi__d3_sub(fsi__d3_of(own.position), point));
-    j->turn = fsi_quat_mul(fsi_quat_conj(up.orientation), own.orientation);
+    fsi__jt_hang(j, &w->body[t->body[t->parent[l]]]->pose, &w->body[t->body[l]]->pose, point, axis);
     j->q0 = (double)d->q;
     j->stiffness = (double)d->stiffness;
     j->rest = (double)d->rest;
@@ -2901,7 +2845,7 @@ static void fsi__rg_number_joints(const fsi_rigid *w, fsi__jt_tree *t, const fsi
         t->q[t->column[l]] = link->q;
         t->rate[t->column[l]] = link->rate;
     }
-    fsi__rg_set_root_rates(t, d->velocity, d->angular_velocity);
+    fsi__jt_set_root_rates(t, d->velocity, d->angular_velocity);
 }
 
 static fsi__jt_tree *fsi__rg_new_tree(fsi_rigid *w, const fsi_rigid_tree_desc *d)
@@ -3106,23 +3050,12 @@ FSI_API fsi_status fsi_rigid_set_joint_track(fsi_rigid *w, int tree, int link, c
     const fsi_real *values, int count, double period)
 {
     static const char fn[] = "fsi_rigid_set_joint_track";
-    fsi__jt_track k, *own;
+    fsi__jt_track *own;
     FSI__TRY(fsi__rg_check_joint(w, tree, link, fn));
     FSI__TRY(fsi__rg_check_track(w, times, values, count, period, fn));
-    k.count = count;
-    k.period = period;
-    k.time = (double *)fsi__alloc(w->context, (size_t)count, sizeof *k.time);
-    k.value = k.time ? (fsi_real *)fsi__alloc(w->context, (size_t)count, sizeof *k.value) : NULL;
-    if (!k.value) {
-        fsi__free(w->context, k.time, (size_t)count, sizeof *k.time);
-        return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, -1, count, "no memory for %d keys", count);
-    }
-    memcpy(k.time, times, (size_t)count * sizeof *times);
-    memcpy(k.value, values, (size_t)count * sizeof *values);
     own = &fsi__rg_tree_of(w, tree)->link[link].track;
-    fsi__free(w->context, own->time, (size_t)own->count, sizeof *k.time);
-    fsi__free(w->context, own->value, (size_t)own->count, sizeof *k.value);
-    *own = k;
+    if (!fsi__jt_set_track(w->context, own, times, values, count, period))
+        return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, -1, count, "no memory for %d keys", count);
     fsi__rg_set_script(w, fsi__rg_tree_of(w, tree), link, FSI__JT_TRACK);
     return FSI_OK;
 }
@@ -3463,20 +3396,6 @@ static void fsi__rg_state_body(fsi__stream *st, fsi_rigid *w, int id)
     fsi__bytes(st, &r->seen_torque, sizeof r->seen_torque);
 }
 
-static void fsi__rg_state_tree(fsi__stream *st, fsi__jt_tree *t)
-{
-    const size_t n = (size_t)t->view.coordinates;
-    int l;
-    fsi__bytes(st, t->q, n * sizeof *t->q);
-    fsi__bytes(st, t->rate, n * sizeof *t->rate);
-    fsi__bytes(st, t->joint_force, n * sizeof *t->joint_force);
-    fsi__bytes(st, t->hold, n * sizeof *t->hold);
-    for (l = 0; l < t->view.link_count; l++) {
-        fsi__bytes(st, &t->link[l].target, sizeof(double));
-        fsi__bytes(st, &t->link[l].force, sizeof(double));
-    }
-}
-
 /* Field by field: the struct has padding, and in files and hashes there is none. */
 static void fsi__rg_state_contact(fsi__stream *st, fsi_rigid_contact *c)
 {
@@ -3489,28 +3408,18 @@ static void fsi__rg_state_contact(fsi__stream *st, fsi_rigid_contact *c)
     fsi__bytes(st, &c->key, sizeof c->key);
 }
 
-/* How joints are scripted; comes first, as it decides whether this world can load the state. */
-static void fsi__rg_state_scripts(fsi__stream *st, fsi_rigid *w)
-{
-    fsi__jt_tree *t;
-    int k, l;
-    for (k = 0; (t = fsi__rg_next_tree(w, &k, 0)) != NULL;) for (l = 0; l < t->view.link_count; l++) {
-        fsi__bytes(st, &t->link[l].script, sizeof t->link[l].script);
-        if (t->column[l] >= 0) t->scripted[t->column[l]] = (unsigned char)(t->link[l].script != 0);
-    }
-}
-
 static void fsi__rg_state(fsi__stream *st, fsi_rigid *w)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__jt_tree *t;
     int k;
-    fsi__rg_state_scripts(st, w);
+    for (k = 0; (t = fsi__rg_next_tree(w, &k, 0)) != NULL;) fsi__jt_state_scripts(st, t);
     if (st->mode != FSI__HASH || fsi__rg_nonzero(w->desc.origin)) fsi__bytes(st, &im->origin, sizeof im->origin);
     fsi__bytes(st, &w->time, sizeof w->time);
     fsi__bytes(st, &im->saved_dt, sizeof im->saved_dt);
     for (k = 0; k < w->contact_count; k++) fsi__rg_state_contact(st, &im->contact[k]);
     for (k = 0; k < w->count; k++) if (im->kind[k] != FSI_RIGID_NONE) fsi__rg_state_body(st, w, k);
-    for (k = 0; k < w->tree_count; k++) if (im->tree[k]) fsi__rg_state_tree(st, im->tree[k]);
+    for (k = 0; (t = fsi__rg_next_tree(w, &k, 0)) != NULL;) fsi__jt_state(st, t);
 }
 
 /* A hash of the scene, and the number of contacts and bodies. */
@@ -3636,20 +3545,11 @@ static int fsi__rg_pose_ok(fsi_pose p, int dim)
         && (dim == 3 || (p.position.z == 0 && q.x == 0 && q.y == 0));
 }
 
-/* How far joints of a tree can be from each other, without slides [m]. */
-static double fsi__rg_tree_size(const fsi__jt_tree *t)
-{
-    double size = 0;
-    int l;
-    for (l = 1; l < t->view.link_count; l++) size += fsi__d3_norm(t->link[l].from) + fsi__d3_norm(t->link[l].to);
-    return size;
-}
-
 /* Bounds of force [N] and moment [N m] on a link in a state: 1e6 m/s^2 or rad/s^2 of the whole tree, as a light link
    may carry all others, and as forces between links grow with the square of their rates. */
 static void fsi__rg_tree_bounds(const fsi_rigid *w, const fsi__jt_tree *t, double *force, double *moment)
 {
-    double mass = 0, reach = fsi__rg_tree_size(t);
+    double mass = 0, reach = fsi__jt_size(t);
     int l;
     for (l = 0; l < t->view.link_count; l++) {
         mass += t->mass[l];
@@ -3675,29 +3575,6 @@ static int fsi__rg_forces_ok(const fsi_rigid *w, int id, const fsi_vec3 *force, 
         && (w->desc.dim == 3 || (force->z == 0 && torque->x == 0 && torque->y == 0));
 }
 
-/* Notes the pose of a link in a state that is being checked, in the tree's scratch. */
-static void fsi__rg_note_pose(fsi__jt_tree *t, int link, fsi_pose pose)
-{
-    t->bias[link] = fsi__d3_of(pose.position);
-    if (link > 0) return;
-    t->c[0] = t->bias[0];
-    t->orientation[0] = pose.orientation;
-}
-
-/* Do the links' positions agree with the coordinates q1? Within 1 % of the tree's size, which is more than rounding. */
-static int fsi__rg_links_agree(fsi__jt_tree *t)
-{
-    const double size = fsi__rg_tree_size(t);
-    int l;
-    fsi__jt_forward(t, t->q1);
-    for (l = 1; l < t->view.link_count; l++) {
-        const double slide = t->column[l] >= 0 ? fabs(t->q1[t->column[l]]) : 0;
-        const double most = 0.01 * size + 64 * (double)FSI_REAL_EPS * (fsi__d3_norm(t->bias[l]) + slide * (1 + size));
-        if (!(fsi__d3_norm(fsi__d3_sub(t->c[l], t->bias[l])) <= most)) return 0;
-    }
-    return 1;
-}
-
 /* Pose and velocities. */
 static fsi_status fsi__rg_check_saved_motion(const fsi_rigid *w, int id, fsi_vec3 offset, fsi__stream *st)
 {
@@ -3710,7 +3587,7 @@ static fsi_status fsi__rg_check_saved_motion(const fsi_rigid *w, int id, fsi_vec
     fsi__bytes(st, &pose, sizeof pose);
     if (!fsi__rg_pose_ok(pose, dim) || !fsi__col_within(fsi_v3_add(pose.position, offset), 1e9))
         return fsi__rg_bad_state(w, id, "the pose of body %d in the state is not possible");
-    if (im->link[id] >= 0) fsi__rg_note_pose(im->tree[im->link[id]], im->solid[id].link, pose);
+    if (im->link[id] >= 0) fsi__jt_note_pose(im->tree[im->link[id]], im->solid[id].link, pose);
     fsi__bytes(st, v, sizeof v);
     if (!fsi__col_within(v[0], FSI__RG_FASTEST) || !fsi__col_within(v[1], FSI__RG_FASTEST)
         || (dim == 2 && (v[0].z != 0 || v[1].x != 0 || v[1].y != 0)))
@@ -3779,7 +3656,7 @@ static fsi_status fsi__rg_check_saved_tree(const fsi_rigid *w, int tree, fsi__st
             return fsi__rg_bad_state(w, tree, "a joint of tree %d in the state is not possible");
         if (k < n) t->q1[k] = (double)x;
     }
-    if (!fsi__rg_links_agree(t))
+    if (!fsi__jt_agrees(t))
         return fsi__rg_bad_state(w, tree, "links of tree %d in the state are not where their joints put them");
 
     /* impulses of limits */
