@@ -1,5 +1,5 @@
-/* fsi_collide.h - shapes of rigid bodies: balls, capsules, boxes, cylinders and meshes, their mass, and where two of
-   them touch. SPDX-License-Identifier: MIT
+/* fsi_collide.h - shapes of rigid bodies: balls, capsules, boxes, cylinders, meshes; their mass, and contacts of two.
+   SPDX-License-Identifier: MIT
 
    DO THIS
       Nothing, mostly: fsi_rigid.h includes this file, and gives shapes to bodies. By itself:
@@ -11,11 +11,12 @@
       printf("%g kg\n", (double)m.mass);                             // 1000 kg/m^3
 
    WHAT IS IN HERE (search for >>)
-      >>shapes         kinds, makers, mass;  >>stages  distance, contacts of a pair, for fsi's own headers, not for you
+      >>shapes         kinds, makers, mass;  >>stages  distance, contacts of a pair, for fsi's own headers, not for you;
+      then >>mass and distance  >>contacts of one pair of shapes  >>parts  >>skins  >>drawing
    MACROS: those of fsi.h.
    UNITS: SI; in 2D, per metre of depth.
-   PRECISION:
-   double. */
+   PRECISION: double.
+*/
 #ifndef FSI_COLLIDE_H
 #define FSI_COLLIDE_H
 
@@ -35,11 +36,10 @@ typedef struct fsi_rigid_shape {
     fsi_vec3 half;           /* BOX: half sides [m] (2D: z is not used) */
     fsi_real radius;         /* SPHERE, CAPSULE, CYLINDER [m] */
     fsi_real half_length;    /* CAPSULE: half the segment between its centres, CYLINDER: half its length [m] */
-    /* MESH: closed, no container; as it stands now; read by the call that it is given to, not kept */
-    const fsi_mesh *mesh;
-    fsi_real samples;        /* MESH: spacing of the samples on edges and faces by which it meets others [m];
+    const fsi_mesh *mesh;    /* MESH: closed, no container; in its present shape; copied by the call that gets it */
+    fsi_real samples;        /* MESH: spacing of the samples on edges and faces, by which its contacts are found [m];
                                 default 0: a twelfth of its bounding box's diagonal, or wider for about 4000 in all.
-                                Vertices are samples always */
+                                Vertices are always samples */
     fsi_real density;        /* [kg/m^3] (2D: [kg/m^2] per metre of depth); default 1000 */
 } fsi_rigid_shape;
 
@@ -107,8 +107,7 @@ FSI_API int fsi__col_within(fsi_vec3 v, double most); /* finite, and no componen
 /* The part of a body with its centre of mass at `center` of the frame of the shape's pose. Errors: MEMORY, LIMIT
    (samples), those of fsi_mesh_create; then part holds what is to be freed. */
 FSI_API fsi_status fsi__col_make_part(fsi_context *context, fsi__col_part *part, const fsi_rigid_shape *s,
-    fsi__d3 center,
-    int dim, const char *fn, int index);
+    fsi__d3 center, int dim, const char *fn, int index);
 FSI_API void fsi__col_free_part(fsi_context *context, fsi__col_part *part);
 FSI_API double fsi__col_volume(const fsi__col_part *part, int dim);
 /* The part where its body is. bound: its bounding box, inflated by `grow`. */
@@ -142,13 +141,27 @@ FSI_API void fsi__col_draw_line(const fsi_debug_draw *d, fsi__d3 a, fsi__d3 b, u
 #ifndef FSI_COLLIDE_IMPLEMENTATION_DONE
 #define FSI_COLLIDE_IMPLEMENTATION_DONE
 
+/* The contact points of two parts:
+
+      fsi__col_collide
+          two boxes: fsi__col_boxes
+              fsi__col_try_axis          separating axes: the least overlap decides
+              fsi__col_face              a face, and the other box's face cut off at its sides, or
+              fsi__col_edges             two edges
+          else, from each of the two into the other: fsi__col_probe
+              fsi__col_ball              a ball, or a point, by the signed distance from the other part
+              fsi__col_edge              a segment: its ends, and its point of least distance
+              fsi__col_probe_box ...     corners and edges, rims, samples of meshes
+          fsi__col_reduce                fsi__col_choose: the points that span each patch
+      fsi__col_collide_plane             points below the plane */
+
 /* The bodies of the headers below, where these were only declared so far. */
 #include "fsi_mesh.h"
 #include <stdio.h>
 
 FSI__STRICT_BEGIN
 
-/* ---- >>shapes: mass, distance ------------------------------------------------------------------------------------ */
+/* ---- >>mass and distance ----------------------------------------------------------------------------------------- */
 
 FSI_API fsi_rigid_shape fsi_rigid_sphere(fsi_real radius)
 {
@@ -192,8 +205,10 @@ FSI_API fsi_rigid_shape fsi_rigid_mesh(const fsi_mesh *mesh)
     return s;
 }
 
-FSI_API int fsi__col_within(fsi_vec3 v, double most) { return fabs((double)v.x) <= most && fabs((double)v.y) <= most
-    && fabs((double)v.z) <= most; }
+FSI_API int fsi__col_within(fsi_vec3 v, double most)
+{
+    return fabs((double)v.x) <= most && fabs((double)v.y) <= most && fabs((double)v.z) <= most;
+}
 
 FSI_API fsi_status fsi__col_check_pose(fsi_context *context, const char *fn, const char *what, int index,
     const fsi_pose *p)
@@ -207,8 +222,7 @@ FSI_API fsi_status fsi__col_check_pose(fsi_context *context, const char *fn, con
     if (!(fabs(n - 1) <= 1e-3))
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, n,
             "%s.orientation: the quaternion has length %g, not 1", what, n);
-    if (!(fabs((double)p->position.x) <= 1e9 && fabs((double)p->position.y) <= 1e9
-        && fabs((double)p->position.z) <= 1e9))
+    if (!fsi__col_within(p->position, 1e9))
         return fsi__fail(context, FSI_ERROR_LIMIT, fn, index, 0, "%s.position lies farther than 1e9 m from the origin",
             what);
     return FSI_OK;
@@ -270,6 +284,8 @@ FSI_API fsi_status fsi__col_check_shape(fsi_context *context, const char *fn, co
     if (dim == 2 && s->kind == FSI_RIGID_CYLINDER)
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, 0,
             "shape %d: there are no cylinders in 2D; take a box", index);
+
+    /* pose and density */
     FSI__TRY(fsi__col_check_pose(context, fn, what, index, &s->pose));
     FSI__TRY(fsi__col_check_flat(context, fn, what, index, dim, &s->pose));
     if (!fsi_is_finite((double)s->density))
@@ -278,6 +294,8 @@ FSI_API fsi_status fsi__col_check_shape(fsi_context *context, const char *fn, co
     if (!(s->density > 0))
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, (double)s->density,
             "shape %d: density is %g, it must be positive", index, (double)s->density);
+
+    /* sizes */
     if (s->kind == FSI_RIGID_MESH) return fsi__col_check_mesh(context, fn, index, s, dim);
     if (s->kind == FSI_RIGID_BOX) {
         FSI__TRY(fsi__col_check_length(context, fn, index, "half.x", s->half.x, 0));
@@ -289,8 +307,8 @@ FSI_API fsi_status fsi__col_check_shape(fsi_context *context, const char *fn, co
         : fsi__col_check_length(context, fn, index, "half_length", s->half_length, s->kind == FSI_RIGID_CAPSULE);
 }
 
-/* Volume and principal moments over density of what is round about x: a middle piece of length 2 l and two ends, which
-   together are a ball (2D: a disc) and whose centres of mass lie d beyond the middle piece:
+/* Volume and principal moments over density of a shape of revolution about x: a middle piece of length 2 l and two
+   ends, which together are a ball (2D: a disc) and whose centres of mass lie d beyond the middle piece:
       I across = (middle's) + ball (k r^2 + l^2 + 2 l d),  k = 2/5, d = 3 r/8;   2D: k = 1/2, d = 4 r/(3 pi) */
 static double fsi__col_round_mass(double r, double l, int ends, int dim, double *along, double *across)
 {
@@ -330,6 +348,8 @@ FSI_API fsi_status fsi_rigid_shape_mass(fsi_context *context, const fsi_rigid_sh
     if (dim != 2 && dim != 3)
         return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, dim, "dim is %d, it must be 2 or 3", dim);
     FSI__TRY(fsi__col_check_shape(context, fn, shape, 0, dim));
+
+    /* in the frame of the shape, about its centre of mass */
     if (shape->kind == FSI_RIGID_MESH) {
         FSI__TRY(fsi_mesh_mass(shape->mesh, shape->density, 1, out));
         out->center = fsi_pose_point(shape->pose, out->center);
@@ -338,17 +358,17 @@ FSI_API fsi_status fsi_rigid_shape_mass(fsi_context *context, const fsi_rigid_sh
         out->volume = (fsi_real)v;
         out->mass = (fsi_real)(v * (double)shape->density);
         out->center = shape->pose.position;
-        out->inertia =
-            fsi_m3_scale(fsi_m3_diagonal(fsi_v3((fsi_real)moment[0], (fsi_real)moment[1], (fsi_real)moment[2])),
-            shape->density);
+        out->inertia = fsi_m3_scale(fsi_m3_diagonal(fsi__d3_real(fsi__d3_at(moment))), shape->density);
     }
+
+    /* turned into the frame of its pose */
     if (dim == 2)
         out->inertia = fsi_m3_diagonal(fsi_v3(out->inertia.m[8] / 2, out->inertia.m[8] / 2, out->inertia.m[8]));
     else out->inertia = fsi_body_world_tensor(shape->pose.orientation, out->inertia);
     return FSI_OK;
 }
 
-/* Distance of y from what spans |y_k| <= half_k, negative inside, and the outward normal n (exact, also at edges and
+/* Distance of y from the box |y_k| <= half_k, negative inside, and its gradient n (exact, also at edges and
    corners). */
 static double fsi__col_box_distance(fsi__d3 y, fsi__d3 half, fsi__d3 *n)
 {
@@ -434,7 +454,7 @@ FSI_API void fsi__col_bound(fsi__col_placed *p, double grow)
     fsi__d3 m = s->kind == FSI_RIGID_MESH ? fsi__d3_add(p->c, fsi__d9_mul(p->a, s->at)) : p->c;
     int k;
     for (k = 0; k < 3; k++) {
-        const double *a = p->a + 3 * k; /* row: what shape axes have along world axis k */
+        const double *a = p->a + 3 * k; /* row: components of the shape axes along world axis k */
         double h;
         if (s->kind == FSI_RIGID_BOX || s->kind == FSI_RIGID_MESH)
             h = fabs(a[0]) * s->half.x + fabs(a[1]) * s->half.y + fabs(a[2] * s->half.z);
@@ -450,35 +470,43 @@ FSI_API void fsi__col_bound(fsi__col_placed *p, double grow)
 
 #define FSI__COL_MOST 32    /* kept of one pair of shapes */
 
-/* Of a patch: one of the deepest, the one farthest from it, and those farthest to either side of the line between: they
-   span the patch. Depth counts as ten times its length, so that what holds a body up is not left out for what lies a
-   little farther; but differences below a thousandth of the patch's size count as none: of a body that trembles the
-   same spots are chosen again. */
+/* By how much a point is less deep than `deep`, negative. */
+static double fsi__col_lack(const fsi__col_point *s, double deep) { return s->depth < deep ? s->depth - deep : 0; }
+
+/* Chooses the points that span a patch: one of the deepest, the farthest one from it, and the farthest ones to either
+   side of the line between these. Depth counts as ten times its length, so that a point that carries the body is not
+   dropped for one that lies a little farther; but differences below a thousandth of the patch's size do not count: of a
+   body that trembles the same points are chosen again. */
 static int fsi__col_choose(const fsi__col_point *s, const int *in, int n, int *out)
 {
     int k, count = 0, best = 0, left = -1, right = -1;
     double deep = -1e300, most = -1e300, high = -1e300, low = -1e300, size = 0, score, across;
     fsi__d3 line, side;
+
+    /* the patch's size and depth; deeper points count as `deep` */
     for (k = 0; k < n; k++) {
         score = fsi__d3_norm(fsi__d3_sub(s[in[k]].x, s[in[0]].x));
         size = score > size ? score : size;
         deep = s[in[k]].depth > deep ? s[in[k]].depth : deep;
     }
-    deep -= 1e-3 * size; /* from here on depths beyond count as this */
+    deep -= 1e-3 * size;
+
+    /* one of the deepest, and the farthest one from it */
     while (s[in[best]].depth < deep) best++;
     out[count++] = in[best];
     for (k = 0; k < n; k++) if (in[k] != out[0]) {
-        score = fsi__d3_norm(fsi__d3_sub(s[in[k]].x, s[out[0]].x))
-            + 10 * (s[in[k]].depth < deep ? s[in[k]].depth - deep : 0);
+        score = fsi__d3_norm(fsi__d3_sub(s[in[k]].x, s[out[0]].x)) + 10 * fsi__col_lack(&s[in[k]], deep);
         if (score > most + 1e-6 * size) { most = score; best = k; }
     }
     if (in[best] == out[0]) return count;
     out[count++] = in[best];
+
+    /* the farthest ones to either side of the line between */
     line = fsi__d3_sub(s[out[1]].x, s[out[0]].x);
     side = fsi__d3_unit(fsi__d3_cross(s[out[0]].n, line));
     for (k = 0; k < n; k++) if (in[k] != out[0] && in[k] != out[1]) {
         across = fsi__d3_dot(fsi__d3_sub(s[in[k]].x, s[out[0]].x), side);
-        score = fabs(across) + 10 * (s[in[k]].depth < deep ? s[in[k]].depth - deep : 0);
+        score = fabs(across) + 10 * fsi__col_lack(&s[in[k]], deep);
         if (across > 1e-3 * size && score > high + 1e-6 * size) { high = score; left = in[k]; }
         if (across < -1e-3 * size && score > low + 1e-6 * size) { low = score; right = in[k]; }
     }
@@ -487,7 +515,7 @@ static int fsi__col_choose(const fsi__col_point *s, const int *in, int n, int *o
     return count;
 }
 
-static void fsi__col_sort_points(fsi__col_point *s, int n) /* by feature, each once */
+static void fsi__col_sort_points(fsi__col_point *s, int n) /* by feature */
 {
     int i, k;
     for (i = 1; i < n; i++) {
@@ -504,6 +532,7 @@ FSI_API void fsi__col_reduce(fsi__col_manifold *h, int most)
     int in[FSI__COL_POINTS], pick[FSI__COL_PATCH], n = 0, k, i, seed, members;
     memset(done, 0, sizeof done);
     while (n + FSI__COL_PATCH <= most) {
+        /* the deepest point that is left, and its patch */
         for (k = 0, seed = -1; k < h->n; k++)
             if (!done[k] && (seed < 0 || h->point[k].depth > h->point[seed].depth)) seed = k;
         if (seed < 0) break;
@@ -543,7 +572,7 @@ static void fsi__col_ball(fsi__col_manifold *h, fsi__d3 x, double radius, const 
     fsi__col_add(h, at, flip ? fsi__d3_scale(n, -1) : n, depth, feature | (flip ? 0x80000000u : 0));
 }
 
-/* A ball in a groove of a mesh touches several faces: those whose inside is its foot. */
+/* A ball in a groove of a mesh touches several faces: those in whose interior the closest point lies. */
 static void fsi__col_ball_mesh(fsi__col_manifold *h, fsi__d3 x, double radius, const fsi__col_placed *b, int flip)
 {
     int face[64], n, k;
@@ -564,8 +593,8 @@ static void fsi__col_ball_mesh(fsi__col_manifold *h, fsi__d3 x, double radius, c
     }
 }
 
-/* Where distance from the convex shape b is least on p + t d, 0 <= t <= 1 (it is a convex function there): golden
-   section. */
+/* The t of least distance from the convex shape b on p + t d, 0 <= t <= 1, by golden section: it is a convex
+   function. */
 static double fsi__col_least(fsi__d3 p, fsi__d3 d, const fsi__col_placed *b)
 {
     const double g = 0.6180339887498949;
@@ -588,7 +617,7 @@ static double fsi__col_least(fsi__d3 p, fsi__d3 d, const fsi__col_placed *b)
     return (lo + hi) / 2;
 }
 
-/* A segment, thick by radius: its ends, and where between them it is nearest to b. */
+/* A segment with a radius: its ends, and the point between them that is closest to b. */
 static void fsi__col_edge(fsi__col_manifold *h, fsi__d3 p, fsi__d3 d, double radius, const fsi__col_placed *b, int flip,
     int ends, uint32_t feature)
 {
@@ -602,17 +631,18 @@ static void fsi__col_edge(fsi__col_manifold *h, fsi__d3 p, fsi__d3 d, double rad
     if (t > 0.01 && t < 0.99) fsi__col_ball(h, fsi__d3_madd(p, t, d), radius, b, flip, feature);
 }
 
-static fsi__d3 fsi__col_corner(const fsi__col_placed *p, int k, int dim)
-{
-    const fsi__d3 *h = &p->part->half;
-    return fsi__d3_add(p->c,
-        fsi__d9_mul(p->a, fsi__d3_make(k & 1 ? h->x : -h->x, k & 2 ? h->y : -h->y,
-        dim == 2 ? 0 : (k & 4 ? h->z : -h->z))));
-}
-
+/* A point of the part's own frame, in the world. */
 static fsi__d3 fsi__col_world_point(const fsi__col_placed *p, double x, double y, double z)
 {
     return fsi__d3_add(p->c, fsi__d9_mul(p->a, fsi__d3_make(x, y, z)));
+}
+
+/* Corner k of a box; 2D: k below 4. */
+static fsi__d3 fsi__col_corner(const fsi__col_placed *p, int k, int dim)
+{
+    const fsi__d3 h = p->part->half;
+    const double z = dim == 2 ? 0 : (k & 4 ? h.z : -h.z);
+    return fsi__col_world_point(p, k & 1 ? h.x : -h.x, k & 2 ? h.y : -h.y, z);
 }
 
 /* Point of a cylinder's rim: cap -1 or 1, angle. */
@@ -634,21 +664,21 @@ static int fsi__col_steps(double length, double step)
 static const int fsi__col_box_edge[12][2] = { { 0, 1 }, { 2, 3 }, { 0, 2 }, { 1, 3 }, { 4, 5 }, { 6, 7 },
                                               { 4, 6 }, { 5, 7 }, { 0, 4 }, { 1, 5 }, { 2, 6 }, { 3, 7 } };
 
-/* Points all over a box, for meshes to meet: corners, edges, faces. */
+/* A grid of points all over the surface of a box, against a mesh. */
 static void fsi__col_probe_box_grid(fsi__col_manifold *h, const fsi__col_placed *a, const fsi__col_placed *b, int flip,
     int dim)
 {
     const fsi__d3 half = a->part->half;
     const double step = b->part->thick < a->part->thick ? b->part->thick : a->part->thick;
-    const int n[3] = { fsi__col_steps(2 * half.x, step), fsi__col_steps(2 * half.y, step),
-        dim == 2 ? 0 : fsi__col_steps(2 * half.z, step) };
+    const int nx = fsi__col_steps(2 * half.x, step), ny = fsi__col_steps(2 * half.y, step);
+    const int nz = dim == 2 ? 0 : fsi__col_steps(2 * half.z, step);
     int i, j, k, at = 0;
-    for (k = 0; k <= n[2]; k++) for (j = 0; j <= n[1]; j++) for (i = 0; i <= n[0]; i++) {
-        int rim = i == 0 || i == n[0] || j == 0 || j == n[1] || (dim == 3 && (k == 0 || k == n[2]));
+    for (k = 0; k <= nz; k++) for (j = 0; j <= ny; j++) for (i = 0; i <= nx; i++) {
+        const int rim = i == 0 || i == nx || j == 0 || j == ny || (dim == 3 && (k == 0 || k == nz));
+        const double x = half.x * (2.0 * i / nx - 1), y = half.y * (2.0 * j / ny - 1);
+        const double z = dim == 2 ? 0 : half.z * (2.0 * k / nz - 1);
         at++;
-        if (rim)
-            fsi__col_ball(h, fsi__col_world_point(a, half.x * (2.0 * i / n[0] - 1), half.y * (2.0 * j / n[1] - 1),
-                dim == 2 ? 0 : half.z * (2.0 * k / n[2] - 1)), 0, b, flip, (uint32_t)at);
+        if (rim) fsi__col_ball(h, fsi__col_world_point(a, x, y, z), 0, b, flip, (uint32_t)at);
     }
 }
 
@@ -662,13 +692,13 @@ static void fsi__col_probe_box(fsi__col_manifold *h, const fsi__col_placed *a, c
     }
     for (k = 0; k < (dim == 2 ? 4 : 8); k++) fsi__col_ball(h, fsi__col_corner(a, k, dim), 0, b, flip, (uint32_t)k);
     for (k = 0; k < (dim == 2 ? 4 : 12); k++) {
-        fsi__d3 p = fsi__col_corner(a, fsi__col_box_edge[k][0], dim),
-            q = fsi__col_corner(a, fsi__col_box_edge[k][1], dim);
+        const fsi__d3 p = fsi__col_corner(a, fsi__col_box_edge[k][0], dim);
+        const fsi__d3 q = fsi__col_corner(a, fsi__col_box_edge[k][1], dim);
         fsi__col_edge(h, p, fsi__d3_sub(q, p), 0, b, flip, 0, 8 + (uint32_t)k);
     }
 }
 
-/* The rim's lowest point on b: of 12 around, then refined. */
+/* The angle of the rim's point of least distance from b: of 12 around, then refined. */
 static double fsi__col_low_rim(const fsi__col_placed *a, int cap, const fsi__col_placed *b)
 {
     double best = 1e300, at = 0, width = FSI_PI / 6, d;
@@ -685,16 +715,21 @@ static double fsi__col_low_rim(const fsi__col_placed *a, int cap, const fsi__col
     return at;
 }
 
+/* A cylinder against b: points all over it when it stands, or against a mesh; when it lies, only the lowest point of
+   each rim: other points of the rims would stop its rolling. */
 static void fsi__col_probe_cylinder(fsi__col_manifold *h, const fsi__col_placed *a, const fsi__col_placed *b, int flip)
 {
     const fsi__col_part *s = a->part;
-    const int mesh = b->part->kind == FSI_RIGID_MESH,
-        rows = mesh ? fsi__col_steps(2 * s->length, s->thick < b->part->thick ? s->thick : b->part->thick) : 1;
+    const int mesh = b->part->kind == FSI_RIGID_MESH;
+    const double step = s->thick < b->part->thick ? s->thick : b->part->thick;
+    const int rows = mesh ? fsi__col_steps(2 * s->length, step) : 1;
+    const fsi__d3 axis = fsi__d9_column(a->a, 0);
     fsi__d3 p, d, n;
     int cap, k, lies;
+
+    /* rings of 12 points, and the middles of the caps */
     fsi__col_distance(b, a->c, 1e300, &n);
-    /* only what is lowest: points ahead on the rim would hold it as it rolls */
-    lies = !mesh && fabs(fsi__d3_dot(n, fsi__d9_column(a->a, 0))) < 0.995;
+    lies = !mesh && fabs(fsi__d3_dot(n, axis)) < 0.995;
     for (cap = 0; cap <= rows && !lies; cap++) for (k = 0; k < 12; k++) {
         double z = s->length * (2.0 * cap / rows - 1), sine, cosine;
         fsi_sincos(k * FSI_PI / 6, &sine, &cosine);
@@ -704,15 +739,17 @@ static void fsi__col_probe_cylinder(fsi__col_manifold *h, const fsi__col_placed 
     fsi__col_ball(h, fsi__col_world_point(a, -s->length, 0, 0), 0, b, flip, 1000);
     fsi__col_ball(h, fsi__col_world_point(a, s->length, 0, 0), 0, b, flip, 1001);
     if (mesh) return;
+
+    /* the lowest points of the rims */
     for (cap = -1; cap <= 1 && lies; cap += 2)
         fsi__col_ball(h, fsi__col_rim(a, cap, fsi__col_low_rim(a, cap, b)), 0, b, flip, (uint32_t)(1003 + cap));
-    /* crossed logs: from where the axis is nearest, across to the side */
+
+    /* crossed cylinders: from the point of the axis that is closest, across to the side */
     p = fsi__col_world_point(a, -s->length, 0, 0);
-    d = fsi__d3_scale(fsi__d9_column(a->a, 0), 2 * s->length);
+    d = fsi__d3_scale(axis, 2 * s->length);
     p = fsi__d3_madd(p, fsi__col_least(p, d, b), d);
     fsi__col_distance(b, p, 1e300, &n);
-    d = fsi__d9_column(a->a, 0);
-    n = fsi__d3_unit(fsi__d3_madd(n, -fsi__d3_dot(n, d), d));
+    n = fsi__d3_unit(fsi__d3_madd(n, -fsi__d3_dot(n, axis), axis));
     fsi__col_ball(h, fsi__d3_madd(p, -s->radius, n), 0, b, flip, 1005);
 }
 
@@ -726,7 +763,7 @@ static void fsi__col_probe_mesh(fsi__col_manifold *h, const fsi__col_placed *a, 
     }
 }
 
-/* What of a reaches into b. */
+/* Contact points of features of a in b. */
 static void fsi__col_probe(fsi__col_manifold *h, const fsi__col_placed *a, const fsi__col_placed *b, int flip, int dim)
 {
     const fsi__col_part *s = a->part;
@@ -752,14 +789,13 @@ static void fsi__col_probe(fsi__col_manifold *h, const fsi__col_placed *a, const
     }
 }
 
-/* Two boxes. The axis along which they overlap least decides (separating axes: face normals, and in 3D cross products
-   of edges; Gottschalk et al. 1996): a face and what of the other box's face lies over it, or two edges.
+/* Two boxes. The axis of the least overlap decides (separating axes: face normals, and in 3D cross products of edges;
+   Gottschalk et al. 1996): a face and the part of the other box's face over it, or two edges.
 
         reference   +-----------+                 the other box's face is cut off at the planes
-                    |           |                 of the reference face's sides; corners of what is
-                    +--x-----x--+--.              left and their depths below that face are the spots
-                       |     |  :  |
-   incident */
+                    |           |                 of the reference face's sides; the corners that are
+                    +--x-----x--+--.              left and their depths below that face are the
+                       |     |  :  |  incident    contact points */
 typedef struct fsi__col_overlap { double gap; fsi__d3 n; int axis, other; } fsi__col_overlap; /* n from b to a */
 
 static double fsi__col_extent(const fsi__col_placed *p, fsi__d3 n, int dim) /* half of it along n */
@@ -802,7 +838,7 @@ static int fsi__col_cut(fsi__col_point *p, int n, fsi__d3 c, fsi__d3 side, doubl
     return m;
 }
 
-/* Corners of the face of box p that looks most against n. */
+/* Corners of the face of box p whose normal is most opposite to n. */
 static int fsi__col_incident(const fsi__col_placed *p, fsi__d3 n, int dim, fsi__col_point *out)
 {
     double best = -1, sign = 1;
@@ -836,7 +872,7 @@ static void fsi__col_face(fsi__col_manifold *h, const fsi__col_placed *r, const 
     for (k = 1; k < dim && m > 0; k++) {
         int side = (axis + k) % dim;
         fsi__d3 s = fsi__d9_column(r->a, side);
-        /* boxes that stand flush keep their corners, and their names, when they tremble */
+        /* boxes with flush sides keep their corners, and their features, when they tremble */
         double room = half[side] * 1.005;
         m = fsi__col_cut(p, m, r->c, s, room, (uint32_t)(2 * k));
         if (m > 0) m = fsi__col_cut(p, m, r->c, fsi__d3_scale(s, -1), room, (uint32_t)(2 * k + 1));
@@ -862,13 +898,13 @@ static fsi__d3 fsi__col_edge_middle(const fsi__col_placed *p, int axis, fsi__d3 
     return x;
 }
 
-/* Two edges: the points of their lines that are closest, kept within them. */
+/* Two edges: the closest points of their lines, clamped to their lengths. */
 static void fsi__col_edges(fsi__col_manifold *h, const fsi__col_placed *a, const fsi__col_placed *b,
     const fsi__col_overlap *o)
 {
     fsi__d3 u = fsi__d9_column(a->a, o->axis), v = fsi__d9_column(b->a, o->other);
-    fsi__d3 p = fsi__col_edge_middle(a, o->axis, fsi__d3_scale(o->n, -1)), q = fsi__col_edge_middle(b, o->other, o->n),
-        w = fsi__d3_sub(p, q);
+    fsi__d3 p = fsi__col_edge_middle(a, o->axis, fsi__d3_scale(o->n, -1)), q = fsi__col_edge_middle(b, o->other, o->n);
+    const fsi__d3 w = fsi__d3_sub(p, q);
     double c = fsi__d3_dot(u, v), k = 1 - c * c, half[3], s, t;
     s = (c * fsi__d3_dot(v, w) - fsi__d3_dot(u, w)) / k;
     fsi__d3_put(half, a->part->half);
@@ -938,7 +974,7 @@ static void fsi__col_plane_cylinder(fsi__col_manifold *h, const fsi__col_placed 
     fsi__d3 down = fsi__d9_mul_t(a->a, n);
     double s = sqrt(down.y * down.y + down.z * down.z), low = s > 1e-9 ? fsi_atan2(-down.z, -down.y) : 0;
     int cap, k;
-    /* lying, only what is lowest: points ahead on the rim would hold it as it rolls */
+    /* lying, only the lowest points: others on the rims would stop its rolling */
     for (cap = -1; cap <= 1; cap += 2) {
         if (s > 1e-9) fsi__col_plane_point(h, fsi__col_rim(a, cap, low), 0, n, offset, (uint32_t)(101 + cap));
         for (k = 0; k < 12 && s < 0.1; k++)
@@ -971,7 +1007,7 @@ FSI_API void fsi__col_collide_plane(fsi__col_manifold *h, const fsi__col_placed 
 
 /* ---- >>parts: shapes as a body keeps them ------------------------------------------------------------------------ */
 
-/* Points on edges and faces no farther apart than `step`, behind the vertices; out NULL only counts. */
+/* Points on edges and faces with a spacing of at most `step`; out NULL: only counts. */
 static int fsi__col_sample_face(const fsi_mesh *m, int f, double step, fsi__d3 *out)
 {
     const int *v = m->faces + m->corners * f;
@@ -983,7 +1019,7 @@ static int fsi__col_sample_face(const fsi_mesh *m, int f, double step, fsi__d3 *
         double steps = ceil(fsi__d3_norm(d) / step);
         n = steps > 4096 ? 4096 : (int)steps;
         most = n > most ? n : most;
-        /* its neighbour's */
+        /* an edge belongs to the first face at it */
         if (m->corners == 3 && m->face_neighbor[3 * f + k] >= 0 && m->face_neighbor[3 * f + k] < f) continue;
         for (i = 1; i < n; i++, count++) if (out) out[count] = fsi__d3_madd(p[k], (double)i / n, d);
     }
@@ -1031,6 +1067,8 @@ static fsi_status fsi__col_copy_mesh(fsi_context *context, const fsi_rigid_shape
     if (!v) return fsi__fail(context, FSI_ERROR_MEMORY, fn, index, 0, "no memory for the mesh of shape %d", index);
     for (k = 0; k < m->vertex_count; k++)
         v[k] = fsi_v3_sub(fsi_pose_point(s->pose, m->vertices[k]), fsi__d3_real(center));
+
+    /* neither welded nor repaired: it has been once */
     d.context = context;
     d.vertices = v;
     d.vertex_count = m->vertex_count;
@@ -1042,6 +1080,8 @@ static fsi_status fsi__col_copy_mesh(fsi_context *context, const fsi_rigid_shape
     status = fsi_mesh_create(&p->mesh, &d);
     fsi__free(context, v, (size_t)m->vertex_count, sizeof *v);
     if (status != FSI_OK) return status;
+
+    /* bounding box, samples */
     p->at = fsi__d3_scale(fsi__d3_add(fsi__d3_of(p->mesh->box.lo), fsi__d3_of(p->mesh->box.hi)), 0.5);
     p->half = fsi__d3_scale(fsi__d3_sub(fsi__d3_of(p->mesh->box.hi), fsi__d3_of(p->mesh->box.lo)), 0.5);
     return fsi__col_sample_mesh(context, p, (double)s->samples, fn, index);
@@ -1068,8 +1108,7 @@ static void fsi__col_measure_part(fsi__col_part *p, int dim)
 }
 
 FSI_API fsi_status fsi__col_make_part(fsi_context *context, fsi__col_part *part, const fsi_rigid_shape *s,
-    fsi__d3 center,
-    int dim, const char *fn, int index)
+    fsi__d3 center, int dim, const char *fn, int index)
 {
     part->kind = s->kind;
     part->at = fsi__d3_sub(fsi__d3_of(s->pose.position), center);
@@ -1145,7 +1184,8 @@ static void fsi__col_skin_mesh(fsi__col_skin *s, const fsi__col_placed *p)
     }
 }
 
-/* Ring k of `rings` + 1 of a round shape: where on the axis, and its radius; grow: by what corners are moved out. */
+/* Position on the axis and radius of ring k of a shape of revolution. grow: factor by which corners are moved
+   outwards. */
 static void fsi__col_ring(const fsi__col_part *p, int k, int caps, int rows, double grow, double *x, double *r)
 {
     const double radius = p->radius * grow;
@@ -1185,7 +1225,7 @@ static double fsi__col_ring_volume(const fsi__col_part *p, int caps, int rows, i
     return sum;
 }
 
-/* By how much corners are moved out for the right volume: bisection. */
+/* The factor that gives the right volume, by bisection. */
 static double fsi__col_ring_growth(const fsi__col_part *p, int caps, int rows, int n, int dim)
 {
     double lo = 1, hi = 1.5, moment[2],
@@ -1215,39 +1255,54 @@ static void fsi__col_skin_flat(fsi__col_skin *s, const fsi__col_placed *p, int c
     for (k = first; k < s->vertices; k++) fsi__col_element(s, 2, k, k + 1 < s->vertices ? k + 1 : first, 0);
 }
 
+/* Triangles between ring at - n .. and ring at ..; first: the pole before the first ring, and the one behind the
+   last. */
+static void fsi__col_join_rings(fsi__col_skin *s, int at, int n, int first, int is_first, int is_last)
+{
+    int i, next;
+    for (i = 0; i < n; i++) {
+        next = (i + 1) % n;
+        if (is_first) fsi__col_element(s, 3, first, at + next, at + i);
+        else {
+            fsi__col_element(s, 3, at - n + i, at - n + next, at + next);
+            fsi__col_element(s, 3, at - n + i, at + next, at + i);
+        }
+        if (is_last) fsi__col_element(s, 3, first + 1, at + i, at + next);
+    }
+}
+
+/* Two poles and rings of n corners: of a cylinder along its side, else over two caps and the side. */
 static void fsi__col_skin_round(fsi__col_skin *s, const fsi__col_placed *p, double edge, int dim)
 {
     const fsi__col_part *part = p->part;
-    const int closed = part->kind == FSI_RIGID_CYLINDER;
-    double around = edge > 0 ? ceil(2 * FSI_PI * part->radius / edge) : 24,
-        along = edge > 0 ? ceil(2 * part->length / edge) : 1, x, r, grow, sine, cosine;
+    const int flat = part->kind == FSI_RIGID_CYLINDER;
+    const double around = edge > 0 ? ceil(2 * FSI_PI * part->radius / edge) : 24;
+    const double along = edge > 0 ? ceil(2 * part->length / edge) : 1;
     const int n = around < 8 ? 8 : (around > 512 ? 512 : (int)around), caps = (n + 3) / 4;
-    const int rows = part->length > 0 ? (along < 1 ? 1 : (along > 1024 ? 1024 : (int)along)) : 0,
-        rings = closed ? rows : 2 * caps + rows;
-    int k, i, at, first;
-    grow = fsi__col_ring_growth(part, caps, rows, n, dim);
+    const int rows = part->length > 0 ? (along < 1 ? 1 : (along > 1024 ? 1024 : (int)along)) : 0;
+    const int begin = flat ? 0 : 1, end = flat ? rows : 2 * caps + rows - 1, first = s->vertices;
+    const double grow = fsi__col_ring_growth(part, caps, rows, n, dim);
+    double x, r, sine, cosine;
+    int k, i, at;
     if (dim == 2) {
         fsi__col_skin_flat(s, p, caps, rows, grow);
         return;
     }
-    first = s->vertices;
-    x = part->length + (closed ? 0 : part->radius * grow);
+
+    /* poles */
+    x = part->length + (flat ? 0 : part->radius * grow);
     fsi__col_vertex(s, p, -x, 0, 0);
     fsi__col_vertex(s, p, x, 0, 0);
-    for (k = closed ? 0 : 1; k <= (closed ? rings : rings - 1); k++) {
+
+    /* rings */
+    for (k = begin; k <= end; k++) {
         at = s->vertices;
         fsi__col_ring(part, k, caps, rows, grow, &x, &r);
         for (i = 0; i < n; i++) {
-            int next = (i + 1) % n;
             fsi_sincos(2 * FSI_PI * i / n, &sine, &cosine);
             fsi__col_vertex(s, p, x, r * cosine, r * sine);
-            if (k == (closed ? 0 : 1)) fsi__col_element(s, 3, first, at + next, at + i);
-            else {
-                fsi__col_element(s, 3, at - n + i, at - n + next, at + next);
-                fsi__col_element(s, 3, at - n + i, at + next, at + i);
-            }
-            if (k == (closed ? rings : rings - 1)) fsi__col_element(s, 3, first + 1, at + i, at + next);
         }
+        fsi__col_join_rings(s, at, n, first, k == begin, k == end);
     }
 }
 
@@ -1288,36 +1343,35 @@ static void fsi__col_draw_mesh(const fsi_debug_draw *d, const fsi__col_placed *p
     const fsi_mesh *m = p->part->mesh;
     int f, k;
     for (f = 0; f < m->face_count; f++) for (k = 0; k < (m->corners == 3 ? 3 : 1); k++) {
-        const fsi__d3 a = fsi__d3_of(m->vertices[m->faces[m->corners * f + k]]),
-            b = fsi__d3_of(m->vertices[m->faces[m->corners * f + (k + 1) % m->corners]]);
+        const int *v = m->faces + m->corners * f;
+        const fsi__d3 a = fsi__d3_of(m->vertices[v[k]]), b = fsi__d3_of(m->vertices[v[(k + 1) % m->corners]]);
         fsi__col_draw_line(d, fsi__col_world_point(p, a.x, a.y, a.z), fsi__col_world_point(p, b.x, b.y, b.z), rgb);
     }
 }
 
-FSI_API void fsi__col_draw_part(const fsi_debug_draw *d, const fsi__col_placed *p, int dim, uint32_t rgb)
+/* A line parallel to the axis, and a circle about an end of a shape of revolution. side: -1 or 1. */
+static void fsi__col_draw_round(const fsi_debug_draw *d, const fsi__col_placed *p, int dim, int side, uint32_t rgb)
 {
     const fsi__col_part *s = p->part;
-    int k, i;
-    if (s->kind == FSI_RIGID_MESH) fsi__col_draw_mesh(d, p, rgb);
-    else if (s->kind == FSI_RIGID_BOX)
-        for (k = 0; k < (dim == 2 ? 4 : 12); k++)
-            fsi__col_draw_line(d, fsi__col_corner(p, fsi__col_box_edge[k][0], dim),
-                fsi__col_corner(p, fsi__col_box_edge[k][1], dim), rgb);
-    else for (i = -1; i <= 1; i += 2) {
-        if (dim == 3) fsi__col_draw_circle(d, p, i * s->length, 1, 2, s->radius, rgb);
-        fsi__col_draw_line(d, fsi__col_world_point(p, -s->length, i * s->radius, 0),
-            fsi__col_world_point(p, s->length, i * s->radius, 0), rgb);
-        if (dim == 3)
-            fsi__col_draw_line(d, fsi__col_world_point(p, -s->length, 0, i * s->radius),
-                fsi__col_world_point(p, s->length, 0, i * s->radius), rgb);
-        if (s->kind == FSI_RIGID_CYLINDER) continue;
-        {
-            fsi__col_placed end = *p;
-            end.c = fsi__col_world_point(p, i * s->length, 0, 0);
-            fsi__col_draw_circle(d, &end, 0, 0, 1, s->radius, rgb);
-            if (dim == 3) fsi__col_draw_circle(d, &end, 0, 0, 2, s->radius, rgb);
-        }
-    }
+    const double l = s->length, r = side * s->radius;
+    fsi__col_placed end = *p;
+    if (dim == 3) fsi__col_draw_circle(d, p, side * l, 1, 2, s->radius, rgb);
+    fsi__col_draw_line(d, fsi__col_world_point(p, -l, r, 0), fsi__col_world_point(p, l, r, 0), rgb);
+    if (dim == 3) fsi__col_draw_line(d, fsi__col_world_point(p, -l, 0, r), fsi__col_world_point(p, l, 0, r), rgb);
+    if (s->kind == FSI_RIGID_CYLINDER) return;
+    end.c = fsi__col_world_point(p, side * l, 0, 0);
+    fsi__col_draw_circle(d, &end, 0, 0, 1, s->radius, rgb);
+    if (dim == 3) fsi__col_draw_circle(d, &end, 0, 0, 2, s->radius, rgb);
+}
+
+FSI_API void fsi__col_draw_part(const fsi_debug_draw *d, const fsi__col_placed *p, int dim, uint32_t rgb)
+{
+    int k;
+    if (p->part->kind == FSI_RIGID_MESH) fsi__col_draw_mesh(d, p, rgb);
+    else if (p->part->kind == FSI_RIGID_BOX) for (k = 0; k < (dim == 2 ? 4 : 12); k++) {
+        const int *edge = fsi__col_box_edge[k];
+        fsi__col_draw_line(d, fsi__col_corner(p, edge[0], dim), fsi__col_corner(p, edge[1], dim), rgb);
+    } else for (k = -1; k <= 1; k += 2) fsi__col_draw_round(d, p, dim, k, rgb);
 }
 
 FSI__STRICT_END

@@ -15,8 +15,8 @@
       >>Newton's method  >>direct solution  >>split impulses
    MACROS: those of fsi.h.
    UNITS: SI; in 2D, per metre of depth.
-   PRECISION:
-   double. */
+   PRECISION: double.
+*/
 #ifndef FSI_CONTACT_H
 #define FSI_CONTACT_H
 

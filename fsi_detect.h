@@ -15,8 +15,8 @@
       >>hidden points
    MACROS: those of fsi.h.
    UNITS: SI; in 2D, per metre of depth.
-   PRECISION:
-   double. */
+   PRECISION: double.
+*/
 #ifndef FSI_DETECT_H
 #define FSI_DETECT_H
 

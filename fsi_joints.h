@@ -14,8 +14,8 @@
       >>impulses  >>advance  >>published state  >>tree memory
    MACROS: those of fsi.h.
    UNITS: SI; in 2D, per metre of depth.
-   PRECISION: double; the coordinates that are published in
-   fsi_real. */
+   PRECISION: double; the coordinates that are published in fsi_real.
+*/
 #ifndef FSI_JOINTS_H
 #define FSI_JOINTS_H
 

@@ -71,8 +71,8 @@
       >>liquids  >>reading and setting bodies  >>tessellation and drawing  >>adding and removing bodies  >>planes
       >>trees implementation  >>worlds  >>state implementation
    Shapes are in fsi_collide.h, the search for contacts in fsi_detect.h, the contact solver in fsi_contact.h, trees of
-   links in
-   fsi_joints.h. */
+   links in fsi_joints.h.
+*/
 #ifndef FSI_RIGID_H
 #define FSI_RIGID_H
 
