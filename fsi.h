@@ -573,19 +573,25 @@ FSI_FN fsi_real fsi_m3_det(fsi_mat3 a)
     return fsi_v3_dot(fsi_m3_row(a, 0), fsi_v3_cross(fsi_m3_row(a, 1), fsi_m3_row(a, 2)));
 }
 /* Inverse: the cofactors over the determinant, in double; all zero when the determinant is 0. */
-FSI_FN fsi_mat3 fsi_m3_inverse(fsi_mat3 a)
+FSI_FN void fsi__d9_inverse(const double *a, double *out)
 {
     double c[9], d;
-    fsi_mat3 r;
     int i, j;
-    for (i = 0; i < 3; i++)
-        for (j = 0; j < 3; j++) { /* the cofactor of row i, column j, from the next two of each, cyclic */
-            int p = 3 * ((i + 1) % 3), q = 3 * ((i + 2) % 3), k = (j + 1) % 3, l = (j + 2) % 3;
-            c[3 * i + j] = (double)a.m[p + k] * (double)a.m[q + l] - (double)a.m[p + l] * (double)a.m[q + k];
-        }
-    d = (double)a.m[0] * c[0] + (double)a.m[1] * c[1] + (double)a.m[2] * c[2];
-    for (i = 0; i < 9; i++) r.m[i] = (fsi_real)(d < 0 || d > 0 ? c[3 * (i % 3) + i / 3] / d : 0);
-    return r;
+    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++) { /* the cofactor, from the next two rows and columns, cyclic */
+        const int p = 3 * ((i + 1) % 3), q = 3 * ((i + 2) % 3), k = (j + 1) % 3, l = (j + 2) % 3;
+        c[3 * i + j] = a[p + k] * a[q + l] - a[p + l] * a[q + k];
+    }
+    d = a[0] * c[0] + a[1] * c[1] + a[2] * c[2];
+    for (i = 0; i < 9; i++) out[i] = d < 0 || d > 0 ? c[3 * (i % 3) + i / 3] / d : 0;
+}
+FSI_FN fsi_mat3 fsi_m3_inverse(fsi_mat3 a)
+{
+    double m[9], inverse[9];
+    int i;
+    for (i = 0; i < 9; i++) m[i] = (double)a.m[i];
+    fsi__d9_inverse(m, inverse);
+    for (i = 0; i < 9; i++) a.m[i] = (fsi_real)inverse[i];
+    return a;
 }
 
 /* Quaternions stand for rotations: q and -q are the same one; a * b turns by b first, then by a. */
@@ -964,7 +970,35 @@ FSI_FN fsi__d3 fsi__d3_cross(fsi__d3 a, fsi__d3 b)
     return fsi__d3_make(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x);
 }
 FSI_FN double fsi__d3_norm(fsi__d3 a) { return sqrt(fsi__d3_dot(a, a)); }
+FSI_FN fsi__d3 fsi__d3_zero(void) { return fsi__d3_make(0, 0, 0); }
+FSI_FN fsi__d3 fsi__d3_unit(fsi__d3 a) { double n = fsi__d3_norm(a); return fsi__d3_scale(a, n > 0 ? 1 / n : 0); }
+FSI_FN double fsi__d3_axis(fsi__d3 a, int k) { return k == 0 ? a.x : (k == 1 ? a.y : a.z); }
+/* A unit vector normal to n: the cross product with the axis that is farthest from it. */
+FSI_FN fsi__d3 fsi__d3_normal_to(fsi__d3 n)
+{
+    fsi__d3 e = fsi__d3_zero();
+    if (fabs(n.x) <= fabs(n.y) && fabs(n.x) <= fabs(n.z)) e.x = 1;
+    else if (fabs(n.y) <= fabs(n.z)) e.y = 1;
+    else e.z = 1;
+    return fsi__d3_unit(fsi__d3_cross(n, e));
+}
+
+/* 3x3 matrices in double: nine numbers row by row. */
+FSI_FN fsi__d3 fsi__d9_mul(const double *m, fsi__d3 v) /* M v */
+{
+    return fsi__d3_make(m[0] * v.x + m[1] * v.y + m[2] * v.z, m[3] * v.x + m[4] * v.y + m[5] * v.z,
+                        m[6] * v.x + m[7] * v.y + m[8] * v.z);
+}
+FSI_FN fsi__d3 fsi__d9_mul_t(const double *m, fsi__d3 v) /* M^T v */
+{
+    return fsi__d3_make(m[0] * v.x + m[3] * v.y + m[6] * v.z, m[1] * v.x + m[4] * v.y + m[7] * v.z,
+                        m[2] * v.x + m[5] * v.y + m[8] * v.z);
+}
+FSI_FN fsi__d3 fsi__d9_column(const double *m, int k) { return fsi__d3_make(m[k], m[3 + k], m[6 + k]); }
 FSI__STRICT_FN_END
+FSI_API void fsi__d9_of_quat(fsi_quat q, double *m);                        /* fsi_quat_matrix in double */
+FSI_API void fsi__d9_product(const double *a, const double *b, double *out); /* A B */
+FSI_API void fsi__d9_turn(const double *r, const double *a, double *out);   /* R A R^T */
 /* The dot product of n numbers, in FSI_LANES sums that are added pairwise: the same bits on every machine. */
 FSI_API double fsi__dot(const double *x, const double *y, int n);
 
@@ -1598,6 +1632,31 @@ FSI_API uint64_t fsi__state_hash(fsi__state_fn *fn, void *simulator)
 }
 
 /* ---- >>mathematics implementation ------------------------------------------------------------------------------ */
+
+FSI_API void fsi__d9_of_quat(fsi_quat q, double *m)
+{
+    const double x = (double)q.x, y = (double)q.y, z = (double)q.z, w = (double)q.w;
+    const double s = 2 / (x * x + y * y + z * z + w * w);
+    m[0] = 1 - s * (y * y + z * z); m[1] = s * (x * y - z * w);     m[2] = s * (x * z + y * w);
+    m[3] = s * (x * y + z * w);     m[4] = 1 - s * (x * x + z * z); m[5] = s * (y * z - x * w);
+    m[6] = s * (x * z - y * w);     m[7] = s * (y * z + x * w);     m[8] = 1 - s * (x * x + y * y);
+}
+
+FSI_API void fsi__d9_product(const double *a, const double *b, double *out)
+{
+    int i, j;
+    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++)
+        out[3 * i + j] = a[3 * i] * b[j] + a[3 * i + 1] * b[3 + j] + a[3 * i + 2] * b[6 + j];
+}
+
+FSI_API void fsi__d9_turn(const double *r, const double *a, double *out)
+{
+    double t[9];
+    int i, j;
+    fsi__d9_product(r, a, t);
+    for (i = 0; i < 3; i++) for (j = 0; j < 3; j++)
+        out[3 * i + j] = t[3 * i] * r[3 * j] + t[3 * i + 1] * r[3 * j + 1] + t[3 * i + 2] * r[3 * j + 2];
+}
 
 /* Scales a to largest entry 1 in double; returns the scale, 0 for the zero matrix, NaN when an entry is not finite. */
 static double fsi__m3_normalize(fsi_mat3 a, double out[9])

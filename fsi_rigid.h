@@ -1,4 +1,4 @@
-/* fsi_rigid.h - rigid bodies and articulated trees: mass properties, contacts with friction, joints; owner of fsi_bodys for the liquids.
+/* fsi_rigid.h - rigid bodies and articulated trees: contacts with friction, joints; the owner of fsi_bodys for liquids.
    SPDX-License-Identifier: MIT
 
    DO THIS
@@ -32,73 +32,79 @@
       fsi_sph_add_obstacle(water, &o, NULL);       // or fsi_levelset_add_obstacle
       each step:
          fsi_rigid_begin_step(world, dt);               // forces, poses and velocities for the liquid to read
-         fsi_sph_step(water, dt);                       // liquid and bodies meet
-         fsi_rigid_end_step(world, dt);                 // contacts and joints with what the liquid gave; bodies move
+         fsi_sph_step(water, dt);                       // liquid and bodies exchange impulses
+         fsi_rigid_end_step(world, dt);                 // contacts and joints with these impulses; bodies move
 
    WHAT IT DOES
-      Spheres, capsules, boxes, cylinders, closed meshes and sums of them; static, kinematic (moving as told) and dynamic bodies;
-      planes; 2D and 3D. Contacts with Coulomb friction and restitution by projected Gauss-Seidel on impulses, warm-started; islands
-      of free bodies that sweeps leave unsolved, and whose matrix is small (desc.direct_work: a tower of thousands, a wall of 136 bricks), by
-      Newton's method (stats.direct; islands that are too large: stats.degraded): towers of small cubes, arches and 1000:1 stand. What falls together and is stopped at its lowest stops together;
-      overlap is undone by split impulses, which add no energy and no momentum (but as they move bodies without speed, the angular
-      momentum of bodies that fly changes with their places). Piles come to rest and fall asleep. Free turning keeps its
-      angular momentum to rounding. Trees of links (revolute, prismatic, weld; root free or fixed) in reduced coordinates: joints
-      hold exactly; springs, dampers, limits, scripted joints. Their Jacobians, inertia and bias forces can be had by themselves.
+      Spheres, capsules, boxes, cylinders, closed meshes and sums of them; static, kinematic (with a prescribed motion)
+      and dynamic bodies; planes; 2D and 3D. Contacts with Coulomb friction and restitution by projected Gauss-Seidel on
+      impulses, warm-started. Islands (bodies connected by contacts) of free bodies that the sweeps leave unsolved, and
+      whose matrix is small (desc.direct_work: a tower of thousands, a wall of 136 bricks), by Newton's method
+      (stats.direct; islands that are too large: stats.degraded): towers of small cubes, arches and mass ratios of 1000
+      stand. Bodies that fall together stop together, in the step in which the lowest one is stopped. Overlap is undone
+      by split impulses, which add no energy and no momentum; but as they move bodies without a velocity, the angular
+      momentum of flying bodies about a fixed point changes with their positions. Piles come to rest and fall asleep.
+      Torque-free rotation keeps its angular momentum to rounding. Trees of links (revolute, prismatic, weld; root free
+      or fixed) in reduced coordinates: joints hold exactly; springs, dampers, limits, scripted joints. Their Jacobians,
+      inertia and bias forces can be read.
    WHAT IT DOES NOT DO
-      Closed loops of joints; ropes; motors (script the joint or write a force). Meshes meet by samples: features smaller than the
-      spacing of their samples (stats and fsi_rigid_shape.samples) may pass into each other.
-      A body thinner than it travels in a step is caught by contacts that look ahead, unless it meets a mesh edge on; spinning ones
-      that meet fast can stand in each other by half their thickness for some steps. Nothing brakes what rolls. A blow on a row of bodies
-      that touch is shared by all at once (Newton's law at the contact that closes): of five equal balls, e = 1, the first one comes back with
-      -0.6 of its speed and four leave with 0.4. One link of a tree leaves its whole island to the sweeps, and so do particles. In heaps of random
-      bodies Newton's method seldom ends in a dozen steps; there the sweeps are what they were.
-      Of 40 thin tiles that land aslant a first blow may leave 1 mm of overlap, where 50 sweeps leave it unsolved: see stats.residual.
+      Closed loops of joints; ropes; motors (script the joint or write a force). Meshes are in contact by samples:
+      features smaller than the spacing of their samples (fsi_rigid_shape.samples) may pass into each other. Contacts
+      look ahead within the step, so that a body thinner than its path in a step does not pass through others, unless it
+      hits a mesh edge on; spinning ones that collide fast can overlap by half their thickness for some steps. There is
+      no rolling friction. An impact on a row of bodies that touch acts on all of them at once (Newton's law at the
+      contact that closes): of five equal balls, e = 1, the first one returns with 0.6 of its speed and four leave with
+      0.4. An island with one link of a tree, or with particles, is left to the sweeps. In heaps of random bodies
+      Newton's method seldom converges in a dozen steps; then the sweeps' result stands. Of 40 thin tiles that land
+      tilted the first impact may leave 1 mm of overlap, where 50 sweeps do not converge: see stats.residual.
 
    MACROS: those of fsi.h.
    STACK: up to 48 kB in the caller's thread and in each of the context's.
    UNITS: SI. In 2D masses, forces and impulses are per metre of depth; bodies move in x and y and turn about z.
    PRECISION: state in fsi_real; velocities, impulses and trees are solved in double.
-   COST: about 0.5 us for a contact and sweep; at most 50 sweeps a step where islands are large or heaps, 2 to 10 where they are
-      small or rest; about 1 us for a contact and Newton's step, up to 200 of them after a blow; 2 us for a free body; see docs/rigid.md.
+   COST: about 0.5 us for a contact and sweep; at most 50 sweeps a step where islands are large or heaps, 2 to 10 where
+      they are small or at rest; about 1 us for a contact and Newton step, up to 200 of them after an impact; 2 us for a
+      free body; see docs/rigid.md.
    FIND IN HERE (search for >>)
-      >>trees  >>stages of a step, for fsi's own headers, not for you; then the implementation: >>world  >>trees
-      >>solver  >>direct  >>split impulses  >>broad phase  >>narrow phase  >>stages implementation
-      >>islands and sleep  >>commit  >>liquids  >>making bodies  >>planes  >>worlds  >>trees implementation
-      >>reading and setting bodies  >>tessellation  >>state implementation  >>debug draw implementation
+      >>bodies and worlds, the API  >>trees, the API  >>stages of a step, for fsi's own headers, not for you; then in
+      the order of the step: >>world  >>begin  >>predict  >>collide  >>solve  >>advance  >>accept  >>commit  >>step
+      >>liquids  >>reading and setting bodies  >>tessellation and drawing  >>adding and removing bodies  >>planes
+      >>trees implementation  >>worlds  >>state implementation
+   Shapes are in fsi_collide.h, the search for contacts in fsi_detect.h, the contact solver in fsi_contact.h, trees of
+   links in fsi_joints.h.
 */
 #ifndef FSI_RIGID_H
 #define FSI_RIGID_H
 
-#include "fsi_collide.h"
+#include "fsi_detect.h"
 
-/* What moves a body. DYNAMIC: forces and contacts. KINEMATIC: only what fsi_rigid_set_target or fsi_rigid_set_velocity says;
-   nothing pushes it back. STATIC: nothing. NONE: a removed body's place in the arrays. */
-typedef enum fsi_rigid_kind { FSI_RIGID_NONE, FSI_RIGID_STATIC, FSI_RIGID_KINEMATIC, FSI_RIGID_DYNAMIC } fsi_rigid_kind;
+/* ---- >>bodies and worlds, the API -------------------------------------------------------------------------------- */
 
 /* A body to be added. Start from fsi_rigid_default_body_desc(). */
 typedef struct fsi_rigid_body_desc {
     uint32_t cookie;
-    fsi_rigid_kind kind;                /* default DYNAMIC */
-    const fsi_rigid_shape *shapes;      /* copied; they may overlap: then their masses add up */
-    int shape_count;                    /* 0 to 4096; 0: a body that touches nothing, its mass and inertia must be given */
-    fsi_pose pose;                      /* of the body's frame in the world; default identity. fsi_body.pose is that of the centre of
-                                           mass: the same orientation, another position unless world->center[id] is 0 */
-    fsi_vec3 velocity;                  /* of the centre of mass [m/s] */
-    fsi_vec3 angular_velocity;          /* [rad/s] */
-    fsi_real mass;                      /* [kg]; default 0: by the shapes' densities; else these are scaled to give it */
-    int inertia_given;                  /* 1: `center` and `inertia` are used instead of the shapes'; mass must be given; default 0 */
-    fsi_vec3 center;                    /* of mass, in the body's frame [m] */
-    fsi_mat3 inertia;                   /* about the centre, axes of the body's frame [kg m^2]; 2D: only m[8] is used */
-    fsi_real friction;                  /* Coulomb's coefficient; two bodies: sqrt(a b); default -1: the world's */
-    fsi_real restitution;               /* 0 to 1; two bodies: the larger one; default -1: the world's */
-    uint32_t filter, mask;              /* two bodies meet when a.filter & b.mask and b.filter & a.mask; planes and domain meet all;
-                                           default 0xffffffff */
-    int asleep;                         /* 1: starts asleep (DYNAMIC, at rest); default 0 */
+    fsi_rigid_kind kind;           /* default DYNAMIC */
+    const fsi_rigid_shape *shapes; /* copied; they may overlap: then their masses add up */
+    int shape_count;               /* 0 to 4096; 0: a body without contacts, its mass and inertia must be given */
+    fsi_pose pose;                 /* of the body's frame in the world; default identity. fsi_body.pose is that of the
+                                      centre of mass: the same orientation, another position unless world->center[id]
+                                      is 0 */
+    fsi_vec3 velocity;             /* of the centre of mass [m/s] */
+    fsi_vec3 angular_velocity;     /* [rad/s] */
+    fsi_real mass;                 /* [kg]; default 0: by the shapes' densities; else these are scaled to give it */
+    int inertia_given;             /* 1: `center` and `inertia` replace the shapes'; mass must be given; default 0 */
+    fsi_vec3 center;               /* of mass, in the body's frame [m] */
+    fsi_mat3 inertia;              /* about the centre, axes of the body's frame [kg m^2]; 2D: only m[8] is used */
+    fsi_real friction;             /* Coulomb's coefficient; two bodies: sqrt(a b); default -1: the world's */
+    fsi_real restitution;          /* 0 to 1; two bodies: the larger one; default -1: the world's */
+    uint32_t filter, mask;         /* two bodies may be in contact when a.filter & b.mask and b.filter & a.mask; planes
+                                      and domain ignore them; default 0xffffffff */
+    int asleep;                    /* 1: starts asleep (DYNAMIC, at rest); default 0 */
 } fsi_rigid_body_desc;
 
-/* What to do with bodies that are added inside others. */
+/* Bodies that are added where they overlap others. */
 typedef enum fsi_rigid_overlap {
-    FSI_RIGID_OVERLAP_RESOLVE,  /* counted in stats.overlapping, pushed apart by split impulses without a jerk */
+    FSI_RIGID_OVERLAP_RESOLVE,  /* counted in stats.overlapping, separated by split impulses without a jerk */
     FSI_RIGID_OVERLAP_REFUSE    /* fsi_rigid_add_body, add_tree and teleport fail and name the two bodies */
 } fsi_rigid_overlap;
 
@@ -109,56 +115,69 @@ typedef struct fsi_rigid_desc {
     int dim;                   /* 3 (default) or 2 */
     fsi_vec3 gravity;          /* [m/s^2]; default (0, 0, -9.81); 2D: z must be 0 */
     int substeps;              /* of one call, 1 to 1000; default 1 */
-    int sweeps;                /* Gauss-Seidel sweeps a substep at most, there and back by turns; default 50. From the eighth on small islands that
-                                  are not solved are solved directly: fewer than 8 means sweeps only */
-    fsi_real direct_work;      /* multiplications that one factorisation of an island may take to be solved directly; a solution, of a few a
-                                  substep, at most 50 times that; default 3e6 (a wall of 136 bricks); 0: sweeps only. Larger ones: stats.degraded */
-    fsi_real tolerance;        /* they end when one changes no contact's relative velocity by more than this times |g| dt, or times the
-                                  fastest contact's speed where there is no gravity [1]; default 1e-6; 0: always all sweeps */
+    int sweeps;                /* Gauss-Seidel sweeps a substep at most, alternately forward and backward; default 50.
+                                  From the eighth on small islands that are not solved are solved directly: fewer than 8
+                                  means sweeps only */
+    fsi_real direct_work;      /* multiplications that one factorisation of an island may take to be solved directly; a
+                                  solution takes at most 50 times that, and there are a few a substep; default 3e6 (a
+                                  wall of 136 bricks); 0: sweeps only. Larger islands: stats.degraded */
+    fsi_real tolerance;        /* sweeps end when one changes no contact's relative velocity by more than this times |g|
+                                  dt, or times the fastest contact's speed where there is no gravity [1]; default 1e-6;
+                                  0: all sweeps run */
     int warm_start;            /* start from the last step's impulses; default 1 */
     fsi_real friction;         /* default 0.3 */
     fsi_real restitution;      /* default 0.2 */
-    fsi_real restitution_speed;/* contacts that meet more slowly do not bounce [m/s]; default 0.5 */
-    fsi_real contact_margin;   /* bodies closer than this are in contact's reach [m]; default 0: 2 % of the smaller one's radius */
-    fsi_real slop;             /* overlap, or gap, that is left alone where bodies touch [m]; default 0: 0.2 % of the smaller one's radius */
-    fsi_real push;             /* share of the overlap beyond slop that split impulses undo in a substep, 0 to 1; default 0.2 */
+    fsi_real restitution_speed;/* slower impacts do not bounce [m/s]; default 0.5 */
+    fsi_real contact_margin;   /* bodies closer than this are in contact [m]; default 0: 2 % of the smaller one's
+                                  radius */
+    fsi_real slop;             /* overlap, or gap, that is not corrected where bodies touch [m]; default 0: 0.2 % of the
+                                  smaller one's radius */
+    fsi_real push;             /* fraction of the overlap beyond slop that split impulses undo in a substep, 0 to 1;
+                                  default 0.2 */
     fsi_rigid_overlap overlap; /* default RESOLVE */
     fsi_real sleep_speed;      /* bodies no point of which moves faster fall asleep [m/s]; default 0.02 */
-    fsi_real sleep_time;       /* when all that they touch has been so for this long [s]; default 0.5; 0: never */
+    fsi_real sleep_time;       /* when all bodies of their island have been so for this long [s]; default 0.5; 0:
+                                  never */
     fsi_box3 domain;           /* six walls around all (2D: four); default empty: none */
-    fsi_vec3 origin;           /* where the world's first origin is now: fsi_rigid_shift_origin moves it and all places; default 0 */
+    fsi_vec3 origin;           /* present position of the world's first origin: fsi_rigid_shift_origin moves it and all
+                                  positions; default 0 */
     fsi_real domain_friction, domain_restitution; /* default -1: the world's */
     int reserve_bodies, reserve_contacts;         /* to make room for; default 0 */
 } fsi_rigid_desc;
 
-/* A point where two bodies touch, or are about to. `b` < 0: -1 - k is plane k, see fsi_rigid_add_plane. */
+/* A contact point of two bodies that touch, or may touch within the step. `b` < 0: -1 - k is plane k, see
+   fsi_rigid_add_plane. */
 typedef struct fsi_rigid_contact {
     int a, b;                  /* body ids, a > b */
     fsi_vec3 point;            /* [m] */
     fsi_vec3 normal;           /* unit, out of b, towards a */
     fsi_real depth;            /* [m]; negative: a gap */
     fsi_vec3 impulse;          /* on a, -impulse on b, friction included; last substep [N s] */
-    uint64_t key;              /* names the pair of features: equal from step to step while they stay in touch */
+    uint64_t key;              /* names the pair of features: equal from step to step while they stay in contact */
 } fsi_rigid_contact;
 
 /* What the last successful step did. */
 typedef struct fsi_rigid_stats {
-    int bodies, awake, islands;   /* bodies that are not removed; dynamic ones awake; groups of awake bodies that touch */
+    int bodies, awake, islands;   /* bodies that are not removed; dynamic ones awake; groups of awake bodies in
+                                     contact */
     int contacts, touching;       /* last substep: all, and those with an impulse */
-    int overlapping;              /* pairs of bodies deeper in each other than 5 % of the smaller one's radius, last substep */
+    int overlapping;              /* pairs of bodies that overlap by more than 5 % of the smaller one's radius, last
+                                     substep */
     int substeps, sweeps;         /* sweeps: sum over substeps */
-    int direct, direct_steps;     /* islands whose velocities were solved for directly; Newton's steps, those that led nowhere included; sums over substeps */
-    int degraded;                 /* islands that sweeps left unsolved, and larger than direct_work lets be solved directly; sum over substeps */
+    int direct, direct_steps;     /* islands that Newton's method has solved; Newton steps, without success included;
+                                     sums over substeps */
+    int degraded;                 /* islands that sweeps left unsolved, and larger than direct_work allows; sum over
+                                     substeps */
     int fell_asleep, woken;       /* bodies */
-    double residual;              /* change of a contact's relative velocity in the last sweep, largest [m/s] */
-    double max_depth;             /* deepest overlap before it was pushed, last substep [m] */
+    double residual;              /* largest change of a contact's relative velocity in the last sweep [m/s] */
+    double max_depth;             /* deepest overlap before it was undone, last substep [m] */
     double max_speed;             /* of a centre of mass [m/s] */
     double momentum[3], angular_momentum[3];  /* of dynamic bodies; about the world's origin [N s, N m s] */
     double kinetic_energy, potential_energy;  /* of dynamic bodies [J]; potential: -m g.x and springs */
-    double contact_impulse[3];    /* that planes, static and kinematic bodies gave to dynamic ones [N s] */
-    double liquid_impulse[3];     /* that was taken from liquids [N s] */
+    double contact_impulse[3];    /* of planes, static and kinematic bodies on dynamic ones [N s] */
+    double liquid_impulse[3];     /* of liquids on bodies [N s] */
     double seconds_collide, seconds_solve, seconds_other; /* by the clock hook */
-    double seconds_direct;        /* of seconds_solve: for islands, directly */
+    double seconds_direct;        /* of seconds_solve: Newton's method */
     size_t bytes;                 /* held through its context */
     long long allocs;             /* allocations of the context so far */
 } fsi_rigid_stats;
@@ -168,14 +187,16 @@ typedef struct fsi_rigid {
     uint32_t cookie;
     fsi_context *context;               /* never NULL */
     fsi_rigid_desc desc;
-    int count, capacity;                /* bodies' places: ids are 0 .. count-1; removed ones have kind NONE and are used again */
-    fsi_body *const *body;              /* count: state as liquids see it (fsi.h), `pose` and `velocity` now; NULL where removed */
+    int count, capacity;                /* bodies' places: ids are 0 .. count-1; removed ones have kind NONE and are
+                                           used again */
+    fsi_body *const *body;              /* count: state as liquids see it (fsi.h), with the present `pose` and
+                                           `velocity`; NULL where removed */
     const unsigned char *kind;          /* count: fsi_rigid_kind */
     const unsigned char *asleep;        /* count: 1 asleep */
     const fsi_vec3 *center;             /* count: centre of mass in the body's frame [m] */
     const int *link;                    /* count: tree that the body is a link of, or -1 */
-    fsi_vec3 *force, *torque;           /* count: external, about the centre, kept from step to step, gravity not included; yours to
-                                           write [N, N m]; a change wakes the body */
+    fsi_vec3 *force, *torque;           /* count: external, about the centre, kept from step to step, gravity not
+                                           included; yours to write [N, N m]; a change wakes the body */
     int contact_count;
     const fsi_rigid_contact *contact;   /* contact_count, of the last substep; sorted by (a, b, key) */
     int plane_count;                    /* the first six (2D: four) are the domain's where there is one */
@@ -190,85 +211,99 @@ FSI_API fsi_rigid_body_desc fsi_rigid_default_body_desc(void); /* fills every fi
 /* Errors: COOKIE, ARGUMENT (names the field), NAN, MEMORY. *out is NULL on failure. */
 FSI_API fsi_status fsi_rigid_create(fsi_rigid **out, const fsi_rigid_desc *desc);
 FSI_API void fsi_rigid_destroy(fsi_rigid *world); /* NULL is fine */
-/* Other settings from now on: start from world->desc. All but cookie, context, dim, domain and origin may change; reserve means nothing
-   here. Wakes all. Errors: COOKIE, ARGUMENT, NAN (name the field). */
+/* Other settings from now on: start from world->desc. All but cookie, context, dim, domain and origin may change;
+   reserve is ignored. Wakes all. Errors: COOKIE, ARGUMENT, NAN (name the field). */
 FSI_API fsi_status fsi_rigid_set_desc(fsi_rigid *world, const fsi_rigid_desc *desc);
-/* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why. Never NULL. */
+/* Why the last call on it failed. NULL, as after a create that failed: a constant text that says where to read why.
+   Never NULL. */
 FSI_API const fsi_error *fsi_rigid_error(const fsi_rigid *world);
 
-/* *id (NULL ok) names it in calls below. Errors: COOKIE; NAN and ARGUMENT (name the field, the shape): quaternion off unit length by
-   more than 1e-3, sizes, mass <= 0, inertia that no body has; MESH: open, a container, crossing itself; MEMORY; with
-   OVERLAP_REFUSE ARGUMENT (names the other body). */
+/* *id (NULL ok) names it in calls below. Errors: COOKIE; NAN and ARGUMENT (name the field, the shape): quaternion off
+   unit length by more than 1e-3, sizes, mass <= 0, inertia that no body has; MESH: open, a container, crossing itself;
+   MEMORY; with OVERLAP_REFUSE ARGUMENT (names the other body). */
 FSI_API fsi_status fsi_rigid_add_body(fsi_rigid *world, const fsi_rigid_body_desc *desc, int *id);
-/* Wakes what it touched. Its fsi_body ends: remove it from liquids first. Links are refused: remove their tree. */
+/* Wakes the bodies in contact with it. Its fsi_body ends: remove it from liquids first. Links are refused: remove their
+   tree. */
 FSI_API fsi_status fsi_rigid_remove_body(fsi_rigid *world, int id);
-/* The half space normal.x < offset is solid. options: friction and restitution are read (NULL: the world's). *id (NULL ok): plane k
-   is contact.b = -1 - k. normal: any length but 0. */
-FSI_API fsi_status fsi_rigid_add_plane(fsi_rigid *world, fsi_vec3 normal, fsi_real offset, const fsi_rigid_body_desc *options, int *id);
-FSI_API fsi_status fsi_rigid_remove_plane(fsi_rigid *world, int id); /* ids of the others stay; the domain's are refused */
+/* The half space normal.x < offset is solid. options: friction and restitution are read (NULL: the world's). *id (NULL
+   ok): plane k is contact.b = -1 - k. normal: any length but 0. */
+FSI_API fsi_status fsi_rigid_add_plane(fsi_rigid *world, fsi_vec3 normal, fsi_real offset,
+    const fsi_rigid_body_desc *options, int *id);
+/* Ids of the others stay; the domain's planes are refused. */
+FSI_API fsi_status fsi_rigid_remove_plane(fsi_rigid *world, int id);
 
-/* The body for a liquid's obstacle desc; stays at its address until it is removed. DYNAMIC ones are COUPLED, others PRESCRIBED. */
-FSI_API fsi_body *fsi_rigid_body(fsi_rigid *world, int id); /* NULL: no such body */
+/* The body for a liquid's obstacle desc; stays at its address until it is removed. DYNAMIC ones are COUPLED, others
+   PRESCRIBED. NULL: no such body. */
+FSI_API fsi_body *fsi_rigid_body(fsi_rigid *world, int id);
 /* Pose of the body's frame, in which shapes were given. Identity: no such body. */
 FSI_API fsi_pose fsi_rigid_pose(const fsi_rigid *world, int id);
-/* A closed mesh, in world coordinates as the body stands now, of its shape number `shape`; -1: of all in one mesh (the same as adding one
-   obstacle for each, unless they overlap: then add one for each). edge: longest edge on curved shapes [m]; 0: 24 around; flat faces
-   are cut in as few as there are. Corners of curved shapes are moved out so that the volume is right. Yours to destroy: before
-   the world, unless desc.context was given. */
+/* A closed mesh, in world coordinates as the body stands now, of its shape number `shape`; -1: of all in one mesh (the
+   same as adding one obstacle for each, unless they overlap: then add one for each). edge: longest edge on curved
+   shapes [m]; 0: 24 around; flat faces have as few as possible. Corners of curved shapes are moved outwards so that the
+   volume is right. Yours to destroy: before the world, unless desc.context was given. */
 FSI_API fsi_status fsi_rigid_tessellate(fsi_rigid *world, int id, int shape, fsi_real edge, fsi_mesh **out);
 /* Volume, mass, centre (world) and inertia (about it, world axes) as the body stands. */
 FSI_API fsi_status fsi_rigid_mass(const fsi_rigid *world, int id, fsi_mass_properties *out);
 /* Distance of x from the body's surface [m], negative inside; FSI_REAL_MAX where there is none. */
 FSI_API fsi_real fsi_rigid_distance(const fsi_rigid *world, int id, fsi_vec3 x);
 
-/* All of these wake the body and its island. Errors: ARGUMENT (no such body, wrong kind, a link where said), NAN. */
-FSI_API fsi_status fsi_rigid_teleport(fsi_rigid *world, int id, fsi_pose pose); /* of its frame; velocities stay; of a link: only of a free root, the tree comes along */
-FSI_API fsi_status fsi_rigid_set_velocity(fsi_rigid *world, int id, fsi_vec3 velocity, fsi_vec3 angular_velocity); /* KINEMATIC: it moves so from now on; links: free roots only, joints keep their rates */
-FSI_API fsi_status fsi_rigid_apply_impulse(fsi_rigid *world, int id, fsi_vec3 impulse, fsi_vec3 x);  /* [N s] at the world point x: changes velocities at once, of a whole tree */
-FSI_API fsi_status fsi_rigid_apply_force(fsi_rigid *world, int id, fsi_vec3 force, fsi_vec3 x);      /* [N] at x as it is now, during the next step only; adds up */
-FSI_API fsi_status fsi_rigid_set_target(fsi_rigid *world, int id, fsi_pose pose); /* KINEMATIC: its frame is there at the end of the next step, and rests then */
-FSI_API fsi_status fsi_rigid_wake(fsi_rigid *world, int id);
-FSI_API fsi_status fsi_rigid_sleep(fsi_rigid *world, int id); /* DYNAMIC: at rest from now on, until something wakes it */
+/* All of these wake the body and its island. Errors: ARGUMENT (no such body, wrong kind, a link where said), NAN.
 
-/* Advances exactly dt seconds, 1e-12 to 1000, without liquids; dt 0 only looks: it fills stats. Errors: ARGUMENT (dt), NAN (names the
-   body and what was not finite), MEMORY, LIMIT (a coordinate beyond 1e9 m; a speed beyond 1e9 m/s or rad/s, or a force, impulse or
-   target that would give it: names the body and which); then nothing has changed. */
+   teleport: of the body's frame; velocities stay; of a link: only of a free root, the tree comes along. */
+FSI_API fsi_status fsi_rigid_teleport(fsi_rigid *world, int id, fsi_pose pose);
+/* KINEMATIC: it moves so from now on; links: free roots only, joints keep their rates. */
+FSI_API fsi_status fsi_rigid_set_velocity(fsi_rigid *world, int id, fsi_vec3 velocity, fsi_vec3 angular_velocity);
+/* [N s] at the world point x: changes velocities at once, of a whole tree. */
+FSI_API fsi_status fsi_rigid_apply_impulse(fsi_rigid *world, int id, fsi_vec3 impulse, fsi_vec3 x);
+/* [N] at x, at the body's present pose, during the next step only; forces add up. */
+FSI_API fsi_status fsi_rigid_apply_force(fsi_rigid *world, int id, fsi_vec3 force, fsi_vec3 x);
+/* KINEMATIC: its frame is there at the end of the next step, and rests then. */
+FSI_API fsi_status fsi_rigid_set_target(fsi_rigid *world, int id, fsi_pose pose);
+FSI_API fsi_status fsi_rigid_wake(fsi_rigid *world, int id);
+/* DYNAMIC: at rest from now on, until something wakes it. */
+FSI_API fsi_status fsi_rigid_sleep(fsi_rigid *world, int id);
+
+/* Advances exactly dt seconds, 1e-12 to 1000, without liquids; dt 0 only fills stats. Errors: ARGUMENT (dt), NAN (names
+   the body and what was not finite), MEMORY, LIMIT (a coordinate beyond 1e9 m; a speed beyond 1e9 m/s or rad/s, or a
+   force, impulse or target that would give it: names the body and which); then nothing has changed. */
 FSI_API fsi_status fsi_rigid_step(fsi_rigid *world, fsi_real dt);
-/* The longest step in which no awake body moves in a substep by more than half its thickness, falls included [s]; 1000 where nothing
-   moves. Longer ones are no error: contacts look ahead. */
+/* The longest step in which no awake body moves in a substep by more than half its thickness, free fall included [s];
+   1000 where nothing moves. Longer ones are no error: contacts look ahead. */
 FSI_API fsi_real fsi_rigid_suggest_dt(const fsi_rigid *world);
-/* Adds offset [m] to all places: bodies, targets, contacts, planes, domain: a world whose origin moves along. Liquids around it are
-   shifted by their own functions; obstacles that are fixed to bodies of the world need no more than that. Apart from rounding, later steps
-   go as without. Not between begin_step and end_step. Errors: NAN, ARGUMENT, LIMIT (a body would be beyond 1e9 m); then nothing has changed. */
+/* Adds offset [m] to all positions: bodies, targets, contacts, planes, domain: a world whose origin moves along.
+   Liquids around it are shifted by their own functions; obstacles that are fixed to bodies of the world need no more
+   than that. Apart from rounding, later steps are the same as without. Not between begin_step and end_step. Errors:
+   NAN, ARGUMENT, LIMIT (a body would be beyond 1e9 m); then nothing has changed. */
 FSI_API fsi_status fsi_rigid_shift_origin(fsi_rigid *world, fsi_vec3 offset);
 
-/* Around a liquid's step. begin: fills the inputs of all fsi_bodys: pose, velocity, `end` of PRESCRIBED ones, and as force and torque of
-   COUPLED ones gravity, external forces and those that contacts and joints will have without the liquid. Then liquids step, by
-   the same dt. end: takes impulse and angular_impulse of each body, solves contacts and joints anew with them and moves
-   the bodies. Several liquids act in turn: between them call take_liquid, which books what one has done, and adds it to
-   the force that the next one sees. begin once more without end begins anew, after a liquid's step has failed; one that
-   fails changes nothing. desc.substeps: the impulse is spread over them evenly.
-   Stability: liquid and a free body are solved together by the liquid, any density ratio. What contacts and joints add is
-   explicit in one step: a liquid that presses a body onto others, or a link, feels the rest of their mass one step
-   later. That is stable where the added mass of the liquid on a link is less than about the mass it drags along, and where a pile
-   under water settles; else take fsi_wcsph.h, which solves contacts of both kinds together. dt 0 in both only looks.
-   A body that a liquid pushes stays awake. Errors: ARGUMENT (dt; end without begin), NAN (names the body); MEMORY. */
+/* Around a liquid's step. begin: fills the inputs of all fsi_bodys: pose, velocity, `end` of PRESCRIBED ones, and as
+   force and torque of COUPLED ones gravity, external forces and those of contacts and joints in a step without the
+   liquid. Then liquids step, by the same dt. end: takes impulse and angular_impulse of each body, solves contacts and
+   joints anew with them and moves the bodies. Several liquids act in turn: between them call take_liquid, which books
+   the impulses of the last one and adds them to the force that the next one sees. begin once more without end begins
+   anew, after a liquid's step has failed; one that fails changes nothing. desc.substeps: the impulse is spread over
+   them evenly. Stability: liquid and a free body are solved together by the liquid, any density ratio. Contacts and
+   joints are explicit in one step: a liquid that presses a body onto others, or a link, feels the rest of their mass
+   one step later. That is stable where the added mass of the liquid on a link is less than about the mass of the links
+   that move with it, and where a pile under water settles; else use fsi_wcsph.h, which solves contacts of both kinds
+   together. dt 0 in both only fills stats. A body that a liquid pushes stays awake. Errors: ARGUMENT (dt; end without
+   begin), NAN (names the body); MEMORY. */
 FSI_API fsi_status fsi_rigid_begin_step(fsi_rigid *world, fsi_real dt);
 FSI_API fsi_status fsi_rigid_take_liquid(fsi_rigid *world);
 FSI_API fsi_status fsi_rigid_end_step(fsi_rigid *world, fsi_real dt);
 
-/* ---- >>trees: articulated bodies in reduced coordinates (spec membrane.md 6) */
+/* ---- >>trees, the API: articulated bodies in reduced coordinates (spec membrane.md 6) ---------------------------- */
 
-/* A link turns about its joint's axis (REVOLUTE, q in rad), moves along it (PRISMATIC, q in m), or is fixed to its parent (WELD). */
-typedef enum fsi_rigid_joint_kind { FSI_RIGID_REVOLUTE, FSI_RIGID_PRISMATIC, FSI_RIGID_WELD } fsi_rigid_joint_kind;
+/* Joints and trees to read (fsi_rigid_joint_kind, fsi_rigid_tree) are declared in fsi_joints.h. */
 
 typedef struct fsi_rigid_link_desc {
     uint32_t cookie;
-    fsi_rigid_body_desc body;    /* where it stands in the tree's starting position; kind and velocities are not looked at */
+    fsi_rigid_body_desc body;    /* in the tree's initial position; kind and velocities are ignored */
     int parent;                  /* an earlier link; -1: the root, link 0 only */
     fsi_rigid_joint_kind joint;  /* default REVOLUTE */
     fsi_vec3 point;              /* on the axis, world, in that position [m] */
-    fsi_vec3 axis;               /* world, any length but 0; default z; 2D: REVOLUTE is always about z, PRISMATIC in the plane */
+    fsi_vec3 axis;               /* world, any length but 0; default z; 2D: REVOLUTE is always about z, PRISMATIC in the
+                                    plane */
     fsi_real q;                  /* the coordinate's value in that position; default 0 */
     fsi_real rate;               /* and its rate; default 0 */
     fsi_real stiffness, rest;    /* spring: -stiffness (q - rest) [N m/rad or N/m]; default 0, 0 */
@@ -281,61 +316,49 @@ typedef struct fsi_rigid_tree_desc {
     uint32_t cookie;
     const fsi_rigid_link_desc *links;  /* copied */
     int link_count;                    /* 1 to 256 */
-    int fixed;                         /* 1: the root stands where it is; default 0: it is free */
+    int fixed;                         /* 1: the root does not move; default 0: it is free */
     fsi_vec3 velocity, angular_velocity; /* of the free root's centre */
 } fsi_rigid_tree_desc;
 
-/* A tree to read. Coordinates: of a free root its angular velocity (3) and its centre's velocity (3), 2D: (1) and (2); then one of
-   each joint but welds, in order of links. Root coordinates have rates only. */
-typedef struct fsi_rigid_tree {
-    int link_count, coordinates, root; /* root: how many of the coordinates are the root's: 6, 3 or 0 */
-    const int *body;                   /* link_count: ids */
-    const int *parent;                 /* link_count */
-    const unsigned char *joint;        /* link_count: fsi_rigid_joint_kind */
-    const int *column;                 /* link_count: the joint's coordinate, -1: none (welds, root) */
-    const unsigned char *scripted;     /* coordinates: 1 moves as told */
-    const fsi_real *q;                 /* coordinates: values (root: 0) */
-    const fsi_real *rate;              /* coordinates */
-    const fsi_real *joint_force;       /* coordinates: what held limits and scripts in the last substep, generalised [N m or N];
-                                          springs and dampers not included */
-    void *impl;
-} fsi_rigid_tree;
-
 FSI_API fsi_rigid_link_desc fsi_rigid_default_link_desc(void); /* fills every field */
 FSI_API fsi_rigid_tree_desc fsi_rigid_default_tree_desc(void);
-/* Links become bodies with ids of their own, DYNAMIC (the fixed root and what is welded to it: STATIC); parent and child do not meet.
-   Errors: those of fsi_rigid_add_body (element: the link), ARGUMENT (parent is not an earlier link: cycles are refused so). */
+/* Links become bodies with ids of their own, DYNAMIC (the fixed root and what is welded to it: STATIC); there are no
+   contacts between parent and child. Errors: those of fsi_rigid_add_body (element: the link), ARGUMENT (parent is not
+   an earlier link: cycles are refused so). */
 FSI_API fsi_status fsi_rigid_add_tree(fsi_rigid *world, const fsi_rigid_tree_desc *desc, int *tree);
 FSI_API fsi_status fsi_rigid_remove_tree(fsi_rigid *world, int tree); /* and its bodies */
-FSI_API const fsi_rigid_tree *fsi_rigid_tree_at(const fsi_rigid *world, int tree); /* NULL: no such tree; valid until it is removed */
+/* NULL: no such tree; valid until it is removed. */
+FSI_API const fsi_rigid_tree *fsi_rigid_tree_at(const fsi_rigid *world, int tree);
 /* Sets a joint's coordinate and rate (teleport). Errors: ARGUMENT (no such joint), NAN. */
 FSI_API fsi_status fsi_rigid_set_joint(fsi_rigid *world, int tree, int link, fsi_real q, fsi_real rate);
 /* Generalised force on a joint, kept from step to step [N m or N]; default 0. */
 FSI_API fsi_status fsi_rigid_set_joint_force(fsi_rigid *world, int tree, int link, fsi_real force);
-/* Scripted joints: the rate of a step is (q(t + dt) - q(t))/dt, so that q arrives; what turns them, joint_force, acts between links
-   only: a free root's momentum is kept. target: q at the end of the next step, held after. track: count (>= 1) keys, ascending
-   times [s] of world->time, cubic between them with zero slopes at keys; before and after them the first and last value; period
-   > 0 [s]: repeated, keys within 0 .. period. Copied; which joints are scripted and targets are saved, the keys of tracks are not. free: the joint is no longer scripted. */
+/* Scripted joints: the rate of a step is (q(t + dt) - q(t))/dt, so that q is reached; its force, joint_force, acts
+   between links only: a free root's momentum is kept. target: q at the end of the next step, held after. track: count
+   (>= 1) keys, ascending times [s] of world->time, cubic between them with zero slopes at keys; before and after them
+   the first and last value; period > 0 [s]: repeated, keys within 0 .. period. Copied; which joints are scripted and
+   targets are saved, the keys of tracks are not. free: the joint is no longer scripted. */
 FSI_API fsi_status fsi_rigid_set_joint_target(fsi_rigid *world, int tree, int link, fsi_real q);
-FSI_API fsi_status fsi_rigid_set_joint_track(fsi_rigid *world, int tree, int link, const double *times, const fsi_real *values, int count, double period);
+FSI_API fsi_status fsi_rigid_set_joint_track(fsi_rigid *world, int tree, int link, const double *times,
+    const fsi_real *values, int count, double period);
 FSI_API fsi_status fsi_rigid_free_joint(fsi_rigid *world, int tree, int link);
 
-/* For those who assemble systems with trees: of a tree as it stands, n = coordinates, row-major. They allocate
-   nothing. 0: no such tree or link, nothing is written; else 1.
+/* For those who assemble systems with trees: of a tree as it stands, n = coordinates, row-major. They allocate nothing.
+   0: no such tree or link, nothing is written; else 1.
    J (6 x n): (omega, v of the centre) of a link = J rates. Point (3 x n): velocity of the link's point at x = J rates.
-   M (n x n): sum J' M_l J, symmetric, positive definite. f (n): forces and torques of gravity and `force`, `torque`, minus bias
-   (omega x I omega; accelerations with all qdd zero), minus stiffness (q - rest), minus damping qd, plus joint forces: M qdd = f.
-   K, D (n, NULL ok): diagonals of stiffness and damping, for implicit steps. */
+   M (n x n): sum J' M_l J, symmetric, positive definite. f (n): forces and torques of gravity and `force`, `torque`,
+   minus bias (omega x I omega; accelerations with all qdd zero), minus stiffness (q - rest), minus damping qd, plus
+   joint forces: M qdd = f. K, D (n, NULL ok): diagonals of stiffness and damping, for implicit steps. */
 FSI_API int fsi_rigid_tree_jacobian(const fsi_rigid *world, int tree, int link, double *J);
 FSI_API int fsi_rigid_tree_point_jacobian(const fsi_rigid *world, int tree, int link, fsi_vec3 x, double *J);
 FSI_API int fsi_rigid_tree_inertia(const fsi_rigid *world, int tree, double *M);
 FSI_API int fsi_rigid_tree_force(const fsi_rigid *world, int tree, double *f, double *K, double *D);
 
-/* State: bodies with poses, velocities, sleep, external forces, joints, contacts for the warm start, time. What a scene fixes is not
-   saved: load into a world made alike (other bodies, trees or planes are refused). A state saved with another desc.origin is
-   shifted to the present one. NULL buffer asks the size. A damaged or foreign buffer is refused, nothing changes, and so is one in
-   which a number is not finite or out of the range that steps take, or would make a link faster by more than 1e6 m/s^2: what is loaded can be stepped. save: not between begin_step
-   and end_step. */
+/* State: bodies with poses, velocities, sleep, external forces, joints, contacts for the warm start, time. The scene is
+   not saved: load into a world made alike (other bodies, trees or planes are refused). A state saved with another
+   desc.origin is shifted to the present one. NULL buffer asks the size. A damaged or foreign buffer is refused, nothing
+   changes, and so is one in which a number is not finite or out of the range that steps accept, or would accelerate a
+   link by more than 1e6 m/s^2: a loaded state can be stepped. save: not between begin_step and end_step. */
 FSI_API fsi_status fsi_rigid_save(const fsi_rigid *world, void *buffer, size_t capacity, size_t *size);
 FSI_API fsi_status fsi_rigid_load(fsi_rigid *world, const void *buffer, size_t size);
 /* Hash of what save writes. Equal after equal steps, for any number of threads. */
@@ -348,97 +371,58 @@ FSI_API void fsi_rigid_debug_draw(const fsi_rigid *world, const fsi_debug_draw *
 
 /* Who drives a world within a step of his own (fsi_wcsph.h) calls, in this order:
 
-      begin                 state is copied into scratch, inputs are checked; the world as others see it stays as it was
+      begin                 state is copied into scratch, inputs are checked; the published state stays as it is
       for each substep:
-         predict            forces, velocities v, w and poses `pose` as they would be without contacts; kinematic bodies where told
+         predict            forces; velocities v, w and poses `pose` without contacts; kinematic bodies on their way
          collide            contacts between bodies, found at the substep's start and looking ahead by their gaps
-         rows               makes room for n rows more; they are filled in by the caller: sides, point, normal, ...
-         solve              all rows together, from the impulses that stand in them; velocities of bodies and particles change
-         advance            poses anew from the substep's start, with the velocities as solved; overlap is undone (split impulses)
-         accept             that is where the next substep starts
+         rows               makes room for n more rows; the caller fills them in: sides, point, normal, ...
+         solve              all rows together, from their initial impulses; velocities of bodies and particles change
+         advance            poses by the velocities as solved; overlap is undone (split impulses)
+         accept             the result is the start of the next substep
       commit                everything is published at once; or
-      drop                  nothing has happened
+      drop                  nothing is published
 
-   A failure of any of them needs no drop. `push` may be called between predict and advance by who solves rows himself.
-   fsi_rigid_step does the same. What rows with particles give to a body is not booked by itself: add it to `sum` and `moment`, which commit puts
-   into fsi_body's impulse. desc.substeps is not looked at. Kinematic bodies with a target: call fsi__rg_aim_kinematic
-   before each predict. Sides of a row: body ids; FSI__RG_WORLD; particles as FSI__RG_PARTICLE(index). */
-enum { FSI__RG_WORLD = -1 };
-#define FSI__RG_PARTICLE(index) (-2 - (index))
+   After a failure no drop is needed. `push` may be called between predict and advance by a caller that solves rows of
+   his own. fsi_rigid_step does the same. What rows with particles give to a body is not booked: add it to `sum` and
+   `moment`, which commit adds to fsi_body's impulse. desc.substeps is not used. Kinematic bodies with a target: call
+   fsi__rg_aim_kinematic before each predict. */
 
-/* A body during a step, by id. */
-typedef struct fsi__rg_moving {
-    fsi_pose start, pose;         /* of the centre of mass: at the substep's start; predicted, then final */
-    fsi__d3 v0, w0, v, w;         /* velocities at its start; predicted, then solved. Links: copies of what their tree says */
-    fsi__d3 pv, pw;               /* of the split impulses */
-    fsi__d3 blow;                 /* velocity of the fastest body that it may meet: what it may be given */
-    fsi__d3 force, torque;        /* over this step: gravity, external, from liquids */
-    fsi__d3 sum, moment;          /* impulse pushed since begin, moment about the centre at the time */
-    double inverse_mass;          /* 0: not moved by contacts (links too: their tree is) */
-    double inertia[9], inverse_inertia[9]; /* world axes, at `start`; not of links */
-    double turn[9];               /* body axes to world at `start` */
-    double still;                 /* seconds at rest */
-    int tree, link;               /* -1: free */
-    int asleep, group;            /* group: label of those that fell asleep together */
-    int struck;                   /* of an island's root: one of it may be stopped in this substep */
-    int pairs, first, other;      /* pairs of the broad phase that it is in; the first one where it is p, and where it is q; -1: none */
-} fsi__rg_moving;
+#define FSI__RG_STRONGEST 1e30 /* the largest force, impulse or torque [SI] */
+#define FSI__RG_FASTEST 1e9    /* the largest speed [m/s, rad/s]; what would exceed it is refused */
 
-/* A particle that rows act on. */
-typedef struct fsi__rg_particle { fsi__d3 v; double inverse_mass; } fsi__rg_particle;
-
-/* One contact in the solver: u = velocity of a - that of b at `point`;
-      u.n >= aim, jn >= 0, complementary;   tangential: u_t -> slide, |jt| <= friction jn. */
-typedef struct fsi__rg_row {
-    int a, b;
-    fsi__d3 point, n;             /* n unit, from b to a */
-    double aim;                   /* [m/s] */
-    fsi__d3 slide;                /* tangential velocity wanted [m/s]; 0 between bodies */
-    double friction;
-    double jn;                    /* impulse on a [N s]: where to start from; then the result */
-    fsi__d3 jt;
-    double depth, push;           /* for split impulses: overlap [m], pseudo-velocity wanted [m/s]; 0: none */
-    double jp;                    /* and their impulse, made by advance */
-    /* Made by solve: */
-    fsi__d3 ra, rb;
-    double kn, kt;                /* inverse of the mobility along n; of its largest eigenvalue across */
-    double change;                /* of the relative velocity in the last sweep */
-    fsi__d3 from, way;            /* impulse before the last sweeps, direction of the search */
-} fsi__rg_row;
-
-/* dt of begin: of the whole step; of the others: of the substep. fn: whom errors name. */
+/* dt of begin: of the whole step; of the others: of the substep. fn: the function that errors name. */
 FSI_API fsi_status fsi__rg_begin(fsi_rigid *world, double dt, const char *fn);
 FSI_API fsi_status fsi__rg_predict(fsi_rigid *world, double dt, const char *fn);
 FSI_API fsi_status fsi__rg_collide(fsi_rigid *world, double dt, const char *fn);
-FSI_API fsi_status fsi__rg_rows(fsi_rigid *world, int n, fsi__rg_row **rows, const char *fn); /* behind those of collide */
-/* particles NULL: no row has one. Ends when a sweep changes no velocity by more than desc.tolerance says, or by `enough` [m/s]. */
-FSI_API void fsi__rg_solve(fsi_rigid *world, double dt, fsi__rg_particle *particles, double enough);
+/* The n rows stand behind those of collide. */
+FSI_API fsi_status fsi__rg_rows(fsi_rigid *world, int n, fsi__ct_row **rows, const char *fn);
+/* particles NULL: no row has one. Ends when a sweep changes no velocity by more than desc.tolerance says, or by
+   `enough` [m/s]. */
+FSI_API void fsi__rg_solve(fsi_rigid *world, double dt, fsi__ct_particle *particles, double enough);
 FSI_API fsi_status fsi__rg_advance(fsi_rigid *world, double dt, const char *fn);
 FSI_API void fsi__rg_accept(fsi_rigid *world, double dt);
 FSI_API void fsi__rg_commit(fsi_rigid *world, double dt);
 FSI_API void fsi__rg_drop(fsi_rigid *world);
-FSI_API fsi__rg_moving *fsi__rg_bodies(const fsi_rigid *world);                 /* count of them; valid until commit or drop */
+FSI_API fsi__ct_body *fsi__rg_bodies(const fsi_rigid *world); /* count of them; valid until commit or drop */
 /* What collide found and solve did. */
 typedef struct fsi__rg_contacts {
-    const fsi__rg_row *row;       /* contacts between bodies; the caller's rows stand behind them; NULL: there never was one */
+    const fsi__ct_row *row;       /* contacts between bodies, then the caller's rows; NULL: there are none */
     int count;                    /* contacts between bodies */
     int sweeps;                   /* since begin */
     double residual;              /* of the last solve: largest change of a velocity in its last sweep [m/s] */
     int begun;                    /* 1: fsi_rigid_begin_step was called, and not yet fsi_rigid_end_step */
 } fsi__rg_contacts;
 FSI_API fsi__rg_contacts fsi__rg_contacts_of(const fsi_rigid *world); /* all 0 where world is NULL */
-FSI_API int fsi__rg_is_mobile(const fsi_rigid *world, int id);       /* moved by impulses: dynamic, and not asleep */
-FSI_API int fsi__rg_find(const fsi_rigid *world, const fsi_body *body);         /* id, or -1 */
-FSI_API void fsi__rg_push(fsi_rigid *world, int id, fsi__d3 impulse, fsi__d3 moment); /* moment about the centre; of links: the whole tree moves */
-FSI_API fsi__d3 fsi__rg_velocity_at(const fsi_rigid *world, int id, fsi__d3 x);  /* as solved so far, lever arm from the start's centre */
-
-/* Velocities of kinematic bodies that have a target, for a substep when `left` seconds are left: they are there exactly at the end. */
+FSI_API int fsi__rg_find(const fsi_rigid *world, const fsi_body *body); /* id, or -1 */
+/* An impulse, and its moment about the centre; of links: the whole tree moves. */
+FSI_API void fsi__rg_push(fsi_rigid *world, int id, fsi__d3 impulse, fsi__d3 moment);
+/* Velocities of kinematic bodies that have a target, for a substep when `left` seconds are left: at the end they are
+   there exactly. */
 FSI_API void fsi__rg_aim_kinematic(fsi_rigid *world, double left);
 FSI_API fsi_status fsi__rg_check(const fsi_rigid *world); /* ARGUMENT: NULL; COOKIE */
-/* Does this impulse of a substep push a body by more than rest allows? */
-FSI_API int fsi__rg_pushed(const fsi_rigid *world, int id, fsi__d3 impulse);
-FSI_API void fsi__rg_wake_group(fsi_rigid *world, int id); /* the body, and those that fell asleep with it */
-/* Tells the context what a step could not do as it should have (level 1), from its stats. */
+/* Wakes a sleeping body, and those that fell asleep with it, when its `sum` is more than rest allows. */
+FSI_API void fsi__rg_wake_pushed(fsi_rigid *world, int id);
+/* A warning (level 1) from the step's stats: bodies that overlap deeply. */
 FSI_API void fsi__rg_warn(const fsi_rigid *world);
 
 #endif /* FSI_RIGID_H */
@@ -453,35 +437,47 @@ FSI_API void fsi__rg_warn(const fsi_rigid *world);
 #ifndef FSI_RIGID_IMPLEMENTATION_DONE
 #define FSI_RIGID_IMPLEMENTATION_DONE
 
+/* A step:
+
+      fsi_rigid_step
+          fsi__rg_begin                  check the inputs, copy state into scratch, wake bodies that are pushed
+          for each substep
+              fsi__rg_aim_kinematic      velocities of bodies that have a target
+              fsi__rg_predict            v += dt f / m; trees: fsi__jt_predict
+              fsi__rg_collide
+                  fsi__cd_search         contact points, until no sleeping body is hit (fsi__rg_wake_touched)
+                  fsi__rg_touch_row      a row each: gap, friction, restitution, impulse of the substep before
+                  fsi__ct_plan           islands, memory of the direct solution
+              fsi__rg_solve              fsi__ct_solve: velocities that satisfy all rows
+              fsi__rg_advance
+                  fsi__rg_advance_body   poses by these velocities; trees: fsi__jt_advance
+                  fsi__rg_find_bent      overlap that the linear rows have not seen
+                  fsi__ct_separate       split impulses; fsi__rg_shift_body moves the bodies by them
+              fsi__rg_accept             islands at rest fall asleep; the next substep starts here
+          fsi__rg_commit                 publish the results; cannot fail */
+
 /* The bodies of the headers below, where these were only declared so far. */
-#include "fsi_collide.h"
+#include "fsi_detect.h"
 #include <stdio.h>
 
 FSI__STRICT_BEGIN
 
 /* ---- >>world: what is kept --------------------------------------------------------------------------------------- */
 
-/* A body, beside its fsi_body. */
+/* A body, beside its fsi_body and its parts. */
 typedef struct fsi__rg_record {
-    fsi__rg_part *part;
-    int parts;
     double mass, inertia[9], inverse[9];   /* inertia about the centre, body axes */
     double friction, restitution;          /* -1: the world's */
-    double reach, thick;                   /* of the farthest point from the centre; half the smallest extent of its largest part */
-    uint32_t filter, mask;
-    int tree, link;
     /* State. */
     int group, has_target;
     double still;
     fsi_pose target;                       /* KINEMATIC, of the centre */
     fsi_vec3 once_force, once_torque;      /* of apply_force */
     fsi_vec3 seen_force, seen_torque;      /* external ones of the last step: a change wakes */
-    fsi_vec3 liquid, liquid_moment;        /* taken since begin_step [N s, N m s] */
+    fsi_vec3 liquid, liquid_moment;        /* from liquids since begin_step [N s, N m s] */
 } fsi__rg_record;
 
-typedef struct fsi__rg_plane { int alive; fsi__d3 n; double first, offset, friction, restitution; } fsi__rg_plane; /* first: offset from the first origin */
-
-/* A contact during a step. */
+/* A contact point during a step; b < 0: plane -1 - b. */
 typedef struct fsi__rg_touch {
     int a, b;
     uint64_t key;
@@ -489,170 +485,115 @@ typedef struct fsi__rg_touch {
     double depth, margin;
 } fsi__rg_touch;
 
-/* Two parts, p's body has the larger id; q < 0: plane -1 - q. Their spots; next: the next pair whose q is of the same body, -1: none; bent: turns
-   may close more of their gaps in this substep than their rows, which are linear, know. */
-typedef struct fsi__rg_pair { int p, q; int first, most, count; int next, bent; } fsi__rg_pair;
-
-typedef struct fsi__rg_track { double *time; fsi_real *value; int count; double period; } fsi__rg_track;
-
-/* A joint: of a link with its parent. */
-typedef struct fsi__rg_joint {
-    fsi__d3 axis, from;                    /* parent's body axes; from: joint's point from the parent's centre */
-    fsi__d3 to;                            /* from there to the link's centre, link's body axes */
-    fsi_quat turn;                         /* of the link against its parent at q0 */
-    double q0, stiffness, rest, damping, lower, upper;
-    int limited, script;                   /* script: 0 free, 1 target, 2 track */
-    double target, force;
-    fsi__rg_track track;
-} fsi__rg_joint;
-
-typedef struct fsi__rg_tree {
-    fsi_rigid_tree view;
-    int fixed;
-    fsi__arena memory;
-    int *body, *parent, *column, *coordinate_link;
-    unsigned char *joint, *scripted;
-    fsi__rg_joint *link;
-    fsi_real *q, *rate, *joint_force;      /* published */
-    double *hold;                          /* impulse of limits, signed; for the warm start */
-    /* Of a step. */
-    double *q1, *u0, *u, *pu, *g, *hold1, *jforce1; /* coordinates, rates at its start and solved, of split impulses, impulses, ... */
-    double *J, *M, *L, *f, *K, *D, *rhs, *y;
-    fsi__d3 *c, *axis, *point, *omega, *bias_turn, *bias;
-    double *turn, *inertia;                /* 9 a link */
-    fsi_quat *orientation;
-} fsi__rg_tree;
-
-/* An island for >>direct: where its bodies and rows begin and how many they are; how often its velocities may still be solved for in this
-   substep; whether a blow has hit it; whether it is too large; multiplications that its matrix takes, 0: it is not solved directly. */
-typedef struct fsi__rg_island { int body, bodies, row, rows, tries, hit, large; double work; } fsi__rg_island;
-
-/* A row of an island. a, b: places of bodies in the island's order, -1: it does not move. */
-typedef struct fsi__rg_cone {
-    int a, b;
-    fsi__d3 ra, rb, n;
-    fsi__d3 u, du;                         /* relative velocity minus what is wanted, before; its change along Newton's step */
-    fsi__d3 j0, j, z, p;                   /* impulse before, of the last round; z and P(z) */
-    double mu, rho, shift, tau;            /* shift: mu |u_t|; tau: how far P is rounded off [N s] */
-} fsi__rg_cone;
-
-/* Scratch of >>direct. */
-typedef struct fsi__rg_direct {
-    fsi__arena lists, numbers;
-    int islands, rows;                     /* rows: that it was laid out for */
-    double most;                           /* desc.direct_work */
-    fsi__rg_island *island;
-    int *body;                             /* by islands, in elimination order */
-    int *place;                            /* of a body in its island, -1: none */
-    int *first;                            /* first place that its envelope reaches */
-    int *owner;                            /* its island */
-    int *list;                             /* rows by islands */
-    int *begin, *next;                     /* neighbours of bodies: next[begin[id]] .. next[begin[id + 1] - 1] */
-    fsi__rg_cone *cone;
-    double *x, *step, *force;              /* 6 a body: change of (v, w); Newton's step; M x - J^T (p - j0) */
-    size_t *start;                         /* 6 a body: L(r, c) is value[start[r] + c] */
-    double *value;
-} fsi__rg_direct;
+/* Sleep of a body, during a step: bodies that fell asleep together have one group; still: how long it is at rest
+   [s]. */
+typedef struct fsi__rg_rest { int asleep, group; double still; } fsi__rg_rest;
 
 typedef struct fsi__rg_impl {
     fsi_context own_context;
+    /* Bodies, by id: */
     fsi_body **body;
     unsigned char *kind, *asleep;
     fsi_vec3 *center, *force, *torque;
     int *link;
     fsi__rg_record *record;
-    fsi__rg_moving *moving;
+    fsi__cd_solid *solid;
+    fsi__ct_body *moving;
+    fsi__rg_rest *rest;
+    fsi__cd_note *note;
     int *parent;                           /* islands */
-    fsi__rg_plane *plane;
+    unsigned char *verdict;                /* may an island sleep? See fsi__rg_judge */
+    /* Planes, trees, published contacts: */
+    fsi__cd_plane *plane;
     int plane_capacity, walls;
-    fsi__rg_tree **tree;
+    fsi__jt_tree **tree;
     int tree_capacity;
     fsi_rigid_contact *contact;
     int contact_capacity;
     /* Scratch of a step. */
-    fsi__rg_placed *placed;
-    int *order;
-    int placed_count, placed_capacity, order_count, order_capacity;
-    fsi__rg_pair *pair;
-    int pair_count, pair_capacity;
-    fsi__rg_spot *spot;
-    int spot_count, spot_capacity;
+    fsi__cd_found found;
     fsi__rg_touch *touch, *last;           /* of this substep; of the one before, sorted */
-    fsi__rg_row *row;
+    fsi__ct_row *row;
     int touch_count, last_count, carried, row_count;
     int touch_capacity, last_capacity, row_capacity;
-    fsi__rg_direct direct;
-    double last_dt, saved_dt;              /* that `last` was made with; that the published contacts were */
+    fsi__ct_direct direct;
+    fsi__ct_report report;                 /* of the solver, since begin */
+    double last_dt, saved_dt;              /* dt of `last`; of the published contacts */
     fsi__d3 origin;                        /* desc.origin, not rounded to fsi_real */
-    int stage;                             /* 0: none; 1: begun */
-    double begun;                          /* dt of begin_step, 0 none */
-    int looking;                           /* begun with dt 0 */
-    int ending;                            /* 1 in end_step: what the last liquid wrote into bodies counts */
+    double begun;                          /* dt of begin_step; 0: none */
+    int looking;                           /* 1: begun with dt 0 */
+    int ending;                            /* 1: in end_step, the impulses that the last liquid wrote count */
     fsi_rigid_stats stats;
     double now;                            /* time at the start of the substep */
 } fsi__rg_impl;
 
-#define FSI__RG_COLUMNS 10
+#define FSI__RG_COLUMNS 14
 static fsi__rg_impl *fsi__rg_of(const fsi_rigid *w) { return (fsi__rg_impl *)w->impl; }
 FSI_API fsi_status fsi__rg_check(const fsi_rigid *w)
 {
     return !w ? FSI_ERROR_ARGUMENT : (w->cookie == FSI__COOKIE('W', fsi_rigid) ? FSI_OK : FSI_ERROR_COOKIE);
 }
 
-static int fsi__rg_columns(fsi__rg_impl *im, fsi__column *c)
-{
-    int n = 0;
-    c[n].array = (void **)(void *)&im->body; c[n++].size = sizeof *im->body;
-    c[n].array = (void **)(void *)&im->kind; c[n++].size = sizeof *im->kind;
-    c[n].array = (void **)(void *)&im->asleep; c[n++].size = sizeof *im->asleep;
-    c[n].array = (void **)(void *)&im->center; c[n++].size = sizeof *im->center;
-    c[n].array = (void **)(void *)&im->force; c[n++].size = sizeof *im->force;
-    c[n].array = (void **)(void *)&im->torque; c[n++].size = sizeof *im->torque;
-    c[n].array = (void **)(void *)&im->link; c[n++].size = sizeof *im->link;
-    c[n].array = (void **)(void *)&im->record; c[n++].size = sizeof *im->record;
-    c[n].array = (void **)(void *)&im->moving; c[n++].size = sizeof *im->moving;
-    c[n].array = (void **)(void *)&im->parent; c[n++].size = 2 * sizeof *im->parent; /* and a byte a body, see fsi__rg_sleep_islands */
-    return n;
-}
-
-/* Makes the public pointers point to what the private ones do. */
-static void fsi__rg_publish(fsi_rigid *w)
+/* The contact problem as it stands. */
+FSI__NOINLINE static fsi__ct_system fsi__rg_system(const fsi_rigid *w)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    w->body = im->body;
-    w->kind = im->kind;
-    w->asleep = im->asleep;
-    w->center = im->center;
-    w->force = im->force;
-    w->torque = im->torque;
-    w->link = im->link;
-    w->contact = im->contact;
+    fsi__ct_system s;
+    s.context = w->context;
+    s.dim = w->desc.dim;
+    s.sweeps = w->desc.sweeps;
+    s.gravity = (double)fsi_v3_norm(w->desc.gravity);
+    s.tolerance = (double)w->desc.tolerance;
+    s.direct_work = (double)w->desc.direct_work;
+    s.body = im->moving;
+    s.bodies = w->count;
+    s.tree = im->tree;
+    s.trees = w->tree_count;
+    s.row = im->row;
+    s.rows = im->row_count;
+    s.contacts = im->touch_count;
+    s.particle = NULL;
+    s.direct = &im->direct;
+    s.report = &im->report;
+    return s;
 }
 
-static fsi_status fsi__rg_reserve_bodies(fsi_rigid *w, int n, const char *fn)
+/* What the search for contacts reads. */
+FSI__NOINLINE static fsi__cd_scene fsi__rg_scene(const fsi_rigid *w)
 {
-    fsi__column columns[FSI__RG_COLUMNS];
-    fsi_status status;
-    int capacity = w->capacity;
-    if (n <= capacity) return FSI_OK;
-    if (n > 1 << 28) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, -1, n, "%d bodies are too many", n);
-    if (n < 2 * capacity) n = 2 * capacity;
-    if (n < 16) n = 16;
-    status = fsi__grow(w->context, columns, fsi__rg_columns(fsi__rg_of(w), columns), w->count, &w->capacity, n, fn);
-    fsi__rg_publish(w);
-    return status;
+    fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__cd_scene s;
+    s.context = w->context;
+    s.dim = w->desc.dim;
+    s.bodies = w->count;
+    s.planes = w->plane_count;
+    s.contact_margin = (double)w->desc.contact_margin;
+    s.kind = im->kind;
+    s.solid = im->solid;
+    s.tree_of = im->link;
+    s.moving = im->moving;
+    s.tree = im->tree;
+    s.plane = im->plane;
+    s.note = im->note;
+    s.parent = im->parent;
+    s.found = &im->found;
+    return s;
 }
 
-/* Room for n rows of one scratch array, keeping `rows`. */
-static fsi_status fsi__rg_room(fsi_rigid *w, void *array, size_t size, int rows, int *capacity, int n, const char *fn)
+static int fsi__rg_mobile(const fsi__rg_impl *im, int id) { return id >= 0 && im->moving[id].mobile; }
+
+/* The next tree from place k on, k moves behind it; awake 1: the next one that is awake. NULL: none. */
+FSI__NOINLINE static fsi__jt_tree *fsi__rg_next_tree(const fsi_rigid *w, int *k, int awake)
 {
-    if (n > 1 << 28) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, -1, n, "%d contacts are too many", n);
-    return fsi__room_in(w->context, array, size, rows, capacity, n, fn);
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    while (*k < w->tree_count) {
+        fsi__jt_tree *t = im->tree[(*k)++];
+        if (t && (!awake || fsi__ct_tree_awake(im->moving, t))) return t;
+    }
+    return NULL;
 }
-#define FSI__RG_ROOM(w, array, rows, capacity, n, fn) \
-    fsi__rg_room(w, &(array), sizeof *(array), rows, &(capacity), n, fn)
 
-/* What liquids have given in this step: booked, and of the last one. */
+/* Impulse of liquids in this step: those that are booked, and that of the last one. */
 static fsi_vec3 fsi__rg_liquid(const fsi__rg_impl *im, int id)
 {
     return im->ending ? fsi_v3_add(im->record[id].liquid, im->body[id]->impulse) : fsi_v3(0, 0, 0);
@@ -663,2178 +604,62 @@ static fsi_vec3 fsi__rg_liquid_moment(const fsi__rg_impl *im, int id)
 }
 
 static double fsi__rg_friction(const fsi_rigid *w, double own) { return own < 0 ? (double)w->desc.friction : own; }
-static double fsi__rg_restitution(const fsi_rigid *w, double own) { return own < 0 ? (double)w->desc.restitution : own; }
-
-/* ---- >>trees: kinematics and dynamics ---------------------------------------------------------------------------- */
-
-#define FSI__RG_J(t, l) ((t)->J + (size_t)(l) * 6 * (size_t)(t)->view.coordinates)
-
-/* Poses of links from that of the root and the coordinates (forward kinematics):
-      turn_l = turn_p (turn by q - q0 about the axis) rest_l,   c_l = c_p + R_p (from + axis (q - q0) of a prismatic joint) + R_l to */
-static void fsi__rg_forward(fsi__rg_tree *t, const double *q)
+static double fsi__rg_restitution(const fsi_rigid *w, double own)
 {
-    int l;
-    for (l = 0; l < t->view.link_count; l++) {
-        const fsi__rg_joint *j = &t->link[l];
-        const int p = t->parent[l], k = t->column[l];
-        if (l > 0) {
-            double dq = k >= 0 ? q[k] - j->q0 : 0, slide = t->joint[l] == FSI_RIGID_PRISMATIC ? dq : 0;
-            fsi_quat turn = t->orientation[p];
-            fsi__d3 from = fsi__d3_madd(j->from, slide, j->axis);
-            if (t->joint[l] == FSI_RIGID_REVOLUTE) turn = fsi_quat_mul(turn, fsi_quat_from_rotation_vector(fsi__d3_real(fsi__d3_scale(j->axis, dq))));
-            t->orientation[l] = fsi_quat_unit(fsi_quat_mul(turn, j->turn));
-            fsi__rg_matrix(t->orientation[l], t->turn + 9 * l);
-            t->axis[l] = fsi__rg_mul(t->turn + 9 * p, j->axis);
-            t->point[l] = fsi__d3_add(t->c[p], fsi__rg_mul(t->turn + 9 * p, from));
-            t->c[l] = fsi__d3_add(t->point[l], fsi__rg_mul(t->turn + 9 * l, j->to));
-        } else fsi__rg_matrix(t->orientation[0], t->turn);
-    }
-}
-
-/* Columns of the Jacobians, from root to leaf: v_l = v_p + omega_p x (c_l - c_p) + (a x (c_l - P) or a) qd,  omega_l = omega_p + a qd. */
-static void fsi__rg_jacobians(fsi__rg_tree *t)
-{
-    const int n = t->view.coordinates;
-    int l, c, k;
-    memset(t->J, 0, (size_t)t->view.link_count * 6 * (size_t)n * sizeof *t->J);
-    for (k = 0; k < t->view.root; k++) t->J[(t->view.root == 6 ? k : k + 2) * n + k] = 1; /* 2D: omega z, v x, v y are rows 2, 3, 4 */
-    for (l = 1; l < t->view.link_count; l++) {
-        const int p = t->parent[l];
-        const double *up = FSI__RG_J(t, p);
-        double *J = FSI__RG_J(t, l);
-        fsi__d3 r = fsi__d3_sub(t->c[l], t->c[p]), a = t->axis[l];
-        for (c = 0; c < n; c++) {
-            fsi__d3 w = fsi__d3_make(up[c], up[n + c], up[2 * n + c]), v = fsi__d3_make(up[3 * n + c], up[4 * n + c], up[5 * n + c]);
-            v = fsi__d3_add(v, fsi__d3_cross(w, r));
-            if (c == t->column[l]) {
-                v = fsi__d3_add(v, t->joint[l] == FSI_RIGID_REVOLUTE ? fsi__d3_cross(a, fsi__d3_sub(t->c[l], t->point[l])) : a);
-                if (t->joint[l] == FSI_RIGID_REVOLUTE) w = fsi__d3_add(w, a);
-            }
-            J[c] = w.x; J[n + c] = w.y; J[2 * n + c] = w.z;
-            J[3 * n + c] = v.x; J[4 * n + c] = v.y; J[5 * n + c] = v.z;
-        }
-    }
-}
-
-/* Rows 3 b .. 3 b + 2 of J_l times u. */
-static fsi__d3 fsi__rg_rows_times(const fsi__rg_tree *t, int l, int b, const double *u)
-{
-    const int n = t->view.coordinates;
-    const double *J = FSI__RG_J(t, l) + 3 * b * n;
-    fsi__d3 s = fsi__rg_zero();
-    int c;
-    for (c = 0; c < n; c++) {
-        s.x += J[c] * u[c];
-        s.y += J[n + c] * u[c];
-        s.z += J[2 * n + c] * u[c];
-    }
-    return s;
-}
-
-/* g += J_l' (moment about the centre, force). */
-static void fsi__rg_gather(const fsi__rg_tree *t, int l, fsi__d3 moment, fsi__d3 force, double *g)
-{
-    const int n = t->view.coordinates;
-    const double *J = FSI__RG_J(t, l);
-    int c;
-    for (c = 0; c < n; c++)
-        g[c] += J[c] * moment.x + J[n + c] * moment.y + J[2 * n + c] * moment.z + J[3 * n + c] * force.x + J[4 * n + c] * force.y + J[5 * n + c] * force.z;
-}
-
-/* M = sum J' M_l J. */
-static void fsi__rg_tree_mass(const fsi_rigid *w, fsi__rg_tree *t)
-{
-    const fsi__rg_impl *im = fsi__rg_of(w);
-    const int n = t->view.coordinates;
-    int l, i, k;
-    memset(t->M, 0, (size_t)n * (size_t)n * sizeof *t->M);
-    for (l = 0; l < t->view.link_count; l++) {
-        const double *J = FSI__RG_J(t, l), m = im->record[t->body[l]].mass;
-        fsi__rg_world(t->turn + 9 * l, im->record[t->body[l]].inertia, t->inertia + 9 * l);
-        for (i = 0; i < n; i++) {
-            fsi__d3 h = fsi__rg_mul(t->inertia + 9 * l, fsi__d3_make(J[i], J[n + i], J[2 * n + i]));
-            for (k = 0; k <= i; k++)
-                t->M[i * n + k] += h.x * J[k] + h.y * J[n + k] + h.z * J[2 * n + k]
-                                 + m * (J[3 * n + i] * J[3 * n + k] + J[4 * n + i] * J[4 * n + k] + J[5 * n + i] * J[5 * n + k]);
-        }
-    }
-    for (i = 0; i < n; i++) for (k = i + 1; k < n; k++) t->M[i * n + k] = t->M[k * n + i];
-}
-
-/* Accelerations of links with all qdd zero:
-      alpha_l = alpha_p + omega_p x (a qd),   acc_l = acc_p + alpha_p x r1 + omega_p x (omega_p x r1) + alpha_l x r2 + omega_l x (omega_l x r2)
-   with r1 = P - c_p, r2 = c_l - P; prismatic: r1 = c_l - c_p, no r2, and Coriolis' 2 omega_p x (a qd). */
-static void fsi__rg_bias(fsi__rg_tree *t, const double *u)
-{
-    int l;
-    t->omega[0] = fsi__rg_rows_times(t, 0, 0, u);
-    t->bias_turn[0] = t->bias[0] = fsi__rg_zero();
-    for (l = 1; l < t->view.link_count; l++) {
-        const int p = t->parent[l], k = t->column[l], slides = t->joint[l] == FSI_RIGID_PRISMATIC;
-        fsi__d3 w = t->omega[p], rate = fsi__d3_scale(t->axis[l], k >= 0 ? u[k] : 0), r1, r2, acc;
-        t->omega[l] = fsi__rg_rows_times(t, l, 0, u);
-        t->bias_turn[l] = slides ? t->bias_turn[p] : fsi__d3_add(t->bias_turn[p], fsi__d3_cross(w, rate));
-        r1 = fsi__d3_sub(slides ? t->c[l] : t->point[l], t->c[p]);
-        r2 = slides ? fsi__rg_zero() : fsi__d3_sub(t->c[l], t->point[l]);
-        acc = fsi__d3_add(t->bias[p], fsi__d3_add(fsi__d3_cross(t->bias_turn[p], r1), fsi__d3_cross(w, fsi__d3_cross(w, r1))));
-        acc = fsi__d3_add(acc, fsi__d3_add(fsi__d3_cross(t->bias_turn[l], r2), fsi__d3_cross(t->omega[l], fsi__d3_cross(t->omega[l], r2))));
-        if (slides) acc = fsi__d3_madd(acc, 2, fsi__d3_cross(w, rate));
-        t->bias[l] = acc;
-    }
-}
-
-/* f = sum J' ([tau - omega x I omega; F] - M_l [alpha; acc]) + joint forces - k (q - rest) - c qd. Loads of link l: load[2 l], moment load[2 l + 1]
-   stand in y's place as force and torque arrays of the caller. */
-static void fsi__rg_tree_loads(const fsi_rigid *w, fsi__rg_tree *t, const double *q, const double *u, int from_moving)
-{
-    const fsi__rg_impl *im = fsi__rg_of(w);
-    const int n = t->view.coordinates;
-    int l, k;
-    memset(t->f, 0, (size_t)n * sizeof *t->f);
-    fsi__rg_bias(t, u);
-    for (l = 0; l < t->view.link_count; l++) {
-        const int id = t->body[l];
-        const double m = im->record[id].mass, *tensor = t->inertia + 9 * l;
-        fsi__d3 force, torque;
-        if (from_moving) {
-            force = im->moving[id].force;
-            torque = im->moving[id].torque;
-        } else {
-            force = fsi__d3_madd(fsi__d3_of(im->force[id]), m, fsi__d3_of(w->desc.gravity));
-            torque = fsi__d3_of(im->torque[id]);
-        }
-        torque = fsi__d3_sub(torque, fsi__d3_add(fsi__d3_cross(t->omega[l], fsi__rg_mul(tensor, t->omega[l])), fsi__rg_mul(tensor, t->bias_turn[l])));
-        fsi__rg_gather(t, l, torque, fsi__d3_madd(force, -m, t->bias[l]), t->f);
-    }
-    for (l = 0; l < t->view.link_count; l++) if ((k = t->column[l]) >= 0) {
-        const fsi__rg_joint *j = &t->link[l];
-        t->K[k] = j->stiffness;
-        t->D[k] = j->damping;
-        t->f[k] += j->force - j->stiffness * (q[k] - j->rest) - j->damping * u[k];
-    }
-}
-
-/* Cholesky of the n x n matrix in L (lower part), in place. Returns 0 when it is not positive definite. */
-static int fsi__rg_factor(double *a, int n)
-{
-    int i, j, k;
-    for (j = 0; j < n; j++) {
-        double d = a[j * n + j];
-        for (k = 0; k < j; k++) d -= a[j * n + k] * a[j * n + k];
-        if (!(d > 0)) return 0;
-        a[j * n + j] = d = sqrt(d);
-        for (i = j + 1; i < n; i++) {
-            double s = a[i * n + j];
-            for (k = 0; k < j; k++) s -= a[i * n + k] * a[j * n + k];
-            a[i * n + j] = s / d;
-        }
-    }
-    return 1;
-}
-
-static void fsi__rg_backsolve(const double *a, int n, double *x) /* L L' x = x */
-{
-    int i, k;
-    for (i = 0; i < n; i++) {
-        for (k = 0; k < i; k++) x[i] -= a[i * n + k] * x[k];
-        x[i] /= a[i * n + i];
-    }
-    for (i = n - 1; i >= 0; i--) {
-        for (k = i + 1; k < n; k++) x[i] -= a[k * n + i] * x[k];
-        x[i] /= a[i * n + i];
-    }
-}
-
-/* y = (M + dt D + dt^2 K)^-1 g with the rates of scripted joints held. */
-static void fsi__rg_tree_solve(fsi__rg_tree *t, const double *g, double *y)
-{
-    const int n = t->view.coordinates;
-    int k;
-    for (k = 0; k < n; k++) y[k] = t->scripted[k] ? 0 : g[k];
-    fsi__rg_backsolve(t->L, n, y);
-}
-
-/* Value of a track: cubic between keys, with zero slopes at them, q = a + (b - a) s^2 (3 - 2 s). */
-static double fsi__rg_track_at(const fsi__rg_track *k, double time)
-{
-    int i = 0;
-    double s;
-    if (k->period > 0) time -= floor(time / k->period) * k->period;
-    if (time <= k->time[0]) return (double)k->value[0];
-    while (i + 1 < k->count && k->time[i + 1] <= time) i++;
-    if (i + 1 == k->count) return (double)k->value[i];
-    s = (time - k->time[i]) / (k->time[i + 1] - k->time[i]);
-    return (double)k->value[i] + ((double)k->value[i + 1] - (double)k->value[i]) * s * s * (3 - 2 * s);
-}
-
-/* Where a scripted joint is to be at `time`. A period ends with its last key and starts with its first. */
-static double fsi__rg_script(const fsi__rg_joint *j, double time) { return j->script == 2 ? fsi__rg_track_at(&j->track, time) : j->target; }
-
-/* Velocities of links from the rates u. */
-static void fsi__rg_tree_spread(fsi__rg_impl *im, const fsi__rg_tree *t, const double *u)
-{
-    int l;
-    for (l = 0; l < t->view.link_count; l++) {
-        fsi__rg_moving *m = &im->moving[t->body[l]];
-        m->w = fsi__rg_rows_times(t, l, 0, u);
-        m->v = fsi__rg_rows_times(t, l, 1, u);
-    }
-}
-
-static void fsi__rg_tree_root(const fsi__rg_impl *im, fsi__rg_tree *t, int published)
-{
-    const fsi_pose *p = published ? &im->body[t->body[0]]->pose : &im->moving[t->body[0]].start;
-    t->orientation[0] = p->orientation;
-    t->c[0] = fsi__d3_of(p->position);
-}
-
-/* A = M + dt D + dt^2 K in L, factored; rows and columns of scripted joints are those of 1. */
-static int fsi__rg_tree_system(fsi__rg_tree *t, double dt)
-{
-    const int n = t->view.coordinates;
-    int i, k;
-    memcpy(t->L, t->M, (size_t)n * (size_t)n * sizeof *t->L);
-    for (k = 0; k < n; k++) {
-        t->L[k * n + k] += dt * (t->D[k] + dt * t->K[k]);
-        for (i = 0; i < n && t->scripted[k]; i++) t->L[i * n + k] = t->L[k * n + i] = i == k;
-    }
-    return fsi__rg_factor(t->L, n);
-}
-
-/* rhs = what rates change by in the step, with the loads in f, which were taken at rates v. */
-static void fsi__rg_tree_change(const fsi__rg_impl *im, fsi__rg_tree *t, double dt, const double *v)
-{
-    const int n = t->view.coordinates;
-    int i, k, l;
-    for (k = 0; k < n; k++) t->rhs[k] = dt * (t->f[k] + t->D[k] * (v[k] - t->u0[k]) - dt * t->K[k] * t->u0[k]);
-    for (l = 0; l < t->view.link_count; l++) if ((k = t->column[l]) >= 0 && t->scripted[k]) {
-        t->rhs[k] = (fsi__rg_script(&t->link[l], im->now + dt) - t->q1[k]) / dt - t->u0[k];
-        for (i = 0; i < n; i++) if (!t->scripted[i]) t->rhs[i] -= t->M[i * n + k] * t->rhs[k];
-    }
-    fsi__rg_backsolve(t->L, n, t->rhs);
-}
-
-/* Rates without contacts, implicit in springs and dampers, the known du of scripted joints on the right side:
-      (M + dt D + dt^2 K) du = dt (f - dt K u),   u += du
-   Gyroscopic forces are taken at u + du/2, by three passes: rates stand half a step off the coordinates (leapfrog), and energy does not drift
-   as it does with those at u (a double pendulum lost a third of its in a minute). */
-static int fsi__rg_tree_predict(fsi_rigid *w, fsi__rg_tree *t, double dt)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    const int n = t->view.coordinates;
-    int k, pass;
-    fsi__rg_tree_root(im, t, 0);
-    fsi__rg_forward(t, t->q1);
-    fsi__rg_jacobians(t);
-    memset(t->g, 0, (size_t)n * sizeof *t->g);
-    memset(t->K, 0, (size_t)n * sizeof *t->K);
-    memset(t->D, 0, (size_t)n * sizeof *t->D);
-    fsi__rg_tree_mass(w, t);
-    memcpy(t->pu, t->u0, (size_t)n * sizeof *t->pu); /* u + du/2 so far */
-    for (pass = 0; pass < 3; pass++) {
-        fsi__rg_tree_loads(w, t, t->q1, t->pu, 1);
-        if (pass == 0 && !fsi__rg_tree_system(t, dt)) return 0;
-        fsi__rg_tree_change(im, t, dt, t->pu);
-        for (k = 0; k < n; k++) t->pu[k] = t->u0[k] + 0.5 * t->rhs[k];
-    }
-    for (k = 0; k < n; k++) t->u[k] = t->u0[k] + t->rhs[k];
-    memset(t->pu, 0, (size_t)n * sizeof *t->pu);
-    fsi__rg_tree_spread(im, t, t->u);
-    return 1;
-}
-
-/* The momentum that a free tree is to have at the step's end, about its root's old centre: rows of the root in M u are moment and momentum
-   about its centre; to those of the start come external forces and what contacts gave. */
-static void fsi__rg_tree_momentum(const fsi__rg_impl *im, fsi__rg_tree *t, double dt, double *h)
-{
-    const int n = t->view.coordinates, r = t->view.root;
-    int i, k, l;
-    memset(t->rhs, 0, (size_t)n * sizeof *t->rhs);
-    for (l = 0; l < t->view.link_count && r > 0; l++) fsi__rg_gather(t, l, im->moving[t->body[l]].torque, im->moving[t->body[l]].force, t->rhs);
-    for (i = 0; i < r; i++) {
-        h[i] = dt * t->rhs[i] + t->g[i];
-        for (k = 0; k < n; k++) h[i] += t->M[i * n + k] * t->u0[k];
-    }
-}
-
-/* The root's rates such that this momentum is what the tree has in its new position. M, J: there; c: the old centre. */
-static int fsi__rg_tree_keep(fsi__rg_tree *t, const double *h, fsi__d3 c)
-{
-    const int n = t->view.coordinates, r = t->view.root;
-    double a[36], b[6];
-    fsi__d3 p = r == 6 ? fsi__d3_make(h[3], h[4], h[5]) : fsi__d3_make(h[1], h[2], 0), shift = fsi__d3_cross(fsi__d3_sub(c, t->c[0]), p);
-    int i, k;
-    for (i = 0; i < r; i++) {
-        b[i] = h[i];
-        for (k = r; k < n; k++) b[i] -= t->M[i * n + k] * t->u[k];
-        for (k = 0; k < r; k++) a[i * r + k] = t->M[i * n + k];
-    }
-    if (r == 6) { b[0] += shift.x; b[1] += shift.y; b[2] += shift.z; }
-    else b[0] += shift.z;
-    if (!fsi__rg_factor(a, r)) return 0;
-    fsi__rg_backsolve(a, r, b);
-    for (i = 0; i < r; i++) t->u[i] = b[i];
-    return 1;
-}
-
-/* What held scripts and limits: of scripts, what the equation of their coordinate lacks; of limits their impulses. */
-static void fsi__rg_tree_forces(fsi__rg_tree *t, double dt)
-{
-    const int n = t->view.coordinates;
-    int i, k;
-    for (k = 0; k < n; k++) {
-        double s = 0;
-        for (i = 0; i < n; i++) s += t->M[k * n + i] * (t->u[i] - t->u0[i]);
-        t->jforce1[k] = t->scripted[k] ? (s - t->g[k]) / dt - t->f[k] : t->hold1[k] / dt;
-    }
-}
-
-/* Coordinates and poses from the substep's start by the rates as solved. */
-static int fsi__rg_tree_advance(fsi_rigid *w, fsi__rg_tree *t, double dt)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    const int r = t->view.root;
-    double h[6];
-    fsi__d3 old = t->c[0], v, turn;
-    int k, l;
-    fsi__rg_tree_forces(t, dt);
-    fsi__rg_tree_momentum(im, t, dt, h);
-    if (r > 0) {
-        v = fsi__d3_madd(fsi__rg_rows_times(t, 0, 1, t->u), 1, fsi__rg_rows_times(t, 0, 1, t->pu));
-        turn = fsi__d3_madd(fsi__rg_rows_times(t, 0, 0, t->u), 1, fsi__rg_rows_times(t, 0, 0, t->pu));
-        t->c[0] = fsi__d3_madd(t->c[0], dt, v);
-        t->orientation[0] = fsi_quat_integrate(t->orientation[0], fsi__d3_real(turn), (fsi_real)dt);
-    }
-    for (l = 0; l < t->view.link_count; l++) if ((k = t->column[l]) >= 0) {
-        if (t->scripted[k]) t->q1[k] = fsi__rg_script(&t->link[l], im->now + dt);
-        else t->q1[k] += dt * (t->u[k] + t->pu[k]);
-    }
-    fsi__rg_forward(t, t->q1);
-    fsi__rg_jacobians(t);
-    if (r > 0) {
-        fsi__rg_tree_mass(w, t);
-        if (!fsi__rg_tree_keep(t, h, old)) return 0;
-    }
-    for (l = 0; l < t->view.link_count; l++) {
-        fsi__rg_moving *m = &im->moving[t->body[l]];
-        if (l == 0 && t->fixed) continue;
-        m->pose.position = fsi__d3_real(t->c[l]);
-        m->pose.orientation = t->orientation[l];
-    }
-    fsi__rg_tree_spread(im, t, t->u);
-    return 1;
-}
-
-/* ---- >>solver: velocities, impulses ------------------------------------------------------------------------------ */
-
-static int fsi__rg_mobile(const fsi__rg_impl *im, int id)
-{
-    return id >= 0 && im->kind[id] == FSI_RIGID_DYNAMIC && !im->moving[id].asleep;
-}
-
-/* Velocity of the side at lever arm r: v + omega x r. */
-static fsi__d3 fsi__rg_side_velocity(const fsi__rg_impl *im, int side, fsi__d3 r, const fsi__rg_particle *particle)
-{
-    const fsi__rg_moving *m;
-    if (side == FSI__RG_WORLD) return fsi__rg_zero();
-    if (side < FSI__RG_WORLD) return particle[-2 - side].v;
-    m = &im->moving[side];
-    if (m->tree >= 0 && fsi__rg_mobile(im, side)) {
-        const fsi__rg_tree *t = im->tree[m->tree];
-        return fsi__d3_add(fsi__rg_rows_times(t, m->link, 1, t->u), fsi__d3_cross(fsi__rg_rows_times(t, m->link, 0, t->u), r));
-    }
-    return fsi__d3_add(m->v, fsi__d3_cross(m->w, r));
-}
-
-/* Gives impulse j at lever arm r to a side. */
-static void fsi__rg_kick(fsi__rg_impl *im, int side, fsi__d3 r, fsi__d3 j, fsi__rg_particle *particle)
-{
-    fsi__rg_moving *m;
-    if (side < FSI__RG_WORLD) particle[-2 - side].v = fsi__d3_madd(particle[-2 - side].v, particle[-2 - side].inverse_mass, j);
-    if (!fsi__rg_mobile(im, side)) return;
-    m = &im->moving[side];
-    if (m->tree >= 0) {
-        fsi__rg_tree *t = im->tree[m->tree];
-        const int n = t->view.coordinates;
-        int k;
-        memset(t->rhs, 0, (size_t)n * sizeof *t->rhs);
-        fsi__rg_gather(t, m->link, fsi__d3_cross(r, j), j, t->rhs);
-        for (k = 0; k < n; k++) t->g[k] += t->rhs[k];
-        fsi__rg_tree_solve(t, t->rhs, t->y);
-        for (k = 0; k < n; k++) t->u[k] += t->y[k];
-        return;
-    }
-    m->v = fsi__d3_madd(m->v, m->inverse_mass, j);
-    m->w = fsi__d3_add(m->w, fsi__rg_mul(m->inverse_inertia, fsi__d3_cross(r, j)));
-}
-
-/* How much an impulse d on a (-d on b) changes the relative velocity along e: e . K d, per unit. Of one tree both ends count together. */
-static double fsi__rg_mobility(fsi__rg_impl *im, const fsi__rg_row *row, fsi__d3 d, fsi__d3 e, const fsi__rg_particle *particle)
-{
-    const int side[2] = { row->a, row->b };
-    const int same = row->a >= 0 && row->b >= 0 && im->moving[row->a].tree >= 0 && im->moving[row->a].tree == im->moving[row->b].tree;
-    double sum = 0;
-    int s, k;
-    for (s = 0; s < 2; s++) {
-        fsi__d3 r = s ? row->rb : row->ra;
-        if (side[s] < FSI__RG_WORLD) sum += particle[-2 - side[s]].inverse_mass * fsi__d3_dot(d, e);
-        else if (fsi__rg_mobile(im, side[s])) {
-            const fsi__rg_moving *m = &im->moving[side[s]];
-            if (m->tree < 0) sum += m->inverse_mass * fsi__d3_dot(d, e) + fsi__d3_dot(fsi__d3_cross(r, e), fsi__rg_mul(m->inverse_inertia, fsi__d3_cross(r, d)));
-            else {
-                fsi__rg_tree *t = im->tree[m->tree];
-                const int n = t->view.coordinates;
-                double *g = t->rhs;
-                memset(g, 0, (size_t)n * sizeof *g);
-                fsi__rg_gather(t, m->link, fsi__d3_cross(r, d), d, g);
-                if (same && s == 0) fsi__rg_gather(t, im->moving[row->b].link, fsi__d3_scale(fsi__d3_cross(row->rb, d), -1), fsi__d3_scale(d, -1), g);
-                fsi__rg_tree_solve(t, g, t->y);
-                memset(g, 0, (size_t)n * sizeof *g);
-                fsi__rg_gather(t, m->link, fsi__d3_cross(r, e), e, g);
-                if (same && s == 0) fsi__rg_gather(t, im->moving[row->b].link, fsi__d3_scale(fsi__d3_cross(row->rb, e), -1), fsi__d3_scale(e, -1), g);
-                for (k = 0; k < n; k++) sum += g[k] * t->y[k];
-                if (same) break;
-            }
-        }
-    }
-    return sum;
-}
-
-static fsi__d3 fsi__rg_relative(const fsi__rg_impl *im, const fsi__rg_row *row, const fsi__rg_particle *particle)
-{
-    return fsi__d3_sub(fsi__rg_side_velocity(im, row->a, row->ra, particle), fsi__rg_side_velocity(im, row->b, row->rb, particle));
-}
-
-static void fsi__rg_exchange(fsi__rg_impl *im, const fsi__rg_row *row, fsi__d3 j, fsi__rg_particle *particle)
-{
-    fsi__rg_kick(im, row->a, row->ra, j, particle);
-    fsi__rg_kick(im, row->b, row->rb, fsi__d3_scale(j, -1), particle);
-}
-
-/* Lever arms and mobilities of a row; where it starts from is made to fit its normal and its cone. */
-static void fsi__rg_make_row(fsi__rg_impl *im, fsi__rg_row *row, int dim, const fsi__rg_particle *particle)
-{
-    fsi__d3 t1, t2;
-    double k, a, b, c;
-    row->ra = row->a >= 0 ? fsi__d3_sub(row->point, fsi__d3_of(im->moving[row->a].start.position)) : fsi__rg_zero();
-    row->rb = row->b >= 0 ? fsi__d3_sub(row->point, fsi__d3_of(im->moving[row->b].start.position)) : fsi__rg_zero();
-    k = fsi__rg_mobility(im, row, row->n, row->n, particle);
-    row->kn = k > 0 ? 1 / k : 0;
-    if (dim == 2) {
-        t1 = fsi__d3_make(-row->n.y, row->n.x, 0);
-        k = fsi__rg_mobility(im, row, t1, t1, particle);
-    } else { /* the larger eigenvalue of the 2 x 2 mobility across the normal */
-        t1 = fsi__rg_across(row->n);
-        t2 = fsi__d3_cross(row->n, t1);
-        a = fsi__rg_mobility(im, row, t1, t1, particle);
-        b = fsi__rg_mobility(im, row, t1, t2, particle);
-        c = fsi__rg_mobility(im, row, t2, t2, particle);
-        k = 0.5 * (a + c) + sqrt(0.25 * (a - c) * (a - c) + b * b);
-    }
-    row->kt = k > 0 ? 1 / k : 0;
-    if (!(row->jn <= FSI__RG_WARM * row->kn)) { /* an impulse that gives such a speed is no memory of rest: it starts cold */
-        row->jn = 0;
-        row->jt = fsi__rg_zero();
-    }
-    row->jt = fsi__d3_madd(row->jt, -fsi__d3_dot(row->jt, row->n), row->n);
-    k = fsi__d3_norm(row->jt);
-    if (k > row->friction * row->jn) row->jt = fsi__d3_scale(row->jt, k > 0 ? row->friction * row->jn / k : 0);
-}
-
-/* One row (direct_forcing.md 6): the normal impulse, never pulling; then friction, projected on the disc of radius friction * jn.
-   Returns the largest change of relative velocity. */
-static double fsi__rg_relax(fsi__rg_impl *im, fsi__rg_row *row, fsi__rg_particle *particle)
-{
-    fsi__d3 u, want, old = row->jt;
-    double j, most, size, change;
-    if (!(row->kn > 0)) return 0;
-    u = fsi__rg_relative(im, row, particle);
-    j = row->jn + row->kn * (row->aim - fsi__d3_dot(u, row->n));
-    j = j > 0 ? j : 0;
-    change = fabs(j - row->jn) / row->kn;
-    if (j < row->jn || j > row->jn) fsi__rg_exchange(im, row, fsi__d3_scale(row->n, j - row->jn), particle);
-    row->jn = j;
-    most = row->friction * j;
-    if (!(most > 0) && !(fsi__d3_dot(old, old) > 0)) return change;
-    u = fsi__rg_relative(im, row, particle);
-    u = fsi__d3_madd(u, -fsi__d3_dot(u, row->n), row->n);
-    want = fsi__d3_madd(old, row->kt, fsi__d3_sub(row->slide, u));
-    size = fsi__d3_norm(want);
-    if (size > most) want = fsi__d3_scale(want, most / size);
-    row->jt = want;
-    want = fsi__d3_sub(want, old);
-    fsi__rg_exchange(im, row, want, particle);
-    size = fsi__d3_norm(want) / row->kt;
-    return size > change ? size : change;
-}
-
-/* Limits of joints: lower <= q + dt qd <= upper, one impulse of either sign. */
-static double fsi__rg_relax_limits(fsi__rg_tree *t, double dt)
-{
-    const int n = t->view.coordinates;
-    double most = 0, low, high, rate, j;
-    int l, i, k;
-    for (l = 0; l < t->view.link_count; l++) {
-        if ((k = t->column[l]) < 0 || !t->link[l].limited || t->scripted[k]) continue;
-        memset(t->rhs, 0, (size_t)n * sizeof *t->rhs);
-        t->rhs[k] = 1;
-        fsi__rg_tree_solve(t, t->rhs, t->y);
-        low = (t->link[l].lower - t->q1[k]) / dt;
-        high = (t->link[l].upper - t->q1[k]) / dt;
-        if (low > 0) low *= 0.2;     /* beyond a limit: back by a fifth a step */
-        if (high < 0) high *= 0.2;
-        rate = t->u[k] - t->hold1[k] * t->y[k]; /* without what holds it now */
-        j = rate < low ? (low - rate) / t->y[k] : (rate > high ? (high - rate) / t->y[k] : 0);
-        rate = j - t->hold1[k];
-        t->hold1[k] = j;
-        t->g[k] += rate;
-        for (i = 0; i < n; i++) t->u[i] += rate * t->y[i];
-        if (fabs(rate * t->y[k]) > most) most = fabs(rate * t->y[k]);
-    }
-    return most;
-}
-
-/* Does any dynamic link of it stay awake? */
-static int fsi__rg_tree_awake(const fsi__rg_impl *im, const fsi__rg_tree *t)
-{
-    int l;
-    for (l = 0; l < t->view.link_count; l++) if (fsi__rg_mobile(im, t->body[l])) return 1;
-    return 0;
-}
-
-static void fsi__rg_warm_limits(fsi__rg_tree *t)
-{
-    const int n = t->view.coordinates;
-    int i, k;
-    for (k = 0; k < n; k++) {
-        if (t->hold1[k] == 0 || t->scripted[k]) { t->hold1[k] = 0; continue; }
-        memset(t->rhs, 0, (size_t)n * sizeof *t->rhs);
-        t->rhs[k] = t->hold1[k];
-        fsi__rg_tree_solve(t, t->rhs, t->y);
-        for (i = 0; i < n && fabs(t->y[i]) <= FSI__RG_WARM; i++) {}
-        if (i < n) { t->hold1[k] = 0; continue; }
-        t->g[k] += t->hold1[k];
-        for (i = 0; i < n; i++) t->u[i] += t->y[i];
-    }
-}
-
-/* Rows of one pair of bodies, which depend on each other most, are relaxed there and back before the next pair's turn: without, a tower of ten
-   boxes leans by 2e-3 of a side before it stands. */
-#define FSI__RG_PASSES 4
-
-/* The n rows of a pair that start at `first`, from the last one when `turn` is 1. */
-static double fsi__rg_relax_pair(fsi__rg_impl *im, int first, int n, int turn, fsi__rg_particle *particle)
-{
-    double most = 0, d;
-    int pass, k;
-    for (pass = 0; pass < (n > 1 ? FSI__RG_PASSES : 1); pass++) for (k = 0; k < n; k++) {
-        fsi__rg_row *row = &im->row[first + ((pass + turn) % 2 ? n - 1 - k : k)];
-        d = fsi__rg_relax(im, row, particle);
-        if (pass == 0) row->change = d;
-        if (pass == 0 && d > most) most = d;
-    }
-    return most;
-}
-
-/* One sweep over rows and limits, back when `turn` is 1. Returns the largest change of a relative velocity. */
-static double fsi__rg_sweep(fsi_rigid *w, double dt, int turn, fsi__rg_particle *particle)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    const fsi__rg_row *row = im->row;
-    double most = 0, d;
-    int at = turn ? im->row_count : 0, n, k;
-    while (turn ? at > 0 : at < im->row_count) {
-        const int first = turn ? at - 1 : at;
-        for (n = 1; turn ? n < at : at + n < im->row_count; n++) {
-            k = turn ? first - n : first + n;
-            if (row[k].a != row[first].a || row[k].b != row[first].b) break;
-        }
-        d = fsi__rg_relax_pair(im, turn ? at - n : at, n, turn, particle);
-        most = d > most ? d : most;
-        at += turn ? -n : n;
-    }
-    for (k = 0; k < w->tree_count; k++) if (im->tree[k] && fsi__rg_tree_awake(im, im->tree[k])) {
-        d = fsi__rg_relax_limits(im->tree[k], dt);
-        most = d > most ? d : most;
-    }
-    return most;
-}
-
-static fsi__d3 fsi__rg_impulse(const fsi__rg_row *row) { return fsi__d3_madd(row->jt, row->jn, row->n); }
-
-/* Sets a row's impulse to what is nearest to j in its cone, and gives the sides the difference. */
-static void fsi__rg_set_impulse(fsi__rg_impl *im, fsi__rg_row *row, fsi__d3 j, fsi__rg_particle *particle)
-{
-    fsi__d3 old = fsi__rg_impulse(row);
-    double size, most;
-    row->jn = fsi__d3_dot(j, row->n);
-    row->jn = row->jn > 0 ? row->jn : 0;
-    row->jt = fsi__d3_madd(j, -fsi__d3_dot(j, row->n), row->n);
-    size = fsi__d3_norm(row->jt);
-    most = row->friction * row->jn;
-    if (size > most) row->jt = fsi__d3_scale(row->jt, most / size);
-    fsi__rg_exchange(im, row, fsi__d3_sub(fsi__rg_impulse(row), old), particle);
-}
-
-/* A sweep there and back takes the impulses from J to J'. What it changes is minus a gradient; directions as of conjugate gradients
-   (Silcowitz, Niebuhr and Erleben 2010) take a pile of n bodies about n of these instead of n^2:
-      g = J - J',   b = |g|^2 / |g of the sweeps before|^2,   J = J' + b way,   way = b way - g;   b > 1: starts over, way = -g.
-   Norms are those of kinetic energy. */
-static double fsi__rg_search(fsi_rigid *w, double before, fsi__rg_particle *particle)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    double size = 0, b;
-    int i;
-    for (i = 0; i < im->row_count; i++) {
-        const fsi__rg_row *row = &im->row[i];
-        fsi__d3 g = fsi__d3_sub(fsi__rg_impulse(row), row->from);
-        if (row->kn > 0) size += fsi__d3_dot(g, g) / row->kn;
-    }
-    b = before > 0 ? size / before : 0;
-    if (!(b <= 1)) b = 0;
-    for (i = 0; i < im->row_count; i++) {
-        fsi__rg_row *row = &im->row[i];
-        fsi__d3 j = fsi__rg_impulse(row), g = fsi__d3_sub(j, row->from);
-        if (b > 0 && row->kn > 0) fsi__rg_set_impulse(im, row, fsi__d3_madd(j, b, row->way), particle);
-        row->way = fsi__d3_madd(g, b, row->way);
-        row->from = fsi__rg_impulse(row);
-    }
-    return size;
-}
-
-/* Rows made ready and the impulses to start from given. Returns the speed that changes are compared with. */
-static double fsi__rg_start_solve(fsi_rigid *w, double dt, fsi__rg_particle *particle)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    const double g = (double)fsi_v3_norm(w->desc.gravity);
-    double speed = g * dt, u;
-    int i, k;
-    for (i = 0; i < im->row_count; i++) {
-        fsi__rg_row *row = &im->row[i];
-        fsi__rg_make_row(im, row, w->desc.dim, particle);
-        row->from = fsi__rg_impulse(row);
-        row->way = fsi__rg_zero();
-        u = g > 0 ? 0 : fsi__d3_norm(fsi__rg_relative(im, row, particle));
-        speed = u > speed ? u : speed;
-    }
-    for (i = 0; i < im->row_count; i++) if (im->row[i].jn > 0) fsi__rg_exchange(im, &im->row[i], im->row[i].from, particle);
-    for (k = 0; k < w->tree_count; k++) if (im->tree[k] && fsi__rg_tree_awake(im, im->tree[k])) fsi__rg_warm_limits(im->tree[k]);
-    return speed;
-}
-
-/* ---- >>direct: small islands by Newton's method ------------------------------------------------------------------ */
-
-/* A sweep carries an impulse from body to body and a heavy body's weight only by small shares through a light one. So islands that the first
-   sweeps leave unsolved are solved directly where their matrix is small. With u = J v - wanted the relative velocities of all rows, j their impulses,
-   P the projection on Coulomb's cones, v0 and j0 what there was before, all conditions of fsi__rg_row together are (De Saxce and Feng 1998)
-
-      M (v - v0) = J^T (j - j0),   j = P(j - rho (u + mu |u_t| n)),   any rho > 0
-
-   Each round keeps j (multipliers) and |u_t| on the right side fixed (Acary et al. 2011). Then v is where a convex function of it is least, and Newton's
-   method with an exact line search finds it. Its matrix M + J^T rho P' J has 6 x 6 blocks where bodies touch, however many rows they share, and
-   rows that depend on each other do no harm. It is factored within its envelope, in the order of Cuthill and McKee (1969). Sweeps go on
-   from the impulses that come out and judge them. */
-
-#define FSI__RG_STIFF 1e5      /* rho, by the row's effective mass: a round leaves less than 1/(1 + rho * mobility) of an error */
-#define FSI__RG_HEAVY 1e2      /* rho at least, by the island's heaviest body, which may bear on the row */
-#define FSI__RG_NEARLY 1e3     /* times the accuracy wanted: a solution that is taken, for sweeps to go on from */
-#define FSI__RG_SHARE 1e-3     /* or of the fastest velocity that was to be stopped: far less than sweeps leave of it */
-#define FSI__RG_NEWTON 200     /* Newton's steps in all rounds together */
-/* Wide islands are heaps, where a body has many neighbours. Sweeps carry impulses well there and Newton's method poorly, so that it gets few steps,
-   unless a blow has hit the island that sweeps do not carry through, and it is so small that many steps are cheap. */
-#define FSI__RG_WIDE 1e3       /* multiplications a body of a factorisation: an island that takes more is wide */
-#define FSI__RG_QUICK 12       /* Newton's steps in a wide island */
-#define FSI__RG_HIT 4.5        /* times |g| dt: a blow, that changes a velocity by more in the eighth sweep */
-#define FSI__RG_SPEND 50       /* times direct_work: multiplications of a solution; and half of direct_work of a step after a blow */
-#define FSI__RG_ROW_WORK 1500  /* multiplications that a row takes beside the factorisation, in a step */
-#define FSI__RG_FEW 8          /* of these with one rounding */
-#define FSI__RG_TINY 3         /* short steps one after the other, by which Newton's method is seen to get nowhere */
-#define FSI__RG_TRIES 2        /* direct solutions of an island in a substep */
-#define FSI__RG_TRY_DIRECT 8   /* sweeps before an island is solved directly */
-
-/* Lists who touches whom among bodies that rows move. */
-static void fsi__rg_list_neighbors(fsi_rigid *w, fsi__rg_direct *d)
-{
-    const fsi__rg_impl *im = fsi__rg_of(w);
-    int i, k, pass;
-    memset(d->begin, 0, ((size_t)w->count + 2) * sizeof *d->begin);
-    for (pass = 0; pass < 2; pass++) {
-        for (i = 0; i < im->row_count; i++) {
-            const fsi__rg_row *r = &im->row[i];
-            if (i > 0 && r[-1].a == r->a && r[-1].b == r->b) continue;
-            if (!fsi__rg_mobile(im, r->a) || !fsi__rg_mobile(im, r->b)) continue;
-            if (pass) {
-                d->next[d->begin[r->a + 1]++] = r->b;
-                d->next[d->begin[r->b + 1]++] = r->a;
-            } else {
-                d->begin[r->a + 2]++;
-                d->begin[r->b + 2]++;
-            }
-        }
-        for (k = 2; k <= w->count && !pass; k++) d->begin[k] += d->begin[k - 1];
-    }
-}
-
-/* Lists the bodies that are joined to one, breadth first, from d->body[at] on; they get the mark as place. Returns how many. */
-static int fsi__rg_spread_from(fsi__rg_direct *d, int id, int at, int mark)
-{
-    int n = 1, k, i;
-    d->body[at] = id;
-    d->place[id] = mark;
-    for (k = 0; k < n; k++) for (i = d->begin[d->body[at + k]]; i < d->begin[d->body[at + k] + 1]; i++) if (d->place[d->next[i]] != mark) {
-        d->place[d->next[i]] = mark;
-        d->body[at + n++] = d->next[i];
-    }
-    return n;
-}
-
-/* One island, of the bodies that are joined to `id`, with its order and envelope. Returns how many numbers the envelope holds. */
-static size_t fsi__rg_plan_island(fsi__rg_impl *im, fsi__rg_direct *d, int id, int at)
-{
-    fsi__rg_island *s = &d->island[d->islands];
-    int n = fsi__rg_spread_from(d, id, at, -2), k, i, fixed = 0;
-    size_t size = 0;
-    fsi__rg_spread_from(d, d->body[at + n - 1], at, -3); /* from an end to the other one */
-    for (k = 0; k < n / 2; k++) {
-        i = d->body[at + k];
-        d->body[at + k] = d->body[at + n - 1 - k];
-        d->body[at + n - 1 - k] = i;
-    }
-    memset(s, 0, sizeof *s);
-    s->body = at;
-    s->bodies = n;
-    s->tries = FSI__RG_TRIES;
-    for (k = 0; k < n; k++) {
-        d->place[d->body[at + k]] = k;
-        d->owner[d->body[at + k]] = d->islands;
-        fixed |= im->moving[d->body[at + k]].tree >= 0;
-    }
-    for (k = 0; k < n; k++) {
-        int first = k;
-        id = d->body[at + k];
-        for (i = d->begin[id]; i < d->begin[id + 1]; i++) first = d->place[d->next[i]] < first ? d->place[d->next[i]] : first;
-        d->first[at + k] = first;
-        s->work += 108.0 * (k - first + 1) * (k - first + 1);
-        size += 36 * (size_t)(k - first + 1);
-    }
-    s->large = !fixed && s->work > d->most;
-    if (fixed || s->large) { /* trees have coordinates of their own */
-        s->work = 0;
-        size = 0;
-    }
-    d->islands++;
-    return size;
-}
-
-/* Rows by islands. */
-static void fsi__rg_plan_rows(fsi__rg_impl *im, fsi__rg_direct *d)
-{
-    int i, k, n = 0, pass;
-    for (pass = 0; pass < 2; pass++) {
-        for (i = 0; i < im->row_count; i++) {
-            const fsi__rg_row *r = &im->row[i];
-            int id = fsi__rg_mobile(im, r->a) ? r->a : (fsi__rg_mobile(im, r->b) ? r->b : -1);
-            if (id < 0) continue;
-            if (pass) d->list[d->island[d->owner[id]].row + d->island[d->owner[id]].rows] = i;
-            d->island[d->owner[id]].rows++;
-        }
-        for (k = 0; k < d->islands && !pass; k++) {
-            d->island[k].row = n;
-            n += d->island[k].rows;
-            d->island[k].rows = 0;
-        }
-    }
-}
-
-static void fsi__rg_direct_lists(fsi__rg_direct *d, fsi__arena *arena, size_t bodies, size_t rows)
-{
-    d->island = (fsi__rg_island *)fsi__take(arena, bodies + 1, sizeof *d->island);
-    d->body = (int *)fsi__take(arena, bodies + 1, sizeof(int));
-    d->place = (int *)fsi__take(arena, bodies + 1, sizeof(int));
-    d->first = (int *)fsi__take(arena, bodies + 1, sizeof(int));
-    d->owner = (int *)fsi__take(arena, bodies + 1, sizeof(int));
-    d->list = (int *)fsi__take(arena, rows + 1, sizeof(int));
-    d->begin = (int *)fsi__take(arena, bodies + 2, sizeof(int));
-    d->next = (int *)fsi__take(arena, 2 * rows + 1, sizeof(int));
-}
-
-static void fsi__rg_direct_numbers(fsi__rg_direct *d, fsi__arena *arena, size_t bodies, size_t rows, size_t value)
-{
-    d->cone = (fsi__rg_cone *)fsi__take(arena, rows, sizeof *d->cone);
-    d->x = (double *)fsi__take(arena, 6 * bodies, sizeof(double));
-    d->step = (double *)fsi__take(arena, 6 * bodies, sizeof(double));
-    d->force = (double *)fsi__take(arena, 6 * bodies, sizeof(double));
-    d->start = (size_t *)fsi__take(arena, 6 * bodies, sizeof(size_t));
-    d->value = (double *)fsi__take(arena, value, sizeof(double));
-}
-
-/* The islands of this substep's rows, and all memory that it can take to solve them. */
-static fsi_status fsi__rg_plan(fsi_rigid *w, const char *fn)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    fsi__rg_direct *d = &im->direct;
-    fsi__arena measure = { NULL, 0, 0 };
-    size_t size, value = 0, bodies = 0, rows = 0;
-    int id, k, at = 0;
-    d->rows = -1;
-    fsi__rg_direct_lists(d, &measure, (size_t)w->count, (size_t)im->row_count);
-    if (!fsi__arena_room(w->context, &d->lists, measure.used)) return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, -1, (double)measure.used, "no memory for islands");
-    fsi__rg_direct_lists(d, &d->lists, (size_t)w->count, (size_t)im->row_count);
-
-    d->islands = 0;
-    d->most = (double)w->desc.direct_work;
-    fsi__rg_list_neighbors(w, d);
-    for (id = 0; id < w->count; id++) d->place[id] = -1;
-    for (id = 0; id < w->count; id++) if (fsi__rg_mobile(im, id) && d->place[id] == -1) {
-        size = fsi__rg_plan_island(im, d, id, at);
-        at += d->island[d->islands - 1].bodies;
-        value = size > value ? size : value;
-    }
-    fsi__rg_plan_rows(im, d);
-    for (k = 0; k < d->islands; k++) if (d->island[k].work > 0) {
-        bodies = (size_t)d->island[k].bodies > bodies ? (size_t)d->island[k].bodies : bodies;
-        rows = (size_t)d->island[k].rows > rows ? (size_t)d->island[k].rows : rows;
-    }
-
-    memset(&measure, 0, sizeof measure);
-    fsi__rg_direct_numbers(d, &measure, bodies, rows, value);
-    if (!fsi__arena_room(w->context, &d->numbers, measure.used)) return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, -1, (double)measure.used, "no memory for islands");
-    fsi__rg_direct_numbers(d, &d->numbers, bodies, rows, value);
-    d->rows = im->row_count;
-    return FSI_OK;
-}
-
-/* max(x, 0), rounded off within tau (Chen and Harker, Kanzow, Smale): (x + root)/2, root = sqrt(x^2 + 4 tau^2). Its slope is this over root. */
-static double fsi__rg_plus(double x, double tau, double *slope)
-{
-    const double root = sqrt(x * x + 4 * tau * tau), y = x > 0 ? 0.5 * (x + root) : (root > 0 ? 2 * tau * tau / (root - x) : 0);
-    *slope = root > 0 ? y / root : 0;
-    return y;
-}
-
-/* P of an impulse of normal part zn and tangential part zt, and B = -dP/du. With (mu zn, zt) Coulomb's cone is the cone |t| <= n, in which
-   (Fukushima, Luo and Tseng 2002) P is by the parts along its edges: with e = zt/|zt|
-
-      P = plus(n - |t|) (1, -e)/2 + plus(n + |t|) (1, e)/2
-
-   Without friction only n is left. B NULL: not wanted. */
-static fsi__d3 fsi__rg_project(const fsi__rg_cone *r, fsi__d3 z, double *B)
-{
-    const double mu = r->mu, zn = fsi__d3_dot(z, r->n);
-    const double n = mu > 0 ? mu * zn : zn, tau = mu > 0 ? mu * r->tau : r->tau;
-    fsi__d3 t = fsi__d3_madd(z, -zn, r->n), e;
-    const double size = mu > 0 ? fsi__d3_norm(t) : 0;
-    double low, high, slope_low, slope_high, nn, nt, across;
-    int i, k;
-    e = fsi__d3_scale(t, size > 0 ? 1 / size : 0);
-    low = fsi__rg_plus(n - size, tau, &slope_low);
-    high = fsi__rg_plus(n + size, tau, &slope_high);
-    if (B) {
-        nn = 0.5 * (slope_low + slope_high);
-        nt = mu > 0 ? 0.5 * mu * (slope_high - slope_low) : 0;
-        across = size > 1e-12 * high ? (high - low) / (2 * size) : slope_high;
-        for (i = 0; i < 3; i++) for (k = 0; k < 3; k++) {
-            const double ni = fsi__rg_at(r->n, i), nk = fsi__rg_at(r->n, k), ei = fsi__rg_at(e, i), ek = fsi__rg_at(e, k);
-            B[3 * i + k] = r->rho * (nn * ni * nk + nt * (ni * ek + ei * nk) + mu * mu * ((nn - across) * ei * ek + across * ((i == k) - ni * nk)));
-        }
-    }
-    z = fsi__d3_scale(r->n, 0.5 * (low + high) / (mu > 0 ? mu : 1));
-    return fsi__d3_madd(z, 0.5 * (high - low), e);
-}
-
-/* z of a relative velocity u: j - rho (u.n + mu |u_t|) n - rho mu^2 u_t. */
-static fsi__d3 fsi__rg_cone_z(const fsi__rg_cone *r, fsi__d3 j, double shift, fsi__d3 u)
-{
-    const double un = fsi__d3_dot(u, r->n), soft = r->mu * r->mu;
-    return fsi__d3_sub(j, fsi__d3_scale(fsi__d3_madd(fsi__d3_scale(u, soft), (1 - soft) * un + shift, r->n), r->rho));
-}
-
-static fsi__d3 fsi__rg_get(const double *x) { return fsi__d3_make(x[0], x[1], x[2]); }
-static void fsi__rg_put(double *x, fsi__d3 v) { x[0] += v.x; x[1] += v.y; x[2] += v.z; }
-
-/* J x of a row. */
-static fsi__d3 fsi__rg_cone_velocity(const fsi__rg_cone *r, const double *x)
-{
-    fsi__d3 u = fsi__rg_zero();
-    if (r->a >= 0) u = fsi__d3_add(fsi__rg_get(x + 6 * r->a), fsi__d3_cross(fsi__rg_get(x + 6 * r->a + 3), r->ra));
-    if (r->b >= 0) u = fsi__d3_sub(u, fsi__d3_add(fsi__rg_get(x + 6 * r->b), fsi__d3_cross(fsi__rg_get(x + 6 * r->b + 3), r->rb)));
-    return u;
-}
-
-/* y += J^T j */
-static void fsi__rg_cone_spread(const fsi__rg_cone *r, fsi__d3 j, double *y)
-{
-    if (r->a >= 0) { fsi__rg_put(y + 6 * r->a, j); fsi__rg_put(y + 6 * r->a + 3, fsi__d3_cross(r->ra, j)); }
-    if (r->b >= 0) { fsi__rg_put(y + 6 * r->b, fsi__d3_scale(j, -1)); fsi__rg_put(y + 6 * r->b + 3, fsi__d3_cross(j, r->rb)); }
-}
-
-/* y = M x of a body. In the plane inertia is about z only; nothing turns about the other axes. */
-static void fsi__rg_body_times(const fsi__rg_impl *im, int id, const double *x, double *y)
-{
-    const fsi__rg_moving *m = &im->moving[id];
-    memset(y, 0, 6 * sizeof *y);
-    fsi__rg_put(y, fsi__d3_scale(fsi__rg_get(x), 1 / m->inverse_mass));
-    fsi__rg_put(y + 3, fsi__rg_mul(m->inertia, fsi__rg_get(x + 3)));
-}
-
-/* force = M x - J^T (p - j0), with z and p of all rows. */
-static void fsi__rg_direct_force(const fsi__rg_impl *im, const fsi__rg_island *s)
-{
-    const fsi__rg_direct *d = &im->direct;
-    int k;
-    for (k = 0; k < s->bodies; k++) fsi__rg_body_times(im, d->body[s->body + k], d->x + 6 * k, d->force + 6 * k);
-    for (k = 0; k < s->rows; k++) {
-        fsi__rg_cone *r = &d->cone[k];
-        fsi__d3 u = fsi__d3_add(r->u, fsi__rg_cone_velocity(r, d->x));
-        r->z = fsi__rg_cone_z(r, r->j, r->shift, u);
-        r->p = fsi__rg_project(r, r->z, NULL);
-        fsi__rg_cone_spread(r, fsi__d3_sub(r->j0, r->p), d->force);
-    }
-}
-
-/* E += J_a^T B J_a, J_a = (1, -[r]x): 6 x 6. */
-static void fsi__rg_add_stiffness(fsi__d3 r, const double *B, double *E)
-{
-    double C[18];
-    int i, k;
-    for (i = 0; i < 3; i++) {
-        const fsi__d3 row = fsi__rg_get(B + 3 * i), turn = fsi__d3_cross(r, row);
-        C[6 * i] = row.x; C[6 * i + 1] = row.y; C[6 * i + 2] = row.z;
-        C[6 * i + 3] = turn.x; C[6 * i + 4] = turn.y; C[6 * i + 5] = turn.z;
-    }
-    for (k = 0; k < 6; k++) {
-        E[k] += C[k];
-        E[6 + k] += C[6 + k];
-        E[12 + k] += C[12 + k];
-        E[18 + k] += r.y * C[12 + k] - r.z * C[6 + k];
-        E[24 + k] += r.z * C[k] - r.x * C[12 + k];
-        E[30 + k] += r.x * C[6 + k] - r.y * C[k];
-    }
-}
-
-/* The block (a, b) of the matrix += sign * E; of a block on the diagonal the lower half. */
-static void fsi__rg_add_block(const fsi__rg_direct *d, int a, int b, const double *E, double sign)
-{
-    int i, k;
-    for (i = 0; i < 6; i++) {
-        double *row = d->value + d->start[6 * a + i] + (size_t)(6 * b);
-        for (k = 0; k < (a == b ? i + 1 : 6); k++) row[k] += sign * E[6 * i + k];
-    }
-}
-
-/* What the rows of one pair add, E = sum J_a^T B J_a. With rb = ra + D it is J_b = J_a T, T = (1, -[D]x; 0, 1), so that E, -E T and T^T E T
-   are the blocks (a, a), (a, b) and (b, b). */
-static void fsi__rg_add_pair_blocks(const fsi__rg_direct *d, const fsi__rg_cone *r, const double *E)
-{
-    const fsi__d3 D = fsi__d3_sub(r->rb, r->ra);
-    double ET[36], F[36], back[36];
-    int i, k;
-    if (r->a >= 0) fsi__rg_add_block(d, r->a, r->a, E, 1);
-    if (r->b < 0) return;
-    memcpy(ET, E, sizeof ET);
-    for (i = 0; i < 6; i++) fsi__rg_put(ET + 6 * i + 3, fsi__d3_cross(D, fsi__rg_get(E + 6 * i)));
-    memcpy(F, ET, sizeof F);
-    for (k = 0; k < 6; k++) {
-        const fsi__d3 turn = fsi__d3_cross(D, fsi__d3_make(ET[k], ET[6 + k], ET[12 + k]));
-        F[18 + k] += turn.x; F[24 + k] += turn.y; F[30 + k] += turn.z;
-    }
-    fsi__rg_add_block(d, r->b, r->b, F, 1);
-    for (i = 0; i < 6; i++) for (k = 0; k < 6; k++) back[6 * k + i] = ET[6 * i + k];
-    if (r->a > r->b) fsi__rg_add_block(d, r->a, r->b, ET, -1);
-    else if (r->a >= 0) fsi__rg_add_block(d, r->b, r->a, back, -1);
-}
-
-/* M + J^T rho P' J, its lower half. */
-static void fsi__rg_assemble(const fsi__rg_impl *im, const fsi__rg_island *s)
-{
-    const fsi__rg_direct *d = &im->direct;
-    double E[36];
-    size_t size = 0;
-    int k, i, l;
-    memset(E, 0, sizeof E);
-    for (k = 0; k < 6 * s->bodies; k++) {
-        d->start[k] = size - (size_t)(6 * d->first[s->body + k / 6]);
-        size += (size_t)(k + 1 - 6 * d->first[s->body + k / 6]);
-    }
-    memset(d->value, 0, size * sizeof *d->value);
-    for (k = 0; k < s->bodies; k++) {
-        const fsi__rg_moving *m = &im->moving[d->body[s->body + k]];
-        for (i = 0; i < 3; i++) d->value[d->start[6 * k + i] + (size_t)(6 * k + i)] = 1 / m->inverse_mass;
-        for (i = 0; i < 3; i++) for (l = 0; l <= i; l++) d->value[d->start[6 * k + 3 + i] + (size_t)(6 * k + 3 + l)] = m->inertia[3 * i + l];
-    }
-    for (k = 0; k < s->rows; k++) {
-        const fsi__rg_cone *r = &d->cone[k];
-        double B[9];
-        fsi__rg_project(r, r->z, B);
-        fsi__rg_add_stiffness(r->a >= 0 ? r->ra : r->rb, B, E);
-        if (k + 1 < s->rows && r[1].a == r->a && r[1].b == r->b) continue;
-        if (r->a >= 0) fsi__rg_add_pair_blocks(d, r, E);
-        else fsi__rg_add_block(d, r->b, r->b, E, 1);
-        memset(E, 0, sizeof E);
-    }
-}
-
-/* a . b in FSI_LANES partial sums. */
-static double fsi__rg_dot(const double *a, const double *b, int n)
-{
-    double lane[FSI_LANES] = { 0, 0, 0, 0, 0, 0, 0, 0 }, tail = 0;
-    int i, k;
-    for (i = 0; i + FSI_LANES <= n; i += FSI_LANES) for (k = 0; k < FSI_LANES; k++) lane[k] += a[i + k] * b[i + k];
-    for (; i < n; i++) tail += a[i] * b[i];
-    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7])) + tail;
-}
-
-/* step = -A^-1 force: A = L L^T within its envelope, 1/L(r, r) on the diagonal. 0: A is not positive. */
-static int fsi__rg_newton_step(const fsi__rg_direct *d, const fsi__rg_island *s)
-{
-    const int n = 6 * s->bodies;
-    int r, c;
-    for (r = 0; r < n; r++) {
-        double *row = d->value + d->start[r];
-        const int first = 6 * d->first[s->body + r / 6];
-        double sum;
-        for (c = first; c < r; c++) {
-            const int from = 6 * d->first[s->body + c / 6] > first ? 6 * d->first[s->body + c / 6] : first;
-            const double *other = d->value + d->start[c];
-            row[c] = (row[c] - fsi__rg_dot(row + from, other + from, c - from)) * other[c];
-        }
-        sum = row[r] - fsi__rg_dot(row + first, row + first, r - first);
-        if (!(sum > 1e-14 * row[r])) return 0;
-        row[r] = 1 / sqrt(sum);
-        d->step[r] = (-d->force[r] - fsi__rg_dot(row + first, d->step + first, r - first)) * row[r];
-    }
-    for (r = n - 1; r >= 0; r--) {
-        const double *row = d->value + d->start[r];
-        d->step[r] *= row[r];
-        for (c = 6 * d->first[s->body + r / 6]; c < r; c++) d->step[c] -= row[c] * d->step[r];
-    }
-    return 1;
-}
-
-/* How far to go along the step: where the function's slope  step . M (x + t step) - sum du . (P(z - t rho du) - j0)  is near 0 (Illinois).
-   largest: the largest change of a row's velocity in a whole step. */
-static double fsi__rg_step_length(const fsi__rg_impl *im, const fsi__rg_island *s, double *largest)
-{
-    const fsi__rg_direct *d = &im->direct;
-    const double slope0 = fsi__rg_dot(d->step, d->force, 6 * s->bodies); /* at t = 0 */
-    double step_x = 0, step_step = 0, y[6]; /* step . M x, step . M step */
-    double lo = 0, hi = 0, slope_lo = slope0, slope_hi = 0, slope, t = 1;
-    int k, pass, i;
-    *largest = 0;
-    for (k = 0; k < s->bodies; k++) {
-        fsi__rg_body_times(im, d->body[s->body + k], d->step + 6 * k, y);
-        for (i = 0; i < 6; i++) {
-            step_step += y[i] * d->step[6 * k + i];
-            step_x += y[i] * d->x[6 * k + i];
-        }
-    }
-    for (k = 0; k < s->rows; k++) {
-        d->cone[k].du = fsi__rg_cone_velocity(&d->cone[k], d->step);
-        *largest = fmax(*largest, fsi__d3_norm(d->cone[k].du));
-    }
-    for (pass = 0; pass < 30; pass++) {
-        slope = step_x + t * step_step;
-        for (k = 0; k < s->rows; k++) {
-            const fsi__rg_cone *r = &d->cone[k];
-            slope -= fsi__d3_dot(r->du, fsi__d3_sub(fsi__rg_project(r, fsi__rg_cone_z(r, r->z, 0, fsi__d3_scale(r->du, t)), NULL), r->j0));
-        }
-        if (fabs(slope) <= 0.1 * fabs(slope0) || (pass == 0 && slope < 0)) break;
-        if (slope < 0) { lo = t; slope_lo = slope; slope_hi *= pass > 0 && hi > 0 ? 0.5 : 1; }
-        else { slope_lo *= hi > 0 ? 0.5 : 1; hi = t; slope_hi = slope; }
-        t = lo + (hi - lo) * slope_lo / (slope_lo - slope_hi);
-    }
-    return t;
-}
-
-static fsi__d3 fsi__rg_pseudo_velocity(const fsi__rg_impl *im, int side, fsi__d3 r);
-static void fsi__rg_pseudo_kick(fsi__rg_impl *im, int side, fsi__d3 r, fsi__d3 j);
-
-/* parting: for the split impulses, of normal parts only. */
-static void fsi__rg_load_cones(fsi__rg_impl *im, const fsi__rg_island *s, int parting)
-{
-    fsi__rg_direct *d = &im->direct;
-    double heaviest = 0;
-    int k;
-    for (k = 0; k < s->bodies; k++) heaviest = fmax(heaviest, 1 / im->moving[d->body[s->body + k]].inverse_mass);
-    for (k = 0; k < s->rows; k++) {
-        const fsi__rg_row *row = &im->row[d->list[s->row + k]];
-        fsi__rg_cone *r = &d->cone[k];
-        memset(r, 0, sizeof *r);
-        r->a = fsi__rg_mobile(im, row->a) ? d->place[row->a] : -1;
-        r->b = fsi__rg_mobile(im, row->b) ? d->place[row->b] : -1;
-        r->ra = row->ra;
-        r->rb = row->rb;
-        r->n = row->n;
-        r->u = fsi__d3_sub(fsi__d3_madd(fsi__rg_relative(im, row, NULL), -row->aim, row->n), row->slide);
-        r->j0 = r->j = fsi__rg_impulse(row);
-        r->mu = row->friction;
-        r->rho = fmax(FSI__RG_STIFF * row->kn, FSI__RG_HEAVY * heaviest);
-        r->shift = r->mu * fsi__d3_norm(fsi__d3_madd(r->u, -fsi__d3_dot(r->u, r->n), r->n));
-        if (!parting) continue;
-        r->u = fsi__d3_sub(fsi__rg_pseudo_velocity(im, row->a, row->ra), fsi__rg_pseudo_velocity(im, row->b, row->rb));
-        r->u = fsi__d3_madd(r->u, -row->push, row->n);
-        r->j0 = r->j = fsi__d3_scale(row->n, fmax(row->jp, 0));
-        r->mu = r->shift = 0;
-        if (row->jp < 0) r->rho = 0;
-    }
-    memset(d->x, 0, 6 * (size_t)s->bodies * sizeof *d->x);
-}
-
-/* Newton's steps until one changes no velocity by more than `enough`. 0: they ran out; -1: they get nowhere. */
-static int fsi__rg_newton(const fsi__rg_impl *im, const fsi__rg_island *s, double enough, int *left)
-{
-    const fsi__rg_direct *d = &im->direct;
-    double t, largest = 1e300;
-    int k, tiny = 0;
-    while (largest > enough) {
-        if (--*left < 0) return 0;
-        fsi__rg_direct_force(im, s);
-        fsi__rg_assemble(im, s);
-        if (!fsi__rg_newton_step(d, s)) return 0;
-        t = fsi__rg_step_length(im, s, &largest);
-        for (k = 0; k < 6 * s->bodies; k++) d->x[k] += t * d->step[k];
-        tiny = t < 0.2 ? tiny + 1 : 0;
-        if (tiny >= FSI__RG_TINY && d->cone[0].tau <= 0) return -1;
-    }
-    fsi__rg_direct_force(im, s);
-    return 1;
-}
-
-/* The next round holds what the last one gave: j = P(z), or what it was before, and mu |u_t|. Returns the largest change, as a velocity [m/s]. */
-static double fsi__rg_next_round(const fsi__rg_direct *d, const fsi__rg_island *s, int hold)
-{
-    double off = 0;
-    int k;
-    for (k = 0; k < s->rows; k++) {
-        fsi__rg_cone *r = &d->cone[k];
-        const fsi__d3 u = fsi__d3_add(r->u, fsi__rg_cone_velocity(r, d->x)), change = fsi__d3_sub(r->p, r->j);
-        const double shift = r->mu * fsi__d3_norm(fsi__d3_madd(u, -fsi__d3_dot(u, r->n), r->n)), n = fsi__d3_dot(change, r->n);
-        if (r->rho > 0) off = fmax(off, fabs(n) / r->rho);
-        if (r->mu > 0) off = fmax(off, fsi__d3_norm(fsi__d3_madd(change, -n, r->n)) / (r->mu * r->mu * r->rho));
-        if (fsi__d3_dot(r->p, r->p) > 0) off = fmax(off, fabs(shift - r->shift));
-        r->shift = shift;
-        if (!hold) r->j = r->p;
-    }
-    return off;
-}
-
-/* From far off: the function is rounded off, less and less, and Newton's steps follow its minimum. */
-static int fsi__rg_follow(const fsi__rg_impl *im, const fsi__rg_island *s, double speed, double enough, int *left)
-{
-    const fsi__rg_direct *d = &im->direct;
-    int k, few;
-    for (; speed > enough && *left > 0; speed *= few >= FSI__RG_FEW - 2 ? 0.1 : 0.3) {
-        for (k = 0; k < s->rows; k++) d->cone[k].tau = speed / sqrt(FSI__RG_STIFF) * d->cone[k].rho;
-        few = FSI__RG_FEW;
-        fsi__rg_newton(im, s, 0.1 * speed, &few);
-        *left -= few < 0 ? FSI__RG_FEW : FSI__RG_FEW - few;
-        fsi__rg_direct_force(im, s);
-        fsi__rg_next_round(d, s, 1);
-    }
-    for (k = 0; k < s->rows; k++) d->cone[k].tau = 0;
-    return *left > 0;
-}
-
-static int fsi__rg_wide(const fsi__rg_island *s) { return s->work > FSI__RG_WIDE * s->bodies; }
-
-/* Multiplications of one of Newton's steps. */
-static double fsi__rg_step_work(const fsi__rg_island *s) { return s->work + FSI__RG_ROW_WORK * (s->rows + 1.0); }
-
-/* How many of Newton's steps an island may take. */
-static int fsi__rg_newton_steps(const fsi__rg_direct *d, const fsi__rg_island *s, int quick)
-{
-    const double most = FSI__RG_SPEND * d->most / fsi__rg_step_work(s);
-    const int steps = quick ? FSI__RG_QUICK : FSI__RG_NEWTON;
-    return most < steps ? (int)most : steps;
-}
-
-/* Rows of bodies deep in each other may contradict each other: what parts them all by Newton's method may take one far
-   away. Is a body moved farther than by all overlaps of its island together? Then sweeps part them, bit by bit. */
-static int fsi__rg_is_thrown(const fsi__rg_impl *im, const fsi__rg_island *s)
-{
-    const fsi__rg_direct *d = &im->direct;
-    double most = 0;
-    int k;
-    for (k = 0; k < s->rows; k++) most += fmax(im->row[d->list[s->row + k]].push, 0);
-    for (k = 0; k < s->bodies; k++) if (!(fsi__d3_norm(fsi__d3_at(d->x + 6 * k)) <= most)) return 1;
-    return 0;
-}
-
-/* quick: only few steps, and none from far off. 0: the rounds do not converge, as where bodies are jammed between others that nothing can stop; then nothing has changed. */
-static int fsi__rg_solve_island(fsi__rg_impl *im, const fsi__rg_island *s, double enough, int parting, int quick)
-{
-    fsi__rg_direct *d = &im->direct;
-    int round, k, left = fsi__rg_newton_steps(d, s, quick), got;
-    int slow = 0, followed = quick ? 2 : 0; /* rounds that did not halve `off`; times that it was started from far off */
-    const int steps = left;
-    double off = 1e300, before, speed = 0;  /* off: the last round's change [m/s] */
-    fsi__rg_load_cones(im, s, parting);
-    for (k = 0; k < s->rows; k++) speed = fmax(speed, fsi__d3_norm(d->cone[k].u));
-    for (round = 0; off > 0.3 * enough && slow < 3; round++) {
-        got = fsi__rg_newton(im, s, fmax(0.03 * enough, off < 1e300 ? 0.01 * off : 0), &left);
-        if (got < 0 && followed++ < 2 && fsi__rg_follow(im, s, followed > 1 ? off : speed, enough, &left)) continue;
-        if (got <= 0) break;
-        before = off;
-        off = fsi__rg_next_round(d, s, 0);
-        slow += off > 0.5 * before;
-    }
-    im->stats.direct_steps += parting ? 0 : steps - (left > 0 ? left : 0);
-    if (!(off <= fmax(FSI__RG_NEARLY * enough, FSI__RG_SHARE * speed))) return 0;
-    if (parting && fsi__rg_is_thrown(im, s)) return 0;
-    im->stats.direct += !parting;
-    for (k = 0; k < s->rows; k++) {
-        fsi__rg_row *row = &im->row[d->list[s->row + k]];
-        const double change = fmax(fsi__d3_dot(d->cone[k].j, row->n), 0) - fmax(row->jp, 0);
-        if (parting && row->jp < 0) continue;
-        if (!parting) fsi__rg_set_impulse(im, row, d->cone[k].j, NULL);
-        else {
-            fsi__rg_pseudo_kick(im, row->a, row->ra, fsi__d3_scale(row->n, change));
-            fsi__rg_pseudo_kick(im, row->b, row->rb, fsi__d3_scale(row->n, -change));
-            row->jp += change;
-        }
-    }
-    return 1;
-}
-
-/* Islands in which some velocity still changes by more than `enough` in a sweep; by more than `blow`: hit. Returns how many were solved. */
-static int fsi__rg_solve_islands(fsi_rigid *w, double enough, double blow)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    fsi__rg_direct *d = &im->direct;
-    double clock = fsi__now(w->context);
-    int i, k, n = 0, quick;
-    if (d->rows != im->row_count) return 0; /* others have added rows: with particles */
-    for (i = 0; i < d->islands; i++) {
-        fsi__rg_island *s = &d->island[i];
-        double change = 0;
-        for (k = 0; k < s->rows; k++) change = fmax(change, im->row[d->list[s->row + k]].change);
-        if (!(s->work > 0) || s->tries == 0 || !(change > enough)) continue;
-        s->hit |= change > blow && 100 * fsi__rg_step_work(s) <= FSI__RG_SPEND * d->most;
-        quick = fsi__rg_wide(s) && !s->hit;
-        s->tries = quick ? 0 : s->tries - 1;
-        if (quick && s->work > FSI__RG_ROW_WORK * s->rows) continue;
-        if (fsi__rg_solve_island(im, s, enough, 0, quick)) n++;
-        else s->tries = 0;
-    }
-    for (i = 0; i < im->row_count && n > 0; i++) { /* the search begins anew */
-        im->row[i].from = fsi__rg_impulse(&im->row[i]);
-        im->row[i].way = fsi__rg_zero();
-    }
-    im->stats.seconds_direct += fsi__now(w->context) - clock;
-    return n;
-}
-
-/* Islands too large to be solved directly, in which the last sweep has changed some velocity by more than `enough`. */
-static int fsi__rg_count_left(const fsi__rg_impl *im, double enough)
-{
-    const fsi__rg_direct *d = &im->direct;
-    int i, k, n = 0;
-    for (i = 0; i < d->islands && d->rows == im->row_count; i++) if (d->island[i].large) {
-        for (k = 0; k < d->island[i].rows && !(im->row[d->list[d->island[i].row + k]].change > enough); k++) {}
-        n += k < d->island[i].rows;
-    }
-    return n;
-}
-
-FSI_API void fsi__rg_solve(fsi_rigid *w, double dt, fsi__rg_particle *particle, double enough)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    double clock = fsi__now(w->context), speed = fsi__rg_start_solve(w, dt, particle), change = 0, size = 0;
-    const double blow = FSI__RG_HIT * (double)fsi_v3_norm(w->desc.gravity) * dt;
-    int sweep = 0, k;
-    while (sweep < w->desc.sweeps) {
-        const double done = fmax((double)w->desc.tolerance * speed, enough);
-        change = fsi__rg_sweep(w, dt, sweep % 2, particle);
-        sweep++;
-        if (sweep > 1 && w->desc.tolerance > 0 && change <= done) break;
-        if (sweep % FSI__RG_TRY_DIRECT == 0 && !particle && fsi__rg_solve_islands(w, fmax(done, 1e-9 * speed), blow)) size = 0;
-        else if (sweep % 2 == 0 && sweep + 2 <= w->desc.sweeps) size = fsi__rg_search(w, size, particle);
-    }
-    for (k = 0; k < w->tree_count; k++) if (im->tree[k] && fsi__rg_tree_awake(im, im->tree[k])) fsi__rg_tree_spread(im, im->tree[k], im->tree[k]->u);
-    im->stats.sweeps += sweep;
-    im->stats.degraded += fsi__rg_count_left(im, fmax(fmax((double)w->desc.tolerance * speed, enough), 1e-9 * speed));
-    im->stats.residual = change;
-    im->stats.seconds_solve += fsi__now(w->context) - clock;
-}
-
-/* ---- >>split impulses -------------------------------------------------------------------------------------------- */
-
-/* As fsi__rg_side_velocity and fsi__rg_kick, of the pseudo-velocities that undo overlap and are forgotten. */
-static fsi__d3 fsi__rg_pseudo_velocity(const fsi__rg_impl *im, int side, fsi__d3 r)
-{
-    const fsi__rg_moving *m;
-    if (!fsi__rg_mobile(im, side)) return fsi__rg_zero();
-    m = &im->moving[side];
-    if (m->tree >= 0) {
-        const fsi__rg_tree *t = im->tree[m->tree];
-        return fsi__d3_add(fsi__rg_rows_times(t, m->link, 1, t->pu), fsi__d3_cross(fsi__rg_rows_times(t, m->link, 0, t->pu), r));
-    }
-    return fsi__d3_add(m->pv, fsi__d3_cross(m->pw, r));
-}
-
-static void fsi__rg_pseudo_kick(fsi__rg_impl *im, int side, fsi__d3 r, fsi__d3 j)
-{
-    fsi__rg_moving *m;
-    int k;
-    if (!fsi__rg_mobile(im, side)) return;
-    m = &im->moving[side];
-    if (m->tree >= 0) {
-        fsi__rg_tree *t = im->tree[m->tree];
-        memset(t->rhs, 0, (size_t)t->view.coordinates * sizeof *t->rhs);
-        fsi__rg_gather(t, m->link, fsi__d3_cross(r, j), j, t->rhs);
-        fsi__rg_tree_solve(t, t->rhs, t->y);
-        for (k = 0; k < t->view.coordinates; k++) t->pu[k] += t->y[k];
-        return;
-    }
-    m->pv = fsi__d3_madd(m->pv, m->inverse_mass, j);
-    m->pw = fsi__d3_add(m->pw, fsi__rg_mul(m->inverse_inertia, fsi__d3_cross(r, j)));
-}
-
-/* Islands in which something is to be parted, directly. */
-static void fsi__rg_part_islands(fsi__rg_impl *im, double enough)
-{
-    const fsi__rg_direct *d = &im->direct;
-    int i, k;
-    for (i = 0; i < d->islands && d->rows == im->touch_count; i++) {
-        const fsi__rg_island *s = &d->island[i];
-        double push = 0;
-        for (k = 0; k < s->rows; k++) push = fmax(push, im->row[d->list[s->row + k]].push);
-        if (s->work > 0 && push > 0 && (s->hit || !fsi__rg_wide(s))) fsi__rg_solve_island(im, s, enough, 1, 0);
-    }
-}
-
-/* u.n of a row, of pseudo-velocities. */
-static double fsi__rg_pseudo_approach(const fsi__rg_impl *im, const fsi__rg_row *row)
-{
-    return fsi__d3_dot(fsi__d3_sub(fsi__rg_pseudo_velocity(im, row->a, row->ra), fsi__rg_pseudo_velocity(im, row->b, row->rb)), row->n);
-}
-
-/* One sweep of the split impulses. Returns the largest change of a pseudo-velocity. */
-static double fsi__rg_sweep_pushes(fsi__rg_impl *im, int back)
-{
-    double most = 0, change;
-    int i;
-    for (i = 0; i < im->touch_count; i++) {
-        fsi__rg_row *row = &im->row[back ? im->touch_count - 1 - i : i];
-        if (!(row->kn > 0) || row->jp < 0) continue;
-        change = fmax(row->kn * (row->push - fsi__rg_pseudo_approach(im, row)), -row->jp);
-        if (change < 0 || change > 0) {
-            fsi__rg_pseudo_kick(im, row->a, row->ra, fsi__d3_scale(row->n, change));
-            fsi__rg_pseudo_kick(im, row->b, row->rb, fsi__d3_scale(row->n, -change));
-        }
-        row->jp += change;
-        most = fmax(most, fabs(change) / row->kn);
-    }
-    return most;
-}
-
-/* Rows left out so far that would close by more than they may count from now on. Returns how many. */
-static int fsi__rg_rouse_rows(fsi__rg_impl *im, double enough)
-{
-    int i, n = 0;
-    for (i = 0; i < im->touch_count; i++) {
-        fsi__rg_row *row = &im->row[i];
-        if (row->jp >= 0 || !(row->kn > 0) || fsi__rg_pseudo_approach(im, row) >= row->push - enough) continue;
-        row->jp = 0;
-        n++;
-    }
-    return n;
-}
-
-/* Pseudo-velocities that part what is deeper than its slop (Guendelman et al. 2003 call it push-out; this form is Catto's): normal rows only,
-   u.n >= push. Rows between bodies that touch without overlap hold: u.n >= 0; a gap may close by what the step leaves of it. Wide gaps are left
-   out (jp < 0) until something would close them. */
-static void fsi__rg_separate(fsi_rigid *w, double dt)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    const int few = w->desc.sweeps < FSI__RG_TRY_DIRECT ? w->desc.sweeps / 2 * 2 : 0; /* rows are roused half way, then */
-    double most = 0, change;
-    int i, sweep, roused;
-    for (i = 0; i < w->count; i++) im->moving[i].pv = im->moving[i].pw = fsi__rg_zero();
-    for (i = 0; i < im->touch_count; i++) if (im->row[i].kn > 0) most = fmax(most, im->row[i].push);
-    if (!(most > 0)) return;
-    for (i = 0; i < im->touch_count; i++) im->row[i].jp = im->row[i].push < -fmin(most, im->touch[i].margin / dt) ? -1 : 0;
-    for (sweep = 1; sweep <= w->desc.sweeps; sweep++) {
-        change = fsi__rg_sweep_pushes(im, sweep % 2 == 0);
-        roused = (change <= 1e-3 * most || sweep % FSI__RG_TRY_DIRECT == 0 || 2 * sweep == few) && fsi__rg_rouse_rows(im, 1e-3 * most);
-        if (change <= 1e-3 * most && !roused) break;
-        if (sweep % FSI__RG_TRY_DIRECT == 0 && (roused || sweep == FSI__RG_TRY_DIRECT)) fsi__rg_part_islands(im, 1e-4 * most);
-    }
-}
-
-/* ---- >>broad phase ----------------------------------------------------------------------------------------------- */
-
-/* How far any point of the body may move in the step, by itself or struck. */
-static double fsi__rg_motion(const fsi__rg_impl *im, int id, double dt)
-{
-    const fsi__rg_moving *m = &im->moving[id];
-    const double turn = fsi__d3_norm(m->w) * dt;
-    if (im->kind[id] == FSI_RIGID_STATIC || m->asleep) return 0;
-    return fmax(fsi__d3_norm(m->v) * dt + (turn < 2 ? turn : 2) * im->record[id].reach, fsi__d3_norm(m->blow) * dt);
-}
-
-/* Dynamic and awake, or kinematic and on its way. */
-static int fsi__rg_active(const fsi__rg_impl *im, int id)
-{
-    const fsi__rg_moving *m = &im->moving[id];
-    if (im->kind[id] == FSI_RIGID_KINEMATIC) return fsi__d3_dot(m->v, m->v) > 0 || fsi__d3_dot(m->w, m->w) > 0;
-    return fsi__rg_mobile(im, id);
-}
-
-static double fsi__rg_pair_margin(const fsi_rigid *w, int a, int b)
-{
-    const fsi__rg_impl *im = fsi__rg_of(w);
-    double r = im->record[a].thick;
-    if (b >= 0 && im->record[b].thick < r) r = im->record[b].thick;
-    return w->desc.contact_margin > 0 ? (double)w->desc.contact_margin : 0.02 * r;
+    return own < 0 ? (double)w->desc.restitution : own;
 }
 
 static double fsi__rg_pair_slop(const fsi_rigid *w, int a, int b)
 {
-    const fsi__rg_impl *im = fsi__rg_of(w);
-    double r = im->record[a].thick;
-    if (b >= 0 && im->record[b].thick < r) r = im->record[b].thick;
-    return w->desc.slop > 0 ? (double)w->desc.slop : 0.002 * r;
+    const fsi__cd_scene scene = fsi__rg_scene(w);
+    return w->desc.slop > 0 ? (double)w->desc.slop : 0.002 * fsi__cd_thickness(&scene, a, b);
 }
 
-static int fsi__rg_placed_before(const fsi__rg_placed *a, const fsi__rg_placed *b, int axis)
+/* Refuses a call between fsi_rigid_begin_step and fsi_rigid_end_step. */
+static fsi_status fsi__rg_check_not_begun(const fsi_rigid *w, const char *fn)
 {
-    if (a->lo[axis] < b->lo[axis] || a->lo[axis] > b->lo[axis]) return a->lo[axis] < b->lo[axis];
-    return a->body != b->body ? a->body < b->body : a->index < b->index;
+    if (!(fsi__rg_of(w)->begun > 0)) return FSI_OK;
+    return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0,
+        "a step was begun by fsi_rigid_begin_step: end it first");
 }
 
-/* Shell sort (Ciura's gaps): in place, the same everywhere; quick where little has changed. */
-static const int fsi__rg_gap[] = { 1750000, 773000, 343000, 152000, 67500, 30000, 13300, 5900, 2600, 1160, 510, 301, 132, 57, 23, 10, 4, 1 };
-#define FSI__RG_GAPS ((int)(sizeof fsi__rg_gap / sizeof *fsi__rg_gap))
+/* ---- >>begin: check inputs, copy state into scratch -------------------------------------------------------------- */
 
-static void fsi__rg_sort_placed(fsi__rg_impl *im, int axis)
-{
-    int g, i, k, gap;
-    for (i = 0; i < im->placed_count && im->order_count != im->placed_count; i++) im->order[i] = i; /* else from the last step's order */
-    im->order_count = im->placed_count;
-    for (g = 0; g < FSI__RG_GAPS; g++) for (gap = fsi__rg_gap[g], i = gap; i < im->placed_count; i++) {
-        int t = im->order[i];
-        for (k = i; k >= gap && fsi__rg_placed_before(&im->placed[t], &im->placed[im->order[k - gap]], axis); k -= gap) im->order[k] = im->order[k - gap];
-        im->order[k] = t;
-    }
-}
-
-static int fsi__rg_pair_before(const fsi__rg_impl *im, const fsi__rg_pair *s, const fsi__rg_pair *t)
-{
-    int sa = im->placed[s->p].body, ta = im->placed[t->p].body;
-    int sb = s->q < 0 ? s->q : im->placed[s->q].body, tb = t->q < 0 ? t->q : im->placed[t->q].body;
-    if (sa != ta) return sa < ta;
-    if (sb != tb) return sb < tb;
-    return s->p != t->p ? s->p < t->p : s->q < t->q;
-}
-
-static void fsi__rg_sort_pairs(fsi__rg_impl *im)
-{
-    int g, i, k, gap;
-    for (g = 0; g < FSI__RG_GAPS; g++) for (gap = fsi__rg_gap[g], i = gap; i < im->pair_count; i++) {
-        fsi__rg_pair t = im->pair[i];
-        for (k = i; k >= gap && fsi__rg_pair_before(im, &t, &im->pair[k - gap]); k -= gap) im->pair[k] = im->pair[k - gap];
-        im->pair[k] = t;
-    }
-}
-
-/* May they touch at all? */
-static int fsi__rg_may_meet(const fsi__rg_impl *im, int a, int b)
-{
-    const fsi__rg_record *r = &im->record[a], *s = &im->record[b];
-    if (a == b || (im->kind[a] != FSI_RIGID_DYNAMIC && im->kind[b] != FSI_RIGID_DYNAMIC)) return 0;
-    if (!(r->filter & s->mask) || !(s->filter & r->mask)) return 0;
-    if (r->tree < 0 || r->tree != s->tree) return 1;
-    return im->tree[r->tree]->parent[r->link] != s->link && im->tree[r->tree]->parent[s->link] != r->link;
-}
-
-static fsi_status fsi__rg_add_pair(fsi_rigid *w, int p, int q, int most, const char *fn)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    fsi__rg_pair *pair;
-    FSI__RG_TRY(FSI__RG_ROOM(w, im->pair, im->pair_count, im->pair_capacity, im->pair_count + 1, fn));
-    pair = &im->pair[im->pair_count++];
-    pair->p = p;
-    pair->q = q;
-    pair->most = most;
-    pair->count = 0;
-    return FSI_OK;
-}
-
-/* All parts of bodies where they start the substep, with boxes that hold where they may go. */
-static fsi_status fsi__rg_place_all(fsi_rigid *w, double dt, const char *fn)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    int id, k, n = 0;
-    for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) n += im->record[id].parts;
-    FSI__RG_TRY(FSI__RG_ROOM(w, im->placed, 0, im->placed_capacity, n, fn));
-    FSI__RG_TRY(FSI__RG_ROOM(w, im->order, 0, im->order_capacity, n, fn));
-    im->placed_count = 0;
-    for (id = 0; id < w->count; id++) {
-        const fsi__rg_record *r = &im->record[id];
-        double grow = im->kind[id] == FSI_RIGID_NONE ? 0 : fsi__rg_motion(im, id, dt) + (w->desc.contact_margin > 0 ? (double)w->desc.contact_margin : 0.02 * r->thick);
-        for (k = 0; im->kind[id] != FSI_RIGID_NONE && k < r->parts; k++) {
-            fsi__rg_placed *p = &im->placed[im->placed_count++];
-            fsi__rg_place(&r->part[k], fsi__d3_of(im->moving[id].start.position), im->moving[id].turn, p);
-            p->body = id;
-            p->index = k;
-            fsi__rg_box_of(p, grow);
-        }
-    }
-    return FSI_OK;
-}
-
-/* The world axis along which parts are spread most. */
-static int fsi__rg_spread_axis(const fsi__rg_impl *im, int dim)
-{
-    double best = -1;
-    int axis = 0, k, i;
-    for (k = 0; k < dim; k++) {
-        double s = 0, ss = 0, n = im->placed_count;
-        for (i = 0; i < im->placed_count; i++) {
-            double x = 0.5 * (im->placed[i].lo[k] + im->placed[i].hi[k]) - im->placed[0].lo[k];
-            s += x;
-            ss += x * x;
-        }
-        if (n > 0 && ss - s * s / n > best) { best = ss - s * s / n; axis = k; }
-    }
-    return axis;
-}
-
-/* Sweep along one axis (sweep and prune): pairs whose boxes meet and of which one is active; planes against all that is active. */
-static fsi_status fsi__rg_find_pairs(fsi_rigid *w, const char *fn)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    const int axis = fsi__rg_spread_axis(im, w->desc.dim);
-    int i, j, k;
-    fsi__rg_sort_placed(im, axis);
-    im->pair_count = 0;
-    for (i = 0; i < im->placed_count; i++) {
-        const fsi__rg_placed *p = &im->placed[im->order[i]];
-        const int active = fsi__rg_active(im, p->body);
-        for (j = i + 1; j < im->placed_count; j++) {
-            const fsi__rg_placed *q = &im->placed[im->order[j]];
-            if (q->lo[axis] > p->hi[axis]) break;
-            if (!active && !fsi__rg_active(im, q->body)) continue;
-            for (k = 0; k < w->desc.dim; k++) if (p->lo[k] > q->hi[k] || q->lo[k] > p->hi[k]) break;
-            if (k < w->desc.dim || !fsi__rg_may_meet(im, p->body, q->body)) continue;
-            k = p->body > q->body;
-            FSI__RG_TRY(fsi__rg_add_pair(w, im->order[k ? i : j], im->order[k ? j : i], fsi__rg_most(p->part->kind, q->part->kind), fn));
-        }
-        for (k = 0; k < w->plane_count && fsi__rg_mobile(im, p->body); k++) {
-            const fsi__rg_plane *f = &im->plane[k];
-            double low = (f->n.x > 0 ? p->lo[0] : p->hi[0]) * f->n.x + (f->n.y > 0 ? p->lo[1] : p->hi[1]) * f->n.y;
-            if (w->desc.dim == 3) low += (f->n.z > 0 ? p->lo[2] : p->hi[2]) * f->n.z;
-            if (f->alive && low < f->offset) FSI__RG_TRY(fsi__rg_add_pair(w, im->order[i], -1 - k, FSI__RG_PATCH, fn));
-        }
-    }
-    fsi__rg_sort_pairs(im);
-    return FSI_OK;
-}
-
-/* ---- >>narrow phase ---------------------------------------------------------------------------------------------- */
-
-typedef struct fsi__rg_job { fsi_rigid *w; double dt; } fsi__rg_job;
-
-/* Of spots beyond the margin, where there are some within it, those are kept that go with these by their normal, or are nearly there: others
-   would be walls in mid-air. Returns how many are within. */
-static int fsi__rg_keep_near(fsi__rg_heap *h, double margin)
-{
-    fsi__rg_spot kept[FSI__RG_SPOTS];
-    int k, i, n = 0, in_reach = 0;
-    for (k = 0; k < h->n; k++) in_reach += h->spot[k].depth > -margin;
-    for (k = 0; k < h->n; k++) {
-        for (i = 0; i < h->n; i++) if (h->spot[i].depth > -margin && (i == k || fsi__d3_dot(h->spot[i].n, h->spot[k].n) > 0.95)) break;
-        if (i < h->n || (in_reach > 0 && h->spot[k].depth > -5 * margin)) kept[n++] = h->spot[k];
-    }
-    memcpy(h->spot, kept, (size_t)n * sizeof *kept);
-    h->n = n;
-    return in_reach;
-}
-
-static double fsi__rg_gap_of(const fsi__rg_heap *h)
-{
-    double gap = h->n > 0 ? 1e300 : h->bound;
-    int k;
-    for (k = 0; k < h->n; k++) gap = -h->spot[k].depth < gap ? -h->spot[k].depth : gap;
-    return gap;
-}
-
-/* A part as it will stand after t seconds, as predicted. */
-static void fsi__rg_place_later(const fsi__rg_impl *im, const fsi__rg_placed *p, double t, double grow, fsi__rg_placed *later)
-{
-    const fsi__rg_moving *m = &im->moving[p->body];
-    double turn[9];
-    fsi__rg_matrix(fsi_quat_integrate(m->start.orientation, fsi__d3_real(m->w), (fsi_real)t), turn);
-    *later = *p;
-    fsi__rg_place(p->part, fsi__d3_madd(fsi__d3_of(m->start.position), t, m->v), turn, later);
-    fsi__rg_box_of(later, grow);
-}
-
-/* Two parts that are apart now: where they first come within the margin in this step, by conservative advancement (Mirtich 1996): no point
-   comes nearer than by `speed`, so gap/speed seconds may pass at once. Spots of that moment are carried back to the step's start: their
-   gap grows by what closes it until then, their points go back with the bodies that move. Returns 0 when they do not meet. */
-static int fsi__rg_meet_later(const fsi_rigid *w, const fsi__rg_placed *p, const fsi__rg_placed *q, double dt, double margin,
-    double speed, double stop, fsi__rg_heap *h)
-{
-    const fsi__rg_impl *im = fsi__rg_of(w);
-    const fsi__rg_moving *a = &im->moving[p->body], *b = &im->moving[q->body];
-    fsi__rg_placed pl, ql;
-    double t = 0, gap = fsi__rg_gap_of(h), step;
-    int pass, k, moves_a = fsi__rg_active(im, p->body), moves_b = fsi__rg_active(im, q->body);
-    for (pass = 0; pass < 60 && (gap > margin || h->n == 0); pass++) {
-        step = gap - 0.5 * margin;
-        t += (h->n > 0 || step > 2 * margin ? step : 2 * margin) / speed; /* boxes may pass close by without a spot */
-        if (t > dt) return 0;
-        h->margin = margin + fmax(speed * (dt - t), stop * dt); /* a stop may come at once */
-        fsi__rg_place_later(im, p, t, h->margin, &pl);
-        fsi__rg_place_later(im, q, t, h->margin, &ql);
-        fsi__rg_meet(h, &pl, &ql, w->desc.dim);
-        gap = fsi__rg_gap_of(h);
-    }
-    if (h->n == 0 || !(gap <= 4 * margin) || fsi__rg_keep_near(h, gap > margin ? 4 * margin : margin) == 0) return 0;
-    for (k = 0; k < h->n; k++) {
-        fsi__rg_spot *s = &h->spot[k];
-        fsi__d3 ra = fsi__d3_sub(s->x, fsi__d3_madd(fsi__d3_of(a->start.position), t, a->v)), rb = fsi__d3_sub(s->x, fsi__d3_madd(fsi__d3_of(b->start.position), t, b->v));
-        fsi__d3 va = fsi__d3_add(a->v, fsi__d3_cross(a->w, ra)), vb = fsi__d3_add(b->v, fsi__d3_cross(b->w, rb));
-        s->depth += t * fsi__d3_dot(fsi__d3_sub(va, vb), s->n);
-        s->x = fsi__d3_madd(s->x, -t * (moves_a ? (moves_b ? 0.5 : 1) : 0), va);
-        s->x = fsi__d3_madd(s->x, -t * (moves_b ? (moves_a ? 0.5 : 1) : 0), vb);
-    }
-    return 1;
-}
-
-static int fsi__rg_root(int *parent, int k) /* of k's island, the path halved on the way */
-{
-    while (parent[k] != k) k = parent[k] = parent[parent[k]];
-    return k;
-}
-
-static void fsi__rg_join(int *parent, int a, int b) /* the smaller id stays the root */
-{
-    a = fsi__rg_root(parent, a);
-    b = fsi__rg_root(parent, b);
-    if (a < b) parent[b] = a;
-    else parent[a] = b;
-}
-
-/* The farthest that any point of a body would move in a second, by itself or struck. */
-static double fsi__rg_speed(const fsi__rg_impl *im, int id)
-{
-    const fsi__rg_moving *m = &im->moving[id];
-    return fmax(fsi__d3_norm(m->v) + fsi__d3_norm(m->w) * im->record[id].reach, fsi__d3_norm(m->blow));
-}
-
-/* A body that is struck may leave as fast as what strikes it, and meet the next one in the same step. Returns whether some body could then leave the
-   box that its pairs were found with. */
-static int fsi__rg_find_blows(fsi_rigid *w, double dt)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    int k, s, pass, changed = 1, farther = 0;
-    for (pass = 0; changed; pass++) for (k = 0, changed = 0; k < im->pair_count; k++) {
-        const fsi__rg_pair *pair = &im->pair[pass % 2 ? im->pair_count - 1 - k : k];
-        const int id[2] = { im->placed[pair->p].body, pair->q < 0 ? -1 : im->placed[pair->q].body };
-        for (s = 0; s < 2 && id[1] >= 0; s++) {
-            fsi__rg_moving *m = &im->moving[id[s]];
-            const fsi__rg_moving *o = &im->moving[id[1 - s]];
-            const fsi__d3 v = fsi__d3_dot(o->v, o->v) < fsi__d3_dot(o->blow, o->blow) ? o->blow : o->v;
-            const double room = fsi__rg_motion(im, id[s], dt) + fsi__rg_pair_margin(w, id[s], -1);
-            if (!fsi__rg_mobile(im, id[s]) || !(fsi__d3_norm(v) > fsi__d3_norm(m->blow))) continue;
-            farther |= fsi__d3_norm(v) * dt > room;
-            changed = 1;
-            m->blow = v;
-        }
-    }
-    return farther;
-}
-
-/* Bodies that move alike come no nearer to each other until one of them is stopped, and what stops the lowest of a pile stops all of it within
-   the same step. So groups of bodies are found that may meet (pairs of the broad phase join them) and of which one may meet what moves otherwise:
-   then any of them may be stopped, or thrown back as fast. */
-static void fsi__rg_find_struck(fsi_rigid *w, double dt)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    int pass, i, id;
-    for (id = 0; id < w->count; id++) {
-        im->parent[id] = id;
-        im->moving[id].struck = 0;
-    }
-    for (pass = 0; pass < 2; pass++) {
-        for (i = 0; i < im->pair_count; i++) {
-            const fsi__rg_pair *pair = &im->pair[i];
-            const int a = im->placed[pair->p].body, b = pair->q < 0 ? -1 : im->placed[pair->q].body;
-            const int both = b >= 0 && fsi__rg_mobile(im, a) && fsi__rg_mobile(im, b);
-            const fsi__rg_moving *m = &im->moving[a], *n = &im->moving[b < 0 ? a : b];
-            if (pass == 0 && both) fsi__rg_join(im->parent, a, b);
-            if (pass == 0) continue;
-            id = fsi__rg_mobile(im, a) ? a : b;
-            if (id < 0) continue;
-            if (!both || (fsi__d3_norm(fsi__d3_sub(m->v, n->v)) + fsi__d3_norm(m->w) * im->record[a].reach + fsi__d3_norm(n->w) * im->record[b].reach) * dt
-                > fsi__rg_pair_margin(w, a, b)) im->moving[fsi__rg_root(im->parent, id)].struck = 1;
-        }
-    }
-    for (id = 0; id < w->count; id++) im->parent[id] = fsi__rg_root(im->parent, id); /* read by many threads from now on */
-}
-
-/* How fast two bodies may come nearer to each other once one of them is stopped; 0: neither can be. */
-static double fsi__rg_stop_speed(const fsi_rigid *w, int a, int b)
-{
-    const fsi__rg_impl *im = fsi__rg_of(w);
-    if (!fsi__rg_mobile(im, a) || !fsi__rg_mobile(im, b) || !im->moving[im->parent[a]].struck) return 0;
-    return fsi__rg_speed(im, a) + fsi__rg_speed(im, b);
-}
-
-/* The velocity along n that a body may have at a point: the largest of its own, that one thrown back, and what it may be given. */
-static double fsi__rg_toward(const fsi__rg_moving *m, fsi__d3 x, fsi__d3 n)
-{
-    const double v = fsi__d3_dot(fsi__d3_add(m->v, fsi__d3_cross(m->w, fsi__d3_sub(x, fsi__d3_of(m->start.position)))), n);
-    return fmax(fabs(v), fsi__d3_dot(m->blow, n));
-}
-
-/* Keeps the spots whose gap could close in dt if either body were stopped, thrown back or struck. */
-static void fsi__rg_keep_stopped(const fsi__rg_impl *im, int a, int b, double margin, double dt, fsi__rg_heap *h)
-{
-    int k, n = 0;
-    for (k = 0; k < h->n; k++) {
-        const fsi__rg_spot s = h->spot[k];
-        const double nearing = fsi__rg_toward(&im->moving[b], s.x, s.n) + fsi__rg_toward(&im->moving[a], s.x, fsi__d3_scale(s.n, -1));
-        if (-s.depth <= margin + nearing * dt) h->spot[n++] = s;
-    }
-    h->n = n;
-}
-
-/* All spots of a pair of parts in this step. */
-static void fsi__rg_meet_parts(const fsi_rigid *w, const fsi__rg_placed *p, const fsi__rg_placed *q, double dt, fsi__rg_heap *h)
-{
-    const fsi__rg_impl *im = fsi__rg_of(w);
-    const fsi__rg_moving *a = &im->moving[p->body], *b = &im->moving[q->body];
-    const double margin = fsi__rg_pair_margin(w, p->body, q->body), stop = fsi__rg_stop_speed(w, p->body, q->body);
-    double speed = fsi__d3_norm(fsi__d3_sub(a->v, b->v)) + fsi__d3_norm(a->w) * im->record[p->body].reach + fsi__d3_norm(b->w) * im->record[q->body].reach, gap;
-    h->margin = margin + fmax(speed, stop) * dt;
-    fsi__rg_meet(h, p, q, w->desc.dim);
-    gap = fsi__rg_gap_of(h);
-    if ((!(speed > 0) && !(stop > 0)) || gap > h->margin) return;
-    if (h->n > 0 && gap <= margin) {
-        if (stop > 0) fsi__rg_keep_stopped(im, p->body, q->body, margin, dt, h);
-        else fsi__rg_keep_near(h, margin);
-        return;
-    }
-    if (speed > 0 && gap <= margin + speed * dt) {
-        if (fsi__rg_meet_later(w, p, q, dt, margin, speed, stop, h)) return;
-        h->n = 0;
-        h->margin = margin + stop * dt;
-        if (stop > 0) fsi__rg_meet(h, p, q, w->desc.dim);
-    }
-    fsi__rg_keep_stopped(im, p->body, q->body, margin, dt, h);
-}
-
-static void fsi__rg_meet_pairs(void *arg, int chunk, int begin, int end)
-{
-    const fsi__rg_job *job = (const fsi__rg_job *)arg;
-    const fsi_rigid *w = job->w;
-    fsi__rg_impl *im = fsi__rg_of(w);
-    fsi__rg_heap h;
-    int i;
-    (void)chunk;
-    for (i = begin; i < end; i++) {
-        fsi__rg_pair *pair = &im->pair[i];
-        const fsi__rg_placed *p = &im->placed[pair->p], *q = pair->q < 0 ? NULL : &im->placed[pair->q];
-        h.n = 0;
-        h.margin = fsi__rg_pair_margin(w, p->body, -1) + fsi__rg_motion(im, p->body, job->dt);
-        if (q) fsi__rg_meet_parts(w, p, q, job->dt, &h);
-        else fsi__rg_meet_plane(&h, p, im->plane[-1 - pair->q].n, im->plane[-1 - pair->q].offset, w->desc.dim);
-        if (h.n > pair->most) fsi__rg_thin(&h, pair->most);
-        pair->count = h.n;
-        memcpy(im->spot + pair->first, h.spot, (size_t)h.n * sizeof *h.spot);
-    }
-}
-
-/* Pairs by bodies: how many each is in, and where they begin. */
-static void fsi__rg_list_pairs(fsi_rigid *w)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    int id, i;
-    for (id = 0; id < w->count; id++) {
-        im->moving[id].pairs = 0;
-        im->moving[id].first = im->moving[id].other = -1;
-    }
-    for (i = im->pair_count - 1; i >= 0; i--) {
-        fsi__rg_pair *pair = &im->pair[i];
-        fsi__rg_moving *m = &im->moving[im->placed[pair->p].body];
-        m->pairs++;
-        m->first = i;
-        if (pair->q < 0) continue;
-        m = &im->moving[im->placed[pair->q].body];
-        m->pairs++;
-        pair->next = m->other;
-        m->other = i;
-    }
-}
-
-static int fsi__rg_upper(const fsi__rg_impl *im, int i) { return im->placed[im->pair[i].p].body; }
-static int fsi__rg_lower(const fsi__rg_impl *im, int i) { return im->pair[i].q < 0 ? im->pair[i].q : im->placed[im->pair[i].q].body; }
-
-/* The pair behind the i-th of those that a body is in; -1: there is none. */
-static int fsi__rg_next_pair(const fsi__rg_impl *im, int id, int i)
-{
-    if (fsi__rg_upper(im, i) != id) return im->pair[i].next;
-    return i + 1 < im->pair_count && fsi__rg_upper(im, i + 1) == id ? i + 1 : im->moving[id].other;
-}
-
-/* The first pair of two bodies; b < 0: of a and a plane. Or the pair behind, where there is none. */
-static int fsi__rg_find_pair(const fsi__rg_impl *im, int a, int b)
-{
-    const int p = a > b ? a : b, q = a > b ? b : a;
-    int lo = 0, hi = im->pair_count;
-    while (lo < hi) {
-        const int mid = lo + (hi - lo) / 2, upper = fsi__rg_upper(im, mid);
-        if (upper < p || (upper == p && fsi__rg_lower(im, mid) < q)) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo;
-}
-
-/* Has the pair a spot with the normal of s (within 2.5 degrees), out of body `from`, a smaller gap, and no farther than `aside` from its line? */
-static int fsi__rg_goes_with(const fsi__rg_impl *im, int i, int from, const fsi__rg_spot *s, double aside)
-{
-    const double sign = fsi__rg_lower(im, i) == from ? 1 : -1;
-    const fsi__rg_spot *t = im->spot + im->pair[i].first;
-    int k;
-    for (k = 0; k < im->pair[i].count; k++) {
-        const fsi__d3 off = fsi__d3_sub(t[k].x, s->x);
-        const double along = fsi__d3_dot(off, s->n);
-        if (t[k].depth > s->depth && sign * fsi__d3_dot(t[k].n, s->n) > 0.999 && fsi__d3_dot(off, off) - along * along <= aside * aside) return 1;
-    }
-    return 0;
-}
-
-/* Does the gap of a spot lead through the part, or by it within half its thickness? Steps as long as the distance from it pass nothing by. */
-static int fsi__rg_crosses(const fsi__rg_placed *p, const fsi__rg_spot *s)
-{
-    const double gap = -s->depth;
-    double at = 0, d;
-    fsi__d3 out;
-    int pass;
-    for (pass = 0; pass < 32 && at <= gap; pass++) {
-        d = fsi__rg_distance(p, fsi__d3_madd(s->x, 0.5 * gap - at, s->n), 2 * gap, &out) - 0.5 * p->part->thick;
-        if (d <= 1e-3 * p->part->thick) return 1;
-        at += d;
-    }
-    return 0;
-}
-
-/* Do pair i, of body e and a body b, and a pair of b and f hold a spot of e and f? lower: the one of these out of which its normal points. */
-static int fsi__rg_holds(const fsi__rg_impl *im, int i, int e, int f, int lower, const fsi__rg_spot *s)
-{
-    const fsi__rg_placed *p = &im->placed[fsi__rg_upper(im, i) == e ? im->pair[i].q : im->pair[i].p];
-    const double aside = 2 * p->part->thick;
-    const int b = p->body;
-    int k;
-    if (b == f || p->part->kind == FSI_RIGID_MESH || !fsi__rg_goes_with(im, i, lower == e ? e : b, s, aside) || !fsi__rg_crosses(p, s)) return 0;
-    for (k = fsi__rg_find_pair(im, b, f); k < im->pair_count; k++) {
-        if (fsi__rg_upper(im, k) != (b > f ? b : f) || fsi__rg_lower(im, k) != (b > f ? f : b)) break;
-        if (fsi__rg_goes_with(im, k, lower == e ? b : f, s, aside)) return 1;
-    }
-    return 0;
-}
-
-/* A gap ahead in which a third body stands closes only through it:
-
-        a ================     rows of a and b and rows of b and c hold a and c apart by b's thickness: a row of a and c
-        b    --- x ---         at x would say nothing new. Without such rows a pile of bodies that falls has rows between
-        c ================     neighbours only: its matrix is a narrow band, and Newton's method needs few steps.
-
-   Near the line of that row, else b could tilt between them, as a seesaw does; and meshes, which may be hollow, hide nothing.
-   The rows of b extend as planes beyond its edge; there they are off by what a and c turn against each other in the step times the distance
-   from that edge: half of b's thickness, so that its whole thickness is enough for turns of up to a radian. As gaps of the rows that hold are
-   smaller than the gap that they hold, the smallest of all are never hidden. */
-static void fsi__rg_hide_spots(void *arg, int chunk, int begin, int end)
-{
-    const fsi__rg_job *job = (const fsi__rg_job *)arg;
-    fsi__rg_impl *im = fsi__rg_of(job->w);
-    int i, k, j;
-    (void)chunk;
-    for (i = begin; i < end; i++) {
-        const int a = fsi__rg_upper(im, i), c = fsi__rg_lower(im, i);
-        const int e = c >= 0 && im->moving[c].pairs < im->moving[a].pairs ? c : a; /* whoever has fewer neighbours */
-        const double margin = fsi__rg_pair_margin(job->w, a, c);
-        for (k = 0; k < im->pair[i].count; k++) {
-            fsi__rg_spot *s = &im->spot[im->pair[i].first + k];
-            if (s->depth > -margin) continue;
-            for (j = im->moving[e].first >= 0 ? im->moving[e].first : im->moving[e].other; j >= 0 && !s->hidden; j = fsi__rg_next_pair(im, e, j))
-                s->hidden = im->pair[j].count > 0 && im->pair[j].q >= 0 && fsi__rg_holds(im, j, e, e == a ? c : a, c, s);
-        }
-    }
-}
-
-static int fsi__rg_touch_before(const fsi__rg_touch *s, const fsi__rg_touch *t)
-{
-    if (s->a != t->a) return s->a < t->a;
-    if (s->b != t->b) return s->b < t->b;
-    return s->key < t->key;
-}
-
-static void fsi__rg_sort_touches(fsi__rg_touch *touch, int n)
-{
-    int g, i, k, gap;
-    for (g = 0; g < FSI__RG_GAPS; g++) for (gap = fsi__rg_gap[g], i = gap; i < n; i++) {
-        fsi__rg_touch t = touch[i];
-        for (k = i; k >= gap && fsi__rg_touch_before(&t, &touch[k - gap]); k -= gap) touch[k] = touch[k - gap];
-        touch[k] = t;
-    }
-}
-
-/* Spots become touches, in order of pairs. */
-static fsi_status fsi__rg_list_touches(fsi_rigid *w, const char *fn)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    int i, k, n = 0;
-    for (i = 0; i < im->pair_count; i++) n += im->pair[i].count;
-    FSI__RG_TRY(FSI__RG_ROOM(w, im->touch, 0, im->touch_capacity, n + im->last_count, fn)); /* with those that sleepers keep */
-    FSI__RG_TRY(FSI__RG_ROOM(w, im->last, im->last_count, im->last_capacity, n + im->last_count, fn)); /* they swap */
-    im->touch_count = 0;
-    for (i = 0; i < im->pair_count; i++) for (k = 0; k < im->pair[i].count; k++) {
-        const fsi__rg_pair *pair = &im->pair[i];
-        const fsi__rg_spot *s = &im->spot[pair->first + k];
-        fsi__rg_touch *t = &im->touch[im->touch_count];
-        if (s->hidden) continue;
-        im->touch_count++;
-        t->a = im->placed[pair->p].body;
-        t->b = pair->q < 0 ? pair->q : im->placed[pair->q].body;
-        t->key = (uint64_t)(uint32_t)im->placed[pair->p].index << 48 | (uint64_t)(pair->q < 0 ? 0 : (uint32_t)im->placed[pair->q].index & 0xfffu) << 32 | s->feature;
-        t->x = s->x;
-        t->n = s->n;
-        t->depth = s->depth;
-        t->impulse = fsi__rg_zero();
-        t->margin = fsi__rg_pair_margin(w, t->a, t->b);
-    }
-    return FSI_OK;
-}
-
-/* Relative velocity of two bodies at a point: predicted, or at the substep's start. */
-static fsi__d3 fsi__rg_approach(const fsi__rg_impl *im, const fsi__rg_touch *t, int at_start)
-{
-    fsi__d3 u = fsi__rg_zero();
-    int s, id;
-    for (s = 0; s < 2; s++) if ((id = s ? t->b : t->a) >= 0) {
-        const fsi__rg_moving *m = &im->moving[id];
-        fsi__d3 r = fsi__d3_sub(t->x, fsi__d3_of(m->start.position));
-        u = fsi__d3_madd(u, s ? -1 : 1, fsi__d3_add(at_start ? m->v0 : m->v, fsi__d3_cross(at_start ? m->w0 : m->w, r)));
-    }
-    return u;
-}
-
-FSI_API void fsi__rg_wake_group(fsi_rigid *w, int id)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    int k, group = im->moving[id].group;
-    for (k = 0; k < w->count; k++) if (im->kind[k] == FSI_RIGID_DYNAMIC && im->moving[k].asleep && (k == id || im->moving[k].group == group)) {
-        im->moving[k].asleep = 0;
-        im->moving[k].still = 0;
-        im->stats.woken++;
-    }
-}
-
-/* Sleepers that something active runs into wake. Returns how many did. */
-static int fsi__rg_wake_touched(fsi_rigid *w, double dt)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    int i, before = im->stats.woken;
-    for (i = 0; i < im->touch_count; i++) {
-        const fsi__rg_touch *t = &im->touch[i];
-        int sleeper = im->moving[t->a].asleep ? t->a : (t->b >= 0 && im->moving[t->b].asleep ? t->b : -1);
-        int other = sleeper == t->a ? t->b : t->a, carried = sleeper >= 0 && other >= 0 && im->kind[other] == FSI_RIGID_KINEMATIC && t->depth > -t->margin;
-        if (sleeper < 0) continue;
-        if (!carried && t->depth < 0 && !(fsi__d3_dot(fsi__rg_approach(im, t, 0), t->n) * dt < t->depth)) continue;
-        fsi__rg_wake_group(w, sleeper);
-    }
-    return im->stats.woken - before;
-}
-
-static const fsi__rg_touch *fsi__rg_find_last(const fsi__rg_impl *im, const fsi__rg_touch *t)
-{
-    int lo = 0, hi = im->last_count;
-    while (lo < hi) {
-        int mid = lo + (hi - lo) / 2;
-        if (fsi__rg_touch_before(&im->last[mid], t)) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo < im->last_count && !fsi__rg_touch_before(t, &im->last[lo]) ? &im->last[lo] : NULL;
-}
-
-/* A touch as a row: a gap may close but for the slop, u.n >= -(gap - slop)/dt (within the slop contacts hold, so that they do not come and go); bounces back with e |u.n| what arrives faster than restitution_speed. */
-static void fsi__rg_touch_row(const fsi_rigid *w, const fsi__rg_touch *t, fsi__rg_row *row, double dt)
-{
-    const fsi__rg_impl *im = fsi__rg_of(w);
-    const fsi__rg_record *a = &im->record[t->a], *b = t->b >= 0 ? &im->record[t->b] : NULL;
-    const fsi__rg_plane *p = b ? NULL : &im->plane[-1 - t->b];
-    const fsi__rg_touch *last = w->desc.warm_start ? fsi__rg_find_last(im, t) : NULL;
-    double ea = fsi__rg_restitution(w, a->restitution), eb = fsi__rg_restitution(w, b ? b->restitution : p->restitution);
-    double speed = -fsi__d3_dot(fsi__rg_approach(im, t, 1), t->n), slop = fsi__rg_pair_slop(w, t->a, t->b);
-    int closing = -t->depth + dt * fsi__d3_dot(fsi__rg_approach(im, t, 0), t->n) < 0;
-    memset(row, 0, sizeof *row);
-    row->a = t->a;
-    row->b = t->b < 0 ? FSI__RG_WORLD : t->b;
-    row->point = t->x;
-    row->n = t->n;
-    row->depth = t->depth;
-    row->aim = t->depth < -slop ? (t->depth + slop) / dt : 0;
-    if (speed > (double)w->desc.restitution_speed) row->aim = t->depth < 0 ? t->depth / dt : 0; /* not slowed before it touches */
-    if (closing && speed > (double)w->desc.restitution_speed) row->aim = (ea > eb ? ea : eb) * speed;
-    row->friction = sqrt(fsi__rg_friction(w, a->friction) * fsi__rg_friction(w, b ? b->friction : p->friction));
-    if (t->depth > slop) row->push = (double)w->desc.push * (t->depth - slop) / dt;
-    if (last) {
-        double scale = im->last_dt > 0 ? dt / im->last_dt : 1;
-        row->jn = scale * fsi__d3_dot(last->impulse, t->n);
-        row->jt = fsi__d3_scale(last->impulse, scale);
-        if (!(row->jn > 0)) { row->jn = 0; row->jt = fsi__rg_zero(); }
-    }
-}
-
-static fsi_status fsi__rg_narrow(fsi_rigid *w, double dt, const char *fn)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    fsi__rg_job job;
-    int i, n = 0;
-    for (i = 0; i < im->pair_count; i++) {
-        im->pair[i].first = n;
-        if (n > (1 << 28)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, -1, n, "too many bodies touch");
-        n += im->pair[i].most;
-    }
-    FSI__RG_TRY(FSI__RG_ROOM(w, im->spot, 0, im->spot_capacity, n, fn));
-    job.w = w;
-    job.dt = dt;
-    fsi__rg_find_struck(w, dt);
-    fsi__parallel(w->context, im->pair_count, 8, fsi__rg_meet_pairs, &job);
-    fsi__rg_list_pairs(w);
-    fsi__parallel_work(w->context, im->pair_count, 32, 10.0 * im->pair_count, fsi__rg_hide_spots, &job);
-    return fsi__rg_list_touches(w, fn);
-}
-
-FSI_API fsi_status fsi__rg_collide(fsi_rigid *w, double dt, const char *fn)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    double clock = fsi__now(w->context);
-    int i, woke = 1;
-    while (woke) { /* until what runs into sleepers has woken them all: each pass wakes one, or is the last */
-        for (i = 0; i < w->count; i++) im->moving[i].blow = fsi__rg_zero();
-        FSI__RG_TRY(fsi__rg_place_all(w, dt, fn));
-        FSI__RG_TRY(fsi__rg_find_pairs(w, fn));
-        while (fsi__rg_find_blows(w, dt)) { /* ends: each body takes on the velocity of an other one, ever faster */
-            FSI__RG_TRY(fsi__rg_place_all(w, dt, fn));
-            FSI__RG_TRY(fsi__rg_find_pairs(w, fn));
-        }
-        FSI__RG_TRY(fsi__rg_narrow(w, dt, fn));
-        woke = fsi__rg_wake_touched(w, dt);
-        if (!woke) break;
-        FSI__RG_TRY(fsi__rg_predict(w, dt, fn));
-    }
-    FSI__RG_TRY(FSI__RG_ROOM(w, im->row, 0, im->row_capacity, im->touch_count, fn));
-    for (i = 0; i < im->touch_count; i++) fsi__rg_touch_row(w, &im->touch[i], &im->row[i], dt);
-    im->row_count = im->touch_count;
-    FSI__RG_TRY(fsi__rg_plan(w, fn));
-    im->carried = 0;
-    for (i = 0; i < im->last_count; i++) { /* contacts of sleepers stay as they were */
-        const fsi__rg_touch *t = &im->last[i];
-        int a = fsi__rg_active(im, t->a), b = t->b >= 0 && fsi__rg_active(im, t->b);
-        if (!a && !b && im->kind[t->a] != FSI_RIGID_NONE) im->touch[im->touch_count + im->carried++] = *t;
-    }
-    im->stats.seconds_collide += fsi__now(w->context) - clock;
-    return FSI_OK;
-}
-
-FSI_API fsi_status fsi__rg_rows(fsi_rigid *w, int n, fsi__rg_row **rows, const char *fn)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    FSI__RG_TRY(FSI__RG_ROOM(w, im->row, im->touch_count, im->row_capacity, im->touch_count + n, fn));
-    if (n > 0) memset(im->row + im->touch_count, 0, (size_t)n * sizeof *im->row);
-    im->row_count = im->touch_count + n;
-    *rows = im->row ? im->row + im->touch_count : NULL;
-    return FSI_OK;
-}
-
-/* ---- >>stages implementation --------------------------------------------------------------------------------------- */
-
-FSI_API fsi__rg_contacts fsi__rg_contacts_of(const fsi_rigid *w)
-{
-    fsi__rg_contacts c;
-    const fsi__rg_impl *im = w ? fsi__rg_of(w) : NULL;
-    memset(&c, 0, sizeof c);
-    if (!im) return c;
-    c.row = im->row;
-    c.count = im->touch_count;
-    c.sweeps = im->stats.sweeps;
-    c.residual = im->stats.residual;
-    c.begun = im->begun > 0;
-    return c;
-}
-
-FSI_API int fsi__rg_is_mobile(const fsi_rigid *w, int id) { return fsi__rg_mobile(fsi__rg_of(w), id); }
-FSI_API fsi__rg_moving *fsi__rg_bodies(const fsi_rigid *w) { return fsi__rg_of(w)->moving; }
-
-FSI_API int fsi__rg_find(const fsi_rigid *w, const fsi_body *body)
-{
-    int k;
-    for (k = 0; k < w->count; k++) if (w->body[k] == body && body) return k;
-    return -1;
-}
-
-FSI_API fsi__d3 fsi__rg_velocity_at(const fsi_rigid *w, int id, fsi__d3 x)
-{
-    const fsi__rg_impl *im = fsi__rg_of(w);
-    return fsi__rg_side_velocity(im, id, fsi__d3_sub(x, fsi__d3_of(im->moving[id].start.position)), NULL);
-}
-
-FSI_API void fsi__rg_push(fsi_rigid *w, int id, fsi__d3 impulse, fsi__d3 moment)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    fsi__rg_moving *m = &im->moving[id];
-    int k;
-    m->sum = fsi__d3_add(m->sum, impulse);
-    m->moment = fsi__d3_add(m->moment, moment);
-    if (!fsi__rg_mobile(im, id)) return;
-    if (m->tree >= 0) {
-        fsi__rg_tree *t = im->tree[m->tree];
-        memset(t->rhs, 0, (size_t)t->view.coordinates * sizeof *t->rhs);
-        fsi__rg_gather(t, m->link, moment, impulse, t->rhs);
-        for (k = 0; k < t->view.coordinates; k++) t->g[k] += t->rhs[k];
-        fsi__rg_tree_solve(t, t->rhs, t->y);
-        for (k = 0; k < t->view.coordinates; k++) t->u[k] += t->y[k];
-        fsi__rg_tree_spread(im, t, t->u);
-        return;
-    }
-    m->v = fsi__d3_madd(m->v, m->inverse_mass, impulse);
-    m->w = fsi__d3_add(m->w, fsi__rg_mul(m->inverse_inertia, moment));
-}
-
-/* The most that a torque of 1 N m turns a free body by [rad/s^2]. */
+/* An upper bound of the angular acceleration by a torque of 1 N m [rad/s^2]. */
 static double fsi__rg_turned_by(const fsi__rg_record *r) { return r->inverse[0] + r->inverse[4] + r->inverse[8]; }
 
-/* Forces and targets that would make a body faster than any may be, in a step of dt. */
+static fsi_status fsi__rg_check_target(const fsi_rigid *w, int id, double dt, const char *fn)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__d3 from = fsi__d3_of(im->body[id]->pose.position), to = fsi__d3_of(im->record[id].target.position);
+    const double speed = dt > 0 ? fsi__d3_norm(fsi__d3_sub(to, from)) / dt : 0;
+    if (speed <= FSI__RG_FASTEST) return FSI_OK;
+    return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, speed,
+        "body %d: its target asks for %g m/s, the most is %g", id, speed, FSI__RG_FASTEST);
+}
+
+/* Refuses forces and targets that would make a body too fast in a step of dt. */
 static fsi_status fsi__rg_check_drive(const fsi_rigid *w, int id, double dt, const char *fn)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
     const fsi__rg_record *r = &im->record[id];
-    const fsi__d3 force = fsi__d3_add(fsi__d3_of(im->force[id]), fsi__d3_of(r->once_force));
-    const fsi__d3 torque = fsi__d3_add(fsi__d3_of(im->torque[id]), fsi__d3_of(r->once_torque));
-    double speed = 0, spin = 0;
-    if (im->kind[id] == FSI_RIGID_KINEMATIC && r->has_target && dt > 0) {
-        speed = fsi__d3_norm(fsi__d3_sub(fsi__d3_of(r->target.position), fsi__d3_of(im->body[id]->pose.position))) / dt;
-        if (!(speed <= FSI__RG_FASTEST)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, speed, "body %d: its target asks for %g m/s, the most is %g", id, speed, FSI__RG_FASTEST);
-    }
+    const double force = fsi__d3_norm(fsi__d3_add(fsi__d3_of(im->force[id]), fsi__d3_of(r->once_force)));
+    const double torque = fsi__d3_norm(fsi__d3_add(fsi__d3_of(im->torque[id]), fsi__d3_of(r->once_torque)));
+    const int is_free = im->link[id] < 0;
+    if (im->kind[id] == FSI_RIGID_KINEMATIC && r->has_target) return fsi__rg_check_target(w, id, dt, fn);
     if (im->kind[id] != FSI_RIGID_DYNAMIC) return FSI_OK;
-    if (r->tree < 0) {
-        speed = fsi__d3_norm(force) * dt / r->mass;
-        spin = fsi__d3_norm(torque) * dt * fsi__rg_turned_by(r);
-    }
-    if (!(speed <= FSI__RG_FASTEST && fsi__d3_norm(force) <= FSI__RG_STRONGEST))
-        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, fsi__d3_norm(force), "body %d: its force of %g N is beyond %g, or would make it faster than %g m/s", id, fsi__d3_norm(force), FSI__RG_STRONGEST, FSI__RG_FASTEST);
-    if (!(spin <= FSI__RG_FASTEST && fsi__d3_norm(torque) <= FSI__RG_STRONGEST))
-        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, fsi__d3_norm(torque), "body %d: its torque of %g N m is beyond %g, or would make it turn faster than %g rad/s", id, fsi__d3_norm(torque), FSI__RG_STRONGEST, FSI__RG_FASTEST);
+    if (!(force <= FSI__RG_STRONGEST && (!is_free || force * dt / r->mass <= FSI__RG_FASTEST)))
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, force,
+            "body %d: its force of %g N is beyond %g, or would make it faster than %g m/s", id, force,
+            FSI__RG_STRONGEST, FSI__RG_FASTEST);
+    if (!(torque <= FSI__RG_STRONGEST && (!is_free || torque * dt * fsi__rg_turned_by(r) <= FSI__RG_FASTEST)))
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, torque,
+            "body %d: its torque of %g N m is beyond %g, or would make it turn faster than %g rad/s", id, torque,
+            FSI__RG_STRONGEST, FSI__RG_FASTEST);
     return FSI_OK;
 }
 
-/* Everything that a caller may have written is looked at. */
+/* Checks all that a caller may have written. */
 static fsi_status fsi__rg_check_inputs(const fsi_rigid *w, double dt, const char *fn)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
@@ -2842,33 +667,41 @@ static fsi_status fsi__rg_check_inputs(const fsi_rigid *w, double dt, const char
     for (id = 0; id < w->count; id++) {
         const fsi_body *b = im->body[id];
         if (im->kind[id] == FSI_RIGID_NONE) continue;
-        if (!fsi_v3_is_finite(im->force[id])) return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "body %d: force is not finite", id);
-        if (!fsi_v3_is_finite(im->torque[id])) return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "body %d: torque is not finite", id);
-        if (!fsi_v3_is_finite(b->velocity) || !fsi_v3_is_finite(b->angular_velocity)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "body %d: its velocity is not finite", id);
+        if (!fsi_v3_is_finite(im->force[id]))
+            return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "body %d: force is not finite", id);
+        if (!fsi_v3_is_finite(im->torque[id]))
+            return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "body %d: torque is not finite", id);
+        if (!fsi_v3_is_finite(b->velocity) || !fsi_v3_is_finite(b->angular_velocity))
+            return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "body %d: its velocity is not finite", id);
         if (w->desc.dim == 2 && (im->force[id].z != 0 || im->torque[id].x != 0 || im->torque[id].y != 0))
-            return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d: force or torque leaves the plane z = 0 of a 2D world", id);
-        FSI__RG_TRY(fsi_body_check(w->context, b, id));
-        if (!fsi__rg_within(b->velocity, FSI__RG_FASTEST) || !fsi__rg_within(b->angular_velocity, FSI__RG_FASTEST))
-            return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)fsi_v3_norm(b->velocity), "body %d: its velocity is beyond %g m/s or rad/s", id, FSI__RG_FASTEST);
-        FSI__RG_TRY(fsi__rg_check_drive(w, id, dt, fn));
+            return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0,
+                "body %d: force or torque leaves the plane z = 0 of a 2D world", id);
+        FSI__TRY(fsi_body_check(w->context, b, id));
+        if (!fsi__col_within(b->velocity, FSI__RG_FASTEST) || !fsi__col_within(b->angular_velocity, FSI__RG_FASTEST))
+            return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)fsi_v3_norm(b->velocity),
+                "body %d: its velocity is beyond %g m/s or rad/s", id, FSI__RG_FASTEST);
+        FSI__TRY(fsi__rg_check_drive(w, id, dt, fn));
     }
     return FSI_OK;
 }
 
-/* Turn matrices and inertias of a body where it starts. */
+/* Rotation matrix, mass and inertia of a body at the start of the substep. */
 static void fsi__rg_start_body(fsi__rg_impl *im, int id)
 {
-    fsi__rg_moving *m = &im->moving[id];
-    fsi__rg_matrix(m->start.orientation, m->turn);
+    fsi__ct_body *m = &im->moving[id];
+    fsi__d9_of_quat(m->start.orientation, m->turn);
     m->inverse_mass = 0;
     if (im->kind[id] != FSI_RIGID_DYNAMIC || m->tree >= 0) return;
     m->inverse_mass = 1 / im->record[id].mass;
-    fsi__rg_world(m->turn, im->record[id].inertia, m->inertia);
-    fsi__rg_world(m->turn, im->record[id].inverse, m->inverse_inertia);
+    fsi__d9_turn(m->turn, im->record[id].inertia, m->inertia);
+    fsi__d9_turn(m->turn, im->record[id].inverse, m->inverse_inertia);
 }
 
-/* A force that was changed since the last step wakes; one that stays does not. */
-static int fsi__rg_changed(fsi_vec3 a, fsi_vec3 b) { return a.x < b.x || a.x > b.x || a.y < b.y || a.y > b.y || a.z < b.z || a.z > b.z; }
+/* A force that has changed since the last step wakes a body; one that stays does not. */
+static int fsi__rg_changed(fsi_vec3 a, fsi_vec3 b)
+{
+    return a.x < b.x || a.x > b.x || a.y < b.y || a.y > b.y || a.z < b.z || a.z > b.z;
+}
 static int fsi__rg_nonzero(fsi_vec3 a) { return fsi__rg_changed(a, fsi_v3(0, 0, 0)); }
 
 static void fsi__rg_load_body(fsi_rigid *w, int id, double dt)
@@ -2876,16 +709,19 @@ static void fsi__rg_load_body(fsi_rigid *w, int id, double dt)
     fsi__rg_impl *im = fsi__rg_of(w);
     const fsi__rg_record *r = &im->record[id];
     const fsi_body *b = im->body[id];
-    fsi__rg_moving *m = &im->moving[id];
+    fsi__ct_body *m = &im->moving[id];
+    fsi__rg_rest *rest = &im->rest[id];
     memset(m, 0, sizeof *m);
     m->start = m->pose = b->pose;
     m->v0 = m->v = fsi__d3_of(b->velocity);
     m->w0 = m->w = fsi__d3_of(b->angular_velocity);
-    m->tree = r->tree;
-    m->link = r->link;
-    m->asleep = im->asleep[id];
-    m->group = r->group;
-    m->still = r->still;
+    m->tree = im->link[id];
+    m->link = im->solid[id].link;
+    memset(rest, 0, sizeof *rest);
+    rest->asleep = im->asleep[id];
+    rest->group = r->group;
+    rest->still = r->still;
+    m->mobile = im->kind[id] == FSI_RIGID_DYNAMIC && !rest->asleep;
     m->force = fsi__d3_madd(fsi__d3_of(fsi_v3_add(im->force[id], r->once_force)), r->mass, fsi__d3_of(w->desc.gravity));
     m->torque = fsi__d3_of(fsi_v3_add(im->torque[id], r->once_torque));
     m->force = fsi__d3_madd(m->force, 1 / dt, fsi__d3_of(fsi__rg_liquid(im, id)));
@@ -2893,20 +729,32 @@ static void fsi__rg_load_body(fsi_rigid *w, int id, double dt)
     fsi__rg_start_body(im, id);
 }
 
-FSI_API int fsi__rg_pushed(const fsi_rigid *w, int id, fsi__d3 impulse)
+/* Wakes the body, and those that fell asleep with it. */
+static void fsi__rg_wake_group(fsi_rigid *w, int id)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    const int group = im->rest[id].group;
+    int k;
+    for (k = 0; k < w->count; k++) {
+        if (im->kind[k] != FSI_RIGID_DYNAMIC || !im->rest[k].asleep) continue;
+        if (k != id && im->rest[k].group != group) continue;
+        im->rest[k].asleep = 0;
+        im->rest[k].still = 0;
+        im->moving[k].mobile = 1;
+        im->stats.woken++;
+    }
+}
+
+/* Is the impulse of a step more than rest allows? */
+static int fsi__rg_pushed(const fsi_rigid *w, int id, fsi__d3 impulse)
 {
     return fsi__d3_norm(impulse) > 0.1 * (double)w->desc.sleep_speed * fsi__rg_of(w)->record[id].mass;
 }
 
-static void fsi__rg_load_tree(fsi__rg_tree *t)
+FSI_API void fsi__rg_wake_pushed(fsi_rigid *w, int id)
 {
-    const int n = t->view.coordinates;
-    int k;
-    for (k = 0; k < n; k++) {
-        t->q1[k] = (double)t->q[k];
-        t->u0[k] = t->u[k] = (double)t->rate[k];
-        t->hold1[k] = t->hold[k];
-    }
+    fsi__rg_impl *im = fsi__rg_of(w);
+    if (im->rest[id].asleep && fsi__rg_pushed(w, id, im->moving[id].sum)) fsi__rg_wake_group(w, id);
 }
 
 /* The published contacts as those of the last substep. */
@@ -2914,7 +762,7 @@ static fsi_status fsi__rg_load_contacts(fsi_rigid *w, const char *fn)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     int i;
-    FSI__RG_TRY(FSI__RG_ROOM(w, im->last, 0, im->last_capacity, w->contact_count, fn));
+    FSI__TRY(FSI__CD_ROOM(w->context, im->last, 0, im->last_capacity, w->contact_count, fn));
     for (i = 0; i < w->contact_count; i++) {
         const fsi_rigid_contact *c = &im->contact[i];
         fsi__rg_touch *t = &im->last[i];
@@ -2932,109 +780,391 @@ static fsi_status fsi__rg_load_contacts(fsi_rigid *w, const char *fn)
     return FSI_OK;
 }
 
+/* Do forces or liquids wake the sleeping body? */
+static int fsi__rg_is_woken(const fsi_rigid *w, int id)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__rg_record *r = &im->record[id];
+    if (fsi__rg_changed(im->force[id], r->seen_force) || fsi__rg_changed(im->torque[id], r->seen_torque)) return 1;
+    if (fsi__rg_nonzero(r->once_force) || fsi__rg_nonzero(r->once_torque)) return 1;
+    return fsi__rg_pushed(w, id, fsi__d3_of(fsi__rg_liquid(im, id)));
+}
+
 FSI_API fsi_status fsi__rg_begin(fsi_rigid *w, double dt, const char *fn)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__jt_tree *t;
     int id, k;
-    FSI__RG_TRY(fsi__rg_check_inputs(w, dt, fn));
-    FSI__RG_TRY(fsi__rg_load_contacts(w, fn));
+    FSI__TRY(fsi__rg_check_inputs(w, dt, fn));
+    FSI__TRY(fsi__rg_load_contacts(w, fn));
     memset(&im->stats, 0, sizeof im->stats);
+    memset(&im->report, 0, sizeof im->report);
     im->touch_count = im->row_count = im->carried = 0;
     im->now = w->time;
     for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) fsi__rg_load_body(w, id, dt);
     for (id = 0; id < w->count; id++) {
-        const fsi__rg_record *r = &im->record[id];
-        if (im->kind[id] != FSI_RIGID_DYNAMIC || !im->moving[id].asleep) continue;
-        if (fsi__rg_changed(im->force[id], r->seen_force) || fsi__rg_changed(im->torque[id], r->seen_torque) || fsi__rg_nonzero(r->once_force)
-            || fsi__rg_nonzero(r->once_torque) || fsi__rg_pushed(w, id, fsi__d3_of(fsi__rg_liquid(im, id)))) fsi__rg_wake_group(w, id);
+        if (im->kind[id] != FSI_RIGID_DYNAMIC || !im->rest[id].asleep) continue;
+        if (fsi__rg_is_woken(w, id)) fsi__rg_wake_group(w, id);
     }
-    for (k = 0; k < w->tree_count; k++) if (im->tree[k]) fsi__rg_load_tree(im->tree[k]);
+    for (k = 0; (t = fsi__rg_next_tree(w, &k, 0)) != NULL;) fsi__jt_begin(t);
     return FSI_OK;
 }
 
-/* Without contacts: v += dt F/m, omega += dt I^-1 tau (the gyroscopic turn is exact in fsi_body_integrate). Kinematic: where told. */
-static void fsi__rg_predict_body(fsi_rigid *w, int id, double dt)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    fsi__rg_moving *m = &im->moving[id];
-    m->v = m->v0;
-    m->w = m->w0;
-    m->pose = m->start;
-    if (im->kind[id] == FSI_RIGID_STATIC || m->asleep) m->v = m->w = fsi__rg_zero();
-    if (!fsi__rg_mobile(im, id) || m->tree >= 0) {
-        if (im->kind[id] != FSI_RIGID_KINEMATIC) return;
-    } else {
-        m->v = fsi__d3_madd(m->v, dt * m->inverse_mass, m->force);
-        m->w = fsi__d3_madd(m->w, dt, fsi__rg_mul(m->inverse_inertia, m->torque));
-    }
-    m->pose.position = fsi__d3_real(fsi__d3_madd(fsi__d3_of(m->start.position), dt, m->v));
-    m->pose.orientation = fsi_quat_integrate(m->start.orientation, fsi__d3_real(m->w), (fsi_real)dt);
-}
-
-FSI_API fsi_status fsi__rg_predict(fsi_rigid *w, double dt, const char *fn)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    int id, k, l;
-    for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) fsi__rg_predict_body(w, id, dt);
-    for (k = 0; k < w->tree_count; k++) {
-        fsi__rg_tree *t = im->tree[k];
-        if (!t || !fsi__rg_tree_awake(im, t)) continue;
-        if (!fsi__rg_tree_predict(w, t, dt)) return fsi__fail(w->context, FSI_ERROR_SINGULAR, fn, k, 0, "tree %d: its inertia is singular", k);
-        for (l = t->fixed; l < t->view.link_count; l++) {
-            fsi__rg_moving *m = &im->moving[t->body[l]];
-            m->pose.position = fsi__d3_real(fsi__d3_madd(t->c[l], dt, m->v));
-            m->pose.orientation = fsi_quat_integrate(t->orientation[l], fsi__d3_real(m->w), (fsi_real)dt);
-        }
-    }
-    return FSI_OK;
-}
+/* ---- >>predict: velocities without contacts ---------------------------------------------------------------------- */
 
 FSI_API void fsi__rg_aim_kinematic(fsi_rigid *w, double left)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     int id;
     for (id = 0; id < w->count; id++) if (im->kind[id] == FSI_RIGID_KINEMATIC && im->record[id].has_target) {
-        fsi__rg_moving *m = &im->moving[id];
-        fsi_quat turn = fsi_quat_mul(im->record[id].target.orientation, fsi_quat_conj(m->start.orientation));
-        m->v0 = fsi__d3_scale(fsi__d3_sub(fsi__d3_of(im->record[id].target.position), fsi__d3_of(m->start.position)), 1 / left);
+        fsi__ct_body *m = &im->moving[id];
+        const fsi_pose *to = &im->record[id].target;
+        const fsi_quat turn = fsi_quat_mul(to->orientation, fsi_quat_conj(m->start.orientation));
+        m->v0 = fsi__d3_scale(fsi__d3_sub(fsi__d3_of(to->position), fsi__d3_of(m->start.position)), 1 / left);
         m->w0 = fsi__d3_scale(fsi__d3_of(fsi_quat_rotation_vector(turn)), 1 / left);
     }
 }
 
-/* Turns a body by its pseudo-velocity; its angular momentum stays. */
+/* The orientation after dt at the angular velocity w. Never inlined: it is long. */
+FSI__NOINLINE static fsi_quat fsi__rg_rotate(fsi_quat q, fsi__d3 w, double dt)
+{
+    return fsi_quat_integrate(q, fsi__d3_real(w), (fsi_real)dt);
+}
+
+/* Without contacts: v += dt F/m, omega += dt I^-1 tau; fsi_body_integrate adds the gyroscopic effect, exactly.
+   Kinematic bodies keep their prescribed velocity. */
+static void fsi__rg_predict_body(fsi_rigid *w, int id, double dt)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__ct_body *m = &im->moving[id];
+    m->v = m->v0;
+    m->w = m->w0;
+    m->pose = m->start;
+    if (im->kind[id] == FSI_RIGID_STATIC || im->rest[id].asleep) m->v = m->w = fsi__d3_zero();
+    if (!fsi__rg_mobile(im, id) || m->tree >= 0) {
+        if (im->kind[id] != FSI_RIGID_KINEMATIC) return;
+    } else {
+        m->v = fsi__d3_madd(m->v, dt * m->inverse_mass, m->force);
+        m->w = fsi__d3_madd(m->w, dt, fsi__d9_mul(m->inverse_inertia, m->torque));
+    }
+    m->pose.position = fsi__d3_real(fsi__d3_madd(fsi__d3_of(m->start.position), dt, m->v));
+    m->pose.orientation = fsi__rg_rotate(m->start.orientation, m->w, dt);
+}
+
+/* A tree without contacts. */
+static fsi_status fsi__rg_predict_tree(fsi_rigid *w, fsi__jt_tree *t, int index, double dt, const char *fn)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int l;
+    for (l = 0; l < t->view.link_count; l++) {
+        t->force[l] = im->moving[t->body[l]].force;
+        t->torque[l] = im->moving[t->body[l]].torque;
+    }
+    fsi__jt_place_root(t, &im->moving[t->body[0]].start);
+    if (!fsi__jt_predict(t, dt, im->now + dt))
+        return fsi__fail(w->context, FSI_ERROR_SINGULAR, fn, index, 0, "tree %d: its inertia is singular", index);
+    fsi__ct_spread(im->moving, t);
+    for (l = t->fixed; l < t->view.link_count; l++) {
+        fsi__ct_body *m = &im->moving[t->body[l]];
+        m->pose.position = fsi__d3_real(fsi__d3_madd(t->c[l], dt, m->v));
+        m->pose.orientation = fsi__rg_rotate(t->orientation[l], m->w, dt);
+    }
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__rg_predict(fsi_rigid *w, double dt, const char *fn)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__jt_tree *t;
+    int id, k;
+    for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) fsi__rg_predict_body(w, id, dt);
+    for (k = 0; (t = fsi__rg_next_tree(w, &k, 1)) != NULL;) FSI__TRY(fsi__rg_predict_tree(w, t, k - 1, dt, fn));
+    return FSI_OK;
+}
+
+/* ---- >>collide: contact points become rows ----------------------------------------------------------------------- */
+
+static int fsi__rg_touch_before(const fsi__rg_touch *s, const fsi__rg_touch *t)
+{
+    if (s->a != t->a) return s->a < t->a;
+    if (s->b != t->b) return s->b < t->b;
+    return s->key < t->key;
+}
+
+static void fsi__rg_sort_touches(fsi__rg_touch *touch, int n)
+{
+    int g, i, k, gap;
+    for (g = 0; g < FSI__CD_GAPS; g++) for (gap = fsi__cd_shell_gaps()[g], i = gap; i < n; i++) {
+        fsi__rg_touch t = touch[i];
+        for (k = i; k >= gap && fsi__rg_touch_before(&t, &touch[k - gap]); k -= gap) touch[k] = touch[k - gap];
+        touch[k] = t;
+    }
+}
+
+/* Names the features of a contact point: part of a, part of b, feature. */
+static uint64_t fsi__rg_key(const fsi__cd_found *f, const fsi__cd_pair *pair, uint32_t feature)
+{
+    const uint32_t p = (uint32_t)f->placed[pair->p].index;
+    const uint32_t q = pair->q < 0 ? 0 : (uint32_t)f->placed[pair->q].index & 0xfffu;
+    return (uint64_t)p << 48 | (uint64_t)q << 32 | feature;
+}
+
+/* Contact points become touches, in order of pairs. There is room for those that sleeping bodies keep; touch and last
+   are swapped later. */
+static fsi_status fsi__rg_list_touches(fsi_rigid *w, const char *fn)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__cd_scene scene = fsi__rg_scene(w);
+    const fsi__cd_found *f = &im->found;
+    int i, k, n = im->last_count;
+    for (i = 0; i < f->pair_count; i++) n += f->pair[i].count;
+    FSI__TRY(FSI__CD_ROOM(w->context, im->touch, 0, im->touch_capacity, n, fn));
+    FSI__TRY(FSI__CD_ROOM(w->context, im->last, im->last_count, im->last_capacity, n, fn));
+
+    /* all that are not hidden */
+    im->touch_count = 0;
+    for (i = 0; i < f->pair_count; i++) for (k = 0; k < f->pair[i].count; k++) {
+        const fsi__cd_pair *pair = &f->pair[i];
+        const fsi__col_point *s = &f->point[pair->first + k];
+        fsi__rg_touch *t = &im->touch[im->touch_count];
+        if (s->hidden) continue;
+        im->touch_count++;
+        t->a = f->placed[pair->p].body;
+        t->b = pair->q < 0 ? pair->q : f->placed[pair->q].body;
+        t->key = fsi__rg_key(f, pair, s->feature);
+        t->x = s->x;
+        t->n = s->n;
+        t->depth = s->depth;
+        t->impulse = fsi__d3_zero();
+        t->margin = fsi__cd_margin(&scene, t->a, t->b);
+    }
+    return FSI_OK;
+}
+
+/* Relative velocity of two bodies at a contact: predicted, or at the substep's start. */
+static fsi__d3 fsi__rg_approach(const fsi__rg_impl *im, const fsi__rg_touch *t, int at_start)
+{
+    fsi__d3 u = fsi__d3_zero();
+    int s, id;
+    for (s = 0; s < 2; s++) if ((id = s ? t->b : t->a) >= 0) {
+        const fsi__ct_body *m = &im->moving[id];
+        fsi__d3 r = fsi__d3_sub(t->x, fsi__d3_of(m->start.position));
+        u = fsi__d3_madd(u, s ? -1 : 1,
+            fsi__d3_add(at_start ? m->v0 : m->v, fsi__d3_cross(at_start ? m->w0 : m->w, r)));
+    }
+    return u;
+}
+
+/* Wakes sleeping bodies that an active one hits, or that a kinematic one carries. Returns how many woke. */
+static int fsi__rg_wake_touched(fsi_rigid *w, double dt)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    const int before = im->stats.woken;
+    int i;
+    for (i = 0; i < im->touch_count; i++) {
+        const fsi__rg_touch *t = &im->touch[i];
+        const int sleeper = im->rest[t->a].asleep ? t->a : (t->b >= 0 && im->rest[t->b].asleep ? t->b : -1);
+        const int other = sleeper == t->a ? t->b : t->a;
+        const int carried = other >= 0 && im->kind[other] == FSI_RIGID_KINEMATIC && t->depth > -t->margin;
+        if (sleeper < 0) continue;
+        if (!carried && t->depth < 0 && !(fsi__d3_dot(fsi__rg_approach(im, t, 0), t->n) * dt < t->depth)) continue;
+        fsi__rg_wake_group(w, sleeper);
+    }
+    return im->stats.woken - before;
+}
+
+/* The same contact in the substep before; NULL: there was none. */
+static const fsi__rg_touch *fsi__rg_find_last(const fsi__rg_impl *im, const fsi__rg_touch *t)
+{
+    int lo = 0, hi = im->last_count;
+    while (lo < hi) {
+        const int mid = lo + (hi - lo) / 2;
+        if (fsi__rg_touch_before(&im->last[mid], t)) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo < im->last_count && !fsi__rg_touch_before(t, &im->last[lo]) ? &im->last[lo] : NULL;
+}
+
+/* Initial impulse of a row: that of the substep before, for this one's dt. */
+static void fsi__rg_warm_row(const fsi__rg_impl *im, const fsi__rg_touch *t, double dt, fsi__ct_row *row)
+{
+    const fsi__rg_touch *last = fsi__rg_find_last(im, t);
+    const double scale = im->last_dt > 0 ? dt / im->last_dt : 1;
+    if (!last) return;
+    row->jn = scale * fsi__d3_dot(last->impulse, t->n);
+    row->jt = fsi__d3_scale(last->impulse, scale);
+    if (!(row->jn > 0)) { row->jn = 0; row->jt = fsi__d3_zero(); }
+}
+
+/* A contact as a row. A gap may close except for the slop, u.n >= -(gap - slop)/dt: within the slop contacts persist,
+   so that they do not come and go. An impact that is faster than restitution_speed leaves with e |u.n|, and is not
+   slowed down before the gap has closed. */
+static void fsi__rg_touch_row(const fsi_rigid *w, const fsi__rg_touch *t, fsi__ct_row *row, double dt)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__rg_record *a = &im->record[t->a], *b = t->b >= 0 ? &im->record[t->b] : NULL;
+    const fsi__cd_plane *p = b ? NULL : &im->plane[-1 - t->b];
+    const double ea = fsi__rg_restitution(w, a->restitution);
+    const double eb = fsi__rg_restitution(w, b ? b->restitution : p->restitution);
+    const double slop = fsi__rg_pair_slop(w, t->a, t->b);
+    const double speed = -fsi__d3_dot(fsi__rg_approach(im, t, 1), t->n);
+    const int closing = -t->depth + dt * fsi__d3_dot(fsi__rg_approach(im, t, 0), t->n) < 0;
+    const int fast = speed > (double)w->desc.restitution_speed;
+
+    /* geometry */
+    memset(row, 0, sizeof *row);
+    row->a = t->a;
+    row->b = t->b < 0 ? FSI__CT_WORLD : t->b;
+    row->point = t->x;
+    row->n = t->n;
+    row->depth = t->depth;
+    row->margin = t->margin;
+
+    /* velocity wanted, friction, separation */
+    row->aim = t->depth < -slop ? (t->depth + slop) / dt : 0;
+    if (fast) row->aim = t->depth < 0 ? t->depth / dt : 0;
+    if (fast && closing) row->aim = (ea > eb ? ea : eb) * speed;
+    row->friction = sqrt(fsi__rg_friction(w, a->friction) * fsi__rg_friction(w, b ? b->friction : p->friction));
+    if (t->depth > slop) row->push = (double)w->desc.push * (t->depth - slop) / dt;
+    if (w->desc.warm_start) fsi__rg_warm_row(im, t, dt, row);
+}
+
+/* Contacts of sleeping bodies stay as they are, behind the others. */
+static void fsi__rg_carry_touches(fsi_rigid *w)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__cd_scene scene = fsi__rg_scene(w);
+    int i;
+    im->carried = 0;
+    for (i = 0; i < im->last_count; i++) {
+        const fsi__rg_touch *t = &im->last[i];
+        const int active = fsi__cd_active(&scene, t->a) || (t->b >= 0 && fsi__cd_active(&scene, t->b));
+        if (!active && im->kind[t->a] != FSI_RIGID_NONE) im->touch[im->touch_count + im->carried++] = *t;
+    }
+}
+
+FSI_API fsi_status fsi__rg_collide(fsi_rigid *w, double dt, const char *fn)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__cd_scene scene = fsi__rg_scene(w);
+    const double clock = fsi__now(w->context);
+    fsi__ct_system s;
+    int i;
+
+    /* ends: each pass wakes some body, or is the last */
+    for (;;) {
+        FSI__TRY(fsi__cd_search(&scene, dt, fn));
+        FSI__TRY(fsi__rg_list_touches(w, fn));
+        if (!fsi__rg_wake_touched(w, dt)) break;
+        FSI__TRY(fsi__rg_predict(w, dt, fn));
+    }
+
+    /* rows and islands */
+    FSI__TRY(FSI__CD_ROOM(w->context, im->row, 0, im->row_capacity, im->touch_count, fn));
+    for (i = 0; i < im->touch_count; i++) fsi__rg_touch_row(w, &im->touch[i], &im->row[i], dt);
+    im->row_count = im->touch_count;
+    s = fsi__rg_system(w);
+    FSI__TRY(fsi__ct_plan(&s, fn));
+    fsi__rg_carry_touches(w);
+    im->stats.seconds_collide += fsi__now(w->context) - clock;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__rg_rows(fsi_rigid *w, int n, fsi__ct_row **rows, const char *fn)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    FSI__TRY(FSI__CD_ROOM(w->context, im->row, im->touch_count, im->row_capacity, im->touch_count + n, fn));
+    if (n > 0) memset(im->row + im->touch_count, 0, (size_t)n * sizeof *im->row);
+    im->row_count = im->touch_count + n;
+    *rows = im->row ? im->row + im->touch_count : NULL;
+    return FSI_OK;
+}
+
+/* ---- >>solve, and what drivers ask for --------------------------------------------------------------------------- */
+
+FSI_API void fsi__rg_solve(fsi_rigid *w, double dt, fsi__ct_particle *particles, double enough)
+{
+    const double clock = fsi__now(w->context);
+    fsi__ct_system s = fsi__rg_system(w);
+    s.particle = particles;
+    fsi__ct_solve(&s, dt, enough);
+    fsi__rg_of(w)->stats.seconds_solve += fsi__now(w->context) - clock;
+}
+
+FSI_API fsi__rg_contacts fsi__rg_contacts_of(const fsi_rigid *w)
+{
+    fsi__rg_contacts c;
+    const fsi__rg_impl *im = w ? fsi__rg_of(w) : NULL;
+    memset(&c, 0, sizeof c);
+    if (!im) return c;
+    c.row = im->row;
+    c.count = im->touch_count;
+    c.sweeps = im->report.sweeps;
+    c.residual = im->report.residual;
+    c.begun = im->begun > 0;
+    return c;
+}
+
+FSI_API fsi__ct_body *fsi__rg_bodies(const fsi_rigid *w) { return fsi__rg_of(w)->moving; }
+
+FSI_API int fsi__rg_find(const fsi_rigid *w, const fsi_body *body)
+{
+    int k;
+    for (k = 0; k < w->count; k++) if (w->body[k] == body && body) return k;
+    return -1;
+}
+
+FSI_API void fsi__rg_push(fsi_rigid *w, int id, fsi__d3 impulse, fsi__d3 moment)
+{
+    const fsi__ct_system s = fsi__rg_system(w);
+    fsi__ct_body *m = &s.body[id];
+    m->sum = fsi__d3_add(m->sum, impulse);
+    m->moment = fsi__d3_add(m->moment, moment);
+    if (!m->mobile) return;
+    fsi__ct_push(&s, id, impulse, moment);
+    if (m->tree >= 0) fsi__ct_spread(s.body, s.tree[m->tree]);
+}
+
+/* ---- >>advance: poses -------------------------------------------------------------------------------------------- */
+
+/* Moves a body by its pseudo-velocities; its angular momentum about its centre stays. */
 static void fsi__rg_shift_body(fsi__rg_impl *im, int id, double dt)
 {
-    fsi__rg_moving *m = &im->moving[id];
+    fsi__ct_body *m = &im->moving[id];
     double turn[9], tensor[9];
     fsi__d3 momentum;
     if (!(fsi__d3_dot(m->pv, m->pv) > 0) && !(fsi__d3_dot(m->pw, m->pw) > 0)) return;
-    fsi__rg_matrix(m->pose.orientation, turn);
-    fsi__rg_world(turn, im->record[id].inertia, tensor);
-    momentum = fsi__rg_mul(tensor, m->w);
+    fsi__d9_of_quat(m->pose.orientation, turn);
+    fsi__d9_turn(turn, im->record[id].inertia, tensor);
+    momentum = fsi__d9_mul(tensor, m->w);
     m->pose.position = fsi__d3_real(fsi__d3_madd(fsi__d3_of(m->pose.position), dt, m->pv));
-    m->pose.orientation = fsi_quat_integrate(m->pose.orientation, fsi__d3_real(m->pw), (fsi_real)dt);
-    fsi__rg_matrix(m->pose.orientation, turn);
-    fsi__rg_world(turn, im->record[id].inverse, tensor);
-    m->w = fsi__rg_mul(tensor, momentum);
+    m->pose.orientation = fsi__rg_rotate(m->pose.orientation, m->pw, dt);
+    fsi__d9_of_quat(m->pose.orientation, turn);
+    fsi__d9_turn(turn, im->record[id].inverse, tensor);
+    m->w = fsi__d9_mul(tensor, momentum);
 }
 
-#define FSI__RG_BENT 0.125 /* margins that a gap may close by more than its row says before it is looked at */
+#define FSI__RG_BENT 0.125 /* margins: a gap that closes by more than its row predicts is checked at the end pose */
 
-/* Rows are linear. By how much more a gap may close at a relative velocity of `speed`: points of a body that turns by a stray by up to a^2 times
-   its reach from their line, part of it because the axis turns too, and its faces turn against what slides along them. */
+/* Rows are linear. A bound of how much more a gap may close at a relative velocity of `speed`: points of a body that
+   rotates by an angle a leave their line by up to a^2 times its reach, partly because the axis turns too, and its faces
+   rotate against what slides along them. */
 static double fsi__rg_bend(const fsi__rg_impl *im, int a, int b, double speed, double dt)
 {
     const double turn_a = fsi__d3_norm(im->moving[a].w) * dt, turn_b = b < 0 ? 0 : fsi__d3_norm(im->moving[b].w) * dt;
-    return turn_a * turn_a * im->record[a].reach + (b < 0 ? 0 : turn_b * turn_b * im->record[b].reach) + (turn_a + turn_b) * speed * dt;
+    return turn_a * turn_a * im->solid[a].reach + (b < 0 ? 0 : turn_b * turn_b * im->solid[b].reach)
+        + (turn_a + turn_b) * speed * dt;
 }
 
-/* What split impulses may close of a gap: what the velocities as solved leave. Returns whether it is to be looked at where these take it; links
-   of trees are not: where they will be is not known yet. */
-static int fsi__rg_foresee_gap(const fsi_rigid *w, const fsi__rg_touch *t, fsi__rg_row *row, double dt)
+/* Split impulses may close a gap by what the velocities as solved leave of it. Returns whether the gap must be checked
+   at the end poses; those of links are not known yet. */
+static int fsi__rg_foresee_gap(const fsi_rigid *w, const fsi__rg_touch *t, fsi__ct_row *row, double dt)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
-    const fsi__d3 u = fsi__rg_relative(im, row, NULL);
-    const double after = row->depth - dt * fsi__d3_dot(u, row->n), before = fmax(row->depth, fsi__rg_pair_slop(w, t->a, t->b));
+    const fsi__ct_system s = fsi__rg_system(w);
+    const fsi__d3 u = fsi__ct_relative(&s, row);
+    const double before = fmax(row->depth, fsi__rg_pair_slop(w, t->a, t->b));
+    const double after = row->depth - dt * fsi__d3_dot(u, row->n);
     if (row->depth < 0) row->push = fmin(0, after / dt);
     if (im->moving[t->a].tree >= 0 || (t->b >= 0 && im->moving[t->b].tree >= 0)) return 0;
     return after + fsi__rg_bend(im, t->a, t->b, fsi__d3_norm(u), dt) > before + FSI__RG_BENT * t->margin;
@@ -3044,27 +1174,27 @@ static void fsi__rg_foresee_gaps(fsi_rigid *w, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     int i, k, at = 0;
-    for (i = 0; i < im->pair_count; i++) {
-        fsi__rg_pair *pair = &im->pair[i];
-        for (pair->bent = k = 0; k < pair->count; k++) if (!im->spot[pair->first + k].hidden) {
+    for (i = 0; i < im->found.pair_count; i++) {
+        fsi__cd_pair *pair = &im->found.pair[i];
+        for (pair->bent = k = 0; k < pair->count; k++) if (!im->found.point[pair->first + k].hidden) {
             pair->bent |= fsi__rg_foresee_gap(w, &im->touch[at], &im->row[at], dt);
             at++;
         }
     }
 }
 
-/* A part where the velocities as solved take it. */
-static void fsi__rg_place_at_end(const fsi__rg_impl *im, const fsi__rg_placed *p, double grow, fsi__rg_placed *end)
+/* A part at its end pose, by the velocities as solved. */
+static void fsi__rg_place_at_end(const fsi__rg_impl *im, const fsi__col_placed *p, double grow, fsi__col_placed *end)
 {
     double turn[9];
-    fsi__rg_matrix(im->moving[p->body].pose.orientation, turn);
+    fsi__d9_of_quat(im->moving[p->body].pose.orientation, turn);
     *end = *p;
-    fsi__rg_place(p->part, fsi__d3_of(im->moving[p->body].pose.position), turn, end);
-    fsi__rg_box_of(end, grow);
+    fsi__col_place(p->part, fsi__d3_of(im->moving[p->body].pose.position), turn, end);
+    fsi__col_bound(end, grow);
 }
 
-/* The row among n of a pair that a spot at the step's end belongs to: of the same features, or the nearest one. */
-static int fsi__rg_row_of(const fsi__rg_touch *t, int n, const fsi__rg_spot *s)
+/* The row among n of a pair that belongs to a contact point at the end poses: of the same features, or the nearest. */
+static int fsi__rg_row_of(const fsi__rg_touch *t, int n, const fsi__col_point *s)
 {
     double least = 1e300;
     int k, best = 0;
@@ -3076,47 +1206,59 @@ static int fsi__rg_row_of(const fsi__rg_touch *t, int n, const fsi__rg_spot *s)
     return best;
 }
 
-/* Overlap that a step adds although its rows did not close is undone in the same step, what there was before by `push`. */
-static void fsi__rg_meet_at_end(const fsi_rigid *w, const fsi__rg_pair *pair, int first, int n, double dt)
+/* Contact points of a pair at the end poses. */
+static void fsi__rg_collide_at_end(const fsi_rigid *w, const fsi__cd_pair *pair, fsi__col_manifold *h)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__col_placed p, q;
+    h->n = 0;
+    fsi__rg_place_at_end(im, &im->found.placed[pair->p], h->margin, &p);
+    if (pair->q < 0) {
+        const fsi__cd_plane *plane = &im->plane[-1 - pair->q];
+        fsi__col_collide_plane(h, &p, plane->n, plane->offset, w->desc.dim);
+    } else {
+        fsi__rg_place_at_end(im, &im->found.placed[pair->q], h->margin, &q);
+        fsi__col_collide(h, &p, &q, w->desc.dim);
+    }
+}
+
+/* Overlap that a step adds although its rows did not close is undone in the same step; overlap of before, by `push`. */
+static void fsi__rg_meet_at_end(const fsi_rigid *w, const fsi__cd_pair *pair, int first, int n, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    const fsi__rg_placed *p = &im->placed[pair->p];
-    const double slop = fsi__rg_pair_slop(w, p->body, im->touch[first].b);
-    fsi__rg_placed pe, qe;
-    fsi__rg_heap h;
+    const fsi__rg_touch *touch = im->touch + first;
+    const double slop = fsi__rg_pair_slop(w, touch->a, touch->b);
+    fsi__col_manifold h;
     int k;
-    h.n = 0;
-    h.margin = im->touch[first].margin;
-    fsi__rg_place_at_end(im, p, h.margin, &pe);
-    if (pair->q < 0) fsi__rg_meet_plane(&h, &pe, im->plane[-1 - pair->q].n, im->plane[-1 - pair->q].offset, w->desc.dim);
-    else {
-        fsi__rg_place_at_end(im, &im->placed[pair->q], h.margin, &qe);
-        fsi__rg_meet(&h, &pe, &qe, w->desc.dim);
-    }
+    h.margin = touch->margin;
+    fsi__rg_collide_at_end(w, pair, &h);
     for (k = 0; k < h.n; k++) {
-        const fsi__rg_spot *s = &h.spot[k];
-        fsi__rg_row *row = &im->row[first + fsi__rg_row_of(im->touch + first, n, s)];
-        const double before = fmax(row->depth, slop), push = row->depth > slop ? (double)w->desc.push * (row->depth - slop) : 0;
+        const fsi__col_point *s = &h.point[k];
+        fsi__ct_row *row = &im->row[first + fsi__rg_row_of(touch, n, s)];
+        const double before = fmax(row->depth, slop);
+        const double push = row->depth > slop ? (double)w->desc.push * (row->depth - slop) : 0;
         if (!(fsi__d3_dot(row->n, s->n) > 0.7)) continue;
         if (s->depth > before) row->push = fmax(row->push, (s->depth - before + push) / dt);
         else if (row->depth < 0) row->push = fmax(row->push, fmin(0, s->depth / dt));
     }
 }
 
+/* The pairs whose gaps must be checked. */
 static void fsi__rg_find_bent(fsi_rigid *w, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     int i, k, n, at = 0;
-    for (i = 0; i < im->pair_count; i++, at += n) {
-        for (n = k = 0; k < im->pair[i].count; k++) n += !im->spot[im->pair[i].first + k].hidden;
-        if (im->pair[i].bent) fsi__rg_meet_at_end(w, &im->pair[i], at, n, dt);
+    for (i = 0; i < im->found.pair_count; i++, at += n) {
+        const fsi__cd_pair *pair = &im->found.pair[i];
+        for (n = k = 0; k < pair->count; k++) n += !im->found.point[pair->first + k].hidden;
+        if (pair->bent) fsi__rg_meet_at_end(w, pair, at, n, dt);
     }
 }
 
 /* From the substep's start with the velocities as solved, by fsi_body_integrate. */
 static void fsi__rg_advance_body(fsi__rg_impl *im, int id, double dt)
 {
-    fsi__rg_moving *m = &im->moving[id];
+    fsi__ct_body *m = &im->moving[id];
     fsi_body b = *im->body[id];
     b.mode = FSI_BODY_COUPLED;
     b.pose = m->start;
@@ -3129,18 +1271,39 @@ static void fsi__rg_advance_body(fsi__rg_impl *im, int id, double dt)
 
 static fsi_status fsi__rg_check_moved(const fsi_rigid *w, int id, const char *fn)
 {
-    const fsi__rg_moving *m = &fsi__rg_of(w)->moving[id];
+    const fsi__ct_body *m = &fsi__rg_of(w)->moving[id];
     const fsi_vec3 x = m->pose.position;
     const fsi_quat q = m->pose.orientation;
-    double v = fsi__d3_dot(m->v, m->v) + fsi__d3_dot(m->w, m->w), s = (double)q.x + (double)q.y + (double)q.z + (double)q.w;
-    if (!fsi_is_finite(v) || !fsi_is_finite(s) || !fsi_v3_is_finite(x)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, v, "body %d: its velocity or position is not finite after the step", id);
-    if (!(v <= 2 * FSI__RG_FASTEST * FSI__RG_FASTEST) || !fsi__rg_within(fsi__d3_real(m->v), FSI__RG_FASTEST) || !fsi__rg_within(fsi__d3_real(m->w), FSI__RG_FASTEST))
-        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, sqrt(v), "body %d would be faster than %g m/s or rad/s", id, FSI__RG_FASTEST);
-    if (!fsi__rg_within(x, 1e9)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)x.x, "body %d would be farther than 1e9 m from the origin", id);
+    double v = fsi__d3_dot(m->v, m->v) + fsi__d3_dot(m->w, m->w),
+        s = (double)q.x + (double)q.y + (double)q.z + (double)q.w;
+    if (!fsi_is_finite(v) || !fsi_is_finite(s) || !fsi_v3_is_finite(x))
+        return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, v,
+            "body %d: its velocity or position is not finite after the step", id);
+    if (!(v <= 2 * FSI__RG_FASTEST * FSI__RG_FASTEST) || !fsi__col_within(fsi__d3_real(m->v), FSI__RG_FASTEST)
+        || !fsi__col_within(fsi__d3_real(m->w), FSI__RG_FASTEST))
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, sqrt(v), "body %d would be faster than %g m/s or rad/s",
+            id, FSI__RG_FASTEST);
+    if (!fsi__col_within(x, 1e9))
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)x.x,
+            "body %d would be farther than 1e9 m from the origin", id);
     return FSI_OK;
 }
 
-/* What is published must have room before anything is: contacts, of which there may be more than before. */
+/* Public pointers to the arrays, which may have moved. */
+static void fsi__rg_publish(fsi_rigid *w)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    w->body = im->body;
+    w->kind = im->kind;
+    w->asleep = im->asleep;
+    w->center = im->center;
+    w->force = im->force;
+    w->torque = im->torque;
+    w->link = im->link;
+    w->contact = im->contact;
+}
+
+/* Room for the contacts to be published: commit cannot fail. */
 static fsi_status fsi__rg_ready(fsi_rigid *w, const char *fn)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
@@ -3154,76 +1317,115 @@ static fsi_status fsi__rg_ready(fsi_rigid *w, const char *fn)
     return status;
 }
 
+/* A tree, by the rates as solved. */
+static fsi_status fsi__rg_advance_tree(fsi_rigid *w, fsi__jt_tree *t, int index, double dt, const char *fn)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int l;
+    if (!fsi__jt_advance(t, dt, im->now + dt))
+        return fsi__fail(w->context, FSI_ERROR_SINGULAR, fn, index, 0, "tree %d: its inertia is singular", index);
+    for (l = t->fixed; l < t->view.link_count; l++) {
+        im->moving[t->body[l]].pose.position = fsi__d3_real(t->c[l]);
+        im->moving[t->body[l]].pose.orientation = t->orientation[l];
+    }
+    fsi__ct_spread(im->moving, t);
+    return FSI_OK;
+}
+
 FSI_API fsi_status fsi__rg_advance(fsi_rigid *w, double dt, const char *fn)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__ct_system s;
+    fsi__jt_tree *t;
     int id, k;
     if (w->desc.push > 0) fsi__rg_foresee_gaps(w, dt);
-    for (id = 0; id < w->count; id++) if (fsi__rg_mobile(im, id) && im->moving[id].tree < 0) fsi__rg_advance_body(im, id, dt);
+    for (id = 0; id < w->count; id++)
+        if (fsi__rg_mobile(im, id) && im->moving[id].tree < 0) fsi__rg_advance_body(im, id, dt);
     if (w->desc.push > 0) fsi__rg_find_bent(w, dt);
-    fsi__rg_separate(w, dt);
-    for (id = 0; id < w->count; id++) if (fsi__rg_mobile(im, id) && im->moving[id].tree < 0) fsi__rg_shift_body(im, id, dt);
-    for (k = 0; k < w->tree_count; k++) if (im->tree[k] && fsi__rg_tree_awake(im, im->tree[k]) && !fsi__rg_tree_advance(w, im->tree[k], dt))
-        return fsi__fail(w->context, FSI_ERROR_SINGULAR, fn, k, 0, "tree %d: its inertia is singular", k);
-    for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) FSI__RG_TRY(fsi__rg_check_moved(w, id, fn));
+    s = fsi__rg_system(w);
+    fsi__ct_separate(&s, dt);
+    for (id = 0; id < w->count; id++)
+        if (fsi__rg_mobile(im, id) && im->moving[id].tree < 0) fsi__rg_shift_body(im, id, dt);
+    for (k = 0; (t = fsi__rg_next_tree(w, &k, 1)) != NULL;) FSI__TRY(fsi__rg_advance_tree(w, t, k - 1, dt, fn));
+    for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) FSI__TRY(fsi__rg_check_moved(w, id, fn));
     return fsi__rg_ready(w, fn);
 }
 
-/* ---- >>islands and sleep ----------------------------------------------------------------------------------------- */
+/* ---- >>accept: islands and sleep --------------------------------------------------------------------------------- */
 
+/* Islands: bodies that touch with an impulse; links of a tree, which sleeps as a whole. */
 static void fsi__rg_make_islands(fsi_rigid *w)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    int i, k, l;
+    fsi__jt_tree *tree;
+    int i, k, l, first;
     for (i = 0; i < w->count; i++) im->parent[i] = i;
     for (i = 0; i < im->touch_count; i++) {
         const fsi__rg_touch *t = &im->touch[i];
-        if (im->row[i].jn > 0 && t->b >= 0 && fsi__rg_mobile(im, t->a) && fsi__rg_mobile(im, t->b)) fsi__rg_join(im->parent, t->a, t->b);
+        if (im->row[i].jn > 0 && t->b >= 0 && fsi__rg_mobile(im, t->a) && fsi__rg_mobile(im, t->b))
+            fsi__cd_join(im->parent, t->a, t->b);
     }
-    for (k = 0; k < w->tree_count; k++) for (l = 0, i = -1; im->tree[k] && l < im->tree[k]->view.link_count; l++) {
-        const int id = im->tree[k]->body[l];
-        if (!fsi__rg_mobile(im, id)) continue;
-        if (i < 0) i = id; /* a tree sleeps as a whole */
-        fsi__rg_join(im->parent, id, i);
+    for (k = 0; (tree = fsi__rg_next_tree(w, &k, 1)) != NULL;) for (l = 0, first = -1; l < tree->view.link_count; l++) {
+        if (!fsi__rg_mobile(im, tree->body[l])) continue;
+        if (first < 0) first = tree->body[l];
+        fsi__cd_join(im->parent, tree->body[l], first);
     }
 }
 
-/* What keeps an island up or awake: bit 1: something that stands still carries it; bit 2: something in it is not at rest. */
-static void fsi__rg_judge(fsi_rigid *w, double dt, unsigned char *verdict)
+/* Reasons for and against sleep, by the root of an island: */
+enum { FSI__RG_CARRIED = 1, FSI__RG_RESTLESS = 2 }; /* a body that stands still carries it; some body is not at rest */
+
+static void fsi__rg_add_verdict(fsi__rg_impl *im, int id, int reason)
+{
+    unsigned char *verdict = &im->verdict[fsi__cd_root(im->parent, id)];
+    *verdict = (unsigned char)(*verdict | reason);
+}
+
+/* May the islands sleep? */
+static void fsi__rg_judge(fsi_rigid *w, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__cd_scene scene = fsi__rg_scene(w);
+    fsi__jt_tree *tree;
     int id, i, k, l;
-    if (w->count > 0) memset(verdict, 0, (size_t)w->count);
+    if (w->count > 0) memset(im->verdict, 0, (size_t)w->count);
+
+    /* bodies that move, or are pushed */
     for (id = 0; id < w->count; id++) if (fsi__rg_mobile(im, id)) {
-        fsi__rg_moving *m = &im->moving[id];
-        double speed = fsi__d3_norm(m->v) + fsi__d3_norm(m->w) * im->record[id].reach;
-        m->still = speed < (double)w->desc.sleep_speed ? m->still + dt : 0;
-        if (fsi__rg_pushed(w, id, m->sum) || fsi__rg_pushed(w, id, fsi__d3_of(fsi__rg_liquid(im, id)))) m->still = 0;
-        if (m->still < (double)w->desc.sleep_time) verdict[fsi__rg_root(im->parent, id)] |= 2;
+        const fsi__ct_body *m = &im->moving[id];
+        double *still = &im->rest[id].still;
+        const double speed = fsi__d3_norm(m->v) + fsi__d3_norm(m->w) * im->solid[id].reach;
+        *still = speed < (double)w->desc.sleep_speed ? *still + dt : 0;
+        if (fsi__rg_pushed(w, id, m->sum) || fsi__rg_pushed(w, id, fsi__d3_of(fsi__rg_liquid(im, id)))) *still = 0;
+        if (*still < (double)w->desc.sleep_time) fsi__rg_add_verdict(im, id, FSI__RG_RESTLESS);
     }
+
+    /* what carries them: planes, static, kinematic and sleeping bodies */
     for (i = 0; i < im->touch_count; i++) if (im->row[i].jn > 0) {
         const fsi__rg_touch *t = &im->touch[i];
-        int mover = fsi__rg_mobile(im, t->a) ? t->a : t->b, other = mover == t->a ? t->b : t->a;
+        const int mover = fsi__rg_mobile(im, t->a) ? t->a : t->b, other = mover == t->a ? t->b : t->a;
         if (mover < 0 || (other >= 0 && fsi__rg_mobile(im, other))) continue;
-        verdict[fsi__rg_root(im->parent, mover)] = (unsigned char)(verdict[fsi__rg_root(im->parent, mover)] | (other >= 0 && fsi__rg_active(im, other) ? 2 : 1));
+        k = other >= 0 && fsi__cd_active(&scene, other);
+        fsi__rg_add_verdict(im, mover, k ? FSI__RG_RESTLESS : FSI__RG_CARRIED);
     }
-    for (k = 0; k < w->tree_count; k++) for (l = 0; im->tree[k] && l < im->tree[k]->view.link_count; l++) {
-        const fsi__rg_tree *t = im->tree[k];
-        id = t->body[l];
-        if (!fsi__rg_mobile(im, id)) continue;
-        if (t->fixed) verdict[fsi__rg_root(im->parent, id)] |= 1;
-        if (t->link[l].script == 2) verdict[fsi__rg_root(im->parent, id)] |= 2;
+
+    /* trees: a fixed root carries, a track moves */
+    for (k = 0; (tree = fsi__rg_next_tree(w, &k, 1)) != NULL;) for (l = 0; l < tree->view.link_count; l++) {
+        if (!fsi__rg_mobile(im, tree->body[l])) continue;
+        if (tree->fixed) fsi__rg_add_verdict(im, tree->body[l], FSI__RG_CARRIED);
+        if (tree->link[l].script == FSI__JT_TRACK) fsi__rg_add_verdict(im, tree->body[l], FSI__RG_RESTLESS);
     }
 }
 
 static void fsi__rg_fall_asleep(fsi_rigid *w, int id)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    fsi__rg_moving *m = &im->moving[id];
+    fsi__ct_body *m = &im->moving[id];
     int k;
-    m->group = fsi__rg_root(im->parent, id);
-    m->asleep = 1;
-    m->v = m->w = fsi__rg_zero();
+    im->rest[id].group = fsi__cd_root(im->parent, id);
+    im->rest[id].asleep = 1;
+    m->mobile = 0;
+    m->v = m->w = fsi__d3_zero();
     if (m->tree >= 0) for (k = 0; k < im->tree[m->tree]->view.coordinates; k++) im->tree[m->tree]->u[k] = 0;
     im->stats.fell_asleep++;
 }
@@ -3231,72 +1433,85 @@ static void fsi__rg_fall_asleep(fsi_rigid *w, int id)
 static void fsi__rg_sleep_islands(fsi_rigid *w, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    unsigned char *verdict;
     int id;
     im->stats.islands = im->stats.awake = 0;
-    if (w->count == 0) return; /* no rows: not even the address of one */
-    verdict = (unsigned char *)(void *)(im->parent + w->count); /* the other half of its rows */
     fsi__rg_make_islands(w);
-    fsi__rg_judge(w, dt, verdict);
+    fsi__rg_judge(w, dt);
     for (id = 0; id < w->count; id++) if (fsi__rg_mobile(im, id)) {
-        int sleeps = w->desc.sleep_time > 0 && verdict[fsi__rg_root(im->parent, id)] == 1;
+        int sleeps = w->desc.sleep_time > 0 && im->verdict[fsi__cd_root(im->parent, id)] == FSI__RG_CARRIED;
         if (sleeps) fsi__rg_fall_asleep(w, id);
         im->stats.awake += !sleeps;
         im->stats.islands += !sleeps && im->parent[id] == id;
     }
 }
 
-/* What this substep's contacts did, before they become the last ones. */
+/* Stats of this substep's contacts, and their impulses. */
 static void fsi__rg_count_contacts(fsi_rigid *w)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    int i;
-    im->stats.contacts = im->touch_count + im->carried;
-    im->stats.touching = im->stats.overlapping = 0;
-    im->stats.max_depth = 0;
+    const fsi__cd_scene scene = fsi__rg_scene(w);
+    fsi_rigid_stats *s = &im->stats;
+    int i, k;
+    s->contacts = im->touch_count + im->carried;
+    s->touching = s->overlapping = 0;
+    s->max_depth = 0;
     for (i = 0; i < im->touch_count; i++) {
         fsi__rg_touch *t = &im->touch[i];
-        const fsi__rg_row *row = &im->row[i];
-        double thick = im->record[t->a].thick;
-        int a = fsi__rg_mobile(im, t->a), b = t->b >= 0 && fsi__rg_mobile(im, t->b), k;
+        const fsi__ct_row *row = &im->row[i];
+        const double deep = 0.05 * fsi__cd_thickness(&scene, t->a, t->b);
+        const int a = fsi__rg_mobile(im, t->a), b = fsi__rg_mobile(im, t->b);
+        const int same = i > 0 && t[-1].a == t->a && t[-1].b == t->b; /* the pair of the one before */
         t->impulse = fsi__d3_madd(row->jt, row->jn, row->n);
-        if (t->b >= 0 && im->record[t->b].thick < thick) thick = im->record[t->b].thick;
-        im->stats.touching += row->jn > 0;
-        if (t->depth > im->stats.max_depth) im->stats.max_depth = t->depth;
-        if (t->depth > 0.05 * thick && (i == 0 || im->touch[i - 1].a != t->a || im->touch[i - 1].b != t->b || !(im->touch[i - 1].depth > 0.05 * thick))) im->stats.overlapping++;
-        for (k = 0; k < 3 && a != b; k++) im->stats.contact_impulse[k] += (a ? 1 : -1) * fsi__rg_at(t->impulse, k);
+        s->touching += row->jn > 0;
+        s->max_depth = fmax(s->max_depth, t->depth);
+        s->overlapping += t->depth > deep && !(same && t[-1].depth > deep);
+        for (k = 0; k < 3 && a != b; k++) s->contact_impulse[k] += (a ? 1 : -1) * fsi__d3_axis(t->impulse, k);
     }
+}
+
+/* Rates at the start of the next substep; those of sleeping trees are 0. */
+static void fsi__rg_accept_rates(fsi_rigid *w, int awake)
+{
+    fsi__jt_tree *t;
+    int k, i;
+    for (k = 0; (t = fsi__rg_next_tree(w, &k, awake)) != NULL;) {
+        if (!awake && fsi__ct_tree_awake(fsi__rg_of(w)->moving, t)) continue;
+        for (i = 0; i < t->view.coordinates; i++) t->u0[i] = t->u[i] = awake ? t->u[i] : 0;
+    }
+}
+
+/* This substep's contacts, sorted, become the last ones. */
+static void fsi__rg_keep_touches(fsi__rg_impl *im, double dt)
+{
+    fsi__rg_touch *swap = im->last;
+    const int capacity = im->last_capacity;
+    im->touch_count += im->carried;
+    fsi__rg_sort_touches(im->touch, im->touch_count);
+    im->last = im->touch;
+    im->touch = swap;
+    im->last_capacity = im->touch_capacity;
+    im->touch_capacity = capacity;
+    im->last_count = im->touch_count;
+    im->last_dt = dt;
+    im->touch_count = im->row_count = im->carried = 0;
 }
 
 FSI_API void fsi__rg_accept(fsi_rigid *w, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    fsi__rg_touch *swap;
-    int id, k, i;
+    int id;
     fsi__rg_count_contacts(w);
-    for (k = 0; k < w->tree_count; k++) if (im->tree[k] && fsi__rg_tree_awake(im, im->tree[k]))
-        for (i = 0; i < im->tree[k]->view.coordinates; i++) im->tree[k]->u0[i] = im->tree[k]->u[i];
+    fsi__rg_accept_rates(w, 1);
     fsi__rg_sleep_islands(w, dt);
-    for (k = 0; k < w->tree_count; k++) if (im->tree[k] && !fsi__rg_tree_awake(im, im->tree[k]))
-        for (i = 0; i < im->tree[k]->view.coordinates; i++) im->tree[k]->u0[i] = im->tree[k]->u[i] = 0;
+    fsi__rg_accept_rates(w, 0);
     for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) {
-        fsi__rg_moving *m = &im->moving[id];
+        fsi__ct_body *m = &im->moving[id];
         m->start = m->pose;
         m->v0 = m->v;
         m->w0 = m->w;
         fsi__rg_start_body(im, id);
     }
-    im->touch_count += im->carried;
-    fsi__rg_sort_touches(im->touch, im->touch_count);
-    swap = im->last;
-    im->last = im->touch;
-    im->touch = swap;
-    k = im->last_capacity;
-    im->last_capacity = im->touch_capacity;
-    im->touch_capacity = k;
-    im->last_count = im->touch_count;
-    im->last_dt = dt;
-    im->touch_count = im->row_count = im->carried = 0;
+    fsi__rg_keep_touches(im, dt);
     im->now += dt;
     im->stats.substeps++;
 }
@@ -3306,7 +1521,7 @@ FSI_API void fsi__rg_accept(fsi_rigid *w, double dt)
 static void fsi__rg_commit_body(fsi_rigid *w, int id, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    fsi__rg_moving *m = &im->moving[id];
+    fsi__ct_body *m = &im->moving[id];
     fsi__rg_record *r = &im->record[id];
     fsi_body *b = im->body[id];
     fsi_vec3 zero = fsi_v3(0, 0, 0);
@@ -3319,66 +1534,61 @@ static void fsi__rg_commit_body(fsi_rigid *w, int id, double dt)
     b->reaction_force = fsi_v3_scale(b->impulse, (fsi_real)(1 / dt));
     b->reaction_torque = fsi_v3_scale(b->angular_impulse, (fsi_real)(1 / dt));
     b->force = b->torque = zero;
-    im->asleep[id] = (unsigned char)(m->asleep != 0);
-    r->group = m->group;
-    r->still = m->still;
+    im->asleep[id] = (unsigned char)(im->rest[id].asleep != 0);
+    r->group = im->rest[id].group;
+    r->still = im->rest[id].still;
     r->has_target = 0;
     r->once_force = r->once_torque = r->liquid = r->liquid_moment = zero;
     r->seen_force = im->force[id];
     r->seen_torque = im->torque[id];
 }
 
-static void fsi__rg_commit_tree(fsi__rg_tree *t)
+/* Momentum and energy of a dynamic body as published. */
+static void fsi__rg_measure_body(const fsi_rigid *w, int id, fsi_rigid_stats *s)
 {
-    const int n = t->view.coordinates;
+    const fsi__rg_record *r = &fsi__rg_of(w)->record[id];
+    const fsi_body *b = w->body[id];
+    const fsi__d3 v = fsi__d3_of(b->velocity), o = fsi__d3_of(b->angular_velocity), x = fsi__d3_of(b->pose.position);
+    double turn[9], tensor[9];
+    fsi__d3 spin;
     int k;
-    for (k = 0; k < n; k++) {
-        t->q[k] = (fsi_real)t->q1[k];
-        t->rate[k] = (fsi_real)t->u0[k];
-        t->joint_force[k] = (fsi_real)t->jforce1[k];
-        t->hold[k] = t->hold1[k];
+    fsi__d9_of_quat(b->pose.orientation, turn);
+    fsi__d9_turn(turn, r->inertia, tensor);
+    spin = fsi__d9_mul(tensor, o);
+    s->kinetic_energy += 0.5 * (r->mass * fsi__d3_dot(v, v) + fsi__d3_dot(o, spin));
+    s->potential_energy -= r->mass * fsi__d3_dot(fsi__d3_of(w->desc.gravity), x);
+    spin = fsi__d3_madd(spin, r->mass, fsi__d3_cross(x, v));
+    for (k = 0; k < 3; k++) {
+        s->momentum[k] += r->mass * fsi__d3_axis(v, k);
+        s->angular_momentum[k] += fsi__d3_axis(spin, k);
     }
-    for (k = 0; k < t->view.root; k++) t->q[k] = 0;
+    s->max_speed = fmax(s->max_speed, fsi__d3_norm(v));
 }
 
-/* Momentum, energy and speeds of what is published. */
-static void fsi__rg_measure(fsi_rigid *w, fsi_rigid_stats *s)
+/* Momentum, energy and speeds as published; memory. */
+static void fsi__rg_measure(const fsi_rigid *w, fsi_rigid_stats *s)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
-    double turn[9], tensor[9];
+    const fsi__jt_tree *t;
     int id, k, l;
     s->bodies = 0;
     for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) {
-        const fsi_body *b = im->body[id];
-        fsi__d3 v = fsi__d3_of(b->velocity), o = fsi__d3_of(b->angular_velocity), x = fsi__d3_of(b->pose.position), l0;
-        double m = im->record[id].mass;
         s->bodies++;
-        for (k = 0; k < 3; k++) s->liquid_impulse[k] += fsi__rg_at(fsi__d3_of(b->impulse), k);
-        if (im->kind[id] != FSI_RIGID_DYNAMIC) continue;
-        fsi__rg_matrix(b->pose.orientation, turn);
-        fsi__rg_world(turn, im->record[id].inertia, tensor);
-        l0 = fsi__rg_mul(tensor, o);
-        s->kinetic_energy += 0.5 * (m * fsi__d3_dot(v, v) + fsi__d3_dot(o, l0));
-        s->potential_energy -= m * fsi__d3_dot(fsi__d3_of(w->desc.gravity), x);
-        l0 = fsi__d3_madd(l0, m, fsi__d3_cross(x, v));
-        for (k = 0; k < 3; k++) {
-            s->momentum[k] += m * fsi__rg_at(v, k);
-            s->angular_momentum[k] += fsi__rg_at(l0, k);
-        }
-        if (fsi__d3_norm(v) > s->max_speed) s->max_speed = fsi__d3_norm(v);
+        for (k = 0; k < 3; k++) s->liquid_impulse[k] += fsi__d3_axis(fsi__d3_of(im->body[id]->impulse), k);
+        if (im->kind[id] == FSI_RIGID_DYNAMIC) fsi__rg_measure_body(w, id, s);
     }
-    for (id = 0; id < w->tree_count; id++) for (l = 0; im->tree[id] && l < im->tree[id]->view.link_count; l++) if ((k = im->tree[id]->column[l]) >= 0) {
-        double d = (double)im->tree[id]->q[k] - im->tree[id]->link[l].rest;
-        s->potential_energy += 0.5 * im->tree[id]->link[l].stiffness * d * d;
+    for (k = 0; (t = fsi__rg_next_tree(w, &k, 0)) != NULL;) for (l = 0; l < t->view.link_count; l++) {
+        const double d = t->column[l] < 0 ? 0 : (double)t->q[t->column[l]] - t->link[l].rest;
+        s->potential_energy += 0.5 * t->link[l].stiffness * d * d;
     }
+    s->bytes = w->context->bytes;
+    s->allocs = w->context->allocs;
 }
 
-FSI_API void fsi__rg_commit(fsi_rigid *w, double dt)
+static void fsi__rg_commit_contacts(fsi_rigid *w)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    int id, k, i;
-    for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) fsi__rg_commit_body(w, id, dt);
-    for (k = 0; k < w->tree_count; k++) if (im->tree[k]) fsi__rg_commit_tree(im->tree[k]);
+    int i;
     for (i = 0; i < im->last_count; i++) {
         const fsi__rg_touch *t = &im->last[i];
         fsi_rigid_contact *c = &im->contact[i];
@@ -3393,10 +1603,24 @@ FSI_API void fsi__rg_commit(fsi_rigid *w, double dt)
     }
     w->contact_count = im->last_count;
     im->saved_dt = im->last_dt;
+}
+
+FSI_API void fsi__rg_commit(fsi_rigid *w, double dt)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__jt_tree *t;
+    int id, k;
+    for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) fsi__rg_commit_body(w, id, dt);
+    for (k = 0; (t = fsi__rg_next_tree(w, &k, 0)) != NULL;) fsi__jt_commit(t);
+    fsi__rg_commit_contacts(w);
     w->time += dt;
+    im->stats.sweeps = im->report.sweeps;
+    im->stats.direct = im->report.direct;
+    im->stats.direct_steps = im->report.direct_steps;
+    im->stats.degraded = im->report.degraded;
+    im->stats.residual = im->report.residual;
+    im->stats.seconds_direct = im->report.seconds_direct;
     fsi__rg_measure(w, &im->stats);
-    im->stats.bytes = w->context->bytes;
-    im->stats.allocs = w->context->allocs;
     w->stats = im->stats;
     im->begun = 0;
     im->looking = 0;
@@ -3404,50 +1628,58 @@ FSI_API void fsi__rg_commit(fsi_rigid *w, double dt)
 
 FSI_API void fsi__rg_drop(fsi_rigid *w) { fsi__rg_of(w)->touch_count = 0; }
 
+/* ---- >>step ------------------------------------------------------------------------------------------------------ */
+
 /* One substep by itself. */
 static fsi_status fsi__rg_substep(fsi_rigid *w, double dt, const char *fn)
 {
-    FSI__RG_TRY(fsi__rg_predict(w, dt, fn));
-    FSI__RG_TRY(fsi__rg_collide(w, dt, fn));
+    FSI__TRY(fsi__rg_predict(w, dt, fn));
+    FSI__TRY(fsi__rg_collide(w, dt, fn));
     fsi__rg_solve(w, dt, NULL, 0);
     return fsi__rg_advance(w, dt, fn);
-}
-
-/* What a step of no time tells of what is published. */
-static void fsi__rg_look(fsi_rigid *w)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    fsi_rigid_stats *s = &im->stats;
-    int i, id;
-    memset(s, 0, sizeof *s);
-    for (id = 0; id < w->count; id++) {
-        im->parent[id] = id;
-        s->awake += im->kind[id] == FSI_RIGID_DYNAMIC && !im->asleep[id];
-    }
-    for (i = 0; i < w->contact_count; i++) {
-        const fsi_rigid_contact *c = &im->contact[i];
-        const int pair = i > 0 && c->a == c[-1].a && c->b == c[-1].b; /* sorted: no contact of another pair stands between */
-        double thick = im->record[c->a].thick;
-        if (c->b >= 0 && im->record[c->b].thick < thick) thick = im->record[c->b].thick;
-        s->contacts++;
-        s->touching += fsi_v3_dot(c->impulse, c->normal) > 0;
-        s->max_depth = fmax(s->max_depth, (double)c->depth);
-        s->overlapping += (double)c->depth > 0.05 * thick && !(pair && (double)c[-1].depth > 0.05 * thick);
-        if (c->b >= 0 && im->kind[c->a] == FSI_RIGID_DYNAMIC && im->kind[c->b] == FSI_RIGID_DYNAMIC) fsi__rg_join(im->parent, c->a, c->b);
-    }
-    for (id = 0; id < w->count; id++) s->islands += im->kind[id] == FSI_RIGID_DYNAMIC && !im->asleep[id] && im->parent[id] == id;
-    fsi__rg_measure(w, s);
-    memset(s->liquid_impulse, 0, sizeof s->liquid_impulse);
-    s->bytes = w->context->bytes;
-    s->allocs = w->context->allocs;
-    w->stats = *s;
-    im->looking = 0;
 }
 
 FSI_API void fsi__rg_warn(const fsi_rigid *w)
 {
     const fsi_rigid_stats *s = &w->stats;
-    if (s->overlapping > 0) fsi__warn(w->context, "fsi_rigid: %d pairs of bodies are deep in each other, the deepest by %g m, which is being undone", s->overlapping, s->max_depth);
+    if (s->overlapping > 0)
+        fsi__warn(w->context,
+            "fsi_rigid: %d pairs of bodies overlap deeply, by up to %g m, which is being undone",
+            s->overlapping, s->max_depth);
+}
+
+/* The stats of a step with dt 0: of what is published. */
+static void fsi__rg_look(fsi_rigid *w)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__cd_scene scene = fsi__rg_scene(w);
+    fsi_rigid_stats *s = &im->stats;
+    int i, id;
+    memset(s, 0, sizeof *s);
+    for (id = 0; id < w->count; id++) im->parent[id] = id;
+
+    /* contacts are sorted: those of one pair stand together */
+    for (i = 0; i < w->contact_count; i++) {
+        const fsi_rigid_contact *c = &im->contact[i];
+        const int same = i > 0 && c->a == c[-1].a && c->b == c[-1].b;
+        const double deep = 0.05 * fsi__cd_thickness(&scene, c->a, c->b);
+        s->contacts++;
+        s->touching += fsi_v3_dot(c->impulse, c->normal) > 0;
+        s->max_depth = fmax(s->max_depth, (double)c->depth);
+        s->overlapping += (double)c->depth > deep && !(same && (double)c[-1].depth > deep);
+        if (c->b >= 0 && im->kind[c->a] == FSI_RIGID_DYNAMIC && im->kind[c->b] == FSI_RIGID_DYNAMIC)
+            fsi__cd_join(im->parent, c->a, c->b);
+    }
+
+    /* bodies and islands awake */
+    for (id = 0; id < w->count; id++) if (im->kind[id] == FSI_RIGID_DYNAMIC && !im->asleep[id]) {
+        s->awake++;
+        s->islands += im->parent[id] == id;
+    }
+    fsi__rg_measure(w, s);
+    memset(s->liquid_impulse, 0, sizeof s->liquid_impulse);
+    w->stats = *s;
+    im->looking = 0;
 }
 
 static fsi_status fsi__rg_run(fsi_rigid *w, double dt, const char *fn)
@@ -3456,10 +1688,10 @@ static fsi_status fsi__rg_run(fsi_rigid *w, double dt, const char *fn)
     double clock = fsi__now(w->context);
     fsi__rg_impl *im = fsi__rg_of(w);
     int k;
-    FSI__RG_TRY(fsi__rg_begin(w, dt, fn));
+    FSI__TRY(fsi__rg_begin(w, dt, fn));
     for (k = 0; k < n; k++) {
         fsi__rg_aim_kinematic(w, dt * (n - k) / n);
-        FSI__RG_TRY(fsi__rg_substep(w, dt / n, fn));
+        FSI__TRY(fsi__rg_substep(w, dt / n, fn));
         fsi__rg_accept(w, dt / n);
     }
     im->stats.seconds_other = fsi__now(w->context) - clock - im->stats.seconds_collide - im->stats.seconds_solve;
@@ -3471,11 +1703,11 @@ static fsi_status fsi__rg_run(fsi_rigid *w, double dt, const char *fn)
 FSI_API fsi_status fsi_rigid_step(fsi_rigid *w, fsi_real dt)
 {
     static const char fn[] = "fsi_rigid_step";
-    FSI__RG_TRY(fsi__rg_check(w));
-    FSI__RG_TRY(fsi__check_dt(w->context, dt, fn));
-    if (fsi__rg_of(w)->begun > 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "a step was begun by fsi_rigid_begin_step: end it first");
+    FSI__TRY(fsi__rg_check(w));
+    FSI__TRY(fsi__check_dt(w->context, dt, fn));
+    FSI__TRY(fsi__rg_check_not_begun(w, fn));
     if (dt > 0) return fsi__rg_run(w, (double)dt, fn);
-    FSI__RG_TRY(fsi__rg_check_inputs(w, 0, fn));
+    FSI__TRY(fsi__rg_check_inputs(w, 0, fn));
     fsi__rg_look(w);
     return FSI_OK;
 }
@@ -3490,73 +1722,34 @@ FSI_API fsi_real fsi_rigid_suggest_dt(const fsi_rigid *w)
     g = (double)fsi_v3_norm(w->desc.gravity);
     for (id = 0; id < w->count; id++) {
         const int falls = im->kind[id] == FSI_RIGID_DYNAMIC;
-        const double way = im->record[id].thick, pull = falls ? g * (2 * w->desc.substeps - 1) : 0; /* half its thickness: */
+        /* half its thickness: */
+        const double way = im->solid[id].thick, pull = falls ? g * (2 * w->desc.substeps - 1) : 0;
         double v;
         if ((!falls && im->kind[id] != FSI_RIGID_KINEMATIC) || im->asleep[id] || !(way > 0)) continue;
-        v = (double)fsi_v3_norm(im->body[id]->velocity) + (double)fsi_v3_norm(im->body[id]->angular_velocity) * im->record[id].reach;
+        v = (double)fsi_v3_norm(im->body[id]->velocity)
+            + (double)fsi_v3_norm(im->body[id]->angular_velocity) * im->solid[id].reach;
         /* in the last of N substeps t: (v + g (N - 1) t) t + g t^2/2 */
         if (v > 0 || pull > 0) least = fmin(least, w->desc.substeps * 2 * way / (v + sqrt(v * v + 2 * pull * way)));
     }
     return (fsi_real)least;
 }
 
-static fsi_box3 fsi__rg_shift_box(fsi_box3 box, fsi_vec3 offset)
-{
-    if (box.lo.x > box.hi.x) return box; /* none */
-    box.lo = fsi_v3_add(box.lo, offset);
-    box.hi = fsi_v3_add(box.hi, offset);
-    return box;
-}
-
-/* What a state holds of places. */
-static void fsi__rg_shift_places(fsi_rigid *w, fsi_vec3 offset)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    int k;
-    for (k = 0; k < w->count; k++) if (im->kind[k] != FSI_RIGID_NONE) {
-        im->body[k]->pose.position = fsi_v3_add(im->body[k]->pose.position, offset);
-        im->body[k]->end.position = fsi_v3_add(im->body[k]->end.position, offset);
-        im->record[k].target.position = fsi_v3_add(im->record[k].target.position, offset);
-    }
-    for (k = 0; k < w->contact_count; k++) im->contact[k].point = fsi_v3_add(im->contact[k].point, offset);
-}
-
-FSI_API fsi_status fsi_rigid_shift_origin(fsi_rigid *w, fsi_vec3 offset)
-{
-    static const char fn[] = "fsi_rigid_shift_origin";
-    fsi__rg_impl *im;
-    int k;
-    FSI__RG_TRY(fsi__rg_check(w));
-    im = fsi__rg_of(w);
-    if (im->begun > 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "a step was begun by fsi_rigid_begin_step: end it first");
-    if (!fsi_v3_is_finite(offset)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, -1, 0, "the offset is not finite");
-    if (w->desc.dim == 2) offset.z = 0;
-    for (k = 0; k < w->count; k++) if (im->kind[k] != FSI_RIGID_NONE && !fsi__rg_within(fsi_v3_add(im->body[k]->pose.position, offset), 1e9))
-        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, k, 0, "body %d would be farther than 1e9 m from the origin", k);
-    if (!fsi__rg_within(fsi_v3_add(w->desc.origin, offset), 1e30)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, -1, 0, "the first origin would lie too far off");
-    fsi__rg_shift_places(w, offset);
-    w->desc.domain = fsi__rg_shift_box(w->desc.domain, offset);
-    for (k = 0; k < w->plane_count; k++) im->plane[k].offset += fsi__d3_dot(im->plane[k].n, fsi__d3_of(offset));
-    im->origin = fsi__d3_add(im->origin, fsi__d3_of(offset)); /* in fsi_real it would not be the sum of what places went */
-    w->desc.origin = fsi__d3_real(im->origin);
-    return FSI_OK;
-}
-
 /* ---- >>liquids --------------------------------------------------------------------------------------------------- */
 
-/* What a liquid is told: the forces that contacts and joints will give without it, F = m (v - v0)/dt, and its sum with all others. */
+/* Tells a liquid the force that contacts and joints will have without it, in sum with all others: F = m (v - v0)/dt. */
 static void fsi__rg_tell(fsi_rigid *w, int id, double dt)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    const fsi__rg_moving *m = &im->moving[id];
+    const fsi__ct_body *m = &im->moving[id];
     const fsi__rg_record *r = &im->record[id];
     fsi_body *b = im->body[id];
     double tensor[9];
-    fsi__d3 f = fsi__d3_scale(fsi__d3_sub(m->v, m->v0), r->mass / dt), o = fsi__d3_scale(fsi__d3_sub(m->w, m->w0), 1 / dt);
-    fsi__rg_world(m->turn, r->inertia, tensor);
+    fsi__d3 f = fsi__d3_scale(fsi__d3_sub(m->v, m->v0), r->mass / dt),
+        o = fsi__d3_scale(fsi__d3_sub(m->w, m->w0), 1 / dt);
+    fsi__d9_turn(m->turn, r->inertia, tensor);
     b->impulse = b->angular_impulse = b->reaction_force = b->reaction_torque = fsi_v3(0, 0, 0);
     b->force = im->kind[id] == FSI_RIGID_DYNAMIC ? fsi__d3_real(f) : fsi_v3(0, 0, 0);
-    b->torque = im->kind[id] == FSI_RIGID_DYNAMIC ? fsi__d3_real(fsi__rg_mul(tensor, o)) : fsi_v3(0, 0, 0);
+    b->torque = im->kind[id] == FSI_RIGID_DYNAMIC ? fsi__d3_real(fsi__d9_mul(tensor, o)) : fsi_v3(0, 0, 0);
     b->end = im->kind[id] == FSI_RIGID_KINEMATIC ? (r->has_target ? r->target : m->pose) : b->pose;
     b->new_velocity = fsi__d3_real(m->v);
     b->new_angular_velocity = fsi__d3_real(m->w);
@@ -3567,10 +1760,10 @@ static void fsi__rg_forget_liquid(fsi__rg_record *r) { r->liquid = r->liquid_mom
 /* The step without liquids, up to its velocities; all of it is scratch. */
 static fsi_status fsi__rg_foresee(fsi_rigid *w, double dt, const char *fn)
 {
-    FSI__RG_TRY(fsi__rg_begin(w, dt, fn));
+    FSI__TRY(fsi__rg_begin(w, dt, fn));
     fsi__rg_aim_kinematic(w, dt);
-    FSI__RG_TRY(fsi__rg_predict(w, dt, fn));
-    FSI__RG_TRY(fsi__rg_collide(w, dt, fn));
+    FSI__TRY(fsi__rg_predict(w, dt, fn));
+    FSI__TRY(fsi__rg_collide(w, dt, fn));
     fsi__rg_solve(w, dt, NULL, 0);
     return FSI_OK;
 }
@@ -3580,11 +1773,11 @@ FSI_API fsi_status fsi_rigid_begin_step(fsi_rigid *w, fsi_real dt)
     static const char fn[] = "fsi_rigid_begin_step";
     fsi__rg_impl *im;
     int id;
-    FSI__RG_TRY(fsi__rg_check(w));
-    FSI__RG_TRY(fsi__check_dt(w->context, dt, fn));
+    FSI__TRY(fsi__rg_check(w));
+    FSI__TRY(fsi__check_dt(w->context, dt, fn));
     im = fsi__rg_of(w);
-    if (dt > 0) FSI__RG_TRY(fsi__rg_foresee(w, (double)dt, fn));
-    else FSI__RG_TRY(fsi__rg_check_inputs(w, 0, fn));
+    if (dt > 0) FSI__TRY(fsi__rg_foresee(w, (double)dt, fn));
+    else FSI__TRY(fsi__rg_check_inputs(w, 0, fn));
     for (id = 0; id < w->count; id++) {
         fsi__rg_forget_liquid(&im->record[id]);
         if (dt > 0 && im->kind[id] != FSI_RIGID_NONE) fsi__rg_tell(w, id, (double)dt);
@@ -3598,13 +1791,17 @@ static fsi_status fsi__rg_check_liquid(const fsi_rigid *w, const char *fn)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
     int id;
-    if (!(im->begun > 0)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "no step was begun: call fsi_rigid_begin_step first");
+    if (!(im->begun > 0))
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0,
+            "no step was begun: call fsi_rigid_begin_step first");
     for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) {
         const fsi_body *b = im->body[id];
         if (!fsi_v3_is_finite(b->impulse) || !fsi_v3_is_finite(b->angular_impulse))
-            return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "body %d: the impulse of the liquid is not finite", id);
-        if (!fsi__rg_within(b->impulse, FSI__RG_STRONGEST) || !fsi__rg_within(b->angular_impulse, FSI__RG_STRONGEST))
-            return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)b->impulse.x, "body %d: the impulse of the liquid is beyond %g", id, FSI__RG_STRONGEST);
+            return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "body %d: the impulse of the liquid is not finite",
+                id);
+        if (!fsi__col_within(b->impulse, FSI__RG_STRONGEST) || !fsi__col_within(b->angular_impulse, FSI__RG_STRONGEST))
+            return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)b->impulse.x,
+                "body %d: the impulse of the liquid is beyond %g", id, FSI__RG_STRONGEST);
     }
     return FSI_OK;
 }
@@ -3613,10 +1810,10 @@ FSI_API fsi_status fsi_rigid_take_liquid(fsi_rigid *w)
 {
     fsi__rg_impl *im;
     int id;
-    FSI__RG_TRY(fsi__rg_check(w));
+    FSI__TRY(fsi__rg_check(w));
     im = fsi__rg_of(w);
-    if (im->looking) return FSI_OK; /* of no time there is no impulse */
-    FSI__RG_TRY(fsi__rg_check_liquid(w, "fsi_rigid_take_liquid"));
+    if (im->looking) return FSI_OK; /* dt 0: there is no impulse */
+    FSI__TRY(fsi__rg_check_liquid(w, "fsi_rigid_take_liquid"));
     for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) {
         fsi_body *b = im->body[id];
         fsi__rg_record *r = &im->record[id];
@@ -3634,22 +1831,1303 @@ FSI_API fsi_status fsi_rigid_end_step(fsi_rigid *w, fsi_real dt)
     static const char fn[] = "fsi_rigid_end_step";
     fsi__rg_impl *im;
     fsi_status status;
-    FSI__RG_TRY(fsi__rg_check(w));
-    FSI__RG_TRY(fsi__check_dt(w->context, dt, fn));
+    FSI__TRY(fsi__rg_check(w));
+    FSI__TRY(fsi__check_dt(w->context, dt, fn));
     im = fsi__rg_of(w);
     if (im->looking && !(dt > 0)) {
         fsi__rg_look(w);
         return FSI_OK;
     }
-    FSI__RG_TRY(fsi__rg_check_liquid(w, fn));
-    if (fabs((double)dt - im->begun) > 1e-6 * im->begun) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, (double)dt, "dt is %g, the step was begun with %g", (double)dt, im->begun);
+    FSI__TRY(fsi__rg_check_liquid(w, fn));
+    if (fabs((double)dt - im->begun) > 1e-6 * im->begun)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, (double)dt, "dt is %g, the step was begun with %g",
+            (double)dt, im->begun);
     im->ending = 1;
     status = fsi__rg_run(w, (double)dt, fn);
     im->ending = 0;
     return status;
 }
 
-/* ---- >>making bodies ----------------------------------------------------------------------------------------------- */
+/* ---- >>reading and setting bodies -------------------------------------------------------------------------------- */
+
+static int fsi__rg_is_body(const fsi_rigid *w, int id)
+{
+    return id >= 0 && id < w->count && w->kind[id] != FSI_RIGID_NONE;
+}
+
+static fsi_status fsi__rg_check_id(const fsi_rigid *w, int id, const char *fn)
+{
+    FSI__TRY(fsi__rg_check(w));
+    if (fsi__rg_is_body(w, id)) return FSI_OK;
+    return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, id, "there is no body %d", id);
+}
+
+FSI_API fsi_body *fsi_rigid_body(fsi_rigid *w, int id)
+{
+    return fsi__rg_check(w) == FSI_OK && fsi__rg_is_body(w, id) ? w->body[id] : NULL;
+}
+
+FSI_API fsi_pose fsi_rigid_pose(const fsi_rigid *w, int id)
+{
+    fsi_pose p;
+    p.position = fsi_v3(0, 0, 0);
+    p.orientation = fsi_quat_identity();
+    if (fsi__rg_check(w) != FSI_OK || !fsi__rg_is_body(w, id)) return p;
+    p = w->body[id]->pose;
+    p.position = fsi_v3_sub(p.position, fsi_quat_rotate(p.orientation, w->center[id]));
+    return p;
+}
+
+FSI_API fsi_status fsi_rigid_mass(const fsi_rigid *w, int id, fsi_mass_properties *out)
+{
+    static const char fn[] = "fsi_rigid_mass";
+    const fsi__cd_solid *solid;
+    const fsi__rg_record *r;
+    double volume = 0;
+    int k;
+    FSI__TRY(fsi__rg_check_id(w, id, fn));
+    if (!out) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "out is NULL");
+    r = &fsi__rg_of(w)->record[id];
+    solid = &fsi__rg_of(w)->solid[id];
+    for (k = 0; k < solid->parts; k++) volume += fsi__col_volume(&solid->part[k], w->desc.dim);
+    out->volume = (fsi_real)volume;
+    out->mass = (fsi_real)r->mass;
+    out->center = w->body[id]->pose.position;
+    for (k = 0; k < 9; k++) out->inertia.m[k] = (fsi_real)r->inertia[k];
+    out->inertia = fsi_body_world_tensor(w->body[id]->pose.orientation, out->inertia);
+    return FSI_OK;
+}
+
+FSI_API fsi_real fsi_rigid_distance(const fsi_rigid *w, int id, fsi_vec3 x)
+{
+    double best = (double)FSI_REAL_MAX, turn[9], d;
+    fsi__col_placed p;
+    fsi__d3 n;
+    int k;
+    if (fsi__rg_check(w) != FSI_OK || !fsi__rg_is_body(w, id) || !fsi_v3_is_finite(x)) return FSI_REAL_MAX;
+    fsi__d9_of_quat(w->body[id]->pose.orientation, turn);
+    for (k = 0; k < fsi__rg_of(w)->solid[id].parts; k++) {
+        fsi__col_place(&fsi__rg_of(w)->solid[id].part[k], fsi__d3_of(w->body[id]->pose.position), turn, &p);
+        d = fsi__col_distance(&p, fsi__d3_of(x), (double)FSI_REAL_MAX, &n);
+        best = d < best ? d : best;
+    }
+    return (fsi_real)best;
+}
+
+/* Wakes a body and those it fell asleep with, in the published state. */
+static void fsi__rg_wake_now(fsi_rigid *w, int id)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int k, group = im->record[id].group;
+    im->record[id].still = 0;
+    if (!im->asleep[id]) return;
+    for (k = 0; k < w->count; k++) if (im->asleep[k] && (k == id || im->record[k].group == group)) {
+        im->asleep[k] = 0;
+        im->record[k].still = 0;
+    }
+}
+
+/* Ends the contacts of a body and wakes the bodies in contact with it. */
+static void fsi__rg_part_contacts(fsi_rigid *w, int id)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int i, n = 0;
+    for (i = 0; i < w->contact_count; i++) {
+        const fsi_rigid_contact c = im->contact[i];
+        if (c.a == id && c.b >= 0) fsi__rg_wake_now(w, c.b);
+        if (c.b == id) fsi__rg_wake_now(w, c.a);
+        if (c.a != id && c.b != id) im->contact[n++] = c;
+    }
+    w->contact_count = n;
+}
+
+static void fsi__rg_wake_tree(fsi_rigid *w, const fsi__jt_tree *t)
+{
+    int l;
+    for (l = 0; l < t->view.link_count; l++) fsi__rg_wake_now(w, t->body[l]);
+}
+
+/* Before a body is set: wakes it; parts 1: its contacts end. */
+static void fsi__rg_disturb(fsi_rigid *w, int id, int parts)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    if (im->link[id] >= 0) fsi__rg_wake_tree(w, im->tree[im->link[id]]);
+    fsi__rg_wake_now(w, id);
+    if (parts) fsi__rg_part_contacts(w, id);
+}
+
+static int fsi__rg_is_joined(const fsi_rigid *w, int id) /* a link, but no free root */
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    return w->link[id] >= 0 && (im->solid[id].link > 0 || im->tree[w->link[id]]->fixed);
+}
+
+static fsi__jt_tree *fsi__rg_tree_of(const fsi_rigid *w, int tree)
+{
+    if (fsi__rg_check(w) != FSI_OK || tree < 0 || tree >= w->tree_count) return NULL;
+    return fsi__rg_of(w)->tree[tree];
+}
+
+/* Poses and velocities of links from root, coordinates and rates, as published. */
+static void fsi__rg_refresh_tree(fsi_rigid *w, fsi__jt_tree *t)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int l;
+    fsi__jt_place(t, &w->body[t->body[0]]->pose);
+    for (l = 0; l < t->view.link_count; l++) {
+        fsi_body *b = im->body[t->body[l]];
+        if (l > 0) {
+            b->pose.position = fsi__d3_real(t->c[l]);
+            b->pose.orientation = t->orientation[l];
+        }
+        b->end = b->pose;
+        b->velocity = b->new_velocity = fsi__d3_real(fsi__jt_linear(t, l, t->u));
+        b->angular_velocity = b->new_angular_velocity = fsi__d3_real(fsi__jt_angular(t, l, t->u));
+    }
+}
+
+/* The deepest contact point of two bodies as published; 0: none. */
+static double fsi__rg_overlap_of(const fsi_rigid *w, int a, int b)
+{
+    const fsi__rg_impl *im = fsi__rg_of(w);
+    double turn[2][9], deepest = 0;
+    fsi__col_placed p, q;
+    fsi__col_manifold h;
+    int i, j, k;
+    fsi__d9_of_quat(im->body[a]->pose.orientation, turn[0]);
+    fsi__d9_of_quat(im->body[b]->pose.orientation, turn[1]);
+    for (i = 0; i < im->solid[a].parts; i++) for (j = 0; j < im->solid[b].parts; j++) {
+        fsi__col_place(&im->solid[a].part[i], fsi__d3_of(im->body[a]->pose.position), turn[0], &p);
+        fsi__col_place(&im->solid[b].part[j], fsi__d3_of(im->body[b]->pose.position), turn[1], &q);
+        fsi__col_bound(&p, 0);
+        fsi__col_bound(&q, 0);
+        if (!fsi__cd_boxes_meet(&p, &q, w->desc.dim)) continue;
+        h.margin = 0;
+        fsi__col_collide(&h, &p, &q, w->desc.dim);
+        for (k = 0; k < h.n; k++) deepest = fmax(deepest, h.point[k].depth);
+    }
+    return deepest;
+}
+
+/* The deepest overlap of a body with another one, if it is more than 5 % of the smaller thickness; *other: which. */
+static double fsi__rg_deepest(const fsi_rigid *w, int id, int *other)
+{
+    const fsi__cd_scene scene = fsi__rg_scene(w);
+    double worst = 0, depth;
+    int k;
+    *other = -1;
+    for (k = 0; k < w->count; k++) {
+        if (k == id || w->kind[k] == FSI_RIGID_NONE || !fsi__cd_may_meet(&scene, id, k)) continue;
+        depth = fsi__rg_overlap_of(w, id, k);
+        if (depth > 0.05 * fsi__cd_thickness(&scene, id, k) && depth > worst) { worst = depth; *other = k; }
+    }
+    return worst;
+}
+
+static fsi_status fsi__rg_check_overlap(fsi_rigid *w, int id, const char *fn)
+{
+    double depth;
+    int other;
+    if (w->desc.overlap != FSI_RIGID_OVERLAP_REFUSE) return FSI_OK;
+    depth = fsi__rg_deepest(w, id, &other);
+    if (other < 0) return FSI_OK;
+    return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, other, depth, "the body would overlap body %d by %g m", other,
+        depth);
+}
+
+FSI_API fsi_status fsi_rigid_teleport(fsi_rigid *w, int id, fsi_pose pose)
+{
+    static const char fn[] = "fsi_rigid_teleport";
+    fsi__jt_tree *t;
+    fsi_body *b, old;
+    fsi_status status;
+    int l;
+    FSI__TRY(fsi__rg_check_id(w, id, fn));
+    FSI__TRY(fsi__col_check_pose(w->context, fn, "pose", id, &pose));
+    FSI__TRY(fsi__col_check_flat(w->context, fn, "pose", id, w->desc.dim, &pose));
+    if (fsi__rg_is_joined(w, id))
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0,
+            "body %d is a link of tree %d: only a free root can be set", id, w->link[id]);
+
+    /* the new pose, unless it overlaps another body */
+    b = w->body[id];
+    old = *b;
+    b->pose.orientation = fsi_quat_unit(pose.orientation);
+    b->pose.position = fsi_pose_point(pose, w->center[id]);
+    status = fsi__col_check_pose(w->context, fn, "the centre's pose", id, &b->pose);
+    if (status == FSI_OK) status = fsi__rg_check_overlap(w, id, fn);
+    if (status != FSI_OK) {
+        *b = old;
+        return status;
+    }
+
+    /* contacts end; a tree follows its root */
+    b->end = b->pose;
+    fsi__rg_disturb(w, id, 1);
+    if (w->link[id] < 0) return FSI_OK;
+    t = fsi__rg_of(w)->tree[w->link[id]];
+    fsi__rg_refresh_tree(w, t);
+    for (l = 0; l < t->view.link_count; l++) fsi__rg_part_contacts(w, t->body[l]);
+    return FSI_OK;
+}
+
+static fsi_status fsi__rg_check_motion(const fsi_rigid *w, const char *fn, int index, fsi_vec3 v, fsi_vec3 o)
+{
+    if (!fsi_v3_is_finite(v)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, index, 0, "velocity is not finite");
+    if (!fsi_v3_is_finite(o))
+        return fsi__fail(w->context, FSI_ERROR_NAN, fn, index, 0, "angular_velocity is not finite");
+    if (!fsi__col_within(v, FSI__RG_FASTEST))
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, index, (double)v.x, "velocity is beyond %g m/s",
+            FSI__RG_FASTEST);
+    if (!fsi__col_within(o, FSI__RG_FASTEST))
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, index, (double)o.x, "angular_velocity is beyond %g rad/s",
+            FSI__RG_FASTEST);
+    if (w->desc.dim == 2 && (v.z != 0 || o.x != 0 || o.y != 0))
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, 0,
+            "a velocity leaves the plane z = 0 of a 2D world");
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_set_velocity(fsi_rigid *w, int id, fsi_vec3 velocity, fsi_vec3 angular_velocity)
+{
+    static const char fn[] = "fsi_rigid_set_velocity";
+    fsi__rg_impl *im;
+    fsi_body *b;
+    FSI__TRY(fsi__rg_check_id(w, id, fn));
+    FSI__TRY(fsi__rg_check_motion(w, fn, id, velocity, angular_velocity));
+    if (w->kind[id] == FSI_RIGID_STATIC || fsi__rg_is_joined(w, id))
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d is %s", id,
+            w->kind[id] == FSI_RIGID_STATIC ? "static" : "a link: only a free root can be set");
+    im = fsi__rg_of(w);
+    fsi__rg_disturb(w, id, 0);
+    b = im->body[id];
+    b->velocity = b->new_velocity = velocity;
+    b->angular_velocity = b->new_angular_velocity = angular_velocity;
+    if (w->link[id] >= 0) {
+        fsi__jt_tree *t = im->tree[w->link[id]];
+        fsi__jt_set_root_rates(t, velocity, angular_velocity);
+        fsi__rg_refresh_tree(w, t);
+    }
+    return FSI_OK;
+}
+
+/* A tree, placed as published; NULL: no such tree. */
+static fsi__jt_tree *fsi__rg_tree_now(const fsi_rigid *w, int tree)
+{
+    fsi__jt_tree *t = fsi__rg_tree_of(w, tree);
+    if (t) fsi__jt_place(t, &w->body[t->body[0]]->pose);
+    return t;
+}
+
+/* An impulse on a link changes all rates: M du = J^T (moment, j), scripted joints held. 0: beyond the limit of
+   rates. */
+static int fsi__rg_kick_tree(fsi_rigid *w, int id, fsi__d3 moment, fsi__d3 j)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__jt_tree *t = fsi__rg_tree_now(w, im->link[id]);
+    const int n = t->view.coordinates;
+    const double *y;
+    int k;
+    fsi__jt_mass(t);
+    if (!fsi__jt_factor_mass(t)) return 0;
+    y = fsi__jt_response(t, im->solid[id].link, moment, j);
+    for (k = 0; k < n; k++) if (!(fabs((double)t->rate[k] + y[k]) <= FSI__RG_FASTEST)) return 0;
+    for (k = 0; k < n; k++) t->rate[k] = (fsi_real)((double)t->rate[k] + y[k]);
+    fsi__rg_refresh_tree(w, t);
+    return 1;
+}
+
+static fsi_status fsi__rg_check_push(const fsi_rigid *w, int id, fsi_vec3 j, fsi_vec3 x, const char *fn)
+{
+    FSI__TRY(fsi__rg_check_id(w, id, fn));
+    if (w->kind[id] != FSI_RIGID_DYNAMIC)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, (double)w->kind[id], "body %d is not dynamic", id);
+    if (!fsi_v3_is_finite(j) || !fsi_v3_is_finite(x))
+        return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "%s is not finite",
+            fsi_v3_is_finite(x) ? "the force or impulse" : "x");
+    if (w->desc.dim == 2 && (j.z != 0 || x.z != 0))
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0,
+            "the force or impulse leaves the plane z = 0 of a 2D world");
+    if (!fsi__col_within(x, 1e9))
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)fsi_v3_norm(x),
+            "x lies farther than 1e9 m from the origin");
+    if (!fsi__col_within(j, FSI__RG_STRONGEST))
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)j.x, "the force or impulse is beyond %g",
+            FSI__RG_STRONGEST);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_apply_impulse(fsi_rigid *w, int id, fsi_vec3 impulse, fsi_vec3 x)
+{
+    static const char fn[] = "fsi_rigid_apply_impulse";
+    const fsi__rg_record *r;
+    fsi_body *b;
+    fsi__d3 moment, v, o, j = fsi__d3_of(impulse);
+    double turn[9], inverse[9];
+    int slow;
+    FSI__TRY(fsi__rg_check_push(w, id, impulse, x, fn));
+
+    /* of a link: the whole tree; else v += j/m, omega += I^-1 moment */
+    r = &fsi__rg_of(w)->record[id];
+    b = w->body[id];
+    moment = fsi__d3_cross(fsi__d3_sub(fsi__d3_of(x), fsi__d3_of(b->pose.position)), j);
+    fsi__d9_of_quat(b->pose.orientation, turn);
+    fsi__d9_turn(turn, r->inverse, inverse);
+    v = fsi__d3_madd(fsi__d3_of(b->velocity), 1 / r->mass, j);
+    o = fsi__d3_add(fsi__d3_of(b->angular_velocity), fsi__d9_mul(inverse, moment));
+    if (w->link[id] >= 0) slow = fsi__rg_kick_tree(w, id, moment, j);
+    else slow = fsi__d3_norm(v) <= FSI__RG_FASTEST && fsi__d3_norm(o) <= FSI__RG_FASTEST;
+    if (!slow)
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, fsi__d3_norm(j),
+            "the impulse would make body %d faster than %g m/s or rad/s", id, FSI__RG_FASTEST);
+
+    /* accepted */
+    fsi__rg_disturb(w, id, 0);
+    if (w->link[id] >= 0) return FSI_OK;
+    b->velocity = b->new_velocity = fsi__d3_real(v);
+    b->angular_velocity = b->new_angular_velocity = fsi__d3_real(o);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_apply_force(fsi_rigid *w, int id, fsi_vec3 force, fsi_vec3 x)
+{
+    static const char fn[] = "fsi_rigid_apply_force";
+    fsi__rg_record *r;
+    fsi_vec3 sum, turn;
+    FSI__TRY(fsi__rg_check_push(w, id, force, x, fn));
+    r = &fsi__rg_of(w)->record[id];
+    sum = fsi_v3_add(r->once_force, force);
+    turn = fsi_v3_add(r->once_torque, fsi_v3_cross(fsi_v3_sub(x, w->body[id]->pose.position), force));
+    if (!fsi__col_within(sum, FSI__RG_STRONGEST) || !fsi__col_within(turn, FSI__RG_STRONGEST))
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)fsi_v3_norm(force),
+            "the forces on body %d, or their torque, add up to more than %g", id, FSI__RG_STRONGEST);
+    fsi__rg_disturb(w, id, 0);
+    r->once_force = sum;
+    r->once_torque = turn;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_set_target(fsi_rigid *w, int id, fsi_pose pose)
+{
+    static const char fn[] = "fsi_rigid_set_target";
+    fsi__rg_record *r;
+    FSI__TRY(fsi__rg_check_id(w, id, fn));
+    if (w->kind[id] != FSI_RIGID_KINEMATIC)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, (double)w->kind[id], "body %d is not kinematic", id);
+    FSI__TRY(fsi__col_check_pose(w->context, fn, "pose", id, &pose));
+    FSI__TRY(fsi__col_check_flat(w->context, fn, "pose", id, w->desc.dim, &pose));
+    pose.position = fsi_pose_point(pose, w->center[id]);
+    pose.orientation = fsi_quat_unit(pose.orientation);
+    FSI__TRY(fsi__col_check_pose(w->context, fn, "the centre's pose", id, &pose));
+    r = &fsi__rg_of(w)->record[id];
+    r->has_target = 1;
+    r->target = pose;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_wake(fsi_rigid *w, int id)
+{
+    FSI__TRY(fsi__rg_check_id(w, id, "fsi_rigid_wake"));
+    fsi__rg_disturb(w, id, 0);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_sleep(fsi_rigid *w, int id)
+{
+    static const char fn[] = "fsi_rigid_sleep";
+    fsi_body *b;
+    FSI__TRY(fsi__rg_check_id(w, id, fn));
+    if (w->kind[id] != FSI_RIGID_DYNAMIC || w->link[id] >= 0)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d is %s", id,
+            w->link[id] >= 0 ? "a link" : "not dynamic");
+    b = w->body[id];
+    b->velocity = b->angular_velocity = b->new_velocity = b->new_angular_velocity = fsi_v3(0, 0, 0);
+    if (!w->asleep[id]) fsi__rg_of(w)->record[id].group = id;
+    fsi__rg_of(w)->asleep[id] = 1;
+    return FSI_OK;
+}
+
+/* ---- >>tessellation and drawing ---------------------------------------------------------------------------------- */
+
+static void fsi__rg_skin_body(const fsi_rigid *w, int id, int shape, double edge, fsi__col_skin *s)
+{
+    const fsi__cd_solid *r = &fsi__rg_of(w)->solid[id];
+    fsi__col_placed p;
+    double turn[9];
+    int k;
+    s->vertices = s->elements = 0;
+    fsi__d9_of_quat(w->body[id]->pose.orientation, turn);
+    for (k = 0; k < r->parts; k++) if (shape < 0 || shape == k) {
+        fsi__col_place(&r->part[k], fsi__d3_of(w->body[id]->pose.position), turn, &p);
+        fsi__col_skin_part(s, &p, edge, w->desc.dim);
+    }
+}
+
+/* The mesh of a skin that has been counted. */
+static fsi_status fsi__rg_make_skin(fsi_rigid *w, int id, int shape, double edge, fsi__col_skin s, fsi_mesh **out,
+    const char *fn)
+{
+    const size_t vertices = (size_t)s.vertices, corners = (size_t)w->desc.dim * (size_t)s.elements;
+    fsi_mesh_desc d = fsi_mesh_default_desc();
+    fsi_status status;
+    s.vertex = (fsi_vec3 *)fsi__alloc(w->context, vertices, sizeof *s.vertex);
+    s.element = (int *)fsi__alloc(w->context, corners, sizeof *s.element);
+    if (s.vertex && s.element) {
+        fsi__rg_skin_body(w, id, shape, edge, &s);
+        d.context = w->context;
+        d.vertices = s.vertex;
+        d.vertex_count = s.vertices;
+        d.elements = s.element;
+        d.element_count = s.elements;
+        d.corners = w->desc.dim;
+        d.weld = 0;
+        status = fsi_mesh_create(out, &d);
+    } else status = fsi__fail(w->context, FSI_ERROR_MEMORY, fn, id, s.vertices, "no memory for a mesh of %d vertices",
+        s.vertices);
+    fsi__free(w->context, s.vertex, vertices, sizeof *s.vertex);
+    fsi__free(w->context, s.element, corners, sizeof *s.element);
+    return status;
+}
+
+FSI_API fsi_status fsi_rigid_tessellate(fsi_rigid *w, int id, int shape, fsi_real edge, fsi_mesh **out)
+{
+    static const char fn[] = "fsi_rigid_tessellate";
+    const fsi_status odd = fsi_is_finite((double)edge) ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN;
+    fsi__col_skin s;
+    if (out) *out = NULL;
+    FSI__TRY(fsi__rg_check_id(w, id, fn));
+    if (!out) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "out is NULL");
+    if (shape < -1 || shape >= fsi__rg_of(w)->solid[id].parts)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, shape, shape, "body %d has no shape %d", id, shape);
+    if (fsi__rg_of(w)->solid[id].parts == 0)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d has no shapes", id);
+    if (odd == FSI_ERROR_NAN || edge < 0)
+        return fsi__fail(w->context, odd, fn, id, (double)edge, "edge is %g", (double)edge);
+    memset(&s, 0, sizeof s);
+    fsi__rg_skin_body(w, id, shape, (double)edge, &s);
+    return fsi__rg_make_skin(w, id, shape, (double)edge, s, out, fn);
+}
+
+static void fsi__rg_draw_body(const fsi_rigid *w, int id, const fsi_debug_draw *draw)
+{
+    static const uint32_t colour[4] = { 0, 0x606060, 0x2060c0, 0xe0a020 };
+    const fsi__cd_solid *solid = &fsi__rg_of(w)->solid[id];
+    const fsi_pose *pose = &w->body[id]->pose;
+    fsi__col_placed p;
+    double turn[9];
+    int k;
+    fsi__d9_of_quat(pose->orientation, turn);
+    for (k = 0; k < solid->parts; k++) {
+        fsi__col_place(&solid->part[k], fsi__d3_of(pose->position), turn, &p);
+        fsi__col_draw_part(draw, &p, w->desc.dim, w->asleep[id] ? 0x909090 : colour[w->kind[id]]);
+    }
+}
+
+FSI_API void fsi_rigid_debug_draw(const fsi_rigid *w, const fsi_debug_draw *draw)
+{
+    const fsi__jt_tree *t;
+    int id, k;
+    if (fsi__rg_check(w) != FSI_OK || !draw) return;
+    for (id = 0; id < w->count; id++) if (w->kind[id] != FSI_RIGID_NONE) fsi__rg_draw_body(w, id, draw);
+    for (k = 0; k < w->contact_count; k++) {
+        const fsi_rigid_contact *c = &w->contact[k];
+        const double length = 0.2 * fsi__rg_of(w)->solid[c->a].thick;
+        const fsi__d3 x = fsi__d3_of(c->point);
+        if (draw->point) draw->point(draw->user, c->point, (fsi_real)0.01, 0xff0000);
+        fsi__col_draw_line(draw, x, fsi__d3_madd(x, length, fsi__d3_of(c->normal)), 0xff0000);
+    }
+    for (id = 0; (t = fsi__rg_next_tree(w, &id, 0)) != NULL;) for (k = 1; k < t->view.link_count; k++) {
+        const fsi_body *own = w->body[t->body[k]], *up = w->body[t->body[t->parent[k]]];
+        fsi__col_draw_line(draw, fsi__d3_of(up->pose.position), fsi__d3_of(own->pose.position), 0x20c060);
+    }
+}
+
+/* ---- >>adding and removing bodies -------------------------------------------------------------------------------- */
+
+FSI_API fsi_rigid_body_desc fsi_rigid_default_body_desc(void)
+{
+    fsi_rigid_body_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('B', fsi_rigid_body_desc);
+    d.kind = FSI_RIGID_DYNAMIC;
+    d.pose.orientation = fsi_quat_identity();
+    d.inertia = fsi_m3_identity();
+    d.friction = d.restitution = -1;
+    d.filter = d.mask = 0xffffffffu;
+    return d;
+}
+
+static void fsi__rg_free_solid(fsi_rigid *w, fsi__cd_solid *s)
+{
+    int k;
+    for (k = 0; k < s->parts; k++) fsi__col_free_part(w->context, &s->part[k]);
+    fsi__free(w->context, s->part, (size_t)s->parts, sizeof *s->part);
+    memset(s, 0, sizeof *s);
+}
+
+/* Mass, centre and inertia of a body: those given, or the sum over its shapes by the parallel axis theorem. */
+static fsi_status fsi__rg_body_mass(fsi_rigid *w, const fsi_rigid_body_desc *d, fsi_mass_properties *sum)
+{
+    double total = 0, first[3] = { 0, 0, 0 }, inertia[9] = { 0 }, scale;
+    int k, i, pass;
+    memset(sum, 0, sizeof *sum);
+
+    /* the first pass finds mass and centre, the second the inertia about it */
+    for (pass = 0; pass < 2; pass++) for (k = 0; k < d->shape_count; k++) {
+        fsi_mass_properties p;
+        fsi__d3 r;
+        memset(&p, 0, sizeof p);
+        FSI__TRY(fsi_rigid_shape_mass(w->context, &d->shapes[k], w->desc.dim, &p));
+        if (pass == 0) {
+            total += (double)p.mass;
+            sum->volume += p.volume;
+            for (i = 0; i < 3; i++) first[i] += (double)p.mass * fsi__d3_axis(fsi__d3_of(p.center), i);
+            continue;
+        }
+        r = fsi__d3_sub(fsi__d3_of(p.center), fsi__d3_make(first[0] / total, first[1] / total, first[2] / total));
+        for (i = 0; i < 9; i++) {
+            const double moved = (i % 4 ? 0 : fsi__d3_dot(r, r)) - fsi__d3_axis(r, i / 3) * fsi__d3_axis(r, i % 3);
+            inertia[i] += (double)p.inertia.m[i] + (double)p.mass * moved;
+        }
+    }
+
+    /* scaled to the mass that is given */
+    scale = d->mass > 0 && total > 0 ? (double)d->mass / total : 1;
+    sum->mass = (fsi_real)(d->mass > 0 ? (double)d->mass : total);
+    if (total > 0) sum->center = fsi__d3_real(fsi__d3_make(first[0] / total, first[1] / total, first[2] / total));
+    for (i = 0; i < 9; i++) sum->inertia.m[i] = (fsi_real)(scale * inertia[i]);
+
+    /* or given as a whole; in 2D only the moment about z counts */
+    if (d->inertia_given) {
+        sum->center = d->center;
+        sum->inertia = d->inertia;
+    }
+    if (w->desc.dim == 2)
+        sum->inertia = fsi_m3_diagonal(fsi_v3(sum->inertia.m[8] / 2, sum->inertia.m[8] / 2, sum->inertia.m[8]));
+    return FSI_OK;
+}
+
+static fsi_status fsi__rg_check_number(const fsi_rigid *w, const char *fn, int index, const char *name, fsi_real x,
+    fsi_real lo, fsi_real hi)
+{
+    if (!fsi_is_finite((double)x))
+        return fsi__fail(w->context, FSI_ERROR_NAN, fn, index, (double)x, "desc.%s is not finite", name);
+    if (!(x >= lo && x <= hi))
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, (double)x, "desc.%s is %g, it must be %g to %g",
+            name, (double)x, (double)lo, (double)hi);
+    return FSI_OK;
+}
+
+/* A coefficient of its own, or -1: the world's. */
+static fsi_status fsi__rg_check_own(fsi_context *context, const char *fn, int index, const char *name, fsi_real x,
+    double hi)
+{
+    if (!fsi_is_finite((double)x))
+        return fsi__fail(context, FSI_ERROR_NAN, fn, index, (double)x, "desc.%s is not finite", name);
+    if (!((x >= 0 || x == -1) && (double)x <= hi))
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, (double)x,
+            "desc.%s is %g, it must be 0 to %g, or -1: the world's", name, (double)x, hi);
+    return FSI_OK;
+}
+
+static fsi_status fsi__rg_check_body_desc(const fsi_rigid *w, const fsi_rigid_body_desc *d, const char *fn, int index)
+{
+    int k;
+    if (!d) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, 0, "desc is NULL");
+    if (d->cookie != FSI__COOKIE('B', fsi_rigid_body_desc))
+        return fsi__fail(w->context, FSI_ERROR_COOKIE, fn, index, 0,
+            "desc was not filled by fsi_rigid_default_body_desc of this version and precision");
+    if (d->kind < FSI_RIGID_STATIC || d->kind > FSI_RIGID_DYNAMIC)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, (double)d->kind, "desc.kind %d does not exist",
+            (int)d->kind);
+    if (d->shape_count < 0 || d->shape_count > 4096 || (d->shape_count > 0 && !d->shapes))
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, d->shape_count,
+            "desc.shape_count is %d, it must be 0 to 4096 and shapes be there", d->shape_count);
+
+    /* fields one by one */
+    for (k = 0; k < d->shape_count; k++) FSI__TRY(fsi__col_check_shape(w->context, fn, &d->shapes[k], k, w->desc.dim));
+    FSI__TRY(fsi__col_check_pose(w->context, fn, "desc.pose", index, &d->pose));
+    FSI__TRY(fsi__col_check_flat(w->context, fn, "desc.pose", index, w->desc.dim, &d->pose));
+    FSI__TRY(fsi__rg_check_motion(w, fn, index, d->velocity, d->angular_velocity));
+    FSI__TRY(fsi__rg_check_number(w, fn, index, "mass", d->mass, 0, (fsi_real)1e30));
+    FSI__TRY(fsi__rg_check_own(w->context, fn, index, "friction", d->friction, 100));
+    FSI__TRY(fsi__rg_check_own(w->context, fn, index, "restitution", d->restitution, 1));
+    if (!fsi_v3_is_finite(d->center))
+        return fsi__fail(w->context, FSI_ERROR_NAN, fn, index, 0, "desc.center is not finite");
+    if (!((double)fsi_v3_norm(d->center) <= 1e8))
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, (double)fsi_v3_norm(d->center),
+            "desc.center lies %g m from the body's frame, it must be within 1e8", (double)fsi_v3_norm(d->center));
+
+    /* mass and inertia together */
+    if (d->inertia_given && !(d->mass > 0))
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, (double)d->mass,
+            "desc.mass is %g: where inertia is given it must be positive", (double)d->mass);
+    if (d->kind == FSI_RIGID_DYNAMIC && d->shape_count == 0 && !d->inertia_given)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, 0,
+            "a dynamic body without shapes must be given mass and inertia");
+    return FSI_OK;
+}
+
+static fsi_status fsi__rg_make_solid(fsi_rigid *w, const fsi_rigid_body_desc *d, fsi__cd_solid *s, fsi_vec3 center,
+    const char *fn)
+{
+    int k;
+    s->part = (fsi__col_part *)fsi__alloc(w->context, (size_t)d->shape_count, sizeof *s->part);
+    if (!s->part)
+        return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, -1, d->shape_count, "no memory for %d shapes",
+            d->shape_count);
+    s->parts = d->shape_count;
+    for (k = 0; k < s->parts; k++) {
+        FSI__TRY(fsi__col_make_part(w->context, &s->part[k], &d->shapes[k], fsi__d3_of(center), w->desc.dim, fn, k));
+        if (s->part[k].thick > s->thick) s->thick = s->part[k].thick;
+        if (s->part[k].reach > s->reach) s->reach = s->part[k].reach;
+    }
+    s->filter = d->filter;
+    s->mask = d->mask;
+    s->link = -1;
+    return FSI_OK;
+}
+
+static void fsi__rg_make_record(const fsi_rigid_body_desc *d, const fsi_mass_properties *mass, int id,
+    fsi__rg_record *r)
+{
+    int k;
+    memset(r, 0, sizeof *r);
+    r->mass = (double)mass->mass;
+    for (k = 0; k < 9; k++) r->inertia[k] = (double)mass->inertia.m[k];
+    if (d->kind == FSI_RIGID_DYNAMIC) fsi__d9_inverse(r->inertia, r->inverse);
+    r->friction = (double)d->friction;
+    r->restitution = (double)d->restitution;
+    r->group = id;
+}
+
+/* The fsi_body of a desc; refuses mass and inertia that no body has. */
+static fsi_status fsi__rg_make_body(fsi_rigid *w, const fsi_rigid_body_desc *d, const fsi_mass_properties *mass,
+    fsi_body *b, const char *fn, int index)
+{
+    fsi_status status;
+    *b = fsi_default_body();
+    b->mode = d->kind == FSI_RIGID_DYNAMIC ? FSI_BODY_COUPLED : FSI_BODY_PRESCRIBED;
+    b->pose.position = fsi_pose_point(d->pose, mass->center);
+    b->pose.orientation = fsi_quat_unit(d->pose.orientation);
+    b->end = b->pose;
+    if (d->kind != FSI_RIGID_STATIC) {
+        b->velocity = b->new_velocity = d->velocity;
+        b->angular_velocity = b->new_angular_velocity = d->angular_velocity;
+    }
+    if (mass->mass > 0) b->mass = mass->mass;
+    if (mass->mass > 0) b->inertia = mass->inertia;
+    status = fsi_body_check(w->context, b, index);
+    if (status != FSI_OK) w->context->error.function = fn;
+    return status != FSI_OK ? status : fsi__col_check_pose(w->context, fn, "the centre's pose", index, &b->pose);
+}
+
+static int fsi__rg_columns(fsi__rg_impl *im, fsi__column *c)
+{
+#define FSI__RG_COLUMN(array) { (void **)(void *)&(array), sizeof *(array) }
+    const fsi__column all[FSI__RG_COLUMNS] = {
+        FSI__RG_COLUMN(im->body), FSI__RG_COLUMN(im->kind), FSI__RG_COLUMN(im->asleep), FSI__RG_COLUMN(im->center),
+        FSI__RG_COLUMN(im->force), FSI__RG_COLUMN(im->torque), FSI__RG_COLUMN(im->link), FSI__RG_COLUMN(im->record),
+        FSI__RG_COLUMN(im->solid), FSI__RG_COLUMN(im->moving), FSI__RG_COLUMN(im->note), FSI__RG_COLUMN(im->rest),
+        FSI__RG_COLUMN(im->parent), FSI__RG_COLUMN(im->verdict)
+    };
+#undef FSI__RG_COLUMN
+    memcpy(c, all, sizeof all);
+    return FSI__RG_COLUMNS;
+}
+
+static fsi_status fsi__rg_reserve_bodies(fsi_rigid *w, int n, const char *fn)
+{
+    fsi__column columns[FSI__RG_COLUMNS];
+    fsi_status status;
+    int capacity = w->capacity;
+    if (n <= capacity) return FSI_OK;
+    if (n > 1 << 28) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, -1, n, "%d bodies are too many", n);
+    if (n < 2 * capacity) n = 2 * capacity;
+    if (n < 16) n = 16;
+    status = fsi__grow(w->context, columns, fsi__rg_columns(fsi__rg_of(w), columns), w->count, &w->capacity, n, fn);
+    fsi__rg_publish(w);
+    return status;
+}
+
+/* Puts a body into the place `id`, which has room. */
+static fsi_status fsi__rg_put_body(fsi_rigid *w, const fsi_rigid_body_desc *d, int id, const char *fn, int index)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    fsi_mass_properties mass;
+    fsi__cd_solid solid;
+    fsi_body *b;
+    fsi_status status;
+    memset(&solid, 0, sizeof solid);
+    FSI__TRY(fsi__rg_body_mass(w, d, &mass));
+
+    /* what may fail */
+    b = (fsi_body *)fsi__alloc(w->context, 1, sizeof *b);
+    if (!b) return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, index, 0, "no memory for a body");
+    status = fsi__rg_make_body(w, d, &mass, b, fn, index);
+    if (status == FSI_OK) status = fsi__rg_make_solid(w, d, &solid, mass.center, fn);
+    if (status != FSI_OK) {
+        fsi__rg_free_solid(w, &solid);
+        fsi__free(w->context, b, 1, sizeof *b);
+        return status;
+    }
+
+    /* its row of the arrays */
+    fsi__rg_make_record(d, &mass, id, &im->record[id]);
+    im->solid[id] = solid;
+    im->body[id] = b;
+    im->kind[id] = (unsigned char)d->kind;
+    im->asleep[id] = (unsigned char)(d->kind == FSI_RIGID_DYNAMIC && d->asleep);
+    im->center[id] = mass.center;
+    im->force[id] = im->torque[id] = fsi_v3(0, 0, 0);
+    im->link[id] = -1;
+    if (im->asleep[id]) b->velocity = b->angular_velocity = b->new_velocity = b->new_angular_velocity = fsi_v3(0, 0, 0);
+    if (id >= w->count) w->count = id + 1;
+    return FSI_OK;
+}
+
+static int fsi__rg_free_place(const fsi_rigid *w, int from)
+{
+    while (from < w->count && w->kind[from] != FSI_RIGID_NONE) from++;
+    return from;
+}
+
+static void fsi__rg_drop_body(fsi_rigid *w, int id)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__rg_wake_now(w, id);
+    fsi__rg_part_contacts(w, id);
+    fsi__rg_free_solid(w, &im->solid[id]);
+    memset(&im->record[id], 0, sizeof im->record[id]);
+    fsi__free(w->context, im->body[id], 1, sizeof *im->body[id]);
+    im->body[id] = NULL;
+    im->kind[id] = FSI_RIGID_NONE;
+    im->asleep[id] = 0;
+    im->center[id] = im->force[id] = im->torque[id] = fsi_v3(0, 0, 0);
+    im->link[id] = -1;
+    memset(&im->moving[id], 0, sizeof im->moving[id]);
+    memset(&im->note[id], 0, sizeof im->note[id]);
+    memset(&im->rest[id], 0, sizeof im->rest[id]);
+    while (w->count > 0 && im->kind[w->count - 1] == FSI_RIGID_NONE) w->count--;
+}
+
+/* Bodies that are added asleep close to each other wake together: those whose bounding spheres meet form one group. */
+static void fsi__rg_join_sleepers(fsi_rigid *w, int id)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int k, i;
+    for (k = 0; k < w->count; k++) if (k != id && im->asleep[k] && im->record[k].group != im->record[id].group) {
+        const int old = im->record[k].group;
+        const fsi__d3 own = fsi__d3_of(im->body[id]->pose.position), its = fsi__d3_of(im->body[k]->pose.position);
+        const double apart = fsi__d3_norm(fsi__d3_sub(its, own));
+        if (apart > im->solid[k].reach + im->solid[id].reach) continue;
+        for (i = 0; i < w->count; i++)
+            if (im->asleep[i] && im->record[i].group == old) im->record[i].group = im->record[id].group;
+    }
+}
+
+FSI_API fsi_status fsi_rigid_add_body(fsi_rigid *w, const fsi_rigid_body_desc *desc, int *id)
+{
+    static const char fn[] = "fsi_rigid_add_body";
+    fsi_status status;
+    int place;
+    FSI__TRY(fsi__rg_check(w));
+    FSI__TRY(fsi__rg_check_body_desc(w, desc, fn, -1));
+    place = fsi__rg_free_place(w, 0);
+    FSI__TRY(fsi__rg_reserve_bodies(w, place + 1, fn));
+    FSI__TRY(fsi__rg_put_body(w, desc, place, fn, place));
+    status = fsi__rg_check_overlap(w, place, fn);
+    if (status != FSI_OK) {
+        fsi__rg_drop_body(w, place);
+        return status;
+    }
+    if (w->asleep[place]) fsi__rg_join_sleepers(w, place);
+    if (id) *id = place;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_remove_body(fsi_rigid *w, int id)
+{
+    static const char fn[] = "fsi_rigid_remove_body";
+    FSI__TRY(fsi__rg_check_id(w, id, fn));
+    if (w->link[id] >= 0)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d is a link of tree %d: remove the tree", id,
+            w->link[id]);
+    fsi__rg_drop_body(w, id);
+    return FSI_OK;
+}
+
+/* ---- >>planes ---------------------------------------------------------------------------------------------------- */
+
+static fsi_status fsi__rg_put_plane(fsi_rigid *w, fsi__d3 n, double offset, double friction, double restitution,
+    int *id, const char *fn)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__cd_plane *p;
+    int k = 0;
+    while (k < w->plane_count && im->plane[k].alive) k++;
+    FSI__TRY(FSI__CD_ROOM(w->context, im->plane, w->plane_count, im->plane_capacity, k + 1, fn));
+    p = &im->plane[k];
+    p->alive = 1;
+    p->n = n;
+    p->first = offset - fsi__d3_dot(n, im->origin);
+    p->offset = offset;
+    p->friction = friction;
+    p->restitution = restitution;
+    if (k == w->plane_count) w->plane_count++;
+    if (id) *id = k;
+    return FSI_OK;
+}
+
+static void fsi__rg_wake_all(fsi_rigid *w)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int k;
+    for (k = 0; k < w->count; k++) {
+        im->asleep[k] = 0;
+        im->record[k].still = 0;
+    }
+}
+
+FSI_API fsi_status fsi_rigid_add_plane(fsi_rigid *w, fsi_vec3 normal, fsi_real offset,
+    const fsi_rigid_body_desc *options, int *id)
+{
+    static const char fn[] = "fsi_rigid_add_plane";
+    double size = fsi__d3_norm(fsi__d3_of(normal));
+    FSI__TRY(fsi__rg_check(w));
+    if (!fsi_v3_is_finite(normal) || !fsi_is_finite((double)offset))
+        return fsi__fail(w->context, FSI_ERROR_NAN, fn, -1, 0, "%s is not finite",
+            fsi_v3_is_finite(normal) ? "offset" : "normal");
+    if (!(size > 1e-150)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, size, "normal has no length");
+    if (w->desc.dim == 2 && normal.z != 0)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, (double)normal.z,
+            "normal leaves the plane z = 0 of a 2D world");
+    if (options) FSI__TRY(fsi__rg_check_own(w->context, fn, -1, "friction", options->friction, 100));
+    if (options) FSI__TRY(fsi__rg_check_own(w->context, fn, -1, "restitution", options->restitution, 1));
+    FSI__TRY(fsi__rg_put_plane(w, fsi__d3_scale(fsi__d3_of(normal), 1 / size), (double)offset / size,
+        options ? (double)options->friction : -1, options ? (double)options->restitution : -1, id, fn));
+    fsi__rg_wake_all(w);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_remove_plane(fsi_rigid *w, int id)
+{
+    static const char fn[] = "fsi_rigid_remove_plane";
+    fsi__rg_impl *im;
+    int i, n = 0;
+    FSI__TRY(fsi__rg_check(w));
+    im = fsi__rg_of(w);
+    if (id < 0 || id >= w->plane_count || !im->plane[id].alive)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, id, "there is no plane %d", id);
+    if (id < im->walls)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, id, "plane %d is a wall of the domain", id);
+    im->plane[id].alive = 0;
+    for (i = 0; i < w->contact_count; i++) if (im->contact[i].b != -1 - id) im->contact[n++] = im->contact[i];
+    w->contact_count = n;
+    fsi__rg_wake_all(w);
+    return FSI_OK;
+}
+
+/* ---- >>trees implementation -------------------------------------------------------------------------------------- */
+
+FSI_API fsi_rigid_link_desc fsi_rigid_default_link_desc(void)
+{
+    fsi_rigid_link_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('L', fsi_rigid_link_desc);
+    d.body = fsi_rigid_default_body_desc();
+    d.parent = -1;
+    d.joint = FSI_RIGID_REVOLUTE;
+    d.axis = fsi_v3(0, 0, 1);
+    return d;
+}
+
+FSI_API fsi_rigid_tree_desc fsi_rigid_default_tree_desc(void)
+{
+    fsi_rigid_tree_desc d;
+    memset(&d, 0, sizeof d);
+    d.cookie = FSI__COOKIE('T', fsi_rigid_tree_desc);
+    return d;
+}
+
+static int fsi__rg_tree_coordinates(const fsi_rigid_tree_desc *d, int dim)
+{
+    int l, n = d->fixed ? 0 : (dim == 3 ? 6 : 3);
+    for (l = 1; l < d->link_count; l++) n += d->links[l].joint != FSI_RIGID_WELD;
+    return n;
+}
+
+static fsi_status fsi__rg_check_link(const fsi_rigid *w, const fsi_rigid_link_desc *d, int l, const char *fn)
+{
+    double size;
+    if (d->cookie != FSI__COOKIE('L', fsi_rigid_link_desc))
+        return fsi__fail(w->context, FSI_ERROR_COOKIE, fn, l, 0,
+            "link %d was not filled by fsi_rigid_default_link_desc of this version and precision", l);
+    if (l == 0 ? d->parent != -1 : d->parent < 0 || d->parent >= l)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, d->parent, "link %d: parent %d is not %s", l, d->parent,
+            l == 0 ? "-1: link 0 is the root" : "an earlier link");
+    FSI__TRY(fsi__rg_check_body_desc(w, &d->body, fn, l));
+    if (d->body.shape_count == 0 && !d->body.inertia_given)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, 0,
+            "link %d: without shapes it must be given mass and inertia", l);
+    if (l == 0) return FSI_OK;
+
+    /* the joint's geometry */
+    if ((int)d->joint < 0 || d->joint > FSI_RIGID_WELD)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, (double)d->joint, "link %d: joint %d does not exist", l,
+            (int)d->joint);
+    if (!fsi_v3_is_finite(d->point) || !fsi_v3_is_finite(d->axis))
+        return fsi__fail(w->context, FSI_ERROR_NAN, fn, l, 0, "link %d: %s is not finite", l,
+            fsi_v3_is_finite(d->point) ? "axis" : "point");
+    size = fsi__d3_norm(fsi__d3_of(d->axis));
+    if (d->joint != FSI_RIGID_WELD && !(size > 1e-150))
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, size, "link %d: axis has no length", l);
+    if (w->desc.dim == 2 && d->joint == FSI_RIGID_PRISMATIC && d->axis.z != 0)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, (double)d->axis.z,
+            "link %d: axis leaves the plane z = 0 of a 2D world", l);
+
+    /* its coordinate, spring and limits */
+    FSI__TRY(fsi__rg_check_number(w, fn, l, "q", d->q, (fsi_real)-1e9, (fsi_real)1e9));
+    FSI__TRY(fsi__rg_check_number(w, fn, l, "rate", d->rate, (fsi_real)-1e9, (fsi_real)1e9));
+    FSI__TRY(fsi__rg_check_number(w, fn, l, "stiffness", d->stiffness, 0, (fsi_real)1e30));
+    FSI__TRY(fsi__rg_check_number(w, fn, l, "rest", d->rest, (fsi_real)-1e9, (fsi_real)1e9));
+    FSI__TRY(fsi__rg_check_number(w, fn, l, "damping", d->damping, 0, (fsi_real)1e30));
+    if (!d->limited) return FSI_OK;
+    FSI__TRY(fsi__rg_check_number(w, fn, l, "lower", d->lower, (fsi_real)-1e9, (fsi_real)1e9));
+    return fsi__rg_check_number(w, fn, l, "upper", d->upper, d->lower, (fsi_real)1e9);
+}
+
+static fsi_status fsi__rg_check_tree_desc(const fsi_rigid *w, const fsi_rigid_tree_desc *d, const char *fn)
+{
+    int l;
+    if (!d) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc is NULL");
+    if (d->cookie != FSI__COOKIE('T', fsi_rigid_tree_desc))
+        return fsi__fail(w->context, FSI_ERROR_COOKIE, fn, -1, 0,
+            "desc was not filled by fsi_rigid_default_tree_desc of this version and precision");
+    if (d->link_count < 1 || d->link_count > 256 || !d->links)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, d->link_count,
+            "desc.link_count is %d, it must be 1 to 256 and links be there", d->link_count);
+    FSI__TRY(fsi__rg_check_motion(w, fn, -1, d->velocity, d->angular_velocity));
+    for (l = 0; l < d->link_count; l++) FSI__TRY(fsi__rg_check_link(w, &d->links[l], l, fn));
+    return FSI_OK;
+}
+
+/* Is the link fixed to a fixed root, by welds all the way? */
+static int fsi__rg_grounded(const fsi_rigid_tree_desc *d, int l)
+{
+    while (l > 0 && d->links[l].joint == FSI_RIGID_WELD) l = d->links[l].parent;
+    return l == 0 && d->fixed;
+}
+
+/* The joint of link l, from the poses that the links were added with. */
+static void fsi__rg_make_joint(const fsi_rigid *w, fsi__jt_tree *t, const fsi_rigid_link_desc *d, int l)
+{
+    fsi__jt_joint *j = &t->link[l];
+    fsi_vec3 axis = d->axis, point = d->point;
+    if (w->desc.dim == 2 && d->joint == FSI_RIGID_REVOLUTE) axis = fsi_v3(0, 0, d->axis.z < 0 ? -1 : 1);
+    if (w->desc.dim == 2) point.z = 0;
+    fsi__jt_hang(j, &w->body[t->body[t->parent[l]]]->pose, &w->body[t->body[l]]->pose, point, axis);
+    j->q0 = (double)d->q;
+    j->stiffness = (double)d->stiffness;
+    j->rest = (double)d->rest;
+    j->damping = (double)d->damping;
+    j->limited = d->limited;
+    j->lower = (double)d->lower;
+    j->upper = (double)d->upper;
+}
+
+static void fsi__rg_number_joints(const fsi_rigid *w, fsi__jt_tree *t, const fsi_rigid_tree_desc *d)
+{
+    int l, k = d->fixed ? 0 : (w->desc.dim == 3 ? 6 : 3);
+    t->view.root = k;
+    for (l = 0; l < d->link_count; l++) {
+        const fsi_rigid_link_desc *link = &d->links[l];
+        t->parent[l] = link->parent;
+        t->joint[l] = (unsigned char)(l == 0 ? FSI_RIGID_WELD : link->joint);
+        t->column[l] = l > 0 && link->joint != FSI_RIGID_WELD ? k++ : -1;
+        if (t->column[l] < 0) continue;
+        t->q[t->column[l]] = link->q;
+        t->rate[t->column[l]] = link->rate;
+    }
+    fsi__jt_set_root_rates(t, d->velocity, d->angular_velocity);
+}
+
+static fsi__jt_tree *fsi__rg_new_tree(fsi_rigid *w, const fsi_rigid_tree_desc *d)
+{
+    fsi__jt_tree *t = fsi__jt_create(w->context, d->link_count, fsi__rg_tree_coordinates(d, w->desc.dim));
+    if (t) t->fixed = d->fixed != 0;
+    return t;
+}
+
+static fsi_status fsi__rg_put_links(fsi_rigid *w, fsi__jt_tree *t, const fsi_rigid_tree_desc *d, int tree, int *made,
+    const char *fn)
+{
+    fsi__rg_impl *im = fsi__rg_of(w);
+    int l;
+    for (l = 0; l < d->link_count; l++) {
+        fsi_rigid_body_desc b = d->links[l].body;
+        const int place = fsi__rg_free_place(w, 0);
+        b.kind = FSI_RIGID_DYNAMIC;
+        b.velocity = b.angular_velocity = fsi_v3(0, 0, 0);
+        b.asleep = 0;
+        FSI__TRY(fsi__rg_put_body(w, &b, place, fn, l));
+        *made = l + 1;
+        t->body[l] = place;
+        t->mass[l] = im->record[place].mass;
+        memcpy(t->tensor + 9 * l, im->record[place].inertia, 9 * sizeof(double));
+        im->link[place] = tree;
+        im->solid[place].link = l;
+        if (!fsi__rg_grounded(d, l)) continue;
+        im->kind[place] = FSI_RIGID_STATIC;
+        im->body[place]->mode = FSI_BODY_PRESCRIBED;
+    }
+    return FSI_OK;
+}
+
+/* Bodies, joints and poses of a tree; *made: links that have become bodies. */
+static fsi_status fsi__rg_build_tree(fsi_rigid *w, fsi__jt_tree *t, const fsi_rigid_tree_desc *d, int tree, int *made,
+    const char *fn)
+{
+    int l;
+    fsi__rg_number_joints(w, t, d);
+    FSI__TRY(fsi__rg_put_links(w, t, d, tree, made, fn));
+    for (l = 1; l < d->link_count; l++) fsi__rg_make_joint(w, t, &d->links[l], l);
+    fsi__rg_refresh_tree(w, t);
+    for (l = 0; l < d->link_count; l++) FSI__TRY(fsi__rg_check_overlap(w, t->body[l], fn));
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_add_tree(fsi_rigid *w, const fsi_rigid_tree_desc *desc, int *tree)
+{
+    static const char fn[] = "fsi_rigid_add_tree";
+    fsi__rg_impl *im;
+    fsi__jt_tree *t;
+    fsi_status status;
+    int id = 0, made = 0;
+    FSI__TRY(fsi__rg_check(w));
+    FSI__TRY(fsi__rg_check_tree_desc(w, desc, fn));
+
+    /* room */
+    im = fsi__rg_of(w);
+    while (id < w->tree_count && im->tree[id]) id++;
+    FSI__TRY(FSI__CD_ROOM(w->context, im->tree, w->tree_count, im->tree_capacity, id + 1, fn));
+    FSI__TRY(fsi__rg_reserve_bodies(w, w->count + desc->link_count, fn));
+    t = fsi__rg_new_tree(w, desc);
+    if (!t)
+        return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, -1, desc->link_count, "no memory for a tree of %d links",
+            desc->link_count);
+
+    /* all of it or nothing */
+    im->tree[id] = t;
+    status = fsi__rg_build_tree(w, t, desc, id, &made, fn);
+    if (status != FSI_OK) {
+        while (made-- > 0) fsi__rg_drop_body(w, t->body[made]);
+        im->tree[id] = NULL;
+        fsi__jt_destroy(w->context, t);
+        return status;
+    }
+    if (id == w->tree_count) w->tree_count++;
+    if (tree) *tree = id;
+    return FSI_OK;
+}
+
+FSI_API const fsi_rigid_tree *fsi_rigid_tree_at(const fsi_rigid *w, int tree)
+{
+    const fsi__jt_tree *t = fsi__rg_tree_of(w, tree);
+    return t ? &t->view : NULL;
+}
+
+static fsi_status fsi__rg_check_tree(const fsi_rigid *w, int tree, const char *fn)
+{
+    FSI__TRY(fsi__rg_check(w));
+    if (fsi__rg_tree_of(w, tree)) return FSI_OK;
+    return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, tree, tree, "there is no tree %d", tree);
+}
+
+FSI_API fsi_status fsi_rigid_remove_tree(fsi_rigid *w, int tree)
+{
+    static const char fn[] = "fsi_rigid_remove_tree";
+    fsi__jt_tree *t;
+    int l;
+    FSI__TRY(fsi__rg_check_tree(w, tree, fn));
+    t = fsi__rg_tree_of(w, tree);
+    for (l = t->view.link_count - 1; l >= 0; l--) fsi__rg_drop_body(w, t->body[l]);
+    fsi__rg_of(w)->tree[tree] = NULL;
+    fsi__jt_destroy(w->context, t);
+    while (w->tree_count > 0 && !fsi__rg_of(w)->tree[w->tree_count - 1]) w->tree_count--;
+    return FSI_OK;
+}
+
+/* A joint with a coordinate. */
+static fsi_status fsi__rg_check_joint(const fsi_rigid *w, int tree, int link, const char *fn)
+{
+    const fsi__jt_tree *t;
+    FSI__TRY(fsi__rg_check_tree(w, tree, fn));
+    t = fsi__rg_tree_of(w, tree);
+    if (link < 0 || link >= t->view.link_count || t->column[link] < 0)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, link, link, "link %d of tree %d has no joint that moves",
+            link, tree);
+    return FSI_OK;
+}
+
+static fsi_status fsi__rg_check_value(const fsi_rigid *w, const char *fn, const char *name, double x)
+{
+    if (!fsi_is_finite(x)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, -1, x, "%s is not finite", name);
+    if (fabs(x) <= 1e9) return FSI_OK;
+    return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, x, "%s is %g, it must be within +-1e9", name, x);
+}
+
+FSI_API fsi_status fsi_rigid_set_joint(fsi_rigid *w, int tree, int link, fsi_real q, fsi_real rate)
+{
+    static const char fn[] = "fsi_rigid_set_joint";
+    fsi__jt_tree *t;
+    FSI__TRY(fsi__rg_check_joint(w, tree, link, fn));
+    FSI__TRY(fsi__rg_check_value(w, fn, "q", (double)q));
+    FSI__TRY(fsi__rg_check_value(w, fn, "rate", (double)rate));
+    t = fsi__rg_tree_of(w, tree);
+    fsi__rg_wake_tree(w, t);
+    t->q[t->column[link]] = q;
+    t->rate[t->column[link]] = rate;
+    t->hold[t->column[link]] = 0;
+    fsi__rg_refresh_tree(w, t);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_set_joint_force(fsi_rigid *w, int tree, int link, fsi_real force)
+{
+    static const char fn[] = "fsi_rigid_set_joint_force";
+    fsi__jt_tree *t;
+    FSI__TRY(fsi__rg_check_joint(w, tree, link, fn));
+    if (!fsi_is_finite((double)force))
+        return fsi__fail(w->context, FSI_ERROR_NAN, fn, link, (double)force, "force is not finite");
+    if (!(fabs((double)force) <= FSI__RG_STRONGEST))
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, link, (double)force, "force is %g, it must be within +-%g",
+            (double)force, FSI__RG_STRONGEST);
+    t = fsi__rg_tree_of(w, tree);
+    fsi__rg_wake_tree(w, t);
+    t->link[link].force = (double)force;
+    return FSI_OK;
+}
+
+/* The track stays with the joint: a state that is loaded may follow it again. */
+static void fsi__rg_set_script(fsi_rigid *w, fsi__jt_tree *t, int link, int script)
+{
+    t->link[link].script = script;
+    t->scripted[t->column[link]] = (unsigned char)(script != 0);
+    t->hold[t->column[link]] = 0;
+    fsi__rg_wake_tree(w, t);
+}
+
+FSI_API fsi_status fsi_rigid_set_joint_target(fsi_rigid *w, int tree, int link, fsi_real q)
+{
+    static const char fn[] = "fsi_rigid_set_joint_target";
+    fsi__jt_tree *t;
+    FSI__TRY(fsi__rg_check_joint(w, tree, link, fn));
+    FSI__TRY(fsi__rg_check_value(w, fn, "q", (double)q));
+    t = fsi__rg_tree_of(w, tree);
+    fsi__rg_set_script(w, t, link, FSI__JT_TARGET);
+    t->link[link].target = (double)q;
+    return FSI_OK;
+}
+
+static fsi_status fsi__rg_check_track(const fsi_rigid *w, const double *times, const fsi_real *values, int count,
+    double period, const char *fn)
+{
+    const fsi_status odd = fsi_is_finite(period) ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN;
+    int i;
+    if (!times || !values || count < 1 || count > 1 << 24)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, count,
+            "a track of %d keys is none, or its times or values are missing", count);
+    if (odd == FSI_ERROR_NAN || period < 0) return fsi__fail(w->context, odd, fn, -1, period, "period is %g", period);
+    for (i = 0; i < count; i++) {
+        if (!fsi_is_finite(times[i]))
+            return fsi__fail(w->context, FSI_ERROR_NAN, fn, i, times[i], "time %d is not finite", i);
+        if (!(i == 0 || times[i] > times[i - 1]) || (period > 0 && !(times[i] >= 0 && times[i] <= period)))
+            return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, i, times[i],
+                "time %d, %g s, does not come after the one before, or lies outside the period", i, times[i]);
+        FSI__TRY(fsi__rg_check_value(w, fn, "a value", (double)values[i]));
+    }
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_set_joint_track(fsi_rigid *w, int tree, int link, const double *times,
+    const fsi_real *values, int count, double period)
+{
+    static const char fn[] = "fsi_rigid_set_joint_track";
+    fsi__jt_track *own;
+    FSI__TRY(fsi__rg_check_joint(w, tree, link, fn));
+    FSI__TRY(fsi__rg_check_track(w, times, values, count, period, fn));
+    own = &fsi__rg_tree_of(w, tree)->link[link].track;
+    if (!fsi__jt_set_track(w->context, own, times, values, count, period))
+        return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, -1, count, "no memory for %d keys", count);
+    fsi__rg_set_script(w, fsi__rg_tree_of(w, tree), link, FSI__JT_TRACK);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi_rigid_free_joint(fsi_rigid *w, int tree, int link)
+{
+    FSI__TRY(fsi__rg_check_joint(w, tree, link, "fsi_rigid_free_joint"));
+    fsi__rg_set_script(w, fsi__rg_tree_of(w, tree), link, FSI__JT_FREE);
+    return FSI_OK;
+}
+
+FSI_API int fsi_rigid_tree_jacobian(const fsi_rigid *w, int tree, int link, double *J)
+{
+    const fsi__jt_tree *t = fsi__rg_tree_now(w, tree);
+    if (!t || link < 0 || link >= t->view.link_count || !J) return 0;
+    memcpy(J, fsi__jt_jacobian(t, link), 6 * (size_t)t->view.coordinates * sizeof *J);
+    return 1;
+}
+
+FSI_API int fsi_rigid_tree_point_jacobian(const fsi_rigid *w, int tree, int link, fsi_vec3 x, double *J)
+{
+    const fsi__jt_tree *t = fsi__rg_tree_now(w, tree);
+    const double *own;
+    fsi__d3 r;
+    int c, n;
+    if (!t || link < 0 || link >= t->view.link_count || !J) return 0;
+    n = t->view.coordinates;
+    own = fsi__jt_jacobian(t, link);
+    r = fsi__d3_sub(fsi__d3_of(x), t->c[link]);
+    for (c = 0; c < n; c++) { /* v + omega x r */
+        fsi__d3 turn = fsi__d3_cross(fsi__d3_make(own[c], own[n + c], own[2 * n + c]), r);
+        J[c] = own[3 * n + c] + turn.x;
+        J[n + c] = own[4 * n + c] + turn.y;
+        J[2 * n + c] = own[5 * n + c] + turn.z;
+    }
+    return 1;
+}
+
+FSI_API int fsi_rigid_tree_inertia(const fsi_rigid *w, int tree, double *M)
+{
+    fsi__jt_tree *t = fsi__rg_tree_now(w, tree);
+    if (!t || !M) return 0;
+    fsi__jt_mass(t);
+    memcpy(M, t->M, (size_t)t->view.coordinates * (size_t)t->view.coordinates * sizeof *M);
+    return 1;
+}
+
+FSI_API int fsi_rigid_tree_force(const fsi_rigid *w, int tree, double *f, double *K, double *D)
+{
+    fsi__jt_tree *t = fsi__rg_tree_now(w, tree);
+    size_t n;
+    int l;
+    if (!t || !f) return 0;
+    n = (size_t)t->view.coordinates;
+    for (l = 0; l < t->view.link_count; l++) {
+        const fsi__d3 weight = fsi__d3_of(w->desc.gravity);
+        t->force[l] = fsi__d3_madd(fsi__d3_of(w->force[t->body[l]]), t->mass[l], weight);
+        t->torque[l] = fsi__d3_of(w->torque[t->body[l]]);
+    }
+    fsi__jt_mass(t);
+    fsi__jt_loads(t, t->q1, t->u);
+    memcpy(f, t->f, n * sizeof *f);
+    if (K) memcpy(K, t->K, n * sizeof *K);
+    if (D) memcpy(D, t->D, n * sizeof *D);
+    return 1;
+}
+
+/* ---- >>worlds: create, settings, destroy ------------------------------------------------------------------------- */
 
 FSI_API fsi_rigid_desc fsi_rigid_default_desc(void)
 {
@@ -3674,509 +3152,49 @@ FSI_API fsi_rigid_desc fsi_rigid_default_desc(void)
     return d;
 }
 
-FSI_API fsi_rigid_body_desc fsi_rigid_default_body_desc(void)
-{
-    fsi_rigid_body_desc d;
-    memset(&d, 0, sizeof d);
-    d.cookie = FSI__COOKIE('B', fsi_rigid_body_desc);
-    d.kind = FSI_RIGID_DYNAMIC;
-    d.pose.orientation = fsi_quat_identity();
-    d.inertia = fsi_m3_identity();
-    d.friction = d.restitution = -1;
-    d.filter = d.mask = 0xffffffffu;
-    return d;
-}
-
-static void fsi__rg_free_record(fsi_rigid *w, fsi__rg_record *r)
-{
-    int k;
-    for (k = 0; k < r->parts; k++) {
-        fsi_mesh_destroy(r->part[k].mesh);
-        fsi__free(w->context, r->part[k].sample, (size_t)r->part[k].samples, sizeof *r->part[k].sample);
-    }
-    fsi__free(w->context, r->part, (size_t)r->parts, sizeof *r->part);
-    memset(r, 0, sizeof *r);
-}
-
-/* Points on edges and faces no farther apart than `step`, behind the vertices; out NULL only counts. */
-static int fsi__rg_sample_face(const fsi_mesh *m, int f, double step, fsi__d3 *out)
-{
-    const int *v = m->faces + m->corners * f;
-    int k, i, j, n, count = 0, most = 1;
-    fsi__d3 p[3];
-    for (k = 0; k < m->corners; k++) p[k] = fsi__d3_of(m->vertices[v[k]]);
-    for (k = 0; k < (m->corners == 3 ? 3 : 1); k++) {
-        fsi__d3 d = fsi__d3_sub(p[(k + 1) % m->corners], p[k]);
-        double steps = ceil(fsi__d3_norm(d) / step);
-        n = steps > 4096 ? 4096 : (int)steps;
-        most = n > most ? n : most;
-        if (m->corners == 3 && m->face_neighbor[3 * f + k] >= 0 && m->face_neighbor[3 * f + k] < f) continue; /* its neighbour's */
-        for (i = 1; i < n; i++, count++) if (out) out[count] = fsi__d3_madd(p[k], (double)i / n, d);
-    }
-    if (m->corners == 2) return count;
-    for (i = 1; i < most; i++) for (j = 1; i + j < most; j++, count++) if (out)
-        out[count] = fsi__d3_madd(fsi__d3_madd(p[0], (double)i / most, fsi__d3_sub(p[1], p[0])), (double)j / most, fsi__d3_sub(p[2], p[0]));
-    return count;
-}
-
-static fsi_status fsi__rg_sample_mesh(fsi_rigid *w, fsi__rg_part *p, double step, const char *fn, int index)
-{
-    const fsi_mesh *m = p->mesh;
-    const int chosen = step > 0;
-    double n;
-    int f, k;
-    if (!chosen) step = fsi__d3_norm(p->half) / 6;
-    for (;;) {
-        for (f = 0, n = m->vertex_count; f < m->face_count && n < 1e7; f++) n += fsi__rg_sample_face(m, f, step, NULL);
-        if (chosen || n <= 4000 || n < 1.5 * m->vertex_count) break;
-        step *= 1.3;
-    }
-    if (n > 4e6) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, index, step, "shape %d: samples every %g m are more than 4 million", index, step);
-    p->sample = (fsi__d3 *)fsi__alloc(w->context, (size_t)n, sizeof *p->sample);
-    if (!p->sample) return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, index, n, "no memory for %.0f samples of shape %d", n, index);
-    p->samples = (int)n;
-    p->corners = m->vertex_count;
-    for (k = 0; k < m->vertex_count; k++) p->sample[k] = fsi__d3_of(m->vertices[k]);
-    for (f = 0; f < m->face_count; f++) k += fsi__rg_sample_face(m, f, step, p->sample + k);
-    return FSI_OK;
-}
-
-/* A copy of the caller's mesh about the centre of mass, in body axes. */
-static fsi_status fsi__rg_copy_mesh(fsi_rigid *w, const fsi_rigid_shape *s, fsi__d3 center, fsi__rg_part *p, const char *fn, int index)
-{
-    fsi_mesh_desc d = fsi_mesh_default_desc();
-    const fsi_mesh *m = s->mesh;
-    fsi_vec3 *v = (fsi_vec3 *)fsi__alloc(w->context, (size_t)m->vertex_count, sizeof *v);
-    fsi_status status;
-    int k;
-    if (!v) return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, index, 0, "no memory for the mesh of shape %d", index);
-    for (k = 0; k < m->vertex_count; k++) v[k] = fsi_v3_sub(fsi_pose_point(s->pose, m->vertices[k]), fsi__d3_real(center));
-    d.context = w->context;
-    d.vertices = v;
-    d.vertex_count = m->vertex_count;
-    d.elements = m->faces;
-    d.element_count = m->face_count;
-    d.corners = m->corners;
-    d.weld = 0;
-    d.repair = 0;
-    status = fsi_mesh_create(&p->mesh, &d);
-    fsi__free(w->context, v, (size_t)m->vertex_count, sizeof *v);
-    if (status != FSI_OK) return status;
-    p->at = fsi__d3_scale(fsi__d3_add(fsi__d3_of(p->mesh->box.lo), fsi__d3_of(p->mesh->box.hi)), 0.5);
-    p->half = fsi__d3_scale(fsi__d3_sub(fsi__d3_of(p->mesh->box.hi), fsi__d3_of(p->mesh->box.lo)), 0.5);
-    return fsi__rg_sample_mesh(w, p, (double)s->samples, fn, index);
-}
-
-static fsi_status fsi__rg_make_part(fsi_rigid *w, const fsi_rigid_shape *s, fsi__d3 center, fsi__rg_part *p, double *reach, const char *fn, int index)
-{
-    const int dim = w->desc.dim;
-    double reached;
-    p->kind = s->kind;
-    p->at = fsi__d3_sub(fsi__d3_of(s->pose.position), center);
-    fsi__rg_matrix(s->pose.orientation, p->turn);
-    p->half = fsi__d3_of(s->half);
-    p->radius = (double)s->radius;
-    p->length = s->kind == FSI_RIGID_SPHERE ? 0 : (double)s->half_length;
-    p->density = (double)s->density;
-    if (s->kind == FSI_RIGID_MESH) {
-        fsi__rg_matrix(fsi_quat_identity(), p->turn);
-        FSI__RG_TRY(fsi__rg_copy_mesh(w, s, center, p, fn, index));
-    }
-    if (s->kind == FSI_RIGID_BOX || s->kind == FSI_RIGID_MESH) {
-        p->thick = p->half.x < p->half.y ? p->half.x : p->half.y;
-        if (dim == 3 && p->half.z < p->thick) p->thick = p->half.z;
-        if (dim == 2) p->half.z = 0;
-        reached = fsi__d3_norm(p->half);
-        if (dim == 2 && s->kind == FSI_RIGID_BOX) p->half.z = 1e150;
-    } else {
-        p->thick = s->kind == FSI_RIGID_CYLINDER && p->length < p->radius ? p->length : p->radius;
-        reached = s->kind == FSI_RIGID_CYLINDER ? sqrt(p->length * p->length + p->radius * p->radius) : p->length + p->radius;
-    }
-    reached += fsi__d3_norm(p->at);
-    if (reached > *reach) *reach = reached;
-    return FSI_OK;
-}
-
-/* Mass, centre and inertia of a body: those given, or the sum over its shapes (parallel axes). */
-static fsi_status fsi__rg_body_mass(fsi_rigid *w, const fsi_rigid_body_desc *d, fsi_mass_properties *sum, const char *fn)
-{
-    double total = 0, first[3] = { 0, 0, 0 }, inertia[9] = { 0 }, scale;
-    int k, i, pass;
-    (void)fn;
-    memset(sum, 0, sizeof *sum);
-    for (pass = 0; pass < 2; pass++) for (k = 0; k < d->shape_count; k++) {
-        fsi_mass_properties p;
-        fsi__d3 r;
-        memset(&p, 0, sizeof p);
-        FSI__RG_TRY(fsi_rigid_shape_mass(w->context, &d->shapes[k], w->desc.dim, &p));
-        if (pass == 0) {
-            total += (double)p.mass;
-            sum->volume += p.volume;
-            for (i = 0; i < 3; i++) first[i] += (double)p.mass * fsi__rg_at(fsi__d3_of(p.center), i);
-            continue;
-        }
-        r = fsi__d3_sub(fsi__d3_of(p.center), fsi__d3_make(first[0] / total, first[1] / total, first[2] / total));
-        for (i = 0; i < 9; i++)
-            inertia[i] += (double)p.inertia.m[i] + (double)p.mass * ((i % 4 ? 0 : fsi__d3_dot(r, r)) - fsi__rg_at(r, i / 3) * fsi__rg_at(r, i % 3));
-    }
-    scale = d->mass > 0 && total > 0 ? (double)d->mass / total : 1;
-    sum->mass = (fsi_real)(d->mass > 0 ? (double)d->mass : total);
-    if (total > 0) sum->center = fsi_v3((fsi_real)(first[0] / total), (fsi_real)(first[1] / total), (fsi_real)(first[2] / total));
-    for (i = 0; i < 9; i++) sum->inertia.m[i] = (fsi_real)(scale * inertia[i]);
-    if (d->inertia_given) {
-        sum->center = d->center;
-        sum->inertia = d->inertia;
-    }
-    if (w->desc.dim == 2) sum->inertia = fsi_m3_diagonal(fsi_v3(sum->inertia.m[8] / 2, sum->inertia.m[8] / 2, sum->inertia.m[8]));
-    return FSI_OK;
-}
-
-static fsi_status fsi__rg_check_number(const fsi_rigid *w, const char *fn, int index, const char *name, fsi_real x, fsi_real lo, fsi_real hi)
-{
-    if (!fsi_is_finite((double)x)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, index, (double)x, "desc.%s is not finite", name);
-    if (!(x >= lo && x <= hi)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, (double)x, "desc.%s is %g, it must be %g to %g", name, (double)x, (double)lo, (double)hi);
-    return FSI_OK;
-}
-
-/* A coefficient of its own, or -1: the world's. */
-static fsi_status fsi__rg_check_own(fsi_context *context, const char *fn, int index, const char *name, fsi_real x, double hi)
-{
-    if (!fsi_is_finite((double)x)) return fsi__fail(context, FSI_ERROR_NAN, fn, index, (double)x, "desc.%s is not finite", name);
-    if (!((x >= 0 || x == -1) && (double)x <= hi)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, index, (double)x, "desc.%s is %g, it must be 0 to %g, or -1: the world's", name, (double)x, hi);
-    return FSI_OK;
-}
-
-static fsi_status fsi__rg_check_motion(const fsi_rigid *w, const char *fn, int index, fsi_vec3 v, fsi_vec3 o)
-{
-    if (!fsi_v3_is_finite(v)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, index, 0, "velocity is not finite");
-    if (!fsi_v3_is_finite(o)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, index, 0, "angular_velocity is not finite");
-    if (!fsi__rg_within(v, FSI__RG_FASTEST)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, index, (double)v.x, "velocity is beyond %g m/s", FSI__RG_FASTEST);
-    if (!fsi__rg_within(o, FSI__RG_FASTEST)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, index, (double)o.x, "angular_velocity is beyond %g rad/s", FSI__RG_FASTEST);
-    if (w->desc.dim == 2 && (v.z != 0 || o.x != 0 || o.y != 0)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, 0, "a velocity leaves the plane z = 0 of a 2D world");
-    return FSI_OK;
-}
-
-static fsi_status fsi__rg_check_body_desc(const fsi_rigid *w, const fsi_rigid_body_desc *d, const char *fn, int index)
-{
-    int k;
-    if (!d) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, 0, "desc is NULL");
-    if (d->cookie != FSI__COOKIE('B', fsi_rigid_body_desc)) return fsi__fail(w->context, FSI_ERROR_COOKIE, fn, index, 0, "desc was not filled by fsi_rigid_default_body_desc of this version and precision");
-    if (d->kind < FSI_RIGID_STATIC || d->kind > FSI_RIGID_DYNAMIC) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, (double)d->kind, "desc.kind %d does not exist", (int)d->kind);
-    if (d->shape_count < 0 || d->shape_count > 4096 || (d->shape_count > 0 && !d->shapes))
-        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, d->shape_count, "desc.shape_count is %d, it must be 0 to 4096 and shapes be there", d->shape_count);
-    for (k = 0; k < d->shape_count; k++) FSI__RG_TRY(fsi__rg_check_shape(w->context, fn, &d->shapes[k], k, w->desc.dim));
-    FSI__RG_TRY(fsi__rg_check_pose(w->context, fn, "desc.pose", index, &d->pose));
-    FSI__RG_TRY(fsi__rg_check_flat(w->context, fn, "desc.pose", index, w->desc.dim, &d->pose));
-    FSI__RG_TRY(fsi__rg_check_motion(w, fn, index, d->velocity, d->angular_velocity));
-    FSI__RG_TRY(fsi__rg_check_number(w, fn, index, "mass", d->mass, 0, (fsi_real)1e30));
-    FSI__RG_TRY(fsi__rg_check_own(w->context, fn, index, "friction", d->friction, 100));
-    FSI__RG_TRY(fsi__rg_check_own(w->context, fn, index, "restitution", d->restitution, 1));
-    if (!fsi_v3_is_finite(d->center)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, index, 0, "desc.center is not finite");
-    if (!((double)fsi_v3_norm(d->center) <= 1e8)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, (double)fsi_v3_norm(d->center), "desc.center lies %g m from the body's frame, it must be within 1e8", (double)fsi_v3_norm(d->center));
-    if (d->inertia_given && !(d->mass > 0)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, (double)d->mass, "desc.mass is %g: where inertia is given it must be positive", (double)d->mass);
-    if (d->kind == FSI_RIGID_DYNAMIC && d->shape_count == 0 && !d->inertia_given) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, index, 0, "a dynamic body without shapes must be given mass and inertia");
-    return FSI_OK;
-}
-
-static fsi_status fsi__rg_make_record(fsi_rigid *w, const fsi_rigid_body_desc *d, fsi__rg_record *r, const fsi_mass_properties *mass, const char *fn)
-{
-    int k;
-    double largest = 0;
-    r->part = (fsi__rg_part *)fsi__alloc(w->context, (size_t)d->shape_count, sizeof *r->part);
-    if (!r->part) return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, -1, d->shape_count, "no memory for %d shapes", d->shape_count);
-    r->parts = d->shape_count;
-    for (k = 0; k < r->parts; k++) {
-        FSI__RG_TRY(fsi__rg_make_part(w, &d->shapes[k], fsi__d3_of(mass->center), &r->part[k], &r->reach, fn, k));
-        if (r->part[k].thick > largest) largest = r->part[k].thick;
-    }
-    r->thick = largest;
-    r->mass = (double)mass->mass;
-    for (k = 0; k < 9; k++) r->inertia[k] = (double)mass->inertia.m[k];
-    if (d->kind == FSI_RIGID_DYNAMIC) fsi__rg_inverse(r->inertia, r->inverse);
-    r->friction = (double)d->friction;
-    r->restitution = (double)d->restitution;
-    r->filter = d->filter;
-    r->mask = d->mask;
-    r->tree = r->link = -1;
-    return FSI_OK;
-}
-
-/* The fsi_body of a desc; refuses mass and inertia that no body has. */
-static fsi_status fsi__rg_make_body(fsi_rigid *w, const fsi_rigid_body_desc *d, const fsi_mass_properties *mass, fsi_body *b, const char *fn, int index)
-{
-    fsi_status status;
-    *b = fsi_default_body();
-    b->mode = d->kind == FSI_RIGID_DYNAMIC ? FSI_BODY_COUPLED : FSI_BODY_PRESCRIBED;
-    b->pose.position = fsi_pose_point(d->pose, mass->center);
-    b->pose.orientation = fsi_quat_unit(d->pose.orientation);
-    b->end = b->pose;
-    if (d->kind != FSI_RIGID_STATIC) {
-        b->velocity = b->new_velocity = d->velocity;
-        b->angular_velocity = b->new_angular_velocity = d->angular_velocity;
-    }
-    if (mass->mass > 0) b->mass = mass->mass;
-    if (mass->mass > 0) b->inertia = mass->inertia;
-    status = fsi_body_check(w->context, b, index);
-    if (status != FSI_OK) w->context->error.function = fn;
-    return status != FSI_OK ? status : fsi__rg_check_pose(w->context, fn, "the centre's pose", index, &b->pose);
-}
-
-/* Puts a body into the place `id`, which has room. */
-static fsi_status fsi__rg_put_body(fsi_rigid *w, const fsi_rigid_body_desc *d, int id, const char *fn, int index)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    fsi_mass_properties mass;
-    fsi__rg_record r;
-    fsi_body *b;
-    fsi_status status;
-    memset(&r, 0, sizeof r);
-    FSI__RG_TRY(fsi__rg_body_mass(w, d, &mass, fn));
-    b = (fsi_body *)fsi__alloc(w->context, 1, sizeof *b);
-    if (!b) return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, index, 0, "no memory for a body");
-    status = fsi__rg_make_body(w, d, &mass, b, fn, index);
-    if (status == FSI_OK) status = fsi__rg_make_record(w, d, &r, &mass, fn);
-    if (status != FSI_OK) {
-        fsi__rg_free_record(w, &r);
-        fsi__free(w->context, b, 1, sizeof *b);
-        return status;
-    }
-    r.group = id;
-    im->record[id] = r;
-    im->body[id] = b;
-    im->kind[id] = (unsigned char)d->kind;
-    im->asleep[id] = (unsigned char)(d->kind == FSI_RIGID_DYNAMIC && d->asleep);
-    im->center[id] = mass.center;
-    im->force[id] = im->torque[id] = fsi_v3(0, 0, 0);
-    im->link[id] = -1;
-    if (im->asleep[id]) b->velocity = b->angular_velocity = b->new_velocity = b->new_angular_velocity = fsi_v3(0, 0, 0);
-    if (id >= w->count) w->count = id + 1;
-    return FSI_OK;
-}
-
-static int fsi__rg_free_place(const fsi_rigid *w, int from)
-{
-    while (from < w->count && w->kind[from] != FSI_RIGID_NONE) from++;
-    return from;
-}
-
-static int fsi__rg_is_body(const fsi_rigid *w, int id) { return id >= 0 && id < w->count && w->kind[id] != FSI_RIGID_NONE; }
-
-static fsi_status fsi__rg_check_id(const fsi_rigid *w, int id, const char *fn)
-{
-    FSI__RG_TRY(fsi__rg_check(w));
-    return fsi__rg_is_body(w, id) ? FSI_OK : fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, id, "there is no body %d", id);
-}
-
-/* Wakes a body and those it fell asleep with, in the published state. */
-static void fsi__rg_wake_now(fsi_rigid *w, int id)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    int k, group = im->record[id].group;
-    im->record[id].still = 0;
-    if (!im->asleep[id]) return;
-    for (k = 0; k < w->count; k++) if (im->asleep[k] && (k == id || im->record[k].group == group)) {
-        im->asleep[k] = 0;
-        im->record[k].still = 0;
-    }
-}
-
-/* Forgets the contacts of a body and wakes what it touched. */
-static void fsi__rg_part_contacts(fsi_rigid *w, int id)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    int i, n = 0;
-    for (i = 0; i < w->contact_count; i++) {
-        const fsi_rigid_contact c = im->contact[i];
-        if (c.a == id && c.b >= 0) fsi__rg_wake_now(w, c.b);
-        if (c.b == id) fsi__rg_wake_now(w, c.a);
-        if (c.a != id && c.b != id) im->contact[n++] = c;
-    }
-    w->contact_count = n;
-}
-
-static void fsi__rg_drop_body(fsi_rigid *w, int id)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    fsi__rg_wake_now(w, id);
-    fsi__rg_part_contacts(w, id);
-    fsi__rg_free_record(w, &im->record[id]);
-    fsi__free(w->context, im->body[id], 1, sizeof *im->body[id]);
-    im->body[id] = NULL;
-    im->kind[id] = FSI_RIGID_NONE;
-    im->asleep[id] = 0;
-    im->center[id] = im->force[id] = im->torque[id] = fsi_v3(0, 0, 0);
-    im->link[id] = -1;
-    memset(&im->moving[id], 0, sizeof im->moving[id]);
-    while (w->count > 0 && im->kind[w->count - 1] == FSI_RIGID_NONE) w->count--;
-}
-
-/* Deepest overlap of a body with another one that it may meet; *other: which. */
-static double fsi__rg_deepest(const fsi_rigid *w, int id, int *other)
-{
-    const fsi__rg_impl *im = fsi__rg_of(w);
-    fsi__rg_placed p, q;
-    fsi__rg_heap h;
-    double a[9], b[9], worst = 0;
-    int k, i, j, s;
-    *other = -1;
-    fsi__rg_matrix(im->body[id]->pose.orientation, a);
-    for (k = 0; k < w->count; k++) if (k != id && im->kind[k] != FSI_RIGID_NONE && fsi__rg_may_meet(im, id, k)) {
-        double thick = im->record[id].thick < im->record[k].thick ? im->record[id].thick : im->record[k].thick;
-        fsi__rg_matrix(im->body[k]->pose.orientation, b);
-        for (i = 0; i < im->record[id].parts; i++) for (j = 0; j < im->record[k].parts; j++) {
-            fsi__rg_place(&im->record[id].part[i], fsi__d3_of(im->body[id]->pose.position), a, &p);
-            fsi__rg_place(&im->record[k].part[j], fsi__d3_of(im->body[k]->pose.position), b, &q);
-            fsi__rg_box_of(&p, 0);
-            fsi__rg_box_of(&q, 0);
-            for (s = 0; s < w->desc.dim; s++) if (p.lo[s] > q.hi[s] || q.lo[s] > p.hi[s]) break;
-            if (s < w->desc.dim) continue;
-            h.n = 0;
-            h.margin = 0;
-            fsi__rg_meet(&h, &p, &q, w->desc.dim);
-            for (s = 0; s < h.n; s++) if (h.spot[s].depth > 0.05 * thick && h.spot[s].depth > worst) { worst = h.spot[s].depth; *other = k; }
-        }
-    }
-    return worst;
-}
-
-static fsi_status fsi__rg_check_overlap(fsi_rigid *w, int id, const char *fn)
-{
-    double depth;
-    int other;
-    if (w->desc.overlap != FSI_RIGID_OVERLAP_REFUSE) return FSI_OK;
-    depth = fsi__rg_deepest(w, id, &other);
-    if (other < 0) return FSI_OK;
-    return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, other, depth, "the body would be %g m deep in body %d", depth, other);
-}
-
-/* Bodies that are added asleep close to each other wake together: those whose balls meet get one label. */
-static void fsi__rg_join_sleepers(fsi_rigid *w, int id)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    int k, i;
-    for (k = 0; k < w->count; k++) if (k != id && im->asleep[k] && im->record[k].group != im->record[id].group) {
-        const int old = im->record[k].group;
-        double apart = fsi__d3_norm(fsi__d3_sub(fsi__d3_of(im->body[k]->pose.position), fsi__d3_of(im->body[id]->pose.position)));
-        if (apart > im->record[k].reach + im->record[id].reach) continue;
-        for (i = 0; i < w->count; i++) if (im->asleep[i] && im->record[i].group == old) im->record[i].group = im->record[id].group;
-    }
-}
-
-FSI_API fsi_status fsi_rigid_add_body(fsi_rigid *w, const fsi_rigid_body_desc *desc, int *id)
-{
-    static const char fn[] = "fsi_rigid_add_body";
-    fsi_status status;
-    int place;
-    FSI__RG_TRY(fsi__rg_check(w));
-    FSI__RG_TRY(fsi__rg_check_body_desc(w, desc, fn, -1));
-    place = fsi__rg_free_place(w, 0);
-    FSI__RG_TRY(fsi__rg_reserve_bodies(w, place + 1, fn));
-    FSI__RG_TRY(fsi__rg_put_body(w, desc, place, fn, place));
-    status = fsi__rg_check_overlap(w, place, fn);
-    if (status != FSI_OK) {
-        fsi__rg_drop_body(w, place);
-        return status;
-    }
-    if (w->asleep[place]) fsi__rg_join_sleepers(w, place);
-    if (id) *id = place;
-    return FSI_OK;
-}
-
-FSI_API fsi_status fsi_rigid_remove_body(fsi_rigid *w, int id)
-{
-    static const char fn[] = "fsi_rigid_remove_body";
-    FSI__RG_TRY(fsi__rg_check_id(w, id, fn));
-    if (w->link[id] >= 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d is a link of tree %d: remove the tree", id, w->link[id]);
-    fsi__rg_drop_body(w, id);
-    return FSI_OK;
-}
-
-/* ---- >>planes ------------------------------------------------------------------------------------------------------ */
-
-static fsi_status fsi__rg_put_plane(fsi_rigid *w, fsi__d3 n, double offset, double friction, double restitution, int *id, const char *fn)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    fsi__rg_plane *p;
-    int k = 0;
-    while (k < w->plane_count && im->plane[k].alive) k++;
-    FSI__RG_TRY(FSI__RG_ROOM(w, im->plane, w->plane_count, im->plane_capacity, k + 1, fn));
-    p = &im->plane[k];
-    p->alive = 1;
-    p->n = n;
-    p->first = offset - fsi__d3_dot(n, im->origin);
-    p->offset = offset;
-    p->friction = friction;
-    p->restitution = restitution;
-    if (k == w->plane_count) w->plane_count++;
-    if (id) *id = k;
-    return FSI_OK;
-}
-
-static void fsi__rg_wake_all(fsi_rigid *w)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    int k;
-    for (k = 0; k < w->count; k++) {
-        im->asleep[k] = 0;
-        im->record[k].still = 0;
-    }
-}
-
-FSI_API fsi_status fsi_rigid_add_plane(fsi_rigid *w, fsi_vec3 normal, fsi_real offset, const fsi_rigid_body_desc *options, int *id)
-{
-    static const char fn[] = "fsi_rigid_add_plane";
-    double size = fsi__d3_norm(fsi__d3_of(normal));
-    FSI__RG_TRY(fsi__rg_check(w));
-    if (!fsi_v3_is_finite(normal) || !fsi_is_finite((double)offset)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, -1, 0, "%s is not finite", fsi_v3_is_finite(normal) ? "offset" : "normal");
-    if (!(size > 1e-150)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, size, "normal has no length");
-    if (w->desc.dim == 2 && normal.z != 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, (double)normal.z, "normal leaves the plane z = 0 of a 2D world");
-    if (options) FSI__RG_TRY(fsi__rg_check_own(w->context, fn, -1, "friction", options->friction, 100));
-    if (options) FSI__RG_TRY(fsi__rg_check_own(w->context, fn, -1, "restitution", options->restitution, 1));
-    FSI__RG_TRY(fsi__rg_put_plane(w, fsi__d3_scale(fsi__d3_of(normal), 1 / size), (double)offset / size, options ? (double)options->friction : -1, options ? (double)options->restitution : -1, id, fn));
-    fsi__rg_wake_all(w);
-    return FSI_OK;
-}
-
-FSI_API fsi_status fsi_rigid_remove_plane(fsi_rigid *w, int id)
-{
-    static const char fn[] = "fsi_rigid_remove_plane";
-    fsi__rg_impl *im;
-    int i, n = 0;
-    FSI__RG_TRY(fsi__rg_check(w));
-    im = fsi__rg_of(w);
-    if (id < 0 || id >= w->plane_count || !im->plane[id].alive) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, id, "there is no plane %d", id);
-    if (id < im->walls) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, id, "plane %d is a wall of the domain", id);
-    im->plane[id].alive = 0;
-    for (i = 0; i < w->contact_count; i++) if (im->contact[i].b != -1 - id) im->contact[n++] = im->contact[i];
-    w->contact_count = n;
-    fsi__rg_wake_all(w);
-    return FSI_OK;
-}
-
-/* ---- >>worlds ------------------------------------------------------------------------------------------------------ */
-
 static fsi_status fsi__rg_check_desc(fsi_context *context, const char *fn, const fsi_rigid_desc *d)
 {
     const struct { const char *name; double x, lo, hi; } number[] = {
-        { "substeps", (double)d->substeps, 1, 1000 }, { "sweeps", (double)d->sweeps, 1, 1e6 }, { "direct_work", (double)d->direct_work, 0, 1e15 }, { "tolerance", (double)d->tolerance, 0, 1 }, { "friction", (double)d->friction, 0, 100 },
-        { "restitution", (double)d->restitution, 0, 1 }, { "restitution_speed", (double)d->restitution_speed, 0, 1e6 },
-        { "contact_margin", (double)d->contact_margin, 0, 1e6 }, { "slop", (double)d->slop, 0, 1e6 }, { "push", (double)d->push, 0, 1 },
-        { "sleep_speed", (double)d->sleep_speed, 0, 1e6 }, { "sleep_time", (double)d->sleep_time, 0, 1e6 },
-        { "reserve_bodies", (double)d->reserve_bodies, 0, 1 << 27 }, { "reserve_contacts", (double)d->reserve_contacts, 0, 1 << 27 },
-        { "overlap", (double)d->overlap, 0, 1 }, { "dim", (double)d->dim, 2, 3 }
+        { "substeps", (double)d->substeps, 1, 1000 },
+        { "sweeps", (double)d->sweeps, 1, 1e6 },
+        { "direct_work", (double)d->direct_work, 0, 1e15 },
+        { "tolerance", (double)d->tolerance, 0, 1 },
+        { "friction", (double)d->friction, 0, 100 },
+        { "restitution", (double)d->restitution, 0, 1 },
+        { "restitution_speed", (double)d->restitution_speed, 0, 1e6 },
+        { "contact_margin", (double)d->contact_margin, 0, 1e6 },
+        { "slop", (double)d->slop, 0, 1e6 },
+        { "push", (double)d->push, 0, 1 },
+        { "sleep_speed", (double)d->sleep_speed, 0, 1e6 },
+        { "sleep_time", (double)d->sleep_time, 0, 1e6 },
+        { "reserve_bodies", (double)d->reserve_bodies, 0, 1 << 27 },
+        { "reserve_contacts", (double)d->reserve_contacts, 0, 1 << 27 },
+        { "overlap", (double)d->overlap, 0, 1 },
+        { "dim", (double)d->dim, 2, 3 }
     };
     int k;
+
+    /* numbers */
     for (k = 0; k < (int)(sizeof number / sizeof *number); k++) {
-        if (!fsi_is_finite(number[k].x)) return fsi__fail(context, FSI_ERROR_NAN, fn, -1, number[k].x, "desc.%s is not finite", number[k].name);
+        if (!fsi_is_finite(number[k].x))
+            return fsi__fail(context, FSI_ERROR_NAN, fn, -1, number[k].x, "desc.%s is not finite", number[k].name);
         if (!(number[k].x >= number[k].lo && number[k].x <= number[k].hi))
-            return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, number[k].x, "desc.%s is %g, it must be %g to %g", number[k].name, number[k].x, number[k].lo, number[k].hi);
+            return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, number[k].x, "desc.%s is %g, it must be %g to %g",
+                number[k].name, number[k].x, number[k].lo, number[k].hi);
     }
-    FSI__RG_TRY(fsi__rg_check_own(context, fn, -1, "domain_friction", d->domain_friction, 100));
-    FSI__RG_TRY(fsi__rg_check_own(context, fn, -1, "domain_restitution", d->domain_restitution, 1));
-    if (!fsi_v3_is_finite(d->gravity)) return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "desc.gravity is not finite");
-    if (!fsi__rg_within(d->gravity, 1e6)) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)fsi_v3_norm(d->gravity), "desc.gravity is beyond 1e6 m/s^2");
+
+    /* coefficients and vectors */
+    FSI__TRY(fsi__rg_check_own(context, fn, -1, "domain_friction", d->domain_friction, 100));
+    FSI__TRY(fsi__rg_check_own(context, fn, -1, "domain_restitution", d->domain_restitution, 1));
+    if (!fsi_v3_is_finite(d->gravity))
+        return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "desc.gravity is not finite");
+    if (!fsi__col_within(d->gravity, 1e6))
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)fsi_v3_norm(d->gravity),
+            "desc.gravity is beyond 1e6 m/s^2");
     if (!fsi_v3_is_finite(d->origin)) return fsi__fail(context, FSI_ERROR_NAN, fn, -1, 0, "desc.origin is not finite");
-    if (d->dim == 2 && d->gravity.z != 0) return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->gravity.z, "desc.gravity.z is %g: a 2D world moves in x and y", (double)d->gravity.z);
+    if (d->dim == 2 && d->gravity.z != 0)
+        return fsi__fail(context, FSI_ERROR_ARGUMENT, fn, -1, (double)d->gravity.z,
+            "desc.gravity.z is %g: a 2D world moves in x and y", (double)d->gravity.z);
     return FSI_OK;
 }
 
@@ -4191,12 +3209,13 @@ static fsi_status fsi__rg_make_domain(fsi_rigid *w, const char *fn)
     fsi__d3_put(hi, fsi__d3_of(b->hi));
     for (k = 0; k < w->desc.dim; k++) {
         double n[3] = { 0, 0, 0 };
-        if (!fsi_is_finite(lo[k]) || !fsi_is_finite(hi[k])) return fsi__fail(w->context, FSI_ERROR_NAN, fn, -1, 0, "desc.domain is not finite");
+        if (!fsi_is_finite(lo[k]) || !fsi_is_finite(hi[k]))
+            return fsi__fail(w->context, FSI_ERROR_NAN, fn, -1, 0, "desc.domain is not finite");
         if (!(lo[k] < hi[k])) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.domain is not a box");
         n[k] = 1;
-        FSI__RG_TRY(fsi__rg_put_plane(w, fsi__d3_at(n), lo[k], f, e, NULL, fn));
+        FSI__TRY(fsi__rg_put_plane(w, fsi__d3_at(n), lo[k], f, e, NULL, fn));
         n[k] = -1;
-        FSI__RG_TRY(fsi__rg_put_plane(w, fsi__d3_at(n), -hi[k], f, e, NULL, fn));
+        FSI__TRY(fsi__rg_put_plane(w, fsi__d3_at(n), -hi[k], f, e, NULL, fn));
     }
     fsi__rg_of(w)->walls = w->plane_count;
     return FSI_OK;
@@ -4206,12 +3225,12 @@ static fsi_status fsi__rg_reserve_contacts(fsi_rigid *w, int n, const char *fn)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
     if (n <= 0) return FSI_OK;
-    FSI__RG_TRY(FSI__RG_ROOM(w, im->touch, 0, im->touch_capacity, n, fn));
-    FSI__RG_TRY(FSI__RG_ROOM(w, im->last, 0, im->last_capacity, n, fn));
-    FSI__RG_TRY(FSI__RG_ROOM(w, im->row, 0, im->row_capacity, n, fn));
-    FSI__RG_TRY(FSI__RG_ROOM(w, im->spot, 0, im->spot_capacity, n, fn));
-    FSI__RG_TRY(FSI__RG_ROOM(w, im->pair, 0, im->pair_capacity, n, fn));
-    return FSI__RG_ROOM(w, im->contact, 0, im->contact_capacity, n, fn);
+    FSI__TRY(FSI__CD_ROOM(w->context, im->touch, 0, im->touch_capacity, n, fn));
+    FSI__TRY(FSI__CD_ROOM(w->context, im->last, 0, im->last_capacity, n, fn));
+    FSI__TRY(FSI__CD_ROOM(w->context, im->row, 0, im->row_capacity, n, fn));
+    FSI__TRY(FSI__CD_ROOM(w->context, im->found.point, 0, im->found.point_capacity, n, fn));
+    FSI__TRY(FSI__CD_ROOM(w->context, im->found.pair, 0, im->found.pair_capacity, n, fn));
+    return FSI__CD_ROOM(w->context, im->contact, 0, im->contact_capacity, n, fn);
 }
 
 FSI_API fsi_status fsi_rigid_create(fsi_rigid **out, const fsi_rigid_desc *desc)
@@ -4222,8 +3241,11 @@ FSI_API fsi_status fsi_rigid_create(fsi_rigid **out, const fsi_rigid_desc *desc)
     fsi_status status;
     if (out) *out = NULL;
     if (!out || !desc) return FSI_ERROR_ARGUMENT;
-    if (desc->cookie != FSI__COOKIE('R', fsi_rigid_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE; /* its context cannot be trusted either */
-    FSI__RG_TRY(fsi__rg_check_desc(desc->context, fn, desc));
+    /* its context cannot be trusted either */
+    if (desc->cookie != FSI__COOKIE('R', fsi_rigid_desc) || !fsi__is_context(desc->context)) return FSI_ERROR_COOKIE;
+    FSI__TRY(fsi__rg_check_desc(desc->context, fn, desc));
+
+    /* the world and its private part in one block */
     w = (fsi_rigid *)fsi__alloc(desc->context, 1, sizeof *w + sizeof *im);
     if (!w) return fsi__fail(desc->context, FSI_ERROR_MEMORY, fn, -1, 0, "no memory for the world");
     im = (fsi__rg_impl *)(void *)(w + 1);
@@ -4233,6 +3255,8 @@ FSI_API fsi_status fsi_rigid_create(fsi_rigid **out, const fsi_rigid_desc *desc)
     w->desc = *desc;
     w->impl = im;
     im->origin = fsi__d3_of(desc->origin);
+
+    /* its domain and reserves */
     status = fsi__rg_make_domain(w, fn);
     if (status == FSI_OK) status = fsi__rg_reserve_bodies(w, desc->reserve_bodies, fn);
     if (status == FSI_OK) status = fsi__rg_reserve_contacts(w, desc->reserve_contacts, fn);
@@ -4246,14 +3270,25 @@ FSI_API fsi_status fsi_rigid_set_desc(fsi_rigid *w, const fsi_rigid_desc *desc)
 {
     static const char fn[] = "fsi_rigid_set_desc";
     int k;
-    FSI__RG_TRY(fsi__rg_check(w));
+    FSI__TRY(fsi__rg_check(w));
     if (!desc) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc is NULL");
-    if (desc->cookie != FSI__COOKIE('R', fsi_rigid_desc)) return fsi__fail(w->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc was not filled by fsi_rigid_default_desc of this version and precision");
-    FSI__RG_TRY(fsi__rg_check_desc(w->context, fn, desc));
-    if (desc->context != w->desc.context) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.context cannot change");
-    if (desc->dim != w->desc.dim) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, desc->dim, "desc.dim cannot change");
-    if (memcmp(&desc->domain, &w->desc.domain, sizeof desc->domain) != 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.domain cannot change");
-    if (memcmp(&desc->origin, &w->desc.origin, sizeof desc->origin) != 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.origin cannot change: call fsi_rigid_shift_origin");
+    if (desc->cookie != FSI__COOKIE('R', fsi_rigid_desc))
+        return fsi__fail(w->context, FSI_ERROR_COOKIE, fn, -1, 0,
+            "desc was not filled by fsi_rigid_default_desc of this version and precision");
+    FSI__TRY(fsi__rg_check_desc(w->context, fn, desc));
+
+    /* what is fixed */
+    if (desc->context != w->desc.context)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.context cannot change");
+    if (desc->dim != w->desc.dim)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, desc->dim, "desc.dim cannot change");
+    if (memcmp(&desc->domain, &w->desc.domain, sizeof desc->domain) != 0)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc.domain cannot change");
+    if (memcmp(&desc->origin, &w->desc.origin, sizeof desc->origin) != 0)
+        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0,
+            "desc.origin cannot change: call fsi_rigid_shift_origin");
+
+    /* the domain's walls, and all bodies awake */
     w->desc = *desc;
     for (k = 0; k < fsi__rg_of(w)->walls; k++) {
         fsi__rg_of(w)->plane[k].friction = (double)desc->domain_friction;
@@ -4262,8 +3297,6 @@ FSI_API fsi_status fsi_rigid_set_desc(fsi_rigid *w, const fsi_rigid_desc *desc)
     fsi__rg_wake_all(w);
     return FSI_OK;
 }
-
-static void fsi__rg_free_tree(fsi_rigid *w, fsi__rg_tree *t);
 
 FSI_API void fsi_rigid_destroy(fsi_rigid *w)
 {
@@ -4274,953 +3307,77 @@ FSI_API void fsi_rigid_destroy(fsi_rigid *w)
     if (fsi__rg_check(w) != FSI_OK) return;
     im = fsi__rg_of(w);
     context = w->context;
-    for (k = 0; k < w->tree_count; k++) if (im->tree[k]) fsi__rg_free_tree(w, im->tree[k]);
+    for (k = 0; k < w->tree_count; k++) fsi__jt_destroy(context, im->tree[k]);
     for (k = 0; k < w->count; k++) if (im->kind[k] != FSI_RIGID_NONE) {
-        fsi__rg_free_record(w, &im->record[k]);
+        fsi__rg_free_solid(w, &im->solid[k]);
         fsi__free(context, im->body[k], 1, sizeof *im->body[k]);
     }
+
+    /* arrays and scratch */
     fsi__free_columns(context, columns, fsi__rg_columns(im, columns), w->capacity);
     fsi__free(context, im->plane, (size_t)im->plane_capacity, sizeof *im->plane);
     fsi__free(context, im->tree, (size_t)im->tree_capacity, sizeof *im->tree);
     fsi__free(context, im->contact, (size_t)im->contact_capacity, sizeof *im->contact);
-    fsi__free(context, im->placed, (size_t)im->placed_capacity, sizeof *im->placed);
-    fsi__free(context, im->order, (size_t)im->order_capacity, sizeof *im->order);
-    fsi__free(context, im->pair, (size_t)im->pair_capacity, sizeof *im->pair);
-    fsi__free(context, im->spot, (size_t)im->spot_capacity, sizeof *im->spot);
+    fsi__cd_free(context, &im->found);
     fsi__free(context, im->touch, (size_t)im->touch_capacity, sizeof *im->touch);
     fsi__free(context, im->last, (size_t)im->last_capacity, sizeof *im->last);
     fsi__free(context, im->row, (size_t)im->row_capacity, sizeof *im->row);
-    fsi__arena_free(context, &im->direct.lists);
-    fsi__arena_free(context, &im->direct.numbers);
+    fsi__ct_free(context, &im->direct);
     w->cookie = 0;
     fsi__free(w->desc.context, w, 1, sizeof *w + sizeof *im); /* not from the context that it may hold itself */
 }
 
 FSI_API const fsi_error *fsi_rigid_error(const fsi_rigid *w) { return fsi__error_of(w ? w->context : NULL); }
 
-/* ---- >>trees implementation ---------------------------------------------------------------------------------------- */
-
-FSI_API fsi_rigid_link_desc fsi_rigid_default_link_desc(void)
+static fsi_box3 fsi__rg_shift_box(fsi_box3 box, fsi_vec3 offset)
 {
-    fsi_rigid_link_desc d;
-    memset(&d, 0, sizeof d);
-    d.cookie = FSI__COOKIE('L', fsi_rigid_link_desc);
-    d.body = fsi_rigid_default_body_desc();
-    d.parent = -1;
-    d.joint = FSI_RIGID_REVOLUTE;
-    d.axis = fsi_v3(0, 0, 1);
-    return d;
+    if (box.lo.x > box.hi.x) return box; /* none */
+    box.lo = fsi_v3_add(box.lo, offset);
+    box.hi = fsi_v3_add(box.hi, offset);
+    return box;
 }
 
-FSI_API fsi_rigid_tree_desc fsi_rigid_default_tree_desc(void)
-{
-    fsi_rigid_tree_desc d;
-    memset(&d, 0, sizeof d);
-    d.cookie = FSI__COOKIE('T', fsi_rigid_tree_desc);
-    return d;
-}
-
-static void fsi__rg_free_tree(fsi_rigid *w, fsi__rg_tree *t)
-{
-    int l;
-    for (l = 0; t->link && l < t->view.link_count; l++) {
-        fsi__rg_track *k = &t->link[l].track;
-        fsi__free(w->context, k->time, (size_t)k->count, sizeof *k->time);
-        fsi__free(w->context, k->value, (size_t)k->count, sizeof *k->value);
-    }
-    fsi__arena_free(w->context, &t->memory);
-    fsi__free(w->context, t, 1, sizeof *t);
-}
-
-/* Lays out a tree's arrays in its block. */
-static void fsi__rg_lay_tree(fsi__rg_tree *t, size_t links, size_t n)
-{
-    fsi__arena *a = &t->memory;
-    double **one[12];
-    size_t m = n ? n : 1, k;
-    one[0] = &t->hold; one[1] = &t->q1; one[2] = &t->u0; one[3] = &t->u; one[4] = &t->pu; one[5] = &t->g;
-    one[6] = &t->hold1; one[7] = &t->jforce1; one[8] = &t->f; one[9] = &t->K; one[10] = &t->D; one[11] = &t->rhs;
-    t->body = (int *)fsi__take(a, links, sizeof *t->body);
-    t->parent = (int *)fsi__take(a, links, sizeof *t->parent);
-    t->column = (int *)fsi__take(a, links, sizeof *t->column);
-    t->joint = (unsigned char *)fsi__take(a, links, 1);
-    t->scripted = (unsigned char *)fsi__take(a, m, 1);
-    t->link = (fsi__rg_joint *)fsi__take(a, links, sizeof *t->link);
-    t->q = (fsi_real *)fsi__take(a, m, sizeof *t->q);
-    t->rate = (fsi_real *)fsi__take(a, m, sizeof *t->rate);
-    t->joint_force = (fsi_real *)fsi__take(a, m, sizeof *t->joint_force);
-    for (k = 0; k < sizeof one / sizeof *one; k++) *one[k] = (double *)fsi__take(a, m, sizeof(double));
-    t->y = (double *)fsi__take(a, m, sizeof(double));
-    t->J = (double *)fsi__take(a, 6 * m * links, sizeof(double));
-    t->M = (double *)fsi__take(a, m * m, sizeof(double));
-    t->L = (double *)fsi__take(a, m * m, sizeof(double));
-    t->c = (fsi__d3 *)fsi__take(a, links, sizeof *t->c);
-    t->axis = (fsi__d3 *)fsi__take(a, links, sizeof *t->axis);
-    t->point = (fsi__d3 *)fsi__take(a, links, sizeof *t->point);
-    t->omega = (fsi__d3 *)fsi__take(a, links, sizeof *t->omega);
-    t->bias_turn = (fsi__d3 *)fsi__take(a, links, sizeof *t->bias_turn);
-    t->bias = (fsi__d3 *)fsi__take(a, links, sizeof *t->bias);
-    t->turn = (double *)fsi__take(a, 9 * links, sizeof(double));
-    t->inertia = (double *)fsi__take(a, 9 * links, sizeof(double));
-    t->orientation = (fsi_quat *)fsi__take(a, links, sizeof *t->orientation);
-}
-
-static int fsi__rg_tree_coordinates(const fsi_rigid_tree_desc *d, int dim)
-{
-    int l, n = d->fixed ? 0 : (dim == 3 ? 6 : 3);
-    for (l = 1; l < d->link_count; l++) n += d->links[l].joint != FSI_RIGID_WELD;
-    return n;
-}
-
-static fsi_status fsi__rg_check_link(const fsi_rigid *w, const fsi_rigid_link_desc *d, int l, const char *fn)
-{
-    double size;
-    if (d->cookie != FSI__COOKIE('L', fsi_rigid_link_desc)) return fsi__fail(w->context, FSI_ERROR_COOKIE, fn, l, 0, "link %d was not filled by fsi_rigid_default_link_desc of this version and precision", l);
-    if (l == 0 ? d->parent != -1 : d->parent < 0 || d->parent >= l)
-        return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, d->parent, "link %d: parent %d is not %s", l, d->parent, l == 0 ? "-1: link 0 is the root" : "an earlier link");
-    FSI__RG_TRY(fsi__rg_check_body_desc(w, &d->body, fn, l));
-    if (d->body.shape_count == 0 && !d->body.inertia_given) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, 0, "link %d: without shapes it must be given mass and inertia", l);
-    if (l == 0) return FSI_OK;
-    if ((int)d->joint < 0 || d->joint > FSI_RIGID_WELD) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, (double)d->joint, "link %d: joint %d does not exist", l, (int)d->joint);
-    if (!fsi_v3_is_finite(d->point) || !fsi_v3_is_finite(d->axis)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, l, 0, "link %d: %s is not finite", l, fsi_v3_is_finite(d->point) ? "axis" : "point");
-    size = fsi__d3_norm(fsi__d3_of(d->axis));
-    if (d->joint != FSI_RIGID_WELD && !(size > 1e-150)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, size, "link %d: axis has no length", l);
-    if (w->desc.dim == 2 && d->joint == FSI_RIGID_PRISMATIC && d->axis.z != 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, l, (double)d->axis.z, "link %d: axis leaves the plane z = 0 of a 2D world", l);
-    FSI__RG_TRY(fsi__rg_check_number(w, fn, l, "q", d->q, (fsi_real)-1e9, (fsi_real)1e9));
-    FSI__RG_TRY(fsi__rg_check_number(w, fn, l, "rate", d->rate, (fsi_real)-1e9, (fsi_real)1e9));
-    FSI__RG_TRY(fsi__rg_check_number(w, fn, l, "stiffness", d->stiffness, 0, (fsi_real)1e30));
-    FSI__RG_TRY(fsi__rg_check_number(w, fn, l, "rest", d->rest, (fsi_real)-1e9, (fsi_real)1e9));
-    FSI__RG_TRY(fsi__rg_check_number(w, fn, l, "damping", d->damping, 0, (fsi_real)1e30));
-    if (!d->limited) return FSI_OK;
-    FSI__RG_TRY(fsi__rg_check_number(w, fn, l, "lower", d->lower, (fsi_real)-1e9, (fsi_real)1e9));
-    return fsi__rg_check_number(w, fn, l, "upper", d->upper, d->lower, (fsi_real)1e9);
-}
-
-static fsi_status fsi__rg_check_tree_desc(const fsi_rigid *w, const fsi_rigid_tree_desc *d, const char *fn)
-{
-    int l;
-    if (!d) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, 0, "desc is NULL");
-    if (d->cookie != FSI__COOKIE('T', fsi_rigid_tree_desc)) return fsi__fail(w->context, FSI_ERROR_COOKIE, fn, -1, 0, "desc was not filled by fsi_rigid_default_tree_desc of this version and precision");
-    if (d->link_count < 1 || d->link_count > 256 || !d->links) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, d->link_count, "desc.link_count is %d, it must be 1 to 256 and links be there", d->link_count);
-    FSI__RG_TRY(fsi__rg_check_motion(w, fn, -1, d->velocity, d->angular_velocity));
-    for (l = 0; l < d->link_count; l++) FSI__RG_TRY(fsi__rg_check_link(w, &d->links[l], l, fn));
-    return FSI_OK;
-}
-
-/* Is the link fixed to a fixed root, by welds all the way? */
-static int fsi__rg_grounded(const fsi_rigid_tree_desc *d, int l)
-{
-    while (l > 0 && d->links[l].joint == FSI_RIGID_WELD) l = d->links[l].parent;
-    return l == 0 && d->fixed;
-}
-
-/* The joint of link l in its parent's axes, from the poses that the links were added with. */
-static void fsi__rg_make_joint(const fsi_rigid *w, fsi__rg_tree *t, const fsi_rigid_link_desc *d, int l)
-{
-    fsi__rg_joint *j = &t->link[l];
-    const fsi_body *own = w->body[t->body[l]], *up = w->body[t->body[t->parent[l]]];
-    fsi__d3 axis = w->desc.dim == 2 && d->joint == FSI_RIGID_REVOLUTE ? fsi__d3_make(0, 0, d->axis.z < 0 ? -1 : 1) : fsi__rg_unit(fsi__d3_of(d->axis)), point = fsi__d3_of(d->point);
-    double a[9], b[9];
-    fsi__rg_matrix(up->pose.orientation, a);
-    fsi__rg_matrix(own->pose.orientation, b);
-    if (w->desc.dim == 2) point.z = 0;
-    j->axis = fsi__rg_back(a, axis);
-    j->from = fsi__rg_back(a, fsi__d3_sub(point, fsi__d3_of(up->pose.position)));
-    j->to = fsi__rg_back(b, fsi__d3_sub(fsi__d3_of(own->pose.position), point));
-    j->turn = fsi_quat_mul(fsi_quat_conj(up->pose.orientation), own->pose.orientation);
-    j->q0 = (double)d->q;
-    j->stiffness = (double)d->stiffness;
-    j->rest = (double)d->rest;
-    j->damping = (double)d->damping;
-    j->limited = d->limited;
-    j->lower = (double)d->lower;
-    j->upper = (double)d->upper;
-}
-
-/* Poses and velocities of links from root, coordinates and rates, as published. */
-static void fsi__rg_refresh_tree(fsi_rigid *w, fsi__rg_tree *t)
+/* Shifts all positions of a state. */
+static void fsi__rg_shift_places(fsi_rigid *w, fsi_vec3 offset)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
-    int k, l;
-    for (k = 0; k < t->view.coordinates; k++) {
-        t->q1[k] = (double)t->q[k];
-        t->u[k] = (double)t->rate[k];
+    int k;
+    for (k = 0; k < w->count; k++) if (im->kind[k] != FSI_RIGID_NONE) {
+        im->body[k]->pose.position = fsi_v3_add(im->body[k]->pose.position, offset);
+        im->body[k]->end.position = fsi_v3_add(im->body[k]->end.position, offset);
+        im->record[k].target.position = fsi_v3_add(im->record[k].target.position, offset);
     }
-    fsi__rg_tree_root(im, t, 1);
-    fsi__rg_forward(t, t->q1);
-    fsi__rg_jacobians(t);
-    for (l = 0; l < t->view.link_count; l++) {
-        fsi_body *b = im->body[t->body[l]];
-        if (l > 0) {
-            b->pose.position = fsi__d3_real(t->c[l]);
-            b->pose.orientation = t->orientation[l];
-        }
-        b->end = b->pose;
-        b->velocity = b->new_velocity = fsi__d3_real(fsi__rg_rows_times(t, l, 1, t->u));
-        b->angular_velocity = b->new_angular_velocity = fsi__d3_real(fsi__rg_rows_times(t, l, 0, t->u));
-    }
+    for (k = 0; k < w->contact_count; k++) im->contact[k].point = fsi_v3_add(im->contact[k].point, offset);
 }
 
-static void fsi__rg_show_tree(fsi__rg_tree *t)
+FSI_API fsi_status fsi_rigid_shift_origin(fsi_rigid *w, fsi_vec3 offset)
 {
-    t->view.body = t->body;
-    t->view.parent = t->parent;
-    t->view.joint = t->joint;
-    t->view.column = t->column;
-    t->view.scripted = t->scripted;
-    t->view.q = t->q;
-    t->view.rate = t->rate;
-    t->view.joint_force = t->joint_force;
-    t->view.impl = t;
-}
-
-static void fsi__rg_number_joints(const fsi_rigid *w, fsi__rg_tree *t, const fsi_rigid_tree_desc *d)
-{
-    int l, k = d->fixed ? 0 : (w->desc.dim == 3 ? 6 : 3);
-    t->view.root = k;
-    for (l = 0; l < d->link_count; l++) {
-        const fsi_rigid_link_desc *link = &d->links[l];
-        t->parent[l] = link->parent;
-        t->joint[l] = (unsigned char)(l == 0 ? FSI_RIGID_WELD : link->joint);
-        t->column[l] = l > 0 && link->joint != FSI_RIGID_WELD ? k++ : -1;
-        if (t->column[l] < 0) continue;
-        t->q[t->column[l]] = link->q;
-        t->rate[t->column[l]] = link->rate;
-    }
-    if (t->view.root == 6) {
-        t->rate[0] = d->angular_velocity.x; t->rate[1] = d->angular_velocity.y; t->rate[2] = d->angular_velocity.z;
-        t->rate[3] = d->velocity.x; t->rate[4] = d->velocity.y; t->rate[5] = d->velocity.z;
-    } else if (t->view.root == 3) {
-        t->rate[0] = d->angular_velocity.z; t->rate[1] = d->velocity.x; t->rate[2] = d->velocity.y;
-    }
-}
-
-static fsi__rg_tree *fsi__rg_new_tree(fsi_rigid *w, const fsi_rigid_tree_desc *d)
-{
-    fsi__rg_tree *t = (fsi__rg_tree *)fsi__alloc(w->context, 1, sizeof *t), measure;
-    const size_t links = (size_t)d->link_count;
-    const int n = fsi__rg_tree_coordinates(d, w->desc.dim);
-    if (!t) return NULL;
-    memset(&measure, 0, sizeof measure);
-    fsi__rg_lay_tree(&measure, links, (size_t)n);
-    if (!fsi__arena_reserve(w->context, &t->memory, measure.memory.used)) {
-        fsi__free(w->context, t, 1, sizeof *t);
-        return NULL;
-    }
-    fsi__rg_lay_tree(t, links, (size_t)n);
-    t->view.link_count = d->link_count;
-    t->view.coordinates = n;
-    t->fixed = d->fixed != 0;
-    fsi__rg_show_tree(t);
-    return t;
-}
-
-static fsi_status fsi__rg_put_links(fsi_rigid *w, fsi__rg_tree *t, const fsi_rigid_tree_desc *d, int tree, int *made, const char *fn)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    int l;
-    for (l = 0; l < d->link_count; l++) {
-        fsi_rigid_body_desc b = d->links[l].body;
-        const int place = fsi__rg_free_place(w, 0);
-        b.kind = FSI_RIGID_DYNAMIC;
-        b.velocity = b.angular_velocity = fsi_v3(0, 0, 0);
-        b.asleep = 0;
-        FSI__RG_TRY(fsi__rg_put_body(w, &b, place, fn, l));
-        *made = l + 1;
-        t->body[l] = place;
-        im->link[place] = tree;
-        im->record[place].tree = tree;
-        im->record[place].link = l;
-        if (!fsi__rg_grounded(d, l)) continue;
-        im->kind[place] = FSI_RIGID_STATIC;
-        im->body[place]->mode = FSI_BODY_PRESCRIBED;
-    }
-    return FSI_OK;
-}
-
-FSI_API fsi_status fsi_rigid_add_tree(fsi_rigid *w, const fsi_rigid_tree_desc *desc, int *tree)
-{
-    static const char fn[] = "fsi_rigid_add_tree";
+    static const char fn[] = "fsi_rigid_shift_origin";
     fsi__rg_impl *im;
-    fsi__rg_tree *t;
-    fsi_status status;
-    int id = 0, l, made = 0;
-    FSI__RG_TRY(fsi__rg_check(w));
-    FSI__RG_TRY(fsi__rg_check_tree_desc(w, desc, fn));
+    int k;
+    FSI__TRY(fsi__rg_check(w));
+    FSI__TRY(fsi__rg_check_not_begun(w, fn));
     im = fsi__rg_of(w);
-    while (id < w->tree_count && im->tree[id]) id++;
-    FSI__RG_TRY(FSI__RG_ROOM(w, im->tree, w->tree_count, im->tree_capacity, id + 1, fn));
-    FSI__RG_TRY(fsi__rg_reserve_bodies(w, w->count + desc->link_count, fn));
-    t = fsi__rg_new_tree(w, desc);
-    if (!t) return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, -1, desc->link_count, "no memory for a tree of %d links", desc->link_count);
-    im->tree[id] = t;
-    fsi__rg_number_joints(w, t, desc);
-    status = fsi__rg_put_links(w, t, desc, id, &made, fn);
-    for (l = 1; status == FSI_OK && l < desc->link_count; l++) fsi__rg_make_joint(w, t, &desc->links[l], l);
-    if (status == FSI_OK) fsi__rg_refresh_tree(w, t);
-    for (l = 0; status == FSI_OK && l < desc->link_count; l++) status = fsi__rg_check_overlap(w, t->body[l], fn);
-    if (status != FSI_OK) {
-        while (made-- > 0) fsi__rg_drop_body(w, t->body[made]);
-        im->tree[id] = NULL;
-        fsi__rg_free_tree(w, t);
-        return status;
+    if (!fsi_v3_is_finite(offset)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, -1, 0, "the offset is not finite");
+    if (w->desc.dim == 2) offset.z = 0;
+    for (k = 0; k < w->count; k++) {
+        if (!w->body[k] || fsi__col_within(fsi_v3_add(w->body[k]->pose.position, offset), 1e9)) continue;
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, k, 0, "body %d would be farther than 1e9 m from the origin",
+            k);
     }
-    if (id == w->tree_count) w->tree_count++;
-    if (tree) *tree = id;
+    if (!fsi__col_within(fsi_v3_add(w->desc.origin, offset), 1e30))
+        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, -1, 0, "the first origin would lie too far off");
+
+    /* bodies, domain, planes; the origin in double, as the sum of all offsets */
+    fsi__rg_shift_places(w, offset);
+    w->desc.domain = fsi__rg_shift_box(w->desc.domain, offset);
+    for (k = 0; k < w->plane_count; k++) im->plane[k].offset += fsi__d3_dot(im->plane[k].n, fsi__d3_of(offset));
+    im->origin = fsi__d3_add(im->origin, fsi__d3_of(offset));
+    w->desc.origin = fsi__d3_real(im->origin);
     return FSI_OK;
 }
 
-static fsi__rg_tree *fsi__rg_tree_of(const fsi_rigid *w, int tree)
-{
-    if (fsi__rg_check(w) != FSI_OK || tree < 0 || tree >= w->tree_count) return NULL;
-    return fsi__rg_of(w)->tree[tree];
-}
-
-FSI_API const fsi_rigid_tree *fsi_rigid_tree_at(const fsi_rigid *w, int tree)
-{
-    const fsi__rg_tree *t = fsi__rg_tree_of(w, tree);
-    return t ? &t->view : NULL;
-}
-
-static fsi_status fsi__rg_check_tree(const fsi_rigid *w, int tree, const char *fn)
-{
-    FSI__RG_TRY(fsi__rg_check(w));
-    return fsi__rg_tree_of(w, tree) ? FSI_OK : fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, tree, tree, "there is no tree %d", tree);
-}
-
-FSI_API fsi_status fsi_rigid_remove_tree(fsi_rigid *w, int tree)
-{
-    static const char fn[] = "fsi_rigid_remove_tree";
-    fsi__rg_tree *t;
-    int l;
-    FSI__RG_TRY(fsi__rg_check_tree(w, tree, fn));
-    t = fsi__rg_tree_of(w, tree);
-    for (l = t->view.link_count - 1; l >= 0; l--) fsi__rg_drop_body(w, t->body[l]);
-    fsi__rg_of(w)->tree[tree] = NULL;
-    fsi__rg_free_tree(w, t);
-    while (w->tree_count > 0 && !fsi__rg_of(w)->tree[w->tree_count - 1]) w->tree_count--;
-    return FSI_OK;
-}
-
-/* A joint with a coordinate. */
-static fsi_status fsi__rg_check_joint(const fsi_rigid *w, int tree, int link, const char *fn)
-{
-    const fsi__rg_tree *t;
-    FSI__RG_TRY(fsi__rg_check_tree(w, tree, fn));
-    t = fsi__rg_tree_of(w, tree);
-    if (link < 0 || link >= t->view.link_count || t->column[link] < 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, link, link, "link %d of tree %d has no joint that moves", link, tree);
-    return FSI_OK;
-}
-
-static fsi_status fsi__rg_check_value(const fsi_rigid *w, const char *fn, const char *name, double x)
-{
-    if (!fsi_is_finite(x)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, -1, x, "%s is not finite", name);
-    return fabs(x) <= 1e9 ? FSI_OK : fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, x, "%s is %g, it must be within +-1e9", name, x);
-}
-
-static void fsi__rg_wake_tree(fsi_rigid *w, const fsi__rg_tree *t)
-{
-    int l;
-    for (l = 0; l < t->view.link_count; l++) fsi__rg_wake_now(w, t->body[l]);
-}
-
-FSI_API fsi_status fsi_rigid_set_joint(fsi_rigid *w, int tree, int link, fsi_real q, fsi_real rate)
-{
-    static const char fn[] = "fsi_rigid_set_joint";
-    fsi__rg_tree *t;
-    FSI__RG_TRY(fsi__rg_check_joint(w, tree, link, fn));
-    FSI__RG_TRY(fsi__rg_check_value(w, fn, "q", (double)q));
-    FSI__RG_TRY(fsi__rg_check_value(w, fn, "rate", (double)rate));
-    t = fsi__rg_tree_of(w, tree);
-    fsi__rg_wake_tree(w, t);
-    t->q[t->column[link]] = q;
-    t->rate[t->column[link]] = rate;
-    t->hold[t->column[link]] = 0;
-    fsi__rg_refresh_tree(w, t);
-    return FSI_OK;
-}
-
-FSI_API fsi_status fsi_rigid_set_joint_force(fsi_rigid *w, int tree, int link, fsi_real force)
-{
-    static const char fn[] = "fsi_rigid_set_joint_force";
-    fsi__rg_tree *t;
-    FSI__RG_TRY(fsi__rg_check_joint(w, tree, link, fn));
-    if (!fsi_is_finite((double)force)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, link, (double)force, "force is not finite");
-    if (!(fabs((double)force) <= FSI__RG_STRONGEST)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, link, (double)force, "force is %g, it must be within +-%g", (double)force, FSI__RG_STRONGEST);
-    t = fsi__rg_tree_of(w, tree);
-    fsi__rg_wake_tree(w, t);
-    t->link[link].force = (double)force;
-    return FSI_OK;
-}
-
-/* The track stays with the joint: a state that is loaded may follow it again. */
-static void fsi__rg_set_script(fsi_rigid *w, fsi__rg_tree *t, int link, int script)
-{
-    t->link[link].script = script;
-    t->scripted[t->column[link]] = (unsigned char)(script != 0);
-    t->hold[t->column[link]] = 0;
-    fsi__rg_wake_tree(w, t);
-}
-
-FSI_API fsi_status fsi_rigid_set_joint_target(fsi_rigid *w, int tree, int link, fsi_real q)
-{
-    static const char fn[] = "fsi_rigid_set_joint_target";
-    fsi__rg_tree *t;
-    FSI__RG_TRY(fsi__rg_check_joint(w, tree, link, fn));
-    FSI__RG_TRY(fsi__rg_check_value(w, fn, "q", (double)q));
-    t = fsi__rg_tree_of(w, tree);
-    fsi__rg_set_script(w, t, link, 1);
-    t->link[link].target = (double)q;
-    return FSI_OK;
-}
-
-FSI_API fsi_status fsi_rigid_set_joint_track(fsi_rigid *w, int tree, int link, const double *times, const fsi_real *values, int count, double period)
-{
-    static const char fn[] = "fsi_rigid_set_joint_track";
-    fsi__rg_tree *t;
-    fsi__rg_track k;
-    int i;
-    FSI__RG_TRY(fsi__rg_check_joint(w, tree, link, fn));
-    if (!times || !values || count < 1 || count > 1 << 24) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, -1, count, "a track of %d keys is none, or its times or values are missing", count);
-    if (!fsi_is_finite(period) || period < 0) return fsi__fail(w->context, fsi_is_finite(period) ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, -1, period, "period is %g", period);
-    for (i = 0; i < count; i++) {
-        if (!fsi_is_finite(times[i])) return fsi__fail(w->context, FSI_ERROR_NAN, fn, i, times[i], "time %d is not finite", i);
-        if (!(i == 0 || times[i] > times[i - 1]) || (period > 0 && !(times[i] >= 0 && times[i] <= period)))
-            return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, i, times[i], "time %d, %g s, does not come after the one before, or lies outside the period", i, times[i]);
-        FSI__RG_TRY(fsi__rg_check_value(w, fn, "a value", (double)values[i]));
-    }
-    k.count = count;
-    k.period = period;
-    k.time = (double *)fsi__alloc(w->context, (size_t)count, sizeof *k.time);
-    k.value = k.time ? (fsi_real *)fsi__alloc(w->context, (size_t)count, sizeof *k.value) : NULL;
-    if (!k.value) {
-        fsi__free(w->context, k.time, (size_t)count, sizeof *k.time);
-        return fsi__fail(w->context, FSI_ERROR_MEMORY, fn, -1, count, "no memory for %d keys", count);
-    }
-    memcpy(k.time, times, (size_t)count * sizeof *times);
-    memcpy(k.value, values, (size_t)count * sizeof *values);
-    t = fsi__rg_tree_of(w, tree);
-    fsi__free(w->context, t->link[link].track.time, (size_t)t->link[link].track.count, sizeof *k.time);
-    fsi__free(w->context, t->link[link].track.value, (size_t)t->link[link].track.count, sizeof *k.value);
-    t->link[link].track = k;
-    fsi__rg_set_script(w, t, link, 2);
-    return FSI_OK;
-}
-
-FSI_API fsi_status fsi_rigid_free_joint(fsi_rigid *w, int tree, int link)
-{
-    FSI__RG_TRY(fsi__rg_check_joint(w, tree, link, "fsi_rigid_free_joint"));
-    fsi__rg_set_script(w, fsi__rg_tree_of(w, tree), link, 0);
-    return FSI_OK;
-}
-
-/* Kinematics of a tree as published, in its own memory. */
-static fsi__rg_tree *fsi__rg_tree_now(const fsi_rigid *w, int tree)
-{
-    fsi__rg_tree *t = fsi__rg_tree_of(w, tree);
-    int k;
-    if (!t) return NULL;
-    for (k = 0; k < t->view.coordinates; k++) {
-        t->q1[k] = (double)t->q[k];
-        t->u[k] = (double)t->rate[k];
-    }
-    fsi__rg_tree_root(fsi__rg_of(w), t, 1);
-    fsi__rg_forward(t, t->q1);
-    fsi__rg_jacobians(t);
-    return t;
-}
-
-FSI_API int fsi_rigid_tree_jacobian(const fsi_rigid *w, int tree, int link, double *J)
-{
-    const fsi__rg_tree *t = fsi__rg_tree_now(w, tree);
-    if (!t || link < 0 || link >= t->view.link_count || !J) return 0;
-    memcpy(J, FSI__RG_J(t, link), 6 * (size_t)t->view.coordinates * sizeof *J);
-    return 1;
-}
-
-FSI_API int fsi_rigid_tree_point_jacobian(const fsi_rigid *w, int tree, int link, fsi_vec3 x, double *J)
-{
-    const fsi__rg_tree *t = fsi__rg_tree_now(w, tree);
-    const double *own;
-    fsi__d3 r;
-    int c, n;
-    if (!t || link < 0 || link >= t->view.link_count || !J) return 0;
-    n = t->view.coordinates;
-    own = FSI__RG_J(t, link);
-    r = fsi__d3_sub(fsi__d3_of(x), t->c[link]);
-    for (c = 0; c < n; c++) { /* v + omega x r */
-        fsi__d3 turn = fsi__d3_cross(fsi__d3_make(own[c], own[n + c], own[2 * n + c]), r);
-        J[c] = own[3 * n + c] + turn.x;
-        J[n + c] = own[4 * n + c] + turn.y;
-        J[2 * n + c] = own[5 * n + c] + turn.z;
-    }
-    return 1;
-}
-
-FSI_API int fsi_rigid_tree_inertia(const fsi_rigid *w, int tree, double *M)
-{
-    fsi__rg_tree *t = fsi__rg_tree_now(w, tree);
-    if (!t || !M) return 0;
-    fsi__rg_tree_mass(w, t);
-    memcpy(M, t->M, (size_t)t->view.coordinates * (size_t)t->view.coordinates * sizeof *M);
-    return 1;
-}
-
-FSI_API int fsi_rigid_tree_force(const fsi_rigid *w, int tree, double *f, double *K, double *D)
-{
-    fsi__rg_tree *t = fsi__rg_tree_now(w, tree);
-    size_t n;
-    if (!t || !f) return 0;
-    n = (size_t)t->view.coordinates;
-    memset(t->K, 0, n * sizeof *t->K);
-    memset(t->D, 0, n * sizeof *t->D);
-    fsi__rg_tree_mass(w, t);
-    fsi__rg_tree_loads(w, t, t->q1, t->u, 0);
-    memcpy(f, t->f, n * sizeof *f);
-    if (K) memcpy(K, t->K, n * sizeof *K);
-    if (D) memcpy(D, t->D, n * sizeof *D);
-    return 1;
-}
-
-/* ---- >>reading and setting bodies ---------------------------------------------------------------------------------- */
-
-FSI_API fsi_body *fsi_rigid_body(fsi_rigid *w, int id)
-{
-    return fsi__rg_check(w) == FSI_OK && fsi__rg_is_body(w, id) ? w->body[id] : NULL;
-}
-
-FSI_API fsi_pose fsi_rigid_pose(const fsi_rigid *w, int id)
-{
-    fsi_pose p;
-    p.position = fsi_v3(0, 0, 0);
-    p.orientation = fsi_quat_identity();
-    if (fsi__rg_check(w) != FSI_OK || !fsi__rg_is_body(w, id)) return p;
-    p = w->body[id]->pose;
-    p.position = fsi_v3_sub(p.position, fsi_quat_rotate(p.orientation, w->center[id]));
-    return p;
-}
-
-FSI_API fsi_status fsi_rigid_mass(const fsi_rigid *w, int id, fsi_mass_properties *out)
-{
-    static const char fn[] = "fsi_rigid_mass";
-    const fsi__rg_record *r;
-    double volume = 0, moment[3];
-    int k;
-    FSI__RG_TRY(fsi__rg_check_id(w, id, fn));
-    if (!out) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "out is NULL");
-    r = &fsi__rg_of(w)->record[id];
-    for (k = 0; k < r->parts; k++) {
-        fsi_mass_properties p;
-        fsi_rigid_shape s = fsi_rigid_sphere((fsi_real)r->part[k].radius);
-        s.kind = r->part[k].kind;
-        s.half_length = (fsi_real)r->part[k].length;
-        if (s.kind == FSI_RIGID_BOX) s.half = fsi_v3((fsi_real)r->part[k].half.x, (fsi_real)r->part[k].half.y, w->desc.dim == 2 ? 0 : (fsi_real)r->part[k].half.z);
-        if (s.kind != FSI_RIGID_MESH) volume += fsi__rg_own_mass(&s, w->desc.dim, moment);
-        else if (fsi_mesh_mass(r->part[k].mesh, 1, 1, &p) == FSI_OK) volume += (double)p.volume;
-    }
-    out->volume = (fsi_real)volume;
-    out->mass = (fsi_real)r->mass;
-    out->center = w->body[id]->pose.position;
-    for (k = 0; k < 9; k++) out->inertia.m[k] = (fsi_real)r->inertia[k];
-    out->inertia = fsi_body_world_tensor(w->body[id]->pose.orientation, out->inertia);
-    return FSI_OK;
-}
-
-FSI_API fsi_real fsi_rigid_distance(const fsi_rigid *w, int id, fsi_vec3 x)
-{
-    double best = (double)FSI_REAL_MAX, turn[9], d;
-    fsi__rg_placed p;
-    fsi__d3 n;
-    int k;
-    if (fsi__rg_check(w) != FSI_OK || !fsi__rg_is_body(w, id) || !fsi_v3_is_finite(x)) return FSI_REAL_MAX;
-    fsi__rg_matrix(w->body[id]->pose.orientation, turn);
-    for (k = 0; k < fsi__rg_of(w)->record[id].parts; k++) {
-        fsi__rg_place(&fsi__rg_of(w)->record[id].part[k], fsi__d3_of(w->body[id]->pose.position), turn, &p);
-        d = fsi__rg_distance(&p, fsi__d3_of(x), (double)FSI_REAL_MAX, &n);
-        best = d < best ? d : best;
-    }
-    return (fsi_real)best;
-}
-
-/* Common to all that set something: the body, awake, in touch with nothing. */
-static void fsi__rg_disturb(fsi_rigid *w, int id, int parts)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    if (im->record[id].tree >= 0) fsi__rg_wake_tree(w, im->tree[im->record[id].tree]);
-    fsi__rg_wake_now(w, id);
-    if (parts) fsi__rg_part_contacts(w, id);
-}
-
-static int fsi__rg_is_joined(const fsi_rigid *w, int id) /* a link, but no free root */
-{
-    const fsi__rg_record *r = &fsi__rg_of(w)->record[id];
-    return r->tree >= 0 && (r->link > 0 || fsi__rg_of(w)->tree[r->tree]->fixed);
-}
-
-FSI_API fsi_status fsi_rigid_teleport(fsi_rigid *w, int id, fsi_pose pose)
-{
-    static const char fn[] = "fsi_rigid_teleport";
-    fsi__rg_impl *im;
-    fsi_body *b, old;
-    fsi_status status;
-    int l;
-    FSI__RG_TRY(fsi__rg_check_id(w, id, fn));
-    FSI__RG_TRY(fsi__rg_check_pose(w->context, fn, "pose", id, &pose));
-    FSI__RG_TRY(fsi__rg_check_flat(w->context, fn, "pose", id, w->desc.dim, &pose));
-    if (fsi__rg_is_joined(w, id)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d is a link of tree %d: only a free root can be set", id, w->link[id]);
-    im = fsi__rg_of(w);
-    b = im->body[id];
-    old = *b;
-    b->pose.orientation = fsi_quat_unit(pose.orientation);
-    b->pose.position = fsi_pose_point(pose, w->center[id]);
-    status = fsi__rg_check_pose(w->context, fn, "the centre's pose", id, &b->pose);
-    if (status == FSI_OK) status = fsi__rg_check_overlap(w, id, fn);
-    if (status != FSI_OK) {
-        *b = old;
-        return status;
-    }
-    b->end = b->pose;
-    fsi__rg_disturb(w, id, 1);
-    if (w->link[id] < 0) return FSI_OK;
-    fsi__rg_refresh_tree(w, im->tree[w->link[id]]);
-    for (l = 0; l < im->tree[w->link[id]]->view.link_count; l++) fsi__rg_part_contacts(w, im->tree[w->link[id]]->body[l]);
-    return FSI_OK;
-}
-
-FSI_API fsi_status fsi_rigid_set_velocity(fsi_rigid *w, int id, fsi_vec3 velocity, fsi_vec3 angular_velocity)
-{
-    static const char fn[] = "fsi_rigid_set_velocity";
-    fsi__rg_impl *im;
-    fsi_body *b;
-    FSI__RG_TRY(fsi__rg_check_id(w, id, fn));
-    FSI__RG_TRY(fsi__rg_check_motion(w, fn, id, velocity, angular_velocity));
-    if (w->kind[id] == FSI_RIGID_STATIC || fsi__rg_is_joined(w, id)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d is %s", id, w->kind[id] == FSI_RIGID_STATIC ? "static" : "a link: only a free root can be set");
-    im = fsi__rg_of(w);
-    fsi__rg_disturb(w, id, 0);
-    b = im->body[id];
-    b->velocity = b->new_velocity = velocity;
-    b->angular_velocity = b->new_angular_velocity = angular_velocity;
-    if (w->link[id] >= 0) {
-        fsi__rg_tree *t = im->tree[w->link[id]];
-        if (t->view.root == 6) {
-            t->rate[0] = angular_velocity.x; t->rate[1] = angular_velocity.y; t->rate[2] = angular_velocity.z;
-            t->rate[3] = velocity.x; t->rate[4] = velocity.y; t->rate[5] = velocity.z;
-        } else {
-            t->rate[0] = angular_velocity.z; t->rate[1] = velocity.x; t->rate[2] = velocity.y;
-        }
-        fsi__rg_refresh_tree(w, t);
-    }
-    return FSI_OK;
-}
-
-/* An impulse on a link changes all rates: M du = J' (moment, j), scripted joints held. 0: they would be beyond all bounds. */
-static int fsi__rg_kick_tree(fsi_rigid *w, int id, fsi__d3 moment, fsi__d3 j)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    fsi__rg_tree *t = fsi__rg_tree_now(w, im->record[id].tree);
-    const int n = t->view.coordinates;
-    int i, k;
-    fsi__rg_tree_mass(w, t);
-    memcpy(t->L, t->M, (size_t)n * (size_t)n * sizeof *t->L);
-    for (k = 0; k < n; k++) if (t->scripted[k]) {
-        for (i = 0; i < n; i++) t->L[i * n + k] = t->L[k * n + i] = 0;
-        t->L[k * n + k] = 1;
-    }
-    if (!fsi__rg_factor(t->L, n)) return 0;
-    memset(t->rhs, 0, (size_t)n * sizeof *t->rhs);
-    fsi__rg_gather(t, im->record[id].link, moment, j, t->rhs);
-    fsi__rg_tree_solve(t, t->rhs, t->y);
-    for (k = 0; k < n; k++) if (!(fabs((double)t->rate[k] + t->y[k]) <= FSI__RG_FASTEST)) return 0;
-    for (k = 0; k < n; k++) t->rate[k] = (fsi_real)((double)t->rate[k] + t->y[k]);
-    fsi__rg_refresh_tree(w, t);
-    return 1;
-}
-
-static fsi_status fsi__rg_check_push(const fsi_rigid *w, int id, fsi_vec3 j, fsi_vec3 x, const char *fn)
-{
-    FSI__RG_TRY(fsi__rg_check_id(w, id, fn));
-    if (w->kind[id] != FSI_RIGID_DYNAMIC) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, (double)w->kind[id], "body %d is not dynamic", id);
-    if (!fsi_v3_is_finite(j) || !fsi_v3_is_finite(x)) return fsi__fail(w->context, FSI_ERROR_NAN, fn, id, 0, "%s is not finite", fsi_v3_is_finite(x) ? "what pushes" : "x");
-    if (w->desc.dim == 2 && (j.z != 0 || x.z != 0)) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "what pushes leaves the plane z = 0 of a 2D world");
-    if (!fsi__rg_within(x, 1e9)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)fsi_v3_norm(x), "x lies farther than 1e9 m from the origin");
-    if (!fsi__rg_within(j, FSI__RG_STRONGEST)) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)j.x, "what pushes is beyond %g", FSI__RG_STRONGEST);
-    return FSI_OK;
-}
-
-FSI_API fsi_status fsi_rigid_apply_impulse(fsi_rigid *w, int id, fsi_vec3 impulse, fsi_vec3 x)
-{
-    static const char fn[] = "fsi_rigid_apply_impulse";
-    fsi__rg_impl *im;
-    fsi_body *b;
-    fsi__d3 moment, v, o, j = fsi__d3_of(impulse);
-    double turn[9], inverse[9];
-    int slow;
-    FSI__RG_TRY(fsi__rg_check_push(w, id, impulse, x, fn));
-    im = fsi__rg_of(w);
-    b = im->body[id];
-    moment = fsi__d3_cross(fsi__d3_sub(fsi__d3_of(x), fsi__d3_of(b->pose.position)), j);
-    fsi__rg_matrix(b->pose.orientation, turn);
-    fsi__rg_world(turn, im->record[id].inverse, inverse);
-    v = fsi__d3_madd(fsi__d3_of(b->velocity), 1 / im->record[id].mass, j);
-    o = fsi__d3_add(fsi__d3_of(b->angular_velocity), fsi__rg_mul(inverse, moment));
-    slow = w->link[id] >= 0 ? fsi__rg_kick_tree(w, id, moment, j) : fsi__d3_norm(v) <= FSI__RG_FASTEST && fsi__d3_norm(o) <= FSI__RG_FASTEST;
-    if (!slow) return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, fsi__d3_norm(j), "the impulse would make body %d faster than %g m/s or rad/s", id, FSI__RG_FASTEST);
-    fsi__rg_disturb(w, id, 0);
-    if (w->link[id] >= 0) return FSI_OK;
-    b->velocity = b->new_velocity = fsi__d3_real(v);
-    b->angular_velocity = b->new_angular_velocity = fsi__d3_real(o);
-    return FSI_OK;
-}
-
-FSI_API fsi_status fsi_rigid_apply_force(fsi_rigid *w, int id, fsi_vec3 force, fsi_vec3 x)
-{
-    static const char fn[] = "fsi_rigid_apply_force";
-    fsi__rg_record *r;
-    fsi_vec3 sum, turn;
-    FSI__RG_TRY(fsi__rg_check_push(w, id, force, x, fn));
-    r = &fsi__rg_of(w)->record[id];
-    sum = fsi_v3_add(r->once_force, force);
-    turn = fsi_v3_add(r->once_torque, fsi_v3_cross(fsi_v3_sub(x, w->body[id]->pose.position), force));
-    if (!fsi__rg_within(sum, FSI__RG_STRONGEST) || !fsi__rg_within(turn, FSI__RG_STRONGEST))
-        return fsi__fail(w->context, FSI_ERROR_LIMIT, fn, id, (double)fsi_v3_norm(force), "the forces on body %d, or their torque, add up to more than %g", id, FSI__RG_STRONGEST);
-    fsi__rg_disturb(w, id, 0);
-    r->once_force = sum;
-    r->once_torque = turn;
-    return FSI_OK;
-}
-
-FSI_API fsi_status fsi_rigid_set_target(fsi_rigid *w, int id, fsi_pose pose)
-{
-    static const char fn[] = "fsi_rigid_set_target";
-    fsi__rg_record *r;
-    FSI__RG_TRY(fsi__rg_check_id(w, id, fn));
-    if (w->kind[id] != FSI_RIGID_KINEMATIC) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, (double)w->kind[id], "body %d is not kinematic", id);
-    FSI__RG_TRY(fsi__rg_check_pose(w->context, fn, "pose", id, &pose));
-    FSI__RG_TRY(fsi__rg_check_flat(w->context, fn, "pose", id, w->desc.dim, &pose));
-    pose.position = fsi_pose_point(pose, w->center[id]);
-    pose.orientation = fsi_quat_unit(pose.orientation);
-    FSI__RG_TRY(fsi__rg_check_pose(w->context, fn, "the centre's pose", id, &pose));
-    r = &fsi__rg_of(w)->record[id];
-    r->has_target = 1;
-    r->target = pose;
-    return FSI_OK;
-}
-
-FSI_API fsi_status fsi_rigid_wake(fsi_rigid *w, int id)
-{
-    FSI__RG_TRY(fsi__rg_check_id(w, id, "fsi_rigid_wake"));
-    fsi__rg_disturb(w, id, 0);
-    return FSI_OK;
-}
-
-FSI_API fsi_status fsi_rigid_sleep(fsi_rigid *w, int id)
-{
-    static const char fn[] = "fsi_rigid_sleep";
-    fsi_body *b;
-    FSI__RG_TRY(fsi__rg_check_id(w, id, fn));
-    if (w->kind[id] != FSI_RIGID_DYNAMIC || w->link[id] >= 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d is %s", id, w->link[id] >= 0 ? "a link" : "not dynamic");
-    b = w->body[id];
-    b->velocity = b->angular_velocity = b->new_velocity = b->new_angular_velocity = fsi_v3(0, 0, 0);
-    if (!w->asleep[id]) fsi__rg_of(w)->record[id].group = id;
-    fsi__rg_of(w)->asleep[id] = 1;
-    return FSI_OK;
-}
-
-/* ---- >>tessellation ------------------------------------------------------------------------------------------------ */
-
-/* What a mesh is made of, as it grows; NULL arrays only count. */
-typedef struct fsi__rg_skin { fsi_vec3 *vertex; int *element; int vertices, elements; } fsi__rg_skin;
-
-static void fsi__rg_vertex(fsi__rg_skin *s, const fsi__rg_placed *p, double x, double y, double z)
-{
-    if (s->vertex) s->vertex[s->vertices] = fsi__d3_real(fsi__rg_local(p, x, y, z));
-    s->vertices++;
-}
-
-static void fsi__rg_element(fsi__rg_skin *s, int corners, int a, int b, int c)
-{
-    if (s->element) {
-        s->element[corners * s->elements] = a;
-        s->element[corners * s->elements + 1] = b;
-        if (corners == 3) s->element[3 * s->elements + 2] = c;
-    }
-    s->elements++;
-}
-
-static void fsi__rg_skin_box(fsi__rg_skin *s, const fsi__rg_placed *p, int dim)
-{
-    static const int triangle[36] = { 0, 4, 6, 0, 6, 2, 1, 3, 7, 1, 7, 5, 0, 1, 5, 0, 5, 4, 2, 7, 3, 2, 6, 7, 0, 3, 1, 0, 2, 3, 4, 5, 7, 4, 7, 6 };
-    static const int side[8] = { 0, 2, 2, 3, 3, 1, 1, 0 }; /* clockwise: the liquid on their left */
-    const fsi__d3 h = p->part->half;
-    int k, at = s->vertices;
-    for (k = 0; k < (dim == 3 ? 8 : 4); k++) fsi__rg_vertex(s, p, k & 1 ? h.x : -h.x, k & 2 ? h.y : -h.y, dim == 2 ? 0 : (k & 4 ? h.z : -h.z));
-    for (k = 0; k < 12 && dim == 3; k++) fsi__rg_element(s, 3, at + triangle[3 * k], at + triangle[3 * k + 1], at + triangle[3 * k + 2]);
-    for (k = 0; k < 4 && dim == 2; k++) fsi__rg_element(s, 2, at + side[2 * k], at + side[2 * k + 1], 0);
-}
-
-static void fsi__rg_skin_mesh(fsi__rg_skin *s, const fsi__rg_placed *p)
-{
-    const fsi_mesh *m = p->part->mesh;
-    int k, at = s->vertices;
-    for (k = 0; k < m->vertex_count; k++) fsi__rg_vertex(s, p, (double)m->vertices[k].x, (double)m->vertices[k].y, (double)m->vertices[k].z);
-    for (k = 0; k < m->face_count; k++) {
-        const int *f = m->faces + m->corners * k;
-        fsi__rg_element(s, m->corners, at + f[0], at + f[1], m->corners == 3 ? at + f[2] : 0);
-    }
-}
-
-/* Ring k of `rings` + 1 of a round shape: where on the axis, and its radius; grow: by what corners are moved out. */
-static void fsi__rg_ring(const fsi__rg_part *p, int k, int caps, int rows, double grow, double *x, double *r)
-{
-    const double radius = p->radius * grow;
-    double s, c;
-    if (p->kind == FSI_RIGID_CYLINDER) {
-        *x = p->length * (2.0 * k / rows - 1);
-        *r = radius;
-        return;
-    }
-    if (k <= caps || k >= caps + rows) { /* on a cap: angle from its pole */
-        int right = k > caps || rows == 0;
-        double angle = FSI_PI / 2 * (k <= caps ? k : 2 * caps + rows - k) / caps;
-        if (k == caps && rows == 0) right = 0;
-        fsi_sincos(angle, &s, &c);
-        *x = (right && k > caps ? 1 : -1) * (p->length + radius * c);
-        *r = radius * s;
-        if (k == 0 || k == 2 * caps + rows) *r = 0;
-        return;
-    }
-    *x = p->length * (2.0 * (k - caps) / rows - 1);
-    *r = radius;
-}
-
-/* Volume of rings of n corners joined: sum h/3 (a + sqrt(a b) + b) over areas a = n/2 sin(2 pi/n) r^2; 2D: the profile's area. */
-static double fsi__rg_ring_volume(const fsi__rg_part *p, int caps, int rows, int n, int dim, double grow)
-{
-    const int rings = p->kind == FSI_RIGID_CYLINDER ? rows : 2 * caps + rows;
-    double sum = 0, x0, r0, x1, r1;
-    int k;
-    for (k = 0; k < rings; k++) {
-        fsi__rg_ring(p, k, caps, rows, grow, &x0, &r0);
-        fsi__rg_ring(p, k + 1, caps, rows, grow, &x1, &r1);
-        sum += dim == 2 ? (x1 - x0) * (r0 + r1) : (x1 - x0) * (r0 * r0 + r0 * r1 + r1 * r1) / 3 * (0.5 * n * fsi_sin(2 * FSI_PI / n));
-    }
-    return sum;
-}
-
-/* By how much corners are moved out for the right volume: bisection. */
-static double fsi__rg_ring_growth(const fsi__rg_part *p, int caps, int rows, int n, int dim)
-{
-    double lo = 1, hi = 1.5, moment[2], want = fsi__rg_round(p->radius, p->length, p->kind != FSI_RIGID_CYLINDER, dim, &moment[0], &moment[1]);
-    int k;
-    for (k = 0; k < 50; k++) {
-        double mid = 0.5 * (lo + hi);
-        if (fsi__rg_ring_volume(p, caps, rows, n, dim, mid) < want) lo = mid;
-        else hi = mid;
-    }
-    return 0.5 * (lo + hi);
-}
-
-static void fsi__rg_skin_flat(fsi__rg_skin *s, const fsi__rg_placed *p, int caps, int rows, double grow)
-{
-    const int rings = 2 * caps + rows, first = s->vertices;
-    double x, r;
-    int k;
-    for (k = 0; k <= rings; k++) { /* along the upper side; its mirror image below: clockwise */
-        fsi__rg_ring(p->part, k, caps, rows, grow, &x, &r);
-        fsi__rg_vertex(s, p, x, r, 0);
-    }
-    for (k = rings - 1; k > 0; k--) {
-        fsi__rg_ring(p->part, k, caps, rows, grow, &x, &r);
-        fsi__rg_vertex(s, p, x, -r, 0);
-    }
-    for (k = first; k < s->vertices; k++) fsi__rg_element(s, 2, k, k + 1 < s->vertices ? k + 1 : first, 0);
-}
-
-static void fsi__rg_skin_round(fsi__rg_skin *s, const fsi__rg_placed *p, double edge, int dim)
-{
-    const fsi__rg_part *part = p->part;
-    const int closed = part->kind == FSI_RIGID_CYLINDER;
-    double around = edge > 0 ? ceil(2 * FSI_PI * part->radius / edge) : 24, along = edge > 0 ? ceil(2 * part->length / edge) : 1, x, r, grow, sine, cosine;
-    const int n = around < 8 ? 8 : (around > 512 ? 512 : (int)around), caps = (n + 3) / 4;
-    const int rows = part->length > 0 ? (along < 1 ? 1 : (along > 1024 ? 1024 : (int)along)) : 0, rings = closed ? rows : 2 * caps + rows;
-    int k, i, at, first;
-    grow = fsi__rg_ring_growth(part, caps, rows, n, dim);
-    if (dim == 2) {
-        fsi__rg_skin_flat(s, p, caps, rows, grow);
-        return;
-    }
-    first = s->vertices;
-    x = part->length + (closed ? 0 : part->radius * grow);
-    fsi__rg_vertex(s, p, -x, 0, 0);
-    fsi__rg_vertex(s, p, x, 0, 0);
-    for (k = closed ? 0 : 1; k <= (closed ? rings : rings - 1); k++) {
-        at = s->vertices;
-        fsi__rg_ring(part, k, caps, rows, grow, &x, &r);
-        for (i = 0; i < n; i++) {
-            int next = (i + 1) % n;
-            fsi_sincos(2 * FSI_PI * i / n, &sine, &cosine);
-            fsi__rg_vertex(s, p, x, r * cosine, r * sine);
-            if (k == (closed ? 0 : 1)) fsi__rg_element(s, 3, first, at + next, at + i);
-            else {
-                fsi__rg_element(s, 3, at - n + i, at - n + next, at + next);
-                fsi__rg_element(s, 3, at - n + i, at + next, at + i);
-            }
-            if (k == (closed ? rings : rings - 1)) fsi__rg_element(s, 3, first + 1, at + i, at + next);
-        }
-    }
-}
-
-static void fsi__rg_skin_body(const fsi_rigid *w, int id, int shape, double edge, fsi__rg_skin *s)
-{
-    const fsi__rg_record *r = &fsi__rg_of(w)->record[id];
-    fsi__rg_placed p;
-    double turn[9];
-    int k;
-    s->vertices = s->elements = 0;
-    fsi__rg_matrix(w->body[id]->pose.orientation, turn);
-    for (k = 0; k < r->parts; k++) if (shape < 0 || shape == k) {
-        fsi__rg_place(&r->part[k], fsi__d3_of(w->body[id]->pose.position), turn, &p);
-        if (r->part[k].kind == FSI_RIGID_BOX) fsi__rg_skin_box(s, &p, w->desc.dim);
-        else if (r->part[k].kind == FSI_RIGID_MESH) fsi__rg_skin_mesh(s, &p);
-        else fsi__rg_skin_round(s, &p, edge, w->desc.dim);
-    }
-}
-
-FSI_API fsi_status fsi_rigid_tessellate(fsi_rigid *w, int id, int shape, fsi_real edge, fsi_mesh **out)
-{
-    static const char fn[] = "fsi_rigid_tessellate";
-    fsi_mesh_desc d = fsi_mesh_default_desc();
-    fsi__rg_skin s;
-    fsi_status status;
-    size_t corners;
-    if (out) *out = NULL;
-    FSI__RG_TRY(fsi__rg_check_id(w, id, fn));
-    if (!out) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "out is NULL");
-    if (shape < -1 || shape >= fsi__rg_of(w)->record[id].parts) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, shape, shape, "body %d has no shape %d", id, shape);
-    if (fsi__rg_of(w)->record[id].parts == 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, fn, id, 0, "body %d has no shapes", id);
-    if (!fsi_is_finite((double)edge) || edge < 0) return fsi__fail(w->context, fsi_is_finite((double)edge) ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, fn, id, (double)edge, "edge is %g", (double)edge);
-    memset(&s, 0, sizeof s);
-    fsi__rg_skin_body(w, id, shape, (double)edge, &s);
-    corners = (size_t)w->desc.dim * (size_t)s.elements;
-    d.vertex_count = s.vertices;
-    s.vertex = (fsi_vec3 *)fsi__alloc(w->context, (size_t)d.vertex_count, sizeof *s.vertex);
-    s.element = (int *)fsi__alloc(w->context, corners, sizeof *s.element);
-    if (s.vertex && s.element) {
-        fsi__rg_skin_body(w, id, shape, (double)edge, &s);
-        d.context = w->context;
-        d.vertices = s.vertex;
-        d.elements = s.element;
-        d.element_count = s.elements;
-        d.corners = w->desc.dim;
-        d.weld = 0;
-        status = fsi_mesh_create(out, &d);
-    } else status = fsi__fail(w->context, FSI_ERROR_MEMORY, fn, id, d.vertex_count, "no memory for a mesh of %d vertices", d.vertex_count);
-    fsi__free(w->context, s.vertex, (size_t)d.vertex_count, sizeof *s.vertex);
-    fsi__free(w->context, s.element, corners, sizeof *s.element);
-    return status;
-}
-
-/* ---- >>state implementation ---------------------------------------------------------------------------------------- */
+/* ---- >>state implementation -------------------------------------------------------------------------------------- */
 
 static void fsi__rg_state_body(fsi__stream *st, fsi_rigid *w, int id)
 {
@@ -5243,20 +3400,6 @@ static void fsi__rg_state_body(fsi__stream *st, fsi_rigid *w, int id)
     fsi__bytes(st, &r->seen_torque, sizeof r->seen_torque);
 }
 
-static void fsi__rg_state_tree(fsi__stream *st, fsi__rg_tree *t)
-{
-    const size_t n = (size_t)t->view.coordinates;
-    int l;
-    fsi__bytes(st, t->q, n * sizeof *t->q);
-    fsi__bytes(st, t->rate, n * sizeof *t->rate);
-    fsi__bytes(st, t->joint_force, n * sizeof *t->joint_force);
-    fsi__bytes(st, t->hold, n * sizeof *t->hold);
-    for (l = 0; l < t->view.link_count; l++) {
-        fsi__bytes(st, &t->link[l].target, sizeof(double));
-        fsi__bytes(st, &t->link[l].force, sizeof(double));
-    }
-}
-
 /* Field by field: the struct has padding, and in files and hashes there is none. */
 static void fsi__rg_state_contact(fsi__stream *st, fsi_rigid_contact *c)
 {
@@ -5269,61 +3412,53 @@ static void fsi__rg_state_contact(fsi__stream *st, fsi_rigid_contact *c)
     fsi__bytes(st, &c->key, sizeof c->key);
 }
 
-/* How joints are scripted; stands first, as not every world can take it. */
-static void fsi__rg_state_scripts(fsi__stream *st, fsi_rigid *w)
-{
-    fsi__rg_impl *im = fsi__rg_of(w);
-    int k, l;
-    for (k = 0; k < w->tree_count; k++) for (l = 0; im->tree[k] && l < im->tree[k]->view.link_count; l++) {
-        fsi__rg_tree *t = im->tree[k];
-        fsi__bytes(st, &t->link[l].script, sizeof t->link[l].script);
-        if (t->column[l] >= 0) t->scripted[t->column[l]] = (unsigned char)(t->link[l].script != 0);
-    }
-}
-
 static void fsi__rg_state(fsi__stream *st, fsi_rigid *w)
 {
     fsi__rg_impl *im = fsi__rg_of(w);
+    fsi__jt_tree *t;
     int k;
-    fsi__rg_state_scripts(st, w);
+    for (k = 0; (t = fsi__rg_next_tree(w, &k, 0)) != NULL;) fsi__jt_state_scripts(st, t);
     if (st->mode != FSI__HASH || fsi__rg_nonzero(w->desc.origin)) fsi__bytes(st, &im->origin, sizeof im->origin);
     fsi__bytes(st, &w->time, sizeof w->time);
     fsi__bytes(st, &im->saved_dt, sizeof im->saved_dt);
     for (k = 0; k < w->contact_count; k++) fsi__rg_state_contact(st, &im->contact[k]);
     for (k = 0; k < w->count; k++) if (im->kind[k] != FSI_RIGID_NONE) fsi__rg_state_body(st, w, k);
-    for (k = 0; k < w->tree_count; k++) if (im->tree[k]) fsi__rg_state_tree(st, im->tree[k]);
+    for (k = 0; (t = fsi__rg_next_tree(w, &k, 0)) != NULL;) fsi__jt_state(st, t);
 }
 
-/* How the world is made; contacts are counted beside it. */
+/* A hash of the scene, and the number of contacts and bodies. */
 typedef struct fsi__rg_head { uint64_t scene; int64_t contacts, count; } fsi__rg_head;
 
 static fsi__rg_head fsi__rg_make_head(const fsi_rigid *w)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
+    const fsi__jt_tree *t;
     fsi__rg_head head;
+    uint64_t scene = fsi_hash(&w->desc.dim, sizeof w->desc.dim, 0);
     int k, l;
-    memset(&head, 0, sizeof head);
-    head.contacts = w->contact_count;
-    head.count = w->count;
-    head.scene = fsi_hash(&w->desc.dim, sizeof w->desc.dim, 0);
+
+    /* bodies */
     for (k = 0; k < w->count; k++) {
-        const fsi__rg_record *r = &im->record[k];
-        head.scene = fsi_hash(&im->kind[k], 1, head.scene);
-        head.scene = fsi_hash(&r->mass, sizeof r->mass, head.scene);
-        head.scene = fsi_hash(r->inertia, sizeof r->inertia, head.scene);
-        head.scene = fsi_hash(&r->parts, sizeof r->parts, head.scene);
+        scene = fsi_hash(&im->kind[k], 1, scene);
+        scene = fsi_hash(&im->record[k].mass, sizeof(double), scene);
+        scene = fsi_hash(im->record[k].inertia, 9 * sizeof(double), scene);
+        scene = fsi_hash(&im->solid[k].parts, sizeof(int), scene);
     }
-    for (k = 0; k < w->tree_count; k++) for (l = 0; im->tree[k] && l < im->tree[k]->view.link_count; l++) {
-        const fsi__rg_tree *t = im->tree[k];
-        head.scene = fsi_hash(&t->body[l], sizeof t->body[l], head.scene);
-        head.scene = fsi_hash(&t->parent[l], sizeof t->parent[l], head.scene);
+
+    /* trees and planes */
+    for (k = 0; (t = fsi__rg_next_tree(w, &k, 0)) != NULL;) for (l = 0; l < t->view.link_count; l++) {
+        scene = fsi_hash(&t->body[l], sizeof(int), scene);
+        scene = fsi_hash(&t->parent[l], sizeof(int), scene);
     }
     for (k = 0; k < w->plane_count; k++) {
-        const fsi__rg_plane *p = &im->plane[k];
-        head.scene = fsi_hash(&p->alive, sizeof p->alive, head.scene);
-        head.scene = fsi_hash(&p->n, sizeof p->n, head.scene);
-        head.scene = fsi_hash(&p->first, sizeof p->first, head.scene);
+        scene = fsi_hash(&im->plane[k].alive, sizeof(int), scene);
+        scene = fsi_hash(&im->plane[k].n, sizeof(fsi__d3), scene);
+        scene = fsi_hash(&im->plane[k].first, sizeof(double), scene);
     }
+    memset(&head, 0, sizeof head);
+    head.scene = scene;
+    head.contacts = w->contact_count;
+    head.count = w->count;
     return head;
 }
 
@@ -5337,12 +3472,14 @@ static void fsi__rg_state_counted(fsi__stream *st, void *simulator)
 
 FSI_API fsi_status fsi_rigid_save(const fsi_rigid *w, void *buffer, size_t capacity, size_t *size)
 {
-    FSI__RG_TRY(fsi__rg_check(w));
-    if (fsi__rg_of(w)->begun > 0) return fsi__fail(w->context, FSI_ERROR_ARGUMENT, "fsi_rigid_save", -1, 0, "a step was begun by fsi_rigid_begin_step: end it first");
-    return fsi__save(w->context, w->cookie, fsi__rg_state_counted, (void *)(uintptr_t)w, buffer, capacity, size, "fsi_rigid_save");
+    static const char fn[] = "fsi_rigid_save";
+    void *world = (void *)(uintptr_t)w; /* written streams read it only */
+    FSI__TRY(fsi__rg_check(w));
+    FSI__TRY(fsi__rg_check_not_begun(w, fn));
+    return fsi__save(w->context, w->cookie, fsi__rg_state_counted, world, buffer, capacity, size, fn);
 }
 
-/* A number of a state that is not what a step could have left, or can start from. */
+/* Refuses a number of a state that no step gives or can start from. */
 static fsi_status fsi__rg_bad_state(const fsi_rigid *w, int index, const char *what)
 {
     return fsi__fail(w->context, FSI_ERROR_FORMAT, "fsi_rigid_load", index, 0, what, index);
@@ -5350,43 +3487,55 @@ static fsi_status fsi__rg_bad_state(const fsi_rigid *w, int index, const char *w
 
 static int fsi__rg_number_ok(double x, double lo, double hi) { return x >= lo && x <= hi; }
 
-/* Scripts name tracks: those of a state must be there. */
+/* Scripts of a state may follow only tracks that this world has. */
 static fsi_status fsi__rg_check_scripts(const fsi_rigid *w, fsi__stream *st)
 {
-    int k, l, script;
-    for (k = 0; k < w->tree_count; k++) for (l = 0; fsi__rg_of(w)->tree[k] && l < fsi__rg_of(w)->tree[k]->view.link_count; l++) {
-        const fsi__rg_tree *t = fsi__rg_of(w)->tree[k];
-        script = 0;
+    const fsi__jt_tree *t;
+    int k, l;
+    for (k = 0; (t = fsi__rg_next_tree(w, &k, 0)) != NULL;) for (l = 0; l < t->view.link_count; l++) {
+        int script = 0, track;
         fsi__bytes(st, &script, sizeof script);
-        if (script < 0 || script > 2 || (script > 0 && t->column[l] < 0) || (script == 2 && t->link[l].track.count == 0))
-            return fsi__fail(w->context, FSI_ERROR_FORMAT, "fsi_rigid_load", l, script, "the state has link %d of tree %d follow a track, which this world does not have", l, k);
+        track = script == FSI__JT_TRACK;
+        if (script >= 0 && script <= FSI__JT_TRACK && (script == 0 || t->column[l] >= 0)
+            && !(track && t->link[l].track.count == 0)) continue;
+        return fsi__fail(w->context, FSI_ERROR_FORMAT, "fsi_rigid_load", l, script,
+            "the state has link %d of tree %d follow a track, which this world does not have", l, k - 1);
     }
     return FSI_OK;
 }
 
-/* Contacts name bodies and planes, and stand sorted, as the search for the last impulses needs them. */
+static int fsi__rg_contact_ok(const fsi_rigid_contact *c)
+{
+    const double length = fsi__d3_norm(fsi__d3_of(c->normal));
+    return fsi__col_within(c->point, 2e9) && fsi__rg_number_ok(length, 1 - 1e-3, 1 + 1e-3)
+        && fsi__rg_number_ok((double)c->depth, -2e9, 2e9) && fsi__col_within(c->impulse, FSI__RG_STRONGEST);
+}
+
+static int fsi__rg_is_partner(const fsi_rigid *w, int b) /* a body or a plane */
+{
+    return b >= 0 ? fsi__rg_is_body(w, b) : b >= -w->plane_count && fsi__rg_of(w)->plane[-1 - b].alive;
+}
+
+/* Contacts name bodies and planes of this world; they are sorted, for fsi__rg_find_last. */
 static fsi_status fsi__rg_check_contacts(const fsi_rigid *w, int n, fsi__stream *st)
 {
-    const fsi__rg_impl *im = fsi__rg_of(w);
     fsi_rigid_contact c;
     fsi__rg_touch before, now;
     int k;
     memset(&c, 0, sizeof c);
     memset(&before, 0, sizeof before);
     memset(&now, 0, sizeof now);
-    for (k = 0; k < n; k++) {
-        double length;
+    for (k = 0; k < n; k++, before = now) {
         fsi__rg_state_contact(st, &c);
-        if (!st->ok || !fsi__rg_is_body(w, c.a) || c.a <= c.b || (c.b >= 0 ? !fsi__rg_is_body(w, c.b) : c.b < -w->plane_count || !im->plane[-1 - c.b].alive))
-            return fsi__rg_bad_state(w, k, "contact %d of the state is between bodies or planes that this world does not have");
-        length = fsi__d3_norm(fsi__d3_of(c.normal));
-        if (!fsi__rg_within(c.point, 2e9) || !fsi__rg_number_ok(length, 1 - 1e-3, 1 + 1e-3) || !fsi__rg_number_ok((double)c.depth, -2e9, 2e9) || !fsi__rg_within(c.impulse, FSI__RG_STRONGEST))
-            return fsi__rg_bad_state(w, k, "contact %d of the state is not possible");
+        if (!st->ok || !fsi__rg_is_body(w, c.a) || c.a <= c.b || !fsi__rg_is_partner(w, c.b))
+            return fsi__rg_bad_state(w, k,
+                "contact %d of the state is between bodies or planes that this world does not have");
+        if (!fsi__rg_contact_ok(&c)) return fsi__rg_bad_state(w, k, "contact %d of the state is not possible");
         now.a = c.a;
         now.b = c.b;
         now.key = c.key;
-        if (k > 0 && fsi__rg_touch_before(&now, &before)) return fsi__rg_bad_state(w, k, "contact %d of the state is not in order");
-        before = now;
+        if (k > 0 && fsi__rg_touch_before(&now, &before))
+            return fsi__rg_bad_state(w, k, "contact %d of the state is not in order");
     }
     return FSI_OK;
 }
@@ -5394,138 +3543,146 @@ static fsi_status fsi__rg_check_contacts(const fsi_rigid *w, int n, fsi__stream 
 static int fsi__rg_pose_ok(fsi_pose p, int dim)
 {
     const fsi_quat q = p.orientation;
-    const double n = sqrt((double)q.x * (double)q.x + (double)q.y * (double)q.y + (double)q.z * (double)q.z + (double)q.w * (double)q.w);
-    return fsi__rg_within(p.position, 1e9) && fabs(n - 1) <= 1e-3 && (dim == 3 || (p.position.z == 0 && q.x == 0 && q.y == 0));
+    const double n = sqrt((double)q.x * (double)q.x + (double)q.y * (double)q.y + (double)q.z * (double)q.z
+        + (double)q.w * (double)q.w);
+    return fsi__col_within(p.position, 1e9) && fabs(n - 1) <= 1e-3
+        && (dim == 3 || (p.position.z == 0 && q.x == 0 && q.y == 0));
 }
 
-/* How far joints of a tree can be from each other, slides aside [m]. */
-static double fsi__rg_tree_size(const fsi__rg_tree *t)
+/* Bounds of force [N] and moment [N m] on a link in a state: 1e6 m/s^2 or rad/s^2 of the whole tree, as a light link
+   may carry all others, and as forces between links grow with the square of their rates. */
+static void fsi__rg_tree_bounds(const fsi_rigid *w, const fsi__jt_tree *t, double *force, double *moment)
 {
-    double size = 0;
-    int l;
-    for (l = 1; l < t->view.link_count; l++) size += fsi__d3_norm(t->link[l].from) + fsi__d3_norm(t->link[l].to);
-    return size;
-}
-
-/* The most that a state may have act on any link of a tree: force [N], moment [N m]. A light link may carry all others: it goes by the whole
-   tree; and what links do to each other grows as their rates squared: 1e6 m/s^2 or rad/s^2 of it. */
-static void fsi__rg_tree_bounds(const fsi_rigid *w, const fsi__rg_tree *t, double *force, double *moment)
-{
-    double mass = 0, reach = fsi__rg_tree_size(t);
+    double mass = 0, reach = fsi__jt_size(t);
     int l;
     for (l = 0; l < t->view.link_count; l++) {
-        const fsi__rg_record *r = &fsi__rg_of(w)->record[t->body[l]];
-        mass += r->mass;
-        reach += r->reach;
+        mass += t->mass[l];
+        reach += fsi__rg_of(w)->solid[t->body[l]].reach;
     }
     *force = fmin(1e6 * mass, FSI__RG_STRONGEST);
     *moment = fmin(1e6 * mass * (reach > 0 ? reach * reach : 1), FSI__RG_STRONGEST);
 }
 
-/* Forces and torques: finite, in the plane where that is all there is, and such that a body is within bounds after a millisecond of them. */
+/* Forces and torques of a state: finite, in 2D in the plane, and such that a body stays within the limits of speed for
+   a millisecond. */
 static int fsi__rg_forces_ok(const fsi_rigid *w, int id, const fsi_vec3 *force, const fsi_vec3 *torque)
 {
     const fsi__rg_record *r = &fsi__rg_of(w)->record[id];
     double most = FSI__RG_STRONGEST, turn = FSI__RG_STRONGEST;
-    if (r->tree >= 0) fsi__rg_tree_bounds(w, fsi__rg_of(w)->tree[r->tree], &most, &turn);
+    if (w->link[id] >= 0) fsi__rg_tree_bounds(w, fsi__rg_of(w)->tree[w->link[id]], &most, &turn);
     else if (w->kind[id] == FSI_RIGID_DYNAMIC) {
         most = 1e3 * FSI__RG_FASTEST * r->mass;
         turn = 1e3 * FSI__RG_FASTEST / fsi__rg_turned_by(r);
     }
-    return fsi__rg_within(*force, fmin(most, FSI__RG_STRONGEST)) && fsi__rg_within(*torque, fmin(turn, FSI__RG_STRONGEST))
+    return fsi__col_within(*force, fmin(most, FSI__RG_STRONGEST))
+        && fsi__col_within(*torque, fmin(turn, FSI__RG_STRONGEST))
         && (w->desc.dim == 3 || (force->z == 0 && torque->x == 0 && torque->y == 0));
 }
 
-/* A link's place in a state that is being checked, in the tree's scratch. */
-static void fsi__rg_note_link(fsi__rg_tree *t, int link, fsi_pose pose)
-{
-    t->bias[link] = fsi__d3_of(pose.position);
-    if (link > 0) return;
-    t->c[0] = t->bias[0];
-    t->orientation[0] = pose.orientation;
-}
-
-/* Do links stand where the coordinates in q1 put them? But for rounding: 1 % of the tree's size is more than that can make. */
-static int fsi__rg_links_agree(fsi__rg_tree *t)
-{
-    const double size = fsi__rg_tree_size(t);
-    int l;
-    fsi__rg_forward(t, t->q1);
-    for (l = 1; l < t->view.link_count; l++) {
-        const double slide = t->column[l] >= 0 ? fabs(t->q1[t->column[l]]) : 0;
-        const double most = 0.01 * size + 64 * (double)FSI_REAL_EPS * (fsi__d3_norm(t->bias[l]) + slide * (1 + size));
-        if (!(fsi__d3_norm(fsi__d3_sub(t->c[l], t->bias[l])) <= most)) return 0;
-    }
-    return 1;
-}
-
-/* What fsi__rg_state_body would read. offset: by which the state will be shifted. */
-static fsi_status fsi__rg_check_saved_body(const fsi_rigid *w, int id, fsi_vec3 offset, fsi__stream *st)
+/* Pose and velocities. */
+static fsi_status fsi__rg_check_saved_motion(const fsi_rigid *w, int id, fsi_vec3 offset, fsi__stream *st)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
     const int dim = w->desc.dim;
     fsi_pose pose;
-    fsi_vec3 v[2], f[2], g[4];
-    unsigned char asleep = 0;
-    int group = -1, has_target = -1;
-    double still = -1;
+    fsi_vec3 v[2];
     memset(&pose, 0, sizeof pose);
     memset(v, 0, sizeof v);
-    memset(f, 0, sizeof f);
-    memset(g, 0, sizeof g);
     fsi__bytes(st, &pose, sizeof pose);
-    if (!fsi__rg_pose_ok(pose, dim) || !fsi__rg_within(fsi_v3_add(pose.position, offset), 1e9)) return fsi__rg_bad_state(w, id, "the pose of body %d in the state is not possible");
-    if (im->record[id].tree >= 0) fsi__rg_note_link(im->tree[im->record[id].tree], im->record[id].link, pose);
+    if (!fsi__rg_pose_ok(pose, dim) || !fsi__col_within(fsi_v3_add(pose.position, offset), 1e9))
+        return fsi__rg_bad_state(w, id, "the pose of body %d in the state is not possible");
+    if (im->link[id] >= 0) fsi__jt_note_pose(im->tree[im->link[id]], im->solid[id].link, pose);
     fsi__bytes(st, v, sizeof v);
-    if (!fsi__rg_within(v[0], FSI__RG_FASTEST) || !fsi__rg_within(v[1], FSI__RG_FASTEST) || (dim == 2 && (v[0].z != 0 || v[1].x != 0 || v[1].y != 0)))
+    if (!fsi__col_within(v[0], FSI__RG_FASTEST) || !fsi__col_within(v[1], FSI__RG_FASTEST)
+        || (dim == 2 && (v[0].z != 0 || v[1].x != 0 || v[1].y != 0)))
         return fsi__rg_bad_state(w, id, "the velocity of body %d in the state is not possible");
-    fsi__bytes(st, &asleep, 1);
-    if (asleep > 1 || (asleep && im->kind[id] != FSI_RIGID_DYNAMIC)) return fsi__rg_bad_state(w, id, "body %d cannot sleep as the state has it");
-    fsi__bytes(st, f, sizeof f);
-    if (!fsi__rg_forces_ok(w, id, &f[0], &f[1])) return fsi__rg_bad_state(w, id, "the force or torque of body %d in the state is not possible");
-    fsi__bytes(st, &group, sizeof group);
-    fsi__bytes(st, &has_target, sizeof has_target);
-    fsi__bytes(st, &still, sizeof still);
-    if (group < 0 || group >= w->count || has_target < 0 || has_target > 1 || (has_target && im->kind[id] != FSI_RIGID_KINEMATIC) || !fsi__rg_number_ok(still, 0, 1e30))
-        return fsi__rg_bad_state(w, id, "what body %d rests on, or its target, is not possible in the state");
-    if (has_target) fsi__bytes(st, &pose, sizeof pose);
-    if (!fsi__rg_pose_ok(pose, dim)) return fsi__rg_bad_state(w, id, "the target of body %d in the state is not possible");
-    fsi__bytes(st, g, sizeof g);
-    if (!fsi__rg_forces_ok(w, id, &g[0], &g[1]) || !fsi__rg_forces_ok(w, id, &g[2], &g[3])) return fsi__rg_bad_state(w, id, "a force on body %d in the state is not possible");
     return FSI_OK;
 }
 
-/* What fsi__rg_state_tree would read. */
+/* Sleep, external forces, target. */
+static fsi_status fsi__rg_check_saved_rest(const fsi_rigid *w, int id, fsi__stream *st)
+{
+    const int kind = w->kind[id];
+    fsi_pose target = w->body[id]->pose;
+    fsi_vec3 f[2];
+    unsigned char asleep = 0;
+    int group = -1, has_target = -1;
+    double still = -1;
+    memset(f, 0, sizeof f);
+    fsi__bytes(st, &asleep, 1);
+    if (asleep > 1 || (asleep && kind != FSI_RIGID_DYNAMIC))
+        return fsi__rg_bad_state(w, id, "body %d cannot sleep as the state has it");
+    fsi__bytes(st, f, sizeof f);
+    if (!fsi__rg_forces_ok(w, id, &f[0], &f[1]))
+        return fsi__rg_bad_state(w, id, "the force or torque of body %d in the state is not possible");
+
+    /* the group is the id of a body */
+    fsi__bytes(st, &group, sizeof group);
+    fsi__bytes(st, &has_target, sizeof has_target);
+    fsi__bytes(st, &still, sizeof still);
+    if (group < 0 || group >= w->count || has_target < 0 || has_target > 1
+        || (has_target && kind != FSI_RIGID_KINEMATIC) || !fsi__rg_number_ok(still, 0, 1e30))
+        return fsi__rg_bad_state(w, id, "the sleep of body %d, or its target, is not possible in the state");
+    if (has_target) fsi__bytes(st, &target, sizeof target);
+    if (has_target && !fsi__rg_pose_ok(target, w->desc.dim))
+        return fsi__rg_bad_state(w, id, "the target of body %d in the state is not possible");
+    return FSI_OK;
+}
+
+/* Checks what fsi__rg_state_body would read. offset: by which the state will be shifted. */
+static fsi_status fsi__rg_check_saved_body(const fsi_rigid *w, int id, fsi_vec3 offset, fsi__stream *st)
+{
+    fsi_vec3 g[4];
+    memset(g, 0, sizeof g);
+    FSI__TRY(fsi__rg_check_saved_motion(w, id, offset, st));
+    FSI__TRY(fsi__rg_check_saved_rest(w, id, st));
+    fsi__bytes(st, g, sizeof g);
+    if (!fsi__rg_forces_ok(w, id, &g[0], &g[1]) || !fsi__rg_forces_ok(w, id, &g[2], &g[3]))
+        return fsi__rg_bad_state(w, id, "a force on body %d in the state is not possible");
+    return FSI_OK;
+}
+
+/* Checks what fsi__rg_state_tree would read. */
 static fsi_status fsi__rg_check_saved_tree(const fsi_rigid *w, int tree, fsi__stream *st)
 {
-    fsi__rg_tree *t = fsi__rg_of(w)->tree[tree];
+    fsi__jt_tree *t = fsi__rg_of(w)->tree[tree];
     const int n = t->view.coordinates;
     double force, moment;
     int k;
     fsi__rg_tree_bounds(w, t, &force, &moment);
-    for (k = 0; k < 3 * n; k++) { /* values, rates, joint forces */
+
+    /* values, rates, joint forces */
+    for (k = 0; k < 3 * n; k++) {
         const double most = k < 2 * n ? FSI__RG_FASTEST : (double)FSI_REAL_MAX;
         fsi_real x = 0;
         fsi__bytes(st, &x, sizeof x);
-        if (!fsi__rg_number_ok((double)x, -most, most)) return fsi__rg_bad_state(w, tree, "a joint of tree %d in the state is not possible");
+        if (!fsi__rg_number_ok((double)x, -most, most))
+            return fsi__rg_bad_state(w, tree, "a joint of tree %d in the state is not possible");
         if (k < n) t->q1[k] = (double)x;
     }
-    if (!fsi__rg_links_agree(t)) return fsi__rg_bad_state(w, tree, "links of tree %d in the state are not where their joints put them");
-    for (k = 0; k < n; k++) { /* impulses that hold */
+    if (!fsi__jt_agrees(t))
+        return fsi__rg_bad_state(w, tree, "links of tree %d in the state are not where their joints put them");
+
+    /* impulses of limits */
+    for (k = 0; k < n; k++) {
         double x = 0;
         fsi__bytes(st, &x, sizeof x);
-        if (!fsi__rg_number_ok(x, -FSI__RG_STRONGEST, FSI__RG_STRONGEST)) return fsi__rg_bad_state(w, tree, "what holds a joint of tree %d in the state is not possible");
+        if (!fsi__rg_number_ok(x, -FSI__RG_STRONGEST, FSI__RG_STRONGEST))
+            return fsi__rg_bad_state(w, tree, "an impulse of a limit of tree %d in the state is not possible");
     }
+
+    /* target and force of joints */
     for (k = 0; k < t->view.link_count; k++) {
         const double most = t->joint[k] == FSI_RIGID_PRISMATIC ? force : moment;
-        double x[2] = { 0, 0 }; /* target, force */
+        double x[2] = { 0, 0 };
         fsi__bytes(st, x, sizeof x);
-        if (!fsi__rg_number_ok(x[0], -FSI__RG_FASTEST, FSI__RG_FASTEST) || !fsi__rg_number_ok(x[1], -most, most)) return fsi__rg_bad_state(w, tree, "the target or force of a joint of tree %d in the state is not possible");
+        if (!fsi__rg_number_ok(x[0], -FSI__RG_FASTEST, FSI__RG_FASTEST) || !fsi__rg_number_ok(x[1], -most, most))
+            return fsi__rg_bad_state(w, tree, "the target or force of a joint of tree %d in the state is not possible");
     }
     return FSI_OK;
 }
 
-/* From where a state's first origin is to where the world's is. In the plane z means nothing. */
+/* From a state's first origin to the world's. In 2D without z. */
 static fsi_vec3 fsi__rg_from_origin(const fsi_rigid *w, fsi__d3 origin)
 {
     fsi_vec3 offset = fsi__d3_real(fsi__d3_sub(fsi__rg_of(w)->origin, origin));
@@ -5533,22 +3690,47 @@ static fsi_vec3 fsi__rg_from_origin(const fsi_rigid *w, fsi__d3 origin)
     return offset;
 }
 
-/* Everything of a state, before any of it is taken. `st` stands behind the head. */
+/* Checks all of a state before any of it is loaded. `st` is behind the head. */
 static fsi_status fsi__rg_check_saved(const fsi_rigid *w, int contacts, fsi__stream st)
 {
     const fsi__rg_impl *im = fsi__rg_of(w);
     double time[2] = { -1, -1 };
-    fsi__d3 origin = fsi__rg_zero();
+    fsi__d3 origin = fsi__d3_zero();
     int k;
-    FSI__RG_TRY(fsi__rg_check_scripts(w, &st));
+    FSI__TRY(fsi__rg_check_scripts(w, &st));
     fsi__bytes(&st, &origin, sizeof origin);
     fsi__bytes(&st, time, sizeof time);
-    if (!(fsi__d3_norm(origin) <= 1e30)) return fsi__rg_bad_state(w, -1, "the origin of the state is not possible (%d)");
-    if (!fsi__rg_number_ok(time[0], 0, 1e30) || !fsi__rg_number_ok(time[1], 0, 1000)) return fsi__rg_bad_state(w, -1, "the time or the step of the state is not possible (%d)");
-    FSI__RG_TRY(fsi__rg_check_contacts(w, contacts, &st));
-    for (k = 0; k < w->count; k++) if (im->kind[k] != FSI_RIGID_NONE) FSI__RG_TRY(fsi__rg_check_saved_body(w, k, fsi__rg_from_origin(w, origin), &st));
-    for (k = 0; k < w->tree_count; k++) if (im->tree[k]) FSI__RG_TRY(fsi__rg_check_saved_tree(w, k, &st));
-    if (!st.ok || st.used != st.capacity) return fsi__rg_bad_state(w, -1, "the state ends before or after what it announces (%d)");
+    if (!(fsi__d3_norm(origin) <= 1e30))
+        return fsi__rg_bad_state(w, -1, "the origin of the state is not possible (%d)");
+    if (!fsi__rg_number_ok(time[0], 0, 1e30) || !fsi__rg_number_ok(time[1], 0, 1000))
+        return fsi__rg_bad_state(w, -1, "the time or the step of the state is not possible (%d)");
+    FSI__TRY(fsi__rg_check_contacts(w, contacts, &st));
+    for (k = 0; k < w->count; k++)
+        if (im->kind[k] != FSI_RIGID_NONE)
+            FSI__TRY(fsi__rg_check_saved_body(w, k, fsi__rg_from_origin(w, origin), &st));
+    for (k = 0; k < w->tree_count; k++) if (im->tree[k]) FSI__TRY(fsi__rg_check_saved_tree(w, k, &st));
+    if (!st.ok || st.used != st.capacity)
+        return fsi__rg_bad_state(w, -1, "the state ends before or after what it announces (%d)");
+    return FSI_OK;
+}
+
+/* The head of a state: does it belong to a world made alike? */
+static fsi_status fsi__rg_check_head(const fsi_rigid *w, fsi__stream *st, int *contacts, const char *fn)
+{
+    const fsi__rg_head own = fsi__rg_make_head(w);
+    fsi__rg_head head;
+    memset(&head, 0, sizeof head);
+    fsi__bytes(st, &head, sizeof head);
+    if (!st->ok || head.count != own.count)
+        return fsi__fail(w->context, FSI_ERROR_FORMAT, fn, -1, (double)head.count,
+            "the state holds %.0f bodies' places, the world has %d", (double)head.count, w->count);
+    if (head.scene != own.scene)
+        return fsi__fail(w->context, FSI_ERROR_FORMAT, fn, -1, 0,
+            "the state belongs to a world with other bodies, trees or planes");
+    if (head.contacts < 0 || head.contacts > 1 << 28)
+        return fsi__fail(w->context, FSI_ERROR_FORMAT, fn, -1, (double)head.contacts,
+            "the state announces %.0f contacts", (double)head.contacts);
+    *contacts = (int)head.contacts;
     return FSI_OK;
 }
 
@@ -5556,29 +3738,28 @@ FSI_API fsi_status fsi_rigid_load(fsi_rigid *w, const void *buffer, size_t size)
 {
     static const char fn[] = "fsi_rigid_load";
     fsi__rg_impl *im;
-    fsi__rg_head head, own;
     fsi__stream st, again;
+    fsi__jt_tree *t;
     fsi__d3 origin, saved;
     fsi_vec3 offset;
-    int k;
-    FSI__RG_TRY(fsi__rg_check(w));
-    FSI__RG_TRY(fsi__load_begin(w->context, w->cookie, buffer, size, &st, fn));
-    memset(&head, 0, sizeof head);
-    fsi__bytes(&st, &head, sizeof head);
-    own = fsi__rg_make_head(w);
-    if (!st.ok || head.count != own.count) return fsi__fail(w->context, FSI_ERROR_FORMAT, fn, -1, (double)head.count, "the state holds %.0f bodies' places, the world has %d", (double)head.count, w->count);
-    if (head.scene != own.scene) return fsi__fail(w->context, FSI_ERROR_FORMAT, fn, -1, 0, "the state belongs to a world with other bodies, trees or planes");
-    if (head.contacts < 0 || head.contacts > 1 << 28) return fsi__fail(w->context, FSI_ERROR_FORMAT, fn, -1, (double)head.contacts, "the state announces %.0f contacts", (double)head.contacts);
+    int k, contacts = 0;
+    FSI__TRY(fsi__rg_check(w));
+    FSI__TRY(fsi__load_begin(w->context, w->cookie, buffer, size, &st, fn));
+    FSI__TRY(fsi__rg_check_head(w, &st, &contacts, fn));
+    FSI__TRY(fsi__rg_check_saved(w, contacts, st));
+
+    /* read twice: the links' poses are those that were saved, not those of coordinates rounded to fsi_real */
     im = fsi__rg_of(w);
-    FSI__RG_TRY(fsi__rg_check_saved(w, (int)head.contacts, st));
-    FSI__RG_TRY(FSI__RG_ROOM(w, im->contact, w->contact_count, im->contact_capacity, (int)head.contacts, fn));
+    FSI__TRY(FSI__CD_ROOM(w->context, im->contact, w->contact_count, im->contact_capacity, contacts, fn));
     fsi__rg_publish(w);
-    w->contact_count = (int)head.contacts;
+    w->contact_count = contacts;
     origin = im->origin;
     again = st;
     fsi__rg_state(&st, w);
-    for (k = 0; k < w->tree_count; k++) if (im->tree[k]) fsi__rg_refresh_tree(w, im->tree[k]);
-    fsi__rg_state(&again, w); /* links stand where they were saved, not where coordinates rounded to fsi_real put them */
+    for (k = 0; (t = fsi__rg_next_tree(w, &k, 0)) != NULL;) fsi__rg_refresh_tree(w, t);
+    fsi__rg_state(&again, w);
+
+    /* shifted to this world's origin; no step is begun */
     saved = im->origin;
     im->origin = origin;
     offset = fsi__rg_from_origin(w, saved);
@@ -5595,83 +3776,6 @@ FSI_API fsi_status fsi_rigid_load(fsi_rigid *w, const void *buffer, size_t size)
 FSI_API uint64_t fsi_rigid_hash(const fsi_rigid *w)
 {
     return fsi__rg_check(w) == FSI_OK ? fsi__state_hash(fsi__rg_state_counted, (void *)(uintptr_t)w) : 0;
-}
-
-/* ---- >>debug draw implementation ----------------------------------------------------------------------------------- */
-
-static void fsi__rg_draw_line(const fsi_debug_draw *d, fsi__d3 a, fsi__d3 b, uint32_t rgb)
-{
-    if (d->line) d->line(d->user, fsi__d3_real(a), fsi__d3_real(b), rgb);
-}
-
-static void fsi__rg_draw_circle(const fsi_debug_draw *d, const fsi__rg_placed *p, double x, int u, int v, double r, uint32_t rgb)
-{
-    double s, c, at[3], before[3] = { 0, 0, 0 };
-    int k;
-    for (k = 0; k <= 24; k++) {
-        fsi_sincos(k * FSI_PI / 12, &s, &c);
-        at[0] = at[1] = at[2] = 0;
-        at[3 - u - v] = x;
-        at[u] += r * c;
-        at[v] += r * s;
-        if (k > 0) fsi__rg_draw_line(d, fsi__rg_local(p, before[0], before[1], before[2]), fsi__rg_local(p, at[0], at[1], at[2]), rgb);
-        memcpy(before, at, sizeof at);
-    }
-}
-
-static void fsi__rg_draw_mesh(const fsi_debug_draw *d, const fsi__rg_placed *p, uint32_t rgb)
-{
-    const fsi_mesh *m = p->part->mesh;
-    int f, k;
-    for (f = 0; f < m->face_count; f++) for (k = 0; k < (m->corners == 3 ? 3 : 1); k++) {
-        const fsi__d3 a = fsi__d3_of(m->vertices[m->faces[m->corners * f + k]]), b = fsi__d3_of(m->vertices[m->faces[m->corners * f + (k + 1) % m->corners]]);
-        fsi__rg_draw_line(d, fsi__rg_local(p, a.x, a.y, a.z), fsi__rg_local(p, b.x, b.y, b.z), rgb);
-    }
-}
-
-static void fsi__rg_draw_part(const fsi_debug_draw *d, const fsi__rg_placed *p, int dim, uint32_t rgb)
-{
-    const fsi__rg_part *s = p->part;
-    int k, i;
-    if (s->kind == FSI_RIGID_MESH) fsi__rg_draw_mesh(d, p, rgb);
-    else if (s->kind == FSI_RIGID_BOX) for (k = 0; k < (dim == 2 ? 4 : 12); k++) fsi__rg_draw_line(d, fsi__rg_corner(p, fsi__rg_box_edge(k)[0], dim), fsi__rg_corner(p, fsi__rg_box_edge(k)[1], dim), rgb);
-    else for (i = -1; i <= 1; i += 2) {
-        if (dim == 3) fsi__rg_draw_circle(d, p, i * s->length, 1, 2, s->radius, rgb);
-        fsi__rg_draw_line(d, fsi__rg_local(p, -s->length, i * s->radius, 0), fsi__rg_local(p, s->length, i * s->radius, 0), rgb);
-        if (dim == 3) fsi__rg_draw_line(d, fsi__rg_local(p, -s->length, 0, i * s->radius), fsi__rg_local(p, s->length, 0, i * s->radius), rgb);
-        if (s->kind == FSI_RIGID_CYLINDER) continue;
-        {
-            fsi__rg_placed end = *p;
-            end.c = fsi__rg_local(p, i * s->length, 0, 0);
-            fsi__rg_draw_circle(d, &end, 0, 0, 1, s->radius, rgb);
-            if (dim == 3) fsi__rg_draw_circle(d, &end, 0, 0, 2, s->radius, rgb);
-        }
-    }
-}
-
-FSI_API void fsi_rigid_debug_draw(const fsi_rigid *w, const fsi_debug_draw *draw)
-{
-    static const uint32_t colour[4] = { 0, 0x606060, 0x2060c0, 0xe0a020 };
-    const fsi__rg_impl *im;
-    fsi__rg_placed p;
-    double turn[9];
-    int id, k;
-    if (fsi__rg_check(w) != FSI_OK || !draw) return;
-    im = fsi__rg_of(w);
-    for (id = 0; id < w->count; id++) if (im->kind[id] != FSI_RIGID_NONE) {
-        fsi__rg_matrix(im->body[id]->pose.orientation, turn);
-        for (k = 0; k < im->record[id].parts; k++) {
-            fsi__rg_place(&im->record[id].part[k], fsi__d3_of(im->body[id]->pose.position), turn, &p);
-            fsi__rg_draw_part(draw, &p, w->desc.dim, im->asleep[id] ? 0x909090 : colour[im->kind[id]]);
-        }
-    }
-    for (k = 0; k < w->contact_count; k++) {
-        const fsi_rigid_contact *c = &im->contact[k];
-        if (draw->point) draw->point(draw->user, c->point, (fsi_real)0.01, 0xff0000);
-        fsi__rg_draw_line(draw, fsi__d3_of(c->point), fsi__d3_madd(fsi__d3_of(c->point), 0.2 * im->record[c->a].thick, fsi__d3_of(c->normal)), 0xff0000);
-    }
-    for (id = 0; id < w->tree_count; id++) for (k = 1; im->tree[id] && k < im->tree[id]->view.link_count; k++)
-        fsi__rg_draw_line(draw, fsi__d3_of(im->body[im->tree[id]->body[im->tree[id]->parent[k]]]->pose.position), fsi__d3_of(im->body[im->tree[id]->body[k]]->pose.position), 0x20c060);
 }
 
 FSI__STRICT_END

@@ -561,7 +561,7 @@ typedef struct fsi__wc_run {
     fsi__wc_contact *contact;
     int *base, *used;        /* chunks (+1): where a chunk's contacts start, how many there are */
     int *by_body;            /* contacts in the order of bodies */
-    fsi__rg_particle *guest; /* particles that touch entangled bodies of the world */
+    fsi__ct_particle *guest; /* particles that touch entangled bodies of the world */
     int *row;                /* their contacts, in the order of rows */
     int contact_count;
     fsi__wc_body *body;
@@ -1504,7 +1504,7 @@ static fsi_status fsi__wc_reserve_contacts(fsi__wc_run *run)
         run->contact = (fsi__wc_contact *)fsi__take(to, (size_t)total, sizeof(fsi__wc_contact));
         run->by_body = (int *)fsi__take(to, (size_t)total, sizeof(int));
         run->row = (int *)fsi__take(to, run->im->world ? (size_t)total : 0, sizeof(int));
-        run->guest = (fsi__rg_particle *)fsi__take(to, run->im->world ? (size_t)total : 0, sizeof(fsi__rg_particle));
+        run->guest = (fsi__ct_particle *)fsi__take(to, run->im->world ? (size_t)total : 0, sizeof(fsi__ct_particle));
     }
     return FSI_OK;
 }
@@ -2030,7 +2030,7 @@ static void fsi__wc_entangle(fsi__wc_run *run, int several)
 static fsi_status fsi__wc_fill_rows(fsi__wc_run *run)
 {
     fsi_rigid *w = run->im->world;
-    fsi__rg_row *row = NULL;
+    fsi__ct_row *row = NULL;
     int c, k, rows = 0, guests = 0, last = -1;
     for (c = 0; c < run->chunks && run->entangled; c++) for (k = run->base[c]; k < run->base[c] + run->used[c]; k++) {
         fsi__wc_contact *t = &run->contact[k];
@@ -2047,7 +2047,7 @@ static fsi_status fsi__wc_fill_rows(fsi__wc_run *run)
     FSI__WC_TRY(fsi__wc_of_world(run, fsi__rg_rows(w, rows, &row, run->fn)));
     for (k = 0; k < rows; k++) {
         const fsi__wc_contact *t = &run->contact[run->row[k]];
-        row[k].a = FSI__RG_PARTICLE(t->slot);
+        row[k].a = FSI__CT_PARTICLE(t->slot);
         row[k].b = run->body[t->body].rg;
         row[k].point = t->point;
         row[k].n = t->n;
@@ -2064,8 +2064,8 @@ static fsi_status fsi__wc_fill_rows(fsi__wc_run *run)
 static fsi_status fsi__wc_solve_world(fsi__wc_run *run)
 {
     fsi_rigid *w = run->im->world;
-    fsi__rg_moving *moving;
-    const fsi__rg_row *row;
+    fsi__ct_body *moving;
+    const fsi__ct_row *row;
     fsi__rg_contacts touch;
     const double g = (double)fsi_v3_norm(w->desc.gravity);
     double speed = 0, enough;
@@ -2093,7 +2093,7 @@ static fsi_status fsi__wc_solve_world(fsi__wc_run *run)
         body->moment = fsi__d3_sub(body->moment, fsi__d3_cross(t->arm, t->j));
     }
     for (b = 0; b < run->body_count; b++) if (run->body[b].rg >= 0 && run->body[b].entangled) {
-        fsi__rg_moving *m = &moving[run->body[b].rg];
+        fsi__ct_body *m = &moving[run->body[b].rg];
         m->sum = fsi__d3_add(m->sum, run->body[b].impulse);
         m->moment = fsi__d3_add(m->moment, run->body[b].moment);
     }
@@ -2108,12 +2108,12 @@ static void fsi__wc_rouse(fsi__wc_run *run)
     int b;
     for (b = 0; b < run->body_count; b++) {
         const fsi__wc_body *body = &run->body[b];
-        fsi__rg_moving *m;
+        fsi__ct_body *m;
         if (body->rg < 0 || body->coupled) continue;
         m = &fsi__rg_bodies(w)[body->rg];
         m->sum = fsi__d3_add(m->sum, body->impulse);
         m->moment = fsi__d3_add(m->moment, body->moment);
-        if (m->asleep && fsi__rg_pushed(w, body->rg, m->sum)) fsi__rg_wake_group(w, body->rg);
+        fsi__rg_wake_pushed(w, body->rg);
     }
 }
 
@@ -2234,7 +2234,7 @@ static void fsi__wc_move_body(fsi__wc_run *run, fsi__wc_body *b, int keep)
 static fsi_status fsi__wc_predict_world(fsi__wc_run *run)
 {
     fsi_rigid *w = run->im->world;
-    const fsi__rg_moving *moving;
+    const fsi__ct_body *moving;
     int b, k;
     if (!w) return FSI_OK;
     fsi__rg_aim_kinematic(w, run->left);
@@ -2243,10 +2243,10 @@ static fsi_status fsi__wc_predict_world(fsi__wc_run *run)
     moving = fsi__rg_bodies(w);
     for (b = 0; b < run->body_count; b++) {
         fsi__wc_body *body = &run->body[b];
-        const fsi__rg_moving *m;
+        const fsi__ct_body *m;
         if (body->rg < 0) continue;
         m = &moving[body->rg];
-        body->coupled = fsi__rg_is_mobile(w, body->rg); /* not while it sleeps */
+        body->coupled = m->mobile; /* not while it sleeps */
         body->from = m->start;
         body->to = m->pose;
         body->v0 = m->v0;
@@ -2268,13 +2268,13 @@ static fsi_status fsi__wc_predict_world(fsi__wc_run *run)
 static fsi_status fsi__wc_advance_world(fsi__wc_run *run)
 {
     fsi_rigid *w = run->im->world;
-    const fsi__rg_moving *moving;
+    const fsi__ct_body *moving;
     int b;
     if (!w) return FSI_OK;
     FSI__WC_TRY(fsi__wc_of_world(run, fsi__rg_advance(w, run->dt, run->fn)));
     moving = fsi__rg_bodies(w);
     for (b = 0; b < run->body_count; b++) if (run->body[b].rg >= 0) {
-        const fsi__rg_moving *m = &moving[run->body[b].rg];
+        const fsi__ct_body *m = &moving[run->body[b].rg];
         run->body[b].to = m->pose;
         run->body[b].v = m->v;
         run->body[b].w = m->w;

@@ -33,14 +33,14 @@ static int links_whirl(const fsi_rigid *w, int tree)
     for (k = 0; k < turns; k++) turn += fabs((double)t->rate[k]) * DT;
     for (k = 0; k < t->link_count; k++) {
         const int id = t->body[k], c = t->column[k], slides = t->joint[k] == FSI_RIGID_PRISMATIC;
-        const fsi__rg_joint *link = &fsi__rg_of(w)->tree[tree]->link[k];
+        const fsi__jt_joint *link = &fsi__rg_of(w)->tree[tree]->link[k];
         const fsi__rg_record *r = &fsi__rg_of(w)->record[id];
         const double force = (double)fsi_v3_norm(fsi_v3_add(w->force[id], r->once_force));
         turn += turned(r, (double)fsi_v3_norm(fsi_v3_add(w->torque[id], r->once_torque)), force);
         turn += turned(r, slides ? 0 : link->force, slides ? link->force : 0);
         if (c < 0 || slides) continue;
         turn += fabs((double)t->rate[c]) * DT;
-        if (t->scripted[c]) turn += fabs(fsi__rg_script(link, w->time + DT) - (double)t->q[c]);
+        if (t->scripted[c]) turn += fabs(fsi__jt_script(link, w->time + DT) - (double)t->q[c]);
     }
     return turn > 1;
 }
