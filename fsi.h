@@ -717,6 +717,8 @@ FSI_FN int fsi__is_context(const fsi_context *context) { return !context || cont
 
 /* Records a failure in `context` (may be NULL) and returns `status`. */
 FSI_API fsi_status fsi__fail(fsi_context *context, fsi_status status, const char *function, long long element, double value, const char *format, ...) FSI__PRINTF(6, 7);
+/* Returns the status of a call that failed. */
+#define FSI__TRY(call) do { const fsi_status fsi__tried = (call); if (fsi__tried != FSI_OK) return fsi__tried; } while (0)
 FSI_API void fsi__note(fsi_context *context, int level, const char *text); /* to the message hook, if there is one */
 /* What every fsi_*_error returns: the context's last failure; NULL: no simulator, a constant text that says where to read why. */
 FSI_API const fsi_error *fsi__error_of(const fsi_context *context);

@@ -42,8 +42,8 @@
    MACROS YOU MAY DEFINE
       those of fsi.h and fsi_solve.h
    FIND IN HERE (search for >>)
-      >>materials  >>description  >>simulator  >>obstacles  >>springs  >>looking at it, the API; then the
-      implementation: >>elements  >>topology  >>assembly  >>contacts  >>newton  >>stepping  >>state ...
+      >>materials  >>description  >>simulator  >>obstacles  >>springs  >>looking at it, the API;
+      >>stages of a step, for fsi's own headers, not for you; then the implementation: >>elements  >>topology  >>assembly  >>contacts  >>newton  >>stepping  >>state ...
 */
 #ifndef FSI_SHELL_H
 #define FSI_SHELL_H
@@ -331,6 +331,138 @@ FSI_API uint64_t fsi_shell_hash(const fsi_shell *s);
 
 /* Edges, coloured by what pulls them (red) or pushes them (blue); contact forces; obstacles. */
 FSI_API void fsi_shell_debug_draw(const fsi_shell *s, const fsi_debug_draw *draw);
+
+/* ---- >>stages: a step in pieces, for fsi's own headers, not for you ---------------------------------------------- */
+
+/* fsi_shell_step calls these in this order. A solver that moves a shell together with something else (fsi_couple.h) calls
+   them too, and adds its own part where a line ends in +:
+
+      begin                     checks and copies what the owner wrote; what he sees stays as it was
+      for each substep:
+         predict                where inertia and forces lead; what is held and where it goes
+         for each lag of friction, desc.friction_iterations times:
+            lag                 normal forces and tangents of friction; Newton's method begins
+            while iterates:
+               collide          pairs within reach, their gaps and stiffness
+               until solved:
+                  assemble      gradient and matrix at `now` +
+                  constrain     prescribed motion; the right side
+                  solve         the direction +
+                  retreat       what to do about a singular matrix
+               filter           the share t of the direction that no contact bars +
+               filter_arcs      the same for points that turn with a body
+               search           the line search begins; energy and slope at `now` +
+               while try:       `trial` is put at a share t of the direction
+                  judge         is the energy there low enough? +
+               advance          `now` becomes the accepted trial
+         accept                 contact, pin and spring forces; the shell's state at the substep's end
+      check                     the result is finite
+      commit                    publishes everything at once, cannot fail
+
+   Errors are those of fsi_shell_step, in s->context, with the name `fn` that begin got. After an error nothing needs to be
+   undone. A node has three numbers: nodes 0 .. vertices - 1 are positions [m]; twists of rods follow (angle [rad], two
+   numbers unused); from first_body on each COUPLED body has two nodes, its centre [m] and its rotation vector since `now`. */
+typedef struct fsi__sh_step fsi__sh_step; /* scratch of a step, one a shell */
+
+/* A COUPLED body during a step, world axes, in double. */
+typedef struct fsi__sh_body {
+    fsi_body *body;
+    double center[3], left_center[3]; /* at the beginning of a substep; where the last step left it */
+    fsi_quat turn, left_turn;
+    double owner_center[3];       /* where its owner has it at the beginning of the step, then where substeps take it */
+    fsi_quat owner_turn;
+    double velocity[3], spin[3];  /* [m/s], [rad/s]: at the substep's beginning; after accept at its end */
+    double push[3], turning[3];   /* force; I^-1 torque */
+    double aim[3], aim_turn[9];   /* where inertia and forces lead */
+    double moment[9];             /* (1/2 tr I) 1 - I, body axes: integral of rho x x' */
+    double mass;
+} fsi__sh_body;
+
+/* A shell as its driver sees it. Pointers follow what stages do; all are valid until the shell is changed or destroyed. Read
+   only, but gradient and direction. 3 * nodes numbers unless said otherwise. */
+typedef struct fsi__sh_view {
+    /* fixed by the scene */
+    int vertices, edges, triangles, segments, points;
+    const int *edge, *triangle, *segment; /* vertices: 2 an edge, 3 a triangle, 2 a segment */
+    const int *point;             /* points: vertices of no triangle or segment */
+    const double *area;           /* triangles: at rest [m^2; 2D: m] */
+    const double *mass;           /* vertices: [kg; 2D: kg/m] */
+    double mean_edge;             /* at rest [m] */
+    /* obstacles may change these between steps */
+    int first_body, nodes, bodies; /* nodes = first_body + 2 * bodies */
+    const fsi__sh_body *body;     /* bodies */
+    /* states, first_body nodes each */
+    const double *x;              /* the state that the owner sees */
+    const double *next_x, *next_v; /* what will replace it: at the end of the last substep that was accepted, or as read by read_state */
+    /* a substep: from predict on */
+    double h;                     /* its length [s]: v = (x - start) / h */
+    const double *start, *end;    /* where it begins; where fixed numbers end */
+    const unsigned char *fixed;   /* 1: prescribed, no unknown */
+    /* an iteration of Newton's method */
+    int newton;                   /* iterations since begin */
+    double short_step;            /* an iteration that moves no vertex farther than this is the last [m] */
+    const double *now, *trial;    /* 3 * vertices: positions where it begins; positions to be tried */
+    double *gradient;             /* of the energy at `now` [J/m], from assemble on: add yours before constrain */
+    const fsi_csr *matrix;        /* second derivatives, 3x3 blocks, sorted columns; from assemble on */
+    const double *fixed_step;     /* the direction of fixed numbers, else 0; from constrain on */
+    const double *right;          /* right side of the system, from constrain on: matrix * direction = right */
+    fsi_solver *solver;           /* keeps the analysis of the matrix's pattern: solve whatever has it by this one */
+    double *direction;            /* to be filled by solve */
+} fsi__sh_view;
+
+FSI_API const fsi__sh_view *fsi__sh_view_of(const fsi_shell *s);     /* NULL: s is no shell. The address stays. */
+/* Begins a step of dt seconds, 0: look will follow. joint: 1 where others' unknowns are solved for together with the shell's. fn:
+   the function that errors name; it must outlive the step. */
+FSI_API fsi_status fsi__sh_begin(fsi_shell *s, double dt, int joint, const char *fn, fsi__sh_step **step);
+/* A substep of dt seconds, `share` of the step, that ends at `at` of it (0 to 1). */
+FSI_API fsi_status fsi__sh_predict(fsi__sh_step *w, double dt, double share, double at);
+FSI_API fsi_status fsi__sh_lag(fsi__sh_step *w, int lag);            /* lag: 0, 1, ... in this substep */
+FSI_API int fsi__sh_iterates(const fsi__sh_step *w);                 /* is another iteration of Newton's method needed? */
+FSI_API fsi_status fsi__sh_collide(fsi__sh_step *w);
+FSI_API fsi_status fsi__sh_assemble(fsi__sh_step *w);
+FSI_API fsi_status fsi__sh_constrain(fsi__sh_step *w);
+FSI_API fsi_status fsi__sh_solve(fsi__sh_step *w);                   /* of the shell alone */
+enum { FSI__SH_SOLVED, FSI__SH_CONSTRAIN, FSI__SH_ASSEMBLE };
+/* status: of the solver. Returns FSI_OK and which stage is to be repeated in *again: FSI__SH_SOLVED: none; FSI__SH_CONSTRAIN: constrain and solve, as the
+   matrix was made more definite; FSI__SH_ASSEMBLE: assemble, constrain and solve, by projected second derivatives. Else the error. */
+FSI_API fsi_status fsi__sh_retreat(fsi__sh_step *w, fsi_status status, int *again);
+FSI_API fsi_status fsi__sh_filter(fsi__sh_step *w, double *t);       /* puts `trial` at the end of the direction; *t: 0 to 1 */
+FSI_API fsi_status fsi__sh_filter_arcs(fsi__sh_step *w, double *t);  /* shortens *t */
+FSI_API double fsi__sh_next_step(const fsi__sh_step *w);             /* after filter: length of the next iteration's step, extrapolated [m] */
+/* enough: 1: no further iteration is needed once this one's step is taken whole. slope, energy: of the others at `now`, along their own direction [J]. */
+FSI_API void fsi__sh_search(fsi__sh_step *w, int enough, double slope, double energy);
+/* *is 1: `trial` stands at a share *t of the direction, at most what *t was, and is to be judged. *is 0: the search has ended, *t is the
+   accepted share, 0: none. */
+FSI_API fsi_status fsi__sh_try(fsi__sh_step *w, double *t, int *is);
+FSI_API void fsi__sh_judge(fsi__sh_step *w, double *t, double energy); /* energy: of the others, at *t of their direction [J] */
+FSI_API fsi_status fsi__sh_advance(fsi__sh_step *w, double t);       /* t: as try left it */
+FSI_API fsi_status fsi__sh_accept(fsi__sh_step *w);
+FSI_API fsi_status fsi__sh_check(const fsi__sh_step *w);
+FSI_API void fsi__sh_commit(fsi__sh_step *w);
+/* In place of all substeps where dt is 0: contacts and stats of what there is. */
+FSI_API fsi_status fsi__sh_look(fsi__sh_step *w);
+
+/* Gradient and matrix at `now` of the shell alone, by projected second derivatives: after lag, before an iteration, or after accept. */
+FSI_API fsi_status fsi__sh_weigh(fsi__sh_step *w);
+/* After accept and weigh: velocities at the substep's end become v (3 * nodes; of bodies velocity [m/s] and spin [rad/s]), by an impulse that acts on nodes by that
+   matrix. Contacts, pins and attachments exert what goes with it. Errors: NAN (a body). */
+FSI_API fsi_status fsi__sh_change_velocities(fsi__sh_step *w, const double *v);
+FSI_API void fsi__sh_node_velocities(const fsi__sh_step *w, double *v); /* 3 * nodes: next_v, and those of bodies */
+/* Between predict and lag: impulses [N s] and angular impulses [N m s] on the COUPLED bodies, 6 each; they aim at where these lead. */
+FSI_API void fsi__sh_push_bodies(fsi__sh_step *w, const double *impulse);
+/* After accept: who else moves a body has these velocities for it. What is the same in fsi_real stays. */
+FSI_API void fsi__sh_set_body_velocity(fsi__sh_step *w, int body, fsi_vec3 velocity, fsi_vec3 spin);
+/* During a step: speed of the fastest vertex, point of a COUPLED body, and pin on its way through the step [m/s]. */
+FSI_API double fsi__sh_fastest(const fsi__sh_step *w);
+FSI_API double fsi__sh_body_reach(const fsi_shell *s, int body);     /* distance of a COUPLED body's farthest point from its centre [m] */
+FSI_API int fsi__sh_has_body(const fsi_shell *s, const fsi_body *body); /* is it, in whatever mode, an obstacle of the shell? */
+FSI_API unsigned fsi__sh_moves(const fsi_shell *s); /* steps of some time, settles, loads and shifts of the origin so far */
+/* fsi_shell_shift_origin would not fail. */
+FSI_API fsi_status fsi__sh_check_shift(const fsi_shell *s, fsi_vec3 offset, const char *fn);
+/* fsi_shell_load in two: reads and judges a state, which is in next_x, next_v; makes it the shell's, cannot fail. */
+FSI_API fsi_status fsi__sh_read_state(fsi_shell *s, const void *buffer, size_t size, const char *fn);
+FSI_API void fsi__sh_take_state(fsi_shell *s);
+FSI_API int fsi__sh_entry(const fsi_csr *t, int row, int col);       /* of a matrix with sorted columns; -1: there is none */
 
 #endif /* FSI_SHELL_H */
 
@@ -1389,20 +1521,6 @@ typedef struct fsi__sh_obstacle {
     fsi__arena memory;
 } fsi__sh_obstacle;
 
-/* A COUPLED body: what is solved for, in double. */
-typedef struct fsi__sh_body {
-    fsi_body *body;
-    double center[3], left_center[3]; /* at the beginning of a substep; where the last step left it */
-    fsi_quat turn, left_turn;
-    double owner_center[3];       /* where its owner has it at the beginning of the step, then where substeps take it */
-    fsi_quat owner_turn;
-    double velocity[3], spin[3];
-    double push[3], turning[3];   /* force; I^-1 torque */
-    double aim[3], aim_turn[9];   /* where inertia and forces lead */
-    double moment[9];             /* (1/2 tr I) 1 - I, body axes: integral of rho x x' */
-    double mass;
-} fsi__sh_body;
-
 /* Two features that may meet. */
 typedef struct fsi__sh_pair {
     fsi_contact contact;
@@ -1428,7 +1546,49 @@ typedef struct fsi__sh_attachment { int vertex, obstacle, face, was_pinned; doub
 /* Features of its own that are closer at rest than the barrier reaches. */
 typedef struct fsi__sh_close { int a, b; double d; } fsi__sh_close;
 
+/* One step, as it is solved: minimise 1/2 (q - aim)' M (q - aim) / h^2 + elastic + damping + wind + contacts + friction, where h = gamma dt and
+   v = (q - base) / h: gamma = 1 for backward Euler, (1 + w) / (1 + 2 w) for BDF2 with w = dt / dt_before. */
+struct fsi__sh_step {
+    fsi_shell *s;
+    struct fsi__sh_impl *m;
+    int joint;              /* 1: others' unknowns are solved for too, which costs more than the shell's */
+    const char *fn;
+    double whole, dt, h;    /* of the step; of the substep [s] */
+    double share, at;       /* of a substep in the step; where in the step this one ends, 0 to 1 */
+    double kappa;           /* stiffness of a pair's barrier over its mass [m^2/s^2] */
+    double slip;            /* way in a step that counts as sticking [m] */
+    double remaining;       /* share of the prescribed way that is left, 1 to 0 */
+    double contact_energy;
+    double longest;         /* no point is farther than this from where the gaps were measured [m] */
+    double lean;            /* inertia added to exact Hessians, times that which is there */
+    double lap;             /* the clock when the last phase ended */
+    double moved;           /* farthest way of a vertex in the last substep [m] */
+    double least_gap;       /* over its range, of the last Newton step; 0: there was none */
+    int felt;               /* m->felt are the forces of contacts and friction by which the last Newton step was solved, and which it took whole */
+    double tolerance;
+    int max_newton, in_the_way;
+    int settle;             /* 1: no velocities */
+    int hidden;             /* what the last direction promised is below the rounding of the energy */
+    int foresees;           /* the first Newton step: friction's model is about `foreseen_x` */
+    int exact, close;       /* exact Hessians; the last step was a small one */
+    int crept;              /* steps in a row that the search cut to less than a thousandth */
+    const fsi__sh_model *law; /* whose elements: `model`, or `damped` */
+    const double *q;        /* of the pass below */
+    int what;               /* 0: values, 1: gradients too, 2: Hessians too */
+    /* Newton's method */
+    int lag, iteration, done; /* lags of friction and iterations so far; done: 1: found, 2: gave up */
+    double before, left;    /* stats.update, and `remaining`, of the last iteration */
+    int stuck;              /* iterations in a row that got nothing prescribed on its way */
+    int tries, raised;      /* solves by the exact matrix that failed in this iteration; how often the projected one's diagonal was raised */
+    double shift, leant;    /* how much it is raised by next; how much of `lean` the matrix has */
+    double slope, merit;    /* of the line search: slope along the direction, energy at `now` */
+    int halved, found;      /* how often its share was halved; it has found less energy */
+    fsi_shell_stats stats;
+};
+
 typedef struct fsi__sh_impl {
+    fsi__sh_step step;
+    fsi__sh_view view;
     unsigned moves;                     /* steps of some time, settles, loads and shifts of the origin so far */
     fsi_context own;
     fsi_context *context;
@@ -1502,6 +1662,58 @@ typedef struct fsi__sh_impl {
 
 static fsi__sh_impl *fsi__sh_of(const fsi_shell *s) { return s && s->cookie == FSI__COOKIE('s', fsi_shell) ? (fsi__sh_impl *)s->impl : NULL; }
 
+/* The view follows what moved. */
+static void fsi__sh_show(fsi__sh_impl *m)
+{
+    const fsi__sh_model *p = &m->model;
+    fsi__sh_view *v = &m->view;
+    v->vertices = p->vertices;
+    v->edges = p->edges;
+    v->triangles = p->triangles;
+    v->segments = p->segments;
+    v->points = p->points;
+    v->edge = p->edge;
+    v->triangle = p->triangle;
+    v->segment = p->segment;
+    v->point = p->point;
+    v->area = p->area;
+    v->mass = p->mass;
+    v->mean_edge = p->mean_edge;
+
+    v->first_body = m->first_body;
+    v->nodes = m->nodes;
+    v->bodies = m->bodies;
+    v->body = m->body;
+    v->x = m->state.x;
+    v->next_x = m->next.x;
+    v->next_v = m->next.v;
+
+    v->h = m->step.h;
+    v->start = m->start_q;
+    v->end = m->end_q;
+    v->fixed = m->fixed;
+    v->newton = m->step.stats.newton;
+    v->short_step = m->step.tolerance * p->mean_edge;
+    v->now = m->now.x;
+    v->trial = m->trial.x;
+    v->gradient = m->gradient;
+    v->matrix = &m->total;
+    v->fixed_step = m->fixed_step;
+    v->right = m->scratch;
+    v->solver = m->solver;
+    v->direction = m->direction;
+}
+
+FSI_API const fsi__sh_view *fsi__sh_view_of(const fsi_shell *s)
+{
+    fsi__sh_impl *m = fsi__sh_of(s);
+    if (!m) return NULL;
+    fsi__sh_show(m);
+    return &m->view;
+}
+
+FSI_API unsigned fsi__sh_moves(const fsi_shell *s) { return fsi__sh_of(s)->moves; }
+
 static void fsi__sh_take_settings(fsi_shell *s, fsi__sh_impl *m, const fsi_shell_desc *d)
 {
     m->settings = *d;
@@ -1518,52 +1730,6 @@ static void fsi__sh_take_settings(fsi_shell *s, fsi__sh_impl *m, const fsi_shell
 }
 
 /* ---- >>energies ------------------------------------------------------------------------------------------------- */
-
-struct fsi__sh_step;
-
-/* Who is solved together with the shell (fsi_couple.h): its energy and its unknowns join each Newton step. */
-typedef struct fsi__sh_guest {
-    void *user;
-    fsi_status (*assemble)(void *user, struct fsi__sh_step *w);         /* adds its gradient at `now` to that of the nodes */
-    fsi_status (*solve)(void *user, struct fsi__sh_step *w, double tolerance); /* `total` and what it adds, for `direction`, which holds the right side */
-    fsi_status (*filter)(void *user, struct fsi__sh_step *w, double *t);/* shortens the way to `trial` to what nothing bars */
-    double (*energy)(void *user, struct fsi__sh_step *w, const double *x, double t); /* of it, t along its own direction, points at x */
-    double (*slope)(void *user);                                        /* of its energy along its own direction */
-    void (*accept)(void *user, double t);
-    int (*is_done)(void *user, double next);                            /* the next step would be too short to matter; next: of the shell [m] */
-} fsi__sh_guest;
-
-/* One step, as it is solved: minimise 1/2 (q - aim)' M (q - aim) / h^2 + elastic + damping + wind + contacts + friction, where h = gamma dt and
-   v = (q - base) / h: gamma = 1 for backward Euler, (1 + w) / (1 + 2 w) for BDF2 with w = dt / dt_before. */
-typedef struct fsi__sh_step {
-    fsi_shell *s;
-    fsi__sh_impl *m;
-    const fsi__sh_guest *guest; /* NULL: the shell is alone */
-    const char *fn;
-    double dt, h;
-    double share, at;       /* of a substep in the step; where in the step this one ends, 0 to 1 */
-    double kappa;           /* stiffness of a pair's barrier over its mass [m^2/s^2] */
-    double slip;            /* way in a step that counts as sticking [m] */
-    double remaining;       /* share of the prescribed way that is left, 1 to 0 */
-    double contact_energy;
-    double longest;         /* no point is farther than this from where the gaps were measured [m] */
-    double lean;            /* inertia added to exact Hessians, times that which is there */
-    double lap;             /* the clock when the last phase ended */
-    double moved;           /* farthest way of a vertex in the last substep [m] */
-    double least_gap;       /* over its range, of the last Newton step; 0: there was none */
-    int felt;               /* m->felt are the forces of contacts and friction by which the last Newton step was solved, and which it took whole */
-    double tolerance;
-    int max_newton, in_the_way;
-    int settle;             /* 1: no velocities */
-    int hidden;             /* what the last direction promised is below the rounding of the energy */
-    int foresees;           /* the first Newton step: friction's model is about `foreseen_x` */
-    int exact, close;       /* exact Hessians; the last step was a small one */
-    int crept;              /* steps in a row that the search cut to less than a thousandth */
-    const fsi__sh_model *law; /* whose elements: `model`, or `damped` */
-    const double *q;        /* of the pass below */
-    int what;               /* 0: values, 1: gradients too, 2: Hessians too */
-    fsi_shell_stats stats;
-} fsi__sh_step;
 
 enum { FSI__SH_VALUE, FSI__SH_GRADIENT, FSI__SH_HESSIAN };
 
@@ -1746,7 +1912,7 @@ static fsi_status fsi__sh_fit_trees(fsi__sh_impl *m, const fsi__sh_features *f, 
 /* Which features may meet, and how. */
 typedef struct fsi__sh_meeting { fsi__sh_impl *m; const fsi__sh_features *a, *b; int type_a, type_b; fsi_pair kind; const fsi__sh_obstacle *obstacle; } fsi__sh_meeting;
 
-static int fsi__sh_accept(void *user, int i, int j)
+static int fsi__sh_may_meet(void *user, int i, int j)
 {
     const fsi__sh_meeting *t = (const fsi__sh_meeting *)user;
     int p[3], q[3], n, k, a, b;
@@ -1830,7 +1996,7 @@ static fsi_status fsi__sh_meet(fsi__sh_impl *m, const char *fn, const fsi__sh_fe
     t.type_b = type_b;
     t.kind = kind;
     t.obstacle = o;
-    status = fsi_pairs_find(m->found, a->tree[type_a], b->tree[type_b], fsi__sh_accept, &t);
+    status = fsi_pairs_find(m->found, a->tree[type_a], b->tree[type_b], fsi__sh_may_meet, &t);
     if (status != FSI_OK) return status;
     status = fsi__room_in(m->context, &m->pair, sizeof *m->pair, m->pairs, &m->pair_capacity,
         m->pairs + m->found->count, fn);
@@ -2034,7 +2200,7 @@ static fsi_status fsi__sh_count_crossings(fsi__sh_impl *m, const double *x, cons
     t.type_a = FSI__SH_EDGES;
     t.type_b = type;
     t.kind = FSI_POINT_TRIANGLE;
-    status = fsi_pairs_find(m->found, f->tree[FSI__SH_EDGES], g->tree[type], fsi__sh_accept, &t);
+    status = fsi_pairs_find(m->found, f->tree[FSI__SH_EDGES], g->tree[type], fsi__sh_may_meet, &t);
     if (status != FSI_OK) return status;
     for (k = 0; k < m->found->count; k++) {
         fsi__sh_feature(f, FSI__SH_EDGES, m->found->index[2 * k], node);
@@ -2182,7 +2348,7 @@ static void fsi__sh_pull_back_block(const fsi__sh_hold *hi, int ki, const fsi__s
     for (a = 0; a < 3; a++) fsi__sh_pull_back(hj, kj, rows + 3 * a, out + 3 * a);
 }
 
-static int fsi__sh_entry(const fsi_csr *t, int row, int col) /* -1: there is none */
+FSI_API int fsi__sh_entry(const fsi_csr *t, int row, int col)
 {
     int lo, hi;
     if (row >= t->rows) return -1;
@@ -2579,7 +2745,7 @@ static void fsi__sh_spread_bodies(const fsi__sh_impl *m, fsi__sh_place *p)
 }
 
 /* trial = now + t * direction; what is prescribed goes on towards its end. */
-static void fsi__sh_try(fsi__sh_step *w, double t)
+static void fsi__sh_place_trial(fsi__sh_step *w, double t)
 {
     fsi__sh_impl *m = w->m;
     const size_t nv = (size_t)m->model.vertices;
@@ -2612,13 +2778,12 @@ static double fsi__sh_inertia(const fsi__sh_step *w, const double *q)
     return sum / (2 * w->h * w->h);
 }
 
-static double fsi__sh_energy(fsi__sh_step *w, const fsi__sh_place *p, double longest, double t)
+static double fsi__sh_energy(fsi__sh_step *w, const fsi__sh_place *p, double longest)
 {
     fsi__sh_impl *m = w->m;
     double sum = fsi__sh_inertia(w, p->q) + fsi__sh_elements(w, p->q, FSI__SH_VALUE) + fsi__sh_points_energy(w, p->x, longest);
     int b;
     for (b = 0; b < m->bodies; b++) sum += fsi__sh_body_energy(w, &m->body[b], p->q + 3 * (size_t)(m->first_body + 2 * b), p->turn[b]);
-    if (w->guest) sum += w->guest->energy(w->guest->user, w, p->x, t);
     return sum;
 }
 
@@ -2722,32 +2887,58 @@ static void fsi__sh_damp(fsi__sh_step *w)
     w->law = d;
 }
 
-/* Gradient, and the Hessian in `total`, at `now`. */
-static fsi_status fsi__sh_assemble(fsi__sh_step *w)
+/* Adds the seconds since the last call to a phase. */
+static void fsi__sh_lap(fsi__sh_step *w, double *phase)
+{
+    const double now = fsi__now(w->m->context);
+    *phase += now - w->lap;
+    w->lap = now;
+}
+
+/* Gradient, and the Hessian in `total`, at `now`. Far from the solution second derivatives are projected, so that the direction leads down. Near it they are as they are. */
+FSI_API fsi_status fsi__sh_assemble(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
     const fsi_csr *e = &m->elastic->matrix;
-    fsi_status status;
     size_t i, k;
     int r, a;
+
+    /* rows and columns for the pairs that are active */
+    FSI__TRY(fsi__sh_check_pattern(m, w->fn));
+    FSI__TRY(fsi__room_in(m->context, &m->pair_block, 156 * sizeof(double), 0, &m->pair_block_capacity, m->actives, w->fn));
+
+    /* elements */
     fsi__sh_elements(w, m->now.q, FSI__SH_HESSIAN);
-    status = fsi_assembly_matrix(m->elastic, m->element_value);
-    if (status == FSI_OK) status = fsi_assembly_vector(m->elastic, m->element_vector, m->gradient);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi_assembly_matrix(m->elastic, m->element_value));
+    FSI__TRY(fsi_assembly_vector(m->elastic, m->element_vector, m->gradient));
     memset(m->gradient + 3 * (size_t)m->first_body, 0, 3 * (size_t)(m->nodes - m->first_body) * sizeof(double));
     memset(m->total.value, 0, 9 * (size_t)m->total.start[m->total.rows] * sizeof(double));
     for (i = 0; i < (size_t)e->start[e->rows]; i++) for (k = 0; k < 9; k++) m->total.value[9 * (size_t)m->total_map[i] + k] = e->value[9 * i + k];
+
+    /* inertia and drag */
     for (r = 0; r < m->first_body; r++) for (a = 0; a < 3; a++) {
         const double drag = m->model.drag_mass[r] / w->h, inertia = m->model.mass[r] / (w->h * w->h), q = m->now.q[3 * r + a];
         m->total.value[9 * (size_t)fsi__sh_entry(&m->total, r, r) + (size_t)(4 * a)] += inertia + drag;
         m->gradient[3 * r + a] += inertia * (q - m->aim[3 * r + a]) + drag * (q - m->base[3 * r + a]);
     }
+
+    /* contacts, springs and bodies */
     memset(m->lift, 0, 3 * (size_t)m->nodes * sizeof(double));
     if (m->contact) fsi__sh_add_contacts(w);
     fsi__sh_add_springs(w);
     for (r = 0; r < m->bodies; r++) fsi__sh_add_body(w, r);
     fsi__sh_mirror(m);
-    return w->guest ? w->guest->assemble(w->guest->user, w) : FSI_OK;
+    w->raised = 0;
+    w->shift = 1e-10;
+    fsi__sh_show(m);
+    fsi__sh_lap(w, &w->stats.seconds_assembly);
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__sh_weigh(fsi__sh_step *w)
+{
+    w->exact = 0;
+    return fsi__sh_assemble(w);
 }
 
 /* What is held moves as it must: its rows become those of the identity, what it does to others goes to the right side. */
@@ -2776,25 +2967,62 @@ static fsi_status fsi__sh_hold_fixed(fsi__sh_step *w)
     return FSI_OK;
 }
 
-/* The direction. Where the projected matrix has no positive pivot, by rounding, its diagonal is raised; the exact one is given up. */
-static fsi_status fsi__sh_solve(fsi__sh_step *w)
+/* Adds so many times the inertia to the matrix. */
+static void fsi__sh_add_inertia(fsi__sh_step *w, double times)
 {
     fsi__sh_impl *m = w->m;
-    fsi_system system = fsi_default_system();
-    double shift = 1e-10;
-    fsi_status status = fsi__sh_hold_fixed(w);
-    int k, r, a;
-    if (status != FSI_OK) return status;
+    int r, a;
+    if (!(times > 0)) return;
+    for (r = 0; r < m->first_body; r++) for (a = 0; a < 3; a++) m->total.value[9 * (size_t)fsi__sh_entry(&m->total, r, r) + (size_t)(4 * a)] += times * m->model.mass[r] / (w->h * w->h);
+}
+
+/* The system's right side. An exact matrix gets as much more inertia, `lean` times, as makes it definite: only what buckles is held back. */
+FSI_API fsi_status fsi__sh_constrain(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    if (w->raised > 0) return FSI_OK;
+    fsi__sh_add_inertia(w, w->exact ? w->lean - w->leant : 0);
+    w->leant = w->lean;
+    FSI__TRY(fsi__sh_hold_fixed(w));
     memcpy(m->scratch, m->direction, 3 * (size_t)m->nodes * sizeof(double));
-    system.matrix = &m->total;
-    system.tolerance = w->guest ? 1e-4 : 1e-6; /* a guest iterates, and its next step mends more than that */
-    for (k = 0; k < 10; k++, shift *= 10) {
-        status = w->guest ? w->guest->solve(w->guest->user, w, system.tolerance) : fsi_solver_solve(m->solver, &system, m->scratch, m->direction);
-        if (w->exact || (status != FSI_ERROR_SINGULAR && status != FSI_ERROR_CONVERGENCE)) return status;
-        w->stats.retreats++;
-        for (r = 0; r < m->nodes; r++) for (a = 0; a < 3; a++) m->total.value[9 * (size_t)fsi__sh_entry(&m->total, r, r) + (size_t)(4 * a)] *= 1 + shift;
+    return FSI_OK;
+}
+
+FSI_API fsi_status fsi__sh_solve(fsi__sh_step *w)
+{
+    fsi_system system = fsi_default_system();
+    system.matrix = &w->m->total;
+    system.tolerance = 1e-6;
+    return fsi_solver_solve(w->m->solver, &system, w->m->scratch, w->m->direction);
+}
+
+/* Where the projected matrix has no positive pivot, by rounding, its diagonal is raised. The exact one gets more inertia, and is given up after five failures. */
+FSI_API fsi_status fsi__sh_retreat(fsi__sh_step *w, fsi_status status, int *again)
+{
+    fsi__sh_impl *m = w->m;
+    int r, a;
+    *again = FSI__SH_SOLVED;
+
+    /* solved, or an error that no other matrix mends */
+    if (status != FSI_ERROR_SINGULAR && status != FSI_ERROR_CONVERGENCE) {
+        if (status == FSI_OK && w->exact) w->lean = w->lean > 0.2 ? w->lean / 4 : 0;
+        fsi__sh_lap(w, &w->stats.seconds_solve);
+        return status;
     }
-    return status;
+
+    w->stats.retreats++;
+    if (w->exact) {
+        w->lean = w->lean > 0 ? w->lean * 8 : 1;
+        w->exact = w->tries++ < 4;
+        *again = w->exact ? FSI__SH_CONSTRAIN : FSI__SH_ASSEMBLE;
+        return FSI_OK;
+    }
+
+    for (r = 0; r < m->nodes; r++) for (a = 0; a < 3; a++) m->total.value[9 * (size_t)fsi__sh_entry(&m->total, r, r) + (size_t)(4 * a)] *= 1 + w->shift;
+    w->shift *= 10;
+    if (++w->raised == 10) return status;
+    *again = FSI__SH_CONSTRAIN;
+    return FSI_OK;
 }
 
 /* Where the direction takes a point; what is prescribed goes to its end if it moves in this Newton step. */
@@ -2896,23 +3124,36 @@ static fsi_status fsi__sh_clear_arcs(fsi__sh_step *w, int *is)
     return status;
 }
 
-/* How far along the direction nothing touches. */
-static fsi_status fsi__sh_filter(fsi__sh_step *w, double *t)
+/* How far along the direction nothing touches. Forces are those of this iteration if it may be the last. */
+FSI_API fsi_status fsi__sh_filter(fsi__sh_step *w, double *t)
 {
-    fsi_status status;
-    int is = 0;
+    w->before = w->stats.update;
+    w->stats.update = fsi__sh_longest(w->m) / w->m->model.mean_edge;
+    w->felt = 0;
+    if (w->joint || w->iteration + 1 >= w->max_newton || w->stats.update <= w->tolerance) fsi__sh_feel_direction(w);
     *t = 1;
-    fsi__sh_try(w, 1);
-    status = w->m->contact ? fsi__sh_clear(w, 0.1, t) : FSI_OK;
-    if (status == FSI_OK && w->guest) status = w->guest->filter(w->guest->user, w, t);
-    if (!w->m->contact) return status;
-    while (status == FSI_OK && *t < 1 && !is) {
-        fsi__sh_try(w, *t);
-        status = fsi__sh_clear_arcs(w, &is);
+    fsi__sh_place_trial(w, 1);
+    return w->m->contact ? fsi__sh_clear(w, 0.1, t) : FSI_OK;
+}
+
+FSI_API fsi_status fsi__sh_filter_arcs(fsi__sh_step *w, double *t)
+{
+    int is = 0;
+    while (w->m->contact && *t < 1 && !is) {
+        fsi__sh_place_trial(w, *t);
+        FSI__TRY(fsi__sh_clear_arcs(w, &is));
         if (!is) *t = *t > 1e-9 ? *t / 2 : 0;
         if (!(*t > 0)) break;
     }
-    return status;
+    fsi__sh_lap(w, &w->stats.seconds_contact);
+    return FSI_OK;
+}
+
+/* Newton's method converges quadratically: the next step is as much shorter than this one as this one is than the last. */
+FSI_API double fsi__sh_next_step(const fsi__sh_step *w)
+{
+    const double next = w->before > w->stats.update ? w->stats.update * w->stats.update / w->before : w->stats.update;
+    return next * w->m->model.mean_edge;
 }
 
 static double fsi__sh_slope(const fsi__sh_impl *m)
@@ -2928,6 +3169,7 @@ static void fsi__sh_swap(fsi__sh_impl *m)
     const fsi__sh_place p = m->now;
     m->now = m->trial;
     m->trial = p;
+    fsi__sh_show(m);
 }
 
 /* Frames go with the rods, reference twists with the frames. */
@@ -2946,79 +3188,55 @@ static void fsi__sh_carry(fsi__sh_impl *m)
     }
 }
 
-/* From `now` along the direction, at most t: less energy, unless something prescribed is still on its way. */
-static fsi_status fsi__sh_search(fsi__sh_step *w, double t, int *found)
+/* The line search: from `now` along the direction to less energy, unless something prescribed is still on its way. */
+FSI_API void fsi__sh_search(fsi__sh_step *w, int enough, double slope, double energy)
+{
+    w->done = !(w->remaining > 0) && enough;
+    w->slope = fsi__sh_slope(w->m) + slope;
+    w->merit = fsi__sh_energy(w, &w->m->now, 0) + energy;
+    w->hidden = !(-w->slope > 1e-11 * fabs(w->merit));
+    w->halved = w->found = 0;
+}
+
+static void fsi__sh_halve(fsi__sh_step *w, double *t)
+{
+    w->stats.halvings++;
+    w->halved++;
+    *t /= 2;
+}
+
+FSI_API fsi_status fsi__sh_try(fsi__sh_step *w, double *t, int *is)
+{
+    *is = 0;
+    while (!w->found && w->halved < 40 && !*is) {
+        *is = 1;
+        fsi__sh_place_trial(w, *t);
+        if (w->halved > 0) FSI__TRY(fsi__sh_clear_arcs(w, is));
+        if (!*is) fsi__sh_halve(w, t);
+    }
+    if (!*is && !w->found) *t = 0;
+    return FSI_OK;
+}
+
+FSI_API void fsi__sh_judge(fsi__sh_step *w, double *t, double energy)
+{
+    const double after = fsi__sh_energy(w, &w->m->trial, w->longest) + energy;
+    w->found = w->remaining > 0 ? fsi_is_finite(after) : after <= w->merit + 1e-4 * *t * w->slope + 1e-13 * fabs(w->merit);
+    if (!w->found) fsi__sh_halve(w, t);
+}
+
+/* `now` goes to the accepted trial, and frames with it. */
+static void fsi__sh_move(fsi__sh_step *w, double t)
 {
     fsi__sh_impl *m = w->m;
-    const double slope = fsi__sh_slope(m) + (w->guest ? w->guest->slope(w->guest->user) : 0), before = fsi__sh_energy(w, &m->now, 0, 0);
-    int k, is = 1;
-    *found = 0;
-    w->hidden = !(-slope > 1e-11 * fabs(before));
-    for (k = 0; k < 40 && !*found; k++) {
-        double after;
-        fsi_status status = FSI_OK;
-        fsi__sh_try(w, t);
-        if (k > 0) status = fsi__sh_clear_arcs(w, &is);
-        if (status != FSI_OK) return status;
-        after = is ? fsi__sh_energy(w, &m->trial, w->longest, t) : 0;
-        *found = is && (w->remaining > 0 ? fsi_is_finite(after) : after <= before + 1e-4 * t * slope + 1e-13 * fabs(before));
-        if (*found) break;
-        w->stats.halvings++;
-        t /= 2;
-    }
-    w->felt = w->felt && *found && !(t < 1);
-    if (!*found) return FSI_OK;
+    int k;
     w->remaining *= t < 1 ? 1 - t : 0;
     w->crept = t < 1e-3 ? w->crept + 1 : 0;
-    if (w->guest) w->guest->accept(w->guest->user, t);
     fsi__sh_swap(m);
     fsi__sh_carry(m);
     for (k = 0; k < m->points; k++) m->way[k] = (1 + 1e-9) * fsi__sh_apart(m->now.x + 3 * (size_t)k, m->trial.x + 3 * (size_t)k);
     m->gaps_were = m->gaps_hold; /* at `trial` */
     m->gaps_hold = 0;
-    return FSI_OK;
-}
-
-/* Adds the seconds since the last call to a phase. */
-static void fsi__sh_lap(fsi__sh_step *w, double *phase)
-{
-    const double now = fsi__now(w->m->context);
-    *phase += now - w->lap;
-    w->lap = now;
-}
-
-/* Adds so many times the inertia to the matrix. */
-static void fsi__sh_add_inertia(fsi__sh_step *w, double times)
-{
-    fsi__sh_impl *m = w->m;
-    int r, a;
-    if (!(times > 0)) return;
-    for (r = 0; r < m->first_body; r++) for (a = 0; a < 3; a++) m->total.value[9 * (size_t)fsi__sh_entry(&m->total, r, r) + (size_t)(4 * a)] += times * m->model.mass[r] / (w->h * w->h);
-}
-
-/* Far from the solution second derivatives are projected, so that the direction leads down. Near it they are as they are, with as much more inertia, `lean`
-   times, as makes their matrix definite: only what buckles is held back. */
-static fsi_status fsi__sh_direct(fsi__sh_step *w)
-{
-    fsi_status status;
-    double added = 0;
-    int k;
-    w->exact = w->close;
-    status = fsi__sh_assemble(w);
-    fsi__sh_lap(w, &w->stats.seconds_assembly);
-    for (k = 0; status == FSI_OK; k++) {
-        fsi__sh_add_inertia(w, w->exact ? w->lean - added : 0);
-        added = w->lean;
-        status = fsi__sh_solve(w);
-        if (!w->exact || (status != FSI_ERROR_SINGULAR && status != FSI_ERROR_CONVERGENCE)) break;
-        w->stats.retreats++;
-        w->lean = w->lean > 0 ? w->lean * 8 : 1;
-        w->exact = k < 4;
-        status = w->exact ? FSI_OK : fsi__sh_assemble(w);
-    }
-    if (status == FSI_OK && w->exact) w->lean = w->lean > 0.2 ? w->lean / 4 : 0;
-    fsi__sh_lap(w, &w->stats.seconds_solve);
-    return status;
 }
 
 /* Is friction at the end of the last step (from `trial` to `now`) what it was solved with? Sticking is stiff, 2 mu N/slip: a step from rest is short also
@@ -3087,66 +3305,130 @@ static void fsi__sh_stiffen(fsi__sh_step *w)
     w->least_gap = least;
 }
 
-/* last: there will be no other one if nothing prescribed is on its way. */
-static fsi_status fsi__sh_newton_step(fsi__sh_step *w, int last, int *done)
+/* Normal forces and tangents, at `now`, for friction until they are taken anew. */
+static fsi_status fsi__sh_lag_friction(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
-    const double before = w->stats.update;
-    double t, longest, next;
     fsi_status status;
-    int found;
-    fsi__sh_lap(w, &w->stats.seconds_other);
+    int i;
+    m->rubs = 0;
+    if (!m->contact || w->settle) return FSI_OK;
     memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
-    status = m->contact ? fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx) : FSI_OK;
+    status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
     if (status != FSI_OK) return status;
-    if (m->contact) fsi__sh_measure(m, m->now.x);
-    if (m->contact) fsi__sh_stiffen(w);
-    status = fsi__sh_check_pattern(m, w->fn);
-    if (status == FSI_OK) status = fsi__room_in(m->context, &m->pair_block, 156 * sizeof(double), 0,
-        &m->pair_block_capacity, m->actives, w->fn);
-    fsi__sh_lap(w, &w->stats.seconds_contact);
-    if (status == FSI_OK) status = fsi__sh_direct(w);
-    if (status != FSI_OK) return status;
-    longest = fsi__sh_longest(m);
-    w->stats.update = longest / m->model.mean_edge;
-    w->felt = 0;
-    if (w->guest || last || w->stats.update <= w->tolerance) fsi__sh_feel_direction(w);
-    status = fsi__sh_filter(w, &t);
-    fsi__sh_lap(w, &w->stats.seconds_contact);
-    if (status != FSI_OK) return status;
-    next = w->guest && before > w->stats.update ? w->stats.update * w->stats.update / before : w->stats.update; /* a guest's steps cost more than its last one mends */
-    *done = !(w->remaining > 0) && (w->guest ? w->guest->is_done(w->guest->user, next * m->model.mean_edge) : next <= w->tolerance);
-    status = fsi__sh_search(w, t, &found);
-    if (*done && found && m->rubs > 0 && (w->felt || w->foresees || !w->hidden)) *done = w->felt && fsi__sh_friction_agrees(w);
-    if (!*done && w->guest && !(w->remaining > 0) && w->crept > 1) *done = 2; /* at a kink: a guest's energy need not be smooth */
-    if (!found && !*done && !w->exact && !w->foresees) *done = 2; /* an exact direction, or one of what was foreseen, that leads nowhere is followed by another */
-    w->close = found && !(w->remaining > 0) && w->stats.update < 0.01;
-    fsi__sh_lap(w, &w->stats.seconds_search);
+    fsi__sh_measure(m, m->now.x);
+    status = fsi__room_in(m->context, &m->rub, sizeof *m->rub, 0, &m->rub_capacity, m->actives, w->fn);
+    for (i = 0; i < m->actives && status == FSI_OK; i++) {
+        const fsi__sh_pair *p = &m->pair[m->active[i]];
+        fsi__sh_rub *r = &m->rub[m->rubs];
+        fsi_distance d;
+        double x[12], push;
+        if (!(p->friction > 0)) continue;
+        r->points = fsi_pair_points(p->contact.kind);
+        memcpy(r->node, p->node, sizeof r->node);
+        fsi__sh_gather(m->now.x, p->node, r->points, x);
+        push = fsi_contact_push(&p->contact, x, &d);
+        fsi_friction_lag(&r->friction, p->contact.kind, &d, p->friction * w->kappa * p->mass * push);
+        m->rubs++;
+    }
     return status;
 }
 
-/* solve: how many there were before in this substep. */
-static fsi_status fsi__sh_newton(fsi__sh_step *w, int solve)
+/* Newton's method from where the last one ended, with friction as it is there. */
+FSI_API fsi_status fsi__sh_lag(fsi__sh_step *w, int lag)
 {
-    const fsi__sh_impl *m = w->m;
-    int k, done = 0, stuck = 0;
-    double left = 2;
-    fsi_status status = FSI_OK;
+    FSI__TRY(fsi__sh_lag_friction(w));
+    w->lag = lag;
+    w->iteration = w->done = w->stuck = 0;
+    w->left = 2;
     w->close = w->crept = 0;
     w->least_gap = 0;
     w->lean = 0;
     w->stats.update = 0;
-    for (k = 0; !done && status == FSI_OK; k++) {
-        if (k >= w->max_newton && !(w->remaining > 0)) break;
-        w->foresees = k == 0 && solve == 0 && m->rubs > 0;
-        status = fsi__sh_newton_step(w, k + 1 >= w->max_newton, &done);
-        w->stats.newton++;
-        stuck = w->remaining > 0 && w->remaining > 0.999 * left ? stuck + 1 : 0;
-        if (w->remaining > 0 && (stuck > 30 || k > w->max_newton + 1000 || done == 2)) return fsi__sh_blocked(w);
-        left = w->remaining;
+    return FSI_OK;
+}
+
+FSI_API int fsi__sh_iterates(const fsi__sh_step *w)
+{
+    return !w->done && (w->iteration < w->max_newton || w->remaining > 0);
+}
+
+/* An iteration begins. */
+FSI_API fsi_status fsi__sh_collide(fsi__sh_step *w)
+{
+    fsi__sh_impl *m = w->m;
+    fsi__sh_lap(w, &w->stats.seconds_other);
+    w->foresees = w->iteration == 0 && w->lag == 0 && m->rubs > 0;
+    w->exact = w->close;
+    w->tries = 0;
+    w->leant = 0;
+    memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
+    if (m->contact) {
+        FSI__TRY(fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx));
+        fsi__sh_measure(m, m->now.x);
+        fsi__sh_stiffen(w);
     }
-    if (status == FSI_OK && done != 1) w->stats.degraded += done == 0 || w->stats.update > 10 * w->tolerance;
-    return status;
+    fsi__sh_lap(w, &w->stats.seconds_contact);
+    return FSI_OK;
+}
+
+/* An iteration ends: was it the last? t: the share of the direction that was taken. */
+FSI_API fsi_status fsi__sh_advance(fsi__sh_step *w, double t)
+{
+    const fsi__sh_impl *m = w->m;
+    w->felt = w->felt && w->found && !(t < 1);
+    if (w->found) fsi__sh_move(w, t);
+
+    /* friction that was foreseen must be as it is; a search that found nothing, or next to nothing, ends it */
+    if (w->done && w->found && m->rubs > 0 && (w->felt || w->foresees || !w->hidden)) w->done = w->felt && fsi__sh_friction_agrees(w);
+    if (!w->done && w->joint && !(w->remaining > 0) && w->crept > 1) w->done = 2; /* at a kink: others' energy need not be smooth */
+    if (!w->found && !w->done && !w->exact && !w->foresees) w->done = 2; /* an exact direction, or one of what was foreseen, that leads nowhere is followed by another */
+    w->close = w->found && !(w->remaining > 0) && w->stats.update < 0.01;
+    fsi__sh_lap(w, &w->stats.seconds_search);
+    w->stats.newton++;
+    w->m->view.newton = w->stats.newton;
+
+    /* what is prescribed must get on */
+    w->stuck = w->remaining > 0 && w->remaining > 0.999 * w->left ? w->stuck + 1 : 0;
+    if (w->remaining > 0 && (w->stuck > 30 || w->iteration > w->max_newton + 1000 || w->done == 2)) return fsi__sh_blocked(w);
+    w->left = w->remaining;
+    w->iteration++;
+    if (!fsi__sh_iterates(w) && w->done != 1) w->stats.degraded += w->done == 0 || w->stats.update > 10 * w->tolerance;
+    return FSI_OK;
+}
+
+/* The direction: with more inertia or projected derivatives until the matrix is definite. */
+static fsi_status fsi__sh_direct(fsi__sh_step *w)
+{
+    int again = FSI__SH_ASSEMBLE;
+    while (again != FSI__SH_SOLVED) {
+        if (again == FSI__SH_ASSEMBLE) FSI__TRY(fsi__sh_assemble(w));
+        FSI__TRY(fsi__sh_constrain(w));
+        FSI__TRY(fsi__sh_retreat(w, fsi__sh_solve(w), &again));
+    }
+    return FSI_OK;
+}
+
+/* Newton's method, a shell alone. */
+static fsi_status fsi__sh_newton(fsi__sh_step *w, int lag)
+{
+    double t;
+    int is = 1;
+    FSI__TRY(fsi__sh_lag(w, lag));
+    while (fsi__sh_iterates(w)) {
+        FSI__TRY(fsi__sh_collide(w));
+        FSI__TRY(fsi__sh_direct(w));
+        FSI__TRY(fsi__sh_filter(w, &t));
+        FSI__TRY(fsi__sh_filter_arcs(w, &t));
+        fsi__sh_search(w, w->stats.update <= w->tolerance, 0, 0);
+        for (;;) {
+            FSI__TRY(fsi__sh_try(w, &t, &is));
+            if (!is) break;
+            fsi__sh_judge(w, &t, 0);
+        }
+        FSI__TRY(fsi__sh_advance(w, t));
+    }
+    return FSI_OK;
 }
 
 /* ---- >>layout ---------------------------------------------------------------------------------------------------- */
@@ -3422,7 +3704,7 @@ static void fsi__sh_prescribe(fsi__sh_impl *m, double s, double *x)
 }
 
 /* Coefficients of this substep: base, aim and h. */
-static void fsi__sh_predict(fsi__sh_step *w)
+static void fsi__sh_aim_nodes(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
     const fsi__sh_state *n = &m->next;
@@ -3441,7 +3723,7 @@ static void fsi__sh_predict(fsi__sh_step *w)
     }
 }
 
-static void fsi__sh_predict_bodies(fsi__sh_step *w)
+static void fsi__sh_aim_bodies(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
     int i, a;
@@ -3458,6 +3740,23 @@ static void fsi__sh_predict_bodies(fsi__sh_step *w)
         fsi__sh_matrix_of(fsi_quat_unit(fsi_quat_mul(fsi_quat_from_rotation_vector(fsi__sh_to(turn)), b->owner_turn)), b->aim_turn);
         m->now.turn[i] = b->turn;
     }
+}
+
+FSI_API void fsi__sh_push_bodies(fsi__sh_step *w, const double *impulse)
+{
+    fsi__sh_impl *m = w->m;
+    int i, a;
+    for (i = 0; i < m->bodies; i++) {
+        fsi__sh_body *b = &m->body[i];
+        const double *given = impulse + 6 * (size_t)i;
+        double spin[3];
+        fsi__sh_from(fsi_m3_mul_v3(fsi_m3_inverse(fsi_body_world_tensor(b->owner_turn, b->body->inertia)), fsi__sh_to(given + 3)), spin);
+        for (a = 0; a < 3; a++) {
+            b->velocity[a] += given[a] / b->mass;
+            b->spin[a] += spin[a];
+        }
+    }
+    fsi__sh_aim_bodies(w);
 }
 
 /* The wind on each triangle: c = drag/2 rho A |u_n| and the normal, from the last velocities. */
@@ -3498,35 +3797,6 @@ static void fsi__sh_foresee(fsi__sh_step *w)
         fsi__sh_cross(b->spin, h.arm, turn);
         for (a = 0; a < 3; a++) m->foreseen_x[3 * i + a] = m->start_x[3 * i + a] + w->dt * (b->velocity[a] + turn[a]);
     }
-}
-
-/* Normal forces and tangents, at `now`, for friction until they are taken anew. */
-static fsi_status fsi__sh_lag_friction(fsi__sh_step *w)
-{
-    fsi__sh_impl *m = w->m;
-    fsi_status status;
-    int i;
-    m->rubs = 0;
-    if (!m->contact || w->settle) return FSI_OK;
-    memset(m->dx, 0, 3 * (size_t)m->points * sizeof(double));
-    status = fsi__sh_find_pairs(m, w->fn, m->now.x, m->dx);
-    if (status != FSI_OK) return status;
-    fsi__sh_measure(m, m->now.x);
-    status = fsi__room_in(m->context, &m->rub, sizeof *m->rub, 0, &m->rub_capacity, m->actives, w->fn);
-    for (i = 0; i < m->actives && status == FSI_OK; i++) {
-        const fsi__sh_pair *p = &m->pair[m->active[i]];
-        fsi__sh_rub *r = &m->rub[m->rubs];
-        fsi_distance d;
-        double x[12], push;
-        if (!(p->friction > 0)) continue;
-        r->points = fsi_pair_points(p->contact.kind);
-        memcpy(r->node, p->node, sizeof r->node);
-        fsi__sh_gather(m->now.x, p->node, r->points, x);
-        push = fsi_contact_push(&p->contact, x, &d);
-        fsi_friction_lag(&r->friction, p->contact.kind, &d, p->friction * w->kappa * p->mass * push);
-        m->rubs++;
-    }
-    return status;
 }
 
 static int fsi__sh_find_attachment(const fsi__sh_impl *m, int vertex)
@@ -3630,9 +3900,9 @@ static void fsi__sh_feel_contacts(fsi__sh_step *w)
     }
 }
 
-/* A guest changed velocities by `dv` at `now`, by the matrix that is in `total`. Contacts and friction, as all energies, exert g + h H dv then, on both sides: the
+/* Velocities change by `dv` at `now`, by the matrix that is in `total`. Contacts and friction, as all energies, exert g + h H dv then, on both sides: the
    means get what was not in them yet. */
-static FSI__UNUSED fsi_status fsi__sh_feel_change(fsi__sh_step *w, const double *dv)
+static fsi_status fsi__sh_feel_change(fsi__sh_step *w, const double *dv)
 {
     fsi__sh_impl *m = w->m;
     fsi_status status;
@@ -3664,6 +3934,40 @@ static FSI__UNUSED fsi_status fsi__sh_feel_change(fsi__sh_step *w, const double 
         if (k >= 0) fsi__sh_press(w, m->attachment[k].obstacle, -1, hold, m->now.x + 3 * i);
     }
     return FSI_OK;
+}
+
+FSI_API void fsi__sh_node_velocities(const fsi__sh_step *w, double *v)
+{
+    const fsi__sh_impl *m = w->m;
+    const int n = m->first_body;
+    int b;
+    memcpy(v, m->next.v, 3 * (size_t)n * sizeof *v);
+    for (b = 0; b < m->bodies; b++) {
+        memcpy(v + 3 * (size_t)(n + 2 * b), m->body[b].velocity, 3 * sizeof *v);
+        memcpy(v + 3 * (size_t)(n + 2 * b + 1), m->body[b].spin, 3 * sizeof *v);
+    }
+}
+
+FSI_API fsi_status fsi__sh_change_velocities(fsi__sh_step *w, const double *v)
+{
+    fsi__sh_impl *m = w->m;
+    const int n = 3 * m->first_body;
+    int i, b, a;
+    fsi__sh_node_velocities(w, m->scratch);
+    for (i = 0; i < 3 * m->nodes; i++) m->scratch[i] = m->fixed[i] ? 0 : v[i] - m->scratch[i];
+    for (i = 0; i < n; i++) if (!m->fixed[i]) m->next.v[i] = v[i];
+    for (b = 0; b < m->bodies; b++) for (a = 0; a < 3; a++) {
+        m->body[b].velocity[a] = v[n + 6 * b + a];
+        m->body[b].spin[a] = v[n + 6 * b + 3 + a];
+    }
+    if (!fsi__sh_is_finite(v + n, 6 * m->bodies)) return fsi__fail(m->context, FSI_ERROR_NAN, w->fn, -1, 0, "the velocity of a body is not finite");
+    return fsi__sh_feel_change(w, m->scratch);
+}
+
+FSI_API void fsi__sh_set_body_velocity(fsi__sh_step *w, int body, fsi_vec3 velocity, fsi_vec3 spin)
+{
+    fsi__sh_take(velocity, w->m->body[body].velocity);
+    fsi__sh_take(spin, w->m->body[body].spin);
 }
 
 /* Forces of contacts and friction on every point, and the means of all forces that others ask for. */
@@ -3808,43 +4112,38 @@ static void fsi__sh_advance_state(fsi__sh_step *w)
     if (!w->settle) n->time += w->dt;
 }
 
-/* From the state to where a substep begins that ends at share s of the step: what is aimed at, held and lagged. */
-static fsi_status fsi__sh_open_substep(fsi__sh_step *w, double s)
+/* From the state to where a substep begins: what is aimed at, held and lagged. */
+FSI_API fsi_status fsi__sh_predict(fsi__sh_step *w, double dt, double share, double at)
 {
     fsi__sh_impl *m = w->m;
     int i;
-    w->at = s;
-    fsi__sh_predict(w);
-    fsi__sh_predict_bodies(w);
+    w->dt = dt;
+    w->share = share;
+    w->at = at;
+    fsi__sh_aim_nodes(w);
+    fsi__sh_aim_bodies(w);
     memcpy(m->now.q, m->start_q, 3 * (size_t)m->nodes * sizeof(double));
     memcpy(m->now.x, m->start_q, 3 * (size_t)m->model.vertices * sizeof(double));
     memcpy(m->now.x + 3 * (size_t)m->model.vertices, m->stand_x + 3 * (size_t)m->model.vertices, 3 * (size_t)(m->points - m->model.vertices) * sizeof(double));
     fsi__sh_spread_bodies(m, &m->now);
     memcpy(m->start_x, m->now.x, 3 * (size_t)m->points * sizeof(double));
-    fsi__sh_prescribe(m, s, m->end_x);
-    fsi__sh_mark_fixed(w, s);
+    fsi__sh_prescribe(m, at, m->end_x);
+    fsi__sh_mark_fixed(w, at);
     fsi__sh_lag_wind(w);
     for (i = 0; i < m->springs; i++) if (m->spring[i].used) m->spring[i].length_before = fsi__sh_apart(m->now.x + 3 * (size_t)m->spring[i].desc.vertex, m->now.x + 3 * (size_t)fsi__sh_spring_end(m, &m->spring[i]));
     m->list_holds = m->pattern_holds = 0;
     w->slip = (double)m->settings.friction_speed * w->dt;
     fsi__sh_foresee(w);
     fsi__sh_damp(w);
+    fsi__sh_show(m);
     return fsi__sh_begin_stiffness(w);
 }
 
-/* From there to its end, which becomes the state. */
-static fsi_status fsi__sh_close_substep(fsi__sh_step *w)
+/* Where Newton's method ended becomes the state. */
+FSI_API fsi_status fsi__sh_accept(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
-    fsi_status status = FSI_OK;
-    int i;
-    for (i = 0; i < (w->settle ? 1 : m->settings.friction_iterations) && status == FSI_OK; i++) {
-        status = fsi__sh_lag_friction(w);
-        if (status == FSI_OK) status = fsi__sh_newton(w, i);
-    }
-    if (status != FSI_OK) return status;
-    status = fsi__sh_feel(w);
-    if (status != FSI_OK) return status;
+    FSI__TRY(fsi__sh_feel(w));
     fsi__sh_adapt_stiffness(w);
     fsi__sh_advance_state(w);
     memcpy(m->stand_x, m->now.x, 3 * (size_t)m->points * sizeof(double));
@@ -3852,10 +4151,13 @@ static fsi_status fsi__sh_close_substep(fsi__sh_step *w)
     return FSI_OK;
 }
 
-static fsi_status fsi__sh_substep(fsi__sh_step *w, double s)
+static fsi_status fsi__sh_substep(fsi__sh_step *w, double dt, double share, double at)
 {
-    const fsi_status status = fsi__sh_open_substep(w, s);
-    return status == FSI_OK ? fsi__sh_close_substep(w) : status;
+    const int lags = w->settle ? 1 : w->m->settings.friction_iterations;
+    int i;
+    FSI__TRY(fsi__sh_predict(w, dt, share, at));
+    for (i = 0; i < lags; i++) FSI__TRY(fsi__sh_newton(w, i));
+    return fsi__sh_accept(w);
 }
 
 /* ---- >>attachments and springs implementation -------------------------------------------------------------------- */
@@ -4531,12 +4833,13 @@ static void fsi__sh_sum_up(fsi__sh_step *w)
     t->analyses = m->solver->stats.analyses - m->analyses_before;
 }
 
-/* Everything that others see, at once. */
-static void fsi__sh_publish(fsi_shell *s, fsi__sh_step *w)
+FSI_API void fsi__sh_commit(fsi__sh_step *w)
 {
+    fsi_shell *s = w->s;
     fsi__sh_impl *m = w->m;
     const fsi__sh_state old = m->state;
     int i, o;
+    w->dt = w->whole;
     m->moves += w->dt > 0;
     fsi__sh_sum_up(w);
     w->stats.seconds_other += fsi__now(m->context) - w->lap;
@@ -4563,16 +4866,22 @@ static void fsi__sh_publish(fsi_shell *s, fsi__sh_step *w)
     w->stats.bytes = m->context->bytes;
     w->stats.allocs = m->context->allocs;
     s->stats = w->stats;
+    fsi__sh_show(m);
 }
 
-static void fsi__sh_begin(fsi__sh_step *w, fsi_shell *s, fsi__sh_impl *m, const char *fn, double dt)
+FSI_API fsi_status fsi__sh_begin(fsi_shell *s, double dt, int joint, const char *fn, fsi__sh_step **step)
 {
+    fsi__sh_impl *m = fsi__sh_of(s);
+    fsi__sh_step *w = &m->step;
+    FSI__TRY(fsi__sh_read_in(s, m, fn));
+    FSI__TRY(fsi__sh_read_obstacles(m, fn));
     memset(w, 0, sizeof *w);
     w->s = s;
     w->m = m;
+    w->joint = joint;
     w->fn = fn;
     w->law = &m->model;
-    w->dt = dt;
+    w->whole = w->dt = dt;
     w->share = 1;
     w->lap = fsi__now(m->context);
     w->tolerance = (double)m->settings.tolerance;
@@ -4582,11 +4891,16 @@ static void fsi__sh_begin(fsi__sh_step *w, fsi_shell *s, fsi__sh_impl *m, const 
     m->frame_now = m->next.frame;
     m->twist_now = m->next.twist;
     m->analyses_before = m->solver->stats.analyses;
+    fsi__sh_show(m);
+    *step = w;
+    return FSI_OK;
 }
 
 /* What came out is finite, and such as the next step takes. */
-static fsi_status fsi__sh_check_result(const fsi__sh_impl *m, const char *fn)
+FSI_API fsi_status fsi__sh_check(const fsi__sh_step *w)
 {
+    const fsi__sh_impl *m = w->m;
+    const char *fn = w->fn;
     int i, a;
     if (!fsi__sh_is_finite(m->next.x, 3 * m->first_body) || !fsi__sh_is_finite(m->next.v, 3 * m->first_body)) return fsi__fail(m->context, FSI_ERROR_NAN, fn, -1, 0, "the result is not finite");
     for (i = 0; i < m->first_body; i++) for (a = 0; a < 3; a++) {
@@ -4598,7 +4912,7 @@ static fsi_status fsi__sh_check_result(const fsi__sh_impl *m, const char *fn)
 }
 
 /* A step of 0 s: what is found is `next`, as its owner wrote it. */
-static fsi_status fsi__sh_look(fsi__sh_step *w)
+FSI_API fsi_status fsi__sh_look(fsi__sh_step *w)
 {
     fsi__sh_impl *m = w->m;
     const size_t nv = 3 * (size_t)m->model.vertices;
@@ -4637,24 +4951,54 @@ FSI_API fsi_status fsi_shell_step(fsi_shell *s, fsi_real dt)
     const char *fn = "fsi_shell_step";
     fsi__sh_impl *m = fsi__sh_of(s);
     const int substeps = dt > 0 && m ? m->settings.substeps : 0;
-    fsi__sh_step w;
-    fsi_status status;
+    fsi__sh_step *w;
     int k;
     if (!m) return FSI_ERROR_COOKIE;
-    status = fsi__check_dt(m->context, dt, fn);
-    if (status == FSI_OK) status = fsi__sh_read_in(s, m, fn);
-    if (status == FSI_OK) status = fsi__sh_read_obstacles(m, fn);
-    if (status != FSI_OK) return status;
-    fsi__sh_begin(&w, s, m, fn, substeps ? (double)dt / substeps : 0);
-    w.share = substeps ? 1.0 / substeps : 1;
-    if (!substeps) status = fsi__sh_look(&w);
-    for (k = 0; k < substeps && status == FSI_OK; k++) status = fsi__sh_substep(&w, k + 1 < substeps ? (k + 1.0) / substeps : 1);
-    if (status == FSI_OK) status = fsi__sh_check_result(m, fn);
-    if (status != FSI_OK) return status;
-    w.dt = (double)dt;
-    fsi__sh_publish(s, &w);
+    FSI__TRY(fsi__check_dt(m->context, dt, fn));
+    FSI__TRY(fsi__sh_begin(s, (double)dt, 0, fn, &w));
+    if (!substeps) FSI__TRY(fsi__sh_look(w));
+    for (k = 0; k < substeps; k++)
+        FSI__TRY(fsi__sh_substep(w, (double)dt / substeps, 1.0 / substeps, k + 1 < substeps ? (k + 1.0) / substeps : 1));
+    FSI__TRY(fsi__sh_check(w));
+    fsi__sh_commit(w);
     fsi__sh_warn(m, &s->stats, fn);
     return FSI_OK;
+}
+
+FSI_API double fsi__sh_fastest(const fsi__sh_step *w)
+{
+    const fsi__sh_impl *m = w->m;
+    double most = 0;
+    int i;
+    for (i = 0; i < m->bodies; i++) {
+        const fsi__sh_body *b = &m->body[i];
+        const double speed = sqrt(fsi__sh_dot(b->velocity, b->velocity)) + fsi__sh_body_reach(m->s, i) * sqrt(fsi__sh_dot(b->spin, b->spin));
+        most = fmax(most, speed * speed);
+    }
+    for (i = 0; i < m->model.vertices; i++) {
+        const double pin = fsi__sh_apart(m->pin_to + 3 * i, m->pin_from + 3 * i) / w->whole;
+        most = fmax(most, fsi__sh_dot(m->next.v + 3 * i, m->next.v + 3 * i));
+        most = fmax(most, pin * pin);
+    }
+    return sqrt(most);
+}
+
+FSI_API double fsi__sh_body_reach(const fsi_shell *s, int body)
+{
+    const fsi__sh_impl *m = fsi__sh_of(s);
+    double most = 0;
+    int i;
+    for (i = m->model.vertices; i < m->points; i++)
+        if (m->owner[i] == body) most = fmax(most, sqrt(fsi__sh_dot(m->local + 3 * (size_t)i, m->local + 3 * (size_t)i)));
+    return most;
+}
+
+FSI_API int fsi__sh_has_body(const fsi_shell *s, const fsi_body *body)
+{
+    const fsi__sh_impl *m = fsi__sh_of(s);
+    int o;
+    for (o = 0; o < m->obstacles; o++) if (m->obstacle[o].used && m->obstacle[o].desc.body == body) return 1;
+    return 0;
 }
 
 FSI_API fsi_real fsi_shell_suggest_dt(const fsi_shell *s)
@@ -4688,7 +5032,7 @@ static void fsi__sh_add_offset(double *x, size_t n, fsi_vec3 offset)
     for (i = 0; i < 3 * n; i++) x[i] += o[i % 3];
 }
 
-static fsi_status fsi__sh_check_shift(const fsi_shell *s, fsi_vec3 offset, const char *fn)
+FSI_API fsi_status fsi__sh_check_shift(const fsi_shell *s, fsi_vec3 offset, const char *fn)
 {
     int i;
     if (!fsi_v3_is_finite(offset)) return fsi__fail(s->context, FSI_ERROR_NAN, fn, -1, 0, "the offset is not finite");
@@ -4729,31 +5073,25 @@ FSI_API fsi_status fsi_shell_settle(fsi_shell *s, int max_steps)
 {
     const char *fn = "fsi_shell_settle";
     fsi__sh_impl *m = fsi__sh_of(s);
-    fsi__sh_step w;
-    fsi_status status;
+    fsi__sh_step *w;
     double dt = 0.01;
     int k;
     if (!m) return FSI_ERROR_COOKIE;
     if (max_steps < 1) return fsi__fail(m->context, FSI_ERROR_ARGUMENT, fn, -1, max_steps, "max_steps is %d, must be positive", max_steps);
-    status = fsi__sh_read_in(s, m, fn);
-    if (status == FSI_OK) status = fsi__sh_read_obstacles(m, fn);
-    if (status != FSI_OK) return status;
-    fsi__sh_begin(&w, s, m, fn, dt);
-    w.settle = 1;
-    for (k = 0; status == FSI_OK; k++) {
-        const int steps = w.stats.newton;
-        if (k == max_steps) return fsi__fail(m->context, FSI_ERROR_CONVERGENCE, fn, -1, w.stats.update, "not at rest after %d steps: the last one moved a vertex by %g of the mean edge", max_steps, w.stats.update);
-        w.dt = dt;
-        w.stats.degraded = 0;
-        status = fsi__sh_substep(&w, 1);
-        if (status != FSI_OK) break;
-        if (dt >= 1000 && w.stats.degraded == 0 && w.moved <= w.tolerance * m->model.mean_edge) break;
-        if (w.stats.newton - steps <= 8 && dt < 1000) dt *= 4;
-        if (w.stats.degraded && dt > 0.01) dt /= 4;
+    FSI__TRY(fsi__sh_begin(s, dt, 0, fn, &w));
+    w->settle = 1;
+    for (k = 0;; k++) {
+        const int steps = w->stats.newton;
+        if (k == max_steps) return fsi__fail(m->context, FSI_ERROR_CONVERGENCE, fn, -1, w->stats.update, "not at rest after %d steps: the last one moved a vertex by %g of the mean edge", max_steps, w->stats.update);
+        w->whole = dt;
+        w->stats.degraded = 0;
+        FSI__TRY(fsi__sh_substep(w, dt, 1, 1));
+        if (dt >= 1000 && w->stats.degraded == 0 && w->moved <= w->tolerance * m->model.mean_edge) break;
+        if (w->stats.newton - steps <= 8 && dt < 1000) dt *= 4;
+        if (w->stats.degraded && dt > 0.01) dt /= 4;
     }
-    if (status == FSI_OK) status = fsi__sh_check_result(m, fn);
-    if (status != FSI_OK) return status;
-    fsi__sh_publish(s, &w);
+    FSI__TRY(fsi__sh_check(w));
+    fsi__sh_commit(w);
     return FSI_OK;
 }
 
@@ -4900,8 +5238,7 @@ static void fsi__sh_load_bodies(fsi__sh_impl *m)
     }
 }
 
-/* Reads a state into `next`; nothing that its owner sees changes. */
-static fsi_status fsi__sh_read_state(fsi_shell *s, const void *buffer, size_t size, const char *fn)
+FSI_API fsi_status fsi__sh_read_state(fsi_shell *s, const void *buffer, size_t size, const char *fn)
 {
     fsi__sh_impl *m = fsi__sh_of(s);
     fsi__stream stream;
@@ -4927,8 +5264,7 @@ static fsi_status fsi__sh_read_state(fsi_shell *s, const void *buffer, size_t si
     return fsi__sh_check_apart(m, fn, m->stand_x);
 }
 
-/* What fsi__sh_read_state read is the state from now on. */
-static void fsi__sh_take_state(fsi_shell *s)
+FSI_API void fsi__sh_take_state(fsi_shell *s)
 {
     fsi__sh_impl *m = fsi__sh_of(s);
     const fsi__sh_state old = m->state;
@@ -4951,6 +5287,7 @@ static void fsi__sh_take_state(fsi_shell *s)
     fsi__sh_fill_points(m);
     m->teleported = 0; /* seen to be apart */
     s->time = m->state.time;
+    fsi__sh_show(m);
 }
 
 FSI_API fsi_status fsi_shell_load(fsi_shell *s, const void *buffer, size_t size)
