@@ -67,8 +67,7 @@ VALIDATE := $(CASES) $(sort $(shell sed -n "s/^\([a-z][a-z_]*\).*/\1/p" validate
 validate: $(VALIDATE:%=build/validate/%.exe)
 	scripts/validate.sh docs/validation.md "$(CC) $(FLAGS_validate)" $(JOBS) validate/validate_runs.txt build/validate $(CASES)
 
-# The bodies of fsi_levelset.h and fsi_shell.h are compiled with those of fsi_couple.h.
-UNITS := $(filter-out fsi_levelset fsi_shell,$(basename $(wildcard fsi*.h)))
+UNITS := $(basename $(wildcard fsi*.h))
 LIB_FLAGS = -std=c99 -O2
 lib: build/lib/libfsi.a
 build/lib/libfsi.a: $(UNITS:%=build/lib/%.o)

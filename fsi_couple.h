@@ -51,13 +51,6 @@
    FIND IN HERE (search for >>)
       >>coupling, the API; then  >>samples  >>contacts  >>system  >>newton  >>velocities  >>viscous drag  >>step
 */
-/* The bodies of fsi_levelset.h and fsi_shell.h are compiled with those of this file: it works on them from inside. */
-#if defined(FSI_COUPLE_IMPLEMENTATION) && !defined(FSI_LEVELSET_IMPLEMENTATION)
-#define FSI_LEVELSET_IMPLEMENTATION
-#endif
-#if defined(FSI_COUPLE_IMPLEMENTATION) && !defined(FSI_SHELL_IMPLEMENTATION)
-#define FSI_SHELL_IMPLEMENTATION
-#endif
 #ifndef FSI_COUPLE_H
 #define FSI_COUPLE_H
 
@@ -164,6 +157,26 @@ FSI_API void fsi_couple_debug_draw(const fsi_couple *s, const fsi_debug_draw *dr
 
 /* ==== Stop here if you only want the API. ====================================================================== */
 
+/* A substep (fsi__co_substep): stages of the liquid (fsi__ls_) and of the shell (fsi__sh_), and what is added to them:
+
+      fsi__ls_open                     speed: fsi__sh_fastest
+      fsi__co_begin                    fsi__sh_predict; make_samples; find_touching: which are at the liquid
+      fsi__ls_force
+      fsi__co_project_both FIRST       collect_faces: that move with the solid; predict: its velocities; make_solid;
+                                       release: what would be pulled; take_velocities; bound_shore
+      fsi__ls_thicken                  drag: before it
+      fsi__ls_advect_surface           ride: behind it
+      fsi__ls_advect, fsi__ls_follow
+      fsi__co_settle                   collect: unknowns of the liquid
+         fsi__co_newton                while fsi__sh_iterates:
+            direct                        fsi__sh_assemble, assemble; fsi__sh_constrain; solve; fsi__sh_retreat
+            filter                        fsi__sh_filter; the sweep of samples; fsi__sh_filter_arcs
+            search                        fsi__sh_try; energy; fsi__sh_judge; accept
+         fsi__sh_accept
+         take                          the level set becomes what was found
+      fsi__ls_settle, fsi__ls_regrid
+      fsi__co_project_both LAST        as FIRST; fsi__sh_change_velocities */
+
 #if defined(FSI_IMPLEMENTATION) || defined(FSI_COUPLE_IMPLEMENTATION)
 #ifndef FSI_COUPLE_IMPLEMENTATION_DONE
 #define FSI_COUPLE_IMPLEMENTATION_DONE
@@ -213,7 +226,8 @@ typedef struct fsi__co_cell {
 
 /* A component. */
 typedef struct fsi__co_part {
-    double h, lam, mu, volume;  /* its constraint, in cells; the multiplier; what |h| weighs in the search; volume, in cells */
+    double h, lam, mu;          /* its constraint, in cells; the multiplier; what |h| weighs in the search */
+    double missing, volume;     /* what it is to gain; its volume, in cells */
     double jj, jd, jp;          /* J D^-1 times J', the gradient, cells' push */
 } fsi__co_part;
 
@@ -222,7 +236,7 @@ typedef struct fsi__co_impl {
     fsi_context *context;
     fsi_levelset *liquid;
     fsi_shell *shell;
-    fsi__ls_impl *ls;
+    const fsi__ls_view *ls;
     const fsi__sh_view *sh;
     double dx, volume, density, range;
     unsigned liquid_moves, shell_moves; /* of each after the last call on both */
@@ -257,8 +271,10 @@ typedef struct fsi__co_impl {
     uint64_t *key;              /* of entries that the shell's matrix lacks: row << 32 | col */
     int keys, key_capacity;
     /* of a step */
-    fsi__sh_step *step;
+    fsi__sh_step *step;         /* of the shell, and of the liquid */
+    fsi__ls_run *run;
     double dt;                  /* of the call */
+    int newton;                 /* iterations before this substep */
     fsi_couple_stats stats;
     /* faces that move with the solid */
     struct fsi__co_touch *touch;
@@ -452,7 +468,7 @@ static int fsi__co_entries(const fsi__co_impl *c, const fsi_stencil *at, long lo
 /* phi there, `way` along Newton's step. */
 static double fsi__co_phi(const fsi__co_impl *c, long long entry, double way)
 {
-    if (entry < 0) return (double)c->ls->phi->background;
+    if (entry < 0) return (double)c->liquid->phi->background;
     if (c->map[entry] >= 0) return c->cell[c->map[entry]].value + way * c->cell[c->map[entry]].step;
     return (double)c->ls->next_phi->value[entry];
 }
@@ -589,7 +605,8 @@ static fsi_status fsi__co_add_stencil(fsi__co_impl *c, const double *x)
     fsi__co_past(c, local, away);
     at = fsi_stencil_at(c->s->desc.metric, c->liquid->grid->dim, local, c->dx, NULL);
     n = fsi__co_entries(c, &at, entry);
-    for (k = 0; k < n; k++) if (entry[k] >= 0 && c->map[entry[k]] < 0) FSI__TRY(fsi__co_add_cell(c, entry[k], c->ls->next_label[entry[k]], 1));
+    for (k = 0; k < n; k++) if (entry[k] >= 0 && c->map[entry[k]] < 0)
+        FSI__TRY(fsi__co_add_cell(c, entry[k], c->ls->next_label[entry[k]], 1));
     return FSI_OK;
 }
 
@@ -719,7 +736,8 @@ static fsi_status fsi__co_number(fsi__co_impl *c)
     for (i = 0; i < c->cells; i++) c->cell[i].push = 0;
     FSI__TRY(fsi__co_more(c, &c->krylov, 7 * sizeof(double), 0, &c->krylov_capacity, c->rows));
     FSI__TRY(fsi__co_more(c, &c->way, 6 * sizeof(double), 0, &c->way_capacity, c->sh->matrix->rows));
-    return fsi__co_more(c, &c->total_value, 9 * sizeof(double), 0, &c->value_capacity, c->sh->matrix->start[c->sh->matrix->rows]);
+    return fsi__co_more(c, &c->total_value, 9 * sizeof(double), 0, &c->value_capacity,
+        c->sh->matrix->start[c->sh->matrix->rows]);
 }
 
 /* Cells: push = W'r. */
@@ -882,7 +900,7 @@ static double fsi__co_liquid_energy(fsi__co_impl *c, double way)
 {
     double sum = 0;
     int i;
-    for (i = 0; i < c->parts; i++) c->part[i].h = -c->ls->next.fix[i].missing;
+    for (i = 0; i < c->parts; i++) c->part[i].h = -c->part[i].missing;
     for (i = 0; i < c->cells; i++) {
         const fsi__co_cell *p = &c->cell[i];
         const double value = p->value + way * p->step, off = value - p->target;
@@ -1075,7 +1093,8 @@ static void fsi__co_accept(fsi__co_impl *c, double t)
 /* The next step would be as much shorter than this one as this one is than the last. A shell that touches nothing moves as it would alone. */
 static int fsi__co_is_done(fsi__co_impl *c)
 {
-    const double enough = (double)c->s->desc.tolerance * c->dx, own = c->sh->short_step, shell = fsi__sh_next_step(c->step);
+    const double enough = (double)c->s->desc.tolerance * c->dx, own = c->sh->short_step,
+        shell = fsi__sh_next_step(c->step);
     double next;
     int i;
     c->moved = 0;
@@ -1306,29 +1325,30 @@ static int fsi__co_exchanges(const fsi__co_impl *c)
 typedef struct fsi__co_mass { double whole[3], solid[3]; int cut; } fsi__co_mass;
 
 /* Adds what a cell of liquid sees of the faces on one of its sides. */
-static void fsi__co_weigh_side(const fsi__co_impl *c, const fsi__ls_run *run, const fsi_pressure_flow *flow, int e, int side, fsi__co_mass *h)
+static void fsi__co_weigh_side(const fsi__co_impl *c, const fsi_pressure_flow *flow, int e, int side, fsi__co_mass *h)
 {
     const double cell = c->density * c->volume;
     long long at;
-    if (!fsi__ls_neighbor(run, e, side, &at) || flow->cell[at] == FSI_CELL_SOLID || flow->cell[at] == FSI_CELL_LIQUID) h->whole[side >> 1] += cell / 2;
+    if (!fsi__ls_neighbor(c->run, e, side, &at) || flow->cell[at] == FSI_CELL_SOLID
+        || flow->cell[at] == FSI_CELL_LIQUID) h->whole[side >> 1] += cell / 2;
     else h->whole[side >> 1] += cell * fsi__co_wet_share((double)flow->phi->value[e], (double)flow->phi->value[at]);
 }
 
 /* Faces count a column whole where the middle of a cell is wet: a sheet of a cell or two with a rim would weigh 2 to 7 % too
    much on what bears it. So those that move with the solid get what the other faces of their component leave of its mass, along
    each axis. What touches an obstacle keeps its masses: obstacles cut faces. */
-static fsi_status fsi__co_balance_masses(fsi__co_impl *c, const fsi__ls_run *run, const fsi_pressure_flow *flow)
+static fsi_status fsi__co_balance_masses(fsi__co_impl *c, const fsi_pressure_flow *flow)
 {
-    const fsi__ls_impl *m = run->m;
-    const fsi_field *psi = fsi__ls_psi(m);
-    const int entries = run->grid->block_count * run->grid->block_cells, parts = m->trial.count;
+    const fsi__ls_view *m = c->ls;
+    const fsi_field *psi = m->psi;
+    const int entries = c->liquid->grid->block_count * c->liquid->grid->block_cells, parts = m->parts;
     int e, k, side;
     FSI__TRY(fsi__co_more(c, &c->mass, sizeof *c->mass, 0, &c->mass_capacity, parts + 1));
     memset(c->mass, 0, ((size_t)parts + 1) * sizeof *c->mass);
     for (e = 0; e < entries; e++) {
         const int label = m->trial_label[e];
         if (flow->cell[e] != FSI_CELL_LIQUID || label < 0 || label >= parts) continue;
-        for (side = 0; side < 2 * run->grid->dim; side++) fsi__co_weigh_side(c, run, flow, e, side, &c->mass[label]);
+        for (side = 0; side < 2 * c->liquid->grid->dim; side++) fsi__co_weigh_side(c, flow, e, side, &c->mass[label]);
         c->mass[label].cut |= psi && (double)psi->value[e] < c->dx;
     }
     for (k = 0; k < c->faces; k++) if (c->face[k].label >= 0) c->mass[c->face[k].label].solid[c->face[k].axis] += c->face[k].mass;
@@ -1336,7 +1356,7 @@ static fsi_status fsi__co_balance_masses(fsi__co_impl *c, const fsi__ls_run *run
         fsi__co_face *f = &c->face[k];
         const fsi__co_mass *h = &c->mass[f->label < 0 ? 0 : f->label];
         const double own = h->solid[f->axis], rest = h->whole[f->axis] - own;
-        if (f->label >= 0 && !h->cut) f->mass *= fmax(0.5, fmin(1.5, (c->density * m->trial.target[f->label] - rest) / own));
+        if (f->label >= 0 && !h->cut) f->mass *= fmax(0.5, fmin(1.5, (c->density * m->target[f->label] - rest) / own));
     }
     return FSI_OK;
 }
@@ -1401,10 +1421,11 @@ static void fsi__co_direct_face(const fsi__co_impl *c, const fsi_pressure_flow *
 }
 
 /* The shell's COUPLED body that this obstacle of the liquid is fixed to as well; -1: none. */
-static int fsi__co_shared_body(const fsi__co_impl *c, const fsi__ls_obstacle *o)
+static int fsi__co_shared_body(const fsi__co_impl *c, int solid)
 {
+    const fsi_body *body = fsi__ls_solid_of(c->liquid, solid).body;
     int b;
-    for (b = 0; b < c->sh->bodies; b++) if (o->desc.body == c->sh->body[b].body) return b;
+    for (b = 0; b < c->sh->bodies; b++) if (body == c->sh->body[b].body) return b;
     return -1;
 }
 
@@ -1420,7 +1441,7 @@ static void fsi__co_body_drift(const fsi__co_impl *c, const fsi__sh_body *b, dou
 }
 
 /* A face of an obstacle that is on a body of the shell. */
-static fsi_status fsi__co_add_body_face(fsi__co_impl *c, const fsi__ls_obstacle *o, int face, int axis, int body)
+static fsi_status fsi__co_add_body_face(fsi__co_impl *c, const fsi__ls_solid *o, int face, int axis, int body)
 {
     const int node[2] = { c->sh->first_body + 2 * body, c->sh->first_body + 2 * body + 1 };
     fsi__co_face *f;
@@ -1438,7 +1459,7 @@ static fsi_status fsi__co_add_body_face(fsi__co_impl *c, const fsi__ls_obstacle 
     f->covered = (double)o->faces->solid[face];
     f->along[axis] = 1;
     fsi__sh_from(fsi__ls_entry_position(c->liquid->grid, (fsi_grid_place)((int)FSI_FACES_X + axis), f->entry), x);
-    fsi__sh_from(o->now.position, center);
+    fsi__sh_from(o->center, center);
     fsi__sh_sub(x, center, x);
     fsi__sh_cross(x, f->along, f->turn);
 
@@ -1455,17 +1476,18 @@ static fsi_status fsi__co_add_body_face(fsi__co_impl *c, const fsi__ls_obstacle 
 }
 
 /* Faces beside liquid of the bodies that are COUPLED in both: the shell's matrix answers for them. */
-static fsi_status fsi__co_collect_bodies(fsi__co_impl *c, const fsi__ls_run *run, const fsi_pressure_flow *flow)
+static fsi_status fsi__co_collect_bodies(fsi__co_impl *c, const fsi_pressure_flow *flow)
 {
     const int before = c->faces;
     int k, a, f;
-    for (k = 0; k < run->m->obstacle_count && c->sh->bodies > 0; k++) {
-        const fsi__ls_obstacle *o = &run->m->obstacle[k];
-        const int body = fsi__co_shared_body(c, o);
-        for (a = 0; a < run->grid->dim && body >= 0; a++) for (f = o->faces->first[a]; f < o->faces->first[a + 1]; f++) {
-            const long long below = fsi__co_below(run->grid, o->faces->entry[f], a);
-            if (flow->cell[o->faces->entry[f]] == FSI_CELL_LIQUID || (below >= 0 && flow->cell[below] == FSI_CELL_LIQUID))
-                FSI__TRY(fsi__co_add_body_face(c, o, f, a, body));
+    for (k = 0; k < fsi__ls_solids(c->liquid) && c->sh->bodies > 0; k++) {
+        const fsi__ls_solid o = fsi__ls_solid_of(c->liquid, k);
+        const int body = fsi__co_shared_body(c, k), *first = o.faces->first;
+        for (a = 0; a < c->liquid->grid->dim && body >= 0; a++) for (f = first[a]; f < first[a + 1]; f++) {
+            const int e = o.faces->entry[f];
+            const long long below = fsi__co_below(c->liquid->grid, e, a);
+            if (flow->cell[e] == FSI_CELL_LIQUID || (below >= 0 && flow->cell[below] == FSI_CELL_LIQUID))
+                FSI__TRY(fsi__co_add_body_face(c, &o, f, a, body));
         }
     }
     if (c->faces > before) qsort(c->face, (size_t)c->faces, sizeof *c->face, fsi__co_compare_faces); /* by axes */
@@ -1473,7 +1495,7 @@ static fsi_status fsi__co_collect_bodies(fsi__co_impl *c, const fsi__ls_run *run
 }
 
 /* All faces that move with the solid. */
-static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi__ls_run *run, const fsi_pressure_flow *flow)
+static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi_pressure_flow *flow)
 {
     int k, end;
     c->touches = c->faces = c->shares = 0;
@@ -1494,21 +1516,22 @@ static fsi_status fsi__co_collect_faces(fsi__co_impl *c, const fsi__ls_run *run,
         f->touch_end = end;
         f->axis = c->touch[k].axis;
         f->entry = c->touch[k].entry;
-        f->label = run->m->trial_label[flow->cell[f->entry] == FSI_CELL_LIQUID ? (long long)f->entry : fsi__co_below(run->grid, f->entry, f->axis)];
-        if (f->label >= run->m->trial.count) f->label = -1;
+        f->label = c->ls->trial_label[flow->cell[f->entry] == FSI_CELL_LIQUID ? (long long)f->entry
+            : fsi__co_below(c->liquid->grid, f->entry, f->axis)];
+        if (f->label >= c->ls->parts) f->label = -1;
         f->before = (double)flow->u[f->axis]->value[f->entry];
         fsi__co_weigh_touches(c, k, end);
         fsi__co_direct_face(c, flow, f, k, end);
         fsi__co_fill_face(c, flow->phi, f);
         FSI__TRY(fsi__co_weigh_face(c, f, k, end));
     }
-    if (fsi__co_exchanges(c)) FSI__TRY(fsi__co_balance_masses(c, run, flow));
+    if (fsi__co_exchanges(c)) FSI__TRY(fsi__co_balance_masses(c, flow));
     for (k = 0; k < c->faces; k++) {
         fsi__co_face *f = &c->face[k];
         const double skin = (flow->cell[f->entry] == FSI_CELL_LIQUID ? 1 : -1) * f->skin * c->volume / c->dx * c->sh->h;
         f->push = f->mass * (f->before - f->base) + (flow->surface_pressure ? skin : 0);
     }
-    return fsi__co_collect_bodies(c, run, flow);
+    return fsi__co_collect_bodies(c, flow);
 }
 
 /* W v of a face, without its base. */
@@ -1579,7 +1602,8 @@ static fsi_status fsi__co_lay_inertia(fsi__co_impl *c)
     int k, i, j, e, at;
     c->keys = 0;
     for (k = 0; k < c->faces; k++) for (i = c->face[k].body < 0 ? c->face[k].first : c->face[k].end; i < c->face[k].end; i++) for (j = i + 1; j < c->face[k].end; j++)
-        if (fsi__sh_entry(a, c->share[i].node, c->share[j].node) < 0) FSI__TRY(fsi__co_add_key(c, c->share[i].node, c->share[j].node));
+        if (fsi__sh_entry(a, c->share[i].node, c->share[j].node) < 0)
+            FSI__TRY(fsi__co_add_key(c, c->share[i].node, c->share[j].node));
     fsi__co_unique_keys(c);
     FSI__TRY(fsi__co_room(c, a->rows, a->start[a->rows] + c->keys, a->start[a->rows]));
     for (k = at = e = 0; k < a->rows; k++) {
@@ -1659,7 +1683,8 @@ static fsi_status fsi__co_predict(fsi__co_impl *c)
     fsi__sh_node_velocities(c->step, c->v);
     if (c->ended) FSI__TRY(fsi_csr_multiply(c->context, c->sh->matrix, c->v, c->right));
     for (i = 0; i < n; i++) c->right[i] = h2 * c->right[i] - c->sh->h * c->sh->gradient[i];
-    for (i = 0; i < (c->ended ? 3 * c->sh->vertices : n); i++) c->right[i] += c->given[i]; /* of bodies it is in what they aim at then */
+    /* of bodies it is in what they aim at then */
+    for (i = 0; i < (c->ended ? 3 * c->sh->vertices : n); i++) c->right[i] += c->given[i];
     for (k = 0; k < c->faces; k++) fsi__co_push_face(c, &c->face[k], c->face[k].push, 0, c->right);
     fsi__co_hold(c);
     memcpy(c->load, c->right, (size_t)n * sizeof(double));
@@ -1750,7 +1775,7 @@ static fsi_status fsi__co_make_solid(fsi__co_impl *c, fsi__co_columns *columns, 
 static double fsi__co_press(const fsi__co_impl *c, const fsi_field *pressure, const unsigned char *cell,
     const fsi__co_face *f)
 {
-    const fsi__ls_impl *m = c->ls;
+    const fsi__ls_view *m = c->ls;
     const long long below = fsi__co_below(c->liquid->grid, f->entry, f->axis);
     const long long liquid = cell[f->entry] == FSI_CELL_LIQUID ? (long long)f->entry : below;
     const double first = (double)m->trial_pressure->value[liquid];
@@ -1833,7 +1858,8 @@ static fsi_status fsi__co_take_velocities(fsi__co_impl *c, const fsi__co_columns
         sum[i % 3] += c->right[i] - c->load[i];
         whole += fabs(c->load[i]);
     }
-    for (i = 0; i < 3 * c->sh->vertices; i++) whole += fabs(c->load[i]); /* of less than a share of it rounding is all */
+    /* of less than a share of it rounding is all */
+    for (i = 0; i < 3 * c->sh->vertices; i++) whole += fabs(c->load[i]);
     if (exchanged > 1e-7 * whole) c->stats.momentum_error = fmax(c->stats.momentum_error, sqrt(fsi__sh_dot(sum, sum)) / exchanged);
     return FSI_OK;
 }
@@ -1876,11 +1902,11 @@ static fsi_status fsi__co_keep_held(fsi__co_impl *c)
 }
 
 /* The liquid's solids without those that are the shell's too, which it answers for if there are faces; back: what the projection left in them. Returns how many. */
-static int fsi__co_pick_solids(fsi__co_impl *c, const fsi__ls_run *run, fsi_pressure_solid *solids, int count, int back)
+static int fsi__co_pick_solids(fsi__co_impl *c, fsi_pressure_solid *solids, int count, int back)
 {
     int k, to = 0;
     for (k = 0; k < count; k++) {
-        if (c->faces > 0 && fsi__co_shared_body(c, &run->m->obstacle[k]) >= 0) continue;
+        if (c->faces > 0 && fsi__co_shared_body(c, k) >= 0) continue;
         if (back) solids[k] = c->solid[to++];
         else c->solid[to++] = solids[k];
     }
@@ -1909,60 +1935,53 @@ static void fsi__co_report_body(const fsi__co_impl *c, const fsi__co_columns *co
 }
 
 /* What the liquid carries along for such a body (time_order 2) came since positions were found. */
-static void fsi__co_read_bodies(fsi__co_impl *c, const fsi__ls_run *run, const fsi_pressure_solid *solids)
+static void fsi__co_read_bodies(fsi__co_impl *c, const fsi_pressure_solid *solids)
 {
     int k;
-    for (k = 0; k < run->m->obstacle_count && c->ended; k++) {
-        const int body = fsi__co_shared_body(c, &run->m->obstacle[k]);
+    for (k = 0; k < fsi__ls_solids(c->liquid) && c->ended; k++) {
+        const int body = fsi__co_shared_body(c, k);
         if (body < 0) continue;
         fsi__sh_set_body_velocity(c->step, body, solids[k].linear, solids[k].angular);
     }
 }
 
-static fsi_status fsi__co_project(void *user, fsi__ls_run *run, fsi_pressure_flow *flow)
+static fsi_status fsi__co_project(fsi__co_impl *c, fsi_pressure_flow *flow)
 {
-    fsi__co_impl *c = (fsi__co_impl *)user;
-    const fsi_grid *g = run->grid;
+    const fsi_grid *g = c->liquid->grid;
     const size_t bytes = (size_t)g->block_count * (size_t)g->block_cells * sizeof(fsi_real);
     fsi_pressure_solid *solids = flow->solids;
     const int count = flow->solid_count;
     fsi__co_columns columns;
     int pass, a, others, released = 1;
-    FSI__CO_LOOK(c, FSI__CO_PROJECTS, flow);
-    fsi__co_read_bodies(c, run, solids);
-    FSI__TRY(fsi__co_collect_faces(c, run, flow));
+    fsi__co_read_bodies(c, solids);
+    FSI__TRY(fsi__co_collect_faces(c, flow));
     if (!c->ended && c->s->desc.correction == FSI_COUPLE_PAPER) FSI__TRY(fsi__co_keep_held(c));
-    if (!c->ended && c->faces == 0) {
-        FSI__TRY(fsi_pressure_project(run->m->solver, flow));
-        FSI__CO_LOOK(c, FSI__CO_PROJECTED, flow);
-        return FSI_OK;
-    }
+    if (!c->ended && c->faces == 0) return fsi_pressure_project(c->ls->solver, flow);
     if (!c->ended && fsi__co_exchanges(c)) FSI__TRY(fsi__co_weigh_start(c));
     if (fsi__co_exchanges(c)) FSI__TRY(fsi__co_lay_inertia(c));
     FSI__TRY(fsi__co_lay_columns(c, &c->columns, &columns));
     FSI__TRY(fsi__co_more(c, &c->solid, sizeof *c->solid, 0, &c->solid_capacity, count + 1));
-    for (a = 0; a < g->dim; a++) memcpy(run->m->next_u[a]->value, flow->u[a]->value, bytes);
+    for (a = 0; a < g->dim; a++) memcpy(c->ls->next_u[a]->value, flow->u[a]->value, bytes);
     flow->solids = c->solid;
     for (pass = 0; pass < 4 && released > 0; pass++) {
-        for (a = 0; a < g->dim && pass > 0; a++) memcpy(flow->u[a]->value, run->m->next_u[a]->value, bytes);
-        others = fsi__co_pick_solids(c, run, solids, count, 0);
+        for (a = 0; a < g->dim && pass > 0; a++) memcpy(flow->u[a]->value, c->ls->next_u[a]->value, bytes);
+        others = fsi__co_pick_solids(c, solids, count, 0);
         FSI__TRY(fsi__co_make_solid(c, &columns, &c->solid[others]));
         flow->solid_count = c->faces > 0 ? others + 1 : others;
-        FSI__TRY(fsi_pressure_project(run->m->solver, flow));
+        FSI__TRY(fsi_pressure_project(c->ls->solver, flow));
         c->stats.faces = c->faces;
         released = pass < 3 ? fsi__co_release(c, flow->cell, flow->pressure) : 0;
         c->stats.released += c->ended ? released : 0;
     }
     FSI__TRY(fsi__co_take_velocities(c, &columns));
     if (c->ended) FSI__TRY(fsi__sh_check(c->step));
-    fsi__co_pick_solids(c, run, solids, count, 1);
+    fsi__co_pick_solids(c, solids, count, 1);
     for (a = 0; a < count && c->faces > 0; a++) {
-        const int body = fsi__co_shared_body(c, &run->m->obstacle[a]);
+        const int body = fsi__co_shared_body(c, a);
         if (body >= 0) fsi__co_report_body(c, &columns, body, &solids[a]);
     }
     flow->solids = solids;
     flow->solid_count = count;
-    FSI__CO_LOOK(c, FSI__CO_PROJECTED, flow);
     return FSI_OK;
 }
 
@@ -2037,46 +2056,49 @@ static void fsi__co_rub(fsi__co_impl *c, const fsi__co_face *f, int axis, double
 }
 
 /* The drag of the layer at one face that moves with the solid. */
-static void fsi__co_rub_layer(fsi__co_impl *c, fsi__ls_run *run, const fsi__co_face *f)
+static void fsi__co_rub_layer(fsi__co_impl *c, const fsi__co_face *f)
 {
-    const fsi_real *phi = run->m->trial_phi->value;
-    const double depth = ((double)phi[f->entry] + (double)phi[fsi__co_below(run->grid, f->entry, f->axis)] + c->dx) / 2;
-    const double layer = (double)run->s->desc.viscosity * run->dt * c->volume / (c->dx * c->dx); /* half of mu dt / (dx/2), times a cell's area */
+    const fsi_real *phi = c->ls->trial_phi->value;
+    const double depth = ((double)phi[f->entry] + (double)phi[fsi__co_below(c->liquid->grid, f->entry, f->axis)]
+        + c->dx) / 2;
+    /* half of mu dt / (dx/2), times a cell's area */
+    const double layer = (double)c->liquid->desc.viscosity * c->ls->dt * c->volume / (c->dx * c->dx);
     const double side = c->ls->cell[f->entry] == FSI_CELL_LIQUID ? -1 : 1; /* of the solid, seen from the liquid */
     double n[3] = { 0, 0, 0 }, x[3], weight[8], size;
     int face[8], axis, i, a;
     for (i = f->touch; i < f->touch_end; i++) for (a = 0; a < 3; a++) n[a] += c->touch[i].weight * c->contact[c->touch[i].contact].normal[a];
     if (!(n[f->axis] * side > 0)) for (a = 0; a < 3; a++) n[a] = a == f->axis ? side : 0; /* liquid is on both sides of the solid */
     size = sqrt(fsi__sh_dot(n, n));
-    fsi__sh_from(fsi__ls_entry_position(run->grid, (fsi_grid_place)(FSI_FACES_X + f->axis), f->entry), x);
+    fsi__sh_from(fsi__ls_entry_position(c->liquid->grid, (fsi_grid_place)(FSI_FACES_X + f->axis), f->entry), x);
     for (a = 0; a < 3; a++) x[a] -= depth * n[a] / size;
-    for (axis = 0; axis < run->grid->dim; axis++) {
+    for (axis = 0; axis < c->liquid->grid->dim; axis++) {
         const int count = fsi__co_faces_around(c, x, axis, face, weight);
-        for (i = 0; i < count; i++) fsi__co_rub(c, f, axis, layer * fabs(n[f->axis]) / size * weight[i], &run->m->trial_u[axis]->value[face[i]]);
+        for (i = 0; i < count; i++)
+            fsi__co_rub(c, f, axis, layer * fabs(n[f->axis]) / size * weight[i], &c->ls->trial_u[axis]->value[face[i]]);
     }
 }
 
 /* The drag of the whole layer. The liquid's velocities of the trial change, and c->v, which is that of the last projection. */
-static void fsi__co_drag(void *user, fsi__ls_run *run)
+static void fsi__co_drag(fsi__co_impl *c)
 {
-    fsi__co_impl *c = (fsi__co_impl *)user;
     int k;
     if (c->s->desc.slip || !fsi__co_exchanges(c)) return;
-    for (k = 0; k < c->faces; k++) if (c->face[k].body < 0) fsi__co_rub_layer(c, run, &c->face[k]); /* to obstacles it sticks by itself */
-    for (k = c->faces - 1; k >= 0; k--) if (c->face[k].body < 0) fsi__co_rub_layer(c, run, &c->face[k]);
+    /* to obstacles it sticks by itself */
+    for (k = 0; k < c->faces; k++) if (c->face[k].body < 0) fsi__co_rub_layer(c, &c->face[k]);
+    for (k = c->faces - 1; k >= 0; k--) if (c->face[k].body < 0) fsi__co_rub_layer(c, &c->face[k]);
 }
 
 /* How much the surface beside a wet cell lies on the solid: 1 where phi grows towards it, 0 where it turns away by 40 degrees. */
-static double fsi__co_lies(const fsi__co_impl *c, const fsi__ls_run *run, const fsi__co_face *f, int wet)
+static double fsi__co_lies(const fsi__co_impl *c, const fsi__co_face *f, int wet)
 {
-    const fsi_real *phi = run->m->trial_phi->value;
+    const fsi_real *phi = c->ls->trial_phi->value;
     double n[3] = { 0, 0, 0 }, g[3] = { 0, 0, 0 }, size;
     int j, a;
     for (j = f->touch; j < f->touch_end; j++) for (a = 0; a < 3; a++) n[a] += c->touch[j].weight * c->contact[c->touch[j].contact].normal[a];
-    for (a = 0; a < run->grid->dim; a++) {
+    for (a = 0; a < c->liquid->grid->dim; a++) {
         long long lo, hi;
-        if (!fsi__ls_neighbor(run, wet, 2 * a, &lo)) lo = wet; /* a wall of the box: it goes on as it is */
-        if (!fsi__ls_neighbor(run, wet, 2 * a + 1, &hi)) hi = wet;
+        if (!fsi__ls_neighbor(c->run, wet, 2 * a, &lo)) lo = wet; /* a wall of the box: it goes on as it is */
+        if (!fsi__ls_neighbor(c->run, wet, 2 * a + 1, &hi)) hi = wet;
         g[a] = ((double)phi[hi] - (double)phi[lo]) * (lo == wet || hi == wet ? 2 : 1);
     }
     size = sqrt(fsi__sh_dot(n, n) * fsi__sh_dot(g, g));
@@ -2086,11 +2108,10 @@ static double fsi__co_lies(const fsi__co_impl *c, const fsi__ls_run *run, const 
 /* The surface that lies on the solid at rest goes with it, where the first projection closed its faces: advected, it would go with what flows a part of a cell above them,
    and creep (1e-3 of rho g H V in 15 s on a sprung chain; 1e-7 so). Not so where liquid goes past the solid by more than a tenth of a cell in the substep, and
    what is two cells thick or less, whose phi tells of its other side too. */
-static void fsi__co_ride(void *user, fsi__ls_run *run)
+static void fsi__co_ride(fsi__co_impl *c)
 {
-    const fsi__co_impl *c = (const fsi__co_impl *)user;
-    const fsi_grid *g = run->grid;
-    const fsi_real *phi = run->m->trial_phi->value;
+    const fsi_grid *g = c->liquid->grid;
+    const fsi_real *phi = c->ls->trial_phi->value;
     int k, i, a, part;
     for (k = 0; k < c->faces; k++) {
         const fsi__co_face *f = &c->face[k];
@@ -2099,25 +2120,24 @@ static void fsi__co_ride(void *user, fsi__ls_run *run)
         const long long wet = up ? f->entry : below, dry = up ? below : f->entry;
         double way[3] = { 0, 0, 0 }, past[3], ride;
         long long beyond;
-        if (f->body >= 0 || !fsi__ls_neighbor(run, (int)wet, 2 * f->axis + up, &beyond)) continue;
-        for (i = f->first; i < f->end; i++) for (a = 0; a < 3; a++) way[a] += c->share[i].weight * c->v[3 * c->share[i].node + a] * run->dt;
-        fsi__sh_from(fsi_grid_sample_velocity(run->m->trial_u, fsi__ls_entry_position(g, FSI_CELLS, (int)wet)), past);
-        for (a = 0; a < 3; a++) past[a] = past[a] * run->dt - way[a];
+        if (f->body >= 0 || !fsi__ls_neighbor(c->run, (int)wet, 2 * f->axis + up, &beyond)) continue;
+        for (i = f->first; i < f->end; i++) for (a = 0; a < 3; a++)
+            way[a] += c->share[i].weight * c->v[3 * c->share[i].node + a] * c->ls->dt;
+        fsi__sh_from(fsi_grid_sample_velocity(c->ls->trial_u, fsi__ls_entry_position(g, FSI_CELLS, (int)wet)), past);
+        for (a = 0; a < 3; a++) past[a] = past[a] * c->ls->dt - way[a];
         ride = fmin(1, 2 - 20 * sqrt(fsi__sh_dot(past, past)) / c->dx);
         ride = fmin(ride, 2.5 * ((double)(phi[wet] - phi[beyond]) / c->dx - 0.5));
-        if (ride > 0) ride *= fsi__co_lies(c, run, f, (int)wet);
+        if (ride > 0) ride *= fsi__co_lies(c, f, (int)wet);
         for (part = 0; part < 2 && ride > 0; part++) {
             const long long e = part ? wet : dry;
             const fsi_vec3 from = fsi_v3_sub(fsi__ls_entry_position(g, FSI_CELLS, (int)e), fsi__sh_to(way));
-            fsi_real *to = &run->m->next_phi->value[e];
-            *to += (fsi_real)(ride * ((double)fsi_grid_sample_linear(run->m->trial_phi, from) - (double)*to));
+            fsi_real *to = &c->ls->next_phi->value[e];
+            *to += (fsi_real)(ride * ((double)fsi_grid_sample_linear(c->ls->trial_phi, from) - (double)*to));
         }
     }
 }
 
 /* ---- >>step ------------------------------------------------------------------------------------------------------ */
-
-static double fsi__co_speed(void *user) { return fsi__sh_fastest(((const fsi__co_impl *)user)->step); }
 
 /* Samples at which there is liquid where the substep begins. One that is nearer than the range has its barrier begin where it
    is, but no nearer than this share of the range: pushed off, liquid at rest would rise without velocities that know. */
@@ -2148,7 +2168,8 @@ static fsi_status fsi__co_find_touching(fsi__co_impl *c, const fsi_field *phi)
         fsi__co_place(&c->sample[k], c->sh->next_x, t.x);
         if (fsi__co_begin_past(c, phi, k, t.x)) continue;
         t.d = fsi__co_distance_in(c, phi, t.x, t.gradient);
-        if (!(t.d < fsi__co_touching(c)) || (t.d <= -c->dx && k >= c->sh->vertices)) continue; /* those will be left out */
+        /* those will be left out */
+        if (!(t.d < fsi__co_touching(c)) || (t.d <= -c->dx && k >= c->sh->vertices)) continue;
         c->sample[k].range = fmax(FSI__CO_NARROW * c->range, fmin(c->range, t.d));
         FSI__TRY(fsi__co_more(c, &c->contact, sizeof *c->contact, c->contacts, &c->contact_capacity, c->contacts + 1));
         c->contact[c->contacts++] = t;
@@ -2158,49 +2179,47 @@ static fsi_status fsi__co_find_touching(fsi__co_impl *c, const fsi_field *phi)
 
 /* The liquid's obstacles have the velocities, and when a substep begins the places, that contacts let their bodies have. Not earlier: the pieces of liquid are those that
    the places before have parted. */
-static void fsi__co_move_bodies(const fsi__co_impl *c, fsi__ls_run *run, int begins)
+static void fsi__co_move_bodies(const fsi__co_impl *c, int begins)
 {
     int k;
-    for (k = 0; k < run->m->obstacle_count; k++) {
-        fsi__ls_obstacle *o = &run->m->obstacle[k];
-        const int i = fsi__co_shared_body(c, o);
+    for (k = 0; k < fsi__ls_solids(c->liquid); k++) {
+        const int i = fsi__co_shared_body(c, k);
         const fsi__sh_body *b = i < 0 ? NULL : &c->sh->body[i];
+        fsi_pose pose;
         if (!b) continue;
-        o->work.velocity = o->work.new_velocity = fsi__sh_to(b->velocity);
-        o->work.angular_velocity = o->work.new_angular_velocity = fsi__sh_to(b->spin);
-        if (!begins) continue;
-        o->work.pose.position = fsi__sh_to(b->center);
-        o->work.pose.orientation = b->turn;
-        fsi__ls_stand(run->m, o, run->done);
+        pose.position = fsi__sh_to(b->center);
+        pose.orientation = b->turn;
+        fsi__ls_set_body(c->run, k, fsi__sh_to(b->velocity), fsi__sh_to(b->spin), begins ? &pose : NULL);
     }
 }
 
-static fsi_status fsi__co_begin(void *user, fsi__ls_run *run)
+/* A substep begins: the shell's too; samples, and which of them are at the liquid. */
+static fsi_status fsi__co_begin(fsi__co_impl *c)
 {
-    fsi__co_impl *c = (fsi__co_impl *)user;
-    if (run->stats.substeps > 0) fsi__co_move_bodies(c, run, 1);
-    memcpy(c->start->value, run->m->trial_phi->value, (size_t)run->grid->block_count * (size_t)run->grid->block_cells * sizeof(fsi_real));
-    c->margin = 32 * c->dx + 4 * run->dt * fsi__co_speed(c);
+    if (c->ls->substeps > 0) fsi__co_move_bodies(c, 1);
+    memcpy(c->start->value, c->ls->trial_phi->value,
+        (size_t)c->liquid->grid->block_count * (size_t)c->liquid->grid->block_cells * sizeof(fsi_real));
+    c->margin = 32 * c->dx + 4 * c->ls->dt * fsi__sh_fastest(c->step);
     c->weighed = c->ended = c->pushed = 0;
     memset(c->given, 0, 3 * (size_t)c->sh->nodes * sizeof *c->given);
-    FSI__TRY(fsi__sh_predict(c->step, run->dt, run->dt / c->dt, run->done));
+    FSI__TRY(fsi__sh_predict(c->step, c->ls->dt, c->ls->dt / c->dt, c->ls->done));
     FSI__TRY(fsi__co_make_samples(c, c->sh->next_x));
     c->stats.samples = c->samples;
     FSI__TRY(fsi__co_check_adhesion(c, "fsi_couple_step"));
-    return fsi__co_find_touching(c, run->m->trial_phi);
+    return fsi__co_find_touching(c, c->ls->trial_phi);
 }
 
-/* Air cells beside liquid get no divergence (fsi__ls_mark_shore). Near the solid, what cannot pass it would be sent along it, faster, be taken up by the liquid in the
-   next substep, and grow: so there no face gets faster than those of its cell were. */
-static void fsi__co_bound_shore(void *user, fsi__ls_run *run)
+/* Air cells beside liquid get no divergence (fsi__ls_finish_projection). Near the solid, what cannot pass it would be
+   sent along it, faster, be taken up by the liquid in the next substep, and grow: so there no face gets faster than
+   those of its cell were. */
+static void fsi__co_bound_shore(fsi__co_impl *c)
 {
-    const fsi__co_impl *c = (const fsi__co_impl *)user;
-    const fsi_grid *g = run->grid;
+    const fsi_grid *g = c->liquid->grid;
     int k, a, i[3], lo[3] = { 0, 0, 0 }, hi[3] = { 0, 0, 0 };
     for (k = 0; k < c->samples; k++) {
         double x[3], local[3];
         fsi__co_place(&c->sample[k], c->sh->next_x, x);
-        if ((double)fsi_grid_sample_linear(run->m->trial_phi, fsi__sh_to(x)) > 3 * c->dx) continue;
+        if ((double)fsi_grid_sample_linear(c->ls->trial_phi, fsi__sh_to(x)) > 3 * c->dx) continue;
         fsi__co_local(c, x, local);
         if (fsi__co_is_out(c, local)) continue;
         for (a = 0; a < g->dim; a++) {
@@ -2209,43 +2228,44 @@ static void fsi__co_bound_shore(void *user, fsi__ls_run *run)
         }
         for (i[2] = lo[2]; i[2] <= hi[2]; i[2]++) for (i[1] = lo[1]; i[1] <= hi[1]; i[1]++) for (i[0] = lo[0]; i[0] <= hi[0]; i[0]++) {
             const long long e = fsi_grid_entry(g, i[0], i[1], i[2]);
-            if (e >= 0 && run->m->shore[e]) run->m->shore[e] = 2;
+            if (e >= 0 && c->ls->shore[e]) c->ls->shore[e] = 2;
         }
     }
 }
 
 /* Unknowns and constraints of the liquid: its band. */
-static fsi_status fsi__co_collect(fsi__co_impl *c, fsi__ls_run *run)
+static fsi_status fsi__co_collect(fsi__co_impl *c)
 {
-    fsi__ls_impl *m = run->m;
-    const int entries = run->grid->block_count * run->grid->block_cells;
+    const int entries = c->liquid->grid->block_count * c->liquid->grid->block_cells;
     int i;
-    FSI__TRY(fsi__ls_collect_band(run));
-    fsi__ls_sum(run);
-    fsi__ls_spare_nozzles(run);
-    fsi__ls_find_missing(run, 1);
+    FSI__TRY(fsi__ls_open_volumes(c->run));
     FSI__TRY(fsi__co_more(c, &c->map, sizeof(int), 0, &c->map_room, entries));
     for (i = 0; i < entries; i++) c->map[i] = -1;
     c->moved_before = 0;
     c->cells = c->ever_listed = c->listed = c->contacts = 0;
-    for (i = 0; i < m->next.first[m->next.count]; i++) if (m->band[i].weight > 0.05) FSI__TRY(fsi__co_add_cell(c, m->band[i].entry, m->next_label[m->band[i].entry], m->band[i].weight));
-    FSI__TRY(fsi__co_more(c, &c->part, sizeof *c->part, 0, &c->part_capacity, m->next.count + 1));
-    c->parts = m->next.count;
+    for (i = 0; i < fsi__ls_band(c->run); i++) {
+        double weight;
+        const int entry = fsi__ls_band_cell(c->run, i, &weight);
+        if (weight > 0.05) FSI__TRY(fsi__co_add_cell(c, entry, c->ls->next_label[entry], weight));
+    }
+    c->parts = c->ls->next_parts;
+    FSI__TRY(fsi__co_more(c, &c->part, sizeof *c->part, 0, &c->part_capacity, c->parts + 1));
     memset(c->part, 0, ((size_t)c->parts + 1) * sizeof *c->part);
     for (i = 0; i < c->parts; i++) {
-        c->part[i].volume = m->next.fix[i].volume;
+        const fsi__ls_part part = fsi__ls_part_of(c->run, i);
+        c->part[i].missing = part.missing;
+        c->part[i].volume = part.volume;
     }
     return FSI_OK;
 }
 
 /* The barrier bends phi near the solid: what marching sees of it then is another volume than the sum that was held. So what is missing now is given to
    where nothing touches, at most what a substep may move. */
-static fsi_status fsi__co_remeasure(fsi__co_impl *c, fsi__ls_run *run)
+static fsi_status fsi__co_remeasure(fsi__co_impl *c)
 {
-    fsi__ls_impl *m = run->m;
     int i;
-    for (i = 0; i < c->cells; i++) m->next_phi->value[c->cell[i].entry] = (fsi_real)c->cell[i].value;
-    FSI__TRY(fsi_grid_volumes(m->next_phi, m->next_label, m->next.count, NULL, fsi__ls_psi(m), m->next.shape));
+    for (i = 0; i < c->cells; i++) c->ls->next_phi->value[c->cell[i].entry] = (fsi_real)c->cell[i].value;
+    FSI__TRY(fsi__ls_remeasure(c->run));
     for (i = 0; i < c->parts; i++) c->part[i].jj = 0;
     for (i = 0; i < c->cells; i++) {
         const fsi__co_cell *p = &c->cell[i];
@@ -2253,9 +2273,11 @@ static fsi_status fsi__co_remeasure(fsi__co_impl *c, fsi__ls_run *run)
         if (p->component >= 0) c->part[p->component].jj += p->weight * slope * slope;
     }
     for (i = 0; i < c->parts; i++) {
-        const double area = m->next.shape[i].area, most = 0.2 * c->dx * area, missing = fmax(-most, fmin(most, m->next.target[i] - m->next.shape[i].volume));
+        const fsi__ls_part part = fsi__ls_part_of(c->run, i);
+        const double area = part.area, most = 0.2 * c->dx * area,
+            missing = fmax(-most, fmin(most, part.target - part.measured));
         const double share = area > 0 ? 2 * c->part[i].jj * c->volume / (c->dx * area) : 1;
-        if (!m->next.fix[i].spent) m->next.fix[i].missing += missing / c->volume * fmin(1, share);
+        if (!part.spent) c->part[i].missing += missing / c->volume * fmin(1, share);
     }
     fsi__co_repair(c);
     return FSI_OK;
@@ -2321,31 +2343,31 @@ static void fsi__co_push_past(fsi__co_impl *c, const fsi__co_contact *t)
 }
 
 /* Distances at the end; the level set becomes what was found. */
-static fsi_status fsi__co_take(fsi__co_impl *c, fsi__ls_run *run)
+static fsi_status fsi__co_take(fsi__co_impl *c)
 {
+    double off = 0;
     int i;
     for (i = 0; i < c->cells; i++) c->cell[i].step = 0;
     FSI__TRY(fsi__co_list_stretched(c));
     FSI__TRY(fsi__co_free_samples(c));
     fsi__co_repair(c);
-    FSI__TRY(fsi__co_remeasure(c, run));
+    FSI__TRY(fsi__co_remeasure(c));
     for (i = 0; i < c->contacts; i++) {
         fsi__co_contact *t = &c->contact[i];
         fsi__co_measure(c, t);
-        if (!(t->d > 0) && t->sample < c->sh->vertices) return fsi__fail(c->context, FSI_ERROR_CONVERGENCE, "fsi_couple_step", t->sample, t->d, "vertex %d could not be kept out of the liquid: phi is %g there", t->sample, t->d);
+        if (!(t->d > 0) && t->sample < c->sh->vertices)
+            return fsi__fail(c->context, FSI_ERROR_CONVERGENCE, "fsi_couple_step", t->sample, t->d,
+                "vertex %d could not be kept out of the liquid: phi is %g there", t->sample, t->d);
         c->stats.min_distance = fmin(c->stats.min_distance, t->d);
         c->stats.contacts += t->d < c->range;
         fsi__co_push_past(c, t);
     }
     for (i = 0; i < c->parts; i++) {
         const double volume = c->part[i].volume, error = volume > 0 ? fabs(c->part[i].h) / volume : 0;
-        if (error > run->stats.smoothed_error) run->stats.smoothed_error = error;
+        if (error > off) off = error;
     }
-    for (i = 0; i < c->cells; i++) {
-        run->flipped += (c->cell[i].value < 0) != (c->cell[i].target < 0);
-        c->ls->shore[c->cell[i].entry] |= c->cell[i].target < 0; /* where droplets are of what vanishes here */
-        c->ls->next_phi->value[c->cell[i].entry] = (fsi_real)c->cell[i].value;
-    }
+    fsi__ls_note_volumes(c->run, off, c->sh->newton - c->newton);
+    for (i = 0; i < c->cells; i++) fsi__ls_put_phi(c->run, c->cell[i].entry, c->cell[i].target, c->cell[i].value);
     return FSI_OK;
 }
 
@@ -2367,27 +2389,25 @@ static fsi_status fsi__co_feel_push(fsi__co_impl *c)
     return FSI_OK;
 }
 
-static fsi_status fsi__co_settle(void *user, fsi__ls_run *run)
+static fsi_status fsi__co_settle(fsi__co_impl *c)
 {
-    fsi__co_impl *c = (fsi__co_impl *)user;
-    const int newton = c->sh->newton;
     const double clock = fsi__now(c->context);
-    FSI__TRY(fsi__co_collect(c, run));
-    c->inertia = c->density * c->volume / (run->dt * run->dt);
+    c->newton = c->sh->newton;
+    FSI__TRY(fsi__co_collect(c));
+    c->inertia = c->density * c->volume / (c->ls->dt * c->ls->dt);
     c->stiffness = (double)c->s->desc.stiffness * c->inertia * c->range * c->range;
     c->stats.contacts = 0;
     c->ended = 1;
     fsi__sh_push_bodies(c->step, c->given + 3 * (size_t)c->sh->first_body); /* what projections gave to bodies */
     FSI__TRY(fsi__co_newton(c));
     FSI__TRY(fsi__sh_accept(c->step));
-    fsi__co_move_bodies(c, run, 0);
+    fsi__co_move_bodies(c, 0);
     if (c->s->desc.correction == FSI_COUPLE_MOMENTUM) FSI__TRY(fsi__sh_weigh(c->step));
     else FSI__TRY(fsi__co_feel_push(c));
     if (!c->listed) FSI__TRY(fsi__co_list(c, c->sh->next_x, 2 * c->dx));
-    FSI__TRY(fsi__co_take(c, run));
-    c->stats.newton += c->sh->newton - newton;
+    FSI__TRY(fsi__co_take(c));
+    c->stats.newton += c->sh->newton - c->newton;
     c->stats.seconds_newton += fsi__now(c->context) - clock;
-    run->stats.volume_iterations += c->sh->newton - newton;
     return FSI_OK;
 }
 
@@ -2424,30 +2444,35 @@ static int fsi__co_carve_element(const fsi__co_impl *c, fsi_field *phi, fsi_pair
 }
 
 /* Takes away the liquid beside the solid; components have the volume that is left. */
-static fsi_status fsi__co_carve(fsi__co_impl *c, fsi__ls_run *run)
+static fsi_status fsi__co_carve(fsi__co_impl *c, double *share)
 {
-    fsi__ls_impl *m = run->m;
     const fsi__sh_view *p = c->sh;
     int k, lost = 0;
-    double before;
-    FSI__TRY(fsi__ls_begin(run));
-    before = fsi__ls_sum_targets(&m->trial);
-    memcpy(m->next_phi->value, m->trial_phi->value, (size_t)run->grid->block_count * (size_t)run->grid->block_cells * sizeof(fsi_real));
-    for (k = 0; k < p->triangles; k++) lost += fsi__co_carve_element(c, m->next_phi, FSI_POINT_TRIANGLE, p->triangle + 3 * k);
-    for (k = 0; k < p->segments; k++) lost += fsi__co_carve_element(c, m->next_phi, FSI_POINT_EDGE, p->segment + 2 * k);
-    for (k = 0; k < p->points; k++) lost += fsi__co_carve_element(c, m->next_phi, FSI_POINT_POINT, p->point + k);
-    if (lost > 0) FSI__TRY(fsi_grid_redistance(m->next_phi, FSI__LS_BAND, m->next_phi));
-    FSI__TRY(fsi__ls_make_blocks(run, 1));
-    FSI__TRY(fsi__ls_make_room(run->s, "fsi_couple_create"));
-    FSI__TRY(fsi__ls_relabel(run));
-    FSI__TRY(fsi__ls_fill_targets(run));
-    c->s->carved_volume = lost > 0 ? fmax(0, before - fsi__ls_sum_targets(&m->trial)) : 0;
+    double before, now;
+    for (k = 0; k < p->triangles; k++)
+        lost += fsi__co_carve_element(c, c->ls->next_phi, FSI_POINT_TRIANGLE, p->triangle + 3 * k);
+    for (k = 0; k < p->segments; k++)
+        lost += fsi__co_carve_element(c, c->ls->next_phi, FSI_POINT_EDGE, p->segment + 2 * k);
+    for (k = 0; k < p->points; k++)
+        lost += fsi__co_carve_element(c, c->ls->next_phi, FSI_POINT_POINT, p->point + k);
+    FSI__TRY(fsi__ls_measure_edit(c->run, lost > 0, &before, &now));
+    c->s->carved_volume = lost > 0 ? fmax(0, before - now) : 0;
+    *share = c->s->carved_volume / before;
     if (c->s->carved_volume > (double)c->s->desc.largest_loss * before)
-        return fsi__fail(c->context, FSI_ERROR_LIMIT, "fsi_couple_create", -1, c->s->carved_volume, "the solid stands in liquid: %.3g of its volume would be taken away, largest_loss is %.3g", c->s->carved_volume / before, (double)c->s->desc.largest_loss);
-    fsi__ls_swap_fields(&m->trial_phi, &m->next_phi);
-    FSI__TRY(fsi__ls_find_speed(run));
-    FSI__TRY(fsi__ls_commit(run));
-    if (c->s->carved_volume > 0) fsi__warn(c->context, "fsi_couple_create: the solid stands in liquid: %.3g of its volume was taken away", c->s->carved_volume / before);
+        return fsi__fail(c->context, FSI_ERROR_LIMIT, "fsi_couple_create", -1, c->s->carved_volume,
+            "the solid stands in liquid: %.3g of its volume would be taken away, largest_loss is %.3g",
+            *share, (double)c->s->desc.largest_loss);
+    return FSI_OK;
+}
+
+static fsi_status fsi__co_make_way(fsi__co_impl *c)
+{
+    double share = 0;
+    FSI__TRY(fsi__ls_begin_edit(c->liquid, "fsi_couple_create", &c->run));
+    FSI__TRY(fsi__ls_end_edit(c->run, fsi__co_carve(c, &share)));
+    if (c->s->carved_volume > 0)
+        fsi__warn(c->context,
+            "fsi_couple_create: the solid stands in liquid: %.3g of its volume was taken away", share);
     return FSI_OK;
 }
 
@@ -2464,7 +2489,7 @@ static fsi_status fsi__co_look(fsi__co_impl *c)
     for (k = 0; k < c->samples; k++) {
         double d;
         fsi__co_place(&c->sample[k], c->sh->next_x, x);
-        d = fsi__co_distance_in(c, c->ls->phi, x, NULL);
+        d = fsi__co_distance_in(c, c->liquid->phi, x, NULL);
         c->stats.min_distance = fmin(c->stats.min_distance, d);
         c->stats.contacts += d < c->range;
     }
@@ -2483,14 +2508,16 @@ static fsi_status fsi__co_check_settings(fsi_context *c, const fsi_levelset *liq
 static fsi_status fsi__co_check_together(const fsi__co_impl *c, const char *fn)
 {
     static const char *const text = "the %s was moved by itself while it was coupled: stepped, settled, loaded, or its origin shifted";
-    if (c->ls->moves != c->liquid_moves) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, c->liquid->time, text, "liquid");
-    if (fsi__sh_moves(c->shell) != c->shell_moves) return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, c->shell->time, text, "shell");
+    if (fsi__ls_moves(c->liquid) != c->liquid_moves)
+        return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, c->liquid->time, text, "liquid");
+    if (fsi__sh_moves(c->shell) != c->shell_moves)
+        return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, -1, c->shell->time, text, "shell");
     return FSI_OK;
 }
 
 static void fsi__co_note_moves(fsi__co_impl *c)
 {
-    c->liquid_moves = c->ls->moves;
+    c->liquid_moves = fsi__ls_moves(c->liquid);
     c->shell_moves = fsi__sh_moves(c->shell);
 }
 
@@ -2502,27 +2529,17 @@ static void fsi__co_warn(const fsi__co_impl *c, const fsi_couple_stats *t)
     fsi__warn(c->context, "fsi_couple_step: degraded: %d of %d substeps ended out of balance, %d samples between vertices lie in the liquid", degraded, t->substeps, t->drowned);
 }
 
-/* Who takes part in the liquid's substeps. */
-static void fsi__co_fill_guest(fsi__co_impl *c, fsi__ls_guest *with_liquid)
-{
-    with_liquid->user = c;
-    with_liquid->function = "fsi_couple_step";
-    with_liquid->speed = fsi__co_speed;
-    with_liquid->begin = fsi__co_begin;
-    with_liquid->settle = fsi__co_settle;
-    with_liquid->ride = fsi__co_ride;
-    with_liquid->project = fsi__co_project;
-    with_liquid->bound_shore = fsi__co_bound_shore;
-    with_liquid->drag = fsi__co_drag;
-}
-
 /* Room for what nodes are given, of which bodies have some. PAPER's walls do not give way. */
 static fsi_status fsi__co_make_step_room(fsi__co_impl *c, const char *fn)
 {
     int k;
-    for (k = 0; k < c->ls->obstacle_count && c->s->desc.correction == FSI_COUPLE_PAPER; k++)
-        if (fsi__co_shared_body(c, &c->ls->obstacle[k]) >= 0)
-            return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, c->ls->obstacle[k].id, 0, "the body of the liquid's obstacle %d is COUPLED in liquid and shell: this needs correction MOMENTUM", c->ls->obstacle[k].id);
+    for (k = 0; k < fsi__ls_solids(c->liquid) && c->s->desc.correction == FSI_COUPLE_PAPER; k++)
+        if (fsi__co_shared_body(c, k) >= 0) {
+            const int id = fsi__ls_solid_of(c->liquid, k).id;
+            return fsi__fail(c->context, FSI_ERROR_ARGUMENT, fn, id, 0,
+                "the body of the liquid's obstacle %d is COUPLED in liquid and shell: this needs correction MOMENTUM",
+                id);
+        }
     FSI__TRY(fsi__co_more(c, &c->given, 3 * sizeof(double), 0, &c->given_capacity, c->sh->nodes));
     return fsi__co_more(c, &c->felt, 3 * sizeof(double), 0, &c->felt_capacity, c->sh->nodes);
 }
@@ -2531,14 +2548,96 @@ static fsi_status fsi__co_make_step_room(fsi__co_impl *c, const char *fn)
 static void fsi__co_join_reactions(const fsi__co_impl *c, fsi_real dt)
 {
     int k;
-    for (k = 0; k < c->ls->obstacle_count; k++) {
-        const fsi__ls_obstacle *p = &c->ls->obstacle[k];
-        fsi_body *body = p->desc.body;
+    for (k = 0; k < fsi__ls_solids(c->liquid); k++) {
+        const fsi__ls_solid p = fsi__ls_solid_of(c->liquid, k);
+        fsi_body *body = p.body;
         if (!body || body->mode != FSI_BODY_PRESCRIBED || !fsi__sh_has_body(c->shell, body)) continue;
-        body->impulse = fsi_v3_add(body->impulse, p->impulse);
-        body->angular_impulse = fsi_v3_add(body->angular_impulse, p->spin);
+        body->impulse = fsi_v3_add(body->impulse, p.impulse);
+        body->angular_impulse = fsi_v3_add(body->angular_impulse, p.spin);
         fsi_body_end_step(body, dt);
     }
+}
+
+/* A projection of liquid and solid together. */
+static fsi_status fsi__co_project_both(fsi__co_impl *c, int which)
+{
+    fsi_pressure_flow flow;
+    FSI__TRY(fsi__ls_open_projection(c->run, which, &flow));
+    FSI__CO_LOOK(c, FSI__CO_PROJECTS, &flow);
+    FSI__TRY(fsi__co_project(c, &flow));
+    FSI__CO_LOOK(c, FSI__CO_PROJECTED, &flow);
+    FSI__TRY(fsi__ls_close_projection(c->run));
+    fsi__co_bound_shore(c);
+    fsi__ls_finish_projection(c->run);
+    return FSI_OK;
+}
+
+/* From the trial to the trial: forces, first projection, advection, positions and volumes by one optimisation, last
+   projection. */
+static fsi_status fsi__co_substep(fsi__co_impl *c)
+{
+    FSI__TRY(fsi__co_begin(c));
+    FSI__TRY(fsi__ls_force(c->run));
+    FSI__TRY(fsi__co_project_both(c, FSI__LS_FIRST));
+    if (fsi__ls_smooths(c->run)) {
+        FSI__TRY(fsi__ls_smooth(c->run));
+        FSI__TRY(fsi__co_project_both(c, FSI__LS_AGAIN));
+    }
+    if (c->liquid->desc.viscosity > 0) {
+        fsi__ls_hold_viscous(c->run);
+        fsi__co_drag(c);
+        FSI__TRY(fsi__ls_thicken(c->run));
+        FSI__TRY(fsi__co_project_both(c, FSI__LS_AGAIN));
+    }
+    FSI__TRY(fsi__ls_advect_surface(c->run));
+    fsi__co_ride(c);
+    FSI__TRY(fsi__ls_advect(c->run));
+    FSI__TRY(fsi__ls_follow(c->run));
+    FSI__TRY(fsi__co_settle(c));
+    FSI__TRY(fsi__ls_settle(c->run));
+    FSI__TRY(fsi__ls_regrid(c->run));
+    return fsi__co_project_both(c, FSI__LS_LAST);
+}
+
+static fsi_status fsi__co_substeps(fsi__co_impl *c)
+{
+    while (fsi__ls_left(c->run)) {
+        FSI__TRY(fsi__ls_open(c->run, fsi__sh_fastest(c->step)));
+        FSI__TRY(fsi__co_substep(c));
+        fsi__ls_close(c->run);
+    }
+    return FSI_OK;
+}
+
+/* Both begin, work on scratch, and end. The shell's end is left to fsi__sh_commit. */
+static fsi_status fsi__co_run(fsi__co_impl *c, double dt, const char *fn)
+{
+    FSI__TRY(fsi__sh_begin(c->shell, dt, 1, fn, &c->step));
+    FSI__TRY(fsi__co_make_step_room(c, fn));
+    memset(&c->stats, 0, sizeof c->stats);
+    c->stats.min_distance = (double)c->liquid->phi->background;
+    c->dt = dt;
+    memset(c->felt, 0, 3 * (size_t)c->sh->nodes * sizeof *c->felt);
+    if (!(dt > 0)) FSI__TRY(fsi__co_look(c));
+    FSI__TRY(fsi__ls_begin_step(c->liquid, dt, 1, fn, &c->run));
+    return fsi__ls_end_step(c->run, fsi__co_substeps(c));
+}
+
+/* What others see of the coupling, once liquid and shell have published theirs. */
+static void fsi__co_publish(fsi__co_impl *c)
+{
+    fsi_couple *s = c->s;
+    int i, a;
+    s->time += c->dt;
+    for (i = 0; i < c->sh->vertices; i++)
+        c->public_force[i] = c->dt > 0 ? fsi_v3_scale(fsi__sh_to(c->felt + 3 * (size_t)i), 1 / (fsi_real)c->dt)
+            : fsi_v3(0, 0, 0);
+    for (a = 0; a < 3; a++) c->stats.momentum[a] = s->liquid->stats.momentum[a] + s->shell->stats.momentum[a];
+    c->stats.substeps = s->liquid->stats.substeps;
+    c->stats.degraded = s->shell->stats.degraded + (s->liquid->stats.degraded != 0);
+    c->stats.volume_error = s->liquid->stats.volume_error;
+    c->stats.seconds_pressure = s->liquid->stats.seconds_pressure;
+    s->stats = c->stats;
 }
 
 FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
@@ -2546,9 +2645,7 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
     static const char *const fn = "fsi_couple_step";
     fsi__co_impl *c = fsi__co_of(s);
     const double clock = c ? fsi__now(c->context) : 0;
-    fsi__ls_guest with_liquid;
     fsi_status status;
-    int i, a;
 
     /* all that is asked for */
     if (!c) return FSI_ERROR_COOKIE;
@@ -2556,37 +2653,21 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
     FSI__TRY(fsi__co_check_settings(c->context, s->liquid, s->shell, fn));
     FSI__TRY(fsi__co_check_together(c, fn));
     c->density = (double)s->liquid->desc.density;
-    status = fsi__sh_begin(s->shell, (double)dt, 1, fn, &c->step);
-    if (status == FSI_OK) status = fsi__co_make_step_room(c, fn);
 
-    /* the liquid's substeps, the shell's within them */
-    if (status == FSI_OK) {
-        fsi__co_fill_guest(c, &with_liquid);
-        memset(&c->stats, 0, sizeof c->stats);
-        c->stats.min_distance = (double)c->ls->phi->background;
-        c->dt = (double)dt;
-        memset(c->felt, 0, 3 * (size_t)c->sh->nodes * sizeof *c->felt);
-        if (!(dt > 0)) status = fsi__co_look(c);
-        if (status == FSI_OK) status = fsi__ls_step(s->liquid, dt, &with_liquid);
-    }
+    /* the step; errors of the shell are in its context */
+    status = fsi__co_run(c, (double)dt, fn);
     if (status != FSI_OK) {
-        if (s->shell->context != c->context && s->shell->context->error.status == status) c->context->error = s->shell->context->error;
+        if (s->shell->context != c->context && s->shell->context->error.status == status)
+            c->context->error = s->shell->context->error;
         return status;
     }
 
     /* what others see */
     fsi__sh_commit(c->step);
     if (dt > 0) fsi__co_join_reactions(c, dt);
-    s->time += (double)dt;
     fsi__co_note_moves(c);
-    for (i = 0; i < c->sh->vertices; i++) c->public_force[i] = dt > 0 ? fsi_v3_scale(fsi__sh_to(c->felt + 3 * (size_t)i), 1 / dt) : fsi_v3(0, 0, 0);
-    for (a = 0; a < 3; a++) c->stats.momentum[a] = s->liquid->stats.momentum[a] + s->shell->stats.momentum[a];
-    c->stats.substeps = s->liquid->stats.substeps;
-    c->stats.degraded = s->shell->stats.degraded + (s->liquid->stats.degraded != 0);
-    c->stats.volume_error = s->liquid->stats.volume_error;
-    c->stats.seconds_pressure = s->liquid->stats.seconds_pressure;
-    c->stats.seconds = fsi__now(c->context) - clock;
-    s->stats = c->stats;
+    fsi__co_publish(c);
+    s->stats.seconds = fsi__now(c->context) - clock;
     fsi__co_warn(c, &s->stats);
     return FSI_OK;
 }
@@ -2594,12 +2675,14 @@ FSI_API fsi_status fsi_couple_step(fsi_couple *s, fsi_real dt)
 FSI_API fsi_real fsi_couple_suggest_dt(const fsi_couple *s)
 {
     const fsi__co_impl *c = fsi__co_of(s);
+    const fsi__sh_view *sh;
     double most = 0;
     int i;
     if (!c) return 0;
     for (i = 0; i < s->shell->vertex_count; i++) most = fmax(most, (double)fsi_v3_norm(s->shell->velocity[i]));
-    for (i = 0; i < c->sh->bodies; i++) {
-        const fsi_body *body = c->sh->body[i].body;
+    sh = fsi__sh_view_of(s->shell); /* obstacles may have come or gone since the last step */
+    for (i = 0; i < sh->bodies; i++) {
+        const fsi_body *body = sh->body[i].body;
         most = fmax(most, fsi__ls_fastest(body->velocity, body->angular_velocity, fsi__sh_body_reach(s->shell, i)));
     }
     return fsi__ls_suggest_dt(s->liquid, most, "fsi_couple_suggest_dt");
@@ -2615,7 +2698,8 @@ FSI_API void fsi_couple_debug_draw(const fsi_couple *s, const fsi_debug_draw *dr
     fsi_shell_debug_draw(s->shell, draw);
     for (k = 0; draw->point && k < c->samples; k++) {
         fsi__co_place(&c->sample[k], c->sh->x, x);
-        if (fsi__co_distance_in(c, c->ls->phi, x, NULL) < c->range) draw->point(draw->user, fsi__sh_to(x), (fsi_real)(c->dx / 5), 0x00ffff);
+        if (fsi__co_distance_in(c, c->liquid->phi, x, NULL) < c->range)
+            draw->point(draw->user, fsi__sh_to(x), (fsi_real)(c->dx / 5), 0x00ffff);
     }
 }
 
@@ -2689,8 +2773,6 @@ FSI_API fsi_status fsi_couple_load(fsi_couple *s, const void *buffer, size_t siz
     static const char *const fn = "fsi_couple_load";
     fsi__co_impl *c = fsi__co_of(s);
     const unsigned char *part;
-    double times[FSI__LS_SAVED] = { 0, 0, 0, 0 };
-    fsi__ls_run run;
     fsi__co_head head;
     fsi_status status;
     if (!c) return FSI_ERROR_COOKIE;
@@ -2701,10 +2783,8 @@ FSI_API fsi_status fsi_couple_load(fsi_couple *s, const void *buffer, size_t siz
         s->context->error = s->shell->context->error;
         return status;
     }
-    FSI__TRY(fsi__ls_read_state(s->liquid, part, (size_t)head.liquid, &run, times));
-    status = fsi__co_check_outside(c, fn);
-    if (status != FSI_OK) return fsi__ls_finish(&run, status);
-    FSI__TRY(fsi__ls_take_state(&run, times));
+    FSI__TRY(fsi__ls_read_state(s->liquid, part, (size_t)head.liquid, &c->run));
+    FSI__TRY(fsi__ls_take_state(c->run, fsi__co_check_outside(c, fn)));
     fsi__sh_take_state(s->shell);
     s->time = head.time;
     fsi__co_note_moves(c);
@@ -2769,13 +2849,15 @@ FSI_API fsi_status fsi_couple_set_desc(fsi_couple *s, const fsi_couple_desc *des
     fsi_couple_desc d;
     int i;
     if (!c) return FSI_ERROR_COOKIE;
-    FSI__TRY(fsi__check_filled(c->context, "fsi_couple_set_desc", desc, FSI__COOKIE('c', fsi_couple_desc), "fsi_couple_default_desc"));
+    FSI__TRY(fsi__check_filled(c->context, "fsi_couple_set_desc", desc, FSI__COOKIE('c', fsi_couple_desc),
+        "fsi_couple_default_desc"));
     d = *desc;
     d.liquid = s->desc.liquid;
     d.shell = s->desc.shell;
     d.largest_loss = s->desc.largest_loss;
     FSI__TRY(fsi__co_check(c->context, &d, c->dx, "fsi_couple_set_desc"));
-    for (i = 0; (d.adhesion < s->desc.adhesion || d.adhesion > s->desc.adhesion) && i < c->sh->vertices; i++) s->adhesion[i] = d.adhesion;
+    for (i = 0; (d.adhesion < s->desc.adhesion || d.adhesion > s->desc.adhesion) && i < c->sh->vertices; i++)
+        s->adhesion[i] = d.adhesion;
     c->range = d.range > 0 ? (double)d.range : c->dx;
     s->desc = d;
     return FSI_OK;
@@ -2865,7 +2947,7 @@ FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *de
     s->impl = c;
     c->s = s;
     c->total.block = 3;
-    c->ls = (fsi__ls_impl *)desc->liquid->impl;
+    c->ls = fsi__ls_view_of(desc->liquid);
     c->sh = fsi__sh_view_of(desc->shell);
     c->dx = (double)desc->liquid->desc.dx;
     c->volume = desc->liquid->desc.dim == 3 ? c->dx * c->dx * c->dx : c->dx * c->dx;
@@ -2877,12 +2959,10 @@ FSI_API fsi_status fsi_couple_create(fsi_couple **out, const fsi_couple_desc *de
     solver.ordering = fsi_dissection();
     status = fsi__co_make_room(c);
     if (status == FSI_OK) status = fsi_solver_create(&c->inertial, &solver);
-    if (status == FSI_OK) status = fsi_grid_add_field(desc->liquid->grid, FSI_CELLS, c->ls->phi->background, &c->start);
+    if (status == FSI_OK)
+        status = fsi_grid_add_field(desc->liquid->grid, FSI_CELLS, c->liquid->phi->background, &c->start);
     if (status == FSI_OK) status = fsi__co_make_samples(c, c->sh->x);
-    if (status == FSI_OK) {
-        fsi__ls_run run = fsi__ls_make_run(desc->liquid);
-        status = fsi__ls_finish(&run, fsi__co_carve(c, &run));
-    }
+    if (status == FSI_OK) status = fsi__co_make_way(c);
     if (status != FSI_OK) {
         fsi_couple_destroy(s);
         return status;

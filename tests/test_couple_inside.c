@@ -432,7 +432,8 @@ static void spoil_shell(fsi_shell *s)
 static void spoil_couple(fsi_couple *s)
 {
     fsi__co_impl *c = (fsi__co_impl *)s->impl;
-    const size_t n = (size_t)c->sh->vertices, cells = (size_t)c->liquid->grid->block_count * (size_t)c->liquid->grid->block_cells;
+    const size_t n = (size_t)c->sh->vertices,
+        cells = (size_t)c->liquid->grid->block_count * (size_t)c->liquid->grid->block_cells;
     spoil(c->start->value, cells, sizeof(fsi_real));
     spoil(c->sample, (size_t)c->sample_capacity, sizeof *c->sample);
     spoil(c->pieces, (size_t)c->sh->edges + (size_t)c->sh->triangles, sizeof(int));

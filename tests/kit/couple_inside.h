@@ -64,7 +64,8 @@ TEST_FN double predicted_momentum(const fsi__co_impl *c, int axis)
     const fsi__sh_impl *m = fsi__sh_of(c->shell);
     double sum = 0;
     int i;
-    for (i = 0; i < m->model.vertices; i++) sum += m->model.mass[i] * (m->fixed[3 * i + axis] ? m->next.v[3 * i + axis] : (m->aim[3 * i + axis] - m->start_q[3 * i + axis]) / c->sh->h) + c->given[3 * i + axis];
+    for (i = 0; i < m->model.vertices; i++) sum += m->model.mass[i] * (m->fixed[3 * i + axis] ? m->next.v[3 * i + axis]
+        : (m->aim[3 * i + axis] - m->start_q[3 * i + axis]) / c->sh->h) + c->given[3 * i + axis];
     return sum;
 }
 
@@ -81,7 +82,7 @@ TEST_FN void watch_correction(const fsi__co_impl *c, int when, const fsi_pressur
     for (a = 0; a < dim && when == FSI__CO_PROJECTS; a++) before[a] = predicted_momentum(c, a);
     if (when != FSI__CO_PROJECTED) return;
     for (a = 0; a < dim; a++) { /* u* is kept in next_u, and the faces are known now */
-        const double liquid = liquid_momentum(c, flow, flow->u, a) - liquid_momentum(c, flow, ((const fsi__ls_impl *)c->liquid->impl)->next_u, a);
+        const double liquid = liquid_momentum(c, flow, flow->u, a) - liquid_momentum(c, flow, c->ls->next_u, a);
         const double both = liquid + solid_momentum(fsi__sh_of(c->shell), a) - before[a];
         got += liquid * liquid;
         gained += both * both;
@@ -164,7 +165,7 @@ TEST_FN double newton_merit(newton_problem *p, double way)
     const fsi__co_impl *c = p->c;
     double sum = 0;
     int i, k;
-    for (k = 0; k < p->parts; k++) p->h[k] = -c->ls->next.fix[k].missing;
+    for (k = 0; k < p->parts; k++) p->h[k] = -c->part[k].missing;
     for (i = 0; i < p->cells; i++) {
         const fsi__co_cell *q = &c->cell[i];
         const double value = p->phi[i] + way * p->step[i], off = value - q->target;

@@ -224,9 +224,8 @@ TEST_FN void monolithic_move(monolithic *m, double h)
 }
 
 /* In place of fsi_pressure_project: string and liquid have the velocities of one solve. */
-static fsi_status monolithic_project(void *user, fsi__ls_run *run, fsi_pressure_flow *flow)
+static fsi_status monolithic_project(monolithic *m, fsi__ls_run *run, fsi_pressure_flow *flow)
 {
-    monolithic *m = (monolithic *)user;
     fsi_pressure_solid solid;
     fsi__sh_step *w;
     double string, liquid;
@@ -252,25 +251,31 @@ static fsi_status monolithic_project(void *user, fsi__ls_run *run, fsi_pressure_
 }
 
 /* Air beside liquid is not sent along the string faster than it was, as with fsi_couple.h; here wherever there is air. */
-static void monolithic_bound_shore(void *user, fsi__ls_run *run)
+static void monolithic_bound_shore(fsi__ls_run *run)
 {
     int i;
-    (void)user;
     for (i = 0; i < run->grid->block_count * run->grid->block_cells; i++) if (run->m->shore[i]) run->m->shore[i] = 2;
+}
+
+/* One more projection of a substep, for both. */
+TEST_FN fsi_status monolithic_project_both(monolithic *m, fsi__ls_run *run)
+{
+    fsi_pressure_flow flow;
+    FSI__TRY(fsi__ls_open_projection(run, FSI__LS_AGAIN, &flow));
+    FSI__TRY(monolithic_project(m, run, &flow));
+    FSI__TRY(fsi__ls_close_projection(run));
+    monolithic_bound_shore(run);
+    fsi__ls_finish_projection(run);
+    return FSI_OK;
 }
 
 /* After the forces of a substep, before anything moves. */
 TEST_FN void monolithic_look_in(fsi__ls_run *run, int phase)
 {
-    fsi__ls_guest guest;
     if (phase != 0 || !monolithic_now || run->s != monolithic_now->water) return;
-    memset(&guest, 0, sizeof guest);
-    guest.user = monolithic_now;
-    guest.project = monolithic_project;
-    guest.bound_shore = monolithic_bound_shore;
-    run->guest = &guest;
-    monolithic_now->status = fsi__ls_project(run, 0);
-    run->guest = NULL;
+    run->joint = 1;
+    monolithic_now->status = monolithic_project_both(monolithic_now, run);
+    run->joint = 0;
 }
 
 TEST_FN void monolithic_begin(monolithic *m, fsi_levelset *water, fsi_shell *solid)
